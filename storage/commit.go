@@ -1,0 +1,277 @@
+package storage
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+)
+
+// Commit makes a batch durable in one transaction and says what it changed.
+// After an error nothing of the batch is in the store, and the same batch can be
+// committed again: a full disk is such an error (errors.Is ErrNoSpace). Only
+// the committer may call it, one call at a time.
+func (s *Store) Commit(b *Batch) (Result, error) {
+	w := s.writer
+	w.reset(s.Counters())
+	err := s.db.Update(func(tx *bolt.Tx) error {
+		w.begin(tx)
+		return w.apply(b)
+	})
+	if err != nil {
+		w.forgetNames()
+		return Result{}, fmt.Errorf("commit to %s: %w", s.path, spaceError(err))
+	}
+	counters := w.counters
+	s.counters.Store(&counters)
+	return w.result, nil
+}
+
+// work is one item of a batch, to be applied in the order of hosts.
+type work struct {
+	host  HostID
+	kind  uint8
+	index int32
+}
+
+const (
+	workFound = iota
+	workDone
+	workUpdate
+)
+
+// writer carries a transaction and the buffers that all transactions share.
+type writer struct {
+	store    *Store
+	counters Counters
+	result   Result
+
+	host, url, seen, state, due, name *bolt.Bucket
+	tx                                *bolt.Tx
+	seenCursor                        *bolt.Cursor
+
+	ids     map[string]HostID // host names looked up lately
+	newIDs  []string          // names given an id by this transaction
+	arena   arena
+	work    []work
+	row     hostRow
+	index   []tailRef
+	items   []seenItem
+	hits    []uint32
+	key     []byte // for one key at a time
+	scratch []byte // for one row at a time
+	tail    []byte
+	bodies  []byte
+	merge   []byte
+}
+
+// maxIDs bounds the memory of the name table; it is emptied when full.
+const maxIDs = 1 << 16
+
+func newWriter(s *Store) *writer {
+	return &writer{store: s, ids: make(map[string]HostID), key: make([]byte, 0, 64)}
+}
+
+func (w *writer) reset(c Counters) {
+	w.counters, w.result = c, Result{}
+	w.newIDs = w.newIDs[:0]
+	w.work = w.work[:0]
+	if len(w.ids) > maxIDs {
+		clear(w.ids)
+	}
+	w.arena.reset()
+}
+
+// forgetNames drops the ids that a failed transaction gave out.
+func (w *writer) forgetNames() {
+	for _, name := range w.newIDs {
+		delete(w.ids, name)
+	}
+}
+
+func (w *writer) begin(tx *bolt.Tx) {
+	w.tx = tx
+	w.host, w.url, w.seen = tx.Bucket(bucketHost), tx.Bucket(bucketURL), tx.Bucket(bucketSeen)
+	w.state, w.due, w.name = tx.Bucket(bucketState), tx.Bucket(bucketDue), tx.Bucket(bucketName)
+	w.seenCursor = w.seen.Cursor()
+}
+
+func (w *writer) apply(b *Batch) error {
+	if err := w.plan(b); err != nil {
+		return err
+	}
+	for at := 0; at < len(w.work); {
+		end := at + 1
+		for end < len(w.work) && w.work[end].host == w.work[at].host {
+			end++
+		}
+		if err := w.applyHost(b, w.work[at:end]); err != nil {
+			return fmt.Errorf("host %d: %w", w.work[at].host, err)
+		}
+		at = end
+	}
+	if err := w.putPolicies(b.Policies); err != nil {
+		return err
+	}
+	return w.putMeta(b)
+}
+
+// plan gives every host its id and sorts the batch by host, so that every
+// bucket is written from left to right.
+func (w *writer) plan(b *Batch) error {
+	for i := range b.Found {
+		id, err := w.idOf(b.Found[i].URL.Host())
+		if err != nil {
+			return err
+		}
+		w.work = append(w.work, work{id, workFound, int32(i)})
+	}
+	for i := range b.Done {
+		w.work = append(w.work, work{b.Done[i].Host, workDone, int32(i)})
+	}
+	for i := range b.Hosts {
+		w.work = append(w.work, work{b.Hosts[i].Host, workUpdate, int32(i)})
+	}
+	if len(b.Ensure) > 0 {
+		w.result.Ensured = make(map[string]HostID, len(b.Ensure))
+	}
+	for _, name := range b.Ensure {
+		id, err := w.idOf(name)
+		if err != nil {
+			return err
+		}
+		w.result.Ensured[name] = id
+	}
+	slices.SortFunc(w.work, func(a, b work) int {
+		if c := cmp.Compare(a.host, b.host); c != 0 {
+			return c
+		}
+		if c := cmp.Compare(a.kind, b.kind); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.index, b.index)
+	})
+	return nil
+}
+
+// idOf returns the id of a host name and gives it one, with a row, if it is new.
+func (w *writer) idOf(name string) (HostID, error) {
+	if id, ok := w.ids[name]; ok {
+		return id, nil
+	}
+	if len(name) == 0 || len(name) > 255 {
+		return NoHost, fmt.Errorf("host name of %d bytes", len(name))
+	}
+	key := []byte(weburl.ReverseHost(name))
+	if v := w.name.Get(key); v != nil {
+		id := HostID(binary.BigEndian.Uint32(v))
+		w.ids[name] = id
+		return id, nil
+	}
+	w.counters.Hosts++
+	id := HostID(w.counters.Hosts)
+	if err := w.name.Put(key, w.arena.copy(appendHostKey(w.key[:0], id))); err != nil {
+		return NoHost, err
+	}
+	row := hostRow{id: id, name: []byte(name)}
+	if err := w.host.Put(appendHostKey(w.key[:0], id), w.arena.copy(row.append(w.scratch[:0]))); err != nil {
+		return NoHost, err
+	}
+	w.ids[name] = id
+	w.newIDs = append(w.newIDs, name)
+	return id, nil
+}
+
+// applyHost applies all that the batch holds for one host to its row.
+func (w *writer) applyHost(b *Batch, items []work) error {
+	id := items[0].host
+	v := w.host.Get(appendHostKey(w.key[:0], id))
+	if v == nil {
+		return fmt.Errorf("%w: no such host", ErrCorrupt)
+	}
+	r := &w.row
+	if !r.decode(id, v) {
+		return fmt.Errorf("%w: row of the host cannot be read", ErrCorrupt)
+	}
+	w.tail = append(w.tail[:0], r.tail...)
+	w.bodies = w.bodies[:0]
+	w.index = w.index[:0]
+	for _, item := range items {
+		var err error
+		switch item.kind {
+		case workFound:
+			err = w.found(r, &b.Found[item.index])
+		case workDone:
+			err = w.done(r, &b.Done[item.index])
+		case workUpdate:
+			err = w.update(r, &b.Hosts[item.index])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	r.tail = w.tail
+	w.scratch = r.append(w.scratch[:0])
+	if err := w.host.Put(appendHostKey(w.key[:0], id), w.arena.copy(w.scratch)); err != nil {
+		return err
+	}
+	pending, due := r.pending()
+	w.result.Touched = append(w.result.Touched, Touched{Host: id, Tail: r.next, Pending: pending, NextDue: due})
+	return nil
+}
+
+// update takes over what the frontier knows of the host.
+func (w *writer) update(r *hostRow, u *HostUpdate) error {
+	if len(u.Politeness) > 255 {
+		return fmt.Errorf("politeness state of %d bytes", len(u.Politeness))
+	}
+	if u.Politeness != nil {
+		r.politeness = u.Politeness
+	}
+	r.requests += u.Requests
+	r.bytes += u.Bytes
+	w.counters.Requests += uint64(u.Requests)
+	w.counters.Bytes += u.Bytes
+	for _, c := range u.Cursors {
+		if int(c.Origin) >= len(r.origins) || c.Next > r.next {
+			return fmt.Errorf("cursor %d of origin %d is beyond the host's %d URLs", c.Next, c.Origin, r.next)
+		}
+		r.origins[c.Origin].cursor = c.Next
+	}
+	return nil
+}
+
+func (w *writer) putPolicies(policies []Policy) error {
+	if len(policies) == 0 {
+		return nil
+	}
+	bucket := w.tx.Bucket(bucketRobots)
+	for _, p := range policies {
+		key := []byte(p.Origin.String())
+		if bucket.Get(key) == nil {
+			w.counters.Policies++
+		}
+		if err := bucket.Put(key, p.Record); err != nil {
+			return fmt.Errorf("robots policy of %s: %w", p.Origin, err)
+		}
+	}
+	return nil
+}
+
+func (w *writer) putMeta(b *Batch) error {
+	for _, name := range b.Join {
+		if err := w.tx.Bucket(bucketScope).Put([]byte(name), []byte{1}); err != nil {
+			return fmt.Errorf("scope host %s: %w", name, err)
+		}
+	}
+	for name, mark := range b.Marks {
+		if err := w.tx.Bucket(bucketMark).Put([]byte(name), mark); err != nil {
+			return fmt.Errorf("mark %s: %w", name, err)
+		}
+	}
+	return w.tx.Bucket(bucketMeta).Put(metaCounters, appendCounters(nil, w.counters))
+}

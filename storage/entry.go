@@ -1,0 +1,143 @@
+package storage
+
+import (
+	"encoding/binary"
+)
+
+// blockSize is how many URLs, and how many outcomes, share a row.
+const blockSize = 16
+
+func blockOf(ordinal uint32) uint32 { return ordinal &^ (blockSize - 1) }
+
+// Flags of an encoded entry.
+const (
+	entryOrigin   = 0x1f // index of the origin
+	entrySeed     = 0x20
+	entryFarVia   = 0x40 // the page it was found on is of another host
+	entryExtended = 0x80 // redirects and priority follow
+)
+
+// maxOrigins is how many origins (scheme and port) of one host are kept apart.
+const maxOrigins = entryOrigin + 1
+
+// appendEntry encodes one URL of a host.
+func appendEntry(b []byte, host HostID, e *Entry) []byte {
+	flags := e.Origin
+	if e.Seed {
+		flags |= entrySeed
+	}
+	far := e.ViaHost != NoHost && e.ViaHost != host
+	if far {
+		flags |= entryFarVia
+	}
+	extended := e.Redirects != 0 || e.Priority != 0
+	if extended {
+		flags |= entryExtended
+	}
+	b = append(b, flags)
+	if extended {
+		b = append(b, e.Redirects, byte(e.Priority))
+	}
+	b = binary.AppendUvarint(b, uint64(len(e.RequestURI)))
+	b = append(b, e.RequestURI...)
+	b = binary.AppendUvarint(b, uint64(e.Depth))
+	b = binary.BigEndian.AppendUint32(b, seconds(e.FirstSeen))
+	switch {
+	case e.ViaHost == NoHost:
+		b = append(b, 0)
+	case far:
+		b = binary.AppendUvarint(b, uint64(e.ViaOrdinal)+1)
+		b = binary.BigEndian.AppendUint32(b, uint32(e.ViaHost))
+	default:
+		b = binary.AppendUvarint(b, uint64(e.ViaOrdinal)+1)
+	}
+	return b
+}
+
+// entryKey splits off the identity of the first encoded entry.
+func entryKey(b []byte) (flags byte, uri, rest []byte, ok bool) {
+	if len(b) < 2 {
+		return 0, nil, nil, false
+	}
+	flags, b = b[0], b[1:]
+	if flags&entryExtended != 0 {
+		if len(b) < 3 {
+			return 0, nil, nil, false
+		}
+		b = b[2:]
+	}
+	n, w := uint64(b[0]), 1
+	if n >= 0x80 {
+		if n, w = binary.Uvarint(b); w <= 0 {
+			return 0, nil, nil, false
+		}
+	}
+	if n > uint64(len(b)-w) {
+		return 0, nil, nil, false
+	}
+	return flags, b[w : w+int(n)], b[w+int(n):], true
+}
+
+// skipEntry returns what follows the first encoded entry.
+func skipEntry(b []byte) ([]byte, bool) {
+	flags, _, rest, ok := entryKey(b)
+	if !ok {
+		return nil, false
+	}
+	d := decoder{b: rest}
+	d.uvarint()
+	d.take(4)
+	d.uvarint()
+	if flags&entryFarVia != 0 {
+		d.take(4)
+	}
+	return d.b, !d.bad
+}
+
+// decodeEntry decodes the first encoded entry. The URI is a copy.
+func decodeEntry(b []byte, host HostID, ordinal uint32) (Entry, []byte, bool) {
+	flags, uri, rest, ok := entryKey(b)
+	if !ok {
+		return Entry{}, nil, false
+	}
+	e := Entry{Ordinal: ordinal, Origin: flags & entryOrigin, RequestURI: string(uri), Seed: flags&entrySeed != 0}
+	if flags&entryExtended != 0 {
+		e.Redirects, e.Priority = b[1], int8(b[2])
+	}
+	d := decoder{b: rest}
+	e.Depth = uint16(d.uvarint())
+	e.FirstSeen = fromSeconds(d.u32())
+	if via := d.uvarint(); via != 0 {
+		e.ViaHost, e.ViaOrdinal = host, uint32(via-1)
+	}
+	if flags&entryFarVia != 0 {
+		e.ViaHost = HostID(d.u32())
+	}
+	return e, d.b, !d.bad
+}
+
+// nthEntry returns the encoded entries from the n-th on.
+func nthEntry(b []byte, n int) ([]byte, bool) {
+	ok := true
+	for ; n > 0 && ok; n-- {
+		b, ok = skipEntry(b)
+	}
+	return b, ok && len(b) > 0
+}
+
+// sameURL reports whether the first encoded entry has the given identity.
+func sameURL(b []byte, origin uint8, uri string) bool {
+	flags, text, _, ok := entryKey(b)
+	return ok && flags&entryOrigin == origin && len(text) == len(uri) && string(text) == uri
+}
+
+// countEntries counts the encoded entries of a block.
+func countEntries(b []byte) (int, bool) {
+	n, ok := 0, true
+	for len(b) > 0 && ok {
+		b, ok = skipEntry(b)
+		n++
+	}
+	return n, ok
+}
+

@@ -1,0 +1,30 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+
+	berrors "go.etcd.io/bbolt/errors"
+)
+
+// Why a store cannot be opened or written; test with errors.Is.
+var (
+	ErrInUse       = errors.New("the database is in use by another process")
+	ErrNotDatabase = errors.New("not an amble database")
+	ErrNewer       = errors.New("written by a newer version of amble")
+	ErrTruncated   = errors.New("the file is shorter than the database in it")
+	ErrCorrupt     = errors.New("the database is damaged")
+	ErrNoSpace     = errors.New("no space left for the database")
+	ErrNotFound    = errors.New("not in the database")
+)
+
+// spaceError marks errors that go away when there is room again.
+func spaceError(err error) error {
+	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, berrors.ErrMaxSizeReached} {
+		if errors.Is(err, full) {
+			return fmt.Errorf("%w: %w", ErrNoSpace, err)
+		}
+	}
+	return err
+}

@@ -1,0 +1,103 @@
+package storage
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// What inspect knows of bbolt's file format: two meta pages, the first at the
+// start of the file, the second one page size behind it. Each has a header of 16
+// bytes and then magic, version, page size, flags (4 bytes each), the root
+// bucket (16), the freelist page (8), the number of pages in use (8), the
+// transaction (8), and an FNV-1a sum of all these (8).
+const (
+	boltMagic      = 0xED0CDAED
+	boltMetaOffset = 16
+	boltMetaSize   = 64
+	boltMinPage    = 1 << 9
+	boltMaxPage    = 1 << 16
+)
+
+// inspect refuses files that must not be mapped: a mapped file that is shorter
+// than its meta page says kills the process with SIGBUS on the first read.
+func inspect(path string, readOnly bool) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) && !readOnly {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%w: it is not a regular file", ErrNotDatabase)
+	}
+	if info.Size() == 0 && !readOnly {
+		return nil
+	}
+	if err := lockedByOther(f); err != nil {
+		return err
+	}
+	need, err := boltSize(f)
+	if err != nil {
+		return err
+	}
+	if info.Size() < need {
+		return fmt.Errorf("%w: it has %d bytes and should have at least %d; restore it from a copy", ErrTruncated, info.Size(), need)
+	}
+	return nil
+}
+
+// boltSize reads from the newest valid meta page how many bytes the file has
+// to have at least.
+func boltSize(f io.ReaderAt) (int64, error) {
+	var newest uint64
+	var need int64
+	for _, at := range metaPlaces(f) {
+		b := make([]byte, boltMetaSize)
+		if _, err := f.ReadAt(b, at+boltMetaOffset); err != nil {
+			continue
+		}
+		le := binary.LittleEndian
+		if le.Uint32(b) != boltMagic || le.Uint64(b[56:]) != metaSum(b[:56]) {
+			continue
+		}
+		if tx := le.Uint64(b[48:]); need == 0 || tx > newest {
+			newest, need = tx, int64(le.Uint64(b[40:]))*int64(le.Uint32(b[8:]))
+		}
+	}
+	if need <= 0 {
+		return 0, ErrNotDatabase
+	}
+	return need, nil
+}
+
+func metaSum(b []byte) uint64 {
+	h := fnv.New64a()
+	h.Write(b)
+	return h.Sum64()
+}
+
+// metaPlaces are the places where a meta page can be, whatever the page size.
+func metaPlaces(f io.ReaderAt) []int64 {
+	places := []int64{0}
+	b := make([]byte, boltMetaSize)
+	if _, err := f.ReadAt(b, boltMetaOffset); err == nil && binary.LittleEndian.Uint32(b) == boltMagic {
+		if size := binary.LittleEndian.Uint32(b[8:]); size >= boltMinPage && size <= boltMaxPage {
+			return append(places, int64(size))
+		}
+	}
+	for size := int64(boltMinPage); size <= boltMaxPage; size *= 2 {
+		places = append(places, size)
+	}
+	return places
+}

@@ -1,0 +1,45 @@
+package storage
+
+import "encoding/binary"
+
+// The buckets. FORMAT.md describes their keys and values.
+var (
+	bucketName   = []byte("name")
+	bucketHost   = []byte("host")
+	bucketURL    = []byte("url")
+	bucketSeen   = []byte("seen")
+	bucketState  = []byte("state")
+	bucketDue    = []byte("due")
+	bucketRobots = []byte("robots")
+	bucketScope  = []byte("scope")
+	bucketMark   = []byte("mark")
+	bucketMeta   = []byte("meta")
+)
+
+func buckets() [][]byte {
+	return [][]byte{bucketName, bucketHost, bucketURL, bucketSeen, bucketState, bucketDue, bucketRobots, bucketScope, bucketMark, bucketMeta}
+}
+
+func appendHostKey(b []byte, host HostID) []byte {
+	return binary.BigEndian.AppendUint32(b, uint32(host))
+}
+
+// appendBlockKey is the key of the url and state buckets.
+func appendBlockKey(b []byte, host HostID, ordinal uint32) []byte {
+	return binary.BigEndian.AppendUint32(appendHostKey(b, host), blockOf(ordinal))
+}
+
+func appendSeenKey(b []byte, host HostID, fingerprint uint64) []byte {
+	return binary.BigEndian.AppendUint64(appendHostKey(b, host), fingerprint)
+}
+
+// appendDueKey orders a queue's due URLs by falling priority, then time.
+func appendDueKey(b []byte, host HostID, origin uint8, priority int8, due, ordinal uint32) []byte {
+	b = append(appendHostKey(b, host), origin, byte(127-int(priority)))
+	b = binary.BigEndian.AppendUint32(b, due)
+	return binary.BigEndian.AppendUint32(b, ordinal)
+}
+
+const dueKeySize = 4 + 1 + 1 + 4 + 4
+
+func hostOfKey(k []byte) HostID { return HostID(binary.BigEndian.Uint32(k)) }

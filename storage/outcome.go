@@ -1,0 +1,152 @@
+package storage
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// Flags of an encoded outcome: which optional fields follow.
+const (
+	outcomeStatus = 1 << iota
+	outcomeBytes
+	outcomeDigest
+	outcomeDue
+	outcomeLine
+	outcomeETag
+	outcomeModified
+	outcomeHistory
+)
+
+// maxRecent is how many outcomes wait in the host's row.
+const maxRecent = 16
+
+func appendOutcome(b []byte, o *Outcome) []byte {
+	at := len(b)
+	var flags byte
+	b = append(b, 0, byte(o.State), byte(o.Reason), o.Attempts)
+	b = binary.BigEndian.AppendUint32(b, seconds(o.At))
+	if o.Status != 0 {
+		flags |= outcomeStatus
+		b = binary.BigEndian.AppendUint16(b, o.Status)
+	}
+	if o.Bytes != 0 {
+		flags |= outcomeBytes
+		b = binary.AppendUvarint(b, o.Bytes)
+	}
+	if o.Digest != 0 {
+		flags |= outcomeDigest
+		b = binary.BigEndian.AppendUint64(b, o.Digest)
+	}
+	if !o.Due.IsZero() {
+		flags |= outcomeDue
+		b = binary.BigEndian.AppendUint32(b, secondsUp(o.Due))
+	}
+	if o.Line != 0 {
+		flags |= outcomeLine
+		b = binary.AppendUvarint(b, uint64(o.Line))
+	}
+	if o.ETag != "" && len(o.ETag) < 256 {
+		flags |= outcomeETag
+		b = appendShort(b, o.ETag)
+	}
+	if o.Modified != "" && len(o.Modified) < 256 {
+		flags |= outcomeModified
+		b = appendShort(b, o.Modified)
+	}
+	if o.History != [8]byte{} {
+		flags |= outcomeHistory
+		b = append(b, o.History[:]...)
+	}
+	b[at] = flags
+	return b
+}
+
+func decodeOutcome(b []byte) (Outcome, []byte, bool) {
+	d := decoder{b: b}
+	flags := d.u8()
+	o := Outcome{State: State(d.u8()), Reason: Reason(d.u8()), Attempts: d.u8(), At: fromSeconds(d.u32())}
+	if flags&outcomeStatus != 0 {
+		o.Status = d.u16()
+	}
+	if flags&outcomeBytes != 0 {
+		o.Bytes = d.uvarint()
+	}
+	if flags&outcomeDigest != 0 {
+		o.Digest = d.u64()
+	}
+	if flags&outcomeDue != 0 {
+		o.Due = fromSeconds(d.u32())
+	}
+	if flags&outcomeLine != 0 {
+		o.Line = uint32(d.uvarint())
+	}
+	if flags&outcomeETag != 0 {
+		o.ETag = string(d.short())
+	}
+	if flags&outcomeModified != 0 {
+		o.Modified = string(d.short())
+	}
+	if flags&outcomeHistory != 0 {
+		copy(o.History[:], d.take(8))
+	}
+	return o, d.b, !d.bad && o.State < numStates
+}
+
+// slots are the outcomes of one block of sixteen ordinals as the state bucket
+// holds them: for each touched URL a byte with its place in the block, the
+// length of what follows in a uvarint, and the encoded outcome, ordered by place.
+type slots struct {
+	place []uint8
+	body  [][]byte
+}
+
+func decodeSlots(b []byte) (slots, bool) {
+	var s slots
+	d := decoder{b: b}
+	last := -1
+	for len(d.b) > 0 {
+		place := d.u8()
+		body := d.take(int(d.uvarint()))
+		if d.bad || int(place) <= last || place >= blockSize {
+			return slots{}, false
+		}
+		last = int(place)
+		s.place, s.body = append(s.place, place), append(s.body, body)
+	}
+	return s, !d.bad
+}
+
+func (s *slots) set(place uint8, body []byte) {
+	i, found := slices.BinarySearch(s.place, place)
+	if found {
+		s.body[i] = body
+		return
+	}
+	s.place = slices.Insert(s.place, i, place)
+	s.body = slices.Insert(s.body, i, body)
+}
+
+func (s *slots) append(b []byte) []byte {
+	for i, place := range s.place {
+		b = append(b, place)
+		b = binary.AppendUvarint(b, uint64(len(s.body[i])))
+		b = append(b, s.body[i]...)
+	}
+	return b
+}
+
+// findSlot returns the encoded outcome of one place of a block.
+func findSlot(b []byte, place uint8) ([]byte, bool) {
+	d := decoder{b: b}
+	for len(d.b) > 0 {
+		p := d.u8()
+		body := d.take(int(d.uvarint()))
+		if d.bad || p > place {
+			return nil, false
+		}
+		if p == place {
+			return body, true
+		}
+	}
+	return nil, false
+}

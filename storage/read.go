@@ -1,0 +1,159 @@
+package storage
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+)
+
+// Host is what the store knows of a host.
+type Host struct {
+	ID         HostID
+	Name       string
+	Tail       uint32 // ordinals below this exist
+	Counts     [numStates]uint32
+	Requests   uint32
+	Bytes      uint64
+	Politeness []byte // as committed, encoded by the politeness package
+	Queues     []Queue
+}
+
+// Pending counts the URLs of the host that wait: queued ones and those with a
+// due time.
+func (h *Host) Pending() (n uint32) {
+	for _, q := range h.Queues {
+		n += q.Queued + q.Due
+	}
+	return n
+}
+
+// Of returns the count of the host's URLs in a state.
+func (h *Host) Of(s State) uint32 { return h.Counts[s] }
+
+// Queue is the queue of one origin of a host.
+type Queue struct {
+	Origin  weburl.Origin
+	Cursor  uint32 // the next ordinal
+	Queued  uint32 // URLs never touched
+	Due     uint32 // URLs with a due time
+	NextDue uint32 // the earliest, Unix seconds; 0: none
+}
+
+func (r *hostRow) host() Host {
+	h := Host{
+		ID: r.id, Name: string(r.name), Tail: r.next, Counts: r.counts, Requests: r.requests, Bytes: r.bytes,
+		Politeness: append([]byte(nil), r.politeness...), Queues: make([]Queue, len(r.origins)),
+	}
+	for i, o := range r.origins {
+		h.Queues[i] = Queue{Origin: o.origin(h.Name), Cursor: o.cursor, Queued: o.queued, Due: o.due, NextDue: o.nextDue}
+	}
+	return h
+}
+
+func getRow(tx *bolt.Tx, id HostID, r *hostRow) error {
+	v := tx.Bucket(bucketHost).Get(appendHostKey(nil, id))
+	if v == nil {
+		return fmt.Errorf("host %d: %w", id, ErrNotFound)
+	}
+	if !r.decode(id, v) {
+		return fmt.Errorf("host %d: %w: its row cannot be read", id, ErrCorrupt)
+	}
+	return nil
+}
+
+// HostByID returns one host; ErrNotFound if there is none of that id.
+func (s *Store) HostByID(id HostID) (h Host, err error) {
+	err = s.db.View(func(tx *bolt.Tx) error {
+		var r hostRow
+		if err := getRow(tx, id, &r); err != nil {
+			return err
+		}
+		h = r.host()
+		return nil
+	})
+	return h, err
+}
+
+// HostByName returns one host by its canonical name; ErrNotFound if it is not known.
+func (s *Store) HostByName(name string) (Host, error) {
+	id := NoHost
+	err := s.db.View(func(tx *bolt.Tx) error {
+		v := tx.Bucket(bucketName).Get([]byte(weburl.ReverseHost(name)))
+		if v == nil {
+			return fmt.Errorf("host %s: %w", name, ErrNotFound)
+		}
+		id = HostID(binary.BigEndian.Uint32(v))
+		return nil
+	})
+	if err != nil {
+		return Host{}, err
+	}
+	return s.HostByID(id)
+}
+
+// hostsPerRead bounds how long a walk over the hosts holds a read transaction.
+const hostsPerRead = 2000
+
+// Hosts calls f for every host in the order of ids, those with URLs and those
+// without, until f returns an error. The Host is f's only during the call. It
+// reads in short transactions, so it sees hosts as of different moments.
+func (s *Store) Hosts(f func(*Host) error) error {
+	var r hostRow
+	for next, more := HostID(1), true; more; {
+		page := make([]Host, 0, hostsPerRead)
+		err := s.db.View(func(tx *bolt.Tx) error {
+			c := tx.Bucket(bucketHost).Cursor()
+			k, v := c.Seek(appendHostKey(nil, next))
+			for ; k != nil && len(page) < hostsPerRead; k, v = c.Next() {
+				if _, ok := r.decodeHead(hostOfKey(k), v); !ok {
+					return fmt.Errorf("host %d: %w: its row cannot be read", hostOfKey(k), ErrCorrupt)
+				}
+				page = append(page, r.host())
+			}
+			more = k != nil
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			if err := f(&page[i]); err != nil {
+				return err
+			}
+			next = page[i].ID + 1
+		}
+	}
+	return nil
+}
+
+// Policy returns the stored robots record of an origin; nil if there is none.
+func (s *Store) Policy(o weburl.Origin) (record []byte, err error) {
+	err = s.db.View(func(tx *bolt.Tx) error {
+		record = append(record, tx.Bucket(bucketRobots).Get([]byte(o.String()))...)
+		return nil
+	})
+	return record, err
+}
+
+// Mark returns a mark as last committed; nil if it was never set.
+func (s *Store) Mark(name string) (mark []byte, err error) {
+	err = s.db.View(func(tx *bolt.Tx) error {
+		mark = append(mark, tx.Bucket(bucketMark).Get([]byte(name))...)
+		return nil
+	})
+	return mark, err
+}
+
+// Joined returns the names of the hosts that joined the scope.
+func (s *Store) Joined() (names []string, err error) {
+	err = s.db.View(func(tx *bolt.Tx) error {
+		return tx.Bucket(bucketScope).ForEach(func(k, _ []byte) error {
+			names = append(names, string(k))
+			return nil
+		})
+	})
+	return names, err
+}

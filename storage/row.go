@@ -1,0 +1,163 @@
+package storage
+
+import (
+	"encoding/binary"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+)
+
+// rowVersion is the first byte of a host's row.
+const rowVersion = 1
+
+// Bounds on what waits in a host's row before it is written out as whole blocks.
+const (
+	maxTail      = 4 * blockSize
+	maxTailBytes = 8 << 10
+)
+
+// originRow is one origin of a host: a queue of its own.
+type originRow struct {
+	secure  bool
+	port    uint16
+	cursor  uint32 // ordinals below it are dispatched or of other origins
+	queued  uint32 // URLs never touched
+	due     uint32 // URLs with a due time
+	nextDue uint32 // the earliest of them, Unix seconds
+}
+
+func (o originRow) origin(host string) weburl.Origin {
+	if o.secure {
+		return weburl.Origin{Scheme: "https", Host: host, Port: o.port}
+	}
+	return weburl.Origin{Scheme: "http", Host: host, Port: o.port}
+}
+
+// recentOutcome is an outcome that waits in the row.
+type recentOutcome struct {
+	ordinal uint32
+	body    []byte
+}
+
+// hostRow is a host's row. Its slices may point into the database page it was
+// decoded from, so it does not outlive the transaction.
+type hostRow struct {
+	id         HostID
+	name       []byte
+	next       uint32 // the next ordinal to give out
+	spilled    uint32 // ordinals below it are in the url and seen buckets
+	stateTop   uint32 // ordinals from here on have no row in the state bucket
+	counts     [numStates]uint32
+	requests   uint32
+	bytes      uint64
+	politeness []byte
+	origins    []originRow
+	recent     []recentOutcome
+	tail       []byte // encoded entries from spilled to next
+}
+
+// decodeHead decodes everything but the recent outcomes and the tail, which is
+// all that a walk over many hosts needs. It returns the undecoded rest.
+func (r *hostRow) decodeHead(id HostID, b []byte) ([]byte, bool) {
+	d := decoder{b: b}
+	if d.u8() != rowVersion {
+		return nil, false
+	}
+	r.id = id
+	origins := int(d.u8())
+	r.next, r.spilled, r.stateTop = d.u32(), d.u32(), d.u32()
+	for i := range r.counts {
+		r.counts[i] = d.u32()
+	}
+	r.requests, r.bytes = d.u32(), d.u64()
+	r.name, r.politeness = d.short(), d.short()
+	r.origins = r.origins[:0]
+	for range origins {
+		r.origins = append(r.origins, originRow{
+			secure: d.u8() != 0, port: d.u16(), cursor: d.u32(), queued: d.u32(), due: d.u32(), nextDue: d.u32(),
+		})
+	}
+	return d.b, !d.bad && origins <= maxOrigins
+}
+
+func (r *hostRow) decode(id HostID, b []byte) bool {
+	rest, ok := r.decodeHead(id, b)
+	if !ok {
+		return false
+	}
+	d := decoder{b: rest}
+	r.recent = r.recent[:0]
+	for range int(d.u8()) {
+		r.recent = append(r.recent, recentOutcome{ordinal: d.u32(), body: d.take(int(d.u16()))})
+	}
+	r.tail = d.b
+	return !d.bad
+}
+
+func (r *hostRow) append(b []byte) []byte {
+	b = append(b, rowVersion, byte(len(r.origins)))
+	b = binary.BigEndian.AppendUint32(b, r.next)
+	b = binary.BigEndian.AppendUint32(b, r.spilled)
+	b = binary.BigEndian.AppendUint32(b, r.stateTop)
+	for _, n := range r.counts {
+		b = binary.BigEndian.AppendUint32(b, n)
+	}
+	b = binary.BigEndian.AppendUint32(b, r.requests)
+	b = binary.BigEndian.AppendUint64(b, r.bytes)
+	b = append(append(b, byte(len(r.name))), r.name...)
+	b = append(append(b, byte(len(r.politeness))), r.politeness...)
+	for _, o := range r.origins {
+		secure := byte(0)
+		if o.secure {
+			secure = 1
+		}
+		b = append(b, secure)
+		b = binary.BigEndian.AppendUint16(b, o.port)
+		b = binary.BigEndian.AppendUint32(b, o.cursor)
+		b = binary.BigEndian.AppendUint32(b, o.queued)
+		b = binary.BigEndian.AppendUint32(b, o.due)
+		b = binary.BigEndian.AppendUint32(b, o.nextDue)
+	}
+	b = append(b, byte(len(r.recent)))
+	for _, o := range r.recent {
+		b = binary.BigEndian.AppendUint32(b, o.ordinal)
+		b = binary.BigEndian.AppendUint16(b, uint16(len(o.body)))
+		b = append(b, o.body...)
+	}
+	return append(b, r.tail...)
+}
+
+// originIndex finds the index of an origin, or adds it. False: too many.
+func (r *hostRow) originIndex(o weburl.Origin) (uint8, bool) {
+	secure := o.Scheme == "https"
+	for i := range r.origins {
+		if r.origins[i].port == o.Port && r.origins[i].secure == secure {
+			return uint8(i), true
+		}
+	}
+	if len(r.origins) == maxOrigins {
+		return 0, false
+	}
+	r.origins = append(r.origins, originRow{secure: secure, port: o.Port})
+	return uint8(len(r.origins) - 1), true
+}
+
+// pending counts the URLs that wait: queued ones and ones with a due time.
+func (r *hostRow) pending() (n, nextDue uint32) {
+	for _, o := range r.origins {
+		n += o.queued + o.due
+		if o.due > 0 && (nextDue == 0 || o.nextDue < nextDue) {
+			nextDue = o.nextDue
+		}
+	}
+	return n, nextDue
+}
+
+// recentOutcome returns the encoded outcome of an ordinal if it waits in the row.
+func (r *hostRow) recentOutcome(ordinal uint32) ([]byte, bool) {
+	for i := range r.recent {
+		if r.recent[i].ordinal == ordinal {
+			return r.recent[i].body, true
+		}
+	}
+	return nil, false
+}

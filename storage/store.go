@@ -1,0 +1,183 @@
+package storage
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+)
+
+// Version is the version of the layout that this code writes and reads.
+const Version = 1
+
+// FileName is the name of the database under the data directory.
+const FileName = "amble.db"
+
+// Options say how a store is opened. The zero value is ready for use.
+type Options struct {
+	ReadOnly bool // for inspection; fails like any other open while a daemon has the file
+	NoSync   bool // for benchmarks only: a power cut may then destroy the file
+	MaxBytes int  // the file may not grow beyond this; 0: no limit
+	MapBytes int  // address space mapped at first, so that growth need not wait for readers; 0: 16 GiB
+}
+
+// Store is an open database. See the package comment for who may call what.
+type Store struct {
+	path     string
+	db       *bolt.DB
+	key      [keySize]byte
+	writer   *writer
+	counters atomic.Pointer[Counters]
+}
+
+// openTimeout is how long Open waits for another process to let go.
+const openTimeout = 300 * time.Millisecond
+
+const defaultMapBytes = 16 << 30
+
+// Open opens the database in a directory and creates both if need be. The file
+// is looked at before anything is mapped or changed: a file that is in use
+// (ErrInUse), not a database (ErrNotDatabase), cut short (ErrTruncated) or of a
+// newer version (ErrNewer) is refused and stays as it is.
+func Open(dir string, o Options) (*Store, error) {
+	path := filepath.Join(dir, FileName)
+	if !o.ReadOnly {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return nil, fmt.Errorf("create data directory: %w", err)
+		}
+	}
+	if err := inspect(path, o.ReadOnly); err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	if o.MapBytes == 0 {
+		o.MapBytes = defaultMapBytes
+	}
+	db, err := bolt.Open(path, 0o644, &bolt.Options{
+		Timeout:         openTimeout,
+		FreelistType:    bolt.FreelistMapType,
+		ReadOnly:        o.ReadOnly,
+		NoSync:          o.NoSync,
+		MaxSize:         o.MaxBytes,
+		InitialMmapSize: o.MapBytes,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, openError(err))
+	}
+	s := &Store{path: path, db: db}
+	s.writer = newWriter(s)
+	if err := s.load(o.ReadOnly); err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, errors.Join(err, db.Close()))
+	}
+	return s, nil
+}
+
+func openError(err error) error {
+	switch {
+	case errors.Is(err, berrors.ErrTimeout):
+		return ErrInUse
+	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrVersionMismatch), errors.Is(err, berrors.ErrChecksum):
+		return fmt.Errorf("%w: %w", ErrNotDatabase, err)
+	}
+	return spaceError(err)
+}
+
+// Close closes the file. No other method may be called after it.
+func (s *Store) Close() error {
+	if err := s.db.Close(); err != nil {
+		return fmt.Errorf("close %s: %w", s.path, err)
+	}
+	return nil
+}
+
+// Path is where the database file lies.
+func (s *Store) Path() string { return s.path }
+
+// Counters returns the counters as of the last commit.
+func (s *Store) Counters() Counters { return *s.counters.Load() }
+
+var (
+	metaVersion  = []byte("version")
+	metaKey      = []byte("key")
+	metaCounters = []byte("counters")
+)
+
+// load reads the meta bucket, and makes the buckets of a new file.
+func (s *Store) load(readOnly bool) error {
+	fresh := false
+	var counters Counters
+	err := s.db.View(func(tx *bolt.Tx) error {
+		meta := tx.Bucket(bucketMeta)
+		if meta == nil {
+			if k, _ := tx.Cursor().First(); k != nil || readOnly {
+				return ErrNotDatabase
+			}
+			fresh = true
+			return nil
+		}
+		v := meta.Get(metaVersion)
+		if len(v) != 4 {
+			return fmt.Errorf("%w: it has no version", ErrNotDatabase)
+		}
+		if n := binary.BigEndian.Uint32(v); n > Version {
+			return fmt.Errorf("%w (its version is %d, this amble reads up to %d): use a newer amble or another data_dir", ErrNewer, n, Version)
+		}
+		if copy(s.key[:], meta.Get(metaKey)) != keySize {
+			return fmt.Errorf("%w: its key is missing", ErrCorrupt)
+		}
+		var ok bool
+		if counters, ok = decodeCounters(meta.Get(metaCounters)); !ok {
+			return fmt.Errorf("%w: its counters cannot be read", ErrCorrupt)
+		}
+		return nil
+	})
+	if err == nil && fresh {
+		err = s.create()
+	}
+	s.counters.Store(&counters)
+	return err
+}
+
+func (s *Store) create() error {
+	if _, err := rand.Read(s.key[:]); err != nil {
+		return fmt.Errorf("make the key of the store: %w", err)
+	}
+	return spaceError(s.db.Update(func(tx *bolt.Tx) error {
+		for _, name := range buckets() {
+			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+				return err
+			}
+		}
+		meta := tx.Bucket(bucketMeta)
+		return errors.Join(
+			meta.Put(metaVersion, binary.BigEndian.AppendUint32(nil, Version)),
+			meta.Put(metaKey, s.key[:]),
+			meta.Put(metaCounters, appendCounters(nil, Counters{})),
+		)
+	}))
+}
+
+func appendCounters(b []byte, c Counters) []byte {
+	for _, n := range []uint64{c.Hosts, c.URLs, c.Requests, c.Bytes, c.Policies} {
+		b = binary.BigEndian.AppendUint64(b, n)
+	}
+	for _, n := range c.States {
+		b = binary.BigEndian.AppendUint64(b, n)
+	}
+	return b
+}
+
+func decodeCounters(b []byte) (Counters, bool) {
+	d := decoder{b: b}
+	c := Counters{Hosts: d.u64(), URLs: d.u64(), Requests: d.u64(), Bytes: d.u64(), Policies: d.u64()}
+	for i := range c.States {
+		c.States[i] = d.u64()
+	}
+	return c, !d.bad && len(d.b) == 0
+}
