@@ -1,0 +1,29 @@
+// Package politeness says when a host, and an IP address, may be asked next.
+//
+// A [Host] holds everything that is known about the pace of one host: the configured delay, the
+// Crawl-delay of its robots.txt, how long its last answer took, what Retry-After asked for, and how
+// far the crawler has backed off after errors. From these it computes one instant, [Host.Ready],
+// and can say which of the signs decided it, [Host.Explain].
+//
+//	delay in force = max(configured delay, Crawl-delay, adaptive delay), doubled while the host is in trouble
+//	ready          = max(next token of the limiter, end of the last request + delay in force, hold)
+//	hold           = the latest of Retry-After, back-off and what is owed after a restart
+//
+// The limiter is a golang.org/x/time/rate limiter of burst 1. It is charged when a request ends: a
+// slow answer must not eat the gap that follows it. Its rate is a float, so the sum of the second
+// term guards every nanosecond that rounding could lose.
+//
+// An [Address] does the same for what several hosts share.
+//
+// # Time
+//
+// Nothing here reads a clock, starts a goroutine or takes a lock. Instants are arguments, and keep
+// the monotonic reading they were given, so that a wall clock that is set while the process runs
+// neither shortens nor lengthens a wait. A [State] holds wall times, because it outlives the
+// process; each wait in it is (until, length), and what remains of it is never more than its length.
+//
+// # Memory
+//
+// A Host takes about 230 bytes with its limiter and an Address about 140, so a host that waits costs no
+// more than its place in a heap. A host to which nothing is owed can be dropped and made again from its State.
+package politeness

@@ -1,0 +1,65 @@
+package politeness
+
+import (
+	"math"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// pace is a limiter of burst 1 whose only token is taken at the end of each request.
+type pace struct {
+	limiter *rate.Limiter
+	end     time.Time // of the last request; zero before the first
+}
+
+func newPace() pace {
+	return pace{limiter: rate.NewLimiter(rate.Inf, 1)}
+}
+
+// ended takes note of a request that ended. Requests may end in any order.
+func (p *pace) ended(end time.Time, delay time.Duration) {
+	if end.After(p.end) {
+		p.end = end
+	}
+	p.charge(delay)
+}
+
+// charge sets the rate and takes the token at the end of the last request. Nothing refills in no
+// time, so doing it again changes nothing but the rate.
+func (p *pace) charge(delay time.Duration) {
+	if p.end.IsZero() {
+		return
+	}
+	p.limiter.SetLimitAt(p.end, rate.Every(delay)) // rate.Inf where delay is zero
+	p.limiter.AllowN(p.end, 1)
+}
+
+// ready is the earliest instant of the next request: the zero time before the first.
+func (p *pace) ready(delay time.Duration) time.Time {
+	if p.end.IsZero() || delay <= 0 {
+		return p.end
+	}
+	ready := p.end.Add(delay)
+	if token := p.nextToken(delay); token.After(ready) {
+		return token
+	}
+	return ready
+}
+
+// nextToken is when the limiter has its token again, rounded up to a nanosecond.
+func (p *pace) nextToken(delay time.Duration) time.Time {
+	missing := 1 - p.limiter.TokensAt(p.end)
+	if missing <= 0 {
+		return p.end
+	}
+	return p.end.Add(saturate(math.Ceil(missing * float64(delay))))
+}
+
+// saturate converts nanoseconds to a duration; what does not fit becomes the longest one.
+func saturate(nanoseconds float64) time.Duration {
+	if nanoseconds >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return time.Duration(nanoseconds)
+}

@@ -1,0 +1,67 @@
+package politeness
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// ErrOption is wrapped by every error of [Options.Validate].
+var ErrOption = errors.New("politeness: bad option")
+
+// Options are the limits the operator of the crawler sets. They must not change while a [Host] or
+// an [Address] uses them; hosts with limits of their own get an Options of their own.
+type Options struct {
+	// Delay is the least time between the end of a request to a host and the start of the next.
+	// Zero leaves the pace to the host: its Crawl-delay and its troubles.
+	Delay time.Duration
+	// AdaptiveFactor makes the delay at least this many times the duration of the last request. Zero: off.
+	AdaptiveFactor float64
+	// AdaptiveMax is the most that AdaptiveFactor may ask for.
+	AdaptiveMax time.Duration
+	// PerHost is the number of requests in flight to a host whose delay in force is zero. Others have one.
+	PerHost int
+	// PerIP is the number of requests in flight to an address, whatever their hosts. One where IPDelay is not zero.
+	PerIP int
+	// IPDelay is the least time between the end of a request to an address and the start of the next.
+	IPDelay time.Duration
+}
+
+// DefaultOptions are what an empty configuration means.
+func DefaultOptions() Options {
+	return Options{
+		Delay:       time.Second,
+		AdaptiveMax: time.Minute,
+		PerHost:     1,
+		PerIP:       4,
+	}
+}
+
+// Validate returns nil, or every value that cannot be used, each with what is allowed, by the names
+// of the configuration. The error wraps [ErrOption].
+func (o Options) Validate() error {
+	var errs []error
+	refuse := func(name string, value any, allowed string) {
+		errs = append(errs, fmt.Errorf("%w: %s is %v, allowed is %s", ErrOption, name, value, allowed))
+	}
+	if o.Delay < 0 {
+		refuse("delay", o.Delay, "0s or more")
+	}
+	if !(o.AdaptiveFactor >= 0) || math.IsInf(o.AdaptiveFactor, 0) {
+		refuse("adaptive_factor", o.AdaptiveFactor, "0 (off) or a positive number")
+	}
+	if o.AdaptiveMax < 0 || o.AdaptiveMax == 0 && o.AdaptiveFactor > 0 {
+		refuse("adaptive_max", o.AdaptiveMax, "more than 0s")
+	}
+	if o.PerHost < 1 {
+		refuse("per_host", o.PerHost, "1 or more")
+	}
+	if o.PerIP < 1 {
+		refuse("per_ip", o.PerIP, "1 or more")
+	}
+	if o.IPDelay < 0 {
+		refuse("ip_delay", o.IPDelay, "0s or more")
+	}
+	return errors.Join(errs...)
+}

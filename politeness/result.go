@@ -1,0 +1,47 @@
+package politeness
+
+import (
+	"strconv"
+	"time"
+)
+
+// Result is what politeness has to know about a request that ended.
+type Result struct {
+	Signal Signal
+	// Duration is the time from the start of the request to its end.
+	Duration time.Duration
+	// RetryAfter is how long the host asked to be left alone, counted from the end of the request:
+	// what [ParseRetryAfter] returned. It is honoured with every signal and at any length. Zero: it did not ask.
+	RetryAfter time.Duration
+	// Jitter is a random number from 0 to 1. It makes a back-off up to a quarter longer, so that
+	// hosts that failed together do not return together.
+	Jitter float64
+}
+
+// Signal is the kind of answer a request had, as far as the pace is concerned.
+type Signal uint8
+
+// The signals.
+const (
+	SignalOK          Signal = iota // any answer that is no complaint about the pace: 2xx, 3xx, most of 4xx
+	SignalThrottled                 // 429 or 503
+	SignalServerError               // any other 5xx
+	SignalUnreachable               // no answer: name, connection, TLS or time failed
+	SignalAborted                   // the crawler gave up for reasons of its own: says nothing about the host
+)
+
+var signalNames = [...]string{
+	SignalOK:          "ok",
+	SignalThrottled:   "throttled",
+	SignalServerError: "server-error",
+	SignalUnreachable: "unreachable",
+	SignalAborted:     "aborted",
+}
+
+// String is the signal in one lower-case word.
+func (s Signal) String() string {
+	if int(s) < len(signalNames) {
+		return signalNames[s]
+	}
+	return "signal(" + strconv.Itoa(int(s)) + ")"
+}

@@ -1,0 +1,46 @@
+package politeness
+
+import "time"
+
+// State is what has to survive the process for a host to be treated as before. Times are wall
+// times. The zero value is a host that was never asked.
+type State struct {
+	LastEnd      time.Time     // end of the last request; the delay in force counts from here
+	Until        time.Time     // nothing may start before; zero: no hold
+	Length       time.Duration // of the whole hold that ends at Until
+	Reason       Reason        // of the hold
+	CrawlDelay   time.Duration // as last set
+	LastResponse time.Duration // duration of the last request
+	TroubleSince time.Time     // end of the first request that failed; zero: all is well
+	Backoff      uint8         // back-off level, 0 to 12
+	Failures     uint8         // in a row, 0 to 3
+	Calm         uint8         // successes since the last failure or the last level that healed
+}
+
+// State returns what to store. Now converts instants to the wall clock as it stands: if the clock was
+// set while the process ran, waits keep their length.
+func (h *Host) State(now time.Time) State {
+	s := State{
+		LastEnd:      wall(h.pace.end, now),
+		CrawlDelay:   h.crawlDelay,
+		LastResponse: h.lastResponse,
+		TroubleSince: wall(h.trouble.since, now),
+		Backoff:      h.trouble.level,
+		Failures:     h.trouble.failures,
+		Calm:         h.trouble.calm,
+	}
+	if h.hold.until.After(now) {
+		s.Until = wall(h.hold.until, now)
+		s.Length = h.hold.length
+		s.Reason = h.hold.reason
+	}
+	return s
+}
+
+// wall is where an instant lies on the wall clock that shows now. The zero time stays zero.
+func wall(t, now time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return now.Round(0).Add(t.Sub(now)).UTC()
+}
