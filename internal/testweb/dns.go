@@ -1,0 +1,223 @@
+package testweb
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"maps"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// dnsServer answers A and AAAA questions about the hosts of a web, over UDP
+// and TCP on one port of 127.0.0.1.
+type dnsServer struct {
+	packets net.PacketConn
+	streams net.Listener
+	ttl     uint32 // seconds
+	running sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows
+	answers map[string][]netip.Addr
+	asked   map[string]int
+	open    map[net.Conn]struct{}
+	closed  bool
+}
+
+const (
+	dnsStreamTimeout = 5 * time.Second // of an idle TCP connection
+	maxAskedNames    = 100_000         // counted; further ones are answered alone
+)
+
+func newDNS(answers map[string][]netip.Addr, ttl time.Duration) (*dnsServer, error) {
+	packets, streams, err := listenDNS()
+	if err != nil {
+		return nil, err
+	}
+	d := &dnsServer{
+		packets: packets,
+		streams: streams,
+		ttl:     uint32(ttl / time.Second),
+		answers: maps.Clone(answers),
+		asked:   make(map[string]int),
+		open:    make(map[net.Conn]struct{}),
+	}
+	d.running.Go(d.servePackets)
+	d.running.Go(d.serveStreams)
+	return d, nil
+}
+
+// listenDNS finds a port that is free for both protocols.
+func listenDNS() (net.PacketConn, net.Listener, error) {
+	var last error
+	for range portAttempts {
+		streams, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			return nil, nil, err
+		}
+		packets, err := net.ListenPacket("udp4", streams.Addr().String())
+		if err == nil {
+			return packets, streams, nil
+		}
+		_ = streams.Close()
+		last = err
+	}
+	return nil, nil, last
+}
+
+func (d *dnsServer) addr() string { return d.streams.Addr().String() }
+
+func (d *dnsServer) close() error {
+	d.mu.Lock()
+	d.closed = true
+	err := errors.Join(d.packets.Close(), d.streams.Close())
+	for c := range d.open {
+		_ = c.Close()
+	}
+	d.mu.Unlock()
+	d.running.Wait()
+	return err
+}
+
+func (d *dnsServer) servePackets() {
+	buffer := make([]byte, 4096)
+	for {
+		n, from, err := d.packets.ReadFrom(buffer)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			continue
+		}
+		if reply := d.reply(buffer[:n]); reply != nil {
+			_, _ = d.packets.WriteTo(reply, from)
+		}
+	}
+}
+
+func (d *dnsServer) serveStreams() {
+	for {
+		c, err := d.streams.Accept()
+		if err != nil {
+			return
+		}
+		d.mu.Lock()
+		if d.closed {
+			_ = c.Close()
+		} else {
+			d.open[c] = struct{}{}
+			d.running.Go(func() { d.serveStream(c) })
+		}
+		d.mu.Unlock()
+	}
+}
+
+func (d *dnsServer) serveStream(c net.Conn) {
+	defer func() {
+		d.mu.Lock()
+		delete(d.open, c)
+		d.mu.Unlock()
+		_ = c.Close()
+	}()
+	for {
+		_ = c.SetDeadline(time.Now().Add(dnsStreamTimeout))
+		var length [2]byte
+		if _, err := io.ReadFull(c, length[:]); err != nil {
+			return
+		}
+		query := make([]byte, binary.BigEndian.Uint16(length[:]))
+		if _, err := io.ReadFull(c, query); err != nil {
+			return
+		}
+		reply := d.reply(query)
+		if reply == nil {
+			return
+		}
+		framed := append(binary.BigEndian.AppendUint16(nil, uint16(len(reply))), reply...)
+		if _, err := c.Write(framed); err != nil {
+			return
+		}
+	}
+}
+
+// reply answers one message; nil: it is no question and gets no answer.
+func (d *dnsServer) reply(query []byte) []byte {
+	var parser dnsmessage.Parser
+	header, err := parser.Start(query)
+	if err != nil || header.Response {
+		return nil
+	}
+	question, err := parser.Question()
+	if err != nil {
+		return nil
+	}
+	addrs, known := d.lookup(question.Name.String())
+	reply := dnsmessage.Message{
+		Header: dnsmessage.Header{
+			ID: header.ID, Response: true, Authoritative: true,
+			RecursionDesired: header.RecursionDesired, RecursionAvailable: true,
+		},
+		Questions: []dnsmessage.Question{question},
+	}
+	if !known {
+		reply.RCode = dnsmessage.RCodeNameError
+	}
+	for _, a := range addrs {
+		if body := resourceBody(a, question.Type); body != nil {
+			reply.Answers = append(reply.Answers, dnsmessage.Resource{
+				Header: dnsmessage.ResourceHeader{Name: question.Name, Class: dnsmessage.ClassINET, TTL: d.ttl},
+				Body:   body,
+			})
+		}
+	}
+	packed, err := reply.Pack()
+	if err != nil {
+		return nil
+	}
+	return packed
+}
+
+// resourceBody is the record of an address if a question of that type asks for it.
+func resourceBody(a netip.Addr, asked dnsmessage.Type) dnsmessage.ResourceBody {
+	switch {
+	case asked == dnsmessage.TypeA && a.Is4():
+		return &dnsmessage.AResource{A: a.As4()}
+	case asked == dnsmessage.TypeAAAA && a.Is6():
+		return &dnsmessage.AAAAResource{AAAA: a.As16()}
+	}
+	return nil
+}
+
+func hostName(name string) string { return strings.ToLower(strings.TrimSuffix(name, ".")) }
+
+func (d *dnsServer) lookup(name string) (addrs []netip.Addr, known bool) {
+	name = hostName(name)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, counted := d.asked[name]; counted || len(d.asked) < maxAskedNames {
+		d.asked[name]++
+	}
+	addrs, known = d.answers[name]
+	return addrs, known
+}
+
+func (d *dnsServer) set(host string, addrs []netip.Addr) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(addrs) == 0 {
+		delete(d.answers, hostName(host))
+		return
+	}
+	d.answers[hostName(host)] = append([]netip.Addr(nil), addrs...)
+}
+
+func (d *dnsServer) lookups(host string) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.asked[hostName(host)]
+}

@@ -1,0 +1,107 @@
+package testweb
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+func TestDNSAnswers(t *testing.T) {
+	web := start(t, Config{Sites: []Site{{Host: "a.test"}, {Host: "b.test"}}})
+	for _, network := range []string{"udp", "tcp"} {
+		r := resolver(web, network)
+		got, err := r.LookupNetIP(context.Background(), "ip4", "a.test")
+		if err != nil || len(got) != 1 || got[0] != web.Address("a.test") {
+			t.Errorf("%s: a.test is %v, %v; want %v", network, got, err, web.Address("a.test"))
+		}
+		if got, err := r.LookupNetIP(context.Background(), "ip6", "a.test"); len(got) != 0 || !notFound(err) {
+			t.Errorf("%s: AAAA of a.test is %v, %v; want no record", network, got, err)
+		}
+		if _, err := r.LookupNetIP(context.Background(), "ip4", "nowhere.test"); !notFound(err) {
+			t.Errorf("%s: unknown name: %v, want NXDOMAIN", network, err)
+		}
+	}
+	if web.Lookups("a.test") < 4 || web.Lookups("b.test") != 0 {
+		t.Errorf("lookups counted: a.test %d, b.test %d; want at least 4, and 0", web.Lookups("a.test"), web.Lookups("b.test"))
+	}
+}
+
+func notFound(err error) bool {
+	var dnsError *net.DNSError
+	return errors.As(err, &dnsError) && dnsError.IsNotFound
+}
+
+func TestDNSAnswersChange(t *testing.T) {
+	web := start(t, Config{Sites: []Site{{Host: "a.test"}}})
+	r := resolver(web, "udp")
+	v4, v6 := netip.MustParseAddr("127.9.9.9"), netip.MustParseAddr("2001:db8::1")
+	web.SetAnswer("A.test", v4, v6)
+	for network, want := range map[string]netip.Addr{"ip4": v4, "ip6": v6} {
+		if got, err := r.LookupNetIP(context.Background(), network, "a.test"); err != nil || len(got) != 1 || got[0] != want {
+			t.Errorf("%s: %v, %v; want %v", network, got, err, want)
+		}
+	}
+	web.SetAnswer("a.test")
+	if _, err := r.LookupNetIP(context.Background(), "ip", "a.test"); !notFound(err) {
+		t.Errorf("a name without answers: %v, want NXDOMAIN", err)
+	}
+}
+
+func TestDNSMessage(t *testing.T) {
+	web := start(t, Config{TTL: 7 * time.Second, Sites: []Site{{Host: "a.test"}}})
+	for name, want := range map[string]dnsmessage.RCode{
+		"A.Test.":     dnsmessage.RCodeSuccess,
+		"sub.a.test.": dnsmessage.RCodeNameError,
+	} {
+		query := dnsmessage.Message{
+			Header:    dnsmessage.Header{ID: 4711, RecursionDesired: true},
+			Questions: []dnsmessage.Question{{Name: dnsmessage.MustNewName(name), Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET}},
+		}
+		packed, err := query.Pack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var reply dnsmessage.Message
+		if err := reply.Unpack(web.dns.reply(packed)); err != nil {
+			t.Fatal(err)
+		}
+		if reply.ID != 4711 || !reply.Response || reply.RCode != want || len(reply.Questions) != 1 {
+			t.Errorf("%s: reply %+v, want code %v", name, reply.Header, want)
+		}
+		if want != dnsmessage.RCodeSuccess {
+			continue
+		}
+		if len(reply.Answers) != 1 || reply.Answers[0].Header.TTL != 7 {
+			t.Errorf("%s: answers %+v, want one with TTL 7", name, reply.Answers)
+		}
+	}
+}
+
+func FuzzDNSReply(f *testing.F) {
+	d := &dnsServer{answers: map[string][]netip.Addr{"a.test": {loopback(1)}}, asked: make(map[string]int)}
+	query := dnsmessage.Message{Questions: []dnsmessage.Question{
+		{Name: dnsmessage.MustNewName("a.test."), Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET},
+	}}
+	packed, err := query.Pack()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(packed)
+	f.Add(packed[:12])
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, query []byte) {
+		reply := d.reply(query)
+		if reply == nil {
+			return
+		}
+		var message dnsmessage.Message
+		if err := message.Unpack(reply); err != nil || !message.Response {
+			t.Errorf("reply to %x: %v, response %v", query, err, message.Response)
+		}
+	})
+}

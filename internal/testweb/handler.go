@@ -1,0 +1,152 @@
+package testweb
+
+import (
+	"fmt"
+	"html"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Routes answers by request URI: the path with its query as sent, else the
+// path alone, else 404. Unlike http.ServeMux it never redirects of its own.
+type Routes map[string]http.Handler
+
+// ServeHTTP answers a request.
+func (routes Routes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for _, key := range []string{r.RequestURI, r.URL.EscapedPath()} {
+		if h := routes[key]; h != nil {
+			h.ServeHTTP(w, r)
+			return
+		}
+	}
+	Status(http.StatusNotFound).ServeHTTP(w, r)
+}
+
+// onPort gives a link to another site ("//docs.amble.test/a") the port that
+// the request came to, which is every site's; other links stay as they are.
+func onPort(link string, r *http.Request) string {
+	rest, ok := strings.CutPrefix(link, "//")
+	if !ok {
+		return link
+	}
+	host, path, _ := strings.Cut(rest, "/")
+	if _, port, err := net.SplitHostPort(r.Host); err == nil && !strings.Contains(host, ":") {
+		host = net.JoinHostPort(host, port)
+	}
+	return "//" + host + "/" + path
+}
+
+// Page is an HTML page with a title and links. A link to another site of the
+// web is written "//host/path", without a port.
+func Page(title string, links ...string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var b strings.Builder
+		title := html.EscapeString(title)
+		fmt.Fprintf(&b, "<!DOCTYPE html>\n<html><head><title>%s</title></head><body>\n<h1>%s</h1>\n", title, title)
+		for _, link := range links {
+			link = html.EscapeString(onPort(link, r))
+			fmt.Fprintf(&b, "<p><a href=\"%s\">%s</a></p>\n", link, link)
+		}
+		b.WriteString("</body></html>\n")
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write([]byte(b.String()))
+	})
+}
+
+// Robots is a robots.txt file.
+func Robots(text string) http.Handler { return Content("text/plain; charset=utf-8", []byte(text)) }
+
+// Content is a body of any type.
+func Content(contentType string, body []byte) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		_, _ = w.Write(body)
+	})
+}
+
+// Redirect leads to location, which is sent as it is but for the port added to
+// "//host/path".
+func Redirect(status int, location string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Location", onPort(location, r))
+		w.WriteHeader(status)
+	})
+}
+
+// Status is a short HTML page that says no more than its status.
+func Status(status int) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		text := fmt.Sprintf("%d %s", status, http.StatusText(status))
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.WriteHeader(status)
+		fmt.Fprintf(w, "<!DOCTYPE html>\n<title>%s</title>\n<h1>%s</h1>\n", text, text)
+	})
+}
+
+// RetryAfter is Status with a Retry-After header: seconds or an HTTP date.
+func RetryAfter(status int, value string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Retry-After", value)
+		Status(status).ServeHTTP(w, r)
+	})
+}
+
+// Slow waits before h answers; not longer than the client stays.
+func Slow(wait time.Duration, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			h.ServeHTTP(w, r)
+		case <-r.Context().Done():
+		}
+	})
+}
+
+// Flaky answers the first n requests with bad and the later ones with good.
+func Flaky(n int, bad, good http.Handler) http.Handler {
+	var count atomic.Int64
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if count.Add(1) <= int64(n) {
+			bad.ServeHTTP(w, r)
+			return
+		}
+		good.ServeHTTP(w, r)
+	})
+}
+
+// Reset resets the connection (TCP RST) instead of answering.
+func Reset() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		c, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		if recorded, ok := c.(*conn); ok {
+			resetOnClose(recorded.Conn)
+		} else {
+			resetOnClose(c)
+		}
+		_ = c.Close()
+	})
+}
+
+func resetOnClose(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+}
+
+// Cut announces more bytes than it sends and then closes the connection.
+func Cut(contentType string, body []byte) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		w.Header().Set("Content-Length", fmt.Sprint(2*len(body)+1))
+		_, _ = w.Write(body)
+		panic(http.ErrAbortHandler)
+	})
+}

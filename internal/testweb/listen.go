@@ -1,0 +1,63 @@
+package testweb
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"syscall"
+)
+
+// portAttempts bounds the search for a port that is free at every address.
+const portAttempts = 20
+
+// listen opens n (at least one) loopback listeners on one common port, each at
+// an address of its own. It returns a single one, at 127.0.0.1, where the
+// system has no other loopback address.
+func listen(n int) ([]net.Listener, error) {
+	var last error
+	for range portAttempts {
+		listeners, err := listenOnce(n)
+		if err == nil || !errors.Is(err, syscall.EADDRINUSE) {
+			return listeners, err
+		}
+		last = err
+	}
+	return nil, fmt.Errorf("no port free at all of %d loopback addresses: %w", n, last)
+}
+
+func listenOnce(n int) ([]net.Listener, error) {
+	first, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	listeners := []net.Listener{first}
+	port := strconv.Itoa(first.Addr().(*net.TCPAddr).Port)
+	for i := 1; i < n; i++ {
+		l, err := net.Listen("tcp4", net.JoinHostPort(loopback(i).String(), port))
+		if errors.Is(err, syscall.EADDRNOTAVAIL) {
+			closeAll(listeners[1:])
+			return listeners[:1], nil
+		}
+		if err != nil {
+			closeAll(listeners)
+			return nil, err
+		}
+		listeners = append(listeners, l)
+	}
+	return listeners, nil
+}
+
+// loopback is the i-th address after 127.0.0.1: 127.1.0.1, 127.1.0.2 and so
+// on, 250 to a /24.
+func loopback(i int) netip.Addr {
+	i--
+	return netip.AddrFrom4([4]byte{127, byte(1 + i/64_000), byte(i / 250 % 256), byte(1 + i%250)})
+}
+
+func closeAll(listeners []net.Listener) {
+	for _, l := range listeners {
+		_ = l.Close()
+	}
+}

@@ -1,0 +1,143 @@
+package testweb
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Log is a record of requests in the order of Start. Its methods do not change
+// it. Narrow it first, then ask: log.Host("news.amble.test").MaxInFlight().
+type Log []Request
+
+// Gap is the pause between a request and the next one.
+type Gap struct {
+	Before, After Request       // Before is the last to end among those that started earlier
+	Length        time.Duration // negative: After started while Before was in flight
+}
+
+func (l Log) sort() {
+	slices.SortStableFunc(l, func(a, b Request) int { return a.Start.Compare(b.Start) })
+}
+
+// Filter is the part of the log for which keep is true.
+func (l Log) Filter(keep func(Request) bool) Log {
+	var part Log
+	for _, q := range l {
+		if keep(q) {
+			part = append(part, q)
+		}
+	}
+	return part
+}
+
+// Host is the part of the log that asked one host name.
+func (l Log) Host(host string) Log {
+	return l.Filter(func(q Request) bool { return q.Host == host })
+}
+
+// Address is the part of the log that reached one IP address.
+func (l Log) Address(address string) Log {
+	return l.Filter(func(q Request) bool { return q.Address == address })
+}
+
+// Path is the part of the log that asked for one path (with its query).
+func (l Log) Path(path string) Log {
+	return l.Filter(func(q Request) bool { return q.Path == path })
+}
+
+// Pages is the log without the requests for robots.txt files.
+func (l Log) Pages() Log {
+	return l.Filter(func(q Request) bool { return !q.Robots() })
+}
+
+// Hosts lists the host names that were asked, sorted.
+func (l Log) Hosts() []string { return l.distinct(func(q Request) string { return q.Host }) }
+
+// Addresses lists the IP addresses that were reached, sorted.
+func (l Log) Addresses() []string { return l.distinct(func(q Request) string { return q.Address }) }
+
+func (l Log) distinct(key func(Request) string) []string {
+	var keys []string
+	for _, q := range l {
+		keys = append(keys, key(q))
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// Gaps lists the pauses between the requests of the log, whatever their host:
+// from the end of all that started before to the start of the next. There is
+// one less than there are requests.
+func (l Log) Gaps() []Gap {
+	var gaps []Gap
+	for i, last := 1, 0; i < len(l); i++ {
+		gaps = append(gaps, Gap{Before: l[last], After: l[i], Length: l[i].Start.Sub(l[last].End)})
+		if l[i].End.After(l[last].End) {
+			last = i
+		}
+	}
+	return gaps
+}
+
+// ShortGaps lists the gaps that are shorter than least.
+func (l Log) ShortGaps(least time.Duration) []Gap {
+	return slices.DeleteFunc(l.Gaps(), func(g Gap) bool { return g.Length >= least })
+}
+
+// MaxInFlight is the largest number of requests that were in flight at once.
+func (l Log) MaxInFlight() int {
+	ends := make([]time.Time, len(l))
+	for i, q := range l {
+		ends[i] = q.End
+	}
+	slices.SortFunc(ends, time.Time.Compare)
+	most, ended := 0, 0
+	for i, q := range l {
+		for ended < len(ends) && !ends[ended].After(q.Start) {
+			ended++
+		}
+		most = max(most, i+1-ended)
+	}
+	return most
+}
+
+// BeforeRobots lists the page requests that started before a request for the
+// /robots.txt of their host had ended: invariant 1, per origin of the web,
+// whose hosts have one port. A robots.txt in a folder, as a redirect may
+// lead to, counts neither as a page nor as the host's rules.
+func (l Log) BeforeRobots() Log {
+	first := make(map[string]time.Time) // host: end of its first robots request
+	for _, q := range l {
+		if end, known := first[q.Host]; q.Path == "/robots.txt" && (!known || q.End.Before(end)) {
+			first[q.Host] = q.End
+		}
+	}
+	return l.Filter(func(q Request) bool {
+		end, known := first[q.Host]
+		return !q.Robots() && (!known || q.Start.Before(end))
+	})
+}
+
+// Robots reports whether the request is for a robots.txt file.
+func (q Request) Robots() bool { return strings.HasSuffix(q.Path, "/robots.txt") }
+
+// CountByPath counts the requests by host and path, joined: "news.amble.test/a".
+func (l Log) CountByPath() map[string]int {
+	count := make(map[string]int)
+	for _, q := range l {
+		count[q.Host+q.Path]++
+	}
+	return count
+}
+
+// Repeats is CountByPath of the pages that were asked for more than once.
+func (l Log) Repeats() map[string]int {
+	count := l.Pages().CountByPath()
+	for path, n := range count {
+		if n == 1 {
+			delete(count, path)
+		}
+	}
+	return count
+}

@@ -1,0 +1,157 @@
+package testweb
+
+import (
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Request is one request as the server saw it. The package comment says what
+// its times mean.
+type Request struct {
+	Start           time.Time `json:"start"`
+	End             time.Time `json:"end"`               // of an unfinished request: the last write so far, else the time of the snapshot
+	Host            string    `json:"host"`              // as asked for, lower case, without port
+	Address         string    `json:"address"`           // the server's IP address
+	Conn            int64     `json:"conn"`              // number of the connection, from 1
+	Method          string    `json:"method"`            //
+	Path            string    `json:"path"`              // with the query, as sent; at most 4 KiB of it
+	UserAgent       string    `json:"user_agent"`        //
+	IfNoneMatch     string    `json:"if_none_match"`     //
+	IfModifiedSince string    `json:"if_modified_since"` //
+	Status          int       `json:"status"`            // as written to the wire; 0: nothing was
+	Bytes           int64     `json:"bytes"`             // of the response, headers included, taken by the kernel
+	Done            bool      `json:"done"`              // the server has nothing left to do for it
+	Aborted         bool      `json:"aborted"`           // the client went away before the response was complete
+}
+
+const maxRecordedPath = 4 << 10
+
+// recorder keeps the requests of a web. Times are nanoseconds since base, by
+// the monotonic clock.
+type recorder struct {
+	base    time.Time
+	max     int
+	conns   atomic.Int64
+	dropped atomic.Int64
+
+	mu      sync.Mutex // guards what follows
+	entries []*entry
+	names   map[string]string // one copy of each repeated string
+}
+
+// entry is a request in the record. The plain fields are written once, before
+// it is in the record; the connection goes on writing the atomic ones.
+type entry struct {
+	host, address, method, path, agent, noneMatch, modifiedSince string
+
+	conn   int64
+	start  time.Duration
+	end    atomic.Int64 // before the last write so far; 0: none
+	gone   atomic.Int64 // when the client was found to have left; 0: it has not
+	status atomic.Int32
+	bytes  atomic.Int64
+	done   atomic.Bool
+}
+
+func newRecorder(max int) *recorder {
+	return &recorder{base: time.Now(), max: max, names: make(map[string]string)}
+}
+
+func (r *recorder) now() int64 { return int64(time.Since(r.base)) }
+
+// begin makes the entry of a request whose header was read on c.
+func (r *recorder) begin(c *conn, q *http.Request) *entry {
+	path := q.RequestURI
+	if len(path) > maxRecordedPath {
+		path = path[:maxRecordedPath]
+	}
+	e := &entry{
+		method:        q.Method,
+		path:          strings.Clone(path),
+		noneMatch:     strings.Clone(q.Header.Get("If-None-Match")),
+		modifiedSince: strings.Clone(q.Header.Get("If-Modified-Since")),
+		conn:          c.number,
+		start:         time.Duration(c.takeFirstByte()),
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.entries) >= r.max {
+		r.dropped.Add(1)
+		return e
+	}
+	e.host = r.share(hostOf(q))
+	e.agent = r.share(q.UserAgent())
+	e.address = r.share(c.LocalAddr().(*net.TCPAddr).IP.String())
+	r.entries = append(r.entries, e)
+	return e
+}
+
+// maxShared bounds the table of repeated strings; others are simply copied.
+const maxShared = 10_000
+
+// share returns one copy of s for all requests. The caller holds mu.
+func (r *recorder) share(s string) string {
+	if known, ok := r.names[s]; ok {
+		return known
+	}
+	s = strings.Clone(s)
+	if len(r.names) < maxShared {
+		r.names[s] = s
+	}
+	return s
+}
+
+func (r *recorder) snapshot() Log {
+	now := r.now()
+	r.mu.Lock()
+	entries := slices.Clone(r.entries)
+	r.mu.Unlock()
+	log := make(Log, len(entries))
+	for i, e := range entries {
+		log[i] = e.request(r.base, now)
+	}
+	log.sort()
+	return log
+}
+
+// noteStatus reads the status from the first bytes of a response.
+func (e *entry) noteStatus(b []byte) {
+	if e.status.Load() != 0 || len(b) < len("HTTP/1.1 200") || string(b[:5]) != "HTTP/" {
+		return
+	}
+	code := 0
+	for _, d := range b[9:12] {
+		code = code*10 + int(d-'0')
+	}
+	e.status.Store(int32(code))
+}
+
+func (e *entry) finish(now int64) {
+	e.end.CompareAndSwap(0, now)
+	e.done.Store(true)
+}
+
+// request is the entry as of now, in wall-clock time.
+func (e *entry) request(base time.Time, now int64) Request {
+	base = base.Round(0) // the difference of two times then is that of their offsets
+	q := Request{
+		Start: base.Add(e.start), Host: e.host, Address: e.address, Conn: e.conn,
+		Method: e.method, Path: e.path, UserAgent: e.agent,
+		IfNoneMatch: e.noneMatch, IfModifiedSince: e.modifiedSince,
+		Done: e.done.Load(), Status: int(e.status.Load()), Bytes: e.bytes.Load(),
+	}
+	end, gone := e.end.Load(), e.gone.Load()
+	if end == 0 {
+		end = now
+	}
+	if gone != 0 && gone < end {
+		end, q.Aborted = gone, true
+	}
+	q.End = base.Add(time.Duration(end))
+	return q
+}

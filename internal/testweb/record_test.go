@@ -1,0 +1,261 @@
+package testweb
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// finished waits until the server is through with all that it recorded.
+func finished(t *testing.T, web *Web) Log {
+	t.Helper()
+	for range 1000 {
+		log := web.Requests()
+		if len(log.Filter(func(q Request) bool { return !q.Done })) == 0 {
+			return log
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatal("requests are still in flight")
+	return nil
+}
+
+func TestRecordSaysWhatWasAsked(t *testing.T) {
+	web := start(t, Config{Sites: []Site{{Host: "a.test", Handler: Routes{"/p?q=1": Page("P")}}}})
+	client := newClient(t, web)
+	request, err := http.NewRequest(http.MethodHead, web.URL("a.test", "/p?q=1"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("User-Agent", "amble/1")
+	request.Header.Set("If-None-Match", `"x"`)
+	request.Header.Set("If-Modified-Since", "Sat, 01 Jan 2000 00:00:00 GMT")
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	get(t, client, web.URL("a.test", "/missing"))
+
+	log := finished(t, web)
+	if len(log) != 2 {
+		t.Fatalf("%d requests recorded, want 2", len(log))
+	}
+	got := log[0]
+	if got.Bytes == 0 || got.Start.IsZero() || got.End.Before(got.Start) {
+		t.Errorf("bytes %d, start %v, end %v", got.Bytes, got.Start, got.End)
+	}
+	got.Start, got.End, got.Bytes = time.Time{}, time.Time{}, 0
+	want := Request{
+		Host: "a.test", Address: web.Address("a.test").String(), Conn: 1, Method: "HEAD", Path: "/p?q=1", UserAgent: "amble/1",
+		IfNoneMatch: `"x"`, IfModifiedSince: "Sat, 01 Jan 2000 00:00:00 GMT", Status: 200, Done: true,
+	}
+	if got != want {
+		t.Errorf("recorded %+v\nwant     %+v", got, want)
+	}
+	if log[1].Status != 404 || log[1].Conn != 1 {
+		t.Errorf("second request: status %d on connection %d, want 404 on 1", log[1].Status, log[1].Conn)
+	}
+}
+
+// The promise of the package comment: no measured gap is shorter than the one
+// the client left, whatever the size of the response and the connection.
+func TestMeasuredTimesLieWithinTheClients(t *testing.T) {
+	big := Content("text/plain", []byte(strings.Repeat("a long body ", 100_000)))
+	web := start(t, Config{Sites: []Site{{Host: "a.test", Handler: Routes{
+		"/": Page("A"), "/big": big, "/slow": Slow(10*time.Millisecond, Page("slow")), "/none": Status(204), "/reset": Reset(), "/cut": Cut("text/html", []byte("<p>")),
+	}}}})
+	for _, reuse := range []bool{true, false} {
+		client := newClient(t, web)
+		client.Transport.(*http.Transport).DisableKeepAlives = !reuse
+		for _, path := range []string{"/", "/big", "/", "/slow", "/none", "/reset", "/cut", "/"} {
+			before := len(web.Requests())
+			started := time.Now()
+			get(t, client, web.URL("a.test", path))
+			ended := time.Now()
+			within(t, web, web.Requests()[before:], started, ended)
+		}
+	}
+}
+
+// within checks that requests were recorded and lie between two times. There
+// may be several: net/http asks again on its own when a reused connection is reset.
+func within(t *testing.T, web *Web, log Log, started, ended time.Time) {
+	t.Helper()
+	if len(log) == 0 {
+		t.Error("nothing was recorded")
+	}
+	offset := func(x time.Time) time.Duration { return x.Sub(web.recorder.base) }
+	for _, q := range log {
+		// The record's base is wall-clock time only; offsets are compared.
+		start, end := q.Start.Sub(web.recorder.base.Round(0)), q.End.Sub(web.recorder.base.Round(0))
+		if start < offset(started) || end > offset(ended) || end < start {
+			t.Errorf("%s on connection %d: recorded from %v to %v, the client saw %v to %v",
+				q.Path, q.Conn, start, end, offset(started), offset(ended))
+		}
+	}
+}
+
+func TestStatusIsTheOneOnTheWire(t *testing.T) {
+	web := start(t, Config{Sites: []Site{{Host: "a.test", Handler: Routes{
+		"/reset":    Reset(),
+		"/cut":      Cut("text/html", []byte(strings.Repeat("half ", 10_000))),
+		"/gone":     Status(410),
+		"/busy":     RetryAfter(503, "7"),
+		"/moved":    Redirect(301, "//b.test/x"),
+		"/sometime": Flaky(1, Status(500), Page("well")),
+	}}}})
+	client := newClient(t, web)
+	for _, c := range []struct {
+		path         string
+		seen, served int
+	}{
+		{"/reset", 0, 0}, {"/cut", 0, 200}, {"/gone", 410, 410}, {"/busy", 503, 503},
+		{"/moved", 301, 301}, {"/sometime", 500, 500}, {"/sometime", 200, 200},
+	} {
+		response, _ := get(t, client, web.URL("a.test", c.path))
+		log := finished(t, web).Path(c.path)
+		if got := log[len(log)-1].Status; response.StatusCode != c.seen || got != c.served {
+			t.Errorf("%s: client saw %d, recorded %d; want %d and %d", c.path, response.StatusCode, got, c.seen, c.served)
+		}
+		switch c.path {
+		case "/busy":
+			if got := response.Header.Get("Retry-After"); got != "7" {
+				t.Errorf("Retry-After %q, want 7", got)
+			}
+		case "/moved":
+			if got, want := response.Header.Get("Location"), strings.TrimPrefix(web.URL("b.test", "/x"), "http:"); got != want {
+				t.Errorf("Location %q, want %q", got, want)
+			}
+		}
+	}
+}
+
+func TestClientThatLeavesIsAborted(t *testing.T) {
+	begun := make(chan struct{})
+	web := start(t, Config{Sites: []Site{{Host: "a.test", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(begun)
+		Slow(time.Hour, Page("never")).ServeHTTP(w, r)
+	})}}})
+	client := newClient(t, web)
+	ctx, cancel := context.WithCancel(context.Background())
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, web.URL("a.test", "/"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		<-begun
+		cancel()
+	}()
+	if _, err := client.Do(request); !errors.Is(err, context.Canceled) {
+		t.Fatalf("client got %v, want its own cancellation", err)
+	}
+	if log := finished(t, web); len(log) != 1 || !log[0].Aborted {
+		t.Errorf("recorded %+v, want one aborted request", log)
+	}
+}
+
+func TestRequestInFlightIsInTheRecord(t *testing.T) {
+	begun, end := make(chan struct{}), make(chan struct{})
+	web := start(t, Config{Sites: []Site{{Host: "a.test", Handler: Routes{
+		"/long": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(begun); <-end }),
+		"/":     Page("A"),
+	}}}})
+	client := newClient(t, web)
+	var wait sync.WaitGroup
+	wait.Go(func() { get(t, client, web.URL("a.test", "/long")) })
+	<-begun
+	get(t, client, web.URL("a.test", "/"))
+	log := web.Requests()
+	close(end)
+	wait.Wait()
+	if log[0].Path != "/long" || log[0].Done || log.MaxInFlight() != 2 || len(log.ShortGaps(0)) != 1 {
+		t.Errorf("snapshot during a request: %+v; want /long unfinished and two in flight", log)
+	}
+}
+
+func TestRecordIsBounded(t *testing.T) {
+	web := start(t, Config{MaxRequests: 3, Sites: []Site{{Host: "a.test", Handler: Page("A")}}})
+	client := newClient(t, web)
+	for range 5 {
+		get(t, client, web.URL("a.test", "/"+strings.Repeat("x", 2*maxRecordedPath)))
+	}
+	log := web.Requests()
+	if len(log) != 3 || web.Dropped() != 2 || web.Served() != 5 || len(log[0].Path) != maxRecordedPath {
+		t.Errorf("kept %d, dropped %d, served %d, path of %d bytes; want 3, 2, 5, %d",
+			len(log), web.Dropped(), web.Served(), len(log[0].Path), maxRecordedPath)
+	}
+}
+
+func TestRecordOfManyClientsAtOnce(t *testing.T) {
+	const clients, each = 8, 50
+	web := start(t, Config{Sites: []Site{{Host: "a.test", Handler: Page("A")}, {Host: "b.test", Handler: Page("B")}}})
+	var wait sync.WaitGroup
+	for range clients {
+		client := newClient(t, web)
+		wait.Go(func() {
+			for i := range each {
+				get(t, client, web.URL([]string{"a.test", "b.test"}[i%2], "/"))
+				web.Requests()
+			}
+		})
+	}
+	wait.Wait()
+	log := finished(t, web)
+	if len(log) != clients*each || len(log.Host("a.test")) != len(log)/2 {
+		t.Errorf("%d requests, %d of a.test; want %d and half of it", len(log), len(log.Host("a.test")), clients*each)
+	}
+	if most := log.MaxInFlight(); most > clients {
+		t.Errorf("%d in flight from %d clients", most, clients)
+	}
+	if bad := log.Filter(func(q Request) bool { return q.Status != 200 || q.Aborted }); len(bad) != 0 {
+		t.Errorf("not plainly answered: %+v", bad)
+	}
+}
+
+func TestSaveAndLoad(t *testing.T) {
+	web := start(t, Config{Sites: []Site{{Host: "a.test", Handler: Page("A")}}})
+	client := newClient(t, web)
+	for range 3 {
+		get(t, client, web.URL("a.test", "/ä?b=<c>"))
+	}
+	log := finished(t, web)
+	file := filepath.Join(t.TempDir(), "requests.jsonl")
+	if err := log.Save(file); err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range log { // the same instant, not the same time.Location
+		if !log[i].Start.Equal(loaded[i].Start) || !log[i].End.Equal(loaded[i].End) {
+			t.Errorf("times %v %v became %v %v", log[i].Start, log[i].End, loaded[i].Start, loaded[i].End)
+		}
+		loaded[i].Start, loaded[i].End = log[i].Start, log[i].End
+	}
+	if !reflect.DeepEqual(log, loaded) {
+		t.Errorf("saved %+v\nloaded %+v", log, loaded)
+	}
+	if _, err := Load(filepath.Join(t.TempDir(), "none")); err == nil {
+		t.Error("a file that is not there: no error")
+	}
+}
+
+func TestSlowWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		w := newResponse()
+		Slow(3*time.Second, Status(204)).ServeHTTP(w, newRequest(t))
+		if waited := time.Since(began); waited != 3*time.Second || w.Code != 204 {
+			t.Errorf("waited %v, status %d; want 3s and 204", waited, w.Code)
+		}
+	})
+}

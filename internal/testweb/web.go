@@ -1,0 +1,293 @@
+package testweb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Site is one host of a Web.
+type Site struct {
+	Host    string       // lower case, without port
+	Handler http.Handler // answers every request to Host, /robots.txt included; nil: 404 everywhere
+
+	// Group is the name of an address: sites of the same group share one.
+	// Empty: an address of its own.
+	Group string
+}
+
+// Config says what a Web serves. Its zero value is a web without sites.
+type Config struct {
+	Sites []Site
+
+	// TTL is the lifetime of DNS answers, in whole seconds. 0: a minute.
+	TTL time.Duration
+
+	// MaxRequests bounds the record. Later requests are served and counted
+	// (Dropped), but not kept. 0: DefaultMaxRequests.
+	MaxRequests int
+
+	// CountOnly keeps no record but the number of requests, for benchmarks:
+	// no clock is read and Requests is always empty.
+	CountOnly bool
+}
+
+// DefaultMaxRequests is how many requests a Web remembers when its Config does
+// not say. One takes about 300 bytes.
+const DefaultMaxRequests = 200_000
+
+// Web serves its sites until it is closed. All methods may be called
+// concurrently.
+type Web struct {
+	port     uint16
+	hosts    []string // as configured
+	sites    map[string]*site
+	recorder *recorder
+	dns      *dnsServer
+	server   *http.Server
+	served   atomic.Int64
+	stop     context.CancelFunc // ends the context of every request
+	running  sync.WaitGroup     // accept loops, and handlers that began before closed
+
+	mu     sync.Mutex // guards closed, and running.Add against running.Wait
+	closed bool
+}
+
+type site struct {
+	address netip.Addr
+	handler atomic.Pointer[http.Handler]
+	served  atomic.Int64
+}
+
+// New starts a web: its listeners, its DNS server, its record.
+func New(c Config) (*Web, error) {
+	if c.MaxRequests == 0 {
+		c.MaxRequests = DefaultMaxRequests
+	}
+	if c.TTL == 0 {
+		c.TTL = time.Minute
+	}
+	groups, err := groupSites(c.Sites)
+	if err != nil {
+		return nil, err
+	}
+	listeners, err := listen(len(groups.names))
+	if err != nil {
+		return nil, fmt.Errorf("testweb: listen: %w", err)
+	}
+	w := &Web{
+		port:     listeners[0].Addr().(*net.TCPAddr).AddrPort().Port(),
+		sites:    make(map[string]*site, len(c.Sites)),
+		recorder: newRecorder(c.MaxRequests),
+	}
+	answers := make(map[string][]netip.Addr, len(c.Sites))
+	for _, s := range c.Sites {
+		// Fewer listeners than groups: the system has 127.0.0.1 alone.
+		i := min(groups.index[s.Host], len(listeners)-1)
+		a := listeners[i].Addr().(*net.TCPAddr).AddrPort().Addr()
+		w.hosts = append(w.hosts, s.Host)
+		w.sites[s.Host] = newSite(a, s.Handler)
+		answers[s.Host] = []netip.Addr{a}
+	}
+	if w.dns, err = newDNS(answers, c.TTL); err != nil {
+		closeAll(listeners)
+		return nil, fmt.Errorf("testweb: DNS: %w", err)
+	}
+	w.serve(listeners, c.CountOnly)
+	return w, nil
+}
+
+func newSite(a netip.Addr, h http.Handler) *site {
+	s := &site{address: a}
+	if h == nil {
+		h = http.NotFoundHandler()
+	}
+	s.handler.Store(&h)
+	return s
+}
+
+// addressGroups assigns each host the number of its address.
+type addressGroups struct {
+	names []string
+	index map[string]int
+}
+
+func groupSites(sites []Site) (addressGroups, error) {
+	g := addressGroups{index: make(map[string]int, len(sites))}
+	numbers := make(map[string]int)
+	for _, s := range sites {
+		if _, twice := g.index[s.Host]; twice || s.Host == "" || s.Host != strings.ToLower(s.Host) {
+			return g, fmt.Errorf("testweb: host %q: must be given once, in lower case", s.Host)
+		}
+		name := s.Group
+		if name == "" {
+			name = "host " + s.Host
+		}
+		n, known := numbers[name]
+		if !known {
+			n = len(g.names)
+			numbers[name] = n
+			g.names = append(g.names, name)
+		}
+		g.index[s.Host] = n
+	}
+	return g, nil
+}
+
+func (w *Web) serve(listeners []net.Listener, countOnly bool) {
+	ctx, cancel := context.WithCancel(context.Background())
+	w.stop = cancel
+	w.server = &http.Server{
+		Handler:        http.HandlerFunc(w.count),
+		BaseContext:    func(net.Listener) context.Context { return ctx },
+		ErrorLog:       log.New(io.Discard, "", 0),
+		MaxHeaderBytes: 64 << 10,
+	}
+	if !countOnly {
+		w.server.Handler = http.HandlerFunc(w.record)
+		w.server.ConnContext = connContext
+		w.server.ConnState = connState
+	}
+	for _, l := range listeners {
+		if !countOnly {
+			l = &recordedListener{Listener: l, recorder: w.recorder}
+		}
+		w.running.Go(func() { _ = w.server.Serve(l) })
+	}
+}
+
+// Close ends the web: no goroutine, connection or listener is left. The record
+// stays readable.
+func (w *Web) Close() error {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.stop()
+	err := errors.Join(w.server.Close(), w.dns.close())
+	w.running.Wait()
+	return err
+}
+
+// enter registers a running handler; false once the web is closing.
+func (w *Web) enter() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return false
+	}
+	w.running.Add(1)
+	return true
+}
+
+// count serves a request without recording it.
+func (w *Web) count(rw http.ResponseWriter, r *http.Request) {
+	if !w.enter() {
+		panic(http.ErrAbortHandler)
+	}
+	defer w.running.Done()
+	w.answer(rw, r)
+}
+
+// record serves a request between the record's begin and end.
+func (w *Web) record(rw http.ResponseWriter, r *http.Request) {
+	if !w.enter() {
+		panic(http.ErrAbortHandler)
+	}
+	defer w.running.Done()
+	c := connOf(r.Context())
+	c.begin(w.recorder.begin(c, r))
+	complete := false
+	defer func() {
+		if !complete { // the handler panicked: net/http will cut the connection
+			c.cut()
+		}
+	}()
+	w.answer(rw, r)
+	complete = true
+}
+
+func (w *Web) answer(rw http.ResponseWriter, r *http.Request) {
+	w.served.Add(1)
+	s := w.sites[hostOf(r)]
+	if s == nil {
+		http.Error(rw, "no such site here", http.StatusMisdirectedRequest)
+		return
+	}
+	s.served.Add(1)
+	(*s.handler.Load()).ServeHTTP(rw, r)
+}
+
+// hostOf is the host a request names, in lower case and without port.
+func hostOf(r *http.Request) string {
+	host := r.Host
+	if i := strings.LastIndexByte(host, ':'); i >= 0 {
+		host = host[:i]
+	}
+	return strings.ToLower(host)
+}
+
+// Port is the port of every site.
+func (w *Web) Port() uint16 { return w.port }
+
+// URL is the address of a path (with its query) at a site.
+func (w *Web) URL(host, path string) string {
+	return "http://" + host + ":" + strconv.Itoa(int(w.port)) + path
+}
+
+// ResolverAddr is the host:port of the DNS server, for UDP and TCP.
+func (w *Web) ResolverAddr() string { return w.dns.addr() }
+
+// Sites lists the host names, in the order of the Config.
+func (w *Web) Sites() []string { return slices.Clone(w.hosts) }
+
+// Address is the address a site was given; the zero Addr for an unknown host.
+func (w *Web) Address(host string) netip.Addr {
+	if s := w.sites[host]; s != nil {
+		return s.address
+	}
+	return netip.Addr{}
+}
+
+// SetHandler replaces what a site answers from the next request on. A host the
+// web does not serve is ignored.
+func (w *Web) SetHandler(host string, h http.Handler) {
+	if s := w.sites[host]; s != nil {
+		s.handler.Store(&h)
+	}
+}
+
+// SetAnswer changes what DNS says of a name, known or not: its A and AAAA
+// records; none at all means NXDOMAIN. Every address of the web serves every
+// site, so a site can be moved to another one's address.
+func (w *Web) SetAnswer(host string, addrs ...netip.Addr) { w.dns.set(host, addrs) }
+
+// Lookups is the number of DNS questions asked about a name.
+func (w *Web) Lookups(host string) int { return w.dns.lookups(host) }
+
+// Served is the number of requests that reached the web so far.
+func (w *Web) Served() int64 { return w.served.Load() }
+
+// ServedBy is the number of requests that reached one site so far.
+func (w *Web) ServedBy(host string) int64 {
+	if s := w.sites[host]; s != nil {
+		return s.served.Load()
+	}
+	return 0
+}
+
+// Requests is the record so far, in the order of Start.
+func (w *Web) Requests() Log { return w.recorder.snapshot() }
+
+// Dropped is the number of requests the record had no room for.
+func (w *Web) Dropped() int64 { return w.recorder.dropped.Load() }

@@ -1,0 +1,164 @@
+package testweb
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// start serves a web until the test ends.
+func start(t *testing.T, c Config) *Web {
+	t.Helper()
+	web, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := web.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return web
+}
+
+// newClient finds the web's hosts by its DNS server and follows no redirect.
+func newClient(t *testing.T, web *Web) *http.Client {
+	t.Helper()
+	transport := &http.Transport{DialContext: (&net.Dialer{Resolver: resolver(web, "udp")}).DialContext}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+func resolver(web *Web, network string) *net.Resolver {
+	return &net.Resolver{
+		PreferGo: true,
+		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, web.ResolverAddr())
+		},
+	}
+}
+
+// get asks for a page and returns status and body; status 0: no answer.
+func get(t *testing.T, c *http.Client, url string) (*http.Response, string) {
+	t.Helper()
+	response, err := c.Get(url)
+	if err != nil {
+		return &http.Response{}, ""
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return &http.Response{}, string(body)
+	}
+	return response, string(body)
+}
+
+func TestSitesAnswerByNameAndAddress(t *testing.T) {
+	web := start(t, Config{Sites: []Site{
+		{Host: "a.test", Handler: Page("A")},
+		{Host: "b.test", Handler: Page("B"), Group: "shared"},
+		{Host: "c.test", Handler: Page("C"), Group: "shared"},
+		{Host: "none.test"},
+	}})
+	client := newClient(t, web)
+	for host, want := range map[string]int{"a.test": 200, "b.test": 200, "c.test": 200, "none.test": 404} {
+		if response, _ := get(t, client, web.URL(host, "/")); response.StatusCode != want {
+			t.Errorf("%s: status %d, want %d", host, response.StatusCode, want)
+		}
+		for _, q := range web.Requests().Host(host) {
+			if q.Address != web.Address(host).String() {
+				t.Errorf("%s was asked at %s, has address %s", host, q.Address, web.Address(host))
+			}
+		}
+	}
+	if web.Address("b.test") != web.Address("c.test") {
+		t.Error("sites of one group have different addresses")
+	}
+	if loopbackIsOneAddress(t) {
+		return
+	}
+	if web.Address("a.test") == web.Address("b.test") {
+		t.Error("sites of different groups share an address")
+	}
+}
+
+// loopbackIsOneAddress reports whether the system has 127.0.0.1 alone.
+func loopbackIsOneAddress(t *testing.T) bool {
+	t.Helper()
+	l, err := net.Listen("tcp4", "127.1.0.1:0")
+	if err != nil {
+		return true
+	}
+	_ = l.Close()
+	return false
+}
+
+func TestEveryAddressServesEverySite(t *testing.T) {
+	web := start(t, Config{Sites: []Site{{Host: "a.test", Handler: Page("A")}, {Host: "b.test", Handler: Page("B")}}})
+	client := newClient(t, web)
+	web.SetAnswer("a.test", web.Address("b.test"))
+	if response, _ := get(t, client, web.URL("a.test", "/")); response.StatusCode != 200 {
+		t.Fatalf("status %d, want 200", response.StatusCode)
+	}
+	if got := web.Requests()[0]; got.Host != "a.test" || got.Address != web.Address("b.test").String() {
+		t.Errorf("recorded %s at %s, want a.test at the address of b.test", got.Host, got.Address)
+	}
+	web.SetAnswer("stranger.test", web.Address("a.test"))
+	if response, _ := get(t, client, web.URL("stranger.test", "/")); response.StatusCode != http.StatusMisdirectedRequest {
+		t.Errorf("a host that is not served: status %d, want 421", response.StatusCode)
+	}
+}
+
+func TestSetHandler(t *testing.T) {
+	web := start(t, Config{Sites: []Site{{Host: "a.test", Handler: Status(503)}}})
+	client := newClient(t, web)
+	for _, want := range []int{503, 200} {
+		if response, _ := get(t, client, web.URL("a.test", "/")); response.StatusCode != want {
+			t.Errorf("status %d, want %d", response.StatusCode, want)
+		}
+		web.SetHandler("a.test", Page("up again"))
+	}
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	for name, sites := range map[string][]Site{
+		"twice": {{Host: "a.test"}, {Host: "a.test"}},
+		"upper": {{Host: "A.test"}},
+		"empty": {{}},
+	} {
+		if web, err := New(Config{Sites: sites}); err == nil {
+			t.Errorf("%s: no error", name)
+			_ = web.Close()
+		}
+	}
+}
+
+func TestLoopbackAddressesAreDistinct(t *testing.T) {
+	seen := make(map[string]bool)
+	for i := 1; i <= 200_000; i++ {
+		a := loopback(i)
+		if !a.IsLoopback() || seen[a.String()] {
+			t.Fatalf("address %d, %s, is no loopback address or was given before", i, a)
+		}
+		seen[a.String()] = true
+	}
+}
+
+func TestCountOnlyKeepsNoRecord(t *testing.T) {
+	web := start(t, Config{CountOnly: true, Sites: []Site{{Host: "a.test", Handler: Page("A")}}})
+	client := newClient(t, web)
+	get(t, client, web.URL("a.test", "/"))
+	get(t, client, web.URL("a.test", "/x"))
+	if web.Served() != 2 || web.ServedBy("a.test") != 2 || len(web.Requests()) != 0 {
+		t.Errorf("served %d, by host %d, recorded %d; want 2, 2, 0", web.Served(), web.ServedBy("a.test"), len(web.Requests()))
+	}
+}
