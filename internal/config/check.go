@@ -1,0 +1,242 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"net/mail"
+	"net/netip"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// checker holds the values of a Config against what is allowed. A setting whose value could not be read has been
+// reported already and is left out.
+type checker struct {
+	c     *Config
+	words *vocabulary
+	r     *report
+}
+
+// check reports every value, and every pair of values, that cannot be meant.
+func (c *Config) check(r *report) {
+	k := &checker{c: c, words: newVocabulary(), r: r}
+	k.numbers()
+	k.choices()
+	k.scope()
+	k.network()
+	k.pairs()
+}
+
+// reject reports the value of one setting at the place where it was given.
+func (k *checker) reject(key, message string) {
+	if !k.unsure(key) {
+		k.r.add(k.problem(key, message))
+	}
+}
+
+// conflict reports a value that is fine alone but not beside another.
+func (k *checker) conflict(key, message string) {
+	if !k.unsure(key) {
+		k.r.problems = append(k.r.problems, k.problem(key, message))
+	}
+}
+
+func (k *checker) problem(key, message string) Problem {
+	s, o := k.words.byKey[key], k.c.origins[key]
+	text := o.text
+	if text == "" {
+		text = format(s.value(k.c))
+	}
+	read := text
+	if s.typ.Kind() == reflect.String || s.secret() {
+		read = s.show(text)
+	}
+	return Problem{Source: o.Source, Key: key, Read: read, Message: message}
+}
+
+// rejectItem reports one item of a list.
+func (k *checker) rejectItem(key string, i int, item, message string) {
+	k.r.problems = append(k.r.problems, Problem{
+		Source:  k.c.origins[key].item(i),
+		Key:     key,
+		Read:    shown(item),
+		Message: message,
+	})
+}
+
+// between rejects a value outside of least and most.
+func between[T cmp.Ordered](k *checker, key string, value, least, most T) {
+	if value < least || value > most {
+		k.reject(key, "want "+format(least)+" to "+format(most))
+	}
+}
+
+const (
+	week = 7 * 24 * time.Hour
+	year = 365 * 24 * time.Hour
+)
+
+func (k *checker) numbers() {
+	c := k.c
+	between(k, "crawl.workers", c.Crawl.Workers, 1, 4096)
+	between(k, "crawl.give_up_after", c.Crawl.GiveUpAfter, 0, year)
+	between(k, "crawl.shutdown_grace", c.Crawl.ShutdownGrace, 0, time.Hour)
+	between(k, "crawl.max_pages", c.Crawl.MaxPages, 0, 1e15)
+	between(k, "crawl.max_depth", c.Crawl.MaxDepth, 0, 65535)
+	between(k, "politeness.delay", c.Politeness.Delay, 0, week)
+	between(k, "politeness.adaptive_factor", c.Politeness.AdaptiveFactor, 0, 1000)
+	between(k, "politeness.adaptive_max", c.Politeness.AdaptiveMax, time.Millisecond, week)
+	between(k, "politeness.per_host", c.Politeness.PerHost, 1, 256)
+	between(k, "politeness.per_ip", c.Politeness.PerIP, 1, 4096)
+	between(k, "politeness.ip_delay", c.Politeness.IPDelay, 0, week)
+	between(k, "fetch.timeout", c.Fetch.Timeout, time.Millisecond, time.Hour)
+	between(k, "fetch.max_body", c.Fetch.MaxBody, 1*KiB, 1*GiB)
+	between(k, "fetch.max_redirects", c.Fetch.MaxRedirects, 0, 50)
+	between(k, "retry.max_attempts", c.Retry.MaxAttempts, 1, 100)
+	between(k, "output.max_file_size", c.Output.MaxFileSize, 64*KiB, 1*TiB)
+}
+
+// choices checks the settings that are one word out of a few.
+func (k *checker) choices() {
+	k.oneOf("scope.mode", k.c.Scope.Mode, "host", "domain", "prefix", "any")
+	k.oneOf("log.level", k.c.Log.Level, "debug", "info", "warn", "error")
+	k.oneOf("log.format", k.c.Log.Format, "text", "json")
+	if k.c.DataDir == "" {
+		k.reject("data_dir", "want a directory for the database, such as ./data")
+	}
+	k.outputFormats()
+}
+
+func (k *checker) oneOf(key, value string, allowed ...string) {
+	if !slices.Contains(allowed, value) {
+		k.reject(key, "want one of "+strings.Join(allowed, ", "))
+	}
+}
+
+func (k *checker) outputFormats() {
+	const key = "output.format"
+	formats := k.c.Output.Format
+	if len(formats) == 0 {
+		k.reject(key, "want jsonl, or none to write nothing")
+	}
+	for i, name := range formats {
+		switch {
+		case slices.Contains(formats[:i], name):
+			k.rejectItem(key, i, name, "is in the list twice; keep one")
+		case name == "warc":
+			k.rejectItem(key, i, name, "this version cannot write WARC yet; want jsonl or none")
+		case name != "jsonl" && name != "none":
+			k.rejectItem(key, i, name, "want jsonl or none")
+		}
+	}
+	if len(formats) > 1 && slices.Contains(formats, "none") {
+		k.rejectItem(key, slices.Index(formats, "none"), "none", "means that nothing is written, so it stands alone; keep either none or the others")
+	}
+}
+
+func (k *checker) scope() {
+	k.patterns("scope.include", k.c.Scope.Include)
+	k.patterns("scope.exclude", k.c.Scope.Exclude)
+}
+
+func (k *checker) patterns(key string, patterns []string) {
+	for i, pattern := range patterns {
+		if _, err := regexp.Compile(pattern); err != nil {
+			k.rejectItem(key, i, pattern, strings.TrimPrefix(err.Error(), "error parsing regexp: ")+"; want a regular expression of Go (RE2)")
+		}
+	}
+}
+
+// network checks what other people's machines get to see, and what listens to them.
+func (k *checker) network() {
+	c := k.c
+	if !isProductToken(c.Robots.ProductToken) {
+		k.reject("robots.product_token", "want letters, - and _ only, such as amble (RFC 9309 section 2.2.1)")
+	}
+	if !isHeaderText(c.Fetch.UserAgent) {
+		k.reject("fetch.user_agent", "want at most 256 printable ASCII characters on one line")
+	}
+	if c.Fetch.Contact != "" && !isContact(c.Fetch.Contact) {
+		k.reject("fetch.contact", "want a URL such as https://example.org/crawler or a mail address such as crawler@example.org")
+	}
+	if c.Fetch.Resolver != "" && !isResolver(c.Fetch.Resolver) {
+		k.reject("fetch.resolver", "want the IP address and port of a DNS server, such as 9.9.9.9:53 or [2620:fe::fe]:53")
+	}
+	if c.Server.Listen != "" && !isListenAddress(c.Server.Listen) {
+		k.reject("server.listen", `want host:port such as 127.0.0.1:8377, or "" for no API`)
+	}
+	if !isHeaderText(c.Server.Token) || strings.Contains(c.Server.Token, " ") {
+		k.reject("server.token", "want at most 256 printable ASCII characters without spaces")
+	}
+}
+
+// pairs checks settings that are each fine alone.
+func (k *checker) pairs() {
+	p, s := k.c.Politeness, k.c.Server
+	if p.PerHost > 1 && p.Delay > 0 && !k.unsure("politeness.delay") {
+		k.conflict("politeness.per_host", fmt.Sprintf(
+			"more than 1 needs politeness.delay: 0s, and it is %s: a host with a delay is asked one thing at a time", format(p.Delay)))
+	} else if p.PerHost > 1 && p.AdaptiveFactor > 0 && !k.unsure("politeness.adaptive_factor") {
+		k.conflict("politeness.per_host", fmt.Sprintf(
+			"more than 1 needs politeness.adaptive_factor: 0, and it is %s: a host with a delay is asked one thing at a time", format(p.AdaptiveFactor)))
+	}
+	if p.PerHost > p.PerIP && !k.unsure("politeness.per_ip") {
+		k.conflict("politeness.per_host", fmt.Sprintf(
+			"is more than politeness.per_ip, %d, so it can never be reached; want at most that", p.PerIP))
+	}
+	if s.Listen != "" && s.Token == "" && isListenAddress(s.Listen) && !isLoopback(s.Listen) && !k.unsure("server.token") {
+		k.conflict("server.listen", "other machines can reach it, so server.token must be set too; or listen on 127.0.0.1")
+	}
+}
+
+// unsure reports whether the value of a setting was found wrong, so that it cannot be held against another.
+func (k *checker) unsure(key string) bool { return k.r.failed[key] }
+
+func isProductToken(token string) bool {
+	return token != "" && len(token) <= 64 && strings.Trim(strings.ToLower(token), "abcdefghijklmnopqrstuvwxyz-_") == ""
+}
+
+func isHeaderText(text string) bool {
+	return len(text) <= 256 && !strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c > '~' })
+}
+
+func isContact(contact string) bool {
+	if !isHeaderText(contact) {
+		return false
+	}
+	if strings.Contains(contact, "://") {
+		u, err := url.Parse(contact)
+		return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
+	}
+	address, err := mail.ParseAddress(strings.TrimPrefix(contact, "mailto:"))
+	return err == nil && address.Name == ""
+}
+
+func isResolver(address string) bool {
+	parsed, err := netip.ParseAddrPort(address)
+	return err == nil && parsed.Port() != 0
+}
+
+func isListenAddress(address string) bool {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || strings.ContainsAny(host, " /") {
+		return false
+	}
+	n, err := strconv.Atoi(port)
+	return err == nil && 0 <= n && n <= 65535
+}
+
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}

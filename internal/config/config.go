@@ -1,0 +1,150 @@
+package config
+
+import (
+	"path/filepath"
+	"time"
+)
+
+// Config holds every setting of a crawl. The mapstructure tags are the names used in the file.
+// A Config returned by Load is complete and checked, its paths are absolute or relative to the
+// working directory, and it may be read by any number of goroutines.
+type Config struct {
+	DataDir    string     `mapstructure:"data_dir"` // where the database and, by default, the output live
+	Crawl      Crawl      `mapstructure:"crawl"`
+	Scope      Scope      `mapstructure:"scope"`
+	Robots     Robots     `mapstructure:"robots"`
+	Politeness Politeness `mapstructure:"politeness"`
+	Fetch      Fetch      `mapstructure:"fetch"`
+	Retry      Retry      `mapstructure:"retry"`
+	Output     Output     `mapstructure:"output"`
+	Server     Server     `mapstructure:"server"`
+	Log        Log        `mapstructure:"log"`
+
+	file    string            // the file read; empty: none
+	origins map[string]origin // where each setting that is not a default was given
+}
+
+// Crawl says where a crawl starts, how wide it is and when it ends.
+type Crawl struct {
+	Seeds         []string      `mapstructure:"seeds"`          // URLs as written; see Seeds
+	SeedsFile     string        `mapstructure:"seeds_file"`     // one URL a line; empty: none
+	Workers       int           `mapstructure:"workers"`        // requests in flight, all hosts together
+	ExitWhenDone  bool          `mapstructure:"exit_when_done"` // false: stay up as a daemon
+	GiveUpAfter   time.Duration `mapstructure:"give_up_after"`  // hosts that cannot be asked by then are postponed
+	ShutdownGrace time.Duration `mapstructure:"shutdown_grace"` // for requests in flight when asked to stop
+	MaxPages      int64         `mapstructure:"max_pages"`      // 0: no limit
+	MaxDepth      int           `mapstructure:"max_depth"`      // links away from a seed; 0: no limit
+}
+
+// Scope says which of the discovered URLs are followed.
+type Scope struct {
+	Mode    string   `mapstructure:"mode"`    // host, domain, prefix or any
+	Include []string `mapstructure:"include"` // regular expressions; empty: everything in the mode
+	Exclude []string `mapstructure:"exclude"` // regular expressions; stronger than Include
+}
+
+// Robots says under which name robots.txt is read.
+type Robots struct {
+	ProductToken string `mapstructure:"product_token"` // RFC 9309 section 2.2.1
+	Obey         bool   `mapstructure:"obey"`          // false: only the Crawl-delay is honoured
+}
+
+// Politeness bounds how fast hosts and addresses are asked.
+type Politeness struct {
+	Delay          time.Duration `mapstructure:"delay"`           // least time between two requests to a host
+	AdaptiveFactor float64       `mapstructure:"adaptive_factor"` // delay at least this many times the last response time; 0: off
+	AdaptiveMax    time.Duration `mapstructure:"adaptive_max"`    // most that the adaptive delay may come to
+	PerHost        int           `mapstructure:"per_host"`        // requests in flight; more than 1 only where no delay is in force
+	PerIP          int           `mapstructure:"per_ip"`          // requests in flight to one IP address
+	IPDelay        time.Duration `mapstructure:"ip_delay"`        // least time between two requests to one IP address
+}
+
+// Fetch bounds a single request.
+type Fetch struct {
+	UserAgent    string        `mapstructure:"user_agent"` // empty: see Config.UserAgent
+	Contact      string        `mapstructure:"contact"`    // URL or mail address for site operators
+	Timeout      time.Duration `mapstructure:"timeout"`    // whole request, body included
+	MaxBody      ByteSize      `mapstructure:"max_body"`   // decoded bytes kept of a body
+	MaxRedirects int           `mapstructure:"max_redirects"`
+	AllowPrivate bool          `mapstructure:"allow_private"` // true: may reach loopback and private addresses
+	Resolver     string        `mapstructure:"resolver"`      // host:port of a DNS server; empty: the system's
+}
+
+// Retry says how often a failed request is tried.
+type Retry struct {
+	MaxAttempts int `mapstructure:"max_attempts"` // the first one included
+}
+
+// Output says what is written for each page, and where.
+type Output struct {
+	Dir         string   `mapstructure:"dir"`           // as written; see Config.OutputDir
+	Format      []string `mapstructure:"format"`        // jsonl, none
+	MaxFileSize ByteSize `mapstructure:"max_file_size"` // a file that reaches it is closed and the next one begun
+}
+
+// Server is the loopback API and dashboard.
+type Server struct {
+	Listen string `mapstructure:"listen"` // host:port; empty: no API
+	Token  string `mapstructure:"token"`  // asked of clients; needed where Listen is not a loopback address
+}
+
+// Log says how much is logged, and in which form.
+type Log struct {
+	Level  string `mapstructure:"level"`  // debug, info, warn or error
+	Format string `mapstructure:"format"` // text or json
+}
+
+// Default returns the settings in force where nothing else was said.
+func Default() Config {
+	return Config{
+		DataDir: "./data",
+		Crawl: Crawl{
+			Seeds:         []string{},
+			Workers:       64,
+			ExitWhenDone:  true,
+			GiveUpAfter:   time.Hour,
+			ShutdownGrace: 30 * time.Second,
+		},
+		Scope:  Scope{Mode: "host", Include: []string{}, Exclude: []string{}},
+		Robots: Robots{ProductToken: "amble", Obey: true},
+		Politeness: Politeness{
+			Delay:       time.Second,
+			AdaptiveMax: time.Minute,
+			PerHost:     1,
+			PerIP:       4,
+		},
+		Fetch: Fetch{
+			Timeout:      30 * time.Second,
+			MaxBody:      10 * MiB,
+			MaxRedirects: 5,
+		},
+		Retry:  Retry{MaxAttempts: 5},
+		Output: Output{Format: []string{"jsonl"}, MaxFileSize: 1 * GiB},
+		Server: Server{Listen: "127.0.0.1:8377"},
+		Log:    Log{Level: "info", Format: "text"},
+	}
+}
+
+// File returns the path of the file that was read, or "" where none was.
+func (c *Config) File() string { return c.file }
+
+// OutputDir is the directory that the output goes to.
+func (c *Config) OutputDir() string {
+	if c.Output.Dir == "" {
+		return filepath.Join(c.DataDir, "output")
+	}
+	return c.Output.Dir
+}
+
+// resolvePaths makes relative paths relative to the directory of the config file.
+func (c *Config) resolvePaths() {
+	if c.file == "" {
+		return
+	}
+	dir := filepath.Dir(c.file)
+	for _, path := range []*string{&c.DataDir, &c.Crawl.SeedsFile, &c.Output.Dir} {
+		if *path != "" && !filepath.IsAbs(*path) {
+			*path = filepath.Join(dir, *path)
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxFileSize bounds the config file. A list of seeds that is longer belongs in crawl.seeds_file.
+const maxFileSize = 16 * MiB
+
+// readFile returns the bytes of the config file, without a byte order mark.
+func readFile(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	body, err := io.ReadAll(io.LimitReader(file, int64(maxFileSize)+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(body) > int(maxFileSize) {
+		return nil, fmt.Errorf("larger than %v; put long lists of seeds into crawl.seeds_file", maxFileSize)
+	}
+	return bytes.TrimPrefix(body, []byte("\ufeff")), nil
+}
+
+// unreadable says why the file could not be read and what to do.
+func unreadable(path string, err error) Problem {
+	message := err.Error()
+	var pathError *fs.PathError
+	if errors.As(err, &pathError) {
+		message = "cannot be read: " + pathError.Err.Error()
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		message = "no such file; give the path of a config file with -c, or leave -c out to use ./config.yaml or the defaults"
+	}
+	return Problem{Source: Source{Name: path}, Message: message}
+}
+
+// document reads one config file.
+type document struct {
+	path  string
+	words *vocabulary
+	found []given
+	r     *report
+}
+
+func (d *document) at(line int) Source { return Source{Name: d.path, Line: line, order: orderFile} }
+
+// read returns the settings in body and reports everything that is wrong with it.
+func (d *document) read(body []byte) []given {
+	decoder := yaml.NewDecoder(bytes.NewReader(body))
+	var root yaml.Node
+	if err := decoder.Decode(&root); err != nil {
+		if !errors.Is(err, io.EOF) { // an empty file says nothing, which is fine
+			d.r.add(d.syntax(body, err))
+		}
+		return nil
+	}
+	var second yaml.Node
+	if err := decoder.Decode(&second); err == nil {
+		d.r.add(Problem{Source: d.at(second.Line), Message: "a second YAML document begins here; a config file is one document"})
+	} else if !errors.Is(err, io.EOF) {
+		d.r.add(d.syntax(body, err))
+	}
+	top := resolved(root.Content[0])
+	switch {
+	case isNull(top):
+	case top.Kind != yaml.MappingNode:
+		d.r.add(Problem{Source: d.at(top.Line), Read: kindName(top), Message: "want settings such as crawl: with its keys indented below"})
+	default:
+		d.top(top)
+	}
+	return d.found
+}
+
+// top walks the settings and sections of the outermost mapping.
+func (d *document) top(node *yaml.Node) {
+	d.pairs(node, "", func(key string, name, value *yaml.Node) {
+		if !d.words.sections[key] {
+			d.leaf(key, name, value)
+			return
+		}
+		section := resolved(value)
+		switch {
+		case isNull(section): // every key of the section is commented out
+		case section.Kind != yaml.MappingNode:
+			d.r.add(Problem{Source: d.at(name.Line), Key: key, Read: kindName(section), Message: "is a section: want its keys indented below it"})
+		default:
+			d.pairs(section, key+".", d.leaf)
+		}
+	})
+}
+
+// pairs calls visit for each key of a mapping that is given for the first time.
+func (d *document) pairs(node *yaml.Node, prefix string, visit func(key string, name, value *yaml.Node)) {
+	first := map[string]int{}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		name, value := node.Content[i], node.Content[i+1]
+		if name.Kind != yaml.ScalarNode {
+			d.r.add(Problem{Source: d.at(name.Line), Read: kindName(name), Message: "want the name of a setting before the colon"})
+			continue
+		}
+		key := prefix + name.Value
+		if line, twice := first[key]; twice {
+			d.r.add(Problem{Source: d.at(name.Line), Key: clipped(key), Message: "given twice, first on line " + strconv.Itoa(line) + "; keep one"})
+			continue
+		}
+		first[key] = name.Line
+		visit(key, name, value)
+	}
+}
+
+// leaf reads one setting.
+func (d *document) leaf(key string, name, value *yaml.Node) {
+	s, known := d.words.byKey[key]
+	if !known {
+		d.r.add(Problem{Source: d.at(name.Line), Key: clipped(key), Message: d.words.unknown(key)})
+		return
+	}
+	if s.section() != "" && name.Value == key {
+		d.r.add(Problem{Source: d.at(name.Line), Key: key, Message: "is written in one line; in the file write " + s.section() + ": and below it, indented, " + s.name() + ":"})
+		return
+	}
+	converted, lines, bad := s.convertNode(value)
+	if bad != nil {
+		d.r.add(Problem{Source: d.at(name.Line), Key: key, Read: bad.read, Message: bad.want})
+		return
+	}
+	o := origin{Source: d.at(name.Line), text: resolved(value).Value}
+	for _, line := range lines {
+		o.items = append(o.items, d.at(line))
+	}
+	d.found = append(d.found, given{setting: s, value: converted, origin: o})
+}
+
+// syntax turns an error of the YAML parser into a problem with its line.
+func (d *document) syntax(body []byte, err error) Problem {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	line := 0
+	if rest, ok := strings.CutPrefix(text, "line "); ok {
+		number, message, _ := strings.Cut(rest, ": ")
+		if n, err := strconv.Atoi(number); err == nil {
+			line, text = n, message
+		}
+	}
+	if tab := tabIndented(body); tab > 0 {
+		return Problem{Source: d.at(tab), Message: "is indented with a tab; YAML wants spaces"}
+	}
+	return Problem{Source: d.at(line), Message: "is not YAML: " + text}
+}
+
+// tabIndented is the number of the first line with a tab in its indentation, or 0.
+func tabIndented(body []byte) int {
+	number := 0
+	for line := range bytes.Lines(body) {
+		number++
+		content := bytes.TrimLeft(line, " \t")
+		if len(bytes.TrimSpace(content)) > 0 && content[0] != '#' && bytes.ContainsRune(line[:len(line)-len(content)], '\t') {
+			return number
+		}
+	}
+	return 0
+}
+
+// clipped makes a name from outside fit for one line of a message.
+func clipped(name string) string {
+	unprintable := strings.ContainsFunc(name, func(c rune) bool { return !strconv.IsPrint(c) })
+	if len(name) > longestShown || unprintable {
+		return shown(name)
+	}
+	return name
+}

@@ -1,0 +1,70 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Source says where the value in force of a setting, such as politeness.delay, was given.
+func (c *Config) Source(key string) Source { return c.origins[key].Source }
+
+// Show writes every setting in force as a config file, with the source of each behind it. Paths are the resolved ones.
+// A secret is not written.
+func (c *Config) Show(w io.Writer) error {
+	var b bytes.Buffer
+	section := ""
+	for _, s := range settings() {
+		if s.section() != section {
+			section = s.section()
+			fmt.Fprintf(&b, "\n%s:\n", section)
+		}
+		text, err := c.shownValue(s)
+		if err != nil {
+			return fmt.Errorf("config: show %s: %w", s.key, err)
+		}
+		indent := ""
+		if section != "" {
+			indent = "  "
+		}
+		fmt.Fprintf(&b, "%-40s # %s\n", indent+s.name()+": "+text, c.Source(s.key))
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// shownValue is the value of s as YAML on one line.
+func (c *Config) shownValue(s setting) (string, error) {
+	value := s.value(c)
+	switch v := value.(type) {
+	case string:
+		if s.secret() && v != "" {
+			v = "(set, not shown)"
+		}
+		return flow(v)
+	case []string:
+		return flow(slices.Clone(v))
+	default:
+		return format(value), nil
+	}
+}
+
+// flow writes text or a list of it as YAML on one line.
+func flow(value any) (string, error) {
+	var node yaml.Node
+	if err := node.Encode(value); err != nil {
+		return "", err
+	}
+	node.Style = yaml.FlowStyle
+	for _, item := range node.Content {
+		item.Style = yaml.DoubleQuotedStyle
+	}
+	if node.Kind == yaml.ScalarNode {
+		node.Style = yaml.DoubleQuotedStyle
+	}
+	out, err := yaml.Marshal(&node)
+	return string(bytes.TrimSpace(out)), err
+}

@@ -1,0 +1,49 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// What Show prints is a config file that says the same.
+func TestShowCanBeReadBack(t *testing.T) {
+	hard := []string{`https://example.com/?a=1,2#"x"`, "true", "a: b", "ü", "'", strings.Repeat("long ", 60)}
+	body := "crawl:\n  workers: 3\n"
+	c, err := inFile(t, body, []string{"fetch.max_body=3MiB", "server.token=geheim", `scope.include=["a,b", "(x # y)"]`}, []string{"AMBLE_POLITENESS_DELAY=90m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Crawl.Seeds = hard
+	var out strings.Builder
+	if err := c.Show(&out); err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	for _, want := range []string{
+		"delay: 1h30m ", " # AMBLE_POLITENESS_DELAY\n", "max_body: 3MiB ", " # --set\n", "workers: 3 ", "config.yaml:2\n", " # default\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("Show lacks %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "geheim") {
+		t.Error("Show gives the token away")
+	}
+	path := filepath.Join(t.TempDir(), "again.yaml")
+	text = strings.ReplaceAll(text, "(set, not shown)", "geheim")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Load(path, nil, nil)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	for _, s := range settings() {
+		if got, want := s.value(again), s.value(c); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s is read back as %#v, was %#v", s.key, got, want)
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package config
+
+import (
+	"errors"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// given is one value of one setting from one source, converted to the type of its field.
+type given struct {
+	setting setting
+	value   any
+	origin  origin
+}
+
+// origin is where a value was given and, for a list, where each of its items was.
+type origin struct {
+	Source
+	items []Source
+	text  string
+}
+
+// item is the place of the i-th item of a list.
+func (o origin) item(i int) Source {
+	if i < len(o.items) {
+		return o.items[i]
+	}
+	return o.Source
+}
+
+// mismatch is a value that does not fit the type of its setting.
+type mismatch struct{ read, want string }
+
+// convert reads the text of a scalar as the type of s. Lists are read by convertList.
+func (s setting) convert(text string) (any, *mismatch) {
+	value, err := parseAs(s.typ, text)
+	if err != nil {
+		return nil, &mismatch{s.show(text), "want " + wanted(s.typ)}
+	}
+	return value, nil
+}
+
+// show quotes a value of s for a message, without giving a secret away.
+func (s setting) show(text string) string {
+	if s.secret() {
+		return "a value of " + strconv.Itoa(len(text)) + " bytes"
+	}
+	return shown(text)
+}
+
+var errValue = errors.New("value does not fit")
+
+func parseAs(typ reflect.Type, text string) (any, error) {
+	switch typ {
+	case reflect.TypeFor[time.Duration]():
+		return time.ParseDuration(text)
+	case reflect.TypeFor[ByteSize]():
+		return ParseByteSize(text)
+	}
+	switch typ.Kind() {
+	case reflect.String:
+		return text, nil
+	case reflect.Bool:
+		if text != "true" && text != "false" {
+			return nil, errValue
+		}
+		return text == "true", nil
+	case reflect.Int:
+		return strconv.Atoi(text)
+	case reflect.Int64:
+		return strconv.ParseInt(text, 10, 64)
+	case reflect.Float64:
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+			return nil, errValue
+		}
+		return f, nil
+	}
+	return nil, errValue
+}
+
+// wanted describes a type to people, with an example.
+func wanted(typ reflect.Type) string {
+	switch typ {
+	case reflect.TypeFor[time.Duration]():
+		return "a duration with its unit, such as 500ms, 2s or 1h30m"
+	case reflect.TypeFor[ByteSize]():
+		return "a size in whole bytes, KiB, MiB or GiB, such as 10MiB"
+	}
+	switch typ.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Slice:
+		return "a list"
+	default:
+		return "text"
+	}
+}
+
+// isList reports whether s holds several values.
+func (s setting) isList() bool { return s.typ.Kind() == reflect.Slice }
+
+// convertNode reads a YAML node as the type of s. lines holds the line of each item of a list.
+func (s setting) convertNode(node *yaml.Node) (value any, lines []int, bad *mismatch) {
+	node = resolved(node)
+	switch {
+	case s.isList():
+		return s.convertList(node)
+	case node.Kind == yaml.MappingNode:
+		return nil, nil, &mismatch{"a mapping", "want " + wanted(s.typ)}
+	case node.Kind == yaml.SequenceNode:
+		return nil, nil, &mismatch{"a list", "want " + wanted(s.typ)}
+	case isNull(node) && s.typ.Kind() == reflect.String:
+		return "", nil, nil
+	case isNull(node):
+		return nil, nil, &mismatch{"no value", "want " + wanted(s.typ) + ", or remove the line for the default"}
+	}
+	value, bad = s.convert(node.Value)
+	return value, nil, bad
+}
+
+func (s setting) convertList(node *yaml.Node) (value any, lines []int, bad *mismatch) {
+	items := []string{}
+	switch {
+	case isNull(node):
+		return items, nil, nil
+	case node.Kind == yaml.MappingNode:
+		return nil, nil, &mismatch{"a mapping", "want a list, one item a line after a dash, or [a, b]"}
+	case node.Kind != yaml.SequenceNode:
+		return nil, nil, &mismatch{s.show(node.Value), "want a list, one item a line after a dash, or [a, b]"}
+	}
+	for i, item := range node.Content {
+		line := item.Line
+		item = resolved(item)
+		if item.Kind != yaml.ScalarNode || isNull(item) {
+			return nil, nil, &mismatch{kindName(item) + " as item " + strconv.Itoa(i+1), "want a list of plain values"}
+		}
+		items = append(items, item.Value)
+		lines = append(lines, line)
+	}
+	return items, lines, nil
+}
+
+// resolved follows an alias to what it stands for. YAML allows no alias of an alias.
+func resolved(node *yaml.Node) *yaml.Node {
+	if node.Kind == yaml.AliasNode && node.Alias != nil {
+		return node.Alias
+	}
+	return node
+}
+
+func isNull(node *yaml.Node) bool { return node.Kind == yaml.ScalarNode && node.Tag == "!!null" }
+
+func kindName(node *yaml.Node) string {
+	switch {
+	case node.Kind == yaml.MappingNode:
+		return "a mapping"
+	case node.Kind == yaml.SequenceNode:
+		return "a list"
+	case isNull(node):
+		return "no value"
+	default:
+		return "a single value"
+	}
+}
+
+// convertText reads a value that was given outside the file. A list is separated by commas, or is YAML in brackets
+// where an item holds a comma itself.
+func (s setting) convertText(text string) (any, *mismatch) {
+	if !s.isList() {
+		return s.convert(text)
+	}
+	if !strings.HasPrefix(text, "[") {
+		items := strings.Split(text, ",")
+		for i := range items {
+			items[i] = strings.TrimSpace(items[i])
+		}
+		return slices.DeleteFunc(items, func(item string) bool { return item == "" }), nil
+	}
+	var document yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &document); err != nil || len(document.Content) == 0 {
+		return nil, &mismatch{s.show(text), "want items separated by commas, or a YAML list such as ['a,b', c]"}
+	}
+	value, _, bad := s.convertList(resolved(document.Content[0]))
+	return value, bad
+}
