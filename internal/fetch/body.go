@@ -1,0 +1,116 @@
+package fetch
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"time"
+)
+
+// errWireLimit ends a body that is too long before it is decoded.
+var errWireLimit = errors.New("the encoded body exceeds its bound")
+
+// wireBody is the body as it arrives: bounded in bytes, and in the time between
+// two pieces.
+type wireBody struct {
+	r    io.Reader
+	w    *watch
+	idle time.Duration
+	left int64
+	eof  bool  // the end was seen
+	err  error // of the connection, not of a decoder
+}
+
+func (b *wireBody) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errWireLimit
+	}
+	if int64(len(p)) > b.left {
+		p = p[:b.left]
+	}
+	n, err := b.r.Read(p)
+	b.left -= int64(n)
+	switch {
+	case err == io.EOF:
+		b.eof = true
+	case err != nil:
+		b.err = err
+	default:
+		b.w.progress(b.idle)
+	}
+	return n, err
+}
+
+// readBody reads and decodes the body of resp, at most limit bytes of it both
+// before and after decoding. clean reports that the connection stands at the
+// end of the response.
+func (c *Client) readBody(w *watch, resp *http.Response, limit int64) (body []byte, truncated, clean bool, err error) {
+	w.enter(phaseBody, c.o.BodyIdleTimeout)
+	list, err := encodings(resp.Header)
+	if err != nil {
+		return nil, false, false, err
+	}
+	wire := &wireBody{r: resp.Body, w: w, idle: c.o.BodyIdleTimeout, left: limit + 1}
+	r, release, err := decode(wire, list)
+	if err == nil {
+		body, truncated, err = readUpTo(r, sizeHint(resp.ContentLength, len(list) > 0), limit)
+		release()
+	}
+	switch {
+	case wire.err != nil: // what a decoder made of it does not matter
+		return nil, false, false, wire.err
+	case errors.Is(err, errWireLimit):
+		return body, true, false, nil
+	case err != nil:
+		return nil, false, false, err
+	}
+	return body, truncated, !truncated && drained(wire), nil
+}
+
+// sizeHint is the room to start with: the announced length as far as it can be
+// trusted, and one byte more to see the end.
+func sizeHint(length int64, encoded bool) int {
+	const most = 256 << 10
+	switch {
+	case length < 0:
+		return 4 << 10
+	case encoded:
+		length *= 4
+	}
+	return int(min(length, most)) + 1
+}
+
+// readUpTo reads r to its end, or limit bytes and no further.
+func readUpTo(r io.Reader, room int, limit int64) (body []byte, truncated bool, err error) {
+	body = make([]byte, 0, min(int64(room), limit+1))
+	for {
+		if len(body) == cap(body) {
+			body = append(body, 0)[:len(body)]
+		}
+		n, err := r.Read(body[len(body):min(int64(cap(body)), limit+1)])
+		body = body[:len(body)+n]
+		switch {
+		case int64(len(body)) > limit:
+			return body[:limit], true, nil
+		case err == io.EOF:
+			return body, false, nil
+		case err != nil:
+			return body, false, err
+		}
+	}
+}
+
+// drained reads the little that may follow the end of an encoded body and
+// reports whether the end of the response was found.
+func drained(wire *wireBody) bool {
+	var b [512]byte
+	for range 8 {
+		if wire.eof {
+			return true
+		}
+		if _, err := wire.Read(b[:]); err != nil {
+			break
+		}
+	}
+	return wire.eof
+}

@@ -1,0 +1,113 @@
+package fetch
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+)
+
+// lostError is a reused connection that broke before the answer began.
+type lostError struct{ err error }
+
+func (e *lostError) Error() string { return e.err.Error() }
+func (e *lostError) Unwrap() error { return e.err }
+
+// unsupportedError is a request that cannot be sent.
+type unsupportedError struct{ reason string }
+
+func (e *unsupportedError) Error() string { return e.reason }
+
+// classify names the failure err of a request. The second result is the error
+// to show: where time ran out, that is the cause and not its consequence.
+func (w *watch) classify(err error) (Kind, error) {
+	if cause := context.Cause(w.ctx); cause != nil {
+		var timeout *timeoutError
+		if errors.As(cause, &timeout) {
+			return w.phase.timeout(), cause
+		}
+		return KindCanceled, cause
+	}
+	if kind := kindOfOurs(err); kind != KindUnknown {
+		return kind, err
+	}
+	kind := kindOfSystem(err)
+	if kind == KindUnknown {
+		kind = w.phase.failure(err)
+	}
+	var lost *lostError
+	if errors.As(err, &lost) && (kind == KindReset || kind == KindClosed) {
+		kind = KindLostOnReuse
+	}
+	return kind, err
+}
+
+// kindOfOurs names the errors that this package made itself.
+func kindOfOurs(err error) Kind {
+	var encoding *encodingError
+	var unsupported *unsupportedError
+	switch {
+	case errors.As(err, &encoding):
+		return KindBadEncoding
+	case errors.As(err, &unsupported):
+		return KindUnsupported
+	case errors.Is(err, errBlocked):
+		return KindBlockedAddress
+	case errors.Is(err, errHeaderTooLarge), isHeaderListSize(err):
+		return KindHeaderTooLarge
+	}
+	return KindUnknown
+}
+
+// isHeaderListSize recognises the HTTP/2 form of a header that is too large,
+// for which net/http has no exported value.
+func isHeaderListSize(err error) bool {
+	return strings.Contains(err.Error(), "header list larger than")
+}
+
+// kindOfSystem names the errors of the operating system.
+func kindOfSystem(err error) Kind {
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		return KindUnknown
+	}
+	switch errno {
+	case syscall.ECONNREFUSED:
+		return KindRefused
+	case syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED:
+		return KindReset
+	case syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.ENETDOWN,
+		syscall.EACCES, syscall.EPERM:
+		return KindUnreachable
+	case syscall.ETIMEDOUT:
+		return KindConnectTimeout
+	case syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM,
+		syscall.EADDRNOTAVAIL, syscall.EADDRINUSE, syscall.EAFNOSUPPORT:
+		return KindLocal
+	}
+	return KindUnknown
+}
+
+// failure names an error by the phase it came in.
+func (p phase) failure(err error) Kind {
+	ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
+	switch p {
+	case phaseTLS:
+		var certificate *tls.CertificateVerificationError
+		if errors.As(err, &certificate) {
+			return KindCertificate
+		}
+		return KindTLS
+	case phaseSend, phaseHeader:
+		if ended {
+			return KindClosed
+		}
+		return KindBadResponse
+	case phaseBody:
+		return KindIncompleteBody
+	}
+	return KindUnknown
+}

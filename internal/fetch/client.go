@@ -1,0 +1,198 @@
+package fetch
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+)
+
+// Client makes requests. It is safe for concurrent use. Its clock only stamps
+// responses and errors; the bounds in time are those of the machine.
+type Client struct {
+	o        Options
+	now      func() time.Time
+	fixed    []field
+	reach    *reach
+	dialer   *dialer
+	pool     *pool
+	resolver *net.Resolver
+}
+
+// New returns a client. The error is that of [Options.Validate].
+func New(o Options, now func() time.Time) (*Client, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	r := newReach(o)
+	return &Client{
+		o:        o,
+		now:      now,
+		fixed:    fixedFields(o),
+		reach:    r,
+		dialer:   newDialer(o, r),
+		pool:     newPool(o.MaxIdleConns, o.IdleTimeout),
+		resolver: newResolver(o.Resolver),
+	}, nil
+}
+
+// Close closes the idle connections. Requests under way end as they would, and
+// their connections are closed then. No goroutine is left after both.
+func (c *Client) Close() { c.pool.close() }
+
+// Request is one GET.
+type Request struct {
+	// URL is what to ask for; it is sent byte for byte as it reads.
+	URL weburl.URL
+	// Address is where to ask, and the only address that is dialled.
+	Address netip.Addr
+	// ETag and LastModified are the validators of a stored response, sent as
+	// If-None-Match and If-Modified-Since (RFC 9110, section 13.1) unless empty.
+	ETag, LastModified string
+	// MaxBody bounds the body in bytes. 0: Options.MaxBody.
+	MaxBody int64
+}
+
+// Response is a whole response, whatever its status.
+type Response struct {
+	Status int
+	// Proto is "HTTP/1.0", "HTTP/1.1" or "HTTP/2.0".
+	Proto string
+	// Header is as received; Content-Encoding names what Body no longer has.
+	Header http.Header
+	// Body is decoded. Truncated means that it goes on beyond MaxBody.
+	Body      []byte
+	Truncated bool
+	// Start is when the request began (dialling included), FirstByte when the
+	// answer began, End when the body had been read.
+	Start, FirstByte, End time.Time
+	// WireBytes counts what was received, header and TLS framing included.
+	WireBytes int64
+	// RemoteAddr is the address that was really asked.
+	RemoteAddr netip.AddrPort
+}
+
+// Do makes exactly one request, or none: [Error].Sent tells which when it fails.
+// Every error is an *[Error]. A response of any final status is no error, and
+// a redirect is a response like others.
+func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
+	start := c.now()
+	w := newWatch(ctx, c.o.Timeout)
+	defer w.stop()
+	resp, sent, err := c.do(w, r)
+	if err != nil {
+		kind, cause := w.classify(err)
+		return nil, &Error{Kind: kind, Op: w.phase.op(), URL: r.URL.String(), Sent: sent,
+			Start: start, End: c.now(), Err: cause}
+	}
+	resp.Start, resp.End = start, c.now()
+	return resp, nil
+}
+
+// do connects, asks once and reads the answer. sent reports whether bytes of
+// the request may have left.
+func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
+	limit, err := c.check(r)
+	if err != nil {
+		return nil, false, err
+	}
+	cn, release, err := c.connect(w, r)
+	if err != nil {
+		return nil, false, err
+	}
+	clean := false
+	defer func() {
+		if untouched := release(); clean && untouched {
+			cn.reused = true
+			c.pool.put(cn)
+		} else {
+			cn.close()
+		}
+	}()
+
+	written, read := cn.wire.written.Load(), cn.wire.read.Load()
+	resp, firstByte, err := c.exchange(w, cn, r)
+	if err != nil {
+		return nil, cn.wire.written.Load() > written, err
+	}
+	defer resp.Body.Close()
+	body, truncated, clean1, err := c.readBody(w, resp, limit)
+	if err != nil {
+		return nil, true, err
+	}
+	clean = clean1 && cn.reusable(resp)
+	return &Response{
+		Status: resp.StatusCode, Proto: resp.Proto, Header: resp.Header,
+		Body: body, Truncated: truncated, FirstByte: firstByte,
+		WireBytes:  cn.wire.read.Load() - read,
+		RemoteAddr: cn.key.addr,
+	}, true, nil
+}
+
+// exchange sends the request over cn and awaits the header of its response.
+func (c *Client) exchange(w *watch, cn *conn, r Request) (resp *http.Response, firstByte time.Time, err error) {
+	if cn.h2 == nil {
+		return c.exchange1(w, cn, r)
+	}
+	resp, err = c.exchange2(w, cn, r)
+	return resp, c.now(), err
+}
+
+// connect returns a connection that was pinned to the address of r, or makes
+// one.
+func (c *Client) connect(w *watch, r Request) (*conn, func() bool, error) {
+	key := connKey{
+		scheme: r.URL.Scheme(),
+		host:   r.URL.Host(),
+		addr:   netip.AddrPortFrom(r.Address.Unmap(), r.URL.Port()),
+	}
+	w.enter(phaseConnect, c.o.ConnectTimeout)
+	if err := c.reach.check(key.addr); err != nil {
+		return nil, nil, err
+	}
+	if cn := c.pool.take(key); cn != nil {
+		return cn, w.interrupt(cn.tcp), nil
+	}
+	return c.dialer.dial(w, key)
+}
+
+// check refuses what cannot be sent and returns the bound of the body.
+func (c *Client) check(r Request) (limit int64, err error) {
+	limit = r.MaxBody
+	if limit == 0 {
+		limit = c.o.MaxBody
+	}
+	switch {
+	case r.URL.IsZero():
+		return 0, &unsupportedError{"the request has no URL"}
+	case limit < 0 || limit > maxBodyLimit:
+		return 0, &unsupportedError{fmt.Sprintf("MaxBody %d is out of range", r.MaxBody)}
+	case !sendable(r.URL.RequestURI()) || !sendable(r.URL.HostPort()):
+		return 0, &unsupportedError{"the URL has bytes that HTTP cannot carry"}
+	}
+	return limit, nil
+}
+
+// sendable reports whether s can stand in a request line: a space or a control
+// character there would start another field, or another request.
+func sendable(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c <= ' ' || c >= 0x7f {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// reusable reports whether cn may carry another request after resp, whose body
+// was read to its end.
+func (c *conn) reusable(resp *http.Response) bool {
+	if c.h2 != nil {
+		return c.alive()
+	}
+	return !resp.Close && c.br.Buffered() == 0
+}

@@ -1,0 +1,92 @@
+package fetch
+
+import (
+	"bufio"
+	"container/list"
+	"errors"
+	"math"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// conn is one connection to one address. It carries one request at a time and
+// belongs to the goroutine of that request, or to the pool.
+type conn struct {
+	key  connKey
+	tcp  *net.TCPConn
+	wire *meter   // over tcp
+	rw   net.Conn // wire, or TLS over it
+
+	head *headReader      // over rw
+	br   *bufio.Reader    // over head; HTTP/1.1 only
+	h2   *http.ClientConn // over rw; nil for HTTP/1.1
+
+	reused bool // has carried a request before
+
+	place  *list.Element // in the pool's order; nil while in use; guarded by pool.mu
+	expiry *time.Timer   // guarded by pool.mu
+}
+
+// alive reports whether an idle connection can still be expected to work.
+func (c *conn) alive() bool {
+	if c.h2 != nil {
+		return c.h2.Err() == nil && c.h2.Available() > 0
+	}
+	return quiet(c.tcp)
+}
+
+// close closes the connection without a wait: unsent data is of no use.
+func (c *conn) close() {
+	if c.h2 != nil {
+		_ = c.h2.Close()
+	}
+	_ = c.tcp.Close()
+}
+
+// meter counts the bytes that pass through a connection, below TLS.
+type meter struct {
+	net.Conn
+	read, written atomic.Int64
+}
+
+func (m *meter) Read(p []byte) (int, error) {
+	n, err := m.Conn.Read(p)
+	m.read.Add(int64(n))
+	return n, err
+}
+
+// Write counts before it writes, so that a failed write counts as sent: some
+// of it may have left.
+func (m *meter) Write(p []byte) (int, error) {
+	m.written.Add(int64(len(p)))
+	return m.Conn.Write(p)
+}
+
+// errHeaderTooLarge is what reading a header beyond its bound comes to.
+var errHeaderTooLarge = errors.New("the response header exceeds its bound")
+
+// headReader bounds what is read while a header is awaited.
+type headReader struct {
+	net.Conn
+	left int64
+}
+
+// limit bounds the bytes to come to n.
+func (h *headReader) limit(n int64) { h.left = n }
+
+// unlimited lifts the bound, for the body.
+func (h *headReader) unlimited() { h.left = math.MaxInt64 }
+
+func (h *headReader) Read(p []byte) (int, error) {
+	if h.left <= 0 {
+		return 0, errHeaderTooLarge
+	}
+	if int64(len(p)) > h.left {
+		p = p[:h.left]
+	}
+	n, err := h.Conn.Read(p)
+	h.left -= int64(n)
+	return n, err
+}

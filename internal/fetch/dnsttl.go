@@ -1,0 +1,185 @@
+package fetch
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// newResolver returns a resolver that asks server, or those of the system if
+// server is empty. net.Resolver does the asking (retries, TCP after a cut
+// answer, hosts file) but hides how long an answer holds, so its connections
+// are read along with.
+func newResolver(server string) *net.Resolver {
+	var d net.Dialer
+	return &net.Resolver{
+		PreferGo: true,
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			if server != "" {
+				address = server
+			}
+			c, err := d.DialContext(ctx, network, address)
+			if err != nil {
+				return nil, err
+			}
+			return readAlong(ctx, c), nil
+		},
+	}
+}
+
+// ttlKey is the context key of the ttlRecord of a lookup.
+type ttlKey struct{}
+
+// ttlRecord collects the least time to live of the answers of one lookup. The
+// two queries of a lookup (A and AAAA) add to it concurrently.
+type ttlRecord struct {
+	mu       sync.Mutex // guards what follows
+	seconds  uint32     // of answers
+	positive bool       // seconds is set
+	negative uint32     // of answers without a record (RFC 2308, section 5)
+	none     bool       // negative is set
+}
+
+// least returns the time to live of the records if there were any, else that of
+// their absence.
+func (t *ttlRecord) least() (time.Duration, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.positive:
+		return time.Duration(t.seconds) * time.Second, true
+	case t.none:
+		return time.Duration(t.negative) * time.Second, true
+	}
+	return 0, false
+}
+
+func (t *ttlRecord) addRecord(seconds uint32) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.positive || seconds < t.seconds {
+		t.seconds, t.positive = seconds, true
+	}
+}
+
+func (t *ttlRecord) addAbsence(seconds uint32) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.none || seconds < t.negative {
+		t.negative, t.none = seconds, true
+	}
+}
+
+// addMessage takes the times to live from one DNS response. Whatever does not
+// parse is ignored: the resolver itself judges the message.
+func (t *ttlRecord) addMessage(msg []byte) {
+	var p dnsmessage.Parser
+	h, err := p.Start(msg)
+	if err != nil || !h.Response || p.SkipAllQuestions() != nil {
+		return
+	}
+	answers := 0
+	for {
+		r, err := p.AnswerHeader()
+		if err != nil {
+			break
+		}
+		switch r.Type {
+		case dnsmessage.TypeA, dnsmessage.TypeAAAA:
+			answers++
+			t.addRecord(r.TTL)
+		case dnsmessage.TypeCNAME:
+			t.addRecord(r.TTL)
+		}
+		if p.SkipAnswer() != nil {
+			return
+		}
+	}
+	if answers == 0 {
+		t.addAuthority(&p)
+	}
+}
+
+// addAuthority takes the time to live of an absence from the SOA record.
+func (t *ttlRecord) addAuthority(p *dnsmessage.Parser) {
+	for {
+		r, err := p.AuthorityHeader()
+		if err != nil {
+			return
+		}
+		if r.Type != dnsmessage.TypeSOA {
+			if p.SkipAuthority() != nil {
+				return
+			}
+			continue
+		}
+		soa, err := p.SOAResource()
+		if err != nil {
+			return
+		}
+		t.addAbsence(min(r.TTL, soa.MinTTL))
+	}
+}
+
+// readAlong returns c with its answers recorded in the ttlRecord of ctx, and
+// closed when ctx ends, so that an abandoned lookup leaves nothing behind.
+func readAlong(ctx context.Context, c net.Conn) net.Conn {
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	record, ok := ctx.Value(ttlKey{}).(*ttlRecord)
+	if !ok {
+		record = &ttlRecord{}
+	}
+	if udp, ok := c.(*net.UDPConn); ok {
+		return &udpAlong{UDPConn: udp, record: record, stop: stop}
+	}
+	return &tcpAlong{Conn: c, record: record, stop: stop}
+}
+
+// udpAlong keeps being a net.PacketConn, by which net.Resolver knows UDP.
+type udpAlong struct {
+	*net.UDPConn
+	record *ttlRecord
+	stop   func() bool
+}
+
+func (c *udpAlong) Read(p []byte) (int, error) {
+	n, err := c.UDPConn.Read(p)
+	if err == nil {
+		c.record.addMessage(p[:n])
+	}
+	return n, err
+}
+
+func (c *udpAlong) Close() error {
+	c.stop()
+	return c.UDPConn.Close()
+}
+
+// tcpAlong gathers a message with its two bytes of length (RFC 1035, section
+// 4.2.2); one connection carries one answer.
+type tcpAlong struct {
+	net.Conn
+	record *ttlRecord
+	stop   func() bool
+	buf    []byte
+}
+
+func (c *tcpAlong) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.buf = append(c.buf, p[:n]...); len(c.buf) >= 2 {
+		length := int(binary.BigEndian.Uint16(c.buf))
+		if len(c.buf) == 2+length {
+			c.record.addMessage(c.buf[2:])
+		}
+	}
+	return n, err
+}
+
+func (c *tcpAlong) Close() error {
+	c.stop()
+	return c.Conn.Close()
+}

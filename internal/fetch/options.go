@@ -1,0 +1,143 @@
+package fetch
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Options bound what one request may cost and where it may go. Start from
+// [DefaultOptions]; a zero limit is an error, never "no limit".
+type Options struct {
+	// UserAgent is sent as User-Agent (RFC 9110, section 10.1.5). Required.
+	UserAgent string
+	// From is sent as From (RFC 9110, section 10.1.2) unless empty: a mail
+	// address of whoever runs the crawler.
+	From string
+	// Accept is sent as Accept (RFC 9110, section 12.5.1) unless empty.
+	Accept string
+
+	// Timeout bounds a whole request, from dialling to the last body byte.
+	Timeout time.Duration
+	// ConnectTimeout bounds the TCP connection, TLSTimeout the handshake,
+	// HeaderTimeout the wait from the request sent to the header's last byte,
+	// BodyIdleTimeout the wait for each further piece of the body.
+	ConnectTimeout, TLSTimeout, HeaderTimeout, BodyIdleTimeout time.Duration
+	// ResolveTimeout bounds one Resolve.
+	ResolveTimeout time.Duration
+
+	// MaxHeader bounds the bytes of the response header, interim responses included.
+	MaxHeader int64
+	// MaxBody bounds the body, both on the wire and decoded. A longer one is
+	// cut there and the response marked Truncated.
+	MaxBody int64
+
+	// MaxIdleConns bounds the idle connections kept for reuse, IdleTimeout how
+	// long each is kept. MaxIdleConns 0 keeps none.
+	MaxIdleConns int
+	IdleTimeout  time.Duration
+
+	// AllowPrivate permits loopback, private, link-local and other special
+	// addresses. AllowRanges permits only those named, DenyRanges forbids
+	// addresses always and wins over both.
+	AllowPrivate            bool
+	AllowRanges, DenyRanges []netip.Prefix
+	// Ports are the ports that may be dialled. Empty: all.
+	Ports []uint16
+
+	// Resolver is the host:port of the DNS server to ask. Empty: the system's.
+	Resolver string
+
+	// TLSConfig is the base of every TLS handshake; its ServerName and
+	// NextProtos are overwritten. Nil: system roots.
+	TLSConfig *tls.Config
+	// HTTP2 offers HTTP/2 in the TLS handshake.
+	HTTP2 bool
+}
+
+// DefaultOptions returns the options a crawler of the public web should use.
+// UserAgent is left for the caller to fill in.
+func DefaultOptions() Options {
+	return Options{
+		Accept:          "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5",
+		Timeout:         30 * time.Second,
+		ConnectTimeout:  10 * time.Second,
+		TLSTimeout:      10 * time.Second,
+		HeaderTimeout:   20 * time.Second,
+		BodyIdleTimeout: 10 * time.Second,
+		ResolveTimeout:  10 * time.Second,
+		MaxHeader:       64 << 10,
+		MaxBody:         10 << 20,
+		MaxIdleConns:    256,
+		IdleTimeout:     90 * time.Second,
+		HTTP2:           true,
+	}
+}
+
+// Validate reports the first option that cannot be used, by its name.
+func (o Options) Validate() error {
+	if strings.TrimSpace(o.UserAgent) == "" {
+		return fmt.Errorf("fetch: UserAgent is empty: name the crawler and a way to reach its operator")
+	}
+	for _, h := range []struct{ name, value string }{
+		{"UserAgent", o.UserAgent}, {"From", o.From}, {"Accept", o.Accept},
+	} {
+		if !validHeaderValue(h.value) {
+			return fmt.Errorf("fetch: %s %q: only printable ASCII can be sent in a header", h.name, h.value)
+		}
+	}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"Timeout", o.Timeout}, {"ConnectTimeout", o.ConnectTimeout}, {"TLSTimeout", o.TLSTimeout},
+		{"HeaderTimeout", o.HeaderTimeout}, {"BodyIdleTimeout", o.BodyIdleTimeout},
+		{"ResolveTimeout", o.ResolveTimeout}, {"IdleTimeout", o.IdleTimeout},
+	} {
+		if d.value <= 0 {
+			return fmt.Errorf("fetch: %s %v: must be more than 0", d.name, d.value)
+		}
+	}
+	if o.MaxHeader < 1<<10 || o.MaxHeader > 1<<24 {
+		return fmt.Errorf("fetch: MaxHeader %d: must be from 1 KiB to 16 MiB", o.MaxHeader)
+	}
+	if o.MaxBody < 1 || o.MaxBody > maxBodyLimit {
+		return fmt.Errorf("fetch: MaxBody %d: must be from 1 to %d bytes", o.MaxBody, int64(maxBodyLimit))
+	}
+	if o.MaxIdleConns < 0 {
+		return fmt.Errorf("fetch: MaxIdleConns %d: must not be negative", o.MaxIdleConns)
+	}
+	return o.validateResolver()
+}
+
+// maxBodyLimit keeps one body in memory well below what an int can index.
+const maxBodyLimit = 1 << 30
+
+func (o Options) validateResolver() error {
+	if o.Resolver == "" {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(o.Resolver)
+	if err != nil {
+		return fmt.Errorf("fetch: Resolver %q: must be host:port, such as 9.9.9.9:53: %w", o.Resolver, err)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || host == "" {
+		return fmt.Errorf("fetch: Resolver %q: must be host:port, such as 9.9.9.9:53", o.Resolver)
+	}
+	return nil
+}
+
+// validHeaderValue is stricter than RFC 9110, section 5.5: no obs-text, since
+// servers disagree about its meaning.
+func validHeaderValue(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < ' ' && c != '\t') || c >= 0x7f {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,129 @@
+package fetch
+
+import (
+	"container/list"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+)
+
+// connKey says which requests a connection may carry: those for the same
+// scheme and host name (the certificate was checked for it) that are pinned to
+// the same address and port.
+type connKey struct {
+	scheme, host string
+	addr         netip.AddrPort
+}
+
+// pool keeps idle connections, the newest of a key on top, bounded in number
+// and in time. It is safe for concurrent use.
+type pool struct {
+	max int
+	ttl time.Duration
+
+	mu     sync.Mutex // guards what follows; nothing blocks under it
+	idle   map[connKey][]*conn
+	order  *list.List // of *conn, the longest idle first
+	closed bool
+}
+
+func newPool(max int, ttl time.Duration) *pool {
+	return &pool{max: max, ttl: ttl, idle: make(map[connKey][]*conn), order: list.New()}
+}
+
+// take returns a connection for key that still looks alive, or nil.
+func (p *pool) take(key connKey) *conn {
+	for {
+		c := p.pop(key)
+		if c == nil || c.alive() {
+			return c
+		}
+		c.close()
+	}
+}
+
+func (p *pool) pop(key connKey) *conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	conns := p.idle[key]
+	if len(conns) == 0 {
+		return nil
+	}
+	c := conns[len(conns)-1]
+	p.removeLocked(c)
+	return c
+}
+
+// put keeps c for later, or closes it.
+func (p *pool) put(c *conn) {
+	if evicted := p.add(c); evicted != nil {
+		evicted.close()
+	}
+}
+
+// add keeps c and returns the connection that has to go instead, if any.
+func (p *pool) add(c *conn) (evicted *conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || p.max == 0 {
+		return c
+	}
+	if p.order.Len() >= p.max {
+		evicted = p.order.Front().Value.(*conn)
+		p.removeLocked(evicted)
+	}
+	p.idle[c.key] = append(p.idle[c.key], c)
+	c.place = p.order.PushBack(c)
+	c.expiry = time.AfterFunc(p.ttl, func() { p.expire(c) })
+	return evicted
+}
+
+// expire closes c if it is still idle since the same put.
+func (p *pool) expire(c *conn) {
+	p.mu.Lock()
+	idle := c.place != nil
+	if idle {
+		p.removeLocked(c)
+	}
+	p.mu.Unlock()
+	if idle {
+		c.close()
+	}
+}
+
+func (p *pool) removeLocked(c *conn) {
+	c.expiry.Stop()
+	p.order.Remove(c.place)
+	c.place = nil
+	conns := p.idle[c.key]
+	i := slices.Index(conns, c)
+	if conns = slices.Delete(conns, i, i+1); len(conns) == 0 {
+		delete(p.idle, c.key)
+	} else {
+		p.idle[c.key] = conns
+	}
+}
+
+// close closes every idle connection, and from now on every one that is put.
+func (p *pool) close() {
+	p.mu.Lock()
+	p.closed = true
+	var conns []*conn
+	for e := p.order.Front(); e != nil; e = p.order.Front() {
+		c := e.Value.(*conn)
+		p.removeLocked(c)
+		conns = append(conns, c)
+	}
+	p.mu.Unlock()
+	for _, c := range conns {
+		c.close()
+	}
+}
+
+// len is the number of idle connections.
+func (p *pool) len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.order.Len()
+}

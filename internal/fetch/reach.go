@@ -1,0 +1,79 @@
+package fetch
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"code.dny.dev/ssrf"
+)
+
+// errBlocked is wrapped by every refusal to dial.
+var errBlocked = errors.New("blocked by the reach rules")
+
+// reach decides which addresses and ports may be dialled. It is immutable.
+type reach struct {
+	guard        *ssrf.Guardian
+	allowPrivate bool
+	deny         []netip.Prefix
+	ports        []uint16
+}
+
+func newReach(o Options) *reach {
+	var v4, v6 []netip.Prefix
+	for _, p := range o.AllowRanges {
+		if p.Addr().Is4() {
+			v4 = append(v4, p)
+		} else {
+			v6 = append(v6, p)
+		}
+	}
+	return &reach{
+		guard: ssrf.New(ssrf.WithAnyPort(), ssrf.WithAnyNetwork(),
+			ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...),
+			ssrf.WithDeniedV4Prefixes(cloudMetadata()...)),
+		allowPrivate: o.AllowPrivate,
+		deny:         slices.Clone(o.DenyRanges),
+		ports:        slices.Clone(o.Ports),
+	}
+}
+
+// cloudMetadata lists the metadata services that live in otherwise public
+// address space: Azure's. All others are link-local, private or shared space.
+func cloudMetadata() []netip.Prefix {
+	return []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{168, 63, 129, 16}), 32)}
+}
+
+// checkAddr returns an error that wraps errBlocked if a may not be dialled.
+func (r *reach) checkAddr(a netip.Addr) error {
+	a = a.Unmap()
+	switch {
+	case !a.IsValid():
+		return fmt.Errorf("no address: %w", errBlocked)
+	case a.Zone() != "":
+		return fmt.Errorf("address %s with a zone: %w", a, errBlocked)
+	case a.IsUnspecified() || a.IsMulticast():
+		return fmt.Errorf("address %s is no host: %w", a, errBlocked)
+	}
+	for _, p := range r.deny {
+		if p.Contains(a) {
+			return fmt.Errorf("address %s in denied range %s: %w", a, p, errBlocked)
+		}
+	}
+	if r.allowPrivate {
+		return nil
+	}
+	if err := r.guard.SafeAddr(a); err != nil {
+		return fmt.Errorf("%w: %w", errBlocked, err)
+	}
+	return nil
+}
+
+// check is checkAddr for an address and a port.
+func (r *reach) check(ap netip.AddrPort) error {
+	if ap.Port() == 0 || (len(r.ports) > 0 && !slices.Contains(r.ports, ap.Port())) {
+		return fmt.Errorf("port %d is not among the allowed ports: %w", ap.Port(), errBlocked)
+	}
+	return r.checkAddr(ap.Addr())
+}

@@ -1,0 +1,113 @@
+package fetch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// maxAddrs bounds the addresses of one name.
+	maxAddrs = 16
+	// minTTL and maxTTL bound how long a resolution may be used, defaultTTL
+	// stands in where no time to live was seen (a hosts file, say).
+	minTTL, maxTTL, defaultTTL = 30 * time.Second, time.Hour, 5 * time.Minute
+)
+
+// Resolution is what a host name stands for at the moment.
+type Resolution struct {
+	// Addrs are the addresses that may be dialled: IPv4 before IPv6, each in
+	// ascending order, at most 16.
+	Addrs []netip.Addr
+	// TTL is how long the answer may be used: the least of the answer's
+	// records, from 30 s to 1 h.
+	TTL time.Duration
+}
+
+// Resolve asks for the addresses of a host as [weburl.URL.Host] gives it. An IP
+// literal answers itself. Addresses out of reach are left out; if none remains
+// the kind is KindBlockedAddress. Every error is an *[Error]; the Resolution
+// that comes with KindDNSNotFound or KindBlockedAddress has no address and
+// tells in TTL how long that answer holds.
+func (c *Client) Resolve(ctx context.Context, host string) (Resolution, error) {
+	start := c.now()
+	res, kind, err := c.resolve(ctx, host)
+	if err != nil {
+		return res, &Error{Kind: kind, Op: "resolve", URL: host, Start: start, End: c.now(), Err: err}
+	}
+	return res, nil
+}
+
+func (c *Client) resolve(parent context.Context, host string) (Resolution, Kind, error) {
+	if a, err := netip.ParseAddr(serverName(host)); err == nil {
+		return c.reachable([]netip.Addr{a}, maxTTL)
+	}
+	ctx, cancel := context.WithTimeout(parent, c.o.ResolveTimeout)
+	defer cancel()
+	seen := &ttlRecord{}
+	addrs, err := c.resolver.LookupNetIP(context.WithValue(ctx, ttlKey{}, seen), "ip", absolute(host))
+	ttl := clampTTL(seen.least())
+	if err == nil {
+		return c.reachable(addrs, ttl)
+	}
+	if parent.Err() != nil {
+		return Resolution{}, KindCanceled, context.Cause(parent)
+	}
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return Resolution{TTL: ttl}, KindDNSNotFound, err
+	case ctx.Err() != nil, dns != nil && dns.IsTimeout:
+		return Resolution{}, KindDNSTimeout, err
+	}
+	return Resolution{}, KindDNSFailure, err
+}
+
+// reachable sorts the addresses and drops those that may not be dialled.
+func (c *Client) reachable(addrs []netip.Addr, ttl time.Duration) (Resolution, Kind, error) {
+	res := Resolution{TTL: ttl}
+	var blocked error
+	for _, a := range addrs {
+		a = a.Unmap()
+		if err := c.reach.checkAddr(a); err != nil {
+			blocked = cmp.Or(blocked, err)
+			continue
+		}
+		res.Addrs = append(res.Addrs, a)
+	}
+	slices.SortFunc(res.Addrs, netip.Addr.Compare) // IPv4 sorts first
+	res.Addrs = slices.Compact(res.Addrs)
+	if len(res.Addrs) > maxAddrs {
+		res.Addrs = res.Addrs[:maxAddrs]
+	}
+	switch {
+	case len(res.Addrs) > 0:
+		return res, 0, nil
+	case blocked != nil:
+		return res, KindBlockedAddress, blocked
+	}
+	return res, KindDNSNotFound, fmt.Errorf("the answer has no address")
+}
+
+// absolute keeps the search list of the machine away from names of the public
+// web: without the dot, a name that does not exist would be tried again with
+// the operator's own domain behind it.
+func absolute(host string) string {
+	if strings.Contains(host, ".") && !strings.HasSuffix(host, ".") {
+		return host + "."
+	}
+	return host
+}
+
+func clampTTL(ttl time.Duration, ok bool) time.Duration {
+	if !ok {
+		return defaultTTL
+	}
+	return min(max(ttl, minTTL), maxTTL)
+}
