@@ -182,4 +182,3 @@ func (c *checker) totals() {
 		}
 	}
 }
-

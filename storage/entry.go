@@ -140,4 +140,3 @@ func countEntries(b []byte) (int, bool) {
 	}
 	return n, ok
 }
-

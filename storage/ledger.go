@@ -1,0 +1,249 @@
+package storage
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// LedgerName is the name of the start ledger under the data directory.
+const LedgerName = "starts.log"
+
+// Start is one line of the start ledger: a request that is about to be sent.
+type Start struct {
+	Host    string
+	Address string
+	At      time.Time
+	Delay   time.Duration // the delay known at the time; negative: no robots.txt was read yet
+}
+
+// MarkLedger is the name of the mark that holds a place in the ledger: every
+// request before it is settled by the commit that carries it. Places count the
+// bytes of all lines since the first ledger of a store, so they only grow.
+const MarkLedger = "ledger"
+
+// EncodePlace returns a place as Batch.Marks takes it.
+func EncodePlace(place uint64) []byte { return binary.BigEndian.AppendUint64(nil, place) }
+
+// DecodePlace is the inverse of EncodePlace; a mark that was never set is place 0.
+func DecodePlace(b []byte) (uint64, error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	d := decoder{b: b}
+	place := d.u64()
+	if d.bad || len(d.b) != 0 {
+		return 0, fmt.Errorf("%w: ledger mark", ErrCorrupt)
+	}
+	return place, nil
+}
+
+// Debt is what a ledger left by an earlier process says about who was asked
+// without a commit that knows of it.
+type Debt struct {
+	Everyone bool                     // the machine was started anew: any host may have been asked just before
+	Hosts    map[string]time.Duration // host name to the largest delay known; negative: none was known
+	End      uint64                   // where the next ledger begins
+}
+
+// ReadDebt reads the ledger of an earlier process from the committed place on.
+// A ledger that is missing, damaged or of another start of the machine makes
+// everyone a creditor, except that a store which never asked anybody owes nothing.
+func ReadDebt(dir string, settled uint64, bootID string) (Debt, error) {
+	debt := Debt{Hosts: make(map[string]time.Duration), End: settled}
+	f, err := os.Open(filepath.Join(dir, LedgerName))
+	if errors.Is(err, fs.ErrNotExist) {
+		debt.Everyone = settled != 0
+		return debt, nil
+	}
+	if err != nil {
+		return debt, fmt.Errorf("read start ledger: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return debt, fmt.Errorf("read start ledger: %w", err)
+	}
+	r := bufio.NewReaderSize(f, 64<<10)
+	header, _ := r.ReadString('\n')
+	base, boot, ok := parseLedgerHeader(header)
+	end := base + uint64(info.Size()) - uint64(len(header))
+	debt.End = max(settled, end)
+	if !ok || boot == "" || boot != bootID || settled > end {
+		debt.Everyone = true
+		return debt, nil
+	}
+	if settled > base {
+		if _, err := f.Seek(int64(settled-base)+int64(len(header)), io.SeekStart); err != nil {
+			return debt, fmt.Errorf("read start ledger: %w", err)
+		}
+		r.Reset(f)
+	}
+	return debt, debt.read(r)
+}
+
+func (d *Debt) read(r *bufio.Reader) error {
+	for {
+		line, err := r.ReadString('\n')
+		if errors.Is(err, io.EOF) {
+			return nil // a torn last line is a request that was never sent
+		}
+		if err != nil {
+			return fmt.Errorf("read start ledger: %w", err)
+		}
+		host, delay, ok := parseStart(line)
+		if !ok {
+			d.Everyone = true // not a line of ours: trust none of it
+			return nil
+		}
+		if old, known := d.Hosts[host]; !known || delay > old {
+			d.Hosts[host] = delay
+		}
+	}
+}
+
+const ledgerMagic = "amble-starts-1"
+
+func parseLedgerHeader(line string) (base uint64, boot string, ok bool) {
+	fields := strings.Fields(line)
+	if len(fields) != 3 || fields[0] != ledgerMagic {
+		return 0, "", false
+	}
+	base, err := strconv.ParseUint(fields[1], 10, 63)
+	if fields[2] == "-" {
+		fields[2] = ""
+	}
+	return base, fields[2], err == nil
+}
+
+func parseStart(line string) (host string, delay time.Duration, ok bool) {
+	fields := strings.Fields(line)
+	if len(fields) != 4 {
+		return "", 0, false
+	}
+	ms, err := strconv.ParseInt(fields[3], 10, 64)
+	if err != nil || ms > int64(1<<62)/int64(time.Millisecond) {
+		return "", 0, false
+	}
+	return fields[2], time.Duration(ms) * time.Millisecond, true
+}
+
+// Ledger is the append-only file that names each request before it is sent, so
+// that a process killed between a request and its commit still keeps its
+// distance when it is started again. Lines are handed to the kernel with one
+// write each and not synced: that survives the end of the process, and a host
+// whose machine went down is told apart by the boot id. One goroutine owns it.
+type Ledger struct {
+	dir    string
+	bootID string
+	f      *os.File
+	base   uint64 // place of the file's first line
+	header int64
+	size   int64
+	line   []byte
+}
+
+// OpenLedger begins a new ledger at Debt.End in place of the old one, whose
+// debt must be committed by then.
+func OpenLedger(dir, bootID string, base uint64) (*Ledger, error) {
+	l := &Ledger{dir: dir, bootID: bootID}
+	if err := l.begin(base, nil); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// begin writes a new file with the given lines and puts it in the old one's place.
+func (l *Ledger) begin(base uint64, lines []byte) error {
+	boot := l.bootID
+	if boot == "" {
+		boot = "-"
+	}
+	path := filepath.Join(l.dir, LedgerName)
+	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o644)
+	if err != nil {
+		return fmt.Errorf("begin start ledger: %w", spaceError(err))
+	}
+	header := fmt.Appendf(nil, "%s %d %s\n", ledgerMagic, base, boot)
+	_, err = f.Write(append(header[:len(header):len(header)], lines...))
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		return fmt.Errorf("begin start ledger: %w", spaceError(errors.Join(err, f.Close())))
+	}
+	if l.f != nil {
+		err = l.f.Close()
+	}
+	l.f, l.base, l.header, l.size = f, base, int64(len(header)), int64(len(header)+len(lines))
+	return err
+}
+
+// Place is the place behind the last line.
+func (l *Ledger) Place() uint64 { return l.base + uint64(l.size-l.header) }
+
+// Append writes a line and returns the place before it. After an error the
+// request must not be sent; the file is as it was.
+func (l *Ledger) Append(s Start) (place uint64, err error) {
+	place = l.Place()
+	delay := int64(-1)
+	if s.Delay >= 0 {
+		delay = int64((s.Delay + time.Millisecond - 1) / time.Millisecond)
+	}
+	address := s.Address
+	if address == "" {
+		address = "-"
+	}
+	b := strconv.AppendInt(l.line[:0], s.At.UnixMilli(), 10)
+	b = append(append(append(append(append(b, ' '), address...), ' '), s.Host...), ' ')
+	b = append(strconv.AppendInt(b, delay, 10), '\n')
+	l.line = b
+	n, err := l.f.WriteAt(b, l.size)
+	if err != nil {
+		if n > 0 {
+			err = errors.Join(err, l.f.Truncate(l.size))
+		}
+		return place, fmt.Errorf("append to start ledger: %w", spaceError(err))
+	}
+	l.size += int64(n)
+	return place, nil
+}
+
+// ledgerRotate is the size from which Trim begins a new file.
+const ledgerRotate = 4 << 20
+
+// Trim drops what a committed place says is settled once the file has become
+// large. What is not settled moves to the new file.
+func (l *Ledger) Trim(settled uint64) error {
+	at := int64(settled-l.base) + l.header
+	if l.size < ledgerRotate || settled < l.base || at < l.size/2 || at > l.size {
+		return nil
+	}
+	rest := make([]byte, l.size-at)
+	if _, err := l.f.ReadAt(rest, at); err != nil {
+		return fmt.Errorf("trim start ledger: %w", err)
+	}
+	return l.begin(settled, rest)
+}
+
+// Close closes the file. It stays in place for the next process.
+func (l *Ledger) Close() error { return l.f.Close() }
+
+// BootID names this start of the machine. It is empty where the system does not
+// tell, and then every restart counts as a new one.
+func BootID() string {
+	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return ""
+	}
+	return string(bytes.TrimSpace(b))
+}
