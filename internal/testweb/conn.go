@@ -20,7 +20,8 @@ func (l *recordedListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &conn{Conn: c, recorder: l.recorder, number: l.recorder.conns.Add(1)}, nil
+	address := c.LocalAddr().(*net.TCPAddr).IP.String()
+	return &conn{Conn: c, recorder: l.recorder, address: address, number: l.recorder.conns.Add(1)}, nil
 }
 
 // conn notes when the bytes of a request come from the kernel and when those
@@ -29,6 +30,7 @@ func (l *recordedListener) Accept() (net.Conn, error) {
 type conn struct {
 	net.Conn
 	recorder *recorder
+	address  string // the server's
 	number   int64
 
 	firstByte atomic.Int64          // when the first byte of the coming request was read; 0: not yet

@@ -1,8 +1,6 @@
 package testweb
 
 import (
-	"net"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -44,10 +42,16 @@ type recorder struct {
 	names   map[string]string // one copy of each repeated string
 }
 
+// asked is what a request says.
+type asked struct {
+	method, host, path, agent, noneMatch, modifiedSince string
+}
+
 // entry is a request in the record. The plain fields are written once, before
 // it is in the record; the connection goes on writing the atomic ones.
 type entry struct {
-	host, address, method, path, agent, noneMatch, modifiedSince string
+	asked
+	address string
 
 	conn   int64
 	start  time.Duration
@@ -64,29 +68,20 @@ func newRecorder(max int) *recorder {
 
 func (r *recorder) now() int64 { return int64(time.Since(r.base)) }
 
-// begin makes the entry of a request whose header was read on c.
-func (r *recorder) begin(c *conn, q *http.Request) *entry {
-	path := q.RequestURI
-	if len(path) > maxRecordedPath {
-		path = path[:maxRecordedPath]
-	}
-	e := &entry{
-		method:        q.Method,
-		path:          strings.Clone(path),
-		noneMatch:     strings.Clone(q.Header.Get("If-None-Match")),
-		modifiedSince: strings.Clone(q.Header.Get("If-Modified-Since")),
-		conn:          c.number,
-		start:         time.Duration(c.takeFirstByte()),
-	}
+// begin makes the entry of a request that was read on c.
+func (r *recorder) begin(c *conn, q asked) *entry {
+	e := &entry{conn: c.number, start: time.Duration(c.takeFirstByte())}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.entries) >= r.max {
 		r.dropped.Add(1)
 		return e
 	}
-	e.host = r.share(hostOf(q))
-	e.agent = r.share(q.UserAgent())
-	e.address = r.share(c.LocalAddr().(*net.TCPAddr).IP.String())
+	// Nothing kept may hold on to the buffers of the request.
+	e.path = strings.Clone(q.path[:min(len(q.path), maxRecordedPath)])
+	e.method, e.host, e.agent = r.share(q.method), r.share(q.host), r.share(q.agent)
+	e.noneMatch, e.modifiedSince = strings.Clone(q.noneMatch), strings.Clone(q.modifiedSince)
+	e.address = c.address
 	r.entries = append(r.entries, e)
 	return e
 }

@@ -55,10 +55,11 @@ type Web struct {
 	sites    map[string]*site
 	recorder *recorder
 	dns      *dnsServer
-	server   *http.Server
+	server   server
 	served   atomic.Int64
-	stop     context.CancelFunc // ends the context of every request
-	running  sync.WaitGroup     // accept loops, and handlers that began before closed
+	context  context.Context // of every request
+	stop     context.CancelFunc
+	running  sync.WaitGroup // accept loops, and handlers that began before closed
 
 	mu     sync.Mutex // guards closed, and running.Add against running.Wait
 	closed bool
@@ -72,6 +73,16 @@ type site struct {
 
 // New starts a web: its listeners, its DNS server, its record.
 func New(c Config) (*Web, error) {
+	return newWeb(c, func(w *Web) server { return newHTTPServer(w, c.CountOnly) })
+}
+
+// server answers on listeners until it is closed.
+type server interface {
+	Serve(net.Listener) error
+	Close() error
+}
+
+func newWeb(c Config, newServer func(*Web) server) (*Web, error) {
 	if c.MaxRequests == 0 {
 		c.MaxRequests = DefaultMaxRequests
 	}
@@ -91,6 +102,7 @@ func New(c Config) (*Web, error) {
 		sites:    make(map[string]*site, len(c.Sites)),
 		recorder: newRecorder(c.MaxRequests),
 	}
+	w.context, w.stop = context.WithCancel(context.Background())
 	answers := make(map[string][]netip.Addr, len(c.Sites))
 	for _, s := range c.Sites {
 		// Fewer listeners than groups: the system has 127.0.0.1 alone.
@@ -101,10 +113,17 @@ func New(c Config) (*Web, error) {
 		answers[s.Host] = []netip.Addr{a}
 	}
 	if w.dns, err = newDNS(answers, c.TTL); err != nil {
+		w.stop()
 		closeAll(listeners)
 		return nil, fmt.Errorf("testweb: DNS: %w", err)
 	}
-	w.serve(listeners, c.CountOnly)
+	w.server = newServer(w)
+	for _, l := range listeners {
+		if !c.CountOnly {
+			l = &recordedListener{Listener: l, recorder: w.recorder}
+		}
+		w.running.Go(func() { _ = w.server.Serve(l) })
+	}
 	return w, nil
 }
 
@@ -145,26 +164,19 @@ func groupSites(sites []Site) (addressGroups, error) {
 	return g, nil
 }
 
-func (w *Web) serve(listeners []net.Listener, countOnly bool) {
-	ctx, cancel := context.WithCancel(context.Background())
-	w.stop = cancel
-	w.server = &http.Server{
+func newHTTPServer(w *Web, countOnly bool) *http.Server {
+	s := &http.Server{
 		Handler:        http.HandlerFunc(w.count),
-		BaseContext:    func(net.Listener) context.Context { return ctx },
+		BaseContext:    func(net.Listener) context.Context { return w.context },
 		ErrorLog:       log.New(io.Discard, "", 0),
 		MaxHeaderBytes: 64 << 10,
 	}
 	if !countOnly {
-		w.server.Handler = http.HandlerFunc(w.record)
-		w.server.ConnContext = connContext
-		w.server.ConnState = connState
+		s.Handler = http.HandlerFunc(w.record)
+		s.ConnContext = connContext
+		s.ConnState = connState
 	}
-	for _, l := range listeners {
-		if !countOnly {
-			l = &recordedListener{Listener: l, recorder: w.recorder}
-		}
-		w.running.Go(func() { _ = w.server.Serve(l) })
-	}
+	return s
 }
 
 // Close ends the web: no goroutine, connection or listener is left. The record
@@ -206,7 +218,10 @@ func (w *Web) record(rw http.ResponseWriter, r *http.Request) {
 	}
 	defer w.running.Done()
 	c := connOf(r.Context())
-	c.begin(w.recorder.begin(c, r))
+	c.begin(w.recorder.begin(c, asked{
+		method: r.Method, host: hostOf(r.Host), path: r.RequestURI, agent: r.UserAgent(),
+		noneMatch: r.Header.Get("If-None-Match"), modifiedSince: r.Header.Get("If-Modified-Since"),
+	}))
 	complete := false
 	defer func() {
 		if !complete { // the handler panicked: net/http will cut the connection
@@ -219,7 +234,7 @@ func (w *Web) record(rw http.ResponseWriter, r *http.Request) {
 
 func (w *Web) answer(rw http.ResponseWriter, r *http.Request) {
 	w.served.Add(1)
-	s := w.sites[hostOf(r)]
+	s := w.sites[hostOf(r.Host)]
 	if s == nil {
 		http.Error(rw, "no such site here", http.StatusMisdirectedRequest)
 		return
@@ -228,13 +243,12 @@ func (w *Web) answer(rw http.ResponseWriter, r *http.Request) {
 	(*s.handler.Load()).ServeHTTP(rw, r)
 }
 
-// hostOf is the host a request names, in lower case and without port.
-func hostOf(r *http.Request) string {
-	host := r.Host
-	if i := strings.LastIndexByte(host, ':'); i >= 0 {
-		host = host[:i]
+// hostOf is the host of a Host header, in lower case and without port.
+func hostOf(header string) string {
+	if i := strings.LastIndexByte(header, ':'); i >= 0 {
+		header = header[:i]
 	}
-	return strings.ToLower(host)
+	return strings.ToLower(header)
 }
 
 // Port is the port of every site.

@@ -1,0 +1,211 @@
+package testweb
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// meshServer serves a mesh with as few system calls as it takes, because it
+// shares the machine with the crawler that is measured.
+type meshServer struct {
+	mesh    Mesh
+	web     *Web
+	numbers map[string]int // host name: number
+	text    []byte
+
+	running sync.WaitGroup
+	mu      sync.Mutex // guards what follows
+	open    map[io.Closer]struct{}
+	closed  bool
+}
+
+func newMeshServer(m Mesh, w *Web) *meshServer {
+	s := &meshServer{
+		mesh: m, web: w, text: m.filler(),
+		numbers: make(map[string]int, m.Hosts),
+		open:    make(map[io.Closer]struct{}),
+	}
+	for h := range m.Hosts {
+		s.numbers[m.Host(h)] = h
+	}
+	return s
+}
+
+// Serve answers on l until Close.
+func (s *meshServer) Serve(l net.Listener) error {
+	if !s.enter(l) {
+		return l.Close()
+	}
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		if !s.enter(c) {
+			return c.Close()
+		}
+		s.running.Go(func() { s.serveConn(c) })
+	}
+}
+
+// Close closes listeners and connections and waits for those who served them.
+func (s *meshServer) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	var all error
+	for c := range s.open {
+		all = errors.Join(all, c.Close())
+	}
+	s.mu.Unlock()
+	s.running.Wait()
+	return all
+}
+
+// enter makes Close close c; false once the server is closed.
+func (s *meshServer) enter(c io.Closer) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.open[c] = struct{}{}
+	}
+	return !s.closed
+}
+
+// leave closes c, unless Close did.
+func (s *meshServer) leave(c net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, open := s.open[c]; open && !s.closed {
+		delete(s.open, c)
+		_ = c.Close()
+	}
+}
+
+func (s *meshServer) serveConn(c net.Conn) {
+	defer s.leave(c)
+	recorded, _ := c.(*conn)
+	reader := bufio.NewReader(c)
+	var body, response []byte // reused
+	for {
+		q, ok := readMeshRequest(reader)
+		if !ok {
+			return
+		}
+		if recorded != nil {
+			recorded.begin(s.web.recorder.begin(recorded, q.asked))
+		}
+		answer := s.answer(body[:0], q)
+		body = answer.body
+		response = answer.append(response[:0])
+		if _, err := c.Write(response); err != nil {
+			return
+		}
+		if recorded != nil {
+			recorded.finish()
+		}
+		if q.last {
+			return
+		}
+	}
+}
+
+// meshRequest is what a mesh needs to know of a request.
+type meshRequest struct {
+	asked
+	port string // of the Host header, with its colon
+	last bool   // the client wants the connection closed
+}
+
+const maxMeshHeaders = 100
+
+// readMeshRequest reads a request; false at the end of the connection and
+// where a line is longer than the buffer or not HTTP.
+func readMeshRequest(r *bufio.Reader) (q meshRequest, ok bool) {
+	line, err := r.ReadSlice('\n')
+	if err != nil {
+		return q, false
+	}
+	method, rest, _ := strings.Cut(string(line), " ")
+	path, _, ok := strings.Cut(rest, " ")
+	if !ok {
+		return q, false
+	}
+	q.method, q.path = method, path
+	for range maxMeshHeaders {
+		line, err := r.ReadSlice('\n')
+		if err != nil {
+			return q, false
+		}
+		header := strings.TrimRight(string(line), "\r\n")
+		if header == "" {
+			return q, true
+		}
+		name, value, _ := strings.Cut(header, ":")
+		q.note(name, strings.TrimSpace(value))
+	}
+	return q, false
+}
+
+func (q *meshRequest) note(name, value string) {
+	switch {
+	case strings.EqualFold(name, "Host"):
+		q.host = hostOf(value)
+		q.port = value[len(q.host):]
+	case strings.EqualFold(name, "User-Agent"):
+		q.agent = value
+	case strings.EqualFold(name, "Connection"):
+		q.last = strings.EqualFold(value, "close")
+	}
+}
+
+// meshAnswer is a response: its body is body and then text.
+type meshAnswer struct {
+	status      int
+	contentType string
+	body, text  []byte
+}
+
+// answer decides what q gets; room is where to build the body.
+func (s *meshServer) answer(room []byte, q meshRequest) meshAnswer {
+	s.web.served.Add(1)
+	a := meshAnswer{status: http.StatusOK, contentType: "text/html; charset=utf-8", body: room}
+	h, known := s.numbers[q.host]
+	if !known {
+		a.status = http.StatusMisdirectedRequest
+		return a
+	}
+	s.web.sites[q.host].served.Add(1)
+	i, found := s.mesh.pageNumber(q.path)
+	switch {
+	case q.method != http.MethodGet:
+		a.status = http.StatusMethodNotAllowed
+	case q.path == "/robots.txt":
+		a.contentType, a.body = "text/plain; charset=utf-8", append(room, meshRobots...)
+	case !found:
+		a.status = http.StatusNotFound
+	default:
+		a.body, a.text = s.mesh.appendPage(room, h, i, q.port), s.text
+	}
+	return a
+}
+
+// append appends the response as it goes over the wire.
+func (a meshAnswer) append(b []byte) []byte {
+	b = append(b, "HTTP/1.1 "...)
+	b = strconv.AppendInt(b, int64(a.status), 10)
+	b = append(b, ' ')
+	b = append(b, http.StatusText(a.status)...)
+	b = append(b, "\r\nContent-Type: "...)
+	b = append(b, a.contentType...)
+	b = append(b, "\r\nContent-Length: "...)
+	b = strconv.AppendInt(b, int64(len(a.body)+len(a.text)), 10)
+	b = append(b, "\r\n\r\n"...)
+	b = append(b, a.body...)
+	return append(b, a.text...)
+}
