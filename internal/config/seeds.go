@@ -1,0 +1,139 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+)
+
+// Seed is a URL to start from. Whether it is in scope is for the frontier to say, which names Source when it is not.
+type Seed struct {
+	URL    weburl.URL
+	Source Source // "config.yaml:12", "seeds.txt:7", "argument 2"
+}
+
+// BadSeed is a seed that cannot be used, or a seeds file that cannot be read.
+type BadSeed struct {
+	Source Source
+	Text   string // as it was read, shortened; empty where a file as a whole is meant
+	Reason string // what is wrong, and what to do
+}
+
+// String is one line for people.
+func (b BadSeed) String() string {
+	if b.Text == "" {
+		return b.Source.String() + ": " + b.Reason
+	}
+	return b.Source.String() + ": read " + shown(b.Text) + "; " + b.Reason
+}
+
+// Seeds returns the URLs to start from: those of crawl.seeds, those of the file crawl.seeds_file, and extra, which are
+// the arguments of the command line. Bad ones are set aside, each with its place and the reason. It reads the seeds
+// file when it is called, and reports a file that cannot be read as a BadSeed.
+func Seeds(c *Config, extra []string) (good []Seed, bad []BadSeed) {
+	VisitSeeds(c, extra, func(s Seed) { good = append(good, s) }, func(b BadSeed) { bad = append(bad, b) })
+	return good, bad
+}
+
+// VisitSeeds is Seeds for a seeds file of any length: each seed is handed over as soon as it is read and nothing is kept.
+func VisitSeeds(c *Config, extra []string, good func(Seed), bad func(BadSeed)) {
+	v := seedVisitor{good: good, bad: bad}
+	from := c.origins["crawl.seeds"]
+	for i, text := range c.Crawl.Seeds {
+		v.visit(text, from.item(i))
+	}
+	if c.Crawl.SeedsFile != "" {
+		v.visitFile(c.Crawl.SeedsFile, c.origins["crawl.seeds_file"].Source)
+	}
+	for i, text := range extra {
+		v.visitArgument(text, Source{Name: "argument " + strconv.Itoa(i+1), order: orderArgument})
+	}
+}
+
+type seedVisitor struct {
+	good func(Seed)
+	bad  func(BadSeed)
+}
+
+func (v seedVisitor) visit(text string, from Source) {
+	u, reason := parseSeed(text)
+	if reason != "" {
+		v.bad(BadSeed{Source: from, Text: shortened(text), Reason: reason})
+		return
+	}
+	v.good(Seed{URL: u, Source: from})
+}
+
+// visitArgument is visit with a hint for those who give a file where a URL is wanted.
+func (v seedVisitor) visitArgument(text string, from Source) {
+	if info, err := os.Stat(text); err == nil && info.Mode().IsRegular() {
+		v.bad(BadSeed{Source: from, Text: text, Reason: "is a file, not a URL; to read seeds from it use --set crawl.seeds_file=" + text})
+		return
+	}
+	v.visit(text, from)
+}
+
+// parseSeed returns the URL, or the reason why there is none.
+func parseSeed(text string) (weburl.URL, string) {
+	text = strings.TrimSpace(text)
+	switch {
+	case text == "":
+		return weburl.URL{}, "is empty; want a URL such as https://example.com/"
+	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
+		return weburl.URL{}, "is not UTF-8 text; want a URL such as https://example.com/"
+	case strings.ContainsAny(text, " \t\r\n"):
+		return weburl.URL{}, "holds white space; want one URL, in which a space is written %20"
+	}
+	u, err := weburl.Parse(text)
+	if err == nil {
+		return u, ""
+	}
+	return weburl.URL{}, seedReason(text, err)
+}
+
+func seedReason(text string, err error) string {
+	switch {
+	case errors.Is(err, weburl.ErrTooLong):
+		return fmt.Sprintf("is too long (%d bytes); a URL may have %d bytes", len(text), weburl.MaxLength)
+	case errors.Is(err, weburl.ErrNoHost):
+		return "has no host; want a URL such as https://example.com/"
+	case errors.Is(err, weburl.ErrScheme):
+		if full, ok := withScheme(text); ok {
+			return "has no scheme; did you mean " + full + "?"
+		}
+		if scheme, _, ok := strings.Cut(text, "://"); ok {
+			return scheme + " is not supported; want a URL that begins with http:// or https://"
+		}
+		return "is not a URL; want one such as https://example.com/"
+	}
+	if cause := errors.Unwrap(err); cause != nil {
+		err = cause
+	}
+	return "is not a URL that can be asked (" + err.Error() + ")"
+}
+
+// withScheme is the URL that is meant by a host without a scheme, such as example.com or localhost:8080.
+func withScheme(text string) (string, bool) {
+	if strings.Contains(text, "://") || strings.ContainsAny(text, "@\\") {
+		return "", false
+	}
+	u, err := weburl.Parse("https://" + strings.TrimLeft(text, "/"))
+	if err != nil || !strings.ContainsAny(u.Host(), ".:") && u.Host() != "localhost" {
+		return "", false
+	}
+	return u.String(), true
+}
+
+// shortened bounds what a BadSeed keeps of a text.
+func shortened(text string) string {
+	const most = 4 * longestShown
+	if len(text) > most {
+		return strings.Clone(text[:most])
+	}
+	return text
+}

@@ -1,0 +1,185 @@
+package config
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+)
+
+func TestSeedsCarryTheirPlace(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	write(t, "seeds.txt", "\ufeffhttps://one.example/\r\n\r\n# a comment\r\n  https://two.example/a#top # why\r\nftp://three.example/\r\nhttps://four.example")
+	write(t, "config.yaml", `crawl:
+  seeds_file: seeds.txt
+  seeds:
+    - https://five.example/
+    - six.example
+    - "https://"
+`)
+	c, err := Load("", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, bad := Seeds(c, []string{"https://seven.example/", "not a url", "seeds.txt"})
+	var got []string
+	for _, s := range good {
+		got = append(got, s.Source.String()+" "+s.URL.String())
+	}
+	want := []string{
+		"config.yaml:4 https://five.example/",
+		"seeds.txt:1 https://one.example/",
+		"seeds.txt:4 https://two.example/a",
+		"seeds.txt:6 https://four.example/",
+		"argument 1 https://seven.example/",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("good seeds\n got %q\nwant %q", got, want)
+	}
+	got = nil
+	for _, b := range bad {
+		got = append(got, b.String())
+	}
+	want = []string{
+		`config.yaml:5: read "six.example"; has no scheme; did you mean https://six.example/?`,
+		`config.yaml:6: read "https://"; has no host; want a URL such as https://example.com/`,
+		`seeds.txt:5: read "ftp://three.example/"; ftp is not supported; want a URL that begins with http:// or https://`,
+		`argument 2: read "not a url"; holds white space; want one URL, in which a space is written %20`,
+		`argument 3: read "seeds.txt"; is a file, not a URL; to read seeds from it use --set crawl.seeds_file=seeds.txt`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("bad seeds\n got %q\nwant %q", got, want)
+	}
+}
+
+func TestSeedReasons(t *testing.T) {
+	long := "https://example.com/" + strings.Repeat("a", 3000)
+	tests := []struct{ text, want string }{
+		{"example.com", "has no scheme; did you mean https://example.com/?"},
+		{"example.com:8080/a", "has no scheme; did you mean https://example.com:8080/a?"},
+		{"//example.com/a", "has no scheme; did you mean https://example.com/a?"},
+		{"localhost:8080", "has no scheme; did you mean https://localhost:8080/?"},
+		{"hello", "is not a URL; want one such as https://example.com/"},
+		{"mailto:a@example.com", "is not a URL; want one such as https://example.com/"},
+		{`C:\seeds.txt`, "is not a URL; want one such as https://example.com/"},
+		{"ftp://example.com/", "ftp is not supported; want a URL that begins with http:// or https://"},
+		{"http://", "has no host; want a URL such as https://example.com/"},
+		{"https:///?q", "has no host; want a URL such as https://example.com/"},
+		{long, "is too long (3020 bytes); a URL may have 2048 bytes"},
+		{"https://a.example/ https://b.example/", "holds white space; want one URL, in which a space is written %20"},
+		{"\xff\xfeh", "is not UTF-8 text; want a URL such as https://example.com/"},
+		{"https://a.example/\x00", "is not UTF-8 text; want a URL such as https://example.com/"},
+		{"  ", "is empty; want a URL such as https://example.com/"},
+	}
+	for _, tt := range tests {
+		if u, got := parseSeed(tt.text); got != tt.want || !u.IsZero() {
+			t.Errorf("parseSeed(%.40q)\n got %q %q\nwant %q", tt.text, u, got, tt.want)
+		}
+	}
+	if _, got := parseSeed("https://example.com:99999/"); !strings.HasPrefix(got, "is not a URL that can be asked (malformed URL") {
+		t.Errorf("a port that is none: %q", got)
+	}
+}
+
+func TestSeedsFileThatCannotBeRead(t *testing.T) {
+	for _, name := range []string{"nowhere.txt", "."} {
+		c, err := inFile(t, "crawl:\n  seeds_file: "+name+"\n  seeds: [https://good.example/]\n", nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		good, bad := Seeds(c, nil)
+		if len(good) != 1 || len(bad) != 1 {
+			t.Fatalf("%s: %d good and %d bad seeds, want one of each", name, len(good), len(bad))
+		}
+		if got := bad[0].String(); !strings.Contains(got, "config.yaml:2: crawl.seeds_file: ") || !strings.Contains(got, " cannot be read: ") {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// A seeds file is hostile until read: a line without end and a file that is no text cost no memory.
+func TestSeedsFileIsBounded(t *testing.T) {
+	var good []Seed
+	var bad []BadSeed
+	v := seedVisitor{good: func(s Seed) { good = append(good, s) }, bad: func(b BadSeed) { bad = append(bad, b) }}
+
+	endless := io.LimitReader(repeat('a'), 64<<20)
+	body := io.MultiReader(endless, strings.NewReader("\nhttps://after.example/\n"))
+	if err := v.visitLines(body, "f"); err != nil {
+		t.Fatal(err)
+	}
+	if len(good) != 1 || good[0].Source.Line != 2 || len(bad) != 1 || !strings.Contains(bad[0].Reason, "too long (67108864 bytes)") {
+		t.Errorf("good %v, bad %v", good, bad)
+	}
+	if len(bad) > 0 && len(bad[0].Text) > 300 {
+		t.Errorf("%d bytes of a bad line are kept", len(bad[0].Text))
+	}
+
+	good, bad = nil, nil
+	if err := v.visitLines(strings.NewReader(strings.Repeat("x\n", 5000)), "f"); err != nil {
+		t.Fatal(err)
+	}
+	if len(bad) != maxBadLines+1 || bad[maxBadLines].String() != "f: 4000 more lines are bad; is this a list of URLs?" {
+		t.Errorf("%d bad seeds, the last: %v", len(bad), bad[len(bad)-1])
+	}
+}
+
+type repeat byte
+
+func (r repeat) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(r)
+	}
+	return len(p), nil
+}
+
+func TestLineOfExactlyTheLongestLength(t *testing.T) {
+	for _, end := range []string{"", "\n", "\nhttps://b.example/"} {
+		line := "https://a.example/ #"
+		line += strings.Repeat("c", maxSeedLine-len(line))
+		var good int
+		v := seedVisitor{good: func(Seed) { good++ }, bad: func(b BadSeed) { t.Error(b) }}
+		if err := v.visitLines(strings.NewReader(line+end), "f"); err != nil || good < 1 {
+			t.Errorf("end %q: %d seeds, %v", end, good, err)
+		}
+	}
+}
+
+func FuzzSeedLines(f *testing.F) {
+	for _, body := range []string{"", "\ufeff#x\r\nhttps://a.example/ # b\n", "example.com\n\n", "\x00\xff", strings.Repeat("h", 9000), "https://[::1]:0/\n"} {
+		f.Add(body)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		lines := strings.Count(body, "\n") + 1
+		seen := 0
+		v := seedVisitor{
+			good: func(s Seed) {
+				seen++
+				if again, err := weburl.Parse(s.URL.String()); err != nil || again != s.URL {
+					t.Errorf("seed %q is not canonical", s.URL)
+				}
+			},
+			bad: func(b BadSeed) {
+				seen++
+				if text := b.String(); strings.ContainsAny(text, "\r\n") || len(text) > 1000 {
+					t.Errorf("report of a bad seed: %q", text)
+				}
+			},
+		}
+		if err := v.visitLines(strings.NewReader(body), "f"); err != nil || seen > lines+1 {
+			t.Errorf("%d seeds of %d lines, %v", seen, lines, err)
+		}
+	})
+}
+
+func write(t *testing.T, name, body string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(".", name), []byte(body), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
