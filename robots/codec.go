@@ -1,0 +1,216 @@
+package robots
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"time"
+
+	"github.com/klauspost/compress/flate"
+)
+
+// ErrRecord is what every error of DecodeRecord wraps: the bytes are no record, or a damaged one.
+var ErrRecord = errors.New("robots record")
+
+// The format of a stored record, version 1. Numbers are unsigned varints unless said otherwise, text is its length and
+// its octets, times are signed varints of milliseconds since 1970 with 0 for "never".
+//
+//	version 1 B | class 1 B | copy 1 B | failure 1 B | flags 1 B | status | failures | redirects |
+//	fetched | expires | refresh | first unreachable | final URL | etag | last modified |
+//	length of the body | body, raw or DEFLATE as the flag says | CRC-32 (IEEE) of all before it, 4 B big-endian
+const recordVersion = 1
+
+const (
+	flagCut = 1 << iota
+	flagDeflate
+	flagsEnd
+)
+
+// maxRatio is more than DEFLATE can shrink anything by, so a body that claims more is a lie.
+const maxRatio = 1100
+
+// AppendBinary appends the record as it is stored. Times keep milliseconds.
+func (r Record) AppendBinary(b []byte) ([]byte, error) {
+	if err := r.check(); err != nil {
+		return b, err
+	}
+	start := len(b)
+	body, flags := r.Body, byte(0)
+	if r.Cut {
+		flags |= flagCut
+	}
+	if packed, err := deflate(body); err != nil {
+		return b, fmt.Errorf("compress the body of a robots record: %w", err)
+	} else if len(packed) < len(body) {
+		body, flags = packed, flags|flagDeflate
+	}
+	b = append(b, recordVersion, byte(r.Class), byte(r.Copy), byte(r.Failure), flags)
+	for _, n := range []int{r.Status, r.Failures, r.Redirects} {
+		b = binary.AppendUvarint(b, uint64(n))
+	}
+	for _, t := range []time.Time{r.Fetched, r.Expires, r.Refresh, r.FirstUnreachable} {
+		b = binary.AppendVarint(b, toMilli(t))
+	}
+	for _, s := range []string{r.FinalURL, r.ETag, r.LastModified} {
+		b = binary.AppendUvarint(b, uint64(len(s)))
+		b = append(b, s...)
+	}
+	b = binary.AppendUvarint(b, uint64(len(r.Body)))
+	b = append(b, body...)
+	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b[start:])), nil
+}
+
+// check returns an error for a record that could not be read again.
+func (r Record) check() error {
+	switch {
+	case r.Class >= classEnd || r.Copy >= classEnd || r.Failure >= failureEnd:
+		return fmt.Errorf("%w: unknown class or failure", ErrRecord)
+	case r.Status < 0 || r.Failures < 0 || r.Redirects < 0:
+		return fmt.Errorf("%w: negative number", ErrRecord)
+	case len(r.Body) > MaxBody:
+		return fmt.Errorf("%w: body of %d octets", ErrRecord, len(r.Body))
+	case max(len(r.FinalURL), len(r.ETag), len(r.LastModified)) > maxValidator:
+		return fmt.Errorf("%w: text of more than %d octets", ErrRecord, maxValidator)
+	}
+	return nil
+}
+
+// DecodeRecord reads a record that AppendBinary wrote. It copies what it keeps. The bytes may be anything: it returns an
+// error that wraps ErrRecord, and never allocates more than MaxBody for the body.
+func DecodeRecord(b []byte) (Record, error) {
+	if len(b) < 4 {
+		return Record{}, fmt.Errorf("%w: %d bytes", ErrRecord, len(b))
+	}
+	b, sum := b[:len(b)-4], binary.BigEndian.Uint32(b[len(b)-4:])
+	if crc32.ChecksumIEEE(b) != sum {
+		return Record{}, fmt.Errorf("%w: checksum does not match", ErrRecord)
+	}
+	d := decoder{rest: b}
+	if v := d.octet(); d.err == nil && v != recordVersion {
+		return Record{}, fmt.Errorf("%w: version %d, this program knows version %d", ErrRecord, v, recordVersion)
+	}
+	r := Record{Class: Class(d.octet()), Copy: Class(d.octet()), Failure: Failure(d.octet())}
+	flags := d.octet()
+	r.Cut = flags&flagCut != 0
+	r.Status, r.Failures, r.Redirects = d.number(), d.number(), d.number()
+	r.Fetched, r.Expires, r.Refresh, r.FirstUnreachable = d.time(), d.time(), d.time(), d.time()
+	r.FinalURL, r.ETag, r.LastModified = d.text(), d.text(), d.text()
+	r.Body = d.body(flags&flagDeflate != 0)
+	if d.err == nil && flags >= flagsEnd {
+		d.fail("unknown flags")
+	}
+	if d.err == nil {
+		d.err = r.check()
+	}
+	if d.err != nil {
+		return Record{}, d.err
+	}
+	return r, nil
+}
+
+// decoder reads the parts of a record. After the first error it returns zeros.
+type decoder struct {
+	rest []byte
+	err  error
+}
+
+func (d *decoder) fail(what string) {
+	if d.err == nil {
+		d.err = fmt.Errorf("%w: %s", ErrRecord, what)
+	}
+	d.rest = nil
+}
+
+func (d *decoder) octet() byte {
+	if len(d.rest) == 0 {
+		d.fail("too short")
+		return 0
+	}
+	c := d.rest[0]
+	d.rest = d.rest[1:]
+	return c
+}
+
+// number reads a small number, such as a count or a length.
+func (d *decoder) number() int {
+	v, n := binary.Uvarint(d.rest)
+	if n <= 0 || v > 1<<30 {
+		d.fail("bad number")
+		return 0
+	}
+	d.rest = d.rest[n:]
+	return int(v)
+}
+
+func (d *decoder) time() time.Time {
+	v, n := binary.Varint(d.rest)
+	if n <= 0 {
+		d.fail("bad time")
+		return time.Time{}
+	}
+	d.rest = d.rest[n:]
+	return fromMilli(v)
+}
+
+func (d *decoder) text() string {
+	n := d.number()
+	if n > len(d.rest) {
+		d.fail("text longer than the record")
+		return ""
+	}
+	s := string(d.rest[:n])
+	d.rest = d.rest[n:]
+	return s
+}
+
+// body reads all that is left.
+func (d *decoder) body(packed bool) []byte {
+	n := d.number()
+	switch {
+	case d.err != nil:
+	case n > MaxBody || !packed && n != len(d.rest) || packed && n > maxRatio*len(d.rest):
+		d.fail("impossible length of the body")
+	case n == 0:
+	case !packed:
+		return bytes.Clone(d.rest)
+	default:
+		body := make([]byte, n)
+		r := flate.NewReader(bytes.NewReader(d.rest))
+		if _, err := io.ReadFull(r, body); err != nil {
+			d.fail("damaged body")
+			return nil
+		}
+		if n, _ := io.ReadFull(r, make([]byte, 1)); n != 0 {
+			d.fail("body longer than it says")
+			return nil
+		}
+		return body
+	}
+	return nil
+}
+
+// deflate compresses a body. It needs no encoder that would have to be kept for the next one.
+func deflate(body []byte) ([]byte, error) {
+	var packed bytes.Buffer
+	if err := flate.StatelessDeflate(&packed, body, true, nil); err != nil {
+		return nil, err
+	}
+	return packed.Bytes(), nil
+}
+
+func toMilli(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+func fromMilli(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}

@@ -1,0 +1,99 @@
+package robots
+
+import "bytes"
+
+// Compile reads a robots.txt file for one crawler. The first of the tokens that has a group wins, with all groups of
+// that name as one; where none has, the groups for "*" count (RFC 9309 section 2.2.1). So a crawler may ask for
+// ("amble-news", "amble"). It never fails: what cannot be read is skipped.
+func Compile(body []byte, tokens ...string) *Rules {
+	text, _, _ := readable(body)
+	c := collector{tokens: tokens, best: noRank, group: noRank, scope: noRank}
+	c.delay.none()
+	c.rules = make([]rule, 0, bytes.Count(text, []byte{'\n'})+1)
+	c.read(text)
+	r := build(text, c.rules)
+	r.delay = c.delay.longest()
+	switch {
+	case c.best == noRank:
+		r.verdict = Verdict{Allowed: true, Reason: ReasonNoGroup}
+	case c.best == len(tokens):
+		r.group = "*"
+	default:
+		r.group = tokens[c.best]
+	}
+	return r
+}
+
+// rule is a rule of the group that applies so far: where its pattern stands in the text.
+type rule struct {
+	start, end uint32
+	line       lineAllow
+}
+
+// collector reads a file for some tokens and keeps what belongs to the best of them.
+type collector struct {
+	tokens []string
+	rules  []rule
+	delay  delays
+
+	best   int // rank of the best name met so far
+	group  int // best rank among the names of the current group
+	scope  int // best rank among the names directly above an extension
+	inRule bool
+	inExt  bool
+}
+
+func (c *collector) read(text []byte) {
+	l := newLines(text)
+	for {
+		line, ok := l.next()
+		if !ok {
+			return
+		}
+		word, value, _, ok := split(line)
+		if !ok {
+			continue
+		}
+		switch k, _ := keyOf(word); k {
+		case keyUserAgent:
+			c.userAgent(value)
+		case keyAllow, keyDisallow:
+			c.inRule = true
+			if c.group == c.best && c.best != noRank && len(value) > 0 {
+				end := offset(text, value) + uint32(len(value))
+				c.rules = append(c.rules, rule{end - uint32(len(value)), end, newLineAllow(l.number, k == keyAllow)})
+			}
+		case keyCrawlDelay, keyRequestRate:
+			c.inExt = true
+			if c.scope == c.best && c.best != noRank {
+				c.delay.add(k, value)
+			}
+		case keyVisitTime, keyContentSignal, keyContentUsage:
+			c.inExt = true
+		}
+	}
+}
+
+// userAgent takes one more name. Only rules end the run of names that starts a group, while the names that an
+// extension belongs to are those directly above it (RFC 9309 section 2.2.4: other records must not end a group).
+func (c *collector) userAgent(value []byte) {
+	if c.inRule {
+		c.inRule, c.group = false, noRank
+		c.inExt = true
+	}
+	if c.inExt {
+		c.inExt, c.scope = false, noRank
+	}
+	rank := rankOf(value, c.tokens)
+	c.group, c.scope = min(c.group, rank), min(c.scope, rank)
+	if rank < c.best {
+		c.best = rank
+		c.rules = c.rules[:0]
+		c.delay.none()
+	}
+}
+
+// offset returns where part, a slice of text, starts in it.
+func offset(text, part []byte) uint32 {
+	return uint32(cap(text) - cap(part))
+}

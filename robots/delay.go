@@ -1,0 +1,166 @@
+package robots
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// MaxDelay is the longest delay that CrawlDelay returns. It is no cap in any practical sense: it only keeps a time to
+// which it is added within what a clock can hold.
+const MaxDelay = 100 * 365 * 24 * time.Hour
+
+// delays gathers what a file says about the pace of requests.
+type delays struct {
+	seconds float64 // negative: nothing
+}
+
+func (d *delays) none() { d.seconds = -1 }
+
+func (d *delays) add(k key, value []byte) {
+	s, ok := -1.0, false
+	if k == keyCrawlDelay {
+		s, ok = parseDelay(string(value))
+	} else if rate, good := parseRate(string(value)); good {
+		s, ok = rate.Seconds/float64(rate.Requests), true
+	}
+	if ok {
+		d.seconds = max(d.seconds, s)
+	}
+}
+
+func (d *delays) longest() time.Duration { return toDuration(d.seconds) }
+
+// toDuration turns seconds into a duration of at most MaxDelay; a negative number stays negative.
+func toDuration(seconds float64) time.Duration {
+	if seconds >= MaxDelay.Seconds() {
+		return MaxDelay
+	}
+	return time.Duration(math.Ceil(seconds * float64(time.Second)))
+}
+
+// RequestRate is the value of a Request-rate line: so many requests in so many seconds, at some hours only or always.
+type RequestRate struct {
+	Requests int
+	Seconds  float64
+	Window   *Window // nil: always
+}
+
+// Window is a part of the day in UTC, as four digits each: hour and minute. It may go over midnight.
+type Window struct{ From, To string }
+
+// parseDelay reads the value of a Crawl-delay line in seconds. A fraction may have a point or a comma, a unit may
+// follow, and so may other words: a wish that can be read is obeyed. What is negative, not finite or no number is not.
+func parseDelay(s string) (seconds float64, ok bool) {
+	seconds, rest, ok := leadingNumber(strings.TrimPrefix(s, "+"))
+	if !ok {
+		return 0, false
+	}
+	return seconds * unit(rest), true
+}
+
+// leadingNumber reads the decimal number at the start of s.
+func leadingNumber(s string) (f float64, rest string, ok bool) {
+	n, digits, point := 0, 0, -1
+	for ; n < len(s); n++ {
+		c := s[n]
+		if c >= '0' && c <= '9' {
+			digits++
+		} else if (c == '.' || c == ',') && point < 0 {
+			point = n
+		} else {
+			break
+		}
+	}
+	if digits == 0 || strings.HasPrefix(s, "0x") || strings.HasPrefix(s, "0X") {
+		return 0, s, false
+	}
+	n += exponent(s[n:])
+	number := s[:n]
+	if point >= 0 {
+		number = number[:point] + "." + number[point+1:]
+	}
+	f, err := strconv.ParseFloat(number, 64)
+	if err != nil || math.IsInf(f, 0) {
+		return 0, s, false
+	}
+	return f, s[n:], true
+}
+
+// exponent returns the length of the decimal exponent at the start of s, or 0.
+func exponent(s string) int {
+	if s == "" || s[0]|0x20 != 'e' {
+		return 0
+	}
+	n := 1
+	if n < len(s) && (s[n] == '+' || s[n] == '-') {
+		n++
+	}
+	start := n
+	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
+		n++
+	}
+	if n == start {
+		return 0
+	}
+	return n
+}
+
+// unit returns how many seconds the unit at the start of s has; seconds are meant where there is none.
+func unit(s string) float64 {
+	s = strings.TrimLeft(s, " \t")
+	n := 0
+	for n < len(s) && lower(s[n]) >= 'a' && lower(s[n]) <= 'z' {
+		n++
+	}
+	switch strings.ToLower(s[:n]) {
+	case "ms", "msec", "msecs", "millisecond", "milliseconds":
+		return 0.001
+	case "m", "min", "mins", "minute", "minutes":
+		return 60
+	case "h", "hr", "hrs", "hour", "hours":
+		return 3600
+	case "d", "day", "days":
+		return 86400
+	}
+	return 1
+}
+
+// parseRate reads the value of a Request-rate line: "1/10", "1/10s", "30/5m 0600-0845".
+func parseRate(s string) (RequestRate, bool) {
+	before, after, found := strings.Cut(s, "/")
+	requests, err := strconv.Atoi(strings.TrimSpace(before))
+	if !found || err != nil || requests <= 0 {
+		return RequestRate{}, false
+	}
+	seconds, rest, ok := leadingNumber(strings.TrimSpace(after))
+	if !ok || seconds <= 0 {
+		return RequestRate{}, false
+	}
+	rate := RequestRate{Requests: requests, Seconds: seconds * unit(rest)}
+	if i := strings.IndexAny(rest, " \t"); i >= 0 {
+		if w, good := parseWindow(rest[i:]); good {
+			rate.Window = &w
+		}
+	}
+	return rate, true
+}
+
+// parseWindow reads "0600-0845", blanks around the hyphen or not.
+func parseWindow(s string) (Window, bool) {
+	from, to, found := strings.Cut(s, "-")
+	from, to = strings.TrimSpace(from), strings.TrimSpace(to)
+	if !found || !isClock(from) || !isClock(to) {
+		return Window{}, false
+	}
+	return Window{from, to}, true
+}
+
+func isClock(s string) bool {
+	if len(s) != 4 {
+		return false
+	}
+	n, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && n/100 <= 24 && n%100 < 60 && n <= 2400
+}

@@ -1,0 +1,113 @@
+package robots
+
+import (
+	"bytes"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// MaxBody is the number of octets of a robots.txt file that are read: 500 KiB, the least that RFC 9309 section 2.5
+// permits. What follows is not read, and neither is a line that the limit cuts in two.
+const MaxBody = 512_000
+
+// encoding is how the octets of a file spell its text.
+type encoding uint8
+
+const (
+	encodingPlain encoding = iota
+	encodingBOM            // UTF-8 with a byte order mark, whole or partial
+	encodingUTF16          // UTF-16 with a byte order mark, either order
+)
+
+// readable returns the part of body that is read, as plain octets: at most MaxBody of them, cut at the last whole
+// line, without a byte order mark, and with UTF-16 turned into UTF-8. It copies only where it must decode.
+func readable(body []byte) (text []byte, enc encoding, cut bool) {
+	if len(body) > MaxBody {
+		body, cut = body[:MaxBody], true
+	}
+	text, enc = decode(body)
+	if cut {
+		text = wholeLines(text)
+	}
+	return text, enc, cut
+}
+
+// wholeLines cuts text after its last line end.
+func wholeLines(text []byte) []byte {
+	return text[:bytes.LastIndexAny(text, "\r\n")+1]
+}
+
+func decode(body []byte) ([]byte, encoding) {
+	switch {
+	case bytes.HasPrefix(body, []byte("\xFE\xFF")):
+		return decodeUTF16(body[2:], 1, 0), encodingUTF16
+	case bytes.HasPrefix(body, []byte("\xFF\xFE")):
+		return decodeUTF16(body[2:], 0, 1), encodingUTF16
+	}
+	mark := "\xEF\xBB\xBF"
+	n := 0
+	for n < len(mark) && n < len(body) && body[n] == mark[n] {
+		n++
+	}
+	if n > 0 {
+		return body[n:], encodingBOM
+	}
+	return body, encodingPlain
+}
+
+// decodeUTF16 turns UTF-16 code units, whose low and high octets are at the given places, into UTF-8. What is not
+// a character becomes U+FFFD; an odd octet at the end is dropped.
+func decodeUTF16(body []byte, low, high int) []byte {
+	text := make([]byte, 0, len(body))
+	unit := func(i int) rune { return rune(body[i+low]) | rune(body[i+high])<<8 }
+	for i := 0; i+1 < len(body); i += 2 {
+		r := unit(i)
+		if utf16.IsSurrogate(r) {
+			pair := rune(utf8.RuneError)
+			if i+3 < len(body) {
+				pair = utf16.DecodeRune(r, unit(i+2))
+			}
+			if pair != utf8.RuneError {
+				i += 2
+			}
+			r = pair
+		}
+		text = utf8.AppendRune(text, r)
+	}
+	return text
+}
+
+// lines walks over the lines of a text. A line ends at LF, CR or CRLF and at nothing else (RFC 9309 section 2.2).
+type lines struct {
+	text   []byte
+	at     int // where the next line starts
+	feed   int // the first LF at or after at, or len(text); found once, else a file of CRs would be searched to its end for each line
+	number int // of the line returned last, from 1
+}
+
+func newLines(text []byte) lines {
+	return lines{text: text, feed: -1}
+}
+
+// next returns the next line without its end.
+func (l *lines) next() (line []byte, ok bool) {
+	if l.at >= len(l.text) {
+		return nil, false
+	}
+	if l.feed < l.at {
+		l.feed = len(l.text)
+		if i := bytes.IndexByte(l.text[l.at:], '\n'); i >= 0 {
+			l.feed = l.at + i
+		}
+	}
+	l.number++
+	line = l.text[l.at:l.feed]
+	l.at = l.feed + 1
+	if i := bytes.IndexByte(line, '\r'); i >= 0 {
+		if i != len(line)-1 {
+			l.at -= len(line) - i
+		}
+		line = line[:i]
+	}
+	return line, true
+}

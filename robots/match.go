@@ -1,0 +1,141 @@
+package robots
+
+import "bytes"
+
+// inline is the length of a request URI, with the "$" at its end, up to which Match needs no large buffer, and maxURI
+// the one up to which it needs none from the heap, even if every octet has to be escaped.
+const (
+	inline = 256
+	maxURI = 2048
+)
+
+// Match tells whether a URL may be fetched, given as request URI: path and query, as in "/a?b". The longest pattern
+// that matches decides, an allow rule where two are of one length, and nothing matching means allowed (RFC 9309
+// section 2.2.2). It does not allocate for URLs of up to 2,048 octets and takes time in proportion to the length of
+// the URL and the number of rules with a star, whatever they say.
+func (r *Rules) Match(requestURI string) Verdict {
+	if len(requestURI) < inline && isNormal(requestURI) {
+		var buf [inline]byte
+		n := copy(buf[:], requestURI)
+		buf[n] = '$'
+		return r.match(buf[:n+1])
+	}
+	return r.matchAny(requestURI)
+}
+
+// matchAny is Match for any request URI.
+func (r *Rules) matchAny(requestURI string) Verdict {
+	if len(requestURI) <= maxURI {
+		var buf [3*maxURI + 2]byte
+		return r.match(appendURI(buf[:0], requestURI))
+	}
+	return r.match(appendURI(make([]byte, 0, len(requestURI)+len(requestURI)/8), requestURI))
+}
+
+const robotsFile = "/robots.txt$"
+
+// match answers for a URL in normal form.
+func (r *Rules) match(uri []byte) Verdict {
+	if string(uri) == robotsFile {
+		return Verdict{Allowed: true, Reason: ReasonRobotsFile}
+	}
+	best, length := r.longestLiteral(uri)
+	allow := best >= 0 && r.literals[best].line.allow()
+	if w := r.firstWildcard(uri, length, allow); w >= 0 {
+		return ruleVerdict(r.wildcards[w].line, len(r.literals)+w)
+	}
+	if best >= 0 {
+		return ruleVerdict(r.literals[best].line, int(best))
+	}
+	return r.verdict
+}
+
+func ruleVerdict(l lineAllow, rule int) Verdict {
+	return Verdict{Allowed: l.allow(), Reason: ReasonRule, Line: l.line(), rule: int32(rule)}
+}
+
+// longestLiteral returns the longest literal that is a prefix of uri, and its length, or -1. All prefixes of uri are
+// prefixes of the last literal that does not sort behind uri, so it starts there and climbs from prefix to prefix.
+func (r *Rules) longestLiteral(uri []byte) (best int32, length int) {
+	low, high := 0, len(r.literals)
+	for low < high {
+		mid := int(uint(low+high) >> 1)
+		if bytes.Compare(r.literal(int32(mid)), uri) <= 0 {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	best = int32(low) - 1
+	if best < 0 {
+		return -1, 0
+	}
+	common := commonPrefix(r.literal(best), uri)
+	for best >= 0 {
+		if n := len(r.literal(best)); n <= common {
+			return best, n
+		}
+		best = r.literals[best].up
+	}
+	return -1, 0
+}
+
+func commonPrefix(a, b []byte) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}
+
+// firstWildcard returns the best wildcard that matches uri and beats a literal of the given length, or -1. They are
+// sorted best first, so the search ends at the first that matches or can no longer win.
+func (r *Rules) firstWildcard(uri []byte, length int, allow bool) int {
+	start := r.wildcardsStart()
+	for i := range r.wildcards {
+		w := &r.wildcards[i]
+		pattern := r.text[start:w.end]
+		start = w.end
+		if n := len(pattern); n < length || n == length && (allow || !w.line.allow()) {
+			return -1
+		}
+		if glob(pattern, uri) {
+			return i
+		}
+	}
+	return -1
+}
+
+// glob tells whether pattern, in which a star stands for any octets, matches the start of uri. Each piece between stars
+// is taken where it is found first: if a match exists, one exists that does so. Nothing is ever tried twice.
+func glob(pattern, uri []byte) bool {
+	star := bytes.IndexByte(pattern, '*')
+	if star < 0 {
+		return bytes.HasPrefix(uri, pattern)
+	}
+	if !bytes.HasPrefix(uri, pattern[:star]) {
+		return false
+	}
+	uri, pattern = uri[star:], pattern[star+1:]
+	for len(pattern) > 0 {
+		piece := pattern
+		if star = bytes.IndexByte(pattern, '*'); star >= 0 {
+			piece, pattern = pattern[:star], pattern[star+1:]
+		} else {
+			pattern = nil
+		}
+		if len(piece) > 0 {
+			i := bytes.Index(uri, piece)
+			if i < 0 {
+				return false
+			}
+			uri = uri[i+len(piece):]
+		}
+	}
+	return true
+}
+
+// probes chooses two pairs of octets that every URL that pattern matches must hold.
+func probes(pattern []byte) [2]uint16 { return [2]uint16{} }

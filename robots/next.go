@@ -1,0 +1,256 @@
+package robots
+
+import (
+	"bytes"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Header holds the response headers that matter, as they came.
+type Header struct {
+	ContentType  string
+	Location     string
+	RetryAfter   string
+	CacheControl string
+	Expires      string
+	Date         string
+	Age          string
+	ETag         string
+	LastModified string
+}
+
+// Outcome is what one HTTP exchange for a robots.txt came to.
+type Outcome struct {
+	URL       string  // that was asked: the origin's /robots.txt, or where a redirect led
+	Redirects int     // followed before URL was asked
+	Failure   Failure // FailureNone: a complete answer came
+	Status    int     // of the answer, 0 where none came
+	Header    Header
+	Body      []byte  // decoded; what is longer than MaxBody is cut
+	Truncated bool    // the fetcher cut Body at its own limit; not an answer that broke off, which is FailureTransfer
+	Jitter    float64 // random, 0 to 1, from the caller
+
+	// HostAnswers says that the host has answered other requests while its robots.txt was unreachable. It matters
+	// behind Options.UndefinedAfter only.
+	HostAnswers bool
+}
+
+// ActionKind says what is to be done next.
+type ActionKind uint8
+
+const (
+	ActionDone     ActionKind = iota // the record is complete: ask Standing
+	ActionRedirect                   // fetch Action.URL, with Action.Redirects, and call Next again
+)
+
+// Action is what is to be done next. A redirect may lead to another host: asking it is a request to that host like any
+// other, while the rules found there count for the first origin (RFC 9309 section 2.3.1.2).
+type Action struct {
+	Kind      ActionKind
+	URL       string // absolute, http or https, without a fragment
+	Redirects int    // for the next Outcome
+}
+
+// maxValidator bounds the validators and URLs that are kept, in octets.
+const maxValidator = 2048
+
+// Next is the state machine of RFC 9309 section 2.3.1: what was known before and what came now give what is known
+// from now on. It is a pure function. While redirects are followed the record does not change.
+func (o Options) Next(prev Record, out Outcome, now time.Time) (Record, Action) {
+	now = storable(now)
+	switch {
+	case out.Failure != FailureNone:
+		return o.unreachable(prev, out, now), Action{}
+	case isRedirect(out.Status):
+		if target, ok := redirectTarget(out); ok && out.Redirects < o.MaxRedirects {
+			return prev, Action{Kind: ActionRedirect, URL: target, Redirects: out.Redirects + 1}
+		}
+		return o.unavailable(out, now), Action{}
+	case out.Status == 304:
+		return o.confirmed(prev, out, now), Action{}
+	case out.Status == 206: // a part that nobody asked for
+		out.Failure = FailureTransfer
+		return o.unreachable(prev, out, now), Action{}
+	case out.Status >= 200 && out.Status < 300:
+		return o.answered(out, now), Action{}
+	case out.Status == 429:
+		return o.unreachable(prev, out, now), Action{}
+	case out.Status >= 400 && out.Status < 500:
+		return o.unavailable(out, now), Action{}
+	case out.Status >= 300 && out.Status < 400:
+		return o.unavailable(out, now), Action{}
+	}
+	if out.Status < 500 || out.Status > 599 {
+		out.Failure = FailureProtocol
+	}
+	return o.unreachable(prev, out, now), Action{}
+}
+
+func isRedirect(status int) bool {
+	switch status {
+	case 301, 302, 303, 307, 308:
+		return true
+	}
+	return false
+}
+
+// redirectTarget returns the absolute URL that a redirect leads to. ok is false where it leads nowhere, to itself, or
+// to something other than http and https.
+func redirectTarget(out Outcome) (target string, ok bool) {
+	if out.Header.Location == "" || len(out.Header.Location) > maxValidator {
+		return "", false
+	}
+	base, err := url.Parse(out.URL)
+	if err != nil {
+		return "", false
+	}
+	u, err := base.Parse(strings.TrimSpace(out.Header.Location))
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return "", false
+	}
+	u.Fragment, u.RawFragment, u.User = "", "", nil
+	target = u.String()
+	return target, target != out.URL
+}
+
+// answered is a 2xx: a robots.txt, an empty one, or something else under its name.
+func (o Options) answered(out Outcome, now time.Time) Record {
+	r := known(ClassFound, out)
+	body := out.Body
+	if len(body) > MaxBody {
+		body, r.Cut = body[:MaxBody], true
+	}
+	if out.Truncated {
+		r.Cut = true
+	}
+	if notRobots(body) {
+		r.Class, r.Copy, r.Cut = ClassNotRobots, ClassNotRobots, false
+		return r.fresh(now, o.NotRobotsLifetime, out.Jitter)
+	}
+	if r.Cut {
+		body = wholeLines(body)
+	}
+	r.Body = bytes.Clone(body)
+	r.ETag, r.LastModified = bounded(out.Header.ETag), bounded(out.Header.LastModified)
+	d, _ := o.lifetime(out.Header, now)
+	return r.fresh(now, d, out.Jitter)
+}
+
+// unavailable is a 4xx, or redirects without end.
+func (o Options) unavailable(out Outcome, now time.Time) Record {
+	class := ClassUnavailable
+	if o.ForbiddenDenies && (out.Status == 401 || out.Status == 403) {
+		class = ClassForbidden
+	}
+	d, _ := o.lifetime(out.Header, now)
+	return known(class, out).fresh(now, d, out.Jitter)
+}
+
+// confirmed is a 304: the copy counts for another lifetime, by default as long as the one before.
+func (o Options) confirmed(prev Record, out Outcome, now time.Time) Record {
+	etag, lastModified := prev.Validators(out.URL)
+	if etag == "" && lastModified == "" {
+		out.Failure = FailureProtocol
+		prev.ETag, prev.LastModified = "", ""
+		return o.unreachable(prev, out, now)
+	}
+	d, ok := o.lifetime(out.Header, now)
+	if before := prev.Expires.Sub(prev.Fetched); !ok && before > 0 {
+		d = min(max(before, o.MinLifetime), o.MaxLifetime)
+	}
+	r := prev
+	r.Class, r.Status, r.Failure = ClassFound, out.Status, FailureNone
+	r.Redirects = out.Redirects
+	r.FirstUnreachable, r.Failures = time.Time{}, 0
+	if out.Header.ETag != "" {
+		r.ETag = bounded(out.Header.ETag)
+	}
+	if out.Header.LastModified != "" {
+		r.LastModified = bounded(out.Header.LastModified)
+	}
+	return r.fresh(now, d, out.Jitter)
+}
+
+// unreachable is a failure: what was known stays, and the file is asked for again after a while.
+func (o Options) unreachable(prev Record, out Outcome, now time.Time) Record {
+	r := prev
+	r.Class, r.Status, r.Failure = ClassUnreachable, out.Status, out.Failure
+	if r.FirstUnreachable.IsZero() || r.FirstUnreachable.After(now) {
+		r.FirstUnreachable = now
+	}
+	r.Refresh = now.Add(o.retry(r.Failures, out, now))
+	r.Failures = min(r.Failures+1, 1<<20)
+	if now.Sub(r.FirstUnreachable) >= o.UndefinedAfter {
+		r = o.undefined(r, out, now)
+	}
+	return r
+}
+
+// undefined is an unreachable file after the 30 days of RFC 9309 section 2.3.1.4. A copy goes on to count; without one
+// the file is unavailable if the host answers at all, and the row of failures goes on under that class.
+func (o Options) undefined(r Record, out Outcome, now time.Time) Record {
+	switch r.Copy {
+	case ClassFound:
+		if !o.ForgetCopy {
+			return r
+		}
+	case ClassForbidden:
+		return r
+	default:
+		if !out.HostAnswers {
+			return r
+		}
+	}
+	refresh, first, failures := r.Refresh, r.FirstUnreachable, r.Failures
+	r = known(ClassUnavailable, out).fresh(now, o.MaxLifetime, 0)
+	r.Failure, r.Refresh, r.FirstUnreachable, r.Failures = out.Failure, refresh, first, failures
+	return r
+}
+
+// retry returns how long to wait after one more failure behind failures of them: what Retry-After asks for, else a time
+// that doubles.
+func (o Options) retry(failures int, out Outcome, now time.Time) time.Duration {
+	if d, ok := retryAfter(out.Header.RetryAfter, now); ok && out.Failure == FailureNone {
+		return min(max(d, o.MinRetry), o.MaxRetryAfter)
+	}
+	d := o.MinRetry
+	for ; failures > 0 && d < o.MaxRetry; failures-- {
+		d *= 2
+	}
+	d = min(d, o.MaxRetry)
+	return d + time.Duration(unitInterval(out.Jitter)*float64(d)/4)
+}
+
+// known starts the record of an answer.
+func known(class Class, out Outcome) Record {
+	return Record{Class: class, Copy: class, Status: out.Status, FinalURL: bounded(out.URL), Redirects: out.Redirects}
+}
+
+// fresh starts a lifetime at now. It is to be refreshed when 80 to 95 % of it have passed.
+func (r Record) fresh(now time.Time, d time.Duration, jitter float64) Record {
+	r.Fetched, r.Expires = now, now.Add(d)
+	r.Refresh = storable(now.Add(time.Duration(float64(d) * (0.8 + 0.15*unitInterval(jitter)))))
+	return r
+}
+
+// unitInterval bounds a jitter.
+func unitInterval(f float64) float64 {
+	if f >= 0 && f <= 1 {
+		return f
+	}
+	return 0
+}
+
+// bounded drops a header value that is too long to be kept.
+func bounded(s string) string {
+	if len(s) > maxValidator {
+		return ""
+	}
+	return strings.Clone(s)
+}
+
+// storable returns t as it comes back from the disk: without monotonic clock and finer parts than milliseconds.
+func storable(t time.Time) time.Time {
+	return t.Round(0).UTC().Truncate(time.Millisecond)
+}

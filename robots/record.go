@@ -1,0 +1,124 @@
+package robots
+
+import "time"
+
+// Class is what the fetch of a robots.txt came to. The numbers are stored; new ones are added at the end.
+type Class uint8
+
+const (
+	ClassNone        Class = iota // never fetched
+	ClassFound                    // a file, perhaps an empty one: its rules count
+	ClassUnavailable              // 4xx, too many redirects: everything is allowed
+	ClassNotRobots                // 2xx, but no robots.txt (an HTML page): everything is allowed
+	ClassForbidden                // 401 or 403 under Options.ForbiddenDenies: nothing is allowed
+	ClassUnreachable              // 429, 5xx, no connection, broken transfer: see Options.Standing
+	classEnd
+)
+
+// String returns the name used in reports.
+func (c Class) String() string {
+	switch c {
+	case ClassFound:
+		return "found"
+	case ClassUnavailable:
+		return "unavailable"
+	case ClassNotRobots:
+		return "not a robots file"
+	case ClassForbidden:
+		return "forbidden"
+	case ClassUnreachable:
+		return "unreachable"
+	}
+	return "never fetched"
+}
+
+// Failure is why an exchange brought no complete answer. The numbers are stored; new ones are added at the end.
+type Failure uint8
+
+const (
+	FailureNone     Failure = iota
+	FailureDNS              // the name could not be resolved
+	FailureConnect          // refused, reset or no route, before an answer
+	FailureTLS              // handshake or certificate
+	FailureTimeout          // the deadline passed
+	FailureTransfer         // the answer broke off, or its coding is broken (gzip, chunks)
+	FailureBlocked          // the address may not be dialled
+	FailureProtocol         // the answer makes no sense: not HTTP, a 304 to a plain request
+	failureEnd
+)
+
+// String returns the name used in reports.
+func (f Failure) String() string {
+	switch f {
+	case FailureDNS:
+		return "dns"
+	case FailureConnect:
+		return "connect"
+	case FailureTLS:
+		return "tls"
+	case FailureTimeout:
+		return "timeout"
+	case FailureTransfer:
+		return "broken transfer"
+	case FailureBlocked:
+		return "blocked address"
+	case FailureProtocol:
+		return "protocol"
+	}
+	return "none"
+}
+
+// Record is what is known about the robots.txt of one origin. It is plain data: copy it, store it with AppendBinary, and
+// let Options.Next make the next one. The zero value means that the file was never asked for.
+//
+// An unreachable file leaves what was known before in place: Copy, Body, FinalURL, Fetched, Expires and the
+// validators are always those of the last answer, Class, Status and Failure those of the last attempt.
+type Record struct {
+	Class   Class
+	Status  int     // HTTP status of the last attempt, 0 where none came
+	Failure Failure // of the last attempt
+
+	Copy     Class  // what the last answer came to: ClassNone, or any class but ClassUnreachable
+	Body     []byte // with Copy ClassFound, at most MaxBody octets; nobody may change them
+	Cut      bool   // Body is the beginning of a longer file
+	FinalURL string // where the answer came from, behind all redirects
+
+	Fetched time.Time // when the answer came, or was confirmed by a 304
+	Expires time.Time // when its lifetime ends
+	Refresh time.Time // when to ask again: ahead of Expires, or after the back-off while unreachable
+
+	FirstUnreachable time.Time // when the present row of failures began; zero while reachable
+	Failures         int       // attempts that failed in a row
+	Redirects        int       // that led to the answer
+
+	ETag, LastModified string // validators of Body, for FinalURL only; see Validators
+}
+
+// Rules returns the rules to ask, whatever the class: those of the file, or rules that allow or disallow everything. Of
+// a file that is unreachable they are those of its last good copy; Options.Standing says whether that may be used.
+func (r Record) Rules(tokens ...string) *Rules {
+	class := r.Class
+	if class == ClassUnreachable {
+		class = r.Copy
+	}
+	switch class {
+	case ClassFound:
+		return Compile(r.Body, tokens...)
+	case ClassUnavailable:
+		return answer(true, ReasonUnavailable)
+	case ClassNotRobots:
+		return answer(true, ReasonNotRobots)
+	case ClassForbidden:
+		return answer(false, ReasonForbidden)
+	}
+	return answer(false, ReasonUnreachable)
+}
+
+// Validators returns the values of If-None-Match and If-Modified-Since to send when url is asked for, both empty where
+// the copy did not come from there.
+func (r Record) Validators(url string) (etag, lastModified string) {
+	if r.Copy != ClassFound || url != r.FinalURL {
+		return "", ""
+	}
+	return r.ETag, r.LastModified
+}

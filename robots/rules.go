@@ -1,0 +1,169 @@
+package robots
+
+import (
+	"time"
+	"unsafe"
+)
+
+// Reason says why a URL is allowed or not. The numbers are stable; new ones are added at the end.
+type Reason uint8
+
+const (
+	ReasonNone        Reason = iota
+	ReasonRule               // a rule matched
+	ReasonNoRule             // the group that applies has no rule that matches
+	ReasonNoGroup            // no group applies
+	ReasonRobotsFile         // /robots.txt itself is always allowed
+	ReasonUnavailable        // there is no robots.txt (4xx, or unreachable for so long that it counts as such)
+	ReasonUnreachable        // robots.txt could not be read: complete disallow
+	ReasonNotRobots          // what came is no robots.txt: an HTML page, JSON
+	ReasonForbidden          // 401 or 403, and the option says that this is a disallow
+)
+
+// String returns the name used in reports.
+func (r Reason) String() string {
+	switch r {
+	case ReasonRule:
+		return "rule"
+	case ReasonNoRule:
+		return "no rule"
+	case ReasonNoGroup:
+		return "no group"
+	case ReasonRobotsFile:
+		return "robots file itself"
+	case ReasonUnavailable:
+		return "unavailable"
+	case ReasonUnreachable:
+		return "unreachable"
+	case ReasonNotRobots:
+		return "not a robots file"
+	case ReasonForbidden:
+		return "forbidden"
+	}
+	return "none"
+}
+
+// Verdict is the answer to one URL.
+type Verdict struct {
+	Allowed bool
+	Reason  Reason
+	Line    int   // of the rule that decided, from 1; 0 where none did
+	rule    int32 // literals first, then wildcards; meaningful with ReasonRule only
+}
+
+// Rules is what one robots.txt says to one crawler: immutable, compact, and safe for any number of readers.
+// The zero value has no rules and allows everything.
+type Rules struct {
+	// text holds the patterns in normal form: the literals in octet order, then the wildcards by falling length.
+	text      []byte
+	literals  []literal
+	wildcards []wildcard
+
+	group   string        // the token that the rules were written for, "*", or empty
+	delay   time.Duration // the longest Crawl-delay or Request-rate; negative: none
+	verdict Verdict       // where no rule matches
+	denyAll bool
+}
+
+// literal is a rule without a star.
+type literal struct {
+	end  uint32 // of its pattern in text; it starts where the one before ends
+	up   int32  // the longest other literal that is a prefix of this one, or -1
+	line lineAllow
+}
+
+// wildcard is a rule with at least one star.
+type wildcard struct {
+	end   uint32
+	line  lineAllow
+	probe [2]uint16 // two pairs of octets that any match must hold; see pairs
+}
+
+// lineAllow is a line number, with the top bit set for an allow rule.
+type lineAllow uint32
+
+const allowBit = 1 << 31
+
+func newLineAllow(line int, allow bool) lineAllow {
+	l := lineAllow(line)
+	if allow {
+		l |= allowBit
+	}
+	return l
+}
+
+func (l lineAllow) allow() bool { return l&allowBit != 0 }
+func (l lineAllow) line() int   { return int(l &^ allowBit) }
+
+func (r *Rules) literal(i int32) []byte {
+	start := uint32(0)
+	if i > 0 {
+		start = r.literals[i-1].end
+	}
+	return r.text[start:r.literals[i].end]
+}
+
+func (r *Rules) wildcard(i int) []byte {
+	start := r.wildcardsStart()
+	if i > 0 {
+		start = r.wildcards[i-1].end
+	}
+	return r.text[start:r.wildcards[i].end]
+}
+
+func (r *Rules) wildcardsStart() uint32 {
+	if n := len(r.literals); n > 0 {
+		return r.literals[n-1].end
+	}
+	return 0
+}
+
+// Group returns the name of the group that applies, as it was asked for: one of the tokens, "*", or "" where no
+// group applies.
+func (r *Rules) Group() string { return r.group }
+
+// Len returns the number of distinct rules.
+func (r *Rules) Len() int { return len(r.literals) + len(r.wildcards) }
+
+// CrawlDelay returns the least time between two requests that the file asks of us: the largest Crawl-delay or
+// Request-rate of the group that applies. ok is false where the file does not say. It is never clamped, except to
+// MaxDelay, which only keeps the arithmetic of clocks from overflowing.
+func (r *Rules) CrawlDelay() (d time.Duration, ok bool) {
+	if r.group == "" || r.delay < 0 {
+		return 0, false
+	}
+	return r.delay, true
+}
+
+// DisallowsAll tells whether nothing but /robots.txt can be allowed: a bare "Disallow: /" that no allow rule can
+// beat, or a file that could not be read.
+func (r *Rules) DisallowsAll() bool { return r.denyAll }
+
+// Size returns the bytes that the rules retain.
+func (r *Rules) Size() int {
+	return int(unsafe.Sizeof(*r)) + cap(r.text) + cap(r.literals)*int(unsafe.Sizeof(literal{})) +
+		cap(r.wildcards)*int(unsafe.Sizeof(wildcard{}))
+}
+
+// RuleText returns the rule that decided, its pattern in normal form, or "" where no rule did. LineText has the line
+// as the file spells it.
+func (r *Rules) RuleText(v Verdict) string {
+	if v.Reason != ReasonRule || int(v.rule) >= r.Len() {
+		return ""
+	}
+	kind, pattern := "Disallow: ", []byte(nil)
+	if v.Allowed {
+		kind = "Allow: "
+	}
+	if n := len(r.literals); int(v.rule) < n {
+		pattern = r.literal(v.rule)
+	} else {
+		pattern = r.wildcard(int(v.rule) - n)
+	}
+	return kind + string(pattern)
+}
+
+// answer returns rules that give every URL the same answer.
+func answer(allowed bool, reason Reason) *Rules {
+	return &Rules{delay: -1, verdict: Verdict{Allowed: allowed, Reason: reason}, denyAll: !allowed}
+}
