@@ -99,7 +99,7 @@ func (k *checker) numbers() {
 	between(k, "fetch.max_body", c.Fetch.MaxBody, 1*KiB, 1*GiB)
 	between(k, "fetch.max_redirects", c.Fetch.MaxRedirects, 0, 50)
 	between(k, "retry.max_attempts", c.Retry.MaxAttempts, 1, 100)
-	between(k, "output.max_file_size", c.Output.MaxFileSize, 64*KiB, 1*TiB)
+	between(k, "output.max_file", c.Output.MaxFile, 64*KiB, 1*TiB)
 }
 
 // choices checks the settings that are one word out of a few.

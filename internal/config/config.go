@@ -77,9 +77,9 @@ type Retry struct {
 
 // Output says what is written for each page, and where.
 type Output struct {
-	Dir         string   `mapstructure:"dir"`           // as written; see Config.OutputDir
-	Format      []string `mapstructure:"format"`        // jsonl, none
-	MaxFileSize ByteSize `mapstructure:"max_file_size"` // a file that reaches it is closed and the next one begun
+	Dir     string   `mapstructure:"dir"`      // as written; see Config.OutputDir
+	Format  []string `mapstructure:"format"`   // jsonl, none
+	MaxFile ByteSize `mapstructure:"max_file"` // a file that reaches it is closed and the next one begun
 }
 
 // Server is the loopback API and dashboard.
@@ -119,7 +119,7 @@ func Default() Config {
 			MaxRedirects: 5,
 		},
 		Retry:  Retry{MaxAttempts: 5},
-		Output: Output{Format: []string{"jsonl"}, MaxFileSize: 1 * GiB},
+		Output: Output{Format: []string{"jsonl"}, MaxFile: 256 * MiB},
 		Server: Server{Listen: "127.0.0.1:8377"},
 		Log:    Log{Level: "info", Format: "text"},
 	}

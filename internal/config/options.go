@@ -1,0 +1,71 @@
+package config
+
+import (
+	"net/mail"
+	"strings"
+
+	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/robots"
+)
+
+// UserAgent is the User-Agent header: fetch.user_agent, or else the product token, the version and the contact,
+// such as "amble/1.0 (+https://example.org/crawler)".
+func (c *Config) UserAgent(version string) string {
+	if c.Fetch.UserAgent != "" {
+		return c.Fetch.UserAgent
+	}
+	agent := c.Robots.ProductToken + "/" + version
+	if c.Fetch.Contact != "" {
+		agent += " (+" + c.Fetch.Contact + ")"
+	}
+	return agent
+}
+
+// FetchOptions are the options of internal/fetch. version is that of the program.
+func (c *Config) FetchOptions(version string) fetch.Options {
+	o := fetch.DefaultOptions()
+	o.UserAgent = c.UserAgent(version)
+	o.From = c.mailAddress()
+	o.Timeout = c.Fetch.Timeout
+	o.MaxBody = int64(c.Fetch.MaxBody)
+	o.AllowPrivate = c.Fetch.AllowPrivate
+	o.Resolver = c.Fetch.Resolver
+	o.MaxIdleConns = max(o.MaxIdleConns, c.Crawl.Workers)
+	return o
+}
+
+// mailAddress is the contact where it is one, without a name or a scheme; else "".
+func (c *Config) mailAddress() string {
+	address, err := mail.ParseAddress(strings.TrimPrefix(c.Fetch.Contact, "mailto:"))
+	if err != nil {
+		return ""
+	}
+	return address.Address
+}
+
+// PolitenessOptions are the options of politeness.
+func (c *Config) PolitenessOptions() politeness.Options {
+	p := c.Politeness
+	return politeness.Options{
+		Delay:          p.Delay,
+		AdaptiveFactor: p.AdaptiveFactor,
+		AdaptiveMax:    p.AdaptiveMax,
+		PerHost:        p.PerHost,
+		PerIP:          p.PerIP,
+		IPDelay:        p.IPDelay,
+	}
+}
+
+// RobotsOptions are the options of robots. No setting changes them: the lifetimes are those of RFC 9309.
+func (c *Config) RobotsOptions() robots.Options { return robots.DefaultOptions() }
+
+// ArchiveOptions are the options of internal/archive.
+func (c *Config) ArchiveOptions() archive.Options {
+	return archive.Options{
+		Dir:          c.OutputDir(),
+		Formats:      c.Output.Format,
+		MaxFileBytes: int64(c.Output.MaxFile),
+	}
+}
