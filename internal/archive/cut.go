@@ -1,0 +1,206 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+)
+
+// Errors of [Open] and [Writer.Rollback]: the output does not hold what the marks say was committed.
+var (
+	ErrMissing = errors.New("archive: a marked file is missing")
+	ErrShort   = errors.New("archive: a marked file is shorter than its mark")
+)
+
+// adopt readies a directory whose files the crawl knows nothing of: complete ones stay, those that
+// were being written are set aside, and numbers go on behind the highest.
+func (s *series) adopt() error {
+	entries, err := s.entries()
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		s.base.serial = max(s.base.serial, e.serial)
+		if e.suffix == suffixOpen {
+			if err := s.setAside(e); err != nil {
+				return err
+			}
+		}
+	}
+	s.base.length = whole
+	return s.cut(s.base)
+}
+
+// restore goes back to a mark that was committed, or, without one, to what was there before.
+func (s *series) restore(m *Mark) error {
+	if m == nil {
+		if s.base.length != whole {
+			return fmt.Errorf("archive: no mark for %s, which was opened with one", s.dir)
+		}
+		return s.cut(s.base)
+	}
+	serial, suffix, ok := s.naming.parse(m.File)
+	if !ok || suffix != "" || m.Length < 0 {
+		return fmt.Errorf("archive: %q at %d is no mark of this output", m.File, m.Length)
+	}
+	return s.cut(position{serial: serial, length: m.Length})
+}
+
+// revert goes back to the last mark.
+func (s *series) revert() error { return s.cut(s.synced) }
+
+// cut makes the directory hold what lies before a position and nothing else, and goes on from there.
+// Nothing is changed in a directory that does not hold what it should.
+func (s *series) cut(at position) error {
+	s.torn = true // until the end of this is reached
+	s.synced, s.written, s.finished = at, at, nil
+	if s.file != nil {
+		s.file.Close() // what it may still hold is about to be cut: an error of it says nothing more
+		s.file = nil
+	}
+	entries, err := s.entries()
+	if err != nil {
+		return err
+	}
+	marked, err := s.inspect(at, entries)
+	if err != nil {
+		return err
+	}
+	if err := s.sweep(at, entries); err != nil {
+		return err
+	}
+	if err := s.resume(at, marked); err != nil {
+		return err
+	}
+	if err := s.disk.syncDir(s.dir); err != nil {
+		return fmt.Errorf("archive: sync %s: %w", s.dir, err)
+	}
+	s.created, s.torn = false, false
+	return nil
+}
+
+// entry is a file of the series as the directory has it.
+type entry struct {
+	name   string
+	serial int
+	suffix string
+}
+
+// entries lists the files of the series.
+func (s *series) entries() ([]entry, error) {
+	names, err := s.disk.list(s.dir)
+	if err != nil {
+		return nil, fmt.Errorf("archive: list %s: %w", s.dir, err)
+	}
+	var entries []entry
+	for _, name := range names {
+		if serial, suffix, ok := s.naming.parse(name); ok {
+			entries = append(entries, entry{name: name, serial: serial, suffix: suffix})
+		}
+	}
+	return entries, nil
+}
+
+// marked is the file a position lies in.
+type marked struct {
+	suffix string
+	size   int64
+	exists bool
+}
+
+// inspect looks at the file a position lies in, and refuses one that does not hold all that lies before it.
+func (s *series) inspect(at position, entries []entry) (m marked, err error) {
+	if at.length == whole {
+		return marked{}, nil
+	}
+	path := s.path(at.serial)
+	for _, e := range entries {
+		if e.serial != at.serial || e.suffix == suffixUnmarked {
+			continue
+		}
+		if m.exists {
+			return m, fmt.Errorf("archive: %s is there with and without the suffix %s: move the one that is a copy away", path, suffixOpen)
+		}
+		m = marked{suffix: e.suffix, exists: true}
+	}
+	if !m.exists {
+		if at.length == 0 {
+			return m, nil // nothing in it was committed
+		}
+		return m, fmt.Errorf("%w: %s, of which %d bytes belong to the crawl: put it back (the newest file must stay while its crawl goes on)",
+			ErrMissing, path, at.length)
+	}
+	if m.size, err = s.disk.size(path + m.suffix); err != nil {
+		return m, fmt.Errorf("archive: look at a marked file: %w", err)
+	}
+	if m.size < at.length {
+		return m, fmt.Errorf("%w: %s has %d bytes, of which the crawl committed %d: put the whole file back",
+			ErrShort, path+m.suffix, m.size, at.length)
+	}
+	return m, nil
+}
+
+// sweep deletes the unfinished files behind a position, sets aside complete ones that are there, and
+// gives those before it their final names.
+func (s *series) sweep(at position, entries []entry) error {
+	s.next = at.serial + 1
+	for _, e := range entries {
+		var err error
+		switch {
+		case e.suffix == suffixUnmarked:
+			s.next = max(s.next, e.serial+1)
+		case e.serial < at.serial && e.suffix == suffixOpen:
+			err = s.complete(e.serial)
+		case e.serial > at.serial && e.suffix == suffixOpen:
+			err = s.disk.remove(filepath.Join(s.dir, e.name))
+		case e.serial > at.serial:
+			s.next = max(s.next, e.serial+1)
+			err = s.setAside(e)
+		}
+		if err != nil {
+			return fmt.Errorf("archive: tidy %s: %w", s.dir, err)
+		}
+	}
+	return nil
+}
+
+// setAside takes a file out of the output without losing it.
+func (s *series) setAside(e entry) error {
+	target := s.path(e.serial) + suffixUnmarked
+	if _, err := s.disk.size(target); err == nil {
+		return fmt.Errorf("archive: %s is in the way of %s: move one of them away", target, e.name)
+	}
+	if err := s.disk.rename(filepath.Join(s.dir, e.name), target); err != nil {
+		return fmt.Errorf("archive: set a file aside: %w", err)
+	}
+	return nil
+}
+
+// resume cuts the marked file to its mark and goes on writing it. One that is complete as it is stays
+// so, and the next record begins a new file.
+func (s *series) resume(at position, m marked) error {
+	if !m.exists || m.suffix != suffixOpen && m.size == at.length {
+		return nil
+	}
+	if m.suffix != suffixOpen {
+		if err := s.disk.rename(s.path(at.serial), s.openPath(at.serial)); err != nil {
+			return fmt.Errorf("archive: reopen a file: %w", err)
+		}
+	}
+	f, err := s.disk.reopen(s.openPath(at.serial))
+	if err != nil {
+		return fmt.Errorf("archive: reopen a file: %w", err)
+	}
+	if m.size > at.length {
+		err = f.Truncate(at.length)
+		if err == nil {
+			err = f.Sync()
+		}
+		if err != nil {
+			f.Close()
+			return fmt.Errorf("archive: cut %s to %d bytes: %w", s.openPath(at.serial), at.length, err)
+		}
+	}
+	s.use(f, at)
+	return nil
+}

@@ -1,0 +1,48 @@
+package archive
+
+import "testing"
+
+var pageNames = naming{prefix: "pages-", extension: ".jsonl"}
+
+func TestNamingParse(t *testing.T) {
+	tests := []struct {
+		name   string
+		serial int
+		suffix string
+		ok     bool
+	}{
+		{"pages-000001.jsonl", 1, "", true},
+		{"pages-000012.jsonl.open", 12, ".open", true},
+		{"pages-000012.jsonl.unmarked", 12, ".unmarked", true},
+		{"pages-1234567.jsonl", 1234567, "", true},
+		{"pages-000000.jsonl", 0, "", false},
+		{"pages-1.jsonl", 0, "", false},
+		{"pages-+00001.jsonl", 0, "", false},
+		{"pages--00001.jsonl", 0, "", false},
+		{"pages-0000001.jsonl", 0, "", false},
+		{"pages-99999999999999999999.jsonl", 0, "", false},
+		{"pages-000001.jsonl.open.open", 0, "", false},
+		{"pages-000001.jsonl.gz", 0, "", false},
+		{"warc-000001.jsonl", 0, "", false},
+		{"../pages-000001.jsonl", 0, "", false},
+		{".open", 0, "", false},
+		{"", 0, "", false},
+	}
+	for _, tt := range tests {
+		serial, suffix, ok := pageNames.parse(tt.name)
+		if serial != tt.serial || suffix != tt.suffix || ok != tt.ok {
+			t.Errorf("%q: got %d %q %v", tt.name, serial, suffix, ok)
+		}
+	}
+}
+
+func FuzzNamingParse(f *testing.F) {
+	for _, s := range []string{"pages-000001.jsonl", "pages-000001.jsonl.open", "pages-.jsonl", "pages-000001", ".jsonl"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		if serial, suffix, ok := pageNames.parse(name); ok && pageNames.name(serial)+suffix != name {
+			t.Fatalf("%q is taken for number %d with suffix %q", name, serial, suffix)
+		}
+	})
+}

@@ -1,0 +1,132 @@
+package archive
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+)
+
+// Version is the version of the JSON line. A reader may rely on the names and meanings of one version;
+// new names can appear within it.
+const Version = 1
+
+// maxText is the most bytes of a text that a stranger wrote (title, content type, language, error).
+const maxText = 1024
+
+// ErrPage is returned for a Page that no line can be made of.
+var ErrPage = errors.New("archive: not a page")
+
+// Page is one URL that came to a final state: what was fetched, or why nothing was. docs/OUTPUT.md gives
+// the name of each field in the line.
+type Page struct {
+	URL         string
+	Status      int           // of the answer; 0: there was none
+	FetchedAt   time.Time     // start of the last request; zero: none was made
+	FirstByte   time.Duration // from the start to the first byte of the answer
+	Duration    time.Duration // from the start to the end of the body
+	ContentType string        // as the server sent it
+	Bytes       int64         // of the decoded body that was kept
+	Digest      string        // of the same bytes: see Digest
+	Title       string
+	Language    string
+	Depth       int    // links from a seed
+	Via         string // the URL it was found on; empty for a seed
+	Outlinks    int    // different URLs the page links to
+	Redirect    string // the target, where the answer is a redirect
+	Reason      string // why it ended as it did, in one word, where the answer alone does not say
+	Error       string // what failed, for people
+	Attempts    int    // requests made for it, this one included
+	Truncated   bool   // the body was longer than the limit, or the connection broke: only its beginning was read
+}
+
+// line is the JSON form of a Page.
+type line struct {
+	Version     int     `json:"version"`
+	URL         string  `json:"url"`
+	Status      int     `json:"status,omitzero"`
+	FetchedAt   string  `json:"fetched_at,omitzero"`
+	FirstByte   float64 `json:"first_byte_ms,omitzero"`
+	Duration    float64 `json:"duration_ms,omitzero"`
+	ContentType string  `json:"content_type,omitzero"`
+	Bytes       int64   `json:"bytes"`
+	Digest      string  `json:"digest,omitzero"`
+	Title       string  `json:"title,omitzero"`
+	Language    string  `json:"language,omitzero"`
+	Depth       int     `json:"depth"`
+	Via         string  `json:"via,omitzero"`
+	Outlinks    int     `json:"outlinks"`
+	Redirect    string  `json:"redirect,omitzero"`
+	Reason      string  `json:"reason,omitzero"`
+	Error       string  `json:"error,omitzero"`
+	Attempts    int     `json:"attempts"`
+	Truncated   bool    `json:"truncated,omitzero"`
+}
+
+// timeLayout is RFC 3339 with milliseconds, always in UTC.
+const timeLayout = "2006-01-02T15:04:05.000Z"
+
+// Encode returns the page as one line of JSON with its newline. Texts of strangers are cut after 1,024 bytes, and
+// what is not UTF-8 in them is replaced. The error is [ErrPage], where there is no URL. Any goroutine may call it.
+func (p Page) Encode() ([]byte, error) {
+	if p.URL == "" {
+		return nil, fmt.Errorf("%w: it has no URL", ErrPage)
+	}
+	l := line{
+		Version:     Version,
+		URL:         p.URL,
+		Status:      p.Status,
+		FirstByte:   milliseconds(p.FirstByte),
+		Duration:    milliseconds(p.Duration),
+		ContentType: clip(p.ContentType),
+		Bytes:       p.Bytes,
+		Digest:      p.Digest,
+		Title:       clip(p.Title),
+		Language:    clip(p.Language),
+		Depth:       p.Depth,
+		Via:         p.Via,
+		Outlinks:    p.Outlinks,
+		Redirect:    p.Redirect,
+		Reason:      p.Reason,
+		Error:       clip(p.Error),
+		Attempts:    p.Attempts,
+		Truncated:   p.Truncated,
+	}
+	if !p.FetchedAt.IsZero() {
+		l.FetchedAt = p.FetchedAt.UTC().Format(timeLayout)
+	}
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false) // URLs stay readable; nothing here ends up in a script
+	if err := encoder.Encode(l); err != nil {
+		return nil, fmt.Errorf("archive: encode %s: %w", p.URL, err)
+	}
+	return b.Bytes(), nil
+}
+
+// Digest is the digest of a body as Page.Digest holds it: "sha256:" and 64 hexadecimal digits.
+func Digest(body []byte) string {
+	sum := sha256.Sum256(body)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// milliseconds keeps microseconds.
+func milliseconds(d time.Duration) float64 {
+	return float64(d.Microseconds()) / 1000
+}
+
+// clip cuts a text to maxText bytes, not within a character.
+func clip(s string) string {
+	if len(s) <= maxText {
+		return s
+	}
+	end := maxText
+	for end > maxText-utf8.UTFMax && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end]
+}

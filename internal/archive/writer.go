@@ -1,0 +1,201 @@
+package archive
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Errors of a [Writer].
+var (
+	ErrClosed = errors.New("archive: the writer is closed")
+	ErrLine   = errors.New("archive: not one line that ends in a newline")
+)
+
+// Mark says that the first Length bytes of File, and all of the files numbered before it, belong to
+// the crawl. File is a name within Options.Dir, without ".open" whether it is still being written or not.
+type Mark struct {
+	File   string
+	Length int64
+}
+
+// sink is one form of output. A Writer drives several in step.
+type sink interface {
+	owns(name string) bool      // whether a mark is its own
+	adopt() error               // begin in a directory without a mark
+	restore(m *Mark) error      // go back to a committed mark; nil: to what was there before
+	append(record []byte) error // it may stay in memory
+	sync() error                // everything appended survives a power cut
+	mark() (Mark, bool)         // where the last sync ended
+	revert() error              // drop what was appended since
+	close() error               // drop what was appended since, complete the files
+}
+
+func (s *series) owns(name string) bool {
+	_, suffix, ok := s.naming.parse(name)
+	return ok && suffix == ""
+}
+
+// Writer appends pages to the files. It has one owner: its methods may not be called concurrently.
+type Writer struct {
+	lines   sink   // of FormatJSONL; nil: not written
+	sinks   []sink // all there are
+	carried []Mark // of forms that are not written at present; they come back with every Sync
+	closed  bool
+}
+
+// Open readies the directory for writing behind marks, those that were committed last; a new crawl has
+// none. What lies beyond them is cut. A marked file that is missing or too short is refused with [ErrMissing] or
+// [ErrShort]: going on without it would lose pages that count as fetched.
+func Open(o Options, marks []Mark) (*Writer, error) {
+	return open(o, marks, osDisk{})
+}
+
+func open(o Options, marks []Mark, d disk) (*Writer, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	w := &Writer{}
+	if slices.Contains(o.Formats, FormatJSONL) {
+		if err := makeDir(o.Dir, d); err != nil {
+			return nil, err
+		}
+		w.lines = newSeries(d, o.Dir, naming{prefix: "pages-", extension: ".jsonl"}, o.MaxFileBytes)
+		if err := w.add(w.lines, marks); err != nil {
+			return nil, errors.Join(err, w.Close())
+		}
+	}
+	w.carry(marks)
+	return w, nil
+}
+
+// makeDir makes the output directory where there is none.
+func makeDir(dir string, d disk) error {
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	err := os.MkdirAll(dir, 0o755)
+	if err == nil {
+		err = d.syncDir(filepath.Dir(dir))
+	}
+	if err != nil {
+		return fmt.Errorf("archive: make the output directory: %w", err)
+	}
+	return nil
+}
+
+// add readies a sink behind its mark, if it has one, and drives it from now on.
+func (w *Writer) add(s sink, marks []Mark) error {
+	var err error
+	if m := markOf(s, marks); m != nil {
+		err = s.restore(m)
+	} else {
+		err = s.adopt()
+	}
+	if err == nil {
+		w.sinks = append(w.sinks, s)
+	}
+	return err
+}
+
+// markOf returns the sink's own mark, nil where there is none.
+func markOf(s sink, marks []Mark) *Mark {
+	for i := range marks {
+		if s.owns(marks[i].File) {
+			return &marks[i]
+		}
+	}
+	return nil
+}
+
+// carry keeps the marks that belong to no sink.
+func (w *Writer) carry(marks []Mark) {
+	w.carried = nil
+	for _, m := range marks {
+		if !slices.ContainsFunc(w.sinks, func(s sink) bool { return s.owns(m.File) }) {
+			w.carried = append(w.carried, m)
+		}
+	}
+}
+
+// Append adds a line that [Page.Encode] made. It may stay in memory until Sync. A failure drops
+// everything since the last mark, so that the batch can be tried again from its first line.
+func (w *Writer) Append(line []byte) error {
+	if w.closed {
+		return ErrClosed
+	}
+	if bytes.IndexByte(line, '\n') != len(line)-1 || len(line) == 0 {
+		return fmt.Errorf("%w: %.80q", ErrLine, line)
+	}
+	if w.lines == nil {
+		return nil
+	}
+	if err := w.lines.append(line); err != nil {
+		return errors.Join(err, w.revert())
+	}
+	return nil
+}
+
+// Sync makes everything that was appended survive a power cut, and returns the marks to commit with
+// it. A failure drops everything since the last mark, so that the batch can be tried again from its first line.
+func (w *Writer) Sync() ([]Mark, error) {
+	if w.closed {
+		return nil, ErrClosed
+	}
+	before := w.marks()
+	for _, s := range w.sinks {
+		if err := s.sync(); err != nil {
+			return nil, errors.Join(err, w.Rollback(before))
+		}
+	}
+	return w.marks(), nil
+}
+
+// marks are those of the last Sync.
+func (w *Writer) marks() []Mark {
+	marks := slices.Clone(w.carried)
+	for _, s := range w.sinks {
+		if m, ok := s.mark(); ok {
+			marks = append(marks, m)
+		}
+	}
+	return marks
+}
+
+// Rollback cuts the files back to marks that were committed before the last Sync: for when the
+// commit of that Sync's marks failed and its batch will be tried again.
+func (w *Writer) Rollback(marks []Mark) error {
+	if w.closed {
+		return ErrClosed
+	}
+	var errs []error
+	for _, s := range w.sinks {
+		errs = append(errs, s.restore(markOf(s, marks)))
+	}
+	return errors.Join(errs...)
+}
+
+// revert drops what was appended since the last mark, everywhere.
+func (w *Writer) revert() error {
+	var errs []error
+	for _, s := range w.sinks {
+		errs = append(errs, s.revert())
+	}
+	return errors.Join(errs...)
+}
+
+// Close drops what was not synced, gives the files their final names and closes them. A second Close does nothing.
+func (w *Writer) Close() error {
+	if w.closed {
+		return nil
+	}
+	w.closed = true
+	var errs []error
+	for _, s := range w.sinks {
+		errs = append(errs, s.close())
+	}
+	return errors.Join(errs...)
+}

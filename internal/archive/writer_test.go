@@ -1,0 +1,308 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// options are those of small files, so that a few lines fill one.
+func options(t testing.TB) Options {
+	o := DefaultOptions()
+	o.Dir = filepath.Join(t.TempDir(), "output")
+	o.MaxFileBytes = 100
+	return o
+}
+
+func mustOpen(t testing.TB, o Options, marks []Mark) *Writer {
+	t.Helper()
+	w, err := Open(o, marks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { w.Close() })
+	return w
+}
+
+func mustAppend(t testing.TB, w *Writer, lines ...string) {
+	t.Helper()
+	for _, l := range lines {
+		if err := w.Append([]byte(l + "\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func mustSync(t testing.TB, w *Writer) []Mark {
+	t.Helper()
+	marks, err := w.Sync()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return marks
+}
+
+// lines returns n different lines of 20 bytes with their newline.
+func lines(from, n int) []string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf("%019d", from+i))
+	}
+	return all
+}
+
+// output returns all lines of the crawl, as a reader of the directory finds them.
+func output(t testing.TB, dir string) []string {
+	t.Helper()
+	var all []string
+	for _, name := range names(t, dir) {
+		if strings.HasSuffix(name, suffixUnmarked) {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for l := range strings.Lines(string(data)) {
+			text, whole := strings.CutSuffix(l, "\n")
+			if !whole {
+				t.Errorf("%s ends in a torn line %q", name, l)
+			}
+			all = append(all, text)
+		}
+	}
+	return all
+}
+
+func names(t testing.TB, dir string) []string {
+	t.Helper()
+	all, err := osDisk{}.list(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func wantNames(t testing.TB, dir string, want ...string) {
+	t.Helper()
+	if got := names(t, dir); !slices.Equal(got, want) {
+		t.Errorf("files are %q, want %q", got, want)
+	}
+}
+
+func wantOutput(t testing.TB, dir string, want []string) {
+	t.Helper()
+	if got := output(t, dir); !slices.Equal(got, want) {
+		t.Errorf("output is %q, want %q", got, want)
+	}
+}
+
+// abandon leaves the writer as kill -9 does: nothing is flushed, cut or renamed.
+func abandon(w *Writer) {
+	if s, ok := w.lines.(*series); ok && s.file != nil {
+		s.file.Close()
+	}
+	w.closed = true
+}
+
+func TestFilesRotateBetweenLines(t *testing.T) {
+	o := options(t)
+	w := mustOpen(t, o, nil)
+	wantNames(t, o.Dir)
+	mustAppend(t, w, lines(0, 12)...)
+	if got, want := mustSync(t, w), []Mark{{"pages-000003.jsonl", 40}}; !slices.Equal(got, want) {
+		t.Fatalf("marks %v, want %v", got, want)
+	}
+	// What a mark has not been committed for keeps its suffix: the commit may still fail.
+	wantNames(t, o.Dir, "pages-000001.jsonl.open", "pages-000002.jsonl.open", "pages-000003.jsonl.open")
+	mustAppend(t, w, lines(12, 1)...)
+	wantNames(t, o.Dir, "pages-000001.jsonl", "pages-000002.jsonl", "pages-000003.jsonl.open")
+	mustSync(t, w)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantNames(t, o.Dir, "pages-000001.jsonl", "pages-000002.jsonl", "pages-000003.jsonl")
+	wantOutput(t, o.Dir, lines(0, 13))
+}
+
+func TestLongLineHasAFileOfItsOwn(t *testing.T) {
+	o := options(t)
+	w := mustOpen(t, o, nil)
+	long := strings.Repeat("x", 1000)
+	mustAppend(t, w, "a", long, "b")
+	mustSync(t, w)
+	wantOutput(t, o.Dir, []string{"a", long, "b"})
+	wantNames(t, o.Dir, "pages-000001.jsonl.open", "pages-000002.jsonl.open", "pages-000003.jsonl.open")
+}
+
+func TestSyncWithoutLinesMovesNothing(t *testing.T) {
+	o := options(t)
+	w := mustOpen(t, o, nil)
+	if marks := mustSync(t, w); len(marks) != 0 {
+		t.Fatalf("marks of nothing: %v", marks)
+	}
+	mustAppend(t, w, "a")
+	first := mustSync(t, w)
+	if second := mustSync(t, w); !slices.Equal(first, second) {
+		t.Fatalf("marks moved from %v to %v", first, second)
+	}
+}
+
+func TestCloseDropsWhatWasNotSynced(t *testing.T) {
+	o := options(t)
+	w := mustOpen(t, o, nil)
+	mustAppend(t, w, "a")
+	mustSync(t, w)
+	mustAppend(t, w, lines(0, 9)...)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantNames(t, o.Dir, "pages-000001.jsonl")
+	wantOutput(t, o.Dir, []string{"a"})
+}
+
+func TestClosedWriterRefuses(t *testing.T) {
+	o := options(t)
+	w := mustOpen(t, o, nil)
+	if err := errors.Join(w.Close(), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	_, syncErr := w.Sync()
+	for _, err := range []error{w.Append([]byte("a\n")), syncErr, w.Rollback(nil)} {
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("got %v", err)
+		}
+	}
+	wantNames(t, o.Dir)
+}
+
+func TestAppendWantsOneLine(t *testing.T) {
+	for _, formats := range [][]string{{FormatJSONL}, {FormatNone}} {
+		o := options(t)
+		o.Formats = formats
+		w := mustOpen(t, o, nil)
+		for _, bad := range []string{"", "a", "a\nb\n", "a\nb", "\n\n"} {
+			if err := w.Append([]byte(bad)); !errors.Is(err, ErrLine) {
+				t.Errorf("%q: got %v", bad, err)
+			}
+		}
+	}
+}
+
+func TestNoneWritesNothingAndCarriesMarks(t *testing.T) {
+	o := options(t)
+	o.Formats = []string{FormatNone}
+	before := []Mark{{"pages-000007.jsonl", 70}, {"crawl-000002.warc.gz", 123}}
+	w := mustOpen(t, o, before)
+	mustAppend(t, w, "a")
+	if got := mustSync(t, w); !slices.Equal(got, before) {
+		t.Fatalf("marks %v came back as %v", before, got)
+	}
+	if _, err := os.Stat(o.Dir); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("there is a directory: %v", err)
+	}
+}
+
+func TestMarksOfOtherFormsAreCarried(t *testing.T) {
+	foreign := Mark{"crawl-000002.warc.gz", 123}
+	w := mustOpen(t, options(t), []Mark{foreign})
+	mustAppend(t, w, "a")
+	if got, want := mustSync(t, w), []Mark{foreign, {"pages-000001.jsonl", 2}}; !slices.Equal(got, want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+}
+
+func TestRollback(t *testing.T) {
+	o := options(t)
+	w := mustOpen(t, o, nil)
+	for range 2 { // the first commit fails once
+		mustAppend(t, w, lines(0, 7)...)
+		mustSync(t, w)
+		wantOutput(t, o.Dir, lines(0, 7))
+		if err := w.Rollback(nil); err != nil {
+			t.Fatal(err)
+		}
+		wantNames(t, o.Dir)
+	}
+	mustAppend(t, w, lines(0, 7)...)
+	committed := mustSync(t, w)
+	mustAppend(t, w, lines(100, 20)...)
+	mustSync(t, w)
+	if err := w.Rollback(committed); err != nil {
+		t.Fatal(err)
+	}
+	wantOutput(t, o.Dir, lines(0, 7))
+	mustAppend(t, w, lines(7, 5)...)
+	committed = mustSync(t, w)
+	abandon(w)
+
+	w = mustOpen(t, o, committed)
+	wantOutput(t, o.Dir, lines(0, 12))
+	if err := w.Rollback(nil); err == nil {
+		t.Error("a crawl that began with marks was rolled back to nothing")
+	}
+}
+
+// recorder is a sink of another kind.
+type recorder struct {
+	fail     error
+	reverted int
+	restored int
+}
+
+func (r *recorder) owns(name string) bool { return strings.HasSuffix(name, ".warc.gz") }
+func (r *recorder) adopt() error          { return nil }
+func (r *recorder) restore(*Mark) error   { r.restored++; return nil }
+func (r *recorder) append([]byte) error   { return r.fail }
+func (r *recorder) sync() error           { return r.fail }
+func (r *recorder) mark() (Mark, bool)    { return Mark{"a.warc.gz", 1}, true }
+func (r *recorder) revert() error         { r.reverted++; return nil }
+func (r *recorder) close() error          { return r.fail }
+
+func TestSinksMoveInStep(t *testing.T) {
+	o := options(t)
+	w := mustOpen(t, o, nil)
+	r := &recorder{}
+	if err := w.add(r, nil); err != nil {
+		t.Fatal(err)
+	}
+	mustAppend(t, w, "a")
+	want := []Mark{{"pages-000001.jsonl", 2}, {"a.warc.gz", 1}}
+	if got := mustSync(t, w); !slices.Equal(got, want) {
+		t.Fatalf("got %v, want %v", got, want)
+	}
+	mustAppend(t, w, "b")
+	r.fail = errors.New("no room")
+	if _, err := w.Sync(); !errors.Is(err, r.fail) {
+		t.Fatalf("got %v", err)
+	}
+	wantOutput(t, o.Dir, []string{"a"})
+	if r.restored != 1 {
+		t.Error("the sink that failed was not rolled back")
+	}
+	r.fail = nil
+	mustAppend(t, w, "b")
+	mustSync(t, w)
+	wantOutput(t, o.Dir, []string{"a", "b"})
+}
+
+func BenchmarkAppend(b *testing.B) {
+	o := options(b)
+	o.MaxFileBytes = DefaultOptions().MaxFileBytes
+	w := mustOpen(b, o, nil)
+	encoded, err := fullPage().Encode()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(encoded)))
+	for b.Loop() {
+		if err := w.Append(encoded); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
