@@ -1,0 +1,129 @@
+package extract
+
+import (
+	"bytes"
+	"mime"
+	"unicode/utf8"
+
+	"github.com/saintfish/chardet"
+	"golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding"
+)
+
+const (
+	// prescanBytes is how far a document is searched for its own declaration
+	// (HTML, section 13.2.3.2).
+	prescanBytes = 1024
+	// sampleBytes is how much of an undeclared document is looked at.
+	sampleBytes = 16 << 10
+	// minConfidence is the least confidence, of 100, in a guess.
+	minConfidence = 20
+)
+
+// toUTF8 returns body in UTF-8: body itself where it is that already. The
+// encoding is that of the byte order mark, else of the Content-Type, else of
+// the document's own declaration, else a guess.
+func toUTF8(body []byte, contentType string) []byte {
+	if rest, ok := bytes.CutPrefix(body, []byte("\xef\xbb\xbf")); ok {
+		return validUTF8(rest)
+	}
+	valid := utf8.Valid(body)
+	e, name := declared(body, contentType)
+	if e == nil && !valid {
+		e, name = guess(body)
+	}
+	switch {
+	case e == nil || name == "utf-8":
+		if valid {
+			return body
+		}
+		return validUTF8(body)
+	case valid && isPlainASCII(body) && name != "utf-16be" && name != "utf-16le":
+		return body
+	}
+	text, err := e.NewDecoder().Bytes(body)
+	if err != nil {
+		return validUTF8(body)
+	}
+	return text
+}
+
+// validUTF8 replaces what is not UTF-8.
+func validUTF8(body []byte) []byte { return bytes.ToValidUTF8(body, []byte("\ufffd")) }
+
+// declared returns the encoding that the response or the document names. A nil
+// encoding means none.
+func declared(body []byte, contentType string) (encoding.Encoding, string) {
+	head := body[:min(len(body), prescanBytes)]
+	if bytes.HasPrefix(head, []byte("\xfe\xff")) || bytes.HasPrefix(head, []byte("\xff\xfe")) {
+		e, name, _ := charset.DetermineEncoding(head, "")
+		return e, name
+	}
+	if _, params, err := mime.ParseMediaType(contentType); err == nil && params["charset"] != "" {
+		if e, name := charset.Lookup(params["charset"]); e != nil {
+			return e, name
+		}
+	}
+	if !mentionsCharset(head) {
+		return nil, ""
+	}
+	e, name, _ := charset.DetermineEncoding(head, "")
+	return e, name
+}
+
+// mentionsCharset reports whether a declaration can be there: every one has
+// this word in it.
+func mentionsCharset(head []byte) bool {
+	const word = "charset"
+	for {
+		i := bytes.IndexAny(head, "cC")
+		if i < 0 || len(head)-i < len(word) {
+			return false
+		}
+		if bytes.EqualFold(head[i:i+len(word)], []byte(word)) {
+			return true
+		}
+		head = head[i+1:]
+	}
+}
+
+// guess names the encoding of a document that is not UTF-8 and declares none.
+func guess(body []byte) (encoding.Encoding, string) {
+	first := bytes.IndexFunc(body, func(r rune) bool { return r >= utf8.RuneSelf })
+	start := max(0, first-prescanBytes)
+	if cut := body[:len(body)-partialRune(body)]; utf8.Valid(cut) {
+		return nil, "" // UTF-8, cut in the middle of a character
+	}
+	sample := body[start:min(len(body), start+sampleBytes)]
+	if best, err := chardet.NewHtmlDetector().DetectBest(sample); err == nil && best.Confidence >= minConfidence {
+		if e, name := charset.Lookup(best.Charset); e != nil {
+			return e, name
+		}
+	}
+	return charset.Lookup("windows-1252")
+}
+
+// partialRune is the number of bytes at the end of body that begin a character
+// but do not complete it.
+func partialRune(body []byte) int {
+	for i := 1; i < utf8.UTFMax && i <= len(body); i++ {
+		if b := body[len(body)-i]; utf8.RuneStart(b) {
+			if b >= utf8.RuneSelf && !utf8.FullRune(body[len(body)-i:]) {
+				return i
+			}
+			return 0
+		}
+	}
+	return 0
+}
+
+// isPlainASCII reports whether body reads the same in every encoding a web page
+// can have, UTF-16 apart: ISO-2022-JP is ASCII with escapes.
+func isPlainASCII(body []byte) bool {
+	for _, b := range body {
+		if b >= utf8.RuneSelf || b == 0x1b {
+			return false
+		}
+	}
+	return true
+}

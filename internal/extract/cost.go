@@ -1,0 +1,3 @@
+package extract
+
+func treeCost(text []byte, enough int) int { return 0 }

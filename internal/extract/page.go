@@ -1,0 +1,93 @@
+package extract
+
+import (
+	"fmt"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+)
+
+// Kind says where a link was found. The numbers are stored: a kind is added at
+// the end and never renumbered.
+type Kind uint8
+
+// The kinds of link.
+const (
+	Anchor    Kind = 0 // <a href>
+	Area      Kind = 1 // <area href>
+	Frame     Kind = 2 // <frame src>
+	Iframe    Kind = 3 // <iframe src>
+	Relation  Kind = 4 // <link rel=next|prev|alternate href>
+	Canonical Kind = 5 // <link rel=canonical href>
+	Refresh   Kind = 6 // <meta http-equiv=refresh>
+)
+
+// String returns the name of the kind, such as "anchor".
+func (k Kind) String() string {
+	names := [...]string{"anchor", "area", "frame", "iframe", "link", "canonical", "refresh"}
+	if int(k) < len(names) {
+		return names[k]
+	}
+	return fmt.Sprintf("kind_%d", uint8(k))
+}
+
+// Link is one reference to another resource.
+type Link struct {
+	URL weburl.URL
+	// Kind is where the URL was found first.
+	Kind Kind
+	// NoFollow means that every reference to the URL carries rel=nofollow, ugc
+	// or sponsored.
+	NoFollow bool
+}
+
+// Page is what a document says.
+type Page struct {
+	// Title is the text of the first <title>, white space collapsed, at most 1 KiB.
+	Title string
+	// Language is the lang attribute of <html>, empty if there is none.
+	Language string
+	// Links are in document order, each URL once. References within the
+	// document itself (#fragment) are none.
+	Links []Link
+	// Canonical is the target of the first usable <link rel=canonical>. It is
+	// among Links too.
+	Canonical weburl.URL
+	// NoIndex and NoFollow come from <meta name=robots>, from metas named by one
+	// of our tokens, and from X-Robots-Tag.
+	NoIndex, NoFollow bool
+	// Truncated means that a bound of Options cut something off.
+	Truncated bool
+	// Refused counts the references that are no http or https URL.
+	Refused int
+}
+
+// Options bound what one document may cost. Start from [DefaultOptions].
+type Options struct {
+	// MaxLinks bounds Page.Links.
+	MaxLinks int
+	// MaxNodes bounds the nodes of the parsed tree, 100 to 150 bytes each: a
+	// document that could need more is read without a tree. In the tree, no
+	// more nodes than that are visited.
+	MaxNodes int
+	// MaxDepth is the depth below which elements are not looked at.
+	MaxDepth int
+}
+
+// DefaultOptions returns bounds that ordinary documents do not meet: 10,000
+// links, 500,000 nodes, 512 levels.
+func DefaultOptions() Options {
+	return Options{MaxLinks: 10_000, MaxNodes: 500_000, MaxDepth: 512}
+}
+
+// Validate reports an option that is not positive, by its name.
+func (o Options) Validate() error {
+	for _, v := range []struct {
+		name  string
+		value int
+	}{{"MaxLinks", o.MaxLinks}, {"MaxNodes", o.MaxNodes}, {"MaxDepth", o.MaxDepth}} {
+		if v.value <= 0 {
+			return fmt.Errorf("extract: %s %d: must be more than 0", v.name, v.value)
+		}
+	}
+	return nil
+}
