@@ -1,0 +1,112 @@
+package archive
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+// commitFile stands for the database: batches are committed by renaming a file.
+type commitFile struct {
+	Lines int    // committed so far
+	Marks []Mark // that go with them
+}
+
+func (c *commitFile) load(path string) error {
+	data, err := os.ReadFile(path)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(data, c)
+}
+
+func (c commitFile) store(path string) error {
+	data, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(path+".new", data, 0o644); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// TestMain lets the test kill a process of its own: with AMBLE_ARCHIVE_DIR set, the program writes there until it is killed.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("AMBLE_ARCHIVE_DIR"); dir != "" {
+		fmt.Fprintln(os.Stderr, writeForever(dir))
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+func writeForever(dir string) error {
+	var c commitFile
+	path := filepath.Join(dir, "commit")
+	if err := c.load(path); err != nil {
+		return err
+	}
+	o := DefaultOptions()
+	o.Dir = filepath.Join(dir, "output")
+	o.MaxFileBytes = 3000
+	w, err := Open(o, c.Marks)
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	for size := 1; ; size = size*7%501 + 1 {
+		marks, err := batch(w, lines(c.Lines, size))
+		if err != nil {
+			return err
+		}
+		c.Lines, c.Marks = c.Lines+size, marks
+		if err := c.store(path); err != nil {
+			return err
+		}
+	}
+}
+
+func TestKilledProcessLeavesCommittedLines(t *testing.T) {
+	dir := t.TempDir()
+	o := DefaultOptions()
+	o.Dir = filepath.Join(dir, "output")
+	var c commitFile
+	for range 8 {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "AMBLE_ARCHIVE_DIR="+dir)
+		cmd.Stderr = os.Stderr
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := out.Read(make([]byte, 1)); err != nil {
+			t.Errorf("the writer did not begin: %v", err)
+		}
+		time.Sleep(time.Duration(rand.IntN(100)) * time.Millisecond)
+		cmd.Process.Kill()
+		cmd.Wait()
+
+		if err := c.load(filepath.Join(dir, "commit")); err != nil {
+			t.Fatal(err)
+		}
+		abandon(mustOpen(t, o, c.Marks))
+		if got := output(t, o.Dir); !slices.Equal(got, lines(0, c.Lines)) {
+			t.Fatalf("%d lines were committed, the files hold %d", c.Lines, len(got))
+		}
+	}
+	if c.Lines == 0 {
+		t.Error("nothing was committed in all the time")
+	}
+}
