@@ -33,10 +33,8 @@ func onPort(link string, r *http.Request) string {
 		return link
 	}
 	host, path, _ := strings.Cut(rest, "/")
-	if _, port, err := net.SplitHostPort(r.Host); err == nil && !strings.Contains(host, ":") {
-		host = net.JoinHostPort(host, port)
-	}
-	return "//" + host + "/" + path
+	_, port := splitPort(r.Host)
+	return "//" + host + port + "/" + path
 }
 
 // Page is an HTML page with a title and links. A link to another site of the

@@ -113,6 +113,7 @@ func TestMeshIsRecorded(t *testing.T) {
 func FuzzMeshRequest(f *testing.F) {
 	f.Add([]byte("GET / HTTP/1.1\r\nHost: h0.mesh.test:80\r\nConnection: close\r\n\r\n"))
 	f.Add([]byte("GET\n\n"))
+	f.Add([]byte("GET / \nHost:\xf6\n\n"))
 	f.Add([]byte("GET / HTTP/1.1\nHost\n" + strings.Repeat("a:b\n", 200)))
 	s := newMeshServer(Mesh{Hosts: 1, Pages: 3, Links: 2}, &Web{sites: map[string]*site{"h0.mesh.test": {}}})
 	f.Fuzz(func(t *testing.T, raw []byte) {

@@ -156,7 +156,7 @@ func (q *meshRequest) note(name, value string) {
 	switch {
 	case strings.EqualFold(name, "Host"):
 		q.host = hostOf(value)
-		q.port = value[len(q.host):]
+		_, q.port = splitPort(value)
 	case strings.EqualFold(name, "User-Agent"):
 		q.agent = value
 	case strings.EqualFold(name, "Connection"):

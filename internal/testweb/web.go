@@ -245,10 +245,17 @@ func (w *Web) answer(rw http.ResponseWriter, r *http.Request) {
 
 // hostOf is the host of a Host header, in lower case and without port.
 func hostOf(header string) string {
+	host, _ := splitPort(header)
+	return strings.ToLower(host)
+}
+
+// splitPort cuts a Host header before the colon of its port. No site's host
+// is an IPv6 address.
+func splitPort(header string) (host, port string) {
 	if i := strings.LastIndexByte(header, ':'); i >= 0 {
-		header = header[:i]
+		return header[:i], header[i:]
 	}
-	return strings.ToLower(header)
+	return header, ""
 }
 
 // Port is the port of every site.
