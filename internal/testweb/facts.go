@@ -1,0 +1,89 @@
+package testweb
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Ref names a place in a web; Web.URL makes a URL of it.
+type Ref struct{ Host, Path string }
+
+// String is the host and the path, joined.
+func (r Ref) String() string { return r.Host + r.Path }
+
+// Expected is a page that must be asked for, and what comes of it.
+type Expected struct {
+	Ref
+	Status int // of the answer; 0: the connection breaks, always
+	Tries  int // requests until that answer; 1 but for pages that recover from an error
+}
+
+// Facts say what a correct crawler does with a web: seeded with Seeds, scope
+// mode host, product token "amble", following redirects (five of them) but no
+// link that is marked nofollow. It asks for everything in Must, may ask for
+// what is in May and for any /robots.txt, and for nothing else, least of all
+// for what is in Never.
+type Facts struct {
+	Seeds    []Ref
+	Must     []Expected
+	May      []Ref
+	MayUnder []Ref // with all paths that begin like one of them
+	Never    []Ref // with all paths that begin like one of them, but not /robots.txt
+
+	CrawlDelay map[string]time.Duration // as robots.txt files have it, by host
+	Outside    []string                 // hosts that are linked but out of scope: not even to be looked up
+
+	// MaxDepth is the crawl.max_depth that bounds the web's trap. Every page in
+	// Must is nearer to a seed. 0: there is no trap.
+	MaxDepth int
+}
+
+// Pages is the number of pages in Must that answer with status 200.
+func (f Facts) Pages() int {
+	n := 0
+	for _, e := range f.Must {
+		if e.Status == 200 {
+			n++
+		}
+	}
+	return n
+}
+
+// Check compares the requests of a finished crawl with the facts and returns
+// what is wrong, sorted, in words. It does not look at times; see Log for those.
+func (f Facts) Check(log Log) []string {
+	var wrong []string
+	asked := make(map[Ref]int)
+	for _, q := range log {
+		asked[Ref{q.Host, q.Path}]++
+	}
+	allowed := make(map[Ref]bool)
+	for _, e := range f.Must {
+		allowed[e.Ref] = true
+		if n := asked[e.Ref]; n < e.Tries {
+			wrong = append(wrong, fmt.Sprintf("%s: asked for %d times, must be %d", e.Ref, n, e.Tries))
+		}
+	}
+	for _, r := range f.May {
+		allowed[r] = true
+	}
+	for r := range asked {
+		switch {
+		case r.Path == "/robots.txt":
+		case r.under(f.Never):
+			wrong = append(wrong, fmt.Sprintf("%s: asked for, must never be", r))
+		case !allowed[r] && !r.under(f.MayUnder):
+			wrong = append(wrong, fmt.Sprintf("%s: asked for, but nothing leads there", r))
+		}
+	}
+	slices.Sort(wrong)
+	return wrong
+}
+
+func (r Ref) under(areas []Ref) bool {
+	return slices.ContainsFunc(areas, func(a Ref) bool {
+		return a.Host == r.Host && strings.HasPrefix(r.Path, a.Path)
+	})
+}

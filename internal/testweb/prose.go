@@ -1,0 +1,68 @@
+package testweb
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+	"strings"
+)
+
+// prose invents English that reads like a small town's: the same every time
+// for the same page.
+type prose struct{ random *rand.Rand }
+
+func newProse(page string) prose {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(page))
+	return prose{rand.New(rand.NewPCG(h.Sum64(), 1))}
+}
+
+func (p prose) pick(words ...string) string { return words[p.random.IntN(len(words))] }
+
+func (p prose) subject() string {
+	return p.pick("the harbour office", "the tide mill", "the public library", "the ferry to the island", "the lighthouse",
+		"the fish market", "the old ropewalk", "the weather station", "the walking club", "the night train",
+		"the town archive", "the boat builders' yard", "the school orchestra", "the botanical garden", "the post office")
+}
+
+func (p prose) predicate() string {
+	return p.pick("opens an hour earlier", "moves to the quay", "counts its visitors", "is painted green again",
+		"publishes its logbook", "waits for spring tide", "gets a second clock", "keeps its winter hours",
+		"repairs the slipway", "shows a map of the coast", "lends out telescopes", "celebrates a hundred years",
+		"looks for volunteers", "reports a calm season", "plants forty lime trees")
+}
+
+func (p prose) circumstance() string {
+	return p.pick("after the storm", "before the holidays", "as it did last year", "to everyone's surprise", "with the council's consent",
+		"while the bridge is closed", "at low water", "until the end of the month", "in spite of the fog", "for the first time in years")
+}
+
+// headline is a title, without a full stop.
+func (p prose) headline() string { return capital(p.subject() + " " + p.predicate()) }
+
+func (p prose) sentence() string {
+	switch p.random.IntN(4) {
+	case 0:
+		return capital(p.subject()) + " " + p.predicate() + " " + p.circumstance() + "."
+	case 1:
+		return capital(p.circumstance()) + ", " + p.subject() + " " + p.predicate() + "."
+	case 2:
+		return "Anyone who remembers how " + p.subject() + " once looked will hardly know it now."
+	default:
+		return "It is said that " + p.subject() + " " + p.predicate() + " whenever " + p.subject() + " " + p.predicate() + "."
+	}
+}
+
+func (p prose) paragraph() string {
+	sentences := make([]string, 3+p.random.IntN(3))
+	for i := range sentences {
+		sentences[i] = p.sentence()
+	}
+	return strings.Join(sentences, " ")
+}
+
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// slug is a title as a part of a path.
+func slug(title string) string {
+	return strings.Join(strings.FieldsFunc(strings.ToLower(title), func(r rune) bool { return r < 'a' || r > 'z' }), "-")
+}
