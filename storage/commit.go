@@ -219,8 +219,9 @@ func (w *writer) applyHost(b *Batch, items []work) error {
 	if err := w.host.Put(appendHostKey(w.key[:0], id), w.arena.copy(w.scratch)); err != nil {
 		return err
 	}
-	pending, due := r.pending()
-	w.result.Touched = append(w.result.Touched, Touched{Host: id, Tail: r.next, Pending: pending, NextDue: due})
+	t := Touched{Host: id, Tail: r.next}
+	t.Queued, t.Due, t.NextDue = r.waiting()
+	w.result.Touched = append(w.result.Touched, t)
 	return nil
 }
 
@@ -263,9 +264,9 @@ func (w *writer) putPolicies(policies []Policy) error {
 }
 
 func (w *writer) putMeta(b *Batch) error {
-	for _, name := range b.Join {
-		if err := w.tx.Bucket(bucketScope).Put([]byte(name), []byte{1}); err != nil {
-			return fmt.Errorf("scope host %s: %w", name, err)
+	for _, seed := range b.Join {
+		if err := w.tx.Bucket(bucketScope).Put([]byte(seed), []byte{1}); err != nil {
+			return fmt.Errorf("scope seed %s: %w", seed, err)
 		}
 	}
 	for name, mark := range b.Marks {

@@ -148,7 +148,7 @@ type Batch struct {
 	Hosts    []HostUpdate
 	Policies []Policy
 	Ensure   []string          // host names that need an id though they have no URL yet
-	Join     []string          // host names that join the scope
+	Join     []string          // URLs that join the seeds: where redirects of seeds led
 	Marks    map[string][]byte // opaque positions of files and streams beside the database
 }
 
@@ -161,8 +161,9 @@ func (b *Batch) Empty() bool {
 type Touched struct {
 	Host    HostID
 	Tail    uint32 // ordinals below this exist
-	Pending uint32 // queued URLs and URLs with a due time
-	NextDue uint32 // Unix seconds of the earliest due URL; 0: none
+	Queued  uint32 // URLs never touched
+	Due     uint32 // URLs with a due time
+	NextDue uint32 // Unix seconds of the earliest of them; 0: none
 }
 
 // Result is what a commit did.

@@ -21,13 +21,17 @@ type Host struct {
 	Queues     []Queue
 }
 
-// Pending counts the URLs of the host that wait: queued ones and those with a
-// due time.
-func (h *Host) Pending() (n uint32) {
+// Waiting counts the URLs of the host that wait: queued ones and those with a
+// due time, and tells the earliest due time in Unix seconds, 0 if there is none.
+func (h *Host) Waiting() (queued, due, nextDue uint32) {
 	for _, q := range h.Queues {
-		n += q.Queued + q.Due
+		queued += q.Queued
+		due += q.Due
+		if q.Due > 0 && (nextDue == 0 || q.NextDue < nextDue) {
+			nextDue = q.NextDue
+		}
 	}
-	return n
+	return queued, due, nextDue
 }
 
 // Of returns the count of the host's URLs in a state.
@@ -147,13 +151,13 @@ func (s *Store) Mark(name string) (mark []byte, err error) {
 	return mark, err
 }
 
-// Joined returns the names of the hosts that joined the scope.
-func (s *Store) Joined() (names []string, err error) {
+// Joined returns the URLs that joined the seeds.
+func (s *Store) Joined() (urls []string, err error) {
 	err = s.db.View(func(tx *bolt.Tx) error {
 		return tx.Bucket(bucketScope).ForEach(func(k, _ []byte) error {
-			names = append(names, string(k))
+			urls = append(urls, string(k))
 			return nil
 		})
 	})
-	return names, err
+	return urls, err
 }

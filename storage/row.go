@@ -141,15 +141,16 @@ func (r *hostRow) originIndex(o weburl.Origin) (uint8, bool) {
 	return uint8(len(r.origins) - 1), true
 }
 
-// pending counts the URLs that wait: queued ones and ones with a due time.
-func (r *hostRow) pending() (n, nextDue uint32) {
+// waiting counts the URLs that wait: queued ones and those with a due time.
+func (r *hostRow) waiting() (queued, due, nextDue uint32) {
 	for _, o := range r.origins {
-		n += o.queued + o.due
+		queued += o.queued
+		due += o.due
 		if o.due > 0 && (nextDue == 0 || o.nextDue < nextDue) {
 			nextDue = o.nextDue
 		}
 	}
-	return n, nextDue
+	return queued, due, nextDue
 }
 
 // recentOutcome returns the encoded outcome of an ordinal if it waits in the row.

@@ -1,0 +1,106 @@
+package frontier
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// settleLease ends a lease.
+func (f *Frontier) settleLease(id uint64, kind Kind) (*outstanding, error) {
+	out := f.leases[id]
+	if out == nil || out.lease.Kind != kind {
+		return nil, fmt.Errorf("%w: %s lease %d", ErrUnknownLease, kind, id)
+	}
+	delete(f.leases, id)
+	return out, nil
+}
+
+// endRequest ends the request of a lease at its host and its address.
+func (f *Frontier) endRequest(out *outstanding, r *Report) {
+	h := out.host
+	h.active.inFlight--
+	f.release(f.addressOf(politeness.AddressKey(out.lease.Address)), r.End)
+	if !r.Sent {
+		return
+	}
+	h.active.polite.Ended(r.End, politeness.Result{Signal: r.Signal, Duration: r.Duration, RetryAfter: r.RetryAfter, Jitter: f.jitter()})
+	h.setTrouble(r.Signal, f.instant(r.End))
+}
+
+// CompletePage ends a Page lease.
+func (f *Frontier) CompletePage(id uint64, r PageReport) error {
+	out, err := f.settleLease(id, Page)
+	if err != nil {
+		return err
+	}
+	f.endRequest(out, &r.Report)
+	h, head := out.host, &out.lease.Head
+	q := &h.active.queues[head.Origin]
+	if i := slices.Index(q.inFlight, head.Ordinal); i >= 0 {
+		q.inFlight = slices.Delete(q.inFlight, i, i+1)
+	}
+	if r.Sent {
+		f.settle(h, head, f.attempted(head, r.Outcome, r.End))
+		f.update(h, r.End, 1, r.Bytes)
+	} else {
+		f.putBack(h, q, out)
+	}
+	f.place(h, f.instant(r.End))
+	return nil
+}
+
+// putBack returns the URL of a request that was not sent to its queue.
+func (f *Frontier) putBack(h *host, q *queue, out *outstanding) {
+	delete(h.active.busy, out.lease.Head.Ordinal)
+	if out.due {
+		q.due = slices.Insert(q.due, 0, out.lease.Head)
+		return
+	}
+	i, _ := slices.BinarySearchFunc(q.heads, out.lease.Head.Ordinal, func(a storage.Head, o uint32) int {
+		return int(int64(a.Ordinal) - int64(o))
+	})
+	q.heads = slices.Insert(q.heads, i, out.lease.Head)
+}
+
+// attempted decides about a failure that may pass: another attempt, later each
+// time, or the end.
+func (f *Frontier) attempted(head *storage.Head, o storage.Outcome, end time.Time) storage.Outcome {
+	o.At = end
+	if o.State != storage.Retrying {
+		return o
+	}
+	o.Attempts = head.Last.Attempts + 1
+	if o.Attempts >= f.o.MaxAttempts {
+		o.State = storage.Failed
+		return o
+	}
+	wait := f.o.RetryDelay << min(o.Attempts-1, 16)
+	o.Due = end.Add(wait + time.Duration(f.jitter()*float64(wait)/4))
+	return o
+}
+
+// settle records the outcome of a URL in the batch.
+func (f *Frontier) settle(h *host, head *storage.Head, o storage.Outcome) {
+	f.out.Done = append(f.out.Done, storage.Done{
+		Host: h.id, Ordinal: head.Ordinal, Origin: head.Origin, Priority: head.Priority, Outcome: o,
+	})
+}
+
+// update records the host's politeness and cursors in the batch.
+func (f *Frontier) update(h *host, now time.Time, requests uint32, bytes uint64) {
+	a := h.active
+	state, _ := a.polite.State(now).AppendBinary(nil) // its error is always nil
+	u := storage.HostUpdate{
+		Host: h.id, Requests: requests, Bytes: bytes, Politeness: state,
+		Cursors: make([]storage.Cursor, len(a.queues)),
+	}
+	for i := range a.queues {
+		u.Cursors[i] = storage.Cursor{Origin: uint8(i), Next: a.queues[i].cursor()}
+	}
+	f.out.Hosts = append(f.out.Hosts, u)
+	a.uncommitted++
+}

@@ -1,0 +1,41 @@
+// Package frontier decides which URL is asked for next. It is pure: it does no
+// I/O, starts no goroutine, takes no lock and reads no clock. One goroutine
+// owns a Frontier and calls it with the time as an argument.
+//
+// # Hosts and where they are
+//
+// Politeness belongs to a host: its name without scheme and port. A host that
+// has work is in exactly one place, and place (in place.go) is the only
+// function that moves it:
+//
+//	idle       nothing to do; it comes back when a commit brings a URL
+//	dormant    has work on disk, nothing of it in memory; in the dormant heap,
+//	           keyed by the instant at which it may be asked
+//	loading    its queues are being read; comes back with Loaded
+//	resolving  its address is not known; in line for a resolve lease, or leased as one
+//	waiting    in the ready heap, keyed by the instant at which it may be asked
+//	crowded    its turn has come but its address is busy; in the address's line
+//	leased     as many requests in flight as it may have
+//	parked     has work, but all of it waits for another host's answer
+//
+// A host that is dormant costs a few words. Its queue heads, robots rules and
+// limiter are in memory only while it is active, which is all the places from
+// loading on.
+//
+// # Leases
+//
+// Next hands out leases: one request to one host at one address, or the
+// resolution of a host's name. Each lease ends in exactly one call of a
+// Complete method. What the store must know of it gathers in a batch that
+// TakeBatch hands over; Committed says that the batch is on disk. Nothing here
+// forgets a URL between the two: a host goes back to dormant only when all
+// that was said about it is committed.
+//
+// # Robots
+//
+// A queue is that of one origin (scheme, host, port) of a host, because robots.txt
+// belongs to the origin. Each URL is put to the origin's rules at the moment
+// it would leave. Where no verdict is in force, the host's next lease is the
+// robots.txt itself. An origin that may not be asked at all is held as a whole;
+// its URLs stay where they are.
+package frontier

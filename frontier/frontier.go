@@ -1,0 +1,184 @@
+package frontier
+
+import (
+	"errors"
+	"net/netip"
+	"time"
+
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// Frontier is the scheduler. One goroutine owns it: no method may be called
+// while another runs.
+type Frontier struct {
+	o     Options
+	scope *Scope
+	epoch time.Time
+
+	hosts     map[storage.HostID]*host
+	dormant   hostHeap
+	ready     hostHeap
+	addresses map[netip.Prefix]*address
+
+	names     []*host // in line to be resolved
+	resolving int     // resolve leases out
+
+	leases    map[uint64]*outstanding
+	lastLease uint64
+
+	errands map[storage.HostID][]errand // for hosts that are dormant
+	foreign map[string][]errand         // for hosts without an id yet
+
+	wants []LoadRequest
+	out   storage.Batch
+
+	activeHosts int
+	activeBytes int
+}
+
+// outstanding is what the frontier keeps of a lease.
+type outstanding struct {
+	host  *host
+	lease Lease
+	due   bool // the URL came from the due rows
+}
+
+// ErrUnknownLease says that a lease was completed twice or never given out.
+var ErrUnknownLease = errors.New("frontier: no such lease is out")
+
+// lead is how long before its instant a host is loaded and resolved.
+const lead = instant(2 * time.Second)
+
+// keep is how long a host may have nothing to do before it goes dormant.
+const keep = instant(time.Minute)
+
+// New returns an empty frontier. Instants count from epoch, which should carry
+// a monotonic reading, so that a clock that is set never shortens a wait.
+func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	return &Frontier{
+		o: o, scope: scope, epoch: epoch,
+		hosts:     make(map[storage.HostID]*host),
+		addresses: make(map[netip.Prefix]*address),
+		leases:    make(map[uint64]*outstanding),
+		errands:   make(map[storage.HostID][]errand),
+		foreign:   make(map[string][]errand),
+	}, nil
+}
+
+// Scope is the scope in force.
+func (f *Frontier) Scope() *Scope { return f.scope }
+
+// SetScope changes the scope. URLs that are queued already are asked about
+// when their turn comes.
+func (f *Frontier) SetScope(s *Scope) { f.scope = s }
+
+// Restore takes over a host that the store knows, at the start.
+func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
+	state, err := politeness.DecodeState(s.Politeness)
+	if err != nil {
+		return err
+	}
+	h := f.host(s.ID)
+	polite := f.restored(state, h, now)
+	h.ready = f.instant(polite.Ready())
+	h.delay = float32(polite.Delay().Seconds())
+	h.queued, h.due, h.nextDue = s.Waiting()
+	f.place(h, f.instant(now))
+	return nil
+}
+
+// restored is the politeness of a host that comes from the store: what was
+// committed, never less than what this process knows, and the debt of a crash.
+func (f *Frontier) restored(state politeness.State, h *host, now time.Time) *politeness.Host {
+	polite := politeness.NewHost(&f.o.Politeness, state, now)
+	if known := f.time(h.ready); h.ready != always && known.After(polite.Ready()) {
+		polite.Owe(now, known.Sub(now))
+	}
+	if !f.o.OwedSince.IsZero() {
+		if left := f.o.OwedSince.Add(Debt(polite.Delay(), state)).Sub(now); left > 0 {
+			polite.Owe(now, left)
+		}
+	}
+	return polite
+}
+
+// Debt is how long a host must be left alone after a crash: its delay in
+// force, and no less than ten seconds where no robots.txt was read that could
+// have asked for more.
+func Debt(delay time.Duration, state politeness.State) time.Duration {
+	if state.LastEnd.IsZero() {
+		return max(delay, restartDelay)
+	}
+	return delay
+}
+
+// host returns the entry of a host and makes one if need be.
+func (f *Frontier) host(id storage.HostID) *host {
+	h := f.hosts[id]
+	if h == nil {
+		h = &host{id: id, ready: always, trouble: never}
+		f.hosts[id] = h
+	}
+	return h
+}
+
+// NextWake is the earliest instant at which Next may have something that it has
+// not now; false if only an event can bring that about.
+func (f *Frontier) NextWake() (time.Time, bool) {
+	at := never
+	if h := f.ready.top(); h != nil {
+		at = h.key
+	}
+	if h := f.dormant.top(); h != nil && f.room() {
+		at = min(at, h.key)
+	}
+	if at == never {
+		return time.Time{}, false
+	}
+	return f.time(max(at, 0)), true
+}
+
+// Leases is the number of leases that are out.
+func (f *Frontier) Leases() int { return len(f.leases) }
+
+// TakeBatch hands over what has gathered for the store since the last call.
+func (f *Frontier) TakeBatch() storage.Batch {
+	b := f.out
+	f.out = storage.Batch{}
+	return b
+}
+
+// Committed says that a batch which TakeBatch handed over, with whatever its
+// owner added, is on disk, and what that changed.
+func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) {
+	for i := range b.Hosts {
+		if h := f.hosts[b.Hosts[i].Host]; h != nil && h.active != nil {
+			h.active.uncommitted--
+		}
+	}
+	for i := range b.Done {
+		if h := f.hosts[b.Done[i].Host]; h != nil && h.active != nil {
+			delete(h.active.busy, b.Done[i].Ordinal)
+		}
+	}
+	t := f.instant(now)
+	for i := range r.Touched {
+		f.touched(&r.Touched[i], t)
+	}
+	for name, id := range r.Ensured {
+		f.deliver(name, id, t)
+	}
+}
+
+func (f *Frontier) touched(c *storage.Touched, now instant) {
+	h := f.host(c.Host)
+	h.queued, h.due, h.nextDue = c.Queued, c.Due, c.NextDue
+	if h.active != nil {
+		h.active.tail = c.Tail
+	}
+	f.place(h, now)
+}

@@ -1,0 +1,141 @@
+package frontier
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// instant is nanoseconds since the frontier's epoch on the monotonic clock.
+type instant int64
+
+const (
+	never  instant = 1<<63 - 1
+	always instant = -1 << 63
+)
+
+// place says where a host is; see the package comment.
+type place uint8
+
+const (
+	idle place = iota
+	dormant
+	loading
+	resolving
+	waiting
+	crowded
+	leased
+	parked
+)
+
+var placeNames = [...]string{"idle", "dormant", "loading", "resolving", "waiting", "crowded", "leased", "parked"}
+
+// host is what is kept of every host that has, or had, work in this process.
+type host struct {
+	id      storage.HostID
+	index   int32 // in the heap it is in
+	place   place
+	key     instant // order in the heap
+	ready   instant // when politeness lets it be asked; not kept up while active
+	trouble instant // since when it cannot be asked; never: all is well
+	queued  uint32  // as of the last commit
+	due     uint32  // as of the last commit
+	nextDue uint32  // Unix seconds, as of the last commit
+	delay   float32 // seconds between requests, when last known
+	active  *active
+}
+
+// active is what is kept of a host while it is active.
+type active struct {
+	name        string
+	polite      *politeness.Host
+	queues      []queue
+	jobs        []errand // robots.txt errands that are this host's turn to serve
+	inFlight    int
+	uncommitted int // host updates handed over and not yet committed
+	loading     bool
+	tail        uint32 // ordinals below exist
+	dueRead     uint32 // Unix seconds; what was due by then is read or busy
+	crawlDelay  time.Duration
+	busy        map[uint32]struct{}
+	address     *address
+	pinned      netip.Addr
+	expires     instant // of the address
+	resolving   bool
+	absent      int // answers in a row that the name does not exist
+	bytes       int
+}
+
+// errand is a robots.txt fetch that waits for its host's turn.
+type errand struct {
+	url weburl.URL
+	job RobotsJob
+}
+
+// queue is the queue of one origin.
+type queue struct {
+	origin   weburl.Origin
+	next     uint32         // next ordinal to read from the store
+	heads    []storage.Head // read and not leased, in order
+	due      []storage.Head
+	nextDue  uint32   // Unix seconds; 0: none known
+	inFlight []uint32 // leased ordinals that were queued, not due
+	known    bool     // a robots.txt was read, now or in an earlier process
+	record   robots.Record
+	rules    *robots.Rules
+	asked    bool    // its robots.txt is being fetched
+	held     instant // nothing of it before; always: not held
+	why      robots.Reason
+}
+
+// address is one network address, or a /64 of them, that hosts share.
+type address struct {
+	key    netip.Prefix
+	polite *politeness.Address
+	line   []*host // hosts whose turn has come
+	probe  *host   // the one of them that is in the ready heap for all
+	users  int     // active hosts that have it
+}
+
+func (f *Frontier) instant(t time.Time) instant {
+	if t.IsZero() {
+		return always
+	}
+	return instant(t.Sub(f.epoch))
+}
+
+func (f *Frontier) time(i instant) time.Time { return f.epoch.Add(time.Duration(i)) }
+
+// cursor is the lowest ordinal of the queue that is not settled.
+func (q *queue) cursor() uint32 {
+	n := q.next
+	if len(q.heads) > 0 {
+		n = q.heads[0].Ordinal
+	}
+	for _, o := range q.inFlight {
+		n = min(n, o)
+	}
+	return n
+}
+
+// hostBytes estimates what an active host keeps in memory.
+func (a *active) measure() int {
+	n := 512
+	for i := range a.queues {
+		q := &a.queues[i]
+		n += 256 + len(q.record.Body)
+		if q.rules != nil {
+			n += q.rules.Size()
+		}
+		for _, heads := range [][]storage.Head{q.heads, q.due} {
+			for j := range heads {
+				n += 160 + len(heads[j].RequestURI)
+			}
+		}
+	}
+	return n
+}

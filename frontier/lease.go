@@ -1,0 +1,98 @@
+package frontier
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// Kind says what a lease asks for.
+type Kind uint8
+
+// The kinds of leases.
+const (
+	Resolve Kind = iota // the addresses of a host name; no request to the host
+	Robots              // the robots.txt of an origin, or what it redirects to
+	Page                // a URL of the frontier
+)
+
+// String names the kind for logs.
+func (k Kind) String() string { return [...]string{"resolve", "robots", "page"}[k] }
+
+// Lease is the permission for one request to one host at one address, until it
+// is completed. It is plain data; a worker may keep it.
+type Lease struct {
+	ID       uint64
+	Kind     Kind
+	Host     storage.HostID
+	HostName string
+	URL      weburl.URL // zero for Resolve
+	Address  netip.Addr // to be dialled, and no other; zero for Resolve
+
+	// Of Page leases.
+	Head    storage.Head
+	Verdict robots.Verdict // that allowed it
+
+	// Of Robots leases.
+	Robots RobotsJob
+
+	// For the start ledger and the logs.
+	Delay  time.Duration // the delay in force; negative if no robots.txt of the host was ever read
+	Reason politeness.Reason
+}
+
+// RobotsJob is the errand of fetching robots.txt for an origin, which after a
+// redirect leads to other hosts than the origin's own.
+type RobotsJob struct {
+	Origin   weburl.Origin  // whose rules are wanted
+	Owner    storage.HostID // the origin's host
+	Hops     int            // redirects followed so far
+	Previous robots.Record
+}
+
+// Report is what came of a lease that asked a host.
+type Report struct {
+	Sent     bool      // false: nothing left the machine; the URL is as if it had not been leased
+	End      time.Time // when the request ended
+	Duration time.Duration
+	Signal   politeness.Signal
+	// RetryAfter is what the host asked for; 0 if it did not.
+	RetryAfter time.Duration
+	Bytes      uint64
+}
+
+// PageReport is a Report with what became of the URL. An outcome in state
+// Retrying means that the failure may pass: the frontier decides between
+// another attempt and giving up, and sets Attempts and Due.
+type PageReport struct {
+	Report
+	Outcome storage.Outcome
+}
+
+// RobotsReport is a Report with what the robots state machine made of the
+// answer. Redirect is where to go on; when it is zero, Record and Rules are the result.
+type RobotsReport struct {
+	Report
+	Redirect weburl.URL
+	Record   robots.Record
+	Rules    *robots.Rules
+}
+
+// ResolveReport is the answer to a Resolve lease. No addresses: it failed.
+type ResolveReport struct {
+	End       time.Time
+	Addresses []netip.Addr
+	TTL       time.Duration
+	Aborted   bool // the crawl is ending; nothing was learned
+
+	// Of a failure: whether the answer is that there can be no address (the name
+	// does not exist, or its addresses are out of reach), and the reason to
+	// record for URLs that are given up for it.
+	Final  bool // give up the host's URLs at once
+	Absent bool // give them up after as many such answers in a row as a URL has attempts
+	Reason storage.Reason
+}

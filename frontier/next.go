@@ -1,0 +1,173 @@
+package frontier
+
+import (
+	"time"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// Next gives out the lease that is due longest; false if none is due. It is to
+// be called only while a worker is idle: a lease chosen ahead of time would be
+// late for its host and early for the next.
+func (f *Frontier) Next(now time.Time) (Lease, bool) {
+	t := f.instant(now)
+	f.activate(t)
+	if l, ok := f.nextName(); ok {
+		return l, true
+	}
+	for {
+		h := f.ready.top()
+		if h == nil || h.key > t {
+			return Lease{}, false
+		}
+		wake, work := f.wake(h)
+		if !work || wake > t || !h.active.resolved(t) {
+			f.place(h, t)
+			continue
+		}
+		if !f.admitted(h, t) {
+			continue
+		}
+		l, ok := f.take(h, now)
+		f.place(h, t)
+		if ok {
+			return l, true
+		}
+	}
+}
+
+// take finds the next thing to ask of a host whose turn it is. URLs that may not
+// be asked are settled on the way. Each round settles, holds or asks, so it ends.
+func (f *Frontier) take(h *host, now time.Time) (Lease, bool) {
+	a := h.active
+	if len(a.jobs) > 0 {
+		e := a.jobs[0]
+		a.jobs = a.jobs[1:]
+		return f.leaseRequest(h, Lease{Kind: Robots, URL: e.url, Robots: e.job}, false), true
+	}
+	settled := len(f.out.Done)
+	l, ok := f.takeURL(h, now)
+	if len(f.out.Done) > settled {
+		f.update(h, now, 0, 0)
+	}
+	return l, ok
+}
+
+func (f *Frontier) takeURL(h *host, now time.Time) (Lease, bool) {
+	t := f.instant(now)
+	for {
+		q := h.active.pick(t)
+		if q == nil {
+			f.readDue(h, t)
+			return Lease{}, false
+		}
+		standing := f.o.Robots.Standing(q.record, h.active.polite.Delay(), now)
+		switch {
+		case standing.Kind == robots.StandingFetch || standing.RefreshDue:
+			q.asked = true
+			job := RobotsJob{Origin: q.origin, Owner: h.id, Previous: q.record}
+			return f.leaseRequest(h, Lease{Kind: Robots, URL: q.origin.URL("/robots.txt"), Robots: job}, false), true
+		case !f.o.Obey:
+		case standing.Kind == robots.StandingHold, q.rules.DisallowsAll():
+			q.held, q.why = max(f.instant(standing.Until), t+1), standing.Reason
+			continue
+		}
+		if l, ok := f.takePage(h, q, now); ok {
+			return l, true
+		}
+	}
+}
+
+// pick chooses the queue whose turn it is: one with a due URL, else the one
+// with the oldest URL.
+func (a *active) pick(now instant) *queue {
+	var best *queue
+	for i := range a.queues {
+		q := &a.queues[i]
+		if q.asked || q.held > now {
+			continue
+		}
+		if len(q.due) > 0 {
+			return q
+		}
+		if len(q.heads) > 0 && (best == nil || q.heads[0].Ordinal < best.heads[0].Ordinal) {
+			best = q
+		}
+	}
+	return best
+}
+
+// takePage leases the first URL of a queue that may be asked.
+func (f *Frontier) takePage(h *host, q *queue, now time.Time) (Lease, bool) {
+	for len(q.due)+len(q.heads) > 0 {
+		due := len(q.due) > 0
+		var head storage.Head
+		if due {
+			head, q.due = q.due[0], q.due[1:]
+		} else {
+			head, q.heads = q.heads[0], q.heads[1:]
+		}
+		h.active.busy[head.Ordinal] = struct{}{}
+		u := q.origin.URL(head.RequestURI)
+		verdict, no := f.judge(q, &head, u)
+		if no.State != storage.Queued {
+			no.At = now
+			f.settle(h, &head, no)
+			continue
+		}
+		if !due {
+			q.inFlight = append(q.inFlight, head.Ordinal)
+		}
+		return f.leaseRequest(h, Lease{Kind: Page, URL: u, Head: head, Verdict: verdict}, due), true
+	}
+	return Lease{}, false
+}
+
+// judge asks the scope and the robots rules about a URL. The outcome is that of
+// a URL which may not be asked; its state is Queued when it may.
+func (f *Frontier) judge(q *queue, head *storage.Head, u weburl.URL) (robots.Verdict, storage.Outcome) {
+	if f.scope.Check(u) != InScope {
+		return robots.Verdict{}, storage.Outcome{State: storage.Excluded, Reason: storage.ReasonScope}
+	}
+	if f.o.MaxDepth > 0 && head.Depth > f.o.MaxDepth {
+		return robots.Verdict{}, storage.Outcome{State: storage.Excluded, Reason: storage.ReasonDepth}
+	}
+	v := q.rules.Match(head.RequestURI)
+	if !v.Allowed && f.o.Obey {
+		return v, storage.Outcome{State: storage.Denied, Reason: storage.ReasonRobots, Line: uint32(v.Line)}
+	}
+	return v, storage.Outcome{}
+}
+
+// leaseRequest leases a request to a host: it counts against the host's and
+// the address's limits until it is completed.
+func (f *Frontier) leaseRequest(h *host, l Lease, due bool) Lease {
+	a := h.active
+	a.inFlight++
+	a.address.polite.Begin()
+	l.Address = a.pinned
+	l.Delay, l.Reason = a.polite.Delay(), a.polite.Reason()
+	if !a.learned() {
+		l.Delay = -1
+	}
+	return f.lease(h, l, due)
+}
+
+// learned reports whether a robots.txt of the host was ever read.
+func (a *active) learned() bool {
+	for i := range a.queues {
+		if a.queues[i].known {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *Frontier) lease(h *host, l Lease, due bool) Lease {
+	f.lastLease++
+	l.ID, l.Host, l.HostName = f.lastLease, h.id, h.active.name
+	f.leases[l.ID] = &outstanding{host: h, lease: l, due: due}
+	return l
+}

@@ -1,0 +1,58 @@
+package frontier
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/robots"
+)
+
+// Options configure a Frontier. They do not change while it lives.
+type Options struct {
+	Politeness politeness.Options
+	Robots     robots.Options
+	Tokens     []string // product tokens, the first that robots.txt names counts
+
+	Obey         bool   // false: rules are not asked; Crawl-delay is honoured all the same
+	MaxDepth     uint16 // 0: no limit
+	MaxRedirects uint8
+	MaxAttempts  uint8         // failed attempts before a URL is given up
+	RetryDelay   time.Duration // before the second attempt; doubles with each
+	Resolvers    int           // names being resolved at a time
+	Heads        int           // queued URLs of an origin held in memory at most
+	ActiveHosts  int           // hosts active at a time
+	ActiveBytes  int           // memory of heads and rules from which on hosts go dormant early
+	OwedSince    time.Time     // every host owes a full delay from here; zero: none does
+	Jitter       func() float64
+}
+
+// DefaultOptions are those of a polite crawler.
+func DefaultOptions() Options {
+	return Options{
+		Politeness: politeness.DefaultOptions(), Robots: robots.DefaultOptions(), Tokens: []string{"amble"}, Obey: true,
+		MaxRedirects: 5, MaxAttempts: 5, RetryDelay: time.Minute, Resolvers: 16,
+		Heads: 64, ActiveHosts: 20_000, ActiveBytes: 256 << 20,
+	}
+}
+
+// Validate says what is wrong with the options.
+func (o Options) Validate() error {
+	var errs []error
+	for _, v := range []struct {
+		name string
+		n    int
+	}{
+		{"MaxAttempts", int(o.MaxAttempts)}, {"Resolvers", o.Resolvers}, {"Heads", o.Heads},
+		{"ActiveHosts", o.ActiveHosts}, {"ActiveBytes", o.ActiveBytes}, {"Tokens", len(o.Tokens)},
+	} {
+		if v.n <= 0 {
+			errs = append(errs, fmt.Errorf("frontier: %s is %d, should be at least 1", v.name, v.n))
+		}
+	}
+	return errors.Join(append(errs, o.Politeness.Validate())...)
+}
+
+// restartDelay is what a host owes after a crash when its Crawl-delay was never learned.
+const restartDelay = 10 * time.Second

@@ -1,0 +1,107 @@
+package frontier
+
+import (
+	"slices"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// CompleteRobots ends a Robots lease.
+func (f *Frontier) CompleteRobots(id uint64, r RobotsReport) error {
+	out, err := f.settleLease(id, Robots)
+	if err != nil {
+		return err
+	}
+	f.endRequest(out, &r.Report)
+	h, job := out.host, out.lease.Robots
+	switch {
+	case !r.Sent:
+		h.active.jobs = slices.Insert(h.active.jobs, 0, errand{out.lease.URL, job})
+	case !r.Redirect.IsZero():
+		job.Hops++
+		f.forward(h, errand{r.Redirect, job})
+	default:
+		f.setPolicy(job, r.Record, r.Rules, r.End)
+	}
+	if r.Sent {
+		f.update(h, r.End, 1, r.Bytes)
+	}
+	f.place(h, f.instant(r.End))
+	return nil
+}
+
+// forward hands an errand to the host that a redirect leads to.
+func (f *Frontier) forward(from *host, e errand) {
+	if name := e.url.Host(); name != from.active.name {
+		f.foreign[name] = append(f.foreign[name], e)
+		f.out.Ensure = append(f.out.Ensure, name)
+		return
+	}
+	from.active.jobs = append(from.active.jobs, e)
+}
+
+// deliver gives the errands for a host to it, now that it has an id.
+func (f *Frontier) deliver(name string, id storage.HostID, now instant) {
+	errands := f.foreign[name]
+	delete(f.foreign, name)
+	h := f.host(id)
+	if h.active != nil {
+		h.active.jobs = append(h.active.jobs, errands...)
+	} else if len(errands) > 0 {
+		f.errands[id] = append(f.errands[id], errands...)
+	}
+	f.place(h, now)
+}
+
+// setPolicy records what robots.txt came to and puts it in force.
+func (f *Frontier) setPolicy(job RobotsJob, record robots.Record, rules *robots.Rules, now time.Time) {
+	encoded, err := record.AppendBinary(nil)
+	if err == nil {
+		f.out.Policies = append(f.out.Policies, storage.Policy{Origin: job.Origin, Record: encoded})
+	}
+	h := f.hosts[job.Owner]
+	q := h.queueOf(job.Origin)
+	if q == nil {
+		return
+	}
+	q.asked, q.known, q.held, q.record, q.rules = false, true, always, record, rules
+	f.setCrawlDelay(h)
+	if f.o.Robots.Standing(record, 0, now).Kind == robots.StandingHold && h.trouble == never {
+		h.trouble = f.instant(now)
+	}
+	f.place(h, f.instant(now))
+}
+
+func (h *host) queueOf(o weburl.Origin) *queue {
+	if h == nil || h.active == nil {
+		return nil
+	}
+	if i := slices.IndexFunc(h.active.queues, func(q queue) bool { return q.origin == o }); i >= 0 {
+		return &h.active.queues[i]
+	}
+	return nil
+}
+
+// setCrawlDelay puts the largest Crawl-delay of the host's origins in force.
+// While one of them is unknown it may only grow.
+func (f *Frontier) setCrawlDelay(h *host) {
+	a := h.active
+	var largest time.Duration
+	all := true
+	for i := range a.queues {
+		q := &a.queues[i]
+		if !q.known || q.rules == nil {
+			all = false
+			continue
+		}
+		d, _ := q.rules.CrawlDelay()
+		largest = max(largest, d)
+	}
+	if all || largest > a.crawlDelay {
+		a.crawlDelay = largest
+		a.polite.SetCrawlDelay(largest)
+	}
+}

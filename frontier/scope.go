@@ -1,0 +1,136 @@
+package frontier
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+)
+
+// Mode says how far from the seeds the crawl goes.
+type Mode uint8
+
+// The modes of scope.mode.
+const (
+	ModeHost   Mode = iota // the hosts of the seeds
+	ModeDomain             // the registrable domains of the seeds
+	ModePrefix             // the folders of the seeds
+	ModeAny                // the whole web
+)
+
+// ParseMode reads a mode as the config writes it.
+func ParseMode(s string) (Mode, error) {
+	i := slices.Index([]string{"host", "domain", "prefix", "any"}, s)
+	if i < 0 {
+		return 0, fmt.Errorf("scope mode %q (allowed: host, domain, prefix, any)", s)
+	}
+	return Mode(i), nil
+}
+
+// ScopeVerdict says why a URL is in the scope or not.
+type ScopeVerdict uint8
+
+// The verdicts of Scope.Check.
+const (
+	InScope     ScopeVerdict = iota
+	OutOfSeeds               // no seed reaches that far
+	NotIncluded              // matches none of the include expressions
+	IsExcluded               // matches an exclude expression
+)
+
+// String says it in words.
+func (v ScopeVerdict) String() string {
+	return [...]string{"in scope", "outside the scope of the seeds", "matches no scope.include", "matches scope.exclude"}[v]
+}
+
+// Scope says which URLs belong to the crawl. It is immutable, and so safe for
+// any number of goroutines; With returns a larger one.
+type Scope struct {
+	mode             Mode
+	reach            map[string]struct{} // hosts, domains or prefixes, by mode
+	include, exclude []*regexp.Regexp
+}
+
+// NewScope makes the scope of the given seeds.
+func NewScope(mode Mode, include, exclude []*regexp.Regexp, seeds ...weburl.URL) *Scope {
+	s := &Scope{mode: mode, reach: make(map[string]struct{}), include: include, exclude: exclude}
+	for _, seed := range seeds {
+		s.add(seed)
+	}
+	return s
+}
+
+// With returns a scope in which the given URLs are seeds too.
+func (s *Scope) With(seeds ...weburl.URL) *Scope {
+	wider := &Scope{mode: s.mode, reach: maps.Clone(s.reach), include: s.include, exclude: s.exclude}
+	for _, seed := range seeds {
+		wider.add(seed)
+	}
+	return wider
+}
+
+func (s *Scope) add(seed weburl.URL) {
+	switch s.mode {
+	case ModeHost:
+		s.reach[seed.Host()] = struct{}{}
+	case ModeDomain:
+		s.reach[weburl.RegistrableDomain(seed.Host())] = struct{}{}
+	case ModePrefix:
+		s.reach[folder(seed)] = struct{}{}
+	}
+}
+
+// folder is the URL up to the last slash of its path.
+func folder(u weburl.URL) string {
+	path, _, _ := strings.Cut(u.RequestURI(), "?")
+	return u.Origin().String() + path[:strings.LastIndexByte(path, '/')+1]
+}
+
+// Check says whether a URL belongs to the crawl.
+func (s *Scope) Check(u weburl.URL) ScopeVerdict {
+	switch {
+	case !s.reached(u):
+		return OutOfSeeds
+	case len(s.include) > 0 && !matchesAny(s.include, u.String()):
+		return NotIncluded
+	case matchesAny(s.exclude, u.String()):
+		return IsExcluded
+	}
+	return InScope
+}
+
+func (s *Scope) reached(u weburl.URL) bool {
+	in := false
+	switch s.mode {
+	case ModeAny:
+		in = true
+	case ModeHost:
+		_, in = s.reach[u.Host()]
+	case ModeDomain:
+		_, in = s.reach[weburl.RegistrableDomain(u.Host())]
+	case ModePrefix:
+		in = s.underPrefix(u)
+	}
+	return in
+}
+
+// underPrefix looks up each folder on the way to the URL.
+func (s *Scope) underPrefix(u weburl.URL) bool {
+	origin := u.Origin().String()
+	path, _, _ := strings.Cut(u.RequestURI(), "?")
+	for i := range len(path) {
+		if path[i] == '/' {
+			if _, in := s.reach[origin+path[:i+1]]; in {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func matchesAny(expressions []*regexp.Regexp, s string) bool {
+	return slices.ContainsFunc(expressions, func(e *regexp.Regexp) bool { return e.MatchString(s) })
+}

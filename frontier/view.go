@@ -1,0 +1,95 @@
+package frontier
+
+import (
+	"time"
+
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// Finished reports whether nothing is left that can be asked soon: no lease is
+// out, and every host with work either cannot be asked before within has
+// passed, or could not be asked for at least that long.
+func (f *Frontier) Finished(now time.Time, within time.Duration) bool {
+	if len(f.leases)+len(f.names)+len(f.wants)+len(f.foreign) > 0 {
+		return false
+	}
+	for _, h := range f.hosts {
+		if !f.postponed(h, f.instant(now), instant(within)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *Frontier) postponed(h *host, now, within instant) bool {
+	switch h.place {
+	case idle, parked:
+		return true
+	case dormant, waiting:
+		return h.key > now+within || h.trouble != never && now-h.trouble >= within
+	}
+	return false
+}
+
+// Waiting is a host that has work.
+type Waiting struct {
+	Host   storage.HostID
+	Name   string // empty while the host is dormant
+	Left   int    // URLs that wait
+	Until  time.Time
+	Finish time.Duration // until the last of them is fetched, at the delay in force
+	Reason politeness.Reason
+	Robots robots.Reason // why robots.txt holds all of it; ReasonNone: it does not
+	Place  string
+}
+
+// Waiting calls each for every host that has work.
+func (f *Frontier) Waiting(now time.Time, each func(Waiting)) {
+	t := f.instant(now)
+	for _, h := range f.hosts {
+		left := int(h.queued) + int(h.due)
+		if left == 0 && h.place == idle {
+			continue
+		}
+		w := Waiting{Host: h.id, Left: left, Place: placeNames[h.place]}
+		start := t
+		if h.place == waiting || h.place == dormant {
+			start = max(h.key, t)
+			w.Until = f.time(start)
+		}
+		w.Finish = time.Duration(start-t) + time.Duration(float64(max(left-1, 0))*float64(h.delay)*float64(time.Second))
+		if a := h.active; a != nil {
+			w.Name = a.name
+			w.explain(a)
+		}
+		each(w)
+	}
+}
+
+func (w *Waiting) explain(a *active) {
+	if a.polite != nil {
+		w.Reason = a.polite.Reason()
+	}
+	for i := range a.queues {
+		if q := &a.queues[i]; q.held != always {
+			w.Robots = q.why
+		}
+	}
+}
+
+// Places counts the hosts by the place they are in.
+func (f *Frontier) Places() map[string]int {
+	var n [len(placeNames)]int
+	for _, h := range f.hosts {
+		n[h.place]++
+	}
+	places := make(map[string]int, len(n))
+	for p, count := range n {
+		if count > 0 {
+			places[placeNames[p]] = count
+		}
+	}
+	return places
+}
