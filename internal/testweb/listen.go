@@ -12,13 +12,13 @@ import (
 // portAttempts bounds the search for a port that is free at every address.
 const portAttempts = 20
 
-// listen opens n (at least one) loopback listeners on one common port, each at
-// an address of its own. It returns a single one, at 127.0.0.1, where the
-// system has no other loopback address.
-func listen(n int) ([]net.Listener, error) {
+// listen opens n (at least one) listeners on one common port: at 127.0.0.1,
+// then at address(1), address(2) and so on. It returns the first alone where
+// the system has no other loopback address.
+func listen(n int, address func(int) netip.Addr) ([]net.Listener, error) {
 	var last error
 	for range portAttempts {
-		listeners, err := listenOnce(n)
+		listeners, err := listenOnce(n, address)
 		if err == nil || !errors.Is(err, syscall.EADDRINUSE) {
 			return listeners, err
 		}
@@ -27,7 +27,7 @@ func listen(n int) ([]net.Listener, error) {
 	return nil, fmt.Errorf("no port free at all of %d loopback addresses: %w", n, last)
 }
 
-func listenOnce(n int) ([]net.Listener, error) {
+func listenOnce(n int, address func(int) netip.Addr) ([]net.Listener, error) {
 	first, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func listenOnce(n int) ([]net.Listener, error) {
 	listeners := []net.Listener{first}
 	port := strconv.Itoa(first.Addr().(*net.TCPAddr).Port)
 	for i := 1; i < n; i++ {
-		l, err := net.Listen("tcp4", net.JoinHostPort(loopback(i).String(), port))
+		l, err := net.Listen("tcp4", net.JoinHostPort(address(i).String(), port))
 		if errors.Is(err, syscall.EADDRNOTAVAIL) {
 			closeAll(listeners[1:])
 			return listeners[:1], nil

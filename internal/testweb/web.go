@@ -93,7 +93,7 @@ func newWeb(c Config, newServer func(*Web) server) (*Web, error) {
 	if err != nil {
 		return nil, err
 	}
-	listeners, err := listen(len(groups.names))
+	listeners, err := listen(len(groups.names), loopback)
 	if err != nil {
 		return nil, fmt.Errorf("testweb: listen: %w", err)
 	}

@@ -5,7 +5,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
+	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -151,6 +154,55 @@ func TestLoopbackAddressesAreDistinct(t *testing.T) {
 		}
 		seen[a.String()] = true
 	}
+}
+
+func TestSystemWithOneLoopbackAddress(t *testing.T) {
+	// 192.0.2.0/24 is for documentation (RFC 5737): no address of this machine.
+	listeners, err := listen(3, func(int) netip.Addr { return netip.MustParseAddr("192.0.2.1") })
+	if err != nil || len(listeners) != 1 {
+		t.Errorf("%d listeners, %v; want 127.0.0.1 alone", len(listeners), err)
+	}
+	closeAll(listeners)
+}
+
+func TestListenersShareAPort(t *testing.T) {
+	web := start(t, Config{Sites: []Site{{Host: "a.test"}, {Host: "b.test"}, {Host: "c.test"}}})
+	for _, host := range web.Sites() {
+		c, err := net.Dial("tcp", netip.AddrPortFrom(web.Address(host), web.Port()).String())
+		if err != nil {
+			t.Errorf("%s: %v", host, err)
+			continue
+		}
+		_ = c.Close()
+	}
+}
+
+func TestCloseEndsWhatIsRunning(t *testing.T) {
+	begun := make(chan struct{})
+	web, err := New(Config{Sites: []Site{{Host: "a.test", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(begun)
+		Slow(time.Hour, Page("never")).ServeHTTP(w, r)
+	})}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := newClient(t, web)
+	stream, err := net.Dial("tcp", web.ResolverAddr()) // an idle DNS connection
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	var wait sync.WaitGroup
+	wait.Go(func() { get(t, client, web.URL("a.test", "/")) })
+	<-begun
+	if err := web.Close(); err != nil {
+		t.Error(err)
+	}
+	wait.Wait()
+	if log := web.Requests(); len(log) != 1 || log[0].Path != "/" {
+		t.Errorf("the record after Close: %+v, want one request", log)
+	}
+	_ = web.Close() // a second time: harmless
 }
 
 func TestCountOnlyKeepsNoRecord(t *testing.T) {
