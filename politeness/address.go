@@ -27,7 +27,7 @@ func (a *Address) Ended(end time.Time) {
 	a.pace.ended(end, a.options.IPDelay)
 }
 
-// Owe makes the address wait as if a request had ended now; see [Host.Owe].
+// Owe makes the address wait as if a request had ended now: for after a crash, see [Host.Owe].
 func (a *Address) Owe(now time.Time) { a.pace.ended(now, a.options.IPDelay) }
 
 // Ready is the earliest instant at which the next request may start: the zero time before the first.

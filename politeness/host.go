@@ -74,11 +74,10 @@ func (h *Host) Ended(end time.Time, r Result) {
 	h.pace.ended(end, h.Delay())
 }
 
-// Owe makes the host wait as if a request had ended now, and for d at least: after a crash, a
-// request that nobody wrote down the end of may have reached it until now.
+// Owe makes the host wait until d after now at least. After a crash this is what is owed to a host which a
+// request may have reached whose end nobody wrote down.
 func (h *Host) Owe(now time.Time, d time.Duration) {
 	h.hold.extend(now, d, ReasonRestart)
-	h.pace.ended(now, h.Delay())
 }
 
 // Ready is the earliest instant at which the next request may start: the zero time where the host

@@ -47,9 +47,10 @@ func (p *pace) ready(delay time.Duration) time.Time {
 	return ready
 }
 
-// nextToken is when the limiter has its token again, rounded up to a nanosecond.
+// nextToken is when the limiter has its token again, rounded up to a nanosecond. More than that
+// token is never missing, rounding apart.
 func (p *pace) nextToken(delay time.Duration) time.Time {
-	missing := 1 - p.limiter.TokensAt(p.end)
+	missing := min(1-p.limiter.TokensAt(p.end), 1)
 	if missing <= 0 {
 		return p.end
 	}

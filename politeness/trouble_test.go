@@ -1,0 +1,208 @@
+package politeness
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+// TestTroubleTable is docs/POLITENESS.md in numbers: after each result, when the host is ready and why.
+func TestTroubleTable(t *testing.T) {
+	const s = time.Second
+	type step struct {
+		wait   time.Duration // from the last ready to the end
+		result Result
+		want   time.Duration // from the end to ready
+		reason Reason
+	}
+	good := ok(0)
+	failed := Result{Signal: SignalUnreachable}
+	broken := Result{Signal: SignalServerError}
+	throttled := Result{Signal: SignalThrottled}
+	tests := []struct {
+		name    string
+		options Options
+		steps   []step
+	}{
+		{"slows before it stops", Options{Delay: 3 * s, PerHost: 1}, []step{
+			{0, good, 3 * s, ReasonDelay},
+			{0, failed, 6 * s, ReasonErrors},
+			{0, broken, 12 * s, ReasonErrors},
+			{0, failed, 60 * s, ReasonBackoff},
+			{0, failed, 120 * s, ReasonBackoff},
+			{0, broken, 240 * s, ReasonBackoff},
+			{0, good, 6 * s, ReasonErrors},
+			{0, failed, 12 * s, ReasonErrors},
+		}},
+		{"a delay of zero has a floor", Options{PerHost: 1}, []step{
+			{0, good, 0, ReasonNone},
+			{0, failed, s, ReasonErrors},
+			{0, failed, 2 * s, ReasonErrors},
+			{0, failed, 60 * s, ReasonBackoff},
+		}},
+		{"success heals", Options{Delay: s, PerHost: 1}, []step{
+			{0, failed, 2 * s, ReasonErrors},
+			{0, failed, 4 * s, ReasonErrors},
+			{0, good, s, ReasonDelay},
+			{0, failed, 2 * s, ReasonErrors},
+		}},
+		{"what the crawler gives up itself says nothing", Options{Delay: s, PerHost: 1}, []step{
+			{0, failed, 2 * s, ReasonErrors},
+			{0, Result{Signal: SignalAborted}, 2 * s, ReasonErrors},
+			{0, failed, 4 * s, ReasonErrors},
+		}},
+		{"a long delay is not doubled", Options{Delay: time.Hour, PerHost: 1}, []step{
+			{0, failed, time.Hour, ReasonDelay},
+			{0, failed, time.Hour, ReasonDelay},
+			{0, failed, time.Hour, ReasonDelay},
+		}},
+		{"doubling ends at a minute", Options{Delay: 40 * s, PerHost: 1}, []step{
+			{0, failed, 60 * s, ReasonErrors},
+			{0, failed, 60 * s, ReasonErrors},
+		}},
+		{"throttled without a time", Options{Delay: s, PerHost: 1}, []step{
+			{0, throttled, 60 * s, ReasonBackoff},
+			{0, throttled, 120 * s, ReasonBackoff},
+			{0, good, 2 * s, ReasonErrors},
+			{0, throttled, 240 * s, ReasonBackoff},
+		}},
+		{"jitter", Options{Delay: s, PerHost: 1}, []step{
+			{0, Result{Signal: SignalThrottled, Jitter: 1}, 75 * s, ReasonBackoff},
+			{0, Result{Signal: SignalThrottled, Jitter: 0.5}, 135 * s, ReasonBackoff},
+			{0, Result{Signal: SignalThrottled, Jitter: 5}, 300 * s, ReasonBackoff},
+			{0, Result{Signal: SignalThrottled, Jitter: -5}, 480 * s, ReasonBackoff},
+			{0, Result{Signal: SignalThrottled, Jitter: math.NaN()}, 960 * s, ReasonBackoff},
+		}},
+		{"retry-after", Options{Delay: s, PerHost: 1}, []step{
+			{0, Result{Signal: SignalThrottled, RetryAfter: 17 * s}, 17 * s, ReasonRetryAfter},
+			{0, Result{Signal: SignalThrottled, RetryAfter: 3 * s}, 4 * s, ReasonErrors},         // the doubled delay is longer
+			{0, Result{Signal: SignalThrottled, RetryAfter: 3 * s}, 60 * s, ReasonBackoff},       // it was obeyed, and did not help
+			{0, Result{Signal: SignalThrottled, RetryAfter: 500 * s}, 500 * s, ReasonRetryAfter}, // longer than the back-off
+		}},
+		{"retry-after of years", Options{Delay: s, PerHost: 1}, []step{
+			{0, Result{Signal: SignalThrottled, RetryAfter: 100 * 365 * 24 * time.Hour}, 100 * 365 * 24 * time.Hour, ReasonRetryAfter},
+		}},
+		{"retry-after with any answer", Options{Delay: s, PerHost: 1}, []step{
+			{0, Result{Signal: SignalOK, RetryAfter: time.Minute}, time.Minute, ReasonRetryAfter},
+			{0, Result{Signal: SignalServerError, RetryAfter: time.Hour}, time.Hour, ReasonRetryAfter},
+		}},
+		{"retry-after below the delay", Options{Delay: 10 * s, PerHost: 1}, []step{
+			{0, Result{Signal: SignalOK, RetryAfter: s}, 10 * s, ReasonDelay},
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			h := NewHost(&tt.options, State{}, at(0))
+			now := at(s)
+			for i, step := range tt.steps {
+				end := now.Add(step.wait)
+				h.Ended(end, step.result)
+				now = h.Ready()
+				if got := now.Sub(end); got != step.want || h.Reason() != step.reason {
+					t.Errorf("step %d: %v because of %v, want %v because of %v", i, got, h.Reason(), step.want, step.reason)
+				}
+			}
+		})
+	}
+}
+
+func TestBackoffReachesADay(t *testing.T) {
+	h := newHost(nil)
+	want := time.Minute
+	for i := range 20 {
+		end := h.Ready().Add(time.Second)
+		h.Ended(end, Result{Signal: SignalUnreachable})
+		if i < 2 {
+			continue // slows down first
+		}
+		if got := h.Ready().Sub(end); got != want {
+			t.Errorf("failure %d: %v, want %v", i, got, want)
+		}
+		want = min(2*want, 24*time.Hour)
+	}
+	if e := h.Explain(); e.Parked || e.Backoff != 12 || e.TroubleSince.IsZero() {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestOneEscalationPerIncident lets requests that were in flight together fail together.
+func TestOneEscalationPerIncident(t *testing.T) {
+	const s = time.Second
+	for _, r := range []Result{
+		{Signal: SignalThrottled, Duration: 5 * s},
+		{Signal: SignalThrottled, Duration: 5 * s, RetryAfter: 30 * s},
+		{Signal: SignalUnreachable, Duration: 5 * s},
+		{Signal: SignalServerError, Duration: 5 * s},
+	} {
+		h := newHost(func(o *Options) { o.Delay = 0; o.PerHost = 8 })
+		h.Ended(at(10*s), r)
+		first := h.Explain()
+		for i := range time.Duration(7) {
+			h.Ended(at(10*s+i*s/10), r)
+		}
+		h.Ended(at(11*s), ok(5*s)) // one of them went well: it was sent before, and heals nothing
+		if got := h.Explain(); got.Backoff != first.Backoff {
+			t.Errorf("%v: level %d became %d", r, first.Backoff, got.Backoff)
+		}
+		if r.Signal == SignalThrottled && h.InFlightLimit() != 1 {
+			t.Errorf("%v: an answer from before healed the host", r)
+		}
+		if want := at(11 * s).Add(r.RetryAfter - s/2); r.RetryAfter > 0 && h.Ready().Before(want) {
+			t.Errorf("%v: a later Retry-After was not obeyed: ready %v too early", r, want.Sub(h.Ready()))
+		}
+	}
+}
+
+func TestTroubleDecaysStepByStep(t *testing.T) {
+	const s = time.Second
+	h := newHost(nil)
+	succeed := func(n int) {
+		for range n {
+			h.Ended(h.Ready().Add(s), ok(s))
+		}
+	}
+	for range 3 {
+		h.Ended(h.Ready().Add(s), Result{Signal: SignalThrottled})
+	}
+	since := h.Explain().TroubleSince
+	for level := 3; level > 0; level-- {
+		if got := h.Explain(); got.Backoff != level || got.TroubleSince != since {
+			t.Fatalf("level %d since %v, want %d since %v", got.Backoff, got.TroubleSince, level, since)
+		}
+		succeed(calmToHeal - 1)
+		if got := h.Explain().Backoff; got != level {
+			t.Fatalf("level %d healed to %d too soon", level, got)
+		}
+		if h.Delay() != 2*s {
+			t.Fatalf("delay %v while it heals", h.Delay())
+		}
+		succeed(1)
+	}
+	if got := h.Explain(); got.Backoff != 0 || !got.TroubleSince.IsZero() || h.Delay() != s {
+		t.Fatalf("did not heal: %v", got)
+	}
+	// A failure among the successes begins the count again.
+	h.Ended(h.Ready().Add(s), Result{Signal: SignalThrottled})
+	succeed(calmToHeal - 1)
+	h.Ended(h.Ready().Add(s), Result{Signal: SignalServerError})
+	succeed(calmToHeal - 1)
+	if got := h.Explain().Backoff; got != 1 {
+		t.Fatalf("level %d", got)
+	}
+}
+
+func TestOverflowSaturates(t *testing.T) {
+	h := newHost(nil)
+	h.SetCrawlDelay(math.MaxInt64)
+	h.Ended(at(0), Result{Signal: SignalThrottled, RetryAfter: math.MaxInt64, Duration: math.MaxInt64, Jitter: math.Inf(1)})
+	if century := at(0).AddDate(200, 0, 0); h.Ready().Before(century) {
+		t.Fatalf("ready at %v", h.Ready())
+	}
+	h.Owe(at(0), math.MaxInt64)
+	s := h.State(at(1))
+	o := DefaultOptions()
+	if again := NewHost(&o, s, at(2)); again.Ready().Before(at(0).AddDate(200, 0, 0)) {
+		t.Fatalf("after a restart ready at %v", again.Ready())
+	}
+	h.Explain()
+}
