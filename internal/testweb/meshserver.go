@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // meshServer serves a mesh with as few system calls as it takes, because it
@@ -39,18 +40,19 @@ func newMeshServer(m Mesh, w *Web) *meshServer {
 
 // Serve answers on l until Close.
 func (s *meshServer) Serve(l net.Listener) error {
-	if !s.enter(l) {
+	if !s.enter(l, nil) {
 		return l.Close()
 	}
 	for {
 		c, err := l.Accept()
-		if err != nil {
+		switch {
+		case errors.Is(err, net.ErrClosed):
 			return err
-		}
-		if !s.enter(c) {
+		case err != nil: // too many open files, say: later there may be fewer
+			time.Sleep(10 * time.Millisecond)
+		case !s.enter(c, func() { s.serveConn(c) }):
 			return c.Close()
 		}
-		s.running.Go(func() { s.serveConn(c) })
 	}
 }
 
@@ -67,14 +69,19 @@ func (s *meshServer) Close() error {
 	return all
 }
 
-// enter makes Close close c; false once the server is closed.
-func (s *meshServer) enter(c io.Closer) bool {
+// enter makes Close close c, and starts what serves it, if anything; false once
+// the server is closed.
+func (s *meshServer) enter(c io.Closer, serve func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.closed {
-		s.open[c] = struct{}{}
+	if s.closed {
+		return false
 	}
-	return !s.closed
+	s.open[c] = struct{}{}
+	if serve != nil {
+		s.running.Go(serve)
+	}
+	return true
 }
 
 // leave closes c, unless Close did.

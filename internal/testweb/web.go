@@ -136,34 +136,6 @@ func newSite(a netip.Addr, h http.Handler) *site {
 	return s
 }
 
-// addressGroups assigns each host the number of its address.
-type addressGroups struct {
-	names []string
-	index map[string]int
-}
-
-func groupSites(sites []Site) (addressGroups, error) {
-	g := addressGroups{index: make(map[string]int, len(sites))}
-	numbers := make(map[string]int)
-	for _, s := range sites {
-		if _, twice := g.index[s.Host]; twice || s.Host == "" || s.Host != strings.ToLower(s.Host) {
-			return g, fmt.Errorf("testweb: host %q: must be given once, in lower case", s.Host)
-		}
-		name := s.Group
-		if name == "" {
-			name = "host " + s.Host
-		}
-		n, known := numbers[name]
-		if !known {
-			n = len(g.names)
-			numbers[name] = n
-			g.names = append(g.names, name)
-		}
-		g.index[s.Host] = n
-	}
-	return g, nil
-}
-
 func newHTTPServer(w *Web, countOnly bool) *http.Server {
 	s := &http.Server{
 		Handler:        http.HandlerFunc(w.count),
