@@ -12,6 +12,26 @@ import (
 // Source says where the value in force of a setting, such as politeness.delay, was given.
 func (c *Config) Source(key string) Source { return c.origins[key].Source }
 
+// Description is a setting as help texts and completions need it.
+type Description struct {
+	Key     string // such as politeness.delay
+	Default string // as it would be written in the file
+}
+
+// Describe lists every setting in the order of the config file.
+func Describe() []Description {
+	defaults := Default()
+	var list []Description
+	for _, s := range settings() {
+		text := format(s.value(&defaults))
+		if text == "" {
+			text = `""`
+		}
+		list = append(list, Description{Key: s.key, Default: text})
+	}
+	return list
+}
+
 // Show writes every setting in force as a config file, with the source of each behind it. Paths are the resolved ones.
 // A secret is not written.
 func (c *Config) Show(w io.Writer) error {

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"io"
+	"os"
+)
+
+// version is set by the linker: -ldflags '-X main.version=1.2.3'. Where it is empty, see programVersion.
+var version string
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run executes one command line and returns the exit code.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := newRootCommand()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	command, err := root.ExecuteC()
+	return report(command, err)
+}

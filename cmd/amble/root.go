@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amble-crawler/amble/internal/config"
+)
+
+const rootLong = `amble is a polite crawler. It starts from the URLs you give it, walks the sites they reach, one host
+at a time and never faster than each host allows, remembers everything on disk, and goes on
+where it was after any kind of stop.
+
+Settings come from config.yaml, the environment (AMBLE_POLITENESS_DELAY=2s) and --set flags, the
+later the stronger. The shipped config.yaml describes each of them.`
+
+const rootExample = `  amble config check                          is everything in ./config.yaml as it should be?
+  amble robots check --robots https://example.com/robots.txt https://example.com/a
+                                              may this URL be fetched, and which line says so?
+  amble run https://example.com/              crawl, or go on with a crawl`
+
+const exitCodes = `
+Exit codes:
+    0  done
+    1  the work found a problem
+    2  wrong usage or configuration
+    3  the database is in use by another process
+  130  interrupted a second time
+`
+
+// newRootCommand builds the whole command line.
+func newRootCommand() *cobra.Command {
+	root := group("amble", "A polite crawler", rootLong)
+	root.Example = rootExample
+	root.SilenceErrors = true
+	root.SilenceUsage = true
+	root.SetUsageTemplate(root.UsageTemplate() + `{{if not .HasParent}}` + exitCodes + `{{end}}`)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	settings := addSettingsFlags(root)
+	root.AddCommand(
+		newConfigCommand(settings),
+		newRobotsCommand(settings),
+		newVersionCommand(),
+	)
+	return root
+}
+
+// group is a command that only holds others. Without one of them it prints its help.
+func group(name, short, long string, commands ...*cobra.Command) *cobra.Command {
+	command := &cobra.Command{
+		Use:   name,
+		Short: short,
+		Long:  long,
+		Args:  knownCommand,
+		RunE:  func(command *cobra.Command, _ []string) error { return command.Help() },
+	}
+	command.AddCommand(commands...)
+	return command
+}
+
+// knownCommand refuses any argument of a group, since it can only be the name of a command that does not exist.
+func knownCommand(command *cobra.Command, given []string) error {
+	if len(given) == 0 {
+		return nil
+	}
+	command.SuggestionsMinimumDistance = 2
+	hint := ""
+	if near := command.SuggestionsFor(given[0]); len(near) > 0 {
+		hint = "; did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return usagef("there is no command %q in %q%s", given[0], command.CommandPath(), hint)
+}
+
+// settingsFlags are the flags by which every command finds its settings.
+type settingsFlags struct {
+	file string
+	sets []string
+}
+
+func addSettingsFlags(root *cobra.Command) *settingsFlags {
+	s := &settingsFlags{}
+	flags := root.PersistentFlags()
+	flags.StringVarP(&s.file, "config", "c", "", "config `file`; without it ./config.yaml if there is one, else the defaults")
+	flags.StringArrayVar(&s.sets, "set", nil, "one setting as `key=value`, stronger than file and environment; may be repeated")
+	complete := func(name string, f cobra.CompletionFunc) {
+		if err := root.RegisterFlagCompletionFunc(name, f); err != nil {
+			panic(fmt.Sprintf("completion of a flag that does not exist: %v", err))
+		}
+	}
+	complete("config", cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt))
+	complete("set", completeSetting)
+	return s
+}
+
+// load reads the settings of this process.
+func (s *settingsFlags) load() (*config.Config, error) {
+	return config.Load(s.file, s.sets, os.Environ())
+}
+
+// completeSetting offers the names of the settings, each with its default.
+func completeSetting(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	var offers []string
+	for _, d := range config.Describe() {
+		if strings.HasPrefix(d.Key, begun) {
+			offers = append(offers, cobra.CompletionWithDesc(d.Key+"=", "default: "+d.Default))
+		}
+	}
+	return offers, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func newVersionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version and what it was built from",
+		Long:    "Print the version, the commit it was built from where that is known, and the Go release and platform.",
+		Example: "  amble version",
+		Args:    noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			out := command.OutOrStdout()
+			text := "amble " + programVersion() + "\n"
+			if info, ok := debug.ReadBuildInfo(); ok {
+				text += builtFrom(info)
+			}
+			_, err := fmt.Fprintf(out, "%s%s %s/%s\n", text, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return err
+		},
+	}
+}
+
+// programVersion is the version given at build time, else that of the module, else "dev". It has no leading v, as in a
+// User-Agent header.
+func programVersion() string {
+	known := version
+	if info, ok := debug.ReadBuildInfo(); ok && known == "" {
+		known = info.Main.Version
+	}
+	if known == "" || known == "(devel)" {
+		return "dev"
+	}
+	return strings.TrimPrefix(known, "v")
+}
+
+// builtFrom is a line with the commit and its date, or "" where the toolchain did not record them.
+func builtFrom(info *debug.BuildInfo) string {
+	recorded := map[string]string{}
+	for _, s := range info.Settings {
+		recorded[s.Key] = s.Value
+	}
+	if recorded["vcs.revision"] == "" {
+		return ""
+	}
+	text := "commit " + recorded["vcs.revision"]
+	if at := recorded["vcs.time"]; at != "" {
+		text += " of " + at
+	}
+	if recorded["vcs.modified"] == "true" {
+		text += ", with local changes"
+	}
+	return text + "\n"
+}
