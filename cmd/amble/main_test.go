@@ -26,6 +26,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("WEB", web.URL)
+			env.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector would keep each process for a second
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
