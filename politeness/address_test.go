@@ -1,0 +1,83 @@
+package politeness
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+)
+
+func TestAddressKey(t *testing.T) {
+	for address, want := range map[string]string{
+		"192.0.2.7":            "192.0.2.7/32",
+		"::ffff:192.0.2.7":     "192.0.2.7/32",
+		"2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64",
+		"2001:db8:1:2:ffff::1": "2001:db8:1:2::/64",
+		"fe80::1%eth0":         "fe80::/64",
+		"::1":                  "::/64",
+	} {
+		if got := AddressKey(netip.MustParseAddr(address)); got != netip.MustParsePrefix(want) {
+			t.Errorf("%s: %v, want %v", address, got, want)
+		}
+	}
+	if got := AddressKey(netip.Addr{}); got != (netip.Prefix{}) {
+		t.Errorf("no address: %v", got)
+	}
+}
+
+func TestAddressCountsRequestsInFlight(t *testing.T) {
+	o := DefaultOptions()
+	o.PerIP = 3
+	a := NewAddress(&o)
+	for i := range 3 {
+		if !a.Free() {
+			t.Fatalf("full with %d requests", i)
+		}
+		a.Begin()
+	}
+	if a.Free() || a.Idle(at(time.Hour)) {
+		t.Fatal("not full with 3 requests")
+	}
+	a.Ended(at(0))
+	if !a.Free() || !a.Ready().Equal(at(0)) {
+		t.Fatalf("free %v, ready at %v", a.Free(), a.Ready())
+	}
+	a.Ended(at(1))
+	a.Ended(at(2))
+	if !a.Idle(at(2)) {
+		t.Fatal("not idle without requests")
+	}
+	a.Ended(at(3)) // an end without a beginning does not make room
+	for range 3 {
+		a.Begin()
+	}
+	if a.Free() {
+		t.Fatal("more than 3 requests fit")
+	}
+}
+
+func TestAddressDelay(t *testing.T) {
+	const s = time.Second
+	o := DefaultOptions()
+	o.PerIP, o.IPDelay = 3, s/3
+	a := NewAddress(&o)
+	if !a.Ready().IsZero() || !a.Free() || !a.Idle(at(0)) {
+		t.Fatal("an address that was never asked is not ready")
+	}
+	for _, end := range []time.Duration{s, 2 * s, 2*s + s/3, 10 * s} {
+		a.Begin()
+		if a.Free() {
+			t.Fatal("a second request fits, although there is a delay between two")
+		}
+		a.Ended(at(end))
+		if got, want := a.Ready().Sub(epoch), end+s/3; got != want {
+			t.Errorf("ready at %v, want %v", got, want)
+		}
+		if a.Idle(at(end+s/3-1)) || !a.Idle(at(end+s/3)) {
+			t.Error("idle while a wait is owed, or not when it is over")
+		}
+	}
+	a.Owe(at(20 * s))
+	if got, want := a.Ready().Sub(epoch), 20*s+s/3; got != want {
+		t.Errorf("after a crash ready at %v, want %v", got, want)
+	}
+}

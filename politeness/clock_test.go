@@ -1,0 +1,148 @@
+package politeness
+
+import (
+	"math"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// clock is a machine's: its wall clock can be set, its monotonic clock cannot and stands still while
+// the machine is suspended.
+type clock struct {
+	monotonic time.Duration // since epoch
+	wall      time.Duration // by how much the wall clock is ahead of that
+}
+
+// now is the instant both clocks show, as time.Now would return it.
+func (c *clock) now() time.Time { return stepWall(at(c.monotonic), c.wall) }
+
+// stepWall moves the wall reading of an instant by whole seconds and leaves its monotonic reading. The time
+// package has no way to say this: it relies on its layout, which TestStepWall checks.
+func stepWall(t time.Time, by time.Duration) time.Time {
+	reading := (*struct {
+		wall uint64 // a flag, 33 bits of seconds, 30 bits of nanoseconds
+		ext  int64  // monotonic reading
+		loc  *time.Location
+	})(unsafe.Pointer(&t))
+	reading.wall += uint64(int64(by/time.Second)) << 30
+	return t
+}
+
+func TestStepWall(t *testing.T) {
+	for _, by := range []time.Duration{0, time.Hour, -time.Hour, 24 * time.Hour} {
+		stepped := stepWall(at(time.Minute), by)
+		if got := stepped.Sub(epoch); got != time.Minute {
+			t.Errorf("a step of %v is seen by the monotonic clock: %v", by, got)
+		}
+		if got := stepped.Round(0).Sub(epoch.Round(0)); got != time.Minute+by {
+			t.Errorf("after a step of %v the wall clock moved by %v", by, got)
+		}
+	}
+}
+
+func TestClockSetWhileRunning(t *testing.T) {
+	const s = time.Second
+	for _, step := range []time.Duration{time.Hour, -time.Hour, 24 * time.Hour, -24 * time.Hour} {
+		var c clock
+		h := newHost(nil)
+		h.SetCrawlDelay(60 * s)
+		h.Ended(c.now(), ok(s))
+		c.monotonic += 10 * s
+		c.wall += step
+		if got := h.Ready().Sub(c.now()); got != 50*s {
+			t.Errorf("clock set by %v: %v left, want 50s", step, got)
+		}
+		// Stored now and read by the next process, whose clock is right: nothing is lost or added.
+		o := DefaultOptions()
+		next := NewHost(&o, h.State(c.now()), c.now().Round(0))
+		if got := next.Ready().Sub(c.now().Round(0)); got != 50*s {
+			t.Errorf("clock set by %v, restarted: %v left, want 50s", step, got)
+		}
+		// The same for a hold, stored after the clock was set.
+		h.Ended(c.now(), Result{Signal: SignalThrottled, RetryAfter: 2 * time.Hour})
+		c.monotonic += time.Hour
+		c.wall -= step
+		next = NewHost(&o, h.State(c.now()), c.now().Round(0))
+		if got := next.Ready().Sub(c.now().Round(0)); got != time.Hour {
+			t.Errorf("clock set by %v, hold: %v left, want 1h", step, got)
+		}
+	}
+}
+
+func TestMachineSuspended(t *testing.T) {
+	var c clock
+	h := newHost(nil)
+	h.SetCrawlDelay(time.Minute)
+	h.Ended(c.now(), ok(0))
+	c.monotonic += 10 * time.Second
+	c.wall += time.Hour // an hour passed without the monotonic clock
+	if got := h.Ready().Sub(c.now()); got != 50*time.Second {
+		t.Errorf("%v left, want 50s: sleep does not shorten a wait", got)
+	}
+}
+
+func TestClockSetBetweenRuns(t *testing.T) {
+	const s = time.Second
+	wall := time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
+	o := DefaultOptions()
+	o.Delay = 10 * s
+	tests := []struct {
+		name  string
+		state State
+		now   time.Duration // after the last end, by the clock as it is then
+		want  time.Duration // what is left
+	}{
+		{"in time", State{LastEnd: wall}, 4 * s, 6 * s},
+		{"long after", State{LastEnd: wall}, 100 * time.Hour, 0},
+		{"set back an hour", State{LastEnd: wall}, -time.Hour, 10 * s},
+		{"set back a century", State{LastEnd: wall}, -100 * 365 * 24 * time.Hour, 10 * s},
+		{"hold", State{Until: wall.Add(time.Hour), Length: time.Hour}, 20 * time.Minute, 40 * time.Minute},
+		{"hold over", State{Until: wall.Add(time.Hour), Length: time.Hour}, 2 * time.Hour, 0},
+		{"hold, set back an hour", State{Until: wall.Add(time.Hour), Length: time.Hour}, -time.Hour, time.Hour},
+		{"hold, set back to 1970", State{Until: wall.Add(time.Hour), Length: time.Hour}, -56 * 365 * 24 * time.Hour, time.Hour},
+		{"hold without length", State{Until: wall.Add(time.Hour)}, 0, 0},
+		{"both", State{LastEnd: wall, Until: wall.Add(7 * s), Length: 7 * s}, s, 9 * s},
+		{"negative numbers", State{LastEnd: wall, CrawlDelay: -s, LastResponse: -s, Until: wall, Length: -s}, s, 9 * s},
+		{"numbers too large", State{LastEnd: wall, Until: wall.Add(math.MaxInt64), Length: 5 * s, Backoff: 255, Failures: 255, Calm: 255}, s, 59 * s},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			now := wall.Add(tt.now)
+			h := NewHost(&o, tt.state, now)
+			if got := max(h.Ready().Sub(now), 0); got != tt.want {
+				t.Errorf("%v left, want %v", got, tt.want)
+			}
+			if again := NewHost(&o, h.State(now), now); !again.Ready().Equal(h.Ready()) && h.Ready().After(now) {
+				t.Errorf("a second restart made %v of %v", again.Ready(), h.Ready())
+			}
+		})
+	}
+}
+
+func TestStateKeepsEverything(t *testing.T) {
+	const s = time.Second
+	o := Options{Delay: s, AdaptiveFactor: 3, AdaptiveMax: time.Minute, PerHost: 1}
+	h := NewHost(&o, State{}, at(0))
+	h.SetCrawlDelay(2 * s)
+	h.Ended(at(5*s), Result{Signal: SignalThrottled, Duration: 4 * s})
+	h.Ended(h.Ready(), ok(4*s))
+	h.Ended(h.Ready(), Result{Signal: SignalServerError, Duration: 4 * s, RetryAfter: time.Hour})
+
+	now := at(10 * time.Minute)
+	stored := h.State(now)
+	again := NewHost(&o, stored, now)
+	if got := again.State(now); got != stored {
+		t.Fatalf("%+v\nbecame %+v", stored, got)
+	}
+	a, b := h.Explain(), again.Explain()
+	if a.String() != b.String() || a.Backoff != 1 || a.Reason != ReasonRetryAfter {
+		t.Fatalf("%v\nbecame %v", a, b)
+	}
+	if got := h.State(at(100 * time.Hour)); !got.Until.IsZero() || got.Length != 0 || got.Reason != ReasonNone {
+		t.Fatalf("a hold that is over is stored: %+v", got)
+	}
+	if got := newHost(nil).State(now); got != (State{}) {
+		t.Fatalf("the state of a host never asked is %+v", got)
+	}
+}

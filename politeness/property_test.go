@@ -1,0 +1,157 @@
+package politeness
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// world drives a host through everything that can happen to it, and knows what it is owed without the
+// host: all its instants are true ones, whatever the wall clock says.
+type world struct {
+	o     Options
+	h     *Host
+	now   time.Duration // true time since epoch
+	wall  time.Duration // error of the wall clock
+	asked bool
+	end   time.Duration // of the last request
+	held  time.Duration // what Retry-After, a 429 or a debt forbids to be earlier
+	crawl time.Duration
+}
+
+func (w *world) clock() time.Time { return at(w.now).Round(0).Add(w.wall) }
+
+// ready is when the host says that it may be asked, in true time.
+func (w *world) ready() time.Duration {
+	if w.h.Ready().IsZero() {
+		return w.now
+	}
+	return w.now + w.h.Ready().Sub(w.clock())
+}
+
+// check holds the one promise of the package.
+func (w *world) check(rt *rapid.T) {
+	delay := w.h.Delay()
+	if least := max(w.o.Delay, w.crawl); delay < least {
+		rt.Fatalf("delay in force %v, configured %v, Crawl-delay %v", delay, w.o.Delay, w.crawl)
+	}
+	owed := w.held
+	if w.asked {
+		owed = max(owed, w.end+delay)
+	}
+	if got := w.ready(); got < owed && owed > w.now {
+		rt.Fatalf("ready at %v, owed until %v (last end %v, delay %v)", got, owed, w.end, delay)
+	}
+	if delay > 0 && w.h.InFlightLimit() != 1 {
+		rt.Fatalf("%d in flight with a delay of %v", w.h.InFlightLimit(), delay)
+	}
+}
+
+// request starts no earlier than the host allows.
+func (w *world) request(r Result, late time.Duration) {
+	w.now = max(w.now, w.ready()) + late + r.Duration
+	w.h.Ended(w.clock(), r)
+	w.end, w.asked = w.now, true
+	w.held = max(w.held, w.now+r.RetryAfter)
+	if r.Signal == SignalThrottled && r.RetryAfter == 0 {
+		w.held = max(w.held, w.now+backoffFirst)
+	}
+}
+
+// TestNoRequestIsEarly: for any sequence of results, Crawl-delays, restarts and steps of the clock, no
+// request is allowed before the delay in force since the end of the last one.
+func TestNoRequestIsEarly(t *testing.T) {
+	durations := rapid.OneOf(
+		rapid.SampledFrom([]time.Duration{0, 1, time.Millisecond, time.Second / 3, time.Second, 10 * time.Second, time.Minute, 7 * time.Hour, 24 * time.Hour}),
+		rapid.Map(rapid.Int64Range(0, int64(100*time.Hour)), func(n int64) time.Duration { return time.Duration(n) }),
+	)
+	rapid.Check(t, func(rt *rapid.T) {
+		w := &world{o: Options{
+			Delay:          durations.Draw(rt, "delay"),
+			AdaptiveFactor: rapid.Float64Range(0, 10).Draw(rt, "factor"),
+			AdaptiveMax:    time.Minute,
+			PerHost:        rapid.IntRange(1, 4).Draw(rt, "per host"),
+		}}
+		w.h = NewHost(&w.o, State{}, w.clock())
+		rt.Repeat(map[string]func(*rapid.T){
+			"request": func(rt *rapid.T) {
+				r := Result{
+					Signal:   Signal(rapid.IntRange(0, int(SignalAborted)).Draw(rt, "signal")),
+					Duration: rapid.SampledFrom([]time.Duration{0, 1, time.Millisecond, time.Second, 30 * time.Second}).Draw(rt, "duration"),
+					Jitter:   rapid.Float64Range(0, 1).Draw(rt, "jitter"),
+				}
+				if rapid.Bool().Draw(rt, "has retry-after") {
+					r.RetryAfter = durations.Draw(rt, "retry-after")
+				}
+				late := time.Duration(0)
+				if rapid.Bool().Draw(rt, "late") {
+					late = durations.Draw(rt, "by")
+				}
+				w.request(r, late)
+			},
+			"crawl-delay": func(rt *rapid.T) {
+				w.crawl = durations.Draw(rt, "crawl-delay")
+				w.h.SetCrawlDelay(w.crawl)
+			},
+			"time passes": func(rt *rapid.T) { w.now += durations.Draw(rt, "for") },
+			"crash": func(rt *rapid.T) {
+				d := durations.Draw(rt, "debt")
+				w.h.Owe(w.clock(), d)
+				w.held = max(w.held, w.now+d)
+			},
+			"restart": func(rt *rapid.T) {
+				stored, err := w.h.State(w.clock()).AppendBinary(nil)
+				if err != nil {
+					rt.Fatal(err)
+				}
+				w.now += durations.Draw(rt, "off for")
+				// Only a clock set back is safe: one set forward between two runs cannot be told from time that passed.
+				w.wall -= rapid.SampledFrom([]time.Duration{0, 0, time.Second, time.Hour, 1000 * 24 * time.Hour}).Draw(rt, "clock set back by")
+				state, err := DecodeState(stored)
+				if err != nil {
+					rt.Fatal(err)
+				}
+				w.h = NewHost(&w.o, state, w.clock())
+				if left := w.ready() - w.now; left > state.Length && left > w.h.Delay() {
+					rt.Fatalf("%v left of a hold of %v and a delay of %v", left, state.Length, w.h.Delay())
+				}
+			},
+			"": w.check,
+		})
+	})
+}
+
+// TestSteadyHostIsNotKeptWaiting: without trouble the only wait is the delay in force, to the nanosecond.
+func TestSteadyHostIsNotKeptWaiting(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		delay := time.Duration(rapid.Int64Range(0, int64(48*time.Hour)).Draw(rt, "delay"))
+		o := Options{Delay: delay, PerHost: 1}
+		h := NewHost(&o, State{}, at(0))
+		now := at(0)
+		for _, d := range rapid.SliceOfN(rapid.Int64Range(0, int64(time.Minute)), 1, 50).Draw(rt, "durations") {
+			now = now.Add(time.Duration(d))
+			h.Ended(now, ok(time.Duration(d)))
+			if got := h.Ready().Sub(now); got != delay {
+				rt.Fatalf("waits %v of a delay of %v", got, delay)
+			}
+			now = h.Ready()
+		}
+	})
+}
+
+// TestOrderOfEndsDoesNotMatter: requests in flight together may be reported in any order.
+func TestOrderOfEndsDoesNotMatter(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		ends := rapid.SliceOfN(rapid.Int64Range(0, int64(time.Minute)), 1, 8).Draw(rt, "ends")
+		h := newHost(func(o *Options) { o.Delay, o.PerHost = 0, 8 })
+		for _, end := range ends {
+			h.Ended(at(time.Duration(end)), ok(0))
+		}
+		h.SetCrawlDelay(5 * time.Second)
+		if got, want := h.Ready().Sub(epoch), time.Duration(slices.Max(ends))+5*time.Second; got != want {
+			rt.Fatalf("ready at %v, want %v", got, want)
+		}
+	})
+}

@@ -1,0 +1,123 @@
+package politeness
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestHostsOnOneAddress runs a small crawler by a fake clock: forty hosts on four addresses, a goroutine
+// for each request, one owner of all politeness. The gaps are read where a server would read them.
+func TestHostsOnOneAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := DefaultOptions()
+		o.Delay, o.IPDelay, o.PerIP = 5*time.Second, time.Second/3, 4
+		c := &miniCrawler{t: t, addresses: map[netip.Prefix]*miniAddress{}, done: make(chan *miniHost)}
+		for i := range 40 {
+			key := AddressKey(netip.AddrFrom4([4]byte{192, 0, 2, byte(i % 4)}))
+			if c.addresses[key] == nil {
+				c.addresses[key] = &miniAddress{Address: NewAddress(&o)}
+			}
+			c.hosts = append(c.hosts, &miniHost{Host: NewHost(&o, State{}, time.Now()), at: c.addresses[key], left: 25})
+		}
+		began := time.Now()
+		c.run()
+		for i, h := range c.hosts {
+			if h.left != 0 {
+				t.Errorf("host %d has %d requests left", i, h.left)
+			}
+		}
+		// A host takes 24 delays and 25 answers; what the address makes it wait comes on top of some of them.
+		if took, most := time.Since(began), 25*(5*time.Second+200*time.Millisecond); took > most {
+			t.Errorf("took %v, a host needs %v at most", took, most)
+		}
+	})
+}
+
+type miniAddress struct {
+	*Address
+	last time.Time
+}
+
+type miniHost struct {
+	*Host
+	at       *miniAddress
+	left     int
+	inFlight bool
+	last     time.Time
+}
+
+type miniCrawler struct {
+	t         *testing.T
+	hosts     []*miniHost
+	addresses map[netip.Prefix]*miniAddress
+	done      chan *miniHost
+	inFlight  int
+}
+
+func (c *miniCrawler) run() {
+	for {
+		next, ready := c.next()
+		if next != nil && !ready.After(time.Now()) {
+			c.start(next)
+			continue
+		}
+		var timer <-chan time.Time
+		if next != nil {
+			timer = time.After(time.Until(ready))
+		} else if c.inFlight == 0 {
+			return
+		}
+		select {
+		case <-timer:
+		case h := <-c.done:
+			c.end(h)
+		}
+	}
+}
+
+// next is the host that may be asked first, and when.
+func (c *miniCrawler) next() (next *miniHost, at time.Time) {
+	for _, h := range c.hosts {
+		if h.left == 0 || h.inFlight || !h.at.Free() {
+			continue
+		}
+		ready := h.Ready()
+		if a := h.at.Ready(); a.After(ready) {
+			ready = a
+		}
+		if next == nil || ready.Before(at) {
+			next, at = h, ready
+		}
+	}
+	return next, at
+}
+
+func (c *miniCrawler) start(h *miniHost) {
+	now := time.Now()
+	if gap := now.Sub(h.last); gap < 5*time.Second {
+		c.t.Errorf("host asked %v after its last answer", gap)
+	}
+	if gap := now.Sub(h.at.last); gap < time.Second/3 {
+		c.t.Errorf("address asked %v after its last answer", gap)
+	}
+	h.inFlight = true
+	h.at.Begin()
+	c.inFlight++
+	go func() {
+		time.Sleep(rand.N(100 * time.Millisecond))
+		c.done <- h
+	}()
+}
+
+func (c *miniCrawler) end(h *miniHost) {
+	now := time.Now()
+	h.inFlight = false
+	h.left--
+	h.last, h.at.last = now, now
+	h.Ended(now, Result{})
+	h.at.Ended(now)
+	c.inFlight--
+}
