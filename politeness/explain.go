@@ -23,21 +23,18 @@ type Explanation struct {
 
 // Explain says which sign decides [Host.Ready], and all that an operator would ask next.
 func (h *Host) Explain() Explanation {
+	w := h.wait()
 	delay, delayReason := h.delay()
-	e := Explanation{
-		Reason:       h.Reason(),
-		Since:        h.pace.end,
-		Until:        h.Ready(),
+	return Explanation{
+		Reason:       w.reason,
+		Since:        w.since,
+		Until:        w.until,
 		Delay:        delay,
 		DelayReason:  delayReason,
 		Backoff:      int(h.trouble.level),
 		TroubleSince: h.trouble.since,
+		Parked:       w.until.Equal(h.hold.until) && h.hold.length > ParkedAfter,
 	}
-	if h.hold.until.After(h.pace.ready(delay)) {
-		e.Since = h.hold.until.Add(-h.hold.length)
-		e.Parked = h.hold.length > ParkedAfter
-	}
-	return e
 }
 
 var reasonTexts = [...]string{

@@ -82,24 +82,28 @@ func (h *Host) Owe(now time.Time, d time.Duration) {
 
 // Ready is the earliest instant at which the next request may start: the zero time where the host
 // was never asked and nothing is owed to it.
-func (h *Host) Ready() time.Time {
-	ready := h.pace.ready(h.Delay())
-	if h.hold.until.After(ready) {
-		return h.hold.until
-	}
-	return ready
-}
+func (h *Host) Ready() time.Time { return h.wait().until }
 
 // Reason is the sign that decides [Host.Ready].
-func (h *Host) Reason() Reason {
+func (h *Host) Reason() Reason { return h.wait().reason }
+
+// wait is what one sign asks for.
+type wait struct {
+	reason       Reason
+	since, until time.Time
+}
+
+// wait returns the sign that asks for the latest instant. This is the one place where signs meet.
+func (h *Host) wait() wait {
 	delay, reason := h.delay()
-	if h.hold.until.After(h.pace.ready(delay)) {
-		return h.hold.reason
-	}
+	w := wait{reason: reason, since: h.pace.end, until: h.pace.ready(delay)}
 	if h.pace.end.IsZero() {
-		return ReasonNone
+		w.reason = ReasonNone
 	}
-	return reason
+	if h.hold.until.After(w.until) {
+		w = wait{reason: h.hold.reason, since: h.hold.until.Add(-h.hold.length), until: h.hold.until}
+	}
+	return w
 }
 
 // Delay is the delay in force: the least time from the end of a request to the start of the next.

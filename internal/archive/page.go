@@ -108,9 +108,8 @@ func (p Page) Encode() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Digest is the digest of a body as Page.Digest holds it: "sha256:" and 64 hexadecimal digits.
-func Digest(body []byte) string {
-	sum := sha256.Sum256(body)
+// FormatDigest is how Page.Digest holds the SHA-256 of a body: "sha256:" and 64 hexadecimal digits.
+func FormatDigest(sum [sha256.Size]byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 

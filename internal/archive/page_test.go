@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"math"
@@ -20,7 +21,7 @@ func fullPage() Page {
 		Duration:    time.Second,
 		ContentType: "text/html; charset=utf-8",
 		Bytes:       5,
-		Digest:      Digest([]byte("hello")),
+		Digest:      FormatDigest(sha256.Sum256([]byte("hello"))),
 		Title:       "A \"title\"\nof two lines",
 		Language:    "en",
 		Depth:       2,

@@ -1,0 +1,42 @@
+package politeness
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestReasonsAreDocumented holds docs/POLITENESS.md to the names that reports show, and its table to the back-off.
+func TestReasonsAreDocumented(t *testing.T) {
+	b, err := os.ReadFile("../docs/POLITENESS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(b)
+	for r := ReasonDelay; int(r) < len(reasonNames); r++ {
+		if !strings.Contains(text, "| `"+r.String()+"` |\n") {
+			t.Errorf("%v has no row", r)
+		}
+	}
+	row := "| Back-off |"
+	for level := uint8(1); level <= maxLevel; level++ {
+		row += " " + spell(backoff(level, 0)) + " |"
+	}
+	if !strings.Contains(text, row+"\n") {
+		t.Errorf("the table of back-offs should read %s", row)
+	}
+}
+
+// spell writes a duration as the document does: 8 min, 1 h 4 min.
+func spell(d time.Duration) string {
+	hours, minutes := d/time.Hour, d%time.Hour/time.Minute
+	switch {
+	case hours == 0:
+		return fmt.Sprintf("%d min", minutes)
+	case minutes == 0:
+		return fmt.Sprintf("%d h", hours)
+	}
+	return fmt.Sprintf("%d h %d min", hours, minutes)
+}
