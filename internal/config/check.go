@@ -54,7 +54,7 @@ func (k *checker) problem(key, message string) Problem {
 		text = format(s.value(k.c))
 	}
 	read := text
-	if s.typ.Kind() == reflect.String || s.secret() {
+	if s.typ.Kind() == reflect.String {
 		read = s.show(text)
 	}
 	return Problem{Source: o.Source, Key: key, Read: read, Message: message}

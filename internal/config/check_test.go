@@ -1,0 +1,45 @@
+package config
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// Every number and duration has a least and a greatest value; the values next to them are refused with both.
+func TestRanges(t *testing.T) {
+	tests := []struct{ key, below, above, allowed string }{
+		{"crawl.workers", "0", "4097", "1 to 4096"},
+		{"crawl.give_up_after", "-1ns", "8761h", "0s to 8760h"},
+		{"crawl.shutdown_grace", "-1ns", "61m", "0s to 1h"},
+		{"crawl.max_pages", "-1", "1000000000000001", "0 to 1000000000000000"},
+		{"crawl.max_depth", "-1", "65536", "0 to 65535"},
+		{"politeness.delay", "-1ns", "169h", "0s to 168h"},
+		{"politeness.adaptive_factor", "-0.1", "1000.1", "0 to 1000"},
+		{"politeness.adaptive_max", "0", "169h", "1ms to 168h"},
+		{"politeness.per_host", "0", "257", "1 to 256"},
+		{"politeness.per_ip", "0", "4097", "1 to 4096"},
+		{"politeness.ip_delay", "-1ns", "169h", "0s to 168h"},
+		{"fetch.timeout", "999us", "61m", "1ms to 1h"},
+		{"fetch.max_body", "1023", "1048577KiB", "1KiB to 1GiB"},
+		{"fetch.max_redirects", "-1", "51", "0 to 50"},
+		{"retry.max_attempts", "0", "101", "1 to 100"},
+		{"output.max_file", "63KiB", "1025GiB", "64KiB to 1TiB"},
+	}
+	bounded := map[string]bool{}
+	for _, tt := range tests {
+		bounded[tt.key] = true
+		for _, value := range []string{tt.below, tt.above} {
+			_, err := inFile(t, "", []string{tt.key + "=" + value}, nil)
+			var problems Errors
+			if !errors.As(err, &problems) || problems[0].Key != tt.key || problems[0].Read != value || problems[0].Message != "want "+tt.allowed {
+				t.Errorf("%s=%s: got %v, want it to say that %s is allowed", tt.key, value, err, tt.allowed)
+			}
+		}
+	}
+	for _, s := range settings() {
+		if kind := wanted(s.typ); (strings.Contains(kind, "number") || strings.Contains(kind, "duration") || strings.Contains(kind, "size")) && !bounded[s.key] {
+			t.Errorf("%s has no row in this table", s.key)
+		}
+	}
+}
