@@ -3,6 +3,7 @@ package extract
 import (
 	"bytes"
 	"mime"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/saintfish/chardet"
@@ -96,7 +97,8 @@ func guess(body []byte) (encoding.Encoding, string) {
 	}
 	sample := body[start:min(len(body), start+sampleBytes)]
 	if best, err := chardet.NewHtmlDetector().DetectBest(sample); err == nil && best.Confidence >= minConfidence {
-		if e, name := charset.Lookup(best.Charset); e != nil {
+		label := strings.Replace(best.Charset, "GB-18030", "gb18030", 1) // its one name that is no label
+		if e, name := charset.Lookup(label); e != nil {
 			return e, name
 		}
 	}

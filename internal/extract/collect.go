@@ -9,35 +9,40 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
+// space is what HTML calls ASCII whitespace.
+const space = " \t\n\f\r"
+
 const (
 	maxTitleBytes    = 1024
 	maxLanguageBytes = 64
-	// maxRefused bounds the references that are tried in vain, so that a page of
-	// nothing else costs no more than one of links.
+	// maxRefusedFactor times MaxLinks bounds the references that are tried in
+	// vain, so that a page of nothing else costs no more than one of links.
 	maxRefusedFactor = 4
+	// bytesPerLink is how much of a document there is to a link, roughly.
+	bytesPerLink = 200
 )
-
-// reference is a link before it is resolved.
-type reference struct {
-	raw      string
-	kind     Kind
-	noFollow bool
-}
 
 // collector gathers what the elements of one document say.
 type collector struct {
-	base   weburl.URL
 	tokens []string
 	o      Options
 
-	references []reference
-	baseRef    string // of the first <base href>
-	hasBase    bool
-	title      string
+	base     weburl.URL // what references are relative to
+	hasBase  bool       // base is that of a <base href>
+	lateBase bool       // base came after references that it is for
+
+	at         map[string]int32 // canonical form -> index in p.Links
+	references int              // references seen
 	hasTitle   bool
-	language   string
 	directives directives
-	truncated  bool
+	p          Page
+}
+
+// newCollector returns a collector for a document of that many bytes.
+func newCollector(base weburl.URL, tokens []string, o Options, size int) *collector {
+	room := min(size/bytesPerLink+1, o.MaxLinks)
+	return &collector{base: base, tokens: tokens, o: o,
+		at: make(map[string]int32, room), p: Page{Links: make([]Link, 0, room)}}
 }
 
 // element takes what one element of the HTML namespace says; a title's text is
@@ -58,11 +63,11 @@ func (c *collector) element(a atom.Atom, attrs []html.Attribute) {
 		c.meta(attrs)
 	case atom.Base:
 		if href := attribute(attrs, "href"); href != "" && !c.hasBase {
-			c.baseRef, c.hasBase = href, true
+			c.setBase(href)
 		}
 	case atom.Html:
-		if lang := strings.TrimSpace(attribute(attrs, "lang")); c.language == "" && len(lang) <= maxLanguageBytes {
-			c.language = lang
+		if lang := strings.TrimSpace(attribute(attrs, "lang")); c.p.Language == "" && len(lang) <= maxLanguageBytes {
+			c.p.Language = lang
 		}
 	}
 }
@@ -93,12 +98,50 @@ func (c *collector) hyperlink(attrs []html.Attribute, kind Kind) {
 	}
 }
 
-// refer notes a reference, unless it is one into the document itself.
-func (c *collector) refer(raw string, kind Kind, noFollow bool) {
-	raw = strings.Trim(raw, " \t\n\f\r")
-	if raw != "" && raw[0] != '#' {
-		c.references = append(c.references, reference{raw, kind, noFollow})
+// setBase takes the first <base href>. It is for the references before it too.
+func (c *collector) setBase(href string) {
+	c.hasBase = true
+	if u, err := c.base.Resolve(strings.Trim(href, space)); err == nil && u != c.base {
+		c.base = u
+		c.lateBase = c.references > 0
 	}
+}
+
+// refer resolves a reference and keeps it, unless it is one into the document
+// itself.
+func (c *collector) refer(raw string, kind Kind, noFollow bool) {
+	raw = strings.Trim(raw, space)
+	if raw == "" || raw[0] == '#' {
+		return
+	}
+	c.references++
+	if c.p.Refused >= maxRefusedFactor*c.o.MaxLinks {
+		c.p.Truncated = true
+		return
+	}
+	u, err := c.base.Resolve(raw)
+	if err != nil {
+		c.p.Refused++
+		return
+	}
+	if kind == Canonical && c.p.Canonical.IsZero() {
+		c.p.Canonical = u
+	}
+	c.keep(Link{URL: u, Kind: kind, NoFollow: noFollow})
+}
+
+// keep adds a link to the page, once.
+func (c *collector) keep(l Link) {
+	if i, ok := c.at[l.URL.String()]; ok {
+		c.p.Links[i].NoFollow = c.p.Links[i].NoFollow && l.NoFollow
+		return
+	}
+	if len(c.p.Links) >= c.o.MaxLinks {
+		c.p.Truncated = true
+		return
+	}
+	c.at[l.URL.String()] = int32(len(c.p.Links))
+	c.p.Links = append(c.p.Links, l)
 }
 
 // noFollow reports whether a rel attribute asks not to follow.
@@ -172,45 +215,11 @@ func (c *collector) setTitle(text string) {
 		}
 		b.WriteString(word)
 	}
-	c.title = strings.TrimSpace(b.String())
+	c.p.Title = strings.TrimSpace(b.String())
 }
 
-// page resolves the references and returns what was gathered.
+// page returns what was gathered.
 func (c *collector) page() Page {
-	p := Page{
-		Title: c.title, Language: c.language,
-		NoIndex: c.directives.noIndex, NoFollow: c.directives.noFollow,
-		Truncated: c.truncated,
-	}
-	base := c.base
-	if c.hasBase {
-		if u, err := c.base.Resolve(c.baseRef); err == nil {
-			base = u
-		}
-	}
-	at := make(map[weburl.URL]int, min(len(c.references), c.o.MaxLinks))
-	for _, ref := range c.references {
-		u, err := base.Resolve(ref.raw)
-		if err != nil {
-			if p.Refused++; p.Refused >= maxRefusedFactor*c.o.MaxLinks {
-				p.Truncated = true
-				break
-			}
-			continue
-		}
-		if ref.kind == Canonical && p.Canonical.IsZero() {
-			p.Canonical = u
-		}
-		if i, ok := at[u]; ok {
-			p.Links[i].NoFollow = p.Links[i].NoFollow && ref.noFollow
-			continue
-		}
-		if len(p.Links) == c.o.MaxLinks {
-			p.Truncated = true
-			break
-		}
-		at[u] = len(p.Links)
-		p.Links = append(p.Links, Link{URL: u, Kind: ref.kind, NoFollow: ref.noFollow})
-	}
-	return p
+	c.p.NoIndex, c.p.NoFollow = c.directives.noIndex, c.directives.noFollow
+	return c.p
 }

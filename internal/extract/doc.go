@@ -3,8 +3,8 @@
 //
 // [HTML] decodes a body to UTF-8 only where it has to (charset.go), has goquery
 // parse it, and walks the tree once (walk.go), handing each element to a
-// collector (collect.go). The references it gathers are resolved at the end,
-// when a <base> that comes late is known too.
+// collector (collect.go), which resolves the references. Where a <base> comes
+// after references, the document is read a second time.
 //
 // The tree of a hostile document can be hundreds of times larger than its
 // bytes, and documents nested deeper than 512 elements are refused by the

@@ -13,7 +13,6 @@ const maxFlatAttributes = 64
 // readFlat hands the elements to the collector as their tags come, without a
 // tree: for documents whose tree would be too large or too deep.
 func (c *collector) readFlat(text []byte) {
-	c.truncated = false
 	z := html.NewTokenizer(bytes.NewReader(text))
 	templates := 0 // open templates whose content is inert
 	inTitle := false

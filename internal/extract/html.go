@@ -30,12 +30,23 @@ func HTML(body []byte, contentType string, base weburl.URL, robotsTag []string, 
 		return Page{}, fmt.Errorf("extract: %w", errNoBase)
 	}
 	text := toUTF8(body, contentType)
-	c := &collector{base: base, tokens: tokens, o: o}
+	c := newCollector(base, tokens, o, len(text))
+	c.read(text)
+	if c.lateBase { // rare enough to read it all again
+		again := newCollector(c.base, tokens, o, len(text))
+		again.hasBase = true
+		again.read(text)
+		c = again
+	}
 	c.directives.addTags(robotsTag, tokens)
+	return c.page(), nil
+}
+
+// read has the document read from its tree, or without one.
+func (c *collector) read(text []byte) {
 	if !c.readTree(text) {
 		c.readFlat(text)
 	}
-	return c.page(), nil
 }
 
 // readTree reads the document from its parsed tree. It reports false, with

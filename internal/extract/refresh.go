@@ -6,7 +6,6 @@ import "strings"
 // HTML parses it (HTML, section 4.2.5.3, "shared declarative refresh steps").
 // A refresh of the page itself has none.
 func refreshTarget(content string) string {
-	const space = " \t\n\f\r"
 	s := strings.TrimLeft(content, space)
 	digits := len(s) - len(strings.TrimLeft(s, "0123456789"))
 	if digits == 0 && !strings.HasPrefix(s, ".") {
@@ -30,7 +29,6 @@ func refreshTarget(content string) string {
 
 // afterURLEquals cuts off "url =" where s begins with it.
 func afterURLEquals(s string) string {
-	const space = " \t\n\f\r"
 	if len(s) < 3 || !strings.EqualFold(s[:3], "url") {
 		return s
 	}

@@ -13,7 +13,7 @@ func (c *collector) walk(root *html.Node) {
 	depth, nodes := 0, 0
 	for n := root; n != nil; {
 		if nodes++; nodes > c.o.MaxNodes {
-			c.truncated = true
+			c.p.Truncated = true
 			return
 		}
 		if n.Type == html.ElementNode {
@@ -24,7 +24,7 @@ func (c *collector) walk(root *html.Node) {
 				n, depth = n.FirstChild, depth+1
 				continue
 			}
-			c.truncated = true
+			c.p.Truncated = true
 		}
 		for n != root && n.NextSibling == nil {
 			n, depth = n.Parent, depth-1
