@@ -42,9 +42,9 @@ func (b *wireBody) Read(p []byte) (int, error) {
 }
 
 // readBody reads and decodes the body of resp, at most limit bytes of it both
-// before and after decoding. clean reports that the connection stands at the
+// before and after decoding. ended reports that the connection stands at the
 // end of the response.
-func (c *Client) readBody(w *watch, resp *http.Response, limit int64) (body []byte, truncated, clean bool, err error) {
+func (c *Client) readBody(w *watch, resp *http.Response, limit int64) (body []byte, truncated, ended bool, err error) {
 	w.enter(phaseBody, c.o.BodyIdleTimeout)
 	list, err := encodings(resp.Header)
 	if err != nil {

@@ -119,12 +119,14 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 	if err != nil {
 		return nil, cn.wire.written.Load() > written, err
 	}
-	defer resp.Body.Close()
-	body, truncated, clean1, err := c.readBody(w, resp, limit)
+	if cn.h2 != nil {
+		defer resp.Body.Close() // over HTTP/1.1 that would read the rest of an endless body
+	}
+	body, truncated, ended, err := c.readBody(w, resp, limit)
 	if err != nil {
 		return nil, true, err
 	}
-	clean = clean1 && cn.reusable(resp)
+	clean = ended && cn.reusable(resp)
 	return &Response{
 		Status: resp.StatusCode, Proto: resp.Proto, Header: resp.Header,
 		Body: body, Truncated: truncated, FirstByte: firstByte,

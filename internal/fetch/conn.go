@@ -67,10 +67,12 @@ func (m *meter) Write(p []byte) (int, error) {
 // errHeaderTooLarge is what reading a header beyond its bound comes to.
 var errHeaderTooLarge = errors.New("the response header exceeds its bound")
 
-// headReader bounds what is read while a header is awaited.
+// headReader bounds what is read while a header is awaited. Its errors stay:
+// some readers above drop the first.
 type headReader struct {
 	net.Conn
 	left int64
+	err  error
 }
 
 // limit bounds the bytes to come to n.
@@ -80,13 +82,18 @@ func (h *headReader) limit(n int64) { h.left = n }
 func (h *headReader) unlimited() { h.left = math.MaxInt64 }
 
 func (h *headReader) Read(p []byte) (int, error) {
+	if h.err != nil {
+		return 0, h.err
+	}
 	if h.left <= 0 {
-		return 0, errHeaderTooLarge
+		h.err = errHeaderTooLarge
+		return 0, h.err
 	}
 	if int64(len(p)) > h.left {
 		p = p[:h.left]
 	}
 	n, err := h.Conn.Read(p)
 	h.left -= int64(n)
+	h.err = err
 	return n, err
 }

@@ -1,0 +1,200 @@
+package fetch
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const okEmpty = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+
+func TestRequestOnTheWire(t *testing.T) {
+	heads := make(chan string, 1)
+	s := serve(t, func(c net.Conn, r *bufio.Reader) {
+		heads <- readHead(r)
+		fmt.Fprint(c, okEmpty)
+	})
+	c := newClient(t, quick(func(o *Options) { o.From = "crawl@amble.test"; o.Accept = "text/html" }))
+	u := s.url(t, "/a/%7eb%2F;c='d'?e=f|g&%zz=")
+	if _, err := c.Do(context.Background(), Request{URL: u, Address: loopback, ETag: `W/"x"`, LastModified: "Mon, 02 Jan 2006 15:04:05 GMT"}); err != nil {
+		t.Fatal(err)
+	}
+	want := "GET " + u.RequestURI() + " HTTP/1.1\r\nHost: " + u.HostPort() + "\r\n" +
+		"User-Agent: amble-test/1 (+https://amble.test/)\r\nFrom: crawl@amble.test\r\nAccept: text/html\r\n" +
+		"Accept-Encoding: gzip, deflate, br, zstd\r\nIf-None-Match: W/\"x\"\r\nIf-Modified-Since: Mon, 02 Jan 2006 15:04:05 GMT\r\n\r\n"
+	if got := <-heads; got != want {
+		t.Errorf("sent\n%q\nwant\n%q", got, want)
+	}
+}
+
+// A validator that a server slipped a line break into is not sent on.
+func TestValidatorsCannotInjectHeaders(t *testing.T) {
+	c := newClient(t, quick())
+	head := string(c.appendHead(nil, Request{URL: parseURL(t, "http://a.test/"), ETag: "\"x\"\r\nX: y", LastModified: "a\nb"}))
+	if strings.Contains(head, "X: y") || strings.Contains(head, "If-") {
+		t.Errorf("head %q", head)
+	}
+}
+
+func TestResponse(t *testing.T) {
+	s := serve(t, answer("HTTP/1.1 404 Gone Fishing\r\nX-Robots-Tag: noindex\r\nX-Robots-Tag: nofollow\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n"))
+	clock := time.Unix(1000, 0)
+	var mu sync.Mutex
+	c, err := New(quick(), func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		clock = clock.Add(time.Second)
+		return clock
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	r, err := c.Do(context.Background(), Request{URL: s.url(t, "/"), Address: loopback})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Status != 404 || r.Proto != "HTTP/1.1" || string(r.Body) != "hello world" || r.Truncated || len(r.Header["X-Robots-Tag"]) != 2 {
+		t.Errorf("response %+v", r)
+	}
+	if r.Start.Unix() != 1001 || r.FirstByte.Unix() != 1002 || r.End.Unix() != 1003 {
+		t.Errorf("times %v %v %v are not the client's clock", r.Start, r.FirstByte, r.End)
+	}
+	if r.RemoteAddr != netip.AddrPortFrom(loopback, s.port()) {
+		t.Errorf("remote %v", r.RemoteAddr)
+	}
+	if r.WireBytes < 100 {
+		t.Errorf("%d bytes on the wire", r.WireBytes)
+	}
+}
+
+func TestRedirectIsAResponse(t *testing.T) {
+	s := serve(t, func(c net.Conn, r *bufio.Reader) {
+		for readHead(r) != "" {
+			fmt.Fprint(c, "HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nSet-Cookie: a=b\r\nContent-Length: 0\r\n\r\n")
+		}
+	})
+	c := newClient(t, quick())
+	for range 2 {
+		r, err := get(t, c, s)
+		if err != nil || r.Status != 302 || r.Header.Get("Location") != "/elsewhere" {
+			t.Fatalf("%+v %v", r, err)
+		}
+	}
+	if n := s.accepted(); n != 1 {
+		t.Errorf("%d connections, want 1", n)
+	}
+}
+
+func TestBodylessResponses(t *testing.T) {
+	for _, status := range []string{"204 No Content", "304 Not Modified"} {
+		s := serve(t, func(c net.Conn, r *bufio.Reader) {
+			for readHead(r) != "" {
+				fmt.Fprintf(c, "HTTP/1.1 %s\r\nETag: \"x\"\r\nContent-Encoding: gzip\r\n\r\n", status)
+			}
+		})
+		c := newClient(t, quick())
+		for range 2 {
+			if r, err := get(t, c, s); err != nil || len(r.Body) != 0 {
+				t.Errorf("%s: %+v %v", status, r, err)
+			}
+		}
+		if s.accepted() != 1 {
+			t.Errorf("%s: connection not reused", status)
+		}
+	}
+}
+
+func TestMaxBody(t *testing.T) {
+	s := serve(t, func(c net.Conn, r *bufio.Reader) {
+		for readHead(r) != "" {
+			fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n%s", strings.Repeat("x", 100))
+		}
+	})
+	c := newClient(t, quick(func(o *Options) { o.MaxBody = 60 }))
+	for _, tt := range []struct {
+		limit     int64
+		size      int
+		truncated bool
+	}{{0, 60, true}, {99, 99, true}, {100, 100, false}, {101, 100, false}, {1, 1, true}} {
+		r, err := c.Do(context.Background(), Request{URL: s.url(t, "/"), Address: loopback, MaxBody: tt.limit})
+		if err != nil || len(r.Body) != tt.size || r.Truncated != tt.truncated {
+			t.Errorf("limit %d: %d bytes, truncated %v, %v", tt.limit, len(r.Body), r.Truncated, err)
+		}
+	}
+}
+
+func TestUnsupportedRequests(t *testing.T) {
+	c := newClient(t, quick())
+	for name, r := range map[string]Request{
+		"no URL":           {Address: loopback},
+		"negative MaxBody": {URL: parseURL(t, "http://a.test/"), Address: loopback, MaxBody: -1},
+	} {
+		_, err := c.Do(context.Background(), r)
+		if e := wantKind(t, err, KindUnsupported); e.Sent {
+			t.Errorf("%s: sent", name)
+		}
+	}
+}
+
+func TestCancel(t *testing.T) {
+	asked := make(chan struct{})
+	s := serve(t, func(c net.Conn, r *bufio.Reader) {
+		if readHead(r) == "" {
+			return // the client had given up while connecting
+		}
+		close(asked)
+		readHead(r)
+	})
+	c := newClient(t, quick())
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		<-asked
+		cancel()
+	}()
+	_, err := c.Do(ctx, Request{URL: s.url(t, "/"), Address: loopback})
+	if e := wantKind(t, err, KindCanceled); !e.Sent {
+		t.Error("the request had been sent")
+	}
+	_, err = c.Do(ctx, Request{URL: s.url(t, "/"), Address: loopback})
+	if e := wantKind(t, err, KindCanceled); e.Sent {
+		t.Error("nothing had been sent")
+	}
+}
+
+func TestConcurrentRequests(t *testing.T) {
+	s := serve(t, func(c net.Conn, r *bufio.Reader) {
+		for {
+			head := readHead(r)
+			if head == "" {
+				return
+			}
+			path := strings.Fields(head)[1]
+			fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(path), path)
+		}
+	})
+	c := newClient(t, quick(func(o *Options) { o.MaxIdleConns = 3 }))
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			for j := range 30 {
+				path := fmt.Sprintf("/%d/%d", i, j)
+				r, err := c.Do(context.Background(), Request{URL: s.url(t, path), Address: loopback})
+				if err != nil || string(r.Body) != path {
+					t.Errorf("%s: %v", path, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := c.pool.len(); n > 3 {
+		t.Errorf("%d idle connections, want at most 3", n)
+	}
+}

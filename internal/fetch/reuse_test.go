@@ -1,0 +1,251 @@
+package fetch
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// keepAlive answers every request, counting them.
+func keepAlive(requests *atomic.Int32) func(net.Conn, *bufio.Reader) {
+	return func(c net.Conn, r *bufio.Reader) {
+		for readHead(r) != "" {
+			requests.Add(1)
+			fmt.Fprint(c, okEmpty)
+		}
+	}
+}
+
+func TestConnectionsAreReused(t *testing.T) {
+	var requests atomic.Int32
+	s := serve(t, keepAlive(&requests))
+	c := newClient(t, quick())
+	for range 5 {
+		if _, err := get(t, c, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.accepted() != 1 || requests.Load() != 5 {
+		t.Errorf("%d connections for %d requests", s.accepted(), requests.Load())
+	}
+}
+
+// net/http would send such a GET twice.
+func TestNoSecondSendOnAReusedConnection(t *testing.T) {
+	for _, end := range []string{"close", "reset"} {
+		t.Run(end, func(t *testing.T) {
+			var requests atomic.Int32
+			s := serve(t, func(c net.Conn, r *bufio.Reader) {
+				for readHead(r) != "" {
+					if requests.Add(1) == 1 {
+						fmt.Fprint(c, okEmpty)
+						continue
+					}
+					if end == "reset" {
+						_ = c.(*net.TCPConn).SetLinger(0)
+					}
+					return
+				}
+			})
+			c := newClient(t, quick())
+			if _, err := get(t, c, s); err != nil {
+				t.Fatal(err)
+			}
+			_, err := get(t, c, s)
+			if e := wantKind(t, err, KindLostOnReuse); !e.Sent {
+				t.Error("the request had been sent")
+			}
+			if n := requests.Load(); n != 2 {
+				t.Errorf("the server saw %d requests, want 2", n)
+			}
+		})
+	}
+}
+
+// A connection that the server closed while it was idle is noticed before
+// anything is sent on it.
+func TestClosedIdleConnectionIsReplaced(t *testing.T) {
+	closed := make(chan struct{}, 1)
+	s := serve(t, func(c net.Conn, r *bufio.Reader) {
+		readHead(r)
+		fmt.Fprint(c, okEmpty)
+		c.Close()
+		closed <- struct{}{}
+	})
+	c := newClient(t, quick())
+	for range 3 {
+		if _, err := get(t, c, s); err != nil {
+			t.Fatal(err)
+		}
+		<-closed
+		for _, idle := range c.pool.idle {
+			for quiet(idle[0].tcp) {
+				time.Sleep(time.Millisecond)
+			}
+		}
+	}
+	if s.accepted() != 3 {
+		t.Errorf("%d connections, want 3", s.accepted())
+	}
+}
+
+// Bytes that nobody asked for must not become the answer to the next request.
+func TestUnsolicitedBytesAreNoAnswer(t *testing.T) {
+	s := serve(t, answer(okEmpty, "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged"))
+	c := newClient(t, quick())
+	for range 2 {
+		r, err := get(t, c, s)
+		if err != nil || len(r.Body) != 0 {
+			t.Fatalf("body %q, %v", r.Body, err)
+		}
+	}
+	if s.accepted() != 2 {
+		t.Errorf("%d connections, want 2", s.accepted())
+	}
+}
+
+func TestConnectionsThatMayNotBeReused(t *testing.T) {
+	for name, response := range map[string]string{
+		"close":     "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+		"HTTP/1.0":  "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
+		"truncated": "HTTP/1.1 200 OK\r\nContent-Length: 3000000\r\n\r\n" + string(make([]byte, 2<<20)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, func(c net.Conn, r *bufio.Reader) {
+				for readHead(r) != "" {
+					fmt.Fprint(c, response)
+				}
+			})
+			c := newClient(t, quick())
+			if _, err := get(t, c, s); err != nil {
+				t.Fatal(err)
+			}
+			if n := c.pool.len(); n != 0 {
+				t.Errorf("%d idle connections", n)
+			}
+		})
+	}
+}
+
+// The name stays, the address changes: the old connection must not be used.
+func TestAddressIsPinned(t *testing.T) {
+	var first, second atomic.Int32
+	a := serveOn(t, "127.0.0.1:0", keepAlive(&first))
+	b := serveOn(t, fmt.Sprintf("127.0.0.2:%d", a.port()), keepAlive(&second))
+	c := newClient(t, quick())
+	for range 2 {
+		for _, address := range []string{"127.0.0.1", "127.0.0.2", "::ffff:127.0.0.2"} {
+			addr := netip.MustParseAddr(address)
+			r, err := c.Do(context.Background(), Request{URL: a.url(t, "/"), Address: addr})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.RemoteAddr.Addr() != addr.Unmap() {
+				t.Errorf("asked %v, want %v", r.RemoteAddr, addr)
+			}
+		}
+	}
+	if first.Load() != 2 || second.Load() != 4 || a.accepted() != 1 || b.accepted() != 1 {
+		t.Errorf("requests %d and %d on %d and %d connections", first.Load(), second.Load(), a.accepted(), b.accepted())
+	}
+}
+
+// The address stays, the name changes: TLS was checked for the other name.
+func TestConnectionsBelongToOneName(t *testing.T) {
+	var requests atomic.Int32
+	s := serve(t, keepAlive(&requests))
+	c := newClient(t, quick())
+	for _, host := range []string{"a.test", "b.test"} {
+		u := parseURL(t, fmt.Sprintf("http://%s:%d/", host, s.port()))
+		if _, err := c.Do(context.Background(), Request{URL: u, Address: loopback}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.accepted() != 2 {
+		t.Errorf("%d connections, want 2", s.accepted())
+	}
+}
+
+func TestIdleConnectionsAreBounded(t *testing.T) {
+	var requests atomic.Int32
+	s := serve(t, keepAlive(&requests))
+	c := newClient(t, quick(func(o *Options) { o.MaxIdleConns = 2 }))
+	ask := func(host string) {
+		u := parseURL(t, fmt.Sprintf("http://%s.test:%d/", host, s.port()))
+		if _, err := c.Do(context.Background(), Request{URL: u, Address: loopback}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, host := range []string{"a", "b", "c"} {
+		ask(host)
+	}
+	if n := c.pool.len(); n != 2 {
+		t.Errorf("%d idle connections, want 2", n)
+	}
+	ask("b")
+	if s.accepted() != 3 {
+		t.Error("the newest connections should have been kept")
+	}
+	ask("a")
+	if s.accepted() != 4 {
+		t.Error("the oldest connection should have been given up")
+	}
+}
+
+func TestIdleConnectionsExpire(t *testing.T) {
+	var requests atomic.Int32
+	s := serve(t, keepAlive(&requests))
+	c := newClient(t, quick(func(o *Options) { o.IdleTimeout = 10 * time.Millisecond }))
+	if _, err := get(t, c, s); err != nil {
+		t.Fatal(err)
+	}
+	for c.pool.len() > 0 {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestNoIdleConnections(t *testing.T) {
+	heads := make(chan string, 1)
+	s := serve(t, func(c net.Conn, r *bufio.Reader) {
+		heads <- readHead(r)
+		fmt.Fprint(c, okEmpty)
+	})
+	c := newClient(t, quick(func(o *Options) { o.MaxIdleConns = 0 }))
+	if _, err := get(t, c, s); err != nil {
+		t.Fatal(err)
+	}
+	if head := <-heads; !strings.Contains(head, "\r\nConnection: close\r\n") || c.pool.len() != 0 {
+		t.Errorf("head %q, %d idle", head, c.pool.len())
+	}
+}
+
+func TestCloseWhileBusy(t *testing.T) {
+	asked, proceed := make(chan struct{}), make(chan struct{})
+	s := serve(t, func(c net.Conn, r *bufio.Reader) {
+		readHead(r)
+		close(asked)
+		<-proceed
+		fmt.Fprint(c, okEmpty)
+	})
+	c := newClient(t, quick())
+	done := make(chan error)
+	go func() {
+		_, err := c.Do(context.Background(), Request{URL: s.url(t, "/"), Address: loopback})
+		done <- err
+	}()
+	<-asked
+	c.Close()
+	close(proceed)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if c.pool.len() != 0 {
+		t.Error("a closed client keeps no connection")
+	}
+}
