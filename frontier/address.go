@@ -99,7 +99,7 @@ func (f *Frontier) failErrands(h *host, end time.Time) {
 	h.active.jobs = nil
 	for _, e := range jobs {
 		record, _ := f.o.Robots.Next(e.job.Previous, robots.Outcome{URL: e.url.String(), Redirects: e.job.Hops, Failure: robots.FailureDNS, Jitter: f.jitter()}, end)
-		f.setPolicy(e.job, record, record.Rules(f.o.Tokens...), end)
+		f.settled(f.setPolicy(e.job, record, record.Rules(f.o.Tokens...), end), h, end)
 	}
 }
 

@@ -66,6 +66,16 @@ func (f *Frontier) putBack(h *host, q *queue, out *outstanding) {
 	q.heads = slices.Insert(q.heads, i, out.lease.Head)
 }
 
+// Attempted counts an attempt at a URL that came to a state, and says whether
+// another one is to follow.
+func (o *Options) Attempted(head *storage.Head, s storage.State) (attempts uint8, again bool) {
+	if s != storage.Retrying {
+		return 0, false
+	}
+	attempts = head.Last.Attempts + 1
+	return attempts, attempts < o.MaxAttempts
+}
+
 // attempted decides about a failure that may pass: another attempt, later each
 // time, or the end.
 func (f *Frontier) attempted(head *storage.Head, o storage.Outcome, end time.Time) storage.Outcome {
@@ -73,12 +83,13 @@ func (f *Frontier) attempted(head *storage.Head, o storage.Outcome, end time.Tim
 	if o.State != storage.Retrying {
 		return o
 	}
-	o.Attempts = head.Last.Attempts + 1
-	if o.Attempts >= f.o.MaxAttempts {
+	attempts, again := f.o.Attempted(head, o.State)
+	o.Attempts = attempts
+	if !again {
 		o.State = storage.Failed
 		return o
 	}
-	wait := f.o.RetryDelay << min(o.Attempts-1, 16)
+	wait := f.o.RetryDelay << min(attempts-1, 16)
 	o.Due = end.Add(wait + time.Duration(f.jitter()*float64(wait)/4))
 	return o
 }

@@ -111,7 +111,7 @@ func (f *Frontier) restored(state politeness.State, h *host, now time.Time) *pol
 // have asked for more.
 func Debt(delay time.Duration, state politeness.State) time.Duration {
 	if state.LastEnd.IsZero() {
-		return max(delay, restartDelay)
+		return max(delay, RestartDelay)
 	}
 	return delay
 }

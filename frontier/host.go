@@ -13,9 +13,10 @@ import (
 // instant is nanoseconds since the frontier's epoch on the monotonic clock.
 type instant int64
 
+// The ends of time, far enough from the ends of the numbers to be added to.
 const (
-	never  instant = 1<<63 - 1
-	always instant = -1 << 63
+	never  instant = 1 << 62
+	always instant = -never
 )
 
 // place says where a host is; see the package comment.
@@ -39,13 +40,15 @@ type host struct {
 	id      storage.HostID
 	index   int32 // in the heap it is in
 	place   place
-	key     instant // order in the heap
-	ready   instant // when politeness lets it be asked; not kept up while active
-	trouble instant // since when it cannot be asked; never: all is well
-	queued  uint32  // as of the last commit
-	due     uint32  // as of the last commit
-	nextDue uint32  // Unix seconds, as of the last commit
-	delay   float32 // seconds between requests, when last known
+	key     instant           // order in the heap
+	ready   instant           // when politeness lets it be asked; not kept up while active
+	trouble instant           // since when it cannot be asked; never: all is well
+	queued  uint32            // as of the last commit
+	due     uint32            // as of the last commit
+	nextDue uint32            // Unix seconds, as of the last commit
+	delay   float32           // seconds between requests, when last known
+	reason  politeness.Reason // the sign that decided ready, when it went dormant
+	robots  robots.Reason     // why robots.txt held all of it, when it went dormant
 	active  *active
 }
 
@@ -60,6 +63,7 @@ type active struct {
 	loading     bool
 	tail        uint32 // ordinals below exist
 	dueRead     uint32 // Unix seconds; what was due by then is read or busy
+	dueAsked    int    // due URLs of each queue that the load under way may bring
 	crawlDelay  time.Duration
 	busy        map[uint32]struct{}
 	address     *address
@@ -105,7 +109,7 @@ func (f *Frontier) instant(t time.Time) instant {
 	if t.IsZero() {
 		return always
 	}
-	return instant(t.Sub(f.epoch))
+	return min(max(instant(t.Sub(f.epoch)), always), never)
 }
 
 func (f *Frontier) time(i instant) time.Time { return f.epoch.Add(time.Duration(i)) }

@@ -45,7 +45,8 @@ func (f *Frontier) want(h *host) {
 		return
 	}
 	a.loading = true
-	r := LoadRequest{Host: h.id, Max: f.o.Heads, Due: f.o.Heads + len(a.busy)}
+	a.dueAsked = f.o.Heads + len(a.busy) // busy ones are passed over
+	r := LoadRequest{Host: h.id, Max: f.o.Heads, Due: a.dueAsked}
 	for i := range a.queues {
 		q := &a.queues[i]
 		r.Queues = append(r.Queues, QueueRequest{From: q.next, Max: max(0, f.o.Heads-len(q.heads)), Known: q.known})
@@ -120,7 +121,7 @@ func (f *Frontier) loadQueue(a *active, i int, l *Load) bool {
 			q.due = append(q.due, head)
 		}
 	}
-	return len(got.Heads.Due) < f.o.Heads
+	return len(got.Heads.Due) < a.dueAsked
 }
 
 // LoadFailed says that a load could not be done. The host is asked for again

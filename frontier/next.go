@@ -71,12 +71,20 @@ func (f *Frontier) takeURL(h *host, now time.Time) (Lease, bool) {
 			return f.leaseRequest(h, Lease{Kind: Robots, URL: q.origin.URL("/robots.txt"), Robots: job}, false), true
 		case !f.o.Obey:
 		case standing.Kind == robots.StandingHold, q.rules.DisallowsAll():
-			q.held, q.why = max(f.instant(standing.Until), t+1), standing.Reason
+			q.hold(standing, max(f.instant(standing.Until), t+1))
 			continue
 		}
 		if l, ok := f.takePage(h, q, now); ok {
 			return l, true
 		}
+	}
+}
+
+// hold keeps a whole queue until an instant.
+func (q *queue) hold(s robots.Standing, until instant) {
+	q.held, q.why = until, s.Reason
+	if s.Kind == robots.StandingAsk {
+		q.why = robots.ReasonRule // Disallow: /
 	}
 }
 

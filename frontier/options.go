@@ -54,5 +54,5 @@ func (o Options) Validate() error {
 	return errors.Join(append(errs, o.Politeness.Validate())...)
 }
 
-// restartDelay is what a host owes after a crash when its Crawl-delay was never learned.
-const restartDelay = 10 * time.Second
+// RestartDelay is what a host owes after a crash when its Crawl-delay was never learned.
+const RestartDelay = 10 * time.Second

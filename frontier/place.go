@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/robots"
 )
 
 // place puts a host where it belongs. It is called after everything that
@@ -79,7 +80,7 @@ func (f *Frontier) placeDormant(h *host) {
 		h.place = idle
 		return
 	}
-	h.place, h.key = dormant, max(key, always+lead)-lead
+	h.place, h.key = dormant, key-lead
 	f.dormant.push(h)
 }
 
@@ -103,7 +104,7 @@ func (f *Frontier) wake(h *host) (instant, bool) {
 			f.want(h)
 		}
 	}
-	if h.due > 0 && h.nextDue > a.dueRead {
+	if h.due > 0 && h.nextDue > a.dueRead && !a.loading {
 		at = min(at, f.unix(h.nextDue))
 	}
 	if at == never {
@@ -134,7 +135,7 @@ func (f *Frontier) retires(h *host, wake instant, work bool, now instant) bool {
 // retire drops the active part of a host.
 func (f *Frontier) retire(h *host, wake instant, work bool) {
 	a := h.active
-	h.ready = f.instant(a.polite.Ready())
+	h.ready, h.reason, h.robots = f.instant(a.polite.Ready()), a.polite.Reason(), a.holding()
 	if work {
 		h.ready = max(h.ready, wake)
 	} else {
@@ -145,6 +146,16 @@ func (f *Frontier) retire(h *host, wake instant, work bool) {
 	f.activeBytes -= a.bytes
 	h.active = nil
 	f.placeDormant(h)
+}
+
+// holding is why robots.txt holds a queue of the host; ReasonNone if it holds none.
+func (a *active) holding() robots.Reason {
+	for i := range a.queues {
+		if q := &a.queues[i]; q.held != always {
+			return q.why
+		}
+	}
+	return robots.ReasonNone
 }
 
 // room reports whether another host may become active.

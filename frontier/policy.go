@@ -17,6 +17,7 @@ func (f *Frontier) CompleteRobots(id uint64, r RobotsReport) error {
 	}
 	f.endRequest(out, &r.Report)
 	h, job := out.host, out.lease.Robots
+	owner := h
 	switch {
 	case !r.Sent:
 		h.active.jobs = slices.Insert(h.active.jobs, 0, errand{out.lease.URL, job})
@@ -24,13 +25,23 @@ func (f *Frontier) CompleteRobots(id uint64, r RobotsReport) error {
 		job.Hops++
 		f.forward(h, errand{r.Redirect, job})
 	default:
-		f.setPolicy(job, r.Record, r.Rules, r.End)
+		owner = f.setPolicy(job, r.Record, r.Rules, r.End)
 	}
 	if r.Sent {
 		f.update(h, r.End, 1, r.Bytes)
 	}
 	f.place(h, f.instant(r.End))
+	f.settled(owner, h, r.End)
 	return nil
+}
+
+// settled goes on with the owner of an errand that another host has served.
+func (f *Frontier) settled(owner, server *host, now time.Time) {
+	if owner == nil || owner == server || owner.active == nil {
+		return
+	}
+	f.update(owner, now, 0, 0)
+	f.place(owner, f.instant(now))
 }
 
 // forward hands an errand to the host that a redirect leads to.
@@ -56,8 +67,9 @@ func (f *Frontier) deliver(name string, id storage.HostID, now instant) {
 	f.place(h, now)
 }
 
-// setPolicy records what robots.txt came to and puts it in force.
-func (f *Frontier) setPolicy(job RobotsJob, record robots.Record, rules *robots.Rules, now time.Time) {
+// setPolicy records what robots.txt came to and puts it in force. It returns
+// the host whose origin it is for.
+func (f *Frontier) setPolicy(job RobotsJob, record robots.Record, rules *robots.Rules, now time.Time) *host {
 	encoded, err := record.AppendBinary(nil)
 	if err == nil {
 		f.out.Policies = append(f.out.Policies, storage.Policy{Origin: job.Origin, Record: encoded})
@@ -65,14 +77,14 @@ func (f *Frontier) setPolicy(job RobotsJob, record robots.Record, rules *robots.
 	h := f.hosts[job.Owner]
 	q := h.queueOf(job.Origin)
 	if q == nil {
-		return
+		return h
 	}
 	q.asked, q.known, q.held, q.record, q.rules = false, true, always, record, rules
 	f.setCrawlDelay(h)
 	if f.o.Robots.Standing(record, 0, now).Kind == robots.StandingHold && h.trouble == never {
 		h.trouble = f.instant(now)
 	}
-	f.place(h, f.instant(now))
+	return h
 }
 
 func (h *host) queueOf(o weburl.Origin) *queue {

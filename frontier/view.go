@@ -53,7 +53,7 @@ func (f *Frontier) Waiting(now time.Time, each func(Waiting)) {
 		if left == 0 && h.place == idle {
 			continue
 		}
-		w := Waiting{Host: h.id, Left: left, Place: placeNames[h.place]}
+		w := Waiting{Host: h.id, Left: left, Place: placeNames[h.place], Reason: h.reason, Robots: h.robots}
 		start := t
 		if h.place == waiting || h.place == dormant {
 			start = max(h.key, t)
@@ -61,21 +61,12 @@ func (f *Frontier) Waiting(now time.Time, each func(Waiting)) {
 		}
 		w.Finish = time.Duration(start-t) + time.Duration(float64(max(left-1, 0))*float64(h.delay)*float64(time.Second))
 		if a := h.active; a != nil {
-			w.Name = a.name
-			w.explain(a)
+			w.Name, w.Robots = a.name, a.holding()
+			if a.polite != nil {
+				w.Reason = a.polite.Reason()
+			}
 		}
 		each(w)
-	}
-}
-
-func (w *Waiting) explain(a *active) {
-	if a.polite != nil {
-		w.Reason = a.polite.Reason()
-	}
-	for i := range a.queues {
-		if q := &a.queues[i]; q.held != always {
-			w.Robots = q.why
-		}
 	}
 }
 

@@ -58,3 +58,23 @@ func (rd *reader) find(u weburl.URL, fingerprint uint64) (uint32, error) {
 	}
 	return 0, ErrNotFound
 }
+
+// URL returns the text of a URL by host and ordinal.
+func (s *Store) URL(host HostID, ordinal uint32) (u weburl.URL, err error) {
+	err = s.db.View(func(tx *bolt.Tx) error {
+		rd := reader{tx: tx}
+		if err := getRow(tx, host, &rd.row); err != nil {
+			return err
+		}
+		e, err := rd.entry(ordinal)
+		if err != nil {
+			return err
+		}
+		if int(e.Origin) >= len(rd.row.origins) {
+			return fmt.Errorf("host %d: %w: URL %d has no origin", host, ErrCorrupt, ordinal)
+		}
+		u = rd.row.origins[e.Origin].origin(string(rd.row.name)).URL(e.RequestURI)
+		return nil
+	})
+	return u, err
+}

@@ -37,6 +37,7 @@ func Demo() ([]Site, Facts) {
 	d.moved()
 	d.old()
 	d.errors()
+	d.broken()
 	d.world()
 	return d.sites, d.facts
 }

@@ -52,11 +52,10 @@ func (d *demo) old() {
 	s.must("/", http.StatusMovedPermanently, Redirect(http.StatusMovedPermanently, "//www.amble.test/"))
 }
 
-// errors has pages that are not there, that recover, and that never do. The
-// hopeless ones come last on its root.
+// errors has pages that are not there, and some that recover.
 func (d *demo) errors() {
 	s := d.site("errors.amble.test", "Errors", Robots("User-agent: *\nAllow: /\n"))
-	home := []link{to("/fine", "Fine")}
+	home := []link{to("/busy", "Busy"), to("/flaky", "Flaky"), to("/fine", "Fine")}
 	s.page("/fine", "A page without fault")
 	for _, status := range []int{400, 401, 403, 404, 410, 418} {
 		path := fmt.Sprintf("/status/%d", status)
@@ -65,10 +64,16 @@ func (d *demo) errors() {
 	}
 	s.recovers("/flaky", 2, 200, Flaky(1, Status(500), s.render("/flaky", "Well again", "", nil)))
 	s.recovers("/busy", 2, 200, Flaky(1, RetryAfter(503, "1"), s.render("/busy", "No longer busy", "", nil)))
+	s.page("/", "Errors", home...)
+}
+
+// broken has a page that ends in the middle and one whose connection is reset,
+// however often they are asked for.
+func (d *demo) broken() {
+	s := d.site("broken.amble.test", "Broken", nil)
 	s.must("/cut", 0, Cut("text/html", []byte("<!DOCTYPE html><title>Cut short</title><p>This page ends in the mid")))
 	s.must("/reset", 0, Reset())
-	home = append(home, to("/busy", "Busy"), to("/flaky", "Flaky"), to("/cut", "Cut short"), to("/reset", "Reset"))
-	s.page("/", "Errors", home...)
+	s.page("/", "Broken", to("/cut", "Cut short"), to("/reset", "Reset"))
 }
 
 // world has pages in several encodings, links that are hard to read, a big

@@ -1,0 +1,232 @@
+package crawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// store is what the engine needs of the storage package.
+type store interface {
+	Commit(*storage.Batch) (storage.Result, error)
+	Heads(storage.HeadsRequest) (storage.Heads, error)
+	HostByID(storage.HostID) (storage.Host, error)
+	Hosts(func(*storage.Host) error) error
+	Policy(weburl.Origin) ([]byte, error)
+	URL(storage.HostID, uint32) (weburl.URL, error)
+	Joined() ([]string, error)
+	Mark(string) ([]byte, error)
+	Fingerprint(weburl.URL) uint64
+	Counters() storage.Counters
+	Close() error
+}
+
+// output is what the engine needs of the archive package.
+type output interface {
+	Append([]byte) error
+	Sync() ([]archive.Mark, error)
+	Rollback([]archive.Mark) error
+	Close() error
+}
+
+// Engine is a crawl of one data directory. Open makes one, Run drives it once.
+// Status may be called by any goroutine at any time.
+type Engine struct {
+	o      Options
+	log    *slog.Logger
+	store  store
+	out    output
+	client *fetch.Client
+	ledger *storage.Ledger
+	scope  atomic.Pointer[frontier.Scope]
+	status atomic.Pointer[Status]
+	tally  tally
+
+	opened    time.Time
+	owedSince time.Time      // from when every host owes its delay; zero: none does
+	marks     []archive.Mark // as committed; the committer's
+}
+
+// MarkOutput is the name of the store's mark with the lengths of the output files.
+const MarkOutput = "output"
+
+// markOwed is the name of the mark with the time since when every host owes its delay.
+const markOwed = "owed"
+
+// Open opens the data directory and settles what an earlier process left: it
+// cuts the output to what is committed, and writes down what is owed to hosts
+// that may have been asked without a commit that knows of it. The errors of
+// storage.Open come through.
+func Open(o Options, log *slog.Logger) (*Engine, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	s, err := storage.Open(o.DataDir, o.Storage)
+	if err != nil {
+		return nil, err
+	}
+	return open(o, s, log)
+}
+
+// open takes over the store: it closes it when it fails.
+func open(o Options, s store, log *slog.Logger) (*Engine, error) {
+	e := &Engine{o: o, log: log, store: s, opened: time.Now()}
+	if e.o.Frontier.Jitter == nil {
+		e.o.Frontier.Jitter = rand.Float64
+	}
+	err := e.openOutput()
+	if err == nil {
+		err = e.settleDebts()
+	}
+	if err == nil {
+		e.client, err = fetch.New(o.Fetch, time.Now)
+	}
+	if err != nil {
+		return nil, errors.Join(err, e.closeParts())
+	}
+	e.publish(Status{State: "opened"})
+	return e, nil
+}
+
+func (e *Engine) openOutput() error {
+	encoded, err := e.store.Mark(MarkOutput)
+	if err != nil {
+		return err
+	}
+	if e.marks, err = decodeMarks(encoded); err != nil {
+		return err
+	}
+	e.out, err = archive.Open(e.o.Archive, e.marks)
+	return err
+}
+
+// settleDebts reads the start ledger of the process before this one, commits
+// what its hosts are owed and begins a new ledger.
+func (e *Engine) settleDebts() error {
+	encoded, err := e.store.Mark(storage.MarkLedger)
+	if err != nil {
+		return err
+	}
+	settled, err := storage.DecodePlace(encoded)
+	if err != nil {
+		return err
+	}
+	boot := storage.BootID()
+	debt, err := storage.ReadDebt(e.o.DataDir, settled, boot)
+	if err != nil {
+		return err
+	}
+	if err := e.commitDebt(&debt); err != nil {
+		return fmt.Errorf("write down what hosts are owed: %w", err)
+	}
+	e.ledger, err = storage.OpenLedger(e.o.DataDir, boot, debt.End)
+	return err
+}
+
+func (e *Engine) commitDebt(debt *storage.Debt) error {
+	owed, err := e.store.Mark(markOwed)
+	if err != nil {
+		return err
+	}
+	if err := e.owedSince.UnmarshalBinary(owed); len(owed) > 0 && err != nil {
+		return fmt.Errorf("mark %s: %w", markOwed, err)
+	}
+	e.owedSince = earlier(e.owedSince, e.opened)
+	b := storage.Batch{Marks: map[string][]byte{storage.MarkLedger: storage.EncodePlace(debt.End)}}
+	if debt.Everyone {
+		e.owedSince = e.opened
+		if b.Marks[markOwed], err = e.opened.MarshalBinary(); err != nil {
+			return err
+		}
+	}
+	if len(debt.Hosts) > 0 {
+		err := e.store.Hosts(func(h *storage.Host) error {
+			delay, owes := debt.Hosts[h.Name]
+			if owes {
+				return e.owe(&b, h, delay)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		e.log.Info("requests of the last run have no outcome", "hosts", len(debt.Hosts))
+	}
+	_, err = e.store.Commit(&b)
+	return err
+}
+
+// owe puts a host's debt into a batch. known is the delay that was in force when
+// the host was asked; negative if it had not been learned.
+func (e *Engine) owe(b *storage.Batch, h *storage.Host, known time.Duration) error {
+	state, err := politeness.DecodeState(h.Politeness)
+	if err != nil {
+		return fmt.Errorf("host %s: %w", h.Name, err)
+	}
+	polite := politeness.NewHost(&e.o.Frontier.Politeness, state, e.opened)
+	delay := max(known, polite.Delay())
+	if known < 0 {
+		delay = max(delay, frontier.RestartDelay)
+	}
+	polite.Owe(e.opened, delay)
+	encoded, err := polite.State(e.opened).AppendBinary(nil)
+	b.Hosts = append(b.Hosts, storage.HostUpdate{Host: h.ID, Politeness: encoded})
+	return err
+}
+
+// earlier returns a, or b where a lies behind it: a clock that was set back
+// does not prolong a debt.
+func earlier(a, b time.Time) time.Time {
+	if a.After(b) {
+		return b
+	}
+	return a
+}
+
+// Close closes the data directory. Run must have returned.
+func (e *Engine) Close() error {
+	e.client.Close()
+	return e.closeParts()
+}
+
+func (e *Engine) closeParts() error {
+	var errs []error
+	if e.ledger != nil {
+		errs = append(errs, e.ledger.Close())
+	}
+	if e.out != nil {
+		errs = append(errs, e.out.Close())
+	}
+	return errors.Join(append(errs, e.store.Close())...)
+}
+
+// newFrontier makes the frontier and gives it every host that the store knows.
+func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (*frontier.Frontier, error) {
+	fo := e.o.Frontier
+	fo.OwedSince = e.owedSince
+	f, err := frontier.New(fo, scope, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	err = e.store.Hosts(func(h *storage.Host) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := f.Restore(h, time.Now()); err != nil {
+			return fmt.Errorf("host %s: %w", h.Name, err)
+		}
+		return nil
+	})
+	return f, err
+}

@@ -1,0 +1,195 @@
+package crawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// complete applies what a worker brought.
+func (r *run) complete(res *result) {
+	r.busy--
+	l := &res.lease
+	delete(r.places, l.ID)
+	var err error
+	switch l.Kind {
+	case frontier.Resolve:
+		err = r.f.CompleteResolve(l.ID, res.resolve)
+	case frontier.Robots:
+		err = r.f.CompleteRobots(l.ID, res.robots)
+	case frontier.Page:
+		r.pages--
+		if res.page.Outcome.State == storage.Fetched {
+			r.pending.pages++
+			r.unsettled++
+		}
+		r.join(res)
+		err = r.f.CompletePage(l.ID, res.page)
+		r.pending.add(res)
+	}
+	if err != nil {
+		r.fail(fmt.Errorf("complete %s of %s: %w", l.Kind, l.URL, err))
+	}
+	r.collect()
+}
+
+// join widens the scope by where a seed's redirect led.
+func (r *run) join(res *result) {
+	if res.join.IsZero() {
+		return
+	}
+	scope := r.f.Scope().With(res.join)
+	r.f.SetScope(scope)
+	r.scope.Store(scope)
+	r.pending.batch.Join = append(r.pending.batch.Join, res.join.String())
+	r.log.Info("a seed redirects; its target joins the scope", "seed", res.lease.URL.String(), "target", res.join.String())
+}
+
+// notSent ends a lease that never reached a worker.
+func (r *run) notSent(l frontier.Lease, now time.Time) {
+	report := frontier.Report{End: now}
+	var err error
+	if l.Kind == frontier.Robots {
+		err = r.f.CompleteRobots(l.ID, frontier.RobotsReport{Report: report})
+	} else {
+		err = r.f.CompletePage(l.ID, frontier.PageReport{Report: report})
+	}
+	if err != nil {
+		r.fail(err)
+	}
+	r.collect()
+}
+
+func (r *run) fail(err error) {
+	if r.failed == nil {
+		r.failed = err
+	}
+}
+
+// stall stops dispatching because nothing can be written.
+func (r *run) stall(err error) {
+	if !errors.Is(err, storage.ErrNoSpace) {
+		r.fail(err)
+		return
+	}
+	if r.stalled == nil {
+		r.log.Error("the disk is full: nothing is dispatched until there is room again", "error", err)
+	}
+	r.stalled, r.stalledAt = err, time.Now()
+}
+
+// nextJob is the channel and the job to offer to the committer; a nil channel
+// when there is nothing to commit or it is busy. On a full disk an empty job is
+// offered now and then, to see whether there is room again.
+//
+// Everything that ended before this moment is in the job, so the requests that
+// are still out are all that the ledger must remember.
+func (r *run) nextJob() (chan<- *job, *job) {
+	probe := r.stalled != nil && time.Since(r.stalledAt) >= retryFull
+	if r.committing || r.pending.empty() && !probe {
+		return nil, nil
+	}
+	r.pending.place = r.ledger.Place()
+	for _, p := range r.places {
+		r.pending.place = min(r.pending.place, p)
+	}
+	return r.toCommit, r.pending
+}
+
+func (r *run) handedToCommitter() {
+	r.pending = newJob()
+	r.committing = true
+}
+
+// applied takes note of a commit.
+func (r *run) applied(j *job) {
+	r.committing = false
+	r.unsettled -= j.pages
+	if r.stalled != nil && j.err == nil {
+		r.log.Info("there is room again: going on")
+		r.stalled = nil
+	}
+	if j.err != nil {
+		r.fail(j.err)
+		return
+	}
+	r.f.Committed(&j.batch, j.result, time.Now())
+	r.collect()
+	r.tally.added.Add(uint64(j.result.Added))
+	if err := r.ledger.Trim(j.place); err != nil {
+		r.stall(err)
+	}
+}
+
+// nextLoads is the channel and the requests to offer to the loader.
+func (r *run) nextLoads() (chan<- []frontier.LoadRequest, []frontier.LoadRequest) {
+	if len(r.loads) == 0 {
+		return nil, nil
+	}
+	return r.toLoad, r.loads
+}
+
+func (r *run) takeLoad(l *load) {
+	r.loading--
+	if l.err == nil {
+		l.err = r.f.Loaded(&l.load, time.Now())
+	} else {
+		r.f.LoadFailed(l.load.Host.ID, time.Now())
+	}
+	if l.err != nil {
+		r.fail(fmt.Errorf("read the queue of host %d: %w", l.load.Host.ID, l.err))
+	}
+	r.collect()
+}
+
+// drain waits for what is in flight, for the grace at most; then the requests
+// are broken off and count as not made.
+func (r *run) drain(stopWork context.CancelFunc) {
+	r.draining = true
+	if r.failed != nil {
+		stopWork()
+	}
+	grace := time.NewTimer(r.o.ShutdownGrace)
+	defer grace.Stop()
+	for r.busy > 0 || r.loading > 0 {
+		toCommit, batch := r.nextJob()
+		select {
+		case res := <-r.results:
+			r.complete(res)
+		case toCommit <- batch:
+			r.handedToCommitter()
+		case j := <-r.committed:
+			r.applied(j)
+		case err := <-r.stalls:
+			r.stall(err)
+		case l := <-r.loaded:
+			r.takeLoad(l)
+		case <-grace.C:
+			stopWork()
+		}
+	}
+}
+
+// flush commits what is left. When the disk is full it tries for the grace and
+// then gives up what is not committed; those requests will be made again.
+func (r *run) flush(stopDisk context.CancelFunc) {
+	grace := time.NewTimer(r.o.ShutdownGrace)
+	defer grace.Stop()
+	for r.committing || !r.pending.empty() && r.failed == nil {
+		toCommit, batch := r.nextJob()
+		select {
+		case toCommit <- batch:
+			r.handedToCommitter()
+		case j := <-r.committed:
+			r.applied(j)
+		case err := <-r.stalls:
+			r.stall(err)
+		case <-grace.C:
+			stopDisk()
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package crawl
+
+import (
+	"github.com/amble-crawler/amble/storage"
+)
+
+// job is what one transaction is to commit. It belongs to the dispatcher until
+// it is handed over, then to the committer until it comes back.
+type job struct {
+	batch storage.Batch
+	lines [][]byte // of the output
+	place uint64   // in the ledger; requests before it are settled
+	pages int      // fetched
+	size  int
+
+	result storage.Result
+	err    error
+}
+
+func newJob() *job { return &job{} }
+
+// merge adds what the frontier gathered.
+func (j *job) merge(b storage.Batch) {
+	j.batch.Done = append(j.batch.Done, b.Done...)
+	j.batch.Hosts = append(j.batch.Hosts, b.Hosts...)
+	j.batch.Policies = append(j.batch.Policies, b.Policies...)
+	j.batch.Ensure = append(j.batch.Ensure, b.Ensure...)
+	j.batch.Join = append(j.batch.Join, b.Join...)
+	j.size += len(b.Done) + len(b.Hosts)
+}
+
+// add adds what a page brought.
+func (j *job) add(r *result) {
+	if r.line != nil {
+		j.lines = append(j.lines, r.line)
+	}
+	j.batch.Found = append(j.batch.Found, r.found...)
+	j.size += len(r.found)
+}
+
+func (j *job) empty() bool { return j.batch.Empty() && len(j.lines) == 0 }

@@ -1,0 +1,78 @@
+package crawl
+
+import (
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// load is what the loader brings.
+type load struct {
+	load frontier.Load
+	err  error
+}
+
+// loadAll is the loader: it reads what the frontier wants next.
+func (r *run) loadAll() {
+	for wants := range r.toLoad {
+		for i := range wants {
+			l := &load{}
+			l.load.Host.ID = wants[i].Host
+			l.err = r.load(&wants[i], &l.load)
+			r.loaded <- l
+		}
+	}
+}
+
+// load reads the queues of one host that have something, and the robots records
+// that are not known yet.
+func (r *run) load(want *frontier.LoadRequest, to *frontier.Load) error {
+	host, err := r.store.HostByID(want.Host)
+	if err != nil {
+		return err
+	}
+	to.Host, to.At = host, time.Now()
+	to.Queues = make([]frontier.QueueLoad, len(host.Queues))
+	for i := range host.Queues {
+		q := frontier.QueueRequest{From: host.Queues[i].Cursor, Max: want.Max}
+		if i < len(want.Queues) {
+			q = want.Queues[i]
+		}
+		if err := r.loadQueue(want, &to.Queues[i], &host, i, q, to.At); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) loadQueue(want *frontier.LoadRequest, to *frontier.QueueLoad, host *storage.Host, i int, q frontier.QueueRequest, now time.Time) (err error) {
+	from := &host.Queues[i]
+	to.Heads.Next = q.From
+	if from.Queued+from.Due == 0 {
+		to.Heads.Next = max(q.From, host.Tail)
+		return nil
+	}
+	to.Heads, err = r.store.Heads(storage.HeadsRequest{
+		Host: host.ID, Origin: uint8(i), From: q.From, Queued: q.Max, Due: want.Due, Now: now,
+	})
+	if err != nil || q.Known {
+		return err
+	}
+	return r.loadPolicy(to, from)
+}
+
+func (r *run) loadPolicy(to *frontier.QueueLoad, from *storage.Queue) error {
+	encoded, err := r.store.Policy(from.Origin)
+	if err != nil || len(encoded) == 0 {
+		return err
+	}
+	if to.Record, err = robots.DecodeRecord(encoded); err != nil {
+		r.log.Warn("a stored robots policy cannot be read; it is fetched again", "origin", from.Origin.String(), "error", err)
+		to.Record = robots.Record{}
+		return nil
+	}
+	to.Rules = to.Record.Rules(r.o.Frontier.Tokens...)
+	return nil
+}

@@ -1,0 +1,59 @@
+package crawl
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/extract"
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// Options say what to crawl and how. They do not change while the engine lives.
+type Options struct {
+	DataDir       string
+	Workers       int           // requests in flight, all hosts together
+	ExitWhenDone  bool          // false: stay up when there is nothing to do
+	GiveUpAfter   time.Duration // hosts that cannot be asked by then are postponed
+	ShutdownGrace time.Duration // for requests in flight when asked to stop
+	MaxPages      uint64        // pages fetched in all; 0: no limit
+
+	Mode             frontier.Mode
+	Include, Exclude []*regexp.Regexp
+
+	Frontier frontier.Options
+	Fetch    fetch.Options
+	Extract  extract.Options
+	Archive  archive.Options
+	Storage  storage.Options
+}
+
+// DefaultOptions are those of a polite crawler; DataDir, Fetch.UserAgent and
+// Archive.Dir are left for the caller to fill in.
+func DefaultOptions() Options {
+	return Options{
+		Workers: 64, ExitWhenDone: true, GiveUpAfter: time.Hour, ShutdownGrace: 30 * time.Second,
+		Frontier: frontier.DefaultOptions(), Fetch: fetch.DefaultOptions(),
+		Extract: extract.DefaultOptions(), Archive: archive.DefaultOptions(),
+	}
+}
+
+// Validate says what is wrong with the options, all of it.
+func (o Options) Validate() error {
+	var errs []error
+	if o.DataDir == "" {
+		errs = append(errs, errors.New("crawl: DataDir is empty"))
+	}
+	if o.Workers < 1 {
+		errs = append(errs, fmt.Errorf("crawl: Workers is %d, should be at least 1", o.Workers))
+	}
+	if o.GiveUpAfter < 0 || o.ShutdownGrace < 0 {
+		errs = append(errs, errors.New("crawl: GiveUpAfter and ShutdownGrace may not be negative"))
+	}
+	errs = append(errs, o.Frontier.Validate(), o.Fetch.Validate(), o.Extract.Validate(), o.Archive.Validate())
+	return errors.Join(errs...)
+}

@@ -1,0 +1,170 @@
+package crawl
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"math"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/extract"
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// fetchPage serves a Page lease: one request, its links, its line of output.
+func (r *run) fetchPage(ctx context.Context, res *result) {
+	l := &res.lease
+	resp, failure, report := r.request(ctx, fetch.Request{
+		URL: l.URL, Address: l.Address, ETag: l.Head.Last.ETag, LastModified: l.Head.Last.Modified,
+	})
+	res.page.Report = report
+	if !report.Sent {
+		return
+	}
+	page := archive.Page{URL: l.URL.String(), Depth: int(l.Head.Depth), Attempts: int(l.Head.Last.Attempts) + 1}
+	if failure != nil {
+		res.page.Outcome = failed(failure)
+		page.FetchedAt, page.Duration = failure.Start, report.Duration
+		page.Reason, page.Error = failure.Kind.String(), failure.Error()
+	} else {
+		describe(&page, resp)
+		r.judge(res, resp, &page)
+	}
+	r.tally.count(resp, failure)
+	r.encode(res, &page)
+}
+
+// failed is the outcome of a request without an answer.
+func failed(failure *fetch.Error) storage.Outcome {
+	o := storage.Outcome{State: storage.Failed, Reason: reasonOf(failure.Kind)}
+	if failure.Kind.Temporary() {
+		o.State = storage.Retrying
+	}
+	return o
+}
+
+func describe(page *archive.Page, resp *fetch.Response) {
+	page.Status, page.FetchedAt = resp.Status, resp.Start
+	page.FirstByte, page.Duration = resp.FirstByte.Sub(resp.Start), resp.End.Sub(resp.Start)
+	page.ContentType = resp.Header.Get("Content-Type")
+	page.Bytes, page.Truncated = int64(len(resp.Body)), resp.Truncated
+}
+
+// judge makes an outcome of an answer, and takes the links of a page and the
+// target of a redirect.
+func (r *run) judge(res *result, resp *fetch.Response, page *archive.Page) {
+	o := storage.Outcome{Status: uint16(resp.Status), Reason: storage.ReasonStatus, Bytes: uint64(len(resp.Body))}
+	switch {
+	case resp.Status/100 == 2, resp.Status == 304:
+		o.State, o.Reason = storage.Fetched, storage.ReasonNone
+		o.ETag, o.Modified = resp.Header.Get("ETag"), resp.Header.Get("Last-Modified")
+		if resp.Status != 304 {
+			sum := sha256.Sum256(resp.Body)
+			o.Digest, page.Digest = binary.BigEndian.Uint64(sum[:]), archive.FormatDigest(sum)
+		}
+		r.takeLinks(res, resp, page)
+	case isRedirect(resp.Status):
+		o.State, o.Reason = r.redirect(res, resp, page)
+	case resp.Status >= 500, resp.Status == 429, resp.Status == 408, resp.Status == 425:
+		o.State = storage.Retrying
+	default:
+		o.State = storage.Failed
+	}
+	res.page.Outcome = o
+}
+
+func isRedirect(status int) bool {
+	switch status {
+	case 301, 302, 303, 307, 308:
+		return true
+	}
+	return false
+}
+
+// redirect makes a discovery of a redirect's target: a URL like any other, with
+// the politeness and the rules of its own host.
+func (r *run) redirect(res *result, resp *fetch.Response, page *archive.Page) (storage.State, storage.Reason) {
+	l := &res.lease
+	target, err := l.URL.Resolve(resp.Header.Get("Location"))
+	if err != nil || resp.Header.Get("Location") == "" {
+		page.Reason = "redirect without a usable target"
+		return storage.Failed, storage.ReasonLocation
+	}
+	page.Redirect = target.String()
+	if l.Head.Redirects >= r.o.Frontier.MaxRedirects {
+		page.Reason = "too many redirects"
+		return storage.Failed, storage.ReasonRedirects
+	}
+	verdict := r.scope.Load().Check(target)
+	if verdict == frontier.OutOfSeeds && l.Head.Seed {
+		res.join, verdict = target, frontier.InScope
+	}
+	if verdict != frontier.InScope {
+		page.Reason = "target " + verdict.String()
+		r.tally.outside.Add(1)
+		return storage.Redirected, storage.ReasonScope
+	}
+	f := r.discovery(res, target, l.Head.Depth)
+	f.Redirects, f.Seed = l.Head.Redirects+1, l.Head.Seed
+	res.found = append(res.found, f)
+	return storage.Redirected, storage.ReasonNone
+}
+
+// takeLinks extracts the links of an HTML page that belong to the crawl.
+func (r *run) takeLinks(res *result, resp *fetch.Response, page *archive.Page) {
+	l := &res.lease
+	contentType := resp.Header.Get("Content-Type")
+	if !extract.IsHTML(contentType, resp.Body) {
+		return
+	}
+	doc, err := extract.HTML(resp.Body, contentType, l.URL, resp.Header.Values("X-Robots-Tag"), r.o.Frontier.Tokens, r.o.Extract)
+	if err != nil {
+		r.log.Debug("cannot extract", "url", page.URL, "error", err)
+		page.Error = err.Error()
+		return
+	}
+	page.Title, page.Language, page.Outlinks = doc.Title, doc.Language, len(doc.Links)
+	if doc.NoFollow || r.o.Frontier.MaxDepth > 0 && l.Head.Depth >= r.o.Frontier.MaxDepth || l.Head.Depth == math.MaxUint16 {
+		return
+	}
+	scope := r.scope.Load()
+	for i := range doc.Links {
+		link := &doc.Links[i]
+		switch {
+		case link.NoFollow:
+		case scope.Check(link.URL) != frontier.InScope:
+			r.tally.outside.Add(1)
+		default:
+			res.found = append(res.found, r.discovery(res, link.URL, l.Head.Depth+1))
+		}
+	}
+}
+
+func (r *run) discovery(res *result, u weburl.URL, depth uint16) storage.Found {
+	l := &res.lease
+	return storage.Found{
+		URL: u, Fingerprint: r.store.Fingerprint(u), Depth: depth,
+		ViaHost: l.Host, ViaOrdinal: l.Head.Ordinal, At: res.page.End,
+	}
+}
+
+// encode makes the line of output of a URL that is done with.
+func (r *run) encode(res *result, page *archive.Page) {
+	if _, again := r.o.Frontier.Attempted(&res.lease.Head, res.page.Outcome.State); again {
+		return
+	}
+	if via := &res.lease.Head; via.ViaHost != storage.NoHost {
+		if u, err := r.store.URL(via.ViaHost, via.ViaOrdinal); err == nil {
+			page.Via = u.String()
+		}
+	}
+	line, err := page.Encode()
+	if err != nil {
+		r.log.Error("cannot encode a page for the output", "url", page.URL, "error", err)
+		return
+	}
+	res.line = line
+}

@@ -1,0 +1,70 @@
+package crawl
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/robots"
+)
+
+// fetchRobots serves a Robots lease: one request, judged by the state machine.
+func (r *run) fetchRobots(ctx context.Context, res *result) {
+	job, u := &res.lease.Robots, res.lease.URL
+	etag, modified := job.Previous.Validators(u.String())
+	resp, failure, report := r.request(ctx, fetch.Request{
+		URL: u, Address: res.lease.Address, ETag: etag, LastModified: modified, MaxBody: robots.MaxBody + 1,
+	})
+	res.robots.Report = report
+	if !report.Sent {
+		return
+	}
+	out := robots.Outcome{URL: u.String(), Redirects: job.Hops, Jitter: r.o.Frontier.Jitter()}
+	if failure != nil {
+		out.Failure = robotsFailure(failure.Kind)
+	} else {
+		out.Status, out.Body, out.Truncated = resp.Status, resp.Body, resp.Truncated
+		out.Header = robotsHeader(resp.Header)
+	}
+	record, action := r.o.Frontier.Robots.Next(job.Previous, out, report.End)
+	if action.Kind == robots.ActionRedirect {
+		target, err := weburl.Parse(action.URL)
+		if err == nil {
+			res.robots.Redirect = target
+			return
+		}
+		out.Failure = robots.FailureProtocol
+		record, _ = r.o.Frontier.Robots.Next(job.Previous, out, report.End)
+	}
+	res.robots.Record, res.robots.Rules = record, record.Rules(r.o.Frontier.Tokens...)
+	r.tally.robots.Add(1)
+	r.log.Debug("robots", "origin", job.Origin.String(), "class", record.Class.String(), "status", record.Status)
+}
+
+func robotsHeader(h http.Header) robots.Header {
+	return robots.Header{
+		ContentType: h.Get("Content-Type"), Location: h.Get("Location"), RetryAfter: h.Get("Retry-After"),
+		CacheControl: h.Get("Cache-Control"), Expires: h.Get("Expires"), Date: h.Get("Date"), Age: h.Get("Age"),
+		ETag: h.Get("ETag"), LastModified: h.Get("Last-Modified"),
+	}
+}
+
+// robotsFailure is how the robots engine names a kind of failure.
+func robotsFailure(k fetch.Kind) robots.Failure {
+	switch k {
+	case fetch.KindDNSNotFound, fetch.KindDNSFailure, fetch.KindDNSTimeout:
+		return robots.FailureDNS
+	case fetch.KindTLS, fetch.KindCertificate:
+		return robots.FailureTLS
+	case fetch.KindConnectTimeout, fetch.KindTLSTimeout, fetch.KindHeaderTimeout, fetch.KindBodyTimeout:
+		return robots.FailureTimeout
+	case fetch.KindIncompleteBody, fetch.KindBadEncoding:
+		return robots.FailureTransfer
+	case fetch.KindBlockedAddress:
+		return robots.FailureBlocked
+	case fetch.KindBadResponse, fetch.KindHeaderTooLarge, fetch.KindUnsupported:
+		return robots.FailureProtocol
+	}
+	return robots.FailureConnect
+}

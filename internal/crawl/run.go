@@ -1,0 +1,231 @@
+package crawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// Summary is what a Run came to.
+type Summary struct {
+	Status    Status
+	Postponed []Postponed // hosts with URLs that could not be asked, most first
+	Stopped   bool        // asked to stop before it was done
+	Fresh     bool        // at least one request was made or one URL added
+}
+
+// maxPending is how much may gather for the next commit before dispatching pauses.
+const maxPending = 20_000
+
+// sweepEvery is how often forgotten addresses are dropped.
+const sweepEvery = time.Minute
+
+// ErrNothing says that there is nothing to crawl.
+var ErrNothing = errors.New("there is nothing to crawl: the frontier is empty and no seed is given; add URLs to crawl.seeds or crawl.seeds_file in the config file, or name them on the command line")
+
+// run is the state of the dispatcher.
+type run struct {
+	*Engine
+	f *frontier.Frontier
+
+	leases    chan frontier.Lease
+	results   chan *result
+	toCommit  chan *job
+	committed chan *job
+	toLoad    chan []frontier.LoadRequest
+	loaded    chan *load
+	stalls    chan error
+
+	pending    *job              // gathers for the next commit
+	committing bool              // a job is with the committer
+	places     map[uint64]uint64 // ledger place of each lease that is out
+	busy       int               // workers with a lease
+	pages      int               // page leases out
+	unsettled  int               // pages fetched and not yet committed
+	loads      []frontier.LoadRequest
+	loading    int
+	stalled    error // why nothing is dispatched; nil: it is
+	stalledAt  time.Time
+	draining   bool
+	failed     error
+	started    time.Time
+	meter      meter
+}
+
+// Run crawls until everything is done, or until ctx ends: then it lets what is
+// in flight finish within Options.ShutdownGrace, commits and returns. Seeds that
+// are known already cost nothing. An error means that it could not go on; what
+// was committed is safe.
+func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
+	scope, err := e.initialScope(seeds)
+	if err != nil {
+		return Summary{}, err
+	}
+	e.scope.Store(scope)
+	before := e.store.Counters()
+	if err := e.addSeeds(ctx, seeds); err != nil {
+		return Summary{}, err
+	}
+	if e.store.Counters().URLs == 0 {
+		return Summary{}, ErrNothing
+	}
+	f, err := e.newFrontier(ctx, scope)
+	if err != nil {
+		return Summary{}, fmt.Errorf("read the hosts of %s: %w", e.o.DataDir, err)
+	}
+	r := &run{
+		Engine: e, f: f, started: time.Now(), pending: newJob(), places: make(map[uint64]uint64),
+		leases: make(chan frontier.Lease), results: make(chan *result, e.o.Workers),
+		toCommit: make(chan *job), committed: make(chan *job, 1),
+		toLoad: make(chan []frontier.LoadRequest), loaded: make(chan *load, 1), stalls: make(chan error, 1),
+	}
+	err = r.run(ctx)
+	after := e.store.Counters()
+	s := r.summary(ctx)
+	s.Fresh = after.Requests != before.Requests || after.URLs != before.URLs
+	return s, err
+}
+
+// run starts the goroutines, dispatches, and waits until all have ended.
+func (r *run) run(ctx context.Context) error {
+	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWork()
+	disk, stopDisk := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopDisk()
+	var wg sync.WaitGroup
+	for range r.o.Workers {
+		wg.Go(func() { r.work(work) })
+	}
+	wg.Go(func() { r.commitAll(disk) })
+	wg.Go(func() { r.loadAll() })
+
+	r.dispatch(ctx)
+	r.drain(stopWork)
+	r.flush(stopDisk)
+	close(r.leases)
+	close(r.toCommit)
+	close(r.toLoad)
+	wg.Wait()
+	r.report("finished")
+	return r.failed
+}
+
+// dispatch is the loop of the dispatcher: hand out what is due, wait for
+// whatever happens next, apply it.
+func (r *run) dispatch(ctx context.Context) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
+	for r.failed == nil {
+		r.handOut()
+		if r.done() {
+			return
+		}
+		r.arm(timer)
+		toCommit, next := r.nextJob()
+		toLoad, wants := r.nextLoads()
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-second.C:
+			r.everySecond()
+		case res := <-r.results:
+			r.complete(res)
+		case toCommit <- next:
+			r.handedToCommitter()
+		case j := <-r.committed:
+			r.applied(j)
+		case err := <-r.stalls:
+			r.stall(err)
+		case toLoad <- wants:
+			r.loading += len(wants)
+			r.loads = nil
+		case l := <-r.loaded:
+			r.takeLoad(l)
+		}
+	}
+}
+
+// arm sets the timer to the next instant at which a host may be asked.
+func (r *run) arm(timer *time.Timer) {
+	if at, ok := r.f.NextWake(); ok && !r.paused() && r.busy < r.o.Workers {
+		timer.Reset(max(time.Until(at), 0))
+		return
+	}
+	timer.Stop()
+}
+
+// paused reports whether nothing may be handed out at the moment.
+func (r *run) paused() bool {
+	return r.stalled != nil || r.draining || r.pending.size > maxPending || r.full()
+}
+
+// full reports whether max_pages is reached, counting the pages in flight.
+func (r *run) full() bool {
+	return r.o.MaxPages > 0 && r.store.Counters().Of(storage.Fetched)+uint64(r.pages+r.unsettled) >= r.o.MaxPages
+}
+
+// handOut gives leases to idle workers for as long as hosts are due.
+func (r *run) handOut() {
+	for r.busy < r.o.Workers && !r.paused() {
+		now := time.Now()
+		l, ok := r.f.Next(now)
+		r.collect()
+		if !ok {
+			return
+		}
+		if !r.enter(l, now) {
+			continue
+		}
+		r.busy++
+		if l.Kind == frontier.Page {
+			r.pages++
+		}
+		r.leases <- l // a worker is idle and waits
+	}
+}
+
+// enter writes the start of a request into the ledger.
+func (r *run) enter(l frontier.Lease, now time.Time) bool {
+	if l.Kind == frontier.Resolve {
+		return true
+	}
+	place, err := r.ledger.Append(storage.Start{Host: l.HostName, Address: l.Address.String(), At: now, Delay: l.Delay})
+	if err != nil {
+		r.notSent(l, now)
+		r.stall(err)
+		return false
+	}
+	r.places[l.ID] = place
+	return true
+}
+
+// collect takes over what the frontier has for the store and the loader.
+func (r *run) collect() {
+	r.pending.merge(r.f.TakeBatch())
+	r.loads = append(r.loads, r.f.TakeWants()...)
+}
+
+// done reports whether the crawl is over.
+func (r *run) done() bool {
+	if r.busy > 0 || r.stalled != nil || r.committing || !r.pending.batch.Empty() || r.loading+len(r.loads) > 0 {
+		return false
+	}
+	return r.full() || r.o.ExitWhenDone && r.f.Finished(time.Now(), r.o.GiveUpAfter)
+}
+
+func (r *run) everySecond() {
+	now := time.Now()
+	r.meter.tick(now, r.tally.load())
+	r.report("running")
+	if now.Sub(r.started)%sweepEvery < time.Second {
+		r.f.Sweep(now)
+	}
+}

@@ -1,0 +1,63 @@
+package crawl
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// Seed is a URL to start from, and where it was given, for messages.
+type Seed struct {
+	URL    weburl.URL
+	Source string
+}
+
+// initialScope is that of the seeds and of what joined them in earlier runs.
+func (e *Engine) initialScope(seeds []Seed) (*frontier.Scope, error) {
+	joined, err := e.store.Joined()
+	if err != nil {
+		return nil, err
+	}
+	urls := make([]weburl.URL, 0, len(seeds)+len(joined))
+	for _, s := range seeds {
+		urls = append(urls, s.URL)
+	}
+	for _, text := range joined {
+		u, err := weburl.Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("joined seed %q: %w", text, err)
+		}
+		urls = append(urls, u)
+	}
+	return frontier.NewScope(e.o.Mode, e.o.Include, e.o.Exclude, urls...), nil
+}
+
+// addSeeds commits the seeds. Seeds that the scope itself excludes are
+// reported and left out.
+func (e *Engine) addSeeds(ctx context.Context, seeds []Seed) error {
+	scope := e.scope.Load()
+	now := time.Now()
+	var b storage.Batch
+	for i, s := range seeds {
+		if v := scope.Check(s.URL); v != frontier.InScope {
+			e.log.Warn("seed left out", "seed", s.URL.String(), "source", s.Source, "reason", v.String())
+		} else {
+			b.Found = append(b.Found, storage.Found{URL: s.URL, Fingerprint: e.store.Fingerprint(s.URL), Seed: true, At: now})
+		}
+		if len(b.Found) < maxPending && i+1 < len(seeds) {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if _, err := e.store.Commit(&b); err != nil {
+			return fmt.Errorf("add seeds: %w", err)
+		}
+		b.Found = b.Found[:0]
+	}
+	return nil
+}

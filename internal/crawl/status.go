@@ -1,0 +1,188 @@
+package crawl
+
+import (
+	"context"
+	"sort"
+	"sync/atomic"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// Status is a snapshot of a crawl, made once a second. It is plain data and
+// goes out as JSON.
+type Status struct {
+	State    string         `json:"state"` // opened, running, stalled, stopping, finished
+	Reason   string         `json:"reason,omitempty"`
+	Started  time.Time      `json:"started"`
+	At       time.Time      `json:"at"`
+	URLs     map[string]int `json:"urls"`  // by state, over all runs
+	Hosts    int            `json:"hosts"` // known
+	Places   map[string]int `json:"places"`
+	InFlight int            `json:"in_flight"`
+	Requests uint64         `json:"requests"` // over all runs
+	Bytes    uint64         `json:"bytes"`    // over all runs
+
+	Run          Rates   `json:"run"`
+	PagesPerSec  float64 `json:"pages_per_second"` // over the last ten seconds
+	BytesPerSec  float64 `json:"bytes_per_second"`
+	Finish       float64 `json:"finish_seconds"` // at the delays in force; the slowest host decides
+	SlowestHost  string  `json:"slowest_host,omitempty"`
+	SlowestLeft  int     `json:"slowest_host_urls,omitempty"`
+	DataDir      string  `json:"data_dir"`
+	OutputDir    string  `json:"output_dir,omitempty"`
+	ProductToken string  `json:"product_token"`
+}
+
+// Rates are the counts of one run.
+type Rates struct {
+	Pages    uint64 `json:"pages"` // answers with content
+	Requests uint64 `json:"requests"`
+	Errors   uint64 `json:"errors"` // requests without an answer, and 5xx
+	Bytes    uint64 `json:"bytes"`
+	Robots   uint64 `json:"robots"` // robots.txt files judged
+	Added    uint64 `json:"added"`  // URLs that were new
+	Outside  uint64 `json:"outside"`
+	Commits  uint64 `json:"commits"`
+}
+
+// Postponed is a host with URLs that could not be asked for in this run.
+type Postponed struct {
+	Host   string    `json:"host"`
+	URLs   int       `json:"urls"`
+	Until  time.Time `json:"until,omitzero"`
+	Reason string    `json:"reason"`
+}
+
+// tally counts what workers do.
+type tally struct {
+	pages, requests, errors, bytes, robots, added, outside, commits atomic.Uint64
+}
+
+func (t *tally) count(resp *fetch.Response, failure *fetch.Error) {
+	t.requests.Add(1)
+	if failure != nil || resp.Status >= 500 {
+		t.errors.Add(1)
+	}
+	if resp != nil {
+		t.bytes.Add(uint64(len(resp.Body)))
+		if resp.Status/100 == 2 {
+			t.pages.Add(1)
+		}
+	}
+}
+
+func (t *tally) load() Rates {
+	return Rates{
+		Pages: t.pages.Load(), Requests: t.requests.Load(), Errors: t.errors.Load(), Bytes: t.bytes.Load(),
+		Robots: t.robots.Load(), Added: t.added.Load(), Outside: t.outside.Load(), Commits: t.commits.Load(),
+	}
+}
+
+// meter keeps the counts of the last seconds, for rates.
+type meter struct {
+	at   [10]time.Time
+	seen [10]Rates
+	n    int
+}
+
+func (m *meter) tick(now time.Time, r Rates) {
+	m.at[m.n%len(m.at)], m.seen[m.n%len(m.seen)] = now, r
+	m.n++
+}
+
+// rates are pages and bytes a second since the oldest tick.
+func (m *meter) rates(now time.Time, r Rates) (pages, bytes float64) {
+	if m.n == 0 {
+		return 0, 0
+	}
+	oldest := 0
+	if m.n > len(m.at) {
+		oldest = m.n % len(m.at)
+	}
+	seconds := now.Sub(m.at[oldest]).Seconds()
+	if seconds < 0.5 {
+		return 0, 0
+	}
+	return float64(r.Pages-m.seen[oldest].Pages) / seconds, float64(r.Bytes-m.seen[oldest].Bytes) / seconds
+}
+
+// Status returns the latest snapshot.
+func (e *Engine) Status() Status { return *e.status.Load() }
+
+func (e *Engine) publish(s Status) {
+	c := e.store.Counters()
+	s.At, s.DataDir = time.Now(), e.o.DataDir
+	s.OutputDir, s.ProductToken = e.o.Archive.Dir, e.o.Frontier.Tokens[0]
+	s.Hosts, s.Requests, s.Bytes = int(c.Hosts), c.Requests, c.Bytes
+	s.URLs = StateCounts(c)
+	s.Run = e.tally.load()
+	e.status.Store(&s)
+}
+
+// StateCounts gives the counts of URLs names.
+func StateCounts(c storage.Counters) map[string]int {
+	m := make(map[string]int, len(c.States))
+	for state, n := range c.States {
+		m[storage.State(state).String()] = int(n)
+	}
+	return m
+}
+
+// report publishes a snapshot of the run.
+func (r *run) report(state string) {
+	now := time.Now()
+	s := Status{State: state, Started: r.started, InFlight: r.busy, Places: r.f.Places()}
+	switch {
+	case state == "finished":
+	case r.stalled != nil:
+		s.State, s.Reason = "stalled", r.stalled.Error()
+	case r.draining:
+		s.State = "stopping"
+	}
+	s.PagesPerSec, s.BytesPerSec = r.meter.rates(now, r.tally.load())
+	slowest := storage.NoHost
+	r.f.Waiting(now, func(w frontier.Waiting) {
+		if f := w.Finish.Seconds(); f > s.Finish && w.Robots == robots.ReasonNone {
+			s.Finish, s.SlowestLeft, slowest = f, w.Left, w.Host
+		}
+	})
+	if slowest != storage.NoHost {
+		s.SlowestHost = r.hostName(slowest)
+	}
+	r.publish(s)
+}
+
+func (r *run) hostName(id storage.HostID) string {
+	h, err := r.store.HostByID(id)
+	if err != nil {
+		return ""
+	}
+	return h.Name
+}
+
+// summary is the end of the run.
+func (r *run) summary(ctx context.Context) Summary {
+	s := Summary{Status: r.Status(), Stopped: ctx.Err() != nil}
+	r.f.Waiting(time.Now(), func(w frontier.Waiting) {
+		if w.Left > 0 {
+			s.Postponed = append(s.Postponed, r.postponed(w))
+		}
+	})
+	sort.Slice(s.Postponed, func(i, j int) bool { return s.Postponed[i].URLs > s.Postponed[j].URLs })
+	return s
+}
+
+func (r *run) postponed(w frontier.Waiting) Postponed {
+	p := Postponed{Host: w.Name, URLs: w.Left, Until: w.Until, Reason: w.Reason.String()}
+	if p.Host == "" {
+		p.Host = r.hostName(w.Host)
+	}
+	if w.Robots != robots.ReasonNone {
+		p.Reason = "robots.txt: " + w.Robots.String()
+	}
+	return p
+}

@@ -1,0 +1,112 @@
+package crawl
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// result is what a worker brings back for a lease.
+type result struct {
+	lease   frontier.Lease
+	resolve frontier.ResolveReport
+	robots  frontier.RobotsReport
+	page    frontier.PageReport
+	found   []storage.Found
+	join    weburl.URL // where a seed's redirect led out of the scope
+	line    []byte     // of the output
+}
+
+// work is a worker: one request at a time until there are no more leases.
+func (r *run) work(ctx context.Context) {
+	for l := range r.leases {
+		res := &result{lease: l}
+		switch l.Kind {
+		case frontier.Resolve:
+			r.resolve(ctx, res)
+		case frontier.Robots:
+			r.fetchRobots(ctx, res)
+		case frontier.Page:
+			r.fetchPage(ctx, res)
+		}
+		r.results <- res
+	}
+}
+
+// resolve asks for the addresses of a host.
+func (r *run) resolve(ctx context.Context, res *result) {
+	answer, err := r.client.Resolve(ctx, res.lease.HostName)
+	res.resolve = frontier.ResolveReport{End: time.Now(), Addresses: answer.Addrs, TTL: answer.TTL}
+	var failure *fetch.Error
+	if !errors.As(err, &failure) {
+		return
+	}
+	res.resolve.Addresses = nil
+	res.resolve.Aborted = failure.Kind == fetch.KindCanceled
+	res.resolve.Final = failure.Kind == fetch.KindBlockedAddress
+	res.resolve.Absent = failure.Kind == fetch.KindDNSNotFound
+	res.resolve.Reason = reasonOf(failure.Kind)
+	r.log.Debug("cannot resolve", "host", res.lease.HostName, "error", failure)
+}
+
+// request makes the request of a lease and says what politeness has to know.
+func (r *run) request(ctx context.Context, req fetch.Request) (*fetch.Response, *fetch.Error, frontier.Report) {
+	resp, err := r.client.Do(ctx, req)
+	if err == nil {
+		return resp, nil, frontier.Report{
+			Sent: true, End: resp.End, Duration: resp.End.Sub(resp.Start),
+			Signal: signalOf(resp.Status), RetryAfter: retryAfter(resp), Bytes: uint64(len(resp.Body)),
+		}
+	}
+	var failure *fetch.Error
+	if !errors.As(err, &failure) {
+		now := time.Now()
+		failure = &fetch.Error{Op: "request", URL: req.URL.String(), Start: now, End: now, Err: err}
+	}
+	return nil, failure, frontier.Report{
+		Sent: failure.Kind != fetch.KindCanceled, End: failure.End, Duration: failure.End.Sub(failure.Start),
+		Signal: failureSignal(failure.Kind),
+	}
+}
+
+// signalOf says what a status tells about the pace.
+func signalOf(status int) politeness.Signal {
+	switch {
+	case status == 429 || status == 503:
+		return politeness.SignalThrottled
+	case status >= 500:
+		return politeness.SignalServerError
+	}
+	return politeness.SignalOK
+}
+
+// failureSignal says what a failure tells about the host: those that are our
+// own say nothing.
+func failureSignal(k fetch.Kind) politeness.Signal {
+	switch k {
+	case fetch.KindCanceled, fetch.KindLocal, fetch.KindBlockedAddress, fetch.KindUnsupported, fetch.KindLostOnReuse:
+		return politeness.SignalAborted
+	case fetch.KindHeaderTooLarge, fetch.KindBadResponse, fetch.KindBadEncoding:
+		return politeness.SignalOK
+	}
+	return politeness.SignalUnreachable
+}
+
+// retryAfter reads Retry-After where it means what it says: with 429, 503 and
+// the redirects (RFC 9110 section 10.2.3).
+func retryAfter(resp *fetch.Response) time.Duration {
+	if resp.Status != 429 && resp.Status != 503 && resp.Status/100 != 3 {
+		return 0
+	}
+	d, _ := politeness.ParseRetryAfter(resp.Header.Get("Retry-After"), resp.End)
+	return d
+}
+
+// reasonOf is how the store names a kind of failure.
+func reasonOf(k fetch.Kind) storage.Reason { return storage.ReasonFetch + storage.Reason(k) }
