@@ -18,11 +18,13 @@ type wireBody struct {
 	idle time.Duration
 	left int64
 	eof  bool  // the end was seen
+	over bool  // there was more than may be read
 	err  error // of the connection, not of a decoder
 }
 
 func (b *wireBody) Read(p []byte) (int, error) {
 	if b.left <= 0 {
+		b.over = true
 		return 0, errWireLimit
 	}
 	if int64(len(p)) > b.left {
@@ -59,7 +61,7 @@ func (c *Client) readBody(w *watch, resp *http.Response, limit int64) (body []by
 	switch {
 	case wire.err != nil: // what a decoder made of it does not matter
 		return nil, false, false, wire.err
-	case errors.Is(err, errWireLimit):
+	case wire.over: // nor here
 		return body, true, false, nil
 	case err != nil:
 		return nil, false, false, err

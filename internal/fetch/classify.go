@@ -1,12 +1,12 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"io"
 	"net"
-	"strings"
 	"syscall"
 )
 
@@ -34,10 +34,7 @@ func (w *watch) classify(err error) (Kind, error) {
 	if kind := kindOfOurs(err); kind != KindUnknown {
 		return kind, err
 	}
-	kind := kindOfSystem(err)
-	if kind == KindUnknown {
-		kind = w.phase.failure(err)
-	}
+	kind := cmp.Or(kindOfSystem(err), kindOfHTTP2(err), w.phase.failure(err))
 	var lost *lostError
 	if errors.As(err, &lost) && (kind == KindReset || kind == KindClosed) {
 		kind = KindLostOnReuse
@@ -56,16 +53,10 @@ func kindOfOurs(err error) Kind {
 		return KindUnsupported
 	case errors.Is(err, errBlocked):
 		return KindBlockedAddress
-	case errors.Is(err, errHeaderTooLarge), isHeaderListSize(err):
+	case errors.Is(err, errHeaderTooLarge):
 		return KindHeaderTooLarge
 	}
 	return KindUnknown
-}
-
-// isHeaderListSize recognises the HTTP/2 form of a header that is too large,
-// for which net/http has no exported value.
-func isHeaderListSize(err error) bool {
-	return strings.Contains(err.Error(), "header list larger than")
 }
 
 // kindOfSystem names the errors of the operating system.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -63,6 +65,33 @@ func (c *Client) exchange2(w *watch, cn *conn, r Request) (*http.Response, error
 		req.Header[f.name] = []string{f.value}
 	}
 	return cn.h2.RoundTrip(req.WithContext(w.ctx))
+}
+
+// streamError is the error of one HTTP/2 stream, which net/http does not export
+// but fills in for a type of the same fields.
+type streamError struct {
+	StreamID uint32
+	Code     uint32
+	Cause    error
+}
+
+func (e streamError) Error() string {
+	return fmt.Sprintf("HTTP/2 stream error %d: %v", e.Code, e.Cause)
+}
+
+// kindOfHTTP2 names the errors of HTTP/2. Those that have no type are told by
+// their text.
+func kindOfHTTP2(err error) Kind {
+	var stream streamError
+	switch text := err.Error(); {
+	case strings.Contains(text, "header list larger than"):
+		return KindHeaderTooLarge
+	case errors.As(err, &stream):
+		return KindReset
+	case strings.Contains(text, "GOAWAY"):
+		return KindClosed
+	}
+	return KindUnknown
 }
 
 // opaque is u in the form that net/http sends byte for byte: a URL that was

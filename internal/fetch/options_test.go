@@ -1,0 +1,67 @@
+package fetch
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestOptionsValidate(t *testing.T) {
+	if err := quick().Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]func(*Options){
+		"UserAgent is empty": func(o *Options) { o.UserAgent = " " },
+		`UserAgent "a\nb"`:   func(o *Options) { o.UserAgent = "a\nb" },
+		`From "ü@x"`:         func(o *Options) { o.From = "ü@x" },
+		"Timeout 0s":         func(o *Options) { o.Timeout = 0 },
+		"TLSTimeout -1s":     func(o *Options) { o.TLSTimeout = -time.Second },
+		"MaxHeader 10":       func(o *Options) { o.MaxHeader = 10 },
+		"MaxBody 0":          func(o *Options) { o.MaxBody = 0 },
+		"MaxIdleConns -1":    func(o *Options) { o.MaxIdleConns = -1 },
+		`Resolver "9.9.9.9"`: func(o *Options) { o.Resolver = "9.9.9.9" },
+		`Resolver ":53"`:     func(o *Options) { o.Resolver = ":53" },
+		`Resolver "a:b"`:     func(o *Options) { o.Resolver = "a:b" },
+	} {
+		_, err := New(quick(change), time.Now)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one about %s", err, want)
+		}
+	}
+}
+
+func TestKinds(t *testing.T) {
+	names := map[string]bool{}
+	for k := range Kind(kindCount) {
+		name := k.String()
+		if name == "" || names[name] {
+			t.Errorf("kind %d is called %q", k, name)
+		}
+		names[name] = true
+	}
+	if got := Kind(200).String(); got != "kind_200" {
+		t.Errorf("a kind of the future is %q", got)
+	}
+	// Stored numbers: a change here breaks every database.
+	for number, kind := range map[uint8]Kind{2: KindDNSNotFound, 6: KindRefused, 14: KindLostOnReuse, 22: KindLocal} {
+		if uint8(kind) != number {
+			t.Errorf("%v is %d, want %d", kind, kind, number)
+		}
+	}
+	if KindCertificate.Temporary() || !KindHeaderTimeout.Temporary() {
+		t.Error("temporary kinds are confused")
+	}
+}
+
+func TestErrorText(t *testing.T) {
+	err := fmt.Errorf("wrapped: %w", &Error{Kind: KindClosed, Op: "header", URL: "http://a.test/", Err: io.EOF})
+	if got, want := err.Error(), "wrapped: fetch http://a.test/: header: closed: EOF"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if !errors.Is(err, io.EOF) {
+		t.Error("the cause is lost")
+	}
+}

@@ -1,0 +1,286 @@
+package fetch
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// zone says what a name server answers: per name, addresses or the lack of them.
+type zone map[string]record
+
+type record struct {
+	addrs  []string
+	ttl    uint32
+	alias  string // a CNAME before the addresses
+	rcode  dnsmessage.RCode
+	silent bool
+	cut    bool // over UDP, so that the resolver asks over TCP
+}
+
+// nameServer serves a zone over UDP and TCP on one loopback port.
+type nameServer struct {
+	zone    zone
+	address string
+	mu      sync.Mutex
+	asked   []string // name and transport
+}
+
+func serveDNS(t testing.TB, z zone) *nameServer {
+	t.Helper()
+	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &nameServer{zone: z, address: udp.LocalAddr().String()}
+	tcp, err := net.Listen("tcp", s.address)
+	if err != nil {
+		t.Skipf("the TCP port of the name server is taken: %v", err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		b := make([]byte, 4096)
+		for {
+			n, from, err := udp.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			if reply := s.reply(b[:n], "udp"); reply != nil {
+				_, _ = udp.WriteTo(reply, from)
+			}
+		}
+	})
+	wg.Go(func() {
+		for {
+			c, err := tcp.Accept()
+			if err != nil {
+				return
+			}
+			var size [2]byte
+			if _, err := io.ReadFull(c, size[:]); err == nil {
+				query := make([]byte, binary.BigEndian.Uint16(size[:]))
+				if _, err := io.ReadFull(c, query); err == nil {
+					reply := s.reply(query, "tcp")
+					_, _ = c.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(reply))), reply...))
+				}
+			}
+			c.Close()
+		}
+	})
+	t.Cleanup(func() { udp.Close(); tcp.Close(); wg.Wait() })
+	return s
+}
+
+func (s *nameServer) reply(query []byte, transport string) []byte {
+	var p dnsmessage.Parser
+	h, err := p.Start(query)
+	if err != nil {
+		return nil
+	}
+	q, err := p.Question()
+	if err != nil {
+		return nil
+	}
+	name := strings.ToLower(q.Name.String())
+	s.mu.Lock()
+	s.asked = append(s.asked, strings.TrimSuffix(name, ".")+" "+transport)
+	s.mu.Unlock()
+	r, known := s.zone[strings.TrimSuffix(name, ".")]
+	if r.silent {
+		return nil
+	}
+	m := dnsmessage.Message{
+		Header:    dnsmessage.Header{ID: h.ID, Response: true, RecursionAvailable: true, RCode: r.rcode},
+		Questions: []dnsmessage.Question{q},
+	}
+	if !known {
+		m.RCode = dnsmessage.RCodeNameError
+	}
+	if r.cut && transport == "udp" {
+		m.Truncated = true
+		return pack(m)
+	}
+	owner := q.Name
+	if r.alias != "" {
+		alias := dnsmessage.MustNewName(r.alias + ".")
+		m.Answers = append(m.Answers, dnsmessage.Resource{Header: header(owner, r.ttl), Body: &dnsmessage.CNAMEResource{CNAME: alias}})
+		owner = alias
+	}
+	for _, text := range r.addrs {
+		a := netip.MustParseAddr(text)
+		switch {
+		case a.Is4() && q.Type == dnsmessage.TypeA:
+			m.Answers = append(m.Answers, dnsmessage.Resource{Header: header(owner, r.ttl+1), Body: &dnsmessage.AResource{A: a.As4()}})
+		case a.Is6() && q.Type == dnsmessage.TypeAAAA:
+			m.Answers = append(m.Answers, dnsmessage.Resource{Header: header(owner, r.ttl), Body: &dnsmessage.AAAAResource{AAAA: a.As16()}})
+		}
+	}
+	if len(m.Answers) == 0 {
+		m.Authorities = []dnsmessage.Resource{{Header: header(dnsmessage.MustNewName("test."), 900), Body: &dnsmessage.SOAResource{
+			NS: dnsmessage.MustNewName("ns.test."), MBox: dnsmessage.MustNewName("admin.test."), MinTTL: 77}}}
+	}
+	return pack(m)
+}
+
+func header(name dnsmessage.Name, ttl uint32) dnsmessage.ResourceHeader {
+	return dnsmessage.ResourceHeader{Name: name, Class: dnsmessage.ClassINET, TTL: ttl}
+}
+
+func pack(m dnsmessage.Message) []byte {
+	b, err := m.Pack()
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func manyAddrs(n int) (addrs []string) {
+	for i := range n {
+		addrs = append(addrs, netip.AddrFrom4([4]byte{93, 184, 216, byte(n - i)}).String())
+	}
+	return addrs
+}
+
+func TestResolve(t *testing.T) {
+	ns := serveDNS(t, zone{
+		"one.test":     {addrs: []string{"93.184.216.34"}, ttl: 299},
+		"both.test":    {addrs: []string{"2606:2800:220:1::1", "93.184.216.35", "93.184.216.34"}, ttl: 600},
+		"alias.test":   {addrs: []string{"93.184.216.34"}, alias: "real.test", ttl: 120},
+		"short.test":   {addrs: []string{"93.184.216.34"}, ttl: 0},
+		"long.test":    {addrs: []string{"93.184.216.34"}, ttl: 86400},
+		"mixed.test":   {addrs: []string{"10.0.0.1", "93.184.216.34", "127.0.0.1", "::1", "fe80::1"}, ttl: 100},
+		"private.test": {addrs: []string{"192.168.1.1", "::ffff:10.1.1.1"}, ttl: 100},
+		"rebind.test":  {addrs: []string{"127.0.0.1"}, ttl: 100},
+		"many.test":    {addrs: manyAddrs(25), ttl: 100},
+		"large.test":   {addrs: []string{"93.184.216.34"}, ttl: 200, cut: true},
+		"empty.test":   {},
+		"broken.test":  {rcode: dnsmessage.RCodeServerFailure},
+		"refused.test": {rcode: dnsmessage.RCodeRefused},
+	})
+	c := newClient(t, quick(func(o *Options) { o.Resolver = ns.address; o.AllowPrivate = false }))
+	tests := []struct {
+		host  string
+		addrs []string
+		ttl   time.Duration
+		kind  Kind
+	}{
+		{"one.test", []string{"93.184.216.34"}, 300 * time.Second, 0},
+		{"both.test", []string{"93.184.216.34", "93.184.216.35", "2606:2800:220:1::1"}, 600 * time.Second, 0},
+		{"alias.test", []string{"93.184.216.34"}, 120 * time.Second, 0},
+		{"short.test", []string{"93.184.216.34"}, minTTL, 0},
+		{"long.test", []string{"93.184.216.34"}, maxTTL, 0},
+		{"mixed.test", []string{"93.184.216.34"}, 100 * time.Second, 0},
+		{"private.test", nil, 100 * time.Second, KindBlockedAddress},
+		{"rebind.test", nil, 101 * time.Second, KindBlockedAddress},
+		{"large.test", []string{"93.184.216.34"}, 201 * time.Second, 0},
+		{"empty.test", nil, 77 * time.Second, KindDNSNotFound},
+		{"missing.test", nil, 77 * time.Second, KindDNSNotFound},
+		{"broken.test", nil, 0, KindDNSFailure},
+		{"refused.test", nil, 0, KindDNSFailure},
+		{"93.184.216.34", []string{"93.184.216.34"}, maxTTL, 0},
+		{"[2606:2800:220:1::1]", []string{"2606:2800:220:1::1"}, maxTTL, 0},
+		{"127.0.0.1", nil, maxTTL, KindBlockedAddress},
+		{"[::1]", nil, maxTTL, KindBlockedAddress},
+		{"169.254.169.254", nil, maxTTL, KindBlockedAddress},
+		{"localhost", nil, 0, KindBlockedAddress},
+	}
+	for _, tt := range tests {
+		t.Run(tt.host, func(t *testing.T) {
+			res, err := c.Resolve(context.Background(), tt.host)
+			if tt.kind != 0 {
+				if e := wantKind(t, err, tt.kind); e.Op != "resolve" || e.URL != tt.host || e.Sent {
+					t.Errorf("%+v", e)
+				}
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			var want []netip.Addr
+			for _, a := range tt.addrs {
+				want = append(want, netip.MustParseAddr(a))
+			}
+			if !slices.Equal(res.Addrs, want) {
+				t.Errorf("addresses %v, want %v", res.Addrs, want)
+			}
+			if tt.host != "localhost" && res.TTL != tt.ttl {
+				t.Errorf("TTL %v, want %v", res.TTL, tt.ttl)
+			}
+		})
+	}
+	if res, err := c.Resolve(context.Background(), "many.test"); err != nil || len(res.Addrs) != maxAddrs || !slices.IsSortedFunc(res.Addrs, netip.Addr.Compare) {
+		t.Errorf("many: %v %v", res.Addrs, err)
+	}
+}
+
+// The search list of the machine must not be tried for names of the web.
+func TestResolveAsksForTheNameItself(t *testing.T) {
+	ns := serveDNS(t, zone{})
+	c := newClient(t, quick(func(o *Options) { o.Resolver = ns.address }))
+	_, err := c.Resolve(context.Background(), "no.such.test")
+	wantKind(t, err, KindDNSNotFound)
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	for _, asked := range ns.asked {
+		if asked != "no.such.test udp" {
+			t.Errorf("asked for %q", asked)
+		}
+	}
+}
+
+func TestResolveTimeoutAndCancel(t *testing.T) {
+	ns := serveDNS(t, zone{"silent.test": {silent: true}})
+	c := newClient(t, quick(func(o *Options) { o.Resolver = ns.address; o.ResolveTimeout = impatient }))
+	_, err := c.Resolve(context.Background(), "silent.test")
+	wantKind(t, err, KindDNSTimeout)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err = c.Resolve(ctx, "silent.test")
+	wantKind(t, err, KindCanceled)
+}
+
+func TestResolverThatIsNotThere(t *testing.T) {
+	c := newClient(t, quick(func(o *Options) { o.Resolver = "127.0.0.1:1"; o.ResolveTimeout = time.Second }))
+	_, err := c.Resolve(context.Background(), "a.test")
+	if e, ok := err.(*Error); !ok || (e.Kind != KindDNSFailure && e.Kind != KindDNSTimeout) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// The name may change its address between the check and the request: what
+// counts is what is dialled.
+func TestPinnedAddressIsCheckedAgain(t *testing.T) {
+	c := newClient(t, quick(func(o *Options) { o.AllowPrivate = false }))
+	s := serve(t, answer(okEmpty))
+	for _, address := range []string{"127.0.0.1", "::ffff:127.0.0.1", "0.0.0.0", "10.0.0.1", "fe80::1%eth0"} {
+		_, err := c.Do(context.Background(), Request{URL: s.url(t, "/"), Address: netip.MustParseAddr(address)})
+		if e := wantKind(t, err, KindBlockedAddress); e.Sent {
+			t.Errorf("%s: sent", address)
+		}
+	}
+	_, err := c.Do(context.Background(), Request{URL: s.url(t, "/")})
+	wantKind(t, err, KindBlockedAddress)
+	if s.accepted() != 0 {
+		t.Error("a blocked address was dialled")
+	}
+}
+
+func FuzzDNSMessage(f *testing.F) {
+	f.Add(pack(dnsmessage.Message{Header: dnsmessage.Header{Response: true}, Answers: []dnsmessage.Resource{
+		{Header: header(dnsmessage.MustNewName("a.test."), 5), Body: &dnsmessage.AResource{}}}}))
+	f.Add([]byte{0, 1, 0x80})
+	f.Fuzz(func(t *testing.T, msg []byte) {
+		var r ttlRecord
+		r.addMessage(msg)
+		if d := clampTTL(r.least()); d < minTTL || d > maxTTL {
+			t.Errorf("TTL %v", d)
+		}
+	})
+}
