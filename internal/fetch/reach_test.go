@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"testing"
+	"time"
 )
 
 func TestReach(t *testing.T) {
@@ -55,5 +56,20 @@ func TestReachOptions(t *testing.T) {
 		if err := tt.r.check(netip.MustParseAddrPort(tt.addr)); (err == nil) != tt.want {
 			t.Errorf("%s: %v, want allowed %v", tt.addr, err, tt.want)
 		}
+	}
+}
+
+// The kernel's view of the address is checked too, whatever led there.
+func TestDialerChecksWhatIsDialled(t *testing.T) {
+	s := serve(t, answer(okEmpty))
+	w := newWatch(t.Context(), time.Minute)
+	defer w.stop()
+	d := newDialer(quick(), newReach(DefaultOptions()))
+	_, _, err := d.dial(w, connKey{scheme: "http", host: "site.test", addr: netip.AddrPortFrom(loopback, s.port())})
+	if !errors.Is(err, errBlocked) || s.accepted() != 0 {
+		t.Errorf("error %v, %d connections", err, s.accepted())
+	}
+	if kind, _ := w.classify(err); kind != KindBlockedAddress {
+		t.Errorf("kind %v", kind)
 	}
 }
