@@ -30,8 +30,9 @@ type Frontier struct {
 	errands map[storage.HostID][]errand // for hosts that are dormant
 	foreign map[string][]errand         // for hosts without an id yet
 
-	wants []LoadRequest
-	out   storage.Batch
+	wants    []LoadRequest
+	rechecks []Recheck
+	out      storage.Batch
 
 	activeHosts int
 	activeBytes int

@@ -79,6 +79,9 @@ func (f *Frontier) setPolicy(job RobotsJob, record robots.Record, rules *robots.
 	if q == nil {
 		return h
 	}
+	if rulesChanged(&job.Previous, &record) {
+		f.rechecks = append(f.rechecks, Recheck{Host: h.id, Origin: uint8(h.active.originIndex(job.Origin)), Rules: rules})
+	}
 	q.asked, q.known, q.held, q.record, q.rules = false, true, always, record, rules
 	f.setCrawlDelay(h)
 	if f.o.Robots.Standing(record, 0, now).Kind == robots.StandingHold && h.trouble == never {
@@ -91,10 +94,15 @@ func (h *host) queueOf(o weburl.Origin) *queue {
 	if h == nil || h.active == nil {
 		return nil
 	}
-	if i := slices.IndexFunc(h.active.queues, func(q queue) bool { return q.origin == o }); i >= 0 {
+	if i := h.active.originIndex(o); i >= 0 {
 		return &h.active.queues[i]
 	}
 	return nil
+}
+
+// originIndex is the place of an origin among the host's; -1 if it has none.
+func (a *active) originIndex(o weburl.Origin) int {
+	return slices.IndexFunc(a.queues, func(q queue) bool { return q.origin == o })
 }
 
 // setCrawlDelay puts the largest Crawl-delay of the host's origins in force.

@@ -269,8 +269,13 @@ func (w *writer) putMeta(b *Batch) error {
 			return fmt.Errorf("scope seed %s: %w", seed, err)
 		}
 	}
+	marks := w.tx.Bucket(bucketMark)
 	for name, mark := range b.Marks {
-		if err := w.tx.Bucket(bucketMark).Put([]byte(name), mark); err != nil {
+		put := func() error { return marks.Put([]byte(name), mark) }
+		if mark == nil {
+			put = func() error { return marks.Delete([]byte(name)) }
+		}
+		if err := put(); err != nil {
 			return fmt.Errorf("mark %s: %w", name, err)
 		}
 	}

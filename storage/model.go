@@ -149,7 +149,7 @@ type Batch struct {
 	Policies []Policy
 	Ensure   []string          // host names that need an id though they have no URL yet
 	Join     []string          // URLs that join the seeds: where redirects of seeds led
-	Marks    map[string][]byte // opaque positions of files and streams beside the database
+	Marks    map[string][]byte // opaque positions of files and streams beside the database; nil removes one
 }
 
 // Empty reports whether there is nothing to commit.

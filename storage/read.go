@@ -3,6 +3,7 @@ package storage
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -149,6 +150,19 @@ func (s *Store) Mark(name string) (mark []byte, err error) {
 		return nil
 	})
 	return mark, err
+}
+
+// Marks returns the marks whose names begin with a prefix, by name.
+func (s *Store) Marks(prefix string) (marks map[string][]byte, err error) {
+	marks = make(map[string][]byte)
+	err = s.db.View(func(tx *bolt.Tx) error {
+		c := tx.Bucket(bucketMark).Cursor()
+		for k, v := c.Seek([]byte(prefix)); k != nil && strings.HasPrefix(string(k), prefix); k, v = c.Next() {
+			marks[string(k)] = append([]byte(nil), v...)
+		}
+		return nil
+	})
+	return marks, err
 }
 
 // Joined returns the URLs that joined the seeds.

@@ -47,10 +47,8 @@ func (r *run) commit(ctx context.Context, j *job) error {
 	if err != nil {
 		return err
 	}
-	j.batch.Marks = map[string][]byte{
-		MarkOutput:         encodeMarks(marks),
-		storage.MarkLedger: storage.EncodePlace(j.place),
-	}
+	j.setMark(MarkOutput, encodeMarks(marks))
+	j.setMark(storage.MarkLedger, storage.EncodePlace(j.place))
 	if j.result, err = r.store.Commit(&j.batch); err != nil {
 		if back := r.out.Rollback(r.marks); back != nil {
 			return fmt.Errorf("%v; and take back the output: %w", err, back)

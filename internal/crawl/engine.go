@@ -23,10 +23,12 @@ type store interface {
 	Heads(storage.HeadsRequest) (storage.Heads, error)
 	HostByID(storage.HostID) (storage.Host, error)
 	Hosts(func(*storage.Host) error) error
-	Policy(weburl.Origin) ([]byte, error)
 	URL(storage.HostID, uint32) (weburl.URL, error)
 	Joined() ([]string, error)
 	Mark(string) ([]byte, error)
+	Marks(string) (map[string][]byte, error)
+	URLs(storage.HostID, uint32, int, func(storage.Head)) (uint32, error)
+	Policy(weburl.Origin) ([]byte, error)
 	Fingerprint(weburl.URL) uint64
 	Counters() storage.Counters
 	Close() error

@@ -38,4 +38,12 @@ func (j *job) add(r *result) {
 	j.size += len(r.found)
 }
 
+// setMark sets a mark of the batch; nil removes it.
+func (j *job) setMark(name string, value []byte) {
+	if j.batch.Marks == nil {
+		j.batch.Marks = make(map[string][]byte)
+	}
+	j.batch.Marks[name] = value
+}
+
 func (j *job) empty() bool { return j.batch.Empty() && len(j.lines) == 0 }

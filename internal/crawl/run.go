@@ -39,6 +39,8 @@ type run struct {
 	committed chan *job
 	toLoad    chan []frontier.LoadRequest
 	loaded    chan *load
+	toRecheck chan *recheck
+	rechecked chan *rechecked
 	stalls    chan error
 
 	pending    *job              // gathers for the next commit
@@ -49,7 +51,9 @@ type run struct {
 	unsettled  int               // pages fetched and not yet committed
 	loads      []frontier.LoadRequest
 	loading    int
-	stalled    error // why nothing is dispatched; nil: it is
+	rechecks   []*recheck // not handed to the rechecker yet
+	rechecking int        // with the rechecker
+	stalled    error      // why nothing is dispatched; nil: it is
 	stalledAt  time.Time
 	draining   bool
 	failed     error
@@ -82,7 +86,11 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 		Engine: e, f: f, started: time.Now(), pending: newJob(), places: make(map[uint64]uint64),
 		leases: make(chan frontier.Lease), results: make(chan *result, e.o.Workers),
 		toCommit: make(chan *job), committed: make(chan *job, 1),
-		toLoad: make(chan []frontier.LoadRequest), loaded: make(chan *load, 1), stalls: make(chan error, 1),
+		toLoad: make(chan []frontier.LoadRequest), loaded: make(chan *load, 1),
+		toRecheck: make(chan *recheck), rechecked: make(chan *rechecked), stalls: make(chan error, 1),
+	}
+	if err := r.openRechecks(); err != nil {
+		return Summary{}, err
 	}
 	err = r.run(ctx)
 	after := e.store.Counters()
@@ -103,13 +111,18 @@ func (r *run) run(ctx context.Context) error {
 	}
 	wg.Go(func() { r.commitAll(disk) })
 	wg.Go(func() { r.loadAll() })
+	walk, stopWalk := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWalk()
+	wg.Go(func() { r.recheckAll(walk) })
 
 	r.dispatch(ctx)
+	stopWalk()
 	r.drain(stopWork)
 	r.flush(stopDisk)
 	close(r.leases)
 	close(r.toCommit)
 	close(r.toLoad)
+	close(r.toRecheck)
 	wg.Wait()
 	r.report("finished")
 	return r.failed
@@ -130,6 +143,7 @@ func (r *run) dispatch(ctx context.Context) {
 		r.arm(timer)
 		toCommit, next := r.nextJob()
 		toLoad, wants := r.nextLoads()
+		toRecheck, walk := r.nextRecheck()
 		select {
 		case <-ctx.Done():
 			return
@@ -149,6 +163,10 @@ func (r *run) dispatch(ctx context.Context) {
 			r.loads = nil
 		case l := <-r.loaded:
 			r.takeLoad(l)
+		case toRecheck <- walk:
+			r.rechecks, r.rechecking = r.rechecks[1:], r.rechecking+1
+		case p := <-r.rechecked:
+			r.takeRechecked(p)
 		}
 	}
 }
@@ -211,11 +229,12 @@ func (r *run) enter(l frontier.Lease, now time.Time) bool {
 func (r *run) collect() {
 	r.pending.merge(r.f.TakeBatch())
 	r.loads = append(r.loads, r.f.TakeWants()...)
+	r.addRechecks(r.f.TakeRechecks())
 }
 
 // done reports whether the crawl is over.
 func (r *run) done() bool {
-	if r.busy > 0 || r.stalled != nil || r.committing || !r.pending.batch.Empty() || r.loading+len(r.loads) > 0 {
+	if r.busy > 0 || r.stalled != nil || r.committing || !r.pending.batch.Empty() || r.loading+len(r.loads)+r.rechecking+len(r.rechecks) > 0 {
 		return false
 	}
 	return r.full() || r.o.ExitWhenDone && r.f.Finished(time.Now(), r.o.GiveUpAfter)
