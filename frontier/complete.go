@@ -31,6 +31,9 @@ func (f *Frontier) endRequest(out *outstanding, r *Report) {
 	h.setTrouble(r.Signal, f.instant(r.End))
 }
 
+// answered reports whether the lease came to something.
+func (r *Report) answered() bool { return r.Sent && !r.Broken }
+
 // CompletePage ends a Page lease.
 func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 	out, err := f.settleLease(id, Page)
@@ -43,17 +46,19 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 	if i := slices.Index(q.inFlight, head.Ordinal); i >= 0 {
 		q.inFlight = slices.Delete(q.inFlight, i, i+1)
 	}
-	if r.Sent {
+	if r.answered() {
 		f.settle(h, head, f.attempted(head, r.Outcome, r.End))
-		f.update(h, r.End, 1, r.Bytes)
 	} else {
 		f.putBack(h, q, out)
+	}
+	if r.Sent {
+		f.update(h, r.End, 1, r.Bytes)
 	}
 	f.place(h, f.instant(r.End))
 	return nil
 }
 
-// putBack returns the URL of a request that was not sent to its queue.
+// putBack returns the URL of a request without a result to its queue.
 func (f *Frontier) putBack(h *host, q *queue, out *outstanding) {
 	delete(h.active.busy, out.lease.Head.Ordinal)
 	if out.due {

@@ -56,7 +56,8 @@ type RobotsJob struct {
 
 // Report is what came of a lease that asked a host.
 type Report struct {
-	Sent     bool      // false: nothing left the machine; the URL is as if it had not been leased
+	Sent     bool      // false: nothing left the machine; all is as if the lease had not been given
+	Broken   bool      // sent, but broken off by the crawler itself: the host is charged, the URL goes back
 	End      time.Time // when the request ended
 	Duration time.Duration
 	Signal   politeness.Signal

@@ -19,7 +19,7 @@ func (f *Frontier) CompleteRobots(id uint64, r RobotsReport) error {
 	h, job := out.host, out.lease.Robots
 	owner := h
 	switch {
-	case !r.Sent:
+	case !r.answered():
 		h.active.jobs = slices.Insert(h.active.jobs, 0, errand{out.lease.URL, job})
 	case !r.Redirect.IsZero():
 		job.Hops++

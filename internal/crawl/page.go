@@ -21,7 +21,7 @@ func (r *run) fetchPage(ctx context.Context, res *result) {
 		URL: l.URL, Address: l.Address, ETag: l.Head.Last.ETag, LastModified: l.Head.Last.Modified,
 	})
 	res.page.Report = report
-	if !report.Sent {
+	if !report.Sent || report.Broken {
 		return
 	}
 	page := archive.Page{URL: l.URL.String(), Depth: int(l.Head.Depth), Attempts: int(l.Head.Last.Attempts) + 1}

@@ -17,7 +17,7 @@ func (r *run) fetchRobots(ctx context.Context, res *result) {
 		URL: u, Address: res.lease.Address, ETag: etag, LastModified: modified, MaxBody: robots.MaxBody + 1,
 	})
 	res.robots.Report = report
-	if !report.Sent {
+	if !report.Sent || report.Broken {
 		return
 	}
 	out := robots.Outcome{URL: u.String(), Redirects: job.Hops, Jitter: r.o.Frontier.Jitter()}

@@ -70,7 +70,7 @@ func (r *run) request(ctx context.Context, req fetch.Request) (*fetch.Response, 
 		failure = &fetch.Error{Op: "request", URL: req.URL.String(), Start: now, End: now, Err: err}
 	}
 	return nil, failure, frontier.Report{
-		Sent: failure.Kind != fetch.KindCanceled, End: failure.End, Duration: failure.End.Sub(failure.Start),
+		Sent: failure.Sent || failure.Kind != fetch.KindCanceled, Broken: failure.Kind == fetch.KindCanceled, End: failure.End, Duration: failure.End.Sub(failure.Start),
 		Signal: failureSignal(failure.Kind),
 	}
 }
