@@ -99,6 +99,7 @@ func (k *checker) numbers() {
 	between(k, "fetch.max_body", c.Fetch.MaxBody, 1*KiB, 1*GiB)
 	between(k, "fetch.max_redirects", c.Fetch.MaxRedirects, 0, 50)
 	between(k, "retry.max_attempts", c.Retry.MaxAttempts, 1, 100)
+	between(k, "retry.delay", c.Retry.Delay, time.Millisecond, 24*time.Hour)
 	between(k, "output.max_file", c.Output.MaxFile, 64*KiB, 1*TiB)
 }
 

@@ -24,6 +24,7 @@ func TestRanges(t *testing.T) {
 		{"fetch.max_body", "1023", "1048577KiB", "1KiB to 1GiB"},
 		{"fetch.max_redirects", "-1", "51", "0 to 50"},
 		{"retry.max_attempts", "0", "101", "1 to 100"},
+		{"retry.delay", "999us", "25h", "1ms to 24h"},
 		{"output.max_file", "63KiB", "1025GiB", "64KiB to 1TiB"},
 	}
 	bounded := map[string]bool{}

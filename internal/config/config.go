@@ -70,9 +70,10 @@ type Fetch struct {
 	Resolver     string        `mapstructure:"resolver"`      // host:port of a DNS server; empty: the system's
 }
 
-// Retry says how often a failed request is tried.
+// Retry says how often, and how soon, a failed request is tried again.
 type Retry struct {
-	MaxAttempts int `mapstructure:"max_attempts"` // the first one included
+	MaxAttempts int           `mapstructure:"max_attempts"` // the first one included
+	Delay       time.Duration `mapstructure:"delay"`        // before the second attempt at a URL; doubles with each
 }
 
 // Output says what is written for each page, and where.
@@ -118,7 +119,7 @@ func Default() Config {
 			MaxBody:      10 * MiB,
 			MaxRedirects: 5,
 		},
-		Retry:  Retry{MaxAttempts: 5},
+		Retry:  Retry{MaxAttempts: 5, Delay: time.Minute},
 		Output: Output{Format: []string{"jsonl"}, MaxFile: 256 * MiB},
 		Server: Server{Listen: "127.0.0.1:8377"},
 		Log:    Log{Level: "info", Format: "text"},

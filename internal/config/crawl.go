@@ -1,0 +1,67 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/crawl"
+)
+
+// CrawlOptions are the options of internal/crawl, and with them those of all packages below it. version is that of the program.
+// A Config that came from Load has no error: what could be wrong was checked there.
+func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
+	mode, err := frontier.ParseMode(c.Scope.Mode)
+	if err != nil {
+		return crawl.Options{}, err
+	}
+	include, err := compiled("scope.include", c.Scope.Include)
+	if err != nil {
+		return crawl.Options{}, err
+	}
+	exclude, err := compiled("scope.exclude", c.Scope.Exclude)
+	if err != nil {
+		return crawl.Options{}, err
+	}
+	return crawl.Options{
+		DataDir:       c.DataDir,
+		Workers:       c.Crawl.Workers,
+		ExitWhenDone:  c.Crawl.ExitWhenDone,
+		GiveUpAfter:   c.Crawl.GiveUpAfter,
+		ShutdownGrace: c.Crawl.ShutdownGrace,
+		MaxPages:      uint64(c.Crawl.MaxPages),
+		Mode:          mode,
+		Include:       include,
+		Exclude:       exclude,
+		Frontier:      c.FrontierOptions(),
+		Fetch:         c.FetchOptions(version),
+		Extract:       c.ExtractOptions(),
+		Archive:       c.ArchiveOptions(),
+	}, nil
+}
+
+// FrontierOptions are the options of frontier. The bounds of its memory are its own.
+func (c *Config) FrontierOptions() frontier.Options {
+	o := frontier.DefaultOptions()
+	o.Politeness = c.PolitenessOptions()
+	o.Robots = c.RobotsOptions()
+	o.Tokens = []string{c.Robots.ProductToken}
+	o.Obey = c.Robots.Obey
+	o.MaxDepth = uint16(c.Crawl.MaxDepth)
+	o.MaxRedirects = uint8(c.Fetch.MaxRedirects)
+	o.MaxAttempts = uint8(c.Retry.MaxAttempts)
+	o.RetryDelay = c.Retry.Delay
+	return o
+}
+
+func compiled(key string, patterns []string) ([]*regexp.Regexp, error) {
+	var expressions []*regexp.Regexp
+	for i, pattern := range patterns {
+		expression, err := regexp.Compile(pattern)
+		if err != nil {
+			return nil, fmt.Errorf("%s, item %d: %w", key, i+1, err)
+		}
+		expressions = append(expressions, expression)
+	}
+	return expressions, nil
+}

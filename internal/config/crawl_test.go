@@ -1,0 +1,93 @@
+package config
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/crawl"
+)
+
+// The defaults of this package are those of the engine and of the frontier.
+func TestDefaultsAgreeWithTheEngine(t *testing.T) {
+	c := Default()
+	got, err := c.CrawlOptions("1.2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := crawl.DefaultOptions()
+	want.DataDir, want.Archive.Dir, want.Fetch.UserAgent = "./data", "data/output", "amble/1.2"
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("crawl\n%+v, its own defaults are\n%+v", got, want)
+	}
+	if err := got.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// What passes the check of a config file passes the engine's, at both ends of what is allowed, and no number is cut on the way.
+func TestEndsReachTheEngine(t *testing.T) {
+	least, err := inFile(t, "", []string{"crawl.workers=1", "crawl.give_up_after=0", "crawl.shutdown_grace=0", "crawl.max_pages=0",
+		"fetch.max_redirects=0", "retry.max_attempts=1", "retry.delay=1ms"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := least.CrawlOptions("1")
+	if err != nil || o.Validate() != nil {
+		t.Errorf("least: %v, %v", err, o.Validate())
+	}
+	most, err := inFile(t, "", []string{"crawl.workers=4096", "crawl.max_pages=1000000000000000", "crawl.max_depth=65535",
+		"fetch.max_redirects=50", "retry.max_attempts=100", "retry.delay=24h"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o, err = most.CrawlOptions("1"); err != nil || o.Validate() != nil {
+		t.Errorf("most: %v, %v", err, o.Validate())
+	}
+	f := o.Frontier
+	if o.Workers != 4096 || o.MaxPages != 1e15 || f.MaxDepth != 65535 || f.MaxRedirects != 50 || f.MaxAttempts != 100 || f.RetryDelay != 24*time.Hour {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestCrawlOptionsCarryTheSettings(t *testing.T) {
+	c, err := inFile(t, "", []string{"data_dir=/d", "crawl.exit_when_done=false", "crawl.give_up_after=3s", "crawl.shutdown_grace=4s",
+		"scope.mode=prefix", "scope.include=^http,\\.html$", "scope.exclude=/private/", "robots.product_token=shopbot", "robots.obey=false",
+		"politeness.delay=5s", "output.dir=/o", "output.format=none", "fetch.timeout=6s"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := c.CrawlOptions("1.2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := o.Frontier
+	switch {
+	case o.DataDir != "/d", o.ExitWhenDone, o.GiveUpAfter != 3*time.Second, o.ShutdownGrace != 4*time.Second,
+		o.Mode != frontier.ModePrefix, len(o.Include) != 2, o.Include[1].String() != `\.html$`, len(o.Exclude) != 1,
+		f.Tokens[0] != "shopbot", f.Obey, f.Politeness.Delay != 5*time.Second,
+		o.Archive.Dir != "/o", o.Archive.Formats[0] != "none", o.Fetch.Timeout != 6*time.Second, o.Fetch.UserAgent != "shopbot/1.2":
+		t.Errorf("%+v", o)
+	}
+}
+
+// A Config that did not come from Load is refused, not misunderstood.
+func TestCrawlOptionsRefuse(t *testing.T) {
+	tests := []struct {
+		spoil func(*Config)
+		want  string
+	}{
+		{func(c *Config) { c.Scope.Mode = "galaxy" }, "galaxy"},
+		{func(c *Config) { c.Scope.Include = []string{"a", "("} }, "scope.include, item 2"},
+		{func(c *Config) { c.Scope.Exclude = []string{"["} }, "scope.exclude, item 1"},
+	}
+	for _, tt := range tests {
+		c := Default()
+		tt.spoil(&c)
+		if _, err := c.CrawlOptions("1"); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%v, want an error that names %s", err, tt.want)
+		}
+	}
+}
