@@ -11,9 +11,6 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// retryFull is how long the committer waits between two tries on a full disk.
-const retryFull = time.Second
-
 // commitAll is the committer: it commits one job after the other, at once.
 func (r *run) commitAll(ctx context.Context) {
 	for j := range r.toCommit {

@@ -109,7 +109,10 @@ func (e *Engine) openOutput() error {
 	if e.marks, err = decodeMarks(encoded); err != nil {
 		return err
 	}
-	e.out, err = archive.Open(e.o.Archive, e.marks)
+	w, err := archive.Open(e.o.Archive, e.marks)
+	if err == nil {
+		e.out = w
+	}
 	return err
 }
 

@@ -1,7 +1,6 @@
 package crawl
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -10,11 +9,14 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// complete applies what a worker brought.
+// complete applies what a worker brought. A request that was broken off keeps
+// its place in the ledger unsettled: the next process owes its host a delay.
 func (r *run) complete(res *result) {
 	r.busy--
 	l := &res.lease
-	delete(r.places, l.ID)
+	if !res.broken {
+		delete(r.places, l.ID)
+	}
 	var err error
 	switch l.Kind {
 	case frontier.Resolve:
@@ -70,27 +72,14 @@ func (r *run) fail(err error) {
 	}
 }
 
-// stall stops dispatching because nothing can be written.
-func (r *run) stall(err error) {
-	if !errors.Is(err, storage.ErrNoSpace) {
-		r.fail(err)
-		return
-	}
-	if r.stalled == nil {
-		r.log.Error("the disk is full: nothing is dispatched until there is room again", "error", err)
-	}
-	r.stalled, r.stalledAt = err, time.Now()
-}
-
 // nextJob is the channel and the job to offer to the committer; a nil channel
-// when there is nothing to commit or it is busy. On a full disk an empty job is
-// offered now and then, to see whether there is room again.
+// when there is nothing to commit or it is busy. After a commit that failed for
+// good nothing is: what follows it on disk must not skip what it held.
 //
 // Everything that ended before this moment is in the job, so the requests that
 // are still out are all that the ledger must remember.
 func (r *run) nextJob() (chan<- *job, *job) {
-	probe := r.stalled != nil && time.Since(r.stalledAt) >= retryFull
-	if r.committing || r.pending.empty() && !probe {
+	if r.committing || r.torn || r.pending.empty() {
 		return nil, nil
 	}
 	r.pending.place = r.ledger.Place()
@@ -109,19 +98,19 @@ func (r *run) handedToCommitter() {
 func (r *run) applied(j *job) {
 	r.committing = false
 	r.unsettled -= j.pages
-	if r.stalled != nil && j.err == nil {
-		r.log.Info("there is room again: going on")
-		r.stalled = nil
-	}
+	r.takeStall() // what the committer said before it sent the job back
 	if j.err != nil {
+		r.torn = true
 		r.fail(j.err)
 		return
 	}
+	r.unstall(&r.noCommit)
 	r.f.Committed(&j.batch, j.result, time.Now())
 	r.collect()
 	r.tally.added.Add(uint64(j.result.Added))
-	if err := r.ledger.Trim(j.place); err != nil {
-		r.stall(err)
+	// Without room for a new ledger the old one goes on growing.
+	if err := r.ledger.Trim(j.place); err != nil && !errors.Is(err, storage.ErrNoSpace) {
+		r.fail(err)
 	}
 }
 
@@ -146,15 +135,9 @@ func (r *run) takeLoad(l *load) {
 	r.collect()
 }
 
-// drain waits for what is in flight, for the grace at most; then the requests
-// are broken off and count as not made.
-func (r *run) drain(stopWork context.CancelFunc) {
+// drain waits for what is in flight.
+func (r *run) drain() {
 	r.draining = true
-	if r.failed != nil {
-		stopWork()
-	}
-	grace := time.NewTimer(r.o.ShutdownGrace)
-	defer grace.Stop()
 	for r.busy > 0 || r.loading > 0 {
 		toCommit, batch := r.nextJob()
 		select {
@@ -165,21 +148,17 @@ func (r *run) drain(stopWork context.CancelFunc) {
 		case j := <-r.committed:
 			r.applied(j)
 		case err := <-r.stalls:
-			r.stall(err)
+			r.stall(&r.noCommit, err)
 		case l := <-r.loaded:
 			r.takeLoad(l)
-		case <-grace.C:
-			stopWork()
 		}
 	}
 }
 
-// flush commits what is left. When the disk is full it tries for the grace and
-// then gives up what is not committed; those requests will be made again.
-func (r *run) flush(stopDisk context.CancelFunc) {
-	grace := time.NewTimer(r.o.ShutdownGrace)
-	defer grace.Stop()
-	for r.committing || !r.pending.empty() && r.failed == nil {
+// flush commits what is left. Where the disk stays full what is not committed
+// is given up; those requests will be made again.
+func (r *run) flush() {
+	for r.committing || !r.pending.empty() && !r.torn {
 		toCommit, batch := r.nextJob()
 		select {
 		case toCommit <- batch:
@@ -187,9 +166,7 @@ func (r *run) flush(stopDisk context.CancelFunc) {
 		case j := <-r.committed:
 			r.applied(j)
 		case err := <-r.stalls:
-			r.stall(err)
-		case <-grace.C:
-			stopDisk()
+			r.stall(&r.noCommit, err)
 		}
 	}
 }

@@ -53,10 +53,12 @@ type run struct {
 	loading    int
 	rechecks   []*recheck // not handed to the rechecker yet
 	rechecking int        // with the rechecker
-	stalled    error      // why nothing is dispatched; nil: it is
-	stalledAt  time.Time
+	noCommit   error      // why the committer cannot write; it tries again by itself
+	noStart    error      // why the ledger could not be written; the next lease tries again
+	noStartAt  time.Time
 	draining   bool
 	failed     error
+	torn       bool // a commit failed for good
 	started    time.Time
 	meter      meter
 }
@@ -66,21 +68,21 @@ type run struct {
 // are known already cost nothing. An error means that it could not go on; what
 // was committed is safe.
 func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
-	scope, err := e.initialScope(seeds)
+	scope, fresh, err := e.initialScope(seeds)
 	if err != nil {
 		return Summary{}, err
 	}
 	e.scope.Store(scope)
 	before := e.store.Counters()
-	if err := e.addSeeds(ctx, seeds); err != nil {
-		return Summary{}, err
+	if err := e.addSeeds(ctx, seeds, fresh); err != nil {
+		return e.unbegun(ctx, err)
 	}
 	if e.store.Counters().URLs == 0 {
 		return Summary{}, ErrNothing
 	}
 	f, err := e.newFrontier(ctx, scope)
 	if err != nil {
-		return Summary{}, fmt.Errorf("read the hosts of %s: %w", e.o.DataDir, err)
+		return e.unbegun(ctx, fmt.Errorf("read the hosts of %s: %w", e.o.DataDir, err))
 	}
 	r := &run{
 		Engine: e, f: f, started: time.Now(), pending: newJob(), places: make(map[uint64]uint64),
@@ -99,26 +101,38 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 	return s, err
 }
 
+// unbegun is the end of a Run that did not come to its first request: stopped
+// is no error.
+func (e *Engine) unbegun(ctx context.Context, err error) (Summary, error) {
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return Summary{Status: e.Status(), Stopped: true}, nil
+	}
+	return Summary{}, err
+}
+
 // run starts the goroutines, dispatches, and waits until all have ended.
 func (r *run) run(ctx context.Context) error {
-	work, stopWork := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopWork()
-	disk, stopDisk := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopDisk()
+	work, breakOff := context.WithCancel(context.WithoutCancel(ctx))
+	defer breakOff()
+	walk, stopWalk := context.WithCancel(work)
+	defer stopWalk()
 	var wg sync.WaitGroup
 	for range r.o.Workers {
 		wg.Go(func() { r.work(work) })
 	}
-	wg.Go(func() { r.commitAll(disk) })
+	wg.Go(func() { r.commitAll(work) })
 	wg.Go(func() { r.loadAll() })
-	walk, stopWalk := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopWalk()
 	wg.Go(func() { r.recheckAll(walk) })
 
 	r.dispatch(ctx)
 	stopWalk()
-	r.drain(stopWork)
-	r.flush(stopDisk)
+	grace := r.o.ShutdownGrace
+	if r.failed != nil {
+		grace = 0
+	}
+	defer time.AfterFunc(grace, breakOff).Stop()
+	r.drain()
+	r.flush()
 	close(r.leases)
 	close(r.toCommit)
 	close(r.toLoad)
@@ -135,7 +149,7 @@ func (r *run) dispatch(ctx context.Context) {
 	defer timer.Stop()
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
-	for r.failed == nil {
+	for r.failed == nil && ctx.Err() == nil {
 		r.handOut()
 		if r.done() {
 			return
@@ -144,6 +158,10 @@ func (r *run) dispatch(ctx context.Context) {
 		toCommit, next := r.nextJob()
 		toLoad, wants := r.nextLoads()
 		toRecheck, walk := r.nextRecheck()
+		rechecked := r.rechecked
+		if r.pending.size > maxPending {
+			rechecked = nil // the walk goes no faster than the committer
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -157,7 +175,7 @@ func (r *run) dispatch(ctx context.Context) {
 		case j := <-r.committed:
 			r.applied(j)
 		case err := <-r.stalls:
-			r.stall(err)
+			r.stall(&r.noCommit, err)
 		case toLoad <- wants:
 			r.loading += len(wants)
 			r.loads = nil
@@ -165,7 +183,7 @@ func (r *run) dispatch(ctx context.Context) {
 			r.takeLoad(l)
 		case toRecheck <- walk:
 			r.rechecks, r.rechecking = r.rechecks[1:], r.rechecking+1
-		case p := <-r.rechecked:
+		case p := <-rechecked:
 			r.takeRechecked(p)
 		}
 	}
@@ -182,7 +200,7 @@ func (r *run) arm(timer *time.Timer) {
 
 // paused reports whether nothing may be handed out at the moment.
 func (r *run) paused() bool {
-	return r.stalled != nil || r.draining || r.pending.size > maxPending || r.full()
+	return r.noCommit != nil || r.noStart != nil && time.Since(r.noStartAt) < retryFull || r.pending.size > maxPending || r.full()
 }
 
 // full reports whether max_pages is reached, counting the pages in flight.
@@ -218,9 +236,11 @@ func (r *run) enter(l frontier.Lease, now time.Time) bool {
 	place, err := r.ledger.Append(storage.Start{Host: l.HostName, Address: l.Address.String(), At: now, Delay: l.Delay})
 	if err != nil {
 		r.notSent(l, now)
-		r.stall(err)
+		r.stall(&r.noStart, err)
+		r.noStartAt = now
 		return false
 	}
+	r.unstall(&r.noStart)
 	r.places[l.ID] = place
 	return true
 }
@@ -234,7 +254,7 @@ func (r *run) collect() {
 
 // done reports whether the crawl is over.
 func (r *run) done() bool {
-	if r.busy > 0 || r.stalled != nil || r.committing || !r.pending.batch.Empty() || r.loading+len(r.loads)+r.rechecking+len(r.rechecks) > 0 {
+	if r.busy > 0 || r.committing || !r.pending.batch.Empty() || r.loading+len(r.loads)+r.rechecking+len(r.rechecks) > 0 {
 		return false
 	}
 	return r.full() || r.o.ExitWhenDone && r.f.Finished(time.Now(), r.o.GiveUpAfter)

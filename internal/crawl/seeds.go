@@ -16,32 +16,40 @@ type Seed struct {
 	Source string
 }
 
-// initialScope is that of the seeds and of what joined them in earlier runs.
-func (e *Engine) initialScope(seeds []Seed) (*frontier.Scope, error) {
+// initialScope is that of the seeds, of those of earlier runs, and of where
+// their redirects led. fresh are the seeds that no earlier run has recorded.
+func (e *Engine) initialScope(seeds []Seed) (scope *frontier.Scope, fresh []string, err error) {
 	joined, err := e.store.Joined()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	known := make(map[string]bool, len(joined))
 	urls := make([]weburl.URL, 0, len(seeds)+len(joined))
-	for _, s := range seeds {
-		urls = append(urls, s.URL)
-	}
 	for _, text := range joined {
 		u, err := weburl.Parse(text)
 		if err != nil {
-			return nil, fmt.Errorf("joined seed %q: %w", text, err)
+			return nil, nil, fmt.Errorf("joined seed %q: %w", text, err)
 		}
+		known[text] = true
 		urls = append(urls, u)
 	}
-	return frontier.NewScope(e.o.Mode, e.o.Include, e.o.Exclude, urls...), nil
+	for _, s := range seeds {
+		urls = append(urls, s.URL)
+		if text := s.URL.String(); !known[text] {
+			known[text] = true
+			fresh = append(fresh, text)
+		}
+	}
+	return frontier.NewScope(e.o.Mode, e.o.Include, e.o.Exclude, urls...), fresh, nil
 }
 
-// addSeeds commits the seeds. Seeds that the scope itself excludes are
-// reported and left out.
-func (e *Engine) addSeeds(ctx context.Context, seeds []Seed) error {
+// addSeeds commits the seeds, and that fresh ones belong to the scope from now
+// on: a later run may be started without them. Seeds that the scope itself
+// excludes are reported and left out.
+func (e *Engine) addSeeds(ctx context.Context, seeds []Seed, fresh []string) error {
 	scope := e.scope.Load()
 	now := time.Now()
-	var b storage.Batch
+	b := storage.Batch{Join: fresh}
 	for i, s := range seeds {
 		if v := scope.Check(s.URL); v != frontier.InScope {
 			e.log.Warn("seed left out", "seed", s.URL.String(), "source", s.Source, "reason", v.String())
@@ -57,7 +65,7 @@ func (e *Engine) addSeeds(ctx context.Context, seeds []Seed) error {
 		if _, err := e.store.Commit(&b); err != nil {
 			return fmt.Errorf("add seeds: %w", err)
 		}
-		b.Found = b.Found[:0]
+		b = storage.Batch{Found: b.Found[:0]}
 	}
 	return nil
 }

@@ -138,8 +138,8 @@ func (r *run) report(state string) {
 	s := Status{State: state, Started: r.started, InFlight: r.busy, Places: r.f.Places()}
 	switch {
 	case state == "finished":
-	case r.stalled != nil:
-		s.State, s.Reason = "stalled", r.stalled.Error()
+	case r.stalled() != nil:
+		s.State, s.Reason = "stalled", r.stalled().Error()
 	case r.draining:
 		s.State = "stopping"
 	}

@@ -1,0 +1,52 @@
+package crawl
+
+import (
+	"errors"
+	"time"
+
+	"github.com/amble-crawler/amble/storage"
+)
+
+// retryFull is how long to wait between two tries to write to a full disk.
+const retryFull = time.Second
+
+// stall stops dispatching because the disk is full; any other error ends the
+// crawl. where is noCommit or noStart.
+func (r *run) stall(where *error, err error) {
+	if !errors.Is(err, storage.ErrNoSpace) {
+		r.fail(err)
+		return
+	}
+	if r.stalled() == nil {
+		r.log.Error("the disk is full: nothing is dispatched until there is room again", "error", err)
+	}
+	*where = err
+}
+
+// unstall takes note that something could be written.
+func (r *run) unstall(where *error) {
+	if *where == nil {
+		return
+	}
+	*where = nil
+	if r.stalled() == nil {
+		r.log.Info("there is room again: going on")
+	}
+}
+
+// stalled is why nothing is dispatched; nil: it is.
+func (r *run) stalled() error {
+	if r.noCommit != nil {
+		return r.noCommit
+	}
+	return r.noStart
+}
+
+// takeStall takes what the committer has said and nobody has read.
+func (r *run) takeStall() {
+	select {
+	case err := <-r.stalls:
+		r.stall(&r.noCommit, err)
+	default:
+	}
+}
