@@ -7,6 +7,10 @@ import "bytes"
 // ("amble-news", "amble"). It never fails: what cannot be read is skipped.
 func Compile(body []byte, tokens ...string) *Rules {
 	text, _, _ := readable(body)
+	return compile(text, tokens)
+}
+
+func compile(text []byte, tokens []string) *Rules {
 	c := collector{tokens: tokens, best: noRank, group: noRank, scope: noRank}
 	c.delay.none()
 	c.rules = make([]rule, 0, bytes.Count(text, []byte{'\n'})+1)

@@ -23,7 +23,7 @@ func (d *delays) add(k key, value []byte) {
 	if k == keyCrawlDelay {
 		s, ok = parseDelay(string(value))
 	} else if rate, good := parseRate(string(value)); good {
-		s, ok = rate.Seconds/float64(rate.Requests), true
+		s, ok = rate.interval(), true
 	}
 	if ok {
 		d.seconds = max(d.seconds, s)
@@ -46,6 +46,9 @@ type RequestRate struct {
 	Seconds  float64
 	Window   *Window // nil: always
 }
+
+// interval returns the seconds from one request to the next.
+func (r RequestRate) interval() float64 { return r.Seconds / float64(r.Requests) }
 
 // Window is a part of the day in UTC, as four digits each: hour and minute. It may go over midnight.
 type Window struct{ From, To string }

@@ -93,17 +93,23 @@ func commonPrefix(a, b []byte) int {
 // firstWildcard returns the best wildcard that matches uri and beats a literal of the given length, or -1. They are
 // sorted best first, so the search ends at the first that matches or can no longer win.
 func (r *Rules) firstWildcard(uri []byte, length int, allow bool) int {
+	var held *pairs
+	if len(r.wildcards) > fewWildcards {
+		var p pairs
+		p.addAll(uri)
+		held = &p
+	}
 	start := r.wildcardsStart()
 	for i := range r.wildcards {
 		w := &r.wildcards[i]
-		pattern := r.text[start:w.end]
-		start = w.end
-		if n := len(pattern); n < length || n == length && (allow || !w.line.allow()) {
+		n := int(w.end - start)
+		if n < length || n == length && (allow || !w.line.allow()) {
 			return -1
 		}
-		if glob(pattern, uri) {
+		if (held == nil || held.has(w.probe)) && glob(r.text[start:w.end], uri) {
 			return i
 		}
+		start = w.end
 	}
 	return -1
 }
@@ -136,6 +142,3 @@ func glob(pattern, uri []byte) bool {
 	}
 	return true
 }
-
-// probes chooses two pairs of octets that every URL that pattern matches must hold.
-func probes(pattern []byte) [2]uint16 { return [2]uint16{} }

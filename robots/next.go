@@ -2,7 +2,6 @@ package robots
 
 import (
 	"bytes"
-	"net/url"
 	"strings"
 	"time"
 )
@@ -101,17 +100,8 @@ func redirectTarget(out Outcome) (target string, ok bool) {
 	if out.Header.Location == "" || len(out.Header.Location) > maxValidator {
 		return "", false
 	}
-	base, err := url.Parse(out.URL)
-	if err != nil {
-		return "", false
-	}
-	u, err := base.Parse(strings.TrimSpace(out.Header.Location))
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return "", false
-	}
-	u.Fragment, u.RawFragment, u.User = "", "", nil
-	target = u.String()
-	return target, target != out.URL
+	target, ok = resolve(out.URL, out.Header.Location)
+	return target, ok && target != out.URL
 }
 
 // answered is a 2xx: a robots.txt, an empty one, or something else under its name.

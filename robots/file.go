@@ -1,0 +1,213 @@
+package robots
+
+import "bytes"
+
+// File is everything that a robots.txt says, with line numbers: what Compile leaves out is here too. It is for
+// people and for tools; a crawler asks Rules. Line numbers count from 1. A File is not changed after Parse.
+type File struct {
+	Groups  []Group
+	Records []Field // that belong to the whole file (Sitemap, Host, Clean-param) or mean nothing here, in file order
+
+	Warnings []Warning // at most maxWarnings
+	Omitted  int       // warnings that there was no room for
+
+	Lines int  // that were read
+	Cut   bool // the file is longer than MaxBody: the rest was not read
+
+	text []byte
+}
+
+// Group is a run of user-agent lines and the rules behind it (RFC 9309 section 2.2.1).
+type Group struct {
+	Agents     []Agent
+	Rules      []Rule
+	Extensions []Extension
+}
+
+// Agent is a user-agent line.
+type Agent struct {
+	Line  int
+	Name  string // the product token that it names, "*" for everybody, or "" for nobody
+	Value string // as it is written
+}
+
+// Rule is an allow or disallow line. An empty pattern says nothing.
+type Rule struct {
+	Line    int
+	Allow   bool
+	Pattern string // as it is written
+}
+
+// String returns the rule as it would be written, such as "Disallow: /a".
+func (r Rule) String() string {
+	if r.Allow {
+		return "Allow: " + r.Pattern
+	}
+	return "Disallow: " + r.Pattern
+}
+
+// Extension is another record of a group. It belongs to the user-agent lines directly above it, which may be fewer than
+// those of the group: a delay between two names is the first one's, while the rules below are for both.
+type Extension struct {
+	Field
+	Agents []Agent
+	key    key
+}
+
+// Field is a record that is neither a user-agent line nor a rule.
+type Field struct {
+	Line  int
+	Key   string // as it is written
+	Value string
+}
+
+// Parse reads a whole robots.txt file. It never fails: what cannot be read is in the warnings.
+func Parse(body []byte) *File {
+	text, enc, cut := readable(body)
+	p := parser{file: &File{text: text, Cut: cut}}
+	p.encoding(enc)
+	l := newLines(text)
+	for {
+		line, ok := l.next()
+		if !ok {
+			break
+		}
+		p.line, p.file.Lines = l.number, l.number
+		p.read(line)
+	}
+	p.finish()
+	return p.file
+}
+
+// Rules compiles the file for one crawler; see Compile.
+func (f *File) Rules(tokens ...string) *Rules { return compile(f.text, tokens) }
+
+// Text returns the line with the given number as the file spells it, without white space at its ends, or "".
+func (f *File) Text(line int) string { return lineText(f.text, line) }
+
+// LineText returns the line of a robots.txt body with the given number, such as Verdict.Line, without white space at its
+// ends, or "" where there is none.
+func LineText(body []byte, line int) string {
+	text, _, _ := readable(body)
+	return lineText(text, line)
+}
+
+func lineText(text []byte, number int) string {
+	l := newLines(text)
+	for {
+		line, ok := l.next()
+		if !ok {
+			return ""
+		}
+		if l.number == number {
+			return string(trim(line))
+		}
+	}
+}
+
+// parser builds a File line by line.
+type parser struct {
+	file  *File
+	line  int
+	scope int  // index of the first of the names directly above, in the last group
+	rule  bool // the last group has rules, or lines that tried to be: the next name starts another group
+	ext   bool // the names directly above have an extension: the next name starts another scope
+}
+
+func (p *parser) group() *Group {
+	if len(p.file.Groups) == 0 {
+		return nil
+	}
+	return &p.file.Groups[len(p.file.Groups)-1]
+}
+
+func (p *parser) read(line []byte) {
+	p.octets(line)
+	word, value, colon, ok := split(line)
+	if !ok {
+		if content := beforeComment(line); len(content) > 0 {
+			p.warn(WarnIgnored, "no record: neither a key with a colon nor two words: %s", quote(content))
+		}
+		return
+	}
+	k, proper := keyOf(word)
+	if k != keyUnknown && (!proper || !colon) {
+		p.misspelled(word, k, colon)
+	}
+	switch {
+	case k == keyUserAgent:
+		p.agent(value)
+	case k == keyAllow || k == keyDisallow:
+		p.addRule(k == keyAllow, value)
+	case k.scoped():
+		p.extension(k, word, value)
+	default:
+		p.record(k, word, value)
+	}
+}
+
+func beforeComment(line []byte) []byte {
+	line, _, _ = bytes.Cut(line, []byte{'#'})
+	return trim(line)
+}
+
+func (p *parser) agent(value []byte) {
+	if g := p.group(); g == nil || p.rule {
+		p.withoutRules(g)
+		p.file.Groups = append(p.file.Groups, Group{})
+		p.rule, p.ext, p.scope = false, false, 0
+	}
+	g := p.group()
+	if p.ext {
+		p.ext, p.scope = false, len(g.Agents)
+	}
+	name := string(tokenIn(value))
+	if isGlobal(value) {
+		name = "*"
+	}
+	g.Agents = append(g.Agents, Agent{Line: p.line, Name: name, Value: string(value)})
+	p.checkAgent(value, name)
+}
+
+func (p *parser) addRule(allow bool, value []byte) {
+	g := p.group()
+	if g == nil {
+		p.warn(WarnOutside, "rule before the first user-agent line: it is for nobody")
+		return
+	}
+	p.rule, p.ext = true, true
+	g.Rules = append(g.Rules, Rule{Line: p.line, Allow: allow, Pattern: string(value)})
+	if len(value) > 0 && value[0] != '/' && value[0] != '*' {
+		p.warn(WarnPattern, "pattern starts with neither / nor *: it matches no URL: %s", quote(value))
+	}
+}
+
+func (p *parser) extension(k key, word, value []byte) {
+	g := p.group()
+	if g == nil {
+		p.warn(WarnOutside, "%s before the first user-agent line: it is for nobody", k)
+		return
+	}
+	p.ext = true
+	scope := g.Agents[p.scope:len(g.Agents):len(g.Agents)]
+	g.Extensions = append(g.Extensions, Extension{Field{p.line, string(word), string(value)}, scope, k})
+	p.checkExtension(k, value)
+}
+
+func (p *parser) record(k key, word, value []byte) {
+	p.file.Records = append(p.file.Records, Field{p.line, string(word), string(value)})
+	switch k {
+	case keySitemap:
+		p.checkSitemap(string(value))
+	case keyUnknown:
+		p.warn(WarnUnknown, "unknown key %s: it means nothing here", quote(word))
+	}
+}
+
+func (p *parser) finish() {
+	p.withoutRules(p.group())
+	if p.file.Cut {
+		p.line++
+		p.warn(WarnCut, "the file is longer than %d octets: this line and all behind it were not read", MaxBody)
+	}
+}
