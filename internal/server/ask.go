@@ -1,0 +1,95 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/crawl"
+)
+
+// ErrToken says that the crawl wants a token, or another one.
+var ErrToken = errors.New("the running crawl does not accept the token")
+
+const (
+	askTimeout    = 5 * time.Second
+	maxAnswer     = 1 << 20
+	maxAnswerHead = 64 << 10
+)
+
+// AskStatus asks the crawl that works on a data directory how it stands, and says who it is. ErrNotRunning: there is none that
+// answers. ErrToken: it wants another token.
+func AskStatus(ctx context.Context, dataDir, token string) (crawl.Status, Running, error) {
+	var s crawl.Status
+	running, err := readAddress(dataDir)
+	if err != nil {
+		return s, running, err
+	}
+	body, err := ask(ctx, running, token, "/api/v1/status")
+	if err != nil {
+		return s, running, err
+	}
+	if err := json.Unmarshal(body, &s); err != nil {
+		return s, running, fmt.Errorf("the answer of %s: %w", running.Address, err)
+	}
+	return s, running, nil
+}
+
+// ask puts one question to a running crawl. The token goes nowhere before the crawl has said who it is.
+func ask(ctx context.Context, running Running, token, path string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	transport := &http.Transport{MaxResponseHeaderBytes: maxAnswerHead} // no proxy: the crawl is near
+	defer transport.CloseIdleConnections()
+	if _, err := get(ctx, transport, running, "", "/healthz"); err != nil {
+		return nil, err
+	}
+	return get(ctx, transport, running, token, path)
+}
+
+func get(ctx context.Context, transport *http.Transport, running Running, token, path string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+reachable(running.Address)+path, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotRunning, err)
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotRunning, err)
+	}
+	defer response.Body.Close()
+	switch {
+	case response.Header.Get(instanceHeader) != running.Instance:
+		return nil, fmt.Errorf("%w: something else answers at %s", ErrNotRunning, running.Address)
+	case response.StatusCode == http.StatusUnauthorized:
+		return nil, ErrToken
+	case response.StatusCode != http.StatusOK:
+		return nil, fmt.Errorf("%s%s: %s", running.Address, path, response.Status)
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("%s%s: %w", running.Address, path, err)
+	}
+	return body, nil
+}
+
+// reachable is the address to dial for one that is listened on: of all addresses, the loopback one.
+func reachable(address string) string {
+	parsed, err := netip.ParseAddrPort(address)
+	if err != nil || !parsed.Addr().IsUnspecified() {
+		return address
+	}
+	host := "127.0.0.1"
+	if parsed.Addr().Is6() {
+		host = "::1"
+	}
+	return net.JoinHostPort(host, fmt.Sprint(parsed.Port()))
+}

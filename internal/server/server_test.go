@@ -1,0 +1,237 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/amble-crawler/amble/internal/crawl"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// standing is a crawl that never moves.
+type standing struct{ status crawl.Status }
+
+func (s standing) Status() crawl.Status { return s.status }
+
+var example = standing{crawl.Status{State: "running", Hosts: 7, URLs: map[string]int{"fetched": 3, "queued": 4}}}
+
+// start starts a server that ends with the test.
+func start(t *testing.T, o Options) *Server {
+	t.Helper()
+	if o.DataDir == "" {
+		o.DataDir = t.TempDir()
+	}
+	if o.Listen == "" {
+		o.Listen = "127.0.0.1:0"
+	}
+	s, err := Start(o, example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := s.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// request sends a request and returns the answer, whose body is read.
+func request(t *testing.T, s *Server, method, path string, header map[string]string) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequest(method, "http://"+s.Address()+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range header {
+		r.Header.Set(name, value)
+		if name == "Host" {
+			r.Host = value
+		}
+	}
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	response, err := transport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(body)
+}
+
+func TestStatusIsTheCrawls(t *testing.T) {
+	s := start(t, Options{})
+	response, body := request(t, s, "GET", "/api/v1/status", nil)
+	var got crawl.Status
+	if err := json.Unmarshal([]byte(body), &got); err != nil {
+		t.Fatal(err)
+	}
+	if response.StatusCode != 200 || response.Header.Get("Content-Type") != "application/json" || got.State != "running" || got.URLs["queued"] != 4 {
+		t.Errorf("%d, %s, %+v", response.StatusCode, response.Header.Get("Content-Type"), got)
+	}
+	if response.Header.Get("Cache-Control") != "no-store" || response.Header.Get("X-Content-Type-Options") != "nosniff" {
+		t.Errorf("headers %v", response.Header)
+	}
+}
+
+func TestRoutes(t *testing.T) {
+	s := start(t, Options{})
+	tests := []struct {
+		method, path string
+		status       int
+	}{
+		{"GET", "/healthz", 200},
+		{"HEAD", "/api/v1/status", 200},
+		{"POST", "/api/v1/status", 405},
+		{"DELETE", "/healthz", 405},
+		{"GET", "/", 404},
+		{"GET", "/api/v1/status/", 404},
+		{"GET", "/api/v1/../v1/nothing", 307},
+	}
+	for _, tt := range tests {
+		if response, _ := request(t, s, tt.method, tt.path, nil); response.StatusCode != tt.status {
+			t.Errorf("%s %s: %d, want %d", tt.method, tt.path, response.StatusCode, tt.status)
+		}
+	}
+}
+
+// A page that a browser on this machine shows may lead its own name here. It must learn nothing.
+func TestForeignNamesAreRefusedOnLoopback(t *testing.T) {
+	s := start(t, Options{})
+	_, port, _ := net.SplitHostPort(s.Address())
+	tests := map[string]int{
+		s.Address():             200,
+		"localhost:" + port:     200,
+		"LocalHost":             200,
+		"127.9.9.9":             200,
+		"[::1]:" + port:         200,
+		"[::ffff:127.0.0.1]":    200,
+		"evil.example":          421,
+		"evil.example:" + port:  421,
+		"127.0.0.1.nip.example": 421,
+		"localhost.example":     421,
+		"192.0.2.1:" + port:     421,
+		"0.0.0.0":               421,
+	}
+	for host, want := range tests {
+		for _, path := range []string{"/api/v1/status", "/healthz", "/nothing"} {
+			response, body := request(t, s, "GET", path, map[string]string{"Host": host})
+			if (response.StatusCode == 421) != (want == 421) {
+				t.Errorf("Host %s, %s: %d, want %d", host, path, response.StatusCode, want)
+			}
+			if want == 421 && (strings.Contains(body, "queued") || response.Header.Get("Content-Type") != "application/problem+json") {
+				t.Errorf("Host %s: %s", host, body)
+			}
+		}
+	}
+}
+
+func TestToken(t *testing.T) {
+	s := start(t, Options{Token: "right"})
+	for given, want := range map[string]int{
+		"Bearer right":  200,
+		"bearer right":  200,
+		"":              401,
+		"right":         401,
+		"Bearer":        401,
+		"Bearer ":       401,
+		"Bearer wrong":  401,
+		"Bearer right ": 200, // net/http trims header values
+		"Bearer  right": 401,
+		"Basic right":   401,
+	} {
+		response, body := request(t, s, "GET", "/api/v1/status", map[string]string{"Authorization": given})
+		if response.StatusCode != want {
+			t.Errorf("Authorization %q: %d, want %d", given, response.StatusCode, want)
+		}
+		if want == 401 && (response.Header.Get("WWW-Authenticate") == "" || strings.Contains(body, "right") || strings.Contains(body, "queued")) {
+			t.Errorf("Authorization %q: %v %s", given, response.Header, body)
+		}
+	}
+	if response, _ := request(t, s, "GET", "/healthz", nil); response.StatusCode != 200 {
+		t.Errorf("/healthz asks for a token: %d", response.StatusCode)
+	}
+}
+
+// A client that sends too much is cut off, and the server goes on.
+func TestTooLongHeader(t *testing.T) {
+	s := start(t, Options{})
+	c, err := net.Dial("tcp", s.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	go func() {
+		fmt.Fprintf(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: %s\r\n\r\n", strings.Repeat("x", 1<<20))
+	}()
+	response, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err == nil {
+		response.Body.Close()
+		if response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+			t.Errorf("a header of 1 MiB: %d", response.StatusCode)
+		}
+	}
+	if response, _ := request(t, s, "GET", "/healthz", nil); response.StatusCode != 200 {
+		t.Errorf("afterwards: %d", response.StatusCode)
+	}
+}
+
+// Close does not wait for clients that hold a connection and say nothing.
+func TestCloseCutsSilentClients(t *testing.T) {
+	s, err := Start(Options{Listen: "127.0.0.1:0", DataDir: t.TempDir()}, example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := net.Dial("tcp", s.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := s.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.Read(make([]byte, 1)); err == nil {
+		t.Error("the connection is still open")
+	}
+}
+
+func TestPortInUse(t *testing.T) {
+	s := start(t, Options{})
+	dir := t.TempDir()
+	if _, err := Start(Options{Listen: s.Address(), DataDir: dir}, example); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("%v, want EADDRINUSE", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, AddressFile)); err == nil {
+		t.Error("there is an address file though nothing listens")
+	}
+}
+
+// A server that cannot say where it is does not stay.
+func TestAddressCannotBeWritten(t *testing.T) {
+	if _, err := Start(Options{Listen: "127.0.0.1:0", DataDir: filepath.Join(t.TempDir(), "missing")}, example); err == nil {
+		t.Error("it runs all the same")
+	}
+}
