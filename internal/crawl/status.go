@@ -17,7 +17,7 @@ import (
 type Status struct {
 	State    string         `json:"state"` // opened, running, stalled, stopping, finished
 	Reason   string         `json:"reason,omitempty"`
-	Started  time.Time      `json:"started"`
+	Started  time.Time      `json:"started,omitzero"`
 	At       time.Time      `json:"at"`
 	URLs     map[string]int `json:"urls"`  // by state, over all runs
 	Hosts    int            `json:"hosts"` // known
