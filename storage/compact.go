@@ -1,0 +1,77 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+)
+
+// compactTransaction is how many bytes Compact writes in one transaction.
+const compactTransaction = 16 << 20
+
+// Compact rewrites the database of a directory without free pages and puts the
+// new file in the old one's place when it is complete and on disk. Nobody may
+// have the database open. It needs room for both files; after an error, the
+// old one is as it was. It returns the sizes before and after, in bytes.
+func Compact(dir string) (before, after int64, err error) {
+	path := filepath.Join(dir, FileName)
+	s, err := Open(dir, Options{ReadOnly: true})
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if before, err = fileSize(path); err != nil {
+		return 0, 0, err
+	}
+	fresh := path + ".compact"
+	if err := s.copyTo(fresh); err != nil {
+		return before, 0, fmt.Errorf("compact %s: %w", path, errors.Join(spaceError(err), os.Remove(fresh)))
+	}
+	if after, err = fileSize(fresh); err != nil {
+		return before, 0, err
+	}
+	if err := os.Rename(fresh, path); err != nil {
+		return before, 0, fmt.Errorf("compact %s: %w", path, errors.Join(err, os.Remove(fresh)))
+	}
+	return before, after, syncDir(dir)
+}
+
+// copyTo writes all rows, in the order of their keys, to a new file.
+func (s *Store) copyTo(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	to, err := bolt.Open(path, 0o644, &bolt.Options{FreelistType: bolt.FreelistMapType, NoSync: true, Timeout: openTimeout})
+	if err != nil {
+		return err
+	}
+	err = bolt.Compact(to, s.db, compactTransaction)
+	if err == nil {
+		err = to.Sync()
+	}
+	if closing := to.Close(); closing != nil && !errors.Is(closing, berrors.ErrDatabaseNotOpen) {
+		err = errors.Join(err, closing)
+	}
+	return err
+}
+
+func fileSize(path string) (int64, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// syncDir makes a rename in a directory durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

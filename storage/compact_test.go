@@ -1,0 +1,63 @@
+package storage
+
+import (
+	"context"
+	"testing"
+)
+
+// TestCompactKeepsEveryRow rewrites a database and compares counters, URLs and
+// what Check says, before and after.
+func TestCompactKeepsEveryRow(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &benchURLs{hosts: 50}
+	var b Batch
+	for range 5 {
+		fillBatch(s, g, 2000, &b)
+		if _, err := s.Commit(&b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, first := s.Counters(), b.Found[0].URL
+	if _, _, err := Compact(dir); err == nil {
+		t.Error("a database in use was compacted")
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	before, after, err := Compact(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after > before {
+		t.Errorf("the file grew from %d to %d bytes", before, after)
+	}
+	s, err = Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if got := s.Counters(); got != want {
+		t.Errorf("counters are %+v, were %+v", got, want)
+	}
+	if _, _, err := s.Lookup(first); err != nil {
+		t.Error(err)
+	}
+	if err := s.Check(context.Background(), func(f Finding) { t.Error(f.Text) }); err != nil {
+		t.Fatal(err)
+	}
+	st, err := s.Stats(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := make(map[string]int)
+	for _, bucket := range st.Buckets {
+		rows[bucket.Name] = bucket.Rows
+	}
+	if rows["host"] != 50 || rows["url"] == 0 || rows["seen"] == 0 || st.FileBytes != after {
+		t.Errorf("statistics are %+v", st)
+	}
+}

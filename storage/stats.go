@@ -1,0 +1,56 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// BucketStats is what one bucket takes.
+type BucketStats struct {
+	Name   string
+	Rows   int
+	Bytes  int64 // of its pages
+	InUse  int64 // bytes of those that hold rows
+	Levels int   // of its tree
+}
+
+// Stats is what the file consists of.
+type Stats struct {
+	FileBytes int64
+	PageSize  int
+	FreePages int // pages that are free for new rows; the file does not shrink
+	Buckets   []BucketStats
+	Counters  Counters
+}
+
+// Stats walks all pages of the database, in one read transaction for each
+// bucket. It is for people who want to know, not for a running crawl's status.
+func (s *Store) Stats(ctx context.Context) (Stats, error) {
+	st := Stats{Counters: s.Counters(), PageSize: s.db.Info().PageSize}
+	info, err := os.Stat(s.path)
+	if err != nil {
+		return st, fmt.Errorf("database statistics: %w", err)
+	}
+	st.FileBytes = info.Size()
+	for _, name := range buckets() {
+		if err := ctx.Err(); err != nil {
+			return st, err
+		}
+		err := s.db.View(func(tx *bolt.Tx) error {
+			b := tx.Bucket(name).Stats()
+			st.Buckets = append(st.Buckets, BucketStats{
+				Name: string(name), Rows: b.KeyN, Levels: b.Depth,
+				Bytes: int64(b.BranchAlloc + b.LeafAlloc), InUse: int64(b.BranchInuse + b.LeafInuse),
+			})
+			return nil
+		})
+		if err != nil {
+			return st, fmt.Errorf("statistics of bucket %s: %w", name, err)
+		}
+	}
+	st.FreePages = s.db.Stats().FreePageN
+	return st, nil
+}
