@@ -110,11 +110,13 @@ func (f *Frontier) jitter() float64 {
 	return f.o.Jitter()
 }
 
-// addressOf returns the entry of an address and makes one if need be.
+// addressOf returns the entry of an address and makes one if need be. It is as
+// if each had been asked when the frontier began: the process before may have.
 func (f *Frontier) addressOf(key netip.Prefix) *address {
 	a := f.addresses[key]
 	if a == nil {
 		a = &address{key: key, polite: politeness.NewAddress(&f.o.Politeness)}
+		a.polite.Owe(f.epoch)
 		f.addresses[key] = a
 	}
 	return a

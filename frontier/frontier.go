@@ -86,7 +86,7 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 	h := f.host(s.ID)
 	polite := f.restored(state, h, now)
 	h.ready = f.instant(polite.Ready())
-	h.delay = float32(polite.Delay().Seconds())
+	h.delay, h.reason = float32(polite.Delay().Seconds()), polite.Reason()
 	h.queued, h.due, h.nextDue = s.Waiting()
 	f.place(h, f.instant(now))
 	return nil
