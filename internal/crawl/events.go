@@ -9,14 +9,11 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// complete applies what a worker brought. A request that was broken off keeps
-// its place in the ledger unsettled: the next process owes its host a delay.
+// complete applies what a worker brought.
 func (r *run) complete(res *result) {
 	r.busy--
 	l := &res.lease
-	if !res.broken {
-		delete(r.places, l.ID)
-	}
+	delete(r.places, l.ID)
 	var err error
 	switch l.Kind {
 	case frontier.Resolve:

@@ -21,7 +21,6 @@ type result struct {
 	found   []storage.Found
 	join    weburl.URL // where a seed's redirect led out of the scope
 	line    []byte     // of the output
-	broken  bool       // broken off by us after it may have reached the host
 }
 
 // work is a worker: one request at a time until there are no more leases.
@@ -57,7 +56,7 @@ func (r *run) resolve(ctx context.Context, res *result) {
 }
 
 // request makes the request of a lease and says what politeness has to know.
-func (r *run) request(ctx context.Context, res *result, req fetch.Request) (*fetch.Response, *fetch.Error, frontier.Report) {
+func (r *run) request(ctx context.Context, req fetch.Request) (*fetch.Response, *fetch.Error, frontier.Report) {
 	resp, err := r.client.Do(ctx, req)
 	if err == nil {
 		return resp, nil, frontier.Report{
@@ -70,7 +69,6 @@ func (r *run) request(ctx context.Context, res *result, req fetch.Request) (*fet
 		now := time.Now()
 		failure = &fetch.Error{Op: "request", URL: req.URL.String(), Start: now, End: now, Err: err}
 	}
-	res.broken = failure.Kind == fetch.KindCanceled && failure.Sent
 	return nil, failure, frontier.Report{
 		Sent: failure.Sent || failure.Kind != fetch.KindCanceled, Broken: failure.Kind == fetch.KindCanceled, End: failure.End, Duration: failure.End.Sub(failure.Start),
 		Signal: failureSignal(failure.Kind),

@@ -1,0 +1,5 @@
+package crawl
+
+const childDir = "AMBLE_CRAWL_CHILD"
+
+func runChild(string) int { return 0 }

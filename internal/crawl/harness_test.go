@@ -1,0 +1,249 @@
+package crawl
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// TestMain lets the test binary be the crawler that gets killed; see child_test.go.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childDir); dir != "" {
+		os.Exit(runChild(dir))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// testOptions are those of a crawl of a loopback web.
+func testOptions(t testing.TB, web *testweb.Web) Options {
+	o := DefaultOptions()
+	o.DataDir = t.TempDir()
+	o.Archive.Dir = t.TempDir()
+	o.Fetch.UserAgent = "amble-test"
+	o.Fetch.AllowPrivate = true
+	o.Fetch.Resolver = web.ResolverAddr()
+	o.GiveUpAfter = 2 * time.Second
+	o.Frontier.Politeness.Delay = 20 * time.Millisecond
+	o.Frontier.RetryDelay = 50 * time.Millisecond
+	return o
+}
+
+func testLog(t testing.TB) *slog.Logger {
+	level := slog.LevelWarn
+	if os.Getenv("AMBLE_TEST_DEBUG") != "" {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: level}))
+}
+
+func seed(t testing.TB, text string) Seed {
+	t.Helper()
+	u, err := weburl.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Seed{URL: u, Source: "test"}
+}
+
+// startWeb serves sites until the test ends.
+func startWeb(t testing.TB, sites ...testweb.Site) *testweb.Web {
+	t.Helper()
+	web, err := testweb.New(testweb.Config{Sites: sites})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := web.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return web
+}
+
+// site is a host whose root links to all its other pages. Routes that are given
+// replace pages of the same path, or are added.
+func site(host, robots string, pages []string, routes testweb.Routes) testweb.Site {
+	all := testweb.Routes{"/robots.txt": testweb.Robots(robots), "/": testweb.Page(host, pages...)}
+	for _, path := range pages {
+		all[path] = testweb.Page(path)
+	}
+	maps.Copy(all, routes)
+	return testweb.Site{Host: host, Handler: all}
+}
+
+// paths are the numbered paths under a folder.
+func paths(folder string, n int) (all []string) {
+	for i := range n {
+		all = append(all, folder+string(rune('a'+i/26))+string(rune('a'+i%26)))
+	}
+	return all
+}
+
+// crawlFor runs a crawl in o.DataDir until it is done, or stops it after a while.
+func crawlFor(t testing.TB, o Options, limit time.Duration, seeds ...string) (Summary, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	e, err := Open(o, testLog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []Seed
+	for _, s := range seeds {
+		list = append(list, seed(t, s))
+	}
+	sum, err := e.Run(ctx, list)
+	if closed := e.Close(); closed != nil {
+		t.Error(closed)
+	}
+	return sum, err
+}
+
+// crawl runs a crawl until it is done.
+func crawl(t testing.TB, o Options, seeds ...string) Summary {
+	t.Helper()
+	sum, err := crawlFor(t, o, time.Minute, seeds...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum.Stopped {
+		t.Fatalf("the crawl does not end: %+v", sum)
+	}
+	return sum
+}
+
+// stored reads what the store says of every URL.
+func stored(t testing.TB, dir string) map[string]storage.Outcome {
+	t.Helper()
+	s, err := storage.Open(dir, storage.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	all := make(map[string]storage.Outcome)
+	err = s.Hosts(func(h *storage.Host) error {
+		next, err := s.URLs(h.ID, 0, 1<<30, func(head storage.Head) {
+			all[h.Queues[head.Origin].Origin.URL(head.RequestURI).String()] = head.Last
+		})
+		if next != h.Tail {
+			t.Errorf("%s: %d URLs can be read, there are %d", h.Name, next, h.Tail)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// line is what the tests look at in a line of output.
+type line struct {
+	URL      string `json:"url"`
+	Status   int    `json:"status"`
+	Reason   string `json:"reason"`
+	Redirect string `json:"redirect"`
+	Attempts int    `json:"attempts"`
+}
+
+// outputLines reads the output files by URL.
+func outputLines(t testing.TB, dir string) map[string][]line {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "pages-*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string][]line)
+	for _, name := range files {
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(f)
+		for lines.Scan() {
+			var l line
+			if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
+				t.Errorf("%s: %q: %v", name, lines.Bytes(), err)
+			}
+			all[l.URL] = append(all[l.URL], l)
+		}
+		if err := errors.Join(lines.Err(), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// checkOutput holds the output against the store: a URL that was answered, or
+// given up after requests, has one line, and any other has none.
+func checkOutput(t testing.TB, o Options) {
+	t.Helper()
+	lines := outputLines(t, o.Archive.Dir)
+	for u, outcome := range stored(t, o.DataDir) {
+		want := 0
+		switch outcome.State {
+		case storage.Fetched, storage.Redirected, storage.Failed:
+			want = 1
+		}
+		got := lines[u]
+		delete(lines, u)
+		if len(got) != want {
+			t.Errorf("%s is %s and has %d lines of output, want %d", u, outcome.State, len(got), want)
+		} else if want == 1 && got[0].Status != int(outcome.Status) {
+			t.Errorf("%s: the output says status %d, the store %d", u, got[0].Status, outcome.Status)
+		}
+	}
+	if len(lines) > 0 {
+		t.Errorf("in the output and not in the store: %v", slices.Collect(maps.Keys(lines)))
+	}
+}
+
+// checkStates compares the states of all URLs with those that are expected,
+// by host and path.
+func checkStates(t testing.TB, o Options, want map[string]storage.State) {
+	t.Helper()
+	got := make(map[string]storage.State)
+	for text, outcome := range stored(t, o.DataDir) {
+		u, err := weburl.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[u.Host()+u.RequestURI()] = outcome.State
+	}
+	for place, state := range want {
+		if s, known := got[place]; !known || s != state {
+			t.Errorf("%s is %s (known: %t), want %s", place, s, known, state)
+		}
+		delete(got, place)
+	}
+	if len(got) > 0 {
+		t.Errorf("not expected: %v", got)
+	}
+}
+
+// checkPolite reports gaps at the server that are shorter than least, and pages
+// that were asked for before the robots.txt of their host.
+func checkPolite(t testing.TB, log testweb.Log, least time.Duration) {
+	t.Helper()
+	for _, host := range log.Hosts() {
+		for _, g := range log.Host(host).ShortGaps(least) {
+			t.Errorf("%s: %v between %s and %s, want %v", host, g.Length, g.Before.Path, g.After.Path, least)
+		}
+	}
+	for _, q := range log.BeforeRobots() {
+		t.Errorf("%s%s was asked for before the robots.txt", q.Host, q.Path)
+	}
+}

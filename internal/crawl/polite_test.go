@@ -1,0 +1,211 @@
+package crawl
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// TestGaps: from the end of a request to the start of the next, read at the
+// server, at least the delay in force.
+func TestGaps(t *testing.T) {
+	slow := testweb.Slow(150*time.Millisecond, testweb.Page("slow"))
+	for _, c := range []struct {
+		name   string
+		site   testweb.Site
+		change func(*Options)
+		least  time.Duration
+	}{
+		{"configured", site("a.test", "", paths("/", 10), nil), nil, 20 * time.Millisecond},
+		{"Crawl-delay", site("a.test", "User-agent: *\nCrawl-delay: 0.2\n", paths("/", 8), nil), nil, 200 * time.Millisecond},
+		{"Crawl-delay shorter than configured", site("a.test", "User-agent: *\nCrawl-delay: 0.01\n", paths("/", 8), nil),
+			func(o *Options) { o.Frontier.Politeness.Delay = 100 * time.Millisecond }, 100 * time.Millisecond},
+		{"slow answers", site("a.test", "", paths("/", 2), testweb.Routes{"/aa": slow, "/ab": slow}),
+			func(o *Options) { o.Frontier.Politeness.Delay = 100 * time.Millisecond }, 100 * time.Millisecond},
+		{"per_host beside a delay", site("a.test", "", paths("/", 10), nil),
+			func(o *Options) { o.Frontier.Politeness.PerHost = 8 }, 20 * time.Millisecond},
+		{"per_host and no delay but the host's", site("a.test", "User-agent: *\nCrawl-delay: 0.1\n", paths("/", 10), nil),
+			func(o *Options) { o.Frontier.Politeness.Delay, o.Frontier.Politeness.PerHost = 0, 8 }, 100 * time.Millisecond},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			web := startWeb(t, c.site)
+			o := testOptions(t, web)
+			if c.change != nil {
+				c.change(&o)
+			}
+			crawl(t, o, web.URL("a.test", "/"))
+			checkPolite(t, web.Requests(), c.least)
+			if r := web.Requests().Repeats(); len(r) > 0 {
+				t.Errorf("asked for more than once: %v", r)
+			}
+			checkOutput(t, o)
+		})
+	}
+}
+
+// TestRequestsSideBySide: without any delay a host is asked by as many requests at
+// a time as allowed, and by no more.
+func TestRequestsSideBySide(t *testing.T) {
+	t.Parallel()
+	pages := paths("/", 40)
+	routes := testweb.Routes{}
+	for _, p := range pages {
+		routes[p] = testweb.Slow(20*time.Millisecond, testweb.Page(p))
+	}
+	web := startWeb(t, site("a.test", "", pages, routes))
+	o := testOptions(t, web)
+	o.Frontier.Politeness.Delay, o.Frontier.Politeness.PerHost, o.Frontier.Politeness.PerIP = 0, 3, 100
+	crawl(t, o, web.URL("a.test", "/"))
+	if n := web.Requests().MaxInFlight(); n != 3 {
+		t.Errorf("%d requests were in flight at a time, want 3", n)
+	}
+	checkPolite(t, web.Requests(), -time.Hour)
+}
+
+// TestRetryAfter: 429 and 503 with Retry-After hold the whole host for so long, and
+// the URL is asked for again.
+func TestRetryAfter(t *testing.T) {
+	for _, status := range []int{429, 503} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			t.Parallel()
+			web := startWeb(t, site("a.test", "", paths("/", 4), testweb.Routes{
+				"/aa": testweb.Flaky(1, testweb.RetryAfter(status, "2"), testweb.Page("aa")),
+			}))
+			o := testOptions(t, web)
+			o.GiveUpAfter = 10 * time.Second
+			crawl(t, o, web.URL("a.test", "/"))
+			log := web.Requests()
+			for _, g := range log.Gaps() {
+				if g.Before.Status == status && g.Length < 2*time.Second {
+					t.Errorf("%v between %d %s and %s", g.Length, g.Before.Status, g.Before.Path, g.After.Path)
+				}
+			}
+			if n := len(log.Path("/aa")); n != 2 {
+				t.Errorf("/aa was asked for %d times, want 2", n)
+			}
+			checkStates(t, o, map[string]storage.State{"a.test/": storage.Fetched, "a.test/aa": storage.Fetched,
+				"a.test/ab": storage.Fetched, "a.test/ac": storage.Fetched, "a.test/ad": storage.Fetched})
+			checkOutput(t, o)
+		})
+	}
+}
+
+// TestBackOff: 429 without a time, and failures in a row, make the crawl leave a
+// host alone for longer than the run lasts; its queue is kept, with the reason, and
+// the next process keeps the distance too.
+func TestBackOff(t *testing.T) {
+	t.Parallel()
+	web := startWeb(t,
+		site("busy.test", "", paths("/", 9), testweb.Routes{"/ab": testweb.Status(429)}),
+		site("down.test", "", paths("/", 9), testweb.Routes{"/aa": testweb.Status(500), "/ab": testweb.Status(502), "/ac": testweb.Status(500)}),
+	)
+	o := testOptions(t, web)
+	o.GiveUpAfter = 5 * time.Second
+	o.Frontier.RetryDelay = time.Minute
+	seeds := []string{web.URL("busy.test", "/"), web.URL("down.test", "/")}
+	for run := range 2 {
+		sum := crawl(t, o, seeds...)
+		reasons := make(map[string]string)
+		for _, p := range sum.Postponed {
+			reasons[p.Host] = p.Reason
+		}
+		if len(reasons) != 2 || reasons["busy.test"] != "back-off" || reasons["down.test"] != "back-off" {
+			t.Errorf("run %d: postponed: %v", run, reasons)
+		}
+	}
+	log := web.Requests()
+	if last := log.Host("busy.test"); last[len(last)-1].Path != "/ab" || len(last) != 4 {
+		t.Errorf("busy.test after its 429: %d requests, the last for %s", len(last), last[len(last)-1].Path)
+	}
+	if last := log.Host("down.test"); last[len(last)-1].Path != "/ac" {
+		t.Errorf("down.test was asked for %s after its third failure", last[len(last)-1].Path)
+	}
+	// Each failure in a row doubles the delay, from half a second on.
+	gaps := log.Host("down.test").Gaps()
+	for i, least := range []time.Duration{time.Second, 2 * time.Second} {
+		if g := gaps[len(gaps)-2+i]; g.Length < least {
+			t.Errorf("down.test: %v between %s and %s, want %v", g.Length, g.Before.Path, g.After.Path, least)
+		}
+	}
+}
+
+// TestSharedAddress: hosts at one address keep that address's limits together,
+// within a run and over a restart.
+func TestSharedAddress(t *testing.T) {
+	t.Parallel()
+	var sites []testweb.Site
+	var hosts []string
+	for i := range 6 {
+		host := fmt.Sprintf("h%d.test", i)
+		pages := paths("/", 4)
+		routes := testweb.Routes{}
+		for _, p := range pages {
+			routes[p] = testweb.Slow(20*time.Millisecond, testweb.Page(p))
+		}
+		s := site(host, "", pages, routes)
+		s.Group = "shared"
+		sites, hosts = append(sites, s), append(hosts, host)
+	}
+	t.Run("per_ip", func(t *testing.T) {
+		t.Parallel()
+		web := startWeb(t, sites...)
+		o := testOptions(t, web)
+		o.Frontier.Politeness.Delay, o.Frontier.Politeness.PerIP = 0, 2
+		crawl(t, o, seedsOf(web, hosts)...)
+		if n := web.Requests().MaxInFlight(); n != 2 {
+			t.Errorf("%d requests at a time reached the address, want 2", n)
+		}
+		if n := len(web.Requests().Pages()); n != 6*5 {
+			t.Errorf("%d pages were asked for, want 30", n)
+		}
+	})
+	t.Run("ip_delay", func(t *testing.T) {
+		t.Parallel()
+		web := startWeb(t, sites...)
+		o := testOptions(t, web)
+		o.Frontier.Politeness.Delay, o.Frontier.Politeness.IPDelay = 0, 50*time.Millisecond
+		for range 3 { // the first two runs are stopped on the way
+			if _, err := crawlFor(t, o, 600*time.Millisecond, seedsOf(web, hosts)...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		crawl(t, o, seedsOf(web, hosts)...)
+		for _, g := range web.Requests().ShortGaps(o.Frontier.Politeness.IPDelay) {
+			t.Errorf("%v between %s%s and %s%s", g.Length, g.Before.Host, g.Before.Path, g.After.Host, g.After.Path)
+		}
+		if n := len(web.Requests().Pages()); n != 6*5 {
+			t.Errorf("%d pages were asked for, want 30", n)
+		}
+	})
+}
+
+func seedsOf(web *testweb.Web, hosts []string) (seeds []string) {
+	for _, h := range hosts {
+		seeds = append(seeds, web.URL(h, "/"))
+	}
+	return seeds
+}
+
+// TestHostMoves: a host that moves to another address is asked there, at the pace
+// of that address.
+func TestHostMoves(t *testing.T) {
+	t.Parallel()
+	web := startWeb(t, site("a.test", "", paths("/", 3), nil), site("b.test", "", nil, nil))
+	o := testOptions(t, web)
+	crawl(t, o, web.URL("a.test", "/"))
+	web.SetAnswer("a.test", web.Address("b.test"))
+	web.SetHandler("a.test", site("a.test", "", []string{"/aa"}, nil).Handler)
+	crawl(t, o, web.URL("a.test", "/"), web.URL("a.test", "/new"))
+	got := web.Requests().Path("/new")
+	if len(got) != 1 || got[0].Address != web.Address("b.test").String() {
+		t.Errorf("/new was asked for like this: %+v", got)
+	}
+	if addresses := web.Requests().Addresses(); !slices.Contains(addresses, web.Address("a.test").String()) {
+		t.Errorf("addresses asked: %v", addresses)
+	}
+}
