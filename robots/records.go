@@ -41,13 +41,16 @@ func sitemapRefs(value string) []string {
 	return words
 }
 
-// resolve returns the http or https URL that ref, found at base, leads to, in canonical form.
+// resolve returns the http or https URL that ref, found at base, leads to, in canonical form. An absolute one needs no
+// base.
 func resolve(base, ref string) (string, bool) {
-	b, err := weburl.Parse(base)
+	u, err := weburl.Parse(ref)
 	if err != nil {
-		return "", false
+		var b weburl.URL
+		if b, err = weburl.Parse(base); err == nil {
+			u, err = b.Resolve(ref)
+		}
 	}
-	u, err := b.Resolve(ref)
 	if err != nil {
 		return "", false
 	}

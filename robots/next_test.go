@@ -1,0 +1,330 @@
+package robots
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	begin     = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	robotsURL = "https://www.example.com/robots.txt"
+	rulesBody = []byte("User-agent: *\nDisallow: /private\n")
+)
+
+const (
+	minute = time.Minute
+	hour   = time.Hour
+	day    = 24 * time.Hour
+)
+
+func response(status int, body string, h Header) Outcome {
+	return Outcome{URL: robotsURL, Status: status, Body: []byte(body), Header: h}
+}
+
+// good is the record of a file that was fetched at begin, with a lifetime of a day.
+func good() Record {
+	r, _ := DefaultOptions().Next(Record{}, response(200, string(rulesBody), Header{ETag: `"1"`}), begin)
+	return r
+}
+
+// TestNextAnswer has one row for each kind of answer: what class it is, what it says about a page, and how long.
+func TestNextAnswer(t *testing.T) {
+	at := func(d time.Duration) string { return begin.Add(d).Format("Mon, 02 Jan 2006 15:04:05 GMT") }
+	html := "<!DOCTYPE html>\n<html><body>Not found: nothing here</body></html>\n"
+	rules := string(rulesBody)
+	tests := []struct {
+		name     string
+		out      Outcome
+		class    Class
+		private  Verdict // for /private
+		lifetime time.Duration
+	}{
+		{"200 with rules", response(200, rules, Header{}), ClassFound, Verdict{false, ReasonRule, 2, 0}, day},
+		{"203 with rules", response(203, rules, Header{}), ClassFound, Verdict{false, ReasonRule, 2, 0}, day},
+		{"200 empty", response(200, "", Header{}), ClassFound, Verdict{true, ReasonNoGroup, 0, 0}, day},
+		{"204", response(204, "", Header{}), ClassFound, Verdict{true, ReasonNoGroup, 0, 0}, day},
+		{"only comments", response(200, "# welcome\n", Header{}), ClassFound, Verdict{true, ReasonNoGroup, 0, 0}, day},
+		{"only a sitemap", response(200, "Sitemap: /s.xml\n", Header{}), ClassFound, Verdict{true, ReasonNoGroup, 0, 0}, day},
+		{"HTML instead", response(200, html, Header{ContentType: "text/html"}), ClassNotRobots, Verdict{true, ReasonNotRobots, 0, 0}, hour},
+		{"HTML with a long max-age", response(200, html, Header{CacheControl: "max-age=86400"}), ClassNotRobots, Verdict{true, ReasonNotRobots, 0, 0}, hour},
+		{"HTML served as text/html with rules in it", response(200, "<pre>\n"+rules+"</pre>", Header{ContentType: "text/html"}), ClassFound, Verdict{false, ReasonRule, 3, 0}, day},
+		{"JSON instead", response(200, `{"error": "not found"}`, Header{}), ClassNotRobots, Verdict{true, ReasonNotRobots, 0, 0}, hour},
+		{"404", response(404, html, Header{}), ClassUnavailable, Verdict{true, ReasonUnavailable, 0, 0}, day},
+		{"404 with rules in its body", response(404, "User-agent: *\nDisallow: /", Header{}), ClassUnavailable, Verdict{true, ReasonUnavailable, 0, 0}, day},
+		{"410 with max-age", response(410, "", Header{CacheControl: "max-age=3600"}), ClassUnavailable, Verdict{true, ReasonUnavailable, 0, 0}, hour},
+		{"400", response(400, "", Header{}), ClassUnavailable, Verdict{true, ReasonUnavailable, 0, 0}, day},
+		{"401", response(401, "", Header{}), ClassUnavailable, Verdict{true, ReasonUnavailable, 0, 0}, day},
+		{"403", response(403, "", Header{}), ClassUnavailable, Verdict{true, ReasonUnavailable, 0, 0}, day},
+		{"451", response(451, "", Header{}), ClassUnavailable, Verdict{true, ReasonUnavailable, 0, 0}, day},
+		{"300", response(300, "", Header{}), ClassUnavailable, Verdict{true, ReasonUnavailable, 0, 0}, day},
+
+		{"max-age", response(200, rules, Header{CacheControl: "public, max-age=7200"}), ClassFound, Verdict{false, ReasonRule, 2, 0}, 2 * hour},
+		{"max-age in quotes and capitals", response(200, rules, Header{CacheControl: `Max-Age="7200"`}), ClassFound, Verdict{false, ReasonRule, 2, 0}, 2 * hour},
+		{"max-age less Age", response(200, rules, Header{CacheControl: "max-age=7200", Age: "3600"}), ClassFound, Verdict{false, ReasonRule, 2, 0}, hour},
+		{"Age beyond max-age", response(200, rules, Header{CacheControl: "max-age=7200", Age: "36000"}), ClassFound, Verdict{false, ReasonRule, 2, 0}, 10 * minute},
+		{"the smaller of two max-age", response(200, rules, Header{CacheControl: "max-age=7200, max-age=3600"}), ClassFound, Verdict{false, ReasonRule, 2, 0}, hour},
+		{"max-age of a second", response(200, rules, Header{CacheControl: "max-age=1"}), ClassFound, Verdict{false, ReasonRule, 2, 0}, 10 * minute},
+		{"max-age of a year", response(200, rules, Header{CacheControl: "max-age=31536000"}), ClassFound, Verdict{false, ReasonRule, 2, 0}, day},
+		{"max-age that overflows", response(200, rules, Header{CacheControl: "max-age=99999999999999999999"}), ClassFound, Verdict{false, ReasonRule, 2, 0}, day},
+		{"max-age that is no number", response(200, rules, Header{CacheControl: "max-age=-5"}), ClassFound, Verdict{false, ReasonRule, 2, 0}, day},
+		{"no-store", response(200, rules, Header{CacheControl: "no-store, max-age=7200"}), ClassFound, Verdict{false, ReasonRule, 2, 0}, 10 * minute},
+		{"no-cache", response(200, rules, Header{CacheControl: "no-cache"}), ClassFound, Verdict{false, ReasonRule, 2, 0}, 10 * minute},
+		{"Expires less Date", response(200, rules, Header{Expires: at(5 * hour), Date: at(2 * hour)}), ClassFound, Verdict{false, ReasonRule, 2, 0}, 3 * hour},
+		{"Expires without Date", response(200, rules, Header{Expires: at(3 * hour)}), ClassFound, Verdict{false, ReasonRule, 2, 0}, 3 * hour},
+		{"Expires in the past", response(200, rules, Header{Expires: at(-hour)}), ClassFound, Verdict{false, ReasonRule, 2, 0}, 10 * minute},
+		{"Expires: 0", response(200, rules, Header{Expires: "0"}), ClassFound, Verdict{false, ReasonRule, 2, 0}, 10 * minute},
+		{"max-age before Expires", response(200, rules, Header{CacheControl: "max-age=7200", Expires: at(hour)}), ClassFound, Verdict{false, ReasonRule, 2, 0}, 2 * hour},
+	}
+	o := DefaultOptions()
+	for _, tt := range tests {
+		r, action := o.Next(Record{}, tt.out, begin)
+		if action.Kind != ActionDone {
+			t.Errorf("%s: action %v", tt.name, action)
+		}
+		if r.Class != tt.class || r.Copy != tt.class || r.Status != tt.out.Status || r.FinalURL != robotsURL {
+			t.Errorf("%s: record %+v, want class %v", tt.name, r, tt.class)
+		}
+		if v := r.Rules("amble").Match("/private"); v != tt.private {
+			t.Errorf("%s: verdict %+v, want %+v", tt.name, v, tt.private)
+		}
+		if d := r.Expires.Sub(r.Fetched); d != tt.lifetime || !r.Fetched.Equal(begin) {
+			t.Errorf("%s: lifetime %v from %v, want %v", tt.name, d, r.Fetched, tt.lifetime)
+		}
+		if ahead := r.Refresh.Sub(begin); ahead < tt.lifetime*3/4 || ahead >= tt.lifetime {
+			t.Errorf("%s: refresh after %v of %v", tt.name, ahead, tt.lifetime)
+		}
+		if s := o.Standing(r, 0, begin); s.Kind != StandingAsk || !s.Until.Equal(r.Expires) || s.RefreshDue {
+			t.Errorf("%s: standing %+v", tt.name, s)
+		}
+	}
+}
+
+// TestNextUnreachable has one row for each kind of failure, and the wait before the next attempt.
+func TestNextUnreachable(t *testing.T) {
+	failed := func(f Failure) Outcome { return Outcome{URL: robotsURL, Failure: f} }
+	tests := []struct {
+		name string
+		out  Outcome
+		wait time.Duration
+	}{
+		{"429", response(429, "", Header{}), minute},
+		{"429, seconds", response(429, "", Header{RetryAfter: "300"}), 5 * minute},
+		{"429, date", response(429, "", Header{RetryAfter: "Sat, 21 Nov 2026 10:30:00 GMT"}), 30 * minute},
+		{"429, date of RFC 850", response(429, "", Header{RetryAfter: "Saturday, 21-Nov-26 10:30:00 GMT"}), 30 * minute},
+		{"429, date of asctime", response(429, "", Header{RetryAfter: "Sat Nov 21 10:30:00 2026"}), 30 * minute},
+		{"429, date in the past", response(429, "", Header{RetryAfter: "Sat, 21 Nov 2020 10:30:00 GMT"}), minute},
+		{"429, nothing", response(429, "", Header{RetryAfter: "0"}), minute},
+		{"429, a year", response(429, "", Header{RetryAfter: "31536000"}), day},
+		{"429, overflow", response(429, "", Header{RetryAfter: "99999999999999999999"}), day},
+		{"429, words", response(429, "", Header{RetryAfter: "soon"}), minute},
+		{"500", response(500, string(rulesBody), Header{}), minute},
+		{"503, seconds", response(503, "", Header{RetryAfter: "7200"}), 2 * hour},
+		{"599", response(599, "", Header{}), minute},
+		{"206", response(206, string(rulesBody), Header{}), minute},
+		{"status 700", response(700, "", Header{}), minute},
+		{"status 100", response(100, "", Header{}), minute},
+		{"304 to a plain request", response(304, "", Header{}), minute},
+		{"dns", failed(FailureDNS), minute},
+		{"connect", failed(FailureConnect), minute},
+		{"tls", failed(FailureTLS), minute},
+		{"timeout", failed(FailureTimeout), minute},
+		{"broken transfer", failed(FailureTransfer), minute},
+		{"blocked", failed(FailureBlocked), minute},
+		{"protocol", failed(FailureProtocol), minute},
+		{"200 that broke off", Outcome{URL: robotsURL, Status: 200, Body: rulesBody, Failure: FailureTransfer}, minute},
+	}
+	o := DefaultOptions()
+	for _, tt := range tests {
+		r, action := o.Next(Record{}, tt.out, begin)
+		if action.Kind != ActionDone || r.Class != ClassUnreachable || r.Copy != ClassNone || r.Failures != 1 {
+			t.Errorf("%s: %+v, %+v", tt.name, r, action)
+		}
+		if v := r.Rules("amble").Match("/"); v.Allowed || v.Reason != ReasonUnreachable {
+			t.Errorf("%s: verdict %+v", tt.name, v)
+		}
+		if !r.Rules("amble").DisallowsAll() || !r.FirstUnreachable.Equal(begin) {
+			t.Errorf("%s: %+v", tt.name, r)
+		}
+		want := Standing{Kind: StandingHold, Until: begin.Add(tt.wait), Reason: ReasonUnreachable}
+		if s := o.Standing(r, 0, begin); s != want {
+			t.Errorf("%s: standing %+v, want %+v", tt.name, s, want)
+		}
+		if s := o.Standing(r, 0, begin.Add(tt.wait)); s.Kind != StandingFetch {
+			t.Errorf("%s: after the wait %+v", tt.name, s)
+		}
+	}
+}
+
+func TestNextBackOffDoubles(t *testing.T) {
+	o := DefaultOptions()
+	for _, jitter := range []float64{0, 0.5, 1, -3, 7} {
+		var r Record
+		now := begin
+		for i, want := range []time.Duration{minute, 2 * minute, 4 * minute, 8 * minute, 16 * minute, 32 * minute, hour, hour, hour} {
+			r, _ = o.Next(r, Outcome{URL: robotsURL, Failure: FailureTimeout, Jitter: jitter}, now)
+			got := r.Refresh.Sub(now)
+			if jitter > 0 && jitter <= 1 {
+				want += time.Duration(jitter * float64(want) / 4)
+			}
+			if got != want || r.Failures != i+1 || !r.FirstUnreachable.Equal(begin) {
+				t.Errorf("jitter %v, failure %d: wait %v, want %v; %+v", jitter, i+1, got, want, r)
+			}
+			now = r.Refresh
+		}
+		r, _ = o.Next(r, response(200, string(rulesBody), Header{}), now)
+		if r.Failures != 0 || !r.FirstUnreachable.IsZero() || r.Class != ClassFound {
+			t.Errorf("a success does not end the row of failures: %+v", r)
+		}
+	}
+}
+
+func TestNextForbidden(t *testing.T) {
+	o := DefaultOptions()
+	o.ForbiddenDenies = true
+	for _, status := range []int{401, 403} {
+		r, _ := o.Next(good(), response(status, "", Header{}), begin)
+		if r.Class != ClassForbidden || r.Body != nil || !r.Rules("x").DisallowsAll() {
+			t.Errorf("%d: %+v", status, r)
+		}
+		if v := r.Rules("x").Match("/"); v.Allowed || v.Reason != ReasonForbidden {
+			t.Errorf("%d: %+v", status, v)
+		}
+		want := Standing{Kind: StandingHold, Until: r.Refresh, Reason: ReasonForbidden}
+		if s := o.Standing(r, 0, begin.Add(hour)); s != want {
+			t.Errorf("%d: standing %+v, want %+v", status, s, want)
+		}
+		if s := o.Standing(r, 0, r.Refresh); s.Kind != StandingFetch {
+			t.Errorf("%d: standing %+v at the time to ask again", status, s)
+		}
+		r, _ = o.Next(r, response(500, "", Header{}), begin.Add(hour))
+		if s := o.Standing(r, 0, begin.Add(hour)); s.Kind != StandingHold || !r.Rules("x").DisallowsAll() {
+			t.Errorf("%d, then 500: standing %+v", status, s)
+		}
+	}
+	if r, _ := o.Next(Record{}, response(404, "", Header{}), begin); r.Class != ClassUnavailable {
+		t.Errorf("404: %+v", r)
+	}
+}
+
+func TestNextRedirect(t *testing.T) {
+	o := DefaultOptions()
+	tests := []struct {
+		name, location string
+		status, hops   int
+		target         string // empty: unavailable
+	}{
+		{"301 to another host", "https://other.example.net/robots.txt", 301, 0, "https://other.example.net/robots.txt"},
+		{"302", "https://other.example.net/r", 302, 1, "https://other.example.net/r"},
+		{"303", "/r", 303, 2, "https://www.example.com/r"},
+		{"307", "r?x#y", 307, 3, "https://www.example.com/r?x"},
+		{"308, the fifth", "//cdn.example.com/robots.txt", 308, 4, "https://cdn.example.com/robots.txt"},
+		{"to http", "http://www.example.com/robots.txt", 301, 0, "http://www.example.com/robots.txt"},
+		{"the sixth", "https://other.example.net/robots.txt", 301, 5, ""},
+		{"to itself", robotsURL, 301, 0, ""},
+		{"to itself, otherwise written", "HTTPS://WWW.example.com:443/robots.txt#x", 301, 0, ""},
+		{"no Location", "", 301, 0, ""},
+		{"ftp", "ftp://www.example.com/robots.txt", 301, 0, ""},
+		{"javascript", "javascript:alert(1)", 301, 0, ""},
+		{"no URL", "http://[::1", 301, 0, ""},
+		{"very long", "/" + strings.Repeat("x", 5000), 301, 0, ""},
+	}
+	for _, tt := range tests {
+		out := Outcome{URL: robotsURL, Redirects: tt.hops, Status: tt.status, Header: Header{Location: tt.location}}
+		r, action := o.Next(good(), out, begin.Add(hour))
+		if tt.target != "" {
+			want := Action{Kind: ActionRedirect, URL: tt.target, Redirects: tt.hops + 1}
+			if action != want || !reflect.DeepEqual(r, good()) {
+				t.Errorf("%s: %+v, %+v, want %+v and the record as it was", tt.name, r, action, want)
+			}
+			continue
+		}
+		if action.Kind != ActionDone || r.Class != ClassUnavailable || !r.Rules("amble").Match("/private").Allowed {
+			t.Errorf("%s: %+v, %+v", tt.name, r, action)
+		}
+	}
+}
+
+// TestNextRedirectChain follows a chain over hosts: the rules count for the origin that was asked for first.
+func TestNextRedirectChain(t *testing.T) {
+	o := DefaultOptions()
+	record, next := Record{}, Action{URL: robotsURL}
+	for i := range 5 {
+		out := Outcome{URL: next.URL, Redirects: next.Redirects, Status: 301}
+		out.Header.Location = fmt.Sprintf("https://h%d.example.net/robots.txt", i)
+		record, next = o.Next(record, out, begin)
+		if next.Kind != ActionRedirect || next.Redirects != i+1 || record.Class != ClassNone {
+			t.Fatalf("hop %d: %+v, %+v", i, record, next)
+		}
+	}
+	record, next = o.Next(record, Outcome{URL: next.URL, Redirects: next.Redirects, Status: 200, Body: rulesBody, Header: Header{ETag: `"x"`}}, begin)
+	if next.Kind != ActionDone || record.FinalURL != "https://h4.example.net/robots.txt" || record.Redirects != 5 {
+		t.Fatalf("%+v, %+v", record, next)
+	}
+	if record.Rules("amble").Match("/private").Allowed {
+		t.Error("the rules behind the redirects do not count")
+	}
+	if etag, _ := record.Validators(robotsURL); etag != "" {
+		t.Error("the validators of another URL are sent to the first")
+	}
+	if etag, _ := record.Validators(record.FinalURL); etag != `"x"` {
+		t.Errorf("validator %q", etag)
+	}
+}
+
+func TestNextNotModified(t *testing.T) {
+	o := DefaultOptions()
+	prev, _ := o.Next(Record{}, response(200, string(rulesBody), Header{ETag: `"1"`, LastModified: "Fri, 20 Nov 2026 00:00:00 GMT", CacheControl: "max-age=3600"}), begin)
+	if etag, modified := prev.Validators(robotsURL); etag != `"1"` || modified != "Fri, 20 Nov 2026 00:00:00 GMT" {
+		t.Fatalf("validators %q %q", etag, modified)
+	}
+	down, _ := o.Next(prev, response(503, "", Header{}), begin.Add(50*minute))
+	for name, before := range map[string]Record{"fresh": prev, "after a failure": down} {
+		r, _ := o.Next(before, response(304, "", Header{}), begin.Add(hour))
+		if r.Class != ClassFound || string(r.Body) != string(rulesBody) || r.Expires.Sub(r.Fetched) != hour ||
+			!r.Fetched.Equal(begin.Add(hour)) || r.Failures != 0 || !r.FirstUnreachable.IsZero() || r.ETag != `"1"` {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	r, _ := o.Next(prev, response(304, "", Header{CacheControl: "max-age=7200", ETag: `"2"`}), begin.Add(hour))
+	if r.Expires.Sub(r.Fetched) != 2*hour || r.ETag != `"2"` {
+		t.Errorf("headers of the 304 do not count: %+v", r)
+	}
+	// A 304 from a URL that was not asked with validators means nothing, and the next request must be a plain one.
+	r, _ = o.Next(prev, Outcome{URL: "https://other.example/robots.txt", Status: 304}, begin.Add(hour))
+	if etag, modified := r.Validators(robotsURL); r.Class != ClassUnreachable || etag+modified != "" || r.Copy != ClassFound {
+		t.Errorf("304 out of place: %+v", r)
+	}
+}
+
+func TestNextCutsBody(t *testing.T) {
+	o := DefaultOptions()
+	long := strings.Repeat("Disallow: /aaaaaaaaaaaaaaaaaa\n", MaxBody/30+100)
+	tests := []struct {
+		name string
+		out  Outcome
+		end  string
+	}{
+		{"long body", response(200, "User-agent: *\n"+long, Header{}), "aaa\n"},
+		{"cut by the fetcher", Outcome{URL: robotsURL, Status: 200, Body: []byte("User-agent: *\nDisallow: /x\nDisallow: /part"), Truncated: true}, "/x\n"},
+		{"one endless line", response(200, "User-agent: *\nDisallow: /"+strings.Repeat("a", MaxBody), Header{}), "User-agent: *\n"},
+	}
+	for _, tt := range tests {
+		r, _ := o.Next(Record{}, tt.out, begin)
+		if !r.Cut || len(r.Body) > MaxBody || !strings.HasSuffix(string(r.Body), tt.end) || r.Class != ClassFound {
+			t.Errorf("%s: cut %v, %d octets, ends %q", tt.name, r.Cut, len(r.Body), r.Body[max(0, len(r.Body)-40):])
+		}
+	}
+}
+
+func TestNextDropsLongValidators(t *testing.T) {
+	r, _ := DefaultOptions().Next(Record{}, response(200, string(rulesBody), Header{ETag: strings.Repeat("e", 5000)}), begin)
+	if r.ETag != "" {
+		t.Errorf("an etag of %d octets is kept", len(r.ETag))
+	}
+	if _, err := r.AppendBinary(nil); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,219 @@
+package robots
+
+import (
+	"testing"
+	"time"
+)
+
+func TestStandingFirst(t *testing.T) {
+	if s := DefaultOptions().Standing(Record{}, hour, begin); s != (Standing{Kind: StandingFetch}) {
+		t.Errorf("a file never asked for: %+v", s)
+	}
+}
+
+// TestStandingLifetime goes through the life of a good file, with and without a delay in force.
+func TestStandingLifetime(t *testing.T) {
+	o := DefaultOptions()
+	r := good()
+	ahead := r.Refresh.Sub(begin)
+	tests := []struct {
+		name       string
+		slack, age time.Duration
+		kind       StandingKind
+		refresh    bool
+	}{
+		{"new", 0, 0, StandingAsk, false},
+		{"before the refresh", 0, ahead - 1, StandingAsk, false},
+		{"refresh due", 0, ahead, StandingAsk, true},
+		{"at the end", 0, day - 1, StandingAsk, true},
+		{"over", 0, day, StandingFetch, false},
+		{"slack moves the refresh", hour, ahead, StandingAsk, false},
+		{"and it comes", hour, ahead + hour, StandingAsk, true},
+		{"slack moves the end", hour, day, StandingAsk, true},
+		{"and it comes", hour, day + hour, StandingFetch, false},
+		{"negative slack is none", -hour, day - 1, StandingAsk, true},
+		{"a clock set back a little", 0, -minute, StandingAsk, false},
+		{"a clock set back a day", 0, -day, StandingFetch, false},
+	}
+	for _, tt := range tests {
+		s := o.Standing(r, tt.slack, begin.Add(tt.age))
+		if s.Kind != tt.kind || s.RefreshDue != tt.refresh || s.Reason != ReasonNone {
+			t.Errorf("%s: %+v", tt.name, s)
+		}
+		if s.Kind == StandingAsk && !s.Until.Equal(begin.Add(day+max(tt.slack, 0))) {
+			t.Errorf("%s: until %v", tt.name, s.Until)
+		}
+	}
+}
+
+// TestStandingPhases goes through the phases of a file that became unreachable an hour after it was fetched.
+func TestStandingPhases(t *testing.T) {
+	o := DefaultOptions()
+	tests := []struct {
+		name string
+		age  time.Duration // of the copy
+		kind StandingKind
+	}{
+		{"the copy is young", 2 * hour, StandingAsk},
+		{"just under a day", day - 1, StandingAsk},
+		{"complete disallow begins", day, StandingHold},
+		{"just under 12 hours of it", day + 12*hour - 1, StandingHold},
+		{"the last good copy again", day + 12*hour, StandingAsk},
+		{"after ten days", 10 * day, StandingAsk},
+		{"after 30 days", 31*day + hour, StandingAsk},
+		{"after a year", 365 * day, StandingAsk},
+	}
+	for _, tt := range tests {
+		r := good()
+		for _, failed := range []time.Duration{hour, tt.age} { // the first failure, and the latest just now
+			r, _ = o.Next(r, response(500, "", Header{}), begin.Add(failed))
+		}
+		s := o.Standing(r, 0, begin.Add(tt.age))
+		if s.Kind != tt.kind {
+			t.Errorf("%s: %+v", tt.name, s)
+		}
+		if s.Kind == StandingHold && (s.Reason != ReasonUnreachable || !s.Until.Equal(r.Refresh)) {
+			t.Errorf("%s: %+v", tt.name, s)
+		}
+		if s.RefreshDue {
+			t.Errorf("%s: asked for again before the back-off is over: %+v", tt.name, s)
+		}
+		if v := r.Rules("amble").Match("/private"); v.Allowed || v.Reason != ReasonRule {
+			t.Errorf("%s: the rules of the copy are lost: %+v", tt.name, v)
+		}
+		s = o.Standing(r, 0, r.Refresh)
+		if asks := s.Kind == StandingFetch || s.RefreshDue; !asks {
+			t.Errorf("%s: not asked for again at the end of the back-off: %+v", tt.name, s)
+		}
+	}
+}
+
+// TestStandingLateFailure has the copy lapse while the file is not asked for: the disallow begins with the failure.
+func TestStandingLateFailure(t *testing.T) {
+	o := DefaultOptions()
+	late := begin.Add(5 * day)
+	r, _ := o.Next(good(), response(500, "", Header{}), late)
+	if s := o.Standing(r, 0, late); s.Kind != StandingHold {
+		t.Errorf("%+v", s)
+	}
+	r, _ = o.Next(r, response(500, "", Header{}), late.Add(12*hour))
+	if s := o.Standing(r, 0, late.Add(12*hour)); s.Kind != StandingAsk {
+		t.Errorf("after 12 hours: %+v", s)
+	}
+}
+
+// TestStandingWithoutCopy has no good file to go back to: never asked for, or it was not there.
+func TestStandingWithoutCopy(t *testing.T) {
+	o := DefaultOptions()
+	missing, _ := o.Next(Record{}, response(404, "", Header{}), begin)
+	page, _ := o.Next(Record{}, response(200, "<html>", Header{}), begin)
+	for name, before := range map[string]Record{"never": {}, "404": missing, "page": page} {
+		r, _ := o.Next(before, response(500, "", Header{}), begin.Add(hour))
+		s := o.Standing(r, 0, begin.Add(hour))
+		if known := before.Class != ClassNone; known && (s.Kind != StandingAsk || !r.Rules("x").Match("/").Allowed) || !known && s.Kind != StandingHold {
+			t.Errorf("%s: within a day %+v", name, s)
+		}
+		for _, age := range []time.Duration{day, 2 * day, 10 * day, 29 * day} {
+			r, _ = o.Next(r, response(500, "", Header{}), begin.Add(age))
+			if s := o.Standing(r, 0, begin.Add(age)); s.Kind != StandingHold || s.Reason != ReasonUnreachable {
+				t.Errorf("%s: after %v %+v", name, age, s)
+			}
+		}
+		out := response(500, "", Header{})
+		still, _ := o.Next(r, out, begin.Add(32*day))
+		if s := o.Standing(still, 0, begin.Add(32*day)); s.Kind != StandingHold {
+			t.Errorf("%s: after 30 days, from a host that answers nothing: %+v", name, s)
+		}
+		out.HostAnswers = true
+		for _, age := range []time.Duration{32 * day, 33 * day, 40 * day} {
+			r, _ = o.Next(r, out, begin.Add(age))
+			s := o.Standing(r, 0, begin.Add(age))
+			if s.Kind != StandingAsk || s.Reason != ReasonUnavailable || !r.Rules("x").Match("/").Allowed {
+				t.Errorf("%s: after %v, from a host that answers: %+v", name, age, s)
+			}
+			if r.FirstUnreachable.IsZero() || r.Failures == 0 || !r.Refresh.Before(begin.Add(age+2*hour)) {
+				t.Errorf("%s: the row of failures is forgotten: %+v", name, r)
+			}
+		}
+		r, _ = o.Next(r, response(200, string(rulesBody), Header{}), begin.Add(41*day))
+		if r.Rules("x").Match("/private").Allowed || r.Failures != 0 {
+			t.Errorf("%s: back again: %+v", name, r)
+		}
+	}
+}
+
+func TestForgetCopy(t *testing.T) {
+	o := DefaultOptions()
+	o.ForgetCopy = true
+	r := good()
+	for _, age := range []time.Duration{hour, 20 * day, 32 * day} {
+		r, _ = o.Next(r, response(500, "", Header{}), begin.Add(age))
+	}
+	if s := o.Standing(r, 0, begin.Add(32*day)); s.Kind != StandingAsk || s.Reason != ReasonUnavailable || r.Body != nil {
+		t.Errorf("%+v, %+v", s, r)
+	}
+}
+
+// TestLongDelayStillFetchesPages: with a delay of a day between requests, every second one at least is for a page, and
+// no page is asked for under rules older than delay plus lifetime.
+func TestLongDelayStillFetchesPages(t *testing.T) {
+	o := DefaultOptions()
+	for _, delay := range []time.Duration{hour, 20 * hour, day, 3 * day, 100 * day} {
+		for name, status := range map[string]int{"reachable": 200, "unreachable": 500} {
+			r, now, pages, robots := good(), begin, 0, 0
+			for range 200 {
+				now = now.Add(delay + time.Second)
+				s := o.Standing(r, delay, now)
+				if s.Kind != StandingAsk || s.RefreshDue {
+					robots++
+					r, _ = o.Next(r, response(status, string(rulesBody), Header{}), now)
+					continue
+				}
+				pages++
+				if age := now.Sub(r.Fetched); status == 200 && age > max(day, delay+r.Expires.Sub(r.Fetched)) {
+					t.Fatalf("%v: a page under rules that are %v old", delay, age)
+				}
+			}
+			if pages < robots-2 && !(status == 500 && delay == hour) {
+				t.Errorf("delay %v, %s: %d pages, %d times robots.txt", delay, name, pages, robots)
+			}
+		}
+	}
+}
+
+// TestStandingBadClock: times from the future, as after a clock was set back, hold nothing for long.
+func TestStandingBadClock(t *testing.T) {
+	o := DefaultOptions()
+	r, _ := o.Next(Record{}, response(503, "", Header{RetryAfter: "7200"}), begin.Add(1000*day))
+	if s := o.Standing(r, 0, begin); s.Kind != StandingFetch {
+		t.Errorf("%+v", s)
+	}
+	r, _ = o.Next(r, response(503, "", Header{}), begin)
+	if !r.FirstUnreachable.Equal(begin) {
+		t.Errorf("first unreachable in the future: %v", r.FirstUnreachable)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	if err := DefaultOptions().Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for name, spoil := range map[string]func(*Options){
+		"redirects":     func(o *Options) { o.MaxRedirects = 4 },
+		"lifetime":      func(o *Options) { o.MaxLifetime = 25 * hour },
+		"order":         func(o *Options) { o.MinLifetime = 25 * hour },
+		"zero":          func(o *Options) { o.MinLifetime = 0 },
+		"no robots":     func(o *Options) { o.NotRobotsLifetime = 0 },
+		"retry":         func(o *Options) { o.MinRetry = 0 },
+		"retry order":   func(o *Options) { o.MaxRetry = time.Second },
+		"retry after":   func(o *Options) { o.MaxRetryAfter = time.Second },
+		"disallow":      func(o *Options) { o.DisallowFor = -1 },
+		"undefined":     func(o *Options) { o.UndefinedAfter = 0 },
+		"empty options": func(o *Options) { *o = Options{} },
+	} {
+		o := DefaultOptions()
+		if spoil(&o); o.Validate() == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
