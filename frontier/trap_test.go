@@ -1,0 +1,142 @@
+package frontier
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+)
+
+func mustURL(t *testing.T, s string) weburl.URL {
+	t.Helper()
+	if s == "" {
+		return weburl.URL{}
+	}
+	u, err := weburl.Parse(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func TestTrapCheck(t *testing.T) {
+	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	o := DefaultTrapOptions()
+	for _, c := range []struct {
+		url, via string
+		want     Trap
+	}{
+		{"/", "", NoTrap},
+		{"/a/b/c/d/e/f/g", "", NoTrap},
+		{strings.Repeat("/x", 3) + strings.Repeat("/y", 3) + "/z", "", NoTrap},
+		{"/docs/" + strings.Repeat("deep/er/than/any/", 1), "", NoTrap},
+		{"/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17/18/19/20/21/22/23/24/25", "", NoTrap},
+		{"/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17/18/19/20/21/22/23/24/25/26", "", TrapDepth},
+
+		{"/a/a/a/x", "", NoTrap}, // three times, that is twice again
+		{"/a/a/a/a/x", "", TrapRepetition},
+		{"/p/a/b/a/b/a/b/q", "", NoTrap},
+		{"/p/a/b/a/b/a/b/a/b/q", "", TrapRepetition},
+		{"/css/img/css/js/css/img", "", NoTrap},
+		{"/2/2/2/2", "", TrapRepetition},
+
+		{"/s?" + strings.Repeat("a=1&", 20), "", NoTrap},
+		{"/s?" + strings.Repeat("a=1&", 21), "", TrapParameters},
+		{"/s?" + strings.Repeat("&", 100), "", NoTrap},
+
+		{"/s?x=1&p=2", "/s?x=1", NoTrap},
+		{"/s?x=1&p=2&p=2&p=2", "/s?x=1&p=2&p=2", NoTrap},
+		{"/s?x=1&p=2&p=2&p=2&p=2", "/s?x=1&p=2&p=2&p=2", TrapGrowth},
+		{"/s?x=1&p=2&p=2&p=2&p=3", "/s?x=1&p=2&p=2&p=2", NoTrap},
+
+		{"/2026/11/21/news", "", NoTrap},
+		{"/2028/12/31/", "", NoTrap},
+		{"/2029/01/02", "", TrapCalendar},
+		{"/2029-01/", "", TrapCalendar},
+		{"/calendar/2029/1/", "", TrapCalendar},
+		{"/1969/12/31", "", TrapCalendar},
+		{"/1970-01-01", "", NoTrap},
+		{"/events/3012-07", "", TrapCalendar},
+		{"/article/3421/12", "", NoTrap}, // the twelfth page of an article
+		{"/article/3421/2/3", "", NoTrap},
+		{"/model-x3012-07", "", NoTrap},
+		{"/?year=2031&month=5", "", TrapCalendar},
+		{"/?year=2027&month=5", "", NoTrap},
+		{"/calendar/20310517", "", TrapCalendar},
+		{"/calendar?date=203105", "", TrapCalendar},
+		{"/item/20310517", "", NoTrap}, // an id
+		{"/page/4096", "", NoTrap},
+		{"/1066/hastings", "", NoTrap}, // a year, but no month
+		{"/range/1800-1850/", "", NoTrap},
+		{"/rfc/9309/12-13", "", NoTrap},
+		{"/part/9309-12-13", "", TrapCalendar}, // cannot be told from a date
+	} {
+		var via string
+		if c.via != "" {
+			via = "http://example.com" + c.via
+		}
+		if got := o.Check(mustURL(t, "http://example.com"+c.url), mustURL(t, via), now); got != c.want {
+			t.Errorf("%s found on %q: %v, want %v", c.url, c.via, got, c.want)
+		}
+	}
+}
+
+func TestTrapChecksCanBeSwitchedOff(t *testing.T) {
+	var off TrapOptions
+	for _, uri := range []string{strings.Repeat("/a", 100), "/?" + strings.Repeat("a=1&", 90), "/9999/12/31"} {
+		if got := off.Check(mustURL(t, "http://example.com"+uri), weburl.URL{}, time.Unix(1.8e9, 0)); got != NoTrap {
+			t.Errorf("%s: %v", uri, got)
+		}
+	}
+}
+
+func TestSessionsStrip(t *testing.T) {
+	s := NewSessions(SessionNames())
+	for _, c := range []struct{ uri, want string }{
+		{"/a?b=1", "/a?b=1"},
+		{"/a?sid=1", "/a"},
+		{"/a?b=1&SID=77&c=2", "/a?b=1&c=2"},
+		{"/a?b=1&PHPSESSID=abc", "/a?b=1"},
+		{"/a?ASPSESSIONIDQQ=1&b", "/a?b"},
+		{"/a;jsessionid=12AB?b=1", "/a?b=1"},
+		{"/a;jsessionid=12AB/c;v=1", "/a/c;v=1"},
+		{"/a;v=1;jsessionid=2", "/a;v=1"},
+		{"/a?side=left", "/a?side=left"},
+		{"/a?sid=", "/a?sid="},
+		{"/a?sid", "/a?sid"},
+		{"/sid=1/x", "/sid=1/x"},
+	} {
+		got, has := s.Strip(c.uri)
+		if got != c.want || has != (c.want != c.uri) {
+			t.Errorf("%s: %q, %v; want %q", c.uri, got, has, c.want)
+		}
+	}
+	if got, has := NewSessions(nil).Strip("/a?sid=1"); has || got != "/a?sid=1" {
+		t.Errorf("without names: %q, %v", got, has)
+	}
+}
+
+func FuzzTrapCheck(f *testing.F) {
+	f.Add("/a/b?c=d", "/a")
+	f.Add("/2031/12/", "/2031/11/")
+	f.Add("/a;jsessionid=1;;/?&&sid=1&", "")
+	o := DefaultTrapOptions()
+	s := NewSessions(SessionNames())
+	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, uri, via string) {
+		u, err := weburl.Parse("http://example.com" + uri)
+		if err != nil {
+			return
+		}
+		from, _ := weburl.Parse("http://example.com" + via)
+		o.Check(u, from, now)
+		stripped, has := s.Strip(u.RequestURI())
+		if has == (stripped == u.RequestURI()) {
+			t.Fatalf("%q stripped to %q, %v", u.RequestURI(), stripped, has)
+		}
+		if again, more := s.Strip(stripped); more || again != stripped {
+			t.Fatalf("%q stripped twice: %q", uri, again)
+		}
+	})
+}
