@@ -80,3 +80,18 @@ func checkVectors(t *testing.T, vectors []vector) {
 		t.Errorf("%s %s: %s, want %s (%s)\n%q\n%s", v.ID, v.Level, got, v.Expect, v.Why, v.Robots, v.URL)
 	}
 }
+
+func TestVectors(t *testing.T) {
+	vectors := readLines[vector](t, filepath.Join("testdata", "vectors.jsonl"))
+	if len(vectors) < 300 {
+		t.Fatalf("%d vectors", len(vectors))
+	}
+	seen := map[string]bool{}
+	for _, v := range vectors {
+		if seen[v.ID] || v.Level == "" || v.Why == "" || v.Expect != "allow" && v.Expect != "disallow" {
+			t.Errorf("bad vector %+v", v)
+		}
+		seen[v.ID] = true
+	}
+	checkVectors(t, vectors)
+}
