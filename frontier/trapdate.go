@@ -64,11 +64,12 @@ func isDate(uri string, start, end int) bool {
 	return false
 }
 
-// partsBehind reads up to two numbers of one or two digits, separated from what
-// stands before them.
+// partsBehind reads up to two numbers of one or two digits, each behind the same
+// separator.
 func partsBehind(uri string, at int) (month, day string, slash bool) {
+	start := at
 	next := func(at int) (string, int) {
-		if at >= len(uri) || !strings.ContainsRune("-/._", rune(uri[at])) {
+		if at >= len(uri) || uri[at] != uri[start] || !strings.ContainsRune("-/._", rune(uri[at])) {
 			return "", at
 		}
 		end := digitsEnd(uri, at+1)
