@@ -7,7 +7,10 @@ type arena struct {
 	used   int // chunks in use; the last of them is being filled
 }
 
-const arenaChunk = 1 << 20
+const (
+	arenaChunk  = 1 << 20
+	arenaChunks = 64 // as many are kept from one transaction to the next
+)
 
 // copy returns a copy of b that stays as it is until reset.
 func (a *arena) copy(b []byte) []byte {
@@ -30,6 +33,9 @@ func (a *arena) copy(b []byte) []byte {
 func (a *arena) reset() {
 	for i := range a.chunks[:a.used] {
 		a.chunks[i] = a.chunks[i][:0]
+	}
+	if len(a.chunks) > arenaChunks {
+		a.chunks = append([][]byte(nil), a.chunks[:arenaChunks]...)
 	}
 	a.used = 0
 }

@@ -3,6 +3,7 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"syscall"
 
 	berrors "go.etcd.io/bbolt/errors"
@@ -22,7 +23,8 @@ var (
 // spaceError marks errors that go away when there is room again.
 func spaceError(err error) error {
 	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, berrors.ErrMaxSizeReached} {
-		if errors.Is(err, full) {
+		// bbolt passes some errors of the system on as text.
+		if errors.Is(err, full) || err != nil && strings.Contains(err.Error(), full.Error()) {
 			return fmt.Errorf("%w: %w", ErrNoSpace, err)
 		}
 	}

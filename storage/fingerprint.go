@@ -15,12 +15,12 @@ const keySize = 16
 // may call it.
 func (s *Store) Fingerprint(u weburl.URL) uint64 {
 	var buf [weburl.MaxLength]byte
-	return fingerprint(s.key, u.Scheme() == "https", u.Port(), append(buf[:0], u.RequestURI()...))
+	return s.fingerprint(u.Scheme() == "https", u.Port(), append(buf[:0], u.RequestURI()...))
 }
 
-func fingerprint(key [keySize]byte, secure bool, port uint16, uri []byte) uint64 {
+func (s *Store) fingerprint(secure bool, port uint16, uri []byte) uint64 {
 	var buf [keySize + 3 + weburl.MaxLength]byte
-	b := append(buf[:0], key[:]...)
+	b := append(buf[:0], s.key[:]...)
 	if secure {
 		b = append(b, 's')
 	} else {
@@ -28,5 +28,9 @@ func fingerprint(key [keySize]byte, secure bool, port uint16, uri []byte) uint64
 	}
 	b = binary.BigEndian.AppendUint16(b, port)
 	sum := sha256.Sum256(append(b, uri...))
-	return binary.BigEndian.Uint64(sum[:])
+	fp := binary.BigEndian.Uint64(sum[:])
+	if s.weaken != nil {
+		fp = s.weaken(fp)
+	}
+	return fp
 }

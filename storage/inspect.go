@@ -21,30 +21,34 @@ const (
 	boltMetaSize   = 64
 	boltMinPage    = 1 << 9
 	boltMaxPage    = 1 << 16
+	boltNoFreelist = 1<<64 - 1 // in place of the freelist page: not kept in the file, which we always do
 )
 
 // inspect refuses files that must not be mapped: a mapped file that is shorter
 // than its meta page says kills the process with SIGBUS on the first read.
 func inspect(path string, readOnly bool) error {
-	f, err := os.Open(path)
+	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) && !readOnly {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%w: it is not a regular file", ErrNotDatabase)
 	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
 	if info.Size() == 0 && !readOnly {
 		return nil
 	}
 	if err := lockedByOther(f); err != nil {
+		return err
+	}
+	if info, err = f.Stat(); err != nil { // its size now that nobody writes it
 		return err
 	}
 	need, err := boltSize(f)
@@ -73,6 +77,9 @@ func boltSize(f io.ReaderAt) (int64, error) {
 		}
 		if tx := le.Uint64(b[48:]); need == 0 || tx > newest {
 			newest, need = tx, int64(le.Uint64(b[40:]))*int64(le.Uint32(b[8:]))
+			if le.Uint64(b[32:]) == boltNoFreelist {
+				need = -1 // bbolt would write a free list into it at once
+			}
 		}
 	}
 	if need <= 0 {

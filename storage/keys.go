@@ -40,6 +40,18 @@ func appendDueKey(b []byte, host HostID, origin uint8, priority int8, due, ordin
 	return binary.BigEndian.AppendUint32(b, ordinal)
 }
 
-const dueKeySize = 4 + 1 + 1 + 4 + 4
+// The sizes of the keys.
+const (
+	hostKeySize  = 4
+	blockKeySize = 4 + 4
+	seenKeySize  = 4 + 8
+	dueKeySize   = 4 + 1 + 1 + 4 + 4
+)
 
-func hostOfKey(k []byte) HostID { return HostID(binary.BigEndian.Uint32(k)) }
+// hostOfKey is the host at the start of a key; NoHost if the key is too short.
+func hostOfKey(k []byte) HostID {
+	if len(k) < 4 {
+		return NoHost
+	}
+	return HostID(binary.BigEndian.Uint32(k))
+}

@@ -74,11 +74,12 @@ func ReadDebt(dir string, settled uint64, bootID string) (Debt, error) {
 		return debt, fmt.Errorf("read start ledger: %w", err)
 	}
 	r := bufio.NewReaderSize(f, 64<<10)
-	header, _ := r.ReadString('\n')
+	first, _ := r.ReadSlice('\n') // an error makes a header that cannot be parsed
+	header := string(first)
 	base, boot, ok := parseLedgerHeader(header)
 	end := base + uint64(info.Size()) - uint64(len(header))
 	debt.End = max(settled, end)
-	if !ok || boot == "" || boot != bootID || settled > end {
+	if !ok || boot == "" || boot != bootID || settled < base || settled > end {
 		debt.Everyone = true
 		return debt, nil
 	}
@@ -93,15 +94,15 @@ func ReadDebt(dir string, settled uint64, bootID string) (Debt, error) {
 
 func (d *Debt) read(r *bufio.Reader) error {
 	for {
-		line, err := r.ReadString('\n')
+		line, err := r.ReadSlice('\n')
 		if errors.Is(err, io.EOF) {
 			return nil // a torn last line is a request that was never sent
 		}
-		if err != nil {
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return fmt.Errorf("read start ledger: %w", err)
 		}
-		host, delay, ok := parseStart(line)
-		if !ok {
+		host, delay, ok := parseStart(string(line))
+		if !ok || err != nil {
 			d.Everyone = true // not a line of ours: trust none of it
 			return nil
 		}
@@ -118,11 +119,14 @@ func parseLedgerHeader(line string) (base uint64, boot string, ok bool) {
 	if len(fields) != 3 || fields[0] != ledgerMagic {
 		return 0, "", false
 	}
-	base, err := strconv.ParseUint(fields[1], 10, 63)
+	base, err := strconv.ParseUint(fields[1], 10, 62)
+	if err != nil {
+		return 0, "", false
+	}
 	if fields[2] == "-" {
 		fields[2] = ""
 	}
-	return base, fields[2], err == nil
+	return base, fields[2], true
 }
 
 func parseStart(line string) (host string, delay time.Duration, ok bool) {
@@ -131,7 +135,7 @@ func parseStart(line string) (host string, delay time.Duration, ok bool) {
 		return "", 0, false
 	}
 	ms, err := strconv.ParseInt(fields[3], 10, 64)
-	if err != nil || ms > int64(1<<62)/int64(time.Millisecond) {
+	if err != nil || ms < -1 || ms > int64(1<<62)/int64(time.Millisecond) {
 		return "", 0, false
 	}
 	return fields[2], time.Duration(ms) * time.Millisecond, true

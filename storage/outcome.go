@@ -3,6 +3,7 @@ package storage
 import (
 	"encoding/binary"
 	"slices"
+	"time"
 )
 
 // Flags of an encoded outcome: which optional fields follow.
@@ -51,7 +52,7 @@ func appendOutcome(b []byte, o *Outcome) []byte {
 	}
 	if o.Modified != "" && len(o.Modified) < 256 {
 		flags |= outcomeModified
-		b = appendShort(b, o.Modified)
+		b = appendModified(b, o.Modified)
 	}
 	if o.History != [8]byte{} {
 		flags |= outcomeHistory
@@ -84,12 +85,32 @@ func decodeOutcome(b []byte) (Outcome, []byte, bool) {
 		o.ETag = string(d.short())
 	}
 	if flags&outcomeModified != 0 {
-		o.Modified = string(d.short())
+		o.Modified = decodeModified(&d)
 	}
 	if flags&outcomeHistory != 0 {
 		copy(o.History[:], d.take(8))
 	}
 	return o, d.b, !d.bad && o.State < numStates
+}
+
+// httpDate is the form of nearly every Last-Modified (RFC 9110 section 5.6.7).
+const httpDate = "Mon, 02 Jan 2006 15:04:05 GMT"
+
+// appendModified encodes a date in the usual form as a zero and Unix seconds,
+// anything else as a short string. It never is the empty string.
+func appendModified(b []byte, s string) []byte {
+	t, err := time.Parse(httpDate, s)
+	if unix := t.Unix(); err == nil && unix >= 0 && unix < 1<<32 && t.Format(httpDate) == s {
+		return binary.BigEndian.AppendUint32(append(b, 0), uint32(unix))
+	}
+	return appendShort(b, s)
+}
+
+func decodeModified(d *decoder) string {
+	if n := d.u8(); n != 0 {
+		return string(d.take(int(n)))
+	}
+	return time.Unix(int64(d.u32()), 0).UTC().Format(httpDate)
 }
 
 // slots are the outcomes of one block of sixteen ordinals as the state bucket

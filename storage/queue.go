@@ -63,7 +63,10 @@ type reader struct {
 }
 
 func (rd *reader) queued(q HeadsRequest, h *Heads) error {
-	end := min(rd.row.next, q.From+maxScan)
+	if q.From >= rd.row.next {
+		return nil
+	}
+	end := q.From + min(maxScan, rd.row.next-q.From)
 	for h.Next < end && len(h.Queued) < q.Queued {
 		e, err := rd.entry(h.Next)
 		if err != nil {

@@ -11,12 +11,18 @@ func (w *writer) done(r *hostRow, d *Done) error {
 	if d.Ordinal >= r.next || int(d.Origin) >= len(r.origins) {
 		return fmt.Errorf("outcome for URL %d of origin %d, but the host has %d URLs of %d origins", d.Ordinal, d.Origin, r.next, len(r.origins))
 	}
+	if s := d.Outcome.State; s == Queued || s >= numStates {
+		return fmt.Errorf("outcome for URL %d: %s is not what becomes of a URL", d.Ordinal, s)
+	}
 	before, err := w.outcome(r, d.Ordinal)
 	if err != nil {
 		return err
 	}
 	origin := &r.origins[d.Origin]
 	if before.State == Queued {
+		if origin.queued == 0 {
+			return fmt.Errorf("outcome for URL %d of origin %d, which has no queued URL", d.Ordinal, d.Origin)
+		}
 		origin.queued--
 	}
 	r.counts[before.State]--

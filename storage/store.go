@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -33,6 +34,7 @@ type Store struct {
 	path     string
 	db       *bolt.DB
 	key      [keySize]byte
+	weaken   func(uint64) uint64 // for tests of colliding fingerprints; nil otherwise
 	writer   *writer
 	counters atomic.Pointer[Counters]
 }
@@ -59,7 +61,19 @@ func Open(dir string, o Options) (*Store, error) {
 	if o.MapBytes == 0 {
 		o.MapBytes = defaultMapBytes
 	}
-	db, err := bolt.Open(path, 0o644, &bolt.Options{
+	s := &Store{path: path}
+	s.writer = newWriter(s)
+	if err := guard(func() error { return s.open(o) }); err != nil {
+		if s.db != nil {
+			err = errors.Join(err, s.db.Close())
+		}
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	return s, nil
+}
+
+func (s *Store) open(o Options) (err error) {
+	s.db, err = bolt.Open(s.path, 0o644, &bolt.Options{
 		Timeout:         openTimeout,
 		FreelistType:    bolt.FreelistMapType,
 		ReadOnly:        o.ReadOnly,
@@ -68,14 +82,21 @@ func Open(dir string, o Options) (*Store, error) {
 		InitialMmapSize: o.MapBytes,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, openError(err))
+		return openError(err)
 	}
-	s := &Store{path: path, db: db}
-	s.writer = newWriter(s)
-	if err := s.load(o.ReadOnly); err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, errors.Join(err, db.Close()))
-	}
-	return s, nil
+	return s.load(o.ReadOnly)
+}
+
+// guard makes an error of what bbolt does when it meets a damaged page: it
+// panics, or touches memory that is not there.
+func guard(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v", ErrCorrupt, r)
+		}
+	}()
+	return f()
 }
 
 func openError(err error) error {
@@ -125,11 +146,20 @@ func (s *Store) load(readOnly bool) error {
 		if len(v) != 4 {
 			return fmt.Errorf("%w: it has no version", ErrNotDatabase)
 		}
-		if n := binary.BigEndian.Uint32(v); n > Version {
+		if n := binary.BigEndian.Uint32(v); n == 0 {
+			return fmt.Errorf("%w: its version is 0", ErrNotDatabase)
+		} else if n > Version {
 			return fmt.Errorf("%w (its version is %d, this amble reads up to %d): use a newer amble or another data_dir", ErrNewer, n, Version)
 		}
-		if copy(s.key[:], meta.Get(metaKey)) != keySize {
+		if k := meta.Get(metaKey); len(k) != keySize {
 			return fmt.Errorf("%w: its key is missing", ErrCorrupt)
+		} else {
+			copy(s.key[:], k)
+		}
+		for _, name := range buckets() {
+			if tx.Bucket(name) == nil {
+				return fmt.Errorf("%w: bucket %s is missing", ErrCorrupt, name)
+			}
 		}
 		var ok bool
 		if counters, ok = decodeCounters(meta.Get(metaCounters)); !ok {

@@ -1,0 +1,186 @@
+package storage
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+)
+
+// model is what a store is to hold, in plain maps.
+type model struct {
+	names    []string // by id, from 1
+	hosts    []*modelHost
+	ids      map[string]HostID
+	policies map[weburl.Origin]string
+	joined   map[string]bool
+	marks    map[string]string
+}
+
+type modelHost struct {
+	name       string
+	origins    []weburl.Origin
+	cursors    []uint32
+	urls       []Head
+	known      map[string]bool
+	requests   uint32
+	bytes      uint64
+	politeness string
+}
+
+func newModel() *model {
+	return &model{ids: make(map[string]HostID), policies: make(map[weburl.Origin]string), joined: make(map[string]bool), marks: make(map[string]string)}
+}
+
+func (m *model) id(name string) HostID {
+	if id, ok := m.ids[name]; ok {
+		return id
+	}
+	m.names = append(m.names, name)
+	m.hosts = append(m.hosts, &modelHost{name: name, known: make(map[string]bool)})
+	m.ids[name] = HostID(len(m.names))
+	return m.ids[name]
+}
+
+func (m *model) apply(b *Batch) Result {
+	var r Result
+	touched := make(map[HostID]bool)
+	for i := range b.Found {
+		f := &b.Found[i]
+		id := m.id(f.URL.Host())
+		touched[id] = true
+		added, refused := m.hosts[id-1].found(f)
+		r.Added += added
+		r.Refused += refused
+	}
+	for i := range b.Done {
+		d := &b.Done[i]
+		touched[d.Host] = true
+		m.hosts[d.Host-1].urls[d.Ordinal].Last = d.Outcome
+	}
+	for i := range b.Hosts {
+		touched[b.Hosts[i].Host] = true
+		m.hosts[b.Hosts[i].Host-1].update(&b.Hosts[i])
+	}
+	for _, name := range b.Ensure {
+		if r.Ensured == nil {
+			r.Ensured = make(map[string]HostID)
+		}
+		r.Ensured[name] = m.id(name)
+	}
+	for _, p := range b.Policies {
+		m.policies[p.Origin] = string(p.Record)
+	}
+	for _, u := range b.Join {
+		m.joined[u] = true
+	}
+	for name, mark := range b.Marks {
+		m.marks[name] = string(mark)
+	}
+	for id := range touched {
+		h := m.hosts[id-1].host(id)
+		t := Touched{Host: id, Tail: h.Tail}
+		t.Queued, t.Due, t.NextDue = h.Waiting()
+		r.Touched = append(r.Touched, t)
+	}
+	return r
+}
+
+func (h *modelHost) found(f *Found) (added, refused int) {
+	origin := slices.Index(h.origins, f.URL.Origin())
+	if origin < 0 {
+		if len(h.origins) == 32 {
+			return 0, 1
+		}
+		origin = len(h.origins)
+		h.origins, h.cursors = append(h.origins, f.URL.Origin()), append(h.cursors, 0)
+	}
+	if h.known[f.URL.String()] {
+		return 0, 0
+	}
+	h.known[f.URL.String()] = true
+	h.urls = append(h.urls, Head{Entry: Entry{
+		Ordinal: uint32(len(h.urls)), Origin: uint8(origin), RequestURI: f.URL.RequestURI(), Depth: f.Depth, Redirects: f.Redirects,
+		Seed: f.Seed, Priority: f.Priority, ViaHost: f.ViaHost, ViaOrdinal: f.ViaOrdinal, FirstSeen: f.At,
+	}})
+	return 1, 0
+}
+
+func (h *modelHost) update(u *HostUpdate) {
+	if u.Politeness != nil {
+		h.politeness = string(u.Politeness)
+	}
+	h.requests += u.Requests
+	h.bytes += u.Bytes
+	for _, c := range u.Cursors {
+		h.cursors[c.Origin] = c.Next
+	}
+}
+
+// firstQueued is the first queued ordinal of an origin, where its cursor may stand.
+func (h *modelHost) firstQueued(origin uint8) uint32 {
+	i := slices.IndexFunc(h.urls, func(u Head) bool { return u.Origin == origin && u.Last.State == Queued })
+	if i < 0 {
+		return uint32(len(h.urls))
+	}
+	return uint32(i)
+}
+
+// host is the Host that the store is to return.
+func (h *modelHost) host(id HostID) Host {
+	host := Host{ID: id, Name: h.name, Tail: uint32(len(h.urls)), Requests: h.requests, Bytes: h.bytes, Queues: make([]Queue, len(h.origins))}
+	if h.politeness != "" {
+		host.Politeness = []byte(h.politeness)
+	}
+	for i, o := range h.origins {
+		host.Queues[i] = Queue{Origin: o, Cursor: h.cursors[i]}
+	}
+	for _, u := range h.urls {
+		host.Counts[u.Last.State]++
+		q := &host.Queues[u.Origin]
+		if u.Last.State == Queued {
+			q.Queued++
+		}
+		if due := uint32(u.Last.Due.Unix()); !u.Last.Due.IsZero() {
+			q.Due++
+			if q.NextDue == 0 || due < q.NextDue {
+				q.NextDue = due
+			}
+		}
+	}
+	return host
+}
+
+// heads are the Heads that the store is to return.
+func (h *modelHost) heads(q HeadsRequest) Heads {
+	all := Heads{Next: q.From, Tail: uint32(len(h.urls))}
+	for ; all.Next < all.Tail && len(all.Queued) < q.Queued; all.Next++ {
+		if u := h.urls[all.Next]; u.Origin == q.Origin && u.Last.State == Queued {
+			all.Queued = append(all.Queued, u)
+		}
+	}
+	for _, u := range h.urls {
+		if u.Origin == q.Origin && !u.Last.Due.IsZero() && !u.Last.Due.After(q.Now) {
+			all.Due = append(all.Due, u)
+		}
+	}
+	slices.SortStableFunc(all.Due, func(a, b Head) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Last.Due.Compare(b.Last.Due))
+	})
+	all.Due = all.Due[:min(len(all.Due), q.Due)]
+	return all
+}
+
+// counters are the Counters that the store is to have.
+func (m *model) counters() Counters {
+	c := Counters{Hosts: uint64(len(m.hosts)), Policies: uint64(len(m.policies))}
+	for _, h := range m.hosts {
+		c.URLs += uint64(len(h.urls))
+		c.Requests += uint64(h.requests)
+		c.Bytes += h.bytes
+		for _, u := range h.urls {
+			c.States[u.Last.State]++
+		}
+	}
+	return c
+}

@@ -1,0 +1,278 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+)
+
+// TestAgainstModel drives a store and plain maps with the same random batches,
+// failing ones and restarts between them, and compares all that can be read.
+func TestAgainstModel(t *testing.T) {
+	dir := t.TempDir()
+	rapid.Check(t, func(t *rapid.T) {
+		d := &driver{model: newModel(), weaken: weakenings()[rapid.IntRange(0, len(weakenings())-1).Draw(t, "fingerprint")]}
+		var err error
+		if d.dir, err = os.MkdirTemp(dir, ""); err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(d.dir)
+		d.open(t)
+		defer func() { d.store.Close() }()
+		for range rapid.IntRange(1, 10).Draw(t, "steps") {
+			switch rapid.IntRange(0, 5).Draw(t, "step") {
+			case 0:
+				d.fail(t)
+			case 1:
+				d.reopen(t)
+			default:
+				d.commit(t)
+			}
+		}
+		d.reopen(t)
+	})
+}
+
+// weakenings make fingerprints that collide in several ways: nil not at all.
+func weakenings() []func(uint64) uint64 {
+	return []func(uint64) uint64{
+		nil,
+		func(fp uint64) uint64 { return fp >> 62 << 62 },
+		func(fp uint64) uint64 { return fp | 0xfffffffffffffff8 },
+		func(fp uint64) uint64 { return fp & 511 },
+		func(fp uint64) uint64 { return 1<<64 - 1 },
+	}
+}
+
+// driver holds a store and the model it is compared with.
+type driver struct {
+	dir    string
+	weaken func(uint64) uint64
+	store  *Store
+	model  *model
+}
+
+func (d *driver) open(t *rapid.T) {
+	d.store = mustOpen(t, d.dir, Options{NoSync: true})
+	d.store.weaken = d.weaken
+}
+
+func (d *driver) reopen(t *rapid.T) {
+	mustClose(t, d.store)
+	d.open(t)
+	checkClean(t, d.store)
+	d.compare(t)
+}
+
+// batch draws a batch; its size is the library's to shrink, its contents come of a seed.
+func (d *driver) batch(t *rapid.T) (*rand.Rand, Batch) {
+	size := rapid.IntRange(0, 250).Draw(t, "size")
+	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+	return rng, d.model.randomBatch(rng, size, d.store.Fingerprint)
+}
+
+func (d *driver) commit(t *rapid.T) {
+	_, b := d.batch(t)
+	got := mustCommit(t, d.store, &b)
+	want := d.model.apply(&b)
+	slices.SortFunc(want.Touched, func(a, b Touched) int { return int(a.Host) - int(b.Host) })
+	if len(got.Touched)+len(want.Touched) > 0 && !slices.Equal(got.Touched, want.Touched) ||
+		got.Added != want.Added || got.Refused != want.Refused || !reflect.DeepEqual(got.Ensured, want.Ensured) {
+		t.Fatalf("commit says %+v, want %+v", got, want)
+	}
+	if rapid.IntRange(0, 3).Draw(t, "compare") == 0 {
+		d.compare(t)
+	}
+}
+
+// fail commits a batch with one impossible item: nothing of it may stay.
+func (d *driver) fail(t *rapid.T) {
+	rng, b := d.batch(t)
+	beyond := HostID(len(d.model.hosts) + 1000)
+	switch rng.IntN(4) {
+	case 0:
+		b.Done = append(b.Done, Done{Host: beyond, Outcome: Outcome{State: Fetched}})
+	case 1:
+		b.Hosts = append(b.Hosts, HostUpdate{Host: beyond})
+	case 2:
+		b.Ensure = append(b.Ensure, strings.Repeat("x", 256))
+	case 3:
+		b.Marks = map[string][]byte{"": {1}}
+	}
+	if _, err := d.store.Commit(&b); err == nil || errors.Is(err, ErrNoSpace) {
+		t.Fatalf("commit of an impossible batch: %v", err)
+	}
+	d.compare(t)
+}
+
+// compare compares everything that can be read with the model.
+func (d *driver) compare(t *rapid.T) {
+	m, s := d.model, d.store
+	if got, want := s.Counters(), m.counters(); got != want {
+		t.Fatalf("counters are %+v, want %+v", got, want)
+	}
+	var walked []string
+	if err := s.Hosts(func(h *Host) error { walked = append(walked, h.Name); return nil }); err != nil || !slices.Equal(walked, m.names) {
+		t.Fatalf("walk over hosts: %q, %v, want %q", walked, err, m.names)
+	}
+	for i, h := range m.hosts {
+		got, err := s.HostByName(h.name)
+		if want := h.host(HostID(i + 1)); err != nil || !reflect.DeepEqual(got, want) {
+			t.Fatalf("host is %+v, %v, want %+v", got, err, want)
+		}
+		d.compareURLs(t, HostID(i+1), h)
+		d.compareHeads(t, HostID(i+1), h)
+	}
+	for o, record := range m.policies {
+		if got, err := s.Policy(o); err != nil || string(got) != record {
+			t.Fatalf("policy of %s is %q, %v, want %q", o, got, err, record)
+		}
+	}
+	for name, mark := range m.marks {
+		if got, err := s.Mark(name); err != nil || string(got) != mark {
+			t.Fatalf("mark %s is %q, %v, want %q", name, got, err, mark)
+		}
+	}
+	if got, err := s.Joined(); err != nil || len(got) != len(m.joined) {
+		t.Fatalf("joined: %q, %v, want %v", got, err, m.joined)
+	}
+}
+
+func (d *driver) compareURLs(t *rapid.T, id HostID, h *modelHost) {
+	var got []Head
+	for next := uint32(0); next < uint32(len(h.urls)); {
+		var err error
+		if next, err = d.store.URLs(id, next, 50, func(h Head) { got = append(got, h) }); err != nil {
+			t.Fatalf("URLs: %v", err)
+		}
+	}
+	if !slices.Equal(got, h.urls) {
+		t.Fatalf("URLs of %s are\n%+v, want\n%+v", h.name, got, h.urls)
+	}
+	for i := 0; i < len(got); i += 7 {
+		u := h.origins[got[i].Origin].URL(got[i].RequestURI)
+		if head, host, err := d.store.Lookup(u); err != nil || head != got[i] || host.ID != id {
+			t.Fatalf("lookup of %s: %+v, %v", u, head, err)
+		}
+		if text, err := d.store.URL(id, got[i].Ordinal); err != nil || text != u {
+			t.Fatalf("URL %d is %s, %v, want %s", i, text, err, u)
+		}
+	}
+	absent := weburl.Origin{Scheme: "http", Host: h.name, Port: 80}.URL("/absent")
+	if _, _, err := d.store.Lookup(absent); !errors.Is(err, ErrNotFound) {
+		t.Fatalf("lookup of %s: %v", absent, err)
+	}
+}
+
+func (d *driver) compareHeads(t *rapid.T, id HostID, h *modelHost) {
+	for o := range h.origins {
+		for _, limit := range []int{1, 5, 1000} {
+			q := HeadsRequest{Host: id, Origin: uint8(o), From: h.cursors[o], Queued: limit, Due: limit, Now: someTime.Add(30 * time.Second)}
+			got, err := d.store.Heads(q)
+			if want := h.heads(q); err != nil || !reflect.DeepEqual(got, want) {
+				t.Fatalf("heads of %s for %+v are\n%+v, %v, want\n%+v", h.name, q, got, err, want)
+			}
+		}
+	}
+}
+
+// randomBatch makes a batch that fits what the model holds.
+func (m *model) randomBatch(rng *rand.Rand, size int, fingerprint func(weburl.URL) uint64) Batch {
+	var b Batch
+	for range size {
+		u := randomURL(rng)
+		f := Found{
+			URL: u, Fingerprint: fingerprint(u), Depth: uint16(rng.IntN(300)), Seed: rng.IntN(4) == 0,
+			ViaHost: HostID(rng.IntN(4)), At: someTime.Add(time.Duration(rng.IntN(9)) * time.Second),
+		}
+		if f.ViaHost != NoHost {
+			f.ViaOrdinal = rng.Uint32() >> rng.IntN(32)
+		}
+		if rng.IntN(3) == 0 {
+			f.Redirects, f.Priority = uint8(rng.IntN(256)), int8(rng.IntN(256)-128)
+		}
+		b.Found = append(b.Found, f)
+	}
+	for i, h := range m.hosts {
+		if rng.IntN(2) == 0 {
+			m.randomWork(rng, HostID(i+1), h, size, &b)
+		}
+	}
+	if rng.IntN(4) == 0 {
+		b.Ensure = []string{hostName(rng.IntN(12)), hostName(0)}
+		b.Join = []string{randomURL(rng).String()}
+		b.Policies = []Policy{{randomURL(rng).Origin(), []byte{byte(size), 1}}}
+		b.Marks = map[string][]byte{fmt.Sprint("mark", rng.IntN(3)): {byte(size)}}
+	}
+	return b
+}
+
+// randomWork makes outcomes and an update of one host.
+func (m *model) randomWork(rng *rand.Rand, id HostID, h *modelHost, size int, b *Batch) {
+	for range rng.IntN(size/2 + 1) {
+		if len(h.urls) == 0 {
+			break
+		}
+		u := &h.urls[rng.IntN(len(h.urls))]
+		b.Done = append(b.Done, Done{Host: id, Ordinal: u.Ordinal, Origin: u.Origin, Priority: u.Priority, Outcome: randomOutcome(rng)})
+	}
+	u := HostUpdate{Host: id, Requests: rng.Uint32N(10), Bytes: rng.Uint64N(1e6)}
+	if rng.IntN(2) == 0 {
+		u.Politeness = []byte(strings.Repeat("p", rng.IntN(256)))
+	}
+	for o := range h.origins {
+		if next := h.firstQueued(uint8(o)); rng.IntN(2) == 0 {
+			u.Cursors = append(u.Cursors, Cursor{uint8(o), next})
+		}
+	}
+	b.Hosts = append(b.Hosts, u)
+}
+
+func randomOutcome(rng *rand.Rand) Outcome {
+	o := Outcome{State: State(1 + rng.IntN(numStates-1)), Reason: Reason(rng.IntN(256)), Attempts: uint8(rng.IntN(9)), At: someTime}
+	if rng.IntN(2) == 0 {
+		o.Due = someTime.Add(time.Duration(rng.IntN(60)) * time.Second)
+	}
+	if rng.IntN(2) == 0 {
+		o.Status, o.Bytes, o.Digest = 200, rng.Uint64()>>rng.IntN(64), rng.Uint64()
+		o.Modified = someTime.UTC().Format(httpDate)
+	}
+	if rng.IntN(4) == 0 {
+		o.Line, o.ETag, o.Modified, o.History = rng.Uint32(), strings.Repeat("e", rng.IntN(256)), "yesterday", [8]byte{1}
+	}
+	return o
+}
+
+func hostName(n int) string {
+	if n == 0 {
+		return "[2001:db8::1]"
+	}
+	return fmt.Sprintf("host%d.example", n)
+}
+
+// randomURL draws from a set that is small enough for URLs to come again, with
+// long ones, and with one host of more origins than are kept apart.
+func randomURL(rng *rand.Rand) weburl.URL {
+	o := weburl.Origin{Scheme: "https", Host: hostName(min(rng.IntN(5), rng.IntN(5))), Port: 443}
+	switch rng.IntN(6) {
+	case 0:
+		o.Scheme, o.Port = "http", 80
+	case 1:
+		o.Port = uint16(8000 + rng.IntN(45))
+	}
+	uri := fmt.Sprintf("/%d", rng.IntN(600))
+	if rng.IntN(20) == 0 {
+		uri += "?" + strings.Repeat("q", rng.IntN(1950))
+	}
+	return o.URL(uri)
+}

@@ -1,0 +1,112 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+)
+
+// testing.TB and *rapid.T have this in common.
+type tester interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// someTime is a whole second, as the rows hold times.
+var someTime = time.Unix(1_790_000_000, 0)
+
+func mustOpen(t tester, dir string, o Options) *Store {
+	t.Helper()
+	s, err := Open(dir, o)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	return s
+}
+
+// openTemp opens a new store and closes it, checked, at the end of the test.
+func openTemp(t *testing.T, o Options) *Store {
+	t.Helper()
+	s := mustOpen(t, t.TempDir(), o)
+	t.Cleanup(func() {
+		checkClean(t, s)
+		mustClose(t, s)
+	})
+	return s
+}
+
+func mustClose(t tester, s *Store) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Fatalf("close: %v", err)
+	}
+}
+
+func mustCommit(t tester, s *Store, b *Batch) Result {
+	t.Helper()
+	r, err := s.Commit(b)
+	if err != nil {
+		t.Fatalf("commit: %v", err)
+	}
+	return r
+}
+
+func findings(t tester, s *Store) []string {
+	t.Helper()
+	var texts []string
+	if err := s.Check(context.Background(), func(f Finding) { texts = append(texts, f.Text) }); err != nil {
+		t.Fatalf("check: %v", err)
+	}
+	return texts
+}
+
+func checkClean(t tester, s *Store) {
+	t.Helper()
+	if texts := findings(t, s); len(texts) > 0 {
+		t.Fatalf("check finds:\n%s", strings.Join(texts, "\n"))
+	}
+}
+
+func parse(t tester, text string) weburl.URL {
+	t.Helper()
+	u, err := weburl.Parse(text)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return u
+}
+
+// found makes discoveries of texts.
+func found(t tester, s *Store, texts ...string) []Found {
+	t.Helper()
+	var all []Found
+	for _, text := range texts {
+		u := parse(t, text)
+		all = append(all, Found{URL: u, Fingerprint: s.Fingerprint(u), At: someTime})
+	}
+	return all
+}
+
+// numbered are URLs of one host from a number to another.
+func numbered(host string, from, to int) []string {
+	var texts []string
+	for n := from; n < to; n++ {
+		texts = append(texts, fmt.Sprintf("https://%s/page/%d", host, n))
+	}
+	return texts
+}
+
+func readFile(t tester, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	return b
+}
