@@ -28,7 +28,9 @@ func (f *Frontier) endRequest(out *outstanding, r *Report) {
 		return
 	}
 	h.active.polite.Ended(r.End, politeness.Result{Signal: r.Signal, Duration: r.Duration, RetryAfter: r.RetryAfter, Jitter: f.jitter()})
-	h.setTrouble(r.Signal, f.instant(r.End))
+	if out.lease.Kind == Page || r.Signal != politeness.SignalOK { // what robots.txt says may be that trouble goes on: setPolicy
+		h.setTrouble(r.Signal, f.instant(r.End))
+	}
 }
 
 // answered reports whether the lease came to something.

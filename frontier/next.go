@@ -69,8 +69,7 @@ func (f *Frontier) takeURL(h *host, now time.Time) (Lease, bool) {
 			q.asked = true
 			job := RobotsJob{Origin: q.origin, Owner: h.id, Previous: q.record}
 			return f.leaseRequest(h, Lease{Kind: Robots, URL: q.origin.URL("/robots.txt"), Robots: job}, false), true
-		case !f.o.Obey:
-		case standing.Kind == robots.StandingHold, q.rules.DisallowsAll():
+		case f.closes(standing, q.rules):
 			q.hold(standing, max(f.instant(standing.Until), t+1))
 			continue
 		}

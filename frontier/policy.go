@@ -84,10 +84,22 @@ func (f *Frontier) setPolicy(job RobotsJob, record robots.Record, rules *robots.
 	}
 	q.asked, q.known, q.held, q.record, q.rules = false, true, always, record, rules
 	f.setCrawlDelay(h)
-	if f.o.Robots.Standing(record, 0, now).Kind == robots.StandingHold && h.trouble == never {
-		h.trouble = f.instant(now)
+	standing := f.o.Robots.Standing(record, h.active.polite.Delay(), now)
+	switch {
+	case f.closes(standing, rules):
+		q.hold(standing, f.instant(standing.Until))
+		if h.trouble == never {
+			h.trouble = f.instant(now)
+		}
+	case record.Class != robots.ClassUnreachable:
+		h.trouble = never
 	}
 	return h
+}
+
+// closes reports whether nothing of an origin may be asked.
+func (f *Frontier) closes(s robots.Standing, rules *robots.Rules) bool {
+	return f.o.Obey && (s.Kind == robots.StandingHold || rules.DisallowsAll())
 }
 
 func (h *host) queueOf(o weburl.Origin) *queue {
