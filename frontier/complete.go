@@ -31,6 +31,10 @@ func (f *Frontier) endRequest(out *outstanding, r *Report) {
 	if out.lease.Kind == Page || r.Signal != politeness.SignalOK { // what robots.txt says may be that trouble goes on: setPolicy
 		h.setTrouble(r.Signal, f.instant(r.End))
 	}
+	if r.Signal == politeness.SignalUnreachable {
+		h.turn++
+		h.active.expires = always // ask for its addresses again, and try another
+	}
 }
 
 // answered reports whether the lease came to something.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -36,6 +37,7 @@ type Frontier struct {
 
 	activeHosts int
 	activeBytes int
+	opening     int // hosts whose first load is under way
 }
 
 // outstanding is what the frontier keeps of a lease.
@@ -47,12 +49,6 @@ type outstanding struct {
 
 // ErrUnknownLease says that a lease was completed twice or never given out.
 var ErrUnknownLease = errors.New("frontier: no such lease is out")
-
-// lead is how long before its instant a host is loaded and resolved.
-const lead = instant(2 * time.Second)
-
-// keep is how long a host may have nothing to do before it goes dormant.
-const keep = instant(time.Minute)
 
 // New returns an empty frontier. Instants count from epoch, which should carry
 // a monotonic reading, so that a clock that is set never shortens a wait.
@@ -121,7 +117,7 @@ func Debt(delay time.Duration, state politeness.State) time.Duration {
 func (f *Frontier) host(id storage.HostID) *host {
 	h := f.hosts[id]
 	if h == nil {
-		h = &host{id: id, ready: always, trouble: never}
+		h = &host{id: id, ready: always, wake: always, trouble: never}
 		f.hosts[id] = h
 	}
 	return h
@@ -134,7 +130,7 @@ func (f *Frontier) NextWake() (time.Time, bool) {
 	if h := f.ready.top(); h != nil {
 		at = h.key
 	}
-	if h := f.dormant.top(); h != nil && f.room() {
+	if h := f.dormant.top(); h != nil && f.opens() {
 		at = min(at, h.key)
 	}
 	if at == never {
@@ -162,7 +158,12 @@ func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) 
 		}
 	}
 	for i := range b.Done {
-		if h := f.hosts[b.Done[i].Host]; h != nil && h.active != nil {
+		h := f.hosts[b.Done[i].Host]
+		switch {
+		case h == nil || h.active == nil:
+		case h.active.loading:
+			h.active.committed = append(h.active.committed, b.Done[i].Ordinal)
+		default:
 			delete(h.active.busy, b.Done[i].Ordinal)
 		}
 	}
@@ -177,6 +178,10 @@ func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) 
 
 func (f *Frontier) touched(c *storage.Touched, now instant) {
 	h := f.host(c.Host)
+	if h.active == nil && c.Queued > h.queued {
+		// Perhaps of an origin that is not held as the others are.
+		h.wake, h.robots = min(h.wake, now+keep), robots.ReasonNone
+	}
 	h.queued, h.due, h.nextDue = c.Queued, c.Due, c.NextDue
 	if h.active != nil {
 		h.active.tail = c.Tail

@@ -38,17 +38,20 @@ var placeNames = [...]string{"idle", "dormant", "loading", "resolving", "waiting
 // host is what is kept of every host that has, or had, work in this process.
 type host struct {
 	id      storage.HostID
-	index   int32 // in the heap it is in
+	index   int32   // in the heap it is in
+	key     instant // order in the heap
+	ready   instant // when politeness lets it be asked; not kept up while active
+	wake    instant // when what it had to do when it went dormant may be done; always: nothing holds it
+	trouble instant // since when it cannot be asked; never: all is well
+	queued  uint32  // as of the last commit
+	due     uint32  // as of the last commit
+	nextDue uint32  // Unix seconds, as of the last commit
+	delay   float32 // seconds between requests, when last known
 	place   place
-	key     instant           // order in the heap
-	ready   instant           // when politeness lets it be asked; not kept up while active
-	trouble instant           // since when it cannot be asked; never: all is well
-	queued  uint32            // as of the last commit
-	due     uint32            // as of the last commit
-	nextDue uint32            // Unix seconds, as of the last commit
-	delay   float32           // seconds between requests, when last known
 	reason  politeness.Reason // the sign that decided ready, when it went dormant
 	robots  robots.Reason     // why robots.txt held all of it, when it went dormant
+	absent  uint8             // answers in a row that the name does not exist
+	turn    uint8             // which of its addresses is asked; another one when one does not answer
 	active  *active
 }
 
@@ -59,18 +62,21 @@ type active struct {
 	queues      []queue
 	jobs        []errand // robots.txt errands that are this host's turn to serve
 	inFlight    int
+	served      int // requests since it became active
 	uncommitted int // host updates handed over and not yet committed
 	loading     bool
-	tail        uint32 // ordinals below exist
-	dueRead     uint32 // Unix seconds; what was due by then is read or busy
-	dueAsked    int    // due URLs of each queue that the load under way may bring
+	loadAfter   instant             // no load before; always: at once
+	tail        uint32              // ordinals below exist
+	read        uint32              // tail as of the last load
+	dueRead     uint32              // Unix seconds; what was due by then is read or busy
+	dueAsked    int                 // due URLs of each queue that the load under way may bring
+	busy        map[uint32]struct{} // ordinals that are leased, or settled and not yet committed
+	committed   []uint32            // busy no more once the load under way has come, which may be older
 	crawlDelay  time.Duration
-	busy        map[uint32]struct{}
 	address     *address
 	pinned      netip.Addr
 	expires     instant // of the address
-	resolving   bool
-	absent      int // answers in a row that the name does not exist
+	resolving   bool    // in line for a resolve lease, or leased as one
 	bytes       int
 }
 
@@ -86,7 +92,7 @@ type queue struct {
 	next     uint32         // next ordinal to read from the store
 	heads    []storage.Head // read and not leased, in order
 	due      []storage.Head
-	nextDue  uint32   // Unix seconds; 0: none known
+	more     bool     // there are more due URLs than were read
 	inFlight []uint32 // leased ordinals that were queued, not due
 	known    bool     // a robots.txt was read, now or in an earlier process
 	record   robots.Record
@@ -100,8 +106,8 @@ type queue struct {
 type address struct {
 	key    netip.Prefix
 	polite *politeness.Address
-	line   []*host // hosts whose turn has come
-	probe  *host   // the one of them that is in the ready heap for all
+	line   []*host // hosts whose turn has come while it was busy
+	first  *host   // the host that the next request is reserved for: it waits for all in line
 	users  int     // active hosts that have it
 }
 
@@ -126,7 +132,7 @@ func (q *queue) cursor() uint32 {
 	return n
 }
 
-// hostBytes estimates what an active host keeps in memory.
+// measure estimates what an active host keeps in memory.
 func (a *active) measure() int {
 	n := 512
 	for i := range a.queues {

@@ -45,7 +45,10 @@ func (f *Frontier) want(h *host) {
 		return
 	}
 	a.loading = true
-	a.dueAsked = f.o.Heads + len(a.busy) // busy ones are passed over
+	a.dueAsked = f.o.Heads + len(a.busy) // busy ones are passed over, and those that are here
+	for i := range a.queues {
+		a.dueAsked = max(a.dueAsked, f.o.Heads+len(a.busy)+len(a.queues[i].due))
+	}
 	r := LoadRequest{Host: h.id, Max: f.o.Heads, Due: a.dueAsked}
 	for i := range a.queues {
 		q := &a.queues[i]
@@ -54,9 +57,48 @@ func (f *Frontier) want(h *host) {
 	f.wants = append(f.wants, r)
 }
 
-// readDue asks for due URLs when their time has come.
-func (f *Frontier) readDue(h *host, now instant) {
-	if h.due > 0 && h.nextDue > h.active.dueRead && f.unix(h.nextDue) <= now {
+// low reports whether more URLs should be read: where a queue runs out of them,
+// and where no queue can move, because a new one may have begun behind them.
+func (a *active) low(heads int) bool {
+	moves := false
+	for i := range a.queues {
+		q := &a.queues[i]
+		if len(q.heads) <= heads/4 && q.next < a.tail || len(q.due) <= heads/4 && q.more {
+			return true
+		}
+		moves = moves || !q.asked && q.held == always && len(q.heads) > 0
+	}
+	return !moves && a.read < a.tail
+}
+
+// readDueAt is when due URLs should be read again. The earliest of them that the
+// store knows of may be in memory already, and hide others until it is
+// settled: where there are such, they are looked for every now and then.
+func (f *Frontier) readDueAt(h *host) instant {
+	a := h.active
+	if h.due == 0 || a.loading {
+		return never
+	}
+	if h.nextDue > a.dueRead {
+		return max(f.unix(h.nextDue), a.loadAfter)
+	}
+	known := len(a.busy)
+	for i := range a.queues {
+		known += len(a.queues[i].due)
+	}
+	if int(h.due) > known {
+		return max(f.unix(a.dueRead)+keep, a.loadAfter)
+	}
+	return never
+}
+
+// refill asks for URLs when it is time to.
+func (f *Frontier) refill(h *host, now instant) {
+	a := h.active
+	if a.loadAfter <= now {
+		a.loadAfter = always
+	}
+	if f.readDueAt(h) <= now {
 		f.want(h)
 	}
 }
@@ -78,6 +120,7 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 	a := h.active
 	a.loading = false
 	if a.polite == nil {
+		f.opening--
 		state, err := politeness.DecodeState(l.Host.Politeness)
 		if err != nil {
 			return err
@@ -85,21 +128,28 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 		a.name, a.polite = l.Host.Name, f.restored(state, h, now)
 		a.crawlDelay = state.CrawlDelay
 	}
-	a.tail = max(a.tail, l.Host.Tail)
-	complete := true
+	a.read, a.dueRead = l.Host.Tail, uint32(l.At.Unix())
+	a.tail = max(a.tail, a.read)
 	for i := range l.Host.Queues {
-		complete = f.loadQueue(a, i, l) && complete
+		f.loadQueue(a, i, l)
 	}
-	if a.dueRead = 0; complete {
-		a.dueRead = uint32(l.At.Unix())
-	}
+	a.forget()
 	f.setCrawlDelay(h)
+	f.weigh(h)
 	f.place(h, f.instant(now))
 	return nil
 }
 
-// loadQueue takes in one queue. It reports whether all its due URLs came.
-func (f *Frontier) loadQueue(a *active, i int, l *Load) bool {
+// forget ends what a load under way made necessary.
+func (a *active) forget() {
+	for _, ordinal := range a.committed {
+		delete(a.busy, ordinal)
+	}
+	a.committed = nil
+}
+
+// loadQueue takes in one queue.
+func (f *Frontier) loadQueue(a *active, i int, l *Load) {
 	from, got := &l.Host.Queues[i], &l.Queues[i]
 	if i == len(a.queues) {
 		a.queues = append(a.queues, queue{origin: from.Origin, next: from.Cursor, held: always})
@@ -112,16 +162,21 @@ func (f *Frontier) loadQueue(a *active, i int, l *Load) bool {
 		q.heads = append(q.heads, got.Heads.Queued...)
 		q.next = got.Heads.Next
 	}
+	q.more = len(got.Heads.Due) >= a.dueAsked
 	have := make(map[uint32]bool, len(q.due))
 	for j := range q.due {
 		have[q.due[j].Ordinal] = true
 	}
 	for _, head := range got.Heads.Due {
-		if _, busy := a.busy[head.Ordinal]; !busy && !have[head.Ordinal] {
+		_, busy := a.busy[head.Ordinal]
+		switch {
+		case busy || have[head.Ordinal]:
+		case len(q.due) >= f.o.Heads:
+			q.more = true
+		default:
 			q.due = append(q.due, head)
 		}
 	}
-	return len(got.Heads.Due) < a.dueAsked
 }
 
 // LoadFailed says that a load could not be done. The host is asked for again
@@ -131,13 +186,20 @@ func (f *Frontier) LoadFailed(id storage.HostID, now time.Time) {
 	if h == nil || h.active == nil {
 		return
 	}
-	h.active.loading = false
-	if h.active.polite == nil {
-		f.errands[id] = append(f.errands[id], h.active.jobs...)
-		h.active, h.ready = nil, f.instant(now)+instant(time.Minute)
-		f.activeHosts--
-		f.place(h, f.instant(now))
+	a, t := h.active, f.instant(now)
+	a.loading = false
+	a.forget()
+	if a.polite == nil {
+		f.opening--
+		if len(a.jobs) > 0 {
+			f.errands[id] = append(f.errands[id], a.jobs...)
+		}
+		f.deactivate(h)
+		h.ready = max(h.ready, t+keep)
+	} else {
+		a.loadAfter = t + keep
 	}
+	f.place(h, t)
 }
 
 // unix is the instant of a time in Unix seconds.

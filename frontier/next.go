@@ -17,25 +17,21 @@ func (f *Frontier) Next(now time.Time) (Lease, bool) {
 	if l, ok := f.nextName(); ok {
 		return l, true
 	}
-	for {
-		h := f.ready.top()
-		if h == nil || h.key > t {
-			return Lease{}, false
-		}
-		wake, work := f.wake(h)
-		if !work || wake > t || !h.active.resolved(t) {
+	for h := f.ready.top(); h != nil && h.key <= t; h = f.ready.top() {
+		switch {
+		case !f.startable(h, t) || !h.active.resolved(t) && !h.reserved():
+			f.yield(h, t)
 			f.place(h, t)
-			continue
-		}
-		if !f.admitted(h, t) {
-			continue
-		}
-		l, ok := f.take(h, now)
-		f.place(h, t)
-		if ok {
-			return l, true
+		case f.admitted(h, t):
+			l, ok := f.take(h, now)
+			f.yield(h, t)
+			f.place(h, t)
+			if ok {
+				return l, true
+			}
 		}
 	}
+	return f.nextName()
 }
 
 // take finds the next thing to ask of a host whose turn it is. URLs that may not
@@ -57,10 +53,10 @@ func (f *Frontier) take(h *host, now time.Time) (Lease, bool) {
 
 func (f *Frontier) takeURL(h *host, now time.Time) (Lease, bool) {
 	t := f.instant(now)
+	f.refill(h, t)
 	for {
 		q := h.active.pick(t)
 		if q == nil {
-			f.readDue(h, t)
 			return Lease{}, false
 		}
 		standing := f.o.Robots.Standing(q.record, h.active.polite.Delay(), now)
@@ -81,7 +77,7 @@ func (f *Frontier) takeURL(h *host, now time.Time) (Lease, bool) {
 
 // hold keeps a whole queue until an instant.
 func (q *queue) hold(s robots.Standing, until instant) {
-	q.held, q.why = until, s.Reason
+	q.held, q.why = min(until, never-1), s.Reason
 	if s.Kind == robots.StandingAsk {
 		q.why = robots.ReasonRule // Disallow: /
 	}
@@ -153,6 +149,7 @@ func (f *Frontier) judge(q *queue, head *storage.Head, u weburl.URL) (robots.Ver
 func (f *Frontier) leaseRequest(h *host, l Lease, due bool) Lease {
 	a := h.active
 	a.inFlight++
+	a.served++
 	a.address.polite.Begin()
 	l.Address = a.pinned
 	l.Delay, l.Reason = a.polite.Delay(), a.polite.Reason()

@@ -2,44 +2,51 @@ package frontier
 
 import (
 	"slices"
+	"time"
 
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 )
 
+// lead is how long before its instant a host is loaded and resolved.
+const lead = instant(2 * time.Second)
+
+// keep is how long a host may have nothing to do before it goes dormant.
+const keep = instant(time.Minute)
+
+// share is how many requests an active host may make before it makes room for
+// hosts that wait for it.
+const share = 8
+
 // place puts a host where it belongs. It is called after everything that
-// happened to the host, and is the only function that moves it, but for
-// crowd and promote, which know the line of an address.
+// happened to the host, and moves it between all places but those of the line
+// of an address: a host whose turn there has come keeps it, and what changed is
+// seen by Next.
 func (f *Frontier) place(h *host, now instant) {
-	if h.place == crowded {
-		return // it keeps its turn; what changed is seen when that comes
+	if h.place == crowded || h.reserved() {
+		return
 	}
-	f.leave(h, now)
+	f.leave(h)
 	a := h.active
 	if a == nil {
 		f.placeDormant(h)
 		return
 	}
-	f.weigh(h)
-	if a.polite != nil {
-		h.delay = float32(a.polite.Delay().Seconds())
+	if a.polite == nil {
+		h.place = loading
+		return
 	}
+	h.delay = float32(a.polite.Delay().Seconds())
 	wake, work := f.wake(h)
 	switch {
-	case a.polite == nil:
-		h.place = loading
-	case a.inFlight > 0 && a.inFlight >= a.polite.InFlightLimit():
+	case a.inFlight >= a.polite.InFlightLimit():
 		h.place = leased
 	case f.retires(h, wake, work, now):
 		f.retire(h, wake, work)
-	case !work && a.loading:
-		h.place = loading
-	case !work && a.inFlight > 0:
-		h.place = leased
-	case !work && h.asking():
-		h.place = parked
 	case !work:
-		h.place = idle
+		h.place = h.pause()
+	case f.outstays(h, wake) && (a.inFlight > 0 || a.uncommitted > 0 || len(a.busy) > 0):
+		h.place = leased // goes dormant when all of it is committed
 	case a.resolving || !a.resolved(max(wake, now)) && wake-lead <= now:
 		f.queueName(h)
 	case !a.resolved(max(wake, now)):
@@ -49,17 +56,26 @@ func (f *Frontier) place(h *host, now instant) {
 	}
 }
 
+// pause is the place of an active host that has nothing to do at the moment.
+func (h *host) pause() place {
+	switch a := h.active; {
+	case a.loading:
+		return loading
+	case a.inFlight > 0:
+		return leased
+	case h.asking():
+		return parked
+	}
+	return idle
+}
+
 // leave takes a host out of the heap it is in.
-func (f *Frontier) leave(h *host, now instant) {
+func (f *Frontier) leave(h *host) {
 	switch h.place {
 	case dormant:
 		f.dormant.remove(h)
 	case waiting:
 		f.ready.remove(h)
-		if a := h.active.address; a != nil && a.probe == h {
-			a.probe = nil
-			defer f.promote(a, now)
-		}
 	}
 	h.place = idle
 }
@@ -71,42 +87,48 @@ func (f *Frontier) await(h *host, key instant) {
 
 // placeDormant puts a host without active part among the dormant if it has work.
 func (f *Frontier) placeDormant(h *host) {
-	key := h.ready
+	at := h.wake
 	switch {
-	case h.queued > 0 || len(f.errands[h.id]) > 0:
+	case len(f.errands[h.id]) > 0:
+		at = always
+	case h.queued > 0:
 	case h.due > 0:
-		key = max(key, f.unix(h.nextDue))
+		at = max(at, f.unix(h.nextDue))
 	default:
 		h.place = idle
 		return
 	}
-	h.place, h.key = dormant, key-lead
+	h.place, h.key = dormant, max(at, h.ready)-lead
 	f.dormant.push(h)
 }
 
+// startable reports whether a host may be given a lease as far as it is itself
+// concerned.
+func (f *Frontier) startable(h *host, now instant) bool {
+	wake, work := f.wake(h)
+	return work && wake <= now && h.active.inFlight < h.active.polite.InFlightLimit()
+}
+
 // wake is when a host has something to do and politeness lets it; false when
-// that depends on an event. It asks for more heads where they run low.
+// that depends on an event. It asks for more URLs where they run low.
 func (f *Frontier) wake(h *host) (instant, bool) {
 	a := h.active
-	if a.polite == nil {
-		return never, false
-	}
 	at := never
 	if len(a.jobs) > 0 {
 		at = always
 	}
 	for i := range a.queues {
-		q := &a.queues[i]
-		if !q.asked && len(q.heads)+len(q.due) > 0 {
+		if q := &a.queues[i]; !q.asked && len(q.heads)+len(q.due) > 0 {
 			at = min(at, q.held)
 		}
-		if len(q.heads) <= f.o.Heads/4 && q.next < a.tail {
-			f.want(h)
-		}
 	}
-	if h.due > 0 && h.nextDue > a.dueRead && !a.loading {
-		at = min(at, f.unix(h.nextDue))
+	switch low := a.low(f.o.Heads); {
+	case low && a.loadAfter == always:
+		f.want(h)
+	case low:
+		at = min(at, a.loadAfter)
 	}
+	at = min(at, f.readDueAt(h))
 	if at == never {
 		return never, false
 	}
@@ -125,37 +147,55 @@ func (f *Frontier) retires(h *host, wake instant, work bool, now instant) bool {
 	if a.inFlight > 0 || a.uncommitted > 0 || a.loading || a.resolving || len(a.jobs) > 0 || len(a.busy) > 0 || h.asking() {
 		return false
 	}
-	if !work || wake > now+keep {
-		return true
-	}
-	next := f.dormant.top()
-	return !f.room() && next != nil && next.key < wake
+	return !work || wake > now+keep || wake > now+lead && f.needed(wake) || f.outstays(h, wake)
 }
 
-// retire drops the active part of a host.
+// outstays reports whether a host has had its share and others wait for room.
+func (f *Frontier) outstays(h *host, wake instant) bool {
+	return h.active.served >= share && f.needed(wake)
+}
+
+// needed reports whether there is no room, and a dormant host would use it
+// before an instant.
+func (f *Frontier) needed(by instant) bool {
+	next := f.dormant.top()
+	return !f.room() && next != nil && next.key < by
+}
+
+// retire makes a host dormant.
 func (f *Frontier) retire(h *host, wake instant, work bool) {
 	a := h.active
-	h.ready, h.reason, h.robots = f.instant(a.polite.Ready()), a.polite.Reason(), a.holding()
-	if work {
-		h.ready = max(h.ready, wake)
-	} else {
-		h.queued = 0 // all of it was read; a commit brings it back with more
+	h.ready, h.reason, h.robots, h.wake = f.instant(a.polite.Ready()), a.polite.Reason(), a.holding(), wake
+	if !work {
+		h.wake, h.queued = always, 0 // all of it was read; a commit brings it back with more
 	}
-	f.setAddress(h, nil)
-	f.activeHosts--
-	f.activeBytes -= a.bytes
-	h.active = nil
+	f.deactivate(h)
 	f.placeDormant(h)
 }
 
-// holding is why robots.txt holds a queue of the host; ReasonNone if it holds none.
+// deactivate drops the active part of a host.
+func (f *Frontier) deactivate(h *host) {
+	f.setAddress(h, nil)
+	f.activeHosts--
+	f.activeBytes -= h.active.bytes
+	h.active = nil
+}
+
+// holding is why robots.txt holds all that the host has to do; ReasonNone if it
+// does not.
 func (a *active) holding() robots.Reason {
+	why := robots.ReasonNone
 	for i := range a.queues {
-		if q := &a.queues[i]; q.held != always {
-			return q.why
+		q := &a.queues[i]
+		switch {
+		case len(q.heads)+len(q.due) == 0:
+		case q.held == always || q.asked:
+			return robots.ReasonNone
+		default:
+			why = q.why
 		}
 	}
-	return robots.ReasonNone
+	return why
 }
 
 // room reports whether another host may become active.
@@ -170,17 +210,26 @@ func (f *Frontier) weigh(h *host) {
 	h.active.bytes = n
 }
 
+// opens reports whether a host may become active now: few at a time, because
+// what they weigh is known only when they are loaded.
+func (f *Frontier) opens() bool { return f.room() && f.opening < maxOpening }
+
+// maxOpening is how many hosts may be on their way from dormant to active.
+const maxOpening = 256
+
 // activate makes dormant hosts active whose turn is near.
 func (f *Frontier) activate(now instant) {
-	for f.room() {
+	for f.opens() {
 		h := f.dormant.top()
 		if h == nil || h.key > now {
 			return
 		}
-		f.leave(h, now)
-		h.active = &active{busy: make(map[uint32]struct{}), jobs: f.errands[h.id]}
+		f.leave(h)
+		h.active = &active{busy: make(map[uint32]struct{}), jobs: f.errands[h.id], loadAfter: always}
 		delete(f.errands, h.id)
+		h.wake = always
 		f.activeHosts++
+		f.opening++
 		h.place = loading
 		f.want(h)
 	}

@@ -83,6 +83,7 @@ func (f *Frontier) setPolicy(job RobotsJob, record robots.Record, rules *robots.
 		f.rechecks = append(f.rechecks, Recheck{Host: h.id, Origin: uint8(h.active.originIndex(job.Origin)), Rules: rules})
 	}
 	q.asked, q.known, q.held, q.record, q.rules = false, true, always, record, rules
+	f.weigh(h)
 	f.setCrawlDelay(h)
 	standing := f.o.Robots.Standing(record, h.active.polite.Delay(), now)
 	switch {

@@ -33,6 +33,17 @@ func (f *Frontier) postponed(h *host, now, within instant) bool {
 	return false
 }
 
+// held is why robots.txt holds all that a host has to do; ReasonNone: it does not.
+func (f *Frontier) held(h *host) robots.Reason {
+	switch {
+	case h.active != nil && len(h.active.jobs) == 0:
+		return h.active.holding()
+	case h.active == nil && len(f.errands[h.id]) == 0:
+		return h.robots
+	}
+	return robots.ReasonNone
+}
+
 // Waiting is a host that has work.
 type Waiting struct {
 	Host   storage.HostID
@@ -53,21 +64,29 @@ func (f *Frontier) Waiting(now time.Time, each func(Waiting)) {
 		if left == 0 && h.place == idle {
 			continue
 		}
-		w := Waiting{Host: h.id, Left: left, Place: placeNames[h.place], Reason: h.reason, Robots: h.robots}
+		w := Waiting{Host: h.id, Left: left, Place: placeNames[h.place], Reason: h.reason, Robots: f.held(h)}
 		start := t
 		if h.place == waiting || h.place == dormant {
-			start = max(h.key, t)
+			start = max(f.asked(h), t)
 			w.Until = f.time(start)
 		}
 		w.Finish = time.Duration(start-t) + time.Duration(float64(max(left-1, 0))*float64(h.delay)*float64(time.Second))
 		if a := h.active; a != nil {
-			w.Name, w.Robots = a.name, a.holding()
+			w.Name = a.name
 			if a.polite != nil {
 				w.Reason = a.polite.Reason()
 			}
 		}
 		each(w)
 	}
+}
+
+// asked is when a host that waits is asked next, if all stays as it is.
+func (f *Frontier) asked(h *host) instant {
+	if h.active == nil {
+		return h.key + lead
+	}
+	return max(h.key, f.instant(h.active.polite.Ready()))
 }
 
 // Places counts the hosts by the place they are in.

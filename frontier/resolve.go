@@ -1,0 +1,126 @@
+package frontier
+
+import (
+	"time"
+
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// minTTL is how long an answer of DNS is kept at least. Hosts wait for their
+// turn at an address that many share; most of them should not be asked for their
+// address a second time because of that.
+const minTTL = time.Minute
+
+// resolved reports whether the host has an address that holds at an instant.
+func (a *active) resolved(at instant) bool { return a.address != nil && a.expires > at }
+
+// queueName puts a host in line to be resolved.
+func (f *Frontier) queueName(h *host) {
+	h.place = resolving
+	if !h.active.resolving {
+		h.active.resolving = true
+		f.names = append(f.names, h)
+	}
+}
+
+// nextName gives out the resolution of the name that waits longest.
+func (f *Frontier) nextName() (Lease, bool) {
+	if len(f.names) == 0 || f.resolving >= f.o.Resolvers {
+		return Lease{}, false
+	}
+	h := f.names[0]
+	f.names[0] = nil
+	f.names = f.names[1:]
+	f.resolving++
+	return f.lease(h, Lease{Kind: Resolve}, false), true
+}
+
+// CompleteResolve ends a Resolve lease.
+func (f *Frontier) CompleteResolve(id uint64, r ResolveReport) error {
+	out, err := f.settleLease(id, Resolve)
+	if err != nil {
+		return err
+	}
+	f.resolving--
+	h, now := out.host, f.instant(r.End)
+	h.active.resolving = false
+	switch {
+	case r.Aborted:
+		f.yield(h, now)
+	case len(r.Addresses) > 0:
+		f.pin(h, &r, now)
+	default:
+		f.yield(h, now)
+		f.setAddress(h, nil)
+		f.unresolved(h, &r)
+	}
+	f.place(h, now)
+	return nil
+}
+
+// pin gives a host one of the addresses that its name has. A host that comes
+// back to the address where the next request is reserved for it keeps its turn.
+func (f *Frontier) pin(h *host, r *ResolveReport, now instant) {
+	a := h.active
+	pinned := r.Addresses[int(h.turn)%len(r.Addresses)]
+	to := f.addressOf(politeness.AddressKey(pinned))
+	if a.address != to {
+		f.yield(h, now)
+	}
+	f.setAddress(h, to)
+	a.pinned, a.expires, h.absent = pinned, now+instant(max(r.TTL, minTTL)), 0
+	if h.reserved() {
+		f.reserve(h, now)
+	}
+}
+
+// unresolved is a host whose name leads nowhere: it waits as a host does that
+// does not answer, unless it is clear that nothing will come of it.
+func (f *Frontier) unresolved(h *host, r *ResolveReport) {
+	if r.Absent {
+		h.absent = min(h.absent, f.o.MaxAttempts-1) + 1
+	}
+	if r.Final || h.absent >= f.o.MaxAttempts {
+		f.giveUp(h, r)
+	} else {
+		h.active.polite.Ended(r.End, politeness.Result{Signal: politeness.SignalUnreachable, Jitter: f.jitter()})
+		h.setTrouble(politeness.SignalUnreachable, f.instant(r.End))
+	}
+	f.failErrands(h, r.End)
+	f.update(h, r.End, 0, 0)
+}
+
+// giveUp settles all URLs of the host that are in memory; the others follow
+// when they are.
+func (f *Frontier) giveUp(h *host, r *ResolveReport) {
+	for i := range h.active.queues {
+		q := &h.active.queues[i]
+		for _, heads := range [][]storage.Head{q.due, q.heads} {
+			for j := range heads {
+				h.active.busy[heads[j].Ordinal] = struct{}{}
+				f.settle(h, &heads[j], storage.Outcome{State: storage.Failed, Reason: r.Reason, At: r.End})
+			}
+		}
+		q.due, q.heads = nil, nil
+	}
+}
+
+// failErrands answers the errands that this host cannot serve: for their
+// owners robots.txt is unreachable.
+func (f *Frontier) failErrands(h *host, end time.Time) {
+	jobs := h.active.jobs
+	h.active.jobs = nil
+	for _, e := range jobs {
+		record, _ := f.o.Robots.Next(e.job.Previous, robots.Outcome{URL: e.url.String(), Redirects: e.job.Hops, Failure: robots.FailureDNS, Jitter: f.jitter()}, end)
+		f.settled(f.setPolicy(e.job, record, record.Rules(f.o.Tokens...), end), h, end)
+	}
+}
+
+func (f *Frontier) jitter() float64 {
+	if f.o.Jitter == nil {
+		return 0
+	}
+	return f.o.Jitter()
+}
