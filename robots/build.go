@@ -22,7 +22,7 @@ func build(text []byte, rules []rule) *Rules {
 
 	r := &Rules{
 		delay:   -1,
-		verdict: Verdict{Allowed: true, Reason: ReasonNoRule},
+		reason:  ReasonNoRule,
 		denyAll: b.disallowAll > b.longestAllow,
 	}
 	if len(literals)+len(wildcards) == 0 {

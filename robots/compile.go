@@ -19,7 +19,7 @@ func compile(text []byte, tokens []string) *Rules {
 	r.delay = c.delay.longest()
 	switch {
 	case c.best == noRank:
-		r.verdict = Verdict{Allowed: true, Reason: ReasonNoGroup}
+		r.reason = ReasonNoGroup
 	case c.best == len(tokens):
 		r.group = "*"
 	default:

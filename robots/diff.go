@@ -86,7 +86,7 @@ func (r Rule) normal() string {
 // Equal tells whether two sets of rules are the same but for the lines that they are on. Rules that are equal give every
 // URL the same verdict; rules that are not may still do so.
 func (r *Rules) Equal(other *Rules) bool {
-	return r.verdict == other.verdict && string(r.text) == string(other.text) &&
+	return r.reason == other.reason && r.refuse == other.refuse && string(r.text) == string(other.text) &&
 		slices.EqualFunc(r.literals, other.literals, func(a, b literal) bool {
 			return a.end == b.end && a.line.allow() == b.line.allow()
 		}) &&

@@ -47,7 +47,7 @@ func (r *Rules) match(uri []byte) Verdict {
 	if best >= 0 {
 		return ruleVerdict(r.literals[best].line, int(best))
 	}
-	return r.verdict
+	return Verdict{Allowed: !r.refuse, Reason: r.reason}
 }
 
 func ruleVerdict(l lineAllow, rule int) Verdict {

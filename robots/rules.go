@@ -61,7 +61,8 @@ type Rules struct {
 
 	group   string        // the token that the rules were written for, "*", or empty
 	delay   time.Duration // the longest Crawl-delay or Request-rate; negative: none
-	verdict Verdict       // where no rule matches
+	reason  Reason        // where no rule matches
+	refuse  bool          // where no rule matches: disallowed
 	denyAll bool
 }
 
@@ -165,5 +166,5 @@ func (r *Rules) RuleText(v Verdict) string {
 
 // answer returns rules that give every URL the same answer.
 func answer(allowed bool, reason Reason) *Rules {
-	return &Rules{delay: -1, verdict: Verdict{Allowed: allowed, Reason: reason}, denyAll: !allowed}
+	return &Rules{delay: -1, reason: reason, refuse: !allowed, denyAll: !allowed}
 }

@@ -1,0 +1,192 @@
+package robots
+
+import (
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestMatchDoesNotAllocate(t *testing.T) {
+	for _, f := range benchFiles() {
+		r := Compile(f.body, "amble")
+		for name, uri := range map[string]string{
+			"normal":     f.uri,
+			"short":      "/",
+			"escaped":    "/caf%c3%a9/~%41?x=*&y=$",
+			"long":       "/" + strings.Repeat("a", maxURI-1),
+			"all octets": "/" + strings.Repeat("é", maxURI/2-1),
+			"denied":     "/admin/x",
+		} {
+			if n := testing.AllocsPerRun(10, func() { r.Match(uri) }); n != 0 {
+				t.Errorf("%s, %s: %v allocations", f.name, name, n)
+			}
+		}
+	}
+}
+
+func TestCompileAllocatesLittle(t *testing.T) {
+	most := map[string]float64{"a": 20, "b": 60, "c": 60}
+	for _, f := range benchFiles() {
+		if n := testing.AllocsPerRun(10, func() { Compile(f.body, "amble-news", "amble") }); n > most[f.name] {
+			t.Errorf("%s: %v allocations", f.name, n)
+		}
+	}
+}
+
+// TestSize: rules retain at most twice the bytes of the group that they come from.
+func TestSize(t *testing.T) {
+	for _, f := range benchFiles() {
+		group := len(f.body)
+		if f.name == "b" {
+			group = len(f.body) * 1250 / 2000
+		}
+		r := Compile(f.body, "amble")
+		if r.Size() > 2*group {
+			t.Errorf("%s: %d bytes retained of a group of %d", f.name, r.Size(), group)
+		}
+	}
+}
+
+func TestMatchLongURL(t *testing.T) {
+	r := Compile([]byte("User-agent: *\nDisallow: /*.php$\nAllow: /"+strings.Repeat("a", 10_000)+"\nDisallow: /b\n"), "x")
+	for uri, allowed := range map[string]bool{
+		"/" + strings.Repeat("a", 100_000) + ".php":   true,
+		"/b" + strings.Repeat("é", 50_000):            false,
+		"/" + strings.Repeat("%63", 100_000) + ".php": false,
+		"/" + strings.Repeat("c", 255):                true,
+		"/b" + strings.Repeat("c", 253):               false,
+		"/b" + strings.Repeat("c", 254):               false,
+		"/b" + strings.Repeat("c", 255):               false,
+	} {
+		if v := r.Match(uri); v.Allowed != allowed {
+			t.Errorf("%.20q of %d octets: %+v", uri, len(uri), v)
+		}
+	}
+}
+
+func TestMatchOddURI(t *testing.T) {
+	r := Compile([]byte("User-agent: *\nDisallow: /a\nDisallow: /$\n"), "x")
+	for uri, allowed := range map[string]bool{"": false, "a": false, "?x": true, "#": false, "#/a": false, "b": true, "/b#/a": true} {
+		if v := r.Match(uri); v.Allowed != allowed {
+			t.Errorf("%q: %+v", uri, v)
+		}
+	}
+}
+
+func TestDisallowsAll(t *testing.T) {
+	for rules, want := range map[string]bool{
+		"Disallow: /":                            true,
+		"Disallow: *":                            true,
+		"Disallow: /*":                           true,
+		"Disallow: /*$":                          true,
+		"Disallow: */*":                          true,
+		"Disallow: */":                           true,
+		"Disallow: %2F":                          false,
+		"Disallow: /$":                           false,
+		"Disallow: *$*":                          false,
+		"Disallow: /*/":                          false,
+		"Disallow: //":                           false,
+		"Disallow: /a\nDisallow: /":              true,
+		"Disallow: /\nAllow: /a":                 false,
+		"Disallow: /\nAllow: /":                  false,
+		"Disallow: /**\nAllow: /a":               true,
+		"Disallow: /*\nAllow: /a":                false,
+		"Disallow: /*\nAllow: /":                 true,
+		"Disallow: /\nAllow: a/b":                true,
+		"Disallow:":                              false,
+		"Allow: /":                               false,
+		"Disallow: /\n\nUser-agent: B\nAllow: /": true,
+	} {
+		r := Compile([]byte("User-agent: *\n"+rules+"\n"), "amble")
+		if r.DisallowsAll() != want {
+			t.Errorf("%q: %v", rules, !want)
+		}
+	}
+	if new(Rules).DisallowsAll() || Compile(nil).DisallowsAll() {
+		t.Error("no rules disallow all")
+	}
+}
+
+func TestTokens(t *testing.T) {
+	body := []byte("User-agent: *\nDisallow: /star\n\nUser-agent: amble\nDisallow: /amble\nCrawl-delay: 3\n\nUser-agent: amble-news\nDisallow: /news\n")
+	tests := []struct {
+		tokens []string
+		group  string
+		path   string // that is disallowed
+	}{
+		{[]string{"amble-news", "amble"}, "amble-news", "/news"},
+		{[]string{"amble-images", "amble"}, "amble", "/amble"},
+		{[]string{"AMBLE"}, "AMBLE", "/amble"},
+		{[]string{"other", "another"}, "*", "/star"},
+		{[]string{"", "amble"}, "amble", "/amble"},
+		{nil, "*", "/star"},
+	}
+	for _, tt := range tests {
+		r := Compile(body, tt.tokens...)
+		if r.Group() != tt.group {
+			t.Errorf("%v: group %q", tt.tokens, r.Group())
+		}
+		for _, path := range []string{"/star", "/amble", "/news"} {
+			if r.Match(path).Allowed != (path != tt.path) {
+				t.Errorf("%v: %s %+v", tt.tokens, path, r.Match(path))
+			}
+		}
+		if _, ok := r.CrawlDelay(); ok != (tt.path == "/amble") {
+			t.Errorf("%v: crawl-delay %v", tt.tokens, ok)
+		}
+		if p := Parse(body).Policy(tt.tokens...); p.Group != tt.group || len(p.Rules) != 1 || p.Rules[0].Pattern != tt.path {
+			t.Errorf("%v: policy %+v", tt.tokens, p)
+		}
+	}
+	for token, want := range map[string]bool{"amble": true, "A-b_C": true, "": false, "a1": false, "a/1": false, "é": false} {
+		if ValidToken(token) != want {
+			t.Errorf("ValidToken(%q) = %v", token, !want)
+		}
+	}
+}
+
+func TestVerdictText(t *testing.T) {
+	r := Compile([]byte("User-agent: *\nDisallow: /a b\nAllow: /x*%7e\n"), "amble")
+	for uri, want := range map[string]string{"/a%20b": "Disallow: /a%20b", "/xy~": "Allow: /x*~", "/": "", "/robots.txt": ""} {
+		if got := r.RuleText(r.Match(uri)); got != want {
+			t.Errorf("%s: %q, want %q", uri, got, want)
+		}
+	}
+	if got := r.RuleText(Verdict{Reason: ReasonRule, rule: 99}); got != "" {
+		t.Errorf("a verdict of other rules: %q", got)
+	}
+	if v := new(Rules).Match("/"); !v.Allowed || v.Reason != ReasonNone {
+		t.Errorf("zero rules: %+v", v)
+	}
+}
+
+func TestEqual(t *testing.T) {
+	base := Compile([]byte("User-agent: *\nDisallow: /a\nAllow: /b*\n"), "amble")
+	for body, want := range map[string]bool{
+		"User-agent: amble\n\n\nAllow: /b*\nDisallow: /a\nDisallow: /%61\n": true,
+		"User-agent: *\nDisallow: /a\n":                                     false,
+		"User-agent: *\nAllow: /a\nAllow: /b*\n":                            false,
+		"User-agent: *\nDisallow: /a\nDisallow: /b*\n":                      false,
+		"": false,
+	} {
+		if base.Equal(Compile([]byte(body), "amble")) != want {
+			t.Errorf("%q: %v", body, !want)
+		}
+	}
+}
+
+// TestConcurrentReaders is for the race detector.
+func TestConcurrentReaders(t *testing.T) {
+	f := benchFiles()[1]
+	r := Compile(f.body, "amble")
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 100 {
+				r.Match(f.uri)
+				r.RuleText(r.Match("/section-0001/x9"))
+			}
+		})
+	}
+	wg.Wait()
+}
