@@ -1,0 +1,343 @@
+package crawl
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// letPass makes a closed data directory as old as if a time had passed: what
+// is stored of robots.txt and politeness moves into the past by so much.
+func letPass(t *testing.T, dir string, d time.Duration) {
+	t.Helper()
+	s, err := storage.Open(dir, storage.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	var b storage.Batch
+	err = s.Hosts(func(h *storage.Host) error {
+		state, err := politeness.DecodeState(h.Politeness)
+		if err != nil {
+			return err
+		}
+		earlierBy(d, &state.LastEnd, &state.Until, &state.TroubleSince)
+		encoded, err := state.AppendBinary(nil)
+		b.Hosts = append(b.Hosts, storage.HostUpdate{Host: h.ID, Politeness: encoded})
+		for i := range h.Queues {
+			if err == nil {
+				err = agePolicy(s, &b, h.Queues[i].Origin, d)
+			}
+		}
+		return err
+	})
+	if err == nil {
+		_, err = s.Commit(&b)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func agePolicy(s *storage.Store, b *storage.Batch, o weburl.Origin, d time.Duration) error {
+	encoded, err := s.Policy(o)
+	if err != nil || len(encoded) == 0 {
+		return err
+	}
+	r, err := robots.DecodeRecord(encoded)
+	if err != nil {
+		return err
+	}
+	earlierBy(d, &r.Fetched, &r.Expires, &r.Refresh, &r.FirstUnreachable)
+	encoded, err = r.AppendBinary(nil)
+	b.Policies = append(b.Policies, storage.Policy{Origin: o, Record: encoded})
+	return err
+}
+
+// earlierBy moves the times that are set.
+func earlierBy(d time.Duration, times ...*time.Time) {
+	for _, t := range times {
+		if !t.IsZero() {
+			*t = t.Add(-d)
+		}
+	}
+}
+
+// editable is a handler that a test replaces between two crawls.
+type editable struct {
+	mu sync.Mutex
+	h  http.Handler
+}
+
+func (e *editable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e.mu.Lock()
+	h := e.h
+	e.mu.Unlock()
+	h.ServeHTTP(w, r)
+}
+
+func (e *editable) set(h http.Handler) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.h = h
+}
+
+// withHeader adds a header field to an answer.
+func withHeader(key, value string, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(key, value)
+		h.ServeHTTP(w, r)
+	})
+}
+
+// validated is a robots.txt with an ETag that answers 304 to who has it.
+func validated(etag, maxAge, text string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", etag)
+		w.Header().Set("Last-Modified", "Mon, 02 Mar 2026 10:00:00 GMT")
+		w.Header().Set("Cache-Control", "max-age="+maxAge)
+		if r.Header.Get("If-None-Match") == etag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		testweb.Robots(text).ServeHTTP(w, r)
+	})
+}
+
+// visits is a site that is crawled again and again, each time with a new open
+// and a new private page as seeds.
+type visits struct {
+	t      *testing.T
+	web    *testweb.Web
+	o      Options
+	host   string
+	robots editable
+	n      int
+}
+
+const maxVisits = 10
+
+func newVisits(t *testing.T, host string, robots http.Handler, more ...testweb.Site) *visits {
+	v := &visits{t: t, host: host, robots: editable{h: robots}}
+	routes := testweb.Routes{"/robots.txt": &v.robots}
+	for i := 1; i <= maxVisits; i++ {
+		routes[fmt.Sprintf("/open/%d", i)] = testweb.Page("open")
+		routes[fmt.Sprintf("/private/%d", i)] = testweb.Page("private")
+	}
+	v.web = startRobotsWeb(t, append(more, testweb.Site{Host: host, Handler: routes})...)
+	v.o = testOptions(t, v.web)
+	v.o.GiveUpAfter = 100 * time.Millisecond
+	return v
+}
+
+// crawl makes one more visit and returns what the web saw of it.
+func (v *visits) crawl() (testweb.Log, Summary) {
+	v.t.Helper()
+	v.n++
+	before := len(v.web.Requests())
+	sum := crawlOnce(v.t, v.o,
+		seed(v.t, v.web.URL(v.host, fmt.Sprintf("/private/%d", v.n))),
+		seed(v.t, v.web.URL(v.host, fmt.Sprintf("/open/%d", v.n))))
+	return v.web.Requests()[before:], sum
+}
+
+// want compares a visit with what it should have asked for, in order.
+func (v *visits) want(what string, log testweb.Log, paths ...string) {
+	v.t.Helper()
+	var got []string
+	for _, q := range log {
+		got = append(got, q.Path)
+	}
+	if !slices.Equal(got, paths) {
+		v.t.Errorf("%s: visit %d asked for %q, want %q", what, v.n, got, paths)
+	}
+}
+
+// TestRobotsAcrossRestarts crawls a site in process after process while its
+// robots.txt comes of age, breaks, and is mended.
+func TestRobotsAcrossRestarts(t *testing.T) {
+	t.Parallel()
+	v := newVisits(t, "site.test", withHeader("Cache-Control", "max-age=3600", testweb.Robots(closePrivate)))
+	log, _ := v.crawl()
+	v.want("at first", log, "/robots.txt", "/open/1")
+
+	log, _ = v.crawl()
+	v.want("while the file is fresh", log, "/open/2")
+	denied := robotsOutcomes(t, v.o.DataDir, v.web.URL(v.host, "/private/1"), v.web.URL(v.host, "/private/2"))
+	for i, d := range denied {
+		if d.State != storage.Denied || d.Line != 2 {
+			t.Errorf("private page %d is %s by line %d", i+1, d.State, d.Line)
+		}
+	}
+
+	v.robots.set(encodedRobots("gzip", []byte("not gzip")))
+	letPass(t, v.o.DataDir, 2*time.Hour)
+	log, _ = v.crawl()
+	v.want("unreachable, with a copy of two hours", log, "/robots.txt", "/open/3")
+
+	letPass(t, v.o.DataDir, 24*time.Hour)
+	log, sum := v.crawl()
+	v.want("unreachable, with a copy of a day", log, "/robots.txt")
+	checkPostponed(t, sum, v.host, "robots.txt: unreachable")
+
+	log, sum = v.crawl()
+	v.want("a moment later", log)
+	checkPostponed(t, sum, v.host, "robots.txt: unreachable")
+
+	letPass(t, v.o.DataDir, 13*time.Hour)
+	log, _ = v.crawl()
+	v.want("unreachable for so long that the copy counts again", log, "/robots.txt", "/open/4", "/open/5", "/open/6")
+
+	v.robots.set(testweb.Robots("User-agent: *\nDisallow: /private/1\n"))
+	v.o.GiveUpAfter = 5 * time.Second
+	letPass(t, v.o.DataDir, 2*time.Hour)
+	log, _ = v.crawl()
+	if got := pagesAsked(log); robotsAsked(log) != 1 || !slices.Equal(got, []string{"/open/7", "/private/2", "/private/3", "/private/4", "/private/5", "/private/6", "/private/7"}) {
+		t.Errorf("mended and changed: asked for %q", got)
+	}
+}
+
+// TestRobotsRevalidated asks a site for its robots.txt with the validators of
+// the copy, in a later process and behind a redirect. The copy goes on to count.
+func TestRobotsRevalidated(t *testing.T) {
+	t.Parallel()
+	rules := &editable{h: validated(`"one"`, "3600", closePrivate)}
+	v := newVisits(t, "site.test", testweb.Redirect(302, "//rules.test/rules.txt"),
+		testweb.Site{Host: "rules.test", Handler: testweb.Routes{"/rules.txt": rules}})
+	log, _ := v.crawl()
+	v.want("at first", log, "/robots.txt", "/rules.txt", "/open/1")
+	if q := log[1]; q.IfNoneMatch != "" || q.IfModifiedSince != "" {
+		t.Errorf("a first request with validators: %+v", q)
+	}
+
+	letPass(t, v.o.DataDir, 2*time.Hour)
+	log, _ = v.crawl()
+	v.want("stale", log, "/robots.txt", "/rules.txt", "/open/2")
+	if q := log[0]; q.IfNoneMatch != "" || q.IfModifiedSince != "" {
+		t.Errorf("validators of one URL were sent to another: %+v", q)
+	}
+	if q := log[1]; q.IfNoneMatch != `"one"` || q.IfModifiedSince != "Mon, 02 Mar 2026 10:00:00 GMT" || q.Status != 304 {
+		t.Errorf("asked again without the validators: %+v", q)
+	}
+
+	letPass(t, v.o.DataDir, 30*time.Minute)
+	log, _ = v.crawl()
+	v.want("confirmed half an hour ago", log, "/open/3")
+
+	v.o.GiveUpAfter = 5 * time.Second
+	rules.set(validated(`"two"`, "3600", "User-agent: *\nDisallow: /open/\n"))
+	letPass(t, v.o.DataDir, time.Hour)
+	log, _ = v.crawl()
+	if got := pagesAsked(log.Host(v.host)); !slices.Equal(got, []string{"/private/1", "/private/2", "/private/3", "/private/4"}) {
+		t.Errorf("a changed file: asked for %q", got)
+	}
+	if q := log[1]; q.Status != 200 || q.IfNoneMatch != `"one"` {
+		t.Errorf("a changed file came as %+v", q)
+	}
+}
+
+// shortLived are options under which a robots.txt lives for less than a second.
+func shortLived(t *testing.T, web *testweb.Web, lifetime time.Duration) Options {
+	o := testOptions(t, web)
+	o.Frontier.Robots.MinLifetime = lifetime
+	o.Frontier.Robots.MaxLifetime = lifetime
+	o.Frontier.Robots.NotRobotsLifetime = lifetime
+	return o
+}
+
+// TestRobotsAskedOnceALifetime crawls for several lifetimes of robots.txt: it is
+// asked again, with its validators, once in each.
+func TestRobotsAskedOnceALifetime(t *testing.T) {
+	t.Parallel()
+	const lifetime = 400 * time.Millisecond
+	routes := testweb.Routes{"/robots.txt": validated(`"one"`, "0", closePrivate)}
+	var paths []string
+	for i := range 30 {
+		paths = append(paths, fmt.Sprintf("/open/%d", i), fmt.Sprintf("/private/%d", i))
+	}
+	for _, p := range paths {
+		routes[p] = testweb.Page(p)
+	}
+	web := startRobotsWeb(t, testweb.Site{Host: "site.test", Handler: routes})
+	o := shortLived(t, web, lifetime)
+	o.Frontier.Politeness.Delay = 40 * time.Millisecond
+	var seeds []Seed
+	for _, p := range paths {
+		seeds = append(seeds, seed(t, web.URL("site.test", p)))
+	}
+	crawlOnce(t, o, seeds...)
+	log := web.Requests()
+	files := log.Path("/robots.txt")
+	if len(files) < 2 {
+		t.Fatalf("robots.txt was asked for %d times, want several", len(files))
+	}
+	if short := files.ShortGaps(lifetime * 8 / 10); len(short) > 0 {
+		t.Errorf("robots.txt was asked again after %v of %v", short[0].Length, lifetime)
+	}
+	for _, q := range files[1:] {
+		if q.IfNoneMatch != `"one"` || q.Status != 304 {
+			t.Errorf("asked again without the validators: %+v", q)
+		}
+	}
+	if got := pagesAsked(log); len(got) != 30 || len(log.Repeats()) > 0 || got[0][:6] != "/open/" || got[29][:6] != "/open/" {
+		t.Errorf("asked for %q", got)
+	}
+	for _, q := range log.Pages() {
+		i, _ := slices.BinarySearchFunc(files, q, func(a, b testweb.Request) int { return a.Start.Compare(b.Start) })
+		if i == 0 {
+			t.Fatalf("%s was asked before robots.txt", q.Path)
+		}
+		if age := q.Start.Sub(files[i-1].End); age > lifetime+time.Second {
+			t.Errorf("%s was asked under rules %v old, which live for %v", q.Path, age, lifetime)
+		}
+	}
+}
+
+// TestRobotsClosedSite crawls a site that closes itself to all crawlers and
+// opens later, and one that never does. Neither is asked for anything but
+// robots.txt while closed, and that once a lifetime; and the crawl ends, though
+// lifetimes are shorter than the time after which it gives up. A fourth site
+// keeps the crawl busy for some lifetimes.
+func TestRobotsClosedSite(t *testing.T) {
+	t.Parallel()
+	const lifetime = 500 * time.Millisecond
+	closed := testweb.Robots("User-agent: *\nDisallow: /\n")
+	web := startRobotsWeb(t,
+		robotsSite("opens.test", testweb.Flaky(2, closed, testweb.Robots(closePrivate))),
+		robotsSite("closed.test", closed),
+		robotsSite("forbidden.test", testweb.Status(403)),
+		testweb.Site{Host: "busy.test", Handler: testweb.Routes{"/": testweb.Slow(2*time.Second, testweb.Page("busy"))}})
+	o := shortLived(t, web, lifetime)
+	o.GiveUpAfter = time.Second
+	o.Frontier.Robots.ForbiddenDenies = true
+	sum := crawlOnce(t, o, rootSeeds(t, web)...)
+	checkReach(t, web, "opens.test", reachesOpen)
+	checkReach(t, web, "closed.test", reachesNone)
+	checkReach(t, web, "forbidden.test", reachesNone)
+	checkPostponed(t, sum, "closed.test", "robots.txt: rule")
+	checkPostponed(t, sum, "forbidden.test", "robots.txt: forbidden")
+	for _, host := range []string{"opens.test", "closed.test", "forbidden.test"} {
+		files := web.Requests().Host(host).Path("/robots.txt")
+		if len(files) < 3 {
+			t.Errorf("%s was asked for robots.txt %d times, want 3 at least", host, len(files))
+		}
+		if short := files.ShortGaps(lifetime * 8 / 10); len(short) > 0 {
+			t.Errorf("%s was asked for robots.txt again after %v of %v", host, short[0].Length, lifetime)
+		}
+	}
+	log := web.Requests().Host("opens.test")
+	for i, q := range log[:min(3, len(log))] {
+		if q.Path != "/robots.txt" {
+			t.Errorf("request %d of opens.test was for %s", i+1, q.Path)
+		}
+	}
+}
