@@ -26,39 +26,39 @@ const (
 
 // inspect refuses files that must not be mapped: a mapped file that is shorter
 // than its meta page says kills the process with SIGBUS on the first read.
-func inspect(path string, readOnly bool) error {
+func inspect(path string, readOnly bool) (fresh bool, err error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) && !readOnly {
-		return nil
+		return true, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%w: it is not a regular file", ErrNotDatabase)
+		return false, fmt.Errorf("%w: it is not a regular file", ErrNotDatabase)
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer f.Close()
 	if info.Size() == 0 && !readOnly {
-		return nil
+		return true, nil
 	}
 	if err := lockedByOther(f); err != nil {
-		return err
+		return false, err
 	}
 	if info, err = f.Stat(); err != nil { // its size now that nobody writes it
-		return err
+		return false, err
 	}
 	need, err := boltSize(f)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if info.Size() < need {
-		return fmt.Errorf("%w: it has %d bytes and should have at least %d; restore it from a copy", ErrTruncated, info.Size(), need)
+		return false, fmt.Errorf("%w: it has %d bytes and should have at least %d; restore it from a copy", ErrTruncated, info.Size(), need)
 	}
-	return nil
+	return false, nil
 }
 
 // boltSize reads from the newest valid meta page how many bytes the file has

@@ -55,7 +55,8 @@ func Open(dir string, o Options) (*Store, error) {
 			return nil, fmt.Errorf("create data directory: %w", err)
 		}
 	}
-	if err := inspect(path, o.ReadOnly); err != nil {
+	fresh, err := inspect(path, o.ReadOnly)
+	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
 	if o.MapBytes == 0 {
@@ -66,6 +67,9 @@ func Open(dir string, o Options) (*Store, error) {
 	if err := guard(func() error { return s.open(o) }); err != nil {
 		if s.db != nil {
 			err = errors.Join(err, s.db.Close())
+		}
+		if fresh && errors.Is(err, ErrNoSpace) {
+			err = errors.Join(err, os.Remove(path)) // what fitted of it is no database
 		}
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}

@@ -1,0 +1,157 @@
+package storage
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// plantStore is a store with one host that has rows in every bucket.
+func plantStore(t *testing.T) *Store {
+	s := mustOpen(t, t.TempDir(), Options{NoSync: true})
+	t.Cleanup(func() { mustClose(t, s) })
+	mustCommit(t, s, &Batch{Found: found(t, s, numbered("host.example", 0, 200)...)})
+	var b Batch
+	for n := range uint32(20) {
+		b.Done = append(b.Done, Done{Host: 1, Ordinal: n, Outcome: Outcome{State: Fetched, At: someTime}})
+	}
+	b.Done[4].Outcome.Due = someTime.Add(time.Hour)
+	b.Policies = []Policy{{parse(t, "https://host.example/").Origin(), []byte("record")}}
+	mustCommit(t, s, &b)
+	checkClean(t, s)
+	return s
+}
+
+// editRow changes the row of host 1.
+func editRow(edit func(r *hostRow)) func(*bolt.Tx) error {
+	return func(tx *bolt.Tx) error {
+		var r hostRow
+		if err := getRow(tx, 1, &r); err != nil {
+			return err
+		}
+		edit(&r)
+		return tx.Bucket(bucketHost).Put(appendHostKey(nil, 1), r.append(nil))
+	}
+}
+
+// editValue changes the first row of a bucket.
+func editValue(bucket []byte, edit func(v []byte) []byte) func(*bolt.Tx) error {
+	return func(tx *bolt.Tx) error {
+		k, v := tx.Bucket(bucket).Cursor().First()
+		return tx.Bucket(bucket).Put(k, edit(append([]byte(nil), v...)))
+	}
+}
+
+func deleteFirst(bucket []byte) func(*bolt.Tx) error {
+	return func(tx *bolt.Tx) error {
+		k, _ := tx.Bucket(bucket).Cursor().First()
+		return tx.Bucket(bucket).Delete(k)
+	}
+}
+
+func put(bucket, key, value []byte) func(*bolt.Tx) error {
+	return func(tx *bolt.Tx) error { return tx.Bucket(bucket).Put(key, value) }
+}
+
+func TestCheckFinds(t *testing.T) {
+	tests := []struct {
+		name  string
+		plant func(*bolt.Tx) error
+		want  string
+	}{
+		{"row of a host cut", editValue(bucketHost, func(v []byte) []byte { return v[:30] }), "row cannot be read"},
+		{"row of a host of another version", editValue(bucketHost, func(v []byte) []byte { v[0] = 9; return v }), "row cannot be read"},
+		{"row of a host gone", deleteFirst(bucketHost), "bucket name has 1 rows, 0 belong"},
+		{"a host id left out", put(bucketHost, appendHostKey(nil, 3), (&hostRow{name: []byte("c.example")}).append(nil)), "host 3 is the 2th"},
+		{"name gone", deleteFirst(bucketName), "does not lead host.example to it"},
+		{"name of another", editValue(bucketName, func([]byte) []byte { return appendHostKey(nil, 7) }), "does not lead host.example to it"},
+		{"a name too many", put(bucketName, []byte("example.other"), appendHostKey(nil, 1)), "bucket name has 2 rows"},
+		{"tail cut", editRow(func(r *hostRow) { r.tail = r.tail[:len(r.tail)-1] }), "tail holds"},
+		{"next ordinal too high", editRow(func(r *hostRow) { r.next++ }), "tail holds"},
+		{"spilled is no block", editRow(func(r *hostRow) { r.spilled++ }), "in blocks"},
+		{"count wrong", editRow(func(r *hostRow) { r.counts[Fetched]++ }), "a full count gives [180 20"},
+		{"queued wrong", editRow(func(r *hostRow) { r.origins[0].queued-- }), "a full count gives {queued:180"},
+		{"earliest due wrong", editRow(func(r *hostRow) { r.origins[0].nextDue++ }), "nextDue"},
+		{"cursor too far", editRow(func(r *hostRow) { r.origins[0].cursor = 21 }), "URL 20 is queued but behind the cursor"},
+		{"origin gone", editRow(func(r *hostRow) { r.origins = nil }), "which is unknown"},
+		{"recent outcome garbage", editRow(func(r *hostRow) { r.recent[0].body = []byte{1} }), "outcome of URL"},
+		{"recent outcome twice", editRow(func(r *hostRow) { r.stateTop = 0 }), "a full count gives"},
+		{"block of URLs gone", deleteFirst(bucketURL), "URL 0 cannot be read"},
+		{"block of URLs edited", editValue(bucketURL, func(v []byte) []byte { v[4]++; return v }), "another fingerprint than its text"},
+		{"block of URLs of nobody", put(bucketURL, appendBlockKey(nil, 9, 0), []byte{1}), "bucket url has"},
+		{"block of fingerprints gone", deleteFirst(bucketSeen), "fingerprints for 192 URLs"},
+		{"one fingerprint gone", editValue(bucketSeen, func(v []byte) []byte { return v[seenItemSize:] }), "191 fingerprints for 192 URLs"},
+		{"fingerprint edited", editValue(bucketSeen, func(v []byte) []byte { v[7]++; return v }), "another fingerprint than its text"},
+		{"fingerprint of another URL", editValue(bucketSeen, func(v []byte) []byte { v[11]++; return v }), "another fingerprint than its text"},
+		{"fingerprint of nothing", editValue(bucketSeen, func(v []byte) []byte { v[8] = 9; return v }), "which is not in a block"},
+		{"fingerprints out of order", editValue(bucketSeen, func(v []byte) []byte { return append(v[seenItemSize:], v[:seenItemSize]...) }), "out of order"},
+		{"fingerprints cut", editValue(bucketSeen, func(v []byte) []byte { return v[:5] }), "block of 5 bytes"},
+		{"a URL twice", twice, "is there twice"},
+		{"outcomes gone", deleteFirst(bucketState), "a full count gives"},
+		{"outcomes garbage", editValue(bucketState, func(v []byte) []byte { v[1] = 0xff; return v }), "outcomes cannot be read"},
+		{"outcomes of URLs that are not there", put(bucketState, appendBlockKey(nil, 1, 1<<20), []byte{0, 1, 1}), "outcomes of URLs 1048576"},
+		{"due row gone", deleteFirst(bucketDue), "URL 4 has a due time but no due row"},
+		{"due row without a URL", put(bucketDue, appendDueKey(nil, 1, 0, 0, 5, 5), nil), "bucket due has 2 rows, 1 belong"},
+		{"counter wrong", editValue(bucketMeta, func(v []byte) []byte { v[15]++; return v }), "counters are"},
+		{"counters cut", editValue(bucketMeta, func(v []byte) []byte { return v[:9] }), "counters cannot be read"},
+		{"policy gone", deleteFirst(bucketRobots), "counters are"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := plantStore(t)
+			if err := s.db.Update(test.plant); err != nil {
+				t.Fatal(err)
+			}
+			if texts := findings(t, s); !strings.Contains(strings.Join(texts, "\n"), test.want) {
+				t.Errorf("check finds %q, want something with %q", texts, test.want)
+			}
+		})
+	}
+}
+
+// twice makes the newest URL, in the row, the text of one that is in a block.
+func twice(tx *bolt.Tx) error {
+	return editRow(func(r *hostRow) {
+		e, _, _ := decodeEntry(tx.Bucket(bucketURL).Get(appendBlockKey(nil, 1, 0)), 1, 0)
+		for range r.next - r.spilled - 1 {
+			e.RequestURI += "x"
+		}
+		tail := []byte{}
+		for n := r.spilled; n < r.next; n++ {
+			tail = appendEntry(tail, 1, &e)
+			e.RequestURI = e.RequestURI[:max(len(e.RequestURI)-1, 1)]
+		}
+		r.tail = tail
+	})(tx)
+}
+
+// TestCheckDamagedPage breaks a page under an open store: an error, no panic.
+func TestCheckDamagedPage(t *testing.T) {
+	s := plantStore(t)
+	var page int
+	if err := s.db.View(func(tx *bolt.Tx) error { page = int(tx.Bucket(bucketURL).Root()); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	broken := patched(readFile(t, s.Path()), page*s.db.Info().PageSize+8, binary.LittleEndian.AppendUint16(nil, 0x7777))
+	dir := t.TempDir()
+	writeStore(t, dir, broken)
+	damaged := mustOpen(t, dir, Options{ReadOnly: true})
+	defer mustClose(t, damaged)
+	if err := damaged.Check(context.Background(), func(Finding) {}); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("check of a file with a broken page: %v", err)
+	}
+}
+
+func TestCheckCancelled(t *testing.T) {
+	s := plantStore(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := s.Check(ctx, func(Finding) {}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled check: %v", err)
+	}
+}

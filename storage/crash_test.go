@@ -1,0 +1,281 @@
+package storage
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func writeStore(t tester, dir string, file []byte) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, FileName), file, 0o644); err != nil {
+		t.Fatalf("%v", err)
+	}
+}
+
+// TestMain lets the tests start themselves as a process that writes until it is killed.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv("AMBLE_TEST_WRITER"); dir != "" {
+		if err := writeUntilKilled(dir); err != nil {
+			fmt.Println("error:", err)
+		}
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// crashBatch is the n-th batch of the writing process: ten new URLs on each of
+// three hosts, and outcomes for those of the batch before.
+func crashBatch(s *Store, n int) *Batch {
+	var b Batch
+	for host := range 3 {
+		for i := range 10 {
+			u := parse(panicker{}, fmt.Sprintf("https://host%d.example/%d/%d", host, n, i))
+			b.Found = append(b.Found, Found{URL: u, Fingerprint: s.Fingerprint(u), At: someTime})
+			if n > 0 {
+				o := Outcome{State: Fetched, At: someTime}
+				if i == 0 {
+					o.State, o.Due = Retrying, someTime.Add(time.Duration(n)*time.Second)
+				}
+				b.Done = append(b.Done, Done{Host: HostID(host + 1), Ordinal: uint32(10*(n-1) + i), Outcome: o})
+			}
+		}
+	}
+	b.Marks = map[string][]byte{"batch": fmt.Append(nil, n)}
+	return &b
+}
+
+// panicker lets helpers of tests run in the writing process.
+type panicker struct{}
+
+func (panicker) Helper()                           {}
+func (panicker) Errorf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+func (panicker) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+
+// writeUntilKilled commits batch after batch and says after each that it is in.
+func writeUntilKilled(dir string) error {
+	s, err := Open(dir, Options{})
+	if err != nil {
+		return err
+	}
+	mark, err := s.Mark("batch")
+	if err != nil {
+		return err
+	}
+	n := 0
+	if mark != nil {
+		if _, err := fmt.Sscan(string(mark), &n); err != nil {
+			return err
+		}
+		n++
+	}
+	for ; ; n++ {
+		if _, err := s.Commit(crashBatch(s, n)); err != nil {
+			return err
+		}
+		fmt.Println("committed", n)
+	}
+}
+
+// TestKill kills a writing process at ten random moments. Each time the file
+// opens, is sound, and holds what the process said was committed.
+func TestKill(t *testing.T) {
+	dir := t.TempDir()
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 10 {
+		said := killAfter(t, dir, rng.IntN(40))
+		s := mustOpen(t, dir, Options{})
+		checkClean(t, s)
+		mark, err := s.Mark("batch")
+		batches := -1
+		if mark != nil {
+			_, err = fmt.Sscan(string(mark), &batches)
+		}
+		if err != nil || batches < said || batches > said+1 {
+			t.Fatalf("the process said batch %d, the store holds %d, %v", said, batches, err)
+		}
+		if got, want := s.Counters().URLs, uint64(30*(batches+1)); got != want {
+			t.Fatalf("%d URLs after batch %d, want %d", got, batches, want)
+		}
+		if got, want := s.Counters().Of(Queued), uint64(30); batches >= 0 && got != want {
+			t.Fatalf("%d URLs queued after batch %d, want %d", got, batches, want)
+		}
+		mustClose(t, s)
+	}
+}
+
+// killAfter runs the writing process until it has said so many commits, kills
+// it, and returns the number of the last batch that it said.
+func killAfter(t *testing.T, dir string, commits int) (said int) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "AMBLE_TEST_WRITER="+dir)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said = -1
+	lines := bufio.NewScanner(out)
+	for n := 0; lines.Scan(); n++ {
+		if _, err := fmt.Sscanf(lines.Text(), "committed %d", &said); err != nil {
+			t.Fatalf("the process says %q", lines.Text())
+		}
+		if n == commits {
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Fatalf("the process ended with %v", err)
+	}
+	return said
+}
+
+// TestPowerCut makes the files that a power cut in the middle of a commit can
+// leave: any of its pages written, or half written, or not, and the meta page
+// not or half. Each opens at the commit before.
+func TestPowerCut(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir, Options{})
+	defer func() { mustClose(t, s) }()
+	page := s.db.Info().PageSize
+	rng := rand.New(rand.NewPCG(3, 4))
+	for n := range 12 {
+		before := readFile(t, s.Path())
+		mustCommit(t, s, crashBatch(s, n))
+		after := readFile(t, s.Path())
+		for _, torn := range []bool{false, true} {
+			cut := tear(rng, before, after, page)
+			if torn { // half of the newest meta page
+				for at := range 2 {
+					copy(cut[at*page+boltMetaOffset:][:boltMetaSize/2], after[at*page+boltMetaOffset:])
+				}
+			}
+			copied := t.TempDir()
+			writeStore(t, copied, cut)
+			reopened := mustOpen(t, copied, Options{})
+			checkClean(t, reopened)
+			if got, want := reopened.Counters().URLs, uint64(30*n); got != want {
+				t.Fatalf("cut in batch %d: %d URLs, want %d", n, got, want)
+			}
+			mustCommit(t, reopened, crashBatch(reopened, n))
+			checkClean(t, reopened)
+			mustClose(t, reopened)
+		}
+	}
+}
+
+// tear takes each page but the metas from one of two images of the file, or half of it.
+func tear(rng *rand.Rand, before, after []byte, page int) []byte {
+	cut := append(bytes.Clone(before), make([]byte, len(after)-len(before))...)
+	for at := 2 * page; at < len(after); at += page {
+		if n := rng.IntN(3) * page / 2; n > 0 {
+			copy(cut[at:at+n], after[at:])
+		}
+	}
+	return cut
+}
+
+// fill commits batches until one fails, and returns how many are in.
+func fill(t *testing.T, s *Store, from int) (n int, err error) {
+	t.Helper()
+	for n = from; n < from+100_000; n++ {
+		if _, err := s.Commit(crashBatch(s, n)); err != nil {
+			return n, err
+		}
+	}
+	t.Fatal("the store never became full")
+	return n, nil
+}
+
+// fullThenRoom fills a store until a commit fails for want of space, twice, and
+// sees that nothing is lost; then makes room and sees it go on.
+func fullThenRoom(t *testing.T, s *Store, room func() *Store) {
+	t.Helper()
+	n, err := fill(t, s, 0)
+	for range 2 {
+		if !errors.Is(err, ErrNoSpace) {
+			t.Fatalf("commit to a full store: %v", err)
+		}
+		checkClean(t, s)
+		if got, want := s.Counters().URLs, uint64(30*n); got != want {
+			t.Fatalf("%d URLs, want %d", got, want)
+		}
+		_, err = s.Commit(crashBatch(s, n))
+	}
+	if n < 5 {
+		t.Fatalf("only %d batches fitted", n)
+	}
+	s = room()
+	for end := n + 50; n < end; n++ {
+		mustCommit(t, s, crashBatch(s, n))
+	}
+	checkClean(t, s)
+	if got, want := s.Counters().URLs, uint64(30*n); got != want {
+		t.Fatalf("with room again: %d URLs, want %d", got, want)
+	}
+	mustClose(t, s)
+}
+
+func TestMaxBytes(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir, Options{MaxBytes: 20 << 20, NoSync: true})
+	fullThenRoom(t, s, func() *Store {
+		mustClose(t, s)
+		return mustOpen(t, dir, Options{MaxBytes: 40 << 20, NoSync: true})
+	})
+}
+
+func TestFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	defer mountTmpfs(t, dir, "size=3m")()
+	ballast := filepath.Join(dir, "ballast")
+	if err := os.WriteFile(ballast, make([]byte, 2<<20), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := mustOpen(t, dir, Options{})
+	fullThenRoom(t, s, func() *Store {
+		if err := os.Remove(ballast); err != nil {
+			t.Fatal(err)
+		}
+		return s // the same: a crawl goes on without a restart
+	})
+}
+
+// TestFullDiskAtCreation leaves nothing that a later open would refuse.
+func TestFullDiskAtCreation(t *testing.T) {
+	for free := range 8 {
+		t.Run(fmt.Sprintf("pages free=%d", free), func(t *testing.T) {
+			dir := t.TempDir()
+			defer mountTmpfs(t, dir, "size=64k")()
+			ballast := filepath.Join(dir, "ballast")
+			for n := 16 - free; ; n-- {
+				if os.WriteFile(ballast, make([]byte, n<<12), 0o644) == nil {
+					break
+				}
+			}
+			s, err := Open(dir, Options{})
+			if err == nil {
+				mustClose(t, s)
+			} else if !errors.Is(err, ErrNoSpace) {
+				t.Fatalf("open on a full disk: %v", err)
+			}
+			if err := os.Remove(ballast); err != nil {
+				t.Fatal(err)
+			}
+			mustClose(t, mustOpen(t, dir, Options{}))
+		})
+	}
+}

@@ -1,0 +1,142 @@
+package storage
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+var updateGolden = flag.Bool("update", false, "write testdata/golden.txt anew: only together with FORMAT.md and Version")
+
+// goldenStore writes a store that has every kind of row, with a fixed key.
+func goldenStore(t *testing.T) *Store {
+	s := openTemp(t, Options{})
+	copy(s.key[:], "0123456789abcdef")
+	if err := s.db.Update(func(tx *bolt.Tx) error { return tx.Bucket(bucketMeta).Put(metaKey, s.key[:]) }); err != nil {
+		t.Fatal(err)
+	}
+	b := Batch{
+		Found: found(t, s, append(numbered("www.example.com", 0, 66), "http://[2001:db8::1]:8080/a?b=c")...),
+		Join:  []string{"https://www.example.com/joined"},
+		Marks: map[string][]byte{MarkLedger: EncodePlace(4711)},
+	}
+	b.Found[64].Seed, b.Found[64].Depth = true, 300
+	b.Found[65].ViaHost, b.Found[65].ViaOrdinal = 1, 200
+	last := &b.Found[66]
+	last.Redirects, last.Priority, last.ViaHost, last.ViaOrdinal = 3, -5, 1, 7
+	mustCommit(t, s, &b)
+	mustCommit(t, s, &Batch{
+		Done: append(goldenOutcomes(), Done{Host: 2, Priority: -5, Outcome: Outcome{
+			State: Retrying, Reason: ReasonFetch + 2, Attempts: 3, At: someTime, Due: someTime.Add(time.Hour + time.Millisecond),
+		}}),
+		Hosts: []HostUpdate{{Host: 1, Politeness: []byte("polite"), Requests: 18, Bytes: 360_000, Cursors: []Cursor{{0, 17}}}},
+	})
+	mustCommit(t, s, &Batch{Policies: []Policy{{parse(t, "https://www.example.com/").Origin(), []byte("record")}}})
+	return s
+}
+
+// goldenOutcomes are seventeen outcomes, which go to the state bucket, and one that stays in the row.
+func goldenOutcomes() []Done {
+	var all []Done
+	for n := range uint32(18) {
+		all = append(all, Done{Host: 1, Ordinal: n, Outcome: Outcome{State: Fetched, Status: 200, At: someTime, Bytes: 20_000, Digest: 0xd1}})
+	}
+	all[1].Outcome = Outcome{State: Denied, Reason: ReasonRobots, At: someTime, Line: 200}
+	o := &all[2].Outcome
+	o.ETag, o.Modified, o.History = `"tag"`, someTime.UTC().Format(httpDate), [8]byte{1, 2, 3, 4, 5, 6, 7, 8}
+	all[3].Outcome.Modified = "yesterday"
+	all[17].Outcome.State, all[17].Outcome.Status = Redirected, 301
+	return all
+}
+
+// TestGolden compares every row of a small store with the bytes on record. Where
+// it fails, files in the field cannot be read any more: change Version,
+// FORMAT.md and the code that rewrites older files, then run it with -update.
+func TestGolden(t *testing.T) {
+	s := goldenStore(t)
+	var out bytes.Buffer
+	err := s.db.View(func(tx *bolt.Tx) error {
+		return tx.ForEach(func(name []byte, b *bolt.Bucket) error {
+			return b.ForEach(func(k, v []byte) error {
+				fmt.Fprintf(&out, "%s %x\n", name, k)
+				for len(v) > 48 {
+					fmt.Fprintf(&out, "\t%x\n", v[:48])
+					v = v[48:]
+				}
+				fmt.Fprintf(&out, "\t%x\n", v)
+				return nil
+			})
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join("testdata", "golden.txt")
+	if *updateGolden {
+		if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, want := strings.Split(out.String(), "\n"), strings.Split(string(readFile(t, path)), "\n")
+	for i := range max(len(got), len(want)) {
+		if i >= len(got) || i >= len(want) || got[i] != want[i] {
+			t.Fatalf("line %d of %s differs:\ngot  %q\nwant %q", i+1, path, got[min(i, len(got)-1)], want[min(i, len(want)-1)])
+		}
+	}
+}
+
+// TestSizes holds the table of sizes in FORMAT.md.
+func TestSizes(t *testing.T) {
+	fetched := Outcome{State: Fetched, Status: 200, At: someTime, Bytes: 20_000, Digest: 0xd1d1d1d1d1d1d1d1}
+	validated := fetched
+	validated.ETag, validated.Modified = strings.Repeat("e", 20), "Mon, 02 Jan 2006 15:04:05 GMT"
+	e := Entry{RequestURI: strings.Repeat("u", 43), Depth: 3, FirstSeen: someTime, ViaHost: 1, ViaOrdinal: 1000}
+	row := hostRow{origins: make([]originRow, 1)}
+	for _, c := range []struct {
+		what  string
+		got   int
+		bytes int
+	}{
+		{"URL", len(appendEntry(nil, 2, &e)), 56},
+		{"fingerprint", len(mergeSeen(nil, nil, make([]seenItem, 1))), 12},
+		{"outcome: fetched, 200, 20,000 bytes, digest", len(appendOutcome(nil, &fetched)), 21},
+		{"the same with an ETag of 20 bytes and a usual Last-Modified", len(appendOutcome(nil, &validated)), 47},
+		{"row of a host with one origin, without name, politeness, outcomes and URLs", len(row.append(nil)), 76},
+		{"due row", len(appendDueKey(nil, 1, 0, 0, 1, 1)), 14},
+	} {
+		if c.got != c.bytes {
+			t.Errorf("%s takes %d bytes, want %d", c.what, c.got, c.bytes)
+		}
+		if line := fmt.Sprintf("| %s | %d |", c.what, c.bytes); !strings.Contains(string(readFile(t, "FORMAT.md")), line) {
+			t.Errorf("FORMAT.md does not say %q", line)
+		}
+	}
+}
+
+// TestFormatNamesEveryNumber holds the enumerations of FORMAT.md to the code.
+func TestFormatNamesEveryNumber(t *testing.T) {
+	text := string(readFile(t, "FORMAT.md"))
+	for i, name := range stateNames {
+		if !strings.Contains(text, fmt.Sprintf("%d %s", i, name)) {
+			t.Errorf("FORMAT.md does not name state %d %s", i, name)
+		}
+	}
+	for _, name := range buckets() {
+		if !strings.Contains(text, fmt.Sprintf("| `%s` |", name)) {
+			t.Errorf("FORMAT.md does not name bucket %s", name)
+		}
+	}
+	if !strings.Contains(text, fmt.Sprintf("version **%d**", Version)) {
+		t.Errorf("FORMAT.md does not describe version %d", Version)
+	}
+	if !strings.Contains(text, fmt.Sprintf("at most\n%d of them", maxSeenItems)) {
+		t.Errorf("FORMAT.md does not say how many fingerprints a row has")
+	}
+}
