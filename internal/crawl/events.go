@@ -135,6 +135,9 @@ func (r *run) takeLoad(l *load) {
 // drain waits for what is in flight.
 func (r *run) drain() {
 	r.draining = true
+	r.report("stopping")
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
 	for r.busy > 0 || r.loading > 0 {
 		toCommit, batch := r.nextJob()
 		select {
@@ -148,6 +151,8 @@ func (r *run) drain() {
 			r.stall(&r.noCommit, err)
 		case l := <-r.loaded:
 			r.takeLoad(l)
+		case <-second.C:
+			r.report("stopping")
 		}
 	}
 }
