@@ -27,15 +27,19 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("WEB", web.URL)
 			env.Setenv("GORACE", "atexit_sleep_ms=0") // the race detector would keep each process for a second
+			addProcesses(env)
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "start": start, "signal": sendSignal, "ends": ends, "eventually": eventually, "damage": damage,
+		},
 	})
 }
 
-// newScriptWeb serves the robots.txt files that the scripts ask for over HTTP.
+// newScriptWeb serves the robots.txt files that the scripts ask for over HTTP, and a few pages to crawl.
 func newScriptWeb() http.Handler {
 	mux := http.NewServeMux()
+	addScriptPages(mux)
 	text := func(path string, status int, body string) {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain")

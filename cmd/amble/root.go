@@ -17,10 +17,12 @@ where it was after any kind of stop.
 Settings come from config.yaml, the environment (AMBLE_POLITENESS_DELAY=2s) and --set flags, the
 later the stronger. The shipped config.yaml describes each of them.`
 
-const rootExample = `  amble config check                          is everything in ./config.yaml as it should be?
+const rootExample = `  amble demo                                  see a crawl of a small web on this machine
+  amble config check                          is everything in ./config.yaml as it should be?
   amble robots check --robots https://example.com/robots.txt https://example.com/a
                                               may this URL be fetched, and which line says so?
-  amble run https://example.com/              crawl, or go on with a crawl`
+  amble run https://example.com/              crawl, or go on with a crawl
+  amble status                                how does the crawl stand?`
 
 const exitCodes = `
 Exit codes:
@@ -41,8 +43,12 @@ func newRootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	settings := addSettingsFlags(root)
 	root.AddCommand(
+		newRunCommand(settings),
+		newStatusCommand(settings),
+		newDemoCommand(settings),
 		newConfigCommand(settings),
 		newRobotsCommand(settings),
+		newDBCommand(settings),
 		newVersionCommand(),
 	)
 	return root

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// processes are the programs that a script started and that run beside it.
+type processes struct {
+	mu      sync.Mutex
+	running map[string]*process
+}
+
+type process struct {
+	command        *exec.Cmd
+	stdout, stderr bytes.Buffer
+}
+
+type processesKey struct{}
+
+// addProcesses prepares a script for start, signal and ends, and lets nothing that it started outlive it.
+func addProcesses(env *testscript.Env) {
+	all := &processes{running: map[string]*process{}}
+	env.Values[processesKey{}] = all
+	env.Defer(func() {
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		for _, p := range all.running {
+			_ = p.command.Process.Kill()
+			_ = p.command.Wait()
+		}
+	})
+}
+
+// start is the script command `start NAME program args...`: the program runs beside the script.
+func start(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: start NAME program [args...]")
+	}
+	all := ts.Value(processesKey{}).(*processes)
+	p := &process{command: exec.Command(args[1], args[2:]...)}
+	p.command.Dir = ts.MkAbs(".")
+	p.command.Env = append(os.Environ(), "GORACE="+ts.Getenv("GORACE"))
+	p.command.Stdout, p.command.Stderr = &p.stdout, &p.stderr
+	ts.Check(p.command.Start())
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.running[args[0]] = p
+}
+
+// sendSignal is the script command `signal NAME INT`.
+func sendSignal(ts *testscript.TestScript, neg bool, args []string) {
+	known := map[string]os.Signal{"INT": os.Interrupt, "TERM": syscall.SIGTERM, "KILL": os.Kill}
+	if neg || len(args) != 2 || known[args[1]] == nil {
+		ts.Fatalf("usage: signal NAME INT|TERM|KILL")
+	}
+	all := ts.Value(processesKey{}).(*processes)
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	ts.Check(all.running[args[0]].command.Process.Signal(known[args[1]]))
+}
+
+// ends is the script command `ends NAME CODE`: it waits for the end of a program and writes what it printed to the files
+// NAME.stdout and NAME.stderr.
+func ends(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: ends NAME CODE")
+	}
+	all := ts.Value(processesKey{}).(*processes)
+	all.mu.Lock()
+	p := all.running[args[0]]
+	delete(all.running, args[0])
+	all.mu.Unlock()
+	_ = p.command.Wait() // the code says it
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".stdout"), p.stdout.Bytes(), 0o644))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".stderr"), p.stderr.Bytes(), 0o644))
+	if got := strconv.Itoa(p.command.ProcessState.ExitCode()); got != args[1] { // -1: killed
+		ts.Fatalf("%s: exit code %s, want %s\n%s%s", args[0], got, args[1], p.stdout.String(), p.stderr.String())
+	}
+}
+
+// eventually is the script command `eventually program args...`: it runs a program again and again until it ends with 0.
+func eventually(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: eventually program [args...]")
+	}
+	var err error
+	for range 600 {
+		if err = ts.Exec(args[0], args[1:]...); err == nil {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	ts.Fatalf("%v", err)
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/crawl"
+)
+
+const (
+	drawEvery = 500 * time.Millisecond // the engine's snapshot is a second old at most
+	logEvery  = 10 * time.Second
+)
+
+// watch shows how a crawl stands until stop is called: as a block on the screen, or without one as a line of the log now and then.
+func watch(status func() crawl.Status, s *screen, log *slog.Logger) (stop func()) {
+	every, show := logEvery, func() { logProgress(log, status()) }
+	if s != nil {
+		every, show = drawEvery, func() {
+			width, _ := s.size()
+			s.Draw(progressRows(status(), time.Now(), width)...)
+		}
+		show()
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var showing sync.WaitGroup
+	showing.Go(func() {
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				show()
+			}
+		}
+	})
+	return func() {
+		cancel()
+		showing.Wait()
+		if s != nil {
+			s.Draw()
+		}
+	}
+}
+
+// logProgress is the block in one line of the log.
+func logProgress(log *slog.Logger, s crawl.Status) {
+	active, waiting := hostsAt(s)
+	attributes := []any{
+		"pages", s.Run.Pages, "pages_per_second", rounded(s.PagesPerSec), "bytes", s.Run.Bytes,
+		"hosts_active", active, "hosts_waiting", waiting, "queued", queued(s), "denied", s.URLs["denied"], "errors", s.Run.Errors,
+	}
+	if s.Finish > 0 {
+		attributes = append(attributes, "finish", span(fromSeconds(s.Finish)), "slowest_host", s.SlowestHost)
+	}
+	if s.State == "stalled" {
+		log.Warn(stalledText, append(attributes, "reason", s.Reason)...)
+		return
+	}
+	log.Info(s.State, attributes...)
+}
+
+const stalledText = "nothing is asked until the disk has room again"
+
+// progressRows is the block for a screen of a width.
+func progressRows(s crawl.Status, now time.Time, width int) []row {
+	active, waiting := hostsAt(s)
+	cells := [][2]string{
+		{"pages", fmt.Sprintf("%s  %.1f/s", grouped(s.Run.Pages), s.PagesPerSec)},
+		{"hosts", fmt.Sprintf("%s active, %s waiting", grouped(active), grouped(waiting))},
+		{"received", fmt.Sprintf("%s  %s/s", size(s.Run.Bytes), size(s.BytesPerSec))},
+		{"queue", plural(queued(s), "URL")},
+		{"denied", grouped(s.URLs["denied"]) + " by robots.txt"},
+		{"errors", grouped(s.Run.Errors)},
+	}
+	rows := []row{{title(s, now), styleTitle}}
+	if s.State == "stalled" {
+		rows = append(rows, row{"  " + stalledText + ": " + s.Reason, styleDanger})
+	}
+	rows = append(rows, columns(cells, width)...)
+	if text := finishText(s); text != "" {
+		rows = append(rows, row{text: "  " + pad("left", labelWidth) + text})
+	}
+	return rows
+}
+
+func title(s crawl.Status, now time.Time) string {
+	switch {
+	case s.Started.IsZero():
+		return "amble: reading what is known"
+	case s.State == "stopping":
+		return "amble: stopping, " + plural(s.InFlight, "request") + " in flight; Ctrl-C again to stop at once"
+	default:
+		return "amble: " + s.State + " for " + span(now.Sub(s.Started)) + "; Ctrl-C to stop"
+	}
+}
+
+const (
+	labelWidth = 10
+	cellWidth  = 38 // of the left one of two columns
+)
+
+// columns lays cells out in two columns where there is room, else in one.
+func columns(cells [][2]string, width int) []row {
+	var rows []row
+	for i, cell := range cells {
+		text := "  " + pad(cell[0], labelWidth) + cell[1]
+		if i%2 == 1 && width >= 2*cellWidth {
+			rows[len(rows)-1].text = pad(rows[len(rows)-1].text, cellWidth) + text
+			continue
+		}
+		rows = append(rows, row{text: text})
+	}
+	return rows
+}
+
+func pad(text string, width int) string {
+	return text + strings.Repeat(" ", max(width-len(text), 1))
+}
+
+// finishText says how long it will take, and which host decides that; empty where it is not known.
+func finishText(s crawl.Status) string {
+	if s.Finish <= 0 || s.SlowestHost == "" {
+		return ""
+	}
+	return fmt.Sprintf("about %s; %s has %s", span(fromSeconds(s.Finish)), s.SlowestHost, plural(s.SlowestLeft, "URL"))
+}
+
+// hostsAt counts the hosts that are being asked, and those that have work and wait for their turn.
+func hostsAt(s crawl.Status) (active, waiting int) {
+	for place, n := range s.Places {
+		switch place {
+		case "leased", "loading", "resolving":
+			active += n
+		case "waiting", "crowded", "dormant", "parked":
+			waiting += n
+		}
+	}
+	return active, waiting
+}
+
+// queued counts the URLs that will still be asked for.
+func queued(s crawl.Status) int { return s.URLs["queued"] + s.URLs["retrying"] }
+
+func fromSeconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+func rounded(f float64) float64 { return float64(int(f*10+0.5)) / 10 }

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/server"
+	"github.com/amble-crawler/amble/storage"
+)
+
+func newStatusCommand(settings *settingsFlags) *cobra.Command {
+	asJSON := false
+	command := &cobra.Command{
+		Use:   "status",
+		Short: "Say how a crawl stands",
+		Long: `Say how the crawl in data_dir stands: URLs by state, hosts, rates and the time it will take. A running crawl is asked over
+its API, wherever it listens; the address is in the file server.addr in data_dir, the token in the settings. Otherwise the figures come from
+the database, which is opened for reading only.
+
+With --json the answer is one object; it is that of GET /api/v1/status.
+
+Exit code 0: done. 1: there is no database, or it cannot be used. 2: wrong usage or settings, or the running crawl does not accept
+the token. 3: another process has the database and no API answers.`,
+		Example: `  amble status
+  amble status -c site.yaml --json
+  amble status --set data_dir=/srv/crawl`,
+		Args: noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			c, err := settings.load()
+			if err != nil {
+				return err
+			}
+			s, err := readStatus(command.Context(), c)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(command.OutOrStdout(), s)
+			}
+			return printStatus(command.OutOrStdout(), s)
+		},
+	}
+	command.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return command
+}
+
+// readStatus asks the running crawl, or reads the database of one that does not run.
+func readStatus(ctx context.Context, c *config.Config) (crawl.Status, error) {
+	s, running, err := server.AskStatus(ctx, c.DataDir, c.Server.Token)
+	switch {
+	case err == nil:
+		return s, nil
+	case errors.Is(err, server.ErrToken):
+		return s, exit(exitUsage, fmt.Errorf("the running crawl, process %d, does not accept the token: set server.token, or AMBLE_SERVER_TOKEN, to what it was started with", running.Process))
+	case !errors.Is(err, server.ErrNotRunning):
+		return s, exit(exitProblem, err)
+	}
+	if s, err = stored(c); err != nil {
+		return s, databaseError(ctx, c, err)
+	}
+	return s, nil
+}
+
+// stored is the status of a crawl that does not run.
+func stored(c *config.Config) (crawl.Status, error) {
+	store, err := storage.Open(c.DataDir, storage.Options{ReadOnly: true})
+	if err != nil {
+		return crawl.Status{}, err
+	}
+	n := store.Counters()
+	return crawl.Status{
+		State: "not running", At: time.Now(), URLs: crawl.StateCounts(n), Places: map[string]int{}, Hosts: int(n.Hosts),
+		Requests: n.Requests, Bytes: n.Bytes, DataDir: c.DataDir, OutputDir: c.OutputDir(), ProductToken: c.Robots.ProductToken,
+	}, store.Close()
+}
+
+// printStatus prints a small table.
+func printStatus(w io.Writer, s crawl.Status) error {
+	rows := [][]string{{"state", stateText(s)}}
+	for state := storage.Queued; state <= storage.Retrying; state++ {
+		rows = append(rows, []string{state.String(), grouped(s.URLs[state.String()]), stateMeaning(state)})
+	}
+	active, waiting := hostsAt(s)
+	hosts := ""
+	if !s.Started.IsZero() {
+		hosts = fmt.Sprintf("%s active, %s waiting", grouped(active), grouped(waiting))
+	}
+	rows = append(rows,
+		[]string{"hosts", grouped(s.Hosts), hosts},
+		[]string{"requests", grouped(s.Requests), errorsText(s)},
+		[]string{"received", size(s.Bytes)},
+	)
+	if !s.Started.IsZero() {
+		rows = append(rows, []string{"rate", fmt.Sprintf("%.1f pages/s, %s/s", s.PagesPerSec, size(s.BytesPerSec))})
+	}
+	if text := finishText(s); text != "" {
+		rows = append(rows, []string{"left", text})
+	}
+	rows = append(rows, []string{"data", s.DataDir}, []string{"output", s.OutputDir})
+	var b strings.Builder
+	writeStatusTable(&b, rows)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// writeStatusTable aligns numbers to the right; a row of two cells that is no number stands as it is.
+func writeStatusTable(b *strings.Builder, rows [][]string) {
+	width := 0
+	for _, cells := range rows {
+		if len(cells) == 3 {
+			width = max(width, len(cells[1]))
+		}
+	}
+	for _, cells := range rows {
+		line := pad(cells[0], labelWidth+2)
+		if len(cells) == 3 {
+			line += fmt.Sprintf("%*s  %s", width, cells[1], cells[2])
+		} else {
+			line += cells[1]
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+}
+
+func stateText(s crawl.Status) string {
+	text := s.State
+	if !s.Started.IsZero() {
+		text += ", since " + instantText(s.Started, s.At) + " (" + span(s.At.Sub(s.Started)) + ")"
+	}
+	if s.Reason != "" {
+		text += ": " + s.Reason
+	}
+	return text
+}
+
+func errorsText(s crawl.Status) string {
+	if s.Started.IsZero() {
+		return ""
+	}
+	return plural(s.Run.Errors, "error") + " in this run"
+}
+
+func stateMeaning(s storage.State) string {
+	return map[storage.State]string{
+		storage.Queued:     "wait for their turn",
+		storage.Fetched:    "answered with content",
+		storage.Redirected: "led to another URL",
+		storage.Failed:     "given up",
+		storage.Denied:     "forbidden by robots.txt",
+		storage.Excluded:   "outside the scope",
+		storage.Retrying:   "failed, and will be tried again",
+	}[s]
+}

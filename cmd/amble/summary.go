@@ -1,0 +1,154 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// printSummary says at the end of a run what came of it and what to do next.
+func printSummary(w io.Writer, c *config.Config, out outcome, badSeeds int) error {
+	var b strings.Builder
+	fmt.Fprintln(&b, happened(c, out))
+	left := queued(out.Status)
+	switch {
+	case out.Stopped:
+		fmt.Fprintf(&b, "%s still queued; the same command goes on with them.\n", are(left, "URL"))
+	case reachedMaxPages(c, out):
+		fmt.Fprintf(&b, "crawl.max_pages (%s) is reached, and %s still queued; raise it to go on.\n", grouped(uint64(c.Crawl.MaxPages)), are(left, "URL"))
+	default:
+		writePostponed(&b, out.Postponed, time.Now())
+	}
+	if badSeeds > 0 {
+		fmt.Fprintf(&b, "%s bad and left out; amble config check lists those of the settings.\n", were(badSeeds, "seed"))
+	}
+	writePlaces(&b, c)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func reachedMaxPages(c *config.Config, out outcome) bool {
+	return c.Crawl.MaxPages > 0 && out.Status.URLs["fetched"] >= int(c.Crawl.MaxPages)
+}
+
+// happened is the first sentence: what this run did.
+func happened(c *config.Config, out outcome) string {
+	if !out.Fresh {
+		if out.Stopped || len(out.Postponed) > 0 || reachedMaxPages(c, out) {
+			return "Nothing was fetched."
+		}
+		return "Nothing new was to be fetched: all that is known is done, " + plural(out.Status.URLs["fetched"], "page") + " in all."
+	}
+	verb := "Finished"
+	if out.Stopped {
+		verb = "Stopped"
+	}
+	text := fmt.Sprintf("%s after %s: fetched %s (%s)", verb, span(out.took), plural(out.since("fetched"), "page"), size(out.Status.Run.Bytes))
+	if n := out.since("redirected"); n > 0 {
+		text += " and followed " + plural(n, "redirect")
+	}
+	separator := "; "
+	for _, part := range []struct{ state, verdict string }{
+		{"failed", "failed"}, {"denied", "denied by robots.txt"}, {"excluded", "outside the scope"},
+	} {
+		if n := out.since(part.state); n > 0 {
+			text += separator + plural(n, "URL") + " " + part.verdict
+			separator = ", "
+		}
+	}
+	return text + "."
+}
+
+// since counts the URLs that came to a state in this run.
+func (o *outcome) since(state string) int { return max(o.Status.URLs[state]-o.before.URLs[state], 0) }
+
+const maxPostponed = 10
+
+// writePostponed lists the hosts that could not be asked in this run.
+func writePostponed(b *strings.Builder, hosts []crawl.Postponed, now time.Time) {
+	if len(hosts) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "%s postponed; a later run goes on with them:\n", are(len(hosts), "host"))
+	var rows [][]string
+	for _, p := range hosts[:min(len(hosts), maxPostponed)] {
+		until := ""
+		if !p.Until.IsZero() {
+			until = "not before " + instantText(p.Until, now)
+		}
+		rows = append(rows, []string{p.Host, plural(p.URLs, "URL"), until, postponedReason(p.Reason)})
+	}
+	writeTable(b, rows)
+	if more := len(hosts) - maxPostponed; more > 0 {
+		fmt.Fprintf(b, "  and %s\n", plural(more, "more host"))
+	}
+}
+
+// postponedReason puts the one-word reasons of politeness and robots into words.
+func postponedReason(reason string) string {
+	words := map[string]string{
+		"delay":                   "its turn comes later",
+		"crawl-delay":             "Crawl-delay of its robots.txt",
+		"adaptive":                "it answers slowly",
+		"errors":                  "requests to it failed",
+		"retry-after":             "it asked to wait (Retry-After)",
+		"back-off":                "it refused or failed repeatedly",
+		"restart":                 "requests of an earlier run may have reached it",
+		"robots.txt: rule":        "its robots.txt disallows everything",
+		"robots.txt: unreachable": "its robots.txt cannot be read",
+		"robots.txt: forbidden":   "its robots.txt is forbidden",
+	}
+	if text, known := words[reason]; known {
+		return text
+	}
+	return reason
+}
+
+// writePlaces says where things lie and what can be done with them.
+func writePlaces(b *strings.Builder, c *config.Config) {
+	rows := [][]string{{"database", filepath.Join(c.DataDir, storage.FileName)}}
+	if c.Output.Format[0] != "none" {
+		rows = append(rows, []string{"output", c.OutputDir()})
+	}
+	writeTable(b, rows)
+}
+
+// writeTable writes rows of columns, each as wide as its widest cell, indented by two.
+func writeTable(b *strings.Builder, rows [][]string) {
+	var widths []int
+	for _, cells := range rows {
+		for i, cell := range cells {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], len(cell))
+		}
+	}
+	for _, cells := range rows {
+		line := " "
+		for i, cell := range cells {
+			line += " " + fmt.Sprintf("%-*s", widths[i]+1, cell)
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+}
+
+func are(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun + " is"
+	}
+	return plural(n, noun) + " are"
+}
+
+func were(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun + " was"
+	}
+	return plural(n, noun) + " were"
+}
