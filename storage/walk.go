@@ -1,0 +1,130 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+)
+
+// Position is a place in the walk over all URLs: by host, then by ordinal. The
+// zero value is the begin.
+type Position struct {
+	Host    HostID
+	Ordinal uint32
+}
+
+// String is the form that ParsePosition reads: "12.340".
+func (p Position) String() string { return fmt.Sprintf("%d.%d", p.Host, p.Ordinal) }
+
+// ParsePosition is the inverse of Position.String; the empty string is the begin.
+func ParsePosition(s string) (p Position, err error) {
+	if s == "" {
+		return p, nil
+	}
+	var rest string
+	n, _ := fmt.Sscanf(s, "%d.%d%s", &p.Host, &p.Ordinal, &rest)
+	if n != 2 || strings.ContainsAny(s, "+- ") {
+		return Position{}, fmt.Errorf("%q is not a position (like 12.340)", s)
+	}
+	return p, nil
+}
+
+// Located is a URL with where it stands. It is valid only during the call that
+// it is handed to.
+type Located struct {
+	At   Position
+	Host *Host
+	URL  weburl.URL
+	Head
+}
+
+// ErrStop ends a walk without being an error of it.
+var ErrStop = errors.New("stop the walk")
+
+// walkPage is how many URLs one read transaction of a walk looks at.
+const walkPage = 500
+
+// Walk calls f for the URLs of the store from a position on, in the order of
+// hosts and ordinals, until f returns an error. It reads in short
+// transactions, so it sees hosts as of different moments and does not hold up
+// a crawl. It returns the position to go on from: behind the last URL that f
+// took, or of the one that f returned an error for. ErrStop is not passed on.
+func (s *Store) Walk(ctx context.Context, from Position, f func(*Located) error) (Position, error) {
+	at := from
+	for {
+		if err := ctx.Err(); err != nil {
+			return at, err
+		}
+		page, host, next, err := s.walkPage(at)
+		if err != nil || host == nil {
+			return at, err
+		}
+		for i := range page {
+			at = Position{host.ID, page[i].Ordinal}
+			err := f(&Located{At: at, Host: host, URL: host.Queues[page[i].Origin].Origin.URL(page[i].RequestURI), Head: page[i]})
+			if errors.Is(err, ErrStop) {
+				return at, nil
+			}
+			if err != nil {
+				return at, err
+			}
+		}
+		at = next
+	}
+}
+
+// walkPage reads the next URLs of one host. A nil host is the end.
+func (s *Store) walkPage(at Position) (page []Head, host *Host, next Position, err error) {
+	err = s.db.View(func(tx *bolt.Tx) error {
+		var rd reader
+		rd.tx = tx
+		c := tx.Bucket(bucketHost).Cursor()
+		k, v := c.Seek(appendHostKey(nil, at.Host))
+		for ; k != nil; k, v = c.Next() {
+			id := hostOfKey(k)
+			if id != at.Host {
+				at = Position{Host: id}
+			}
+			if !rd.row.decode(id, v) {
+				return fmt.Errorf("host %d: %w: its row cannot be read", id, ErrCorrupt)
+			}
+			if at.Ordinal < rd.row.next {
+				break
+			}
+		}
+		if k == nil {
+			return nil
+		}
+		h := rd.row.host()
+		host = &h
+		page, err = rd.heads(at.Ordinal, min(rd.row.next, at.Ordinal+walkPage))
+		next = Position{h.ID, at.Ordinal + uint32(len(page))}
+		return err
+	})
+	return page, host, next, err
+}
+
+// heads reads the URLs of a range of ordinals.
+func (rd *reader) heads(from, to uint32) ([]Head, error) {
+	page := make([]Head, 0, to-from)
+	for n := from; n < to; n++ {
+		e, err := rd.entry(n)
+		if err != nil {
+			return page, err
+		}
+		if int(e.Origin) >= len(rd.row.origins) {
+			return page, fmt.Errorf("host %d: %w: URL %d has no origin", rd.row.id, ErrCorrupt, n)
+		}
+		o, err := rd.outcome(n)
+		if err != nil {
+			return page, err
+		}
+		page = append(page, Head{Entry: e, Last: o})
+	}
+	return page, nil
+}
