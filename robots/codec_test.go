@@ -1,24 +1,65 @@
 package robots
 
 import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"hash/crc32"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 )
 
-func TestRecordRoundTrip(t *testing.T) {
-	now := time.Date(2026, 11, 21, 10, 0, 0, 123e6, time.UTC)
-	records := map[string]Record{
-		"zero":  {},
-		"small": {Class: ClassFound, Copy: ClassFound, Status: 200, Body: []byte("User-agent: *\n"), Fetched: now},
-		"full": {
-			Class: ClassUnreachable, Copy: ClassFound, Status: 503, Failure: FailureTimeout, Cut: true, Failures: 7, Redirects: 3,
-			Body: []byte(strings.Repeat("Disallow: /x\n", 999)), FinalURL: "https://www.example.com/robots.txt",
-			Fetched: now, Expires: now.Add(time.Hour), Refresh: now.Add(time.Minute), FirstUnreachable: now.Add(-time.Second),
-			ETag: `"abc"`, LastModified: "Sat, 21 Nov 2026 10:00:00 GMT",
-		},
+var fullRecord = Record{
+	Class: ClassUnreachable, Copy: ClassFound, Status: 503, Failure: FailureTimeout, Cut: true, Failures: 7, Redirects: 3,
+	Body: []byte("User-agent: *\nDisallow: /a\n"), FinalURL: "https://a.example/robots.txt", ETag: `"abc"`,
+	LastModified: "Sat, 21 Nov 2026 10:00:00 GMT", Fetched: begin, Expires: begin.Add(time.Hour),
+	Refresh: begin.Add(1500 * time.Millisecond), FirstUnreachable: begin.Add(-time.Second),
+}
+
+// golden is fullRecord as version 1 stores it. It must never change: it is what lies on the disks of users.
+const golden = "0105010401f703070380a4e3d8bf6880de9adcbf68b8bbe3d8bf68b094e3d8bf68" + // to the times
+	"1c68747470733a2f2f612e6578616d706c652f726f626f74732e747874" + "0522616263221d5361742c203231204e6f7620323032362031303a30303a303020474d54" +
+	"1b557365722d6167656e743a202a0a446973616c6c6f773a202f610a" + "6767079d"
+
+// goldenPacked is the same with packedBody. A compressor may find other bytes for it some day; these must be read for ever.
+const goldenPacked = "0105010403f703070380a4e3d8bf6880de9adcbf68b8bbe3d8bf68b094e3d8bf681c68747470733a2f2f612e6578616d706c652f726f626f74732e7478740522616263221d5361742c203231204e6f7620323032362031303a30303a303020474d5492020b2d4e2dd24d4c4fcd2bb152d0e272c92c4eccc9c92fb752d04f1ca91c00cbd5681a"
+
+var packedBody = []byte("User-agent: *\n" + strings.Repeat("Disallow: /a\n", 20))
+
+func TestRecordGolden(t *testing.T) {
+	b, err := fullRecord.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
 	}
+	if got := hex.EncodeToString(b); got != golden {
+		t.Errorf("stored as\n%s\nnot\n%s", got, golden)
+	}
+	b, err = hex.DecodeString(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := DecodeRecord(b); err != nil || !reflect.DeepEqual(r, fullRecord) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	b, err = hex.DecodeString(goldenPacked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed := fullRecord
+	packed.Body = packedBody
+	if r, err := DecodeRecord(b); err != nil || !reflect.DeepEqual(r, packed) {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestRecordRoundTrip(t *testing.T) {
+	long := fullRecord
+	long.Body = []byte(strings.Repeat("Disallow: /x\n", 999))
+	records := map[string]Record{"zero": {}, "full": fullRecord, "long": long, "good": good()}
 	for name, want := range records {
 		b, err := want.AppendBinary([]byte("before"))
 		if err != nil {
@@ -27,6 +68,86 @@ func TestRecordRoundTrip(t *testing.T) {
 		got, err := DecodeRecord(b[len("before"):])
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %+v, %v; want %+v", name, got, err, want)
+		}
+		if name == "long" && len(b) > len(want.Body)/10 {
+			t.Errorf("a body of %d octets takes %d bytes", len(want.Body), len(b))
+		}
+	}
+}
+
+func TestRecordRefuses(t *testing.T) {
+	for name, r := range map[string]Record{
+		"class":    {Class: classEnd},
+		"failure":  {Failure: failureEnd},
+		"negative": {Status: -1},
+		"body":     {Body: make([]byte, MaxBody+1)},
+		"etag":     {ETag: strings.Repeat("x", maxValidator+1)},
+	} {
+		if b, err := r.AppendBinary([]byte("x")); !errors.Is(err, ErrRecord) || string(b) != "x" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// sealed appends the checksum, so that what it seals is looked at.
+func sealed(b []byte) []byte {
+	return binary.BigEndian.AppendUint32(bytes.Clone(b), crc32.ChecksumIEEE(b))
+}
+
+func TestDecodeHostile(t *testing.T) {
+	whole, err := fullRecord.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range whole {
+		if _, err := DecodeRecord(whole[:n]); !errors.Is(err, ErrRecord) {
+			t.Errorf("cut at %d: %v", n, err)
+		}
+		if _, err := DecodeRecord(sealed(whole[:n])); n < len(whole)-4 && !errors.Is(err, ErrRecord) {
+			t.Errorf("cut at %d and sealed: %v", n, err)
+		}
+		flipped := bytes.Clone(whole)
+		flipped[n] ^= 0x10
+		if _, err := DecodeRecord(flipped); !errors.Is(err, ErrRecord) {
+			t.Errorf("damaged at %d: %v", n, err)
+		}
+		DecodeRecord(sealed(flipped[:len(flipped)-4])) // must not panic
+	}
+	if _, err := DecodeRecord(sealed([]byte{2, 0, 0, 0, 0})); err == nil || !strings.Contains(err.Error(), "version 2") {
+		t.Errorf("another version: %v", err)
+	}
+}
+
+// TestDecodeBomb has records that claim more than they hold, or hold more than they claim.
+func TestDecodeBomb(t *testing.T) {
+	header := func(flags byte, length uint64) []byte {
+		b := append([]byte{recordVersion, 1, 1, 0, flags}, make([]byte, 3+4+3)...)
+		return binary.AppendUvarint(b, length)
+	}
+	zeros, err := deflate(make([]byte, 100<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bombs := map[string][]byte{
+		"deflate bomb, honest":      append(header(flagDeflate, 100<<20), zeros...),
+		"deflate bomb, too long":    append(header(flagDeflate, MaxBody), zeros...),
+		"deflate, too short":        append(header(flagDeflate, MaxBody), zeros[:1000]...),
+		"deflate of nothing":        header(flagDeflate, MaxBody),
+		"raw, longer than there is": append(header(0, 1<<40), 'x'),
+		"raw, shorter":              append(header(0, 1), "xyz"...),
+		"unknown flag":              append(header(8, 1), 'x'),
+		"rubbish for deflate":       append(header(flagDeflate, 20), "rubbish rubbish rubbish"...),
+	}
+	for name, b := range bombs {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := DecodeRecord(sealed(b))
+		runtime.ReadMemStats(&after)
+		if !errors.Is(err, ErrRecord) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; n > 4*MaxBody {
+			t.Errorf("%s: %d bytes allocated", name, n)
 		}
 	}
 }

@@ -75,6 +75,7 @@ var (
 	spellingsS = [...]spelling{
 		{"sitemap", keySitemap, true, true},
 		{"site-map", keySitemap, true, false},
+		{"site map", keySitemap, true, false},
 	}
 	spellingsC = [...]spelling{
 		{"crawl-delay", keyCrawlDelay, true, true},

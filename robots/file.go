@@ -195,10 +195,16 @@ func (p *parser) extension(k key, word, value []byte) {
 }
 
 func (p *parser) record(k key, word, value []byte) {
-	p.file.Records = append(p.file.Records, Field{p.line, string(word), string(value)})
+	field := Field{p.line, string(word), string(value)}
+	if i := indexBlank(word); i > 0 && k == keySitemap {
+		if again, _ := keyOf(word[:i]); again == keySitemap { // "Sitemap https://a/b": the colon is that of the URL
+			field.Key, field.Value = string(word[:i]), string(trim(word[i:]))+":"+field.Value
+		}
+	}
+	p.file.Records = append(p.file.Records, field)
 	switch k {
 	case keySitemap:
-		p.checkSitemap(string(value))
+		p.checkSitemap(field.Value)
 	case keyUnknown:
 		p.warn(WarnUnknown, "unknown key %s: it means nothing here", quote(word))
 	}

@@ -1,0 +1,217 @@
+package robots
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// everything is a file with one of each.
+const everything = `# line 1
+Disallow: /nobody
+Crawl-delay: 1
+User-agent: B
+Crawl-delay: 2
+User-agent: amble
+User-agent: *
+Crawl-delay: 3
+Request-rate: 1/4
+Disallow: /a
+allow : /a/b # here
+Visit-time: 0600-0845
+Content-Signal: search=yes, AI-train = no
+Content-Usage: /a train-ai=n
+Sitemap: s.xml
+Host: www.site.example
+Clean-param: a&b /c
+X-Else: y
+
+User-agent: *
+Disallow:
+`
+
+func TestParse(t *testing.T) {
+	f := Parse([]byte(everything))
+	agents := []Agent{{4, "B", "B"}, {6, "amble", "amble"}, {7, "*", "*"}}
+	if len(f.Groups) != 2 || !reflect.DeepEqual(f.Groups[0].Agents, agents) || f.Groups[1].Agents[0].Line != 20 {
+		t.Fatalf("groups %+v", f.Groups)
+	}
+	if got := fmt.Sprint(f.Groups[0].Rules); got != "[Disallow: /a Allow: /a/b]" || f.Groups[0].Rules[1].Line != 11 {
+		t.Errorf("rules %+v", got)
+	}
+	if e := f.Groups[0].Extensions; len(e) != 6 || len(e[0].Agents) != 1 || e[0].Agents[0].Name != "B" || len(e[1].Agents) != 2 || e[1].Value != "3" {
+		t.Errorf("extensions %+v", e)
+	}
+	if len(f.Records) != 4 || f.Records[3] != (Field{18, "X-Else", "y"}) || f.Lines != 21 || f.Cut {
+		t.Errorf("records %+v, %d lines", f.Records, f.Lines)
+	}
+	if got := f.Sitemaps("https://site.example/robots.txt"); !slices.Equal(got, []string{"https://site.example/s.xml"}) {
+		t.Errorf("sitemaps %v", got)
+	}
+	if got := f.CleanParams(); !reflect.DeepEqual(got, []CleanParam{{17, []string{"a", "b"}, "/c"}}) {
+		t.Errorf("clean-param %+v", got)
+	}
+	if got := f.Text(11); got != "allow : /a/b # here" || f.Text(0) != "" || f.Text(22) != "" {
+		t.Errorf("line 11: %q", got)
+	}
+	if got := LineText([]byte(everything), 10); got != "Disallow: /a" {
+		t.Errorf("line 10: %q", got)
+	}
+}
+
+func TestPolicy(t *testing.T) {
+	f := Parse([]byte(everything))
+	p := f.Policy("amble")
+	if p.Group != "amble" || len(p.Agents) != 1 || len(p.Rules) != 2 || *p.CrawlDelay != 3 || p.RequestRate.Seconds != 4 {
+		t.Errorf("%+v", p)
+	}
+	if !reflect.DeepEqual(p.VisitTimes, []Window{{"0600", "0845"}}) {
+		t.Errorf("visit times %v", p.VisitTimes)
+	}
+	signal := Preference{13, "search=yes, AI-train = no", "", map[string]string{"search": "yes", "ai-train": "no"}}
+	usage := Preference{14, "/a train-ai=n", "/a", map[string]string{"train-ai": "n"}}
+	if !reflect.DeepEqual(p.ContentSignals, []Preference{signal}) || !reflect.DeepEqual(p.ContentUsage, []Preference{usage}) {
+		t.Errorf("preferences %+v %+v", p.ContentSignals, p.ContentUsage)
+	}
+	if d, ok := f.Rules("amble").CrawlDelay(); !ok || d.Seconds() != 4 {
+		t.Errorf("the slower of delay and rate is 4 s, not %v", d)
+	}
+	if p := f.Policy("B"); *p.CrawlDelay != 2 || p.RequestRate != nil || len(p.Rules) != 2 {
+		t.Errorf("B: %+v", p)
+	}
+	if p := f.Policy("other"); p.Group != "*" || len(p.Agents) != 2 || *p.CrawlDelay != 3 || len(p.Rules) != 2 {
+		t.Errorf("other: %+v", p)
+	}
+	if p := Parse(nil).Policy("amble"); p.Group != "" || p.Rules != nil {
+		t.Errorf("nothing: %+v", p)
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	tests := []struct {
+		body string
+		want string // kind and line of each
+	}{
+		{"User-agent: *\nDisallow: /a\n", ""},
+		{"User-agent: *\nDisallow:\n\n# c\n", ""},
+		{"\xEF\xBB\xBFUser-agent: *\nDisallow: /a\n", "encoding 0"},
+		{string(utf16Of("User-agent: *\nDisallow: /a\n")), "encoding 0"},
+		{"User-agent: *\n\xEF\xBB\xBFDisallow: /a\nDisallow: /b\n", "encoding 2, unknown key 2"},
+		{"User-agent: *\nDisallow: /a\x00\n", "encoding 2"},
+		{"User-agent: *\nDisallow: /caf\xE9\n", "encoding 2"},
+		{"Disallow: /a\nCrawl-delay: 5\n", "outside of groups 1, outside of groups 2"},
+		{"User-agent: *\nthis is nothing\nDisallow: /a\n", "ignored 2"},
+		{"<html>\n", "ignored 1"},
+		{"User-agent: *\nNoindex: /a\nDisallow: /a\n", "unknown key 2"},
+		{"User-agent: *\nDissallow: /a\n", "misspelt 2"},
+		{"User-agent: *\nDisallow /a\n", "misspelt 2"},
+		{"User agent: *\nDisallow: /a\n", "misspelt 1"},
+		{"User-agent: *\nDisallow: a\n", "pattern 2"},
+		{"User-agent: *\nDisallow: https://a.example/\n", "pattern 2"},
+		{"User-agent: B2\nDisallow: /a\n", "user-agent 1"},
+		{"User-agent: B/1.0\nDisallow: /a\n", "user-agent 1"},
+		{"User-agent: \"B\"\nDisallow: /a\n", "user-agent 1"},
+		{"User-agent:\nDisallow: /a\n", "user-agent 1"},
+		{"User-agent: *b\nDisallow: /a\n", "user-agent 1"},
+		{"User-agent: * b\nDisallow: /a\n", "user-agent 1"},
+		{"User-agent: *\n", "no rules 1"},
+		{"User-agent: *\nDisallow: /a\nCrawl-delay: banana\n", "value 3"},
+		{"User-agent: *\nDisallow: /a\nRequest-rate: 5\nVisit-time: night\n", "value 3, value 4"},
+		{"Sitemap: /s.xml\nSitemap: ftp://a.example/s\nSitemap: https://a.example/s\n", "sitemap 1, sitemap 2"},
+	}
+	for _, tt := range tests {
+		var got []string
+		for _, w := range Parse([]byte(tt.body)).Warnings {
+			got = append(got, fmt.Sprintf("%v %d", w.Kind, w.Line))
+			if w.Text == "" || strings.ContainsAny(w.Text, "\x00\n\x1b") {
+				t.Errorf("%q: text %q", tt.body, w.Text)
+			}
+		}
+		if strings.Join(got, ", ") != tt.want {
+			t.Errorf("%q: %v, want %s", tt.body, got, tt.want)
+		}
+	}
+	f := Parse([]byte(strings.Repeat("nothing\n", maxWarnings+5)))
+	if len(f.Warnings) != maxWarnings || f.Omitted != 5 {
+		t.Errorf("%d warnings, %d omitted", len(f.Warnings), f.Omitted)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	body := "User-agent: amble\nUser-agent: B\nDisallow: /a # no\n\nUser-agent: *\nDisallow: /\n\nuser-agent: Amble\nallow: /a/b\n"
+	f := Parse([]byte(body))
+	tests := []struct {
+		agent, uri string
+		want       Explanation
+	}{
+		{"amble", "/a", Explanation{Verdict{false, ReasonRule, 3, 0}, "Disallow: /a # no", "amble", 1}},
+		{"amble", "/a/b", Explanation{Verdict{true, ReasonRule, 9, 1}, "allow: /a/b", "amble", 8}},
+		{"amble", "/c", Explanation{Verdict{true, ReasonNoRule, 0, 0}, "", "amble", 1}},
+		{"b", "/a/b", Explanation{Verdict{false, ReasonRule, 3, 0}, "Disallow: /a # no", "b", 2}},
+		{"x", "/c", Explanation{Verdict{false, ReasonRule, 6, 0}, "Disallow: /", "*", 5}},
+		{"x", "/robots.txt", Explanation{Verdict{true, ReasonRobotsFile, 0, 0}, "", "*", 5}},
+	}
+	for _, tt := range tests {
+		if got := f.Explain(f.Rules(tt.agent), tt.uri); got != tt.want {
+			t.Errorf("%s %s: %+v, want %+v", tt.agent, tt.uri, got, tt.want)
+		}
+	}
+	f = Parse([]byte("User-agent: B\nDisallow: /\n"))
+	if got := f.Explain(f.Rules("amble"), "/"); got != (Explanation{Verdict: Verdict{Allowed: true, Reason: ReasonNoGroup}}) {
+		t.Errorf("no group: %+v", got)
+	}
+}
+
+func TestDiff(t *testing.T) {
+	old := "User-agent: amble\nCrawl-delay: 5\nDisallow: /a\nDisallow: /b\nAllow: /c\nDisallow: /e%7E\n"
+	tests := []struct{ body, want string }{
+		{old, ""},
+		{"# moved\n\n" + old + "Disallow: /a\n", ""},
+		{strings.Replace(old, "%7E", "~", 1), ""},
+		{strings.Replace(old, "/b", "/x", 1), "- Disallow: /b (line 4); + Disallow: /x (line 4)"},
+		{strings.Replace(old, "Allow: /c", "Disallow: /c", 1), "- Allow: /c (line 5); + Disallow: /c (line 5)"},
+		{strings.Replace(old, "delay: 5", "delay: 0.5", 1), "- Crawl-delay: 5; + Crawl-delay: 0.5"},
+		{old + "Request-rate: 1/30\n", "+ Request-rate: one request in 30s"},
+		{old + "User-agent: B\nDisallow: /\n", ""},
+		{"User-agent: *\n" + strings.SplitN(old, "\n", 2)[1], "- group: amble; + group: *"},
+		{"", "- group: amble; - Crawl-delay: 5; - Disallow: /a (line 3); - Disallow: /b (line 4); - Allow: /c (line 5); - Disallow: /e%7E (line 6); + group: none"},
+	}
+	for _, tt := range tests {
+		var got []string
+		for _, c := range Diff(Parse([]byte(old)), Parse([]byte(tt.body)), "amble") {
+			got = append(got, c.String())
+		}
+		if strings.Join(got, "; ") != tt.want {
+			t.Errorf("%q:\n got %s\nwant %s", tt.body, strings.Join(got, "; "), tt.want)
+		}
+	}
+}
+
+func TestRequestURI(t *testing.T) {
+	for url, want := range map[string]string{
+		"https://a.example":            "/",
+		"https://a.example/":           "/",
+		"https://a.example/b?c#d":      "/b?c",
+		"https://a.example?b":          "/?b",
+		"https://a.example;b":          "/;b",
+		"https://a.example#/b":         "/",
+		"https://u:p@a.example:1/b":    "/b",
+		"//a.example/b":                "/b",
+		"//a.example":                  "/",
+		"/b//c":                        "/b//c",
+		"/b?u=https://c/":              "/b?u=https://c/",
+		"https://a.example/b?u=c://d":  "/b?u=c://d",
+		"a.example/b":                  "/b",
+		"":                             "/",
+		"https://":                     "/",
+		"https:///b":                   "/b",
+		"https://a.example//b":         "//b",
+		"https://[2001:db8::1]:8080/b": "/b",
+	} {
+		if got := RequestURI(url); got != want {
+			t.Errorf("%q: %q, want %q", url, got, want)
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package robots
+
+import (
+	"bytes"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+)
+
+func addFiles(f *testing.F, add func(body []byte)) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for range 20 {
+		add([]byte(randomFile(rng)))
+	}
+	add([]byte(everything))
+	add(utf16Of(everything))
+	add(bytes.ReplaceAll([]byte(everything), []byte("\n"), []byte("\r")))
+	add([]byte("\xEF\xBBUser-agent: *\x00\nDisallow: /\x00\xFF*$\n"))
+}
+
+// FuzzParse holds File against Rules: two readers of one file that must agree on group, delay, rules and line.
+func FuzzParse(f *testing.F) {
+	addFiles(f, func(body []byte) { f.Add(body, "/a/b") })
+	f.Fuzz(func(t *testing.T, body []byte, uri string) {
+		file := Parse(body)
+		tokens := []string{"amble-news", "amble", "9b"}
+		r, p := Compile(body, tokens...), file.Policy(tokens...)
+		if r.Group() != p.Group {
+			t.Fatalf("group %q and %q", r.Group(), p.Group)
+		}
+		checkDelays(t, r, p)
+		if !r.Equal(file.Rules(tokens...)) {
+			t.Fatal("File.Rules differ from Compile")
+		}
+		if n := len(p.Rules); r.Len() > n {
+			t.Fatalf("%d rules of %d", r.Len(), n)
+		}
+		e := file.Explain(r, uri)
+		if e.Reason == ReasonRule {
+			found := false
+			for _, rule := range p.Rules {
+				found = found || rule.Line == e.Line && rule.Allow == e.Allowed
+			}
+			if !found || e.Rule == "" || e.Rule != LineText(body, e.Line) || e.GroupLine == 0 || e.GroupLine > e.Line {
+				t.Fatalf("explanation %+v of %+v", e, p)
+			}
+		}
+		if len(Diff(file, Parse(body), tokens...)) > 0 {
+			t.Fatal("differs from itself")
+		}
+		file.Sitemaps("https://a.example/robots.txt")
+		file.CleanParams()
+		file.Hosts()
+	})
+}
+
+func checkDelays(t *testing.T, r *Rules, p Policy) {
+	want := -1.0
+	if p.CrawlDelay != nil {
+		want = *p.CrawlDelay
+	}
+	if p.RequestRate != nil {
+		want = max(want, p.RequestRate.interval())
+	}
+	d, ok := r.CrawlDelay()
+	if ok != (want >= 0) || ok && (d != toDuration(want) || d < 0 || d > MaxDelay) || math.IsNaN(want) || math.IsInf(want, 0) {
+		t.Fatalf("delay %v %v, the file says %v", d, ok, want)
+	}
+}
+
+// FuzzMatch asks one URL in spellings that mean the same.
+func FuzzMatch(f *testing.F) {
+	addFiles(f, func(body []byte) { f.Add(body, "/a?b=%41%e9*$") })
+	f.Fuzz(func(t *testing.T, body []byte, uri string) {
+		r := Compile(body, "amble")
+		v := r.Match(uri)
+		normal := appendURI(nil, uri)
+		if again := r.match(normal); again != v {
+			t.Fatalf("%q: %+v, in normal form %+v", uri, v, again)
+		}
+		if v.Reason == ReasonRule && (v.Line < 1 || r.RuleText(v) == "") {
+			t.Fatalf("%+v %q", v, r.RuleText(v))
+		}
+		if r.DisallowsAll() && v.Allowed && v.Reason != ReasonRobotsFile {
+			t.Fatalf("%q: %+v, although all is disallowed", uri, v)
+		}
+		r.MatchURL(uri)
+	})
+}
+
+func FuzzDecodeRecord(f *testing.F) {
+	for _, r := range []Record{{}, fullRecord, good()} {
+		b, err := r.AppendBinary(nil)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b[:len(b)-4])
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		DecodeRecord(b)
+		r, err := DecodeRecord(sealed(b))
+		if err != nil {
+			return
+		}
+		b, err = r.AppendBinary(nil)
+		if err != nil {
+			t.Fatalf("%+v was read, and cannot be written: %v", r, err)
+		}
+		if again, err := DecodeRecord(b); err != nil || !reflect.DeepEqual(again, r) {
+			t.Fatalf("%+v became %+v, %v", r, again, err)
+		}
+		DefaultOptions().Standing(r, time.Second, begin)
+	})
+}
+
+// FuzzNext drives the state machine with any answers, and holds what must always be true of it.
+func FuzzNext(f *testing.F) {
+	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, "max-age=60", "120", "/x", []byte(everything))
+	f.Add([]byte{200, 50, 0, 0, 50, 200}, "no-store", "Sat, 21 Nov 2026 10:30:00 GMT", "//a/b", []byte("<html>"))
+	f.Fuzz(func(t *testing.T, steps []byte, cache, retry, location string, body []byte) {
+		statuses := []int{200, 204, 206, 301, 304, 401, 404, 429, 500, 503, 0, 999}
+		o, r, now, redirects := DefaultOptions(), Record{}, begin, 0
+		for _, step := range steps[:min(len(steps), 64)] {
+			out := Outcome{URL: robotsURL, Redirects: redirects, Status: statuses[int(step)%len(statuses)], Body: body}
+			out.Header = Header{CacheControl: cache, RetryAfter: retry, Location: location, ETag: retry, Expires: cache, Age: retry}
+			out.Failure, out.HostAnswers = Failure(step>>5), step&16 != 0
+			var action Action
+			r, action = o.Next(r, out, now)
+			redirects = action.Redirects
+			if action.Kind == ActionDone {
+				checkRecord(t, o, r, now)
+			} else if redirects > o.MaxRedirects {
+				t.Fatal("redirects without end")
+			}
+			now = now.Add(time.Duration(step) * time.Duration(step) * time.Minute)
+		}
+	})
+}
+
+func checkRecord(t *testing.T, o Options, r Record, now time.Time) {
+	wait := r.Refresh.Sub(now)
+	if wait < o.MinRetry || wait > day {
+		t.Fatalf("asked for again after %v: %+v", wait, r)
+	}
+	s := o.Standing(r, 0, now)
+	if s.Kind == StandingFetch || s.Kind == StandingAsk && !s.Until.After(now) || s.RefreshDue {
+		t.Fatalf("no verdict in force right behind an attempt: %+v of %+v", s, r)
+	}
+	if (r.Class == ClassUnreachable || r.Copy == ClassUnavailable && r.Failures > 0) != (r.Failures > 0) || (r.Failures > 0) == r.FirstUnreachable.IsZero() {
+		t.Fatalf("failures and class do not agree: %+v", r)
+	}
+	if r.Class == ClassUnreachable && r.Copy == ClassNone && s.Kind != StandingHold {
+		t.Fatalf("unreachable without a copy: %+v", s)
+	}
+	b, err := r.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if back, err := DecodeRecord(b); err != nil || !reflect.DeepEqual(back.Rules("x"), r.Rules("x")) || o.Standing(back, 0, now) != s {
+		t.Fatalf("%+v comes back as %+v, %v", r, back, err)
+	}
+}
