@@ -183,7 +183,8 @@ func (l *Ledger) begin(base uint64, lines []byte) error {
 		err = os.Rename(path+".new", path)
 	}
 	if err != nil {
-		return fmt.Errorf("begin start ledger: %w", spaceError(errors.Join(err, f.Close())))
+		err = errors.Join(err, f.Close(), os.Remove(path+".new"))
+		return fmt.Errorf("begin start ledger: %w", spaceError(err))
 	}
 	if l.f != nil {
 		err = l.f.Close()
@@ -211,14 +212,12 @@ func (l *Ledger) Append(s Start) (place uint64, err error) {
 	b = append(append(append(append(append(b, ' '), address...), ' '), s.Host...), ' ')
 	b = append(strconv.AppendInt(b, delay, 10), '\n')
 	l.line = b
-	n, err := l.f.WriteAt(b, l.size)
-	if err != nil {
-		if n > 0 {
-			err = errors.Join(err, l.f.Truncate(l.size))
-		}
+	if _, err := l.f.WriteAt(b, l.size); err != nil {
+		// The count that comes with the error leaves out a part that was written.
+		err = errors.Join(err, l.f.Truncate(l.size))
 		return place, fmt.Errorf("append to start ledger: %w", spaceError(err))
 	}
-	l.size += int64(n)
+	l.size += int64(len(b))
 	return place, nil
 }
 

@@ -1,0 +1,130 @@
+package storage
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func FuzzDecodeEntry(f *testing.F) {
+	f.Add(appendEntry(nil, 1, &Entry{RequestURI: "/a", FirstSeen: someTime}))
+	f.Add(appendEntry(nil, 1, &Entry{
+		Origin: 31, RequestURI: "/" + strings.Repeat("a", 300), Depth: 1000, Redirects: 2, Priority: -1, Seed: true, ViaHost: 2, ViaOrdinal: 1 << 31, FirstSeen: someTime,
+	}))
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		e, rest, ok := decodeEntry(b, 1, 7)
+		skipped, skips := skipEntry(b)
+		if ok != skips || ok && !bytes.Equal(rest, skipped) {
+			t.Fatalf("decoding says %t and leaves %d bytes, skipping %t and %d", ok, len(rest), skips, len(skipped))
+		}
+		nthEntry(b, 3)
+		countEntries(b)
+		if !ok {
+			return
+		}
+		if !sameURL(b, e.Origin, e.RequestURI) {
+			t.Fatalf("%q is not itself", e.RequestURI)
+		}
+		again, _, ok := decodeEntry(appendEntry(nil, 1, &e), 1, 7)
+		if !ok || again != e {
+			t.Fatalf("%+v comes back as %+v", e, again)
+		}
+	})
+}
+
+func FuzzDecodeOutcome(f *testing.F) {
+	for _, d := range goldenOutcomes() {
+		f.Add(appendOutcome(nil, &d.Outcome))
+	}
+	f.Add(bytes.Repeat([]byte{0xff}, 40))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		o, rest, ok := decodeOutcome(b)
+		if !ok {
+			return
+		}
+		if len(rest) >= len(b) {
+			t.Fatalf("%d bytes left of %d", len(rest), len(b))
+		}
+		again, rest, ok := decodeOutcome(appendOutcome(nil, &o))
+		if !ok || len(rest) > 0 || again != o {
+			t.Fatalf("%+v comes back as %+v", o, again)
+		}
+	})
+}
+
+func FuzzDecodeSlots(f *testing.F) {
+	s := slots{place: []uint8{0, 3, 15}, body: [][]byte{{1}, {}, {2, 3}}}
+	f.Add(s.append(nil))
+	f.Add([]byte{1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, ok := decodeSlots(b)
+		for place := range uint8(blockSize) {
+			body, found := findSlot(b, place)
+			if !ok {
+				continue
+			}
+			i := bytes.IndexByte(s.place, place)
+			if found != (i >= 0) || found && !bytes.Equal(body, s.body[i]) {
+				t.Fatalf("place %d: search finds %t, decoding %d", place, found, i)
+			}
+		}
+	})
+}
+
+func FuzzDecodeRow(f *testing.F) {
+	r := hostRow{
+		name: []byte("a.example"), next: 2, politeness: []byte("p"), origins: []originRow{{secure: true, port: 443, queued: 2}},
+		recent: []recentOutcome{{1, appendOutcome(nil, &Outcome{State: Fetched})}},
+		tail:   appendEntry(appendEntry(nil, 1, &Entry{RequestURI: "/a"}), 1, &Entry{RequestURI: "/b"}),
+	}
+	f.Add(r.append(nil))
+	f.Add([]byte{rowVersion, 255})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var r hostRow
+		if !r.decode(1, b) {
+			return
+		}
+		if got := r.append(nil); len(got) != len(b) {
+			t.Fatalf("a row of %d bytes comes back with %d", len(b), len(got))
+		}
+		rd := reader{row: r}
+		for n := rd.row.spilled; n < rd.row.next && n < rd.row.spilled+100; n++ {
+			rd.entry(n)
+		}
+		rd.row.waiting()
+		rd.row.host()
+	})
+}
+
+func FuzzReadDebt(f *testing.F) {
+	f.Add([]byte("amble-starts-1 0 boot\n1 - a.example 5\n2 - b.example -1\n"), uint64(0))
+	f.Add([]byte("amble-starts-1 77 boot\n1 - a.exam"), uint64(80))
+	f.Add([]byte("amble-starts-1 18446744073709551615 boot\n"), uint64(1)<<63)
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, b []byte, settled uint64) {
+		if err := os.WriteFile(filepath.Join(dir, LedgerName), b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		debt, err := ReadDebt(dir, settled, "boot")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if debt.End < settled {
+			t.Fatalf("the next ledger would begin at %d, before the mark %d", debt.End, settled)
+		}
+	})
+}
+
+func FuzzInspect(f *testing.F) {
+	meta := make([]byte, 200)
+	f.Add(meta)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if need, err := boltSize(bytes.NewReader(b)); err == nil && need <= 0 {
+			t.Fatalf("%d bytes needed", need)
+		}
+	})
+}

@@ -1,0 +1,253 @@
+package storage
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func writeLedger(t *testing.T, text string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, LedgerName), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestReadDebt(t *testing.T) {
+	const (
+		header = "amble-starts-1 1000 boot-a\n"
+		first  = "1790000000000 192.0.2.1 a.example 1500\n"
+		second = "1790000001000 - [2001:db8::1] -1\n"
+		third  = "1790000002000 192.0.2.1 a.example 500\n"
+		all    = uint64(len(first) + len(second) + len(third))
+	)
+	unknown := time.Duration(-1) * time.Millisecond
+	everybody := map[string]time.Duration{"a.example": 1500 * time.Millisecond, "[2001:db8::1]": unknown}
+	tests := []struct {
+		name     string
+		file     string
+		settled  uint64
+		boot     string
+		everyone bool
+		hosts    map[string]time.Duration
+		end      uint64
+	}{
+		{"nothing settled", header + first + second + third, 1000, "boot-a", false, everybody, 1000 + all},
+		{"all settled", header + first + second + third, 1000 + all, "boot-a", false, nil, 1000 + all},
+		{"mark in the middle", header + first + second + third, 1000 + uint64(len(first)+len(second)), "boot-a", false,
+			map[string]time.Duration{"a.example": 500 * time.Millisecond}, 1000 + all},
+		{"the largest delay counts, whatever the order", header + third + first, 1000, "boot-a", false,
+			map[string]time.Duration{"a.example": 1500 * time.Millisecond}, 1000 + uint64(len(third)+len(first))},
+		{"torn last line", header + first + third[:20], 1000, "boot-a", false,
+			map[string]time.Duration{"a.example": 1500 * time.Millisecond}, 1000 + uint64(len(first)) + 20},
+		{"another boot", header + first, 1000, "boot-b", true, nil, 1000 + uint64(len(first))},
+		{"boot not known now", header + first, 1000, "", true, nil, 1000 + uint64(len(first))},
+		{"boot not known then", "amble-starts-1 1000 -\n" + first, 1000, "", true, nil, 1000 + uint64(len(first))},
+		{"trimmed beyond the mark", header + first, 999, "boot-a", true, nil, 1000 + uint64(len(first))},
+		{"a database that is new beside an old ledger", header + first, 0, "boot-a", true, nil, 1000 + uint64(len(first))},
+		{"cut before the mark", header + first, 5000, "boot-a", true, nil, 5000},
+		{"mark inside a line", header + first + third, 1000 + uint64(len(first)) + 25, "boot-a", true, nil, 1000 + uint64(len(first)+len(third))},
+		{"header only", header, 1000, "boot-a", false, nil, 1000},
+		{"header without a line end", strings.TrimSpace(header), 1000, "boot-a", false, nil, 1000},
+		{"empty", "", 0, "boot-a", true, nil, 0},
+		{"garbage", "\x00\x01\x02 garbage\n" + first, 7, "boot-a", true, nil, uint64(len(first))},
+		{"garbage without an end", strings.Repeat("x", 200_000), 7, "boot-a", true, nil, 200_000 - 64<<10},
+		{"place out of range", "amble-starts-1 99999999999999999999 boot-a\n" + first, 7, "boot-a", true, nil, uint64(len(first))},
+		{"a line that is not ours", header + first + "oops\n" + third, 1000, "boot-a", true,
+			map[string]time.Duration{"a.example": 1500 * time.Millisecond}, 1000 + uint64(len(first)+len("oops\n")+len(third))},
+		{"a delay that is no number", header + "1 - a.example soon\n", 1000, "boot-a", true, nil, 1019},
+		{"a delay too large", header + "1 - a.example 9223372036854775807\n", 1000, "boot-a", true, nil, 1034},
+		{"a delay too small", header + "1 - a.example -9223372036854775807\n", 1000, "boot-a", true, nil, 1035},
+		{"an endless line", header + strings.Repeat("x", 200_000) + "\n", 1000, "boot-a", true, nil, 201_001},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			debt, err := ReadDebt(writeLedger(t, test.file), test.settled, test.boot)
+			if err != nil || debt.Everyone != test.everyone || !maps.Equal(debt.Hosts, test.hosts) || debt.End != test.end {
+				t.Errorf("debt is %+v, %v, want everyone %t, hosts %v, end %d", debt, err, test.everyone, test.hosts, test.end)
+			}
+		})
+	}
+}
+
+func TestReadDebtWithoutLedger(t *testing.T) {
+	for _, settled := range []uint64{0, 10} {
+		debt, err := ReadDebt(t.TempDir(), settled, "boot")
+		if err != nil || debt.Everyone != (settled > 0) || debt.End != settled {
+			t.Errorf("settled %d: %+v, %v", settled, debt, err)
+		}
+	}
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, LedgerName), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if debt, err := ReadDebt(dir, 5, "boot"); err == nil && !debt.Everyone {
+		t.Errorf("a directory in the ledger's place owes nobody: %+v", debt)
+	}
+}
+
+func mustLedger(t *testing.T, dir string, base uint64) *Ledger {
+	t.Helper()
+	l, err := OpenLedger(dir, "boot", base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+func start(n int) Start {
+	return Start{Host: fmt.Sprintf("host%d.example", n), Address: "192.0.2.1", At: someTime, Delay: time.Duration(n) * time.Millisecond}
+}
+
+func TestLedgerAppend(t *testing.T) {
+	dir := t.TempDir()
+	l := mustLedger(t, dir, 100)
+	var places []uint64
+	for n := range 5 {
+		before := l.Place()
+		place, err := l.Append(start(n))
+		if err != nil || place != before || place >= l.Place() {
+			t.Fatalf("append: place %d, %v; %d before, %d after", place, err, before, l.Place())
+		}
+		places = append(places, place)
+	}
+	if _, err := l.Append(Start{Host: "unknown.example", At: someTime, Delay: -time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Append(Start{Host: "precise.example", At: someTime, Delay: time.Millisecond + 1}); err != nil {
+		t.Fatal(err)
+	}
+	debt, err := ReadDebt(dir, places[3], "boot")
+	want := map[string]time.Duration{
+		"host3.example": 3 * time.Millisecond, "host4.example": 4 * time.Millisecond,
+		"unknown.example": -time.Millisecond, "precise.example": 2 * time.Millisecond, // never rounded down
+	}
+	if err != nil || debt.Everyone || !maps.Equal(debt.Hosts, want) || debt.End != l.Place() {
+		t.Errorf("debt is %+v, %v, want %v and end %d", debt, err, want, l.Place())
+	}
+	next := mustLedger(t, dir, debt.End)
+	if next.Place() != debt.End {
+		t.Errorf("the next ledger begins at %d, want %d", next.Place(), debt.End)
+	}
+	if debt, err := ReadDebt(dir, debt.End, "boot"); err != nil || debt.Everyone || len(debt.Hosts) > 0 {
+		t.Errorf("a new ledger owes %+v, %v", debt, err)
+	}
+}
+
+// TestLedgerTrim appends with a window of requests under way: none of them is
+// ever lost, places go on, and the file stays small.
+func TestLedgerTrim(t *testing.T) {
+	const window = 300
+	dir := t.TempDir()
+	l := mustLedger(t, dir, 0)
+	var open []uint64
+	largest := int64(0)
+	for n := range 300_000 {
+		place, err := l.Append(start(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if open = append(open, place); len(open) > window {
+			open = open[1:]
+		}
+		if n%1000 != 0 {
+			continue
+		}
+		if err := l.Trim(open[0]); err != nil {
+			t.Fatal(err)
+		}
+		largest = max(largest, l.size)
+		if n%50_000 == 0 && n > 0 {
+			debt, err := ReadDebt(dir, open[0], "boot")
+			if err != nil || debt.Everyone || len(debt.Hosts) != window || debt.End != l.Place() {
+				t.Fatalf("after %d requests %d hosts are owed (everyone: %t), %v, want %d", n, len(debt.Hosts), debt.Everyone, err, window)
+			}
+		}
+	}
+	if l.base == 0 || largest > ledgerRotate+1<<20 {
+		t.Errorf("the file begins at place %d and became %d bytes large", l.base, largest)
+	}
+	if l.Place() < 10<<20 {
+		t.Errorf("place is %d: it went back", l.Place())
+	}
+}
+
+func TestLedgerTrimKeepsWhatIsOpen(t *testing.T) {
+	dir := t.TempDir()
+	l := mustLedger(t, dir, 50)
+	first, err := l.Append(start(0))
+	for n := 1; err == nil && l.size < ledgerRotate+1000; n++ {
+		_, err = l.Append(start(n))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, settled := range []uint64{0, 49, first, l.Place() + 1, 1<<64 - 1} {
+		if err := l.Trim(settled); err != nil || l.base != 50 {
+			t.Errorf("trim at place %d: %v, base %d", settled, err, l.base)
+		}
+	}
+	end := l.Place()
+	if err := l.Trim(end); err != nil || l.base != end || l.Place() != end {
+		t.Errorf("trim of all: %v, base %d, place %d, want %d", err, l.base, l.Place(), end)
+	}
+}
+
+func TestLedgerAppendFails(t *testing.T) {
+	dir := t.TempDir()
+	defer mountTmpfs(t, dir, "size=64k")()
+	ballast := filepath.Join(dir, "ballast")
+	err := os.WriteFile(ballast, make([]byte, 32<<10), 0o644)
+	l := mustLedger(t, dir, 0)
+	n := 0
+	for ; err == nil; n++ {
+		_, err = l.Append(start(n))
+	}
+	if !errors.Is(err, ErrNoSpace) {
+		t.Fatalf("append on a full disk: %v", err)
+	}
+	whole := readFile(t, filepath.Join(dir, LedgerName))
+	if !bytes.HasSuffix(whole, []byte("\n")) || bytes.Count(whole, []byte("\n")) != n {
+		t.Errorf("%d lines after %d appends, the last of which failed; the file ends in %q", bytes.Count(whole, []byte("\n")), n, whole[len(whole)-10:])
+	}
+	if err := l.begin(l.Place(), make([]byte, 64<<10)); !errors.Is(err, ErrNoSpace) {
+		t.Errorf("a new file on a full disk: %v", err)
+	}
+	if !bytes.Equal(readFile(t, filepath.Join(dir, LedgerName)), whole) {
+		t.Error("a failed change of files changed the ledger")
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.begin(l.Place(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Append(start(n)); err != nil {
+		t.Errorf("append with room again: %v", err)
+	}
+}
+
+func TestPlace(t *testing.T) {
+	for _, place := range []uint64{0, 1, 1 << 63} {
+		if got, err := DecodePlace(EncodePlace(place)); err != nil || got != place {
+			t.Errorf("place %d comes back as %d, %v", place, got, err)
+		}
+	}
+	if got, err := DecodePlace(nil); err != nil || got != 0 {
+		t.Errorf("no mark is place %d, %v", got, err)
+	}
+	for _, bad := range [][]byte{{1}, make([]byte, 9)} {
+		if _, err := DecodePlace(bad); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("mark %x: %v", bad, err)
+		}
+	}
+}
