@@ -1,0 +1,49 @@
+package frontier
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/amble-crawler/amble/storage"
+)
+
+// TestHeap pushes, removes from anywhere and pops at random, and compares with
+// a sorted slice.
+func TestHeap(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	var heap hostHeap
+	var sorted []*host
+	order := func(a, b *host) int {
+		if heap.less(a, b) {
+			return -1
+		}
+		return 1
+	}
+	for i := range 20_000 {
+		switch n := random.IntN(5); {
+		case n < 2 || len(sorted) == 0:
+			h := &host{id: storage.HostID(i + 1), key: instant(random.IntN(500))}
+			heap.push(h)
+			at, _ := slices.BinarySearchFunc(sorted, h, order)
+			sorted = slices.Insert(sorted, at, h)
+		case n == 2:
+			at := random.IntN(len(sorted))
+			heap.remove(sorted[at])
+			sorted = slices.Delete(sorted, at, at+1)
+		default:
+			if heap.top() != sorted[0] {
+				t.Fatalf("the first is host %d, want %d", heap.top().id, sorted[0].id)
+			}
+			heap.remove(sorted[0])
+			sorted = slices.Delete(sorted, 0, 1)
+		}
+		checkHeap(t, "test", heap)
+		if len(heap) != len(sorted) {
+			t.Fatalf("%d hosts, want %d", len(heap), len(sorted))
+		}
+	}
+	if new(hostHeap).top() != nil {
+		t.Error("an empty heap has a first host")
+	}
+}

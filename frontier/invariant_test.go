@@ -1,0 +1,204 @@
+package frontier
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/amble-crawler/amble/storage"
+)
+
+// checkInvariants walks the whole frontier and holds it to the package comment.
+func checkInvariants(t testing.TB, f *Frontier) {
+	t.Helper()
+	checkHeap(t, "dormant", f.dormant)
+	checkHeap(t, "ready", f.ready)
+	c := census{users: map[*address]int{}, crowded: map[*address]int{}, inFlight: map[*host]int{}, asked: map[storage.HostID]map[string]bool{}}
+	c.leases(t, f)
+	for _, h := range f.hosts {
+		c.host(t, f, h)
+	}
+	if len(f.dormant) != c.dormant || len(f.ready) != c.ready {
+		t.Fatalf("heaps hold %d dormant and %d waiting hosts, %d and %d say so", len(f.dormant), len(f.ready), c.dormant, c.ready)
+	}
+	if f.activeHosts != c.active || f.activeBytes != c.bytes || f.opening != c.opening {
+		t.Fatalf("%d active hosts (%d opening) of %d bytes are counted, there are %d (%d) of %d", f.activeHosts, f.opening, f.activeBytes, c.active, c.opening, c.bytes)
+	}
+	if len(f.names)+f.resolving != c.resolving {
+		t.Fatalf("%d names in line and %d leased, %d hosts say so", len(f.names), f.resolving, c.resolving)
+	}
+	for _, a := range f.addresses {
+		c.address(t, a)
+	}
+	c.errands(t, f)
+}
+
+// census counts what the frontier counts too.
+type census struct {
+	dormant, ready, active, bytes, opening, resolving, resolveLeases int
+
+	users, crowded map[*address]int
+	inFlight       map[*host]int
+	asked          map[storage.HostID]map[string]bool // origins whose robots.txt is awaited
+}
+
+func checkHeap(t testing.TB, name string, heap hostHeap) {
+	t.Helper()
+	for i, h := range heap {
+		if int(h.index) != i {
+			t.Fatalf("%s heap: host %d is at %d and says %d", name, h.id, i, h.index)
+		}
+		if i > 0 && heap.less(h, heap[(i-1)/2]) {
+			t.Fatalf("%s heap: host %d is before its parent", name, h.id)
+		}
+	}
+}
+
+func (c *census) leases(t testing.TB, f *Frontier) {
+	t.Helper()
+	resolves := 0
+	for _, out := range f.leases {
+		if f.hosts[out.host.id] != out.host || out.host.active == nil {
+			t.Fatalf("a lease is out to host %d, which is dormant", out.host.id)
+		}
+		switch out.lease.Kind {
+		case Resolve:
+			resolves++
+			if !out.host.active.resolving {
+				t.Fatalf("host %d is leased to be resolved and does not know", out.host.id)
+			}
+			continue
+		case Page:
+			if _, busy := out.host.active.busy[out.lease.Head.Ordinal]; !busy {
+				t.Fatalf("URL %d of host %d is leased and not busy", out.lease.Head.Ordinal, out.host.id)
+			}
+		}
+		c.inFlight[out.host]++
+	}
+	if resolves != f.resolving {
+		t.Fatalf("%d resolve leases are out, %d are counted", resolves, f.resolving)
+	}
+}
+
+func (c *census) host(t testing.TB, f *Frontier, h *host) {
+	t.Helper()
+	a := h.active
+	switch {
+	case h.place == dormant:
+		c.dormant++
+		if a != nil || f.dormant[h.index] != h {
+			t.Fatalf("host %d is dormant, but active or not in the heap", h.id)
+		}
+	case h.place == idle && a == nil:
+		if h.queued > 0 || h.due > 0 || len(f.errands[h.id]) > 0 {
+			t.Fatalf("host %d is lost: idle with %d queued, %d due URLs and %d errands", h.id, h.queued, h.due, len(f.errands[h.id]))
+		}
+	case a == nil:
+		t.Fatalf("host %d is %s without being active", h.id, placeNames[h.place])
+	default:
+		c.activeHost(t, f, h)
+	}
+}
+
+func (c *census) activeHost(t testing.TB, f *Frontier, h *host) {
+	t.Helper()
+	a := h.active
+	c.active++
+	c.bytes += a.bytes
+	if a.polite == nil {
+		c.opening++
+	}
+	if a.resolving {
+		c.resolving++
+	}
+	if a.address != nil {
+		c.users[a.address]++
+	}
+	if a.inFlight != c.inFlight[h] {
+		t.Fatalf("host %d counts %d requests in flight, %d leases are out", h.id, a.inFlight, c.inFlight[h])
+	}
+	for i := range a.queues {
+		if q := &a.queues[i]; q.asked {
+			if c.asked[h.id] == nil {
+				c.asked[h.id] = map[string]bool{}
+			}
+			c.asked[h.id][q.origin.String()] = true
+		}
+	}
+	// Each place but waiting must have an event that ends it.
+	ok := true
+	switch h.place {
+	case waiting:
+		c.ready++
+		ok = f.ready[h.index] == h
+	case loading:
+		ok = a.loading
+	case resolving:
+		ok = a.resolving
+	case crowded:
+		c.crowded[a.address]++
+		ok = slices.Contains(a.address.line, h)
+	case leased:
+		ok = a.inFlight > 0 || a.uncommitted > 0 || len(a.busy) > 0
+	case parked:
+		ok = h.asking()
+	case idle:
+		ok = a.uncommitted > 0 || len(a.busy) > 0 || a.resolving
+	}
+	if !ok {
+		t.Fatalf("host %d is lost in place %s: %+v", h.id, placeNames[h.place], a)
+	}
+	for _, q := range a.queues {
+		for i := 1; i < len(q.heads); i++ {
+			if q.heads[i-1].Ordinal >= q.heads[i].Ordinal {
+				t.Fatalf("host %d: the queue of %s is not in order", h.id, q.origin)
+			}
+		}
+	}
+}
+
+func (c *census) address(t testing.TB, a *address) {
+	t.Helper()
+	if a.users != c.users[a] || len(a.line) != c.crowded[a] {
+		t.Fatalf("address %s counts %d users and %d in line, there are %d and %d", a.key, a.users, len(a.line), c.users[a], c.crowded[a])
+	}
+	if a.first != nil && (a.first.active == nil || a.first.active.address != a || a.first.place != waiting && a.first.place != resolving) {
+		t.Fatalf("address %s is reserved for host %d, which is %s", a.key, a.first.id, placeNames[a.first.place])
+	}
+	if a.first == nil && len(a.line) > 0 && a.polite.Free() {
+		t.Fatalf("address %s is free, and nobody of %d in line is next", a.key, len(a.line))
+	}
+}
+
+// errands makes sure that every answer about robots.txt that is awaited has
+// somebody who will bring it.
+func (c *census) errands(t testing.TB, f *Frontier) {
+	t.Helper()
+	settle := func(j RobotsJob) { delete(c.asked[j.Owner], j.Origin.String()) }
+	for _, h := range f.hosts {
+		if h.active != nil {
+			for _, e := range h.active.jobs {
+				settle(e.job)
+			}
+		}
+	}
+	for _, list := range f.errands {
+		for _, e := range list {
+			settle(e.job)
+		}
+	}
+	for _, list := range f.foreign {
+		for _, e := range list {
+			settle(e.job)
+		}
+	}
+	for _, out := range f.leases {
+		if out.lease.Kind == Robots {
+			settle(out.lease.Robots)
+		}
+	}
+	for id, origins := range c.asked {
+		for origin := range origins {
+			t.Fatalf("host %d waits for the robots.txt of %s, and nobody fetches it", id, origin)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package frontier
+
+import (
+	"slices"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// memory is a store without a disk. It keeps the URLs it is given, or makes up
+// as many as it is told for hosts that are to have very many.
+type memory struct {
+	hosts    []*memoryHost // by id, from 1
+	ids      map[string]storage.HostID
+	policies map[weburl.Origin][]byte
+}
+
+type memoryHost struct {
+	storage.Host
+	made   bool // URLs are made up from their ordinals
+	urls   []storage.Entry
+	states []storage.State
+	last   map[uint32]storage.Outcome // of URLs with a due time; of made up hosts no others
+}
+
+func newMemory() *memory {
+	return &memory{hosts: make([]*memoryHost, 1), ids: map[string]storage.HostID{}, policies: map[weburl.Origin][]byte{}}
+}
+
+func (m *memory) Fingerprint(weburl.URL) uint64 { return 0 }
+
+func (m *memory) idOf(name string) storage.HostID {
+	id, ok := m.ids[name]
+	if !ok {
+		id = storage.HostID(len(m.hosts))
+		m.ids[name] = id
+		m.hosts = append(m.hosts, &memoryHost{Host: storage.Host{ID: id, Name: name}, last: map[uint32]storage.Outcome{}})
+	}
+	return id
+}
+
+// makeUp adds a host with n URLs.
+func (m *memory) makeUp(origin weburl.Origin, n int) storage.HostID {
+	id := m.idOf(origin.Host)
+	h := m.hosts[id]
+	h.made, h.Tail, h.states = true, uint32(n), make([]storage.State, n)
+	h.Queues = []storage.Queue{{Origin: origin, Queued: uint32(n)}}
+	return id
+}
+
+func (h *memoryHost) entry(ordinal uint32) storage.Entry {
+	if h.made {
+		return storage.Entry{Ordinal: ordinal, RequestURI: "/page"}
+	}
+	return h.urls[ordinal]
+}
+
+// Commit does what storage.Store does.
+func (m *memory) Commit(b *storage.Batch) (storage.Result, error) {
+	r := storage.Result{Ensured: map[string]storage.HostID{}}
+	touched := map[storage.HostID]bool{}
+	for i := range b.Found {
+		id := m.idOf(b.Found[i].URL.Host())
+		touched[id] = true
+		if m.hosts[id].add(&b.Found[i]) {
+			r.Added++
+		}
+	}
+	for i := range b.Done {
+		touched[b.Done[i].Host] = true
+		m.hosts[b.Done[i].Host].done(&b.Done[i])
+	}
+	for i := range b.Hosts {
+		u := &b.Hosts[i]
+		h := m.hosts[u.Host]
+		touched[u.Host] = true
+		h.Politeness, h.Requests = u.Politeness, h.Requests+u.Requests
+		for _, c := range u.Cursors {
+			h.Queues[c.Origin].Cursor = c.Next
+		}
+	}
+	for _, p := range b.Policies {
+		m.policies[p.Origin] = p.Record
+	}
+	for _, name := range b.Ensure {
+		r.Ensured[name] = m.idOf(name)
+	}
+	for id := range touched {
+		h := m.hosts[id]
+		h.schedule()
+		t := storage.Touched{Host: id, Tail: h.Tail}
+		t.Queued, t.Due, t.NextDue = h.Waiting()
+		r.Touched = append(r.Touched, t)
+	}
+	slices.SortFunc(r.Touched, func(a, b storage.Touched) int { return int(a.Host) - int(b.Host) })
+	return r, nil
+}
+
+func (h *memoryHost) add(f *storage.Found) bool {
+	origin := slices.IndexFunc(h.Queues, func(q storage.Queue) bool { return q.Origin == f.URL.Origin() })
+	if origin < 0 {
+		origin = len(h.Queues)
+		h.Queues = append(h.Queues, storage.Queue{Origin: f.URL.Origin()})
+	}
+	for _, e := range h.urls {
+		if int(e.Origin) == origin && e.RequestURI == f.URL.RequestURI() {
+			return false
+		}
+	}
+	h.urls = append(h.urls, storage.Entry{Ordinal: h.Tail, Origin: uint8(origin), RequestURI: f.URL.RequestURI(), Depth: f.Depth, Seed: f.Seed})
+	h.states = append(h.states, storage.Queued)
+	h.Queues[origin].Queued++
+	h.Tail++
+	return true
+}
+
+func (h *memoryHost) done(d *storage.Done) {
+	if h.states[d.Ordinal] == storage.Queued {
+		h.Queues[d.Origin].Queued--
+	}
+	h.states[d.Ordinal] = d.Outcome.State
+	if d.Outcome.Due.IsZero() && h.made {
+		delete(h.last, d.Ordinal)
+	} else {
+		h.last[d.Ordinal] = d.Outcome
+	}
+}
+
+// due is the second in which a URL is due, rounded up as on disk; 0: it is not.
+func (h *memoryHost) dueAt(ordinal uint32) uint32 {
+	o := h.last[ordinal]
+	if o.Due.IsZero() {
+		return 0
+	}
+	s := o.Due.Unix()
+	if o.Due.Nanosecond() > 0 {
+		s++
+	}
+	return uint32(s)
+}
+
+func (h *memoryHost) schedule() {
+	for i := range h.Queues {
+		h.Queues[i].Due, h.Queues[i].NextDue = 0, 0
+	}
+	for ordinal := range h.last {
+		if at := h.dueAt(ordinal); at > 0 {
+			q := &h.Queues[h.entry(ordinal).Origin]
+			if q.Due++; q.NextDue == 0 || at < q.NextDue {
+				q.NextDue = at
+			}
+		}
+	}
+}
+
+func (m *memory) HostByID(id storage.HostID) (storage.Host, error) {
+	h := m.hosts[id].Host
+	h.Queues = slices.Clone(h.Queues)
+	return h, nil
+}
+
+func (m *memory) Hosts(f func(*storage.Host) error) error {
+	for _, h := range m.hosts[1:] {
+		host, _ := m.HostByID(h.ID)
+		if err := f(&host); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *memory) Policy(o weburl.Origin) ([]byte, error) { return m.policies[o], nil }
+
+// Heads does what storage.Store does.
+func (m *memory) Heads(q storage.HeadsRequest) (storage.Heads, error) {
+	h := m.hosts[q.Host]
+	heads := storage.Heads{Next: q.From, Tail: h.Tail}
+	for ; heads.Next < h.Tail && len(heads.Queued) < q.Queued; heads.Next++ {
+		if e := h.entry(heads.Next); e.Origin == q.Origin && h.states[heads.Next] == storage.Queued {
+			heads.Queued = append(heads.Queued, storage.Head{Entry: e})
+		}
+	}
+	for ordinal, o := range h.last {
+		e := h.entry(ordinal)
+		if at := h.dueAt(ordinal); at > 0 && int64(at) <= q.Now.Unix() && e.Origin == q.Origin {
+			heads.Due = append(heads.Due, storage.Head{Entry: e, Last: o})
+		}
+	}
+	slices.SortFunc(heads.Due, func(a, b storage.Head) int {
+		if c := a.Last.Due.Compare(b.Last.Due); c != 0 {
+			return c
+		}
+		return int(a.Ordinal) - int(b.Ordinal)
+	})
+	heads.Due = heads.Due[:min(len(heads.Due), q.Due)]
+	return heads, nil
+}

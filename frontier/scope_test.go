@@ -1,0 +1,84 @@
+package frontier
+
+import (
+	"regexp"
+	"testing"
+)
+
+func TestScope(t *testing.T) {
+	const seed = "http://www.example.co.uk/docs/intro.html?x=/y/"
+	for _, c := range []struct {
+		mode Mode
+		url  string
+		want ScopeVerdict
+	}{
+		{ModeHost, "http://www.example.co.uk/", InScope},
+		{ModeHost, "https://www.example.co.uk:8443/other", InScope},
+		{ModeHost, "http://example.co.uk/", OutOfSeeds},
+		{ModeHost, "http://www.example.co.uk.evil.com/", OutOfSeeds},
+		{ModeDomain, "https://static.example.co.uk/", InScope},
+		{ModeDomain, "http://example.co.uk/", InScope},
+		{ModeDomain, "http://other.co.uk/", OutOfSeeds},
+		{ModeDomain, "http://notexample.co.uk/", OutOfSeeds},
+		{ModePrefix, "http://www.example.co.uk/docs/", InScope},
+		{ModePrefix, "http://www.example.co.uk/docs/a/b?q", InScope},
+		{ModePrefix, "http://www.example.co.uk/docs", OutOfSeeds},
+		{ModePrefix, "http://www.example.co.uk/docsother/", OutOfSeeds},
+		{ModePrefix, "http://www.example.co.uk/?/docs/", OutOfSeeds},
+		{ModePrefix, "https://www.example.co.uk/docs/", OutOfSeeds},
+		{ModePrefix, "http://www.example.co.uk:81/docs/", OutOfSeeds},
+		{ModeAny, "http://anything.test/", InScope},
+		{ModeAny, "http://anything.test/print/a", IsExcluded},
+		{ModeAny, "http://anything.test/no", NotIncluded},
+		{ModeHost, "http://other.test/no", OutOfSeeds},
+		{ModeHost, "http://www.example.co.uk/print/x", IsExcluded},
+	} {
+		var include, exclude []*regexp.Regexp
+		if c.want == NotIncluded {
+			include = []*regexp.Regexp{regexp.MustCompile(`/a$`), regexp.MustCompile(`/yes`)}
+		}
+		if c.want == IsExcluded {
+			exclude = []*regexp.Regexp{regexp.MustCompile(`/print/`)}
+		}
+		s := NewScope(c.mode, include, exclude, mustURL(t, seed))
+		if got := s.Check(mustURL(t, c.url)); got != c.want {
+			t.Errorf("mode %d: %s is %q, want %q", c.mode, c.url, got, c.want)
+		}
+	}
+}
+
+func TestScopeAddresses(t *testing.T) {
+	s := NewScope(ModeDomain, nil, nil, mustURL(t, "http://192.0.2.7/"), mustURL(t, "http://[2001:db8::1]/"))
+	for url, want := range map[string]ScopeVerdict{
+		"http://192.0.2.7:8080/a": InScope, "http://192.0.2.8/": OutOfSeeds, "http://9.0.2.7/": OutOfSeeds,
+		"http://[2001:db8::1]:81/": InScope, "http://[2001:db8::2]/": OutOfSeeds,
+	} {
+		if got := s.Check(mustURL(t, url)); got != want {
+			t.Errorf("%s is %q, want %q", url, got, want)
+		}
+	}
+}
+
+// TestScopeWith widens a scope and leaves the one it came from alone.
+func TestScopeWith(t *testing.T) {
+	narrow := NewScope(ModeHost, nil, []*regexp.Regexp{regexp.MustCompile("secret")}, mustURL(t, "http://a.test/"))
+	wide := narrow.With(mustURL(t, "http://b.test/"))
+	b := mustURL(t, "http://b.test/x")
+	if narrow.Check(b) != OutOfSeeds || wide.Check(b) != InScope || wide.Check(mustURL(t, "http://a.test/")) != InScope {
+		t.Error("With changed the wrong scope")
+	}
+	if wide.Check(mustURL(t, "http://b.test/secret")) != IsExcluded {
+		t.Error("With forgot what is excluded")
+	}
+}
+
+func TestParseMode(t *testing.T) {
+	for name, want := range map[string]Mode{"host": ModeHost, "domain": ModeDomain, "prefix": ModePrefix, "any": ModeAny} {
+		if got, err := ParseMode(name); got != want || err != nil {
+			t.Errorf("ParseMode(%q) = %v, %v", name, got, err)
+		}
+	}
+	if _, err := ParseMode("Host"); err == nil {
+		t.Error("ParseMode took Host")
+	}
+}

@@ -1,0 +1,389 @@
+package frontier
+
+import (
+	"container/heap"
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// epoch is when the worlds of the tests begin.
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// disk is what the tests need of a store: storage.Store, or memory.
+type disk interface {
+	Commit(*storage.Batch) (storage.Result, error)
+	Heads(storage.HeadsRequest) (storage.Heads, error)
+	HostByID(storage.HostID) (storage.Host, error)
+	Hosts(func(*storage.Host) error) error
+	Policy(weburl.Origin) ([]byte, error)
+	Fingerprint(weburl.URL) uint64
+}
+
+// world plays everything around a Frontier in virtual time: workers, the
+// committer, the loader, name servers and web servers.
+type world struct {
+	t     testing.TB
+	o     Options
+	f     *Frontier
+	disk  disk
+	scope *Scope
+	now   time.Time
+	quick bool // the invariants are not checked after every step
+
+	workers    int
+	commitTime time.Duration
+	loadTime   time.Duration
+	answer     func(Lease) answer        // what the web says to a request
+	resolve    func(Lease) ResolveReport // what DNS says; End is set by the world
+	nameTime   time.Duration
+
+	events     events
+	sequence   int
+	busy       int
+	batch      storage.Batch
+	committing bool
+	still      int // steps since the clock moved
+
+	log []request
+}
+
+// answer is what a request comes to.
+type answer struct {
+	took       time.Duration
+	notSent    bool
+	broken     bool
+	signal     politeness.Signal
+	retryAfter time.Duration
+	state      storage.State // of a page; zero: Fetched
+	reason     storage.Reason
+	found      []string
+
+	status   int    // of a robots.txt; zero: 200
+	body     string // of a robots.txt
+	location string // of a robots.txt that redirects
+	failure  robots.Failure
+	maxAge   time.Duration // of a robots.txt
+}
+
+// request is what the web saw.
+type request struct {
+	kind       Kind
+	url        string
+	host       string
+	address    netip.Addr
+	start, end time.Time
+	sent       bool
+}
+
+func (r request) String() string {
+	return fmt.Sprintf("%s %s at %v", r.kind, r.url, r.start.Sub(epoch))
+}
+
+func newWorld(t testing.TB, o Options, d disk) *world {
+	w := &world{
+		t: t, o: o, disk: d, scope: NewScope(ModeAny, nil, nil), now: epoch,
+		workers: 100, commitTime: 10 * time.Millisecond, loadTime: time.Millisecond, nameTime: 20 * time.Millisecond,
+	}
+	w.answer = func(Lease) answer { return answer{took: 100 * time.Millisecond} }
+	w.resolve = func(l Lease) ResolveReport {
+		return ResolveReport{Addresses: []netip.Addr{addressAt(int(l.Host))}, TTL: time.Hour}
+	}
+	return w
+}
+
+// addressAt is one of many addresses.
+func addressAt(n int) netip.Addr {
+	return netip.AddrFrom4([4]byte{203, byte(n >> 16), byte(n >> 8), byte(n)})
+}
+
+// testOptions are polite ones without chance.
+func testOptions() Options {
+	o := DefaultOptions()
+	o.Politeness.Delay = time.Second
+	return o
+}
+
+// open begins a process: a frontier that knows what the disk knows.
+func (w *world) open() {
+	w.t.Helper()
+	f, err := New(w.o, w.scope, w.now)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.f = f
+	if err := w.disk.Hosts(func(h *storage.Host) error { return f.Restore(h, w.now) }); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// add puts URLs on the disk as a commit of another process would, or of this one.
+func (w *world) add(urls ...string) {
+	w.t.Helper()
+	var b storage.Batch
+	for _, u := range urls {
+		b.Found = append(b.Found, w.found(u))
+	}
+	w.commit(b)
+}
+
+func (w *world) found(u string) storage.Found {
+	w.t.Helper()
+	parsed, err := weburl.Parse(u)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return storage.Found{URL: parsed, Fingerprint: w.disk.Fingerprint(parsed), At: w.now}
+}
+
+func (w *world) commit(b storage.Batch) {
+	w.t.Helper()
+	r, err := w.disk.Commit(&b)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if w.f != nil {
+		w.f.Committed(&b, r, w.now)
+		w.collect()
+	}
+}
+
+// collect takes over what the frontier has for the disk.
+func (w *world) collect() {
+	b := w.f.TakeBatch()
+	w.batch.Done = append(w.batch.Done, b.Done...)
+	w.batch.Hosts = append(w.batch.Hosts, b.Hosts...)
+	w.batch.Policies = append(w.batch.Policies, b.Policies...)
+	w.batch.Ensure = append(w.batch.Ensure, b.Ensure...)
+	for _, want := range w.f.TakeWants() {
+		w.load(want)
+	}
+}
+
+// load reads now and brings it later, as the loader does.
+func (w *world) load(want LoadRequest) {
+	l, err := readLoad(w.disk, want, &w.o, w.now)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.after(w.loadTime, func() {
+		if err := w.f.Loaded(l, w.now); err != nil {
+			w.t.Fatal(err)
+		}
+	})
+}
+
+func readLoad(d disk, want LoadRequest, o *Options, now time.Time) (*Load, error) {
+	host, err := d.HostByID(want.Host)
+	if err != nil {
+		return nil, err
+	}
+	l := &Load{Host: host, At: now, Queues: make([]QueueLoad, len(host.Queues))}
+	for i := range host.Queues {
+		from := &host.Queues[i]
+		q := QueueRequest{From: from.Cursor, Max: want.Max}
+		if i < len(want.Queues) {
+			q = want.Queues[i]
+		}
+		to := &l.Queues[i]
+		if from.Queued+from.Due == 0 {
+			to.Heads.Next = max(q.From, host.Tail)
+			continue
+		}
+		to.Heads, err = d.Heads(storage.HeadsRequest{Host: host.ID, Origin: uint8(i), From: q.From, Queued: q.Max, Due: want.Due, Now: now})
+		if err != nil {
+			return nil, err
+		}
+		if encoded, err := d.Policy(from.Origin); err == nil && !q.Known && len(encoded) > 0 {
+			if to.Record, err = robots.DecodeRecord(encoded); err != nil {
+				return nil, err
+			}
+			to.Rules = to.Record.Rules(o.Tokens...)
+		}
+	}
+	return l, nil
+}
+
+// start gives a lease to a worker.
+func (w *world) start(l Lease) {
+	w.busy++
+	start := w.now
+	if l.Kind == Resolve {
+		w.after(w.nameTime, func() {
+			w.busy--
+			r := w.resolve(l)
+			r.End = w.now
+			w.must(w.f.CompleteResolve(l.ID, r))
+		})
+		return
+	}
+	a := w.answer(l)
+	w.after(a.took, func() {
+		w.busy--
+		w.log = append(w.log, request{l.Kind, l.URL.String(), l.HostName, l.Address, start, w.now, !a.notSent})
+		w.complete(l, a)
+	})
+}
+
+func (w *world) complete(l Lease, a answer) {
+	report := Report{Sent: !a.notSent, Broken: a.broken, End: w.now, Duration: a.took, Signal: a.signal, RetryAfter: a.retryAfter}
+	if l.Kind == Page {
+		o := storage.Outcome{State: a.state, Reason: a.reason}
+		if a.state == storage.Queued {
+			o.State = storage.Fetched
+		}
+		for _, u := range a.found {
+			w.batch.Found = append(w.batch.Found, w.found(u))
+		}
+		w.must(w.f.CompletePage(l.ID, PageReport{report, o}))
+		return
+	}
+	r := RobotsReport{Report: report}
+	if report.answered() {
+		out := robots.Outcome{URL: l.URL.String(), Redirects: l.Robots.Hops, Failure: a.failure, Status: max(a.status, 200), Body: []byte(a.body)}
+		if a.location != "" {
+			out.Status, out.Header.Location = 301, a.location
+		}
+		if a.maxAge > 0 {
+			out.Header.CacheControl = fmt.Sprintf("max-age=%d", int(a.maxAge.Seconds()))
+		}
+		record, action := w.o.Robots.Next(l.Robots.Previous, out, w.now)
+		if action.Kind == robots.ActionRedirect {
+			target, err := weburl.Parse(action.URL)
+			w.must(err)
+			r.Redirect = target
+		} else {
+			r.Record, r.Rules = record, record.Rules(w.o.Tokens...)
+		}
+	}
+	w.must(w.f.CompleteRobots(l.ID, r))
+}
+
+func (w *world) must(err error) {
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// flush hands what has gathered to the committer, if that is idle.
+func (w *world) flush() {
+	if w.committing || w.batch.Empty() {
+		return
+	}
+	b := w.batch
+	w.batch, w.committing = storage.Batch{}, true
+	r, err := w.disk.Commit(&b)
+	w.must(err)
+	w.after(w.commitTime, func() {
+		w.committing = false
+		w.f.Committed(&b, r, w.now)
+	})
+}
+
+// step hands out what is due and lets the next thing happen; false if nothing
+// ever will, or not before a limit.
+func (w *world) step(limit time.Time) bool {
+	for w.busy < w.workers {
+		l, ok := w.f.Next(w.now)
+		w.collect()
+		if !ok {
+			break
+		}
+		w.start(l)
+	}
+	w.flush()
+	w.check()
+	at, ok := w.f.NextWake()
+	if !ok || w.busy >= w.workers {
+		at = limit.Add(1)
+	} else if !at.After(w.now) {
+		w.t.Fatalf("the frontier has nothing at %v and wants to be asked at %v", w.now, at)
+	}
+	if w.still++; w.still > 200_000 {
+		w.t.Fatal("the clock stands still")
+	}
+	if len(w.events) > 0 && !w.events[0].at.After(at) {
+		at = w.events[0].at
+	}
+	if at.After(limit) {
+		return false
+	}
+	if at.After(w.now) {
+		w.now, w.still = at, 0
+	}
+	for len(w.events) > 0 && !w.events[0].at.After(w.now) {
+		heap.Pop(&w.events).(event).do()
+		w.collect()
+		w.check()
+	}
+	return true
+}
+
+func (w *world) check() {
+	if !w.quick {
+		checkInvariants(w.t, w.f)
+	}
+}
+
+// run lets time pass.
+func (w *world) run(d time.Duration) {
+	w.t.Helper()
+	limit := w.now.Add(d)
+	for w.step(limit) {
+	}
+	w.now = limit
+}
+
+// finish runs until the frontier says that it has finished; it fails if that
+// takes longer than d.
+func (w *world) finish(d, within time.Duration) {
+	w.t.Helper()
+	limit := w.now.Add(d)
+	for !w.f.Finished(w.now, within) || w.busy > 0 || w.committing || !w.batch.Empty() {
+		if !w.step(limit) {
+			w.t.Fatalf("not finished after %v: %v, %v", d, w.f.Places(), w.log)
+		}
+	}
+}
+
+// pages are the URLs of the pages that were asked, in their order.
+func (w *world) pages() (urls []string) {
+	for _, r := range w.log {
+		if r.kind == Page {
+			urls = append(urls, r.url)
+		}
+	}
+	return urls
+}
+
+// event is something that happens later.
+type event struct {
+	at       time.Time
+	sequence int
+	do       func()
+}
+
+func (w *world) after(d time.Duration, do func()) {
+	w.sequence++
+	heap.Push(&w.events, event{w.now.Add(d), w.sequence, do})
+}
+
+type events []event
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(i, j int) bool {
+	return e[i].at.Before(e[j].at) || e[i].at.Equal(e[j].at) && e[i].sequence < e[j].sequence
+}
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
+func (e *events) Pop() any {
+	last := (*e)[len(*e)-1]
+	*e = (*e)[:len(*e)-1]
+	return last
+}
