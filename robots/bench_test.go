@@ -126,3 +126,31 @@ func BenchmarkMatch(b *testing.B) {
 		})
 	}
 }
+
+func BenchmarkRecord(b *testing.B) {
+	for _, f := range benchFiles() {
+		r, _ := DefaultOptions().Next(Record{}, Outcome{URL: robotsURL, Status: 200, Body: f.body}, begin)
+		stored, err := r.AppendBinary(nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run("append/"+f.name, func(b *testing.B) {
+			b.ReportAllocs()
+			var buf []byte
+			for b.Loop() {
+				if buf, err = r.AppendBinary(buf[:0]); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(len(stored)), "stored-B")
+		})
+		b.Run("decode/"+f.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := DecodeRecord(stored); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -97,7 +97,7 @@ func (c *collector) userAgent(value []byte) {
 	}
 }
 
-// offset returns where part, a slice of text, starts in it.
+// offset returns where part, which was sliced from text without a limit on its capacity, starts in it.
 func offset(text, part []byte) uint32 {
 	return uint32(cap(text) - cap(part))
 }

@@ -61,7 +61,8 @@ type Field struct {
 	Value string
 }
 
-// Parse reads a whole robots.txt file. It never fails: what cannot be read is in the warnings.
+// Parse reads a whole robots.txt file. It never fails: what cannot be read is in the warnings. The File keeps body, which
+// must not be changed any more.
 func Parse(body []byte) *File {
 	text, enc, cut := readable(body)
 	p := parser{file: &File{text: text, Cut: cut}}

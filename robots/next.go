@@ -118,8 +118,9 @@ func (o Options) answered(out Outcome, now time.Time) Record {
 		r.Class, r.Copy, r.Cut = ClassNotRobots, ClassNotRobots, false
 		return r.fresh(now, o.NotRobotsLifetime, out.Jitter)
 	}
-	if r.Cut {
-		body = wholeLines(body)
+	if r.Cut { // as plain text: in UTF-16 an octet that looks like a line end need not be one
+		body, _ = decode(body)
+		body = wholeLines(body[:min(len(body), MaxBody)])
 	}
 	r.Body = bytes.Clone(body)
 	r.ETag, r.LastModified = bounded(out.Header.ETag), bounded(out.Header.LastModified)

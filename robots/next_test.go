@@ -309,6 +309,7 @@ func TestNextCutsBody(t *testing.T) {
 	}{
 		{"long body", response(200, "User-agent: *\n"+long, Header{}), "aaa\n"},
 		{"cut by the fetcher", Outcome{URL: robotsURL, Status: 200, Body: []byte("User-agent: *\nDisallow: /x\nDisallow: /part"), Truncated: true}, "/x\n"},
+		{"UTF-16", Outcome{URL: robotsURL, Status: 200, Body: utf16Of("User-agent: *\nDisallow: /x\nDisallow: /part"), Truncated: true}, "/x\n"},
 		{"one endless line", response(200, "User-agent: *\nDisallow: /"+strings.Repeat("a", MaxBody), Header{}), "User-agent: *\n"},
 	}
 	for _, tt := range tests {
