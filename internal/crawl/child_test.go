@@ -1,5 +1,108 @@
 package crawl
 
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/weburl"
+)
+
+// childDir is the environment variable that makes the test binary a crawler: a
+// process of its own that can be killed.
 const childDir = "AMBLE_CRAWL_CHILD"
 
-func runChild(string) int { return 0 }
+// childConfig is what the child crawls, in a file of its directory.
+type childConfig struct {
+	Seeds    []string
+	Resolver string
+	Delay    time.Duration
+}
+
+const childFile = "crawl.json"
+
+// childOptions are those of the child and of whoever looks at what it left.
+func childOptions(dir string, c childConfig) Options {
+	o := DefaultOptions()
+	o.DataDir, o.Archive.Dir = filepath.Join(dir, "data"), filepath.Join(dir, "output")
+	o.Fetch.UserAgent, o.Fetch.AllowPrivate, o.Fetch.Resolver = "amble-test", true, c.Resolver
+	o.GiveUpAfter = 20 * time.Second
+	o.Frontier.Politeness.Delay = c.Delay
+	return o
+}
+
+// runChild is the child: it crawls what it finds in dir until that is done.
+func runChild(dir string) int {
+	if err := crawlAsChild(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func crawlAsChild(dir string) error {
+	text, err := os.ReadFile(filepath.Join(dir, childFile))
+	if err != nil {
+		return err
+	}
+	var c childConfig
+	if err := json.Unmarshal(text, &c); err != nil {
+		return err
+	}
+	var seeds []Seed
+	for _, s := range c.Seeds {
+		u, err := weburl.Parse(s)
+		if err != nil {
+			return err
+		}
+		seeds = append(seeds, Seed{URL: u, Source: childFile})
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	e, err := Open(childOptions(dir, c), log)
+	if err != nil {
+		return err
+	}
+	_, err = e.Run(context.Background(), seeds)
+	return errors.Join(err, e.Close())
+}
+
+// newChild prepares a directory for children that crawl a web.
+func newChild(t testing.TB, web *testweb.Web, delay time.Duration) (dir string, o Options) {
+	t.Helper()
+	c := childConfig{Resolver: web.ResolverAddr(), Delay: delay, Seeds: seedsOf(web, web.Sites())}
+	text, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, childFile), text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir, childOptions(dir, c)
+}
+
+// startChild starts a crawler. done gets the result of its Wait.
+func startChild(t testing.TB, dir string) (child *exec.Cmd, done <-chan error) {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	child = exec.Command(exe)
+	child.Env = append(os.Environ(), childDir+"="+dir)
+	child.Stderr = os.Stderr
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := make(chan error, 1)
+	go func() { c <- child.Wait() }()
+	return child, c
+}

@@ -11,6 +11,7 @@ import (
 // TestDemoWeb crawls the web of the demo and compares what the web saw with
 // what a correct crawler does there.
 func TestDemoWeb(t *testing.T) {
+	t.Parallel()
 	sites, facts := testweb.Demo()
 	web, err := testweb.New(testweb.Config{Sites: sites})
 	if err != nil {

@@ -42,6 +42,14 @@ type output interface {
 	Close() error
 }
 
+// ledger is what the engine needs of the start ledger.
+type ledger interface {
+	Append(storage.Start) (place uint64, err error)
+	Place() uint64
+	Trim(settled uint64) error
+	Close() error
+}
+
 // Engine is a crawl of one data directory. Open makes one, Run drives it once.
 // Status may be called by any goroutine at any time.
 type Engine struct {
@@ -50,7 +58,7 @@ type Engine struct {
 	store  store
 	out    output
 	client *fetch.Client
-	ledger *storage.Ledger
+	ledger ledger
 	scope  atomic.Pointer[frontier.Scope]
 	status atomic.Pointer[Status]
 	tally  tally
@@ -135,7 +143,10 @@ func (e *Engine) settleDebts() error {
 	if err := e.commitDebt(&debt); err != nil {
 		return fmt.Errorf("write down what hosts are owed: %w", err)
 	}
-	e.ledger, err = storage.OpenLedger(e.o.DataDir, boot, debt.End)
+	l, err := storage.OpenLedger(e.o.DataDir, boot, debt.End)
+	if err == nil {
+		e.ledger = l
+	}
 	return err
 }
 

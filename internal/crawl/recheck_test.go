@@ -13,6 +13,7 @@ import (
 // it: what was denied and is now allowed must be fetched, what was allowed and
 // is now denied and still queued must not.
 func TestDeniedURLsAreAskedAboutAgain(t *testing.T) {
+	t.Parallel()
 	links := []string{"/closed/1", "/closed/2", "/private/1"}
 	for _, c := range "abcdefghijklmnopqrstuvwxyz" {
 		links = append(links, "/open/"+string(c))

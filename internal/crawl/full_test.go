@@ -1,0 +1,230 @@
+package crawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// messages is a log that counts what it is told.
+type messages struct {
+	mu    sync.Mutex
+	count map[string]int
+}
+
+func (m *messages) Enabled(context.Context, slog.Level) bool { return true }
+func (m *messages) WithAttrs([]slog.Attr) slog.Handler       { return m }
+func (m *messages) WithGroup(string) slog.Handler            { return m }
+func (m *messages) Handle(_ context.Context, r slog.Record) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.count[r.Message]++
+	return nil
+}
+
+// of is how often a message was logged that has all of a text.
+func (m *messages) of(text string) (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for message, count := range m.count {
+		if strings.Contains(message, text) {
+			n += count
+		}
+	}
+	return n
+}
+
+// disk is one that can be full.
+type disk struct{ full atomic.Bool }
+
+func (d *disk) write() error {
+	if d.full.Load() {
+		return fmt.Errorf("write: %w", syscall.ENOSPC)
+	}
+	return nil
+}
+
+type fullStore struct {
+	store
+	disk *disk
+}
+
+func (s *fullStore) Commit(b *storage.Batch) (storage.Result, error) {
+	if err := s.disk.write(); err != nil {
+		return storage.Result{}, fmt.Errorf("%w: %w", storage.ErrNoSpace, err)
+	}
+	return s.store.Commit(b)
+}
+
+type fullLedger struct {
+	ledger
+	disk *disk
+}
+
+func (l *fullLedger) Append(s storage.Start) (uint64, error) {
+	if err := l.disk.write(); err != nil {
+		return 0, fmt.Errorf("%w: %w", storage.ErrNoSpace, err)
+	}
+	return l.ledger.Append(s)
+}
+
+// fullOutput fails as the archive does: the files are back at the last mark.
+type fullOutput struct {
+	output
+	disk *disk
+	last []archive.Mark
+}
+
+func (o *fullOutput) Sync() (marks []archive.Mark, err error) {
+	if err := o.disk.write(); err != nil {
+		return nil, errors.Join(err, o.output.Rollback(o.last))
+	}
+	o.last, err = o.output.Sync()
+	return o.last, err
+}
+
+// fullWeb has 100 pages on four hosts.
+func fullWeb(t *testing.T) (*testweb.Web, []Seed) {
+	var sites []testweb.Site
+	for i := range 4 {
+		sites = append(sites, site(fmt.Sprintf("h%d.test", i), "", paths("/", 24), nil))
+	}
+	web := startWeb(t, sites...)
+	var seeds []Seed
+	for _, s := range seedsOf(web, web.Sites()) {
+		seeds = append(seeds, seed(t, s))
+	}
+	return web, seeds
+}
+
+// ride starts a crawl, fills the disk on the way, looks whether it stands still and
+// says so, makes room and waits for the end.
+func ride(t *testing.T, e *Engine, web *testweb.Web, seeds []Seed, log *messages, fill, free func()) {
+	ended := make(chan error, 1)
+	go func() {
+		_, err := e.Run(context.Background(), seeds)
+		ended <- err
+	}()
+	wait := func(what string, done func() bool) {
+		for range 4000 {
+			select {
+			case err := <-ended:
+				t.Fatalf("the crawl ended before %s: %v", what, err)
+			case <-time.After(5 * time.Millisecond):
+			}
+			if done() {
+				return
+			}
+		}
+		t.Fatalf("no %s; status %+v", what, e.Status())
+	}
+	wait("20 requests", func() bool { return web.Served() >= 20 })
+	fill()
+	wait("stall", func() bool { s := e.Status(); return s.State == "stalled" && s.InFlight == 0 && s.Reason != "" })
+	asked := web.Served()
+	time.Sleep(2500 * time.Millisecond)
+	if n := web.Served() - asked; n != 0 {
+		t.Errorf("%d requests on a full disk", n)
+	}
+	if n := log.of("disk is full"); n != 1 {
+		t.Errorf("a full disk was said %d times", n)
+	}
+	free()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if n := log.of("going on"); n != 1 {
+		t.Errorf("that there is room again was said %d times", n)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFullDisk: whatever cannot be written, dispatching stops at once, nothing is
+// lost or repeated, and the crawl goes on when there is room.
+func TestFullDisk(t *testing.T) {
+	for name, on := range map[string]func(*Engine, *disk){
+		"store":  func(e *Engine, d *disk) { e.store = &fullStore{e.store, d} },
+		"ledger": func(e *Engine, d *disk) { e.ledger = &fullLedger{e.ledger, d} },
+		"output": func(e *Engine, d *disk) { e.out = &fullOutput{output: e.out, disk: d} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			web, seeds := fullWeb(t)
+			o := testOptions(t, web)
+			log := &messages{count: make(map[string]int)}
+			e, err := Open(o, slog.New(log))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var d disk
+			on(e, &d)
+			ride(t, e, web, seeds, log, func() { d.full.Store(true) }, func() { d.full.Store(false) })
+			checkWhole(t, web, o, 0)
+		})
+	}
+}
+
+// checkWhole: all pages are fetched and in the output, at most so many of them twice.
+func checkWhole(t *testing.T, web *testweb.Web, o Options, repeats int) {
+	t.Helper()
+	if n := len(web.Requests().Pages().CountByPath()); n != 100 {
+		t.Errorf("%d pages were asked for, want 100", n)
+	}
+	if r := web.Requests().Repeats(); len(r) > repeats {
+		t.Errorf("asked for more than once: %v", r)
+	}
+	checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
+	checkOutput(t, o)
+}
+
+// TestStopOnFullDisk: a crawl that is told to stop on a full disk ends within the
+// grace with that error; what was not committed is asked for again.
+func TestStopOnFullDisk(t *testing.T) {
+	t.Parallel()
+	web, seeds := fullWeb(t)
+	o := testOptions(t, web)
+	o.ShutdownGrace = 100 * time.Millisecond
+	e, err := Open(o, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d disk
+	e.store = &fullStore{e.store, &d}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		for web.Served() < 20 {
+			time.Sleep(time.Millisecond)
+		}
+		d.full.Store(true)
+		for e.Status().State != "stalled" {
+			time.Sleep(time.Millisecond)
+		}
+		cancel()
+	}()
+	sum, err := e.Run(ctx, seeds)
+	if !errors.Is(err, storage.ErrNoSpace) || !sum.Stopped {
+		t.Errorf("stopped: %t, error: %v", sum.Stopped, err)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	if final := len(stored(t, o.DataDir)); final == 0 {
+		t.Error("what was committed is gone")
+	}
+	checkOutput(t, o)
+	crawl(t, o)
+	checkWhole(t, web, o, 30)
+}

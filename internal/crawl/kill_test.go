@@ -1,0 +1,212 @@
+package crawl
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// chaos is a crawl whose process is killed at random moments.
+type chaos struct {
+	hosts, pages int
+	crawlDelay   time.Duration // 0: none
+	delay        time.Duration // as configured
+	kills        int
+	life         time.Duration // at most, of a process that is killed
+}
+
+// TestKill is the short form of TestSoakKill.
+func TestKill(t *testing.T) {
+	t.Parallel()
+	chaos{hosts: 20, pages: 6, crawlDelay: time.Second, delay: 20 * time.Millisecond, kills: 4, life: 2500 * time.Millisecond}.run(t)
+}
+
+// TestKillInHaste kills a crawler that has but a short delay to keep, so that
+// commits, output and discoveries are under way at every moment.
+func TestKillInHaste(t *testing.T) {
+	t.Parallel()
+	chaos{hosts: 8, pages: 150, delay: 5 * time.Millisecond, kills: 5, life: 400 * time.Millisecond}.run(t)
+}
+
+// TestKillBeforeRules: a host that was asked for its robots.txt by a process that was
+// killed is left alone for ten seconds, because it may have asked for as much.
+func TestKillBeforeRules(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{}, 10)
+	routes := testweb.Routes{"/robots.txt": signal(asked, testweb.Slow(time.Hour, testweb.Robots("")))}
+	web := startWeb(t, site("a.test", "", paths("/", 2), routes))
+	dir, o := newChild(t, web, 20*time.Millisecond)
+	child, done := startChild(t, dir)
+	<-asked
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	killed := time.Now()
+	web.SetHandler("a.test", site("a.test", "User-agent: *\nCrawl-delay: 1\n", paths("/", 2), nil).Handler)
+	_, done = startChild(t, dir)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	log := web.Requests()
+	checkPolite(t, log[1:], time.Second)
+	if gap := log[1].Start.Sub(killed); gap < 10*time.Second {
+		t.Errorf("%v after the kill the host was asked for %s", gap, log[1].Path)
+	}
+	checkOutput(t, o)
+}
+
+// remains is what a killed process left.
+type remains struct {
+	at    time.Time
+	final map[string]bool // URLs in a final state
+	open  map[string]int  // by host: requests in the ledger that no commit knows of
+}
+
+// run crawls and kills, and then holds what the servers saw against what a polite
+// and lossless crawler does.
+func (c chaos) run(t *testing.T) {
+	web := startWeb(t, c.sites()...)
+	dir, o := newChild(t, web, c.delay)
+	var killed []remains
+	for over := false; !over; {
+		child, done := startChild(t, dir)
+		life := 2 * time.Minute
+		if len(killed) < c.kills {
+			life = rand.N(c.life)
+		}
+		select {
+		case err := <-done:
+			if over = true; err != nil {
+				t.Fatalf("the crawler failed: %v", err)
+			}
+		case <-time.After(life):
+			if err := child.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			<-done
+			if len(killed) == c.kills {
+				t.Fatalf("the crawl does not end; outcomes: %v", stored(t, o.DataDir))
+			}
+			killed = append(killed, left(t, o))
+		}
+	}
+	log := web.Requests()
+	checkPolite(t, log, max(c.delay, c.crawlDelay))
+	c.checkPages(t, log)
+	var before time.Time
+	for i, r := range killed {
+		checkRepeats(t, web, log, i, before, r)
+		before = r.at
+	}
+	checkOutput(t, o)
+	t.Logf("%d kills, %d requests, asked for twice: %v", len(killed), len(log), log.Repeats())
+}
+
+// sites are hosts whose pages link to the pages behind them, so that there is
+// something to discover until the end.
+func (c chaos) sites() (sites []testweb.Site) {
+	rules := "User-agent: *\nDisallow: /no/\n"
+	if c.crawlDelay > 0 {
+		rules += fmt.Sprintf("Crawl-delay: %g\n", c.crawlDelay.Seconds())
+	}
+	for i := range c.hosts {
+		pages := append(paths("/p", c.pages-1), paths("/no/", 3)...)
+		routes := make(testweb.Routes)
+		for j, p := range pages {
+			routes[p] = testweb.Page(p, pages[j:]...)
+		}
+		routes["/"] = testweb.Page("root", pages[:2]...)
+		sites = append(sites, site(fmt.Sprintf("h%d.test", i), rules, nil, routes))
+	}
+	return sites
+}
+
+// checkPages: every page at least once, nothing that is disallowed.
+func (c chaos) checkPages(t *testing.T, log testweb.Log) {
+	t.Helper()
+	count := log.Pages().CountByPath()
+	for i := range c.hosts {
+		for _, p := range append(paths("/p", c.pages-1), "/") {
+			if place := fmt.Sprintf("h%d.test%s", i, p); count[place] == 0 {
+				t.Errorf("%s was never asked for", place)
+			}
+		}
+	}
+	for place := range count {
+		if strings.Contains(place, "/no/") {
+			t.Errorf("%s is disallowed and was asked for", place)
+		}
+	}
+}
+
+// checkRepeats: what was committed before a kill is not asked for after it; and
+// what its process asked for and did not commit stands in the ledger.
+func checkRepeats(t *testing.T, web *testweb.Web, log testweb.Log, kill int, before time.Time, r remains) {
+	t.Helper()
+	uncommitted := make(map[string]map[string]bool)
+	for _, q := range log.Pages() {
+		final := r.final[web.URL(q.Host, q.Path)]
+		switch {
+		case q.Start.After(r.at) && final:
+			t.Errorf("kill %d: %s%s was committed before it and asked for after it", kill, q.Host, q.Path)
+		case q.Start.After(before) && q.Start.Before(r.at) && !final:
+			if uncommitted[q.Host] == nil {
+				uncommitted[q.Host] = make(map[string]bool)
+			}
+			uncommitted[q.Host][q.Path] = true
+		}
+	}
+	for host, pages := range uncommitted {
+		if len(pages) > r.open[host] {
+			t.Errorf("kill %d: %s was asked for %v without a commit; the ledger has %d such requests", kill, host, pages, r.open[host])
+		}
+	}
+}
+
+// left reads what a killed process left.
+func left(t *testing.T, o Options) remains {
+	t.Helper()
+	r := remains{at: time.Now(), final: make(map[string]bool), open: make(map[string]int)}
+	text, err := os.ReadFile(filepath.Join(o.DataDir, storage.LedgerName))
+	if err != nil {
+		return r // killed before it began
+	}
+	for u, outcome := range stored(t, o.DataDir) {
+		if outcome.State != storage.Queued && outcome.State != storage.Retrying {
+			r.final[u] = true
+		}
+	}
+	s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	mark, err := s.Mark(storage.MarkLedger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	settled, err := storage.DecodePlace(mark)
+	if err != nil {
+		t.Fatal(err)
+	}
+	header, lines, _ := bytes.Cut(text, []byte("\n"))
+	var base uint64
+	if _, err := fmt.Sscanf(string(header), "amble-starts-1 %d ", &base); err != nil {
+		t.Fatalf("ledger header %q: %v", header, err)
+	}
+	for l := range strings.Lines(string(lines[settled-base:])) {
+		if fields := strings.Fields(l); len(fields) == 4 {
+			r.open[fields[2]]++
+		}
+	}
+	return r
+}

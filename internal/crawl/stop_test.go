@@ -1,0 +1,223 @@
+package crawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// stuck is a page that answers when the client leaves.
+func stuck() (h testweb.Routes, asked <-chan struct{}) {
+	c := make(chan struct{}, 100)
+	hold := testweb.Slow(time.Hour, testweb.Page("never"))
+	return testweb.Routes{"/stuck": signal(c, hold)}, c
+}
+
+// signal tells of each request before h answers it.
+func signal(c chan<- struct{}, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c <- struct{}{}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// TestBreakOff: when the grace is over a request is broken off. Its URL is asked for
+// again by the next process, not sooner than the host allows.
+func TestBreakOff(t *testing.T) {
+	t.Parallel()
+	routes, asked := stuck()
+	web := startWeb(t, site("a.test", "", []string{"/stuck", "/aa"}, routes))
+	o := testOptions(t, web)
+	o.ShutdownGrace = 50 * time.Millisecond
+	o.Frontier.Politeness.Delay = 500 * time.Millisecond
+	e, err := Open(o, testLog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		<-asked
+		cancel()
+	}()
+	sum, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/"))})
+	if err != nil || !sum.Stopped {
+		t.Errorf("stopped: %t, error: %v", sum.Stopped, err)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	web.SetHandler("a.test", site("a.test", "", []string{"/stuck", "/aa"}, nil).Handler)
+	crawl(t, o, web.URL("a.test", "/"))
+	log := web.Requests()
+	if n := len(log.Path("/stuck")); n != 2 {
+		t.Errorf("/stuck was asked for %d times, want 2", n)
+	}
+	checkPolite(t, log, o.Frontier.Politeness.Delay)
+	checkStates(t, o, map[string]storage.State{"a.test/": storage.Fetched, "a.test/stuck": storage.Fetched, "a.test/aa": storage.Fetched})
+	checkOutput(t, o)
+}
+
+// TestStopLetsRequestsFinish: within the grace what is in flight is fetched and
+// committed.
+func TestStopLetsRequestsFinish(t *testing.T) {
+	t.Parallel()
+	began := make(chan struct{}, 10)
+	slow := signal(began, testweb.Slow(300*time.Millisecond, testweb.Page("slow")))
+	web := startWeb(t, site("a.test", "", []string{"/slow", "/later"}, testweb.Routes{"/slow": slow}))
+	o := testOptions(t, web)
+	e, err := Open(o, testLog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		<-began
+		cancel()
+	}()
+	if _, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/"))}); err != nil {
+		t.Error(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	checkStates(t, o, map[string]storage.State{"a.test/": storage.Fetched, "a.test/slow": storage.Fetched, "a.test/later": storage.Queued})
+	checkOutput(t, o)
+}
+
+// TestStoppedBeforeItBegan: a Run under a context that has ended is no error and
+// asks nobody.
+func TestStoppedBeforeItBegan(t *testing.T) {
+	t.Parallel()
+	web := startWeb(t, twoSites()...)
+	o := testOptions(t, web)
+	for range 2 { // with an empty frontier, then with URLs in it
+		sum, err := crawlFor(t, o, -time.Second, web.URL("a.test", "/"))
+		if err != nil || !sum.Stopped {
+			t.Errorf("stopped: %t, error: %v", sum.Stopped, err)
+		}
+		if n := web.Served(); n != 0 {
+			t.Errorf("%d requests were made", n)
+		}
+		s, err := storage.Open(o.DataDir, storage.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := seed(t, web.URL("a.test", "/")).URL
+		_, err = s.Commit(&storage.Batch{Found: []storage.Found{{URL: u, Fingerprint: s.Fingerprint(u), Seed: true}}})
+		if err := errors.Join(err, s.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestFailedOpen: whatever cannot be opened, the data directory is free again.
+func TestFailedOpen(t *testing.T) {
+	t.Parallel()
+	web := startWeb(t, twoSites()...)
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, spoil := range map[string]func(*Options){
+		"options": func(o *Options) { o.Workers = 0 },
+		"output":  func(o *Options) { o.Archive.Dir = file },
+		"ledger": func(o *Options) {
+			if err := os.Mkdir(filepath.Join(o.DataDir, storage.LedgerName), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		o := testOptions(t, web)
+		good := o
+		spoil(&o)
+		if _, err := Open(o, testLog(t)); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+		if err := os.RemoveAll(filepath.Join(o.DataDir, storage.LedgerName)); err != nil {
+			t.Fatal(err)
+		}
+		e, err := Open(good, testLog(t))
+		if err != nil {
+			t.Errorf("%s: after the failure: %v", name, err)
+			continue
+		}
+		if _, err := Open(good, testLog(t)); !errors.Is(err, storage.ErrInUse) {
+			t.Errorf("%s: a second engine: %v", name, err)
+		}
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// failingStore fails its nth commit from the start of the run on for good.
+type failingStore struct {
+	store
+	left atomic.Int64
+	err  error
+}
+
+func (s *failingStore) Commit(b *storage.Batch) (storage.Result, error) {
+	if s.left.Add(-1) == 0 {
+		return storage.Result{}, s.err
+	}
+	return s.store.Commit(b)
+}
+
+// TestFailedCommit: after a commit that fails for good the run ends with its error,
+// and nothing of a later commit passes over what the lost one held.
+func TestFailedCommit(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int64{3, 4, 6} {
+		t.Run(fmt.Sprint("commit ", n), func(t *testing.T) {
+			t.Parallel()
+			web := startWeb(t, twoSites()...)
+			o := testOptions(t, web)
+			o.GiveUpAfter = 20 * time.Second // more than is owed where no rules were committed
+			failCommit(t, o, n, seed(t, web.URL("a.test", "/")), seed(t, web.URL("b.test", "/")))
+			checkOutput(t, o)
+			crawl(t, o)
+			for u, outcome := range stored(t, o.DataDir) {
+				if outcome.State == storage.Queued {
+					t.Errorf("%s was lost", u)
+				}
+			}
+			if got := web.Requests().Pages().CountByPath(); len(got) != 41 {
+				t.Errorf("%d pages were asked for in the end, want 41", len(got))
+			}
+			checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
+			checkOutput(t, o)
+		})
+	}
+}
+
+// failCommit runs a crawl whose nth commit, that of Open included, fails for good.
+func failCommit(t *testing.T, o Options, n int64, seeds ...Seed) {
+	t.Helper()
+	s, err := storage.Open(o.DataDir, storage.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	failing := &failingStore{store: s, err: errors.New("broken disk")}
+	failing.left.Store(n)
+	e, err := open(o, failing, testLog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, err := e.Run(context.Background(), seeds)
+	if !errors.Is(err, failing.err) || sum.Stopped {
+		t.Errorf("stopped: %t, error: %v", sum.Stopped, err)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+}
