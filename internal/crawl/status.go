@@ -146,7 +146,8 @@ func (r *run) report(state string) {
 	s.PagesPerSec, s.BytesPerSec = r.meter.rates(now, r.tally.load())
 	slowest := storage.NoHost
 	r.f.Waiting(now, func(w frontier.Waiting) {
-		if f := w.Finish.Seconds(); f > s.Finish && w.Robots == robots.ReasonNone {
+		postponed := r.o.ExitWhenDone && w.Until.Sub(now) > r.o.GiveUpAfter
+		if f := w.Finish.Seconds(); f > s.Finish && w.Robots == robots.ReasonNone && !postponed {
 			s.Finish, s.SlowestLeft, slowest = f, w.Left, w.Host
 		}
 	})
