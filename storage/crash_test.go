@@ -231,7 +231,7 @@ func fullThenRoom(t *testing.T, s *Store, room func() *Store) {
 
 func TestMaxBytes(t *testing.T) {
 	dir := t.TempDir()
-	s := mustOpen(t, dir, Options{MaxBytes: 20 << 20, NoSync: true})
+	s := mustOpen(t, dir, Options{MaxBytes: 17 << 20, NoSync: true})
 	fullThenRoom(t, s, func() *Store {
 		mustClose(t, s)
 		return mustOpen(t, dir, Options{MaxBytes: 40 << 20, NoSync: true})

@@ -75,7 +75,9 @@ func (m *model) apply(b *Batch) Result {
 		m.joined[u] = true
 	}
 	for name, mark := range b.Marks {
-		m.marks[name] = string(mark)
+		if m.marks[name] = string(mark); mark == nil {
+			delete(m.marks, name)
+		}
 	}
 	for id := range touched {
 		h := m.hosts[id-1].host(id)

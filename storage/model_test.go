@@ -138,8 +138,12 @@ func (d *driver) compare(t *rapid.T) {
 			t.Fatalf("policy of %s is %q, %v, want %q", o, got, err, record)
 		}
 	}
+	marks, err := s.Marks("mark")
+	if err != nil || len(marks) != len(m.marks) {
+		t.Fatalf("marks are %q, %v, want %q", marks, err, m.marks)
+	}
 	for name, mark := range m.marks {
-		if got, err := s.Mark(name); err != nil || string(got) != mark {
+		if got, err := s.Mark(name); err != nil || string(got) != mark || string(marks[name]) != mark {
 			t.Fatalf("mark %s is %q, %v, want %q", name, got, err, mark)
 		}
 	}
@@ -212,7 +216,7 @@ func (m *model) randomBatch(rng *rand.Rand, size int, fingerprint func(weburl.UR
 		b.Ensure = []string{hostName(rng.IntN(12)), hostName(0)}
 		b.Join = []string{randomURL(rng).String()}
 		b.Policies = []Policy{{randomURL(rng).Origin(), []byte{byte(size), 1}}}
-		b.Marks = map[string][]byte{fmt.Sprint("mark", rng.IntN(3)): {byte(size)}}
+		b.Marks = map[string][]byte{fmt.Sprint("mark", rng.IntN(3)): {byte(size)}, fmt.Sprint("mark", rng.IntN(3)): nil}
 	}
 	return b
 }
