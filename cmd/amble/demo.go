@@ -129,7 +129,7 @@ func (d *demo) configFile() string { return filepath.Join(d.dir, "config.yaml") 
 
 func (d *demo) crawl(command *cobra.Command, c *config.Config, web *testweb.Web, facts testweb.Facts) error {
 	k := newCrawling(c, command.ErrOrStderr())
-	fmt.Fprintf(k.messages, "Crawling a web of %s and %s on loopback addresses. Requests to a host are %s apart, or more\nwhere its robots.txt asks for it. Everything goes to %s\n",
+	fmt.Fprintf(k.messages, "Crawling a web of %s and %s on loopback addresses, with %s between two\nrequests to a host, or more where its robots.txt asks for it. Everything goes to\n%s\n",
 		plural(len(web.Sites()), "host"), plural(facts.Pages(), "page"), c.Politeness.Delay, d.dir)
 	seeds, err := readSeeds(c, nil, func(text string) { k.notice("bad seed", text) })
 	if err != nil {

@@ -38,7 +38,6 @@ func (r *demoReport) print(w io.Writer) error {
 	early := len(r.log.BeforeRobots())
 	if !r.out.Stopped {
 		writePostponed(&b, r.out.Postponed, time.Now())
-		b.WriteString("\n")
 		wrong = r.facts.Check(r.log)
 		writeVerdict(&b, wrong, tooShort, early)
 	}
@@ -114,6 +113,7 @@ func writeVerdict(b *strings.Builder, wrong []string, tooShort, early int) {
 		}
 		return "NO"
 	}
+	b.WriteString("\n")
 	writeTable(b, [][]string{
 		{"every page asked for that should be, and no other:", yes(len(wrong) == 0)},
 		{"every host left alone for its delay after each request:", yes(tooShort == 0)},
@@ -122,13 +122,12 @@ func writeVerdict(b *strings.Builder, wrong []string, tooShort, early int) {
 	for _, text := range wrong[:min(len(wrong), maxPostponed)] {
 		fmt.Fprintln(b, "    "+text)
 	}
-	b.WriteString("\n")
 }
 
 // writeNext says where everything lies and what to try next.
 func (r *demoReport) writeNext(b *strings.Builder) {
 	amble, settings := os.Args[0], " -c "+filepath.Join(r.dir, "config.yaml")
-	b.WriteString("Try next:\n")
+	b.WriteString("\nTry next:\n")
 	writeTable(b, [][]string{
 		{amble + " status" + settings, "what the database knows"},
 		{amble + " db check" + settings, "is it sound?"},

@@ -37,7 +37,7 @@ func reachedMaxPages(c *config.Config, out outcome) bool {
 	return c.Crawl.MaxPages > 0 && out.Status.URLs["fetched"] >= int(c.Crawl.MaxPages)
 }
 
-// happened is the first sentence: what this run did.
+// happened says first of all what this run did.
 func happened(c *config.Config, out outcome) string {
 	if !out.Fresh {
 		if out.Stopped || len(out.Postponed) > 0 || reachedMaxPages(c, out) {
@@ -53,14 +53,18 @@ func happened(c *config.Config, out outcome) string {
 	if n := out.since("redirected"); n > 0 {
 		text += " and followed " + plural(n, "redirect")
 	}
-	separator := "; "
-	for _, part := range []struct{ state, verdict string }{
-		{"failed", "failed"}, {"denied", "denied by robots.txt"}, {"excluded", "outside the scope"},
-	} {
-		if n := out.since(part.state); n > 0 {
-			text += separator + plural(n, "URL") + " " + part.verdict
-			separator = ", "
-		}
+	var rest []string
+	if n := out.since("failed"); n > 0 {
+		rest = append(rest, plural(n, "URL")+" failed")
+	}
+	if n := out.since("denied"); n > 0 {
+		rest = append(rest, were(n, "URL")+" denied by robots.txt")
+	}
+	if n := out.since("excluded"); n > 0 {
+		rest = append(rest, were(n, "URL")+" outside the scope")
+	}
+	if len(rest) > 0 {
+		text += ".\n" + strings.Join(rest, ", ")
 	}
 	return text + "."
 }

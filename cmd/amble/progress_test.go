@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/crawl"
+)
+
+var someTime = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
+func someStatus() crawl.Status {
+	return crawl.Status{
+		State: "running", Started: someTime.Add(-75 * time.Second),
+		URLs:     map[string]int{"queued": 1200, "retrying": 34, "denied": 5, "fetched": 99},
+		Places:   map[string]int{"leased": 2, "resolving": 1, "waiting": 3, "dormant": 4, "idle": 100},
+		InFlight: 2, Run: crawl.Rates{Pages: 1234, Bytes: 3 << 20, Errors: 6},
+		PagesPerSec: 12.34, BytesPerSec: 2048, Finish: 125, SlowestHost: "slow.example", SlowestLeft: 7,
+	}
+}
+
+func texts(rows []row) string {
+	var lines []string
+	for _, r := range rows {
+		lines = append(lines, r.text)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestProgressBlock(t *testing.T) {
+	wide := `amble: running for 1m 15s; Ctrl-C to stop
+  pages     1,234  12.3/s               hosts     3 active, 7 waiting
+  received  3.0 MiB  2.0 KiB/s          queue     1,234 URLs
+  denied    5 by robots.txt             errors    6
+  left      about 2m 5s; slow.example has 7 URLs`
+	if got := texts(progressRows(someStatus(), someTime, 80)); got != wide {
+		t.Errorf("80 columns:\n%s", got)
+	}
+	narrow := `amble: running for 1m 15s; Ctrl-C to stop
+  pages     1,234  12.3/s
+  hosts     3 active, 7 waiting
+  received  3.0 MiB  2.0 KiB/s
+  queue     1,234 URLs
+  denied    5 by robots.txt
+  errors    6
+  left      about 2m 5s; slow.example has 7 URLs`
+	if got := texts(progressRows(someStatus(), someTime, 60)); got != narrow {
+		t.Errorf("60 columns:\n%s", got)
+	}
+	for _, r := range progressRows(someStatus(), someTime, 80) {
+		if len(r.text) >= 80 {
+			t.Errorf("too wide: %s", r.text)
+		}
+	}
+}
+
+func TestProgressTitles(t *testing.T) {
+	s := someStatus()
+	s.State = "stopping"
+	if got := progressRows(s, someTime, 80)[0].text; got != "amble: stopping, 2 requests in flight; Ctrl-C again to stop at once" {
+		t.Error(got)
+	}
+	s.State, s.Reason = "stalled", "no space left"
+	if got := progressRows(s, someTime, 80)[1]; got.style != styleDanger || !strings.Contains(got.text, "until the disk has room again: no space left") {
+		t.Error(got)
+	}
+	if got := progressRows(crawl.Status{State: "opened"}, someTime, 80)[0].text; got != "amble: reading what is known" {
+		t.Error(got)
+	}
+}
+
+// Without a screen there is one line of the log every ten seconds, and none after the end.
+func TestProgressInTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b bytes.Buffer
+		stop := watch(someStatus, nil, newLogger(&b, config.Log{Level: "info", Format: "text"}))
+		time.Sleep(35 * time.Second)
+		stop()
+		time.Sleep(time.Minute)
+		lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+		if len(lines) != 3 {
+			t.Fatalf("%d lines in 35 s:\n%s", len(lines), b.String())
+		}
+		for _, want := range []string{"level=INFO", "msg=running", "pages=1234", "pages_per_second=12.3", "hosts_active=3", "hosts_waiting=7", "queued=1234", "denied=5", "errors=6", `finish="2m 5s"`, "slowest_host=slow.example"} {
+			if !strings.Contains(lines[0], want) {
+				t.Errorf("no %s in %s", want, lines[0])
+			}
+		}
+	})
+}
+
+// On a screen the block is drawn at once and again, and gone at the end.
+func TestProgressOnAScreen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &glass{t: t, width: 80}
+		s := &screen{w: g, size: func() (int, int) { return 80, 24 }}
+		stop := watch(someStatus, s, slog.New(slog.DiscardHandler))
+		if !strings.Contains(g.String(), "pages     1,234") {
+			t.Errorf("not drawn at once: %q", g.String())
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if n := strings.Count(g.String(), "pages"); n != 1 {
+			t.Errorf("%d blocks after 5 s", n)
+		}
+		stop()
+		if g.String() != "" {
+			t.Errorf("left at the end: %q", g.String())
+		}
+	})
+}
+
+func TestLogger(t *testing.T) {
+	var b bytes.Buffer
+	log := newLogger(&b, config.Log{Level: "warn", Format: "json"})
+	log.Info("hidden")
+	log.Warn("shown", "n", 1)
+	if got := b.String(); !strings.HasPrefix(got, "{") || !strings.Contains(got, `"msg":"shown","n":1}`) || strings.Contains(got, "hidden") {
+		t.Error(got)
+	}
+}
