@@ -106,9 +106,9 @@ func TestRobotsUnreachable(t *testing.T) {
 	web := startRobotsWeb(t, sites...)
 	o := testOptions(t, web)
 	o.GiveUpAfter = 200 * time.Millisecond
-	o.Fetch.Timeout = 1200 * time.Millisecond
-	o.Fetch.HeaderTimeout = 800 * time.Millisecond
-	o.Fetch.BodyIdleTimeout = 800 * time.Millisecond
+	o.Fetch.Timeout = 1600 * time.Millisecond
+	o.Fetch.HeaderTimeout = 1200 * time.Millisecond
+	o.Fetch.BodyIdleTimeout = 1200 * time.Millisecond
 	sum := crawlOnce(t, o, rootSeeds(t, web)...)
 	for _, host := range web.Sites() {
 		if host == "well.test" {
@@ -175,8 +175,10 @@ func TestRobotsRecovers(t *testing.T) {
 			t.Errorf("%s was asked again after %v, want %v at least", c.host, short[0].Length, c.wait)
 		}
 	}
-	if second := web.Requests().Host("until-429.test")[1]; second.Start.Before(date) {
-		t.Errorf("until-429.test was asked again at %v, not before %v was wanted", second.Start, date)
+	for _, q := range web.Requests().Host("until-429.test")[1:] {
+		if q.Start.Before(date) {
+			t.Errorf("until-429.test was asked again at %v, not before %v was wanted", q.Start, date)
+		}
 	}
 }
 
