@@ -5,17 +5,21 @@
 // # Hosts and where they are
 //
 // Politeness belongs to a host: its name without scheme and port. A host that
-// has work is in exactly one place, and place (in place.go) is the only
-// function that moves it:
+// has work is in exactly one place. After everything that happened to it, place
+// (in place.go) moves it to where it belongs; only the line of an address
+// (address.go) has its own order:
 //
 //	idle       nothing to do; it comes back when a commit brings a URL
 //	dormant    has work on disk, nothing of it in memory; in the dormant heap,
 //	           keyed by the instant at which it may be asked
+//	called     dormant, and another host waits for it: it becomes active
+//	           whether there is room or not
 //	loading    its queues are being read; comes back with Loaded
 //	resolving  its address is not known; in line for a resolve lease, or leased as one
 //	waiting    in the ready heap, keyed by the instant at which it may be asked
 //	crowded    its turn has come but its address is busy; in the address's line
-//	leased     as many requests in flight as it may have
+//	leased     as many requests in flight as it may have, or its share of them
+//	           while others wait for room
 //	parked     has work, but all of it waits for another host's answer
 //
 // A host that is dormant costs a few words. Its queue heads, robots rules and

@@ -19,6 +19,7 @@ type Frontier struct {
 
 	hosts     map[storage.HostID]*host
 	dormant   hostHeap
+	called    hostHeap
 	ready     hostHeap
 	addresses map[netip.Prefix]*address
 
@@ -130,6 +131,9 @@ func (f *Frontier) NextWake() (time.Time, bool) {
 	if h := f.ready.top(); h != nil {
 		at = h.key
 	}
+	if h := f.called.top(); h != nil {
+		at = min(at, h.key)
+	}
 	if h := f.dormant.top(); h != nil && f.opens() {
 		at = min(at, h.key)
 	}
@@ -171,8 +175,8 @@ func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) 
 	for i := range r.Touched {
 		f.touched(&r.Touched[i], t)
 	}
-	for name, id := range r.Ensured {
-		f.deliver(name, id, t)
+	for _, name := range b.Ensure {
+		f.deliver(name, r.Ensured[name], t)
 	}
 }
 

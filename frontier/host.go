@@ -25,6 +25,7 @@ type place uint8
 const (
 	idle place = iota
 	dormant
+	called
 	loading
 	resolving
 	waiting
@@ -33,7 +34,7 @@ const (
 	parked
 )
 
-var placeNames = [...]string{"idle", "dormant", "loading", "resolving", "waiting", "crowded", "leased", "parked"}
+var placeNames = [...]string{"idle", "dormant", "called", "loading", "resolving", "waiting", "crowded", "leased", "parked"}
 
 // host is what is kept of every host that has, or had, work in this process.
 type host struct {

@@ -2,22 +2,22 @@ package frontier
 
 import (
 	"slices"
-	"testing"
 
 	"github.com/amble-crawler/amble/storage"
 )
 
 // checkInvariants walks the whole frontier and holds it to the package comment.
-func checkInvariants(t testing.TB, f *Frontier) {
+func checkInvariants(t tester, f *Frontier) {
 	t.Helper()
 	checkHeap(t, "dormant", f.dormant)
+	checkHeap(t, "called", f.called)
 	checkHeap(t, "ready", f.ready)
 	c := census{users: map[*address]int{}, crowded: map[*address]int{}, inFlight: map[*host]int{}, asked: map[storage.HostID]map[string]bool{}}
 	c.leases(t, f)
 	for _, h := range f.hosts {
 		c.host(t, f, h)
 	}
-	if len(f.dormant) != c.dormant || len(f.ready) != c.ready {
+	if len(f.called) != c.called || len(f.dormant) != c.dormant || len(f.ready) != c.ready {
 		t.Fatalf("heaps hold %d dormant and %d waiting hosts, %d and %d say so", len(f.dormant), len(f.ready), c.dormant, c.ready)
 	}
 	if f.activeHosts != c.active || f.activeBytes != c.bytes || f.opening != c.opening {
@@ -34,14 +34,14 @@ func checkInvariants(t testing.TB, f *Frontier) {
 
 // census counts what the frontier counts too.
 type census struct {
-	dormant, ready, active, bytes, opening, resolving, resolveLeases int
+	dormant, called, ready, active, bytes, opening, resolving, resolveLeases int
 
 	users, crowded map[*address]int
 	inFlight       map[*host]int
 	asked          map[storage.HostID]map[string]bool // origins whose robots.txt is awaited
 }
 
-func checkHeap(t testing.TB, name string, heap hostHeap) {
+func checkHeap(t tester, name string, heap hostHeap) {
 	t.Helper()
 	for i, h := range heap {
 		if int(h.index) != i {
@@ -53,7 +53,7 @@ func checkHeap(t testing.TB, name string, heap hostHeap) {
 	}
 }
 
-func (c *census) leases(t testing.TB, f *Frontier) {
+func (c *census) leases(t tester, f *Frontier) {
 	t.Helper()
 	resolves := 0
 	for _, out := range f.leases {
@@ -79,7 +79,7 @@ func (c *census) leases(t testing.TB, f *Frontier) {
 	}
 }
 
-func (c *census) host(t testing.TB, f *Frontier, h *host) {
+func (c *census) host(t tester, f *Frontier, h *host) {
 	t.Helper()
 	a := h.active
 	switch {
@@ -87,6 +87,11 @@ func (c *census) host(t testing.TB, f *Frontier, h *host) {
 		c.dormant++
 		if a != nil || f.dormant[h.index] != h {
 			t.Fatalf("host %d is dormant, but active or not in the heap", h.id)
+		}
+	case h.place == called:
+		c.called++
+		if a != nil || f.called[h.index] != h {
+			t.Fatalf("host %d is called, but active or not in the heap", h.id)
 		}
 	case h.place == idle && a == nil:
 		if h.queued > 0 || h.due > 0 || len(f.errands[h.id]) > 0 {
@@ -99,7 +104,7 @@ func (c *census) host(t testing.TB, f *Frontier, h *host) {
 	}
 }
 
-func (c *census) activeHost(t testing.TB, f *Frontier, h *host) {
+func (c *census) activeHost(t tester, f *Frontier, h *host) {
 	t.Helper()
 	a := h.active
 	c.active++
@@ -156,7 +161,7 @@ func (c *census) activeHost(t testing.TB, f *Frontier, h *host) {
 	}
 }
 
-func (c *census) address(t testing.TB, a *address) {
+func (c *census) address(t tester, a *address) {
 	t.Helper()
 	if a.users != c.users[a] || len(a.line) != c.crowded[a] {
 		t.Fatalf("address %s counts %d users and %d in line, there are %d and %d", a.key, a.users, len(a.line), c.users[a], c.crowded[a])
@@ -171,7 +176,7 @@ func (c *census) address(t testing.TB, a *address) {
 
 // errands makes sure that every answer about robots.txt that is awaited has
 // somebody who will bring it.
-func (c *census) errands(t testing.TB, f *Frontier) {
+func (c *census) errands(t tester, f *Frontier) {
 	t.Helper()
 	settle := func(j RobotsJob) { delete(c.asked[j.Owner], j.Origin.String()) }
 	for _, h := range f.hosts {

@@ -31,6 +31,7 @@ func (f *Frontier) Next(now time.Time) (Lease, bool) {
 			}
 		}
 	}
+	f.activate(t) // where others made room
 	return f.nextName()
 }
 

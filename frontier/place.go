@@ -39,7 +39,7 @@ func (f *Frontier) place(h *host, now instant) {
 	h.delay = float32(a.polite.Delay().Seconds())
 	wake, work := f.wake(h)
 	switch {
-	case a.inFlight >= a.polite.InFlightLimit():
+	case a.inFlight >= a.limit():
 		h.place = leased
 	case f.retires(h, wake, work, now):
 		f.retire(h, wake, work)
@@ -74,6 +74,8 @@ func (f *Frontier) leave(h *host) {
 	switch h.place {
 	case dormant:
 		f.dormant.remove(h)
+	case called:
+		f.called.remove(h)
 	case waiting:
 		f.ready.remove(h)
 	}
@@ -87,26 +89,35 @@ func (f *Frontier) await(h *host, key instant) {
 
 // placeDormant puts a host without active part among the dormant if it has work.
 func (f *Frontier) placeDormant(h *host) {
-	at := h.wake
 	switch {
 	case len(f.errands[h.id]) > 0:
-		at = always
+		h.place, h.key = called, h.ready-lead
+		f.called.push(h)
 	case h.queued > 0:
+		h.place, h.key = dormant, max(h.ready, h.wake)-lead
+		f.dormant.push(h)
 	case h.due > 0:
-		at = max(at, f.unix(h.nextDue))
+		h.place, h.key = dormant, max(h.ready, h.wake, f.unix(h.nextDue))-lead
+		f.dormant.push(h)
 	default:
 		h.place = idle
-		return
 	}
-	h.place, h.key = dormant, max(at, h.ready)-lead
-	f.dormant.push(h)
 }
 
 // startable reports whether a host may be given a lease as far as it is itself
 // concerned.
 func (f *Frontier) startable(h *host, now instant) bool {
 	wake, work := f.wake(h)
-	return work && wake <= now && h.active.inFlight < h.active.polite.InFlightLimit()
+	return work && wake <= now && h.active.inFlight < h.active.limit()
+}
+
+// limit is how many requests to the host may be in flight: one until a robots.txt
+// was read, because it may ask for a delay.
+func (a *active) limit() int {
+	if !a.learned() {
+		return 1
+	}
+	return a.polite.InFlightLimit()
 }
 
 // wake is when a host has something to do and politeness lets it; false when
@@ -217,22 +228,26 @@ func (f *Frontier) opens() bool { return f.room() && f.opening < maxOpening }
 // maxOpening is how many hosts may be on their way from dormant to active.
 const maxOpening = 256
 
-// activate makes dormant hosts active whose turn is near.
+// activate makes dormant hosts active whose turn is near. Those that others wait
+// for need no room: the ones that wait may have taken all there is.
 func (f *Frontier) activate(now instant) {
-	for f.opens() {
-		h := f.dormant.top()
-		if h == nil || h.key > now {
-			return
-		}
-		f.leave(h)
-		h.active = &active{busy: make(map[uint32]struct{}), jobs: f.errands[h.id], loadAfter: always}
-		delete(f.errands, h.id)
-		h.wake = always
-		f.activeHosts++
-		f.opening++
-		h.place = loading
-		f.want(h)
+	for h := f.called.top(); h != nil && h.key <= now; h = f.called.top() {
+		f.open(h)
 	}
+	for h := f.dormant.top(); h != nil && h.key <= now && f.opens(); h = f.dormant.top() {
+		f.open(h)
+	}
+}
+
+func (f *Frontier) open(h *host) {
+	f.leave(h)
+	h.active = &active{busy: make(map[uint32]struct{}), jobs: f.errands[h.id], loadAfter: always}
+	delete(f.errands, h.id)
+	h.wake = always
+	f.activeHosts++
+	f.opening++
+	h.place = loading
+	f.want(h)
 }
 
 // setTrouble notes since when a host cannot be asked.

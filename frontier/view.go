@@ -27,7 +27,7 @@ func (f *Frontier) postponed(h *host, now, within instant) bool {
 	switch h.place {
 	case idle, parked:
 		return true
-	case dormant, waiting:
+	case dormant, called, waiting:
 		return h.key > now+within || h.trouble != never && now-h.trouble >= within
 	}
 	return false
@@ -66,7 +66,7 @@ func (f *Frontier) Waiting(now time.Time, each func(Waiting)) {
 		}
 		w := Waiting{Host: h.id, Left: left, Place: placeNames[h.place], Reason: h.reason, Robots: f.held(h)}
 		start := t
-		if h.place == waiting || h.place == dormant {
+		if h.place == waiting || h.place == dormant || h.place == called {
 			start = max(f.asked(h), t)
 			w.Until = f.time(start)
 		}

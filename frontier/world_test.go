@@ -4,7 +4,7 @@ import (
 	"container/heap"
 	"fmt"
 	"net/netip"
-	"testing"
+	"slices"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -29,7 +29,7 @@ type disk interface {
 // world plays everything around a Frontier in virtual time: workers, the
 // committer, the loader, name servers and web servers.
 type world struct {
-	t     testing.TB
+	t     tester
 	o     Options
 	f     *Frontier
 	disk  disk
@@ -49,9 +49,16 @@ type world struct {
 	busy       int
 	batch      storage.Batch
 	committing bool
-	still      int // steps since the clock moved
+	out        map[uint64]request // requests under way
+	still      int                // steps since the clock moved
 
-	log []request
+	started   func(Lease)          // a request begins
+	completed func(Lease, answer)  // a request ended and the frontier is about to be told
+	committed func(*storage.Batch) // a batch is on the disk
+
+	log      []request
+	loads    int
+	resolved int
 }
 
 // answer is what a request comes to.
@@ -80,13 +87,14 @@ type request struct {
 	address    netip.Addr
 	start, end time.Time
 	sent       bool
+	delay      time.Duration // in force when it was leased
 }
 
 func (r request) String() string {
 	return fmt.Sprintf("%s %s at %v", r.kind, r.url, r.start.Sub(epoch))
 }
 
-func newWorld(t testing.TB, o Options, d disk) *world {
+func newWorld(t tester, o Options, d disk) *world {
 	w := &world{
 		t: t, o: o, disk: d, scope: NewScope(ModeAny, nil, nil), now: epoch,
 		workers: 100, commitTime: 10 * time.Millisecond, loadTime: time.Millisecond, nameTime: 20 * time.Millisecond,
@@ -117,10 +125,21 @@ func (w *world) open() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	w.f = f
+	w.f, w.out = f, map[uint64]request{}
 	if err := w.disk.Hosts(func(h *storage.Host) error { return f.Restore(h, w.now) }); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// crash ends the process: what is not on the disk is lost. Requests under way
+// reach their hosts all the same.
+func (w *world) crash() {
+	for _, r := range w.out {
+		r.end = w.now
+		w.log = append(w.log, r)
+	}
+	w.f, w.batch, w.events, w.busy, w.committing = nil, storage.Batch{}, nil, 0, false
+	w.o.OwedSince = w.now
 }
 
 // add puts URLs on the disk as a commit of another process would, or of this one.
@@ -168,6 +187,7 @@ func (w *world) collect() {
 
 // load reads now and brings it later, as the loader does.
 func (w *world) load(want LoadRequest) {
+	w.loads++
 	l, err := readLoad(w.disk, want, &w.o, w.now)
 	if err != nil {
 		w.t.Fatal(err)
@@ -217,16 +237,27 @@ func (w *world) start(l Lease) {
 	if l.Kind == Resolve {
 		w.after(w.nameTime, func() {
 			w.busy--
+			w.resolved++
 			r := w.resolve(l)
 			r.End = w.now
 			w.must(w.f.CompleteResolve(l.ID, r))
 		})
 		return
 	}
+	if w.started != nil {
+		w.started(l)
+	}
 	a := w.answer(l)
+	r := request{kind: l.Kind, url: l.URL.String(), host: l.HostName, address: l.Address, start: start, sent: !a.notSent, delay: l.Delay}
+	w.out[l.ID] = r
 	w.after(a.took, func() {
 		w.busy--
-		w.log = append(w.log, request{l.Kind, l.URL.String(), l.HostName, l.Address, start, w.now, !a.notSent})
+		delete(w.out, l.ID)
+		r.end = w.now
+		w.log = append(w.log, r)
+		if w.completed != nil {
+			w.completed(l, a)
+		}
 		w.complete(l, a)
 	})
 }
@@ -280,6 +311,9 @@ func (w *world) flush() {
 	w.batch, w.committing = storage.Batch{}, true
 	r, err := w.disk.Commit(&b)
 	w.must(err)
+	if w.committed != nil {
+		w.committed(&b)
+	}
 	w.after(w.commitTime, func() {
 		w.committing = false
 		w.f.Committed(&b, r, w.now)
@@ -352,6 +386,52 @@ func (w *world) finish(d, within time.Duration) {
 	}
 }
 
+// checkManners holds the log to the delays in force: of each host no two
+// requests side by side and none too early, where there is a delay; and of each
+// address no more side by side than allowed and none too early.
+func (w *world) checkManners() {
+	w.t.Helper()
+	hosts := map[string]request{}
+	addresses := map[netip.Prefix][]request{}
+	slices.SortStableFunc(w.log, func(a, b request) int { return a.start.Compare(b.start) })
+	for _, r := range w.log {
+		if !r.sent {
+			continue
+		}
+		if before, ok := hosts[r.host]; ok && r.delay != 0 && r.start.Before(before.end.Add(max(r.delay, 0))) {
+			w.t.Fatalf("%v: the one before it ended at %v, the delay in force is %v", r, before.end.Sub(epoch), r.delay)
+		}
+		if r.end.After(hosts[r.host].end) {
+			hosts[r.host] = r
+		}
+		key := politeness.AddressKey(r.address)
+		beside := 0
+		for _, o := range addresses[key] {
+			if o.end.After(r.start) {
+				beside++
+			} else if gap := w.o.Politeness.IPDelay; r.start.Before(o.end.Add(gap)) {
+				w.t.Fatalf("%v: a request to its address ended at %v, ip_delay is %v", r, o.end.Sub(epoch), gap)
+			}
+		}
+		if beside >= w.o.Politeness.PerIP {
+			w.t.Fatalf("%v: %d other requests to its address are under way", r, beside)
+		}
+		recent := append(addresses[key], r)
+		addresses[key] = recent[max(0, len(recent)-64):]
+	}
+}
+
+// served counts the pages by host.
+func (w *world) served() map[string]int {
+	n := map[string]int{}
+	for _, r := range w.log {
+		if r.kind == Page {
+			n[r.host]++
+		}
+	}
+	return n
+}
+
 // pages are the URLs of the pages that were asked, in their order.
 func (w *world) pages() (urls []string) {
 	for _, r := range w.log {
@@ -386,4 +466,12 @@ func (e *events) Pop() any {
 	last := (*e)[len(*e)-1]
 	*e = (*e)[:len(*e)-1]
 	return last
+}
+
+// tester is what testing.TB and rapid.T have in common and is used here.
+type tester interface {
+	Helper()
+	Fatal(...any)
+	Fatalf(string, ...any)
+	Errorf(string, ...any)
 }
