@@ -11,13 +11,17 @@ import (
 
 // glass is a little terminal: it understands what screen sends and shows what a person would see.
 type glass struct {
-	t      *testing.T
-	width  int
+	t     *testing.T
+	width int
+
+	mu     sync.Mutex
 	lines  []string
 	column int
 }
 
 func (g *glass) Write(b []byte) (int, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	for text := string(b); text != ""; {
 		switch {
 		case strings.HasPrefix(text, "\x1b["):
@@ -68,7 +72,11 @@ func (g *glass) sequence(text string) string {
 	return text[end+1:]
 }
 
-func (g *glass) String() string { return strings.Join(g.lines, "\n") }
+func (g *glass) String() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return strings.Join(g.lines, "\n")
+}
 
 func TestScreenRedrawsInPlace(t *testing.T) {
 	g := &glass{t: t, width: 20}
