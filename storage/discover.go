@@ -15,13 +15,14 @@ type tailRef struct {
 func (w *writer) indexTail(r *hostRow) error {
 	rest := w.tail
 	for len(rest) > 0 {
-		flags, uri, _, ok := entryKey(rest)
-		if !ok {
-			return fmt.Errorf("%w: tail of the host cannot be read", ErrCorrupt)
+		flags, uri, facts, ok := entryKey(rest)
+		if ok {
+			w.index = append(w.index, tailRef{
+				start: len(w.tail) - len(rest), uri: cap(w.tail) - cap(uri), length: len(uri), origin: flags & entryOrigin,
+			})
+			rest, ok = skipFacts(flags, facts)
 		}
-		start := len(w.tail) - len(rest)
-		w.index = append(w.index, tailRef{start: start, uri: cap(rest) - cap(uri) + start, length: len(uri), origin: flags & entryOrigin})
-		if rest, ok = skipEntry(rest); !ok {
+		if !ok {
 			return fmt.Errorf("%w: tail of the host cannot be read", ErrCorrupt)
 		}
 	}

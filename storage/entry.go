@@ -84,7 +84,12 @@ func skipEntry(b []byte) ([]byte, bool) {
 	if !ok {
 		return nil, false
 	}
-	d := decoder{b: rest}
+	return skipFacts(flags, rest)
+}
+
+// skipFacts returns what follows an entry whose identity is split off.
+func skipFacts(flags byte, b []byte) ([]byte, bool) {
+	d := decoder{b: b}
 	d.uvarint()
 	d.take(4)
 	d.uvarint()
