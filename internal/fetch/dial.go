@@ -56,10 +56,13 @@ func (d *dialer) control(_, address string, _ syscall.RawConn) error {
 func (d *dialer) dial(w *watch, key connKey) (_ *conn, release func() bool, err error) {
 	w.enter(phaseConnect, d.connectTimeout)
 	key.host = strings.Clone(key.host) // it outlives the URL it is a part of
-	tcp, err := d.net.DialTCP(w.ctx, "tcp", netip.AddrPort{}, key.addr)
+	// DialTCP would bind a port of its own to every connection, each usable for one
+	// server only, and search for a free one longer the more there are.
+	dialled, err := d.net.DialContext(w.ctx, "tcp", key.addr.String())
 	if err != nil {
 		return nil, nil, err
 	}
+	tcp := dialled.(*net.TCPConn)
 	c := &conn{key: key, tcp: tcp, wire: &meter{Conn: tcp}}
 	c.rw = c.wire
 	release = w.interrupt(tcp)
