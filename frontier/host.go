@@ -78,6 +78,8 @@ type active struct {
 	pinned      netip.Addr
 	expires     instant // of the address
 	resolving   bool    // in line for a resolve lease, or leased as one
+	hopeless    instant // until then its URLs are given up without asking for its address again
+	whyHopeless storage.Reason
 	bytes       int
 }
 

@@ -67,6 +67,7 @@ func newModel(t *rapid.T) *model {
 	m.loadTime = rapid.SampledFrom([]time.Duration{time.Millisecond, 900 * time.Millisecond, 4 * time.Second}).Draw(t, "load time")
 	m.answer, m.resolve = m.serve, m.lookUp
 	m.world.started, m.world.completed, m.world.committed = m.begins, m.ends, m.commits
+	m.judged = func(o weburl.Origin, r *robots.Rules) { m.rules[o] = r }
 	return m
 }
 
@@ -261,9 +262,6 @@ func (m *model) ends(l Lease, a answer) {
 		delete(m.asked, l.URL.String())
 	case l.Kind == Page:
 		m.tries[l.URL.String()]++
-	case back || a.location != "":
-	case a.failure == robots.FailureNone && a.status < 500:
-		m.rules[l.Robots.Origin] = robots.Compile([]byte(a.body), m.o.Tokens...)
 	}
 }
 

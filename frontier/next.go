@@ -54,7 +54,6 @@ func (f *Frontier) take(h *host, now time.Time) (Lease, bool) {
 
 func (f *Frontier) takeURL(h *host, now time.Time) (Lease, bool) {
 	t := f.instant(now)
-	f.refill(h, t)
 	for {
 		q := h.active.pick(t)
 		if q == nil {

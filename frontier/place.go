@@ -37,6 +37,8 @@ func (f *Frontier) place(h *host, now instant) {
 		return
 	}
 	h.delay = float32(a.polite.Delay().Seconds())
+	f.giveUp(h, now)
+	f.refill(h, now)
 	wake, work := f.wake(h)
 	switch {
 	case a.inFlight >= a.limit():
@@ -47,6 +49,8 @@ func (f *Frontier) place(h *host, now instant) {
 		h.place = h.pause()
 	case f.outstays(h, wake) && (a.inFlight > 0 || a.uncommitted > 0 || len(a.busy) > 0):
 		h.place = leased // goes dormant when all of it is committed
+	case a.hopeless > now:
+		f.await(h, wake)
 	case a.resolving || !a.resolved(max(wake, now)) && wake-lead <= now:
 		f.queueName(h)
 	case !a.resolved(max(wake, now)):

@@ -83,7 +83,7 @@ func (f *Frontier) unresolved(h *host, r *ResolveReport) {
 		h.absent = min(h.absent, f.o.MaxAttempts-1) + 1
 	}
 	if r.Final || h.absent >= f.o.MaxAttempts {
-		f.giveUp(h, r)
+		h.active.hopeless, h.active.whyHopeless = f.instant(r.End)+instant(minTTL), r.Reason
 	} else {
 		h.active.polite.Ended(r.End, politeness.Result{Signal: politeness.SignalUnreachable, Jitter: f.jitter()})
 		h.setTrouble(politeness.SignalUnreachable, f.instant(r.End))
@@ -92,18 +92,27 @@ func (f *Frontier) unresolved(h *host, r *ResolveReport) {
 	f.update(h, r.End, 0, 0)
 }
 
-// giveUp settles all URLs of the host that are in memory; the others follow
-// when they are.
-func (f *Frontier) giveUp(h *host, r *ResolveReport) {
-	for i := range h.active.queues {
-		q := &h.active.queues[i]
+// giveUp settles all URLs of a hopeless host that are in memory; the others
+// follow when they are.
+func (f *Frontier) giveUp(h *host, now instant) {
+	a := h.active
+	if a.hopeless <= now {
+		return
+	}
+	at, settled := f.time(now), len(f.out.Done)
+	for i := range a.queues {
+		q := &a.queues[i]
 		for _, heads := range [][]storage.Head{q.due, q.heads} {
 			for j := range heads {
-				h.active.busy[heads[j].Ordinal] = struct{}{}
-				f.settle(h, &heads[j], storage.Outcome{State: storage.Failed, Reason: r.Reason, At: r.End})
+				a.busy[heads[j].Ordinal] = struct{}{}
+				f.settle(h, &heads[j], storage.Outcome{State: storage.Failed, Reason: a.whyHopeless, At: at})
 			}
 		}
 		q.due, q.heads = nil, nil
+	}
+	f.failErrands(h, at)
+	if len(f.out.Done) > settled {
+		f.update(h, at, 0, 0)
 	}
 }
 

@@ -52,8 +52,9 @@ type world struct {
 	out        map[uint64]request // requests under way
 	still      int                // steps since the clock moved
 
-	started   func(Lease)          // a request begins
-	completed func(Lease, answer)  // a request ended and the frontier is about to be told
+	started   func(Lease)         // a request begins
+	completed func(Lease, answer) // a request ended and the frontier is about to be told
+	judged    func(weburl.Origin, *robots.Rules)
 	committed func(*storage.Batch) // a batch is on the disk
 
 	log      []request
@@ -291,6 +292,9 @@ func (w *world) complete(l Lease, a answer) {
 			r.Redirect = target
 		} else {
 			r.Record, r.Rules = record, record.Rules(w.o.Tokens...)
+			if w.judged != nil {
+				w.judged(l.Robots.Origin, r.Rules)
+			}
 		}
 	}
 	w.must(w.f.CompleteRobots(l.ID, r))
