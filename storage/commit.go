@@ -15,7 +15,9 @@ import (
 
 // Commit makes a batch durable in one transaction and says what it changed.
 // After an error nothing of the batch is in the store, and the same batch can be
-// committed again: a full disk is such an error (errors.Is ErrNoSpace). Only
+// committed again: a full disk is such an error (errors.Is ErrNoSpace). Only if
+// the device failed at the very last write, all of it may be there; committing it
+// again then counts its requests and bytes twice and changes nothing else. Only
 // the committer may call it, one call at a time.
 func (s *Store) Commit(b *Batch) (Result, error) {
 	w := s.writer

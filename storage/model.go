@@ -109,7 +109,7 @@ type Found struct {
 	At          time.Time
 }
 
-// Done is the outcome of one URL.
+// Done is the outcome of one URL; any state but Queued.
 type Done struct {
 	Host     HostID
 	Ordinal  uint32
@@ -171,7 +171,7 @@ type Result struct {
 	Touched []Touched
 	Ensured map[string]HostID
 	Added   int // URLs that were new
-	Refused int // URLs that could not be taken: the host has too many origins
+	Refused int // URLs that could not be taken: the host has too many origins, or a name of no or over 255 bytes
 }
 
 // Counters count over the whole store. They are part of every commit.
