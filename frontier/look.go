@@ -1,0 +1,42 @@
+package frontier
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// View is where one host stands.
+type View struct {
+	Host     storage.HostID
+	Place    string
+	Next     time.Time     // when it is asked next, if all stays as it is; zero: an event decides
+	Delay    time.Duration // between requests
+	Robots   robots.Reason // why robots.txt holds all it has to do; ReasonNone: it does not
+	InFlight int           // requests
+	Address  netip.Addr    // pinned; zero: none is
+	Polite   politeness.Explanation
+	Active   bool // Polite is known; of others the store holds what there is to know
+}
+
+// Look says where a host stands; false if the frontier does not know it.
+func (f *Frontier) Look(id storage.HostID) (View, bool) {
+	h := f.hosts[id]
+	if h == nil {
+		return View{}, false
+	}
+	v := View{Host: id, Place: placeNames[h.place], Delay: time.Duration(float64(h.delay) * float64(time.Second)), Robots: f.held(h)}
+	if h.place == waiting || h.place == dormant || h.place == called {
+		v.Next = f.time(max(f.asked(h), 0))
+	}
+	if a := h.active; a != nil {
+		v.InFlight, v.Address = a.inFlight, a.pinned
+		if a.polite != nil {
+			v.Active, v.Polite, v.Delay = true, a.polite.Explain(), a.polite.Delay()
+		}
+	}
+	return v, true
+}
