@@ -12,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
@@ -19,16 +20,13 @@ import (
 
 // store is what the engine needs of the storage package.
 type store interface {
+	inspect.Store
 	Commit(*storage.Batch) (storage.Result, error)
 	Heads(storage.HeadsRequest) (storage.Heads, error)
-	HostByID(storage.HostID) (storage.Host, error)
-	Hosts(func(*storage.Host) error) error
-	URL(storage.HostID, uint32) (weburl.URL, error)
 	Joined() ([]string, error)
 	Mark(string) ([]byte, error)
 	Marks(string) (map[string][]byte, error)
 	URLs(storage.HostID, uint32, int, func(storage.Head)) (uint32, error)
-	Policy(weburl.Origin) ([]byte, error)
 	Fingerprint(weburl.URL) uint64
 	Counters() storage.Counters
 	Close() error
@@ -62,6 +60,7 @@ type Engine struct {
 	scope  atomic.Pointer[frontier.Scope]
 	status atomic.Pointer[Status]
 	tally  tally
+	desk   atomic.Pointer[desk] // of the Run; nil: none has begun
 
 	opened    time.Time
 	owedSince time.Time      // from when every host owes its delay; zero: none does

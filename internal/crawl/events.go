@@ -76,7 +76,13 @@ func (r *run) fail(err error) {
 // Everything that ended before this moment is in the job, so the requests that
 // are still out are all that the ledger must remember.
 func (r *run) nextJob() (chan<- *job, *job) {
-	if r.committing || r.torn || r.pending.empty() {
+	if r.committing || r.torn {
+		return nil, nil
+	}
+	if j := r.additionJob(); j != nil {
+		return r.toCommit, j
+	}
+	if r.pending.empty() {
 		return nil, nil
 	}
 	r.pending.place = r.ledger.Place()
@@ -86,9 +92,13 @@ func (r *run) nextJob() (chan<- *job, *job) {
 	return r.toCommit, r.pending
 }
 
-func (r *run) handedToCommitter() {
-	r.pending = newJob()
+func (r *run) handedToCommitter(j *job) {
 	r.committing = true
+	if r.addedLast = j.addition != nil; r.addedLast {
+		r.adding = nil
+		return
+	}
+	r.pending, r.settled = newJob(), j.place
 }
 
 // applied takes note of a commit.
@@ -96,6 +106,7 @@ func (r *run) applied(j *job) {
 	r.committing = false
 	r.unsettled -= j.pages
 	r.takeStall() // what the committer said before it sent the job back
+	j.answerAddition()
 	if j.err != nil {
 		r.torn = true
 		r.fail(j.err)
@@ -144,7 +155,7 @@ func (r *run) drain() {
 		case res := <-r.results:
 			r.complete(res)
 		case toCommit <- batch:
-			r.handedToCommitter()
+			r.handedToCommitter(batch)
 		case j := <-r.committed:
 			r.applied(j)
 		case err := <-r.stalls:
@@ -164,7 +175,7 @@ func (r *run) flush() {
 		toCommit, batch := r.nextJob()
 		select {
 		case toCommit <- batch:
-			r.handedToCommitter()
+			r.handedToCommitter(batch)
 		case j := <-r.committed:
 			r.applied(j)
 		case err := <-r.stalls:

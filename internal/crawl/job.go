@@ -13,6 +13,8 @@ type job struct {
 	pages int      // fetched
 	size  int
 
+	addition *addition // what the batch consists of; nil: the crawl's own work
+
 	result storage.Result
 	err    error
 }

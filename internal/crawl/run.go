@@ -42,9 +42,13 @@ type run struct {
 	toRecheck chan *recheck
 	rechecked chan *rechecked
 	stalls    chan error
+	desk      *desk
 
 	pending    *job              // gathers for the next commit
 	committing bool              // a job is with the committer
+	settled    uint64            // ledger place of the last job that was handed over
+	adding     *addition         // waits for a commit of its own
+	addedLast  bool              // the last job handed over was an addition
 	places     map[uint64]uint64 // ledger place of each lease that is out
 	busy       int               // workers with a lease
 	pages      int               // page leases out
@@ -90,10 +94,12 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 		toCommit: make(chan *job), committed: make(chan *job, 1),
 		toLoad: make(chan []frontier.LoadRequest), loaded: make(chan *load, 1),
 		toRecheck: make(chan *recheck), rechecked: make(chan *rechecked), stalls: make(chan error, 1),
+		desk: newDesk(), settled: e.ledger.Place(),
 	}
 	if err := r.openRechecks(); err != nil {
 		return Summary{}, err
 	}
+	e.desk.Store(r.desk)
 	err = r.run(ctx)
 	after := e.store.Counters()
 	s := r.summary(ctx)
@@ -125,6 +131,7 @@ func (r *run) run(ctx context.Context) error {
 	wg.Go(func() { r.recheckAll(walk) })
 
 	r.dispatch(ctx)
+	r.closeDesk()
 	stopWalk()
 	grace := r.o.ShutdownGrace
 	if r.failed != nil {
@@ -171,7 +178,7 @@ func (r *run) dispatch(ctx context.Context) {
 		case res := <-r.results:
 			r.complete(res)
 		case toCommit <- next:
-			r.handedToCommitter()
+			r.handedToCommitter(next)
 		case j := <-r.committed:
 			r.applied(j)
 		case err := <-r.stalls:
@@ -185,6 +192,9 @@ func (r *run) dispatch(ctx context.Context) {
 			r.rechecks, r.rechecking = r.rechecks[1:], r.rechecking+1
 		case p := <-rechecked:
 			r.takeRechecked(p)
+		case r.adding = <-r.additions():
+		case q := <-r.desk.looks:
+			r.look(q)
 		}
 	}
 }
@@ -254,7 +264,7 @@ func (r *run) collect() {
 
 // done reports whether the crawl is over.
 func (r *run) done() bool {
-	if r.busy > 0 || r.committing || !r.pending.batch.Empty() || r.loading+len(r.loads)+r.rechecking+len(r.rechecks) > 0 {
+	if r.busy > 0 || r.committing || r.adding != nil || !r.pending.batch.Empty() || r.loading+len(r.loads)+r.rechecking+len(r.rechecks) > 0 {
 		return false
 	}
 	return r.full() || r.o.ExitWhenDone && r.f.Finished(time.Now(), r.o.GiveUpAfter)

@@ -1,0 +1,56 @@
+package crawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/amble-crawler/amble/storage"
+)
+
+// Importer adds URLs to the store of a crawl that does not run.
+type Importer struct {
+	engine *Engine
+	found  []storage.Found // one batch, used again
+}
+
+// OpenImporter opens the store in o.DataDir, and makes one where there is none. The scope is that of the seeds given and of those that
+// earlier runs have recorded. The errors of storage.Open come through.
+func OpenImporter(o Options, seeds []Seed) (*Importer, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	s, err := storage.Open(o.DataDir, o.Storage)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{o: o, store: s}
+	scope, _, err := e.initialScope(seeds)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	e.scope.Store(scope)
+	return &Importer{engine: e}, nil
+}
+
+// Add commits URLs, all of them in one transaction.
+func (i *Importer) Add(ctx context.Context, urls []Addition) (Added, error) {
+	if err := ctx.Err(); err != nil {
+		return Added{}, err
+	}
+	found, outside := i.engine.sift(urls, i.found[:0])
+	i.found = found
+	if len(found) == 0 {
+		return Added{Outside: outside}, nil
+	}
+	result, err := i.engine.store.Commit(&storage.Batch{Found: found})
+	if err != nil {
+		return Added{}, fmt.Errorf("add URLs: %w", err)
+	}
+	sum := count(len(found), &result)
+	sum.Outside = outside
+	return sum, nil
+}
+
+// Close closes the store.
+func (i *Importer) Close() error { return i.engine.store.Close() }

@@ -1,0 +1,75 @@
+package crawl
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// ErrNotRunning says that the crawl has not begun yet, or is ending: nothing can be given to it.
+var ErrNotRunning = errors.New("the crawl is starting or ending")
+
+// desk is where other goroutines put their requests to the dispatcher, which serves them between all else it does. Each request is
+// small; each answer goes into a channel that never blocks.
+type desk struct {
+	adds   chan *addition
+	looks  chan *look
+	closed chan struct{} // nobody is served any more
+}
+
+func newDesk() *desk {
+	return &desk{adds: make(chan *addition), looks: make(chan *look), closed: make(chan struct{})}
+}
+
+// look asks where hosts stand.
+type look struct {
+	hosts  []storage.HostID
+	answer chan []inspect.Live // holds one
+}
+
+// View looks into the crawl. Any goroutine may call it and use what it returns, until Close.
+func (e *Engine) View() *inspect.View {
+	return inspect.New(e.store, inspect.Options{
+		Politeness: e.o.Frontier.Politeness, Robots: e.o.Frontier.Robots, Tokens: e.o.Frontier.Tokens, Obey: e.o.Frontier.Obey,
+		Now: time.Now, Live: e.live,
+	})
+}
+
+// live asks the dispatcher about hosts. Where none runs there is nothing to know.
+func (e *Engine) live(ctx context.Context, hosts []storage.HostID) ([]inspect.Live, error) {
+	d := e.desk.Load()
+	if d == nil {
+		return nil, nil
+	}
+	q := &look{hosts: hosts[:min(len(hosts), inspect.LivePage)], answer: make(chan []inspect.Live, 1)}
+	select {
+	case d.looks <- q:
+		return <-q.answer, nil
+	case <-d.closed:
+		return nil, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// look answers. It reads a few words of each host.
+func (r *run) look(q *look) {
+	live := make([]inspect.Live, 0, len(q.hosts))
+	for _, id := range q.hosts {
+		v, known := r.f.Look(id)
+		if !known {
+			continue
+		}
+		l := inspect.Live{
+			Host: id, Place: v.Place, Next: v.Next, Delay: v.Delay, Robots: v.Robots, InFlight: v.InFlight, Address: v.Address,
+		}
+		if v.Active {
+			l.Polite = &v.Polite
+		}
+		live = append(live, l)
+	}
+	q.answer <- live
+}

@@ -1,0 +1,208 @@
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// The states of a host.
+const (
+	HostIdle    = "idle"    // none of its URLs waits
+	HostReady   = "ready"   // may be asked now
+	HostBusy    = "busy"    // is being asked, resolved or read
+	HostWaiting = "waiting" // may not be asked before an instant
+	HostTrouble = "trouble" // so too, after errors that are not over
+	HostHeld    = "held"    // its robots.txt lets nothing be asked
+)
+
+// HostStates are all of them.
+func HostStates() []string {
+	return []string{HostIdle, HostReady, HostBusy, HostWaiting, HostTrouble, HostHeld}
+}
+
+// Counts are numbers of URLs by state. As JSON they have the states' names, without those that count nothing.
+type Counts [7]uint32
+
+// MarshalJSON writes an object.
+func (c Counts) MarshalJSON() ([]byte, error) {
+	named := make(map[string]uint32)
+	for state, n := range c {
+		if n > 0 {
+			named[storage.State(state).String()] = n
+		}
+	}
+	return json.Marshal(named)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes; names that it does not know are passed over.
+func (c *Counts) UnmarshalJSON(b []byte) error {
+	var named map[string]uint32
+	if err := json.Unmarshal(b, &named); err != nil {
+		return err
+	}
+	*c = Counts{}
+	for name, n := range named {
+		if state, err := storage.ParseState(name); err == nil {
+			c[state] = n
+		}
+	}
+	return nil
+}
+
+// Host is one host in a list. Seconds are those of the delays in force.
+type Host struct {
+	Host         string    `json:"host"`
+	State        string    `json:"state"`
+	Known        uint32    `json:"known"` // URLs
+	URLs         Counts    `json:"urls"`  // by state
+	Waiting      uint32    `json:"waiting"`
+	Requests     uint32    `json:"requests"`
+	Bytes        uint64    `json:"bytes"`
+	Delay        float64   `json:"delay_seconds"` // between requests
+	Next         time.Time `json:"next,omitzero"` // when it is asked next; absent: now, or an event decides, or nothing waits
+	Reason       string    `json:"reason,omitempty"`
+	TroubleSince time.Time `json:"trouble_since,omitzero"`
+	Finish       float64   `json:"finish_seconds"`  // until the last of its URLs is fetched, at the delay in force
+	Place        string    `json:"place,omitempty"` // in the frontier of the running crawl
+}
+
+// standing is a host with what explains it.
+type standing struct {
+	Host
+	id     storage.HostID
+	polite politeness.Explanation
+	due    time.Time // nothing waits that may be asked before
+	live   *Live
+}
+
+// stand reads a host as the store has it.
+func (v *View) stand(h *storage.Host, now time.Time) (standing, error) {
+	state, err := politeness.DecodeState(h.Politeness)
+	if err != nil {
+		return standing{}, err
+	}
+	queued, due, nextDue := h.Waiting()
+	s := standing{id: h.ID, polite: politeness.NewHost(&v.o.Politeness, state, now).Explain()}
+	if queued == 0 && due > 0 {
+		s.due = time.Unix(int64(nextDue), 0)
+	}
+	s.Host = Host{
+		Host: h.Name, Known: h.Tail, URLs: Counts(h.Counts), Waiting: queued + due, Requests: h.Requests, Bytes: h.Bytes,
+		Delay: s.polite.Delay.Seconds(),
+	}
+	return s, nil
+}
+
+// settle says where the host stands, by what the crawl knows of it and by the store.
+func (s *standing) settle(now time.Time) {
+	next := s.polite.Until
+	if s.due.After(next) {
+		next = s.due
+	}
+	if l := s.live; l != nil {
+		s.Place, next = l.Place, l.Next
+		s.Delay = l.Delay.Seconds()
+		if l.Polite != nil {
+			s.polite = *l.Polite
+		}
+	}
+	if s.Waiting > 0 && next.After(now) {
+		s.Next = next.UTC()
+	}
+	s.TroubleSince = s.polite.TroubleSince.UTC()
+	s.State, s.Reason = s.state(), s.reason()
+	if s.Waiting > 0 {
+		s.Finish = float64(s.Waiting-1)*s.Delay + max(next.Sub(now).Seconds(), 0)
+	}
+}
+
+func (s *standing) state() string {
+	switch {
+	case s.live != nil && isBusy(s.live.Place):
+		return HostBusy
+	case s.Waiting == 0:
+		return HostIdle
+	case s.live != nil && s.live.Robots != robots.ReasonNone:
+		return HostHeld
+	case !s.TroubleSince.IsZero():
+		return HostTrouble
+	case !s.Next.IsZero():
+		return HostWaiting
+	}
+	return HostReady
+}
+
+func isBusy(place string) bool {
+	switch place {
+	case "loading", "resolving", "crowded", "leased":
+		return true
+	}
+	return false
+}
+
+// reason is why the host waits, in one word or two.
+func (s *standing) reason() string {
+	switch {
+	case s.live != nil && s.live.Robots != robots.ReasonNone:
+		return "robots.txt: " + s.live.Robots.String()
+	case s.Next.IsZero():
+		return ""
+	case s.due.After(s.polite.Until):
+		return "due"
+	case s.polite.Reason != politeness.ReasonNone:
+		return s.polite.Reason.String()
+	}
+	return ""
+}
+
+// hold finds out for a host that no crawl answers for whether robots.txt closes all that it has to do.
+func (v *View) hold(s *standing, h *storage.Host, now time.Time) error {
+	if s.live != nil || s.Waiting == 0 {
+		return nil
+	}
+	why, until := "", time.Time{}
+	for _, q := range h.Queues {
+		if q.Queued+q.Due == 0 {
+			continue
+		}
+		p, err := v.policy(q.Origin)
+		if err != nil {
+			return err
+		}
+		if !v.o.Obey || !p.closes() {
+			return nil
+		}
+		if until.IsZero() || p.standing.Until.Before(until) {
+			why, until = p.why(), p.standing.Until
+		}
+	}
+	s.State, s.Reason = HostHeld, "robots.txt: "+why
+	if until.After(now) && until.After(s.Next) {
+		s.Next = until.UTC()
+	}
+	return nil
+}
+
+// oneHost is a host with all that is known of it.
+func (v *View) oneHost(ctx context.Context, h *storage.Host) (Host, error) {
+	s, err := v.standing(ctx, h)
+	return s.Host, err
+}
+
+func (v *View) standing(ctx context.Context, h *storage.Host) (standing, error) {
+	now := v.o.Now()
+	s, err := v.stand(h, now)
+	if err != nil {
+		return s, err
+	}
+	if s.live, err = v.live(ctx, h.ID); err != nil {
+		return s, err
+	}
+	s.settle(now)
+	return s, v.hold(&s, h, now)
+}

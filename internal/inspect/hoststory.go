@@ -1,0 +1,111 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// HostStory is all that is known of a host.
+type HostStory struct {
+	Host
+	Politeness Politeness `json:"politeness"`
+	InFlight   int        `json:"in_flight"`         // requests; only a running crawl has some
+	Address    string     `json:"address,omitempty"` // that the running crawl asks it at
+	Origins    []Origin   `json:"origins"`
+}
+
+// Politeness says why a host may not be asked before an instant, and how fast it may be.
+type Politeness struct {
+	Text         string    `json:"text"`   // all of it in one line
+	Reason       string    `json:"reason"` // the sign that decides
+	Since        time.Time `json:"since,omitzero"`
+	Until        time.Time `json:"until,omitzero"`
+	Delay        float64   `json:"delay_seconds"` // in force between requests
+	DelayReason  string    `json:"delay_reason"`  // the sign that asks for it
+	Source       string    `json:"source,omitempty"`
+	Backoff      int       `json:"backoff"` // level; 0: none
+	TroubleSince time.Time `json:"trouble_since,omitzero"`
+	Parked       bool      `json:"parked"`
+}
+
+// Origin is one queue of a host: robots.txt belongs to a scheme, host and port.
+type Origin struct {
+	Origin  string    `json:"origin"`
+	Cursor  uint32    `json:"cursor"` // every queued URL before it was touched
+	Queued  uint32    `json:"queued"`
+	Due     uint32    `json:"due"` // have a time at which they may be asked again
+	NextDue time.Time `json:"next_due,omitzero"`
+	Robots  Robots    `json:"robots"`
+}
+
+// Host tells a host's story; ErrUnknown if it is not in the store.
+func (v *View) Host(ctx context.Context, name string) (HostStory, error) {
+	h, err := v.host(name)
+	if err != nil {
+		return HostStory{}, err
+	}
+	s, err := v.standing(ctx, &h)
+	if err != nil {
+		return HostStory{}, err
+	}
+	story := HostStory{Host: s.Host, Politeness: explained(&s.polite), Origins: []Origin{}}
+	if s.live != nil {
+		story.InFlight = s.live.InFlight
+		if s.live.Address.IsValid() {
+			story.Address = s.live.Address.String()
+		}
+	}
+	for _, q := range h.Queues {
+		o, err := v.origin(&q)
+		if err != nil {
+			return story, err
+		}
+		story.Origins = append(story.Origins, o)
+	}
+	story.Politeness.Source = cause(&s.polite, story.Origins)
+	return story, nil
+}
+
+func (v *View) origin(q *storage.Queue) (Origin, error) {
+	p, err := v.policy(q.Origin)
+	o := Origin{Origin: q.Origin.String(), Cursor: q.Cursor, Queued: q.Queued, Due: q.Due, Robots: p.describe()}
+	if q.NextDue > 0 {
+		o.NextDue = time.Unix(int64(q.NextDue), 0).UTC()
+	}
+	return o, err
+}
+
+func explained(e *politeness.Explanation) Politeness {
+	return Politeness{
+		Text: e.String(), Reason: e.Reason.String(), Since: e.Since.UTC(), Until: e.Until.UTC(), Delay: e.Delay.Seconds(),
+		DelayReason: e.DelayReason.String(), Backoff: e.Backoff, TroubleSince: e.TroubleSince.UTC(), Parked: e.Parked,
+	}
+}
+
+// cause is the line or header that the delay in force, or the wait, comes from.
+func cause(e *politeness.Explanation, origins []Origin) string {
+	if e.Reason == politeness.ReasonRetryAfter {
+		return "Retry-After of the last answer that had one"
+	}
+	if e.DelayReason != politeness.ReasonCrawlDelay {
+		return ""
+	}
+	longest, text := 0.0, ""
+	for i := range origins {
+		if r := &origins[i].Robots; r.CrawlDelay != nil && *r.CrawlDelay > longest {
+			longest, text = *r.CrawlDelay, lineOf(&origins[i])
+		}
+	}
+	return text
+}
+
+func lineOf(o *Origin) string {
+	if o.Robots.CrawlDelayLine == 0 {
+		return o.Origin + "/robots.txt"
+	}
+	return fmt.Sprintf("%s/robots.txt line %d: %s", o.Origin, o.Robots.CrawlDelayLine, o.Robots.CrawlDelayText)
+}

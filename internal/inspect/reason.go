@@ -1,0 +1,57 @@
+package inspect
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// reasonNames are the reasons that are not fetch errors, by their number.
+func reasonNames() []string {
+	return []string{
+		storage.ReasonNone:      "",
+		storage.ReasonStatus:    "status",
+		storage.ReasonRobots:    "robots",
+		storage.ReasonScope:     "scope",
+		storage.ReasonDepth:     "depth",
+		storage.ReasonRedirects: "redirects",
+		storage.ReasonLocation:  "location",
+	}
+}
+
+// ReasonName is a reason in one word: that of a fetch error is the name of its kind, such as "connect_timeout"; that of
+// ReasonNone is empty.
+func ReasonName(r storage.Reason) string {
+	if r >= storage.ReasonFetch {
+		return fetch.Kind(r - storage.ReasonFetch).String()
+	}
+	if names := reasonNames(); int(r) < len(names) {
+		return names[r]
+	}
+	return fmt.Sprintf("reason_%d", r)
+}
+
+// ReasonNames are all names that ParseReason knows.
+func ReasonNames() []string {
+	names := reasonNames()[1:]
+	for k := fetch.Kind(0); !strings.HasPrefix(k.String(), "kind_"); k++ {
+		names = append(names, k.String())
+	}
+	return names
+}
+
+// ParseReason is the inverse of ReasonName.
+func ParseReason(name string) (storage.Reason, error) {
+	known := ReasonNames()
+	at := slices.Index(known, name)
+	if at < 0 {
+		return 0, fmt.Errorf("%q is not a reason (allowed: %s)", name, strings.Join(known, ", "))
+	}
+	if own := len(reasonNames()) - 1; at >= own {
+		return storage.ReasonFetch + storage.Reason(at-own), nil
+	}
+	return storage.Reason(at + 1), nil
+}

@@ -1,0 +1,113 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// URLQuery says which URLs are wanted. The zero value is all of them.
+type URLQuery struct {
+	Host   string           // canonical name; empty: all hosts
+	State  *storage.State   // nil: all states
+	Reason *storage.Reason  // nil: all reasons
+	From   storage.Position // where an earlier query ended
+	Limit  int              // 0: no limit
+}
+
+// ErrUnknown says that nothing is known of a host or URL.
+var ErrUnknown = errors.New("not in the database")
+
+// URLs calls each for the URLs that a query is for, host by host in the order in which they were found. It returns the position to
+// go on from where the limit ended it, nil where there are no more. The URL is each's only during the call.
+func (v *View) URLs(ctx context.Context, q URLQuery, each func(*URL) error) (*storage.Position, error) {
+	only := storage.NoHost
+	if q.Host != "" {
+		h, err := v.host(q.Host)
+		if err != nil {
+			return nil, err
+		}
+		only = h.ID
+		if q.From.Host < only {
+			q.From = storage.Position{Host: only}
+		}
+	}
+	w := walk{view: v, query: q, only: only, each: each, via: make(map[source]string)}
+	_, err := v.store.Walk(ctx, q.From, w.take)
+	return w.next, err
+}
+
+// host is one host by the name that a person gave.
+func (v *View) host(name string) (storage.Host, error) {
+	canonical := name
+	if u, err := weburl.Parse("http://" + name + "/"); err == nil {
+		canonical = u.Host()
+	}
+	h, err := v.store.HostByName(canonical)
+	if errors.Is(err, storage.ErrNotFound) {
+		return h, fmt.Errorf("host %s: %w", name, ErrUnknown)
+	}
+	return h, err
+}
+
+// walk is one query under way.
+type walk struct {
+	view  *View
+	query URLQuery
+	only  storage.HostID
+	each  func(*URL) error
+	taken int
+	next  *storage.Position
+	via   map[source]string // texts looked up lately
+}
+
+// source is the place of a URL that others were found on.
+type source struct {
+	host    storage.HostID
+	ordinal uint32
+}
+
+// maxVia bounds the texts that are kept; URLs of one page follow each other.
+const maxVia = 1024
+
+func (w *walk) take(l *storage.Located) error {
+	switch {
+	case w.only != storage.NoHost && l.Host.ID != w.only:
+		return storage.ErrStop
+	case w.query.State != nil && l.Last.State != *w.query.State, w.query.Reason != nil && l.Last.Reason != *w.query.Reason:
+		return nil
+	case w.query.Limit > 0 && w.taken >= w.query.Limit:
+		w.next = &l.At
+		return storage.ErrStop
+	}
+	w.taken++
+	u := newURL(l.URL.String(), &l.Head)
+	u.Position = l.At.String()
+	var err error
+	if u.Via, err = w.viaOf(&l.Entry); err != nil {
+		return err
+	}
+	return w.each(&u)
+}
+
+func (w *walk) viaOf(e *storage.Entry) (string, error) {
+	if e.ViaHost == storage.NoHost {
+		return "", nil
+	}
+	from := source{e.ViaHost, e.ViaOrdinal}
+	if text, ok := w.via[from]; ok {
+		return text, nil
+	}
+	u, err := w.view.store.URL(e.ViaHost, e.ViaOrdinal)
+	if err != nil {
+		return "", err
+	}
+	if len(w.via) >= maxVia {
+		clear(w.via)
+	}
+	w.via[from] = u.String()
+	return u.String(), nil
+}

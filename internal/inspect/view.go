@@ -1,0 +1,71 @@
+package inspect
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// Store is what is read of the storage package.
+type Store interface {
+	Walk(context.Context, storage.Position, func(*storage.Located) error) (storage.Position, error)
+	Hosts(func(*storage.Host) error) error
+	HostByID(storage.HostID) (storage.Host, error)
+	HostByName(string) (storage.Host, error)
+	Lookup(weburl.URL) (storage.Head, storage.Host, error)
+	URL(storage.HostID, uint32) (weburl.URL, error)
+	Policy(weburl.Origin) ([]byte, error)
+}
+
+// Live is what only a running crawl knows of a host.
+type Live struct {
+	Host     storage.HostID
+	Place    string        // of the frontier
+	Next     time.Time     // when it is asked next; zero: an event decides
+	Delay    time.Duration // between requests
+	Robots   robots.Reason // why robots.txt holds all it has to do; ReasonNone: it does not
+	InFlight int
+	Address  netip.Addr              // zero: it has none at the moment
+	Polite   *politeness.Explanation // nil: what the store holds counts
+}
+
+// Options are those of the crawl that is looked at.
+type Options struct {
+	Politeness politeness.Options
+	Robots     robots.Options
+	Tokens     []string
+	Obey       bool
+	Now        func() time.Time
+	// Live asks the running crawl about hosts, at most LivePage at a time. The answer may leave some out, or all where no crawl
+	// runs. nil: none does.
+	Live func(context.Context, []storage.HostID) ([]Live, error)
+}
+
+// LivePage is how many hosts Options.Live is asked about at a time.
+const LivePage = 500
+
+// View looks into a store. It may be used by any number of goroutines.
+type View struct {
+	store Store
+	o     Options
+}
+
+// New makes a view of a store.
+func New(s Store, o Options) *View { return &View{store: s, o: o} }
+
+// live asks about one host.
+func (v *View) live(ctx context.Context, id storage.HostID) (*Live, error) {
+	if v.o.Live == nil {
+		return nil, nil
+	}
+	answers, err := v.o.Live(ctx, []storage.HostID{id})
+	if err != nil || len(answers) == 0 {
+		return nil, err
+	}
+	return &answers[0], nil
+}
