@@ -87,6 +87,7 @@ type line struct {
 	Status   int
 	Digest   string
 	Attempts int
+	Outlinks int
 }
 
 // lines reads the output: each URL that was asked for, once.

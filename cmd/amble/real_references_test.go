@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +23,14 @@ import (
 // "link rel=next", and in which document, one for each. They are read with nothing of amble's, so that they can judge it.
 type references struct {
 	ways    map[page]map[string]page
-	digests map[page]string // of the content, as amble's output has it
+	digests map[page]string          // of the content, as amble's output has it
+	links   map[page]map[string]bool // URLs that a page links to by the ways that amble follows, other hosts included
+}
+
+// followed are the ways by which amble goes on.
+var followed = []string{
+	"a href", "area href", "frame src", "iframe src", "meta refresh",
+	"link rel=next", "link rel=prev", "link rel=alternate", "link rel=canonical",
 }
 
 // cssReference finds what a style sheet names.
@@ -37,7 +45,7 @@ func readReferences(t *testing.T, server *nginx, pages []page) *references {
 	for address, site := range server.hosts {
 		addresses[site] = address
 	}
-	refs := &references{ways: make(map[page]map[string]page), digests: make(map[page]string)}
+	refs := &references{ways: make(map[page]map[string]page), digests: make(map[page]string), links: make(map[page]map[string]bool)}
 	for _, p := range pages {
 		u, err := url.Parse("http://" + addresses[p.site] + p.uri)
 		if err != nil {
@@ -62,9 +70,16 @@ func (r *references) read(client *http.Client, server *nginx, p page, u *url.URL
 	}
 	sum := sha256.Sum256(body)
 	r.digests[p] = "sha256:" + hex.EncodeToString(sum[:])
+	r.links[p] = make(map[string]bool)
 	add := func(base *url.URL, reference, way string) {
 		target, err := base.Parse(strings.TrimSpace(reference))
-		if err != nil || target.Scheme != "http" || server.hosts[target.Host] == "" {
+		if err != nil || target.Scheme != "http" && target.Scheme != "https" {
+			return
+		}
+		if slices.Contains(followed, way) && !strings.HasPrefix(reference, "#") {
+			r.links[p][linked(target)] = true
+		}
+		if server.hosts[target.Host] == "" {
 			return
 		}
 		named := page{server.hosts[target.Host], target.RequestURI()}
@@ -85,6 +100,16 @@ func (r *references) read(client *http.Client, server *nginx, p page, u *url.URL
 		add(u, location, "redirect")
 	}
 	return nil
+}
+
+// linked is the text of a URL without its fragment, and with a path.
+func linked(u *url.URL) string {
+	c := *u
+	c.Fragment, c.RawFragment = "", ""
+	if c.Path == "" {
+		c.Path = "/"
+	}
+	return c.String()
 }
 
 // readHTML reports every attribute that holds a URL.

@@ -7,6 +7,7 @@ package main_test
 import (
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,6 +60,7 @@ func testCompare(t *testing.T, sites []site, binary string) map[page]int {
 	log = server.stop(t)
 	ofAmble := pagesOf(log)
 	figures(t, "amble", len(ofAmble), len(log), took)
+	t.Logf("       longest time without a request %s", longestPause(log))
 
 	server = serve(t, sites, 0)
 	everything := maps.Clone(ofWget)
@@ -76,6 +78,21 @@ func testCompare(t *testing.T, sites []site, binary string) map[page]int {
 func figures(t *testing.T, who string, pages, requests int, took time.Duration) {
 	t.Helper()
 	t.Logf("%-6s %5d pages, %5d requests, %6.2f s, %5.0f pages/s", who, pages, requests, took.Seconds(), float64(pages)/took.Seconds())
+}
+
+// longestPause is the longest time in which nobody asked for anything. Where a crawl was slow it tells one long wait, such as
+// for a retry, from a machine or a disk that is busy with something else.
+func longestPause(log []request) time.Duration {
+	var starts []time.Time
+	for _, r := range log {
+		starts = append(starts, r.start)
+	}
+	slices.SortFunc(starts, time.Time.Compare)
+	var longest time.Duration
+	for i := 1; i < len(starts); i++ {
+		longest = max(longest, starts[i].Sub(starts[i-1]))
+	}
+	return longest
 }
 
 // checkOnce holds that a crawl without a kill asks for nothing twice, robots.txt included.
@@ -123,6 +140,7 @@ func checkRobots(t *testing.T, sites []site, refs *references, fetched map[page]
 func checkLines(t *testing.T, lines map[page]line, fetched map[page]int, refs *references) {
 	t.Helper()
 	sameSet(t, "the output", lines, "nginx's log", fetched)
+	links := 0
 	for _, p := range sorted(lines) {
 		l := lines[p]
 		if l.Status != fetched[p] || l.Attempts != 1 {
@@ -131,5 +149,10 @@ func checkLines(t *testing.T, lines map[page]line, fetched map[page]int, refs *r
 		if l.Status == 200 && l.Digest != refs.digests[p] {
 			t.Errorf("%s: the digest is %s, that of the content %s", p, l.Digest, refs.digests[p])
 		}
+		if l.Outlinks != len(refs.links[p]) {
+			t.Errorf("%s: the output says %d links, and there are %d", p, l.Outlinks, len(refs.links[p]))
+		}
+		links += l.Outlinks
 	}
+	t.Logf("%d links on %d pages, each page's number as another reader counts them", links, len(lines))
 }
