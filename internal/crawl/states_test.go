@@ -26,11 +26,7 @@ func TestEveryURLEnds(t *testing.T) {
 	for i := range 7 {
 		routes[fmt.Sprintf("/chain/%d", i)] = testweb.Redirect(302, fmt.Sprintf("/chain/%d", i+1))
 	}
-	pages := []string{"/missing", "/no/1", "//other.test/out"}
-	for _, p := range []string{"/gone", "/file", "/nowhere", "/self", "/away", "/permanent", "/flaky", "/chain/0"} {
-		pages = append(pages, p)
-	}
-	root := testweb.Page("a.test", pages...)
+	root := testweb.Page("a.test", "/missing", "/no/1", "//other.test/out", "/gone", "/file", "/nowhere", "/self", "/away", "/permanent", "/flaky", "/chain/0")
 	routes["/"] = root
 	web := startWeb(t,
 		site("a.test", "User-agent: *\nDisallow: /no/\n", nil, routes),
