@@ -22,7 +22,9 @@ const rootExample = `  amble demo                                  see a crawl o
   amble robots check --robots https://example.com/robots.txt https://example.com/a
                                               may this URL be fetched, and which line says so?
   amble run https://example.com/              crawl, or go on with a crawl
-  amble status                                how does the crawl stand?`
+  amble status                                how does the crawl stand?
+  amble hosts www.example.com                 what is known of a host, and why does it wait?
+  amble urls --state failed                   which URLs were given up, and why?`
 
 const exitCodes = `
 Exit codes:
@@ -45,6 +47,10 @@ func newRootCommand() *cobra.Command {
 	root.AddCommand(
 		newRunCommand(settings),
 		newStatusCommand(settings),
+		newHostsCommand(settings),
+		newURLsCommand(settings),
+		newImportCommand(settings),
+		newExportCommand(settings),
 		newDemoCommand(settings),
 		newConfigCommand(settings),
 		newRobotsCommand(settings),

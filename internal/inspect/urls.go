@@ -18,6 +18,25 @@ type URLQuery struct {
 	Limit  int              // 0: no limit
 }
 
+// Filter sets the state and the reason by their names; an empty name is all of them.
+func (q *URLQuery) Filter(state, reason string) error {
+	if state != "" {
+		s, err := storage.ParseState(state)
+		if err != nil {
+			return err
+		}
+		q.State = &s
+	}
+	if reason != "" {
+		r, err := ParseReason(reason)
+		if err != nil {
+			return err
+		}
+		q.Reason = &r
+	}
+	return nil
+}
+
 // ErrUnknown says that nothing is known of a host or URL.
 var ErrUnknown = errors.New("not in the database")
 

@@ -37,6 +37,15 @@ func (s *Server) checkHost(next http.Handler) http.Handler {
 	})
 }
 
+// sameOrigin refuses what a page of another site makes a browser send. Programs say nothing of an origin, and pass.
+func sameOrigin(next http.Handler) http.Handler {
+	protection := http.NewCrossOriginProtection()
+	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		writeProblem(w, http.StatusForbidden, "a page of another site may not change this crawl")
+	}))
+	return protection.Handler(next)
+}
+
 // isLoopback reports whether a host, with or without a port, is localhost or a loopback address.
 func isLoopback(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)

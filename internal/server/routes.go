@@ -10,6 +10,7 @@ import (
 type route struct {
 	pattern string // of http.ServeMux
 	open    bool   // no token is asked for
+	long    bool   // the body may be of any length
 	answer  http.HandlerFunc
 }
 
@@ -18,6 +19,12 @@ func (s *Server) routes() []route {
 	return []route{
 		{pattern: "GET /healthz", open: true, answer: s.health},
 		{pattern: "GET /api/v1/status", answer: s.status},
+		{pattern: "GET /api/v1/hosts", answer: s.hosts},
+		{pattern: "GET /api/v1/hosts/{name}", answer: s.host},
+		{pattern: "GET /api/v1/urls", answer: s.urls},
+		{pattern: "POST /api/v1/urls", long: true, answer: s.addURLs},
+		{pattern: "GET /api/v1/url", answer: s.url},
+		{pattern: "GET /api/v1/export", answer: s.export},
 	}
 }
 
@@ -26,12 +33,15 @@ func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, r := range s.routes() {
 		var h http.Handler = r.answer
+		if !r.long {
+			h = http.MaxBytesHandler(h, maxBody)
+		}
 		if !r.open {
 			h = s.requireToken(h)
 		}
 		mux.Handle(r.pattern, h)
 	}
-	return s.identify(s.checkHost(http.MaxBytesHandler(mux, maxBody)))
+	return s.identify(s.checkHost(sameOrigin(mux)))
 }
 
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/inspect"
 )
 
 // Bounds of what a client may cost.
@@ -32,13 +33,16 @@ const (
 // Crawl is what the server needs of a crawl. Its methods are called by many goroutines at once.
 type Crawl interface {
 	Status() crawl.Status
+	View() *inspect.View
+	Add(context.Context, []crawl.Addition) (crawl.Added, error)
 }
 
 // Options say where the server listens and who may ask.
 type Options struct {
-	Listen  string // host:port; port 0 takes a free one
-	Token   string // clients have to present it; empty: none is asked for
-	DataDir string // of the crawl; the address is written to a file there
+	Listen  string           // host:port; port 0 takes a free one
+	Token   string           // clients have to present it; empty: none is asked for
+	DataDir string           // of the crawl; the address is written to a file there
+	Now     func() time.Time // for the time that a piece of a stream may take; nil: any
 }
 
 // Server answers until it is closed. Its methods may be called concurrently.
@@ -46,6 +50,7 @@ type Server struct {
 	crawl    Crawl
 	token    string
 	dataDir  string
+	now      func() time.Time
 	instance string
 	address  net.Addr
 	http     *http.Server
@@ -63,7 +68,7 @@ func Start(o Options, c Crawl) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{crawl: c, token: o.Token, dataDir: o.DataDir, instance: hex.EncodeToString(instance), address: listener.Addr()}
+	s := &Server{crawl: c, token: o.Token, dataDir: o.DataDir, now: o.Now, instance: hex.EncodeToString(instance), address: listener.Addr()}
 	if err := writeAddress(o.DataDir, s.address.String(), s.instance); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the API: %w", err), listener.Close())
 	}

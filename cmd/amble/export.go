@@ -1,0 +1,71 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amble-crawler/amble/internal/inspect"
+)
+
+func newExportCommand(settings *settingsFlags) *cobra.Command {
+	var state, file string
+	command := &cobra.Command{
+		Use:   "export",
+		Short: "Write what is known of every URL as JSON lines",
+		Long: `Write one JSON object a line for every URL that is known, host by host in the order in which they were found. The fields are described
+in docs/OUTPUT.md; amble import reads such lines. A running crawl is asked over its API and goes on meanwhile, so that what was written first
+may be older than what was written last; otherwise the database is opened for reading only.
+
+With -o the file takes its name when it is complete, and is packed as the name says: .gz or .zst.
+
+Exit code 0: done. 1: there is no database, it cannot be used, or the file cannot be written. 2: wrong usage or settings. 3: another
+process has the database and no API answers.`,
+		Example: `  amble export -o urls.jsonl.zst
+  amble export --state failed | jq -r .url`,
+		Args: noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			q := inspect.URLQuery{}
+			if err := q.Filter(state, ""); err != nil {
+				return usagef("%w", err)
+			}
+			return withInspector(command.Context(), settings, func(i inspector) error {
+				if file == "" || file == "-" {
+					_, err := exportTo(command, i, q, command.OutOrStdout())
+					return err
+				}
+				return exportFile(command, i, q, file)
+			})
+		},
+	}
+	command.Flags().StringVar(&state, "state", "", "only URLs in this `state`")
+	command.Flags().StringVarP(&file, "output", "o", "", "write to this `file`; without it, to standard output")
+	offer(command, "state", stateNames())
+	return command
+}
+
+func exportFile(command *cobra.Command, i inspector, q inspect.URLQuery, name string) error {
+	f, err := createOutFile(name)
+	if err != nil {
+		return exit(exitProblem, fmt.Errorf("export: %w", err))
+	}
+	n, err := exportTo(command, i, q, f)
+	if err = f.finish(err); err != nil {
+		return exit(exitProblem, fmt.Errorf("export to %s: %w", name, err))
+	}
+	_, err = fmt.Fprintf(command.ErrOrStderr(), "%s: %s\n", name, plural(n, "URL"))
+	return err
+}
+
+func exportTo(command *cobra.Command, i inspector, q inspect.URLQuery, w io.Writer) (n int, err error) {
+	out := bufio.NewWriterSize(w, 1<<16)
+	lines := inspect.NewLines(out)
+	_, err = i.URLs(command.Context(), q, func(u *inspect.URL) error {
+		n++
+		return lines.Write(u)
+	})
+	return n, errors.Join(err, out.Flush())
+}

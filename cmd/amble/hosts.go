@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amble-crawler/amble/internal/inspect"
+)
+
+// hostsFlags are those of amble hosts.
+type hostsFlags struct {
+	query         inspect.HostQuery
+	asJSON, lines bool
+}
+
+func newHostsCommand(settings *settingsFlags) *cobra.Command {
+	f := hostsFlags{}
+	command := &cobra.Command{
+		Use:   "hosts [HOST]",
+		Short: "List the hosts, or tell all about one",
+		Long: `List the hosts of the crawl in data_dir with how many of their URLs wait, the delay in force and when and why they are asked next; or
+tell the whole story of one: URLs by state, each origin with its queue and its robots.txt, and which sign decides when it may be asked.
+A running crawl is asked over its API; otherwise the database is opened for reading only.
+
+States: idle (none of its URLs waits), ready (may be asked now), busy (is being asked), waiting (may not be asked yet), trouble (so too, after
+errors), held (its robots.txt lets nothing be asked).
+Orders: ` + strings.Join(inspect.HostOrders(), ", ") + `. Numbers are sorted most first. A sorted list has at most ` + grouped(inspect.MaxSorted) + ` hosts;
+--sort found --limit 0 lists all.
+
+Exit code 0: done. 1: the host is not known, there is no database, or it cannot be used. 2: wrong usage or settings. 3: another
+process has the database and no API answers.`,
+		Example: `  amble hosts
+  amble hosts --state trouble --sort urls --limit 20
+  amble hosts --sort found --limit 0 --jsonl
+  amble hosts www.example.com`,
+		Args: atMostOne("host"),
+		RunE: func(command *cobra.Command, hosts []string) error {
+			if err := f.query.Check(); err != nil {
+				return usagef("%w", err)
+			}
+			return withInspector(command.Context(), settings, func(i inspector) error {
+				if len(hosts) == 1 {
+					return f.one(command, i, hosts[0])
+				}
+				return f.list(command, i)
+			})
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&f.query.State, "state", "", "only hosts in this `state`")
+	flags.StringVar(&f.query.Sort, "sort", inspect.HostOrders()[0], "the `order`")
+	flags.IntVar(&f.query.Limit, "limit", 50, "at most so many; 0: all, with --sort found")
+	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
+	flags.BoolVar(&f.lines, "jsonl", false, "print one JSON object a line")
+	command.MarkFlagsMutuallyExclusive("json", "jsonl")
+	offer(command, "state", inspect.HostStates())
+	offer(command, "sort", inspect.HostOrders())
+	return command
+}
+
+// offer completes a flag by fixed values.
+func offer(command *cobra.Command, flag string, values []string) {
+	if err := command.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(fmt.Sprintf("completion of a flag that does not exist: %v", err))
+	}
+}
+
+// atMostOne is for commands that take one argument or none.
+func atMostOne(what string) cobra.PositionalArgs {
+	return func(command *cobra.Command, given []string) error {
+		if len(given) > 1 {
+			return usagef("%q takes one %s at most, and %d were given", command.CommandPath(), what, len(given))
+		}
+		return nil
+	}
+}
+
+func (f *hostsFlags) one(command *cobra.Command, i inspector, name string) error {
+	story, err := i.Host(command.Context(), name)
+	if err != nil {
+		return unknown(err)
+	}
+	if f.asJSON || f.lines {
+		return writeJSON(command.OutOrStdout(), story)
+	}
+	return printHostStory(command.OutOrStdout(), &story, time.Now())
+}
+
+// unknown adds what to do about something that is not in the database.
+func unknown(err error) error {
+	if errors.Is(err, inspect.ErrUnknown) {
+		return exit(exitProblem, fmt.Errorf("%w: amble hosts lists the hosts, and amble urls the URLs", err))
+	}
+	return err
+}
+
+func (f *hostsFlags) list(command *cobra.Command, i inspector) error {
+	out := bufio.NewWriter(command.OutOrStdout())
+	switch {
+	case f.lines:
+		lines := inspect.NewLines(out)
+		_, err := i.Hosts(command.Context(), f.query, func(h *inspect.Host) error { return lines.Write(h) })
+		return errors.Join(err, out.Flush())
+	case f.asJSON:
+		return errors.Join(f.listJSON(command, i, out), out.Flush())
+	}
+	return errors.Join(f.listText(command, i, out), out.Flush())
+}
+
+// listJSON writes one object and holds one host.
+func (f *hostsFlags) listJSON(command *cobra.Command, i inspector, w io.Writer) error {
+	before := `{"hosts":[`
+	matching, err := i.Hosts(command.Context(), f.query, func(h *inspect.Host) error {
+		if _, err := io.WriteString(w, before); err != nil {
+			return err
+		}
+		before = ","
+		return writeJSON(w, h)
+	})
+	if err != nil {
+		return err
+	}
+	if before == "," {
+		before = ""
+	}
+	_, err = fmt.Fprintf(w, "%s],\"matching\":%d}\n", before, matching)
+	return err
+}
+
+func (f *hostsFlags) listText(command *cobra.Command, i inspector, w io.Writer) error {
+	t := newTable(w, "HOST", "STATE", "WAITING", "KNOWN", "DELAY", "NEXT", "WHY")
+	now := time.Now()
+	shown := 0
+	matching, err := i.Hosts(command.Context(), f.query, func(h *inspect.Host) error {
+		shown++
+		return t.row(h.Host, h.State, grouped(uint64(h.Waiting)), grouped(uint64(h.Known)), secondsOf(h.Delay).String(), nextText(h, now), postponedReason(h.Reason))
+	})
+	if err = errors.Join(err, t.flush()); err != nil {
+		return err
+	}
+	if matching > shown {
+		more := grouped(matching)
+		if f.query.Sort == inspect.OrderFound {
+			more = "more"
+		}
+		_, err = fmt.Fprintf(w, "%s of %s hosts; --limit shows others\n", grouped(shown), more)
+	}
+	return err
+}
+
+func nextText(h *inspect.Host, now time.Time) string {
+	switch {
+	case h.Waiting == 0:
+		return "-"
+	case h.Next.IsZero():
+		return "now"
+	}
+	return "in " + span(h.Next.Sub(now)+time.Second/2)
+}
+
+// secondsOf is a duration of a number that may be too large for one.
+func secondsOf(s float64) time.Duration {
+	return fromSeconds(min(s, math.MaxInt64/1e9/2)).Round(time.Millisecond)
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/urllist"
+)
+
+func newImportCommand(settings *settingsFlags) *cobra.Command {
+	asJSON := false
+	command := &cobra.Command{
+		Use:   "import FILE... | -",
+		Short: "Add URLs to the frontier, from lists of any length",
+		Long: `Add the URLs of one or more lists to the crawl in data_dir; - is standard input. A list has one URL a line, or one JSON object a line
+with "url" and, if need be, "depth" (links from a seed) and "priority" (-128 to 127, higher ones first); the lines of amble export are such. What
+follows a # is a comment. Lists packed with gzip or zstd are unpacked, whatever their names.
+
+A running crawl is given the URLs over its API; without one they go into the database, which is made if there is none.
+URLs that are known are left as they are. Those outside the scope are left out and counted: it is that of the seeds, and scope.mode=any
+takes all. When the command ends, all that it counts as added is on disk.
+
+Exit code 0: done. 1: some lines are bad, a list cannot be read to its end, or the database cannot be used. 2: wrong usage or settings.
+3: another process has the database and no API answers.`,
+		Example: `  amble import urls.txt
+  amble import --set scope.mode=any urls.jsonl.zst more.txt.gz
+  sort -u urls.txt | amble import -`,
+		Args: func(command *cobra.Command, files []string) error {
+			if len(files) == 0 {
+				return usagef("name the lists to import, or - for standard input")
+			}
+			return nil
+		},
+		RunE: func(command *cobra.Command, files []string) error {
+			c, err := settings.load()
+			if err != nil {
+				return err
+			}
+			for _, name := range files {
+				if _, err := os.Stat(name); name != "-" && err != nil {
+					return exit(exitUsage, err)
+				}
+			}
+			to, err := openAdder(command.Context(), c)
+			if err != nil {
+				return err
+			}
+			i := importing{command: command, to: to}
+			err = i.files(files)
+			return errors.Join(i.ended(err, asJSON), to.Close())
+		},
+	}
+	command.Flags().BoolVar(&asJSON, "json", false, "print the counts as one JSON object")
+	return command
+}
+
+// adder takes URLs: a running crawl, or the store of one that does not run.
+type adder interface {
+	Add(context.Context, []crawl.Addition) (crawl.Added, error)
+	io.Closer
+}
+
+func openAdder(ctx context.Context, c *config.Config) (adder, error) {
+	client, err := dial(ctx, c)
+	if client != nil || err != nil {
+		return client, err
+	}
+	options, err := c.CrawlOptions(programVersion())
+	if err != nil {
+		return nil, exit(exitUsage, err)
+	}
+	var seeds []crawl.Seed
+	config.VisitSeeds(c, nil,
+		func(s config.Seed) { seeds = append(seeds, crawl.Seed{URL: s.URL, Source: s.Source.String()}) },
+		func(config.BadSeed) {}) // amble run and config check report them
+	i, err := crawl.OpenImporter(options, seeds)
+	if err != nil {
+		return nil, databaseError(ctx, c, err)
+	}
+	return i, nil
+}
+
+// importing is lists on their way into the frontier.
+type importing struct {
+	command *cobra.Command
+	to      adder
+	group   []crawl.Addition
+	sum     imported
+}
+
+// imported is what came of them.
+type imported struct {
+	Lines int `json:"lines"`
+	crawl.Added
+	Bad int `json:"bad"`
+}
+
+// maxBadShown is how many bad lines are printed.
+const maxBadShown = 20
+
+func (i *importing) files(names []string) error {
+	for _, name := range names {
+		if err := i.file(name); err != nil {
+			return err
+		}
+	}
+	return i.add()
+}
+
+func (i *importing) file(name string) error {
+	if name == "-" {
+		return i.list("standard input", i.command.InOrStdin())
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(i.list(name, file), file.Close())
+}
+
+func (i *importing) list(name string, r io.Reader) error {
+	list, err := urllist.NewReader(r)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	defer list.Close()
+	before := i.sum.Lines
+	for {
+		item, err := list.Next()
+		i.sum.Lines = before + list.Lines()
+		var bad *urllist.BadLine
+		switch {
+		case err == io.EOF:
+			return nil
+		case errors.As(err, &bad):
+			i.complain(name, bad)
+			continue
+		case err != nil:
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		i.group = append(i.group, crawl.Addition{URL: item.URL, Depth: item.Depth, Priority: item.Priority})
+		if len(i.group) == crawl.MaxAdditions {
+			if err := i.add(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (i *importing) complain(name string, bad *urllist.BadLine) {
+	i.sum.Bad++
+	if i.sum.Bad <= maxBadShown {
+		i.command.PrintErrf("bad line: %s:%d: read %q; %s\n", name, bad.Line, bad.Text, bad.Reason)
+	}
+}
+
+// add gives a group to the crawl.
+func (i *importing) add() error {
+	if len(i.group) == 0 {
+		return nil
+	}
+	sum, err := i.to.Add(i.command.Context(), i.group)
+	i.sum.Added = i.sum.Plus(sum)
+	i.group = i.group[:0]
+	return err
+}
+
+// ended prints what came of it, also where it ended early.
+func (i *importing) ended(err error, asJSON bool) error {
+	s := &i.sum
+	if more := s.Bad - maxBadShown; more > 0 {
+		i.command.PrintErrf("and %s\n", plural(more, "more bad line"))
+	}
+	if s.Outside > 0 {
+		i.command.PrintErrf("%s outside the scope and left out; add seeds of their sites, or set scope.mode to domain or any\n", are(s.Outside, "URL"))
+	}
+	out := i.command.OutOrStdout()
+	if asJSON {
+		err = errors.Join(err, writeJSON(out, s))
+	} else {
+		_, printing := fmt.Fprintf(out, "%s: %s added, %s known, %s outside the scope, %s refused, %s bad\n",
+			plural(s.Lines, "line"), grouped(s.Added.Added), grouped(s.Known), grouped(s.Outside), grouped(s.Refused), grouped(s.Bad))
+		err = errors.Join(err, printing)
+	}
+	switch {
+	case err != nil:
+		return exit(exitProblem, fmt.Errorf("the import ended early: %w. What is counted as added is safe, and the same lists may be imported again", err))
+	case s.Bad > 0:
+		return exit(exitProblem, nil)
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/server"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// inspector looks into a frontier: that of the running crawl, over its API, or that of the database.
+type inspector interface {
+	Hosts(context.Context, inspect.HostQuery, func(*inspect.Host) error) (matching int, err error)
+	Host(context.Context, string) (inspect.HostStory, error)
+	URLs(context.Context, inspect.URLQuery, func(*inspect.URL) error) (*storage.Position, error)
+	URL(context.Context, weburl.URL) (inspect.URLStory, error)
+	io.Closer
+}
+
+// withInspector finds the running crawl, or opens the database for reading only, and lets f look.
+func withInspector(ctx context.Context, settings *settingsFlags, f func(inspector) error) error {
+	c, err := settings.load()
+	if err != nil {
+		return err
+	}
+	i, err := openInspector(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err = errors.Join(f(i), i.Close()); errors.Is(err, server.ErrNotRunning) {
+		err = exit(exitProblem, fmt.Errorf("the crawl ended meanwhile: %w", err))
+	}
+	return err
+}
+
+func openInspector(ctx context.Context, c *config.Config) (inspector, error) {
+	client, err := dial(ctx, c)
+	if client != nil || err != nil {
+		return client, err
+	}
+	store, err := storage.Open(c.DataDir, storage.Options{ReadOnly: true})
+	if err != nil {
+		return nil, databaseError(ctx, c, err)
+	}
+	o := c.FrontierOptions()
+	view := inspect.New(store, inspect.Options{
+		Politeness: o.Politeness, Robots: o.Robots, Tokens: o.Tokens, Obey: o.Obey, Now: time.Now,
+	})
+	return &storedInspector{view, store}, nil
+}
+
+type storedInspector struct {
+	*inspect.View
+	io.Closer
+}
+
+// dial finds the running crawl; nil where there is none.
+func dial(ctx context.Context, c *config.Config) (*server.Client, error) {
+	client, err := server.Dial(ctx, c.DataDir, c.Server.Token)
+	switch {
+	case err == nil:
+		return client, nil
+	case errors.Is(err, server.ErrNotRunning):
+		return nil, nil
+	case errors.Is(err, server.ErrToken):
+		return nil, exit(exitUsage, errors.New("the running crawl does not accept the token: set server.token, or AMBLE_SERVER_TOKEN, to what it was started with"))
+	}
+	return nil, exit(exitProblem, err)
+}

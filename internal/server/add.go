@@ -1,0 +1,101 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/urllist"
+)
+
+// AddReport says what became of a list of URLs so far. It is one line of the answer, and the last one has Done or Error.
+type AddReport struct {
+	Lines int `json:"lines"` // read
+	crawl.Added
+	Bad      int       `json:"bad"`                // lines without a URL
+	Problems []BadLine `json:"problems,omitempty"` // the bad lines since the last report, the first of them
+	Done     bool      `json:"done,omitempty"`     // the list is at its end
+	Error    string    `json:"error,omitempty"`    // why it was not read to the end
+}
+
+// BadLine is one line of a list that holds no URL.
+type BadLine struct {
+	Line   int    `json:"line"`
+	Text   string `json:"text"`
+	Reason string `json:"reason"`
+}
+
+// maxProblems is how many bad lines one report names.
+const maxProblems = 20
+
+// addURLs reads a list, gives it to the crawl in groups, and reports after each that it is on disk. The next group is read only
+// then, so that a sender is no faster than the disk.
+func (s *Server) addURLs(w http.ResponseWriter, r *http.Request) {
+	t := s.newStream(w)
+	_ = t.control.EnableFullDuplex() // HTTP/1: reports go out while the list comes in
+	list, err := urllist.NewReader(&patient{body: r.Body, control: t.control, now: s.now})
+	if err != nil {
+		t.end(errQuery{err})
+		return
+	}
+	defer list.Close()
+	a := adding{server: s, list: list}
+	for !a.report.Done && err == nil {
+		if err = a.next(r.Context()); err == nil {
+			err = errors.Join(t.Lines.Write(&a.report), t.flush())
+		}
+	}
+	if err != nil && t.begun {
+		a.report.Error = err.Error()
+		err = t.Lines.Write(&a.report)
+	}
+	t.end(err)
+}
+
+// adding is one list on its way into the crawl.
+type adding struct {
+	server *Server
+	list   *urllist.Reader
+	group  []crawl.Addition
+	report AddReport
+}
+
+// next takes one group.
+func (a *adding) next(ctx context.Context) error {
+	a.group, a.report.Problems = a.group[:0], nil
+	var err error
+	for err == nil && len(a.group) < crawl.MaxAdditions {
+		err = a.read()
+	}
+	a.report.Lines = a.list.Lines()
+	sum, failed := a.server.crawl.Add(ctx, a.group)
+	a.report.Added = a.report.Plus(sum)
+	if failed != nil {
+		return failed
+	}
+	if err == io.EOF {
+		a.report.Done = true
+		return nil
+	}
+	return err
+}
+
+// read takes one line.
+func (a *adding) read() error {
+	item, err := a.list.Next()
+	var bad *urllist.BadLine
+	switch {
+	case errors.As(err, &bad):
+		a.report.Bad++
+		if len(a.report.Problems) < maxProblems {
+			a.report.Problems = append(a.report.Problems, BadLine{bad.Line, bad.Text, bad.Reason})
+		}
+		return nil
+	case err != nil:
+		return err
+	}
+	a.group = append(a.group, crawl.Addition{URL: item.URL, Depth: item.Depth, Priority: item.Priority})
+	return nil
+}

@@ -1,0 +1,219 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// Client puts questions of any length to the crawl that works on a data directory. Its methods may be called concurrently.
+type Client struct {
+	running   Running
+	token     string
+	transport *http.Transport
+}
+
+// Dial finds the running crawl of a data directory. ErrNotRunning: there is none that answers. ErrToken: it wants another token.
+func Dial(ctx context.Context, dataDir, token string) (*Client, error) {
+	_, running, err := AskStatus(ctx, dataDir, token)
+	if err != nil {
+		return nil, err
+	}
+	transport := &http.Transport{MaxResponseHeaderBytes: maxAnswerHead} // no proxy: the crawl is near
+	return &Client{running: running, token: token, transport: transport}, nil
+}
+
+// Running says which crawl it is.
+func (c *Client) Running() Running { return c.running }
+
+// Close drops idle connections.
+func (c *Client) Close() error {
+	c.transport.CloseIdleConnections()
+	return nil
+}
+
+// Hosts is [inspect.View.Hosts] of the running crawl.
+func (c *Client) Hosts(ctx context.Context, q inspect.HostQuery, each func(*inspect.Host) error) (matching int, err error) {
+	v := url.Values{"limit": {strconv.Itoa(q.Limit)}}
+	set(v, "state", q.State)
+	set(v, "sort", q.Sort)
+	trailer, err := eachLine(c, ctx, "/api/v1/hosts", v, each)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(trailer.Get(trailerMatching))
+}
+
+// Host is [inspect.View.Host] of the running crawl.
+func (c *Client) Host(ctx context.Context, name string) (story inspect.HostStory, err error) {
+	return story, c.object(ctx, "/api/v1/hosts/"+url.PathEscape(name), nil, &story)
+}
+
+// URLs is [inspect.View.URLs] of the running crawl.
+func (c *Client) URLs(ctx context.Context, q inspect.URLQuery, each func(*inspect.URL) error) (*storage.Position, error) {
+	v := url.Values{"limit": {strconv.Itoa(q.Limit)}, "from": {q.From.String()}}
+	set(v, "host", q.Host)
+	if q.State != nil {
+		v.Set("state", q.State.String())
+	}
+	if q.Reason != nil {
+		v.Set("reason", inspect.ReasonName(*q.Reason))
+	}
+	trailer, err := eachLine(c, ctx, "/api/v1/urls", v, each)
+	if err != nil || trailer.Get(trailerNext) == "" {
+		return nil, err
+	}
+	next, err := storage.ParsePosition(trailer.Get(trailerNext))
+	return &next, err
+}
+
+// URL is [inspect.View.URL] of the running crawl.
+func (c *Client) URL(ctx context.Context, u weburl.URL) (story inspect.URLStory, err error) {
+	return story, c.object(ctx, "/api/v1/url", url.Values{"url": {u.String()}}, &story)
+}
+
+// Add is [crawl.Engine.Add] of the running crawl, for at most crawl.MaxAdditions URLs.
+func (c *Client) Add(ctx context.Context, urls []crawl.Addition) (sum crawl.Added, err error) {
+	var body bytes.Buffer
+	lines := inspect.NewLines(&body)
+	for i := range urls {
+		a := &urls[i]
+		if err := lines.Write(givenURL{a.URL.String(), a.Depth, a.Priority}); err != nil {
+			return sum, err
+		}
+	}
+	response, err := c.send(ctx, http.MethodPost, "/api/v1/urls", nil, &body)
+	if err != nil {
+		return sum, err
+	}
+	defer response.Body.Close()
+	var last AddReport
+	answers := json.NewDecoder(response.Body)
+	for err == nil {
+		var report AddReport
+		if err = answers.Decode(&report); err == nil {
+			last = report
+		}
+	}
+	switch {
+	case last.Error != "":
+		return last.Added, errors.New(last.Error)
+	case err != io.EOF || !last.Done:
+		return last.Added, c.broken(err)
+	}
+	return last.Added, nil
+}
+
+// givenURL is a line of a list.
+type givenURL struct {
+	URL      string `json:"url"`
+	Depth    uint16 `json:"depth,omitempty"`
+	Priority int8   `json:"priority,omitempty"`
+}
+
+func set(v url.Values, name, value string) {
+	if value != "" {
+		v.Set(name, value)
+	}
+}
+
+// eachLine reads an answer of JSON lines and returns its trailer.
+func eachLine[T any](c *Client, ctx context.Context, path string, v url.Values, each func(*T) error) (http.Header, error) {
+	response, err := c.send(ctx, http.MethodGet, path, v, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	lines := json.NewDecoder(response.Body)
+	for {
+		var line T
+		switch err := lines.Decode(&line); {
+		case err == io.EOF:
+			return response.Trailer, nil
+		case err != nil:
+			return nil, c.broken(err)
+		}
+		if err := each(&line); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (c *Client) object(ctx context.Context, path string, v url.Values, to any) error {
+	response, err := c.send(ctx, http.MethodGet, path, v, nil)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(to); err != nil {
+		return c.broken(err)
+	}
+	return nil
+}
+
+// broken is the error of an answer that ends too early.
+func (c *Client) broken(err error) error {
+	return fmt.Errorf("the running crawl, process %d, broke off its answer, most likely because it ended: %w", c.running.Process, err)
+}
+
+// send puts a question, and makes an error of an answer that is none.
+func (c *Client) send(ctx context.Context, method, path string, v url.Values, body io.Reader) (*http.Response, error) {
+	target := "http://" + reachable(c.running.Address) + path
+	if len(v) > 0 {
+		target += "?" + v.Encode()
+	}
+	request, err := http.NewRequestWithContext(ctx, method, target, body)
+	if err != nil {
+		return nil, err
+	}
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	response, err := c.transport.RoundTrip(request)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotRunning, err)
+	}
+	if response.Header.Get(instanceHeader) == c.running.Instance && response.StatusCode == http.StatusOK {
+		return response, nil
+	}
+	defer response.Body.Close()
+	return nil, refusal(response)
+}
+
+// refusal is the error that an answer tells of.
+func refusal(response *http.Response) error {
+	var p problem
+	if json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&p) != nil || p.Detail == "" {
+		p.Detail = response.Status
+	}
+	switch response.StatusCode {
+	case http.StatusNotFound:
+		return &told{p.Detail, inspect.ErrUnknown}
+	case http.StatusServiceUnavailable:
+		return &told{p.Detail, crawl.ErrNotRunning}
+	}
+	return errors.New(p.Detail)
+}
+
+// told is an error in the words of the one who answered.
+type told struct {
+	text string
+	is   error
+}
+
+// Error is the text.
+func (t *told) Error() string { return t.text }
+
+// Unwrap is what the text says.
+func (t *told) Unwrap() error { return t.is }
