@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/weburl"
 )
 
 func writeStore(t tester, dir string, file []byte) {
@@ -232,6 +234,8 @@ func fullThenRoom(t *testing.T, s *Store, room func() *Store) {
 func TestMaxBytes(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, dir, Options{MaxBytes: 17 << 20, NoSync: true})
+	ballast := weburl.Origin{Scheme: "http", Host: "ballast.example", Port: 80} // the file grows by 16 MiB at least
+	mustCommit(t, s, &Batch{Policies: []Policy{{Origin: ballast, Record: make([]byte, 15<<20)}}})
 	fullThenRoom(t, s, func() *Store {
 		mustClose(t, s)
 		return mustOpen(t, dir, Options{MaxBytes: 40 << 20, NoSync: true})
