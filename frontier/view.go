@@ -15,6 +15,12 @@ func (f *Frontier) Finished(now time.Time, within time.Duration) bool {
 	if len(f.leases)+len(f.names)+len(f.wants)+len(f.foreign) > 0 {
 		return false
 	}
+	// The hosts that are due first mostly say it all.
+	for _, h := range [...]*host{f.ready.top(), f.dormant.top()} {
+		if h != nil && !f.postponed(h, f.instant(now), instant(within)) {
+			return false
+		}
+	}
 	for _, h := range f.hosts {
 		if !f.postponed(h, f.instant(now), instant(within)) {
 			return false
