@@ -153,7 +153,7 @@ func TestSeedRedirects(t *testing.T) {
 	web := startWeb(t,
 		testweb.Site{Host: "short.test", Handler: testweb.Routes{"/": testweb.Redirect(301, "//www.short.test/")}},
 		testweb.Site{Host: "www.short.test", Handler: testweb.Routes{"/": testweb.Redirect(302, "//home.test/start")}},
-		site("home.test", "", nil, testweb.Routes{"/start": testweb.Page("home", append(paths("/", 20), "/away", "//short.test/more")...), "/away": testweb.Redirect(302, "//foreign.test/")}),
+		site("home.test", "", paths("/", 20), testweb.Routes{"/start": testweb.Page("home", append(paths("/", 20), "/away", "//short.test/more")...), "/away": testweb.Redirect(302, "//foreign.test/")}),
 		site("foreign.test", "", paths("/", 3), nil),
 	)
 	o := testOptions(t, web)

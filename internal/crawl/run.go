@@ -65,6 +65,7 @@ type run struct {
 	torn       bool // a commit failed for good
 	started    time.Time
 	meter      meter
+	survey     survey
 }
 
 // Run crawls until everything is done, or until ctx ends: then it lets what is

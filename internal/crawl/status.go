@@ -135,7 +135,11 @@ func StateCounts(c storage.Counters) map[string]int {
 // report publishes a snapshot of the run.
 func (r *run) report(state string) {
 	now := time.Now()
-	s := Status{State: state, Started: r.started, InFlight: r.busy, Places: r.f.Places()}
+	if state == "finished" || !now.Before(r.survey.next) {
+		r.survey = r.surveyHosts(now)
+	}
+	s := Status{State: state, Started: r.started, InFlight: r.busy, Places: r.survey.places}
+	s.Finish, s.SlowestHost, s.SlowestLeft = r.survey.finish, r.survey.slowest, r.survey.left
 	switch {
 	case state == "finished":
 	case r.stalled() != nil:
@@ -144,16 +148,6 @@ func (r *run) report(state string) {
 		s.State = "stopping"
 	}
 	s.PagesPerSec, s.BytesPerSec = r.meter.rates(now, r.tally.load())
-	slowest := storage.NoHost
-	r.f.Waiting(now, func(w frontier.Waiting) {
-		postponed := r.o.ExitWhenDone && w.Until.Sub(now) > r.o.GiveUpAfter
-		if f := w.Finish.Seconds(); f > s.Finish && w.Robots == robots.ReasonNone && !postponed {
-			s.Finish, s.SlowestLeft, slowest = f, w.Left, w.Host
-		}
-	})
-	if slowest != storage.NoHost {
-		s.SlowestHost = r.hostName(slowest)
-	}
 	r.publish(s)
 }
 

@@ -159,15 +159,22 @@ func TestFailedOpen(t *testing.T) {
 	}
 }
 
-// failingStore fails its nth commit from the start of the run on for good.
+// failingStore fails its nth commit for good, after waiting a while for requests
+// that there is another commit to make for.
 type failingStore struct {
 	store
 	left atomic.Int64
 	err  error
+	web  *testweb.Web
+
+	patience int // milliseconds
 }
 
 func (s *failingStore) Commit(b *storage.Batch) (storage.Result, error) {
 	if s.left.Add(-1) == 0 {
+		for until := s.web.Served() + 4; s.web.Served() < until && s.patience > 0; s.patience-- {
+			time.Sleep(time.Millisecond)
+		}
 		return storage.Result{}, s.err
 	}
 	return s.store.Commit(b)
@@ -177,13 +184,13 @@ func (s *failingStore) Commit(b *storage.Batch) (storage.Result, error) {
 // and nothing of a later commit passes over what the lost one held.
 func TestFailedCommit(t *testing.T) {
 	t.Parallel()
-	for _, n := range []int64{3, 4, 6} {
+	for _, n := range []int64{3, 6, 8} {
 		t.Run(fmt.Sprint("commit ", n), func(t *testing.T) {
 			t.Parallel()
 			web := startWeb(t, twoSites()...)
 			o := testOptions(t, web)
 			o.GiveUpAfter = 20 * time.Second // more than is owed where no rules were committed
-			failCommit(t, o, n, seed(t, web.URL("a.test", "/")), seed(t, web.URL("b.test", "/")))
+			failCommit(t, web, o, n, seed(t, web.URL("a.test", "/")), seed(t, web.URL("b.test", "/")))
 			checkOutput(t, o)
 			crawl(t, o)
 			for u, outcome := range stored(t, o.DataDir) {
@@ -201,13 +208,13 @@ func TestFailedCommit(t *testing.T) {
 }
 
 // failCommit runs a crawl whose nth commit, that of Open included, fails for good.
-func failCommit(t *testing.T, o Options, n int64, seeds ...Seed) {
+func failCommit(t *testing.T, web *testweb.Web, o Options, n int64, seeds ...Seed) {
 	t.Helper()
 	s, err := storage.Open(o.DataDir, storage.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	failing := &failingStore{store: s, err: errors.New("broken disk")}
+	failing := &failingStore{store: s, err: errors.New("broken disk"), web: web, patience: 500}
 	failing.left.Store(n)
 	e, err := open(o, failing, testLog(t))
 	if err != nil {
