@@ -22,6 +22,11 @@ func TestCompactKeepsEveryRow(t *testing.T) {
 		}
 	}
 	want, first := s.Counters(), b.Found[0].URL
+	full, err := s.Stats(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wasFree := full.FreePages
 	if _, _, err := Compact(dir); err == nil {
 		t.Error("a database in use was compacted")
 	}
@@ -56,6 +61,17 @@ func TestCompactKeepsEveryRow(t *testing.T) {
 	rows := make(map[string]int)
 	for _, bucket := range st.Buckets {
 		rows[bucket.Name] = bucket.Rows
+	}
+	// Every page is either in use or free, so the bytes of the buckets and the free pages make up the file.
+	var used int64
+	for _, bucket := range st.Buckets {
+		used += bucket.Bytes
+	}
+	if sum := used + int64(st.FreePages+overheadPages)*int64(st.PageSize); sum != st.FileBytes {
+		t.Errorf("%d bytes in use and %d free pages make %d, the file has %d", used, st.FreePages, sum, st.FileBytes)
+	}
+	if wasFree <= st.FreePages {
+		t.Errorf("%d pages were free, and %d are after compaction", wasFree, st.FreePages)
 	}
 	if rows["host"] != 50 || rows["url"] == 0 || rows["seen"] == 0 || st.FileBytes != after {
 		t.Errorf("statistics are %+v", st)
