@@ -9,13 +9,15 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// settleLease ends a lease.
+// settleLease ends a lease. What it returns is the caller's until the next lease
+// is given out.
 func (f *Frontier) settleLease(id uint64, kind Kind) (*outstanding, error) {
 	out := f.leases[id]
 	if out == nil || out.lease.Kind != kind {
 		return nil, fmt.Errorf("%w: %s lease %d", ErrUnknownLease, kind, id)
 	}
 	delete(f.leases, id)
+	f.spare = append(f.spare, out)
 	return out, nil
 }
 
@@ -71,10 +73,10 @@ func (f *Frontier) putBack(h *host, q *queue, out *outstanding) {
 		q.due = slices.Insert(q.due, 0, out.lease.Head)
 		return
 	}
-	i, _ := slices.BinarySearchFunc(q.heads, out.lease.Head.Ordinal, func(a storage.Head, o uint32) int {
-		return int(int64(a.Ordinal) - int64(o))
+	i, _ := slices.BinarySearchFunc(q.heads, out.lease.Head.Ordinal, func(a head, o uint32) int {
+		return int(int64(a.ordinal) - int64(o))
 	})
-	q.heads = slices.Insert(q.heads, i, out.lease.Head)
+	q.heads = slices.Insert(q.heads, i, newHead(&out.lease.Head.Entry))
 }
 
 // Attempted counts an attempt at a URL that came to a state, and says whether

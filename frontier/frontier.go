@@ -28,6 +28,7 @@ type Frontier struct {
 
 	leases    map[uint64]*outstanding
 	lastLease uint64
+	spare     []*outstanding // of leases that ended, to be used again
 
 	errands map[storage.HostID][]errand // for hosts that are dormant
 	foreign map[string][]errand         // for hosts without an id yet

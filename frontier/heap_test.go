@@ -15,7 +15,7 @@ func TestHeap(t *testing.T) {
 	var heap hostHeap
 	var sorted []*host
 	order := func(a, b *host) int {
-		if heap.less(a, b) {
+		if (heapItem{a.key, a}).before(heapItem{b.key, b}) {
 			return -1
 		}
 		return 1

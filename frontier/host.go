@@ -92,8 +92,9 @@ type errand struct {
 // queue is the queue of one origin.
 type queue struct {
 	origin   weburl.Origin
-	next     uint32         // next ordinal to read from the store
-	heads    []storage.Head // read and not leased, in order
+	index    uint8  // among the host's origins
+	next     uint32 // next ordinal to read from the store
+	heads    []head // read and not leased, in order
 	due      []storage.Head
 	more     bool     // there are more due URLs than were read
 	inFlight []uint32 // leased ordinals that were queued, not due
@@ -127,7 +128,7 @@ func (f *Frontier) time(i instant) time.Time { return f.epoch.Add(time.Duration(
 func (q *queue) cursor() uint32 {
 	n := q.next
 	if len(q.heads) > 0 {
-		n = q.heads[0].Ordinal
+		n = q.heads[0].ordinal
 	}
 	for _, o := range q.inFlight {
 		n = min(n, o)
@@ -137,17 +138,18 @@ func (q *queue) cursor() uint32 {
 
 // measure estimates what an active host keeps in memory.
 func (a *active) measure() int {
-	n := 512
+	n := 640
 	for i := range a.queues {
 		q := &a.queues[i]
-		n += 256 + len(q.record.Body)
+		n += 400 + len(q.record.Body)
 		if q.rules != nil {
 			n += q.rules.Size()
 		}
-		for _, heads := range [][]storage.Head{q.heads, q.due} {
-			for j := range heads {
-				n += 160 + len(heads[j].RequestURI)
-			}
+		for j := range q.heads {
+			n += 56 + len(q.heads[j].uri)
+		}
+		for j := range q.due {
+			n += 200 + len(q.due[j].RequestURI)
 		}
 	}
 	return n

@@ -34,7 +34,7 @@ func checkInvariants(t tester, f *Frontier) {
 
 // census counts what the frontier counts too.
 type census struct {
-	dormant, called, ready, active, bytes, opening, resolving, resolveLeases int
+	dormant, called, ready, active, bytes, opening, resolving int
 
 	users, crowded map[*address]int
 	inFlight       map[*host]int
@@ -43,12 +43,12 @@ type census struct {
 
 func checkHeap(t tester, name string, heap hostHeap) {
 	t.Helper()
-	for i, h := range heap {
-		if int(h.index) != i {
-			t.Fatalf("%s heap: host %d is at %d and says %d", name, h.id, i, h.index)
+	for i, x := range heap {
+		if h := x.host; int(h.index) != i || h.key != x.key {
+			t.Fatalf("%s heap: host %d is at %d with key %d and says %d and %d", name, h.id, i, x.key, h.index, h.key)
 		}
-		if i > 0 && heap.less(h, heap[(i-1)/2]) {
-			t.Fatalf("%s heap: host %d is before its parent", name, h.id)
+		if i > 0 && x.before(heap[(i-1)/children]) {
+			t.Fatalf("%s heap: host %d is before its parent", name, x.host.id)
 		}
 	}
 }
@@ -85,12 +85,12 @@ func (c *census) host(t tester, f *Frontier, h *host) {
 	switch {
 	case h.place == dormant:
 		c.dormant++
-		if a != nil || f.dormant[h.index] != h {
+		if a != nil || f.dormant[h.index].host != h {
 			t.Fatalf("host %d is dormant, but active or not in the heap", h.id)
 		}
 	case h.place == called:
 		c.called++
-		if a != nil || f.called[h.index] != h {
+		if a != nil || f.called[h.index].host != h {
 			t.Fatalf("host %d is called, but active or not in the heap", h.id)
 		}
 	case h.place == idle && a == nil:
@@ -134,7 +134,7 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 	switch h.place {
 	case waiting:
 		c.ready++
-		ok = f.ready[h.index] == h
+		ok = f.ready[h.index].host == h
 	case loading:
 		ok = a.loading
 	case resolving:
@@ -154,7 +154,7 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 	}
 	for _, q := range a.queues {
 		for i := 1; i < len(q.heads); i++ {
-			if q.heads[i-1].Ordinal >= q.heads[i].Ordinal {
+			if q.heads[i-1].ordinal >= q.heads[i].ordinal {
 				t.Fatalf("host %d: the queue of %s is not in order", h.id, q.origin)
 			}
 		}

@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"slices"
 	"time"
 
 	"github.com/amble-crawler/amble/politeness"
@@ -152,14 +153,17 @@ func (a *active) forget() {
 func (f *Frontier) loadQueue(a *active, i int, l *Load) {
 	from, got := &l.Host.Queues[i], &l.Queues[i]
 	if i == len(a.queues) {
-		a.queues = append(a.queues, queue{origin: from.Origin, next: from.Cursor, held: always})
+		a.queues = append(a.queues, queue{origin: from.Origin, index: uint8(i), next: from.Cursor, held: always})
 	}
 	q := &a.queues[i]
 	if !q.known && got.Rules != nil {
 		q.record, q.rules, q.known = got.Record, got.Rules, true
 	}
 	if got.Heads.Next > q.next {
-		q.heads = append(q.heads, got.Heads.Queued...)
+		q.heads = slices.Grow(q.heads, len(got.Heads.Queued))
+		for j := range got.Heads.Queued {
+			q.push(&got.Heads.Queued[j].Entry)
+		}
 		q.next = got.Heads.Next
 	}
 	q.more = len(got.Heads.Due) >= a.dueAsked

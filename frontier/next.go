@@ -95,7 +95,7 @@ func (a *active) pick(now instant) *queue {
 		if len(q.due) > 0 {
 			return q
 		}
-		if len(q.heads) > 0 && (best == nil || q.heads[0].Ordinal < best.heads[0].Ordinal) {
+		if len(q.heads) > 0 && (best == nil || q.heads[0].ordinal < best.heads[0].ordinal) {
 			best = q
 		}
 	}
@@ -104,14 +104,8 @@ func (a *active) pick(now instant) *queue {
 
 // takePage leases the first URL of a queue that may be asked.
 func (f *Frontier) takePage(h *host, q *queue, now time.Time) (Lease, bool) {
-	for len(q.due)+len(q.heads) > 0 {
-		due := len(q.due) > 0
-		var head storage.Head
-		if due {
-			head, q.due = q.due[0], q.due[1:]
-		} else {
-			head, q.heads = q.heads[0], q.heads[1:]
-		}
+	for q.waits() {
+		head, due := q.pop()
 		h.active.busy[head.Ordinal] = struct{}{}
 		u := q.origin.URL(head.RequestURI)
 		verdict, no := f.judge(q, &head, u)
@@ -172,6 +166,11 @@ func (a *active) learned() bool {
 func (f *Frontier) lease(h *host, l Lease, due bool) Lease {
 	f.lastLease++
 	l.ID, l.Host, l.HostName = f.lastLease, h.id, h.active.name
-	f.leases[l.ID] = &outstanding{host: h, lease: l, due: due}
+	out := new(outstanding)
+	if n := len(f.spare); n > 0 {
+		out, f.spare = f.spare[n-1], f.spare[:n-1]
+	}
+	out.host, out.lease, out.due = h, l, due
+	f.leases[l.ID] = out
 	return l
 }

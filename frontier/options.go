@@ -33,7 +33,7 @@ func DefaultOptions() Options {
 	return Options{
 		Politeness: politeness.DefaultOptions(), Robots: robots.DefaultOptions(), Tokens: []string{"amble"}, Obey: true,
 		MaxRedirects: 5, MaxAttempts: 5, RetryDelay: time.Minute, Resolvers: 16,
-		Heads: 64, ActiveHosts: 20_000, ActiveBytes: 256 << 20,
+		Heads: 12, ActiveHosts: 20_000, ActiveBytes: 256 << 20,
 	}
 }
 

@@ -133,7 +133,7 @@ func (f *Frontier) wake(h *host) (instant, bool) {
 		at = always
 	}
 	for i := range a.queues {
-		if q := &a.queues[i]; !q.asked && len(q.heads)+len(q.due) > 0 {
+		if q := &a.queues[i]; !q.asked && q.waits() {
 			at = min(at, q.held)
 		}
 	}
@@ -203,7 +203,7 @@ func (a *active) holding() robots.Reason {
 	for i := range a.queues {
 		q := &a.queues[i]
 		switch {
-		case len(q.heads)+len(q.due) == 0:
+		case !q.waits():
 		case q.held == always || q.asked:
 			return robots.ReasonNone
 		default:

@@ -102,13 +102,11 @@ func (f *Frontier) giveUp(h *host, now instant) {
 	at, settled := f.time(now), len(f.out.Done)
 	for i := range a.queues {
 		q := &a.queues[i]
-		for _, heads := range [][]storage.Head{q.due, q.heads} {
-			for j := range heads {
-				a.busy[heads[j].Ordinal] = struct{}{}
-				f.settle(h, &heads[j], storage.Outcome{State: storage.Failed, Reason: a.whyHopeless, At: at})
-			}
+		for q.waits() {
+			head, _ := q.pop()
+			a.busy[head.Ordinal] = struct{}{}
+			f.settle(h, &head, storage.Outcome{State: storage.Failed, Reason: a.whyHopeless, At: at})
 		}
-		q.due, q.heads = nil, nil
 	}
 	f.failErrands(h, at)
 	if len(f.out.Done) > settled {
