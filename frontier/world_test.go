@@ -57,9 +57,10 @@ type world struct {
 	judged    func(weburl.Origin, *robots.Rules)
 	committed func(*storage.Batch) // a batch is on the disk
 
-	log      []request
-	loads    int
-	resolved int
+	log       []request
+	loads     int
+	failEvery int // so many loads, one of them fails
+	resolved  int
 }
 
 // answer is what a request comes to.
@@ -194,6 +195,10 @@ func (w *world) load(want LoadRequest) {
 		w.t.Fatal(err)
 	}
 	w.after(w.loadTime, func() {
+		if w.failEvery > 0 && w.loads%w.failEvery == 1 {
+			w.f.LoadFailed(want.Host, w.now)
+			return
+		}
 		if err := w.f.Loaded(l, w.now); err != nil {
 			w.t.Fatal(err)
 		}

@@ -1,0 +1,179 @@
+package frontier
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/storage"
+)
+
+func TestNamesThatLeadNowhere(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		report   ResolveReport
+		state    storage.State // of the URLs after a day
+		resolved int           // at most so many times in a day
+	}{
+		{"no such name", ResolveReport{Absent: true, Reason: 70}, storage.Failed, 30},
+		{"out of reach", ResolveReport{Final: true, Reason: 71}, storage.Failed, 5},
+		{"name servers down", ResolveReport{Reason: 72}, storage.Queued, 60},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, testOptions(), newMemory())
+			all := urls("http://a.test/", 500)
+			w.add(all...)
+			w.resolve = func(Lease) ResolveReport { return c.report }
+			w.open()
+			w.run(24 * time.Hour)
+			for _, u := range all {
+				if o := w.state(t, u); o.State != c.state || o.State == storage.Failed && o.Reason != c.report.Reason {
+					t.Fatalf("%s: %+v, want %v because of %v", u, o, c.state, c.report.Reason)
+				}
+			}
+			if len(w.log) > 0 || w.resolved > c.resolved {
+				t.Errorf("%d requests, %d resolutions", len(w.log), w.resolved)
+			}
+			if !w.f.Finished(w.now, time.Hour) {
+				t.Errorf("not finished: %v", w.f.Places())
+			}
+		})
+	}
+}
+
+// TestNameComesBack crawls a host whose name servers were down, and one whose
+// name is new, without anybody touching it.
+func TestNameComesBack(t *testing.T) {
+	for _, report := range []ResolveReport{{Absent: true}, {}, {Aborted: true}} {
+		w := newWorld(t, testOptions(), newMemory())
+		w.add(urls("http://a.test/", 10)...)
+		good, n := w.resolve, 0
+		w.resolve = func(l Lease) ResolveReport {
+			if n++; n <= 3 {
+				return report
+			}
+			return good(l)
+		}
+		w.open()
+		w.finish(24*time.Hour, 24*time.Hour)
+		if len(w.pages()) != 10 {
+			t.Errorf("%+v: %d pages", report, len(w.pages()))
+		}
+	}
+}
+
+// TestOtherAddress tries another address of a name when one does not answer.
+func TestOtherAddress(t *testing.T) {
+	w := newWorld(t, testOptions(), newMemory())
+	w.add(urls("http://a.test/", 10)...)
+	w.resolve = func(Lease) ResolveReport {
+		return ResolveReport{Addresses: []netip.Addr{netip.MustParseAddr("2001:db8::1"), addressAt(1)}, TTL: time.Hour}
+	}
+	w.answer = func(l Lease) answer {
+		if l.Address.Is6() {
+			return answer{took: time.Second, signal: politeness.SignalUnreachable, state: storage.Retrying, failure: 2}
+		}
+		return answer{took: time.Millisecond}
+	}
+	w.open()
+	w.finish(24*time.Hour, 24*time.Hour)
+	six := 0
+	for _, r := range w.log {
+		if r.address.Is6() {
+			six++
+		}
+	}
+	if six != 1 || len(w.pages()) != 10 {
+		t.Errorf("%d requests to the address that does not answer, %d pages", six, len(w.pages()))
+	}
+}
+
+// TestResolvers bounds how many names are resolved at a time.
+func TestResolvers(t *testing.T) {
+	o := testOptions()
+	o.Resolvers = 3
+	w := newWorld(t, o, newMemory())
+	for i := range 50 {
+		w.add(fmt.Sprintf("http://h%d.test/", i))
+	}
+	w.nameTime = time.Second
+	w.open()
+	for w.step(epoch.Add(time.Minute)) {
+		if w.f.resolving > 3 {
+			t.Fatalf("%d names are being resolved", w.f.resolving)
+		}
+	}
+	if len(w.pages()) != 50 {
+		t.Errorf("%d pages", len(w.pages()))
+	}
+}
+
+// TestRestart keeps a host's waits over a stop, and owes a delay after a crash.
+func TestRestart(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		crash bool
+		least time.Duration // from the last request of the old process, or its end
+	}{
+		{"stopped", false, 20 * time.Second},
+		{"crashed", true, 20 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, testOptions(), newMemory())
+			w.add(urls("http://a.test/", 10)...)
+			w.answer = func(Lease) answer {
+				return answer{took: 10 * time.Millisecond, body: "User-agent: *\nCrawl-delay: 20\n"}
+			}
+			w.open()
+			w.run(50 * time.Second)
+			requests := len(w.log)
+			from := w.log[requests-1].end
+			if c.crash {
+				from = w.now
+				w.crash()
+			}
+			w.open()
+			w.run(time.Minute)
+			if next := w.log[requests]; next.start.Sub(from) < c.least || next.start.Sub(from) > c.least+time.Second || next.kind != Page {
+				t.Errorf("%v after %v: %v", next, from.Sub(epoch), next.start.Sub(from))
+			}
+			w.checkManners()
+		})
+	}
+}
+
+// TestRestartOfUnknownHost leaves a host alone for ten seconds after a crash if
+// nobody knows what its robots.txt asks for.
+func TestRestartOfUnknownHost(t *testing.T) {
+	w := newWorld(t, testOptions(), newMemory())
+	w.add("http://a.test/1")
+	w.open()
+	w.run(50 * time.Millisecond) // robots.txt is under way
+	w.crash()
+	at := w.now
+	w.open()
+	w.run(time.Minute)
+	if first := w.log[1]; first.start.Sub(at) < RestartDelay {
+		t.Errorf("%v, %v after the crash", first, first.start.Sub(at))
+	}
+}
+
+func TestOptionsValidate(t *testing.T) {
+	if err := DefaultOptions().Validate(); err != nil {
+		t.Error(err)
+	}
+	for name, change := range map[string]func(*Options){
+		"attempts": func(o *Options) { o.MaxAttempts = 0 }, "resolvers": func(o *Options) { o.Resolvers = 0 },
+		"heads": func(o *Options) { o.Heads = 0 }, "hosts": func(o *Options) { o.ActiveHosts = -1 },
+		"bytes": func(o *Options) { o.ActiveBytes = 0 }, "tokens": func(o *Options) { o.Tokens = nil },
+		"politeness": func(o *Options) { o.Politeness.PerIP = 0 },
+	} {
+		o := DefaultOptions()
+		change(&o)
+		if _, err := New(o, NewScope(ModeAny, nil, nil), epoch); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
