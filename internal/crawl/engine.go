@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -55,6 +56,7 @@ type Engine struct {
 	log    *slog.Logger
 	store  store
 	out    output
+	writes bool // lines of output are wanted
 	client *fetch.Client
 	ledger ledger
 	scope  atomic.Pointer[frontier.Scope]
@@ -91,6 +93,7 @@ func Open(o Options, log *slog.Logger) (*Engine, error) {
 // open takes over the store: it closes it when it fails.
 func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 	e := &Engine{o: o, log: log, store: s, opened: time.Now()}
+	e.writes = !slices.Contains(o.Archive.Formats, archive.FormatNone)
 	if e.o.Frontier.Jitter == nil {
 		e.o.Frontier.Jitter = rand.Float64
 	}

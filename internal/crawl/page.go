@@ -153,7 +153,7 @@ func (r *run) discovery(res *result, u weburl.URL, depth uint16) storage.Found {
 
 // encode makes the line of output of a URL that is done with.
 func (r *run) encode(res *result, page *archive.Page) {
-	if _, again := r.o.Frontier.Attempted(&res.lease.Head, res.page.Outcome.State); again {
+	if _, again := r.o.Frontier.Attempted(&res.lease.Head, res.page.Outcome.State); again || !r.writes {
 		return
 	}
 	if via := &res.lease.Head; via.ViaHost != storage.NoHost {
