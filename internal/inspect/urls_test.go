@@ -1,0 +1,139 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/amble-crawler/amble/storage"
+)
+
+func TestURLs(t *testing.T) {
+	s := fill(t)
+	via := found(t, s, "http://ready.test/4", "http://done.test/4")
+	for i := range via {
+		via[i].ViaHost, via[i].ViaOrdinal, via[i].Depth, via[i].Priority = 1, 0, 2, 5
+	}
+	commit(t, s, storage.Batch{Found: via})
+	v := New(s, testOptions())
+	for _, c := range []struct {
+		host, state, reason string
+		limit               int
+		want                string
+	}{
+		{want: "http://ready.test/1 http://ready.test/2 http://ready.test/3 http://ready.test/4 http://done.test/ http://done.test/4 " +
+			"http://slow.test/ https://slow.test/private http://sick.test/ http://closed.test/"},
+		{host: "done.test", want: "http://done.test/ http://done.test/4"},
+		{host: "closed.test", want: "http://closed.test/"},
+		{state: "failed", want: "http://ready.test/2"},
+		{reason: "tls", want: "http://ready.test/2"},
+		{reason: "robots", want: "http://ready.test/3"},
+		{host: "ready.test", state: "queued", limit: 1, want: "http://ready.test/1"},
+		{host: "done.test", state: "retrying"},
+	} {
+		q := URLQuery{Host: c.host, Limit: c.limit}
+		if err := q.Filter(c.state, c.reason); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		_, err := v.URLs(context.Background(), q, func(u *URL) error {
+			got = append(got, u.URL)
+			if (u.Via == "http://ready.test/1") != (u.Depth == 2) || (u.Priority == 5) != (u.Depth == 2) {
+				t.Errorf("%+v", u)
+			}
+			return nil
+		})
+		if text := strings.Join(got, " "); err != nil || text != c.want {
+			t.Errorf("%+v: %s, %v", c, text, err)
+		}
+	}
+	if _, err := v.URLs(context.Background(), URLQuery{Host: "nobody.test"}, nil); !errors.Is(err, ErrUnknown) {
+		t.Errorf("the error is %v", err)
+	}
+	q := URLQuery{}
+	if q.Filter("asleep", "") == nil || q.Filter("", "bad luck") == nil {
+		t.Error("names that do not exist are taken")
+	}
+}
+
+// Pages of any size give each URL once.
+func TestPages(t *testing.T) {
+	s := openStore(t)
+	var texts []string
+	for i := range 1200 {
+		texts = append(texts, fmt.Sprintf("http://h%d.test/%d", i%3, i))
+	}
+	commit(t, s, storage.Batch{Found: found(t, s, texts...)})
+	v := New(s, testOptions())
+	for _, limit := range []int{1, 7, 400, 500, 1200, 5000} {
+		seen, pages := map[string]bool{}, 0
+		for from := new(storage.Position); from != nil; {
+			pages++
+			n := 0
+			next, err := v.URLs(context.Background(), URLQuery{From: *from, Limit: limit}, func(u *URL) error {
+				if seen[u.URL] {
+					t.Errorf("%s is there twice", u.URL)
+				}
+				seen[u.URL] = true
+				n++
+				return nil
+			})
+			if err != nil || n > limit {
+				t.Fatalf("%d URLs, %v", n, err)
+			}
+			from = next
+		}
+		if len(seen) != len(texts) || pages != (len(texts)+limit-1)/limit {
+			t.Errorf("limit %d: %d URLs in %d pages", limit, len(seen), pages)
+		}
+	}
+}
+
+func TestURLStory(t *testing.T) {
+	v := New(fill(t), testOptions())
+	u, err := v.URL(context.Background(), parse(t, "http://done.test/"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u.State != "fetched" || u.Status != 200 || u.Digest != "sha256:2cf24dba5fb0a30e" || u.ETag != `"x"` || u.LastModified != "yesterday" ||
+		!u.LastFetched.Equal(now) || !u.Judged.IsZero() || u.Robots.Allowed || u.Robots.Record.Class != "never fetched" || u.Host.State != HostIdle {
+		t.Errorf("%+v", u)
+	}
+	for path, allowed := range map[string]bool{"https://slow.test/private": false, "http://slow.test/": true} {
+		u, err := v.URL(context.Background(), parse(t, path))
+		if err != nil || u.Robots.Allowed != allowed || (u.Robots.Line == 2 && u.Robots.Rule == "Disallow: /private") == allowed {
+			t.Errorf("%s: %+v, %v", path, u.Robots, err)
+		}
+	}
+	denied, err := v.URL(context.Background(), parse(t, "http://ready.test/3"))
+	if err != nil || !denied.Judged.Equal(now) || !denied.LastFetched.IsZero() || denied.RobotsLine != 9 || denied.Reason != "robots" {
+		t.Errorf("%+v, %v", denied, err)
+	}
+	for _, text := range []string{"http://done.test/other", "http://nobody.test/"} {
+		if _, err := v.URL(context.Background(), parse(t, text)); !errors.Is(err, ErrUnknown) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestReasonsHaveOneNameEach(t *testing.T) {
+	seen := map[string]bool{}
+	for _, name := range ReasonNames() {
+		r, err := ParseReason(name)
+		if err != nil || ReasonName(r) != name || seen[name] {
+			t.Errorf("%s is reason %d, whose name is %s; %v", name, r, ReasonName(r), err)
+		}
+		seen[name] = true
+	}
+	if len(seen) < 25 {
+		t.Errorf("only %d reasons: %v", len(seen), ReasonNames())
+	}
+	if _, err := ParseReason(""); err == nil {
+		t.Error("the empty name is a reason")
+	}
+	if name := ReasonName(40); name != "reason_40" {
+		t.Error(name)
+	}
+}
