@@ -1,0 +1,341 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// running is a real crawl of two small sites, with its API. It stays up until the test ends, or until stop.
+type running struct {
+	web    *testweb.Web
+	server *Server
+	client *Client
+	stop   context.CancelFunc
+	ended  chan struct{}
+}
+
+func startCrawl(t *testing.T) *running {
+	t.Helper()
+	page := testweb.Page("page", "/1", "/2", "/private", "/missing")
+	web, err := testweb.New(testweb.Config{Sites: []testweb.Site{
+		{Host: "a.test", Handler: testweb.Routes{"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /private\n"), "/": page, "/1": page, "/2": page}},
+		{Host: "b.test", Handler: testweb.Routes{"/robots.txt": testweb.Robots("User-agent: *\nCrawl-delay: 600\n"), "/": page}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = web.Close() })
+	o := crawl.DefaultOptions()
+	o.DataDir, o.Archive.Dir, o.Fetch.UserAgent = t.TempDir(), t.TempDir(), "amble-test"
+	o.Fetch.AllowPrivate, o.Fetch.Resolver, o.Mode = true, web.ResolverAddr(), frontier.ModeHost
+	o.ExitWhenDone, o.Frontier.Politeness.Delay = false, 5*time.Millisecond
+	engine, err := crawl.Open(o, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &running{web: web, ended: make(chan struct{})}
+	if r.server, err = Start(Options{Listen: "127.0.0.1:0", Token: "secret", DataDir: o.DataDir, Now: time.Now}, engine); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	r.stop = stop
+	seeds := []crawl.Seed{{URL: parse(t, web.URL("a.test", "/"))}, {URL: parse(t, web.URL("b.test", "/"))}}
+	go func() {
+		defer close(r.ended)
+		if _, err := engine.Run(ctx, seeds); err != nil {
+			t.Error(err)
+		}
+	}()
+	if r.client, err = Dial(ctx, o.DataDir, "secret"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stop()
+		<-r.ended
+		closing, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := errors.Join(r.client.Close(), r.server.Close(closing), engine.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+func parse(t *testing.T, text string) weburl.URL {
+	t.Helper()
+	u, err := weburl.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// settled waits until all of a.test is done.
+func (r *running) settled(t *testing.T) {
+	t.Helper()
+	for range 1000 {
+		if h, err := r.client.Host(context.Background(), "a.test"); err == nil && h.Known == 5 && h.Waiting == 0 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatal("a.test is not done")
+}
+
+// send sends a request with the token. The caller closes the body.
+func (r *running) send(t *testing.T, method, path string, body io.Reader, header ...string) *http.Response {
+	t.Helper()
+	request, err := http.NewRequest(method, "http://"+r.server.Address()+path, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer secret")
+	for i := 0; i < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response
+}
+
+func (r *running) read(t *testing.T, method, path string, body io.Reader, header ...string) (*http.Response, string) {
+	t.Helper()
+	response := r.send(t, method, path, body, header...)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(text)
+}
+
+func TestClientSeesTheCrawl(t *testing.T) {
+	r := startCrawl(t)
+	r.settled(t)
+	ctx := context.Background()
+	var hosts []string
+	n, err := r.client.Hosts(ctx, inspect.HostQuery{Sort: "name", Limit: 1}, func(h *inspect.Host) error {
+		hosts = append(hosts, h.Host+" "+h.State)
+		return nil
+	})
+	if err != nil || n != 2 || strings.Join(hosts, ", ") != "a.test idle" {
+		t.Errorf("%v of %d, %v", hosts, n, err)
+	}
+	states := map[string]string{}
+	from := storage.Position{}
+	for pages := 0; ; pages++ {
+		q := inspect.URLQuery{From: from, Limit: 2}
+		next, err := r.client.URLs(ctx, q, func(u *inspect.URL) error {
+			states[strings.TrimPrefix(u.URL, strings.TrimSuffix(r.web.URL("a.test", "/"), "/"))] = u.State + " " + u.Reason
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next == nil {
+			break
+		}
+		if from = *next; pages > 10 {
+			t.Fatal("the pages do not end")
+		}
+	}
+	for path, want := range map[string]string{"/": "fetched ", "/private": "denied robots", "/missing": "failed status", "/2": "fetched "} {
+		if states[path] != want {
+			t.Errorf("%s is %q, want %q", path, states[path], want)
+		}
+	}
+	u, err := r.client.URL(ctx, parse(t, r.web.URL("a.test", "/private")))
+	if err != nil || u.Robots.Allowed || u.Robots.Rule != "Disallow: /private" || u.Via != r.web.URL("a.test", "/") {
+		t.Errorf("%+v, %v", u, err)
+	}
+	if _, err := r.client.Host(ctx, "nobody.test"); !errors.Is(err, inspect.ErrUnknown) || err.Error() != "host nobody.test: not in the database" {
+		t.Errorf("the error is %v", err)
+	}
+	if _, err := r.client.URL(ctx, parse(t, "http://a.test/none")); !errors.Is(err, inspect.ErrUnknown) {
+		t.Errorf("the error is %v", err)
+	}
+	failed := errors.New("enough")
+	if _, err := r.client.URLs(ctx, inspect.URLQuery{}, func(*inspect.URL) error { return failed }); !errors.Is(err, failed) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+func TestQuestionsThatMakeNoSense(t *testing.T) {
+	r := startCrawl(t)
+	for path, status := range map[string]int{
+		"/api/v1/hosts?limit=-1": 400, "/api/v1/hosts?limit=0": 400, "/api/v1/hosts?sort=beauty": 400, "/api/v1/hosts?state=x": 400,
+		"/api/v1/hosts?sort=found&limit=0": 200, "/api/v1/hosts/none.test": 404, "/api/v1/urls?from=x": 400, "/api/v1/urls?limit=x": 400,
+		"/api/v1/urls?state=asleep": 400, "/api/v1/export?reason=bad": 400, "/api/v1/urls?host=none.test": 404,
+		"/api/v1/url": 400, "/api/v1/url?url=http://none.test/": 404, "/api/v1/export": 200,
+	} {
+		response, body := r.read(t, "GET", path, nil)
+		if kind := response.Header.Get("Content-Type"); response.StatusCode != status || status != 200 && kind != "application/problem+json" ||
+			status == 200 && kind != "application/jsonl" {
+			t.Errorf("%s: %d, %s, %s", path, response.StatusCode, kind, body)
+		}
+	}
+	for _, path := range []string{"/api/v1/hosts", "/api/v1/hosts/a.test", "/api/v1/urls", "/api/v1/url", "/api/v1/export"} {
+		if response, _ := r.read(t, "GET", path, nil, "Authorization", "Bearer wrong"); response.StatusCode != 401 {
+			t.Errorf("%s without the token: %d", path, response.StatusCode)
+		}
+	}
+}
+
+// reports decodes the answer to a list.
+func reports(t *testing.T, body string) (all []AddReport) {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(body))
+	for {
+		var a AddReport
+		switch err := d.Decode(&a); err {
+		case nil:
+			all = append(all, a)
+		case io.EOF:
+			return all
+		default:
+			t.Fatalf("%v in %s", err, body)
+		}
+	}
+}
+
+func TestListOfURLs(t *testing.T) {
+	r := startCrawl(t)
+	r.settled(t)
+	list := r.web.URL("a.test", "/new") + "\nnonsense\n" + r.web.URL("a.test", "/") + "\n{\"url\":\"http://outside.test/\"}\n"
+	_, body := r.read(t, "POST", "/api/v1/urls", strings.NewReader(list))
+	all := reports(t, body)
+	if len(all) != 1 || all[0].Lines != 4 || all[0].Added != (crawl.Added{Added: 1, Known: 1, Outside: 1}) || all[0].Bad != 1 || !all[0].Done ||
+		len(all[0].Problems) != 1 || all[0].Problems[0].Line != 2 || all[0].Problems[0].Text != "nonsense" {
+		t.Errorf("%+v", all)
+	}
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, _ = io.WriteString(w, list)
+	_ = w.Close()
+	if _, body := r.read(t, "POST", "/api/v1/urls", &packed); reports(t, body)[0].Known != 2 {
+		t.Errorf("packed: %s", body)
+	}
+	if response, body := r.read(t, "POST", "/api/v1/urls", strings.NewReader("\x1f\x8b nothing")); response.StatusCode != 400 {
+		t.Errorf("%d, %s", response.StatusCode, body)
+	}
+	// A page of another site, in a browser.
+	for _, header := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Origin", "http://evil.test"}} {
+		if response, body := r.read(t, "POST", "/api/v1/urls", strings.NewReader(list), header...); response.StatusCode != 403 {
+			t.Errorf("%v: %d, %s", header, response.StatusCode, body)
+		}
+	}
+	if response, _ := r.read(t, "POST", "/api/v1/urls", strings.NewReader(list), "Authorization", "Bearer wrong"); response.StatusCode != 401 {
+		t.Errorf("without the token: %d", response.StatusCode)
+	}
+}
+
+// TestReportsComeWhileTheListIsSent sends more than one group and reads the report of the first before the rest is sent.
+func TestReportsComeWhileTheListIsSent(t *testing.T) {
+	r := startCrawl(t)
+	r.settled(t)
+	body, list := io.Pipe()
+	answered := make(chan struct{})
+	go func() {
+		for i := range crawl.MaxAdditions + 10 {
+			if i == crawl.MaxAdditions+5 {
+				<-answered
+			}
+			fmt.Fprintf(list, "%s%d\n", r.web.URL("a.test", "/list/"), i)
+		}
+		_ = list.CloseWithError(io.EOF)
+	}()
+	response := r.send(t, "POST", "/api/v1/urls", body)
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
+	var got []AddReport
+	for lines.Scan() {
+		if got = append(got, reports(t, lines.Text())...); len(got) == 1 {
+			close(answered)
+		}
+	}
+	if lines.Err() != nil || len(got) != 2 || got[0].Added.Added != crawl.MaxAdditions || got[0].Done || got[1].Added.Added != crawl.MaxAdditions+10 || !got[1].Done {
+		t.Errorf("%+v, %v", got, lines.Err())
+	}
+}
+
+func TestAddWithTheClient(t *testing.T) {
+	r := startCrawl(t)
+	r.settled(t)
+	urls := []crawl.Addition{{URL: parse(t, r.web.URL("a.test", "/deep")), Depth: 9, Priority: -4}, {URL: parse(t, "http://out.test/")}}
+	sum, err := r.client.Add(context.Background(), urls)
+	if err != nil || sum != (crawl.Added{Added: 1, Outside: 1}) {
+		t.Errorf("%+v, %v", sum, err)
+	}
+	if u, err := r.client.URL(context.Background(), urls[0].URL); err != nil || u.Depth != 9 || u.Priority != -4 {
+		t.Errorf("%+v, %v", u, err)
+	}
+	r.stop()
+	<-r.ended
+	if _, err := r.client.Add(context.Background(), urls); !errors.Is(err, crawl.ErrNotRunning) {
+		t.Errorf("a crawl that has ended: %v", err)
+	}
+	if _, err := r.client.Host(context.Background(), "a.test"); err != nil {
+		t.Errorf("what is stored can still be seen: %v", err)
+	}
+}
+
+// An answer that breaks off must not look complete.
+func TestBrokenAnswers(t *testing.T) {
+	r := startCrawl(t)
+	r.settled(t)
+	if _, err := r.client.Add(context.Background(), []crawl.Addition{{URL: parse(t, r.web.URL("a.test", "/x"))}}); err != nil {
+		t.Fatal(err)
+	}
+	stream := func(fail bool) error {
+		mux := http.NewServeMux()
+		s := &Server{}
+		mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set(instanceHeader, r.client.running.Instance)
+			t := s.newStream(w)
+			for range 5000 {
+				_ = t.Lines.Write(inspect.URL{URL: "http://a.test/"})
+			}
+			if fail {
+				t.end(errors.New("the disk is on fire"))
+			}
+			t.end(nil)
+		})
+		fake, err := startFake(mux)
+		if err != nil {
+			return err
+		}
+		defer fake.close()
+		c := &Client{running: Running{Address: fake.address, Instance: r.client.running.Instance}, transport: &http.Transport{}}
+		defer c.Close()
+		_, err = c.URLs(context.Background(), inspect.URLQuery{}, func(*inspect.URL) error { return nil })
+		return err
+	}
+	if err := stream(false); err != nil {
+		t.Error(err)
+	}
+	if err := stream(true); err == nil || !strings.Contains(err.Error(), "broke off its answer") {
+		t.Errorf("the error is %v", err)
+	}
+}
