@@ -62,7 +62,7 @@ func TestAddressSharedByMany(t *testing.T) {
 			o := testOptions()
 			o.Politeness.PerIP, o.Politeness.IPDelay = c.perIP, c.ipDelay
 			w, _ := crowd(t, o, c.hosts, 10_000)
-			w.quick = c.hosts > 60
+			w.quick = c.hosts > 40
 			w.open()
 			w.run(c.time)
 			w.checkManners()

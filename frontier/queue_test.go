@@ -337,7 +337,7 @@ func TestFewActiveHosts(t *testing.T) {
 			m.makeUp(weburl.Origin{Scheme: "http", Host: fmt.Sprintf("h%d.test", i), Port: 80}, 10_000)
 		}
 		w := newWorld(t, o, m)
-		w.workers = 20
+		w.workers, w.quick = 20, true
 		w.open()
 		w.run(4 * time.Minute)
 		w.checkManners()
@@ -345,6 +345,7 @@ func TestFewActiveHosts(t *testing.T) {
 		if w.f.activeHosts > 10 {
 			t.Errorf("%d hosts are active", w.f.activeHosts)
 		}
+		checkInvariants(t, w.f)
 		if delay < time.Duration(lead) && w.loads*3 > len(w.log) {
 			t.Errorf("delay %v: %d loads for %d requests", delay, w.loads, len(w.log))
 		}

@@ -16,8 +16,12 @@ import (
 // TestSimulation crawls 10,000 hosts in virtual time. The servers hold the
 // crawler to what they were promised; TestSoakSimulation does the same for longer.
 func TestSimulation(t *testing.T) {
+	requests := 100_000 // of each simulation
+	if raceDetector {
+		requests = 30_000
+	}
 	for _, c := range simulations {
-		t.Run(c.name, func(t *testing.T) { simulate(t, c, 100_000) })
+		t.Run(c.name, func(t *testing.T) { simulate(t, c, requests) })
 	}
 }
 
