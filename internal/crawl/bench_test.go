@@ -57,20 +57,28 @@ func BenchmarkCrawl(b *testing.B) {
 	} {
 		web := startMesh(b, m, testweb.Config{CountOnly: true})
 		name := fmt.Sprintf("hosts=%d/pages=%d", m.Hosts, m.TotalPages())
-		var bare float64
+		var bare, own speed
 		b.Run("bare/"+name, func(b *testing.B) {
 			bare = rate(b, m, func() int { return crawlBare(b, web, m) })
 		})
 		b.Run("amble/"+name, func(b *testing.B) {
-			if own := rate(b, m, func() int { return crawlMesh(b, web, m) }); bare > 0 {
-				b.ReportMetric(own/bare, "of-bare")
+			own = rate(b, m, func() int { return crawlMesh(b, web, m) })
+			if bare.pages > 0 {
+				b.ReportMetric(own.pages/bare.pages, "of-bare")
+				b.ReportMetric(bare.cpu/own.cpu, "of-bare-by-cpu")
 			}
 		})
 	}
 }
 
-// rate runs whole crawls and reports their pages per second.
-func rate(b *testing.B, m testweb.Mesh, crawl func() int) float64 {
+// speed is what a page costs.
+type speed struct {
+	pages float64 // a second
+	cpu   float64 // microseconds a page
+}
+
+// rate runs whole crawls and reports their speed.
+func rate(b *testing.B, m testweb.Mesh, crawl func() int) speed {
 	b.ReportAllocs()
 	pages, before := 0, cpuTime(b)
 	for b.Loop() {
@@ -80,10 +88,13 @@ func rate(b *testing.B, m testweb.Mesh, crawl func() int) float64 {
 		}
 		pages += n
 	}
-	perSecond := float64(pages) / b.Elapsed().Seconds()
-	b.ReportMetric(perSecond, "pages/s")
-	b.ReportMetric(float64((cpuTime(b)-before).Microseconds())/float64(pages), "cpu-µs/page")
-	return perSecond
+	s := speed{
+		pages: float64(pages) / b.Elapsed().Seconds(),
+		cpu:   float64((cpuTime(b) - before).Microseconds()) / float64(pages),
+	}
+	b.ReportMetric(s.pages, "pages/s")
+	b.ReportMetric(s.cpu, "cpu-µs/page")
+	return s
 }
 
 // cpuTime is what the process has used of all cores, the web that it serves
