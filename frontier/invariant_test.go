@@ -93,6 +93,10 @@ func (c *census) host(t tester, f *Frontier, h *host) {
 		if a != nil || f.called[h.index] != h {
 			t.Fatalf("host %d is called, but active or not in the heap", h.id)
 		}
+	case h.place == shelved:
+		if a != nil || !f.spent(h) && h.domain == 0 {
+			t.Fatalf("host %d is shelved, but active or within its budget", h.id)
+		}
 	case h.place == idle && a == nil:
 		if h.queued > 0 || h.due > 0 || len(f.errands[h.id]) > 0 {
 			t.Fatalf("host %d is lost: idle with %d queued, %d due URLs and %d errands", h.id, h.queued, h.due, len(f.errands[h.id]))
