@@ -95,7 +95,7 @@ func TestCheckFinds(t *testing.T) {
 		{"outcomes gone", deleteFirst(bucketState), "a full count gives"},
 		{"outcomes garbage", editValue(bucketState, func(v []byte) []byte { v[1] = 0xff; return v }), "outcomes cannot be read"},
 		{"outcomes of URLs that are not there", put(bucketState, appendBlockKey(nil, 1, 1<<20), []byte{0, 1, 1}), "outcomes of URLs 1048576"},
-		{"due row gone", deleteFirst(bucketDue), "URL 4 has a due time but no due row"},
+		{"due row gone", deleteFirst(bucketDue), "URL 4 is due but has no due row"},
 		{"due row without a URL", put(bucketDue, appendDueKey(nil, 1, 0, 0, 5, 5), nil), "bucket due has 2 rows, 1 belong"},
 		{"counter wrong", editValue(bucketMeta, func(v []byte) []byte { v[15]++; return v }), "counters are"},
 		{"counters cut", editValue(bucketMeta, func(v []byte) []byte { return v[:9] }), "counters cannot be read"},

@@ -26,7 +26,7 @@ func FuzzDecodeEntry(f *testing.F) {
 		if !ok {
 			return
 		}
-		if !sameURL(b, e.Origin, e.RequestURI) {
+		if !sameURL(b, e.Origin, e.identity()) {
 			t.Fatalf("%q is not itself", e.RequestURI)
 		}
 		again, _, ok := decodeEntry(appendEntry(nil, 1, &e), 1, 7)

@@ -26,6 +26,7 @@ type modelHost struct {
 	requests   uint32
 	bytes      uint64
 	politeness string
+	plain      uint32 // ordinals below it came in version 1
 }
 
 func newModel() *model {
@@ -121,7 +122,7 @@ func (h *modelHost) update(u *HostUpdate) {
 
 // firstQueued is the first queued ordinal of an origin, where its cursor may stand.
 func (h *modelHost) firstQueued(origin uint8) uint32 {
-	i := slices.IndexFunc(h.urls, func(u Head) bool { return u.Origin == origin && u.Last.State == Queued })
+	i := slices.IndexFunc(h.urls, func(u Head) bool { return u.Origin == origin && u.Last.State == Queued && !h.prioritized(&u) })
 	if i < 0 {
 		return uint32(len(h.urls))
 	}
@@ -140,10 +141,10 @@ func (h *modelHost) host(id HostID) Host {
 	for _, u := range h.urls {
 		host.Counts[u.Last.State]++
 		q := &host.Queues[u.Origin]
-		if u.Last.State == Queued {
+		if u.Last.State == Queued && !h.prioritized(&u) {
 			q.Queued++
 		}
-		if due := uint32(u.Last.Due.Unix()); !u.Last.Due.IsZero() {
+		if due := h.due(&u); due != 0 {
 			q.Due++
 			if q.NextDue == 0 || due < q.NextDue {
 				q.NextDue = due
@@ -153,21 +154,35 @@ func (h *modelHost) host(id HostID) Host {
 	return host
 }
 
+// prioritized reports whether a URL, while it is queued, does not wait behind the cursor.
+func (h *modelHost) prioritized(u *Head) bool { return u.Priority != 0 && u.Ordinal >= h.plain }
+
+// due is the time in the URL's due row; 0: it has none.
+func (h *modelHost) due(u *Head) uint32 {
+	switch {
+	case u.Last.State == Queued && h.prioritized(u):
+		return 1
+	case u.Last.Due.IsZero():
+		return 0
+	}
+	return uint32(u.Last.Due.Unix())
+}
+
 // heads are the Heads that the store is to return.
 func (h *modelHost) heads(q HeadsRequest) Heads {
 	all := Heads{Next: q.From, Tail: uint32(len(h.urls))}
 	for ; all.Next < all.Tail && len(all.Queued) < q.Queued; all.Next++ {
-		if u := h.urls[all.Next]; u.Origin == q.Origin && u.Last.State == Queued {
+		if u := h.urls[all.Next]; u.Origin == q.Origin && u.Last.State == Queued && !h.prioritized(&u) {
 			all.Queued = append(all.Queued, u)
 		}
 	}
 	for _, u := range h.urls {
-		if u.Origin == q.Origin && !u.Last.Due.IsZero() && !u.Last.Due.After(q.Now) {
+		if due := h.due(&u); u.Origin == q.Origin && due != 0 && due <= uint32(q.Now.Unix()) {
 			all.Due = append(all.Due, u)
 		}
 	}
 	slices.SortStableFunc(all.Due, func(a, b Head) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Last.Due.Compare(b.Last.Due))
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(h.due(&a), h.due(&b)))
 	})
 	all.Due = all.Due[:min(len(all.Due), q.Due)]
 	return all
