@@ -135,6 +135,7 @@ func (r *run) takeLoad(l *load) {
 // drain waits for what is in flight.
 func (r *run) drain() {
 	r.draining = true
+	r.ending.Store(true)
 	r.report("stopping")
 	second := time.NewTicker(time.Second)
 	defer second.Stop()

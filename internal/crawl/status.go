@@ -182,7 +182,10 @@ func (r *run) postponed(w frontier.Waiting) Postponed {
 	if p.Host == "" {
 		p.Host = r.hostName(w.Host)
 	}
-	if w.Robots != robots.ReasonNone {
+	switch {
+	case w.Budget:
+		p.Reason = "budget"
+	case w.Robots != robots.ReasonNone:
 		p.Reason = "robots.txt: " + w.Robots.String()
 	}
 	return p
