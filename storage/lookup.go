@@ -12,6 +12,16 @@ import (
 // session id of which that is the text without. ErrNotFound if the store has
 // neither.
 func (s *Store) Lookup(u weburl.URL) (head Head, host Host, err error) {
+	return s.lookup(u, u)
+}
+
+// LookupSession finds a URL with a session id, given the path and query without it
+// too; where there is none, it finds the URL of which that is the text without.
+func (s *Store) LookupSession(u weburl.URL, stripped string) (head Head, host Host, err error) {
+	return s.lookup(u, u.Origin().URL(stripped))
+}
+
+func (s *Store) lookup(u, identity weburl.URL) (head Head, host Host, err error) {
 	if host, err = s.HostByName(u.Host()); err != nil {
 		return head, host, err
 	}
@@ -20,7 +30,7 @@ func (s *Store) Lookup(u weburl.URL) (head Head, host Host, err error) {
 		if err := getRow(tx, host.ID, &rd.row); err != nil {
 			return err
 		}
-		ordinal, err := rd.find(u, u.RequestURI(), s.Fingerprint(u))
+		ordinal, err := rd.find(identity, u.RequestURI(), s.Fingerprint(identity))
 		if err != nil {
 			return fmt.Errorf("%s: %w", u, err)
 		}
