@@ -55,12 +55,16 @@ func (q *queue) take() (head storage.Head, due bool) {
 // as the order is concerned.
 func (a *active) offers(q *queue) bool {
 	priority, _, ok := q.first()
-	return ok && (priority >= 0 || !a.unread())
+	return ok && (priority >= 0 || !a.expects())
 }
 
-// unread reports whether URLs of the default priority are still to be read for
-// a queue that could go on at once.
-func (a *active) unread() bool {
+// expects reports whether there may be URLs of the default priority that are not in
+// memory: those that a page has brought and that are not on disk yet, and those
+// still to be read for a queue that could go on at once.
+func (a *active) expects() bool {
+	if len(a.busy) > 0 || a.uncommitted > 0 {
+		return true
+	}
 	for i := range a.queues {
 		if q := &a.queues[i]; !q.asked && q.held == always && len(q.heads) == 0 && q.next < a.tail {
 			return true

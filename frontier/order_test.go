@@ -104,3 +104,27 @@ func TestPriorityPutBack(t *testing.T) {
 		t.Errorf("asked %v, want %v", got, want)
 	}
 }
+
+// What a page of the default priority brings goes before URLs of a lower one,
+// though it is not on the disk at once.
+func TestLowPriorityWaitsForDiscoveries(t *testing.T) {
+	for _, commitTime := range []time.Duration{time.Millisecond, 5 * time.Second} {
+		w := newWorld(t, testOptions(), newMemory())
+		w.commitTime = commitTime
+		w.add("http://a.test/n0")
+		w.addWith(-1, "http://a.test/low")
+		w.answer = func(l Lease) answer {
+			a := answer{took: 50 * time.Millisecond}
+			if n := len(w.pages()); l.Kind == Page && n < 5 {
+				a.found = []string{fmt.Sprintf("http://a.test/n%d", n+1)}
+			}
+			return a
+		}
+		w.open()
+		w.finish(time.Hour, time.Hour)
+		want := append(numbered("http://a.test/n", 6), "http://a.test/low")
+		if got := w.pages(); !slices.Equal(got, want) {
+			t.Errorf("asked %v, want %v", got, want)
+		}
+	}
+}
