@@ -155,7 +155,9 @@ func decodeEntry(b []byte, host HostID, ordinal uint32) (Entry, []byte, bool) {
 		e.ViaHost, e.ViaOrdinal = host, uint32(via-1)
 	}
 	if flags&entryFarVia != 0 {
-		e.ViaHost = HostID(d.u32())
+		if e.ViaHost = HostID(d.u32()); e.ViaHost == NoHost {
+			e.ViaOrdinal = 0
+		}
 	}
 	if depth&depthSession != 0 {
 		e.Stripped, e.RequestURI = e.RequestURI, string(d.long())
