@@ -187,3 +187,26 @@ func TestErrandAtSpentHost(t *testing.T) {
 		t.Errorf("fetched %v", n)
 	}
 }
+
+// A page that fails gives its room in the domain's budget to a host that waits for it.
+func TestDomainBudgetIsGivenBack(t *testing.T) {
+	m := newMemory()
+	o := testOptions()
+	o.DomainBudget = 1
+	w := newWorld(t, o, m)
+	for i := range 9 {
+		w.add(fmt.Sprintf("http://h%d.example.com/", i))
+	}
+	w.answer = func(l Lease) answer {
+		a := answer{took: 10 * time.Second, state: storage.Failed, reason: storage.ReasonStatus}
+		if l.HostName == "h8.example.com" {
+			a.state = storage.Fetched
+		}
+		return a
+	}
+	w.open()
+	w.finish(time.Hour, time.Hour)
+	if n := m.fetched(); len(n) != 1 || n["h8.example.com"] != 1 || len(w.pages()) != 9 {
+		t.Errorf("fetched %v, asked %v", n, w.pages())
+	}
+}

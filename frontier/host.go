@@ -151,7 +151,7 @@ func (a *active) measure() int {
 		}
 		for _, heads := range [][]storage.Head{q.heads, q.due} {
 			for j := range heads {
-				n += 160 + len(heads[j].RequestURI)
+				n += 200 + len(heads[j].RequestURI) + len(heads[j].Stripped)
 			}
 		}
 	}

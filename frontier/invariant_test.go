@@ -30,6 +30,24 @@ func checkInvariants(t tester, f *Frontier) {
 		c.address(t, a)
 	}
 	c.errands(t, f)
+	checkDomains(t, f)
+}
+
+// checkDomains adds up the budgets of the registrable domains.
+func checkDomains(t tester, f *Frontier) {
+	t.Helper()
+	fetched := make([]uint32, len(f.domains))
+	for _, h := range f.hosts {
+		fetched[h.domain] += h.fetched
+		if h.listed != slices.Contains(f.domains[h.domain].shelved, h) || h.place == shelved && h.domain != 0 && !h.listed {
+			t.Fatalf("host %d is %s, listed with its domain: %t", h.id, placeNames[h.place], h.listed)
+		}
+	}
+	for i, d := range f.domains {
+		if i > 0 && d.fetched != fetched[i] {
+			t.Fatalf("domain %d counts %d pages, its hosts %d", i, d.fetched, fetched[i])
+		}
+	}
 }
 
 // census counts what the frontier counts too.
