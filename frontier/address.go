@@ -34,9 +34,12 @@ func (f *Frontier) setAddress(h *host, to *address) {
 	}
 }
 
-// Sweep forgets addresses that nobody uses and to which nothing is owed. It is
-// to be called now and then.
+// Sweep forgets addresses that nobody uses and to which nothing is owed, and
+// looks after hosts whose budget has room again. It is to be called now and then.
 func (f *Frontier) Sweep(now time.Time) {
+	for i := range f.domains {
+		f.revive(uint32(i), len(f.domains[i].shelved), f.instant(now))
+	}
 	for key, a := range f.addresses {
 		if a.users == 0 && a.polite.Idle(now) {
 			delete(f.addresses, key)

@@ -54,11 +54,14 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 	if i := slices.Index(q.inFlight, head.Ordinal); i >= 0 {
 		q.inFlight = slices.Delete(q.inFlight, i, i+1)
 	}
+	outcome := head.Last
 	if r.answered() {
-		f.settle(h, head, f.attempted(head, r.Outcome, r.End))
+		outcome = f.attempted(head, r.Outcome, r.End)
+		f.settle(h, head, outcome)
 	} else {
 		f.putBack(h, q, out)
 	}
+	f.unspend(h, outcome.State, f.instant(r.End))
 	if r.Sent {
 		f.update(h, r.End, 1, r.Bytes)
 	}
@@ -70,7 +73,7 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 func (f *Frontier) putBack(h *host, q *queue, out *outstanding) {
 	delete(h.active.busy, out.lease.Head.Ordinal)
 	if out.due {
-		q.due = slices.Insert(q.due, 0, out.lease.Head)
+		q.addDue(out.lease.Head)
 		return
 	}
 	i, _ := slices.BinarySearchFunc(q.heads, out.lease.Head.Ordinal, func(a head, o uint32) int {

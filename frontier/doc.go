@@ -21,6 +21,7 @@
 //	leased     as many requests in flight as it may have, or its share of them
 //	           while others wait for room
 //	parked     has work, but all of it waits for another host's answer
+//	shelved    has work on disk, but its budget of pages is spent, or its domain's
 //
 // A host that is dormant costs a few words. Its queue heads, robots rules and
 // limiter are in memory only while it is active, which is all the places from

@@ -33,6 +33,9 @@ type Frontier struct {
 	errands map[storage.HostID][]errand // for hosts that are dormant
 	foreign map[string][]errand         // for hosts without an id yet
 
+	domains   []domain          // budgets; the first stands for none
+	domainIDs map[string]uint32 // index in domains by registrable domain
+
 	wants    []LoadRequest
 	rechecks []Recheck
 	out      storage.Batch
@@ -65,6 +68,8 @@ func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
 		leases:    make(map[uint64]*outstanding),
 		errands:   make(map[storage.HostID][]errand),
 		foreign:   make(map[string][]errand),
+		domains:   make([]domain, 1),
+		domainIDs: make(map[string]uint32),
 	}, nil
 }
 
@@ -82,6 +87,8 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 		return err
 	}
 	h := f.host(s.ID)
+	h.fetched = s.Of(storage.Fetched)
+	f.joinDomain(h, s.Name, h.fetched)
 	polite := f.restored(state, h, now)
 	h.ready = f.instant(polite.Ready())
 	h.delay, h.reason = float32(polite.Delay().Seconds()), polite.Reason()
@@ -187,9 +194,12 @@ func (f *Frontier) touched(c *storage.Touched, now instant) {
 		// Perhaps of an origin that is not held as the others are.
 		h.wake, h.robots = min(h.wake, now+keep), robots.ReasonNone
 	}
-	h.queued, h.due, h.nextDue = c.Queued, c.Due, c.NextDue
-	if h.active != nil {
-		h.active.tail = c.Tail
+	if a := h.active; a != nil {
+		a.tail = c.Tail
+		if c.Due > h.due {
+			a.dueGrew(c.NextDue)
+		}
 	}
+	h.queued, h.due, h.nextDue = c.Queued, c.Due, c.NextDue
 	f.place(h, now)
 }

@@ -45,10 +45,10 @@ func (h *head) entry(origin uint8) storage.Entry {
 // push appends a URL to those that are read.
 func (q *queue) push(e *storage.Entry) { q.heads = append(q.heads, newHead(e)) }
 
-// pop takes the URL whose turn it is: one that is due before those that are
-// queued. There must be one.
-func (q *queue) pop() (h storage.Head, due bool) {
-	if len(q.due) > 0 {
+// take removes the next URL of a queue, which has one, and says whether it is
+// one of the due ones.
+func (q *queue) take() (h storage.Head, due bool) {
+	if _, due, _ = q.first(); due {
 		h, q.due = q.due[0], q.due[1:]
 		return h, true
 	}

@@ -32,9 +32,10 @@ const (
 	crowded
 	leased
 	parked
+	shelved
 )
 
-var placeNames = [...]string{"idle", "dormant", "called", "loading", "resolving", "waiting", "crowded", "leased", "parked"}
+var placeNames = [...]string{"idle", "dormant", "called", "loading", "resolving", "waiting", "crowded", "leased", "parked", "shelved"}
 
 // host is what is kept of every host that has, or had, work in this process.
 type host struct {
@@ -47,12 +48,15 @@ type host struct {
 	queued  uint32  // as of the last commit
 	due     uint32  // as of the last commit
 	nextDue uint32  // Unix seconds, as of the last commit
+	fetched uint32  // pages, as of the last commit and with those under way since
+	domain  uint32  // index of its registrable domain's budget; 0: not known, or there are no such budgets
 	delay   float32 // seconds between requests, when last known
 	place   place
 	reason  politeness.Reason // the sign that decided ready, when it went dormant
 	robots  robots.Reason     // why robots.txt held all of it, when it went dormant
 	absent  uint8             // answers in a row that the name does not exist
 	turn    uint8             // which of its addresses is asked; another one when one does not answer
+	listed  bool              // among the shelved hosts of its domain
 	active  *active
 }
 
@@ -70,6 +74,7 @@ type active struct {
 	tail        uint32              // ordinals below exist
 	read        uint32              // tail as of the last load
 	dueRead     uint32              // Unix seconds; what was due by then is read or busy
+	dueMissed   bool                // more of them came while a load was under way
 	dueAsked    int                 // due URLs of each queue that the load under way may bring
 	busy        map[uint32]struct{} // ordinals that are leased, or settled and not yet committed
 	committed   []uint32            // busy no more once the load under way has come, which may be older
@@ -149,7 +154,7 @@ func (a *active) measure() int {
 			n += 56 + len(q.heads[j].uri)
 		}
 		for j := range q.due {
-			n += 200 + len(q.due[j].RequestURI)
+			n += 200 + len(q.due[j].RequestURI) + len(q.due[j].Stripped)
 		}
 	}
 	return n

@@ -30,6 +30,24 @@ func checkInvariants(t tester, f *Frontier) {
 		c.address(t, a)
 	}
 	c.errands(t, f)
+	checkDomains(t, f)
+}
+
+// checkDomains adds up the budgets of the registrable domains.
+func checkDomains(t tester, f *Frontier) {
+	t.Helper()
+	fetched := make([]uint32, len(f.domains))
+	for _, h := range f.hosts {
+		fetched[h.domain] += h.fetched
+		if h.listed != slices.Contains(f.domains[h.domain].shelved, h) || h.place == shelved && h.domain != 0 && !h.listed {
+			t.Fatalf("host %d is %s, listed with its domain: %t", h.id, placeNames[h.place], h.listed)
+		}
+	}
+	for i, d := range f.domains {
+		if i > 0 && d.fetched != fetched[i] {
+			t.Fatalf("domain %d counts %d pages, its hosts %d", i, d.fetched, fetched[i])
+		}
+	}
 }
 
 // census counts what the frontier counts too.
@@ -92,6 +110,10 @@ func (c *census) host(t tester, f *Frontier, h *host) {
 		c.called++
 		if a != nil || f.called[h.index].host != h {
 			t.Fatalf("host %d is called, but active or not in the heap", h.id)
+		}
+	case h.place == shelved:
+		if a != nil || !f.spent(h) && h.domain == 0 {
+			t.Fatalf("host %d is shelved, but active or within its budget", h.id)
 		}
 	case h.place == idle && a == nil:
 		if h.queued > 0 || h.due > 0 || len(f.errands[h.id]) > 0 {

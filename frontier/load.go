@@ -93,6 +93,16 @@ func (f *Frontier) readDueAt(h *host) instant {
 	return never
 }
 
+// dueGrew takes note of more due URLs on disk. Those that have a priority are due as
+// soon as they are found, so that they may have been missed.
+func (a *active) dueGrew(nextDue uint32) {
+	if a.loading {
+		a.dueMissed = true
+	} else if nextDue <= a.dueRead {
+		a.dueRead = 0
+	}
+}
+
 // refill asks for URLs when it is time to.
 func (f *Frontier) refill(h *host, now instant) {
 	a := h.active
@@ -128,9 +138,13 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 		}
 		a.name, a.polite = l.Host.Name, f.restored(state, h, now)
 		a.crawlDelay = state.CrawlDelay
+		f.joinDomain(h, a.name, 0)
 	}
 	a.read, a.dueRead = l.Host.Tail, uint32(l.At.Unix())
 	a.tail = max(a.tail, a.read)
+	if a.dueMissed {
+		a.dueMissed, a.dueRead = false, 0
+	}
 	for i := range l.Host.Queues {
 		f.loadQueue(a, i, l)
 	}
@@ -173,13 +187,13 @@ func (f *Frontier) loadQueue(a *active, i int, l *Load) {
 	}
 	for _, head := range got.Heads.Due {
 		_, busy := a.busy[head.Ordinal]
-		switch {
-		case busy || have[head.Ordinal]:
-		case len(q.due) >= f.o.Heads:
-			q.more = true
-		default:
-			q.due = append(q.due, head)
+		if !busy && !have[head.Ordinal] {
+			q.addDue(head)
 		}
+	}
+	if most := f.o.Heads; len(q.due) > most {
+		clear(q.due[most:])
+		q.due, q.more = q.due[:most], true
 	}
 }
 

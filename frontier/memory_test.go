@@ -107,18 +107,28 @@ func (h *memoryHost) add(f *storage.Found) bool {
 			return false
 		}
 	}
-	h.urls = append(h.urls, storage.Entry{Ordinal: h.Tail, Origin: uint8(origin), RequestURI: f.URL.RequestURI(), Depth: f.Depth, Seed: f.Seed})
+	h.urls = append(h.urls, storage.Entry{Ordinal: h.Tail, Origin: uint8(origin), RequestURI: f.URL.RequestURI(), Depth: f.Depth, Seed: f.Seed, Priority: f.Priority})
 	h.states = append(h.states, storage.Queued)
-	h.Queues[origin].Queued++
+	if f.Priority == 0 {
+		h.Queues[origin].Queued++
+	} else {
+		h.last[h.Tail] = storage.Outcome{}
+	}
 	h.Tail++
 	return true
 }
 
 func (h *memoryHost) done(d *storage.Done) {
-	if h.states[d.Ordinal] == storage.Queued {
+	if h.states[d.Ordinal] == storage.Queued && h.entry(d.Ordinal).Priority == 0 {
 		h.Queues[d.Origin].Queued--
 	}
+	if h.states[d.Ordinal] == storage.Fetched {
+		h.Counts[storage.Fetched]--
+	}
 	h.states[d.Ordinal] = d.Outcome.State
+	if d.Outcome.State == storage.Fetched {
+		h.Counts[storage.Fetched]++
+	}
 	if d.Outcome.Due.IsZero() && h.made {
 		delete(h.last, d.Ordinal)
 	} else {
@@ -129,7 +139,10 @@ func (h *memoryHost) done(d *storage.Done) {
 // due is the second in which a URL is due, rounded up as on disk; 0: it is not.
 func (h *memoryHost) dueAt(ordinal uint32) uint32 {
 	o := h.last[ordinal]
-	if o.Due.IsZero() {
+	switch {
+	case h.entry(ordinal).Priority != 0 && h.states[ordinal] == storage.Queued:
+		return 1
+	case o.Due.IsZero():
 		return 0
 	}
 	s := o.Due.Unix()
@@ -176,7 +189,7 @@ func (m *memory) Heads(q storage.HeadsRequest) (storage.Heads, error) {
 	h := m.hosts[q.Host]
 	heads := storage.Heads{Next: q.From, Tail: h.Tail}
 	for ; heads.Next < h.Tail && len(heads.Queued) < q.Queued; heads.Next++ {
-		if e := h.entry(heads.Next); e.Origin == q.Origin && h.states[heads.Next] == storage.Queued {
+		if e := h.entry(heads.Next); e.Origin == q.Origin && e.Priority == 0 && h.states[heads.Next] == storage.Queued {
 			heads.Queued = append(heads.Queued, storage.Head{Entry: e})
 		}
 	}
@@ -186,12 +199,7 @@ func (m *memory) Heads(q storage.HeadsRequest) (storage.Heads, error) {
 			heads.Due = append(heads.Due, storage.Head{Entry: e, Last: o})
 		}
 	}
-	slices.SortFunc(heads.Due, func(a, b storage.Head) int {
-		if c := a.Last.Due.Compare(b.Last.Due); c != 0 {
-			return c
-		}
-		return int(a.Ordinal) - int(b.Ordinal)
-	})
+	slices.SortFunc(heads.Due, compareDue)
 	heads.Due = heads.Due[:min(len(heads.Due), q.Due)]
 	return heads, nil
 }

@@ -48,6 +48,9 @@ func newModel(t *rapid.T) *model {
 	o := testOptions()
 	o.Heads = rapid.IntRange(1, 8).Draw(t, "heads")
 	o.ActiveHosts = rapid.IntRange(1, 6).Draw(t, "active hosts")
+	o.Session = rapid.SampledFrom([]int{0, 1, 8, 3000}).Draw(t, "session")
+	o.HostBudget = rapid.SampledFrom([]uint32{0, 0, 7}).Draw(t, "host budget")
+	o.DomainBudget = rapid.SampledFrom([]uint32{0, 0, 20}).Draw(t, "domain budget")
 	o.Resolvers = rapid.IntRange(1, 3).Draw(t, "resolvers")
 	o.RetryDelay = rapid.SampledFrom([]time.Duration{50 * time.Millisecond, 10 * time.Second, time.Hour}).Draw(t, "retry delay")
 	o.Politeness = rapid.SampledFrom([]politeness.Options{
@@ -98,9 +101,32 @@ func (m *model) run() {
 	m.healthy = true
 	clear(m.files)
 	clear(m.names)
+	m.checkBudgets()
+	m.o.HostBudget, m.o.DomainBudget = 0, 0
+	m.crash()
+	m.store.Close()
+	m.reopen()
 	m.finish(5000*time.Hour, 1000*time.Hour)
 	m.checkManners()
 	m.checkEnd()
+}
+
+// checkBudgets: no more is fetched than the budgets allow.
+func (m *model) checkBudgets() {
+	domains := map[string]uint32{}
+	m.must(m.store.Hosts(func(h *storage.Host) error {
+		n := h.Of(storage.Fetched)
+		if budget := m.o.HostBudget; budget > 0 && n > budget {
+			m.rt.Errorf("%d pages of %s are fetched, its budget is %d", n, h.Name, budget)
+		}
+		domains[weburl.RegistrableDomain(h.Name)] += n
+		return nil
+	}))
+	for name, n := range domains {
+		if budget := m.o.DomainBudget; budget > 0 && n > budget {
+			m.rt.Errorf("%d pages of the domain %s are fetched, its budget is %d", n, name, budget)
+		}
+	}
 }
 
 func (m *model) reopen() {
@@ -122,12 +148,12 @@ func (m *model) reopen() {
 }
 
 func (m *model) host() string {
-	return fmt.Sprintf("h%d.test", rapid.IntRange(0, modelHosts-1).Draw(m.rt, "host"))
+	return fmt.Sprintf("h%d.model.test", rapid.IntRange(0, modelHosts-1).Draw(m.rt, "host"))
 }
 
 func (m *model) origins() (all []weburl.Origin) {
 	for i := range modelHosts {
-		host := fmt.Sprintf("h%d.test", i)
+		host := fmt.Sprintf("h%d.model.test", i)
 		all = append(all, weburl.Origin{Scheme: "http", Host: host, Port: 80}, weburl.Origin{Scheme: "https", Host: host, Port: 443})
 	}
 	return all
@@ -141,8 +167,11 @@ func (m *model) anyURL() string {
 // addSome commits discoveries that did not come from this crawl.
 func (m *model) addSome() {
 	var b storage.Batch
+	priority := rapid.SampledFrom([]int8{0, 0, 0, 5, 90, -3}).Draw(m.rt, "priority")
 	for range rapid.IntRange(1, 40).Draw(m.rt, "urls") {
-		b.Found = append(b.Found, m.found(m.anyURL()))
+		f := m.found(m.anyURL())
+		f.Priority = priority
+		b.Found = append(b.Found, f)
 	}
 	m.commit(b)
 	m.commits(&b)
@@ -159,8 +188,8 @@ func (m *model) changeFile() {
 		{status: 500, signal: politeness.SignalServerError},
 		{status: 503, signal: politeness.SignalThrottled, retryAfter: 20 * time.Minute},
 		{failure: robots.FailureTimeout, signal: politeness.SignalUnreachable},
-		{location: "https://h1.test/robots.txt"},
-		{location: "http://h2.test/elsewhere"},
+		{location: "https://h1.model.test/robots.txt"},
+		{location: "http://h2.model.test/elsewhere"},
 		{location: "http://elsewhere.test/robots.txt"},
 	}).Draw(m.rt, "file")
 }

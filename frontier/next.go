@@ -83,29 +83,14 @@ func (q *queue) hold(s robots.Standing, until instant) {
 	}
 }
 
-// pick chooses the queue whose turn it is: one with a due URL, else the one
-// with the oldest URL.
-func (a *active) pick(now instant) *queue {
-	var best *queue
-	for i := range a.queues {
-		q := &a.queues[i]
-		if q.asked || q.held > now {
-			continue
-		}
-		if len(q.due) > 0 {
-			return q
-		}
-		if len(q.heads) > 0 && (best == nil || q.heads[0].ordinal < best.heads[0].ordinal) {
-			best = q
-		}
-	}
-	return best
-}
-
-// takePage leases the first URL of a queue that may be asked.
+// takePage leases the first URL of a queue that may be asked; false if the turn
+// is another queue's before there is one.
 func (f *Frontier) takePage(h *host, q *queue, now time.Time) (Lease, bool) {
-	for q.waits() {
-		head, due := q.pop()
+	for turn, _, _ := q.first(); ; {
+		if priority, _, ok := q.first(); !ok || priority != turn {
+			return Lease{}, false
+		}
+		head, due := q.take()
 		h.active.busy[head.Ordinal] = struct{}{}
 		u := q.origin.URL(head.RequestURI)
 		verdict, no := f.judge(q, &head, u)
@@ -114,12 +99,12 @@ func (f *Frontier) takePage(h *host, q *queue, now time.Time) (Lease, bool) {
 			f.settle(h, &head, no)
 			continue
 		}
+		f.spend(h, &head)
 		if !due {
 			q.inFlight = append(q.inFlight, head.Ordinal)
 		}
 		return f.leaseRequest(h, Lease{Kind: Page, URL: u, Head: head, Verdict: verdict}, due), true
 	}
-	return Lease{}, false
 }
 
 // judge asks the scope and the robots rules about a URL. The outcome is that of

@@ -20,6 +20,9 @@ type Options struct {
 	MaxRedirects uint8
 	MaxAttempts  uint8         // failed attempts before a URL is given up
 	RetryDelay   time.Duration // before the second attempt; doubles with each
+	HostBudget   uint32        // pages fetched of a host in all, over all runs; 0: no limit
+	DomainBudget uint32        // pages fetched of all hosts of a registrable domain; 0: no limit
+	Session      int           // requests to a host in a row before it makes room for hosts that wait for it; 0: no limit
 	Resolvers    int           // names being resolved at a time
 	Heads        int           // queued URLs of an origin held in memory at most
 	ActiveHosts  int           // hosts active at a time
@@ -32,7 +35,7 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		Politeness: politeness.DefaultOptions(), Robots: robots.DefaultOptions(), Tokens: []string{"amble"}, Obey: true,
-		MaxRedirects: 5, MaxAttempts: 5, RetryDelay: time.Minute, Resolvers: 16,
+		MaxRedirects: 5, MaxAttempts: 5, RetryDelay: time.Minute, Session: 3000, Resolvers: 16,
 		Heads: 12, ActiveHosts: 20_000, ActiveBytes: 256 << 20,
 	}
 }
@@ -50,6 +53,9 @@ func (o Options) Validate() error {
 		if v.n <= 0 {
 			errs = append(errs, fmt.Errorf("frontier: %s is %d, should be at least 1", v.name, v.n))
 		}
+	}
+	if o.Session < 0 {
+		errs = append(errs, fmt.Errorf("frontier: Session is %d, should not be negative", o.Session))
 	}
 	return errors.Join(append(errs, o.Politeness.Validate())...)
 }

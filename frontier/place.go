@@ -14,10 +14,6 @@ const lead = instant(2 * time.Second)
 // keep is how long a host may have nothing to do before it goes dormant.
 const keep = instant(time.Minute)
 
-// share is how many requests an active host may make before it makes room for
-// hosts that wait for it.
-const share = 8
-
 // place puts a host where it belongs. It is called after everything that
 // happened to the host, and moves it between all places but those of the line
 // of an address: a host whose turn there has come keeps it, and what changed is
@@ -38,7 +34,9 @@ func (f *Frontier) place(h *host, now instant) {
 	}
 	h.delay = float32(a.polite.Delay().Seconds())
 	f.giveUp(h, now)
-	f.refill(h, now)
+	if !f.spent(h) {
+		f.refill(h, now)
+	}
 	wake, work := f.wake(h)
 	switch {
 	case a.inFlight >= a.limit():
@@ -97,6 +95,8 @@ func (f *Frontier) placeDormant(h *host) {
 	case len(f.errands[h.id]) > 0:
 		h.place, h.key = called, h.ready-lead
 		f.called.push(h)
+	case h.queued+h.due > 0 && f.spent(h):
+		f.shelve(h)
 	case h.queued > 0:
 		h.place, h.key = dormant, max(h.ready, h.wake)-lead
 		f.dormant.push(h)
@@ -132,8 +132,11 @@ func (f *Frontier) wake(h *host) (instant, bool) {
 	if len(a.jobs) > 0 {
 		at = always
 	}
+	if f.spent(h) {
+		return max(at, f.instant(a.polite.Ready())), len(a.jobs) > 0
+	}
 	for i := range a.queues {
-		if q := &a.queues[i]; !q.asked && q.waits() {
+		if q := &a.queues[i]; !q.asked && a.offers(q) {
 			at = min(at, q.held)
 		}
 	}
@@ -165,9 +168,9 @@ func (f *Frontier) retires(h *host, wake instant, work bool, now instant) bool {
 	return !work || wake > now+keep || wake > now+lead && f.needed(wake) || f.outstays(h, wake)
 }
 
-// outstays reports whether a host has had its share and others wait for room.
+// outstays reports whether a host's session is over and others wait for room.
 func (f *Frontier) outstays(h *host, wake instant) bool {
-	return h.active.served >= share && f.needed(wake)
+	return f.o.Session > 0 && h.active.served >= f.o.Session && f.needed(wake)
 }
 
 // needed reports whether there is no room, and a dormant host would use it
@@ -181,7 +184,11 @@ func (f *Frontier) needed(by instant) bool {
 func (f *Frontier) retire(h *host, wake instant, work bool) {
 	a := h.active
 	h.ready, h.reason, h.robots, h.wake = f.instant(a.polite.Ready()), a.polite.Reason(), a.holding(), wake
-	if !work {
+	switch {
+	case work:
+	case f.spent(h):
+		h.wake = always
+	default:
 		h.wake, h.queued = always, 0 // all of it was read; a commit brings it back with more
 	}
 	f.deactivate(h)
@@ -239,6 +246,10 @@ func (f *Frontier) activate(now instant) {
 		f.open(h)
 	}
 	for h := f.dormant.top(); h != nil && h.key <= now && f.opens(); h = f.dormant.top() {
+		if f.spent(h) {
+			f.place(h, now)
+			continue
+		}
 		f.open(h)
 	}
 }

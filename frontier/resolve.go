@@ -103,7 +103,7 @@ func (f *Frontier) giveUp(h *host, now instant) {
 	for i := range a.queues {
 		q := &a.queues[i]
 		for q.waits() {
-			head, _ := q.pop()
+			head, _ := q.take()
 			a.busy[head.Ordinal] = struct{}{}
 			f.settle(h, &head, storage.Outcome{State: storage.Failed, Reason: a.whyHopeless, At: at})
 		}

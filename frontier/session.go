@@ -73,17 +73,18 @@ func (s *Sessions) stripPath(path string) (string, bool) {
 
 // stripQuery drops parameters of a query.
 func (s *Sessions) stripQuery(query string) (string, bool) {
-	var kept []string
 	found := false
 	for part := range strings.SplitSeq(query, "&") {
-		if s.isSession(part) {
-			found = true
-		} else {
-			kept = append(kept, part)
-		}
+		found = found || s.isSession(part)
 	}
 	if !found {
 		return query, false
+	}
+	var kept []string
+	for part := range strings.SplitSeq(query, "&") {
+		if !s.isSession(part) {
+			kept = append(kept, part)
+		}
 	}
 	return strings.Join(kept, "&"), true
 }

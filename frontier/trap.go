@@ -87,6 +87,9 @@ func countParameters(query string) int {
 // repeats reports whether a run of segments follows itself more than limit
 // times: /a/b/a/b/a/b/a/b. Empty segments count like others.
 func repeats(path string, limit int) bool {
+	if strings.Count(path, "/") <= limit {
+		return false
+	}
 	segments := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	for run := 1; run <= longestRepeatedRun && run*(limit+1) <= len(segments); run++ {
 		equal := 0 // segments in a row that equal the one a run before

@@ -33,6 +33,8 @@ func (f *Frontier) postponed(h *host, now, within instant) bool {
 	switch h.place {
 	case idle, parked:
 		return true
+	case shelved:
+		return f.spent(h)
 	case dormant, called, waiting:
 		return h.key > now+within || h.trouble != never && now-h.trouble >= within
 	}
@@ -59,6 +61,7 @@ type Waiting struct {
 	Finish time.Duration // until the last of them is fetched, at the delay in force
 	Reason politeness.Reason
 	Robots robots.Reason // why robots.txt holds all of it; ReasonNone: it does not
+	Budget bool          // its budget of pages is spent, or its domain's
 	Place  string
 }
 
@@ -70,13 +73,13 @@ func (f *Frontier) Waiting(now time.Time, each func(Waiting)) {
 		if left == 0 && h.place == idle {
 			continue
 		}
-		w := Waiting{Host: h.id, Left: left, Place: placeNames[h.place], Reason: h.reason, Robots: f.held(h)}
+		w := Waiting{Host: h.id, Left: left, Place: placeNames[h.place], Reason: h.reason, Robots: f.held(h), Budget: f.spent(h)}
 		start := t
 		if h.place == waiting || h.place == dormant || h.place == called {
 			start = max(f.asked(h), t)
 			w.Until = f.time(start)
 		}
-		w.Finish = time.Duration(start-t) + time.Duration(float64(max(left-1, 0))*float64(h.delay)*float64(time.Second))
+		w.Finish = time.Duration(start-t) + time.Duration(float64(max(f.affordable(h, left)-1, 0))*float64(h.delay)*float64(time.Second))
 		if a := h.active; a != nil {
 			w.Name = a.name
 			if a.polite != nil {

@@ -388,8 +388,11 @@ func (w *world) run(d time.Duration) {
 func (w *world) finish(d, within time.Duration) {
 	w.t.Helper()
 	limit := w.now.Add(d)
-	for !w.f.Finished(w.now, within) || w.busy > 0 || w.committing || !w.batch.Empty() {
-		if !w.step(limit) {
+	done := func() bool {
+		return w.f.Finished(w.now, within) && w.busy == 0 && !w.committing && w.batch.Empty()
+	}
+	for !done() {
+		if !w.step(limit) && !done() {
 			w.t.Fatalf("not finished after %v: %v, %v", d, w.f.Places(), w.log)
 		}
 	}

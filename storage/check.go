@@ -59,8 +59,12 @@ func (c *checker) totals() {
 		c.found("counters are %+v, a full count gives %+v", counters, c.sum)
 	}
 	c.rows[string(bucketName)] = int(c.sum.Hosts)
-	for _, name := range [][]byte{bucketName, bucketURL, bucketSeen, bucketState, bucketDue} {
-		if n, want := c.tx.Bucket(name).Stats().KeyN, c.rows[string(name)]; n != want {
+	for _, name := range [][]byte{bucketName, bucketURL, bucketSeen, bucketState, bucketDue, bucketTrap} {
+		b := c.tx.Bucket(name)
+		if b == nil {
+			continue // a file of version 1 has no traps
+		}
+		if n, want := b.Stats().KeyN, c.rows[string(name)]; n != want {
 			c.found("bucket %s has %d rows, %d belong to a host", name, n, want)
 		}
 	}

@@ -37,6 +37,7 @@ func (c *checker) host(k, v []byte) {
 		c.seen(&rd)
 	}
 	c.states(r)
+	c.traps(id)
 }
 
 // queueCount is a full count of one origin's queue.
@@ -81,23 +82,25 @@ func (c *checker) urls(rd *reader) bool {
 
 // queue counts one URL and looks for its due row.
 func (c *checker) queue(r *hostRow, q *queueCount, e *Entry, o *Outcome) {
-	if o.State == Queued {
+	due := secondsUp(o.Due)
+	if o.State == Queued && r.prioritized(e.Ordinal, e.Priority) {
+		due = dueAtOnce
+	} else if o.State == Queued {
 		q.queued++
 		if e.Ordinal < r.origins[e.Origin].cursor {
 			c.found("host %d: URL %d is queued but behind the cursor", r.id, e.Ordinal)
 		}
 	}
-	if o.Due.IsZero() {
+	if due == 0 {
 		return
 	}
-	due := secondsUp(o.Due)
 	q.due++
 	if q.nextDue == 0 || due < q.nextDue {
 		q.nextDue = due
 	}
 	key := appendDueKey(nil, r.id, e.Origin, e.Priority, due, e.Ordinal)
 	if k, _ := c.tx.Bucket(bucketDue).Cursor().Seek(key); string(k) != string(key) {
-		c.found("host %d: URL %d has a due time but no due row", r.id, e.Ordinal)
+		c.found("host %d: URL %d is due but has no due row", r.id, e.Ordinal)
 		return
 	}
 	c.rows[string(bucketDue)]++
@@ -143,8 +146,8 @@ func (c *checker) fingerprint(rd *reader, fp uint64, ordinal uint32, texts map[s
 		c.found("host %d: fingerprint of URL %d, which is not in a block", r.id, ordinal)
 		return
 	}
-	u := r.origins[e.Origin].origin(string(r.name)).URL(e.RequestURI)
-	if c.store.Fingerprint(u) != fp {
+	u := r.url(&e)
+	if c.store.Fingerprint(r.identity(&e)) != fp {
 		c.found("host %d: URL %d has another fingerprint than its text", r.id, ordinal)
 	}
 	if texts[u.String()] {
@@ -162,8 +165,8 @@ func (c *checker) tail(rd *reader) {
 			c.found("%v", err)
 			return
 		}
-		u := r.origins[e.Origin].origin(string(r.name)).URL(e.RequestURI)
-		if at, err := rd.find(u, c.store.Fingerprint(u)); err != nil || at != n {
+		id := r.identity(&e)
+		if at, err := rd.find(id, e.RequestURI, c.store.Fingerprint(id)); err != nil || at != n {
 			c.found("host %d: URL %d is there twice", r.id, n)
 		}
 	}

@@ -16,15 +16,25 @@ func plantStore(t *testing.T) *Store {
 	s := mustOpen(t, t.TempDir(), Options{NoSync: true})
 	t.Cleanup(func() { mustClose(t, s) })
 	mustCommit(t, s, &Batch{Found: found(t, s, numbered("host.example", 0, 200)...)})
-	var b Batch
+	b := Batch{Found: found(t, s, "https://host.example/first")}
+	b.Found[0].Priority = 2
 	for n := range uint32(20) {
 		b.Done = append(b.Done, Done{Host: 1, Ordinal: n, Outcome: Outcome{State: Fetched, At: someTime}})
 	}
 	b.Done[4].Outcome.Due = someTime.Add(time.Hour)
+	b.Refused = []Refused{{Host: "host.example", Reason: 4, URL: parse(t, "https://host.example/9999")}}
 	b.Policies = []Policy{{parse(t, "https://host.example/").Origin(), []byte("record")}}
 	mustCommit(t, s, &b)
 	checkClean(t, s)
 	return s
+}
+
+// editExtras sets a part of a row that there is none of.
+func editExtras(row []byte) []byte {
+	var r hostRow
+	r.decode(1, row)
+	row[len(row)-len(r.tail)-len(r.appendExtras(nil))] |= 0x80
+	return row
 }
 
 // editRow changes the row of host 1.
@@ -74,7 +84,7 @@ func TestCheckFinds(t *testing.T) {
 		{"tail cut", editRow(func(r *hostRow) { r.tail = r.tail[:len(r.tail)-1] }), "tail holds"},
 		{"next ordinal too high", editRow(func(r *hostRow) { r.next++ }), "tail holds"},
 		{"spilled is no block", editRow(func(r *hostRow) { r.spilled++ }), "in blocks"},
-		{"count wrong", editRow(func(r *hostRow) { r.counts[Fetched]++ }), "a full count gives [180 20"},
+		{"count wrong", editRow(func(r *hostRow) { r.counts[Fetched]++ }), "a full count gives [181 20"},
 		{"queued wrong", editRow(func(r *hostRow) { r.origins[0].queued-- }), "a full count gives {queued:180"},
 		{"earliest due wrong", editRow(func(r *hostRow) { r.origins[0].nextDue++ }), "nextDue"},
 		{"cursor too far", editRow(func(r *hostRow) { r.origins[0].cursor = 21 }), "URL 20 is queued but behind the cursor"},
@@ -95,8 +105,16 @@ func TestCheckFinds(t *testing.T) {
 		{"outcomes gone", deleteFirst(bucketState), "a full count gives"},
 		{"outcomes garbage", editValue(bucketState, func(v []byte) []byte { v[1] = 0xff; return v }), "outcomes cannot be read"},
 		{"outcomes of URLs that are not there", put(bucketState, appendBlockKey(nil, 1, 1<<20), []byte{0, 1, 1}), "outcomes of URLs 1048576"},
-		{"due row gone", deleteFirst(bucketDue), "URL 4 has a due time but no due row"},
-		{"due row without a URL", put(bucketDue, appendDueKey(nil, 1, 0, 0, 5, 5), nil), "bucket due has 2 rows, 1 belong"},
+		{"due row gone", deleteFirst(bucketDue), "is due but has no due row"},
+		{"due row without a URL", put(bucketDue, appendDueKey(nil, 1, 0, 0, 5, 5), nil), "bucket due has 3 rows, 2 belong"},
+		{"due row of a priority gone", func(tx *bolt.Tx) error {
+			return tx.Bucket(bucketDue).Delete(appendDueKey(nil, 1, 0, 2, dueAtOnce, 200))
+		}, "URL 200 is due but has no due row"},
+		{"plain too high", editRow(func(r *hostRow) { r.plain = r.next }), "a full count gives {queued:181"},
+		{"queries twice", editRow(func(r *hostRow) { r.queries = tally{{5, 1}, {5, 1}} }), "row cannot be read"},
+		{"unknown extras", editValue(bucketHost, func(v []byte) []byte { v[0] = 2; return editExtras(v) }), "row cannot be read"},
+		{"traps garbage", editValue(bucketTrap, func(v []byte) []byte { return v[:2] }), "traps cannot be read"},
+		{"traps of nobody", put(bucketTrap, appendHostKey(nil, 9), []byte{1, 1, 0}), "bucket trap has 2 rows, 1 belong"},
 		{"counter wrong", editValue(bucketMeta, func(v []byte) []byte { v[15]++; return v }), "counters are"},
 		{"counters cut", editValue(bucketMeta, func(v []byte) []byte { return v[:9] }), "counters cannot be read"},
 		{"policy gone", deleteFirst(bucketRobots), "counters are"},

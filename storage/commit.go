@@ -23,6 +23,9 @@ func (s *Store) Commit(b *Batch) (Result, error) {
 	w := s.writer
 	w.reset(s.Counters())
 	err := s.db.Update(func(tx *bolt.Tx) error {
+		if err := upgrade(tx); err != nil {
+			return err
+		}
 		w.begin(tx)
 		return w.apply(b)
 	})
@@ -56,9 +59,12 @@ type work struct {
 	index int32
 }
 
+// The kinds, in the order in which they are applied to a host: what a page turned
+// out to be says whether its links are taken.
 const (
-	workFound = iota
-	workDone
+	workDone = iota
+	workFound
+	workRefused
 	workUpdate
 )
 
@@ -68,36 +74,39 @@ type writer struct {
 	counters Counters
 	result   Result
 
-	host, url, seen, state, due, name *bolt.Bucket
-	tx                                *bolt.Tx
-	seenCursor                        *bolt.Cursor
+	host, url, seen, state, due, name, trap *bolt.Bucket
+	tx                                      *bolt.Tx
+	seenCursor, dueCursor                   *bolt.Cursor
 
-	ids     map[string]HostID // host names looked up lately
-	newIDs  []string          // names given an id by this transaction
-	arena   arena
-	work    []work
-	row     hostRow
-	index   []tailRef
-	items   []seenItem
-	hits    []uint32
-	key     []byte // for one key at a time
-	scratch []byte // for one row at a time
-	tail    []byte
-	bodies  []byte
-	merge   []byte
+	ids      map[string]HostID // host names looked up lately
+	newIDs   []string          // names given an id by this transaction
+	arena    arena
+	work     []work
+	row      hostRow
+	index    []tailRef
+	items    []seenItem
+	hits     []uint32
+	copies   map[uint32]bool // pages of the host at hand whose links are refused
+	refusals []refusal       // of the host at hand
+	key      []byte          // for one key at a time
+	scratch  []byte          // for one row at a time
+	tail     []byte
+	bodies   []byte
+	merge    []byte
 }
 
 // maxIDs bounds the memory of the name table; it is emptied when full.
 const maxIDs = 1 << 16
 
 func newWriter(s *Store) *writer {
-	return &writer{store: s, ids: make(map[string]HostID), key: make([]byte, 0, 64)}
+	return &writer{store: s, ids: make(map[string]HostID), copies: make(map[uint32]bool), key: make([]byte, 0, 64)}
 }
 
 func (w *writer) reset(c Counters) {
 	w.counters, w.result = c, Result{}
 	w.newIDs = w.newIDs[:0]
 	w.work = w.work[:0]
+	w.refusals = w.refusals[:0]
 	if len(w.ids) > maxIDs {
 		clear(w.ids)
 	}
@@ -119,8 +128,9 @@ func (w *writer) begin(tx *bolt.Tx) {
 	w.tx = tx
 	w.host, w.url, w.seen = tx.Bucket(bucketHost), tx.Bucket(bucketURL), tx.Bucket(bucketSeen)
 	w.state, w.due, w.name = tx.Bucket(bucketState), tx.Bucket(bucketDue), tx.Bucket(bucketName)
+	w.trap = tx.Bucket(bucketTrap)
 	w.url.FillPercent, w.state.FillPercent = appendFill, appendFill
-	w.seenCursor = w.seen.Cursor()
+	w.seenCursor, w.dueCursor = w.seen.Cursor(), w.due.Cursor()
 }
 
 func (w *writer) apply(b *Batch) error {
@@ -164,6 +174,11 @@ func (w *writer) plan(b *Batch) error {
 	for i := range b.Hosts {
 		w.work = append(w.work, work{b.Hosts[i].Host, workUpdate, int32(i)})
 	}
+	for i := range b.Refused {
+		if id := w.knownID(b.Refused[i].Host); id != NoHost && b.Refused[i].Reason != 0 {
+			w.work = append(w.work, work{id, workRefused, int32(i)})
+		}
+	}
 	if len(b.Ensure) > 0 {
 		w.result.Ensured = make(map[string]HostID, len(b.Ensure))
 	}
@@ -191,6 +206,19 @@ func (w *writer) plan(b *Batch) error {
 
 // validName reports whether a row can hold a host's name.
 func validName(name string) bool { return len(name) > 0 && len(name) <= 255 }
+
+// knownID returns the id of a host name that has one, else NoHost: a trap is not
+// to make hosts either.
+func (w *writer) knownID(name string) HostID {
+	if id, ok := w.ids[name]; ok || !validName(name) {
+		return id
+	}
+	v := w.name.Get([]byte(weburl.ReverseHost(name)))
+	if len(v) != hostKeySize {
+		return NoHost
+	}
+	return hostOfKey(v)
+}
 
 // idOf returns the id of a host name and gives it one, with a row, if it is new.
 func (w *writer) idOf(name string) (HostID, error) {
@@ -232,19 +260,12 @@ func (w *writer) applyHost(b *Batch, items []work) error {
 	w.tail = append(w.tail[:0], r.tail...)
 	w.bodies = w.bodies[:0]
 	w.index = w.index[:0]
-	for _, item := range items {
-		var err error
-		switch item.kind {
-		case workFound:
-			err = w.found(r, &b.Found[item.index])
-		case workDone:
-			err = w.done(r, &b.Done[item.index])
-		case workUpdate:
-			err = w.update(r, &b.Hosts[item.index])
-		}
-		if err != nil {
-			return err
-		}
+	clear(w.copies)
+	if err := w.applyItems(r, b, items); err != nil {
+		return err
+	}
+	if err := w.putTraps(id); err != nil {
+		return err
 	}
 	r.tail = w.tail
 	w.scratch = r.append(w.scratch[:0])
@@ -254,6 +275,37 @@ func (w *writer) applyHost(b *Batch, items []work) error {
 	t := Touched{Host: id, Tail: r.next}
 	t.Queued, t.Due, t.NextDue = r.waiting()
 	w.result.Touched = append(w.result.Touched, t)
+	return nil
+}
+
+// applyItems applies the items to the row. Outcomes of URLs that the same batch
+// holds come after those.
+func (w *writer) applyItems(r *hostRow, b *Batch, items []work) (err error) {
+	var late []*Done
+	for _, item := range items {
+		switch item.kind {
+		case workDone:
+			if d := &b.Done[item.index]; d.Ordinal < r.next {
+				err = w.done(r, d)
+			} else {
+				late = append(late, d)
+			}
+		case workFound:
+			err = w.found(r, &b.Found[item.index])
+		case workRefused:
+			w.refuse(b.Refused[item.index].Reason, b.Refused[item.index].URL)
+		case workUpdate:
+			err = w.update(r, &b.Hosts[item.index])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, d := range late {
+		if err := w.done(r, d); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -1,13 +1,17 @@
 package storage
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // tailRef locates one entry of a host's tail.
 type tailRef struct {
-	start  int
-	uri    int
-	length int
-	origin uint8
+	start   int
+	uri     int
+	length  int
+	origin  uint8
+	session bool // the text is that without a session id; the one with it follows
 }
 
 // indexTail locates every entry of the tail, so that each of the host's
@@ -17,10 +21,9 @@ func (w *writer) indexTail(r *hostRow) error {
 	for len(rest) > 0 {
 		flags, uri, facts, ok := entryKey(rest)
 		if ok {
-			w.index = append(w.index, tailRef{
-				start: len(w.tail) - len(rest), uri: cap(w.tail) - cap(uri), length: len(uri), origin: flags & entryOrigin,
-			})
-			rest, ok = skipFacts(flags, facts)
+			t := tailRef{start: len(w.tail) - len(rest), uri: cap(w.tail) - cap(uri), length: len(uri), origin: flags & entryOrigin}
+			rest, t.session, ok = skipFacts(flags, facts)
+			w.index = append(w.index, t)
 		}
 		if !ok {
 			return fmt.Errorf("%w: tail of the host cannot be read", ErrCorrupt)
@@ -39,31 +42,48 @@ func (w *writer) found(r *hostRow, f *Found) error {
 			return err
 		}
 	}
+	origins := len(r.origins)
 	origin, ok := r.originIndex(f.URL.Origin())
 	if !ok {
 		w.result.Refused++
 		return nil
 	}
-	uri := f.URL.RequestURI()
-	known, err := w.known(r, origin, uri, f.Fingerprint)
-	if known || err != nil {
-		return err
+	e := Entry{
+		Origin: origin, RequestURI: f.URL.RequestURI(), Stripped: f.Stripped, Depth: f.Depth, Redirects: f.Redirects, Seed: f.Seed,
+		Priority: f.Priority, ViaHost: f.ViaHost, ViaOrdinal: f.ViaOrdinal, FirstSeen: f.At,
 	}
-	if r.next == 1<<32-1 {
+	known, err := w.identify(r, f, &e)
+	switch {
+	case known == sameText || err != nil:
+		return err
+	case known == sameButSession && f.Redirects == 0:
+		w.refuse(TrapSession, f.URL)
+		return nil
+	case r.next == math.MaxUint32:
 		w.result.Refused++
 		return nil
 	}
-	e := Entry{
-		Origin: origin, RequestURI: uri, Depth: f.Depth, Redirects: f.Redirects, Seed: f.Seed,
-		Priority: f.Priority, ViaHost: f.ViaHost, ViaOrdinal: f.ViaOrdinal, FirstSeen: f.At,
+	if trap := w.trapped(r, origin, f); trap != 0 {
+		r.origins = r.origins[:origins]
+		w.refuse(trap, f.URL)
+		return nil
 	}
+	return w.add(r, &e)
+}
+
+// add appends a URL to the tail of its host.
+func (w *writer) add(r *hostRow, e *Entry) error {
 	start := len(w.tail)
-	w.tail = appendEntry(w.tail, r.id, &e)
+	w.tail = appendEntry(w.tail, r.id, e)
 	_, text, _, _ := entryKey(w.tail[start:])
-	w.index = append(w.index, tailRef{start: start, uri: cap(w.tail) - cap(text), length: len(text), origin: origin})
+	w.index = append(w.index, tailRef{
+		start: start, uri: cap(w.tail) - cap(text), length: len(text), origin: e.Origin, session: e.Stripped != "",
+	})
+	if err := w.enqueue(r, e, r.next); err != nil {
+		return err
+	}
 	r.next++
 	r.counts[Queued]++
-	r.origins[origin].queued++
 	w.counters.URLs++
 	w.counters.States[Queued]++
 	w.result.Added++
@@ -73,30 +93,93 @@ func (w *writer) found(r *hostRow, f *Found) error {
 	return nil
 }
 
-// known reports whether the host already has the URL: in its tail, or behind a
-// fingerprint whose text says so. A fingerprint alone never decides.
-func (w *writer) known(r *hostRow, origin uint8, uri string, fingerprint uint64) (bool, error) {
+// enqueue puts a new URL into the queue of its origin: behind the cursor, or
+// into a due row where it has a priority of its own.
+func (w *writer) enqueue(r *hostRow, e *Entry, ordinal uint32) error {
+	origin := &r.origins[e.Origin]
+	if e.Priority == 0 {
+		origin.queued++
+		return nil
+	}
+	origin.due++
+	origin.nextDue = dueAtOnce
+	return w.due.Put(appendDueKey(w.key[:0], r.id, e.Origin, e.Priority, dueAtOnce, ordinal), nil)
+}
+
+// match says how far two URLs are the same.
+type match uint8
+
+const (
+	different      match = iota
+	sameButSession       // without session ids
+	sameText
+)
+
+// identify looks for a discovered URL among those of its host. One that has a
+// session id is known where its form without is, too. A redirect may lead from one
+// of the two to the other, so that its target is told apart by its full text.
+func (w *writer) identify(r *hostRow, f *Found, e *Entry) (match, error) {
+	if e.Stripped == "" {
+		known, err := w.known(r, e.Origin, e.RequestURI, e.RequestURI, f.Fingerprint)
+		if known == sameButSession {
+			known = different // a URL without a session id is itself
+		}
+		return known, err
+	}
+	known, err := w.known(r, e.Origin, e.RequestURI, e.RequestURI, w.store.Fingerprint(f.URL))
+	if err == nil && known != sameText {
+		known, err = w.known(r, e.Origin, e.Stripped, e.RequestURI, f.Fingerprint)
+	}
+	if f.Redirects > 0 {
+		e.Stripped = ""
+	}
+	return known, err
+}
+
+// known looks for a URL in the host's tail and behind its fingerprint, by the text that it
+// is told apart by and then by its full text. A fingerprint alone never decides.
+func (w *writer) known(r *hostRow, origin uint8, text, full string, fingerprint uint64) (match, error) {
+	best := different
 	for i := range w.index {
 		t := &w.index[i]
-		if t.length == len(uri) && t.origin == origin && string(w.tail[t.uri:t.uri+t.length]) == uri {
-			return true, nil
+		if t.length == len(text) && t.origin == origin && string(w.tail[t.uri:t.uri+t.length]) == text {
+			if best = max(best, compareFull(w.tail[t.start:], t.session, text, full)); best == sameText {
+				return best, nil
+			}
 		}
 	}
 	if r.spilled == 0 {
-		return false, nil
+		return best, nil
 	}
 	_, block, _, _ := seenBlock(w.seenCursor, r.id, fingerprint, w.key)
 	w.hits = seenOrdinals(block, fingerprint, w.hits[:0])
 	for _, ordinal := range w.hits {
-		text, ok := nthEntry(w.url.Get(appendBlockKey(w.key[:0], r.id, ordinal)), int(ordinal%blockSize))
+		b, ok := nthEntry(w.url.Get(appendBlockKey(w.key[:0], r.id, ordinal)), int(ordinal%blockSize))
 		if !ok {
-			return false, fmt.Errorf("%w: URL %d of the host is missing", ErrCorrupt, ordinal)
+			return different, fmt.Errorf("%w: URL %d of the host is missing", ErrCorrupt, ordinal)
 		}
-		if sameURL(text, origin, uri) {
-			return true, nil
+		if sameURL(b, origin, text) {
+			if best = max(best, compareFull(b, true, text, full)); best == sameText {
+				return best, nil
+			}
 		}
 	}
-	return false, nil
+	return best, nil
+}
+
+// compareFull compares a URL with the first encoded entry, which is told apart by
+// the same text.
+func compareFull(b []byte, session bool, text, full string) match {
+	if session {
+		stored, ok := sessionURI(b)
+		if ok {
+			text = string(stored)
+		}
+	}
+	if text == full {
+		return sameText
+	}
+	return sameButSession
 }
 
 // spill moves the whole blocks of the tail into the url and seen buckets.

@@ -17,6 +17,10 @@ const (
 	entryExtended = 0x80 // redirects and priority follow
 )
 
+// depthSession stands beside the depth of a URL that has a session id: its text is
+// that without, and the one with it follows at the end.
+const depthSession = 1 << 16
+
 // maxOrigins is how many origins (scheme and port) of one host are kept apart.
 const maxOrigins = entryOrigin + 1
 
@@ -38,9 +42,13 @@ func appendEntry(b []byte, host HostID, e *Entry) []byte {
 	if extended {
 		b = append(b, e.Redirects, byte(e.Priority))
 	}
-	b = binary.AppendUvarint(b, uint64(len(e.RequestURI)))
-	b = append(b, e.RequestURI...)
-	b = binary.AppendUvarint(b, uint64(e.Depth))
+	text, depth := e.RequestURI, uint64(e.Depth)
+	if e.Stripped != "" {
+		text, depth = e.Stripped, depth|depthSession
+	}
+	b = binary.AppendUvarint(b, uint64(len(text)))
+	b = append(b, text...)
+	b = binary.AppendUvarint(b, depth)
 	b = binary.BigEndian.AppendUint32(b, seconds(e.FirstSeen))
 	switch {
 	case e.ViaHost == NoHost:
@@ -50,6 +58,10 @@ func appendEntry(b []byte, host HostID, e *Entry) []byte {
 		b = binary.BigEndian.AppendUint32(b, uint32(e.ViaHost))
 	default:
 		b = binary.AppendUvarint(b, uint64(e.ViaOrdinal)+1)
+	}
+	if e.Stripped != "" {
+		b = binary.AppendUvarint(b, uint64(len(e.RequestURI)))
+		b = append(b, e.RequestURI...)
 	}
 	return b
 }
@@ -80,23 +92,49 @@ func entryKey(b []byte) (flags byte, uri, rest []byte, ok bool) {
 
 // skipEntry returns what follows the first encoded entry.
 func skipEntry(b []byte) ([]byte, bool) {
-	flags, _, rest, ok := entryKey(b)
+	flags, text, rest, ok := entryKey(b)
 	if !ok {
 		return nil, false
 	}
-	return skipFacts(flags, rest)
+	rest, session, ok := skipFacts(flags, rest)
+	return rest, ok && !(session && len(text) == 0)
 }
 
-// skipFacts returns what follows an entry whose identity is split off.
-func skipFacts(flags byte, b []byte) ([]byte, bool) {
+// skipFacts returns what follows an entry whose identity is split off, and
+// whether it has a session id.
+func skipFacts(flags byte, b []byte) (rest []byte, session, ok bool) {
 	d := decoder{b: b}
+	session = d.uvarint()&depthSession != 0
+	d.take(4)
+	d.uvarint()
+	if flags&entryFarVia != 0 {
+		d.take(4)
+	}
+	if session {
+		d.long()
+	}
+	return d.b, session, !d.bad
+}
+
+// sessionURI is the full path and query of the first encoded entry; false where
+// that is the text by which it is told apart.
+func sessionURI(b []byte) ([]byte, bool) {
+	flags, _, facts, ok := entryKey(b)
+	if !ok {
+		return nil, false
+	}
+	rest, session, ok := skipFacts(flags, facts)
+	if !ok || !session {
+		return nil, false
+	}
+	d := decoder{b: facts[:len(facts)-len(rest)]}
 	d.uvarint()
 	d.take(4)
 	d.uvarint()
 	if flags&entryFarVia != 0 {
 		d.take(4)
 	}
-	return d.b, !d.bad
+	return d.long(), true
 }
 
 // decodeEntry decodes the first encoded entry. The URI is a copy.
@@ -110,15 +148,21 @@ func decodeEntry(b []byte, host HostID, ordinal uint32) (Entry, []byte, bool) {
 		e.Redirects, e.Priority = b[1], int8(b[2])
 	}
 	d := decoder{b: rest}
-	e.Depth = uint16(d.uvarint())
+	depth := d.uvarint()
+	e.Depth = uint16(depth)
 	e.FirstSeen = fromSeconds(d.u32())
 	if via := d.uvarint(); via != 0 {
 		e.ViaHost, e.ViaOrdinal = host, uint32(via-1)
 	}
 	if flags&entryFarVia != 0 {
-		e.ViaHost = HostID(d.u32())
+		if e.ViaHost = HostID(d.u32()); e.ViaHost == NoHost {
+			e.ViaOrdinal = 0
+		}
 	}
-	return e, d.b, !d.bad
+	if depth&depthSession != 0 {
+		e.Stripped, e.RequestURI = e.RequestURI, string(d.long())
+	}
+	return e, d.b, !d.bad && !(depth&depthSession != 0 && e.Stripped == "")
 }
 
 // nthEntry returns the encoded entries from the n-th on.

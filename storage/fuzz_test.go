@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -13,6 +14,8 @@ func FuzzDecodeEntry(f *testing.F) {
 	f.Add(appendEntry(nil, 1, &Entry{
 		Origin: 31, RequestURI: "/" + strings.Repeat("a", 300), Depth: 1000, Redirects: 2, Priority: -1, Seed: true, ViaHost: 2, ViaOrdinal: 1 << 31, FirstSeen: someTime,
 	}))
+	f.Add(appendEntry(nil, 1, &Entry{RequestURI: "/a;sid=1", Stripped: "/a", Depth: 2, ViaHost: 3, FirstSeen: someTime}))
+	f.Add([]byte{entryFarVia, 1, '/', 0, 0, 0, 0, 9, 7, 0, 0, 0, 0})
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -26,7 +29,7 @@ func FuzzDecodeEntry(f *testing.F) {
 		if !ok {
 			return
 		}
-		if !sameURL(b, e.Origin, e.RequestURI) {
+		if !sameURL(b, e.Origin, e.identity()) {
 			t.Fatalf("%q is not itself", e.RequestURI)
 		}
 		again, _, ok := decodeEntry(appendEntry(nil, 1, &e), 1, 7)
@@ -82,14 +85,18 @@ func FuzzDecodeRow(f *testing.F) {
 		tail:   appendEntry(appendEntry(nil, 1, &Entry{RequestURI: "/a"}), 1, &Entry{RequestURI: "/b"}),
 	}
 	f.Add(r.append(nil))
+	f.Add(rowVersion1(&r))
+	r.plain, r.queries, r.digests = 1, tally{{1, 5}, {2, 1 << 31}}, tally{{3, 1}}
+	f.Add(r.append(nil))
 	f.Add([]byte{rowVersion, 255})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var r hostRow
 		if !r.decode(1, b) {
 			return
 		}
-		if got := r.append(nil); len(got) != len(b) {
-			t.Fatalf("a row of %d bytes comes back with %d", len(b), len(got))
+		var again hostRow
+		if !again.decode(1, r.append(nil)) || !reflect.DeepEqual(again, r) {
+			t.Fatalf("%+v comes back as %+v", r, again)
 		}
 		rd := reader{row: r}
 		for n := rd.row.spilled; n < rd.row.next && n < rd.row.spilled+100; n++ {
@@ -97,6 +104,22 @@ func FuzzDecodeRow(f *testing.F) {
 		}
 		rd.row.waiting()
 		rd.row.host()
+	})
+}
+
+func FuzzDecodeTraps(f *testing.F) {
+	f.Add(appendTraps(nil, []TrapCount{{Reason: 1, Count: 1, Samples: []string{"https://a.example/"}}, {Reason: 9, Count: 1 << 40}}))
+	f.Add([]byte{1, 1, 3, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		counts, ok := decodeTraps(b)
+		if !ok {
+			return
+		}
+		counts = countTrap(countTrap(counts, 5, "https://b.example/"), 200, strings.Repeat("c", 600))
+		again, ok := decodeTraps(appendTraps(nil, counts))
+		if !ok || !reflect.DeepEqual(again, counts) {
+			t.Fatalf("%+v comes back as %+v", counts, again)
+		}
 	})
 }
 

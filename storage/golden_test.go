@@ -13,11 +13,11 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-var updateGolden = flag.Bool("update", false, "write testdata/golden.txt anew: only together with FORMAT.md and Version")
+var updateGolden = flag.Bool("update", false, "write testdata/golden-2.txt anew: only together with FORMAT.md and Version")
 
 // goldenStore writes a store that has every kind of row, with a fixed key.
 func goldenStore(t *testing.T) *Store {
-	s := openTemp(t, Options{})
+	s := openTemp(t, Options{MaxQueries: 2, MaxSameDigest: 10})
 	copy(s.key[:], "0123456789abcdef")
 	if err := s.db.Update(func(tx *bolt.Tx) error { return tx.Bucket(bucketMeta).Put(metaKey, s.key[:]) }); err != nil {
 		t.Fatal(err)
@@ -39,7 +39,19 @@ func goldenStore(t *testing.T) *Store {
 		Hosts: []HostUpdate{{Host: 1, Politeness: []byte("polite"), Requests: 18, Bytes: 360_000, Cursors: []Cursor{{0, 17}}}},
 	})
 	mustCommit(t, s, &Batch{Policies: []Policy{{parse(t, "https://www.example.com/").Origin(), []byte("record")}}})
+	goldenTraps(t, s)
 	return s
+}
+
+// goldenTraps adds a third host, whose rows have all that not every host's have.
+func goldenTraps(t *testing.T, s *Store) {
+	b := Batch{Found: found(t, s, "https://traps.example/p?1", "https://traps.example/p?2", "https://traps.example/p?3", "http://traps.example/first")}
+	b.Found[3].Priority = 5
+	id := "https://traps.example/session"
+	b.Found = append(b.Found, withSession(t, s, id+";sid=1", id), withSession(t, s, id+";sid=2", id))
+	b.Done = []Done{{Host: 3, Outcome: Outcome{State: Fetched, Status: 200, At: someTime, Bytes: 20_000, Digest: 0xd3}}}
+	b.Refused = []Refused{{Host: "traps.example", Reason: 1, URL: parse(t, "https://traps.example/a/b/c")}}
+	mustCommit(t, s, &b)
 }
 
 // goldenOutcomes are seventeen outcomes, which go to the state bucket, and one that stays in the row.
@@ -78,7 +90,7 @@ func TestGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join("testdata", "golden.txt")
+	path := filepath.Join("testdata", "golden-2.txt")
 	if *updateGolden {
 		if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
@@ -108,7 +120,7 @@ func TestSizes(t *testing.T) {
 		{"fingerprint", len(mergeSeen(nil, nil, make([]seenItem, 1))), 12},
 		{"outcome: fetched, 200, 20,000 bytes, digest", len(appendOutcome(nil, &fetched)), 21},
 		{"the same with an ETag of 20 bytes and a usual Last-Modified", len(appendOutcome(nil, &validated)), 47},
-		{"row of a host with one origin, without name, politeness, outcomes and URLs", len(row.append(nil)), 76},
+		{"row of a host with one origin, without name, politeness, outcomes and URLs", len(row.append(nil)), 77},
 		{"due row", len(appendDueKey(nil, 1, 0, 0, 1, 1)), 14},
 	} {
 		if c.got != c.bytes {

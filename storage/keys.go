@@ -12,12 +12,13 @@ var (
 	bucketDue    = []byte("due")
 	bucketRobots = []byte("robots")
 	bucketScope  = []byte("scope")
+	bucketTrap   = []byte("trap")
 	bucketMark   = []byte("mark")
 	bucketMeta   = []byte("meta")
 )
 
 func buckets() [][]byte {
-	return [][]byte{bucketName, bucketHost, bucketURL, bucketSeen, bucketState, bucketDue, bucketRobots, bucketScope, bucketMark, bucketMeta}
+	return [][]byte{bucketName, bucketHost, bucketURL, bucketSeen, bucketState, bucketDue, bucketTrap, bucketRobots, bucketScope, bucketMark, bucketMeta}
 }
 
 func appendHostKey(b []byte, host HostID) []byte {
@@ -32,6 +33,9 @@ func appendBlockKey(b []byte, host HostID, ordinal uint32) []byte {
 func appendSeenKey(b []byte, host HostID, fingerprint uint64) []byte {
 	return binary.BigEndian.AppendUint64(appendHostKey(b, host), fingerprint)
 }
+
+// dueAtOnce stands in the due row of a queued URL that has a priority of its own.
+const dueAtOnce = 1
 
 // appendDueKey orders a queue's due URLs by falling priority, then time.
 func appendDueKey(b []byte, host HostID, origin uint8, priority int8, due, ordinal uint32) []byte {

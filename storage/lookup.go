@@ -8,8 +8,20 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// Lookup finds one URL by its text. ErrNotFound if the store does not have it.
+// Lookup finds one URL by its text; where there is none, it finds the one with a
+// session id of which that is the text without. ErrNotFound if the store has
+// neither.
 func (s *Store) Lookup(u weburl.URL) (head Head, host Host, err error) {
+	return s.lookup(u, u)
+}
+
+// LookupSession finds a URL with a session id, given the path and query without it
+// too; where there is none, it finds the URL of which that is the text without.
+func (s *Store) LookupSession(u weburl.URL, stripped string) (head Head, host Host, err error) {
+	return s.lookup(u, u.Origin().URL(stripped))
+}
+
+func (s *Store) lookup(u, identity weburl.URL) (head Head, host Host, err error) {
 	if host, err = s.HostByName(u.Host()); err != nil {
 		return head, host, err
 	}
@@ -18,7 +30,7 @@ func (s *Store) Lookup(u weburl.URL) (head Head, host Host, err error) {
 		if err := getRow(tx, host.ID, &rd.row); err != nil {
 			return err
 		}
-		ordinal, err := rd.find(u, s.Fingerprint(u))
+		ordinal, err := rd.find(identity, u.RequestURI(), s.Fingerprint(identity))
 		if err != nil {
 			return fmt.Errorf("%s: %w", u, err)
 		}
@@ -30,33 +42,58 @@ func (s *Store) Lookup(u weburl.URL) (head Head, host Host, err error) {
 	return head, host, err
 }
 
-// find returns the ordinal of a URL of the reader's host.
-func (rd *reader) find(u weburl.URL, fingerprint uint64) (uint32, error) {
+// find returns the ordinal of a URL of the reader's host that is told apart by the
+// text of u: the first of them with the given full path and query, else the
+// first with another session id.
+func (rd *reader) find(u weburl.URL, full string, fingerprint uint64) (uint32, error) {
 	origins := len(rd.row.origins)
 	origin, ok := rd.row.originIndex(u.Origin())
 	if !ok || len(rd.row.origins) != origins {
+		rd.row.origins = rd.row.origins[:origins]
 		return 0, ErrNotFound
 	}
-	uri := u.RequestURI()
+	text := u.RequestURI()
 	_, block, _, _ := seenBlock(rd.tx.Bucket(bucketSeen).Cursor(), rd.row.id, fingerprint, nil)
-	for _, ordinal := range seenOrdinals(block, fingerprint, nil) {
-		e, err := rd.entry(ordinal)
-		if err != nil {
-			return 0, err
-		}
-		if e.Origin == origin && e.RequestURI == uri {
-			return ordinal, nil
-		}
-	}
+	candidates := seenOrdinals(block, fingerprint, nil)
 	for b, ordinal := rd.row.tail, rd.row.spilled; len(b) > 0; ordinal++ {
-		if sameURL(b, origin, uri) {
-			return ordinal, nil
+		if sameURL(b, origin, text) {
+			candidates = append(candidates, ordinal)
 		}
 		if b, ok = skipEntry(b); !ok {
 			return 0, ErrCorrupt
 		}
 	}
-	return 0, ErrNotFound
+	other, err := uint32(0), ErrNotFound
+	for _, ordinal := range candidates {
+		e, failed := rd.entry(ordinal)
+		switch {
+		case failed != nil:
+			return 0, failed
+		case e.Origin != origin || e.identity() != text:
+		case e.RequestURI == full:
+			return ordinal, nil
+		case err != nil:
+			other, err = ordinal, nil
+		}
+	}
+	return other, err
+}
+
+// identity is the path and query by which a URL is told apart from others.
+func (e *Entry) identity() string {
+	if e.Stripped != "" {
+		return e.Stripped
+	}
+	return e.RequestURI
+}
+
+// url is a URL of the host, identity the one by which it is told apart.
+func (r *hostRow) url(e *Entry) weburl.URL {
+	return r.origins[e.Origin].origin(string(r.name)).URL(e.RequestURI)
+}
+
+func (r *hostRow) identity(e *Entry) weburl.URL {
+	return r.origins[e.Origin].origin(string(r.name)).URL(e.identity())
 }
 
 // URL returns the text of a URL by host and ordinal.
@@ -73,7 +110,7 @@ func (s *Store) URL(host HostID, ordinal uint32) (u weburl.URL, err error) {
 		if int(e.Origin) >= len(rd.row.origins) {
 			return fmt.Errorf("host %d: %w: URL %d has no origin", host, ErrCorrupt, ordinal)
 		}
-		u = rd.row.origins[e.Origin].origin(string(rd.row.name)).URL(e.RequestURI)
+		u = rd.row.url(&e)
 		return nil
 	})
 	return u, err

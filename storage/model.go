@@ -71,6 +71,7 @@ type Entry struct {
 	Ordinal    uint32
 	Origin     uint8  // index into the host's origins
 	RequestURI string // path and query
+	Stripped   string // the same without its session ids; empty: it has none
 	Depth      uint16 // links from a seed
 	Redirects  uint8  // redirects followed in a row to get here
 	Seed       bool   // a seed, or reached from one by redirects only
@@ -99,11 +100,12 @@ type Outcome struct {
 // Found is a discovered URL on its way into the store.
 type Found struct {
 	URL         weburl.URL
-	Fingerprint uint64 // Store.Fingerprint(URL), computed by the caller so that many goroutines share the work
+	Fingerprint uint64 // Store.Fingerprint(URL), computed by the caller so that many goroutines share the work; of the URL without session ids where it has some
+	Stripped    string // path and query without session ids; empty: it has none
 	Depth       uint16
 	Redirects   uint8
 	Seed        bool
-	Priority    int8
+	Priority    int8 // of its host's URLs those of a higher one come first; 0: in the order of discovery
 	ViaHost     HostID
 	ViaOrdinal  uint32
 	At          time.Time
@@ -149,21 +151,22 @@ type Batch struct {
 	Policies []Policy
 	Ensure   []string          // host names that need an id though they have no URL yet
 	Join     []string          // URLs that join the seeds: where redirects of seeds led
+	Refused  []Refused         // URLs that workers found to lead into traps
 	Marks    map[string][]byte // opaque positions of files and streams beside the database; nil removes one
 }
 
 // Empty reports whether there is nothing to commit.
 func (b *Batch) Empty() bool {
-	return len(b.Found)+len(b.Done)+len(b.Hosts)+len(b.Policies)+len(b.Ensure)+len(b.Join)+len(b.Marks) == 0
+	return len(b.Found)+len(b.Done)+len(b.Hosts)+len(b.Policies)+len(b.Ensure)+len(b.Join)+len(b.Refused)+len(b.Marks) == 0
 }
 
 // Touched tells the frontier what a commit changed for one host.
 type Touched struct {
 	Host    HostID
 	Tail    uint32 // ordinals below this exist
-	Queued  uint32 // URLs never touched
-	Due     uint32 // URLs with a due time
-	NextDue uint32 // Unix seconds of the earliest of them; 0: none
+	Queued  uint32 // URLs never touched and of priority 0
+	Due     uint32 // URLs with a due time, and those never touched of other priorities
+	NextDue uint32 // Unix seconds of the earliest of them, 1 for those never touched; 0: none
 }
 
 // Result is what a commit did.
@@ -172,6 +175,7 @@ type Result struct {
 	Ensured map[string]HostID
 	Added   int // URLs that were new
 	Refused int // URLs that could not be taken: the host has too many origins, or a name of no or over 255 bytes
+	Trapped int // URLs refused as traps, those of Batch.Refused among them
 }
 
 // Counters count over the whole store. They are part of every commit.

@@ -15,6 +15,7 @@ type model struct {
 	policies map[weburl.Origin]string
 	joined   map[string]bool
 	marks    map[string]string
+	limits   limits
 }
 
 type modelHost struct {
@@ -26,6 +27,8 @@ type modelHost struct {
 	requests   uint32
 	bytes      uint64
 	politeness string
+	plain      uint32 // ordinals below it came in version 1
+	modelTraps
 }
 
 func newModel() *model {
@@ -37,7 +40,7 @@ func (m *model) id(name string) HostID {
 		return id
 	}
 	m.names = append(m.names, name)
-	m.hosts = append(m.hosts, &modelHost{name: name, known: make(map[string]bool)})
+	m.hosts = append(m.hosts, &modelHost{name: name, known: make(map[string]bool), modelTraps: newModelTraps()})
 	m.ids[name] = HostID(len(m.names))
 	return m.ids[name]
 }
@@ -47,16 +50,25 @@ func (m *model) apply(b *Batch) Result {
 	touched := make(map[HostID]bool)
 	for i := range b.Found {
 		f := &b.Found[i]
-		id := m.id(f.URL.Host())
-		touched[id] = true
-		added, refused := m.hosts[id-1].found(f)
-		r.Added += added
-		r.Refused += refused
+		touched[m.id(f.URL.Host())] = true
+	}
+	for _, h := range m.hosts {
+		clear(h.copies)
 	}
 	for i := range b.Done {
 		d := &b.Done[i]
 		touched[d.Host] = true
-		m.hosts[d.Host-1].urls[d.Ordinal].Last = d.Outcome
+		m.hosts[d.Host-1].settle(d, m.limits)
+	}
+	for i := range b.Found {
+		id := m.id(b.Found[i].URL.Host())
+		m.hosts[id-1].found(id, &b.Found[i], m.limits, &r)
+	}
+	for _, refused := range b.Refused {
+		if id, ok := m.ids[refused.Host]; ok {
+			touched[id] = true
+			m.hosts[id-1].refuse(refused.Reason, refused.URL, &r)
+		}
 	}
 	for i := range b.Hosts {
 		touched[b.Hosts[i].Host] = true
@@ -88,24 +100,45 @@ func (m *model) apply(b *Batch) Result {
 	return r
 }
 
-func (h *modelHost) found(f *Found) (added, refused int) {
+func (h *modelHost) settle(d *Done, l limits) {
+	u := &h.urls[d.Ordinal]
+	h.content(d, u.Last.State, l)
+	u.Last = d.Outcome
+}
+
+func (h *modelHost) found(id HostID, f *Found, l limits, r *Result) {
 	origin := slices.Index(h.origins, f.URL.Origin())
+	if origin < 0 && len(h.origins) == 32 {
+		r.Refused++
+		return
+	}
+	if h.known[f.URL.String()] {
+		return
+	}
+	stripped := f.URL.Origin().String() + f.Stripped
+	if f.Stripped != "" && h.sessions[stripped] && f.Redirects == 0 {
+		h.refuse(TrapSession, f.URL, r)
+		return
+	}
+	if trap := h.trapped(id, f, l); trap != 0 {
+		h.refuse(trap, f.URL, r)
+		return
+	}
 	if origin < 0 {
-		if len(h.origins) == 32 {
-			return 0, 1
-		}
 		origin = len(h.origins)
 		h.origins, h.cursors = append(h.origins, f.URL.Origin()), append(h.cursors, 0)
 	}
-	if h.known[f.URL.String()] {
-		return 0, 0
-	}
 	h.known[f.URL.String()] = true
-	h.urls = append(h.urls, Head{Entry: Entry{
+	e := Entry{
 		Ordinal: uint32(len(h.urls)), Origin: uint8(origin), RequestURI: f.URL.RequestURI(), Depth: f.Depth, Redirects: f.Redirects,
 		Seed: f.Seed, Priority: f.Priority, ViaHost: f.ViaHost, ViaOrdinal: f.ViaOrdinal, FirstSeen: f.At,
-	}})
-	return 1, 0
+	}
+	if f.Redirects == 0 {
+		e.Stripped = f.Stripped
+	}
+	h.sessions[f.URL.Origin().String()+e.identity()] = true
+	h.urls = append(h.urls, Head{Entry: e})
+	r.Added++
 }
 
 func (h *modelHost) update(u *HostUpdate) {
@@ -121,7 +154,7 @@ func (h *modelHost) update(u *HostUpdate) {
 
 // firstQueued is the first queued ordinal of an origin, where its cursor may stand.
 func (h *modelHost) firstQueued(origin uint8) uint32 {
-	i := slices.IndexFunc(h.urls, func(u Head) bool { return u.Origin == origin && u.Last.State == Queued })
+	i := slices.IndexFunc(h.urls, func(u Head) bool { return u.Origin == origin && u.Last.State == Queued && !h.prioritized(&u) })
 	if i < 0 {
 		return uint32(len(h.urls))
 	}
@@ -140,10 +173,10 @@ func (h *modelHost) host(id HostID) Host {
 	for _, u := range h.urls {
 		host.Counts[u.Last.State]++
 		q := &host.Queues[u.Origin]
-		if u.Last.State == Queued {
+		if u.Last.State == Queued && !h.prioritized(&u) {
 			q.Queued++
 		}
-		if due := uint32(u.Last.Due.Unix()); !u.Last.Due.IsZero() {
+		if due := h.due(&u); due != 0 {
 			q.Due++
 			if q.NextDue == 0 || due < q.NextDue {
 				q.NextDue = due
@@ -153,21 +186,35 @@ func (h *modelHost) host(id HostID) Host {
 	return host
 }
 
+// prioritized reports whether a URL, while it is queued, does not wait behind the cursor.
+func (h *modelHost) prioritized(u *Head) bool { return u.Priority != 0 && u.Ordinal >= h.plain }
+
+// due is the time in the URL's due row; 0: it has none.
+func (h *modelHost) due(u *Head) uint32 {
+	switch {
+	case u.Last.State == Queued && h.prioritized(u):
+		return 1
+	case u.Last.Due.IsZero():
+		return 0
+	}
+	return uint32(u.Last.Due.Unix())
+}
+
 // heads are the Heads that the store is to return.
 func (h *modelHost) heads(q HeadsRequest) Heads {
 	all := Heads{Next: q.From, Tail: uint32(len(h.urls))}
 	for ; all.Next < all.Tail && len(all.Queued) < q.Queued; all.Next++ {
-		if u := h.urls[all.Next]; u.Origin == q.Origin && u.Last.State == Queued {
+		if u := h.urls[all.Next]; u.Origin == q.Origin && u.Last.State == Queued && !h.prioritized(&u) {
 			all.Queued = append(all.Queued, u)
 		}
 	}
 	for _, u := range h.urls {
-		if u.Origin == q.Origin && !u.Last.Due.IsZero() && !u.Last.Due.After(q.Now) {
+		if due := h.due(&u); u.Origin == q.Origin && due != 0 && due <= uint32(q.Now.Unix()) {
 			all.Due = append(all.Due, u)
 		}
 	}
 	slices.SortStableFunc(all.Due, func(a, b Head) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Last.Due.Compare(b.Last.Due))
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(h.due(&a), h.due(&b)))
 	})
 	all.Due = all.Due[:min(len(all.Due), q.Due)]
 	return all

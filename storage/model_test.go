@@ -30,11 +30,16 @@ func TestAgainstModel(t *testing.T) {
 		d.open(t)
 		defer func() { d.store.Close() }()
 		for range rapid.IntRange(1, 10).Draw(t, "steps") {
-			switch rapid.IntRange(0, 5).Draw(t, "step") {
+			switch rapid.IntRange(0, 7).Draw(t, "step") {
 			case 0:
 				d.fail(t)
 			case 1:
 				d.reopen(t)
+			case 2:
+				if rapid.IntRange(0, 1).Draw(t, "age") == 1 {
+					age(t, d.store)
+					d.model.age()
+				}
 			default:
 				d.commit(t)
 			}
@@ -63,7 +68,12 @@ type driver struct {
 }
 
 func (d *driver) open(t *rapid.T) {
-	d.store = mustOpen(t, d.dir, Options{NoSync: true})
+	o := Options{NoSync: true, MapBytes: 1 << 24}
+	if rapid.Bool().Draw(t, "limits") {
+		o.MaxHostURLs, o.MaxQueries, o.MaxSameDigest = 200, 4, 3
+	}
+	d.store = mustOpen(t, d.dir, o)
+	d.model.limits = o.limits()
 	d.store.weaken = d.weaken
 }
 
@@ -87,7 +97,7 @@ func (d *driver) commit(t *rapid.T) {
 	want := d.model.apply(&b)
 	slices.SortFunc(want.Touched, func(a, b Touched) int { return int(a.Host) - int(b.Host) })
 	if len(got.Touched)+len(want.Touched) > 0 && !slices.Equal(got.Touched, want.Touched) ||
-		got.Added != want.Added || got.Refused != want.Refused || !reflect.DeepEqual(got.Ensured, want.Ensured) {
+		got.Added != want.Added || got.Refused != want.Refused || got.Trapped != want.Trapped || !reflect.DeepEqual(got.Ensured, want.Ensured) {
 		t.Fatalf("commit says %+v, want %+v", got, want)
 	}
 	if rapid.IntRange(0, 3).Draw(t, "compare") == 0 {
@@ -116,7 +126,8 @@ func (d *driver) fail(t *rapid.T) {
 }
 
 // compare compares everything that can be read with the model.
-func (d *driver) compare(t *rapid.T) {
+func (d *driver) compare(t tester) {
+	t.Helper()
 	m, s := d.model, d.store
 	if got, want := s.Counters(), m.counters(); got != want {
 		t.Fatalf("counters are %+v, want %+v", got, want)
@@ -129,6 +140,9 @@ func (d *driver) compare(t *rapid.T) {
 		got, err := s.HostByName(h.name)
 		if want := h.host(HostID(i + 1)); err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("host is %+v, %v, want %+v", got, err, want)
+		}
+		if got, err := s.Traps(HostID(i + 1)); err != nil || len(got)+len(h.traps) > 0 && !reflect.DeepEqual(got, h.traps) {
+			t.Fatalf("traps of %s are %+v, %v, want %+v", h.name, got, err, h.traps)
 		}
 		d.compareURLs(t, HostID(i+1), h)
 		d.compareHeads(t, HostID(i+1), h)
@@ -152,7 +166,7 @@ func (d *driver) compare(t *rapid.T) {
 	}
 }
 
-func (d *driver) compareURLs(t *rapid.T, id HostID, h *modelHost) {
+func (d *driver) compareURLs(t tester, id HostID, h *modelHost) {
 	var got []Head
 	for next := uint32(0); next < uint32(len(h.urls)); {
 		var err error
@@ -165,7 +179,7 @@ func (d *driver) compareURLs(t *rapid.T, id HostID, h *modelHost) {
 	}
 	for i := 0; i < len(got); i += 7 {
 		u := h.origins[got[i].Origin].URL(got[i].RequestURI)
-		if head, host, err := d.store.Lookup(u); err != nil || head != got[i] || host.ID != id {
+		if head, host, err := d.store.LookupSession(u, got[i].identity()); err != nil || head != got[i] || host.ID != id {
 			t.Fatalf("lookup of %s: %+v, %v", u, head, err)
 		}
 		if text, err := d.store.URL(id, got[i].Ordinal); err != nil || text != u {
@@ -178,7 +192,7 @@ func (d *driver) compareURLs(t *rapid.T, id HostID, h *modelHost) {
 	}
 }
 
-func (d *driver) compareHeads(t *rapid.T, id HostID, h *modelHost) {
+func (d *driver) compareHeads(t tester, id HostID, h *modelHost) {
 	for o := range h.origins {
 		for _, limit := range []int{1, 5, 1000} {
 			q := HeadsRequest{Host: id, Origin: uint8(o), From: h.cursors[o], Queued: limit, Due: limit, Now: someTime.Add(30 * time.Second)}
@@ -195,9 +209,13 @@ func (m *model) randomBatch(rng *rand.Rand, size int, fingerprint func(weburl.UR
 	var b Batch
 	for range size {
 		u := randomURL(rng)
+		bare, _, session := strings.Cut(u.RequestURI(), ";sid=")
 		f := Found{
-			URL: u, Fingerprint: fingerprint(u), Depth: uint16(rng.IntN(300)), Seed: rng.IntN(4) == 0,
+			URL: u, Fingerprint: fingerprint(u.Origin().URL(bare)), Depth: uint16(rng.IntN(300)), Seed: rng.IntN(4) == 0,
 			ViaHost: HostID(rng.IntN(4)), At: someTime.Add(time.Duration(rng.IntN(9)) * time.Second),
+		}
+		if session {
+			f.Stripped = bare
 		}
 		if f.ViaHost != NoHost {
 			f.ViaOrdinal = rng.Uint32() >> rng.IntN(32)
@@ -211,6 +229,16 @@ func (m *model) randomBatch(rng *rand.Rand, size int, fingerprint func(weburl.UR
 		if rng.IntN(2) == 0 {
 			m.randomWork(rng, HostID(i+1), h, size, &b)
 		}
+	}
+	for i := range b.Found {
+		if f := &b.Found[i]; rng.IntN(2) == 0 && len(b.Done) > 0 {
+			d := &b.Done[rng.IntN(len(b.Done))]
+			f.ViaHost, f.ViaOrdinal = d.Host, d.Ordinal
+		}
+	}
+	for range rng.IntN(4) {
+		u := randomURL(rng)
+		b.Refused = append(b.Refused, Refused{Host: u.Host(), Reason: uint8(1 + rng.IntN(9)), URL: u})
 	}
 	if rng.IntN(4) == 0 {
 		b.Ensure = []string{hostName(rng.IntN(12)), hostName(0)}
@@ -252,6 +280,9 @@ func randomOutcome(rng *rand.Rand) Outcome {
 		o.Modified = someTime.UTC().Format(httpDate)
 	}
 	if rng.IntN(4) == 0 {
+		o.State, o.Digest = Fetched, 1+rng.Uint64N(12)
+	}
+	if rng.IntN(4) == 0 {
 		o.Line, o.ETag, o.Modified, o.History = rng.Uint32(), strings.Repeat("e", rng.IntN(256)), "yesterday", [8]byte{1}
 	}
 	return o
@@ -275,7 +306,13 @@ func randomURL(rng *rand.Rand) weburl.URL {
 		o.Port = uint16(8000 + rng.IntN(45))
 	}
 	uri := fmt.Sprintf("/%d", rng.IntN(600))
-	if rng.IntN(20) == 0 {
+	switch rng.IntN(8) {
+	case 0:
+		uri = fmt.Sprintf("/q%d?%d", min(rng.IntN(30), rng.IntN(30)), rng.IntN(100))
+	case 1:
+		uri += fmt.Sprintf(";sid=%d", rng.IntN(3))
+	}
+	if rng.IntN(20) == 0 && !strings.ContainsAny(uri, "?;") {
 		uri += "?" + strings.Repeat("q", rng.IntN(1950))
 	}
 	return o.URL(uri)

@@ -30,8 +30,8 @@ type Head struct {
 
 // Heads are the next URLs of one queue.
 type Heads struct {
-	Queued []Head // in the order of discovery
-	Due    []Head // by falling priority, then due time
+	Queued []Head // never touched, of priority 0, in the order of discovery
+	Due    []Head // by falling priority, then due time, then ordinal; those never touched of priorities other than 0 come before the others of their priority
 	Next   uint32 // where the next request goes on
 	Tail   uint32 // ordinals below this existed at the time
 }
@@ -73,7 +73,7 @@ func (rd *reader) queued(q HeadsRequest, h *Heads) error {
 			return err
 		}
 		h.Next++
-		if e.Origin != q.Origin {
+		if e.Origin != q.Origin || rd.row.prioritized(e.Ordinal, e.Priority) {
 			continue
 		}
 		o, err := rd.outcome(e.Ordinal)

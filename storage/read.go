@@ -42,9 +42,9 @@ func (h *Host) Of(s State) uint32 { return h.Counts[s] }
 type Queue struct {
 	Origin  weburl.Origin
 	Cursor  uint32 // the next ordinal
-	Queued  uint32 // URLs never touched
-	Due     uint32 // URLs with a due time
-	NextDue uint32 // the earliest, Unix seconds; 0: none
+	Queued  uint32 // URLs never touched and of priority 0
+	Due     uint32 // URLs with a due time, and those never touched of other priorities
+	NextDue uint32 // the earliest, Unix seconds, 1 for those never touched; 0: none
 }
 
 func (r *hostRow) host() Host {

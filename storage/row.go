@@ -7,7 +7,14 @@ import (
 )
 
 // rowVersion is the first byte of a host's row.
-const rowVersion = 1
+const rowVersion = 2
+
+// Which parts of the row follow the recent outcomes.
+const (
+	rowPlain   = 1 << iota // hostRow.plain
+	rowQueries             // hostRow.queries
+	rowDigests             // hostRow.digests
+)
 
 // Bounds on what waits in a host's row before it is written out as whole blocks.
 const (
@@ -20,8 +27,8 @@ type originRow struct {
 	secure  bool
 	port    uint16
 	cursor  uint32 // ordinals below it are dispatched or of other origins
-	queued  uint32 // URLs never touched
-	due     uint32 // URLs with a due time
+	queued  uint32 // URLs never touched, but for prioritized ones
+	due     uint32 // URLs with a due row
 	nextDue uint32 // the earliest of them, Unix seconds
 }
 
@@ -52,6 +59,9 @@ type hostRow struct {
 	politeness []byte
 	origins    []originRow
 	recent     []recentOutcome
+	plain      uint32 // ordinals below it came in version 1, where the cursor passes every priority
+	queries    tally  // by path: how many different queries
+	digests    tally  // by digest: how many pages
 	tail       []byte // encoded entries from spilled to next
 }
 
@@ -59,7 +69,8 @@ type hostRow struct {
 // all that a walk over many hosts needs. It returns the undecoded rest.
 func (r *hostRow) decodeHead(id HostID, b []byte) ([]byte, bool) {
 	d := decoder{b: b}
-	if d.u8() != rowVersion {
+	version := d.u8()
+	if version == 0 || version > rowVersion {
 		return nil, false
 	}
 	r.id = id
@@ -89,8 +100,55 @@ func (r *hostRow) decode(id HostID, b []byte) bool {
 	for range int(d.u8()) {
 		r.recent = append(r.recent, recentOutcome{ordinal: d.u32(), body: d.take(int(d.u16()))})
 	}
+	r.plain, r.queries, r.digests = 0, r.queries[:0], r.digests[:0]
+	if b[0] == 1 {
+		r.plain = r.next
+	} else {
+		r.decodeExtras(&d)
+	}
 	r.tail = d.b
 	return !d.bad
+}
+
+// decodeExtras decodes what most rows do not have.
+func (r *hostRow) decodeExtras(d *decoder) {
+	parts := d.u8()
+	if parts&rowPlain != 0 {
+		r.plain = d.u32()
+	}
+	if parts&rowQueries != 0 {
+		r.queries = decodeTally(d, r.queries, queryKeys)
+	}
+	if parts&rowDigests != 0 {
+		r.digests = decodeTally(d, r.digests, digestKeys)
+	}
+	if parts >= rowDigests<<1 {
+		d.bad = true
+	}
+}
+
+func (r *hostRow) appendExtras(b []byte) []byte {
+	at := len(b)
+	b = append(b, 0)
+	if r.plain != 0 {
+		b[at] |= rowPlain
+		b = binary.BigEndian.AppendUint32(b, r.plain)
+	}
+	if len(r.queries) > 0 {
+		b[at] |= rowQueries
+		b = r.queries.append(b)
+	}
+	if len(r.digests) > 0 {
+		b[at] |= rowDigests
+		b = r.digests.append(b)
+	}
+	return b
+}
+
+// prioritized reports whether a URL, while it is queued, has a due row in place of
+// a place behind the cursor.
+func (r *hostRow) prioritized(ordinal uint32, priority int8) bool {
+	return priority != 0 && ordinal >= r.plain
 }
 
 func (r *hostRow) append(b []byte) []byte {
@@ -123,7 +181,7 @@ func (r *hostRow) append(b []byte) []byte {
 		b = binary.BigEndian.AppendUint16(b, uint16(len(o.body)))
 		b = append(b, o.body...)
 	}
-	return append(b, r.tail...)
+	return append(r.appendExtras(b), r.tail...)
 }
 
 // originIndex finds the index of an origin, or adds it. False: too many.

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -19,7 +20,10 @@ func (w *writer) done(r *hostRow, d *Done) error {
 		return err
 	}
 	origin := &r.origins[d.Origin]
-	if before.State == Queued {
+	from := secondsUp(before.Due)
+	if before.State == Queued && r.prioritized(d.Ordinal, d.Priority) {
+		from = dueAtOnce
+	} else if before.State == Queued {
 		if origin.queued == 0 {
 			return fmt.Errorf("outcome for URL %d of origin %d, which has no queued URL", d.Ordinal, d.Origin)
 		}
@@ -29,9 +33,10 @@ func (w *writer) done(r *hostRow, d *Done) error {
 	r.counts[d.Outcome.State]++
 	w.counters.States[before.State]--
 	w.counters.States[d.Outcome.State]++
-	if err := w.reschedule(r, d, secondsUp(before.Due), secondsUp(d.Outcome.Due)); err != nil {
+	if err := w.reschedule(r, d, from, secondsUp(d.Outcome.Due)); err != nil {
 		return err
 	}
+	w.content(r, d, before.State)
 	return w.remember(r, d)
 }
 
@@ -58,7 +63,11 @@ func (w *writer) reschedule(r *hostRow, d *Done, from, to uint32) error {
 	}
 	origin := &r.origins[d.Origin]
 	if from != 0 {
-		if err := w.due.Delete(appendDueKey(w.key[:0], r.id, d.Origin, d.Priority, from, d.Ordinal)); err != nil {
+		key := appendDueKey(w.key[:0], r.id, d.Origin, d.Priority, from, d.Ordinal)
+		if k, _ := w.dueCursor.Seek(key); !bytes.Equal(k, key) {
+			return fmt.Errorf("outcome for URL %d of origin %d and priority %d, which has no due row", d.Ordinal, d.Origin, d.Priority)
+		}
+		if err := w.due.Delete(key); err != nil {
 			return err
 		}
 		origin.due--
@@ -77,7 +86,7 @@ func (w *writer) reschedule(r *hostRow, d *Done, from, to uint32) error {
 // priority it has.
 func (w *writer) firstDue(host HostID, origin uint8) uint32 {
 	var first uint32
-	c := w.due.Cursor()
+	c := w.dueCursor
 	for class := 0; class < 256; {
 		k, _ := c.Seek(append(appendHostKey(w.key[:0], host), origin, byte(class)))
 		if len(k) != dueKeySize || hostOfKey(k) != host || k[4] != origin {

@@ -45,7 +45,11 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 			return st, err
 		}
 		err := s.db.View(func(tx *bolt.Tx) error {
-			b := tx.Bucket(name).Stats()
+			bucket := tx.Bucket(name)
+			if bucket == nil { // the file is of an older version
+				return nil
+			}
+			b := bucket.Stats()
 			used += b.BranchPageN + b.BranchOverflowN + b.LeafPageN + b.LeafOverflowN
 			st.Buckets = append(st.Buckets, BucketStats{
 				Name: string(name), Rows: b.KeyN, Levels: b.Depth,

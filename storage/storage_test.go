@@ -93,6 +93,13 @@ func found(t tester, s *Store, texts ...string) []Found {
 	return all
 }
 
+// withSession is the discovery of a URL that is the second one but for a session id.
+func withSession(t tester, s *Store, text, stripped string) Found {
+	t.Helper()
+	u := parse(t, stripped)
+	return Found{URL: parse(t, text), Fingerprint: s.Fingerprint(u), Stripped: u.RequestURI(), At: someTime}
+}
+
 // numbered are URLs of one host from a number to another.
 func numbered(host string, from, to int) []string {
 	var texts []string

@@ -1,10 +1,12 @@
 package storage
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -15,8 +17,9 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-// Version is the version of the layout that this code writes and reads.
-const Version = 1
+// Version is the version of the layout that this code writes. It reads older
+// ones too, and turns them into this one as it writes.
+const Version = 2
 
 // FileName is the name of the database under the data directory.
 const FileName = "amble.db"
@@ -27,6 +30,20 @@ type Options struct {
 	NoSync   bool // for benchmarks only: a power cut may then destroy the file
 	MaxBytes int  // the file may not grow beyond this; 0: no limit
 	MapBytes int  // address space mapped at first, so that growth need not wait for readers; 0: 16 GiB
+
+	// What is refused as a trap before it is stored; 0 switches a limit off. They
+	// say what is taken from now on and change nothing that is stored.
+	MaxHostURLs   int // URLs of one host
+	MaxQueries    int // different queries of one path
+	MaxSameDigest int // pages of one host with the same content whose links to it are taken
+}
+
+// limits are the limits of Options as the rows count.
+type limits struct{ hostURLs, queries, sameDigest uint32 }
+
+func (o *Options) limits() limits {
+	limit := func(n int) uint32 { return uint32(min(max(n, 0), math.MaxUint32)) }
+	return limits{limit(o.MaxHostURLs), limit(o.MaxQueries), limit(o.MaxSameDigest)}
 }
 
 // Store is an open database. See the package comment for who may call what.
@@ -34,6 +51,7 @@ type Store struct {
 	path     string
 	db       *bolt.DB
 	key      [keySize]byte
+	limits   limits
 	weaken   func(uint64) uint64 // for tests of colliding fingerprints; nil otherwise
 	writer   *writer
 	counters atomic.Pointer[Counters]
@@ -62,7 +80,7 @@ func Open(dir string, o Options) (*Store, error) {
 	if o.MapBytes == 0 {
 		o.MapBytes = defaultMapBytes
 	}
-	s := &Store{path: path}
+	s := &Store{path: path, limits: o.limits()}
 	s.writer = newWriter(s)
 	if err := guard(func() error { return s.open(o) }); err != nil {
 		if s.db != nil {
@@ -146,14 +164,9 @@ func (s *Store) load(readOnly bool) error {
 			fresh = true
 			return nil
 		}
-		v := meta.Get(metaVersion)
-		if len(v) != 4 {
-			return fmt.Errorf("%w: it has no version", ErrNotDatabase)
-		}
-		if n := binary.BigEndian.Uint32(v); n == 0 {
-			return fmt.Errorf("%w: its version is 0", ErrNotDatabase)
-		} else if n > Version {
-			return fmt.Errorf("%w (its version is %d, this amble reads up to %d): use a newer amble or another data_dir", ErrNewer, n, Version)
+		version, err := fileVersion(meta)
+		if err != nil {
+			return err
 		}
 		if k := meta.Get(metaKey); len(k) != keySize {
 			return fmt.Errorf("%w: its key is missing", ErrCorrupt)
@@ -161,7 +174,7 @@ func (s *Store) load(readOnly bool) error {
 			copy(s.key[:], k)
 		}
 		for _, name := range buckets() {
-			if tx.Bucket(name) == nil {
+			if tx.Bucket(name) == nil && !(version == 1 && bytes.Equal(name, bucketTrap)) {
 				return fmt.Errorf("%w: bucket %s is missing", ErrCorrupt, name)
 			}
 		}
@@ -176,6 +189,36 @@ func (s *Store) load(readOnly bool) error {
 	}
 	s.counters.Store(&counters)
 	return err
+}
+
+// fileVersion reads the version of a file and refuses one that is none of ours.
+func fileVersion(meta *bolt.Bucket) (uint32, error) {
+	v := meta.Get(metaVersion)
+	if len(v) != 4 {
+		return 0, fmt.Errorf("%w: it has no version", ErrNotDatabase)
+	}
+	n := binary.BigEndian.Uint32(v)
+	switch {
+	case n == 0:
+		return 0, fmt.Errorf("%w: its version is 0", ErrNotDatabase)
+	case n > Version:
+		return 0, fmt.Errorf("%w (its version is %d, this amble reads up to %d): use a newer amble or another data_dir", ErrNewer, n, Version)
+	}
+	return n, nil
+}
+
+// upgrade makes a file of an older version one of this version, in the transaction
+// that is the first to write rows of this version. The older rows stay
+// as they are until they are written again.
+func upgrade(tx *bolt.Tx) error {
+	meta := tx.Bucket(bucketMeta)
+	if version, err := fileVersion(meta); err != nil || version == Version {
+		return err
+	}
+	if _, err := tx.CreateBucketIfNotExists(bucketTrap); err != nil {
+		return fmt.Errorf("bring the file to version %d: %w", Version, err)
+	}
+	return meta.Put(metaVersion, binary.BigEndian.AppendUint32(nil, Version))
 }
 
 func (s *Store) create() error {

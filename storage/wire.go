@@ -60,6 +60,16 @@ func (d *decoder) uvarint() uint64 {
 	return v
 }
 
+// long reads bytes behind their length.
+func (d *decoder) long() []byte {
+	n := d.uvarint()
+	if n > uint64(len(d.b)) {
+		d.bad, d.b = true, nil
+		return nil
+	}
+	return d.take(int(n))
+}
+
 // short reads a string of at most 255 bytes behind its length.
 func (d *decoder) short() []byte { return d.take(int(d.u8())) }
 

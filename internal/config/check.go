@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"net"
 	"net/mail"
 	"net/netip"
@@ -13,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/weburl"
 )
 
 // checker holds the values of a Config against what is allowed. A setting whose value could not be read has been
@@ -89,6 +92,7 @@ func (k *checker) numbers() {
 	between(k, "crawl.shutdown_grace", c.Crawl.ShutdownGrace, 0, time.Hour)
 	between(k, "crawl.max_pages", c.Crawl.MaxPages, 0, 1e15)
 	between(k, "crawl.max_depth", c.Crawl.MaxDepth, 0, 65535)
+	k.limits()
 	between(k, "politeness.delay", c.Politeness.Delay, 0, week)
 	between(k, "politeness.adaptive_factor", c.Politeness.AdaptiveFactor, 0, 1000)
 	between(k, "politeness.adaptive_max", c.Politeness.AdaptiveMax, time.Millisecond, week)
@@ -101,6 +105,29 @@ func (k *checker) numbers() {
 	between(k, "retry.max_attempts", c.Retry.MaxAttempts, 1, 100)
 	between(k, "retry.delay", c.Retry.Delay, time.Millisecond, 24*time.Hour)
 	between(k, "output.max_file", c.Output.MaxFile, 64*KiB, 1*TiB)
+}
+
+// limits checks what bounds a host and what finds traps.
+func (k *checker) limits() {
+	l, t, s := k.c.Limits, k.c.Traps, k.c.Storage
+	between(k, "limits.host_urls", l.HostURLs, 0, math.MaxUint32)
+	between(k, "limits.host_pages", l.HostPages, 0, math.MaxUint32)
+	between(k, "limits.domain_pages", l.DomainPages, 0, math.MaxUint32)
+	between(k, "limits.session", l.Session, 0, 1e9)
+	between(k, "traps.path_depth", t.PathDepth, 0, weburl.MaxLength)
+	between(k, "traps.repeated_segments", t.RepeatedSegments, 0, weburl.MaxLength)
+	between(k, "traps.query_parameters", t.QueryParameters, 0, weburl.MaxLength)
+	between(k, "traps.queries_per_path", t.QueriesPerPath, 0, math.MaxUint32)
+	between(k, "traps.same_digest", t.SameDigest, 0, math.MaxUint32)
+	if s.MaxSize != 0 && (s.MaxSize < 16*MiB || s.MaxSize > 1024*TiB) {
+		k.reject("storage.max_size", "want 0, or 16MiB to 1024TiB")
+	}
+	between(k, "storage.min_free", s.MinFree, 0, 1024*TiB)
+	for i, name := range t.SessionNames {
+		if !isParameter(name) {
+			k.rejectItem("traps.session_names", i, name, "want the name of a parameter of a URL, such as visitid, or the begin of one and a star")
+		}
+	}
 }
 
 // choices checks the settings that are one word out of a few.
@@ -201,6 +228,13 @@ func (k *checker) unsure(key string) bool { return k.r.failed[key] }
 
 func isProductToken(token string) bool {
 	return token != "" && len(token) <= 64 && strings.Trim(strings.ToLower(token), "abcdefghijklmnopqrstuvwxyz-_") == ""
+}
+
+// isParameter reports whether text can be the name of a parameter, or a begin that is more than one letter.
+func isParameter(text string) bool {
+	name, begin := strings.CutSuffix(text, "*")
+	return name != "" && len(name) <= 64 && !(begin && len(name) < 3) &&
+		!strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune("*=&;?/#", c) })
 }
 
 func isHeaderText(text string) bool {

@@ -25,8 +25,20 @@ func TestRanges(t *testing.T) {
 		{"fetch.max_redirects", "-1", "51", "0 to 50"},
 		{"retry.max_attempts", "0", "101", "1 to 100"},
 		{"retry.delay", "999us", "25h", "1ms to 24h"},
+		{"limits.host_urls", "-1", "4294967296", "0 to 4294967295"},
+		{"limits.host_pages", "-1", "4294967296", "0 to 4294967295"},
+		{"limits.domain_pages", "-1", "4294967296", "0 to 4294967295"},
+		{"limits.session", "-1", "1000000001", "0 to 1000000000"},
+		{"traps.path_depth", "-1", "2049", "0 to 2048"},
+		{"traps.repeated_segments", "-1", "2049", "0 to 2048"},
+		{"traps.query_parameters", "-1", "2049", "0 to 2048"},
+		{"traps.queries_per_path", "-1", "4294967296", "0 to 4294967295"},
+		{"traps.same_digest", "-1", "4294967296", "0 to 4294967295"},
+		{"storage.max_size", "1MiB", "1025TiB", "0, or 16MiB to 1024TiB"},
+		{"storage.min_free", "1025TiB", "2000TiB", "0B to 1024TiB"},
 		{"output.max_file", "63KiB", "1025GiB", "64KiB to 1TiB"},
 	}
+	// A size cannot be negative, so storage.min_free has two values above instead.
 	bounded := map[string]bool{}
 	for _, tt := range tests {
 		bounded[tt.key] = true

@@ -12,10 +12,13 @@ type Config struct {
 	DataDir    string     `mapstructure:"data_dir"` // where the database and, by default, the output live
 	Crawl      Crawl      `mapstructure:"crawl"`
 	Scope      Scope      `mapstructure:"scope"`
+	Limits     Limits     `mapstructure:"limits"`
+	Traps      Traps      `mapstructure:"traps"`
 	Robots     Robots     `mapstructure:"robots"`
 	Politeness Politeness `mapstructure:"politeness"`
 	Fetch      Fetch      `mapstructure:"fetch"`
 	Retry      Retry      `mapstructure:"retry"`
+	Storage    Storage    `mapstructure:"storage"`
 	Output     Output     `mapstructure:"output"`
 	Server     Server     `mapstructure:"server"`
 	Log        Log        `mapstructure:"log"`
@@ -27,7 +30,7 @@ type Config struct {
 // Crawl says where a crawl starts, how wide it is and when it ends.
 type Crawl struct {
 	Seeds         []string      `mapstructure:"seeds"`          // URLs as written; see Seeds
-	SeedsFile     string        `mapstructure:"seeds_file"`     // one URL a line; empty: none
+	SeedsFile     string        `mapstructure:"seeds_file"`     // one URL a line, with a priority where it has one; empty: none
 	Workers       int           `mapstructure:"workers"`        // requests in flight, all hosts together
 	ExitWhenDone  bool          `mapstructure:"exit_when_done"` // false: stay up as a daemon
 	GiveUpAfter   time.Duration `mapstructure:"give_up_after"`  // hosts that cannot be asked by then are postponed
@@ -41,6 +44,26 @@ type Scope struct {
 	Mode    string   `mapstructure:"mode"`    // host, domain, prefix or any
 	Include []string `mapstructure:"include"` // regular expressions; empty: everything in the mode
 	Exclude []string `mapstructure:"exclude"` // regular expressions; stronger than Include
+}
+
+// Limits say how much is taken of one host or domain, over all runs, so that none takes the whole crawl. 0: no limit.
+type Limits struct {
+	HostURLs    int `mapstructure:"host_urls"`    // URLs kept of a host
+	HostPages   int `mapstructure:"host_pages"`   // pages fetched of a host
+	DomainPages int `mapstructure:"domain_pages"` // pages fetched of all hosts of a registrable domain
+	Session     int `mapstructure:"session"`      // requests to a host in a row while others wait for room
+}
+
+// Traps say which URLs are refused because they belong to a part of a site that goes on for ever. 0 or false: not looked for.
+type Traps struct {
+	PathDepth        int      `mapstructure:"path_depth"`        // segments of a path
+	RepeatedSegments int      `mapstructure:"repeated_segments"` // times a run of segments may follow itself
+	QueryParameters  int      `mapstructure:"query_parameters"`  // parameters of a query
+	QueriesPerPath   int      `mapstructure:"queries_per_path"`  // different queries of one path
+	SameDigest       int      `mapstructure:"same_digest"`       // pages of a host with the same content
+	Calendar         bool     `mapstructure:"calendar"`          // dates that no page is about
+	SessionIDs       bool     `mapstructure:"session_ids"`       // URLs that differ by a session id only are one
+	SessionNames     []string `mapstructure:"session_names"`     // parameters that carry one, beside the well-known
 }
 
 // Robots says under which name robots.txt is read.
@@ -76,6 +99,12 @@ type Retry struct {
 	Delay       time.Duration `mapstructure:"delay"`        // before the second attempt at a URL; doubles with each
 }
 
+// Storage bounds what the database takes of the disk.
+type Storage struct {
+	MaxSize ByteSize `mapstructure:"max_size"` // of the database; 0: no limit
+	MinFree ByteSize `mapstructure:"min_free"` // left free on the disk; 0: nothing
+}
+
 // Output says what is written for each page, and where.
 type Output struct {
 	Dir     string   `mapstructure:"dir"`      // as written; see Config.OutputDir
@@ -107,6 +136,11 @@ func Default() Config {
 			ShutdownGrace: 30 * time.Second,
 		},
 		Scope:  Scope{Mode: "host", Include: []string{}, Exclude: []string{}},
+		Limits: Limits{Session: 3000},
+		Traps: Traps{
+			PathDepth: 25, RepeatedSegments: 3, QueryParameters: 20, QueriesPerPath: 2000, SameDigest: 200,
+			Calendar: true, SessionIDs: true, SessionNames: []string{},
+		},
 		Robots: Robots{ProductToken: "amble", Obey: true},
 		Politeness: Politeness{
 			Delay:       time.Second,
@@ -119,10 +153,11 @@ func Default() Config {
 			MaxBody:      10 * MiB,
 			MaxRedirects: 5,
 		},
-		Retry:  Retry{MaxAttempts: 5, Delay: time.Minute},
-		Output: Output{Format: []string{"jsonl"}, MaxFile: 256 * MiB},
-		Server: Server{Listen: "127.0.0.1:8377"},
-		Log:    Log{Level: "info", Format: "text"},
+		Retry:   Retry{MaxAttempts: 5, Delay: time.Minute},
+		Storage: Storage{MinFree: 256 * MiB},
+		Output:  Output{Format: []string{"jsonl"}, MaxFile: 256 * MiB},
+		Server:  Server{Listen: "127.0.0.1:8377"},
+		Log:     Log{Level: "info", Format: "text"},
 	}
 }
 

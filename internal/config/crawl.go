@@ -6,6 +6,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/storage"
 )
 
 // CrawlOptions are the options of internal/crawl, and with them those of all packages below it. version is that of the program.
@@ -24,6 +25,10 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 		return crawl.Options{}, err
 	}
 	return crawl.Options{
+		MinFree:       uint64(c.Storage.MinFree),
+		Traps:         c.TrapOptions(),
+		SessionNames:  c.sessionNames(),
+		Storage:       c.StorageOptions(),
 		DataDir:       c.DataDir,
 		Workers:       c.Crawl.Workers,
 		ExitWhenDone:  c.Crawl.ExitWhenDone,
@@ -51,7 +56,36 @@ func (c *Config) FrontierOptions() frontier.Options {
 	o.MaxRedirects = uint8(c.Fetch.MaxRedirects)
 	o.MaxAttempts = uint8(c.Retry.MaxAttempts)
 	o.RetryDelay = c.Retry.Delay
+	o.HostBudget = uint32(c.Limits.HostPages)
+	o.DomainBudget = uint32(c.Limits.DomainPages)
+	o.Session = c.Limits.Session
 	return o
+}
+
+// TrapOptions are the checks of single URLs.
+func (c *Config) TrapOptions() frontier.TrapOptions {
+	t := c.Traps
+	return frontier.TrapOptions{
+		PathDepth: t.PathDepth, RepeatedSegments: t.RepeatedSegments, QueryParameters: t.QueryParameters, Calendar: t.Calendar,
+	}
+}
+
+// sessionNames are the parameters that carry a session id; none where they are not looked for.
+func (c *Config) sessionNames() []string {
+	if !c.Traps.SessionIDs {
+		return nil
+	}
+	return append(frontier.SessionNames(), c.Traps.SessionNames...)
+}
+
+// StorageOptions are the options of storage.
+func (c *Config) StorageOptions() storage.Options {
+	return storage.Options{
+		MaxBytes:      int(c.Storage.MaxSize),
+		MaxHostURLs:   c.Limits.HostURLs,
+		MaxQueries:    c.Traps.QueriesPerPath,
+		MaxSameDigest: c.Traps.SameDigest,
+	}
 }
 
 func compiled(key string, patterns []string) ([]*regexp.Regexp, error) {

@@ -2,12 +2,14 @@ package config
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/storage"
 )
 
 // The defaults of this package are those of the engine and of the frontier.
@@ -55,7 +57,10 @@ func TestEndsReachTheEngine(t *testing.T) {
 func TestCrawlOptionsCarryTheSettings(t *testing.T) {
 	c, err := inFile(t, "", []string{"data_dir=/d", "crawl.exit_when_done=false", "crawl.give_up_after=3s", "crawl.shutdown_grace=4s",
 		"scope.mode=prefix", "scope.include=^http,\\.html$", "scope.exclude=/private/", "robots.product_token=shopbot", "robots.obey=false",
-		"politeness.delay=5s", "output.dir=/o", "output.format=none", "fetch.timeout=6s"}, nil)
+		"politeness.delay=5s", "output.dir=/o", "output.format=none", "fetch.timeout=6s",
+		"limits.host_pages=7", "limits.domain_pages=8", "limits.session=9", "traps.path_depth=10", "traps.repeated_segments=11", "traps.query_parameters=12",
+		"traps.calendar=false", "traps.session_names=visitid,sess*", "traps.queries_per_path=13", "traps.same_digest=14",
+		"limits.host_urls=15", "storage.max_size=1GiB", "storage.min_free=2GiB"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,6 +75,20 @@ func TestCrawlOptionsCarryTheSettings(t *testing.T) {
 		f.Tokens[0] != "shopbot", f.Obey, f.Politeness.Delay != 5*time.Second,
 		o.Archive.Dir != "/o", o.Archive.Formats[0] != "none", o.Fetch.Timeout != 6*time.Second, o.Fetch.UserAgent != "shopbot/1.2":
 		t.Errorf("%+v", o)
+	}
+	names := append(frontier.SessionNames(), "visitid", "sess*")
+	switch {
+	case f.HostBudget != 7, f.DomainBudget != 8, f.Session != 9, o.Storage != storage.Options{MaxBytes: 1 << 30, MaxHostURLs: 15, MaxQueries: 13, MaxSameDigest: 14}, o.MinFree != 2<<30,
+		o.Traps != frontier.TrapOptions{PathDepth: 10, RepeatedSegments: 11, QueryParameters: 12}, !slices.Equal(o.SessionNames, names):
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestSessionIDsSwitchedOff(t *testing.T) {
+	c := Default()
+	c.Traps.SessionIDs, c.Traps.SessionNames = false, []string{"visitid"}
+	if o, err := c.CrawlOptions("1"); err != nil || len(o.SessionNames) != 0 {
+		t.Errorf("%q, %v", o.SessionNames, err)
 	}
 }
 

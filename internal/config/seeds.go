@@ -13,8 +13,9 @@ import (
 
 // Seed is a URL to start from. Whether it is in scope is for the frontier to say, which names Source when it is not.
 type Seed struct {
-	URL    weburl.URL
-	Source Source // "config.yaml:12", "seeds.txt:7", "argument 2"
+	URL      weburl.URL
+	Source   Source // "config.yaml:12", "seeds.txt:7", "argument 2"
+	Priority int8   // as a line of the seeds file says; else 0
 }
 
 // BadSeed is a seed that cannot be used, or a seeds file that cannot be read.
@@ -60,13 +61,15 @@ type seedVisitor struct {
 	bad  func(BadSeed)
 }
 
-func (v seedVisitor) visit(text string, from Source) {
+func (v seedVisitor) visit(text string, from Source) { v.visitWith(text, 0, from) }
+
+func (v seedVisitor) visitWith(text string, priority int8, from Source) {
 	u, reason := parseSeed(text)
 	if reason != "" {
 		v.bad(BadSeed{Source: from, Text: shortened(text), Reason: reason})
 		return
 	}
-	v.good(Seed{URL: u, Source: from})
+	v.good(Seed{URL: u, Source: from, Priority: priority})
 }
 
 // visitArgument is visit with a hint for those who give a file where a URL is wanted.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -181,5 +182,46 @@ func write(t *testing.T, name, body string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(".", name), []byte(body), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestSeedPriorities(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "seeds.txt", `https://one.example/ priority=5
+https://two.example/	priority=-100 # last
+https://three.example/
+https://four.example/?priority=5
+https://five.example/ priority=101
+https://six.example/ priority=
+https://seven.example/ priority=1.5
+https://eight.example/ importance=5
+priority=5
+not a url priority=5
+`)
+	good, bad := Seeds(&Config{Crawl: Crawl{SeedsFile: "seeds.txt", Seeds: []string{"https://nine.example/ priority=5"}}}, nil)
+	got := map[string]int8{}
+	for _, s := range good {
+		got[s.URL.Host()] = s.Priority
+	}
+	want := map[string]int8{"one.example": 5, "two.example": -100, "three.example": 0, "four.example": 0}
+	if !maps.Equal(got, want) {
+		t.Errorf("good seeds %v, want %v", got, want)
+	}
+	var lines []string
+	for _, b := range bad {
+		lines = append(lines, b.String())
+	}
+	const outOfRange = "priority: want a whole number from -100 to 100"
+	wantBad := []string{
+		`default: read "https://nine.example/ priority=5"; holds white space; want one URL, in which a space is written %20`,
+		`seeds.txt:5: read "https://five.example/ priority=101"; ` + outOfRange,
+		`seeds.txt:6: read "https://six.example/ priority="; ` + outOfRange,
+		`seeds.txt:7: read "https://seven.example/ priority=1.5"; ` + outOfRange,
+		`seeds.txt:8: read "https://eight.example/ importance=5"; holds white space; want one URL, in which a space is written %20`,
+		`seeds.txt:9: read "priority=5"; is not a URL; want one such as https://example.com/`,
+		`seeds.txt:10: read "not a url"; holds white space; want one URL, in which a space is written %20`,
+	}
+	if !slices.Equal(lines, wantBad) {
+		t.Errorf("bad seeds\n got %q\nwant %q", lines, wantBad)
 	}
 }

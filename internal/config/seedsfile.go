@@ -8,6 +8,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strconv"
+	"strings"
 )
 
 const (
@@ -34,7 +36,7 @@ func (v seedVisitor) visitFile(path string, setBy Source) {
 	v.bad(BadSeed{Source: setBy, Reason: fmt.Sprintf("crawl.seeds_file: %s cannot be read: %s", path, reason)})
 }
 
-// visitLines reads one URL a line. Empty lines and what follows a # at the start of a line or after white space
+// visitLines reads one URL a line, with a priority behind it where it has one. Empty lines and what follows a # at the start of a line or after white space
 // are left out; a byte order mark and CRLF are tolerated. One line is held at a time.
 func (v seedVisitor) visitLines(r io.Reader, name string) error {
 	lines := bufio.NewReaderSize(r, maxSeedLine+1) // with its newline
@@ -56,7 +58,7 @@ func (v seedVisitor) visitLines(r io.Reader, name string) error {
 		if length > maxSeedLine {
 			limited.bad(BadSeed{Source: from, Text: shortened(string(line)), Reason: fmt.Sprintf("the line is too long (%d bytes); one URL a line", length)})
 		} else if text := withoutComment(line); len(text) > 0 {
-			limited.visit(string(text), from)
+			limited.visitLine(string(text), from)
 		}
 		if err == io.EOF {
 			break
@@ -66,6 +68,28 @@ func (v seedVisitor) visitLines(r io.Reader, name string) error {
 		v.bad(BadSeed{Source: Source{Name: name}, Reason: fmt.Sprintf("%d more lines are bad; is this a list of URLs?", bad-maxBadLines)})
 	}
 	return nil
+}
+
+// Priorities that a seed may have.
+const (
+	leastPriority = -100
+	mostPriority  = 100
+)
+
+// visitLine reads "https://example.com/" or "https://example.com/ priority=5".
+func (v seedVisitor) visitLine(text string, from Source) {
+	at := strings.LastIndexAny(text, " \t")
+	number, given := strings.CutPrefix(text[at+1:], "priority=")
+	if at < 0 || !given {
+		v.visit(text, from)
+		return
+	}
+	priority, err := strconv.Atoi(number)
+	if err != nil || priority < leastPriority || priority > mostPriority {
+		v.bad(BadSeed{Source: from, Text: shortened(text), Reason: fmt.Sprintf("priority: want a whole number from %d to %d", leastPriority, mostPriority)})
+		return
+	}
+	v.visitWith(text[:at], int8(priority), from)
 }
 
 // readLine returns the next line without its end, or its beginning and its true length where it is longer than the buffer. The

@@ -32,6 +32,7 @@ const childFile = "crawl.json"
 // childOptions are those of the child and of whoever looks at what it left.
 func childOptions(dir string, c childConfig) Options {
 	o := DefaultOptions()
+	o.MinFree = 0
 	o.DataDir, o.Archive.Dir = filepath.Join(dir, "data"), filepath.Join(dir, "output")
 	o.Fetch.UserAgent, o.Fetch.AllowPrivate, o.Fetch.Resolver = "amble-test", true, c.Resolver
 	o.GiveUpAfter = 20 * time.Second

@@ -40,6 +40,9 @@ func (r *run) pause(ctx context.Context, err error) bool {
 // counts it. After an error both are as before.
 func (r *run) commit(ctx context.Context, j *job) error {
 	started := time.Now()
+	if err := r.checkRoom(); err != nil {
+		return err
+	}
 	marks, err := r.write(j.lines)
 	if err != nil {
 		return err

@@ -64,6 +64,10 @@ type Engine struct {
 	tally  tally
 	desk   atomic.Pointer[desk] // of the Run; nil: none has begun
 
+	sessions *frontier.Sessions
+	free     func(dir string) (uint64, error) // room on the disk of a directory
+	ending   atomic.Bool                      // the last commits may use what is kept free
+
 	opened    time.Time
 	owedSince time.Time      // from when every host owes its delay; zero: none does
 	marks     []archive.Mark // as committed; the committer's
@@ -92,8 +96,9 @@ func Open(o Options, log *slog.Logger) (*Engine, error) {
 
 // open takes over the store: it closes it when it fails.
 func open(o Options, s store, log *slog.Logger) (*Engine, error) {
-	e := &Engine{o: o, log: log, store: s, opened: time.Now()}
+	e := &Engine{o: o, log: log, store: s, opened: time.Now(), free: storage.FreeBytes}
 	e.writes = !slices.Contains(o.Archive.Formats, archive.FormatNone)
+	e.sessions = frontier.NewSessions(o.SessionNames)
 	if e.o.Frontier.Jitter == nil {
 		e.o.Frontier.Jitter = rand.Float64
 	}

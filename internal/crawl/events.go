@@ -116,6 +116,7 @@ func (r *run) applied(j *job) {
 	r.f.Committed(&j.batch, j.result, time.Now())
 	r.collect()
 	r.tally.added.Add(uint64(j.result.Added))
+	r.tally.traps.count(trapStored, j.result.Trapped-len(j.batch.Refused))
 	// Without room for a new ledger the old one goes on growing.
 	if err := r.ledger.Trim(j.place); err != nil && !errors.Is(err, storage.ErrNoSpace) {
 		r.fail(err)
@@ -146,6 +147,7 @@ func (r *run) takeLoad(l *load) {
 // drain waits for what is in flight.
 func (r *run) drain() {
 	r.draining = true
+	r.ending.Store(true)
 	r.report("stopping")
 	second := time.NewTicker(time.Second)
 	defer second.Stop()

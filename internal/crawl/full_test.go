@@ -55,6 +55,14 @@ func (d *disk) write() error {
 	return nil
 }
 
+// free is the room on the disk, which still takes what is written.
+func (d *disk) free(string) (uint64, error) {
+	if d.full.Load() {
+		return 1 << 19, nil
+	}
+	return 1 << 30, nil
+}
+
 type fullStore struct {
 	store
 	disk *disk
@@ -159,6 +167,7 @@ func TestFullDisk(t *testing.T) {
 		"store":  func(e *Engine, d *disk) { e.store = &fullStore{e.store, d} },
 		"ledger": func(e *Engine, d *disk) { e.ledger = &fullLedger{e.ledger, d} },
 		"output": func(e *Engine, d *disk) { e.out = &fullOutput{output: e.out, disk: d} },
+		"room":   func(e *Engine, d *disk) { e.o.MinFree, e.free = 1<<20, d.free },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -227,4 +236,43 @@ func TestStopOnFullDisk(t *testing.T) {
 	checkOutput(t, o)
 	crawl(t, o)
 	checkWhole(t, web, o, 30)
+}
+
+// TestStopWithLittleRoom: what is left free on the disk is there for the end, so
+// a crawl that is told to stop loses nothing.
+func TestStopWithLittleRoom(t *testing.T) {
+	t.Parallel()
+	web, seeds := fullWeb(t)
+	o := testOptions(t, web)
+	o.MinFree = 1 << 20
+	e, err := Open(o, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d disk
+	e.free = d.free
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		for web.Served() < 20 {
+			time.Sleep(time.Millisecond)
+		}
+		d.full.Store(true)
+		for e.Status().State != "stalled" {
+			time.Sleep(time.Millisecond)
+		}
+		if reason := e.Status().Reason; !strings.Contains(reason, "storage.min_free") || !strings.Contains(reason, o.DataDir) {
+			t.Errorf("the reason is %q", reason)
+		}
+		cancel()
+	}()
+	if sum, err := e.Run(ctx, seeds); err != nil || !sum.Stopped {
+		t.Errorf("stopped: %t, error: %v", sum.Stopped, err)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	checkOutput(t, o)
+	o.MinFree = 0
+	crawl(t, o)
+	checkWhole(t, web, o, 0)
 }

@@ -44,6 +44,7 @@ func testOptions(t testing.TB, web *testweb.Web) Options {
 	o.Fetch.UserAgent = "amble-test"
 	o.Fetch.AllowPrivate = true
 	o.Fetch.Resolver = web.ResolverAddr()
+	o.MinFree = 0
 	o.GiveUpAfter = 2 * time.Second
 	o.Frontier.Politeness.Delay = 20 * time.Millisecond
 	o.Frontier.RetryDelay = 50 * time.Millisecond

@@ -37,7 +37,8 @@ func (j *job) add(r *result) {
 		j.lines = append(j.lines, r.line)
 	}
 	j.batch.Found = append(j.batch.Found, r.found...)
-	j.size += len(r.found)
+	j.batch.Refused = append(j.batch.Refused, r.refused...)
+	j.size += len(r.found) + len(r.refused)
 }
 
 // setMark sets a mark of the batch; nil removes it.

@@ -21,9 +21,13 @@ type Options struct {
 	GiveUpAfter   time.Duration // hosts that cannot be asked by then are postponed
 	ShutdownGrace time.Duration // for requests in flight when asked to stop
 	MaxPages      uint64        // pages fetched in all; 0: no limit
+	MinFree       uint64        // bytes that are left free on the disk; with less nothing is committed
 
 	Mode             frontier.Mode
 	Include, Exclude []*regexp.Regexp
+
+	Traps        frontier.TrapOptions
+	SessionNames []string // parameters that carry session ids; none: they are not looked for
 
 	Frontier frontier.Options
 	Fetch    fetch.Options
@@ -36,9 +40,11 @@ type Options struct {
 // Archive.Dir are left for the caller to fill in.
 func DefaultOptions() Options {
 	return Options{
-		Workers: 64, ExitWhenDone: true, GiveUpAfter: time.Hour, ShutdownGrace: 30 * time.Second,
+		Workers: 64, ExitWhenDone: true, GiveUpAfter: time.Hour, ShutdownGrace: 30 * time.Second, MinFree: 256 << 20,
+		Traps: frontier.DefaultTrapOptions(), SessionNames: frontier.SessionNames(),
 		Frontier: frontier.DefaultOptions(), Fetch: fetch.DefaultOptions(),
 		Extract: extract.DefaultOptions(), Archive: archive.DefaultOptions(),
+		Storage: storage.Options{MaxQueries: 2000, MaxSameDigest: 200},
 	}
 }
 

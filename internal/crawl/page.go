@@ -107,6 +107,10 @@ func (r *run) redirect(res *result, resp *fetch.Response, page *archive.Page) (s
 		r.tally.outside.Add(1)
 		return storage.Redirected, storage.ReasonScope
 	}
+	if trap := r.trap(res, target); trap != frontier.NoTrap {
+		page.Reason = "target leads into a trap: " + trap.String()
+		return storage.Redirected, storage.ReasonNone
+	}
 	f := r.discovery(res, target, l.Head.Depth)
 	f.Redirects, f.Seed = l.Head.Redirects+1, l.Head.Seed
 	res.found = append(res.found, f)
@@ -137,8 +141,11 @@ func (r *run) takeLinks(res *result, resp *fetch.Response, page *archive.Page) {
 		case link.NoFollow:
 		case scope.Check(link.URL) != frontier.InScope:
 			r.tally.outside.Add(1)
+		case r.trap(res, link.URL) != frontier.NoTrap:
 		default:
-			res.found = append(res.found, r.discovery(res, link.URL, l.Head.Depth+1))
+			f := r.discovery(res, link.URL, l.Head.Depth+1)
+			r.stripSession(&f)
+			res.found = append(res.found, f)
 		}
 	}
 }

@@ -12,8 +12,9 @@ import (
 
 // Seed is a URL to start from, and where it was given, for messages.
 type Seed struct {
-	URL    weburl.URL
-	Source string
+	URL      weburl.URL
+	Source   string
+	Priority int8 // of the URLs of its host those of a higher one come first; 0 is that of what is found
 }
 
 // initialScope is that of the seeds, of those of earlier runs, and of where
@@ -54,7 +55,7 @@ func (e *Engine) addSeeds(ctx context.Context, seeds []Seed, fresh []string) err
 		if v := scope.Check(s.URL); v != frontier.InScope {
 			e.log.Warn("seed left out", "seed", s.URL.String(), "source", s.Source, "reason", v.String())
 		} else {
-			b.Found = append(b.Found, storage.Found{URL: s.URL, Fingerprint: e.store.Fingerprint(s.URL), Seed: true, At: now})
+			b.Found = append(b.Found, storage.Found{URL: s.URL, Fingerprint: e.store.Fingerprint(s.URL), Seed: true, Priority: s.Priority, At: now})
 		}
 		if len(b.Found) < maxPending && i+1 < len(seeds) {
 			continue

@@ -18,7 +18,7 @@ func (r *run) stall(where *error, err error) {
 		return
 	}
 	if r.stalled() == nil {
-		r.log.Error("the disk is full: nothing is dispatched until there is room again", "error", err)
+		r.log.Error("the disk is full, or as full as it may be: nothing is dispatched until there is room again", "error", err)
 	}
 	*where = err
 }

@@ -26,15 +26,16 @@ type Status struct {
 	Requests uint64         `json:"requests"` // over all runs
 	Bytes    uint64         `json:"bytes"`    // over all runs
 
-	Run          Rates   `json:"run"`
-	PagesPerSec  float64 `json:"pages_per_second"` // over the last ten seconds
-	BytesPerSec  float64 `json:"bytes_per_second"`
-	Finish       float64 `json:"finish_seconds"` // at the delays in force; the slowest host decides
-	SlowestHost  string  `json:"slowest_host,omitempty"`
-	SlowestLeft  int     `json:"slowest_host_urls,omitempty"`
-	DataDir      string  `json:"data_dir"`
-	OutputDir    string  `json:"output_dir,omitempty"`
-	ProductToken string  `json:"product_token"`
+	Run          Rates             `json:"run"`
+	Traps        map[string]uint64 `json:"traps,omitempty"`  // links of this run that were refused, by reason
+	PagesPerSec  float64           `json:"pages_per_second"` // over the last ten seconds
+	BytesPerSec  float64           `json:"bytes_per_second"`
+	Finish       float64           `json:"finish_seconds"` // at the delays in force; the slowest host decides
+	SlowestHost  string            `json:"slowest_host,omitempty"`
+	SlowestLeft  int               `json:"slowest_host_urls,omitempty"`
+	DataDir      string            `json:"data_dir"`
+	OutputDir    string            `json:"output_dir,omitempty"`
+	ProductToken string            `json:"product_token"`
 }
 
 // Rates are the counts of one run.
@@ -60,6 +61,8 @@ type Postponed struct {
 // tally counts what workers do.
 type tally struct {
 	pages, requests, errors, bytes, robots, added, outside, commits atomic.Uint64
+
+	traps trapTally
 }
 
 func (t *tally) count(resp *fetch.Response, failure *fetch.Error) {
@@ -119,7 +122,7 @@ func (e *Engine) publish(s Status) {
 	s.OutputDir, s.ProductToken = e.o.Archive.Dir, e.o.Frontier.Tokens[0]
 	s.Hosts, s.Requests, s.Bytes = int(c.Hosts), c.Requests, c.Bytes
 	s.URLs = StateCounts(c)
-	s.Run = e.tally.load()
+	s.Run, s.Traps = e.tally.load(), e.tally.traps.load()
 	e.status.Store(&s)
 }
 
@@ -176,7 +179,10 @@ func (r *run) postponed(w frontier.Waiting) Postponed {
 	if p.Host == "" {
 		p.Host = r.hostName(w.Host)
 	}
-	if w.Robots != robots.ReasonNone {
+	switch {
+	case w.Budget:
+		p.Reason = "budget"
+	case w.Robots != robots.ReasonNone:
 		p.Reason = "robots.txt: " + w.Robots.String()
 	}
 	return p

@@ -19,6 +19,7 @@ type result struct {
 	robots  frontier.RobotsReport
 	page    frontier.PageReport
 	found   []storage.Found
+	refused []storage.Refused
 	join    weburl.URL // where a seed's redirect led out of the scope
 	line    []byte     // of the output
 }

@@ -1,0 +1,101 @@
+package frontier
+
+import (
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// A budget is how many pages may be fetched of a host, or of all hosts of a
+// registrable domain, over all runs. What was fetched is known from the
+// outcomes that are committed, and pages under way are counted as fetched until
+// it turns out that they were not. So a budget is never exceeded, and a
+// restart finds it as it was.
+
+// domain is the budget of a registrable domain.
+type domain struct {
+	fetched uint32
+	shelved []*host // hosts that wait for the budget to have room again
+}
+
+// maxRevived is how many hosts are looked at when a domain's budget has room
+// again for one page. Sweep looks at all of them.
+const maxRevived = 64
+
+// joinDomain counts a host to its registrable domain, with what was fetched of it.
+func (f *Frontier) joinDomain(h *host, name string, fetched uint32) {
+	if f.o.DomainBudget == 0 || h.domain != 0 {
+		return
+	}
+	key := weburl.RegistrableDomain(name)
+	i, known := f.domainIDs[key]
+	if !known {
+		i = uint32(len(f.domains))
+		f.domains = append(f.domains, domain{})
+		f.domainIDs[key] = i
+	}
+	h.domain = i
+	f.domains[i].fetched += fetched
+}
+
+// left is how many pages of a host may be fetched yet.
+func (f *Frontier) left(h *host) uint32 {
+	left := ^uint32(0)
+	if budget := f.o.HostBudget; budget > 0 {
+		left = budget - min(budget, h.fetched)
+	}
+	if budget := f.o.DomainBudget; budget > 0 && h.domain != 0 {
+		left = min(left, budget-min(budget, f.domains[h.domain].fetched))
+	}
+	return left
+}
+
+// spent reports whether no more pages of a host may be fetched.
+func (f *Frontier) spent(h *host) bool { return f.left(h) == 0 }
+
+// affordable is how many of n pages of a host its budgets allow.
+func (f *Frontier) affordable(h *host, n int) int { return min(n, int(f.left(h))) }
+
+// spend counts a page that is about to be asked. One that was fetched before is
+// counted already.
+func (f *Frontier) spend(h *host, head *storage.Head) {
+	if head.Last.State != storage.Fetched {
+		h.fetched++
+		f.domains[h.domain].fetched++
+	}
+}
+
+// unspend takes back what a page cost that was not fetched.
+func (f *Frontier) unspend(h *host, became storage.State, now instant) {
+	if became == storage.Fetched {
+		return
+	}
+	h.fetched--
+	f.domains[h.domain].fetched--
+	f.revive(h.domain, maxRevived, now)
+}
+
+// shelve puts a dormant host aside until its budget has room.
+func (f *Frontier) shelve(h *host) {
+	h.place = shelved
+	if h.domain != 0 && !h.listed {
+		h.listed = true
+		d := &f.domains[h.domain]
+		d.shelved = append(d.shelved, h)
+	}
+}
+
+// revive puts hosts of a domain with room in its budget back to where they belong.
+func (f *Frontier) revive(index uint32, most int, now instant) {
+	d := &f.domains[index]
+	if index == 0 || len(d.shelved) == 0 || d.fetched >= f.o.DomainBudget {
+		return
+	}
+	hosts := d.shelved[:min(most, len(d.shelved))]
+	d.shelved = d.shelved[len(hosts):]
+	for i, h := range hosts {
+		hosts[i], h.listed = nil, false
+		if h.place == shelved {
+			f.place(h, now)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package frontier
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/storage"
+)
+
+// addWith puts URLs of a priority on the disk.
+func (w *world) addWith(priority int8, urls ...string) {
+	w.t.Helper()
+	var b storage.Batch
+	for _, u := range urls {
+		f := w.found(u)
+		f.Priority = priority
+		b.Found = append(b.Found, f)
+	}
+	w.commit(b)
+}
+
+func numbered(prefix string, n int) (urls []string) {
+	for i := range n {
+		urls = append(urls, fmt.Sprintf("%s%d", prefix, i))
+	}
+	return urls
+}
+
+func TestOrderByPriority(t *testing.T) {
+	o := testOptions()
+	o.Heads = 4 // so that nearly everything is read in several loads
+	w := newWorld(t, o, newMemory())
+	low, normal := numbered("http://a.test/low", 9), numbered("http://a.test/n", 30)
+	high, other := numbered("http://a.test/high", 9), numbered("https://a.test/high", 3)
+	w.addWith(-2, low[:5]...)
+	w.addWith(-1, low[5:]...)
+	w.addWith(0, normal...)
+	w.addWith(3, high[:5]...)
+	w.addWith(9, high[5:]...)
+	w.addWith(5, other...)
+	w.open()
+	w.finish(time.Hour, time.Hour)
+	want := slices.Concat(high[5:], other, high[:5], normal, low[5:], low[:5])
+	if got := w.pages(); !slices.Equal(got, want) {
+		t.Errorf("asked\n%v, want\n%v", got, want)
+	}
+	w.checkManners()
+}
+
+// What is found while its host is active goes before all that waits there already,
+// at once and not when the queue is read the next time.
+func TestPriorityFoundLater(t *testing.T) {
+	for _, ordinary := range []int{3, 200} {
+		w := newWorld(t, testOptions(), newMemory())
+		w.add(numbered("http://a.test/n", ordinary)...)
+		w.open()
+		w.run(3 * time.Second)
+		before := len(w.pages())
+		w.addWith(7, numbered("http://a.test/high", 100)...)
+		w.finish(time.Hour, time.Hour)
+		pages := w.pages()
+		first := slices.Index(pages, "http://a.test/high0")
+		if first > before+2 || pages[first+99] != "http://a.test/high99" {
+			t.Errorf("%d ordinary URLs: after %d pages 100 of a priority were added, and asked from page %d on", ordinary, before, first)
+		}
+	}
+}
+
+// A URL of a low priority is no worse off when it fails than any other.
+func TestLowPriorityRetries(t *testing.T) {
+	w := newWorld(t, testOptions(), newMemory())
+	w.add(numbered("http://a.test/n", 5)...)
+	w.addWith(-5, "http://a.test/low")
+	tries := map[string]int{}
+	w.answer = func(l Lease) answer {
+		a := answer{took: 50 * time.Millisecond}
+		if tries[l.URL.String()]++; l.Kind == Page && tries[l.URL.String()] == 1 {
+			a.state = storage.Retrying
+		}
+		return a
+	}
+	w.open()
+	w.finish(time.Hour, time.Hour)
+	if pages := w.pages(); len(pages) != 12 || pages[5] != "http://a.test/low" || pages[11] != "http://a.test/low" {
+		t.Errorf("asked %v", pages)
+	}
+}
+
+// A URL whose request was not sent keeps its place.
+func TestPriorityPutBack(t *testing.T) {
+	w := newWorld(t, testOptions(), newMemory())
+	w.addWith(2, numbered("http://a.test/high", 3)...)
+	n := 0
+	w.answer = func(Lease) answer {
+		n++
+		return answer{took: 50 * time.Millisecond, notSent: n == 2}
+	}
+	w.open()
+	w.finish(time.Hour, time.Hour)
+	want := []string{"http://a.test/high0", "http://a.test/high0", "http://a.test/high1", "http://a.test/high2"}
+	if got := w.pages(); !slices.Equal(got, want) {
+		t.Errorf("asked %v, want %v", got, want)
+	}
+}
+
+// What a page of the default priority brings goes before URLs of a lower one,
+// though it is not on the disk at once.
+func TestLowPriorityWaitsForDiscoveries(t *testing.T) {
+	for _, commitTime := range []time.Duration{time.Millisecond, 5 * time.Second} {
+		w := newWorld(t, testOptions(), newMemory())
+		w.commitTime = commitTime
+		w.add("http://a.test/n0")
+		w.addWith(-1, "http://a.test/low")
+		w.answer = func(l Lease) answer {
+			a := answer{took: 50 * time.Millisecond}
+			if n := len(w.pages()); l.Kind == Page && n < 5 {
+				a.found = []string{fmt.Sprintf("http://a.test/n%d", n+1)}
+			}
+			return a
+		}
+		w.open()
+		w.finish(time.Hour, time.Hour)
+		want := append(numbered("http://a.test/n", 6), "http://a.test/low")
+		if got := w.pages(); !slices.Equal(got, want) {
+			t.Errorf("asked %v, want %v", got, want)
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package crawl
+
+import (
+	"fmt"
+	"html"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// endless is a site with ordinary pages and one trap of each kind. Each kind of
+// trap goes on for ever by itself.
+type endless struct {
+	ordinary []string
+	visits   atomic.Int64
+}
+
+func newEndless() *endless {
+	year := time.Now().Year()
+	e := &endless{ordinary: slices.Concat([]string{"/"}, paths("/docs/", 40), paths("/shop?page=", 15), []string{
+		fmt.Sprintf("/archive/%d/05/07/news", year-5), fmt.Sprintf("/report-%d-12.html", year-1), "/photos/1/1/1.html",
+		"/a/very/long/path/that/is/still/read/by/people/index.html", "/search?q=a&lang=en&order=date&size=10&from=20",
+	})}
+	return e
+}
+
+func (e *endless) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	uri, path := r.URL.RequestURI(), r.URL.EscapedPath()
+	n := e.visits.Add(1)
+	session := fmt.Sprintf("PHPSESSID=%032x", n)
+	var links []string
+	switch {
+	case path == "/robots.txt":
+		w.WriteHeader(http.StatusNotFound)
+		return
+	case path == "/":
+		links = slices.Concat(e.ordinary, []string{"/list?n=0", "/calendar/" + time.Now().AddDate(1, 0, 0).Format("2006/01"),
+			"/mirror/a/b/", "/grow?x=1", "/same/", "/deep/0/", "/many?x=1"})
+	case strings.HasPrefix(path, "/docs/"):
+		for _, doc := range paths("/docs/", 40)[:5] {
+			links = append(links, doc+"?"+session, fmt.Sprintf("%s;jsessionid=%x", doc, n))
+		}
+	case path == "/list":
+		links = []string{fmt.Sprintf("/list?n=%d", 2*n), fmt.Sprintf("/list?n=%d&order=up", 2*n+1)}
+	case strings.HasPrefix(path, "/calendar/"):
+		if month, err := time.Parse("2006/01", strings.TrimPrefix(path, "/calendar/")); err == nil {
+			links = []string{"/calendar/" + month.AddDate(0, 1, 0).Format("2006/01"), "/calendar/" + month.AddDate(8, 0, 0).Format("2006/01")}
+		}
+	case strings.HasPrefix(path, "/mirror/"):
+		links = []string{"a/b/"}
+	case path == "/grow":
+		links = []string{uri + "&page=2"}
+	case strings.HasPrefix(path, "/same/"):
+		links, uri = []string{"1/", "2/"}, "the same everywhere"
+	case strings.HasPrefix(path, "/deep/"):
+		links = []string{fmt.Sprintf("%d/", n)}
+	case path == "/many":
+		links = []string{uri + fmt.Sprintf("&x%d=1", n)}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "<title>%s</title>", html.EscapeString(uri))
+	for _, link := range links {
+		fmt.Fprintf(&b, "<a href=\"%s\">x</a>\n", html.EscapeString(link))
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write([]byte(b.String()))
+}
+
+func trapOptions(t testing.TB, web *testweb.Web) Options {
+	o := testOptions(t, web)
+	o.Frontier.Politeness.Delay = 0
+	o.Storage.MaxQueries, o.Storage.MaxSameDigest = 30, 10
+	return o
+}
+
+// refusals reads what the store says was refused of a host.
+func refusals(t testing.TB, dir, host string) map[frontier.Trap]storage.TrapCount {
+	t.Helper()
+	s, err := storage.Open(dir, storage.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	h, err := s.HostByName(host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts, err := s.Traps(h.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[frontier.Trap]storage.TrapCount)
+	for _, c := range counts {
+		all[frontier.Trap(c.Reason)] = c
+	}
+	return all
+}
+
+// TestTraps: a crawl of a site that is full of traps ends by itself, all its ordinary
+// pages are fetched, and every trap is counted with samples.
+func TestTraps(t *testing.T) {
+	t.Parallel()
+	site := newEndless()
+	web := startWeb(t, testweb.Site{Host: "trap.test", Handler: site})
+	o := trapOptions(t, web)
+	sum := crawl(t, o, seedsOf(web, web.Sites())...)
+	states := make(map[string]storage.State)
+	for u, outcome := range stored(t, o.DataDir) {
+		states["/"+strings.SplitN(u, "/", 4)[3]] = outcome.State
+	}
+	for _, page := range site.ordinary {
+		if states[page] != storage.Fetched {
+			t.Errorf("%s is %s", page, states[page])
+		}
+	}
+	if n := len(states); n > 400 {
+		t.Errorf("%d URLs of a site with %d ordinary pages are in the store", n, len(site.ordinary))
+	}
+	refused := refusals(t, o.DataDir, "trap.test")
+	for trap, sample := range map[frontier.Trap]string{
+		frontier.TrapDepth: "/deep/", frontier.TrapRepetition: "/mirror/", frontier.TrapParameters: "/many?",
+		frontier.TrapCalendar: "/calendar/", frontier.TrapGrowth: "/grow?", frontier.TrapQueries: "/list?",
+		frontier.TrapSession: "/docs/", frontier.TrapSameContent: "/same/",
+	} {
+		c := refused[trap]
+		if c.Count == 0 || len(c.Samples) == 0 || len(c.Samples) > 3 || !strings.Contains(c.Samples[0], sample) {
+			t.Errorf("%s: %d refused, samples %q; want one of %s", trap, c.Count, c.Samples, sample)
+		}
+	}
+	reasons := slices.Sorted(maps.Keys(sum.Status.Traps))
+	if want := []string{"calendar", "growing URL", trapStored, "path depth", "query parameters", "repeated segments"}; !slices.Equal(reasons, want) {
+		t.Errorf("status counts %v, want %v", sum.Status.Traps, want)
+	}
+	checkOutput(t, o)
+	served := web.Served()
+	crawl(t, o, seedsOf(web, web.Sites())...)
+	if again := web.Served() - served; again != 0 {
+		t.Errorf("%d requests in a second run", again)
+	}
+}
+
+// TestTrapsSwitchedOff: without the checks the same site has no end, and a limit of
+// its host stops it.
+func TestTrapsSwitchedOff(t *testing.T) {
+	t.Parallel()
+	site := newEndless()
+	web := startWeb(t, testweb.Site{Host: "trap.test", Handler: site})
+	o := trapOptions(t, web)
+	o.Traps, o.SessionNames = frontier.TrapOptions{}, nil
+	o.Storage = storage.Options{MaxHostURLs: 1500}
+	crawl(t, o, seedsOf(web, web.Sites())...)
+	if n := len(stored(t, o.DataDir)); n != 1500 {
+		t.Errorf("%d URLs, the limit is 1500", n)
+	}
+	refused := refusals(t, o.DataDir, "trap.test")
+	if len(refused) != 1 || refused[frontier.TrapHostURLs].Count == 0 {
+		t.Errorf("refused %v", refused)
+	}
+}
+
+// TestSessionRedirect: a site that gives each visitor a session id by a redirect is
+// crawled as any other.
+func TestSessionRedirect(t *testing.T) {
+	t.Parallel()
+	var visits atomic.Int64
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/robots.txt":
+			w.WriteHeader(http.StatusNotFound)
+		case !strings.Contains(r.RequestURI, "sid="):
+			http.Redirect(w, r, fmt.Sprintf("%s?sid=%d", r.URL.Path, visits.Add(1)), http.StatusFound)
+		default:
+			testweb.Page("page", "/one?sid=7", "/two?sid=7", "/three").ServeHTTP(w, r)
+		}
+	})
+	web := startWeb(t, testweb.Site{Host: "session.test", Handler: handler})
+	o := trapOptions(t, web)
+	o.Frontier.Politeness = politeness.DefaultOptions()
+	o.Frontier.Politeness.Delay = time.Millisecond
+	crawl(t, o, seedsOf(web, web.Sites())...)
+	fetched := make(map[string]int)
+	for u, outcome := range stored(t, o.DataDir) {
+		if path, _, _ := strings.Cut(strings.SplitN(u, "/", 4)[3], "?"); outcome.State == storage.Fetched {
+			fetched[path]++
+		}
+	}
+	if want := (map[string]int{"": 1, "one": 1, "two": 1, "three": 1}); !maps.Equal(fetched, want) {
+		t.Errorf("fetched %v, want %v", fetched, want)
+	}
+}
+
+// TestBudgetIsReported: a host whose budget is spent is postponed for that reason, and
+// the next run with the same budget asks nothing.
+func TestBudgetIsReported(t *testing.T) {
+	t.Parallel()
+	web := startWeb(t, site("big.test", "", paths("/", 30), nil), site("small.test", "", paths("/", 3), nil))
+	o := testOptions(t, web)
+	o.Frontier.Politeness.Delay = time.Millisecond
+	o.Frontier.HostBudget = 10
+	for range 2 {
+		sum := crawl(t, o, seedsOf(web, web.Sites())...)
+		if p := sum.Postponed; len(p) != 1 || p[0].Host != "big.test" || p[0].Reason != "budget" || p[0].URLs != 21 {
+			t.Errorf("postponed %+v", p)
+		}
+		if n := web.Requests().Pages().CountByPath(); len(n) != 14 {
+			t.Errorf("asked for %v", n)
+		}
+	}
+}
+
+// TestSeedPriority: seeds of a higher priority are asked first.
+func TestSeedPriority(t *testing.T) {
+	t.Parallel()
+	web := startWeb(t, site("a.test", "", paths("/", 30), nil))
+	o := testOptions(t, web)
+	o.Frontier.Politeness.Delay = time.Millisecond
+	base := strings.TrimSuffix(seedsOf(web, web.Sites())[0], "/")
+	seeds := []Seed{seed(t, base+"/aa"), seed(t, base+"/ab"), seed(t, base+"/ac"), seed(t, base+"/")}
+	seeds[0].Priority, seeds[1].Priority, seeds[2].Priority = -1, 3, 7
+	e, err := Open(o, testLog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Run(t.Context(), seeds); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Close(); err != nil {
+		t.Error(err)
+	}
+	var order []string
+	for _, q := range web.Requests().Pages().Host("a.test") {
+		order = append(order, q.Path)
+	}
+	if n := len(order); n != 31 || order[0] != "/ac" || order[1] != "/ab" || order[2] != "/" || order[n-1] != "/aa" {
+		t.Errorf("asked in the order %v", order)
+	}
+}

@@ -1,0 +1,94 @@
+package storage
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"testing"
+)
+
+// image is what a power cut leaves of a file in the middle of a commit.
+type image struct {
+	name     string
+	file     []byte
+	old, new bool // may hold the commit before, the commit itself
+}
+
+// images makes files of what a commit changed. bbolt writes the pages, syncs,
+// writes the meta page, syncs: writes after the last sync may be there, be
+// missing, or be there in part, in any order. A kill leaves fewer kinds.
+func images(rng *rand.Rand, before, after []byte, page int) []image {
+	metas := func(file []byte, n int) []byte { // as much of the new meta pages
+		for at := range 2 {
+			copy(file[at*page:at*page+n], after[at*page:])
+		}
+		return file
+	}
+	anywhere := rng.IntN(page + 1)
+	all := []image{
+		{"pages in part, meta missing", tear(rng, before, after, page), true, false},
+		{"pages in part, meta torn", metas(tear(rng, before, after, page), boltMetaOffset+1+rng.IntN(boltMetaSize-1)), true, false},
+		{"pages there, meta missing", append(bytes.Clone(before[:2*page]), after[2*page:]...), true, false},
+		{"pages there, meta torn anywhere", metas(append(bytes.Clone(before[:2*page]), after[2*page:]...), anywhere), true, true},
+		{"all there", after, false, true},
+	}
+	if short := tear(rng, before, after, page); len(after) > len(before) {
+		all = append(all, image{"the file not grown, pages in part, meta missing", short[:len(before)], true, false})
+	}
+	return all
+}
+
+// TestPowerCutAgainstModel cuts random commits of a store in many places. Each
+// file opens at the commit before or the commit, sound, with counters that equal
+// a full count and with every row as the model says, and goes on from there.
+func TestPowerCutAgainstModel(t *testing.T) {
+	for seed := range uint64(3) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		o := Options{MapBytes: 1 << 20, MaxHostURLs: 300, MaxQueries: 4, MaxSameDigest: 3}
+		d := &driver{dir: t.TempDir(), model: newModel()}
+		d.store = mustOpen(t, d.dir, o)
+		d.model.limits = o.limits()
+		for n := range 10 {
+			if n == 5 {
+				age(t, d.store) // the next commit brings the file to the version in force
+				d.model.age()
+			}
+			b := d.model.randomBatch(rng, 30*n, d.store.Fingerprint)
+			then, before := d.store.Counters(), readFile(t, d.store.Path())
+			mustCommit(t, d.store, &b)
+			now, after := d.store.Counters(), readFile(t, d.store.Path())
+			d.model.apply(&b)
+			for _, cut := range images(rng, before, after, d.store.db.Info().PageSize) {
+				reopenCut(t, cut, then, now, &b, &driver{dir: t.TempDir(), model: d.model}, o)
+			}
+		}
+		mustClose(t, d.store)
+	}
+}
+
+// reopenCut opens what a cut left, brings it to the commit if it is not there,
+// and compares it with the model, which is.
+func reopenCut(t *testing.T, cut image, then, now Counters, b *Batch, d *driver, o Options) {
+	t.Helper()
+	writeStore(t, d.dir, cut.file)
+	s, err := Open(d.dir, o)
+	if err != nil {
+		t.Fatalf("%s: %v", cut.name, err)
+	}
+	defer func() { mustClose(t, s) }()
+	d.store = s
+	if texts := findings(t, s); len(texts) > 0 {
+		t.Fatalf("%s: check finds %q", cut.name, texts)
+	}
+	switch got := s.Counters(); {
+	case got == now && cut.new, got == then && cut.old:
+	default:
+		t.Fatalf("%s: counters are %+v, before the commit %+v, after it %+v", cut.name, got, then, now)
+	}
+	if !cut.new {
+		mustCommit(t, s, b)
+		checkClean(t, s)
+	}
+	if !cut.old || !cut.new { // else it may be at either
+		d.compare(t)
+	}
+}

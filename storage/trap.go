@@ -1,0 +1,213 @@
+package storage
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+)
+
+// The traps that only the store sees, because it knows the host's other URLs.
+// The numbers are stored and therefore stable; the others of the enumeration
+// belong to those who look at a URL alone, and the store only counts them.
+const (
+	TrapQueries     uint8 = 6 // one path with very many different queries
+	TrapSession     uint8 = 7 // differs from a known URL by a session id only
+	TrapSameContent uint8 = 8 // found on one of many pages with the same content
+	TrapHostURLs    uint8 = 9 // the host has as many URLs as it may have
+)
+
+// Bounds on what is kept of refused URLs, for each host and reason.
+const (
+	trapSamples     = 3
+	trapSampleBytes = 512 // of the text of one URL; what is longer is cut
+)
+
+// Refused is a URL that led into a trap, as a worker found out.
+type Refused struct {
+	Host   string // the host that it counts for; one that the store does not know is passed over
+	Reason uint8  // not 0
+	URL    weburl.URL
+}
+
+// TrapCount is what was refused of one host for one reason.
+type TrapCount struct {
+	Reason  uint8
+	Count   uint64   // refusals; a URL that is found again is refused again
+	Samples []string // the first URLs refused, at most 3, cut to 512 bytes
+}
+
+// Traps tells what was refused of a host, by rising reason. A host of which
+// nothing was refused, known or not, has none.
+func (s *Store) Traps(host HostID) (counts []TrapCount, err error) {
+	err = s.db.View(func(tx *bolt.Tx) error {
+		b := tx.Bucket(bucketTrap)
+		if b == nil { // a file of version 1
+			return nil
+		}
+		var ok bool
+		if counts, ok = decodeTraps(b.Get(appendHostKey(nil, host))); !ok {
+			return fmt.Errorf("host %d: %w: its traps cannot be read", host, ErrCorrupt)
+		}
+		return nil
+	})
+	return counts, err
+}
+
+func appendTraps(b []byte, counts []TrapCount) []byte {
+	for _, c := range counts {
+		b = append(b, c.Reason)
+		b = binary.AppendUvarint(b, c.Count)
+		b = append(b, byte(len(c.Samples)))
+		for _, text := range c.Samples {
+			b = binary.AppendUvarint(b, uint64(len(text)))
+			b = append(b, text...)
+		}
+	}
+	return b
+}
+
+func decodeTraps(b []byte) (counts []TrapCount, ok bool) {
+	d := decoder{b: b}
+	for last := uint8(0); len(d.b) > 0; {
+		c := TrapCount{Reason: d.u8(), Count: d.uvarint()}
+		samples := int(d.u8())
+		if d.bad || c.Reason <= last || c.Count == 0 || samples > trapSamples {
+			return nil, false
+		}
+		for range samples {
+			n := d.uvarint()
+			if n > trapSampleBytes {
+				return nil, false
+			}
+			c.Samples = append(c.Samples, string(d.take(int(n))))
+		}
+		last = c.Reason
+		counts = append(counts, c)
+	}
+	return counts, !d.bad
+}
+
+// countTrap counts one refusal among those of a host.
+func countTrap(counts []TrapCount, reason uint8, text string) []TrapCount {
+	i := 0
+	for i < len(counts) && counts[i].Reason < reason {
+		i++
+	}
+	if i == len(counts) || counts[i].Reason != reason {
+		counts = append(counts, TrapCount{})
+		copy(counts[i+1:], counts[i:])
+		counts[i] = TrapCount{Reason: reason}
+	}
+	c := &counts[i]
+	c.Count++
+	text = text[:min(len(text), trapSampleBytes)]
+	if len(c.Samples) == trapSamples {
+		return counts
+	}
+	for _, known := range c.Samples {
+		if known == text {
+			return counts
+		}
+	}
+	c.Samples = append(c.Samples, strings.Clone(text))
+	return counts
+}
+
+// refusal is a refused URL of the host at hand.
+type refusal struct {
+	reason uint8
+	url    weburl.URL
+}
+
+func (w *writer) refuse(reason uint8, u weburl.URL) {
+	w.result.Trapped++
+	w.refusals = append(w.refusals, refusal{reason, u})
+}
+
+// putTraps adds the refusals of this commit to the host's record.
+func (w *writer) putTraps(host HostID) error {
+	if len(w.refusals) == 0 {
+		return nil
+	}
+	counts, ok := decodeTraps(w.trap.Get(appendHostKey(w.key[:0], host)))
+	if !ok {
+		return fmt.Errorf("%w: its traps cannot be read", ErrCorrupt)
+	}
+	for _, refused := range w.refusals {
+		counts = countTrap(counts, refused.reason, refused.url.String())
+	}
+	w.refusals = w.refusals[:0]
+	return w.trap.Put(appendHostKey(w.key[:0], host), w.arena.copy(appendTraps(nil, counts)))
+}
+
+// trapped says which trap a URL that is new to its host belongs to, 0 if to none.
+// Where it belongs to none it counts among the queries of its path. Seeds are
+// held to the limit of the host only.
+func (w *writer) trapped(r *hostRow, origin uint8, f *Found) uint8 {
+	limits := &w.store.limits
+	if limits.hostURLs > 0 && r.next >= limits.hostURLs {
+		return TrapHostURLs
+	}
+	if !f.Seed && f.ViaHost == r.id && len(w.copies) > 0 && w.copies[f.ViaOrdinal] {
+		return TrapSameContent
+	}
+	uri := f.URL.RequestURI()
+	query := strings.IndexByte(uri, '?')
+	if limits.queries == 0 || query < 0 {
+		return 0
+	}
+	path := w.store.pathKey(&r.origins[origin], uri[:query])
+	if !f.Seed && r.queries.count(path) >= limits.queries {
+		return TrapQueries
+	}
+	r.queries = r.queries.add(path, queryKeys)
+	return 0
+}
+
+// pathKey is the key of a path in the tally of queries. It is keyed with the
+// secret of the store, so that no site can make two paths count as one.
+func (s *Store) pathKey(o *originRow, path string) uint64 {
+	var buf [keySize + 4 + weburl.MaxLength]byte
+	b := append(append(buf[:0], s.key[:]...), 'q', 'p')
+	if o.secure {
+		b[keySize+1] = 's'
+	}
+	b = binary.BigEndian.AppendUint16(b, o.port)
+	sum := sha256.Sum256(append(b, path...))
+	return binary.BigEndian.Uint64(sum[:])
+}
+
+// content counts the digest of a page that was fetched for the first time, and
+// remembers the page for this commit where enough others had the same.
+func (w *writer) content(r *hostRow, d *Done, before State) {
+	limit := w.store.limits.sameDigest
+	if limit == 0 || d.Outcome.State != Fetched || d.Outcome.Digest == 0 || before != Queued {
+		return
+	}
+	if r.digests.count(d.Outcome.Digest) >= limit {
+		w.copies[d.Ordinal] = true
+	}
+	r.digests = r.digests.add(d.Outcome.Digest, digestKeys)
+}
+
+// traps checks the host's row of the trap bucket.
+func (c *checker) traps(id HostID) {
+	b := c.tx.Bucket(bucketTrap)
+	if b == nil {
+		return
+	}
+	v := b.Get(appendHostKey(nil, id))
+	if v == nil {
+		return
+	}
+	c.rows[string(bucketTrap)]++
+	if counts, ok := decodeTraps(v); !ok || len(counts) == 0 || !bytes.Equal(appendTraps(nil, counts), v) {
+		c.found("host %d: traps cannot be read", id)
+	}
+}

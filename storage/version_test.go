@@ -1,0 +1,211 @@
+package storage
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+)
+
+// writeRows makes a database file of rows as TestGolden prints them.
+func writeRows(t *testing.T, dir, golden string) {
+	t.Helper()
+	db, err := bolt.Open(filepath.Join(dir, FileName), 0o644, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bolt.Tx) error {
+		var row []string
+		for line := range strings.Lines(golden + "end\n") {
+			if value, ok := strings.CutPrefix(line, "\t"); ok {
+				row[1] += strings.TrimSpace(value)
+				continue
+			}
+			if row != nil {
+				bucket, key, _ := strings.Cut(row[0], " ")
+				b, err := tx.CreateBucketIfNotExists([]byte(bucket))
+				if err != nil {
+					return err
+				}
+				k, _ := hex.DecodeString(key)
+				v, _ := hex.DecodeString(row[1])
+				if err := b.Put(k, v); err != nil {
+					return err
+				}
+			}
+			row = []string{strings.TrimSpace(line), ""}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestVersion1 opens a file of version 1, reads it as it is, and goes on with it:
+// rows that are touched change, the others stay.
+func TestVersion1(t *testing.T) {
+	dir := t.TempDir()
+	writeRows(t, dir, string(readFile(t, filepath.Join("testdata", "golden-1.txt"))))
+	for _, o := range []Options{{ReadOnly: true}, {}} {
+		before := readFile(t, filepath.Join(dir, FileName))
+		s := mustOpen(t, dir, o)
+		checkClean(t, s)
+		readVersion1(t, s)
+		mustClose(t, s)
+		if !bytes.Equal(before, readFile(t, filepath.Join(dir, FileName))) {
+			t.Fatalf("reading with %+v changed the file", o)
+		}
+	}
+
+	s := mustOpen(t, dir, Options{MaxHostURLs: 70})
+	defer func() { mustClose(t, s) }()
+	if versions := rowVersions(t, s); versions != [3]uint32{1, 1, 1} {
+		t.Fatalf("versions of file and rows before the first commit: %d", versions)
+	}
+	mustCommit(t, s, &Batch{Found: found(t, s, numbered("www.example.com", 60, 80)...)})
+	if versions := rowVersions(t, s); versions != [3]uint32{2, 2, 1} {
+		t.Errorf("versions of file and rows after a commit that touches host 1: %d", versions)
+	}
+	checkClean(t, s)
+	if traps, err := s.Traps(1); err != nil || len(traps) != 1 || traps[0].Reason != TrapHostURLs || traps[0].Count != 10 {
+		t.Errorf("traps: %+v, %v", traps, err)
+	}
+	readVersion1(t, s)
+}
+
+func readVersion1(t *testing.T, s *Store) {
+	t.Helper()
+	head, _, err := s.Lookup(parse(t, "http://[2001:db8::1]:8080/a?b=c"))
+	if err != nil || head.Priority != -5 || head.Redirects != 3 || head.Last.State != Retrying {
+		t.Errorf("URL of version 1: %+v, %v", head, err)
+	}
+	h, err := s.Heads(HeadsRequest{Host: 2, Due: 5, Queued: 5, Now: someTime.Add(2 * time.Hour)})
+	if err != nil || len(h.Due) != 1 || len(h.Queued) != 0 {
+		t.Errorf("heads of version 1: %+v, %v", h, err)
+	}
+	if traps, err := s.Traps(2); err != nil || traps != nil {
+		t.Errorf("traps of version 1: %+v, %v", traps, err)
+	}
+	if _, err := s.Stats(t.Context()); err != nil {
+		t.Errorf("statistics of version 1: %v", err)
+	}
+}
+
+// rowVersions are the versions of the file and of the rows of hosts 1 and 2.
+func rowVersions(t *testing.T, s *Store) (v [3]uint32) {
+	t.Helper()
+	err := s.db.View(func(tx *bolt.Tx) error {
+		v[0] = binary.BigEndian.Uint32(tx.Bucket(bucketMeta).Get(metaVersion))
+		for id := HostID(1); id <= 2; id++ {
+			v[id] = uint32(tx.Bucket(bucketHost).Get(appendHostKey(nil, id))[0])
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// TestVersion1Priorities: queued URLs that came in version 1 stay in the order of
+// the cursor whatever their priority; those that come later do not.
+func TestVersion1Priorities(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir, Options{NoSync: true})
+	defer func() { mustClose(t, s) }()
+	b := Batch{Found: found(t, s, numbered("host.example", 0, 3)...)}
+	b.Found[1].Priority = 7
+	mustCommit(t, s, &b)
+	age(t, s)
+	checkClean(t, s)
+	b = Batch{Found: found(t, s, numbered("host.example", 3, 6)...)}
+	b.Found[1].Priority, b.Found[2].Priority = 7, 8
+	if r := mustCommit(t, s, &b); r.Touched[0] != (Touched{Host: 1, Tail: 6, Queued: 4, Due: 2, NextDue: 1}) {
+		t.Errorf("touched: %+v", r.Touched)
+	}
+	checkClean(t, s)
+	if queued, due := headOrdinals(t, s); queued != "0 1 2 3" || due != "5 4" {
+		t.Errorf("queued %s, due %s", queued, due)
+	}
+	mustCommit(t, s, &Batch{Done: []Done{
+		{Host: 1, Ordinal: 1, Priority: 7, Outcome: Outcome{State: Fetched, At: someTime}},
+		{Host: 1, Ordinal: 4, Priority: 7, Outcome: Outcome{State: Fetched, At: someTime}},
+	}})
+	checkClean(t, s)
+	if queued, due := headOrdinals(t, s); queued != "0 2 3" || due != "5" {
+		t.Errorf("queued %s, due %s", queued, due)
+	}
+}
+
+// age makes a file one of version 1, as that would have written it.
+func age(t tester, s *Store) {
+	t.Helper()
+	err := s.db.Update(func(tx *bolt.Tx) error {
+		var r hostRow
+		for id := HostID(1); uint64(id) <= s.Counters().Hosts; id++ {
+			if err := getRow(tx, id, &r); err != nil {
+				return err
+			}
+			if err := forgetPriorities(tx, &r); err != nil {
+				return err
+			}
+			if err := tx.Bucket(bucketHost).Put(appendHostKey(nil, id), rowVersion1(&r)); err != nil {
+				return err
+			}
+		}
+		if err := tx.DeleteBucket(bucketTrap); err != nil && !errors.Is(err, berrors.ErrBucketNotFound) {
+			return err
+		}
+		return tx.Bucket(bucketMeta).Put(metaVersion, binary.BigEndian.AppendUint32(nil, 1))
+	})
+	if err != nil {
+		t.Fatalf("age the file: %v", err)
+	}
+}
+
+// forgetPriorities puts the queued URLs of all priorities behind the cursors.
+func forgetPriorities(tx *bolt.Tx, r *hostRow) error {
+	c := tx.Bucket(bucketDue).Cursor()
+	var keys [][]byte
+	for k, _ := c.Seek(appendHostKey(nil, r.id)); k != nil && hostOfKey(k) == r.id; k, _ = c.Next() {
+		if binary.BigEndian.Uint32(k[6:]) == dueAtOnce {
+			keys = append(keys, bytes.Clone(k))
+		}
+	}
+	for i := range r.origins {
+		r.origins[i].cursor = 0
+	}
+	for _, k := range keys {
+		if err := tx.Bucket(bucketDue).Delete(k); err != nil {
+			return err
+		}
+		o := &r.origins[k[4]]
+		o.due, o.queued = o.due-1, o.queued+1
+	}
+	w := writer{due: tx.Bucket(bucketDue)}
+	w.dueCursor = w.due.Cursor()
+	for i := range r.origins {
+		r.origins[i].nextDue = w.firstDue(r.id, uint8(i))
+	}
+	return nil
+}
+
+// rowVersion1 encodes a row as version 1 did: without extras.
+func rowVersion1(r *hostRow) []byte {
+	old := *r
+	old.plain, old.queries, old.digests, old.tail = 0, nil, nil, nil
+	b := old.append(nil)
+	b[0] = 1
+	return append(b[:len(b)-1], r.tail...)
+}
