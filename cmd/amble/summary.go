@@ -97,6 +97,7 @@ func writePostponed(b *strings.Builder, hosts []crawl.Postponed, now time.Time) 
 // postponedReason puts the one-word reasons of politeness and robots into words.
 func postponedReason(reason string) string {
 	words := map[string]string{
+		"budget":                  "its pages are spent: limits.host_pages or limits.domain_pages",
 		"delay":                   "its turn comes later",
 		"crawl-delay":             "Crawl-delay of its robots.txt",
 		"adaptive":                "it answers slowly",

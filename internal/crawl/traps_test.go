@@ -82,6 +82,18 @@ func trapOptions(t testing.TB, web *testweb.Web) Options {
 	return o
 }
 
+// The frontier names the traps that the store counts.
+func TestTrapNumbers(t *testing.T) {
+	for trap, number := range map[frontier.Trap]uint8{
+		frontier.TrapQueries: storage.TrapQueries, frontier.TrapSession: storage.TrapSession,
+		frontier.TrapSameContent: storage.TrapSameContent, frontier.TrapHostURLs: storage.TrapHostURLs,
+	} {
+		if uint8(trap) != number {
+			t.Errorf("%s is %d to the store", trap, number)
+		}
+	}
+}
+
 // refusals reads what the store says was refused of a host.
 func refusals(t testing.TB, dir, host string) map[frontier.Trap]storage.TrapCount {
 	t.Helper()
