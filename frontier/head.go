@@ -7,7 +7,8 @@ import (
 )
 
 // head is a queued URL in memory: a storage.Head without the last outcome, which it
-// has none of, and without its origin, which is that of the queue.
+// has none of, without its origin, which is that of the queue, and without the text
+// by which only the store compares it.
 type head struct {
 	uri        string
 	ordinal    uint32

@@ -331,7 +331,7 @@ func TestLoadFailed(t *testing.T) {
 func TestFewActiveHosts(t *testing.T) {
 	for _, delay := range []time.Duration{0, time.Second, 10 * time.Second} {
 		o := testOptions()
-		o.ActiveHosts, o.Politeness.Delay = 10, delay
+		o.ActiveHosts, o.Session, o.Politeness.Delay = 10, 8, delay
 		m := newMemory()
 		for i := range 200 {
 			m.makeUp(weburl.Origin{Scheme: "http", Host: fmt.Sprintf("h%d.test", i), Port: 80}, 10_000)

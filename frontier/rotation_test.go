@@ -51,7 +51,7 @@ func TestRotationWithRoom(t *testing.T) {
 	m := newMemory()
 	m.makeUp(weburl.Origin{Scheme: "http", Host: "giant.test", Port: 80}, 500)
 	o := testOptions()
-	o.ActiveHosts, o.Session = 1, 3
+	o.ActiveHosts, o.Session, o.Heads = 1, 3, 64
 	w := newWorld(t, o, m)
 	w.open()
 	w.finish(time.Hour, time.Hour)
