@@ -173,18 +173,21 @@ func TestAddressAfterRestart(t *testing.T) {
 func TestHostSideBySide(t *testing.T) {
 	o := testOptions()
 	o.Politeness = politeness.Options{PerHost: 3, PerIP: 4, AdaptiveMax: time.Minute}
-	w, _ := crowd(t, o, 3, 400)
+	w, _ := crowd(t, o, 6, 400)
 	n := 0
 	w.answer = func(l Lease) answer {
 		n++
 		a := answer{took: time.Duration(50+n*37%400) * time.Millisecond}
+		if n%7 == 0 {
+			a.took = 6 * time.Second
+		}
 		if n%9 == 0 && l.Kind == Page {
 			a.signal = politeness.SignalServerError
 		}
 		return a
 	}
 	w.open()
-	w.run(20 * time.Minute)
+	w.run(2 * time.Hour)
 	w.checkManners()
 	side, under := 0, map[string]int{}
 	type edge struct {
@@ -210,7 +213,7 @@ func TestHostSideBySide(t *testing.T) {
 	if side != 3 {
 		t.Errorf("at most %d requests to a host were under way together, want 3", side)
 	}
-	if len(w.pages()) < 1200 {
-		t.Errorf("%d pages, want 1200", len(w.pages()))
+	if len(w.pages()) < 2400 {
+		t.Errorf("%d pages, want 2400", len(w.pages()))
 	}
 }

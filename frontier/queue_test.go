@@ -133,6 +133,10 @@ func TestRobotsOfUnknownHost(t *testing.T) {
 	}
 	w.open()
 	w.run(9 * time.Minute)
+	record, err := robots.DecodeRecord(w.disk.(*memory).policies[weburl.Origin{Scheme: "http", Host: "a.test", Port: 80}])
+	if err != nil || record.Class != robots.ClassUnreachable || record.Failures < 2 {
+		t.Errorf("the robots.txt is %+v, %v", record, err)
+	}
 	if len(w.pages()) > 0 {
 		t.Fatalf("asked %q without robots.txt", w.pages())
 	}
@@ -164,48 +168,60 @@ func TestErrandsNeedNoRoom(t *testing.T) {
 	}
 }
 
-// TestDueBehindHeld has very many retries of an origin that closes, and others
-// of one that does not: the first are not read again and again, the others come.
+// TestDueBehindHeld has very many retries of an origin that closes for a day, and
+// retries of one that does not: the first are not read again and again, and the
+// others do not wait for them.
 func TestDueBehindHeld(t *testing.T) {
-	o := testOptions()
-	o.RetryDelay = time.Minute
-	w := newWorld(t, o, newMemory())
+	w := newWorld(t, testOptions(), newMemory())
 	w.add(urls("http://a.test/", 200)...)
-	failing := true
+	tried := map[string]bool{}
 	w.answer = func(l Lease) answer {
+		u := l.URL.String()
+		a := answer{took: time.Millisecond, maxAge: 10 * time.Minute}
 		switch {
-		case l.Kind == Robots && l.URL.Scheme() == "http" && !failing:
-			return answer{status: 500, took: time.Millisecond}
-		case l.Kind == Robots:
-			return answer{took: time.Millisecond, maxAge: 10 * time.Minute}
-		case failing:
-			return answer{state: storage.Retrying, reason: storage.ReasonStatus, took: time.Millisecond}
+		case l.Kind == Robots && tried[u] && l.URL.Scheme() == "http":
+			a.body, a.maxAge = "User-agent: *\nDisallow: /\n", 24*time.Hour
+		case l.Kind == Page && (!tried[u] || l.URL.Scheme() == "http"):
+			a.state, a.reason = storage.Retrying, storage.ReasonStatus
 		}
-		return answer{took: time.Millisecond}
+		tried[u] = true
+		return a
 	}
 	w.open()
-	w.run(4 * time.Minute) // each failed once
-	failing = false
-	w.add("https://a.test/1", "https://a.test/2")
-	n := 0
-	good := w.answer
-	w.answer = func(l Lease) answer {
-		if l.URL.Scheme() == "https" && l.Kind == Page {
-			if n++; n <= 2 {
-				return answer{state: storage.Retrying, reason: storage.ReasonStatus, took: time.Millisecond}
-			}
-		}
-		return good(l)
-	}
+	w.run(12 * time.Minute)
 	loads := w.loads
-	w.run(36 * time.Hour)
-	if again := w.loads - loads; again > 36*60*2 {
-		t.Errorf("%d loads in 36 h", again)
-	}
+	w.add("https://a.test/1", "https://a.test/2")
+	w.run(5 * time.Minute)
 	for _, u := range []string{"https://a.test/1", "https://a.test/2"} {
 		if s := w.state(t, u).State; s != storage.Fetched {
 			t.Errorf("%s is %v", u, s)
 		}
+	}
+	if again := w.loads - loads; again > 20 {
+		t.Errorf("%d loads in five minutes", again)
+	}
+}
+
+// TestManyDue has many more retries due than are held in memory: they follow
+// each other as fast as the host allows.
+func TestManyDue(t *testing.T) {
+	o := testOptions()
+	o.Politeness.Delay, o.RetryDelay = 100*time.Millisecond, 5*time.Minute
+	w := newWorld(t, o, newMemory())
+	w.add(urls("http://a.test/", 500)...)
+	tried := map[string]bool{}
+	w.answer = func(l Lease) answer {
+		a := answer{took: 10 * time.Millisecond}
+		if u := l.URL.String(); l.Kind == Page && !tried[u] {
+			tried[u] = true
+			a.state, a.reason = storage.Retrying, storage.ReasonStatus
+		}
+		return a
+	}
+	w.open()
+	w.finish(10*time.Minute, time.Hour)
+	if took := w.now.Sub(epoch); took > 7*time.Minute || len(w.pages()) != 1000 {
+		t.Errorf("%d pages in %v", len(w.pages()), took)
 	}
 }
 
@@ -411,6 +427,14 @@ func TestRulesChange(t *testing.T) {
 	if !changed {
 		t.Error("robots.txt was not asked for again")
 	}
+	for _, r := range w.log[1:] {
+		if r.kind == Robots && r.start.Sub(epoch) > 9*time.Minute+30*time.Second {
+			t.Errorf("%v: it should be asked for again before it expires", r)
+		}
+		if r.kind == Robots {
+			break
+		}
+	}
 }
 
 // TestClosedSiteEnds lets a crawl end though a site is closed by a robots.txt
@@ -433,5 +457,80 @@ func TestClosedSiteEnds(t *testing.T) {
 	}
 	if o := w.state(t, "http://a.test/1"); o.State != storage.Queued {
 		t.Errorf("the URL is %v", o.State)
+	}
+}
+
+// TestJudged settles what may not be asked without asking.
+func TestJudged(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*Options, *world)
+		url    string
+		want   storage.Outcome
+	}{
+		{"outside the scope", func(_ *Options, w *world) { w.scope = NewScope(ModeHost, nil, nil, mustURL(t, "http://a.test/")) },
+			"http://b.test/", storage.Outcome{State: storage.Excluded, Reason: storage.ReasonScope}},
+		{"inside the scope", func(_ *Options, w *world) { w.scope = NewScope(ModeHost, nil, nil, mustURL(t, "http://a.test/")) },
+			"http://a.test/", storage.Outcome{State: storage.Fetched}},
+		{"too deep", func(o *Options, _ *world) { o.MaxDepth = 2 }, "http://a.test/", storage.Outcome{State: storage.Excluded, Reason: storage.ReasonDepth}},
+		{"just not too deep", func(o *Options, _ *world) { o.MaxDepth = 3 }, "http://a.test/", storage.Outcome{State: storage.Fetched}},
+		{"denied", func(*Options, *world) {}, "http://a.test/closed/", storage.Outcome{State: storage.Denied, Reason: storage.ReasonRobots, Line: 2}},
+		{"not asked for permission", func(o *Options, _ *world) { o.Obey = false }, "http://a.test/closed/", storage.Outcome{State: storage.Fetched}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, testOptions(), newMemory())
+			c.change(&w.o, w)
+			f := w.found(c.url)
+			f.Depth = 3
+			w.commit(storage.Batch{Found: []storage.Found{f}})
+			w.answer = func(Lease) answer {
+				return answer{took: time.Millisecond, body: "User-agent: *\nDisallow: /closed/\nAllow: /closed/not\n"}
+			}
+			w.open()
+			w.finish(time.Minute, time.Hour)
+			got := w.state(t, c.url)
+			if got.State != c.want.State || got.Reason != c.want.Reason || got.Line != c.want.Line || got.At.IsZero() {
+				t.Errorf("%+v, want %+v", got, c.want)
+			}
+			if asked := len(w.pages()) > 0; asked != (c.want.State == storage.Fetched) {
+				t.Errorf("asked %q", w.pages())
+			}
+		})
+	}
+}
+
+// TestScopeChanges applies a new scope to what is queued already.
+func TestScopeChanges(t *testing.T) {
+	w := newWorld(t, testOptions(), newMemory())
+	w.add(urls("http://a.test/", 20)...)
+	w.open()
+	w.run(10 * time.Second)
+	pages := len(w.pages())
+	w.f.SetScope(NewScope(ModeHost, nil, nil, mustURL(t, "http://b.test/")))
+	w.finish(time.Minute, time.Hour)
+	if again := len(w.pages()); pages == 0 || again > pages+1 {
+		t.Errorf("%d pages, then %d", pages, again)
+	}
+	if o := w.state(t, "http://a.test/19"); o.State != storage.Excluded {
+		t.Errorf("%+v", o)
+	}
+}
+
+// TestOpening loads few hosts at a time, however many are due.
+func TestOpening(t *testing.T) {
+	m := newMemory()
+	for i := range 2000 {
+		m.makeUp(weburl.Origin{Scheme: "http", Host: fmt.Sprintf("h%d.test", i), Port: 80}, 1)
+	}
+	w := newWorld(t, testOptions(), m)
+	w.loadTime, w.workers, w.quick = 20*time.Millisecond, 3000, true
+	w.open()
+	for w.step(epoch.Add(time.Minute)) {
+		if w.f.opening > maxOpening {
+			t.Fatalf("%d hosts are being loaded", w.f.opening)
+		}
+	}
+	if len(w.pages()) != 2000 {
+		t.Errorf("%d pages", len(w.pages()))
 	}
 }

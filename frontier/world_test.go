@@ -60,6 +60,7 @@ type world struct {
 	log       []request
 	loads     int
 	failEvery int // so many loads, one of them fails
+	failedAt  time.Time
 	resolved  int
 }
 
@@ -190,6 +191,10 @@ func (w *world) collect() {
 // load reads now and brings it later, as the loader does.
 func (w *world) load(want LoadRequest) {
 	w.loads++
+	if !w.failedAt.IsZero() && w.now.Sub(w.failedAt) < time.Duration(keep-lead) {
+		w.t.Errorf("a load that failed is tried again after %v", w.now.Sub(w.failedAt))
+	}
+	w.failedAt = time.Time{}
 	l, err := readLoad(w.disk, want, &w.o, w.now)
 	if err != nil {
 		w.t.Fatal(err)
@@ -197,6 +202,7 @@ func (w *world) load(want LoadRequest) {
 	w.after(w.loadTime, func() {
 		if w.failEvery > 0 && w.loads%w.failEvery == 1 {
 			w.f.LoadFailed(want.Host, w.now)
+			w.failedAt = w.now
 			return
 		}
 		if err := w.f.Loaded(l, w.now); err != nil {
