@@ -132,10 +132,15 @@ func TestRobotsOfUnknownHost(t *testing.T) {
 		return answer{took: time.Millisecond}
 	}
 	w.open()
-	w.run(9 * time.Minute)
-	record, err := robots.DecodeRecord(w.disk.(*memory).policies[weburl.Origin{Scheme: "http", Host: "a.test", Port: 80}])
-	if err != nil || record.Class != robots.ClassUnreachable || record.Failures < 2 {
-		t.Errorf("the robots.txt is %+v, %v", record, err)
+	for _, c := range []struct {
+		after    time.Duration
+		failures int
+	}{{time.Second, 1}, {9 * time.Minute, 2}} {
+		w.run(c.after)
+		record, err := robots.DecodeRecord(w.disk.(*memory).policies[weburl.Origin{Scheme: "http", Host: "a.test", Port: 80}])
+		if err != nil || record.Class != robots.ClassUnreachable || record.Failures < c.failures {
+			t.Errorf("after %v the robots.txt is %+v, %v", c.after, record, err)
+		}
 	}
 	if len(w.pages()) > 0 {
 		t.Fatalf("asked %q without robots.txt", w.pages())
@@ -211,16 +216,15 @@ func TestManyDue(t *testing.T) {
 	w.add(urls("http://a.test/", 500)...)
 	tried := map[string]bool{}
 	w.answer = func(l Lease) answer {
-		a := answer{took: 10 * time.Millisecond}
 		if u := l.URL.String(); l.Kind == Page && !tried[u] {
 			tried[u] = true
-			a.state, a.reason = storage.Retrying, storage.ReasonStatus
+			return answer{took: 10 * time.Millisecond, state: storage.Retrying, reason: storage.ReasonStatus}
 		}
-		return a
+		return answer{took: 400 * time.Millisecond}
 	}
 	w.open()
-	w.finish(10*time.Minute, time.Hour)
-	if took := w.now.Sub(epoch); took > 7*time.Minute || len(w.pages()) != 1000 {
+	w.finish(time.Hour, time.Hour)
+	if took := w.now.Sub(epoch); took > 10*time.Minute || len(w.pages()) != 1000 {
 		t.Errorf("%d pages in %v", len(w.pages()), took)
 	}
 }
@@ -523,13 +527,12 @@ func TestOpening(t *testing.T) {
 		m.makeUp(weburl.Origin{Scheme: "http", Host: fmt.Sprintf("h%d.test", i), Port: 80}, 1)
 	}
 	w := newWorld(t, testOptions(), m)
-	w.loadTime, w.workers, w.quick = 20*time.Millisecond, 3000, true
+	w.quick = true
 	w.open()
-	for w.step(epoch.Add(time.Minute)) {
-		if w.f.opening > maxOpening {
-			t.Fatalf("%d hosts are being loaded", w.f.opening)
-		}
+	if _, ok := w.f.Next(w.now); ok || w.f.opening != maxOpening {
+		t.Errorf("%d hosts are being loaded", w.f.opening)
 	}
+	w.run(time.Minute)
 	if len(w.pages()) != 2000 {
 		t.Errorf("%d pages", len(w.pages()))
 	}

@@ -160,6 +160,60 @@ func TestRestartOfUnknownHost(t *testing.T) {
 	}
 }
 
+// TestCrawlDelayOfQuietOrigin keeps the Crawl-delay that an origin without work asks
+// for, in a later process too, which does not read its robots.txt.
+func TestCrawlDelayOfQuietOrigin(t *testing.T) {
+	w := newWorld(t, testOptions(), newMemory())
+	w.add("https://a.test/1")
+	w.add(urls("http://a.test/", 10)...)
+	w.answer = func(l Lease) answer {
+		a := answer{took: 10 * time.Millisecond}
+		if l.URL.Scheme() == "https" {
+			a.body = "User-agent: *\nCrawl-delay: 20\n"
+		}
+		return a
+	}
+	w.open()
+	w.run(70 * time.Second)
+	w.open()
+	w.events, w.busy = nil, 0
+	requests := len(w.log)
+	w.finish(time.Hour, time.Hour)
+	for _, r := range w.log[requests:] {
+		if r.delay != 20*time.Second {
+			t.Fatalf("%v: delay %v", r, r.delay)
+		}
+	}
+	if len(w.pages()) != 11 {
+		t.Errorf("asked %q", w.pages())
+	}
+}
+
+// TestWaitOfDormantHost keeps a wait though the disk says that it is over, as it
+// does when the wall clock was set forward.
+func TestWaitOfDormantHost(t *testing.T) {
+	m := newMemory()
+	w := newWorld(t, testOptions(), m)
+	w.add(urls("http://a.test/", 3)...)
+	w.answer = func(l Lease) answer {
+		a := answer{took: 10 * time.Millisecond}
+		if l.Kind == Robots {
+			a.retryAfter = time.Hour
+		}
+		return a
+	}
+	w.open()
+	w.run(10 * time.Minute)
+	if n := w.f.Places()["dormant"]; n != 1 {
+		t.Fatalf("the host should be dormant: %v", w.f.Places())
+	}
+	m.hosts[1].Politeness = nil
+	w.finish(2*time.Hour, 3*time.Hour)
+	if gap := w.log[1].start.Sub(w.log[0].end); gap < time.Hour {
+		t.Errorf("asked again after %v", gap)
+	}
+}
+
 func TestOptionsValidate(t *testing.T) {
 	if err := DefaultOptions().Validate(); err != nil {
 		t.Error(err)
