@@ -46,10 +46,7 @@ func (f *Frontier) want(h *host) {
 		return
 	}
 	a.loading = true
-	a.dueAsked = f.o.Heads + len(a.busy) // busy ones are passed over, and those that are here
-	for i := range a.queues {
-		a.dueAsked = max(a.dueAsked, f.o.Heads+len(a.busy)+len(a.queues[i].due))
-	}
+	a.dueAsked = f.o.Heads + len(a.busy) // busy ones are passed over
 	r := LoadRequest{Host: h.id, Max: f.o.Heads, Due: a.dueAsked}
 	for i := range a.queues {
 		q := &a.queues[i]
