@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/storage"
 )
 
 // TestDocumentedTraps holds docs/TRAPS.md to its word.
@@ -28,14 +30,14 @@ func TestDocumentedTraps(t *testing.T) {
 		got := o.Check(mustURL(t, "https://example.com"+cell(2)), page, now).String()
 		want := cell(1)
 		if want == "no" {
-			want = NoTrap.String()
+			want = storage.NoTrap.String()
 		}
 		if got != want {
 			t.Errorf("%s on %s: %s, the page says %s", cell(2), cell(3), got, want)
 		}
 		seen[got]++
 	}
-	for trap := TrapDepth; trap <= TrapGrowth; trap++ {
+	for trap := storage.TrapDepth; trap <= storage.TrapGrowth; trap++ {
 		if seen[trap.String()] == 0 {
 			t.Errorf("no example of %s", trap)
 		}

@@ -151,10 +151,12 @@ func (a *active) learned() bool {
 func (f *Frontier) lease(h *host, l Lease, due bool) Lease {
 	f.lastLease++
 	l.ID, l.Host, l.HostName = f.lastLease, h.id, h.active.name
-	out := new(outstanding)
-	if n := len(f.spare); n > 0 {
-		out, f.spare = f.spare[n-1], f.spare[:n-1]
+	if len(f.spare) == 0 {
+		f.spare = append(f.spare, new(outstanding))
 	}
+	last := len(f.spare) - 1
+	out := f.spare[last]
+	f.spare = f.spare[:last]
 	out.host, out.lease, out.due = h, l, due
 	f.leases[l.ID] = out
 	return l

@@ -1,46 +1,16 @@
 package frontier
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
 )
 
-// Trap names what is wrong with a URL that leads into a trap: a part of a site
-// that goes on for ever. The numbers are stored and therefore stable.
-type Trap uint8
-
-// The traps that a URL alone shows, and those that the store finds because it
-// knows the other URLs of the host.
-const (
-	NoTrap             Trap = 0
-	TrapDepth          Trap = 1 // too many path segments
-	TrapRepetition     Trap = 2 // segments that repeat
-	TrapParameters     Trap = 3 // too many query parameters
-	TrapCalendar       Trap = 4 // a date that no page is about
-	TrapGrowth         Trap = 5 // what the page before appended, appended again
-	TrapQueries        Trap = 6 // one path with very many different queries
-	TrapSession        Trap = 7 // differs from a known URL by a session id only
-	TrapSameContent    Trap = 8 // found on one of many pages with the same content
-	TrapHostURLs       Trap = 9 // the host has as many URLs as it may have
-	numTraps                = 10
-	longestRepeatedRun      = 8 // segments; longer runs are left to TrapDepth
-)
-
-var trapNames = [numTraps]string{
-	"none", "path depth", "repeated segments", "query parameters", "calendar", "growing URL",
-	"queries of a path", "session id", "same content", "URLs of the host",
-}
-
-// String names the trap as reports do.
-func (t Trap) String() string {
-	if int(t) < len(trapNames) {
-		return trapNames[t]
-	}
-	return fmt.Sprintf("trap(%d)", uint8(t))
-}
+// longestRepeatedRun bounds the runs of segments that are looked for; longer ones are
+// left to the depth of the path.
+const longestRepeatedRun = 8
 
 // TrapOptions tune the checks. A zero switches a check off.
 type TrapOptions struct {
@@ -57,21 +27,21 @@ func DefaultTrapOptions() TrapOptions {
 
 // Check looks at a URL that was found on the page via, which is the zero URL for
 // a seed. It says which trap the URL belongs to. Any goroutine may call it.
-func (o *TrapOptions) Check(u, via weburl.URL, now time.Time) Trap {
+func (o *TrapOptions) Check(u, via weburl.URL, now time.Time) storage.Trap {
 	path, query, _ := strings.Cut(u.RequestURI(), "?")
 	switch {
 	case o.PathDepth > 0 && strings.Count(path, "/") > o.PathDepth:
-		return TrapDepth
+		return storage.TrapDepth
 	case o.QueryParameters > 0 && query != "" && countParameters(query) > o.QueryParameters:
-		return TrapParameters
+		return storage.TrapParameters
 	case o.RepeatedSegments > 0 && repeats(path, o.RepeatedSegments):
-		return TrapRepetition
+		return storage.TrapRepetition
 	case o.RepeatedSegments > 0 && grows(u.RequestURI(), via, o.RepeatedSegments):
-		return TrapGrowth
+		return storage.TrapGrowth
 	case o.Calendar && strangeDate(u.RequestURI(), now):
-		return TrapCalendar
+		return storage.TrapCalendar
 	}
-	return NoTrap
+	return storage.NoTrap
 }
 
 func countParameters(query string) int {

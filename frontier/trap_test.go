@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
 )
 
 func mustURL(t *testing.T, s string) weburl.URL {
@@ -25,52 +26,52 @@ func TestTrapCheck(t *testing.T) {
 	o := DefaultTrapOptions()
 	for _, c := range []struct {
 		url, via string
-		want     Trap
+		want     storage.Trap
 	}{
-		{"/", "", NoTrap},
-		{"/a/b/c/d/e/f/g", "", NoTrap},
-		{strings.Repeat("/x", 3) + strings.Repeat("/y", 3) + "/z", "", NoTrap},
-		{"/docs/" + strings.Repeat("deep/er/than/any/", 1), "", NoTrap},
-		{"/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17/18/19/20/21/22/23/24/25", "", NoTrap},
-		{"/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17/18/19/20/21/22/23/24/25/26", "", TrapDepth},
+		{"/", "", storage.NoTrap},
+		{"/a/b/c/d/e/f/g", "", storage.NoTrap},
+		{strings.Repeat("/x", 3) + strings.Repeat("/y", 3) + "/z", "", storage.NoTrap},
+		{"/docs/" + strings.Repeat("deep/er/than/any/", 1), "", storage.NoTrap},
+		{"/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17/18/19/20/21/22/23/24/25", "", storage.NoTrap},
+		{"/1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17/18/19/20/21/22/23/24/25/26", "", storage.TrapDepth},
 
-		{"/a/a/a/x", "", NoTrap}, // three times, that is twice again
-		{"/a/a/a/a/x", "", TrapRepetition},
-		{"/p/a/b/a/b/a/b/q", "", NoTrap},
-		{"/p/a/b/a/b/a/b/a/b/q", "", TrapRepetition},
-		{"/css/img/css/js/css/img", "", NoTrap},
-		{"/2/2/2/2", "", TrapRepetition},
+		{"/a/a/a/x", "", storage.NoTrap}, // three times, that is twice again
+		{"/a/a/a/a/x", "", storage.TrapRepetition},
+		{"/p/a/b/a/b/a/b/q", "", storage.NoTrap},
+		{"/p/a/b/a/b/a/b/a/b/q", "", storage.TrapRepetition},
+		{"/css/img/css/js/css/img", "", storage.NoTrap},
+		{"/2/2/2/2", "", storage.TrapRepetition},
 
-		{"/s?" + strings.Repeat("a=1&", 20), "", NoTrap},
-		{"/s?" + strings.Repeat("a=1&", 21), "", TrapParameters},
-		{"/s?" + strings.Repeat("&", 100), "", NoTrap},
+		{"/s?" + strings.Repeat("a=1&", 20), "", storage.NoTrap},
+		{"/s?" + strings.Repeat("a=1&", 21), "", storage.TrapParameters},
+		{"/s?" + strings.Repeat("&", 100), "", storage.NoTrap},
 
-		{"/s?x=1&p=2", "/s?x=1", NoTrap},
-		{"/s?x=1&p=2&p=2&p=2", "/s?x=1&p=2&p=2", NoTrap},
-		{"/s?x=1&p=2&p=2&p=2&p=2", "/s?x=1&p=2&p=2&p=2", TrapGrowth},
-		{"/s?x=1&p=2&p=2&p=2&p=3", "/s?x=1&p=2&p=2&p=2", NoTrap},
+		{"/s?x=1&p=2", "/s?x=1", storage.NoTrap},
+		{"/s?x=1&p=2&p=2&p=2", "/s?x=1&p=2&p=2", storage.NoTrap},
+		{"/s?x=1&p=2&p=2&p=2&p=2", "/s?x=1&p=2&p=2&p=2", storage.TrapGrowth},
+		{"/s?x=1&p=2&p=2&p=2&p=3", "/s?x=1&p=2&p=2&p=2", storage.NoTrap},
 
-		{"/2026/11/21/news", "", NoTrap},
-		{"/2028/12/31/", "", NoTrap},
-		{"/2029/01/02", "", TrapCalendar},
-		{"/2029-01/", "", TrapCalendar},
-		{"/calendar/2029/1/", "", TrapCalendar},
-		{"/1969/12/31", "", TrapCalendar},
-		{"/1970-01-01", "", NoTrap},
-		{"/events/3012-07", "", TrapCalendar},
-		{"/article/3421/12", "", NoTrap}, // the twelfth page of an article
-		{"/article/3421/2/3", "", NoTrap},
-		{"/model-x3012-07", "", NoTrap},
-		{"/?year=2031&month=5", "", TrapCalendar},
-		{"/?year=2027&month=5", "", NoTrap},
-		{"/calendar/20310517", "", TrapCalendar},
-		{"/calendar?date=203105", "", TrapCalendar},
-		{"/item/20310517", "", NoTrap}, // an id
-		{"/page/4096", "", NoTrap},
-		{"/1066/hastings", "", NoTrap}, // a year, but no month
-		{"/range/1800-1850/", "", NoTrap},
-		{"/rfc/9309/12-13", "", NoTrap},
-		{"/part/9309-12-13", "", TrapCalendar}, // cannot be told from a date
+		{"/2026/11/21/news", "", storage.NoTrap},
+		{"/2028/12/31/", "", storage.NoTrap},
+		{"/2029/01/02", "", storage.TrapCalendar},
+		{"/2029-01/", "", storage.TrapCalendar},
+		{"/calendar/2029/1/", "", storage.TrapCalendar},
+		{"/1969/12/31", "", storage.TrapCalendar},
+		{"/1970-01-01", "", storage.NoTrap},
+		{"/events/3012-07", "", storage.TrapCalendar},
+		{"/article/3421/12", "", storage.NoTrap}, // the twelfth page of an article
+		{"/article/3421/2/3", "", storage.NoTrap},
+		{"/model-x3012-07", "", storage.NoTrap},
+		{"/?year=2031&month=5", "", storage.TrapCalendar},
+		{"/?year=2027&month=5", "", storage.NoTrap},
+		{"/calendar/20310517", "", storage.TrapCalendar},
+		{"/calendar?date=203105", "", storage.TrapCalendar},
+		{"/item/20310517", "", storage.NoTrap}, // an id
+		{"/page/4096", "", storage.NoTrap},
+		{"/1066/hastings", "", storage.NoTrap}, // a year, but no month
+		{"/range/1800-1850/", "", storage.NoTrap},
+		{"/rfc/9309/12-13", "", storage.NoTrap},
+		{"/part/9309-12-13", "", storage.TrapCalendar}, // cannot be told from a date
 	} {
 		var via string
 		if c.via != "" {
@@ -85,7 +86,7 @@ func TestTrapCheck(t *testing.T) {
 func TestTrapChecksCanBeSwitchedOff(t *testing.T) {
 	var off TrapOptions
 	for _, uri := range []string{strings.Repeat("/a", 100), "/?" + strings.Repeat("a=1&", 90), "/9999/12/31"} {
-		if got := off.Check(mustURL(t, "http://example.com"+uri), weburl.URL{}, time.Unix(1.8e9, 0)); got != NoTrap {
+		if got := off.Check(mustURL(t, "http://example.com"+uri), weburl.URL{}, time.Unix(1.8e9, 0)); got != storage.NoTrap {
 			t.Errorf("%s: %v", uri, got)
 		}
 	}

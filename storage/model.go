@@ -176,6 +176,8 @@ type Result struct {
 	Added   int // URLs that were new
 	Refused int // URLs that could not be taken: the host has too many origins, or a name of no or over 255 bytes
 	Trapped int // URLs refused as traps, those of Batch.Refused among them
+
+	TrappedBy map[Trap]int // the same by reason; nil: none
 }
 
 // Counters count over the whole store. They are part of every commit.

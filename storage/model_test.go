@@ -238,7 +238,7 @@ func (m *model) randomBatch(rng *rand.Rand, size int, fingerprint func(weburl.UR
 	}
 	for range rng.IntN(4) {
 		u := randomURL(rng)
-		b.Refused = append(b.Refused, Refused{Host: u.Host(), Reason: uint8(1 + rng.IntN(9)), URL: u})
+		b.Refused = append(b.Refused, Refused{Host: u.Host(), Reason: Trap(1 + rng.IntN(9)), URL: u})
 	}
 	if rng.IntN(4) == 0 {
 		b.Ensure = []string{hostName(rng.IntN(12)), hostName(0)}

@@ -47,7 +47,7 @@ func (m *modelTraps) content(d *Done, before State, l limits) {
 }
 
 // trapped says which trap a new URL belongs to, and counts its query if to none.
-func (h *modelHost) trapped(id HostID, f *Found, l limits) uint8 {
+func (h *modelHost) trapped(id HostID, f *Found, l limits) Trap {
 	path, _, hasQuery := strings.Cut(f.URL.String(), "?")
 	switch {
 	case l.hostURLs > 0 && len(h.urls) >= int(l.hostURLs):
@@ -63,7 +63,7 @@ func (h *modelHost) trapped(id HostID, f *Found, l limits) uint8 {
 	return 0
 }
 
-func (m *modelTraps) refuse(reason uint8, u weburl.URL, r *Result) {
+func (m *modelTraps) refuse(reason Trap, u weburl.URL, r *Result) {
 	r.Trapped++
 	i := slices.IndexFunc(m.traps, func(c TrapCount) bool { return c.Reason == reason })
 	if i < 0 {

@@ -12,16 +12,6 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// The traps that only the store sees, because it knows the host's other URLs.
-// The numbers are stored and therefore stable; the others of the enumeration
-// belong to those who look at a URL alone, and the store only counts them.
-const (
-	TrapQueries     uint8 = 6 // one path with very many different queries
-	TrapSession     uint8 = 7 // differs from a known URL by a session id only
-	TrapSameContent uint8 = 8 // found on one of many pages with the same content
-	TrapHostURLs    uint8 = 9 // the host has as many URLs as it may have
-)
-
 // Bounds on what is kept of refused URLs, for each host and reason.
 const (
 	trapSamples     = 3
@@ -31,13 +21,13 @@ const (
 // Refused is a URL that led into a trap, as a worker found out.
 type Refused struct {
 	Host   string // the host that it counts for; one that the store does not know is passed over
-	Reason uint8  // not 0
+	Reason Trap   // not NoTrap
 	URL    weburl.URL
 }
 
 // TrapCount is what was refused of one host for one reason.
 type TrapCount struct {
-	Reason  uint8
+	Reason  Trap
 	Count   uint64   // refusals; a URL that is found again is refused again
 	Samples []string // the first URLs refused, at most 3, cut to 512 bytes
 }
@@ -61,7 +51,7 @@ func (s *Store) Traps(host HostID) (counts []TrapCount, err error) {
 
 func appendTraps(b []byte, counts []TrapCount) []byte {
 	for _, c := range counts {
-		b = append(b, c.Reason)
+		b = append(b, byte(c.Reason))
 		b = binary.AppendUvarint(b, c.Count)
 		b = append(b, byte(len(c.Samples)))
 		for _, text := range c.Samples {
@@ -74,8 +64,8 @@ func appendTraps(b []byte, counts []TrapCount) []byte {
 
 func decodeTraps(b []byte) (counts []TrapCount, ok bool) {
 	d := decoder{b: b}
-	for last := uint8(0); len(d.b) > 0; {
-		c := TrapCount{Reason: d.u8(), Count: d.uvarint()}
+	for last := NoTrap; len(d.b) > 0; {
+		c := TrapCount{Reason: Trap(d.u8()), Count: d.uvarint()}
 		samples := int(d.u8())
 		if d.bad || c.Reason <= last || c.Count == 0 || samples > trapSamples {
 			return nil, false
@@ -94,7 +84,7 @@ func decodeTraps(b []byte) (counts []TrapCount, ok bool) {
 }
 
 // countTrap counts one refusal among those of a host.
-func countTrap(counts []TrapCount, reason uint8, text string) []TrapCount {
+func countTrap(counts []TrapCount, reason Trap, text string) []TrapCount {
 	i := 0
 	for i < len(counts) && counts[i].Reason < reason {
 		i++
@@ -121,12 +111,16 @@ func countTrap(counts []TrapCount, reason uint8, text string) []TrapCount {
 
 // refusal is a refused URL of the host at hand.
 type refusal struct {
-	reason uint8
+	reason Trap
 	url    weburl.URL
 }
 
-func (w *writer) refuse(reason uint8, u weburl.URL) {
+func (w *writer) refuse(reason Trap, u weburl.URL) {
 	w.result.Trapped++
+	if w.result.TrappedBy == nil {
+		w.result.TrappedBy = make(map[Trap]int)
+	}
+	w.result.TrappedBy[reason]++
 	w.refusals = append(w.refusals, refusal{reason, u})
 }
 
@@ -149,7 +143,7 @@ func (w *writer) putTraps(host HostID) error {
 // trapped says which trap a URL that is new to its host belongs to, 0 if to none.
 // Where it belongs to none it counts among the queries of its path. Seeds are
 // held to the limit of the host only.
-func (w *writer) trapped(r *hostRow, origin uint8, f *Found) uint8 {
+func (w *writer) trapped(r *hostRow, origin uint8, f *Found) Trap {
 	limits := &w.store.limits
 	if limits.hostURLs > 0 && r.next >= limits.hostURLs {
 		return TrapHostURLs

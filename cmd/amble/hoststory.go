@@ -60,6 +60,12 @@ func printHostStory(w io.Writer, h *inspect.HostStory, now time.Time) error {
 	for i := range h.Origins {
 		s.origin(&h.Origins[i])
 	}
+	for _, t := range h.Traps {
+		s.line("refused", "%s (%s)", plural(int(t.Refused), "URL"), t.Reason)
+		for _, sample := range t.Samples {
+			s.line("", "such as %s", printable(sample))
+		}
+	}
 	_, err := io.WriteString(w, s.String())
 	return err
 }

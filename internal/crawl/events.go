@@ -116,7 +116,9 @@ func (r *run) applied(j *job) {
 	r.f.Committed(&j.batch, j.result, time.Now())
 	r.collect()
 	r.tally.added.Add(uint64(j.result.Added))
-	r.tally.traps.count(trapStored, j.result.Trapped-len(j.batch.Refused))
+	for reason, n := range j.result.TrappedBy {
+		r.tally.traps.count(reason, n)
+	}
 	// Without room for a new ledger the old one goes on growing.
 	if err := r.ledger.Trim(j.place); err != nil && !errors.Is(err, storage.ErrNoSpace) {
 		r.fail(err)

@@ -107,7 +107,7 @@ func (r *run) redirect(res *result, resp *fetch.Response, page *archive.Page) (s
 		r.tally.outside.Add(1)
 		return storage.Redirected, storage.ReasonScope
 	}
-	if trap := r.trap(res, target); trap != frontier.NoTrap {
+	if trap := r.trap(res, target); trap != storage.NoTrap {
 		page.Reason = "target leads into a trap: " + trap.String()
 		return storage.Redirected, storage.ReasonNone
 	}
@@ -141,7 +141,7 @@ func (r *run) takeLinks(res *result, resp *fetch.Response, page *archive.Page) {
 		case link.NoFollow:
 		case scope.Check(link.URL) != frontier.InScope:
 			r.tally.outside.Add(1)
-		case r.trap(res, link.URL) != frontier.NoTrap:
+		case r.trap(res, link.URL) != storage.NoTrap:
 		default:
 			f := r.discovery(res, link.URL, l.Head.Depth+1)
 			r.stripSession(&f)

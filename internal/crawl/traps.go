@@ -4,17 +4,16 @@ import (
 	"maps"
 	"sync"
 
-	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
-// trap says which trap a URL found on a page leads into by its looks, and has it counted.
-func (r *run) trap(res *result, u weburl.URL) frontier.Trap {
+// trap says which trap a URL found on a page leads into by its looks, and has the
+// store count it.
+func (r *run) trap(res *result, u weburl.URL) storage.Trap {
 	t := r.o.Traps.Check(u, res.lease.URL, res.page.End)
-	if t != frontier.NoTrap {
-		res.refused = append(res.refused, storage.Refused{Host: u.Host(), Reason: uint8(t), URL: u})
-		r.tally.traps.count(t.String(), 1)
+	if t != storage.NoTrap {
+		res.refused = append(res.refused, storage.Refused{Host: u.Host(), Reason: t, URL: u})
 	}
 	return t
 }
@@ -37,20 +36,13 @@ type trapTally struct {
 	counts map[string]uint64
 }
 
-// trapStored is the name that the traps together have that only the store sees, because
-// it knows the other URLs of the host: what each of them refused is kept there by host.
-const trapStored = "other URLs of the host"
-
-func (t *trapTally) count(reason string, n int) {
-	if n <= 0 {
-		return
-	}
+func (t *trapTally) count(reason storage.Trap, n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.counts == nil {
 		t.counts = make(map[string]uint64)
 	}
-	t.counts[reason] += uint64(n)
+	t.counts[reason.String()] += uint64(n)
 }
 
 // load is a copy of the counts; nil if nothing was refused.

@@ -16,6 +16,14 @@ type HostStory struct {
 	InFlight   int        `json:"in_flight"`         // requests; only a running crawl has some
 	Address    string     `json:"address,omitempty"` // that the running crawl asks it at
 	Origins    []Origin   `json:"origins"`
+	Traps      []Trap     `json:"traps,omitempty"`
+}
+
+// Trap is one kind of trap of a host: URLs that were refused because they lead into it.
+type Trap struct {
+	Reason  string   `json:"reason"`
+	Refused uint64   `json:"refused"`
+	Samples []string `json:"samples"` // a few of them
 }
 
 // Politeness says why a host may not be asked before an instant, and how fast it may be.
@@ -67,7 +75,20 @@ func (v *View) Host(ctx context.Context, name string) (HostStory, error) {
 		story.Origins = append(story.Origins, o)
 	}
 	story.Politeness.Source = cause(&s.polite, story.Origins)
-	return story, nil
+	story.Traps, err = v.traps(h.ID)
+	return story, err
+}
+
+func (v *View) traps(id storage.HostID) ([]Trap, error) {
+	counts, err := v.store.Traps(id)
+	if err != nil {
+		return nil, err
+	}
+	var traps []Trap
+	for _, c := range counts {
+		traps = append(traps, Trap{Reason: c.Reason.String(), Refused: c.Count, Samples: c.Samples})
+	}
+	return traps, nil
 }
 
 func (v *View) origin(q *storage.Queue) (Origin, error) {

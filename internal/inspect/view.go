@@ -20,6 +20,7 @@ type Store interface {
 	Lookup(weburl.URL) (storage.Head, storage.Host, error)
 	URL(storage.HostID, uint32) (weburl.URL, error)
 	Policy(weburl.Origin) ([]byte, error)
+	Traps(storage.HostID) ([]storage.TrapCount, error)
 }
 
 // Live is what only a running crawl knows of a host.
