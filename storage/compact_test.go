@@ -2,6 +2,8 @@ package storage
 
 import (
 	"context"
+	"errors"
+	"os"
 	"testing"
 )
 
@@ -75,5 +77,33 @@ func TestCompactKeepsEveryRow(t *testing.T) {
 	}
 	if rows["host"] != 50 || rows["url"] == 0 || rows["seen"] == 0 || st.FileBytes != after {
 		t.Errorf("statistics are %+v", st)
+	}
+}
+
+// TestOpenNoticesAReplacedFile opens a file that another one has taken the place
+// of while the lock was awaited, as Compact does.
+func TestOpenNoticesAReplacedFile(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	old, err := os.Open(s.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	if err := s.inPlace(old); err != nil {
+		t.Errorf("the file in place: %v", err)
+	}
+	if err := s.copyTo(s.Path() + ".compact"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(s.Path()+".compact", s.Path()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.inPlace(old); !errors.Is(err, ErrInUse) {
+		t.Errorf("a replaced file: %v", err)
 	}
 }

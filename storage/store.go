@@ -95,6 +95,7 @@ func Open(dir string, o Options) (*Store, error) {
 }
 
 func (s *Store) open(o Options) (err error) {
+	var file *os.File
 	s.db, err = bolt.Open(s.path, 0o644, &bolt.Options{
 		Timeout:         openTimeout,
 		FreelistType:    bolt.FreelistMapType,
@@ -102,11 +103,36 @@ func (s *Store) open(o Options) (err error) {
 		NoSync:          o.NoSync,
 		MaxSize:         o.MaxBytes,
 		InitialMmapSize: o.MapBytes,
+		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
+			f, err := os.OpenFile(name, flag, mode)
+			file = f
+			return f, err
+		},
 	})
 	if err != nil {
 		return openError(err)
 	}
+	if err := s.inPlace(file); err != nil {
+		return err
+	}
 	return s.load(o.ReadOnly)
+}
+
+// inPlace makes sure that the file which is locked now is still the one at its
+// path: while Open waited for the lock, Compact may have put another there.
+func (s *Store) inPlace(f *os.File) error {
+	opened, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	named, err := os.Stat(s.path)
+	if err != nil {
+		return err
+	}
+	if !os.SameFile(opened, named) {
+		return fmt.Errorf("%w: it was just compacted; try again", ErrInUse)
+	}
+	return nil
 }
 
 // guard makes an error of what bbolt does when it meets a damaged page: it
