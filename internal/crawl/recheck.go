@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,10 +78,19 @@ func (r *run) takeRechecked(p *rechecked) {
 	}
 	r.pending.batch.Done = append(r.pending.batch.Done, p.done...)
 	r.pending.size += len(p.done)
-	r.pending.setMark(p.mark, p.next)
+	r.pending.setMark(p.mark, r.recheckMark(p))
 	if p.next == nil {
 		r.rechecking--
 	}
+}
+
+// recheckMark is where a restart would have to go on: from the begin, where the
+// rules changed once more and another walk over the same origin waits.
+func (r *run) recheckMark(p *rechecked) []byte {
+	if slices.ContainsFunc(r.rechecks, func(c *recheck) bool { return c.mark() == p.mark }) {
+		return make([]byte, 4)
+	}
+	return p.next
 }
 
 // recheckAll is the rechecker: it walks one origin after the other.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
@@ -72,5 +73,21 @@ func TestDeniedURLsAreAskedAboutAgain(t *testing.T) {
 	}
 	if marks, err := e.store.Marks(markRecheck); err != nil || len(marks) > 0 {
 		t.Errorf("marks %v are left (%v)", marks, err)
+	}
+}
+
+// TestRecheckMarkOfASecondWalk: while a second walk over an origin waits, neither a page nor the
+// end of the first may let a restart forget it.
+func TestRecheckMarkOfASecondWalk(t *testing.T) {
+	second := &recheck{Recheck: frontier.Recheck{Host: 7, Origin: 1}}
+	r := &run{rechecks: []*recheck{second}}
+	for _, next := range [][]byte{{0, 0, 3, 232}, nil} {
+		if got := r.recheckMark(&rechecked{mark: second.mark(), next: next}); !slices.Equal(got, make([]byte, 4)) {
+			t.Errorf("a walk at %v leaves the mark %v", next, got)
+		}
+		other := &recheck{Recheck: frontier.Recheck{Host: 7}}
+		if got := r.recheckMark(&rechecked{mark: other.mark(), next: next}); !slices.Equal(got, next) {
+			t.Errorf("another origin's walk at %v leaves the mark %v", next, got)
+		}
 	}
 }
