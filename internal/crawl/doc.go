@@ -11,6 +11,7 @@
 //	            that gathered during a commit into the next.
 //	loader      one; reads queue heads and robots records, and compiles rules, so
 //	            that the dispatcher never waits for the disk.
+//	rechecker   one; puts denied URLs to robots rules that changed, page by page.
 //	workers     Options.Workers; one request at a time each: fetch, extract, encode.
 //
 // # A crash at any moment
