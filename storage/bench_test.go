@@ -130,10 +130,13 @@ func reportSize(b *testing.B, path string, urls int) {
 func discover(b *testing.B, s *Store, g *benchURLs, size int) {
 	var batch Batch
 	var times commitTimes
-	for done := 0; done < size; done += benchBatch {
+	curve := newCurve(size)
+	for done := 0; done < size; done += len(batch.Found) {
 		fillBatch(s, g, min(benchBatch, size-done), &batch)
 		times.commit(b, s, &batch)
+		curve.add(done+len(batch.Found), times[len(times)-1], s.Path())
 	}
+	curve.save(b)
 	if n := s.Counters().URLs; n != uint64(size) {
 		b.Fatalf("store has %d URLs, want %d", n, size)
 	}
@@ -149,6 +152,7 @@ func discoverRows(b *testing.B, g *benchURLs, size int) {
 		b.Fatal(err)
 	}
 	var times commitTimes
+	curve := newCurve(size)
 	keys := make([]string, 0, benchBatch)
 	for done := 0; done < size; done += benchBatch {
 		keys = keys[:0]
@@ -161,7 +165,9 @@ func discoverRows(b *testing.B, g *benchURLs, size int) {
 			b.Fatal(err)
 		}
 		times = append(times, time.Since(t))
+		curve.add(done+len(keys), times[len(times)-1], path)
 	}
+	curve.save(b)
 	times.report(b, size, "urls")
 	reportSize(b, path, size)
 	if err := db.Close(); err != nil {
