@@ -109,6 +109,7 @@ type Found struct {
 	ViaHost     HostID
 	ViaOrdinal  uint32
 	At          time.Time
+	Modified    time.Time // when it last changed, as a sitemap or feed says; zero: nobody said
 }
 
 // Done is the outcome of one URL; any state but Queued.

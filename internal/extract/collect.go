@@ -33,15 +33,17 @@ type collector struct {
 
 	at         map[string]int32 // canonical form -> index in p.Links
 	references int              // references seen
+	latest     int              // index in p.Links of what the element at hand refers to; less than 0: nothing
 	hasTitle   bool
 	directives directives
+	prose      *prose // nil: no text is asked for
 	p          Page
 }
 
 // newCollector returns a collector for a document of that many bytes.
 func newCollector(base weburl.URL, tokens []string, o Options, size int) *collector {
 	room := min(size/bytesPerLink+1, o.MaxLinks)
-	return &collector{base: base, tokens: tokens, o: o,
+	return &collector{base: base, tokens: tokens, o: o, prose: newProse(o),
 		at: make(map[string]int32, room), p: Page{Links: make([]Link, 0, room)}}
 }
 
@@ -70,6 +72,31 @@ func (c *collector) element(a atom.Atom, attrs []html.Attribute) {
 			c.p.Language = lang
 		}
 	}
+}
+
+// begin takes the begin of any element for the text, after element.
+func (c *collector) begin(a atom.Atom, attrs []html.Attribute) {
+	if c.latest >= 0 && c.o.LinkText {
+		l := &c.p.Links[c.latest]
+		if l.Rel == "" {
+			l.Rel = strings.ToLower(clip(strings.Join(strings.Fields(attribute(attrs, "rel")), " "), maxLinkText))
+		}
+		if a == atom.Area && l.Text == "" {
+			l.Text = clip(strings.Join(strings.Fields(attribute(attrs, "alt")), " "), maxLinkText)
+		}
+	}
+	c.prose.open(a, attrs, c.latest)
+	if a == atom.Img {
+		c.prose.alternative(attrs)
+	}
+}
+
+// clip cuts s to n bytes, not within a character.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "")
 }
 
 // wanted reports whether element does anything with a.
@@ -134,13 +161,15 @@ func (c *collector) refer(raw string, kind Kind, noFollow bool) {
 func (c *collector) keep(l Link) {
 	if i, ok := c.at[l.URL.String()]; ok {
 		c.p.Links[i].NoFollow = c.p.Links[i].NoFollow && l.NoFollow
+		c.latest = int(i)
 		return
 	}
 	if len(c.p.Links) >= c.o.MaxLinks {
 		c.p.Truncated = true
 		return
 	}
-	c.at[l.URL.String()] = int32(len(c.p.Links))
+	c.latest = len(c.p.Links)
+	c.at[l.URL.String()] = int32(c.latest)
 	c.p.Links = append(c.p.Links, l)
 }
 
@@ -221,5 +250,10 @@ func (c *collector) setTitle(text string) {
 // page returns what was gathered.
 func (c *collector) page() Page {
 	c.p.NoIndex, c.p.NoFollow = c.directives.noIndex, c.directives.noFollow
+	if c.prose != nil {
+		c.prose.endLink(&c.p)
+		c.p.Text = string(c.prose.main.b)
+		c.p.Truncated = c.p.Truncated || c.prose.main.cut
+	}
 	return c.p
 }

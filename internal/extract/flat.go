@@ -22,13 +22,22 @@ func (c *collector) readFlat(text []byte) {
 		case html.ErrorToken:
 			return
 		case html.TextToken:
-			if inTitle {
-				c.setTitle(string(z.Text()))
+			if inTitle || c.prose != nil && templates == 0 {
+				text := string(z.Text())
+				if inTitle {
+					c.setTitle(text)
+				}
+				if c.prose != nil && templates == 0 {
+					c.prose.write(text)
+				}
 			}
 		case html.EndTagToken:
 			name, _ := z.TagName()
-			if atom.Lookup(name) == atom.Template && templates > 0 {
+			a := atom.Lookup(name)
+			if a == atom.Template && templates > 0 {
 				templates--
+			} else if c.prose != nil && templates == 0 {
+				c.prose.close(a, &c.p)
 			}
 			inTitle = false
 		case html.StartTagToken, html.SelfClosingTagToken:
@@ -40,9 +49,16 @@ func (c *collector) readFlat(text []byte) {
 				if attrs = tagAttributes(z, more, attrs[:0]); templates > 0 || attribute(attrs, "shadowrootmode") == "" {
 					templates++
 				}
-			case templates == 0 && wanted(a):
+			case templates == 0 && (wanted(a) || c.prose != nil):
 				attrs = tagAttributes(z, more, attrs[:0])
+				c.latest = -1
 				c.element(a, attrs)
+				if c.prose != nil {
+					c.begin(a, attrs)
+					if isVoid(a) {
+						c.prose.close(a, &c.p)
+					}
+				}
 			}
 		}
 	}
@@ -56,4 +72,14 @@ func tagAttributes(z *html.Tokenizer, more bool, attrs []html.Attribute) []html.
 		attrs = append(attrs, html.Attribute{Key: string(key), Val: string(value)})
 	}
 	return attrs
+}
+
+// isVoid reports whether an element has no content and no end tag.
+func isVoid(a atom.Atom) bool {
+	switch a {
+	case atom.Area, atom.Base, atom.Br, atom.Col, atom.Embed, atom.Hr, atom.Img, atom.Input, atom.Link, atom.Meta, atom.Param,
+		atom.Source, atom.Track, atom.Wbr:
+		return true
+	}
+	return false
 }

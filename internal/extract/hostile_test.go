@@ -79,7 +79,7 @@ func FuzzHTML(f *testing.F) {
 	f.Add([]byte("<a href=\xe4>"), "text/html; charset=iso-8859-1", "amble: none")
 	base := mustParse(f, "http://site.test/dir/page?q")
 	f.Fuzz(func(t *testing.T, body []byte, contentType, tag string) {
-		o := Options{MaxLinks: 50, MaxNodes: 5000, MaxDepth: 100}
+		o := Options{MaxLinks: 50, MaxNodes: 5000, MaxDepth: 100, Text: true, LinkText: true, MaxText: 300}
 		p, err := HTML(body, contentType, base, []string{tag}, []string{"amble"}, o)
 		if err != nil {
 			t.Fatal(err)
@@ -87,13 +87,16 @@ func FuzzHTML(f *testing.F) {
 		if len(p.Links) > o.MaxLinks || len(p.Title) > maxTitleBytes || len(p.Language) > maxLanguageBytes {
 			t.Errorf("out of bounds: %d links, title of %d, language of %d", len(p.Links), len(p.Title), len(p.Language))
 		}
-		if !utf8.ValidString(p.Title) || !utf8.ValidString(p.Language) {
-			t.Errorf("title %q or language %q is not UTF-8", p.Title, p.Language)
+		if !utf8.ValidString(p.Title) || !utf8.ValidString(p.Language) || !utf8.ValidString(p.Text) || len(p.Text) > o.MaxText {
+			t.Errorf("title %q, language %q or text %q is not UTF-8 or too long", p.Title, p.Language, p.Text)
 		}
 		seen := map[string]bool{}
 		for _, l := range p.Links {
 			if l.URL.IsZero() || seen[l.URL.String()] {
 				t.Errorf("link %v is empty or repeated", l.URL)
+			}
+			if len(l.Text) > maxLinkText || !utf8.ValidString(l.Text) || len(l.Rel) > maxLinkText || !utf8.ValidString(l.Rel) {
+				t.Errorf("link %v: text %q, rel %q", l.URL, l.Text, l.Rel)
 			}
 			seen[l.URL.String()] = true
 		}

@@ -38,6 +38,11 @@ type Link struct {
 	// NoFollow means that every reference to the URL carries rel=nofollow, ugc
 	// or sponsored.
 	NoFollow bool
+	// Text is what a reader clicks on, white space collapsed, at most 256 bytes: the
+	// text of an <a>, images in it by their alternative text. Rel is the rel
+	// attribute of the first reference, in lower case and at most 256 bytes. Both
+	// only with Options.LinkText.
+	Text, Rel string
 }
 
 // Page is what a document says.
@@ -55,6 +60,11 @@ type Page struct {
 	// NoIndex and NoFollow come from <meta name=robots>, from metas named by one
 	// of our tokens, and from X-Robots-Tag.
 	NoIndex, NoFollow bool
+	// Text is what a reader sees, only with Options.Text: that of <main> where the
+	// document has one, else all but navigation, banners, side bars and footers.
+	// White space is collapsed, blocks are separated by a newline. It has at most
+	// Options.MaxText bytes.
+	Text string
 	// Truncated means that a bound of Options cut something off.
 	Truncated bool
 	// Refused counts the references that are no http or https URL.
@@ -71,21 +81,25 @@ type Options struct {
 	MaxNodes int
 	// MaxDepth is the depth below which elements are not looked at.
 	MaxDepth int
+	// Text asks for Page.Text, LinkText for Link.Text and Link.Rel.
+	Text, LinkText bool
+	// MaxText bounds Page.Text, in bytes.
+	MaxText int
 }
 
 // DefaultOptions returns bounds that ordinary documents do not meet: 10,000
-// links, 500,000 nodes, 512 levels.
+// links, 500,000 nodes, 512 levels, 256 KiB of text. It asks for no text.
 func DefaultOptions() Options {
-	return Options{MaxLinks: 10_000, MaxNodes: 500_000, MaxDepth: 512}
+	return Options{MaxLinks: 10_000, MaxNodes: 500_000, MaxDepth: 512, MaxText: 256 << 10}
 }
 
-// Validate reports an option that is not positive, by its name.
+// Validate reports a bound that is needed and not positive, by its name.
 func (o Options) Validate() error {
 	for _, v := range []struct {
 		name  string
 		value int
-	}{{"MaxLinks", o.MaxLinks}, {"MaxNodes", o.MaxNodes}, {"MaxDepth", o.MaxDepth}} {
-		if v.value <= 0 {
+	}{{"MaxLinks", o.MaxLinks}, {"MaxNodes", o.MaxNodes}, {"MaxDepth", o.MaxDepth}, {"MaxText", o.MaxText}} {
+		if v.value <= 0 && (v.name != "MaxText" || o.Text) {
 			return fmt.Errorf("extract: %s %d: must be more than 0", v.name, v.value)
 		}
 	}

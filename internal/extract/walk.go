@@ -18,6 +18,8 @@ func (c *collector) walk(root *html.Node) {
 		}
 		if n.Type == html.ElementNode {
 			c.visit(n)
+		} else if n.Type == html.TextNode && c.prose != nil {
+			c.prose.write(n.Data)
 		}
 		if n.FirstChild != nil && !inert(n) {
 			if depth < c.o.MaxDepth {
@@ -26,8 +28,10 @@ func (c *collector) walk(root *html.Node) {
 			}
 			c.p.Truncated = true
 		}
+		c.leave(n)
 		for n != root && n.NextSibling == nil {
 			n, depth = n.Parent, depth-1
+			c.leave(n)
 		}
 		if n == root {
 			return
@@ -36,12 +40,23 @@ func (c *collector) walk(root *html.Node) {
 	}
 }
 
+// leave ends an element for those who follow the text.
+func (c *collector) leave(n *html.Node) {
+	if c.prose != nil && n.Type == html.ElementNode {
+		c.prose.close(n.DataAtom, &c.p)
+	}
+}
+
 func (c *collector) visit(n *html.Node) {
+	c.latest = -1
 	switch {
 	case n.DataAtom == atom.Title && n.Namespace == "":
 		c.setTitle(textOf(n))
 	case wanted(n.DataAtom):
 		c.element(n.DataAtom, n.Attr)
+	}
+	if c.prose != nil {
+		c.begin(n.DataAtom, n.Attr)
 	}
 }
 

@@ -1,0 +1,237 @@
+package extract
+
+import (
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// maxLinkText bounds Link.Text and Link.Rel, in bytes.
+const maxLinkText = 256
+
+// prose gathers the text of a document that a reader sees, and the text of its links. It is told when elements begin and
+// end and what text there is, by the tree or by the token stream alike.
+type prose struct {
+	main  words // of the document, without what repeats on every page of a site
+	link  words // of the link that is open
+	links bool
+
+	at     int    // index of the open link in Page.Links; less than 0: none
+	anchor region // the open <a>
+
+	unseen    region // what no reader sees: scripts, hidden parts, the inside of controls
+	landmark  region // navigation, banner, side bar, footer
+	principal region // <main>
+	section   int    // open sectioning elements, in which header and footer are those of the section
+}
+
+// newProse returns a gatherer of what the options ask for; nil for nothing.
+func newProse(o Options) *prose {
+	if !o.Text && !o.LinkText {
+		return nil
+	}
+	p := &prose{links: o.LinkText, at: -1}
+	if o.Text {
+		p.main.max = o.MaxText
+	}
+	return p
+}
+
+// region is a part of a document that an element opens and its end closes.
+type region struct {
+	element atom.Atom
+	nested  int // open elements of that name within; 0: not in the region
+}
+
+func (r *region) open(a atom.Atom, begins bool) {
+	if r.nested > 0 && a == r.element {
+		r.nested++
+	} else if r.nested == 0 && begins {
+		r.element, r.nested = a, 1
+	}
+}
+
+// close reports whether the region ends with this end of an element.
+func (r *region) close(a atom.Atom) bool {
+	if r.nested == 0 || a != r.element {
+		return false
+	}
+	r.nested--
+	return r.nested == 0
+}
+
+// open takes the begin of an element. link is the index of the link that it is; less than 0: none.
+func (p *prose) open(a atom.Atom, attrs []html.Attribute, link int) {
+	if p.links && link >= 0 && p.anchor.nested == 0 {
+		p.at, p.link = link, words{b: p.link.b[:0], max: maxLinkText}
+		p.anchor.open(a, a == atom.A)
+	} else {
+		p.anchor.open(a, false)
+	}
+	role := attribute(attrs, "role")
+	p.unseen.open(a, isUnseen(a, attrs))
+	p.landmark.open(a, isLandmark(a, role, p.section > 0))
+	if a == atom.Main || role == "main" {
+		if p.principal.nested == 0 && !p.main.only {
+			p.main = words{b: p.main.b[:0], max: p.main.max, only: true} // what came before is not the document's own text
+		}
+		p.principal.open(a, true)
+	} else {
+		p.principal.open(a, false)
+	}
+	if isSection(a) {
+		p.section++
+	}
+	p.boundary(a)
+}
+
+// close takes the end of an element.
+func (p *prose) close(a atom.Atom, page *Page) {
+	p.boundary(a)
+	if p.anchor.close(a) {
+		p.endLink(page)
+	}
+	p.unseen.close(a)
+	p.landmark.close(a)
+	p.principal.close(a)
+	if isSection(a) && p.section > 0 {
+		p.section--
+	}
+}
+
+// endLink gives the open link its text. Of several references to a URL the first with a text counts.
+func (p *prose) endLink(page *Page) {
+	if p.at >= 0 && page.Links[p.at].Text == "" {
+		page.Links[p.at].Text = string(p.link.b)
+	}
+	p.at = -1
+}
+
+// write takes text.
+func (p *prose) write(text string) {
+	if p.unseen.nested > 0 {
+		return
+	}
+	if p.at >= 0 {
+		p.link.write(text)
+	}
+	if p.landmark.nested == 0 && (!p.main.only || p.principal.nested > 0) {
+		p.main.write(text)
+	}
+}
+
+// alternative takes the text of an image.
+func (p *prose) alternative(attrs []html.Attribute) {
+	if p.at < 0 || p.unseen.nested > 0 {
+		return
+	}
+	if alt := attribute(attrs, "alt"); alt != "" {
+		p.link.gap = max(p.link.gap, wordGap)
+		p.link.write(alt)
+		p.link.gap = wordGap
+	}
+}
+
+// boundary separates the text around the begin or the end of an element.
+func (p *prose) boundary(a atom.Atom) {
+	g := gapAround(a)
+	p.main.gap = max(p.main.gap, g)
+	p.link.gap = max(p.link.gap, min(g, wordGap)) // one line
+}
+
+// gap is what separates two words.
+type gap uint8
+
+const (
+	noGap gap = iota
+	wordGap
+	lineGap
+)
+
+// words joins text with its white space collapsed, up to a bound.
+type words struct {
+	b    []byte
+	max  int // 0: none is taken
+	gap  gap // before the next word
+	cut  bool
+	only bool // the text is that of <main>
+}
+
+func (w *words) write(text string) {
+	for text != "" && w.max > 0 && !w.cut {
+		rest := strings.TrimLeft(text, space)
+		if len(rest) < len(text) {
+			w.gap = max(w.gap, wordGap)
+		}
+		end := strings.IndexAny(rest, space)
+		if end < 0 {
+			end = len(rest)
+		}
+		w.word(rest[:end])
+		text = rest[end:]
+	}
+}
+
+func (w *words) word(word string) {
+	if word == "" {
+		return
+	}
+	if len(w.b) > 0 && w.gap > noGap {
+		w.b = append(w.b, "  \n"[w.gap])
+	}
+	w.gap = noGap
+	if room := max(w.max-len(w.b), 0); len(word) > room {
+		word, w.cut = strings.ToValidUTF8(word[:room], ""), true
+	}
+	w.b = append(w.b, word...)
+}
+
+// gapAround returns what separates the text around the tags of an element.
+func gapAround(a atom.Atom) gap {
+	switch a {
+	case 0, atom.A, atom.Abbr, atom.Acronym, atom.B, atom.Bdi, atom.Bdo, atom.Big, atom.Cite, atom.Code, atom.Data, atom.Del,
+		atom.Dfn, atom.Em, atom.Font, atom.I, atom.Ins, atom.Kbd, atom.Label, atom.Mark, atom.Nobr, atom.Q, atom.Rb, atom.Rp,
+		atom.Rt, atom.Rtc, atom.Ruby, atom.S, atom.Samp, atom.Small, atom.Span, atom.Strike, atom.Strong, atom.Sub, atom.Sup,
+		atom.Time, atom.Tt, atom.U, atom.Var, atom.Wbr, atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Meta, atom.Link:
+		return noGap
+	case atom.Td, atom.Th, atom.Img, atom.Svg, atom.Button, atom.Input, atom.Select, atom.Iframe:
+		return wordGap
+	}
+	return lineGap
+}
+
+// isUnseen reports whether a reader does not see the text in an element.
+func isUnseen(a atom.Atom, attrs []html.Attribute) bool {
+	switch a {
+	case atom.Script, atom.Style, atom.Noscript, atom.Noframes, atom.Noembed, atom.Title, atom.Template, atom.Iframe, atom.Svg,
+		atom.Math, atom.Canvas, atom.Audio, atom.Video, atom.Object, atom.Select, atom.Datalist, atom.Textarea, atom.Button:
+		return true
+	}
+	for i := range attrs {
+		switch value := attrs[i].Val; attrs[i].Key {
+		case "hidden":
+			return true
+		case "aria-hidden":
+			return value == "true"
+		case "style":
+			style := strings.ToLower(strings.Join(strings.Fields(value[:min(len(value), maxLinkText)]), ""))
+			return strings.Contains(style, "display:none") || strings.Contains(style, "visibility:hidden")
+		}
+	}
+	return false
+}
+
+// isLandmark reports whether an element holds what is around the text: by its role, or by its name where it has none. A header
+// or footer is the page's only outside of sections (HTML-AAM, section 3.5).
+func isLandmark(a atom.Atom, role string, inSection bool) bool {
+	switch role {
+	case "navigation", "banner", "contentinfo", "complementary", "search":
+		return true
+	case "":
+		return a == atom.Nav || a == atom.Aside || !inSection && (a == atom.Header || a == atom.Footer)
+	}
+	return false
+}
+
+func isSection(a atom.Atom) bool { return a == atom.Article || a == atom.Section || a == atom.Main }
