@@ -36,13 +36,18 @@ type Lease struct {
 	// Of Page leases.
 	Head    storage.Head
 	Verdict robots.Verdict // that allowed it
+	Rules   *robots.Rules  // that gave the verdict
+	Policy  robots.Record  // that the rules come from
 
 	// Of Robots leases.
 	Robots RobotsJob
 
 	// For the start ledger and the logs.
-	Delay  time.Duration // the delay in force; negative if no robots.txt of the host was ever read
-	Reason politeness.Reason
+	At          time.Time         // when it was given out
+	Delay       time.Duration     // the delay in force
+	DelayReason politeness.Reason // the sign that asks for it
+	Reason      politeness.Reason // the sign that the host waited for last
+	Learned     bool              // a robots.txt of the host was read before
 }
 
 // RobotsJob is the errand of fetching robots.txt for an origin, which after a

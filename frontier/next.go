@@ -42,7 +42,7 @@ func (f *Frontier) take(h *host, now time.Time) (Lease, bool) {
 	if len(a.jobs) > 0 {
 		e := a.jobs[0]
 		a.jobs = a.jobs[1:]
-		return f.leaseRequest(h, Lease{Kind: Robots, URL: e.url, Robots: e.job}, false), true
+		return f.leaseRequest(h, Lease{Kind: Robots, URL: e.url, Robots: e.job}, false, now), true
 	}
 	settled := len(f.out.Done)
 	l, ok := f.takeURL(h, now)
@@ -64,7 +64,7 @@ func (f *Frontier) takeURL(h *host, now time.Time) (Lease, bool) {
 		case standing.Kind == robots.StandingFetch || standing.RefreshDue:
 			q.asked = true
 			job := RobotsJob{Origin: q.origin, Owner: h.id, Previous: q.record}
-			return f.leaseRequest(h, Lease{Kind: Robots, URL: q.origin.URL("/robots.txt"), Robots: job}, false), true
+			return f.leaseRequest(h, Lease{Kind: Robots, URL: q.origin.URL("/robots.txt"), Robots: job}, false, now), true
 		case f.closes(standing, q.rules):
 			q.hold(standing, max(f.instant(standing.Until), t+1))
 			continue
@@ -103,7 +103,8 @@ func (f *Frontier) takePage(h *host, q *queue, now time.Time) (Lease, bool) {
 		if !due {
 			q.inFlight = append(q.inFlight, head.Ordinal)
 		}
-		return f.leaseRequest(h, Lease{Kind: Page, URL: u, Head: head, Verdict: verdict}, due), true
+		l := Lease{Kind: Page, URL: u, Head: head, Verdict: verdict, Rules: q.rules, Policy: q.record}
+		return f.leaseRequest(h, l, due, now), true
 	}
 }
 
@@ -125,16 +126,14 @@ func (f *Frontier) judge(q *queue, head *storage.Head, u weburl.URL) (robots.Ver
 
 // leaseRequest leases a request to a host: it counts against the host's and
 // the address's limits until it is completed.
-func (f *Frontier) leaseRequest(h *host, l Lease, due bool) Lease {
+func (f *Frontier) leaseRequest(h *host, l Lease, due bool, now time.Time) Lease {
 	a := h.active
 	a.inFlight++
 	a.served++
 	a.address.polite.Begin()
 	l.Address = a.pinned
-	l.Delay, l.Reason = a.polite.Delay(), a.polite.Reason()
-	if !a.learned() {
-		l.Delay = -1
-	}
+	why := a.polite.Explain()
+	l.At, l.Delay, l.DelayReason, l.Reason, l.Learned = now, why.Delay, why.DelayReason, why.Reason, a.learned()
 	return f.lease(h, l, due)
 }
 

@@ -151,3 +151,23 @@ func TestDecodeBomb(t *testing.T) {
 		}
 	}
 }
+
+// TestVersion: rules know which body they were made of, the same after a restart, and none where there was no file.
+func TestVersion(t *testing.T) {
+	body := []byte("User-agent: *\nDisallow: /a\n")
+	r := Record{Class: ClassFound, Copy: ClassFound, Body: body}
+	const want = "f26c1148a87f1114697fc794684d6aac"
+	v := r.Rules("amble").Version()
+	if v.String() != want || v != VersionOf(body) || v.IsZero() {
+		t.Errorf("version %s, want %s", v, want)
+	}
+	r.Class = ClassUnreachable
+	if got := r.Rules("other").Version(); got != v {
+		t.Errorf("rules of the last good copy have version %s, want %s", got, v)
+	}
+	for _, r := range []Record{{}, {Class: ClassUnavailable, Copy: ClassUnavailable}, {Class: ClassUnreachable}} {
+		if got := r.Rules("amble").Version(); !got.IsZero() {
+			t.Errorf("%s: version %s without a file", r.Class, got)
+		}
+	}
+}

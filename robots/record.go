@@ -1,6 +1,10 @@
 package robots
 
-import "time"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+)
 
 // Class is what the fetch of a robots.txt came to. The numbers are stored; new ones are added at the end.
 type Class uint8
@@ -103,7 +107,9 @@ func (r Record) Rules(tokens ...string) *Rules {
 	}
 	switch class {
 	case ClassFound:
-		return Compile(r.Body, tokens...)
+		rules := Compile(r.Body, tokens...)
+		rules.version = VersionOf(r.Body)
+		return rules
 	case ClassUnavailable:
 		return answer(true, ReasonUnavailable)
 	case ClassNotRobots:
@@ -113,6 +119,23 @@ func (r Record) Rules(tokens ...string) *Rules {
 	}
 	return answer(false, ReasonUnreachable)
 }
+
+// Version names a robots.txt by its content: the first half of the SHA-256 of its body, as the crawler got it. The zero
+// value means that no file stands behind the rules.
+type Version [16]byte
+
+// VersionOf returns the version of a body.
+func VersionOf(body []byte) (v Version) {
+	sum := sha256.Sum256(body)
+	copy(v[:], sum[:])
+	return v
+}
+
+// String returns the version in hexadecimal digits, as sha256sum begins.
+func (v Version) String() string { return hex.EncodeToString(v[:]) }
+
+// IsZero tells whether there is no file.
+func (v Version) IsZero() bool { return v == Version{} }
 
 // Validators returns the values of If-None-Match and If-Modified-Since to send when url is asked for, both empty where
 // the copy did not come from there.

@@ -64,6 +64,7 @@ type Rules struct {
 	reason  Reason        // where no rule matches
 	refuse  bool          // where no rule matches: disallowed
 	denyAll bool
+	version Version // of the file; zero where Compile was called for itself
 }
 
 // literal is a rule without a star.
@@ -139,6 +140,9 @@ func (r *Rules) CrawlDelay() (d time.Duration, ok bool) {
 // DisallowsAll tells whether nothing but /robots.txt can be allowed: a bare "Disallow: /" that no allow rule can
 // beat, or a file that could not be read.
 func (r *Rules) DisallowsAll() bool { return r.denyAll }
+
+// Version names the file that Record.Rules made the rules of; zero where there was none.
+func (r *Rules) Version() Version { return r.version }
 
 // Size returns the bytes that the rules retain.
 func (r *Rules) Size() int {

@@ -125,6 +125,7 @@ func FuzzDecodeTraps(f *testing.F) {
 
 func FuzzReadDebt(f *testing.F) {
 	f.Add([]byte("amble-starts-1 0 boot\n1 - a.example 5\n2 - b.example -1\n"), uint64(0))
+	f.Add([]byte("amble-starts-1 0 boot\n1 192.0.2.1 a.example 5 p,1,http://a.example/\n"), uint64(0))
 	f.Add([]byte("amble-starts-1 77 boot\n1 - a.exam"), uint64(80))
 	f.Add([]byte("amble-starts-1 18446744073709551615 boot\n"), uint64(1)<<63)
 	dir := f.TempDir()
@@ -132,7 +133,13 @@ func FuzzReadDebt(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(dir, LedgerName), b, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		debt, err := ReadDebt(dir, settled, "boot")
+		last := settled
+		debt, err := ReadDebt(dir, settled, "boot", func(place uint64, s Start) {
+			if place < last || s.Host == "" {
+				t.Fatalf("line of %+v at %d, behind %d", s, place, last)
+			}
+			last = place
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

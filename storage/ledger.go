@@ -24,6 +24,7 @@ type Start struct {
 	Address string
 	At      time.Time
 	Delay   time.Duration // the delay known at the time; negative: no robots.txt was read yet
+	Note    string        // what else the caller wants to find again, without white space; may be empty
 }
 
 // MarkLedger is the name of the mark that holds a place in the ledger: every
@@ -58,7 +59,8 @@ type Debt struct {
 // ReadDebt reads the ledger of an earlier process from the committed place on.
 // A ledger that is missing, damaged or of another start of the machine makes
 // everyone a creditor, except that a store which never asked anybody owes nothing.
-func ReadDebt(dir string, settled uint64, bootID string) (Debt, error) {
+// Each is called for every line that can be read, with the place before it; it may be nil.
+func ReadDebt(dir string, settled uint64, bootID string, each func(place uint64, s Start)) (Debt, error) {
 	debt := Debt{Hosts: make(map[string]time.Duration), End: settled}
 	f, err := os.Open(filepath.Join(dir, LedgerName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -79,20 +81,24 @@ func ReadDebt(dir string, settled uint64, bootID string) (Debt, error) {
 	base, boot, ok := parseLedgerHeader(header)
 	end := base + uint64(info.Size()) - uint64(len(header))
 	debt.End = max(settled, end)
-	if !ok || boot == "" || boot != bootID || settled < base || settled > end {
+	if !ok || settled < base || settled > end {
 		debt.Everyone = true
 		return debt, nil
 	}
+	debt.Everyone = boot == "" || boot != bootID
 	if settled > base {
 		if _, err := f.Seek(int64(settled-base)+int64(len(header)), io.SeekStart); err != nil {
 			return debt, fmt.Errorf("read start ledger: %w", err)
 		}
 		r.Reset(f)
 	}
-	return debt, debt.read(r)
+	if each == nil {
+		each = func(uint64, Start) {}
+	}
+	return debt, debt.read(r, settled, each)
 }
 
-func (d *Debt) read(r *bufio.Reader) error {
+func (d *Debt) read(r *bufio.Reader, place uint64, each func(uint64, Start)) error {
 	for {
 		line, err := r.ReadSlice('\n')
 		if errors.Is(err, io.EOF) {
@@ -101,13 +107,15 @@ func (d *Debt) read(r *bufio.Reader) error {
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return fmt.Errorf("read start ledger: %w", err)
 		}
-		host, delay, ok := parseStart(string(line))
+		start, ok := parseStart(string(line))
 		if !ok || err != nil {
 			d.Everyone = true // not a line of ours: trust none of it
 			return nil
 		}
-		if old, known := d.Hosts[host]; !known || delay > old {
-			d.Hosts[host] = delay
+		each(place, start)
+		place += uint64(len(line))
+		if old, known := d.Hosts[start.Host]; !known || start.Delay > old {
+			d.Hosts[start.Host] = start.Delay
 		}
 	}
 }
@@ -129,16 +137,28 @@ func parseLedgerHeader(line string) (base uint64, boot string, ok bool) {
 	return base, fields[2], true
 }
 
-func parseStart(line string) (host string, delay time.Duration, ok bool) {
+// parseStart reads a line: time in ms, address, host, delay in ms, and a note where there is one.
+func parseStart(line string) (s Start, ok bool) {
 	fields := strings.Fields(line)
-	if len(fields) != 4 {
-		return "", 0, false
+	if len(fields) != 4 && len(fields) != 5 {
+		return Start{}, false
+	}
+	at, err := strconv.ParseInt(fields[0], 10, 64)
+	if err != nil {
+		return Start{}, false
 	}
 	ms, err := strconv.ParseInt(fields[3], 10, 64)
 	if err != nil || ms < -1 || ms > int64(1<<62)/int64(time.Millisecond) {
-		return "", 0, false
+		return Start{}, false
 	}
-	return fields[2], time.Duration(ms) * time.Millisecond, true
+	s = Start{Host: fields[2], Address: fields[1], At: time.UnixMilli(at), Delay: time.Duration(ms) * time.Millisecond}
+	if s.Address == "-" {
+		s.Address = ""
+	}
+	if len(fields) == 5 {
+		s.Note = fields[4]
+	}
+	return s, true
 }
 
 // Ledger is the append-only file that names each request before it is sent, so
@@ -210,7 +230,11 @@ func (l *Ledger) Append(s Start) (place uint64, err error) {
 	}
 	b := strconv.AppendInt(l.line[:0], s.At.UnixMilli(), 10)
 	b = append(append(append(append(append(b, ' '), address...), ' '), s.Host...), ' ')
-	b = append(strconv.AppendInt(b, delay, 10), '\n')
+	b = strconv.AppendInt(b, delay, 10)
+	if s.Note != "" {
+		b = append(append(b, ' '), s.Note...)
+	}
+	b = append(b, '\n')
 	l.line = b
 	if _, err := l.f.WriteAt(b, l.size); err != nil {
 		// The count that comes with the error leaves out a part that was written.

@@ -48,13 +48,14 @@ func TestReadDebt(t *testing.T) {
 			map[string]time.Duration{"a.example": 1500 * time.Millisecond}, 1000 + uint64(len(third)+len(first))},
 		{"torn last line", header + first + third[:20], 1000, "boot-a", false,
 			map[string]time.Duration{"a.example": 1500 * time.Millisecond}, 1000 + uint64(len(first)) + 20},
-		{"another boot", header + first, 1000, "boot-b", true, nil, 1000 + uint64(len(first))},
-		{"boot not known now", header + first, 1000, "", true, nil, 1000 + uint64(len(first))},
-		{"boot not known then", "amble-starts-1 1000 -\n" + first, 1000, "", true, nil, 1000 + uint64(len(first))},
+		{"another boot", header + first, 1000, "boot-b", true, map[string]time.Duration{"a.example": 1500 * time.Millisecond}, 1000 + uint64(len(first))},
+		{"boot not known now", header + first, 1000, "", true, map[string]time.Duration{"a.example": 1500 * time.Millisecond}, 1000 + uint64(len(first))},
+		{"boot not known then", "amble-starts-1 1000 -\n" + first, 1000, "", true, map[string]time.Duration{"a.example": 1500 * time.Millisecond}, 1000 + uint64(len(first))},
 		{"trimmed beyond the mark", header + first, 999, "boot-a", true, nil, 1000 + uint64(len(first))},
 		{"a database that is new beside an old ledger", header + first, 0, "boot-a", true, nil, 1000 + uint64(len(first))},
 		{"cut before the mark", header + first, 5000, "boot-a", true, nil, 5000},
 		{"mark inside a line", header + first + third, 1000 + uint64(len(first)) + 25, "boot-a", true, nil, 1000 + uint64(len(first)+len(third))},
+		{"more than a note", header + "1 - a.example 5 note more\n", 1000, "boot-a", true, nil, 1026},
 		{"header only", header, 1000, "boot-a", false, nil, 1000},
 		{"header without a line end", strings.TrimSpace(header), 1000, "boot-a", false, nil, 1000},
 		{"empty", "", 0, "boot-a", true, nil, 0},
@@ -70,7 +71,7 @@ func TestReadDebt(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			debt, err := ReadDebt(writeLedger(t, test.file), test.settled, test.boot)
+			debt, err := ReadDebt(writeLedger(t, test.file), test.settled, test.boot, nil)
 			if err != nil || debt.Everyone != test.everyone || !maps.Equal(debt.Hosts, test.hosts) || debt.End != test.end {
 				t.Errorf("debt is %+v, %v, want everyone %t, hosts %v, end %d", debt, err, test.everyone, test.hosts, test.end)
 			}
@@ -80,7 +81,7 @@ func TestReadDebt(t *testing.T) {
 
 func TestReadDebtWithoutLedger(t *testing.T) {
 	for _, settled := range []uint64{0, 10} {
-		debt, err := ReadDebt(t.TempDir(), settled, "boot")
+		debt, err := ReadDebt(t.TempDir(), settled, "boot", nil)
 		if err != nil || debt.Everyone != (settled > 0) || debt.End != settled {
 			t.Errorf("settled %d: %+v, %v", settled, debt, err)
 		}
@@ -89,7 +90,7 @@ func TestReadDebtWithoutLedger(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, LedgerName), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if debt, err := ReadDebt(dir, 5, "boot"); err == nil && !debt.Everyone {
+	if debt, err := ReadDebt(dir, 5, "boot", nil); err == nil && !debt.Everyone {
 		t.Errorf("a directory in the ledger's place owes nobody: %+v", debt)
 	}
 }
@@ -126,7 +127,7 @@ func TestLedgerAppend(t *testing.T) {
 	if _, err := l.Append(Start{Host: "precise.example", At: someTime, Delay: time.Millisecond + 1}); err != nil {
 		t.Fatal(err)
 	}
-	debt, err := ReadDebt(dir, places[3], "boot")
+	debt, err := ReadDebt(dir, places[3], "boot", nil)
 	want := map[string]time.Duration{
 		"host3.example": 3 * time.Millisecond, "host4.example": 4 * time.Millisecond,
 		"unknown.example": -time.Millisecond, "precise.example": 2 * time.Millisecond, // never rounded down
@@ -138,8 +139,42 @@ func TestLedgerAppend(t *testing.T) {
 	if next.Place() != debt.End {
 		t.Errorf("the next ledger begins at %d, want %d", next.Place(), debt.End)
 	}
-	if debt, err := ReadDebt(dir, debt.End, "boot"); err != nil || debt.Everyone || len(debt.Hosts) > 0 {
+	if debt, err := ReadDebt(dir, debt.End, "boot", nil); err != nil || debt.Everyone || len(debt.Hosts) > 0 {
 		t.Errorf("a new ledger owes %+v, %v", debt, err)
+	}
+}
+
+// TestReadDebtEach: what was written comes back line by line, from the settled place on, and after a restart of the machine too.
+func TestReadDebtEach(t *testing.T) {
+	dir := t.TempDir()
+	l := mustLedger(t, dir, 700)
+	want := map[uint64]Start{}
+	var first uint64
+	for n := range 4 {
+		s := start(n)
+		s.At = time.UnixMilli(1_790_000_000_000 + int64(n))
+		switch n {
+		case 1:
+			s.Address = ""
+		case 2:
+			s.Note = "p,3,http://host2.example/a?b=c"
+		}
+		place, err := l.Append(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == 0 {
+			continue
+		} else if n == 1 {
+			first = place
+		}
+		want[place] = s
+	}
+	for _, boot := range []string{"boot", "another"} {
+		got := map[uint64]Start{}
+		if _, err := ReadDebt(dir, first, boot, func(place uint64, s Start) { got[place] = s }); err != nil || !maps.Equal(got, want) {
+			t.Errorf("%s: %v, %v, want %v", boot, got, err, want)
+		}
 	}
 }
 
@@ -167,7 +202,7 @@ func TestLedgerTrim(t *testing.T) {
 		}
 		largest = max(largest, l.size)
 		if n%50_000 == 0 && n > 0 {
-			debt, err := ReadDebt(dir, open[0], "boot")
+			debt, err := ReadDebt(dir, open[0], "boot", nil)
 			if err != nil || debt.Everyone || len(debt.Hosts) != window || debt.End != l.Place() {
 				t.Fatalf("after %d requests %d hosts are owed (everyone: %t), %v, want %d", n, len(debt.Hosts), debt.Everyone, err, window)
 			}

@@ -273,7 +273,7 @@ func TestAddSettlesNoRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	debt, err := storage.ReadDebt(o.DataDir, place, storage.BootID())
+	debt, err := storage.ReadDebt(o.DataDir, place, storage.BootID(), nil)
 	if _, owes := debt.Hosts["a.test"]; err != nil || !owes {
 		t.Errorf("after a crash now, %v would owe a delay; %v", debt.Hosts, err)
 	}

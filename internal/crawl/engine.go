@@ -143,7 +143,7 @@ func (e *Engine) settleDebts() error {
 		return err
 	}
 	boot := storage.BootID()
-	debt, err := storage.ReadDebt(e.o.DataDir, settled, boot)
+	debt, err := storage.ReadDebt(e.o.DataDir, settled, boot, nil)
 	if err != nil {
 		return err
 	}

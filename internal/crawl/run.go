@@ -244,7 +244,11 @@ func (r *run) enter(l frontier.Lease, now time.Time) bool {
 	if l.Kind == frontier.Resolve {
 		return true
 	}
-	place, err := r.ledger.Append(storage.Start{Host: l.HostName, Address: l.Address.String(), At: now, Delay: l.Delay})
+	start := storage.Start{Host: l.HostName, Address: l.Address.String(), At: now, Delay: -1}
+	if l.Learned {
+		start.Delay = l.Delay
+	}
+	place, err := r.ledger.Append(start)
 	if err != nil {
 		r.notSent(l, now)
 		r.stall(&r.noStart, err)
