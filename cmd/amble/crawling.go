@@ -106,7 +106,10 @@ func (k *crawling) startServer(c server.Crawl) (*server.Server, error) {
 	if s.Listen == "" {
 		return nil, nil
 	}
-	api, err := server.Start(server.Options{Listen: s.Listen, Token: s.Token, DataDir: k.config.DataDir, Now: time.Now}, c)
+	api, err := server.Start(server.Options{
+		Listen: s.Listen, Token: s.Token, ReadToken: s.ReadToken, Hosts: s.Hosts, TLSCert: s.TLSCert, TLSKey: s.TLSKey,
+		BehindProxy: s.BehindTLSProxy, Pprof: s.Pprof, DataDir: k.config.DataDir, Version: programVersion(), Now: time.Now,
+	}, c)
 	if err != nil {
 		return nil, exit(exitUsage, fmt.Errorf(
 			"%s: server.listen: %w; amble status needs this API. Take another port, or any free one with --set server.listen=127.0.0.1:0, or go without by --set server.listen=",

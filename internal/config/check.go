@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"net"
 	"net/mail"
 	"net/netip"
 	"net/url"
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -196,17 +194,12 @@ func (k *checker) network() {
 	if c.Fetch.Resolver != "" && !isResolver(c.Fetch.Resolver) {
 		k.reject("fetch.resolver", "want the IP address and port of a DNS server, such as 9.9.9.9:53 or [2620:fe::fe]:53")
 	}
-	if c.Server.Listen != "" && !isListenAddress(c.Server.Listen) {
-		k.reject("server.listen", `want host:port such as 127.0.0.1:8377, or "" for no API`)
-	}
-	if !isHeaderText(c.Server.Token) || strings.Contains(c.Server.Token, " ") {
-		k.reject("server.token", "want at most 256 printable ASCII characters without spaces")
-	}
+	k.server()
 }
 
 // pairs checks settings that are each fine alone.
 func (k *checker) pairs() {
-	p, s := k.c.Politeness, k.c.Server
+	p := k.c.Politeness
 	if p.PerHost > 1 && p.Delay > 0 && !k.unsure("politeness.delay") {
 		k.conflict("politeness.per_host", fmt.Sprintf(
 			"more than 1 needs politeness.delay: 0s, and it is %s: a host with a delay is asked one thing at a time", format(p.Delay)))
@@ -218,9 +211,7 @@ func (k *checker) pairs() {
 		k.conflict("politeness.per_host", fmt.Sprintf(
 			"is more than politeness.per_ip, %d, so it can never be reached; want at most that", p.PerIP))
 	}
-	if s.Listen != "" && s.Token == "" && isListenAddress(s.Listen) && !isLoopback(s.Listen) && !k.unsure("server.token") {
-		k.conflict("server.listen", "other machines can reach it, so server.token must be set too; or listen on 127.0.0.1")
-	}
+	k.exposure()
 }
 
 // unsure reports whether the value of a setting was found wrong, so that it cannot be held against another.
@@ -256,22 +247,4 @@ func isContact(contact string) bool {
 func isResolver(address string) bool {
 	parsed, err := netip.ParseAddrPort(address)
 	return err == nil && parsed.Port() != 0
-}
-
-func isListenAddress(address string) bool {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil || strings.ContainsAny(host, " /") {
-		return false
-	}
-	n, err := strconv.Atoi(port)
-	return err == nil && 0 <= n && n <= 65535
-}
-
-func isLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }

@@ -112,10 +112,16 @@ type Output struct {
 	MaxFile ByteSize `mapstructure:"max_file"` // a file that reaches it is closed and the next one begun
 }
 
-// Server is the loopback API and dashboard.
+// Server is the API and the dashboard.
 type Server struct {
-	Listen string `mapstructure:"listen"` // host:port; empty: no API
-	Token  string `mapstructure:"token"`  // asked of clients; needed where Listen is not a loopback address
+	Listen         string   `mapstructure:"listen"`           // host:port; empty: no API
+	Token          string   `mapstructure:"token"`            // asked of clients; needed where Listen is not a loopback address
+	ReadToken      string   `mapstructure:"read_token"`       // of clients that may only look; empty: there are none
+	Hosts          []string `mapstructure:"hosts"`            // names that lead here, beside those of loopback
+	TLSCert        string   `mapstructure:"tls_cert"`         // file of the certificate chain, PEM; empty: no TLS
+	TLSKey         string   `mapstructure:"tls_key"`          // file of its key, PEM
+	BehindTLSProxy bool     `mapstructure:"behind_tls_proxy"` // something in front does TLS
+	Pprof          bool     `mapstructure:"pprof"`            // profiles at /debug/pprof/
 }
 
 // Log says how much is logged, and in which form.
@@ -156,7 +162,7 @@ func Default() Config {
 		Retry:   Retry{MaxAttempts: 5, Delay: time.Minute},
 		Storage: Storage{MinFree: 256 * MiB},
 		Output:  Output{Format: []string{"jsonl"}, MaxFile: 256 * MiB},
-		Server:  Server{Listen: "127.0.0.1:8377"},
+		Server:  Server{Listen: "127.0.0.1:8377", Hosts: []string{}},
 		Log:     Log{Level: "info", Format: "text"},
 	}
 }
@@ -178,7 +184,7 @@ func (c *Config) resolvePaths() {
 		return
 	}
 	dir := filepath.Dir(c.file)
-	for _, path := range []*string{&c.DataDir, &c.Crawl.SeedsFile, &c.Output.Dir} {
+	for _, path := range []*string{&c.DataDir, &c.Crawl.SeedsFile, &c.Output.Dir, &c.Server.TLSCert, &c.Server.TLSKey} {
 		if *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(dir, *path)
 		}

@@ -53,7 +53,7 @@ func (s setting) variable() string {
 }
 
 // secret reports whether the value must not be printed.
-func (s setting) secret() bool { return s.key == "server.token" }
+func (s setting) secret() bool { return s.key == "server.token" || s.key == "server.read_token" }
 
 // value is the value of the setting in c.
 func (s setting) value(c *Config) any {

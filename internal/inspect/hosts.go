@@ -16,6 +16,7 @@ type HostQuery struct {
 	State string // one of HostStates; empty: all
 	Sort  string // one of HostOrders; empty: the first of them
 	Limit int    // 0: no limit, which only OrderFound can do
+	After string // HostPage.Next of the page before; of View.HostPage only
 }
 
 // OrderFound is the order in which the hosts were found. It alone keeps nothing in memory.

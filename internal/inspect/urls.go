@@ -16,6 +16,8 @@ type URLQuery struct {
 	Reason *storage.Reason  // nil: all reasons
 	From   storage.Position // where an earlier query ended
 	Limit  int              // 0: no limit
+	// Examine bounds how many URLs are looked at, whether the query is for them or not; 0: it does not.
+	Examine int
 }
 
 // Filter sets the state and the reason by their names; an empty name is all of them.
@@ -79,6 +81,7 @@ type walk struct {
 	only  storage.HostID
 	each  func(*URL) error
 	taken int
+	seen  int
 	next  *storage.Position
 	via   map[source]string // texts looked up lately
 }
@@ -96,6 +99,12 @@ func (w *walk) take(l *storage.Located) error {
 	switch {
 	case w.only != storage.NoHost && l.Host.ID != w.only:
 		return storage.ErrStop
+	case w.query.Examine > 0 && w.seen >= w.query.Examine:
+		w.next = &l.At
+		return storage.ErrStop
+	}
+	w.seen++
+	switch {
 	case w.query.State != nil && l.Last.State != *w.query.State, w.query.Reason != nil && l.Last.Reason != *w.query.Reason:
 		return nil
 	case w.query.Limit > 0 && w.taken >= w.query.Limit:

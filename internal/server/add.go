@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/urllist"
@@ -30,20 +31,31 @@ type BadLine struct {
 // maxProblems is how many bad lines one report names.
 const maxProblems = 20
 
+func (s *Server) addAPI(api huma.API) {
+	op := streams[AddReport](api, operation("POST", "/urls", "urls-add", "Add URLs, a list of any length"))
+	op.Description = "The body has one URL a line, or one JSON object a line with url and, if need be, depth and priority; it may be packed with gzip or zstd. " +
+		"Reports come while the list is read, each when what it counts is on disk. The last one has done or error."
+	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+		jsonLines:    {Schema: &huma.Schema{Type: huma.TypeString}},
+		"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}},
+	}}
+	handle(api, op, func(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) {
+		return s.stream(func(t *stream) error { return s.addURLs(ctx, t) }), nil
+	})
+}
+
 // addURLs reads a list, gives it to the crawl in groups, and reports after each that it is on disk. The next group is read only
 // then, so that a sender is no faster than the disk.
-func (s *Server) addURLs(w http.ResponseWriter, r *http.Request) {
-	t := s.newStream(w)
+func (s *Server) addURLs(ctx context.Context, t *stream) error {
 	_ = t.control.EnableFullDuplex() // HTTP/1: reports go out while the list comes in
-	list, err := urllist.NewReader(&patient{body: r.Body, control: t.control, now: s.now})
+	list, err := urllist.NewReader(&patient{body: t.r.Body, control: t.control, now: s.o.Now})
 	if err != nil {
-		t.end(errQuery{err})
-		return
+		return errQuery{err}
 	}
 	defer list.Close()
 	a := adding{server: s, list: list}
 	for !a.report.Done && err == nil {
-		if err = a.next(r.Context()); err == nil {
+		if err = a.next(ctx); err == nil {
 			err = errors.Join(t.Lines.Write(&a.report), t.flush())
 		}
 	}
@@ -51,7 +63,7 @@ func (s *Server) addURLs(w http.ResponseWriter, r *http.Request) {
 		a.report.Error = err.Error()
 		err = t.Lines.Write(&a.report)
 	}
-	t.end(err)
+	return err
 }
 
 // adding is one list on its way into the crawl.

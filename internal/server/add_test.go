@@ -48,7 +48,7 @@ func TestListOfURLs(t *testing.T) {
 	if _, body := r.read(t, "POST", "/api/v1/urls", &packed); reports(t, body)[0].Known != 2 {
 		t.Errorf("packed: %s", body)
 	}
-	if response, body := r.read(t, "POST", "/api/v1/urls", strings.NewReader("\x1f\x8b nothing")); response.StatusCode != 400 {
+	if response, body := r.read(t, "POST", "/api/v1/urls", strings.NewReader("\x1f\x8b nothing")); response.StatusCode != 422 {
 		t.Errorf("%d, %s", response.StatusCode, body)
 	}
 	// A page of another site, in a browser.

@@ -179,10 +179,11 @@ func TestClientSeesTheCrawl(t *testing.T) {
 func TestQuestionsThatMakeNoSense(t *testing.T) {
 	r := startCrawl(t)
 	for path, status := range map[string]int{
-		"/api/v1/hosts?limit=-1": 400, "/api/v1/hosts?limit=0": 400, "/api/v1/hosts?sort=beauty": 400, "/api/v1/hosts?state=x": 400,
-		"/api/v1/hosts?sort=found&limit=0": 200, "/api/v1/hosts/none.test": 404, "/api/v1/urls?from=x": 400, "/api/v1/urls?limit=x": 400,
-		"/api/v1/urls?state=asleep": 400, "/api/v1/export?reason=bad": 400, "/api/v1/urls?host=none.test": 404,
-		"/api/v1/url": 400, "/api/v1/url?url=http://none.test/": 404, "/api/v1/export": 200,
+		"/api/v1/hosts?limit=-1": 422, "/api/v1/hosts?limit=0": 422, "/api/v1/hosts?sort=beauty": 422, "/api/v1/hosts?state=x": 422,
+		"/api/v1/hosts?colour=red": 422, "/api/v1/export/hosts": 200, "/api/v1/hosts/none.test": 404, "/api/v1/urls?from=x": 422,
+		"/api/v1/urls?limit=x": 422, "/api/v1/urls?state=asleep": 422, "/api/v1/urls?reason=bad": 422, "/api/v1/export?reason=bad": 422,
+		"/api/v1/urls?host=none.test": 404, "/api/v1/export?host=none.test": 404,
+		"/api/v1/url": 422, "/api/v1/url?url=http://none.test/": 404, "/api/v1/url?url=nonsense": 422, "/api/v1/export": 200,
 	} {
 		response, body := r.read(t, "GET", path, nil)
 		if kind := response.Header.Get("Content-Type"); response.StatusCode != status || status != 200 && kind != "application/problem+json" ||
@@ -228,9 +229,9 @@ func TestBrokenAnswers(t *testing.T) {
 	stream := func(fail bool) error {
 		mux := http.NewServeMux()
 		s := &Server{}
-		mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		mux.HandleFunc("/", func(w http.ResponseWriter, request *http.Request) {
 			w.Header().Set(instanceHeader, r.client.running.Instance)
-			t := s.newStream(w)
+			t := s.newStream(w, request)
 			for range 5000 {
 				_ = t.Lines.Write(inspect.URL{URL: "http://a.test/"})
 			}

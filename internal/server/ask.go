@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,7 +46,7 @@ func AskStatus(ctx context.Context, dataDir, token string) (crawl.Status, Runnin
 func ask(ctx context.Context, running Running, token, path string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	transport := &http.Transport{MaxResponseHeaderBytes: maxAnswerHead} // no proxy: the crawl is near
+	transport := running.transport()
 	defer transport.CloseIdleConnections()
 	if _, err := get(ctx, transport, running, "", "/healthz"); err != nil {
 		return nil, err
@@ -54,7 +55,7 @@ func ask(ctx context.Context, running Running, token, path string) ([]byte, erro
 }
 
 func get(ctx context.Context, transport *http.Transport, running Running, token, path string) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+reachable(running.Address)+path, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, running.url(path), nil)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotRunning, err)
 	}
@@ -79,6 +80,32 @@ func get(ctx context.Context, transport *http.Transport, running Running, token,
 		return nil, fmt.Errorf("%s%s: %w", running.Address, path, err)
 	}
 	return body, nil
+}
+
+// transport speaks to the crawl and, where it shows a certificate, to nobody who shows another. No proxy: the crawl is near.
+func (r Running) transport() *http.Transport {
+	t := &http.Transport{MaxResponseHeaderBytes: maxAnswerHead}
+	if r.Certificate != "" {
+		t.TLSClientConfig = &tls.Config{
+			MinVersion:         tls.VersionTLS12,
+			InsecureSkipVerify: true, // names and issuers tell nothing here: it has to be the very certificate of the address file
+			VerifyConnection: func(s tls.ConnectionState) error {
+				if len(s.PeerCertificates) == 0 || fingerprint(s.PeerCertificates[0].Raw) != r.Certificate {
+					return errors.New("it shows another certificate than the running crawl has")
+				}
+				return nil
+			},
+		}
+	}
+	return t
+}
+
+// url is that of a path at the crawl.
+func (r Running) url(path string) string {
+	if r.Certificate != "" {
+		return "https://" + reachable(r.Address) + path
+	}
+	return "http://" + reachable(r.Address) + path
 }
 
 // reachable is the address to dial for one that is listened on: of all addresses, the loopback one.

@@ -60,7 +60,7 @@ func TestAskBelievesNoOther(t *testing.T) {
 	dir := t.TempDir()
 	other := start(t, Options{})
 	write := func(address string) {
-		if err := writeAddress(dir, address, strings.Repeat("0", 32)); err != nil {
+		if err := writeAddress(dir, address, strings.Repeat("0", 32), ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -95,7 +95,7 @@ func TestAskIsBounded(t *testing.T) {
 		}
 	}))
 	defer stranger.Close()
-	if err := writeAddress(dir, stranger.Listener.Addr().String(), "me"); err != nil {
+	if err := writeAddress(dir, stranger.Listener.Addr().String(), "me", ""); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := AskStatus(context.Background(), dir, ""); err == nil {
@@ -106,7 +106,7 @@ func TestAskIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if err := writeAddress(dir, l.Addr().String(), "me"); err != nil {
+	if err := writeAddress(dir, l.Addr().String(), "me", ""); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

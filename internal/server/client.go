@@ -11,11 +11,19 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
+
+// maxObject bounds an answer of one object, in bytes.
+const maxObject = 16 << 20
+
+// maxPage is how many hosts the API has on one page.
+const maxPage = 1000
 
 // Client puts questions of any length to the crawl that works on a data directory. Its methods may be called concurrently.
 type Client struct {
@@ -30,8 +38,7 @@ func Dial(ctx context.Context, dataDir, token string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport := &http.Transport{MaxResponseHeaderBytes: maxAnswerHead} // no proxy: the crawl is near
-	return &Client{running: running, token: token, transport: transport}, nil
+	return &Client{running: running, token: token, transport: running.transport()}, nil
 }
 
 // Running says which crawl it is.
@@ -45,10 +52,40 @@ func (c *Client) Close() error {
 
 // Hosts is [inspect.View.Hosts] of the running crawl.
 func (c *Client) Hosts(ctx context.Context, q inspect.HostQuery, each func(*inspect.Host) error) (matching int, err error) {
-	v := url.Values{"limit": {strconv.Itoa(q.Limit)}}
+	if q.Sort == inspect.OrderFound {
+		return c.hostsFound(ctx, q, each)
+	}
+	for left := q.Limit; left > 0; {
+		page, err := c.hostPage(ctx, q, min(left, maxPage))
+		if err != nil {
+			return matching, err
+		}
+		matching = page.Matching
+		for i := range page.Hosts {
+			if err := each(&page.Hosts[i]); err != nil {
+				return matching, err
+			}
+		}
+		if left -= len(page.Hosts); page.Next == "" {
+			break
+		}
+		q.After = page.Next
+	}
+	return matching, nil
+}
+
+func (c *Client) hostPage(ctx context.Context, q inspect.HostQuery, limit int) (page inspect.HostPage, err error) {
+	v := url.Values{"limit": {strconv.Itoa(limit)}}
 	set(v, "state", q.State)
 	set(v, "sort", q.Sort)
-	trailer, err := eachLine(c, ctx, "/api/v1/hosts", v, each)
+	set(v, "after", q.After)
+	return page, c.object(ctx, "/api/v1/hosts", v, &page)
+}
+
+func (c *Client) hostsFound(ctx context.Context, q inspect.HostQuery, each func(*inspect.Host) error) (matching int, err error) {
+	v := url.Values{"limit": {strconv.Itoa(q.Limit)}}
+	set(v, "state", q.State)
+	trailer, err := eachLine(c, ctx, "/api/v1/export/hosts", v, each)
 	if err != nil {
 		return 0, err
 	}
@@ -70,7 +107,7 @@ func (c *Client) URLs(ctx context.Context, q inspect.URLQuery, each func(*inspec
 	if q.Reason != nil {
 		v.Set("reason", inspect.ReasonName(*q.Reason))
 	}
-	trailer, err := eachLine(c, ctx, "/api/v1/urls", v, each)
+	trailer, err := eachLine(c, ctx, "/api/v1/export", v, each)
 	if err != nil || trailer.Get(trailerNext) == "" {
 		return nil, err
 	}
@@ -156,7 +193,7 @@ func (c *Client) object(ctx context.Context, path string, v url.Values, to any) 
 		return err
 	}
 	defer response.Body.Close()
-	if err := json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(to); err != nil {
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxObject)).Decode(to); err != nil {
 		return c.broken(err)
 	}
 	return nil
@@ -169,7 +206,7 @@ func (c *Client) broken(err error) error {
 
 // send puts a question, and makes an error of an answer that is none.
 func (c *Client) send(ctx context.Context, method, path string, v url.Values, body io.Reader) (*http.Response, error) {
-	target := "http://" + reachable(c.running.Address) + path
+	target := c.running.url(path)
 	if len(v) > 0 {
 		target += "?" + v.Encode()
 	}
@@ -193,9 +230,12 @@ func (c *Client) send(ctx context.Context, method, path string, v url.Values, bo
 
 // refusal is the error that an answer tells of.
 func refusal(response *http.Response) error {
-	var p problem
+	var p huma.ErrorModel
 	if json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&p) != nil || p.Detail == "" {
 		p.Detail = response.Status
+	}
+	for _, e := range p.Errors {
+		p.Detail += "; " + e.Error()
 	}
 	switch response.StatusCode {
 	case http.StatusNotFound:

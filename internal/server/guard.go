@@ -1,16 +1,40 @@
 package server
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
 // instanceHeader carries the identity of the process that answers.
 const instanceHeader = "Amble-Instance"
+
+// ErrExposed says that others could reach the API without what protects it.
+var ErrExposed = errors.New("other machines can reach it")
+
+// check refuses an address beyond loopback that is not protected. The settings say the same in more words.
+func (o *Options) check() error {
+	switch {
+	case isLoopback(o.Listen):
+	case o.Token == "":
+		return fmt.Errorf("listen on %s: %w: a token is needed", o.Listen, ErrExposed)
+	case o.TLSCert == "" && !o.BehindProxy:
+		return fmt.Errorf("listen on %s: %w: it needs a certificate, or the word that something in front does TLS", o.Listen, ErrExposed)
+	}
+	return nil
+}
+
+// guarded puts the guards around what is served. The outermost is the first to look at a request.
+func (s *Server) guarded(next http.Handler) http.Handler {
+	return s.identify(s.limitRate(s.checkHost(sameOrigin(next))))
+}
 
 // identify says who answers, and that no answer is to be kept or guessed at.
 func (s *Server) identify(next http.Handler) http.Handler {
@@ -19,18 +43,20 @@ func (s *Server) identify(next http.Handler) http.Handler {
 		h.Set(instanceHeader, s.instance)
 		h.Set("Cache-Control", "no-store")
 		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Referrer-Policy", "no-referrer")
 		next.ServeHTTP(w, r)
 	})
 }
 
-// checkHost refuses requests under a foreign name while the server listens on loopback.
+// checkHost refuses requests under a foreign name: a page in a browser could lead its own name here and then read the answers. Right are
+// the names of loopback, those of the settings, and beyond loopback addresses too, since those lead nowhere else.
 func (s *Server) checkHost(next http.Handler) http.Handler {
-	if !isLoopback(s.address.String()) {
-		return next
-	}
+	local := isLoopback(s.address.String())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !isLoopback(r.Host) {
-			writeProblem(w, http.StatusMisdirectedRequest, "this API answers on loopback only: ask for it as "+s.address.String())
+		host := hostOf(r.Host)
+		if !isLoopback(r.Host) && !slices.ContainsFunc(s.o.Hosts, func(name string) bool { return strings.EqualFold(name, host) }) && (local || !isAddress(host)) {
+			writeProblem(w, http.StatusMisdirectedRequest, "this API does not answer for that name: ask for it as "+s.address.String()+", or add the name to server.hosts")
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -46,30 +72,105 @@ func sameOrigin(next http.Handler) http.Handler {
 	return protection.Handler(next)
 }
 
-// isLoopback reports whether a host, with or without a port, is localhost or a loopback address.
-func isLoopback(hostport string) bool {
+// hostOf is a host without its port and brackets.
+func hostOf(hostport string) string {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
 		host = strings.TrimSuffix(strings.TrimPrefix(hostport, "["), "]")
 	}
+	return host
+}
+
+func isAddress(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil
+}
+
+// isLoopback reports whether a host, with or without a port, is localhost or a loopback address.
+func isLoopback(hostport string) bool {
+	host := hostOf(hostport)
 	address, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && address.Unmap().IsLoopback()
 }
 
-// requireToken lets requests pass that carry the token, if there is one. How long it takes tells nothing about it.
-func (s *Server) requireToken(next http.Handler) http.Handler {
-	if s.token == "" {
-		return next
-	}
-	want := sha256.Sum256([]byte(s.token))
+// role is what a client may do.
+type role uint8
+
+const (
+	roleNone role = iota
+	roleRead      // look
+	roleFull      // everything
+)
+
+type roleKey struct{}
+
+// authenticate lets requests pass that carry a token, and those that change something only with the one for everything. How long it
+// takes tells nothing about the tokens.
+func (s *Server) authenticate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		got := sha256.Sum256([]byte(given))
-		if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
-			w.Header().Set("WWW-Authenticate", `Bearer realm="amble"`)
-			writeProblem(w, http.StatusUnauthorized, "send the token, server.token of the settings, as Authorization: Bearer TOKEN")
+		who := s.roleOf(r)
+		if who == roleNone {
+			s.refuse(w, r)
+			return
+		}
+		if who < roleFull && r.Method != http.MethodGet && r.Method != http.MethodHead {
+			writeProblem(w, http.StatusForbidden, "this token may only look: to change something, send server.token")
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), roleKey{}, who)))
+	})
+}
+
+// onlyFull is for what may not even be looked at with the token for reading.
+func onlyFull(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if who, _ := r.Context().Value(roleKey{}).(role); who < roleFull {
+			writeProblem(w, http.StatusForbidden, "this token may not have that: send server.token")
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+func (s *Server) roleOf(r *http.Request) role {
+	if s.o.Token == "" {
+		return roleFull
+	}
+	given := givenToken(r)
+	who := roleNone
+	if same(given, s.o.ReadToken) && s.o.ReadToken != "" {
+		who = roleRead
+	}
+	if same(given, s.o.Token) {
+		who = roleFull
+	}
+	return who
+}
+
+// givenToken is the token of a request: that of the scheme Bearer, or the password of Basic, which browsers ask for by themselves.
+func givenToken(r *http.Request) string {
+	if _, password, ok := r.BasicAuth(); ok {
+		return password
+	}
+	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return given
+}
+
+func same(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+}
+
+// refuse answers a request without the right token.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Authorization") != "" && !s.failures.take(s.clientOf(r)) {
+		writeTooMany(w)
+		return
+	}
+	w.Header().Add("WWW-Authenticate", `Bearer realm="amble"`)
+	w.Header().Add("WWW-Authenticate", `Basic realm="amble", charset="UTF-8"`)
+	writeProblem(w, http.StatusUnauthorized, "send the token, server.token of the settings, as Authorization: Bearer TOKEN, or as the password of Basic")
 }

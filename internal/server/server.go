@@ -13,17 +13,15 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 )
 
 // Bounds of what a client may cost.
 const (
-	maxConnections = 128
+	maxConnections = 256
 	maxHeader      = 16 << 10
-	maxBody        = 64 << 10
+	maxBody        = 64 << 10 // of requests that are not a list
 	headerTimeout  = 5 * time.Second
 	readTimeout    = 10 * time.Second
 	writeTimeout   = 30 * time.Second
@@ -39,41 +37,74 @@ type Crawl interface {
 
 // Options say where the server listens and who may ask.
 type Options struct {
-	Listen  string           // host:port; port 0 takes a free one
-	Token   string           // clients have to present it; empty: none is asked for
-	DataDir string           // of the crawl; the address is written to a file there
-	Now     func() time.Time // for the time that a piece of a stream may take; nil: any
+	Listen      string           // host:port; port 0 takes a free one
+	Token       string           // clients that may do everything present it; empty: everybody may
+	ReadToken   string           // clients that may only look present it; empty: there is none
+	Hosts       []string         // names in the Host header that lead here, beside those of loopback
+	TLSCert     string           // file of the certificate chain, PEM; empty: plain HTTP
+	TLSKey      string           // file of its key, PEM
+	BehindProxy bool             // something in front does TLS, and says in X-Forwarded-For who asks
+	Pprof       bool             // /debug/pprof/ is there, for those who may do everything
+	DataDir     string           // of the crawl; the address is written to a file there
+	Version     string           // of the program, for the description of the API
+	Now         func() time.Time // nil: no bound on rates and on the time that a piece of a stream may take
 }
 
 // Server answers until it is closed. Its methods may be called concurrently.
 type Server struct {
+	o        Options
 	crawl    Crawl
-	token    string
-	dataDir  string
-	now      func() time.Time
 	instance string
 	address  net.Addr
+	gate     *gate
+	requests *buckets
+	failures *buckets  // wrong tokens
+	identity *identity // nil: plain HTTP
 	http     *http.Server
 	serving  sync.WaitGroup
 }
 
 // Start listens and answers in a goroutine of its own until Close. An error means that it does not run; it wraps that of the system,
-// such as syscall.EADDRINUSE.
+// such as syscall.EADDRINUSE. ErrExposed: others could reach it unprotected.
 func Start(o Options, c Crawl) (*Server, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
 	instance := make([]byte, 16)
 	if _, err := rand.Read(instance); err != nil {
 		return nil, fmt.Errorf("start the API: %w", err)
+	}
+	s := &Server{
+		o: o, crawl: c, instance: hex.EncodeToString(instance),
+		requests: newBuckets(requestBurst, requestsPerSecond, o.Now), failures: newBuckets(failureBurst, failuresPerSecond, o.Now),
+	}
+	var err error
+	if o.TLSCert != "" {
+		if s.identity, err = newIdentity(o.TLSCert, o.TLSKey, s.announce); err != nil {
+			return nil, err
+		}
 	}
 	listener, err := net.Listen("tcp", o.Listen)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{crawl: c, token: o.Token, dataDir: o.DataDir, now: o.Now, instance: hex.EncodeToString(instance), address: listener.Addr()}
-	if err := writeAddress(o.DataDir, s.address.String(), s.instance); err != nil {
+	s.address = listener.Addr()
+	s.gate = newGate(listener, maxConnections)
+	handler, err := s.handler()
+	if err == nil {
+		certificate := ""
+		if s.identity != nil {
+			certificate = s.identity.fingerprint()
+		}
+		err = s.announce(certificate)
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the API: %w", err), listener.Close())
 	}
 	s.http = &http.Server{
-		Handler:           s.handler(),
+		Handler:           s.gate.atWork(handler),
+		ConnContext:       s.gate.connContext,
+		ConnState:         s.gate.connState,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
@@ -81,8 +112,23 @@ func Start(o Options, c Crawl) (*Server, error) {
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          log.New(io.Discard, "", 0),
 	}
-	s.serving.Go(func() { _ = s.http.Serve(netutil.LimitListener(listener, maxConnections)) }) // always ends with ErrServerClosed
+	s.serving.Go(s.serve)
 	return s, nil
+}
+
+// serve ends with Close.
+func (s *Server) serve() {
+	if s.identity == nil {
+		_ = s.http.Serve(s.gate) // always ends with ErrServerClosed
+		return
+	}
+	s.http.TLSConfig = s.identity.config()
+	_ = s.http.ServeTLS(s.gate, "", "")
+}
+
+// announce writes the address file. certificate is the fingerprint of that in force; empty: there is none.
+func (s *Server) announce(certificate string) error {
+	return writeAddress(s.o.DataDir, s.address.String(), s.instance, certificate)
 }
 
 // Address is where the server listens, as host:port.
@@ -91,7 +137,7 @@ func (s *Server) Address() string { return s.address.String() }
 // Close stops listening, lets answers that are being written end for as long as ctx allows, and then breaks them off. No
 // goroutine is left.
 func (s *Server) Close(ctx context.Context) error {
-	err := removeAddress(s.dataDir)
+	err := removeAddress(s.o.DataDir)
 	if s.http.Shutdown(ctx) != nil {
 		err = errors.Join(err, s.http.Close())
 	}

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"reflect"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
 	"github.com/amble-crawler/amble/internal/inspect"
 )
 
@@ -20,18 +23,38 @@ const (
 	streamBuffer  = 32 << 10
 )
 
+// streams describes an operation whose answer is lines of T.
+func streams[T any](api huma.API, op huma.Operation) huma.Operation {
+	line := api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[T](), true, "")
+	op.Responses = map[string]*huma.Response{"200": {
+		Description: "one object a line", Content: map[string]*huma.MediaType{jsonLines: {Schema: line}},
+	}}
+	return op
+}
+
+// stream answers with what f writes.
+func (s *Server) stream(f func(*stream) error) *huma.StreamResponse {
+	return &huma.StreamResponse{Body: func(c huma.Context) {
+		r, w := humago.Unwrap(c)
+		t := s.newStream(w, r)
+		t.end(f(t))
+	}}
+}
+
 // stream is an answer of any length. It goes at the client's pace, and holds no more than a buffer.
 type stream struct {
 	inspect.Lines
 	w       http.ResponseWriter
+	r       *http.Request
 	control *http.ResponseController
 	buffer  *bufio.Writer
 	now     func() time.Time
+	kind    string // media type
 	begun   bool
 }
 
-func (s *Server) newStream(w http.ResponseWriter) *stream {
-	t := &stream{w: w, control: http.NewResponseController(w), now: s.now}
+func (s *Server) newStream(w http.ResponseWriter, r *http.Request) *stream {
+	t := &stream{w: w, r: r, control: http.NewResponseController(w), now: s.o.Now, kind: jsonLines}
 	t.buffer = bufio.NewWriterSize(t, streamBuffer)
 	t.Lines = inspect.NewLines(t.buffer)
 	_ = t.control.SetReadDeadline(time.Time{}) // else the end of the time to read a request would break off the answer
@@ -42,7 +65,7 @@ func (s *Server) newStream(w http.ResponseWriter) *stream {
 func (t *stream) Write(piece []byte) (int, error) {
 	if !t.begun {
 		t.begun = true
-		t.w.Header().Set("Content-Type", jsonLines)
+		t.w.Header().Set("Content-Type", t.kind)
 	}
 	if t.now != nil {
 		_ = t.control.SetWriteDeadline(t.now().Add(streamTimeout))
@@ -65,28 +88,12 @@ func (t *stream) end(err error) {
 			return
 		}
 	case !t.begun:
-		writeError(t.w, err)
+		said := asProblem(err)
+		t.w.Header().Del("Trailer")
+		writeProblem(t.w, said.GetStatus(), said.Error())
 		return
 	}
 	panic(http.ErrAbortHandler)
-}
-
-// errQuery is a question that makes no sense.
-type errQuery struct{ error }
-
-// writeError answers with what is wrong.
-func writeError(w http.ResponseWriter, err error) {
-	status := http.StatusInternalServerError
-	var query errQuery
-	switch {
-	case errors.As(err, &query):
-		status = http.StatusBadRequest
-	case errors.Is(err, inspect.ErrUnknown):
-		status = http.StatusNotFound
-	case errors.Is(err, crawl.ErrNotRunning):
-		status = http.StatusServiceUnavailable
-	}
-	writeProblem(w, status, err.Error())
 }
 
 // patient is a body of any length that may take its time, but not stop.

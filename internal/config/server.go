@@ -1,0 +1,72 @@
+package config
+
+import (
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// server checks what the API listens to, and whom.
+func (k *checker) server() {
+	s := k.c.Server
+	if s.Listen != "" && !isListenAddress(s.Listen) {
+		k.reject("server.listen", `want host:port such as 127.0.0.1:8377, or "" for no API`)
+	}
+	for key, token := range map[string]string{"server.token": s.Token, "server.read_token": s.ReadToken} {
+		if !isHeaderText(token) || strings.Contains(token, " ") {
+			k.reject(key, "want at most 256 printable ASCII characters without spaces")
+		}
+	}
+	for i, name := range s.Hosts {
+		if name == "" || strings.ContainsAny(name, " /:@") || !isHeaderText(name) {
+			k.rejectItem("server.hosts", i, name, "want the name of a host without scheme and port, such as crawler.example.org")
+		}
+	}
+}
+
+// exposure checks what protects the API where other machines can reach it.
+func (k *checker) exposure() {
+	s := k.c.Server
+	switch {
+	case s.ReadToken != "" && s.Token == "":
+		k.conflict("server.read_token", "needs server.token too: without that one everybody may do everything")
+	case s.ReadToken != "" && s.ReadToken == s.Token:
+		k.conflict("server.read_token", "is the same as server.token; want another")
+	}
+	const together = "server.tls_cert and server.tls_key belong together; set both or none"
+	switch {
+	case s.TLSCert != "" && s.TLSKey == "":
+		k.conflict("server.tls_cert", together)
+	case s.TLSCert == "" && s.TLSKey != "":
+		k.conflict("server.tls_key", together)
+	}
+	if s.Listen == "" || !isListenAddress(s.Listen) || isLoopback(s.Listen) || k.unsure("server.token") {
+		return
+	}
+	switch {
+	case s.Token == "":
+		k.conflict("server.listen", "other machines can reach it, so server.token must be set too; or listen on 127.0.0.1")
+	case s.TLSCert == "" && !s.BehindTLSProxy:
+		k.conflict("server.listen", "other machines can reach it, and the token would go over the net for everybody to read: "+
+			"set server.tls_cert and server.tls_key, or server.behind_tls_proxy: true where something in front does TLS; or listen on 127.0.0.1")
+	}
+}
+
+func isListenAddress(address string) bool {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || strings.ContainsAny(host, " /") {
+		return false
+	}
+	n, err := strconv.Atoi(port)
+	return err == nil && 0 <= n && n <= 65535
+}
+
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}

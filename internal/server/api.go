@@ -1,0 +1,156 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/inspect"
+)
+
+// basePath is where the API begins.
+const basePath = "/api/v1"
+
+const description = `What a running crawl knows and does. Errors are application/problem+json (RFC 9457). Lists come in pages; ask for the next one with the
+cursor of the last. Streams are JSON lines: one that cannot be completed ends with a broken connection.`
+
+// newAPI registers every operation on the mux and returns the description of them all as JSON.
+func (s *Server) newAPI(mux *http.ServeMux) (huma.API, error) {
+	config := huma.DefaultConfig("amble", s.o.Version)
+	config.CreateHooks = nil                                             // they put a $schema into every answer
+	config.DocsPath, config.SchemasPath, config.OpenAPIPath = "", "", "" // the first loads from a CDN
+	config.RejectUnknownQueryParameters = true
+	config.Info.Description = description
+	if s.o.Token != "" {
+		config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
+			"bearer": {Type: "http", Scheme: "bearer"},
+			"basic":  {Type: "http", Scheme: "basic", Description: "any name, and the token as the password"},
+		}
+		config.Security = []map[string][]string{{"bearer": {}}, {"basic": {}}}
+	}
+	api := humago.New(mux, config)
+	api.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[inspect.Counts](), reflect.TypeFor[map[string]uint32]())
+	for _, register := range []func(huma.API){s.statusAPI, s.hostsAPI, s.urlsAPI, s.exportAPI} {
+		register(api)
+	}
+	described, err := json.Marshal(api.OpenAPI())
+	if err != nil {
+		return nil, err
+	}
+	mux.HandleFunc("GET "+basePath+"/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/openapi+json")
+		_, _ = w.Write(described)
+	})
+	return api, nil
+}
+
+// object is an answer of one JSON object.
+type object[T any] struct{ Body T }
+
+// answer wraps the answer of a handler.
+func answer[T any](value T, err error) (*object[T], error) {
+	if err != nil {
+		return nil, err
+	}
+	return &object[T]{value}, nil
+}
+
+// operation is one thing that can be asked, with the errors that every one of them may have.
+func operation(method, path, id, summary string, more ...int) huma.Operation {
+	errs := append([]int{
+		http.StatusUnauthorized, http.StatusForbidden, http.StatusMisdirectedRequest, http.StatusUnprocessableEntity, http.StatusTooManyRequests,
+		http.StatusServiceUnavailable,
+	}, more...)
+	tag, _, _ := strings.Cut(id, "-")
+	return huma.Operation{Method: method, Path: basePath + path, OperationID: id, Summary: summary, Tags: []string{tag}, Errors: errs, MaxBodyBytes: maxBody}
+}
+
+// handle registers an operation whose errors become problems.
+func handle[I, O any](api huma.API, op huma.Operation, f func(context.Context, *I) (*O, error)) {
+	huma.Register(api, op, func(ctx context.Context, in *I) (*O, error) {
+		out, err := f(ctx, in)
+		if err != nil {
+			return nil, asProblem(err)
+		}
+		return out, nil
+	})
+}
+
+// errQuery is a question that makes no sense.
+type errQuery struct{ error }
+
+// asProblem is what a client is told of an error.
+func asProblem(err error) huma.StatusError {
+	var known huma.StatusError
+	if errors.As(err, &known) {
+		return known
+	}
+	return huma.NewError(statusOf(err), err.Error())
+}
+
+func statusOf(err error) int {
+	var query errQuery
+	switch {
+	case errors.As(err, &query):
+		return http.StatusUnprocessableEntity
+	case errors.Is(err, inspect.ErrUnknown):
+		return http.StatusNotFound
+	case errors.Is(err, crawl.ErrNotRunning):
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
+// writeProblem answers outside of an operation.
+func writeProblem(w http.ResponseWriter, status int, detail string) {
+	body, err := json.Marshal(huma.NewError(status, detail))
+	if err != nil {
+		body = nil
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n')) // a client that went away is not our problem
+}
+
+// problems makes problems of what the mux says by itself: that there is no such path, or not with that method.
+func problems(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h, pattern := mux.Handler(r)
+		if pattern != "" {
+			mux.ServeHTTP(w, r)
+			return
+		}
+		said := verdict{header: http.Header{}}
+		h.ServeHTTP(&said, r)
+		maps.Copy(w.Header(), said.header)
+		detail := "there is nothing at this path; " + basePath + "/openapi.json describes what there is"
+		if said.status == http.StatusMethodNotAllowed {
+			detail = "this path is asked with " + said.header.Get("Allow")
+		}
+		w.Header().Del("Content-Length")
+		writeProblem(w, said.status, detail)
+	})
+}
+
+// verdict keeps the status and header of an answer, and drops its body.
+type verdict struct {
+	header http.Header
+	status int
+}
+
+// Header is part of http.ResponseWriter.
+func (v *verdict) Header() http.Header { return v.header }
+
+// WriteHeader is part of http.ResponseWriter.
+func (v *verdict) WriteHeader(status int) { v.status = status }
+
+// Write is part of http.ResponseWriter.
+func (v *verdict) Write(b []byte) (int, error) { return len(b), nil }
