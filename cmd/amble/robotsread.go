@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -105,6 +106,11 @@ func askRobots(ctx context.Context, client *fetch.Client, action robots.Action) 
 	if err != nil {
 		return robots.Outcome{}, withHint(err)
 	}
+	defer response.Close()
+	body, err := response.Body.Load(nil, robots.MaxBody+1)
+	if err != nil {
+		return robots.Outcome{}, err
+	}
 	header := response.Header
 	return robots.Outcome{
 		URL:       u.String(),
@@ -121,7 +127,7 @@ func askRobots(ctx context.Context, client *fetch.Client, action robots.Action) 
 			ETag:         header.Get("ETag"),
 			LastModified: header.Get("Last-Modified"),
 		},
-		Body:      response.Body,
+		Body:      bytes.Clone(body),
 		Truncated: response.Truncated,
 	}, nil
 }

@@ -97,9 +97,7 @@ func (k *checker) numbers() {
 	between(k, "politeness.per_host", c.Politeness.PerHost, 1, 256)
 	between(k, "politeness.per_ip", c.Politeness.PerIP, 1, 4096)
 	between(k, "politeness.ip_delay", c.Politeness.IPDelay, 0, week)
-	between(k, "fetch.timeout", c.Fetch.Timeout, time.Millisecond, time.Hour)
-	between(k, "fetch.max_body", c.Fetch.MaxBody, 1*KiB, 1*GiB)
-	between(k, "fetch.max_redirects", c.Fetch.MaxRedirects, 0, 50)
+	k.fetch()
 	between(k, "retry.max_attempts", c.Retry.MaxAttempts, 1, 100)
 	between(k, "retry.delay", c.Retry.Delay, time.Millisecond, 24*time.Hour)
 	between(k, "output.max_file", c.Output.MaxFile, 64*KiB, 1*TiB)
@@ -185,15 +183,7 @@ func (k *checker) network() {
 	if !isProductToken(c.Robots.ProductToken) {
 		k.reject("robots.product_token", "want letters, - and _ only, such as amble (RFC 9309 section 2.2.1)")
 	}
-	if !isHeaderText(c.Fetch.UserAgent) {
-		k.reject("fetch.user_agent", "want at most 256 printable ASCII characters on one line")
-	}
-	if c.Fetch.Contact != "" && !isContact(c.Fetch.Contact) {
-		k.reject("fetch.contact", "want a URL such as https://example.org/crawler or a mail address such as crawler@example.org")
-	}
-	if c.Fetch.Resolver != "" && !isResolver(c.Fetch.Resolver) {
-		k.reject("fetch.resolver", "want the IP address and port of a DNS server, such as 9.9.9.9:53 or [2620:fe::fe]:53")
-	}
+	k.fetchTexts()
 	k.server()
 }
 

@@ -22,6 +22,8 @@ func TestRanges(t *testing.T) {
 		{"politeness.ip_delay", "-1ns", "169h", "0s to 168h"},
 		{"fetch.timeout", "999us", "61m", "1ms to 1h"},
 		{"fetch.max_body", "1023", "1048577KiB", "1KiB to 1GiB"},
+		{"fetch.spool_above", "4095", "1048577KiB", "4KiB to 1GiB"},
+		{"fetch.memory_budget", "1048575", "1025GiB", "1MiB to 1TiB"},
 		{"fetch.max_redirects", "-1", "51", "0 to 50"},
 		{"retry.max_attempts", "0", "101", "1 to 100"},
 		{"retry.delay", "999us", "25h", "1ms to 24h"},

@@ -82,17 +82,6 @@ type Politeness struct {
 	IPDelay        time.Duration `mapstructure:"ip_delay"`        // least time between two requests to one IP address
 }
 
-// Fetch bounds a single request.
-type Fetch struct {
-	UserAgent    string        `mapstructure:"user_agent"` // empty: see Config.UserAgent
-	Contact      string        `mapstructure:"contact"`    // URL or mail address for site operators
-	Timeout      time.Duration `mapstructure:"timeout"`    // whole request, body included
-	MaxBody      ByteSize      `mapstructure:"max_body"`   // decoded bytes kept of a body
-	MaxRedirects int           `mapstructure:"max_redirects"`
-	AllowPrivate bool          `mapstructure:"allow_private"` // true: may reach loopback and private addresses
-	Resolver     string        `mapstructure:"resolver"`      // host:port of a DNS server; empty: the system's
-}
-
 // Retry says how often, and how soon, a failed request is tried again.
 type Retry struct {
 	MaxAttempts int           `mapstructure:"max_attempts"` // the first one included
@@ -154,11 +143,7 @@ func Default() Config {
 			PerHost:     1,
 			PerIP:       4,
 		},
-		Fetch: Fetch{
-			Timeout:      30 * time.Second,
-			MaxBody:      10 * MiB,
-			MaxRedirects: 5,
-		},
+		Fetch:   defaultFetch(),
 		Retry:   Retry{MaxAttempts: 5, Delay: time.Minute},
 		Storage: Storage{MinFree: 256 * MiB},
 		Output:  Output{Format: []string{"jsonl"}, MaxFile: 256 * MiB},

@@ -41,6 +41,7 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 		Frontier:      c.FrontierOptions(),
 		Fetch:         c.FetchOptions(version),
 		Extract:       c.ExtractOptions(),
+		Spool:         c.SpoolOptions(),
 		Archive:       c.ArchiveOptions(),
 	}, nil
 }

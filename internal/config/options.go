@@ -6,7 +6,6 @@ import (
 
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/extract"
-	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 )
@@ -22,19 +21,6 @@ func (c *Config) UserAgent(version string) string {
 		agent += " (+" + c.Fetch.Contact + ")"
 	}
 	return agent
-}
-
-// FetchOptions are the options of internal/fetch. version is that of the program.
-func (c *Config) FetchOptions(version string) fetch.Options {
-	o := fetch.DefaultOptions()
-	o.UserAgent = c.UserAgent(version)
-	o.From = c.mailAddress()
-	o.Timeout = c.Fetch.Timeout
-	o.MaxBody = int64(c.Fetch.MaxBody)
-	o.AllowPrivate = c.Fetch.AllowPrivate
-	o.Resolver = c.Fetch.Resolver
-	o.MaxIdleConns = max(o.MaxIdleConns, c.Crawl.Workers)
-	return o
 }
 
 // mailAddress is the contact where it is one, without a name or a scheme; else "".

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
@@ -58,6 +60,7 @@ type Engine struct {
 	out    output
 	writes bool // lines of output are wanted
 	client *fetch.Client
+	spool  *spool.Pool // of the client
 	ledger ledger
 	scope  atomic.Pointer[frontier.Scope]
 	status atomic.Pointer[Status]
@@ -107,13 +110,26 @@ func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 		err = e.settleDebts()
 	}
 	if err == nil {
-		e.client, err = fetch.New(o.Fetch, time.Now)
+		err = e.openClient()
 	}
 	if err != nil {
 		return nil, errors.Join(err, e.closeParts())
 	}
 	e.publish(Status{State: "opened"})
 	return e, nil
+}
+
+// openClient makes the client, and the room for what it brings.
+func (e *Engine) openClient() (err error) {
+	if e.o.Spool.Dir == "" {
+		e.o.Spool.Dir = filepath.Join(e.o.DataDir, "spool")
+	}
+	if e.spool, err = spool.Open(e.o.Spool); err != nil {
+		return err
+	}
+	e.o.Fetch.Spool = e.spool
+	e.client, err = fetch.New(e.o.Fetch, time.Now)
+	return err
 }
 
 func (e *Engine) openOutput() error {

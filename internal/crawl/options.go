@@ -10,6 +10,7 @@ import (
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -32,6 +33,7 @@ type Options struct {
 	Frontier frontier.Options
 	Fetch    fetch.Options
 	Extract  extract.Options
+	Spool    spool.Options // Dir empty: "spool" under DataDir
 	Archive  archive.Options
 	Storage  storage.Options
 }
@@ -43,7 +45,7 @@ func DefaultOptions() Options {
 		Workers: 64, ExitWhenDone: true, GiveUpAfter: time.Hour, ShutdownGrace: 30 * time.Second, MinFree: 256 << 20,
 		Traps: frontier.DefaultTrapOptions(), SessionNames: frontier.SessionNames(),
 		Frontier: frontier.DefaultOptions(), Fetch: fetch.DefaultOptions(),
-		Extract: extract.DefaultOptions(), Archive: archive.DefaultOptions(),
+		Extract: extract.DefaultOptions(), Spool: spool.DefaultOptions(), Archive: archive.DefaultOptions(),
 		Storage: storage.Options{MaxQueries: 2000, MaxSameDigest: 200},
 	}
 }

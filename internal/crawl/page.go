@@ -2,17 +2,22 @@ package crawl
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"math"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
+
+// sniffBytes is how much of a body is looked at for what it is (WHATWG MIME
+// Sniffing, section 5.2, reads as far).
+const sniffBytes = 1445
 
 // fetchPage serves a Page lease: one request, its links, its line of output.
 func (r *run) fetchPage(ctx context.Context, res *result) {
@@ -30,6 +35,7 @@ func (r *run) fetchPage(ctx context.Context, res *result) {
 		page.FetchedAt, page.Duration = failure.Start, report.Duration
 		page.Reason, page.Error = failure.Kind.String(), failure.Error()
 	} else {
+		defer resp.Close()
 		describe(&page, resp)
 		r.judge(res, resp, &page)
 	}
@@ -50,22 +56,29 @@ func describe(page *archive.Page, resp *fetch.Response) {
 	page.Status, page.FetchedAt = resp.Status, resp.Start
 	page.FirstByte, page.Duration = resp.FirstByte.Sub(resp.Start), resp.End.Sub(resp.Start)
 	page.ContentType = resp.Header.Get("Content-Type")
-	page.Bytes, page.Truncated = int64(len(resp.Body)), resp.Truncated
+	page.Bytes, page.Truncated = resp.Body.Size(), resp.Truncated
 }
 
 // judge makes an outcome of an answer, and takes the links of a page and the
 // target of a redirect.
 func (r *run) judge(res *result, resp *fetch.Response, page *archive.Page) {
-	o := storage.Outcome{Status: uint16(resp.Status), Reason: storage.ReasonStatus, Bytes: uint64(len(resp.Body))}
+	o := storage.Outcome{Status: uint16(resp.Status), Reason: storage.ReasonStatus, Bytes: uint64(resp.Body.Size())}
 	switch {
 	case resp.Status/100 == 2, resp.Status == 304:
 		o.State, o.Reason = storage.Fetched, storage.ReasonNone
 		o.ETag, o.Modified = resp.Header.Get("ETag"), resp.Header.Get("Last-Modified")
 		if resp.Status != 304 {
-			sum := sha256.Sum256(resp.Body)
+			sum, err := digest(resp.Body)
+			if err != nil {
+				res.page.Outcome = r.unreadable(page, err)
+				return
+			}
 			o.Digest, page.Digest = binary.BigEndian.Uint64(sum[:]), archive.FormatDigest(sum)
 		}
-		r.takeLinks(res, resp, page)
+		if err := r.takeLinks(res, resp, page); err != nil {
+			res.page.Outcome = r.unreadable(page, err)
+			return
+		}
 	case isRedirect(resp.Status):
 		o.State, o.Reason = r.redirect(res, resp, page)
 	case resp.Status >= 500, resp.Status == 429, resp.Status == 408, resp.Status == 425:
@@ -74,6 +87,14 @@ func (r *run) judge(res *result, resp *fetch.Response, page *archive.Page) {
 		o.State = storage.Failed
 	}
 	res.page.Outcome = o
+}
+
+// unreadable is the outcome of a page whose body could not be read back from its
+// file: the page is asked for again.
+func (r *run) unreadable(page *archive.Page, err error) storage.Outcome {
+	r.log.Error("cannot read back a body", "url", page.URL, "error", err)
+	page.Reason, page.Error = fetch.KindLocal.String(), err.Error()
+	return storage.Outcome{State: storage.Retrying, Reason: reasonOf(fetch.KindLocal)}
 }
 
 func isRedirect(status int) bool {
@@ -117,22 +138,27 @@ func (r *run) redirect(res *result, resp *fetch.Response, page *archive.Page) (s
 	return storage.Redirected, storage.ReasonNone
 }
 
-// takeLinks extracts the links of an HTML page that belong to the crawl.
-func (r *run) takeLinks(res *result, resp *fetch.Response, page *archive.Page) {
+// takeLinks extracts the links of an HTML page that belong to the crawl. Its
+// error is one of reading the body back.
+func (r *run) takeLinks(res *result, resp *fetch.Response, page *archive.Page) error {
 	l := &res.lease
 	contentType := resp.Header.Get("Content-Type")
-	if !extract.IsHTML(contentType, resp.Body) {
-		return
+	if !extract.IsHTML(contentType, resp.Body.Head(sniffBytes)) {
+		return nil
 	}
-	doc, err := extract.HTML(resp.Body, contentType, l.URL, resp.Header.Values("X-Robots-Tag"), r.o.Frontier.Tokens, r.o.Extract)
+	doc, err := r.html(resp.Body, contentType, l.URL, resp.Header.Values("X-Robots-Tag"))
+	var unread *spool.Error
+	if errors.As(err, &unread) {
+		return err
+	}
 	if err != nil {
 		r.log.Debug("cannot extract", "url", page.URL, "error", err)
 		page.Error = err.Error()
-		return
+		return nil
 	}
 	page.Title, page.Language, page.Outlinks = doc.Title, doc.Language, len(doc.Links)
 	if doc.NoFollow || r.o.Frontier.MaxDepth > 0 && l.Head.Depth >= r.o.Frontier.MaxDepth || l.Head.Depth == math.MaxUint16 {
-		return
+		return nil
 	}
 	scope := r.scope.Load()
 	for i := range doc.Links {
@@ -148,6 +174,7 @@ func (r *run) takeLinks(res *result, resp *fetch.Response, page *archive.Page) {
 			res.found = append(res.found, f)
 		}
 	}
+	return nil
 }
 
 func (r *run) discovery(res *result, u weburl.URL, depth uint16) storage.Found {

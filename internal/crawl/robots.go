@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 
@@ -20,11 +21,17 @@ func (r *run) fetchRobots(ctx context.Context, res *result) {
 	if !report.Sent || report.Broken {
 		return
 	}
+	if failure == nil {
+		defer resp.Close()
+	}
 	out := robots.Outcome{URL: u.String(), Redirects: job.Hops, Jitter: r.o.Frontier.Jitter()}
 	if failure != nil {
 		out.Failure = robotsFailure(failure.Kind)
+	} else if body, err := resp.Body.Load(nil, robots.MaxBody+1); err != nil {
+		out.Failure = robots.FailureConnect
+		r.log.Error("cannot read back a robots.txt", "url", out.URL, "error", err)
 	} else {
-		out.Status, out.Body, out.Truncated = resp.Status, resp.Body, resp.Truncated
+		out.Status, out.Body, out.Truncated = resp.Status, bytes.Clone(body), resp.Truncated
 		out.Header = robotsHeader(resp.Header)
 	}
 	record, action := r.o.Frontier.Robots.Next(job.Previous, out, report.End)

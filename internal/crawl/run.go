@@ -31,7 +31,8 @@ var ErrNothing = errors.New("there is nothing to crawl: the frontier is empty an
 // run is the state of the dispatcher.
 type run struct {
 	*Engine
-	f *frontier.Frontier
+	f       *frontier.Frontier
+	parsers parsers
 
 	leases    chan frontier.Lease
 	results   chan *result
@@ -90,7 +91,7 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 		return e.unbegun(ctx, fmt.Errorf("read the hosts of %s: %w", e.o.DataDir, err))
 	}
 	r := &run{
-		Engine: e, f: f, started: time.Now(), pending: newJob(), places: make(map[uint64]uint64),
+		Engine: e, f: f, parsers: newParsers(), started: time.Now(), pending: newJob(), places: make(map[uint64]uint64),
 		leases: make(chan frontier.Lease), results: make(chan *result, e.o.Workers),
 		toCommit: make(chan *job), committed: make(chan *job, 1),
 		toLoad: make(chan []frontier.LoadRequest), loaded: make(chan *load, 1),

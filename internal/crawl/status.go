@@ -71,7 +71,7 @@ func (t *tally) count(resp *fetch.Response, failure *fetch.Error) {
 		t.errors.Add(1)
 	}
 	if resp != nil {
-		t.bytes.Add(uint64(len(resp.Body)))
+		t.bytes.Add(uint64(resp.Body.Size()))
 		if resp.Status/100 == 2 {
 			t.pages.Add(1)
 		}

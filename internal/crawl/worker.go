@@ -62,7 +62,7 @@ func (r *run) request(ctx context.Context, req fetch.Request) (*fetch.Response, 
 	if err == nil {
 		return resp, nil, frontier.Report{
 			Sent: true, End: resp.End, Duration: resp.End.Sub(resp.Start),
-			Signal: signalOf(resp.Status), RetryAfter: retryAfter(resp), Bytes: uint64(len(resp.Body)),
+			Signal: signalOf(resp.Status), RetryAfter: retryAfter(resp), Bytes: uint64(resp.Body.Size()),
 		}
 	}
 	var failure *fetch.Error

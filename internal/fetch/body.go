@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/spool"
 )
 
 // errWireLimit ends a body that is too long before it is decoded.
@@ -43,63 +45,56 @@ func (b *wireBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readBody reads and decodes the body of resp, at most limit bytes of it both
-// before and after decoding. ended reports that the connection stands at the
-// end of the response.
-func (c *Client) readBody(w *watch, resp *http.Response, limit int64) (body []byte, truncated, ended bool, err error) {
+// readBody reads and decodes the body of resp into body, at most limit bytes of
+// it both before and after decoding. ended reports that the connection stands at
+// the end of the response.
+func (c *Client) readBody(w *watch, resp *http.Response, limit int64) (body *spool.Content, truncated, ended bool, err error) {
 	w.enter(phaseBody, c.o.BodyIdleTimeout)
 	list, err := encodings(resp.Header)
 	if err != nil {
 		return nil, false, false, err
 	}
 	wire := &wireBody{r: resp.Body, w: w, idle: c.o.BodyIdleTimeout, left: limit + 1}
+	into := c.o.Spool.NewWriter(min(sizeHint(resp.ContentLength, len(list) > 0), limit+1))
+	defer into.Discard()
 	r, release, err := decode(wire, list)
 	if err == nil {
-		body, truncated, err = readUpTo(r, sizeHint(resp.ContentLength, len(list) > 0), limit)
+		truncated, err = readUpTo(into, r, limit)
 		release()
 	}
+	var full *spool.Error
 	switch {
+	case errors.As(err, &full):
+		return nil, false, false, err
 	case wire.err != nil: // what a decoder made of it does not matter
 		return nil, false, false, wire.err
 	case wire.over: // nor here
-		return body, true, false, nil
+		return into.Content(), true, false, nil
 	case err != nil:
 		return nil, false, false, err
 	}
-	return body, truncated, !truncated && drained(wire), nil
+	return into.Content(), truncated, !truncated && drained(wire), nil
 }
 
 // sizeHint is the room to start with: the announced length as far as it can be
 // trusted, and one byte more to see the end.
-func sizeHint(length int64, encoded bool) int {
+func sizeHint(length int64, encoded bool) int64 {
 	const most = 256 << 10
 	switch {
 	case length < 0:
 		return 4 << 10
 	case encoded:
-		length *= 4
+		length = min(length, most) * 4
 	}
-	return int(min(length, most)) + 1
+	return min(length, most) + 1
 }
 
 // readUpTo reads r to its end, or limit bytes and no further.
-func readUpTo(r io.Reader, room int, limit int64) (body []byte, truncated bool, err error) {
-	body = make([]byte, 0, min(int64(room), limit+1))
-	for {
-		if len(body) == cap(body) {
-			body = append(body, 0)[:len(body)]
-		}
-		n, err := r.Read(body[len(body):min(int64(cap(body)), limit+1)])
-		body = body[:len(body)+n]
-		switch {
-		case int64(len(body)) > limit:
-			return body[:limit], true, nil
-		case err == io.EOF:
-			return body, false, nil
-		case err != nil:
-			return body, false, err
-		}
+func readUpTo(into *spool.Writer, r io.Reader, limit int64) (truncated bool, err error) {
+	if _, err := into.ReadFrom(io.LimitReader(r, limit+1)); err != nil {
+		return false, err
 	}
+	return into.Size() > limit, into.Truncate(limit)
 }
 
 // drained reads the little that may follow the end of an encoded body and

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"syscall"
+
+	"github.com/amble-crawler/amble/internal/spool"
 )
 
 // lostError is a reused connection that broke before the answer began.
@@ -46,7 +48,10 @@ func (w *watch) classify(err error) (Kind, error) {
 func kindOfOurs(err error) Kind {
 	var encoding *encodingError
 	var unsupported *unsupportedError
+	var full *spool.Error
 	switch {
+	case errors.As(err, &full):
+		return KindLocal
 	case errors.As(err, &encoding):
 		return KindBadEncoding
 	case errors.As(err, &unsupported):

@@ -2,12 +2,14 @@ package fetch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
@@ -35,7 +37,7 @@ func New(o Options, now func() time.Time) (*Client, error) {
 		fixed:    fixedFields(o),
 		reach:    r,
 		dialer:   newDialer(o, r),
-		pool:     newPool(o.MaxIdleConns, o.IdleTimeout),
+		pool:     newConnPool(o.MaxIdleConns, o.IdleTimeout),
 		resolver: newResolver(o.Resolver),
 	}, nil
 }
@@ -57,7 +59,8 @@ type Request struct {
 	MaxBody int64
 }
 
-// Response is a whole response, whatever its status.
+// Response is a whole response, whatever its status. Close gives back the memory
+// and the files that Body and Wire take.
 type Response struct {
 	Status int
 	// Proto is "HTTP/1.0", "HTTP/1.1" or "HTTP/2.0".
@@ -65,8 +68,10 @@ type Response struct {
 	// Header is as received; Content-Encoding names what Body no longer has.
 	Header http.Header
 	// Body is decoded. Truncated means that it goes on beyond MaxBody.
-	Body      []byte
+	Body      *spool.Content
 	Truncated bool
+	// Wire is what went over the wire. Nil without Options.Capture.
+	Wire *Wire
 	// Start is when the request began (dialling included), FirstByte when the
 	// answer began, End when the body had been read.
 	Start, FirstByte, End time.Time
@@ -76,9 +81,14 @@ type Response struct {
 	RemoteAddr netip.AddrPort
 }
 
+// Close gives back what the response holds. Neither Body nor Wire may be used
+// after it. An error means that a file could not be closed; nothing is to be done
+// about it.
+func (r *Response) Close() error { return errors.Join(r.Body.Close(), r.Wire.close()) }
+
 // Do makes exactly one request, or none: [Error].Sent tells which when it fails.
 // Every error is an *[Error]. A response of any final status is no error, and
-// a redirect is a response like others.
+// a redirect is a response like others. The caller closes the response.
 func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	start := c.now()
 	w := newWatch(ctx, c.o.Timeout)
@@ -106,6 +116,7 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 	}
 	clean := false
 	defer func() {
+		cn.tap.abandon()
 		if untouched := release(); clean && untouched {
 			cn.reused = true
 			c.pool.put(cn)
@@ -115,7 +126,7 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 	}()
 
 	written, read := cn.wire.written.Load(), cn.wire.read.Load()
-	resp, firstByte, err := c.exchange(w, cn, r)
+	resp, firstByte, err := c.exchange(w, cn, r, limit)
 	if err != nil {
 		return nil, cn.wire.written.Load() > written, err
 	}
@@ -127,18 +138,33 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 		return nil, true, err
 	}
 	clean = ended && cn.reusable(resp)
-	return &Response{
+	answer := &Response{
 		Status: resp.StatusCode, Proto: resp.Proto, Header: resp.Header,
 		Body: body, Truncated: truncated, FirstByte: firstByte,
 		WireBytes:  cn.wire.read.Load() - read,
 		RemoteAddr: cn.key.addr,
-	}, true, nil
+	}
+	if cn.tap != nil {
+		if answer.Wire, err = c.captured(cn, r, truncated); err != nil {
+			return nil, true, errors.Join(err, answer.Close())
+		}
+	}
+	return answer, true, nil
+}
+
+// captured is the exchange that cn has just carried.
+func (c *Client) captured(cn *conn, r Request, truncated bool) (*Wire, error) {
+	response, cut, err := cn.tap.end(cn.br)
+	if err != nil {
+		return nil, err
+	}
+	return &Wire{Request: spool.Of(c.appendHead(nil, r)), Response: response, Truncated: truncated || cut}, nil
 }
 
 // exchange sends the request over cn and awaits the header of its response.
-func (c *Client) exchange(w *watch, cn *conn, r Request) (resp *http.Response, firstByte time.Time, err error) {
+func (c *Client) exchange(w *watch, cn *conn, r Request, limit int64) (resp *http.Response, firstByte time.Time, err error) {
 	if cn.h2 == nil {
-		return c.exchange1(w, cn, r)
+		return c.exchange1(w, cn, r, limit)
 	}
 	resp, err = c.exchange2(w, cn, r)
 	return resp, c.now(), err

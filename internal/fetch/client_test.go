@@ -60,7 +60,7 @@ func TestResponse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Status != 404 || r.Proto != "HTTP/1.1" || string(r.Body) != "hello world" || r.Truncated || len(r.Header["X-Robots-Tag"]) != 2 {
+	if r.Status != 404 || r.Proto != "HTTP/1.1" || text(t, r) != "hello world" || r.Truncated || len(r.Header["X-Robots-Tag"]) != 2 {
 		t.Errorf("response %+v", r)
 	}
 	if r.Start.Unix() != 1001 || r.FirstByte.Unix() != 1002 || r.End.Unix() != 1003 {
@@ -101,7 +101,7 @@ func TestBodylessResponses(t *testing.T) {
 		})
 		c := newClient(t, quick())
 		for range 2 {
-			if r, err := get(t, c, s); err != nil || len(r.Body) != 0 {
+			if r, err := get(t, c, s); err != nil || r.Body.Size() != 0 {
 				t.Errorf("%s: %+v %v", status, r, err)
 			}
 		}
@@ -124,8 +124,8 @@ func TestMaxBody(t *testing.T) {
 		truncated bool
 	}{{0, 60, true}, {99, 99, true}, {100, 100, false}, {101, 100, false}, {1, 1, true}} {
 		r, err := c.Do(context.Background(), Request{URL: s.url(t, "/"), Address: loopback, MaxBody: tt.limit})
-		if err != nil || len(r.Body) != tt.size || r.Truncated != tt.truncated {
-			t.Errorf("limit %d: %d bytes, truncated %v, %v", tt.limit, len(r.Body), r.Truncated, err)
+		if err != nil || r.Body.Size() != int64(tt.size) || r.Truncated != tt.truncated {
+			t.Errorf("limit %d: %d bytes, truncated %v, %v", tt.limit, r.Body.Size(), r.Truncated, err)
 		}
 	}
 }
@@ -186,7 +186,7 @@ func TestConcurrentRequests(t *testing.T) {
 			for j := range 30 {
 				path := fmt.Sprintf("/%d/%d", i, j)
 				r, err := c.Do(context.Background(), Request{URL: s.url(t, path), Address: loopback})
-				if err != nil || string(r.Body) != path {
+				if err != nil || text(t, r) != path {
 					t.Errorf("%s: %v", path, err)
 					return
 				}

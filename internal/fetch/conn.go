@@ -19,7 +19,8 @@ type conn struct {
 	wire *meter   // over tcp
 	rw   net.Conn // wire, or TLS over it
 
-	head *headReader      // over rw
+	tap  *tap             // over rw; nil unless Options.Capture
+	head *headReader      // over rw or tap
 	br   *bufio.Reader    // over head; HTTP/1.1 only
 	h2   *http.ClientConn // over rw; nil for HTTP/1.1
 

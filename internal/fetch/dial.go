@@ -21,11 +21,12 @@ type dialer struct {
 	net                        net.Dialer
 	tls                        *tls.Config
 	connectTimeout, tlsTimeout time.Duration
+	capture                    bool
 	h2                         *http.Transport // turns a TLS connection into an http.ClientConn; dials nothing
 }
 
 func newDialer(o Options, r *reach) *dialer {
-	d := &dialer{reach: r, connectTimeout: o.ConnectTimeout, tlsTimeout: o.TLSTimeout}
+	d := &dialer{reach: r, connectTimeout: o.ConnectTimeout, tlsTimeout: o.TLSTimeout, capture: o.Capture}
 	d.net = net.Dialer{KeepAlive: -1, Control: d.control}
 	d.tls = &tls.Config{}
 	if o.TLSConfig != nil {
@@ -35,7 +36,7 @@ func newDialer(o Options, r *reach) *dialer {
 		d.tls.ClientSessionCache = tls.NewLRUClientSessionCache(128)
 	}
 	d.tls.NextProtos = []string{"http/1.1"}
-	if o.HTTP2 {
+	if o.HTTP2 && !o.Capture {
 		d.tls.NextProtos = []string{"h2", "http/1.1"}
 		d.h2 = newHTTP2(o.MaxHeader)
 	}
@@ -76,6 +77,10 @@ func (d *dialer) dial(w *watch, key connKey) (_ *conn, release func() bool, err 
 	}
 	if c.h2 == nil {
 		c.head = &headReader{Conn: c.rw}
+		if d.capture {
+			c.tap = &tap{Conn: c.rw}
+			c.head.Conn = c.tap
+		}
 		c.br = bufio.NewReader(c.head)
 	}
 	return c, release, nil

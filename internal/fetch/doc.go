@@ -10,6 +10,10 @@
 // belong to the caller, who also says which address to dial: [Request].Address
 // is pinned, whatever the host name may resolve to at that moment.
 //
+// The body of a [Response] is a [spool.Content], in memory while it is small and
+// there is room, else in a file; [Response.Close] gives both back. With
+// Options.Capture, Response.Wire has the exchange as the two sides sent it.
+//
 // # Why not http.Client
 //
 // net/http silently sends a GET a second time when a reused connection breaks

@@ -171,3 +171,18 @@ func wantKind(t *testing.T, err error, kind Kind) *Error {
 	}
 	return e
 }
+
+// whole is the body of r.
+func whole(t testing.TB, r *Response) []byte {
+	t.Helper()
+	b, err := r.Body.Load(nil, r.Body.Size())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func text(t testing.TB, r *Response) string {
+	t.Helper()
+	return string(whole(t, r))
+}

@@ -55,8 +55,9 @@ func (c *Client) appendHead(b []byte, r Request) []byte {
 	return append(b, "\r\n\r\n"...)
 }
 
-// exchange1 sends one request and awaits its header, over HTTP/1.1.
-func (c *Client) exchange1(w *watch, cn *conn, r Request) (resp *http.Response, firstByte time.Time, err error) {
+// exchange1 sends one request and awaits its header, over HTTP/1.1. limit is the
+// bound of the body.
+func (c *Client) exchange1(w *watch, cn *conn, r Request, limit int64) (resp *http.Response, firstByte time.Time, err error) {
 	w.enter(phaseSend, c.o.HeaderTimeout)
 	if _, err := cn.rw.Write(c.appendHead(nil, r)); err != nil {
 		return nil, firstByte, err
@@ -71,6 +72,9 @@ func (c *Client) exchange1(w *watch, cn *conn, r Request) (resp *http.Response, 
 	}
 	firstByte = c.now()
 	for range maxInterim {
+		if cn.tap != nil {
+			cn.tap.begin(c.o.Spool, c.o.MaxHeader+limit, cn.br)
+		}
 		resp, err := http.ReadResponse(cn.br, nil)
 		switch {
 		case err != nil:

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/spool"
 )
 
 // Options bound what one request may cost and where it may go. Start from
@@ -35,6 +37,12 @@ type Options struct {
 	// MaxBody bounds the body, both on the wire and decoded. A longer one is
 	// cut there and the response marked Truncated.
 	MaxBody int64
+
+	// Spool is where bodies are held. Nil: in memory, whatever their number.
+	Spool *spool.Pool
+	// Capture keeps every request and response as they went over the wire, in
+	// Response.Wire. HTTP/2 has no such form, so it is not offered then.
+	Capture bool
 
 	// MaxIdleConns bounds the idle connections kept for reuse, IdleTimeout how
 	// long each is kept. MaxIdleConns 0 keeps none.

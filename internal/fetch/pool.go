@@ -28,7 +28,7 @@ type pool struct {
 	closed bool
 }
 
-func newPool(max int, ttl time.Duration) *pool {
+func newConnPool(max int, ttl time.Duration) *pool {
 	return &pool{max: max, ttl: ttl, idle: make(map[connKey][]*conn), order: list.New()}
 }
 

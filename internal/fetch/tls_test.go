@@ -61,8 +61,8 @@ func TestTLS(t *testing.T) {
 					t.Fatal(err)
 				}
 				want := fmt.Sprintf("/a%%2f?b|c example.com:%d example.com amble-test/1 (+https://amble.test/) \"e\"", port)
-				if string(r.Body) != want || r.Proto != tt.proto {
-					t.Errorf("%s body %q, want %q", r.Proto, r.Body, want)
+				if text(t, r) != want || r.Proto != tt.proto {
+					t.Errorf("%s body %q, want %q", r.Proto, text(t, r), want)
 				}
 				if r.WireBytes == 0 || r.FirstByte.Before(r.Start) {
 					t.Errorf("%+v", r)
@@ -221,7 +221,7 @@ func TestHostileHTTP2(t *testing.T) {
 			}
 		}))
 		r, err := getTLS(t, newClient(t, quick(trust)), "example.com", securePort(s.Listener), "/")
-		if err != nil || !r.Truncated || len(r.Body) != 1<<20 {
+		if err != nil || !r.Truncated || r.Body.Size() != 1<<20 {
 			t.Errorf("%v", err)
 		}
 	})

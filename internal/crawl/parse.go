@@ -1,0 +1,53 @@
+package crawl
+
+import (
+	"crypto/sha256"
+	"runtime"
+
+	"github.com/amble-crawler/amble/internal/extract"
+	"github.com/amble-crawler/amble/internal/spool"
+	"github.com/amble-crawler/amble/internal/weburl"
+)
+
+// maxParse is how many bytes of a document are looked through for links. What
+// comes behind them is kept and counted, but not read.
+const maxParse = 8 << 20
+
+// parsers are the right to parse, as often as there are cores: the tree of a
+// document is many times its size, and more at once would not be faster. Each
+// carries a buffer for documents that are in a file.
+type parsers chan []byte
+
+func newParsers() parsers {
+	n := runtime.GOMAXPROCS(0)
+	p := make(parsers, n)
+	for range n {
+		p <- nil
+	}
+	return p
+}
+
+// html reads a document. It waits for its turn, which does not depend on the
+// network.
+func (r *run) html(body *spool.Content, contentType string, base weburl.URL, robotsTag []string) (extract.Page, error) {
+	buf := <-r.parsers
+	defer func() { r.parsers <- buf }()
+	text, err := body.Load(buf, maxParse)
+	if err != nil {
+		return extract.Page{}, err
+	}
+	if _, inMemory := body.Bytes(); !inMemory {
+		buf = text
+	}
+	return extract.HTML(text, contentType, base, robotsTag, r.o.Frontier.Tokens, r.o.Extract)
+}
+
+// digest is the SHA-256 of a body.
+func digest(body *spool.Content) (sum [sha256.Size]byte, err error) {
+	if b, ok := body.Bytes(); ok {
+		return sha256.Sum256(b), nil
+	}
+	h := sha256.New()
+	_, err = body.WriteTo(h)
+	return [sha256.Size]byte(h.Sum(nil)), err
+}

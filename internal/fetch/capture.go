@@ -1,0 +1,88 @@
+package fetch
+
+import (
+	"bufio"
+	"errors"
+	"net"
+
+	"github.com/amble-crawler/amble/internal/spool"
+)
+
+// Wire is one exchange as HTTP/1.1 carried it, below which there may be TLS.
+type Wire struct {
+	// Request is the request as sent: request line, header and empty line.
+	Request *spool.Content
+	// Response is the response as received: status line, header and body, the
+	// latter still in its content encodings and in chunks. Interim (1xx)
+	// responses before it are left out.
+	Response *spool.Content
+	// Truncated means that Response is not all of it: the body was longer than
+	// MaxBody, or the framing made more of it than MaxBody and Options.MaxHeader
+	// together.
+	Truncated bool
+}
+
+// close gives back what the exchange holds.
+func (w *Wire) close() error {
+	if w == nil {
+		return nil
+	}
+	return errors.Join(w.Request.Close(), w.Response.Close())
+}
+
+// tap keeps what passes through a connection while it is open.
+type tap struct {
+	net.Conn
+	into *spool.Writer // nil: closed
+	seen int64         // bytes since begin
+	most int64         // that are kept
+	err  error         // of keeping
+}
+
+// Read reads from the connection and keeps what it read.
+func (t *tap) Read(p []byte) (int, error) {
+	n, err := t.Conn.Read(p)
+	t.keep(p[:n])
+	return n, err
+}
+
+func (t *tap) keep(p []byte) {
+	if t.into == nil || t.err != nil {
+		return
+	}
+	room := max(t.most-t.seen, 0)
+	t.seen += int64(len(p))
+	_, t.err = t.into.Write(p[:min(int64(len(p)), room)])
+}
+
+// begin starts a response: what br has read ahead belongs to it.
+func (t *tap) begin(pool *spool.Pool, most int64, br *bufio.Reader) {
+	if t.into != nil {
+		t.into.Discard()
+	}
+	t.into, t.seen, t.most, t.err = pool.NewWriter(0), 0, most, nil
+	ahead, _ := br.Peek(br.Buffered())
+	t.keep(ahead)
+}
+
+// end returns the response, without what br has read beyond it, and whether it
+// is cut.
+func (t *tap) end(br *bufio.Reader) (response *spool.Content, cut bool, err error) {
+	length := t.seen - int64(br.Buffered())
+	if t.err == nil {
+		t.err = t.into.Truncate(length)
+	}
+	if t.err != nil {
+		return nil, false, t.err
+	}
+	response, t.into = t.into.Content(), nil
+	return response, length > t.most, nil
+}
+
+// abandon forgets the response where end has not returned it.
+func (t *tap) abandon() {
+	if t != nil && t.into != nil {
+		t.into.Discard()
+		t.into = nil
+	}
+}

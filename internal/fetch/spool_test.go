@@ -1,0 +1,243 @@
+package fetch
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/amble-crawler/amble/internal/spool"
+)
+
+func newSpool(t testing.TB, above, budget int64) *spool.Pool {
+	t.Helper()
+	p, err := spool.Open(spool.Options{Dir: t.TempDir(), Above: above, Budget: budget})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if p.Held() != 0 || p.Files() != 0 {
+			t.Errorf("%d bytes and %d files are still held", p.Held(), p.Files())
+		}
+	})
+	return p
+}
+
+func gzipped(t testing.TB, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := io.WriteString(z, text); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// A body beyond the bound of one is in a file, and so are those for which there is no memory left; closing gives everything back.
+func TestLargeBodiesAreInFiles(t *testing.T) {
+	page := strings.Repeat("0123456789abcdef", 4096) // 64 KiB
+	packed := gzipped(t, page)
+	s := serve(t, func(c net.Conn, r *bufio.Reader) {
+		for readHead(r) != "" {
+			fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", len(packed), packed)
+		}
+	})
+	for name, tt := range map[string]struct {
+		above, budget, max int64
+		size               int
+		inMemory           bool
+	}{
+		"room":            {1 << 20, 1 << 20, 1 << 20, 64 << 10, true},
+		"larger than one": {32 << 10, 1 << 20, 1 << 20, 64 << 10, false},
+		"no budget":       {1 << 20, 10 << 10, 1 << 20, 64 << 10, false},
+		"none at all":     {1 << 20, 0, 1 << 20, 64 << 10, false},
+		"cut in a file":   {32 << 10, 1 << 20, 50_000, 50_000, false},
+		"cut in memory":   {1 << 20, 1 << 20, 50_000, 50_000, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pool := newSpool(t, tt.above, tt.budget)
+			c := newClient(t, quick(func(o *Options) { o.Spool, o.MaxBody = pool, tt.max }))
+			r, err := get(t, c, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			if _, in := r.Body.Bytes(); in != tt.inMemory {
+				t.Errorf("in memory: %v", in)
+			}
+			if pool.Held() > tt.budget {
+				t.Errorf("%d bytes held of %d", pool.Held(), tt.budget)
+			}
+			if got := text(t, r); got != page[:tt.size] || r.Truncated != (tt.size < len(page)) {
+				t.Errorf("%d bytes, truncated %v", len(got), r.Truncated)
+			}
+		})
+	}
+}
+
+// Requests that fail while a body is read hold nothing afterwards.
+func TestFailedBodiesHoldNothing(t *testing.T) {
+	part := strings.Repeat("x", 40<<10)
+	for name, answers := range map[string]string{
+		"short":     "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + part,
+		"bad gzip":  "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 40960\r\n\r\n" + part,
+		"bad chunk": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\na000\r\n" + part + "\r\nzz\r\n",
+	} {
+		for _, capture := range []bool{false, true} {
+			s := serve(t, answer(answers))
+			c := newClient(t, quick(func(o *Options) { o.Spool, o.Capture = newSpool(t, 8<<10, 1<<20), capture }))
+			if r, err := get(t, c, s); err == nil {
+				r.Close()
+				t.Errorf("%s: no error", name)
+			}
+		}
+	}
+}
+
+// A directory that cannot be written is this machine's trouble, not the server's.
+func TestSpoolWithoutRoom(t *testing.T) {
+	dir := t.TempDir()
+	pool, err := spool.Open(spool.Options{Dir: dir + "/s", Above: 8 << 10, Budget: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(dir + "/s"); err != nil {
+		t.Fatal(err)
+	}
+	page := strings.Repeat("x", 40<<10)
+	s := serve(t, answer(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(page), page)))
+	_, err = get(t, newClient(t, quick(func(o *Options) { o.Spool = pool })), s)
+	wantKind(t, err, KindLocal)
+	var full *spool.Error
+	if !errors.As(err, &full) {
+		t.Errorf("error %v does not say that it is the spool's", err)
+	}
+	if pool.Held() != 0 {
+		t.Errorf("%d bytes held", pool.Held())
+	}
+}
+
+// What Wire has is what the two sides exchanged, byte for byte, on a connection that is used again too.
+func TestCapture(t *testing.T) {
+	big := strings.Repeat("y", 50_000)
+	responses := []string{
+		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Odd:   spaces \r\n\r\nhello",
+		"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5;ext=1\r\nhello\r\n6\r\n world\r\n0\r\nTrailer: t\r\n\r\n",
+		"HTTP/1.1 404 Not Found\r\nContent-Length: 50000\r\n\r\n" + big,
+		"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" + gzipped(t, big),
+		"HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n",
+	}
+	responses[3] = fmt.Sprintf(responses[3], len(gzipped(t, big)))
+	var mu sync.Mutex
+	var heads []string
+	s := serve(t, func(c net.Conn, r *bufio.Reader) {
+		for i := 0; ; i++ {
+			head := readHead(r)
+			if head == "" {
+				return
+			}
+			mu.Lock()
+			heads = append(heads, head)
+			mu.Unlock()
+			fmt.Fprint(c, "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n", responses[i])
+		}
+	})
+	c := newClient(t, quick(func(o *Options) { o.Spool, o.Capture = newSpool(t, 20_000, 1<<20), true }))
+	for i, want := range responses {
+		r, err := get(t, c, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent, err := r.Wire.Request.Load(nil, 1<<20)
+		received, err2 := r.Wire.Response.Load(nil, 1<<20)
+		if err != nil || err2 != nil {
+			t.Fatal(err, err2)
+		}
+		mu.Lock()
+		if string(sent) != heads[i] {
+			t.Errorf("%d: request %q, the server saw %q", i, sent, heads[i])
+		}
+		mu.Unlock()
+		if string(received) != want || r.Wire.Truncated {
+			t.Errorf("%d: %d bytes %.200q, the server sent %d bytes %.200q", i, len(received), received, len(want), want)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if s.accepted() != 1 {
+		t.Errorf("%d connections, want 1", s.accepted())
+	}
+}
+
+// What is kept of a response is bounded by the bounds of header and body, whatever its framing.
+func TestCaptureIsBounded(t *testing.T) {
+	for name, tt := range map[string]struct {
+		first, part string
+		cut         bool
+	}{
+		"long":        {"HTTP/1.1 200 OK\r\n\r\n", strings.Repeat("x", 5000), true},
+		"tiny chunks": {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", strings.Repeat("1\r\nx\r\n", 1000), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, forever(tt.first, tt.part, 0))
+			c := newClient(t, quick(func(o *Options) {
+				o.Spool, o.Capture, o.MaxBody, o.MaxHeader = newSpool(t, 8<<10, 1<<20), true, 100_000, 1024
+			}))
+			r, err := get(t, c, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			if n := r.Wire.Response.Size(); n < 50_000 || n > 101_024 || !r.Wire.Truncated || !r.Truncated {
+				t.Errorf("%d bytes, truncated %v", n, r.Wire.Truncated)
+			}
+			if head := string(r.Wire.Response.Head(15)); head != "HTTP/1.1 200 OK" {
+				t.Errorf("begins with %q", head)
+			}
+		})
+	}
+}
+
+func TestCaptureKeepsToHTTP1(t *testing.T) {
+	d := newDialer(quick(func(o *Options) { o.Capture = true }), newReach(quick()))
+	if len(d.tls.NextProtos) != 1 || d.tls.NextProtos[0] != "http/1.1" {
+		t.Errorf("offers %v", d.tls.NextProtos)
+	}
+}
+
+func BenchmarkDoSpooled(b *testing.B) {
+	body := strings.Repeat("x", 4<<20)
+	response := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	s := serve(b, func(c net.Conn, r *bufio.Reader) {
+		for readHead(r) != "" {
+			_, _ = io.WriteString(c, response)
+		}
+	})
+	for _, capture := range []bool{false, true} {
+		b.Run(fmt.Sprintf("capture=%v", capture), func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(body)))
+			c := newClient(b, quick(func(o *Options) { o.Spool, o.Capture, o.MaxBody = newSpool(b, 1<<20, 64<<20), capture, 10<<20 }))
+			u := s.url(b, "/")
+			for b.Loop() {
+				r, err := c.Do(context.Background(), Request{URL: u, Address: loopback})
+				if err != nil {
+					b.Fatal(err)
+				}
+				r.Close()
+			}
+		})
+	}
+}

@@ -1,0 +1,9 @@
+// Package spool holds byte sequences that came from the network, such as the
+// bodies of responses, without holding all of them in memory.
+//
+// A [Writer] gathers bytes; its [Content] is then read as often as needed and
+// closed. A content stays in memory up to [Options.Above] bytes, and as long as
+// the contents of the [Pool] together stay below [Options.Budget]. Whatever goes
+// beyond either continues in a file without a name. Nobody waits for memory, so
+// holding several contents at a time cannot end in a deadlock.
+package spool

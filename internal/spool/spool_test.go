@@ -1,0 +1,221 @@
+package spool
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+)
+
+func open(t testing.TB, above, budget int64) *Pool {
+	t.Helper()
+	p, err := Open(Options{Dir: filepath.Join(t.TempDir(), "s[1]"), Above: above, Budget: budget})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// random is n bytes that no other place has.
+func random(n int) []byte {
+	b := make([]byte, n)
+	r := rand.NewChaCha8([32]byte{1})
+	_, _ = r.Read(b)
+	return b
+}
+
+// check reads c in every way there is.
+func check(t *testing.T, c *Content, want []byte) {
+	t.Helper()
+	if c.Size() != int64(len(want)) {
+		t.Fatalf("size %d, want %d", c.Size(), len(want))
+	}
+	if got, err := io.ReadAll(c.NewReader()); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("reader: %d bytes, %v", len(got), err)
+	}
+	var b bytes.Buffer
+	if n, err := c.WriteTo(&b); err != nil || n != int64(len(want)) || !bytes.Equal(b.Bytes(), want) {
+		t.Errorf("WriteTo: %d bytes, %v", n, err)
+	}
+	for _, n := range []int{0, 1, HeadBytes, HeadBytes + 1, len(want), len(want) + 1} {
+		got, err := c.Load(make([]byte, 7), int64(n))
+		if err != nil || !bytes.Equal(got, want[:min(n, len(want))]) {
+			t.Errorf("Load %d: %d bytes, %v", n, len(got), err)
+		}
+		if head := c.Head(n); !bytes.Equal(head, want[:min(n, len(want), HeadBytes)]) {
+			t.Errorf("Head %d: %d bytes", n, len(head))
+		}
+	}
+	middle := make([]byte, len(want)/2)
+	if _, err := c.NewReader().ReadAt(middle, int64(len(want)/4)); err != nil && len(middle) > 0 || !bytes.Equal(middle, want[len(want)/4:][:len(middle)]) {
+		t.Errorf("ReadAt: %v", err)
+	}
+	if got, in := c.Bytes(); in && !bytes.Equal(got, want) {
+		t.Errorf("Bytes: %d bytes", len(got))
+	}
+}
+
+// The content is what was written, however it was written and wherever it is.
+func TestContentIsWhatWasWritten(t *testing.T) {
+	for _, size := range []int{0, 1, HeadBytes - 1, HeadBytes, HeadBytes + 1, 10_000, 65_535, 65_536, 65_537, 300_000} {
+		want := random(size)
+		ways := map[string]func(*Writer) error{
+			"read":           func(w *Writer) error { _, err := w.ReadFrom(bytes.NewReader(want)); return err },
+			"read in pieces": func(w *Writer) error { _, err := w.ReadFrom(iotest.HalfReader(bytes.NewReader(want))); return err },
+			"read with end":  func(w *Writer) error { _, err := w.ReadFrom(iotest.DataErrReader(bytes.NewReader(want))); return err },
+			"written": func(w *Writer) error {
+				for rest := want; len(rest) > 0; {
+					n := min(len(rest), 777)
+					if _, err := w.Write(rest[:n]); err != nil {
+						return err
+					}
+					rest = rest[n:]
+				}
+				return nil
+			},
+			"both": func(w *Writer) error {
+				_, err := w.Write(want[:size/2])
+				_, err2 := w.ReadFrom(bytes.NewReader(want[size/2:]))
+				return errors.Join(err, err2)
+			},
+		}
+		for name, write := range ways {
+			for _, guess := range []int64{0, 100, int64(size) + 1} {
+				for _, p := range []*Pool{nil, open(t, 65_536, 1<<20), open(t, HeadBytes, 1<<20), open(t, 1<<20, 20_000), open(t, 1<<20, 0)} {
+					w := p.NewWriter(guess)
+					if err := write(w); err != nil {
+						t.Fatal(err)
+					}
+					c := w.Content()
+					check(t, c, want)
+					if _, in := c.Bytes(); p != nil && in && int64(size) > min(p.o.Above, p.o.Budget) {
+						t.Errorf("%s: %d bytes in memory, of a pool %+v", name, size, p.o)
+					}
+					if p != nil && p.Held() > p.o.Budget {
+						t.Errorf("%d bytes held of %d", p.Held(), p.o.Budget)
+					}
+					if err := c.Close(); err != nil {
+						t.Error(err)
+					}
+					if p.Held() != 0 || p.Files() != 0 {
+						t.Errorf("%s: %d bytes, %d files left", name, p.Held(), p.Files())
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestTruncate(t *testing.T) {
+	want := random(50_000)
+	for _, p := range []*Pool{nil, open(t, HeadBytes, 1<<20)} {
+		for _, n := range []int{0, 10, HeadBytes, 49_999, 50_000, 60_000} {
+			w := p.NewWriter(0)
+			if _, err := w.Write(want); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Truncate(int64(n)); err != nil {
+				t.Fatal(err)
+			}
+			c := w.Content()
+			check(t, c, want[:min(n, len(want))])
+			_ = c.Close()
+		}
+	}
+}
+
+// Contents of many goroutines never hold more than the budget, and none waits for another.
+func TestBudgetIsShared(t *testing.T) {
+	p := open(t, 64<<10, 200_000)
+	want := random(40_000)
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			var held []*Content
+			for range 10 {
+				w := p.NewWriter(0)
+				if _, err := w.ReadFrom(bytes.NewReader(want)); err != nil {
+					t.Error(err)
+				}
+				held = append(held, w.Content())
+			}
+			for _, c := range held {
+				if got, err := io.ReadAll(c.NewReader()); err != nil || !bytes.Equal(got, want) {
+					t.Errorf("%d bytes, %v", len(got), err)
+				}
+				_ = c.Close()
+			}
+		})
+	}
+	wg.Wait()
+	if p.Held() != 0 || p.Files() != 0 {
+		t.Errorf("%d bytes, %d files left", p.Held(), p.Files())
+	}
+}
+
+// Files have no name while they are in use, and what an earlier process left behind goes away.
+func TestDirectoryIsEmpty(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"content-1.tmp", "content-abc.tmp", "notes.txt"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, err := Open(Options{Dir: dir, Above: HeadBytes, Budget: 0})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := p.NewWriter(0)
+	if _, err := io.Copy(w, strings.NewReader("hello")); err != nil {
+		t.Fatal(err)
+	}
+	defer w.Discard()
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 1 || left[0].Name() != "notes.txt" {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	p := open(t, HeadBytes, 1<<20)
+	if err := os.Remove(p.o.Dir); err != nil {
+		t.Fatal(err)
+	}
+	var failed *Error
+	w := p.NewWriter(0)
+	if _, err := w.Write(random(10_000)); !errors.As(err, &failed) {
+		t.Errorf("write: %v", err)
+	}
+	w.Discard()
+	w = p.NewWriter(0)
+	if _, err := w.ReadFrom(bytes.NewReader(random(10_000))); !errors.As(err, &failed) {
+		t.Errorf("read: %v", err)
+	}
+	w.Discard()
+	w = p.NewWriter(0)
+	broken := errors.New("broken")
+	if _, err := w.ReadFrom(io.MultiReader(strings.NewReader("abc"), iotest.ErrReader(broken))); err != broken || w.Size() != 3 {
+		t.Errorf("%v after %d bytes", err, w.Size())
+	}
+	c := w.Content()
+	if err := errors.Join(c.Close(), (*Content)(nil).Close()); err != nil {
+		t.Error(err)
+	}
+	if err := c.Close(); err != errClosed {
+		t.Errorf("second close: %v", err)
+	}
+	if p.Held() != 0 {
+		t.Errorf("%d bytes held", p.Held())
+	}
+	for _, o := range []Options{{Above: 1 << 20}, {Dir: "x", Above: 1}, {Dir: "x", Above: 1 << 20, Budget: -1}} {
+		if o.Validate() == nil {
+			t.Errorf("%+v is allowed", o)
+		}
+	}
+}
