@@ -41,7 +41,7 @@ func (c *checker) host(k, v []byte) {
 }
 
 // queueCount is a full count of one origin's queue.
-type queueCount struct{ queued, due, nextDue uint32 }
+type queueCount struct{ queued, due, nextDue, renewals, nextRenewal uint32 }
 
 // urls walks the host's URLs and compares the row's counts with what is there.
 // It reports whether all texts can be read.
@@ -72,7 +72,7 @@ func (c *checker) urls(rd *reader) bool {
 		c.found("host %d: counts are %v, a full count gives %v", r.id, r.counts, counts)
 	}
 	for i, o := range r.origins {
-		if got := (queueCount{o.queued, o.due, o.nextDue}); got != queues[i] {
+		if got := (queueCount{o.queued, o.due, o.nextDue, o.renewals, o.nextRenewal}); got != queues[i] {
 			c.found("host %d: origin %d says %+v, a full count gives %+v", r.id, i, got, queues[i])
 		}
 	}
@@ -82,7 +82,8 @@ func (c *checker) urls(rd *reader) bool {
 
 // queue counts one URL and looks for its due row.
 func (c *checker) queue(r *hostRow, q *queueCount, e *Entry, o *Outcome) {
-	due := secondsUp(o.Due)
+	due, renewal := o.plan()
+	c.renewal(r, q, e, renewal)
 	if o.State == Queued && r.prioritized(e.Ordinal, e.Priority) {
 		due = dueAtOnce
 	} else if o.State == Queued {

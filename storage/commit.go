@@ -74,9 +74,9 @@ type writer struct {
 	counters Counters
 	result   Result
 
-	host, url, seen, state, due, name, trap *bolt.Bucket
-	tx                                      *bolt.Tx
-	seenCursor, dueCursor                   *bolt.Cursor
+	host, url, seen, state, due, renew, name, trap *bolt.Bucket
+	tx                                             *bolt.Tx
+	seenCursor, dueCursor, renewCursor             *bolt.Cursor
 
 	ids      map[string]HostID // host names looked up lately
 	newIDs   []string          // names given an id by this transaction
@@ -128,9 +128,9 @@ func (w *writer) begin(tx *bolt.Tx) {
 	w.tx = tx
 	w.host, w.url, w.seen = tx.Bucket(bucketHost), tx.Bucket(bucketURL), tx.Bucket(bucketSeen)
 	w.state, w.due, w.name = tx.Bucket(bucketState), tx.Bucket(bucketDue), tx.Bucket(bucketName)
-	w.trap = tx.Bucket(bucketTrap)
+	w.renew, w.trap = tx.Bucket(bucketRenew), tx.Bucket(bucketTrap)
 	w.url.FillPercent, w.state.FillPercent = appendFill, appendFill
-	w.seenCursor, w.dueCursor = w.seen.Cursor(), w.due.Cursor()
+	w.seenCursor, w.dueCursor, w.renewCursor = w.seen.Cursor(), w.due.Cursor(), w.renew.Cursor()
 }
 
 func (w *writer) apply(b *Batch) error {
@@ -274,6 +274,7 @@ func (w *writer) applyHost(b *Batch, items []work) error {
 	}
 	t := Touched{Host: id, Tail: r.next}
 	t.Queued, t.Due, t.NextDue = r.waiting()
+	t.Renewals, t.NextRenewal = r.renewing()
 	w.result.Touched = append(w.result.Touched, t)
 	return nil
 }
@@ -314,8 +315,14 @@ func (w *writer) update(r *hostRow, u *HostUpdate) error {
 	if len(u.Politeness) > 255 {
 		return fmt.Errorf("politeness state of %d bytes", len(u.Politeness))
 	}
+	if len(u.Site) > 255 {
+		return fmt.Errorf("memory of renewals of %d bytes", len(u.Site))
+	}
 	if u.Politeness != nil {
 		r.politeness = u.Politeness
+	}
+	if u.Site != nil {
+		r.site = u.Site
 	}
 	r.requests += u.Requests
 	r.bytes += u.Bytes

@@ -52,10 +52,12 @@ func (w *writer) found(r *hostRow, f *Found) error {
 		Origin: origin, RequestURI: f.URL.RequestURI(), Stripped: f.Stripped, Depth: f.Depth, Redirects: f.Redirects, Seed: f.Seed,
 		Priority: f.Priority, ViaHost: f.ViaHost, ViaOrdinal: f.ViaOrdinal, FirstSeen: f.At,
 	}
-	known, err := w.identify(r, f, &e)
+	known, ordinal, err := w.identify(r, f, &e)
 	switch {
-	case known == sameText || err != nil:
+	case err != nil:
 		return err
+	case known == sameText:
+		return w.noticed(r, f, ordinal, &e)
 	case known == sameButSession && f.Redirects == 0:
 		w.refuse(TrapSession, f.URL)
 		return nil
@@ -117,54 +119,55 @@ const (
 
 // identify looks for a discovered URL among those of its host. One that has a
 // session id is known where its form without is, too. A redirect may lead from one
-// of the two to the other, so that its target is told apart by its full text.
-func (w *writer) identify(r *hostRow, f *Found, e *Entry) (match, error) {
+// of the two to the other, so that its target is told apart by its full text. Where the texts
+// are the same, the ordinal is that of the known one.
+func (w *writer) identify(r *hostRow, f *Found, e *Entry) (known match, ordinal uint32, err error) {
 	if e.Stripped == "" {
-		known, err := w.known(r, e.Origin, e.RequestURI, e.RequestURI, f.Fingerprint)
+		known, ordinal, err = w.known(r, e.Origin, e.RequestURI, e.RequestURI, f.Fingerprint)
 		if known == sameButSession {
 			known = different // a URL without a session id is itself
 		}
-		return known, err
+		return known, ordinal, err
 	}
-	known, err := w.known(r, e.Origin, e.RequestURI, e.RequestURI, w.store.Fingerprint(f.URL))
+	known, ordinal, err = w.known(r, e.Origin, e.RequestURI, e.RequestURI, w.store.Fingerprint(f.URL))
 	if err == nil && known != sameText {
-		known, err = w.known(r, e.Origin, e.Stripped, e.RequestURI, f.Fingerprint)
+		known, ordinal, err = w.known(r, e.Origin, e.Stripped, e.RequestURI, f.Fingerprint)
 	}
 	if f.Redirects > 0 {
 		e.Stripped = ""
 	}
-	return known, err
+	return known, ordinal, err
 }
 
 // known looks for a URL in the host's tail and behind its fingerprint, by the text that it
 // is told apart by and then by its full text. A fingerprint alone never decides.
-func (w *writer) known(r *hostRow, origin uint8, text, full string, fingerprint uint64) (match, error) {
+func (w *writer) known(r *hostRow, origin uint8, text, full string, fingerprint uint64) (match, uint32, error) {
 	best := different
 	for i := range w.index {
 		t := &w.index[i]
 		if t.length == len(text) && t.origin == origin && string(w.tail[t.uri:t.uri+t.length]) == text {
 			if best = max(best, compareFull(w.tail[t.start:], t.session, text, full)); best == sameText {
-				return best, nil
+				return best, r.spilled + uint32(i), nil
 			}
 		}
 	}
 	if r.spilled == 0 {
-		return best, nil
+		return best, 0, nil
 	}
 	_, block, _, _ := seenBlock(w.seenCursor, r.id, fingerprint, w.key)
 	w.hits = seenOrdinals(block, fingerprint, w.hits[:0])
 	for _, ordinal := range w.hits {
 		b, ok := nthEntry(w.url.Get(appendBlockKey(w.key[:0], r.id, ordinal)), int(ordinal%blockSize))
 		if !ok {
-			return different, fmt.Errorf("%w: URL %d of the host is missing", ErrCorrupt, ordinal)
+			return different, 0, fmt.Errorf("%w: URL %d of the host is missing", ErrCorrupt, ordinal)
 		}
 		if sameURL(b, origin, text) {
 			if best = max(best, compareFull(b, true, text, full)); best == sameText {
-				return best, nil
+				return best, ordinal, nil
 			}
 		}
 	}
-	return best, nil
+	return best, 0, nil
 }
 
 // compareFull compares a URL with the first encoded entry, which is told apart by

@@ -13,7 +13,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-var updateGolden = flag.Bool("update", false, "write testdata/golden-2.txt anew: only together with FORMAT.md and Version")
+var updateGolden = flag.Bool("update", false, "write testdata/golden-3.txt anew: only together with FORMAT.md and Version")
 
 // goldenStore writes a store that has every kind of row, with a fixed key.
 func goldenStore(t *testing.T) *Store {
@@ -36,7 +36,7 @@ func goldenStore(t *testing.T) *Store {
 		Done: append(goldenOutcomes(), Done{Host: 2, Priority: -5, Outcome: Outcome{
 			State: Retrying, Reason: ReasonFetch + 2, Attempts: 3, At: someTime, Due: someTime.Add(time.Hour + time.Millisecond),
 		}}),
-		Hosts: []HostUpdate{{Host: 1, Politeness: []byte("polite"), Requests: 18, Bytes: 360_000, Cursors: []Cursor{{0, 17}}}},
+		Hosts: []HostUpdate{{Host: 1, Politeness: []byte("polite"), Requests: 18, Bytes: 360_000, Site: []byte("site"), Cursors: []Cursor{{0, 17}}}},
 	})
 	mustCommit(t, s, &Batch{Policies: []Policy{{parse(t, "https://www.example.com/").Origin(), []byte("record")}}})
 	goldenTraps(t, s)
@@ -62,6 +62,7 @@ func goldenOutcomes() []Done {
 	}
 	all[1].Outcome = Outcome{State: Denied, Reason: ReasonRobots, At: someTime, Line: 200}
 	o := &all[2].Outcome
+	o.Due, o.Simhash = someTime.Add(time.Hour), 0x51
 	o.ETag, o.Modified, o.History = `"tag"`, someTime.UTC().Format(httpDate), [8]byte{1, 2, 3, 4, 5, 6, 7, 8}
 	all[3].Outcome.Modified = "yesterday"
 	all[17].Outcome.State, all[17].Outcome.Status = Redirected, 301
@@ -90,7 +91,7 @@ func TestGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join("testdata", "golden-2.txt")
+	path := filepath.Join("testdata", "golden-3.txt")
 	if *updateGolden {
 		if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
@@ -109,6 +110,8 @@ func TestSizes(t *testing.T) {
 	fetched := Outcome{State: Fetched, Status: 200, At: someTime, Bytes: 20_000, Digest: 0xd1d1d1d1d1d1d1d1}
 	validated := fetched
 	validated.ETag, validated.Modified = strings.Repeat("e", 20), "Mon, 02 Jan 2006 15:04:05 GMT"
+	renewed := fetched
+	renewed.Due, renewed.History, renewed.Simhash = someTime, [8]byte{1}, 1
 	e := Entry{RequestURI: strings.Repeat("u", 43), Depth: 3, FirstSeen: someTime, ViaHost: 1, ViaOrdinal: 1000}
 	row := hostRow{origins: make([]originRow, 1)}
 	for _, c := range []struct {
@@ -119,9 +122,11 @@ func TestSizes(t *testing.T) {
 		{"URL", len(appendEntry(nil, 2, &e)), 56},
 		{"fingerprint", len(mergeSeen(nil, nil, make([]seenItem, 1))), 12},
 		{"outcome: fetched, 200, 20,000 bytes, digest", len(appendOutcome(nil, &fetched)), 21},
+		{"the same, planned to be renewed, with a simhash", len(appendOutcome(nil, &renewed)), 42},
 		{"the same with an ETag of 20 bytes and a usual Last-Modified", len(appendOutcome(nil, &validated)), 47},
-		{"row of a host with one origin, without name, politeness, outcomes and URLs", len(row.append(nil)), 77},
+		{"row of a host with one origin, without name, politeness, outcomes and URLs", len(row.append(nil)), 85},
 		{"due row", len(appendDueKey(nil, 1, 0, 0, 1, 1)), 14},
+		{"renew row", len(appendRenewKey(nil, 1, 0, 1, 1)), 13},
 	} {
 		if c.got != c.bytes {
 			t.Errorf("%s takes %d bytes, want %d", c.what, c.got, c.bytes)

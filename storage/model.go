@@ -88,13 +88,14 @@ type Outcome struct {
 	Status   uint16 // HTTP status; 0: none
 	Attempts uint8  // failed attempts in a row
 	At       time.Time
-	Due      time.Time // when it is to be asked next; zero: not planned
+	Due      time.Time // when it is to be asked next: again, in state Retrying, else as a renewal; zero: not planned
 	Bytes    uint64    // decoded body bytes
 	Digest   uint64    // first 8 bytes of the SHA-256 of the body; 0: none
 	Line     uint32    // the line of robots.txt that decided
 	ETag     string    // at most 255 bytes; longer ones are not kept
 	Modified string    // Last-Modified as sent, at most 255 bytes
-	History  [8]byte   // change history for recrawl
+	History  [8]byte   // change history, encoded by the revisit package
+	Simhash  uint64    // of the text of the page; 0: none
 }
 
 // Found is a discovered URL on its way into the store.
@@ -126,6 +127,7 @@ type Done struct {
 type HostUpdate struct {
 	Host       HostID
 	Politeness []byte // encoded by the politeness package, at most 255 bytes; nil: unchanged
+	Site       []byte // encoded by the revisit package, at most 255 bytes; nil: unchanged
 	Requests   uint32 // requests sent since the last update; these add up
 	Bytes      uint64 // body bytes received since the last update; these add up
 	Cursors    []Cursor
@@ -166,8 +168,11 @@ type Touched struct {
 	Host    HostID
 	Tail    uint32 // ordinals below this exist
 	Queued  uint32 // URLs never touched and of priority 0
-	Due     uint32 // URLs with a due time, and those never touched of other priorities
+	Due     uint32 // URLs to be tried again, and those never touched of other priorities
 	NextDue uint32 // Unix seconds of the earliest of them, 1 for those never touched; 0: none
+
+	Renewals    uint32 // URLs that are to be asked again though nothing is wrong with them
+	NextRenewal uint32 // Unix seconds of the earliest of them; 0: none
 }
 
 // Result is what a commit did.

@@ -27,6 +27,7 @@ type modelHost struct {
 	requests   uint32
 	bytes      uint64
 	politeness string
+	site       string
 	plain      uint32 // ordinals below it came in version 1
 	modelTraps
 }
@@ -95,6 +96,7 @@ func (m *model) apply(b *Batch) Result {
 		h := m.hosts[id-1].host(id)
 		t := Touched{Host: id, Tail: h.Tail}
 		t.Queued, t.Due, t.NextDue = h.Waiting()
+		t.Renewals, t.NextRenewal = h.Renewing()
 		r.Touched = append(r.Touched, t)
 	}
 	return r
@@ -142,6 +144,9 @@ func (h *modelHost) found(id HostID, f *Found, l limits, r *Result) {
 }
 
 func (h *modelHost) update(u *HostUpdate) {
+	if u.Site != nil {
+		h.site = string(u.Site)
+	}
 	if u.Politeness != nil {
 		h.politeness = string(u.Politeness)
 	}
@@ -167,6 +172,9 @@ func (h *modelHost) host(id HostID) Host {
 	if h.politeness != "" {
 		host.Politeness = []byte(h.politeness)
 	}
+	if h.site != "" {
+		host.Site = []byte(h.site)
+	}
 	for i, o := range h.origins {
 		host.Queues[i] = Queue{Origin: o, Cursor: h.cursors[i]}
 	}
@@ -182,6 +190,12 @@ func (h *modelHost) host(id HostID) Host {
 				q.NextDue = due
 			}
 		}
+		if at := u.renewal(); at != 0 {
+			q.Renewals++
+			if q.NextRenewal == 0 || at < q.NextRenewal {
+				q.NextRenewal = at
+			}
+		}
 	}
 	return host
 }
@@ -194,7 +208,15 @@ func (h *modelHost) due(u *Head) uint32 {
 	switch {
 	case u.Last.State == Queued && h.prioritized(u):
 		return 1
-	case u.Last.Due.IsZero():
+	case u.Last.Due.IsZero() || u.Last.State != Retrying:
+		return 0
+	}
+	return uint32(u.Last.Due.Unix())
+}
+
+// renewal is the time in the URL's renew row; 0: it has none.
+func (u *Head) renewal() uint32 {
+	if u.Last.Due.IsZero() || u.Last.State == Retrying {
 		return 0
 	}
 	return uint32(u.Last.Due.Unix())
@@ -217,6 +239,13 @@ func (h *modelHost) heads(q HeadsRequest) Heads {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(h.due(&a), h.due(&b)))
 	})
 	all.Due = all.Due[:min(len(all.Due), q.Due)]
+	for _, u := range h.urls {
+		if at := u.renewal(); u.Origin == q.Origin && at != 0 && at <= uint32(q.Now.Unix()) {
+			all.Renewals = append(all.Renewals, u)
+		}
+	}
+	slices.SortStableFunc(all.Renewals, func(a, b Head) int { return cmp.Compare(a.renewal(), b.renewal()) })
+	all.Renewals = all.Renewals[:min(len(all.Renewals), q.Renewals)]
 	return all
 }
 

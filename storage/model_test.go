@@ -195,7 +195,7 @@ func (d *driver) compareURLs(t tester, id HostID, h *modelHost) {
 func (d *driver) compareHeads(t tester, id HostID, h *modelHost) {
 	for o := range h.origins {
 		for _, limit := range []int{1, 5, 1000} {
-			q := HeadsRequest{Host: id, Origin: uint8(o), From: h.cursors[o], Queued: limit, Due: limit, Now: someTime.Add(30 * time.Second)}
+			q := HeadsRequest{Host: id, Origin: uint8(o), From: h.cursors[o], Queued: limit, Due: limit, Renewals: limit, Now: someTime.Add(30 * time.Second)}
 			got, err := d.store.Heads(q)
 			if want := h.heads(q); err != nil || !reflect.DeepEqual(got, want) {
 				t.Fatalf("heads of %s for %+v are\n%+v, %v, want\n%+v", h.name, q, got, err, want)
@@ -262,6 +262,9 @@ func (m *model) randomWork(rng *rand.Rand, id HostID, h *modelHost, size int, b 
 	if rng.IntN(2) == 0 {
 		u.Politeness = []byte(strings.Repeat("p", rng.IntN(256)))
 	}
+	if rng.IntN(2) == 0 {
+		u.Site = []byte(strings.Repeat("s", rng.IntN(256)))
+	}
 	for o := range h.origins {
 		if next := h.firstQueued(uint8(o)); rng.IntN(2) == 0 {
 			u.Cursors = append(u.Cursors, Cursor{uint8(o), next})
@@ -284,6 +287,9 @@ func randomOutcome(rng *rand.Rand) Outcome {
 	}
 	if rng.IntN(4) == 0 {
 		o.Line, o.ETag, o.Modified, o.History = rng.Uint32(), strings.Repeat("e", rng.IntN(256)), "yesterday", [8]byte{1}
+	}
+	if rng.IntN(3) == 0 {
+		o.Simhash = rng.Uint64()
 	}
 	return o
 }

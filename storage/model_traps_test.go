@@ -3,6 +3,7 @@ package storage
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/amble-crawler/amble/internal/weburl"
 )
@@ -85,7 +86,12 @@ func (m *modelTraps) refuse(reason Trap, u weburl.URL, r *Result) {
 // age forgets what a file of version 1 did not have.
 func (m *model) age() {
 	for _, h := range m.hosts {
-		h.plain = uint32(len(h.urls))
+		h.plain, h.site = uint32(len(h.urls)), ""
+		for i := range h.urls {
+			if last := &h.urls[i].Last; last.State != Retrying {
+				last.Due = time.Time{}
+			}
+		}
 		clear(h.cursors)
 		clear(h.queries)
 		clear(h.digests)

@@ -18,6 +18,12 @@ const (
 	outcomeHistory
 )
 
+// outcomeMore stands beside the state where a second byte of flags follows at the end.
+const outcomeMore = 0x80
+
+// outcomeSimhash is a flag of the second byte.
+const outcomeSimhash = 1
+
 // maxRecent is how many outcomes wait in the host's row.
 const maxRecent = 16
 
@@ -59,13 +65,19 @@ func appendOutcome(b []byte, o *Outcome) []byte {
 		b = append(b, o.History[:]...)
 	}
 	b[at] = flags
+	if o.Simhash != 0 {
+		b[at+1] |= outcomeMore
+		b = append(b, outcomeSimhash)
+		b = binary.BigEndian.AppendUint64(b, o.Simhash)
+	}
 	return b
 }
 
 func decodeOutcome(b []byte) (Outcome, []byte, bool) {
 	d := decoder{b: b}
 	flags := d.u8()
-	o := Outcome{State: State(d.u8()), Reason: Reason(d.u8()), Attempts: d.u8(), At: fromSeconds(d.u32())}
+	state := d.u8()
+	o := Outcome{State: State(state &^ outcomeMore), Reason: Reason(d.u8()), Attempts: d.u8(), At: fromSeconds(d.u32())}
 	if flags&outcomeStatus != 0 {
 		o.Status = d.u16()
 	}
@@ -89,6 +101,12 @@ func decodeOutcome(b []byte) (Outcome, []byte, bool) {
 	}
 	if flags&outcomeHistory != 0 {
 		copy(o.History[:], d.take(8))
+	}
+	if state&outcomeMore != 0 {
+		if d.u8() != outcomeSimhash {
+			return o, d.b, false
+		}
+		o.Simhash = d.u64()
 	}
 	return o, d.b, !d.bad && o.State < numStates
 }

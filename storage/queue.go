@@ -14,12 +14,13 @@ const maxScan = 2048
 
 // HeadsRequest asks for the next URLs of one queue.
 type HeadsRequest struct {
-	Host   HostID
-	Origin uint8
-	From   uint32    // first ordinal wanted
-	Queued int       // at most so many queued URLs
-	Due    int       // at most so many due URLs
-	Now    time.Time // URLs whose due time is not after this are due
+	Host     HostID
+	Origin   uint8
+	From     uint32    // first ordinal wanted
+	Queued   int       // at most so many queued URLs
+	Due      int       // at most so many due URLs
+	Renewals int       // at most so many URLs that are to be renewed
+	Now      time.Time // URLs whose due time is not after this are due
 }
 
 // Head is a URL whose turn may have come, with its last outcome.
@@ -30,10 +31,11 @@ type Head struct {
 
 // Heads are the next URLs of one queue.
 type Heads struct {
-	Queued []Head // never touched, of priority 0, in the order of discovery
-	Due    []Head // by falling priority, then due time, then ordinal; those never touched of priorities other than 0 come before the others of their priority
-	Next   uint32 // where the next request goes on
-	Tail   uint32 // ordinals below this existed at the time
+	Queued   []Head // never touched, of priority 0, in the order of discovery
+	Due      []Head // by falling priority, then due time, then ordinal; those never touched of priorities other than 0 come before the others of their priority
+	Renewals []Head // by the time at which they were to be renewed
+	Next     uint32 // where the next request goes on
+	Tail     uint32 // ordinals below this existed at the time
 }
 
 // Heads reads the next URLs of a queue: queued ones from a given ordinal on,
@@ -48,7 +50,10 @@ func (s *Store) Heads(q HeadsRequest) (h Heads, err error) {
 		if err := rd.queued(q, &h); err != nil {
 			return err
 		}
-		return rd.due(q, &h)
+		if err := rd.due(q, &h); err != nil {
+			return err
+		}
+		return rd.renewals(q, &h)
 	})
 	return h, err
 }

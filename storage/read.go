@@ -19,11 +19,12 @@ type Host struct {
 	Requests   uint32
 	Bytes      uint64
 	Politeness []byte // as committed, encoded by the politeness package
+	Site       []byte // as committed, encoded by the revisit package; only of HostByID and HostByName
 	Queues     []Queue
 }
 
 // Waiting counts the URLs of the host that wait: queued ones and those with a
-// due time, and tells the earliest due time in Unix seconds, 0 if there is none.
+// due time other than that of a renewal, and tells the earliest due time in Unix seconds, 0 if there is none.
 func (h *Host) Waiting() (queued, due, nextDue uint32) {
 	for _, q := range h.Queues {
 		queued += q.Queued
@@ -35,6 +36,18 @@ func (h *Host) Waiting() (queued, due, nextDue uint32) {
 	return queued, due, nextDue
 }
 
+// Renewing counts the URLs of the host that have a renewal to come, and tells when the first of them is due, in
+// Unix seconds, 0 if there is none.
+func (h *Host) Renewing() (renewals, next uint32) {
+	for _, q := range h.Queues {
+		renewals += q.Renewals
+		if q.Renewals > 0 && (next == 0 || q.NextRenewal < next) {
+			next = q.NextRenewal
+		}
+	}
+	return renewals, next
+}
+
 // Of returns the count of the host's URLs in a state.
 func (h *Host) Of(s State) uint32 { return h.Counts[s] }
 
@@ -43,8 +56,11 @@ type Queue struct {
 	Origin  weburl.Origin
 	Cursor  uint32 // the next ordinal
 	Queued  uint32 // URLs never touched and of priority 0
-	Due     uint32 // URLs with a due time, and those never touched of other priorities
+	Due     uint32 // URLs to be tried again, and those never touched of other priorities
 	NextDue uint32 // the earliest, Unix seconds, 1 for those never touched; 0: none
+
+	Renewals    uint32 // URLs that have a renewal to come
+	NextRenewal uint32 // the earliest, Unix seconds; 0: none
 }
 
 func (r *hostRow) host() Host {
@@ -52,8 +68,11 @@ func (r *hostRow) host() Host {
 		ID: r.id, Name: string(r.name), Tail: r.next, Counts: r.counts, Requests: r.requests, Bytes: r.bytes,
 		Politeness: append([]byte(nil), r.politeness...), Queues: make([]Queue, len(r.origins)),
 	}
+	if len(r.site) > 0 {
+		h.Site = append([]byte(nil), r.site...)
+	}
 	for i, o := range r.origins {
-		h.Queues[i] = Queue{Origin: o.origin(h.Name), Cursor: o.cursor, Queued: o.queued, Due: o.due, NextDue: o.nextDue}
+		h.Queues[i] = Queue{Origin: o.origin(h.Name), Cursor: o.cursor, Queued: o.queued, Due: o.due, NextDue: o.nextDue, Renewals: o.renewals, NextRenewal: o.nextRenewal}
 	}
 	return h
 }

@@ -7,13 +7,14 @@ import (
 )
 
 // rowVersion is the first byte of a host's row.
-const rowVersion = 2
+const rowVersion = 3
 
 // Which parts of the row follow the recent outcomes.
 const (
 	rowPlain   = 1 << iota // hostRow.plain
 	rowQueries             // hostRow.queries
 	rowDigests             // hostRow.digests
+	rowSite                // hostRow.site
 )
 
 // Bounds on what waits in a host's row before it is written out as whole blocks.
@@ -30,6 +31,9 @@ type originRow struct {
 	queued  uint32 // URLs never touched, but for prioritized ones
 	due     uint32 // URLs with a due row
 	nextDue uint32 // the earliest of them, Unix seconds
+
+	renewals    uint32 // URLs with a renew row
+	nextRenewal uint32 // the earliest of them, Unix seconds
 }
 
 func (o originRow) origin(host string) weburl.Origin {
@@ -62,6 +66,7 @@ type hostRow struct {
 	plain      uint32 // ordinals below it came in version 1, where the cursor passes every priority
 	queries    tally  // by path: how many different queries
 	digests    tally  // by digest: how many pages
+	site       []byte // encoded by the revisit package
 	tail       []byte // encoded entries from spilled to next
 }
 
@@ -73,7 +78,7 @@ func (r *hostRow) decodeHead(id HostID, b []byte) ([]byte, bool) {
 	if version == 0 || version > rowVersion {
 		return nil, false
 	}
-	r.id = id
+	r.id, r.site = id, nil
 	origins := int(d.u8())
 	r.next, r.spilled, r.stateTop = d.u32(), d.u32(), d.u32()
 	for i := range r.counts {
@@ -83,9 +88,11 @@ func (r *hostRow) decodeHead(id HostID, b []byte) ([]byte, bool) {
 	r.name, r.politeness = d.short(), d.short()
 	r.origins = r.origins[:0]
 	for range origins {
-		r.origins = append(r.origins, originRow{
-			secure: d.u8() != 0, port: d.u16(), cursor: d.u32(), queued: d.u32(), due: d.u32(), nextDue: d.u32(),
-		})
+		o := originRow{secure: d.u8() != 0, port: d.u16(), cursor: d.u32(), queued: d.u32(), due: d.u32(), nextDue: d.u32()}
+		if version >= 3 {
+			o.renewals, o.nextRenewal = d.u32(), d.u32()
+		}
+		r.origins = append(r.origins, o)
 	}
 	return d.b, !d.bad && origins <= maxOrigins
 }
@@ -122,7 +129,10 @@ func (r *hostRow) decodeExtras(d *decoder) {
 	if parts&rowDigests != 0 {
 		r.digests = decodeTally(d, r.digests, digestKeys)
 	}
-	if parts >= rowDigests<<1 {
+	if parts&rowSite != 0 {
+		r.site = d.short()
+	}
+	if parts >= rowSite<<1 {
 		d.bad = true
 	}
 }
@@ -141,6 +151,10 @@ func (r *hostRow) appendExtras(b []byte) []byte {
 	if len(r.digests) > 0 {
 		b[at] |= rowDigests
 		b = r.digests.append(b)
+	}
+	if len(r.site) > 0 {
+		b[at] |= rowSite
+		b = appendShort(b, string(r.site))
 	}
 	return b
 }
@@ -174,6 +188,8 @@ func (r *hostRow) append(b []byte) []byte {
 		b = binary.BigEndian.AppendUint32(b, o.queued)
 		b = binary.BigEndian.AppendUint32(b, o.due)
 		b = binary.BigEndian.AppendUint32(b, o.nextDue)
+		b = binary.BigEndian.AppendUint32(b, o.renewals)
+		b = binary.BigEndian.AppendUint32(b, o.nextRenewal)
 	}
 	b = append(b, byte(len(r.recent)))
 	for _, o := range r.recent {
@@ -209,6 +225,17 @@ func (r *hostRow) waiting() (queued, due, nextDue uint32) {
 		}
 	}
 	return queued, due, nextDue
+}
+
+// renewing counts the URLs that have a renewal to come.
+func (r *hostRow) renewing() (renewals, next uint32) {
+	for _, o := range r.origins {
+		renewals += o.renewals
+		if o.renewals > 0 && (next == 0 || o.nextRenewal < next) {
+			next = o.nextRenewal
+		}
+	}
+	return renewals, next
 }
 
 // recentOutcome returns the encoded outcome of an ordinal if it waits in the row.

@@ -20,7 +20,7 @@ func (w *writer) done(r *hostRow, d *Done) error {
 		return err
 	}
 	origin := &r.origins[d.Origin]
-	from := secondsUp(before.Due)
+	from, renewFrom := before.plan()
 	if before.State == Queued && r.prioritized(d.Ordinal, d.Priority) {
 		from = dueAtOnce
 	} else if before.State == Queued {
@@ -33,7 +33,11 @@ func (w *writer) done(r *hostRow, d *Done) error {
 	r.counts[d.Outcome.State]++
 	w.counters.States[before.State]--
 	w.counters.States[d.Outcome.State]++
-	if err := w.reschedule(r, d, from, secondsUp(d.Outcome.Due)); err != nil {
+	to, renewTo := d.Outcome.plan()
+	if err := w.reschedule(r, d, from, to); err != nil {
+		return err
+	}
+	if err := w.renewal(r, d, renewFrom, renewTo); err != nil {
 		return err
 	}
 	w.content(r, d, before.State)

@@ -19,7 +19,7 @@ import (
 
 // Version is the version of the layout that this code writes. It reads older
 // ones too, and turns them into this one as it writes.
-const Version = 2
+const Version = 3
 
 // FileName is the name of the database under the data directory.
 const FileName = "amble.db"
@@ -36,6 +36,10 @@ type Options struct {
 	MaxHostURLs   int // URLs of one host
 	MaxQueries    int // different queries of one path
 	MaxSameDigest int // pages of one host with the same content whose links to it are taken
+
+	// Notice says when a known URL is to be renewed and what history it has from then on, when a Found with Modified is
+	// about it; false: as before. The committer calls it. nil: such news is not listened to.
+	Notice func(Noticed) (due time.Time, history [8]byte, ok bool)
 }
 
 // limits are the limits of Options as the rows count.
@@ -52,6 +56,7 @@ type Store struct {
 	db       *bolt.DB
 	key      [keySize]byte
 	limits   limits
+	notice   func(Noticed) (time.Time, [8]byte, bool)
 	weaken   func(uint64) uint64 // for tests of colliding fingerprints; nil otherwise
 	writer   *writer
 	counters atomic.Pointer[Counters]
@@ -80,7 +85,7 @@ func Open(dir string, o Options) (*Store, error) {
 	if o.MapBytes == 0 {
 		o.MapBytes = defaultMapBytes
 	}
-	s := &Store{path: path, limits: o.limits()}
+	s := &Store{path: path, limits: o.limits(), notice: o.Notice}
 	s.writer = newWriter(s)
 	if err := guard(func() error { return s.open(o) }); err != nil {
 		if s.db != nil {
@@ -200,7 +205,7 @@ func (s *Store) load(readOnly bool) error {
 			copy(s.key[:], k)
 		}
 		for _, name := range buckets() {
-			if tx.Bucket(name) == nil && !(version == 1 && bytes.Equal(name, bucketTrap)) {
+			if tx.Bucket(name) == nil && !addedLater(name, version) {
 				return fmt.Errorf("%w: bucket %s is missing", ErrCorrupt, name)
 			}
 		}
@@ -233,6 +238,11 @@ func fileVersion(meta *bolt.Bucket) (uint32, error) {
 	return n, nil
 }
 
+// addedLater reports whether a file of a version need not have a bucket.
+func addedLater(name []byte, version uint32) bool {
+	return version < 2 && bytes.Equal(name, bucketTrap) || version < 3 && bytes.Equal(name, bucketRenew)
+}
+
 // upgrade makes a file of an older version one of this version, in the transaction
 // that is the first to write rows of this version. The older rows stay
 // as they are until they are written again.
@@ -241,8 +251,10 @@ func upgrade(tx *bolt.Tx) error {
 	if version, err := fileVersion(meta); err != nil || version == Version {
 		return err
 	}
-	if _, err := tx.CreateBucketIfNotExists(bucketTrap); err != nil {
-		return fmt.Errorf("bring the file to version %d: %w", Version, err)
+	for _, name := range [][]byte{bucketTrap, bucketRenew} {
+		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+			return fmt.Errorf("bring the file to version %d: %w", Version, err)
+		}
 	}
 	return meta.Put(metaVersion, binary.BigEndian.AppendUint32(nil, Version))
 }

@@ -2,10 +2,12 @@ package storage
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,7 +76,7 @@ func TestVersion1(t *testing.T) {
 		t.Fatalf("versions of file and rows before the first commit: %d", versions)
 	}
 	mustCommit(t, s, &Batch{Found: found(t, s, numbered("www.example.com", 60, 80)...)})
-	if versions := rowVersions(t, s); versions != [3]uint32{2, 2, 1} {
+	if versions := rowVersions(t, s); versions != [3]uint32{3, 3, 1} {
 		t.Errorf("versions of file and rows after a commit that touches host 1: %d", versions)
 	}
 	checkClean(t, s)
@@ -82,6 +84,34 @@ func TestVersion1(t *testing.T) {
 		t.Errorf("traps: %+v, %v", traps, err)
 	}
 	readVersion1(t, s)
+}
+
+// TestVersion2 does the same with a file of version 2: what is renewed is new in version 3.
+func TestVersion2(t *testing.T) {
+	dir := t.TempDir()
+	writeRows(t, dir, string(readFile(t, filepath.Join("testdata", "golden-2.txt"))))
+	s := mustOpen(t, dir, Options{ReadOnly: true})
+	checkClean(t, s)
+	if h, err := s.Heads(HeadsRequest{Host: 1, Renewals: 5, Now: someTime.Add(time.Hour)}); err != nil || len(h.Renewals) > 0 {
+		t.Errorf("renewals of version 2: %+v, %v", h.Renewals, err)
+	}
+	mustClose(t, s)
+
+	s = mustOpen(t, dir, Options{})
+	defer func() { mustClose(t, s) }()
+	renewal := Outcome{State: Fetched, At: someTime, Due: someTime.Add(time.Minute), History: [8]byte{7}, Simhash: 9}
+	r := mustCommit(t, s, &Batch{Done: []Done{{Host: 1, Ordinal: 5, Outcome: renewal}}})
+	if got := r.Touched[0]; got.Renewals != 1 || got.NextRenewal != uint32(renewal.Due.Unix()) || got.Due != 0 {
+		t.Errorf("touched: %+v", got)
+	}
+	if versions := rowVersions(t, s); versions != [3]uint32{3, 3, 2} {
+		t.Errorf("versions of file and rows after a commit that touches host 1: %d", versions)
+	}
+	checkClean(t, s)
+	h, err := s.Heads(HeadsRequest{Host: 1, Renewals: 5, Now: someTime.Add(time.Hour)})
+	if err != nil || len(h.Renewals) != 1 || h.Renewals[0].Ordinal != 5 || h.Renewals[0].Last.Simhash != 9 {
+		t.Errorf("renewals: %+v, %v", h.Renewals, err)
+	}
 }
 
 func readVersion1(t *testing.T, s *Store) {
@@ -148,10 +178,22 @@ func TestVersion1Priorities(t *testing.T) {
 	}
 }
 
-// age makes a file one of version 1, as that would have written it.
+// age makes a file one of version 1, as that would have written it: it had no renewals.
 func age(t tester, s *Store) {
 	t.Helper()
-	err := s.db.Update(func(tx *bolt.Tx) error {
+	var b Batch
+	_, err := s.Walk(context.Background(), Position{}, func(l *Located) error {
+		if _, renewal := l.Last.plan(); renewal != 0 {
+			l.Last.Due = time.Time{}
+			b.Done = append(b.Done, Done{Host: l.Host.ID, Ordinal: l.Ordinal, Origin: l.Origin, Priority: l.Priority, Outcome: l.Last})
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("walk the file: %v", err)
+	}
+	mustCommit(t, s, &b)
+	err = s.db.Update(func(tx *bolt.Tx) error {
 		var r hostRow
 		for id := HostID(1); uint64(id) <= s.Counters().Hosts; id++ {
 			if err := getRow(tx, id, &r); err != nil {
@@ -164,8 +206,10 @@ func age(t tester, s *Store) {
 				return err
 			}
 		}
-		if err := tx.DeleteBucket(bucketTrap); err != nil && !errors.Is(err, berrors.ErrBucketNotFound) {
-			return err
+		for _, name := range [][]byte{bucketTrap, bucketRenew} {
+			if err := tx.DeleteBucket(name); err != nil && !errors.Is(err, berrors.ErrBucketNotFound) {
+				return err
+			}
 		}
 		return tx.Bucket(bucketMeta).Put(metaVersion, binary.BigEndian.AppendUint32(nil, 1))
 	})
@@ -201,11 +245,15 @@ func forgetPriorities(tx *bolt.Tx, r *hostRow) error {
 	return nil
 }
 
-// rowVersion1 encodes a row as version 1 did: without extras.
+// rowVersion1 encodes a row as version 1 did: without renewals and extras.
 func rowVersion1(r *hostRow) []byte {
 	old := *r
-	old.plain, old.queries, old.digests, old.tail = 0, nil, nil, nil
+	old.plain, old.queries, old.digests, old.site, old.tail = 0, nil, nil, nil, nil
 	b := old.append(nil)
 	b[0] = 1
+	for i := range old.origins {
+		at := 54 + 2 + len(old.name) + len(old.politeness) + 19*(i+1)
+		b = slices.Delete(b, at, at+8)
+	}
 	return append(b[:len(b)-1], r.tail...)
 }

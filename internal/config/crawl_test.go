@@ -78,7 +78,7 @@ func TestCrawlOptionsCarryTheSettings(t *testing.T) {
 	}
 	names := append(frontier.SessionNames(), "visitid", "sess*")
 	switch {
-	case f.HostBudget != 7, f.DomainBudget != 8, f.Session != 9, o.Storage != storage.Options{MaxBytes: 1 << 30, MaxHostURLs: 15, MaxQueries: 13, MaxSameDigest: 14}, o.MinFree != 2<<30,
+	case f.HostBudget != 7, f.DomainBudget != 8, f.Session != 9, !reflect.DeepEqual(o.Storage, storage.Options{MaxBytes: 1 << 30, MaxHostURLs: 15, MaxQueries: 13, MaxSameDigest: 14}), o.MinFree != 2<<30,
 		o.Traps != frontier.TrapOptions{PathDepth: 10, RepeatedSegments: 11, QueryParameters: 12}, !slices.Equal(o.SessionNames, names):
 		t.Errorf("%+v", o)
 	}

@@ -1,0 +1,168 @@
+package revisit
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+)
+
+// census counts the pages that are planned, by the level of their rate and by importance. It is exact: what a page
+// counted as stands in its history, and is taken off again when the page is planned anew. From it
+// the price is computed, and what a budget buys is foretold, without looking at a page.
+type census struct {
+	counts [levels][importances]uint32
+	pages  uint64 // the sum of counts
+	levels uint64 // the sum of their levels
+	fixed  uint64 // visits of plain policies, in trillionths a second
+	plain  uint64 // pages of plain policies
+}
+
+// fixedUnit is how many of the units of census.fixed are a visit a second.
+const fixedUnit = 1e12
+
+func fixedRate(h History) uint64 { return uint64(fixedUnit / max(h.interval().Seconds(), shortest)) }
+
+func (c *census) add(h History, i Importance) {
+	switch {
+	case h.indexed():
+		c.counts[h.level()][i-leastImportance]++
+		c.pages++
+		c.levels += uint64(h.level())
+	case h.Planned():
+		c.fixed += fixedRate(h)
+		c.plain++
+	}
+}
+
+// remove takes a page off that add has counted.
+func (c *census) remove(h History, i Importance) {
+	switch {
+	case h.indexed():
+		n := &c.counts[h.level()][i-leastImportance]
+		if *n == 0 {
+			return
+		}
+		*n--
+		c.pages--
+		c.levels -= uint64(h.level())
+	case h.Planned() && c.plain > 0:
+		c.fixed -= min(c.fixed, fixedRate(h))
+		c.plain--
+	}
+}
+
+// each calls f for every kind of page that there is.
+func (c *census) each(f func(rate Rate, i Importance, pages float64)) {
+	for l := range c.counts {
+		for i, n := range c.counts[l] {
+			if n > 0 {
+				f(Rate(1/levelSeconds(uint8(l))), leastImportance+Importance(i), float64(n))
+			}
+		}
+	}
+}
+
+// demand is how many visits a second the pages planned by the index need at a price.
+func (c *census) demand(price float64, b bounds) (visits float64) {
+	c.each(func(rate Rate, i Importance, pages float64) {
+		visits += pages / b.clamp(indexWait(rate, i.Weight(), price))
+	})
+	return visits
+}
+
+// The ends of the price, in seconds.
+const (
+	cheapest = 1e-3
+	dearest  = 1e15
+)
+
+// price is that at which the pages planned by the index need so many visits a second; the cheapest one if they
+// need less at any price. near is where to look first. Demand falls as the price rises, on the scale of logarithms
+// with a slope between 0 and -1.
+func (c *census) price(visits, near float64, b bounds) float64 {
+	if c.pages == 0 || visits <= 0 {
+		return near
+	}
+	missing := func(logPrice float64) float64 { return math.Log(c.demand(math.Exp(logPrice), b) / visits) }
+	low, high := math.Log(cheapest), math.Log(dearest)
+	if missing(low) <= 0 {
+		return cheapest
+	}
+	if missing(high) >= 0 {
+		return dearest // not even all of them at their longest waits can be had
+	}
+	at := min(max(math.Log(near), low), high)
+	for range 60 {
+		m := missing(at)
+		if math.Abs(m) < 1e-3 {
+			break
+		}
+		if m > 0 {
+			low = at
+		} else {
+			high = at
+		}
+		// The slope is about -1/2 where waits are short and -1 where they are long.
+		if at += 1.4 * m; at <= low || at >= high {
+			at = (low + high) / 2
+		}
+	}
+	return math.Exp(at)
+}
+
+const censusVersion = 1
+
+var errCensus = errors.New("revisit: the census of planned pages cannot be read")
+
+// appendBinary encodes the census: a version, fixed and plain, then for each count that is not 0 how many places it lies
+// behind the one before, and the count; all in uvarints.
+func (c *census) appendBinary(b []byte) []byte {
+	b = append(b, censusVersion)
+	b = binary.AppendUvarint(b, c.fixed)
+	b = binary.AppendUvarint(b, c.plain)
+	last := 0
+	for l := range c.counts {
+		for i, n := range c.counts[l] {
+			if n > 0 {
+				at := l*importances + i
+				b = binary.AppendUvarint(b, uint64(at-last))
+				b = binary.AppendUvarint(b, uint64(n))
+				last = at
+			}
+		}
+	}
+	return b
+}
+
+func decodeCensus(b []byte) (*census, error) {
+	c := &census{}
+	if len(b) == 0 || b[0] != censusVersion {
+		return nil, errCensus
+	}
+	b = b[1:]
+	bad := false
+	next := func() uint64 {
+		n, w := binary.Uvarint(b)
+		if bad = bad || w <= 0; bad {
+			return 0
+		}
+		b = b[w:]
+		return n
+	}
+	c.fixed, c.plain = next(), next()
+	for at := uint64(0); len(b) > 0 && !bad; {
+		at += next()
+		n := next()
+		if at >= levels*uint64(importances) || n == 0 || n > math.MaxUint32 || bad {
+			return nil, errCensus
+		}
+		l := at / uint64(importances)
+		c.counts[l][at%uint64(importances)] = uint32(n)
+		c.pages += n
+		c.levels += n * l
+	}
+	if bad {
+		return nil, errCensus
+	}
+	return c, nil
+}

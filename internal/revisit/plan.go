@@ -1,0 +1,223 @@
+package revisit
+
+import (
+	"math"
+	"time"
+)
+
+// Plan decides about visits. One goroutine owns it; Notice alone may be called by others at the same time.
+type Plan struct {
+	o      Options
+	census census
+	price  float64 // seconds; computed for the census as it was lately
+	priced uint64  // changes of the census since
+	trim   float64 // logarithm of what the price aims at, as a part of the budget
+}
+
+// Page is what is fixed of a page.
+type Page struct {
+	Host       string
+	RequestURI string // path and query
+	Priority   int8
+	Depth      uint16
+}
+
+// Memory is what is kept of a page between visits.
+type Memory struct {
+	At      time.Time // of the last attempt; zero: none
+	Due     time.Time // of the next visit; zero: none is planned
+	History History
+}
+
+// Change is what a visit found.
+type Change uint8
+
+// What a visit may find.
+const (
+	First   Change = iota // the page was never seen before, so there is nothing to compare it with
+	Same                  // as at the visit before
+	Changed               // not as at the visit before
+)
+
+// Visit is a visit of a page that has ended.
+type Visit struct {
+	Page
+	Memory               // as it was before
+	At         time.Time // when it ended
+	Change     Change
+	Modified   time.Time // Last-Modified; zero: not known
+	TimesGone  int       // visits in a row, this one included, that found the page gone
+	GoneForAll bool      // it was said that the page will not come back
+}
+
+// New returns a plan without pages.
+func New(o Options) (*Plan, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	return &Plan{o: o, price: float64(expectedSeconds)}, nil
+}
+
+// expectedSeconds is how long pages stay the same as long as nothing at all is known.
+const expectedSeconds = 14 * perDay
+
+// Budget is how many visits a day may be made; 0: no limit.
+func (p *Plan) Budget() float64 { return p.o.Budget }
+
+// Answered plans the next visit of a page after one that brought the page, or brought that it is the
+// same. It takes note of what the visit says about the site.
+func (p *Plan) Answered(v *Visit, s *Site) Memory {
+	p.forget(v, s)
+	m := Memory{At: v.At}
+	rule := p.o.rule(&v.Page)
+	wait := rule.Interval
+	switch rule.Policy {
+	case Never:
+		return m
+	case Harmonic:
+		m.History, wait = p.harmonic(v, s, rule)
+	case Fixed:
+		wait = min(max(wait, rule.Min), rule.Max)
+		m.History = plainHistory(wait)
+	default:
+		if v.Memory.History.isPlain() {
+			wait = v.Memory.History.interval()
+		}
+		keep := wait
+		if rule.Policy == Nutch {
+			keep, wait = nutch(wait, v, rule)
+		} else {
+			wait = stormcrawler(wait, v, rule)
+			keep = wait
+		}
+		m.History = plainHistory(keep)
+	}
+	m.Due = v.At.Add(wait)
+	p.count(v, s, m.History)
+	return m
+}
+
+// harmonic plans a visit by the index.
+func (p *Plan) harmonic(v *Visit, s *Site, rule *Rule) (History, time.Duration) {
+	h := v.learn()
+	rate := h.estimate(s.prior(p.expected()))
+	h = h.planned(rate.mean())
+	weight := ImportanceOf(v.Priority, v.Depth).Weight()
+	wait := rule.bounds().clamp(indexWait(rate, weight, p.currentPrice()))
+	return h, time.Duration(wait * float64(time.Second))
+}
+
+// learn adds what a visit says to the history.
+func (v *Visit) learn() History {
+	h := v.Memory.History
+	age := v.At.Sub(v.Modified)
+	dated := !v.Modified.IsZero() && age >= leastAge
+	since := h.awaited() + max(v.At.Sub(v.Memory.At), 0).Seconds()
+	switch {
+	case v.Change == Same:
+		return h.observe(unchanged, since)
+	case v.Change == First && dated:
+		return h.observe(exact, age.Seconds())
+	case v.Change == First:
+		return History{}
+	case dated && age.Seconds() < since:
+		return h.observe(exact, age.Seconds())
+	}
+	return h.observe(changed, since)
+}
+
+// leastAge is how old a page has to be by its Last-Modified for that to be believed: pages that are made for each request
+// often carry the time of the request.
+const leastAge = time.Minute
+
+// expected is the level to expect of a page of which nothing is known, nor of its host.
+func (p *Plan) expected() float64 {
+	return (float64(p.census.levels) + doubt*float64(levelOf(expectedSeconds))) / (float64(p.census.pages) + doubt)
+}
+
+// Gone plans another visit of a page that was there once and is no more, each time later; none after
+// Options.Missing of them, or where it was said that the page will not come back.
+func (p *Plan) Gone(v *Visit, s *Site) Memory {
+	p.forget(v, s)
+	rule := p.o.rule(&v.Page)
+	m := Memory{At: v.At, History: v.elapsed()}
+	if rule.Policy == Never || v.GoneForAll || v.TimesGone >= p.o.Missing {
+		return m
+	}
+	wait := max(rule.Min, 24*time.Hour) << min(v.TimesGone-1, 16)
+	m.Due = v.At.Add(min(max(wait, rule.Min), rule.Max))
+	return m
+}
+
+// Unanswered takes a page off the plan that could not be had, or may not be asked for: who calls it
+// decides when it is asked again. It returns the history to keep.
+func (p *Plan) Unanswered(v *Visit, s *Site) History {
+	p.forget(v, s)
+	return v.elapsed()
+}
+
+// elapsed is the history after an attempt that brought no page.
+func (v *Visit) elapsed() History {
+	since := 0.0
+	if !v.Memory.At.IsZero() {
+		since = v.At.Sub(v.Memory.At).Seconds()
+	}
+	return v.Memory.History.deferBy(since)
+}
+
+// forget takes a page off census and site, as it was counted there. What its visit was brought forward for shows.
+func (p *Plan) forget(v *Visit, s *Site) {
+	if v.Memory.History.Noticed() {
+		s.told(v.Change == Changed)
+	}
+	p.census.remove(v.Memory.History, ImportanceOf(v.Priority, v.Depth))
+	s.remove(v.Memory.History)
+	p.priced++
+}
+
+func (p *Plan) count(v *Visit, s *Site, h History) {
+	p.census.add(h, ImportanceOf(v.Priority, v.Depth))
+	s.add(h)
+	p.priced++
+}
+
+// repriceAfter is the part of the pages that has to be planned anew for the price to be computed anew.
+const repriceAfter = 1.0 / 64
+
+// currentPrice is the price, computed anew when the census has changed by more than a little.
+func (p *Plan) currentPrice() float64 {
+	if float64(p.priced) > repriceAfter*float64(p.census.pages) {
+		p.priced = 0
+		p.price = p.priceAt(p.o.Budget * math.Exp(p.trim))
+	}
+	return p.price
+}
+
+// priceAt is the price at which all visits together come to so many a day. What plain policies take is taken off, but no
+// more than nine tenths.
+func (p *Plan) priceAt(perDayVisits float64) float64 {
+	if perDayVisits == 0 {
+		return cheapest
+	}
+	visits := perDayVisits / perDay
+	visits = max(visits-float64(p.census.fixed)/fixedUnit, visits/10)
+	return p.census.price(visits, p.price, p.o.bounds())
+}
+
+// The price follows what the budget really buys: retries, pages that are gone and hosts that are slow are not in
+// the census. trimStep is how far one visit moves it, over the number of pages; trimTarget is the part of the
+// slack of the budget that should be left, so that visits seldom wait for the budget.
+const (
+	trimStep   = 0.5
+	trimTarget = 0.1
+	leastTrim  = -1.0
+	mostTrim   = 1.5
+)
+
+// Slack tells the plan how much of the slack of the budget was left when a visit began: 1 if the crawl could have made more
+// visits, 0 if this one had to wait for the budget.
+func (p *Plan) Slack(left float64) {
+	pages := float64(p.census.pages + p.census.plain)
+	p.trim += trimStep * (left - trimTarget) / max(pages, 100)
+	p.trim = min(max(p.trim, leastTrim), mostTrim)
+}

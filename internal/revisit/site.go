@@ -1,0 +1,96 @@
+package revisit
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// Site is what is remembered of a host: how often its pages change, as a prior for those of which
+// little is known, and what its notices of changes are worth. The zero value knows nothing.
+type Site struct {
+	pages     uint32 // that were observed and are planned by the index
+	levels    uint64 // the sum of their times between changes
+	notices   uint16 // visits that a notice brought forward
+	confirmed uint16 // of these, those that found a change
+}
+
+// doubt is how many pages of a host it takes for them to count as much as those of all hosts.
+const doubt = 3
+
+// prior is the rate to expect of a page of the host: the mean of its pages' estimates on the scale of
+// logarithms, drawn to an expectation while they are few.
+func (s *Site) prior(expected float64) Rate {
+	mean := (float64(s.levels) + doubt*expected) / (float64(s.pages) + doubt)
+	return Rate(1 / levelSecondsOf(mean))
+}
+
+func (s *Site) add(h History) {
+	if h.indexed() && h.observed() {
+		s.pages++
+		s.levels += uint64(h.level())
+	}
+}
+
+func (s *Site) remove(h History) {
+	if h.indexed() && h.observed() && s.pages > 0 {
+		s.pages--
+		s.levels -= min(s.levels, uint64(h.level()))
+	}
+}
+
+// told takes note of what a notice was worth. Of many notices the newest count.
+func (s *Site) told(changed bool) {
+	const most = 200
+	if s.notices >= most {
+		s.notices, s.confirmed = s.notices/2, s.confirmed/2
+	}
+	s.notices++
+	if changed {
+		s.confirmed++
+	}
+}
+
+// trust is the share of the host's notices that is expected to be true.
+func (s *Site) trust() float64 { return float64(s.confirmed+1) / float64(s.notices+2) }
+
+const siteVersion = 1
+
+// AppendBinary encodes the site: a version, then pages, levels, notices and confirmed
+// notices in uvarints. Nothing is appended for a site of which nothing is known.
+func (s *Site) AppendBinary(b []byte) ([]byte, error) {
+	if *s == (Site{}) {
+		return b, nil
+	}
+	b = append(b, siteVersion)
+	for _, n := range [...]uint64{uint64(s.pages), s.levels, uint64(s.notices), uint64(s.confirmed)} {
+		b = binary.AppendUvarint(b, n)
+	}
+	return b, nil
+}
+
+// errSite says that a site's bytes cannot be read.
+var errSite = errors.New("revisit: what is remembered of a host cannot be read")
+
+// DecodeSite is the inverse of Site.AppendBinary.
+func DecodeSite(b []byte) (s Site, err error) {
+	if len(b) == 0 {
+		return s, nil
+	}
+	var n [4]uint64
+	if b[0] != siteVersion {
+		return s, errSite
+	}
+	b = b[1:]
+	for i := range n {
+		w := 0
+		if n[i], w = binary.Uvarint(b); w <= 0 {
+			return s, errSite
+		}
+		b = b[w:]
+	}
+	s = Site{pages: uint32(n[0]), levels: n[1], notices: uint16(n[2]), confirmed: uint16(n[3])}
+	if len(b) > 0 || uint64(s.pages) != n[0] || uint64(s.notices) != n[2] || n[3] > n[2] || n[1] > n[0]*levels {
+		return Site{}, errSite
+	}
+	return s, nil
+}
