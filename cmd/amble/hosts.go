@@ -147,7 +147,7 @@ func (f *hostsFlags) listText(command *cobra.Command, i inspector, w io.Writer) 
 	}
 	if matching > shown {
 		more := grouped(matching)
-		if f.query.Sort == inspect.OrderFound {
+		if f.query.Sort == inspect.OrderFound || f.query.Sort == "name" {
 			more = "more"
 		}
 		_, err = fmt.Fprintf(w, "%s of %s hosts; --limit shows others\n", grouped(shown), more)

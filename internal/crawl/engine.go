@@ -66,6 +66,7 @@ type Engine struct {
 	status atomic.Pointer[Status]
 	tally  tally
 	desk   atomic.Pointer[desk] // of the Run; nil: none has begun
+	table  hostTable
 
 	sessions *frontier.Sessions
 	free     func(dir string) (uint64, error) // room on the disk of a directory

@@ -17,11 +17,12 @@ var ErrNotRunning = errors.New("the crawl is starting or ending")
 type desk struct {
 	adds   chan *addition
 	looks  chan *look
+	rows   chan *rowsAsk
 	closed chan struct{} // nobody is served any more
 }
 
 func newDesk() *desk {
-	return &desk{adds: make(chan *addition), looks: make(chan *look), closed: make(chan struct{})}
+	return &desk{adds: make(chan *addition), looks: make(chan *look), rows: make(chan *rowsAsk), closed: make(chan struct{})}
 }
 
 // look asks where hosts stand.
@@ -34,7 +35,7 @@ type look struct {
 func (e *Engine) View() *inspect.View {
 	return inspect.New(e.store, inspect.Options{
 		Politeness: e.o.Frontier.Politeness, Robots: e.o.Frontier.Robots, Tokens: e.o.Frontier.Tokens, Obey: e.o.Frontier.Obey,
-		Now: time.Now, Live: e.live,
+		Now: time.Now, Live: e.live, Table: e.hosts,
 	})
 }
 

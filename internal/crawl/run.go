@@ -197,6 +197,8 @@ func (r *run) dispatch(ctx context.Context) {
 		case r.adding = <-r.additions():
 		case q := <-r.desk.looks:
 			r.look(q)
+		case q := <-r.desk.rows:
+			r.readRows(q)
 		}
 	}
 }
@@ -280,6 +282,7 @@ func (r *run) everySecond() {
 	now := time.Now()
 	r.meter.tick(now, r.tally.load())
 	r.report("running")
+	r.table.forget(now)
 	if now.Sub(r.started)%sweepEvery < time.Second {
 		r.f.Sweep(now)
 	}

@@ -122,6 +122,9 @@ func (e *Engine) publish(s Status) {
 	s.OutputDir, s.ProductToken = e.o.Archive.Dir, e.o.Frontier.Tokens[0]
 	s.Hosts, s.Requests, s.Bytes = int(c.Hosts), c.Requests, c.Bytes
 	s.URLs = StateCounts(c)
+	if s.Places == nil {
+		s.Places = map[string]int{}
+	}
 	s.Run, s.Traps = e.tally.load(), e.tally.traps.load()
 	e.status.Store(&s)
 }

@@ -123,7 +123,7 @@ func (s *standing) settle(now time.Time) {
 
 func (s *standing) state() string {
 	switch {
-	case s.live != nil && isBusy(s.live.Place):
+	case s.live != nil && IsBusy(s.live.Place):
 		return HostBusy
 	case s.Waiting == 0:
 		return HostIdle
@@ -137,7 +137,8 @@ func (s *standing) state() string {
 	return HostReady
 }
 
-func isBusy(place string) bool {
+// IsBusy reports whether a host at a place of the frontier is being asked, resolved or read.
+func IsBusy(place string) bool {
 	switch place {
 	case "loading", "resolving", "crowded", "leased":
 		return true

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"container/heap"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -16,7 +18,11 @@ type HostQuery struct {
 	State string // one of HostStates; empty: all
 	Sort  string // one of HostOrders; empty: the first of them
 	Limit int    // 0: no limit, which only OrderFound can do
-	After string // HostPage.Next of the page before; of View.HostPage only
+
+	// Of View.HostPage only.
+	After    string // HostPage.Next of the page before
+	Under    string // a domain: only it and the hosts below it, in the order of names
+	Contains string // a part of the name, in the order of names
 }
 
 // OrderFound is the order in which the hosts were found. It alone keeps nothing in memory.
@@ -25,7 +31,7 @@ const OrderFound = "found"
 // MaxSorted is how many hosts a query may put in order.
 const MaxSorted = 10_000
 
-// HostOrders are the names of all orders: most or longest first, names by the alphabet, and the soonest next first.
+// HostOrders are the names of all orders: most or longest first, names by their words from the right, and the soonest next first.
 func HostOrders() []string {
 	return []string{"waiting", "urls", "requests", "bytes", "delay", "finish", "next", "name", OrderFound}
 }
@@ -33,6 +39,8 @@ func HostOrders() []string {
 // Check says what is wrong with a query.
 func (q HostQuery) Check() error {
 	switch {
+	case (q.Under != "" || q.Contains != "") && q.Sort != "name":
+		return errors.New("hosts of a domain, or with a part of a name, come in the order of names: sort by name")
 	case q.State != "" && !slices.Contains(HostStates(), q.State):
 		return fmt.Errorf("%q is not a state of a host (allowed: %s)", q.State, strings.Join(HostStates(), ", "))
 	case q.Sort != "" && !slices.Contains(HostOrders(), q.Sort):
@@ -187,7 +195,9 @@ func order(name string) func(a, b *standing) int {
 		"delay":    func(a, b *standing) int { return cmp.Compare(b.Delay, a.Delay) },
 		"finish":   func(a, b *standing) int { return cmp.Compare(b.Finish, a.Finish) },
 		"next":     bySoonest,
-		"name":     func(a, b *standing) int { return 0 },
+		"name": func(a, b *standing) int {
+			return cmp.Compare(weburl.ReverseHost(a.Host.Host), weburl.ReverseHost(b.Host.Host))
+		},
 	}[name]
 	if by == nil {
 		by = func(a, b *standing) int { return cmp.Compare(b.Waiting, a.Waiting) }

@@ -1,22 +1,96 @@
 package inspect
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/amble-crawler/amble/storage"
+)
+
+// ErrQuery says that a question makes no sense.
+var ErrQuery = errors.New("cannot be asked")
+
+// ErrTooMany says that a list would take a walk over more hosts than one answer may.
+var ErrTooMany = errors.New("too many hosts")
 
 // HostPage is a part of a list of hosts.
 type HostPage struct {
 	Hosts    []Host `json:"hosts"`
-	Matching int    `json:"matching"`       // hosts that the question is for, on all pages
+	Matching int    `json:"matching"`       // hosts of the state, on all pages; -1: they were not counted
 	Next     string `json:"next,omitempty"` // HostQuery.After of the next page; empty: there is none
 }
 
-// HostPage is [View.Hosts] with the hosts in memory.
+// Bounds of one page.
+const (
+	maxNames   = 100_000 // names that are looked at
+	maxVisited = 100_000 // hosts that a store may have for orders that only it knows
+)
+
+// HostPage is one page of hosts. Orders of what the running crawl has in memory cost no walk over the store; those that only the store knows
+// (urls, requests, bytes) are for stores of a bounded size, and come without a next page. Between two pages hosts move: one may then be on both, or on none.
 func (v *View) HostPage(ctx context.Context, q HostQuery) (HostPage, error) {
+	if err := q.Check(); err != nil {
+		return HostPage{}, fmt.Errorf("%w: %w", ErrQuery, err)
+	}
+	t, err := v.table(ctx)
+	if err != nil {
+		return HostPage{}, err
+	}
+	switch key := tableKey(q.Sort); {
+	case t == nil:
+	case q.Sort == "name":
+		return v.byName(ctx, t, q)
+	case key != nil:
+		return v.fromTable(ctx, t, q, key)
+	case len(t.Rows) > maxVisited:
+		return HostPage{}, fmt.Errorf("%w: %w to sort by %s, which only the database knows: sort by waiting, delay, finish, next, name or found", ErrQuery, ErrTooMany, q.Sort)
+	}
+	if q.After != "" || q.Under != "" || q.Contains != "" {
+		return HostPage{}, fmt.Errorf("%w: this list has one page only", ErrQuery)
+	}
+	return v.onePage(ctx, q)
+}
+
+func (v *View) table(ctx context.Context) (*Table, error) {
+	if v.o.Table == nil {
+		return nil, nil
+	}
+	return v.o.Table(ctx)
+}
+
+// onePage is the page of a list that is made by a walk over the store.
+func (v *View) onePage(ctx context.Context, q HostQuery) (HostPage, error) {
 	page := HostPage{Hosts: []Host{}}
 	matching, err := v.Hosts(ctx, q, func(h *Host) error {
 		page.Hosts = append(page.Hosts, *h)
 		return nil
 	})
 	page.Matching = matching
+	return page, err
+}
+
+// byName is a page in the order of names.
+func (v *View) byName(ctx context.Context, t *Table, q HostQuery) (HostPage, error) {
+	page := HostPage{Matching: -1}
+	var ids []storage.HostID
+	seen, last := 0, ""
+	err := v.store.Names(q.Under, q.After, func(name string, id storage.HostID) error {
+		if len(ids) == q.Limit || seen == maxNames {
+			page.Next = last
+			return storage.ErrStop
+		}
+		seen, last = seen+1, name
+		r := t.row(id)
+		if strings.Contains(name, q.Contains) && (q.State == "" || r != nil && HostStates()[r.State] == q.State) {
+			ids = append(ids, id)
+		}
+		return nil
+	})
+	if err == nil {
+		page.Hosts, err = v.hostsOf(ctx, ids)
+	}
 	return page, err
 }
 

@@ -15,6 +15,7 @@ import (
 type Store interface {
 	Walk(context.Context, storage.Position, func(*storage.Located) error) (storage.Position, error)
 	Hosts(func(*storage.Host) error) error
+	Names(under, after string, f func(name string, id storage.HostID) error) error
 	HostByID(storage.HostID) (storage.Host, error)
 	HostByName(string) (storage.Host, error)
 	Lookup(weburl.URL) (storage.Head, storage.Host, error)
@@ -45,6 +46,9 @@ type Options struct {
 	// Live asks the running crawl about hosts, at most LivePage at a time. The answer may leave some out, or all where no crawl
 	// runs. nil: none does.
 	Live func(context.Context, []storage.HostID) ([]Live, error)
+	// Table asks the running crawl about all hosts at once, so that a list of them needs no walk over the store. The answer may be some
+	// seconds old, or nil where no crawl runs. nil: none does.
+	Table func(context.Context) (*Table, error)
 }
 
 // LivePage is how many hosts Options.Live is asked about at a time.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"reflect"
@@ -22,8 +23,8 @@ const basePath = "/api/v1"
 const description = `What a running crawl knows and does. Errors are application/problem+json (RFC 9457). Lists come in pages; ask for the next one with the
 cursor of the last. Streams are JSON lines: one that cannot be completed ends with a broken connection.`
 
-// newAPI registers every operation on the mux and returns the description of them all as JSON.
-func (s *Server) newAPI(mux *http.ServeMux) (huma.API, error) {
+// registerAPI registers every operation on the mux, and the description of them all.
+func (s *Server) registerAPI(mux *http.ServeMux) error {
 	config := huma.DefaultConfig("amble", s.o.Version)
 	config.CreateHooks = nil                                             // they put a $schema into every answer
 	config.DocsPath, config.SchemasPath, config.OpenAPIPath = "", "", "" // the first loads from a CDN
@@ -43,13 +44,14 @@ func (s *Server) newAPI(mux *http.ServeMux) (huma.API, error) {
 	}
 	described, err := json.Marshal(api.OpenAPI())
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("describe the API: %w", err)
 	}
 	mux.HandleFunc("GET "+basePath+"/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/openapi+json")
 		_, _ = w.Write(described)
 	})
-	return api, nil
+	s.api = api
+	return nil
 }
 
 // object is an answer of one JSON object.
@@ -99,7 +101,7 @@ func asProblem(err error) huma.StatusError {
 func statusOf(err error) int {
 	var query errQuery
 	switch {
-	case errors.As(err, &query):
+	case errors.As(err, &query), errors.Is(err, inspect.ErrQuery):
 		return http.StatusUnprocessableEntity
 	case errors.Is(err, inspect.ErrUnknown):
 		return http.StatusNotFound

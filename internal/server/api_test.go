@@ -122,6 +122,7 @@ func (r *running) read(t *testing.T, method, path string, body io.Reader, header
 	if err != nil {
 		t.Fatal(err)
 	}
+	conforms(t, r.server, response, string(text))
 	return response, string(text)
 }
 
@@ -194,6 +195,21 @@ func TestQuestionsThatMakeNoSense(t *testing.T) {
 	for _, path := range []string{"/api/v1/hosts", "/api/v1/hosts/a.test", "/api/v1/urls", "/api/v1/url", "/api/v1/export"} {
 		if response, _ := r.read(t, "GET", path, nil, "Authorization", "Bearer wrong"); response.StatusCode != 401 {
 			t.Errorf("%s without the token: %d", path, response.StatusCode)
+		}
+	}
+}
+
+// Every answer of the crawl is as the description of the API has it.
+func TestAnswersConform(t *testing.T) {
+	r := startCrawl(t)
+	r.settled(t)
+	for _, path := range []string{
+		"/api/v1/status", "/api/v1/hosts", "/api/v1/hosts?sort=name&limit=1", "/api/v1/hosts?sort=bytes", "/api/v1/hosts?state=waiting&sort=next",
+		"/api/v1/hosts/a.test", "/api/v1/hosts/b.test", "/api/v1/urls?limit=2", "/api/v1/urls?host=a.test&state=denied", "/api/v1/export",
+		"/api/v1/export/hosts", "/api/v1/url?url=" + r.web.URL("a.test", "/private"), "/api/v1/url?url=" + r.web.URL("b.test", "/"),
+	} {
+		if response, body := r.read(t, "GET", path, nil); response.StatusCode != 200 || body == "" {
+			t.Errorf("%s: %d, %s", path, response.StatusCode, body)
 		}
 	}
 }

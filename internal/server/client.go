@@ -50,26 +50,29 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// Hosts is [inspect.View.Hosts] of the running crawl.
+// Hosts is [inspect.View.Hosts] of the running crawl. Where it did not count the hosts, matching says only whether there are more.
 func (c *Client) Hosts(ctx context.Context, q inspect.HostQuery, each func(*inspect.Host) error) (matching int, err error) {
 	if q.Sort == inspect.OrderFound {
 		return c.hostsFound(ctx, q, each)
 	}
-	for left := q.Limit; left > 0; {
-		page, err := c.hostPage(ctx, q, min(left, maxPage))
+	for taken := 0; taken < q.Limit; {
+		page, err := c.hostPage(ctx, q, min(q.Limit-taken, maxPage))
 		if err != nil {
 			return matching, err
 		}
-		matching = page.Matching
 		for i := range page.Hosts {
 			if err := each(&page.Hosts[i]); err != nil {
 				return matching, err
 			}
 		}
-		if left -= len(page.Hosts); page.Next == "" {
+		taken += len(page.Hosts)
+		q.After, matching = page.Next, page.Matching
+		if matching < 0 {
+			matching = taken + min(len(page.Next), 1)
+		}
+		if page.Next == "" {
 			break
 		}
-		q.After = page.Next
 	}
 	return matching, nil
 }

@@ -11,10 +11,12 @@ import (
 
 // hostsQuery asks for a page of hosts.
 type hostsQuery struct {
-	State string `query:"state" enum:"idle,ready,busy,waiting,trouble,held" doc:"only hosts in this state"`
-	Sort  string `query:"sort" enum:"waiting,urls,requests,bytes,delay,finish,next,name,found" default:"waiting" doc:"the order: numbers most first, next soonest first, found in the order of discovery"`
-	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"50" doc:"hosts of a page"`
-	After string `query:"after" maxLength:"512" doc:"next of the page before"`
+	State    string `query:"state" enum:"idle,ready,busy,waiting,trouble,held" doc:"only hosts in this state"`
+	Sort     string `query:"sort" enum:"waiting,urls,requests,bytes,delay,finish,next,name,found" doc:"the order: numbers most first, next soonest first, name by the words from the right, found in the order of discovery; waiting, or name with under and contains, where it is missing"`
+	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"50" doc:"hosts of a page"`
+	After    string `query:"after" maxLength:"512" doc:"next of the page before"`
+	Under    string `query:"under" maxLength:"512" doc:"only this domain and the hosts below it, by name"`
+	Contains string `query:"contains" maxLength:"512" doc:"only hosts with this in their name, by name; a page ends after a bounded number of names was looked at, and may be empty"`
 }
 
 // hostPath names a host.
@@ -31,9 +33,13 @@ func (s *Server) hostsAPI(api huma.API) {
 }
 
 func (s *Server) listHosts(ctx context.Context, q *hostsQuery) (*object[inspect.HostPage], error) {
-	query := inspect.HostQuery{State: q.State, Sort: q.Sort, Limit: q.Limit, After: q.After}
-	if err := query.Check(); err != nil {
-		return nil, errQuery{err}
+	if q.Sort == "" {
+		q.Sort = "waiting"
+		if q.Under != "" || q.Contains != "" {
+			q.Sort = "name"
+		}
 	}
-	return answer(s.crawl.View().HostPage(ctx, query))
+	return answer(s.crawl.View().HostPage(ctx, inspect.HostQuery{
+		State: q.State, Sort: q.Sort, Limit: q.Limit, After: q.After, Under: q.Under, Contains: q.Contains,
+	}))
 }

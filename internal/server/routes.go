@@ -8,7 +8,7 @@ import (
 // handler is all that is served, with its guards.
 func (s *Server) handler() (http.Handler, error) {
 	mux := http.NewServeMux()
-	if _, err := s.newAPI(mux); err != nil {
+	if err := s.registerAPI(mux); err != nil {
 		return nil, err
 	}
 	mux.HandleFunc("GET /healthz", s.health)

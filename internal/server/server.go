@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 )
@@ -56,6 +58,7 @@ type Server struct {
 	crawl    Crawl
 	instance string
 	address  net.Addr
+	api      huma.API // its operations
 	gate     *gate
 	requests *buckets
 	failures *buckets  // wrong tokens

@@ -28,7 +28,7 @@ type standing struct{ status crawl.Status }
 
 func (s standing) Status() crawl.Status { return s.status }
 
-var example = standing{crawl.Status{State: "running", Hosts: 7, URLs: map[string]int{"fetched": 3, "queued": 4}}}
+var example = standing{crawl.Status{State: "running", Hosts: 7, Places: map[string]int{}, URLs: map[string]int{"fetched": 3, "queued": 4}}}
 
 // start starts a server that ends with the test.
 func start(t *testing.T, o Options) *Server {
@@ -77,6 +77,7 @@ func request(t *testing.T, s *Server, method, path string, header map[string]str
 	if err != nil {
 		t.Fatal(err)
 	}
+	conforms(t, s, response, string(body))
 	return response, string(body)
 }
 

@@ -1,0 +1,200 @@
+package inspect
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/amble-crawler/amble/storage"
+)
+
+// Row is one host of a table, small enough for millions of them.
+type Row struct {
+	Host   storage.HostID
+	Left   uint32  // URLs that wait
+	Next   uint32  // seconds from Table.At until it is asked next
+	Delay  float32 // seconds
+	Finish float32 // seconds
+	State  uint8   // index in HostStates
+}
+
+// Table is where all hosts of a running crawl stood, by rising id. It is immutable.
+type Table struct {
+	At   time.Time
+	Rows []Row
+}
+
+// row finds a host; nil: it is not there.
+func (t *Table) row(id storage.HostID) *Row {
+	// Ids are given out one after the other, so that most often the place is known.
+	if i := int(id) - 1; i >= 0 && i < len(t.Rows) && t.Rows[i].Host == id {
+		return &t.Rows[i]
+	}
+	i, found := slices.BinarySearchFunc(t.Rows, id, func(r Row, id storage.HostID) int { return cmp.Compare(r.Host, id) })
+	if !found {
+		return nil
+	}
+	return &t.Rows[i]
+}
+
+// tableKey is the order of a table by one of HostOrders, the smallest first; nil for orders that a table does not know.
+func tableKey(order string) func(*Row) uint64 {
+	most := func(f float32) uint64 { return math.MaxUint32 - uint64(math.Float32bits(max(f, 0))) }
+	switch order {
+	case "", "waiting":
+		return func(r *Row) uint64 { return math.MaxUint32 - uint64(r.Left) }
+	case "delay":
+		return func(r *Row) uint64 { return most(r.Delay) }
+	case "finish":
+		return func(r *Row) uint64 { return most(r.Finish) }
+	case OrderFound:
+		return func(*Row) uint64 { return 0 }
+	case "next":
+		return func(r *Row) uint64 {
+			if r.Left == 0 {
+				return math.MaxUint64
+			}
+			return uint64(r.Next)
+		}
+	}
+	return nil
+}
+
+// ranked is a host with its place in an order. Equal keys are told apart by the id.
+type ranked struct {
+	key  uint64
+	host storage.HostID
+}
+
+func (a ranked) compare(b ranked) int {
+	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.host, b.host))
+}
+
+// String is the form that parseRanked reads.
+func (a ranked) String() string { return fmt.Sprintf("%x.%d", a.key, a.host) }
+
+func parseRanked(s string) (a ranked, err error) {
+	key, host, _ := strings.Cut(s, ".")
+	if a.key, err = strconv.ParseUint(key, 16, 64); err == nil {
+		var id uint64
+		id, err = strconv.ParseUint(host, 10, 32)
+		a.host = storage.HostID(id)
+	}
+	if err != nil {
+		return a, fmt.Errorf("%w: %q is not the next of a page of hosts", ErrQuery, s)
+	}
+	return a, nil
+}
+
+// firsts keeps the first of an order that come after a place in it: a heap whose top is the last of them.
+type firsts struct {
+	limit int
+	after ranked
+	begun bool // after counts
+	kept  []ranked
+	left  bool // more of them come behind those kept
+}
+
+func (f *firsts) add(a ranked) {
+	switch {
+	case f.begun && a.compare(f.after) <= 0:
+	case len(f.kept) < f.limit:
+		heap.Push(f, a)
+	case a.compare(f.kept[0]) < 0:
+		f.kept[0], f.left = a, true
+		heap.Fix(f, 0)
+	default:
+		f.left = true
+	}
+}
+
+// page is what was kept, in order, and where the next page begins.
+func (f *firsts) page() (page []ranked, next string) {
+	slices.SortFunc(f.kept, ranked.compare)
+	if f.left {
+		next = f.kept[len(f.kept)-1].String()
+	}
+	return f.kept, next
+}
+
+// Len is part of heap.Interface.
+func (f *firsts) Len() int { return len(f.kept) }
+
+// Less is part of heap.Interface.
+func (f *firsts) Less(i, j int) bool { return f.kept[i].compare(f.kept[j]) > 0 }
+
+// Swap is part of heap.Interface.
+func (f *firsts) Swap(i, j int) { f.kept[i], f.kept[j] = f.kept[j], f.kept[i] }
+
+// Push is part of heap.Interface.
+func (f *firsts) Push(a any) { f.kept = append(f.kept, a.(ranked)) }
+
+// Pop is part of heap.Interface.
+func (f *firsts) Pop() any {
+	a := f.kept[len(f.kept)-1]
+	f.kept = f.kept[:len(f.kept)-1]
+	return a
+}
+
+// fromTable is a page of the hosts in a table.
+func (v *View) fromTable(ctx context.Context, t *Table, q HostQuery, key func(*Row) uint64) (HostPage, error) {
+	best := firsts{limit: q.Limit, begun: q.After != ""}
+	if best.begun {
+		var err error
+		if best.after, err = parseRanked(q.After); err != nil {
+			return HostPage{}, err
+		}
+	}
+	state, matching := slices.Index(HostStates(), q.State), 0
+	for i := range t.Rows {
+		r := &t.Rows[i]
+		if state >= 0 && int(r.State) != state {
+			continue
+		}
+		matching++
+		best.add(ranked{key(r), r.Host})
+	}
+	kept, next := best.page()
+	ids := make([]storage.HostID, len(kept))
+	for i := range kept {
+		ids[i] = kept[i].host
+	}
+	hosts, err := v.hostsOf(ctx, ids)
+	return HostPage{Hosts: hosts, Matching: matching, Next: next}, err
+}
+
+// hostsOf describes hosts by their ids.
+func (v *View) hostsOf(ctx context.Context, ids []storage.HostID) ([]Host, error) {
+	hosts := make([]Host, 0, len(ids))
+	for part := range slices.Chunk(ids, LivePage) {
+		page := make([]standing, 0, len(part))
+		for _, id := range part {
+			h, err := v.store.HostByID(id)
+			if err != nil {
+				return nil, err
+			}
+			s, err := v.stand(&h, v.o.Now())
+			if err != nil {
+				return nil, fmt.Errorf("host %s: %w", h.Name, err)
+			}
+			page = append(page, s)
+		}
+		err := v.visitPage(ctx, page, "", func(s *standing) error {
+			if err := v.explain("", s); err != nil {
+				return err
+			}
+			hosts = append(hosts, s.Host)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return hosts, nil
+}
