@@ -1,0 +1,67 @@
+// Lines over time, by uPlot. Each chart also has a text that says its last values, for those who cannot see it.
+
+import uPlot from "./vendor/uPlot-1.6.32.esm.js";
+import { el } from "./dom.js";
+
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+// chart draws series of {label, key, format, scale} from columns {at, key...}. Scales are numbered from 0: 0 is on the left, 1 on the right.
+export function chart(title, series) {
+  const box = el("div", { class: "chart", role: "img", "aria-label": title });
+  const text = el("p", { class: "hidden" });
+  let plot = null;
+  let columns = { at: [] };
+
+  const data = () => [columns.at, ...series.map(({ key }) => columns[key] ?? [])];
+  const scale = (s) => `y${s.scale ?? 0}`;
+  const options = () => ({
+    width: Math.max(200, box.clientWidth), height: 200, cursor: { drag: { x: false } },
+    legend: { live: true },
+    axes: [
+      { stroke: colour("--quiet"), grid: { stroke: colour("--grid") } },
+      ...[0, 1].map((n) => ({ n, of: series.find((s) => (s.scale ?? 0) === n) })).filter(({ of }) => of).map(({ n, of }) => ({
+        scale: `y${n}`, side: n ? 1 : 3, size: 62, stroke: colour("--quiet"), grid: { show: n === 0, stroke: colour("--grid") },
+        values: (_, ticks) => ticks.map((v) => of.format(v)),
+      })),
+    ],
+    scales: { x: { time: true }, y0: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] }, y1: { range: (_, __, most) => [0, Math.max(1, most * 1.1)] } },
+    series: [{}, ...series.map((s, i) => ({
+      label: s.label, scale: scale(s), stroke: colour(`--series-${i + 1}`), width: 2, points: { show: false },
+      value: (_, v) => (v === null || v === undefined ? "–" : s.format(v)),
+    }))],
+  });
+  const draw = () => {
+    if (!box.isConnected || !box.clientWidth) return;
+    plot?.destroy();
+    plot = new uPlot(options(), data(), box);
+    box.style.height = `${plot.root.offsetHeight}px`;
+  };
+  const tell = () => {
+    const last = columns.at.length - 1;
+    if (last >= 0) text.textContent = series.map((s) => `${s.label} ${s.format(columns[s.key][last] ?? 0)}`).join(", ");
+  };
+  new ResizeObserver(() => (plot ? plot.setSize({ width: Math.max(200, box.clientWidth), height: 200 }) : draw())).observe(box);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+
+  return {
+    node: el("div", {}, box, text),
+    set(all) {
+      columns = all;
+      if (plot) plot.setData(data());
+      else draw();
+      tell();
+    },
+    // add appends a point and forgets those older than so many seconds.
+    add(point, seconds) {
+      if (columns.at.length && point.at <= columns.at.at(-1)) return;
+      columns.at.push(point.at);
+      for (const { key } of series) (columns[key] ??= []).push(point[key] ?? null);
+      while (columns.at[0] < point.at - seconds) {
+        columns.at.shift();
+        for (const { key } of series) columns[key].shift();
+      }
+      plot?.setData(data());
+      tell();
+    },
+  };
+}

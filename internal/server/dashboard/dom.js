@@ -1,0 +1,73 @@
+// Elements from data. Texts of strangers only ever become text nodes.
+
+// el makes an element. Attributes that are functions listen to an event of that name; class, text and others are set as they are.
+export function el(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (typeof value === "function") made.addEventListener(key, value);
+    else made.setAttribute(key, value === true ? "" : value);
+  }
+  made.append(...children.flat().filter((child) => child !== undefined && child !== null && child !== false));
+  return made;
+}
+
+export const panel = (title, ...children) => el("section", { class: "panel" }, el("h2", {}, title), ...children);
+
+// facts is a list of names and values; values that are empty are left out.
+export function facts(pairs) {
+  return el("dl", { class: "facts" }, pairs.filter(([, value]) => value !== undefined && value !== null && value !== "")
+    .map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+}
+
+// table has columns of {title, number, cell(row)}.
+export function table(caption, columns, rows) {
+  const kind = (column) => (column.number ? "number" : "text");
+  return el("div", { class: "scroll" }, el("table", {},
+    el("caption", {}, caption),
+    el("thead", {}, el("tr", {}, columns.map((c) => el("th", { scope: "col", class: c.number && "number" }, c.title)))),
+    el("tbody", {}, rows.length
+      ? rows.map((row) => el("tr", {}, columns.map((c) => el("td", { class: kind(c) }, c.cell(row) ?? ""))))
+      : el("tr", {}, el("td", { colspan: columns.length, class: "quiet" }, "nothing")))));
+}
+
+// bars shows counts as a list that reads well without the bars, too.
+export function bars(entries, bad = () => false) {
+  const most = Math.max(1, ...entries.map(([, n]) => n));
+  return el("dl", { class: "bars" }, entries.length ? entries.map(([name, n]) => {
+    const fill = el("div", { class: bad(name) ? "fill bad" : "fill" });
+    fill.style.width = `${(100 * n) / most}%`;
+    return [el("dt", {}, name), el("dd", { class: "track", "aria-hidden": "true" }, fill), el("dd", { class: "count" }, count(n))];
+  }) : el("dt", { class: "quiet" }, "nothing yet"));
+}
+
+export const hostLink = (name) => el("a", { href: `#/hosts/${encodeURIComponent(name)}` }, name);
+export const urlLink = (url) => el("a", { href: `#/url/${encodeURIComponent(url)}` }, url);
+
+const plain = new Intl.NumberFormat("en");
+const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+export const count = (n) => (n === undefined ? "" : n < 100000 ? plain.format(n) : short.format(n));
+export const rate = (n) => (n === undefined ? "" : n < 10 ? n.toFixed(1) : count(Math.round(n)));
+
+export function bytes(n) {
+  if (n === undefined) return "";
+  let unit = 0;
+  for (; n >= 1024 && unit < 5; unit++) n /= 1024;
+  return `${n < 10 && unit ? n.toFixed(1) : Math.round(n)} ${["B", "KiB", "MiB", "GiB", "TiB", "PiB"][unit]}`;
+}
+
+export function duration(seconds) {
+  if (seconds === undefined || seconds === null) return "";
+  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
+  if (seconds < 60) return `${Number(seconds.toFixed(1))} s`;
+  const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+  const first = units.findIndex(([size]) => seconds >= size);
+  const [size, name] = units[first];
+  const whole = Math.floor(seconds / size);
+  const [next, nextName] = units[first + 1] ?? [0, ""];
+  const rest = next ? Math.floor((seconds % size) / next) : 0;
+  return rest ? `${whole} ${name} ${rest} ${nextName}` : `${whole} ${name}`;
+}
+
+export const time = (text) => (text ? el("time", { datetime: text, title: text }, new Date(text).toLocaleString()) : "");
+export const clock = (text) => (text ? el("time", { datetime: text, title: text }, new Date(text).toLocaleTimeString()) : "");

@@ -1,0 +1,102 @@
+// One host: why it is asked when it is, what happened to it, and every control over it.
+
+import { get, post, query } from "./client.js";
+import { order } from "./dialog.js";
+import { bars, bytes, clock, count, duration, el, facts, panel, table, time, urlLink } from "./dom.js";
+
+export async function host(name, shared) {
+  const path = `/api/v1/hosts/${encodeURIComponent(name)}`;
+  const parts = { facts: el("div"), polite: el("div"), urls: el("div"), live: el("div") };
+  const story = await get(path, shared.signal);
+
+  function show(h) {
+    parts.facts.replaceChildren(facts([
+      ["State", [h.state, h.place && ` (${h.place})`]], ["Why", h.reason], ["Next request", time(h.next)], ["In flight", count(h.in_flight)], ["Address", h.address],
+      ["URLs waiting", count(h.waiting)], ["Time to finish", h.waiting ? duration(h.finish_seconds) : "nothing waits"], ["Requests", count(h.requests)], ["Received", bytes(h.bytes)],
+    ]));
+    const p = h.politeness;
+    parts.polite.replaceChildren(
+      el("p", {}, p.text),
+      facts([
+        ["Delay in force", duration(p.delay_seconds)], ["Asked for by", p.delay_reason], ["Source", p.source], ["Waits for", p.reason],
+        ["Since", time(p.since)], ["Until", time(p.until)], ["Back-off level", p.backoff || ""], ["In trouble since", time(p.trouble_since)], ["Parked", p.parked ? "yes: it asked for more than 7 days" : ""],
+      ]));
+    parts.urls.replaceChildren(bars(Object.entries(h.urls).sort((a, b) => b[1] - a[1]), (state) => state === "failed"));
+  }
+  show(story);
+
+  const timeline = (list) => parts.live.replaceChildren(el("ol", { class: "timeline" },
+    list.length ? list.map((f) => el("li", {}, clock(f.at), " ", el("span", { class: f.error || f.status >= 400 ? "bad" : "good" }, f.error || String(f.status)), " ", urlLink(f.url), " ",
+      el("span", { class: "quiet" }, `${bytes(f.bytes)} in ${duration(f.seconds)}`)))
+      : el("li", { class: "quiet" }, "no request since this page was opened")));
+  const seen = shared.recent.filter((f) => f.host === name);
+  timeline(seen);
+
+  const urls = await get(`/api/v1/urls?${query({ host: name, limit: 50 })}`, shared.signal);
+  const node = el("div", {},
+    el("div", { class: "tools" }, el("h1", {}, name), orders(path, name, story, shared)),
+    el("div", { class: "columns" }, panel("Now", parts.facts), panel("Politeness", parts.polite)),
+    el("div", { class: "columns" }, panel("URLs by state", parts.urls), panel("Timeline", el("div", { class: "fixed" }, parts.live))),
+    story.origins.map(origin),
+    story.traps?.length ? panel("Traps", table("URLs that were refused", [
+      { title: "Trap", cell: (t) => t.reason }, { title: "Refused", number: true, cell: (t) => count(t.refused) },
+      { title: "Samples", cell: (t) => el("ul", {}, t.samples.map((s) => el("li", {}, s))) },
+    ], story.traps)) : "",
+    panel("URLs", table(urls.next ? "The first 50" : "All", [
+      { title: "URL", cell: (u) => urlLink(u.url) }, { title: "State", cell: (u) => u.state }, { title: "Why", cell: (u) => u.reason },
+      { title: "Status", number: true, cell: (u) => u.status || "" }, { title: "Fetched", cell: (u) => time(u.last_fetched) },
+    ], urls.urls)));
+  node.style.display = "contents";
+
+  let asked = 0;
+  return {
+    title: name, node,
+    on: {
+      fetches(list) {
+        const own = list.filter((f) => f.host === name);
+        if (own.length) timeline((seen.unshift(...own), seen.splice(100), seen));
+      },
+      async status() {
+        if (Date.now() - asked < 2000) return;
+        asked = Date.now();
+        try {
+          show(await get(path, shared.signal));
+        } catch (error) {
+          if (!shared.signal.aborted) shared.say(error.message);
+        }
+      },
+    },
+  };
+}
+
+function origin(o) {
+  const r = o.robots;
+  return panel(o.origin,
+    el("div", { class: "columns" },
+      facts([
+        ["robots.txt", r.class], ["Status", r.status || ""], ["Failure", r.failure], ["Failures in a row", r.failures || ""], ["Fetched", time(r.fetched)], ["Expires", time(r.expires)],
+        ["Unreachable since", time(r.first_unreachable)], ["Redirected to", r.final_url], ["Pages", r.standing], ["Until", time(r.until)],
+      ]),
+      facts([
+        ["Group", r.group], ["Rules", count(r.rules)], ["Crawl-delay", r.crawl_delay_seconds === null ? "" : duration(r.crawl_delay_seconds)], ["Line", r.crawl_delay_line ? `${r.crawl_delay_line}: ${r.crawl_delay_text}` : ""],
+        ["Disallows all", r.disallows_all ? "yes" : ""], ["Queued", count(o.queued)], ["Due", count(o.due)],
+      ])),
+    o.robots_text ? el("details", {}, el("summary", {}, "Its text"), el("pre", {}, o.robots_text)) : "");
+}
+
+function orders(path, name, story, shared) {
+  const send = (action) => (answer) => post(`${path}/${action}`, answer);
+  const paused = story.politeness.reason === "paused";
+  return [
+    paused
+      ? order(shared, "Resume", { title: `Resume ${name}?`, text: "What it is owed otherwise is still waited for." }, () => send("resume")({}), "main")
+      : order(shared, "Pause", { title: `Pause ${name}?`, text: "No request leaves to it until it is resumed." }, () => send("pause")({})),
+    order(shared, "Block until", { title: `Ask ${name} nothing before`, fields: [{ name: "until", label: "Time", type: "datetime-local", required: true }] },
+      ({ until }) => send("pause")({ until: new Date(until).toISOString() })),
+    order(shared, "Set delay", { title: `Delay of ${name}`, text: "Seconds between requests at least; 0 goes back to the settings. What robots.txt asks for holds all the same.",
+      fields: [{ name: "seconds", label: "Seconds", type: "number", min: 0, step: "any", required: true, value: story.politeness.delay_seconds }] },
+    ({ seconds }) => send("delay")({ seconds: Number(seconds) })),
+    order(shared, "Forget", { title: `Forget what was learned of ${name}?`, text: "robots.txt is asked for again, errors and back-off are dropped. URLs stay." }, () => send("forget")({})),
+    order(shared, "Drop queue", { title: `Drop the queue of ${name}?`, text: `${count(story.waiting)} URLs will not be asked for. This cannot be undone.` }, () => send("drop")({}), "danger"),
+  ];
+}

@@ -1,0 +1,108 @@
+// The first page: is the crawl well, how fast is it, what is it waiting for.
+
+import { get, post, query } from "./client.js";
+import { chart } from "./chart.js";
+import { order } from "./dialog.js";
+import { bars, bytes, count, duration, el, hostLink, panel, rate, table } from "./dom.js";
+import { fetchTable } from "./fetches.js";
+
+const windows = [["10 minutes", 600], ["2 hours", 7200], ["24 hours", 86400]];
+
+// tiles are the figures on top: name, how to read it from a status, and when it is bad.
+const tiles = [
+  ["Pages a second", (s) => rate(s.pages_per_second)],
+  ["Bytes a second", (s) => bytes(s.bytes_per_second)],
+  ["In flight", (s) => count(s.in_flight)],
+  ["URLs waiting", (s) => count((s.urls.queued ?? 0) + (s.urls.retrying ?? 0))],
+  ["Fetched", (s) => count(s.urls.fetched)],
+  ["Hosts", (s) => count(s.hosts)],
+  ["Time to finish", (s) => (s.finish_seconds ? duration(s.finish_seconds) : "–")],
+  ["Gaps too short", (s) => count(s.pace?.violations ?? 0), (s) => s.pace?.violations > 0],
+];
+
+export async function overview(_, shared) {
+  let seconds = windows[0][1];
+  const speed = chart("Pages and bytes a second over time", [
+    { label: "pages/s", key: "pages_per_second", format: rate },
+    { label: "bytes/s", key: "bytes_per_second", format: bytes, scale: 1 },
+  ]);
+  const growth = chart("URLs known, waiting and fetched over time", [
+    { label: "known", key: "known", format: count },
+    { label: "waiting", key: "waiting", format: count },
+    { label: "fetched", key: "fetched", format: count },
+  ]);
+  async function load() {
+    const columns = await get(`/api/v1/history?${query({ seconds })}`, shared.signal);
+    speed.set(structuredClone(columns));
+    growth.set(columns);
+  }
+  const choice = el("select", { id: "window", change: (event) => { seconds = Number(event.target.value); load().catch((e) => shared.say(e.message)); } },
+    windows.map(([name, value]) => el("option", { value }, name)));
+
+  const values = tiles.map(() => el("dd", {}, "–"));
+  const figures = el("dl", { class: "tiles" }, tiles.map(([name], i) => el("div", {}, el("dt", {}, name), values[i])));
+  const controls = el("div", { class: "tools" });
+  const places = { states: el("div"), slowest: el("div"), statuses: el("div"), errors: el("div"), gaps: el("div"), robots: el("div"), live: el("div", { class: "fixed" }) };
+  let shownState = null;
+
+  function status(s) {
+    tiles.forEach(([, read, bad], i) => {
+      values[i].textContent = read(s);
+      values[i].className = bad?.(s) ? "bad" : "";
+    });
+    if (s.state !== shownState) {
+      shownState = s.state;
+      controls.replaceChildren(...orders(s.state, shared), s.reason ? el("span", { class: "warn" }, s.reason) : "");
+    }
+    const named = (counts) => Object.entries(counts ?? {}).filter(([, n]) => n > 0).sort((a, b) => b[1] - a[1]);
+    places.states.replaceChildren(bars(named(s.places)));
+    places.slowest.replaceChildren(table("At the delay in force", [
+      { title: "Host", cell: (h) => hostLink(h.host) },
+      { title: "Waiting", number: true, cell: (h) => count(h.urls) },
+      { title: "Delay", number: true, cell: (h) => duration(h.delay_seconds) },
+      { title: "Time", number: true, cell: (h) => duration(h.finish_seconds) },
+    ], s.slowest ?? []));
+    places.statuses.replaceChildren(bars(named(s.statuses), (name) => name[0] >= "4"));
+    places.errors.replaceChildren(bars(named(s.errors), () => true));
+    places.gaps.replaceChildren(gaps(s.pace));
+    places.robots.replaceChildren(bars([["URLs denied", s.urls.denied ?? 0], ["Hosts whose robots.txt cannot be read", s.robots?.unreachable ?? 0], ["Hosts closed to this crawler", s.robots?.closed ?? 0]]));
+  }
+
+  const node = el("div", { class: "columns-of-panels" },
+    el("div", { class: "tools" }, el("h1", {}, "Overview"), controls),
+    figures,
+    el("div", { class: "tools" }, el("label", { for: "window" }, "Time shown ", choice)),
+    el("div", { class: "columns" }, panel("Speed", speed.node), panel("Frontier", growth.node)),
+    el("div", { class: "columns" }, panel("Hosts by place", places.states), panel("Slowest hosts", places.slowest)),
+    el("div", { class: "columns" }, panel("Answers by status", places.statuses), panel("Errors", places.errors)),
+    el("div", { class: "columns" }, panel("Politeness", places.gaps), panel("robots.txt", places.robots)),
+    panel("Recent fetches", places.live));
+  node.style.display = "contents";
+
+  const showRecent = () => places.live.replaceChildren(fetchTable(shared.recent.slice(0, 12)));
+  showRecent();
+  queueMicrotask(() => load().catch((e) => !shared.signal.aborted && shared.say(e.message)));
+  return {
+    title: "Overview", node,
+    on: { status, fetches: showRecent, point(point) { speed.add(point, seconds); growth.add(point, seconds); } },
+  };
+}
+
+// gaps is the distribution of gaps between requests to a host, as parts of the delay in force.
+function gaps(pace) {
+  if (!pace) return el("p", { class: "quiet" }, "nothing yet");
+  return el("div", {},
+    el("p", { class: pace.violations ? "bad" : "good" }, `${count(pace.violations)} gaps shorter than the delay in force, of ${count(pace.gaps)}`),
+    bars(pace.buckets.map(({ label, count: n }) => [label, n]), (label) => label.startsWith("under")));
+}
+
+function orders(state, shared) {
+  if (state === "finished" || state === "stopping") return [];
+  const crawl = (name) => () => post(`/api/v1/crawl/${name}`);
+  return [
+    state === "paused"
+      ? order(shared, "Resume", { title: "Resume the crawl?", text: "Hosts are asked again, each when its delay allows." }, crawl("resume"), "main")
+      : order(shared, "Pause", { title: "Pause the crawl?", text: "No further request leaves until it is resumed, after a restart neither." }, crawl("pause")),
+    order(shared, "Stop", { title: "Stop the crawl?", text: "What is in flight ends, everything is committed, and the process exits. It goes on where it was when it is started again." }, crawl("stop"), "danger"),
+  ];
+}
