@@ -48,6 +48,8 @@ type Lease struct {
 	DelayReason politeness.Reason // the sign that asks for it
 	Reason      politeness.Reason // the sign that the host waited for last
 	Learned     bool              // a robots.txt of the host was read before
+	LastEnd     time.Time         // of the request to the host before; zero: none is known of
+	Ready       time.Time         // from when politeness let the host be asked; zero: it always did
 }
 
 // RobotsJob is the errand of fetching robots.txt for an origin, which after a

@@ -134,6 +134,7 @@ func (f *Frontier) leaseRequest(h *host, l Lease, due bool, now time.Time) Lease
 	l.Address = a.pinned
 	why := a.polite.Explain()
 	l.At, l.Delay, l.DelayReason, l.Reason, l.Learned = now, why.Delay, why.DelayReason, why.Reason, a.learned()
+	l.LastEnd, l.Ready = a.polite.LastEnd(), why.Until
 	return f.lease(h, l, due)
 }
 

@@ -57,7 +57,11 @@ func (r *run) commit(ctx context.Context, j *job) error {
 	}
 	r.marks = marks
 	r.tally.commits.Add(1)
-	if took := time.Since(started); took > time.Second {
+	took := time.Since(started)
+	if r.observer != nil {
+		r.observer.Committed(took, len(j.batch.Found)+len(j.batch.Done))
+	}
+	if took > time.Second {
 		r.log.Debug("slow commit", "duration", took, "found", len(j.batch.Found), "done", len(j.batch.Done))
 	}
 	return nil

@@ -68,6 +68,7 @@ type Engine struct {
 	desk   atomic.Pointer[desk] // of the Run; nil: none has begun
 	table  hostTable
 
+	observer Observer // nil: nobody
 	sessions *frontier.Sessions
 	free     func(dir string) (uint64, error) // room on the disk of a directory
 	ending   atomic.Bool                      // the last commits may use what is kept free

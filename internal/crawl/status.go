@@ -22,12 +22,15 @@ type Status struct {
 	URLs     map[string]int `json:"urls"`  // by state, over all runs
 	Hosts    int            `json:"hosts"` // known
 	Places   map[string]int `json:"places"`
+	Held     map[string]int `json:"held,omitempty"` // hosts of which robots.txt holds all that waits, by reason
 	InFlight int            `json:"in_flight"`
 	Requests uint64         `json:"requests"` // over all runs
 	Bytes    uint64         `json:"bytes"`    // over all runs
 
 	Run          Rates             `json:"run"`
-	Traps        map[string]uint64 `json:"traps,omitempty"`  // links of this run that were refused, by reason
+	Traps        map[string]uint64 `json:"traps,omitempty"`    // links of this run that were refused, by reason
+	Statuses     map[string]uint64 `json:"statuses,omitempty"` // answers of this run by HTTP status, those to robots.txt among them
+	Pace         Pace              `json:"pace"`
 	PagesPerSec  float64           `json:"pages_per_second"` // over the last ten seconds
 	BytesPerSec  float64           `json:"bytes_per_second"`
 	Finish       float64           `json:"finish_seconds"` // at the delays in force; the slowest host decides
@@ -62,7 +65,9 @@ type Postponed struct {
 type tally struct {
 	pages, requests, errors, bytes, robots, added, outside, commits atomic.Uint64
 
-	traps trapTally
+	traps   trapTally
+	answers answerTally
+	pace    paceTally
 }
 
 func (t *tally) count(resp *fetch.Response, failure *fetch.Error) {
@@ -126,6 +131,7 @@ func (e *Engine) publish(s Status) {
 		s.Places = map[string]int{}
 	}
 	s.Run, s.Traps = e.tally.load(), e.tally.traps.load()
+	s.Statuses, s.Pace = e.tally.answers.load(), e.tally.pace.load()
 	e.status.Store(&s)
 }
 
@@ -144,7 +150,7 @@ func (r *run) report(state string) {
 	if state == "finished" || !now.Before(r.survey.next) {
 		r.survey = r.surveyHosts(now)
 	}
-	s := Status{State: state, Started: r.started, InFlight: r.busy, Places: r.survey.places}
+	s := Status{State: state, Started: r.started, InFlight: r.busy, Places: r.survey.places, Held: r.survey.held}
 	s.Finish, s.SlowestHost, s.SlowestLeft = r.survey.finish, r.survey.slowest, r.survey.left
 	switch {
 	case state == "finished":

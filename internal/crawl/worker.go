@@ -57,9 +57,10 @@ func (r *run) resolve(ctx context.Context, res *result) {
 }
 
 // request makes the request of a lease and says what politeness has to know.
-func (r *run) request(ctx context.Context, req fetch.Request) (*fetch.Response, *fetch.Error, frontier.Report) {
+func (r *run) request(ctx context.Context, l *frontier.Lease, req fetch.Request) (*fetch.Response, *fetch.Error, frontier.Report) {
 	resp, err := r.client.Do(ctx, req)
 	if err == nil {
+		r.observe(answerOf(l, resp))
 		return resp, nil, frontier.Report{
 			Sent: true, End: resp.End, Duration: resp.End.Sub(resp.Start),
 			Signal: signalOf(resp.Status), RetryAfter: retryAfter(resp), Bytes: uint64(resp.Body.Size()),
@@ -70,6 +71,7 @@ func (r *run) request(ctx context.Context, req fetch.Request) (*fetch.Response, 
 		now := time.Now()
 		failure = &fetch.Error{Op: "request", URL: req.URL.String(), Start: now, End: now, Err: err}
 	}
+	r.observe(failureOf(l, failure))
 	return nil, failure, frontier.Report{
 		Sent: failure.Sent || failure.Kind != fetch.KindCanceled, Broken: failure.Kind == fetch.KindCanceled, End: failure.End, Duration: failure.End.Sub(failure.Start),
 		Signal: failureSignal(failure.Kind),

@@ -65,7 +65,7 @@ export async function overview(_, shared) {
     places.statuses.replaceChildren(bars(named(s.statuses), (name) => name[0] >= "4"));
     places.errors.replaceChildren(bars(named(s.errors), () => true));
     places.gaps.replaceChildren(gaps(s.pace));
-    places.robots.replaceChildren(bars([["URLs denied", s.urls.denied ?? 0], ["Hosts whose robots.txt cannot be read", s.robots?.unreachable ?? 0], ["Hosts closed to this crawler", s.robots?.closed ?? 0]]));
+    places.robots.replaceChildren(bars([["URLs denied", s.urls.denied ?? 0], ...named(s.held).map(([why, n]) => [`hosts held: ${why}`, n])]));
   }
 
   const node = el("div", { class: "columns-of-panels" },
