@@ -12,9 +12,9 @@ import (
 type survey struct {
 	places  map[string]int
 	held    map[string]int // hosts of which robots.txt holds all that waits, by reason
-	finish  float64 // seconds until the last host is done that this run does not postpone
-	slowest string  // that host
-	left    int     // its URLs
+	finish  float64        // seconds until the last host is done that this run does not postpone
+	slowest string         // that host
+	left    int            // its URLs
 	next    time.Time
 }
 
