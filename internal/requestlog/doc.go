@@ -1,0 +1,26 @@
+// Package requestlog keeps a record of every request that a crawl has made: when, to whom, what came of it, and which delay and
+// which robots.txt were in force. It is what "amble audit" proves from; docs/AUDIT.md says what it proves and what it cannot.
+//
+// A [Log] is written by one goroutine, a line at the end of each request with one write(2) and no fsync, which
+// survives kill -9. [Read] may run beside it in any process.
+//
+// # Files
+//
+// The log is a directory of files requests-NNNNNNNNNN.log. Each is complete in itself: it begins with who wrote it, and
+// holds whatever its requests refer to, the robots.txt files among it. So the oldest file can go at any time. A process
+// begins a file of its own and never touches one that another has written.
+//
+// A file is a row of frames: the length of the payload (uvarint), the payload, its CRC-32C (4 bytes, little endian). A frame
+// that is incomplete or damaged ends the file; what follows cannot be read. The first byte of a payload is its type:
+//
+//	0 header   magic | version | process | when this file was begun | place in the start ledger
+//	1 request  see request.go
+//	2 context  origin, address and policy that requests have in common; numbered from 0
+//	3 policy   a robots.Record without its body, and the version of the body; numbered from 0
+//	4 body     version, length, octets (DEFLATE where that is shorter; none where there was no room)
+//	5 lost     how many requests could not be written; numbers begin at 0 again
+//	6 open     a request of an earlier process whose end nobody saw
+//
+// Numbers are varints, signed where they may be negative. Instants are nanoseconds on the monotonic clock of the process, each
+// as the difference from the one before.
+package requestlog

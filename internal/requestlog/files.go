@@ -1,0 +1,57 @@
+package requestlog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// DirName is the name of the log's directory under the data directory.
+const DirName = "requests"
+
+// file is one of the log.
+type file struct {
+	serial  int
+	size    int64 // that counts for MaxSize: a file takes a block at least
+	written time.Time
+}
+
+// blockBytes is what the smallest file takes of a disk.
+const blockBytes = 4 << 10
+
+const pattern = "requests-%010d.log"
+
+func path(dir string, serial int) string { return filepath.Join(dir, fmt.Sprintf(pattern, serial)) }
+
+// list returns the files of a log, oldest first. A directory that does not exist has none.
+func list(dir string) ([]file, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var files []file
+	for _, entry := range entries {
+		f := file{}
+		if n, err := fmt.Sscanf(entry.Name(), pattern, &f.serial); n != 1 || err != nil || path("", f.serial) != entry.Name() {
+			continue
+		}
+		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // dropped meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		f.size, f.written = max(info.Size(), blockBytes), info.ModTime()
+		files = append(files, f)
+	}
+	slices.SortFunc(files, func(a, b file) int { return a.serial - b.serial })
+	return files, nil
+}

@@ -1,0 +1,126 @@
+package requestlog
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/robots"
+)
+
+// every is one request of each kind.
+func every(t testing.TB) []*Request {
+	p, q := policyOf("User-agent: *\nCrawl-delay: 1\nAllow: /\n"), policyOf(strings.Repeat("# long\n", 4000))
+	robotsFile := request(t, 0, "http://a.test/robots.txt", time.Second, p)
+	robotsFile.Kind, robotsFile.Allowed, robotsFile.Line = Robots, false, 0
+	foreign := request(t, 3, "https://b.test:8443/elsewhere/robots.txt", 5*time.Second, nil)
+	foreign.Kind, foreign.For, foreign.Status, foreign.Allowed, foreign.Line = Robots, weburl.Origin{Scheme: "http", Host: "a.test", Port: 80}, 301, false, 0
+	failed := request(t, 4, "http://[2001:db8::1]/x?y=ü", 6*time.Second, q)
+	failed.Status, failed.Failure, failed.Sent, failed.Bytes, failed.Again = 0, fetch.KindRefused, false, 0, true
+	failed.Address = netip.MustParseAddr("2001:db8::1")
+	busy := request(t, 1, "http://a.test/b", 4*time.Second, p)
+	busy.Status, busy.RetryAfter = 429, 90*time.Second
+	return []*Request{robotsFile, request(t, 2, "http://a.test/a?b=c", 3*time.Second, p), busy, foreign, failed}
+}
+
+func TestRoundTrip(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "requests")
+	want := every(t)
+	mustAppend(t, mustOpen(t, dir, DefaultOptions(), testProcess()), want...)
+	got, s := readAll(t, dir, Query{})
+	if len(got) != len(want) || s.Requests != uint64(len(want)) || s.Files != 1 || s.Lost != 0 || len(s.Damaged) != 0 {
+		t.Fatalf("%d requests, %+v", len(got), s)
+	}
+	for i := range want {
+		same(t, got[i], want[i])
+		p := got[i].Process
+		if p.Boot != "boot-a" || p.Agent != testProcess().Agent || !reflect.DeepEqual(p.Tokens, []string{"amble"}) || !p.Obey || !p.Began.Equal(began) {
+			t.Errorf("process is %+v", p)
+		}
+	}
+	if got[1].Policy.Version.String() != want[1].Policy.Version.String() {
+		t.Errorf("version %s", got[1].Policy.Version)
+	}
+}
+
+// TestBodiesWithoutRoom: a hostile number of long files does not push the requests out; what is missing is known to be missing.
+func TestBodiesWithoutRoom(t *testing.T) {
+	dir := t.TempDir()
+	o := Options{MaxSize: MinSize}
+	l := mustOpen(t, dir, o, testProcess())
+	noise := make([]byte, 20_000)
+	seed := uint64(1)
+	var want []*Request
+	for i := range 6 {
+		for j := range noise {
+			seed = seed*6364136223846793005 + 1442695040888963407
+			noise[j] = byte(seed >> 56)
+		}
+		want = append(want, request(t, i, "http://a.test/", time.Duration(i)*time.Second, policyOf(string(noise))))
+	}
+	mustAppend(t, l, want...)
+	kept := 0
+	_, err := Read(dir, Query{}, func(r *Request) error {
+		body, ok := r.Policy.Body()
+		if ok {
+			kept++
+		}
+		if ok != (body != nil) || ok && robots.VersionOf(body) != r.Policy.Version || r.Policy.Version.IsZero() {
+			t.Errorf("body of %d bytes, kept: %t, version %s", len(body), ok, r.Policy.Version)
+		}
+		return nil
+	})
+	if err != nil || kept != 1 {
+		t.Errorf("%d bodies were kept, %v; want one in half of a file of 64 KiB", kept, err)
+	}
+}
+
+// TestManyContexts: with more hosts than are remembered nothing is mixed up.
+func TestManyContexts(t *testing.T) {
+	dir := t.TempDir()
+	l := mustOpen(t, dir, DefaultOptions(), testProcess())
+	p := policyOf("User-agent: *\n")
+	const n = maxContexts + 100
+	for i := range n {
+		mustAppend(t, l, request(t, i, fmt.Sprintf("http://h%d.test/", i), time.Duration(i), p))
+	}
+	mustAppend(t, l, request(t, n, "http://h0.test/", n, p))
+	got, s := readAll(t, dir, Query{})
+	if len(got) != n+1 || s.Lost != 0 {
+		t.Fatalf("%d requests, %+v", len(got), s)
+	}
+	for i, r := range got {
+		same(t, r, request(t, i, fmt.Sprintf("http://h%d.test/", i%n), time.Duration(i), p))
+	}
+}
+
+// TestGolden holds the format still: files that are on disks have to stay readable.
+func TestGolden(t *testing.T) {
+	dir := t.TempDir()
+	mustAppend(t, mustOpen(t, dir, DefaultOptions(), testProcess()), every(t)...)
+	text, err := os.ReadFile(path(dir, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden := filepath.Join("testdata", "requests.golden")
+	if os.Getenv("AMBLE_GOLDEN") != "" {
+		if err := os.WriteFile(golden, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(text, want) {
+		t.Errorf("the format has changed: it needs a new version. Got\n%q\nwant\n%q", text, want)
+	}
+}

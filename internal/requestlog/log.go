@@ -1,0 +1,163 @@
+package requestlog
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// Log writes the request log of one process. One goroutine owns it.
+type Log struct {
+	dir     string
+	o       Options
+	process Process
+	encoder encoder
+
+	file   *os.File // nil: the next record begins one
+	begun  bool     // the header of the file is written, or in pending
+	at     time.Time
+	serial int
+	size   int64
+
+	pending  []byte // encoded, and not written because the disk was full
+	requests uint64 // in pending
+	lost     uint64 // not written for good, and not said so in the log yet
+}
+
+// maxPending bounds what is held while nothing can be written. What comes on top is lost, and the log says how much that was.
+const maxPending = 1 << 20
+
+// Open prepares the log of a process in a directory of its own, which is made when there is something to write, and drops old files.
+// With MaxSize 0 it drops nothing and writes nothing.
+func Open(dir string, o Options, p Process) (*Log, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	l := &Log{dir: dir, o: o, process: p}
+	if o.MaxSize == 0 {
+		return l, nil
+	}
+	files, err := list(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the request log: %w", err)
+	}
+	if n := len(files); n > 0 {
+		l.serial = files[n-1].serial
+	}
+	return l, l.prune(files, p.Began)
+}
+
+// Append writes a request that ended, or one whose end nobody saw. After an error it is held, and written with the next: the caller has nothing to do
+// but to say so.
+func (l *Log) Append(r *Request) error {
+	if l.o.MaxSize == 0 {
+		return nil
+	}
+	now := r.End
+	if now.IsZero() {
+		now = l.process.Began
+	}
+	var closed error
+	if len(l.pending) == 0 && l.begun && (l.size >= l.o.fileBytes() || now.Sub(l.at) >= l.o.fileAge()) {
+		closed = l.finish()
+	}
+	if !l.begun {
+		l.pending = l.encoder.header(l.pending, &l.process, now, int(l.o.fileBytes()/2))
+		l.begun, l.at = true, now
+	}
+	if l.lost > 0 {
+		l.pending = l.encoder.lost(l.pending, l.lost)
+		l.lost = 0
+	}
+	if r.End.IsZero() {
+		l.pending = l.encoder.open(l.pending, r)
+	} else {
+		l.pending = l.encoder.request(l.pending, r)
+	}
+	l.requests++
+	return errors.Join(closed, l.flush())
+}
+
+// flush writes what is pending.
+func (l *Log) flush() error {
+	if l.file == nil {
+		if err := l.create(); err != nil {
+			return l.hold(err)
+		}
+	}
+	if _, err := l.file.WriteAt(l.pending, l.size); err != nil {
+		// A part may have been written.
+		return l.hold(errors.Join(err, l.file.Truncate(l.size)))
+	}
+	l.size += int64(len(l.pending))
+	l.pending, l.requests = l.pending[:0], 0
+	return nil
+}
+
+// hold keeps what could not be written, as long as there is room.
+func (l *Log) hold(err error) error {
+	if len(l.pending) > maxPending {
+		l.lost += l.requests
+		l.pending, l.requests = nil, 0
+		l.begun = l.size > 0
+	}
+	return fmt.Errorf("write the request log: %w", err)
+}
+
+// create begins a file, and makes room for it.
+func (l *Log) create() error {
+	if err := os.MkdirAll(l.dir, 0o755); err != nil {
+		return err
+	}
+	files, err := list(l.dir)
+	if err != nil {
+		return err
+	}
+	if err := l.prune(files, l.at); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path(l.dir, l.serial+1), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	l.file, l.size = f, 0
+	l.serial++
+	return nil
+}
+
+// finish ends the file.
+func (l *Log) finish() error {
+	l.begun, l.size = false, 0
+	if l.file == nil {
+		return nil
+	}
+	f := l.file
+	l.file = nil
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("close the request log: %w", err)
+	}
+	return nil
+}
+
+// prune drops the oldest files: those that are too old, and those that leave no room for another.
+func (l *Log) prune(files []file, now time.Time) error {
+	total := l.o.fileBytes()
+	for _, f := range files {
+		total += f.size
+	}
+	for _, f := range files {
+		old := l.o.Keep > 0 && now.Sub(f.written) > l.o.Keep
+		if total <= l.o.MaxSize && !old {
+			continue
+		}
+		if err := os.Remove(path(l.dir, f.serial)); err != nil {
+			return fmt.Errorf("drop a file of the request log: %w", err)
+		}
+		total -= f.size
+	}
+	return nil
+}
+
+// Close ends the log. What could not be written until now is lost.
+func (l *Log) Close() error { return l.finish() }

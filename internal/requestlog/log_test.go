@@ -1,0 +1,149 @@
+package requestlog
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+)
+
+// TestRotation: the files stay within their bounds, and what is left can be read without what went.
+func TestRotation(t *testing.T) {
+	dir := t.TempDir()
+	o := Options{MaxSize: MinSize}
+	l := mustOpen(t, dir, o, testProcess())
+	policies := []*Policy{policyOf("User-agent: *\nDisallow: /a\n"), policyOf("User-agent: *\nDisallow: /b\n"), nil}
+	const n = 40_000
+	for i := range n {
+		mustAppend(t, l, request(t, i, fmt.Sprintf("http://host%d.test/page/%d", i%50, i), time.Duration(i)*time.Second, policies[i%3]))
+	}
+	files, err := list(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var total int64
+	for _, f := range files {
+		total += f.size
+	}
+	if total > o.MaxSize || total < o.MaxSize*3/4 {
+		t.Errorf("%d files with %d bytes, want a little less than %d", len(files), total, o.MaxSize)
+	}
+	got, s := readAll(t, dir, Query{})
+	if s.Requests < n/4 || len(s.Damaged) > 0 {
+		t.Fatalf("%+v", s)
+	}
+	for i, r := range got {
+		number := n - len(got) + i
+		same(t, r, request(t, number, fmt.Sprintf("http://host%d.test/page/%d", number%50, number), time.Duration(number)*time.Second, policies[number%3]))
+	}
+	if per := float64(s.Bytes) / float64(s.Requests); per > 100 {
+		t.Errorf("%.1f bytes a request, want 100 at most", per)
+	}
+	since, _ := readAll(t, dir, Query{Since: got[len(got)-10].End})
+	if len(since) < 10 || len(since) >= len(got) || !reflect.DeepEqual(since[len(since)-1].URL, got[len(got)-1].URL) {
+		t.Errorf("%d requests since the tenth from the end, of %d", len(since), len(got))
+	}
+	place := got[len(got)-10].Place
+	behind, _ := readAll(t, dir, Query{Place: place})
+	if len(behind) < 10 || len(behind) >= len(got) || behind[0].Place > place {
+		t.Errorf("%d requests from place %d on, the first at %d", len(behind), place, behind[0].Place)
+	}
+}
+
+// TestKeep: files go when they are too old, by the next process and while it runs.
+func TestKeep(t *testing.T) {
+	dir := t.TempDir()
+	o := Options{MaxSize: MinSize, Keep: 16 * time.Hour}
+	p := testProcess()
+	p.Began = time.Now()
+	l := mustOpen(t, dir, o, p)
+	r := request(t, 1, "http://a.test/", 0, nil)
+	r.Start, r.End = time.Now(), time.Now()
+	mustAppend(t, l, r)
+	r.End = r.End.Add(2 * time.Hour) // beyond a sixteenth of Keep: another file
+	mustAppend(t, l, r)
+	if files, _ := list(dir); len(files) != 2 {
+		t.Fatalf("%d files", len(files))
+	}
+	past := time.Now().Add(-17 * time.Hour)
+	if err := os.Chtimes(path(dir, 1), past, past); err != nil {
+		t.Fatal(err)
+	}
+	mustOpen(t, dir, o, p)
+	files, err := list(dir)
+	if err != nil || len(files) != 1 || files[0].serial != 2 {
+		t.Errorf("left are %+v, %v", files, err)
+	}
+}
+
+func TestNoLog(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "requests")
+	mustAppend(t, mustOpen(t, dir, Options{}, testProcess()), every(t)...)
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("something was written: %v", err)
+	}
+	if got, s := readAll(t, dir, Query{}); len(got) != 0 || s.Files != 0 {
+		t.Errorf("%d requests, %+v", len(got), s)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for _, o := range []Options{{MaxSize: 1}, {MaxSize: -1}, {MaxSize: MinSize, Keep: -1}} {
+		if o.Validate() == nil {
+			t.Errorf("%+v is accepted", o)
+		}
+	}
+	if err := DefaultOptions().Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDiskFails: nothing that cannot be written stops anybody; what fits into memory is written later, and what does not is counted.
+func TestDiskFails(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "requests")
+	block := func() {
+		if err := os.WriteFile(dir, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	unblock := func() {
+		if err := os.Remove(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := mustOpen(t, dir, DefaultOptions(), testProcess())
+	p := policyOf("User-agent: *\n")
+	block()
+	for i := range 100 {
+		if err := l.Append(request(t, i, "http://a.test/", time.Duration(i), p)); err == nil {
+			t.Fatal("a directory that is none takes a file")
+		}
+	}
+	unblock()
+	mustAppend(t, l, request(t, 100, "http://a.test/", 100, p))
+	if got, s := readAll(t, dir, Query{}); len(got) != 101 || s.Lost != 0 {
+		t.Fatalf("%d requests, %+v", len(got), s)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	l = mustOpen(t, dir, DefaultOptions(), testProcess())
+	block()
+	const many = 30_000
+	for i := range many {
+		_ = l.Append(request(t, i, "http://a.test/a/path/that/is/not/short", time.Duration(i), p))
+		if len(l.pending) > maxPending+1<<10 {
+			t.Fatalf("%d bytes are held", len(l.pending))
+		}
+	}
+	unblock()
+	mustAppend(t, l, request(t, many, "http://a.test/last", many, p))
+	got, s := readAll(t, dir, Query{})
+	if s.Lost == 0 || s.Lost+uint64(len(got)) != many+1 {
+		t.Errorf("%d requests, %d lost, want %d together", len(got), s.Lost, many+1)
+	}
+	same(t, got[len(got)-1], request(t, many, "http://a.test/last", many, p))
+}

@@ -1,0 +1,168 @@
+package requestlog
+
+import (
+	"bytes"
+	"errors"
+	"net/netip"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/robots"
+)
+
+// TestTorn: of a file that ends early, all that is whole comes, and the rest is reported; in the last file it may be about to be written.
+func TestTorn(t *testing.T) {
+	whole := t.TempDir()
+	want := every(t)
+	mustAppend(t, mustOpen(t, whole, DefaultOptions(), testProcess()), want...)
+	text, err := os.ReadFile(path(whole, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	seen := 0
+	for n := len(text); n >= 0; n-- {
+		if err := os.WriteFile(path(dir, 1), text[:n], 0o644); err != nil {
+			t.Fatal(err)
+		}
+		got, s := readAll(t, dir, Query{})
+		if len(s.Damaged) != 0 {
+			t.Fatalf("cut at %d: %+v", n, s)
+		}
+		if n == len(text) {
+			seen = len(want)
+		}
+		if len(got) > seen {
+			t.Fatalf("cut at %d: %d requests, %d in a longer file", n, len(got), seen)
+		}
+		seen = len(got)
+		for i := range got {
+			same(t, got[i], want[i])
+		}
+	}
+	if seen != 0 {
+		t.Errorf("%d requests in an empty file", seen)
+	}
+	damaged := bytes.Clone(text)
+	damaged[len(damaged)-20] ^= 1
+	for serial, b := range [][]byte{damaged, text[:len(text)-3], text} {
+		if err := os.WriteFile(path(dir, serial+1), b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, s := readAll(t, dir, Query{})
+	if len(got) != 3*len(want)-2 || len(s.Damaged) != 2 || s.Damaged[0].Bytes == 0 || s.Damaged[1].Bytes == 0 {
+		t.Errorf("%d requests, %+v", len(got), s)
+	}
+}
+
+// TestReaderEnds: an error of the caller ends the reading.
+func TestReaderEnds(t *testing.T) {
+	dir := t.TempDir()
+	mustAppend(t, mustOpen(t, dir, DefaultOptions(), testProcess()), every(t)...)
+	enough, n := errors.New("enough"), 0
+	_, err := Read(dir, Query{}, func(*Request) error { n++; return enough })
+	if !errors.Is(err, enough) || n != 1 {
+		t.Errorf("%d calls, %v", n, err)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	dir := f.TempDir()
+	l := mustOpen(f, dir, DefaultOptions(), testProcess())
+	mustAppend(f, l, every(f)...)
+	text, err := os.ReadFile(path(dir, 1))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	f.Add(text[:len(text)/2])
+	frame := appendFrame(nil, []byte{frameLost, 3})
+	f.Add(append(bytes.Clone(text), frame...))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if err := os.WriteFile(path(dir, 1), fixChecksums(b), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Read(dir, Query{}, func(r *Request) error {
+			if r.URL.IsZero() || !r.Address.IsValid() || r.Process == nil {
+				t.Fatalf("%+v", r)
+			}
+			if p := r.Policy; p != nil {
+				if body, kept := p.Body(); kept && len(body) > robots.MaxBody {
+					t.Fatalf("body of %d bytes", len(body))
+				}
+			}
+			_, _ = r.EndedAt().Sub(r.StartedAt())
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// fixChecksums makes the frames of a text pass their checksum, so that what is in them is looked at.
+func fixChecksums(b []byte) []byte {
+	var fixed []byte
+	for d := (decoder{b: b}); ; {
+		n := d.number(maxPayload)
+		payload := d.bytes(n)
+		d.bytes(checksumBytes)
+		if d.bad || n == 0 {
+			return append(fixed, d.b...)
+		}
+		fixed = appendFrame(fixed, payload)
+	}
+}
+
+// TestClock: a step of the wall clock changes what the wall clock shows and not what is between two requests.
+func TestClock(t *testing.T) {
+	dir := t.TempDir()
+	p := testProcess()
+	p.Began = time.Now()
+	l := mustOpen(t, dir, DefaultOptions(), p)
+	first := request(t, 1, "http://a.test/a", 0, nil)
+	first.End = time.Now()
+	first.Start = first.End.Add(-time.Millisecond)
+	mustAppend(t, l, first)
+	stepped := p
+	stepped.Uptime += time.Hour
+	stepped.Began = p.Began.Add(-2 * time.Hour).Round(0)
+	second := *first
+	second.Start, second.End = stepped.Began.Add(time.Second), stepped.Began.Add(2*time.Second)
+	mustAppend(t, mustOpen(t, dir, DefaultOptions(), stepped), &second)
+	rebooted := stepped
+	rebooted.Boot = "boot-b"
+	mustAppend(t, mustOpen(t, dir, DefaultOptions(), rebooted), &second)
+	got, _ := readAll(t, dir, Query{})
+	gap, exact := got[1].StartedAt().Sub(got[0].EndedAt())
+	if want := time.Hour + time.Second; !exact || (gap-want).Abs() > time.Second {
+		t.Errorf("%v (exact: %t) by the clock of the system, want %v", gap, exact, want)
+	}
+	if wall := got[1].Start.Sub(got[0].End); wall > 0 {
+		t.Errorf("the wall clock shows %v", wall)
+	}
+	if gap, exact := got[2].StartedAt().Sub(got[1].EndedAt()); exact || gap != -time.Second {
+		t.Errorf("%v (exact: %t) over a start of the system, want -1s by the wall clock", gap, exact)
+	}
+}
+
+// TestOpenRequests: what the start ledger of a killed process names comes with the begin of the next one as the latest end.
+func TestOpenRequests(t *testing.T) {
+	dir := t.TempDir()
+	p := testProcess()
+	p.Began = began.Add(time.Hour)
+	v := robots.VersionOf([]byte("x"))
+	want := &Request{URL: mustURL(t, "http://a.test/open"), Address: netip.MustParseAddr("192.0.2.7"), Place: 7, Sent: true, Start: began.Add(3 * time.Second),
+		Decided: began.Add(3 * time.Second), Delay: -time.Millisecond, Line: 12, Allowed: true, Policy: &Policy{Version: v}}
+	mustAppend(t, mustOpen(t, dir, DefaultOptions(), p), want)
+	got, _ := readAll(t, dir, Query{})
+	if len(got) != 1 || !got[0].End.IsZero() {
+		t.Fatalf("%+v", got)
+	}
+	if !got[0].EndedAt().Wall.Equal(p.Began) {
+		t.Errorf("it ended by %v, want the begin of the process, %v", got[0].EndedAt().Wall, p.Began)
+	}
+	same(t, got[0], want)
+}
