@@ -2,7 +2,10 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"slices"
 
 	bolt "go.etcd.io/bbolt"
 )
@@ -15,10 +18,14 @@ type Finding struct{ Text string }
 // cannot be read or belong to nothing, URLs without a fingerprint or the other
 // way round, URLs that are there twice, outcomes and due rows that do not match,
 // and counters that are not a full count. It is for a database that no daemon
-// writes. The error is the context's, or ErrCorrupt where the damage ends the walk.
+// writes. The error is the context's, or ErrCorrupt where pages are damaged: then
+// the rows are not looked at.
 func (s *Store) Check(ctx context.Context, report func(Finding)) error {
 	return guard(func() error {
 		return s.db.View(func(tx *bolt.Tx) error {
+			if err := s.checkPages(ctx, tx, report); err != nil {
+				return err
+			}
 			c := checker{store: s, tx: tx, report: report, rows: make(map[string]int)}
 			cursor := tx.Bucket(bucketHost).Cursor()
 			for k, v := cursor.First(); k != nil; k, v = cursor.Next() {
@@ -34,6 +41,29 @@ func (s *Store) Check(ctx context.Context, report func(Finding)) error {
 			return nil
 		})
 	})
+}
+
+// checkPages makes sure that bbolt can follow all pages that a transaction sees.
+func (s *Store) checkPages(ctx context.Context, tx *bolt.Tx, report func(Finding)) error {
+	f, err := os.Open(s.path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	metas := validMetas(f)
+	i := slices.IndexFunc(metas, func(m boltMeta) bool { return m.tx == uint64(tx.ID()) })
+	if i < 0 {
+		return errors.New("the database was written to while it was checked")
+	}
+	damaged := false
+	err = walkPages(ctx, f, metas[i], func(text string) {
+		damaged = true
+		report(Finding{text})
+	})
+	if err == nil && damaged {
+		err = fmt.Errorf("%w: its pages are damaged, and the rows in them were not looked at", ErrCorrupt)
+	}
+	return err
 }
 
 type checker struct {

@@ -1,13 +1,16 @@
 package storage
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
 	"io/fs"
+	"math"
 	"os"
+	"slices"
 )
 
 // What inspect knows of bbolt's file format: two meta pages, the first at the
@@ -61,11 +64,29 @@ func inspect(path string, readOnly bool) (fresh bool, err error) {
 	return false, nil
 }
 
+// boltMeta is what a meta page says.
+type boltMeta struct {
+	pageSize           int64
+	root, freelist, tx uint64
+	pages              uint64 // in use or free: the file has at least so many
+}
+
 // boltSize reads from the newest valid meta page how many bytes the file has
 // to have at least.
 func boltSize(f io.ReaderAt) (int64, error) {
-	var newest uint64
-	var need int64
+	metas := validMetas(f)
+	if len(metas) == 0 {
+		return 0, ErrNotDatabase
+	}
+	m := slices.MaxFunc(metas, func(a, b boltMeta) int { return cmp.Compare(a.tx, b.tx) })
+	if m.freelist == boltNoFreelist || m.pages == 0 || m.pages > math.MaxInt64/boltMaxPage { // without a free list bbolt would write one into it at once
+		return 0, ErrNotDatabase
+	}
+	return int64(m.pages) * m.pageSize, nil
+}
+
+// validMetas reads the meta pages whose sums are right.
+func validMetas(f io.ReaderAt) (metas []boltMeta) {
 	for _, at := range metaPlaces(f) {
 		b := make([]byte, boltMetaSize)
 		if _, err := f.ReadAt(b, at+boltMetaOffset); err != nil {
@@ -75,17 +96,14 @@ func boltSize(f io.ReaderAt) (int64, error) {
 		if le.Uint32(b) != boltMagic || le.Uint64(b[56:]) != metaSum(b[:56]) {
 			continue
 		}
-		if tx := le.Uint64(b[48:]); need == 0 || tx > newest {
-			newest, need = tx, int64(le.Uint64(b[40:]))*int64(le.Uint32(b[8:]))
-			if le.Uint64(b[32:]) == boltNoFreelist {
-				need = -1 // bbolt would write a free list into it at once
-			}
+		if size := le.Uint32(b[8:]); size < boltMinPage || size > boltMaxPage {
+			continue
 		}
+		metas = append(metas, boltMeta{
+			pageSize: int64(le.Uint32(b[8:])), root: le.Uint64(b[16:]), freelist: le.Uint64(b[32:]), pages: le.Uint64(b[40:]), tx: le.Uint64(b[48:]),
+		})
 	}
-	if need <= 0 {
-		return 0, ErrNotDatabase
-	}
-	return need, nil
+	return metas
 }
 
 func metaSum(b []byte) uint64 {

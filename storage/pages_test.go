@@ -1,0 +1,167 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// branchedStore makes the bytes of a store whose trees have branches.
+func branchedStore(t *testing.T) []byte {
+	dir := t.TempDir()
+	s := mustOpen(t, dir, Options{NoSync: true})
+	for n := 0; n < 6000; n += 1500 {
+		b := Batch{Found: found(t, s, numbered("host.example", n, n+1500)...)}
+		for i := range 60 {
+			b.Found = append(b.Found, found(t, s, fmt.Sprintf("https://www.host-%d.example/%d", n+i, n))...)
+		}
+		mustCommit(t, s, &b)
+	}
+	for n := uint32(0); n < 3000; n += 500 {
+		var b Batch
+		for i := range uint32(500) {
+			b.Done = append(b.Done, Done{Host: 1, Ordinal: n + i, Outcome: Outcome{State: Retrying, At: someTime, Due: someTime.Add(time.Hour)}})
+		}
+		mustCommit(t, s, &b)
+	}
+	checkClean(t, s)
+	mustClose(t, s)
+	file := readFile(t, s.Path())
+	size, err := boltSize(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file[:size]
+}
+
+// checkDamaged opens and checks a damaged file, which is neither to end the process nor to go on for ever.
+func checkDamaged(t *testing.T, file []byte) (texts []string, err error) {
+	t.Helper()
+	dir := t.TempDir()
+	writeStore(t, dir, file)
+	s, err := Open(dir, Options{ReadOnly: true, MapBytes: 1 << 20})
+	if err != nil {
+		return nil, err
+	}
+	defer mustClose(t, s)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	err = s.Check(ctx, func(f Finding) { texts = append(texts, f.Text) })
+	if errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal("the check does not come to an end")
+	}
+	return texts, err
+}
+
+// TestCheckRandomDamage damages a file in many ways. Whatever it is: no crash, and no endless check.
+func TestCheckRandomDamage(t *testing.T) {
+	good := branchedStore(t)
+	size := int(binary.LittleEndian.Uint32(good[boltMetaOffset+8:]))
+	rng := rand.New(rand.NewPCG(1, 2))
+	noticed, rounds := 0, 1000
+	if testing.Short() {
+		rounds = 200
+	}
+	for round := range rounds {
+		file := damaged(rng, good, size)
+		texts, err := checkDamaged(t, file)
+		if len(texts) > 0 || err != nil {
+			noticed++
+		}
+		if t.Failed() {
+			t.Fatalf("in round %d", round)
+		}
+	}
+	if noticed < rounds/2 {
+		t.Errorf("%d of %d damages were noticed", noticed, rounds)
+	}
+}
+
+// damaged is a copy of a file with one to three damages.
+func damaged(rng *rand.Rand, good []byte, size int) []byte {
+	file := append([]byte(nil), good...)
+	pages := len(file) / size
+	random := func() []byte { return binary.LittleEndian.AppendUint64(nil, rng.Uint64()>>rng.IntN(64)) }
+	for range 1 + rng.IntN(3) {
+		p := file[rng.IntN(pages)*size:][:size]
+		switch rng.IntN(8) {
+		case 0: // anything anywhere
+			copy(p[rng.IntN(size):], random())
+		case 1: // in the header
+			copy(p[rng.IntN(boltHeader):boltHeader], random())
+		case 2: // in the elements
+			copy(p[boltHeader+rng.IntN(20*boltElement):], random()[:1+rng.IntN(8)])
+		case 3: // a page number, in range
+			binary.LittleEndian.PutUint64(p[boltHeader+rng.IntN(8)*boltElement+8:], rng.Uint64N(uint64(pages)+2))
+		case 4: // a page in the place of another, with its number
+			id := binary.LittleEndian.Uint64(p)
+			copy(p, file[rng.IntN(pages)*size:][:size])
+			binary.LittleEndian.PutUint64(p, id)
+		case 5:
+			clear(p)
+		case 6:
+			for i := range p {
+				p[i] = byte(rng.Uint32())
+			}
+		case 7: // what a meta page says, with a right sum
+			binary.LittleEndian.PutUint64(file[rng.IntN(2)*size+boltMetaOffset+8*(2+rng.IntN(4)):], rng.Uint64N(uint64(pages)+2))
+			reseal(file)
+		}
+	}
+	return file
+}
+
+// TestCheckPages damages single facts of pages that something leads to.
+func TestCheckPages(t *testing.T) {
+	good := branchedStore(t)
+	size := int(binary.LittleEndian.Uint32(good[boltMetaOffset+8:]))
+	dir := t.TempDir()
+	writeStore(t, dir, good)
+	s := mustOpen(t, dir, Options{ReadOnly: true})
+	branch := 0
+	if err := s.db.View(func(tx *bolt.Tx) error { branch = int(tx.Bucket(bucketURL).Root()) * size; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, s)
+	if good[branch+8] != boltBranch {
+		t.Fatal("the url bucket has no branch")
+	}
+	le := binary.LittleEndian
+	self := le.AppendUint64(nil, uint64(branch/size))
+	child := int(le.Uint64(good[branch+boltHeader+8:])) * size
+	tests := []struct {
+		name string
+		at   int
+		with []byte
+		want string
+	}{
+		{"a ring", branch + boltHeader + 8, self, "is led to twice"},
+		{"a page beyond the file", branch + boltHeader + 8, le.AppendUint64(nil, 1<<40), "is none of the"},
+		{"a page number that overflows", branch + boltHeader + 8, le.AppendUint64(nil, 1<<63+5), "is none of the"},
+		{"the meta page", branch + boltHeader + 8, make([]byte, 8), "is none of the"},
+		{"another number", child, le.AppendUint64(nil, 7777), "says that it is page 7777"},
+		{"reaching beyond the file", child + 12, le.AppendUint32(nil, 1<<20), "1048576 more"},
+		{"neither branch nor leaf", child + 8, []byte{3, 0}, "neither a branch nor a leaf"},
+		{"a branch without elements", branch + 10, []byte{0, 0}, "neither a branch nor a leaf"},
+		{"too many elements", child + 10, []byte{0xff, 0xfe}, "more than fit"},
+		{"a key beyond the page", branch + boltHeader, le.AppendUint32(nil, 1<<30), "beyond its end"},
+		{"a value beyond the page", child + boltHeader + 12, le.AppendUint32(nil, 1<<31), "beyond its end"},
+		{"a bucket among rows", child + boltHeader, []byte{1}, "a bucket in place of a row"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			texts, err := checkDamaged(t, patched(good, test.at, test.with))
+			if !errors.Is(err, ErrCorrupt) || !strings.Contains(strings.Join(texts, "\n"), test.want) {
+				t.Errorf("check finds %q, %v, want something with %q", texts, err, test.want)
+			}
+		})
+	}
+}
