@@ -65,6 +65,7 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 	if r.Sent {
 		f.update(h, r.End, 1, r.Bytes)
 	}
+	f.applyDrop(h, r.End)
 	f.place(h, f.instant(r.End))
 	return nil
 }

@@ -30,6 +30,7 @@ type Frontier struct {
 	lastLease uint64
 	spare     []*outstanding // of leases that ended, to be used again
 
+	drops   map[storage.HostID]*drop
 	errands map[storage.HostID][]errand // for hosts that are dormant
 	foreign map[string][]errand         // for hosts without an id yet
 
@@ -66,6 +67,7 @@ func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
 		hosts:     make(map[storage.HostID]*host),
 		addresses: make(map[netip.Prefix]*address),
 		leases:    make(map[uint64]*outstanding),
+		drops:     make(map[storage.HostID]*drop),
 		errands:   make(map[storage.HostID][]errand),
 		foreign:   make(map[string][]errand),
 		domains:   make([]domain, 1),
@@ -172,7 +174,7 @@ func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) 
 	for i := range b.Done {
 		h := f.hosts[b.Done[i].Host]
 		switch {
-		case h == nil || h.active == nil:
+		case h == nil || h.active == nil || b.Done[i].When != 0: // those with a condition are its owner's, not leased or settled here
 		case h.active.loading:
 			h.active.committed = append(h.active.committed, b.Done[i].Ordinal)
 		default:

@@ -146,6 +146,7 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 		f.loadQueue(a, i, l)
 	}
 	a.forget()
+	f.applyDrop(h, now)
 	f.setCrawlDelay(h)
 	f.weigh(h)
 	f.place(h, f.instant(now))

@@ -49,6 +49,20 @@ func ParseState(name string) (State, error) {
 	return 0, fmt.Errorf("%q is not a state (allowed: queued, fetched, redirected, failed, denied, excluded, retrying)", name)
 }
 
+// States is a set of states. The zero value stands for all of them.
+type States uint8
+
+// In is the set of some states.
+func In(states ...State) (set States) {
+	for _, s := range states {
+		set |= 1 << s
+	}
+	return set
+}
+
+// Has reports whether a state is in the set.
+func (set States) Has(s State) bool { return set == 0 || set&(1<<s) != 0 }
+
 // Reason is why a URL is in its state. The numbers are stored and therefore
 // stable: those below ReasonFetch are named here, those from ReasonFetch on
 // are ReasonFetch plus the number of a fetch error kind.
@@ -63,6 +77,7 @@ const (
 	ReasonDepth     Reason = 4
 	ReasonRedirects Reason = 5 // more redirects in a row than allowed
 	ReasonLocation  Reason = 6 // a redirect without a usable target
+	ReasonOperator  Reason = 7 // whoever runs the crawl wants it so
 	ReasonFetch     Reason = 64
 )
 
@@ -118,7 +133,8 @@ type Done struct {
 	Host     HostID
 	Ordinal  uint32
 	Origin   uint8
-	Priority int8 // the URL's own, as its Entry says
+	Priority int8   // the URL's own, as its Entry says
+	When     States // it counts only if the URL is in one of these by now: for whoever read the store a while ago
 	Outcome  Outcome
 }
 

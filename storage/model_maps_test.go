@@ -104,6 +104,9 @@ func (m *model) apply(b *Batch) Result {
 
 func (h *modelHost) settle(d *Done, l limits) {
 	u := &h.urls[d.Ordinal]
+	if d.When != 0 && d.When&(1<<u.Last.State) == 0 {
+		return
+	}
 	h.content(d, u.Last.State, l)
 	u.Last = d.Outcome
 }

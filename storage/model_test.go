@@ -256,7 +256,9 @@ func (m *model) randomWork(rng *rand.Rand, id HostID, h *modelHost, size int, b 
 			break
 		}
 		u := &h.urls[rng.IntN(len(h.urls))]
-		b.Done = append(b.Done, Done{Host: id, Ordinal: u.Ordinal, Origin: u.Origin, Priority: u.Priority, Outcome: randomOutcome(rng)})
+		b.Done = append(b.Done, Done{
+			Host: id, Ordinal: u.Ordinal, Origin: u.Origin, Priority: u.Priority, When: States(rng.IntN(1<<numStates) >> rng.IntN(12)), Outcome: randomOutcome(rng),
+		})
 	}
 	u := HostUpdate{Host: id, Requests: rng.Uint32N(10), Bytes: rng.Uint64N(1e6)}
 	if rng.IntN(2) == 0 {

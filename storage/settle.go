@@ -19,6 +19,9 @@ func (w *writer) done(r *hostRow, d *Done) error {
 	if err != nil {
 		return err
 	}
+	if !d.When.Has(before.State) {
+		return nil
+	}
 	origin := &r.origins[d.Origin]
 	from, renewFrom := before.plan()
 	if before.State == Queued && r.prioritized(d.Ordinal, d.Priority) {

@@ -11,7 +11,8 @@
 //	            that gathered during a commit into the next.
 //	loader      one; reads queue heads and robots records, and compiles rules, so
 //	            that the dispatcher never waits for the disk.
-//	rechecker   one; puts denied URLs to robots rules that changed, page by page.
+//	sweeper     one; changes what becomes of many URLs of a host, page by page: puts
+//	            denied ones to robots rules that changed, drops a queue.
 //	workers     Options.Workers; one request at a time each: fetch, extract, encode.
 //
 // # A crash at any moment

@@ -107,13 +107,16 @@ func (r *run) applied(j *job) {
 	r.unsettled -= j.pages
 	r.takeStall() // what the committer said before it sent the job back
 	j.answerAddition()
+	j.answerDrops(j.err)
 	if j.err != nil {
 		r.torn = true
 		r.fail(j.err)
 		return
 	}
 	r.unstall(&r.noCommit)
-	r.f.Committed(&j.batch, j.result, time.Now())
+	now := time.Now()
+	r.f.Committed(&j.batch, j.result, now)
+	j.endSweeps(now)
 	r.collect()
 	r.tally.added.Add(uint64(j.result.Added))
 	for reason, n := range j.result.TrappedBy {

@@ -59,6 +59,12 @@ func testLog(t testing.TB) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: level}))
 }
 
+// parse is a URL by its text.
+func parse(t testing.TB, text string) weburl.URL {
+	t.Helper()
+	return seed(t, text).URL
+}
+
 func seed(t testing.TB, text string) Seed {
 	t.Helper()
 	u, err := weburl.Parse(text)

@@ -18,11 +18,21 @@ type desk struct {
 	adds   chan *addition
 	looks  chan *look
 	rows   chan *rowsAsk
+	drops  chan *drop
 	closed chan struct{} // nobody is served any more
 }
 
 func newDesk() *desk {
-	return &desk{adds: make(chan *addition), looks: make(chan *look), rows: make(chan *rowsAsk), closed: make(chan struct{})}
+	return &desk{adds: make(chan *addition), looks: make(chan *look), rows: make(chan *rowsAsk), drops: make(chan *drop), closed: make(chan struct{})}
+}
+
+func (d *desk) isClosed() bool {
+	select {
+	case <-d.closed:
+		return true
+	default:
+		return false
+	}
 }
 
 // look asks where hosts stand.

@@ -13,6 +13,8 @@ type job struct {
 	pages int      // fetched
 	size  int
 
+	swept    []*sweep  // whose last page is in it
+	drops    []*drop   // that begin with it
 	addition *addition // what the batch consists of; nil: the crawl's own work
 
 	result storage.Result

@@ -8,6 +8,8 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
 )
 
 // TestDeniedURLsAreAskedAboutAgain changes a robots.txt between two fetches of
@@ -76,18 +78,52 @@ func TestDeniedURLsAreAskedAboutAgain(t *testing.T) {
 	}
 }
 
-// TestRecheckMarkOfASecondWalk: while a second walk over an origin waits, neither a page nor the
+// TestSweepMarkOfASecond: while a second sweep for the same cause waits, neither a page nor the
 // end of the first may let a restart forget it.
-func TestRecheckMarkOfASecondWalk(t *testing.T) {
-	second := &recheck{Recheck: frontier.Recheck{Host: 7, Origin: 1}}
-	r := &run{rechecks: []*recheck{second}}
-	for _, next := range [][]byte{{0, 0, 3, 232}, nil} {
-		if got := r.recheckMark(&rechecked{mark: second.mark(), next: next}); !slices.Equal(got, make([]byte, 4)) {
-			t.Errorf("a walk at %v leaves the mark %v", next, got)
+func TestSweepMarkOfASecond(t *testing.T) {
+	r := &run{}
+	second, other := r.newRecheck(frontier.Recheck{Host: 7, Origin: 1}), r.newRecheck(frontier.Recheck{Host: 7})
+	r.sweeps = []*sweep{second}
+	for _, end := range []bool{false, true} {
+		if got := r.sweepMark(&swept{sweep: second, next: 1000, end: end}); !slices.Equal(got, second.value(0)) {
+			t.Errorf("a page with end %t leaves the mark %v", end, got)
 		}
-		other := &recheck{Recheck: frontier.Recheck{Host: 7}}
-		if got := r.recheckMark(&rechecked{mark: other.mark(), next: next}); !slices.Equal(got, next) {
-			t.Errorf("another origin's walk at %v leaves the mark %v", next, got)
+	}
+	if got := r.sweepMark(&swept{sweep: other, next: 1000}); !slices.Equal(got, other.value(1000)) {
+		t.Errorf("a page of another origin leaves the mark %v", got)
+	}
+	if got := r.sweepMark(&swept{sweep: other, next: 1000, end: true}); got != nil {
+		t.Errorf("the end of another origin's leaves the mark %v", got)
+	}
+}
+
+// TestSecondRecheckReadsTooEarly: a second recheck that reads the denied URLs before what the first
+// found is on disk must not ask for them once more.
+func TestSecondRecheckReadsTooEarly(t *testing.T) {
+	s, err := storage.Open(t.TempDir(), storage.Options{NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	commit := func(b storage.Batch) {
+		t.Helper()
+		if _, err := s.Commit(&b); err != nil {
+			t.Fatal(err)
 		}
+	}
+	u := parse(t, "http://a.test/x")
+	commit(storage.Batch{Found: []storage.Found{{URL: u, Fingerprint: s.Fingerprint(u)}}})
+	commit(storage.Batch{Done: []storage.Done{{Host: 1, Outcome: storage.Outcome{State: storage.Denied}}}})
+	r := &run{Engine: &Engine{store: s}}
+	all := frontier.Recheck{Host: 1, Rules: robots.Compile(nil, "amble")}
+	first, second := r.sweepPage(r.newRecheck(all)), r.sweepPage(r.newRecheck(all))
+	if len(first.done) != 1 || len(second.done) != 1 {
+		t.Fatalf("the rechecks find %d and %d URLs, want one each", len(first.done), len(second.done))
+	}
+	commit(storage.Batch{Done: first.done})
+	commit(storage.Batch{Done: []storage.Done{{Host: 1, Outcome: storage.Outcome{State: storage.Fetched}}}})
+	commit(storage.Batch{Done: second.done})
+	if head, _, err := s.Lookup(u); err != nil || head.Last.State != storage.Fetched || !head.Last.Due.IsZero() {
+		t.Errorf("the URL is %s, due %v (%v), want fetched", head.Last.State, head.Last.Due, err)
 	}
 }

@@ -40,8 +40,8 @@ type run struct {
 	committed chan *job
 	toLoad    chan []frontier.LoadRequest
 	loaded    chan *load
-	toRecheck chan *recheck
-	rechecked chan *rechecked
+	toSweep   chan *sweep
+	swept     chan *swept
 	stalls    chan error
 	desk      *desk
 
@@ -56,10 +56,10 @@ type run struct {
 	unsettled  int               // pages fetched and not yet committed
 	loads      []frontier.LoadRequest
 	loading    int
-	rechecks   []*recheck // not handed to the rechecker yet
-	rechecking int        // with the rechecker
-	noCommit   error      // why the committer cannot write; it tries again by itself
-	noStart    error      // why the ledger could not be written; the next lease tries again
+	sweeps     []*sweep // not handed to the sweeper yet
+	sweeping   int      // with the sweeper
+	noCommit   error    // why the committer cannot write; it tries again by itself
+	noStart    error    // why the ledger could not be written; the next lease tries again
 	noStartAt  time.Time
 	draining   bool
 	failed     error
@@ -95,10 +95,10 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 		leases: make(chan frontier.Lease), results: make(chan *result, e.o.Workers),
 		toCommit: make(chan *job), committed: make(chan *job, 1),
 		toLoad: make(chan []frontier.LoadRequest), loaded: make(chan *load, 1),
-		toRecheck: make(chan *recheck), rechecked: make(chan *rechecked), stalls: make(chan error, 1),
+		toSweep: make(chan *sweep), swept: make(chan *swept), stalls: make(chan error, 1),
 		desk: newDesk(), settled: e.ledger.Place(),
 	}
-	if err := r.openRechecks(); err != nil {
+	if err := r.openSweeps(); err != nil {
 		return Summary{}, err
 	}
 	e.desk.Store(r.desk)
@@ -130,7 +130,7 @@ func (r *run) run(ctx context.Context) error {
 	}
 	wg.Go(func() { r.commitAll(work) })
 	wg.Go(func() { r.loadAll() })
-	wg.Go(func() { r.recheckAll(walk) })
+	wg.Go(func() { r.sweepAll(walk) })
 
 	r.dispatch(ctx)
 	r.closeDesk()
@@ -145,8 +145,9 @@ func (r *run) run(ctx context.Context) error {
 	close(r.leases)
 	close(r.toCommit)
 	close(r.toLoad)
-	close(r.toRecheck)
+	close(r.toSweep)
 	wg.Wait()
+	r.pending.answerDrops(ErrNotRunning)
 	r.report("finished")
 	return r.failed
 }
@@ -166,10 +167,10 @@ func (r *run) dispatch(ctx context.Context) {
 		r.arm(timer)
 		toCommit, next := r.nextJob()
 		toLoad, wants := r.nextLoads()
-		toRecheck, walk := r.nextRecheck()
-		rechecked := r.rechecked
+		toSweep, sweep := r.nextSweep()
+		swept := r.swept
 		if r.pending.size > maxPending {
-			rechecked = nil // the walk goes no faster than the committer
+			swept = nil // the sweep goes no faster than the committer
 		}
 		select {
 		case <-ctx.Done():
@@ -190,15 +191,17 @@ func (r *run) dispatch(ctx context.Context) {
 			r.loads = nil
 		case l := <-r.loaded:
 			r.takeLoad(l)
-		case toRecheck <- walk:
-			r.rechecks, r.rechecking = r.rechecks[1:], r.rechecking+1
-		case p := <-rechecked:
-			r.takeRechecked(p)
+		case toSweep <- sweep:
+			r.sweeps, r.sweeping = r.sweeps[1:], r.sweeping+1
+		case p := <-swept:
+			r.takeSwept(p)
 		case r.adding = <-r.additions():
 		case q := <-r.desk.looks:
 			r.look(q)
 		case q := <-r.desk.rows:
 			r.readRows(q)
+		case q := <-r.desk.drops:
+			r.drop(q)
 		}
 	}
 }
@@ -272,7 +275,7 @@ func (r *run) collect() {
 
 // done reports whether the crawl is over.
 func (r *run) done() bool {
-	if r.busy > 0 || r.committing || r.adding != nil || !r.pending.batch.Empty() || r.loading+len(r.loads)+r.rechecking+len(r.rechecks) > 0 {
+	if r.busy > 0 || r.committing || r.adding != nil || !r.pending.batch.Empty() || r.loading+len(r.loads)+r.sweeping+len(r.sweeps) > 0 {
 		return false
 	}
 	return r.full() || r.o.ExitWhenDone && r.f.Finished(time.Now(), r.o.GiveUpAfter)

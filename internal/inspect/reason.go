@@ -19,6 +19,7 @@ func reasonNames() []string {
 		storage.ReasonDepth:     "depth",
 		storage.ReasonRedirects: "redirects",
 		storage.ReasonLocation:  "location",
+		storage.ReasonOperator:  "operator",
 	}
 }
 

@@ -1,0 +1,90 @@
+package frontier
+
+import (
+	"time"
+
+	"github.com/amble-crawler/amble/storage"
+)
+
+// drop is the end of a host's queue by the operator's wish: whoever owns the
+// store excludes what waits there, and the frontier what it has in memory.
+type drop struct {
+	below uint32 // ordinals below it
+	over  bool   // the store holds none of them any more
+}
+
+// Drop excludes those URLs of a host that wait and have an ordinal below the given one: those in memory at once, and
+// those that are read, or come back from a lease, before the caller has done the same in the store and said so with
+// Dropped. What is leased is let finish.
+func (f *Frontier) Drop(id storage.HostID, below uint32, now time.Time) {
+	h := f.host(id)
+	f.drops[id] = &drop{below: below}
+	f.applyDrop(h, now)
+	f.place(h, f.instant(now))
+}
+
+// Dropped says that no URL below an ordinal that Drop was to exclude waits in the store any more.
+func (f *Frontier) Dropped(id storage.HostID, below uint32, now time.Time) {
+	if d := f.drops[id]; d != nil && d.below <= below {
+		d.over = true
+		f.applyDrop(f.host(id), now)
+	}
+}
+
+// DropMatters is which states a drop ends.
+func DropMatters() storage.States { return storage.In(storage.Queued, storage.Retrying) }
+
+// DropOutcome is what it makes of them.
+func DropOutcome(now time.Time) storage.Outcome {
+	return storage.Outcome{State: storage.Excluded, Reason: storage.ReasonOperator, At: now}
+}
+
+// applyDrop excludes what is in memory. A drop that is over is forgotten when
+// nothing can come any more that was read before.
+func (f *Frontier) applyDrop(h *host, now time.Time) {
+	d, a := f.drops[h.id], h.active
+	if d == nil {
+		return
+	}
+	if d.over && (a == nil || !a.loading && a.inFlight == 0) {
+		defer delete(f.drops, h.id)
+	}
+	if a == nil || a.polite == nil {
+		return
+	}
+	settled := len(f.out.Done)
+	for i := range a.queues {
+		f.dropQueue(h, &a.queues[i], d.below, now)
+	}
+	if len(f.out.Done) > settled {
+		f.update(h, now, 0, 0)
+	}
+}
+
+func (f *Frontier) dropQueue(h *host, q *queue, below uint32, now time.Time) {
+	heads := q.heads[:0]
+	for i := range q.heads {
+		if q.heads[i].ordinal < below {
+			f.exclude(h, &storage.Head{Entry: q.heads[i].entry(q.index)}, now)
+		} else {
+			heads = append(heads, q.heads[i])
+		}
+	}
+	clear(q.heads[len(heads):])
+	q.heads = heads
+	due := q.due[:0]
+	for i := range q.due {
+		if q.due[i].Ordinal < below && DropMatters().Has(q.due[i].Last.State) {
+			f.exclude(h, &q.due[i], now)
+		} else {
+			due = append(due, q.due[i])
+		}
+	}
+	clear(q.due[len(due):])
+	q.due = due
+}
+
+func (f *Frontier) exclude(h *host, head *storage.Head, now time.Time) {
+	h.active.busy[head.Ordinal] = struct{}{}
+	f.settle(h, head, DropOutcome(now))
+}

@@ -1,0 +1,173 @@
+package crawl
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/amble-crawler/amble/storage"
+)
+
+// sweep is a walk over the URLs of one host in the background, which changes what becomes of some of them. How far it
+// has come is a mark in the store, so that a restart goes on from there.
+type sweep struct {
+	mark   string
+	host   storage.HostID
+	when   storage.States // those whose outcome it may change
+	from   uint32         // where it goes on
+	below  uint32         // where it ends
+	decide decision       // nil: to be got from ready
+	ready  func() (decision, error)
+	over   func(now time.Time) // told the dispatcher when the end is on disk; nil: nobody
+}
+
+// decision is what is to become of a URL; false: nothing.
+type decision func(*storage.Head, time.Time) (storage.Outcome, bool)
+
+// unbounded is the end of a sweep that takes in URLs that are found meanwhile.
+const unbounded = math.MaxUint32
+
+// value is what the mark holds while the sweep goes on from an ordinal.
+func (c *sweep) value(from uint32) []byte {
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, from), c.below)
+}
+
+// setValue takes over what a mark holds.
+func (c *sweep) setValue(b []byte) error {
+	switch len(b) {
+	case 4: // of a version that had no end in it
+		c.from, c.below = binary.BigEndian.Uint32(b), unbounded
+	case 8:
+		c.from, c.below = binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:])
+	default:
+		return fmt.Errorf("mark %s: %w", c.mark, storage.ErrCorrupt)
+	}
+	return nil
+}
+
+// swept is what one page of a sweep found.
+type swept struct {
+	sweep *sweep
+	done  []storage.Done
+	next  uint32 // where the sweep goes on
+	end   bool
+	err   error
+}
+
+// sweepPage is how many URLs of a host are looked at in one read.
+const sweepPage = 1000
+
+// openSweeps finds the sweeps that an earlier process did not finish.
+func (r *run) openSweeps() error {
+	for prefix, open := range map[string]func(name string) (*sweep, error){markRecheck: r.openRecheck, markDrop: r.openDrop} {
+		marks, err := r.store.Marks(prefix)
+		if err != nil {
+			return err
+		}
+		for name, value := range marks {
+			c, err := open(name)
+			if err != nil {
+				return fmt.Errorf("mark %s: %w: %w", name, storage.ErrCorrupt, err)
+			}
+			if err := c.setValue(value); err != nil {
+				return err
+			}
+			if prefix == markDrop {
+				r.f.Drop(c.host, c.below, time.Now())
+			}
+			r.sweeps = append(r.sweeps, c)
+		}
+	}
+	return nil
+}
+
+// addSweep begins a sweep, on disk too.
+func (r *run) addSweep(c *sweep) {
+	r.sweeps = append(r.sweeps, c)
+	r.pending.setMark(c.mark, c.value(0))
+}
+
+// nextSweep is the channel and the sweep to offer to the sweeper.
+func (r *run) nextSweep() (chan<- *sweep, *sweep) {
+	if len(r.sweeps) == 0 {
+		return nil, nil
+	}
+	return r.toSweep, r.sweeps[0]
+}
+
+// takeSwept takes in a page of a sweep.
+func (r *run) takeSwept(p *swept) {
+	if p.err != nil {
+		r.fail(fmt.Errorf("change URLs of host %d: %w", p.sweep.host, p.err))
+		return
+	}
+	r.pending.batch.Done = append(r.pending.batch.Done, p.done...)
+	r.pending.size += len(p.done)
+	r.pending.setMark(p.sweep.mark, r.sweepMark(p))
+	if p.end {
+		r.sweeping--
+		if p.sweep.over != nil {
+			r.pending.swept = append(r.pending.swept, p.sweep)
+		}
+	}
+}
+
+// sweepMark is where a restart would have to go on: from the begin, where another
+// sweep for the same cause waits.
+func (r *run) sweepMark(p *swept) []byte {
+	i := slices.IndexFunc(r.sweeps, func(c *sweep) bool { return c.mark == p.sweep.mark })
+	switch {
+	case i >= 0:
+		return r.sweeps[i].value(0)
+	case p.end:
+		return nil
+	}
+	return p.sweep.value(p.next)
+}
+
+// endSweeps tells whose sweeps are on disk with a job.
+func (j *job) endSweeps(now time.Time) {
+	for _, c := range j.swept {
+		c.over(now)
+	}
+}
+
+// sweepAll is the sweeper: it makes one sweep after the other.
+func (r *run) sweepAll(ctx context.Context) {
+	for c := range r.toSweep {
+		for end := false; !end; {
+			page := r.sweepPage(c)
+			end = page.end || page.err != nil
+			select {
+			case r.swept <- page:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// sweepPage decides about the URLs of one page.
+func (r *run) sweepPage(c *sweep) *swept {
+	page := &swept{sweep: c}
+	if c.decide == nil {
+		if c.decide, page.err = c.ready(); page.err != nil {
+			return page
+		}
+	}
+	now, wanted := time.Now(), min(sweepPage, c.below-min(c.below, c.from))
+	page.next, page.err = r.store.URLs(c.host, c.from, int(wanted), func(h storage.Head) {
+		if !c.when.Has(h.Last.State) {
+			return
+		}
+		if o, ok := c.decide(&h, now); ok {
+			page.done = append(page.done, storage.Done{Host: c.host, Ordinal: h.Ordinal, Origin: h.Origin, Priority: h.Priority, When: c.when, Outcome: o})
+		}
+	})
+	page.end = page.next-c.from < sweepPage
+	c.from = page.next
+	return page
+}
