@@ -11,6 +11,9 @@ func (s *Server) handler() (http.Handler, error) {
 	if err := s.registerAPI(mux); err != nil {
 		return nil, err
 	}
+	if err := dashboard(mux); err != nil {
+		return nil, err
+	}
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.HandleFunc("GET /readyz", s.ready)
 	open := problems(mux)

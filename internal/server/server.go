@@ -35,6 +35,7 @@ type Crawl interface {
 	Status() crawl.Status
 	View() *inspect.View
 	Add(context.Context, []crawl.Addition) (crawl.Added, error)
+	Observe(crawl.Observer)
 }
 
 // Options say where the server listens and who may ask.
@@ -65,6 +66,12 @@ type Server struct {
 	identity *identity // nil: plain HTTP
 	http     *http.Server
 	serving  sync.WaitGroup
+	closing  chan struct{}
+	close    func() // closes closing, once
+
+	feed     feed
+	watchers watchers
+	recorder recorder
 }
 
 // Start listens and answers in a goroutine of its own until Close. An error means that it does not run; it wraps that of the system,
@@ -78,7 +85,7 @@ func Start(o Options, c Crawl) (*Server, error) {
 		return nil, fmt.Errorf("start the API: %w", err)
 	}
 	s := &Server{
-		o: o, crawl: c, instance: hex.EncodeToString(instance),
+		o: o, crawl: c, closing: make(chan struct{}), instance: hex.EncodeToString(instance),
 		requests: newBuckets(requestBurst, requestsPerSecond, o.Now), failures: newBuckets(failureBurst, failuresPerSecond, o.Now),
 	}
 	var err error
@@ -115,7 +122,10 @@ func Start(o Options, c Crawl) (*Server, error) {
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          log.New(io.Discard, "", 0),
 	}
+	s.close = sync.OnceFunc(func() { close(s.closing) })
+	s.crawl.Observe(&s.feed)
 	s.serving.Go(s.serve)
+	s.serving.Go(s.keepHistory)
 	return s, nil
 }
 
@@ -141,6 +151,7 @@ func (s *Server) Address() string { return s.address.String() }
 // goroutine is left.
 func (s *Server) Close(ctx context.Context) error {
 	err := removeAddress(s.o.DataDir)
+	s.close()
 	if s.http.Shutdown(ctx) != nil {
 		err = errors.Join(err, s.http.Close())
 	}

@@ -106,7 +106,9 @@ func TestRoutes(t *testing.T) {
 		{"HEAD", "/api/v1/status", 200},
 		{"POST", "/api/v1/status", 405},
 		{"DELETE", "/healthz", 405},
-		{"GET", "/", 404},
+		{"GET", "/", 200},
+		{"GET", "/app.js", 200},
+		{"GET", "/dashboard/app.js", 404},
 		{"GET", "/api/v1/status/", 404},
 		{"GET", "/api/v1/../v1/nothing", 307},
 	}

@@ -1,0 +1,143 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/amble-crawler/amble/internal/crawl"
+)
+
+// Fetch is one request that has ended, as the live stream tells of it.
+type Fetch struct {
+	At      time.Time `json:"at"` // its end
+	Host    string    `json:"host"`
+	URL     string    `json:"url"`
+	Kind    string    `json:"kind"` // page or robots
+	Status  int       `json:"status,omitempty"`
+	Error   string    `json:"error,omitempty"` // the kind of failure, where there was no whole answer
+	Bytes   int64     `json:"bytes"`
+	Seconds float64   `json:"seconds"` // from its start to its end
+}
+
+// recentFetches is how many of the newest fetches are kept for those who come later.
+const recentFetches = 200
+
+// feed keeps the newest fetches. Whoever watches reads them at intervals, so that a slow reader holds up nobody; what it misses in a fast
+// crawl it misses.
+type feed struct {
+	mu   sync.Mutex
+	kept [recentFetches]Fetch
+	n    int // told so far
+}
+
+// Requested is part of crawl.Observer.
+func (f *feed) Requested(q crawl.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.kept[f.n%recentFetches] = Fetch{
+		At: q.End.UTC(), Host: q.Host, URL: q.URL, Kind: q.Kind, Status: q.Status, Error: q.Error, Bytes: q.Bytes, Seconds: q.End.Sub(q.Start).Seconds(),
+	}
+	f.n++
+}
+
+// Committed is part of crawl.Observer.
+func (f *feed) Committed(time.Duration, int) {}
+
+// since returns the newest of the fetches after the first n, oldest first, and how many there were in all.
+func (f *feed) since(n, most int) ([]Fetch, int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var list []Fetch
+	for i := max(n, f.n-min(most, recentFetches), 0); i < f.n; i++ {
+		list = append(list, f.kept[i%recentFetches])
+	}
+	return list, f.n
+}
+
+// Bounds of live streams.
+const (
+	maxWatchers   = 32
+	watchInterval = 500 * time.Millisecond
+	maxFetches    = 40 // of one event
+)
+
+// watchers counts live streams.
+type watchers struct{ n atomic.Int32 }
+
+func (w *watchers) enter() bool {
+	if w.n.Add(1) > maxWatchers {
+		w.n.Add(-1)
+		return false
+	}
+	return true
+}
+
+func (w *watchers) leave() { w.n.Add(-1) }
+
+func (s *Server) eventsAPI(api huma.API) {
+	op := operation("GET", "/events", "crawl-events", "The crawl live, as server-sent events")
+	op.Description = "Events of type status and point come once a second, fetches up to twice: the newest of the requests that ended, a list. What a fast crawl does beyond that is left out."
+	op.Responses = map[string]*huma.Response{"200": {Description: "an endless stream", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}}}}
+	handle(api, op, func(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) {
+		if !s.watchers.enter() {
+			return nil, huma.NewError(http.StatusServiceUnavailable, fmt.Sprintf("%d live streams are open, more are not served", maxWatchers))
+		}
+		return s.stream(func(t *stream) error {
+			defer s.watchers.leave()
+			t.kind = "text/event-stream"
+			return s.tellLive(ctx, t)
+		}), nil
+	})
+}
+
+// tellLive sends events until the client goes or the server closes.
+func (s *Server) tellLive(ctx context.Context, t *stream) error {
+	tick := time.NewTicker(watchInterval)
+	defer tick.Stop()
+	list, seen := s.feed.since(0, recentFetches)
+	err := event(t, "fetches", list)
+	for n := 0; err == nil; n++ {
+		if n%2 == 0 {
+			err = s.tellStatus(t)
+		}
+		if err = errors.Join(err, t.flush()); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.closing:
+			return nil
+		case <-tick.C:
+		}
+		if list, seen = s.feed.since(seen, maxFetches); len(list) > 0 {
+			err = event(t, "fetches", list)
+		}
+	}
+	return err
+}
+
+func (s *Server) tellStatus(t *stream) error {
+	err := event(t, "status", s.crawl.Status())
+	if p, ok := s.recorder.last(); ok {
+		err = errors.Join(err, event(t, "point", p))
+	}
+	return err
+}
+
+// event writes one event (HTML Living Standard, section 9.2).
+func event(t *stream, kind string, value any) error {
+	data, err := json.Marshal(value)
+	if err == nil {
+		_, err = fmt.Fprintf(t.buffer, "event: %s\ndata: %s\n\n", kind, data)
+	}
+	return err
+}
