@@ -40,7 +40,7 @@ func (f *Frontier) joinDomain(h *host, name string, fetched uint32) {
 // left is how many pages of a host may be fetched yet.
 func (f *Frontier) left(h *host) uint32 {
 	left := ^uint32(0)
-	if budget := f.o.HostBudget; budget > 0 {
+	if budget := f.budget(h); budget > 0 {
 		left = budget - min(budget, h.fetched)
 	}
 	if budget := f.o.DomainBudget; budget > 0 && h.domain != 0 {

@@ -25,11 +25,17 @@ func (f *Frontier) settleLease(id uint64, kind Kind) (*outstanding, error) {
 func (f *Frontier) endRequest(out *outstanding, r *Report) {
 	h := out.host
 	h.active.inFlight--
-	f.release(f.addressOf(politeness.AddressKey(out.lease.Address)), r.End)
+	for _, l := range out.limits {
+		if l != nil {
+			f.release(l, r.End)
+		}
+	}
 	if !r.Sent {
 		return
 	}
-	h.active.polite.Ended(r.End, politeness.Result{Signal: r.Signal, Duration: r.Duration, RetryAfter: r.RetryAfter, Jitter: f.jitter()})
+	h.active.polite.Ended(r.End, politeness.Result{
+		Signal: r.Signal, Duration: r.Duration, RetryAfter: r.RetryAfter, Header: r.RetryAfterText, Jitter: f.jitter(),
+	})
 	if out.lease.Kind == Page || r.Signal != politeness.SignalOK { // what robots.txt says may be that trouble goes on: setPolicy
 		h.setTrouble(r.Signal, f.instant(r.End))
 	}

@@ -2,7 +2,6 @@ package frontier
 
 import (
 	"errors"
-	"net/netip"
 	"time"
 
 	"github.com/amble-crawler/amble/politeness"
@@ -21,7 +20,9 @@ type Frontier struct {
 	dormant   hostHeap
 	called    hostHeap
 	ready     hostHeap
-	addresses map[netip.Prefix]*address
+	limits    map[limitKey]*limit
+	overrides *overrides
+	clock     time.Time // as last read; its wall reading says which hours are in force
 
 	names     []*host // in line to be resolved
 	resolving int     // resolve leases out
@@ -31,6 +32,7 @@ type Frontier struct {
 	spare     []*outstanding // of leases that ended, to be used again
 
 	drops   map[storage.HostID]*drop
+	ordered map[storage.HostID]*ordered
 	errands map[storage.HostID][]errand // for hosts that are dormant
 	foreign map[string][]errand         // for hosts without an id yet
 
@@ -48,9 +50,10 @@ type Frontier struct {
 
 // outstanding is what the frontier keeps of a lease.
 type outstanding struct {
-	host  *host
-	lease Lease
-	due   bool // the URL came from the due rows
+	host   *host
+	lease  Lease
+	due    bool                 // the URL came from the due rows
+	limits [limitClasses]*limit // that it counts against
 }
 
 // ErrUnknownLease says that a lease was completed twice or never given out.
@@ -65,9 +68,12 @@ func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
 	return &Frontier{
 		o: o, scope: scope, epoch: epoch,
 		hosts:     make(map[storage.HostID]*host),
-		addresses: make(map[netip.Prefix]*address),
+		limits:    make(map[limitKey]*limit),
+		overrides: newOverrides(o.Overrides),
+		clock:     epoch,
 		leases:    make(map[uint64]*outstanding),
 		drops:     make(map[storage.HostID]*drop),
+		ordered:   make(map[storage.HostID]*ordered),
 		errands:   make(map[storage.HostID][]errand),
 		foreign:   make(map[string][]errand),
 		domains:   make([]domain, 1),
@@ -88,12 +94,12 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	f.clock = now
 	h := f.host(s.ID)
 	h.fetched = s.Of(storage.Fetched)
-	f.joinDomain(h, s.Name, h.fetched)
+	f.named(h, s.Name, h.fetched)
 	polite := f.restored(state, h, now)
-	h.ready = f.instant(polite.Ready())
-	h.delay, h.reason = float32(polite.Delay().Seconds()), polite.Reason()
+	f.remember(h, polite)
 	h.queued, h.due, h.nextDue = s.Waiting()
 	f.place(h, f.instant(now))
 	return nil
@@ -102,16 +108,33 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 // restored is the politeness of a host that comes from the store: what was
 // committed, never less than what this process knows, and the debt of a crash.
 func (f *Frontier) restored(state politeness.State, h *host, now time.Time) *politeness.Host {
-	polite := politeness.NewHost(&f.o.Politeness, state, now)
-	if known := f.time(h.ready); h.ready != always && known.After(polite.Ready()) {
-		polite.Owe(now, known.Sub(now))
+	polite := politeness.NewHost(f.politeness(h), state, now)
+	if known := f.time(h.ready); h.ready != always && known.After(polite.Owed(now)) {
+		polite.Owe(now, known.Sub(now), h.reason)
 	}
 	if !f.o.OwedSince.IsZero() {
-		if left := f.o.OwedSince.Add(Debt(polite.Delay(), state)).Sub(now); left > 0 {
-			polite.Owe(now, left)
+		if left := f.o.OwedSince.Add(Debt(polite.Delay(now), state)).Sub(now); left > 0 {
+			polite.Owe(now, left, politeness.ReasonRestart)
 		}
 	}
 	return polite
+}
+
+// remember keeps of a host that is not active, or ceases to be, when it may be asked. A pause is not owed to it: so
+// it is kept apart, to be ended without a look at the rest.
+func (f *Frontier) remember(h *host, polite *politeness.Host) {
+	e := polite.Explain(f.clock)
+	h.ready, h.reason, h.parked = f.instant(polite.Owed(f.clock)), e.Reason, e.Parked
+	h.delay = float32(e.Delay.Seconds())
+	if e.Reason == politeness.ReasonPause {
+		h.wake = f.instant(e.Until)
+	}
+}
+
+// named takes note of what a host's name says about it.
+func (f *Frontier) named(h *host, name string, fetched uint32) {
+	h.override = f.overrides.find(name)
+	f.joinDomain(h, name, fetched)
 }
 
 // Debt is how long a host must be left alone after a crash: its delay in
@@ -167,8 +190,8 @@ func (f *Frontier) TakeBatch() storage.Batch {
 // owner added, is on disk, and what that changed.
 func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) {
 	for i := range b.Hosts {
-		if h := f.hosts[b.Hosts[i].Host]; h != nil && h.active != nil {
-			h.active.uncommitted--
+		if h := f.hosts[b.Hosts[i].Host]; h != nil {
+			f.updateCommitted(h)
 		}
 	}
 	for i := range b.Done {

@@ -39,25 +39,27 @@ var placeNames = [...]string{"idle", "dormant", "called", "loading", "resolving"
 
 // host is what is kept of every host that has, or had, work in this process.
 type host struct {
-	id      storage.HostID
-	index   int32   // in the heap it is in
-	key     instant // order in the heap
-	ready   instant // when politeness lets it be asked; not kept up while active
-	wake    instant // when what it had to do when it went dormant may be done; always: nothing holds it
-	trouble instant // since when it cannot be asked; never: all is well
-	queued  uint32  // as of the last commit
-	due     uint32  // as of the last commit
-	nextDue uint32  // Unix seconds, as of the last commit
-	fetched uint32  // pages, as of the last commit and with those under way since
-	domain  uint32  // index of its registrable domain's budget; 0: not known, or there are no such budgets
-	delay   float32 // seconds between requests, when last known
-	place   place
-	reason  politeness.Reason // the sign that decided ready, when it went dormant
-	robots  robots.Reason     // why robots.txt held all of it, when it went dormant
-	absent  uint8             // answers in a row that the name does not exist
-	turn    uint8             // which of its addresses is asked; another one when one does not answer
-	listed  bool              // among the shelved hosts of its domain
-	active  *active
+	id       storage.HostID
+	index    int32   // in the heap it is in
+	key      instant // order in the heap
+	ready    instant // when politeness lets it be asked; not kept up while active
+	wake     instant // when what it had to do when it went dormant may be done; always: nothing holds it
+	trouble  instant // since when it cannot be asked; never: all is well
+	queued   uint32  // as of the last commit
+	due      uint32  // as of the last commit
+	nextDue  uint32  // Unix seconds, as of the last commit
+	fetched  uint32  // pages, as of the last commit and with those under way since
+	domain   uint32  // index of its registrable domain's budget; 0: not known, or there are no such budgets
+	delay    float32 // seconds between requests, when last known
+	place    place
+	reason   politeness.Reason // the sign that decided ready, when it went dormant
+	robots   robots.Reason     // why robots.txt held all of it, when it went dormant
+	absent   uint8             // answers in a row that the name does not exist
+	turn     uint8             // which of its addresses is asked; another one when one does not answer
+	listed   bool              // among the shelved hosts of its domain
+	parked   bool              // it asked to be left alone for very long, when it went dormant
+	override uint16            // one more than the index of its override; 0: it has none
+	active   *active
 }
 
 // active is what is kept of a host while it is active.
@@ -70,16 +72,15 @@ type active struct {
 	served      int // requests since it became active
 	uncommitted int // host updates handed over and not yet committed
 	loading     bool
-	loadAfter   instant             // no load before; always: at once
-	tail        uint32              // ordinals below exist
-	read        uint32              // tail as of the last load
-	dueRead     uint32              // Unix seconds; what was due by then is read or busy
-	dueMissed   bool                // more of them came while a load was under way
-	dueAsked    int                 // due URLs of each queue that the load under way may bring
-	busy        map[uint32]struct{} // ordinals that are leased, or settled and not yet committed
-	committed   []uint32            // busy no more once the load under way has come, which may be older
-	crawlDelay  time.Duration
-	address     *address
+	loadAfter   instant              // no load before; always: at once
+	tail        uint32               // ordinals below exist
+	read        uint32               // tail as of the last load
+	dueRead     uint32               // Unix seconds; what was due by then is read or busy
+	dueMissed   bool                 // more of them came while a load was under way
+	dueAsked    int                  // due URLs of each queue that the load under way may bring
+	busy        map[uint32]struct{}  // ordinals that are leased, or settled and not yet committed
+	committed   []uint32             // busy no more once the load under way has come, which may be older
+	limits      [limitClasses]*limit // nil: it has none of that class, or its address is not known
 	pinned      netip.Addr
 	expires     instant // of the address
 	resolving   bool    // in line for a resolve lease, or leased as one
@@ -109,15 +110,6 @@ type queue struct {
 	asked    bool    // its robots.txt is being fetched
 	held     instant // nothing of it before; always: not held
 	why      robots.Reason
-}
-
-// address is one network address, or a /64 of them, that hosts share.
-type address struct {
-	key    netip.Prefix
-	polite *politeness.Address
-	line   []*host // hosts whose turn has come while it was busy
-	first  *host   // the host that the next request is reserved for: it waits for all in line
-	users  int     // active hosts that have it
 }
 
 func (f *Frontier) instant(t time.Time) instant {

@@ -12,7 +12,7 @@ func checkInvariants(t tester, f *Frontier) {
 	checkHeap(t, "dormant", f.dormant)
 	checkHeap(t, "called", f.called)
 	checkHeap(t, "ready", f.ready)
-	c := census{users: map[*address]int{}, crowded: map[*address]int{}, inFlight: map[*host]int{}, asked: map[storage.HostID]map[string]bool{}}
+	c := census{users: map[*limit]int{}, crowded: map[*limit]int{}, inFlight: map[*host]int{}, asked: map[storage.HostID]map[string]bool{}}
 	c.leases(t, f)
 	for _, h := range f.hosts {
 		c.host(t, f, h)
@@ -26,8 +26,8 @@ func checkInvariants(t tester, f *Frontier) {
 	if len(f.names)+f.resolving != c.resolving {
 		t.Fatalf("%d names in line and %d leased, %d hosts say so", len(f.names), f.resolving, c.resolving)
 	}
-	for _, a := range f.addresses {
-		c.address(t, a)
+	for _, l := range f.limits {
+		c.limit(t, l)
 	}
 	c.errands(t, f)
 	checkDomains(t, f)
@@ -54,7 +54,7 @@ func checkDomains(t tester, f *Frontier) {
 type census struct {
 	dormant, called, ready, active, bytes, opening, resolving int
 
-	users, crowded map[*address]int
+	users, crowded map[*limit]int
 	inFlight       map[*host]int
 	asked          map[storage.HostID]map[string]bool // origins whose robots.txt is awaited
 }
@@ -137,8 +137,10 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 	if a.resolving {
 		c.resolving++
 	}
-	if a.address != nil {
-		c.users[a.address]++
+	for _, l := range a.limits {
+		if l != nil {
+			c.users[l]++
+		}
 	}
 	if a.inFlight != c.inFlight[h] {
 		t.Fatalf("host %d counts %d requests in flight, %d leases are out", h.id, a.inFlight, c.inFlight[h])
@@ -162,8 +164,13 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 	case resolving:
 		ok = a.resolving
 	case crowded:
-		c.crowded[a.address]++
-		ok = slices.Contains(a.address.line, h)
+		ok = false
+		for _, l := range a.limits {
+			if l != nil && slices.Contains(l.line, h) {
+				c.crowded[l]++
+				ok = true
+			}
+		}
 	case leased:
 		ok = a.inFlight > 0 || a.uncommitted > 0 || len(a.busy) > 0
 	case parked:
@@ -183,16 +190,16 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 	}
 }
 
-func (c *census) address(t tester, a *address) {
+func (c *census) limit(t tester, l *limit) {
 	t.Helper()
-	if a.users != c.users[a] || len(a.line) != c.crowded[a] {
-		t.Fatalf("address %s counts %d users and %d in line, there are %d and %d", a.key, a.users, len(a.line), c.users[a], c.crowded[a])
+	if l.users != c.users[l] || len(l.line) != c.crowded[l] {
+		t.Fatalf("%s counts %d users and %d in line, there are %d and %d", l.key, l.users, len(l.line), c.users[l], c.crowded[l])
 	}
-	if a.first != nil && (a.first.active == nil || a.first.active.address != a || a.first.place != waiting && a.first.place != resolving) {
-		t.Fatalf("address %s is reserved for host %d, which is %s", a.key, a.first.id, placeNames[a.first.place])
+	if h := l.first; h != nil && (h.active == nil || !slices.Contains(h.active.limits[:], l) || h.place != waiting && h.place != resolving && h.place != crowded) {
+		t.Fatalf("%s is reserved for host %d, which is %s", l.key, h.id, placeNames[h.place])
 	}
-	if a.first == nil && len(a.line) > 0 && a.polite.Free() {
-		t.Fatalf("address %s is free, and nobody of %d in line is next", a.key, len(a.line))
+	if l.first == nil && len(l.line) > 0 && l.polite.Free() {
+		t.Fatalf("%s is free, and nobody of %d in line is next", l.key, len(l.line))
 	}
 }
 

@@ -46,7 +46,9 @@ type Lease struct {
 	At          time.Time         // when it was given out
 	Delay       time.Duration     // the delay in force
 	DelayReason politeness.Reason // the sign that asks for it
+	DelaySource politeness.Source // where that comes from
 	Reason      politeness.Reason // the sign that the host waited for last
+	Source      politeness.Source // where that comes from
 	Learned     bool              // a robots.txt of the host was read before
 	LastEnd     time.Time         // of the request to the host before; zero: none is known of
 	Ready       time.Time         // from when politeness let the host be asked; zero: it always did
@@ -69,8 +71,9 @@ type Report struct {
 	Duration time.Duration
 	Signal   politeness.Signal
 	// RetryAfter is what the host asked for; 0 if it did not.
-	RetryAfter time.Duration
-	Bytes      uint64
+	RetryAfter     time.Duration
+	RetryAfterText string // the value of the header
+	Bytes          uint64
 }
 
 // PageReport is a Report with what became of the URL. An outcome in state

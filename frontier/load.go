@@ -126,16 +126,18 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 		return nil
 	}
 	a := h.active
+	f.clock = now
 	a.loading = false
-	if a.polite == nil {
+	opening := a.polite == nil
+	if opening {
 		f.opening--
 		state, err := politeness.DecodeState(l.Host.Politeness)
 		if err != nil {
 			return err
 		}
+		f.named(h, l.Host.Name, 0)
 		a.name, a.polite = l.Host.Name, f.restored(state, h, now)
-		a.crawlDelay = state.CrawlDelay
-		f.joinDomain(h, a.name, 0)
+		f.setLimit(h, byDomain, f.ofDomain(a.name))
 	}
 	a.read, a.dueRead = l.Host.Tail, uint32(l.At.Unix())
 	a.tail = max(a.tail, a.read)
@@ -147,7 +149,10 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 	}
 	a.forget()
 	f.applyDrop(h, now)
-	f.setCrawlDelay(h)
+	f.setAsked(h)
+	if opening {
+		f.followOrders(h, now)
+	}
 	f.weigh(h)
 	f.place(h, f.instant(now))
 	return nil
@@ -203,6 +208,7 @@ func (f *Frontier) LoadFailed(id storage.HostID, now time.Time) {
 		return
 	}
 	a, t := h.active, f.instant(now)
+	f.clock = now
 	a.loading = false
 	a.forget()
 	if a.polite == nil {

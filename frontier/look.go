@@ -35,8 +35,28 @@ func (f *Frontier) Look(id storage.HostID) (View, bool) {
 	if a := h.active; a != nil {
 		v.InFlight, v.Address = a.inFlight, a.pinned
 		if a.polite != nil {
-			v.Active, v.Polite, v.Delay = true, a.polite.Explain(), a.polite.Delay()
+			v.Active, v.Polite = true, f.explain(h)
+			v.Delay = v.Polite.Delay
 		}
 	}
 	return v, true
+}
+
+// explain says why an active host is not asked before an instant: for reasons of its own, or because of a limit that it shares.
+func (f *Frontier) explain(h *host) politeness.Explanation {
+	e := h.active.polite.Explain(f.clock)
+	for _, l := range h.active.limits {
+		if l == nil {
+			continue
+		}
+		ready := l.polite.Ready()
+		if busy := h.place == crowded && !l.polite.Free(); !busy && (!ready.After(e.Until) || !ready.After(f.clock)) {
+			continue
+		}
+		if ready.Before(f.clock) {
+			ready = f.clock
+		}
+		e.Reason, e.Source, e.Since, e.Until = politeness.ReasonLimit, politeness.Source{Limit: l.key.String()}, e.Until, ready
+	}
+	return e
 }

@@ -13,6 +13,7 @@ import (
 // late for its host and early for the next.
 func (f *Frontier) Next(now time.Time) (Lease, bool) {
 	t := f.instant(now)
+	f.clock = now
 	f.activate(t)
 	if l, ok := f.nextName(); ok {
 		return l, true
@@ -59,7 +60,7 @@ func (f *Frontier) takeURL(h *host, now time.Time) (Lease, bool) {
 		if q == nil {
 			return Lease{}, false
 		}
-		standing := f.o.Robots.Standing(q.record, h.active.polite.Delay(), now)
+		standing := f.o.Robots.Standing(q.record, h.active.polite.Delay(now), now)
 		switch {
 		case standing.Kind == robots.StandingFetch || standing.RefreshDue:
 			q.asked = true
@@ -130,10 +131,15 @@ func (f *Frontier) leaseRequest(h *host, l Lease, due bool, now time.Time) Lease
 	a := h.active
 	a.inFlight++
 	a.served++
-	a.address.polite.Begin()
+	for _, limit := range a.limits {
+		if limit != nil {
+			limit.polite.Begin()
+		}
+	}
 	l.Address = a.pinned
-	why := a.polite.Explain()
-	l.At, l.Delay, l.DelayReason, l.Reason, l.Learned = now, why.Delay, why.DelayReason, why.Reason, a.learned()
+	why := a.polite.Explain(now)
+	l.At, l.Delay, l.DelayReason, l.DelaySource = now, why.Delay, why.DelayReason, why.DelaySource
+	l.Reason, l.Source, l.Learned = why.Reason, why.Source, a.learned()
 	l.LastEnd, l.Ready = a.polite.LastEnd(), why.Until
 	return f.lease(h, l, due)
 }
@@ -157,7 +163,7 @@ func (f *Frontier) lease(h *host, l Lease, due bool) Lease {
 	last := len(f.spare) - 1
 	out := f.spare[last]
 	f.spare = f.spare[:last]
-	out.host, out.lease, out.due = h, l, due
+	out.host, out.lease, out.due, out.limits = h, l, due, h.active.limits
 	f.leases[l.ID] = out
 	return l
 }

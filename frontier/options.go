@@ -15,6 +15,10 @@ type Options struct {
 	Robots     robots.Options
 	Tokens     []string // product tokens, the first that robots.txt names counts
 
+	Overrides []Override              // for some hosts, in place of Politeness and HostBudget
+	Ranges    []Range                 // addresses with limits of their own
+	Domain    politeness.LimitOptions // of all hosts of a registrable domain together; zero: no limit
+
 	Obey         bool   // false: rules are not asked; Crawl-delay is honoured all the same
 	MaxDepth     uint16 // 0: no limit
 	MaxRedirects uint8
@@ -57,7 +61,16 @@ func (o Options) Validate() error {
 	if o.Session < 0 {
 		errs = append(errs, fmt.Errorf("frontier: Session is %d, should not be negative", o.Session))
 	}
-	return errors.Join(append(errs, o.Politeness.Validate())...)
+	if len(o.Overrides) > maxOverrides {
+		errs = append(errs, fmt.Errorf("frontier: %d Overrides, should be at most %d", len(o.Overrides), maxOverrides))
+	}
+	for i := range o.Overrides {
+		errs = append(errs, o.Overrides[i].Politeness.Validate())
+	}
+	for i := range o.Ranges {
+		errs = append(errs, o.Ranges[i].Limit.Validate())
+	}
+	return errors.Join(append(errs, o.Politeness.Validate(), o.Domain.Validate())...)
 }
 
 // RestartDelay is what a host owes after a crash when its Crawl-delay was never learned.

@@ -32,7 +32,7 @@ func (f *Frontier) place(h *host, now instant) {
 		h.place = loading
 		return
 	}
-	h.delay = float32(a.polite.Delay().Seconds())
+	h.delay = float32(a.polite.Delay(f.clock).Seconds())
 	f.giveUp(h, now)
 	if !f.spent(h) {
 		f.refill(h, now)
@@ -133,7 +133,7 @@ func (f *Frontier) wake(h *host) (instant, bool) {
 		at = always
 	}
 	if f.spent(h) {
-		return max(at, f.instant(a.polite.Ready())), len(a.jobs) > 0
+		return max(at, f.instant(a.polite.Ready(f.clock))), len(a.jobs) > 0
 	}
 	for i := range a.queues {
 		if q := &a.queues[i]; !q.asked && a.offers(q) {
@@ -150,7 +150,7 @@ func (f *Frontier) wake(h *host) (instant, bool) {
 	if at == never {
 		return never, false
 	}
-	return max(at, f.instant(a.polite.Ready())), true
+	return max(at, f.instant(a.polite.Ready(f.clock))), true
 }
 
 // asking reports whether an answer about one of the host's origins is awaited.
@@ -183,7 +183,7 @@ func (f *Frontier) needed(by instant) bool {
 // retire makes a host dormant.
 func (f *Frontier) retire(h *host, wake instant, work bool) {
 	a := h.active
-	h.ready, h.reason, h.robots, h.wake = f.instant(a.polite.Ready()), a.polite.Reason(), a.holding(), wake
+	h.robots, h.wake = a.holding(), wake
 	switch {
 	case work:
 	case f.spent(h):
@@ -191,13 +191,15 @@ func (f *Frontier) retire(h *host, wake instant, work bool) {
 	default:
 		h.wake, h.queued = always, 0 // all of it was read; a commit brings it back with more
 	}
+	f.remember(h, a.polite)
 	f.deactivate(h)
 	f.placeDormant(h)
 }
 
 // deactivate drops the active part of a host.
 func (f *Frontier) deactivate(h *host) {
-	f.setAddress(h, nil)
+	f.setLimit(h, byDomain, nil)
+	f.setLimit(h, byAddress, nil)
 	f.activeHosts--
 	f.activeBytes -= h.active.bytes
 	h.active = nil

@@ -70,10 +70,7 @@ func (f *Frontier) deliver(name string, id storage.HostID, now instant) {
 // setPolicy records what robots.txt came to and puts it in force. It returns
 // the host whose origin it is for.
 func (f *Frontier) setPolicy(job RobotsJob, record robots.Record, rules *robots.Rules, now time.Time) *host {
-	encoded, err := record.AppendBinary(nil)
-	if err == nil {
-		f.out.Policies = append(f.out.Policies, storage.Policy{Origin: job.Origin, Record: encoded})
-	}
+	f.policy(storage.Policy{Origin: job.Origin}, record)
 	h := f.hosts[job.Owner]
 	q := h.queueOf(job.Origin)
 	if q == nil {
@@ -84,8 +81,8 @@ func (f *Frontier) setPolicy(job RobotsJob, record robots.Record, rules *robots.
 	}
 	q.asked, q.known, q.held, q.record, q.rules = false, true, always, record, rules
 	f.weigh(h)
-	f.setCrawlDelay(h)
-	standing := f.o.Robots.Standing(record, h.active.polite.Delay(), now)
+	f.setAsked(h)
+	standing := f.o.Robots.Standing(record, h.active.polite.Delay(now), now)
 	switch {
 	case f.closes(standing, rules):
 		q.hold(standing, f.instant(standing.Until))
@@ -116,25 +113,4 @@ func (h *host) queueOf(o weburl.Origin) *queue {
 // originIndex is the place of an origin among the host's; -1 if it has none.
 func (a *active) originIndex(o weburl.Origin) int {
 	return slices.IndexFunc(a.queues, func(q queue) bool { return q.origin == o })
-}
-
-// setCrawlDelay puts the largest Crawl-delay of the host's origins in force.
-// While one of them is unknown it may only grow.
-func (f *Frontier) setCrawlDelay(h *host) {
-	a := h.active
-	var largest time.Duration
-	all := true
-	for i := range a.queues {
-		q := &a.queues[i]
-		if !q.known || q.rules == nil {
-			all = false
-			continue
-		}
-		d, _ := q.rules.CrawlDelay()
-		largest = max(largest, d)
-	}
-	if all || largest > a.crawlDelay {
-		a.crawlDelay = largest
-		a.polite.SetCrawlDelay(largest)
-	}
 }

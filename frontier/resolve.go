@@ -14,7 +14,7 @@ import (
 const minTTL = time.Minute
 
 // resolved reports whether the host has an address that holds at an instant.
-func (a *active) resolved(at instant) bool { return a.address != nil && a.expires > at }
+func (a *active) resolved(at instant) bool { return a.limits[byAddress] != nil && a.expires > at }
 
 // queueName puts a host in line to be resolved.
 func (f *Frontier) queueName(h *host) {
@@ -53,7 +53,7 @@ func (f *Frontier) CompleteResolve(id uint64, r ResolveReport) error {
 		f.pin(h, &r, now)
 	default:
 		f.yield(h, now)
-		f.setAddress(h, nil)
+		f.setLimit(h, byAddress, nil)
 		f.unresolved(h, &r)
 	}
 	f.place(h, now)
@@ -65,14 +65,14 @@ func (f *Frontier) CompleteResolve(id uint64, r ResolveReport) error {
 func (f *Frontier) pin(h *host, r *ResolveReport, now instant) {
 	a := h.active
 	pinned := r.Addresses[int(h.turn)%len(r.Addresses)]
-	to := f.addressOf(politeness.AddressKey(pinned))
-	if a.address != to {
+	to := f.ofAddress(pinned)
+	if a.limits[byAddress] != to {
 		f.yield(h, now)
 	}
-	f.setAddress(h, to)
+	f.setLimit(h, byAddress, to)
 	a.pinned, a.expires, h.absent = pinned, now+instant(max(r.TTL, minTTL)), 0
 	if h.reserved() {
-		f.reserve(h, now)
+		f.awaitLimits(h, now)
 	}
 }
 

@@ -154,7 +154,7 @@ func (s *simulated) begins(l Lease) {
 		s.early = append(s.early, fmt.Sprintf("address %d at %v: %d under way, the last ended at %v", h.peer, s.now.Sub(epoch), p.busy, p.ends.Sub(epoch)))
 	}
 	if !h.end.IsZero() {
-		late := s.now.Sub(h.oracle.Ready())
+		late := s.now.Sub(h.oracle.Ready(s.now))
 		h.late, h.longest = h.late+late, max(h.longest, late)
 		h.owed += s.now.Sub(h.end) - late
 	}
@@ -178,7 +178,7 @@ func (s *simulated) ends(l Lease, a answer) {
 	if l.Kind == Robots {
 		s.robots++
 		h.learned = true
-		h.oracle.SetCrawlDelay(h.crawlDelay)
+		h.oracle.SetAsked(politeness.Asked{Delay: h.crawlDelay})
 	}
 	h.oracle.Ended(s.now, politeness.Result{Signal: a.signal, Duration: a.took, RetryAfter: a.retryAfter})
 	wait := s.o.Politeness.Delay
@@ -217,7 +217,7 @@ func (s *simulated) report(t *testing.T, took time.Duration) {
 			free++
 			hostLate, hostOwed, longest = hostLate+h.late, hostOwed+h.owed, max(longest, h.longest)
 		}
-		if patience := s.patience(h); h.longest > patience || h.served < s.pages && !h.busy && s.now.Sub(h.oracle.Ready()) > patience {
+		if patience := s.patience(h); h.longest > patience || h.served < s.pages && !h.busy && s.now.Sub(h.oracle.Ready(s.now)) > patience {
 			starved++
 		}
 	}

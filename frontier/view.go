@@ -61,6 +61,7 @@ type Waiting struct {
 	Finish time.Duration // until the last of them is fetched, at the delay in force
 	Reason politeness.Reason
 	Robots robots.Reason // why robots.txt holds all of it; ReasonNone: it does not
+	Parked bool          // it asked to be left alone for more than politeness.ParkedAfter
 	Budget bool          // its budget of pages is spent, or its domain's
 	Place  string
 }
@@ -73,7 +74,7 @@ func (f *Frontier) Waiting(now time.Time, each func(Waiting)) {
 		if left == 0 && h.place == idle {
 			continue
 		}
-		w := Waiting{Host: h.id, Left: left, Place: placeNames[h.place], Reason: h.reason, Robots: f.held(h), Budget: f.spent(h)}
+		w := Waiting{Host: h.id, Left: left, Place: placeNames[h.place], Reason: h.reason, Parked: h.parked, Robots: f.held(h), Budget: f.spent(h)}
 		start := t
 		if h.place == waiting || h.place == dormant || h.place == called {
 			start = max(f.asked(h), t)
@@ -83,7 +84,7 @@ func (f *Frontier) Waiting(now time.Time, each func(Waiting)) {
 		if a := h.active; a != nil {
 			w.Name = a.name
 			if a.polite != nil {
-				w.Reason = a.polite.Reason()
+				w.Reason, w.Parked = a.polite.Reason(f.clock), a.polite.Explain(f.clock).Parked
 			}
 		}
 		each(w)
@@ -95,7 +96,7 @@ func (f *Frontier) asked(h *host) instant {
 	if h.active == nil {
 		return h.key + lead
 	}
-	return max(h.key, f.instant(h.active.polite.Ready()))
+	return max(h.key, f.instant(h.active.polite.Ready(f.clock)))
 }
 
 // Places counts the hosts by the place they are in.

@@ -9,7 +9,7 @@ import (
 // BenchmarkHost is one turn of a host: it ends a request, is asked when it is ready, and stored.
 func BenchmarkHost(b *testing.B) {
 	h := newHost(nil)
-	h.SetCrawlDelay(10 * time.Second)
+	h.SetAsked(Asked{Delay: 10 * time.Second})
 	now := at(0)
 	buffer := make([]byte, 0, MaxStateBytes)
 	b.Run("ended", func(b *testing.B) {
@@ -22,7 +22,7 @@ func BenchmarkHost(b *testing.B) {
 	b.Run("ready", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			h.Ready()
+			h.Ready(epoch)
 		}
 	})
 	b.Run("state", func(b *testing.B) {
@@ -61,5 +61,5 @@ func BenchmarkMemory(b *testing.B) {
 			return h
 		})
 	})
-	b.Run("address", func(b *testing.B) { measure(b, func(int) any { return NewAddress(&o) }) })
+	b.Run("address", func(b *testing.B) { measure(b, func(int) any { return NewLimit(o.Address()) }) })
 }

@@ -2,6 +2,7 @@ package politeness
 
 import (
 	"math"
+	"reflect"
 	"testing"
 	"time"
 	"unsafe"
@@ -46,17 +47,17 @@ func TestClockSetWhileRunning(t *testing.T) {
 	for _, step := range []time.Duration{time.Hour, -time.Hour, 24 * time.Hour, -24 * time.Hour} {
 		var c clock
 		h := newHost(nil)
-		h.SetCrawlDelay(60 * s)
+		h.SetAsked(Asked{Delay: 60 * s})
 		h.Ended(c.now(), ok(s))
 		c.monotonic += 10 * s
 		c.wall += step
-		if got := h.Ready().Sub(c.now()); got != 50*s {
+		if got := h.Ready(epoch).Sub(c.now()); got != 50*s {
 			t.Errorf("clock set by %v: %v left, want 50s", step, got)
 		}
 		// Stored now and read by the next process, whose clock is right: nothing is lost or added.
 		o := DefaultOptions()
 		next := NewHost(&o, h.State(c.now()), c.now().Round(0))
-		if got := next.Ready().Sub(c.now().Round(0)); got != 50*s {
+		if got := next.Ready(epoch).Sub(c.now().Round(0)); got != 50*s {
 			t.Errorf("clock set by %v, restarted: %v left, want 50s", step, got)
 		}
 		// The same for a hold, stored after the clock was set.
@@ -64,7 +65,7 @@ func TestClockSetWhileRunning(t *testing.T) {
 		c.monotonic += time.Hour
 		c.wall -= step
 		next = NewHost(&o, h.State(c.now()), c.now().Round(0))
-		if got := next.Ready().Sub(c.now().Round(0)); got != time.Hour {
+		if got := next.Ready(epoch).Sub(c.now().Round(0)); got != time.Hour {
 			t.Errorf("clock set by %v, hold: %v left, want 1h", step, got)
 		}
 	}
@@ -73,11 +74,11 @@ func TestClockSetWhileRunning(t *testing.T) {
 func TestMachineSuspended(t *testing.T) {
 	var c clock
 	h := newHost(nil)
-	h.SetCrawlDelay(time.Minute)
+	h.SetAsked(Asked{Delay: time.Minute})
 	h.Ended(c.now(), ok(0))
 	c.monotonic += 10 * time.Second
 	c.wall += time.Hour // an hour passed without the monotonic clock
-	if got := h.Ready().Sub(c.now()); got != 50*time.Second {
+	if got := h.Ready(epoch).Sub(c.now()); got != 50*time.Second {
 		t.Errorf("%v left, want 50s: sleep does not shorten a wait", got)
 	}
 }
@@ -97,24 +98,24 @@ func TestClockSetBetweenRuns(t *testing.T) {
 		{"long after", State{LastEnd: wall}, 100 * time.Hour, 0},
 		{"set back an hour", State{LastEnd: wall}, -time.Hour, 10 * s},
 		{"set back a century", State{LastEnd: wall}, -100 * 365 * 24 * time.Hour, 10 * s},
-		{"hold", State{Until: wall.Add(time.Hour), Length: time.Hour}, 20 * time.Minute, 40 * time.Minute},
-		{"hold over", State{Until: wall.Add(time.Hour), Length: time.Hour}, 2 * time.Hour, 0},
-		{"hold, set back an hour", State{Until: wall.Add(time.Hour), Length: time.Hour}, -time.Hour, time.Hour},
-		{"hold, set back to 1970", State{Until: wall.Add(time.Hour), Length: time.Hour}, -56 * 365 * 24 * time.Hour, time.Hour},
-		{"hold without length", State{Until: wall.Add(time.Hour)}, 0, 0},
-		{"both", State{LastEnd: wall, Until: wall.Add(7 * s), Length: 7 * s}, s, 9 * s},
-		{"negative numbers", State{LastEnd: wall, CrawlDelay: -s, LastResponse: -s, Until: wall, Length: -s}, s, 9 * s},
-		{"numbers too large", State{LastEnd: wall, Until: wall.Add(math.MaxInt64), Length: 5 * s, Backoff: 255, Failures: 255, Calm: 255}, s, 59 * s},
+		{"hold", State{Holds: []Hold{{Until: wall.Add(time.Hour), Length: time.Hour}}}, 20 * time.Minute, 40 * time.Minute},
+		{"hold over", State{Holds: []Hold{{Until: wall.Add(time.Hour), Length: time.Hour}}}, 2 * time.Hour, 0},
+		{"hold, set back an hour", State{Holds: []Hold{{Until: wall.Add(time.Hour), Length: time.Hour}}}, -time.Hour, time.Hour},
+		{"hold, set back to 1970", State{Holds: []Hold{{Until: wall.Add(time.Hour), Length: time.Hour}}}, -56 * 365 * 24 * time.Hour, time.Hour},
+		{"hold without length", State{Holds: []Hold{{Until: wall.Add(time.Hour)}}}, 0, 0},
+		{"both", State{LastEnd: wall, Holds: []Hold{{Until: wall.Add(7 * s), Length: 7 * s}}}, s, 9 * s},
+		{"negative numbers", State{LastEnd: wall, Asked: Asked{Delay: -s}, LastResponse: -s, Holds: []Hold{{Until: wall, Length: -s}}}, s, 9 * s},
+		{"numbers too large", State{LastEnd: wall, Holds: []Hold{{Until: wall.Add(math.MaxInt64), Length: 5 * s}}, Backoff: 255, Failures: 255, Calm: 255}, s, 59 * s},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			now := wall.Add(tt.now)
 			h := NewHost(&o, tt.state, now)
-			if got := max(h.Ready().Sub(now), 0); got != tt.want {
+			if got := max(h.Ready(epoch).Sub(now), 0); got != tt.want {
 				t.Errorf("%v left, want %v", got, tt.want)
 			}
-			if again := NewHost(&o, h.State(now), now); !again.Ready().Equal(h.Ready()) && h.Ready().After(now) {
-				t.Errorf("a second restart made %v of %v", again.Ready(), h.Ready())
+			if again := NewHost(&o, h.State(now), now); !again.Ready(epoch).Equal(h.Ready(epoch)) && h.Ready(epoch).After(now) {
+				t.Errorf("a second restart made %v of %v", again.Ready(epoch), h.Ready(epoch))
 			}
 		})
 	}
@@ -124,25 +125,25 @@ func TestStateKeepsEverything(t *testing.T) {
 	const s = time.Second
 	o := Options{Delay: s, AdaptiveFactor: 3, AdaptiveMax: time.Minute, PerHost: 1}
 	h := NewHost(&o, State{}, at(0))
-	h.SetCrawlDelay(2 * s)
+	h.SetAsked(Asked{Delay: 2 * s})
 	h.Ended(at(5*s), Result{Signal: SignalThrottled, Duration: 4 * s})
-	h.Ended(h.Ready(), ok(4*s))
-	h.Ended(h.Ready(), Result{Signal: SignalServerError, Duration: 4 * s, RetryAfter: time.Hour})
+	h.Ended(h.Ready(epoch), ok(4*s))
+	h.Ended(h.Ready(epoch), Result{Signal: SignalServerError, Duration: 4 * s, RetryAfter: time.Hour})
 
 	now := at(10 * time.Minute)
 	stored := h.State(now)
 	again := NewHost(&o, stored, now)
-	if got := again.State(now); got != stored {
+	if got := again.State(now); !reflect.DeepEqual(got, stored) {
 		t.Fatalf("%+v\nbecame %+v", stored, got)
 	}
-	a, b := h.Explain(), again.Explain()
+	a, b := h.Explain(epoch), again.Explain(epoch)
 	if a.String() != b.String() || a.Backoff != 1 || a.Reason != ReasonRetryAfter {
 		t.Fatalf("%v\nbecame %v", a, b)
 	}
-	if got := h.State(at(100 * time.Hour)); !got.Until.IsZero() || got.Length != 0 || got.Reason != ReasonNone {
+	if got := h.State(at(100 * time.Hour)); len(got.Holds) > 0 {
 		t.Fatalf("a hold that is over is stored: %+v", got)
 	}
-	if got := newHost(nil).State(now); got != (State{}) {
+	if got := newHost(nil).State(now); !reflect.DeepEqual(got, State{}) {
 		t.Fatalf("the state of a host never asked is %+v", got)
 	}
 }

@@ -3,7 +3,6 @@ package politeness
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -11,20 +10,29 @@ import (
 var ErrState = errors.New("politeness: not a stored state")
 
 // MaxStateBytes is the most that [State.AppendBinary] appends.
-const MaxStateBytes = 96
+const MaxStateBytes = 255
 
-// stateVersion is the first byte of an encoded State.
-const stateVersion = 1
+// stateVersion is the first byte of an encoded State. Version 1 is read as well.
+const stateVersion = 2
 
 // The bits of the second byte: which parts follow, in this order. Numbers are varints, times are Unix
 // seconds and nanoseconds, durations nanoseconds.
 const (
-	hasEnd        = 1 << iota // LastEnd
-	hasHold                   // Until, Length, Reason
-	hasCrawlDelay             // CrawlDelay
-	hasResponse               // LastResponse
-	hasSince                  // TroubleSince
-	hasTrouble                // Backoff, Failures, Calm: a byte each
+	hasEnd      = 1 << iota // LastEnd
+	hasHolds                // Holds: their number, then of each Until, Length, Reason and Header with its length before it
+	hasAsked                // Asked
+	hasResponse             // LastResponse
+	hasSince                // TroubleSince
+	hasTrouble              // Backoff, Failures, Calm: a byte each
+	hasSetDelay             // SetDelay
+	hasEnds                 // no such bit
+)
+
+// The most that is stored; what is more could not be meant.
+const (
+	maxSeconds = 1 << 40 // of a time, either way from 1970
+	maxLine    = 1<<21 - 1
+	maxHolds   = 3
 )
 
 // AppendBinary appends the state to b as [DecodeState] reads it: two bytes for a host never asked, about
@@ -41,13 +49,11 @@ func (s State) AppendBinary(b []byte) ([]byte, error) {
 	if part(hasEnd, !s.LastEnd.IsZero()) {
 		b = appendTime(b, s.LastEnd)
 	}
-	if part(hasHold, !s.Until.IsZero()) {
-		b = appendTime(b, s.Until)
-		b = appendDuration(b, s.Length)
-		b = append(b, byte(s.Reason))
+	if part(hasHolds, len(s.Holds) > 0) {
+		b = appendHolds(b, s.Holds)
 	}
-	if part(hasCrawlDelay, s.CrawlDelay > 0) {
-		b = appendDuration(b, s.CrawlDelay)
+	if part(hasAsked, s.Asked.Delay > 0 || len(s.Asked.Rates)+len(s.Asked.Visits) > 0) {
+		b = appendAsked(b, s.Asked.bounded())
 	}
 	if part(hasResponse, s.LastResponse > 0) {
 		b = appendDuration(b, s.LastResponse)
@@ -58,99 +64,56 @@ func (s State) AppendBinary(b []byte) ([]byte, error) {
 	if part(hasTrouble, s.Backoff|s.Failures|s.Calm > 0) {
 		b = append(b, s.Backoff, s.Failures, s.Calm)
 	}
+	if part(hasSetDelay, s.SetDelay > 0) {
+		b = appendDuration(b, s.SetDelay)
+	}
 	return b, nil
 }
 
+func appendHolds(b []byte, list []Hold) []byte {
+	list = list[:min(len(list), maxHolds)]
+	b = append(b, byte(len(list)))
+	room := MaxHeader // for the headers of all
+	for _, x := range list {
+		b = appendDuration(appendTime(b, x.Until), x.Length)
+		header := x.Header[:min(len(x.Header), room)]
+		room -= len(header)
+		b = append(b, byte(x.Reason), byte(len(header)))
+		b = append(b, header...)
+	}
+	return b
+}
+
+// appendAsked writes how many there are of each in one byte: a bit for Rate, three each for Rates and Visits.
+func appendAsked(b []byte, a Asked) []byte {
+	counts := byte(len(a.Rates)<<1 | len(a.Visits)<<4)
+	if a.Rate {
+		counts |= 1
+	}
+	b = appendLine(appendDuration(append(b, counts), a.Delay), a.Line)
+	for _, r := range a.Rates {
+		b = appendLine(appendDuration(appendWindow(b, r.Window), r.Delay), r.Line)
+	}
+	for _, v := range a.Visits {
+		b = appendLine(appendWindow(b, v.Window), v.Line)
+	}
+	return b
+}
+
+func appendWindow(b []byte, w Window) []byte {
+	w = w.valid()
+	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(w.From)), uint64(w.To))
+}
+
+func appendLine(b []byte, l Line) []byte {
+	return binary.AppendUvarint(append(b, l.Origin), uint64(min(l.Number, maxLine)))
+}
+
 func appendTime(b []byte, t time.Time) []byte {
-	b = binary.AppendVarint(b, t.Unix())
+	b = binary.AppendVarint(b, max(-maxSeconds, min(t.Unix(), maxSeconds)))
 	return binary.AppendUvarint(b, uint64(t.Nanosecond()))
 }
 
 func appendDuration(b []byte, d time.Duration) []byte {
 	return binary.AppendUvarint(b, uint64(max(d, 0)))
-}
-
-// DecodeState reads what [State.AppendBinary] wrote. An error wraps [ErrState]. No bytes at all are the state of a
-// host that was never asked.
-func DecodeState(b []byte) (State, error) {
-	if len(b) == 0 {
-		return State{}, nil
-	}
-	if b[0] != stateVersion {
-		return State{}, fmt.Errorf("%w: version %d, this program knows %d", ErrState, b[0], stateVersion)
-	}
-	d := decoder{rest: b[1:]}
-	has := d.byte()
-	var s State
-	if has&hasEnd != 0 {
-		s.LastEnd = d.time()
-	}
-	if has&hasHold != 0 {
-		s.Until, s.Length, s.Reason = d.time(), d.duration(), Reason(d.byte())
-	}
-	if has&hasCrawlDelay != 0 {
-		s.CrawlDelay = d.duration()
-	}
-	if has&hasResponse != 0 {
-		s.LastResponse = d.duration()
-	}
-	if has&hasSince != 0 {
-		s.TroubleSince = d.time()
-	}
-	if has&hasTrouble != 0 {
-		s.Backoff, s.Failures, s.Calm = d.byte(), d.byte(), d.byte()
-	}
-	if d.bad || len(d.rest) > 0 || has >= hasTrouble<<1 {
-		return State{}, fmt.Errorf("%w: %x", ErrState, b)
-	}
-	return s, nil
-}
-
-// decoder reads parts from the front of rest. After the first that is not there all are zero.
-type decoder struct {
-	rest []byte
-	bad  bool
-}
-
-func (d *decoder) byte() byte {
-	if len(d.rest) == 0 {
-		d.bad = true
-		return 0
-	}
-	c := d.rest[0]
-	d.rest = d.rest[1:]
-	return c
-}
-
-func (d *decoder) uvarint() uint64 {
-	v, n := binary.Uvarint(d.rest)
-	if n <= 0 {
-		d.rest, d.bad = nil, true
-		return 0
-	}
-	d.rest = d.rest[n:]
-	return v
-}
-
-func (d *decoder) duration() time.Duration {
-	v := time.Duration(d.uvarint())
-	if v < 0 {
-		d.bad = true
-	}
-	return v
-}
-
-func (d *decoder) time() time.Time {
-	seconds, n := binary.Varint(d.rest)
-	if n <= 0 {
-		d.rest, d.bad = nil, true
-		return time.Time{}
-	}
-	d.rest = d.rest[n:]
-	nanoseconds := d.uvarint()
-	if nanoseconds >= uint64(time.Second) {
-		d.bad = true
-		return time.Time{}
-	}
-	return time.Unix(seconds, int64(nanoseconds)).UTC()
 }

@@ -5,16 +5,29 @@ import (
 	"encoding/hex"
 	"errors"
 	"math"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 )
 
+var stored = time.Date(2026, 11, 20, 13, 14, 15, 123456789, time.UTC)
+
 func fullState() State {
-	day := time.Date(2026, 11, 20, 13, 14, 15, 123456789, time.UTC)
 	return State{
-		LastEnd: day, Until: day.Add(time.Hour), Length: 2 * time.Hour, Reason: ReasonBackoff,
-		CrawlDelay: 10 * time.Second, LastResponse: 250 * time.Millisecond, TroubleSince: day.Add(-time.Hour),
-		Backoff: 3, Failures: 2, Calm: 1,
+		LastEnd: stored,
+		Holds: []Hold{
+			{Until: stored.Add(time.Hour), Length: 2 * time.Hour, Reason: ReasonRetryAfter, Header: "7200"},
+			{Until: stored.Add(time.Minute), Length: time.Minute, Reason: ReasonBackoff},
+			{Until: stored.Add(Forever), Length: Forever, Reason: ReasonPause},
+		},
+		Asked: Asked{
+			Delay: 10 * time.Second, Line: Line{1, 300},
+			Rates:  []Rate{{Window{360, 525}, 30 * time.Second, Line{0, 4}}},
+			Visits: []Visit{{Window{1320, 240}, Line{0, 5}}},
+		},
+		LastResponse: 250 * time.Millisecond, TroubleSince: stored.Add(-time.Hour),
+		Backoff: 3, Failures: 2, Calm: 1, SetDelay: 5 * time.Second,
 	}
 }
 
@@ -24,9 +37,11 @@ func TestStateGolden(t *testing.T) {
 		state State
 		want  string
 	}{
-		{"never asked", State{}, "0100"},
-		{"answers", State{LastEnd: fullState().LastEnd, LastResponse: time.Millisecond}, "0109ce9e82b00d959aef3ac0843d"},
-		{"everything", fullState(), "013fce9e82b00d959aef3aeed682b00d959aef3a8080c58bc6d10106" + "80c8afa02580e59a77aee681b00d959aef3a030201"},
+		{"never asked", State{}, "0200"},
+		{"answers", State{LastEnd: stored, LastResponse: time.Millisecond}, "0209ce9e82b00d959aef3ac0843d"},
+		{"everything", fullState(), "027fce9e82b00d959aef3a" +
+			"03eed682b00d959aef3a8080c58bc6d101050437323030" + "c69f82b00d959aef3a80b09dc2df010600" + "d6928e8c5294cabad203ffffffffffffffff7f0a00" +
+			"1280c8afa02501ac02" + "e8028d0480d88ee16f0004" + "a80af0010005" + "80e59a77aee681b00d959aef3a03020180e497d012"},
 	}
 	for _, tt := range tests {
 		b, err := tt.state.AppendBinary([]byte("x"))
@@ -34,41 +49,90 @@ func TestStateGolden(t *testing.T) {
 			t.Errorf("%s: %x (%v), want %s", tt.name, b[1:], err, tt.want)
 		}
 		back, err := DecodeState(b[1:])
-		if err != nil || back != tt.state {
+		if err != nil || !reflect.DeepEqual(back, tt.state) {
 			t.Errorf("%s: came back as %+v (%v)", tt.name, back, err)
 		}
 	}
 }
 
+// What version 1 wrote is read by every later one.
+func TestStateOfVersion1(t *testing.T) {
+	tests := []struct {
+		name, bytes string
+		want        State
+	}{
+		{"never asked", "0100", State{}},
+		{"answers", "0109ce9e82b00d959aef3ac0843d", State{LastEnd: stored, LastResponse: time.Millisecond}},
+		{"everything", "013fce9e82b00d959aef3aeed682b00d959aef3a8080c58bc6d10106" + "80c8afa02580e59a77aee681b00d959aef3a030201", State{
+			LastEnd: stored, Holds: []Hold{{Until: stored.Add(time.Hour), Length: 2 * time.Hour, Reason: ReasonBackoff}},
+			Asked: Asked{Delay: 10 * time.Second}, LastResponse: 250 * time.Millisecond, TroubleSince: stored.Add(-time.Hour),
+			Backoff: 3, Failures: 2, Calm: 1,
+		}},
+	}
+	for _, tt := range tests {
+		b, err := hex.DecodeString(tt.bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := DecodeState(b); err != nil || !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%s: %+v (%v)", tt.name, got, err)
+		}
+	}
+}
+
+// However much a host and its operator ask for, it fits into the row of the host, and nothing that holds it is lost.
 func TestStateStaysSmall(t *testing.T) {
-	far := time.Unix(math.MaxInt64>>2, 999_999_999)
-	s := State{far, far, math.MaxInt64, 255, math.MaxInt64, math.MaxInt64, far, 255, 255, 255}
+	far := time.Unix(maxSeconds, 999_999_999)
+	line := Line{255, math.MaxUint32}
+	s := State{
+		LastEnd: far, TroubleSince: far, LastResponse: math.MaxInt64, Backoff: 255, Failures: 255, Calm: 255, SetDelay: math.MaxInt64,
+		Asked: Asked{Delay: math.MaxInt64, Rate: true, Line: line},
+	}
+	for _, r := range []Reason{ReasonRetryAfter, ReasonBackoff, ReasonPause} {
+		s.Holds = append(s.Holds, Hold{far, Forever, r, strings.Repeat("x", MaxHeader)})
+	}
+	for range MaxRates + 5 {
+		s.Asked.Rates = append(s.Asked.Rates, Rate{Window{math.MaxUint16, math.MaxUint16}, math.MaxInt64, line})
+		s.Asked.Visits = append(s.Asked.Visits, Visit{Window{math.MaxUint16, math.MaxUint16}, line})
+	}
 	b, err := s.AppendBinary(nil)
 	if err != nil || len(b) > MaxStateBytes {
 		t.Fatalf("%d bytes (%v)", len(b), err)
+	}
+	back, err := DecodeState(b)
+	if err != nil || len(back.Holds) != 3 || len(back.Asked.Visits) != MaxVisits {
+		t.Fatalf("came back as %+v (%v)", back, err)
 	}
 }
 
 func TestDecodeStateRefuses(t *testing.T) {
 	good, _ := fullState().AppendBinary(nil)
 	for n := 1; n < len(good); n++ {
-		if s, err := DecodeState(good[:n]); !errors.Is(err, ErrState) || s != (State{}) {
+		if s, err := DecodeState(good[:n]); !errors.Is(err, ErrState) || !reflect.DeepEqual(s, State{}) {
 			t.Errorf("the first %d bytes are taken for %+v (%v)", n, s, err)
 		}
 	}
+	negative := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01}
 	for _, bad := range [][]byte{
 		append(bytes.Clone(good), 0),
-		{2, 0},
+		{3, 0},
 		{1, 0x40},
-		{1, hasEnd, 0, 0x80, 0x94, 0xeb, 0xdc, 0x03},                                         // a second of nanoseconds
-		{1, hasCrawlDelay, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01},       // negative
-		{1, hasCrawlDelay, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01}, // too long
+		{2, 0x80},
+		{2, hasEnd, 0, 0x80, 0x94, 0xeb, 0xdc, 0x03}, // a second of nanoseconds
+		append([]byte{1, hasAsked}, negative...),
+		append([]byte{2, hasResponse}, negative...),
+		{2, hasHolds, 0},
+		{2, hasHolds, 4},
+		{2, hasHolds, 2, 0, 0, 1, byte(ReasonPause), 0, 0, 0, 1, byte(ReasonPause), 0}, // two of a kind
+		{2, hasHolds, 1, 0, 0, 1, byte(ReasonRetryAfter), 3, 'a', 'b'},                 // less text than said
+		{2, hasAsked, 0x06, 0, 0, 0},                                                   // three Request-rates
+		{2, hasAsked, 0x10, 0, 0, 0, 0xa1, 0x0b, 0, 0, 0},                              // minute 1441
 	} {
 		if s, err := DecodeState(bad); !errors.Is(err, ErrState) {
 			t.Errorf("%x is taken for %+v (%v)", bad, s, err)
 		}
 	}
-	if s, err := DecodeState(nil); err != nil || s != (State{}) {
+	if s, err := DecodeState(nil); err != nil || !reflect.DeepEqual(s, State{}) {
 		t.Errorf("nothing is taken for %+v (%v)", s, err)
 	}
 }
@@ -78,16 +142,18 @@ func FuzzDecodeState(f *testing.F) {
 	f.Add(good)
 	f.Add([]byte{1, 0})
 	f.Add([]byte{1, 0x3f, 0xff})
+	f.Add([]byte{2, 0x7f, 0xff})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := DecodeState(b)
 		if err != nil {
 			return
 		}
 		o := DefaultOptions()
-		NewHost(&o, s, at(0)).Explain() // whatever was stored, it can be used
+		h := NewHost(&o, s, at(0)) // whatever was stored, it can be used
+		_ = h.Explain(at(time.Hour)).String()
 		again, _ := s.AppendBinary(nil)
 		back, err := DecodeState(again)
-		if err != nil || back != s {
+		if len(again) > MaxStateBytes || err != nil || !reflect.DeepEqual(back, s) {
 			t.Fatalf("%x is %+v, which comes back as %+v (%v)", b, s, back, err)
 		}
 	})

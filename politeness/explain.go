@@ -12,40 +12,84 @@ const ParkedAfter = 7 * 24 * time.Hour
 // Explanation says why a host may not be asked before an instant.
 type Explanation struct {
 	Reason       Reason        // the sign that decides
-	Since        time.Time     // when its wait began; zero: there is none
+	Source       Source        // where it comes from
+	Since        time.Time     // when its wait began; zero: there is none, or that is not known
 	Until        time.Time     // Host.Ready
 	Delay        time.Duration // the delay in force between requests
 	DelayReason  Reason        // the sign that asks for Delay
+	DelaySource  Source        // where that comes from
 	Backoff      int           // the back-off level; 0: none
 	TroubleSince time.Time     // end of the first request that failed; zero: all is well
-	Parked       bool          // the wait is a hold of more than ParkedAfter
+	Parked       bool          // the host asked to be left alone for more than ParkedAfter
+	Forever      bool          // the operator has paused it until further notice
+}
+
+// Source is where a sign comes from: at most one of these is set.
+type Source struct {
+	Line    Line   // of a robots.txt
+	Header  string // the value of Retry-After
+	Setting string // the name of a setting
+	Limit   string // what several hosts share: "address 192.0.2.1"
+}
+
+// String is the source in a few words; empty: there is nothing to say.
+func (s Source) String() string {
+	switch {
+	case s.Line.Number > 0:
+		return fmt.Sprintf("line %d", s.Line.Number)
+	case s.Header != "":
+		return fmt.Sprintf("%q", s.Header)
+	case s.Setting != "":
+		return s.Setting
+	}
+	return s.Limit
 }
 
 // Explain says which sign decides [Host.Ready], and all that an operator would ask next.
-func (h *Host) Explain() Explanation {
-	w := h.wait()
-	delay, delayReason := h.delay()
+func (h *Host) Explain(now time.Time) Explanation {
+	w, d := h.wait(now), h.delayAt(now)
 	return Explanation{
 		Reason:       w.reason,
+		Source:       h.source(w.reason, w.line, w.header),
 		Since:        w.since,
 		Until:        w.until,
-		Delay:        delay,
-		DelayReason:  delayReason,
+		Delay:        d.delay,
+		DelayReason:  d.reason,
+		DelaySource:  h.source(d.reason, d.line, ""),
 		Backoff:      int(h.trouble.level),
 		TroubleSince: h.trouble.since,
-		Parked:       w.until.Equal(h.hold.until) && h.hold.length > ParkedAfter,
+		Parked:       w.length > ParkedAfter && w.reason != ReasonPause,
+		Forever:      w.length == Forever && w.reason == ReasonPause,
 	}
+}
+
+// source is where a sign comes from.
+func (h *Host) source(r Reason, line Line, header string) Source {
+	switch {
+	case r == ReasonDelay, r == ReasonPause && h.options.Paused:
+		return Source{Setting: h.options.Setting}
+	case r == ReasonRetryAfter:
+		return Source{Header: header}
+	}
+	return Source{Line: line}
 }
 
 var reasonTexts = [...]string{
 	ReasonNone:       "nothing asks for a wait",
 	ReasonDelay:      "the configured delay",
-	ReasonCrawlDelay: "the Crawl-delay or Request-rate of its robots.txt",
+	ReasonCrawlDelay: "the Crawl-delay of its robots.txt",
 	ReasonAdaptive:   "the time its last answer took",
 	ReasonErrors:     "a longer delay after errors",
 	ReasonRetryAfter: "its Retry-After header",
 	ReasonBackoff:    "a back-off after errors",
 	ReasonRestart:    "requests that may have reached it before the crawler restarted",
+
+	ReasonRequestRate: "the Request-rate of its robots.txt",
+	ReasonVisitTime:   "the Visit-time of its robots.txt",
+	ReasonPause:       "paused by the operator",
+	ReasonSetDelay:    "the delay set by the operator",
+	ReasonStart:       "hosts are started one after the other",
+	ReasonLimit:       "a limit that it shares with other hosts",
 }
 
 // text is the reason as a noun phrase.
@@ -56,18 +100,35 @@ func (r Reason) text() string {
 	return r.String()
 }
 
+// sentence is a reason with its source.
+func sentence(r Reason, s Source) string {
+	if source := s.String(); source != "" {
+		return r.text() + " (" + source + ")"
+	}
+	return r.text()
+}
+
 // String is the explanation in one line of English, its instants in UTC.
 func (e Explanation) String() string {
 	var b strings.Builder
-	if e.Since.IsZero() {
+	switch {
+	case e.Reason == ReasonNone || e.Since.IsZero() && !e.Forever:
 		b.WriteString("may be asked at any time")
-	} else {
-		fmt.Fprintf(&b, "not before %s, since %s: %s", stamp(e.Until), stamp(e.Since), e.Reason.text())
+	case e.Forever:
+		b.WriteString("not until it is resumed")
+	default:
+		b.WriteString("not before " + stamp(e.Until))
+	}
+	if e.Reason != ReasonNone {
+		if !e.Since.IsZero() {
+			b.WriteString(", since " + stamp(e.Since))
+		}
+		b.WriteString(": " + sentence(e.Reason, e.Source))
 	}
 	if e.Delay > 0 {
 		fmt.Fprintf(&b, "; %v between requests", e.Delay)
 		if e.DelayReason != e.Reason {
-			fmt.Fprintf(&b, " (%s)", e.DelayReason.text())
+			fmt.Fprintf(&b, " (%s)", sentence(e.DelayReason, e.DelaySource))
 		}
 	}
 	if e.Backoff > 0 {

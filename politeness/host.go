@@ -9,28 +9,11 @@ import (
 type Host struct {
 	options      *Options
 	pace         pace
-	hold         hold
+	holds        holds
 	trouble      trouble
-	crawlDelay   time.Duration
+	asked        *Asked // nil: its robots.txt asks for nothing
 	lastResponse time.Duration
-}
-
-// hold is a wait of known length that does not depend on the delay in force. There is one: a new
-// one that ends earlier than it adds nothing, one that ends later takes its place.
-type hold struct {
-	until  time.Time
-	length time.Duration
-	reason Reason
-}
-
-// extend holds until length after since, where that is later than what is held already.
-func (h *hold) extend(since time.Time, length time.Duration, reason Reason) {
-	if length <= 0 {
-		return
-	}
-	if until := since.Add(length); until.After(h.until) {
-		*h = hold{until: until, length: length, reason: reason}
-	}
+	setDelay     time.Duration // by the operator; 0: Options.Delay counts
 }
 
 // NewHost returns the politeness of a host as s left it; the zero State is that of a host never
@@ -40,8 +23,8 @@ func NewHost(o *Options, s State, now time.Time) *Host {
 	h := &Host{
 		options:      o,
 		pace:         newPace(),
-		crawlDelay:   max(s.CrawlDelay, 0),
 		lastResponse: max(s.LastResponse, 0),
+		setDelay:     max(s.SetDelay, 0),
 		trouble: trouble{
 			level:    min(s.Backoff, maxLevel),
 			failures: min(s.Failures, failuresToBackoff),
@@ -52,86 +35,177 @@ func NewHost(o *Options, s State, now time.Time) *Host {
 	if !s.LastEnd.IsZero() {
 		h.pace.end = now.Add(-max(now.Sub(s.LastEnd), 0))
 	}
-	if remaining := min(s.Until.Sub(now), s.Length); remaining > 0 {
-		h.hold = hold{until: now.Add(remaining), length: s.Length, reason: s.Reason}
+	for _, x := range s.Holds {
+		if remaining := min(x.Until.Sub(now), x.Length); remaining > 0 {
+			x.Until = now.Add(remaining)
+			h.holds = append(h.holds, x)
+		}
 	}
-	h.pace.charge(h.Delay())
+	h.SetAsked(s.Asked)
 	return h
 }
 
-// SetCrawlDelay sets what robots.txt asks for between two requests: the largest of the host's
-// origins, 0 where none asks. It is never clamped, and counts from the end of the last request at once.
-func (h *Host) SetCrawlDelay(d time.Duration) {
-	h.crawlDelay = max(d, 0)
-	h.pace.charge(h.Delay())
+// SetAsked sets what robots.txt asks for: of all the host's origins, see [Asked.Merge]. A delay is never clamped, and
+// counts from the end of the last request at once.
+func (h *Host) SetAsked(a Asked) {
+	a = a.bounded()
+	h.asked = nil
+	if a.Delay > 0 || len(a.Rates)+len(a.Visits) > 0 {
+		h.asked = &a
+	}
+	h.charge()
+}
+
+// Asked is what [Host.SetAsked] was told.
+func (h *Host) Asked() Asked {
+	if h.asked == nil {
+		return Asked{}
+	}
+	return *h.asked
+}
+
+// charge puts the delay in force into the limiter.
+func (h *Host) charge() {
+	d := h.delay()
+	h.pace.charge(d.delay)
 }
 
 // Ended takes note of a request that ended, robots.txt included.
 func (h *Host) Ended(end time.Time, r Result) {
 	h.lastResponse = max(r.Duration, 0)
 	h.judge(end, r)
-	h.hold.extend(end, r.RetryAfter, ReasonRetryAfter)
-	h.pace.ended(end, h.Delay())
+	h.holds.extend(end, Hold{Length: r.RetryAfter, Reason: ReasonRetryAfter, Header: clipped(r.Header)})
+	d := h.delay()
+	h.pace.ended(end, d.delay)
 }
 
-// Owe makes the host wait until d after now at least. After a crash this is what is owed to a host which a
-// request may have reached whose end nobody wrote down.
-func (h *Host) Owe(now time.Time, d time.Duration) {
-	h.hold.extend(now, d, ReasonRestart)
+// Owe makes the host wait until d after now at least, for the reason given: [ReasonRestart] for what is owed after a
+// crash to a host which a request may have reached whose end nobody wrote down, [ReasonRetryAfter] for what it asked for
+// in an answer that was not committed, [ReasonStart] for a start that is spread out.
+func (h *Host) Owe(now time.Time, d time.Duration, r Reason) {
+	h.holds.extend(now, Hold{Length: d, Reason: r})
 }
+
+// Pause makes the host wait until an instant, or where that is zero until [Host.Resume]. The last Pause counts.
+func (h *Host) Pause(now, until time.Time) {
+	h.Resume()
+	length := Forever
+	if !until.IsZero() {
+		length = until.Sub(now)
+	}
+	h.holds.extend(now, Hold{Length: length, Reason: ReasonPause})
+}
+
+// Resume ends a Pause. Everything else that holds the host goes on to.
+func (h *Host) Resume() { h.holds.drop(ReasonPause) }
+
+// SetDelay makes d count in place of Options.Delay; 0: Options.Delay counts again. No delay that the host itself asks
+// for becomes shorter.
+func (h *Host) SetDelay(d time.Duration) {
+	h.setDelay = max(d, 0)
+	h.charge()
+}
+
+// Forget drops what was learned from answers: failures, back-off, and how long the last answer took. What is owed
+// stays: the delay since the last request, Retry-After, debts; and so does what the operator and robots.txt ask for.
+func (h *Host) Forget() {
+	h.trouble, h.lastResponse = trouble{}, 0
+	h.holds.drop(ReasonBackoff)
+	h.charge()
+}
+
+// LastEnd is when the last request to the host ended; zero if none is known of.
+func (h *Host) LastEnd() time.Time { return h.pace.end }
 
 // Ready is the earliest instant at which the next request may start: the zero time where the host
-// was never asked and nothing is owed to it.
-func (h *Host) Ready() time.Time { return h.wait().until }
+// was never asked and nothing is owed to it. The wall clock shows now; that matters where robots.txt has hours.
+func (h *Host) Ready(now time.Time) time.Time { w := h.wait(now); return w.until }
+
+// Owed is [Host.Ready] as it would be if nobody had paused the host.
+func (h *Host) Owed(now time.Time) time.Time { w := h.owed(now, ReasonPause); return w.until }
 
 // Reason is the sign that decides [Host.Ready].
-func (h *Host) Reason() Reason { return h.wait().reason }
+func (h *Host) Reason(now time.Time) Reason { w := h.wait(now); return w.reason }
 
 // wait is what one sign asks for.
 type wait struct {
 	reason       Reason
 	since, until time.Time
+	line         Line
+	length       time.Duration // of a hold
+	header       string
 }
 
-// wait returns the sign that asks for the latest instant. This is the one place where signs meet.
-func (h *Host) wait() wait {
-	delay, reason := h.delay()
-	w := wait{reason: reason, since: h.pace.end, until: h.pace.ready(delay)}
-	if h.pace.end.IsZero() {
-		w.reason = ReasonNone
+// wait returns the sign that asks for the latest instant.
+func (h *Host) wait(now time.Time) wait {
+	if h.options.Paused {
+		return wait{reason: ReasonPause, until: now.Add(Forever), length: Forever}
 	}
-	if h.hold.until.After(w.until) {
-		w = wait{reason: h.hold.reason, since: h.hold.until.Add(-h.hold.length), until: h.hold.until}
+	return h.owed(now, ReasonNone)
+}
+
+// owed is the wait without the holds of a kind. This is the one place where signs meet.
+func (h *Host) owed(now time.Time, without Reason) wait {
+	d := h.delay()
+	w := wait{reason: d.reason, since: h.pace.end, until: h.pace.ready(d.delay), line: d.line}
+	if h.pace.end.IsZero() {
+		w.reason, w.line = ReasonNone, Line{}
+	}
+	if x := h.holds.last(without); x.Until.After(w.until) {
+		w = wait{reason: x.Reason, since: x.Until.Add(-x.Length), until: x.Until, length: x.Length, header: x.Header}
+	}
+	if h.asked != nil && len(h.asked.Rates)+len(h.asked.Visits) > 0 {
+		w = h.asked.fit(w, h.pace.end, now)
 	}
 	return w
 }
 
-// Delay is the delay in force: the least time from the end of a request to the start of the next.
-// Retry-After and back-off come on top of it, once.
-func (h *Host) Delay() time.Duration {
-	d, _ := h.delay()
-	return d
+// Delay is the delay in force at an instant: the least time from the end of a request to the start of the next.
+// Retry-After, back-off and hours come on top of it, once.
+func (h *Host) Delay(now time.Time) time.Duration { d := h.delayAt(now); return d.delay }
+
+// sign is a delay and what asks for it.
+type sign struct {
+	delay  time.Duration
+	reason Reason
+	line   Line
 }
 
-// delay returns the delay in force and the sign that asks for it.
-func (h *Host) delay() (time.Duration, Reason) {
-	d, reason := time.Duration(0), ReasonNone
-	for _, sign := range [...]struct {
-		delay  time.Duration
-		reason Reason
-	}{
-		{h.options.Delay, ReasonDelay},
-		{h.crawlDelay, ReasonCrawlDelay},
-		{h.adaptive(), ReasonAdaptive},
-	} {
-		if sign.delay > d {
-			d, reason = sign.delay, sign.reason
+// longer replaces a sign by one that asks for more.
+func (s *sign) longer(delay time.Duration, reason Reason, line Line) {
+	if delay > s.delay {
+		*s = sign{delay, reason, line}
+	}
+}
+
+// delay returns the delay that is in force at all hours.
+func (h *Host) delay() sign {
+	var s sign
+	if h.setDelay > 0 {
+		s.longer(h.setDelay, ReasonSetDelay, Line{})
+	} else {
+		s.longer(h.options.Delay, ReasonDelay, Line{})
+	}
+	if a := h.asked; a != nil {
+		reason := ReasonCrawlDelay
+		if a.Rate {
+			reason = ReasonRequestRate
 		}
+		s.longer(a.Delay, reason, a.Line)
 	}
-	if slowed := h.trouble.slow(d); slowed > d {
-		d, reason = slowed, ReasonErrors
+	s.longer(h.adaptive(), ReasonAdaptive, Line{})
+	s.longer(h.trouble.slow(s.delay), ReasonErrors, Line{})
+	return s
+}
+
+// delayAt returns the delay that is in force at an instant.
+func (h *Host) delayAt(now time.Time) sign {
+	s := h.delay()
+	if h.asked != nil {
+		d, line := h.asked.rate(now)
+		s.longer(d, ReasonRequestRate, line)
 	}
-	return d, reason
+	return s
 }
 
 // adaptive is the delay that the duration of the last request asks for.
@@ -142,10 +216,10 @@ func (h *Host) adaptive() time.Duration {
 	return min(saturate(h.options.AdaptiveFactor*float64(h.lastResponse)), h.options.AdaptiveMax)
 }
 
-// InFlightLimit is how many requests to the host may be under way at once: Options.PerHost where the
-// delay in force is zero, else one. A host that recovers from trouble has a delay.
+// InFlightLimit is how many requests to the host may be under way at once: Options.PerHost where no
+// delay is ever in force, else one. A host that recovers from trouble has a delay.
 func (h *Host) InFlightLimit() int {
-	if h.Delay() > 0 {
+	if d := h.delay(); d.delay > 0 || h.asked != nil && len(h.asked.Rates) > 0 {
 		return 1
 	}
 	return h.options.PerHost

@@ -25,22 +25,22 @@ func newHost(change func(*Options)) *Host {
 
 func wantReady(t *testing.T, h *Host, want time.Duration, reason Reason) {
 	t.Helper()
-	if got := h.Ready().Sub(epoch); got != want {
+	if got := h.Ready(epoch).Sub(epoch); got != want {
 		t.Errorf("ready at %v, want %v", got, want)
 	}
-	if got := h.Reason(); got != reason {
+	if got := h.Reason(epoch); got != reason {
 		t.Errorf("because of %v, want %v", got, reason)
 	}
 }
 
 func TestNewHostIsReady(t *testing.T) {
 	h := newHost(nil)
-	if !h.Ready().IsZero() || h.Reason() != ReasonNone {
-		t.Fatalf("ready at %v because of %v", h.Ready(), h.Reason())
+	if !h.Ready(epoch).IsZero() || h.Reason(epoch) != ReasonNone {
+		t.Fatalf("ready at %v because of %v", h.Ready(epoch), h.Reason(epoch))
 	}
-	h.SetCrawlDelay(time.Hour)
-	if !h.Ready().IsZero() {
-		t.Fatalf("a Crawl-delay alone holds a host that was never asked until %v", h.Ready())
+	h.SetAsked(Asked{Delay: time.Hour})
+	if !h.Ready(epoch).IsZero() {
+		t.Fatalf("a Crawl-delay alone holds a host that was never asked until %v", h.Ready(epoch))
 	}
 }
 
@@ -81,11 +81,11 @@ func TestNeverEarly(t *testing.T) {
 			continue
 		}
 		h := newHost(func(o *Options) { o.Delay = 0 })
-		h.SetCrawlDelay(d)
+		h.SetAsked(Asked{Delay: d})
 		end := at(time.Second)
 		for i := range 50 {
 			h.Ended(end, ok(0))
-			ready := h.Ready()
+			ready := h.Ready(epoch)
 			late := ready.Sub(end.Add(d))
 			if ready.Before(end.Add(d)) || late > d>>50 {
 				t.Fatalf("delay %d, request %d: ready %v after its time", d, i, late)
@@ -126,15 +126,15 @@ func TestDelayInForce(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			h := NewHost(&tt.options, State{}, at(0))
-			h.SetCrawlDelay(tt.crawlDelay)
+			h.SetAsked(Asked{Delay: tt.crawlDelay})
 			h.Ended(at(s), ok(tt.last))
-			if got := h.Delay(); got != tt.want {
+			if got := h.Delay(epoch); got != tt.want {
 				t.Errorf("delay %v, want %v", got, tt.want)
 			}
-			if got, want := h.Ready(), at(s).Add(tt.want); got.Before(want) {
+			if got, want := h.Ready(epoch), at(s).Add(tt.want); got.Before(want) {
 				t.Errorf("ready at %v, want %v", got, want)
 			}
-			if got := h.Reason(); got != tt.reason {
+			if got := h.Reason(epoch); got != tt.reason {
 				t.Errorf("because of %v, want %v", got, tt.reason)
 			}
 		})
@@ -157,14 +157,14 @@ func TestCrawlDelayChangesWhileWaiting(t *testing.T) {
 		{s / 2, 11 * s, ReasonDelay},
 		{time.Second / 3 * 7, 10*s + time.Second/3*7, ReasonCrawlDelay},
 	} {
-		h.SetCrawlDelay(tt.set)
+		h.SetAsked(Asked{Delay: tt.set})
 		wantReady(t, h, tt.want, tt.reason)
 	}
 	// Raised while a request is under way, it counts from that request's end.
-	h.SetCrawlDelay(20 * s)
+	h.SetAsked(Asked{Delay: 20 * s})
 	h.Ended(at(50*s), ok(s))
 	wantReady(t, h, 70*s, ReasonCrawlDelay)
-	h.SetCrawlDelay(0)
+	h.SetAsked(Asked{Delay: 0})
 	h.Ended(at(71*s), ok(s))
 	wantReady(t, h, 72*s, ReasonDelay)
 }
@@ -175,7 +175,7 @@ func TestCrawlDelayArrivesOnAHostWithoutDelay(t *testing.T) {
 		h.Ended(at(time.Second+i), ok(0))
 		wantReady(t, h, time.Second+i, ReasonNone)
 	}
-	h.SetCrawlDelay(10 * time.Second)
+	h.SetAsked(Asked{Delay: 10 * time.Second})
 	wantReady(t, h, 11*time.Second+7, ReasonCrawlDelay)
 }
 
@@ -189,9 +189,9 @@ func TestInFlightLimit(t *testing.T) {
 		}
 	}
 	want(8, "at first")
-	h.SetCrawlDelay(1)
+	h.SetAsked(Asked{Delay: 1})
 	want(1, "with a Crawl-delay")
-	h.SetCrawlDelay(0)
+	h.SetAsked(Asked{Delay: 0})
 	want(8, "without it again")
 	h.Ended(at(s), Result{Signal: SignalServerError})
 	want(1, "after an error")
@@ -209,18 +209,18 @@ func TestInFlightLimit(t *testing.T) {
 func TestOwe(t *testing.T) {
 	const s = time.Second
 	h := newHost(nil)
-	h.Owe(at(0), 10*s)
+	h.Owe(at(0), 10*s, ReasonRestart)
 	wantReady(t, h, 10*s, ReasonRestart)
-	h.Owe(at(0), 5*s)
+	h.Owe(at(0), 5*s, ReasonRestart)
 	wantReady(t, h, 10*s, ReasonRestart)
-	h.Owe(at(0), -5*s)
+	h.Owe(at(0), -5*s, ReasonRestart)
 	wantReady(t, h, 10*s, ReasonRestart)
 	h.Ended(at(12*s), ok(s))
 	wantReady(t, h, 13*s, ReasonDelay)
 	// An answer that comes in before is no part of an incident: it counts.
-	h.Owe(at(13*s), 100*s)
+	h.Owe(at(13*s), 100*s, ReasonRestart)
 	h.Ended(at(14*s), Result{Signal: SignalThrottled})
-	if h.Explain().Backoff != 1 {
+	if h.Explain(epoch).Backoff != 1 {
 		t.Error("a debt hid a 429")
 	}
 }
@@ -236,8 +236,8 @@ func TestExplain(t *testing.T) {
 		{"never asked", func(*Host) {}, "may be asked at any time; 1s between requests (the configured delay)"},
 		{"delay", func(h *Host) { h.Ended(day, ok(s)) },
 			"not before 2026-11-20 13:00:01.000 UTC, since 2026-11-20 13:00:00.000 UTC: the configured delay; 1s between requests"},
-		{"crawl-delay", func(h *Host) { h.SetCrawlDelay(90 * s); h.Ended(day, ok(s)) },
-			"not before 2026-11-20 13:01:30.000 UTC, since 2026-11-20 13:00:00.000 UTC: the Crawl-delay or Request-rate of its robots.txt; 1m30s between requests"},
+		{"crawl-delay", func(h *Host) { h.SetAsked(Asked{Delay: 90 * s}); h.Ended(day, ok(s)) },
+			"not before 2026-11-20 13:01:30.000 UTC, since 2026-11-20 13:00:00.000 UTC: the Crawl-delay of its robots.txt; 1m30s between requests"},
 		{"retry-after", func(h *Host) { h.Ended(day, Result{RetryAfter: time.Hour}) },
 			"not before 2026-11-20 14:00:00.000 UTC, since 2026-11-20 13:00:00.000 UTC: its Retry-After header; 1s between requests (the configured delay)"},
 		{"parked", func(h *Host) { h.Ended(day, Result{RetryAfter: 7*24*time.Hour + 1}) },
@@ -246,17 +246,17 @@ func TestExplain(t *testing.T) {
 			"not before 2026-11-20 13:00:02.000 UTC, since 2026-11-20 13:00:00.000 UTC: a longer delay after errors; 2s between requests; in trouble since 2026-11-20 13:00:00.000 UTC"},
 		{"back-off", func(h *Host) { h.Ended(day, Result{Signal: SignalThrottled}) },
 			"not before 2026-11-20 13:01:00.000 UTC, since 2026-11-20 13:00:00.000 UTC: a back-off after errors; 16s between requests (a longer delay after errors); back-off level 1 of 12; in trouble since 2026-11-20 13:00:00.000 UTC"},
-		{"restart", func(h *Host) { h.Owe(day, 10*s) },
+		{"restart", func(h *Host) { h.Owe(day, 10*s, ReasonRestart) },
 			"not before 2026-11-20 13:00:10.000 UTC, since 2026-11-20 13:00:00.000 UTC: requests that may have reached it before the crawler restarted; 1s between requests (the configured delay)"},
 	}
 	for _, tt := range tests {
 		h := newHost(nil)
 		tt.do(h)
-		e := h.Explain()
+		e := h.Explain(epoch)
 		if got := e.String(); got != tt.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", tt.name, got, tt.want)
 		}
-		if e.Until != h.Ready() || e.Delay != h.Delay() || e.Reason != h.Reason() {
+		if e.Until != h.Ready(epoch) || e.Delay != h.Delay(epoch) || e.Reason != h.Reason(epoch) {
 			t.Errorf("%s: %+v is not what the host says", tt.name, e)
 		}
 	}

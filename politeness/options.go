@@ -22,6 +22,10 @@ type Options struct {
 	AdaptiveMax time.Duration
 	// PerHost is the number of requests in flight to a host whose delay in force is zero. Others have one.
 	PerHost int
+	// Paused keeps hosts from being asked at all.
+	Paused bool
+	// Setting is what the settings call Delay and Paused, for reports.
+	Setting string
 	// PerIP is the number of requests in flight to an address, whatever their hosts. One where IPDelay is not zero.
 	PerIP int
 	// IPDelay is the least time between the end of a request to an address and the start of the next.
@@ -65,3 +69,6 @@ func (o Options) Validate() error {
 	}
 	return errors.Join(errs...)
 }
+
+// Address is the limit of one IP address.
+func (o Options) Address() LimitOptions { return LimitOptions{InFlight: o.PerIP, Delay: o.IPDelay} }

@@ -25,15 +25,15 @@ func (w *world) clock() time.Time { return at(w.now).Round(0).Add(w.wall) }
 
 // ready is when the host says that it may be asked, in true time.
 func (w *world) ready() time.Duration {
-	if w.h.Ready().IsZero() {
+	if w.h.Ready(epoch).IsZero() {
 		return w.now
 	}
-	return w.now + w.h.Ready().Sub(w.clock())
+	return w.now + w.h.Ready(epoch).Sub(w.clock())
 }
 
 // check holds the one promise of the package.
 func (w *world) check(rt *rapid.T) {
-	delay := w.h.Delay()
+	delay := w.h.Delay(epoch)
 	if least := max(w.o.Delay, w.crawl); delay < least {
 		rt.Fatalf("delay in force %v, configured %v, Crawl-delay %v", delay, w.o.Delay, w.crawl)
 	}
@@ -93,12 +93,12 @@ func TestNoRequestIsEarly(t *testing.T) {
 			},
 			"crawl-delay": func(rt *rapid.T) {
 				w.crawl = durations.Draw(rt, "crawl-delay")
-				w.h.SetCrawlDelay(w.crawl)
+				w.h.SetAsked(Asked{Delay: w.crawl})
 			},
 			"time passes": func(rt *rapid.T) { w.now += durations.Draw(rt, "for") },
 			"crash": func(rt *rapid.T) {
 				d := durations.Draw(rt, "debt")
-				w.h.Owe(w.clock(), d)
+				w.h.Owe(w.clock(), d, ReasonRestart)
 				w.held = max(w.held, w.now+d)
 			},
 			"restart": func(rt *rapid.T) {
@@ -114,8 +114,12 @@ func TestNoRequestIsEarly(t *testing.T) {
 					rt.Fatal(err)
 				}
 				w.h = NewHost(&w.o, state, w.clock())
-				if left := w.ready() - w.now; left > state.Length && left > w.h.Delay() {
-					rt.Fatalf("%v left of a hold of %v and a delay of %v", left, state.Length, w.h.Delay())
+				longest := w.h.Delay(w.clock())
+				for _, x := range state.Holds {
+					longest = max(longest, x.Length)
+				}
+				if left := w.ready() - w.now; left > longest {
+					rt.Fatalf("%v left of a hold or a delay of %v", left, longest)
 				}
 			},
 			"": w.check,
@@ -133,10 +137,10 @@ func TestSteadyHostIsNotKeptWaiting(t *testing.T) {
 		for _, d := range rapid.SliceOfN(rapid.Int64Range(0, int64(time.Minute)), 1, 50).Draw(rt, "durations") {
 			now = now.Add(time.Duration(d))
 			h.Ended(now, ok(time.Duration(d)))
-			if got := h.Ready().Sub(now); got != delay {
+			if got := h.Ready(epoch).Sub(now); got != delay {
 				rt.Fatalf("waits %v of a delay of %v", got, delay)
 			}
-			now = h.Ready()
+			now = h.Ready(epoch)
 		}
 	})
 }
@@ -149,8 +153,8 @@ func TestOrderOfEndsDoesNotMatter(t *testing.T) {
 		for _, end := range ends {
 			h.Ended(at(time.Duration(end)), ok(0))
 		}
-		h.SetCrawlDelay(5 * time.Second)
-		if got, want := h.Ready().Sub(epoch), time.Duration(slices.Max(ends))+5*time.Second; got != want {
+		h.SetAsked(Asked{Delay: 5 * time.Second})
+		if got, want := h.Ready(epoch).Sub(epoch), time.Duration(slices.Max(ends))+5*time.Second; got != want {
 			rt.Fatalf("ready at %v, want %v", got, want)
 		}
 	})

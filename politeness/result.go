@@ -13,6 +13,8 @@ type Result struct {
 	// RetryAfter is how long the host asked to be left alone, counted from the end of the request:
 	// what [ParseRetryAfter] returned. It is honoured with every signal and at any length. Zero: it did not ask.
 	RetryAfter time.Duration
+	// Header is the value of the Retry-After header, for reports.
+	Header string
 	// Jitter is a random number from 0 to 1. It makes a back-off up to a quarter longer, so that
 	// hosts that failed together do not return together.
 	Jitter float64

@@ -6,15 +6,14 @@ import "time"
 // times. The zero value is a host that was never asked.
 type State struct {
 	LastEnd      time.Time     // end of the last request; the delay in force counts from here
-	Until        time.Time     // nothing may start before; zero: no hold
-	Length       time.Duration // of the whole hold that ends at Until
-	Reason       Reason        // of the hold
-	CrawlDelay   time.Duration // as last set
+	Holds        []Hold        // at most one each of what is owed, of back-off and of a pause
+	Asked        Asked         // as last set
 	LastResponse time.Duration // duration of the last request
 	TroubleSince time.Time     // end of the first request that failed; zero: all is well
 	Backoff      uint8         // back-off level, 0 to 12
 	Failures     uint8         // in a row, 0 to 3
 	Calm         uint8         // successes since the last failure or the last level that healed
+	SetDelay     time.Duration // by the operator; 0: none
 }
 
 // State returns what to store. Now converts instants to the wall clock as it stands: if the clock was
@@ -22,17 +21,19 @@ type State struct {
 func (h *Host) State(now time.Time) State {
 	s := State{
 		LastEnd:      wall(h.pace.end, now),
-		CrawlDelay:   h.crawlDelay,
+		Asked:        h.Asked(),
 		LastResponse: h.lastResponse,
 		TroubleSince: wall(h.trouble.since, now),
 		Backoff:      h.trouble.level,
 		Failures:     h.trouble.failures,
 		Calm:         h.trouble.calm,
+		SetDelay:     h.setDelay,
 	}
-	if h.hold.until.After(now) {
-		s.Until = wall(h.hold.until, now)
-		s.Length = h.hold.length
-		s.Reason = h.hold.reason
+	for _, x := range h.holds {
+		if x.Until.After(now) {
+			x.Until = wall(x.Until, now)
+			s.Holds = append(s.Holds, x)
+		}
 	}
 	return s
 }

@@ -18,7 +18,7 @@ func TestHostsOnOneAddress(t *testing.T) {
 		for i := range 40 {
 			key := AddressKey(netip.AddrFrom4([4]byte{192, 0, 2, byte(i % 4)}))
 			if c.addresses[key] == nil {
-				c.addresses[key] = &miniAddress{Address: NewAddress(&o)}
+				c.addresses[key] = &miniAddress{Limit: NewLimit(o.Address())}
 			}
 			c.hosts = append(c.hosts, &miniHost{Host: NewHost(&o, State{}, time.Now()), at: c.addresses[key], left: 25})
 		}
@@ -37,7 +37,7 @@ func TestHostsOnOneAddress(t *testing.T) {
 }
 
 type miniAddress struct {
-	*Address
+	*Limit
 	last time.Time
 }
 
@@ -84,7 +84,7 @@ func (c *miniCrawler) next() (next *miniHost, at time.Time) {
 		if h.left == 0 || h.inFlight || !h.at.Free() {
 			continue
 		}
-		ready := h.Ready()
+		ready := h.Ready(epoch)
 		if a := h.at.Ready(); a.After(ready) {
 			ready = a
 		}

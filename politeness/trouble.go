@@ -51,7 +51,7 @@ func backoff(level uint8, jitter float64) time.Duration {
 // judge lets one result escalate or heal. Results that come in while the host is held for trouble
 // were on their way before: they belong to the incident that is being waited out.
 func (h *Host) judge(end time.Time, r Result) {
-	if h.waitsOut(end) {
+	if h.holds.trouble(end) {
 		return
 	}
 	switch r.Signal {
@@ -65,11 +65,6 @@ func (h *Host) judge(end time.Time, r Result) {
 	case SignalServerError, SignalUnreachable:
 		h.fail(end, r)
 	}
-}
-
-// waitsOut reports whether the host is held for trouble at the instant.
-func (h *Host) waitsOut(at time.Time) bool {
-	return at.Before(h.hold.until) && (h.hold.reason == ReasonBackoff || h.hold.reason == ReasonRetryAfter)
 }
 
 // fail counts a failure, and backs off where there were enough of them. Requests that were under way
@@ -88,7 +83,7 @@ func (h *Host) fail(end time.Time, r Result) {
 	t.failures = min(t.failures+1, failuresToBackoff)
 	if t.failures == failuresToBackoff {
 		t.level = min(t.level+1, maxLevel)
-		h.hold.extend(end, backoff(t.level, r.Jitter), ReasonBackoff)
+		h.holds.extend(end, Hold{Length: backoff(t.level, r.Jitter), Reason: ReasonBackoff})
 	}
 }
 

@@ -97,9 +97,9 @@ func TestTroubleTable(t *testing.T) {
 			for i, step := range tt.steps {
 				end := now.Add(step.wait)
 				h.Ended(end, step.result)
-				now = h.Ready()
-				if got := now.Sub(end); got != step.want || h.Reason() != step.reason {
-					t.Errorf("step %d: %v because of %v, want %v because of %v", i, got, h.Reason(), step.want, step.reason)
+				now = h.Ready(epoch)
+				if got := now.Sub(end); got != step.want || h.Reason(epoch) != step.reason {
+					t.Errorf("step %d: %v because of %v, want %v because of %v", i, got, h.Reason(epoch), step.want, step.reason)
 				}
 			}
 		})
@@ -110,17 +110,17 @@ func TestBackoffReachesADay(t *testing.T) {
 	h := newHost(nil)
 	want := time.Minute
 	for i := range 20 {
-		end := h.Ready().Add(time.Second)
+		end := h.Ready(epoch).Add(time.Second)
 		h.Ended(end, Result{Signal: SignalUnreachable})
 		if i < 2 {
 			continue // slows down first
 		}
-		if got := h.Ready().Sub(end); got != want {
+		if got := h.Ready(epoch).Sub(end); got != want {
 			t.Errorf("failure %d: %v, want %v", i, got, want)
 		}
 		want = min(2*want, 24*time.Hour)
 	}
-	if e := h.Explain(); e.Parked || e.Backoff != 12 || e.TroubleSince.IsZero() {
+	if e := h.Explain(epoch); e.Parked || e.Backoff != 12 || e.TroubleSince.IsZero() {
 		t.Errorf("%+v", e)
 	}
 }
@@ -136,19 +136,19 @@ func TestOneEscalationPerIncident(t *testing.T) {
 	} {
 		h := newHost(func(o *Options) { o.Delay = 0; o.PerHost = 8 })
 		h.Ended(at(10*s), r)
-		first := h.Explain()
+		first := h.Explain(epoch)
 		for i := range time.Duration(7) {
 			h.Ended(at(10*s+i*s/10), r)
 		}
 		h.Ended(at(11*s), ok(5*s)) // one of them went well: it was sent before, and heals nothing
-		if got := h.Explain(); got.Backoff != first.Backoff {
+		if got := h.Explain(epoch); got.Backoff != first.Backoff {
 			t.Errorf("%v: level %d became %d", r, first.Backoff, got.Backoff)
 		}
 		if r.Signal == SignalThrottled && h.InFlightLimit() != 1 {
 			t.Errorf("%v: an answer from before healed the host", r)
 		}
-		if want := at(11 * s).Add(r.RetryAfter - s/2); r.RetryAfter > 0 && h.Ready().Before(want) {
-			t.Errorf("%v: a later Retry-After was not obeyed: ready %v too early", r, want.Sub(h.Ready()))
+		if want := at(11 * s).Add(r.RetryAfter - s/2); r.RetryAfter > 0 && h.Ready(epoch).Before(want) {
+			t.Errorf("%v: a later Retry-After was not obeyed: ready %v too early", r, want.Sub(h.Ready(epoch)))
 		}
 	}
 }
@@ -158,51 +158,51 @@ func TestTroubleDecaysStepByStep(t *testing.T) {
 	h := newHost(nil)
 	succeed := func(n int) {
 		for range n {
-			h.Ended(h.Ready().Add(s), ok(s))
+			h.Ended(h.Ready(epoch).Add(s), ok(s))
 		}
 	}
 	for range 3 {
-		h.Ended(h.Ready().Add(s), Result{Signal: SignalThrottled})
+		h.Ended(h.Ready(epoch).Add(s), Result{Signal: SignalThrottled})
 	}
-	since := h.Explain().TroubleSince
+	since := h.Explain(epoch).TroubleSince
 	for level := 3; level > 0; level-- {
-		if got := h.Explain(); got.Backoff != level || got.TroubleSince != since {
+		if got := h.Explain(epoch); got.Backoff != level || got.TroubleSince != since {
 			t.Fatalf("level %d since %v, want %d since %v", got.Backoff, got.TroubleSince, level, since)
 		}
 		succeed(calmToHeal - 1)
-		if got := h.Explain().Backoff; got != level {
+		if got := h.Explain(epoch).Backoff; got != level {
 			t.Fatalf("level %d healed to %d too soon", level, got)
 		}
-		if h.Delay() != 2*s {
-			t.Fatalf("delay %v while it heals", h.Delay())
+		if h.Delay(epoch) != 2*s {
+			t.Fatalf("delay %v while it heals", h.Delay(epoch))
 		}
 		succeed(1)
 	}
-	if got := h.Explain(); got.Backoff != 0 || !got.TroubleSince.IsZero() || h.Delay() != s {
+	if got := h.Explain(epoch); got.Backoff != 0 || !got.TroubleSince.IsZero() || h.Delay(epoch) != s {
 		t.Fatalf("did not heal: %v", got)
 	}
 	// A failure among the successes begins the count again.
-	h.Ended(h.Ready().Add(s), Result{Signal: SignalThrottled})
+	h.Ended(h.Ready(epoch).Add(s), Result{Signal: SignalThrottled})
 	succeed(calmToHeal - 1)
-	h.Ended(h.Ready().Add(s), Result{Signal: SignalServerError})
+	h.Ended(h.Ready(epoch).Add(s), Result{Signal: SignalServerError})
 	succeed(calmToHeal - 1)
-	if got := h.Explain().Backoff; got != 1 {
+	if got := h.Explain(epoch).Backoff; got != 1 {
 		t.Fatalf("level %d", got)
 	}
 }
 
 func TestOverflowSaturates(t *testing.T) {
 	h := newHost(nil)
-	h.SetCrawlDelay(math.MaxInt64)
+	h.SetAsked(Asked{Delay: math.MaxInt64})
 	h.Ended(at(0), Result{Signal: SignalThrottled, RetryAfter: math.MaxInt64, Duration: math.MaxInt64, Jitter: math.Inf(1)})
-	if century := at(0).AddDate(200, 0, 0); h.Ready().Before(century) {
-		t.Fatalf("ready at %v", h.Ready())
+	if century := at(0).AddDate(200, 0, 0); h.Ready(epoch).Before(century) {
+		t.Fatalf("ready at %v", h.Ready(epoch))
 	}
-	h.Owe(at(0), math.MaxInt64)
+	h.Owe(at(0), math.MaxInt64, ReasonRestart)
 	s := h.State(at(1))
 	o := DefaultOptions()
-	if again := NewHost(&o, s, at(2)); again.Ready().Before(at(0).AddDate(200, 0, 0)) {
-		t.Fatalf("after a restart ready at %v", again.Ready())
+	if again := NewHost(&o, s, at(2)); again.Ready(epoch).Before(at(0).AddDate(200, 0, 0)) {
+		t.Fatalf("after a restart ready at %v", again.Ready(epoch))
 	}
-	h.Explain()
+	h.Explain(epoch)
 }

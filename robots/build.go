@@ -21,7 +21,6 @@ func build(text []byte, rules []rule) *Rules {
 	b.sortWildcards(wildcards)
 
 	r := &Rules{
-		delay:   -1,
 		reason:  ReasonNoRule,
 		denyAll: b.disallowAll > b.longestAllow,
 	}

@@ -16,7 +16,7 @@ func compile(text []byte, tokens []string) *Rules {
 	c.rules = make([]rule, 0, bytes.Count(text, []byte{'\n'})+1)
 	c.read(text)
 	r := build(text, c.rules)
-	r.delay = c.delay.longest()
+	r.pace = c.delay.pace()
 	switch {
 	case c.best == noRank:
 		r.reason = ReasonNoGroup
@@ -67,12 +67,12 @@ func (c *collector) read(text []byte) {
 				end := offset(text, value) + uint32(len(value))
 				c.rules = append(c.rules, rule{end - uint32(len(value)), end, newLineAllow(l.number, k == keyAllow)})
 			}
-		case keyCrawlDelay, keyRequestRate:
+		case keyCrawlDelay, keyRequestRate, keyVisitTime:
 			c.inExt = true
 			if c.scope == c.best && c.best != noRank {
-				c.delay.add(k, value)
+				c.delay.add(k, value, l.number)
 			}
-		case keyVisitTime, keyContentSignal, keyContentUsage:
+		case keyContentSignal, keyContentUsage:
 			c.inExt = true
 		}
 	}

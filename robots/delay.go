@@ -7,32 +7,92 @@ import (
 	"time"
 )
 
-// MaxDelay is the longest delay that CrawlDelay returns. It is no cap in any practical sense: it only keeps a time to
+// MaxDelay is the longest delay of a Pace. It is no cap in any practical sense: it only keeps a time to
 // which it is added within what a clock can hold.
 const MaxDelay = 100 * 365 * 24 * time.Hour
+
+// Pace is what a file asks of the pace of requests.
+type Pace struct {
+	Delay  time.Duration // the largest Crawl-delay, or Request-rate that holds at all hours; at most MaxDelay; 0: none
+	Rate   bool          // Delay is that of a Request-rate
+	Line   int           // where Delay is written
+	Rates  []TimedRate   // Request-rates that hold at some hours only
+	Visits []Visit       // the hours at which the site may be visited; none: all
+}
+
+// TimedRate is a Request-rate that holds at some hours only: the time from one request to the next.
+type TimedRate struct {
+	Window Window
+	Delay  time.Duration
+	Line   int
+}
+
+// Visit is a Visit-time.
+type Visit struct {
+	Window Window
+	Line   int
+}
+
+// maxTimed is how many lines with hours are kept of each kind. Of more than these, Request-rates count at all hours
+// and Visit-times not at all: that is never less polite.
+const maxTimed = 8
 
 // delays gathers what a file says about the pace of requests.
 type delays struct {
 	seconds float64 // negative: nothing
+	rate    bool
+	line    int
+	rates   []TimedRate
+	visits  []Visit
 }
 
-func (d *delays) none() { d.seconds = -1 }
+func (d *delays) none() { *d = delays{seconds: -1} }
 
-func (d *delays) add(k key, value []byte) {
-	s, ok := -1.0, false
-	if k == keyCrawlDelay {
-		s, ok = parseDelay(string(value))
-	} else if rate, good := parseRate(string(value)); good {
-		s, ok = rate.interval(), true
-	}
-	if ok {
-		d.seconds = max(d.seconds, s)
+func (d *delays) add(k key, value []byte, line int) {
+	switch k {
+	case keyCrawlDelay:
+		if seconds, ok := parseDelay(string(value)); ok {
+			d.longer(seconds, false, line)
+		}
+	case keyRequestRate:
+		d.addRate(string(value), line)
+	case keyVisitTime:
+		if w, ok := parseWindow(string(value)); ok && len(d.visits) < maxTimed {
+			d.visits = append(d.visits, Visit{w, line})
+		}
 	}
 }
 
-func (d *delays) longest() time.Duration { return toDuration(d.seconds) }
+func (d *delays) addRate(value string, line int) {
+	rate, ok := parseRate(value)
+	switch {
+	case !ok:
+	case rate.Window != nil && len(d.rates) < maxTimed:
+		d.rates = append(d.rates, TimedRate{*rate.Window, toDuration(rate.interval()), line})
+	default:
+		d.longer(rate.interval(), true, line)
+	}
+}
 
-// toDuration turns seconds into a duration of at most MaxDelay; a negative number stays negative.
+func (d *delays) longer(seconds float64, rate bool, line int) {
+	if seconds > d.seconds {
+		d.seconds, d.rate, d.line = seconds, rate, line
+	}
+}
+
+// pace is what was gathered; nil: nothing.
+func (d *delays) pace() *Pace {
+	if d.seconds < 0 && len(d.rates)+len(d.visits) == 0 {
+		return nil
+	}
+	p := &Pace{Rates: d.rates, Visits: d.visits}
+	if d.seconds >= 0 {
+		p.Delay, p.Rate, p.Line = toDuration(d.seconds), d.rate, d.line
+	}
+	return p
+}
+
+// toDuration turns seconds into a duration of at most MaxDelay.
 func toDuration(seconds float64) time.Duration {
 	if seconds >= MaxDelay.Seconds() {
 		return MaxDelay
@@ -52,6 +112,15 @@ func (r RequestRate) interval() float64 { return r.Seconds / float64(r.Requests)
 
 // Window is a part of the day in UTC, as four digits each: hour and minute. It may go over midnight.
 type Window struct{ From, To string }
+
+// Minutes are the ends as minutes of the day, 0 to 1440.
+func (w Window) Minutes() (from, to int) { return minuteOf(w.From), minuteOf(w.To) }
+
+// minuteOf reads the four digits of a Window.
+func minuteOf(clock string) int {
+	n, _ := strconv.Atoi(clock) // as parseWindow has checked
+	return n/100*60 + n%100
+}
 
 // parseDelay reads the value of a Crawl-delay line in seconds. A fraction may have a point or a comma, a unit may
 // follow, and so may other words: a wish that can be read is obeyed. What is negative, not finite or no number is not.

@@ -145,3 +145,12 @@ func (r Record) Validators(url string) (etag, lastModified string) {
 	}
 	return r.ETag, r.LastModified
 }
+
+// Forget returns the record with its lifetime at an end: the file is asked for again, in full, before the next page.
+// What it said stays, to be compared with what comes; failures do not.
+func (r Record) Forget() Record {
+	if r.Copy == ClassNone {
+		return Record{}
+	}
+	return Record{Class: r.Copy, Copy: r.Copy, Body: r.Body, Cut: r.Cut, FinalURL: r.FinalURL, Redirects: r.Redirects}
+}

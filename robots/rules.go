@@ -59,10 +59,10 @@ type Rules struct {
 	literals  []literal
 	wildcards []wildcard
 
-	group   string        // the token that the rules were written for, "*", or empty
-	delay   time.Duration // the longest Crawl-delay or Request-rate; negative: none
-	reason  Reason        // where no rule matches
-	refuse  bool          // where no rule matches: disallowed
+	group   string // the token that the rules were written for, "*", or empty
+	pace    *Pace  // nil: the file asks for none
+	reason  Reason // where no rule matches
+	refuse  bool   // where no rule matches: disallowed
 	denyAll bool
 	version Version // of the file; zero where Compile was called for itself
 }
@@ -127,14 +127,22 @@ func (r *Rules) Group() string { return r.group }
 // Len returns the number of distinct rules.
 func (r *Rules) Len() int { return len(r.literals) + len(r.wildcards) }
 
-// CrawlDelay returns the least time between two requests that the file asks of us: the largest Crawl-delay or
-// Request-rate of the group that applies. ok is false where the file does not say. It is never clamped, except to
-// MaxDelay, which only keeps the arithmetic of clocks from overflowing.
+// CrawlDelay returns the least time between two requests that the file asks of us at all hours: the largest
+// Crawl-delay or Request-rate of the group that applies. ok is false where the file does not say. It is never clamped,
+// except to MaxDelay, which only keeps the arithmetic of clocks from overflowing.
 func (r *Rules) CrawlDelay() (d time.Duration, ok bool) {
-	if r.group == "" || r.delay < 0 {
+	if r.group == "" || r.pace == nil || r.pace.Line == 0 {
 		return 0, false
 	}
-	return r.delay, true
+	return r.pace.Delay, true
+}
+
+// Pace returns all that the file asks of the pace of requests. Nobody may change it.
+func (r *Rules) Pace() Pace {
+	if r.group == "" || r.pace == nil {
+		return Pace{}
+	}
+	return *r.pace
 }
 
 // DisallowsAll tells whether nothing but /robots.txt can be allowed: a bare "Disallow: /" that no allow rule can
@@ -146,7 +154,7 @@ func (r *Rules) Version() Version { return r.version }
 
 // Size returns the bytes that the rules retain.
 func (r *Rules) Size() int {
-	return int(unsafe.Sizeof(*r)) + cap(r.text) + cap(r.literals)*int(unsafe.Sizeof(literal{})) +
+	return int(unsafe.Sizeof(*r)) + r.pace.size() + cap(r.text) + cap(r.literals)*int(unsafe.Sizeof(literal{})) +
 		cap(r.wildcards)*int(unsafe.Sizeof(wildcard{}))
 }
 
@@ -170,5 +178,13 @@ func (r *Rules) RuleText(v Verdict) string {
 
 // answer returns rules that give every URL the same answer.
 func answer(allowed bool, reason Reason) *Rules {
-	return &Rules{delay: -1, reason: reason, refuse: !allowed, denyAll: !allowed}
+	return &Rules{reason: reason, refuse: !allowed, denyAll: !allowed}
+}
+
+// size is the bytes that a Pace retains.
+func (p *Pace) size() int {
+	if p == nil {
+		return 0
+	}
+	return int(unsafe.Sizeof(*p)) + cap(p.Rates)*int(unsafe.Sizeof(TimedRate{})) + cap(p.Visits)*int(unsafe.Sizeof(Visit{}))
 }

@@ -72,8 +72,13 @@ func printHostStory(w io.Writer, h *inspect.HostStory, now time.Time) error {
 
 func (s *story) politeness(p *inspect.Politeness) {
 	s.line("politeness", "%s", p.Text)
-	if p.Source != "" {
-		s.line("", "by %s", printable(p.Source))
+	for _, source := range []string{p.Source, p.DelaySource} {
+		if source != "" {
+			s.line("", "by %s", printable(source))
+		}
+		if p.DelaySource == p.Source {
+			break
+		}
 	}
 }
 

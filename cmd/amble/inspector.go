@@ -50,7 +50,7 @@ func openInspector(ctx context.Context, c *config.Config) (inspector, error) {
 	}
 	o := c.FrontierOptions()
 	view := inspect.New(store, inspect.Options{
-		Politeness: o.Politeness, Robots: o.Robots, Tokens: o.Tokens, Obey: o.Obey, Now: time.Now,
+		Politeness: o.HostPoliteness(), Robots: o.Robots, Tokens: o.Tokens, Obey: o.Obey, Now: time.Now,
 	})
 	return &storedInspector{view, store}, nil
 }

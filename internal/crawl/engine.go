@@ -68,10 +68,11 @@ type Engine struct {
 	desk   atomic.Pointer[desk] // of the Run; nil: none has begun
 	table  hostTable
 
-	observer Observer // nil: nobody
-	sessions *frontier.Sessions
-	free     func(dir string) (uint64, error) // room on the disk of a directory
-	ending   atomic.Bool                      // the last commits may use what is kept free
+	observer   Observer // nil: nobody
+	sessions   *frontier.Sessions
+	politeness func(host string) *politeness.Options
+	free       func(dir string) (uint64, error) // room on the disk of a directory
+	ending     atomic.Bool                      // the last commits may use what is kept free
 
 	opened    time.Time
 	owedSince time.Time      // from when every host owes its delay; zero: none does
@@ -103,7 +104,7 @@ func Open(o Options, log *slog.Logger) (*Engine, error) {
 func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 	e := &Engine{o: o, log: log, store: s, opened: time.Now(), free: storage.FreeBytes}
 	e.writes = !slices.Contains(o.Archive.Formats, archive.FormatNone)
-	e.sessions = frontier.NewSessions(o.SessionNames)
+	e.sessions, e.politeness = frontier.NewSessions(o.SessionNames), o.Frontier.HostPoliteness()
 	if e.o.Frontier.Jitter == nil {
 		e.o.Frontier.Jitter = rand.Float64
 	}
@@ -215,12 +216,12 @@ func (e *Engine) owe(b *storage.Batch, h *storage.Host, known time.Duration) err
 	if err != nil {
 		return fmt.Errorf("host %s: %w", h.Name, err)
 	}
-	polite := politeness.NewHost(&e.o.Frontier.Politeness, state, e.opened)
-	delay := max(known, polite.Delay())
+	polite := politeness.NewHost(e.politeness(h.Name), state, e.opened)
+	delay := max(known, polite.Delay(e.opened))
 	if known < 0 {
 		delay = max(delay, frontier.RestartDelay)
 	}
-	polite.Owe(e.opened, delay)
+	polite.Owe(e.opened, delay, politeness.ReasonRestart)
 	encoded, err := polite.State(e.opened).AppendBinary(nil)
 	b.Hosts = append(b.Hosts, storage.HostUpdate{Host: h.ID, Politeness: encoded})
 	return err

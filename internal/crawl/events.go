@@ -108,6 +108,7 @@ func (r *run) applied(j *job) {
 	r.takeStall() // what the committer said before it sent the job back
 	j.answerAddition()
 	j.answerDrops(j.err)
+	j.answerOrders(j.err)
 	if j.err != nil {
 		r.torn = true
 		r.fail(j.err)

@@ -19,11 +19,15 @@ type desk struct {
 	looks  chan *look
 	rows   chan *rowsAsk
 	drops  chan *drop
+	orders chan *order
 	closed chan struct{} // nobody is served any more
 }
 
 func newDesk() *desk {
-	return &desk{adds: make(chan *addition), looks: make(chan *look), rows: make(chan *rowsAsk), drops: make(chan *drop), closed: make(chan struct{})}
+	return &desk{
+		adds: make(chan *addition), looks: make(chan *look), rows: make(chan *rowsAsk), drops: make(chan *drop), orders: make(chan *order),
+		closed: make(chan struct{}),
+	}
 }
 
 func (d *desk) isClosed() bool {
@@ -44,7 +48,7 @@ type look struct {
 // View looks into the crawl. Any goroutine may call it and use what it returns, until Close.
 func (e *Engine) View() *inspect.View {
 	return inspect.New(e.store, inspect.Options{
-		Politeness: e.o.Frontier.Politeness, Robots: e.o.Frontier.Robots, Tokens: e.o.Frontier.Tokens, Obey: e.o.Frontier.Obey,
+		Politeness: e.o.Frontier.HostPoliteness(), Robots: e.o.Frontier.Robots, Tokens: e.o.Frontier.Tokens, Obey: e.o.Frontier.Obey,
 		Now: time.Now, Live: e.live, Table: e.hosts,
 	})
 }

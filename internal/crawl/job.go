@@ -15,6 +15,7 @@ type job struct {
 
 	swept    []*sweep  // whose last page is in it
 	drops    []*drop   // that begin with it
+	orders   []*order  // that are part of it
 	addition *addition // what the batch consists of; nil: the crawl's own work
 
 	result storage.Result

@@ -97,7 +97,7 @@ func spread(b *testing.B, o Options, web *testweb.Web, m testweb.Mesh) {
 	now := time.Now().Add(time.Second)
 	for _, t := range done.Touched {
 		polite := politeness.NewHost(&o.Frontier.Politeness, politeness.State{}, now)
-		polite.Owe(now, rand.N(o.Frontier.Politeness.Delay))
+		polite.Owe(now, rand.N(o.Frontier.Politeness.Delay), politeness.ReasonStart)
 		state, err := polite.State(now).AppendBinary(nil)
 		if err != nil {
 			b.Fatal(err)

@@ -62,11 +62,13 @@ type run struct {
 	noStart    error    // why the ledger could not be written; the next lease tries again
 	noStartAt  time.Time
 	draining   bool
-	failed     error
-	torn       bool // a commit failed for good
-	started    time.Time
-	meter      meter
-	survey     survey
+
+	pausedSince time.Time // by the operator; zero: it is not
+	failed      error
+	torn        bool // a commit failed for good
+	started     time.Time
+	meter       meter
+	survey      survey
 }
 
 // Run crawls until everything is done, or until ctx ends: then it lets what is
@@ -98,7 +100,7 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 		toSweep: make(chan *sweep), swept: make(chan *swept), stalls: make(chan error, 1),
 		desk: newDesk(), settled: e.ledger.Place(),
 	}
-	if err := r.openSweeps(); err != nil {
+	if err := errors.Join(r.openSweeps(), r.openPause()); err != nil {
 		return Summary{}, err
 	}
 	e.desk.Store(r.desk)
@@ -142,6 +144,7 @@ func (r *run) run(ctx context.Context) error {
 	defer time.AfterFunc(grace, breakOff).Stop()
 	r.drain()
 	r.flush()
+	r.pending.answerOrders(ErrNotRunning) // of a job that no commit took
 	close(r.leases)
 	close(r.toCommit)
 	close(r.toLoad)
@@ -202,6 +205,8 @@ func (r *run) dispatch(ctx context.Context) {
 			r.readRows(q)
 		case q := <-r.desk.drops:
 			r.drop(q)
+		case o := <-r.desk.orders:
+			r.follow(o)
 		}
 	}
 }
@@ -217,7 +222,7 @@ func (r *run) arm(timer *time.Timer) {
 
 // paused reports whether nothing may be handed out at the moment.
 func (r *run) paused() bool {
-	return r.noCommit != nil || r.noStart != nil && time.Since(r.noStartAt) < retryFull || r.pending.size > maxPending || r.full()
+	return !r.pausedSince.IsZero() || r.noCommit != nil || r.noStart != nil && time.Since(r.noStartAt) < retryFull || r.pending.size > maxPending || r.full()
 }
 
 // full reports whether max_pages is reached, counting the pages in flight.

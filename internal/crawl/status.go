@@ -15,7 +15,7 @@ import (
 // Status is a snapshot of a crawl, made once a second. It is plain data and
 // goes out as JSON.
 type Status struct {
-	State    string         `json:"state"` // opened, running, stalled, stopping, finished
+	State    string         `json:"state"` // opened, running, paused, stalled, stopping, finished
 	Reason   string         `json:"reason,omitempty"`
 	Started  time.Time      `json:"started,omitzero"`
 	At       time.Time      `json:"at"`
@@ -36,6 +36,7 @@ type Status struct {
 	Finish       float64           `json:"finish_seconds"` // at the delays in force; the slowest host decides
 	SlowestHost  string            `json:"slowest_host,omitempty"`
 	SlowestLeft  int               `json:"slowest_host_urls,omitempty"`
+	Parked       int               `json:"parked_hosts,omitempty"` // asked to be left alone for more than a week
 	DataDir      string            `json:"data_dir"`
 	OutputDir    string            `json:"output_dir,omitempty"`
 	ProductToken string            `json:"product_token"`
@@ -151,13 +152,15 @@ func (r *run) report(state string) {
 		r.survey = r.surveyHosts(now)
 	}
 	s := Status{State: state, Started: r.started, InFlight: r.busy, Places: r.survey.places, Held: r.survey.held}
-	s.Finish, s.SlowestHost, s.SlowestLeft = r.survey.finish, r.survey.slowest, r.survey.left
+	s.Finish, s.SlowestHost, s.SlowestLeft, s.Parked = r.survey.finish, r.survey.slowest, r.survey.left, r.survey.parked
 	switch {
 	case state == "finished":
 	case r.stalled() != nil:
 		s.State, s.Reason = "stalled", r.stalled().Error()
 	case r.draining:
 		s.State = "stopping"
+	case !r.pausedSince.IsZero():
+		s.State, s.Reason = "paused", "by the operator since "+r.pausedSince.UTC().Format(time.DateTime)+" UTC"
 	}
 	s.PagesPerSec, s.BytesPerSec = r.meter.rates(now, r.tally.load())
 	r.publish(s)
@@ -193,6 +196,8 @@ func (r *run) postponed(w frontier.Waiting) Postponed {
 		p.Reason = "budget"
 	case w.Robots != robots.ReasonNone:
 		p.Reason = "robots.txt: " + w.Robots.String()
+	case w.Parked:
+		p.Reason = "parked: " + p.Reason
 	}
 	return p
 }

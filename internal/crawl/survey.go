@@ -15,6 +15,7 @@ type survey struct {
 	finish  float64        // seconds until the last host is done that this run does not postpone
 	slowest string         // that host
 	left    int            // its URLs
+	parked  int            // hosts that asked to be left alone for very long
 	next    time.Time
 }
 
@@ -27,6 +28,9 @@ func (r *run) surveyHosts(now time.Time) survey {
 	s := survey{places: r.f.Places(), held: make(map[string]int)}
 	slowest := storage.NoHost
 	r.f.Waiting(now, func(w frontier.Waiting) {
+		if w.Parked {
+			s.parked++
+		}
 		if w.Robots != robots.ReasonNone {
 			s.held[w.Robots.String()]++
 		}

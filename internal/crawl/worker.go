@@ -63,7 +63,8 @@ func (r *run) request(ctx context.Context, l *frontier.Lease, req fetch.Request)
 		r.observe(answerOf(l, resp))
 		return resp, nil, frontier.Report{
 			Sent: true, End: resp.End, Duration: resp.End.Sub(resp.Start),
-			Signal: signalOf(resp.Status), RetryAfter: retryAfter(resp), Bytes: uint64(resp.Body.Size()),
+			Signal: signalOf(resp.Status), RetryAfter: retryAfter(resp), RetryAfterText: resp.Header.Get("Retry-After"),
+			Bytes: uint64(resp.Body.Size()),
 		}
 	}
 	var failure *fetch.Error

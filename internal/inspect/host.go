@@ -18,11 +18,12 @@ const (
 	HostWaiting = "waiting" // may not be asked before an instant
 	HostTrouble = "trouble" // so too, after errors that are not over
 	HostHeld    = "held"    // its robots.txt lets nothing be asked
+	HostPaused  = "paused"  // the operator lets nothing be asked
 )
 
 // HostStates are all of them.
 func HostStates() []string {
-	return []string{HostIdle, HostReady, HostBusy, HostWaiting, HostTrouble, HostHeld}
+	return []string{HostIdle, HostReady, HostBusy, HostWaiting, HostTrouble, HostHeld, HostPaused}
 }
 
 // Counts are numbers of URLs by state. As JSON they have the states' names, without those that count nothing.
@@ -66,6 +67,7 @@ type Host struct {
 	Delay        float64   `json:"delay_seconds"` // between requests
 	Next         time.Time `json:"next,omitzero"` // when it is asked next; absent: now, or an event decides, or nothing waits
 	Reason       string    `json:"reason,omitempty"`
+	Parked       bool      `json:"parked,omitempty"` // it asked to be left alone for more than a week
 	TroubleSince time.Time `json:"trouble_since,omitzero"`
 	Finish       float64   `json:"finish_seconds"`  // until the last of its URLs is fetched, at the delay in force
 	Place        string    `json:"place,omitempty"` // in the frontier of the running crawl
@@ -87,7 +89,7 @@ func (v *View) stand(h *storage.Host, now time.Time) (standing, error) {
 		return standing{}, err
 	}
 	queued, due, nextDue := h.Waiting()
-	s := standing{id: h.ID, polite: politeness.NewHost(&v.o.Politeness, state, now).Explain()}
+	s := standing{id: h.ID, polite: politeness.NewHost(v.o.Politeness(h.Name), state, now).Explain(now)}
 	if queued == 0 && due > 0 {
 		s.due = time.Unix(int64(nextDue), 0)
 	}
@@ -111,12 +113,13 @@ func (s *standing) settle(now time.Time) {
 			s.polite = *l.Polite
 		}
 	}
-	if s.Waiting > 0 && next.After(now) {
+	if s.Waiting > 0 && next.After(now) && !s.polite.Forever {
 		s.Next = next.UTC()
 	}
+	s.Parked = s.polite.Parked && s.polite.Until.After(now)
 	s.TroubleSince = s.polite.TroubleSince.UTC()
 	s.State, s.Reason = s.state(), s.reason()
-	if s.Waiting > 0 {
+	if s.Waiting > 0 && !s.polite.Forever {
 		s.Finish = float64(s.Waiting-1)*s.Delay + max(next.Sub(now).Seconds(), 0)
 	}
 }
@@ -125,6 +128,8 @@ func (s *standing) state() string {
 	switch {
 	case s.live != nil && IsBusy(s.live.Place):
 		return HostBusy
+	case s.paused():
+		return HostPaused
 	case s.Waiting == 0:
 		return HostIdle
 	case s.live != nil && s.live.Robots != robots.ReasonNone:
@@ -146,9 +151,18 @@ func IsBusy(place string) bool {
 	return false
 }
 
+// paused reports whether the operator holds the host.
+func (s *standing) paused() bool {
+	return s.polite.Forever || s.polite.Reason == politeness.ReasonPause && !s.Next.IsZero()
+}
+
 // reason is why the host waits, in one word or two.
 func (s *standing) reason() string {
 	switch {
+	case s.paused():
+		return politeness.ReasonPause.String()
+	case s.Parked && s.Waiting > 0:
+		return "parked: " + s.polite.Reason.String()
 	case s.live != nil && s.live.Robots != robots.ReasonNone:
 		return "robots.txt: " + s.live.Robots.String()
 	case s.Next.IsZero():
@@ -163,7 +177,7 @@ func (s *standing) reason() string {
 
 // hold finds out for a host that no crawl answers for whether robots.txt closes all that it has to do.
 func (v *View) hold(s *standing, h *storage.Host, now time.Time) error {
-	if s.live != nil || s.Waiting == 0 {
+	if s.live != nil || s.Waiting == 0 || s.paused() {
 		return nil
 	}
 	why, until := "", time.Time{}

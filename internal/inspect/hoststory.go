@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -32,10 +33,12 @@ type Politeness struct {
 	Reason       string    `json:"reason"` // the sign that decides
 	Since        time.Time `json:"since,omitzero"`
 	Until        time.Time `json:"until,omitzero"`
-	Delay        float64   `json:"delay_seconds"` // in force between requests
-	DelayReason  string    `json:"delay_reason"`  // the sign that asks for it
-	Source       string    `json:"source,omitempty"`
-	Backoff      int       `json:"backoff"` // level; 0: none
+	Delay        float64   `json:"delay_seconds"`          // in force between requests
+	DelayReason  string    `json:"delay_reason"`           // the sign that asks for it
+	Source       string    `json:"source,omitempty"`       // of Reason: a line of robots.txt, a header, a setting, a shared limit
+	DelaySource  string    `json:"delay_source,omitempty"` // of DelayReason
+	Paused       bool      `json:"paused,omitempty"`       // until further notice
+	Backoff      int       `json:"backoff"`                // level; 0: none
 	TroubleSince time.Time `json:"trouble_since,omitzero"`
 	Parked       bool      `json:"parked"`
 }
@@ -74,7 +77,12 @@ func (v *View) Host(ctx context.Context, name string) (HostStory, error) {
 		}
 		story.Origins = append(story.Origins, o)
 	}
-	story.Politeness.Source = cause(&s.polite, story.Origins)
+	if story.Politeness.Source, err = v.source(s.polite.Source, &h); err != nil {
+		return story, err
+	}
+	if story.Politeness.DelaySource, err = v.source(s.polite.DelaySource, &h); err != nil {
+		return story, err
+	}
 	story.Traps, err = v.traps(h.ID)
 	return story, err
 }
@@ -101,32 +109,29 @@ func (v *View) origin(q *storage.Queue) (Origin, error) {
 }
 
 func explained(e *politeness.Explanation) Politeness {
+	until := e.Until.UTC()
+	if e.Forever {
+		until = time.Time{}
+	}
 	return Politeness{
-		Text: e.String(), Reason: e.Reason.String(), Since: e.Since.UTC(), Until: e.Until.UTC(), Delay: e.Delay.Seconds(),
+		Text: e.String(), Reason: e.Reason.String(), Since: e.Since.UTC(), Until: until, Delay: e.Delay.Seconds(),
 		DelayReason: e.DelayReason.String(), Backoff: e.Backoff, TroubleSince: e.TroubleSince.UTC(), Parked: e.Parked,
+		Paused: e.Forever,
 	}
 }
 
-// cause is the line or header that the delay in force, or the wait, comes from.
-func cause(e *politeness.Explanation, origins []Origin) string {
-	if e.Reason == politeness.ReasonRetryAfter {
-		return "Retry-After of the last answer that had one"
+// source is where a sign comes from, for people: the line of robots.txt is spelt out.
+func (v *View) source(s politeness.Source, h *storage.Host) (string, error) {
+	switch {
+	case s.Header != "":
+		return "Retry-After: " + s.Header, nil
+	case s.Line.Number == 0 || int(s.Line.Origin) >= len(h.Queues):
+		return s.String(), nil
 	}
-	if e.DelayReason != politeness.ReasonCrawlDelay {
-		return ""
+	origin := h.Queues[s.Line.Origin].Origin
+	p, err := v.policy(origin)
+	if err != nil {
+		return "", err
 	}
-	longest, text := 0.0, ""
-	for i := range origins {
-		if r := &origins[i].Robots; r.CrawlDelay != nil && *r.CrawlDelay > longest {
-			longest, text = *r.CrawlDelay, lineOf(&origins[i])
-		}
-	}
-	return text
-}
-
-func lineOf(o *Origin) string {
-	if o.Robots.CrawlDelayLine == 0 {
-		return o.Origin + "/robots.txt"
-	}
-	return fmt.Sprintf("%s/robots.txt line %d: %s", o.Origin, o.Robots.CrawlDelayLine, o.Robots.CrawlDelayText)
+	return fmt.Sprintf("%s/robots.txt line %d: %s", origin, s.Line.Number, robots.LineText(p.record.Body, int(s.Line.Number))), nil
 }

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"strings"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -84,29 +83,8 @@ func (p *policy) describe() Robots {
 	if delay, ok := p.rules.CrawlDelay(); ok {
 		seconds := delay.Seconds()
 		r.CrawlDelay = &seconds
-		r.CrawlDelayLine, r.CrawlDelayText = delayLine(p.record.Body, p.rules.Group(), delay)
+		r.CrawlDelayLine = p.rules.Pace().Line
+		r.CrawlDelayText = robots.LineText(p.record.Body, r.CrawlDelayLine)
 	}
 	return r
-}
-
-// delayLine finds the line that asks for a delay: the first of the group that, alone in a file, says the same.
-func delayLine(body []byte, group string, delay time.Duration) (int, string) {
-	for _, g := range robots.Parse(body).Groups {
-		for _, e := range g.Extensions {
-			alone := robots.Compile([]byte("User-agent: *\n" + e.Key + ": " + e.Value))
-			if d, ok := alone.CrawlDelay(); ok && d == delay && addressed(e.Agents, group) {
-				return e.Line, robots.LineText(body, e.Line)
-			}
-		}
-	}
-	return 0, ""
-}
-
-func addressed(agents []robots.Agent, group string) bool {
-	for _, a := range agents {
-		if strings.EqualFold(a.Name, group) {
-			return true
-		}
-	}
-	return false
 }

@@ -38,7 +38,7 @@ type Live struct {
 
 // Options are those of the crawl that is looked at.
 type Options struct {
-	Politeness politeness.Options
+	Politeness func(host string) *politeness.Options // in force for a host
 	Robots     robots.Options
 	Tokens     []string
 	Obey       bool

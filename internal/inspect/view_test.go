@@ -22,7 +22,7 @@ var now = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
 func testOptions() Options {
 	return Options{
-		Politeness: politeness.DefaultOptions(), Robots: robots.DefaultOptions(), Tokens: []string{"amble"}, Obey: true,
+		Politeness: func(string) *politeness.Options { o := politeness.DefaultOptions(); return &o }, Robots: robots.DefaultOptions(), Tokens: []string{"amble"}, Obey: true,
 		Now: func() time.Time { return now },
 	}
 }
@@ -106,9 +106,9 @@ func fill(t *testing.T) *storage.Store {
 			{Host: ids["ready.test"], Ordinal: 2, Outcome: storage.Outcome{State: storage.Denied, Reason: storage.ReasonRobots, Line: 9, At: now}},
 		},
 		Hosts: []storage.HostUpdate{
-			{Host: ids["slow.test"], Politeness: polite(t, politeness.State{LastEnd: now.Add(-time.Second), CrawlDelay: 30 * time.Second})},
+			{Host: ids["slow.test"], Politeness: polite(t, politeness.State{LastEnd: now.Add(-time.Second), Asked: politeness.Asked{Delay: 30 * time.Second, Line: politeness.Line{Number: 7}}})},
 			{Host: ids["sick.test"], Politeness: polite(t, politeness.State{
-				LastEnd: now, Until: now.Add(time.Hour), Length: time.Hour, Reason: politeness.ReasonRetryAfter, TroubleSince: now.Add(-time.Minute)})},
+				LastEnd: now, Holds: []politeness.Hold{{Until: now.Add(time.Hour), Length: time.Hour, Reason: politeness.ReasonRetryAfter, Header: "3600"}}, TroubleSince: now.Add(-time.Minute)})},
 			{Host: ids["done.test"], Requests: 2, Bytes: 700},
 		},
 		Policies: []storage.Policy{

@@ -27,7 +27,7 @@ func TestAddressKey(t *testing.T) {
 func TestAddressCountsRequestsInFlight(t *testing.T) {
 	o := DefaultOptions()
 	o.PerIP = 3
-	a := NewAddress(&o)
+	a := NewLimit(o.Address())
 	for i := range 3 {
 		if !a.Free() {
 			t.Fatalf("full with %d requests", i)
@@ -59,7 +59,7 @@ func TestAddressDelay(t *testing.T) {
 	const s = time.Second
 	o := DefaultOptions()
 	o.PerIP, o.IPDelay = 3, s/3
-	a := NewAddress(&o)
+	a := NewLimit(o.Address())
 	if !a.Ready().IsZero() || !a.Free() || !a.Idle(at(0)) {
 		t.Fatal("an address that was never asked is not ready")
 	}

@@ -1,0 +1,223 @@
+package frontier
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/politeness"
+)
+
+// A limit is shared by all hosts that have something in common: a registrable domain, an address, a range of
+// addresses. A host belongs to one of each class at most, and is asked when all of them let it.
+//
+// A host whose turn has come asks its limits in the order of their classes. Where one is busy, the host joins the line of
+// that limit and keeps those before it reserved, so that two hosts never wait for each other.
+type limit struct {
+	key    limitKey
+	polite *politeness.Limit
+	line   []*host // hosts whose turn has come while it was busy
+	first  *host   // the host that the next request is reserved for: it waits for all in line
+	users  int     // active hosts that have it
+}
+
+// limitKey is what the hosts of a limit have in common. One of the two is set.
+type limitKey struct {
+	domain  string
+	network netip.Prefix
+}
+
+// The classes of limits, in the order in which they are asked. The domain comes first: an address that many share
+// must not be kept for a host that waits for its domain.
+const (
+	byDomain = iota
+	byAddress
+	limitClasses
+)
+
+// String names the limit for reports.
+func (k limitKey) String() string {
+	switch {
+	case k.domain != "":
+		return "domain " + k.domain
+	case k.network.IsSingleIP():
+		return "address " + k.network.Addr().String()
+	}
+	return "addresses " + k.network.String()
+}
+
+// Range gives the addresses of a network limits of their own.
+type Range struct {
+	Network netip.Prefix
+	Limit   politeness.LimitOptions
+	Shared  bool // one limit for all of the network; else one for each address
+}
+
+// ofAddress is the limit of an address: that of the smallest range that it lies in, or its own.
+func (f *Frontier) ofAddress(a netip.Addr) *limit {
+	key, o, bits := politeness.AddressKey(a), f.o.Politeness.Address(), -1
+	network := key
+	for i := range f.o.Ranges {
+		r := &f.o.Ranges[i]
+		if r.Network.Bits() <= bits || !r.Network.Contains(a.Unmap().WithZone("")) {
+			continue
+		}
+		network, o, bits = key, r.Limit, r.Network.Bits()
+		if r.Shared {
+			network = r.Network.Masked()
+		}
+	}
+	return f.limitOf(limitKey{network: network}, o)
+}
+
+// ofDomain is the limit of a host's registrable domain; nil: there are none.
+func (f *Frontier) ofDomain(name string) *limit {
+	if f.o.Domain == (politeness.LimitOptions{}) {
+		return nil
+	}
+	return f.limitOf(limitKey{domain: weburl.RegistrableDomain(name)}, f.o.Domain)
+}
+
+// limitOf returns a limit and makes it if need be. It is as if each had been used when the frontier began: the process
+// before may have.
+func (f *Frontier) limitOf(key limitKey, o politeness.LimitOptions) *limit {
+	l := f.limits[key]
+	if l == nil {
+		l = &limit{key: key, polite: politeness.NewLimit(o)}
+		l.polite.Owe(f.epoch)
+		f.limits[key] = l
+	}
+	return l
+}
+
+// setLimit gives an active host a limit of a class, or none.
+func (f *Frontier) setLimit(h *host, class int, to *limit) {
+	from := h.active.limits[class]
+	if from == to {
+		return
+	}
+	h.active.limits[class] = to
+	if to != nil {
+		to.users++
+	}
+	if from != nil {
+		from.users--
+	}
+}
+
+// Sweep forgets limits that nobody uses and to which nothing is owed, and
+// looks after hosts whose budget has room again. It is to be called now and then.
+func (f *Frontier) Sweep(now time.Time) {
+	for i := range f.domains {
+		f.revive(uint32(i), len(f.domains[i].shelved), f.instant(now))
+	}
+	for key, l := range f.limits {
+		if l.users == 0 && l.polite.Idle(now) {
+			delete(f.limits, key)
+		}
+	}
+}
+
+// open reports whether a host may take the next request without standing in line.
+func (l *limit) open() bool { return l.first == nil && len(l.line) == 0 && l.polite.Free() }
+
+// reserved reports whether a limit's next request is reserved for the host.
+func (h *host) reserved() bool {
+	if h.active == nil {
+		return false
+	}
+	for _, l := range h.active.limits {
+		if l != nil && l.first == h {
+			return true
+		}
+	}
+	return false
+}
+
+// admitted asks the limits of a host whose turn has come. If one says no, the
+// host is in its line, or waits for all that are.
+func (f *Frontier) admitted(h *host, now instant) bool {
+	a := h.active
+	wait := !a.resolved(now)
+	for class, l := range a.limits {
+		switch {
+		case l == nil:
+		case l.first != h && !l.open():
+			f.ready.remove(h)
+			h.reserveBelow(class)
+			h.place = crowded
+			l.line = append(l.line, h)
+			f.promote(l, now)
+			return false
+		case f.instant(l.polite.Ready()) > now:
+			wait = true
+		}
+	}
+	if wait {
+		f.ready.remove(h)
+		h.reserveBelow(limitClasses)
+		f.awaitLimits(h, now)
+	}
+	return !wait
+}
+
+// reserveBelow reserves the limits of the classes below one, which are all open to the host.
+func (h *host) reserveBelow(class int) {
+	for _, l := range h.active.limits[:class] {
+		if l != nil {
+			l.first = h
+		}
+	}
+}
+
+// promote reserves the next request of a limit for the first in its line, as
+// soon as it is free.
+func (f *Frontier) promote(l *limit, now instant) {
+	if l.first != nil || len(l.line) == 0 || !l.polite.Free() {
+		return
+	}
+	h := l.line[0]
+	l.line[0] = nil
+	l.line = l.line[1:]
+	l.first = h
+	f.awaitLimits(h, now)
+}
+
+// awaitLimits lets a host wait for what is reserved for it. A host that waited so long that its address has to be
+// resolved again does that first.
+func (f *Frontier) awaitLimits(h *host, now instant) {
+	a, at := h.active, now
+	for _, l := range a.limits {
+		if l != nil && l.first == h {
+			at = max(at, f.instant(l.polite.Ready()))
+		}
+	}
+	switch {
+	case a.resolved(at):
+		f.await(h, at)
+	case at-lead > now:
+		f.await(h, at-lead)
+	default:
+		f.queueName(h)
+	}
+}
+
+// yield gives up what a host has reserved, and lets the next in each line have it.
+func (f *Frontier) yield(h *host, now instant) {
+	if h.place == waiting {
+		f.ready.remove(h)
+		h.place = idle
+	}
+	for _, l := range h.active.limits {
+		if l != nil && l.first == h {
+			l.first = nil
+			f.promote(l, now)
+		}
+	}
+}
+
+// release takes note that a request which counted against a limit ended.
+func (f *Frontier) release(l *limit, end time.Time) {
+	l.polite.Ended(end)
+	f.promote(l, f.instant(end))
+}

@@ -1,0 +1,219 @@
+package politeness
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Asked is what the robots.txt files of a host ask of the pace of requests.
+type Asked struct {
+	Delay  time.Duration // the longest Crawl-delay, or Request-rate that holds at all hours; 0: none
+	Rate   bool          // Delay is that of a Request-rate
+	Line   Line          // where Delay is written
+	Rates  []Rate        // Request-rates that hold at some hours only, at most MaxRates
+	Visits []Visit       // the hours at which the host may be asked, at most MaxVisits; none: all of them
+}
+
+// Line is a line of the robots.txt of one of the host's origins.
+type Line struct {
+	Origin uint8  // by the number its host counts it by
+	Number uint32 // from 1; 0: not known
+}
+
+// Rate is a Request-rate that holds at some hours only.
+type Rate struct {
+	Window Window
+	Delay  time.Duration // from the end of one request to the start of the next
+	Line   Line
+}
+
+// Visit is a Visit-time.
+type Visit struct {
+	Window Window
+	Line   Line
+}
+
+// Window is a part of the day in UTC, from one minute to before another. It may go over midnight. Where both
+// are the same it is the whole day.
+type Window struct{ From, To uint16 }
+
+// The most that is kept of a host: files ask for one of these at most, all others are somebody's joke.
+const (
+	MaxRates  = 2
+	MaxVisits = 4
+)
+
+const (
+	day     = 24 * time.Hour
+	minutes = 24 * 60 // of a day
+)
+
+// Merge is what two files ask for together: the longer delay, the Request-rates of both, and the hours that both
+// allow. Where there are none, those of either: a host is not given up because its files contradict each other.
+func (a Asked) Merge(b Asked) Asked {
+	if b.Delay > a.Delay {
+		a.Delay, a.Rate, a.Line = b.Delay, b.Rate, b.Line
+	}
+	a.Rates = append(slices.Clip(a.Rates), b.Rates...)
+	a.Visits = commonHours(a.Visits, b.Visits)
+	return a.bounded()
+}
+
+// commonHours are the windows that lie in one of each list.
+func commonHours(a, b []Visit) []Visit {
+	if len(a) == 0 {
+		return b
+	}
+	if len(b) == 0 {
+		return a
+	}
+	var both []Visit
+	for _, x := range a {
+		for _, y := range b {
+			for _, w := range x.Window.common(y.Window) {
+				both = append(both, Visit{w, x.Line})
+			}
+		}
+	}
+	if len(both) == 0 {
+		return append(slices.Clip(a), b...)
+	}
+	return both
+}
+
+// common is where two windows overlap, which may be twice.
+func (w Window) common(o Window) (parts []Window) {
+	for _, p := range w.parts() {
+		for _, q := range o.parts() {
+			if from, to := max(p.From, q.From), min(p.To, q.To); from < to {
+				parts = append(parts, Window{from, to})
+			}
+		}
+	}
+	return parts
+}
+
+// parts are the one or two windows, not over midnight, that make up a window.
+func (w Window) parts() []Window {
+	switch w = w.valid(); {
+	case w.From < w.To:
+		return []Window{w}
+	case w.From == w.To:
+		return []Window{{0, minutes}}
+	}
+	return []Window{{w.From, minutes}, {0, w.To}}
+}
+
+// bounded makes what came from the network or the disk fit to count with. Request-rates beyond MaxRates hold
+// at all hours; hours beyond MaxVisits are left out.
+func (a Asked) bounded() Asked {
+	a.Delay = max(a.Delay, 0)
+	if a.Delay == 0 {
+		a.Rate, a.Line = false, Line{}
+	}
+	if len(a.Rates) > MaxRates {
+		rates := slices.Clone(a.Rates)
+		slices.SortStableFunc(rates, func(x, y Rate) int { return cmp.Compare(y.Delay, x.Delay) })
+		if extra := rates[MaxRates]; extra.Delay > a.Delay {
+			a.Delay, a.Rate, a.Line = extra.Delay, true, extra.Line
+		}
+		a.Rates = rates[:MaxRates]
+	}
+	a.Visits = a.Visits[:min(len(a.Visits), MaxVisits)]
+	return a
+}
+
+// valid brings the ends into a day.
+func (w Window) valid() Window { return Window{min(w.From, minutes), min(w.To, minutes)} }
+
+// length is how long the window is open.
+func (w Window) length() time.Duration {
+	w = w.valid()
+	if n := (minutes + int(w.To) - int(w.From)) % minutes; n > 0 {
+		return time.Duration(n) * time.Minute
+	}
+	return day
+}
+
+// opened is how long ago the window opened last, at a time of the wall clock. It is open where that is less than
+// its length.
+func (w Window) opened(wall time.Time) time.Duration {
+	wall = wall.UTC()
+	ofDay := wall.Sub(time.Date(wall.Year(), wall.Month(), wall.Day(), 0, 0, 0, 0, time.UTC))
+	return (ofDay - time.Duration(w.valid().From)*time.Minute + day) % day
+}
+
+func (w Window) open(wall time.Time) bool { return w.opened(wall) < w.length() }
+
+// maxSteps bounds how many windows a wait is moved behind before the hours of Request-rates are given up and
+// they are taken to hold always.
+const maxSteps = 64
+
+// fit moves a wait behind the hours at which the files do not let the host be asked. The wall clock shows now: it
+// may have been set since the wait began.
+func (a *Asked) fit(w wait, end, now time.Time) wait {
+	at := w.until
+	if at.Before(now) {
+		at = now
+	}
+	for range maxSteps {
+		next := a.next(w, at, end, now)
+		if !next.until.After(at) {
+			return w
+		}
+		w, at = next, next.until
+	}
+	for _, r := range a.Rates {
+		if until := end.Add(r.Delay); until.After(w.until) {
+			w = wait{reason: ReasonRequestRate, since: end, until: until, line: r.Line}
+		}
+	}
+	return a.nextVisit(w, w.until, now)
+}
+
+// next is the wait at an instant: itself where the host may be asked then.
+func (a *Asked) next(w wait, at, end, now time.Time) wait {
+	clock := wall(at, now)
+	for _, r := range a.Rates {
+		until := end.Add(r.Delay)
+		if end.IsZero() || !until.After(at) || !r.Window.open(clock) {
+			continue
+		}
+		if closes := at.Add(r.Window.length() - r.Window.opened(clock)); closes.Before(until) && r.Window.length() < day {
+			until = closes
+		}
+		return wait{reason: ReasonRequestRate, since: end, until: until, line: r.Line}
+	}
+	return a.nextVisit(w, at, now)
+}
+
+// nextVisit is the wait for the hours at which the host may be asked; w where it may be at the instant.
+func (a *Asked) nextVisit(w wait, at, now time.Time) wait {
+	if len(a.Visits) == 0 {
+		return w
+	}
+	clock := wall(at, now)
+	var soonest wait
+	for _, v := range a.Visits {
+		if v.Window.open(clock) {
+			return w
+		}
+		opens := at.Add(day - v.Window.opened(clock))
+		if soonest.until.IsZero() || opens.Before(soonest.until) {
+			closed := opens.Add(v.Window.length() - day)
+			soonest = wait{reason: ReasonVisitTime, since: closed, until: opens, line: v.Line}
+		}
+	}
+	return soonest
+}
+
+// rate is the longest delay of the Request-rates that hold at an instant, and where it is written.
+func (a *Asked) rate(now time.Time) (longest time.Duration, line Line) {
+	for _, r := range a.Rates {
+		if r.Delay > longest && r.Window.open(now) {
+			longest, line = r.Delay, r.Line
+		}
+	}
+	return longest, line
+}

@@ -1,0 +1,211 @@
+package politeness
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// clockTime is a time of a day of the wall clock.
+func clockTime(hour, minute int) time.Time {
+	return time.Date(2026, 11, 20, hour, minute, 0, 0, time.UTC)
+}
+
+func hours(from, to int) Window {
+	return Window{uint16(from/100*60 + from%100), uint16(to/100*60 + to%100)}
+}
+
+func TestVisitTime(t *testing.T) {
+	visits := func(windows ...Window) (a Asked) {
+		for i, w := range windows {
+			a.Visits = append(a.Visits, Visit{w, Line{Number: uint32(i + 1)}})
+		}
+		return a
+	}
+	tests := []struct {
+		name  string
+		asked Asked
+		now   time.Time // at which a request ended
+		want  time.Time
+		line  uint32
+	}{
+		{"within", visits(hours(600, 845)), clockTime(7, 0), clockTime(7, 0).Add(time.Second), 0},
+		{"before", visits(hours(600, 845)), clockTime(3, 0), clockTime(6, 0), 1},
+		{"after", visits(hours(600, 845)), clockTime(9, 0), clockTime(30, 0), 1},
+		{"the first minute", visits(hours(600, 845)), clockTime(6, 0), clockTime(6, 0).Add(time.Second), 0},
+		{"the minute behind the last", visits(hours(600, 845)), clockTime(8, 45), clockTime(30, 0), 1},
+		{"the delay ends outside", visits(hours(600, 845)), clockTime(8, 45).Add(-time.Millisecond), clockTime(30, 0), 1},
+		{"over midnight, before", visits(hours(2200, 400)), clockTime(23, 0), clockTime(23, 0).Add(time.Second), 0},
+		{"over midnight, after", visits(hours(2200, 400)), clockTime(3, 0), clockTime(3, 0).Add(time.Second), 0},
+		{"over midnight, outside", visits(hours(2200, 400)), clockTime(12, 0), clockTime(22, 0), 1},
+		{"the next of two", visits(hours(600, 700), hours(1200, 1300)), clockTime(8, 0), clockTime(12, 0), 2},
+		{"the whole day", visits(hours(0, 2400)), clockTime(23, 59), clockTime(23, 59).Add(time.Second), 0},
+		{"from and to alike", visits(hours(600, 600)), clockTime(5, 0), clockTime(5, 0).Add(time.Second), 0},
+		{"one minute a day", visits(hours(0, 1)), clockTime(0, 1), clockTime(24, 0), 1},
+	}
+	for _, tt := range tests {
+		h := newHost(nil)
+		h.SetAsked(tt.asked)
+		h.Ended(tt.now, ok(0))
+		if got := h.Ready(tt.now); !got.Equal(tt.want) {
+			t.Errorf("%s: ready at %v, want %v", tt.name, got, tt.want)
+		}
+		e := h.Explain(tt.now)
+		if e.Source.Line.Number != tt.line || (e.Reason == ReasonVisitTime) != (tt.line > 0) {
+			t.Errorf("%s: because of %v", tt.name, e)
+		}
+		if tt.line > 0 && (e.Since.After(tt.now) && e.Since.After(e.Until) || e.Until.Sub(e.Since) >= day) {
+			t.Errorf("%s: closed from %v to %v", tt.name, e.Since, e.Until)
+		}
+	}
+}
+
+// A host that was never asked has to wait for its hours too.
+func TestVisitTimeOfAHostNeverAsked(t *testing.T) {
+	h := newHost(nil)
+	h.SetAsked(Asked{Visits: []Visit{{hours(600, 845), Line{}}}})
+	if got := h.Ready(clockTime(7, 0)); !got.IsZero() {
+		t.Errorf("within its hours: %v", got)
+	}
+	if got := h.Ready(clockTime(9, 0)); !got.Equal(clockTime(30, 0)) {
+		t.Errorf("outside of its hours: %v", got)
+	}
+}
+
+func TestRequestRateAtSomeHours(t *testing.T) {
+	rate := func(w Window, d time.Duration) Rate { return Rate{w, d, Line{Number: 7}} }
+	tests := []struct {
+		name  string
+		rates []Rate
+		now   time.Time
+		want  time.Time
+		delay time.Duration
+	}{
+		{"within", []Rate{rate(hours(600, 845), time.Minute)}, clockTime(7, 0), clockTime(7, 1), time.Minute},
+		{"outside", []Rate{rate(hours(600, 845), time.Minute)}, clockTime(9, 0), clockTime(9, 0).Add(time.Second), time.Second},
+		{"the hours end first", []Rate{rate(hours(600, 845), 24*time.Hour)}, clockTime(8, 0), clockTime(8, 45), 24 * time.Hour},
+		{"the delay reaches into the hours", []Rate{rate(hours(600, 845), time.Minute)}, clockTime(6, 0).Add(-time.Second / 2), clockTime(6, 1).Add(-time.Second / 2), time.Second},
+		{"one behind the other", []Rate{rate(hours(600, 700), day), rate(hours(700, 800), day)}, clockTime(6, 30), clockTime(8, 0), day},
+		{"all day", []Rate{rate(hours(0, 0), 3*day)}, clockTime(6, 30), clockTime(6, 30).Add(3 * day), 3 * day},
+	}
+	for _, tt := range tests {
+		h := newHost(nil)
+		h.SetAsked(Asked{Rates: tt.rates})
+		h.Ended(tt.now, ok(0))
+		if got := h.Ready(tt.now); !got.Equal(tt.want) {
+			t.Errorf("%s: ready at %v, want %v", tt.name, got, tt.want)
+		}
+		e := h.Explain(tt.now)
+		if e.Delay != tt.delay {
+			t.Errorf("%s: %v in force, want %v", tt.name, e.Delay, tt.delay)
+		}
+		if tt.delay > time.Second && (e.DelayReason != ReasonRequestRate || e.DelaySource.Line.Number != 7) {
+			t.Errorf("%s: %+v", tt.name, e)
+		}
+	}
+}
+
+// A Request-rate at some hours means one request in flight at all hours, and hours go on to count in a hold.
+func TestHoursBesideOtherSigns(t *testing.T) {
+	h := newHost(func(o *Options) { o.Delay, o.PerHost = 0, 8 })
+	h.SetAsked(Asked{Rates: []Rate{{hours(600, 845), time.Minute, Line{}}}})
+	if got := h.InFlightLimit(); got != 1 {
+		t.Errorf("%d in flight", got)
+	}
+	h = newHost(nil)
+	h.SetAsked(Asked{Visits: []Visit{{hours(600, 845), Line{}}}})
+	h.Ended(clockTime(7, 0), Result{Signal: SignalThrottled, RetryAfter: 2 * time.Hour})
+	if got := h.Ready(clockTime(7, 0)); !got.Equal(clockTime(30, 0)) {
+		t.Errorf("a Retry-After that ends outside of the hours: ready at %v", got)
+	}
+}
+
+// A clock that is set changes when the hours are, never the delay.
+func TestHoursFollowTheWallClock(t *testing.T) {
+	midnight := time.Now().Add(-time.Hour) // with a monotonic reading
+	c := clock{}
+	wallOf := func() time.Time { return c.now().Round(0).UTC() }
+	h := NewHost(&Options{Delay: time.Hour, PerHost: 1}, State{}, midnight)
+	opens := wallOf().Add(3 * time.Hour)
+	from := uint16(opens.Hour()*60 + opens.Minute())
+	h.SetAsked(Asked{Visits: []Visit{{Window{from, (from + 60) % minutes}, Line{}}}})
+	h.Ended(c.now(), ok(0))
+	before := h.Ready(c.now()).Sub(c.now())
+	if before < 2*time.Hour || before > 3*time.Hour {
+		t.Fatalf("%v left, want about 3h", before)
+	}
+	c.wall = 2*time.Hour + 30*time.Minute // forward, to half an hour before the hours begin
+	if got := h.Ready(c.now()).Sub(c.now()); got < time.Hour {
+		t.Errorf("set forward: %v left, and the delay is an hour", got)
+	}
+	c.wall = -time.Hour
+	if got := h.Ready(c.now()).Sub(c.now()); got != before+time.Hour {
+		t.Errorf("set back by an hour: %v left, before %v", got, before)
+	}
+}
+
+func TestMerge(t *testing.T) {
+	s := time.Second
+	visit := func(from, to int) Visit { return Visit{hours(from, to), Line{}} }
+	tests := []struct {
+		name       string
+		a, b, want Asked
+	}{
+		{"nothing", Asked{}, Asked{}, Asked{}},
+		{"the longer delay", Asked{Delay: s, Line: Line{0, 1}}, Asked{Delay: 2 * s, Rate: true, Line: Line{1, 2}}, Asked{Delay: 2 * s, Rate: true, Line: Line{1, 2}}},
+		{"hours of one", Asked{}, Asked{Visits: []Visit{visit(600, 700)}}, Asked{Visits: []Visit{visit(600, 700)}}},
+		{"common hours", Asked{Visits: []Visit{visit(600, 1200)}}, Asked{Visits: []Visit{visit(1000, 1400)}}, Asked{Visits: []Visit{visit(1000, 1200)}}},
+		{"over midnight", Asked{Visits: []Visit{visit(2200, 400)}}, Asked{Visits: []Visit{visit(300, 2300)}}, Asked{Visits: []Visit{visit(2200, 2300), visit(300, 400)}}},
+		{"no common hours", Asked{Visits: []Visit{visit(600, 700)}}, Asked{Visits: []Visit{visit(800, 900)}}, Asked{Visits: []Visit{visit(600, 700), visit(800, 900)}}},
+		{"rates of both", Asked{Rates: []Rate{{hours(0, 100), s, Line{}}}}, Asked{Rates: []Rate{{hours(0, 100), 2 * s, Line{}}}},
+			Asked{Rates: []Rate{{hours(0, 100), s, Line{}}, {hours(0, 100), 2 * s, Line{}}}}},
+		{"too many rates: the slowest is kept as it is, others hold always",
+			Asked{Rates: []Rate{{hours(0, 100), 3 * s, Line{}}, {hours(1, 100), s, Line{0, 9}}}}, Asked{Rates: []Rate{{hours(2, 100), 2 * s, Line{}}}},
+			Asked{Delay: s, Rate: true, Line: Line{0, 9}, Rates: []Rate{{hours(0, 100), 3 * s, Line{}}, {hours(2, 100), 2 * s, Line{}}}}},
+	}
+	for _, tt := range tests {
+		if got := tt.a.Merge(tt.b); !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestHoursAreKept: whatever hours and rates a file has, the instant that comes out lies in them, is not before what
+// the other signs ask for, and is found.
+func TestHoursAreKept(t *testing.T) {
+	window := rapid.Custom(func(rt *rapid.T) Window {
+		return Window{rapid.Uint16Range(0, 1440).Draw(rt, "from"), rapid.Uint16Range(0, 1440).Draw(rt, "to")}
+	})
+	rapid.Check(t, func(rt *rapid.T) {
+		var a Asked
+		for _, w := range rapid.SliceOfN(window, 0, MaxVisits).Draw(rt, "visits") {
+			a.Visits = append(a.Visits, Visit{w, Line{}})
+		}
+		for _, w := range rapid.SliceOfN(window, 0, MaxRates).Draw(rt, "rates") {
+			d := time.Duration(rapid.Int64Range(0, int64(100*24*time.Hour)).Draw(rt, "rate"))
+			a.Rates = append(a.Rates, Rate{w, d, Line{}})
+		}
+		h := newHost(nil)
+		h.SetAsked(a)
+		end := clockTime(0, 0).Add(time.Duration(rapid.Int64Range(0, int64(day)).Draw(rt, "end")))
+		h.Ended(end, ok(0))
+		ready := h.Ready(end)
+		if ready.Before(end.Add(time.Second)) {
+			rt.Fatalf("ready at %v, before the delay is over", ready)
+		}
+		for _, r := range a.Rates {
+			if r.Window.open(ready) && ready.Before(end.Add(r.Delay)) {
+				rt.Fatalf("ready at %v, the last request ended at %v, and %v holds then", ready, end, r)
+			}
+		}
+		inside := len(a.Visits) == 0
+		for _, v := range a.Visits {
+			inside = inside || v.Window.open(ready)
+		}
+		if !inside {
+			rt.Fatalf("ready at %v, outside of %v", ready, a.Visits)
+		}
+	})
+}

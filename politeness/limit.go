@@ -1,0 +1,80 @@
+package politeness
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// Limit bounds the requests to all hosts that share something: an IP address, a range of addresses, a registrable
+// domain. It has one owner at a time: its methods may not be called concurrently.
+type Limit struct {
+	options  LimitOptions
+	pace     pace
+	inFlight int
+}
+
+// LimitOptions are the numbers of a [Limit].
+type LimitOptions struct {
+	InFlight int           // requests under way; one where Delay is not zero. 0: as many as there are
+	Delay    time.Duration // from the end of a request to the start of the next
+}
+
+// Validate returns nil, or what cannot be used. The error wraps [ErrOption].
+func (o LimitOptions) Validate() error {
+	var errs []error
+	if o.InFlight < 0 {
+		errs = append(errs, fmt.Errorf("%w: a limit of %d requests in flight, allowed is 0 (none) or more", ErrOption, o.InFlight))
+	}
+	if o.Delay < 0 {
+		errs = append(errs, fmt.Errorf("%w: a limit with a delay of %v, allowed is 0s or more", ErrOption, o.Delay))
+	}
+	return errors.Join(errs...)
+}
+
+// NewLimit returns a limit to which no request was made.
+func NewLimit(o LimitOptions) *Limit { return &Limit{options: o, pace: newPace()} }
+
+// Begin takes note of a request that starts.
+func (l *Limit) Begin() { l.inFlight++ }
+
+// Ended takes note of the end of a request that was begun.
+func (l *Limit) Ended(end time.Time) {
+	l.inFlight = max(l.inFlight-1, 0)
+	l.pace.ended(end, l.options.Delay)
+}
+
+// Owe makes the limit wait as if a request had ended now: for after a crash, see [Host.Owe].
+func (l *Limit) Owe(now time.Time) { l.pace.ended(now, l.options.Delay) }
+
+// Ready is the earliest instant at which the next request may start: the zero time before the first.
+func (l *Limit) Ready() time.Time { return l.pace.ready(l.options.Delay) }
+
+// Free reports whether one more request may be in flight: fewer than LimitOptions.InFlight are, or none where there is a
+// Delay, because a gap between requests and requests side by side exclude each other.
+func (l *Limit) Free() bool {
+	if l.options.Delay > 0 {
+		return l.inFlight == 0
+	}
+	return l.options.InFlight == 0 || l.inFlight < l.options.InFlight
+}
+
+// Idle reports whether nothing is in flight and nothing is owed at now, so that the Limit can be forgotten.
+func (l *Limit) Idle(now time.Time) bool { return l.inFlight == 0 && !now.Before(l.Ready()) }
+
+// AddressKey is what requests are counted by: a single IPv4 address, and the /64 network of an IPv6
+// one, which is what a single customer is given (RFC 6177). An IPv4 address in IPv6 clothes counts as IPv4. The
+// invalid address has the invalid prefix.
+func AddressKey(a netip.Addr) netip.Prefix {
+	a = a.Unmap()
+	bits := 64
+	if a.Is4() {
+		bits = 32
+	}
+	key, err := a.Prefix(bits)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	return key
+}

@@ -1,0 +1,112 @@
+package politeness
+
+import (
+	"testing"
+	"time"
+)
+
+func TestPauseAndResume(t *testing.T) {
+	const s = time.Second
+	h := newHost(nil)
+	h.Ended(at(0), Result{Signal: SignalThrottled, RetryAfter: 10 * s, Header: "10"})
+	h.Pause(at(s), time.Time{})
+	if e := h.Explain(at(s)); e.Reason != ReasonPause || !e.Forever || e.Parked || !e.Since.Equal(at(s)) || h.Ready(at(s)).Before(at(100*365*day)) {
+		t.Fatalf("paused: %v", e)
+	}
+	h.Pause(at(2*s), at(5*s))
+	wantReady(t, h, 10*s, ReasonRetryAfter) // the last pause counts, and ends before what the host asked for
+	h.Pause(at(2*s), at(100*s))
+	wantReady(t, h, 100*s, ReasonPause)
+	h.Resume()
+	wantReady(t, h, 10*s, ReasonRetryAfter)
+	if got := h.Explain(at(s)).Source.Header; got != "10" {
+		t.Errorf("the header is %q", got)
+	}
+	h.Pause(at(200*s), at(150*s)) // over already
+	wantReady(t, h, 10*s, ReasonRetryAfter)
+}
+
+func TestSetDelay(t *testing.T) {
+	const s = time.Second
+	h := newHost(func(o *Options) { o.Delay = 10 * s })
+	h.Ended(at(0), ok(0))
+	h.SetDelay(2 * s)
+	wantReady(t, h, 2*s, ReasonSetDelay)
+	h.SetDelay(30 * s)
+	wantReady(t, h, 30*s, ReasonSetDelay)
+	h.SetAsked(Asked{Delay: 60 * s})
+	h.SetDelay(s)
+	wantReady(t, h, 60*s, ReasonCrawlDelay) // what the site asks for is never undercut
+	h.SetAsked(Asked{})
+	h.SetDelay(0)
+	wantReady(t, h, 10*s, ReasonDelay)
+}
+
+// What is dropped is what the crawler made of answers; what is owed stays.
+func TestForget(t *testing.T) {
+	const s = time.Second
+	h := newHost(func(o *Options) { o.AdaptiveFactor = 10 })
+	h.SetAsked(Asked{Delay: 2 * s})
+	h.Ended(at(0), Result{Signal: SignalThrottled, Duration: 4 * s, RetryAfter: 5 * s})
+	h.Ended(at(6*s), Result{Signal: SignalThrottled, Duration: 4 * s, Jitter: 1}) // backs off
+	wantReady(t, h, 81*s, ReasonBackoff)
+	h.Forget()
+	wantReady(t, h, 8*s, ReasonCrawlDelay)
+	if e := h.Explain(at(6 * s)); e.Backoff != 0 || !e.TroubleSince.IsZero() || e.Delay != 2*s {
+		t.Errorf("left: %v", e)
+	}
+	h.Ended(at(10*s), Result{Signal: SignalThrottled, RetryAfter: time.Hour})
+	h.Pause(at(10*s), at(30*time.Minute))
+	h.Owe(at(10*s), 20*s, ReasonRestart)
+	h.Forget()
+	wantReady(t, h, 10*s+time.Hour, ReasonRetryAfter)
+}
+
+// A pause in the settings holds for as long as it stands there, and does not get into the state.
+func TestPausedBySetting(t *testing.T) {
+	o := DefaultOptions()
+	o.Paused, o.Setting = true, "politeness.overrides, item 2"
+	h := NewHost(&o, State{}, at(0))
+	e := h.Explain(at(0))
+	if e.Reason != ReasonPause || !e.Forever || e.Source.Setting != o.Setting || !e.Since.IsZero() {
+		t.Errorf("%+v", e)
+	}
+	if got, want := e.String(), "not until it is resumed: paused by the operator (politeness.overrides, item 2); 1s between requests (the configured delay (politeness.overrides, item 2))"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if len(h.State(at(0)).Holds) > 0 {
+		t.Error("it is in the state")
+	}
+}
+
+// Orders survive a restart, and a clock that was set back prolongs none of them.
+func TestOrdersSurvive(t *testing.T) {
+	h := newHost(nil)
+	h.SetDelay(7 * time.Second)
+	h.Pause(at(0), at(time.Hour))
+	restart := func(after time.Duration) *Host {
+		b, err := h.State(at(time.Minute)).AppendBinary(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := DecodeState(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := DefaultOptions()
+		return NewHost(&o, s, at(after).Round(0))
+	}
+	if got := restart(2 * time.Minute).Ready(at(0)).Sub(at(2 * time.Minute).Round(0)); got != 58*time.Minute {
+		t.Errorf("%v left, want 58m", got)
+	}
+	if got := restart(-1000 * time.Hour).Ready(at(0)).Sub(at(-1000 * time.Hour).Round(0)); got != time.Hour {
+		t.Errorf("%v left of a pause of an hour after the clock was set back", got)
+	}
+	if got := restart(0).Delay(at(0)); got != 7*time.Second {
+		t.Errorf("delay %v, set to 7s", got)
+	}
+	h.Pause(at(0), time.Time{})
+	if e := restart(1000 * time.Hour).Explain(at(1000 * time.Hour)); !e.Forever {
+		t.Errorf("a pause until further notice became %v", e)
+	}
+}
