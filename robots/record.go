@@ -3,6 +3,7 @@ package robots
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"time"
 )
 
@@ -123,6 +124,15 @@ func (r Record) Rules(tokens ...string) *Rules {
 // Version names a robots.txt by its content: the first half of the SHA-256 of its body, as the crawler got it. The zero
 // value means that no file stands behind the rules.
 type Version [16]byte
+
+// ParseVersion is the inverse of String.
+func ParseVersion(s string) (v Version, err error) {
+	if len(s) != hex.EncodedLen(len(v)) {
+		return v, fmt.Errorf("version %q of a robots.txt: should have %d digits", s, hex.EncodedLen(len(v)))
+	}
+	_, err = hex.Decode(v[:], []byte(s))
+	return v, err
+}
 
 // VersionOf returns the version of a body.
 func VersionOf(body []byte) (v Version) {

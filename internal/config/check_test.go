@@ -38,6 +38,8 @@ func TestRanges(t *testing.T) {
 		{"traps.same_digest", "-1", "4294967296", "0 to 4294967295"},
 		{"storage.max_size", "1MiB", "1025TiB", "0, or 16MiB to 1024TiB"},
 		{"storage.min_free", "1025TiB", "2000TiB", "0B to 1024TiB"},
+		{"audit.max_size", "1048575", "1025TiB", "0, or 1MiB to 1024TiB"},
+		{"audit.keep", "-1ns", "876001h", "0s to 876000h"},
 		{"output.max_file", "63KiB", "1025GiB", "64KiB to 1TiB"},
 	}
 	// A size cannot be negative, so storage.min_free has two values above instead.

@@ -20,6 +20,7 @@ type Config struct {
 	Retry      Retry      `mapstructure:"retry"`
 	Storage    Storage    `mapstructure:"storage"`
 	Output     Output     `mapstructure:"output"`
+	Audit      Audit      `mapstructure:"audit"`
 	Server     Server     `mapstructure:"server"`
 	Log        Log        `mapstructure:"log"`
 
@@ -147,6 +148,7 @@ func Default() Config {
 		Retry:   Retry{MaxAttempts: 5, Delay: time.Minute},
 		Storage: Storage{MinFree: 256 * MiB},
 		Output:  Output{Format: []string{"jsonl"}, MaxFile: 256 * MiB},
+		Audit:   Audit{MaxSize: 1 * GiB, Keep: 90 * 24 * time.Hour},
 		Server:  Server{Listen: "127.0.0.1:8377", Hosts: []string{}},
 		Log:     Log{Level: "info", Format: "text"},
 	}

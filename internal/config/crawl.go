@@ -43,6 +43,7 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 		Extract:       c.ExtractOptions(),
 		Spool:         c.SpoolOptions(),
 		Archive:       c.ArchiveOptions(),
+		Requests:      c.RequestLogOptions(),
 	}, nil
 }
 

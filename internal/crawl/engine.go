@@ -62,6 +62,9 @@ type Engine struct {
 	client *fetch.Client
 	spool  *spool.Pool // of the client
 	ledger ledger
+
+	requests requests
+
 	scope  atomic.Pointer[frontier.Scope]
 	status atomic.Pointer[Status]
 	tally  tally
@@ -162,7 +165,8 @@ func (e *Engine) settleDebts() error {
 		return err
 	}
 	boot := storage.BootID()
-	debt, err := storage.ReadDebt(e.o.DataDir, settled, boot, nil)
+	left := make(uncommitted)
+	debt, err := storage.ReadDebt(e.o.DataDir, settled, boot, left.note)
 	if err != nil {
 		return err
 	}
@@ -172,6 +176,7 @@ func (e *Engine) settleDebts() error {
 	l, err := storage.OpenLedger(e.o.DataDir, boot, debt.End)
 	if err == nil {
 		e.ledger = l
+		err = e.openRequests(boot, settled, debt.End, left)
 	}
 	return err
 }
@@ -247,6 +252,7 @@ func (e *Engine) closeParts() error {
 	if e.ledger != nil {
 		errs = append(errs, e.ledger.Close())
 	}
+	errs = append(errs, e.closeRequests())
 	if e.out != nil {
 		errs = append(errs, e.out.Close())
 	}

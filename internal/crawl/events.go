@@ -13,6 +13,7 @@ import (
 func (r *run) complete(res *result) {
 	r.busy--
 	l := &res.lease
+	r.logRequest(res, r.places[l.ID])
 	delete(r.places, l.ID)
 	var err error
 	switch l.Kind {

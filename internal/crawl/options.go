@@ -10,6 +10,7 @@ import (
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -35,6 +36,7 @@ type Options struct {
 	Extract  extract.Options
 	Spool    spool.Options // Dir empty: "spool" under DataDir
 	Archive  archive.Options
+	Requests requestlog.Options
 	Storage  storage.Options
 }
 
@@ -45,7 +47,7 @@ func DefaultOptions() Options {
 		Workers: 64, ExitWhenDone: true, GiveUpAfter: time.Hour, ShutdownGrace: 30 * time.Second, MinFree: 256 << 20,
 		Traps: frontier.DefaultTrapOptions(), SessionNames: frontier.SessionNames(),
 		Frontier: frontier.DefaultOptions(), Fetch: fetch.DefaultOptions(),
-		Extract: extract.DefaultOptions(), Spool: spool.DefaultOptions(), Archive: archive.DefaultOptions(),
+		Extract: extract.DefaultOptions(), Spool: spool.DefaultOptions(), Archive: archive.DefaultOptions(), Requests: requestlog.DefaultOptions(),
 		Storage: storage.Options{MaxQueries: 2000, MaxSameDigest: 200},
 	}
 }
@@ -62,6 +64,6 @@ func (o Options) Validate() error {
 	if o.GiveUpAfter < 0 || o.ShutdownGrace < 0 {
 		errs = append(errs, errors.New("crawl: GiveUpAfter and ShutdownGrace may not be negative"))
 	}
-	errs = append(errs, o.Frontier.Validate(), o.Fetch.Validate(), o.Extract.Validate(), o.Archive.Validate())
+	errs = append(errs, o.Frontier.Validate(), o.Fetch.Validate(), o.Extract.Validate(), o.Archive.Validate(), o.Requests.Validate())
 	return errors.Join(errs...)
 }

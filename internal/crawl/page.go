@@ -22,7 +22,7 @@ const sniffBytes = 1445
 // fetchPage serves a Page lease: one request, its links, its line of output.
 func (r *run) fetchPage(ctx context.Context, res *result) {
 	l := &res.lease
-	resp, failure, report := r.request(ctx, &res.lease, fetch.Request{
+	resp, failure, report := r.request(ctx, res, fetch.Request{
 		URL: l.URL, Address: l.Address, ETag: l.Head.Last.ETag, LastModified: l.Head.Last.Modified,
 	})
 	res.page.Report = report

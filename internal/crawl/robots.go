@@ -14,7 +14,7 @@ import (
 func (r *run) fetchRobots(ctx context.Context, res *result) {
 	job, u := &res.lease.Robots, res.lease.URL
 	etag, modified := job.Previous.Validators(u.String())
-	resp, failure, report := r.request(ctx, &res.lease, fetch.Request{
+	resp, failure, report := r.request(ctx, res, fetch.Request{
 		URL: u, Address: res.lease.Address, ETag: etag, LastModified: modified, MaxBody: robots.MaxBody + 1,
 	})
 	res.robots.Report = report

@@ -255,7 +255,7 @@ func (r *run) enter(l frontier.Lease, now time.Time) bool {
 	if l.Kind == frontier.Resolve {
 		return true
 	}
-	start := storage.Start{Host: l.HostName, Address: l.Address.String(), At: now, Delay: -1}
+	start := storage.Start{Host: l.HostName, Address: l.Address.String(), At: now, Delay: -1, Note: startNote(&l)}
 	if l.Learned {
 		start.Delay = l.Delay
 	}

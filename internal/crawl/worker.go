@@ -7,6 +7,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
@@ -22,6 +23,7 @@ type result struct {
 	refused []storage.Refused
 	join    weburl.URL // where a seed's redirect led out of the scope
 	line    []byte     // of the output
+	request requestlog.Request
 }
 
 // work is a worker: one request at a time until there are no more leases.
@@ -57,13 +59,15 @@ func (r *run) resolve(ctx context.Context, res *result) {
 }
 
 // request makes the request of a lease and says what politeness has to know.
-func (r *run) request(ctx context.Context, l *frontier.Lease, req fetch.Request) (*fetch.Response, *fetch.Error, frontier.Report) {
+func (r *run) request(ctx context.Context, res *result, req fetch.Request) (*fetch.Response, *fetch.Error, frontier.Report) {
 	resp, err := r.client.Do(ctx, req)
 	if err == nil {
-		r.observe(answerOf(l, resp))
+		r.observe(answerOf(&res.lease, resp))
+		wait := retryAfter(resp)
+		res.noteRequest(resp, nil, wait)
 		return resp, nil, frontier.Report{
 			Sent: true, End: resp.End, Duration: resp.End.Sub(resp.Start),
-			Signal: signalOf(resp.Status), RetryAfter: retryAfter(resp), RetryAfterText: resp.Header.Get("Retry-After"),
+			Signal: signalOf(resp.Status), RetryAfter: wait, RetryAfterText: resp.Header.Get("Retry-After"),
 			Bytes: uint64(resp.Body.Size()),
 		}
 	}
@@ -72,7 +76,8 @@ func (r *run) request(ctx context.Context, l *frontier.Lease, req fetch.Request)
 		now := time.Now()
 		failure = &fetch.Error{Op: "request", URL: req.URL.String(), Start: now, End: now, Err: err}
 	}
-	r.observe(failureOf(l, failure))
+	r.observe(failureOf(&res.lease, failure))
+	res.noteRequest(nil, failure, 0)
 	return nil, failure, frontier.Report{
 		Sent: failure.Sent || failure.Kind != fetch.KindCanceled, Broken: failure.Kind == fetch.KindCanceled, End: failure.End, Duration: failure.End.Sub(failure.Start),
 		Signal: failureSignal(failure.Kind),

@@ -1,0 +1,179 @@
+package crawl
+
+import (
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/requestlog"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// requests is the request log of a crawl, and what it needs to know of the process before. The dispatcher owns it.
+type requests struct {
+	log      *requestlog.Log
+	unsaid   map[string]time.Time // URLs that the process before asked for without a commit, and when
+	failing  bool                 // the last write failed
+	complain func(error)
+}
+
+// uncommitted are the requests of the process before that no commit knows of, by their place in the start ledger.
+type uncommitted map[uint64]storage.Start
+
+func (u uncommitted) note(place uint64, s storage.Start) { u[place] = s }
+
+// openRequests begins the request log of this process. Of the requests that no commit knows of it writes down those that are not in the log
+// either: nobody saw their end.
+func (e *Engine) openRequests(boot string, settled, end uint64, left uncommitted) error {
+	dir := filepath.Join(e.o.DataDir, requestlog.DirName)
+	q := &e.requests
+	q.unsaid = make(map[string]time.Time, len(left))
+	q.complain = func(err error) {
+		e.log.Warn("the request log cannot be written; what it lacks is written later, or counted as lost", "error", err)
+	}
+	began, uptime := systemClock()
+	log, err := requestlog.Open(dir, e.o.Requests, requestlog.Process{
+		Began: began, Uptime: uptime, Boot: boot, Agent: e.o.Fetch.UserAgent, Tokens: e.o.Frontier.Tokens, Obey: e.o.Frontier.Obey, Place: end,
+	})
+	if err != nil {
+		return err
+	}
+	q.log = log
+	if len(left) == 0 {
+		return nil
+	}
+	open := make(map[uint64]bool, len(left))
+	for place, s := range left {
+		open[place] = true
+		if r, ok := openRequest(s); ok {
+			q.unsaid[r.URL.String()] = s.At
+		}
+	}
+	_, err = requestlog.Read(dir, requestlog.Query{Place: settled}, func(r *requestlog.Request) error {
+		delete(open, r.Place)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for place := range open {
+		if r, ok := openRequest(left[place]); ok {
+			r.Place = place
+			q.write(&r)
+		}
+	}
+	return nil
+}
+
+// startNote is what the start ledger keeps of a lease beside host, address and delay.
+func startNote(l *frontier.Lease) string {
+	version := ""
+	if l.Kind == frontier.Page && l.Rules != nil && !l.Rules.Version().IsZero() {
+		version = l.Rules.Version().String()
+	}
+	return l.Kind.String() + "," + strconv.Itoa(l.Verdict.Line) + "," + version + "," + l.URL.String()
+}
+
+// openRequest makes a request of a line of the start ledger; false where the line has no note of ours.
+func openRequest(s storage.Start) (r requestlog.Request, ok bool) {
+	parts := strings.SplitN(s.Note, ",", 4)
+	if len(parts) != 4 {
+		return r, false
+	}
+	line, lineErr := strconv.Atoi(parts[1])
+	u, urlErr := weburl.Parse(parts[3])
+	address, addressErr := netip.ParseAddr(s.Address)
+	if lineErr != nil || urlErr != nil || addressErr != nil {
+		return r, false
+	}
+	r = requestlog.Request{URL: u, Address: address, Sent: true, Start: s.At, Decided: s.At, Delay: s.Delay, Line: line}
+	if parts[0] == frontier.Robots.String() {
+		r.Kind = requestlog.Robots
+	} else {
+		r.Allowed = true
+	}
+	if v, err := robots.ParseVersion(parts[2]); err == nil {
+		r.Policy = &requestlog.Policy{Version: v}
+	}
+	return r, true
+}
+
+// logRequest writes down a request that ended. What never left the machine is none.
+func (r *run) logRequest(res *result, place uint64) {
+	l, q := &res.lease, &res.request
+	switch l.Kind {
+	case frontier.Robots:
+		if !res.robots.Sent {
+			return
+		}
+		q.Kind = requestlog.Robots
+		if l.Robots.Origin != l.URL.Origin() {
+			q.For = l.Robots.Origin
+		}
+		if rules := res.robots.Rules; rules != nil {
+			q.Policy = &requestlog.Policy{Record: res.robots.Record, Version: rules.Version()}
+		}
+		q.Again = r.requests.again(l, l.Robots.Previous.Fetched)
+	case frontier.Page:
+		if !res.page.Sent {
+			return
+		}
+		q.Policy = &requestlog.Policy{Record: l.Policy, Version: l.Rules.Version()}
+		q.Allowed, q.Line = l.Verdict.Allowed, l.Verdict.Line
+		q.Again = r.requests.again(l, l.Head.Last.At)
+	default:
+		return
+	}
+	q.Place = place
+	r.requests.write(q)
+}
+
+// again tells whether a URL was asked for by the process before, which did not come to commit that; committed is when its last outcome
+// is from, to the second.
+func (q *requests) again(l *frontier.Lease, committed time.Time) bool {
+	if len(q.unsaid) == 0 {
+		return false
+	}
+	u := l.URL.String()
+	at, asked := q.unsaid[u]
+	delete(q.unsaid, u)
+	return asked && committed.Before(at.Truncate(time.Second))
+}
+
+// write writes a request. The crawl goes on without: the log says itself what it lacks.
+func (q *requests) write(r *requestlog.Request) {
+	err := q.log.Append(r)
+	if err != nil && !q.failing {
+		q.complain(err)
+	}
+	q.failing = err != nil
+}
+
+// noteRequest fills in what a worker knows of its request.
+func (res *result) noteRequest(resp *fetch.Response, failure *fetch.Error, retryAfter time.Duration) {
+	l, q := &res.lease, &res.request
+	q.URL, q.Address, q.Decided, q.Delay, q.DelayReason, q.Reason = l.URL, l.Address, l.At, l.Delay, l.DelayReason, l.Reason
+	if failure != nil {
+		q.Start, q.End, q.Sent, q.Failure = failure.Start, failure.End, failure.Sent, failure.Kind
+		return
+	}
+	q.Start, q.End, q.Sent, q.Status, q.Bytes, q.RetryAfter = resp.Start, resp.End, true, resp.Status, uint64(resp.WireBytes), retryAfter
+}
+
+// closeRequests ends the log, if it was begun.
+func (e *Engine) closeRequests() error {
+	if e.requests.log == nil {
+		return nil
+	}
+	if err := e.requests.log.Close(); err != nil {
+		return fmt.Errorf("close the request log: %w", err)
+	}
+	return nil
+}

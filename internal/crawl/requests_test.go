@@ -1,0 +1,192 @@
+package crawl
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/requestlog"
+	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// logged reads the request log of a data directory.
+func logged(t testing.TB, dir string) (all []requestlog.Request) {
+	t.Helper()
+	s, err := requestlog.Read(filepath.Join(dir, requestlog.DirName), requestlog.Query{}, func(r *requestlog.Request) error {
+		all = append(all, *r)
+		return nil
+	})
+	if err != nil || s.Lost > 0 || len(s.Damaged) > 0 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	return all
+}
+
+// checkLogged holds the request log against the record of the web: the same requests, in number and status, and none shorter or longer than
+// the server saw it.
+func checkLogged(t testing.TB, dir string, web testweb.Log) {
+	t.Helper()
+	count := make(map[string]int)
+	for _, q := range web {
+		count[fmt.Sprintf("%s%s %d", q.Host, q.Path, q.Status)]++
+	}
+	for _, r := range logged(t, dir) {
+		count[fmt.Sprintf("%s%s %d", r.URL.Host(), r.URL.RequestURI(), r.Status)]--
+	}
+	maps.DeleteFunc(count, func(_ string, n int) bool { return n == 0 })
+	if len(count) > 0 {
+		t.Errorf("requests that the web has more often (less often: negative) than the log: %v", count)
+	}
+}
+
+// TestRequestLog: every request of a crawl is in the log, with the delay in force and why, and with the rules that allowed it.
+func TestRequestLog(t *testing.T) {
+	t.Parallel()
+	const rules = "User-agent: *\nDisallow: /no\nAllow: /\nCrawl-delay: 0.03\n"
+	web := startWeb(t,
+		site("a.test", rules, []string{"/aa", "/ab", "/no"}, testweb.Routes{
+			"/aa": testweb.Flaky(1, testweb.RetryAfter(503, "1"), testweb.Page("aa")),
+			"/ab": testweb.Redirect(302, "http://outside.test/"),
+		}),
+		testweb.Site{Host: "c.test", Handler: testweb.Routes{"/robots.txt": testweb.Status(404), "/": testweb.Page("c")}},
+	)
+	o := testOptions(t, web)
+	o.GiveUpAfter = 10 * time.Second
+	crawl(t, o, web.URL("a.test", "/"), web.URL("c.test", "/"))
+	checkLogged(t, o.DataDir, web.Requests())
+	seen := map[string]int{}
+	for _, r := range logged(t, o.DataDir) {
+		place := r.URL.Host() + r.URL.RequestURI()
+		seen[place]++
+		if r.Again || !r.Sent || r.Failure != 0 || r.Bytes == 0 || r.Start.After(r.End) || r.Decided.After(r.Start) || r.Process.Agent != "amble-test" ||
+			r.Address != web.Address(r.URL.Host()) {
+			t.Errorf("%+v", r)
+		}
+		wantVersion, wantLine := robots.VersionOf([]byte(rules)), 3
+		if r.URL.Host() == "c.test" {
+			wantVersion, wantLine = robots.Version{}, 0
+		}
+		if r.Policy == nil || r.Policy.Version != wantVersion {
+			t.Fatalf("%s: policy %+v, want version %s", place, r.Policy, wantVersion)
+		}
+		if body, kept := r.Policy.Body(); kept && string(body) != rules || kept == wantVersion.IsZero() {
+			t.Errorf("%s: its robots.txt is %q", place, body)
+		}
+		if r.Kind == requestlog.Robots {
+			continue
+		}
+		if !r.Allowed || r.Line != wantLine {
+			t.Errorf("%s: allowed %t by line %d, want line %d", place, r.Allowed, r.Line, wantLine)
+		}
+		delay, why := 30*time.Millisecond, politeness.ReasonCrawlDelay
+		if r.URL.Host() == "c.test" {
+			delay, why = 20*time.Millisecond, politeness.ReasonDelay
+		}
+		if place == "a.test/aa" && r.Status == 503 && r.RetryAfter != time.Second {
+			t.Errorf("%s asked for %v", place, r.RetryAfter)
+		}
+		if r.DelayReason == politeness.ReasonErrors {
+			delay, why = r.Delay, r.DelayReason
+		}
+		if r.Delay != delay || r.DelayReason != why {
+			t.Errorf("%s: delay %v (%s), want %v (%s)", place, r.Delay, r.DelayReason, delay, why)
+		}
+	}
+	want := map[string]int{"a.test/robots.txt": 1, "a.test/": 1, "a.test/aa": 2, "a.test/ab": 1, "c.test/robots.txt": 1, "c.test/": 1}
+	if !maps.Equal(seen, want) {
+		t.Errorf("in the log: %v, want %v", seen, want)
+	}
+}
+
+// TestRequestLogGaps: what the log says of the gaps of a host is what the server saw, but for what is on its way: a gap is never longer in the log.
+func TestRequestLogGaps(t *testing.T) {
+	t.Parallel()
+	web := startWeb(t, site("a.test", "", paths("/", 12), nil))
+	o := testOptions(t, web)
+	crawl(t, o, web.URL("a.test", "/"))
+	gaps := web.Requests().Gaps()
+	all := logged(t, o.DataDir)
+	if len(gaps) != len(all)-1 {
+		t.Fatalf("%d gaps at the server, %d requests in the log", len(gaps), len(all))
+	}
+	for i, g := range gaps {
+		d, exact := all[i+1].StartedAt().Sub(all[i].EndedAt())
+		if !exact || d > g.Length || d < 20*time.Millisecond {
+			t.Errorf("before %s: %v (exact: %t), at the server %v", g.After.Path, d, exact, g.Length)
+		}
+	}
+}
+
+// TestRequestLogFailures: requests without an answer are in it too, with the kind of failure.
+func TestRequestLogFailures(t *testing.T) {
+	t.Parallel()
+	web := startWeb(t, site("a.test", "", []string{"/cut"}, testweb.Routes{"/cut": testweb.Cut("text/html", []byte("<p>half of it"))}))
+	o := testOptions(t, web)
+	o.Frontier.MaxAttempts = 1
+	crawl(t, o, web.URL("a.test", "/"))
+	all := logged(t, o.DataDir)
+	last := all[len(all)-1]
+	if last.URL.RequestURI() != "/cut" || last.Status != 0 || last.Failure == fetch.KindUnknown || !last.Sent || last.End.IsZero() {
+		t.Errorf("%+v", last)
+	}
+}
+
+// TestRequestLogAfterKill: a request that was under way when its process was killed comes into the log without an end; when it is made again, it is
+// marked. What ended and was committed is neither.
+func TestRequestLogAfterKill(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{}, 10)
+	slow := testweb.Slow(time.Hour, testweb.Page("slow"))
+	web := startWeb(t, site("a.test", "User-agent: *\nAllow: /slow\n", []string{"/first", "/slow"}, testweb.Routes{"/slow": signal(asked, slow)}))
+	dir, o := newChild(t, web, 20*time.Millisecond)
+	child, done := startChild(t, dir)
+	<-asked
+	time.Sleep(200 * time.Millisecond) // what ended before is committed
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	web.SetHandler("a.test", site("a.test", "", []string{"/first", "/slow"}, nil).Handler)
+	_, done = startChild(t, dir)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	open, again := []string{}, []string{}
+	for _, r := range logged(t, o.DataDir) {
+		if r.End.IsZero() {
+			open = append(open, r.URL.RequestURI())
+			if r.Kind != requestlog.Page || r.Line != 2 || r.Policy.Version.IsZero() || r.Address != web.Address("a.test") || !r.Allowed {
+				t.Errorf("%+v", r)
+			}
+		}
+		if r.Again {
+			again = append(again, r.URL.RequestURI())
+		}
+	}
+	if want := []string{"/slow"}; !slices.Equal(open, want) || !slices.Equal(again, want) {
+		t.Errorf("without an end: %v; made again: %v; want %v for both", open, again, want)
+	}
+}
+
+// TestStartNote: what is written into the start ledger of a lease comes back; lines of others are left alone.
+func TestStartNote(t *testing.T) {
+	for _, note := range []string{"", "page", "page,x,,http://a.test/", "page,1,,nothing", "page,1,,"} {
+		if r, ok := openRequest(storage.Start{Host: "a.test", Address: "127.0.0.1", Note: note}); ok {
+			t.Errorf("%q is read as %+v", note, r)
+		}
+	}
+	if r, ok := openRequest(storage.Start{Host: "a.test", Note: "page,1,,http://a.test/,b"}); ok {
+		t.Errorf("without an address: %+v", r)
+	}
+	r, ok := openRequest(storage.Start{Host: "a.test", Address: "::1", Note: "robots,0,,http://a.test/a,b"})
+	if !ok || r.Kind != requestlog.Robots || r.URL.String() != "http://a.test/a,b" || r.Policy != nil {
+		t.Errorf("%+v, %t", r, ok)
+	}
+}
