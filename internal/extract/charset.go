@@ -1,7 +1,9 @@
 package extract
 
 import (
+	"bufio"
 	"bytes"
+	"io"
 	"mime"
 	"strings"
 	"unicode/utf8"
@@ -9,6 +11,7 @@ import (
 	"github.com/saintfish/chardet"
 	"golang.org/x/net/html/charset"
 	"golang.org/x/text/encoding"
+	"golang.org/x/text/transform"
 )
 
 const (
@@ -128,4 +131,46 @@ func isPlainASCII(body []byte) bool {
 		}
 	}
 	return true
+}
+
+// toUTF8Reader decodes a list as it is read. Its encoding is that of the byte order mark, else of the Content-Type, else of
+// its XML declaration, else UTF-8, in which bytes that are not valid stay as they are.
+func toUTF8Reader(r io.Reader, contentType string) io.Reader {
+	in := bufio.NewReaderSize(r, 4096)
+	head, _ := in.Peek(prescanBytes)
+	e, name := listEncoding(head, contentType)
+	if bytes.HasPrefix(head, []byte("\xef\xbb\xbf")) {
+		_, _ = in.Discard(3)
+		return in
+	}
+	if e == nil || name == "utf-8" {
+		return in
+	}
+	return transform.NewReader(in, e.NewDecoder())
+}
+
+func listEncoding(head []byte, contentType string) (encoding.Encoding, string) {
+	if bytes.HasPrefix(head, []byte("\xfe\xff")) || bytes.HasPrefix(head, []byte("\xff\xfe")) {
+		e, name, _ := charset.DetermineEncoding(head, "")
+		return e, name
+	}
+	if _, params, err := mime.ParseMediaType(contentType); err == nil && params["charset"] != "" {
+		if e, name := charset.Lookup(params["charset"]); e != nil {
+			return e, name
+		}
+	}
+	declaration, _, found := bytes.Cut(head, []byte("?>"))
+	if !found || !bytes.HasPrefix(declaration, []byte("<?xml")) {
+		return nil, ""
+	}
+	_, value, _ := strings.Cut(string(declaration), "encoding")
+	value = strings.TrimLeft(value, space+"=")
+	if value == "" || value[0] != '"' && value[0] != '\'' {
+		return nil, ""
+	}
+	label, _, _ := strings.Cut(value[1:], value[:1])
+	if e, name := charset.Lookup(label); e != nil && name != "utf-16le" && name != "utf-16be" {
+		return e, name // a declaration that can be read is not in UTF-16, whatever it says
+	}
+	return nil, ""
 }
