@@ -19,12 +19,14 @@ type head struct {
 	redirects  uint8
 	priority   int8
 	seed       bool
+	sitemap    bool
+	frequency  storage.Frequency
 }
 
 func newHead(e *storage.Entry) head {
 	h := head{
 		uri: e.RequestURI, ordinal: e.Ordinal, viaHost: e.ViaHost, viaOrdinal: e.ViaOrdinal,
-		depth: e.Depth, redirects: e.Redirects, priority: e.Priority, seed: e.Seed,
+		depth: e.Depth, redirects: e.Redirects, priority: e.Priority, seed: e.Seed, sitemap: e.Sitemap, frequency: e.Frequency,
 	}
 	if !e.FirstSeen.IsZero() {
 		h.firstSeen = uint32(e.FirstSeen.Unix())
@@ -35,7 +37,7 @@ func newHead(e *storage.Entry) head {
 func (h *head) entry(origin uint8) storage.Entry {
 	e := storage.Entry{
 		RequestURI: h.uri, Ordinal: h.ordinal, Origin: origin, ViaHost: h.viaHost, ViaOrdinal: h.viaOrdinal,
-		Depth: h.depth, Redirects: h.redirects, Priority: h.priority, Seed: h.seed,
+		Depth: h.depth, Redirects: h.redirects, Priority: h.priority, Seed: h.seed, Sitemap: h.sitemap, Frequency: h.frequency,
 	}
 	if h.firstSeen > 0 {
 		e.FirstSeen = time.Unix(int64(h.firstSeen), 0)

@@ -112,10 +112,14 @@ func (f *Frontier) takePage(h *host, q *queue, now time.Time) (Lease, bool) {
 // judge asks the scope and the robots rules about a URL. The outcome is that of
 // a URL which may not be asked; its state is Queued when it may.
 func (f *Frontier) judge(q *queue, head *storage.Head, u weburl.URL) (robots.Verdict, storage.Outcome) {
-	if f.scope.Check(u) != InScope {
+	inScope := f.scope.Check
+	if head.Sitemap {
+		inScope = f.scope.CheckSitemap
+	}
+	if inScope(u) != InScope {
 		return robots.Verdict{}, storage.Outcome{State: storage.Excluded, Reason: storage.ReasonScope}
 	}
-	if f.o.MaxDepth > 0 && head.Depth > f.o.MaxDepth {
+	if f.o.MaxDepth > 0 && head.Depth > f.o.MaxDepth && !head.Sitemap {
 		return robots.Verdict{}, storage.Outcome{State: storage.Excluded, Reason: storage.ReasonDepth}
 	}
 	v := q.rules.Match(head.RequestURI)

@@ -80,6 +80,7 @@ func (s *Scope) add(seed weburl.URL) {
 		s.reach[weburl.RegistrableDomain(seed.Host())] = struct{}{}
 	case ModePrefix:
 		s.reach[folder(seed)] = struct{}{}
+		s.reach[seed.Origin().String()] = struct{}{} // for sitemaps; it does not end like a folder
 	}
 }
 
@@ -96,6 +97,19 @@ func (s *Scope) Check(u weburl.URL) ScopeVerdict {
 		return OutOfSeeds
 	case len(s.include) > 0 && !matchesAny(s.include, u.String()):
 		return NotIncluded
+	case matchesAny(s.exclude, u.String()):
+		return IsExcluded
+	}
+	return InScope
+}
+
+// CheckSitemap says whether a sitemap is to be read for the crawl. It need not lie in a folder of the seeds, nor match an include
+// expression: what it lists has to.
+func (s *Scope) CheckSitemap(u weburl.URL) ScopeVerdict {
+	_, in := s.reach[u.Origin().String()]
+	switch {
+	case !in && !s.reached(u):
+		return OutOfSeeds
 	case matchesAny(s.exclude, u.String()):
 		return IsExcluded
 	}

@@ -50,7 +50,7 @@ func (w *writer) found(r *hostRow, f *Found) error {
 	}
 	e := Entry{
 		Origin: origin, RequestURI: f.URL.RequestURI(), Stripped: f.Stripped, Depth: f.Depth, Redirects: f.Redirects, Seed: f.Seed,
-		Priority: f.Priority, ViaHost: f.ViaHost, ViaOrdinal: f.ViaOrdinal, FirstSeen: f.At,
+		Sitemap: f.Sitemap, Frequency: f.Frequency, Priority: f.Priority, ViaHost: f.ViaHost, ViaOrdinal: f.ViaOrdinal, FirstSeen: f.At,
 	}
 	known, ordinal, err := w.identify(r, f, &e)
 	switch {

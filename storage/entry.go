@@ -21,6 +21,12 @@ const (
 // that without, and the one with it follows at the end.
 const depthSession = 1 << 16
 
+// depthSitemap stands beside the depth of a URL that somebody called a sitemap, depthFrequency is the place of a page's frequency.
+const (
+	depthSitemap   = 1 << 17
+	depthFrequency = 18
+)
+
 // maxOrigins is how many origins (scheme and port) of one host are kept apart.
 const maxOrigins = entryOrigin + 1
 
@@ -46,6 +52,10 @@ func appendEntry(b []byte, host HostID, e *Entry) []byte {
 	if e.Stripped != "" {
 		text, depth = e.Stripped, depth|depthSession
 	}
+	if e.Sitemap {
+		depth |= depthSitemap
+	}
+	depth |= uint64(e.Frequency&7) << depthFrequency
 	b = binary.AppendUvarint(b, uint64(len(text)))
 	b = append(b, text...)
 	b = binary.AppendUvarint(b, depth)
@@ -149,7 +159,7 @@ func decodeEntry(b []byte, host HostID, ordinal uint32) (Entry, []byte, bool) {
 	}
 	d := decoder{b: rest}
 	depth := d.uvarint()
-	e.Depth = uint16(depth)
+	e.Depth, e.Sitemap, e.Frequency = uint16(depth), depth&depthSitemap != 0, Frequency(depth>>depthFrequency&7)
 	e.FirstSeen = fromSeconds(d.u32())
 	if via := d.uvarint(); via != 0 {
 		e.ViaHost, e.ViaOrdinal = host, uint32(via-1)

@@ -28,6 +28,7 @@ func goldenStore(t *testing.T) *Store {
 		Marks: map[string][]byte{MarkLedger: EncodePlace(4711)},
 	}
 	b.Found[64].Seed, b.Found[64].Depth = true, 300
+	b.Found[63].Sitemap, b.Found[63].Frequency = true, 7
 	b.Found[65].ViaHost, b.Found[65].ViaOrdinal = 1, 200
 	last := &b.Found[66]
 	last.Redirects, last.Priority, last.ViaHost, last.ViaOrdinal = 3, -5, 1, 7

@@ -81,6 +81,10 @@ const (
 	ReasonFetch     Reason = 64
 )
 
+// Frequency is how often a page changes, as a sitemap says. The numbers are stored and therefore stable: 0 not said, and then the
+// words of sitemaps.org from 1 always to 7 never. It has three bits.
+type Frequency uint8
+
 // Entry is one URL of a host's queue.
 type Entry struct {
 	Ordinal    uint32
@@ -90,6 +94,8 @@ type Entry struct {
 	Depth      uint16 // links from a seed
 	Redirects  uint8  // redirects followed in a row to get here
 	Seed       bool   // a seed, or reached from one by redirects only
+	Sitemap    bool   // not a page: somebody called it a sitemap
+	Frequency  Frequency
 	Priority   int8
 	ViaHost    HostID // the page it was found on; NoHost: none
 	ViaOrdinal uint32
@@ -121,7 +127,9 @@ type Found struct {
 	Depth       uint16
 	Redirects   uint8
 	Seed        bool
-	Priority    int8 // of its host's URLs those of a higher one come first; 0: in the order of discovery
+	Sitemap     bool      // not a page: somebody calls it a sitemap
+	Frequency   Frequency // as a sitemap says
+	Priority    int8      // of its host's URLs those of a higher one come first; 0: in the order of discovery
 	ViaHost     HostID
 	ViaOrdinal  uint32
 	At          time.Time

@@ -136,7 +136,7 @@ func (h *modelHost) found(id HostID, f *Found, l limits, r *Result) {
 	h.known[f.URL.String()] = true
 	e := Entry{
 		Ordinal: uint32(len(h.urls)), Origin: uint8(origin), RequestURI: f.URL.RequestURI(), Depth: f.Depth, Redirects: f.Redirects,
-		Seed: f.Seed, Priority: f.Priority, ViaHost: f.ViaHost, ViaOrdinal: f.ViaOrdinal, FirstSeen: f.At,
+		Seed: f.Seed, Sitemap: f.Sitemap, Frequency: f.Frequency, Priority: f.Priority, ViaHost: f.ViaHost, ViaOrdinal: f.ViaOrdinal, FirstSeen: f.At,
 	}
 	if f.Redirects == 0 {
 		e.Stripped = f.Stripped

@@ -223,6 +223,9 @@ func (m *model) randomBatch(rng *rand.Rand, size int, fingerprint func(weburl.UR
 		if rng.IntN(3) == 0 {
 			f.Redirects, f.Priority = uint8(rng.IntN(256)), int8(rng.IntN(256)-128)
 		}
+		if rng.IntN(4) == 0 {
+			f.Sitemap, f.Frequency = rng.IntN(2) == 0, Frequency(rng.IntN(8))
+		}
 		b.Found = append(b.Found, f)
 	}
 	for i, h := range m.hosts {
