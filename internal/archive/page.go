@@ -30,41 +30,54 @@ type Page struct {
 	FirstByte   time.Duration // from the start to the first byte of the answer
 	Duration    time.Duration // from the start to the end of the body
 	ContentType string        // as the server sent it
+	Kind        string        // what is not a page: sitemap, sitemap index, text sitemap, rss, atom, json feed
 	Bytes       int64         // of the decoded body that was kept
 	Digest      string        // of the same bytes: see Digest
 	Title       string
 	Language    string
-	Depth       int    // links from a seed
-	Via         string // the URL it was found on; empty for a seed
-	Outlinks    int    // different URLs the page links to
-	Redirect    string // the target, where the answer is a redirect
-	Reason      string // why it ended as it did, in one word, where the answer alone does not say
-	Error       string // what failed, for people
-	Attempts    int    // requests made for it, this one included
-	Truncated   bool   // the body was longer than the limit, or the connection broke: only its beginning was read
+	Canonical   string   // the URL that the page says is its own
+	Robots      []string // directives that the page gives to this crawler, in lower case
+	NoIndex     bool     // it asks not to be indexed, or its time is over
+	Preferences []string // what it says about its use for artificial intelligence and text mining, as name and value
+	Depth       int      // links from a seed
+	Via         string   // the URL it was found on; empty for a seed
+	Outlinks    int      // different URLs the page links to
+	Redirect    string   // the target, where the answer is a redirect
+	Reason      string   // why it ended as it did, in one word, where the answer alone does not say
+	Error       string   // what failed, for people
+	Attempts    int      // requests made for it, this one included
+	// UnavailableAfter is the time after which it is not to be shown; zero: it has none.
+	UnavailableAfter time.Time
+	Truncated        bool // the body was longer than the limit, or the connection broke: only its beginning was read
 }
 
 // line is the JSON form of a Page.
 type line struct {
-	Version     int     `json:"version"`
-	URL         string  `json:"url"`
-	Status      int     `json:"status,omitzero"`
-	FetchedAt   string  `json:"fetched_at,omitzero"`
-	FirstByte   float64 `json:"first_byte_ms,omitzero"`
-	Duration    float64 `json:"duration_ms,omitzero"`
-	ContentType string  `json:"content_type,omitzero"`
-	Bytes       int64   `json:"bytes"`
-	Digest      string  `json:"digest,omitzero"`
-	Title       string  `json:"title,omitzero"`
-	Language    string  `json:"language,omitzero"`
-	Depth       int     `json:"depth"`
-	Via         string  `json:"via,omitzero"`
-	Outlinks    int     `json:"outlinks"`
-	Redirect    string  `json:"redirect,omitzero"`
-	Reason      string  `json:"reason,omitzero"`
-	Error       string  `json:"error,omitzero"`
-	Attempts    int     `json:"attempts"`
-	Truncated   bool    `json:"truncated,omitzero"`
+	Version          int      `json:"version"`
+	URL              string   `json:"url"`
+	Status           int      `json:"status,omitzero"`
+	FetchedAt        string   `json:"fetched_at,omitzero"`
+	FirstByte        float64  `json:"first_byte_ms,omitzero"`
+	Duration         float64  `json:"duration_ms,omitzero"`
+	ContentType      string   `json:"content_type,omitzero"`
+	Kind             string   `json:"kind,omitzero"`
+	Bytes            int64    `json:"bytes"`
+	Digest           string   `json:"digest,omitzero"`
+	Title            string   `json:"title,omitzero"`
+	Language         string   `json:"language,omitzero"`
+	Canonical        string   `json:"canonical,omitzero"`
+	Robots           []string `json:"robots,omitempty"`
+	NoIndex          bool     `json:"noindex,omitzero"`
+	UnavailableAfter string   `json:"unavailable_after,omitzero"`
+	Preferences      []string `json:"preferences,omitempty"`
+	Depth            int      `json:"depth"`
+	Via              string   `json:"via,omitzero"`
+	Outlinks         int      `json:"outlinks"`
+	Redirect         string   `json:"redirect,omitzero"`
+	Reason           string   `json:"reason,omitzero"`
+	Error            string   `json:"error,omitzero"`
+	Attempts         int      `json:"attempts"`
+	Truncated        bool     `json:"truncated,omitzero"`
 }
 
 // timeLayout is RFC 3339 with milliseconds, always in UTC.
@@ -83,10 +96,15 @@ func (p Page) Encode() ([]byte, error) {
 		FirstByte:   milliseconds(p.FirstByte),
 		Duration:    milliseconds(p.Duration),
 		ContentType: clip(p.ContentType),
+		Kind:        p.Kind,
 		Bytes:       p.Bytes,
 		Digest:      p.Digest,
 		Title:       clip(p.Title),
 		Language:    clip(p.Language),
+		Canonical:   p.Canonical,
+		Robots:      p.Robots,
+		NoIndex:     p.NoIndex,
+		Preferences: p.Preferences,
 		Depth:       p.Depth,
 		Via:         p.Via,
 		Outlinks:    p.Outlinks,
@@ -95,6 +113,9 @@ func (p Page) Encode() ([]byte, error) {
 		Error:       clip(p.Error),
 		Attempts:    p.Attempts,
 		Truncated:   p.Truncated,
+	}
+	if !p.UnavailableAfter.IsZero() {
+		l.UnavailableAfter = p.UnavailableAfter.UTC().Format(time.RFC3339)
 	}
 	if !p.FetchedAt.IsZero() {
 		l.FetchedAt = p.FetchedAt.UTC().Format(timeLayout)

@@ -14,24 +14,30 @@ import (
 
 func fullPage() Page {
 	return Page{
-		URL:         "https://example.com/a?b=1&c=<2>",
-		Status:      301,
-		FetchedAt:   time.Date(2026, 11, 20, 13, 14, 15, 16_999_999, time.FixedZone("", 3600)),
-		FirstByte:   12_345 * time.Microsecond,
-		Duration:    time.Second,
-		ContentType: "text/html; charset=utf-8",
-		Bytes:       5,
-		Digest:      FormatDigest(sha256.Sum256([]byte("hello"))),
-		Title:       "A \"title\"\nof two lines",
-		Language:    "en",
-		Depth:       2,
-		Via:         "https://example.com/",
-		Outlinks:    7,
-		Redirect:    "https://www.example.com/a",
-		Reason:      "redirect",
-		Error:       "none",
-		Attempts:    3,
-		Truncated:   true,
+		URL:              "https://example.com/a?b=1&c=<2>",
+		Status:           301,
+		FetchedAt:        time.Date(2026, 11, 20, 13, 14, 15, 16_999_999, time.FixedZone("", 3600)),
+		FirstByte:        12_345 * time.Microsecond,
+		Duration:         time.Second,
+		ContentType:      "text/html; charset=utf-8",
+		Bytes:            5,
+		Digest:           FormatDigest(sha256.Sum256([]byte("hello"))),
+		Title:            "A \"title\"\nof two lines",
+		Kind:             "sitemap",
+		Language:         "en",
+		Canonical:        "https://example.com/a",
+		Robots:           []string{"noindex", "max-snippet:20"},
+		NoIndex:          true,
+		Preferences:      []string{"content-usage: train-ai=n"},
+		UnavailableAfter: time.Date(2027, 1, 2, 3, 4, 5, 6, time.UTC),
+		Depth:            2,
+		Via:              "https://example.com/",
+		Outlinks:         7,
+		Redirect:         "https://www.example.com/a",
+		Reason:           "redirect",
+		Error:            "none",
+		Attempts:         3,
+		Truncated:        true,
 	}
 }
 
@@ -42,9 +48,10 @@ func TestEncodeGolden(t *testing.T) {
 		want string
 	}{
 		{"everything", fullPage(), `{"version":1,"url":"https://example.com/a?b=1&c=<2>","status":301,"fetched_at":"2026-11-20T12:14:15.016Z",` +
-			`"first_byte_ms":12.345,"duration_ms":1000,"content_type":"text/html; charset=utf-8","bytes":5,` +
+			`"first_byte_ms":12.345,"duration_ms":1000,"content_type":"text/html; charset=utf-8","kind":"sitemap","bytes":5,` +
 			`"digest":"sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824",` +
-			`"title":"A \"title\"\nof two lines","language":"en","depth":2,"via":"https://example.com/","outlinks":7,` +
+			`"title":"A \"title\"\nof two lines","language":"en","canonical":"https://example.com/a","robots":["noindex","max-snippet:20"],"noindex":true,` +
+			`"unavailable_after":"2027-01-02T03:04:05Z","preferences":["content-usage: train-ai=n"],"depth":2,"via":"https://example.com/","outlinks":7,` +
 			`"redirect":"https://www.example.com/a","reason":"redirect","error":"none","attempts":3,"truncated":true}` + "\n"},
 		{"the least", Page{URL: "http://a/"}, `{"version":1,"url":"http://a/","bytes":0,"depth":0,"outlinks":0,"attempts":0}` + "\n"},
 	}

@@ -92,6 +92,7 @@ func (k *checker) numbers() {
 	between(k, "crawl.max_depth", c.Crawl.MaxDepth, 0, 65535)
 	k.limits()
 	k.audit()
+	k.lists()
 	between(k, "politeness.delay", c.Politeness.Delay, 0, week)
 	between(k, "politeness.adaptive_factor", c.Politeness.AdaptiveFactor, 0, 1000)
 	between(k, "politeness.adaptive_max", c.Politeness.AdaptiveMax, time.Millisecond, week)

@@ -17,6 +17,8 @@ type Config struct {
 	Robots     Robots     `mapstructure:"robots"`
 	Politeness Politeness `mapstructure:"politeness"`
 	Fetch      Fetch      `mapstructure:"fetch"`
+	Extract    Extract    `mapstructure:"extract"`
+	Sitemaps   Sitemaps   `mapstructure:"sitemaps"`
 	Retry      Retry      `mapstructure:"retry"`
 	Storage    Storage    `mapstructure:"storage"`
 	Output     Output     `mapstructure:"output"`
@@ -71,6 +73,7 @@ type Traps struct {
 type Robots struct {
 	ProductToken string `mapstructure:"product_token"` // RFC 9309 section 2.2.1
 	Obey         bool   `mapstructure:"obey"`          // false: only the Crawl-delay is honoured
+	ObeyNoFollow bool   `mapstructure:"obey_nofollow"` // false: links are followed whatever pages ask
 }
 
 // Politeness bounds how fast hosts and addresses are asked.
@@ -137,20 +140,22 @@ func Default() Config {
 			PathDepth: 25, RepeatedSegments: 3, QueryParameters: 20, QueriesPerPath: 2000, SameDigest: 200,
 			Calendar: true, SessionIDs: true, SessionNames: []string{},
 		},
-		Robots: Robots{ProductToken: "amble", Obey: true},
+		Robots: Robots{ProductToken: "amble", Obey: true, ObeyNoFollow: true},
 		Politeness: Politeness{
 			Delay:       time.Second,
 			AdaptiveMax: time.Minute,
 			PerHost:     1,
 			PerIP:       4,
 		},
-		Fetch:   defaultFetch(),
-		Retry:   Retry{MaxAttempts: 5, Delay: time.Minute},
-		Storage: Storage{MinFree: 256 * MiB},
-		Output:  Output{Format: []string{"jsonl"}, MaxFile: 256 * MiB},
-		Audit:   Audit{MaxSize: 1 * GiB, Keep: 90 * 24 * time.Hour},
-		Server:  Server{Listen: "127.0.0.1:8377", Hosts: []string{}},
-		Log:     Log{Level: "info", Format: "text"},
+		Fetch:    defaultFetch(),
+		Extract:  defaultExtract(),
+		Sitemaps: defaultSitemaps(),
+		Retry:    Retry{MaxAttempts: 5, Delay: time.Minute},
+		Storage:  Storage{MinFree: 256 * MiB},
+		Output:   Output{Format: []string{"jsonl"}, MaxFile: 256 * MiB},
+		Audit:    Audit{MaxSize: 1 * GiB, Keep: 90 * 24 * time.Hour},
+		Server:   Server{Listen: "127.0.0.1:8377", Hosts: []string{}},
+		Log:      Log{Level: "info", Format: "text"},
 	}
 }
 

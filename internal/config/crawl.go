@@ -41,6 +41,8 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 		Frontier:      c.FrontierOptions(),
 		Fetch:         c.FetchOptions(version),
 		Extract:       c.ExtractOptions(),
+		Sitemaps:      c.SitemapOptions(),
+		NoFollow:      c.Robots.ObeyNoFollow,
 		Spool:         c.SpoolOptions(),
 		Archive:       c.ArchiveOptions(),
 		Requests:      c.RequestLogOptions(),

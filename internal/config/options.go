@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/amble-crawler/amble/internal/archive"
-	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 )
@@ -47,9 +46,6 @@ func (c *Config) PolitenessOptions() politeness.Options {
 
 // RobotsOptions are the options of robots. No setting changes them: the lifetimes are those of RFC 9309.
 func (c *Config) RobotsOptions() robots.Options { return robots.DefaultOptions() }
-
-// ExtractOptions are the options of internal/extract. No setting changes them.
-func (c *Config) ExtractOptions() extract.Options { return extract.DefaultOptions() }
 
 // ArchiveOptions are the options of internal/archive.
 func (c *Config) ArchiveOptions() archive.Options {

@@ -14,6 +14,9 @@ func (c *Config) Warnings() []string {
 	if !c.Robots.Obey {
 		warn("robots.obey", "is false: what robots.txt disallows is fetched all the same; only its Crawl-delay is honoured")
 	}
+	if !c.Robots.ObeyNoFollow {
+		warn("robots.obey_nofollow", "is false: links are followed although rel=nofollow, the robots directives of a page or its X-Robots-Tag ask not to")
+	}
 	if c.Politeness.Delay == 0 {
 		warn("politeness.delay", "is 0s: hosts are asked without a pause unless their robots.txt has a Crawl-delay; meant for servers of your own")
 	}

@@ -59,25 +59,31 @@ func (e *Engine) Add(ctx context.Context, urls []Addition) (sum Added, err error
 		if len(found) == 0 {
 			continue
 		}
-		a := &addition{found: found, answer: make(chan added, 1)}
-		select {
-		case d.adds <- a:
-		case <-d.closed:
-			return sum, ErrNotRunning
-		case <-ctx.Done():
-			return sum, ctx.Err()
+		result, err := e.commitFound(ctx, d, found)
+		if err != nil {
+			return sum, err
 		}
-		select {
-		case done := <-a.answer:
-			if done.err != nil {
-				return sum, done.err
-			}
-			sum = sum.Plus(count(len(found), &done.result))
-		case <-ctx.Done():
-			return sum, ctx.Err()
-		}
+		sum = sum.Plus(count(len(found), &result))
 	}
 	return sum, nil
+}
+
+// commitFound has discoveries committed and waits for it, as Add does. After an error nobody knows whether they were.
+func (e *Engine) commitFound(ctx context.Context, d *desk, found []storage.Found) (storage.Result, error) {
+	a := &addition{found: found, answer: make(chan added, 1)}
+	select {
+	case d.adds <- a:
+	case <-d.closed:
+		return storage.Result{}, ErrNotRunning
+	case <-ctx.Done():
+		return storage.Result{}, ctx.Err()
+	}
+	select {
+	case done := <-a.answer:
+		return done.result, done.err
+	case <-ctx.Done():
+		return storage.Result{}, ctx.Err()
+	}
 }
 
 // count is what a commit of nothing but n discoveries did.

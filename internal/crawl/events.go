@@ -21,6 +21,7 @@ func (r *run) complete(res *result) {
 		err = r.f.CompleteResolve(l.ID, res.resolve)
 	case frontier.Robots:
 		err = r.f.CompleteRobots(l.ID, res.robots)
+		r.pending.add(res)
 	case frontier.Page:
 		r.pages--
 		if res.page.Outcome.State == storage.Fetched {

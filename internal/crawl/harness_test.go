@@ -167,11 +167,17 @@ func stored(t testing.TB, dir string) map[string]storage.Outcome {
 
 // line is what the tests look at in a line of output.
 type line struct {
-	URL      string `json:"url"`
-	Status   int    `json:"status"`
-	Reason   string `json:"reason"`
-	Redirect string `json:"redirect"`
-	Attempts int    `json:"attempts"`
+	URL              string   `json:"url"`
+	Status           int      `json:"status"`
+	Reason           string   `json:"reason"`
+	Redirect         string   `json:"redirect"`
+	Attempts         int      `json:"attempts"`
+	Kind             string   `json:"kind"`
+	Canonical        string   `json:"canonical"`
+	Robots           []string `json:"robots"`
+	NoIndex          bool     `json:"noindex"`
+	UnavailableAfter string   `json:"unavailable_after"`
+	Preferences      []string `json:"preferences"`
 }
 
 // outputLines reads the output files by URL.

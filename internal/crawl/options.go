@@ -31,10 +31,13 @@ type Options struct {
 	Traps        frontier.TrapOptions
 	SessionNames []string // parameters that carry session ids; none: they are not looked for
 
+	NoFollow bool // leave links alone that ask for it: rel=nofollow, ugc, sponsored, and the robots directives of pages
+
 	Frontier frontier.Options
 	Fetch    fetch.Options
 	Extract  extract.Options
 	Spool    spool.Options // Dir empty: "spool" under DataDir
+	Sitemaps SitemapOptions
 	Archive  archive.Options
 	Requests requestlog.Options
 	Storage  storage.Options
@@ -44,10 +47,10 @@ type Options struct {
 // Archive.Dir are left for the caller to fill in.
 func DefaultOptions() Options {
 	return Options{
-		Workers: 64, ExitWhenDone: true, GiveUpAfter: time.Hour, ShutdownGrace: 30 * time.Second, MinFree: 256 << 20,
+		Workers: 64, ExitWhenDone: true, GiveUpAfter: time.Hour, ShutdownGrace: 30 * time.Second, MinFree: 256 << 20, NoFollow: true,
 		Traps: frontier.DefaultTrapOptions(), SessionNames: frontier.SessionNames(),
 		Frontier: frontier.DefaultOptions(), Fetch: fetch.DefaultOptions(),
-		Extract: extract.DefaultOptions(), Spool: spool.DefaultOptions(), Archive: archive.DefaultOptions(), Requests: requestlog.DefaultOptions(),
+		Extract: extract.DefaultOptions(), Spool: spool.DefaultOptions(), Sitemaps: DefaultSitemapOptions(), Archive: archive.DefaultOptions(), Requests: requestlog.DefaultOptions(),
 		Storage: storage.Options{MaxQueries: 2000, MaxSameDigest: 200},
 	}
 }
@@ -64,6 +67,6 @@ func (o Options) Validate() error {
 	if o.GiveUpAfter < 0 || o.ShutdownGrace < 0 {
 		errs = append(errs, errors.New("crawl: GiveUpAfter and ShutdownGrace may not be negative"))
 	}
-	errs = append(errs, o.Frontier.Validate(), o.Fetch.Validate(), o.Extract.Validate(), o.Archive.Validate(), o.Requests.Validate())
+	errs = append(errs, o.Frontier.Validate(), o.Fetch.Validate(), o.Extract.Validate(), o.Sitemaps.Lists.Validate(), o.Archive.Validate(), o.Requests.Validate())
 	return errors.Join(errs...)
 }

@@ -23,7 +23,7 @@ const sniffBytes = 1445
 func (r *run) fetchPage(ctx context.Context, res *result) {
 	l := &res.lease
 	resp, failure, report := r.request(ctx, res, fetch.Request{
-		URL: l.URL, Address: l.Address, ETag: l.Head.Last.ETag, LastModified: l.Head.Last.Modified,
+		URL: l.URL, Address: l.Address, ETag: l.Head.Last.ETag, LastModified: l.Head.Last.Modified, MaxBody: r.maxBody(&l.Head),
 	})
 	res.page.Report = report
 	if !report.Sent || report.Broken {
@@ -37,7 +37,10 @@ func (r *run) fetchPage(ctx context.Context, res *result) {
 	} else {
 		defer resp.Close()
 		describe(&page, resp)
-		r.judge(res, resp, &page)
+		r.judge(ctx, res, resp, &page)
+		if res.page.Broken {
+			return
+		}
 	}
 	r.tally.count(resp, failure)
 	r.encode(res, &page)
@@ -61,7 +64,7 @@ func describe(page *archive.Page, resp *fetch.Response) {
 
 // judge makes an outcome of an answer, and takes the links of a page and the
 // target of a redirect.
-func (r *run) judge(res *result, resp *fetch.Response, page *archive.Page) {
+func (r *run) judge(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page) {
 	o := storage.Outcome{Status: uint16(resp.Status), Reason: storage.ReasonStatus, Bytes: uint64(resp.Body.Size())}
 	switch {
 	case resp.Status/100 == 2, resp.Status == 304:
@@ -75,7 +78,7 @@ func (r *run) judge(res *result, resp *fetch.Response, page *archive.Page) {
 			}
 			o.Digest, page.Digest = binary.BigEndian.Uint64(sum[:]), archive.FormatDigest(sum)
 		}
-		if err := r.takeLinks(res, resp, page); err != nil {
+		if err := r.read(ctx, res, resp, page); err != nil {
 			res.page.Outcome = r.unreadable(page, err)
 			return
 		}
@@ -146,7 +149,7 @@ func (r *run) takeLinks(res *result, resp *fetch.Response, page *archive.Page) e
 	if !extract.IsHTML(contentType, resp.Body.Head(sniffBytes)) {
 		return nil
 	}
-	doc, err := r.html(resp.Body, contentType, l.URL, resp.Header.Values("X-Robots-Tag"))
+	doc, err := r.html(resp.Body, resp.Header, l.URL)
 	var unread *spool.Error
 	if errors.As(err, &unread) {
 		return err
@@ -156,15 +159,20 @@ func (r *run) takeLinks(res *result, resp *fetch.Response, page *archive.Page) e
 		page.Error = err.Error()
 		return nil
 	}
-	page.Title, page.Language, page.Outlinks = doc.Title, doc.Language, len(doc.Links)
-	if doc.NoFollow || r.o.Frontier.MaxDepth > 0 && l.Head.Depth >= r.o.Frontier.MaxDepth || l.Head.Depth == math.MaxUint16 {
+	page.Title, page.Language, page.Outlinks, page.Canonical = doc.Title, doc.Language, len(doc.Links), doc.Canonical.String()
+	note(page, &doc.Robots, res.page.End)
+	if r.forbidsLinks(&doc.Robots) || r.o.Frontier.MaxDepth > 0 && l.Head.Depth >= r.o.Frontier.MaxDepth || l.Head.Depth == math.MaxUint16 {
 		return nil
 	}
 	scope := r.scope.Load()
 	for i := range doc.Links {
 		link := &doc.Links[i]
 		switch {
-		case link.NoFollow:
+		case link.NoFollow && r.o.NoFollow:
+		case link.Kind == extract.Sitemap:
+			if r.o.Sitemaps.Follow {
+				r.findSitemap(res, r.discovery(res, link.URL, 0))
+			}
 		case scope.Check(link.URL) != frontier.InScope:
 			r.tally.outside.Add(1)
 		case r.trap(res, link.URL) != storage.NoTrap:

@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"crypto/sha256"
+	"net/http"
 	"runtime"
 
 	"github.com/amble-crawler/amble/internal/extract"
@@ -29,7 +30,7 @@ func newParsers() parsers {
 
 // html reads a document. It waits for its turn, which does not depend on the
 // network.
-func (r *run) html(body *spool.Content, contentType string, base weburl.URL, robotsTag []string) (extract.Page, error) {
+func (r *run) html(body *spool.Content, header http.Header, base weburl.URL) (extract.Page, error) {
 	buf := <-r.parsers
 	defer func() { r.parsers <- buf }()
 	text, err := body.Load(buf, maxParse)
@@ -39,7 +40,7 @@ func (r *run) html(body *spool.Content, contentType string, base weburl.URL, rob
 	if _, inMemory := body.Bytes(); !inMemory {
 		buf = text
 	}
-	return extract.HTML(text, contentType, base, robotsTag, r.o.Frontier.Tokens, r.o.Extract)
+	return extract.HTML(text, header, base, r.o.Frontier.Tokens, r.o.Extract)
 }
 
 // digest is the SHA-256 of a body.

@@ -45,6 +45,7 @@ func (r *run) fetchRobots(ctx context.Context, res *result) {
 		record, _ = r.o.Frontier.Robots.Next(job.Previous, out, report.End)
 	}
 	res.robots.Record, res.robots.Rules = record, record.Rules(r.o.Frontier.Tokens...)
+	r.announced(job, &record, res)
 	r.tally.robots.Add(1)
 	r.log.Debug("robots", "origin", job.Origin.String(), "class", record.Class.String(), "status", record.Status)
 }

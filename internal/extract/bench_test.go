@@ -68,7 +68,7 @@ func BenchmarkHTML(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(page)))
 			for b.Loop() {
-				p, err := HTML(page, "text/html; charset=utf-8", base, nil, []string{"amble"}, DefaultOptions())
+				p, err := HTML(page, typed("text/html; charset=utf-8"), base, []string{"amble"}, DefaultOptions())
 				if err != nil || len(p.Links) == 0 {
 					b.Fatal(err, len(p.Links))
 				}

@@ -67,7 +67,7 @@ func TestCharset(t *testing.T) {
 
 func check(t *testing.T, body []byte, contentType, want string) {
 	t.Helper()
-	p, err := HTML(body, contentType, mustParse(t, "http://a.test/"), nil, nil, DefaultOptions())
+	p, err := HTML(body, typed(contentType), mustParse(t, "http://a.test/"), nil, DefaultOptions())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,6 @@ type collector struct {
 	references int              // references seen
 	latest     int              // index in p.Links of what the element at hand refers to; less than 0: nothing
 	hasTitle   bool
-	directives directives
 	prose      *prose // nil: no text is asked for
 	p          Page
 }
@@ -71,41 +70,22 @@ func (c *collector) element(a atom.Atom, attrs []html.Attribute) {
 		if lang := strings.TrimSpace(attribute(attrs, "lang")); c.p.Language == "" && len(lang) <= maxLanguageBytes {
 			c.p.Language = lang
 		}
+	case atom.Form:
+		c.form(attrs)
+	default:
+		c.media(a, attrs)
 	}
-}
-
-// begin takes the begin of any element for the text, after element.
-func (c *collector) begin(a atom.Atom, attrs []html.Attribute) {
-	if c.latest >= 0 && c.o.LinkText {
-		l := &c.p.Links[c.latest]
-		if l.Rel == "" {
-			l.Rel = strings.ToLower(clip(strings.Join(strings.Fields(attribute(attrs, "rel")), " "), maxLinkText))
-		}
-		if a == atom.Area && l.Text == "" {
-			l.Text = clip(strings.Join(strings.Fields(attribute(attrs, "alt")), " "), maxLinkText)
-		}
-	}
-	c.prose.open(a, attrs, c.latest)
-	if a == atom.Img {
-		c.prose.alternative(attrs)
-	}
-}
-
-// clip cuts s to n bytes, not within a character.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "")
 }
 
 // wanted reports whether element does anything with a.
-func wanted(a atom.Atom) bool {
+func (c *collector) wanted(a atom.Atom) bool {
 	switch a {
 	case atom.A, atom.Area, atom.Frame, atom.Iframe, atom.Link, atom.Meta, atom.Base, atom.Html:
 		return true
+	case atom.Form:
+		return c.o.Forms
 	}
-	return false
+	return c.o.Media && isMedia(a)
 }
 
 // attribute returns the value of the first attribute of that name.
@@ -192,13 +172,15 @@ func (c *collector) link(attrs []html.Attribute) {
 	if href == "" || rel == "" {
 		return
 	}
-	var related, canonical bool
+	var related, canonical, sitemap bool
 	for word := range strings.FieldsSeq(rel) {
 		switch strings.ToLower(word) {
 		case "next", "prev", "previous", "alternate":
 			related = true
 		case "canonical":
 			canonical = true
+		case "sitemap":
+			sitemap = true
 		case "stylesheet", "icon":
 			return
 		}
@@ -206,6 +188,8 @@ func (c *collector) link(attrs []html.Attribute) {
 	switch {
 	case canonical:
 		c.refer(href, Canonical, noFollow(rel))
+	case sitemap:
+		c.refer(href, Sitemap, noFollow(rel))
 	case related:
 		c.refer(href, Relation, noFollow(rel))
 	}
@@ -218,7 +202,7 @@ func (c *collector) meta(attrs []html.Attribute) {
 		return
 	}
 	if name := attribute(attrs, "name"); name != "" {
-		c.directives.addMeta(strings.TrimSpace(name), content, c.tokens)
+		c.p.Robots.addMeta(strings.TrimSpace(name), content, c.tokens)
 	}
 	if strings.EqualFold(strings.TrimSpace(attribute(attrs, "http-equiv")), "refresh") {
 		if target := refreshTarget(content); target != "" {
@@ -249,7 +233,6 @@ func (c *collector) setTitle(text string) {
 
 // page returns what was gathered.
 func (c *collector) page() Page {
-	c.p.NoIndex, c.p.NoFollow = c.directives.noIndex, c.directives.noFollow
 	if c.prose != nil {
 		c.prose.endLink(&c.p)
 		c.p.Text = string(c.prose.main.b)

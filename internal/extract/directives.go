@@ -1,66 +1,151 @@
 package extract
 
 import (
+	"net/http"
 	"slices"
 	"strings"
+	"time"
 )
 
-// directives are the robots directives of a page that a crawler obeys. Several
-// sources add up to the strictest.
-type directives struct{ noIndex, noFollow bool }
+const (
+	// maxDirectives bounds Directives.Seen and Directives.Preferences, maxDirective a single one in bytes.
+	maxDirectives, maxDirective = 32, 256
+)
 
-// add takes one directive; others than these (noarchive, max-snippet ...) do
-// not concern a crawler.
-func (d *directives) add(word string) {
-	switch strings.ToLower(strings.TrimSpace(word)) {
-	case "noindex":
-		d.noIndex = true
-	case "nofollow":
-		d.noFollow = true
-	case "none":
-		d.noIndex, d.noFollow = true, true
-	}
+// Directives are what a page asks of crawlers: in X-Robots-Tag, in <meta name=robots>, and in either under one of our tokens. Several sources add
+// up to the strictest.
+type Directives struct {
+	// Seen are the directives as they were given to us, in lower case, each once: "noindex", "max-snippet:20".
+	Seen []string
+	// NoIndex and NoFollow are also those of "none".
+	NoIndex, NoFollow bool
+	// UnavailableAfter is the earliest time after which the page is not to be shown; zero: not said.
+	UnavailableAfter time.Time
+	// Preferences are what the page says about its use for artificial intelligence and text mining, as name and
+	// value: "content-usage: train-ai=n", "robots: noai", "tdm-reservation: 1".
+	Preferences []string
 }
 
-// addMeta takes a <meta> of that name: "robots", or one of our tokens.
-func (d *directives) addMeta(name, content string, tokens []string) {
-	if !strings.EqualFold(name, "robots") && !isToken(name, tokens) {
-		return
+// HeaderDirectives returns what the header of a response asks of a crawler with these tokens.
+func HeaderDirectives(header http.Header, tokens []string) Directives {
+	var d Directives
+	for _, value := range header.Values("X-Robots-Tag") {
+		d.addTag(value, tokens)
 	}
-	for word := range strings.FieldsFuncSeq(content, isSeparator) {
-		d.add(word)
+	for _, name := range []string{"Content-Usage", "Tdm-Reservation", "Tdm-Policy"} {
+		for _, value := range header.Values(name) {
+			d.prefer(strings.ToLower(name), value)
+		}
 	}
+	return d
 }
 
-func isSeparator(r rune) bool {
-	return r == ',' || r == ';' || r == ' ' || r == '\t' || r == '\n' || r == '\r' || r == '\f'
-}
-
-// addTags takes the values of X-Robots-Tag. A value may begin with the name of
-// the crawler it is for; within a value, such a name holds for what follows it.
-func (d *directives) addTags(values []string, tokens []string) {
-	for _, value := range values {
-		ours := true
-		for part := range strings.SplitSeq(value, ",") {
-			if name, rest, ok := strings.Cut(part, ":"); ok && !isDirective(name) {
-				ours = isToken(name, tokens)
-				part = rest
-			}
-			if ours {
-				d.add(part)
-			}
+// addTag takes a value of X-Robots-Tag. It may begin with the name of the crawler it is for; within a value, such a name holds for what
+// follows it.
+func (d *Directives) addTag(value string, tokens []string) {
+	ours := true
+	for _, part := range splitDirectives(value) {
+		if name, rest, ok := strings.Cut(part, ":"); ok && !takesValue(name) {
+			ours = isToken(name, tokens)
+			part = rest
+		}
+		if ours {
+			d.add(part)
 		}
 	}
 }
 
-// isDirective reports whether name is a directive that has a value, so that it
-// is not taken for the name of a crawler.
-func isDirective(name string) bool {
+// addMeta takes a <meta> of that name: "robots", one of our tokens, or a preference.
+func (d *Directives) addMeta(name, content string, tokens []string) {
+	switch {
+	case strings.EqualFold(name, "robots") || isToken(name, tokens):
+		for _, part := range splitDirectives(content) {
+			if before, _, _ := strings.Cut(part, ":"); takesValue(before) {
+				d.add(part)
+				continue
+			}
+			for word := range strings.FieldsSeq(part) {
+				d.add(word)
+			}
+		}
+	case strings.EqualFold(name, "tdm-reservation"), strings.EqualFold(name, "tdm-policy"):
+		d.prefer(strings.ToLower(name), content)
+	}
+}
+
+// splitDirectives splits a list at its commas and semicolons, but not within a date such as "Wed, 25 Jun 2025".
+func splitDirectives(list string) []string {
+	parts := strings.FieldsFunc(clip(list, maxDirectives*maxDirective), func(r rune) bool { return r == ',' || r == ';' })
+	for i := 0; i+1 < len(parts); i++ {
+		colon := strings.LastIndexByte(parts[i], ':')
+		if isWeekday(parts[i][colon+1:]) && strings.Contains(strings.ToLower(parts[i]), unavailableAfter) {
+			parts[i] += "," + parts[i+1]
+			parts = slices.Delete(parts, i+1, i+2)
+		}
+	}
+	return parts
+}
+
+func isWeekday(text string) bool {
+	text = strings.ToLower(strings.TrimSpace(text))
+	for day := time.Sunday; day <= time.Saturday; day++ {
+		if name := strings.ToLower(day.String()); len(text) >= 3 && strings.HasPrefix(name, text) {
+			return true
+		}
+	}
+	return false
+}
+
+const unavailableAfter = "unavailable_after"
+
+// takesValue reports whether name is a directive that has a value, so that it is not taken for the name of a crawler.
+func takesValue(name string) bool {
 	switch strings.ToLower(strings.TrimSpace(name)) {
-	case "unavailable_after", "max-snippet", "max-image-preview", "max-video-preview":
+	case unavailableAfter, "max-snippet", "max-image-preview", "max-video-preview":
 		return true
 	}
 	return false
+}
+
+// add takes one directive.
+func (d *Directives) add(directive string) {
+	name, value, has := strings.Cut(strings.ToLower(strings.Join(strings.Fields(directive), " ")), ":")
+	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+	switch name {
+	case "":
+		return
+	case "noindex":
+		d.NoIndex = true
+	case "nofollow":
+		d.NoFollow = true
+	case "none":
+		d.NoIndex, d.NoFollow = true, true
+	case "noai", "noimageai":
+		d.prefer("robots", name)
+	case unavailableAfter:
+		if at := parseDate(clip(directive[strings.Index(directive, ":")+1:], maxDirective)); !at.IsZero() && (d.UnavailableAfter.IsZero() || at.Before(d.UnavailableAfter)) {
+			d.UnavailableAfter = at
+		}
+	}
+	if has {
+		name += ":" + value
+	}
+	d.Seen = remember(d.Seen, name)
+}
+
+func (d *Directives) prefer(name, value string) {
+	if value = strings.Join(strings.Fields(value), " "); value != "" {
+		d.Preferences = remember(d.Preferences, name+": "+value)
+	}
+}
+
+// remember adds a text to a list, once and within bounds.
+func remember(list []string, text string) []string {
+	text = clip(strings.ToValidUTF8(text, "\ufffd"), maxDirective)
+	if len(list) >= maxDirectives || slices.Contains(list, text) {
+		return list
+	}
+	return append(list, text)
 }
 
 func isToken(name string, tokens []string) bool {

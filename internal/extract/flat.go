@@ -44,15 +44,20 @@ func (c *collector) readFlat(text []byte) {
 			name, more := z.TagName()
 			a := atom.Lookup(name)
 			inTitle = a == atom.Title
+			if a == atom.Noscript {
+				z.NextIsNotRawText()
+			}
 			switch {
 			case a == atom.Template:
 				if attrs = tagAttributes(z, more, attrs[:0]); templates > 0 || attribute(attrs, "shadowrootmode") == "" {
 					templates++
 				}
-			case templates == 0 && (wanted(a) || c.prose != nil):
+			case templates == 0 && (c.wanted(a) || c.prose != nil):
 				attrs = tagAttributes(z, more, attrs[:0])
 				c.latest = -1
-				c.element(a, attrs)
+				if c.wanted(a) {
+					c.element(a, attrs)
+				}
 				if c.prose != nil {
 					c.begin(a, attrs)
 					if isVoid(a) {

@@ -2,6 +2,7 @@ package extract
 
 import (
 	"fmt"
+	"net/http"
 	"runtime"
 	"strings"
 	"testing"
@@ -79,8 +80,8 @@ func FuzzHTML(f *testing.F) {
 	f.Add([]byte("<a href=\xe4>"), "text/html; charset=iso-8859-1", "amble: none")
 	base := mustParse(f, "http://site.test/dir/page?q")
 	f.Fuzz(func(t *testing.T, body []byte, contentType, tag string) {
-		o := Options{MaxLinks: 50, MaxNodes: 5000, MaxDepth: 100, Text: true, LinkText: true, MaxText: 300}
-		p, err := HTML(body, contentType, base, []string{tag}, []string{"amble"}, o)
+		o := Options{MaxLinks: 50, MaxNodes: 5000, MaxDepth: 100, Text: true, LinkText: true, MaxText: 300, Media: true, Forms: true}
+		p, err := HTML(body, http.Header{"Content-Type": {contentType}, "X-Robots-Tag": {tag}}, base, []string{"amble"}, o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/PuerkitoBio/goquery"
+	"golang.org/x/net/html"
 
 	"github.com/amble-crawler/amble/internal/weburl"
 )
@@ -16,29 +17,30 @@ import (
 // errNoBase is a call of HTML that could not resolve any reference.
 var errNoBase = errors.New("the document has no URL to resolve its links against")
 
-// HTML reads an HTML document. base is the URL it was fetched from, contentType
-// its Content-Type, robotsTag the values of X-Robots-Tag, and tokens are the
-// names under which robots directives address this crawler. Body is not kept
+// HTML reads an HTML document. base is the URL it was fetched from, header that
+// of its response, and tokens are the names under which robots directives
+// address this crawler. Body is not kept
 // and not changed. Markup, however broken, is never an error: an error means
 // that the options are not valid or base is missing. HTML keeps no state and is
 // safe for concurrent use.
-func HTML(body []byte, contentType string, base weburl.URL, robotsTag []string, tokens []string, o Options) (Page, error) {
+func HTML(body []byte, header http.Header, base weburl.URL, tokens []string, o Options) (Page, error) {
 	if err := o.Validate(); err != nil {
 		return Page{}, err
 	}
 	if base.IsZero() {
 		return Page{}, fmt.Errorf("extract: %w", errNoBase)
 	}
-	text := toUTF8(body, contentType)
+	text := toUTF8(body, header.Get("Content-Type"))
 	c := newCollector(base, tokens, o, len(text))
+	c.p.Robots = HeaderDirectives(header, tokens)
 	c.read(text)
 	if c.lateBase { // rare enough to read it all again
 		again := newCollector(c.base, tokens, o, len(text))
 		again.hasBase = true
+		again.p.Robots = HeaderDirectives(header, tokens)
 		again.read(text)
 		c = again
 	}
-	c.directives.addTags(robotsTag, tokens)
 	return c.page(), nil
 }
 
@@ -55,11 +57,11 @@ func (c *collector) readTree(text []byte) bool {
 	if treeCost(text, c.o.MaxNodes) > c.o.MaxNodes {
 		return false
 	}
-	doc, err := goquery.NewDocumentFromReader(bytes.NewReader(text))
+	root, err := html.ParseWithOptions(bytes.NewReader(text), html.ParseOptionEnableScripting(false)) // <noscript> is for us
 	if err != nil {
 		return false
 	}
-	for _, root := range doc.Nodes {
+	for _, root := range goquery.NewDocumentFromNode(root).Nodes {
 		c.walk(root)
 	}
 	return true

@@ -3,6 +3,7 @@ package extract
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -19,10 +20,13 @@ func mustParse(t testing.TB, s string) weburl.URL {
 	return u
 }
 
+// typed is the header of a response of that type.
+func typed(contentType string) http.Header { return http.Header{"Content-Type": {contentType}} }
+
 // read extracts text as a page at http://site.test/dir/page in UTF-8.
 func read(t testing.TB, text string) Page {
 	t.Helper()
-	p, err := HTML([]byte(text), "text/html; charset=utf-8", mustParse(t, "http://site.test/dir/page"), nil, []string{"amble"}, DefaultOptions())
+	p, err := HTML([]byte(text), typed("text/html; charset=utf-8"), mustParse(t, "http://site.test/dir/page"), []string{"amble"}, DefaultOptions())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +93,7 @@ func TestFlatReadingFindsTheSame(t *testing.T) {
 	if fmt.Sprint(tree) != fmt.Sprint(flat) {
 		t.Errorf("tree %+v\nflat %+v", tree, flat)
 	}
-	if len(tree.Links) != 3 || tree.Title != "A & B" || tree.Language != "de" || !tree.NoIndex {
+	if len(tree.Links) != 3 || tree.Title != "A & B" || tree.Language != "de" || !tree.Robots.NoIndex {
 		t.Errorf("page %+v", tree)
 	}
 }
@@ -122,34 +126,6 @@ func TestTitle(t *testing.T) {
 	}
 }
 
-func TestRobotsDirectives(t *testing.T) {
-	tests := []struct {
-		name, text        string
-		tags              []string
-		noIndex, noFollow bool
-	}{
-		{name: "nothing"},
-		{name: "meta", text: `<meta name=robots content="noindex, nofollow">`, noIndex: true, noFollow: true},
-		{name: "meta none in capitals", text: `<META NAME="ROBOTS" CONTENT="NONE">`, noIndex: true, noFollow: true},
-		{name: "our meta", text: `<meta name=Amble content=nofollow>`, noFollow: true},
-		{name: "another's meta", text: `<meta name=googlebot content=noindex>`},
-		{name: "other words", text: `<meta name=robots content="noarchive, max-snippet:-1, index">`},
-		{name: "header", tags: []string{"noarchive", "noindex"}, noIndex: true},
-		{name: "header for us", tags: []string{"AMBLE: nofollow, noindex"}, noIndex: true, noFollow: true},
-		{name: "header for another", tags: []string{"otherbot: noindex, nofollow"}},
-		{name: "header for another, then us", tags: []string{"otherbot: noindex, amble: nofollow"}, noFollow: true},
-		{name: "a date is no name", tags: []string{"unavailable_after: 25 Jun 2010 15:00:00 PST, noindex"}, noIndex: true},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			p, err := HTML([]byte(tt.text), "text/html", mustParse(t, "http://a.test/"), tt.tags, []string{"amble"}, DefaultOptions())
-			if err != nil || p.NoIndex != tt.noIndex || p.NoFollow != tt.noFollow {
-				t.Errorf("noindex %v nofollow %v, want %v %v (%v)", p.NoIndex, p.NoFollow, tt.noIndex, tt.noFollow, err)
-			}
-		})
-	}
-}
-
 func TestRefreshTarget(t *testing.T) {
 	for content, want := range map[string]string{
 		"0;url=/x": "/x", "5; URL = '/x'": "/x", `3,url="/x" y`: "/x", "0;/x": "/x", "0 /x": "/x", "1.5; url=/x": "/x",
@@ -177,10 +153,10 @@ func TestIsHTML(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	if _, err := HTML(nil, "", weburl.URL{}, nil, nil, DefaultOptions()); !errors.Is(err, errNoBase) {
+	if _, err := HTML(nil, nil, weburl.URL{}, nil, DefaultOptions()); !errors.Is(err, errNoBase) {
 		t.Errorf("no base: %v", err)
 	}
-	if _, err := HTML(nil, "", mustParse(t, "http://a.test/"), nil, nil, Options{MaxLinks: 1, MaxDepth: 1}); err == nil || !strings.Contains(err.Error(), "MaxNodes") {
+	if _, err := HTML(nil, nil, mustParse(t, "http://a.test/"), nil, Options{MaxLinks: 1, MaxDepth: 1}); err == nil || !strings.Contains(err.Error(), "MaxNodes") {
 		t.Errorf("options: %v", err)
 	}
 }
@@ -195,7 +171,7 @@ func TestBounds(t *testing.T) {
 	}
 	base := mustParse(t, "http://a.test/")
 	extract := func(text string, o Options) Page {
-		p, err := HTML([]byte(text), "text/html", base, nil, nil, o)
+		p, err := HTML([]byte(text), typed("text/html"), base, nil, o)
 		if err != nil {
 			t.Fatal(err)
 		}

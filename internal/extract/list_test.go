@@ -229,7 +229,7 @@ func (r *repeated) Read(p []byte) (n int, err error) {
 }
 
 func TestListsAreBounded(t *testing.T) {
-	o := ListOptions{MaxItems: 1000, MaxBytes: 8 << 20}
+	o := ListOptions{MaxItems: 1000, MaxBytes: 2 << 20}
 	for name, r := range map[string]*repeated{
 		"items without end":                {urlset, "<url><loc>http://site.test/a</loc></url>", 1 << 40},
 		"refused items without end":        {urlset, "<url><loc>x:y</loc></url>", 1 << 40},

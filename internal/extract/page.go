@@ -19,11 +19,14 @@ const (
 	Relation  Kind = 4 // <link rel=next|prev|alternate href>
 	Canonical Kind = 5 // <link rel=canonical href>
 	Refresh   Kind = 6 // <meta http-equiv=refresh>
+	Sitemap   Kind = 7 // <link rel=sitemap href>
+	Form      Kind = 8 // <form action> with method GET; only with Options.Forms
+	Media     Kind = 9 // images, video, sound and embedded objects; only with Options.Media
 )
 
 // String returns the name of the kind, such as "anchor".
 func (k Kind) String() string {
-	names := [...]string{"anchor", "area", "frame", "iframe", "link", "canonical", "refresh"}
+	names := [...]string{"anchor", "area", "frame", "iframe", "link", "canonical", "refresh", "sitemap", "form", "media"}
 	if int(k) < len(names) {
 		return names[k]
 	}
@@ -57,9 +60,8 @@ type Page struct {
 	// Canonical is the target of the first usable <link rel=canonical>. It is
 	// among Links too.
 	Canonical weburl.URL
-	// NoIndex and NoFollow come from <meta name=robots>, from metas named by one
-	// of our tokens, and from X-Robots-Tag.
-	NoIndex, NoFollow bool
+	// Robots is what the document and its header ask of crawlers.
+	Robots Directives
 	// Text is what a reader sees, only with Options.Text: that of <main> where the
 	// document has one, else all but navigation, banners, side bars and footers.
 	// White space is collapsed, blocks are separated by a newline. It has at most
@@ -81,6 +83,9 @@ type Options struct {
 	MaxNodes int
 	// MaxDepth is the depth below which elements are not looked at.
 	MaxDepth int
+	// Forms asks for links to the actions of forms, Media for links to images,
+	// video, sound and embedded objects.
+	Forms, Media bool
 	// Text asks for Page.Text, LinkText for Link.Text and Link.Rel.
 	Text, LinkText bool
 	// MaxText bounds Page.Text, in bytes.
@@ -88,7 +93,8 @@ type Options struct {
 }
 
 // DefaultOptions returns bounds that ordinary documents do not meet: 10,000
-// links, 500,000 nodes, 512 levels, 256 KiB of text. It asks for no text.
+// links, 500,000 nodes, 512 levels, 256 KiB of text. It asks for no
+// forms, media or text.
 func DefaultOptions() Options {
 	return Options{MaxLinks: 10_000, MaxNodes: 500_000, MaxDepth: 512, MaxText: 256 << 10}
 }

@@ -100,6 +100,31 @@ func (p *prose) close(a atom.Atom, page *Page) {
 	}
 }
 
+// begin takes the begin of any element for the text, after element.
+func (c *collector) begin(a atom.Atom, attrs []html.Attribute) {
+	if c.latest >= 0 && c.o.LinkText {
+		l := &c.p.Links[c.latest]
+		if l.Rel == "" {
+			l.Rel = strings.ToLower(clip(strings.Join(strings.Fields(attribute(attrs, "rel")), " "), maxLinkText))
+		}
+		if a == atom.Area && l.Text == "" {
+			l.Text = clip(strings.Join(strings.Fields(attribute(attrs, "alt")), " "), maxLinkText)
+		}
+	}
+	c.prose.open(a, attrs, c.latest)
+	if a == atom.Img {
+		c.prose.alternative(attrs)
+	}
+}
+
+// clip cuts s to n bytes, not within a character.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "")
+}
+
 // endLink gives the open link its text. Of several references to a URL the first with a text counts.
 func (p *prose) endLink(page *Page) {
 	if p.at >= 0 && page.Links[p.at].Text == "" {

@@ -11,7 +11,7 @@ func readText(t testing.TB, text string, maxText int) Page {
 	t.Helper()
 	o := DefaultOptions()
 	o.Text, o.LinkText, o.MaxText = true, true, maxText
-	p, err := HTML([]byte(text), "text/html; charset=utf-8", mustParse(t, "http://site.test/dir/page"), nil, nil, o)
+	p, err := HTML([]byte(text), typed("text/html; charset=utf-8"), mustParse(t, "http://site.test/dir/page"), nil, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +22,7 @@ func TestText(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"words and blocks", "<p>One <b>bo</b>ld\n word</p>and<br>more<ul><li>a<li>b</ul>", "One bold word\nand\nmore\na\nb"},
 		{"cells stay on a line", "<table><tr><td>a<td>b<tr><td>c</table>", "a b\nc"},
-		{"what nobody sees", "<title>t</title><script>s</script><style>s</style><noscript>n</noscript><p hidden>h</p><p style='Display : none'>d</p>" +
+		{"what nobody sees", "<title>t</title><script>s</script><style>s</style><p><noscript>n</noscript><p hidden>h</p><p style='Display : none'>d</p>" +
 			"<p aria-hidden=true>x</p><template>t</template><textarea>t</textarea><select><option>o</select><svg><text>v</text></svg><p>seen", "seen"},
 		{"what is around the text", "<header>top</header><nav>menu<nav>sub</nav>menu</nav><div role=banner>ad<div>ad</div>ad</div><p>text</p><aside>side</aside><footer>end</footer>", "text"},
 		{"a section's own header", "<article><header>Heading</header><p>text</p><footer>by me</footer></article><footer>end</footer>", "Heading\ntext\nby me"},

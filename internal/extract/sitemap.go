@@ -178,6 +178,7 @@ var dateLayouts = [...]string{
 	"Mon, _2 Jan 2006 15:04:05 -0700", "Mon, _2 Jan 2006 15:04:05 MST", "_2 Jan 2006 15:04:05 -0700", "_2 Jan 2006 15:04:05 MST",
 	"Mon, _2 Jan 2006 15:04 -0700", "Mon, _2 Jan 2006 15:04 MST", "Mon, _2 Jan 06 15:04:05 -0700", "Mon, _2 Jan 06 15:04:05 MST",
 	"Mon, _2 January 2006 15:04:05 -0700", "Monday, _2 January 2006 15:04:05 MST", "Mon Jan _2 15:04:05 2006",
+	"Monday, _2-Jan-06 15:04:05 MST", "_2-Jan-2006 15:04:05 MST",
 }
 
 // parseDate reads a date; zero if it is none.

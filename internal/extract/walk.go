@@ -52,7 +52,7 @@ func (c *collector) visit(n *html.Node) {
 	switch {
 	case n.DataAtom == atom.Title && n.Namespace == "":
 		c.setTitle(textOf(n))
-	case wanted(n.DataAtom):
+	case c.wanted(n.DataAtom):
 		c.element(n.DataAtom, n.Attr)
 	}
 	if c.prose != nil {

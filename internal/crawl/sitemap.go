@@ -1,0 +1,194 @@
+package crawl
+
+import (
+	"context"
+	"io"
+	"math"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/extract"
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// SitemapOptions say which lists of URLs are read.
+type SitemapOptions struct {
+	Follow bool // sitemaps that a robots.txt, a link or an index names, and those that come as pages
+	Guess  bool // ask for /sitemap.xml where robots.txt names none
+	Feeds  bool // RSS, Atom and JSON feeds
+	Lists  extract.ListOptions
+}
+
+// DefaultSitemapOptions read what sites offer, and guess nothing.
+func DefaultSitemapOptions() SitemapOptions {
+	return SitemapOptions{Follow: true, Feeds: true, Lists: extract.DefaultListOptions()}
+}
+
+const (
+	// sitemapPriority puts the sitemaps of a host before its pages.
+	sitemapPriority = 20
+	// pagePriorities is how far the priority of a sitemap moves a page up or down.
+	pagePriorities = 5
+	// maxNesting is how many indexes may lead from one to the next. sitemaps.org allows one.
+	maxNesting = 3
+	// maxAnnounced is how many sitemaps of one robots.txt are taken.
+	maxAnnounced = 1000
+	// listPortion is how many URLs of a list are committed at a time, while it is being read.
+	listPortion = MaxAdditions
+)
+
+// announced makes discoveries of the sitemaps that a robots.txt names, or of the usual one.
+func (r *run) announced(job *frontier.RobotsJob, record *robots.Record, res *result) {
+	var texts []string
+	if !r.o.Sitemaps.Follow {
+		return
+	}
+	if record.Class == robots.ClassFound {
+		texts = robots.Parse(record.Body).Sitemaps(record.FinalURL)
+	}
+	if len(texts) == 0 && r.o.Sitemaps.Guess {
+		texts = []string{job.Origin.URL("/sitemap.xml").String()}
+	}
+	for _, text := range texts[:min(len(texts), maxAnnounced)] {
+		if u, err := weburl.Parse(text); err == nil {
+			r.findSitemap(res, storage.Found{URL: u, At: res.robots.End})
+		}
+	}
+}
+
+// findSitemap completes and takes the discovery of a sitemap, if the crawl may read it.
+func (r *run) findSitemap(res *result, f storage.Found) {
+	if r.scope.Load().CheckSitemap(f.URL) != frontier.InScope {
+		r.tally.outside.Add(1)
+		return
+	}
+	f.Fingerprint, f.Sitemap, f.Priority = r.store.Fingerprint(f.URL), true, sitemapPriority
+	res.found = append(res.found, f)
+}
+
+// maxBody bounds the body of a page; 0 is the usual bound.
+func (r *run) maxBody(h *storage.Head) int64 {
+	if h.Sitemap && r.o.Sitemaps.Lists.MaxBytes > r.o.Fetch.MaxBody {
+		return r.o.Sitemaps.Lists.MaxBytes
+	}
+	return 0
+}
+
+// listKind says what sort of list a body is that is to be read as one.
+func (r *run) listKind(l *frontier.Lease, resp *fetch.Response) extract.ListKind {
+	kind := extract.SniffList(resp.Header.Get("Content-Type"), resp.Body.Head(extract.SniffBytes), l.Head.Sitemap || l.Head.Seed)
+	if kind.IsFeed() && !r.o.Sitemaps.Feeds || !kind.IsFeed() && !r.o.Sitemaps.Follow {
+		return extract.NotAList
+	}
+	return kind
+}
+
+// takeList makes discoveries of the URLs of a sitemap or feed. Of a long one all but the last portion are committed while it is read, so
+// that it takes no more memory than a short one; where the crawl ends meanwhile, the request counts as broken off, and a
+// later run reads the list again. The error is one of reading the body back.
+func (r *run) takeList(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page, kind extract.ListKind) error {
+	in := &checkedReader{r: resp.Body.NewReader()}
+	taker := listTaker{run: r, res: res, depth: listDepth(&res.lease.Head, kind)}
+	list, err := extract.ReadList(in, kind, resp.Header.Get("Content-Type"), res.lease.URL, r.o.Sitemaps.Lists, func(item extract.Item) error {
+		return taker.take(ctx, &item)
+	})
+	if err != nil {
+		r.log.Debug("the reading of a list is broken off", "url", page.URL, "error", err)
+		res.page.Broken = true
+		return nil
+	}
+	if in.err != nil {
+		return in.err
+	}
+	page.Kind, page.Title, page.Outlinks = kind.String(), list.Title, list.Items
+	if list.Truncated || resp.Truncated {
+		r.log.Warn("a sitemap or feed is longer than the bounds, or breaks off; what comes behind is not read", "url", page.URL, "urls", list.Items,
+			"max_urls", r.o.Sitemaps.Lists.MaxItems, "max_size", r.o.Sitemaps.Lists.MaxBytes)
+	}
+	return nil
+}
+
+// checkedReader remembers why a body could not be read on.
+type checkedReader struct {
+	r   io.Reader
+	err error
+}
+
+func (c *checkedReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	if err != nil && err != io.EOF {
+		c.err = err
+	}
+	return n, err
+}
+
+// listDepth is the depth of the pages of a list: those of a sitemap are one link away from a seed, those of a feed from the feed.
+func listDepth(h *storage.Head, kind extract.ListKind) uint16 {
+	if !kind.IsFeed() || h.Depth == math.MaxUint16 {
+		return 1
+	}
+	return h.Depth + 1
+}
+
+// listTaker takes the URLs of one list.
+type listTaker struct {
+	*run
+	res   *result
+	depth uint16
+}
+
+func (t *listTaker) take(ctx context.Context, item *extract.Item) error {
+	if item.Role == extract.RoleSitemap {
+		t.takeSitemap(item)
+	} else {
+		t.takePage(item)
+	}
+	if len(t.res.found) < listPortion {
+		return nil
+	}
+	_, err := t.commitFound(ctx, t.desk, t.res.found)
+	t.res.found = nil // the commit may still have them, where it failed
+	return err
+}
+
+// takeSitemap takes a sitemap that an index names. Its depth counts the indexes on the way to it.
+func (t *listTaker) takeSitemap(item *extract.Item) {
+	h := &t.res.lease.Head
+	nesting := uint16(1)
+	if h.Sitemap {
+		nesting = h.Depth + 1
+	}
+	if nesting > maxNesting {
+		return
+	}
+	f := t.discovery(t.res, item.URL, nesting)
+	f.Modified = t.modified(item)
+	t.findSitemap(t.res, f)
+}
+
+func (t *listTaker) takePage(item *extract.Item) {
+	switch {
+	case t.o.Frontier.MaxDepth > 0 && t.depth > t.o.Frontier.MaxDepth:
+	case t.scope.Load().Check(item.URL) != frontier.InScope:
+		t.tally.outside.Add(1)
+	case t.trap(t.res, item.URL) != storage.NoTrap:
+	default:
+		f := t.discovery(t.res, item.URL, t.depth)
+		f.Modified, f.Frequency = t.modified(item), storage.Frequency(item.Frequency)
+		f.Priority = int8(math.Round((item.Priority - 0.5) * 2 * pagePriorities))
+		t.stripSession(&f)
+		t.res.found = append(t.res.found, f)
+	}
+}
+
+// modified is when a page changed last, as the list says; zero for what has not been yet.
+func (t *listTaker) modified(item *extract.Item) time.Time {
+	if item.Modified.After(t.res.page.End) {
+		return time.Time{}
+	}
+	return item.Modified
+}

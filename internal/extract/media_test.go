@@ -1,0 +1,68 @@
+package extract
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestMediaAndForms(t *testing.T) {
+	const text = `<img src=/i srcset="/i1 1x, /i2 2x,/i3"><picture><source srcset="/p1 100w,
+		/p2 (x, y) 200w, data:image/png;base64,AA== 3x"></picture><video src=/v poster=/vp><source src=/vs><track src=/no></video><audio src=/a></audio><embed src=/e>
+		<object data=/o></object><input type=image src=/in><input src=/no><script src=/no></script>
+		<form action=/search method=GET></form><form action=/post method=post></form><form action=/plain></form><form></form>`
+	want := []string{"/i", "/i1", "/i2", "/i3", "/p1", "/p2", "/v", "/vp", "/vs", "/a", "/e", "/o", "/in", "/search", "/plain"}
+	o := DefaultOptions()
+	o.Media, o.Forms = true, true
+	for name, text := range map[string]string{"tree": text, "flat": text + strings.Repeat("<div>", 600)} {
+		p, err := HTML([]byte(text), typed("text/html"), mustParse(t, "http://site.test/"), nil, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, l := range p.Links {
+			got = append(got, strings.TrimPrefix(l.URL.String(), "http://site.test"))
+			if form := strings.Contains("/search /plain", got[len(got)-1]); l.Kind != Media && !form || form && l.Kind != Form {
+				t.Errorf("%s: %v is a %v", name, l.URL, l.Kind)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: links %q\nwant %q", name, got, want)
+		}
+	}
+	if p := read(t, text); len(p.Links) > 0 {
+		t.Errorf("links %v though nobody asked", p.Links)
+	}
+}
+
+func TestSrcset(t *testing.T) {
+	for srcset, want := range map[string]string{
+		"": "", ",, ,": "", "/a": "/a", "/a,": "/a", "/a,/b": "/a,/b", "/a, /b": "/a /b", " /a  1x ,\n/b": "/a /b", "/a 1x,/b 2x": "/a /b", "/a (1,2) 3x, /b": "/a /b", "/a (1, /b": "/a",
+		"/a,, /b": "/a /b",
+	} {
+		o := DefaultOptions()
+		o.Media = true
+		p, err := HTML([]byte(`<img srcset="`+srcset+`">`), typed("text/html"), mustParse(t, "http://site.test/"), nil, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, l := range p.Links {
+			got = append(got, strings.TrimPrefix(l.URL.String(), "http://site.test"))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q: %q, want %q", srcset, got, want)
+		}
+	}
+}
+
+// A crawler that runs no scripts is who noscript is for.
+func TestNoscript(t *testing.T) {
+	const text = `<head><noscript><link rel=canonical href=/c></noscript></head><noscript><a href=/a>x</a><meta http-equiv=refresh content="0;/r"></noscript><a href=/b>`
+	want := []string{"canonical /c", "anchor /a", "refresh /r", "anchor /b"}
+	for _, text := range []string{text, text + strings.Repeat("<div>", 600)} {
+		if got := show(read(t, text)); !slices.Equal(got, want) {
+			t.Errorf("links %q, want %q", got, want)
+		}
+	}
+}
