@@ -114,7 +114,7 @@ func BenchmarkNext(b *testing.B) {
 					b.Fatalf("no page: %v, %+v, %v", ok, l, f.Places())
 				}
 				now = now.Add(10 * time.Microsecond)
-				if err := f.CompletePage(l.ID, PageReport{Report{Sent: true, End: now}, storage.Outcome{State: storage.Fetched}}); err != nil {
+				if err := f.CompletePage(l.ID, PageReport{Report: Report{Sent: true, End: now}, Outcome: storage.Outcome{State: storage.Fetched}}); err != nil {
 					b.Fatal(err)
 				}
 				batch := f.TakeBatch()
@@ -138,7 +138,7 @@ func BenchmarkCycle(b *testing.B) {
 		if !ok {
 			b.Fatal("nothing is due")
 		}
-		if err := f.CompletePage(l.ID, PageReport{Report{Sent: true, End: now}, storage.Outcome{State: storage.Fetched}}); err != nil {
+		if err := f.CompletePage(l.ID, PageReport{Report: Report{Sent: true, End: now}, Outcome: storage.Outcome{State: storage.Fetched}}); err != nil {
 			b.Fatal(err)
 		}
 		batch := f.TakeBatch()

@@ -63,6 +63,7 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 	outcome := head.Last
 	if r.answered() {
 		outcome = f.attempted(head, r.Outcome, r.End)
+		f.plan(h, head, &outcome, &r)
 		f.settle(h, head, outcome)
 	} else {
 		f.putBack(h, q, out)
@@ -79,6 +80,11 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 // putBack returns the URL of a request without a result to its queue.
 func (f *Frontier) putBack(h *host, q *queue, out *outstanding) {
 	delete(h.active.busy, out.lease.Head.Ordinal)
+	if out.renewal {
+		q.renewals = slices.Insert(q.renewals, 0, out.lease.Head)
+		f.notRenewed()
+		return
+	}
 	if out.due {
 		q.addDue(out.lease.Head)
 		return
@@ -134,6 +140,9 @@ func (f *Frontier) update(h *host, now time.Time, requests uint32, bytes uint64)
 	}
 	for i := range a.queues {
 		u.Cursors[i] = storage.Cursor{Origin: uint8(i), Next: a.queues[i].cursor()}
+	}
+	if f.o.Renew != nil {
+		u.Site, _ = a.site.AppendBinary(nil) // its error is always nil
 	}
 	f.out.Hosts = append(f.out.Hosts, u)
 	a.uncommitted++

@@ -22,10 +22,15 @@
 //	           while others wait for room
 //	parked     has work, but all of it waits for another host's answer
 //	shelved    has work on disk, but its budget of pages is spent, or its domain's
+//	resting    dormant, with nothing to do but renewals
+//	renewing   waits, with nothing to do but renewals
 //
 // A host that is dormant costs a few words. Its queue heads, robots rules and
 // limiter are in memory only while it is active, which is all the places from
 // loading on.
+//
+// Pages that are to be asked for again are the host's renewals. Hosts that have some are, beside the place
+// that says what else they do, in one of two more heaps while they are dormant or wait: share.go.
 //
 // # Leases
 //

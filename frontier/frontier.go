@@ -20,6 +20,9 @@ type Frontier struct {
 	dormant   hostHeap
 	called    hostHeap
 	ready     hostHeap
+	sleeping  renewalHeap
+	renewing  renewalHeap
+	share     share
 	limits    map[limitKey]*limit
 	overrides *overrides
 	clock     time.Time // as last read; its wall reading says which hours are in force
@@ -54,6 +57,8 @@ type outstanding struct {
 	lease  Lease
 	due    bool                 // the URL came from the due rows
 	limits [limitClasses]*limit // that it counts against
+
+	renewal bool // the page was fetched before
 }
 
 // ErrUnknownLease says that a lease was completed twice or never given out.
@@ -101,6 +106,7 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 	polite := f.restored(state, h, now)
 	f.remember(h, polite)
 	h.queued, h.due, h.nextDue = s.Waiting()
+	h.renewals, h.nextRenewal = s.Renewing()
 	f.place(h, f.instant(now))
 	return nil
 }
@@ -170,6 +176,7 @@ func (f *Frontier) NextWake() (time.Time, bool) {
 	if h := f.dormant.top(); h != nil && f.opens() {
 		at = min(at, h.key)
 	}
+	at = min(at, f.wakeToRenew())
 	if at == never {
 		return time.Time{}, false
 	}
@@ -226,5 +233,6 @@ func (f *Frontier) touched(c *storage.Touched, now instant) {
 		}
 	}
 	h.queued, h.due, h.nextDue = c.Queued, c.Due, c.NextDue
+	h.renewals, h.nextRenewal = c.Renewals, c.NextRenewal
 	f.place(h, now)
 }

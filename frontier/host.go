@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/revisit"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -33,9 +34,11 @@ const (
 	leased
 	parked
 	shelved
+	resting
+	renewal
 )
 
-var placeNames = [...]string{"idle", "dormant", "called", "loading", "resolving", "waiting", "crowded", "leased", "parked", "shelved"}
+var placeNames = [...]string{"idle", "dormant", "called", "loading", "resolving", "waiting", "crowded", "leased", "parked", "shelved", "resting", "renewing"}
 
 // host is what is kept of every host that has, or had, work in this process.
 type host struct {
@@ -60,6 +63,12 @@ type host struct {
 	parked   bool              // it asked to be left alone for very long, when it went dormant
 	override uint16            // one more than the index of its override; 0: it has none
 	active   *active
+
+	renewKey    instant // order in the heap of renewals it is in
+	renewIndex  int32
+	renewals    uint32 // as of the last commit
+	nextRenewal uint32 // Unix seconds, as of the last commit
+	renewIn     uint8
 }
 
 // active is what is kept of a host while it is active.
@@ -81,6 +90,10 @@ type active struct {
 	busy        map[uint32]struct{}  // ordinals that are leased, or settled and not yet committed
 	committed   []uint32             // busy no more once the load under way has come, which may be older
 	limits      [limitClasses]*limit // nil: it has none of that class, or its address is not known
+	site        revisit.Site         // what is remembered of how its pages change
+
+	renewalsRead uint32 // Unix seconds; renewals that were due by then are read or busy
+
 	pinned      netip.Addr
 	expires     instant // of the address
 	resolving   bool    // in line for a resolve lease, or leased as one
@@ -97,19 +110,21 @@ type errand struct {
 
 // queue is the queue of one origin.
 type queue struct {
-	origin   weburl.Origin
-	index    uint8  // among the host's origins
-	next     uint32 // next ordinal to read from the store
-	heads    []head // read and not leased, in order
-	due      []storage.Head
-	more     bool     // there are more due URLs than were read
-	inFlight []uint32 // leased ordinals that were queued, not due
-	known    bool     // a robots.txt was read, now or in an earlier process
-	record   robots.Record
-	rules    *robots.Rules
-	asked    bool    // its robots.txt is being fetched
-	held     instant // nothing of it before; always: not held
-	why      robots.Reason
+	origin       weburl.Origin
+	index        uint8  // among the host's origins
+	next         uint32 // next ordinal to read from the store
+	heads        []head // read and not leased, in order
+	due          []storage.Head
+	more         bool           // there are more due URLs than were read
+	renewals     []storage.Head // read and not leased, the longest overdue first
+	moreRenewals bool           // there are more of them that are due
+	inFlight     []uint32       // leased ordinals that were queued, not due
+	known        bool           // a robots.txt was read, now or in an earlier process
+	record       robots.Record
+	rules        *robots.Rules
+	asked        bool    // its robots.txt is being fetched
+	held         instant // nothing of it before; always: not held
+	why          robots.Reason
 }
 
 func (f *Frontier) instant(t time.Time) instant {
@@ -118,6 +133,9 @@ func (f *Frontier) instant(t time.Time) instant {
 	}
 	return min(max(instant(t.Sub(f.epoch)), always), never)
 }
+
+// polite is when politeness lets an active host be asked.
+func (f *Frontier) polite(h *host) instant { return f.instant(h.active.polite.Ready(f.clock)) }
 
 func (f *Frontier) time(i instant) time.Time { return f.epoch.Add(time.Duration(i)) }
 
@@ -147,6 +165,9 @@ func (a *active) measure() int {
 		}
 		for j := range q.due {
 			n += 200 + len(q.due[j].RequestURI) + len(q.due[j].Stripped)
+		}
+		for j := range q.renewals {
+			n += 230 + len(q.renewals[j].RequestURI) + len(q.renewals[j].Stripped)
 		}
 	}
 	return n

@@ -13,6 +13,7 @@ func checkInvariants(t tester, f *Frontier) {
 	checkHeap(t, "called", f.called)
 	checkHeap(t, "ready", f.ready)
 	c := census{users: map[*limit]int{}, crowded: map[*limit]int{}, inFlight: map[*host]int{}, asked: map[storage.HostID]map[string]bool{}}
+	checkRenewals(t, f)
 	c.leases(t, f)
 	for _, h := range f.hosts {
 		c.host(t, f, h)
@@ -31,6 +32,34 @@ func checkInvariants(t tester, f *Frontier) {
 	}
 	c.errands(t, f)
 	checkDomains(t, f)
+}
+
+// checkRenewals holds the heaps of renewals to what the hosts say.
+func checkRenewals(t tester, f *Frontier) {
+	t.Helper()
+	in := 0
+	for _, which := range []uint8{sleeping, renewing} {
+		for i, h := range *f.renewals(which) {
+			in++
+			if h.renewIn != which || int(h.renewIndex) != i || (h.active != nil) != (which == renewing) {
+				t.Fatalf("host %d is at %d of heap %d of renewals and says %d and %d", h.id, i, which, h.renewIndex, h.renewIn)
+			}
+			if i > 0 && f.renewals(which).Less(i, (i-1)/2) {
+				t.Fatalf("heap %d of renewals: host %d is before its parent", which, h.id)
+			}
+		}
+	}
+	for _, h := range f.hosts {
+		if h.renewIn != notRenewing {
+			in--
+		}
+		if f.o.Renew != nil && h.active == nil && h.renewals > 0 && h.renewIn == notRenewing && h.place != called {
+			t.Fatalf("host %d is lost: it has renewals and is %s", h.id, placeNames[h.place])
+		}
+	}
+	if in != 0 {
+		t.Fatalf("%d hosts more are in the heaps of renewals than say so", in)
+	}
 }
 
 // checkDomains adds up the budgets of the registrable domains.
@@ -111,12 +140,16 @@ func (c *census) host(t tester, f *Frontier, h *host) {
 		if a != nil || f.called[h.index].host != h {
 			t.Fatalf("host %d is called, but active or not in the heap", h.id)
 		}
+	case h.place == resting:
+		if a != nil || h.renewIn != sleeping {
+			t.Fatalf("host %d is resting, but active or not in the heap", h.id)
+		}
 	case h.place == shelved:
 		if a != nil || !f.spent(h) && h.domain == 0 {
 			t.Fatalf("host %d is shelved, but active or within its budget", h.id)
 		}
 	case h.place == idle && a == nil:
-		if h.queued > 0 || h.due > 0 || len(f.errands[h.id]) > 0 {
+		if h.queued > 0 || h.due > 0 || f.o.Renew != nil && h.renewals > 0 || len(f.errands[h.id]) > 0 {
 			t.Fatalf("host %d is lost: idle with %d queued, %d due URLs and %d errands", h.id, h.queued, h.due, len(f.errands[h.id]))
 		}
 	case a == nil:
@@ -159,6 +192,8 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 	case waiting:
 		c.ready++
 		ok = f.ready[h.index].host == h
+	case renewal:
+		ok = h.renewIn == renewing
 	case loading:
 		ok = a.loading
 	case resolving:

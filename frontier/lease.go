@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/revisit"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -82,6 +83,10 @@ type Report struct {
 type PageReport struct {
 	Report
 	Outcome storage.Outcome
+
+	// Of an answer with the page, or that it is the same.
+	Change   revisit.Change
+	Modified time.Time // Last-Modified; zero: not known
 }
 
 // RobotsReport is a Report with what the robots state machine made of the

@@ -143,7 +143,7 @@ func (f *Frontier) admitted(h *host, now instant) bool {
 		switch {
 		case l == nil:
 		case l.first != h && !l.open():
-			f.ready.remove(h)
+			f.leave(h)
 			h.reserveBelow(class)
 			h.place = crowded
 			l.line = append(l.line, h)
@@ -154,7 +154,7 @@ func (f *Frontier) admitted(h *host, now instant) bool {
 		}
 	}
 	if wait {
-		f.ready.remove(h)
+		f.leave(h)
 		h.reserveBelow(limitClasses)
 		f.awaitLimits(h, now)
 	}
@@ -204,9 +204,8 @@ func (f *Frontier) awaitLimits(h *host, now instant) {
 
 // yield gives up what a host has reserved, and lets the next in each line have it.
 func (f *Frontier) yield(h *host, now instant) {
-	if h.place == waiting {
-		f.ready.remove(h)
-		h.place = idle
+	if h.place == waiting || h.place == renewal {
+		f.leave(h)
 	}
 	for _, l := range h.active.limits {
 		if l != nil && l.first == h {

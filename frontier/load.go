@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/revisit"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -16,6 +17,8 @@ type LoadRequest struct {
 	Queues []QueueRequest // those that are known already; none: the host becomes active
 	Max    int            // URLs of each queue wanted
 	Due    int            // due URLs of each queue wanted
+
+	Renewals int // renewals of each queue wanted
 }
 
 // QueueRequest is where one queue goes on.
@@ -48,6 +51,9 @@ func (f *Frontier) want(h *host) {
 	a.loading = true
 	a.dueAsked = f.o.Heads + len(a.busy) // busy ones are passed over
 	r := LoadRequest{Host: h.id, Max: f.o.Heads, Due: a.dueAsked}
+	if f.o.Renew != nil {
+		r.Renewals = a.dueAsked
+	}
 	for i := range a.queues {
 		q := &a.queues[i]
 		r.Queues = append(r.Queues, QueueRequest{From: q.next, Max: max(0, f.o.Heads-len(q.heads)), Known: q.known})
@@ -106,7 +112,7 @@ func (f *Frontier) refill(h *host, now instant) {
 	if a.loadAfter <= now {
 		a.loadAfter = always
 	}
-	if f.readDueAt(h) <= now {
+	if !f.spent(h) && f.readDueAt(h) <= now || f.readRenewalsAt(h) <= now {
 		f.want(h)
 	}
 }
@@ -138,8 +144,12 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 		f.named(h, l.Host.Name, 0)
 		a.name, a.polite = l.Host.Name, f.restored(state, h, now)
 		f.setLimit(h, byDomain, f.ofDomain(a.name))
+		if a.site, err = revisit.DecodeSite(l.Host.Site); err != nil {
+			return err
+		}
 	}
 	a.read, a.dueRead = l.Host.Tail, uint32(l.At.Unix())
+	a.renewalsRead = a.dueRead
 	a.tail = max(a.tail, a.read)
 	if a.dueMissed {
 		a.dueMissed, a.dueRead = false, 0
@@ -183,6 +193,7 @@ func (f *Frontier) loadQueue(a *active, i int, l *Load) {
 		}
 		q.next = got.Heads.Next
 	}
+	f.loadRenewals(a, q, got.Heads.Renewals)
 	q.more = len(got.Heads.Due) >= a.dueAsked
 	have := make(map[uint32]bool, len(q.due))
 	for j := range q.due {

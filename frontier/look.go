@@ -32,6 +32,9 @@ func (f *Frontier) Look(id storage.HostID) (View, bool) {
 	if h.place == waiting || h.place == dormant || h.place == called {
 		v.Next = f.time(max(f.asked(h), 0))
 	}
+	if h.place == resting || h.place == renewal {
+		v.Next = f.time(max(h.renewKey, f.share.opens, 0))
+	}
 	if a := h.active; a != nil {
 		v.InFlight, v.Address = a.inFlight, a.pinned
 		if a.polite != nil {

@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -75,6 +76,9 @@ func (m *memory) Commit(b *storage.Batch) (storage.Result, error) {
 		h := m.hosts[u.Host]
 		touched[u.Host] = true
 		h.Politeness, h.Requests = u.Politeness, h.Requests+u.Requests
+		if u.Site != nil {
+			h.Site = u.Site
+		}
 		for _, c := range u.Cursors {
 			h.Queues[c.Origin].Cursor = c.Next
 		}
@@ -90,6 +94,7 @@ func (m *memory) Commit(b *storage.Batch) (storage.Result, error) {
 		h.schedule()
 		t := storage.Touched{Host: id, Tail: h.Tail}
 		t.Queued, t.Due, t.NextDue = h.Waiting()
+		t.Renewals, t.NextRenewal = h.Renewing()
 		r.Touched = append(r.Touched, t)
 	}
 	slices.SortFunc(r.Touched, func(a, b storage.Touched) int { return int(a.Host) - int(b.Host) })
@@ -136,31 +141,41 @@ func (h *memoryHost) done(d *storage.Done) {
 	}
 }
 
-// due is the second in which a URL is due, rounded up as on disk; 0: it is not.
-func (h *memoryHost) dueAt(ordinal uint32) uint32 {
+// dueAt is the second in which a URL is due, rounded up as on disk, and that of its renewal; 0: it has none.
+func (h *memoryHost) dueAt(ordinal uint32) (due, renewal uint32) {
 	o := h.last[ordinal]
 	switch {
 	case h.entry(ordinal).Priority != 0 && h.states[ordinal] == storage.Queued:
-		return 1
+		return 1, 0
 	case o.Due.IsZero():
-		return 0
+		return 0, 0
 	}
-	s := o.Due.Unix()
+	s := uint32(o.Due.Unix())
 	if o.Due.Nanosecond() > 0 {
 		s++
 	}
-	return uint32(s)
+	if h.states[ordinal] == storage.Retrying {
+		return s, 0
+	}
+	return 0, s
 }
 
 func (h *memoryHost) schedule() {
 	for i := range h.Queues {
-		h.Queues[i].Due, h.Queues[i].NextDue = 0, 0
+		q := &h.Queues[i]
+		q.Due, q.NextDue, q.Renewals, q.NextRenewal = 0, 0, 0, 0
 	}
 	for ordinal := range h.last {
-		if at := h.dueAt(ordinal); at > 0 {
-			q := &h.Queues[h.entry(ordinal).Origin]
-			if q.Due++; q.NextDue == 0 || at < q.NextDue {
-				q.NextDue = at
+		q := &h.Queues[h.entry(ordinal).Origin]
+		due, renewal := h.dueAt(ordinal)
+		if due > 0 {
+			if q.Due++; q.NextDue == 0 || due < q.NextDue {
+				q.NextDue = due
+			}
+		}
+		if renewal > 0 {
+			if q.Renewals++; q.NextRenewal == 0 || renewal < q.NextRenewal {
+				q.NextRenewal = renewal
 			}
 		}
 	}
@@ -195,10 +210,18 @@ func (m *memory) Heads(q storage.HeadsRequest) (storage.Heads, error) {
 	}
 	for ordinal, o := range h.last {
 		e := h.entry(ordinal)
-		if at := h.dueAt(ordinal); at > 0 && int64(at) <= q.Now.Unix() && e.Origin == q.Origin {
+		due, renewal := h.dueAt(ordinal)
+		if due > 0 && int64(due) <= q.Now.Unix() && e.Origin == q.Origin {
 			heads.Due = append(heads.Due, storage.Head{Entry: e, Last: o})
 		}
+		if renewal > 0 && int64(renewal) <= q.Now.Unix() && e.Origin == q.Origin {
+			heads.Renewals = append(heads.Renewals, storage.Head{Entry: e, Last: o})
+		}
 	}
+	slices.SortFunc(heads.Renewals, func(a, b storage.Head) int {
+		return cmp.Or(a.Last.Due.Compare(b.Last.Due), cmp.Compare(a.Ordinal, b.Ordinal))
+	})
+	heads.Renewals = heads.Renewals[:min(len(heads.Renewals), q.Renewals)]
 	slices.SortFunc(heads.Due, compareDue)
 	heads.Due = heads.Due[:min(len(heads.Due), q.Due)]
 	return heads, nil

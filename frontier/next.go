@@ -18,22 +18,36 @@ func (f *Frontier) Next(now time.Time) (Lease, bool) {
 	if l, ok := f.nextName(); ok {
 		return l, true
 	}
-	for h := f.ready.top(); h != nil && h.key <= t; h = f.ready.top() {
-		switch {
-		case !f.startable(h, t) || !h.active.resolved(t) && !h.reserved():
-			f.yield(h, t)
-			f.place(h, t)
-		case f.admitted(h, t):
-			l, ok := f.take(h, now)
-			f.yield(h, t)
-			f.place(h, t)
-			if ok {
-				return l, true
-			}
+	if f.renewsFirst() {
+		if l, ok := f.nextRenewal(now); ok {
+			return l, true
 		}
+	}
+	for h := f.ready.top(); h != nil && h.key <= t; h = f.ready.top() {
+		if l, ok := f.serve(h, now); ok {
+			return l, true
+		}
+	}
+	if l, ok := f.nextRenewal(now); ok {
+		return l, true
 	}
 	f.activate(t) // where others made room
 	return f.nextName()
+}
+
+// serve gives a lease to a host whose turn it is, if it can have one now, and puts it where it belongs.
+func (f *Frontier) serve(h *host, now time.Time) (l Lease, ok bool) {
+	t := f.instant(now)
+	switch {
+	case !f.startable(h, t) || !h.active.resolved(t) && !h.reserved():
+		f.yield(h, t)
+		f.place(h, t)
+	case f.admitted(h, t):
+		l, ok = f.take(h, now)
+		f.yield(h, t)
+		f.place(h, t)
+	}
+	return l, ok
 }
 
 // take finds the next thing to ask of a host whose turn it is. URLs that may not
@@ -56,7 +70,7 @@ func (f *Frontier) take(h *host, now time.Time) (Lease, bool) {
 func (f *Frontier) takeURL(h *host, now time.Time) (Lease, bool) {
 	t := f.instant(now)
 	for {
-		q := h.active.pick(t)
+		q, renews := f.pick(h, t)
 		if q == nil {
 			return Lease{}, false
 		}
@@ -70,10 +84,27 @@ func (f *Frontier) takeURL(h *host, now time.Time) (Lease, bool) {
 			q.hold(standing, max(f.instant(standing.Until), t+1))
 			continue
 		}
-		if l, ok := f.takePage(h, q, now); ok {
+		take := f.takePage
+		if renews {
+			take = f.takeRenewal
+		}
+		if l, ok := take(h, q, now); ok {
 			return l, true
 		}
 	}
+}
+
+// pick chooses the queue whose turn it is, and whether it is to make a renewal.
+func (f *Frontier) pick(h *host, now instant) (q *queue, renews bool) {
+	if !f.spent(h) {
+		q = h.active.pick(now)
+	}
+	if f.renewable(now) && (q == nil || f.renewsFirst()) {
+		if r := h.active.pickRenewal(now); r != nil {
+			return r, true
+		}
+	}
+	return q, false
 }
 
 // hold keeps a whole queue until an instant.
@@ -97,10 +128,12 @@ func (f *Frontier) takePage(h *host, q *queue, now time.Time) (Lease, bool) {
 		verdict, no := f.judge(q, &head, u)
 		if no.State != storage.Queued {
 			no.At = now
+			f.unplan(h, &head, &no)
 			f.settle(h, &head, no)
 			continue
 		}
 		f.spend(h, &head)
+		f.tookNew()
 		if !due {
 			q.inFlight = append(q.inFlight, head.Ordinal)
 		}
@@ -167,7 +200,7 @@ func (f *Frontier) lease(h *host, l Lease, due bool) Lease {
 	last := len(f.spare) - 1
 	out := f.spare[last]
 	f.spare = f.spare[:last]
-	out.host, out.lease, out.due, out.limits = h, l, due, h.active.limits
+	out.host, out.lease, out.due, out.renewal, out.limits = h, l, due, false, h.active.limits
 	f.leases[l.ID] = out
 	return l
 }

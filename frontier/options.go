@@ -33,6 +33,9 @@ type Options struct {
 	ActiveBytes  int           // memory of heads and rules from which on hosts go dormant early
 	OwedSince    time.Time     // every host owes a full delay from here; zero: none does
 	Jitter       func() float64
+
+	Renew      Renewer // decides when pages are asked for again; nil: none is
+	RenewShare float64 // of the requests for pages that renewals get where there is too much to do, 0 to 1
 }
 
 // DefaultOptions are those of a polite crawler.
@@ -40,7 +43,7 @@ func DefaultOptions() Options {
 	return Options{
 		Politeness: politeness.DefaultOptions(), Robots: robots.DefaultOptions(), Tokens: []string{"amble"}, Obey: true,
 		MaxRedirects: 5, MaxAttempts: 5, RetryDelay: time.Minute, Session: 3000, Resolvers: 16,
-		Heads: 12, ActiveHosts: 20_000, ActiveBytes: 256 << 20,
+		Heads: 12, RenewShare: 0.5, ActiveHosts: 20_000, ActiveBytes: 256 << 20,
 	}
 }
 
@@ -60,6 +63,9 @@ func (o Options) Validate() error {
 	}
 	if o.Session < 0 {
 		errs = append(errs, fmt.Errorf("frontier: Session is %d, should not be negative", o.Session))
+	}
+	if !(o.RenewShare >= 0 && o.RenewShare <= 1) {
+		errs = append(errs, fmt.Errorf("frontier: RenewShare is %g, should be between 0 and 1", o.RenewShare))
 	}
 	if len(o.Overrides) > maxOverrides {
 		errs = append(errs, fmt.Errorf("frontier: %d Overrides, should be at most %d", len(o.Overrides), maxOverrides))

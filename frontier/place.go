@@ -34,27 +34,38 @@ func (f *Frontier) place(h *host, now instant) {
 	}
 	h.delay = float32(a.polite.Delay(f.clock).Seconds())
 	f.giveUp(h, now)
-	if !f.spent(h) {
-		f.refill(h, now)
-	}
+	f.refill(h, now)
 	wake, work := f.wake(h)
+	renew := f.renewAt(h)
+	soonest := min(wake, max(renew, f.share.opens))
 	switch {
 	case a.inFlight >= a.limit():
 		h.place = leased
-	case f.retires(h, wake, work, now):
+	case f.retires(h, soonest, work || renew < never, now):
 		f.retire(h, wake, work)
-	case !work:
+	case !work && renew == never:
 		h.place = h.pause()
-	case f.outstays(h, wake) && (a.inFlight > 0 || a.uncommitted > 0 || len(a.busy) > 0):
+	case f.outstays(h, soonest) && (a.inFlight > 0 || a.uncommitted > 0 || len(a.busy) > 0):
 		h.place = leased // goes dormant when all of it is committed
 	case a.hopeless > now:
-		f.await(h, wake)
-	case a.resolving || !a.resolved(max(wake, now)) && wake-lead <= now:
+		f.await(h, soonest)
+	case a.resolving || !a.resolved(max(soonest, now)) && soonest-lead <= now:
 		f.queueName(h)
-	case !a.resolved(max(wake, now)):
-		f.await(h, wake-lead)
+	case !a.resolved(max(soonest, now)):
+		f.await(h, soonest-lead)
 	default:
+		f.awaitBoth(h, wake, work, renew)
+	}
+}
+
+// awaitBoth lets a host wait for its new URLs, for its renewals, or for both.
+func (f *Frontier) awaitBoth(h *host, wake instant, work bool, renew instant) {
+	h.place = renewal
+	if work {
 		f.await(h, wake)
+	}
+	if renew < never {
+		f.enterRenewals(h, renewing, renew)
 	}
 }
 
@@ -71,8 +82,9 @@ func (h *host) pause() place {
 	return idle
 }
 
-// leave takes a host out of the heap it is in.
+// leave takes a host out of the heaps it is in.
 func (f *Frontier) leave(h *host) {
+	f.leaveRenewals(h)
 	switch h.place {
 	case dormant:
 		f.dormant.remove(h)
@@ -106,13 +118,29 @@ func (f *Frontier) placeDormant(h *host) {
 	default:
 		h.place = idle
 	}
+	f.placeRenewals(h)
+}
+
+// placeRenewals puts a host without active part among those that sleep if it has renewals.
+func (f *Frontier) placeRenewals(h *host) {
+	if f.o.Renew == nil || h.renewals == 0 || h.place == called {
+		return
+	}
+	at := max(h.ready, f.unix(h.nextRenewal))
+	if h.robots != robots.ReasonNone {
+		at = max(at, h.wake)
+	}
+	if h.place == idle {
+		h.place = resting
+	}
+	f.enterRenewals(h, sleeping, at-lead)
 }
 
 // startable reports whether a host may be given a lease as far as it is itself
 // concerned.
 func (f *Frontier) startable(h *host, now instant) bool {
 	wake, work := f.wake(h)
-	return work && wake <= now && h.active.inFlight < h.active.limit()
+	return (work && wake <= now || f.renewable(now) && f.renewAt(h) <= now) && h.active.inFlight < h.active.limit()
 }
 
 // limit is how many requests to the host may be in flight: one until a robots.txt
@@ -212,7 +240,7 @@ func (a *active) holding() robots.Reason {
 	for i := range a.queues {
 		q := &a.queues[i]
 		switch {
-		case !q.waits():
+		case !q.waits() && len(q.renewals) == 0:
 		case q.held == always || q.asked:
 			return robots.ReasonNone
 		default:
@@ -247,6 +275,7 @@ func (f *Frontier) activate(now instant) {
 	for h := f.called.top(); h != nil && h.key <= now; h = f.called.top() {
 		f.open(h)
 	}
+	f.wakens(now)
 	for h := f.dormant.top(); h != nil && h.key <= now && f.opens(); h = f.dormant.top() {
 		if f.spent(h) {
 			f.place(h, now)

@@ -105,8 +105,11 @@ func (f *Frontier) giveUp(h *host, now instant) {
 		for q.waits() {
 			head, _ := q.take()
 			a.busy[head.Ordinal] = struct{}{}
-			f.settle(h, &head, storage.Outcome{State: storage.Failed, Reason: a.whyHopeless, At: at})
+			o := storage.Outcome{State: storage.Failed, Reason: a.whyHopeless, At: at}
+			f.plan(h, &head, &o, nil)
+			f.settle(h, &head, o)
 		}
+		f.loseRenewals(h, q, at)
 	}
 	f.failErrands(h, at)
 	if len(f.out.Done) > settled {

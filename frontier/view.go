@@ -31,7 +31,7 @@ func (f *Frontier) Finished(now time.Time, within time.Duration) bool {
 
 func (f *Frontier) postponed(h *host, now, within instant) bool {
 	switch h.place {
-	case idle, parked:
+	case idle, parked, resting, renewal:
 		return true
 	case shelved:
 		return f.spent(h)
@@ -71,7 +71,7 @@ func (f *Frontier) Waiting(now time.Time, each func(Waiting)) {
 	t := f.instant(now)
 	for _, h := range f.hosts {
 		left := int(h.queued) + int(h.due)
-		if left == 0 && h.place == idle {
+		if left == 0 && (h.place == idle || h.place == resting || h.place == renewal) {
 			continue
 		}
 		w := Waiting{Host: h.id, Left: left, Place: placeNames[h.place], Reason: h.reason, Parked: h.parked, Robots: f.held(h), Budget: f.spent(h)}

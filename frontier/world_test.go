@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/revisit"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -74,6 +75,8 @@ type answer struct {
 	state      storage.State // of a page; zero: Fetched
 	reason     storage.Reason
 	found      []string
+	change     revisit.Change
+	modified   time.Time
 
 	status   int    // of a robots.txt; zero: 200
 	body     string // of a robots.txt
@@ -224,11 +227,14 @@ func readLoad(d disk, want LoadRequest, o *Options, now time.Time) (*Load, error
 			q = want.Queues[i]
 		}
 		to := &l.Queues[i]
+		request := storage.HeadsRequest{Host: host.ID, Origin: uint8(i), From: q.From, Queued: q.Max, Due: want.Due, Renewals: want.Renewals, Now: now}
 		if from.Queued+from.Due == 0 {
-			to.Heads.Next = max(q.From, host.Tail)
-			continue
+			request.From = max(q.From, host.Tail)
+			if to.Heads.Next = request.From; from.Renewals == 0 || want.Renewals == 0 {
+				continue
+			}
 		}
-		to.Heads, err = d.Heads(storage.HeadsRequest{Host: host.ID, Origin: uint8(i), From: q.From, Queued: q.Max, Due: want.Due, Now: now})
+		to.Heads, err = d.Heads(request)
 		if err != nil {
 			return nil, err
 		}
@@ -284,7 +290,7 @@ func (w *world) complete(l Lease, a answer) {
 		for _, u := range a.found {
 			w.batch.Found = append(w.batch.Found, w.found(u))
 		}
-		w.must(w.f.CompletePage(l.ID, PageReport{report, o}))
+		w.must(w.f.CompletePage(l.ID, PageReport{Report: report, Outcome: o, Change: a.change, Modified: a.modified}))
 		return
 	}
 	r := RobotsReport{Report: report}

@@ -50,13 +50,15 @@ func (r *run) load(want *frontier.LoadRequest, to *frontier.Load) error {
 func (r *run) loadQueue(want *frontier.LoadRequest, to *frontier.QueueLoad, host *storage.Host, i int, q frontier.QueueRequest, now time.Time) (err error) {
 	from := &host.Queues[i]
 	to.Heads.Next = q.From
+	request := storage.HeadsRequest{Host: host.ID, Origin: uint8(i), From: q.From, Queued: q.Max, Due: want.Due, Renewals: want.Renewals, Now: now}
 	if from.Queued+from.Due == 0 {
-		to.Heads.Next = max(q.From, host.Tail)
-		return nil
+		request.From = max(q.From, host.Tail)
+		to.Heads.Next = request.From
+		if from.Renewals == 0 || want.Renewals == 0 {
+			return nil
+		}
 	}
-	to.Heads, err = r.store.Heads(storage.HeadsRequest{
-		Host: host.ID, Origin: uint8(i), From: q.From, Queued: q.Max, Due: want.Due, Now: now,
-	})
+	to.Heads, err = r.store.Heads(request)
 	if err != nil || q.Known {
 		return err
 	}

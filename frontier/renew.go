@@ -1,0 +1,177 @@
+package frontier
+
+import (
+	"time"
+
+	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// readRenewalsAt is when renewals of an active host should be read.
+func (f *Frontier) readRenewalsAt(h *host) instant {
+	a := h.active
+	if f.o.Renew == nil || h.renewals == 0 || a.loading {
+		return never
+	}
+	if h.nextRenewal > a.renewalsRead {
+		return max(f.unix(h.nextRenewal), a.loadAfter)
+	}
+	known := len(a.busy)
+	for i := range a.queues {
+		known += len(a.queues[i].renewals)
+	}
+	if int(h.renewals) > known {
+		return max(f.unix(a.renewalsRead)+keep, a.loadAfter)
+	}
+	return never
+}
+
+// renewAt is when a renewal of an active host may be made as far as the host is concerned; never: there is none.
+func (f *Frontier) renewAt(h *host) instant {
+	a := h.active
+	if f.o.Renew == nil {
+		return never
+	}
+	at, low := f.readRenewalsAt(h), false
+	for i := range a.queues {
+		q := &a.queues[i]
+		if !q.asked && len(q.renewals) > 0 {
+			at = min(at, q.held)
+		}
+		low = low || len(q.renewals) <= f.o.Heads/4 && q.moreRenewals
+	}
+	if low && a.loadAfter == always {
+		f.want(h)
+	}
+	if at == never {
+		return never
+	}
+	return max(at, f.polite(h))
+}
+
+// pickRenewal chooses the queue whose renewal is overdue longest.
+func (a *active) pickRenewal(now instant) *queue {
+	var best *queue
+	for i := range a.queues {
+		q := &a.queues[i]
+		if q.asked || q.held > now || len(q.renewals) == 0 {
+			continue
+		}
+		if best == nil || q.renewals[0].Last.Due.Before(best.renewals[0].Last.Due) {
+			best = q
+		}
+	}
+	return best
+}
+
+// takeRenewal leases the first renewal of a queue that may be made; false if there is none.
+func (f *Frontier) takeRenewal(h *host, q *queue, now time.Time) (Lease, bool) {
+	for len(q.renewals) > 0 {
+		head := q.renewals[0]
+		q.renewals = q.renewals[1:]
+		h.active.busy[head.Ordinal] = struct{}{}
+		u := q.origin.URL(head.RequestURI)
+		verdict, no := f.judge(q, &head, u)
+		if no.State != storage.Queued {
+			no.At = now
+			f.unplan(h, &head, &no)
+			f.settle(h, &head, no)
+			continue
+		}
+		f.spend(h, &head)
+		f.tookRenewal(f.instant(now))
+		l := f.leaseRequest(h, Lease{Kind: Page, URL: u, Head: head, Verdict: verdict, Rules: q.rules, Policy: q.record}, false, now)
+		f.leases[l.ID].renewal = true
+		return l, true
+	}
+	return Lease{}, false
+}
+
+// loadRenewals takes in the renewals that were read of a queue.
+func (f *Frontier) loadRenewals(a *active, q *queue, got []storage.Head) {
+	q.moreRenewals = len(got) >= a.dueAsked
+	have := make(map[uint32]bool, len(q.renewals))
+	for i := range q.renewals {
+		have[q.renewals[i].Ordinal] = true
+	}
+	for _, head := range got {
+		if _, busy := a.busy[head.Ordinal]; busy || have[head.Ordinal] {
+			continue
+		}
+		if len(q.renewals) >= f.o.Heads {
+			q.moreRenewals = true
+			return
+		}
+		q.renewals = append(q.renewals, head)
+	}
+}
+
+// visit is what the plan has to know of a page that was asked for.
+func (f *Frontier) visit(h *host, head *storage.Head, at time.Time) *revisit.Visit {
+	return &revisit.Visit{
+		Page:   revisit.Page{Host: h.active.name, RequestURI: head.RequestURI, Priority: head.Priority, Depth: head.Depth},
+		Memory: revisit.Memory{At: head.Last.At, Due: head.Last.Due, History: head.Last.History},
+		At:     at,
+	}
+}
+
+// plan decides about the next visit of a page that was asked for. Without a plan the page keeps what is remembered of it.
+func (f *Frontier) plan(h *host, head *storage.Head, o *storage.Outcome, r *PageReport) {
+	if f.o.Renew == nil || o.State == storage.Retrying || o.State != storage.Fetched && o.State != storage.Redirected && !wasThere(head) {
+		f.unplan(h, head, o)
+		return
+	}
+	v := f.visit(h, head, o.At)
+	var m revisit.Memory
+	if o.State == storage.Fetched || o.State == storage.Redirected {
+		v.Change, v.Modified = r.Change, r.Modified
+		m = f.o.Renew.Answered(v, &h.active.site)
+	} else {
+		m = f.gone(h, head, o, v)
+	}
+	o.Due, o.History = m.Due, m.History
+}
+
+// wasThere reports whether a page that cannot be had was planned before.
+func wasThere(head *storage.Head) bool { return head.Last.History != revisit.History{} }
+
+// gone plans another visit of a page that is not there any more, or says that there is none.
+func (f *Frontier) gone(h *host, head *storage.Head, o *storage.Outcome, v *revisit.Visit) revisit.Memory {
+	v.TimesGone = 1
+	if head.Last.State == storage.Failed {
+		v.TimesGone += int(head.Last.Attempts)
+	}
+	const gone = 410
+	v.GoneForAll = o.Status == gone && v.TimesGone > 1
+	o.Attempts = uint8(min(v.TimesGone, 255))
+	keepContent(o, &head.Last)
+	return f.o.Renew.Gone(v, &h.active.site)
+}
+
+// unplan takes a page off the plan that is not fetched now.
+func (f *Frontier) unplan(h *host, head *storage.Head, o *storage.Outcome) {
+	o.History = head.Last.History
+	if o.State == storage.Retrying {
+		keepContent(o, &head.Last)
+	}
+	if f.o.Renew != nil && wasThere(head) {
+		o.History = f.o.Renew.Unanswered(f.visit(h, head, o.At), &h.active.site)
+	}
+}
+
+// keepContent keeps what an earlier visit said about the content, for the visit that brings it again.
+func keepContent(o, last *storage.Outcome) {
+	o.ETag, o.Modified, o.Digest, o.Simhash = last.ETag, last.Modified, last.Digest, last.Simhash
+}
+
+// loseRenewals settles the renewals in memory of a host that there is no way to reach.
+func (f *Frontier) loseRenewals(h *host, q *queue, at time.Time) {
+	for i := range q.renewals {
+		head := &q.renewals[i]
+		h.active.busy[head.Ordinal] = struct{}{}
+		o := storage.Outcome{State: storage.Failed, Reason: h.active.whyHopeless, At: at}
+		f.plan(h, head, &o, nil)
+		f.settle(h, head, o)
+	}
+	q.renewals = nil
+}

@@ -1,0 +1,174 @@
+package frontier
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// renewingWorld is a world whose pages are asked for again by a policy.
+func renewingWorld(t *testing.T, o revisit.Options, share float64) *world {
+	t.Helper()
+	plan, err := revisit.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := testOptions()
+	options.Renew, options.RenewShare = plan, share
+	return newWorld(t, options, newMemory())
+}
+
+func every(interval time.Duration) revisit.Options {
+	o := revisit.DefaultOptions()
+	o.Policy, o.Interval, o.Budget, o.Min = revisit.Fixed, interval, 0, time.Second
+	return o
+}
+
+// TestRenewals: pages are asked for again when their time has come, whether their host is dormant by then or not,
+// and a restart changes nothing about when.
+func TestRenewals(t *testing.T) {
+	for _, interval := range []time.Duration{20 * time.Second, 3 * time.Hour} {
+		for _, restart := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%v/restart=%t", interval, restart), func(t *testing.T) {
+				w := renewingWorld(t, every(interval), 0.5)
+				w.add("http://a.test/1", "http://a.test/2", "http://b.test/1")
+				w.open()
+				w.run(interval / 2)
+				if restart {
+					w.flush()
+					w.run(time.Second)
+					w.open()
+				}
+				w.run(10*interval - interval/2)
+				asked := map[string]int{}
+				for _, u := range w.pages() {
+					asked[u]++
+				}
+				for u, n := range asked {
+					if n < 9 || n > 10 {
+						t.Errorf("%s was asked for %d times in ten intervals", u, n)
+					}
+				}
+				if len(asked) != 3 {
+					t.Errorf("asked: %v", asked)
+				}
+				w.checkManners()
+			})
+		}
+	}
+}
+
+// TestRenewalBudget: renewals keep to the budget, whatever is due, and new URLs do not wait for it.
+func TestRenewalBudget(t *testing.T) {
+	o := every(time.Minute)
+	o.Budget = 24 * 60 // one a minute
+	w := renewingWorld(t, o, 0.5)
+	for n := range 40 {
+		w.add(fmt.Sprintf("http://h%d.test/", n))
+	}
+	w.open()
+	w.run(2 * time.Hour)
+	fetched := len(w.pages())
+	if renewals := fetched - 40; renewals < 118 || renewals > 122 {
+		t.Errorf("%d renewals in two hours, the budget allows 120", renewals)
+	}
+	began := w.now
+	w.add("http://new.test/1", "http://h3.test/new")
+	w.run(10 * time.Second)
+	late := 0
+	for _, r := range w.log {
+		if r.kind == Page && r.start.After(began) && (r.url == "http://new.test/1" || r.url == "http://h3.test/new") {
+			late++
+		}
+	}
+	if late != 2 {
+		t.Errorf("%d of 2 new URLs were asked for while renewals waited for the budget", late)
+	}
+	w.checkManners()
+}
+
+// TestShares: where there is more to do than can be done, each kind gets its share, within a host and among
+// hosts; where one kind has nothing to do, the other takes all.
+func TestShares(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		share       float64
+		old, new    []string // hosts with renewals, hosts with new URLs
+		least, most float64  // part of renewals
+	}{
+		{"one host", 0.5, []string{"a"}, []string{"a"}, 0.45, 0.55},
+		{"one host, a quarter", 0.25, []string{"a"}, []string{"a"}, 0.2, 0.3},
+		{"hosts apart", 0.75, []string{"a", "b"}, []string{"c", "d"}, 0.7, 0.8},
+		{"nothing new", 0.1, []string{"a"}, nil, 1, 1},
+		{"nothing to renew at first", 0.9, nil, []string{"a"}, 0.7, 0.95},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := renewingWorld(t, every(time.Second), c.share)
+			w.workers, w.quick = 1, true
+			w.o.Politeness.Delay = 0
+			for _, host := range c.old {
+				for n := range 40 {
+					w.add(fmt.Sprintf("http://%s.test/old%d", host, n))
+				}
+			}
+			w.open()
+			w.run(time.Minute)
+			for _, host := range c.new {
+				var urls []string
+				for n := range 400 {
+					urls = append(urls, fmt.Sprintf("http://%s.test/new%d", host, n))
+				}
+				w.add(urls...)
+			}
+			renewals, all := 0, 0
+			w.started = func(l Lease) {
+				if all++; l.Head.Last.State == storage.Fetched {
+					renewals++
+				}
+			}
+			w.run(20 * time.Second)
+			if part := float64(renewals) / float64(all); all < 190 || part < c.least || part > c.most {
+				t.Errorf("%d of %d requests were renewals", renewals, all)
+			}
+		})
+	}
+}
+
+// TestGonePages: a page that is gone is asked for less and less often and then given up; one that is
+// back in time is a page like any other.
+func TestGonePages(t *testing.T) {
+	w := renewingWorld(t, every(6*time.Hour), 0.5)
+	w.add("http://a.test/gone", "http://a.test/back")
+	var gone []time.Duration
+	back := 0
+	w.answer = func(l Lease) answer {
+		a := answer{took: 100 * time.Millisecond}
+		switch since := w.now.Sub(epoch); {
+		case l.Kind != Page || since < 5*time.Hour:
+		case l.URL.RequestURI() == "/gone":
+			gone = append(gone, since)
+			a.state, a.reason = storage.Failed, storage.ReasonStatus
+		case since < 40*time.Hour:
+			a.state, a.reason = storage.Failed, storage.ReasonStatus
+		default:
+			back++
+		}
+		return a
+	}
+	w.open()
+	w.run(90 * 24 * time.Hour)
+	if len(gone) != 5 {
+		t.Fatalf("a page that is gone was asked for at %v", gone)
+	}
+	for i := 2; i < len(gone); i++ {
+		if gone[i]-gone[i-1] < 2*(gone[i-1]-gone[i-2])-time.Minute {
+			t.Errorf("a page that is gone was asked for at %v", gone)
+		}
+	}
+	if back < 300 {
+		t.Errorf("a page that was back was asked for %d times in 88 days", back)
+	}
+}

@@ -1,0 +1,193 @@
+package frontier
+
+import (
+	"container/heap"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/revisit"
+)
+
+// A crawl that goes on has two things to do: to ask for URLs that it has not asked for yet, and to ask again for
+// pages that may have changed, which is called a renewal. Renewals may have a budget of so many a day. Each
+// of the two has its share of the requests, and takes what the other leaves.
+//
+// Hosts with renewals stand in heaps of their own, beside those for everything else, and a host may be in
+// one of each at the same time. So renewals that wait for the budget never stand in the way.
+
+// Renewer decides when pages are asked for again. A revisit.Plan is one.
+type Renewer interface {
+	Answered(*revisit.Visit, *revisit.Site) revisit.Memory
+	Gone(*revisit.Visit, *revisit.Site) revisit.Memory
+	Unanswered(*revisit.Visit, *revisit.Site) revisit.History
+	Slack(left float64) // of the budget when a renewal begins, 0 to 1
+	Budget() float64    // renewals a day; 0: no limit
+}
+
+// renewalHeap orders hosts by the instant at which a renewal may be made, the earliest first.
+type renewalHeap []*host
+
+func (h renewalHeap) Len() int { return len(h) }
+func (h renewalHeap) Less(i, j int) bool {
+	return h[i].renewKey < h[j].renewKey || h[i].renewKey == h[j].renewKey && h[i].id < h[j].id
+}
+func (h renewalHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].renewIndex, h[j].renewIndex = int32(i), int32(j)
+}
+
+// Push is heap.Push's.
+func (h *renewalHeap) Push(x any) {
+	x.(*host).renewIndex = int32(len(*h))
+	*h = append(*h, x.(*host))
+}
+
+// Pop is heap.Pop's.
+func (h *renewalHeap) Pop() any {
+	last := len(*h) - 1
+	x := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return x
+}
+
+func (h renewalHeap) top() *host {
+	if len(h) == 0 {
+		return nil
+	}
+	return h[0]
+}
+
+// Where a host's renewals stand.
+const (
+	notRenewing uint8 = iota
+	sleeping          // the host is not active
+	renewing          // the host is active
+)
+
+func (f *Frontier) renewals(which uint8) *renewalHeap {
+	if which == sleeping {
+		return &f.sleeping
+	}
+	return &f.renewing
+}
+
+// enterRenewals puts a host into one of the heaps.
+func (f *Frontier) enterRenewals(h *host, which uint8, key instant) {
+	h.renewIn, h.renewKey = which, key
+	heap.Push(f.renewals(which), h)
+}
+
+// leaveRenewals takes a host out of the heap it is in, if it is in one.
+func (f *Frontier) leaveRenewals(h *host) {
+	if h.renewIn != notRenewing {
+		heap.Remove(f.renewals(h.renewIn), int(h.renewIndex))
+		h.renewIn = notRenewing
+	}
+}
+
+// share keeps account of the two kinds of requests.
+type share struct {
+	opens  instant // when the budget allows the next renewal
+	credit float64 // of renewals: more than 0 if it is their turn
+}
+
+// maxCredit is how much of its share a kind keeps that had nothing to ask, and owes for what it took while the
+// other had nothing.
+const maxCredit = 1
+
+// budgetWindow is how much of the budget that was not used may be used later.
+const budgetWindow = instant(time.Hour)
+
+// gap is the time between renewals that the budget allows on average; 0: there is no limit.
+func (f *Frontier) gap() instant {
+	budget := f.o.Renew.Budget()
+	if budget <= 0 {
+		return 0
+	}
+	return instant(float64(24*time.Hour) / budget)
+}
+
+// renewable reports whether the budget allows a renewal now.
+func (f *Frontier) renewable(now instant) bool { return f.o.Renew != nil && f.share.opens <= now }
+
+// renewsFirst reports whether it is the turn of renewals.
+func (f *Frontier) renewsFirst() bool { return f.share.credit > 0 }
+
+// tookRenewal takes note of a renewal.
+func (f *Frontier) tookRenewal(now instant) {
+	s := &f.share
+	s.credit = max(s.credit-(1-f.o.RenewShare), -maxCredit)
+	if gap := f.gap(); gap > 0 {
+		window := max(budgetWindow, 4*gap)
+		s.opens = max(s.opens, now-window)
+		f.o.Renew.Slack(float64(now-s.opens) / float64(window))
+		s.opens += gap
+	}
+}
+
+// tookNew takes note of a request for a URL that was not fetched before.
+func (f *Frontier) tookNew() { f.share.credit = min(f.share.credit+f.o.RenewShare, maxCredit) }
+
+// notRenewed takes back what a renewal cost that was not sent.
+func (f *Frontier) notRenewed() { f.share.opens -= f.gap() }
+
+// wakens makes hosts active for their renewals: no more than the budget has use for soon, because others
+// can use the room.
+func (f *Frontier) wakens(now instant) {
+	if f.o.Renew == nil || f.share.opens-lead > now {
+		return
+	}
+	enough := maxOpening
+	if gap := f.gap(); gap > 0 {
+		enough = int(min(1+2*lead/gap, maxOpening))
+	}
+	for h := f.sleeping.top(); h != nil && h.renewKey <= now && f.opens() && f.readySoon(f.wanted(h), enough) < enough; h = f.sleeping.top() {
+		f.open(h)
+	}
+}
+
+// wanted is when a host that sleeps is to become active, if there is use for it.
+func (f *Frontier) wanted(h *host) instant { return max(h.renewKey, f.share.opens-lead) }
+
+// readySoon counts the hosts that can make a renewal soon after an instant, up to a number that is enough.
+func (f *Frontier) readySoon(at instant, enough int) int {
+	n := f.opening
+	for _, h := range f.renewing {
+		if n >= enough {
+			break
+		}
+		if h.renewKey <= at+lead {
+			n++
+		}
+	}
+	return n
+}
+
+// nextRenewal gives out the renewal that is overdue longest.
+func (f *Frontier) nextRenewal(now time.Time) (Lease, bool) {
+	t := f.instant(now)
+	if !f.renewable(t) {
+		return Lease{}, false
+	}
+	for h := f.renewing.top(); h != nil && h.renewKey <= t; h = f.renewing.top() {
+		if l, ok := f.serve(h, now); ok {
+			return l, true
+		}
+	}
+	return Lease{}, false
+}
+
+// wakeToRenew is the earliest instant at which there may be a renewal to make; never: there is none.
+func (f *Frontier) wakeToRenew() instant {
+	at := never
+	if f.o.Renew == nil {
+		return at
+	}
+	if h := f.renewing.top(); h != nil {
+		at = max(h.renewKey, f.share.opens)
+	}
+	if h := f.sleeping.top(); h != nil && f.opens() && f.readySoon(f.wanted(h), 1) == 0 {
+		at = min(at, f.wanted(h))
+	}
+	return at
+}
