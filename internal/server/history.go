@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -157,16 +158,11 @@ func (s *Server) keepHistory() {
 
 // historyQuery asks for the past.
 type historyQuery struct {
-	Seconds int `query:"seconds" enum:"600,7200,86400" default:"600" doc:"how far back: ten minutes by the second, two hours by 12 seconds, or a day by 144"`
+	Window string `query:"window" enum:"10m,2h,24h" default:"10m" doc:"how far back: ten minutes by the second, two hours by 12 seconds, or a day by 144"`
 }
 
 func (s *Server) historyAPI(api huma.API) {
 	handle(api, operation("GET", "/history", "crawl-history", "How the crawl went, as columns"), func(_ context.Context, q *historyQuery) (*object[History], error) {
-		for i, step := range steps() {
-			if q.Seconds <= int(step.Seconds())*samplesKept {
-				return answer(s.recorder.history(i), nil)
-			}
-		}
-		return answer(s.recorder.history(len(steps())-1), nil)
+		return answer(s.recorder.history(slices.Index([]string{"10m", "2h", "24h"}, q.Window)), nil)
 	})
 }

@@ -31,10 +31,9 @@ export function chart(title, series) {
     }))],
   });
   const draw = () => {
-    if (!box.isConnected || !box.clientWidth) return;
+    if (!box.isConnected || !box.clientWidth || columns.at.length < 2) return;
     plot?.destroy();
     plot = new uPlot(options(), data(), box);
-    box.style.height = `${plot.root.offsetHeight}px`;
   };
   const tell = () => {
     const last = columns.at.length - 1;
@@ -60,7 +59,8 @@ export function chart(title, series) {
         columns.at.shift();
         for (const { key } of series) columns[key].shift();
       }
-      plot?.setData(data());
+      if (plot) plot.setData(data());
+      else draw();
       tell();
     },
   };

@@ -8,7 +8,7 @@ export function el(name, attributes = {}, ...children) {
     if (typeof value === "function") made.addEventListener(key, value);
     else made.setAttribute(key, value === true ? "" : value);
   }
-  made.append(...children.flat().filter((child) => child !== undefined && child !== null && child !== false));
+  made.append(...children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false));
   return made;
 }
 

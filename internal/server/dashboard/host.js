@@ -75,7 +75,7 @@ function origin(o) {
     el("div", { class: "columns" },
       facts([
         ["robots.txt", r.class], ["Status", r.status || ""], ["Failure", r.failure], ["Failures in a row", r.failures || ""], ["Fetched", time(r.fetched)], ["Expires", time(r.expires)],
-        ["Unreachable since", time(r.first_unreachable)], ["Redirected to", r.final_url], ["Pages", r.standing], ["Until", time(r.until)],
+        ["Unreachable since", time(r.first_unreachable)], ["Redirected to", r.final_url === `${o.origin}/robots.txt` ? "" : r.final_url], ["Pages", r.standing], ["Until", time(r.until)],
       ]),
       facts([
         ["Group", r.group], ["Rules", count(r.rules)], ["Crawl-delay", r.crawl_delay_seconds === null ? "" : duration(r.crawl_delay_seconds)], ["Line", r.crawl_delay_line ? `${r.crawl_delay_line}: ${r.crawl_delay_text}` : ""],

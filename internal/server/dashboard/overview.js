@@ -6,7 +6,8 @@ import { order } from "./dialog.js";
 import { bars, bytes, count, duration, el, hostLink, panel, rate, table } from "./dom.js";
 import { fetchTable } from "./fetches.js";
 
-const windows = [["10 minutes", 600], ["2 hours", 7200], ["24 hours", 86400]];
+// windows are the lengths of the past that the charts can show: name, seconds, and how the API calls it.
+const windows = [["10 minutes", 600, "10m"], ["2 hours", 7200, "2h"], ["24 hours", 86400, "24h"]];
 
 // tiles are the figures on top: name, how to read it from a status, and when it is bad.
 const tiles = [
@@ -21,7 +22,7 @@ const tiles = [
 ];
 
 export async function overview(_, shared) {
-  let seconds = windows[0][1];
+  let shown = windows[0];
   const speed = chart("Pages and bytes a second over time", [
     { label: "pages/s", key: "pages_per_second", format: rate },
     { label: "bytes/s", key: "bytes_per_second", format: bytes, scale: 1 },
@@ -32,12 +33,12 @@ export async function overview(_, shared) {
     { label: "fetched", key: "fetched", format: count },
   ]);
   async function load() {
-    const columns = await get(`/api/v1/history?${query({ seconds })}`, shared.signal);
+    const columns = await get(`/api/v1/history?${query({ window: shown[2] })}`, shared.signal);
     speed.set(structuredClone(columns));
     growth.set(columns);
   }
-  const choice = el("select", { id: "window", change: (event) => { seconds = Number(event.target.value); load().catch((e) => shared.say(e.message)); } },
-    windows.map(([name, value]) => el("option", { value }, name)));
+  const choice = el("select", { id: "window", change: (event) => { shown = windows[event.target.selectedIndex]; load().catch((e) => shared.say(e.message)); } },
+    windows.map(([name, , value]) => el("option", { value }, name)));
 
   const values = tiles.map(() => el("dd", {}, "–"));
   const figures = el("dl", { class: "tiles" }, tiles.map(([name], i) => el("div", {}, el("dt", {}, name), values[i])));
@@ -84,7 +85,7 @@ export async function overview(_, shared) {
   queueMicrotask(() => load().catch((e) => !shared.signal.aborted && shared.say(e.message)));
   return {
     title: "Overview", node,
-    on: { status, fetches: showRecent, point(point) { speed.add(point, seconds); growth.add(point, seconds); } },
+    on: { status, fetches: showRecent, point(point) { speed.add(point, shown[1]); growth.add(point, shown[1]); } },
   };
 }
 

@@ -1,0 +1,131 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/testweb"
+)
+
+// busyCrawl is a crawl that has enough to do for the length of a test, with its dashboard.
+type busyCrawl struct {
+	web *testweb.Web
+	url string
+}
+
+func startBusyCrawl(t *testing.T) *busyCrawl {
+	t.Helper()
+	var sites []testweb.Site
+	for h := range 12 {
+		routes := testweb.Routes{"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /private\n")}
+		if h == 3 {
+			routes["/robots.txt"] = testweb.Robots("User-agent: *\nCrawl-delay: 2\nDisallow: /private\n")
+		}
+		var links []string
+		for p := range 400 {
+			path := "/page-" + strconv.Itoa(p)
+			links = append(links, path)
+			routes[path] = testweb.Page("a page")
+		}
+		links = append(links, "/private", "/missing")
+		routes["/"] = testweb.Page("the first page", links...)
+		sites = append(sites, testweb.Site{Host: fmt.Sprintf("site-%d.test", h), Handler: routes})
+	}
+	web, err := testweb.New(testweb.Config{Sites: sites})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = web.Close() })
+	o := crawl.DefaultOptions()
+	o.DataDir, o.Archive.Dir, o.Fetch.UserAgent = t.TempDir(), t.TempDir(), "amble-test"
+	o.Fetch.AllowPrivate, o.Fetch.Resolver = true, web.ResolverAddr()
+	o.ExitWhenDone, o.Frontier.Politeness.Delay = false, 200*time.Millisecond
+	engine, err := crawl.Open(o, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Start(Options{Listen: "127.0.0.1:0", DataDir: o.DataDir, Now: time.Now}, engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	var seeds []crawl.Seed
+	for _, site := range sites {
+		seeds = append(seeds, crawl.Seed{URL: parse(t, web.URL(site.Host, "/"))})
+	}
+	go func() {
+		defer close(ended)
+		if _, err := engine.Run(ctx, seeds); err != nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+		closing, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := errors.Join(s.Close(closing), engine.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return &busyCrawl{web: web, url: "http://" + s.Address()}
+}
+
+// fetched is the number on the tile of that name.
+const fetched = `Number([...document.querySelectorAll(".tiles div")].find((x) => x.textContent.startsWith("Fetched")).querySelector("dd").textContent.replaceAll(",", ""))`
+
+func TestDashboard(t *testing.T) {
+	c := startBusyCrawl(t)
+	b := openBrowser(t)
+	b.show(c.url+"/", 1280, false, `document.querySelectorAll(".uplot").length === 2 && `+fetched+` > 20`)
+	first := b.text(`String(` + fetched + `)`)
+	b.wait(fetched + ` > ` + first)
+	b.wait(`document.querySelectorAll(".fixed tbody tr a").length > 5`)
+	b.wait(`document.querySelector("#state").textContent === "running"`)
+	b.wait(`document.body.innerText.includes("0 gaps shorter than the delay in force")`)
+	b.picture("dashboard")
+	b.show(c.url+"/#/hosts", 1280, false, `document.querySelectorAll("tbody tr").length === 12`)
+	b.show(c.url+"/#/hosts/site-3.test", 1280, true, `document.body.innerText.includes("Crawl-delay: 2")`)
+	b.wait(`document.querySelectorAll(".timeline li a").length > 0`)
+	b.picture("host")
+	b.show(c.url+"/#/url/"+"http%3A%2F%2Fsite-3.test%3A"+c.port(t)+"%2Fprivate", 1280, false, `document.body.innerText.includes("not allowed") && document.body.innerText.includes("Disallow: /private")`)
+	b.picture("url")
+	b.clean(c.url)
+}
+
+// port is that of the web.
+func (c *busyCrawl) port(t *testing.T) string {
+	t.Helper()
+	u := parse(t, c.web.URL("site-3.test", "/"))
+	return strconv.Itoa(int(u.Port()))
+}
+
+// TestDashboardOnAPhone: nothing is wider than a small screen, in the dark too, and the keyboard reaches the controls.
+func TestDashboardOnAPhone(t *testing.T) {
+	c := startBusyCrawl(t)
+	b := openBrowser(t)
+	for _, page := range []string{"/", "/#/hosts", "/#/hosts/site-3.test", "/#/fetches"} {
+		b.show(c.url+page, 360, true, `document.querySelectorAll("main .panel").length > 0`)
+		if wide := b.text(`String(document.documentElement.scrollWidth)`); wide != "360" {
+			t.Errorf("%s is %s wide", page, wide)
+		}
+		if page == "/" {
+			b.wait(`document.querySelectorAll(".uplot").length === 2`)
+			b.picture("phone")
+		}
+	}
+	if ground := b.text(`getComputedStyle(document.body).backgroundColor`); ground != "rgb(18, 23, 21)" {
+		t.Errorf("the ground is %s in the dark", ground)
+	}
+	if first := b.text(`document.body.focus(), document.querySelector("a, button, input").className`); first != "skip" {
+		t.Errorf("the first stop of the keyboard is %q, not the way past the header", first)
+	}
+	b.clean(c.url)
+}
