@@ -50,7 +50,7 @@ func (k limitKey) String() string {
 type Range struct {
 	Network netip.Prefix
 	Limit   politeness.LimitOptions
-	Shared  bool // one limit for all of the network; else one for each address
+	Shared  bool // one limit for all of the network, as always for less than an IPv6 /64; else one for each address
 }
 
 // ofAddress is the limit of an address: that of the smallest range that it lies in, or its own.
@@ -63,7 +63,7 @@ func (f *Frontier) ofAddress(a netip.Addr) *limit {
 			continue
 		}
 		network, o, bits = key, r.Limit, r.Network.Bits()
-		if r.Shared {
+		if r.Shared || bits > key.Bits() {
 			network = r.Network.Masked()
 		}
 	}

@@ -20,6 +20,8 @@ func TestRanges(t *testing.T) {
 		{"politeness.per_host", "0", "257", "1 to 256"},
 		{"politeness.per_ip", "0", "4097", "1 to 4096"},
 		{"politeness.ip_delay", "-1ns", "169h", "0s to 168h"},
+		{"politeness.per_domain", "-1", "4097", "0 to 4096"},
+		{"politeness.domain_delay", "-1ns", "169h", "0s to 168h"},
 		{"fetch.timeout", "999us", "61m", "1ms to 1h"},
 		{"fetch.max_body", "1023", "1048577KiB", "1KiB to 1GiB"},
 		{"fetch.spool_above", "4095", "1048577KiB", "4KiB to 1GiB"},

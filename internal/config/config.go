@@ -76,16 +76,6 @@ type Robots struct {
 	ObeyNoFollow bool   `mapstructure:"obey_nofollow"` // false: links are followed whatever pages ask
 }
 
-// Politeness bounds how fast hosts and addresses are asked.
-type Politeness struct {
-	Delay          time.Duration `mapstructure:"delay"`           // least time between two requests to a host
-	AdaptiveFactor float64       `mapstructure:"adaptive_factor"` // delay at least this many times the last response time; 0: off
-	AdaptiveMax    time.Duration `mapstructure:"adaptive_max"`    // most that the adaptive delay may come to
-	PerHost        int           `mapstructure:"per_host"`        // requests in flight; more than 1 only where no delay is in force
-	PerIP          int           `mapstructure:"per_ip"`          // requests in flight to one IP address
-	IPDelay        time.Duration `mapstructure:"ip_delay"`        // least time between two requests to one IP address
-}
-
 // Retry says how often, and how soon, a failed request is tried again.
 type Retry struct {
 	MaxAttempts int           `mapstructure:"max_attempts"` // the first one included
@@ -146,6 +136,8 @@ func Default() Config {
 			AdaptiveMax: time.Minute,
 			PerHost:     1,
 			PerIP:       4,
+			Addresses:   []AddressRange{},
+			Overrides:   []Override{},
 		},
 		Fetch:    defaultFetch(),
 		Extract:  defaultExtract(),

@@ -6,6 +6,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -53,6 +54,9 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 func (c *Config) FrontierOptions() frontier.Options {
 	o := frontier.DefaultOptions()
 	o.Politeness = c.PolitenessOptions()
+	o.Overrides = c.overrides()
+	o.Ranges = c.ranges()
+	o.Domain = politeness.LimitOptions{InFlight: c.Politeness.PerDomain, Delay: c.Politeness.DomainDelay}
 	o.Robots = c.RobotsOptions()
 	o.Tokens = []string{c.Robots.ProductToken}
 	o.Obey = c.Robots.Obey

@@ -133,7 +133,11 @@ func (d *document) leaf(key string, name, value *yaml.Node) {
 	}
 	converted, lines, bad := s.convertNode(value)
 	if bad != nil {
-		d.r.add(Problem{Source: d.at(name.Line), Key: key, Read: bad.read, Message: bad.want})
+		line := name.Line
+		if bad.line > 0 {
+			line = bad.line
+		}
+		d.r.add(Problem{Source: d.at(line), Key: key, Read: bad.read, Message: bad.want})
 		return
 	}
 	o := origin{Source: d.at(name.Line), text: resolved(value).Value}

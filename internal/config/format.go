@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +20,9 @@ func format(value any) string {
 	case []string:
 		return "[" + strings.Join(v, ", ") + "]"
 	default:
+		if list := reflect.ValueOf(v); list.Kind() == reflect.Slice {
+			return formatItems(list)
+		}
 		return fmt.Sprint(v)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/amble-crawler/amble/internal/archive"
-	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 )
 
@@ -29,19 +28,6 @@ func (c *Config) mailAddress() string {
 		return ""
 	}
 	return address.Address
-}
-
-// PolitenessOptions are the options of politeness.
-func (c *Config) PolitenessOptions() politeness.Options {
-	p := c.Politeness
-	return politeness.Options{
-		Delay:          p.Delay,
-		AdaptiveFactor: p.AdaptiveFactor,
-		AdaptiveMax:    p.AdaptiveMax,
-		PerHost:        p.PerHost,
-		PerIP:          p.PerIP,
-		IPDelay:        p.IPDelay,
-	}
 }
 
 // RobotsOptions are the options of robots. No setting changes them: the lifetimes are those of RFC 9309.

@@ -35,13 +35,16 @@ func (o origin) item(i int) Source {
 }
 
 // mismatch is a value that does not fit the type of its setting.
-type mismatch struct{ read, want string }
+type mismatch struct {
+	read, want string
+	line       int // of the file; 0: that of the setting
+}
 
 // convert reads the text of a scalar as the type of s. Lists are read by convertList.
 func (s setting) convert(text string) (any, *mismatch) {
 	value, err := parseAs(s.typ, text)
 	if err != nil {
-		return nil, &mismatch{s.show(text), "want " + wanted(s.typ)}
+		return nil, &mismatch{read: s.show(text), want: "want " + wanted(s.typ)}
 	}
 	return value, nil
 }
@@ -117,13 +120,13 @@ func (s setting) convertNode(node *yaml.Node) (value any, lines []int, bad *mism
 	case s.isList():
 		return s.convertList(node)
 	case node.Kind == yaml.MappingNode:
-		return nil, nil, &mismatch{"a mapping", "want " + wanted(s.typ)}
+		return nil, nil, &mismatch{read: "a mapping", want: "want " + wanted(s.typ)}
 	case node.Kind == yaml.SequenceNode:
-		return nil, nil, &mismatch{"a list", "want " + wanted(s.typ)}
+		return nil, nil, &mismatch{read: "a list", want: "want " + wanted(s.typ)}
 	case isNull(node) && s.typ.Kind() == reflect.String:
 		return "", nil, nil
 	case isNull(node):
-		return nil, nil, &mismatch{"no value", "want " + wanted(s.typ) + ", or remove the line for the default"}
+		return nil, nil, &mismatch{read: "no value", want: "want " + wanted(s.typ) + ", or remove the line for the default"}
 	}
 	value, bad = s.convert(node.Value)
 	return value, nil, bad
@@ -132,18 +135,23 @@ func (s setting) convertNode(node *yaml.Node) (value any, lines []int, bad *mism
 func (s setting) convertList(node *yaml.Node) (value any, lines []int, bad *mismatch) {
 	items := []string{}
 	switch {
+	case isNull(node) && s.isItems():
+		return reflect.MakeSlice(s.typ, 0, 0).Interface(), nil, nil
 	case isNull(node):
 		return items, nil, nil
 	case node.Kind == yaml.MappingNode:
-		return nil, nil, &mismatch{"a mapping", "want a list, one item a line after a dash, or [a, b]"}
+		return nil, nil, &mismatch{read: "a mapping", want: "want a list, one item a line after a dash, or [a, b]"}
 	case node.Kind != yaml.SequenceNode:
-		return nil, nil, &mismatch{s.show(node.Value), "want a list, one item a line after a dash, or [a, b]"}
+		return nil, nil, &mismatch{read: s.show(node.Value), want: "want a list, one item a line after a dash, or [a, b]"}
+	}
+	if s.isItems() {
+		return s.readItems(node)
 	}
 	for i, item := range node.Content {
 		line := item.Line
 		item = resolved(item)
 		if item.Kind != yaml.ScalarNode || isNull(item) {
-			return nil, nil, &mismatch{kindName(item) + " as item " + strconv.Itoa(i+1), "want a list of plain values"}
+			return nil, nil, &mismatch{read: kindName(item) + " as item " + strconv.Itoa(i+1), want: "want a list of plain values"}
 		}
 		items = append(items, item.Value)
 		lines = append(lines, line)
@@ -180,6 +188,9 @@ func (s setting) convertText(text string) (any, *mismatch) {
 	if !s.isList() {
 		return s.convert(text)
 	}
+	if s.isItems() && !strings.HasPrefix(text, "[") {
+		return nil, &mismatch{read: s.show(text), want: "want a YAML list in one line, such as [{" + names(s.typ.Elem())[0] + ": ...}]"}
+	}
 	if !strings.HasPrefix(text, "[") {
 		items := strings.Split(text, ",")
 		for i := range items {
@@ -189,7 +200,7 @@ func (s setting) convertText(text string) (any, *mismatch) {
 	}
 	var document yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &document); err != nil || len(document.Content) == 0 {
-		return nil, &mismatch{s.show(text), "want items separated by commas, or a YAML list such as ['a,b', c]"}
+		return nil, &mismatch{read: s.show(text), want: "want items separated by commas, or a YAML list such as ['a,b', c]"}
 	}
 	value, _, bad := s.convertList(resolved(document.Content[0]))
 	return value, bad

@@ -1,0 +1,67 @@
+package config
+
+import (
+	"net/netip"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/politeness"
+)
+
+// The lists of the file reach the frontier with everything that is in force for each item.
+func TestOverridesAndRangesReachTheFrontier(t *testing.T) {
+	c, err := Load("testdata/overrides.good.yaml", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := c.FrontierOptions()
+	first, second, third := politeness.DefaultOptions(), politeness.DefaultOptions(), politeness.DefaultOptions()
+	first.Delay, first.Setting = 5*time.Second, "politeness.overrides, item 1"
+	second.Delay, second.PerHost, second.Setting = 0, 4, "politeness.overrides, item 2"
+	third.Paused, third.Setting = true, "politeness.overrides, item 3"
+	want := []frontier.Override{
+		{Hosts: []string{"*.example.com", "xn--bcher-kva.example"}, Politeness: first, HostBudget: 100},
+		{Hosts: []string{"www.example.com"}, Politeness: second},
+		{Hosts: []string{"[2001:db8::1]", "192.0.2.1"}, Politeness: third},
+	}
+	if !reflect.DeepEqual(o.Overrides, want) {
+		t.Errorf("overrides\n%+v, want\n%+v", o.Overrides, want)
+	}
+	ranges := []frontier.Range{
+		{Network: netip.MustParsePrefix("192.0.2.0/24"), Limit: politeness.LimitOptions{InFlight: 8}, Shared: true},
+		{Network: netip.MustParsePrefix("2001:db8::/32"), Limit: politeness.LimitOptions{InFlight: 4, Delay: time.Second}},
+		{Network: netip.MustParsePrefix("198.51.100.7/32"), Limit: politeness.LimitOptions{InFlight: 4}},
+	}
+	if !reflect.DeepEqual(o.Ranges, ranges) {
+		t.Errorf("ranges\n%+v, want\n%+v", o.Ranges, ranges)
+	}
+	if want := (politeness.LimitOptions{InFlight: 2, Delay: 500 * time.Millisecond}); o.Domain != want {
+		t.Errorf("domain %+v, want %+v", o.Domain, want)
+	}
+	if err := o.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A list may be given on the command line too, and what is shown can be read again.
+func TestListsOfItemsAsText(t *testing.T) {
+	const text = `[{hosts: ["*.example.com", a.example], delay: 1m30s, pause: true}]`
+	c, err := inFile(t, "", []string{"politeness.overrides=" + text}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := c.Show(&b); err != nil {
+		t.Fatal(err)
+	}
+	again, err := inFile(t, b.String(), nil, nil)
+	if err != nil || !reflect.DeepEqual(again.Politeness, c.Politeness) || len(again.Politeness.Overrides) != 1 {
+		t.Errorf("came back as %+v (%v)", again, err)
+	}
+	if _, err := inFile(t, "", []string{"politeness.overrides=a.example"}, nil); err == nil || !strings.Contains(err.Error(), "want a YAML list in one line, such as [{hosts: ...}]") {
+		t.Errorf("a name alone: %v", err)
+	}
+}
