@@ -102,7 +102,7 @@ func askRobots(ctx context.Context, client *fetch.Client, action robots.Action) 
 	if err != nil {
 		return robots.Outcome{}, withHint(err)
 	}
-	response, err := client.Do(ctx, fetch.Request{URL: u, Address: resolution.Addrs[0], MaxBody: robots.MaxBody + 1})
+	response, err := client.Do(ctx, fetch.Request{URL: u, Address: resolution.Addrs[0], MaxBody: robots.MaxBody + 1, AnyType: true})
 	if err != nil {
 		return robots.Outcome{}, withHint(err)
 	}

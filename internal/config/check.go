@@ -66,7 +66,7 @@ func (k *checker) rejectItem(key string, i int, item, message string) {
 	k.r.problems = append(k.r.problems, Problem{
 		Source:  k.c.origins[key].item(i),
 		Key:     key,
-		Read:    shown(item),
+		Read:    setting{key: key}.show(item),
 		Message: message,
 	})
 }

@@ -168,7 +168,7 @@ func (c *Config) resolvePaths() {
 		return
 	}
 	dir := filepath.Dir(c.file)
-	for _, path := range []*string{&c.DataDir, &c.Crawl.SeedsFile, &c.Output.Dir, &c.Server.TLSCert, &c.Server.TLSKey} {
+	for _, path := range []*string{&c.DataDir, &c.Crawl.SeedsFile, &c.Output.Dir, &c.Fetch.TLSCAFile, &c.Server.TLSCert, &c.Server.TLSKey} {
 		if *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(dir, *path)
 		}

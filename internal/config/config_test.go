@@ -41,7 +41,7 @@ func TestReferenceHasACommentForEverySetting(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(string(body), "\n")
-	commented := regexp.MustCompile(`^\s*[a-z_]+: \S.*\s# \S.{10,}`)
+	commented := regexp.MustCompile(`^\s*[a-z0-9_]+: \S.*\s# \S.{10,}`)
 	for _, s := range settings() {
 		if line := lines[c.origins[s.key].Line-1]; !commented.MatchString(line) {
 			t.Errorf("%s: want `key: default # comment` on one line, got %q", s.key, line)

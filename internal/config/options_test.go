@@ -1,7 +1,9 @@
 package config
 
 import (
+	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -111,6 +113,46 @@ func TestWarnings(t *testing.T) {
 			if !strings.HasPrefix(got[i], tt.want[i]) {
 				t.Errorf("%q: warning %q, want it to begin %q", tt.sets, got[i], tt.want[i])
 			}
+		}
+	}
+}
+
+func TestFetchOptionsCarryTheListsToo(t *testing.T) {
+	c, err := Load("testdata/fetch.good.yaml", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := c.FetchOptions("1")
+	if err := o.Validate(); err != nil {
+		t.Error(err)
+	}
+	switch {
+	case len(o.Headers) != 1 || o.Headers[0].Name != "Accept-Language", len(o.Credentials) != 2, len(o.CookieHosts) != 2,
+		!slices.Equal(o.ContentTypes, []string{"text/*", "application/pdf"}), o.ConnectTimeout != 3*time.Second, o.TLSTimeout != 3*time.Second,
+		o.HeaderTimeout != 4*time.Second, o.BodyIdleTimeout != 5*time.Second, o.ResolveTimeout != 6*time.Second, o.MaxHeader != 32<<10, o.HTTP2,
+		o.Family != fetch.IPv6Only, !slices.Equal(o.Ports, []uint16{80, 443}), len(o.AllowRanges) != 3 || o.AllowRanges[2].Bits() != 32,
+		len(o.DenyRanges) != 1, o.Proxy != "socks5://proxy.example:1080", o.ProxyAuth != "user:geheim", o.CAFile != "testdata/ca.pem":
+		t.Errorf("%+v", o)
+	}
+	if s := c.SpoolOptions(); s.Above != 1<<20 || s.Budget != 64<<20 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Neither what is shown nor what is complained about gives a credential away.
+func TestFetchSecretsStayHidden(t *testing.T) {
+	c, err := Load("testdata/fetch.good.yaml", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown strings.Builder
+	if err := c.Show(&shown); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Load("testdata/fetch.bad.yaml", nil, nil)
+	for _, text := range []string{shown.String(), err.Error(), fmt.Sprintf("%+v", c.FetchOptions("1").Credentials)} {
+		if strings.Contains(text, "geheim") || strings.Contains(text, "abc") {
+			t.Errorf("gives a secret away:\n%s", text)
 		}
 	}
 }

@@ -53,7 +53,13 @@ func (s setting) variable() string {
 }
 
 // secret reports whether the value must not be printed.
-func (s setting) secret() bool { return s.key == "server.token" || s.key == "server.read_token" }
+func (s setting) secret() bool {
+	switch s.key {
+	case "server.token", "server.read_token", "fetch.auth", "fetch.proxy_auth":
+		return true
+	}
+	return false
+}
 
 // value is the value of the setting in c.
 func (s setting) value(c *Config) any {

@@ -56,17 +56,26 @@ func (c *Config) Show(w io.Writer) error {
 	return err
 }
 
+// notShown stands for a secret.
+const notShown = "(set, not shown)"
+
 // shownValue is the value of s as YAML on one line.
 func (c *Config) shownValue(s setting) (string, error) {
 	value := s.value(c)
 	switch v := value.(type) {
 	case string:
 		if s.secret() && v != "" {
-			v = "(set, not shown)"
+			v = notShown
 		}
 		return flow(v)
 	case []string:
-		return flow(slices.Clone(v))
+		v = slices.Clone(v)
+		for i := range v {
+			if s.secret() {
+				v[i] = notShown
+			}
+		}
+		return flow(v)
 	default:
 		return format(value), nil
 	}

@@ -15,7 +15,7 @@ func (r *run) fetchRobots(ctx context.Context, res *result) {
 	job, u := &res.lease.Robots, res.lease.URL
 	etag, modified := job.Previous.Validators(u.String())
 	resp, failure, report := r.request(ctx, res, fetch.Request{
-		URL: u, Address: res.lease.Address, ETag: etag, LastModified: modified, MaxBody: robots.MaxBody + 1,
+		URL: u, Address: res.lease.Address, ETag: etag, LastModified: modified, MaxBody: robots.MaxBody + 1, AnyType: true,
 	})
 	res.robots.Report = report
 	if !report.Sent || report.Broken {

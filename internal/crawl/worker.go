@@ -101,7 +101,7 @@ func failureSignal(k fetch.Kind) politeness.Signal {
 	switch k {
 	case fetch.KindCanceled, fetch.KindLocal, fetch.KindBlockedAddress, fetch.KindUnsupported, fetch.KindLostOnReuse:
 		return politeness.SignalAborted
-	case fetch.KindHeaderTooLarge, fetch.KindBadResponse, fetch.KindBadEncoding:
+	case fetch.KindHeaderTooLarge, fetch.KindBadResponse, fetch.KindBadEncoding, fetch.KindTypeNotWanted:
 		return politeness.SignalOK
 	}
 	return politeness.SignalUnreachable

@@ -10,7 +10,8 @@ import (
 
 // Wire is one exchange as HTTP/1.1 carried it, below which there may be TLS.
 type Wire struct {
-	// Request is the request as sent: request line, header and empty line.
+	// Request is the request as sent: request line, header and empty line. Only
+	// credentials are left out, so that no archive gives them away.
 	Request *spool.Content
 	// Response is the response as received: status line, header and body, the
 	// latter still in its content encodings and in chunks. Interim (1xx)

@@ -49,7 +49,13 @@ func kindOfOurs(err error) Kind {
 	var encoding *encodingError
 	var unsupported *unsupportedError
 	var full *spool.Error
+	var proxy *proxyError
+	var media *typeError
 	switch {
+	case errors.As(err, &proxy):
+		return KindProxy
+	case errors.As(err, &media):
+		return KindTypeNotWanted
 	case errors.As(err, &full):
 		return KindLocal
 	case errors.As(err, &encoding):

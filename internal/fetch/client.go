@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/spool"
@@ -23,22 +24,40 @@ type Client struct {
 	dialer   *dialer
 	pool     *pool
 	resolver *net.Resolver
+
+	resolutions *resolutions
+
+	proxy   *way     // nil: none
+	cookies *cookies // nil: none are kept
 }
 
-// New returns a client. The error is that of [Options.Validate].
+// New returns a client. The error is that of [Options.Validate], or of reading
+// Options.CAFile.
 func New(o Options, now func() time.Time) (*Client, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	r := newReach(o)
+	proxy, err := newWay(o)
+	if err != nil {
+		return nil, err
+	}
+	dialer, err := newDialer(o, r, proxy)
+	if err != nil {
+		return nil, err
+	}
 	return &Client{
 		o:        o,
 		now:      now,
 		fixed:    fixedFields(o),
 		reach:    r,
-		dialer:   newDialer(o, r),
+		dialer:   dialer,
+		proxy:    proxy,
+		cookies:  newCookies(o.CookieHosts),
 		pool:     newConnPool(o.MaxIdleConns, o.IdleTimeout),
 		resolver: newResolver(o.Resolver),
+
+		resolutions: newResolutions(o.ResolveCache),
 	}, nil
 }
 
@@ -50,13 +69,16 @@ func (c *Client) Close() { c.pool.close() }
 type Request struct {
 	// URL is what to ask for; it is sent byte for byte as it reads.
 	URL weburl.URL
-	// Address is where to ask, and the only address that is dialled.
+	// Address is where to ask, and the only address that is dialled. With a proxy
+	// nothing but the proxy is.
 	Address netip.Addr
 	// ETag and LastModified are the validators of a stored response, sent as
 	// If-None-Match and If-Modified-Since (RFC 9110, section 13.1) unless empty.
 	ETag, LastModified string
 	// MaxBody bounds the body in bytes. 0: Options.MaxBody.
 	MaxBody int64
+	// AnyType takes a body of any type, whatever Options.ContentTypes says.
+	AnyType bool
 }
 
 // Response is a whole response, whatever its status. Close gives back the memory
@@ -77,7 +99,8 @@ type Response struct {
 	Start, FirstByte, End time.Time
 	// WireBytes counts what was received, header and TLS framing included.
 	WireBytes int64
-	// RemoteAddr is the address that was really asked.
+	// RemoteAddr is the address that was really asked. Zero with a proxy, which
+	// does not tell.
 	RemoteAddr netip.AddrPort
 }
 
@@ -126,12 +149,17 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 	}()
 
 	written, read := cn.wire.written.Load(), cn.wire.read.Load()
-	resp, firstByte, err := c.exchange(w, cn, r, limit)
+	fields := c.fields(r)
+	resp, firstByte, err := c.exchange(w, cn, r, fields, limit)
 	if err != nil {
 		return nil, cn.wire.written.Load() > written, err
 	}
 	if cn.h2 != nil {
 		defer resp.Body.Close() // over HTTP/1.1 that would read the rest of an endless body
+	}
+	c.cookies.take(r.URL, resp.Header)
+	if err := c.accept(r, resp); err != nil {
+		return nil, true, err
 	}
 	body, truncated, ended, err := c.readBody(w, resp, limit)
 	if err != nil {
@@ -142,50 +170,71 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 		Status: resp.StatusCode, Proto: resp.Proto, Header: resp.Header,
 		Body: body, Truncated: truncated, FirstByte: firstByte,
 		WireBytes:  cn.wire.read.Load() - read,
-		RemoteAddr: cn.key.addr,
+		RemoteAddr: cn.key.remote(),
 	}
 	if cn.tap != nil {
-		if answer.Wire, err = c.captured(cn, r, truncated); err != nil {
+		if answer.Wire, err = c.captured(cn, r, fields, truncated); err != nil {
 			return nil, true, errors.Join(err, answer.Close())
 		}
 	}
 	return answer, true, nil
 }
 
+// accept refuses a response whose body is of no use.
+func (c *Client) accept(r Request, resp *http.Response) error {
+	if resp.StatusCode == http.StatusProxyAuthRequired && c.proxy.forwards(r.URL.Scheme()) {
+		return &proxyError{errors.New("it asks for credentials that it has not been given")}
+	}
+	return c.checkType(r, resp)
+}
+
 // captured is the exchange that cn has just carried.
-func (c *Client) captured(cn *conn, r Request, truncated bool) (*Wire, error) {
+func (c *Client) captured(cn *conn, r Request, fields []field, truncated bool) (*Wire, error) {
 	response, cut, err := cn.tap.end(cn.br)
 	if err != nil {
 		return nil, err
 	}
-	return &Wire{Request: spool.Of(c.appendHead(nil, r)), Response: response, Truncated: truncated || cut}, nil
+	open := slices.DeleteFunc(fields, func(f field) bool { return f.secret })
+	return &Wire{Request: spool.Of(c.appendHead(nil, r, open)), Response: response, Truncated: truncated || cut}, nil
 }
 
 // exchange sends the request over cn and awaits the header of its response.
-func (c *Client) exchange(w *watch, cn *conn, r Request, limit int64) (resp *http.Response, firstByte time.Time, err error) {
+func (c *Client) exchange(w *watch, cn *conn, r Request, fields []field, limit int64) (resp *http.Response, firstByte time.Time, err error) {
 	if cn.h2 == nil {
-		return c.exchange1(w, cn, r, limit)
+		return c.exchange1(w, cn, r, fields, limit)
 	}
-	resp, err = c.exchange2(w, cn, r)
+	resp, err = c.exchange2(w, cn, r, fields)
 	return resp, c.now(), err
 }
 
 // connect returns a connection that was pinned to the address of r, or makes
 // one.
 func (c *Client) connect(w *watch, r Request) (*conn, func() bool, error) {
-	key := connKey{
-		scheme: r.URL.Scheme(),
-		host:   r.URL.Host(),
-		addr:   netip.AddrPortFrom(r.Address.Unmap(), r.URL.Port()),
-	}
+	key := connKey{scheme: r.URL.Scheme(), host: r.URL.Host(), port: r.URL.Port()}
 	w.enter(phaseConnect, c.o.ConnectTimeout)
-	if err := c.reach.check(key.addr); err != nil {
+	if err := c.checkReach(r); err != nil {
 		return nil, nil, err
+	}
+	if c.proxy == nil {
+		key.addr = r.Address.Unmap()
 	}
 	if cn := c.pool.take(key); cn != nil {
 		return cn, w.interrupt(cn.tcp), nil
 	}
 	return c.dialer.dial(w, key)
+}
+
+// checkReach refuses a request that leads where none may go. What a proxy makes
+// of a name cannot be known here; addresses are looked at all the same.
+func (c *Client) checkReach(r Request) error {
+	if c.proxy == nil {
+		return c.reach.check(netip.AddrPortFrom(r.Address.Unmap(), r.URL.Port()))
+	}
+	if err := c.reach.checkPort(r.URL.Port()); err != nil {
+		return err
+	}
+	_, _, err := c.resolveByProxy(r.URL.Host())
+	return err
 }
 
 // check refuses what cannot be sent and returns the bound of the body.

@@ -36,7 +36,8 @@ func TestRequestOnTheWire(t *testing.T) {
 // A validator that a server slipped a line break into is not sent on.
 func TestValidatorsCannotInjectHeaders(t *testing.T) {
 	c := newClient(t, quick())
-	head := string(c.appendHead(nil, Request{URL: parseURL(t, "http://a.test/"), ETag: "\"x\"\r\nX: y", LastModified: "a\nb"}))
+	r := Request{URL: parseURL(t, "http://a.test/"), ETag: "\"x\"\r\nX: y", LastModified: "a\nb"}
+	head := string(c.appendHead(nil, r, c.fields(r)))
 	if strings.Contains(head, "X: y") || strings.Contains(head, "If-") {
 		t.Errorf("head %q", head)
 	}

@@ -4,11 +4,13 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"strings"
 	"syscall"
 	"time"
@@ -18,6 +20,8 @@ import (
 // concurrent use.
 type dialer struct {
 	reach                      *reach
+	proxy                      *way // nil: none
+	userAgent                  string
 	net                        net.Dialer
 	tls                        *tls.Config
 	connectTimeout, tlsTimeout time.Duration
@@ -25,22 +29,58 @@ type dialer struct {
 	h2                         *http.Transport // turns a TLS connection into an http.ClientConn; dials nothing
 }
 
-func newDialer(o Options, r *reach) *dialer {
-	d := &dialer{reach: r, connectTimeout: o.ConnectTimeout, tlsTimeout: o.TLSTimeout, capture: o.Capture}
-	d.net = net.Dialer{KeepAlive: -1, Control: d.control}
-	d.tls = &tls.Config{}
-	if o.TLSConfig != nil {
-		d.tls = o.TLSConfig.Clone()
+func newDialer(o Options, r *reach, p *way) (*dialer, error) {
+	d := &dialer{reach: r, proxy: p, userAgent: o.UserAgent,
+		connectTimeout: o.ConnectTimeout, tlsTimeout: o.TLSTimeout, capture: o.Capture}
+	d.net = net.Dialer{KeepAlive: -1}
+	if p == nil { // a proxy is where the operator says, private or not
+		d.net.Control = d.control
 	}
-	if d.tls.ClientSessionCache == nil {
-		d.tls.ClientSessionCache = tls.NewLRUClientSessionCache(128)
+	var err error
+	if d.tls, err = tlsConfig(o); err != nil {
+		return nil, err
 	}
 	d.tls.NextProtos = []string{"http/1.1"}
 	if o.HTTP2 && !o.Capture {
 		d.tls.NextProtos = []string{"h2", "http/1.1"}
 		d.h2 = newHTTP2(o.MaxHeader)
 	}
-	return d
+	return d, nil
+}
+
+// tlsConfig is the base of every handshake.
+func tlsConfig(o Options) (*tls.Config, error) {
+	config := &tls.Config{}
+	if o.TLSConfig != nil {
+		config = o.TLSConfig.Clone()
+	}
+	if config.ClientSessionCache == nil {
+		config.ClientSessionCache = tls.NewLRUClientSessionCache(128)
+	}
+	if o.CAFile != "" {
+		var err error
+		if config.RootCAs, err = readCAs(o.CAFile); err != nil {
+			return nil, fmt.Errorf("fetch: CAFile: %w", err)
+		}
+	}
+	return config, nil
+}
+
+// readCAs reads the certificates in a PEM file and adds them to those that the
+// system trusts.
+func readCAs(file string) (*x509.CertPool, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	if !roots.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s: no certificate in PEM form is in it", file)
+	}
+	return roots, nil
 }
 
 // control looks once more at the address the kernel is about to connect to.
@@ -59,14 +99,21 @@ func (d *dialer) dial(w *watch, key connKey) (_ *conn, release func() bool, err 
 	key.host = strings.Clone(key.host) // it outlives the URL it is a part of
 	// DialTCP would bind a port of its own to every connection, each usable for one
 	// server only, and search for a free one longer the more there are.
-	dialled, err := d.net.DialContext(w.ctx, "tcp", key.addr.String())
+	dialled, err := d.net.DialContext(w.ctx, "tcp", d.address(key))
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, d.blame(err)
 	}
 	tcp := dialled.(*net.TCPConn)
 	c := &conn{key: key, tcp: tcp, wire: &meter{Conn: tcp}}
 	c.rw = c.wire
 	release = w.interrupt(tcp)
+	if d.proxy != nil {
+		if err := d.proxy.open(w.ctx, c, key.port, d.userAgent); err != nil {
+			release()
+			c.close()
+			return nil, nil, err
+		}
+	}
 	if key.scheme == "https" {
 		w.enter(phaseTLS, d.tlsTimeout)
 		if err := d.secure(w.ctx, c); err != nil {
@@ -84,6 +131,22 @@ func (d *dialer) dial(w *watch, key connKey) (_ *conn, release func() bool, err 
 		c.br = bufio.NewReader(c.head)
 	}
 	return c, release, nil
+}
+
+// address is what is dialled.
+func (d *dialer) address(key connKey) string {
+	if d.proxy != nil {
+		return d.proxy.address
+	}
+	return key.remote().String()
+}
+
+// blame says whose an error of dialling is.
+func (d *dialer) blame(err error) error {
+	if d.proxy != nil {
+		return &proxyError{err}
+	}
+	return err
 }
 
 // secure puts TLS over the connection and, where the server picked it, HTTP/2.

@@ -5,7 +5,7 @@
 // dialled).
 //
 // The package never decides what to do next. It follows no redirect, repeats
-// nothing, keeps no cookie and sends no body: one call of [Client.Do] puts
+// nothing, keeps no cookie unless told to, and sends no body: one call of [Client.Do] puts
 // exactly one request on the wire, or none. Retries, redirects and pauses
 // belong to the caller, who also says which address to dial: [Request].Address
 // is pinned, whatever the host name may resolve to at that moment.
@@ -31,5 +31,6 @@
 // does the exchange (http1.go, http2.go), reads and decodes the body (body.go,
 // decode.go) under a watch that ends each phase in time (watch.go), and names
 // what went wrong (errors.go, classify.go). Client.Resolve is resolve.go; which
-// addresses may be reached is reach.go.
+// addresses may be reached is reach.go. What a request says beside its URL is
+// header.go, credential.go and cookies.go.
 package fetch

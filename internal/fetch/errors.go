@@ -60,8 +60,13 @@ const (
 	KindUnsupported Kind = 21
 	// KindLocal means that this machine lacks something: descriptors, ports, memory.
 	KindLocal Kind = 22
+	// KindTypeNotWanted means that the content is of a type that
+	// Options.ContentTypes leaves out.
+	KindTypeNotWanted Kind = 23
+	// KindProxy means that the proxy could not be reached, or did not connect.
+	KindProxy Kind = 24
 
-	kindCount = 23
+	kindCount = 25
 )
 
 // kindNames are the names shown to people and written to output.
@@ -90,6 +95,8 @@ func kindNames() [kindCount]string {
 		KindBadEncoding:    "bad_encoding",
 		KindUnsupported:    "unsupported",
 		KindLocal:          "local",
+		KindTypeNotWanted:  "type_not_wanted",
+		KindProxy:          "proxy",
 	}
 }
 
@@ -108,7 +115,7 @@ func (k Kind) Temporary() bool {
 	switch k {
 	case KindCanceled, KindDNSFailure, KindDNSTimeout, KindRefused, KindUnreachable,
 		KindConnectTimeout, KindTLS, KindTLSTimeout, KindReset, KindClosed, KindLostOnReuse,
-		KindHeaderTimeout, KindBodyTimeout, KindIncompleteBody, KindLocal:
+		KindHeaderTimeout, KindBodyTimeout, KindIncompleteBody, KindLocal, KindProxy:
 		return true
 	}
 	return false

@@ -53,7 +53,7 @@ func overHTTP2(ctx context.Context, t *http.Transport, c *tls.Conn, host string)
 }
 
 // exchange2 sends one request and awaits its header, over HTTP/2.
-func (c *Client) exchange2(w *watch, cn *conn, r Request) (*http.Response, error) {
+func (c *Client) exchange2(w *watch, cn *conn, r Request, fields []field) (*http.Response, error) {
 	w.enter(phaseHeader, c.o.HeaderTimeout)
 	req := &http.Request{
 		Method: http.MethodGet,
@@ -61,8 +61,8 @@ func (c *Client) exchange2(w *watch, cn *conn, r Request) (*http.Response, error
 		Host:   r.URL.HostPort(),
 		Header: make(http.Header, 8),
 	}
-	for _, f := range c.fields(r) {
-		req.Header[f.name] = []string{f.value}
+	for _, f := range fields {
+		req.Header.Add(f.name, f.value)
 	}
 	return cn.h2.RoundTrip(req.WithContext(w.ctx))
 }

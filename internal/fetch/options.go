@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -22,6 +23,18 @@ type Options struct {
 	From string
 	// Accept is sent as Accept (RFC 9110, section 12.5.1) unless empty.
 	Accept string
+
+	// Headers are sent with every request. One called Accept replaces Accept.
+	Headers []Header
+	// Credentials are sent to the hosts that each names. The first that names a
+	// host counts.
+	Credentials []Credential
+	// CookieHosts are the hosts whose cookies are kept, until Close, and sent back.
+	CookieHosts []HostPattern
+	// ContentTypes are the media ranges that are wanted, such as text/*. The body
+	// of another one is not read, and the request fails with KindTypeNotWanted.
+	// Redirects and errors are of any type. Empty: all.
+	ContentTypes []string
 
 	// Timeout bounds a whole request, from dialling to the last body byte.
 	Timeout time.Duration
@@ -57,12 +70,28 @@ type Options struct {
 	// Ports are the ports that may be dialled. Empty: all.
 	Ports []uint16
 
+	// Family says which of a host's addresses are asked.
+	Family Family
+	// Proxy is http://HOST:PORT or socks5://HOST:PORT. Everything goes through it
+	// then, names included: which address a host has can be neither known nor
+	// checked. Empty: none.
+	Proxy string
+	// ProxyAuth is USER:PASSWORD for the proxy. Empty: none.
+	ProxyAuth string
+
 	// Resolver is the host:port of the DNS server to ask. Empty: the system's.
 	Resolver string
+
+	// ResolveCache is how many names are remembered with their addresses, for as
+	// long as the answers hold. 0: none.
+	ResolveCache int
 
 	// TLSConfig is the base of every TLS handshake; its ServerName and
 	// NextProtos are overwritten. Nil: system roots.
 	TLSConfig *tls.Config
+	// CAFile is a PEM file with certificates of authorities to trust beside the
+	// system's. Empty: none.
+	CAFile string
 	// HTTP2 offers HTTP/2 in the TLS handshake.
 	HTTP2 bool
 }
@@ -82,6 +111,7 @@ func DefaultOptions() Options {
 		MaxBody:         10 << 20,
 		MaxIdleConns:    256,
 		IdleTimeout:     90 * time.Second,
+		ResolveCache:    20_000,
 		HTTP2:           true,
 	}
 }
@@ -116,10 +146,36 @@ func (o Options) Validate() error {
 	if o.MaxBody < 1 || o.MaxBody > maxBodyLimit {
 		return fmt.Errorf("fetch: MaxBody %d: must be from 1 to %d bytes", o.MaxBody, int64(maxBodyLimit))
 	}
-	if o.MaxIdleConns < 0 {
-		return fmt.Errorf("fetch: MaxIdleConns %d: must not be negative", o.MaxIdleConns)
+	if o.MaxIdleConns < 0 || o.ResolveCache < 0 {
+		return fmt.Errorf("fetch: MaxIdleConns %d, ResolveCache %d: must not be negative", o.MaxIdleConns, o.ResolveCache)
 	}
-	return o.validateResolver()
+	return errors.Join(o.validateResolver(), o.validateFields())
+}
+
+// validateFields checks what is sent, and to whom.
+func (o Options) validateFields() error {
+	for _, h := range o.Headers {
+		if err := h.validate(); err != nil {
+			return fmt.Errorf("fetch: Headers: %w", err)
+		}
+	}
+	for _, c := range o.Credentials {
+		if c.field.name == "" {
+			return errors.New("fetch: Credentials: one is empty; make them with ParseCredential")
+		}
+	}
+	for _, t := range o.ContentTypes {
+		if !ValidMediaRange(t) {
+			return fmt.Errorf("fetch: ContentTypes: %q is no media range such as text/*", t)
+		}
+	}
+	if int(o.Family) >= len(families()) {
+		return fmt.Errorf("fetch: Family %d is not known", o.Family)
+	}
+	if _, err := newWay(o); err != nil {
+		return fmt.Errorf("fetch: Proxy: %w", err)
+	}
+	return nil
 }
 
 // maxBodyLimit keeps one body in memory well below what an int can index.

@@ -13,7 +13,16 @@ import (
 // the same address and port.
 type connKey struct {
 	scheme, host string
-	addr         netip.AddrPort
+	port         uint16
+	addr         netip.Addr // invalid: whatever a proxy takes for the host
+}
+
+// remote is where a connection leads, zero where a proxy knows.
+func (k connKey) remote() netip.AddrPort {
+	if !k.addr.IsValid() {
+		return netip.AddrPort{}
+	}
+	return netip.AddrPortFrom(k.addr, k.port)
 }
 
 // pool keeps idle connections, the newest of a key on top, bounded in number

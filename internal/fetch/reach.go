@@ -39,6 +39,19 @@ func newReach(o Options) *reach {
 	}
 }
 
+// ParseRange reads a range of addresses, such as 10.0.0.0/8, or a single one.
+func ParseRange(text string) (netip.Prefix, error) {
+	if a, err := netip.ParseAddr(text); err == nil && a.Zone() == "" {
+		a = a.Unmap()
+		return netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(text)
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("%q is neither an address nor a range such as 10.0.0.0/8", text)
+	}
+	return p.Masked(), nil
+}
+
 // cloudMetadata lists the metadata services that live in otherwise public
 // address space: Azure's. All others are link-local, private or shared space.
 func cloudMetadata() []netip.Prefix {
@@ -70,10 +83,19 @@ func (r *reach) checkAddr(a netip.Addr) error {
 	return nil
 }
 
-// check is checkAddr for an address and a port.
+// checkPort returns an error that wraps errBlocked if no connection may be made
+// to that port.
+func (r *reach) checkPort(port uint16) error {
+	if port == 0 || (len(r.ports) > 0 && !slices.Contains(r.ports, port)) {
+		return fmt.Errorf("port %d is not among the allowed ports: %w", port, errBlocked)
+	}
+	return nil
+}
+
+// check is checkAddr and checkPort.
 func (r *reach) check(ap netip.AddrPort) error {
-	if ap.Port() == 0 || (len(r.ports) > 0 && !slices.Contains(r.ports, ap.Port())) {
-		return fmt.Errorf("port %d is not among the allowed ports: %w", ap.Port(), errBlocked)
+	if err := r.checkPort(ap.Port()); err != nil {
+		return err
 	}
 	return r.checkAddr(ap.Addr())
 }

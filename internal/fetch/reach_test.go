@@ -64,8 +64,11 @@ func TestDialerChecksWhatIsDialled(t *testing.T) {
 	s := serve(t, answer(okEmpty))
 	w := newWatch(t.Context(), time.Minute)
 	defer w.stop()
-	d := newDialer(quick(), newReach(DefaultOptions()))
-	_, _, err := d.dial(w, connKey{scheme: "http", host: "site.test", addr: netip.AddrPortFrom(loopback, s.port())})
+	d, err := newDialer(quick(), newReach(DefaultOptions()), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = d.dial(w, connKey{scheme: "http", host: "site.test", port: s.port(), addr: loopback})
 	if !errors.Is(err, errBlocked) || s.accepted() != 0 {
 		t.Errorf("error %v, %d connections", err, s.accepted())
 	}

@@ -22,8 +22,9 @@ const (
 
 // Resolution is what a host name stands for at the moment.
 type Resolution struct {
-	// Addrs are the addresses that may be dialled: IPv4 before IPv6, each in
-	// ascending order, at most 16.
+	// Addrs are the addresses that may be dialled, at most 16: those of the
+	// family that Options.Family prefers first, each family in ascending order.
+	// With a proxy it is one address that only stands for the host.
 	Addrs []netip.Addr
 	// TTL is how long the answer may be used: the least of the answer's
 	// records, from 30 s to 1 h.
@@ -34,24 +35,38 @@ type Resolution struct {
 // literal answers itself. Addresses out of reach are left out; if none remains
 // the kind is KindBlockedAddress. Every error is an *[Error]; the Resolution
 // that comes with KindDNSNotFound or KindBlockedAddress has no address and
-// tells in TTL how long that answer holds.
+// tells in TTL how long that answer holds. Answers are remembered for that long,
+// those of absence for at most five minutes; the addresses may not be changed.
 func (c *Client) Resolve(ctx context.Context, host string) (Resolution, error) {
 	start := c.now()
-	res, kind, err := c.resolve(ctx, host)
+	res, kind, err := c.resolve(ctx, host, start)
 	if err != nil {
 		return res, &Error{Kind: kind, Op: "resolve", URL: host, Start: start, End: c.now(), Err: err}
 	}
 	return res, nil
 }
 
-func (c *Client) resolve(parent context.Context, host string) (Resolution, Kind, error) {
+func (c *Client) resolve(ctx context.Context, host string, now time.Time) (Resolution, Kind, error) {
+	if c.proxy != nil {
+		return c.resolveByProxy(host)
+	}
 	if a, err := netip.ParseAddr(serverName(host)); err == nil {
 		return c.reachable([]netip.Addr{a}, maxTTL)
 	}
+	if res, kind, err, known := c.resolutions.get(host, now); known {
+		return res, kind, err
+	}
+	res, kind, err := c.lookUp(ctx, host)
+	c.resolutions.put(host, c.now(), res, kind, err)
+	return res, kind, err
+}
+
+// lookUp asks the name servers.
+func (c *Client) lookUp(parent context.Context, host string) (Resolution, Kind, error) {
 	ctx, cancel := context.WithTimeout(parent, c.o.ResolveTimeout)
 	defer cancel()
 	seen := &ttlRecord{}
-	addrs, err := c.resolver.LookupNetIP(context.WithValue(ctx, ttlKey{}, seen), "ip", absolute(host))
+	addrs, err := c.resolver.LookupNetIP(context.WithValue(ctx, ttlKey{}, seen), c.o.Family.network(), absolute(host))
 	ttl := clampTTL(seen.least())
 	if err == nil {
 		return c.reachable(addrs, ttl)
@@ -69,19 +84,31 @@ func (c *Client) resolve(parent context.Context, host string) (Resolution, Kind,
 	return Resolution{}, KindDNSFailure, err
 }
 
+// resolveByProxy stands in for names that only the proxy resolves.
+func (c *Client) resolveByProxy(host string) (Resolution, Kind, error) {
+	if a, err := netip.ParseAddr(serverName(host)); err == nil {
+		if err := c.reach.checkAddr(a); err != nil {
+			return Resolution{TTL: maxTTL}, KindBlockedAddress, err
+		}
+	} else if local(host) && !c.o.AllowPrivate {
+		return Resolution{TTL: maxTTL}, KindBlockedAddress, fmt.Errorf("%s is the proxy itself: %w", host, errBlocked)
+	}
+	return Resolution{Addrs: []netip.Addr{standIn(host)}, TTL: maxTTL}, 0, nil
+}
+
 // reachable sorts the addresses and drops those that may not be dialled.
 func (c *Client) reachable(addrs []netip.Addr, ttl time.Duration) (Resolution, Kind, error) {
 	res := Resolution{TTL: ttl}
 	var blocked error
 	for _, a := range addrs {
 		a = a.Unmap()
-		if err := c.reach.checkAddr(a); err != nil {
+		if err := cmp.Or(c.o.Family.check(a), c.reach.checkAddr(a)); err != nil {
 			blocked = cmp.Or(blocked, err)
 			continue
 		}
 		res.Addrs = append(res.Addrs, a)
 	}
-	slices.SortFunc(res.Addrs, netip.Addr.Compare) // IPv4 sorts first
+	slices.SortFunc(res.Addrs, c.o.Family.compare)
 	res.Addrs = slices.Compact(res.Addrs)
 	if len(res.Addrs) > maxAddrs {
 		res.Addrs = res.Addrs[:maxAddrs]

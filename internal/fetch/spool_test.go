@@ -211,7 +211,10 @@ func TestCaptureIsBounded(t *testing.T) {
 }
 
 func TestCaptureKeepsToHTTP1(t *testing.T) {
-	d := newDialer(quick(func(o *Options) { o.Capture = true }), newReach(quick()))
+	d, err := newDialer(quick(func(o *Options) { o.Capture = true }), newReach(quick()), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if len(d.tls.NextProtos) != 1 || d.tls.NextProtos[0] != "http/1.1" {
 		t.Errorf("offers %v", d.tls.NextProtos)
 	}
