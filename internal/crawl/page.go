@@ -23,7 +23,7 @@ const sniffBytes = 1445
 func (r *run) fetchPage(ctx context.Context, res *result) {
 	l := &res.lease
 	resp, failure, report := r.request(ctx, res, fetch.Request{
-		URL: l.URL, Address: l.Address, ETag: l.Head.Last.ETag, LastModified: l.Head.Last.Modified, MaxBody: r.maxBody(&l.Head),
+		URL: l.URL, Address: l.Address, ETag: l.Head.Last.ETag, LastModified: l.Head.Last.Modified, MaxBody: r.maxBody(&l.Head), AnyType: l.Head.Sitemap,
 	})
 	res.page.Report = report
 	if !report.Sent || report.Broken {
