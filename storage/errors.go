@@ -17,12 +17,16 @@ var (
 	ErrTruncated   = errors.New("the file is shorter than the database in it")
 	ErrCorrupt     = errors.New("the database is damaged")
 	ErrNoSpace     = errors.New("no space left for the database")
+	ErrMaxSize     = fmt.Errorf("%w: it is as large as it may be", ErrNoSpace) // Options.MaxBytes
 	ErrNotFound    = errors.New("not in the database")
 )
 
 // spaceError marks errors that go away when there is room again.
 func spaceError(err error) error {
-	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, berrors.ErrMaxSizeReached} {
+	if err != nil && strings.Contains(err.Error(), berrors.ErrMaxSizeReached.Error()) {
+		return fmt.Errorf("%w: %w", ErrMaxSize, err)
+	}
+	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG} {
 		// bbolt passes some errors of the system on as text.
 		if errors.Is(err, full) || err != nil && strings.Contains(err.Error(), full.Error()) {
 			return fmt.Errorf("%w: %w", ErrNoSpace, err)

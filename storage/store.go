@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -29,7 +30,7 @@ type Options struct {
 	ReadOnly bool // for inspection; fails like any other open while a daemon has the file
 	NoSync   bool // for benchmarks only: a power cut may then destroy the file
 	MaxBytes int  // the file may not grow beyond this; 0: no limit
-	MapBytes int  // address space mapped at first, so that growth need not wait for readers; 0: 16 GiB
+	MapBytes int  // address space mapped at first, so that growth need not wait for readers; 0: 16 GiB, with 32-bit addresses 256 MiB
 
 	// What is refused as a trap before it is stored; 0 switches a limit off. They
 	// say what is taken from now on and change nothing that is stored.
@@ -46,7 +47,7 @@ type Options struct {
 type limits struct{ hostURLs, queries, sameDigest uint32 }
 
 func (o *Options) limits() limits {
-	limit := func(n int) uint32 { return uint32(min(max(n, 0), math.MaxUint32)) }
+	limit := func(n int) uint32 { return uint32(min(uint64(max(n, 0)), math.MaxUint32)) }
 	return limits{limit(o.MaxHostURLs), limit(o.MaxQueries), limit(o.MaxSameDigest)}
 }
 
@@ -65,7 +66,8 @@ type Store struct {
 // openTimeout is how long Open waits for another process to let go.
 const openTimeout = 300 * time.Millisecond
 
-const defaultMapBytes = 16 << 30
+// defaultMapBytes is 16 GiB, and 256 MiB where addresses have 32 bits.
+const defaultMapBytes = 1 << (28 + bits.UintSize/64*6)
 
 // Open opens the database in a directory and creates both if need be. The file
 // is looked at before anything is mapped or changed: a file that is in use

@@ -53,7 +53,7 @@ func (r *run) commit(ctx context.Context, j *job) error {
 		if back := r.out.Rollback(r.marks); back != nil {
 			return fmt.Errorf("%v; and take back the output: %w", err, back)
 		}
-		return err
+		return r.roomError(err)
 	}
 	r.marks = marks
 	r.tally.commits.Add(1)

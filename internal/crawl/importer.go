@@ -24,7 +24,7 @@ func OpenImporter(o Options, seeds []Seed) (*Importer, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{o: o, store: s}
+	e := &Engine{o: o, store: s, free: storage.FreeBytes}
 	scope, _, err := e.initialScope(seeds)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -33,7 +33,7 @@ func OpenImporter(o Options, seeds []Seed) (*Importer, error) {
 	return &Importer{engine: e}, nil
 }
 
-// Add commits URLs, all of them in one transaction.
+// Add commits URLs, all of them in one transaction. With too little room on the disk the error is storage.ErrNoSpace.
 func (i *Importer) Add(ctx context.Context, urls []Addition) (Added, error) {
 	if err := ctx.Err(); err != nil {
 		return Added{}, err
@@ -43,9 +43,12 @@ func (i *Importer) Add(ctx context.Context, urls []Addition) (Added, error) {
 	if len(found) == 0 {
 		return Added{Outside: outside}, nil
 	}
+	if err := i.engine.checkRoom(); err != nil {
+		return Added{}, fmt.Errorf("add URLs: %w", err)
+	}
 	result, err := i.engine.store.Commit(&storage.Batch{Found: found})
 	if err != nil {
-		return Added{}, fmt.Errorf("add URLs: %w", err)
+		return Added{}, fmt.Errorf("add URLs: %w", i.engine.roomError(err))
 	}
 	sum := count(len(found), &result)
 	sum.Outside = outside

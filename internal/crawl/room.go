@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/amble-crawler/amble/storage"
@@ -21,4 +22,12 @@ func (e *Engine) checkRoom() error {
 		}
 	}
 	return nil
+}
+
+// roomError says about a database that is as large as it may be what can be done.
+func (e *Engine) roomError(err error) error {
+	if errors.Is(err, storage.ErrMaxSize) {
+		return fmt.Errorf("%w; it may have %d MiB (storage.max_size): set more", err, e.o.Storage.MaxBytes>>20)
+	}
+	return err
 }

@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -63,10 +64,33 @@ func (e *Engine) addSeeds(ctx context.Context, seeds []Seed, fresh []string) err
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if _, err := e.store.Commit(&b); err != nil {
+		if err := e.commitSeeds(ctx, &b); err != nil {
 			return fmt.Errorf("add seeds: %w", err)
 		}
 		b = storage.Batch{Found: b.Found[:0]}
 	}
 	return nil
+}
+
+// commitSeeds commits seeds when there is room for them, as the committer does later.
+func (e *Engine) commitSeeds(ctx context.Context, b *storage.Batch) error {
+	for said := false; ; said = true {
+		err := e.checkRoom()
+		if err == nil {
+			_, err = e.store.Commit(b)
+			err = e.roomError(err)
+		}
+		if !errors.Is(err, storage.ErrNoSpace) {
+			return err
+		}
+		if !said {
+			e.log.Error(noRoom, "error", err)
+			e.publish(Status{State: "stalled", Reason: err.Error()})
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(retryFull):
+		}
+	}
 }

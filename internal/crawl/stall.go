@@ -10,6 +10,9 @@ import (
 // retryFull is how long to wait between two tries to write to a full disk.
 const retryFull = time.Second
 
+// noRoom is what the log says once when nothing can be written.
+const noRoom = "the disk is full, or as full as it may be: nothing is dispatched until there is room again"
+
 // stall stops dispatching because the disk is full; any other error ends the
 // crawl. where is noCommit or noStart.
 func (r *run) stall(where *error, err error) {
@@ -18,7 +21,7 @@ func (r *run) stall(where *error, err error) {
 		return
 	}
 	if r.stalled() == nil {
-		r.log.Error("the disk is full, or as full as it may be: nothing is dispatched until there is room again", "error", err)
+		r.log.Error(noRoom, "error", err)
 	}
 	*where = err
 }

@@ -125,7 +125,7 @@ func rowOf(r *frontier.Row, now time.Time) inspect.Row {
 		wait = 0
 	}
 	return inspect.Row{
-		Host: r.Host, Left: uint32(min(r.Left, math.MaxUint32)), Next: uint32(min(wait/time.Second, math.MaxUint32)),
+		Host: r.Host, Left: uint32(min(uint64(r.Left), math.MaxUint32)), Next: uint32(min(wait/time.Second, math.MaxUint32)),
 		Delay: float32(r.Delay.Seconds()), Finish: float32(r.Finish.Seconds()), State: stateIndex(r, wait > 0),
 	}
 }
