@@ -56,8 +56,8 @@ func logProgress(log *slog.Logger, s crawl.Status) {
 		"pages", s.Run.Pages, "pages_per_second", rounded(s.PagesPerSec), "bytes", s.Run.Bytes,
 		"hosts_active", active, "hosts_waiting", waiting, "queued", queued(s), "denied", s.URLs["denied"], "errors", s.Run.Errors,
 	}
-	if s.Finish > 0 {
-		attributes = append(attributes, "finish", span(fromSeconds(s.Finish)), "slowest_host", s.SlowestHost)
+	if len(s.Slowest) > 0 {
+		attributes = append(attributes, "finish", span(fromSeconds(s.Finish)), "slowest_host", s.Slowest[0].Host)
 	}
 	if s.State == "stalled" {
 		log.Warn(stalledText, append(attributes, "reason", s.Reason)...)
@@ -126,10 +126,10 @@ func pad(text string, width int) string {
 
 // finishText says how long it will take, and which host decides that; empty where it is not known.
 func finishText(s crawl.Status) string {
-	if s.Finish <= 0 || s.SlowestHost == "" {
+	if len(s.Slowest) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("about %s; %s has %s", span(fromSeconds(s.Finish)), s.SlowestHost, plural(s.SlowestLeft, "URL"))
+	return fmt.Sprintf("about %s; %s has %s", span(fromSeconds(s.Finish)), s.Slowest[0].Host, plural(s.Slowest[0].URLs, "URL"))
 }
 
 // hostsAt counts the hosts that are being asked, and those that have work and wait for their turn.

@@ -20,7 +20,7 @@ func someStatus() crawl.Status {
 		URLs:     map[string]int{"queued": 1200, "retrying": 34, "denied": 5, "fetched": 99},
 		Places:   map[string]int{"leased": 2, "resolving": 1, "waiting": 3, "dormant": 4, "idle": 100},
 		InFlight: 2, Run: crawl.Rates{Pages: 1234, Bytes: 3 << 20, Errors: 6},
-		PagesPerSec: 12.34, BytesPerSec: 2048, Finish: 125, SlowestHost: "slow.example", SlowestLeft: 7,
+		PagesPerSec: 12.34, BytesPerSec: 2048, Finish: 125, Slowest: []crawl.SlowHost{{Host: "slow.example", URLs: 7, Finish: 125}},
 	}
 }
 
@@ -122,5 +122,22 @@ func TestLogger(t *testing.T) {
 	log.Warn("shown", "n", 1)
 	if got := b.String(); !strings.HasPrefix(got, "{") || !strings.Contains(got, `"msg":"shown","n":1}`) || strings.Contains(got, "hidden") {
 		t.Error(got)
+	}
+}
+
+func TestStatusNamesSlowHosts(t *testing.T) {
+	s := someStatus()
+	s.Slowest = append(s.Slowest, crawl.SlowHost{Host: "next.example.org", URLs: 1, Finish: 60})
+	var b strings.Builder
+	if err := printStatus(&b, s); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"left        about 2m 5s; slow.example has 7 URLs\n",
+		"slowest     slow.example      about 2m 5s for 7 URLs\n            next.example.org  about 1m 0s for 1 URL\n",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the status has no %q:\n%s", want, b.String())
+		}
 	}
 }

@@ -104,11 +104,29 @@ func printStatus(w io.Writer, s crawl.Status) error {
 	if text := finishText(s); text != "" {
 		rows = append(rows, []string{"left", text})
 	}
+	rows = append(rows, slowestRows(s.Slowest)...)
 	rows = append(rows, []string{"data", s.DataDir}, []string{"output", s.OutputDir})
 	var b strings.Builder
 	writeStatusTable(&b, rows)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// slowestRows names the hosts that take longest; where there is only one, the line before says it.
+func slowestRows(hosts []crawl.SlowHost) (rows [][]string) {
+	if len(hosts) < 2 {
+		return nil
+	}
+	width := 0
+	for _, h := range hosts {
+		width = max(width, len(h.Host))
+	}
+	label := "slowest"
+	for _, h := range hosts {
+		rows = append(rows, []string{label, fmt.Sprintf("%-*s  about %s for %s", width, h.Host, span(fromSeconds(h.Finish)), plural(h.URLs, "URL"))})
+		label = ""
+	}
+	return rows
 }
 
 // writeStatusTable aligns numbers to the right; a row of two cells that is no number stands as it is.

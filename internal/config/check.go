@@ -103,15 +103,15 @@ func (k *checker) numbers() {
 // limits checks what bounds a host and what finds traps.
 func (k *checker) limits() {
 	l, t, s := k.c.Limits, k.c.Traps, k.c.Storage
-	between(k, "limits.host_urls", l.HostURLs, 0, math.MaxUint32)
-	between(k, "limits.host_pages", l.HostPages, 0, math.MaxUint32)
-	between(k, "limits.domain_pages", l.DomainPages, 0, math.MaxUint32)
+	between(k, "limits.host_urls", l.HostURLs, 0, math.MaxInt32)
+	between(k, "limits.host_pages", l.HostPages, 0, math.MaxInt32)
+	between(k, "limits.domain_pages", l.DomainPages, 0, math.MaxInt32)
 	between(k, "limits.session", l.Session, 0, 1e9)
 	between(k, "traps.path_depth", t.PathDepth, 0, weburl.MaxLength)
 	between(k, "traps.repeated_segments", t.RepeatedSegments, 0, weburl.MaxLength)
 	between(k, "traps.query_parameters", t.QueryParameters, 0, weburl.MaxLength)
-	between(k, "traps.queries_per_path", t.QueriesPerPath, 0, math.MaxUint32)
-	between(k, "traps.same_digest", t.SameDigest, 0, math.MaxUint32)
+	between(k, "traps.queries_per_path", t.QueriesPerPath, 0, math.MaxInt32)
+	between(k, "traps.same_digest", t.SameDigest, 0, math.MaxInt32)
 	if s.MaxSize != 0 && (s.MaxSize < 16*MiB || s.MaxSize > 1024*TiB) {
 		k.reject("storage.max_size", "want 0, or 16MiB to 1024TiB")
 	}

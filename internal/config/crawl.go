@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 
 	"github.com/amble-crawler/amble/frontier"
@@ -89,7 +90,7 @@ func (c *Config) sessionNames() []string {
 // StorageOptions are the options of storage.
 func (c *Config) StorageOptions() storage.Options {
 	return storage.Options{
-		MaxBytes:      int(c.Storage.MaxSize),
+		MaxBytes:      int(min(int64(c.Storage.MaxSize), math.MaxInt)),
 		MaxHostURLs:   c.Limits.HostURLs,
 		MaxQueries:    c.Traps.QueriesPerPath,
 		MaxSameDigest: c.Traps.SameDigest,

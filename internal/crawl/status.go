@@ -33,10 +33,9 @@ type Status struct {
 	Pace         Pace              `json:"pace"`
 	PagesPerSec  float64           `json:"pages_per_second"` // over the last ten seconds
 	BytesPerSec  float64           `json:"bytes_per_second"`
-	Finish       float64           `json:"finish_seconds"` // at the delays in force; the slowest host decides
-	SlowestHost  string            `json:"slowest_host,omitempty"`
-	SlowestLeft  int               `json:"slowest_host_urls,omitempty"`
-	Parked       int               `json:"parked_hosts,omitempty"` // asked to be left alone for more than a week
+	Finish       float64           `json:"finish_seconds"`          // at the delays in force; the slowest host decides
+	Slowest      []SlowHost        `json:"slowest_hosts,omitempty"` // those that decide it, the last of them first
+	Parked       int               `json:"parked_hosts,omitempty"`  // asked to be left alone for more than a week
 	DataDir      string            `json:"data_dir"`
 	OutputDir    string            `json:"output_dir,omitempty"`
 	ProductToken string            `json:"product_token"`
@@ -52,6 +51,13 @@ type Rates struct {
 	Added    uint64 `json:"added"`  // URLs that were new
 	Outside  uint64 `json:"outside"`
 	Commits  uint64 `json:"commits"`
+}
+
+// SlowHost is a host that takes long to be done.
+type SlowHost struct {
+	Host   string  `json:"host"`
+	URLs   int     `json:"urls"`           // that wait
+	Finish float64 `json:"finish_seconds"` // until the last of them is fetched, at the delay in force
 }
 
 // Postponed is a host with URLs that could not be asked for in this run.
@@ -152,7 +158,7 @@ func (r *run) report(state string) {
 		r.survey = r.surveyHosts(now)
 	}
 	s := Status{State: state, Started: r.started, InFlight: r.busy, Places: r.survey.places, Held: r.survey.held}
-	s.Finish, s.SlowestHost, s.SlowestLeft, s.Parked = r.survey.finish, r.survey.slowest, r.survey.left, r.survey.parked
+	s.Finish, s.Slowest, s.Parked = r.survey.finish, r.survey.slowest, r.survey.parked
 	switch {
 	case state == "finished":
 	case r.stalled() != nil:

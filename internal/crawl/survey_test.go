@@ -1,0 +1,47 @@
+package crawl
+
+import (
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/storage"
+)
+
+func TestSlowestHosts(t *testing.T) {
+	for _, n := range []int{0, 1, 9, 10, 11, 1000} {
+		var s slowest
+		for i := range n {
+			s.add(&frontier.Waiting{Host: storage.HostID(i + 1), Finish: time.Duration(i*7919%n) * time.Second})
+		}
+		if len(s) != min(n, slowestHosts) {
+			t.Fatalf("%d of %d hosts are kept", len(s), n)
+		}
+		for i, w := range s {
+			if w.Finish != time.Duration(n-1-i)*time.Second {
+				t.Errorf("of %d hosts the %dth takes %v", n, i+1, w.Finish)
+			}
+		}
+	}
+}
+
+// TestStatusNamesSlowHosts: the status of a running crawl says what each of the slowest hosts needs.
+func TestStatusNamesSlowHosts(t *testing.T) {
+	t.Parallel()
+	web := startWeb(t,
+		site("a.test", "User-agent: *\nCrawl-delay: 2\n", paths("/", 20), nil), site("b.test", "User-agent: *\nCrawl-delay: 1\n", paths("/", 20), nil),
+		site("c.test", "", paths("/", 3), nil))
+	o := testOptions(t, web)
+	o.Frontier.Politeness.Delay = 10 * time.Millisecond
+	e, stop := daemon(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"), web.URL("c.test", "/"))
+	eventually(t, "two hosts are left", func() bool {
+		s := e.Status()
+		return len(s.Slowest) == 2 && s.Slowest[0].Host == "a.test" && s.Slowest[1].Host == "b.test" &&
+			s.Slowest[0].URLs >= 18 && s.Slowest[0].Finish >= 34 && s.Slowest[0].Finish <= 42 && s.Slowest[1].Finish <= 21 && s.Finish == s.Slowest[0].Finish
+	})
+	story, err := e.View().Host(t.Context(), "a.test")
+	if slow := e.Status().Slowest[0].Finish; err != nil || story.Finish < slow-3 || story.Finish > slow+3 {
+		t.Errorf("the host's own story says %.1f s, the status %.1f s (%v)", story.Finish, slow, err)
+	}
+	stop()
+}
