@@ -24,7 +24,8 @@ const rootExample = `  amble demo                                  see a crawl o
   amble run https://example.com/              crawl, or go on with a crawl
   amble status                                how does the crawl stand?
   amble hosts www.example.com                 what is known of a host, and why does it wait?
-  amble urls --state failed                   which URLs were given up, and why?`
+  amble urls --state failed                   which URLs were given up, and why?
+  amble audit                                 was every host asked as its robots.txt and the delays in force say?`
 
 const exitCodes = `
 Exit codes:
@@ -49,6 +50,7 @@ func newRootCommand() *cobra.Command {
 		newStatusCommand(settings),
 		newHostsCommand(settings),
 		newURLsCommand(settings),
+		newAuditCommand(settings),
 		newImportCommand(settings),
 		newExportCommand(settings),
 		newDemoCommand(settings),

@@ -158,7 +158,7 @@ func are(n int, noun string) string {
 	return plural(n, noun) + " are"
 }
 
-func were(n int, noun string) string {
+func were[N int | uint64](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun + " was"
 	}

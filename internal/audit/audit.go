@@ -1,0 +1,158 @@
+package audit
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/requestlog"
+	"github.com/amble-crawler/amble/robots"
+)
+
+// Options say what to look at.
+type Options struct {
+	Since  time.Time      // requests that began before it are not judged; zero: all are
+	Host   string         // only this host; empty: all
+	Robots robots.Options // as the crawl has them
+
+	// Each is called for every request that is judged, in the order of the log, with what was found out about it; nil: nobody
+	// asks. The Request and the Finding are valid only during the call. An error ends the audit and comes through.
+	Each func(*requestlog.Request, *Finding) error
+}
+
+// MaxViolations is how many violations a Report lists. All are counted.
+const MaxViolations = 1000
+
+// Report is what an audit found.
+type Report struct {
+	Counts
+	From       time.Time           `json:"from,omitzero"` // when the first request began
+	To         time.Time           `json:"to,omitzero"`   // when the last one began
+	Lost       uint64              `json:"lost"`          // requests that the log says could not be written
+	Damaged    []requestlog.Damage `json:"damaged,omitempty"`
+	Violations []Violation         `json:"violations"` // the first MaxViolations
+
+	hosts map[string]*host
+}
+
+// Counts are what there is to count of all hosts, or of one.
+type Counts struct {
+	Requests   uint64 `json:"requests"`
+	Pages      uint64 `json:"pages"`
+	Robots     uint64 `json:"robots"`         // requests for a robots.txt
+	Failed     uint64 `json:"failed"`         // requests without an answer
+	NoEnd      uint64 `json:"no_end_known"`   // requests that were under way when the process was killed
+	Again      uint64 `json:"again"`          // requests made again since a killed process could not commit them
+	Unproven   uint64 `json:"unproven"`       // pages whose robots.txt is not in the log, for lack of room
+	WallClock  uint64 `json:"by_wall_clock"`  // gaps that only the wall clock tells, which may have been set
+	Violations uint64 `json:"all_violations"` // as many as there are
+}
+
+// Run reads the request log in a directory and judges it. It keeps a few hundred bytes of each host, and one file of the log at most beside
+// it, however long the log is. The log may be written meanwhile.
+func Run(ctx context.Context, dir string, o Options) (*Report, error) {
+	r := &Report{Violations: []Violation{}, hosts: make(map[string]*host)}
+	j := newJudge(o.Robots)
+	n := 0
+	s, err := requestlog.Read(dir, requestlog.Query{Since: o.Since}, func(q *requestlog.Request) error {
+		if n++; n%4096 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		j.enter(q)
+		name := q.URL.Host()
+		if o.Host != "" && name != o.Host {
+			return nil
+		}
+		if q.Start.Before(o.Since) {
+			r.host(name).pass(q)
+			return nil
+		}
+		f := r.judge(j, q)
+		if o.Each != nil {
+			return o.Each(q, f)
+		}
+		return nil
+	})
+	r.Lost, r.Damaged = s.Lost, s.Damaged
+	return r, err
+}
+
+func (r *Report) host(name string) *host {
+	h := r.hosts[name]
+	if h == nil {
+		name = strings.Clone(name)
+		h = &host{Host: Host{Host: name}}
+		r.hosts[name] = h
+	}
+	return h
+}
+
+// judge counts a request and finds out what is to be known of it.
+func (r *Report) judge(j *judge, q *requestlog.Request) *Finding {
+	h := r.host(q.URL.Host())
+	f := &Finding{}
+	h.gap(q, f)
+	j.rules(q, f)
+	h.hours(q, f)
+	h.pass(q)
+	if r.From.IsZero() || q.Start.Before(r.From) {
+		r.From = q.Start
+	}
+	if q.Start.After(r.To) {
+		r.To = q.Start
+	}
+	r.count(q, f)
+	h.count(q, f)
+	h.note(q, f)
+	for _, v := range f.Violations {
+		if len(r.Violations) < MaxViolations {
+			v.Host, v.URL, v.At = h.Host.Host, q.URL.String(), q.Start
+			r.Violations = append(r.Violations, v)
+		}
+	}
+	return f
+}
+
+func (c *Counts) count(q *requestlog.Request, f *Finding) {
+	c.Requests++
+	if q.Kind == requestlog.Page {
+		c.Pages++
+	} else {
+		c.Robots++
+	}
+	c.Failed += one(q.Status == 0 && !q.End.IsZero())
+	c.NoEnd += one(q.End.IsZero())
+	c.Again += one(q.Again)
+	c.Unproven += one(f.Unproven)
+	c.WallClock += one(f.HasGap && !f.Exact)
+	c.Violations += uint64(len(f.Violations))
+}
+
+func one(is bool) uint64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// Hosts are the hosts that were judged, those with most violations first, then by name.
+func (r *Report) Hosts() []*Host {
+	var list []*Host
+	for _, name := range slices.Sorted(maps.Keys(r.hosts)) {
+		if h := r.hosts[name]; h.Requests > 0 {
+			list = append(list, &h.Host)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b *Host) int {
+		switch {
+		case a.Violations > b.Violations:
+			return -1
+		case a.Violations < b.Violations:
+			return 1
+		}
+		return 0
+	})
+	return list
+}

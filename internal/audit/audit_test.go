@@ -1,0 +1,336 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/requestlog"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/robots"
+)
+
+var began = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+const rules = "User-agent: *\nDisallow: /no\nAllow: /no/but\nCrawl-delay: 1\n"
+
+// world writes a request log.
+type world struct {
+	t       testing.TB
+	dir     string
+	log     *requestlog.Log
+	process requestlog.Process
+}
+
+func newWorld(t testing.TB) *world {
+	w := &world{t: t, dir: t.TempDir()}
+	w.begin(began, 1)
+	return w
+}
+
+// begin begins a process, so long after the start of the machine.
+func (w *world) begin(at time.Time, uptime time.Duration) {
+	w.process = requestlog.Process{Began: at, Uptime: uptime, Boot: "boot", Agent: "amble/1", Tokens: []string{"amble"}, Obey: true}
+	w.open()
+}
+
+func (w *world) open() {
+	w.t.Helper()
+	if w.log != nil {
+		w.close()
+	}
+	l, err := requestlog.Open(w.dir, requestlog.DefaultOptions(), w.process)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.log = l
+}
+
+func (w *world) close() {
+	w.t.Helper()
+	if err := w.log.Close(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// policy is a robots.txt that was fetched at a time.
+func policy(body string, fetched time.Time) *requestlog.Policy {
+	r := robots.Record{Class: robots.ClassFound, Copy: robots.ClassFound, Status: 200, Body: []byte(body), Fetched: fetched,
+		Expires: fetched.Add(24 * time.Hour), Refresh: fetched.Add(20 * time.Hour)}
+	return &requestlog.Policy{Record: r, Version: robots.VersionOf(r.Body)}
+}
+
+// page is a request that a polite crawler makes, for others to spoil: 100 ms long, so long after the begin.
+func (w *world) page(url string, after time.Duration, change func(*requestlog.Request)) {
+	w.t.Helper()
+	u, err := weburl.Parse(url)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	start := w.process.Began.Add(after)
+	q := &requestlog.Request{URL: u, Address: netip.MustParseAddr("192.0.2.1"), Sent: true, Status: 200, Start: start, Decided: start.Add(-time.Millisecond),
+		End: start.Add(100 * time.Millisecond), Delay: time.Second, DelayReason: politeness.ReasonCrawlDelay, Allowed: true, Policy: policy(rules, began)}
+	if change != nil {
+		change(q)
+	}
+	if err := w.log.Append(q); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) audit(o Options) *Report {
+	w.t.Helper()
+	w.close()
+	o.Robots = robots.DefaultOptions()
+	r, err := Run(context.Background(), w.dir, o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return r
+}
+
+func kindsOf(r *Report) (kinds []Kind) {
+	for _, v := range r.Violations {
+		kinds = append(kinds, v.Kind)
+	}
+	return kinds
+}
+
+// TestViolations: each thing that should not happen is found, and what looks like it is not.
+func TestViolations(t *testing.T) {
+	const a = "http://a.test/"
+	type change = func(*requestlog.Request)
+	delayed := func(d time.Duration) change {
+		return func(q *requestlog.Request) { q.Delay, q.Policy = d, policy("", began) }
+	}
+	tests := []struct {
+		name string
+		do   func(*world)
+		want []Kind
+	}{
+		{"polite", func(w *world) { w.page(a, 0, nil); w.page(a+"b", 1100*time.Millisecond, nil) }, nil},
+		{"a nanosecond early", func(w *world) { w.page(a, 0, nil); w.page(a+"b", 1100*time.Millisecond-1, nil) }, []Kind{ShortGap}},
+		{"after a long answer", func(w *world) {
+			w.page(a, 0, func(q *requestlog.Request) { q.End = q.Start.Add(5 * time.Second) })
+			w.page(a+"b", 5500*time.Millisecond, nil)
+		}, []Kind{ShortGap}},
+		{"another host", func(w *world) { w.page(a, 0, nil); w.page("http://b.test/", 0, nil) }, nil},
+		{"another port of the host", func(w *world) { w.page(a, 0, nil); w.page("http://a.test:81/", 500*time.Millisecond, nil) }, []Kind{ShortGap}},
+		{"a robots.txt counts", func(w *world) {
+			w.page(a+"robots.txt", 0, func(q *requestlog.Request) { q.Kind = requestlog.Robots })
+			w.page(a, 500*time.Millisecond, nil)
+		}, []Kind{ShortGap}},
+		{"failures count", func(w *world) {
+			w.page(a, 0, func(q *requestlog.Request) { q.Status, q.Failure, q.Sent = 0, fetch.KindRefused, false })
+			w.page(a, 500*time.Millisecond, nil)
+		}, []Kind{ShortGap}},
+		{"side by side without a delay", func(w *world) { w.page(a, 0, delayed(0)); w.page(a+"b", 50*time.Millisecond, delayed(0)) }, nil},
+		{"side by side with a delay", func(w *world) { w.page(a, 0, nil); w.page(a+"b", 50*time.Millisecond, nil) }, []Kind{ShortGap}},
+		{"within a longer one", func(w *world) {
+			w.page(a+"in", 2*time.Second, nil)
+			w.page(a+"out", 0, func(q *requestlog.Request) { q.End = q.Start.Add(10 * time.Second) })
+		}, []Kind{ShortGap}},
+		{"over a restart", func(w *world) {
+			w.page(a, 0, nil)
+			w.begin(began.Add(time.Second), 1+time.Second)
+			w.page(a, 50*time.Millisecond, nil)
+		}, []Kind{ShortGap}},
+		{"over a restart, in time though the clock was set back", func(w *world) {
+			w.page(a, 0, nil)
+			w.begin(began.Add(-time.Hour), 1+time.Second)
+			w.page(a, 100*time.Millisecond, func(q *requestlog.Request) { q.Policy = policy(rules, began.Add(-time.Hour)) })
+		}, nil},
+		{"over a restart, too early though the clock was set forward", func(w *world) {
+			w.page(a, 0, nil)
+			w.begin(began.Add(time.Hour), 1+time.Second)
+			w.page(a, 50*time.Millisecond, nil)
+		}, []Kind{ShortGap}},
+		{"after one that nobody saw the end of", func(w *world) {
+			w.page(a, 0, nil)
+			w.begin(began.Add(5*time.Second), 1+5*time.Second)
+			w.page(a+"open", -2*time.Second, func(q *requestlog.Request) { q.End = time.Time{} })
+			w.page(a, 500*time.Millisecond, nil)
+		}, []Kind{ShortGap}},
+		{"one without an end, too early", func(w *world) {
+			w.page(a, 0, nil)
+			w.begin(began.Add(5*time.Second), 1+5*time.Second)
+			w.page(a+"open", -4500*time.Millisecond, func(q *requestlog.Request) { q.End = time.Time{} })
+		}, []Kind{ShortGap}},
+		{"one without an end, disallowed", func(w *world) {
+			w.page(a, 0, nil)
+			w.begin(began.Add(5*time.Second), 1+5*time.Second)
+			w.page(a+"no", -2*time.Second, func(q *requestlog.Request) { q.End = time.Time{} })
+		}, []Kind{Disallowed}},
+		{"before Retry-After", func(w *world) {
+			w.page(a, 0, func(q *requestlog.Request) { q.Status, q.RetryAfter = 503, time.Minute })
+			w.page(a, 60*time.Second, nil)
+		}, []Kind{EarlyReturn}},
+		{"after Retry-After", func(w *world) {
+			w.page(a, 0, func(q *requestlog.Request) { q.Status, q.RetryAfter = 503, time.Minute })
+			w.page(a, 60*time.Second+100*time.Millisecond, nil)
+		}, nil},
+		{"under way when Retry-After came", func(w *world) {
+			w.page(a, 0, func(q *requestlog.Request) { delayed(0)(q); q.Status, q.RetryAfter = 503, time.Minute })
+			w.page(a+"b", 50*time.Millisecond, delayed(0))
+		}, nil},
+		{"disallowed, whatever the log says", func(w *world) { w.page(a+"no/page", 0, func(q *requestlog.Request) { q.Line = 3 }) }, []Kind{Disallowed}},
+		{"the longer rule allows", func(w *world) { w.page(a+"no/but", 0, nil) }, nil},
+		{"a robots.txt is always allowed", func(w *world) {
+			w.page(a+"no/robots.txt", 0, func(q *requestlog.Request) { q.Kind = requestlog.Robots })
+		}, nil},
+		{"without a robots.txt", func(w *world) { w.page(a, 0, func(q *requestlog.Request) { q.Policy = nil }) }, []Kind{NoVerdict}},
+		{"by a robots.txt that lapsed", func(w *world) {
+			w.page(a, 0, func(q *requestlog.Request) { q.Policy = policy(rules, began.Add(-25*time.Hour)) })
+		}, []Kind{NotInForce}},
+		{"by one that is older, where the delay is long", func(w *world) {
+			w.page(a, 0, func(q *requestlog.Request) { q.Delay, q.Policy = 2*time.Hour, policy(rules, began.Add(-25*time.Hour)) })
+		}, nil},
+		{"by one that was not found", func(w *world) {
+			w.page(a+"no", 0, func(q *requestlog.Request) {
+				q.Policy = policy("", began)
+				q.Policy.Record.Class, q.Policy.Record.Copy, q.Policy.Record.Body, q.Policy.Version = robots.ClassUnavailable, robots.ClassUnavailable, nil, robots.Version{}
+			})
+		}, nil},
+		{"by one that could not be read", func(w *world) {
+			w.page(a, 0, func(q *requestlog.Request) {
+				q.Policy = &requestlog.Policy{Record: robots.Record{Class: robots.ClassUnreachable, FirstUnreachable: began, Refresh: began.Add(time.Hour), Failures: 1}}
+			})
+		}, []Kind{Disallowed, NotInForce}},
+		{"faster than its Crawl-delay", func(w *world) { w.page(a, 0, func(q *requestlog.Request) { q.Delay = 999 * time.Millisecond }) }, []Kind{SlowDelay}},
+		{"outside of Visit-time", func(w *world) {
+			w.page(a, 0, func(q *requestlog.Request) { q.Policy = policy("User-agent: *\nVisit-time: 0200-0600\n", began) })
+		}, []Kind{WrongHour}},
+		{"within Visit-time", func(w *world) {
+			w.page(a, 0, func(q *requestlog.Request) {
+				q.Policy = policy("User-agent: *\nVisit-time: 0200-0600\nVisit-time: 2300-1201\n", began)
+			})
+		}, nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			test.do(w)
+			r := w.audit(Options{})
+			if got := kindsOf(r); !slices.Equal(got, test.want) || r.Counts.Violations != uint64(len(test.want)) {
+				t.Errorf("%v, want %v: %+v", got, test.want, r.Violations)
+			}
+		})
+	}
+}
+
+// TestReport: what is counted, and of which host.
+func TestReport(t *testing.T) {
+	w := newWorld(t)
+	w.page("http://a.test/robots.txt", 0, func(q *requestlog.Request) { q.Kind = requestlog.Robots })
+	w.page("http://a.test/1", 1200*time.Millisecond, nil)
+	w.page("http://a.test/2", 2301*time.Millisecond, func(q *requestlog.Request) { q.Status, q.Failure = 0, fetch.KindReset })
+	w.page("http://b.test/no", 3*time.Second, nil)
+	newer := policy(rules+"# newer\n", began)
+	w.begin(began.Add(10*time.Second), 1+10*time.Second)
+	w.page("http://a.test/3", -5*time.Second, func(q *requestlog.Request) { q.End = time.Time{} })
+	w.page("http://a.test/3", time.Second, func(q *requestlog.Request) { q.Again, q.Policy = true, newer })
+	w.page("http://a.test/4", 3*time.Second, func(q *requestlog.Request) { q.Policy = newer })
+	r := w.audit(Options{})
+	want := Counts{Requests: 7, Pages: 6, Robots: 1, Failed: 1, NoEnd: 1, Again: 1, Violations: 1, WallClock: 1}
+	if r.Counts != want {
+		t.Errorf("counts %+v, want %+v", r.Counts, want)
+	}
+	hosts := r.Hosts()
+	if len(hosts) != 2 || hosts[0].Host != "b.test" || hosts[0].Counts.Violations != 1 || hosts[1].Host != "a.test" {
+		t.Fatalf("hosts: %+v", hosts)
+	}
+	a := hosts[1]
+	if g := a.Smallest; g == nil || g.Seconds != 1 || g.Delay != 1 || g.Reason != "crawl-delay" || !g.Exact || !g.At.Equal(began.Add(11*time.Second)) {
+		t.Errorf("smallest gap %+v", a.Smallest)
+	}
+	if len(a.Versions) != 2 || a.Versions[0].Pages != 3 || a.Versions[1].Pages != 2 || a.Versions[1].Version != newer.Version.String() ||
+		a.Versions[0].Class != "found" || a.Versions[1].Origin != "http://a.test" {
+		t.Errorf("versions %+v", a.Versions)
+	}
+	if !r.From.Equal(began) || !r.To.Equal(began.Add(13*time.Second)) {
+		t.Errorf("from %v to %v", r.From, r.To)
+	}
+	only, err := Run(context.Background(), w.dir, Options{Host: "b.test", Robots: robots.DefaultOptions()})
+	if err != nil || only.Requests != 1 || len(only.Hosts()) != 1 {
+		t.Errorf("of one host: %+v, %v", only, err)
+	}
+	since, err := Run(context.Background(), w.dir, Options{Since: began.Add(11 * time.Second), Robots: robots.DefaultOptions()})
+	if err != nil || since.Requests != 2 || since.Counts.Violations != 0 || since.Hosts()[0].Smallest == nil {
+		t.Errorf("since then: %+v, %v", since, err)
+	}
+}
+
+// TestEach: what is told about single requests, and that an error ends it.
+func TestEach(t *testing.T) {
+	w := newWorld(t)
+	w.page("http://a.test/no/but", 0, func(q *requestlog.Request) { q.RetryAfter = time.Second })
+	w.page("http://a.test/", 2*time.Second, nil)
+	var lines []Line
+	w.audit(Options{Each: func(q *requestlog.Request, f *Finding) error {
+		lines = append(lines, NewLine(q, f))
+		return nil
+	}})
+	l := lines[0]
+	if l.Rule != "Allow: /no/but" || l.RuleLine != 3 || !*l.Allowed || l.Verdict != "rule" || l.Gap != nil || l.DelayLine != 4 ||
+		l.DelayText != "Crawl-delay: 1" || l.RetryAfter != 1 || l.Method != "GET" || l.Agent != "amble/1" || l.Seconds != 0.1 {
+		t.Errorf("%+v", l)
+	}
+	if l = lines[1]; l.Gap == nil || *l.Gap != 1.9 || !l.Exact || l.Verdict != "no rule" || l.Rule != "" {
+		t.Errorf("%+v", l)
+	}
+	enough := errors.New("enough")
+	if _, err := Run(context.Background(), w.dir, Options{Each: func(*requestlog.Request, *Finding) error { return enough }}); !errors.Is(err, enough) {
+		t.Errorf("%v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	w.open()
+	for i := range 5000 {
+		w.page("http://a.test/", time.Duration(i)*2*time.Second, nil)
+	}
+	if _, err := Run(ctx, w.dir, Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the end of the context: %v", err)
+	}
+}
+
+// TestUnproven: where the log had no room for a robots.txt, the pages that it allowed are neither proven nor a violation.
+func TestUnproven(t *testing.T) {
+	w := newWorld(t)
+	o := requestlog.Options{MaxSize: requestlog.MinSize}
+	w.close()
+	var err error
+	if w.log, err = requestlog.Open(w.dir, o, w.process); err != nil {
+		t.Fatal(err)
+	}
+	noise := []byte("User-agent: *\nDisallow: /no\n# ")
+	for seed := uint64(1); len(noise) < 40_000; seed = seed*6364136223846793005 + 1442695040888963407 {
+		noise = append(noise, byte(seed>>56)|1)
+	}
+	w.page("http://a.test/no", 0, func(q *requestlog.Request) { q.Policy = policy(string(noise), began) })
+	r := w.audit(Options{})
+	if r.Unproven != 1 || r.Counts.Violations != 0 {
+		t.Errorf("%+v", r.Counts)
+	}
+}
+
+// TestManyViolations: the list is bounded, the count is not; and so are the versions of a host.
+func TestManyViolations(t *testing.T) {
+	w := newWorld(t)
+	for i := range MaxViolations + 50 {
+		p := policy(fmt.Sprintf("%s# %d\n", rules, i), began)
+		w.page("http://a.test/no", time.Duration(i)*2*time.Second, func(q *requestlog.Request) { q.Policy = p })
+	}
+	r := w.audit(Options{})
+	if len(r.Violations) != MaxViolations || r.Counts.Violations != MaxViolations+50 {
+		t.Errorf("%d listed, %d counted", len(r.Violations), r.Counts.Violations)
+	}
+	if h := r.Hosts()[0]; len(h.Versions) != MaxVersions || h.Older != MaxViolations+50-MaxVersions {
+		t.Errorf("%d versions listed, %d older ones", len(h.Versions), h.Older)
+	}
+}

@@ -1,0 +1,181 @@
+package audit
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/requestlog"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/robots"
+)
+
+// Host is what was found out about a host.
+type Host struct {
+	Host string `json:"host"`
+	Counts
+	First    time.Time `json:"first"` // when its first request began
+	Last     time.Time `json:"last"`
+	Smallest *Gap      `json:"smallest_gap,omitempty"` // between two requests, where a delay was in force; nil: there are not two
+	Versions []Version `json:"robots_versions"`        // the newest MaxVersions
+	Older    int       `json:"older_robots_versions,omitempty"`
+}
+
+// Gap is the time from the end of one request to the start of the next.
+type Gap struct {
+	Seconds float64   `json:"seconds"`
+	Delay   float64   `json:"delay_seconds"` // that was in force
+	Reason  string    `json:"delay_reason"`
+	Exact   bool      `json:"exact"` // false: by the wall clock
+	At      time.Time `json:"at"`
+}
+
+// Version is a robots.txt that allowed pages.
+type Version struct {
+	Version string    `json:"version"` // the begin of the SHA-256 of its body; empty: there was no file
+	Class   string    `json:"class"`   // what the fetch of it came to
+	Origin  string    `json:"origin"`
+	First   time.Time `json:"first"` // when the first page that it allowed was asked for
+	Last    time.Time `json:"last"`
+	Pages   uint64    `json:"pages"`
+
+	version robots.Version
+	origin  weburl.Origin
+}
+
+// MaxVersions is how many versions of robots.txt files a Host lists.
+const MaxVersions = 16
+
+// host is a Host and what the next request to it is held against.
+type host struct {
+	Host
+	asked     bool
+	ended     requestlog.Instant // the latest end
+	started   requestlog.Instant // the latest start
+	delay     time.Duration      // that was in force at it
+	answered  requestlog.Instant // when a Retry-After came
+	notBefore requestlog.Instant // that it asked for
+	origin    weburl.Origin
+	origins   bool // there is more than one
+}
+
+// ledgerGrain is how exactly the start of a request is known that only the start ledger tells of.
+const ledgerGrain = time.Millisecond
+
+// gap holds a request against the one before it.
+func (h *host) gap(q *requestlog.Request, f *Finding) {
+	if !h.asked {
+		return
+	}
+	start := q.StartedAt()
+	if q.End.IsZero() {
+		start = start.Add(ledgerGrain)
+	}
+	f.HasGap = true
+	f.Gap, f.Exact = start.Sub(h.ended)
+	if since, _ := start.Sub(h.started); since < 0 {
+		// The one before in the log began after this one, and ended before it: it is that which came too early.
+		if early, _ := h.started.Sub(q.EndedAt()); h.delay > 0 && early < h.delay {
+			f.violated(ShortGap, fmt.Sprintf("another request began while this one was under way, and %v were in force", h.delay))
+		}
+	} else if q.Delay > 0 && f.Gap < q.Delay {
+		f.violated(ShortGap, fmt.Sprintf("%v after the end of the request before; %v were in force (%s)%s", f.Gap, q.Delay, q.DelayReason, byClock(f.Exact)))
+	}
+	h.early(start, f)
+	if q.Delay > 0 && (h.Smallest == nil || f.Gap.Seconds() < h.Smallest.Seconds) {
+		h.Smallest = &Gap{Seconds: f.Gap.Seconds(), Delay: q.Delay.Seconds(), Reason: q.DelayReason.String(), Exact: f.Exact, At: q.Start}
+	}
+}
+
+func byClock(exact bool) string {
+	if exact {
+		return ""
+	}
+	return ", by the wall clock"
+}
+
+// early holds a request against the Retry-After of an answer before it. Those that were under way when it came could not know of it.
+func (h *host) early(start requestlog.Instant, f *Finding) {
+	if h.notBefore.IsZero() {
+		return
+	}
+	left, exact := h.notBefore.Sub(start)
+	if since, _ := start.Sub(h.answered); left > 0 && since > 0 {
+		f.violated(EarlyReturn, fmt.Sprintf("%v before the time that its Retry-After named%s", left, byClock(exact)))
+	}
+}
+
+// hours holds a request against the Visit-time of its robots.txt. Where a host has several origins, with files of their own, they may contradict
+// each other: then it is not judged.
+func (h *host) hours(q *requestlog.Request, f *Finding) {
+	if h.origins || f.visits == nil || q.End.IsZero() {
+		return
+	}
+	for _, v := range f.visits {
+		if open(v.Window, q.Decided.UTC()) {
+			return
+		}
+	}
+	v := f.visits[0]
+	f.violated(WrongHour, fmt.Sprintf("line %d of its robots.txt asks for visits from %s to %s UTC", v.Line, v.Window.From, v.Window.To))
+}
+
+// open tells whether a window is open at a time.
+func open(w robots.Window, at time.Time) bool {
+	from, to := w.Minutes()
+	now := 60*at.Hour() + at.Minute()
+	if from < to {
+		return from <= now && now < to
+	}
+	return now >= from || now < to
+}
+
+// pass takes note of a request, for the next one to be held against.
+func (h *host) pass(q *requestlog.Request) {
+	if later(q.EndedAt(), h.ended) {
+		h.ended = q.EndedAt()
+	}
+	if later(q.StartedAt(), h.started) {
+		h.started, h.delay = q.StartedAt(), q.Delay
+	}
+	if until := q.EndedAt().Add(q.RetryAfter); q.RetryAfter > 0 && later(until, h.notBefore) {
+		h.answered, h.notBefore = q.EndedAt(), until
+	}
+	h.origins = h.origins || h.asked && h.origin != q.URL.Origin()
+	h.origin, h.asked = q.URL.Origin(), true
+}
+
+func later(a, b requestlog.Instant) bool {
+	if b.IsZero() {
+		return true
+	}
+	d, _ := a.Sub(b)
+	return d > 0
+}
+
+// note takes down when the host was asked, and what allowed it.
+func (h *host) note(q *requestlog.Request, f *Finding) {
+	if h.First.IsZero() {
+		h.First = q.Start
+	}
+	h.Last = q.Start
+	if q.Kind != requestlog.Page || q.Policy == nil {
+		return
+	}
+	origin := q.URL.Origin()
+	for i := range h.Versions {
+		if v := &h.Versions[i]; v.version == q.Policy.Version && v.origin == origin {
+			v.Last = q.Start
+			v.Pages++
+			return
+		}
+	}
+	if len(h.Versions) == MaxVersions {
+		h.Versions = append(h.Versions[:0], h.Versions[1:]...)
+		h.Older++
+	}
+	v := Version{Class: f.class, Origin: origin.String(), First: q.Start, Last: q.Start, Pages: 1, version: q.Policy.Version, origin: origin}
+	if !q.Policy.Version.IsZero() {
+		v.Version = q.Policy.Version.String()
+	}
+	h.Versions = append(h.Versions, v)
+}

@@ -1,0 +1,138 @@
+package audit
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/requestlog"
+	"github.com/amble-crawler/amble/robots"
+)
+
+// judge puts pages to the robots package again.
+type judge struct {
+	o        robots.Options
+	process  *requestlog.Process // of the file that is being read
+	versions map[robots.Version]*requestlog.Policy
+	before   map[robots.Version]*requestlog.Policy // of the file before
+	compiled map[*requestlog.Policy]*compiled
+	bytes    int
+}
+
+// compiled are the rules of a policy.
+type compiled struct {
+	rules  *robots.Rules
+	record robots.Record
+	delay  string // the line that asks for the longest delay
+}
+
+// maxCompiled bounds the bytes of rules that are kept to be asked again.
+const maxCompiled = 64 << 20
+
+func newJudge(o robots.Options) *judge {
+	return &judge{o: o, versions: make(map[robots.Version]*requestlog.Policy), compiled: make(map[*requestlog.Policy]*compiled)}
+}
+
+// enter takes note of the files that a request brings. Each file of the log has a Process of its own.
+func (j *judge) enter(q *requestlog.Request) {
+	if q.Process != j.process {
+		j.process = q.Process
+		j.before, j.versions = j.versions, make(map[robots.Version]*requestlog.Policy)
+		clear(j.compiled)
+		j.bytes = 0
+	}
+	if q.Policy != nil && !q.End.IsZero() {
+		j.versions[q.Policy.Version] = q.Policy
+	}
+}
+
+// decisionGrain is how exactly the times of a robots.txt are stored.
+const decisionGrain = time.Millisecond
+
+// rules judges a page.
+func (j *judge) rules(q *requestlog.Request, f *Finding) {
+	p := q.Policy
+	if p == nil {
+		if q.Kind == requestlog.Page && !q.End.IsZero() {
+			f.violated(NoVerdict, "no robots.txt allowed it")
+		}
+		f.Unproven = q.Kind == requestlog.Page && q.End.IsZero()
+		return
+	}
+	if q.End.IsZero() {
+		if p = j.named(p.Version); p == nil {
+			f.Unproven = q.Kind == requestlog.Page
+			return
+		}
+	}
+	f.class = p.Record.Class.String()
+	c := j.compile(p)
+	if c == nil {
+		f.Unproven = q.Kind == requestlog.Page
+		return
+	}
+	pace := c.rules.Pace()
+	f.DelayLine, f.DelayText = pace.Line, c.delay
+	if q.Kind != requestlog.Page {
+		return
+	}
+	f.visits = pace.Visits
+	f.Verdict = c.rules.Match(q.URL.RequestURI())
+	if f.Verdict.Line > 0 {
+		f.Rule = robots.LineText(c.record.Body, f.Verdict.Line)
+	}
+	if !f.Verdict.Allowed {
+		f.violated(Disallowed, fmt.Sprintf("line %d of its robots.txt: %s%s", f.Verdict.Line, f.Rule, disobedient(q)))
+	}
+	if q.End.IsZero() {
+		return
+	}
+	if pace.Delay > q.Delay {
+		f.violated(SlowDelay, fmt.Sprintf("line %d of its robots.txt asks for %v between requests; %v were in force", pace.Line, pace.Delay, q.Delay))
+	}
+	if s := j.o.Standing(c.record, q.Delay, q.Decided.Add(-decisionGrain)); s.Kind != robots.StandingAsk {
+		f.violated(NotInForce, fmt.Sprintf("what was known of its robots.txt, from %s, was to be asked for again first%s",
+			c.record.Fetched.UTC().Format(time.RFC3339), disobedient(q)))
+	}
+}
+
+func disobedient(q *requestlog.Request) string {
+	if q.Process.Obey {
+		return ""
+	}
+	return " (robots.obey was false)"
+}
+
+// named finds the policy that a request without an end names by its version: its process had it in its last file.
+func (j *judge) named(v robots.Version) *requestlog.Policy {
+	if p := j.versions[v]; p != nil {
+		return p
+	}
+	return j.before[v]
+}
+
+// compile makes rules of a policy; nil where the log lacks its body.
+func (j *judge) compile(p *requestlog.Policy) *compiled {
+	if c, known := j.compiled[p]; known {
+		return c
+	}
+	c := &compiled{record: p.Record}
+	if !p.Version.IsZero() {
+		body, kept := p.Body()
+		if !kept || robots.VersionOf(body) != p.Version {
+			j.compiled[p] = nil
+			return nil
+		}
+		c.record.Body = body
+	}
+	c.rules = c.record.Rules(j.process.Tokens...)
+	if line := c.rules.Pace().Line; line > 0 {
+		c.delay = robots.LineText(c.record.Body, line)
+	}
+	size := c.rules.Size() + len(c.record.Body)
+	if j.bytes += size; j.bytes > maxCompiled {
+		clear(j.compiled)
+		j.bytes = size
+	}
+	j.compiled[p] = c
+	return c
+}

@@ -1,0 +1,69 @@
+package audit
+
+import (
+	"time"
+
+	"github.com/amble-crawler/amble/internal/requestlog"
+)
+
+// Line is one request with what was found out about it, as it is printed and sent.
+type Line struct {
+	At         time.Time `json:"at"` // when it began
+	Host       string    `json:"host"`
+	Address    string    `json:"address"`
+	Method     string    `json:"method"`
+	URL        string    `json:"url"`
+	Kind       string    `json:"kind"`                // page, robots
+	For        string    `json:"for,omitempty"`       // the origin whose robots.txt is wanted, where that is another one
+	Status     int       `json:"status,omitempty"`    // of the answer; 0: none came
+	Failure    string    `json:"failure,omitempty"`   // why none came
+	NoEnd      bool      `json:"no_end,omitempty"`    // nobody saw its end: the process was killed
+	Again      bool      `json:"again,omitempty"`     // made again since a killed process could not commit it
+	Seconds    float64   `json:"seconds"`             // that it took
+	Bytes      uint64    `json:"bytes"`               // received
+	Agent      string    `json:"user_agent"`          // sent
+	RetryAfter float64   `json:"retry_after_seconds"` // that the answer asked for; 0: none
+
+	Gap        *float64 `json:"gap_seconds"`   // since the request to the host before had ended; null: there is none
+	Exact      bool     `json:"gap_exact"`     // false: by the wall clock
+	Delay      float64  `json:"delay_seconds"` // that was in force
+	Reason     string   `json:"delay_reason"`  // the sign that asked for it
+	DelayLine  int      `json:"delay_line,omitempty"`
+	DelayText  string   `json:"delay_text,omitempty"` // that line of the robots.txt
+	WaitReason string   `json:"wait_reason"`          // the sign that the host waited for last
+
+	Allowed  *bool  `json:"allowed,omitempty"` // by the robots.txt in force, as judged now; null: a robots.txt, or not known any more
+	Verdict  string `json:"verdict,omitempty"` // why: rule, no rule, unavailable...
+	Rule     string `json:"rule,omitempty"`    // the line that decides
+	RuleLine int    `json:"rule_line,omitempty"`
+	Version  string `json:"robots_version,omitempty"` // the begin of the SHA-256 of the robots.txt
+
+	Violations []Violation `json:"violations,omitempty"`
+}
+
+// NewLine describes a request.
+func NewLine(q *requestlog.Request, f *Finding) Line {
+	l := Line{
+		At: q.Start, Host: q.URL.Host(), Address: q.Address.String(), Method: q.Method.String(), URL: q.URL.String(), Kind: q.Kind.String(),
+		For: q.For.String(), Status: q.Status, NoEnd: q.End.IsZero(), Again: q.Again, Bytes: q.Bytes, Agent: q.Process.Agent,
+		RetryAfter: q.RetryAfter.Seconds(), Exact: f.Exact, Delay: max(q.Delay, 0).Seconds(), Reason: q.DelayReason.String(), WaitReason: q.Reason.String(),
+		DelayLine: f.DelayLine, DelayText: f.DelayText, Violations: f.Violations,
+	}
+	if !l.NoEnd {
+		l.Seconds = q.End.Sub(q.Start).Seconds()
+		if q.Status == 0 {
+			l.Failure = q.Failure.String()
+		}
+	}
+	if f.HasGap {
+		gap := f.Gap.Seconds()
+		l.Gap = &gap
+	}
+	if q.Kind == requestlog.Page && f.class != "" && !f.Unproven {
+		l.Allowed, l.Verdict, l.Rule, l.RuleLine = &f.Verdict.Allowed, f.Verdict.Reason.String(), f.Rule, f.Verdict.Line
+	}
+	if q.Policy != nil && !q.Policy.Version.IsZero() {
+		l.Version = q.Policy.Version.String()
+	}
+	return l
+}
