@@ -3,7 +3,7 @@ package archive
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
+	"strings"
 )
 
 // Errors of [Open] and [Writer.Rollback]: the output does not hold what the marks say was committed.
@@ -39,11 +39,11 @@ func (s *series) restore(m *Mark) error {
 		}
 		return s.cut(s.base)
 	}
-	serial, suffix, ok := s.naming.parse(m.File)
+	serial, name, suffix, ok := s.naming.parse(m.File)
 	if !ok || suffix != "" || m.Length < 0 {
 		return fmt.Errorf("archive: %q at %d is no mark of this output", m.File, m.Length)
 	}
-	return s.cut(position{serial: serial, length: m.Length})
+	return s.cut(position{serial: serial, name: name, length: m.Length})
 }
 
 // revert goes back to the last mark.
@@ -53,11 +53,8 @@ func (s *series) revert() error { return s.cut(s.synced) }
 // Nothing is changed in a directory that does not hold what it should.
 func (s *series) cut(at position) error {
 	s.torn = true // until the end of this is reached
-	s.synced, s.written, s.finished = at, at, nil
-	if s.file != nil {
-		s.file.Close() // what it may still hold is about to be cut: an error of it says nothing more
-		s.file = nil
-	}
+	s.synced, s.written, s.finished, s.dirty = at, at, nil, false
+	s.letGo()
 	entries, err := s.entries()
 	if err != nil {
 		return err
@@ -81,7 +78,8 @@ func (s *series) cut(at position) error {
 
 // entry is a file of the series as the directory has it.
 type entry struct {
-	name   string
+	file   string // as it is called now
+	name   string // without its suffix
 	serial int
 	suffix string
 }
@@ -93,9 +91,9 @@ func (s *series) entries() ([]entry, error) {
 		return nil, fmt.Errorf("archive: list %s: %w", s.dir, err)
 	}
 	var entries []entry
-	for _, name := range names {
-		if serial, suffix, ok := s.naming.parse(name); ok {
-			entries = append(entries, entry{name: name, serial: serial, suffix: suffix})
+	for _, file := range names {
+		if serial, name, suffix, ok := s.naming.parse(file); ok {
+			entries = append(entries, entry{file, name, serial, suffix})
 		}
 	}
 	return entries, nil
@@ -113,9 +111,9 @@ func (s *series) inspect(at position, entries []entry) (m marked, err error) {
 	if at.length == whole {
 		return marked{}, nil
 	}
-	path := s.path(at.serial)
+	path := s.path(at.name)
 	for _, e := range entries {
-		if e.serial != at.serial || e.suffix == suffixUnmarked {
+		if e.name != at.name || e.suffix == suffixUnmarked {
 			continue
 		}
 		if m.exists {
@@ -150,9 +148,9 @@ func (s *series) sweep(at position, entries []entry) error {
 		case e.suffix == suffixUnmarked:
 			s.next = max(s.next, e.serial+1)
 		case e.serial < at.serial && e.suffix == suffixOpen:
-			err = s.complete(e.serial)
+			err = s.complete(e.name)
 		case e.serial > at.serial && e.suffix == suffixOpen:
-			err = s.disk.remove(filepath.Join(s.dir, e.name))
+			err = s.remove(e)
 		case e.serial > at.serial:
 			s.next = max(s.next, e.serial+1)
 			err = s.setAside(e)
@@ -161,33 +159,51 @@ func (s *series) sweep(at position, entries []entry) error {
 			return fmt.Errorf("archive: tidy %s: %w", s.dir, err)
 		}
 	}
-	return nil
+	if s.index == nil {
+		return nil
+	}
+	return s.index.sweep(func(name string) bool { return name == at.name })
+}
+
+// remove deletes a file of which nothing was committed.
+func (s *series) remove(e entry) error {
+	if s.index != nil {
+		if err := s.index.forget(e.name); err != nil {
+			return err
+		}
+	}
+	return s.disk.remove(s.path(e.file))
 }
 
 // setAside takes a file out of the output without losing it.
 func (s *series) setAside(e entry) error {
-	target := s.path(e.serial) + suffixUnmarked
+	target := s.path(e.name) + suffixUnmarked
 	if _, err := s.disk.size(target); err == nil {
-		return fmt.Errorf("archive: %s is in the way of %s: move one of them away", target, e.name)
+		return fmt.Errorf("archive: %s is in the way of %s: move one of them away", target, e.file)
 	}
-	if err := s.disk.rename(filepath.Join(s.dir, e.name), target); err != nil {
+	if s.index != nil {
+		if err := s.index.setAside(e.name); err != nil {
+			return err
+		}
+	}
+	if err := s.disk.rename(s.path(e.file), target); err != nil {
 		return fmt.Errorf("archive: set a file aside: %w", err)
 	}
 	return nil
 }
 
 // resume cuts the marked file to its mark and goes on writing it. One that is complete as it is stays
-// so, and the next record begins a new file.
+// so, and the next record begins a new file; so it does where files are packed in another way by now.
 func (s *series) resume(at position, m marked) error {
 	if !m.exists || m.suffix != suffixOpen && m.size == at.length {
 		return nil
 	}
 	if m.suffix != suffixOpen {
-		if err := s.disk.rename(s.path(at.serial), s.openPath(at.serial)); err != nil {
+		if err := s.disk.rename(s.path(at.name), s.openPath(at.name)); err != nil {
 			return fmt.Errorf("archive: reopen a file: %w", err)
 		}
 	}
-	f, err := s.disk.reopen(s.openPath(at.serial))
+	f, err := s.disk.reopen(s.openPath(at.name))
 	if err != nil {
 		return fmt.Errorf("archive: reopen a file: %w", err)
 	}
@@ -198,9 +214,18 @@ func (s *series) resume(at position, m marked) error {
 		}
 		if err != nil {
 			f.Close()
-			return fmt.Errorf("archive: cut %s to %d bytes: %w", s.openPath(at.serial), at.length, err)
+			return fmt.Errorf("archive: cut %s to %d bytes: %w", s.openPath(at.name), at.length, err)
 		}
 	}
 	s.use(f, at)
-	return nil
+	if s.index != nil {
+		if err := s.index.resume(at.name, s.openPath(at.name), at.length); err != nil {
+			return err
+		}
+	}
+	if strings.HasSuffix(at.name, s.extension) {
+		return nil
+	}
+	s.letGo()
+	return s.complete(at.name)
 }

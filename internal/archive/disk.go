@@ -7,10 +7,11 @@ import (
 
 // disk is what a series needs of the file system. Tests put one in between that fails.
 type disk interface {
-	list(dir string) ([]string, error)    // names, in any order
-	size(path string) (int64, error)      // fs.ErrNotExist where there is none
-	create(path string) (file, error)     // a new file, to append to
-	reopen(path string) (file, error)     // one that exists, to append to
+	list(dir string) ([]string, error) // names, in any order
+	size(path string) (int64, error)   // fs.ErrNotExist where there is none
+	create(path string) (file, error)  // a new file, to append to
+	reopen(path string) (file, error)  // one that exists, to append to
+	open(path string) (io.ReadCloser, error)
 	rename(oldPath, newPath string) error // both in one directory
 	remove(path string) error
 	syncDir(dir string) error // makes creations, renames and removals survive a power cut
@@ -50,6 +51,8 @@ func (osDisk) create(path string) (file, error) {
 func (osDisk) reopen(path string) (file, error) {
 	return openFile(path, 0)
 }
+
+func (osDisk) open(path string) (io.ReadCloser, error) { return os.Open(path) }
 
 // openFile keeps a nil *os.File from becoming a file that is not nil.
 func openFile(path string, flags int) (file, error) {

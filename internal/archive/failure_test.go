@@ -7,6 +7,7 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // failingDisk fails one operation, or every write once its room is used up.
@@ -118,7 +119,7 @@ func (f *failingFile) Close() error {
 // batch appends and syncs lines from the first, as often as it takes.
 func batch(w *Writer, all []string) ([]Mark, error) {
 	for _, l := range all {
-		if err := w.Append([]byte(l + "\n")); err != nil {
+		if err := w.Append(itemOf(l), time.Now()); err != nil {
 			return nil, err
 		}
 	}
@@ -209,7 +210,7 @@ func survive(t *testing.T, o Options, d *failingDisk) {
 		if i == 1 { // between, the process dies in the middle of a batch
 			batchLines := lines(900, 30)
 			for _, l := range batchLines {
-				if err := w.Append([]byte(l + "\n")); err != nil {
+				if err := w.Append(itemOf(l), time.Now()); err != nil {
 					break
 				}
 			}

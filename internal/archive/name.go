@@ -2,8 +2,10 @@ package archive
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // The suffixes a file can have behind its name.
@@ -12,33 +14,52 @@ const (
 	suffixUnmarked = ".unmarked" // set aside: the crawl knows nothing of it
 )
 
-// naming is how the files of one series are called: prefix, serial number of six digits or more, extension.
-type naming struct{ prefix, extension string }
-
-// name is that of the file with the serial number, as it is when complete and as marks give it.
-func (n naming) name(serial int) string {
-	return fmt.Sprintf("%s%06d%s", n.prefix, serial, n.extension)
+// naming is how the files of one series are called.
+type naming struct {
+	// make names a new file as it is called when complete, and as marks call it.
+	make func(serial int, now time.Time) string
+	// pattern matches every name that make can have given, with any settings. Its group is the serial number.
+	pattern *regexp.Regexp
 }
 
-// parse returns the serial number of a file of the series, and its suffix. Other files are not ok.
-func (n naming) parse(name string) (serial int, suffix string, ok bool) {
+// The name of a numbered series: "pages-000001.jsonl", and how it is packed behind it.
+func numbered(prefix, extension string) naming {
+	return naming{
+		make:    func(serial int, _ time.Time) string { return prefix + serialText(serial) + extension },
+		pattern: regexp.MustCompile(`^` + regexp.QuoteMeta(prefix) + `(\d{6,19})\.jsonl(?:\.gz|\.zst)?$`),
+	}
+}
+
+// The name of a WARC file: "amble-20261120121415-000001-host.warc.gz", as archives have it: prefix, time, serial number, machine.
+func dated(prefix, host string) naming {
+	return naming{
+		make: func(serial int, now time.Time) string {
+			return prefix + "-" + now.UTC().Format("20060102150405") + "-" + serialText(serial) + "-" + host + warcExtension
+		},
+		pattern: regexp.MustCompile(`^[^/]+-\d{14}-(\d{6,19})-[^/]*` + regexp.QuoteMeta(warcExtension) + `$`),
+	}
+}
+
+const warcExtension = ".warc.gz"
+
+func serialText(serial int) string { return fmt.Sprintf("%06d", serial) }
+
+// parse returns the serial number of a file of the series, its name when complete, and its suffix. Other files are not ok.
+func (n naming) parse(file string) (serial int, name, suffix string, ok bool) {
+	name = file
 	for _, suffix = range [...]string{suffixOpen, suffixUnmarked, ""} {
-		if base, found := strings.CutSuffix(name, suffix); found {
+		if base, found := strings.CutSuffix(file, suffix); found {
 			name = base
 			break
 		}
 	}
-	digits, found := strings.CutPrefix(name, n.prefix)
-	if !found {
-		return 0, "", false
+	match := n.pattern.FindStringSubmatch(name)
+	if match == nil {
+		return 0, "", "", false
 	}
-	digits, found = strings.CutSuffix(digits, n.extension)
-	if !found {
-		return 0, "", false
+	serial, err := strconv.Atoi(match[1])
+	if err != nil || serial < 1 || serialText(serial) != match[1] {
+		return 0, "", "", false
 	}
-	serial, err := strconv.Atoi(digits)
-	if err != nil || serial < 1 || n.name(serial) != name {
-		return 0, "", false
-	}
-	return serial, suffix, true
+	return serial, name, suffix, true
 }

@@ -1,8 +1,11 @@
 package archive
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
-var pageNames = naming{prefix: "pages-", extension: ".jsonl"}
+var pageNames = numbered("pages-", ".jsonl")
 
 func TestNamingParse(t *testing.T) {
 	tests := []struct {
@@ -22,14 +25,16 @@ func TestNamingParse(t *testing.T) {
 		{"pages-0000001.jsonl", 0, "", false},
 		{"pages-99999999999999999999.jsonl", 0, "", false},
 		{"pages-000001.jsonl.open.open", 0, "", false},
-		{"pages-000001.jsonl.gz", 0, "", false},
+		{"pages-000001.jsonl.gz", 1, "", true},
+		{"pages-000001.jsonl.zst.open", 1, ".open", true},
+		{"pages-000001.jsonl.bz2", 0, "", false},
 		{"warc-000001.jsonl", 0, "", false},
 		{"../pages-000001.jsonl", 0, "", false},
 		{".open", 0, "", false},
 		{"", 0, "", false},
 	}
 	for _, tt := range tests {
-		serial, suffix, ok := pageNames.parse(tt.name)
+		serial, _, suffix, ok := pageNames.parse(tt.name)
 		if serial != tt.serial || suffix != tt.suffix || ok != tt.ok {
 			t.Errorf("%q: got %d %q %v", tt.name, serial, suffix, ok)
 		}
@@ -41,7 +46,7 @@ func FuzzNamingParse(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		if serial, suffix, ok := pageNames.parse(name); ok && pageNames.name(serial)+suffix != name {
+		if serial, base, suffix, ok := pageNames.parse(name); ok && (base+suffix != name || !strings.HasPrefix(name, "pages-"+serialText(serial)+".jsonl")) {
 			t.Fatalf("%q is taken for number %d with suffix %q", name, serial, suffix)
 		}
 	})

@@ -3,15 +3,43 @@ package archive
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
+	"time"
 )
 
 // The formats of Options.Formats.
 const (
-	FormatJSONL = "jsonl" // JSON lines, docs/OUTPUT.md
+	FormatJSONL = "jsonl" // a line a page
+	FormatWARC  = "warc"  // what was sent and received, WARC 1.1
+	FormatLinks = "links" // a line a link
+	FormatText  = "text"  // a line a page with its main text
 	FormatNone  = "none"  // nothing is written
-	FormatWARC  = "warc"  // known, but not written by this version
 )
+
+// form is a form of output that is written.
+type form int
+
+// The forms, in the order in which they are written.
+const (
+	formPages form = iota
+	formWARC
+	formLinks
+	formText
+	numForms
+)
+
+// formats are the names of the forms.
+func formats() []string { return []string{FormatJSONL, FormatWARC, FormatLinks, FormatText} }
+
+// String is the name in Options.Formats.
+func (f form) String() string { return formats()[f] }
+
+// linesPrefix is what the names of files of lines begin with.
+func (f form) linesPrefix() string {
+	return [numForms]string{formPages: "pages-", formLinks: "links-", formText: "text-"}[f]
+}
 
 // ErrOption is wrapped by every error of [Options.Validate].
 var ErrOption = errors.New("archive: bad option")
@@ -22,14 +50,46 @@ type Options struct {
 	Dir string
 	// Formats are the forms of output, written side by side; FormatNone stands alone.
 	Formats []string
-	// MaxFileBytes is the size at which a new file is begun. A line is never divided: one that is longer gets a file of its own.
+	// MaxFileBytes is the size at which a new file is begun. A line, or the records of one request, are never divided: what is
+	// longer gets a file of its own.
 	MaxFileBytes int64
+	// MaxFileAge is the time after which a new file is begun, looked at whenever something is written. 0: no limit.
+	MaxFileAge time.Duration
+	// Compress is how files of lines are packed: CompressNone, CompressGzip or CompressZstd. WARC files are always packed record by record with gzip.
+	Compress string
+
+	// Prefix is what the names of WARC files begin with.
+	Prefix string
+	// Host is the name of this machine in the names of WARC files and in their first record.
+	Host string
+	// GzipLevel is how hard WARC records are packed, from 1 to 9.
+	GzipLevel int
+	// Crawler is what a WARC file says of who made it.
+	Crawler Crawler
+}
+
+// Crawler is what the first record of a WARC file, its warcinfo, says of who made it. What is empty is left out.
+type Crawler struct {
+	Software  string // name and version
+	UserAgent string // as it is sent
+	From      string // as it is sent
+	Operator  string // contact of whoever runs the crawler
+	Robots    string // policy, such as "obey"
 }
 
 // DefaultOptions are what an empty configuration means; Dir has no default.
 func DefaultOptions() Options {
-	return Options{Formats: []string{FormatJSONL}, MaxFileBytes: 256 << 20}
+	return Options{
+		Formats: []string{FormatJSONL}, MaxFileBytes: 256 << 20, Compress: CompressNone,
+		Prefix: "amble", Host: "localhost", GzipLevel: 3,
+	}
 }
+
+// Has reports whether a form of output is written.
+func (o *Options) Has(format string) bool { return slices.Contains(o.Formats, format) }
+
+// namePart is what a part of a file name may be.
+var namePart = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
 // Validate returns nil, or every value that cannot be used, each with what is allowed. The error
 // wraps [ErrOption].
@@ -38,26 +98,39 @@ func (o Options) Validate() error {
 	refuse := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%w: %s", ErrOption, fmt.Sprintf(format, args...)))
 	}
+	allowed := strings.Join(formats(), ", ") + " or " + FormatNone
 	if len(o.Formats) == 0 {
-		refuse("format is empty, allowed are %s or %s", FormatJSONL, FormatNone)
+		refuse("format is empty, allowed are %s", allowed)
 	}
 	for i, f := range o.Formats {
 		switch {
-		case f == FormatWARC:
-			refuse("format %s cannot be written by this version, allowed are %s or %s", f, FormatJSONL, FormatNone)
-		case f != FormatJSONL && f != FormatNone:
-			refuse("format is %q, allowed are %s or %s", f, FormatJSONL, FormatNone)
+		case f != FormatNone && !slices.Contains(formats(), f):
+			refuse("format is %q, allowed are %s", f, allowed)
 		case f == FormatNone && len(o.Formats) > 1:
 			refuse("format %s excludes all others, of which there are %d", f, len(o.Formats)-1)
 		case slices.Contains(o.Formats[:i], f):
 			refuse("format %s is given twice", f)
 		}
 	}
-	if o.Dir == "" && slices.Contains(o.Formats, FormatJSONL) {
+	if o.Dir == "" && !o.Has(FormatNone) {
 		refuse("dir is empty, a directory is needed to write to")
 	}
 	if o.MaxFileBytes <= 0 {
 		refuse("max_file is %d bytes, allowed is 1 or more", o.MaxFileBytes)
+	}
+	if o.MaxFileAge < 0 {
+		refuse("max_age is %v, allowed is 0 or more", o.MaxFileAge)
+	}
+	if !slices.Contains([]string{CompressNone, CompressGzip, CompressZstd}, o.Compress) {
+		refuse("compress is %q, allowed are %s, %s or %s", o.Compress, CompressNone, CompressGzip, CompressZstd)
+	}
+	if o.Has(FormatWARC) {
+		if !namePart.MatchString(o.Prefix) || !namePart.MatchString(o.Host) {
+			refuse("prefix is %q and the host %q, allowed are letters, digits, dots, dashes and underscores", o.Prefix, o.Host)
+		}
+		if o.GzipLevel < 1 || o.GzipLevel > 9 {
+			refuse("gzip level is %d, allowed are 1 to 9", o.GzipLevel)
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Version is the version of the JSON line. A reader may rely on the names and meanings of one version;
+// Version is the version of the JSON lines of all formats. A reader may rely on the names and meanings of one version;
 // new names can appear within it.
 const Version = 1
 
@@ -117,21 +117,32 @@ func (p Page) Encode() ([]byte, error) {
 	if !p.UnavailableAfter.IsZero() {
 		l.UnavailableAfter = p.UnavailableAfter.UTC().Format(time.RFC3339)
 	}
-	if !p.FetchedAt.IsZero() {
-		l.FetchedAt = p.FetchedAt.UTC().Format(timeLayout)
-	}
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
+	l.FetchedAt = formatTime(p.FetchedAt)
+	return appendLine(nil, l)
+}
+
+// appendLine appends an object as a line with its newline.
+func appendLine(b []byte, object any) ([]byte, error) {
+	buffer := bytes.NewBuffer(b)
+	encoder := json.NewEncoder(buffer)
 	encoder.SetEscapeHTML(false) // URLs stay readable; nothing here ends up in a script
-	if err := encoder.Encode(l); err != nil {
-		return nil, fmt.Errorf("archive: encode %s: %w", p.URL, err)
+	if err := encoder.Encode(object); err != nil {
+		return nil, fmt.Errorf("archive: encode a line: %w", err)
 	}
-	return b.Bytes(), nil
+	return buffer.Bytes(), nil
 }
 
 // FormatDigest is how Page.Digest holds the SHA-256 of a body: "sha256:" and 64 hexadecimal digits.
 func FormatDigest(sum [sha256.Size]byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// formatTime is empty for no time.
+func formatTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(timeLayout)
 }
 
 // milliseconds keeps microseconds.

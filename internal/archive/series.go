@@ -1,47 +1,54 @@
 package archive
 
 import (
-	"bufio"
 	"fmt"
 	"path/filepath"
+	"time"
 )
-
-// bufferBytes is how much is gathered before it is written.
-const bufferBytes = 256 << 10
 
 // position is a byte of a file of a series. Length whole means that files up to the serial number are
 // complete and none of them is looked at.
 type position struct {
 	serial int
+	name   string // of the file; empty where the length is whole
 	length int64
 }
 
 const whole = -1
 
-// series is a sink of numbered files, each at most so long.
+// full is a file that has all its records and still has suffixOpen.
+type full struct {
+	serial int
+	name   string
+}
+
+// series is a sink of numbered files, each at most so long and, while records come, so old.
 type series struct {
-	disk     disk
-	dir      string
-	naming   naming
-	maxBytes int64
+	disk      disk
+	dir       string
+	naming    naming
+	extension string // of new files: one with another is not gone on with
+	maxBytes  int64
+	maxAge    time.Duration // 0: no limit
+
+	// Of a WARC: what a file begins with, and the index beside it. Nil: none.
+	head  func(name string, now time.Time) (*record, error)
+	index *index
 
 	base     position // behind the files that were there before this crawl, if it began without a mark
 	synced   position // where the last mark is
-	written  position // where the next record goes; equal to synced if nothing was appended since
+	written  position // where the next record goes
+	dirty    bool     // something was appended since the last mark
 	next     int      // serial number of the next new file
-	finished []int    // serial numbers of full files that still have suffixOpen
-	file     file     // the one being written; nil: the next record begins one
-	buffer   *bufio.Writer
-	created  bool // the directory has to be synced
-	torn     bool // a failure could not be undone yet: revert comes before anything else
+	finished []full
+	out      stream    // to the current file; without one, the next record begins one
+	began    time.Time // when the current file was begun, or gone on with; zero: its first record tells
+	created  bool      // the directory has to be synced
+	torn     bool      // a failure could not be undone yet: revert comes before anything else
 }
 
-func newSeries(d disk, dir string, n naming, maxBytes int64) *series {
-	return &series{disk: d, dir: dir, naming: n, maxBytes: maxBytes, buffer: bufio.NewWriterSize(nil, bufferBytes)}
-}
-
-// append adds a record, in the current file or, where it would become too long, in a new one.
-func (s *series) append(record []byte) error {
+// append adds a record, in the current file or, where that is full, in a new one.
+func (s *series) append(r *record, now time.Time) error {
 	if s.torn {
 		if err := s.revert(); err != nil {
 			return err
@@ -50,39 +57,81 @@ func (s *series) append(record []byte) error {
 	if err := s.settle(); err != nil {
 		return err
 	}
-	if s.file != nil && s.written.length > 0 && s.written.length+int64(len(record)) > s.maxBytes {
+	if s.full(r, now) {
 		if err := s.finish(); err != nil {
 			return err
 		}
 	}
-	if s.file == nil {
-		if err := s.begin(); err != nil {
+	if s.out.file == nil {
+		if err := s.begin(now); err != nil {
 			return err
 		}
 	}
-	if _, err := s.buffer.Write(record); err != nil {
-		return fmt.Errorf("archive: write %s: %w", s.openPath(s.written.serial), err)
+	if s.began.IsZero() {
+		s.began = now
 	}
-	s.written.length += int64(len(record))
+	return s.write(r)
+}
+
+// full reports whether the current file takes no more.
+func (s *series) full(r *record, now time.Time) bool {
+	if s.out.file == nil || s.out.length == 0 && !s.out.frame {
+		return false
+	}
+	size := r.size()
+	if s.out.packer != nil {
+		size = 0 // who knows
+	}
+	return s.out.length+size > s.maxBytes ||
+		s.maxAge > 0 && !s.began.IsZero() && now.Sub(s.began) >= s.maxAge ||
+		s.index != nil && s.index.full()
+}
+
+// write adds a record to the current file and to its index.
+func (s *series) write(r *record) error {
+	at := s.out.length
+	s.dirty = true
+	err := s.out.write(r)
+	if err == nil && s.index != nil {
+		err = s.index.add(at, s.out.length-at, r.entry)
+	}
+	if err != nil {
+		return fmt.Errorf("archive: write %s: %w", s.openPath(s.written.name), err)
+	}
+	s.written.length = s.out.length
 	return nil
 }
 
 // begin opens the next file.
-func (s *series) begin() error {
-	f, err := s.disk.create(s.openPath(s.next))
+func (s *series) begin(now time.Time) error {
+	name := s.naming.make(s.next, now)
+	f, err := s.disk.create(s.openPath(name))
 	if err != nil {
 		return fmt.Errorf("archive: begin a file: %w", err)
 	}
-	s.use(f, position{serial: s.next})
+	s.use(f, position{serial: s.next, name: name})
+	s.began = now
 	s.next++
 	s.created = true
-	return nil
+	if s.index != nil {
+		if err := s.index.begin(name); err != nil {
+			return err
+		}
+	}
+	if s.head == nil {
+		return nil
+	}
+	r, err := s.head(name, now)
+	if err != nil {
+		return err
+	}
+	return s.write(r)
 }
 
 // use makes f the file being written, which is as long as at says.
 func (s *series) use(f file, at position) {
-	s.file, s.written = f, at
-	s.buffer.Reset(f)
+	s.written, s.began = at, time.Time{}
+	s.out.use(f, at.length)
 }
 
 // finish ends the current file: it is full.
@@ -90,24 +139,25 @@ func (s *series) finish() error {
 	if err := s.flush(); err != nil {
 		return err
 	}
-	f := s.file
-	s.file = nil
-	s.finished = append(s.finished, s.written.serial)
+	f := s.out.file
+	s.out.file = nil
+	s.finished = append(s.finished, full{s.written.serial, s.written.name})
 	if err := f.Close(); err != nil {
-		return fmt.Errorf("archive: close %s: %w", s.openPath(s.written.serial), err)
+		return fmt.Errorf("archive: close %s: %w", s.openPath(s.written.name), err)
 	}
 	return nil
 }
 
 // flush makes what was written to the current file survive a power cut.
 func (s *series) flush() error {
-	err := s.buffer.Flush()
-	if err == nil {
-		err = s.file.Sync()
+	err := s.out.flush()
+	if err == nil && s.index != nil {
+		err = s.index.flush()
 	}
 	if err != nil {
-		return fmt.Errorf("archive: sync %s: %w", s.openPath(s.written.serial), err)
+		return fmt.Errorf("archive: sync %s: %w", s.openPath(s.written.name), err)
 	}
+	s.written.length = s.out.length
 	return nil
 }
 
@@ -118,10 +168,10 @@ func (s *series) sync() error {
 			return err
 		}
 	}
-	if s.written == s.synced {
+	if !s.dirty {
 		return nil
 	}
-	if s.file != nil {
+	if s.out.file != nil {
 		if err := s.flush(); err != nil {
 			return err
 		}
@@ -132,14 +182,14 @@ func (s *series) sync() error {
 		}
 		s.created = false
 	}
-	s.synced = s.written
+	s.synced, s.dirty = s.written, false
 	return nil
 }
 
 // settle gives the full files before the mark their final names. It runs when the mark is known to be committed.
 func (s *series) settle() error {
-	for len(s.finished) > 0 && s.finished[0] < s.synced.serial {
-		if err := s.complete(s.finished[0]); err != nil {
+	for len(s.finished) > 0 && s.finished[0].serial < s.synced.serial {
+		if err := s.complete(s.finished[0].name); err != nil {
 			return err
 		}
 		s.finished = s.finished[1:]
@@ -147,17 +197,26 @@ func (s *series) settle() error {
 	return nil
 }
 
-// complete gives a file its final name.
-func (s *series) complete(serial int) error {
-	if err := s.disk.rename(s.openPath(serial), s.path(serial)); err != nil {
+// complete gives a file its final name, when its index is there.
+func (s *series) complete(name string) error {
+	if s.index != nil {
+		if err := s.index.complete(name, s.openPath(name)); err != nil {
+			return err
+		}
+	}
+	if err := s.disk.rename(s.openPath(name), s.path(name)); err != nil {
 		return fmt.Errorf("archive: complete a file: %w", err)
+	}
+	if s.index != nil {
+		return s.index.forget(name)
 	}
 	return nil
 }
 
 // close drops what was not synced, gives every file its final name and lets go of the directory.
 func (s *series) close() error {
-	if s.torn || s.written != s.synced {
+	defer s.letGo()
+	if s.torn || s.dirty {
 		if err := s.revert(); err != nil {
 			return err
 		}
@@ -165,18 +224,18 @@ func (s *series) close() error {
 	if err := s.settle(); err != nil {
 		return err
 	}
-	if s.file == nil {
+	if s.out.file == nil {
 		return nil
 	}
-	err := s.file.Close()
-	s.file = nil
+	err := s.out.file.Close()
+	s.out.file = nil
 	switch {
 	case err != nil:
-		return fmt.Errorf("archive: close %s: %w", s.openPath(s.written.serial), err)
+		return fmt.Errorf("archive: close %s: %w", s.openPath(s.written.name), err)
 	case s.written.length == 0:
-		err = s.disk.remove(s.openPath(s.written.serial))
+		err = s.disk.remove(s.openPath(s.written.name))
 	default:
-		err = s.complete(s.written.serial)
+		err = s.complete(s.written.name)
 	}
 	if err == nil {
 		err = s.disk.syncDir(s.dir)
@@ -187,16 +246,27 @@ func (s *series) close() error {
 	return nil
 }
 
+// letGo closes what an error left open.
+func (s *series) letGo() {
+	s.out.drop()
+	if s.index != nil {
+		s.index.drop()
+	}
+}
+
 // mark is where the last sync ended; not ok before anything was ever synced.
 func (s *series) mark() (Mark, bool) {
 	if s.synced.length == whole {
 		return Mark{}, false
 	}
-	return Mark{File: s.naming.name(s.synced.serial), Length: s.synced.length}, true
+	return Mark{File: s.synced.name, Length: s.synced.length}, true
 }
 
-func (s *series) path(serial int) string {
-	return filepath.Join(s.dir, s.naming.name(serial))
+func (s *series) owns(name string) bool {
+	_, _, suffix, ok := s.naming.parse(name)
+	return ok && suffix == ""
 }
 
-func (s *series) openPath(serial int) string { return s.path(serial) + suffixOpen }
+func (s *series) path(name string) string { return filepath.Join(s.dir, name) }
+
+func (s *series) openPath(name string) string { return s.path(name) + suffixOpen }

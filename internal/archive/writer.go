@@ -1,19 +1,17 @@
 package archive
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
+	"time"
 )
 
-// Errors of a [Writer].
-var (
-	ErrClosed = errors.New("archive: the writer is closed")
-	ErrLine   = errors.New("archive: not one line that ends in a newline")
-)
+// ErrClosed is the error of a [Writer] that was closed.
+var ErrClosed = errors.New("archive: the writer is closed")
 
 // Mark says that the first Length bytes of File, and all of the files numbered before it, belong to
 // the crawl. File is a name within Options.Dir, without ".open" whether it is still being written or not.
@@ -24,25 +22,21 @@ type Mark struct {
 
 // sink is one form of output. A Writer drives several in step.
 type sink interface {
-	owns(name string) bool      // whether a mark is its own
-	adopt() error               // begin in a directory without a mark
-	restore(m *Mark) error      // go back to a committed mark; nil: to what was there before
-	append(record []byte) error // it may stay in memory
-	sync() error                // everything appended survives a power cut
-	mark() (Mark, bool)         // where the last sync ended
-	revert() error              // drop what was appended since
-	close() error               // drop what was appended since, complete the files
+	owns(name string) bool                // whether a mark is its own
+	adopt() error                         // begin in a directory without a mark
+	restore(m *Mark) error                // go back to a committed mark; nil: to what was there before
+	append(r *record, at time.Time) error // it may stay in memory
+	sync() error                          // everything appended survives a power cut
+	mark() (Mark, bool)                   // where the last sync ended
+	revert() error                        // drop what was appended since
+	close() error                         // drop what was appended since, complete the files
 }
 
-func (s *series) owns(name string) bool {
-	_, suffix, ok := s.naming.parse(name)
-	return ok && suffix == ""
-}
-
-// Writer appends pages to the files. It has one owner: its methods may not be called concurrently.
+// Writer appends what requests came to to the files of all formats. It has one owner: its methods may not be called
+// concurrently.
 type Writer struct {
-	lines   sink   // of FormatJSONL; nil: not written
-	sinks   []sink // all there are
+	sinks   []sink // all that are written
+	forms   []form // which record of an item each takes
 	carried []Mark // of forms that are not written at present; they come back with every Sync
 	closed  bool
 }
@@ -59,17 +53,42 @@ func open(o Options, marks []Mark, d disk) (*Writer, error) {
 		return nil, err
 	}
 	w := &Writer{}
-	if slices.Contains(o.Formats, FormatJSONL) {
+	if !o.Has(FormatNone) {
 		if err := makeDir(o.Dir, d); err != nil {
 			return nil, err
 		}
-		w.lines = newSeries(d, o.Dir, naming{prefix: "pages-", extension: ".jsonl"}, o.MaxFileBytes)
-		if err := w.add(w.lines, marks); err != nil {
+	}
+	for f := range numForms {
+		if !o.Has(f.String()) {
+			continue
+		}
+		s, err := newSeries(o, f, d)
+		if err == nil {
+			err = w.add(s, f, marks)
+		}
+		if err != nil {
 			return nil, errors.Join(err, w.Close())
 		}
 	}
 	w.carry(marks)
 	return w, nil
+}
+
+// newSeries makes the sink of a form.
+func newSeries(o Options, f form, d disk) (*series, error) {
+	s := &series{disk: d, dir: o.Dir, maxBytes: o.MaxFileBytes, maxAge: o.MaxFileAge}
+	if f == formWARC {
+		s.naming, s.extension = dated(o.Prefix, o.Host), warcExtension
+		s.head, s.index = o.warcinfo, newIndex(d, o.Dir)
+		return s, nil
+	}
+	packer, packed, err := newPacker(o.Compress)
+	if err != nil {
+		return nil, fmt.Errorf("archive: %s: %w", o.Compress, err)
+	}
+	s.extension, s.out.packer = ".jsonl"+packed, packer
+	s.naming = numbered(f.linesPrefix(), s.extension)
+	return s, nil
 }
 
 // makeDir makes the output directory where there is none.
@@ -88,7 +107,7 @@ func makeDir(dir string, d disk) error {
 }
 
 // add readies a sink behind its mark, if it has one, and drives it from now on.
-func (w *Writer) add(s sink, marks []Mark) error {
+func (w *Writer) add(s sink, f form, marks []Mark) error {
 	var err error
 	if m := markOf(s, marks); m != nil {
 		err = s.restore(m)
@@ -96,7 +115,7 @@ func (w *Writer) add(s sink, marks []Mark) error {
 		err = s.adopt()
 	}
 	if err == nil {
-		w.sinks = append(w.sinks, s)
+		w.sinks, w.forms = append(w.sinks, s), append(w.forms, f)
 	}
 	return err
 }
@@ -121,37 +140,51 @@ func (w *Writer) carry(marks []Mark) {
 	}
 }
 
-// Append adds a line that [Page.Encode] made. It may stay in memory until Sync. A failure drops
-// everything since the last mark, so that the batch can be tried again from its first line.
-func (w *Writer) Append(line []byte) error {
+// Append adds what an [Encoder] made. It may stay in memory until Sync. now decides about the age of files. A failure drops
+// everything since the last mark, so that the batch can be tried again from its first item.
+func (w *Writer) Append(item *Item, now time.Time) error {
 	if w.closed {
 		return ErrClosed
 	}
-	if bytes.IndexByte(line, '\n') != len(line)-1 || len(line) == 0 {
-		return fmt.Errorf("%w: %.80q", ErrLine, line)
-	}
-	if w.lines == nil {
-		return nil
-	}
-	if err := w.lines.append(line); err != nil {
-		return errors.Join(err, w.revert())
+	for i, s := range w.sinks {
+		r := item.records[w.forms[i]]
+		if r == nil {
+			continue
+		}
+		if err := s.append(r, now); err != nil {
+			return errors.Join(err, w.revert())
+		}
 	}
 	return nil
 }
 
 // Sync makes everything that was appended survive a power cut, and returns the marks to commit with
-// it. A failure drops everything since the last mark, so that the batch can be tried again from its first line.
+// it. A failure drops everything since the last mark, so that the batch can be tried again from its first item.
 func (w *Writer) Sync() ([]Mark, error) {
 	if w.closed {
 		return nil, ErrClosed
 	}
 	before := w.marks()
-	for _, s := range w.sinks {
-		if err := s.sync(); err != nil {
-			return nil, errors.Join(err, w.Rollback(before))
-		}
+	if err := w.syncAll(); err != nil {
+		return nil, errors.Join(err, w.Rollback(before))
 	}
 	return w.marks(), nil
+}
+
+// syncAll syncs the sinks side by side: each waits for the disk.
+func (w *Writer) syncAll() error {
+	errs := make([]error, len(w.sinks))
+	var others sync.WaitGroup
+	for i, s := range w.sinks {
+		if i > 0 {
+			others.Go(func() { errs[i] = s.sync() })
+		}
+	}
+	if len(w.sinks) > 0 {
+		errs[0] = w.sinks[0].sync()
+	}
+	others.Wait()
+	return errors.Join(errs...)
 }
 
 // marks are those of the last Sync.

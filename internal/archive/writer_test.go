@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/spool"
 )
 
 // options are those of small files, so that a few lines fill one.
@@ -31,10 +34,15 @@ func mustOpen(t testing.TB, o Options, marks []Mark) *Writer {
 func mustAppend(t testing.TB, w *Writer, lines ...string) {
 	t.Helper()
 	for _, l := range lines {
-		if err := w.Append([]byte(l + "\n")); err != nil {
+		if err := w.Append(itemOf(l), time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// itemOf is an item of one line for FormatJSONL.
+func itemOf(line string) *Item {
+	return &Item{records: [numForms]*record{formPages: {content: spool.Of([]byte(line + "\n"))}}}
 }
 
 func mustSync(t testing.TB, w *Writer) []Mark {
@@ -104,8 +112,10 @@ func wantOutput(t testing.TB, dir string, want []string) {
 
 // abandon leaves the writer as kill -9 does: nothing is flushed, cut or renamed.
 func abandon(w *Writer) {
-	if s, ok := w.lines.(*series); ok && s.file != nil {
-		s.file.Close()
+	for _, s := range w.sinks {
+		if s, ok := s.(*series); ok {
+			s.letGo()
+		}
 	}
 	w.closed = true
 }
@@ -173,7 +183,7 @@ func TestClosedWriterRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, syncErr := w.Sync()
-	for _, err := range []error{w.Append([]byte("a\n")), syncErr, w.Rollback(nil)} {
+	for _, err := range []error{w.Append(itemOf("a"), time.Now()), syncErr, w.Rollback(nil)} {
 		if !errors.Is(err, ErrClosed) {
 			t.Errorf("got %v", err)
 		}
@@ -181,23 +191,10 @@ func TestClosedWriterRefuses(t *testing.T) {
 	wantNames(t, o.Dir)
 }
 
-func TestAppendWantsOneLine(t *testing.T) {
-	for _, formats := range [][]string{{FormatJSONL}, {FormatNone}} {
-		o := options(t)
-		o.Formats = formats
-		w := mustOpen(t, o, nil)
-		for _, bad := range []string{"", "a", "a\nb\n", "a\nb", "\n\n"} {
-			if err := w.Append([]byte(bad)); !errors.Is(err, ErrLine) {
-				t.Errorf("%q: got %v", bad, err)
-			}
-		}
-	}
-}
-
 func TestNoneWritesNothingAndCarriesMarks(t *testing.T) {
 	o := options(t)
 	o.Formats = []string{FormatNone}
-	before := []Mark{{"pages-000007.jsonl", 70}, {"crawl-000002.warc.gz", 123}}
+	before := []Mark{{"pages-000007.jsonl", 70}, {"crawl-20260101000000-000002-h.warc.gz", 123}}
 	w := mustOpen(t, o, before)
 	mustAppend(t, w, "a")
 	if got := mustSync(t, w); !slices.Equal(got, before) {
@@ -209,7 +206,7 @@ func TestNoneWritesNothingAndCarriesMarks(t *testing.T) {
 }
 
 func TestMarksOfOtherFormsAreCarried(t *testing.T) {
-	foreign := Mark{"crawl-000002.warc.gz", 123}
+	foreign := Mark{"crawl-20260101000000-000002-h.warc.gz", 123}
 	w := mustOpen(t, options(t), []Mark{foreign})
 	mustAppend(t, w, "a")
 	if got, want := mustSync(t, w), []Mark{foreign, {"pages-000001.jsonl", 2}}; !slices.Equal(got, want) {
@@ -255,20 +252,20 @@ type recorder struct {
 	restored int
 }
 
-func (r *recorder) owns(name string) bool { return strings.HasSuffix(name, ".warc.gz") }
-func (r *recorder) adopt() error          { return nil }
-func (r *recorder) restore(*Mark) error   { r.restored++; return nil }
-func (r *recorder) append([]byte) error   { return r.fail }
-func (r *recorder) sync() error           { return r.fail }
-func (r *recorder) mark() (Mark, bool)    { return Mark{"a.warc.gz", 1}, true }
-func (r *recorder) revert() error         { r.reverted++; return nil }
-func (r *recorder) close() error          { return r.fail }
+func (r *recorder) owns(name string) bool           { return strings.HasSuffix(name, ".warc.gz") }
+func (r *recorder) adopt() error                    { return nil }
+func (r *recorder) restore(*Mark) error             { r.restored++; return nil }
+func (r *recorder) append(*record, time.Time) error { return r.fail }
+func (r *recorder) sync() error                     { return r.fail }
+func (r *recorder) mark() (Mark, bool)              { return Mark{"a.warc.gz", 1}, true }
+func (r *recorder) revert() error                   { r.reverted++; return nil }
+func (r *recorder) close() error                    { return r.fail }
 
 func TestSinksMoveInStep(t *testing.T) {
 	o := options(t)
 	w := mustOpen(t, o, nil)
 	r := &recorder{}
-	if err := w.add(r, nil); err != nil {
+	if err := w.add(r, formWARC, nil); err != nil {
 		t.Fatal(err)
 	}
 	mustAppend(t, w, "a")
@@ -299,9 +296,10 @@ func BenchmarkAppend(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	item := itemOf(strings.TrimSuffix(string(encoded), "\n"))
 	b.SetBytes(int64(len(encoded)))
 	for b.Loop() {
-		if err := w.Append(encoded); err != nil {
+		if err := w.Append(item, time.Now()); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,0 +1,106 @@
+package archive
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Collection reads the files of an output directory. It changes nothing, and may be used while a crawl writes them. It keeps no file
+// open; any number of goroutines may use it.
+type Collection struct{ dir string }
+
+// OpenCollection returns the collection of a directory. The error wraps fs.ErrNotExist where there is none.
+func OpenCollection(dir string) (*Collection, error) {
+	if _, err := os.Stat(dir); err != nil {
+		return nil, fmt.Errorf("archive: %w", err)
+	}
+	return &Collection{dir: dir}, nil
+}
+
+// File is a file of the output.
+type File struct {
+	Name   string // when it is complete
+	Format string
+	Open   bool // it is being written
+	Size   int64
+
+	serial int
+}
+
+// Files lists the files, by format and in the order in which they were written. Those that were set aside are not among them.
+func (c *Collection) Files() ([]File, error) {
+	entries, err := os.ReadDir(c.dir)
+	if err != nil {
+		return nil, fmt.Errorf("archive: %w", err)
+	}
+	names := namings()
+	var files []File
+	for _, e := range entries {
+		for form, n := range names {
+			serial, name, suffix, ok := n.parse(e.Name())
+			if !ok || suffix == suffixUnmarked {
+				continue
+			}
+			info, err := e.Info()
+			if errors.Is(err, fs.ErrNotExist) {
+				info, err = os.Stat(filepath.Join(c.dir, name)) // completed meanwhile
+			}
+			if err != nil {
+				return nil, fmt.Errorf("archive: %w", err)
+			}
+			files = append(files, File{Name: name, Format: form.String(), Open: suffix == suffixOpen, Size: info.Size(), serial: serial})
+		}
+	}
+	slices.SortFunc(files, func(a, b File) int {
+		return cmp.Or(
+			cmp.Compare(slices.Index(formats(), a.Format), slices.Index(formats(), b.Format)),
+			cmp.Compare(a.serial, b.serial), strings.Compare(a.Name, b.Name))
+	})
+	return files, nil
+}
+
+// namings are those of all forms. With them, names are only read.
+func namings() map[form]naming {
+	names := map[form]naming{formWARC: dated("", "")}
+	for _, f := range []form{formPages, formLinks, formText} {
+		names[f] = numbered(f.linesPrefix(), ".jsonl")
+	}
+	return names
+}
+
+// warcs lists the WARC files.
+func (c *Collection) warcs() ([]File, error) {
+	files, err := c.Files()
+	return slices.DeleteFunc(files, func(f File) bool { return f.Format != FormatWARC }), err
+}
+
+// open opens a file, which may have been completed since it was listed.
+func (c *Collection) open(f File) (*os.File, error) {
+	path := filepath.Join(c.dir, f.Name)
+	if f.Open {
+		opened, err := os.Open(path + suffixOpen)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return opened, err
+		}
+	}
+	return os.Open(path)
+}
+
+// openIndex opens the index of a WARC file. sorted tells whether it is that of a complete file; else it is a journal.
+func (c *Collection) openIndex(f File) (opened *os.File, sorted bool, err error) {
+	base := filepath.Join(c.dir, strings.TrimSuffix(f.Name, warcExtension))
+	if f.Open {
+		opened, err = os.Open(base + journalExtension)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return opened, false, err
+		}
+	}
+	opened, err = os.Open(base + indexExtension)
+	return opened, true, err
+}

@@ -1,0 +1,299 @@
+package archive
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/amble-crawler/amble/internal/warc"
+)
+
+// The extensions of the files beside a WARC file, in the place of warcExtension.
+const (
+	indexExtension   = ".cdxj"      // the index of a complete file, sorted
+	journalExtension = ".cdxj.open" // of the file being written: see index
+)
+
+// maxIndexBytes bounds an index, which is sorted in memory: a file whose index is that long takes no more records.
+const maxIndexBytes = 16 << 20
+
+// index keeps the index of each file of a WARC series.
+//
+// Beside the file being written lies a journal. It has a line for each record that was appended to the file, in their order: where it
+// begins, how long it is, and its entry of the index if it has one. So it is plain from the journal alone whether it covers
+// a file up to a mark. It need not be synced: what is missing is read from the file itself. When the file is
+// complete, the entries are sorted into the index.
+type index struct {
+	disk   disk
+	dir    string
+	file   file // the journal; nil: there is none
+	buffer *bufio.Writer
+	length int64 // of the journal
+	name   string
+}
+
+func newIndex(d disk, dir string) *index {
+	return &index{disk: d, dir: dir, buffer: bufio.NewWriterSize(nil, 64<<10)}
+}
+
+// beside is the path of a file beside that of a name.
+func (x *index) beside(name, extension string) string {
+	return filepath.Join(x.dir, strings.TrimSuffix(name, warcExtension)+extension)
+}
+
+func (x *index) full() bool { return x.length >= maxIndexBytes }
+
+// begin begins the journal of a new file.
+func (x *index) begin(name string) error {
+	if err := x.remove(x.beside(name, journalExtension)); err != nil {
+		return err
+	}
+	f, err := x.disk.create(x.beside(name, journalExtension))
+	if err != nil {
+		return fmt.Errorf("archive: begin an index: %w", err)
+	}
+	x.use(f, name, 0)
+	return nil
+}
+
+func (x *index) use(f file, name string, length int64) {
+	x.file, x.name, x.length = f, name, length
+	x.buffer.Reset(f)
+}
+
+// add notes a record of the file being written. entry is its line up to the offset, nil where the index has no line for it.
+func (x *index) add(offset, length int64, entry []byte) error {
+	line := appendJournal(x.buffer.AvailableBuffer(), offset, length, x.name, entry)
+	n, err := x.buffer.Write(line)
+	x.length += int64(n)
+	return err
+}
+
+// flush hands the journal to the system. It is not synced.
+func (x *index) flush() error { return x.buffer.Flush() }
+
+// drop closes the journal without what was not flushed.
+func (x *index) drop() {
+	if x.file != nil {
+		x.file.Close()
+		x.file = nil
+	}
+}
+
+// resume readies the journal of a file that was cut to a length.
+func (x *index) resume(name, path string, length int64) error {
+	lines, covered, err := x.read(name, length)
+	if err == nil && covered < length {
+		lines, err = x.scan(name, path, lines, covered, length)
+	}
+	if err != nil {
+		return err
+	}
+	return x.rewrite(name, lines)
+}
+
+// rewrite makes a new journal of lines.
+func (x *index) rewrite(name string, lines []byte) error {
+	if err := x.remove(x.beside(name, indexExtension)); err != nil { // of a file that is reopened
+		return err
+	}
+	if err := x.begin(name); err != nil {
+		return err
+	}
+	n, err := x.buffer.Write(lines)
+	x.length += int64(n)
+	return errors.Join(err, x.flush())
+}
+
+// read returns the lines of the journal that cover the file without a gap up to a length at most, and how far they do.
+func (x *index) read(name string, length int64) (lines []byte, covered int64, err error) {
+	f, err := x.disk.open(x.beside(name, journalExtension))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("archive: read an index: %w", err)
+	}
+	defer f.Close()
+	r := bufio.NewReaderSize(f, 64<<10)
+	for {
+		line, err := r.ReadBytes('\n')
+		if err != nil && err != io.EOF {
+			return nil, 0, fmt.Errorf("archive: read an index: %w", err)
+		}
+		j, ok := parseJournal(line)
+		if !ok || j.offset != covered || j.offset+j.length > length {
+			return lines, covered, nil
+		}
+		covered += j.length
+		lines = append(lines, line...)
+	}
+}
+
+// scan adds the lines of the records from an offset of the file on, up to a length.
+func (x *index) scan(name, path string, lines []byte, from, to int64) ([]byte, error) {
+	f, err := x.disk.open(path)
+	if err != nil {
+		return nil, fmt.Errorf("archive: index %s: %w", path, err)
+	}
+	defer f.Close()
+	if _, err := io.CopyN(io.Discard, f, from); err != nil {
+		return nil, fmt.Errorf("archive: index %s: %w", path, err)
+	}
+	r := warc.NewReader(io.LimitReader(f, to-from))
+	for {
+		rec, err := r.Next()
+		if err == io.EOF {
+			return lines, nil
+		}
+		var entry []byte
+		if err == nil {
+			entry, err = entryOf(r, rec)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("archive: index %s from byte %d on: %w", path, from, err)
+		}
+		lines = appendJournal(lines, from+rec.Offset, r.Offset()-rec.Offset, name, entry)
+	}
+}
+
+// maxHTTPHead is how much of an answer is looked at to find its header.
+const maxHTTPHead = 64 << 10
+
+// entryOf makes the line of a record up to the offset, and reads the record to its end.
+func entryOf(r *warc.Reader, rec *warc.Record) ([]byte, error) {
+	e, ok, err := readEntry(r, rec)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return entryLine(&e), nil
+}
+
+// readEntry makes the entry of a record, with its length, and reads the record to its end.
+func readEntry(r *warc.Reader, rec *warc.Record) (e warc.Entry, ok bool, err error) {
+	head, err := io.ReadAll(io.LimitReader(rec.Block, maxHTTPHead))
+	if err == nil {
+		err = r.Skip()
+	}
+	if err != nil {
+		return e, false, err
+	}
+	if n, whole := warc.HTTPHead(head); whole {
+		head = head[:n]
+	}
+	e, ok = warc.EntryOf(rec.Header, head)
+	e.Offset, e.Length = rec.Offset, r.Offset()-rec.Offset
+	return e, ok, nil
+}
+
+// complete writes the sorted index of a file, which is complete and still has suffixOpen at path.
+func (x *index) complete(name, path string) error {
+	if x.name == name {
+		if x.file != nil {
+			if err := x.flush(); err != nil {
+				return fmt.Errorf("archive: write an index: %w", err)
+			}
+		}
+		x.drop()
+	}
+	size, err := x.disk.size(path)
+	if err != nil {
+		return fmt.Errorf("archive: index %s: %w", path, err)
+	}
+	lines, covered, err := x.read(name, size)
+	if err == nil && covered < size {
+		lines, err = x.scan(name, path, lines, covered, size)
+	}
+	if err != nil {
+		return err
+	}
+	return x.save(name, sortedEntries(lines))
+}
+
+// save puts the index in its place as a whole.
+func (x *index) save(name string, entries []byte) error {
+	path := x.beside(name, indexExtension)
+	if err := x.remove(path + ".new"); err != nil {
+		return err
+	}
+	f, err := x.disk.create(path + ".new")
+	if err != nil {
+		return fmt.Errorf("archive: write an index: %w", err)
+	}
+	_, err = f.Write(entries)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = x.disk.rename(path+".new", path)
+	}
+	if err != nil {
+		return fmt.Errorf("archive: write an index: %w", err)
+	}
+	return nil
+}
+
+// forget removes the journal of a file that needs it no more.
+func (x *index) forget(name string) error {
+	if x.name == name {
+		x.drop()
+	}
+	return x.remove(x.beside(name, journalExtension))
+}
+
+// sweep removes what a crash left of files that were complete, or were begun.
+func (x *index) sweep(open func(name string) bool) error {
+	names, err := x.disk.list(x.dir)
+	if err != nil {
+		return fmt.Errorf("archive: list %s: %w", x.dir, err)
+	}
+	for _, file := range names {
+		base, journal := strings.CutSuffix(file, journalExtension)
+		if journal && !open(base+warcExtension) || strings.HasSuffix(file, indexExtension+".new") {
+			if err := x.remove(filepath.Join(x.dir, file)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// setAside takes the index of a file that is set aside out of the way.
+func (x *index) setAside(name string) error {
+	if err := x.forget(name); err != nil {
+		return err
+	}
+	path := x.beside(name, indexExtension)
+	err := x.disk.rename(path, path+suffixUnmarked)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// remove deletes a file that may not be there.
+func (x *index) remove(path string) error {
+	err := x.disk.remove(path)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf("archive: %w", err)
+}
+
+// sortedEntries are the entries of a journal as the index has them: in the order of their bytes, each once.
+func sortedEntries(journal []byte) []byte {
+	var entries [][]byte
+	for line := range bytes.Lines(journal) {
+		if j, ok := parseJournal(line); ok && len(j.entry) > 0 {
+			entries = append(entries, j.entry)
+		}
+	}
+	slices.SortFunc(entries, bytes.Compare)
+	return bytes.Join(entries, nil)
+}

@@ -1,0 +1,113 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/amble-crawler/amble/internal/spool"
+	"github.com/amble-crawler/amble/internal/warc"
+)
+
+// Visit is what a request came to. What is not needed for the formats in use may be left out.
+type Visit struct {
+	Page     *Page     // for FormatJSONL; nil: its URL has not come to a final state
+	Links    []Link    // of the page
+	Text     *Text     // of the page
+	Exchange *Exchange // for FormatWARC; nil: there was no answer
+}
+
+// Item is what one request adds to the files, encoded. Whoever has it closes it, when what it adds is committed or is not to be.
+type Item struct {
+	records [numForms]*record
+
+	// Payload is the digest of the answer's body as it came, and Stored whether the files hold this body from now on, whole and
+	// not empty, so that later ones may be said to equal it. Only with FormatWARC.
+	Payload warc.Digest
+	Stored  bool
+}
+
+// Size is how many bytes it adds, before lines are packed.
+func (i *Item) Size() (n int64) {
+	for _, r := range i.records {
+		if r != nil {
+			n += r.size()
+		}
+	}
+	return n
+}
+
+// Empty reports whether it adds nothing.
+func (i *Item) Empty() bool { return i.records == [numForms]*record{} }
+
+// Close gives back what the item holds.
+func (i *Item) Close() error {
+	var errs []error
+	for _, r := range i.records {
+		if r != nil {
+			errs = append(errs, r.content.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Encoder makes items. Any number of goroutines may use it.
+type Encoder struct {
+	o       Options
+	pool    *spool.Pool
+	packers sync.Pool // of *warc.Packer
+}
+
+// NewEncoder returns an encoder for the formats of the options. What it makes is held in the pool. The error is that of Options.Validate.
+func NewEncoder(o Options, pool *spool.Pool) (*Encoder, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	return &Encoder{o: o, pool: pool}, nil
+}
+
+// Encode makes an item of a visit. An error is that of the spool, or an [ErrPage].
+func (e *Encoder) Encode(v *Visit) (*Item, error) {
+	item := &Item{}
+	err := e.encode(item, v)
+	if err != nil {
+		return nil, errors.Join(err, item.Close())
+	}
+	return item, nil
+}
+
+func (e *Encoder) encode(item *Item, v *Visit) error {
+	if v.Exchange != nil && e.o.Has(FormatWARC) {
+		r, err := e.exchange(item, v.Exchange)
+		if err != nil {
+			return fmt.Errorf("archive: records of %s: %w", v.Exchange.URL, err)
+		}
+		item.records[formWARC] = r
+	}
+	if v.Page == nil {
+		return nil
+	}
+	if e.o.Has(FormatJSONL) {
+		if err := item.lines(formPages, v.Page.Encode); err != nil {
+			return err
+		}
+	}
+	if len(v.Links) > 0 && e.o.Has(FormatLinks) {
+		if err := item.lines(formLinks, func() ([]byte, error) { return encodeLinks(v.Page.URL, v.Links) }); err != nil {
+			return err
+		}
+	}
+	if v.Text != nil && e.o.Has(FormatText) {
+		return item.lines(formText, func() ([]byte, error) { return encodeText(v.Page.URL, v.Page.FetchedAt, v.Text) })
+	}
+	return nil
+}
+
+// lines makes the record of a form of lines.
+func (i *Item) lines(f form, encode func() ([]byte, error)) error {
+	b, err := encode()
+	if err == nil {
+		i.records[f] = &record{content: spool.Of(b)}
+	}
+	return err
+}

@@ -1,0 +1,116 @@
+package archive
+
+import (
+	"bufio"
+	"io"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/amble-crawler/amble/internal/spool"
+)
+
+// bufferBytes is how much is gathered before it is written.
+const bufferBytes = 256 << 10
+
+// The ways to pack lines, Options.Compress.
+const (
+	CompressNone = "none"
+	CompressGzip = "gzip"
+	CompressZstd = "zstd"
+)
+
+// packer packs what is written to it into frames. Frames that follow each other can be read as one.
+type packer interface {
+	io.Writer
+	Reset(io.Writer) // begin a frame
+	Close() error    // end it
+}
+
+// newPacker returns the packer of a way, nil where nothing is packed, and the extension of the files.
+func newPacker(way string) (p packer, extension string, err error) {
+	switch way {
+	case CompressGzip:
+		p, err = gzip.NewWriterLevel(nil, gzip.DefaultCompression)
+		return p, ".gz", err
+	case CompressZstd:
+		p, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true))
+		return p, ".zst", err
+	}
+	return nil, "", nil
+}
+
+// stream is the file being written: what was written and not flushed stays in memory.
+type stream struct {
+	file   file
+	buffer *bufio.Writer
+	packer packer // nil: records are written as they are
+	frame  bool   // one was begun
+	length int64  // of the file with its buffer; within a frame, of what the packer let go of
+}
+
+// use goes on with a file of a length.
+func (s *stream) use(f file, length int64) {
+	s.file, s.length, s.frame = f, length, false
+	if s.buffer == nil {
+		s.buffer = bufio.NewWriterSize(f, bufferBytes)
+		return
+	}
+	s.buffer.Reset(f)
+}
+
+// counted is the stream behind the packer.
+type counted struct{ s *stream }
+
+func (c counted) Write(p []byte) (int, error) {
+	n, err := c.s.buffer.Write(p)
+	c.s.length += int64(n)
+	return n, err
+}
+
+// write adds a record.
+func (s *stream) write(r *record) error {
+	if s.packer == nil {
+		return r.writeTo(counted{s})
+	}
+	if !s.frame {
+		s.packer.Reset(counted{s})
+		s.frame = true
+	}
+	return r.writeTo(s.packer)
+}
+
+// flush ends the frame and makes the file survive a power cut.
+func (s *stream) flush() error {
+	if s.frame {
+		s.frame = false
+		if err := s.packer.Close(); err != nil {
+			return err
+		}
+	}
+	if err := s.buffer.Flush(); err != nil {
+		return err
+	}
+	return s.file.Sync()
+}
+
+// drop closes the file without what was not flushed.
+func (s *stream) drop() {
+	if s.file != nil {
+		s.file.Close() // what it may still hold is about to be cut: an error of it says nothing more
+		s.file = nil
+	}
+}
+
+// record is what one call of append adds to a series, never divided between two files.
+type record struct {
+	content *spool.Content
+	entry   []byte // of a WARC: the line of the index up to the offset; nil: it has none
+}
+
+func (r *record) size() int64 { return r.content.Size() }
+
+func (r *record) writeTo(w io.Writer) error {
+	_, err := r.content.WriteTo(w)
+	return err
+}

@@ -1,0 +1,49 @@
+package warc
+
+import (
+	"bytes"
+	"strconv"
+)
+
+// HTTPHead returns how many bytes of a block the header of an HTTP message takes, the empty line behind it included. It is not ok where
+// that line is not among the bytes.
+func HTTPHead(block []byte) (n int, ok bool) {
+	for at := 0; ; {
+		end := bytes.IndexByte(block[at:], '\n')
+		if end < 0 {
+			return 0, false
+		}
+		line := block[at : at+end]
+		at += end + 1
+		if len(line) == 0 || len(line) == 1 && line[0] == '\r' {
+			return at, true
+		}
+	}
+}
+
+// Status returns the status of an HTTP answer from its header; 0 where there is none.
+func Status(head []byte) int {
+	line, _, _ := bytes.Cut(head, []byte("\n"))
+	_, rest, found := bytes.Cut(line, []byte(" "))
+	if !found || len(rest) < 3 {
+		return 0
+	}
+	n, err := strconv.Atoi(string(rest[:3]))
+	if err != nil || n < 100 {
+		return 0
+	}
+	return n
+}
+
+// HTTPField returns the value of the first field with a name in the header of an HTTP message.
+func HTTPField(head []byte, name string) string {
+	for len(head) > 0 {
+		var line []byte
+		line, head, _ = bytes.Cut(head, []byte("\n"))
+		field, value, found := bytes.Cut(line, []byte(":"))
+		if found && bytes.EqualFold(field, []byte(name)) {
+			return string(bytes.TrimSpace(value))
+		}
+	}
+	return ""
+}
