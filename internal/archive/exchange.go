@@ -196,33 +196,3 @@ func (x *Exchange) writeFacts(p *warc.Packer, out io.Writer, answer string) erro
 	h.Add(warc.FieldBlockDigest, warc.DigestOf(block).String())
 	return p.Write(out, h, block)
 }
-
-// warcinfo makes the first record of a file.
-func (o Options) warcinfo(name string, now time.Time) (*record, error) {
-	p, err := warc.NewPacker(o.GzipLevel)
-	if err != nil {
-		return nil, err
-	}
-	var facts warc.Header
-	facts.Add("software", o.Crawler.Software)
-	facts.Add("format", "WARC File Format 1.1")
-	facts.Add("conformsTo", "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/")
-	facts.Add("hostname", o.Host)
-	facts.Add("operator", o.Crawler.Operator)
-	facts.Add("robots", o.Crawler.Robots)
-	facts.Add("http-header-user-agent", o.Crawler.UserAgent)
-	facts.Add("http-header-from", o.Crawler.From)
-	block := warc.AppendFields(nil, facts)
-	var h warc.Header
-	h.Add(warc.FieldType, warc.TypeInfo)
-	h.Add(warc.FieldRecordID, warc.NewID())
-	h.Add(warc.FieldDate, warc.FormatDate(now))
-	h.Add(warc.FieldFilename, name)
-	h.Add(warc.FieldContentType, warc.MediaFields)
-	h.Add(warc.FieldBlockDigest, warc.DigestOf(block).String())
-	out := (*spool.Pool)(nil).NewWriter(0)
-	if err := p.Write(out, h, block); err != nil {
-		return nil, err
-	}
-	return &record{content: out.Content()}, nil
-}

@@ -3,6 +3,7 @@ package archive
 import (
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -10,7 +11,7 @@ import (
 	"time"
 )
 
-// failingDisk fails one operation, or every write once its room is used up.
+// failingDisk fails one operation, or every write once its room is used up. It syncs nothing, since nobody cuts its power.
 type failingDisk struct {
 	osDisk
 	room  int // bytes that can still be written
@@ -53,6 +54,13 @@ func (d *failingDisk) reopen(path string) (file, error) {
 	return &failingFile{f, d}, err
 }
 
+func (d *failingDisk) open(path string) (io.ReadCloser, error) {
+	if err := d.turn(); err != nil {
+		return nil, err
+	}
+	return d.osDisk.open(path)
+}
+
 func (d *failingDisk) rename(from, to string) error {
 	if err := d.turn(); err != nil {
 		return err
@@ -71,7 +79,7 @@ func (d *failingDisk) syncDir(dir string) error {
 	if err := d.turn(); err != nil {
 		return err
 	}
-	return d.osDisk.syncDir(dir)
+	return nil
 }
 
 type failingFile struct {
@@ -98,7 +106,7 @@ func (f *failingFile) Sync() error {
 	if err := f.disk.turn(); err != nil {
 		return err
 	}
-	return f.file.Sync()
+	return nil
 }
 
 func (f *failingFile) Truncate(n int64) error {
@@ -159,71 +167,134 @@ func TestFullDisk(t *testing.T) {
 // TestEveryOperationFails runs three batches over several files once for each operation of the disk, lets
 // that one and a number of those after it fail, and tries again until it works.
 func TestEveryOperationFails(t *testing.T) {
-	for _, inARow := range []int{1, 4} {
-		for fail := 1; ; fail++ {
-			o := options(t)
-			o.Dir = filepath.Join(o.Dir, fmt.Sprint(inARow, fail))
-			d := &failingDisk{room: 1 << 20, fail: fail, times: inARow}
-			survive(t, o, d)
-			if t.Failed() {
-				t.Fatalf("with operations %d to %d failing", fail, fail+inARow-1)
-			}
-			if d.seen < fail {
-				break // every operation had its turn
+	for _, formats := range [][]string{{FormatJSONL}, {FormatWARC}} {
+		o := options(t)
+		dir := o.Dir
+		o.Formats = formats
+		if formats[0] == FormatWARC {
+			o.MaxFileBytes = 6000 // a handful of visits
+		}
+		items := someItems(t, o, 4*perBatch)
+		for _, inARow := range []int{1, 4} {
+			for fail := 1; ; fail += inARow {
+				o.Dir = filepath.Join(dir, fmt.Sprint(formats, inARow, fail))
+				d := &failingDisk{room: 1 << 20, fail: fail, times: inARow}
+				survive(t, o, d, items)
+				if t.Failed() {
+					t.Fatalf("%s with operations %d to %d failing", formats, fail, fail+inARow-1)
+				}
+				if d.seen < fail {
+					break // every operation had its turn
+				}
 			}
 		}
 	}
 }
 
-func survive(t *testing.T, o Options, d *failingDisk) {
+// survivor writes batches to a disk that fails, and tries again until it works.
+type survivor struct {
+	t     *testing.T
+	o     Options
+	disk  *failingDisk
+	items []*Item // of the lines that are written, by number
+	w     *Writer
+	marks []Mark
+}
+
+const perBatch = 5
+
+func survive(t *testing.T, o Options, d *failingDisk, items []*Item) {
 	t.Helper()
-	var w *Writer
-	var marks []Mark
-	attempt := func(what string, f func() error) {
-		for try := 0; ; try++ {
-			err := f()
-			if err == nil {
-				return
-			}
-			if try > 20 || !errors.Is(err, errInjected) {
-				t.Fatalf("%s: %v", what, err)
-			}
-		}
-	}
-	reopen := func() {
-		attempt("open", func() (err error) { w, err = open(o, marks, d); return err })
-	}
-	reopen()
-	var want []string
+	s := &survivor{t: t, o: o, disk: d, items: items}
+	s.reopen()
 	for i := range 3 {
-		attempt("batch", func() error {
-			committed, err := batch(w, lines(100*i, 12))
-			if err == nil {
-				marks = committed
-			} else if d.fail+d.times <= d.seen {
-				wantOutput(t, o.Dir, want)
+		s.attempt("batch", func() error {
+			err := s.batch(i)
+			if err != nil && d.fail+d.times <= d.seen {
+				s.want(i * perBatch)
 			}
 			return err
 		})
-		want = append(want, lines(100*i, 12)...)
-		wantOutput(t, o.Dir, want)
+		s.want((i + 1) * perBatch)
 		if i == 1 { // between, the process dies in the middle of a batch
-			batchLines := lines(900, 30)
-			for _, l := range batchLines {
-				if err := w.Append(itemOf(l), time.Now()); err != nil {
+			for _, item := range s.items[3*perBatch:] {
+				if err := s.w.Append(item, startOfTime); err != nil {
 					break
 				}
 			}
-			abandon(w)
-			reopen()
-			wantOutput(t, o.Dir, want)
+			abandon(s.w)
+			s.reopen()
+			s.want((i + 1) * perBatch)
 		}
 	}
-	if err := w.Close(); err != nil {
+	if err := s.w.Close(); err != nil {
 		if !errors.Is(err, errInjected) {
 			t.Fatal(err)
 		}
-		reopen()
+		s.reopen()
 	}
-	wantOutput(t, o.Dir, want)
+	s.want(3 * perBatch)
+	if o.Has(FormatWARC) {
+		verify(t, o.Dir)
+	}
+}
+
+// someItems are items for one format, numbered.
+func someItems(t *testing.T, o Options, n int) (items []*Item) {
+	e := newEncoder(t, o)
+	for i := range n {
+		if o.Has(FormatJSONL) {
+			items = append(items, itemOf(lines(i, 1)[0]))
+			continue
+		}
+		items = append(items, mustEncode(t, e, &Visit{Exchange: exchangeOf("http://h.test/"+lines(i, 1)[0], "", i)}))
+	}
+	return items
+}
+
+func (s *survivor) attempt(what string, f func() error) {
+	s.t.Helper()
+	for try := 0; ; try++ {
+		err := f()
+		if err == nil {
+			return
+		}
+		if try > 20 || !errors.Is(err, errInjected) {
+			s.t.Fatalf("%s: %v", what, err)
+		}
+	}
+}
+
+func (s *survivor) reopen() {
+	s.t.Helper()
+	s.attempt("open", func() (err error) { s.w, err = open(s.o, s.marks, s.disk); return err })
+}
+
+func (s *survivor) batch(i int) error {
+	for _, item := range s.items[i*perBatch : (i+1)*perBatch] {
+		if err := s.w.Append(item, startOfTime); err != nil {
+			return err
+		}
+	}
+	marks, err := s.w.Sync()
+	if err == nil {
+		s.marks = marks
+	}
+	return err
+}
+
+// want holds that the files have the first n items and nothing else.
+func (s *survivor) want(n int) {
+	s.t.Helper()
+	if s.o.Has(FormatJSONL) {
+		wantOutput(s.t, s.o.Dir, lines(0, n))
+		return
+	}
+	var want []string
+	for _, l := range lines(0, n) {
+		want = append(want, "http://h.test/"+l)
+	}
+	if got := captures(s.t, s.o.Dir); !slices.Equal(got, want) {
+		s.t.Errorf("captures are %q, want %q", got, want)
+	}
 }

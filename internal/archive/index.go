@@ -88,14 +88,24 @@ func (x *index) drop() {
 
 // resume readies the journal of a file that was cut to a length.
 func (x *index) resume(name, path string, length int64) error {
-	lines, covered, err := x.read(name, length)
-	if err == nil && covered < length {
-		lines, err = x.scan(name, path, lines, covered, length)
-	}
+	lines, err := x.cover(name, path, length)
 	if err != nil {
 		return err
 	}
 	return x.rewrite(name, lines)
+}
+
+// cover returns the lines for all records of a file up to a length: those of the journal, and for the rest what the file says.
+func (x *index) cover(name, path string, length int64) ([]byte, error) {
+	lines, covered, err := x.read(name, length)
+	if err != nil || covered == length {
+		return lines, err
+	}
+	more, err := x.scan(name, path, lines, covered, length)
+	if err != nil && covered > 0 { // the journal is not to be trusted
+		more, err = x.scan(name, path, nil, 0, length)
+	}
+	return more, err
 }
 
 // rewrite makes a new journal of lines.
@@ -206,10 +216,7 @@ func (x *index) complete(name, path string) error {
 	if err != nil {
 		return fmt.Errorf("archive: index %s: %w", path, err)
 	}
-	lines, covered, err := x.read(name, size)
-	if err == nil && covered < size {
-		lines, err = x.scan(name, path, lines, covered, size)
-	}
+	lines, err := x.cover(name, path, size)
 	if err != nil {
 		return err
 	}

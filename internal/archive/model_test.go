@@ -58,7 +58,7 @@ type model struct {
 }
 
 func (m *model) open() {
-	w, err := Open(m.o, m.marks)
+	w, err := open(m.o, m.marks, &failingDisk{room: 1 << 30})
 	if err != nil {
 		m.t.Fatal(err)
 	}

@@ -78,8 +78,12 @@ func open(o Options, marks []Mark, d disk) (*Writer, error) {
 func newSeries(o Options, f form, d disk) (*series, error) {
 	s := &series{disk: d, dir: o.Dir, maxBytes: o.MaxFileBytes, maxAge: o.MaxFileAge}
 	if f == formWARC {
+		info, err := newWarcinfo(o)
+		if err != nil {
+			return nil, err
+		}
 		s.naming, s.extension = dated(o.Prefix, o.Host), warcExtension
-		s.head, s.index = o.warcinfo, newIndex(d, o.Dir)
+		s.head, s.index = info.record, newIndex(d, o.Dir)
 		return s, nil
 	}
 	packer, packed, err := newPacker(o.Compress)

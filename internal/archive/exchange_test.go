@@ -1,0 +1,397 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/spool"
+	"github.com/amble-crawler/amble/internal/warc"
+)
+
+// allOptions are those of every format, with small files.
+func allOptions(t testing.TB) Options {
+	o := options(t)
+	o.Formats, o.MaxFileBytes, o.Compress = formats(), 3000, CompressZstd
+	o.Crawler = Crawler{Software: "amble/test", UserAgent: "amble-test", Robots: "obey"}
+	return o
+}
+
+var startOfTime = time.Date(2026, 11, 20, 12, 14, 15, 0, time.UTC)
+
+// exchangeOf is an exchange of a body, at a number of seconds.
+func exchangeOf(url, body string, seconds int) *Exchange {
+	request := "GET / HTTP/1.1\r\nHost: h.test\r\n\r\n"
+	response := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	return &Exchange{
+		URL: url, At: startOfTime.Add(time.Duration(seconds) * time.Second), Address: netip.MustParseAddr("127.0.0.1"),
+		Request: spool.Of([]byte(request)), Response: spool.Of([]byte(response)),
+		Facts: []warc.Field{{Name: "depth", Value: "1"}},
+	}
+}
+
+func newEncoder(t testing.TB, o Options) *Encoder {
+	t.Helper()
+	e, err := NewEncoder(o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func mustEncode(t testing.TB, e *Encoder, v *Visit) *Item {
+	t.Helper()
+	item, err := e.Encode(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return item
+}
+
+// visitOf is a visit of a page whose URL and content tell its number.
+func visitOf(n int) *Visit {
+	url := fmt.Sprintf("http://h.test/%d", n)
+	return &Visit{
+		Page: &Page{URL: url, Status: 200, FetchedAt: startOfTime}, Exchange: exchangeOf(url, strings.Repeat("x", n), n),
+		Links: []Link{{To: "http://h.test/a", Text: "A", Rel: "next"}, {To: "http://h.test/b"}}, Text: &Text{Title: "T", Text: "some text"},
+	}
+}
+
+func mustWrite(t testing.TB, w *Writer, items ...*Item) []Mark {
+	t.Helper()
+	for _, i := range items {
+		if err := w.Append(i, startOfTime); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return mustSync(t, w)
+}
+
+// verify holds that a directory has nothing wrong in it.
+func verify(t testing.TB, dir string) Verified {
+	t.Helper()
+	c, err := OpenCollection(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := c.Verify(context.Background(), func(p Problem) { t.Errorf("%s", p) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// captures are the URLs of all captures, in their order in each file.
+func captures(t testing.TB, dir string) (urls []string) {
+	t.Helper()
+	c, err := OpenCollection(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = c.Captures(context.Background(), "", func(e *warc.Entry) error {
+		urls = append(urls, e.URL)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return urls
+}
+
+func get(t testing.TB, dir, url string, at time.Time) (head, body string) {
+	t.Helper()
+	c, err := OpenCollection(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := c.Find(context.Background(), url, at)
+	if err != nil {
+		t.Fatalf("%s: %v", url, err)
+	}
+	s, err := c.Open(context.Background(), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	b, err := io.ReadAll(s.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(s.Head), string(b)
+}
+
+func TestAllFormats(t *testing.T) {
+	for _, way := range []string{CompressNone, CompressGzip, CompressZstd} {
+		t.Run(way, func(t *testing.T) {
+			o := allOptions(t)
+			o.Compress = way
+			w, e := mustOpen(t, o, nil), newEncoder(t, o)
+			for n := range 20 {
+				mustWrite(t, w, mustEncode(t, e, visitOf(n)))
+				if n == 10 {
+					if v := verify(t, o.Dir); v.Captures != 11 || v.Lines != 11*4 {
+						t.Errorf("while it is written: %+v", v)
+					}
+				}
+			}
+			check := func() {
+				t.Helper()
+				if v := verify(t, o.Dir); v.Captures != 20 || v.Lines != 80 || v.Records != 60+v.Files-3-linesFiles(t, o.Dir) {
+					t.Errorf("verified %+v", v)
+				}
+				for n := range 20 {
+					if _, body := get(t, o.Dir, fmt.Sprintf("http://h.test/%d", n), time.Time{}); body != strings.Repeat("x", n) {
+						t.Errorf("page %d is %q", n, body)
+					}
+				}
+			}
+			check()
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			check()
+			for _, name := range names(t, o.Dir) {
+				if strings.Contains(name, ".open") || strings.HasSuffix(name, ".new") {
+					t.Errorf("%s is left", name)
+				}
+			}
+		})
+	}
+}
+
+// linesFiles is how many files of lines there are beyond one of each form.
+func linesFiles(t testing.TB, dir string) int {
+	t.Helper()
+	n := -3
+	for _, name := range names(t, dir) {
+		if strings.Contains(name, ".jsonl") {
+			n++
+		}
+	}
+	return n
+}
+
+// TestRevisits: an answer that equals a stored one is a pointer to it, and so is a 304.
+func TestRevisits(t *testing.T) {
+	o := allOptions(t)
+	w, e := mustOpen(t, o, nil), newEncoder(t, o)
+	body := strings.Repeat("the same ", 500)
+	first := exchangeOf("http://h.test/a", body, 1)
+	item := mustEncode(t, e, &Visit{Exchange: first})
+	if !item.Stored {
+		t.Fatal("the first answer is not said to be stored")
+	}
+	original := &Original{URL: first.URL, At: first.At, Payload: item.Payload}
+	full := item.Size()
+	second := exchangeOf("http://h.test/b", body, 20)
+	second.Original = original
+	repeated := mustEncode(t, e, &Visit{Exchange: second})
+	if repeated.Stored || repeated.Payload != item.Payload {
+		t.Errorf("of the second answer: stored %t, payload %s", repeated.Stored, repeated.Payload)
+	}
+	if repeated.Size() > full+300 {
+		t.Errorf("the first takes %d bytes, the second %d", full, repeated.Size())
+	}
+	unchanged := exchangeOf("http://h.test/a", "", 30)
+	unchanged.Response = spool.Of([]byte("HTTP/1.1 304 Not Modified\r\nETag: \"1\"\r\n\r\n"))
+	unchanged.Original = original
+	other := exchangeOf("http://h.test/c", body+"!", 40)
+	other.Original = original
+	mustWrite(t, w, item, repeated, mustEncode(t, e, &Visit{Exchange: unchanged}), mustEncode(t, e, &Visit{Exchange: other}))
+	for _, closed := range []bool{false, true} {
+		if closed {
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		verify(t, o.Dir)
+		if head, got := get(t, o.Dir, "http://h.test/a", time.Time{}); got != body || !strings.HasPrefix(head, "HTTP/1.1 304") {
+			t.Errorf("the page that did not change: %q, %d bytes", head, len(got))
+		}
+		if head, got := get(t, o.Dir, "http://h.test/a", startOfTime.Add(29*time.Second)); got != body || !strings.HasPrefix(head, "HTTP/1.1 200") {
+			t.Errorf("the page before: %q, %d bytes", head, len(got))
+		}
+		if _, got := get(t, o.Dir, "http://h.test/b", time.Time{}); got != body {
+			t.Errorf("the repeated page has %d bytes", len(got))
+		}
+		if _, got := get(t, o.Dir, "http://h.test/c", time.Time{}); got != body+"!" {
+			t.Errorf("the page that differs has %d bytes", len(got))
+		}
+	}
+	c, _ := OpenCollection(o.Dir)
+	if _, err := c.Find(context.Background(), "http://h.test/a", startOfTime); err == nil {
+		t.Error("a capture was found before the first")
+	}
+}
+
+// TestTruncated: what was cut says so, and is no original.
+func TestTruncated(t *testing.T) {
+	o := allOptions(t)
+	w, e := mustOpen(t, o, nil), newEncoder(t, o)
+	x := exchangeOf("http://h.test/long", strings.Repeat("x", 5000), 0)
+	x.Truncated = true
+	item := mustEncode(t, e, &Visit{Exchange: x})
+	if item.Stored {
+		t.Error("a part is said to be stored as a whole")
+	}
+	mustWrite(t, w, item)
+	c, err := OpenCollection(o.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry, err := c.Find(context.Background(), x.URL, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Open(context.Background(), entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if !s.Truncated {
+		t.Error("the record does not say that it was cut")
+	}
+}
+
+// TestSpooled: what is too long for memory takes the way over the disk, and comes to the same.
+func TestSpooled(t *testing.T) {
+	o := allOptions(t)
+	pool, err := spool.Open(spool.Options{Dir: filepath.Join(t.TempDir(), "spool"), Above: 4 << 10, Budget: 64 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := NewEncoder(o, pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := incompressible(200 << 10)
+	x := exchangeOf("http://h.test/long", "", 0)
+	in := pool.NewWriter(0)
+	fmt.Fprintf(in, "HTTP/1.1 200 OK\r\n\r\n%s", body)
+	x.Response = in.Content()
+	defer x.Response.Close()
+	w := mustOpen(t, o, nil)
+	item := mustEncode(t, e, &Visit{Exchange: x})
+	if pool.Files() != 2 || pool.Held() > 64<<10 {
+		t.Errorf("%d files, %d bytes in memory", pool.Files(), pool.Held())
+	}
+	marks := mustWrite(t, w, item)
+	mustWrite(t, w, item)
+	if err := w.Rollback(marks); err != nil { // a batch is written again after a failure
+		t.Fatal(err)
+	}
+	if err := item.Close(); err != nil || pool.Files() != 1 {
+		t.Errorf("after Close: %d files, %v", pool.Files(), err)
+	}
+	verify(t, o.Dir)
+	if _, got := get(t, o.Dir, x.URL, time.Time{}); got != string(body) {
+		t.Errorf("%d bytes came back", len(got))
+	}
+}
+
+// incompressible returns bytes that do not become fewer.
+func incompressible(n int) []byte {
+	b := make([]byte, 0, n)
+	for i := 0; len(b) < n; i++ {
+		d := warc.DigestOf(fmt.Append(nil, i))
+		b = append(b, d[:]...)
+	}
+	return b[:n]
+}
+
+// TestIndexIsMadeAgain: the index does not depend on its journal, which is not synced.
+func TestIndexIsMadeAgain(t *testing.T) {
+	for name, harm := range map[string]func(journal string) error{
+		"missing":  os.Remove,
+		"torn":     func(journal string) error { return os.Truncate(journal, 700) },
+		"hollow":   func(journal string) error { return hollow(journal, 300) },
+		"outdated": func(journal string) error { return os.WriteFile(journal, []byte("0 17\n"), 0o644) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := allOptions(t)
+			o.MaxFileBytes = 1 << 20
+			w, e := mustOpen(t, o, nil), newEncoder(t, o)
+			var marks []Mark
+			for n := range 10 {
+				marks = mustWrite(t, w, mustEncode(t, e, visitOf(n)))
+			}
+			abandon(w)
+			journals, err := filepath.Glob(filepath.Join(o.Dir, "*"+journalExtension))
+			if err != nil || len(journals) != 1 {
+				t.Fatalf("journals %v: %v", journals, err)
+			}
+			if err := harm(journals[0]); err != nil {
+				t.Fatal(err)
+			}
+			w = mustOpen(t, o, marks)
+			mustWrite(t, w, mustEncode(t, e, visitOf(10)))
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if v := verify(t, o.Dir); v.Captures != 11 {
+				t.Errorf("verified %+v", v)
+			}
+			if got := captures(t, o.Dir); len(got) != 11 || !slices.IsSorted(got) {
+				t.Errorf("the index has %q", got)
+			}
+		})
+	}
+}
+
+// hollow fills a file with zeros from a byte on, as a power cut can.
+func hollow(path string, from int) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(b[:from:from], bytes.Repeat([]byte{0}, len(b)-from)...), 0o644)
+}
+
+func TestFilesRotateByAge(t *testing.T) {
+	o := allOptions(t)
+	o.Formats, o.MaxFileBytes, o.MaxFileAge = []string{FormatWARC, FormatJSONL}, 1<<20, time.Hour
+	w, e := mustOpen(t, o, nil), newEncoder(t, o)
+	now := startOfTime
+	for n := range 4 {
+		if err := w.Append(mustEncode(t, e, visitOf(n)), now); err != nil {
+			t.Fatal(err)
+		}
+		mustSync(t, w)
+		now = now.Add(31 * time.Minute)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantNames(t, o.Dir, "amble-20261120121415-000001-localhost.cdxj", "amble-20261120121415-000001-localhost.warc.gz",
+		"amble-20261120131615-000002-localhost.cdxj", "amble-20261120131615-000002-localhost.warc.gz",
+		"pages-000001.jsonl.zst", "pages-000002.jsonl.zst")
+	verify(t, o.Dir)
+}
+
+// TestAnotherWayToPack: a file that was begun in one way is completed, and the next begun in the new one.
+func TestAnotherWayToPack(t *testing.T) {
+	o := options(t)
+	w := mustOpen(t, o, nil)
+	mustAppend(t, w, "{}")
+	marks := mustSync(t, w)
+	mustAppend(t, w, `{"uncommitted":1}`)
+	mustSync(t, w)
+	abandon(w)
+	o.Compress = CompressGzip
+	w = mustOpen(t, o, marks)
+	wantNames(t, o.Dir, "pages-000001.jsonl")
+	mustAppend(t, w, "{}")
+	mustSync(t, w)
+	wantNames(t, o.Dir, "pages-000001.jsonl", "pages-000002.jsonl.gz.open")
+	if v := verify(t, o.Dir); v.Lines != 2 {
+		t.Errorf("verified %+v", v)
+	}
+}
