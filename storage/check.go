@@ -89,7 +89,7 @@ func (c *checker) totals() {
 		c.found("counters are %+v, a full count gives %+v", counters, c.sum)
 	}
 	c.rows[string(bucketName)] = int(c.sum.Hosts)
-	for _, name := range [][]byte{bucketName, bucketURL, bucketSeen, bucketState, bucketDue, bucketRenew, bucketTrap} {
+	for _, name := range [][]byte{bucketName, bucketURL, bucketSeen, bucketState, bucketDue, bucketRenew, bucketTrap, bucketPayload} {
 		b := c.tx.Bucket(name)
 		if b == nil {
 			continue // a file of version 1 has no traps

@@ -38,6 +38,7 @@ func (c *checker) host(k, v []byte) {
 	}
 	c.states(r)
 	c.traps(id)
+	c.payloads(id, r.next)
 }
 
 // queueCount is a full count of one origin's queue.

@@ -150,6 +150,9 @@ func (w *writer) apply(b *Batch) error {
 	if err := w.putPolicies(b.Policies); err != nil {
 		return err
 	}
+	if err := w.putPayloads(b.Payloads); err != nil {
+		return err
+	}
 	return w.putMeta(b)
 }
 

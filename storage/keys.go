@@ -4,22 +4,23 @@ import "encoding/binary"
 
 // The buckets. FORMAT.md describes their keys and values.
 var (
-	bucketName   = []byte("name")
-	bucketHost   = []byte("host")
-	bucketURL    = []byte("url")
-	bucketSeen   = []byte("seen")
-	bucketState  = []byte("state")
-	bucketDue    = []byte("due")
-	bucketRenew  = []byte("renew")
-	bucketRobots = []byte("robots")
-	bucketScope  = []byte("scope")
-	bucketTrap   = []byte("trap")
-	bucketMark   = []byte("mark")
-	bucketMeta   = []byte("meta")
+	bucketName    = []byte("name")
+	bucketHost    = []byte("host")
+	bucketURL     = []byte("url")
+	bucketSeen    = []byte("seen")
+	bucketState   = []byte("state")
+	bucketDue     = []byte("due")
+	bucketRenew   = []byte("renew")
+	bucketRobots  = []byte("robots")
+	bucketScope   = []byte("scope")
+	bucketTrap    = []byte("trap")
+	bucketPayload = []byte("payload")
+	bucketMark    = []byte("mark")
+	bucketMeta    = []byte("meta")
 )
 
 func buckets() [][]byte {
-	return [][]byte{bucketName, bucketHost, bucketURL, bucketSeen, bucketState, bucketDue, bucketRenew, bucketTrap, bucketRobots, bucketScope, bucketMark, bucketMeta}
+	return [][]byte{bucketName, bucketHost, bucketURL, bucketSeen, bucketState, bucketDue, bucketRenew, bucketTrap, bucketPayload, bucketRobots, bucketScope, bucketMark, bucketMeta}
 }
 
 func appendHostKey(b []byte, host HostID) []byte {

@@ -179,12 +179,13 @@ type Batch struct {
 	Ensure   []string          // host names that need an id though they have no URL yet
 	Join     []string          // URLs that join the seeds: where redirects of seeds led
 	Refused  []Refused         // URLs that workers found to lead into traps
+	Payloads []Payload         // bodies that the output holds from this commit on
 	Marks    map[string][]byte // opaque positions of files and streams beside the database; nil removes one
 }
 
 // Empty reports whether there is nothing to commit.
 func (b *Batch) Empty() bool {
-	return len(b.Found)+len(b.Done)+len(b.Hosts)+len(b.Policies)+len(b.Ensure)+len(b.Join)+len(b.Refused)+len(b.Marks) == 0
+	return len(b.Found)+len(b.Done)+len(b.Hosts)+len(b.Policies)+len(b.Ensure)+len(b.Join)+len(b.Refused)+len(b.Payloads)+len(b.Marks) == 0
 }
 
 // Touched tells the frontier what a commit changed for one host.
