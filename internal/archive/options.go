@@ -62,6 +62,8 @@ type Options struct {
 	Prefix string
 	// Host is the name of this machine in the names of WARC files and in their first record.
 	Host string
+	// Outlinks says that the metadata records of a WARC name the links of their page. The caller fills them in.
+	Outlinks bool
 	// GzipLevel is how hard WARC records are packed, from 1 to 9.
 	GzipLevel int
 	// Crawler is what a WARC file says of who made it.
@@ -88,7 +90,9 @@ func DefaultOptions() Options {
 // Has reports whether a form of output is written.
 func (o *Options) Has(format string) bool { return slices.Contains(o.Formats, format) }
 
-// namePart is what a part of a file name may be.
+// IsNamePart reports whether a text can be Options.Prefix or Options.Host.
+func IsNamePart(text string) bool { return namePart.MatchString(text) }
+
 var namePart = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
 // Validate returns nil, or every value that cannot be used, each with what is allowed. The error
@@ -125,7 +129,7 @@ func (o Options) Validate() error {
 		refuse("compress is %q, allowed are %s, %s or %s", o.Compress, CompressNone, CompressGzip, CompressZstd)
 	}
 	if o.Has(FormatWARC) {
-		if !namePart.MatchString(o.Prefix) || !namePart.MatchString(o.Host) {
+		if !IsNamePart(o.Prefix) || !IsNamePart(o.Host) {
 			refuse("prefix is %q and the host %q, allowed are letters, digits, dots, dashes and underscores", o.Prefix, o.Host)
 		}
 		if o.GzipLevel < 1 || o.GzipLevel > 9 {

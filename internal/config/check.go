@@ -97,7 +97,7 @@ func (k *checker) numbers() {
 	k.fetch()
 	between(k, "retry.max_attempts", c.Retry.MaxAttempts, 1, 100)
 	between(k, "retry.delay", c.Retry.Delay, time.Millisecond, 24*time.Hour)
-	between(k, "output.max_file", c.Output.MaxFile, 64*KiB, 1*TiB)
+	k.outputNumbers()
 }
 
 // limits checks what bounds a host and what finds traps.
@@ -131,33 +131,12 @@ func (k *checker) choices() {
 	if k.c.DataDir == "" {
 		k.reject("data_dir", "want a directory for the database, such as ./data")
 	}
-	k.outputFormats()
+	k.outputChoices()
 }
 
 func (k *checker) oneOf(key, value string, allowed ...string) {
 	if !slices.Contains(allowed, value) {
 		k.reject(key, "want one of "+strings.Join(allowed, ", "))
-	}
-}
-
-func (k *checker) outputFormats() {
-	const key = "output.format"
-	formats := k.c.Output.Format
-	if len(formats) == 0 {
-		k.reject(key, "want jsonl, or none to write nothing")
-	}
-	for i, name := range formats {
-		switch {
-		case slices.Contains(formats[:i], name):
-			k.rejectItem(key, i, name, "is in the list twice; keep one")
-		case name == "warc":
-			k.rejectItem(key, i, name, "this version cannot write WARC yet; want jsonl or none")
-		case name != "jsonl" && name != "none":
-			k.rejectItem(key, i, name, "want jsonl or none")
-		}
-	}
-	if len(formats) > 1 && slices.Contains(formats, "none") {
-		k.rejectItem(key, slices.Index(formats, "none"), "none", "means that nothing is written, so it stands alone; keep either none or the others")
 	}
 }
 

@@ -36,6 +36,8 @@ func TestRanges(t *testing.T) {
 		{"extract.max_depth", "0", "513", "1 to 512"},
 		{"sitemaps.max_urls", "0", "10000001", "1 to 10000000"},
 		{"sitemaps.max_size", "1023", "1048577KiB", "1KiB to 1GiB"},
+		{"output.max_age", "-1s", "8761h", "0s to 8760h"},
+		{"output.gzip_level", "0", "10", "1 to 9"},
 		{"retry.max_attempts", "0", "101", "1 to 100"},
 		{"retry.delay", "999us", "25h", "1ms to 24h"},
 		{"limits.host_urls", "-1", "2147483648", "0 to 2147483647"},

@@ -90,9 +90,14 @@ type Storage struct {
 
 // Output says what is written for each page, and where.
 type Output struct {
-	Dir     string   `mapstructure:"dir"`      // as written; see Config.OutputDir
-	Format  []string `mapstructure:"format"`   // jsonl, none
-	MaxFile ByteSize `mapstructure:"max_file"` // a file that reaches it is closed and the next one begun
+	Dir       string        `mapstructure:"dir"`        // as written; see Config.OutputDir
+	Format    []string      `mapstructure:"format"`     // jsonl, warc, links, text; or none
+	Compress  string        `mapstructure:"compress"`   // of files of lines: none, gzip or zstd
+	MaxFile   ByteSize      `mapstructure:"max_file"`   // a file that reaches it is closed and the next one begun
+	MaxAge    time.Duration `mapstructure:"max_age"`    // so is one that is older when something is written; 0: no limit
+	Prefix    string        `mapstructure:"prefix"`     // of the names of WARC files
+	GzipLevel int           `mapstructure:"gzip_level"` // of WARC records
+	Outlinks  bool          `mapstructure:"outlinks"`   // WARC metadata records name the links of their page
 }
 
 // Server is the API and the dashboard.
@@ -144,7 +149,7 @@ func Default() Config {
 		Sitemaps: defaultSitemaps(),
 		Retry:    Retry{MaxAttempts: 5, Delay: time.Minute},
 		Storage:  Storage{MinFree: 256 * MiB},
-		Output:   Output{Format: []string{"jsonl"}, MaxFile: 256 * MiB},
+		Output:   Output{Format: []string{"jsonl"}, Compress: "none", MaxFile: 256 * MiB, Prefix: "amble", GzipLevel: 3},
 		Audit:    Audit{MaxSize: 1 * GiB, Keep: 90 * 24 * time.Hour},
 		Server:   Server{Listen: "127.0.0.1:8377", Hosts: []string{}},
 		Log:      Log{Level: "info", Format: "text"},

@@ -46,7 +46,7 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 		Sitemaps:      c.SitemapOptions(),
 		NoFollow:      c.Robots.ObeyNoFollow,
 		Spool:         c.SpoolOptions(),
-		Archive:       c.ArchiveOptions(),
+		Archive:       c.ArchiveOptions(version),
 		Requests:      c.RequestLogOptions(),
 	}, nil
 }

@@ -4,7 +4,6 @@ import (
 	"net/mail"
 	"strings"
 
-	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/robots"
 )
 
@@ -32,12 +31,3 @@ func (c *Config) mailAddress() string {
 
 // RobotsOptions are the options of robots. No setting changes them: the lifetimes are those of RFC 9309.
 func (c *Config) RobotsOptions() robots.Options { return robots.DefaultOptions() }
-
-// ArchiveOptions are the options of internal/archive.
-func (c *Config) ArchiveOptions() archive.Options {
-	return archive.Options{
-		Dir:          c.OutputDir(),
-		Formats:      c.Output.Format,
-		MaxFileBytes: int64(c.Output.MaxFile),
-	}
-}

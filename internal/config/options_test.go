@@ -26,7 +26,12 @@ func TestDefaultsAgreeWithThePackages(t *testing.T) {
 	}
 	files := archive.DefaultOptions()
 	files.Dir = "data/output"
-	if got := c.ArchiveOptions(); !reflect.DeepEqual(got, files) {
+	got := c.ArchiveOptions("1.2")
+	if !archive.IsNamePart(got.Host) {
+		t.Errorf("the machine is called %q", got.Host)
+	}
+	files.Host, files.Crawler = got.Host, archive.Crawler{Software: "amble/1.2", UserAgent: "amble/1.2", Robots: "obey"}
+	if !reflect.DeepEqual(got, files) {
 		t.Errorf("archive %+v, its own defaults are %+v", got, files)
 	}
 }
@@ -34,9 +39,9 @@ func TestDefaultsAgreeWithThePackages(t *testing.T) {
 // What passes the check of a config file passes that of each package, at both ends of what is allowed.
 func TestAllowedValuesAreAllowedByThePackages(t *testing.T) {
 	ends := map[string][]string{
-		"least": {"politeness.delay=0", "politeness.adaptive_max=1ms", "politeness.per_ip=1", "fetch.timeout=1ms", "fetch.max_body=1KiB", "output.max_file=64KiB", "output.format=none"},
+		"least": {"politeness.delay=0", "politeness.adaptive_max=1ms", "politeness.per_ip=1", "fetch.timeout=1ms", "fetch.max_body=1KiB", "output.max_file=64KiB", "output.format=none", "output.gzip_level=1"},
 		"most": {"politeness.delay=168h", "politeness.adaptive_factor=1000", "politeness.adaptive_max=168h", "politeness.per_ip=4096", "politeness.ip_delay=168h",
-			"fetch.timeout=1h", "fetch.max_body=1GiB", "output.max_file=1TiB", "crawl.workers=4096", "fetch.contact=mailto:a@b.example",
+			"fetch.timeout=1h", "fetch.max_body=1GiB", "output.max_file=1TiB", "output.max_age=8760h", "output.gzip_level=9", "output.format=jsonl,warc,links,text", "output.compress=zstd", "crawl.workers=4096", "fetch.contact=mailto:a@b.example",
 			"fetch.resolver=[::1]:53", "fetch.user_agent=" + strings.Repeat("x", 256)},
 	}
 	for name, sets := range ends {
@@ -48,7 +53,7 @@ func TestAllowedValuesAreAllowedByThePackages(t *testing.T) {
 		for part, err := range map[string]error{
 			"politeness": c.PolitenessOptions().Validate(),
 			"fetch":      c.FetchOptions("1").Validate(),
-			"archive":    c.ArchiveOptions().Validate(),
+			"archive":    c.ArchiveOptions("1.2").Validate(),
 			"robots":     c.RobotsOptions().Validate(),
 		} {
 			if err != nil {

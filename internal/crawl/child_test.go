@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
@@ -25,6 +26,8 @@ type childConfig struct {
 	Seeds    []string
 	Resolver string
 	Delay    time.Duration
+	Formats  []string
+	Compress string
 }
 
 const childFile = "crawl.json"
@@ -34,6 +37,7 @@ func childOptions(dir string, c childConfig) Options {
 	o := DefaultOptions()
 	o.MinFree = 0
 	o.DataDir, o.Archive.Dir = filepath.Join(dir, "data"), filepath.Join(dir, "output")
+	o.Archive.Formats, o.Archive.MaxFileBytes, o.Archive.Compress = c.Formats, 64<<10, c.Compress
 	o.Fetch.UserAgent, o.Fetch.AllowPrivate, o.Fetch.Resolver = "amble-test", true, c.Resolver
 	o.GiveUpAfter = 20 * time.Second
 	o.Frontier.Politeness.Delay = c.Delay
@@ -78,7 +82,10 @@ func crawlAsChild(dir string) error {
 // newChild prepares a directory for children that crawl a web.
 func newChild(t testing.TB, web *testweb.Web, delay time.Duration) (dir string, o Options) {
 	t.Helper()
-	c := childConfig{Resolver: web.ResolverAddr(), Delay: delay, Seeds: seedsOf(web, web.Sites())}
+	c := childConfig{
+		Resolver: web.ResolverAddr(), Delay: delay, Seeds: seedsOf(web, web.Sites()),
+		Formats: allFormats, Compress: archive.CompressNone,
+	}
 	text, err := json.Marshal(c)
 	if err != nil {
 		t.Fatal(err)

@@ -15,14 +15,17 @@ import (
 func (r *run) commitAll(ctx context.Context) {
 	for j := range r.toCommit {
 		j.err = r.commit(ctx, j)
-		for errors.Is(j.err, storage.ErrNoSpace) && r.pause(ctx, j.err) {
+		for passing(j.err) && r.pause(ctx, j.err) {
 			j.err = r.commit(ctx, j)
+		}
+		if err := j.close(); err != nil {
+			r.log.Warn("cannot close what was written", "error", err)
 		}
 		r.committed <- j
 	}
 }
 
-// pause says that the disk is full and waits before the next try.
+// pause says that something cannot be written and waits before the next try.
 func (r *run) pause(ctx context.Context, err error) bool {
 	select {
 	case r.stalls <- err:
@@ -43,7 +46,7 @@ func (r *run) commit(ctx context.Context, j *job) error {
 	if err := r.checkRoom(); err != nil {
 		return err
 	}
-	marks, err := r.write(j.lines)
+	marks, err := r.write(j.items)
 	if err != nil {
 		return err
 	}
@@ -51,7 +54,7 @@ func (r *run) commit(ctx context.Context, j *job) error {
 	j.setMark(storage.MarkLedger, storage.EncodePlace(j.place))
 	if j.result, err = r.store.Commit(&j.batch); err != nil {
 		if back := r.out.Rollback(r.marks); back != nil {
-			return fmt.Errorf("%v; and take back the output: %w", err, back)
+			return fmt.Errorf("%w; and take back the output: %w", err, outputError(back))
 		}
 		return r.roomError(err)
 	}
@@ -67,13 +70,14 @@ func (r *run) commit(ctx context.Context, j *job) error {
 	return nil
 }
 
-// write appends lines to the output and makes them durable.
-func (r *run) write(lines [][]byte) ([]archive.Mark, error) {
-	if len(lines) == 0 {
+// write appends items to the output and makes them durable.
+func (r *run) write(items []*archive.Item) ([]archive.Mark, error) {
+	if len(items) == 0 {
 		return r.marks, nil
 	}
-	for _, line := range lines {
-		if err := r.out.Append(line); err != nil {
+	now := time.Now()
+	for _, item := range items {
+		if err := r.out.Append(item, now); err != nil {
 			return nil, outputError(err)
 		}
 	}
@@ -81,10 +85,17 @@ func (r *run) write(lines [][]byte) ([]archive.Mark, error) {
 	return marks, outputError(err)
 }
 
-// outputError marks a full disk the way the store does.
+// errOutput says that the output cannot be written for a reason that may pass.
+var errOutput = errors.New("the output cannot be written")
+
+// outputError marks what can pass: a full disk the way the store does, and a directory that is gone, read-only or out of order. Where the files do
+// not hold what was committed, waiting is no help.
 func outputError(err error) error {
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+	switch {
+	case err == nil, errors.Is(err, archive.ErrMissing), errors.Is(err, archive.ErrShort), errors.Is(err, archive.ErrClosed):
+		return err
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("%w: %w", storage.ErrNoSpace, err)
 	}
-	return err
+	return fmt.Errorf("%w: %w", errOutput, err)
 }

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -31,13 +30,14 @@ type store interface {
 	Marks(string) (map[string][]byte, error)
 	URLs(storage.HostID, uint32, int, func(storage.Head)) (uint32, error)
 	Fingerprint(weburl.URL) uint64
+	Payload(storage.HostID, uint64) (storage.Payload, bool, error)
 	Counters() storage.Counters
 	Close() error
 }
 
 // output is what the engine needs of the archive package.
 type output interface {
-	Append([]byte) error
+	Append(*archive.Item, time.Time) error
 	Sync() ([]archive.Mark, error)
 	Rollback([]archive.Mark) error
 	Close() error
@@ -54,14 +54,15 @@ type ledger interface {
 // Engine is a crawl of one data directory. Open makes one, Run drives it once.
 // Status may be called by any goroutine at any time.
 type Engine struct {
-	o      Options
-	log    *slog.Logger
-	store  store
-	out    output
-	writes bool // lines of output are wanted
-	client *fetch.Client
-	spool  *spool.Pool // of the client
-	ledger ledger
+	o       Options
+	log     *slog.Logger
+	store   store
+	out     output
+	writes  bool // output is wanted
+	encoder *archive.Encoder
+	client  *fetch.Client
+	spool   *spool.Pool // of the client
+	ledger  ledger
 
 	requests requests
 
@@ -106,7 +107,7 @@ func Open(o Options, log *slog.Logger) (*Engine, error) {
 // open takes over the store: it closes it when it fails.
 func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 	e := &Engine{o: o, log: log, store: s, opened: time.Now(), free: storage.FreeBytes}
-	e.writes = !slices.Contains(o.Archive.Formats, archive.FormatNone)
+	e.wantOutput()
 	e.sessions, e.politeness = frontier.NewSessions(o.SessionNames), o.Frontier.HostPoliteness()
 	if e.o.Frontier.Jitter == nil {
 		e.o.Frontier.Jitter = rand.Float64
@@ -134,7 +135,10 @@ func (e *Engine) openClient() (err error) {
 		return err
 	}
 	e.o.Fetch.Spool = e.spool
-	e.client, err = fetch.New(e.o.Fetch, time.Now)
+	if e.client, err = fetch.New(e.o.Fetch, time.Now); err != nil {
+		return err
+	}
+	e.encoder, err = archive.NewEncoder(e.o.Archive, e.spool)
 	return err
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -242,6 +243,9 @@ func checkOutput(t testing.TB, o Options) {
 	}
 	if len(lines) > 0 {
 		t.Errorf("in the output and not in the store: %v", slices.Collect(maps.Keys(lines)))
+	}
+	if o.Archive.Has(archive.FormatWARC) {
+		checkArchive(t, o)
 	}
 }
 

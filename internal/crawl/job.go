@@ -1,6 +1,9 @@
 package crawl
 
 import (
+	"errors"
+
+	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -8,9 +11,10 @@ import (
 // it is handed over, then to the committer until it comes back.
 type job struct {
 	batch storage.Batch
-	lines [][]byte // of the output
-	place uint64   // in the ledger; requests before it are settled
-	pages int      // fetched
+	items []*archive.Item // of the output
+	bytes int64           // in them
+	place uint64          // in the ledger; requests before it are settled
+	pages int             // fetched
 	size  int
 
 	swept    []*sweep  // whose last page is in it
@@ -36,8 +40,12 @@ func (j *job) merge(b storage.Batch) {
 
 // add adds what a page brought.
 func (j *job) add(r *result) {
-	if r.line != nil {
-		j.lines = append(j.lines, r.line)
+	if r.item != nil {
+		j.items = append(j.items, r.item)
+		j.bytes += r.item.Size()
+	}
+	if r.payload != nil {
+		j.batch.Payloads = append(j.batch.Payloads, *r.payload)
 	}
 	j.batch.Found = append(j.batch.Found, r.found...)
 	j.batch.Refused = append(j.batch.Refused, r.refused...)
@@ -52,4 +60,14 @@ func (j *job) setMark(name string, value []byte) {
 	j.batch.Marks[name] = value
 }
 
-func (j *job) empty() bool { return j.batch.Empty() && len(j.lines) == 0 }
+func (j *job) empty() bool { return j.batch.Empty() && len(j.items) == 0 }
+
+// close gives back what the items of output hold, when they are committed or given up.
+func (j *job) close() error {
+	var errs []error
+	for _, item := range j.items {
+		errs = append(errs, item.Close())
+	}
+	j.items, j.bytes = nil, 0
+	return errors.Join(errs...)
+}

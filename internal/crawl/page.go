@@ -22,8 +22,9 @@ const sniffBytes = 1445
 // fetchPage serves a Page lease: one request, its links, its line of output.
 func (r *run) fetchPage(ctx context.Context, res *result) {
 	l := &res.lease
+	etag, modified := r.validators(l)
 	resp, failure, report := r.request(ctx, res, fetch.Request{
-		URL: l.URL, Address: l.Address, ETag: l.Head.Last.ETag, LastModified: l.Head.Last.Modified, MaxBody: r.maxBody(&l.Head), AnyType: l.Head.Sitemap,
+		URL: l.URL, Address: l.Address, ETag: etag, LastModified: modified, MaxBody: r.maxBody(&l.Head), AnyType: l.Head.Sitemap,
 	})
 	res.page.Report = report
 	if !report.Sent || report.Broken {
@@ -43,7 +44,7 @@ func (r *run) fetchPage(ctx context.Context, res *result) {
 		}
 	}
 	r.tally.count(resp, failure)
-	r.encode(res, &page)
+	r.output(ctx, res, &page, resp)
 }
 
 // failed is the outcome of a request without an answer.
@@ -70,7 +71,9 @@ func (r *run) judge(ctx context.Context, res *result, resp *fetch.Response, page
 	case resp.Status/100 == 2, resp.Status == 304:
 		o.State, o.Reason = storage.Fetched, storage.ReasonNone
 		o.ETag, o.Modified = resp.Header.Get("ETag"), resp.Header.Get("Last-Modified")
-		if resp.Status != 304 {
+		if resp.Status == 304 {
+			o.Digest = res.lease.Head.Last.Digest
+		} else {
 			sum, err := digest(resp.Body)
 			if err != nil {
 				res.page.Outcome = r.unreadable(page, err)
@@ -160,6 +163,7 @@ func (r *run) takeLinks(res *result, resp *fetch.Response, page *archive.Page) e
 		return nil
 	}
 	page.Title, page.Language, page.Outlinks, page.Canonical = doc.Title, doc.Language, len(doc.Links), doc.Canonical.String()
+	r.keepWords(res, &doc)
 	note(page, &doc.Robots, res.page.End)
 	if r.forbidsLinks(&doc.Robots) || r.o.Frontier.MaxDepth > 0 && l.Head.Depth >= r.o.Frontier.MaxDepth || l.Head.Depth == math.MaxUint16 {
 		return nil
@@ -191,22 +195,4 @@ func (r *run) discovery(res *result, u weburl.URL, depth uint16) storage.Found {
 		URL: u, Fingerprint: r.store.Fingerprint(u), Depth: depth,
 		ViaHost: l.Host, ViaOrdinal: l.Head.Ordinal, At: res.page.End,
 	}
-}
-
-// encode makes the line of output of a URL that is done with.
-func (r *run) encode(res *result, page *archive.Page) {
-	if _, again := r.o.Frontier.Attempted(&res.lease.Head, res.page.Outcome.State); again || !r.writes {
-		return
-	}
-	if via := &res.lease.Head; via.ViaHost != storage.NoHost {
-		if u, err := r.store.URL(via.ViaHost, via.ViaOrdinal); err == nil {
-			page.Via = u.String()
-		}
-	}
-	line, err := page.Encode()
-	if err != nil {
-		r.log.Error("cannot encode a page for the output", "url", page.URL, "error", err)
-		return
-	}
-	res.line = line
 }

@@ -13,7 +13,10 @@ import (
 // fetchRobots serves a Robots lease: one request, judged by the state machine.
 func (r *run) fetchRobots(ctx context.Context, res *result) {
 	job, u := &res.lease.Robots, res.lease.URL
-	etag, modified := job.Previous.Validators(u.String())
+	etag, modified := "", ""
+	if !r.capturing() { // an archive is to have each version whole
+		etag, modified = job.Previous.Validators(u.String())
+	}
 	resp, failure, report := r.request(ctx, res, fetch.Request{
 		URL: u, Address: res.lease.Address, ETag: etag, LastModified: modified, MaxBody: robots.MaxBody + 1, AnyType: true,
 	})
@@ -23,6 +26,9 @@ func (r *run) fetchRobots(ctx context.Context, res *result) {
 	}
 	if failure == nil {
 		defer resp.Close()
+		if r.outputRobots(ctx, res, resp); res.robots.Broken {
+			return
+		}
 	}
 	out := robots.Outcome{URL: u.String(), Redirects: job.Hops, Jitter: r.o.Frontier.Jitter()}
 	if failure != nil {

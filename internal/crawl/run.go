@@ -22,6 +22,9 @@ type Summary struct {
 // maxPending is how much may gather for the next commit before dispatching pauses.
 const maxPending = 20_000
 
+// maxPendingBytes is how many bytes of output may do so.
+const maxPendingBytes = 32 << 20
+
 // sweepEvery is how often forgotten addresses are dropped.
 const sweepEvery = time.Minute
 
@@ -150,6 +153,9 @@ func (r *run) run(ctx context.Context) error {
 	close(r.toLoad)
 	close(r.toSweep)
 	wg.Wait()
+	if err := r.pending.close(); err != nil { // what could not be committed
+		r.log.Warn("cannot close what was not written", "error", err)
+	}
 	r.pending.answerDrops(ErrNotRunning)
 	r.report("finished")
 	return r.failed
@@ -222,7 +228,7 @@ func (r *run) arm(timer *time.Timer) {
 
 // paused reports whether nothing may be handed out at the moment.
 func (r *run) paused() bool {
-	return !r.pausedSince.IsZero() || r.noCommit != nil || r.noStart != nil && time.Since(r.noStartAt) < retryFull || r.pending.size > maxPending || r.full()
+	return !r.pausedSince.IsZero() || r.noCommit != nil || r.pending.bytes > maxPendingBytes || r.noStart != nil && time.Since(r.noStartAt) < retryFull || r.pending.size > maxPending || r.full()
 }
 
 // full reports whether max_pages is reached, counting the pages in flight.

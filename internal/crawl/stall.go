@@ -13,15 +13,25 @@ const retryFull = time.Second
 // noRoom is what the log says once when nothing can be written.
 const noRoom = "the disk is full, or as full as it may be: nothing is dispatched until there is room again"
 
-// stall stops dispatching because the disk is full; any other error ends the
+// noOutput is that where it is the output alone.
+const noOutput = "the output cannot be written: nothing is dispatched until it can"
+
+// passing reports whether an error goes away when somebody makes room, or gives a directory back.
+func passing(err error) bool { return errors.Is(err, storage.ErrNoSpace) || errors.Is(err, errOutput) }
+
+// stall stops dispatching because something cannot be written now; any other error ends the
 // crawl. where is noCommit or noStart.
 func (r *run) stall(where *error, err error) {
-	if !errors.Is(err, storage.ErrNoSpace) {
+	if !passing(err) {
 		r.fail(err)
 		return
 	}
 	if r.stalled() == nil {
-		r.log.Error(noRoom, "error", err)
+		message := noOutput
+		if errors.Is(err, storage.ErrNoSpace) {
+			message = noRoom
+		}
+		r.log.Error(message, "error", err)
 	}
 	*where = err
 }
@@ -33,7 +43,7 @@ func (r *run) unstall(where *error) {
 	}
 	*where = nil
 	if r.stalled() == nil {
-		r.log.Info("there is room again: going on")
+		r.log.Info("all can be written again: going on")
 	}
 }
 

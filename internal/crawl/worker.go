@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -21,8 +22,10 @@ type result struct {
 	page    frontier.PageReport
 	found   []storage.Found
 	refused []storage.Refused
-	join    weburl.URL // where a seed's redirect led out of the scope
-	line    []byte     // of the output
+	join    weburl.URL       // where a seed's redirect led out of the scope
+	visit   archive.Visit    // on its way into item
+	item    *archive.Item    // of the output; nil: none
+	payload *storage.Payload // that the item brings; nil: none
 	request requestlog.Request
 }
 

@@ -1,0 +1,83 @@
+package config
+
+import (
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/amble-crawler/amble/internal/archive"
+)
+
+func (k *checker) outputNumbers() {
+	o := k.c.Output
+	between(k, "output.max_file", o.MaxFile, 64*KiB, 1*TiB)
+	between(k, "output.max_age", o.MaxAge, 0, year)
+	between(k, "output.gzip_level", o.GzipLevel, 1, 9)
+}
+
+func (k *checker) outputChoices() {
+	k.outputFormats()
+	k.oneOf("output.compress", k.c.Output.Compress, archive.CompressNone, archive.CompressGzip, archive.CompressZstd)
+	if !archive.IsNamePart(k.c.Output.Prefix) {
+		k.reject("output.prefix", "want the begin of a file name, such as amble: letters, digits, dots, dashes and underscores, a letter or digit first")
+	}
+}
+
+func (k *checker) outputFormats() {
+	const key = "output.format"
+	const want = "want jsonl, warc, links or text, or none to write nothing"
+	known := []string{archive.FormatJSONL, archive.FormatWARC, archive.FormatLinks, archive.FormatText, archive.FormatNone}
+	formats := k.c.Output.Format
+	if len(formats) == 0 {
+		k.reject(key, want)
+	}
+	for i, name := range formats {
+		switch {
+		case slices.Contains(formats[:i], name):
+			k.rejectItem(key, i, name, "is in the list twice; keep one")
+		case !slices.Contains(known, name):
+			k.rejectItem(key, i, name, want)
+		}
+	}
+	if len(formats) > 1 && slices.Contains(formats, archive.FormatNone) {
+		k.rejectItem(key, slices.Index(formats, archive.FormatNone), archive.FormatNone,
+			"means that nothing is written, so it stands alone; keep either none or the others")
+	}
+}
+
+// ArchiveOptions are the options of internal/archive. version is that of the program.
+func (c *Config) ArchiveOptions(version string) archive.Options {
+	robots := "obey"
+	if !c.Robots.Obey {
+		robots = "ignore, but for Crawl-delay"
+	}
+	return archive.Options{
+		Dir:          c.OutputDir(),
+		Formats:      c.Output.Format,
+		Compress:     c.Output.Compress,
+		MaxFileBytes: int64(c.Output.MaxFile),
+		MaxFileAge:   c.Output.MaxAge,
+		Prefix:       c.Output.Prefix,
+		Host:         machine(),
+		Outlinks:     c.Output.Outlinks,
+		GzipLevel:    c.Output.GzipLevel,
+		Crawler: archive.Crawler{
+			Software: "amble/" + version, UserAgent: c.UserAgent(version), From: c.mailAddress(), Operator: c.Fetch.Contact, Robots: robots,
+		},
+	}
+}
+
+// machine is the name of this machine as a file name can have it.
+func machine() string {
+	name, err := os.Hostname()
+	name = strings.Map(func(r rune) rune {
+		if archive.IsNamePart("a" + string(r)) {
+			return r
+		}
+		return '-'
+	}, name)
+	if err != nil || !archive.IsNamePart(name) {
+		return archive.DefaultOptions().Host
+	}
+	return name
+}

@@ -1,0 +1,82 @@
+package crawl
+
+import (
+	"strconv"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/warc"
+)
+
+// exchangeOf is what went over the wire for a lease.
+func exchangeOf(l *frontier.Lease, resp *fetch.Response) *archive.Exchange {
+	return &archive.Exchange{
+		URL: l.URL.String(), At: resp.Start, Address: resp.RemoteAddr.Addr(),
+		Request: resp.Wire.Request, Response: resp.Wire.Response, Truncated: resp.Wire.Truncated,
+	}
+}
+
+// pageFacts are what the archive says of the request for a page: how it was found, why it was allowed, and how fast it was asked. docs/ARCHIVE.md
+// explains each.
+func pageFacts(l *frontier.Lease, page *archive.Page, resp *fetch.Response) []warc.Field {
+	var facts warc.Header
+	facts.Add("via", page.Via)
+	facts.Add("depth", strconv.Itoa(page.Depth))
+	if l.Head.Seed {
+		facts.Add("seed", "true")
+	}
+	facts.Add("attempt", strconv.Itoa(page.Attempts))
+	verdict := "allowed"
+	if !l.Verdict.Allowed {
+		verdict = "disallowed" // and robots.obey is off
+	}
+	facts.Add("robots", verdict)
+	facts.Add("robots-reason", l.Verdict.Reason.String())
+	if l.Verdict.Line > 0 {
+		facts.Add("robots-line", strconv.Itoa(l.Verdict.Line))
+	}
+	if l.Rules != nil && !l.Rules.Version().IsZero() {
+		facts.Add("robots-version", l.Rules.Version().String())
+	}
+	return append(facts, requestFacts(l, resp)...)
+}
+
+// robotsFacts are what the archive says of the request for a robots.txt.
+func robotsFacts(l *frontier.Lease, resp *fetch.Response) []warc.Field {
+	var facts warc.Header
+	facts.Add("robots-of", l.Robots.Origin.String())
+	if l.Robots.Hops > 0 {
+		facts.Add("redirects", strconv.Itoa(l.Robots.Hops))
+	}
+	return append(facts, requestFacts(l, resp)...)
+}
+
+// requestFacts are those of any request.
+func requestFacts(l *frontier.Lease, resp *fetch.Response) []warc.Field {
+	var facts warc.Header
+	facts.Add("delay", l.Delay.String())
+	facts.Add("delay-reason", l.DelayReason.String())
+	facts.Add("first-byte-ms", strconv.FormatInt(resp.FirstByte.Sub(resp.Start).Milliseconds(), 10))
+	facts.Add("fetch-time-ms", strconv.FormatInt(resp.End.Sub(resp.Start).Milliseconds(), 10))
+	for _, name := range preferenceHeaders() {
+		for _, value := range resp.Header.Values(name) {
+			facts.Add("preference", name+": "+value)
+		}
+	}
+	return facts
+}
+
+// preferenceHeaders are the fields by which a site says what its content may be used for: the IETF's AI preferences, the Robots
+// Exclusion Protocol's, and the W3C's TDM Reservation Protocol.
+func preferenceHeaders() []string {
+	return []string{"Content-Usage", "X-Robots-Tag", "TDM-Reservation", "TDM-Policy"}
+}
+
+// appendOutlinks adds a field for each link of the page.
+func appendOutlinks(facts []warc.Field, links []archive.Link) []warc.Field {
+	for i := range links {
+		facts = append(facts, warc.Field{Name: "outlink", Value: links[i].To})
+	}
+	return facts
+}

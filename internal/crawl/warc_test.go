@@ -1,0 +1,284 @@
+package crawl
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/warc"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// allFormats are the forms of output, side by side.
+var allFormats = []string{archive.FormatJSONL, archive.FormatWARC, archive.FormatLinks, archive.FormatText}
+
+// archived are the captures of an archive by URL, in the order of time.
+func archived(t testing.TB, dir string) map[string][]warc.Entry {
+	t.Helper()
+	c, err := archive.OpenCollection(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string][]warc.Entry)
+	err = c.Captures(context.Background(), "", func(e *warc.Entry) error {
+		all[e.URL] = append(all[e.URL], *e)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// checkArchive holds the WARC files against the store: nothing is wrong with them, each URL that was answered has exactly the record
+// of that answer, and what was never answered, as far as the store knows, has none.
+func checkArchive(t testing.TB, o Options) {
+	t.Helper()
+	c, err := archive.OpenCollection(o.Archive.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Verify(context.Background(), func(p archive.Problem) { t.Errorf("archive: %s", p) }); err != nil {
+		t.Fatal(err)
+	}
+	captures := archived(t, o.Archive.Dir)
+	for u, outcome := range stored(t, o.DataDir) {
+		got := captures[u]
+		delete(captures, u)
+		final := slices.DeleteFunc(slices.Clone(got), func(e warc.Entry) bool { return e.Status != int(outcome.Status) })
+		switch {
+		case asked(outcome) && outcome.Status != 0 && len(final) != 1:
+			t.Errorf("%s is %s with status %d, and there are %d records of that", u, outcome.State, outcome.Status, len(final))
+		case outcome.State == storage.Queued && len(got) > 0:
+			t.Errorf("%s is queued, and there are records of it: %+v", u, got)
+		}
+	}
+	for u := range captures {
+		if !strings.HasSuffix(u, "/robots.txt") {
+			t.Errorf("%s is in the archive and not in the store", u)
+		}
+	}
+}
+
+// page reads the newest capture of a URL.
+func page(t testing.TB, dir, url string) (head, body string, s *archive.Stored) {
+	t.Helper()
+	c, err := archive.OpenCollection(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := c.Find(context.Background(), url, time.Time{})
+	if err != nil {
+		t.Fatalf("%s: %v", url, err)
+	}
+	if s, err = c.Open(context.Background(), e); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	r := io.MultiReader(bytes.NewReader(s.BodyHead), s.Body)
+	resp, err := http.ReadResponse(bufio.NewReader(r), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(resp.Body)
+	if err != nil && !s.Truncated {
+		t.Fatal(err)
+	}
+	return string(s.Head), string(b), s
+}
+
+// TestArchive crawls into all formats at once, and reads what was stored.
+func TestArchive(t *testing.T) {
+	t.Parallel()
+	same := strings.Repeat("<p>the same words</p>", 100)
+	routes := testweb.Routes{
+		"/same1": testweb.Content("text/html", []byte(same)), "/same2": testweb.Content("text/html", []byte(same)),
+		"/chunked": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			for i := range 3 {
+				fmt.Fprintf(w, "part %d. ", i)
+				w.(http.Flusher).Flush()
+			}
+		}),
+		"/moved": testweb.Redirect(301, "/same1"), "/missing": testweb.Status(404),
+		"/signs": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Usage", "train-ai=n")
+			testweb.Page("signs").ServeHTTP(w, r)
+		}),
+	}
+	pages := []string{"/same1", "/same2", "/chunked", "/moved", "/missing", "/signs"}
+	web := startWeb(t, site("a.test", "User-agent: *\nAllow: /\nDisallow: /no\n", append(pages, "/no"), routes),
+		site("b.test", "", nil, testweb.Routes{"/later": testweb.Flaky(1, testweb.Status(500), testweb.Page("later"))}))
+	o := testOptions(t, web)
+	o.GiveUpAfter = 20 * time.Second
+	o.Archive.Formats, o.Archive.MaxFileBytes, o.Archive.Outlinks = allFormats, 8<<10, true
+	crawl(t, o, web.URL("a.test", "/"), web.URL("b.test", "/later"))
+	checkOutput(t, o)
+
+	captures := archived(t, o.Archive.Dir)
+	for path, want := range map[string][]int{
+		"/": {200}, "/robots.txt": {200}, "/moved": {301}, "/missing": {404}, "/chunked": {200}, "/no": nil,
+	} {
+		var got []int
+		for _, e := range captures[web.URL("a.test", path)] {
+			got = append(got, e.Status)
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("%s is stored with status %v, want %v", path, got, want)
+		}
+	}
+	if got := captures[web.URL("b.test", "/later")]; len(got) != 2 || got[0].Status+got[1].Status != 700 {
+		t.Errorf("a page that was there at the second attempt is stored as %+v", got)
+	}
+	if _, body, _ := page(t, o.Archive.Dir, web.URL("a.test", "/chunked")); body != "part 0. part 1. part 2. " {
+		t.Errorf("the body in chunks is %q", body)
+	}
+	revisits := 0
+	for _, path := range []string{"/same1", "/same2"} {
+		_, body, s := page(t, o.Archive.Dir, web.URL("a.test", path))
+		if body != same {
+			t.Errorf("%s has %d bytes", path, len(body))
+		}
+		if s.Entry.Mime == warc.MimeRevisit {
+			revisits++
+		}
+	}
+	if revisits != 1 {
+		t.Errorf("of two equal pages %d are revisits", revisits)
+	}
+	facts := metadata(t, o.Archive.Dir)
+	for _, want := range []string{
+		"via: " + web.URL("a.test", "/") + "\r\n", "depth: 1\r\n", "robots: allowed\r\nrobots-reason: rule\r\nrobots-line: 2\r\nrobots-version: ", "delay: 20ms\r\n",
+		"preference: Content-Usage: train-ai=n\r\n", "seed: true\r\n",
+	} {
+		if !strings.Contains(facts[web.URL("a.test", "/signs")]+facts[web.URL("a.test", "/")], want) {
+			t.Errorf("the facts of a page do not have %q:\n%s", want, facts[web.URL("a.test", "/signs")])
+		}
+	}
+	if want := "outlink: " + web.URL("a.test", "/same1") + "\r\n"; !strings.Contains(facts[web.URL("a.test", "/")], want) {
+		t.Errorf("the facts of the root do not have %q:\n%s", want, facts[web.URL("a.test", "/")])
+	}
+}
+
+// metadata are the blocks of the metadata records by URL.
+func metadata(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	eachRecord(t, dir, func(rec *warc.Record) {
+		b, err := io.ReadAll(rec.Block)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rec.Type() == warc.TypeMetadata {
+			all[rec.Header.Get(warc.FieldTargetURI)] = string(b)
+		}
+	})
+	return all
+}
+
+func eachRecord(t testing.TB, dir string, each func(*warc.Record)) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.warc.gz"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("files %v: %v", files, err)
+	}
+	for _, name := range files {
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		r := warc.NewReader(f)
+		for {
+			rec, err := r.Next()
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			each(rec)
+		}
+	}
+}
+
+// TestArchiveAcrossRestarts: a content that an earlier run stored is not stored again.
+func TestArchiveAcrossRestarts(t *testing.T) {
+	t.Parallel()
+	same := testweb.Content("text/html", bytes.Repeat([]byte("<p>always this</p>"), 200))
+	web := startWeb(t, site("a.test", "", nil, testweb.Routes{"/one": same, "/two": same, "/three": same}))
+	o := testOptions(t, web)
+	o.Archive.Formats = []string{archive.FormatWARC}
+	for _, path := range []string{"/one", "/two", "/three"} {
+		crawl(t, o, web.URL("a.test", path))
+		checkArchive(t, o)
+	}
+	captures := archived(t, o.Archive.Dir)
+	for path, want := range map[string]string{"/one": "text/html", "/two": warc.MimeRevisit, "/three": warc.MimeRevisit} {
+		if got := captures[web.URL("a.test", path)]; len(got) != 1 || got[0].Mime != want {
+			t.Errorf("%s: %+v, want one of %s", path, got, want)
+		}
+	}
+}
+
+// TestEndlessPage: a page of 1 GB with a limit of 10 MiB is stored as far as that, and says so.
+func TestEndlessPage(t *testing.T) {
+	t.Parallel()
+	block := bytes.Repeat([]byte("all work and no play. "), 3000)
+	var sent int64
+	endless := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		w.Header().Set("Content-Length", "1000000000")
+		for left := 1_000_000_000; left > 0; left -= len(block) {
+			n, err := w.Write(block[:min(left, len(block))])
+			if sent += int64(n); err != nil {
+				return
+			}
+		}
+	})
+	web := startWeb(t, site("a.test", "", nil, testweb.Routes{"/long": endless}))
+	o := testOptions(t, web)
+	o.Archive.Formats, o.Fetch.MaxBody = []string{archive.FormatWARC}, 10<<20
+	crawl(t, o, web.URL("a.test", "/long"))
+	checkArchive(t, o)
+	_, body, s := page(t, o.Archive.Dir, web.URL("a.test", "/long"))
+	if !s.Truncated {
+		t.Error("the record does not say that it is truncated")
+	}
+	if len(body) < 10<<20 || len(body) > 11<<20 || !strings.HasPrefix(body, "all work") {
+		t.Errorf("%d bytes are stored", len(body))
+	}
+	said := 0
+	eachRecord(t, o.Archive.Dir, func(rec *warc.Record) {
+		if rec.Header.Get(warc.FieldTruncated) == "length" && rec.Type() == warc.TypeResponse {
+			said++
+		}
+	})
+	if said != 1 {
+		t.Errorf("%d records say WARC-Truncated: length", said)
+	}
+	if answered(web); sent > 100<<20 {
+		t.Errorf("the server sent %d bytes", sent)
+	}
+}
+
+// TestCaptureFollowsTheFormat: with WARC on, HTTP/1.1 is spoken, whose bytes can be kept.
+func TestCaptureFollowsTheFormat(t *testing.T) {
+	for format, want := range map[string]bool{archive.FormatWARC: true, archive.FormatJSONL: false} {
+		e := &Engine{o: Options{Archive: archive.Options{Formats: []string{format}}, Fetch: fetch.DefaultOptions()}}
+		if e.wantOutput(); e.o.Fetch.Capture != want {
+			t.Errorf("%s: captured %t", format, e.o.Fetch.Capture)
+		}
+	}
+}
