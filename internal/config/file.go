@@ -49,12 +49,18 @@ func unreadable(path string, err error) Problem {
 // document reads one config file.
 type document struct {
 	path  string
+	order int // of the source
 	words *vocabulary
 	found []given
 	r     *report
 }
 
-func (d *document) at(line int) Source { return Source{Name: d.path, Line: line, order: orderFile} }
+func (d *document) at(line int) Source {
+	if d.order == orderPatch {
+		line = 0 // nobody looks for lines there
+	}
+	return Source{Name: d.path, Line: line, order: d.order}
+}
 
 // read returns the settings in body and reports everything that is wrong with it.
 func (d *document) read(body []byte) []given {

@@ -23,14 +23,24 @@ const delimiter = "::"
 // The error is of type Errors and holds everything that is wrong, not only what was found first. Bad seeds are
 // no error here: see Seeds.
 func Load(path string, sets []string, environ []string) (*Config, error) {
+	return LoadPatched(path, sets, environ, nil)
+}
+
+// PatchName is the name of the source of what LoadPatched was given as a patch.
+const PatchName = "API"
+
+// LoadPatched is Load with one more source, stronger than all others: settings in the form of the file, YAML or JSON.
+func LoadPatched(path string, sets []string, environ []string, patch []byte) (*Config, error) {
 	words, r := newVocabulary(), newReport()
 	file, body := locate(path, r)
 	doc := &document{path: file, words: words, r: r}
 	inFile := doc.read(body)
 	inEnvironment := fromEnvironment(environ, words, r)
 	inFlags := fromFlags(sets, words, r)
+	patches := &document{path: PatchName, order: orderPatch, words: words, r: r}
+	inPatch := patches.read(patch)
 
-	c, err := layered(words, inFile, inEnvironment, inFlags)
+	c, err := layered(words, inFile, inEnvironment, append(inFlags, inPatch...))
 	if err != nil {
 		return nil, err
 	}

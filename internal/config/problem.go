@@ -13,7 +13,7 @@ import (
 type Source struct {
 	Name  string // the file, "AMBLE_LOG_LEVEL", "--set", "argument 2"; empty: the default
 	Line  int    // counted from 1; 0: no line is known
-	order int    // file, environment, flags
+	order int    // file, environment, flags, patch
 }
 
 // The order in which problems are reported.
@@ -21,6 +21,7 @@ const (
 	orderFile = iota
 	orderEnvironment
 	orderFlag
+	orderPatch
 	orderArgument
 )
 

@@ -42,6 +42,9 @@ func (s *Server) registerAPI(mux *http.ServeMux) error {
 	for _, register := range []func(huma.API){s.statusAPI, s.historyAPI, s.eventsAPI, s.hostsAPI, s.urlsAPI, s.exportAPI} {
 		register(api)
 	}
+	if s.o.Settings != nil {
+		s.settingsAPI(api)
+	}
 	described, err := json.Marshal(api.OpenAPI())
 	if err != nil {
 		return fmt.Errorf("describe the API: %w", err)
@@ -92,8 +95,12 @@ type errQuery struct{ error }
 // asProblem is what a client is told of an error.
 func asProblem(err error) huma.StatusError {
 	var known huma.StatusError
-	if errors.As(err, &known) {
+	var rejected Rejected
+	switch {
+	case errors.As(err, &known):
 		return known
+	case errors.As(err, &rejected):
+		return rejected.problem()
 	}
 	return huma.NewError(statusOf(err), err.Error())
 }

@@ -1,0 +1,78 @@
+package config
+
+import (
+	"reflect"
+	"slices"
+)
+
+// liveKeys are the settings that take effect while a crawl runs.
+func liveKeys() []string {
+	return []string{
+		"crawl.workers", "crawl.exit_when_done", "crawl.give_up_after", "crawl.shutdown_grace", "crawl.max_pages",
+		"scope.include", "scope.exclude",
+		"log.level",
+	}
+}
+
+// Live reports whether a change of a setting takes effect while a crawl runs.
+func Live(key string) bool { return slices.Contains(liveKeys(), key) }
+
+// Changes are the settings in which another Config differs, in the order of the file.
+func (c *Config) Changes(other *Config) (keys []string) {
+	for _, s := range settings() {
+		if !reflect.DeepEqual(s.value(c), s.value(other)) {
+			keys = append(keys, s.key)
+		}
+	}
+	return keys
+}
+
+// Fixed are the settings in which another Config differs and that cannot change while a crawl runs, as problems at the place where they were given.
+func (c *Config) Fixed(other *Config) (fixed Errors) {
+	words := newVocabulary()
+	for _, key := range c.Changes(other) {
+		if !Live(key) {
+			s := words.byKey[key]
+			fixed = append(fixed, Problem{
+				Source: other.origins[key].Source, Key: key, Read: s.show(format(s.value(other))),
+				Message: "cannot change while the crawl runs, where it is " + s.show(format(s.value(c))) + ": change it in the file and start the crawl again",
+			})
+		}
+	}
+	return fixed
+}
+
+// Entry is one setting in force.
+type Entry struct {
+	Key    string
+	Value  any    // of a type that encodes as people would write it: text, number, bool, list of texts
+	Source string // "default", "config.yaml:12", "AMBLE_LOG_LEVEL", "--set", "API"
+	Live   bool   // a change takes effect while a crawl runs
+}
+
+// Entries are all settings in force, in the order of the file. Of a secret there is only whether it is set.
+func (c *Config) Entries() []Entry {
+	var list []Entry
+	for _, s := range settings() {
+		list = append(list, Entry{Key: s.key, Value: plain(s, s.value(c)), Source: c.Source(s.key).String(), Live: Live(s.key)})
+	}
+	return list
+}
+
+// plain is a value without types of Go, and without secrets.
+func plain(s setting, value any) any {
+	text, isText := value.(string)
+	switch {
+	case s.secret() && text != "":
+		return "(set, not shown)"
+	case isText:
+		return text
+	}
+	switch v := reflect.ValueOf(value); {
+	case s.typ == reflect.TypeFor[ByteSize](), v.Kind() == reflect.Int64 && s.typ.PkgPath() != "":
+		return format(value) // sizes and durations
+	case v.Kind() == reflect.Slice && v.Len() == 0:
+		return []string{}
+	}
+	return value
+}

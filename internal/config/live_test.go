@@ -1,0 +1,110 @@
+package config
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestPatchIsStrongest(t *testing.T) {
+	path := writeFile(t, "crawl:\n  workers: 3\n  max_depth: 2\nlog:\n  level: warn\n")
+	patch := []byte(`{"crawl": {"workers": 9}, "scope": {"exclude": ["\\.pdf$", "a,b"]}, "log": {"level": "debug"}}`)
+	before, err := Load(path, []string{"log.level=error"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := LoadPatched(path, []string{"log.level=error"}, nil, patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Crawl.Workers != 9 || c.Crawl.MaxDepth != 2 || c.Log.Level != "debug" || !slices.Equal(c.Scope.Exclude, []string{`\.pdf$`, "a,b"}) {
+		t.Errorf("%+v", c)
+	}
+	if got := before.Changes(c); !slices.Equal(got, []string{"crawl.workers", "scope.exclude", "log.level"}) {
+		t.Errorf("changes %v", got)
+	}
+	if fixed := before.Fixed(c); len(fixed) != 0 {
+		t.Errorf("%v cannot change", fixed)
+	}
+	if c.Source("crawl.workers").String() != "API" {
+		t.Errorf("the source is %s", c.Source("crawl.workers"))
+	}
+}
+
+func TestPatchesThatMakeNoSense(t *testing.T) {
+	for patch, want := range map[string]string{
+		`{"crawl": {"workers": 0}}`:       `API: crawl.workers: read 0; want 1 to 4096`,
+		`{"crawl": {"wokers": 1}}`:        `API: crawl.wokers: unknown key; did you mean crawl.workers?`,
+		`{"politeness": {"delay": 5}}`:    `API: politeness.delay: read "5"; want a duration`,
+		`{"scope": {"include": ["("]}}`:   `API: scope.include: read "("; missing closing`,
+		`[1]`:                             `API: read a list; want settings`,
+		`{"crawl": {"workers": {"a":1}}}`: `API: crawl.workers: read a mapping; want a whole number`,
+		`{"crawl": `:                      `API`,
+		`{} {}`:                           `API`,
+	} {
+		if _, err := LoadPatched(writeFile(t, ""), nil, nil, []byte(patch)); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", patch, err, want)
+		}
+	}
+}
+
+func TestWhatCannotChange(t *testing.T) {
+	path := writeFile(t, "server:\n  token: sesame\n")
+	before, err := Load(path, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := LoadPatched(path, nil, nil, []byte(`{"data_dir": "/elsewhere", "server": {"token": "open"}, "log": {"level": "warn"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := before.Fixed(after).Error()
+	if strings.Count(text, "\n") != 1 || !strings.Contains(text, "data_dir: read \"/elsewhere\"; cannot change while the crawl runs") || strings.Contains(text, "sesame") {
+		t.Error(text)
+	}
+}
+
+// Every live setting exists.
+func TestLiveKeys(t *testing.T) {
+	words := newVocabulary()
+	for _, key := range liveKeys() {
+		if _, known := words.byKey[key]; !known {
+			t.Errorf("%s is no setting", key)
+		}
+	}
+}
+
+func TestEntries(t *testing.T) {
+	c, err := Load(writeFile(t, "server:\n  token: sesame\npoliteness:\n  delay: 90s\n"), []string{"fetch.max_body=3MiB"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := json.Marshal(c.Entries())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`{"Key":"server.token","Value":"(set, not shown)"`, `{"Key":"server.read_token","Value":""`, `{"Key":"politeness.delay","Value":"1m30s"`,
+		`{"Key":"fetch.max_body","Value":"3MiB","Source":"--set"`, `{"Key":"crawl.seeds","Value":[],"Source":"default"`,
+		`{"Key":"crawl.workers","Value":64,"Source":"default","Live":true}`,
+	} {
+		if !strings.Contains(string(encoded), want) {
+			t.Errorf("%s is not in %s", want, encoded)
+		}
+	}
+	if strings.Contains(string(encoded), "sesame") {
+		t.Error("the token is shown")
+	}
+}
+
+func writeFile(t *testing.T, body string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(path, []byte(body), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
