@@ -16,6 +16,23 @@ type Observer interface {
 	Committed(took time.Duration, items int)
 }
 
+// Observers are told one after the other.
+type Observers []Observer
+
+// Requested is part of Observer.
+func (o Observers) Requested(q Request) {
+	for _, each := range o {
+		each.Requested(q)
+	}
+}
+
+// Committed is part of Observer.
+func (o Observers) Committed(took time.Duration, items int) {
+	for _, each := range o {
+		each.Committed(took, items)
+	}
+}
+
 // Request is one request that has ended.
 type Request struct {
 	Host  string
@@ -26,7 +43,8 @@ type Request struct {
 	Status int
 	Bytes  int64 // of the body, decoded
 	Start  time.Time
-	// FirstByte is when the answer began; zero: it did not.
+	// Connected is when there was a connection, FirstByte when the answer began; both zero: there was no whole answer.
+	Connected time.Time
 	FirstByte time.Time
 	End       time.Time
 	// Late is how long after the instant that politeness allowed the request began; 0 where the host waited for nothing.
@@ -42,7 +60,7 @@ func (e *Engine) Observe(o Observer) { e.observer = o }
 // answerOf describes a request with an answer.
 func answerOf(l *frontier.Lease, resp *fetch.Response) Request {
 	q := requestOf(l, resp.Start, resp.End)
-	q.Status, q.Bytes, q.FirstByte = resp.Status, resp.Body.Size(), resp.FirstByte
+	q.Status, q.Bytes, q.Connected, q.FirstByte = resp.Status, resp.Body.Size(), resp.Connected, resp.FirstByte
 	return q
 }
 

@@ -42,7 +42,7 @@ func TestObserver(t *testing.T) {
 	}
 	defer e.Close()
 	var w witness
-	e.Observe(&w)
+	e.Observe(Observers{&w})
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	s, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/")), seed(t, web.URL("b.test", "/"))})
@@ -61,7 +61,7 @@ func TestObserver(t *testing.T) {
 				t.Errorf("%s: a gap of %v, the delay in force was %v", q.URL, q.Gap, q.Delay)
 			}
 		}
-		if q.Status == 0 || q.Error != "" || q.End.Before(q.Start) || q.FirstByte.Before(q.Start) {
+		if q.Status == 0 || q.Error != "" || q.Connected.Before(q.Start) || q.FirstByte.Before(q.Connected) || q.End.Before(q.FirstByte) {
 			t.Errorf("%+v", q)
 		}
 	}

@@ -94,9 +94,9 @@ type Response struct {
 	Truncated bool
 	// Wire is what went over the wire. Nil without Options.Capture.
 	Wire *Wire
-	// Start is when the request began (dialling included), FirstByte when the
-	// answer began, End when the body had been read.
-	Start, FirstByte, End time.Time
+	// Start is when the request began (dialling included), Connected when there was
+	// a connection, FirstByte when the answer began, End when the body had been read.
+	Start, Connected, FirstByte, End time.Time
 	// WireBytes counts what was received, header and TLS framing included.
 	WireBytes int64
 	// RemoteAddr is the address that was really asked. Zero with a proxy, which
@@ -137,7 +137,7 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	clean := false
+	connected, clean := c.now(), false
 	defer func() {
 		cn.tap.abandon()
 		if untouched := release(); clean && untouched {
@@ -168,7 +168,7 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 	clean = ended && cn.reusable(resp)
 	answer := &Response{
 		Status: resp.StatusCode, Proto: resp.Proto, Header: resp.Header,
-		Body: body, Truncated: truncated, FirstByte: firstByte,
+		Body: body, Truncated: truncated, Connected: connected, FirstByte: firstByte,
 		WireBytes:  cn.wire.read.Load() - read,
 		RemoteAddr: cn.key.remote(),
 	}

@@ -48,6 +48,7 @@ type Options struct {
 	TLSKey      string           // file of its key, PEM
 	BehindProxy bool             // something in front does TLS, and says in X-Forwarded-For who asks
 	Pprof       bool             // /debug/pprof/ is there, for those who may do everything
+	Metrics     *Metrics         // nil: there is no /metrics
 	Settings    Settings         // nil: they can be neither seen nor changed
 	DataDir     string           // of the crawl; the address is written to a file there
 	Version     string           // of the program, for the description of the API

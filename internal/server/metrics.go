@@ -1,0 +1,179 @@
+package server
+
+import (
+	"io"
+	"log"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/amble-crawler/amble/internal/crawl"
+)
+
+// Metrics counts and measures what a crawl does, for Prometheus. It is a crawl.Observer. No label has more values than states, kinds of errors
+// and classes of answers do: there is none that names a host.
+type Metrics struct {
+	registry *prometheus.Registry
+
+	requests *prometheus.CounterVec   // kind, class
+	failures *prometheus.CounterVec   // error
+	phases   *prometheus.HistogramVec // phase
+	lateness prometheus.Histogram
+	pages    prometheus.Histogram
+	commits  prometheus.Histogram
+	items    prometheus.Counter
+}
+
+// NewMetrics makes metrics that have counted nothing. version is that of the program.
+func NewMetrics(version string) *Metrics {
+	m := &Metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "amble_requests_total", Help: "Requests that ended, by kind (page, robots) and class of the answer (2xx to 5xx; none: there was no whole answer).",
+		}, []string{"kind", "class"}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "amble_request_failures_total", Help: "Requests without a whole answer, by kind of failure.",
+		}, []string{"error"}),
+		phases: histograms("amble_request_phase_seconds", "Time of a request: until there is a connection (next to nothing on one that is used again), from there to the first byte of the answer, and to the end of its body.", secondBuckets(), "phase"),
+		lateness: histogram("amble_dispatch_lateness_seconds", "How long after the instant that politeness allowed a request began.",
+			[]float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30, 300}),
+		pages:   histogram("amble_response_bytes", "Size of answers, decoded.", prometheus.ExponentialBuckets(256, 4, 10)),
+		commits: histogram("amble_commit_seconds", "Time of a commit: output and database, both on disk.", secondBuckets()),
+		items:   prometheus.NewCounter(prometheus.CounterOpts{Name: "amble_committed_items_total", Help: "Outcomes and discoveries that were committed."}),
+	}
+	m.registry.MustRegister(m.requests, m.failures, m.phases, m.lateness, m.pages, m.commits, m.items,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "amble_build_info", Help: "Always 1.", ConstLabels: prometheus.Labels{"version": version}})
+	build.Set(1)
+	m.registry.MustRegister(build)
+	return m
+}
+
+func secondBuckets() []float64 {
+	return []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
+}
+
+func histogram(name, help string, buckets []float64) prometheus.Histogram {
+	return prometheus.NewHistogram(histogramOptions(name, help, buckets))
+}
+
+func histograms(name, help string, buckets []float64, label string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(histogramOptions(name, help, buckets), []string{label})
+}
+
+// histogramOptions are those of a histogram in both forms; a scraper takes the one that it knows.
+func histogramOptions(name, help string, buckets []float64) prometheus.HistogramOpts {
+	return prometheus.HistogramOpts{
+		Name: name, Help: help, Buckets: buckets, NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160, NativeHistogramMinResetDuration: time.Hour,
+	}
+}
+
+// Requested is part of crawl.Observer.
+func (m *Metrics) Requested(q crawl.Request) {
+	class := "none"
+	if q.Error == "" && q.Status >= 100 && q.Status < 600 {
+		class = strconv.Itoa(q.Status/100) + "xx"
+	}
+	m.requests.WithLabelValues(q.Kind, class).Inc()
+	if q.Error != "" {
+		m.failures.WithLabelValues(q.Error).Inc()
+	}
+	if !q.FirstByte.IsZero() {
+		m.phases.WithLabelValues("connect").Observe(q.Connected.Sub(q.Start).Seconds())
+		m.phases.WithLabelValues("first_byte").Observe(q.FirstByte.Sub(q.Connected).Seconds())
+		m.phases.WithLabelValues("body").Observe(q.End.Sub(q.FirstByte).Seconds())
+		m.pages.Observe(float64(q.Bytes))
+	}
+	m.lateness.Observe(q.Late.Seconds())
+}
+
+// Committed is part of crawl.Observer.
+func (m *Metrics) Committed(took time.Duration, items int) {
+	m.commits.Observe(took.Seconds())
+	m.items.Add(float64(items))
+}
+
+// handler serves them, with what the status of the crawl says at that moment.
+func (m *Metrics) handler(c Crawl, now func() time.Time) http.Handler {
+	own := prometheus.NewRegistry()
+	own.MustRegister(newStatusCollector(c, now))
+	return promhttp.HandlerFor(prometheus.Gatherers{m.registry, own}, promhttp.HandlerOpts{
+		ErrorLog: log.New(io.Discard, "", 0), ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: 4, EnableOpenMetrics: true,
+	})
+}
+
+// statusCollector makes metrics of the status of a crawl.
+type statusCollector struct {
+	crawl Crawl
+	now   func() time.Time
+
+	urls, hosts, places, inFlight, state, received, requests, finish, postponed, age, gaps, violations, added *prometheus.Desc
+}
+
+// states are those of crawl.Status.
+func states() []string {
+	return []string{"opened", "running", "paused", "draining", "stalled", "stopping", "finished"}
+}
+
+func newStatusCollector(c Crawl, now func() time.Time) *statusCollector {
+	d := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("amble_"+name, help, labels, nil)
+	}
+	return &statusCollector{
+		crawl: c, now: now,
+		urls:       d("urls", "URLs by state, over all runs.", "state"),
+		hosts:      d("hosts", "Hosts that are known."),
+		places:     d("hosts_at", "Hosts by their place in the frontier.", "place"),
+		inFlight:   d("in_flight", "Requests under way."),
+		state:      d("state", "1 for the state that the crawl is in, 0 for the others.", "state"),
+		received:   d("received_bytes_total", "Bytes of answers, over all runs."),
+		requests:   d("stored_requests_total", "Requests that were committed, over all runs."),
+		added:      d("added_urls_total", "URLs of this run that were new."),
+		finish:     d("finish_seconds", "Time until the last host that this run does not postpone is done, at the delays in force."),
+		age:        d("status_age_seconds", "Time since the dispatcher last said how things stand; it does each second."),
+		gaps:       d("delayed_gaps_total", "Gaps of this run between requests to a host that had a delay to keep."),
+		violations: d("delay_violations_total", "Those of them that were shorter than the delay in force; must be 0."),
+	}
+}
+
+// Describe is part of prometheus.Collector.
+func (s *statusCollector) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(s, to) }
+
+// Collect is part of prometheus.Collector.
+func (s *statusCollector) Collect(to chan<- prometheus.Metric) {
+	st := s.crawl.Status()
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	counter := func(d *prometheus.Desc, v uint64) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v))
+	}
+	for state, n := range st.URLs {
+		gauge(s.urls, float64(n), state)
+	}
+	for place, n := range st.Places {
+		gauge(s.places, float64(n), place)
+	}
+	for _, state := range states() {
+		is := 0.0
+		if state == st.State {
+			is = 1
+		}
+		gauge(s.state, is, state)
+	}
+	gauge(s.hosts, float64(st.Hosts))
+	gauge(s.inFlight, float64(st.InFlight))
+	gauge(s.finish, st.Finish)
+	if s.now != nil && !st.At.IsZero() {
+		gauge(s.age, s.now().Sub(st.At).Seconds())
+	}
+	counter(s.received, st.Bytes)
+	counter(s.requests, st.Requests)
+	counter(s.added, st.Run.Added)
+	counter(s.gaps, st.Pace.Gaps)
+	counter(s.violations, st.Pace.Violations)
+}

@@ -1,0 +1,76 @@
+package server
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/crawl"
+)
+
+func TestMetrics(t *testing.T) {
+	m := NewMetrics("1.2.3")
+	s := start(t, Options{Metrics: m, Now: time.Now})
+	begun := time.Unix(1_790_000_000, 0)
+	at := func(ms int) time.Time { return begun.Add(time.Duration(ms) * time.Millisecond) }
+	for i, host := range []string{"a.test", "b.test", "c.test"} {
+		m.Requested(crawl.Request{
+			Host: host, URL: "http://" + host + "/secret", Kind: "page", Status: 200 + 102*i, Bytes: 1000, Start: at(0), Connected: at(3), FirstByte: at(20), End: at(100),
+		})
+	}
+	m.Requested(crawl.Request{Host: "a.test", Kind: "robots", Error: "connect_timeout", Start: at(0), End: at(5000), Late: 40 * time.Millisecond})
+	m.Committed(30*time.Millisecond, 17)
+
+	response, body := request(t, s, "GET", "/metrics", nil)
+	if response.StatusCode != 200 || !strings.HasPrefix(response.Header.Get("Content-Type"), "text/plain") {
+		t.Fatalf("%d, %s", response.StatusCode, response.Header.Get("Content-Type"))
+	}
+	for _, want := range []string{
+		`amble_requests_total{class="2xx",kind="page"} 1`, `amble_requests_total{class="3xx",kind="page"} 1`, `amble_requests_total{class="4xx",kind="page"} 1`,
+		`amble_requests_total{class="none",kind="robots"} 1`, `amble_request_failures_total{error="connect_timeout"} 1`,
+		`amble_request_phase_seconds_bucket{phase="connect",le="0.005"} 3`, `amble_request_phase_seconds_bucket{phase="first_byte",le="0.025"} 3`,
+		`amble_request_phase_seconds_bucket{phase="body",le="0.05"} 0`, `amble_request_phase_seconds_count{phase="body"} 3`,
+		`amble_dispatch_lateness_seconds_bucket{le="0.025"} 3`, `amble_dispatch_lateness_seconds_count 4`,
+		`amble_commit_seconds_count 1`, `amble_committed_items_total 17`, `amble_response_bytes_count 3`,
+		`amble_urls{state="queued"} 4`, `amble_hosts 7`, `amble_state{state="running"} 1`, `amble_state{state="stalled"} 0`,
+		`amble_delay_violations_total 0`, `amble_build_info{version="1.2.3"} 1`, `go_goroutines `, `process_resident_memory_bytes `,
+	} {
+		if !strings.Contains(body, "\n"+want) {
+			t.Errorf("%s is missing", want)
+		}
+	}
+	if strings.Contains(body, ".test") {
+		t.Error("a label names a host")
+	}
+	if n := len(regexp.MustCompile(`(?m)^amble_`).FindAllString(body, -1)); n > 200 {
+		t.Errorf("%d series", n)
+	}
+}
+
+func TestMetricsAndProfilesAreGuarded(t *testing.T) {
+	s := start(t, Options{Metrics: NewMetrics(""), Token: "full", ReadToken: "look", Pprof: true, Now: time.Now})
+	for _, tt := range []struct {
+		path, token string
+		status      int
+	}{
+		{"/metrics", "", 401}, {"/metrics", "look", 200}, {"/metrics", "full", 200},
+		{"/debug/pprof/", "", 401}, {"/debug/pprof/", "look", 403}, {"/debug/pprof/", "full", 200}, {"/debug/pprof/heap", "look", 403},
+		{"/debug/pprof/heap", "full", 200}, {"/debug/pprof/cmdline", "look", 403}, {"/debug/pprof/trace?seconds=0.01", "full", 200},
+		{"//debug/pprof/heap", "look", 307}, {"/x/../debug/pprof/heap", "look", 307}, {"/debug/pprof/../pprof/heap", "look", 307},
+	} {
+		header := map[string]string{}
+		if tt.token != "" {
+			header["Authorization"] = "Bearer " + tt.token
+		}
+		if response, _ := request(t, s, "GET", tt.path, header); response.StatusCode != tt.status {
+			t.Errorf("%s with %q: %d, want %d", tt.path, tt.token, response.StatusCode, tt.status)
+		}
+	}
+	without := start(t, Options{})
+	for _, path := range []string{"/metrics", "/debug/pprof/", "/debug/pprof/heap"} {
+		if response, _ := request(t, without, "GET", path, nil); response.StatusCode != 404 {
+			t.Errorf("%s where it is not asked for: %d", path, response.StatusCode)
+		}
+	}
+}
