@@ -125,10 +125,18 @@ func Start(o Options, c Crawl) (*Server, error) {
 		ErrorLog:          log.New(io.Discard, "", 0),
 	}
 	s.close = sync.OnceFunc(func() { close(s.closing) })
-	s.crawl.Observe(&s.feed)
+	s.crawl.Observe(s.observers())
 	s.serving.Go(s.serve)
 	s.serving.Go(s.keepHistory)
 	return s, nil
+}
+
+// observers are who wants to hear of requests.
+func (s *Server) observers() crawl.Observers {
+	if s.o.Metrics == nil {
+		return crawl.Observers{&s.feed}
+	}
+	return crawl.Observers{&s.feed, s.o.Metrics}
 }
 
 // serve ends with Close.
