@@ -55,6 +55,12 @@ type Range struct {
 
 // ofAddress is the limit of an address: that of the smallest range that it lies in, or its own.
 func (f *Frontier) ofAddress(a netip.Addr) *limit {
+	network, o := f.addressLimit(a)
+	return f.limitOf(limitKey{network: network}, o)
+}
+
+// addressLimit is what an address has in common with others, and the numbers in force for that.
+func (f *Frontier) addressLimit(a netip.Addr) (netip.Prefix, politeness.LimitOptions) {
 	key, o, bits := politeness.AddressKey(a), f.o.Politeness.Address(), -1
 	network := key
 	for i := range f.o.Ranges {
@@ -67,7 +73,7 @@ func (f *Frontier) ofAddress(a netip.Addr) *limit {
 			network = r.Network.Masked()
 		}
 	}
-	return f.limitOf(limitKey{network: network}, o)
+	return network, o
 }
 
 // ofDomain is the limit of a host's registrable domain; nil: there are none.

@@ -59,6 +59,12 @@ func (o *overrides) find(name string) uint16 {
 	}
 }
 
+// FindOverride returns a function that finds the override of a host, by its index; -1: it has none. Any goroutine may call it.
+func FindOverride(list []Override) func(host string) int {
+	all := newOverrides(list)
+	return func(host string) int { return int(all.find(host)) - 1 }
+}
+
 // HostPoliteness returns a function that says what is in force for a host. Any goroutine may call it.
 func (o Options) HostPoliteness() func(host string) *politeness.Options {
 	all := newOverrides(o.Overrides)

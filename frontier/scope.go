@@ -72,6 +72,11 @@ func (s *Scope) With(seeds ...weburl.URL) *Scope {
 	return wider
 }
 
+// WithExpressions returns a scope of the same reach with other expressions.
+func (s *Scope) WithExpressions(include, exclude []*regexp.Regexp) *Scope {
+	return &Scope{mode: s.mode, reach: s.reach, include: include, exclude: exclude}
+}
+
 func (s *Scope) add(seed weburl.URL) {
 	switch s.mode {
 	case ModeHost:

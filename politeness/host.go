@@ -17,7 +17,7 @@ type Host struct {
 }
 
 // NewHost returns the politeness of a host as s left it; the zero State is that of a host never
-// asked. The options are shared, not copied. What remains of a wait in s is never more than its
+// asked. The options are shared, not copied; [Host.SetOptions] puts others in their place. What remains of a wait in s is never more than its
 // length, even if the clock was set back since.
 func NewHost(o *Options, s State, now time.Time) *Host {
 	h := &Host{
@@ -103,6 +103,12 @@ func (h *Host) Resume() { h.holds.drop(ReasonPause) }
 // for becomes shorter.
 func (h *Host) SetDelay(d time.Duration) {
 	h.setDelay = max(d, 0)
+	h.charge()
+}
+
+// SetOptions puts other limits in force. Like a delay of robots.txt, theirs counts from the end of the last request at once.
+func (h *Host) SetOptions(o *Options) {
+	h.options = o
 	h.charge()
 }
 

@@ -36,6 +36,12 @@ func (o LimitOptions) Validate() error {
 // NewLimit returns a limit to which no request was made.
 func NewLimit(o LimitOptions) *Limit { return &Limit{options: o, pace: newPace()} }
 
+// SetOptions puts other numbers in force. A longer delay counts from the end of the last request at once.
+func (l *Limit) SetOptions(o LimitOptions) {
+	l.options = o
+	l.pace.charge(o.Delay)
+}
+
 // Begin takes note of a request that starts.
 func (l *Limit) Begin() { l.inFlight++ }
 

@@ -20,15 +20,18 @@ type crawling struct {
 	screen   *screen // nil: there is none
 	messages io.Writer
 	log      *slog.Logger
+	settings *liveSettings
 }
 
-// newCrawling prepares a crawl whose messages go to a stream, above the progress block if that is a terminal.
-func newCrawling(c *config.Config, messages io.Writer) *crawling {
+// newCrawling prepares a crawl whose messages go to a stream, above the progress block if that is a terminal. load reads its settings again, with
+// a patch or without.
+func newCrawling(c *config.Config, load func(patch []byte) (*config.Config, error), messages io.Writer) *crawling {
 	k := &crawling{config: c, screen: newScreen(messages), messages: messages}
 	if k.screen != nil {
 		k.messages = k.screen
 	}
-	k.log = newLogger(k.messages, c.Log)
+	log, level := newLogger(k.messages, c.Log)
+	k.log, k.settings = log, &liveSettings{load: load, level: level, log: log, current: c}
 	return k
 }
 
@@ -61,6 +64,10 @@ func (k *crawling) run(ctx context.Context) (out outcome, err error) {
 		return out, databaseError(ctx, k.config, err)
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
+	k.settings.apply = engine.Change
+	if k.screen == nil {
+		defer k.settings.reloadOnHangup(ctx)() // on a terminal the signal means that it is gone
+	}
 	api, err := k.startServer(engine)
 	if err != nil {
 		return out, err
@@ -108,7 +115,8 @@ func (k *crawling) startServer(c server.Crawl) (*server.Server, error) {
 	}
 	api, err := server.Start(server.Options{
 		Listen: s.Listen, Token: s.Token, ReadToken: s.ReadToken, Hosts: s.Hosts, TLSCert: s.TLSCert, TLSKey: s.TLSKey,
-		BehindProxy: s.BehindTLSProxy, Pprof: s.Pprof, DataDir: k.config.DataDir, Version: programVersion(), Now: time.Now,
+		BehindProxy: s.BehindTLSProxy, Pprof: s.Pprof, Metrics: server.NewMetrics(programVersion()), Settings: k.settings,
+		DataDir: k.config.DataDir, Version: programVersion(), Now: time.Now,
 	}, c)
 	if err != nil {
 		return nil, exit(exitUsage, fmt.Errorf(

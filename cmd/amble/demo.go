@@ -122,13 +122,17 @@ func (d *demo) configure(web *testweb.Web, facts testweb.Facts) (*config.Config,
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		return nil, err
 	}
-	return config.Load(path, d.settings.sets, nil)
+	return d.load(nil)
+}
+
+func (d *demo) load(patch []byte) (*config.Config, error) {
+	return config.LoadPatched(d.configFile(), d.settings.sets, nil, patch)
 }
 
 func (d *demo) configFile() string { return filepath.Join(d.dir, "config.yaml") }
 
 func (d *demo) crawl(command *cobra.Command, c *config.Config, web *testweb.Web, facts testweb.Facts) error {
-	k := newCrawling(c, command.ErrOrStderr())
+	k := newCrawling(c, d.load, command.ErrOrStderr())
 	fmt.Fprintf(k.messages, "Crawling a web of %s and %s on loopback addresses, with %s between two\nrequests to a host, or more where its robots.txt asks for it. Everything goes to\n%s\n",
 		plural(len(web.Sites()), "host"), plural(facts.Pages(), "page"), c.Politeness.Delay, d.dir)
 	seeds, err := readSeeds(c, nil, func(text string) { k.notice("bad seed", text) })

@@ -78,7 +78,8 @@ func TestProgressTitles(t *testing.T) {
 func TestProgressInTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
-		stop := watch(someStatus, nil, newLogger(&b, config.Log{Level: "info", Format: "text"}))
+		log, _ := newLogger(&b, config.Log{Level: "info", Format: "text"})
+		stop := watch(someStatus, nil, log)
 		time.Sleep(35 * time.Second)
 		stop()
 		time.Sleep(time.Minute)
@@ -117,7 +118,7 @@ func TestProgressOnAScreen(t *testing.T) {
 
 func TestLogger(t *testing.T) {
 	var b bytes.Buffer
-	log := newLogger(&b, config.Log{Level: "warn", Format: "json"})
+	log, _ := newLogger(&b, config.Log{Level: "warn", Format: "json"})
 	log.Info("hidden")
 	log.Warn("shown", "n", 1)
 	if got := b.String(); !strings.HasPrefix(got, "{") || !strings.Contains(got, `"msg":"shown","n":1}`) || strings.Contains(got, "hidden") {

@@ -111,7 +111,12 @@ func addSettingsFlags(root *cobra.Command) *settingsFlags {
 
 // load reads the settings of this process.
 func (s *settingsFlags) load() (*config.Config, error) {
-	return config.Load(s.file, s.sets, os.Environ())
+	return s.patched(nil)
+}
+
+// patched is load with settings that are stronger than all others.
+func (s *settingsFlags) patched(patch []byte) (*config.Config, error) {
+	return config.LoadPatched(s.file, s.sets, os.Environ(), patch)
 }
 
 // completeSetting offers the names of the settings, each with its default.

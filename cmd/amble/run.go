@@ -27,6 +27,9 @@ A bad seed is reported with its place, and the good ones go on. Where seeds are 
 The first SIGINT or SIGTERM stops: what is in flight may end within crawl.shutdown_grace, then all is committed. A second one stops
 at once; even that loses nothing that was committed. amble status tells how a running crawl stands.
 
+SIGHUP, where the messages do not go to a terminal, makes it read the config file again: the settings that may change while a crawl runs take
+effect, all of them or, where one is wrong or may not change, none. The API can change them too.
+
 On a terminal one block of lines shows the progress; without one there is a line of the log every ten seconds.
 Messages go to standard error, the summary at the end to standard output.
 
@@ -45,13 +48,13 @@ Exit code 0: all is done, postponed, or stopped by a signal. 1: it had to stop, 
 			if err != nil {
 				return err
 			}
-			return runCrawl(command, c, urls)
+			return runCrawl(command, c, settings.patched, urls)
 		},
 	}
 }
 
-func runCrawl(command *cobra.Command, c *config.Config, urls []string) error {
-	k := newCrawling(c, command.ErrOrStderr())
+func runCrawl(command *cobra.Command, c *config.Config, load func([]byte) (*config.Config, error), urls []string) error {
+	k := newCrawling(c, load, command.ErrOrStderr())
 	for _, w := range c.Warnings() {
 		k.notice("warning", w)
 	}

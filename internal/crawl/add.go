@@ -44,12 +44,15 @@ type added struct {
 	err    error
 }
 
-// Add gives URLs to the running crawl, and returns when they are on disk. Any goroutine may call it. The error is ErrNotRunning, that
+// Add gives URLs to the running crawl, and returns when they are on disk. Any goroutine may call it. The error is ErrNotRunning, ErrDraining, that
 // of the context, or why they could not be committed; what was counted till then is committed all the same.
 func (e *Engine) Add(ctx context.Context, urls []Addition) (sum Added, err error) {
 	d := e.desk.Load()
-	if d == nil {
+	switch {
+	case d == nil:
 		return sum, ErrNotRunning
+	case e.refusing.Load():
+		return sum, ErrDraining
 	}
 	for len(urls) > 0 {
 		n := min(len(urls), MaxAdditions)

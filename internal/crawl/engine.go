@@ -71,12 +71,14 @@ type Engine struct {
 	tally  tally
 	desk   atomic.Pointer[desk] // of the Run; nil: none has begun
 	table  hostTable
+	force  atomic.Pointer[inForce]
 
-	observer   Observer // nil: nobody
-	sessions   *frontier.Sessions
-	politeness func(host string) *politeness.Options
-	free       func(dir string) (uint64, error) // room on the disk of a directory
-	ending     atomic.Bool                      // the last commits may use what is kept free
+	refusing atomic.Bool // no URLs are taken from outside
+
+	observer Observer // nil: nobody
+	sessions *frontier.Sessions
+	free     func(dir string) (uint64, error) // room on the disk of a directory
+	ending   atomic.Bool                      // the last commits may use what is kept free
 
 	opened    time.Time
 	owedSince time.Time      // from when every host owes its delay; zero: none does
@@ -108,7 +110,8 @@ func Open(o Options, log *slog.Logger) (*Engine, error) {
 func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 	e := &Engine{o: o, log: log, store: s, opened: time.Now(), free: storage.FreeBytes}
 	e.wantOutput()
-	e.sessions, e.politeness = frontier.NewSessions(o.SessionNames), o.Frontier.HostPoliteness()
+	e.sessions = frontier.NewSessions(o.SessionNames)
+	e.put(o.Live())
 	if e.o.Frontier.Jitter == nil {
 		e.o.Frontier.Jitter = rand.Float64
 	}
@@ -225,7 +228,7 @@ func (e *Engine) owe(b *storage.Batch, h *storage.Host, known time.Duration) err
 	if err != nil {
 		return fmt.Errorf("host %s: %w", h.Name, err)
 	}
-	polite := politeness.NewHost(e.politeness(h.Name), state, e.opened)
+	polite := politeness.NewHost(e.force.Load().politeness(h.Name), state, e.opened)
 	delay := max(known, polite.Delay(e.opened))
 	if known < 0 {
 		delay = max(delay, frontier.RestartDelay)

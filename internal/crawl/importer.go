@@ -25,6 +25,7 @@ func OpenImporter(o Options, seeds []Seed) (*Importer, error) {
 		return nil, err
 	}
 	e := &Engine{o: o, store: s, free: storage.FreeBytes}
+	e.put(o.Live())
 	scope, _, err := e.initialScope(seeds)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())

@@ -15,18 +15,20 @@ var ErrNotRunning = errors.New("the crawl is starting or ending")
 // desk is where other goroutines put their requests to the dispatcher, which serves them between all else it does. Each request is
 // small; each answer goes into a channel that never blocks.
 type desk struct {
-	adds   chan *addition
-	looks  chan *look
-	rows   chan *rowsAsk
-	drops  chan *drop
-	orders chan *order
-	closed chan struct{} // nobody is served any more
+	adds    chan *addition
+	looks   chan *look
+	rows    chan *rowsAsk
+	drops   chan *drop
+	orders  chan *order
+	changes chan *change
+	steers  chan *steering
+	closed  chan struct{} // nobody is served any more
 }
 
 func newDesk() *desk {
 	return &desk{
 		adds: make(chan *addition), looks: make(chan *look), rows: make(chan *rowsAsk), drops: make(chan *drop), orders: make(chan *order),
-		closed: make(chan struct{}),
+		changes: make(chan *change), steers: make(chan *steering), closed: make(chan struct{}),
 	}
 }
 
@@ -48,7 +50,7 @@ type look struct {
 // View looks into the crawl. Any goroutine may call it and use what it returns, until Close.
 func (e *Engine) View() *inspect.View {
 	return inspect.New(e.store, inspect.Options{
-		Politeness: e.o.Frontier.HostPoliteness(), Robots: e.o.Frontier.Robots, Tokens: e.o.Frontier.Tokens, Obey: e.o.Frontier.Obey,
+		Politeness: e.force.Load().politeness, Robots: e.o.Frontier.Robots, Tokens: e.o.Frontier.Tokens, Obey: e.o.Frontier.Obey,
 		Now: time.Now, Live: e.live, Table: e.hosts,
 	})
 }

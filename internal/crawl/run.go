@@ -66,6 +66,12 @@ type run struct {
 	noStartAt  time.Time
 	draining   bool
 
+	running *sync.WaitGroup // goroutines
+	working context.Context // of the workers
+	workers int             // started; those beyond Live.Workers are idle
+	winding bool            // the operator wants it to end when all is done
+	stopped bool            // by the operator
+
 	pausedSince time.Time // by the operator; zero: it is not
 	failed      error
 	torn        bool // a commit failed for good
@@ -130,9 +136,8 @@ func (r *run) run(ctx context.Context) error {
 	walk, stopWalk := context.WithCancel(work)
 	defer stopWalk()
 	var wg sync.WaitGroup
-	for range r.o.Workers {
-		wg.Go(func() { r.work(work) })
-	}
+	r.running, r.working = &wg, work
+	r.grow()
 	wg.Go(func() { r.commitAll(work) })
 	wg.Go(func() { r.loadAll() })
 	wg.Go(func() { r.sweepAll(walk) })
@@ -140,7 +145,7 @@ func (r *run) run(ctx context.Context) error {
 	r.dispatch(ctx)
 	r.closeDesk()
 	stopWalk()
-	grace := r.o.ShutdownGrace
+	grace := r.force.Load().ShutdownGrace
 	if r.failed != nil {
 		grace = 0
 	}
@@ -168,7 +173,7 @@ func (r *run) dispatch(ctx context.Context) {
 	defer timer.Stop()
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
-	for r.failed == nil && ctx.Err() == nil {
+	for r.failed == nil && !r.stopped && ctx.Err() == nil {
 		r.handOut()
 		if r.done() {
 			return
@@ -213,13 +218,17 @@ func (r *run) dispatch(ctx context.Context) {
 			r.drop(q)
 		case o := <-r.desk.orders:
 			r.follow(o)
+		case c := <-r.desk.changes:
+			r.change(c)
+		case q := <-r.desk.steers:
+			r.steer(q)
 		}
 	}
 }
 
 // arm sets the timer to the next instant at which a host may be asked.
 func (r *run) arm(timer *time.Timer) {
-	if at, ok := r.f.NextWake(); ok && !r.paused() && r.busy < r.o.Workers {
+	if at, ok := r.f.NextWake(); ok && !r.paused() && r.busy < r.force.Load().Workers {
 		timer.Reset(max(time.Until(at), 0))
 		return
 	}
@@ -233,12 +242,13 @@ func (r *run) paused() bool {
 
 // full reports whether max_pages is reached, counting the pages in flight.
 func (r *run) full() bool {
-	return r.o.MaxPages > 0 && r.store.Counters().Of(storage.Fetched)+uint64(r.pages+r.unsettled) >= r.o.MaxPages
+	most := r.force.Load().MaxPages
+	return most > 0 && r.store.Counters().Of(storage.Fetched)+uint64(r.pages+r.unsettled) >= most
 }
 
 // handOut gives leases to idle workers for as long as hosts are due.
 func (r *run) handOut() {
-	for r.busy < r.o.Workers && !r.paused() {
+	for r.busy < r.force.Load().Workers && !r.paused() {
 		now := time.Now()
 		l, ok := r.f.Next(now)
 		r.collect()
@@ -289,7 +299,7 @@ func (r *run) done() bool {
 	if r.busy > 0 || r.committing || r.adding != nil || !r.pending.batch.Empty() || r.loading+len(r.loads)+r.sweeping+len(r.sweeps) > 0 {
 		return false
 	}
-	return r.full() || r.o.ExitWhenDone && r.f.Finished(time.Now(), r.o.GiveUpAfter)
+	return r.full() || r.ends() && r.f.Finished(time.Now(), r.force.Load().GiveUpAfter)
 }
 
 func (r *run) everySecond() {

@@ -42,7 +42,8 @@ func (e *Engine) initialScope(seeds []Seed) (scope *frontier.Scope, fresh []stri
 			fresh = append(fresh, text)
 		}
 	}
-	return frontier.NewScope(e.o.Mode, e.o.Include, e.o.Exclude, urls...), fresh, nil
+	l := e.force.Load()
+	return frontier.NewScope(e.o.Mode, l.Include, l.Exclude, urls...), fresh, nil
 }
 
 // addSeeds commits the seeds, and that fresh ones belong to the scope from now

@@ -167,6 +167,8 @@ func (r *run) report(state string) {
 		s.State = "stopping"
 	case !r.pausedSince.IsZero():
 		s.State, s.Reason = "paused", "by the operator since "+r.pausedSince.UTC().Format(time.DateTime)+" UTC"
+	case r.winding:
+		s.State = "draining"
 	}
 	s.PagesPerSec, s.BytesPerSec = r.meter.rates(now, r.tally.load())
 	r.publish(s)
@@ -182,7 +184,7 @@ func (r *run) hostName(id storage.HostID) string {
 
 // summary is the end of the run.
 func (r *run) summary(ctx context.Context) Summary {
-	s := Summary{Status: r.Status(), Stopped: ctx.Err() != nil}
+	s := Summary{Status: r.Status(), Stopped: ctx.Err() != nil || r.stopped}
 	r.f.Waiting(time.Now(), func(w frontier.Waiting) {
 		if w.Left > 0 {
 			s.Postponed = append(s.Postponed, r.postponed(w))

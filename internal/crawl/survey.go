@@ -52,7 +52,7 @@ func (r *run) surveyHosts(now time.Time) survey {
 		if w.Robots != robots.ReasonNone {
 			s.held[w.Robots.String()]++
 		}
-		postponed := r.o.ExitWhenDone && w.Until.Sub(now) > r.o.GiveUpAfter
+		postponed := r.ends() && w.Until.Sub(now) > r.force.Load().GiveUpAfter
 		if w.Finish > 0 && w.Robots == robots.ReasonNone && !postponed {
 			last.add(&w)
 		}

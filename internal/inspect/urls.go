@@ -61,13 +61,17 @@ func (v *View) URLs(ctx context.Context, q URLQuery, each func(*URL) error) (*st
 	return w.next, err
 }
 
+// CanonicalHost is the name of a host as the store has it, made of one that a person gave.
+func CanonicalHost(name string) string {
+	if u, err := weburl.Parse("http://" + name + "/"); err == nil {
+		return u.Host()
+	}
+	return name
+}
+
 // host is one host by the name that a person gave.
 func (v *View) host(name string) (storage.Host, error) {
-	canonical := name
-	if u, err := weburl.Parse("http://" + name + "/"); err == nil {
-		canonical = u.Host()
-	}
-	h, err := v.store.HostByName(canonical)
+	h, err := v.store.HostByName(CanonicalHost(name))
 	if errors.Is(err, storage.ErrNotFound) {
 		return h, fmt.Errorf("host %s: %w", name, ErrUnknown)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -32,7 +33,7 @@ type BadLine struct {
 const maxProblems = 20
 
 func (s *Server) addAPI(api huma.API) {
-	op := streams[AddReport](api, operation("POST", "/urls", "urls-add", "Add URLs, a list of any length"))
+	op := streams[AddReport](api, operation("POST", "/urls", "urls-add", "Add URLs, a list of any length", http.StatusConflict))
 	op.Description = "The body has one URL a line, or one JSON object a line with url and, if need be, depth and priority; it may be packed with gzip or zstd. " +
 		"Reports come while the list is read, each when what it counts is on disk. The last one has done or error."
 	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{

@@ -39,7 +39,7 @@ func (s *Server) registerAPI(mux *http.ServeMux) error {
 	}
 	api := humago.New(mux, config)
 	api.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[inspect.Counts](), reflect.TypeFor[map[string]uint32]())
-	for _, register := range []func(huma.API){s.statusAPI, s.historyAPI, s.eventsAPI, s.hostsAPI, s.urlsAPI, s.exportAPI} {
+	for _, register := range []func(huma.API){s.statusAPI, s.controlAPI, s.historyAPI, s.eventsAPI, s.hostsAPI, s.urlsAPI, s.exportAPI} {
 		register(api)
 	}
 	if s.o.Settings != nil {
@@ -112,6 +112,8 @@ func statusOf(err error) int {
 		return http.StatusUnprocessableEntity
 	case errors.Is(err, inspect.ErrUnknown):
 		return http.StatusNotFound
+	case errors.Is(err, crawl.ErrDraining):
+		return http.StatusConflict
 	case errors.Is(err, crawl.ErrNotRunning):
 		return http.StatusServiceUnavailable
 	}

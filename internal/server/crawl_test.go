@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 )
@@ -16,3 +17,15 @@ func (standing) View() *inspect.View { return nil }
 func (standing) Add(context.Context, []crawl.Addition) (crawl.Added, error) {
 	return crawl.Added{}, crawl.ErrNotRunning
 }
+
+func (standing) Pause(context.Context) error { return crawl.ErrNotRunning }
+
+func (standing) Resume(context.Context) error { return crawl.ErrNotRunning }
+
+func (standing) Drain(context.Context, bool) error { return crawl.ErrNotRunning }
+
+func (standing) Stop(context.Context) error { return crawl.ErrNotRunning }
+
+func (standing) Control(context.Context, string, frontier.Order) error { return crawl.ErrNotRunning }
+
+func (standing) DropQueue(context.Context, string) (int, error) { return 0, crawl.ErrNotRunning }

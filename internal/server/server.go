@@ -36,6 +36,7 @@ type Crawl interface {
 	View() *inspect.View
 	Add(context.Context, []crawl.Addition) (crawl.Added, error)
 	Observe(crawl.Observer)
+	Control
 }
 
 // Options say where the server listens and who may ask.
@@ -129,6 +130,14 @@ func Start(o Options, c Crawl) (*Server, error) {
 	s.serving.Go(s.serve)
 	s.serving.Go(s.keepHistory)
 	return s, nil
+}
+
+// now is the time, where it matters more than in tests.
+func (s *Server) now() time.Time {
+	if s.o.Now == nil {
+		return time.Now()
+	}
+	return s.o.Now()
 }
 
 // observers are who wants to hear of requests.

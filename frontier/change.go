@@ -1,0 +1,68 @@
+package frontier
+
+import (
+	"time"
+
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// Change is what may be different from one moment to the next.
+type Change struct {
+	Politeness politeness.Options
+	Overrides  []Override
+	HostBudget uint32
+	// Overridden are the hosts that an override names, by its index. Those that are missing are found when they are loaded.
+	Overridden map[storage.HostID]int
+}
+
+// Change puts other limits in force, for requests that begin from now on. What a host is owed since its last request counts by the new delay at once, longer
+// or shorter.
+func (f *Frontier) Change(c Change, now time.Time) {
+	f.clock = now
+	before := make(map[*host]float32) // configured delays of hosts that are not in memory
+	for _, h := range f.hosts {
+		if h.active == nil {
+			before[h] = float32(f.politeness(h).Delay.Seconds())
+		}
+	}
+	f.o.Politeness, f.o.Overrides, f.o.HostBudget = c.Politeness, c.Overrides, c.HostBudget
+	f.overrides = newOverrides(c.Overrides)
+	for key, l := range f.limits {
+		if key.domain == "" {
+			_, o := f.addressLimit(key.network.Addr())
+			l.polite.SetOptions(o)
+		}
+	}
+	for _, h := range f.hosts {
+		f.changeHost(h, before[h], c.Overridden, f.instant(now))
+	}
+}
+
+func (f *Frontier) changeHost(h *host, before float32, overridden map[storage.HostID]int, now instant) {
+	h.override = 0
+	if i, named := overridden[h.id]; named {
+		h.override = uint16(i + 1)
+	}
+	if a := h.active; a != nil {
+		if a.name != "" {
+			h.override = f.overrides.find(a.name)
+		}
+		if a.polite != nil {
+			a.polite.SetOptions(f.politeness(h))
+		}
+		f.place(h, now)
+		return
+	}
+	f.leave(h)
+	switch h.reason {
+	case politeness.ReasonDelay:
+		// What it waits for is the configured delay since its last request.
+		after := float32(f.politeness(h).Delay.Seconds())
+		h.ready += instant(float64(after-before) * float64(time.Second))
+		h.delay += after - before
+	case politeness.ReasonPause:
+		h.wake = always // perhaps of an override that is gone; else it is found out when it is loaded
+	}
+	f.place(h, now)
+}
