@@ -11,10 +11,12 @@
 //   - The plain path ([Parse] and [URL.Resolve] try it first) recognises, in one pass over the bytes, a URL that is
 //     canonical as it stands, or a reference that only has to be appended to a part of its base. It gives up at
 //     the first byte that would need work. Most links of the web take it.
-//   - The full path hands the text to github.com/nlnwa/whatwg-url, with this package's own host parser in place of
-//     the library's, whose rules are those of 2023.
+//   - The full path (parse.go, authority.go, host.go, target.go) takes any text apart, in time linear in its length.
 //
-// The fuzz targets hold that whatever the plain path accepts, the full path turns into the same [URL].
+// The fuzz targets hold that whatever the plain path accepts, the full path turns into the same [URL], and that another
+// implementation of the standard agrees.
+//
+// [Rules] go further, for those who ask for it.
 //
 // The package keeps no state, reads no clock and does no I/O. Everything in it may be used by any number of goroutines.
 package weburl

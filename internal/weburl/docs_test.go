@@ -56,6 +56,15 @@ func cellsOf(t *testing.T, row string) []string {
 
 func checkExample(t *testing.T, cells []string) {
 	t.Helper()
+	if rules := documentedRules[cells[0]]; rules != nil && len(cells) == 3 {
+		u, err := Parse(cells[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, _ = rules.Apply(u)
+		checkResult(t, u, nil, cells[2])
+		return
+	}
 	var base URL
 	if len(cells) == 3 {
 		page, err := Parse(cells[0])

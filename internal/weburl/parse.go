@@ -2,20 +2,12 @@ package weburl
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
-
-	urlerrors "github.com/nlnwa/whatwg-url/errors"
-	whatwg "github.com/nlnwa/whatwg-url/url"
 )
 
 // maxInput is the greatest length of a text that is looked at, in bytes and without the white space around it. It is
 // more than MaxLength because dot segments, a fragment or a user name may go away.
 const maxInput = 3 * MaxLength
-
-// maxSlashes is the greatest number of slashes in such a text. A canonical form cannot have more; the library's
-// time grows with their number times the length of the text.
-const maxSlashes = MaxLength
 
 // Parse returns the canonical form of an absolute http or https URL. The errors match [ErrScheme], [ErrNoHost],
 // [ErrTooLong] or [ErrSyntax]. raw must not change afterwards: the URL may share its memory.
@@ -35,7 +27,7 @@ func (u URL) Resolve(ref string) (URL, error) {
 	return parseFull(u, ref)
 }
 
-// parseFull parses any text with the library. A zero base is no base.
+// parseFull parses any text. A zero base is no base.
 func parseFull(base URL, raw string) (URL, error) {
 	u, err := parseInput(base, raw)
 	if err != nil {
@@ -44,95 +36,67 @@ func parseFull(base URL, raw string) (URL, error) {
 	return u, nil
 }
 
+// parseInput is the standard's basic URL parser (section 4.4) for http and https: what its states do one character after the
+// other is done here part by part.
 func parseInput(base URL, raw string) (URL, error) {
 	input := strings.TrimFunc(raw, isControlOrSpace)
 	if len(input) > maxInput {
 		return URL{}, fmt.Errorf("%w: %d bytes, %d are allowed", ErrTooLong, len(input), maxInput)
 	}
-	input = removeTabAndNewline(input)
-	if i := strings.IndexByte(input, '#'); i >= 0 {
-		input = input[:i+1] // the "#" guards a space before it, which the library would strip
-	}
+	input, _, _ = strings.Cut(removeTabAndNewline(input), "#")
 	scheme := schemeOf(input)
 	switch {
 	case scheme == "" && base.IsZero():
 		return URL{}, fmt.Errorf("%w: it has no scheme", ErrScheme)
 	case scheme != "" && scheme != schemeHTTP && scheme != schemeHTTPS:
 		return URL{}, fmt.Errorf("%w: its scheme is %q", ErrScheme, scheme)
-	case input == "" || input == "#":
-		return base, nil
+	case scheme != "":
+		input = input[len(scheme)+len(":"):]
 	}
-	if n := strings.Count(input, "/") + strings.Count(input, `\`); n > maxSlashes {
-		return URL{}, fmt.Errorf("%w: %d slashes, %d are allowed", ErrTooLong, n, maxSlashes)
-	}
-	input, err := dropUserinfo(base, scheme, escapeInvalidUTF8(input))
-	if err != nil {
-		return URL{}, err
+	rest := strings.TrimLeft(input, `/\`)
+	slashes := len(input) - len(rest)
+	if slashes < 2 && (scheme == "" || scheme == base.Scheme()) {
+		return base.relative(input)
 	}
 	if scheme == "" {
-		return callLibrary(base.text[:base.pathEnd()], input) // the base's query is only in the way
+		scheme = base.Scheme()
 	}
-	return callLibrary(base.text, input)
-}
-
-// callLibrary runs the library's parser over cleaned input, and our own host parser inside it. An empty base is
-// no base.
-func callLibrary(base, input string) (URL, error) {
-	var host string
-	var hostErr error
-	parser := whatwg.NewParser(
-		whatwg.WithPathPercentEncodeSet(pathEncodeSet),
-		whatwg.WithPreParseHostFunc(func(_ *whatwg.Url, raw string) string {
-			host, hostErr = canonicalHost(raw)
-			return "host" // stands in for every host; ours is put in its place below
-		}))
-	parsed, err := parser.ParseRef(base, input)
-	if hostErr != nil {
-		return URL{}, hostErr
-	}
+	authority, target := cutAuthority(rest)
+	origin, err := parseAuthority(scheme, authority)
 	if err != nil {
-		return URL{}, translate(err)
-	}
-	origin := Origin{Scheme: parsed.Scheme(), Host: host}
-	if origin.Port, err = effectivePort(origin.Scheme, parsed.Port()); err != nil {
 		return URL{}, err
 	}
-	u := origin.URL(targetOf(parsed))
+	return newURL(origin, "", target)
+}
+
+// relative resolves a reference that names no host.
+func (u URL) relative(ref string) (URL, error) {
+	path := u.text[u.target:u.pathEnd()]
+	switch {
+	case ref == "":
+		return u, nil
+	case ref[0] == '?':
+		query := appendQuery(nil, ref[1:])
+		return checkLength(u.Origin().URL(path + string(query)))
+	case isSlash(ref[0]):
+		return newURL(u.Origin(), "", ref)
+	}
+	return newURL(u.Origin(), path[:strings.LastIndexByte(path, '/')], ref)
+}
+
+// newURL joins an origin, the folder that target is relative to, without its last slash, and a path and query of any form.
+func newURL(origin Origin, folder, target string) (URL, error) {
+	path, query, hasQuery := strings.Cut(target, "?")
+	b := appendPath(append(make([]byte, 0, len(folder)+len(target)+1), folder...), path)
+	if hasQuery {
+		b = appendQuery(b, query)
+	}
+	return checkLength(origin.URL(string(b)))
+}
+
+func checkLength(u URL) (URL, error) {
 	if len(u.text) > MaxLength {
 		return URL{}, fmt.Errorf("%w: %d bytes in canonical form, %d are allowed", ErrTooLong, len(u.text), MaxLength)
 	}
 	return u, nil
-}
-
-// pathEncodeSet is the path percent-encode set of today's standard: the library's lacks the "^".
-var pathEncodeSet = whatwg.PathPercentEncodeSet.Set('^')
-
-// targetOf returns path and query. The library's accessors hide a query that is empty, its serialisation does not.
-func targetOf(u *whatwg.Url) string {
-	_, authorityAndTarget, _ := strings.Cut(u.Href(true), "://")
-	return authorityAndTarget[strings.IndexByte(authorityAndTarget, '/'):]
-}
-
-// effectivePort returns the port of a URL whose parsed port, "" for the default, is given.
-func effectivePort(scheme, parsed string) (uint16, error) {
-	if parsed == "" {
-		return defaultPort(scheme), nil
-	}
-	port, err := strconv.ParseUint(parsed, 10, 16)
-	if err != nil || port == 0 {
-		return 0, fmt.Errorf("%w: nothing can be asked of port %s", ErrSyntax, parsed)
-	}
-	return uint16(port), nil
-}
-
-// translate turns an error of the library into one of ours.
-func translate(err error) error {
-	switch kind := urlerrors.Type(err); kind {
-	case urlerrors.HostMissing:
-		return ErrNoHost
-	case urlerrors.PortInvalid, urlerrors.PortOutOfRange:
-		return fmt.Errorf("%w: the port is not a number from 1 to 65535", ErrSyntax)
-	default:
-		return fmt.Errorf("%w: %s", ErrSyntax, kind)
-	}
 }

@@ -51,6 +51,7 @@ func sameAsFull(t *testing.T, base URL, ref string) (URL, error) {
 	if u != full || (err == nil) != (fullErr == nil) {
 		t.Fatalf("%q on %q: got %+v, error %v; the full path has %+v, error %v", ref, base, u, err, full, fullErr)
 	}
+	checkLibrary(t, base, ref, u)
 	if base.IsZero() {
 		if parsed, parseErr := Parse(ref); parsed != u || (parseErr == nil) != (err == nil) {
 			t.Fatalf("%q: Parse has %+v, error %v; Resolve has %+v, error %v", ref, parsed, parseErr, u, err)

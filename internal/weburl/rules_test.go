@@ -1,0 +1,115 @@
+package weburl
+
+import (
+	"strings"
+	"testing"
+)
+
+// allRules changes whatever can be changed.
+var allRules = Rules{
+	StripParameters: []string{"utm_*", "gclid"}, SortQuery: true, DropEmptyQuery: true, CollapseSlashes: true, NormalizeEscapes: true,
+}
+
+// documentedRules are the rules by the settings that docs/URLS.md names.
+var documentedRules = map[string]*Rules{
+	"urls.strip_parameters":  {StripParameters: []string{"utm_*", "gclid"}},
+	"urls.sort_query":        {SortQuery: true},
+	"urls.drop_empty_query":  {DropEmptyQuery: true},
+	"urls.collapse_slashes":  {CollapseSlashes: true},
+	"urls.normalize_escapes": {NormalizeEscapes: true},
+}
+
+func TestRules(t *testing.T) {
+	strip, sort := documentedRules["urls.strip_parameters"], documentedRules["urls.sort_query"]
+	slashes, escapes, empty := documentedRules["urls.collapse_slashes"], documentedRules["urls.normalize_escapes"], documentedRules["urls.drop_empty_query"]
+	tests := []struct {
+		rules     *Rules
+		uri, want string
+	}{
+		{&Rules{}, "//a?&b=%7e&a", "//a?&b=%7e&a"},
+		{strip, "/a?utm_source=x", "/a"},
+		{strip, "/a?b=1&UTM_Source=x&c=2&gclid", "/a?b=1&c=2"},
+		{strip, "/a?b=utm_source&xgclid=1", "/a?b=utm_source&xgclid=1"},
+		{strip, "/a?", "/a?"},
+		{strip, "/a?utm_a=1&", "/a"},
+		{strip, "/gclid=1", "/gclid=1"},
+		{sort, "/a?b=2&a=1&b=1&a", "/a?a=1&a&b=2&b=1"},
+		{sort, "/a?&b", "/a?&b"},
+		{empty, "/a?", "/a"},
+		{empty, "/a?b", "/a?b"},
+		{slashes, "////a//b///?//", "/a/b/?//"},
+		{escapes, "/%7e%2f%41%20?%7e%3d", "/~%2FA%20?~%3D"},
+		{escapes, "/%%34%31", "/%%341"},
+		{escapes, "/%4%31", "/%4%31"},
+		{escapes, "/%zz%", "/%zz%"},
+		{&allRules, "//%61?utm_x=1&c&%62=1&b=2&gclid=7", "/a?b=1&b=2&c"},
+		{&allRules, "/?utm_x=1", "/"},
+		{&allRules, "/a%2e%2E/b", "/a../b"},
+	}
+	for _, tt := range tests {
+		u, err := Parse("https://example.com" + tt.uri)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkRules(t, tt.rules, u)
+		if got, _ := tt.rules.Apply(u); got.RequestURI() != tt.want {
+			t.Errorf("%s: %s, want %s", tt.uri, got.RequestURI(), tt.want)
+		}
+	}
+}
+
+// checkRules checks what holds for every URL: the result is canonical, and the rules do nothing to it any more.
+func checkRules(t *testing.T, r *Rules, u URL) {
+	t.Helper()
+	once, _ := r.Apply(u)
+	checkInvariants(t, once)
+	if twice, _ := r.Apply(once); twice != once {
+		t.Errorf("%v becomes %v, and that %v", u, once, twice)
+	}
+	if once.Origin() != u.Origin() {
+		t.Errorf("%v becomes %v", u, once)
+	}
+}
+
+func TestRulesLength(t *testing.T) {
+	u, err := Parse("http://example.com/?utm_x=" + strings.Repeat("a", 100))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		rules Rules
+		want  bool
+	}{{Rules{}, true}, {Rules{MaxLength: 50}, false}, {Rules{MaxLength: len(u.String())}, true}, {Rules{MaxLength: 50, StripParameters: []string{"utm_*"}}, true}} {
+		if _, ok := tt.rules.Apply(u); ok != tt.want {
+			t.Errorf("%+v: %v", tt.rules, ok)
+		}
+	}
+}
+
+func TestRulesCostNothingWhenIdle(t *testing.T) {
+	u, err := Parse("http://example.com/a/b?c=d&e=f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r Rules
+	if n := testing.AllocsPerRun(100, func() { r.Apply(u) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// FuzzRules holds that every rule alone, and all together, lead to a canonical form and stay there.
+func FuzzRules(f *testing.F) {
+	for _, seed := range []string{"/", "//a//b?", "/%%34%31", "/?utm_a=1&b&a=%7e", "/%2e%2e/..%2f", "/a?b=2&a=1", "/%%%333"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, target string) {
+		u, err := Parse("http://example.com/" + target)
+		if err != nil {
+			return
+		}
+		checkRules(t, &allRules, u)
+		for _, r := range documentedRules {
+			checkRules(t, r, u)
+		}
+	})
+}

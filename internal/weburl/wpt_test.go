@@ -1,0 +1,147 @@
+package weburl
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// wptCase is a case of urltestdata.json of the Web Platform Tests. The fields that the standard's serialisation does not give away are left out.
+type wptCase struct {
+	Input   string  `json:"input"`
+	Base    *string `json:"base"`
+	Href    string  `json:"href"`
+	Failure bool    `json:"failure"`
+}
+
+// wptData reads a file of the Web Platform Tests. Items that are comments are left out.
+func wptData[T any](t testing.TB, name string) []T {
+	t.Helper()
+	text, err := os.ReadFile("testdata/wpt/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var items []json.RawMessage
+	if err := json.Unmarshal(text, &items); err != nil {
+		t.Fatal(err)
+	}
+	var all []T
+	for _, item := range items {
+		if item[0] != '{' {
+			continue
+		}
+		var c T
+		if err := json.Unmarshal(item, &c); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// expected is what this package makes of a case, going by what the standard makes of it: http and https only, without user name,
+// password, fragment and the last dot of a host.
+func (c *wptCase) expected() string {
+	scheme, rest, ok := strings.Cut(c.Href, "://")
+	if c.Failure || !ok || scheme != "http" && scheme != "https" {
+		return ""
+	}
+	rest, _, _ = strings.Cut(rest, "#")
+	slash := strings.IndexByte(rest, '/')
+	authority := rest[strings.LastIndexByte(rest[:slash], '@')+1 : slash]
+	host, port, hasPort := strings.Cut(authority, ":")
+	if !strings.HasPrefix(authority, "[") {
+		if authority = strings.TrimSuffix(host, "."); hasPort {
+			authority += ":" + port
+		}
+	}
+	return scheme + "://" + authority + rest[slash:]
+}
+
+// wptDeviations are the cases in which this package departs from the test data on purpose.
+var wptDeviations = map[string][]string{
+	"nothing can be asked of port 0": {"http://f:0/c", "http://f:00000000000000/c"},
+	"DNS cannot hold empty labels":   {"http://./", "http://../", "http://foo.09.."},
+	"the standard has since given up putting ASCII hosts through IDNA": {
+		"http://a.b.c.xn--pokxncvks", "http://10.0.0.xn--pokxncvks", "http://a.b.c.XN--pokxncvks", "http://a.b.c.Xn--pokxncvks",
+		"http://10.0.0.XN--pokxncvks", "http://10.0.0.xN--pokxncvks", "https://xn--/",
+	},
+}
+
+func TestWebPlatformURLs(t *testing.T) {
+	foreign, passed := 0, 0
+	var departed, listed []string
+	for _, inputs := range wptDeviations {
+		listed = append(listed, inputs...)
+	}
+	for _, c := range wptData[wptCase](t, "urltestdata.json") {
+		var base URL
+		if c.Base != nil {
+			u, err := Parse(*c.Base)
+			if err != nil {
+				foreign++ // relative to what is no page
+				continue
+			}
+			base = u
+		}
+		got := ""
+		u, err := sameAsFull(t, base, c.Input)
+		if err == nil {
+			got = u.String()
+		}
+		switch want := c.expected(); {
+		case got == want:
+			passed++
+		case slices.Contains(listed, c.Input):
+			departed = append(departed, c.Input)
+		default:
+			t.Errorf("%q on %v: %q (%v), want %q", c.Input, base, got, err, want)
+		}
+	}
+	slices.Sort(listed)
+	slices.Sort(departed)
+	if !slices.Equal(listed, departed) {
+		t.Errorf("departed from %q, the list of deviations says %q", departed, listed)
+	}
+	if passed != 682 || foreign != 126 {
+		t.Errorf("%d cases passed and %d are relative to what is no http or https URL; docs/URLS.md says 682 and 126", passed, foreign)
+	}
+}
+
+// wptHost is a case of toascii.json or IdnaTestV2.json; no output: the host is refused.
+type wptHost struct {
+	Input  string  `json:"input"`
+	Output *string `json:"output"`
+}
+
+// hostEnds encodes what would end a host, so that a case is one of a host as a whole.
+var hostEnds = strings.NewReplacer(":", "%3A", "/", "%2F", "?", "%3F", "#", "%23", `\`, "%5C")
+
+// Hosts come out as the files say, but for names that DNS cannot hold, and for ASCII names, which the standard of today takes as they are.
+func TestWebPlatformHosts(t *testing.T) {
+	for name, equal := range map[string]int{"toascii.json": 24, "IdnaTestV2.json": 1433} {
+		passed := 0
+		for _, c := range wptData[wptHost](t, name) {
+			u, err := Parse("http://" + hostEnds.Replace(c.Input) + "/")
+			switch {
+			case c.Output == nil && err != nil, c.Output != nil && err == nil && u.Host() == strings.TrimSuffix(strings.ToLower(*c.Output), "."):
+				passed++
+			case c.Output == nil && isASCII(c.Input) && strings.Contains(strings.ToLower(c.Input), "xn--"):
+			case c.Output != nil && err != nil && !fitsDNS(*c.Output):
+			default:
+				t.Errorf("%s: %q is %v (%v), want %v", name, c.Input, u, err, c.Output)
+			}
+		}
+		if passed != equal {
+			t.Errorf("%s: %d cases passed, docs/URLS.md says %d", name, passed, equal)
+		}
+	}
+}
+
+// fitsDNS reports whether DNS can hold a name: RFC 1035 section 2.3.4.
+func fitsDNS(name string) bool {
+	name = strings.TrimSuffix(name, ".")
+	return name != "" && len(name) <= 253 && !slices.ContainsFunc(strings.Split(name, "."), func(label string) bool { return label == "" || len(label) > 63 })
+}
