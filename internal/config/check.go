@@ -93,6 +93,7 @@ func (k *checker) numbers() {
 	k.limits()
 	k.audit()
 	k.lists()
+	k.urls()
 	k.politeness()
 	k.fetch()
 	between(k, "retry.max_attempts", c.Retry.MaxAttempts, 1, 100)

@@ -35,6 +35,7 @@ func TestRanges(t *testing.T) {
 		{"extract.max_links", "0", "1000001", "1 to 1000000"},
 		{"extract.max_depth", "0", "513", "1 to 512"},
 		{"sitemaps.max_urls", "0", "10000001", "1 to 10000000"},
+		{"urls.max_length", "63", "2049", "64 to 2048"},
 		{"sitemaps.max_size", "1023", "1048577KiB", "1KiB to 1GiB"},
 		{"output.max_age", "-1s", "8761h", "0s to 8760h"},
 		{"output.gzip_level", "0", "10", "1 to 9"},

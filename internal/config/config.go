@@ -13,6 +13,7 @@ type Config struct {
 	Crawl      Crawl      `mapstructure:"crawl"`
 	Scope      Scope      `mapstructure:"scope"`
 	Limits     Limits     `mapstructure:"limits"`
+	URLs       URLs       `mapstructure:"urls"`
 	Traps      Traps      `mapstructure:"traps"`
 	Robots     Robots     `mapstructure:"robots"`
 	Politeness Politeness `mapstructure:"politeness"`
@@ -131,6 +132,7 @@ func Default() Config {
 		},
 		Scope:  Scope{Mode: "host", Include: []string{}, Exclude: []string{}},
 		Limits: Limits{Session: 3000},
+		URLs:   defaultURLs(),
 		Traps: Traps{
 			PathDepth: 25, RepeatedSegments: 3, QueryParameters: 20, QueriesPerPath: 2000, SameDigest: 200,
 			Calendar: true, SessionIDs: true, SessionNames: []string{},

@@ -28,6 +28,7 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 	}
 	return crawl.Options{
 		MinFree:       uint64(c.Storage.MinFree),
+		URLs:          c.URLRules(),
 		Traps:         c.TrapOptions(),
 		SessionNames:  c.sessionNames(),
 		Storage:       c.StorageOptions(),

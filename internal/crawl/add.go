@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -100,12 +99,13 @@ func (e *Engine) sift(urls []Addition, found []storage.Found) (_ []storage.Found
 	for i := range urls {
 		a := &urls[i]
 		deep := e.o.Frontier.MaxDepth > 0 && a.Depth > e.o.Frontier.MaxDepth
-		if deep || scope.Check(a.URL) != frontier.InScope {
+		u, ok := e.admit(scope, a.URL)
+		if deep || !ok {
 			outside++
 			continue
 		}
 		found = append(found, storage.Found{
-			URL: a.URL, Fingerprint: e.store.Fingerprint(a.URL), Depth: a.Depth, Priority: a.Priority, At: now,
+			URL: u, Fingerprint: e.store.Fingerprint(u), Depth: a.Depth, Priority: a.Priority, At: now,
 		})
 	}
 	return found, outside

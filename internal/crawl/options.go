@@ -12,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/spool"
+	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -28,6 +29,7 @@ type Options struct {
 	Mode             frontier.Mode
 	Include, Exclude []*regexp.Regexp
 
+	URLs         weburl.Rules // for what is found; not for seeds, nor for targets of redirects
 	Traps        frontier.TrapOptions
 	SessionNames []string // parameters that carry session ids; none: they are not looked for
 
@@ -48,7 +50,7 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		Workers: 64, ExitWhenDone: true, GiveUpAfter: time.Hour, ShutdownGrace: 30 * time.Second, MinFree: 256 << 20, NoFollow: true,
-		Traps: frontier.DefaultTrapOptions(), SessionNames: frontier.SessionNames(),
+		URLs: weburl.Rules{MaxLength: weburl.MaxLength}, Traps: frontier.DefaultTrapOptions(), SessionNames: frontier.SessionNames(),
 		Frontier: frontier.DefaultOptions(), Fetch: fetch.DefaultOptions(),
 		Extract: extract.DefaultOptions(), Spool: spool.DefaultOptions(), Sitemaps: DefaultSitemapOptions(), Archive: archive.DefaultOptions(), Requests: requestlog.DefaultOptions(),
 		Storage: storage.Options{MaxQueries: 2000, MaxSameDigest: 200},

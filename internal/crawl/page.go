@@ -171,17 +171,18 @@ func (r *run) takeLinks(res *result, resp *fetch.Response, page *archive.Page) e
 	scope := r.scope.Load()
 	for i := range doc.Links {
 		link := &doc.Links[i]
+		u, ok := r.admit(scope, link.URL)
 		switch {
 		case link.NoFollow && r.o.NoFollow:
 		case link.Kind == extract.Sitemap:
 			if r.o.Sitemaps.Follow {
 				r.findSitemap(res, r.discovery(res, link.URL, 0))
 			}
-		case scope.Check(link.URL) != frontier.InScope:
+		case !ok:
 			r.tally.outside.Add(1)
-		case r.trap(res, link.URL) != storage.NoTrap:
+		case r.trap(res, u) != storage.NoTrap:
 		default:
-			f := r.discovery(res, link.URL, l.Head.Depth+1)
+			f := r.discovery(res, u, l.Head.Depth+1)
 			r.stripSession(&f)
 			res.found = append(res.found, f)
 		}

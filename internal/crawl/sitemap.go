@@ -171,13 +171,14 @@ func (t *listTaker) takeSitemap(item *extract.Item) {
 }
 
 func (t *listTaker) takePage(item *extract.Item) {
+	u, ok := t.admit(t.scope.Load(), item.URL)
 	switch {
 	case t.o.Frontier.MaxDepth > 0 && t.depth > t.o.Frontier.MaxDepth:
-	case t.scope.Load().Check(item.URL) != frontier.InScope:
+	case !ok:
 		t.tally.outside.Add(1)
-	case t.trap(t.res, item.URL) != storage.NoTrap:
+	case t.trap(t.res, u) != storage.NoTrap:
 	default:
-		f := t.discovery(t.res, item.URL, t.depth)
+		f := t.discovery(t.res, u, t.depth)
 		f.Modified, f.Frequency = t.modified(item), storage.Frequency(item.Frequency)
 		f.Priority = int8(math.Round((item.Priority - 0.5) * 2 * pagePriorities))
 		t.stripSession(&f)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -310,4 +311,21 @@ func TestNoFollow(t *testing.T) {
 			t.Errorf("/list: %+v", l)
 		}
 	}
+}
+
+// The rules for URLs change what is found. A redirect between two forms of a URL is followed all the same.
+func TestURLRules(t *testing.T) {
+	t.Parallel()
+	web := startWeb(t, testweb.Site{Host: "rules.test", Handler: pagesFor(testweb.Routes{
+		"/robots.txt": testweb.Robots("Sitemap: /map.xml"), "/": testweb.Page("home", "/a?utm_source=x", "/a?utm_source=y", "/b?utm_id=1", "/"+strings.Repeat("long", 20)),
+		"/map.xml": sitemapOf("/a?utm_medium=map", "/c?utm_medium=map"), "/b": testweb.Redirect(302, "/b?utm_source=own"), "/b?utm_source=own": testweb.Page("b"),
+	}, "/a", "/c", "/d")})
+	o := testOptions(t, web)
+	o.URLs = weburl.Rules{StripParameters: []string{"utm_*"}, MaxLength: 64}
+	crawl(t, o, web.URL("rules.test", "/"), web.URL("rules.test", "/d?utm_source=seed"))
+	want := map[string]storage.State{"rules.test/b": storage.Redirected}
+	for _, p := range []string{"/", "/map.xml", "/a", "/c", "/d?utm_source=seed", "/b?utm_source=own"} {
+		want["rules.test"+p] = storage.Fetched
+	}
+	checkStates(t, o, want)
 }
