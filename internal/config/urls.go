@@ -28,7 +28,7 @@ func (k *checker) urls() {
 func (c *Config) URLRules() weburl.Rules {
 	u := c.URLs
 	return weburl.Rules{
-		StripParameters: u.StripParameters, SortQuery: u.SortQuery, DropEmptyQuery: u.DropEmptyQuery,
+		StripParameters: append([]string(nil), u.StripParameters...), SortQuery: u.SortQuery, DropEmptyQuery: u.DropEmptyQuery,
 		CollapseSlashes: u.CollapseSlashes, NormalizeEscapes: u.NormalizeEscapes, MaxLength: u.MaxLength,
 	}
 }

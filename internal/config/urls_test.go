@@ -19,7 +19,7 @@ func TestURLRules(t *testing.T) {
 		t.Errorf("%v, %+v", err, o.URLs)
 	}
 	usual := Default()
-	if o, err := usual.CrawlOptions("1"); err != nil || !reflect.DeepEqual(o.URLs, weburl.Rules{StripParameters: []string{}, MaxLength: weburl.MaxLength}) {
+	if o, err := usual.CrawlOptions("1"); err != nil || !reflect.DeepEqual(o.URLs, weburl.Rules{MaxLength: weburl.MaxLength}) {
 		t.Errorf("%v, %+v", err, o.URLs)
 	}
 }
