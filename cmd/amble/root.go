@@ -56,6 +56,7 @@ func newRootCommand() *cobra.Command {
 		newDemoCommand(settings),
 		newConfigCommand(settings),
 		newRobotsCommand(settings),
+		newArchiveCommand(settings),
 		newDBCommand(settings),
 		newVersionCommand(),
 	)

@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/warc"
 )
 
 // Collection reads the files of an output directory. It changes nothing, and may be used while a crawl writes them. It keeps no file
@@ -103,4 +106,31 @@ func (c *Collection) openIndex(f File) (opened *os.File, sorted bool, err error)
 	}
 	opened, err = os.Open(base + indexExtension)
 	return opened, true, err
+}
+
+// Contents are what the index of a WARC file says of it.
+type Contents struct {
+	Captures    int
+	First, Last time.Time // of the captures; zero where there are none
+}
+
+// Contents counts the captures of a WARC file. Files of lines have none.
+func (c *Collection) Contents(f File) (n Contents, err error) {
+	if f.Format != FormatWARC {
+		return n, nil
+	}
+	err = c.searchFile(f, "", func(e *warc.Entry) error {
+		n.Captures++
+		if n.First.IsZero() || e.Time.Before(n.First) {
+			n.First = e.Time
+		}
+		if e.Time.After(n.Last) {
+			n.Last = e.Time
+		}
+		return nil
+	})
+	if err != nil {
+		return n, fmt.Errorf("archive: index of %s: %w", f.Name, err)
+	}
+	return n, nil
 }

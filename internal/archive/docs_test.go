@@ -7,19 +7,29 @@ import (
 	"testing"
 )
 
-// TestOutputIsDocumented holds docs/OUTPUT.md to the fields of a line.
+// TestOutputIsDocumented holds docs/OUTPUT.md to the fields of the lines.
 func TestOutputIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/OUTPUT.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, _, _ := strings.Cut(string(page), "\n# What is known of every URL") // of internal/inspect
+	for heading, fields := range map[string]reflect.Type{
+		"A page": reflect.TypeFor[line](), "A link": reflect.TypeFor[linkLine](), "A text": reflect.TypeFor[textLine](),
+	} {
+		_, text, _ := strings.Cut(string(page), "\n## "+heading+"\n")
+		text, _, _ = strings.Cut(text, "\n## ")
+		text, _, _ = strings.Cut(text, "\n# ")
+		checkFields(t, heading, text, fields)
+	}
+}
+
+func checkFields(t *testing.T, heading, text string, line reflect.Type) {
 	rows := strings.Count(text, "\n| `")
-	for field := range reflect.TypeFor[line]().Fields() {
+	for field := range line.Fields() {
 		name, optional, _ := strings.Cut(field.Tag.Get("json"), ",")
 		_, row, found := strings.Cut(text, "\n| `"+name+"` | ")
 		if !found {
-			t.Errorf("%s has no row", name)
+			t.Errorf("%s: %s has no row", heading, name)
 			continue
 		}
 		row, _, _ = strings.Cut(row, "\n")
@@ -27,7 +37,7 @@ func TestOutputIsDocumented(t *testing.T) {
 			t.Errorf("%s: the row says %q", name, row)
 		}
 	}
-	if files, fields := 3, reflect.TypeFor[line]().NumField(); rows != files+fields {
-		t.Errorf("%d rows for %d kinds of files and %d fields", rows, files, fields)
+	if rows != line.NumField() {
+		t.Errorf("%s: %d rows for %d fields", heading, rows, line.NumField())
 	}
 }

@@ -39,7 +39,14 @@ func pageFacts(l *frontier.Lease, page *archive.Page, resp *fetch.Response) []wa
 	if l.Rules != nil && !l.Rules.Version().IsZero() {
 		facts.Add("robots-version", l.Rules.Version().String())
 	}
-	return append(facts, requestFacts(l, resp)...)
+	facts = append(facts, requestFacts(l, resp)...)
+	for _, directive := range page.Robots {
+		facts.Add("directive", directive)
+	}
+	for _, preference := range page.Preferences {
+		facts.Add("preference", preference)
+	}
+	return facts
 }
 
 // robotsFacts are what the archive says of the request for a robots.txt.
@@ -59,18 +66,7 @@ func requestFacts(l *frontier.Lease, resp *fetch.Response) []warc.Field {
 	facts.Add("delay-reason", l.DelayReason.String())
 	facts.Add("first-byte-ms", strconv.FormatInt(resp.FirstByte.Sub(resp.Start).Milliseconds(), 10))
 	facts.Add("fetch-time-ms", strconv.FormatInt(resp.End.Sub(resp.Start).Milliseconds(), 10))
-	for _, name := range preferenceHeaders() {
-		for _, value := range resp.Header.Values(name) {
-			facts.Add("preference", name+": "+value)
-		}
-	}
 	return facts
-}
-
-// preferenceHeaders are the fields by which a site says what its content may be used for: the IETF's AI preferences, the Robots
-// Exclusion Protocol's, and the W3C's TDM Reservation Protocol.
-func preferenceHeaders() []string {
-	return []string{"Content-Usage", "X-Robots-Tag", "TDM-Reservation", "TDM-Policy"}
 }
 
 // appendOutlinks adds a field for each link of the page.

@@ -160,7 +160,7 @@ func TestArchive(t *testing.T) {
 	facts := metadata(t, o.Archive.Dir)
 	for _, want := range []string{
 		"via: " + web.URL("a.test", "/") + "\r\n", "depth: 1\r\n", "robots: allowed\r\nrobots-reason: rule\r\nrobots-line: 2\r\nrobots-version: ", "delay: 20ms\r\n",
-		"preference: Content-Usage: train-ai=n\r\n", "seed: true\r\n",
+		"preference: content-usage: train-ai=n\r\n", "seed: true\r\n",
 	} {
 		if !strings.Contains(facts[web.URL("a.test", "/signs")]+facts[web.URL("a.test", "/")], want) {
 			t.Errorf("the facts of a page do not have %q:\n%s", want, facts[web.URL("a.test", "/signs")])
