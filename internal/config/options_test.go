@@ -98,9 +98,11 @@ func TestWarnings(t *testing.T) {
 		want []string
 	}{
 		{[]string{"fetch.contact=a@b.example"}, nil},
-		{[]string{"fetch.user_agent=amble by me"}, nil},
+		{[]string{"fetch.user_agent=amble/2 by me@one.example"}, nil},
+		{[]string{"fetch.user_agent=amble/2 (+https://one.example/bot)"}, nil},
+		{[]string{"fetch.user_agent=amble/2 by me"}, []string{"default: fetch.contact is empty: "}},
 		{nil, []string{"default: fetch.contact is empty: "}},
-		{[]string{"fetch.user_agent=mybot"}, []string{"--set: fetch.user_agent does not hold robots.product_token, amble: "}},
+		{[]string{"fetch.user_agent=mybot"}, []string{"default: fetch.contact is empty: ", "--set: fetch.user_agent does not hold robots.product_token, amble: "}},
 		{[]string{"fetch.contact=a@b.example", "robots.obey=false", "politeness.delay=0", "fetch.allow_private=true"},
 			[]string{"--set: robots.obey is false: ", "--set: politeness.delay is 0s: ", "--set: fetch.allow_private is true: "}},
 	}

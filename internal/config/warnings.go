@@ -23,7 +23,7 @@ func (c *Config) Warnings() []string {
 	if c.Fetch.AllowPrivate {
 		warn("fetch.allow_private", "is true: links may lead the crawler to loopback and private addresses")
 	}
-	if c.Fetch.Contact == "" && c.Fetch.UserAgent == "" {
+	if agent := c.Fetch.UserAgent; c.Fetch.Contact == "" && !strings.Contains(agent, "://") && !strings.Contains(agent, "@") {
 		warn("fetch.contact", "is empty: operators of the sites cannot reach you; set it to a URL or a mail address")
 	}
 	agent, token := strings.ToLower(c.Fetch.UserAgent), strings.ToLower(c.Robots.ProductToken)

@@ -177,13 +177,15 @@ func (e *Engine) settleDebts() error {
 	if err != nil {
 		return err
 	}
+	if err := e.openRequests(boot, settled, debt.End, left); err != nil {
+		return err
+	}
 	if err := e.commitDebt(&debt); err != nil {
 		return fmt.Errorf("write down what hosts are owed: %w", err)
 	}
 	l, err := storage.OpenLedger(e.o.DataDir, boot, debt.End)
 	if err == nil {
 		e.ledger = l
-		err = e.openRequests(boot, settled, debt.End, left)
 	}
 	return err
 }
@@ -197,7 +199,9 @@ func (e *Engine) commitDebt(debt *storage.Debt) error {
 		return fmt.Errorf("mark %s: %w", markOwed, err)
 	}
 	e.owedSince = earlier(e.owedSince, e.opened)
-	b := storage.Batch{Marks: map[string][]byte{storage.MarkLedger: storage.EncodePlace(debt.End)}}
+	b := storage.Batch{Marks: map[string][]byte{
+		storage.MarkLedger: storage.EncodePlace(debt.End), markUnsaid: e.requests.unsaid.encode(),
+	}}
 	if debt.Everyone {
 		e.owedSince = e.opened
 		if b.Marks[markOwed], err = e.opened.MarshalBinary(); err != nil {

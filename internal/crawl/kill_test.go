@@ -13,22 +13,16 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// chaos is a crawl whose process is killed at random moments.
+// chaos is a crawl whose process is killed at random moments. Its hosts have but a short delay to keep; cmd/amble has one that kills the real
+// program, with hosts that ask for more.
 type chaos struct {
 	hosts, pages int
-	crawlDelay   time.Duration // 0: none
 	delay        time.Duration // as configured
 	kills        int
 	life         time.Duration // at most, of a process that is killed
 }
 
-// TestKill is the short form of TestSoakKill.
-func TestKill(t *testing.T) {
-	t.Parallel()
-	chaos{hosts: 20, pages: 6, crawlDelay: time.Second, delay: 20 * time.Millisecond, kills: 4, life: 2500 * time.Millisecond}.run(t)
-}
-
-// TestKillInHaste kills a crawler that has but a short delay to keep, so that
+// TestKillInHaste is the short form of TestSoakKill. It kills a crawler that has but a short delay to keep, so that
 // commits, output and discoveries are under way at every moment.
 func TestKillInHaste(t *testing.T) {
 	t.Parallel()
@@ -99,7 +93,7 @@ func (c chaos) run(t *testing.T) {
 		}
 	}
 	log := web.Requests()
-	checkPolite(t, log, max(c.delay, c.crawlDelay))
+	checkPolite(t, log, c.delay)
 	c.checkPages(t, log)
 	var before time.Time
 	for i, r := range killed {
@@ -113,10 +107,7 @@ func (c chaos) run(t *testing.T) {
 // sites are hosts whose pages link to the pages behind them, so that there is
 // something to discover until the end.
 func (c chaos) sites() (sites []testweb.Site) {
-	rules := "User-agent: *\nDisallow: /no/\n"
-	if c.crawlDelay > 0 {
-		rules += fmt.Sprintf("Crawl-delay: %g\n", c.crawlDelay.Seconds())
-	}
+	const rules = "User-agent: *\nDisallow: /no/\n"
 	for i := range c.hosts {
 		pages := append(paths("/p", c.pages-1), paths("/no/", 3)...)
 		routes := make(testweb.Routes)

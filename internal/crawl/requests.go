@@ -19,8 +19,8 @@ import (
 // requests is the request log of a crawl, and what it needs to know of the process before. The dispatcher owns it.
 type requests struct {
 	log      *requestlog.Log
-	unsaid   map[string]time.Time // URLs that the process before asked for without a commit, and when
-	failing  bool                 // the last write failed
+	unsaid   unsaid
+	failing  bool // the last write failed
 	complain func(error)
 }
 
@@ -30,31 +30,30 @@ type uncommitted map[uint64]storage.Start
 func (u uncommitted) note(place uint64, s storage.Start) { u[place] = s }
 
 // openRequests begins the request log of this process. Of the requests that no commit knows of it writes down those that are not in the log
-// either: nobody saw their end.
+// either: nobody saw their end. It is done before the debts are committed, so that a crash meanwhile loses none of them.
 func (e *Engine) openRequests(boot string, settled, end uint64, left uncommitted) error {
 	dir := filepath.Join(e.o.DataDir, requestlog.DirName)
 	q := &e.requests
-	q.unsaid = make(map[string]time.Time, len(left))
 	q.complain = func(err error) {
 		e.log.Warn("the request log cannot be written; what it lacks is written later, or counted as lost", "error", err)
 	}
-	began, uptime := systemClock()
+	now, uptime := systemClock()
+	if uptime > 0 {
+		uptime -= now.Sub(e.opened)
+	}
 	log, err := requestlog.Open(dir, e.o.Requests, requestlog.Process{
-		Began: began, Uptime: uptime, Boot: boot, Agent: e.o.Fetch.UserAgent, Tokens: e.o.Frontier.Tokens, Obey: e.o.Frontier.Obey, Place: end,
+		Began: e.opened, Uptime: uptime, Boot: boot, Agent: e.o.Fetch.UserAgent, Tokens: e.o.Frontier.Tokens, Obey: e.o.Frontier.Obey, Place: end,
 	})
 	if err != nil {
 		return err
 	}
 	q.log = log
-	if len(left) == 0 {
-		return nil
+	if q.unsaid, err = e.openUnsaid(left); err != nil || len(left) == 0 {
+		return err
 	}
 	open := make(map[uint64]bool, len(left))
-	for place, s := range left {
+	for place := range left {
 		open[place] = true
-		if r, ok := openRequest(s); ok {
-			q.unsaid[r.URL.String()] = s.At
-		}
 	}
 	_, err = requestlog.Read(dir, requestlog.Query{Place: settled}, func(r *requestlog.Request) error {
 		delete(open, r.Place)
@@ -120,31 +119,19 @@ func (r *run) logRequest(res *result, place uint64) {
 		if rules := res.robots.Rules; rules != nil {
 			q.Policy = &requestlog.Policy{Record: res.robots.Record, Version: rules.Version()}
 		}
-		q.Again = r.requests.again(l, l.Robots.Previous.Fetched)
+		q.Again = r.requests.unsaid.again(l, l.Robots.Previous.Fetched)
 	case frontier.Page:
 		if !res.page.Sent {
 			return
 		}
 		q.Policy = &requestlog.Policy{Record: l.Policy, Version: l.Rules.Version()}
 		q.Allowed, q.Line = l.Verdict.Allowed, l.Verdict.Line
-		q.Again = r.requests.again(l, l.Head.Last.At)
+		q.Again = r.requests.unsaid.again(l, l.Head.Last.At)
 	default:
 		return
 	}
 	q.Place = place
 	r.requests.write(q)
-}
-
-// again tells whether a URL was asked for by the process before, which did not come to commit that; committed is when its last outcome
-// is from, to the second.
-func (q *requests) again(l *frontier.Lease, committed time.Time) bool {
-	if len(q.unsaid) == 0 {
-		return false
-	}
-	u := l.URL.String()
-	at, asked := q.unsaid[u]
-	delete(q.unsaid, u)
-	return asked && committed.Before(at.Truncate(time.Second))
 }
 
 // write writes a request. The crawl goes on without: the log says itself what it lacks.

@@ -139,12 +139,13 @@ func TestRequestLogFailures(t *testing.T) {
 }
 
 // TestRequestLogAfterKill: a request that was under way when its process was killed comes into the log without an end; when it is made again, it is
-// marked. What ended and was committed is neither.
+// marked, even if a process between them was killed too. What ended and was committed is neither.
 func TestRequestLogAfterKill(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{}, 10)
 	slow := testweb.Slow(time.Hour, testweb.Page("slow"))
-	web := startWeb(t, site("a.test", "User-agent: *\nAllow: /slow\n", []string{"/first", "/slow"}, testweb.Routes{"/slow": signal(asked, slow)}))
+	const rules = "User-agent: *\nAllow: /slow\nCrawl-delay: 1\n"
+	web := startWeb(t, site("a.test", rules, []string{"/first", "/slow"}, testweb.Routes{"/slow": signal(asked, slow)}))
 	dir, o := newChild(t, web, 20*time.Millisecond)
 	child, done := startChild(t, dir)
 	<-asked
@@ -153,7 +154,16 @@ func TestRequestLogAfterKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-done
-	web.SetHandler("a.test", site("a.test", "", []string{"/first", "/slow"}, nil).Handler)
+	child, done = startChild(t, dir) // and the next one before it may ask again
+	for len(logged(t, o.DataDir)) < 4 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(100 * time.Millisecond)
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	web.SetHandler("a.test", site("a.test", rules, []string{"/first", "/slow"}, nil).Handler)
 	_, done = startChild(t, dir)
 	if err := <-done; err != nil {
 		t.Fatal(err)

@@ -1,0 +1,346 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// chaos is a crawl by the real program, killed at random moments until it is done.
+type chaos struct {
+	hosts, pages int
+	delay        time.Duration // as the robots.txt of every host asks for
+	kills        int
+	life         time.Duration // at most, of a process that is killed
+
+	web *testweb.Web
+	dir string
+}
+
+// TestChaos is the short form of TestSoakChaos.
+func TestChaos(t *testing.T) {
+	t.Parallel()
+	c := &chaos{hosts: 20, pages: 6, delay: time.Second, kills: 4, life: 2500 * time.Millisecond}
+	c.run(t)
+}
+
+// remains is what a killed process left.
+type remains struct {
+	at    time.Time
+	final map[string]bool // URLs in a final state
+	open  map[string]bool // URLs in the start ledger that no commit settles
+}
+
+// run crawls and kills, and then holds what the servers saw against what a polite and lossless crawler does.
+func (c *chaos) run(t *testing.T) {
+	web, err := testweb.New(testweb.Config{Sites: c.sites()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer web.Close()
+	c.web, c.dir = web, t.TempDir()
+	c.configure(t)
+	var killed []remains
+	for over := false; !over; {
+		over = c.live(t, &killed)
+	}
+	log := web.Requests()
+	c.checkGaps(t, log)
+	c.checkPages(t, log)
+	repeats := c.checkRepeats(t, log, killed)
+	c.checkOutput(t)
+	report := c.audit(t)
+	if report.Requests < len(log) || report.Again < repeats || report.Lost > 0 || report.Unproven > 0 || report.Hosts != c.hosts {
+		t.Errorf("the web served %d requests, %d of them again; the audit says %+v", len(log), repeats, report)
+	}
+	t.Logf("%d kills, %d requests, %d of them again; audit: %+v", len(killed), len(log), repeats, report)
+}
+
+// sites are hosts whose pages link to the pages behind them, so that there is something to discover until the end, and to three that are disallowed.
+// Most take a while, so that kills meet requests that are under way.
+func (c *chaos) sites() (sites []testweb.Site) {
+	for i := range c.hosts {
+		routes := testweb.Routes{
+			"/robots.txt": testweb.Robots(fmt.Sprintf("User-agent: *\nDisallow: /no/\nCrawl-delay: %g\n", c.delay.Seconds())),
+			"/":           testweb.Page("root", "/1", "/no/1"),
+		}
+		for n := 1; n < c.pages; n++ {
+			links := []string{"/", fmt.Sprintf("/no/%d", n%3)}
+			for next := n + 1; next < min(n+4, c.pages); next++ {
+				links = append(links, fmt.Sprintf("/%d", next))
+			}
+			routes[fmt.Sprintf("/%d", n)] = testweb.Slow(time.Duration((n+i)%4)*150*time.Millisecond, testweb.Page("page", links...))
+		}
+		sites = append(sites, testweb.Site{Host: fmt.Sprintf("h%d.test", i), Handler: routes})
+	}
+	return sites
+}
+
+func (c *chaos) configure(t *testing.T) {
+	t.Helper()
+	var seeds []string
+	for _, host := range c.web.Sites() {
+		seeds = append(seeds, c.web.URL(host, "/"))
+	}
+	text, err := json.Marshal(map[string]any{
+		"crawl":      map[string]any{"seeds": seeds, "give_up_after": "1m"},
+		"politeness": map[string]any{"delay": "20ms"},
+		"fetch":      map[string]any{"allow_private": true, "resolver": c.web.ResolverAddr(), "contact": "bot@one.example"},
+		"storage":    map[string]any{"min_free": 0},
+		"server":     map[string]any{"listen": ""},
+		"log":        map[string]any{"level": "error"},
+	})
+	if err == nil {
+		err = os.WriteFile(c.config(), text, 0o644) // JSON is YAML
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c *chaos) config() string { return filepath.Join(c.dir, "config.yaml") }
+func (c *chaos) data() string   { return filepath.Join(c.dir, "data") }
+
+// amble is a command of the real program: the test binary is one that has main under this name.
+func (c *chaos) amble(arguments ...string) *exec.Cmd {
+	command := exec.Command(os.Args[0], append(arguments, "-c", c.config())...)
+	command.Args[0] = "amble"
+	command.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
+	return command
+}
+
+// live runs a process, and kills it after a while unless there were enough kills. It reports whether the crawl is done.
+func (c *chaos) live(t *testing.T, killed *[]remains) (over bool) {
+	t.Helper()
+	var stderr bytes.Buffer
+	p := c.amble("run")
+	p.Stderr = &stderr
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- p.Wait() }()
+	last := len(*killed) == c.kills
+	life := rand.N(c.life)
+	if last {
+		life = 3 * time.Minute
+	}
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Fatalf("the crawler failed: %v\n%s", err, stderr.String())
+		}
+		return true
+	case <-time.After(life):
+	}
+	if len(*killed)%3 == 1 {
+		c.audit(t) // beside the running crawl
+	}
+	if err := p.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err == nil {
+		return true // it was done just before
+	}
+	if last {
+		t.Fatal("the crawl does not end")
+	}
+	*killed = append(*killed, c.left(t))
+	return false
+}
+
+// left reads what a killed process left.
+func (c *chaos) left(t *testing.T) remains {
+	t.Helper()
+	r := remains{at: time.Now(), final: make(map[string]bool), open: make(map[string]bool)}
+	if _, err := os.Stat(filepath.Join(c.data(), storage.LedgerName)); err != nil {
+		return r // killed before it began
+	}
+	s, err := storage.Open(c.data(), storage.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	mark, err := s.Mark(storage.MarkLedger)
+	if err == nil {
+		var settled uint64
+		if settled, err = storage.DecodePlace(mark); err == nil {
+			_, err = storage.ReadDebt(c.data(), settled, storage.BootID(), func(_ uint64, start storage.Start) {
+				if note := strings.SplitN(start.Note, ",", 4); len(note) == 4 {
+					r.open[note[3]] = true
+				}
+			})
+		}
+	}
+	if err == nil {
+		err = s.Hosts(func(h *storage.Host) error {
+			_, err := s.URLs(h.ID, 0, 1<<30, func(head storage.Head) {
+				if head.Last.State != storage.Queued && head.Last.State != storage.Retrying {
+					r.final[h.Queues[head.Origin].Origin.URL(head.RequestURI).String()] = true
+				}
+			})
+			return err
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// checkGaps: no gap at the server under the delay, and no page before the robots.txt. When a client is killed the server knows a little
+// late; there the start of the request counts.
+func (c *chaos) checkGaps(t *testing.T, log testweb.Log) {
+	t.Helper()
+	for _, host := range log.Hosts() {
+		for _, g := range log.Host(host).ShortGaps(c.delay) {
+			if !g.Before.Aborted || g.After.Start.Sub(g.Before.Start) < c.delay {
+				t.Errorf("%s: %v between %s and %s, want %v", host, g.Length, g.Before.Path, g.After.Path, c.delay)
+			}
+		}
+	}
+	for _, q := range log.BeforeRobots() {
+		t.Errorf("%s%s was asked for before the robots.txt", q.Host, q.Path)
+	}
+}
+
+// checkPages: every page at least once, nothing that is disallowed.
+func (c *chaos) checkPages(t *testing.T, log testweb.Log) {
+	t.Helper()
+	count := log.Pages().CountByPath()
+	for i := range c.hosts {
+		for n := range c.pages {
+			place := fmt.Sprintf("h%d.test/", i)
+			if n > 0 {
+				place += fmt.Sprint(n)
+			}
+			if count[place] == 0 {
+				t.Errorf("%s was never asked for", place)
+			}
+		}
+	}
+	for place := range count {
+		if strings.Contains(place, "/no/") {
+			t.Errorf("%s is disallowed and was asked for", place)
+		}
+	}
+}
+
+// checkRepeats: a page is asked for again only after a kill that found it leased and not committed. It returns how many were.
+func (c *chaos) checkRepeats(t *testing.T, log testweb.Log, killed []remains) (repeats int) {
+	t.Helper()
+	last := make(map[string]testweb.Request)
+	for _, q := range log.Pages() {
+		u := c.web.URL(q.Host, q.Path)
+		before, again := last[u]
+		last[u] = q
+		if !again {
+			continue
+		}
+		repeats++
+		kill := firstAfter(killed, before.Start)
+		switch {
+		case kill == nil || kill.at.After(q.Start):
+			t.Errorf("%s was asked for twice by one process", u)
+		case kill.final[u]:
+			t.Errorf("%s was asked for again though it was committed", u)
+		case !kill.open[u]:
+			t.Errorf("%s was asked for and not committed, and is not in the start ledger", u)
+		}
+	}
+	return repeats
+}
+
+func firstAfter(killed []remains, at time.Time) *remains {
+	for i := range killed {
+		if killed[i].at.After(at) {
+			return &killed[i]
+		}
+	}
+	return nil
+}
+
+// checkOutput: every page has one line of output.
+func (c *chaos) checkOutput(t *testing.T) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(c.data(), "output", "pages-*.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := make(map[string]int)
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range bytes.Lines(text) {
+			var page struct{ URL string }
+			if err := json.Unmarshal(line, &page); err != nil {
+				t.Fatal(err)
+			}
+			count[page.URL]++
+		}
+	}
+	for u, n := range count {
+		if n != 1 {
+			t.Errorf("%s has %d lines of output", u, n)
+		}
+	}
+	if want := c.hosts * c.pages; len(count) != want {
+		t.Errorf("%d pages in the output, want %d", len(count), want)
+	}
+}
+
+// audited is what amble audit says.
+type audited struct {
+	Requests, Again, NoEnd, Lost, Unproven, Hosts int
+	Smallest                                      float64 // gap of all hosts, in seconds
+}
+
+// audit runs amble audit, which must find no violation and nothing that it cannot tell exactly.
+func (c *chaos) audit(t *testing.T) (sum audited) {
+	t.Helper()
+	out, err := c.amble("audit", "--json").Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && strings.Contains(string(exit.Stderr), "there is no request") {
+		return sum
+	}
+	if err != nil {
+		t.Fatalf("amble audit: %v\n%s", err, out)
+	}
+	var report struct {
+		Requests  int `json:"requests"`
+		Again     int `json:"again"`
+		NoEnd     int `json:"no_end_known"`
+		Unproven  int `json:"unproven"`
+		Lost      int `json:"lost"`
+		WallClock int `json:"by_wall_clock"`
+		Hosts     []struct {
+			Smallest *struct{ Seconds float64 } `json:"smallest_gap"`
+		} `json:"hosts"`
+	}
+	if err := json.Unmarshal(out, &report); err != nil {
+		t.Fatal(err)
+	}
+	sum = audited{Requests: report.Requests, Again: report.Again, NoEnd: report.NoEnd, Lost: report.Lost, Unproven: report.Unproven, Hosts: len(report.Hosts)}
+	for _, h := range report.Hosts {
+		if h.Smallest != nil && (sum.Smallest == 0 || h.Smallest.Seconds < sum.Smallest) {
+			sum.Smallest = h.Smallest.Seconds
+		}
+	}
+	if report.WallClock > report.NoEnd {
+		t.Errorf("%d gaps are known by the wall clock only, and %d requests have no end", report.WallClock, report.NoEnd)
+	}
+	return sum
+}

@@ -1,0 +1,29 @@
+//go:build soak
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+)
+
+// TestSoakChaos kills the program 20 times at random moments while it crawls hosts that ask for a second between requests, again and
+// again for ten minutes, or for as long as AMBLE_SOAK says.
+func TestSoakChaos(t *testing.T) {
+	length := 10 * time.Minute
+	if text := os.Getenv("AMBLE_SOAK"); text != "" {
+		var err error
+		if length, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end := time.Now().Add(length)
+	for round := 0; time.Now().Before(end) && !t.Failed(); round++ {
+		t.Run(fmt.Sprint(round), func(t *testing.T) {
+			c := &chaos{hosts: 20, pages: 40, delay: time.Second, kills: 20, life: 4 * time.Second}
+			c.run(t)
+		})
+	}
+}
