@@ -78,6 +78,7 @@ const (
 	ReasonRedirects Reason = 5 // more redirects in a row than allowed
 	ReasonLocation  Reason = 6 // a redirect without a usable target
 	ReasonOperator  Reason = 7 // whoever runs the crawl wants it so
+	ReasonLoop      Reason = 8 // a redirect to itself
 	ReasonFetch     Reason = 64
 )
 

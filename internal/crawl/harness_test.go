@@ -173,6 +173,7 @@ type line struct {
 	Reason           string   `json:"reason"`
 	Redirect         string   `json:"redirect"`
 	Attempts         int      `json:"attempts"`
+	Truncated        bool     `json:"truncated"`
 	Kind             string   `json:"kind"`
 	Canonical        string   `json:"canonical"`
 	Robots           []string `json:"robots"`

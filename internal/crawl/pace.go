@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/fetch"
 )
 
 // Pace is how the gaps between the requests of this run to the same host compare with the delay that was in force, as the crawler saw them. A
@@ -73,15 +75,36 @@ func (t *paceTally) load() Pace {
 
 func ratio(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) + "×" }
 
-// answerTally counts answers by status.
+// answerTally counts answers by status, and requests without a usable one by the
+// kind of failure.
 type answerTally struct {
 	statuses [600]atomic.Uint64
+	failures [256]atomic.Uint64 // by fetch.Kind
 }
 
 func (t *answerTally) count(q *Request) {
 	if q.Status > 0 && q.Status < len(t.statuses) {
 		t.statuses[q.Status].Add(1)
 	}
+}
+
+func (t *answerTally) fail(k fetch.Kind) { t.failures[k].Add(1) }
+
+// errors are the failures by the name of their kind, and the error statuses by
+// their class.
+func (t *answerTally) errors() map[string]uint64 {
+	m := make(map[string]uint64)
+	for k := range t.failures {
+		if n := t.failures[k].Load(); n > 0 {
+			m[fetch.Kind(k).String()] = n
+		}
+	}
+	for status := 400; status < len(t.statuses); status++ {
+		if n := t.statuses[status].Load(); n > 0 {
+			m["status_"+strconv.Itoa(status/100)+"xx"] += n
+		}
+	}
+	return m
 }
 
 func (t *answerTally) load() map[string]uint64 {

@@ -121,6 +121,13 @@ func (r *run) redirect(res *result, resp *fetch.Response, page *archive.Page) (s
 		return storage.Failed, storage.ReasonLocation
 	}
 	page.Redirect = target.String()
+	if target == l.URL {
+		page.Reason = "redirect to itself"
+		if resp.NewCookies { // which it may have been for
+			return storage.Retrying, storage.ReasonLoop
+		}
+		return storage.Failed, storage.ReasonLoop
+	}
 	if l.Head.Redirects >= r.o.Frontier.MaxRedirects {
 		page.Reason = "too many redirects"
 		return storage.Failed, storage.ReasonRedirects

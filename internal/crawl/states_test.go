@@ -39,7 +39,7 @@ func TestEveryURLEnds(t *testing.T) {
 	crawl(t, o, web.URL("a.test", "/"), web.URL("error.test", "/"))
 	checkStates(t, o, map[string]storage.State{
 		"a.test/": storage.Fetched, "a.test/missing": storage.Failed, "a.test/gone": storage.Failed, "a.test/file": storage.Fetched,
-		"a.test/no/1": storage.Denied, "a.test/nowhere": storage.Failed, "a.test/self": storage.Redirected,
+		"a.test/no/1": storage.Denied, "a.test/nowhere": storage.Failed, "a.test/self": storage.Failed,
 		"a.test/away": storage.Redirected, "a.test/permanent": storage.Redirected, "a.test/target": storage.Fetched,
 		"a.test/from-target": storage.Fetched, "a.test/flaky": storage.Fetched, "a.test/from-flaky": storage.Fetched,
 		"a.test/chain/0": storage.Redirected, "a.test/chain/1": storage.Redirected, "a.test/chain/2": storage.Redirected,
@@ -50,6 +50,7 @@ func TestEveryURLEnds(t *testing.T) {
 	all := stored(t, o.DataDir)
 	for path, want := range map[string]storage.Outcome{
 		web.URL("a.test", "/chain/5"): {Reason: storage.ReasonRedirects, Status: 302},
+		web.URL("a.test", "/self"):    {Reason: storage.ReasonLoop, Status: 302},
 		web.URL("a.test", "/nowhere"): {Reason: storage.ReasonLocation, Status: 302},
 		web.URL("a.test", "/away"):    {Reason: storage.ReasonScope, Status: 301},
 		web.URL("a.test", "/no/1"):    {Reason: storage.ReasonRobots, Line: 2},

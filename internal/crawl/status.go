@@ -30,6 +30,7 @@ type Status struct {
 	Run          Rates             `json:"run"`
 	Traps        map[string]uint64 `json:"traps,omitempty"`    // links of this run that were refused, by reason
 	Statuses     map[string]uint64 `json:"statuses,omitempty"` // answers of this run by HTTP status, those to robots.txt among them
+	Errors       map[string]uint64 `json:"errors,omitempty"`   // requests of this run without a usable answer, by the names of docs/ERRORS.md; robots.txt and name lookups among them
 	Pace         Pace              `json:"pace"`
 	PagesPerSec  float64           `json:"pages_per_second"` // over the last ten seconds
 	BytesPerSec  float64           `json:"bytes_per_second"`
@@ -138,7 +139,7 @@ func (e *Engine) publish(s Status) {
 		s.Places = map[string]int{}
 	}
 	s.Run, s.Traps = e.tally.load(), e.tally.traps.load()
-	s.Statuses, s.Pace = e.tally.answers.load(), e.tally.pace.load()
+	s.Statuses, s.Errors, s.Pace = e.tally.answers.load(), e.tally.answers.errors(), e.tally.pace.load()
 	e.status.Store(&s)
 }
 

@@ -53,6 +53,7 @@ func (r *run) resolve(ctx context.Context, res *result) {
 	if !errors.As(err, &failure) {
 		return
 	}
+	r.tally.answers.fail(failure.Kind)
 	res.resolve.Addresses = nil
 	res.resolve.Aborted = failure.Kind == fetch.KindCanceled
 	res.resolve.Final = failure.Kind == fetch.KindBlockedAddress
@@ -79,6 +80,7 @@ func (r *run) request(ctx context.Context, res *result, req fetch.Request) (*fet
 		now := time.Now()
 		failure = &fetch.Error{Op: "request", URL: req.URL.String(), Start: now, End: now, Err: err}
 	}
+	r.tally.answers.fail(failure.Kind)
 	r.observe(failureOf(&res.lease, failure))
 	res.noteRequest(nil, failure, 0)
 	return nil, failure, frontier.Report{

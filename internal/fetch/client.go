@@ -92,6 +92,8 @@ type Response struct {
 	// Body is decoded. Truncated means that it goes on beyond MaxBody.
 	Body      *spool.Content
 	Truncated bool
+	// NewCookies means that cookies were kept of it, which the next request brings.
+	NewCookies bool
 	// Wire is what went over the wire. Nil without Options.Capture.
 	Wire *Wire
 	// Start is when the request began (dialling included), Connected when there was
@@ -157,7 +159,7 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 	if cn.h2 != nil {
 		defer resp.Body.Close() // over HTTP/1.1 that would read the rest of an endless body
 	}
-	c.cookies.take(r.URL, resp.Header)
+	kept := c.cookies.take(r.URL, resp.Header)
 	if err := c.accept(r, resp); err != nil {
 		return nil, true, err
 	}
@@ -168,7 +170,7 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 	clean = ended && cn.reusable(resp)
 	answer := &Response{
 		Status: resp.StatusCode, Proto: resp.Proto, Header: resp.Header,
-		Body: body, Truncated: truncated, Connected: connected, FirstByte: firstByte,
+		Body: body, Truncated: truncated, NewCookies: kept, Connected: connected, FirstByte: firstByte,
 		WireBytes:  cn.wire.read.Load() - read,
 		RemoteAddr: cn.key.remote(),
 	}

@@ -87,17 +87,18 @@ func (c *cookies) header(u weburl.URL) string {
 	return b.String()
 }
 
-// take keeps what a response to a request for u sets.
-func (c *cookies) take(u weburl.URL, h http.Header) {
+// take keeps what a response to a request for u sets, and reports whether that
+// is anything.
+func (c *cookies) take(u weburl.URL, h http.Header) (kept bool) {
 	lines := h["Set-Cookie"]
 	if len(lines) == 0 || !c.wants(u.Host()) {
-		return
+		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	j := c.jarLocked(u.Host())
 	if j == nil {
-		return
+		return false
 	}
 	for _, line := range lines[:min(len(lines), maxCookies)] {
 		cookie, err := http.ParseSetCookie(line)
@@ -110,7 +111,9 @@ func (c *cookies) take(u weburl.URL, h http.Header) {
 		}
 		j.kept[name] = struct{}{}
 		j.jar.SetCookies(asURL(u), []*http.Cookie{cookie})
+		kept = true
 	}
+	return kept
 }
 
 // jarLocked returns the jar of a host and makes it where there is none.

@@ -62,6 +62,7 @@ func TestHostileServers(t *testing.T) {
 		{"switches protocols", answer("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"), KindBadResponse, "header"},
 		{"HTTP/0.9", answer("<html>old</html>\n"), KindBadResponse, "header"},
 		{"speaks SSH", answer("SSH-2.0-OpenSSH_9.9\r\n"), KindBadResponse, "header"},
+		{"another version", answer("HTTP/2.0 200 OK\r\nContent-Length: 0\r\n\r\n"), KindBadResponse, "header"},
 		{"bad status", answer("HTTP/1.1 2x0 OK\r\n\r\n"), KindBadResponse, "header"},
 		{"status 99", answer("HTTP/1.1 099 OK\r\n\r\n"), KindBadResponse, "header"},
 		{"two lengths", answer("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx"), KindBadResponse, "header"},

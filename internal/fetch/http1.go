@@ -57,6 +57,8 @@ func (c *Client) exchange1(w *watch, cn *conn, r Request, fields []field, limit 
 		switch {
 		case err != nil:
 			return nil, firstByte, err
+		case resp.ProtoMajor != 1:
+			return nil, firstByte, fmt.Errorf("%s was not asked for", resp.Proto)
 		case resp.StatusCode == http.StatusSwitchingProtocols || resp.StatusCode < 100:
 			return nil, firstByte, fmt.Errorf("status %d was not asked for", resp.StatusCode)
 		case resp.StatusCode >= 200:

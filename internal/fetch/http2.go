@@ -88,7 +88,7 @@ func kindOfHTTP2(err error) Kind {
 		return KindHeaderTooLarge
 	case errors.As(err, &stream):
 		return KindReset
-	case strings.Contains(text, "GOAWAY"):
+	case strings.Contains(text, "GOAWAY"), strings.Contains(text, "http2: client conn"):
 		return KindClosed
 	}
 	return KindUnknown

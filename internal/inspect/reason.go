@@ -20,6 +20,7 @@ func reasonNames() []string {
 		storage.ReasonRedirects: "redirects",
 		storage.ReasonLocation:  "location",
 		storage.ReasonOperator:  "operator",
+		storage.ReasonLoop:      "loop",
 	}
 }
 

@@ -1,0 +1,272 @@
+package crawl
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net/netip"
+	"runtime/metrics"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/zoo"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// zooEnds is what the URL of each animal comes to: its state, its reason and the HTTP status, where it has them. Where a machine's timing
+// decides which of several names is right, all are listed.
+func zooEnds() map[string][]string {
+	return map[string][]string{
+		"silent": {"failed header_timeout"}, "header-drips": {"failed header_timeout"},
+		"header-endless": {"failed header_too_large"}, "header-line-endless": {"failed header_too_large"},
+		"header-name-endless": {"failed bad_response", "failed header_too_large"}, "status-endless": {"failed header_too_large"},
+		"noise": {"failed bad_response"}, "interim-flood": {"failed bad_response"}, "interim-large": {"failed header_too_large"},
+		"switches-protocols": {"failed bad_response"}, "http-0.9": {"failed bad_response"}, "speaks-ssh": {"failed bad_response"},
+		"speaks-smtp": {"failed bad_response"}, "status-text": {"failed bad_response"}, "status-zero": {"failed bad_response"},
+		"status-large": {"failed bad_response"}, "status-999": {"failed status 999"}, "version-9": {"failed bad_response"},
+		"two-lengths": {"failed bad_response"}, "negative-length": {"failed bad_response"}, "length-overflow": {"failed bad_response"},
+		"unknown-transfer": {"failed bad_response"}, "nul-in-header": {"failed bad_response"}, "no-colon": {"failed bad_response"},
+		"closes-at-once": {"failed closed", "failed reset"}, "resets-at-once": {"failed reset", "failed closed"},
+		"closes-after-request": {"failed closed"}, "closes-in-header": {"failed closed"},
+		"resets-after-request": {"failed reset"}, "resets-in-header": {"failed reset"},
+
+		"body-stalls": {"failed body_timeout"}, "body-drips": {"failed body_timeout"},
+		"body-endless": {"fetched 200 cut"}, "body-endless-chunks": {"fetched 200 cut"}, "body-huge-length": {"fetched 200 cut"},
+		"body-short": {"failed incomplete_body"}, "body-long": {"fetched 200"}, "body-smuggled": {"fetched 200"}, "length-and-chunks": {"fetched 200"},
+		"chunk-half": {"failed incomplete_body"}, "chunk-last-missing": {"failed incomplete_body"}, "chunk-bad-length": {"failed incomplete_body"},
+		"chunk-huge-length": {"failed incomplete_body"}, "chunk-extensions": {"failed incomplete_body"}, "trailers-endless": {"failed incomplete_body"},
+		"resets-in-body": {"failed reset"}, "resets-in-large-body": {"failed reset"},
+
+		"gzip-bomb": {"fetched 200 cut"}, "br-bomb": {"fetched 200 cut"}, "zstd-bomb": {"fetched 200 cut"}, "gzip-in-gzip-bomb": {"fetched 200 cut"},
+		"zstd-large-window": {"failed bad_encoding"}, "three-codings": {"failed bad_encoding"}, "many-codings": {"failed bad_encoding"},
+		"unknown-coding": {"failed bad_encoding"}, "no-gzip": {"failed bad_encoding"}, "no-zstd": {"failed bad_encoding"},
+		"gzip-cut": {"failed bad_encoding"}, "gzip-bad-sum": {"failed bad_encoding"}, "gzip-then-noise": {"fetched 200"},
+		"gzip-empty-members": {"fetched 200 cut"},
+
+		"redirects-to-itself": {"failed loop 302"}, "redirects-to-file": {"failed location 302"}, "redirects-to-gopher": {"failed location 302"},
+		"redirects-to-script": {"failed location 302"}, "redirects-nowhere": {"failed location 302"}, "redirects-to-no-url": {"failed location 302"},
+		"redirects-to-long-url": {"failed location 302"}, "redirects-to-private": {"redirected 302"}, "redirects-to-metadata": {"redirected 302"},
+		"redirects-to-mapped": {"redirected 302"}, "redirects-to-decimal": {"redirected 302"}, "redirect-chain": {"redirected 302"},
+		"redirect-loop": {"redirected 302"}, "redirect-grows": {"redirected 302"}, "redirect-with-endless-body": {"redirected 301 cut"},
+		"two-locations": {"redirected 302"},
+
+		"tls-stalls": {"failed tls_timeout"}, "tls-closes": {"failed tls", "failed reset"}, "tls-resets": {"failed reset"}, "tls-is-http": {"failed tls"},
+		"tls-noise": {"failed tls", "failed reset"}, "tls-alert": {"failed tls"}, "tls-old": {"failed tls"},
+		"certificate-self-signed": {"failed certificate"}, "certificate-expired": {"failed certificate"}, "certificate-wrong-host": {"failed certificate"},
+		"h2-says-nothing": {"failed header_timeout"}, "h2-is-http1": {"failed bad_response", "failed closed"},
+		"h2-noise": {"failed bad_response", "failed closed", "failed reset"}, "h2-pings": {"failed header_timeout"}, "h2-goes-away": {"failed closed"},
+		"tls-cut-body": {"fetched 200"}, // as everybody reads it: too many servers end so
+	}
+}
+
+// zooEnd is what animals come to that are not listed: pages, however odd, are pages.
+func zooEnd(name string) []string {
+	if ends, listed := zooEnds()[name]; listed {
+		return ends
+	}
+	return []string{"fetched 200", "fetched 200 cut"}
+}
+
+// ended says what became of a URL, in the words of zooEnds.
+func ended(o storage.Outcome, cut bool) string {
+	text := o.State.String()
+	if o.Reason != storage.ReasonNone {
+		text += " " + inspect.ReasonName(o.Reason)
+	}
+	if o.Status != 0 {
+		text += fmt.Sprintf(" %d", o.Status)
+	}
+	if cut {
+		text += " cut"
+	}
+	return text
+}
+
+// visitZoo crawls the animals that are picked, waiting so long for each, with a good host among them, and checks what holds for all: the good host is crawled
+// whole, every URL has ended as it should, and the memory stayed in its bounds.
+func visitZoo(t *testing.T, z *zoo.Zoo, patience time.Duration, pick func(name string) bool) map[string]storage.Outcome {
+	t.Helper()
+	good := site("good.test", "", paths("/", 30), nil)
+	web := startWeb(t, good)
+	o := testOptions(t, web)
+	o.Workers = 128
+	o.GiveUpAfter = 30 * time.Second
+	o.Frontier.MaxAttempts, o.Frontier.RetryDelay = 2, 20*time.Millisecond
+	o.Frontier.Politeness.PerIP = 256
+	o.Frontier.Politeness.Delay = 5 * time.Millisecond
+	o.Fetch.ConnectTimeout, o.Fetch.TLSTimeout, o.Fetch.HeaderTimeout, o.Fetch.BodyIdleTimeout = patience, patience, patience, patience
+	o.Fetch.Timeout, o.Fetch.MaxBody, o.Fetch.TLSConfig = 3*patience, 12<<20, &tls.Config{RootCAs: z.Roots()}
+	o.Fetch.CookieHosts = []fetch.HostPattern{"*"}
+	o.Fetch.DenyRanges = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16")}
+	o.Traps = frontier.DefaultTrapOptions()
+
+	seeds := []string{web.URL("good.test", "/")}
+	var names []string
+	for _, name := range z.Names() {
+		if pick(name) {
+			web.SetAnswer(z.Host(name), netip.MustParseAddr("127.0.0.1"))
+			names, seeds = append(names, name), append(seeds, z.URL(name))
+		}
+	}
+	watch := watchHeap()
+	crawl(t, o, seeds...)
+	if most := watch(); most > 400<<20 {
+		t.Errorf("up to %d MiB of memory were in use", most>>20)
+	}
+
+	all, lines := stored(t, o.DataDir), outputLines(t, o.Archive.Dir)
+	for _, name := range names {
+		u := seed(t, z.URL(name)).URL.String()
+		got := ended(all[u], len(lines[u]) == 1 && lines[u][0].Truncated)
+		if !slices.Contains(zooEnd(name), got) {
+			t.Errorf("%s: %s is %q, want %q", name, u, got, zooEnd(name))
+		}
+		if z.Bitten(name) == 0 {
+			t.Errorf("%s was not met", name)
+		}
+	}
+	for u, outcome := range all {
+		if outcome.State == storage.Queued || outcome.State == storage.Retrying {
+			t.Errorf("%s is still %s", u, outcome.State)
+		}
+		if strings.HasPrefix(u, web.URL("good.test", "/")) && outcome.State != storage.Fetched {
+			t.Errorf("%s is %s", u, outcome.State)
+		}
+	}
+	if n := len(web.Requests().Pages()); n != 31 {
+		t.Errorf("the good host was asked for %d pages, want 31", n)
+	}
+	checkOutput(t, o)
+	return all
+}
+
+// watchHeap notes how many bytes of memory the process has in use, until it is asked for the most.
+func watchHeap() (most func() uint64) {
+	stop, result := make(chan struct{}), make(chan uint64)
+	go func() {
+		var peak uint64
+		sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				metrics.Read(sample)
+				peak = max(peak, sample[0].Value.Uint64()+sample[1].Value.Uint64())
+			case <-stop:
+				result <- peak
+				return
+			}
+		}
+	}()
+	return func() uint64 {
+		close(stop)
+		return <-result
+	}
+}
+
+func newZoo(t testing.TB) *zoo.Zoo {
+	t.Helper()
+	z, err := zoo.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := z.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return z
+}
+
+// TestZoo: whatever a server does, the crawl goes on, its memory stays in bounds, and the URL ends in the state that says what happened.
+func TestZoo(t *testing.T) {
+	t.Parallel()
+	z := newZoo(t)
+	if n := len(z.Names()); n < 100 {
+		t.Errorf("%d animals, want at least 100", n)
+	}
+	stalls := func(name string) bool { return strings.HasSuffix(zooEnd(name)[0], "_timeout") }
+	visitZoo(t, z, time.Second, stalls)
+	all := visitZoo(t, z, 30*time.Second, func(name string) bool { return !stalls(name) })
+
+	ends := map[string]string{
+		"http://10.1.2.3/": "failed blocked_address", "http://169.254.169.254/latest/meta-data/": "failed blocked_address",
+		"http://[::ffff:a01:203]/": "failed blocked_address",
+	}
+	chain, grown := seed(t, z.URL("redirect-chain")).URL.Origin(), seed(t, z.URL("redirect-grows")).URL.Origin()
+	for i := range 5 {
+		ends[chain.URL(fmt.Sprintf("/%d", i)).String()] = "redirected 302"
+	}
+	for i := range 3 { // then it is a trap
+		ends[grown.URL(strings.Repeat("/x", i+1)).String()] = "redirected 302"
+	}
+	ends[chain.URL("/5").String()] = "failed redirects 302"
+	loop := seed(t, z.URL("redirect-loop")).URL.Origin()
+	ends[loop.URL("/a").String()], ends[loop.URL("/b").String()] = "redirected 302", "redirected 302"
+	for _, name := range []string{"links-100000", "attribute-10MB", "nested-100000", "nested-lists", "unclosed-formatting", "tables-in-tables", "attributes-20000",
+		"comment-endless", "script-unclosed", "nuls", "bad-utf-8", "unknown-charset", "charset-changes", "refresh-to-itself", "xml-entities", "cookies"} {
+		ends[seed(t, z.URL(name)).URL.Origin().URL("/good").String()] = "fetched 200"
+	}
+	for u, want := range ends {
+		if o, known := all[u]; !known || ended(o, false) != want {
+			t.Errorf("%s is %q (known: %v), want %q", u, ended(o, false), known, want)
+		}
+	}
+	for name, most := range map[string]int{"calendar": 40, "sessions": 3, "redirect-grows": 3, "base-elsewhere": 2, "sitemap-entities": 2} {
+		n := 0
+		for u := range all {
+			if strings.Contains(u, "//"+z.Host(name)+":") {
+				n++
+			}
+		}
+		if n > most {
+			t.Errorf("%s: %d URLs, want at most %d", name, n, most)
+		}
+	}
+}
+
+// TestNameThatChangesItsAnswer: a name server that says one address when it is asked what may be reached, and loopback to whoever asks again, gets
+// nobody to loopback: what was checked is what is dialled. Asked again in a later run, the new answer is refused.
+func TestNameThatChangesItsAnswer(t *testing.T) {
+	t.Parallel()
+	web := startWeb(t, testweb.Site{Host: "first.test"}, site("rebind.test", "", paths("/", 5), nil))
+	o := testOptions(t, web)
+	o.Fetch.AllowPrivate = false
+	public := web.Address("rebind.test") // stands for an address of the internet
+	o.Fetch.AllowRanges = []netip.Prefix{netip.PrefixFrom(public, 32)}
+	if public == web.Address("first.test") {
+		t.Skip("this system has one loopback address only")
+	}
+	flipped := make(chan struct{})
+	go func() {
+		defer close(flipped)
+		for web.Lookups("rebind.test") == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		web.SetAnswer("rebind.test", web.Address("first.test"))
+	}()
+	crawl(t, o, web.URL("rebind.test", "/"))
+	<-flipped
+	for _, q := range web.Requests() {
+		if q.Address != public.String() {
+			t.Errorf("%s%s was asked of %s", q.Host, q.Path, q.Address)
+		}
+	}
+	if n := len(web.Requests().Pages()); n != 6 {
+		t.Errorf("%d pages, want 6", n)
+	}
+	before := web.Served()
+	crawl(t, o, web.URL("rebind.test", "/later"))
+	if got := stored(t, o.DataDir)[web.URL("rebind.test", "/later")]; ended(got, false) != "failed blocked_address" {
+		t.Errorf("%q", ended(got, false))
+	}
+	if web.Served() != before {
+		t.Error("an address that may not be reached was asked")
+	}
+}

@@ -1,0 +1,72 @@
+package zoo
+
+import (
+	"bytes"
+	"io"
+	"strings"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// bombBytes is what a bomb comes to.
+const bombBytes = 24 << 20
+
+// codings are animals that say they compress.
+func codings() []animal {
+	bomb := pack(gzipTo, zeros())
+	page := pack(gzipTo, strings.NewReader("<p>a page that is long enough to be cut somewhere"))
+	member := pack(gzipTo, strings.NewReader(""))
+	return []animal{
+		answers("gzip-bomb", packed("gzip", bomb)),
+		answers("br-bomb", packed("br", pack(func(w io.Writer) io.WriteCloser { return brotli.NewWriterLevel(w, 0) }, zeros()))),
+		answers("zstd-bomb", packed("zstd", pack(func(w io.Writer) io.WriteCloser { z, _ := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)); return z }, zeros()))),
+		answers("gzip-in-gzip-bomb", packed("gzip, gzip", pack(gzipTo, strings.NewReader(bomb)))),
+		answers("zstd-large-window", coded("zstd", "\x28\xb5\x2f\xfd\x00\xa8\x09\x00\x00x")),
+		answers("three-codings", coded("gzip, gzip, gzip", page)),
+		answers("many-codings", coded(strings.Repeat("gzip, ", 500)+"br", page)),
+		answers("unknown-coding", coded("sdch", page)),
+		answers("no-gzip", coded("gzip", "<p>not compressed at all")),
+		answers("no-zstd", coded("zstd", "<p>not compressed at all")),
+		answers("gzip-cut", coded("gzip", page[:len(page)/2])),
+		answers("gzip-bad-sum", coded("gzip", page[:len(page)-8]+"\x00\x00\x00\x00\x00\x00\x00\x00")),
+		answers("gzip-then-noise", coded("gzip", page+"and some padding")),
+		after("gzip-empty-members", func(g *guest) {
+			g.say("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\n\r\n")
+			g.forever(0, strings.Repeat(member, 500))
+		}),
+	}
+}
+
+// coded is a page in a content coding, packed any other file.
+func coded(coding, body string) string { return sizedIn(coding, "text/html", body) }
+
+func packed(coding, body string) string { return sizedIn(coding, "application/octet-stream", body) }
+
+func sizedIn(coding, contentType, body string) string {
+	return sized(contentType+"\r\nContent-Encoding: "+coding, body)
+}
+
+func gzipTo(w io.Writer) io.WriteCloser {
+	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level exists
+	return z
+}
+
+func zeros() io.Reader { return io.LimitReader(zeroReader{}, bombBytes) }
+
+type zeroReader struct{}
+
+func (zeroReader) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// pack compresses all of r. Writing into memory does not fail.
+func pack(to func(io.Writer) io.WriteCloser, r io.Reader) string {
+	var b bytes.Buffer
+	w := to(&b)
+	_, _ = io.Copy(w, r)
+	_ = w.Close()
+	return b.String()
+}
