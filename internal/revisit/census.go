@@ -11,6 +11,7 @@ import (
 // the price is computed, and what a budget buys is foretold, without looking at a page.
 type census struct {
 	counts [levels][importances]uint32
+	at     [levels]uint64 // pages of each level
 	pages  uint64 // the sum of counts
 	levels uint64 // the sum of their levels
 	fixed  uint64 // visits of plain policies, in trillionths a second
@@ -26,6 +27,7 @@ func (c *census) add(h History, i Importance) {
 	switch {
 	case h.indexed():
 		c.counts[h.level()][i-leastImportance]++
+		c.at[h.level()]++
 		c.pages++
 		c.levels += uint64(h.level())
 	case h.Planned():
@@ -43,6 +45,7 @@ func (c *census) remove(h History, i Importance) {
 			return
 		}
 		*n--
+		c.at[h.level()]--
 		c.pages--
 		c.levels -= uint64(h.level())
 	case h.Planned() && c.plain > 0:
@@ -54,6 +57,9 @@ func (c *census) remove(h History, i Importance) {
 // each calls f for every kind of page that there is.
 func (c *census) each(f func(rate Rate, i Importance, pages float64)) {
 	for l := range c.counts {
+		if c.at[l] == 0 {
+			continue
+		}
 		for i, n := range c.counts[l] {
 			if n > 0 {
 				f(Rate(1/levelSeconds(uint8(l))), leastImportance+Importance(i), float64(n))
@@ -94,7 +100,7 @@ func (c *census) price(visits, near float64, b bounds) float64 {
 	at := min(max(math.Log(near), low), high)
 	for range 60 {
 		m := missing(at)
-		if math.Abs(m) < 1e-3 {
+		if math.Abs(m) < 5e-3 {
 			break
 		}
 		if m > 0 {
@@ -158,6 +164,7 @@ func decodeCensus(b []byte) (*census, error) {
 		}
 		l := at / uint64(importances)
 		c.counts[l][at%uint64(importances)] = uint32(n)
+		c.at[l] += n
 		c.pages += n
 		c.levels += n * l
 	}

@@ -78,7 +78,7 @@ func (h History) estimate(prior Rate) Rate {
 		return sum
 	}
 	low, high := math.Log(slowestRate), math.Log(fastestRate)
-	for range 30 { // the excess falls with the rate; the last half is a billionth of the range
+	for range 20 { // the excess falls with the rate; the last half is a millionth of the range
 		middle := (low + high) / 2
 		if excess(math.Exp(middle)) > 0 {
 			low = middle

@@ -1,0 +1,265 @@
+package main
+
+import (
+	"container/heap"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/netip"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// epoch is when the simulated time begins.
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// failing is the part of the requests for pages that the web answers with an error.
+const failing = 0.005
+
+// crawl is one run of a policy on a web.
+type crawl struct {
+	f      *frontier.Frontier
+	o      frontier.Options
+	store  *memory
+	pages  map[string]*page // by URL
+	dates  bool
+	random *rand.Rand
+	now    time.Time
+	events events
+	batch  storage.Batch
+	err    error
+
+	renewals, early int
+	ends            map[storage.HostID]time.Time // of the last request to each host
+	delays          map[string]time.Duration     // Crawl-delays
+}
+
+// run lets a policy look after a web and scores what comes of it. It fails if a host is asked sooner
+// than its Crawl-delay allows.
+func run(which int, seed uint64, p policy, budget float64, days int) (Score, error) {
+	all := newWeb(which, seed)
+	renewer, err := p.make(all, budget)
+	if err != nil {
+		return Score{}, err
+	}
+	c := &crawl{
+		store: newMemory(), pages: map[string]*page{}, dates: p.Dates, random: rand.New(rand.NewPCG(seed, 99)), now: epoch,
+		ends: map[storage.HostID]time.Time{}, delays: map[string]time.Duration{}, o: frontier.DefaultOptions(),
+	}
+	c.o.Renew, c.o.Jitter = renewer, c.random.Float64
+	if c.f, err = frontier.New(c.o, frontier.NewScope(frontier.ModeAny, nil, nil), epoch); err != nil {
+		return Score{}, err
+	}
+	c.addPages(all)
+	end := epoch.Add(time.Duration(days) * day)
+	for c.err == nil && c.step(end) {
+	}
+	if c.early > 0 {
+		c.err = fmt.Errorf("%d requests came too early for their hosts", c.early)
+	}
+	s := score(all, float64(days))
+	s.Visits = float64(c.renewals) / float64(days)
+	return s, c.err
+}
+
+// addPages puts all pages into the store. Their importance reaches the crawler as a priority.
+func (c *crawl) addPages(all []*page) {
+	middle := 1 / math.Sqrt(float64(len(all))) * all[0].scale(all)
+	var b storage.Batch
+	for _, p := range all {
+		c.pages[p.url.String()] = p
+		c.delays[p.url.Host()] = delays[p.host%len(delays)]
+		b.Found = append(b.Found, storage.Found{URL: p.url, Priority: int8(math.Round(4 * math.Log2(p.weight/middle))), At: c.now})
+	}
+	r := c.store.commit(&b)
+	c.f.Committed(&b, r, c.now)
+	c.collect()
+}
+
+// scale is the importance of the most important page.
+func (p *page) scale(all []*page) (most float64) {
+	for _, p := range all {
+		most = max(most, p.weight)
+	}
+	return most
+}
+
+// step hands out what is due and lets the next thing happen; false when the end is reached.
+func (c *crawl) step(end time.Time) bool {
+	for {
+		l, ok := c.f.Next(c.now)
+		loaded := c.collect()
+		if ok {
+			c.start(l)
+		} else if !loaded {
+			break
+		}
+	}
+	c.flush()
+	at, ok := c.f.NextWake()
+	if !ok {
+		at = end
+	}
+	if len(c.events) > 0 && c.events[0].at.Before(at) {
+		at = c.events[0].at
+	}
+	if !at.Before(end) {
+		return false
+	}
+	if at.After(c.now) {
+		c.now = at
+	}
+	for len(c.events) > 0 && !c.events[0].at.After(c.now) {
+		heap.Pop(&c.events).(event).do()
+		c.collect()
+	}
+	return true
+}
+
+// collect takes over what the frontier has for the store, and answers what it wants to know at once. It reports whether
+// there was something to answer.
+func (c *crawl) collect() (loaded bool) {
+	for {
+		b := c.f.TakeBatch()
+		c.batch.Done = append(c.batch.Done, b.Done...)
+		c.batch.Hosts = append(c.batch.Hosts, b.Hosts...)
+		c.batch.Policies = append(c.batch.Policies, b.Policies...)
+		wants := c.f.TakeWants()
+		if len(wants) == 0 {
+			return loaded
+		}
+		loaded = true
+		for _, w := range wants {
+			c.load(w)
+		}
+	}
+}
+
+// flush commits what has gathered.
+func (c *crawl) flush() {
+	for !c.batch.Empty() {
+		b := c.batch
+		c.batch = storage.Batch{}
+		c.f.Committed(&b, c.store.commit(&b), c.now)
+		c.collect()
+	}
+}
+
+func (c *crawl) load(w frontier.LoadRequest) {
+	host := c.store.host(w.Host)
+	q := frontier.QueueRequest{From: host.Queues[0].Cursor, Max: w.Max}
+	if len(w.Queues) > 0 {
+		q = w.Queues[0]
+	}
+	l := &frontier.Load{Host: host, At: c.now, Queues: make([]frontier.QueueLoad, 1)}
+	to := &l.Queues[0]
+	to.Heads = c.store.heads(storage.HeadsRequest{Host: w.Host, From: q.From, Queued: q.Max, Due: w.Due, Renewals: w.Renewals, Now: c.now})
+	if encoded := c.store.policies[host.Queues[0].Origin]; !q.Known && len(encoded) > 0 {
+		record, err := robots.DecodeRecord(encoded)
+		c.fail(err)
+		to.Record, to.Rules = record, record.Rules(c.o.Tokens...)
+	}
+	c.fail(c.f.Loaded(l, c.now))
+}
+
+// start lets the web answer a lease.
+func (c *crawl) start(l frontier.Lease) {
+	if l.Kind == frontier.Resolve {
+		address := netip.AddrFrom4([4]byte{203, 0, byte(l.Host >> 8), byte(l.Host)})
+		c.after(20*time.Millisecond, func() {
+			c.fail(c.f.CompleteResolve(l.ID, frontier.ResolveReport{End: c.now, Addresses: []netip.Addr{address}, TTL: day}))
+		})
+		return
+	}
+	if last, ok := c.ends[l.Host]; ok && c.now.Sub(last) < max(c.delays[l.HostName], time.Second) && l.Learned {
+		c.early++
+	}
+	took := time.Duration(100+c.random.IntN(400)) * time.Millisecond
+	c.after(took, func() {
+		c.ends[l.Host] = c.now
+		report := frontier.Report{Sent: true, End: c.now, Duration: took}
+		if l.Kind == frontier.Robots {
+			c.robots(l, report)
+		} else {
+			c.page(l, report)
+		}
+	})
+}
+
+// robots answers a request for robots.txt.
+func (c *crawl) robots(l frontier.Lease, report frontier.Report) {
+	body := fmt.Sprintf("User-agent: *\nDisallow: /private\nCrawl-delay: %d\n", int(c.delays[l.HostName].Seconds()))
+	out := robots.Outcome{URL: l.URL.String(), Status: 200, Body: []byte(body)}
+	out.Header.CacheControl = "max-age=86400"
+	record, _ := c.o.Robots.Next(l.Robots.Previous, out, c.now)
+	c.fail(c.f.CompleteRobots(l.ID, frontier.RobotsReport{Report: report, Record: record, Rules: record.Rules(c.o.Tokens...)}))
+}
+
+// page answers a request for a page.
+func (c *crawl) page(l frontier.Lease, report frontier.Report) {
+	if l.Head.Last.State != storage.Queued {
+		c.renewals++
+	}
+	r := frontier.PageReport{Report: report, Outcome: storage.Outcome{State: storage.Fetched, Status: 200}}
+	if c.random.Float64() < failing {
+		r.Signal = politeness.SignalServerError
+		r.Outcome = storage.Outcome{State: storage.Retrying, Status: 500}
+		c.fail(c.f.CompletePage(l.ID, r))
+		return
+	}
+	p := c.pages[l.URL.String()]
+	first, changed := p.fetched(c.today())
+	switch {
+	case changed:
+		r.Change = revisit.Changed
+	case !first:
+		r.Change = revisit.Same
+	}
+	if c.dates && p.changed > 0 {
+		r.Modified = epoch.Add(time.Duration(p.changed * float64(day)))
+	}
+	c.fail(c.f.CompletePage(l.ID, r))
+}
+
+// today is the time in days.
+func (c *crawl) today() float64 { return c.now.Sub(epoch).Hours() / 24 }
+
+func (c *crawl) fail(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+}
+
+// event is something that happens later.
+type event struct {
+	at time.Time
+	n  int
+	do func()
+}
+
+func (c *crawl) after(d time.Duration, do func()) {
+	heap.Push(&c.events, event{c.now.Add(d), len(c.events), do})
+}
+
+type events []event
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(i, j int) bool {
+	return e[i].at.Before(e[j].at) || e[i].at.Equal(e[j].at) && e[i].n < e[j].n
+}
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+
+// Push is heap.Push's.
+func (e *events) Push(x any) { *e = append(*e, x.(event)) }
+
+// Pop is heap.Pop's.
+func (e *events) Pop() any {
+	last := (*e)[len(*e)-1]
+	*e = (*e)[:len(*e)-1]
+	return last
+}

@@ -1,0 +1,71 @@
+package main
+
+// until brings a page and its score forward to a day.
+func (p *page) until(today float64) {
+	for p.next <= today {
+		p.score(p.next)
+		p.missed++
+		if p.missed == 1 {
+			p.first = p.next
+		}
+		p.changed = p.next
+		p.next = p.after(p.next)
+	}
+	p.score(today)
+}
+
+// score counts the days up to one on which nothing changes. A page without a copy counts as one
+// that has missed a change.
+func (p *page) score(today float64) {
+	from := max(p.since, warmUp)
+	if today > from {
+		days := today - from
+		switch {
+		case p.seen && p.missed == 0:
+			p.fresh += days
+		case p.seen:
+			p.outdated += days * ((from+today)/2 - p.first)
+		}
+		p.penalty += days * p.harmonic()
+	}
+	p.since = max(p.since, today)
+}
+
+// harmonic is 1 + 1/2 + ... over the changes that the copy has missed.
+func (p *page) harmonic() (h float64) {
+	n := p.missed
+	if !p.seen {
+		n = max(n, 1)
+	}
+	for j := 1; j <= n; j++ {
+		h += 1 / float64(j)
+	}
+	return h
+}
+
+// fetched takes note of a visit and reports whether the copy it replaces was another.
+func (p *page) fetched(today float64) (first, changed bool) {
+	p.until(today)
+	first, changed = !p.seen, p.seen && p.missed > 0
+	p.seen, p.missed = true, 0
+	return first, changed
+}
+
+// Score is what a policy comes to, over all pages by their importance.
+type Score struct {
+	Freshness float64 `json:"freshness"` // part of the time in which copies are the same as the pages
+	Penalty   float64 `json:"penalty"`   // mean harmonic penalty of missed changes
+	Age       float64 `json:"age"`       // mean days that copies are out of date
+	Visits    float64 `json:"visits"`    // renewals a day
+	Starved   int     `json:"starved"`   // pages that change and were not visited in the last year
+}
+
+func score(all []*page, end float64) (s Score) {
+	for _, p := range all {
+		p.until(end)
+		s.Freshness += p.weight * p.fresh / counts
+		s.Penalty += p.weight * p.penalty / counts
+		s.Age += p.weight * p.outdated / counts
+	}
+	return s
+}
