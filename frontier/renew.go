@@ -132,8 +132,14 @@ func (f *Frontier) plan(h *host, head *storage.Head, o *storage.Outcome, r *Page
 	o.Due, o.History = m.Due, m.History
 }
 
-// wasThere reports whether a page that cannot be had was planned before.
-func wasThere(head *storage.Head) bool { return head.Last.History != revisit.History{} }
+// wasThere reports whether a page that cannot be had was there before.
+func wasThere(head *storage.Head) bool {
+	switch head.Last.State {
+	case storage.Fetched, storage.Redirected, storage.Failed:
+		return true
+	}
+	return head.Last.History != revisit.History{}
+}
 
 // gone plans another visit of a page that is not there any more, or says that there is none.
 func (f *Frontier) gone(h *host, head *storage.Head, o *storage.Outcome, v *revisit.Visit) revisit.Memory {

@@ -160,7 +160,7 @@ func TestGonePages(t *testing.T) {
 	}
 	w.open()
 	w.run(90 * 24 * time.Hour)
-	if len(gone) != 5 {
+	if len(gone) != 5 || gone[1]-gone[0] < 24*time.Hour {
 		t.Fatalf("a page that is gone was asked for at %v", gone)
 	}
 	for i := 2; i < len(gone); i++ {

@@ -21,6 +21,7 @@ type Config struct {
 	Extract    Extract    `mapstructure:"extract"`
 	Sitemaps   Sitemaps   `mapstructure:"sitemaps"`
 	Retry      Retry      `mapstructure:"retry"`
+	Recrawl    Recrawl    `mapstructure:"recrawl"`
 	Storage    Storage    `mapstructure:"storage"`
 	Output     Output     `mapstructure:"output"`
 	Audit      Audit      `mapstructure:"audit"`
@@ -150,6 +151,7 @@ func Default() Config {
 		Extract:  defaultExtract(),
 		Sitemaps: defaultSitemaps(),
 		Retry:    Retry{MaxAttempts: 5, Delay: time.Minute},
+		Recrawl:  defaultRecrawl(),
 		Storage:  Storage{MinFree: 256 * MiB},
 		Output:   Output{Format: []string{"jsonl"}, Compress: "none", MaxFile: 256 * MiB, Prefix: "amble", GzipLevel: 3},
 		Audit:    Audit{MaxSize: 1 * GiB, Keep: 90 * 24 * time.Hour},

@@ -26,7 +26,13 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 	if err != nil {
 		return crawl.Options{}, err
 	}
+	renew, err := c.RenewOptions()
+	if err != nil {
+		return crawl.Options{}, err
+	}
 	return crawl.Options{
+		Renew:         renew,
+		SimilarBits:   c.Recrawl.SimilarBits,
 		MinFree:       uint64(c.Storage.MinFree),
 		URLs:          c.URLRules(),
 		Traps:         c.TrapOptions(),
@@ -69,6 +75,7 @@ func (c *Config) FrontierOptions() frontier.Options {
 	o.HostBudget = uint32(c.Limits.HostPages)
 	o.DomainBudget = uint32(c.Limits.DomainPages)
 	o.Session = c.Limits.Session
+	o.RenewShare = c.Recrawl.Share
 	return o
 }
 

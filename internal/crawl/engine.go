@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/revisit"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
@@ -73,6 +74,9 @@ type Engine struct {
 	table  hostTable
 	force  atomic.Pointer[inForce]
 
+	plan      *revisit.Plan    // of renewals; nil: there are none
+	adoptions []storage.HostID // hosts with pages that are to be put on the plan
+
 	refusing atomic.Bool // no URLs are taken from outside
 
 	observer Observer // nil: nobody
@@ -99,6 +103,9 @@ func Open(o Options, log *slog.Logger) (*Engine, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
+	if err := newPlan(&o); err != nil {
+		return nil, err
+	}
 	s, err := storage.Open(o.DataDir, o.Storage)
 	if err != nil {
 		return nil, err
@@ -116,6 +123,9 @@ func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 		e.o.Frontier.Jitter = rand.Float64
 	}
 	err := e.openOutput()
+	if err == nil {
+		err = e.restorePlan()
+	}
 	if err == nil {
 		err = e.settleDebts()
 	}
@@ -284,6 +294,9 @@ func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (*front
 		}
 		if err := f.Restore(h, time.Now()); err != nil {
 			return fmt.Errorf("host %s: %w", h.Name, err)
+		}
+		if e.plan != nil && unplanned(h) {
+			e.adoptions = append(e.adoptions, h.ID)
 		}
 		return nil
 	})

@@ -87,6 +87,7 @@ func (r *run) nextJob() (chan<- *job, *job) {
 	if r.pending.empty() {
 		return nil, nil
 	}
+	r.markPlan(r.pending)
 	r.pending.place = r.ledger.Place()
 	for _, p := range r.places {
 		r.pending.place = min(r.pending.place, p)

@@ -11,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/requestlog"
+	"github.com/amble-crawler/amble/internal/revisit"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -35,6 +36,9 @@ type Options struct {
 
 	NoFollow bool // leave links alone that ask for it: rel=nofollow, ugc, sponsored, and the robots directives of pages
 
+	Renew       *revisit.Options // when pages that were fetched are asked for again; nil: never
+	SimilarBits int              // of two simhashes that may differ for the pages to count as the same; 0: the bodies have to be the same
+
 	Frontier frontier.Options
 	Fetch    fetch.Options
 	Extract  extract.Options
@@ -49,7 +53,7 @@ type Options struct {
 // Archive.Dir are left for the caller to fill in.
 func DefaultOptions() Options {
 	return Options{
-		Workers: 64, ExitWhenDone: true, GiveUpAfter: time.Hour, ShutdownGrace: 30 * time.Second, MinFree: 256 << 20, NoFollow: true,
+		Workers: 64, ExitWhenDone: true, GiveUpAfter: time.Hour, ShutdownGrace: 30 * time.Second, MinFree: 256 << 20, NoFollow: true, SimilarBits: 3,
 		URLs: weburl.Rules{MaxLength: weburl.MaxLength}, Traps: frontier.DefaultTrapOptions(), SessionNames: frontier.SessionNames(),
 		Frontier: frontier.DefaultOptions(), Fetch: fetch.DefaultOptions(),
 		Extract: extract.DefaultOptions(), Spool: spool.DefaultOptions(), Sitemaps: DefaultSitemapOptions(), Archive: archive.DefaultOptions(), Requests: requestlog.DefaultOptions(),
@@ -68,6 +72,12 @@ func (o Options) Validate() error {
 	}
 	if o.GiveUpAfter < 0 || o.ShutdownGrace < 0 {
 		errs = append(errs, errors.New("crawl: GiveUpAfter and ShutdownGrace may not be negative"))
+	}
+	if o.Renew != nil {
+		errs = append(errs, o.Renew.Validate())
+	}
+	if o.SimilarBits < 0 || o.SimilarBits > 64 {
+		errs = append(errs, fmt.Errorf("crawl: SimilarBits is %d, should be 0 to 64", o.SimilarBits))
 	}
 	errs = append(errs, o.Frontier.Validate(), o.Fetch.Validate(), o.Extract.Validate(), o.Sitemaps.Lists.Validate(), o.Archive.Validate(), o.Requests.Validate())
 	return errors.Join(errs...)

@@ -17,7 +17,7 @@ func (e *Engine) wantOutput() {
 	formats := &e.o.Archive
 	e.writes = !formats.Has(archive.FormatNone)
 	e.o.Fetch.Capture = e.capturing()
-	e.o.Extract.Text = e.o.Extract.Text || formats.Has(archive.FormatText)
+	e.o.Extract.Text = e.o.Extract.Text || formats.Has(archive.FormatText) || e.comparesText()
 	e.o.Extract.LinkText = e.o.Extract.LinkText || formats.Has(archive.FormatLinks)
 }
 

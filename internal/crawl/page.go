@@ -85,8 +85,14 @@ func (r *run) judge(ctx context.Context, res *result, resp *fetch.Response, page
 			res.page.Outcome = r.unreadable(page, err)
 			return
 		}
+		o.Simhash = res.simhash
+		r.compare(res, &o, resp.Header)
 	case isRedirect(resp.Status):
 		o.State, o.Reason = r.redirect(res, resp, page)
+		if o.State == storage.Redirected && r.plan != nil {
+			o.Digest = targetDigest(page.Redirect)
+			r.compare(res, &o, resp.Header)
+		}
 	case resp.Status >= 500, resp.Status == 429, resp.Status == 408, resp.Status == 425:
 		o.State = storage.Retrying
 	default:
@@ -171,6 +177,7 @@ func (r *run) takeLinks(res *result, resp *fetch.Response, page *archive.Page) e
 	}
 	page.Title, page.Language, page.Outlinks, page.Canonical = doc.Title, doc.Language, len(doc.Links), doc.Canonical.String()
 	r.keepWords(res, &doc)
+	r.sum(res, &doc)
 	note(page, &doc.Robots, res.page.End)
 	if r.forbidsLinks(&doc.Robots) || r.o.Frontier.MaxDepth > 0 && l.Head.Depth >= r.o.Frontier.MaxDepth || l.Head.Depth == math.MaxUint16 {
 		return nil

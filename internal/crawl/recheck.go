@@ -25,7 +25,9 @@ func (r *run) newRecheck(a frontier.Recheck) *sweep {
 		}
 		return func(h *storage.Head, now time.Time) (storage.Outcome, bool) {
 			allowed := h.Origin == a.Origin && a.Rules.Match(h.RequestURI).Allowed
-			return storage.Outcome{State: storage.Retrying, Reason: storage.ReasonRobots, At: now, Due: now}, allowed
+			o := h.Last // with what is remembered of the page
+			o.State, o.Reason, o.Line, o.Attempts, o.At, o.Due = storage.Retrying, storage.ReasonRobots, 0, 0, now, now
+			return o, allowed
 		}, err
 	}
 	return c

@@ -92,6 +92,10 @@ func (r *run) addSweep(c *sweep) {
 
 // nextSweep is the channel and the sweep to offer to the sweeper.
 func (r *run) nextSweep() (chan<- *sweep, *sweep) {
+	if len(r.sweeps) == 0 && len(r.adoptions) > 0 && r.sweeping == 0 {
+		r.sweeps = append(r.sweeps, r.newAdoption(r.adoptions[0]))
+		r.adoptions = r.adoptions[1:]
+	}
 	if len(r.sweeps) == 0 {
 		return nil, nil
 	}

@@ -20,6 +20,7 @@ type result struct {
 	resolve frontier.ResolveReport
 	robots  frontier.RobotsReport
 	page    frontier.PageReport
+	simhash uint64 // of the text of a page; 0: none
 	found   []storage.Found
 	refused []storage.Refused
 	join    weburl.URL       // where a seed's redirect led out of the scope

@@ -12,10 +12,10 @@ import (
 type census struct {
 	counts [levels][importances]uint32
 	at     [levels]uint64 // pages of each level
-	pages  uint64 // the sum of counts
-	levels uint64 // the sum of their levels
-	fixed  uint64 // visits of plain policies, in trillionths a second
-	plain  uint64 // pages of plain policies
+	pages  uint64         // the sum of counts
+	levels uint64         // the sum of their levels
+	fixed  uint64         // visits of plain policies, in trillionths a second
+	plain  uint64         // pages of plain policies
 }
 
 // fixedUnit is how many of the units of census.fixed are a visit a second.

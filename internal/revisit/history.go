@@ -130,3 +130,38 @@ func shorten(all []byte) []byte {
 	all[at] = unchanged + levelOf(least)
 	return append(all[:at+1], all[at+2:]...)
 }
+
+// Observation is what one visit, or several without a change, said about a page.
+type Observation struct {
+	Change Change        // Same or Changed
+	Span   time.Duration // within which that was so, roughly
+	Dated  bool          // the change was as long ago as the span when it was seen, by the page's Last-Modified
+}
+
+// Observations are what is remembered of a page, the newest first.
+func (h History) Observations() (all []Observation) {
+	if h.isPlain() {
+		return nil
+	}
+	for _, b := range h[1:] {
+		span := func(from byte) time.Duration { return time.Duration(levelSeconds(b-from) * float64(time.Second)) }
+		switch {
+		case b == 0:
+		case b >= exact:
+			all = append(all, Observation{Change: Changed, Span: span(exact), Dated: true})
+		case b >= changed:
+			all = append(all, Observation{Change: Changed, Span: span(changed)})
+		default:
+			all = append(all, Observation{Change: Same, Span: span(unchanged)})
+		}
+	}
+	return all
+}
+
+// Rate is the estimate by which the page was planned; false: it was not planned by one.
+func (h History) Rate() (Rate, bool) {
+	if !h.indexed() {
+		return 0, false
+	}
+	return Rate(1 / levelSeconds(h.level())), true
+}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Plan decides about visits. One goroutine owns it; Notice alone may be called by others at the same time.
+// Plan decides about visits. One goroutine owns it; Notice, Plans and Budget alone may be called by others at the same time.
 type Plan struct {
 	o      Options
 	census census
@@ -57,6 +57,9 @@ func New(o Options) (*Plan, error) {
 	}
 	return &Plan{o: o, price: float64(expectedSeconds)}, nil
 }
+
+// Plans reports whether a page is to be visited again at all. Any goroutine may call it.
+func (p *Plan) Plans(page *Page) bool { return p.o.rule(page).Policy != Never }
 
 // expectedSeconds is how long pages stay the same as long as nothing at all is known.
 const expectedSeconds = 14 * perDay
@@ -145,7 +148,7 @@ func (p *Plan) Gone(v *Visit, s *Site) Memory {
 		return m
 	}
 	wait := max(rule.Min, 24*time.Hour) << min(v.TimesGone-1, 16)
-	m.Due = v.At.Add(min(max(wait, rule.Min), rule.Max))
+	m.Due = v.At.Add(wait)
 	return m
 }
 

@@ -1,0 +1,214 @@
+package crawl
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"reflect"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// renewing are the options of a crawl that visits its pages every second.
+func renewing(t *testing.T, web *testweb.Web) Options {
+	o := testOptions(t, web)
+	o.ExitWhenDone = false
+	o.Archive.Formats = []string{archive.FormatNone}
+	r := revisit.DefaultOptions()
+	r.Min, r.Max, r.Budget = time.Second, time.Second, 0
+	o.Renew = &r
+	return o
+}
+
+// paragraph is a text that is long enough for a few words not to count.
+var paragraph = strings.Repeat("The keeper of the lighthouse wrote down wind, tide and every ship that passed, and went to bed at dawn. ", 3)
+
+func body(text string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, "<html><body><p>%s</p></body></html>", text)
+	})
+}
+
+// changingSite is a host with a page of each kind.
+func changingSite() testweb.Site {
+	var visits, counter, conditional atomic.Int64
+	return testweb.Site{Host: "a.test", Handler: testweb.Routes{
+		"/robots.txt": testweb.Robots(""),
+		"/":           testweb.Page("all", "/same", "/changing", "/counter", "/validated", "/gone"),
+		"/same":       body(paragraph),
+		"/changing": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body([]string{paragraph, "All of it is another story now, which nobody had told before, in other words."}[visits.Add(1)%2]).ServeHTTP(w, r)
+		}),
+		"/counter": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body(fmt.Sprintf("%s You are visitor %d.", paragraph, counter.Add(1))).ServeHTTP(w, r)
+		}),
+		"/validated": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("ETag", `"v"`)
+			if r.Header.Get("If-None-Match") == `"v"` {
+				w.WriteHeader(http.StatusNotModified)
+				return
+			}
+			body(fmt.Sprintf("%s %d", paragraph, conditional.Add(1))).ServeHTTP(w, r)
+		}),
+		"/gone": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if visits.Load() > 1 {
+				http.NotFound(w, r)
+				return
+			}
+			body("here").ServeHTTP(w, r)
+		}),
+	}}
+}
+
+// outcomes are what the store knows of each URL of a data directory, by path.
+func outcomes(t *testing.T, dir string) map[string]storage.Outcome {
+	t.Helper()
+	s, err := storage.Open(dir, storage.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	all := map[string]storage.Outcome{}
+	_, err = s.Walk(context.Background(), storage.Position{}, func(l *storage.Located) error {
+		all[l.URL.RequestURI()] = l.Last
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestRenewals: pages are asked for again, with what they said to be the same by, and what each visit finds is remembered.
+func TestRenewals(t *testing.T) {
+	t.Parallel()
+	web := startWeb(t, changingSite())
+	o := renewing(t, web)
+	if _, err := crawlFor(t, o, 6*time.Second, web.URL("a.test", "/")); err != nil {
+		t.Fatal(err)
+	}
+	all := outcomes(t, o.DataDir)
+	for path, want := range map[string]revisit.Change{
+		"/same": revisit.Same, "/changing": revisit.Changed, "/counter": revisit.Same, "/validated": revisit.Same,
+	} {
+		got := all[path]
+		seen := revisit.History(got.History).Observations()
+		if got.State != storage.Fetched || got.Due.IsZero() || len(seen) < 2 {
+			t.Errorf("%s: %+v with %d observations", path, got, len(seen))
+			continue
+		}
+		for _, o := range seen {
+			if o.Change != want {
+				t.Errorf("%s: observed %+v, want changes to be %d", path, seen, want)
+			}
+		}
+	}
+	if got := all["/validated"]; got.Status != 304 || got.ETag != `"v"` || got.Digest == 0 || got.Simhash == 0 || got.Bytes == 0 {
+		t.Errorf("a page that says to be the same: %+v", got)
+	}
+	if got := all["/gone"]; got.State != storage.Failed || got.Status != 404 || got.Attempts != 1 || !got.Due.After(got.At) || got.Digest == 0 {
+		t.Errorf("a page that is gone: %+v", got)
+	}
+	if n := web.ServedBy("a.test"); n < 20 || n > 45 {
+		t.Errorf("%d requests in 6 seconds for six pages each second", n)
+	}
+}
+
+// TestRestartKeepsTheSchedule: the end of a process, and the begin of another, change nobody's time.
+func TestRestartKeepsTheSchedule(t *testing.T) {
+	t.Parallel()
+	web := startWeb(t, changingSite())
+	o := renewing(t, web)
+	o.Renew.Max = 90 * 24 * time.Hour
+	if _, err := crawlFor(t, o, 1500*time.Millisecond, web.URL("a.test", "/")); err != nil {
+		t.Fatal(err)
+	}
+	before := outcomes(t, o.DataDir)
+	for path, got := range before {
+		if got.Due.IsZero() {
+			t.Errorf("%s has no renewal to come: %+v", path, got)
+		}
+	}
+	e, err := Open(o, testLog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.plan.Pages() != len(before) {
+		t.Errorf("%d pages are on the plan after a restart, there are %d", e.plan.Pages(), len(before))
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := crawlFor(t, o, time.Second, web.URL("a.test", "/")); err != nil {
+		t.Fatal(err)
+	}
+	if after := outcomes(t, o.DataDir); !reflect.DeepEqual(before, after) {
+		t.Errorf("before\n%+v, after a restart\n%+v", before, after)
+	}
+}
+
+// TestAdoption: pages that a run without a plan has fetched are visited again by one that has a plan.
+func TestAdoption(t *testing.T) {
+	t.Parallel()
+	web := startWeb(t, changingSite())
+	o := renewing(t, web)
+	plan := o.Renew
+	o.Renew, o.ExitWhenDone = nil, true
+	if _, err := crawlFor(t, o, 10*time.Second, web.URL("a.test", "/")); err != nil {
+		t.Fatal(err)
+	}
+	for path, got := range outcomes(t, o.DataDir) {
+		if !got.Due.IsZero() || got.History != (revisit.History{}) {
+			t.Errorf("%s is planned: %+v", path, got)
+		}
+	}
+	o.Renew, o.ExitWhenDone = plan, false
+	if _, err := crawlFor(t, o, 3*time.Second, web.URL("a.test", "/")); err != nil {
+		t.Fatal(err)
+	}
+	for path, got := range outcomes(t, o.DataDir) {
+		if got.Due.IsZero() || path == "/same" && len(revisit.History(got.History).Observations()) == 0 {
+			t.Errorf("%s was not visited again: %+v", path, got)
+		}
+	}
+}
+
+// TestNotice: a sitemap that says that a page has changed brings its visit forward, once.
+func TestNotice(t *testing.T) {
+	t.Parallel()
+	var lists, visits atomic.Int64
+	web := startWeb(t, testweb.Site{Host: "a.test", Handler: testweb.Routes{
+		"/robots.txt": testweb.Robots("Sitemap: /sitemap.xml"),
+		"/":           testweb.Page("all"),
+		"/page": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body(fmt.Sprint(strings.Repeat("new words ", int(visits.Add(1))), paragraph[visits.Load()*20:])).ServeHTTP(w, r)
+		}),
+		"/sitemap.xml": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/xml")
+			fmt.Fprintf(w, `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>http://%s/page</loc><lastmod>%s</lastmod></url><!-- %d --></urlset>`,
+				r.Host, time.Now().UTC().Format(time.RFC3339), lists.Add(1))
+		}),
+	}})
+	o := renewing(t, web)
+	o.Renew.Max, o.Renew.Interval = 90*24*time.Hour, time.Hour
+	o.Renew.Rules = []revisit.Rule{{Hosts: []string{"a.test"}, Pattern: regexp.MustCompile(`^/sitemap`), Policy: revisit.Fixed, Interval: time.Second, Min: time.Second, Max: time.Second}}
+	if _, err := crawlFor(t, o, 5*time.Second, web.URL("a.test", "/")); err != nil {
+		t.Fatal(err)
+	}
+	got := outcomes(t, o.DataDir)["/page"]
+	if lists.Load() < 3 || visits.Load() != 1 {
+		t.Errorf("the sitemap was read %d times, the page %d times; within an hour half of its wait has to pass", lists.Load(), visits.Load())
+	}
+	if !revisit.History(got.History).Noticed() {
+		t.Errorf("the notice is not noted: %+v", got)
+	}
+}

@@ -1,0 +1,44 @@
+package revisit
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+)
+
+const planVersion = 1
+
+// errPlan says that the bytes of a plan cannot be read.
+var errPlan = errors.New("revisit: the plan cannot be read")
+
+// AppendBinary encodes what a plan has learned: a version, price and trim as IEEE 754 bits, big-endian, and the census.
+func (p *Plan) AppendBinary(b []byte) ([]byte, error) {
+	b = append(b, planVersion)
+	b = binary.BigEndian.AppendUint64(b, math.Float64bits(p.price))
+	b = binary.BigEndian.AppendUint64(b, math.Float64bits(p.trim))
+	return p.census.appendBinary(b), nil
+}
+
+// Restore takes over what an earlier plan had learned, as AppendBinary has encoded it; no bytes: nothing.
+func (p *Plan) Restore(b []byte) error {
+	if len(b) == 0 {
+		return nil
+	}
+	if len(b) < 17 || b[0] != planVersion {
+		return errPlan
+	}
+	price, trim := math.Float64frombits(binary.BigEndian.Uint64(b[1:])), math.Float64frombits(binary.BigEndian.Uint64(b[9:]))
+	if !(price >= cheapest && price <= math.MaxFloat64) || !(trim >= leastTrim && trim <= mostTrim) {
+		return errPlan
+	}
+	c, err := decodeCensus(b[17:])
+	if err != nil {
+		return err
+	}
+	p.price, p.trim, p.census = price, trim, *c
+	p.priced = math.MaxUint32 // the price is computed anew: another budget may be in force now
+	return nil
+}
+
+// Pages is how many pages have a visit to come.
+func (p *Plan) Pages() int { return int(p.census.pages + p.census.plain) }
