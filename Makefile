@@ -42,6 +42,10 @@ race: ## run the tests with the race detector; needs a C compiler
 bench: ## run the benchmarks; BENCH=pattern
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m ./...
 
+.PHONY: sim
+sim: ## simulate two years of renewals by several policies; writes docs/FRESHNESS.md and docs/freshness
+	go run ./internal/simulate $(ARGS)
+
 .PHONY: fuzz
 fuzz: ## run every fuzz target in turn; FUZZTIME=30s
 	@set -e; for package in $$(go list ./...); do \
