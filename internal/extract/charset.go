@@ -49,7 +49,7 @@ func toUTF8(body []byte, contentType string) []byte {
 	if err != nil {
 		return validUTF8(body)
 	}
-	return text
+	return bytes.TrimPrefix(text, []byte("\ufeff")) // the mark of UTF-16 would begin the body
 }
 
 // validUTF8 replaces what is not UTF-8.
