@@ -86,6 +86,11 @@ const (
 // words of sitemaps.org from 1 always to 7 never. It has three bits.
 type Frequency uint8
 
+// String returns the word of sitemaps.org, "" where nothing is said.
+func (f Frequency) String() string {
+	return [...]string{"", "always", "hourly", "daily", "weekly", "monthly", "yearly", "never"}[f&7]
+}
+
 // Entry is one URL of a host's queue.
 type Entry struct {
 	Ordinal    uint32

@@ -16,8 +16,10 @@ type URL struct {
 	Depth        int       `json:"depth"`
 	Priority     int       `json:"priority,omitempty"`
 	Seed         bool      `json:"seed,omitempty"`
-	Redirects    int       `json:"redirects,omitempty"` // in a row that led here
-	Via          string    `json:"via,omitempty"`       // the page it was found on
+	Sitemap      bool      `json:"sitemap,omitempty"`    // somebody called it a sitemap
+	ChangeFreq   string    `json:"changefreq,omitempty"` // how often it changes, as a sitemap says
+	Redirects    int       `json:"redirects,omitempty"`  // in a row that led here
+	Via          string    `json:"via,omitempty"`        // the page it was found on
 	FirstSeen    time.Time `json:"first_seen"`
 	LastFetched  time.Time `json:"last_fetched,omitzero"` // end of the last request
 	Judged       time.Time `json:"judged,omitzero"`       // when it was settled without a request
@@ -36,7 +38,7 @@ func newURL(text string, h *storage.Head) URL {
 	o := &h.Last
 	u := URL{
 		URL: text, State: o.State.String(), Reason: ReasonName(o.Reason), Status: int(o.Status),
-		Depth: int(h.Depth), Priority: int(h.Priority), Seed: h.Seed, Redirects: int(h.Redirects),
+		Depth: int(h.Depth), Priority: int(h.Priority), Seed: h.Seed, Sitemap: h.Sitemap, ChangeFreq: h.Frequency.String(), Redirects: int(h.Redirects),
 		FirstSeen: h.FirstSeen.UTC(), Attempts: int(o.Attempts), Bytes: o.Bytes, ETag: o.ETag, LastModified: o.Modified,
 		RobotsLine: int(o.Line),
 	}
