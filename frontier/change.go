@@ -20,10 +20,10 @@ type Change struct {
 // or shorter.
 func (f *Frontier) Change(c Change, now time.Time) {
 	f.clock = now
-	before := make(map[*host]float32) // configured delays of hosts that are not in memory
+	before := make(map[*host]time.Duration) // configured delays of hosts that are not in memory
 	for _, h := range f.hosts {
 		if h.active == nil {
-			before[h] = float32(f.politeness(h).Delay.Seconds())
+			before[h] = f.politeness(h).Delay
 		}
 	}
 	f.o.Politeness, f.o.Overrides, f.o.HostBudget = c.Politeness, c.Overrides, c.HostBudget
@@ -39,7 +39,7 @@ func (f *Frontier) Change(c Change, now time.Time) {
 	}
 }
 
-func (f *Frontier) changeHost(h *host, before float32, overridden map[storage.HostID]int, now instant) {
+func (f *Frontier) changeHost(h *host, before time.Duration, overridden map[storage.HostID]int, now instant) {
 	h.override = 0
 	if i, named := overridden[h.id]; named {
 		h.override = uint16(i + 1)
@@ -58,9 +58,9 @@ func (f *Frontier) changeHost(h *host, before float32, overridden map[storage.Ho
 	switch h.reason {
 	case politeness.ReasonDelay:
 		// What it waits for is the configured delay since its last request.
-		after := float32(f.politeness(h).Delay.Seconds())
-		h.ready += instant(float64(after-before) * float64(time.Second))
-		h.delay += after - before
+		longer := f.politeness(h).Delay - before
+		h.ready += instant(longer)
+		h.delay += float32(longer.Seconds())
 	case politeness.ReasonPause:
 		h.wake = always // perhaps of an override that is gone; else it is found out when it is loaded
 	}

@@ -46,6 +46,9 @@ func (f *Frontier) Control(stored *storage.Host, records []robots.Record, o Orde
 		return fmt.Errorf("host %s: %w", stored.Name, err)
 	}
 	f.named(h, stored.Name, 0)
+	if o.Kind == OrderDelay && (h.reason == politeness.ReasonDelay || h.reason == politeness.ReasonSetDelay) {
+		h.ready = always // by the delay that is about to change; the time of the last request is in the state
+	}
 	polite := f.restored(state, h, now)
 	obey(polite, o, now)
 	if o.Kind == OrderForget {

@@ -57,9 +57,9 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 
 // sendSignal is the script command `signal NAME INT`.
 func sendSignal(ts *testscript.TestScript, neg bool, args []string) {
-	known := map[string]os.Signal{"INT": os.Interrupt, "TERM": syscall.SIGTERM, "KILL": os.Kill}
+	known := map[string]os.Signal{"INT": os.Interrupt, "TERM": syscall.SIGTERM, "KILL": os.Kill, "HUP": syscall.SIGHUP}
 	if neg || len(args) != 2 || known[args[1]] == nil {
-		ts.Fatalf("usage: signal NAME INT|TERM|KILL")
+		ts.Fatalf("usage: signal NAME INT|TERM|KILL|HUP")
 	}
 	all := ts.Value(processesKey{}).(*processes)
 	all.mu.Lock()

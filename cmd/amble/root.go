@@ -52,6 +52,7 @@ func newRootCommand() *cobra.Command {
 		newURLsCommand(settings),
 		newAuditCommand(settings),
 		newImportCommand(settings),
+		newControlCommand(settings),
 		newExportCommand(settings),
 		newDemoCommand(settings),
 		newConfigCommand(settings),

@@ -5,17 +5,44 @@ import (
 	"slices"
 )
 
-// liveKeys are the settings that take effect while a crawl runs.
-func liveKeys() []string {
+// LiveKeys are the settings that take effect while a crawl runs.
+func LiveKeys() []string {
 	return []string{
 		"crawl.workers", "crawl.exit_when_done", "crawl.give_up_after", "crawl.shutdown_grace", "crawl.max_pages",
 		"scope.include", "scope.exclude",
+		"limits.host_pages",
+		"politeness.delay", "politeness.adaptive_factor", "politeness.adaptive_max", "politeness.per_host", "politeness.per_ip", "politeness.ip_delay",
 		"log.level",
 	}
 }
 
 // Live reports whether a change of a setting takes effect while a crawl runs.
-func Live(key string) bool { return slices.Contains(liveKeys(), key) }
+func Live(key string) bool { return slices.Contains(LiveKeys(), key) }
+
+// PatchOf makes a patch for LoadPatched of settings in the form of --set flags. The error is of type Errors.
+func PatchOf(sets []string) (map[string]any, error) {
+	words, r := newVocabulary(), newReport()
+	patch := make(map[string]any)
+	for _, g := range fromFlags(sets, words, r) {
+		section, name := g.setting.section(), g.setting.name()
+		value := plain(g.setting, g.value)
+		if g.setting.secret() {
+			value = g.value
+		}
+		if section == "" {
+			patch[name] = value
+			continue
+		}
+		if patch[section] == nil {
+			patch[section] = map[string]any{}
+		}
+		patch[section].(map[string]any)[name] = value
+	}
+	if len(r.problems) > 0 {
+		return nil, r.sorted()
+	}
+	return patch, nil
+}
 
 // Changes are the settings in which another Config differs, in the order of the file.
 func (c *Config) Changes(other *Config) (keys []string) {

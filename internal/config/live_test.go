@@ -70,7 +70,7 @@ func TestWhatCannotChange(t *testing.T) {
 // Every live setting exists.
 func TestLiveKeys(t *testing.T) {
 	words := newVocabulary()
-	for _, key := range liveKeys() {
+	for _, key := range LiveKeys() {
 		if _, known := words.byKey[key]; !known {
 			t.Errorf("%s is no setting", key)
 		}
@@ -107,4 +107,31 @@ func writeFile(t *testing.T, body string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+func TestPatchOf(t *testing.T) {
+	sets := []string{"crawl.workers=7", "politeness.delay=90s", `scope.exclude=["a,b", c]`, "fetch.max_body=3MiB", "crawl.exit_when_done=false", "data_dir=/x"}
+	patch, err := PatchOf(sets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := json.Marshal(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := writeFile(t, "")
+	a, err := LoadPatched(path, nil, nil, encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := Load(path, sets, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if different := a.Changes(b); len(different) > 0 || a.Crawl.Workers != 7 {
+		t.Errorf("%s: %v are different", encoded, different)
+	}
+	if _, err := PatchOf([]string{"crawl.wokers=1"}); err == nil || !strings.Contains(err.Error(), "did you mean crawl.workers?") {
+		t.Error(err)
+	}
 }

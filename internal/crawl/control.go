@@ -28,6 +28,9 @@ type order struct {
 //
 // A request that is under way when a pause begins is not broken off.
 func (e *Engine) Control(ctx context.Context, host string, o frontier.Order) error {
+	if host == "" { // that would be about the whole crawl
+		return fmt.Errorf("a host without a name: %w", inspect.ErrUnknown)
+	}
 	return e.give(ctx, &order{host: host, about: o})
 }
 
@@ -85,6 +88,7 @@ func (r *run) pauseCrawl(pause bool) {
 	}
 	r.pending.setMark(markPaused, mark)
 	r.log.Info("the operator pauses or resumes the crawl", "paused", pause)
+	r.report("running")
 }
 
 // controlHost carries out an order about one host. It reads the host's row, and its robots records where they are to be forgotten.

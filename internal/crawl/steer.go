@@ -44,9 +44,11 @@ func (e *Engine) steer(ctx context.Context, s *steering) error {
 
 // steer follows.
 func (r *run) steer(s *steering) {
-	r.stopped, r.winding = s.stop, !s.stop && s.winding
+	if s.stop || s.winding != r.winding {
+		r.log.Info("the operator steers the crawl", "stop", s.stop, "drain", s.winding)
+	}
+	r.stopped, r.winding = s.stop, s.winding
 	r.refusing.Store(r.winding)
-	r.log.Info("the operator steers the crawl", "stop", r.stopped, "drain", r.winding)
 	r.report("running")
 	close(s.done)
 }

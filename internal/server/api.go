@@ -78,6 +78,11 @@ func operation(method, path, id, summary string, more ...int) huma.Operation {
 	return huma.Operation{Method: method, Path: basePath + path, OperationID: id, Summary: summary, Tags: []string{tag}, Errors: errs, MaxBodyBytes: maxBody}
 }
 
+// bodyErrors are those that an operation with a body may have besides.
+func bodyErrors() []int {
+	return []int{http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType}
+}
+
 // handle registers an operation whose errors become problems.
 func handle[I, O any](api huma.API, op huma.Operation, f func(context.Context, *I) (*O, error)) {
 	huma.Register(api, op, func(ctx context.Context, in *I) (*O, error) {

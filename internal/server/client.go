@@ -123,6 +123,31 @@ func (c *Client) URL(ctx context.Context, u weburl.URL) (story inspect.URLStory,
 	return story, c.object(ctx, "/api/v1/url", url.Values{"url": {u.String()}}, &story)
 }
 
+// Order gives the running crawl an order of the API: path is that below /api/v1, body what is sent as JSON, nil for nothing. What it
+// answers goes to the value that to points to, which may be nil.
+func (c *Client) Order(ctx context.Context, method, path string, body, to any) error {
+	var sent io.Reader
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		sent = bytes.NewReader(encoded)
+	}
+	response, err := c.send(ctx, method, basePath+path, nil, sent)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if to == nil {
+		return nil
+	}
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxObject)).Decode(to); err != nil {
+		return c.broken(err)
+	}
+	return nil
+}
+
 // Add is [crawl.Engine.Add] of the running crawl, for at most crawl.MaxAdditions URLs.
 func (c *Client) Add(ctx context.Context, urls []crawl.Addition) (sum crawl.Added, err error) {
 	var body bytes.Buffer

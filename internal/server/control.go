@@ -58,7 +58,7 @@ func (s *Server) resume(ctx context.Context) error {
 
 // hostPause asks for a pause.
 type hostPause struct {
-	hostPath
+	HostPath
 	Body *struct {
 		Until   time.Time `json:"until,omitzero" doc:"when it ends; missing, with seconds missing too: it lasts until it is resumed"`
 		Seconds float64   `json:"seconds,omitempty" minimum:"0" maximum:"1e9" doc:"how long it lasts, in place of until"`
@@ -67,7 +67,7 @@ type hostPause struct {
 
 // hostDelay asks for a delay.
 type hostDelay struct {
-	hostPath
+	HostPath
 	Body struct {
 		Seconds float64 `json:"seconds" minimum:"0" maximum:"604800" doc:"between two requests, in place of politeness.delay; 0: that counts again. What the host itself asks for is never undercut"`
 	}
@@ -81,7 +81,7 @@ type hostDone struct {
 
 func (s *Server) hostControlAPI(api huma.API) {
 	op := func(name, summary, description string) huma.Operation {
-		o := operation("POST", "/hosts/{host}/"+name, "hosts-"+name, summary, http.StatusNotFound)
+		o := operation("POST", "/hosts/{host}/"+name, "hosts-"+name, summary, append(bodyErrors(), http.StatusNotFound)...)
 		o.Description = description
 		return o
 	}
@@ -97,18 +97,18 @@ func (s *Server) hostControlAPI(api huma.API) {
 		}
 		return s.control(ctx, in.Host, o)
 	})
-	handle(api, op("resume", "End the pause of a host", durable), func(ctx context.Context, in *hostPath) (*object[hostDone], error) {
+	handle(api, op("resume", "End the pause of a host", durable), func(ctx context.Context, in *HostPath) (*object[hostDone], error) {
 		return s.control(ctx, in.Host, frontier.Order{Kind: frontier.OrderResume})
 	})
 	handle(api, op("delay", "Set the delay of a host", durable), func(ctx context.Context, in *hostDelay) (*object[hostDone], error) {
 		return s.control(ctx, in.Host, frontier.Order{Kind: frontier.OrderDelay, Delay: time.Duration(in.Body.Seconds * float64(time.Second))})
 	})
 	handle(api, op("forget", "Forget what was learned of a host", "Back-off and errors, and how long its robots.txt is good: that is asked for again. What is owed to it stays. "+durable),
-		func(ctx context.Context, in *hostPath) (*object[hostDone], error) {
+		func(ctx context.Context, in *HostPath) (*object[hostDone], error) {
 			return s.control(ctx, in.Host, frontier.Order{Kind: frontier.OrderForget})
 		})
 	handle(api, op("drop", "Drop the queue of a host", "The URLs of it that wait now become excluded, in the background. What is found later is queued as ever. "+durable),
-		func(ctx context.Context, in *hostPath) (*object[hostDone], error) {
+		func(ctx context.Context, in *HostPath) (*object[hostDone], error) {
 			n, err := s.crawl.DropQueue(ctx, inspect.CanonicalHost(in.Host))
 			return answer(hostDone{in.Host, n}, err)
 		})

@@ -19,15 +19,15 @@ type hostsQuery struct {
 	Contains string `query:"contains" maxLength:"512" doc:"only hosts with this in their name, by name; a page ends after a bounded number of names was looked at, and may be empty"`
 }
 
-// hostPath names a host.
-type hostPath struct {
+// HostPath names a host. It is exported because only fields of exported types are read.
+type HostPath struct {
 	Host string `path:"host" maxLength:"512" doc:"its name"`
 }
 
 func (s *Server) hostsAPI(api huma.API) {
 	handle(api, operation("GET", "/hosts", "hosts-list", "Hosts, a page at a time"), s.listHosts)
 	handle(api, operation("GET", "/hosts/{host}", "hosts-one", "All that is known of a host", http.StatusNotFound),
-		func(ctx context.Context, q *hostPath) (*object[inspect.HostStory], error) {
+		func(ctx context.Context, q *HostPath) (*object[inspect.HostStory], error) {
 			return answer(s.crawl.View().Host(ctx, q.Host))
 		})
 }

@@ -56,14 +56,24 @@ func start(t *testing.T, o Options) *Server {
 // request sends a request and returns the answer, whose body is read.
 func request(t *testing.T, s *Server, method, path string, header map[string]string) (*http.Response, string) {
 	t.Helper()
-	r, err := http.NewRequest(method, "http://"+s.Address()+path, nil)
+	var list []string
+	for name, value := range header {
+		list = append(list, name, value)
+	}
+	return send(t, s, method, path, nil, list...)
+}
+
+// send is request with a body.
+func send(t *testing.T, s *Server, method, path string, body io.Reader, header ...string) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequest(method, "http://"+s.Address()+path, body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, value := range header {
-		r.Header.Set(name, value)
-		if name == "Host" {
-			r.Host = value
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+		if header[i] == "Host" {
+			r.Host = header[i+1]
 		}
 	}
 	transport := &http.Transport{}
@@ -73,12 +83,12 @@ func request(t *testing.T, s *Server, method, path string, header map[string]str
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
+	text, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	conforms(t, s, response, string(body))
-	return response, string(body)
+	conforms(t, s, response, string(text))
+	return response, string(text)
 }
 
 func TestStatusIsTheCrawls(t *testing.T) {

@@ -75,7 +75,7 @@ func (s *Server) settingsAPI(api huma.API) {
 		func(context.Context, *struct{}) (*object[settingsList], error) {
 			return answer(settingsList{s.o.Settings.Settings()}, nil)
 		})
-	change := operation("PATCH", "/config", "config-change", "Change settings while the crawl runs")
+	change := operation("PATCH", "/config", "config-change", "Change settings while the crawl runs", bodyErrors()...)
 	change.Description = "A merge patch (RFC 7396) of the config file, such as {\"crawl\": {\"workers\": 16}}. All of it takes effect, or none. It holds until the crawl ends or the config file is " +
 		"read again; null takes back what an earlier patch said. Settings that cannot change are an error that names them."
 	handle(api, change, func(ctx context.Context, in *settingsPatch) (*object[settingsChange], error) {

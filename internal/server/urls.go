@@ -11,7 +11,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// URLFilter says which URLs are wanted.
+// URLFilter says which URLs are wanted. It is exported because only fields of exported types are read.
 type URLFilter struct {
 	Host   string `query:"host" maxLength:"512" doc:"only URLs of this host"`
 	State  string `query:"state" enum:"queued,fetched,redirected,failed,denied,excluded,retrying" doc:"only URLs in this state"`
