@@ -40,7 +40,7 @@ func (j *judge) enter(q *requestlog.Request) {
 		clear(j.compiled)
 		j.bytes = 0
 	}
-	if q.Policy != nil && !q.End.IsZero() {
+	if q.Policy != nil && q.Policy.Record.Class != robots.ClassNone {
 		j.versions[q.Policy.Version] = q.Policy
 	}
 }
@@ -58,7 +58,7 @@ func (j *judge) rules(q *requestlog.Request, f *Finding) {
 		f.Unproven = q.Kind == requestlog.Page && q.End.IsZero()
 		return
 	}
-	if q.End.IsZero() {
+	if p.Record.Class == robots.ClassNone {
 		if p = j.named(p.Version); p == nil {
 			f.Unproven = q.Kind == requestlog.Page
 			return

@@ -48,7 +48,7 @@ func (e *Engine) openRequests(boot string, settled, end uint64, left uncommitted
 		return err
 	}
 	q.log = log
-	if q.unsaid, err = e.openUnsaid(left); err != nil || len(left) == 0 {
+	if q.unsaid, err = e.openUnsaid(); err != nil || len(left) == 0 {
 		return err
 	}
 	open := make(map[uint64]bool, len(left))
@@ -62,11 +62,35 @@ func (e *Engine) openRequests(boot string, settled, end uint64, left uncommitted
 	if err != nil {
 		return err
 	}
-	for place := range open {
-		if r, ok := openRequest(left[place]); ok {
-			r.Place = place
+	for place, s := range left {
+		r, ok := openRequest(s)
+		if !ok {
+			continue
+		}
+		if open[place] {
+			if err := e.findPolicy(&r); err != nil {
+				return err
+			}
+			r.Place, r.Again = place, q.unsaid.has(r.URL, s.At)
 			q.write(&r)
 		}
+	}
+	q.unsaid.add(left)
+	return nil
+}
+
+// findPolicy finds the robots.txt that a request names, where it is the one that was committed last. Else the process that made the request had
+// fetched it anew, and it is in the log.
+func (e *Engine) findPolicy(r *requestlog.Request) error {
+	if r.Policy == nil {
+		return nil
+	}
+	encoded, err := e.store.Policy(r.URL.Origin())
+	if err != nil {
+		return err
+	}
+	if record, err := robots.DecodeRecord(encoded); err == nil && robots.VersionOf(record.Body) == r.Policy.Version {
+		r.Policy.Record = record
 	}
 	return nil
 }

@@ -22,8 +22,8 @@ const markUnsaid = "unsaid"
 // maxUnsaid bounds it. Many more than there are workers are asked for and not committed only when the disk is full.
 const maxUnsaid = 10_000
 
-// openUnsaid reads what is left of the mark, and adds what the process before left in the start ledger.
-func (e *Engine) openUnsaid(left uncommitted) (unsaid, error) {
+// openUnsaid reads what is left of the mark.
+func (e *Engine) openUnsaid() (unsaid, error) {
 	text, err := e.store.Mark(markUnsaid)
 	if err != nil {
 		return nil, err
@@ -39,12 +39,22 @@ func (e *Engine) openUnsaid(left uncommitted) (unsaid, error) {
 			return nil, err
 		}
 	}
+	return u, nil
+}
+
+// add adds what the process before left in the start ledger.
+func (u unsaid) add(left uncommitted) {
 	for _, s := range left {
 		if r, ok := openRequest(s); ok {
 			u[r.URL.String()] = s.At
 		}
 	}
-	return u, nil
+}
+
+// has tells whether a URL was asked for before a time.
+func (u unsaid) has(url weburl.URL, at time.Time) bool {
+	before, asked := u[url.String()]
+	return asked && before.Before(at)
 }
 
 // keepUnsaid adds a URL that still has no outcome from after the request.

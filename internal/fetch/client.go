@@ -144,7 +144,7 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 		cn.tap.abandon()
 		if untouched := release(); clean && untouched {
 			cn.reused = true
-			c.pool.put(cn)
+			c.pool.put(cn, c.now())
 		} else {
 			cn.close()
 		}
@@ -154,6 +154,10 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 	fields := c.fields(r)
 	resp, firstByte, err := c.exchange(w, cn, r, fields, limit)
 	if err != nil {
+		var lost *lostError
+		if errors.As(err, &lost) {
+			c.pool.broke(cn.key, c.now())
+		}
 		return nil, cn.wire.written.Load() > written, err
 	}
 	if cn.h2 != nil {

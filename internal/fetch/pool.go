@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"container/list"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -33,12 +34,21 @@ type pool struct {
 
 	mu     sync.Mutex // guards what follows; nothing blocks under it
 	idle   map[connKey][]*conn
-	order  *list.List // of *conn, the longest idle first
+	order  *list.List            // of *conn, the longest idle first
+	lossy  map[connKey]time.Time // a kept connection of theirs broke under a request; none is kept before that time
 	closed bool
 }
 
+// lossyFor is for how long no connection is kept where a kept one broke under a request. That may happen to any connection that its
+// server was about to close. But a server that breaks them on purpose, because it has had enough, must not be able to hide behind
+// that: on a new connection it is the server's failure.
+const lossyFor = 10 * time.Minute
+
+// maxLossy bounds how many of these are remembered.
+const maxLossy = 4096
+
 func newConnPool(max int, ttl time.Duration) *pool {
-	return &pool{max: max, ttl: ttl, idle: make(map[connKey][]*conn), order: list.New()}
+	return &pool{max: max, ttl: ttl, idle: make(map[connKey][]*conn), order: list.New(), lossy: make(map[connKey]time.Time)}
 }
 
 // take returns a connection for key that still looks alive, or nil.
@@ -64,18 +74,30 @@ func (p *pool) pop(key connKey) *conn {
 	return c
 }
 
+// broke takes note of a kept connection that broke under a request.
+func (p *pool) broke(key connKey, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.lossy) >= maxLossy {
+		maps.DeleteFunc(p.lossy, func(_ connKey, until time.Time) bool { return !now.Before(until) })
+	}
+	if len(p.lossy) < maxLossy {
+		p.lossy[key] = now.Add(lossyFor)
+	}
+}
+
 // put keeps c for later, or closes it.
-func (p *pool) put(c *conn) {
-	if evicted := p.add(c); evicted != nil {
+func (p *pool) put(c *conn, now time.Time) {
+	if evicted := p.add(c, now); evicted != nil {
 		evicted.close()
 	}
 }
 
 // add keeps c and returns the connection that has to go instead, if any.
-func (p *pool) add(c *conn) (evicted *conn) {
+func (p *pool) add(c *conn, now time.Time) (evicted *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || p.max == 0 {
+	if p.closed || p.max == 0 || now.Before(p.lossy[c.key]) {
 		return c
 	}
 	if p.order.Len() >= p.max {

@@ -70,6 +70,45 @@ func TestNoSecondSendOnAReusedConnection(t *testing.T) {
 
 // A connection that the server closed while it was idle is noticed before
 // anything is sent on it.
+// TestLossyServers: where a kept connection broke under a request none is kept for a while, so that the next break counts as the server's
+// failure.
+func TestLossyServers(t *testing.T) {
+	s := serve(t, func(c net.Conn, r *bufio.Reader) {
+		for n := 0; readHead(r) != ""; n++ {
+			if n == 1 {
+				return
+			}
+			fmt.Fprint(c, okEmpty)
+		}
+	})
+	c := newClient(t, quick())
+	now := time.Now()
+	c.now = func() time.Time { return now }
+	ask := func(want Kind) {
+		t.Helper()
+		_, err := get(t, c, s)
+		if want != KindUnknown {
+			wantKind(t, err, want)
+		} else if err != nil {
+			t.Error(err)
+		}
+	}
+	ask(KindUnknown)
+	ask(KindLostOnReuse)
+	for range 3 {
+		ask(KindUnknown)
+	}
+	now = now.Add(lossyFor)
+	ask(KindUnknown)
+	ask(KindLostOnReuse)
+	for n := range 2 * maxLossy {
+		c.pool.broke(connKey{host: fmt.Sprint(n)}, now)
+	}
+	if n := len(c.pool.lossy); n > maxLossy {
+		t.Errorf("%d hosts are remembered, want %d at most", n, maxLossy)
+	}
+}
+
 func TestClosedIdleConnectionIsReplaced(t *testing.T) {
 	closed := make(chan struct{}, 1)
 	s := serve(t, func(c net.Conn, r *bufio.Reader) {

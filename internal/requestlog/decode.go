@@ -243,10 +243,8 @@ func (f *fileDecoder) decodeOpen(d *decoder) {
 	r.Delay = time.Duration(d.varint())
 	address, ok := netip.AddrFromSlice([]byte(d.text()))
 	r.Address = address
-	p := &Policy{}
-	copy(p.Version[:], d.bytes(len(p.Version)))
-	if !p.Version.IsZero() {
-		r.Policy = p
+	if n := d.number(uint64(len(f.policies))); n > 0 {
+		r.Policy = f.policies[n-1]
 	}
 	r.Line = d.number(math.MaxInt32)
 	u, err := weburl.Parse(d.text())

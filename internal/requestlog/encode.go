@@ -193,7 +193,7 @@ func (e *encoder) policy(b []byte, p *Policy, key policyKey) ([]byte, uint64) {
 
 // body appends a robots.txt that is not in the file yet, or that there was no room for it.
 func (e *encoder) body(b []byte, p *Policy) []byte {
-	if p.Version.IsZero() || e.bodies[p.Version] {
+	if len(p.Record.Body) == 0 || e.bodies[p.Version] {
 		return b
 	}
 	e.bodies[p.Version] = true
@@ -211,17 +211,14 @@ func (e *encoder) body(b []byte, p *Policy) []byte {
 
 // open appends the frame of a request whose end nobody saw.
 func (e *encoder) open(b []byte, r *Request) []byte {
+	b, policy := e.policy(b, r.Policy, keyOf(r.Policy))
 	q := append(e.payload[:0], frameOpen)
 	q = binary.AppendUvarint(q, requestFlags(r))
 	q = binary.AppendUvarint(q, r.Place)
 	q = binary.AppendVarint(q, r.Start.UnixNano())
 	q = binary.AppendVarint(q, int64(r.Delay))
 	q = appendText(q, string(r.Address.AsSlice()))
-	var v robots.Version
-	if r.Policy != nil {
-		v = r.Policy.Version
-	}
-	q = append(q, v[:]...)
+	q = binary.AppendUvarint(q, policy)
 	q = binary.AppendUvarint(q, uint64(max(r.Line, 0)))
 	q = appendText(q, r.URL.String())
 	e.payload = q

@@ -83,6 +83,23 @@ func TestBodiesWithoutRoom(t *testing.T) {
 	}
 }
 
+// TestEmptyBody: a robots.txt without content is a file all the same.
+func TestEmptyBody(t *testing.T) {
+	dir := t.TempDir()
+	mustAppend(t, mustOpen(t, dir, DefaultOptions(), testProcess()), request(t, 1, "http://a.test/", time.Second, policyOf("")))
+	n := 0
+	_, err := Read(dir, Query{}, func(r *Request) error {
+		n++
+		if body, kept := r.Policy.Body(); !kept || len(body) != 0 || r.Policy.Version.IsZero() {
+			t.Errorf("%q, kept: %t, version %s", body, kept, r.Policy.Version)
+		}
+		return nil
+	})
+	if err != nil || n != 1 {
+		t.Errorf("%d requests, %v", n, err)
+	}
+}
+
 // TestManyContexts: with more hosts than are remembered nothing is mixed up.
 func TestManyContexts(t *testing.T) {
 	dir := t.TempDir()
@@ -105,7 +122,9 @@ func TestManyContexts(t *testing.T) {
 // TestGolden holds the format still: files that are on disks have to stay readable.
 func TestGolden(t *testing.T) {
 	dir := t.TempDir()
-	mustAppend(t, mustOpen(t, dir, DefaultOptions(), testProcess()), every(t)...)
+	open := request(t, 5, "http://a.test/open", 7*time.Second, policyOf("User-agent: *\n"))
+	open.End = time.Time{}
+	mustAppend(t, mustOpen(t, dir, DefaultOptions(), testProcess()), append(every(t), open)...)
 	text, err := os.ReadFile(path(dir, 1))
 	if err != nil {
 		t.Fatal(err)

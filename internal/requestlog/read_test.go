@@ -154,15 +154,19 @@ func TestOpenRequests(t *testing.T) {
 	p := testProcess()
 	p.Began = began.Add(time.Hour)
 	v := robots.VersionOf([]byte("x"))
+	policy := policyOf("User-agent: *\nDisallow: /x\n")
 	want := &Request{URL: mustURL(t, "http://a.test/open"), Address: netip.MustParseAddr("192.0.2.7"), Place: 7, Sent: true, Start: began.Add(3 * time.Second),
 		Decided: began.Add(3 * time.Second), Delay: -time.Millisecond, Line: 12, Allowed: true, Policy: &Policy{Version: v}}
-	mustAppend(t, mustOpen(t, dir, DefaultOptions(), p), want)
+	known := *want
+	known.Policy, known.Place = policy, 8
+	mustAppend(t, mustOpen(t, dir, DefaultOptions(), p), want, &known)
 	got, _ := readAll(t, dir, Query{})
-	if len(got) != 1 || !got[0].End.IsZero() {
+	if len(got) != 2 || !got[0].End.IsZero() {
 		t.Fatalf("%+v", got)
 	}
 	if !got[0].EndedAt().Wall.Equal(p.Began) {
 		t.Errorf("it ended by %v, want the begin of the process, %v", got[0].EndedAt().Wall, p.Began)
 	}
 	same(t, got[0], want)
+	same(t, got[1], &known)
 }

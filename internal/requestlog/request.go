@@ -126,7 +126,7 @@ func (p *Process) instant(wall time.Time, mono time.Duration) Instant {
 	return Instant{Wall: wall, since: p.Uptime + mono, clock: p.clock}
 }
 
-// Policy is a robots.txt as it was in force.
+// Policy is a robots.txt as it was in force. Of one that is only known by its version the Record is zero.
 type Policy struct {
 	Record  robots.Record  // of a policy that was read: without the body
 	Version robots.Version // of the body; zero: no file stands behind it
@@ -138,6 +138,9 @@ type Policy struct {
 
 // Body returns the robots.txt, unpacked; false where the log had no room for it, or there was none.
 func (p *Policy) Body() ([]byte, bool) {
+	if p.Version == robots.VersionOf(nil) {
+		return nil, true // empty, and known to be
+	}
 	if !p.kept {
 		return nil, false
 	}
