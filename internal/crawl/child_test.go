@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -28,6 +29,7 @@ type childConfig struct {
 	Delay    time.Duration
 	Formats  []string
 	Compress string
+	Mode     frontier.Mode
 }
 
 const childFile = "crawl.json"
@@ -41,6 +43,7 @@ func childOptions(dir string, c childConfig) Options {
 	o.Fetch.UserAgent, o.Fetch.AllowPrivate, o.Fetch.Resolver = "amble-test", true, c.Resolver
 	o.GiveUpAfter = 20 * time.Second
 	o.Frontier.Politeness.Delay = c.Delay
+	o.Mode = c.Mode
 	return o
 }
 
@@ -82,10 +85,15 @@ func crawlAsChild(dir string) error {
 // newChild prepares a directory for children that crawl a web.
 func newChild(t testing.TB, web *testweb.Web, delay time.Duration) (dir string, o Options) {
 	t.Helper()
-	c := childConfig{
+	return prepareChild(t, childConfig{
 		Resolver: web.ResolverAddr(), Delay: delay, Seeds: seedsOf(web, web.Sites()),
 		Formats: allFormats, Compress: archive.CompressNone,
-	}
+	})
+}
+
+// prepareChild prepares a directory for children.
+func prepareChild(t testing.TB, c childConfig) (dir string, o Options) {
+	t.Helper()
 	text, err := json.Marshal(c)
 	if err != nil {
 		t.Fatal(err)
