@@ -182,7 +182,7 @@ func TestVersion1Priorities(t *testing.T) {
 func age(t tester, s *Store) {
 	t.Helper()
 	var b Batch
-	_, err := s.Walk(context.Background(), Position{}, func(l *Located) error {
+	_, err := s.Walk(context.Background(), Position{}, 0, func(l *Located) error {
 		if _, renewal := l.Last.plan(); renewal != 0 {
 			l.Last.Due = time.Time{}
 			b.Done = append(b.Done, Done{Host: l.Host.ID, Ordinal: l.Ordinal, Origin: l.Origin, Priority: l.Priority, Outcome: l.Last})

@@ -50,55 +50,78 @@ var ErrStop = errors.New("stop the walk")
 const walkPage = 500
 
 // Walk calls f for the URLs of the store from a position on, in the order of
-// hosts and ordinals, until f returns an error. It reads in short
+// hosts and ordinals, until f returns an error. Hosts that have none in some
+// states are passed over, unread; of the others f gets all. It reads in short
 // transactions, so it sees hosts as of different moments and does not hold up
-// a crawl. It returns the position to go on from: behind the last URL that f
+// a crawl. After every WalkPassed hosts that it passed over f is called with no
+// Host, so that it can end the walk. It returns the position to go on from: behind the last URL that f
 // took, or of the one that f returned an error for. ErrStop is not passed on.
-func (s *Store) Walk(ctx context.Context, from Position, f func(*Located) error) (Position, error) {
+func (s *Store) Walk(ctx context.Context, from Position, states States, f func(*Located) error) (Position, error) {
 	at := from
 	for {
 		if err := ctx.Err(); err != nil {
 			return at, err
 		}
-		page, host, next, err := s.walkPage(at)
-		if err != nil || host == nil {
+		page, host, next, err := s.walkPage(at, states)
+		if err != nil || next == at {
 			return at, err
+		}
+		if host == nil {
+			if err := f(&Located{At: next}); err != nil {
+				return next, passedOn(err)
+			}
 		}
 		for i := range page {
 			at = Position{host.ID, page[i].Ordinal}
 			err := f(&Located{At: at, Host: host, URL: host.Queues[page[i].Origin].Origin.URL(page[i].RequestURI), Head: page[i]})
-			if errors.Is(err, ErrStop) {
-				return at, nil
-			}
 			if err != nil {
-				return at, err
+				return at, passedOn(err)
 			}
 		}
 		at = next
 	}
 }
 
-// walkPage reads the next URLs of one host. A nil host is the end.
-func (s *Store) walkPage(at Position) (page []Head, host *Host, next Position, err error) {
+func passedOn(err error) error {
+	if errors.Is(err, ErrStop) {
+		return nil
+	}
+	return err
+}
+
+// WalkPassed is how many hosts a walk passes over in one read transaction.
+const WalkPassed = 2000
+
+// walkPage reads the next URLs of one host that has some in some states. A nil host: it passed over others only, or, where next is the
+// position that was given, there are no more.
+func (s *Store) walkPage(at Position, states States) (page []Head, host *Host, next Position, err error) {
+	next = at
 	err = s.db.View(func(tx *bolt.Tx) error {
 		var rd reader
 		rd.tx = tx
 		c := tx.Bucket(bucketHost).Cursor()
 		k, v := c.Seek(appendHostKey(nil, at.Host))
-		for ; k != nil; k, v = c.Next() {
+		for passed := 0; ; k, v = c.Next() {
+			if k == nil {
+				return nil
+			}
 			id := hostOfKey(k)
 			if id != at.Host {
 				at = Position{Host: id}
 			}
-			if !rd.row.decode(id, v) {
+			if _, ok := rd.row.decodeHead(id, v); !ok {
 				return fmt.Errorf("host %d: %w: its row cannot be read", id, ErrCorrupt)
 			}
-			if at.Ordinal < rd.row.next {
+			if at.Ordinal < rd.row.next && rd.row.has(states) {
 				break
 			}
+			if passed++; passed > WalkPassed {
+				next = at
+				return nil
+			}
 		}
-		if k == nil {
-			return nil
+		if !rd.row.decode(at.Host, v) {
+			return fmt.Errorf("host %d: %w: its row cannot be read", at.Host, ErrCorrupt)
 		}
 		h := rd.row.host()
 		host = &h
@@ -107,6 +130,16 @@ func (s *Store) walkPage(at Position) (page []Head, host *Host, next Position, e
 		return err
 	})
 	return page, host, next, err
+}
+
+// has reports whether a URL of the host is in one of some states.
+func (r *hostRow) has(states States) bool {
+	for s, n := range r.counts {
+		if n > 0 && states.Has(State(s)) {
+			return true
+		}
+	}
+	return false
 }
 
 // heads reads the URLs of a range of ordinals.

@@ -3,6 +3,8 @@ package storage
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 )
 
@@ -33,7 +35,7 @@ func TestWalkSeesEveryURLOnce(t *testing.T) {
 		at, n := Position{}, page
 		for n == page {
 			n = 0
-			at, err = s.Walk(context.Background(), at, func(l *Located) error {
+			at, err = s.Walk(context.Background(), at, 0, func(l *Located) error {
 				if n == page {
 					return ErrStop
 				}
@@ -54,8 +56,55 @@ func TestWalkSeesEveryURLOnce(t *testing.T) {
 		}
 	}
 	failure := errors.New("no")
-	if _, err := s.Walk(context.Background(), Position{}, func(*Located) error { return failure }); !errors.Is(err, failure) {
+	if _, err := s.Walk(context.Background(), Position{}, 0, func(*Located) error { return failure }); !errors.Is(err, failure) {
 		t.Errorf("error is %v", err)
+	}
+}
+
+// TestWalkByState passes over hosts that have no URL in a state, and can be stopped while it does.
+func TestWalkByState(t *testing.T) {
+	s := mustOpen(t, t.TempDir(), Options{NoSync: true})
+	defer mustClose(t, s)
+	var b Batch
+	const hosts = 2*WalkPassed + 500
+	for n := range hosts {
+		b.Found = append(b.Found, found(t, s, fmt.Sprintf("https://host%d.example/a", n), fmt.Sprintf("https://host%d.example/b", n))...)
+	}
+	mustCommit(t, s, &b)
+	mustCommit(t, s, &Batch{Done: []Done{{Host: hosts, Outcome: Outcome{State: Failed}}, {Host: 3, Ordinal: 1, Outcome: Outcome{State: Failed}}}})
+	var got []Position
+	var passed []Position
+	take := func(l *Located) error {
+		if l.Host == nil {
+			passed = append(passed, l.At)
+		} else {
+			got = append(got, l.At)
+		}
+		return nil
+	}
+	if _, err := s.Walk(context.Background(), Position{}, In(Failed, Denied), take); err != nil {
+		t.Fatal(err)
+	}
+	if want := []Position{{3, 0}, {3, 1}, {hosts, 0}, {hosts, 1}}; !slices.Equal(got, want) || len(passed) != 2 {
+		t.Errorf("the walk takes %v, want %v, and says %d times that it passed hosts over", got, want, len(passed))
+	}
+	got = nil
+	stop := func(l *Located) error {
+		if l.Host == nil {
+			return ErrStop
+		}
+		return take(l)
+	}
+	at, rounds := Position{}, 0
+	for last := (Position{0, 1}); at != last; rounds++ {
+		last = at
+		var err error
+		if at, err = s.Walk(context.Background(), at, In(Failed), stop); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(got) < 4 || rounds < 3 {
+		t.Errorf("in %d rounds the walk takes %v", rounds, got)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/testweb"
-	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -23,68 +21,31 @@ import (
 // process to the arrival of its first request at a server. With AMBLE_BENCH_URLS=10000000 it does so over 10 million URLs and
 // 100,000 hosts. cold: the database is not in the page cache.
 func BenchmarkRestart(b *testing.B) {
-	for _, size := range restartSizes() {
-		hosts := size / 100
-		m := testweb.Mesh{Hosts: hosts, Pages: 100, Links: 6, PageBytes: 2 << 10, Addresses: 100}
-		web := startMesh(b, m, testweb.Config{})
-		dir, o := prepareChild(b, childConfig{
-			Resolver: web.ResolverAddr(), Delay: time.Second, Mode: frontier.ModeAny,
-			Formats: []string{archive.FormatNone}, Compress: archive.CompressNone,
-		})
-		fillMesh(b, o, web, m)
-		crawlAndKill(b, dir, web, nil) // so that there is something to be settled
-		for _, cache := range []string{"warm", "cold"} {
-			b.Run(fmt.Sprintf("hosts=%d/urls=%d/cache=%s", hosts, size, cache), func(b *testing.B) {
-				var total, worst time.Duration
-				var memory, runs int
-				for b.Loop() {
-					if cache == "cold" {
-						forgetCached(b, filepath.Join(o.DataDir, storage.FileName))
-					}
-					took := crawlAndKill(b, dir, web, func(pid int) { memory = max(memory, anonymousOf(b, pid)) })
-					total, worst, runs = total+took, max(worst, took), runs+1
+	size := benchURLs()
+	hosts := size / 100
+	m := testweb.Mesh{Hosts: hosts, Pages: 100, Links: 6, PageBytes: 2 << 10, Addresses: 100}
+	web := startMesh(b, m, testweb.Config{})
+	dir, o := prepareChild(b, childConfig{
+		Resolver: web.ResolverAddr(), Delay: time.Second, Mode: frontier.ModeAny,
+		Formats: []string{archive.FormatNone}, Compress: archive.CompressNone,
+	})
+	fillMesh(b, o, web, m)
+	crawlAndKill(b, dir, web, nil) // so that there is something to be settled
+	for _, cache := range []string{"warm", "cold"} {
+		b.Run(fmt.Sprintf("hosts=%d/urls=%d/cache=%s", hosts, size, cache), func(b *testing.B) {
+			var total, worst time.Duration
+			var memory, runs int
+			for b.Loop() {
+				if cache == "cold" {
+					forgetCached(b, filepath.Join(o.DataDir, storage.FileName))
 				}
-				b.ReportMetric(float64(total.Milliseconds())/float64(runs), "ms-to-first-request")
-				b.ReportMetric(float64(worst.Milliseconds()), "longest-ms")
-				b.ReportMetric(float64(memory)/(1<<20), "anonymous-MiB")
-			})
-		}
-	}
-}
-
-func restartSizes() []int {
-	if n, err := strconv.Atoi(os.Getenv("AMBLE_BENCH_URLS")); err == nil {
-		return []int{n}
-	}
-	return []int{100_000}
-}
-
-// fillMesh makes a store that knows all pages of a mesh.
-func fillMesh(b *testing.B, o Options, web *testweb.Web, m testweb.Mesh) {
-	s, err := storage.Open(o.DataDir, storage.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	var batch storage.Batch
-	for h := range m.Hosts {
-		root, err := weburl.Parse(web.URL(m.Host(h), "/"))
-		if err != nil {
-			b.Fatal(err)
-		}
-		for i := range m.Pages {
-			u := root.Origin().URL(m.Path(i))
-			batch.Found = append(batch.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: time.Now()})
-		}
-		if len(batch.Found) < maxPending && h+1 < m.Hosts {
-			continue
-		}
-		if _, err := s.Commit(&batch); err != nil {
-			b.Fatal(err)
-		}
-		batch.Found = batch.Found[:0]
-	}
-	if err := s.Close(); err != nil {
-		b.Fatal(err)
+				took := crawlAndKill(b, dir, web, func(pid int) { memory = max(memory, anonymousOf(b, pid)) })
+				total, worst, runs = total+took, max(worst, took), runs+1
+			}
+			b.ReportMetric(float64(total.Milliseconds())/float64(runs), "ms-to-first-request")
+			b.ReportMetric(float64(worst.Milliseconds()), "longest-ms")
+			b.ReportMetric(float64(memory)/(1<<20), "anonymous-MiB")
+		})
 	}
 }
 

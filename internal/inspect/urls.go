@@ -57,7 +57,11 @@ func (v *View) URLs(ctx context.Context, q URLQuery, each func(*URL) error) (*st
 		}
 	}
 	w := walk{view: v, query: q, only: only, each: each, via: make(map[source]string)}
-	_, err := v.store.Walk(ctx, q.From, w.take)
+	var states storage.States
+	if q.State != nil {
+		states = storage.In(*q.State)
+	}
+	_, err := v.store.Walk(ctx, q.From, states, w.take)
 	return w.next, err
 }
 
@@ -99,8 +103,19 @@ type source struct {
 // maxVia bounds the texts that are kept; URLs of one page follow each other.
 const maxVia = 1024
 
+// passedCost is how many hosts are passed over in about the time that a URL takes to be looked at.
+const passedCost = 20
+
 func (w *walk) take(l *storage.Located) error {
 	switch {
+	case l.Host == nil && (w.only == storage.NoHost || l.At.Host <= w.only):
+		if w.seen += storage.WalkPassed / passedCost; w.query.Examine > 0 && w.seen >= w.query.Examine {
+			w.next = &l.At
+			return storage.ErrStop
+		}
+		return nil
+	case l.Host == nil:
+		return storage.ErrStop
 	case w.only != storage.NoHost && l.Host.ID != w.only:
 		return storage.ErrStop
 	case w.query.Examine > 0 && w.seen >= w.query.Examine:

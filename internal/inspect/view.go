@@ -13,7 +13,7 @@ import (
 
 // Store is what is read of the storage package.
 type Store interface {
-	Walk(context.Context, storage.Position, func(*storage.Located) error) (storage.Position, error)
+	Walk(context.Context, storage.Position, storage.States, func(*storage.Located) error) (storage.Position, error)
 	Hosts(func(*storage.Host) error) error
 	Names(under, after string, f func(name string, id storage.HostID) error) error
 	HostByID(storage.HostID) (storage.Host, error)
