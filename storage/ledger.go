@@ -53,15 +53,16 @@ func DecodePlace(b []byte) (uint64, error) {
 type Debt struct {
 	Everyone bool                     // the machine was started anew: any host may have been asked just before
 	Hosts    map[string]time.Duration // host name to the largest delay known; negative: none was known
+	Waits    map[string]Wait          // by host name, what was asked for in answers
 	End      uint64                   // where the next ledger begins
 }
 
 // ReadDebt reads the ledger of an earlier process from the committed place on.
 // A ledger that is missing, damaged or of another start of the machine makes
 // everyone a creditor, except that a store which never asked anybody owes nothing.
-// Each is called for every line that can be read, with the place before it; it may be nil.
+// Each is called for every request that can be read, with the place before it; it may be nil.
 func ReadDebt(dir string, settled uint64, bootID string, each func(place uint64, s Start)) (Debt, error) {
-	debt := Debt{Hosts: make(map[string]time.Duration), End: settled}
+	debt := Debt{Hosts: make(map[string]time.Duration), Waits: make(map[string]Wait), End: settled}
 	f, err := os.Open(filepath.Join(dir, LedgerName))
 	if errors.Is(err, fs.ErrNotExist) {
 		debt.Everyone = settled != 0
@@ -106,6 +107,11 @@ func (d *Debt) read(r *bufio.Reader, place uint64, each func(uint64, Start)) err
 		}
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return fmt.Errorf("read start ledger: %w", err)
+		}
+		if w, ok := parseWait(string(line)); ok && err == nil {
+			d.addWait(w)
+			place += uint64(len(line))
+			continue
 		}
 		start, ok := parseStart(string(line))
 		if !ok || err != nil {
@@ -234,15 +240,19 @@ func (l *Ledger) Append(s Start) (place uint64, err error) {
 	if s.Note != "" {
 		b = append(append(b, ' '), s.Note...)
 	}
-	b = append(b, '\n')
-	l.line = b
-	if _, err := l.f.WriteAt(b, l.size); err != nil {
+	l.line = append(b, '\n')
+	return place, l.write(l.line)
+}
+
+// write appends a line.
+func (l *Ledger) write(line []byte) error {
+	if _, err := l.f.WriteAt(line, l.size); err != nil {
 		// The count that comes with the error leaves out a part that was written.
 		err = errors.Join(err, l.f.Truncate(l.size))
-		return place, fmt.Errorf("append to start ledger: %w", spaceError(err))
+		return fmt.Errorf("append to start ledger: %w", spaceError(err))
 	}
-	l.size += int64(len(b))
-	return place, nil
+	l.size += int64(len(line))
+	return nil
 }
 
 // ledgerRotate is the size from which Trim begins a new file.

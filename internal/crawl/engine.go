@@ -17,7 +17,6 @@ import (
 	"github.com/amble-crawler/amble/internal/revisit"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/weburl"
-	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -47,6 +46,7 @@ type output interface {
 // ledger is what the engine needs of the start ledger.
 type ledger interface {
 	Append(storage.Start) (place uint64, err error)
+	AppendWait(storage.Wait) error
 	Place() uint64
 	Trim(settled uint64) error
 	Close() error
@@ -198,68 +198,6 @@ func (e *Engine) settleDebts() error {
 		e.ledger = l
 	}
 	return err
-}
-
-func (e *Engine) commitDebt(debt *storage.Debt) error {
-	owed, err := e.store.Mark(markOwed)
-	if err != nil {
-		return err
-	}
-	if err := e.owedSince.UnmarshalBinary(owed); len(owed) > 0 && err != nil {
-		return fmt.Errorf("mark %s: %w", markOwed, err)
-	}
-	e.owedSince = earlier(e.owedSince, e.opened)
-	b := storage.Batch{Marks: map[string][]byte{
-		storage.MarkLedger: storage.EncodePlace(debt.End), markUnsaid: e.requests.unsaid.encode(),
-	}}
-	if debt.Everyone {
-		e.owedSince = e.opened
-		if b.Marks[markOwed], err = e.opened.MarshalBinary(); err != nil {
-			return err
-		}
-	}
-	if len(debt.Hosts) > 0 {
-		err := e.store.Hosts(func(h *storage.Host) error {
-			delay, owes := debt.Hosts[h.Name]
-			if owes {
-				return e.owe(&b, h, delay)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		e.log.Info("requests of the last run have no outcome", "hosts", len(debt.Hosts))
-	}
-	_, err = e.store.Commit(&b)
-	return err
-}
-
-// owe puts a host's debt into a batch. known is the delay that was in force when
-// the host was asked; negative if it had not been learned.
-func (e *Engine) owe(b *storage.Batch, h *storage.Host, known time.Duration) error {
-	state, err := politeness.DecodeState(h.Politeness)
-	if err != nil {
-		return fmt.Errorf("host %s: %w", h.Name, err)
-	}
-	polite := politeness.NewHost(e.force.Load().politeness(h.Name), state, e.opened)
-	delay := max(known, polite.Delay(e.opened))
-	if known < 0 {
-		delay = max(delay, frontier.RestartDelay)
-	}
-	polite.Owe(e.opened, delay, politeness.ReasonRestart)
-	encoded, err := polite.State(e.opened).AppendBinary(nil)
-	b.Hosts = append(b.Hosts, storage.HostUpdate{Host: h.ID, Politeness: encoded})
-	return err
-}
-
-// earlier returns a, or b where a lies behind it: a clock that was set back
-// does not prolong a debt.
-func earlier(a, b time.Time) time.Time {
-	if a.After(b) {
-		return b
-	}
-	return a
 }
 
 // Close closes the data directory. Run must have returned.

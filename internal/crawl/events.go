@@ -20,6 +20,7 @@ func (r *run) complete(res *result) {
 	case frontier.Resolve:
 		err = r.f.CompleteResolve(l.ID, res.resolve)
 	case frontier.Robots:
+		r.noteWait(l, &res.robots.Report)
 		err = r.f.CompleteRobots(l.ID, res.robots)
 		r.pending.add(res)
 	case frontier.Page:
@@ -28,6 +29,7 @@ func (r *run) complete(res *result) {
 			r.pending.pages++
 			r.unsettled++
 		}
+		r.noteWait(l, &res.page.Report)
 		r.join(res)
 		err = r.f.CompletePage(l.ID, res.page)
 		r.pending.add(res)
