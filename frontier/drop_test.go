@@ -93,12 +93,12 @@ func TestCommittedOfAnother(t *testing.T) {
 	w := newWorld(t, testOptions(), newMemory())
 	w.add("http://a.test/1")
 	w.open()
-	for len(w.pages()) == 0 && w.busy == 0 || len(w.f.hosts[1].active.busy) == 0 {
+	for len(w.pages()) == 0 && w.busy == 0 || len(w.f.hosts.get(1).active.busy) == 0 {
 		w.run(100 * time.Millisecond)
 	}
 	b := storage.Batch{Done: []storage.Done{{Host: 1, When: storage.In(storage.Denied)}}}
 	w.f.Committed(&b, storage.Result{}, w.now)
-	if len(w.f.hosts[1].active.busy) != 1 {
+	if len(w.f.hosts.get(1).active.busy) != 1 {
 		t.Error("a leased URL is not held as busy")
 	}
 }

@@ -16,7 +16,7 @@ type Frontier struct {
 	scope *Scope
 	epoch time.Time
 
-	hosts     map[storage.HostID]*host
+	hosts     *register
 	dormant   hostHeap
 	called    hostHeap
 	ready     hostHeap
@@ -70,9 +70,13 @@ func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
+	hosts := new(register)
 	return &Frontier{
 		o: o, scope: scope, epoch: epoch,
-		hosts:     make(map[storage.HostID]*host),
+		hosts:     hosts,
+		dormant:   newHeap(hosts),
+		called:    newHeap(hosts),
+		ready:     newHeap(hosts),
 		limits:    make(map[limitKey]*limit),
 		overrides: newOverrides(o.Overrides),
 		clock:     epoch,
@@ -104,6 +108,7 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 	h.fetched = s.Of(storage.Fetched)
 	f.named(h, s.Name, h.fetched)
 	polite := f.restored(state, h, now)
+	f.spreadKnown(polite, now)
 	f.remember(h, polite)
 	h.queued, h.due, h.nextDue = s.Waiting()
 	h.renewals, h.nextRenewal = s.Renewing()
@@ -155,10 +160,10 @@ func Debt(delay time.Duration, state politeness.State) time.Duration {
 
 // host returns the entry of a host and makes one if need be.
 func (f *Frontier) host(id storage.HostID) *host {
-	h := f.hosts[id]
+	h := f.hosts.get(id)
 	if h == nil {
 		h = &host{id: id, ready: always, wake: always, trouble: never}
-		f.hosts[id] = h
+		f.hosts.put(h)
 	}
 	return h
 }
@@ -197,12 +202,12 @@ func (f *Frontier) TakeBatch() storage.Batch {
 // owner added, is on disk, and what that changed.
 func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) {
 	for i := range b.Hosts {
-		if h := f.hosts[b.Hosts[i].Host]; h != nil {
+		if h := f.hosts.get(b.Hosts[i].Host); h != nil {
 			f.updateCommitted(h)
 		}
 	}
 	for i := range b.Done {
-		h := f.hosts[b.Done[i].Host]
+		h := f.hosts.get(b.Done[i].Host)
 		switch {
 		case h == nil || h.active == nil || b.Done[i].When != 0: // those with a condition are its owner's, not leased or settled here
 		case h.active.loading:
@@ -221,6 +226,9 @@ func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) 
 }
 
 func (f *Frontier) touched(c *storage.Touched, now instant) {
+	if f.hosts.get(c.Host) == nil {
+		f.spreadNew(f.host(c.Host), now)
+	}
 	h := f.host(c.Host)
 	if h.active == nil && c.Queued > h.queued {
 		// Perhaps of an origin that is not held as the others are.

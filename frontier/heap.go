@@ -1,45 +1,98 @@
 package frontier
 
-// hostHeap is a heap of hosts by their key, the earliest first; equal keys by
-// id. Each host knows its index, so that it can leave from anywhere. It
-// allocates only when it grows. With a million hosts in it almost every look at
-// one misses the processor's caches: so keys are kept beside the hosts, and a
-// parent has four children, which are neighbours in memory.
-type hostHeap []heapItem
+import "github.com/amble-crawler/amble/storage"
 
-type heapItem struct {
-	key  instant
-	host *host
+// register holds the hosts that the frontier knows by their ids, which are dense, and where each of them is in
+// the heap that it is in. With a million hosts almost every look at one misses the processor's caches; the
+// places of hosts that a heap moves are looked up in an array of numbers instead.
+type register struct {
+	hosts []*host
+	known int     // how many there are
+	index []int32 // in the items of the host's heap
 }
 
-// children is how many a parent has.
-const children = 4
-
-func (i heapItem) before(j heapItem) bool {
-	return i.key < j.key || i.key == j.key && i.host.id < j.host.id
-}
-
-func (h hostHeap) top() *host {
-	if len(h) == 0 {
+// get is a host; nil: it is not known.
+func (r *register) get(id storage.HostID) *host {
+	if int(id) >= len(r.hosts) {
 		return nil
 	}
-	return h[0].host
+	return r.hosts[id]
+}
+
+// put adds a host.
+func (r *register) put(h *host) {
+	for int(h.id) >= len(r.hosts) {
+		r.hosts, r.index = append(r.hosts, nil), append(r.index, 0)
+	}
+	r.hosts[h.id] = h
+	r.known++
+}
+
+// all calls each for every host.
+func (r *register) all(yield func(*host) bool) {
+	for _, h := range r.hosts {
+		if h != nil && !yield(h) {
+			return
+		}
+	}
+}
+
+// hostHeap is a heap of hosts by their key, the earliest first; equal keys by priority, then by id. A host can leave
+// from anywhere. It allocates only when it grows. All that is compared lies in the items, and a parent has four
+// children, which are neighbours in memory: with the root at 3 they share a line of the processor's cache.
+type hostHeap struct {
+	of    *register
+	items []heapItem // from root on
+}
+
+type heapItem struct {
+	key      instant
+	id       storage.HostID
+	priority int8
+}
+
+const (
+	root     = 3
+	children = 4
+)
+
+func firstChild(i int) int { return children * (i - root + 1) }
+func parentOf(i int) int   { return i/children + root - 1 }
+
+func newHeap(of *register) hostHeap { return hostHeap{of: of, items: make([]heapItem, root)} }
+
+func (i *heapItem) before(j *heapItem) bool {
+	switch {
+	case i.key != j.key:
+		return i.key < j.key
+	case i.priority != j.priority:
+		return i.priority > j.priority
+	}
+	return i.id < j.id
+}
+
+func (h *hostHeap) size() int { return len(h.items) - root }
+
+func (h *hostHeap) top() *host {
+	if h.size() == 0 {
+		return nil
+	}
+	return h.of.hosts[h.items[root].id]
 }
 
 // push adds a host under its key, which must not change while it is in the heap.
-func (h *hostHeap) push(x *host) {
-	*h = append(*h, heapItem{})
-	h.up(len(*h)-1, heapItem{x.key, x})
+func (h *hostHeap) push(x *host, priority int8) {
+	h.items = append(h.items, heapItem{})
+	h.up(len(h.items)-1, heapItem{x.key, x.id, priority})
 }
 
 func (h *hostHeap) remove(x *host) {
-	i, end := int(x.index), len(*h)-1
-	last := (*h)[end]
-	(*h)[end] = heapItem{}
-	*h = (*h)[:end]
+	i, end := int(h.of.index[x.id]), len(h.items)-1
+	last := h.items[end]
+	h.items = h.items[:end]
 	switch {
 	case i == end:
-	case i > 0 && last.before((*h)[(i-1)/children]):
+	case i > root && last.before(&h.items[parentOf(i)]):
 		h.up(i, last)
 	default:
 		h.down(i, last)
@@ -47,13 +100,13 @@ func (h *hostHeap) remove(x *host) {
 }
 
 // up puts an item where it belongs, from the empty place i on towards the top.
-func (h hostHeap) up(i int, x heapItem) {
-	for i > 0 {
-		parent := (i - 1) / children
-		if !x.before(h[parent]) {
+func (h *hostHeap) up(i int, x heapItem) {
+	for i > root {
+		parent := parentOf(i)
+		if !x.before(&h.items[parent]) {
 			break
 		}
-		h.set(i, h[parent])
+		h.set(i, h.items[parent])
 		i = parent
 	}
 	h.set(i, x)
@@ -61,28 +114,28 @@ func (h hostHeap) up(i int, x heapItem) {
 
 // down puts an item where it belongs, from the empty place i on towards the
 // bottom.
-func (h hostHeap) down(i int, x heapItem) {
+func (h *hostHeap) down(i int, x heapItem) {
 	for {
-		first := children*i + 1
-		if first >= len(h) {
+		first := firstChild(i)
+		if first >= len(h.items) {
 			break
 		}
 		least := first
-		for child := first + 1; child < min(first+children, len(h)); child++ {
-			if h[child].before(h[least]) {
+		for child := first + 1; child < min(first+children, len(h.items)); child++ {
+			if h.items[child].before(&h.items[least]) {
 				least = child
 			}
 		}
-		if !h[least].before(x) {
+		if !h.items[least].before(&x) {
 			break
 		}
-		h.set(i, h[least])
+		h.set(i, h.items[least])
 		i = least
 	}
 	h.set(i, x)
 }
 
-func (h hostHeap) set(i int, x heapItem) {
-	h[i] = x
-	x.host.index = int32(i)
+func (h *hostHeap) set(i int, x heapItem) {
+	h.items[i] = x
+	h.of.index[x.id] = int32(i)
 }

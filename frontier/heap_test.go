@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -12,19 +13,18 @@ import (
 // a sorted slice.
 func TestHeap(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	var heap hostHeap
+	heap := newHeap(new(register))
 	var sorted []*host
+	priority := func(h *host) int8 { return int8(h.id % 5) }
 	order := func(a, b *host) int {
-		if (heapItem{a.key, a}).before(heapItem{b.key, b}) {
-			return -1
-		}
-		return 1
+		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(priority(b), priority(a)), cmp.Compare(a.id, b.id))
 	}
 	for i := range 20_000 {
 		switch n := random.IntN(5); {
 		case n < 2 || len(sorted) == 0:
 			h := &host{id: storage.HostID(i + 1), key: instant(random.IntN(500))}
-			heap.push(h)
+			heap.of.put(h)
+			heap.push(h, priority(h))
 			at, _ := slices.BinarySearchFunc(sorted, h, order)
 			sorted = slices.Insert(sorted, at, h)
 		case n == 2:
@@ -39,11 +39,11 @@ func TestHeap(t *testing.T) {
 			sorted = slices.Delete(sorted, 0, 1)
 		}
 		checkHeap(t, "test", heap)
-		if len(heap) != len(sorted) {
-			t.Fatalf("%d hosts, want %d", len(heap), len(sorted))
+		if heap.size() != len(sorted) {
+			t.Fatalf("%d hosts, want %d", heap.size(), len(sorted))
 		}
 	}
-	if new(hostHeap).top() != nil {
+	if empty := newHeap(new(register)); empty.top() != nil {
 		t.Error("an empty heap has a first host")
 	}
 }

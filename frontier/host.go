@@ -43,7 +43,6 @@ var placeNames = [...]string{"idle", "dormant", "called", "loading", "resolving"
 // host is what is kept of every host that has, or had, work in this process.
 type host struct {
 	id       storage.HostID
-	index    int32   // in the heap it is in
 	key      instant // order in the heap
 	ready    instant // when politeness lets it be asked; not kept up while active
 	wake     instant // when what it had to do when it went dormant may be done; always: nothing holds it

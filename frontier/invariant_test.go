@@ -15,11 +15,11 @@ func checkInvariants(t tester, f *Frontier) {
 	c := census{users: map[*limit]int{}, crowded: map[*limit]int{}, inFlight: map[*host]int{}, asked: map[storage.HostID]map[string]bool{}}
 	checkRenewals(t, f)
 	c.leases(t, f)
-	for _, h := range f.hosts {
+	for h := range f.hosts.all {
 		c.host(t, f, h)
 	}
-	if len(f.called) != c.called || len(f.dormant) != c.dormant || len(f.ready) != c.ready {
-		t.Fatalf("heaps hold %d dormant and %d waiting hosts, %d and %d say so", len(f.dormant), len(f.ready), c.dormant, c.ready)
+	if f.called.size() != c.called || f.dormant.size() != c.dormant || f.ready.size() != c.ready {
+		t.Fatalf("heaps hold %d dormant and %d waiting hosts, %d and %d say so", f.dormant.size(), f.ready.size(), c.dormant, c.ready)
 	}
 	if f.activeHosts != c.active || f.activeBytes != c.bytes || f.opening != c.opening {
 		t.Fatalf("%d active hosts (%d opening) of %d bytes are counted, there are %d (%d) of %d", f.activeHosts, f.opening, f.activeBytes, c.active, c.opening, c.bytes)
@@ -49,7 +49,7 @@ func checkRenewals(t tester, f *Frontier) {
 			}
 		}
 	}
-	for _, h := range f.hosts {
+	for h := range f.hosts.all {
 		if h.renewIn != notRenewing {
 			in--
 		}
@@ -66,7 +66,7 @@ func checkRenewals(t tester, f *Frontier) {
 func checkDomains(t tester, f *Frontier) {
 	t.Helper()
 	fetched := make([]uint32, len(f.domains))
-	for _, h := range f.hosts {
+	for h := range f.hosts.all {
 		fetched[h.domain] += h.fetched
 		if h.listed != slices.Contains(f.domains[h.domain].shelved, h) || h.place == shelved && h.domain != 0 && !h.listed {
 			t.Fatalf("host %d is %s, listed with its domain: %t", h.id, placeNames[h.place], h.listed)
@@ -88,14 +88,21 @@ type census struct {
 	asked          map[storage.HostID]map[string]bool // origins whose robots.txt is awaited
 }
 
+// holds reports whether a host is in a heap.
+func (h *hostHeap) holds(x *host) bool {
+	i := int(h.of.index[x.id])
+	return i >= root && i < len(h.items) && h.items[i].id == x.id
+}
+
 func checkHeap(t tester, name string, heap hostHeap) {
 	t.Helper()
-	for i, x := range heap {
-		if h := x.host; int(h.index) != i || h.key != x.key {
-			t.Fatalf("%s heap: host %d is at %d with key %d and says %d and %d", name, h.id, i, x.key, h.index, h.key)
+	for i := root; i < len(heap.items); i++ {
+		x := &heap.items[i]
+		if h, at := heap.of.get(x.id), int(heap.of.index[x.id]); at != i || h.key != x.key {
+			t.Fatalf("%s heap: host %d is at %d with key %d and says %d and %d", name, h.id, i, x.key, at, h.key)
 		}
-		if i > 0 && x.before(heap[(i-1)/children]) {
-			t.Fatalf("%s heap: host %d is before its parent", name, x.host.id)
+		if i > root && x.before(&heap.items[parentOf(i)]) {
+			t.Fatalf("%s heap: host %d is before its parent", name, x.id)
 		}
 	}
 }
@@ -104,7 +111,7 @@ func (c *census) leases(t tester, f *Frontier) {
 	t.Helper()
 	resolves := 0
 	for _, out := range f.leases {
-		if f.hosts[out.host.id] != out.host || out.host.active == nil {
+		if f.hosts.get(out.host.id) != out.host || out.host.active == nil {
 			t.Fatalf("a lease is out to host %d, which is dormant", out.host.id)
 		}
 		switch out.lease.Kind {
@@ -132,12 +139,12 @@ func (c *census) host(t tester, f *Frontier, h *host) {
 	switch {
 	case h.place == dormant:
 		c.dormant++
-		if a != nil || f.dormant[h.index].host != h {
+		if a != nil || !f.dormant.holds(h) {
 			t.Fatalf("host %d is dormant, but active or not in the heap", h.id)
 		}
 	case h.place == called:
 		c.called++
-		if a != nil || f.called[h.index].host != h {
+		if a != nil || !f.called.holds(h) {
 			t.Fatalf("host %d is called, but active or not in the heap", h.id)
 		}
 	case h.place == resting:
@@ -191,7 +198,7 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 	switch h.place {
 	case waiting:
 		c.ready++
-		ok = f.ready[h.index].host == h
+		ok = f.ready.holds(h)
 	case renewal:
 		ok = h.renewIn == renewing
 	case loading:
@@ -243,7 +250,7 @@ func (c *census) limit(t tester, l *limit) {
 func (c *census) errands(t tester, f *Frontier) {
 	t.Helper()
 	settle := func(j RobotsJob) { delete(c.asked[j.Owner], j.Origin.String()) }
-	for _, h := range f.hosts {
+	for h := range f.hosts.all {
 		if h.active != nil {
 			for _, e := range h.active.jobs {
 				settle(e.job)

@@ -127,7 +127,7 @@ func (f *Frontier) TakeWants() []LoadRequest {
 
 // Loaded takes in what was read of a host.
 func (f *Frontier) Loaded(l *Load, now time.Time) error {
-	h := f.hosts[l.Host.ID]
+	h := f.hosts.get(l.Host.ID)
 	if h == nil || h.active == nil {
 		return nil
 	}
@@ -214,7 +214,7 @@ func (f *Frontier) loadQueue(a *active, i int, l *Load) {
 // LoadFailed says that a load could not be done. The host is asked for again
 // after a while.
 func (f *Frontier) LoadFailed(id storage.HostID, now time.Time) {
-	h := f.hosts[id]
+	h := f.hosts.get(id)
 	if h == nil || h.active == nil {
 		return
 	}

@@ -14,7 +14,7 @@ func TestLoadFailed(t *testing.T) {
 	w.add(urls("http://a.test/", 100)...)
 	w.open()
 	w.f.errands[1] = []errand{{mustURL(t, "http://a.test/robots.txt"), RobotsJob{Origin: weburl.Origin{Scheme: "http", Host: "b.test", Port: 80}, Owner: 9}}}
-	w.f.place(w.f.hosts[1], 0)
+	w.f.place(w.f.hosts.get(1), 0)
 	w.failEvery = 2
 	w.run(20 * time.Minute)
 	if w.loads < 4 || len(w.pages()) != 100 {

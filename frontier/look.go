@@ -24,13 +24,13 @@ type View struct {
 
 // Look says where a host stands; false if the frontier does not know it.
 func (f *Frontier) Look(id storage.HostID) (View, bool) {
-	h := f.hosts[id]
+	h := f.hosts.get(id)
 	if h == nil {
 		return View{}, false
 	}
 	v := View{Host: id, Place: placeNames[h.place], Delay: time.Duration(float64(h.delay) * float64(time.Second)), Robots: f.held(h)}
 	if h.place == waiting || h.place == dormant || h.place == called {
-		v.Next = f.time(max(f.asked(h), 0))
+		v.Next = f.known(max(f.asked(h), 0))
 	}
 	if h.place == resting || h.place == renewal {
 		v.Next = f.time(max(h.renewKey, f.share.opens, 0))
@@ -59,7 +59,15 @@ func (f *Frontier) explain(h *host) politeness.Explanation {
 		if ready.Before(f.clock) {
 			ready = f.clock
 		}
-		e.Reason, e.Source, e.Since, e.Until = politeness.ReasonLimit, politeness.Source{Limit: l.key.String()}, e.Until, ready
+		e.Reason, e.Source, e.Since, e.Until = politeness.ReasonLimit, politeness.Source{Name: l.key.String()}, e.Until, ready
 	}
 	return e
+}
+
+// known is an instant for those who ask; zero where it is too far away to mean anything but that somebody has to end the wait.
+func (f *Frontier) known(i instant) time.Time {
+	if i > never/2 {
+		return time.Time{}
+	}
+	return f.time(i)
 }

@@ -12,74 +12,81 @@ import (
 // be called only while a worker is idle: a lease chosen ahead of time would be
 // late for its host and early for the next.
 func (f *Frontier) Next(now time.Time) (Lease, bool) {
-	t := f.instant(now)
 	f.clock = now
+	if out := f.next(now); out != nil {
+		return out.lease, true
+	}
+	return Lease{}, false
+}
+
+func (f *Frontier) next(now time.Time) *outstanding {
+	t := f.instant(now)
 	f.activate(t)
-	if l, ok := f.nextName(); ok {
-		return l, true
+	if out := f.nextName(); out != nil {
+		return out
 	}
 	if f.renewsFirst() {
-		if l, ok := f.nextRenewal(now); ok {
-			return l, true
+		if out := f.nextRenewal(now); out != nil {
+			return out
 		}
 	}
 	for h := f.ready.top(); h != nil && h.key <= t; h = f.ready.top() {
-		if l, ok := f.serve(h, now); ok {
-			return l, true
+		if out := f.serve(h, now); out != nil {
+			return out
 		}
 	}
-	if l, ok := f.nextRenewal(now); ok {
-		return l, true
+	if out := f.nextRenewal(now); out != nil {
+		return out
 	}
 	f.activate(t) // where others made room
 	return f.nextName()
 }
 
 // serve gives a lease to a host whose turn it is, if it can have one now, and puts it where it belongs.
-func (f *Frontier) serve(h *host, now time.Time) (l Lease, ok bool) {
+func (f *Frontier) serve(h *host, now time.Time) (out *outstanding) {
 	t := f.instant(now)
 	switch {
 	case !f.startable(h, t) || !h.active.resolved(t) && !h.reserved():
 		f.yield(h, t)
 		f.place(h, t)
 	case f.admitted(h, t):
-		l, ok = f.take(h, now)
+		out = f.take(h, now)
 		f.yield(h, t)
 		f.place(h, t)
 	}
-	return l, ok
+	return out
 }
 
 // take finds the next thing to ask of a host whose turn it is. URLs that may not
 // be asked are settled on the way. Each round settles, holds or asks, so it ends.
-func (f *Frontier) take(h *host, now time.Time) (Lease, bool) {
+func (f *Frontier) take(h *host, now time.Time) *outstanding {
 	a := h.active
 	if len(a.jobs) > 0 {
 		e := a.jobs[0]
 		a.jobs = a.jobs[1:]
-		return f.leaseRequest(h, Lease{Kind: Robots, URL: e.url, Robots: e.job}, false, now), true
+		return f.leaseRequest(h, &Lease{Kind: Robots, URL: e.url, Robots: e.job}, now)
 	}
 	settled := len(f.out.Done)
-	l, ok := f.takeURL(h, now)
+	out := f.takeURL(h, now)
 	if len(f.out.Done) > settled {
 		f.update(h, now, 0, 0)
 	}
-	return l, ok
+	return out
 }
 
-func (f *Frontier) takeURL(h *host, now time.Time) (Lease, bool) {
+func (f *Frontier) takeURL(h *host, now time.Time) *outstanding {
 	t := f.instant(now)
 	for {
 		q, renews := f.pick(h, t)
 		if q == nil {
-			return Lease{}, false
+			return nil
 		}
 		standing := f.o.Robots.Standing(q.record, h.active.polite.Delay(now), now)
 		switch {
 		case standing.Kind == robots.StandingFetch || standing.RefreshDue:
 			q.asked = true
 			job := RobotsJob{Origin: q.origin, Owner: h.id, Previous: q.record}
-			return f.leaseRequest(h, Lease{Kind: Robots, URL: q.origin.URL("/robots.txt"), Robots: job}, false, now), true
+			return f.leaseRequest(h, &Lease{Kind: Robots, URL: q.origin.URL("/robots.txt"), Robots: job}, now)
 		case f.closes(standing, q.rules):
 			q.hold(standing, max(f.instant(standing.Until), t+1))
 			continue
@@ -88,8 +95,8 @@ func (f *Frontier) takeURL(h *host, now time.Time) (Lease, bool) {
 		if renews {
 			take = f.takeRenewal
 		}
-		if l, ok := take(h, q, now); ok {
-			return l, true
+		if out := take(h, q, now); out != nil {
+			return out
 		}
 	}
 }
@@ -115,12 +122,12 @@ func (q *queue) hold(s robots.Standing, until instant) {
 	}
 }
 
-// takePage leases the first URL of a queue that may be asked; false if the turn
+// takePage leases the first URL of a queue that may be asked; nil if the turn
 // is another queue's before there is one.
-func (f *Frontier) takePage(h *host, q *queue, now time.Time) (Lease, bool) {
+func (f *Frontier) takePage(h *host, q *queue, now time.Time) *outstanding {
 	for turn, _, _ := q.first(); ; {
 		if priority, _, ok := q.first(); !ok || priority != turn {
-			return Lease{}, false
+			return nil
 		}
 		head, due := q.take()
 		h.active.busy[head.Ordinal] = struct{}{}
@@ -137,8 +144,9 @@ func (f *Frontier) takePage(h *host, q *queue, now time.Time) (Lease, bool) {
 		if !due {
 			q.inFlight = append(q.inFlight, head.Ordinal)
 		}
-		l := Lease{Kind: Page, URL: u, Head: head, Verdict: verdict, Rules: q.rules, Policy: q.record}
-		return f.leaseRequest(h, l, due, now), true
+		out := f.leaseRequest(h, &Lease{Kind: Page, URL: u, Head: head, Verdict: verdict, Rules: q.rules, Policy: q.record}, now)
+		out.due = due
+		return out
 	}
 }
 
@@ -164,7 +172,7 @@ func (f *Frontier) judge(q *queue, head *storage.Head, u weburl.URL) (robots.Ver
 
 // leaseRequest leases a request to a host: it counts against the host's and
 // the address's limits until it is completed.
-func (f *Frontier) leaseRequest(h *host, l Lease, due bool, now time.Time) Lease {
+func (f *Frontier) leaseRequest(h *host, l *Lease, now time.Time) *outstanding {
 	a := h.active
 	a.inFlight++
 	a.served++
@@ -178,7 +186,7 @@ func (f *Frontier) leaseRequest(h *host, l Lease, due bool, now time.Time) Lease
 	l.At, l.Delay, l.DelayReason, l.DelaySource = now, why.Delay, why.DelayReason, why.DelaySource
 	l.Reason, l.Source, l.Learned = why.Reason, why.Source, a.learned()
 	l.LastEnd, l.Ready = a.polite.LastEnd(), why.Until
-	return f.lease(h, l, due)
+	return f.lease(h, l)
 }
 
 // learned reports whether a robots.txt of the host was ever read.
@@ -191,7 +199,7 @@ func (a *active) learned() bool {
 	return false
 }
 
-func (f *Frontier) lease(h *host, l Lease, due bool) Lease {
+func (f *Frontier) lease(h *host, l *Lease) *outstanding {
 	f.lastLease++
 	l.ID, l.Host, l.HostName = f.lastLease, h.id, h.active.name
 	if len(f.spare) == 0 {
@@ -200,7 +208,7 @@ func (f *Frontier) lease(h *host, l Lease, due bool) Lease {
 	last := len(f.spare) - 1
 	out := f.spare[last]
 	f.spare = f.spare[:last]
-	out.host, out.lease, out.due, out.renewal, out.limits = h, l, due, false, h.active.limits
+	out.host, out.lease, out.due, out.renewal, out.limits = h, *l, false, false, h.active.limits
 	f.leases[l.ID] = out
-	return l
+	return out
 }

@@ -11,6 +11,9 @@ import (
 // priority; within a priority URLs that are due before those that were never
 // touched, and each of them in the order in which they became so. A priority
 // below 0 waits until nothing else can be asked, on disk or in memory.
+//
+// Among hosts the one that may be asked for longest comes first; where that is the same instant, the one whose next URL
+// has the higher priority.
 
 // compareDue orders due URLs.
 func compareDue(a, b storage.Head) int {
@@ -61,6 +64,20 @@ func (a *active) expects() bool {
 		}
 	}
 	return false
+}
+
+// foremost is the highest priority of the URLs in memory.
+func (a *active) foremost() int8 {
+	if len(a.jobs) > 0 {
+		return 127 // others wait for a robots.txt
+	}
+	foremost := int8(-128)
+	for i := range a.queues {
+		if priority, _, ok := a.queues[i].first(); ok {
+			foremost = max(foremost, priority)
+		}
+	}
+	return foremost
 }
 
 // pick chooses the queue whose turn it is.

@@ -98,7 +98,7 @@ func (f *Frontier) leave(h *host) {
 
 func (f *Frontier) await(h *host, key instant) {
 	h.place, h.key = waiting, key
-	f.ready.push(h)
+	f.ready.push(h, h.active.foremost())
 }
 
 // placeDormant puts a host without active part among the dormant if it has work.
@@ -106,15 +106,15 @@ func (f *Frontier) placeDormant(h *host) {
 	switch {
 	case len(f.errands[h.id]) > 0:
 		h.place, h.key = called, h.ready-lead
-		f.called.push(h)
+		f.called.push(h, 0)
 	case h.queued+h.due > 0 && f.spent(h):
 		f.shelve(h)
 	case h.queued > 0:
 		h.place, h.key = dormant, max(h.ready, h.wake)-lead
-		f.dormant.push(h)
+		f.dormant.push(h, 0)
 	case h.due > 0:
 		h.place, h.key = dormant, max(h.ready, h.wake, f.unix(h.nextDue))-lead
-		f.dormant.push(h)
+		f.dormant.push(h, 0)
 	default:
 		h.place = idle
 	}

@@ -71,7 +71,7 @@ func (f *Frontier) deliver(name string, id storage.HostID, now instant) {
 // the host whose origin it is for.
 func (f *Frontier) setPolicy(job RobotsJob, record robots.Record, rules *robots.Rules, now time.Time) *host {
 	f.policy(storage.Policy{Origin: job.Origin}, record)
-	h := f.hosts[job.Owner]
+	h := f.hosts.get(job.Owner)
 	q := h.queueOf(job.Origin)
 	if q == nil {
 		return h

@@ -64,8 +64,8 @@ func (a *active) pickRenewal(now instant) *queue {
 	return best
 }
 
-// takeRenewal leases the first renewal of a queue that may be made; false if there is none.
-func (f *Frontier) takeRenewal(h *host, q *queue, now time.Time) (Lease, bool) {
+// takeRenewal leases the first renewal of a queue that may be made; nil if there is none.
+func (f *Frontier) takeRenewal(h *host, q *queue, now time.Time) *outstanding {
 	for len(q.renewals) > 0 {
 		head := q.renewals[0]
 		q.renewals = q.renewals[1:]
@@ -80,11 +80,11 @@ func (f *Frontier) takeRenewal(h *host, q *queue, now time.Time) (Lease, bool) {
 		}
 		f.spend(h, &head)
 		f.tookRenewal(f.instant(now))
-		l := f.leaseRequest(h, Lease{Kind: Page, URL: u, Head: head, Verdict: verdict, Rules: q.rules, Policy: q.record}, false, now)
-		f.leases[l.ID].renewal = true
-		return l, true
+		out := f.leaseRequest(h, &Lease{Kind: Page, URL: u, Head: head, Verdict: verdict, Rules: q.rules, Policy: q.record}, now)
+		out.renewal = true
+		return out
 	}
-	return Lease{}, false
+	return nil
 }
 
 // loadRenewals takes in the renewals that were read of a queue.

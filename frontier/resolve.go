@@ -26,15 +26,15 @@ func (f *Frontier) queueName(h *host) {
 }
 
 // nextName gives out the resolution of the name that waits longest.
-func (f *Frontier) nextName() (Lease, bool) {
+func (f *Frontier) nextName() *outstanding {
 	if len(f.names) == 0 || f.resolving >= f.o.Resolvers {
-		return Lease{}, false
+		return nil
 	}
 	h := f.names[0]
 	f.names[0] = nil
 	f.names = f.names[1:]
 	f.resolving++
-	return f.lease(h, Lease{Kind: Resolve}, false), true
+	return f.lease(h, &Lease{Kind: Resolve})
 }
 
 // CompleteResolve ends a Resolve lease.

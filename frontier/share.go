@@ -164,17 +164,17 @@ func (f *Frontier) readySoon(at instant, enough int) int {
 }
 
 // nextRenewal gives out the renewal that is overdue longest.
-func (f *Frontier) nextRenewal(now time.Time) (Lease, bool) {
+func (f *Frontier) nextRenewal(now time.Time) *outstanding {
 	t := f.instant(now)
 	if !f.renewable(t) {
-		return Lease{}, false
+		return nil
 	}
 	for h := f.renewing.top(); h != nil && h.renewKey <= t; h = f.renewing.top() {
-		if l, ok := f.serve(h, now); ok {
-			return l, true
+		if out := f.serve(h, now); out != nil {
+			return out
 		}
 	}
-	return Lease{}, false
+	return nil
 }
 
 // wakeToRenew is the earliest instant at which there may be a renewal to make; never: there is none.

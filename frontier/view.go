@@ -21,7 +21,7 @@ func (f *Frontier) Finished(now time.Time, within time.Duration) bool {
 			return false
 		}
 	}
-	for _, h := range f.hosts {
+	for h := range f.hosts.all {
 		if !f.postponed(h, f.instant(now), instant(within)) {
 			return false
 		}
@@ -69,7 +69,7 @@ type Waiting struct {
 // Waiting calls each for every host that has work.
 func (f *Frontier) Waiting(now time.Time, each func(Waiting)) {
 	t := f.instant(now)
-	for _, h := range f.hosts {
+	for h := range f.hosts.all {
 		left := int(h.queued) + int(h.due)
 		if left == 0 && (h.place == idle || h.place == resting || h.place == renewal) {
 			continue
@@ -78,7 +78,7 @@ func (f *Frontier) Waiting(now time.Time, each func(Waiting)) {
 		start := t
 		if h.place == waiting || h.place == dormant || h.place == called {
 			start = max(f.asked(h), t)
-			w.Until = f.time(start)
+			w.Until = f.known(start)
 		}
 		w.Finish = time.Duration(start-t) + time.Duration(float64(max(f.affordable(h, left)-1, 0))*float64(h.delay)*float64(time.Second))
 		if a := h.active; a != nil {
@@ -102,7 +102,7 @@ func (f *Frontier) asked(h *host) instant {
 // Places counts the hosts by the place they are in.
 func (f *Frontier) Places() map[string]int {
 	var n [len(placeNames)]int
-	for _, h := range f.hosts {
+	for h := range f.hosts.all {
 		n[h.place]++
 	}
 	places := make(map[string]int, len(n))

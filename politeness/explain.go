@@ -26,10 +26,9 @@ type Explanation struct {
 
 // Source is where a sign comes from: at most one of these is set.
 type Source struct {
-	Line    Line   // of a robots.txt
-	Header  string // the value of Retry-After
-	Setting string // the name of a setting
-	Limit   string // what several hosts share: "address 192.0.2.1"
+	Line   Line   // of a robots.txt
+	Header string // the value of Retry-After
+	Name   string // of a setting, or of what several hosts share: "politeness.overrides, item 2", "address 192.0.2.1"
 }
 
 // String is the source in a few words; empty: there is nothing to say.
@@ -39,10 +38,8 @@ func (s Source) String() string {
 		return fmt.Sprintf("line %d", s.Line.Number)
 	case s.Header != "":
 		return fmt.Sprintf("%q", s.Header)
-	case s.Setting != "":
-		return s.Setting
 	}
-	return s.Limit
+	return s.Name
 }
 
 // Explain says which sign decides [Host.Ready], and all that an operator would ask next.
@@ -67,7 +64,7 @@ func (h *Host) Explain(now time.Time) Explanation {
 func (h *Host) source(r Reason, line Line, header string) Source {
 	switch {
 	case r == ReasonDelay, r == ReasonPause && h.options.Paused:
-		return Source{Setting: h.options.Setting}
+		return Source{Name: h.options.Setting}
 	case r == ReasonRetryAfter:
 		return Source{Header: header}
 	}

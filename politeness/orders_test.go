@@ -68,7 +68,7 @@ func TestPausedBySetting(t *testing.T) {
 	o.Paused, o.Setting = true, "politeness.overrides, item 2"
 	h := NewHost(&o, State{}, at(0))
 	e := h.Explain(at(0))
-	if e.Reason != ReasonPause || !e.Forever || e.Source.Setting != o.Setting || !e.Since.IsZero() {
+	if e.Reason != ReasonPause || !e.Forever || e.Source.Name != o.Setting || !e.Since.IsZero() {
 		t.Errorf("%+v", e)
 	}
 	if got, want := e.String(), "not until it is resumed: paused by the operator (politeness.overrides, item 2); 1s between requests (the configured delay (politeness.overrides, item 2))"; got != want {

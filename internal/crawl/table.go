@@ -136,6 +136,8 @@ func stateIndex(r *frontier.Row, waits bool) uint8 {
 	switch {
 	case inspect.IsBusy(r.Place):
 		state = inspect.HostBusy
+	case r.Paused:
+		state = inspect.HostPaused
 	case r.Left == 0:
 		state = inspect.HostIdle
 	case r.Robots != robots.ReasonNone:
