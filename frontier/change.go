@@ -21,7 +21,7 @@ type Change struct {
 func (f *Frontier) Change(c Change, now time.Time) {
 	f.clock = now
 	before := make(map[*host]time.Duration) // configured delays of hosts that are not in memory
-	for _, h := range f.hosts {
+	for h := range f.hosts.all {
 		if h.active == nil {
 			before[h] = f.politeness(h).Delay
 		}
@@ -34,7 +34,7 @@ func (f *Frontier) Change(c Change, now time.Time) {
 			l.polite.SetOptions(o)
 		}
 	}
-	for _, h := range f.hosts {
+	for h := range f.hosts.all {
 		f.changeHost(h, before[h], c.Overridden, f.instant(now))
 	}
 }
