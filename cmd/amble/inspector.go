@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/server"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -50,9 +52,26 @@ func openInspector(ctx context.Context, c *config.Config) (inspector, error) {
 	}
 	o := c.FrontierOptions()
 	view := inspect.New(store, inspect.Options{
-		Politeness: o.HostPoliteness(), Robots: o.Robots, Tokens: o.Tokens, Obey: o.Obey, Now: time.Now,
+		Politeness: o.HostPoliteness(), Robots: o.Robots, Tokens: o.Tokens, Obey: o.Obey, Now: time.Now, Scope: storedScope(store, c),
 	})
 	return &storedInspector{view, store}, nil
+}
+
+// storedScope is the scope that a crawl with these settings would have. It is found out when it is asked for: there may be many seeds.
+func storedScope(store *storage.Store, c *config.Config) func(weburl.URL) (bool, string) {
+	scope := sync.OnceValue(func() func(weburl.URL) (bool, string) {
+		var seeds []crawl.Seed
+		config.VisitSeeds(c, nil, func(s config.Seed) { seeds = append(seeds, crawl.Seed{URL: s.URL}) }, func(config.BadSeed) {})
+		options, err := c.CrawlOptions(programVersion())
+		if err == nil {
+			var found func(weburl.URL) (bool, string)
+			if found, err = crawl.StoredScope(store, options, seeds); err == nil {
+				return found
+			}
+		}
+		return func(weburl.URL) (bool, string) { return false, "not known: " + err.Error() }
+	})
+	return func(u weburl.URL) (bool, string) { return scope()(u) }
 }
 
 type storedInspector struct {

@@ -112,9 +112,14 @@ func (f *urlsFlags) one(command *cobra.Command, settings *settingsFlags, text st
 			return unknown(err)
 		}
 		if f.asJSON || f.lines {
-			return writeJSON(command.OutOrStdout(), s)
+			err = writeJSON(command.OutOrStdout(), s)
+		} else {
+			err = printURLStory(command.OutOrStdout(), &s, time.Now())
 		}
-		return printURLStory(command.OutOrStdout(), &s, time.Now())
+		if err == nil && !s.Known {
+			return unknown(fmt.Errorf("%s: %w", u, inspect.ErrUnknown))
+		}
+		return err
 	})
 }
 

@@ -13,7 +13,12 @@ func printURLStory(w io.Writer, u *inspect.URLStory, now time.Time) error {
 	s := &story{now: now}
 	s.line("URL", "%s", u.URL.URL)
 	s.line("state", "%s", urlState(u))
-	s.found(&u.URL)
+	if u.Known {
+		s.found(u)
+	}
+	if u.Scope != nil {
+		s.line("scope", "%s", u.Scope.Reason)
+	}
 	if u.Attempts > 0 {
 		s.line("attempts", "%d failed in a row", u.Attempts)
 	}
@@ -31,6 +36,11 @@ func printURLStory(w io.Writer, u *inspect.URLStory, now time.Time) error {
 	s.text("modified", u.LastModified)
 	s.line("robots.txt", "%s", verdictText(&u.Robots))
 	s.line("", "%s", standingText(&u.Robots.Record))
+	if u.Host.State == inspect.StateUnknown {
+		s.line("host", "%s: not known", u.Host.Host)
+		_, err := io.WriteString(w, s.String())
+		return err
+	}
 	s.line("host", "%s: %s, next %s", u.Host.Host, u.Host.State, nextText(&u.Host, now))
 	_, err := io.WriteString(w, s.String())
 	return err
@@ -55,7 +65,7 @@ func urlState(u *inspect.URLStory) string {
 }
 
 // found says how the URL came into the frontier.
-func (s *story) found(u *inspect.URL) {
+func (s *story) found(u *inspect.URLStory) {
 	s.line("first seen", "%s", s.at(u.FirstSeen))
 	text := fmt.Sprintf("%d", u.Depth)
 	if u.Redirects > 0 {
@@ -68,6 +78,9 @@ func (s *story) found(u *inspect.URL) {
 		text += ", found on " + u.Via
 	}
 	s.line("depth", "%s", text)
+	for _, step := range u.Chain[min(len(u.Chain), 1):] {
+		s.line("", "which was found on %s", step.URL)
+	}
 	if u.Priority != 0 {
 		s.line("priority", "%d", u.Priority)
 	}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -51,8 +53,19 @@ type look struct {
 func (e *Engine) View() *inspect.View {
 	return inspect.New(e.store, inspect.Options{
 		Politeness: e.force.Load().politeness, Robots: e.o.Frontier.Robots, Tokens: e.o.Frontier.Tokens, Obey: e.o.Frontier.Obey,
-		Now: time.Now, Live: e.live, Table: e.hosts,
+		Now: time.Now, Scope: e.inScope, Live: e.live, Table: e.hosts,
 	})
+}
+
+// inScope is inspect.Options.Scope.
+func (e *Engine) inScope(u weburl.URL) (bool, string) { return told(e.scope.Load(), u) }
+
+func told(scope *frontier.Scope, u weburl.URL) (in bool, why string) {
+	if scope == nil {
+		return false, "the crawl has not begun"
+	}
+	v := scope.Check(u)
+	return v == frontier.InScope, v.String()
 }
 
 // live asks the dispatcher about hosts. Where none runs there is nothing to know.

@@ -18,6 +18,18 @@ type Seed struct {
 	Priority int8 // of the URLs of its host those of a higher one come first; 0 is that of what is found
 }
 
+// StoredScope is the scope of a crawl that does not run, as inspect.Options.Scope asks for it: that of the seeds given and of those that earlier runs
+// have recorded.
+func StoredScope(s *storage.Store, o Options, seeds []Seed) (func(weburl.URL) (in bool, why string), error) {
+	e := &Engine{o: o, store: s}
+	e.put(o.Live())
+	scope, _, err := e.initialScope(seeds)
+	if err != nil {
+		return nil, err
+	}
+	return func(u weburl.URL) (bool, string) { return told(scope, u) }, nil
+}
+
 // initialScope is that of the seeds, of those of earlier runs, and of where
 // their redirects led. fresh are the seeds that no earlier run has recorded.
 func (e *Engine) initialScope(seeds []Seed) (scope *frontier.Scope, fresh []string, err error) {

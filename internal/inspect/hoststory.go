@@ -51,7 +51,11 @@ type Origin struct {
 	Due     uint32    `json:"due"` // have a time at which they may be asked again
 	NextDue time.Time `json:"next_due,omitzero"`
 	Robots  Robots    `json:"robots"`
+	Next    []string  `json:"next"` // the URLs that come next, a few of them
 }
+
+// nextURLs is how many of the URLs that come next are told.
+const nextURLs = 10
 
 // Host tells a host's story; ErrUnknown if it is not in the store.
 func (v *View) Host(ctx context.Context, name string) (HostStory, error) {
@@ -70,8 +74,8 @@ func (v *View) Host(ctx context.Context, name string) (HostStory, error) {
 			story.Address = s.live.Address.String()
 		}
 	}
-	for _, q := range h.Queues {
-		o, err := v.origin(&q)
+	for i, q := range h.Queues {
+		o, err := v.origin(h.ID, uint8(i), &q)
 		if err != nil {
 			return story, err
 		}
@@ -99,11 +103,20 @@ func (v *View) traps(id storage.HostID) ([]Trap, error) {
 	return traps, nil
 }
 
-func (v *View) origin(q *storage.Queue) (Origin, error) {
+func (v *View) origin(host storage.HostID, index uint8, q *storage.Queue) (Origin, error) {
 	p, err := v.policy(q.Origin)
-	o := Origin{Origin: q.Origin.String(), Cursor: q.Cursor, Queued: q.Queued, Due: q.Due, Robots: p.describe()}
+	o := Origin{Origin: q.Origin.String(), Cursor: q.Cursor, Queued: q.Queued, Due: q.Due, Robots: p.describe(), Next: []string{}}
 	if q.NextDue > 0 {
 		o.NextDue = time.Unix(int64(q.NextDue), 0).UTC()
+	}
+	if err != nil || q.Queued+q.Due == 0 {
+		return o, err
+	}
+	heads, err := v.store.Heads(storage.HeadsRequest{Host: host, Origin: index, From: q.Cursor, Queued: nextURLs, Due: nextURLs, Now: v.o.Now()})
+	for _, list := range [][]storage.Head{heads.Due, heads.Queued} {
+		for i := range list[:min(len(list), nextURLs-len(o.Next))] {
+			o.Next = append(o.Next, q.Origin.URL(list[i].RequestURI).String())
+		}
 	}
 	return o, err
 }

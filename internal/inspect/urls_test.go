@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -111,10 +112,68 @@ func TestURLStory(t *testing.T) {
 	if err != nil || !denied.Judged.Equal(now) || !denied.LastFetched.IsZero() || denied.RobotsLine != 9 || denied.Reason != "robots" {
 		t.Errorf("%+v, %v", denied, err)
 	}
-	for _, text := range []string{"http://done.test/other", "http://nobody.test/"} {
-		if _, err := v.URL(context.Background(), parse(t, text)); !errors.Is(err, ErrUnknown) {
-			t.Errorf("%s: %v", text, err)
+}
+
+// A URL that is not known has a story too: what would become of it.
+func TestStoryOfAnUnknownURL(t *testing.T) {
+	o := testOptions()
+	o.Scope = func(u weburl.URL) (bool, string) { return u.Host() != "nobody.test", "because" }
+	v := New(fill(t), o)
+	for text, want := range map[string]struct{ host, allowed, in string }{
+		"http://done.test/other":         {HostIdle, "false", "true"}, // its robots.txt was never fetched
+		"https://slow.test/private/more": {HostWaiting, "false", "true"},
+		"https://slow.test/public":       {HostWaiting, "true", "true"},
+		"http://nobody.test/":            {StateUnknown, "false", "false"},
+	} {
+		u, err := v.URL(context.Background(), parse(t, text))
+		if err != nil || u.Known || u.State != StateUnknown || u.URL.URL != text || u.Host.State != want.host ||
+			fmt.Sprint(u.Robots.Allowed) != want.allowed || fmt.Sprint(u.Scope.In) != want.in || u.Scope.Reason != "because" {
+			t.Errorf("%s: %+v, %+v, %v", text, u, u.Scope, err)
 		}
+	}
+}
+
+// The way to a URL is told back to the seed, and a way that has no end is cut.
+func TestChain(t *testing.T) {
+	s := openStore(t)
+	one := found(t, s, "http://a.test/0")
+	one[0].Seed = true
+	commit(t, s, storage.Batch{Found: one})
+	h, err := s.HostByName("a.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		next := found(t, s, fmt.Sprintf("http://a.test/%d", i+1))
+		next[0].ViaHost, next[0].ViaOrdinal, next[0].Depth = h.ID, uint32(i), uint16(i+1)
+		commit(t, s, storage.Batch{Found: next})
+	}
+	v := New(s, testOptions())
+	for n, steps := range map[int]int{0: 0, 1: 1, 3: 3, 100: maxSteps} {
+		u, err := v.URL(context.Background(), parse(t, fmt.Sprintf("http://a.test/%d", n)))
+		if err != nil || len(u.Chain) != steps {
+			t.Fatalf("%d: %d steps, %v", n, len(u.Chain), err)
+		}
+		for i, step := range u.Chain {
+			if step.URL != fmt.Sprintf("http://a.test/%d", n-1-i) || step.Depth != n-1-i || step.Seed != (step.Depth == 0) || step.State != "queued" {
+				t.Errorf("%d: step %d is %+v", n, i, step)
+			}
+		}
+	}
+}
+
+func TestRobotsTextAndCheck(t *testing.T) {
+	v := New(fill(t), testOptions())
+	text, err := v.RobotsText(parse(t, "https://slow.test/").Origin())
+	if err != nil || !strings.Contains(text.Text, "Disallow: /private") || text.Robots.Rules == 0 || text.Origin != "https://slow.test" {
+		t.Errorf("%+v, %v", text, err)
+	}
+	if text, err = v.RobotsText(parse(t, "http://nobody.test/").Origin()); err != nil || text.Text != "" || text.Robots.Class != "never fetched" {
+		t.Errorf("%+v, %v", text, err)
+	}
+	list, err := v.CheckRobots([]weburl.URL{parse(t, "https://slow.test/private"), parse(t, "https://slow.test/"), parse(t, "http://nobody.test/")})
+	if err != nil || len(list) != 3 || list[0].Allowed || list[0].Rule != "Disallow: /private" || !list[1].Allowed || list[2].Allowed {
+		t.Errorf("%+v, %v", list, err)
 	}
 }
 

@@ -20,6 +20,8 @@ type Store interface {
 	HostByName(string) (storage.Host, error)
 	Lookup(weburl.URL) (storage.Head, storage.Host, error)
 	URL(storage.HostID, uint32) (weburl.URL, error)
+	URLs(host storage.HostID, from uint32, max int, f func(storage.Head)) (uint32, error)
+	Heads(storage.HeadsRequest) (storage.Heads, error)
 	Policy(weburl.Origin) ([]byte, error)
 	Traps(storage.HostID) ([]storage.TrapCount, error)
 }
@@ -43,6 +45,8 @@ type Options struct {
 	Tokens     []string
 	Obey       bool
 	Now        func() time.Time
+	// Scope says whether a URL is in the scope, and why. nil: nothing is said of that.
+	Scope func(weburl.URL) (in bool, why string)
 	// Live asks the running crawl about hosts, at most LivePage at a time. The answer may leave some out, or all where no crawl
 	// runs. nil: none does.
 	Live func(context.Context, []storage.HostID) ([]Live, error)

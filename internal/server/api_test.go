@@ -168,8 +168,8 @@ func TestClientSeesTheCrawl(t *testing.T) {
 	if _, err := r.client.Host(ctx, "nobody.test"); !errors.Is(err, inspect.ErrUnknown) || err.Error() != "host nobody.test: not in the database" {
 		t.Errorf("the error is %v", err)
 	}
-	if _, err := r.client.URL(ctx, parse(t, "http://a.test/none")); !errors.Is(err, inspect.ErrUnknown) {
-		t.Errorf("the error is %v", err)
+	if u, err := r.client.URL(ctx, parse(t, "http://a.test/none")); err != nil || u.Known || u.Host.State == inspect.StateUnknown {
+		t.Errorf("%+v, %v", u, err)
 	}
 	failed := errors.New("enough")
 	if _, err := r.client.URLs(ctx, inspect.URLQuery{}, func(*inspect.URL) error { return failed }); !errors.Is(err, failed) {
@@ -184,7 +184,8 @@ func TestQuestionsThatMakeNoSense(t *testing.T) {
 		"/api/v1/hosts?colour=red": 422, "/api/v1/export/hosts": 200, "/api/v1/hosts/none.test": 404, "/api/v1/urls?from=x": 422,
 		"/api/v1/urls?limit=x": 422, "/api/v1/urls?state=asleep": 422, "/api/v1/urls?reason=bad": 422, "/api/v1/export?reason=bad": 422,
 		"/api/v1/urls?host=none.test": 404, "/api/v1/export?host=none.test": 404,
-		"/api/v1/url": 422, "/api/v1/url?url=http://none.test/": 404, "/api/v1/url?url=nonsense": 422, "/api/v1/export": 200,
+		"/api/v1/url": 422, "/api/v1/robots": 422, "/api/v1/robots?origin=x": 422, "/api/v1/robots/check": 422, "/api/v1/robots/check?url=x": 422,
+		"/api/v1/url?url=nonsense": 422, "/api/v1/export": 200,
 	} {
 		response, body := r.read(t, "GET", path, nil)
 		if kind := response.Header.Get("Content-Type"); response.StatusCode != status || status != 200 && kind != "application/problem+json" ||
@@ -207,6 +208,8 @@ func TestAnswersConform(t *testing.T) {
 		"/api/v1/status", "/api/v1/hosts", "/api/v1/hosts?sort=name&limit=1", "/api/v1/hosts?sort=bytes", "/api/v1/hosts?state=waiting&sort=next",
 		"/api/v1/hosts/a.test", "/api/v1/hosts/b.test", "/api/v1/urls?limit=2", "/api/v1/urls?host=a.test&state=denied", "/api/v1/export",
 		"/api/v1/export/hosts", "/api/v1/url?url=" + r.web.URL("a.test", "/private"), "/api/v1/url?url=" + r.web.URL("b.test", "/"),
+		"/api/v1/url?url=http://none.test/", "/api/v1/robots?origin=" + r.web.URL("a.test", "/"), "/api/v1/robots?origin=http://none.test",
+		"/api/v1/robots/check?url=" + r.web.URL("a.test", "/private") + "&url=http://none.test/",
 	} {
 		if response, body := r.read(t, "GET", path, nil); response.StatusCode != 200 || body == "" {
 			t.Errorf("%s: %d, %s", path, response.StatusCode, body)
