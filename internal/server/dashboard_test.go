@@ -129,3 +129,56 @@ func TestDashboardOnAPhone(t *testing.T) {
 	}
 	b.clean(c.url)
 }
+
+// TestDashboardControls: what the buttons say is what the servers of the crawl see.
+func TestDashboardControls(t *testing.T) {
+	c := startBusyCrawl(t)
+	b := openBrowser(t)
+	b.show(c.url+"/", 1280, false, fetched+` > 20`)
+	b.press("Pause")
+	b.wait(`document.querySelector("#state").textContent === "paused"`)
+	c.quiet(t, "")
+	b.wait(`[...document.querySelectorAll("main button")].some((x) => x.textContent === "Resume")`)
+	b.press("Resume")
+	b.wait(`document.querySelector("#state").textContent === "running"`)
+	before := len(c.web.Requests())
+	b.wait(fetched + ` > ` + b.text(`String(`+fetched+`)`))
+	if now := len(c.web.Requests()); now == before {
+		t.Error("no request arrives after the crawl was resumed")
+	}
+
+	b.show(c.url+"/#/hosts/site-5.test", 1280, false, `document.querySelectorAll(".timeline li a").length > 0`)
+	b.press("Pause")
+	b.wait(`[...document.querySelectorAll("main button")].some((x) => x.textContent === "Resume") && document.body.innerText.includes("pause")`)
+	c.quiet(t, "site-5.test")
+	b.press("Resume")
+	b.wait(`![...document.querySelectorAll("main button")].some((x) => x.textContent === "Resume")`)
+	b.text(`[...document.querySelectorAll("main button")].find((x) => x.textContent === "Set delay").click() ?? ""`)
+	b.text(`document.querySelector("#dialog input").value = "3", ""`)
+	b.text(`document.querySelector("#dialog button[value=yes]").click() ?? ""`)
+	b.wait(`document.body.innerText.includes("set-delay")`)
+	set := time.Now()
+	time.Sleep(4 * time.Second)
+	if n := c.arrived("site-5.test", set); n > 2 {
+		t.Errorf("%d requests in 4 s with a delay of 3 s", n)
+	}
+	b.press("Drop queue")
+	b.wait(`document.body.innerText.includes("excluded")`)
+	b.clean(c.url)
+}
+
+// arrived counts the requests for a host since an instant; no host: for all.
+func (c *busyCrawl) arrived(host string, since time.Time) int {
+	return len(c.web.Requests().Filter(func(q testweb.Request) bool { return (host == "" || q.Host == host) && q.Start.After(since) }))
+}
+
+// quiet checks that no request arrives for a while, after those that were on their way.
+func (c *busyCrawl) quiet(t *testing.T, host string) {
+	t.Helper()
+	time.Sleep(300 * time.Millisecond)
+	since := time.Now()
+	time.Sleep(1500 * time.Millisecond)
+	if n := c.arrived(host, since); n > 0 {
+		t.Errorf("%d requests arrived during a pause", n)
+	}
+}

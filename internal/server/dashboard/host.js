@@ -18,7 +18,7 @@ export async function host(name, shared) {
     parts.polite.replaceChildren(
       el("p", {}, p.text),
       facts([
-        ["Delay in force", duration(p.delay_seconds)], ["Asked for by", p.delay_reason], ["Source", p.source], ["Waits for", p.reason],
+        ["Delay in force", duration(p.delay_seconds)], ["Asked for by", p.delay_reason], ["Where", p.delay_source], ["Waits for", p.reason], ["Where", p.source === p.delay_source ? "" : p.source],
         ["Since", time(p.since)], ["Until", time(p.until)], ["Back-off level", p.backoff || ""], ["In trouble since", time(p.trouble_since)], ["Parked", p.parked ? "yes: it asked for more than 7 days" : ""],
       ]));
     parts.urls.replaceChildren(bars(Object.entries(h.urls).sort((a, b) => b[1] - a[1]), (state) => state === "failed"));
@@ -86,7 +86,7 @@ function origin(o) {
 
 function orders(path, name, story, shared) {
   const send = (action) => (answer) => post(`${path}/${action}`, answer);
-  const paused = story.politeness.reason === "paused";
+  const paused = story.politeness.reason === "pause";
   return [
     paused
       ? order(shared, "Resume", { title: `Resume ${name}?`, text: "What it is owed otherwise is still waited for." }, () => send("resume")({}), "main")

@@ -60,13 +60,12 @@ export async function overview(_, shared) {
     places.slowest.replaceChildren(table("At the delay in force", [
       { title: "Host", cell: (h) => hostLink(h.host) },
       { title: "Waiting", number: true, cell: (h) => count(h.urls) },
-      { title: "Delay", number: true, cell: (h) => duration(h.delay_seconds) },
       { title: "Time", number: true, cell: (h) => duration(h.finish_seconds) },
-    ], s.slowest ?? []));
+    ], s.slowest_hosts ?? []));
     places.statuses.replaceChildren(bars(named(s.statuses), (name) => name[0] >= "4"));
     places.errors.replaceChildren(bars(named(s.errors), () => true));
     places.gaps.replaceChildren(gaps(s.pace));
-    places.robots.replaceChildren(bars([["URLs denied", s.urls.denied ?? 0], ...named(s.held).map(([why, n]) => [`hosts held: ${why}`, n])]));
+    places.robots.replaceChildren(bars([["URLs denied", s.urls.denied ?? 0], ...named(s.held).map(([why, n]) => [`hosts held: ${why}`, n]), ["hosts parked", s.parked_hosts ?? 0]]));
   }
 
   const node = el("div", { class: "columns-of-panels" },
@@ -101,9 +100,10 @@ function orders(state, shared) {
   if (state === "finished" || state === "stopping") return [];
   const crawl = (name) => () => post(`/api/v1/crawl/${name}`);
   return [
-    state === "paused"
+    state === "paused" || state === "draining"
       ? order(shared, "Resume", { title: "Resume the crawl?", text: "Hosts are asked again, each when its delay allows." }, crawl("resume"), "main")
       : order(shared, "Pause", { title: "Pause the crawl?", text: "No further request leaves until it is resumed, after a restart neither." }, crawl("pause")),
+    order(shared, "Drain", { title: "End when all is done?", text: "No more URLs are taken from outside. All that is known is fetched, and what that leads to; then the process exits. Resume takes it back." }, crawl("drain")),
     order(shared, "Stop", { title: "Stop the crawl?", text: "What is in flight ends, everything is committed, and the process exits. It goes on where it was when it is started again." }, crawl("stop"), "danger"),
   ];
 }
