@@ -49,7 +49,7 @@ func happened(c *config.Config, out outcome) string {
 	if out.Stopped {
 		verb = "Stopped"
 	}
-	text := fmt.Sprintf("%s after %s: fetched %s (%s)", verb, span(out.took), plural(out.since("fetched"), "page"), size(out.Status.Run.Bytes))
+	text := fmt.Sprintf("%s after %s: fetched %s (%s received)", verb, span(out.took), plural(out.since("fetched"), "page"), size(out.Status.Run.Bytes))
 	if n := out.since("redirected"); n > 0 {
 		text += " and followed " + plural(n, "redirect")
 	}

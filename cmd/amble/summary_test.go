@@ -32,10 +32,10 @@ func TestSummaries(t *testing.T) {
 	}{
 		{"only what this run did counts", false,
 			outcome{Summary: crawl.Summary{Status: counts(7, 2, 1, 3, 1, 0), Fresh: true}, before: counts(2, 1, 1, 0, 0, 4), took: 75 * time.Second}, 0,
-			[]string{"Finished after 1m 15s: fetched 5 pages (2.0 KiB) and followed 1 redirect.\n3 URLs were denied by robots.txt, 1 URL was outside the scope.\n", "  database  data/amble.db\n  output    data/output\n"}, "failed"},
+			[]string{"Finished after 1m 15s: fetched 5 pages (2.0 KiB received) and followed 1 redirect.\n3 URLs were denied by robots.txt, 1 URL was outside the scope.\n", "  database  data/amble.db\n  output    data/output\n"}, "failed"},
 		{"stopped", false,
 			outcome{Summary: crawl.Summary{Status: counts(7, 0, 0, 0, 0, 9), Fresh: true, Stopped: true, Postponed: later}, before: counts(6, 0, 0, 0, 0, 0)}, 0,
-			[]string{"Stopped after 0s: fetched 1 page (2.0 KiB).\n9 URLs are still queued; the same command goes on with them.\n"}, "postponed"},
+			[]string{"Stopped after 0s: fetched 1 page (2.0 KiB received).\n9 URLs are still queued; the same command goes on with them.\n"}, "postponed"},
 		{"stopped before anything was asked", false,
 			outcome{Summary: crawl.Summary{Status: counts(7, 0, 0, 0, 0, 1), Stopped: true}}, 0,
 			[]string{"Nothing was fetched.\n1 URL is still queued"}, "new"},
@@ -44,7 +44,7 @@ func TestSummaries(t *testing.T) {
 		{"nothing but postponed hosts", false, outcome{Summary: crawl.Summary{Status: counts(7, 0, 0, 0, 0, 2), Postponed: later}}, 0,
 			[]string{"Nothing was fetched.\n1 host is postponed; a later run goes on with them:\n", "  a.example  2 URLs    it asked to wait (Retry-After)\n"}, "all that is known"},
 		{"the most pages", true, outcome{Summary: crawl.Summary{Status: counts(7, 0, 0, 0, 0, 2), Fresh: true, Postponed: later}}, 0,
-			[]string{"fetched 7 pages (2.0 KiB).\ncrawl.max_pages (7) is reached, and 2 URLs are still queued; raise it to go on.\n"}, "postponed"},
+			[]string{"fetched 7 pages (2.0 KiB received).\ncrawl.max_pages (7) is reached, and 2 URLs are still queued; raise it to go on.\n"}, "postponed"},
 		{"bad seeds", false, outcome{Summary: crawl.Summary{Status: counts(1, 0, 0, 0, 0, 0), Fresh: true}}, 2,
 			[]string{"2 seeds were bad and left out"}, "one"},
 	}

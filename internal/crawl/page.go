@@ -43,7 +43,9 @@ func (r *run) fetchPage(ctx context.Context, res *result) {
 			return
 		}
 	}
-	r.tally.count(resp, failure)
+	if resp != nil && resp.Status/100 == 2 {
+		r.tally.pages.Add(1)
+	}
 	r.output(ctx, res, &page, resp)
 }
 

@@ -200,3 +200,21 @@ func TestStartNote(t *testing.T) {
 		t.Errorf("%+v, %t", r, ok)
 	}
 }
+
+// TestRatesCountEveryRequest: the counts of a run are those of the web: robots.txt files count, and so does what fails.
+func TestRatesCountEveryRequest(t *testing.T) {
+	t.Parallel()
+	web := startWeb(t, site("a.test", "User-agent: *\n", paths("/", 3), testweb.Routes{"/aa": testweb.Status(500), "/ab": testweb.Reset()}),
+		testweb.Site{Host: "b.test", Handler: testweb.Routes{"/robots.txt": testweb.Status(503)}})
+	o := testOptions(t, web)
+	o.Frontier.MaxAttempts = 1
+	sum := crawl(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
+	log := web.Requests()
+	// The 500, the reset and the 503.
+	if got := sum.Status.Run; got.Requests != uint64(len(log)) || got.Errors != 3 || got.Pages != 2 {
+		t.Errorf("%+v; the web has seen %d requests: %v", got, len(log), log.CountByPath())
+	}
+	if got := sum.Status.Requests; got != uint64(len(log)) {
+		t.Errorf("the store has counted %d requests, the web %d", got, len(log))
+	}
+}

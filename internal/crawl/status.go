@@ -44,12 +44,12 @@ type Status struct {
 
 // Rates are the counts of one run.
 type Rates struct {
-	Pages    uint64 `json:"pages"` // answers with content
-	Requests uint64 `json:"requests"`
-	Errors   uint64 `json:"errors"` // requests without an answer, and 5xx
-	Bytes    uint64 `json:"bytes"`
-	Robots   uint64 `json:"robots"` // robots.txt files judged
-	Added    uint64 `json:"added"`  // URLs that were new
+	Pages    uint64 `json:"pages"`    // answers with content
+	Requests uint64 `json:"requests"` // that left, for pages and for robots.txt, those that were broken off among them
+	Errors   uint64 `json:"errors"`   // of these, those without an answer, and 5xx; not those that the crawler itself broke off
+	Bytes    uint64 `json:"bytes"`    // of the bodies that came
+	Robots   uint64 `json:"robots"`   // robots.txt files judged
+	Added    uint64 `json:"added"`    // URLs that were new
 	Outside  uint64 `json:"outside"`
 	Commits  uint64 `json:"commits"`
 }
@@ -78,17 +78,23 @@ type tally struct {
 	pace    paceTally
 }
 
-func (t *tally) count(resp *fetch.Response, failure *fetch.Error) {
+// answered counts a request with an answer.
+func (t *tally) answered(status int, bytes int64) {
 	t.requests.Add(1)
-	if failure != nil || resp.Status >= 500 {
+	t.bytes.Add(uint64(bytes))
+	if status >= 500 {
 		t.errors.Add(1)
 	}
-	if resp != nil {
-		t.bytes.Add(uint64(resp.Body.Size()))
-		if resp.Status/100 == 2 {
-			t.pages.Add(1)
-		}
+}
+
+// failed counts a request without one. What never left is none.
+func (t *tally) failed(kind fetch.Kind, sent bool) {
+	if kind != fetch.KindCanceled {
+		t.errors.Add(1)
+	} else if !sent {
+		return
 	}
+	t.requests.Add(1)
 }
 
 func (t *tally) load() Rates {

@@ -67,6 +67,7 @@ func (r *run) resolve(ctx context.Context, res *result) {
 func (r *run) request(ctx context.Context, res *result, req fetch.Request) (*fetch.Response, *fetch.Error, frontier.Report) {
 	resp, err := r.client.Do(ctx, req)
 	if err == nil {
+		r.tally.answered(resp.Status, resp.Body.Size())
 		r.observe(answerOf(&res.lease, resp))
 		wait := retryAfter(resp)
 		res.noteRequest(resp, nil, wait)
@@ -81,6 +82,7 @@ func (r *run) request(ctx context.Context, res *result, req fetch.Request) (*fet
 		now := time.Now()
 		failure = &fetch.Error{Op: "request", URL: req.URL.String(), Start: now, End: now, Err: err}
 	}
+	r.tally.failed(failure.Kind, failure.Sent)
 	r.tally.answers.fail(failure.Kind)
 	r.observe(failureOf(&res.lease, failure))
 	res.noteRequest(nil, failure, 0)
