@@ -3,6 +3,8 @@ package crawl
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
@@ -29,10 +31,21 @@ func (e *Engine) commitDebt(debt *storage.Debt) error {
 			return err
 		}
 	}
-	if len(debt.Hosts)+len(debt.Waits) > 0 {
-		if err := e.store.Hosts(func(h *storage.Host) error { return e.owe(&b, h, debt) }); err != nil {
+	creditors := slices.AppendSeq(slices.Collect(maps.Keys(debt.Hosts)), maps.Keys(debt.Waits))
+	slices.Sort(creditors)
+	for _, name := range slices.Compact(creditors) {
+		h, err := e.store.HostByName(name)
+		if errors.Is(err, storage.ErrNotFound) {
+			continue // nothing of it was ever committed, and so nothing of it is asked
+		}
+		if err == nil {
+			err = e.owe(&b, &h, debt)
+		}
+		if err != nil {
 			return err
 		}
+	}
+	if len(creditors) > 0 {
 		e.log.Info("requests of the last run have no outcome", "hosts", len(debt.Hosts), "waits", len(debt.Waits))
 	}
 	_, err = e.store.Commit(&b)
@@ -44,9 +57,6 @@ func (e *Engine) commitDebt(debt *storage.Debt) error {
 func (e *Engine) owe(b *storage.Batch, h *storage.Host, debt *storage.Debt) error {
 	known, asked := debt.Hosts[h.Name]
 	wait, waits := debt.Waits[h.Name]
-	if !asked && !waits {
-		return nil
-	}
 	state, err := politeness.DecodeState(h.Politeness)
 	if err != nil {
 		return fmt.Errorf("host %s: %w", h.Name, err)
