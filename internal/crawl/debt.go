@@ -36,7 +36,7 @@ func (e *Engine) commitDebt(debt *storage.Debt) error {
 	for _, name := range slices.Compact(creditors) {
 		h, err := e.store.HostByName(name)
 		if errors.Is(err, storage.ErrNotFound) {
-			continue // nothing of it was ever committed, and so nothing of it is asked
+			continue // a host is on disk before it is asked: this ledger knew another database
 		}
 		if err == nil {
 			err = e.owe(&b, &h, debt)
