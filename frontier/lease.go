@@ -87,6 +87,7 @@ type PageReport struct {
 	// Of an answer with the page, or that it is the same.
 	Change   revisit.Change
 	Modified time.Time // Last-Modified; zero: not known
+	Expires  time.Time // the page asks not to be fetched from then on; zero: it does not
 }
 
 // RobotsReport is a Report with what the robots state machine made of the

@@ -124,7 +124,7 @@ func (f *Frontier) plan(h *host, head *storage.Head, o *storage.Outcome, r *Page
 	v := f.visit(h, head, o.At)
 	var m revisit.Memory
 	if o.State == storage.Fetched || o.State == storage.Redirected {
-		v.Change, v.Modified = r.Change, r.Modified
+		v.Change, v.Modified, v.Expires = r.Change, r.Modified, r.Expires
 		m = f.o.Renew.Answered(v, &h.active.site)
 	} else {
 		m = f.gone(h, head, o, v)

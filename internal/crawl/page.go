@@ -140,7 +140,11 @@ func (r *run) redirect(res *result, resp *fetch.Response, page *archive.Page) (s
 		page.Reason = "too many redirects"
 		return storage.Failed, storage.ReasonRedirects
 	}
-	verdict := r.scope.Load().Check(target)
+	inScope := r.scope.Load().Check
+	if l.Head.Sitemap {
+		inScope = r.scope.Load().CheckSitemap
+	}
+	verdict := inScope(target)
 	if verdict == frontier.OutOfSeeds && l.Head.Seed {
 		res.join, verdict = target, frontier.InScope
 	}
@@ -155,6 +159,9 @@ func (r *run) redirect(res *result, resp *fetch.Response, page *archive.Page) (s
 	}
 	f := r.discovery(res, target, l.Head.Depth)
 	f.Redirects, f.Seed = l.Head.Redirects+1, l.Head.Seed
+	if l.Head.Sitemap {
+		f.Sitemap, f.Priority = true, l.Head.Priority
+	}
 	res.found = append(res.found, f)
 	return storage.Redirected, storage.ReasonNone
 }
@@ -180,7 +187,7 @@ func (r *run) takeLinks(res *result, resp *fetch.Response, page *archive.Page) e
 	page.Title, page.Language, page.Outlinks, page.Canonical = doc.Title, doc.Language, len(doc.Links), doc.Canonical.String()
 	r.keepWords(res, &doc)
 	r.sum(res, &doc)
-	note(page, &doc.Robots, res.page.End)
+	note(res, page, &doc.Robots)
 	if r.forbidsLinks(&doc.Robots) || r.o.Frontier.MaxDepth > 0 && l.Head.Depth >= r.o.Frontier.MaxDepth || l.Head.Depth == math.MaxUint16 {
 		return nil
 	}

@@ -2,7 +2,6 @@ package crawl
 
 import (
 	"context"
-	"time"
 
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/extract"
@@ -13,7 +12,7 @@ import (
 // the body back.
 func (r *run) read(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page) error {
 	wishes := extract.HeaderDirectives(resp.Header, r.o.Frontier.Tokens)
-	note(page, &wishes, res.page.End)
+	note(res, page, &wishes)
 	kind := r.listKind(&res.lease, resp)
 	switch {
 	case kind == extract.NotAList:
@@ -28,9 +27,10 @@ func (r *run) read(ctx context.Context, res *result, resp *fetch.Response, page 
 // forbidsLinks reports whether a page is to be left without following its links.
 func (r *run) forbidsLinks(d *extract.Directives) bool { return d.NoFollow && r.o.NoFollow }
 
-// note writes down what a page asks of crawlers. A page whose time is over asks not to be shown.
-func note(page *archive.Page, d *extract.Directives, now time.Time) {
+// note writes down what a page asks of crawlers. A page whose time is over asks not to be shown, and is not fetched again.
+func note(res *result, page *archive.Page, d *extract.Directives) {
+	res.page.Expires = d.UnavailableAfter
 	page.Robots, page.Preferences = d.Seen, d.Preferences
 	page.UnavailableAfter = d.UnavailableAfter
-	page.NoIndex = d.NoIndex || !d.UnavailableAfter.IsZero() && now.After(d.UnavailableAfter)
+	page.NoIndex = d.NoIndex || !d.UnavailableAfter.IsZero() && res.page.End.After(d.UnavailableAfter)
 }

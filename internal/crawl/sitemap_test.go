@@ -172,7 +172,7 @@ func TestSitemapsFound(t *testing.T) {
 func TestSitemapsAndScope(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, testweb.Site{Host: "maps.test", Handler: pagesFor(testweb.Routes{
-		"/robots.txt": testweb.Robots("Sitemap: /map.xml\nSitemap: /not-this.xml"), "/docs/": testweb.Page("home"),
+		"/robots.txt": testweb.Robots("Sitemap: /moved.xml\nSitemap: /not-this.xml"), "/docs/": testweb.Page("home"), "/moved.xml": testweb.Redirect(301, "/map.xml"),
 		"/map.xml": sitemapOf("/docs/a", "/docs/b", "/other", "/docs/c/not-this"), "/not-this.xml": sitemapOf("/docs/no"),
 	}, "/docs/a", "/docs/b", "/docs/no", "/docs/c/not-this")})
 	o := testOptions(t, web)
@@ -180,7 +180,7 @@ func TestSitemapsAndScope(t *testing.T) {
 	o.Include, o.Exclude = []*regexp.Regexp{regexp.MustCompile(`/docs/`)}, []*regexp.Regexp{regexp.MustCompile(`not-this`)}
 	crawl(t, o, web.URL("maps.test", "/docs/"))
 	checkStates(t, o, map[string]storage.State{
-		"maps.test/docs/": storage.Fetched, "maps.test/map.xml": storage.Fetched, "maps.test/docs/a": storage.Fetched, "maps.test/docs/b": storage.Fetched,
+		"maps.test/docs/": storage.Fetched, "maps.test/moved.xml": storage.Redirected, "maps.test/map.xml": storage.Fetched, "maps.test/docs/a": storage.Fetched, "maps.test/docs/b": storage.Fetched,
 	})
 }
 

@@ -46,6 +46,7 @@ type Visit struct {
 	At         time.Time // when it ended
 	Change     Change
 	Modified   time.Time // Last-Modified; zero: not known
+	Expires    time.Time // from when on the page asks not to be fetched; zero: it does not
 	TimesGone  int       // visits in a row, this one included, that found the page gone
 	GoneForAll bool      // it was said that the page will not come back
 }
@@ -96,6 +97,9 @@ func (p *Plan) Answered(v *Visit, s *Site) Memory {
 		m.History = plainHistory(keep)
 	}
 	m.Due = v.At.Add(wait)
+	if !v.Expires.IsZero() && !m.Due.Before(v.Expires) {
+		return Memory{At: v.At}
+	}
 	p.count(v, s, m.History)
 	return m
 }

@@ -1,0 +1,47 @@
+package crawl
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/testweb"
+)
+
+// A page is not fetched again when the time after which it is not to be shown is over, be it so already or by the next visit.
+func TestUnavailableAfter(t *testing.T) {
+	t.Parallel()
+	until := func(at time.Time) http.Handler {
+		return testweb.Content("text/html", fmt.Appendf(nil, "<meta name=robots content='unavailable_after: %s'><p>until then", at.Format(time.RFC3339)))
+	}
+	web := startWeb(t, testweb.Site{Host: "a.test", Handler: testweb.Routes{
+		"/robots.txt": testweb.Robots(""), "/": testweb.Page("all", "/over", "/soon", "/later"),
+		"/over": until(time.Now().Add(-time.Hour)), "/soon": until(time.Now().Add(500 * time.Millisecond)), "/later": until(time.Now().Add(time.Hour)),
+	}})
+	o := renewing(t, web)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	e, err := Open(o, testLog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/"))})
+		ended <- err
+	}()
+	for ctx.Err() == nil && web.Requests().Host("a.test").CountByPath()["a.test/later"] < 4 {
+		time.Sleep(20 * time.Millisecond)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	asked := web.Requests().Host("a.test").CountByPath()
+	if asked["a.test/over"] != 1 || asked["a.test/soon"] != 1 || asked["a.test/later"] < 4 || asked["a.test/"] < 3 {
+		t.Errorf("asked: %v", asked)
+	}
+}
