@@ -1,0 +1,67 @@
+//go:build linux
+
+package crawl
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/testweb"
+)
+
+// BenchmarkMemory crawls pages of 1 MB with 64 workers in a process of its own, and reports the most anonymous memory that it had: all but the
+// pages of files, which the system takes back when it wants to.
+func BenchmarkMemory(b *testing.B) {
+	m := testweb.Mesh{Hosts: 64, Pages: 20, Links: 20, PageBytes: 1 << 20}
+	web := startMesh(b, m, testweb.Config{CountOnly: true})
+	for _, formats := range [][]string{{archive.FormatNone}, {archive.FormatWARC}} {
+		b.Run(fmt.Sprintf("output=%s", formats[0]), func(b *testing.B) {
+			var most int64
+			for b.Loop() {
+				dir, _ := prepareChild(b, childConfig{Resolver: web.ResolverAddr(), Seeds: seedsOf(web, web.Sites()), Formats: formats, Compress: archive.CompressNone})
+				before := web.Served()
+				child, done := startChild(b, dir)
+				tick := time.NewTicker(10 * time.Millisecond)
+				for running := true; running; {
+					select {
+					case err := <-done:
+						if err != nil {
+							b.Fatal(err)
+						}
+						running = false
+					case <-tick.C:
+						most = max(most, anonymous(child.Process.Pid))
+					}
+				}
+				tick.Stop()
+				if pages := web.Served() - before; pages < int64(m.TotalPages()) {
+					b.Fatalf("%d pages, want %d", pages, m.TotalPages())
+				}
+			}
+			b.ReportMetric(float64(most)/(1<<20), "anonymous-MiB")
+			b.ReportMetric(float64(m.TotalPages()*b.N)/b.Elapsed().Seconds(), "pages/s")
+		})
+	}
+}
+
+// anonymous is the anonymous memory of a process in bytes, 0 when it has ended.
+func anonymous(pid int) int64 {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if rest, ok := strings.CutPrefix(lines.Text(), "RssAnon:"); ok {
+			n, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			return n << 10
+		}
+	}
+	return 0
+}
