@@ -2,6 +2,7 @@ package storage
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -28,6 +29,7 @@ type modelHost struct {
 	bytes      uint64
 	politeness string
 	site       string
+	errors     map[Reason]uint32
 	plain      uint32 // ordinals below it came in version 1
 	modelTraps
 }
@@ -108,6 +110,12 @@ func (h *modelHost) settle(d *Done, l limits) {
 		return
 	}
 	h.content(d, u.Last.State, l)
+	if why := d.Outcome.Reason; (d.Outcome.State == Failed || d.Outcome.State == Retrying) && (why == ReasonStatus || why == ReasonRedirects || why == ReasonLocation || why == ReasonLoop || why >= ReasonFetch) {
+		if h.errors == nil {
+			h.errors = make(map[Reason]uint32)
+		}
+		h.errors[why]++
+	}
 	u.Last = d.Outcome
 }
 
@@ -177,6 +185,9 @@ func (h *modelHost) host(id HostID) Host {
 	}
 	if h.site != "" {
 		host.Site = []byte(h.site)
+	}
+	for _, why := range slices.Sorted(maps.Keys(h.errors)) {
+		host.Errors = append(host.Errors, ErrorCount{why, h.errors[why]})
 	}
 	for i, o := range h.origins {
 		host.Queues[i] = Queue{Origin: o, Cursor: h.cursors[i]}

@@ -86,7 +86,7 @@ func (m *modelTraps) refuse(reason Trap, u weburl.URL, r *Result) {
 // age forgets what a file of version 1 did not have.
 func (m *model) age() {
 	for _, h := range m.hosts {
-		h.plain, h.site = uint32(len(h.urls)), ""
+		h.plain, h.site, h.errors = uint32(len(h.urls)), "", nil
 		for i := range h.urls {
 			if last := &h.urls[i].Last; last.State != Retrying {
 				last.Due = time.Time{}

@@ -3,6 +3,7 @@ package storage
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 
 	bolt "go.etcd.io/bbolt"
@@ -18,8 +19,9 @@ type Host struct {
 	Counts     [numStates]uint32
 	Requests   uint32
 	Bytes      uint64
-	Politeness []byte // as committed, encoded by the politeness package
-	Site       []byte // as committed, encoded by the revisit package; only of HostByID and HostByName
+	Politeness []byte       // as committed, encoded by the politeness package
+	Site       []byte       // as committed, encoded by the revisit package; only of HostByID and HostByName
+	Errors     []ErrorCount // what went wrong with its URLs, by rising reason; only of HostByID and HostByName
 	Queues     []Queue
 }
 
@@ -70,6 +72,9 @@ func (r *hostRow) host() Host {
 	}
 	if len(r.site) > 0 {
 		h.Site = append([]byte(nil), r.site...)
+	}
+	if len(r.errors) > 0 {
+		h.Errors = slices.Clone(r.errors)
 	}
 	for i, o := range r.origins {
 		h.Queues[i] = Queue{Origin: o.origin(h.Name), Cursor: o.cursor, Queued: o.queued, Due: o.due, NextDue: o.nextDue, Renewals: o.renewals, NextRenewal: o.nextRenewal}

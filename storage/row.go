@@ -15,6 +15,7 @@ const (
 	rowQueries             // hostRow.queries
 	rowDigests             // hostRow.digests
 	rowSite                // hostRow.site
+	rowErrors              // hostRow.errors
 )
 
 // Bounds on what waits in a host's row before it is written out as whole blocks.
@@ -67,6 +68,7 @@ type hostRow struct {
 	queries    tally  // by path: how many different queries
 	digests    tally  // by digest: how many pages
 	site       []byte // encoded by the revisit package
+	errors     errorCounts
 	tail       []byte // encoded entries from spilled to next
 }
 
@@ -107,7 +109,7 @@ func (r *hostRow) decode(id HostID, b []byte) bool {
 	for range int(d.u8()) {
 		r.recent = append(r.recent, recentOutcome{ordinal: d.u32(), body: d.take(int(d.u16()))})
 	}
-	r.plain, r.queries, r.digests = 0, r.queries[:0], r.digests[:0]
+	r.plain, r.queries, r.digests, r.errors = 0, r.queries[:0], r.digests[:0], r.errors[:0]
 	if b[0] == 1 {
 		r.plain = r.next
 	} else {
@@ -132,7 +134,10 @@ func (r *hostRow) decodeExtras(d *decoder) {
 	if parts&rowSite != 0 {
 		r.site = d.short()
 	}
-	if parts >= rowSite<<1 {
+	if parts&rowErrors != 0 {
+		r.errors = decodeErrors(d, r.errors)
+	}
+	if parts >= rowErrors<<1 {
 		d.bad = true
 	}
 }
@@ -155,6 +160,10 @@ func (r *hostRow) appendExtras(b []byte) []byte {
 	if len(r.site) > 0 {
 		b[at] |= rowSite
 		b = appendShort(b, string(r.site))
+	}
+	if len(r.errors) > 0 {
+		b[at] |= rowErrors
+		b = r.errors.append(b)
 	}
 	return b
 }

@@ -43,6 +43,9 @@ func (w *writer) done(r *hostRow, d *Done) error {
 	if err := w.renewal(r, d, renewFrom, renewTo); err != nil {
 		return err
 	}
+	if d.Outcome.counted() {
+		r.errors = r.errors.add(d.Outcome.Reason)
+	}
 	w.content(r, d, before.State)
 	return w.remember(r, d)
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,6 +56,9 @@ func printHostStory(w io.Writer, h *inspect.HostStory, now time.Time) error {
 		}
 	}
 	s.line("requests", "%s, %s received", grouped(uint64(h.Requests)), size(h.Bytes))
+	for _, name := range slices.Sorted(maps.Keys(h.Errors)) {
+		s.line("  "+name, "%s", grouped(uint64(h.Errors[name])))
+	}
 	if h.Waiting > 0 {
 		s.line("left", "about %s at this delay", span(secondsOf(h.Finish)))
 	}

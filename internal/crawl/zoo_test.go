@@ -89,7 +89,7 @@ func ended(o storage.Outcome, cut bool) string {
 
 // visitZoo crawls the animals that are picked, waiting so long for each, with a good host among them, and checks what holds for all: the good host is crawled
 // whole, every URL has ended as it should, and the memory stayed in its bounds.
-func visitZoo(t *testing.T, z *zoo.Zoo, patience time.Duration, pick func(name string) bool) map[string]storage.Outcome {
+func visitZoo(t *testing.T, z *zoo.Zoo, patience time.Duration, pick func(name string) bool) (Options, map[string]storage.Outcome) {
 	t.Helper()
 	good := site("good.test", "", paths("/", 30), nil)
 	web := startWeb(t, good)
@@ -142,7 +142,29 @@ func visitZoo(t *testing.T, z *zoo.Zoo, patience time.Duration, pick func(name s
 		t.Errorf("the good host was asked for %d pages, want 31", n)
 	}
 	checkOutput(t, o)
-	return all
+	return o, all
+}
+
+// hostErrors is what the store has counted for hosts.
+func hostErrors(t testing.TB, dir string, hosts ...string) (counts []map[string]uint32) {
+	t.Helper()
+	s, err := storage.Open(dir, storage.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for _, name := range hosts {
+		h, err := s.HostByName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := make(map[string]uint32)
+		for _, e := range h.Errors {
+			m[inspect.ReasonName(e.Reason)] = e.Count
+		}
+		counts = append(counts, m)
+	}
+	return counts
 }
 
 // watchHeap notes how many bytes of memory the process has in use, until it is asked for the most.
@@ -193,7 +215,7 @@ func TestZoo(t *testing.T) {
 	}
 	stalls := func(name string) bool { return strings.HasSuffix(zooEnd(name)[0], "_timeout") }
 	visitZoo(t, z, time.Second, stalls)
-	all := visitZoo(t, z, 30*time.Second, func(name string) bool { return !stalls(name) })
+	o, all := visitZoo(t, z, 30*time.Second, func(name string) bool { return !stalls(name) })
 
 	ends := map[string]string{
 		"http://10.1.2.3/": "failed blocked_address", "http://169.254.169.254/latest/meta-data/": "failed blocked_address",
@@ -212,6 +234,10 @@ func TestZoo(t *testing.T) {
 	for _, name := range []string{"links-100000", "attribute-10MB", "nested-100000", "nested-lists", "unclosed-formatting", "tables-in-tables", "attributes-20000",
 		"comment-endless", "script-unclosed", "nuls", "bad-utf-8", "unknown-charset", "charset-changes", "refresh-to-itself", "xml-entities", "cookies"} {
 		ends[seed(t, z.URL(name)).URL.Origin().URL("/good").String()] = "fetched 200"
+	}
+	counts := hostErrors(t, o.DataDir, z.Host("no-gzip"), z.Host("closes-after-request"), z.Host("gzip-then-noise"))
+	if got, want := fmt.Sprint(counts), "[map[bad_encoding:1] map[closed:2] map[]]"; got != want {
+		t.Errorf("counted errors of hosts: %s, want %s", got, want)
 	}
 	for u, want := range ends {
 		if o, known := all[u]; !known || ended(o, false) != want {

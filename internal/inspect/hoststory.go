@@ -18,6 +18,8 @@ type HostStory struct {
 	Address    string     `json:"address,omitempty"` // that the running crawl asks it at
 	Origins    []Origin   `json:"origins"`
 	Traps      []Trap     `json:"traps,omitempty"`
+
+	Errors map[string]uint32 `json:"errors,omitempty"` // requests that went wrong, over all runs, by the names of docs/ERRORS.md
 }
 
 // Trap is one kind of trap of a host: URLs that were refused because they lead into it.
@@ -67,7 +69,7 @@ func (v *View) Host(ctx context.Context, name string) (HostStory, error) {
 	if err != nil {
 		return HostStory{}, err
 	}
-	story := HostStory{Host: s.Host, Politeness: explained(&s.polite), Origins: []Origin{}}
+	story := HostStory{Host: s.Host, Politeness: explained(&s.polite), Origins: []Origin{}, Errors: errorCounts(&h)}
 	if s.live != nil {
 		story.InFlight = s.live.InFlight
 		if s.live.Address.IsValid() {
@@ -89,6 +91,17 @@ func (v *View) Host(ctx context.Context, name string) (HostStory, error) {
 	}
 	story.Traps, err = v.traps(h.ID)
 	return story, err
+}
+
+func errorCounts(h *storage.Host) map[string]uint32 {
+	if len(h.Errors) == 0 {
+		return nil
+	}
+	m := make(map[string]uint32, len(h.Errors))
+	for _, e := range h.Errors {
+		m[ReasonName(e.Reason)] = e.Count
+	}
+	return m
 }
 
 func (v *View) traps(id storage.HostID) ([]Trap, error) {
