@@ -34,13 +34,29 @@ type simulation struct {
 	delays  []time.Duration // Crawl-delays, taken in turn; 0: none
 	groups  []int           // hosts on one address, taken in turn
 	trouble int             // in a thousand answers
+
+	mixed bool // ranges of addresses, limits of domains, overrides and hours as well
 }
 
 var simulations = []simulation{
-	{"hosts bind", 10_000, 4, 0, seconds(0, 5, 10, 20, 40, 60), []int{1, 1, 2, 5, 10}, 2},
-	{"addresses bind", 10_000, 2, 0, seconds(0, 2, 5, 10), []int{500, 100, 200, 400}, 2},
-	{"address delays bind", 10_000, 4, time.Second, seconds(0, 2, 5, 10), []int{500, 50, 100, 1}, 2},
+	{"hosts bind", 10_000, 4, 0, seconds(0, 5, 10, 20, 40, 60), []int{1, 1, 2, 5, 10}, 2, false},
+	{"addresses bind", 10_000, 2, 0, seconds(0, 2, 5, 10), []int{500, 100, 200, 400}, 2, false},
+	{"address delays bind", 10_000, 4, time.Second, seconds(0, 2, 5, 10), []int{500, 50, 100, 1}, 2, false},
+	{"all there is", 10_000, 4, 0, seconds(0, 5, 10, 20), []int{1, 4, 20, 100}, 2, true},
 }
+
+// What a mixed simulation adds.
+var (
+	mixedDomain   = politeness.LimitOptions{InFlight: 2, Delay: 300 * time.Millisecond} // of 25 hosts
+	mixedRange    = politeness.LimitOptions{InFlight: 3}                                // of four addresses in sixteen
+	mixedOverride = 3 * time.Second                                                     // the delay of every seventh host
+)
+
+const (
+	mixedDomainHosts = 25
+	mixedOverridden  = 7
+	mixedHours       = 10 // every tenth host has hours
+)
 
 func seconds(n ...int) (d []time.Duration) {
 	for _, s := range n {
@@ -64,7 +80,10 @@ type simulated struct {
 
 // simulatedHost is a host as its server sees it.
 type simulatedHost struct {
-	peer       int
+	peer       int   // its address
+	peers      []int // all limits that it counts against: peer, its range instead, its domain
+	delay      time.Duration
+	hours      politeness.Window // of its Visit-time; zero: it has none
 	crawlDelay time.Duration
 	learned    bool // the crawler has read robots.txt
 	busy       bool
@@ -77,8 +96,9 @@ type simulatedHost struct {
 	troubled   bool // it said 429 at least once
 }
 
-// simulatedPeer is an address as its server sees it.
+// simulatedPeer is an address, a range or a domain as its servers see it.
 type simulatedPeer struct {
+	limit               politeness.LimitOptions
 	hosts, busy, served int
 	ends                time.Time
 	idle                time.Time     // since when it would take a request
@@ -92,15 +112,21 @@ func simulate(t *testing.T, c simulation, requests int) {
 	o.Jitter = s.random.Float64
 	m := newMemory()
 	s.hosts = make([]simulatedHost, 1, c.hosts+1)
+	if c.mixed {
+		s.mix(&o)
+	}
 	for i := range c.hosts {
-		m.makeUp(weburl.Origin{Scheme: "http", Host: fmt.Sprintf("h%d.test", i), Port: 80}, s.pages)
+		m.makeUp(weburl.Origin{Scheme: "http", Host: s.name(i), Port: 80}, s.pages)
 		s.addHost(c.delays[i%len(c.delays)], &o)
+	}
+	if c.mixed {
+		s.share(&o)
 	}
 	s.world = newWorld(t, o, m)
 	s.quick, s.workers = true, c.hosts
 	s.answer, s.started, s.completed = s.serve, s.begins, s.ends
 	s.resolve = func(l Lease) ResolveReport {
-		return ResolveReport{Addresses: []netip.Addr{addressAt(s.hosts[l.Host].peer)}, TTL: 5 * time.Minute}
+		return ResolveReport{Addresses: []netip.Addr{s.address(s.hosts[l.Host].peer)}, TTL: 5 * time.Minute}
 	}
 	s.open()
 	began := time.Now()
@@ -114,13 +140,76 @@ func simulate(t *testing.T, c simulation, requests int) {
 // addHost adds a host to the address that is not full yet.
 func (s *simulated) addHost(crawlDelay time.Duration, o *Options) {
 	if n := len(s.peers); n == 0 || s.peers[n-1].hosts == s.groups[(n-1)%len(s.groups)] {
-		s.peers = append(s.peers, simulatedPeer{})
+		s.peers = append(s.peers, simulatedPeer{limit: o.Politeness.Address()})
 	}
 	peer := len(s.peers) - 1
 	s.peers[peer].hosts++
 	s.hosts = append(s.hosts, simulatedHost{
-		peer: peer, crawlDelay: crawlDelay, oracle: politeness.NewHost(&o.Politeness, politeness.State{}, epoch),
+		peer: peer, peers: []int{peer}, delay: o.Politeness.Delay, crawlDelay: crawlDelay,
+		oracle: politeness.NewHost(&o.Politeness, politeness.State{}, epoch),
 	})
+}
+
+// name is the name of a host, counted from 0.
+func (s *simulated) name(i int) string {
+	if s.mixed {
+		return fmt.Sprintf("h%d.d%d.example", i, i/mixedDomainHosts)
+	}
+	return fmt.Sprintf("h%d.test", i)
+}
+
+// address is that of a peer. Four in sixteen lie in a range.
+func (s *simulated) address(peer int) netip.Addr {
+	if s.mixed && peer%16 < 4 {
+		return netip.AddrFrom4([4]byte{10, byte(peer >> 12), byte(peer >> 4), byte(peer % 4)})
+	}
+	return addressAt(peer)
+}
+
+// mix sets what the crawler is told beyond the numbers of the simulation.
+func (s *simulated) mix(o *Options) {
+	o.Domain = mixedDomain
+	slow := o.Politeness
+	slow.Delay = mixedOverride
+	override := Override{Politeness: slow}
+	for i := 0; i < s.simulation.hosts; i += mixedOverridden {
+		override.Hosts = append(override.Hosts, s.name(i))
+	}
+	o.Overrides = []Override{override}
+	for i := range 4096 {
+		network := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 0}), 24)
+		o.Ranges = append(o.Ranges, Range{Network: network, Limit: mixedRange, Shared: true})
+	}
+}
+
+// share adds what the servers of a mixed simulation know: who counts against which limit, who has which delay and hours.
+func (s *simulated) share(o *Options) {
+	ranges, domains := map[int]int{}, map[int]int{}
+	limitOf := func(list map[int]int, key int, limit politeness.LimitOptions) int {
+		n, known := list[key]
+		if !known {
+			n = len(s.peers)
+			list[key] = n
+			s.peers = append(s.peers, simulatedPeer{limit: limit})
+		}
+		s.peers[n].hosts++
+		return n
+	}
+	for i := range s.simulation.hosts {
+		h := &s.hosts[i+1]
+		if h.peer%16 < 4 {
+			h.peers[0] = limitOf(ranges, h.peer/16, mixedRange)
+		}
+		h.peers = append(h.peers, limitOf(domains, i/mixedDomainHosts, mixedDomain))
+		if i%mixedOverridden == 0 {
+			h.delay = mixedOverride
+			h.oracle = politeness.NewHost(&o.Overrides[0].Politeness, politeness.State{}, epoch)
+		}
+		if i%mixedHours == 0 {
+			from := uint16(i / mixedHours % 20)
+			h.hours = politeness.Window{From: from, To: from + 10}
+		}
+	}
 }
 
 func (s *simulated) serve(l Lease) answer {
@@ -130,6 +219,9 @@ func (s *simulated) serve(l Lease) answer {
 		a.body = "User-agent: *\nDisallow: /private\n"
 		if d := s.hosts[l.Host].crawlDelay; d > 0 {
 			a.body += fmt.Sprintf("Crawl-delay: %d\n", int(d.Seconds()))
+		}
+		if w := s.hosts[l.Host].hours; w.To > 0 {
+			a.body += fmt.Sprintf("Visit-time: 00%02d-00%02d\n", w.From, w.To)
 		}
 		return a
 	}
@@ -146,26 +238,38 @@ func (s *simulated) serve(l Lease) answer {
 func (s *simulated) begins(l Lease) {
 	s.requests++
 	h := &s.hosts[l.Host]
-	p := &s.peers[h.peer]
 	if h.busy || s.now.Before(h.ready) {
 		s.early = append(s.early, fmt.Sprintf("host %d at %v: busy %v, was to wait until %v", l.Host, s.now.Sub(epoch), h.busy, h.ready.Sub(epoch)))
 	}
-	if p.busy >= s.perIP || s.ipDelay > 0 && (p.busy > 0 || !p.ends.IsZero() && s.now.Before(p.ends.Add(s.ipDelay))) {
-		s.early = append(s.early, fmt.Sprintf("address %d at %v: %d under way, the last ended at %v", h.peer, s.now.Sub(epoch), p.busy, p.ends.Sub(epoch)))
+	if minute := uint16(s.now.Hour()*60 + s.now.Minute()); h.learned && h.hours.To > 0 && (minute < h.hours.From || minute >= h.hours.To) {
+		s.early = append(s.early, fmt.Sprintf("host %d at %v: its hours are %v", l.Host, s.now.Sub(epoch), h.hours))
 	}
 	if !h.end.IsZero() {
 		late := s.now.Sub(h.oracle.Ready(s.now))
 		h.late, h.longest = h.late+late, max(h.longest, late)
 		h.owed += s.now.Sub(h.end) - late
 	}
+	h.busy = true
+	h.served++
+	for _, n := range h.peers {
+		s.arrives(n)
+	}
+}
+
+// arrives is a request that counts against a limit.
+func (s *simulated) arrives(n int) {
+	p := &s.peers[n]
+	most, delay := p.limit.InFlight, p.limit.Delay
+	if p.busy >= most || delay > 0 && (p.busy > 0 || !p.ends.IsZero() && s.now.Before(p.ends.Add(delay))) {
+		s.early = append(s.early, fmt.Sprintf("limit %d at %v: %d under way, the last ended at %v", n, s.now.Sub(epoch), p.busy, p.ends.Sub(epoch)))
+	}
 	if !p.idle.IsZero() && s.now.After(p.idle) {
 		p.late += s.now.Sub(p.idle)
 	}
-	h.busy, p.busy, p.idle = true, p.busy+1, time.Time{}
-	if s.ipDelay == 0 && p.busy < s.perIP {
+	p.busy, p.idle = p.busy+1, time.Time{}
+	if delay == 0 && p.busy < most {
 		p.idle = s.now
 	}
-	h.served++
 	p.served++
 }
 
@@ -174,14 +278,17 @@ func (s *simulated) begins(l Lease) {
 // crawler comes is measured with it.
 func (s *simulated) ends(l Lease, a answer) {
 	h := &s.hosts[l.Host]
-	p := &s.peers[h.peer]
 	if l.Kind == Robots {
 		s.robots++
 		h.learned = true
-		h.oracle.SetAsked(politeness.Asked{Delay: h.crawlDelay})
+		asked := politeness.Asked{Delay: h.crawlDelay}
+		if h.hours.To > 0 {
+			asked.Visits = []politeness.Visit{{Window: h.hours}}
+		}
+		h.oracle.SetAsked(asked)
 	}
 	h.oracle.Ended(s.now, politeness.Result{Signal: a.signal, Duration: a.took, RetryAfter: a.retryAfter})
-	wait := s.o.Politeness.Delay
+	wait := h.delay
 	if h.learned {
 		wait = max(wait, h.crawlDelay)
 	}
@@ -194,8 +301,11 @@ func (s *simulated) ends(l Lease, a answer) {
 		}
 	}
 	h.busy, h.end, h.ready = false, s.now, s.now.Add(wait)
-	p.busy, p.ends = p.busy-1, s.now
-	p.idle = s.now.Add(s.ipDelay)
+	for _, n := range h.peers {
+		p := &s.peers[n]
+		p.busy, p.ends = p.busy-1, s.now
+		p.idle = s.now.Add(p.limit.Delay)
+	}
 }
 
 // report prints figures and holds them to what is promised. An address that
@@ -213,16 +323,17 @@ func (s *simulated) report(t *testing.T, took time.Duration) {
 	loads := s.loads()
 	for i := range s.hosts[1:] {
 		h := &s.hosts[i+1]
-		if loads[h.peer] < 0.5 {
+		if s.load(loads, h) < 0.5 && h.hours.To == 0 {
 			free++
 			hostLate, hostOwed, longest = hostLate+h.late, hostOwed+h.owed, max(longest, h.longest)
 		}
-		if patience := s.patience(h); h.longest > patience || h.served < s.pages && !h.busy && s.now.Sub(h.oracle.Ready(s.now)) > patience {
+		if patience := s.patience(h); h.hours.To == 0 && h.longest > patience || h.hours.To == 0 && h.served < s.pages && !h.busy && s.now.Sub(h.oracle.Ready(s.now)) > patience {
 			starved++
 		}
 	}
 	for i := range s.peers {
-		if p := &s.peers[i]; loads[i] > 2 {
+		// Where hosts count against several limits, one of them may keep them from using up the others.
+		if p := &s.peers[i]; loads[i] > 2 && !s.mixed {
 			bound++
 			addressLate += p.late
 			addressTime += elapsed
@@ -253,16 +364,28 @@ func (s *simulated) report(t *testing.T, took time.Duration) {
 // patience is how long a host may have to wait beyond its own delay: three
 // rounds of all that share its address, and what random back-off adds.
 func (s *simulated) patience(h *simulatedHost) time.Duration {
-	return 3*time.Duration(s.peers[h.peer].hosts)*s.slot() + time.Minute
+	rounds := time.Minute
+	for _, n := range h.peers {
+		rounds += 3 * time.Duration(s.peers[n].hosts) * s.peers[n].slot() * time.Duration(len(h.peers))
+	}
+	return rounds
 }
 
-// slot is how much of an address one request takes.
-func (s *simulated) slot() time.Duration {
+// slot is how much of a limit one request takes.
+func (p *simulatedPeer) slot() time.Duration {
 	const request = 110 * time.Millisecond
-	if s.ipDelay > 0 {
-		return s.ipDelay + request
+	if p.limit.Delay > 0 {
+		return p.limit.Delay + request
 	}
-	return request / time.Duration(s.perIP)
+	return request / time.Duration(p.limit.InFlight)
+}
+
+// load is that of the limit of a host that is used most.
+func (s *simulated) load(loads []float64, h *simulatedHost) (most float64) {
+	for _, n := range h.peers {
+		most = max(most, loads[n])
+	}
+	return most
 }
 
 // loads is how much the hosts of each address would use of it if it had no
@@ -271,7 +394,9 @@ func (s *simulated) loads() []float64 {
 	loads := make([]float64, len(s.peers))
 	for i := range s.hosts[1:] {
 		h := &s.hosts[i+1]
-		loads[h.peer] += s.slot().Seconds() / (max(h.crawlDelay, s.o.Politeness.Delay).Seconds() + 0.11)
+		for _, n := range h.peers {
+			loads[n] += s.peers[n].slot().Seconds() / (max(h.crawlDelay, h.delay).Seconds() + 0.11)
+		}
 	}
 	return loads
 }
@@ -281,16 +406,17 @@ func (s *simulated) loads() []float64 {
 func (s *simulated) fair(t *testing.T) {
 	t.Helper()
 	type class struct {
-		peer  int
+		peers string
 		delay time.Duration
 	}
 	served := map[class][]int{}
 	for i := range s.hosts[1:] {
 		h := &s.hosts[i+1]
-		if h.troubled {
+		if h.troubled || h.hours.To > 0 {
 			continue
 		}
-		served[class{h.peer, h.crawlDelay}] = append(served[class{h.peer, h.crawlDelay}], h.served)
+		alike := class{fmt.Sprint(h.peers), max(h.delay, h.crawlDelay)}
+		served[alike] = append(served[alike], h.served)
 	}
 	worst := 1.0
 	for _, n := range served {
