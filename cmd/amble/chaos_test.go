@@ -61,6 +61,7 @@ func (c *chaos) run(t *testing.T) {
 	repeats := c.checkRepeats(t, log, killed)
 	c.checkOutput(t)
 	report := c.audit(t)
+	repeats += len(log) - len(log.Pages()) - c.hosts // of robots.txt
 	if report.Requests < len(log) || report.Again < repeats || report.Lost > 0 || report.Unproven > 0 || report.Hosts != c.hosts {
 		t.Errorf("the web served %d requests, %d of them again; the audit says %+v", len(log), repeats, report)
 	}

@@ -50,7 +50,7 @@ type Counts struct {
 	Violations uint64 `json:"all_violations"` // as many as there are
 }
 
-// Run reads the request log in a directory and judges it. It keeps a few hundred bytes of each host, and one file of the log at most beside
+// Run reads the request log in a directory and judges it. It keeps about 1 KB of each host, and one file of the log at most beside
 // it, however long the log is. The log may be written meanwhile.
 func Run(ctx context.Context, dir string, o Options) (*Report, error) {
 	r := &Report{Violations: []Violation{}, hosts: make(map[string]*host)}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -63,14 +64,28 @@ func (e *Engine) keepUnsaid(u unsaid, text string, at time.Time) error {
 	if err != nil {
 		return nil
 	}
-	head, _, err := e.store.Lookup(parsed)
-	if errors.Is(err, storage.ErrNotFound) {
-		return nil // a robots.txt
-	}
-	if err == nil && head.Last.At.Before(at.Truncate(time.Second)) {
+	committed, err := e.committed(parsed)
+	if err == nil && committed.Before(at.Truncate(time.Second)) {
 		u[text] = at
 	}
 	return err
+}
+
+// committed is when the last outcome of a URL, or of a robots.txt, is from.
+func (e *Engine) committed(u weburl.URL) (time.Time, error) {
+	head, _, err := e.store.Lookup(u)
+	if !errors.Is(err, storage.ErrNotFound) {
+		return head.Last.At, err
+	}
+	encoded, err := e.store.Policy(u.Origin())
+	if err != nil {
+		return time.Time{}, err
+	}
+	record, err := robots.DecodeRecord(encoded)
+	if err != nil {
+		return time.Time{}, nil // none, or one that is asked for anew
+	}
+	return record.Fetched, nil
 }
 
 // encode is the mark's value; nil: there is none.
