@@ -163,6 +163,9 @@ func (w *writer) plan(b *Batch) error {
 		name := b.Found[i].URL.Host()
 		if !validName(name) {
 			w.result.Refused++
+			if b.Fates != nil {
+				b.Fates[i] = FateRefused
+			}
 			continue
 		}
 		id, err := w.idOf(name)
@@ -295,7 +298,11 @@ func (w *writer) applyItems(r *hostRow, b *Batch, items []work) (err error) {
 				late = append(late, d)
 			}
 		case workFound:
+			before := w.result
 			err = w.found(r, &b.Found[item.index])
+			if b.Fates != nil {
+				b.Fates[item.index] = w.fate(&before)
+			}
 		case workRefused:
 			w.refuse(b.Refused[item.index].Reason, b.Refused[item.index].URL)
 		case workUpdate:

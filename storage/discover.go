@@ -73,6 +73,19 @@ func (w *writer) found(r *hostRow, f *Found) error {
 	return w.add(r, &e)
 }
 
+// fate is what became of the discovery since the result was as before.
+func (w *writer) fate(before *Result) Fate {
+	switch {
+	case w.result.Added > before.Added:
+		return FateAdded
+	case w.result.Refused > before.Refused:
+		return FateRefused
+	case w.result.Trapped > before.Trapped:
+		return FateTrapped
+	}
+	return FateKnown
+}
+
 // add appends a URL to the tail of its host.
 func (w *writer) add(r *hostRow, e *Entry) error {
 	start := len(w.tail)

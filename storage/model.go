@@ -179,6 +179,7 @@ type Policy struct {
 // together or not at all.
 type Batch struct {
 	Found    []Found
+	Fates    []Fate // what became of each of Found, filled in by Commit; as long as that, or nil: not wanted
 	Done     []Done
 	Hosts    []HostUpdate
 	Policies []Policy
@@ -188,6 +189,17 @@ type Batch struct {
 	Payloads []Payload         // bodies that the output holds from this commit on
 	Marks    map[string][]byte // opaque positions of files and streams beside the database; nil removes one
 }
+
+// Fate is what became of a discovery.
+type Fate uint8
+
+// The fates.
+const (
+	FateKnown   Fate = iota // it was there before
+	FateAdded               // it is there now
+	FateRefused             // see Result.Refused
+	FateTrapped             // it leads into a trap
+)
 
 // Empty reports whether there is nothing to commit.
 func (b *Batch) Empty() bool {

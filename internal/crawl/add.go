@@ -14,14 +14,30 @@ type Addition struct {
 	URL      weburl.URL
 	Depth    uint16 // links from a seed
 	Priority int8
+	Fate     Fate // set by Add
 }
+
+// Fate is what became of an Addition.
+type Fate uint8
+
+// The fates.
+const (
+	FateNone    Fate = iota // Add did not come to it
+	FateAdded               // it is new, and on disk
+	FateKnown               // it was there before
+	FateOutside             // it is not in scope, or deeper than crawl.max_depth
+	FateRefused             // the host has too many origins, or the URL leads into a trap
+)
+
+// String names it, as Added does.
+func (f Fate) String() string { return [...]string{"", "added", "known", "outside", "refused"}[f] }
 
 // Added is what became of additions. Each of them is counted once.
 type Added struct {
 	Added   int `json:"added"`   // new, and on disk
 	Known   int `json:"known"`   // there before
 	Outside int `json:"outside"` // not in scope, or deeper than crawl.max_depth
-	Refused int `json:"refused"` // the host has too many origins
+	Refused int `json:"refused"` // the host has too many origins, or they lead into traps
 }
 
 // Plus is the sum.
@@ -39,8 +55,8 @@ type addition struct {
 }
 
 type added struct {
-	result storage.Result
-	err    error
+	fates []storage.Fate
+	err   error
 }
 
 // Add gives URLs to the running crawl, and returns when they are on disk. Any goroutine may call it. The error is ErrNotRunning, ErrDraining, that
@@ -55,60 +71,81 @@ func (e *Engine) Add(ctx context.Context, urls []Addition) (sum Added, err error
 	}
 	for len(urls) > 0 {
 		n := min(len(urls), MaxAdditions)
-		found, outside := e.sift(urls[:n], nil)
+		group := urls[:n]
 		urls = urls[n:]
-		sum.Outside += outside
-		if len(found) == 0 {
-			continue
-		}
-		result, err := e.commitFound(ctx, d, found)
+		found := e.sift(group, nil)
+		fates, err := e.commitFound(ctx, d, found)
+		sum = sum.Plus(settle(group, fates))
 		if err != nil {
 			return sum, err
 		}
-		sum = sum.Plus(count(len(found), &result))
 	}
 	return sum, nil
 }
 
-// commitFound has discoveries committed and waits for it, as Add does. After an error nobody knows whether they were.
-func (e *Engine) commitFound(ctx context.Context, d *desk, found []storage.Found) (storage.Result, error) {
+// settle tells each addition what became of it, given the fates of those that were in scope, and counts them.
+func settle(group []Addition, fates []storage.Fate) (sum Added) {
+	for i := range group {
+		a := &group[i]
+		switch {
+		case a.Fate == FateOutside:
+			sum.Outside++
+			continue
+		case len(fates) == 0:
+			continue
+		case fates[0] == storage.FateAdded:
+			a.Fate, sum.Added = FateAdded, sum.Added+1
+		case fates[0] == storage.FateKnown:
+			a.Fate, sum.Known = FateKnown, sum.Known+1
+		default:
+			a.Fate, sum.Refused = FateRefused, sum.Refused+1
+		}
+		fates = fates[1:]
+	}
+	return sum
+}
+
+// commitFound has discoveries committed and waits for it, as Add does; it returns what became of each. After an error nobody knows whether
+// they were.
+func (e *Engine) commitFound(ctx context.Context, d *desk, found []storage.Found) ([]storage.Fate, error) {
+	if len(found) == 0 {
+		return nil, nil
+	}
 	a := &addition{found: found, answer: make(chan added, 1)}
 	select {
 	case d.adds <- a:
 	case <-d.closed:
-		return storage.Result{}, ErrNotRunning
+		return nil, ErrNotRunning
 	case <-ctx.Done():
-		return storage.Result{}, ctx.Err()
+		return nil, ctx.Err()
 	}
 	select {
 	case done := <-a.answer:
-		return done.result, done.err
+		if done.err != nil {
+			return nil, done.err
+		}
+		return done.fates, nil
 	case <-ctx.Done():
-		return storage.Result{}, ctx.Err()
+		return nil, ctx.Err()
 	}
 }
 
-// count is what a commit of nothing but n discoveries did.
-func count(n int, r *storage.Result) Added {
-	return Added{Added: r.Added, Refused: r.Refused, Known: n - r.Added - r.Refused}
-}
-
-// sift makes discoveries of the additions that are in scope, appended to found.
-func (e *Engine) sift(urls []Addition, found []storage.Found) (_ []storage.Found, outside int) {
+// sift makes discoveries of the additions that are in scope, appended to found, and marks the others.
+func (e *Engine) sift(urls []Addition, found []storage.Found) []storage.Found {
 	scope, now := e.scope.Load(), time.Now()
 	for i := range urls {
 		a := &urls[i]
 		deep := e.o.Frontier.MaxDepth > 0 && a.Depth > e.o.Frontier.MaxDepth
 		u, ok := e.admit(scope, a.URL)
-		if deep || !ok {
-			outside++
+		if a.Fate = FateNone; deep || !ok {
+			a.Fate = FateOutside
 			continue
 		}
 		found = append(found, storage.Found{
 			URL: u, Fingerprint: e.store.Fingerprint(u), Depth: a.Depth, Priority: a.Priority, At: now,
 		})
 	}
-	return found, outside
+	return found
 }
 
 // additions is where the next addition comes from; nil while one waits for its commit.
@@ -127,6 +164,7 @@ func (r *run) additionJob() *job {
 	}
 	j := newJob()
 	j.addition, j.batch.Found, j.place = r.adding, r.adding.found, r.settled
+	j.batch.Fates = make([]storage.Fate, len(j.batch.Found))
 	return j
 }
 
@@ -148,5 +186,5 @@ func (j *job) answerAddition() {
 	if err != nil {
 		err = fmt.Errorf("commit the URLs: %w", err)
 	}
-	j.addition.answer <- added{result: j.result, err: err}
+	j.addition.answer <- added{fates: j.batch.Fates, err: err}
 }

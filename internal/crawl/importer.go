@@ -39,21 +39,19 @@ func (i *Importer) Add(ctx context.Context, urls []Addition) (Added, error) {
 	if err := ctx.Err(); err != nil {
 		return Added{}, err
 	}
-	found, outside := i.engine.sift(urls, i.found[:0])
+	found := i.engine.sift(urls, i.found[:0])
 	i.found = found
 	if len(found) == 0 {
-		return Added{Outside: outside}, nil
+		return settle(urls, nil), nil
 	}
 	if err := i.engine.checkRoom(); err != nil {
 		return Added{}, fmt.Errorf("add URLs: %w", err)
 	}
-	result, err := i.engine.store.Commit(&storage.Batch{Found: found})
-	if err != nil {
+	b := storage.Batch{Found: found, Fates: make([]storage.Fate, len(found))}
+	if _, err := i.engine.store.Commit(&b); err != nil {
 		return Added{}, fmt.Errorf("add URLs: %w", i.engine.roomError(err))
 	}
-	sum := count(len(found), &result)
-	sum.Outside = outside
-	return sum, nil
+	return settle(urls, b.Fates), nil
 }
 
 // Close closes the store.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
+	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -18,8 +20,22 @@ type AddReport struct {
 	crawl.Added
 	Bad      int       `json:"bad"`                // lines without a URL
 	Problems []BadLine `json:"problems,omitempty"` // the bad lines since the last report, the first of them
+	Answers  []Answer  `json:"answers,omitempty"`  // one for each line since the last report, where that is asked for
 	Done     bool      `json:"done,omitempty"`     // the list is at its end
 	Error    string    `json:"error,omitempty"`    // why it was not read to the end
+}
+
+// Answer says what became of one line.
+type Answer struct {
+	Line   int    `json:"line"`
+	URL    string `json:"url,omitempty"` // in its canonical form
+	Result string `json:"result" enum:"added,known,outside,refused,bad"`
+	Reason string `json:"reason,omitempty"` // why it is bad
+}
+
+// addQuery says what is wanted of the reports.
+type addQuery struct {
+	Each bool `query:"each" doc:"an answer for each line too"`
 }
 
 // BadLine is one line of a list that holds no URL.
@@ -35,26 +51,26 @@ const maxProblems = 20
 func (s *Server) addAPI(api huma.API) {
 	op := streams[AddReport](api, operation("POST", "/urls", "urls-add", "Add URLs, a list of any length", http.StatusConflict))
 	op.Description = "The body has one URL a line, or one JSON object a line with url and, if need be, depth and priority; it may be packed with gzip or zstd. " +
-		"Reports come while the list is read, each when what it counts is on disk. The last one has done or error."
+		"Reports come while the list is read, each when what it counts is on disk: after at most " + strconv.Itoa(crawl.MaxAdditions) + " URLs. The last one has done or error."
 	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 		jsonLines:    {Schema: &huma.Schema{Type: huma.TypeString}},
 		"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}},
 	}}
-	handle(api, op, func(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) {
-		return s.stream(func(t *stream) error { return s.addURLs(ctx, t) }), nil
+	handle(api, op, func(ctx context.Context, q *addQuery) (*huma.StreamResponse, error) {
+		return s.stream(func(t *stream) error { return s.addURLs(ctx, t, q.Each) }), nil
 	})
 }
 
 // addURLs reads a list, gives it to the crawl in groups, and reports after each that it is on disk. The next group is read only
 // then, so that a sender is no faster than the disk.
-func (s *Server) addURLs(ctx context.Context, t *stream) error {
+func (s *Server) addURLs(ctx context.Context, t *stream, each bool) error {
 	_ = t.control.EnableFullDuplex() // HTTP/1: reports go out while the list comes in
 	list, err := urllist.NewReader(&patient{body: t.r.Body, control: t.control, now: s.o.Now})
 	if err != nil {
 		return errQuery{err}
 	}
 	defer list.Close()
-	a := adding{server: s, list: list}
+	a := adding{server: s, list: list, each: each}
 	for !a.report.Done && err == nil {
 		if err = a.next(ctx); err == nil {
 			err = errors.Join(t.Lines.Write(&a.report), t.flush())
@@ -71,15 +87,17 @@ func (s *Server) addURLs(ctx context.Context, t *stream) error {
 type adding struct {
 	server *Server
 	list   *urllist.Reader
+	each   bool
 	group  []crawl.Addition
+	lines  []int // of the group
 	report AddReport
 }
 
 // next takes one group.
 func (a *adding) next(ctx context.Context) error {
-	a.group, a.report.Problems = a.group[:0], nil
+	a.group, a.lines, a.report.Problems, a.report.Answers = a.group[:0], a.lines[:0], nil, nil
 	var err error
-	for err == nil && len(a.group) < crawl.MaxAdditions {
+	for err == nil && len(a.group) < crawl.MaxAdditions && len(a.report.Answers) < crawl.MaxAdditions {
 		err = a.read()
 	}
 	a.report.Lines = a.list.Lines()
@@ -88,11 +106,24 @@ func (a *adding) next(ctx context.Context) error {
 	if failed != nil {
 		return failed
 	}
+	a.answer()
 	if err == io.EOF {
 		a.report.Done = true
 		return nil
 	}
 	return err
+}
+
+// answer tells what became of each line of the group.
+func (a *adding) answer() {
+	if !a.each {
+		return
+	}
+	for i := range a.group {
+		g := &a.group[i]
+		a.report.Answers = append(a.report.Answers, Answer{Line: a.lines[i], URL: g.URL.String(), Result: g.Fate.String()})
+	}
+	slices.SortFunc(a.report.Answers, func(a, b Answer) int { return a.Line - b.Line })
 }
 
 // read takes one line.
@@ -105,10 +136,14 @@ func (a *adding) read() error {
 		if len(a.report.Problems) < maxProblems {
 			a.report.Problems = append(a.report.Problems, BadLine{bad.Line, bad.Text, bad.Reason})
 		}
+		if a.each {
+			a.report.Answers = append(a.report.Answers, Answer{Line: bad.Line, Result: "bad", Reason: bad.Reason})
+		}
 		return nil
 	case err != nil:
 		return err
 	}
+	a.lines = append(a.lines, a.list.Lines())
 	a.group = append(a.group, crawl.Addition{URL: item.URL, Depth: item.Depth, Priority: item.Priority})
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,6 +60,25 @@ func TestListOfURLs(t *testing.T) {
 	}
 	if response, _ := r.read(t, "POST", "/api/v1/urls", strings.NewReader(list), "Authorization", "Bearer wrong"); response.StatusCode != 401 {
 		t.Errorf("without the token: %d", response.StatusCode)
+	}
+}
+
+// Where it is asked for there is an answer to each line.
+func TestAnswersForEachLine(t *testing.T) {
+	r := startCrawl(t)
+	r.settled(t)
+	list := r.web.URL("a.test", "/new") + "\nnonsense\n\n# nothing\n" + r.web.URL("a.test", "/") + "\n{\"url\":\"HTTP://outside.test/\"}\n" + r.web.URL("a.test", "/new") + "\n"
+	_, body := r.read(t, "POST", "/api/v1/urls?each=true", strings.NewReader(list))
+	all := reports(t, body)
+	if len(all) != 1 || all[0].Added != (crawl.Added{Added: 1, Known: 2, Outside: 1}) {
+		t.Fatal(body)
+	}
+	want := []Answer{
+		{1, r.web.URL("a.test", "/new"), "added", ""}, {2, "", "bad", all[0].Problems[0].Reason}, {5, r.web.URL("a.test", "/"), "known", ""},
+		{6, "http://outside.test/", "outside", ""}, {7, r.web.URL("a.test", "/new"), "known", ""},
+	}
+	if !slices.Equal(all[0].Answers, want) {
+		t.Errorf("%+v, want %+v", all[0].Answers, want)
 	}
 }
 
