@@ -23,6 +23,7 @@ type buckets struct {
 
 	mu      sync.Mutex
 	clients map[netip.Prefix]*bucket
+	tidied  time.Time
 }
 
 // bucket is what one client has left.
@@ -77,6 +78,10 @@ func (b *buckets) makeRoom(client netip.Prefix, now time.Time) netip.Prefix {
 	if len(b.clients) < maxClients {
 		return client
 	}
+	if now.Sub(b.tidied) < time.Second {
+		return netip.Prefix{}
+	}
+	b.tidied = now
 	for p, c := range b.clients {
 		if b.fill(c, now); c.left >= b.burst {
 			delete(b.clients, p)
