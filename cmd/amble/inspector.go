@@ -22,6 +22,7 @@ type inspector interface {
 	Host(context.Context, string) (inspect.HostStory, error)
 	URLs(context.Context, inspect.URLQuery, func(*inspect.URL) error) (*storage.Position, error)
 	URL(context.Context, weburl.URL) (inspect.URLStory, error)
+	RenewalPlan(ctx context.Context, hosts int) (inspect.RenewalPlan, error)
 	io.Closer
 }
 
@@ -50,9 +51,13 @@ func openInspector(ctx context.Context, c *config.Config) (inspector, error) {
 	if err != nil {
 		return nil, databaseError(ctx, c, err)
 	}
+	renew, err := c.RenewOptions()
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
 	o := c.FrontierOptions()
 	view := inspect.New(store, inspect.Options{
-		Politeness: o.HostPoliteness(), Robots: o.Robots, Tokens: o.Tokens, Obey: o.Obey, Now: time.Now, Scope: storedScope(store, c),
+		Politeness: o.HostPoliteness(), Robots: o.Robots, Tokens: o.Tokens, Obey: o.Obey, Renew: renew, Now: time.Now, Scope: storedScope(store, c),
 	})
 	return &storedInspector{view, store}, nil
 }

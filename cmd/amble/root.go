@@ -25,6 +25,7 @@ const rootExample = `  amble demo                                  see a crawl o
   amble status                                how does the crawl stand?
   amble hosts www.example.com                 what is known of a host, and why does it wait?
   amble urls --state failed                   which URLs were given up, and why?
+  amble plan                                  what is asked for again, and how fresh are the copies?
   amble audit                                 was every host asked as its robots.txt and the delays in force say?`
 
 const exitCodes = `
@@ -50,6 +51,7 @@ func newRootCommand() *cobra.Command {
 		newStatusCommand(settings),
 		newHostsCommand(settings),
 		newURLsCommand(settings),
+		newPlanCommand(settings),
 		newAuditCommand(settings),
 		newImportCommand(settings),
 		newControlCommand(settings),

@@ -26,9 +26,7 @@ type store interface {
 	Commit(*storage.Batch) (storage.Result, error)
 	Heads(storage.HeadsRequest) (storage.Heads, error)
 	Joined() ([]string, error)
-	Mark(string) ([]byte, error)
 	Marks(string) (map[string][]byte, error)
-	URLs(storage.HostID, uint32, int, func(storage.Head)) (uint32, error)
 	Fingerprint(weburl.URL) uint64
 	Payload(storage.HostID, uint64) (storage.Payload, bool, error)
 	Counters() storage.Counters

@@ -53,7 +53,7 @@ type look struct {
 func (e *Engine) View() *inspect.View {
 	return inspect.New(e.store, inspect.Options{
 		Politeness: e.force.Load().politeness, Robots: e.o.Frontier.Robots, Tokens: e.o.Frontier.Tokens, Obey: e.o.Frontier.Obey,
-		Now: time.Now, Scope: e.inScope, Live: e.live, Table: e.hosts,
+		Renew: e.o.Renew, Now: time.Now, Scope: e.inScope, Live: e.live, Table: e.hosts,
 	})
 }
 

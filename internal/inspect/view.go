@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/revisit"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -24,6 +25,9 @@ type Store interface {
 	Heads(storage.HeadsRequest) (storage.Heads, error)
 	Policy(weburl.Origin) ([]byte, error)
 	Traps(storage.HostID) ([]storage.TrapCount, error)
+	Mark(string) ([]byte, error)
+	URLs(storage.HostID, uint32, int, func(storage.Head)) (uint32, error)
+	Renewals(storage.HostID, uint8, int, func(storage.Head)) error
 }
 
 // Live is what only a running crawl knows of a host.
@@ -44,6 +48,7 @@ type Options struct {
 	Robots     robots.Options
 	Tokens     []string
 	Obey       bool
+	Renew      *revisit.Options // when pages are asked for again; nil: never
 	Now        func() time.Time
 	// Scope says whether a URL is in the scope, and why. nil: nothing is said of that.
 	Scope func(weburl.URL) (in bool, why string)

@@ -189,7 +189,7 @@ func (p *Plan) count(v *Visit, s *Site, h History) {
 }
 
 // repriceAfter is the part of the pages that has to be planned anew for the price to be computed anew.
-const repriceAfter = 1.0 / 64
+const repriceAfter = 1.0 / 16
 
 // currentPrice is the price, computed anew when the census has changed by more than a little.
 func (p *Plan) currentPrice() float64 {

@@ -100,6 +100,11 @@ func (c *Client) Host(ctx context.Context, name string) (story inspect.HostStory
 	return story, c.object(ctx, "/api/v1/hosts/"+url.PathEscape(name), nil, &story)
 }
 
+// RenewalPlan is [inspect.View.RenewalPlan] of the running crawl.
+func (c *Client) RenewalPlan(ctx context.Context, hosts int) (plan inspect.RenewalPlan, err error) {
+	return plan, c.object(ctx, "/api/v1/plan", url.Values{"hosts": {strconv.Itoa(hosts)}}, &plan)
+}
+
 // URLs is [inspect.View.URLs] of the running crawl.
 func (c *Client) URLs(ctx context.Context, q inspect.URLQuery, each func(*inspect.URL) error) (*storage.Position, error) {
 	v := url.Values{"limit": {strconv.Itoa(q.Limit)}, "from": {q.From.String()}}

@@ -30,17 +30,14 @@ func policies() []policy {
 		}
 	}
 	learned := plain(revisit.Harmonic, 7*day, time.Hour, 5*365*day)
-	nutch := plain(revisit.Nutch, 30*day, time.Minute, 365*day)
 	return []policy{
 		{"uniform", false, false, plain(revisit.Fixed, 0, time.Hour, 365*day)},
-		{"Nutch", false, false, nutch},
-		{"Nutch, dates given", false, true, nutch},
+		{"Nutch", false, false, plain(revisit.Nutch, 30*day, time.Minute, 365*day)},
 		{"StormCrawler", false, false, plain(revisit.StormCrawler, day, time.Hour, 14*day)},
 		{"harmonic", false, false, learned},
 		{"harmonic, dates given", false, true, learned},
-		{"harmonic, rates known", true, false, oracle(lambdaInterval)},
+		{"harmonic, rates known", true, false, oracle(indexInterval)},
 		{"freshness optimum, rates known", true, false, oracle(freshInterval)},
-		{"LambdaCrawl rates, known", true, false, oracle(lambdaCrawlInterval)},
 	}
 }
 
@@ -93,8 +90,8 @@ func oracle(interval func(rate, weight, price float64) float64) func([]*page, fl
 	}
 }
 
-// lambdaInterval is the wait of the harmonic index.
-func lambdaInterval(rate, weight, price float64) float64 {
+// indexInterval is the wait of the harmonic index.
+func indexInterval(rate, weight, price float64) float64 {
 	c := price * rate / weight
 	return solve(func(x float64) float64 { return x + math.Expm1(-x) }, c) / rate
 }
@@ -107,11 +104,6 @@ func freshInterval(rate, weight, price float64) float64 {
 		return math.Inf(1)
 	}
 	return solve(func(x float64) float64 { return 1 - (1+x)*math.Exp(-x) }, c) / rate
-}
-
-// lambdaCrawlInterval is one over the rate of LambdaCrawl without notices (Kolobov et al., NeurIPS 2019).
-func lambdaCrawlInterval(rate, weight, price float64) float64 {
-	return 2 / (-rate + math.Sqrt(rate*rate+4*weight*rate/price))
 }
 
 // solve finds the x at which a rising function reaches a value.

@@ -17,7 +17,31 @@ type memory struct {
 
 type memoryHost struct {
 	storage.Host
-	urls []storage.Head
+	urls  []storage.Head
+	turns []turn // of urls
+}
+
+// turn is when a URL's turn is.
+type turn struct {
+	at     uint32 // Unix seconds; 0: it has none to come
+	queued bool   // it waits behind the cursor
+	renews bool   // it is a renewal
+}
+
+func turnOf(u *storage.Head) turn {
+	switch {
+	case u.Last.State == storage.Queued && u.Priority == 0:
+		return turn{queued: true}
+	case u.Last.State == storage.Queued:
+		return turn{at: 1}
+	case u.Last.Due.IsZero():
+		return turn{}
+	}
+	s := u.Last.Due.Unix()
+	if u.Last.Due.Nanosecond() > 0 {
+		s++
+	}
+	return turn{at: uint32(s), renews: u.Last.State != storage.Retrying}
 }
 
 func newMemory() *memory {
@@ -37,6 +61,7 @@ func (m *memory) commit(b *storage.Batch) storage.Result {
 		}
 		h := m.hosts[id]
 		h.urls = append(h.urls, storage.Head{Entry: storage.Entry{Ordinal: h.Tail, RequestURI: f.URL.RequestURI(), Priority: f.Priority}})
+		h.turns = append(h.turns, turnOf(&h.urls[h.Tail]))
 		h.Tail++
 		touched[id] = true
 	}
@@ -44,6 +69,7 @@ func (m *memory) commit(b *storage.Batch) storage.Result {
 		d := &b.Done[i]
 		h := m.hosts[d.Host]
 		h.urls[d.Ordinal].Last = d.Outcome
+		h.turns[d.Ordinal] = turnOf(&h.urls[d.Ordinal])
 		touched[d.Host] = true
 	}
 	for i := range b.Hosts {
@@ -69,26 +95,6 @@ func (m *memory) commit(b *storage.Batch) storage.Result {
 	return r
 }
 
-// when is the second of a URL's turn; 0: it has none to come.
-func when(u *storage.Head) uint32 {
-	switch {
-	case u.Last.State == storage.Queued && u.Priority != 0:
-		return 1
-	case u.Last.Due.IsZero():
-		return 0
-	}
-	s := u.Last.Due.Unix()
-	if u.Last.Due.Nanosecond() > 0 {
-		s++
-	}
-	return uint32(s)
-}
-
-// renews reports whether a URL's turn is a renewal.
-func renews(u *storage.Head) bool {
-	return u.Last.State != storage.Queued && u.Last.State != storage.Retrying
-}
-
 func (h *memoryHost) count() {
 	q := &h.Queues[0]
 	*q = storage.Queue{Origin: q.Origin, Cursor: q.Cursor}
@@ -97,15 +103,15 @@ func (h *memoryHost) count() {
 			*first = at
 		}
 	}
-	for i := range h.urls {
-		u := &h.urls[i]
-		switch at := when(u); {
-		case u.Last.State == storage.Queued && at == 0:
+	for _, t := range h.turns {
+		switch {
+		case t.queued:
 			q.Queued++
-		case at != 0 && renews(u):
-			add(&q.Renewals, &q.NextRenewal, at)
-		case at != 0:
-			add(&q.Due, &q.NextDue, at)
+		case t.at == 0:
+		case t.renews:
+			add(&q.Renewals, &q.NextRenewal, t.at)
+		default:
+			add(&q.Due, &q.NextDue, t.at)
 		}
 	}
 }
@@ -120,25 +126,29 @@ func (m *memory) heads(r storage.HeadsRequest) storage.Heads {
 	h := m.hosts[r.Host]
 	heads := storage.Heads{Next: r.From, Tail: h.Tail}
 	for ; heads.Next < h.Tail && len(heads.Queued) < r.Queued; heads.Next++ {
-		if u := h.urls[heads.Next]; u.Last.State == storage.Queued && u.Priority == 0 {
-			heads.Queued = append(heads.Queued, u)
+		if h.turns[heads.Next].queued {
+			heads.Queued = append(heads.Queued, h.urls[heads.Next])
 		}
 	}
-	for i := range h.urls {
-		u := &h.urls[i]
-		switch at := when(u); {
-		case at == 0 || int64(at) > r.Now.Unix():
-		case renews(u):
-			heads.Renewals = append(heads.Renewals, *u)
+	var due, renewals []int
+	for i, t := range h.turns {
+		switch {
+		case t.at == 0 || int64(t.at) > r.Now.Unix():
+		case t.renews:
+			renewals = append(renewals, i)
 		default:
-			heads.Due = append(heads.Due, *u)
+			due = append(due, i)
 		}
 	}
-	slices.SortStableFunc(heads.Due, func(a, b storage.Head) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(when(&a), when(&b)))
+	slices.SortStableFunc(due, func(a, b int) int {
+		return cmp.Or(cmp.Compare(h.urls[b].Priority, h.urls[a].Priority), cmp.Compare(h.turns[a].at, h.turns[b].at))
 	})
-	slices.SortStableFunc(heads.Renewals, func(a, b storage.Head) int { return cmp.Compare(when(&a), when(&b)) })
-	heads.Due = heads.Due[:min(len(heads.Due), r.Due)]
-	heads.Renewals = heads.Renewals[:min(len(heads.Renewals), r.Renewals)]
+	slices.SortStableFunc(renewals, func(a, b int) int { return cmp.Compare(h.turns[a].at, h.turns[b].at) })
+	for _, i := range due[:min(len(due), r.Due)] {
+		heads.Due = append(heads.Due, h.urls[i])
+	}
+	for _, i := range renewals[:min(len(renewals), r.Renewals)] {
+		heads.Renewals = append(heads.Renewals, h.urls[i])
+	}
 	return heads
 }

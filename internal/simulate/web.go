@@ -39,7 +39,6 @@ var webs = []struct {
 	hosts float64 // part of the variance of rates that lies between hosts
 }{
 	{"Poisson", []kind{poisson}, 0},
-	{"Poisson, hosts alike", []kind{poisson}, 0.5},
 	{"bursty", []kind{bursty}, 0},
 	{"periodic", []kind{periodic}, 0},
 	{"mixed", []kind{poisson, bursty, periodic, never}, 0.5},

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amble-crawler/amble/internal/inspect"
+)
+
+func newPlanCommand(settings *settingsFlags) *cobra.Command {
+	var asJSON bool
+	var hosts int
+	command := &cobra.Command{
+		Use:   "plan",
+		Short: "Foretell what is asked for again, and how fresh the copies are",
+		Long: `Say what becomes of the pages that were fetched, with crawl.exit_when_done: false: which of them are asked for again next, how often those of
+each host are, what part of the time their copies are up to date, and what another budget would make of it (recrawl.budget).
+A running crawl is asked over its API; otherwise the database is opened for reading only. The figures of a host come from a sample of its pages.
+
+Exit code 0: done. 1: there is no database, it cannot be used, or no page is asked for again. 2: wrong usage or settings. 3: another
+process has the database and no API answers.`,
+		Example: `  amble plan
+  amble plan --hosts 100 --json`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if hosts < 0 || hosts > inspect.MaxPlanHosts {
+				return usagef("--hosts is %d, want 0 to %d", hosts, inspect.MaxPlanHosts)
+			}
+			return withInspector(command.Context(), settings, func(i inspector) error {
+				plan, err := i.RenewalPlan(command.Context(), hosts)
+				if err != nil {
+					return err
+				}
+				w := bufio.NewWriter(command.OutOrStdout())
+				if asJSON {
+					err = json.NewEncoder(w).Encode(plan)
+				} else {
+					err = printPlan(w, &plan)
+				}
+				if err != nil {
+					return err
+				}
+				return w.Flush()
+			})
+		},
+	}
+	command.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	command.Flags().IntVar(&hosts, "hosts", 20, "list at most so many of the hosts with the most pages")
+	return command
+}
+
+func printPlan(w io.Writer, p *inspect.RenewalPlan) error {
+	fmt.Fprintf(w, "%s of %s are asked for again, %s a day", plural(p.Pages, "page"), plural(p.Hosts, "host"), grouped(int(p.Visits+0.5)))
+	if p.Budget > 0 {
+		fmt.Fprintf(w, " of the %s that the budget allows", grouped(int(p.Budget)))
+	}
+	fmt.Fprintln(w, ".")
+	if p.Freshness != nil {
+		fmt.Fprintf(w, "Their copies are up to date for %s of the time, by importance.\n", percent(p.Freshness))
+	}
+	if p.Overdue > 0 {
+		fmt.Fprintf(w, "%s with a renewal that is overdue.\n", plural(p.Overdue, "host"))
+	}
+	if p.Unplanned > 0 {
+		fmt.Fprintf(w, "%s with pages that are not on the plan: they are put on it when the crawl runs, unless a rule says never.\n", plural(p.Unplanned, "host"))
+	}
+	for _, part := range []func(io.Writer, *inspect.RenewalPlan) error{printBudgets, printPlanHosts, printNext} {
+		if err := part(w, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printBudgets(w io.Writer, p *inspect.RenewalPlan) error {
+	if len(p.Budgets) == 0 || p.Freshness == nil {
+		return nil
+	}
+	fmt.Fprintln(w)
+	t := newTable(w, "BUDGET A DAY", "ASKED A DAY", "UP TO DATE", "CHANGE")
+	for _, b := range p.Budgets {
+		change := "now"
+		if b.Factor != 1 {
+			change = fmt.Sprintf("%+.1f points", 100*(*b.Freshness-*p.Freshness))
+		}
+		if err := t.row(grouped(int(b.Budget)), grouped(int(b.Visits+0.5)), percent(b.Freshness), change); err != nil {
+			return err
+		}
+	}
+	return t.flush()
+}
+
+func printPlanHosts(w io.Writer, p *inspect.RenewalPlan) error {
+	if len(p.Largest) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	t := newTable(w, "HOST", "PAGES", "ASKED A DAY", "UP TO DATE", "NEXT")
+	for _, h := range p.Largest {
+		if err := t.row(h.Host, grouped(h.Pages), fmt.Sprintf("%.1f", h.Visits), percent(h.Freshness), until(h.Next, p.At)); err != nil {
+			return err
+		}
+	}
+	return t.flush()
+}
+
+func printNext(w io.Writer, p *inspect.RenewalPlan) error {
+	if len(p.Next) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	t := newTable(w, "NEXT", "URL", "CHANGES A DAY", "FETCHED")
+	for _, n := range p.Next {
+		changes := "-"
+		if n.Changes != nil {
+			changes = fmt.Sprintf("%.3g", *n.Changes)
+		}
+		if err := t.row(until(n.Due, p.At), n.URL, changes, span(p.At.Sub(n.Fetched))+" ago"); err != nil {
+			return err
+		}
+	}
+	return t.flush()
+}
+
+// until says when something is due.
+func until(at, now time.Time) string {
+	if !at.After(now) {
+		return "now"
+	}
+	return "in " + span(at.Sub(now))
+}
+
+// percent is a part of 1; a dash where it is not known.
+func percent(part *float64) string {
+	if part == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f %%", 100**part)
+}

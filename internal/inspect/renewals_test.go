@@ -1,0 +1,161 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// TestRenewalPlan compares what is foretold with what a full count of the pages gives.
+func TestRenewalPlan(t *testing.T) {
+	s := openStore(t)
+	o := revisit.DefaultOptions()
+	o.Budget = 50
+	plan, err := revisit.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	for n := range 60 {
+		texts = append(texts, fmt.Sprintf("http://large.test/%d", n))
+	}
+	texts = append(texts, "http://small.test/", "http://none.test/")
+	commit(t, s, storage.Batch{Found: found(t, s, texts...)})
+	var b storage.Batch
+	sites := make([]revisit.Site, 3)
+	want := struct {
+		visits, fresh float64
+		soonest       time.Time
+	}{}
+	for round := range 3 { // later rounds know more
+		want.visits, want.fresh, want.soonest, b.Done = 0, 0, time.Time{}, nil
+		for n := range 61 {
+			host, ordinal := n/60, n%60
+			at := now.Add(time.Duration(round-3) * 24 * time.Hour)
+			v := &revisit.Visit{Page: revisit.Page{Host: "large.test", RequestURI: fmt.Sprintf("/%d", ordinal)}, At: at}
+			if round > 0 {
+				last := stored(t, s, storage.HostID(host+1), uint32(ordinal))
+				v.Memory = revisit.Memory{At: last.At, Due: last.Due, History: last.History}
+				if v.Change = revisit.Same; n%2 == 0 {
+					v.Change = revisit.Changed
+				}
+			}
+			m := plan.Answered(v, &sites[host])
+			b.Done = append(b.Done, storage.Done{Host: storage.HostID(host + 1), Ordinal: uint32(ordinal), Outcome: storage.Outcome{
+				State: storage.Fetched, Status: 200, At: at, Due: m.Due, History: m.History,
+			}})
+			every := m.Due.Sub(at).Seconds()
+			rate, _ := m.History.Rate()
+			want.visits += 86400 / every / 61
+			want.fresh += revisit.Freshness(rate, every) / 61
+			if want.soonest.IsZero() || m.Due.Before(want.soonest) {
+				want.soonest = m.Due
+			}
+		}
+		encoded, _ := plan.AppendBinary(nil)
+		b.Marks = map[string][]byte{"plan": encoded}
+		commit(t, s, b)
+	}
+	commit(t, s, storage.Batch{Done: []storage.Done{{Host: 3, Outcome: storage.Outcome{State: storage.Fetched, At: now}}}})
+
+	options := testOptions()
+	if _, err := New(s, options).RenewalPlan(t.Context(), 10); !errors.Is(err, ErrQuery) {
+		t.Errorf("without renewals: %v", err)
+	}
+	options.Renew = &o
+	r, err := New(s, options).RenewalPlan(t.Context(), 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Pages != 61 || r.Hosts != 2 || r.Unplanned != 1 || r.Plain != 0 || r.Budget != 50 {
+		t.Errorf("%+v", r)
+	}
+	if math.Abs(r.Visits-50) > 1 {
+		t.Errorf("the plan asks for %g visits a day, the budget is 50", r.Visits)
+	}
+	last := 0.0
+	for _, f := range r.Budgets {
+		if *f.Freshness < last || f.Visits > f.Budget*1.01 {
+			t.Errorf("budgets: %+v", r.Budgets)
+		}
+		last = *f.Freshness
+	}
+	large := r.Largest[0]
+	if large.Host != "large.test" || large.Pages != 60 || large.Sample != 60 || math.Abs(large.Visits/60-want.visits) > 0.05*want.visits || math.Abs(*large.Freshness-want.fresh) > 0.02 {
+		t.Errorf("%+v with a freshness of %g, want %g visits a day of a page and %g", large, *large.Freshness, want.visits, want.fresh)
+	}
+	if len(r.Next) != 20 || r.Next[0].Due.Sub(want.soonest).Abs() > time.Second || r.Next[0].Due.After(r.Next[19].Due) || r.Next[0].Changes == nil {
+		t.Errorf("next: %+v, want the first at %v", r.Next, want.soonest)
+	}
+}
+
+func stored(t *testing.T, s *storage.Store, host storage.HostID, ordinal uint32) (o storage.Outcome) {
+	t.Helper()
+	if _, err := s.URLs(host, ordinal, 1, func(h storage.Head) { o = h.Last }); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// BenchmarkRenewalPlan: what is foretold takes as long for many pages as for few.
+func BenchmarkRenewalPlan(b *testing.B) {
+	for _, n := range []int{1_000, 100_000} {
+		b.Run(fmt.Sprintf("hosts=20/pages=%d", n), func(b *testing.B) {
+			s, err := storage.Open(b.TempDir(), storage.Options{NoSync: true})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close()
+			o := revisit.DefaultOptions()
+			planPages(b, s, o, 20, n/20)
+			options := testOptions()
+			options.Renew = &o
+			view := New(s, options)
+			b.ResetTimer()
+			for b.Loop() {
+				if _, err := view.RenewalPlan(context.Background(), 20); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// planPages puts planned pages into a store.
+func planPages(b *testing.B, s *storage.Store, o revisit.Options, hosts, pages int) {
+	plan, err := revisit.New(o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for host := range hosts {
+		var batch storage.Batch
+		var site revisit.Site
+		for n := range pages {
+			batch.Found = append(batch.Found, foundIn(b, s, fmt.Sprintf("http://h%d.test/%d", host, n)))
+			m := plan.Answered(&revisit.Visit{At: now.Add(time.Duration(n) * time.Second)}, &site)
+			batch.Done = append(batch.Done, storage.Done{Host: storage.HostID(host + 1), Ordinal: uint32(n), Outcome: storage.Outcome{
+				State: storage.Fetched, Status: 200, At: m.At, Due: m.Due, History: m.History,
+			}})
+		}
+		encoded, _ := plan.AppendBinary(nil)
+		batch.Marks = map[string][]byte{"plan": encoded}
+		if _, err := s.Commit(&batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func foundIn(b *testing.B, s *storage.Store, text string) storage.Found {
+	u, err := weburl.Parse(text)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: now}
+}
