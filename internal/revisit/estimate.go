@@ -58,22 +58,23 @@ func (h History) evidence() (e evidence) {
 	return e
 }
 
+// priorSpread is the variance of the logarithm of rates around the prior: one deviation is a factor of five and a half.
+const priorSpread = 3.0
+
 // estimate is the most likely rate of changes, if they come independently, after observations at irregular intervals
-// (Cho and Garcia-Molina, Estimating frequency of change, TOIT 2003). It solves
+// (Cho and Garcia-Molina, Estimating frequency of change, TOIT 2003). Without a prior it solves
 //
 //	sum over changes within d of d/(exp(rate d)-1) + dated/rate = calm
 //
-// with one more interval with a change and one more without on the two sides, each as long as makes the
-// prior the answer where nothing was observed. So an estimate is finite whatever was seen. Dated changes are
-// corrected for what their number overrates, as the same paper does.
+// The prior is lognormal, as rates of pages are; on the scale of its logarithm the equation is that below. So an estimate is
+// finite whatever was seen. Dated changes are corrected for what their number overrates, as the same paper does.
 func (h History) estimate(prior Rate) Rate {
 	e := h.evidence()
-	imagined := math.Ln2 / float64(prior)
 	dated := correctDated(e.dated, e.visits)
 	excess := func(rate float64) float64 {
-		sum := dated/rate + hidden(rate, imagined) - imagined - e.calm
+		sum := dated - rate*e.calm - math.Log(rate/float64(prior))/priorSpread
 		for _, d := range e.within {
-			sum += hidden(rate, d)
+			sum += rate * hidden(rate, d)
 		}
 		return sum
 	}

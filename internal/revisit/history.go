@@ -101,8 +101,8 @@ func (h History) planned(meanSeconds float64) History {
 }
 
 // observe adds an observation. When there is no room left, two visits in a row without a change become
-// one over both their times, the shortest two of them; nothing is lost by that but precision. Where there are
-// no such two, the oldest observation goes.
+// one over both their times: the two that are most alike, because a short time would be lost in the rounding of a long one. Where
+// there are no such two, the oldest observation goes.
 func (h History) observe(kind uint8, seconds float64) History {
 	if h.isPlain() {
 		h = History{}
@@ -116,18 +116,17 @@ func (h History) observe(kind uint8, seconds float64) History {
 }
 
 func shorten(all []byte) []byte {
-	at, least := -1, 0.0
+	at, least := -1, levels
 	for i := 0; i+1 < len(all); i++ {
-		if all[i] < changed && all[i+1] < changed {
-			if sum := levelSeconds(all[i]-unchanged) + levelSeconds(all[i+1]-unchanged); at < 0 || sum < least {
-				at, least = i, sum
-			}
+		apart := max(int(all[i]), int(all[i+1])) - min(int(all[i]), int(all[i+1]))
+		if all[i] < changed && all[i+1] < changed && apart <= least {
+			at, least = i, apart
 		}
 	}
 	if at < 0 {
 		return all
 	}
-	all[at] = unchanged + levelOf(least)
+	all[at] = unchanged + levelOf(levelSeconds(all[at]-unchanged)+levelSeconds(all[at+1]-unchanged))
 	return append(all[:at+1], all[at+2:]...)
 }
 

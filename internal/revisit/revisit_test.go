@@ -1,0 +1,449 @@
+package revisit
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+const day = 24 * time.Hour
+
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func newPlan(t testing.TB, change func(*Options)) *Plan {
+	t.Helper()
+	o := DefaultOptions()
+	if change != nil {
+		change(&o)
+	}
+	p, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestEstimate lets pages of a known rate be visited and compares what is believed of them, on the scale of logarithms,
+// over many pages.
+func TestEstimate(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, c := range []struct {
+		name   string
+		every  float64 // expected changes between two visits
+		dated  bool
+		visits int
+		bias   float64 // of the logarithm
+	}{
+		{"often", 0.2, false, 60, 0.1},
+		{"about as often as it changes", 1, false, 30, 0.15},
+		{"rarely", 3, false, 40, 0.5},
+		{"dated, often", 0.2, true, 60, 0.1},
+		{"dated, rarely", 3, true, 30, 0.15},
+	} {
+		const rate = 1.0 / perDay // one change a day
+		sum := 0.0
+		const pages = 300
+		for range pages {
+			h := History{}
+			for range c.visits {
+				wait := c.every * perDay * (0.5 + random.Float64())
+				age := random.ExpFloat64() / rate
+				switch {
+				case age > wait:
+					h = h.observe(unchanged, wait)
+				case c.dated:
+					h = h.observe(exact, age)
+				default:
+					h = h.observe(changed, wait)
+				}
+			}
+			sum += math.Log(float64(h.estimate(rate*2)) / rate)
+		}
+		if bias := sum / pages; math.Abs(bias) > c.bias {
+			t.Errorf("%s: estimates are off by a factor of %.2f on average", c.name, math.Exp(bias))
+		}
+	}
+}
+
+// TestEstimateOfLittle: what is seen moves the estimate from the prior in the right direction, and nothing makes it endless.
+func TestEstimateOfLittle(t *testing.T) {
+	prior := RateOf(10 * day)
+	if got := (History{}).estimate(prior); math.Abs(float64(got/prior)-1) > 0.01 {
+		t.Errorf("of nothing: %.3g times the prior", float64(got/prior))
+	}
+	calm := History{}.observe(unchanged, 30*perDay).estimate(prior)
+	busy := History{}.observe(changed, perDay).estimate(prior)
+	dated := History{}.observe(exact, perDay).estimate(prior)
+	if !(calm < prior && prior < busy && busy < 10*prior && prior < dated && dated < 10*prior) {
+		t.Errorf("prior %.3g, after a month without a change %.3g, after a change within a day %.3g, a day ago %.3g a day",
+			prior.PerDay(), calm.PerDay(), busy.PerDay(), dated.PerDay())
+	}
+	always := History{}
+	for range 50 {
+		always = always.observe(changed, 3600)
+	}
+	if got := always.estimate(prior); !(got > RateOf(time.Hour)) || got > fastestRate {
+		t.Errorf("of changes at every hourly visit: %.3g a day", got.PerDay())
+	}
+}
+
+// TestHistory: room is made by joining visits without a change, of which the time stays, and else the oldest leaves.
+func TestHistory(t *testing.T) {
+	h := History{}
+	for range 100 {
+		h = h.observe(unchanged, perDay)
+	}
+	calm := 0.0
+	for _, o := range h.Observations() {
+		calm += o.Span.Seconds() / perDay
+	}
+	if calm < 60 || calm > 160 {
+		t.Errorf("100 days without a change are remembered as %.0f", calm)
+	}
+	h = h.observe(changed, 3600).observe(exact, 60)
+	all := h.Observations()
+	if len(all) != 7 || !all[0].Dated || all[0].Change != Changed || all[1].Change != Changed || all[1].Dated || all[2].Change != Same {
+		t.Errorf("%+v", all)
+	}
+	for range 7 {
+		h = h.observe(changed, 3600)
+	}
+	for _, o := range h.Observations() {
+		if o.Change != Changed || o.Dated {
+			t.Errorf("%+v is still there", o)
+		}
+	}
+}
+
+// TestDeferred: time in which a page could not be had counts when it can be had again.
+func TestDeferred(t *testing.T) {
+	p, site := newPlan(t, nil), &Site{}
+	m := p.Answered(&Visit{At: start}, site)
+	v := &Visit{Memory: m, At: start.Add(10 * day)}
+	h := p.Unanswered(v, site)
+	if p.Pages() != 0 || h.Planned() {
+		t.Errorf("a page that cannot be had is on the plan: %v", h)
+	}
+	m = p.Answered(&Visit{Memory: Memory{At: v.At, History: h}, At: start.Add(12 * day), Change: Same}, site)
+	got := m.History.Observations()
+	if len(got) != 1 || got[0].Span < 10*day || got[0].Span > 14*day {
+		t.Errorf("twelve days without a change are remembered as %+v", got)
+	}
+}
+
+// TestWait holds the index to its equation.
+func TestWait(t *testing.T) {
+	for _, c := range []float64{1e-12, 1e-6, 0.01, 0.5, 1, 7, 1e6} {
+		x := wait(c)
+		if got := x + math.Expm1(-x); math.Abs(got/c-1) > 1e-9 {
+			t.Errorf("wait(%g) is %g, where the index is %g", c, x, got)
+		}
+	}
+}
+
+// TestPriceFollowsTheBudget: the waits of all pages come to the budget, for any mixture of pages, and when it changes.
+func TestPriceFollowsTheBudget(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	p := newPlan(t, func(o *Options) { o.Min, o.Max = time.Second, 3000*day })
+	site := &Site{}
+	for range 5000 {
+		v := &Visit{Page: Page{Priority: int8(random.IntN(60) - 30)}, Memory: Memory{At: start}, At: start, Change: Changed}
+		v.At = start.Add(time.Duration(math.Exp(random.NormFloat64()*2) * float64(day)))
+		if random.IntN(2) == 0 {
+			v.Change = Same
+		}
+		p.Answered(v, site)
+	}
+	last := 0.0
+	for _, budget := range []float64{10, 100, 1000, 20_000} {
+		f := p.Forecast(budget)
+		if math.Abs(f.Visits/budget-1) > 0.02 {
+			t.Errorf("a budget of %g comes to %g visits a day", budget, f.Visits)
+		}
+		if !(f.Freshness > last && f.Freshness < 1) {
+			t.Errorf("a budget of %g makes copies up to date for %g, a smaller one for %g", budget, f.Freshness, last)
+		}
+		last = f.Freshness
+	}
+	if f := p.Forecast(0); f.Visits < 20_000 || f.Visits > 5000*perDay {
+		t.Errorf("without a limit: %+v", f)
+	}
+}
+
+// TestCensusIsExact: whatever happens to pages, the census is what counting them anew gives, and it comes back from its bytes.
+func TestCensusIsExact(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	rules := []Rule{
+		{Pattern: regexp.MustCompile("^/fixed"), Policy: Fixed, Interval: day, Min: time.Hour, Max: 30 * day},
+		{Pattern: regexp.MustCompile("^/nutch"), Policy: Nutch, Interval: day, Min: time.Hour, Max: 30 * day},
+		{Pattern: regexp.MustCompile("^/never"), Policy: Never, Min: time.Hour, Max: 30 * day},
+	}
+	p := newPlan(t, func(o *Options) { o.Rules = rules })
+	kinds := []string{"/", "/fixed", "/nutch", "/never"}
+	pages, sites := make([]Visit, 200), make([]Site, 5)
+	for range 5000 {
+		n := random.IntN(len(pages))
+		v, site := &pages[n], &sites[n%len(sites)]
+		if v.RequestURI == "" {
+			v.RequestURI, v.Priority, v.Memory.At = kinds[random.IntN(4)], int8(random.IntN(256)-128), start
+		}
+		v.At = v.Memory.At.Add(time.Duration(random.IntN(1e6)) * time.Second)
+		v.Change, v.TimesGone = Change(random.IntN(3)), 1+random.IntN(6)
+		if random.IntN(5) == 0 {
+			v.Modified = v.At.Add(-time.Duration(random.IntN(1e6)) * time.Second)
+		}
+		switch random.IntN(6) {
+		case 0:
+			v.Memory = p.Gone(v, site)
+		case 1:
+			v.Memory = Memory{At: v.At, History: p.Unanswered(v, site)}
+		case 2:
+			if m, ok := p.Notice(&v.Page, v.Memory, false, site, v.At, v.At); ok {
+				v.Memory = m
+				continue
+			}
+			fallthrough
+		default:
+			v.Memory = p.Answered(v, site)
+		}
+	}
+	var want census
+	wantSites := make([]Site, len(sites))
+	for n := range pages {
+		v := &pages[n]
+		want.add(v.Memory.History, ImportanceOf(v.Priority, v.Depth))
+		wantSites[n%len(sites)].add(v.Memory.History)
+	}
+	if want != p.census {
+		t.Errorf("the census counts %d and %d pages, there are %d and %d", p.census.pages, p.census.plain, want.pages, want.plain)
+	}
+	for i := range sites {
+		if sites[i].pages != wantSites[i].pages || sites[i].levels != wantSites[i].levels {
+			t.Errorf("site %d: %+v, want %+v", i, sites[i], wantSites[i])
+		}
+		b, _ := sites[i].AppendBinary(nil)
+		if got, err := DecodeSite(b); err != nil || got != sites[i] {
+			t.Errorf("site %d comes back as %+v, %v", i, got, err)
+		}
+	}
+	encoded, _ := p.AppendBinary(nil)
+	again := newPlan(t, func(o *Options) { o.Rules = rules })
+	if err := again.Restore(encoded); err != nil || again.census != p.census || again.price != p.price || again.trim != p.trim {
+		t.Errorf("the plan comes back different: %v", err)
+	}
+	v := Visit{Page: Page{RequestURI: "/"}, At: start}
+	if a, b := p.Answered(&v, &Site{}), again.Answered(&v, &Site{}); a.Due.Sub(b.Due).Abs() > 12*time.Hour {
+		t.Errorf("the same page is due at %v by one plan, at %v by one that was restored", a.Due, b.Due)
+	}
+}
+
+// TestPrior: a page seen once is planned by what is known of its host.
+func TestPrior(t *testing.T) {
+	p := newPlan(t, func(o *Options) { o.Budget = 10 })
+	news, archive := &Site{}, &Site{}
+	for range 20 {
+		p.Answered(&Visit{Memory: Memory{At: start}, At: start.Add(2 * time.Hour), Change: Changed}, news)
+		p.Answered(&Visit{Memory: Memory{At: start}, At: start.Add(100 * day), Change: Same}, archive)
+	}
+	first := func(s *Site) Memory { return p.Answered(&Visit{At: start.Add(200 * day)}, s) }
+	a, b, c := first(news), first(&Site{}), first(archive)
+	rate := func(m Memory) Rate { r, _ := m.History.Rate(); return r }
+	if !(rate(a) > 5*rate(b) && rate(b) > 5*rate(c)) {
+		t.Errorf("a first page of a busy host is believed to change %.3g times a day, of an unknown one %.3g, of a calm one %.3g",
+			rate(a).PerDay(), rate(b).PerDay(), rate(c).PerDay())
+	}
+}
+
+// TestPlainPolicies holds the plain rules to what their crawlers do.
+func TestPlainPolicies(t *testing.T) {
+	for _, c := range []struct {
+		policy   Policy
+		changes  []Change
+		modified time.Duration // before the visit; 0: not given
+		want     time.Duration // from the last visit to the next
+	}{
+		{Fixed, []Change{First, Changed, Same}, 0, 10 * day},
+		{Nutch, []Change{First}, 0, 10 * day},
+		{Nutch, []Change{First, Same}, 0, 14 * day},
+		{Nutch, []Change{First, Changed}, 0, 8 * day},
+		{Nutch, []Change{First, Same, Changed}, 0, 10 * day * 14 / 10 * 8 / 10},
+		{Nutch, []Change{First, Same}, 40 * day, 28 * day},
+		{StormCrawler, []Change{First}, 0, 10 * day},
+		{StormCrawler, []Change{First, Same}, 0, 15 * day},
+		{StormCrawler, []Change{First, Same, Changed}, 0, 8 * day},
+		{StormCrawler, []Change{First, Same, Same, Same, Same, Same, Same, Same, Same, Same}, 0, 100 * day},
+	} {
+		p := newPlan(t, func(o *Options) { o.Policy, o.Interval, o.Min, o.Max = c.policy, 10*day, day, 100*day })
+		m, site := Memory{}, &Site{}
+		at := start
+		for _, change := range c.changes {
+			v := &Visit{Memory: m, At: at, Change: change}
+			if c.modified > 0 && change == Same {
+				v.Modified = at.Add(-c.modified)
+			}
+			m = p.Answered(v, site)
+			at = m.Due
+		}
+		if got := m.Due.Sub(m.At); (got - c.want).Abs() > time.Minute {
+			t.Errorf("%s after %v: %v, want %v", c.policy, c.changes, got, c.want)
+		}
+	}
+}
+
+// TestNotices: news of a change brings a visit forward, more so where such news was true before. A site that cries wolf
+// gains nothing in the end.
+func TestNotices(t *testing.T) {
+	for _, honest := range []bool{true, false} {
+		p, site := newPlan(t, func(o *Options) { o.Budget = 0.02; o.Max = 400 * day }), &Site{}
+		m := p.Answered(&Visit{At: start}, site)
+		var parts []float64
+		for range 30 {
+			planned := m.Due.Sub(m.At)
+			told := m.At.Add(planned / 100)
+			noticed, ok := p.Notice(&Page{}, m, false, site, told, told)
+			if !ok {
+				parts = append(parts, 1)
+			} else {
+				parts = append(parts, float64(noticed.Due.Sub(m.At))/float64(planned))
+				if again, ok := p.Notice(&Page{}, noticed, false, site, told.Add(time.Second), told.Add(time.Second)); ok {
+					t.Fatalf("a second notice moves the visit again, to %v", again.Due)
+				}
+				m = noticed
+			}
+			v := &Visit{Memory: m, At: m.Due, Change: Same}
+			if honest {
+				v.Change = Changed
+			}
+			m = p.Answered(v, site)
+		}
+		first, last := parts[0], parts[len(parts)-1]
+		if honest && !(first < 0.6 && last < 0.1) || !honest && !(last > 0.9) {
+			t.Errorf("honest %t: visits came after %.2f of their wait at first and %.2f in the end", honest, first, last)
+		}
+	}
+	p := newPlan(t, nil)
+	gone := Memory{At: start}
+	for range 3 { // a page that was given up is looked for again, no more than every interval
+		m, ok := p.Notice(&Page{}, gone, true, &Site{}, gone.At.Add(time.Minute), gone.At.Add(time.Minute))
+		if !ok || m.Due.Sub(gone.At) < 7*day {
+			t.Errorf("a page that was given up is looked for after %v", m.Due.Sub(gone.At))
+		}
+		gone = p.Gone(&Visit{Memory: m, At: m.Due, TimesGone: 6}, &Site{})
+		if !gone.Due.IsZero() {
+			t.Errorf("it is not given up again: %+v", gone)
+		}
+	}
+}
+
+// TestRules: the first rule that is for a page counts.
+func TestRules(t *testing.T) {
+	o := DefaultOptions()
+	o.Rules = []Rule{
+		{Hosts: []string{"*.news.test"}, Pattern: regexp.MustCompile("^/live"), Policy: Fixed, Interval: time.Hour, Min: time.Second, Max: day},
+		{Hosts: []string{"news.test", "*.news.test"}, Policy: Never, Min: time.Second, Max: day},
+	}
+	for page, want := range map[Page]Policy{
+		{Host: "www.news.test", RequestURI: "/live/1"}:    Fixed,
+		{Host: "www.news.test", RequestURI: "/archive"}:   Never,
+		{Host: "news.test", RequestURI: "/live/1"}:        Never,
+		{Host: "othernews.test", RequestURI: "/live/1"}:   Harmonic,
+		{Host: "www.other.test", RequestURI: "/archive"}:  Harmonic,
+		{Host: "news.test.other", RequestURI: "/archive"}: Harmonic,
+	} {
+		if got := o.rule(&page).Policy; got != want {
+			t.Errorf("%+v: %s, want %s", page, got, want)
+		}
+	}
+	bad := o
+	bad.Rules = append([]Rule{{Min: 0}}, bad.Rules...)
+	if err := bad.Validate(); err == nil || !strings.Contains(err.Error(), "rule 1") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestSimhash: what changes with every look at a page does not count, what it says does.
+func TestSimhash(t *testing.T) {
+	text := strings.Repeat("A harbour, a lighthouse and a handful of houses lie at the end of the road, where the ferry leaves twice a day. ", 3) +
+		"Old boats rest on the beach until somebody paints them again."
+	base := Simhash(text + " Read 1,204 times. 21.11.2026 20:15")
+	for other, similar := range map[string]bool{
+		text + " Read 98,531 times. 3.2.2027 08:01":                                                          true,
+		strings.ToUpper(text) + "Read 7 times":                                                               true,
+		strings.ReplaceAll(text, "harbour", "railway station with two platforms and many trains"):            false,
+		strings.Repeat("Something else altogether is told here, in other words and about other people. ", 8): false,
+	} {
+		if got := Similar(base, Simhash(other), 3); got != similar {
+			t.Errorf("%.60q: similar %t, want %t", other, got, similar)
+		}
+	}
+	if Simhash("") != 0 || Simhash("12 34 !?") != 0 || Similar(0, 0, 64) {
+		t.Error("texts without words are similar to something")
+	}
+}
+
+// FuzzDecode: bytes that come from a damaged file are refused or lead to a plan that works.
+func FuzzDecode(f *testing.F) {
+	p := newPlan(f, nil)
+	for n := range 20 {
+		p.Answered(&Visit{Page: Page{Priority: int8(n)}, Memory: Memory{At: start}, At: start.Add(time.Duration(n) * day), Change: Changed}, &Site{})
+	}
+	encoded, _ := p.AppendBinary(nil)
+	site, _ := (&Site{pages: 3, levels: 100, notices: 2, confirmed: 1}).AppendBinary(nil)
+	f.Add(encoded, site, uint64(0x0102030405060708))
+	f.Fuzz(func(t *testing.T, plan, site []byte, history uint64) {
+		p := newPlan(t, nil)
+		if p.Restore(plan) == nil {
+			again, _ := p.AppendBinary(nil)
+			q := newPlan(t, nil)
+			if err := q.Restore(again); err != nil || q.census != p.census {
+				t.Fatalf("what was read cannot be written and read again: %v", err)
+			}
+		}
+		s, err := DecodeSite(site)
+		if err == nil {
+			b, _ := s.AppendBinary(nil)
+			if again, err := DecodeSite(b); err != nil || !reflect.DeepEqual(again, s) {
+				t.Fatalf("%+v comes back as %+v, %v", s, again, err)
+			}
+		}
+		var h History
+		for i := range h {
+			h[i] = byte(history >> (8 * i))
+		}
+		_ = h.Observations()
+		m := p.Answered(&Visit{Memory: Memory{At: start, Due: start.Add(day), History: h}, At: start.Add(day), Change: Same}, &s)
+		if wait := m.Due.Sub(m.At); wait < p.o.Min || wait > p.o.Max {
+			t.Fatalf("a page of history %v waits for %v", h, wait)
+		}
+	})
+}
+
+// BenchmarkAnswered: planning a visit takes no longer for many pages than for few.
+func BenchmarkAnswered(b *testing.B) {
+	for _, pages := range []int{10_000, 10_000_000} {
+		b.Run("pages="+map[int]string{10_000: "10k", 10_000_000: "10M"}[pages], func(b *testing.B) {
+			p := newPlan(b, nil)
+			random := rand.New(rand.NewPCG(7, 8))
+			for range 10_000 {
+				h := History{}.planned(math.Exp(random.NormFloat64()*2) * 30 * perDay)
+				for range pages / 10_000 {
+					p.census.add(h, ImportanceOf(int8(random.IntN(20)-10), 1))
+				}
+			}
+			site := &Site{}
+			v := &Visit{Memory: Memory{At: start}, At: start.Add(day), Change: Same}
+			v.Memory = p.Answered(v, site)
+			b.ReportAllocs()
+			b.ResetTimer()
+			for n := 0; b.Loop(); n++ {
+				v.At = v.At.Add(day)
+				v.Change = Change(1 + n%2)
+				v.Memory = p.Answered(v, site)
+			}
+		})
+	}
+}
