@@ -26,7 +26,6 @@ type Store interface {
 	Policy(weburl.Origin) ([]byte, error)
 	Traps(storage.HostID) ([]storage.TrapCount, error)
 	Mark(string) ([]byte, error)
-	URLs(storage.HostID, uint32, int, func(storage.Head)) (uint32, error)
 	Renewals(storage.HostID, uint8, int, func(storage.Head)) error
 }
 
