@@ -58,7 +58,7 @@ type Waiting struct {
 	Name   string // empty while the host is dormant
 	Left   int    // URLs that wait
 	Until  time.Time
-	Finish time.Duration // until the last of them is fetched, at the delay in force
+	Finish time.Duration // until the last of them is fetched, at the delay in force; 0: nobody knows, because the operator has paused it
 	Reason politeness.Reason
 	Robots robots.Reason // why robots.txt holds all of it; ReasonNone: it does not
 	Parked bool          // it asked to be left alone for more than politeness.ParkedAfter
@@ -68,27 +68,50 @@ type Waiting struct {
 
 // Waiting calls each for every host that has work.
 func (f *Frontier) Waiting(now time.Time, each func(Waiting)) {
+	f.Walk(0, len(f.hosts.hosts), now, func(w *Waiting) {
+		if w.Left > 0 || w.Place != placeNames[idle] && w.Place != placeNames[resting] && w.Place != placeNames[renewal] {
+			each(*w)
+		}
+	})
+}
+
+// Walk calls each for the hosts that the frontier knows of n successive ids, with work or without, and returns the id to go on from; 0: that
+// was the last. So all hosts can be looked at in short steps. What each is given it may use until it returns.
+func (f *Frontier) Walk(from storage.HostID, n int, now time.Time, each func(*Waiting)) (next storage.HostID) {
 	t := f.instant(now)
-	for h := range f.hosts.all {
-		left := int(h.queued) + int(h.due)
-		if left == 0 && (h.place == idle || h.place == resting || h.place == renewal) {
-			continue
+	end := min(int(from)+n, len(f.hosts.hosts))
+	for _, h := range f.hosts.hosts[min(int(from), end):end] {
+		if h != nil {
+			w := f.waits(h, t)
+			each(&w)
 		}
-		w := Waiting{Host: h.id, Left: left, Place: placeNames[h.place], Reason: h.reason, Parked: h.parked, Robots: f.held(h), Budget: f.spent(h)}
-		start := t
-		if h.place == waiting || h.place == dormant || h.place == called {
-			start = max(f.asked(h), t)
-			w.Until = f.known(start)
-		}
-		w.Finish = time.Duration(start-t) + time.Duration(float64(max(f.affordable(h, left)-1, 0))*float64(h.delay)*float64(time.Second))
-		if a := h.active; a != nil {
-			w.Name = a.name
-			if a.polite != nil {
-				w.Reason, w.Parked = a.polite.Reason(f.clock), a.polite.Explain(f.clock).Parked
-			}
-		}
-		each(w)
 	}
+	if end == len(f.hosts.hosts) {
+		return 0
+	}
+	return storage.HostID(end)
+}
+
+// waits is where a host stands.
+func (f *Frontier) waits(h *host, now instant) Waiting {
+	left := int(h.queued) + int(h.due)
+	w := Waiting{Host: h.id, Left: left, Place: placeNames[h.place], Reason: h.reason, Parked: h.parked, Robots: f.held(h), Budget: f.spent(h)}
+	start := now
+	if h.place == waiting || h.place == dormant || h.place == called {
+		start = max(f.asked(h), now)
+		w.Until = f.known(start)
+	}
+	if a := h.active; a != nil {
+		w.Name = a.name
+		if a.polite != nil {
+			e := a.polite.Explain(f.clock)
+			w.Reason, w.Parked = e.Reason, e.Parked
+		}
+	}
+	if start <= never/2 {
+		w.Finish = time.Duration(start-now) + time.Duration(float64(max(f.affordable(h, left)-1, 0))*float64(h.delay)*float64(time.Second))
+	}
+	return w
 }
 
 // asked is when a host that waits is asked next, if all stays as it is.

@@ -77,7 +77,7 @@ type run struct {
 	torn        bool // a commit failed for good
 	started     time.Time
 	meter       meter
-	survey      survey
+	surveyor    surveyor
 }
 
 // Run crawls until everything is done, or until ctx ends: then it lets what is
@@ -218,6 +218,8 @@ func (r *run) dispatch(ctx context.Context) {
 			r.drop(q)
 		case o := <-r.desk.orders:
 			r.follow(o)
+		case <-r.surveyor.onward:
+			r.surveyHosts()
 		case c := <-r.desk.changes:
 			r.change(c)
 		case q := <-r.desk.steers:

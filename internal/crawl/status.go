@@ -161,11 +161,15 @@ func StateCounts(c storage.Counters) map[string]int {
 // report publishes a snapshot of the run.
 func (r *run) report(state string) {
 	now := time.Now()
-	if state == "finished" || !now.Before(r.survey.next) {
-		r.survey = r.surveyHosts(now)
+	switch state {
+	case "running":
+		r.beginSurvey(now)
+	case "finished":
+		r.surveyAll()
 	}
-	s := Status{State: state, Started: r.started, InFlight: r.busy, Places: r.survey.places, Held: r.survey.held}
-	s.Finish, s.Slowest, s.Parked = r.survey.finish, r.survey.slowest, r.survey.parked
+	survey := &r.surveyor.found
+	s := Status{State: state, Started: r.started, InFlight: r.busy, Places: survey.places, Held: survey.held}
+	s.Finish, s.Slowest, s.Parked = survey.finish, survey.slowest, survey.parked
 	switch {
 	case state == "finished":
 	case r.stalled() != nil:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
 )
 
 // survey is what a walk over all hosts found.
@@ -37,33 +38,83 @@ func (s *slowest) add(w *frontier.Waiting) {
 	*s = (*s)[:min(len(*s), slowestHosts)]
 }
 
-// surveyShare is the part of the dispatcher's time that surveys may take: one
-// in so many. With many hosts they become rarer instead of holding up requests.
+// surveyShare is the part of the dispatcher's time that surveys may take: one in so many. With many hosts they become rarer.
 const surveyShare = 200
 
-// surveyHosts walks over all hosts.
-func (r *run) surveyHosts(now time.Time) survey {
-	s := survey{places: r.f.Places(), held: make(map[string]int)}
-	var last slowest
-	r.f.Waiting(now, func(w frontier.Waiting) {
-		if w.Parked {
-			s.parked++
-		}
-		if w.Robots != robots.ReasonNone {
-			s.held[w.Robots.String()]++
-		}
-		postponed := r.ends() && w.Until.Sub(now) > r.force.Load().GiveUpAfter
-		if w.Finish > 0 && w.Robots == robots.ReasonNone && !postponed {
-			last.add(&w)
-		}
-	})
-	for i := range last {
-		s.slowest = append(s.slowest, SlowHost{Host: r.hostName(last[i].Host), URLs: last[i].Left, Finish: last[i].Finish.Seconds()})
+// surveyStep is how many hosts are looked at before the dispatcher does something else.
+const surveyStep = 200
+
+// surveyor walks over all hosts in short steps, so that no request waits for it.
+type surveyor struct {
+	found  survey // by the last walk that came to its end
+	begun  survey // by the one under way
+	last   slowest
+	from   storage.HostID
+	spent  time.Duration
+	onward chan struct{} // closed while a walk is under way, so that the dispatcher goes on with it when nothing else happens; else nil
+}
+
+// beginSurvey starts a walk if it is time for one. A few hosts are looked at at once.
+func (r *run) beginSurvey(now time.Time) {
+	s := &r.surveyor
+	if s.onward != nil || now.Before(s.found.next) {
+		return
 	}
-	if len(s.slowest) > 0 {
-		s.finish = s.slowest[0].Finish
+	s.begun = survey{places: make(map[string]int), held: make(map[string]int)}
+	s.last, s.from, s.spent, s.onward = nil, 0, 0, make(chan struct{})
+	close(s.onward)
+	r.surveyHosts()
+}
+
+// surveyHosts goes on with the walk that is under way.
+func (r *run) surveyHosts() {
+	s, now := &r.surveyor, time.Now()
+	s.from = r.f.Walk(s.from, surveyStep, now, func(w *frontier.Waiting) { r.lookAt(w, now) })
+	if s.from == 0 {
+		r.surveyed()
 	}
-	end := time.Now()
-	s.next = end.Add(end.Sub(now) * surveyShare)
-	return s
+	s.spent += time.Since(now)
+	if s.from == 0 {
+		s.found.next = now.Add(s.spent * surveyShare)
+	}
+}
+
+// lookAt counts one host.
+func (r *run) lookAt(w *frontier.Waiting, now time.Time) {
+	s := &r.surveyor
+	s.begun.places[w.Place]++
+	if w.Left == 0 {
+		return
+	}
+	if w.Parked {
+		s.begun.parked++
+	}
+	if w.Robots != robots.ReasonNone {
+		s.begun.held[w.Robots.String()]++
+	}
+	postponed := r.ends() && w.Until.Sub(now) > r.force.Load().GiveUpAfter
+	if w.Finish > 0 && w.Robots == robots.ReasonNone && !postponed {
+		s.last.add(w)
+	}
+}
+
+// surveyed is the end of a walk.
+func (r *run) surveyed() {
+	s := &r.surveyor
+	s.found, s.onward = s.begun, nil
+	for i := range s.last {
+		s.found.slowest = append(s.found.slowest, SlowHost{Host: r.hostName(s.last[i].Host), URLs: s.last[i].Left, Finish: s.last[i].Finish.Seconds()})
+	}
+	if len(s.found.slowest) > 0 {
+		s.found.finish = s.found.slowest[0].Finish
+	}
+}
+
+// surveyAll walks over all hosts at once: for when nothing is dispatched.
+func (r *run) surveyAll() {
+	r.surveyor.onward, r.surveyor.found.next = nil, time.Time{}
+	r.beginSurvey(time.Now())
+	for r.surveyor.onward != nil {
+		r.surveyHosts()
+	}
 }

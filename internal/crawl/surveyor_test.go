@@ -1,0 +1,51 @@
+package crawl
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// TestSurveyInSteps: a walk over many hosts comes in steps, each of a few of them, and counts every host once.
+func TestSurveyInSteps(t *testing.T) {
+	o := DefaultOptions()
+	f, err := frontier.New(o.Frontier, frontier.NewScope(frontier.ModeAny, nil, nil), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := storage.Open(t.TempDir(), storage.Options{NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	const hosts = 10*surveyStep + 7
+	var b storage.Batch
+	for i := range hosts {
+		u := seed(t, fmt.Sprintf("http://h%d.test/", i)).URL
+		b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: time.Now()})
+	}
+	if _, err := s.Commit(&b); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Hosts(func(h *storage.Host) error { return f.Restore(h, time.Now()) }); err != nil {
+		t.Fatal(err)
+	}
+	e := &Engine{o: o, store: s}
+	e.put(o.Live())
+	r := &run{Engine: e, f: f}
+	r.beginSurvey(time.Now())
+	steps := 1
+	for ; r.surveyor.onward != nil; steps++ {
+		<-r.surveyor.onward
+		r.surveyHosts()
+	}
+	if places := r.surveyor.found.places; steps < hosts/surveyStep || places["dormant"] != hosts {
+		t.Errorf("after %d steps the places of %d hosts are %v", steps, hosts, places)
+	}
+	if r.beginSurvey(time.Now()); r.surveyor.onward != nil {
+		t.Error("the next walk begins at once")
+	}
+}
