@@ -63,6 +63,10 @@ soak: ## run the long tests (build tag soak): kill, restart and compare, for as 
 test-real: build ## crawl real documentation served by nginx (build tag real); installs Debian packages
 	go test -tags real -run '^TestReal' -count 1 -timeout 2h -v ./...
 
+.PHONY: pictures
+pictures: ## make the pictures of the dashboard in docs/pictures; needs Chromium
+	AMBLE_PICTURES='$(CURDIR)/docs/pictures' AMBLE_BROWSER=1 go test -run '^TestDashboard' -count 1 ./internal/server
+
 .PHONY: lint
 lint: $(STATICCHECK) ## gofmt, go vet and staticcheck
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then \

@@ -134,13 +134,14 @@ func (b *browser) press(label string) {
 
 func quote(s string) string { return `"` + s + `"` }
 
-// picture writes what the page looks like where AMBLE_PICTURES names a directory.
-func (b *browser) picture(name string) {
+// picture writes what the page looks like after some time where AMBLE_PICTURES names a directory.
+func (b *browser) picture(name string, after time.Duration) {
 	b.t.Helper()
 	dir := os.Getenv("AMBLE_PICTURES")
 	if dir == "" {
 		return
 	}
+	time.Sleep(after)
 	png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
 	if err == nil {
 		err = os.WriteFile(dir+"/"+name+".png", png, 0o644)

@@ -27,13 +27,12 @@ func startBusyCrawl(t *testing.T) *busyCrawl {
 		if h == 3 {
 			routes["/robots.txt"] = testweb.Robots("User-agent: *\nCrawl-delay: 2\nDisallow: /private\n")
 		}
-		var links []string
+		links := []string{"/private", "/missing"}
 		for p := range 400 {
 			path := "/page-" + strconv.Itoa(p)
 			links = append(links, path)
 			routes[path] = testweb.Page("a page")
 		}
-		links = append(links, "/private", "/missing")
 		routes["/"] = testweb.Page("the first page", links...)
 		sites = append(sites, testweb.Site{Host: fmt.Sprintf("site-%d.test", h), Handler: routes})
 	}
@@ -90,13 +89,12 @@ func TestDashboard(t *testing.T) {
 	b.wait(`document.querySelectorAll(".fixed tbody tr a").length > 5`)
 	b.wait(`document.querySelector("#state").textContent === "running"`)
 	b.wait(`document.body.innerText.includes("0 gaps shorter than the delay in force")`)
-	b.picture("dashboard")
+	b.picture("dashboard", 40*time.Second)
 	b.show(c.url+"/#/hosts", 1280, false, `document.querySelectorAll("tbody tr").length === 12`)
 	b.show(c.url+"/#/hosts/site-3.test", 1280, true, `document.body.innerText.includes("Crawl-delay: 2")`)
 	b.wait(`document.querySelectorAll(".timeline li a").length > 0`)
-	b.picture("host")
+	b.picture("host", 0)
 	b.show(c.url+"/#/url/"+"http%3A%2F%2Fsite-3.test%3A"+c.port(t)+"%2Fprivate", 1280, false, `document.body.innerText.includes("not allowed") && document.body.innerText.includes("Disallow: /private")`)
-	b.picture("url")
 	b.clean(c.url)
 }
 
@@ -118,7 +116,7 @@ func TestDashboardOnAPhone(t *testing.T) {
 		}
 		if page == "/" {
 			b.wait(`document.querySelectorAll(".uplot").length === 2`)
-			b.picture("phone")
+			b.picture("phone", 5*time.Second)
 		}
 	}
 	if ground := b.text(`getComputedStyle(document.body).backgroundColor`); ground != "rgb(18, 23, 21)" {
