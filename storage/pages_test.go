@@ -66,9 +66,9 @@ func TestCheckRandomDamage(t *testing.T) {
 	good := branchedStore(t)
 	size := int(binary.LittleEndian.Uint32(good[boltMetaOffset+8:]))
 	rng := rand.New(rand.NewPCG(1, 2))
-	noticed, rounds := 0, 1000
+	noticed, rounds := 0, 300
 	if testing.Short() {
-		rounds = 200
+		rounds = 100
 	}
 	for round := range rounds {
 		file := damaged(rng, good, size)

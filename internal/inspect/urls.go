@@ -104,7 +104,7 @@ type source struct {
 const maxVia = 1024
 
 // passedCost is how many hosts are passed over in about the time that a URL takes to be looked at.
-const passedCost = 20
+const passedCost = 8
 
 func (w *walk) take(l *storage.Located) error {
 	switch {
