@@ -98,6 +98,16 @@ func TestFlatReadingFindsTheSame(t *testing.T) {
 	}
 }
 
+// A very large tag changes nothing about what is read behind it.
+func TestFlatReadingBehindLargeTags(t *testing.T) {
+	large := " title='" + strings.Repeat("x", 2*maxTag) + "'"
+	text := strings.Repeat("<div>", 600) + "<title" + large + ">T</title><a href=/a" + large + ">x</a><script" + large + ">'<a href=/no>'</script><a href=/b>y</a><p" + large + "><a href=/c>"
+	p := read(t, text)
+	if got := show(p); p.Title != "T" || !slices.Equal(got, []string{"anchor /a", "anchor /b", "anchor /c"}) {
+		t.Errorf("title %q, links %q", p.Title, got)
+	}
+}
+
 func TestCanonicalAndRefused(t *testing.T) {
 	p := read(t, `<link rel=canonical href="javascript:x"><link rel=canonical href=/c><link rel=canonical href=/d>
 		<a href="mailto:a@b"></a><a href="javascript:void(0)"></a><a href="http://[bad"></a><a href=/ok></a>`)

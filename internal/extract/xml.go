@@ -20,7 +20,7 @@ const (
 // xmlReader reads the XML of sitemaps and feeds as a stream of tags and texts. It has HTML's tokenizer below it, which takes
 // any bytes and whose memory is bounded; encoding/xml keeps all open elements, and gives up at the first mistake.
 type xmlReader struct {
-	z     *html.Tokenizer
+	z     *tags
 	name  string // of the element at hand, without its prefix, in lower case
 	attrs []html.Attribute
 	empty bool // the element has ended with its begin: <a/>
@@ -38,7 +38,8 @@ const (
 )
 
 func newXMLReader(r io.Reader) *xmlReader {
-	x := &xmlReader{z: html.NewTokenizer(r)}
+	x := &xmlReader{z: newTags(r)}
+	x.z.limit = maxTokenBytes
 	x.z.SetMaxBuf(maxTokenBytes)
 	x.z.AllowCDATA(true)
 	return x
@@ -71,7 +72,7 @@ func (x *xmlReader) next() (e event, broken bool) {
 func (x *xmlReader) start(empty bool) {
 	name, more := x.z.TagName()
 	x.name, x.empty = localName(string(name)), empty
-	x.attrs = tagAttributes(x.z, more, x.attrs[:0])
+	x.attrs = x.z.attributes(more, x.attrs[:0])
 }
 
 // attribute returns an attribute of the element at hand. The name is in lower case.
