@@ -100,3 +100,24 @@ func median(times []time.Duration) time.Duration {
 	slices.Sort(times)
 	return times[len(times)/2]
 }
+
+// BenchmarkSitemap reads a sitemap of the size that sitemaps.org allows.
+func BenchmarkSitemap(b *testing.B) {
+	base := mustParse(b, "https://example.com/sitemap.xml")
+	var text strings.Builder
+	text.WriteString(urlset)
+	for i := range 50_000 {
+		fmt.Fprintf(&text, "<url><loc>https://example.com/article/%d/some-words-of-its-title</loc><lastmod>2026-11-20T10:00:00Z</lastmod><priority>0.8</priority></url>\n", i)
+	}
+	text.WriteString("</urlset>")
+	b.Run("urls=50000", func(b *testing.B) {
+		b.ReportAllocs()
+		b.SetBytes(int64(text.Len()))
+		for b.Loop() {
+			list, err := ReadList(strings.NewReader(text.String()), ListSitemap, "application/xml", base, DefaultListOptions(), func(Item) error { return nil })
+			if err != nil || list.Items != 50_000 {
+				b.Fatal(err, list)
+			}
+		}
+	})
+}

@@ -63,7 +63,7 @@ func (x *xmlReader) next() (e event, broken bool) {
 			return elementStart, false
 		case html.EndTagToken:
 			name, _ := x.z.TagName()
-			x.name = localName(string(name))
+			x.name = elementName(name)
 			return elementEnd, false
 		}
 	}
@@ -71,8 +71,27 @@ func (x *xmlReader) next() (e event, broken bool) {
 
 func (x *xmlReader) start(empty bool) {
 	name, more := x.z.TagName()
-	x.name, x.empty = localName(string(name)), empty
+	x.name, x.empty = elementName(name), empty
 	x.attrs = x.z.attributes(more, x.attrs[:0])
+}
+
+// usualNames saves a copy of each name that lists are full of.
+var usualNames = func() map[string]string {
+	names := make(map[string]string)
+	for name := range strings.FieldsSeq("urlset url loc lastmod changefreq priority sitemap link image title caption news publication_date " +
+		"item entry guid pubdate description updated published id summary content author name category creator") {
+		names[name] = name
+	}
+	return names
+}()
+
+// elementName returns the name of an element without its prefix.
+func elementName(name []byte) string {
+	local := name[bytes.LastIndexByte(name, ':')+1:]
+	if usual, ok := usualNames[string(local)]; ok {
+		return usual
+	}
+	return string(local)
 }
 
 // attribute returns an attribute of the element at hand. The name is in lower case.
