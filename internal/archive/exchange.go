@@ -35,16 +35,16 @@ type Original struct {
 
 // exchange makes the records of an exchange: response or revisit, request, metadata.
 func (e *Encoder) exchange(item *Item, x *Exchange) (_ *record, err error) {
-	packer, ok := e.packers.Get().(*warc.Packer)
-	if !ok {
-		if packer, err = warc.NewPacker(e.o.GzipLevel); err != nil {
-			return nil, err
-		}
-	}
-	defer e.packers.Put(packer)
 	answer, err := newAnswer(x)
 	if err != nil {
 		return nil, err
+	}
+	packer := <-e.packers
+	defer func() { e.packers <- packer }()
+	if packer == nil {
+		if packer, err = warc.NewPacker(e.o.GzipLevel); err != nil {
+			return nil, err
+		}
 	}
 	out := e.pool.NewWriter(x.Response.Size()/3 + 2<<10)
 	defer out.Discard()
@@ -66,7 +66,7 @@ func (e *Encoder) exchange(item *Item, x *Exchange) (_ *record, err error) {
 		return nil, errors.New("its URL or time cannot be indexed")
 	}
 	entry.Length = length
-	return &record{content: out.Content(), entry: entryLine(&entry)}, nil
+	return &record{content: out.Content(), entry: entry.AppendStart(nil)}, nil
 }
 
 // answer is the record of an answer in the making.

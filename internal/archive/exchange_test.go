@@ -197,7 +197,7 @@ func TestRevisits(t *testing.T) {
 	if repeated.Stored || repeated.Payload != item.Payload {
 		t.Errorf("of the second answer: stored %t, payload %s", repeated.Stored, repeated.Payload)
 	}
-	if repeated.Size() > full+300 {
+	if repeated.Size() > full+400 {
 		t.Errorf("the first takes %d bytes, the second %d", full, repeated.Size())
 	}
 	unchanged := exchangeOf("http://h.test/a", "", 30)

@@ -182,7 +182,7 @@ func entryOf(r *warc.Reader, rec *warc.Record) ([]byte, error) {
 	if err != nil || !ok {
 		return nil, err
 	}
-	return entryLine(&e), nil
+	return e.AppendStart(nil), nil
 }
 
 // readEntry makes the entry of a record, with its length, and reads the record to its end.

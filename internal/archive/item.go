@@ -3,7 +3,7 @@ package archive
 import (
 	"errors"
 	"fmt"
-	"sync"
+	"runtime"
 
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/warc"
@@ -55,7 +55,7 @@ func (i *Item) Close() error {
 type Encoder struct {
 	o       Options
 	pool    *spool.Pool
-	packers sync.Pool // of *warc.Packer
+	packers chan *warc.Packer // as many as cores: more at once would not be faster. Nil: not made yet
 }
 
 // NewEncoder returns an encoder for the formats of the options. What it makes is held in the pool. The error is that of Options.Validate.
@@ -63,7 +63,11 @@ func NewEncoder(o Options, pool *spool.Pool) (*Encoder, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	return &Encoder{o: o, pool: pool}, nil
+	e := &Encoder{o: o, pool: pool, packers: make(chan *warc.Packer, runtime.GOMAXPROCS(0))}
+	for range cap(e.packers) {
+		e.packers <- nil
+	}
+	return e, nil
 }
 
 // Encode makes an item of a visit. An error is that of the spool, or an [ErrPage].

@@ -13,21 +13,7 @@ type journalLine struct {
 	entry          []byte // of the index, with its newline; empty: the record has none
 }
 
-// entryLine is an entry as a record carries it, before anybody knows in which file it will be, and where: the line
-// of the index without its end.
-func entryLine(e *warc.Entry) []byte {
-	at := *e
-	at.Offset, at.Filename = 0, ""
-	line := at.Append(nil)
-	return bytes.TrimSuffix(line, []byte(entryEnd("0", "")))
-}
-
-// entryEnd is how a line of the index ends.
-func entryEnd(offset, name string) string {
-	return `"offset":"` + offset + `","filename":"` + name + "\"}\n"
-}
-
-// appendJournal appends a line. An entry is completed with the offset and the file's name, which needs no escaping in JSON.
+// appendJournal appends a line. An entry, which is the start of a line of the index, is completed with the offset and the file's name.
 func appendJournal(b []byte, offset, length int64, name string, entry []byte) []byte {
 	b = strconv.AppendInt(b, offset, 10)
 	b = append(b, ' ')
@@ -37,7 +23,7 @@ func appendJournal(b []byte, offset, length int64, name string, entry []byte) []
 	}
 	b = append(b, ' ')
 	b = append(b, entry...)
-	return append(b, entryEnd(strconv.FormatInt(offset, 10), name)...)
+	return warc.AppendEnd(b, offset, name)
 }
 
 // parseJournal reads a line. One without its newline was not written as a whole, and is not ok.

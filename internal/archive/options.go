@@ -83,7 +83,7 @@ type Crawler struct {
 func DefaultOptions() Options {
 	return Options{
 		Formats: []string{FormatJSONL}, MaxFileBytes: 256 << 20, Compress: CompressNone,
-		Prefix: "amble", Host: "localhost", GzipLevel: 3,
+		Prefix: "amble", Host: "localhost", GzipLevel: 1,
 	}
 }
 

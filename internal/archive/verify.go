@@ -95,7 +95,9 @@ func (k *verifier) warc(ctx context.Context) error {
 		}
 		rec, err := r.Next()
 		if err == nil {
-			err = k.record(ctx, r, rec, n)
+			if err = k.record(ctx, r, rec, n); err != nil {
+				err = fmt.Errorf("record at byte %d: %w", rec.Offset, err)
+			}
 		}
 		switch {
 		case err == io.EOF, errors.Is(err, warc.ErrTorn) && k.file.Open:

@@ -48,8 +48,8 @@ func meshOptions(b *testing.B, web *testweb.Web) Options {
 }
 
 // BenchmarkCrawl crawls a whole web with the engine as it is (robots.txt, store on
-// disk, one request at a time to a host) beside the least that any crawler in Go
-// does: fetch, goquery, a map.
+// disk, one request at a time to a host) without output, and with WARC, beside the least that any
+// crawler in Go does: fetch, goquery, a map.
 func BenchmarkCrawl(b *testing.B) {
 	for _, m := range []testweb.Mesh{
 		{Hosts: 64, Pages: 200, Links: 20, PageBytes: 8 << 10},
@@ -57,15 +57,23 @@ func BenchmarkCrawl(b *testing.B) {
 	} {
 		web := startMesh(b, m, testweb.Config{CountOnly: true})
 		name := fmt.Sprintf("hosts=%d/pages=%d", m.Hosts, m.TotalPages())
-		var bare, own speed
+		var bare, own, stored speed
 		b.Run("bare/"+name, func(b *testing.B) {
 			bare = rate(b, m, func() int { return crawlBare(b, web, m) })
 		})
 		b.Run("amble/"+name, func(b *testing.B) {
-			own = rate(b, m, func() int { return crawlMesh(b, web, m) })
+			own = rate(b, m, func() int { return crawlMesh(b, web, m, archive.FormatNone) })
 			if bare.pages > 0 {
 				b.ReportMetric(own.pages/bare.pages, "of-bare")
 				b.ReportMetric(bare.cpu/own.cpu, "of-bare-by-cpu")
+			}
+		})
+		b.Run("warc/"+name, func(b *testing.B) {
+			stored = rate(b, m, func() int { return crawlMesh(b, web, m, archive.FormatWARC) })
+			if bare.pages > 0 && own.pages > 0 {
+				b.ReportMetric(stored.pages/bare.pages, "of-bare")
+				b.ReportMetric(stored.pages/own.pages, "of-none")
+				b.ReportMetric(own.cpu/stored.cpu, "of-none-by-cpu")
 			}
 		})
 	}
@@ -107,9 +115,10 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// crawlMesh crawls a mesh from one root.
-func crawlMesh(b *testing.B, web *testweb.Web, m testweb.Mesh) int {
+// crawlMesh crawls a mesh from its roots.
+func crawlMesh(b *testing.B, web *testweb.Web, m testweb.Mesh, format string) int {
 	o := meshOptions(b, web)
+	o.Archive.Formats = []string{format}
 	e, err := Open(o, testLog(b))
 	if err != nil {
 		b.Fatal(err)

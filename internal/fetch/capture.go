@@ -37,6 +37,7 @@ type tap struct {
 	into *spool.Writer // nil: closed
 	seen int64         // bytes since begin
 	most int64         // that are kept
+	last int64         // bytes of the last response: a guess of the next
 	err  error         // of keeping
 }
 
@@ -61,7 +62,7 @@ func (t *tap) begin(pool *spool.Pool, most int64, br *bufio.Reader) {
 	if t.into != nil {
 		t.into.Discard()
 	}
-	t.into, t.seen, t.most, t.err = pool.NewWriter(0), 0, most, nil
+	t.into, t.seen, t.most, t.err = pool.NewWriter(min(t.last, most)), 0, most, nil
 	ahead, _ := br.Peek(br.Buffered())
 	t.keep(ahead)
 }
@@ -76,7 +77,7 @@ func (t *tap) end(br *bufio.Reader) (response *spool.Content, cut bool, err erro
 	if t.err != nil {
 		return nil, false, t.err
 	}
-	response, t.into = t.into.Content(), nil
+	response, t.into, t.last = t.into.Content(), nil, length
 	return response, length > t.most, nil
 }
 

@@ -32,12 +32,12 @@ type Entry struct {
 // MimeRevisit is the Mime of a revisit record.
 const MimeRevisit = "warc/revisit"
 
-// entryJSON is the JSON in a line. Numbers are texts in it, as the tools write them.
+// entryJSON is the JSON in a line, to be read. Numbers are texts in it, as the tools write them.
 type entryJSON struct {
 	URL      string `json:"url"`
-	Mime     string `json:"mime,omitempty"`
-	Status   string `json:"status,omitempty"`
-	Digest   string `json:"digest,omitempty"`
+	Mime     string `json:"mime"`
+	Status   string `json:"status"`
+	Digest   string `json:"digest"`
 	Length   string `json:"length"`
 	Offset   string `json:"offset"`
 	Filename string `json:"filename"`
@@ -45,25 +45,58 @@ type entryJSON struct {
 
 // Append appends the entry as a line with its newline.
 func (e *Entry) Append(b []byte) []byte {
-	b = e.AppendKey(b)
-	buffer := bytes.NewBuffer(b)
-	encoder := json.NewEncoder(buffer)
-	encoder.SetEscapeHTML(false)
-	j := entryJSON{
-		URL: e.URL, Mime: e.Mime, Digest: e.Digest, Filename: e.Filename,
-		Length: strconv.FormatInt(e.Length, 10), Offset: strconv.FormatInt(e.Offset, 10),
-	}
-	if e.Status != 0 {
-		j.Status = strconv.Itoa(e.Status)
-	}
-	if err := encoder.Encode(j); err != nil {
-		panic(err) // texts can be encoded
-	}
-	return buffer.Bytes()
+	b = e.AppendStart(b)
+	return AppendEnd(b, e.Offset, e.Filename)
 }
 
-// AppendKey appends what the line begins with and is sorted by: key and time, each with a space behind it.
-func (e *Entry) AppendKey(b []byte) []byte {
+// AppendStart appends the line as far as it can be made before it is known in which file the record will be, and where.
+func (e *Entry) AppendStart(b []byte) []byte {
+	b = e.appendKey(b)
+	b = appendText(append(b, `{"url":`...), e.URL)
+	if e.Mime != "" {
+		b = appendText(append(b, `,"mime":`...), e.Mime)
+	}
+	if e.Status != 0 {
+		b = append(strconv.AppendInt(append(b, `,"status":"`...), int64(e.Status), 10), '"')
+	}
+	if e.Digest != "" {
+		b = appendText(append(b, `,"digest":`...), e.Digest)
+	}
+	b = append(b, `,"length":"`...)
+	return append(strconv.AppendInt(b, e.Length, 10), '"')
+}
+
+// AppendEnd appends the rest of the line, with its newline.
+func AppendEnd(b []byte, offset int64, filename string) []byte {
+	b = append(b, `,"offset":"`...)
+	b = strconv.AppendInt(b, offset, 10)
+	b = appendText(append(b, `","filename":`...), filename)
+	return append(b, "}\n"...)
+}
+
+// appendText appends a text of JSON. Most need no escapes.
+func appendText(b []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' {
+			return appendEscaped(b, s)
+		}
+	}
+	b = append(append(b, '"'), s...)
+	return append(b, '"')
+}
+
+func appendEscaped(b []byte, s string) []byte {
+	text := bytes.NewBuffer(b)
+	encoder := json.NewEncoder(text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(s); err != nil {
+		panic(err) // a text can be encoded
+	}
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
+}
+
+// appendKey appends what the line begins with and is sorted by: key and time, each with a space behind it.
+func (e *Entry) appendKey(b []byte) []byte {
 	b = append(append(b, e.Key...), ' ')
 	return append(e.Time.UTC().AppendFormat(b, timestampLayout), ' ')
 }

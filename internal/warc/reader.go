@@ -130,12 +130,13 @@ func (r *Reader) Skip() error {
 	if _, err := io.Copy(io.Discard, blockReader{r}); err != nil {
 		return err
 	}
-	var end [4]byte
-	if n, err := io.ReadFull(r.content, end[:]); err != nil && err != io.EOF && (err != io.ErrUnexpectedEOF || n == 0) {
-		return packed(err)
-	}
-	if string(end[:]) != "\r\n\r\n" {
-		return fmt.Errorf("%w: two line ends do not follow its block", ErrFormat)
+	for _, want := range []byte("\r\n\r\n") {
+		switch c, err := r.content.ReadByte(); {
+		case err != nil && err != io.EOF:
+			return packed(err)
+		case err == io.EOF || c != want:
+			return fmt.Errorf("%w: two line ends do not follow its block", ErrFormat)
+		}
 	}
 	switch _, err := r.content.ReadByte(); err {
 	case io.EOF: // the checksum is right

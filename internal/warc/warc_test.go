@@ -1,0 +1,385 @@
+package warc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+func newPacker(t testing.TB) *Packer {
+	t.Helper()
+	p, err := NewPacker(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func header(kind string) Header {
+	var h Header
+	h.Add(FieldType, kind)
+	h.Add(FieldRecordID, "<urn:uuid:1>")
+	h.Add(FieldDate, "2026-11-20T12:14:15Z")
+	return h
+}
+
+// file packs a record for each block.
+func file(t testing.TB, blocks ...string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	p := newPacker(t)
+	for i, block := range blocks {
+		write := func() error { return p.Write(&b, header(TypeResponse), []byte(block)) }
+		if i%2 == 1 {
+			write = func() error {
+				return p.WriteFrom(&b, header(TypeResponse), strings.NewReader(block), int64(len(block)))
+			}
+		}
+		if err := write(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.Bytes()
+}
+
+func TestRoundTrip(t *testing.T) {
+	blocks := []string{"", "short", strings.Repeat("long ", 5000), "last\r\n\r\n"}
+	data := file(t, blocks...)
+	for name, source := range map[string]io.Reader{
+		"at once": bytes.NewReader(data), "byte by byte": iotest.OneByteReader(bytes.NewReader(data)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := NewReader(source)
+			for i, want := range blocks {
+				rec, err := r.Next()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if i == 2 { // one that nobody reads
+					continue
+				}
+				got, err := io.ReadAll(rec.Block)
+				if err != nil || string(got) != want || rec.Size != int64(len(want)) || rec.Type() != TypeResponse {
+					t.Errorf("record %d: %q of %d bytes, %v", i, got, rec.Size, err)
+				}
+			}
+			if _, err := r.Next(); err != io.EOF {
+				t.Errorf("behind the last record: %v", err)
+			}
+			if r.Offset() != int64(len(data)) {
+				t.Errorf("the reader is at %d of %d", r.Offset(), len(data))
+			}
+		})
+	}
+}
+
+// TestOffsets: a reader can begin at each offset, and each is where the last record ended.
+func TestOffsets(t *testing.T) {
+	data := file(t, "one", strings.Repeat("two", 3000), "three")
+	r := NewReader(bytes.NewReader(data))
+	for {
+		rec, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := io.ReadAll(rec.Block)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := NewReader(bytes.NewReader(data[rec.Offset:])).Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(other.Block); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("at %d: %.20q, %v", rec.Offset, got, err)
+		}
+	}
+}
+
+// gzipped is a gzip member of anything.
+func gzipped(text string) []byte {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	z.Write([]byte(text))
+	z.Close()
+	return b.Bytes()
+}
+
+// readAll reads a file to its end, or to what is wrong in it.
+func readAll(data []byte) (records int, err error) {
+	r := NewReader(bytes.NewReader(data))
+	for {
+		if _, err = r.Next(); err != nil {
+			return records, err
+		}
+		records++
+	}
+}
+
+func TestDamage(t *testing.T) {
+	whole := file(t, strings.Repeat("whole ", 500), "second")
+	flipped := bytes.Clone(whole)
+	flipped[len(flipped)/3] ^= 0x40
+	record := "WARC/1.1\r\nContent-Length: 2\r\n\r\nab\r\n\r\n"
+	for name, test := range map[string]struct {
+		data []byte
+		want error
+	}{
+		"torn in the checksum":     {whole[:len(whole)-3], ErrTorn},
+		"torn in a header of gzip": {append(bytes.Clone(whole), 0x1f, 0x8b), ErrTorn},
+		"flipped":                  {flipped, ErrFormat},
+		"no gzip":                  {[]byte(record), ErrFormat},
+		"another version":          {gzipped(strings.Replace(record, "1.1", "2.0", 1)), ErrFormat},
+		"no length":                {gzipped("WARC/1.1\r\nA: b\r\n\r\n\r\n\r\n"), ErrFormat},
+		"negative length":          {gzipped(strings.Replace(record, "2", "-2", 1)), ErrFormat},
+		"length beyond the end":    {gzipped(strings.Replace(record, ": 2", ": 200", 1)), ErrFormat},
+		"length too short":         {gzipped(strings.Replace(record, ": 2", ": 1", 1)), ErrFormat},
+		"two records in a member":  {gzipped(record + record), ErrFormat},
+		"no field":                 {gzipped("WARC/1.1\r\nnonsense\r\n\r\n"), ErrFormat},
+		"endless header":           {gzipped("WARC/1.1\r\n" + strings.Repeat("A: b\r\n", 100_000)), ErrFormat},
+		"endless line":             {gzipped("WARC/1.1\r\nA: " + strings.Repeat("b", maxHeader)), ErrFormat},
+		"many fields":              {gzipped("WARC/1.1\r\n" + strings.Repeat("A:b\r\n", maxFields+1) + "\r\n"), ErrFormat},
+	} {
+		if n, err := readAll(test.data); !errors.Is(err, test.want) {
+			t.Errorf("%s: %d records, then %v", name, n, err)
+		}
+	}
+}
+
+// TestTornAnywhere: wherever a file ends, all whole records before that can be read, and the end is told from damage.
+func TestTornAnywhere(t *testing.T) {
+	first, data := len(file(t, "first")), file(t, "first", "second")
+	for n := range data {
+		records, err := readAll(data[:n])
+		switch {
+		case n == 0 || n == first:
+			if err != io.EOF {
+				t.Errorf("%d bytes: %v", n, err)
+			}
+		case !errors.Is(err, ErrTorn):
+			t.Errorf("%d bytes: %d records, then %v", n, records, err)
+		}
+		if n >= first && records < 1 {
+			t.Errorf("%d bytes: the first record was not read", n)
+		}
+	}
+}
+
+// TestLinesOfOthers: what other tools write is read: folded values, lines that end in LF, any case of names.
+func TestLinesOfOthers(t *testing.T) {
+	rec, err := NewReader(bytes.NewReader(gzipped("WARC/1.0\nwarc-type: response\nX: a\n  b\nCONTENT-LENGTH:2\n\nab\r\n\r\n"))).Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rec.Type() != TypeResponse || rec.Header.Get("x") != "a b" || rec.Size != 2 {
+		t.Errorf("header %q", rec.Header)
+	}
+}
+
+func TestHeaderKeepsToItsLines(t *testing.T) {
+	b := AppendFields(nil, []Field{{"via", "http://a.test/\r\nevil: 1\x00"}})
+	if want := "via: http://a.test/  evil: 1 \r\n"; string(b) != want {
+		t.Errorf("%q", b)
+	}
+}
+
+func TestDigest(t *testing.T) {
+	d := DigestOf([]byte("hello"))
+	if got, want := d.String(), "sha1:VL2MMHO4YXUKFWV63YHTWSBM3GXKSQ2N"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if back, err := ParseDigest(d.String()); back != d || err != nil {
+		t.Errorf("back: %s, %v", back, err)
+	}
+	for _, bad := range []string{"", "sha1:", "sha1:short", "md5:VL2MMHO4YXUKFWV63YHTWSBM3GXKSQ2N", "VL2MMHO4YXUKFWV63YHTWSBM3GXKSQ2N"} {
+		if _, err := ParseDigest(bad); !errors.Is(err, ErrDigest) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+func TestIDsDiffer(t *testing.T) {
+	seen := make(map[string]bool)
+	for range 1000 {
+		id := NewID()
+		if len(id) != len("<urn:uuid:00000000-0000-4000-8000-000000000000>") || id[24] != '4' || !strings.Contains("89ab", id[29:30]) || seen[id] {
+			t.Fatalf("%q", id)
+		}
+		seen[id] = true
+	}
+}
+
+func TestWriteFromHoldsTheLength(t *testing.T) {
+	if err := newPacker(t).WriteFrom(io.Discard, nil, strings.NewReader("abc"), 4); !errors.Is(err, ErrLength) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestHTTP(t *testing.T) {
+	head := "HTTP/1.1 301 Moved\r\nLocation:  /x \r\nlocation: /y\r\n\r\n"
+	n, ok := HTTPHead([]byte(head + "body\r\n\r\n"))
+	if n != len(head) || !ok {
+		t.Errorf("the header has %d bytes: %t", n, ok)
+	}
+	if _, ok := HTTPHead([]byte("HTTP/1.1 200 OK\r\nA: b\r\n")); ok {
+		t.Error("a header without an end is whole")
+	}
+	if Status([]byte(head)) != 301 || HTTPField([]byte(head), "LOCATION") != "/x" || HTTPField([]byte(head), "nothing") != "" {
+		t.Errorf("status %d, location %q", Status([]byte(head)), HTTPField([]byte(head), "LOCATION"))
+	}
+	for _, bad := range []string{"", "HTTP/1.1", "HTTP/1.1 x", "HTTP/1.1 99", "HTTP/1.1 abc d"} {
+		if got := Status([]byte(bad)); got != 0 {
+			t.Errorf("%q: status %d", bad, got)
+		}
+	}
+}
+
+var someEntry = Entry{
+	Key: "com,example)/a?b=c", Time: time.Date(2026, 11, 20, 12, 14, 15, 0, time.UTC), URL: "https://example.com/a?b=c",
+	Mime: "text/html", Status: 200, Digest: "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ", Offset: 1024, Length: 512, Filename: "a.warc.gz",
+}
+
+func TestEntry(t *testing.T) {
+	const want = `com,example)/a?b=c 20261120121415 {"url":"https://example.com/a?b=c","mime":"text/html","status":"200",` +
+		`"digest":"sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ","length":"512","offset":"1024","filename":"a.warc.gz"}` + "\n"
+	line := someEntry.Append(nil)
+	if string(line) != want {
+		t.Errorf("got  %s\nwant %s", line, want)
+	}
+	strange := someEntry
+	strange.Mime, strange.Status, strange.URL = "te\"xt\\\x01ü", 0, "http://a.test/<&>"
+	for _, e := range []Entry{someEntry, strange, {Key: "-", Time: someEntry.Time}} {
+		if back, err := ParseEntry(e.Append(nil)); err != nil || back != e {
+			t.Errorf("got %+v, want %+v: %v", back, e, err)
+		}
+	}
+	for _, bad := range []string{"", "a", "a b", "a 20261120121415", "a 2026 {}", "a 20261120121415 nonsense", " 20261120121415 {}",
+		`a 20261120121415 {"length":"x","offset":"1"}`, `a 20261120121415 {"length":"1","offset":"-1"}`,
+		`a 20261120121415 {"length":"1","offset":"1","status":"x"}`} {
+		if _, err := ParseEntry([]byte(bad)); !errors.Is(err, ErrEntry) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+func TestEntryOf(t *testing.T) {
+	h := header(TypeResponse)
+	h.Add(FieldTargetURI, "http://www.example.com/A/")
+	head := []byte("HTTP/1.1 404 Not Found\r\nContent-Type: text/HTML; charset=x\r\n\r\n")
+	e, ok := EntryOf(h, head)
+	if want := (Entry{Key: "com,example)/a", Time: someEntry.Time, URL: "http://www.example.com/A/", Mime: "text/HTML", Status: 404}); e != want || !ok {
+		t.Errorf("got %+v", e)
+	}
+	h[0].Value = TypeRevisit
+	if e, ok = EntryOf(h, head); !ok || e.Mime != MimeRevisit {
+		t.Errorf("a revisit: %+v", e)
+	}
+	for _, kind := range []string{TypeInfo, TypeRequest, TypeMetadata} {
+		h[0].Value = kind
+		if _, ok := EntryOf(h, head); ok {
+			t.Errorf("a %s record has an entry", kind)
+		}
+	}
+}
+
+// TestKey holds the keys to those of the Python package surt 0.3.1.
+func TestKey(t *testing.T) {
+	for url, want := range map[string]string{
+		"http://www.archive.org/":                                          "org,archive)/",
+		"https://example.com":                                              "com,example)/",
+		"http://www2.example.com/A/B/":                                     "com,example)/a/b",
+		"http://wwwx.example.com/":                                         "com,example,wwwx)/",
+		"http://example.com:80/":                                           "com,example)/",
+		"https://example.com:443/":                                         "com,example)/",
+		"http://example.com:8080/":                                         "com,example:8080)/",
+		"https://example.com:80/":                                          "com,example:80)/",
+		"http://127.0.0.1:8377/x":                                          "1,0,0,127:8377)/x",
+		"http://example.com/?b=2&a=1":                                      "com,example)/?a=1&b=2",
+		"http://example.com/?":                                             "com,example)/",
+		"http://example.com/x?a&a=&a=b":                                    "com,example)/x?a&a=&a=b",
+		"http://example.com//a//b/../c/./d":                                "com,example)/a/c/d",
+		"http://example.com/%7Efoo/%41":                                    "com,example)/~foo/a",
+		"http://example.com/%25%32%35":                                     "com,example)/%25",
+		"http://example.com/%20a%23b":                                      "com,example)/%20a%23b",
+		"http://example.com/%C3%BC":                                        "com,example)/%c3%bc",
+		"http://example.com/x?jsessionid=" + strings.Repeat("0", 32):       "com,example)/x",
+		"http://example.com/x?a=1&sid=" + strings.Repeat("a", 32) + "&b=2": "com,example)/x?a=1&b=2",
+		"http://[::1]:8080/a":                                              "::1:8080)/a",
+		"http://example.com/..%2f":                                         "com,example)/..",
+		"http://example.com/a?x=%zz":                                       "com,example)/a?x=%25zz",
+		"http://example.com/a?q=a+b%20c&Q=1":                               "com,example)/a?q=1&q=a+b%20c",
+		"http://example.com/a?&b&&a":                                       "com,example)/a?&&a&b",
+		"http://www.com/":                                                  "com)/",
+		"http://user:pass@example.com/":                                    "com,example)/",
+		"http://example.com/(S(4hqa0555fwsecu455xqckv45))/m.aspx":          "com,example)/m.aspx",
+	} {
+		if got := Key(url); got != want {
+			t.Errorf("%s: got %s, want %s", url, got, want)
+		}
+	}
+}
+
+func FuzzReader(f *testing.F) {
+	f.Add(file(f, "one", "two"))
+	f.Add(gzipped("WARC/1.1\r\nContent-Length: 2\r\n\r\nab\r\n\r\n"))
+	f.Add(gzipped("WARC/1.1\r\n A\r\n\r\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r := NewReader(bytes.NewReader(data))
+		var last int64 = -1
+		for {
+			rec, err := r.Next()
+			if err != nil {
+				return
+			}
+			if rec.Offset <= last || rec.Offset >= int64(len(data)) {
+				t.Fatalf("record at %d behind one at %d", rec.Offset, last)
+			}
+			last = rec.Offset
+			n, err := io.Copy(io.Discard, rec.Block)
+			if err == nil && n != rec.Size {
+				t.Fatalf("%d bytes of %d", n, rec.Size)
+			}
+			EntryOf(rec.Header, []byte("HTTP/1.1 200 OK\r\n\r\n"))
+		}
+	})
+}
+
+func FuzzParseEntry(f *testing.F) {
+	f.Add(someEntry.Append(nil))
+	f.Add([]byte(`a 20261120121415 {"length":"1","offset":"1","status":"-","url":"\u00fc"}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		e, err := ParseEntry(line)
+		if err != nil {
+			return
+		}
+		if back, err := ParseEntry(e.Append(nil)); err != nil || back != e {
+			t.Fatalf("%q: %+v comes back as %+v, %v", line, e, back, err)
+		}
+	})
+}
+
+func FuzzKey(f *testing.F) {
+	for _, s := range []string{"http://www.example.com/A?b=c", "http://[::1]:80/%25", "http://a/?sid=x", "//", "http://a/%%41"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, url string) {
+		if key := IndexKey(url); strings.ContainsAny(key, " \n") && !strings.ContainsAny(url, "\n") {
+			t.Fatalf("%q has the key %q", url, key)
+		}
+	})
+}
+
+func ExampleKey() {
+	fmt.Println(Key("https://www.example.com/Some/Page?b=2&a=1"))
+	// Output: com,example)/some/page?a=1&b=2
+}
