@@ -153,7 +153,7 @@ func Default() Config {
 		Retry:    Retry{MaxAttempts: 5, Delay: time.Minute},
 		Recrawl:  defaultRecrawl(),
 		Storage:  Storage{MinFree: 256 * MiB},
-		Output:   Output{Format: []string{"jsonl"}, Compress: "none", MaxFile: 256 * MiB, Prefix: "amble", GzipLevel: 3},
+		Output:   Output{Format: []string{"jsonl"}, Compress: "none", MaxFile: 256 * MiB, Prefix: "amble", GzipLevel: 1},
 		Audit:    Audit{MaxSize: 1 * GiB, Keep: 90 * 24 * time.Hour},
 		Server:   Server{Listen: "127.0.0.1:8377", Hosts: []string{}},
 		Log:      Log{Level: "info", Format: "text"},
