@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,9 +118,12 @@ func (c *chaos) data() string   { return filepath.Join(c.dir, "data") }
 func (c *chaos) amble(arguments ...string) *exec.Cmd {
 	command := exec.Command(os.Args[0], append(arguments, "-c", c.config())...)
 	command.Args[0] = "amble"
-	command.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
+	command.Env = append(slices.DeleteFunc(os.Environ(), isSetting), "GORACE=atexit_sleep_ms=0")
 	return command
 }
+
+// isSetting reports whether a variable of the environment would be read as a setting.
+func isSetting(variable string) bool { return strings.HasPrefix(variable, "AMBLE_") }
 
 // live runs a process, and kills it after a while unless there were enough kills. It reports whether the crawl is done.
 func (c *chaos) live(t *testing.T, killed *[]remains) (over bool) {

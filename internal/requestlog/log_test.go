@@ -16,7 +16,7 @@ func TestRotation(t *testing.T) {
 	o := Options{MaxSize: MinSize}
 	l := mustOpen(t, dir, o, testProcess())
 	policies := []*Policy{policyOf("User-agent: *\nDisallow: /a\n"), policyOf("User-agent: *\nDisallow: /b\n"), nil}
-	const n = 40_000
+	const n = 25_000
 	for i := range n {
 		mustAppend(t, l, request(t, i, fmt.Sprintf("http://host%d.test/page/%d", i%50, i), time.Duration(i)*time.Second, policies[i%3]))
 	}
@@ -132,7 +132,7 @@ func TestDiskFails(t *testing.T) {
 	}
 	l = mustOpen(t, dir, DefaultOptions(), testProcess())
 	block()
-	const many = 30_000
+	const many = 20_000
 	for i := range many {
 		_ = l.Append(request(t, i, "http://a.test/a/path/that/is/not/short", time.Duration(i), p))
 		if len(l.pending) > maxPending+1<<10 {
