@@ -39,10 +39,13 @@ type crawl struct {
 	delays          map[string]time.Duration     // Crawl-delays
 }
 
-// run lets a policy look after a web and scores what comes of it. It fails if a host is asked sooner
-// than its Crawl-delay allows.
-func run(which int, seed uint64, p policy, budget float64, days int) (Score, error) {
-	all := newWeb(which, seed)
+// run lets a policy look after a web for some days that do not count and some that do, and scores what comes of it. It fails if a
+// host is asked sooner than its Crawl-delay allows.
+func run(which int, seed uint64, p policy, budget float64, warmUp, counts int) (Score, error) {
+	all, days := newWeb(which, seed), warmUp+counts
+	for _, page := range all {
+		page.from = float64(warmUp)
+	}
 	renewer, err := p.make(all, budget)
 	if err != nil {
 		return Score{}, err

@@ -100,7 +100,7 @@ func runAll(seeds, parallel int) (Results, error) {
 					slots <- struct{}{}
 					wait.Go(func() {
 						defer func() { <-slots }()
-						s, err := run(which, uint64(seed+1), p, budget, warmUp+counts)
+						s, err := run(which, uint64(seed+1), p, budget, warmUp, counts)
 						to[seed] = s
 						lock.Lock()
 						defer lock.Unlock()

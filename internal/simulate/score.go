@@ -17,7 +17,7 @@ func (p *page) until(today float64) {
 // score counts the days up to one on which nothing changes. A page without a copy counts as one
 // that has missed a change.
 func (p *page) score(today float64) {
-	from := max(p.since, warmUp)
+	from := max(p.since, p.from)
 	if today > from {
 		days := today - from
 		switch {
@@ -57,15 +57,15 @@ type Score struct {
 	Penalty   float64 `json:"penalty"`   // mean harmonic penalty of missed changes
 	Age       float64 `json:"age"`       // mean days that copies are out of date
 	Visits    float64 `json:"visits"`    // renewals a day
-	Starved   int     `json:"starved"`   // pages that change and were not visited in the last year
 }
 
 func score(all []*page, end float64) (s Score) {
 	for _, p := range all {
+		days := end - p.from
 		p.until(end)
-		s.Freshness += p.weight * p.fresh / counts
-		s.Penalty += p.weight * p.penalty / counts
-		s.Age += p.weight * p.outdated / counts
+		s.Freshness += p.weight * p.fresh / days
+		s.Penalty += p.weight * p.penalty / days
+		s.Age += p.weight * p.outdated / days
 	}
 	return s
 }

@@ -58,7 +58,8 @@ type page struct {
 	changed  float64 // day of the last change
 	seen     bool    // there is a copy
 	missed   int     // changes since the copy was made
-	since    float64 // day up to which the score is counted
+	from     float64 // day from which the score is counted
+	since    float64 // day up to which it is counted
 	fresh    float64 // days of the score in which the copy was the same as the page
 	penalty  float64 // sum of the harmonic penalty over the days of the score
 	outdated float64 // sum of the age of the copy over the days of the score
