@@ -168,7 +168,7 @@ func (k *checker) overrides() {
 		itemBetween(reject, "delay", o.Delay, 0, week)
 		itemBetween(reject, "adaptive_factor", o.AdaptiveFactor, 0, 1000)
 		itemBetween(reject, "per_host", o.PerHost, 1, 256)
-		itemBetween(reject, "host_pages", o.HostPages, 0, math.MaxUint32)
+		itemBetween(reject, "host_pages", o.HostPages, 0, math.MaxInt32)
 		delay, factor := orElse(o.Delay, k.c.Politeness.Delay), orElse(o.AdaptiveFactor, k.c.Politeness.AdaptiveFactor)
 		if o.PerHost != nil && *o.PerHost > 1 && (delay > 0 || factor > 0) {
 			reject(fmt.Sprintf("per_host: %d", *o.PerHost), "more than 1 needs delay: 0s and adaptive_factor: 0: a host with a delay is asked one thing at a time")
