@@ -18,7 +18,7 @@ import (
 // BenchmarkMemory crawls pages of 1 MB with 64 workers in a process of its own, and reports the most anonymous memory that it had: all but the
 // pages of files, which the system takes back when it wants to.
 func BenchmarkMemory(b *testing.B) {
-	m := testweb.Mesh{Hosts: 64, Pages: 20, Links: 20, PageBytes: 1 << 20}
+	m := testweb.Mesh{Hosts: 64, Pages: 8, Links: 20, PageBytes: 1 << 20}
 	web := startMesh(b, m, testweb.Config{CountOnly: true})
 	for _, formats := range [][]string{{archive.FormatNone}, {archive.FormatWARC}} {
 		b.Run(fmt.Sprintf("output=%s", formats[0]), func(b *testing.B) {

@@ -258,3 +258,39 @@ func TestContentTypes(t *testing.T) {
 		}
 	}
 }
+
+// What is read from settings either is refused or cannot say more than it should: no line break gets into a header, and no pattern names hosts beside
+// its own.
+func FuzzSettings(f *testing.F) {
+	for _, seed := range []string{"example.com basic user:pass", "*.example.com bearer t", "http://a.test:8080 header X-Key: v", "X: y", "*", "bücher.example", "[::1]:8443 bearer t",
+		"http://p.test:3128", "socks5://[::1]:1080", "10.0.0.0/8", "text/*", "a.test header Host: b"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		clean := func(s string) bool { return !strings.ContainsAny(s, "\r\n\x00") }
+		if c, err := ParseCredential(text); err == nil {
+			if !clean(c.field.name) || !clean(c.field.value) || c.field.name == "" || strings.EqualFold(c.field.name, "Host") || c.port == 0 {
+				t.Errorf("credential %q: %+v", text, c.field)
+			}
+			if c.hosts.Match("unrelated.invalid") && !strings.Contains(text, "invalid") {
+				t.Errorf("credential %q is for any host", text)
+			}
+		}
+		if h, err := ParseHeader(text); err == nil && (!clean(h.Name) || !clean(h.Value) || h.Name == "") {
+			t.Errorf("header %q: %+v", text, h)
+		}
+		if p, err := ParseHostPattern(text); err == nil {
+			again, err := ParseHostPattern(string(p))
+			if err != nil || again != p {
+				t.Errorf("pattern %q: %q is read back as %q, %v", text, p, again, err)
+			}
+		}
+		if p, err := ParseRange(text); err == nil && p.Masked() != p {
+			t.Errorf("range %q: %v", text, p)
+		}
+		if ValidMediaRange(text) && !strings.Contains(text, "/") {
+			t.Errorf("media range %q", text)
+		}
+		_ = ParseProxy(text)
+	})
+}

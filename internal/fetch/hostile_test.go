@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -161,7 +162,7 @@ func FuzzResponse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, response []byte) {
 		s := serve(t, answer(string(response)))
 		o := quick(short(5 * time.Second))
-		o.MaxBody, o.MaxHeader = 4096, 2048
+		o.MaxBody, o.MaxHeader, o.Capture = 4096, 2048, true
 		c := newClient(t, o)
 		r, err := get(t, c, s)
 		switch {
@@ -171,6 +172,11 @@ func FuzzResponse(f *testing.F) {
 			}
 		case r.Status < 200 || r.Body.Size() > o.MaxBody:
 			t.Errorf("status %d, %d bytes", r.Status, r.Body.Size())
+		default:
+			wire, err := r.Wire.Response.Load(nil, 1<<20)
+			if err != nil || !bytes.Contains(response, wire) || !bytes.HasPrefix(wire, []byte("HTTP/1.")) || len(wire) > 4096+2048 {
+				t.Errorf("captured %q, %v", wire, err)
+			}
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package zoo
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 )
@@ -41,6 +40,6 @@ func redirects() []animal {
 			g.say("HTTP/1.1 301 Moved\r\nLocation: http://10.1.2.3/\r\n\r\n")
 			g.forever(0, strings.Repeat("y", 32<<10))
 		}),
-		answers("two-locations", fmt.Sprintf("HTTP/1.1 302 Found\r\nLocation: http://10.1.2.3/a\r\nLocation: http://10.1.2.3/b\r\nContent-Length: 0\r\n\r\n")),
+		answers("two-locations", "HTTP/1.1 302 Found\r\nLocation: http://10.1.2.3/a\r\nLocation: http://10.1.2.3/b\r\nContent-Length: 0\r\n\r\n"),
 	}
 }
