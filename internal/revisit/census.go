@@ -157,9 +157,11 @@ func decodeCensus(b []byte) (*census, error) {
 	}
 	c.fixed, c.plain = next(), next()
 	for at := uint64(0); len(b) > 0 && !bad; {
-		at += next()
-		n := next()
-		if at >= levels*uint64(importances) || n == 0 || n > math.MaxUint32 || bad {
+		apart, n := next(), next()
+		if apart >= levels*uint64(importances) || apart == 0 && c.pages > 0 || n == 0 || n > math.MaxUint32 || bad {
+			return nil, errCensus
+		}
+		if at += apart; at >= levels*uint64(importances) {
 			return nil, errCensus
 		}
 		l := at / uint64(importances)

@@ -1,0 +1,46 @@
+package storage
+
+import (
+	"testing"
+	"time"
+)
+
+// TestNotice: what is said of a known URL reaches Options.Notice with what is known of it, and moves its renewal, nothing else.
+func TestNotice(t *testing.T) {
+	var asked []Noticed
+	soon := someTime.Add(time.Minute)
+	s := openTemp(t, Options{Notice: func(n Noticed) (time.Time, [8]byte, bool) {
+		asked = append(asked, n)
+		return soon, [8]byte{9}, n.URI == "/page/0"
+	}})
+	mustCommit(t, s, &Batch{Found: found(t, s, numbered("host.example", 0, 3)...)})
+	fetched := Outcome{State: Fetched, Status: 200, At: someTime, Digest: 5, ETag: "e", Simhash: 6, Due: someTime.Add(time.Hour), History: [8]byte{1}}
+	retrying := Outcome{State: Retrying, At: someTime, Due: someTime.Add(time.Hour)}
+	mustCommit(t, s, &Batch{
+		Done:  []Done{{Host: 1, Ordinal: 0, Outcome: fetched}, {Host: 1, Ordinal: 1, Outcome: retrying}},
+		Hosts: []HostUpdate{{Host: 1, Site: []byte("site")}},
+	})
+	b := Batch{Found: found(t, s, numbered("host.example", 0, 3)...)}
+	for i := range b.Found {
+		b.Found[i].Modified, b.Found[i].At = someTime.Add(time.Second), someTime.Add(2*time.Second)
+	}
+	b.Found = append(b.Found, found(t, s, numbered("host.example", 0, 1)...)...) // a link says nothing
+	r := mustCommit(t, s, &b)
+	if r.Added != 0 || r.Touched[0].NextRenewal != uint32(soon.Unix()) || r.Touched[0].Renewals != 1 || r.Touched[0].NextDue != uint32(retrying.Due.Unix()) {
+		t.Errorf("%+v", r)
+	}
+	if len(asked) != 2 || asked[0].Host != "host.example" || string(asked[0].Site) != "site" || asked[0].Last.ETag != "e" ||
+		!asked[0].Modified.Equal(someTime.Add(time.Second)) || !asked[0].At.Equal(someTime.Add(2*time.Second)) {
+		t.Errorf("asked: %+v", asked)
+	}
+	h, err := s.Heads(HeadsRequest{Host: 1, Renewals: 5, Now: soon})
+	if err != nil || len(h.Renewals) != 1 {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	want := fetched
+	want.Due, want.History = soon, [8]byte{9}
+	if got := h.Renewals[0].Last; got.Due.Unix() != want.Due.Unix() || got.History != want.History || got.Digest != want.Digest || got.Simhash != want.Simhash || !got.At.Equal(want.At) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	checkClean(t, s)
+}
