@@ -120,8 +120,13 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 // committed, never less than what this process knows, and the debt of a crash.
 func (f *Frontier) restored(state politeness.State, h *host, now time.Time) *politeness.Host {
 	polite := politeness.NewHost(f.politeness(h), state, now)
-	if known := f.time(h.ready); h.ready != always && known.After(polite.Owed(now)) {
-		polite.Owe(now, known.Sub(now), h.reason)
+	if known := f.time(h.ready); h.ready != always {
+		if h.reason.Holds() {
+			polite.Trim(known) // a wall clock that was set back since prolongs nothing
+		}
+		if known.After(polite.Owed(now)) {
+			polite.Owe(now, known.Sub(now), h.reason)
+		}
 	}
 	if !f.o.OwedSince.IsZero() {
 		if left := f.o.OwedSince.Add(Debt(polite.Delay(now), state)).Sub(now); left > 0 {

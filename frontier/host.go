@@ -58,6 +58,7 @@ type host struct {
 	robots   robots.Reason     // why robots.txt held all of it, when it went dormant
 	absent   uint8             // answers in a row that the name does not exist
 	turn     uint8             // which of its addresses is asked; another one when one does not answer
+	patient  uint8             // one more than the index of the origin whose robots.txt was asked for last, if no page was since; else 0
 	listed   bool              // among the shelved hosts of its domain
 	parked   bool              // it asked to be left alone for very long, when it went dormant
 	override uint16            // one more than the index of its override; 0: it has none

@@ -62,6 +62,8 @@ type RobotsJob struct {
 	Owner    storage.HostID // the origin's host
 	Hops     int            // redirects followed so far
 	Previous robots.Record
+	// HostAnswers says that another origin of the host can be reached: see robots.Outcome.
+	HostAnswers bool
 }
 
 // Report is what came of a lease that asked a host.

@@ -83,9 +83,9 @@ func (f *Frontier) takeURL(h *host, now time.Time) *outstanding {
 		}
 		standing := f.o.Robots.Standing(q.record, h.active.polite.Delay(now), now)
 		switch {
-		case standing.Kind == robots.StandingFetch || standing.RefreshDue:
-			q.asked = true
-			job := RobotsJob{Origin: q.origin, Owner: h.id, Previous: q.record}
+		case standing.Kind == robots.StandingFetch || standing.RefreshDue && h.patient != q.index+1:
+			q.asked, h.patient = true, q.index+1
+			job := RobotsJob{Origin: q.origin, Owner: h.id, Previous: q.record, HostAnswers: h.active.answersElsewhere(q)}
 			return f.leaseRequest(h, &Lease{Kind: Robots, URL: q.origin.URL("/robots.txt"), Robots: job}, now)
 		case f.closes(standing, q.rules):
 			q.hold(standing, max(f.instant(standing.Until), t+1))
@@ -104,7 +104,7 @@ func (f *Frontier) takeURL(h *host, now time.Time) *outstanding {
 // pick chooses the queue whose turn it is, and whether it is to make a renewal.
 func (f *Frontier) pick(h *host, now instant) (q *queue, renews bool) {
 	if !f.spent(h) {
-		q = h.active.pick(now)
+		q = h.active.pick(now, f.patient(h))
 	}
 	if f.renewable(now) && (q == nil || f.renewsFirst()) {
 		if r := h.active.pickRenewal(now); r != nil {
@@ -112,6 +112,19 @@ func (f *Frontier) pick(h *host, now instant) (q *queue, renews bool) {
 		}
 	}
 	return q, false
+}
+
+// patient is the queue whose robots.txt could not be read the last time it had a turn, and which has no other rules to go by: it lets others go
+// first, else the host would be asked for nothing but that file. nil: there is none.
+func (f *Frontier) patient(h *host) *queue {
+	if h.patient == 0 || int(h.patient) > len(h.active.queues) {
+		return nil
+	}
+	q := &h.active.queues[h.patient-1]
+	if q.record.Failures == 0 || f.o.Robots.Standing(q.record, h.active.polite.Delay(f.clock), f.clock).Kind == robots.StandingAsk {
+		return nil
+	}
+	return q
 }
 
 // hold keeps a whole queue until an instant.
@@ -145,7 +158,7 @@ func (f *Frontier) takePage(h *host, q *queue, now time.Time) *outstanding {
 			q.inFlight = append(q.inFlight, head.Ordinal)
 		}
 		out := f.leaseRequest(h, &Lease{Kind: Page, URL: u, Head: head, Verdict: verdict, Rules: q.rules, Policy: q.record}, now)
-		out.due = due
+		out.due, h.patient = due, 0
 		return out
 	}
 }

@@ -80,13 +80,22 @@ func (a *active) foremost() int8 {
 	return foremost
 }
 
-// pick chooses the queue whose turn it is.
-func (a *active) pick(now instant) *queue {
+// pick chooses the queue whose turn it is. The patient one lets any other go first.
+func (a *active) pick(now instant, patient *queue) *queue {
 	var best *queue
+	waits := false
 	for i := range a.queues {
-		if q := &a.queues[i]; !q.asked && q.held <= now && a.offers(q) && (best == nil || q.before(best)) {
+		q := &a.queues[i]
+		switch {
+		case q.asked || q.held > now || !a.offers(q):
+		case q == patient:
+			waits = true
+		case best == nil || q.before(best):
 			best = q
 		}
+	}
+	if best == nil && waits {
+		return patient
 	}
 	return best
 }

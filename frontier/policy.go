@@ -26,6 +26,7 @@ func (f *Frontier) CompleteRobots(id uint64, r RobotsReport) error {
 		f.forward(h, errand{r.Redirect, job})
 	default:
 		owner = f.setPolicy(job, r.Record, r.Rules, r.End)
+		f.shareRules(h, out.lease.URL, job, &r)
 	}
 	if r.Sent {
 		f.update(h, r.End, 1, r.Bytes)
@@ -33,6 +34,29 @@ func (f *Frontier) CompleteRobots(id uint64, r RobotsReport) error {
 	f.place(h, f.instant(r.End))
 	f.settled(owner, h, r.End)
 	return nil
+}
+
+// shareRules spares the host that has served an errand a second request for the same file: where a redirect led to the
+// robots.txt of an origin of its own, what came counts for that origin as well.
+func (f *Frontier) shareRules(h *host, from weburl.URL, job RobotsJob, r *RobotsReport) {
+	q := h.queueOf(from.Origin())
+	final := r.Record.Class == robots.ClassFound || r.Record.Class == robots.ClassUnavailable && r.Record.Status/100 == 4
+	if q == nil || q.asked || from.Origin() == job.Origin || from.RequestURI() != "/robots.txt" || !final {
+		return
+	}
+	record := r.Record
+	record.Redirects = 0
+	f.setPolicy(RobotsJob{Origin: q.origin, Owner: h.id, Previous: q.record}, record, r.Rules, r.End)
+}
+
+// answersElsewhere reports whether another origin of the host has a robots.txt that can be asked for.
+func (a *active) answersElsewhere(q *queue) bool {
+	for i := range a.queues {
+		if other := &a.queues[i]; other != q && other.known && other.record.Class != robots.ClassUnreachable {
+			return true
+		}
+	}
+	return false
 }
 
 // settled goes on with the owner of an errand that another host has served.

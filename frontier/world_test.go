@@ -45,6 +45,9 @@ type world struct {
 	resolve    func(Lease) ResolveReport // what DNS says; End is set by the world
 	nameTime   time.Duration
 
+	base time.Time     // with a monotonic reading, for worlds whose wall clock is set; else zero
+	wall time.Duration // by how much the wall clock is ahead of the true time
+
 	events     events
 	sequence   int
 	busy       int
@@ -295,7 +298,7 @@ func (w *world) complete(l Lease, a answer) {
 	}
 	r := RobotsReport{Report: report}
 	if report.answered() {
-		out := robots.Outcome{URL: l.URL.String(), Redirects: l.Robots.Hops, Failure: a.failure, Status: max(a.status, 200), Body: []byte(a.body)}
+		out := robots.Outcome{URL: l.URL.String(), Redirects: l.Robots.Hops, HostAnswers: l.Robots.HostAnswers, Failure: a.failure, Status: max(a.status, 200), Body: []byte(a.body)}
 		if a.location != "" {
 			out.Status, out.Header.Location = 301, a.location
 		}
@@ -370,7 +373,7 @@ func (w *world) step(limit time.Time) bool {
 		return false
 	}
 	if at.After(w.now) {
-		w.now, w.still = at, 0
+		w.now, w.still = w.read(at), 0
 	}
 	for len(w.events) > 0 && !w.events[0].at.After(w.now) {
 		heap.Pop(&w.events).(event).do()
@@ -392,7 +395,7 @@ func (w *world) run(d time.Duration) {
 	limit := w.now.Add(d)
 	for w.step(limit) {
 	}
-	w.now = limit
+	w.now = w.read(limit)
 }
 
 // finish runs until the frontier says that it has finished; it fails if that

@@ -86,6 +86,16 @@ func (h *Host) Owe(now time.Time, d time.Duration, r Reason) {
 	h.holds.extend(now, Hold{Length: d, Reason: r})
 }
 
+// Trim lets what the host is held for, pauses apart, end at an instant at the latest: where it is known better than from the wall clock
+// how long the host has waited.
+func (h *Host) Trim(at time.Time) {
+	for i, x := range h.holds {
+		if x.Reason.kind() != ReasonPause && x.Until.After(at) {
+			h.holds[i].Until = at
+		}
+	}
+}
+
 // Pause makes the host wait until an instant, or where that is zero until [Host.Resume]. The last Pause counts.
 func (h *Host) Pause(now, until time.Time) {
 	h.Resume()

@@ -110,3 +110,15 @@ func TestOrdersSurvive(t *testing.T) {
 		t.Errorf("a pause until further notice became %v", e)
 	}
 }
+
+func TestTrim(t *testing.T) {
+	h := newHost(nil)
+	h.Ended(at(0), Result{Signal: SignalThrottled, RetryAfter: time.Hour})
+	h.Pause(at(0), at(2*time.Hour))
+	h.Trim(at(30 * time.Minute))
+	wantReady(t, h, 2*time.Hour, ReasonPause)
+	h.Resume()
+	wantReady(t, h, 30*time.Minute, ReasonRetryAfter)
+	h.Trim(at(40 * time.Minute))
+	wantReady(t, h, 30*time.Minute, ReasonRetryAfter)
+}

@@ -24,6 +24,15 @@ const (
 	ReasonLimit                     // the limit of its address, of a range of addresses or of its registrable domain
 )
 
+// Holds reports whether the reason is that of a [Hold], pauses apart.
+func (r Reason) Holds() bool {
+	switch r {
+	case ReasonRetryAfter, ReasonBackoff, ReasonRestart, ReasonStart:
+		return true
+	}
+	return false
+}
+
 var reasonNames = [...]string{
 	ReasonNone:       "none",
 	ReasonDelay:      "delay",

@@ -30,7 +30,7 @@ func (r *run) fetchRobots(ctx context.Context, res *result) {
 			return
 		}
 	}
-	out := robots.Outcome{URL: u.String(), Redirects: job.Hops, Jitter: r.o.Frontier.Jitter()}
+	out := robots.Outcome{URL: u.String(), Redirects: job.Hops, Jitter: r.o.Frontier.Jitter(), HostAnswers: job.HostAnswers}
 	if failure != nil {
 		out.Failure = robotsFailure(failure.Kind)
 	} else if body, err := resp.Body.Load(nil, robots.MaxBody+1); err != nil {
