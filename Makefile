@@ -78,6 +78,35 @@ $(STATICCHECK):
 	GOBIN='$(CURDIR)/bin' go install honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK_VERSION)
 	mv bin/staticcheck $@
 
+# Releases are the same bytes whoever builds them: no paths, no times but that of the commit, no owner.
+PLATFORMS    := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+DIST         := dist
+DIST_VERSION := $(or $(VERSION),$(shell git describe --tags --always --dirty 2>/dev/null),dev)
+DIST_EPOCH   := $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),0)
+
+.PHONY: dist
+dist: ## build releases for all platforms, with checksums, into dist/
+	rm -rf $(DIST)
+	@set -e; for platform in $(PLATFORMS); do \
+		name=amble-$(DIST_VERSION)-$$(echo $$platform | tr / -); mkdir -p $(DIST)/$$name; echo $$name; \
+		CGO_ENABLED=0 GOFLAGS= GOOS=$${platform%/*} GOARCH=$${platform#*/} \
+			go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(DIST_VERSION)' -o $(DIST)/$$name/amble ./cmd/amble; \
+		cp LICENSE README.md config.yaml docs/service/amble.service $(DIST)/$$name/; \
+		chmod 644 $(DIST)/$$name/*; chmod 755 $(DIST)/$$name/amble; \
+		tar --sort=name --mtime=@$(DIST_EPOCH) --owner=0 --group=0 --numeric-owner --format=ustar -C $(DIST) -cf - $$name | gzip -n9 >$(DIST)/$$name.tar.gz; \
+		rm -rf $(DIST)/$$name; \
+	done
+	cd $(DIST) && sha256sum *.tar.gz >SHA256SUMS
+
+.PHONY: dist-check
+dist-check: ## build releases twice, the second time elsewhere and from nothing, and compare them
+	$(MAKE) dist
+	rm -rf bin/again && mkdir -p bin/again/src
+	git ls-files -z | tar --null -T - -cf - | tar -C bin/again/src -xf -
+	GOCACHE='$(CURDIR)/bin/again/cache' $(MAKE) -C bin/again/src dist VERSION='$(DIST_VERSION)' SOURCE_DATE_EPOCH='$(DIST_EPOCH)'
+	diff $(DIST)/SHA256SUMS bin/again/src/dist/SHA256SUMS
+	rm -rf bin/again
+
 .PHONY: clean
 clean: ## remove what was built; crawled data stays
 	rm -rf bin dist

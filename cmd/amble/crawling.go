@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/config"
@@ -75,7 +76,9 @@ func (k *crawling) run(ctx context.Context) (out outcome, err error) {
 	started := time.Now()
 	out.before = engine.Status()
 	unwatch := watch(engine.Status, k.screen, k.log)
+	stopping := findSupervisor(os.Getenv).watch(engine.Status)
 	out.Summary, err = engine.Run(ctx, k.seeds)
+	stopping()
 	unwatch()
 	out.took = time.Since(started)
 	return out, errors.Join(k.ended(ctx, &out, err), closeServer(api))
