@@ -13,7 +13,7 @@ import (
 )
 
 func newDBCommand(settings *settingsFlags) *cobra.Command {
-	return group("db", "Look after the database", "Look after the database in data_dir.", newDBCheckCommand(settings), newDBStatsCommand(settings), newDBCompactCommand(settings))
+	return group("db", "Look after the database", "Look after the database in data_dir.", newDBCheckCommand(settings), newDBStatsCommand(settings), newDBCompactCommand(settings), newDBBackupCommand(settings))
 }
 
 func newDBCheckCommand(settings *settingsFlags) *cobra.Command {

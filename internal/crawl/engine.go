@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
@@ -30,6 +31,7 @@ type store interface {
 	Fingerprint(weburl.URL) uint64
 	Payload(storage.HostID, uint64) (storage.Payload, bool, error)
 	Counters() storage.Counters
+	Backup(io.Writer) (int64, error)
 	Close() error
 }
 
@@ -197,6 +199,9 @@ func (e *Engine) settleDebts() error {
 	}
 	return err
 }
+
+// Backup writes a copy of the database, as [storage.Store.Backup] does. Any goroutine may call it, until Close.
+func (e *Engine) Backup(w io.Writer) (int64, error) { return e.store.Backup(w) }
 
 // Close closes the data directory. Run must have returned.
 func (e *Engine) Close() error {

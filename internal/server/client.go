@@ -128,6 +128,20 @@ func (c *Client) URL(ctx context.Context, u weburl.URL) (story inspect.URLStory,
 	return story, c.object(ctx, "/api/v1/url", url.Values{"url": {u.String()}}, &story)
 }
 
+// Backup is [crawl.Engine.Backup] of the running crawl.
+func (c *Client) Backup(ctx context.Context, w io.Writer) (int64, error) {
+	response, err := c.send(ctx, http.MethodGet, basePath+"/backup", nil, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	n, err := io.Copy(w, response.Body)
+	if err != nil {
+		return n, c.broken(err)
+	}
+	return n, nil
+}
+
 // Order gives the running crawl an order of the API: path is that below /api/v1, body what is sent as JSON, nil for nothing. What it
 // answers goes to the value that to points to, which may be nil.
 func (c *Client) Order(ctx context.Context, method, path string, body, to any) error {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"io"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/crawl"
@@ -17,6 +18,8 @@ func (standing) View() *inspect.View { return nil }
 func (standing) Add(context.Context, []crawl.Addition) (crawl.Added, error) {
 	return crawl.Added{}, crawl.ErrNotRunning
 }
+
+func (standing) Backup(io.Writer) (int64, error) { return 0, crawl.ErrNotRunning }
 
 func (standing) Pause(context.Context) error { return crawl.ErrNotRunning }
 

@@ -53,6 +53,7 @@ func TestReadToken(t *testing.T) {
 		status              int
 	}{
 		{"GET", "/api/v1/status", "look", 200}, {"HEAD", "/api/v1/status", "look", 200}, {"GET", "/api/v1/config", "look", 200}, {"GET", "/", "look", 200},
+		{"GET", "/api/v1/backup", "look", 403}, {"GET", "/api/v1/backup", "full", 503}, {"GET", "/api/v1/backup", "", 401},
 		{"POST", "/api/v1/crawl/stop", "look", 403}, {"POST", "/api/v1/hosts/a/drop", "look", 403}, {"POST", "/api/v1/urls", "look", 403},
 		{"PATCH", "/api/v1/config", "look", 403}, {"DELETE", "/api/v1/status", "look", 403}, {"POST", "/nothing", "look", 403},
 		{"POST", "/api/v1/crawl/stop", "full", 503}, {"GET", "/", "", 401}, {"GET", "/nothing", "", 401}, {"POST", "/api/v1/crawl/stop", "", 401},
