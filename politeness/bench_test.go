@@ -35,7 +35,7 @@ func BenchmarkHost(b *testing.B) {
 	})
 }
 
-// BenchmarkMemory reports the bytes that a host and an address take.
+// BenchmarkMemory reports the bytes that a host and a limit take.
 func BenchmarkMemory(b *testing.B) {
 	o := DefaultOptions()
 	const n = 100_000
@@ -61,5 +61,5 @@ func BenchmarkMemory(b *testing.B) {
 			return h
 		})
 	})
-	b.Run("address", func(b *testing.B) { measure(b, func(int) any { return NewLimit(o.Address()) }) })
+	b.Run("limit", func(b *testing.B) { measure(b, func(int) any { return NewLimit(o.Address()) }) })
 }

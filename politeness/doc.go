@@ -13,7 +13,10 @@
 // slow answer must not eat the gap that follows it. Its rate is a float, so the sum of the second
 // term guards every nanosecond that rounding could lose.
 //
-// An [Address] does the same for what several hosts share.
+// What robots.txt asks for may depend on the hour: [Asked]. Then the wait is moved behind the hours in which the host may not
+// be asked, by the wall clock as it stands.
+//
+// A [Limit] bounds the requests to all hosts that share something: an address, a range of addresses, a domain.
 //
 // # Time
 //
@@ -24,6 +27,6 @@
 //
 // # Memory
 //
-// A Host takes 208 bytes with its limiter and an Address 128 (BenchmarkMemory), so a host that waits costs no
+// A Host takes 208 bytes with its limiter and a Limit 144 (BenchmarkMemory), so a host that waits costs no
 // more than its place in a heap. A host to which nothing is owed can be dropped and made again from its State.
 package politeness
