@@ -244,3 +244,24 @@ func BenchmarkDoSpooled(b *testing.B) {
 		})
 	}
 }
+
+// What a server sends beyond the end of its response is not a part of it.
+func TestCaptureEndsWithTheResponse(t *testing.T) {
+	for _, want := range []string{
+		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+	} {
+		s := serve(t, answer(want+"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"))
+		c := newClient(t, quick(func(o *Options) { o.Spool, o.Capture = newSpool(t, 20_000, 1<<20), true }))
+		r, err := get(t, c, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if received, err := r.Wire.Response.Load(nil, 1<<20); err != nil || string(received) != want || text(t, r) != "hello" {
+			t.Errorf("captured %q, %v, want %q", received, err, want)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
