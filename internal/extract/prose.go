@@ -203,6 +203,9 @@ func (w *words) word(word string) {
 		return
 	}
 	if len(w.b) > 0 && w.gap > noGap {
+		if w.cut = len(w.b)+1 >= w.max; w.cut { // no room for what would follow the gap
+			return
+		}
 		w.b = append(w.b, "  \n"[w.gap])
 	}
 	w.gap = noGap
