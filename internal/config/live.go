@@ -3,6 +3,8 @@ package config
 import (
 	"reflect"
 	"slices"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // LiveKeys are the settings that take effect while a crawl runs.
@@ -11,7 +13,7 @@ func LiveKeys() []string {
 		"crawl.workers", "crawl.exit_when_done", "crawl.give_up_after", "crawl.shutdown_grace", "crawl.max_pages",
 		"scope.include", "scope.exclude",
 		"limits.host_pages",
-		"politeness.delay", "politeness.adaptive_factor", "politeness.adaptive_max", "politeness.per_host", "politeness.per_ip", "politeness.ip_delay",
+		"politeness.overrides", "politeness.delay", "politeness.adaptive_factor", "politeness.adaptive_max", "politeness.per_host", "politeness.per_ip", "politeness.ip_delay",
 		"log.level",
 	}
 }
@@ -26,9 +28,6 @@ func PatchOf(sets []string) (map[string]any, error) {
 	for _, g := range fromFlags(sets, words, r) {
 		section, name := g.setting.section(), g.setting.name()
 		value := plain(g.setting, g.value)
-		if g.setting.secret() {
-			value = g.value
-		}
 		if section == "" {
 			patch[name] = value
 			continue
@@ -81,25 +80,40 @@ type Entry struct {
 func (c *Config) Entries() []Entry {
 	var list []Entry
 	for _, s := range settings() {
-		list = append(list, Entry{Key: s.key, Value: plain(s, s.value(c)), Source: c.Source(s.key).String(), Live: Live(s.key)})
+		list = append(list, Entry{Key: s.key, Value: told(s, s.value(c)), Source: c.Source(s.key).String(), Live: Live(s.key)})
 	}
 	return list
 }
 
-// plain is a value without types of Go, and without secrets.
-func plain(s setting, value any) any {
-	text, isText := value.(string)
-	switch {
-	case s.secret() && text != "":
-		return "(set, not shown)"
-	case isText:
-		return text
+// told is a value as plain has it, without secrets.
+func told(s setting, value any) any {
+	switch v := value.(type) {
+	case string:
+		if v != "" && s.secret() {
+			return notShown
+		}
+	case []string:
+		if len(v) > 0 && s.secret() {
+			return []string{notShown}
+		}
 	}
-	switch v := reflect.ValueOf(value); {
+	return plain(s, value)
+}
+
+// plain is a value without types of Go, as JSON and YAML have it.
+func plain(s setting, value any) any {
+	v := reflect.ValueOf(value)
+	switch {
 	case s.typ == reflect.TypeFor[ByteSize](), v.Kind() == reflect.Int64 && s.typ.PkgPath() != "":
 		return format(value) // sizes and durations
 	case v.Kind() == reflect.Slice && v.Len() == 0:
 		return []string{}
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Struct:
+		var list []any
+		if err := yaml.Unmarshal([]byte(format(value)), &list); err != nil {
+			return format(value)
+		}
+		return list
 	}
 	return value
 }

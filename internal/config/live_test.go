@@ -78,7 +78,8 @@ func TestLiveKeys(t *testing.T) {
 }
 
 func TestEntries(t *testing.T) {
-	c, err := Load(writeFile(t, "server:\n  token: sesame\npoliteness:\n  delay: 90s\n"), []string{"fetch.max_body=3MiB"}, nil)
+	c, err := Load(writeFile(t, "server:\n  token: sesame\npoliteness:\n  delay: 90s\n  overrides: [{hosts: [\"*.example.com\"], delay: 5s}]\n"+
+		"fetch:\n  auth: [\"a.example basic sesame:sesame\"]\n"), []string{"fetch.max_body=3MiB"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,6 +89,7 @@ func TestEntries(t *testing.T) {
 	}
 	for _, want := range []string{
 		`{"Key":"server.token","Value":"(set, not shown)"`, `{"Key":"server.read_token","Value":""`, `{"Key":"politeness.delay","Value":"1m30s"`,
+		`{"Key":"politeness.overrides","Value":[{"delay":"5s","hosts":["*.example.com"]}]`, `{"Key":"fetch.auth","Value":["(set, not shown)"]`,
 		`{"Key":"fetch.max_body","Value":"3MiB","Source":"--set"`, `{"Key":"crawl.seeds","Value":[],"Source":"default"`,
 		`{"Key":"crawl.workers","Value":64,"Source":"default","Live":true}`,
 	} {
@@ -110,7 +112,7 @@ func writeFile(t *testing.T, body string) string {
 }
 
 func TestPatchOf(t *testing.T) {
-	sets := []string{"crawl.workers=7", "politeness.delay=90s", `scope.exclude=["a,b", c]`, "fetch.max_body=3MiB", "crawl.exit_when_done=false", "data_dir=/x"}
+	sets := []string{"crawl.workers=7", "politeness.delay=90s", `politeness.overrides=[{hosts: ["*.example.com"], delay: 5s}]`, `scope.exclude=["a,b", c]`, "fetch.max_body=3MiB", "crawl.exit_when_done=false", "data_dir=/x"}
 	patch, err := PatchOf(sets)
 	if err != nil {
 		t.Fatal(err)

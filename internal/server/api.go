@@ -39,7 +39,7 @@ func (s *Server) registerAPI(mux *http.ServeMux) error {
 	}
 	api := humago.New(mux, config)
 	api.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[inspect.Counts](), reflect.TypeFor[map[string]uint32]())
-	for _, register := range []func(huma.API){s.statusAPI, s.controlAPI, s.historyAPI, s.eventsAPI, s.hostsAPI, s.urlsAPI, s.robotsAPI, s.exportAPI, s.backupAPI, s.planAPI} {
+	for _, register := range []func(huma.API){s.statusAPI, s.controlAPI, s.historyAPI, s.eventsAPI, s.hostsAPI, s.urlsAPI, s.robotsAPI, s.exportAPI, s.backupAPI, s.auditAPI, s.planAPI} {
 		register(api)
 	}
 	if s.o.Settings != nil {

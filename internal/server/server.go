@@ -73,6 +73,7 @@ type Server struct {
 	closing  chan struct{}
 	close    func() // closes closing, once
 
+	auditing sync.Mutex // held by the one audit that runs
 	feed     feed
 	watchers watchers
 	recorder recorder
