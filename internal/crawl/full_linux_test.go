@@ -22,6 +22,7 @@ func TestFullFileSystem(t *testing.T) {
 	}()
 	web, seeds := fullWeb(t)
 	o := testOptions(t, web)
+	o.Archive.Formats = allFormats
 	o.DataDir, o.Archive.Dir = filepath.Join(dir, "data"), filepath.Join(dir, "output")
 	log := &messages{count: make(map[string]int)}
 	e, err := Open(o, slog.New(log))
@@ -44,7 +45,7 @@ func TestFullFileSystem(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	ride(t, e, web, seeds, log, fill, func() {
+	ride(t, e, web, seeds, log, "disk is full", fill, func() {
 		if err := os.Remove(filler); err != nil {
 			t.Error(err)
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -118,7 +120,7 @@ func fullWeb(t *testing.T) (*testweb.Web, []Seed) {
 
 // ride starts a crawl, fills the disk on the way, looks whether it stands still and
 // says so, makes room and waits for the end.
-func ride(t *testing.T, e *Engine, web *testweb.Web, seeds []Seed, log *messages, fill, free func()) {
+func ride(t *testing.T, e *Engine, web *testweb.Web, seeds []Seed, log *messages, says string, fill, free func()) {
 	ended := make(chan error, 1)
 	go func() {
 		_, err := e.Run(context.Background(), seeds)
@@ -145,8 +147,8 @@ func ride(t *testing.T, e *Engine, web *testweb.Web, seeds []Seed, log *messages
 	if n := web.Served() - asked; n != 0 {
 		t.Errorf("%d requests on a full disk", n)
 	}
-	if n := log.of("disk is full"); n != 1 {
-		t.Errorf("a full disk was said %d times", n)
+	if n := log.of(says); n != 1 {
+		t.Errorf("%q was said %d times", says, n)
 	}
 	free()
 	if err := <-ended; err != nil {
@@ -180,10 +182,34 @@ func TestFullDisk(t *testing.T) {
 			}
 			var d disk
 			on(e, &d)
-			ride(t, e, web, seeds, log, func() { d.full.Store(true) }, func() { d.full.Store(false) })
+			ride(t, e, web, seeds, log, "disk is full", func() { d.full.Store(true) }, func() { d.full.Store(false) })
 			checkWhole(t, web, o, 0)
 		})
 	}
+}
+
+// TestOutputDirectoryGone: while the directory of the output is gone the crawl stands still and says so. When it is back, all goes on, in every format.
+func TestOutputDirectoryGone(t *testing.T) {
+	t.Parallel()
+	web, seeds := fullWeb(t)
+	o := testOptions(t, web)
+	o.Archive.Dir = filepath.Join(t.TempDir(), "output")
+	o.Archive.Formats, o.Archive.MaxFileBytes = allFormats, 2<<10 // so that new files are begun all the time
+	log := &messages{count: make(map[string]int)}
+	e, err := Open(o, slog.New(log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	move := func(from, to string) func() {
+		return func() {
+			if err := os.Rename(from, to); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	away := o.Archive.Dir + ".away"
+	ride(t, e, web, seeds, log, "output cannot be written", move(o.Archive.Dir, away), move(away, o.Archive.Dir))
+	checkWhole(t, web, o, 0)
 }
 
 // checkWhole: all pages are fetched and in the output, at most so many of them twice.
