@@ -62,7 +62,7 @@ func (t *tap) begin(pool *spool.Pool, most int64, br *bufio.Reader) {
 	if t.into != nil {
 		t.into.Discard()
 	}
-	t.into, t.seen, t.most, t.err = pool.NewWriter(min(t.last, most)), 0, most, nil
+	t.into, t.seen, t.most, t.err = pool.NewWriter(min(t.last+t.last/8, most)), 0, most, nil
 	ahead, _ := br.Peek(br.Buffered())
 	t.keep(ahead)
 }
