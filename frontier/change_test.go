@@ -56,3 +56,30 @@ func TestChangeOfHostsThatAreNotInMemory(t *testing.T) {
 	f.Change(Change{Politeness: o.Politeness}, now)
 	waits(map[storage.HostID]time.Duration{1: time.Hour, 2: time.Hour, 3: 9 * time.Hour, 4: 7 * time.Hour})
 }
+
+// BenchmarkRows reads a table of a million hosts as the engine does, and says how long the longest step held up the dispatcher.
+func BenchmarkRows(b *testing.B) {
+	const n, step = 1_000_000, 1000
+	f, err := New(testOptions(), NewScope(ModeAny, nil, nil), epoch)
+	if err != nil {
+		b.Fatal(err)
+	}
+	now := epoch.Add(time.Second)
+	for i := range n {
+		h := storage.Host{ID: storage.HostID(i + 1), Name: "h.example.com", Queues: []storage.Queue{{Queued: 10}}}
+		if err := f.Restore(&h, now); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var longest time.Duration
+	for b.Loop() {
+		for from := storage.HostID(1); from <= n; from += step {
+			begun := time.Now()
+			rows := make([]Row, 0, step)
+			f.Rows(from, step, now, func(r Row) { rows = append(rows, r) })
+			longest = max(longest, time.Since(begun))
+		}
+	}
+	b.ReportMetric(float64(longest.Microseconds()), "longest-µs")
+	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/table")
+}

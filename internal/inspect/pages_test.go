@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -164,4 +165,37 @@ func BenchmarkHostPage(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkURLPage is a page for which as many URLs are looked at as may be, and none is found.
+func BenchmarkURLPage(b *testing.B) {
+	s, err := storage.Open(b.TempDir(), storage.Options{NoSync: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	const n, examined = 200_000, 20_000
+	for from := 0; from < n; from += 20_000 {
+		var batch storage.Batch
+		for i := range 20_000 {
+			u, err := weburl.Parse(fmt.Sprintf("http://h%d.test/some/path/%d", i%1000, from+i))
+			if err != nil {
+				b.Fatal(err)
+			}
+			batch.Found = append(batch.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: now})
+		}
+		if _, err := s.Commit(&batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	v := New(s, testOptions())
+	state, reason := storage.Queued, storage.ReasonRobots // no URL has both, though every host has some of the state
+	b.Run(fmt.Sprintf("urls=%d/examined=%d", n, examined), func(b *testing.B) {
+		for b.Loop() {
+			page, err := v.URLPage(context.Background(), URLQuery{State: &state, Reason: &reason, Limit: 100, Examine: examined})
+			if err != nil || page.Next == "" {
+				b.Fatal(page.Next, err)
+			}
+		}
+	})
 }

@@ -111,7 +111,7 @@ type statusCollector struct {
 	crawl Crawl
 	now   func() time.Time
 
-	urls, hosts, places, inFlight, state, received, requests, finish, postponed, age, gaps, violations, added *prometheus.Desc
+	urls, hosts, places, inFlight, state, received, requests, finish, age, gaps, violations, added *prometheus.Desc
 }
 
 // states are those of crawl.Status.
