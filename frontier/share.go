@@ -149,10 +149,11 @@ func (f *Frontier) wakens(now instant) {
 // wanted is when a host that sleeps is to become active, if there is use for it.
 func (f *Frontier) wanted(h *host) instant { return max(h.renewKey, f.share.opens-lead) }
 
-// readySoon counts the hosts that can make a renewal soon after an instant, up to a number that is enough.
+// readySoon counts the hosts that can make a renewal soon after an instant, up to a number that is enough. It looks at the top
+// of the heap only, where the first are: whether there is none at all is exact, and a number may be too low.
 func (f *Frontier) readySoon(at instant, enough int) int {
 	n := f.opening
-	for _, h := range f.renewing {
+	for _, h := range f.renewing[:min(len(f.renewing), 4*enough)] {
 		if n >= enough {
 			break
 		}

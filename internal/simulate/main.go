@@ -32,7 +32,7 @@ const resultsFile = "freshness/results.json"
 
 func main() {
 	docs := flag.String("docs", "docs", "directory of the documentation")
-	seeds := flag.Int("seeds", 5, "webs that are made up of the first kind; of the others one each")
+	seeds := flag.Int("seeds", 2, "webs that are made up of the first kind; of the others one each")
 	parallel := flag.Int("parallel", 2, "runs at a time")
 	draw := flag.Bool("draw", false, "do not run, only make tables and drawings of the results that are there")
 	flag.Parse()
