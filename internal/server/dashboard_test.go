@@ -94,6 +94,10 @@ func TestDashboard(t *testing.T) {
 	b.show(c.url+"/#/hosts/site-3.test", 1280, true, `document.body.innerText.includes("Crawl-delay: 2")`)
 	b.wait(`document.querySelectorAll(".timeline li a").length > 0`)
 	b.picture("host", 0)
+	b.text(`document.querySelector("details summary").click() ?? ""`)
+	b.wait(`document.querySelector("details pre").textContent.includes("Crawl-delay: 2\nDisallow: /private")`)
+	b.text(`document.getElementById("query").value = "Site-7.test", document.querySelector("#search button").click() ?? ""`)
+	b.wait(`document.querySelector("h1").textContent === "site-7.test"`)
 	b.show(c.url+"/#/url/"+"http%3A%2F%2Fsite-3.test%3A"+c.port(t)+"%2Fprivate", 1280, false, `document.body.innerText.includes("not allowed") && document.body.innerText.includes("Disallow: /private")`)
 	b.clean(c.url)
 }

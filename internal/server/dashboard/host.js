@@ -37,7 +37,7 @@ export async function host(name, shared) {
     el("div", { class: "tools" }, el("h1", {}, name), orders(path, name, story, shared)),
     el("div", { class: "columns" }, panel("Now", parts.facts), panel("Politeness", parts.polite)),
     el("div", { class: "columns" }, panel("URLs by state", parts.urls), panel("Timeline", el("div", { class: "fixed" }, parts.live))),
-    story.origins.map(origin),
+    story.origins.map((o) => origin(o, shared)),
     story.traps?.length ? panel("Traps", table("URLs that were refused", [
       { title: "Trap", cell: (t) => t.reason }, { title: "Refused", number: true, cell: (t) => count(t.refused) },
       { title: "Samples", cell: (t) => el("ul", {}, t.samples.map((s) => el("li", {}, s))) },
@@ -69,8 +69,19 @@ export async function host(name, shared) {
   };
 }
 
-function origin(o) {
+function origin(o, shared) {
   const r = o.robots;
+  const text = el("pre", {});
+  const file = el("details", {
+    async toggle() {
+      if (!file.open) return;
+      try {
+        text.textContent = (await get(`/api/v1/robots?${query({ origin: o.origin })}`, shared.signal)).text || "It is empty.";
+      } catch (error) {
+        text.textContent = error.message;
+      }
+    },
+  }, el("summary", {}, "robots.txt as it is in force"), text);
   return panel(o.origin,
     el("div", { class: "columns" },
       facts([
@@ -81,7 +92,7 @@ function origin(o) {
         ["Group", r.group], ["Rules", count(r.rules)], ["Crawl-delay", r.crawl_delay_seconds === null ? "" : duration(r.crawl_delay_seconds)], ["Line", r.crawl_delay_line ? `${r.crawl_delay_line}: ${r.crawl_delay_text}` : ""],
         ["Disallows all", r.disallows_all ? "yes" : ""], ["Queued", count(o.queued)], ["Due", count(o.due)],
       ])),
-    o.robots_text ? el("details", {}, el("summary", {}, "Its text"), el("pre", {}, o.robots_text)) : "");
+    file);
 }
 
 function orders(path, name, story, shared) {
