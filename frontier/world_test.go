@@ -318,6 +318,19 @@ func (w *world) complete(l Lease, a answer) {
 		}
 	}
 	w.must(w.f.CompleteRobots(l.ID, r))
+	w.shared(l, r.Rules)
+}
+
+// shared tells of rules that came with an errand for another origin, and that the host which served it has taken for its own: they
+// are on their way to the disk under both.
+func (w *world) shared(l Lease, rules *robots.Rules) {
+	from := l.URL.Origin()
+	if rules == nil || w.judged == nil || from == l.Robots.Origin {
+		return
+	}
+	if slices.ContainsFunc(w.f.out.Policies, func(p storage.Policy) bool { return p.Origin == from }) {
+		w.judged(from, rules)
+	}
 }
 
 func (w *world) must(err error) {
