@@ -125,8 +125,9 @@ func TestChangeOfWorkers(t *testing.T) {
 		l.Workers = workers
 		r.change(l)
 		changed := time.Now().Add(40 * time.Millisecond) // those under way end
-		time.Sleep(400 * time.Millisecond)
-		if n := r.parallel(changed); n > workers || n < workers/2+1 {
+		r.until("requests side by side", func() bool { return r.parallel(changed) > workers/2 })
+		time.Sleep(200 * time.Millisecond)
+		if n := r.parallel(changed); n > workers {
 			t.Errorf("%d requests at a time by %d workers", n, workers)
 		}
 	}

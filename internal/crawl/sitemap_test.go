@@ -246,7 +246,7 @@ func TestStopWithinSitemap(t *testing.T) {
 		"/map.xml": testweb.Content("text/xml", []byte(manyURLs(20_000))),
 	}})
 	o := testOptions(t, web)
-	o.ShutdownGrace = 0
+	o.ShutdownGrace, o.GiveUpAfter = 0, time.Minute
 	for limit := 100 * time.Millisecond; ; limit *= 2 {
 		sum, err := crawlFor(t, o, limit, web.URL("maps.test", "/"))
 		if err != nil {

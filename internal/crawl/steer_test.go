@@ -58,16 +58,22 @@ func TestStopByTheOperator(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	time.AfterFunc(300*time.Millisecond, func() {
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for ctx.Err() == nil && len(web.Requests()) < 3 {
+			time.Sleep(5 * time.Millisecond)
+		}
 		if err := e.Stop(ctx); err != nil {
 			t.Error(err)
 		}
-	})
+	}()
 	s, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/"))})
 	if err != nil || !s.Stopped || ctx.Err() != nil {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if n := len(web.Requests()); n < 3 || n > 100 {
-		t.Errorf("%d requests", n)
+	<-stopped
+	if n := len(web.Requests()); n < 3 || n > 400 {
+		t.Errorf("%d requests of a site with 501 pages", n)
 	}
 }

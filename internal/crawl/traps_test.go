@@ -160,10 +160,10 @@ func TestTrapsSwitchedOff(t *testing.T) {
 	web := startWeb(t, testweb.Site{Host: "trap.test", Handler: site})
 	o := trapOptions(t, web)
 	o.Traps, o.SessionNames = frontier.TrapOptions{}, nil
-	o.Storage = storage.Options{MaxHostURLs: 1500}
+	o.Storage = storage.Options{MaxHostURLs: 400}
 	crawl(t, o, seedsOf(web, web.Sites())...)
-	if n := len(stored(t, o.DataDir)); n != 1500 {
-		t.Errorf("%d URLs, the limit is 1500", n)
+	if n := len(stored(t, o.DataDir)); n != 400 {
+		t.Errorf("%d URLs, the limit is 400", n)
 	}
 	refused := refusals(t, o.DataDir, "trap.test")
 	if len(refused) != 1 || refused[storage.TrapHostURLs].Count == 0 {
