@@ -114,10 +114,10 @@ func TestArchive(t *testing.T) {
 		"/moved": testweb.Redirect(301, "/same1"), "/missing": testweb.Status(404),
 		"/signs": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Usage", "train-ai=n")
-			testweb.Page("signs").ServeHTTP(w, r)
+			testweb.Page("signs", "/same2").ServeHTTP(w, r) // found, so asked for, when /same1 has been committed
 		}),
 	}
-	pages := []string{"/same1", "/same2", "/chunked", "/moved", "/missing", "/signs"}
+	pages := []string{"/same1", "/chunked", "/moved", "/missing", "/signs"}
 	web := startWeb(t, site("a.test", "User-agent: *\nAllow: /\nDisallow: /no\n", append(pages, "/no"), routes),
 		site("b.test", "", nil, testweb.Routes{"/later": testweb.Flaky(1, testweb.Status(500), testweb.Page("later"))}))
 	o := testOptions(t, web)
