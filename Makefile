@@ -65,7 +65,7 @@ test-real: build ## crawl what nginx and lighttpd serve (build tag real); instal
 
 .PHONY: pictures
 pictures: ## make the pictures of the dashboard in docs/pictures; needs Chromium
-	AMBLE_PICTURES='$(CURDIR)/docs/pictures' AMBLE_BROWSER=1 go test -run '^TestDashboard' -count 1 ./internal/server
+	PICTURES='$(CURDIR)/docs/pictures' BROWSER_TESTS=1 go test -run '^TestDashboard' -count 1 ./internal/server
 
 .PHONY: lint
 lint: $(STATICCHECK) ## gofmt, go vet and staticcheck

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -47,7 +48,7 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	all := ts.Value(processesKey{}).(*processes)
 	p := &process{command: exec.Command(args[1], args[2:]...)}
 	p.command.Dir = ts.MkAbs(".")
-	p.command.Env = append(os.Environ(), "GORACE="+ts.Getenv("GORACE"))
+	p.command.Env = append(slices.DeleteFunc(os.Environ(), isSetting), "GORACE="+ts.Getenv("GORACE"))
 	p.command.Stdout, p.command.Stderr = &p.stdout, &p.stderr
 	ts.Check(p.command.Start())
 	all.mu.Lock()
@@ -92,11 +93,11 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: eventually program [args...]")
 	}
 	var err error
-	for range 600 {
+	for range 300 {
 		if err = ts.Exec(args[0], args[1:]...); err == nil {
 			return
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond)
 	}
 	ts.Fatalf("%v", err)
 }

@@ -25,7 +25,7 @@ type browser struct {
 	asked    []string // URLs
 }
 
-// findBrowser is the program; the test is skipped where there is none, and fails there when AMBLE_BROWSER is set, as it is in continuous
+// findBrowser is the program; the test is skipped where there is none, and fails there when BROWSER_TESTS is set, as it is in continuous
 // integration.
 func findBrowser(t *testing.T) string {
 	t.Helper()
@@ -34,8 +34,8 @@ func findBrowser(t *testing.T) string {
 			return path
 		}
 	}
-	if os.Getenv("AMBLE_BROWSER") != "" {
-		t.Fatal("there is no Chromium, and AMBLE_BROWSER asks for the tests with one")
+	if os.Getenv("BROWSER_TESTS") != "" {
+		t.Fatal("there is no Chromium, and BROWSER_TESTS asks for the tests with one")
 	}
 	t.Skip("there is no Chromium on this machine: apt-get install chromium")
 	return ""
@@ -134,10 +134,10 @@ func (b *browser) press(label string) {
 
 func quote(s string) string { return `"` + s + `"` }
 
-// picture writes what the page looks like after some time where AMBLE_PICTURES names a directory.
+// picture writes what the page looks like after some time where PICTURES names a directory.
 func (b *browser) picture(name string, after time.Duration) {
 	b.t.Helper()
-	dir := os.Getenv("AMBLE_PICTURES")
+	dir := os.Getenv("PICTURES")
 	if dir == "" {
 		return
 	}
