@@ -75,23 +75,28 @@ func (a *active) low(heads int) bool {
 	return !moves && a.read < a.tail
 }
 
-// readDueAt is when due URLs should be read again. The earliest of them that the
-// store knows of may be in memory already, and hide others until it is
-// settled: where there are such, they are looked for every now and then.
+// readDueAt is when due URLs should be read again.
 func (f *Frontier) readDueAt(h *host) instant {
 	a := h.active
 	if h.due == 0 || a.loading {
 		return never
 	}
-	if h.nextDue > a.dueRead {
-		return max(f.unix(h.nextDue), a.loadAfter)
-	}
 	known := len(a.busy)
 	for i := range a.queues {
 		known += len(a.queues[i].due)
 	}
-	if int(h.due) > known {
-		return max(f.unix(a.dueRead)+keep, a.loadAfter)
+	return f.readAgainAt(a, h.nextDue, a.dueRead, int(h.due) > known)
+}
+
+// readAgainAt is when rows that have times should be read again: those up to read are in memory. The earliest of them that the
+// store knows of may be in memory already, and hide others until it is settled: where there are such, they are looked for every
+// now and then.
+func (f *Frontier) readAgainAt(a *active, next, read uint32, hidden bool) instant {
+	switch {
+	case next > read:
+		return max(f.unix(next), a.loadAfter)
+	case hidden:
+		return max(f.unix(read)+keep, a.loadAfter)
 	}
 	return never
 }

@@ -143,24 +143,33 @@ func (f *Frontier) takePage(h *host, q *queue, now time.Time) *outstanding {
 			return nil
 		}
 		head, due := q.take()
-		h.active.busy[head.Ordinal] = struct{}{}
-		u := q.origin.URL(head.RequestURI)
-		verdict, no := f.judge(q, &head, u)
-		if no.State != storage.Queued {
-			no.At = now
-			f.unplan(h, &head, &no)
-			f.settle(h, &head, no)
+		l, ok := f.admit(h, q, head, now)
+		if !ok {
 			continue
 		}
-		f.spend(h, &head)
 		f.tookNew()
 		if !due {
 			q.inFlight = append(q.inFlight, head.Ordinal)
 		}
-		out := f.leaseRequest(h, &Lease{Kind: Page, URL: u, Head: head, Verdict: verdict, Rules: q.rules, Policy: q.record}, now)
+		out := f.leaseRequest(h, &l, now)
 		out.due, h.patient = due, 0
 		return out
 	}
+}
+
+// admit takes a URL off its queue for a lease, if it may be asked. One that may not is settled.
+func (f *Frontier) admit(h *host, q *queue, head storage.Head, now time.Time) (Lease, bool) {
+	h.active.busy[head.Ordinal] = struct{}{}
+	u := q.origin.URL(head.RequestURI)
+	verdict, no := f.judge(q, &head, u)
+	if no.State != storage.Queued {
+		no.At = now
+		f.unplan(h, &head, &no)
+		f.settle(h, &head, no)
+		return Lease{}, false
+	}
+	f.spend(h, &head)
+	return Lease{Kind: Page, URL: u, Head: head, Verdict: verdict, Rules: q.rules, Policy: q.record}, true
 }
 
 // judge asks the scope and the robots rules about a URL. The outcome is that of

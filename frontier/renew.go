@@ -13,17 +13,11 @@ func (f *Frontier) readRenewalsAt(h *host) instant {
 	if f.o.Renew == nil || h.renewals == 0 || a.loading {
 		return never
 	}
-	if h.nextRenewal > a.renewalsRead {
-		return max(f.unix(h.nextRenewal), a.loadAfter)
-	}
 	known := len(a.busy)
 	for i := range a.queues {
 		known += len(a.queues[i].renewals)
 	}
-	if int(h.renewals) > known {
-		return max(f.unix(a.renewalsRead)+keep, a.loadAfter)
-	}
-	return never
+	return f.readAgainAt(a, h.nextRenewal, a.renewalsRead, int(h.renewals) > known)
 }
 
 // renewAt is when a renewal of an active host may be made as far as the host is concerned; never: there is none.
@@ -69,18 +63,12 @@ func (f *Frontier) takeRenewal(h *host, q *queue, now time.Time) *outstanding {
 	for len(q.renewals) > 0 {
 		head := q.renewals[0]
 		q.renewals = q.renewals[1:]
-		h.active.busy[head.Ordinal] = struct{}{}
-		u := q.origin.URL(head.RequestURI)
-		verdict, no := f.judge(q, &head, u)
-		if no.State != storage.Queued {
-			no.At = now
-			f.unplan(h, &head, &no)
-			f.settle(h, &head, no)
+		l, ok := f.admit(h, q, head, now)
+		if !ok {
 			continue
 		}
-		f.spend(h, &head)
 		f.tookRenewal(f.instant(now))
-		out := f.leaseRequest(h, &Lease{Kind: Page, URL: u, Head: head, Verdict: verdict, Rules: q.rules, Policy: q.record}, now)
+		out := f.leaseRequest(h, &l, now)
 		out.renewal = true
 		return out
 	}

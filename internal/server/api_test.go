@@ -271,7 +271,7 @@ func TestBrokenAnswers(t *testing.T) {
 	}
 	stream := func(fail bool) error {
 		mux := http.NewServeMux()
-		s := &Server{}
+		s := &Server{o: Options{Now: time.Now}}
 		mux.HandleFunc("/", func(w http.ResponseWriter, request *http.Request) {
 			w.Header().Set(instanceHeader, r.client.running.Instance)
 			t := s.newStream(w, request)

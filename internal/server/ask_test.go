@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestAskFindsAnyPort(t *testing.T) {
@@ -29,7 +30,7 @@ func TestAskFindsAnyPort(t *testing.T) {
 
 func TestAskAfterClose(t *testing.T) {
 	dir := t.TempDir()
-	s, err := Start(Options{Listen: "127.0.0.1:0", DataDir: dir}, example)
+	s, err := Start(Options{Listen: "127.0.0.1:0", DataDir: dir, Now: time.Now}, example)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func (s *Server) hostControlAPI(api huma.API) {
 		switch {
 		case in.Body == nil:
 		case in.Body.Seconds > 0:
-			o.Until = s.now().Add(time.Duration(in.Body.Seconds * float64(time.Second)))
+			o.Until = s.o.Now().Add(time.Duration(in.Body.Seconds * float64(time.Second)))
 		default:
 			o.Until = in.Body.Until
 		}

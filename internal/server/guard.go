@@ -22,6 +22,8 @@ var ErrExposed = errors.New("other machines can reach it")
 // check refuses an address beyond loopback that is not protected. The settings say the same in more words.
 func (o *Options) check() error {
 	switch {
+	case o.Now == nil:
+		return errors.New("start the API: Options.Now is missing")
 	case isLoopback(o.Listen):
 	case o.Token == "":
 		return fmt.Errorf("listen on %s: %w: a token is needed", o.Listen, ErrExposed)

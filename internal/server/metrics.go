@@ -168,7 +168,7 @@ func (s *statusCollector) Collect(to chan<- prometheus.Metric) {
 	gauge(s.hosts, float64(st.Hosts))
 	gauge(s.inFlight, float64(st.InFlight))
 	gauge(s.finish, st.Finish)
-	if s.now != nil && !st.At.IsZero() {
+	if !st.At.IsZero() {
 		gauge(s.age, s.now().Sub(st.At).Seconds())
 	}
 	counter(s.received, st.Bytes)

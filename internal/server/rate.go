@@ -43,9 +43,6 @@ func (b *buckets) take(client netip.Prefix) bool { return b.draw(client, 1) }
 func (b *buckets) spent(client netip.Prefix) bool { return !b.draw(client, 0) }
 
 func (b *buckets) draw(client netip.Prefix, n float64) bool {
-	if b.now == nil {
-		return true
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.now()

@@ -62,9 +62,7 @@ func (s *Server) profiles(mux *http.ServeMux) {
 		"/debug/pprof/symbol": pprof.Symbol, "/debug/pprof/trace": pprof.Trace,
 	} {
 		mux.Handle("GET "+path, onlyFull(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if s.o.Now != nil {
-				_ = http.NewResponseController(w).SetWriteDeadline(s.o.Now().Add(longestProfile))
-			}
+			_ = http.NewResponseController(w).SetWriteDeadline(s.o.Now().Add(longestProfile))
 			h(w, r)
 		})))
 	}

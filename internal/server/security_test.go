@@ -34,7 +34,7 @@ func TestRefusesToBeExposed(t *testing.T) {
 		{Options{Listen: "0.0.0.0:0", Token: "t", BehindProxy: true}, false},
 		{Options{Listen: "127.0.0.1:0"}, false},
 	} {
-		tt.o.DataDir = t.TempDir()
+		tt.o.DataDir, tt.o.Now = t.TempDir(), time.Now
 		s, err := Start(tt.o, example)
 		if errors.Is(err, ErrExposed) != tt.exposed {
 			t.Errorf("%+v: %v", tt.o, err)

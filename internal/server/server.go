@@ -54,7 +54,7 @@ type Options struct {
 	Settings    Settings         // nil: they can be neither seen nor changed
 	DataDir     string           // of the crawl; the address is written to a file there
 	Version     string           // of the program, for the description of the API
-	Now         func() time.Time // nil: no bound on rates and on the time that a piece of a stream may take
+	Now         func() time.Time // the clock; required
 }
 
 // Server answers until it is closed. Its methods may be called concurrently.
@@ -132,14 +132,6 @@ func Start(o Options, c Crawl) (*Server, error) {
 	s.serving.Go(s.serve)
 	s.serving.Go(s.keepHistory)
 	return s, nil
-}
-
-// now is the time, where it matters more than in tests.
-func (s *Server) now() time.Time {
-	if s.o.Now == nil {
-		return time.Now()
-	}
-	return s.o.Now()
 }
 
 // observers are who wants to hear of requests.

@@ -39,6 +39,9 @@ func start(t *testing.T, o Options) *Server {
 	if o.Listen == "" {
 		o.Listen = "127.0.0.1:0"
 	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	s, err := Start(o, example)
 	if err != nil {
 		t.Fatal(err)
@@ -212,7 +215,7 @@ func TestTooLongHeader(t *testing.T) {
 
 // Close does not wait for clients that hold a connection and say nothing.
 func TestCloseCutsSilentClients(t *testing.T) {
-	s, err := Start(Options{Listen: "127.0.0.1:0", DataDir: t.TempDir()}, example)
+	s, err := Start(Options{Listen: "127.0.0.1:0", DataDir: t.TempDir(), Now: time.Now}, example)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +237,7 @@ func TestCloseCutsSilentClients(t *testing.T) {
 func TestPortInUse(t *testing.T) {
 	s := start(t, Options{})
 	dir := t.TempDir()
-	if _, err := Start(Options{Listen: s.Address(), DataDir: dir}, example); !errors.Is(err, syscall.EADDRINUSE) {
+	if _, err := Start(Options{Listen: s.Address(), DataDir: dir, Now: time.Now}, example); !errors.Is(err, syscall.EADDRINUSE) {
 		t.Errorf("%v, want EADDRINUSE", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, AddressFile)); err == nil {
@@ -244,7 +247,7 @@ func TestPortInUse(t *testing.T) {
 
 // A server that cannot say where it is does not stay.
 func TestAddressCannotBeWritten(t *testing.T) {
-	if _, err := Start(Options{Listen: "127.0.0.1:0", DataDir: filepath.Join(t.TempDir(), "missing")}, example); err == nil {
+	if _, err := Start(Options{Listen: "127.0.0.1:0", DataDir: filepath.Join(t.TempDir(), "missing"), Now: time.Now}, example); err == nil {
 		t.Error("it runs all the same")
 	}
 }

@@ -67,9 +67,7 @@ func (t *stream) Write(piece []byte) (int, error) {
 		t.begun = true
 		t.w.Header().Set("Content-Type", t.kind)
 	}
-	if t.now != nil {
-		_ = t.control.SetWriteDeadline(t.now().Add(streamTimeout))
-	}
+	_ = t.control.SetWriteDeadline(t.now().Add(streamTimeout))
 	return t.w.Write(piece)
 }
 
@@ -105,8 +103,6 @@ type patient struct {
 
 // Read reads a piece.
 func (p *patient) Read(piece []byte) (int, error) {
-	if p.now != nil {
-		_ = p.control.SetReadDeadline(p.now().Add(streamTimeout))
-	}
+	_ = p.control.SetReadDeadline(p.now().Add(streamTimeout))
 	return p.body.Read(piece)
 }

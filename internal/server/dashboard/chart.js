@@ -1,6 +1,6 @@
-// Lines over time, by uPlot. Each chart also has a text that says its last values, for those who cannot see it.
+/* global uPlot */
+// Lines over time, by uPlot, which index.html loads. Each chart also has a text that says its last values, for those who cannot see it.
 
-import uPlot from "./vendor/uPlot-1.6.32.esm.js";
 import { el } from "./dom.js";
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
