@@ -161,6 +161,10 @@ func (c *chaos) live(t *testing.T, killed *[]remains) (over bool) {
 	if last {
 		t.Fatal("the crawl does not end")
 	}
+	// What the process sent before it was killed may be read by a busy web only now.
+	if err := c.web.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	*killed = append(*killed, c.left(t))
 	return false
 }

@@ -294,12 +294,11 @@ func checkPolite(t testing.TB, log testweb.Log, least time.Duration) {
 // answered waits until the web is done with what it was asked. Requests that the
 // crawler broke off are among it, some of which the web may not even have read:
 // when it gets to them is out of the crawler's hands.
-func answered(web *testweb.Web) {
-	busy := func(q testweb.Request) bool { return !q.Done && !q.Aborted }
-	for quiet := 0; quiet < 20; quiet++ {
-		if slices.ContainsFunc(web.Requests(), busy) {
-			quiet = 0
-		}
-		time.Sleep(5 * time.Millisecond)
+func answered(t *testing.T, web *testweb.Web) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := web.Settle(ctx); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -89,6 +89,7 @@ func (c chaos) run(t *testing.T) {
 			if len(killed) == c.kills {
 				t.Fatalf("the crawl does not end; outcomes: %v", stored(t, o.DataDir))
 			}
+			answered(t, web)
 			killed = append(killed, left(t, o))
 		}
 	}

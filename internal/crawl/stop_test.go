@@ -193,7 +193,7 @@ func TestFailedCommit(t *testing.T) {
 			o.GiveUpAfter = 20 * time.Second // more than is owed where no rules were committed
 			failCommit(t, web, o, n, seed(t, web.URL("a.test", "/")), seed(t, web.URL("b.test", "/")))
 			checkOutput(t, o)
-			answered(web)
+			answered(t, web)
 			crawl(t, o)
 			for u, outcome := range stored(t, o.DataDir) {
 				if outcome.State == storage.Queued {

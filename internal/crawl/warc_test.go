@@ -268,7 +268,7 @@ func TestEndlessPage(t *testing.T) {
 	if said != 1 {
 		t.Errorf("%d records say WARC-Truncated: length", said)
 	}
-	if answered(web); sent > 100<<20 {
+	if answered(t, web); sent > 100<<20 {
 		t.Errorf("the server sent %d bytes", sent)
 	}
 }

@@ -20,6 +20,7 @@ func (l *recordedListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.recorder.open.Add(1)
 	address := c.LocalAddr().(*net.TCPAddr).IP.String()
 	return &conn{Conn: c, recorder: l.recorder, address: address, number: l.recorder.conns.Add(1)}, nil
 }
@@ -36,6 +37,7 @@ type conn struct {
 	firstByte atomic.Int64          // when the first byte of the coming request was read; 0: not yet
 	current   atomic.Pointer[entry] // the request being answered; nil between requests
 	hijacked  atomic.Bool
+	closed    atomic.Bool
 }
 
 // writePiece splits long writes, so that the time before the last piece is
@@ -83,6 +85,9 @@ func (c *conn) Close() error {
 	}
 	err := c.Conn.Close()
 	c.finish()
+	if !c.closed.Swap(true) {
+		c.recorder.open.Add(-1)
+	}
 	return err
 }
 

@@ -34,7 +34,8 @@ const maxRecordedPath = 4 << 10
 type recorder struct {
 	base    time.Time
 	max     int
-	conns   atomic.Int64
+	conns   atomic.Int64 // accepted so far
+	open    atomic.Int64 // of them, those that are not closed
 	dropped atomic.Int64
 
 	mu      sync.Mutex // guards what follows

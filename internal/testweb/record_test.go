@@ -3,9 +3,12 @@ package testweb
 import (
 	"context"
 	"errors"
+	"io"
+	"net"
 	"net/http"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -159,6 +162,39 @@ func TestClientThatLeavesIsAborted(t *testing.T) {
 	}
 	if log := finished(t, web); len(log) != 1 || !log[0].Aborted {
 		t.Errorf("recorded %+v, want one aborted request", log)
+	}
+}
+
+// TestSettle: what was sent by clients that are gone is in the record, all of it; clients that stay are waited for.
+func TestSettle(t *testing.T) {
+	const clients = 200
+	web := start(t, Config{Sites: []Site{{Host: "a.test", Handler: Page("A")}, {Host: "b.test"}}})
+	for range clients {
+		c, err := net.Dial("tcp", net.JoinHostPort(web.Address("a.test").String(), strconv.Itoa(int(web.Port()))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.WriteString(c, "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
+		if err = errors.Join(err, c.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := web.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range web.Requests() {
+		if !q.Done {
+			t.Errorf("%+v", q)
+		}
+	}
+	if n := len(web.Requests()); n != clients {
+		t.Errorf("%d requests are in the record, want %d", n, clients)
+	}
+	get(t, newClient(t, web), web.URL("a.test", "/")) // and stays
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := web.Settle(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("with a client that stays: %v", err)
 	}
 }
 

@@ -50,16 +50,17 @@ const DefaultMaxRequests = 200_000
 // Web serves its sites until it is closed. All methods may be called
 // concurrently.
 type Web struct {
-	port     uint16
-	hosts    []string // as configured
-	sites    map[string]*site
-	recorder *recorder
-	dns      *dnsServer
-	server   server
-	served   atomic.Int64
-	context  context.Context // of every request
-	stop     context.CancelFunc
-	running  sync.WaitGroup // accept loops, and handlers that began before closed
+	port      uint16
+	hosts     []string // as configured
+	sites     map[string]*site
+	recorder  *recorder
+	listening []net.Addr
+	dns       *dnsServer
+	server    server
+	served    atomic.Int64
+	context   context.Context // of every request
+	stop      context.CancelFunc
+	running   sync.WaitGroup // accept loops, and handlers that began before closed
 
 	mu     sync.Mutex // guards closed, and running.Add against running.Wait
 	closed bool
@@ -119,6 +120,7 @@ func newWeb(c Config, newServer func(*Web) server) (*Web, error) {
 	}
 	w.server = newServer(w)
 	for _, l := range listeners {
+		w.listening = append(w.listening, l.Addr())
 		if !c.CountOnly {
 			l = &recordedListener{Listener: l, recorder: w.recorder}
 		}
@@ -264,6 +266,40 @@ func (w *Web) SetHandler(host string, h http.Handler) {
 // records; none at all means NXDOMAIN. Every address of the web serves every
 // site, so a site can be moved to another one's address.
 func (w *Web) SetAnswer(host string, addrs ...netip.Addr) { w.dns.set(host, addrs) }
+
+// Settle waits until the web is done with every client there was: each of their
+// connections is accepted, what came on it is answered and in the record, and
+// it is closed. A process that was killed, or broke its requests off, may have
+// sent what a busy web reads only later. It returns ctx's error where clients
+// stay. A web that keeps no record cannot tell, and does not wait.
+func (w *Web) Settle(ctx context.Context) error {
+	var dialer net.Dialer
+	for _, a := range w.listening {
+		// Connections are accepted in their order: where this one was, those
+		// before it were.
+		c, err := dialer.DialContext(ctx, a.Network(), a.String())
+		if err != nil {
+			return fmt.Errorf("testweb: settle: %w", err)
+		}
+		end := context.AfterFunc(ctx, func() { _ = c.Close() })
+		err = c.(*net.TCPConn).CloseWrite()
+		if err == nil {
+			_, err = io.Copy(io.Discard, c)
+		}
+		end()
+		if err = errors.Join(err, c.Close()); err != nil {
+			return fmt.Errorf("testweb: settle: %w", err)
+		}
+	}
+	for w.recorder.open.Load() > 0 {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("testweb: settle: %d connections are open: %w", w.recorder.open.Load(), ctx.Err())
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return nil
+}
 
 // Lookups is the number of DNS questions asked about a name.
 func (w *Web) Lookups(host string) int { return w.dns.lookups(host) }
