@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -57,9 +58,7 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 	f.endRequest(out, &r.Report)
 	h, head := out.host, &out.lease.Head
 	q := &h.active.queues[head.Origin]
-	if i := slices.Index(q.inFlight, head.Ordinal); i >= 0 {
-		q.inFlight = slices.Delete(q.inFlight, i, i+1)
-	}
+	q.inFlight.remove(head.Ordinal)
 	outcome := head.Last
 	if r.answered() {
 		outcome = f.attempted(head, r.Outcome, r.End)
@@ -79,7 +78,7 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 
 // putBack returns the URL of a request without a result to its queue.
 func (f *Frontier) putBack(h *host, q *queue, out *outstanding) {
-	delete(h.active.busy, out.lease.Head.Ordinal)
+	h.active.busy.remove(out.lease.Head.Ordinal)
 	if out.renewal {
 		q.renewals = slices.Insert(q.renewals, 0, out.lease.Head)
 		f.notRenewed()
@@ -89,10 +88,8 @@ func (f *Frontier) putBack(h *host, q *queue, out *outstanding) {
 		q.addDue(out.lease.Head)
 		return
 	}
-	i, _ := slices.BinarySearchFunc(q.heads, out.lease.Head.Ordinal, func(a head, o uint32) int {
-		return int(int64(a.ordinal) - int64(o))
-	})
-	q.heads = slices.Insert(q.heads, i, newHead(&out.lease.Head.Entry))
+	i, _ := slices.BinarySearchFunc(q.heads.list, out.lease.Head.Ordinal, func(a head, o uint32) int { return cmp.Compare(a.ordinal, o) })
+	q.heads.insert(i, []storage.Head{out.lease.Head})
 }
 
 // Attempted counts an attempt at a URL that came to a state, and says whether

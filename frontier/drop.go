@@ -62,16 +62,9 @@ func (f *Frontier) applyDrop(h *host, now time.Time) {
 }
 
 func (f *Frontier) dropQueue(h *host, q *queue, below uint32, now time.Time) {
-	heads := q.heads[:0]
-	for i := range q.heads {
-		if q.heads[i].ordinal < below {
-			f.exclude(h, &storage.Head{Entry: q.heads[i].entry(q.index)}, now)
-		} else {
-			heads = append(heads, q.heads[i])
-		}
+	for len(q.heads.list) > 0 && q.heads.first() < below {
+		f.exclude(h, &storage.Head{Entry: q.heads.take(q.index)}, now)
 	}
-	clear(q.heads[len(heads):])
-	q.heads = heads
 	due := q.due[:0]
 	for i := range q.due {
 		if q.due[i].Ordinal < below && DropMatters().Has(q.due[i].Last.State) {
@@ -85,6 +78,6 @@ func (f *Frontier) dropQueue(h *host, q *queue, below uint32, now time.Time) {
 }
 
 func (f *Frontier) exclude(h *host, head *storage.Head, now time.Time) {
-	h.active.busy[head.Ordinal] = struct{}{}
+	h.active.busy.add(head.Ordinal)
 	f.settle(h, head, DropOutcome(now))
 }

@@ -218,7 +218,7 @@ func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) 
 		case h.active.loading:
 			h.active.committed = append(h.active.committed, b.Done[i].Ordinal)
 		default:
-			delete(h.active.busy, b.Done[i].Ordinal)
+			h.active.busy.remove(b.Done[i].Ordinal)
 		}
 	}
 	t := f.instant(now)

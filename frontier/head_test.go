@@ -2,8 +2,12 @@ package frontier
 
 import (
 	"reflect"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/amble-crawler/amble/storage"
 )
@@ -22,10 +26,51 @@ func TestHead(t *testing.T) {
 		}
 	}
 	for _, want := range []storage.Entry{e, {RequestURI: "/"}} {
-		h := newHead(&want)
+		var h heads
+		h.insert(0, []storage.Head{{Entry: want}})
 		want.Stripped = ""
-		if got := h.entry(want.Origin); got != want {
+		if got := h.take(want.Origin); got != want {
 			t.Errorf("%+v came back as %+v", want, got)
 		}
 	}
+}
+
+// TestHeadsKeepTheirTexts: URLs are taken from the front and put back anywhere, and each keeps its own text.
+func TestHeadsKeepTheirTexts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		uri := func(ordinal uint32) string {
+			return "/" + strings.Repeat("x", int(ordinal*7%5)) + strconv.Itoa(int(ordinal))
+		}
+		var h heads
+		var want ordinals
+		for range rapid.IntRange(0, 40).Draw(t, "steps") {
+			if len(want) > 0 && rapid.Bool().Draw(t, "take") {
+				if e := h.take(0); e.Ordinal != want[0] || e.RequestURI != uri(want[0]) {
+					t.Fatalf("took %d %s, want %d", e.Ordinal, e.RequestURI, want[0])
+				}
+				want = want[1:]
+				continue
+			}
+			var more []storage.Head
+			n, at := rapid.IntRange(0, 3).Draw(t, "more"), rapid.IntRange(0, len(want)).Draw(t, "at")
+			first := uint32(0) // ordinals are those of the neighbours and of what lies between
+			if at > 0 {
+				first = want[at-1] + 1
+			}
+			end := first + 1<<10
+			if at < len(want) {
+				end = want[at]
+			}
+			for o := first; o < end && len(more) < n; o += 1 + (end-first)/4 {
+				more = append(more, storage.Head{Entry: storage.Entry{Ordinal: o, RequestURI: uri(o)}})
+				want.add(o)
+			}
+			h.insert(at, more)
+		}
+		for i, o := range want {
+			if e := h.entry(i, 0); e.Ordinal != o || e.RequestURI != uri(o) {
+				t.Fatalf("%d is %d %s, want %d", i, e.Ordinal, e.RequestURI, o)
+			}
+		}
+	})
 }

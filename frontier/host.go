@@ -71,35 +71,37 @@ type host struct {
 	renewIn     uint8
 }
 
-// active is what is kept of a host while it is active.
+// active is what is kept of a host while it is active. Fields of one size stand together: there are many hosts.
 type active struct {
-	name        string
-	polite      *politeness.Host
-	queues      []queue
-	jobs        []errand // robots.txt errands that are this host's turn to serve
+	name      string
+	polite    *politeness.Host
+	queues    []queue
+	jobs      []errand             // robots.txt errands that are this host's turn to serve
+	busy      ordinals             // leased, or settled and not yet committed
+	committed []uint32             // busy no more once the load under way has come, which may be older
+	limits    [limitClasses]*limit // nil: it has none of that class, or its address is not known
+	site      revisit.Site         // what is remembered of how its pages change
+	pinned    netip.Addr
+
+	expires   instant // of the address
+	hopeless  instant // until then its URLs are given up without asking for its address again
+	loadAfter instant // no load before; always: at once
+
 	inFlight    int
 	served      int // requests since it became active
 	uncommitted int // host updates handed over and not yet committed
-	loading     bool
-	loadAfter   instant              // no load before; always: at once
-	tail        uint32               // ordinals below exist
-	read        uint32               // tail as of the last load
-	dueRead     uint32               // Unix seconds; what was due by then is read or busy
-	dueMissed   bool                 // more of them came while a load was under way
-	dueAsked    int                  // due URLs of each queue that the load under way may bring
-	busy        map[uint32]struct{}  // ordinals that are leased, or settled and not yet committed
-	committed   []uint32             // busy no more once the load under way has come, which may be older
-	limits      [limitClasses]*limit // nil: it has none of that class, or its address is not known
-	site        revisit.Site         // what is remembered of how its pages change
+	dueAsked    int // due URLs of each queue that the load under way may bring
+	bytes       int
 
+	tail         uint32 // ordinals below exist
+	read         uint32 // tail as of the last load
+	dueRead      uint32 // Unix seconds; what was due by then is read or busy
 	renewalsRead uint32 // Unix seconds; renewals that were due by then are read or busy
 
-	pinned      netip.Addr
-	expires     instant // of the address
-	resolving   bool    // in line for a resolve lease, or leased as one
-	hopeless    instant // until then its URLs are given up without asking for its address again
+	loading     bool
+	dueMissed   bool // more due URLs came while a load was under way
+	resolving   bool // in line for a resolve lease, or leased as one
 	whyHopeless storage.Reason
-	bytes       int
 }
 
 // errand is a robots.txt fetch that waits for its host's turn.
@@ -110,20 +112,21 @@ type errand struct {
 
 // queue is the queue of one origin.
 type queue struct {
-	origin       weburl.Origin
-	index        uint8  // among the host's origins
+	origin   weburl.Origin
+	heads    heads          // read and not leased, in order
+	due      []storage.Head // read and not leased
+	renewals []storage.Head // read and not leased, the longest overdue first
+	inFlight ordinals       // leased ones that were queued, not due
+	record   robots.Record
+	rules    *robots.Rules
+	held     instant // nothing of it before; always: not held
+
 	next         uint32 // next ordinal to read from the store
-	heads        []head // read and not leased, in order
-	due          []storage.Head
-	more         bool           // there are more due URLs than were read
-	renewals     []storage.Head // read and not leased, the longest overdue first
-	moreRenewals bool           // there are more of them that are due
-	inFlight     []uint32       // leased ordinals that were queued, not due
-	known        bool           // a robots.txt was read, now or in an earlier process
-	record       robots.Record
-	rules        *robots.Rules
-	asked        bool    // its robots.txt is being fetched
-	held         instant // nothing of it before; always: not held
+	index        uint8  // among the host's origins
+	more         bool   // there are more due URLs than were read
+	moreRenewals bool   // there are more renewals that are due
+	known        bool   // a robots.txt was read, now or in an earlier process
+	asked        bool   // its robots.txt is being fetched
 	why          robots.Reason
 }
 
@@ -142,27 +145,25 @@ func (f *Frontier) time(i instant) time.Time { return f.epoch.Add(time.Duration(
 // cursor is the lowest ordinal of the queue that is not settled.
 func (q *queue) cursor() uint32 {
 	n := q.next
-	if len(q.heads) > 0 {
-		n = q.heads[0].ordinal
+	if len(q.heads.list) > 0 {
+		n = q.heads.first()
 	}
-	for _, o := range q.inFlight {
-		n = min(n, o)
+	if len(q.inFlight) > 0 {
+		n = min(n, q.inFlight[0])
 	}
 	return n
 }
 
 // measure estimates what an active host keeps in memory.
 func (a *active) measure() int {
-	n := 640
+	n := 900 // all of it that does not depend on its queues, its share of maps included
 	for i := range a.queues {
 		q := &a.queues[i]
 		n += 400 + len(q.record.Body)
 		if q.rules != nil {
 			n += q.rules.Size()
 		}
-		for j := range q.heads {
-			n += 56 + len(q.heads[j].uri)
-		}
+		n += q.heads.bytes()
 		for j := range q.due {
 			n += 200 + len(q.due[j].RequestURI) + len(q.due[j].Stripped)
 		}

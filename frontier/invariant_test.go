@@ -122,7 +122,7 @@ func (c *census) leases(t tester, f *Frontier) {
 			}
 			continue
 		case Page:
-			if _, busy := out.host.active.busy[out.lease.Head.Ordinal]; !busy {
+			if !out.host.active.busy.has(out.lease.Head.Ordinal) {
 				t.Fatalf("URL %d of host %d is leased and not busy", out.lease.Head.Ordinal, out.host.id)
 			}
 		}
@@ -224,8 +224,8 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 		t.Fatalf("host %d is lost in place %s: %+v", h.id, placeNames[h.place], a)
 	}
 	for _, q := range a.queues {
-		for i := 1; i < len(q.heads); i++ {
-			if q.heads[i-1].ordinal >= q.heads[i].ordinal {
+		for i := 1; i < len(q.heads.list); i++ {
+			if q.heads.list[i-1].ordinal >= q.heads.list[i].ordinal {
 				t.Fatalf("host %d: the queue of %s is not in order", h.id, q.origin)
 			}
 		}

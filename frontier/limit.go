@@ -15,7 +15,7 @@ import (
 // that limit and keeps those before it reserved, so that two hosts never wait for each other.
 type limit struct {
 	key    limitKey
-	polite *politeness.Limit
+	polite politeness.Limit
 	line   []*host // hosts whose turn has come while it was busy
 	first  *host   // the host that the next request is reserved for: it waits for all in line
 	users  int     // active hosts that have it

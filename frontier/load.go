@@ -1,7 +1,6 @@
 package frontier
 
 import (
-	"slices"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/revisit"
@@ -56,7 +55,7 @@ func (f *Frontier) want(h *host) {
 	}
 	for i := range a.queues {
 		q := &a.queues[i]
-		r.Queues = append(r.Queues, QueueRequest{From: q.next, Max: max(0, f.o.Heads-len(q.heads)), Known: q.known})
+		r.Queues = append(r.Queues, QueueRequest{From: q.next, Max: max(0, f.o.Heads-len(q.heads.list)), Known: q.known})
 	}
 	f.wants = append(f.wants, r)
 }
@@ -67,10 +66,10 @@ func (a *active) low(heads int) bool {
 	moves := false
 	for i := range a.queues {
 		q := &a.queues[i]
-		if len(q.heads) <= heads/4 && q.next < a.tail || len(q.due) <= heads/4 && q.more {
+		if len(q.heads.list) <= heads/4 && q.next < a.tail || len(q.due) <= heads/4 && q.more {
 			return true
 		}
-		moves = moves || !q.asked && q.held == always && len(q.heads) > 0
+		moves = moves || !q.asked && q.held == always && len(q.heads.list) > 0
 	}
 	return !moves && a.read < a.tail
 }
@@ -176,7 +175,7 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 // forget ends what a load under way made necessary.
 func (a *active) forget() {
 	for _, ordinal := range a.committed {
-		delete(a.busy, ordinal)
+		a.busy.remove(ordinal)
 	}
 	a.committed = nil
 }
@@ -192,10 +191,7 @@ func (f *Frontier) loadQueue(a *active, i int, l *Load) {
 		q.record, q.rules, q.known = got.Record, got.Rules, true
 	}
 	if got.Heads.Next > q.next {
-		q.heads = slices.Grow(q.heads, len(got.Heads.Queued))
-		for j := range got.Heads.Queued {
-			q.push(&got.Heads.Queued[j].Entry)
-		}
+		q.heads.insert(len(q.heads.list), got.Heads.Queued)
 		q.next = got.Heads.Next
 	}
 	f.loadRenewals(a, q, got.Heads.Renewals)
@@ -205,8 +201,7 @@ func (f *Frontier) loadQueue(a *active, i int, l *Load) {
 		have[q.due[j].Ordinal] = true
 	}
 	for _, head := range got.Heads.Due {
-		_, busy := a.busy[head.Ordinal]
-		if !busy && !have[head.Ordinal] {
+		if !a.busy.has(head.Ordinal) && !have[head.Ordinal] {
 			q.addDue(head)
 		}
 	}

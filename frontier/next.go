@@ -149,7 +149,7 @@ func (f *Frontier) takePage(h *host, q *queue, now time.Time) *outstanding {
 		}
 		f.tookNew()
 		if !due {
-			q.inFlight = append(q.inFlight, head.Ordinal)
+			q.inFlight.add(head.Ordinal)
 		}
 		out := f.leaseRequest(h, &l, now)
 		out.due, h.patient = due, 0
@@ -159,7 +159,7 @@ func (f *Frontier) takePage(h *host, q *queue, now time.Time) *outstanding {
 
 // admit takes a URL off its queue for a lease, if it may be asked. One that may not is settled.
 func (f *Frontier) admit(h *host, q *queue, head storage.Head, now time.Time) (Lease, bool) {
-	h.active.busy[head.Ordinal] = struct{}{}
+	h.active.busy.add(head.Ordinal)
 	u := q.origin.URL(head.RequestURI)
 	verdict, no := f.judge(q, &head, u)
 	if no.State != storage.Queued {

@@ -36,9 +36,9 @@ func (q *queue) addDue(head storage.Head) {
 // among the due ones; false if there is none in memory.
 func (q *queue) first() (priority int8, due, ok bool) {
 	switch {
-	case len(q.due) > 0 && (q.due[0].Priority >= 0 || len(q.heads) == 0):
+	case len(q.due) > 0 && (q.due[0].Priority >= 0 || len(q.heads.list) == 0):
 		return q.due[0].Priority, true, true
-	case len(q.heads) > 0:
+	case len(q.heads.list) > 0:
 		return 0, false, true
 	}
 	return 0, false, false
@@ -59,7 +59,7 @@ func (a *active) expects() bool {
 		return true
 	}
 	for i := range a.queues {
-		if q := &a.queues[i]; !q.asked && q.held == always && len(q.heads) == 0 && q.next < a.tail {
+		if q := &a.queues[i]; !q.asked && q.held == always && len(q.heads.list) == 0 && q.next < a.tail {
 			return true
 		}
 	}
@@ -112,5 +112,5 @@ func (q *queue) before(other *queue) bool {
 	case due != otherDue:
 		return due
 	}
-	return q.heads[0].ordinal < other.heads[0].ordinal
+	return q.heads.first() < other.heads.first()
 }

@@ -287,7 +287,7 @@ func (f *Frontier) activate(now instant) {
 
 func (f *Frontier) open(h *host) {
 	f.leave(h)
-	h.active = &active{busy: make(map[uint32]struct{}), jobs: f.errands[h.id], loadAfter: always}
+	h.active = &active{jobs: f.errands[h.id], loadAfter: always}
 	delete(f.errands, h.id)
 	h.wake = always
 	f.activeHosts++

@@ -83,7 +83,7 @@ func (f *Frontier) loadRenewals(a *active, q *queue, got []storage.Head) {
 		have[q.renewals[i].Ordinal] = true
 	}
 	for _, head := range got {
-		if _, busy := a.busy[head.Ordinal]; busy || have[head.Ordinal] {
+		if a.busy.has(head.Ordinal) || have[head.Ordinal] {
 			continue
 		}
 		if len(q.renewals) >= f.o.Heads {
@@ -162,7 +162,7 @@ func keepContent(o, last *storage.Outcome) {
 func (f *Frontier) loseRenewals(h *host, q *queue, at time.Time) {
 	for i := range q.renewals {
 		head := &q.renewals[i]
-		h.active.busy[head.Ordinal] = struct{}{}
+		h.active.busy.add(head.Ordinal)
 		o := storage.Outcome{State: storage.Failed, Reason: h.active.whyHopeless, At: at}
 		f.plan(h, head, &o, nil)
 		f.settle(h, head, o)

@@ -104,7 +104,7 @@ func (f *Frontier) giveUp(h *host, now instant) {
 		q := &a.queues[i]
 		for q.waits() {
 			head, _ := q.take()
-			a.busy[head.Ordinal] = struct{}{}
+			a.busy.add(head.Ordinal)
 			o := storage.Outcome{State: storage.Failed, Reason: a.whyHopeless, At: at}
 			f.plan(h, &head, &o, nil)
 			f.settle(h, &head, o)

@@ -61,5 +61,5 @@ func BenchmarkMemory(b *testing.B) {
 			return h
 		})
 	})
-	b.Run("limit", func(b *testing.B) { measure(b, func(int) any { return NewLimit(o.Address()) }) })
+	b.Run("limit", func(b *testing.B) { measure(b, func(int) any { l := NewLimit(o.Address()); return &l }) })
 }

@@ -22,7 +22,6 @@ type Host struct {
 func NewHost(o *Options, s State, now time.Time) *Host {
 	h := &Host{
 		options:      o,
-		pace:         newPace(),
 		lastResponse: max(s.LastResponse, 0),
 		setDelay:     max(s.SetDelay, 0),
 		trouble: trouble{

@@ -8,7 +8,7 @@ import (
 )
 
 // Limit bounds the requests to all hosts that share something: an IP address, a range of addresses, a registrable
-// domain. It has one owner at a time: its methods may not be called concurrently.
+// domain. It has one owner at a time: its methods may not be called concurrently, and it may not be copied once it is in use.
 type Limit struct {
 	options  LimitOptions
 	pace     pace
@@ -34,7 +34,7 @@ func (o LimitOptions) Validate() error {
 }
 
 // NewLimit returns a limit to which no request was made.
-func NewLimit(o LimitOptions) *Limit { return &Limit{options: o, pace: newPace()} }
+func NewLimit(o LimitOptions) Limit { return Limit{options: o} }
 
 // SetOptions puts other numbers in force. A longer delay counts from the end of the last request at once.
 func (l *Limit) SetOptions(o LimitOptions) {

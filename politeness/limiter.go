@@ -7,14 +7,11 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// pace is a limiter of burst 1 whose only token is taken at the end of each request.
+// pace is a limiter of burst 1 whose only token is taken at the end of each request. The zero value is that of
+// nothing that was ever asked.
 type pace struct {
-	limiter *rate.Limiter
-	end     time.Time // of the last request; zero before the first
-}
-
-func newPace() pace {
-	return pace{limiter: rate.NewLimiter(rate.Inf, 1)}
+	limiter *rate.Limiter // nil while there is no delay to keep
+	end     time.Time     // of the last request; zero before the first
 }
 
 // ended takes note of a request that ended. Requests may end in any order.
@@ -28,10 +25,17 @@ func (p *pace) ended(end time.Time, delay time.Duration) {
 // charge sets the rate and takes the token at the end of the last request. Nothing refills in no
 // time, so doing it again changes nothing but the rate.
 func (p *pace) charge(delay time.Duration) {
-	if p.end.IsZero() {
+	switch {
+	case p.end.IsZero():
 		return
+	case delay <= 0:
+		p.limiter = nil
+		return
+	case p.limiter == nil:
+		p.limiter = rate.NewLimiter(rate.Every(delay), 1)
+	default:
+		p.limiter.SetLimitAt(p.end, rate.Every(delay))
 	}
-	p.limiter.SetLimitAt(p.end, rate.Every(delay)) // rate.Inf where delay is zero
 	p.limiter.AllowN(p.end, 1)
 }
 
@@ -50,6 +54,9 @@ func (p *pace) ready(delay time.Duration) time.Time {
 // nextToken is when the limiter has its token again, rounded up to a nanosecond. More than that
 // token is never missing, rounding apart.
 func (p *pace) nextToken(delay time.Duration) time.Time {
+	if p.limiter == nil {
+		return p.end
+	}
 	missing := min(1-p.limiter.TokensAt(p.end), 1)
 	if missing <= 0 {
 		return p.end

@@ -37,7 +37,7 @@ func TestHostsOnOneAddress(t *testing.T) {
 }
 
 type miniAddress struct {
-	*Limit
+	Limit
 	last time.Time
 }
 

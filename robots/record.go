@@ -80,12 +80,12 @@ func (f Failure) String() string {
 // validators are always those of the last answer, Class, Status and Failure those of the last attempt.
 type Record struct {
 	Class   Class
-	Status  int     // HTTP status of the last attempt, 0 where none came
 	Failure Failure // of the last attempt
+	Copy    Class   // what the last answer came to: ClassNone, or any class but ClassUnreachable
+	Cut     bool    // Body is the beginning of a longer file
 
-	Copy     Class  // what the last answer came to: ClassNone, or any class but ClassUnreachable
+	Status   int    // HTTP status of the last attempt, 0 where none came
 	Body     []byte // with Copy ClassFound, at most MaxBody octets; nobody may change them
-	Cut      bool   // Body is the beginning of a longer file
 	FinalURL string // where the answer came from, behind all redirects
 
 	Fetched time.Time // when the answer came, or was confirmed by a 304
