@@ -61,6 +61,7 @@ func (r *run) commit(ctx context.Context, j *job) error {
 	r.marks = marks
 	r.tally.commits.Add(1)
 	took := time.Since(started)
+	j.took = took
 	if r.observer != nil {
 		r.observer.Committed(took, len(j.batch.Found)+len(j.batch.Done))
 	}

@@ -86,7 +86,7 @@ func (r *run) nextJob() (chan<- *job, *job) {
 	if j := r.additionJob(); j != nil {
 		return r.toCommit, j
 	}
-	if r.pending.empty() {
+	if r.pending.empty() || r.gathers() {
 		return nil, nil
 	}
 	r.markPlan(r.pending)
@@ -103,7 +103,10 @@ func (r *run) handedToCommitter(j *job) {
 		r.adding = nil
 		return
 	}
-	r.pending, r.settled = newJob(), j.place
+	r.settled = j.place
+	if r.pending, r.spare = r.spare, nil; r.pending == nil {
+		r.pending = newJob()
+	}
 }
 
 // applied takes note of a commit.
@@ -120,6 +123,7 @@ func (r *run) applied(j *job) {
 		return
 	}
 	r.unstall(&r.noCommit)
+	r.gathering.begin(j.took)
 	now := time.Now()
 	r.f.Committed(&j.batch, j.result, now)
 	j.endSweeps(now)
@@ -128,8 +132,12 @@ func (r *run) applied(j *job) {
 	for reason, n := range j.result.TrappedBy {
 		r.tally.traps.count(reason, n)
 	}
+	place := j.place
+	if j.addition == nil {
+		r.spare = j.reuse()
+	}
 	// Without room for a new ledger the old one goes on growing.
-	if err := r.ledger.Trim(j.place); err != nil && !errors.Is(err, storage.ErrNoSpace) {
+	if err := r.ledger.Trim(place); err != nil && !errors.Is(err, storage.ErrNoSpace) {
 		r.fail(err)
 	}
 }

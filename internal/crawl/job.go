@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"errors"
+	"time"
 
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/storage"
@@ -23,10 +24,30 @@ type job struct {
 	addition *addition // what the batch consists of; nil: the crawl's own work
 
 	result storage.Result
+	took   time.Duration // the commit
 	err    error
 }
 
 func newJob() *job { return &job{} }
+
+// maxReused bounds the room that a job is used again with, in items of each kind.
+const maxReused = 8_192
+
+// reuse empties a job that is committed, for the next one. It keeps its room.
+func (j *job) reuse() *job {
+	return &job{
+		batch: storage.Batch{Found: emptied(j.batch.Found), Done: emptied(j.batch.Done), Hosts: emptied(j.batch.Hosts)},
+		items: emptied(j.items),
+	}
+}
+
+func emptied[T any](s []T) []T {
+	if cap(s) > maxReused {
+		return nil
+	}
+	clear(s)
+	return s[:0]
+}
 
 // merge adds what the frontier gathered.
 func (j *job) merge(b storage.Batch) {
@@ -68,6 +89,6 @@ func (j *job) close() error {
 	for _, item := range j.items {
 		errs = append(errs, item.Close())
 	}
-	j.items, j.bytes = nil, 0
+	j.items, j.bytes = emptied(j.items), 0
 	return errors.Join(errs...)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
@@ -192,6 +193,7 @@ func (r *run) takeLinks(res *result, resp *fetch.Response, page *archive.Page) e
 		return nil
 	}
 	scope := r.scope.Load()
+	res.found = slices.Grow(res.found, len(doc.Links))
 	for i := range doc.Links {
 		link := &doc.Links[i]
 		u, ok := r.admit(scope, link.URL)

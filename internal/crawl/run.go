@@ -48,7 +48,9 @@ type run struct {
 	stalls    chan error
 	desk      *desk
 
-	pending    *job              // gathers for the next commit
+	pending    *job // gathers for the next commit
+	spare      *job // to be used again; nil: none
+	gathering  gathering
 	committing bool              // a job is with the committer
 	settled    uint64            // ledger place of the last job that was handed over
 	adding     *addition         // waits for a commit of its own
@@ -198,6 +200,8 @@ func (r *run) dispatch(ctx context.Context) {
 			r.handedToCommitter(next)
 		case j := <-r.committed:
 			r.applied(j)
+		case <-r.gathering.over:
+			r.gathering.end()
 		case err := <-r.stalls:
 			r.stall(&r.noCommit, err)
 		case toLoad <- wants:

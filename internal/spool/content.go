@@ -104,7 +104,7 @@ func (c *Content) Close() error {
 	if c.closed {
 		return errClosed
 	}
-	c.pool.release(c.held)
+	c.pool.giveBack(c.mem, c.held)
 	var err error
 	if c.file != nil {
 		err = c.pool.discard(c.file)

@@ -43,6 +43,7 @@ type Pool struct {
 	o     Options
 	held  atomic.Int64
 	files atomic.Int64
+	shelf shelf
 }
 
 // pattern is how files are named for the moment in which they have a name.
@@ -115,6 +116,32 @@ func (p *Pool) reserve(n int64) bool {
 func (p *Pool) release(n int64) {
 	if p != nil {
 		p.held.Add(-n)
+	}
+}
+
+// memory returns empty memory for n bytes, as much of it as fits reports.
+func (p *Pool) memory(n int64) ([]byte, bool) {
+	if p == nil {
+		return make([]byte, 0, n), true
+	}
+	room, at := roomOf(n)
+	if room > p.o.Above { // which the memory of a content must not go beyond
+		room, at = n, len(p.shelf.sizes)
+	}
+	if !p.fits(n) || !p.reserve(room) {
+		return nil, false
+	}
+	return p.shelf.take(room, at), true
+}
+
+// giveBack returns memory. Nobody may have a part of it any more.
+func (p *Pool) giveBack(b []byte, held int64) {
+	if p == nil {
+		return
+	}
+	p.release(held)
+	if held > 0 {
+		p.shelf.put(b)
 	}
 }
 

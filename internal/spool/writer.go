@@ -25,8 +25,10 @@ type Writer struct {
 // NewWriter returns a writer with room for size bytes, a guess.
 func (p *Pool) NewWriter(size int64) *Writer {
 	w := &Writer{pool: p}
-	if size > 0 && p.fits(size) && p.reserve(size) {
-		w.mem, w.held = make([]byte, 0, size), size
+	if size > 0 {
+		if b, ok := p.memory(size); ok {
+			w.mem, w.held = b, int64(cap(b))
+		}
 	}
 	return w
 }
@@ -99,11 +101,10 @@ func (w *Writer) room(n int) (bool, error) {
 		if !w.pool.fits(more) {
 			more = w.pool.o.Above
 		}
-		if w.pool.reserve(more - w.held) {
-			w.held = more
-			grown := make([]byte, len(w.mem), more)
-			copy(grown, w.mem)
-			w.mem = grown
+		if grown, ok := w.pool.memory(more); ok {
+			grown = append(grown, w.mem...)
+			w.pool.giveBack(w.mem, w.held)
+			w.mem, w.held = grown, int64(cap(grown))
 			return true, nil
 		}
 	}
@@ -121,9 +122,9 @@ func (w *Writer) spill() error {
 		return &Error{err}
 	}
 	w.file = f
-	w.mem = append(make([]byte, 0, HeadBytes), w.mem[:min(len(w.mem), HeadBytes)]...)
-	w.pool.release(w.held)
-	w.held = 0
+	head := append(make([]byte, 0, HeadBytes), w.mem[:min(len(w.mem), HeadBytes)]...)
+	w.pool.giveBack(w.mem, w.held)
+	w.mem, w.held = head, 0
 	return nil
 }
 
