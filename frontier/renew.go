@@ -67,7 +67,7 @@ func (f *Frontier) takeRenewal(h *host, q *queue, now time.Time) *outstanding {
 		if !ok {
 			continue
 		}
-		f.tookRenewal(f.instant(now))
+		f.tookRenewal(f.instant(head.Last.At), f.instant(head.Last.Due), f.instant(now))
 		out := f.leaseRequest(h, &l, now)
 		out.renewal = true
 		return out

@@ -90,6 +90,52 @@ func TestRenewalBudget(t *testing.T) {
 	w.checkManners()
 }
 
+// spending notes what its plan is told of the budget.
+type spending struct {
+	*revisit.Plan
+	spare, late []float64
+}
+
+func (s *spending) Spent(spare, late float64) {
+	s.spare, s.late = append(s.spare, spare), append(s.late, late)
+	s.Plan.Spent(spare, late)
+}
+
+// TestSpent: the plan is told what the budget had room for, and how late it makes renewals, so that the price can follow.
+func TestSpent(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		pages         int
+		every         time.Duration
+		spare, excess float64 // wanted of the last renewals
+		late          [2]float64
+	}{
+		{"room for nine more", 4, 40 * time.Minute, 9, 0.5, [2]float64{0, 0}},
+		{"twice too many", 40, 20 * time.Minute, 0, 0.1, [2]float64{0.4, 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := every(c.every)
+			o.Budget = 24 * 60 // one a minute
+			w := renewingWorld(t, o, 0.5)
+			s := &spending{Plan: w.o.Renew.(*revisit.Plan)}
+			w.o.Renew = s
+			for n := range c.pages {
+				w.add(fmt.Sprintf("http://h%d.test/", n))
+			}
+			w.open()
+			w.run(5 * time.Hour)
+			n := min(len(s.spare), 4*c.pages) / 4 * 3
+			spare, late := 0.0, 0.0
+			for i := len(s.spare) - n; i < len(s.spare); i++ {
+				spare, late = spare+s.spare[i]/float64(n), late+s.late[i]/float64(n)
+			}
+			if n < 12 || spare < c.spare-c.excess || spare > c.spare+c.excess || late < c.late[0] || late > c.late[1] {
+				t.Errorf("told of room for %.2f more, and of renewals that are late by %.2f of their wait (%d of %d renewals)", spare, late, n, len(s.spare))
+			}
+		})
+	}
+}
+
 // TestShares: where there is more to do than can be done, each kind gets its share, within a host and among
 // hosts; where one kind has nothing to do, the other takes all.
 func TestShares(t *testing.T) {

@@ -19,8 +19,8 @@ type Renewer interface {
 	Answered(*revisit.Visit, *revisit.Site) revisit.Memory
 	Gone(*revisit.Visit, *revisit.Site) revisit.Memory
 	Unanswered(*revisit.Visit, *revisit.Site) revisit.History
-	Slack(left float64) // of the budget when a renewal begins, 0 to 1
-	Budget() float64    // renewals a day; 0: no limit
+	Spent(spare, late float64) // of the budget when a renewal begins
+	Budget() float64           // renewals a day; 0: no limit
 }
 
 // renewalHeap orders hosts by the instant at which a renewal may be made, the earliest first.
@@ -88,6 +88,7 @@ func (f *Frontier) leaveRenewals(h *host) {
 // share keeps account of the two kinds of requests.
 type share struct {
 	opens  instant // when the budget allows the next renewal
+	last   instant // when the last one began
 	credit float64 // of renewals: more than 0 if it is their turn
 }
 
@@ -113,16 +114,20 @@ func (f *Frontier) renewable(now instant) bool { return f.o.Renew != nil && f.sh
 // renewsFirst reports whether it is the turn of renewals.
 func (f *Frontier) renewsFirst() bool { return f.share.credit > 0 }
 
-// tookRenewal takes note of a renewal.
-func (f *Frontier) tookRenewal(now instant) {
+// tookRenewal takes note of a renewal of a page that was fetched at an instant and due at another.
+func (f *Frontier) tookRenewal(fetched, due, now instant) {
 	s := &f.share
 	s.credit = max(s.credit-(1-f.o.RenewShare), -maxCredit)
-	if gap := f.gap(); gap > 0 {
-		window := max(budgetWindow, 4*gap)
-		s.opens = max(s.opens, now-window)
-		f.o.Renew.Slack(float64(now-s.opens) / float64(window))
-		s.opens += gap
+	gap := f.gap()
+	if gap == 0 {
+		return
 	}
+	window := max(budgetWindow, 4*gap)
+	s.opens = max(s.opens, now-window)
+	waited := max(1-float64(now-s.opens)/float64(gap), 0) // 1: it begins as soon as the budget allows; 0: it could have begun one sooner
+	late := min(max(float64(now-due), 0)/max(float64(due-fetched), 1), 1)
+	f.o.Renew.Spent(float64(min(now-s.last, window))/float64(gap)-1, waited*late)
+	s.opens, s.last = s.opens+gap, now
 }
 
 // tookNew takes note of a request for a URL that was not fetched before.

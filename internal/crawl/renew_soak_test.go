@@ -7,10 +7,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
+	"regexp"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/revisit"
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
@@ -60,34 +62,62 @@ func (p *tickingPage) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintf(w, "version %d", p.version)
 }
 
+// The sped-up web: a day of a page that changes every three weeks is about a second. internal/simulate has the same set-up in virtual time.
+const (
+	spedHosts, spedPages = 4, 240
+	spedBudget           = 16 * 24 * 60 * 60 // renewals a day: 16 a second
+	spedWarmUp           = 150 * time.Second // a minute until the first renewals, and some visits of each page until its rate is known
+	spedLength           = 390 * time.Second
+)
+
+// spedTolerance is how far the freshness that is reached may be from what is foretold. In virtual time, over 40 seeds, it is lower by 0.012 with a
+// deviation of 0.007: the price is the best one for rates as they are believed to be, so that what is believed is a bit too good.
+const spedTolerance = 0.012 + 3*0.007
+
 // TestSoakFreshness crawls a real server whose pages change at known rates, a day of theirs in a second or so, and compares the freshness
 // that the plan foretells with that which the server has measured.
 func TestSoakFreshness(t *testing.T) {
-	const pages, warmUp, length = 60, 80 * time.Second, 240 * time.Second
-	random := rand.New(rand.NewPCG(1, 2))
-	start := time.Now()
-	all := make([]*tickingPage, pages)
-	routes := testweb.Routes{"/robots.txt": testweb.Robots("")}
-	var links []string
-	for i := range all {
-		all[i] = &tickingPage{
-			random: rand.New(rand.NewPCG(3, uint64(i))), rate: math.Exp(random.NormFloat64()) / 20, next: start, at: start, from: start.Add(warmUp), served: -1,
-		}
-		path := fmt.Sprintf("/%d", i)
-		routes[path], links = all[i], append(links, path)
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			t.Parallel()
+			measured, foretold := spedUp(t, seed)
+			if math.Abs(measured-foretold) > spedTolerance {
+				t.Errorf("the copies are fresh for %.3f of the time, foretold were %.3f", measured, foretold)
+			}
+		})
 	}
-	routes["/"] = testweb.Page("all", links...)
-	web := startWeb(t, testweb.Site{Host: "a.test", Handler: routes})
+}
+
+// spedUp crawls the web of a seed.
+func spedUp(t *testing.T, seed uint64) (measured, foretold float64) {
+	random, start := rand.New(rand.NewPCG(seed, 2)), time.Now()
+	var all []*tickingPage
+	var sites []testweb.Site
+	for host := range spedHosts {
+		routes := testweb.Routes{"/robots.txt": testweb.Robots("")}
+		var links []string
+		for i := range spedPages / spedHosts {
+			p := &tickingPage{
+				random: rand.New(rand.NewPCG(seed, uint64(len(all)+3))), rate: math.Exp(random.NormFloat64()) / 20,
+				next: start, at: start, from: start.Add(spedWarmUp), served: -1,
+			}
+			path := fmt.Sprintf("/%d", i)
+			routes[path], links, all = p, append(links, path), append(all, p)
+		}
+		routes["/"] = testweb.Page("all", links...)
+		sites = append(sites, testweb.Site{Host: fmt.Sprintf("h%d.test", host), Handler: routes})
+	}
+	web := startWeb(t, sites...)
 	o := renewing(t, web)
-	o.Renew.Max, o.Renew.Budget = time.Minute, 4*24*60*60
-	if _, err := crawlFor(t, o, length, web.URL("a.test", "/")); err != nil {
+	o.Renew.Max, o.Renew.Budget = time.Minute, spedBudget
+	o.Renew.Rules = []revisit.Rule{{Pattern: regexp.MustCompile("^/$"), Policy: revisit.Never, Min: time.Second, Max: time.Second}}
+	if _, err := crawlFor(t, o, time.Until(start.Add(spedLength)), seedsOf(web, web.Sites())...); err != nil {
 		t.Fatal(err)
 	}
-	var measured float64
 	for _, p := range all {
 		p.lock.Lock()
-		p.until(start.Add(length))
-		measured += p.fresh.Seconds() / p.counted.Seconds() / pages
+		p.until(start.Add(spedLength))
+		measured += p.fresh.Seconds() / p.counted.Seconds() / spedPages
 		p.lock.Unlock()
 	}
 	e, err := Open(o, testLog(t))
@@ -95,10 +125,8 @@ func TestSoakFreshness(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	foretold := e.plan.Forecast(o.Renew.Budget)
-	t.Logf("measured by the server: %.3f, with %.1f requests a second; foretold: %.3f, with %.1f of the 4 of the budget",
-		measured, float64(web.ServedBy("a.test"))/length.Seconds(), foretold.Freshness, foretold.Visits/86400)
-	if math.Abs(measured-foretold.Freshness) > 0.06 {
-		t.Error("the copies are not as fresh as foretold")
-	}
+	f := e.plan.Forecast(o.Renew.Budget)
+	t.Logf("seed %d: %.3f measured by the server, with %.1f requests a second; %.3f foretold, with %.1f", seed,
+		measured, float64(len(web.Requests()))/spedLength.Seconds(), f.Freshness, f.Visits/86400)
+	return measured, f.Freshness
 }

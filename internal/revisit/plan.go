@@ -212,19 +212,22 @@ func (p *Plan) priceAt(perDayVisits float64) float64 {
 }
 
 // The price follows what the budget really buys: retries, pages that are gone and hosts that are slow are not in
-// the census. trimStep is how far one visit moves it, over the number of pages; trimTarget is the part of the
-// slack of the budget that should be left, so that visits seldom wait for the budget.
+// the census. trimStep is how far one round of all pages moves it if there was room for twice as many renewals, or if each of
+// them was late by its whole wait.
 const (
-	trimStep   = 0.5
-	trimTarget = 0.1
-	leastTrim  = -1.0
-	mostTrim   = 1.5
+	trimStep  = 0.5
+	leastTrim = -1.0
+	mostTrim  = 1.5
 )
 
-// Slack tells the plan how much of the slack of the budget was left when a visit began: 1 if the crawl could have made more
-// visits, 0 if this one had to wait for the budget.
-func (p *Plan) Slack(left float64) {
+// Spent tells the plan when a renewal begins how many more the budget would have allowed since the one before, less than 0 if it
+// begins sooner than that; and by what part of its wait it is late because it had to wait for the budget, 0 to 1. So the budget is
+// used up, as far as that makes nobody wait for long.
+func (p *Plan) Spent(spare, late float64) {
+	if spare > 0 && p.price <= cheapest { // there is nothing to spend it on
+		spare = 0
+	}
 	pages := float64(p.census.pages + p.census.plain)
-	p.trim += trimStep * (left - trimTarget) / max(pages, 100)
+	p.trim += trimStep * (spare - late) / max(pages, 100)
 	p.trim = min(max(p.trim, leastTrim), mostTrim)
 }

@@ -1,6 +1,7 @@
 package revisit
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -171,6 +172,37 @@ func TestPriceFollowsTheBudget(t *testing.T) {
 	}
 	if f := p.Forecast(0); f.Visits < 20_000 || f.Visits > 5000*perDay {
 		t.Errorf("without a limit: %+v", f)
+	}
+}
+
+// TestSpent: a part of what is planned that does not come about is made up for, what is too much is taken back, and room that nobody
+// has a use for changes nothing.
+func TestSpent(t *testing.T) {
+	rounds := func(spent func(demand float64) (spare, late float64)) float64 {
+		p := newPlan(t, func(o *Options) { o.Budget = 100 })
+		for n := range 1000 {
+			v := Visit{Page: Page{Host: "h", RequestURI: fmt.Sprint("/", n)}, At: start, Change: First, Modified: start.Add(-time.Duration(n+1) * time.Hour)}
+			p.Answered(&v, &Site{})
+		}
+		for range 20 * 1000 {
+			p.Spent(spent(p.census.demand(p.priceAt(p.o.Budget*math.Exp(p.trim)), p.o.bounds()) * perDay / p.o.Budget))
+		}
+		return math.Exp(p.trim)
+	}
+	if got := rounds(func(demand float64) (float64, float64) { return 1/(0.8*demand) - 1, 0 }); math.Abs(got-1/0.8) > 0.03 {
+		t.Errorf("four in five renewals come about, the price aims at %.2f of the budget", got)
+	}
+	if got := rounds(func(demand float64) (float64, float64) { return 0, max(1.2*demand-1, 0) }); math.Abs(got-1/1.2) > 0.03 {
+		t.Errorf("six renewals are made where five are planned, the price aims at %.2f of the budget", got)
+	}
+	p := newPlan(t, func(o *Options) { o.Budget = 1e9 })
+	p.Answered(&Visit{Page: Page{Host: "h", RequestURI: "/"}, At: start}, &Site{})
+	p.currentPrice()
+	for range 1000 {
+		p.Spent(100, 0)
+	}
+	if p.trim != 0 {
+		t.Errorf("the price aims at %.2f of a budget that nobody has a use for", math.Exp(p.trim))
 	}
 }
 

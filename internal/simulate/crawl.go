@@ -18,16 +18,23 @@ import (
 // epoch is when the simulated time begins.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// failing is the part of the requests for pages that the web answers with an error.
-const failing = 0.005
+// answers is how the web answers.
+type answers struct {
+	failing      float64 // the part of the requests for pages that end in an error
+	least, extra int     // milliseconds that a request takes at least, and up to how many more
+}
+
+// usual is a web as it is.
+var usual = answers{failing: 0.005, least: 100, extra: 400}
 
 // crawl is one run of a policy on a web.
 type crawl struct {
-	f      *frontier.Frontier
-	o      frontier.Options
-	store  *memory
-	pages  map[string]*page // by URL
-	dates  bool
+	f     *frontier.Frontier
+	o     frontier.Options
+	store *memory
+	pages map[string]*page // by URL
+	answers
+	dates  bool // pages tell when they changed last
 	random *rand.Rand
 	now    time.Time
 	events events
@@ -50,24 +57,39 @@ func run(which int, seed uint64, p policy, budget float64, warmUp, counts int) (
 	if err != nil {
 		return Score{}, err
 	}
-	c := &crawl{
-		store: newMemory(), pages: map[string]*page{}, dates: p.Dates, random: rand.New(rand.NewPCG(seed, 99)), now: epoch,
-		ends: map[storage.HostID]time.Time{}, delays: map[string]time.Duration{}, o: frontier.DefaultOptions(),
-	}
-	c.o.Renew, c.o.Jitter = renewer, c.random.Float64
-	if c.f, err = frontier.New(c.o, frontier.NewScope(frontier.ModeAny, nil, nil), epoch); err != nil {
+	c, err := newCrawl(all, renewer, frontier.DefaultOptions(), usual, seed)
+	if err != nil {
 		return Score{}, err
 	}
-	c.addPages(all)
-	end := epoch.Add(time.Duration(days) * day)
-	for c.err == nil && c.step(end) {
-	}
-	if c.early > 0 {
-		c.err = fmt.Errorf("%d requests came too early for their hosts", c.early)
-	}
+	c.dates = p.Dates
+	c.until(epoch.Add(time.Duration(days) * day))
 	s := score(all, float64(days))
 	s.Visits = float64(c.renewals) / float64(days)
 	return s, c.err
+}
+
+// newCrawl makes a crawl of pages.
+func newCrawl(all []*page, renewer frontier.Renewer, o frontier.Options, a answers, seed uint64) (*crawl, error) {
+	c := &crawl{
+		store: newMemory(), pages: map[string]*page{}, answers: a, random: rand.New(rand.NewPCG(seed, 99)), now: epoch,
+		ends: map[storage.HostID]time.Time{}, delays: map[string]time.Duration{}, o: o,
+	}
+	c.o.Renew, c.o.Jitter = renewer, c.random.Float64
+	var err error
+	if c.f, err = frontier.New(c.o, frontier.NewScope(frontier.ModeAny, nil, nil), epoch); err != nil {
+		return nil, err
+	}
+	c.addPages(all)
+	return c, nil
+}
+
+// until lets the crawl go on to an instant.
+func (c *crawl) until(end time.Time) {
+	for c.err == nil && c.step(end) {
+	}
+	if c.err == nil && c.early > 0 {
+		c.err = fmt.Errorf("%d requests came too early for their hosts", c.early)
+	}
 }
 
 // addPages puts all pages into the store. Their importance reaches the crawler as a priority.
@@ -179,10 +201,10 @@ func (c *crawl) start(l frontier.Lease) {
 		})
 		return
 	}
-	if last, ok := c.ends[l.Host]; ok && c.now.Sub(last) < max(c.delays[l.HostName], time.Second) && l.Learned {
+	if last, ok := c.ends[l.Host]; ok && c.now.Sub(last) < max(c.delays[l.HostName], c.o.Politeness.Delay) && l.Learned {
 		c.early++
 	}
-	took := time.Duration(100+c.random.IntN(400)) * time.Millisecond
+	took := time.Duration(c.least+c.random.IntN(c.extra)) * time.Millisecond
 	c.after(took, func() {
 		c.ends[l.Host] = c.now
 		report := frontier.Report{Sent: true, End: c.now, Duration: took}
@@ -209,7 +231,7 @@ func (c *crawl) page(l frontier.Lease, report frontier.Report) {
 		c.renewals++
 	}
 	r := frontier.PageReport{Report: report, Outcome: storage.Outcome{State: storage.Fetched, Status: 200}}
-	if c.random.Float64() < failing {
+	if c.random.Float64() < c.failing {
 		r.Signal = politeness.SignalServerError
 		r.Outcome = storage.Outcome{State: storage.Retrying, Status: 500}
 		c.fail(c.f.CompletePage(l.ID, r))

@@ -61,7 +61,7 @@ func (k *known) Unanswered(v *revisit.Visit, _ *revisit.Site) revisit.History {
 	return v.Memory.History
 }
 
-func (k *known) Slack(float64) {}
+func (k *known) Spent(_, _ float64) {}
 
 func (k *known) Budget() float64 { return k.budget }
 
