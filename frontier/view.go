@@ -52,18 +52,21 @@ func (f *Frontier) held(h *host) robots.Reason {
 	return robots.ReasonNone
 }
 
-// Waiting is a host that has work.
+// Waiting is where a host stands, and how long it will be there.
 type Waiting struct {
-	Host   storage.HostID
-	Name   string // empty while the host is dormant
-	Left   int    // URLs that wait
-	Until  time.Time
-	Finish time.Duration // until the last of them is fetched, at the delay in force; 0: nobody knows, because the operator has paused it
-	Reason politeness.Reason
-	Robots robots.Reason // why robots.txt holds all of it; ReasonNone: it does not
-	Parked bool          // it asked to be left alone for more than politeness.ParkedAfter
-	Budget bool          // its budget of pages is spent, or its domain's
-	Place  string
+	Host    storage.HostID
+	Name    string        // empty while the host is dormant
+	Left    int           // URLs that wait
+	Until   time.Time     // when it is asked next, if all stays as it is; zero: an event decides
+	Delay   time.Duration // between requests
+	Finish  time.Duration // until the last of them is fetched, at the delay in force; 0: nothing waits, or nobody knows because the operator has paused it
+	Reason  politeness.Reason
+	Robots  robots.Reason // why robots.txt holds all of it; ReasonNone: it does not
+	Parked  bool          // it asked to be left alone for more than politeness.ParkedAfter
+	Paused  bool          // by the operator
+	Trouble bool          // it cannot be asked after errors that are not over
+	Budget  bool          // its budget of pages is spent, or its domain's
+	Place   string
 }
 
 // Waiting calls each for every host that has work.
@@ -95,7 +98,10 @@ func (f *Frontier) Walk(from storage.HostID, n int, now time.Time, each func(*Wa
 // waits is where a host stands.
 func (f *Frontier) waits(h *host, now instant) Waiting {
 	left := int(h.queued) + int(h.due)
-	w := Waiting{Host: h.id, Left: left, Place: placeNames[h.place], Reason: h.reason, Parked: h.parked, Robots: f.held(h), Budget: f.spent(h)}
+	w := Waiting{
+		Host: h.id, Left: left, Place: placeNames[h.place], Delay: time.Duration(float64(h.delay) * float64(time.Second)), Reason: h.reason, Parked: h.parked,
+		Paused: h.reason == politeness.ReasonPause && h.wake > f.instant(f.clock), Trouble: h.trouble != never, Robots: f.held(h), Budget: f.spent(h),
+	}
 	start := now
 	if h.place == waiting || h.place == dormant || h.place == called {
 		start = max(f.asked(h), now)
@@ -105,11 +111,11 @@ func (f *Frontier) waits(h *host, now instant) Waiting {
 		w.Name = a.name
 		if a.polite != nil {
 			e := a.polite.Explain(f.clock)
-			w.Reason, w.Parked = e.Reason, e.Parked
+			w.Reason, w.Parked, w.Paused = e.Reason, e.Parked, e.Reason == politeness.ReasonPause
 		}
 	}
-	if start <= never/2 {
-		w.Finish = time.Duration(start-now) + time.Duration(float64(max(f.affordable(h, left)-1, 0))*float64(h.delay)*float64(time.Second))
+	if left > 0 && !w.Paused && start <= never/2 {
+		w.Finish = time.Duration(start-now) + time.Duration(max(f.affordable(h, left)-1, 0))*w.Delay
 	}
 	return w
 }

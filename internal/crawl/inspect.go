@@ -19,18 +19,19 @@ var ErrNotRunning = errors.New("the crawl is starting or ending")
 type desk struct {
 	adds    chan *addition
 	looks   chan *look
-	rows    chan *rowsAsk
 	drops   chan *drop
 	orders  chan *order
 	changes chan *change
 	steers  chan *steering
 	closed  chan struct{} // nobody is served any more
+
+	surveyed chan struct{} // closed when all hosts were looked at for the first time
 }
 
 func newDesk() *desk {
 	return &desk{
-		adds: make(chan *addition), looks: make(chan *look), rows: make(chan *rowsAsk), drops: make(chan *drop), orders: make(chan *order),
-		changes: make(chan *change), steers: make(chan *steering), closed: make(chan struct{}),
+		adds: make(chan *addition), looks: make(chan *look), drops: make(chan *drop), orders: make(chan *order),
+		changes: make(chan *change), steers: make(chan *steering), closed: make(chan struct{}), surveyed: make(chan struct{}),
 	}
 }
 

@@ -175,6 +175,7 @@ func (r *run) dispatch(ctx context.Context) {
 	defer timer.Stop()
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
+	r.beginSurvey(time.Now())
 	for r.failed == nil && !r.stopped && ctx.Err() == nil {
 		r.handOut()
 		if r.done() {
@@ -216,8 +217,6 @@ func (r *run) dispatch(ctx context.Context) {
 		case r.adding = <-r.additions():
 		case q := <-r.desk.looks:
 			r.look(q)
-		case q := <-r.desk.rows:
-			r.readRows(q)
 		case q := <-r.desk.drops:
 			r.drop(q)
 		case o := <-r.desk.orders:
@@ -312,7 +311,6 @@ func (r *run) everySecond() {
 	now := time.Now()
 	r.meter.tick(now, r.tally.load())
 	r.report("running")
-	r.table.forget(now)
 	if now.Sub(r.started)%sweepEvery < time.Second {
 		r.f.Sweep(now)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -17,6 +18,7 @@ type survey struct {
 	finish  float64        // seconds until the last host is done that this run does not postpone
 	slowest []SlowHost     // the last hosts, that one first
 	parked  int            // hosts that asked to be left alone for very long
+	table   *inspect.Table // of all hosts
 	next    time.Time
 }
 
@@ -61,6 +63,7 @@ func (r *run) beginSurvey(now time.Time) {
 		return
 	}
 	s.begun = survey{places: make(map[string]int), held: make(map[string]int)}
+	s.begun.table = &inspect.Table{At: now, Rows: make([]inspect.Row, 0, r.store.Counters().Hosts)}
 	s.last, s.from, s.spent, s.onward = nil, 0, 0, make(chan struct{})
 	close(s.onward)
 	r.surveyHosts()
@@ -83,6 +86,7 @@ func (r *run) surveyHosts() {
 func (r *run) lookAt(w *frontier.Waiting, now time.Time) {
 	s := &r.surveyor
 	s.begun.places[w.Place]++
+	s.begun.table.Rows = append(s.begun.table.Rows, rowOf(w, s.begun.table.At, now))
 	if w.Left == 0 {
 		return
 	}
@@ -102,6 +106,12 @@ func (r *run) lookAt(w *frontier.Waiting, now time.Time) {
 func (r *run) surveyed() {
 	s := &r.surveyor
 	s.found, s.onward = s.begun, nil
+	r.table.Store(s.found.table)
+	select {
+	case <-r.desk.surveyed:
+	default:
+		close(r.desk.surveyed)
+	}
 	for i := range s.last {
 		s.found.slowest = append(s.found.slowest, SlowHost{Host: r.hostName(s.last[i].Host), URLs: s.last[i].Left, Finish: s.last[i].Finish.Seconds()})
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -35,7 +36,7 @@ func TestSurveyInSteps(t *testing.T) {
 	}
 	e := &Engine{o: o, store: s}
 	e.put(o.Live())
-	r := &run{Engine: e, f: f}
+	r := &run{Engine: e, f: f, desk: newDesk()}
 	r.beginSurvey(time.Now())
 	steps := 1
 	for ; r.surveyor.onward != nil; steps++ {
@@ -44,6 +45,11 @@ func TestSurveyInSteps(t *testing.T) {
 	}
 	if places := r.surveyor.found.places; steps < hosts/surveyStep || places["dormant"] != hosts {
 		t.Errorf("after %d steps the places of %d hosts are %v", steps, hosts, places)
+	}
+	e.desk.Store(r.desk)
+	table, err := e.hosts(t.Context())
+	if err != nil || len(table.Rows) != hosts || table.Rows[hosts-1] != (inspect.Row{Host: hosts, Left: 1, Delay: 1, State: 1}) {
+		t.Errorf("the table has %d rows: %v, %v", len(table.Rows), table.Rows[len(table.Rows)-1:], err)
 	}
 	if r.beginSurvey(time.Now()); r.surveyor.onward != nil {
 		t.Error("the next walk begins at once")

@@ -73,6 +73,12 @@ func CanonicalHost(name string) string {
 	return name
 }
 
+// KnowsHost is nil if a host is in the store, by the name that a person gave; else ErrUnknown.
+func (v *View) KnowsHost(name string) error {
+	_, err := v.host(name)
+	return err
+}
+
 // host is one host by the name that a person gave.
 func (v *View) host(name string) (storage.Host, error) {
 	h, err := v.store.HostByName(CanonicalHost(name))

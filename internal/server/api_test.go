@@ -300,3 +300,20 @@ func TestBrokenAnswers(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// Every state and order that hosts have can be asked for.
+func TestHostFilters(t *testing.T) {
+	r := startCrawl(t)
+	for _, state := range inspect.HostStates() {
+		for _, path := range []string{"/api/v1/hosts?state=", "/api/v1/export/hosts?state="} {
+			if response, body := r.read(t, "GET", path+state, nil); response.StatusCode != http.StatusOK {
+				t.Errorf("%s%s: %s", path, state, body)
+			}
+		}
+	}
+	for _, order := range inspect.HostOrders() {
+		if response, body := r.read(t, "GET", "/api/v1/hosts?sort="+order, nil); response.StatusCode != http.StatusOK {
+			t.Errorf("sorted by %s: %s", order, body)
+		}
+	}
+}

@@ -50,6 +50,7 @@ func (s *Server) audit(ctx context.Context, t *stream, q *auditQuery) error {
 		return t.Lines.Write(&line)
 	}
 	t.w.Header().Set("Trailer", trailerViolations)
+	t.begin()
 	report, err := audit.Run(ctx, filepath.Join(s.o.DataDir, requestlog.DirName), o)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil // nothing was asked for yet, or no log is kept

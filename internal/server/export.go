@@ -24,7 +24,7 @@ type exportQuery struct {
 
 // exportHostsQuery asks for hosts without a bound.
 type exportHostsQuery struct {
-	State string `query:"state" enum:"idle,ready,busy,waiting,trouble,held" doc:"only hosts in this state"`
+	State string `query:"state" enum:"idle,ready,busy,waiting,trouble,held,paused" doc:"only hosts in this state"`
 	Limit int    `query:"limit" minimum:"0" default:"0" doc:"at most so many; 0: all"`
 }
 
@@ -43,9 +43,16 @@ func (s *Server) exportURLs(ctx context.Context, q *exportQuery) (*huma.StreamRe
 		return nil, err
 	}
 	query.Limit = q.Limit
+	view := s.crawl.View()
+	if q.Host != "" {
+		if err := view.KnowsHost(q.Host); err != nil {
+			return nil, err
+		}
+	}
 	return s.stream(func(t *stream) error {
 		t.w.Header().Set("Trailer", trailerNext)
-		next, err := s.crawl.View().URLs(ctx, query, func(u *inspect.URL) error { return t.Lines.Write(u) })
+		t.begin()
+		next, err := view.URLs(ctx, query, func(u *inspect.URL) error { return t.Lines.Write(u) })
 		if next != nil {
 			t.w.Header().Set(trailerNext, next.String())
 		}
@@ -57,6 +64,7 @@ func (s *Server) exportHosts(ctx context.Context, q *exportHostsQuery) (*huma.St
 	query := inspect.HostQuery{State: q.State, Sort: inspect.OrderFound, Limit: q.Limit}
 	return s.stream(func(t *stream) error {
 		t.w.Header().Set("Trailer", trailerMatching)
+		t.begin()
 		matching, err := s.crawl.View().Hosts(ctx, query, func(h *inspect.Host) error { return t.Lines.Write(h) })
 		t.w.Header().Set(trailerMatching, strconv.Itoa(matching))
 		return err

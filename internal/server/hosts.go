@@ -11,7 +11,7 @@ import (
 
 // hostsQuery asks for a page of hosts.
 type hostsQuery struct {
-	State    string `query:"state" enum:"idle,ready,busy,waiting,trouble,held" doc:"only hosts in this state"`
+	State    string `query:"state" enum:"idle,ready,busy,waiting,trouble,held,paused" doc:"only hosts in this state"`
 	Sort     string `query:"sort" enum:"waiting,urls,requests,bytes,delay,finish,next,name,found" doc:"the order: numbers most first, next soonest first, name by the words from the right, found in the order of discovery; waiting, or name with under and contains, where it is missing"`
 	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"50" doc:"hosts of a page"`
 	After    string `query:"after" maxLength:"512" doc:"next of the page before"`

@@ -71,6 +71,12 @@ func (t *stream) Write(piece []byte) (int, error) {
 	return t.w.Write(piece)
 }
 
+// begin says that the answer comes, where it may be long until there is something to send. An error after that breaks the connection.
+func (t *stream) begin() {
+	_, _ = t.Write(nil) // a client that went away is noticed by the next one
+	_ = t.control.Flush()
+}
+
 // flush sends what has gathered.
 func (t *stream) flush() error {
 	return errors.Join(t.buffer.Flush(), t.control.Flush())

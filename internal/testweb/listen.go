@@ -41,13 +41,13 @@ func groupSites(sites []Site) (addressGroups, error) {
 // portAttempts bounds the search for a port that is free at every address.
 const portAttempts = 20
 
-// listen opens n (at least one) listeners on one common port: at 127.0.0.1,
+// listen opens n (at least one) listeners on one common port, any if it is 0: at 127.0.0.1,
 // then at address(1), address(2) and so on. It returns the first alone where
 // the system has no other loopback address.
-func listen(n int, address func(int) netip.Addr) ([]net.Listener, error) {
+func listen(n int, port uint16, address func(int) netip.Addr) ([]net.Listener, error) {
 	var last error
 	for range portAttempts {
-		listeners, err := listenOnce(n, address)
+		listeners, err := listenOnce(n, port, address)
 		if err == nil || !errors.Is(err, syscall.EADDRINUSE) {
 			return listeners, err
 		}
@@ -56,8 +56,8 @@ func listen(n int, address func(int) netip.Addr) ([]net.Listener, error) {
 	return nil, fmt.Errorf("no port free at all of %d loopback addresses: %w", n, last)
 }
 
-func listenOnce(n int, address func(int) netip.Addr) ([]net.Listener, error) {
-	first, err := net.Listen("tcp4", "127.0.0.1:0")
+func listenOnce(n int, wanted uint16, address func(int) netip.Addr) ([]net.Listener, error) {
+	first, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", wanted))
 	if err != nil {
 		return nil, err
 	}

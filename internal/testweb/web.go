@@ -41,6 +41,10 @@ type Config struct {
 	// CountOnly keeps no record but the number of requests, for benchmarks:
 	// no clock is read and Requests is always empty.
 	CountOnly bool
+
+	// Port is that of the web, for stores of an earlier process that name it.
+	// 0: one that is free.
+	Port uint16
 }
 
 // DefaultMaxRequests is how many requests a Web remembers when its Config does
@@ -94,7 +98,7 @@ func newWeb(c Config, newServer func(*Web) server) (*Web, error) {
 	if err != nil {
 		return nil, err
 	}
-	listeners, err := listen(len(groups.names), loopback)
+	listeners, err := listen(len(groups.names), c.Port, loopback)
 	if err != nil {
 		return nil, fmt.Errorf("testweb: listen: %w", err)
 	}

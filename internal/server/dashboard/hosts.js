@@ -3,7 +3,7 @@
 import { get, query } from "./client.js";
 import { bytes, count, duration, el, hostLink, panel, table, time } from "./dom.js";
 
-const states = ["", "ready", "busy", "waiting", "trouble", "held", "idle"];
+const states = ["", "ready", "busy", "waiting", "trouble", "held", "paused", "idle"];
 const orders = [["waiting", "most waiting"], ["finish", "longest to finish"], ["delay", "longest delay"], ["requests", "most requests"], ["bytes", "most bytes"], ["urls", "most URLs"], ["next", "next asked"], ["name", "name"]];
 
 export async function hosts(_, shared) {

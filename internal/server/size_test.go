@@ -1,0 +1,185 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// sizedCrawl is a crawl of a mesh whose store was large before it began, with its API: hosts of ten URLs, of every fourth five fetched; a failed
+// URL of the last host; and one host with as many URLs as there are hosts, half of them fetched.
+type sizedCrawl struct {
+	mesh   testweb.Mesh
+	web    *testweb.Web
+	engine *crawl.Engine
+	server *Server
+	client http.Client
+	opened time.Duration // from the begin of the run until it was there
+}
+
+// bigHost is the host with the most URLs.
+const bigHost = "big.test"
+
+// storePort is the port of the web where the store is kept for the next process.
+const storePort = 18377
+
+// startSized makes 100,000 URLs, or as many as AMBLE_BENCH_URLS says. BENCH_STORE names a directory in which the store is kept, and found by the next run.
+func startSized(b *testing.B, delay time.Duration) *sizedCrawl {
+	size := 100_000
+	if n, err := strconv.Atoi(os.Getenv("AMBLE_BENCH_URLS")); err == nil {
+		size = n
+	}
+	c := &sizedCrawl{mesh: testweb.Mesh{Hosts: size / 10, Pages: 10, Links: 6, PageBytes: 2 << 10, Addresses: 100}}
+	config := testweb.Config{CountOnly: true}
+	dir := b.TempDir()
+	if kept := os.Getenv("BENCH_STORE"); kept != "" {
+		dir, config.Port = kept, storePort
+	}
+	var err error
+	if c.web, err = testweb.NewMesh(c.mesh, config); err != nil {
+		b.Fatal(err)
+	}
+	o := crawl.DefaultOptions()
+	o.DataDir, o.Fetch.UserAgent, o.Fetch.AllowPrivate, o.Fetch.Resolver = dir, "amble-test", true, c.web.ResolverAddr()
+	o.Archive.Dir, o.Archive.Formats = b.TempDir(), []string{archive.FormatNone}
+	o.Mode, o.ExitWhenDone, o.Frontier.Politeness.Delay, o.Fetch.MaxIdleConns = frontier.ModeAny, false, delay, 1000
+	renew := revisit.DefaultOptions()
+	o.Renew = &renew
+	if _, err := os.Stat(filepath.Join(dir, storage.FileName)); err != nil {
+		c.fill(b, dir)
+	}
+	if c.engine, err = crawl.Open(o, slog.New(slog.DiscardHandler)); err != nil {
+		b.Fatal(err)
+	}
+	c.server, err = Start(Options{Listen: "127.0.0.1:0", DataDir: dir, Metrics: NewMetrics("test"), Now: time.Now}, c.engine)
+	if err != nil {
+		b.Fatal(err)
+	}
+	c.run(b)
+	return c
+}
+
+// run runs the crawl until the benchmark ends.
+func (c *sizedCrawl) run(b *testing.B) {
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	begun := time.Now()
+	go func() {
+		_, err := c.engine.Run(ctx, nil)
+		ended <- err
+	}()
+	b.Cleanup(func() {
+		stop()
+		closing, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := errors.Join(<-ended, c.server.Close(closing), c.engine.Close(), c.web.Close()); err != nil {
+			b.Error(err)
+		}
+	})
+	for c.engine.Resume(ctx) != nil { // it is not there yet; and an earlier process may have left it paused
+		time.Sleep(time.Millisecond)
+	}
+	c.opened = time.Since(begun)
+}
+
+// get asks, reads all of the answer, and returns the time to its first byte.
+func (c *sizedCrawl) get(ctx context.Context, path string) (time.Duration, []byte, error) {
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.server.Address()+path, nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	begun := time.Now()
+	response, err := c.client.Do(q)
+	first := time.Since(begun)
+	if err != nil {
+		return first, nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = errors.New(path + ": " + response.Status + ": " + string(body))
+	}
+	return first, body, err
+}
+
+// fill makes the store.
+func (c *sizedCrawl) fill(b *testing.B, dir string) {
+	s, err := storage.Open(dir, storage.Options{NoSync: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var batch storage.Batch
+	var id storage.HostID
+	commit := func() {
+		if _, err := s.Commit(&batch); err != nil {
+			b.Fatal(err)
+		}
+		batch.Found, batch.Done = batch.Found[:0], batch.Done[:0]
+	}
+	// add makes one host of so many URLs and the outcomes of the first of them.
+	add := func(root weburl.URL, path func(int) string, urls int, outcomes ...storage.Outcome) {
+		id++
+		now := time.Now()
+		for i := range urls {
+			u := root.Origin().URL(path(i))
+			batch.Found = append(batch.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: now})
+			if i < len(outcomes) {
+				batch.Done = append(batch.Done, storage.Done{Host: id, Ordinal: uint32(i), Outcome: outcomes[i]})
+			}
+			if len(batch.Found) >= 20_000 && urls > c.mesh.Pages {
+				commit()
+			}
+		}
+		if len(batch.Found) >= 20_000 {
+			commit()
+		}
+	}
+	now := time.Now()
+	fetched := func(n int) []storage.Outcome {
+		list := make([]storage.Outcome, n)
+		for i := range list {
+			list[i] = storage.Outcome{State: storage.Fetched, Status: 200, At: now, Due: now.Add(time.Duration(i+1) * time.Hour), Bytes: 2 << 10, Digest: uint64(i + 1)}
+		}
+		return list
+	}
+	some := fetched(5)
+	for h := range c.mesh.Hosts {
+		var outcomes []storage.Outcome
+		switch {
+		case h == c.mesh.Hosts-1:
+			outcomes = []storage.Outcome{{State: storage.Failed, Status: 404, At: now}}
+		case h%4 == 0:
+			outcomes = some
+		}
+		add(mustParse(b, c.web.URL(c.mesh.Host(h), "/")), c.mesh.Path, c.mesh.Pages, outcomes...)
+	}
+	commit()
+	add(mustParse(b, "http://"+bigHost+"/"), func(i int) string { return "/" + strconv.Itoa(i) }, c.mesh.Hosts, fetched(c.mesh.Hosts/2)...)
+	commit()
+	if err := s.Close(); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func mustParse(b *testing.B, text string) weburl.URL {
+	u, err := weburl.Parse(text)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return u
+}
