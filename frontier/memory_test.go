@@ -112,7 +112,9 @@ func (h *memoryHost) add(f *storage.Found) bool {
 			return false
 		}
 	}
-	h.urls = append(h.urls, storage.Entry{Ordinal: h.Tail, Origin: uint8(origin), RequestURI: f.URL.RequestURI(), Depth: f.Depth, Seed: f.Seed, Priority: f.Priority})
+	h.urls = append(h.urls, storage.Entry{
+		Ordinal: h.Tail, Origin: uint8(origin), RequestURI: f.URL.RequestURI(), Depth: f.Depth, Seed: f.Seed, Priority: f.Priority, Frequency: f.Frequency,
+	})
 	h.states = append(h.states, storage.Queued)
 	if f.Priority == 0 {
 		h.Queues[origin].Queued++

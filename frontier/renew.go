@@ -97,7 +97,9 @@ func (f *Frontier) loadRenewals(a *active, q *queue, got []storage.Head) {
 // visit is what the plan has to know of a page that was asked for.
 func (f *Frontier) visit(h *host, head *storage.Head, at time.Time) *revisit.Visit {
 	return &revisit.Visit{
-		Page:   revisit.Page{Host: h.active.name, RequestURI: head.RequestURI, Priority: head.Priority, Depth: head.Depth},
+		Page: revisit.Page{
+			Host: h.active.name, RequestURI: head.RequestURI, Priority: head.Priority, Depth: head.Depth, Claimed: head.Frequency.Every(),
+		},
 		Memory: revisit.Memory{At: head.Last.At, Due: head.Last.Due, History: head.Last.History},
 		At:     at,
 	}

@@ -218,3 +218,32 @@ func TestGonePages(t *testing.T) {
 		t.Errorf("a page that was back was asked for %d times in 88 days", back)
 	}
 }
+
+// TestChangefreq: of pages that were visited once, those that their sitemap says to change often come first.
+func TestChangefreq(t *testing.T) {
+	const hourly, yearly = 2, 6
+	o := revisit.DefaultOptions()
+	o.Budget = 0
+	w := renewingWorld(t, o, 0.5)
+	var b storage.Batch
+	for path, frequency := range map[string]storage.Frequency{"hourly": hourly, "unknown": 0, "yearly": yearly} {
+		f := w.found("http://a.test/" + path)
+		f.Frequency = frequency
+		b.Found = append(b.Found, f)
+	}
+	w.commit(b)
+	first := map[string]time.Duration{}
+	asked := map[string]int{}
+	w.started = func(l Lease) {
+		if l.Kind == Page {
+			if asked[l.URL.RequestURI()]++; asked[l.URL.RequestURI()] == 2 {
+				first[l.URL.RequestURI()] = w.now.Sub(epoch)
+			}
+		}
+	}
+	w.open()
+	w.run(10 * 24 * time.Hour)
+	if a, b, c := first["/hourly"], first["/unknown"], first["/yearly"]; !(a > 0 && 3*a < b && 3*b < c) {
+		t.Errorf("first renewals after %v, said to change hourly; %v, not said; %v, yearly", a, b, c)
+	}
+}

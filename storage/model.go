@@ -91,6 +91,12 @@ func (f Frequency) String() string {
 	return [...]string{"", "always", "hourly", "daily", "weekly", "monthly", "yearly", "never"}[f&7]
 }
 
+// Every is the time between changes that is meant, 0 where nothing is said. Always is taken for hourly, and never for a few years.
+func (f Frequency) Every() time.Duration {
+	const day = 24 * time.Hour
+	return [...]time.Duration{0, time.Hour, time.Hour, day, 7 * day, 30 * day, 365 * day, 3 * 365 * day}[f&7]
+}
+
 // Entry is one URL of a host's queue.
 type Entry struct {
 	Ordinal    uint32

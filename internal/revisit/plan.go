@@ -20,6 +20,7 @@ type Page struct {
 	RequestURI string // path and query
 	Priority   int8
 	Depth      uint16
+	Claimed    time.Duration // between changes, as a sitemap says; 0: nothing is said
 }
 
 // Memory is what is kept of a page between visits.
@@ -109,6 +110,9 @@ func (p *Plan) harmonic(v *Visit, s *Site, rule *Rule) (History, time.Duration) 
 	h := v.learn()
 	rate := h.estimate(s.prior(p.expected()))
 	h = h.planned(rate.mean())
+	if !h.observed() {
+		rate = rate.claimed(v.Claimed)
+	}
 	weight := ImportanceOf(v.Priority, v.Depth).Weight()
 	wait := rule.bounds().clamp(indexWait(rate, weight, p.currentPrice()))
 	return h, time.Duration(wait * float64(time.Second))

@@ -290,6 +290,47 @@ func TestPrior(t *testing.T) {
 	}
 }
 
+// TestClaims: what a sitemap says about a page counts for its first wait, within bounds, and for nothing else.
+func TestClaims(t *testing.T) {
+	plan := func(v Visit, claimed time.Duration) (Memory, *Plan, Site) {
+		p, site := newPlan(t, func(o *Options) { o.Budget = 1; o.Max = 1000 * day }), Site{}
+		for range 20 { // known pages make the price
+			p.Answered(&Visit{Memory: Memory{At: start}, At: start.Add(14 * day), Change: Same}, &site)
+		}
+		v.At, v.Claimed = start.Add(100*day), claimed
+		return p.Answered(&v, &site), p, site
+	}
+	wait := func(v Visit, claimed time.Duration) time.Duration {
+		m, _, _ := plan(v, claimed)
+		return m.Due.Sub(m.At)
+	}
+	none := wait(Visit{}, 0)
+	daily, weekly, yearly := wait(Visit{}, day), wait(Visit{}, 7*day), wait(Visit{}, 365*day)
+	if !(daily < weekly && weekly < none && none < yearly) {
+		t.Errorf("a page said to change daily waits for %v, weekly %v, yearly %v, one of which nothing is said %v", daily, weekly, yearly, none)
+	}
+	for _, hostile := range []time.Duration{1, time.Second, math.MaxInt64} {
+		if got := wait(Visit{}, hostile); got < none/mostClaimed || got > none*mostClaimed {
+			t.Errorf("a page said to change every %v waits for %v, without that for %v", hostile, got, none)
+		}
+	}
+	for name, v := range map[string]Visit{
+		"without a change":        {Memory: Memory{At: start}, Change: Same},
+		"with a change":           {Memory: Memory{At: start}, Change: Changed},
+		"with a date, seen first": {Change: First, Modified: start.Add(60 * day)},
+		"of a page seen often":    {Memory: Memory{At: start, History: History{byIndex + 40, unchanged + 60, changed + 50}}, Change: Same},
+	} {
+		if a, b := wait(v, 0), wait(v, time.Second); a != b {
+			t.Errorf("a visit %s, and a claim: it waits for %v in place of %v", name, b, a)
+		}
+	}
+	m, p, site := plan(Visit{}, 0)
+	claimed, pc, sitec := plan(Visit{}, time.Hour)
+	if m.History != claimed.History || p.census != pc.census || site != sitec {
+		t.Error("a claim changes what is believed of the page, of its host or of all pages")
+	}
+}
+
 // TestPlainPolicies holds the plain rules to what their crawlers do.
 func TestPlainPolicies(t *testing.T) {
 	for _, c := range []struct {
