@@ -47,6 +47,7 @@ type run struct {
 	swept     chan *swept
 	stalls    chan error
 	desk      *desk
+	alarm     *alarm
 
 	pending    *job // gathers for the next commit
 	spare      *job // to be used again; nil: none
@@ -114,6 +115,9 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 	if err := errors.Join(r.openSweeps(), r.openPause()); err != nil {
 		return Summary{}, err
 	}
+	if r.alarm, err = newAlarm(); err != nil {
+		return Summary{}, err
+	}
 	e.desk.Store(r.desk)
 	err = r.run(ctx)
 	after := e.store.Counters()
@@ -143,6 +147,7 @@ func (r *run) run(ctx context.Context) error {
 	wg.Go(func() { r.commitAll(work) })
 	wg.Go(func() { r.loadAll() })
 	wg.Go(func() { r.sweepAll(walk) })
+	wg.Go(r.alarm.watch)
 
 	r.dispatch(ctx)
 	r.closeDesk()
@@ -159,6 +164,9 @@ func (r *run) run(ctx context.Context) error {
 	close(r.toCommit)
 	close(r.toLoad)
 	close(r.toSweep)
+	if err := r.alarm.close(); err != nil {
+		r.log.Warn("cannot close the timer", "error", err)
+	}
 	wg.Wait()
 	if err := r.pending.close(); err != nil { // what could not be committed
 		r.log.Warn("cannot close what was not written", "error", err)
@@ -171,8 +179,6 @@ func (r *run) run(ctx context.Context) error {
 // dispatch is the loop of the dispatcher: hand out what is due, wait for
 // whatever happens next, apply it.
 func (r *run) dispatch(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
 	r.beginSurvey(time.Now())
@@ -181,7 +187,7 @@ func (r *run) dispatch(ctx context.Context) {
 		if r.done() {
 			return
 		}
-		r.arm(timer)
+		r.arm()
 		toCommit, next := r.nextJob()
 		toLoad, wants := r.nextLoads()
 		toSweep, sweep := r.nextSweep()
@@ -192,7 +198,8 @@ func (r *run) dispatch(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-timer.C:
+		case <-r.alarm.rings:
+			r.alarm.rang()
 		case <-second.C:
 			r.everySecond()
 		case res := <-r.results:
@@ -231,13 +238,17 @@ func (r *run) dispatch(ctx context.Context) {
 	}
 }
 
-// arm sets the timer to the next instant at which a host may be asked.
-func (r *run) arm(timer *time.Timer) {
+// arm sets the alarm to the next instant at which a host may be asked.
+func (r *run) arm() {
+	var err error
 	if at, ok := r.f.NextWake(); ok && !r.paused() && r.busy < r.force.Load().Workers {
-		timer.Reset(max(time.Until(at), 0))
-		return
+		err = r.alarm.set(at)
+	} else {
+		err = r.alarm.stop()
 	}
-	timer.Stop()
+	if err != nil {
+		r.fail(fmt.Errorf("set the timer of the next request: %w", err))
+	}
 }
 
 // paused reports whether nothing may be handed out at the moment.
