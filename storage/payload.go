@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -23,6 +24,13 @@ type Payload struct {
 const (
 	payloadKeySize   = 4 + 8
 	payloadValueSize = 20 + 4 + 4
+)
+
+// The digests of a host are divided into sets by their first bits, and a set that is full forgets its oldest body for a new one. So a host has 262,144 rows
+// at most, nothing needs to be counted, and what goes lies beside what comes.
+const (
+	payloadSetBits = 13
+	payloadsOfSet  = 32
 )
 
 func appendPayloadKey(b []byte, host HostID, digest uint64) []byte {
@@ -81,14 +89,41 @@ func (w *writer) putPayloads(payloads []Payload) error {
 		a, b := &payloads[i], &payloads[j]
 		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Digest, b.Digest))
 	})
+	cursor := bucket.Cursor()
 	for _, i := range order {
 		p := &payloads[i]
+		if gone := w.forgotten(cursor, p); gone != nil {
+			if err := bucket.Delete(gone); err != nil {
+				return fmt.Errorf("payload of host %d: %w", p.Host, err)
+			}
+		}
 		key := appendPayloadKey(w.key[:0], p.Host, p.Digest)
 		if err := bucket.Put(key, w.arena.copy(appendPayload(w.scratch[:0], p))); err != nil {
 			return fmt.Errorf("payload of host %d: %w", p.Host, err)
 		}
 	}
 	return nil
+}
+
+// forgotten is the key that makes room for a new body: nil where its set has room, or has the body already.
+func (w *writer) forgotten(c *bolt.Cursor, p *Payload) []byte {
+	const within = math.MaxUint64 >> payloadSetBits
+	n, oldest := 0, uint32(math.MaxUint32)
+	key := w.scratch[:0]
+	last := appendPayloadKey(make([]byte, 0, payloadKeySize), p.Host, p.Digest|within)
+	for k, v := c.Seek(appendPayloadKey(w.key[:0], p.Host, p.Digest&^within)); k != nil && bytes.Compare(k, last) <= 0; k, v = c.Next() {
+		if len(k) != payloadKeySize || len(v) != payloadValueSize || binary.BigEndian.Uint64(k[4:]) == p.Digest {
+			return nil
+		}
+		n++
+		if at := binary.BigEndian.Uint32(v[payloadValueSize-4:]); at <= oldest {
+			key, oldest = append(key[:0], k...), at
+		}
+	}
+	if n < payloadsOfSet {
+		return nil
+	}
+	return key
 }
 
 // payloads checks the rows of a host's bodies.

@@ -50,3 +50,52 @@ func TestPayloadInOlderFile(t *testing.T) {
 		t.Errorf("check finds %q", texts)
 	}
 }
+
+// TestPayloadsAreBounded: a set of digests that is full forgets its oldest body for a new one, and nothing else.
+func TestPayloadsAreBounded(t *testing.T) {
+	s := openTemp(t, Options{})
+	mustCommit(t, s, &Batch{Found: found(t, s, "http://a.test/1", "http://b.test/1")})
+	const set = 5 << (64 - payloadSetBits)
+	payload := func(host HostID, digest uint64, age int) Payload {
+		return Payload{Host: host, Digest: digest, At: time.Unix(1e9-int64(age), 0)}
+	}
+	others := []Payload{payload(1, set-1, 9999), payload(1, set+1<<(64-payloadSetBits), 9999), payload(2, set, 9999)}
+	b := &Batch{Payloads: others}
+	for i := range payloadsOfSet {
+		b.Payloads = append(b.Payloads, payload(1, set+uint64(i), (i*7)%payloadsOfSet)) // number 0 is the newest
+	}
+	mustCommit(t, s, b)
+	has := func(p Payload) bool {
+		_, ok, err := s.Payload(p.Host, p.Digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ok
+	}
+	mustCommit(t, s, &Batch{Payloads: []Payload{payload(1, set+3, 0)}}) // known: only its time is new
+	for _, p := range b.Payloads {
+		if !has(p) {
+			t.Fatalf("body %x is forgotten, and there was room", p.Digest)
+		}
+	}
+	for i := range 10 {
+		mustCommit(t, s, &Batch{Payloads: []Payload{payload(1, set+1000+uint64(i), -1)}})
+	}
+	for i, p := range b.Payloads {
+		age := 1e9 - p.At.Unix()
+		if i == len(others)+3 {
+			age = 0
+		}
+		if old := i >= len(others) && age >= payloadsOfSet-10; has(p) == old {
+			t.Errorf("body %x of age %d: there is %v", p.Digest, age, !old)
+		}
+	}
+	for _, p := range others {
+		if !has(p) {
+			t.Errorf("body %x of another set is forgotten", p.Digest)
+		}
+	}
+	if texts := findings(t, s); len(texts) > 0 {
+		t.Errorf("check finds %q", texts)
+	}
+}

@@ -75,8 +75,8 @@ type answer struct {
 	id      string
 	head    []byte // of the HTTP answer
 	kind    string
-	profile string // of a revisit
-	block   warc.Digest
+	profile string      // of a revisit
+	block   warc.Digest // zero where that of the payload is enough: the gzip member has a checksum of all
 	payload warc.Digest
 	header  warc.Header
 }
@@ -88,17 +88,24 @@ func newAnswer(x *Exchange) (*answer, error) {
 		return nil, err
 	}
 	n, whole := warc.HTTPHead(start)
+	a := &answer{x: x, id: warc.NewID(), kind: warc.TypeResponse}
 	if !whole {
 		n = len(start)
+		if a.block, err = digestFrom(x.Response, 0); err != nil {
+			return nil, err
+		}
 	}
-	a := &answer{x: x, id: warc.NewID(), head: start[:n], kind: warc.TypeResponse}
-	if a.block, a.payload, err = digests(x.Response, int64(n)); err != nil {
+	a.head = start[:n]
+	if a.payload, err = digestFrom(x.Response, int64(n)); err != nil {
 		return nil, err
 	}
 	original := x.Original
 	switch {
 	case warc.Status(a.head) == http.StatusNotModified:
 		a.kind, a.profile = warc.TypeRevisit, warc.ProfileNotModified
+		if a.block, err = digestFrom(x.Response, 0); err != nil {
+			return nil, err
+		}
 		if original != nil {
 			a.payload = original.Payload
 		}
@@ -122,7 +129,9 @@ func (a *answer) fields() (h warc.Header) {
 	x := a.x
 	h = x.fields(a.kind, a.id)
 	h.Add(warc.FieldContentType, warc.MediaResponse)
-	h.Add(warc.FieldBlockDigest, a.block.String())
+	if a.block != (warc.Digest{}) {
+		h.Add(warc.FieldBlockDigest, a.block.String())
+	}
 	if a.profile != warc.ProfileNotModified || x.Original != nil {
 		h.Add(warc.FieldPayloadDigest, a.payload.String())
 	}
@@ -150,17 +159,14 @@ func (a *answer) write(p *warc.Packer, out io.Writer) error {
 	return p.WriteFrom(out, a.header, a.x.Response.NewReader(), a.x.Response.Size())
 }
 
-// digests are those of a whole content and of what follows its first bytes.
-func digests(c *spool.Content, head int64) (block, payload warc.Digest, err error) {
+// digestFrom is that of what follows the first bytes of a content.
+func digestFrom(c *spool.Content, first int64) (warc.Digest, error) {
 	if b, ok := c.Bytes(); ok {
-		return warc.DigestOf(b), warc.DigestOf(b[head:]), nil
+		return warc.DigestOf(b[first:]), nil
 	}
-	whole, rest := warc.NewHash(), warc.NewHash()
-	r := c.NewReader()
-	if _, err = io.CopyN(whole, r, head); err == nil {
-		_, err = io.Copy(io.MultiWriter(whole, rest), r)
-	}
-	return warc.Sum(whole), warc.Sum(rest), err
+	rest := warc.NewHash()
+	_, err := io.Copy(rest, io.NewSectionReader(c.NewReader(), first, c.Size()-first))
+	return warc.Sum(rest), err
 }
 
 // fields are those that all records of an exchange have.

@@ -376,6 +376,47 @@ func TestFilesRotateByAge(t *testing.T) {
 	verify(t, o.Dir)
 }
 
+// TestFilesExpire: a file that is old enough is completed without a record that comes behind it, and the next record begins another.
+func TestFilesExpire(t *testing.T) {
+	o := allOptions(t)
+	o.Formats, o.MaxFileBytes, o.MaxFileAge = []string{FormatWARC, FormatJSONL}, 1<<20, time.Hour
+	w, e := mustOpen(t, o, nil), newEncoder(t, o)
+	add := func(n int, at time.Time) []Mark {
+		if err := w.Append(mustEncode(t, e, visitOf(n)), at); err != nil {
+			t.Fatal(err)
+		}
+		return mustSync(t, w)
+	}
+	expire := func(at time.Time) {
+		if err := w.Expire(at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expire(startOfTime.Add(100 * time.Hour)) // there is no file
+	marks := add(0, startOfTime)
+	expire(startOfTime.Add(59 * time.Minute))
+	wantNames(t, o.Dir, "amble-20261120121415-000001-localhost.cdxj.open", "amble-20261120121415-000001-localhost.warc.gz.open", "pages-000001.jsonl.zst.open")
+	expire(startOfTime.Add(time.Hour))
+	complete := []string{"amble-20261120121415-000001-localhost.cdxj", "amble-20261120121415-000001-localhost.warc.gz", "pages-000001.jsonl.zst"}
+	wantNames(t, o.Dir, complete...)
+	add(1, startOfTime.Add(2*time.Hour))
+	if err := w.Rollback(marks); err != nil { // the commit of the next fails
+		t.Fatal(err)
+	}
+	wantNames(t, o.Dir, complete...)
+	verify(t, o.Dir)
+	marks = add(1, startOfTime.Add(3*time.Hour))
+	abandon(w)
+
+	w = mustOpen(t, o, marks)
+	expire(startOfTime.Add(100 * time.Hour))
+	expire(startOfTime.Add(101 * time.Hour))
+	verify(t, o.Dir)
+	complete = append(complete, "amble-20261120151415-000002-localhost.cdxj", "amble-20261120151415-000002-localhost.warc.gz", "pages-000002.jsonl.zst")
+	slices.Sort(complete)
+	wantNames(t, o.Dir, complete...)
+}
+
 // TestAnotherWayToPack: a file that was begun in one way is completed, and the next begun in the new one.
 func TestAnotherWayToPack(t *testing.T) {
 	o := options(t)

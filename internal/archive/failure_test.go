@@ -170,7 +170,7 @@ func TestEveryOperationFails(t *testing.T) {
 	for _, formats := range [][]string{{FormatJSONL}, {FormatWARC}} {
 		o := options(t)
 		dir := o.Dir
-		o.Formats = formats
+		o.Formats, o.MaxFileAge = formats, 24*time.Hour
 		if formats[0] == FormatWARC {
 			o.MaxFileBytes = 6000 // a handful of visits
 		}
@@ -220,6 +220,10 @@ func survive(t *testing.T, o Options, d *failingDisk, items []*Item) {
 			return err
 		})
 		s.want((i + 1) * perBatch)
+		if i == 0 {
+			s.attempt("expire", func() error { return s.w.Expire(startOfTime.Add(48 * time.Hour)) })
+			s.want(perBatch)
+		}
 		if i == 1 { // between, the process dies in the middle of a batch
 			for _, item := range s.items[3*perBatch:] {
 				if err := s.w.Append(item, startOfTime); err != nil {

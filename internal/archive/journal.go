@@ -41,10 +41,16 @@ func parseJournal(line []byte) (j journalLine, ok bool) {
 		return j, false
 	}
 	if has {
-		if _, err := warc.ParseEntry(entry); err != nil {
+		if !unbroken(entry) {
 			return j, false
 		}
 		j.entry = line[len(text)-len(entry):]
 	}
 	return j, true
+}
+
+// unbroken reports whether an entry is still as appendJournal wrote it, as far as can be seen from its ends and from bytes that it never has: a power
+// cut may leave holes in a file that is not synced.
+func unbroken(entry []byte) bool {
+	return bytes.HasSuffix(entry, []byte(`"}`)) && bytes.Contains(entry, []byte(` {"url":"`)) && bytes.IndexByte(entry, 0) < 0
 }

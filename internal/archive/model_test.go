@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 )
@@ -19,6 +21,7 @@ func TestModel(t *testing.T) {
 		o := DefaultOptions()
 		o.Dir = dir
 		o.MaxFileBytes = rapid.Int64Range(1, 200).Draw(rt, "max file")
+		o.MaxFileAge = time.Hour
 		m := &model{t: t, o: o}
 		m.open()
 		rt.Repeat(map[string]func(*rapid.T){
@@ -32,6 +35,7 @@ func TestModel(t *testing.T) {
 			"crash":           func(*rapid.T) { abandon(m.w); m.open() },
 			"crash on commit": func(*rapid.T) { m.sync(); abandon(m.w); m.open() },
 			"end":             func(*rapid.T) { m.close(); m.open() },
+			"age":             func(*rapid.T) { m.expire() },
 			"": func(rt *rapid.T) {
 				if !m.dirty && !slices.Equal(output(t, o.Dir), m.committed) {
 					rt.Fatalf("output is %q\nwant %q", output(t, o.Dir), m.committed)
@@ -92,6 +96,23 @@ func (m *model) rollback() {
 		m.t.Fatal(err)
 	}
 	m.pending, m.dirty = nil, false
+}
+
+// expire lets a day go by. What is not committed keeps its file open.
+func (m *model) expire() {
+	for _, hours := range []time.Duration{1, 24} { // a file that was gone on with counts from the first look
+		if err := m.w.Expire(time.Now().Add(hours * time.Hour)); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+	if m.dirty {
+		return
+	}
+	for _, name := range names(m.t, m.o.Dir) {
+		if strings.HasSuffix(name, suffixOpen) {
+			m.t.Fatalf("%s is a day old", name)
+		}
+	}
 }
 
 func (m *model) close() {

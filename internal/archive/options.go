@@ -53,7 +53,7 @@ type Options struct {
 	// MaxFileBytes is the size at which a new file is begun. A line, or the records of one request, are never divided: what is
 	// longer gets a file of its own.
 	MaxFileBytes int64
-	// MaxFileAge is the time after which a new file is begun, looked at whenever something is written. 0: no limit.
+	// MaxFileAge is the time after which a file is complete, looked at whenever something is written and by Writer.Expire. 0: no limit.
 	MaxFileAge time.Duration
 	// Compress is how files of lines are packed: CompressNone, CompressGzip or CompressZstd. WARC files are always packed record by record with gzip.
 	Compress string

@@ -197,6 +197,38 @@ func (s *series) settle() error {
 	return nil
 }
 
+// expire gives a file that is older than it may be its final name, so that it need not wait for a record that may never come. All that was appended
+// is to be committed.
+func (s *series) expire(now time.Time) error {
+	if s.torn || s.dirty {
+		return nil
+	}
+	if s.out.file != nil {
+		if s.began.IsZero() {
+			s.began = now
+		}
+		if s.maxAge == 0 || now.Sub(s.began) < s.maxAge || s.written.length == 0 {
+			return nil
+		}
+		if err := s.finish(); err != nil {
+			return err
+		}
+	}
+	if len(s.finished) == 0 {
+		return nil
+	}
+	for len(s.finished) > 0 {
+		if err := s.complete(s.finished[0].name); err != nil {
+			return err
+		}
+		s.finished = s.finished[1:]
+	}
+	if err := s.disk.syncDir(s.dir); err != nil {
+		return fmt.Errorf("archive: sync %s: %w", s.dir, err)
+	}
+	return nil
+}
+
 // complete gives a file its final name, when its index is there.
 func (s *series) complete(name string) error {
 	if s.index != nil {

@@ -204,9 +204,12 @@ func (k *verifier) digests(r *warc.Reader, rec *warc.Record) (head []byte, err e
 	if err := r.Skip(); err != nil {
 		return nil, err
 	}
-	k.digest(rec, warc.FieldBlockDigest, block)
-	if rec.Type() == warc.TypeResponse && whole {
+	answer := rec.Type() == warc.TypeResponse && whole
+	if answer {
 		k.digest(rec, warc.FieldPayloadDigest, payload)
+	}
+	if !answer || rec.Header.Get(warc.FieldBlockDigest) != "" { // of an answer it need not be there
+		k.digest(rec, warc.FieldBlockDigest, block)
 	}
 	return head, nil
 }

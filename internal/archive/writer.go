@@ -29,6 +29,7 @@ type sink interface {
 	sync() error                          // everything appended survives a power cut
 	mark() (Mark, bool)                   // where the last sync ended
 	revert() error                        // drop what was appended since
+	expire(now time.Time) error           // complete a file that is too old
 	close() error                         // drop what was appended since, complete the files
 }
 
@@ -211,6 +212,19 @@ func (w *Writer) Rollback(marks []Mark) error {
 	var errs []error
 	for _, s := range w.sinks {
 		errs = append(errs, s.restore(markOf(s, marks)))
+	}
+	return errors.Join(errs...)
+}
+
+// Expire completes files that are older than Options.MaxFileAge, for when nothing is appended that would. The marks of the last Sync have to be
+// committed. An error loses nothing: the next call tries again.
+func (w *Writer) Expire(now time.Time) error {
+	if w.closed {
+		return ErrClosed
+	}
+	var errs []error
+	for _, s := range w.sinks {
+		errs = append(errs, s.expire(now))
 	}
 	return errors.Join(errs...)
 }

@@ -259,6 +259,7 @@ func (r *recorder) append(*record, time.Time) error { return r.fail }
 func (r *recorder) sync() error                     { return r.fail }
 func (r *recorder) mark() (Mark, bool)              { return Mark{"a.warc.gz", 1}, true }
 func (r *recorder) revert() error                   { r.reverted++; return nil }
+func (r *recorder) expire(time.Time) error          { return r.fail }
 func (r *recorder) close() error                    { return r.fail }
 
 func TestSinksMoveInStep(t *testing.T) {

@@ -96,7 +96,7 @@ type Output struct {
 	Format    []string      `mapstructure:"format"`     // jsonl, warc, links, text; or none
 	Compress  string        `mapstructure:"compress"`   // of files of lines: none, gzip or zstd
 	MaxFile   ByteSize      `mapstructure:"max_file"`   // a file that reaches it is closed and the next one begun
-	MaxAge    time.Duration `mapstructure:"max_age"`    // so is one that is older when something is written; 0: no limit
+	MaxAge    time.Duration `mapstructure:"max_age"`    // so is one that is older; 0: no limit
 	Prefix    string        `mapstructure:"prefix"`     // of the names of WARC files
 	GzipLevel int           `mapstructure:"gzip_level"` // of WARC records
 	Outlinks  bool          `mapstructure:"outlinks"`   // WARC metadata records name the links of their page

@@ -11,17 +11,42 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// commitAll is the committer: it commits one job after the other, at once.
+// commitAll is the committer: it commits one job after the other, and completes output files that are too old.
 func (r *run) commitAll(ctx context.Context) {
-	for j := range r.toCommit {
-		j.err = r.commit(ctx, j)
-		for passing(j.err) && r.pause(ctx, j.err) {
+	old := time.NewTicker(r.expireEvery())
+	defer old.Stop()
+	for {
+		select {
+		case <-old.C:
+			r.expire()
+		case j, more := <-r.toCommit:
+			if !more {
+				return
+			}
 			j.err = r.commit(ctx, j)
+			for passing(j.err) && r.pause(ctx, j.err) {
+				j.err = r.commit(ctx, j)
+			}
+			if err := j.close(); err != nil {
+				r.log.Warn("cannot close what was written", "error", err)
+			}
+			r.committed <- j
 		}
-		if err := j.close(); err != nil {
-			r.log.Warn("cannot close what was written", "error", err)
-		}
-		r.committed <- j
+	}
+}
+
+// expireEvery is how often the age of the output files is looked at.
+func (e *Engine) expireEvery() time.Duration {
+	if e.o.Archive.MaxFileAge == 0 {
+		return time.Hour // there is no limit
+	}
+	return min(max(e.o.Archive.MaxFileAge/10, 10*time.Millisecond), time.Minute)
+}
+
+// expire completes output files that are too old, where nothing is written that would. What cannot be done now is tried again the next time.
+func (r *run) expire() {
+	if err := r.out.Expire(time.Now()); err != nil {
+		r.log.Warn("cannot complete an output file that is older than output.max_age; it is tried again", "error", err)
 	}
 }
 

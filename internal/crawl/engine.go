@@ -40,6 +40,7 @@ type output interface {
 	Append(*archive.Item, time.Time) error
 	Sync() ([]archive.Mark, error)
 	Rollback([]archive.Mark) error
+	Expire(time.Time) error
 	Close() error
 }
 

@@ -282,3 +282,29 @@ func TestCaptureFollowsTheFormat(t *testing.T) {
 		}
 	}
 }
+
+// TestIdleFilesAreCompleted: a crawl that has nothing to write completes its files all the same, and goes on in new ones.
+func TestIdleFilesAreCompleted(t *testing.T) {
+	t.Parallel()
+	web := startWeb(t, site("a.test", "", paths("/", 3), nil))
+	o := testOptions(t, web)
+	o.Archive.Formats, o.Archive.MaxFileAge = []string{archive.FormatWARC, archive.FormatJSONL}, 200*time.Millisecond
+	e, stop := daemon(t, o, web.URL("a.test", "/"))
+	idle := func() bool {
+		open, err := filepath.Glob(filepath.Join(o.Archive.Dir, "*.open"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(open) == 0
+	}
+	eventually(t, "all is fetched and no file is open", func() bool { return e.store.Counters().Of(storage.Fetched) == 4 && idle() })
+	if _, err := e.Add(t.Context(), additions(t, web.URL("a.test", "/later"))); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "one page more, and no file is open", func() bool { return e.store.Counters().Of(storage.Failed) == 1 && idle() })
+	stop()
+	if n := len(outputLines(t, o.Archive.Dir)); n != 5 {
+		t.Errorf("%d lines of pages, want 5", n)
+	}
+	checkArchive(t, o)
+}

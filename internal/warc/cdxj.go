@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -51,7 +52,7 @@ func (e *Entry) Append(b []byte) []byte {
 
 // AppendStart appends the line as far as it can be made before it is known in which file the record will be, and where.
 func (e *Entry) AppendStart(b []byte) []byte {
-	b = e.appendKey(b)
+	b = e.appendKey(slices.Grow(b, len(e.Key)+len(e.URL)+len(e.Mime)+len(e.Digest)+100))
 	b = appendText(append(b, `{"url":`...), e.URL)
 	if e.Mime != "" {
 		b = appendText(append(b, `,"mime":`...), e.Mime)

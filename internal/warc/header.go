@@ -85,12 +85,12 @@ func AppendFields(b []byte, fields []Field) []byte {
 	for _, f := range fields {
 		b = append(b, f.Name...)
 		b = append(b, ": "...)
-		for i := range len(f.Value) {
-			c := f.Value[i]
+		from := len(b)
+		b = append(b, f.Value...)
+		for i, c := range b[from:] {
 			if c < ' ' || c == 0x7f {
-				c = ' '
+				b[from+i] = ' '
 			}
-			b = append(b, c)
 		}
 		b = append(b, "\r\n"...)
 	}
