@@ -14,6 +14,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/revisit"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
@@ -30,6 +31,7 @@ type childConfig struct {
 	Formats  []string
 	Compress string
 	Mode     frontier.Mode
+	Renew    *revisit.Options // the child is a daemon that renews pages, until it is killed
 }
 
 const childFile = "crawl.json"
@@ -44,6 +46,7 @@ func childOptions(dir string, c childConfig) Options {
 	o.GiveUpAfter = 20 * time.Second
 	o.Frontier.Politeness.Delay = c.Delay
 	o.Mode = c.Mode
+	o.Renew, o.ExitWhenDone = c.Renew, c.Renew == nil
 	return o
 }
 

@@ -27,3 +27,6 @@ func TestSoakKill(t *testing.T) {
 		})
 	}
 }
+
+// TestSoakKillRenewals kills a daemon that renews pages 100 times.
+func TestSoakKillRenewals(t *testing.T) { killRenewals(t, 100) }

@@ -36,8 +36,7 @@ func spedWeb(seed uint64) (all []*page) {
 }
 
 // TestForetold: on a web with a day in a second, where whole seconds of due times count for more than anywhere else, copies become as fresh as the plan
-// foretells, and the budget is used. What is reached is lower by 0.012, because the price is the best one for rates as they are believed to be, and what
-// is believed is a bit too good; chance adds a deviation of 0.007.
+// foretells, and the budget is used. Over 40 seeds what is reached is lower by 0.010, because rates are estimates, with a deviation of 0.008.
 func TestForetold(t *testing.T) {
 	const seeds = 10
 	sum := 0.0
@@ -64,7 +63,7 @@ func TestForetold(t *testing.T) {
 		reached, foretold := score(all, spedLength.Seconds()/day.Seconds()).Freshness, plan.Forecast(o.Budget).Freshness
 		used := float64(c.renewals-before) / (spedLength - spedWarmUp).Seconds() / spedBudget
 		t.Logf("seed %d: fresh for %.3f of the time, foretold %.3f, %.2f of the budget used", seed, reached, foretold, used)
-		if math.Abs(foretold-reached-0.012) > 3*0.007 {
+		if math.Abs(foretold-reached-0.010) > 3*0.008 {
 			t.Errorf("seed %d: %.3f of the copies are fresh, foretold were %.3f", seed, reached, foretold)
 		}
 		if used < 0.93 || used > 1.02 {
@@ -72,7 +71,7 @@ func TestForetold(t *testing.T) {
 		}
 		sum += foretold - reached
 	}
-	if mean := sum / seeds; math.Abs(mean-0.012) > 0.007 {
+	if mean := sum / seeds; math.Abs(mean-0.010) > 0.008 {
 		t.Errorf("%.3f more is foretold than reached, on average", mean)
 	}
 }

@@ -1,0 +1,118 @@
+package crawl
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// TestKillKeepsTheSchedule is the short form of TestSoakKillRenewals.
+func TestKillKeepsTheSchedule(t *testing.T) {
+	t.Parallel()
+	killRenewals(t, 6)
+}
+
+// killRenewals kills a daemon that renews pages at random moments. What the next process finds on disk is the schedule that it keeps: a page is asked for when
+// it is due by that and no sooner, and a page that was not asked for is due when it was.
+func killRenewals(t *testing.T, kills int) {
+	const hosts, each = 3, 20
+	web := startWeb(t, renewedSites(hosts, each)...)
+	o := revisit.DefaultOptions()
+	o.Min, o.Max, o.Budget = time.Second, 2*time.Second, 0
+	hour := revisit.Rule{Policy: revisit.Fixed, Interval: time.Hour, Min: time.Hour, Max: time.Hour}
+	hour.Pattern = regexp.MustCompile("^/calm")
+	o.Rules = []revisit.Rule{hour}
+	dir, options := prepareChild(t, childConfig{
+		Resolver: web.ResolverAddr(), Delay: 2 * time.Millisecond, Seeds: seedsOf(web, web.Sites()),
+		Formats: []string{archive.FormatNone}, Compress: archive.CompressNone, Renew: &o,
+	})
+	before, renewed, kept := map[string]storage.Outcome{}, 0, 0
+	for kill := 0; kill < kills || renewed < hosts*each || kept < hosts*each; kill++ {
+		if kill == kills+30 {
+			t.Fatalf("after %d kills %d renewals were made, and %d pages not due were left alone", kill, renewed, kept)
+		}
+		began := time.Now()
+		child, done := startChild(t, dir)
+		select {
+		case err := <-done:
+			t.Fatalf("the daemon ended: %v", err)
+		case <-time.After(time.Second/2 + rand.N(3*time.Second/2)):
+		}
+		if err := child.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		<-done
+		answered(t, web)
+		first := firstAsked(web, began)
+		after := stored(t, options.DataDir)
+		for u, was := range before {
+			asked, is := first[u], after[u]
+			if was.State != storage.Fetched {
+				continue
+			}
+			if !asked.IsZero() && asked.Before(was.Due) {
+				t.Errorf("kill %d: %s was due at %v and asked for %v before that", kill, u, was.Due, was.Due.Sub(asked))
+			}
+			switch {
+			case !is.At.Equal(was.At):
+				if renewed++; asked.IsZero() || is.At.Before(was.Due) {
+					t.Errorf("kill %d: %s was asked for at %v; on disk is %+v after %+v", kill, u, asked, is, was)
+				}
+			case is != was:
+				t.Errorf("kill %d: %s was not asked for; on disk is %+v, was %+v", kill, u, is, was)
+			case is.Due.After(began):
+				kept++
+			}
+		}
+		before = after
+	}
+	checkPlan(t, options, before)
+	checkPolite(t, web.Requests(), 2*time.Millisecond)
+	t.Logf("%d renewals on disk before a kill, %d times a page was left alone over one", renewed, kept)
+}
+
+// renewedSites are hosts with pages that are renewed all the time, and as many that are not renewed within the test.
+func renewedSites(hosts, each int) (sites []testweb.Site) {
+	for host := range hosts {
+		sites = append(sites, site(fmt.Sprintf("h%d.test", host), "", append(paths("/busy", each), paths("/calm", each)...), nil))
+	}
+	return sites
+}
+
+// firstAsked is when each page was asked for first since an instant, by URL.
+func firstAsked(web *testweb.Web, since time.Time) map[string]time.Time {
+	first := map[string]time.Time{}
+	for _, q := range web.Requests().Pages() {
+		u := web.URL(q.Host, q.Path)
+		if q.Start.After(since) && (first[u].IsZero() || q.Start.Before(first[u])) {
+			first[u] = q.Start
+		}
+	}
+	return first
+}
+
+// checkPlan: what the plan counts is what is on disk, after whatever end.
+func checkPlan(t *testing.T, o Options, all map[string]storage.Outcome) {
+	t.Helper()
+	e, err := Open(o, testLog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	planned := 0
+	for _, outcome := range all {
+		if !outcome.Due.IsZero() && outcome.State == storage.Fetched {
+			planned++
+		}
+	}
+	if e.plan.Pages() != planned {
+		t.Errorf("%d pages are on the plan, %d on disk have a renewal to come", e.plan.Pages(), planned)
+	}
+}
