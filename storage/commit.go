@@ -150,6 +150,9 @@ func (w *writer) apply(b *Batch) error {
 	if err := w.putPolicies(b.Policies); err != nil {
 		return err
 	}
+	if err := w.putPast(b.Past); err != nil {
+		return err
+	}
 	if err := w.putPayloads(b.Payloads); err != nil {
 		return err
 	}
@@ -359,6 +362,23 @@ func (w *writer) putPolicies(policies []Policy) error {
 		}
 		if err := bucket.Put(key, p.Record); err != nil {
 			return fmt.Errorf("robots policy of %s: %w", p.Origin, err)
+		}
+	}
+	return nil
+}
+
+// putPast writes earlier versions of robots.txt files.
+func (w *writer) putPast(past []Policy) error {
+	if len(past) == 0 {
+		return nil
+	}
+	bucket, err := w.tx.CreateBucketIfNotExists(bucketPast)
+	if err != nil {
+		return err
+	}
+	for _, p := range past {
+		if err := bucket.Put([]byte(p.Origin.String()), p.Record); err != nil {
+			return fmt.Errorf("earlier robots.txt files of %s: %w", p.Origin, err)
 		}
 	}
 	return nil

@@ -40,6 +40,7 @@ func goldenStore(t *testing.T) *Store {
 		Hosts: []HostUpdate{{Host: 1, Politeness: []byte("polite"), Requests: 18, Bytes: 360_000, Site: []byte("site"), Cursors: []Cursor{{0, 17}}}},
 	})
 	mustCommit(t, s, &Batch{Policies: []Policy{{parse(t, "https://www.example.com/").Origin(), []byte("record")}}})
+	mustCommit(t, s, &Batch{Past: []Policy{{parse(t, "https://www.example.com/").Origin(), []byte("past")}}})
 	mustCommit(t, s, &Batch{Payloads: []Payload{{Host: 1, Digest: 0xd1, SHA1: [20]byte{0x51, 19: 0x52}, Ordinal: 3, At: someTime}}})
 	goldenTraps(t, s)
 	return s

@@ -12,6 +12,7 @@ var (
 	bucketDue     = []byte("due")
 	bucketRenew   = []byte("renew")
 	bucketRobots  = []byte("robots")
+	bucketPast    = []byte("past")
 	bucketScope   = []byte("scope")
 	bucketTrap    = []byte("trap")
 	bucketPayload = []byte("payload")
@@ -20,7 +21,7 @@ var (
 )
 
 func buckets() [][]byte {
-	return [][]byte{bucketName, bucketHost, bucketURL, bucketSeen, bucketState, bucketDue, bucketRenew, bucketTrap, bucketPayload, bucketRobots, bucketScope, bucketMark, bucketMeta}
+	return [][]byte{bucketName, bucketHost, bucketURL, bucketSeen, bucketState, bucketDue, bucketRenew, bucketTrap, bucketPayload, bucketRobots, bucketPast, bucketScope, bucketMark, bucketMeta}
 }
 
 func appendHostKey(b []byte, host HostID) []byte {

@@ -189,6 +189,7 @@ type Batch struct {
 	Done     []Done
 	Hosts    []HostUpdate
 	Policies []Policy
+	Past     []Policy          // what was stored for their origins before, as the robots package encodes it; each takes the place of the one before
 	Ensure   []string          // host names that need an id though they have no URL yet
 	Join     []string          // URLs that join the seeds: where redirects of seeds led
 	Refused  []Refused         // URLs that workers found to lead into traps
@@ -209,7 +210,7 @@ const (
 
 // Empty reports whether there is nothing to commit.
 func (b *Batch) Empty() bool {
-	return len(b.Found)+len(b.Done)+len(b.Hosts)+len(b.Policies)+len(b.Ensure)+len(b.Join)+len(b.Refused)+len(b.Payloads)+len(b.Marks) == 0
+	return len(b.Found)+len(b.Done)+len(b.Hosts)+len(b.Policies)+len(b.Past)+len(b.Ensure)+len(b.Join)+len(b.Refused)+len(b.Payloads)+len(b.Marks) == 0
 }
 
 // Touched tells the frontier what a commit changed for one host.

@@ -167,6 +167,17 @@ func (s *Store) Policy(o weburl.Origin) (record []byte, err error) {
 	return record, err
 }
 
+// Past returns what is stored of the earlier robots.txt files of an origin; nil if there is nothing.
+func (s *Store) Past(o weburl.Origin) (encoded []byte, err error) {
+	err = s.db.View(func(tx *bolt.Tx) error {
+		if b := tx.Bucket(bucketPast); b != nil { // else no commit has had one yet
+			encoded = append(encoded, b.Get([]byte(o.String()))...)
+		}
+		return nil
+	})
+	return encoded, err
+}
+
 // Mark returns a mark as last committed; nil if it was never set.
 func (s *Store) Mark(name string) (mark []byte, err error) {
 	err = s.db.View(func(tx *bolt.Tx) error {

@@ -242,7 +242,7 @@ func fileVersion(meta *bolt.Bucket) (uint32, error) {
 
 // addedLater reports whether a file of a version need not have a bucket.
 func addedLater(name []byte, version uint32) bool {
-	return bytes.Equal(name, bucketPayload) || version < 2 && bytes.Equal(name, bucketTrap) || version < 3 && bytes.Equal(name, bucketRenew)
+	return bytes.Equal(name, bucketPayload) || bytes.Equal(name, bucketPast) || version < 2 && bytes.Equal(name, bucketTrap) || version < 3 && bytes.Equal(name, bucketRenew)
 }
 
 // upgrade makes a file of an older version one of this version, in the transaction

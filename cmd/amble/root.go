@@ -45,6 +45,7 @@ func newRootCommand() *cobra.Command {
 	root.SilenceUsage = true
 	root.SetUsageTemplate(root.UsageTemplate() + `{{if not .HasParent}}` + exitCodes + `{{end}}`)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.PersistentPreRunE = flagsThatGoTogether
 	settings := addSettingsFlags(root)
 	root.AddCommand(
 		newRunCommand(settings),
@@ -64,6 +65,14 @@ func newRootCommand() *cobra.Command {
 		newVersionCommand(),
 	)
 	return root
+}
+
+// flagsThatGoTogether makes wrong usage of flags that exclude each other.
+func flagsThatGoTogether(command *cobra.Command, _ []string) error {
+	if err := command.ValidateFlagGroups(); err != nil {
+		return &usageError{err}
+	}
+	return nil
 }
 
 // group is a command that only holds others. Without one of them it prints its help.

@@ -68,6 +68,9 @@ func (j *job) add(r *result) {
 	if r.payload != nil {
 		j.batch.Payloads = append(j.batch.Payloads, *r.payload)
 	}
+	if r.past != nil {
+		j.batch.Past = append(j.batch.Past, *r.past)
+	}
 	j.batch.Found = append(j.batch.Found, r.found...)
 	j.batch.Refused = append(j.batch.Refused, r.refused...)
 	j.size += len(r.found) + len(r.refused)

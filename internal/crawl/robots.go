@@ -5,9 +5,11 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
 )
 
 // fetchRobots serves a Robots lease: one request, judged by the state machine.
@@ -51,9 +53,28 @@ func (r *run) fetchRobots(ctx context.Context, res *result) {
 		record, _ = r.o.Frontier.Robots.Next(job.Previous, out, report.End)
 	}
 	res.robots.Record, res.robots.Rules = record, record.Rules(r.o.Frontier.Tokens...)
+	r.keepPast(job, &record, res)
 	r.announced(job, &record, res)
 	r.tally.robots.Add(1)
 	r.log.Debug("robots", "origin", job.Origin.String(), "class", record.Class.String(), "status", record.Status)
+}
+
+// keepPast keeps the version that another one takes the place of. Nobody else asks for the robots.txt of the origin meanwhile.
+func (r *run) keepPast(job *frontier.RobotsJob, record *robots.Record, res *result) {
+	if !record.Replaces(job.Previous) {
+		return
+	}
+	encoded, err := r.store.Past(job.Origin)
+	var past robots.Pasts
+	if err == nil {
+		past, err = robots.DecodePasts(encoded)
+	}
+	if err != nil {
+		r.log.Warn("the earlier versions of a robots.txt cannot be read, and are forgotten", "origin", job.Origin.String(), "error", err)
+	}
+	if encoded, err = past.With(job.Previous, record.Fetched).AppendBinary(nil); err == nil {
+		res.past = &storage.Policy{Origin: job.Origin, Record: encoded}
+	}
 }
 
 func robotsHeader(h http.Header) robots.Header {

@@ -209,6 +209,41 @@ func TestRobotsAcrossRestarts(t *testing.T) {
 	}
 }
 
+// TestRobotsHistory: what a robots.txt was before is kept, each version once, and trouble is no version.
+func TestRobotsHistory(t *testing.T) {
+	t.Parallel()
+	v := newVisits(t, "site.test", testweb.Robots("# one\n"))
+	for _, answer := range []http.Handler{
+		testweb.Robots("# one\n"), testweb.Robots("# two\n"), encodedRobots("gzip", []byte("not gzip")), testweb.Robots("# two\n"), http.NotFoundHandler(), testweb.Robots("# four\n"),
+	} {
+		v.robots.set(answer)
+		log, _ := v.crawl()
+		if robotsAsked(log) != 1 {
+			t.Fatalf("visit %d asked %d times for robots.txt", v.n, robotsAsked(log))
+		}
+		letPass(t, v.o.DataDir, 25*time.Hour)
+	}
+	e, err := Open(v.o, testLog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	text, err := e.View().RobotsText(seed(t, v.web.URL("site.test", "/")).URL.Origin())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var earlier []string
+	for _, p := range text.Earlier {
+		earlier = append(earlier, p.Class+" "+p.Text)
+		if p.Replaced.IsZero() || p.Confirmed.IsZero() || !p.Replaced.After(p.Confirmed) || (p.Version == "") != (p.Text == "") {
+			t.Errorf("%+v", p)
+		}
+	}
+	if want := []string{"unavailable ", "found # two\n", "found # one\n"}; text.Text != "# four\n" || text.Version == "" || !slices.Equal(earlier, want) {
+		t.Errorf("now %q, before %q, want %q", text.Text, earlier, want)
+	}
+}
+
 // TestRobotsRevalidated asks a site for its robots.txt with the validators of
 // the copy, in a later process and behind a redirect. The copy goes on to count.
 func TestRobotsRevalidated(t *testing.T) {

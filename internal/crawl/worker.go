@@ -27,6 +27,7 @@ type result struct {
 	visit   archive.Visit    // on its way into item
 	item    *archive.Item    // of the output; nil: none
 	payload *storage.Payload // that the item brings; nil: none
+	past    *storage.Policy  // the versions of a robots.txt before the one that came; nil: as they were
 	request requestlog.Request
 }
 

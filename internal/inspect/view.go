@@ -24,6 +24,7 @@ type Store interface {
 	URLs(host storage.HostID, from uint32, max int, f func(storage.Head)) (uint32, error)
 	Heads(storage.HeadsRequest) (storage.Heads, error)
 	Policy(weburl.Origin) ([]byte, error)
+	Past(weburl.Origin) ([]byte, error)
 	Traps(storage.HostID) ([]storage.TrapCount, error)
 	Mark(string) ([]byte, error)
 	Renewals(storage.HostID, uint8, int, func(storage.Head)) error

@@ -26,7 +26,7 @@ type robotsChecks struct {
 }
 
 func (s *Server) robotsAPI(api huma.API) {
-	handle(api, operation("GET", "/robots", "robots-text", "The robots.txt of an origin as it is in force"), func(_ context.Context, q *robotsQuery) (*object[inspect.RobotsText], error) {
+	handle(api, operation("GET", "/robots", "robots-text", "The robots.txt of an origin as it is in force, and its earlier versions"), func(_ context.Context, q *robotsQuery) (*object[inspect.RobotsText], error) {
 		u, err := weburl.Parse(q.Origin)
 		if err != nil {
 			return nil, errQuery{err}

@@ -72,16 +72,19 @@ export async function host(name, shared) {
 function origin(o, shared) {
   const r = o.robots;
   const text = el("pre", {});
+  const before = el("div", {});
   const file = el("details", {
     async toggle() {
       if (!file.open) return;
       try {
-        text.textContent = (await get(`/api/v1/robots?${query({ origin: o.origin })}`, shared.signal)).text || "It is empty.";
+        const now = await get(`/api/v1/robots?${query({ origin: o.origin })}`, shared.signal);
+        text.textContent = now.text || "It is empty.";
+        before.replaceChildren(...now.earlier.map(earlier));
       } catch (error) {
         text.textContent = error.message;
       }
     },
-  }, el("summary", {}, "robots.txt as it is in force"), text);
+  }, el("summary", {}, "robots.txt as it is in force"), text, before);
   return panel(o.origin,
     el("div", { class: "columns" },
       facts([
@@ -93,6 +96,13 @@ function origin(o, shared) {
         ["Disallows all", r.disallows_all ? "yes" : ""], ["Queued", count(o.queued)], ["Due", count(o.due)],
       ])),
     file);
+}
+
+// earlier is a version that was in force before.
+function earlier(v) {
+  return el("details", {},
+    el("summary", {}, "Until ", time(v.replaced), v.text || v.too_long ? `: ${bytes(v.bytes)}` : `: ${v.class}`, v.confirmed ? [", confirmed ", time(v.confirmed)] : ""),
+    el("pre", {}, v.text || (v.too_long ? "It was too long to be kept." : "It was empty.")));
 }
 
 function orders(path, name, story, shared) {

@@ -1,0 +1,116 @@
+package robots
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+func pastRecord(class Class, body string) Record {
+	return Record{Class: class, Copy: class, Body: []byte(body), Fetched: time.UnixMilli(1_790_000_000_123).UTC()}
+}
+
+func TestReplaces(t *testing.T) {
+	known, failed := pastRecord(ClassFound, "Disallow: /a"), pastRecord(ClassFound, "Disallow: /a")
+	failed.Class, failed.Failures = ClassUnreachable, 1
+	for _, tt := range []struct {
+		name        string
+		next, known Record
+		want        bool
+	}{
+		{"first", known, Record{}, false},
+		{"same", known, known, false},
+		{"unreachable", failed, known, false},
+		{"back as it was", known, failed, false},
+		{"another file", pastRecord(ClassFound, "Disallow: /b"), known, true},
+		{"another file after trouble", pastRecord(ClassFound, "Disallow: /b"), failed, true},
+		{"gone", pastRecord(ClassUnavailable, ""), known, true},
+		{"there", known, pastRecord(ClassUnavailable, ""), true},
+		{"still gone", pastRecord(ClassUnavailable, ""), pastRecord(ClassUnavailable, ""), false},
+	} {
+		if got := tt.next.Replaces(tt.known); got != tt.want {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+	}
+}
+
+func TestPasts(t *testing.T) {
+	now := time.UnixMilli(1_790_000_100_456).UTC()
+	var p Pasts
+	for i := range 3 * MaxPast {
+		p = p.With(pastRecord(ClassFound, "Disallow: /"+strconv.Itoa(i)), now.Add(time.Duration(i)*time.Hour))
+	}
+	if len(p) != MaxPast || string(p[0].Body) != "Disallow: /23" || string(p[MaxPast-1].Body) != "Disallow: /16" {
+		t.Fatalf("%d versions, %q to %q", len(p), p[0].Body, p[len(p)-1].Body)
+	}
+	p = p.With(pastRecord(ClassUnavailable, ""), now)
+	long := pastRecord(ClassFound, strings.Repeat("Disallow: /a\n", MaxPastBody/13+1))
+	p = p.With(long, now)
+	if v := p[0]; v.Body != nil || v.Size != len(long.Body) || v.Version != VersionOf(long.Body) {
+		t.Errorf("a long one: %d octets of %d, %s", len(v.Body), v.Size, v.Version)
+	}
+	if v := p[1]; !v.Version.IsZero() || v.Class != ClassUnavailable || !v.Replaced.Equal(now) || !v.Confirmed.Equal(long.Fetched) {
+		t.Errorf("none: %+v", v)
+	}
+	b, err := p.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p[1].Body = nil // nothing, and an empty file, are the same
+	if again, err := DecodePasts(b); err != nil || !reflect.DeepEqual(again, p) {
+		t.Errorf("read as %+v, %v; want %+v", again, err, p)
+	}
+	for n := range b[:len(b)-1] {
+		if _, err := DecodePasts(b[:n+1]); !errors.Is(err, ErrRecord) {
+			t.Fatalf("the first %d bytes: %v", n+1, err)
+		}
+	}
+}
+
+// The largest that there can be is read again.
+func TestLongPasts(t *testing.T) {
+	var p Pasts
+	noise := rand.NewChaCha8([32]byte{})
+	for range MaxPast {
+		body := make([]byte, MaxPastBody)
+		_, _ = noise.Read(body)
+		p = p.With(pastRecord(ClassFound, string(body)), time.UnixMilli(1))
+	}
+	b, err := p.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := DecodePasts(b)
+	if err != nil || len(again) != MaxPast || !bytes.Equal(again[7].Body, p[7].Body) {
+		t.Errorf("%d of %d versions in %d bytes: %v", len(again), len(p), len(b), err)
+	}
+}
+
+func FuzzDecodePasts(f *testing.F) {
+	b, err := Pasts{}.With(pastRecord(ClassFound, "Disallow: /"), time.UnixMilli(5)).With(pastRecord(ClassUnavailable, ""), time.UnixMilli(9)).AppendBinary(nil)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p, err := DecodePasts(b)
+		if err != nil {
+			if !errors.Is(err, ErrRecord) {
+				t.Error(err)
+			}
+			return
+		}
+		encoded, err := p.AppendBinary(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := DecodePasts(encoded); err != nil || len(again) != len(p) {
+			t.Errorf("%+v is read again as %+v, %v", p, again, err)
+		}
+	})
+}
