@@ -20,8 +20,11 @@ import (
 // TestModel drives a Frontier and a real store through anything that can happen
 // and compares with a plain map: no URL is lost, none is asked twice but where
 // its outcome was not committed, none is asked against robots.txt or before it,
-// no host too early, and in the end each has a final state with a reason.
+// no host too early, and in the end each has a final state with a reason. TestSoakModel tries more.
 func TestModel(t *testing.T) {
+	if raceDetector {
+		tries(t, 30)
+	}
 	rapid.Check(t, func(t *rapid.T) { newModel(t).run() })
 }
 

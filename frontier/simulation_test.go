@@ -17,10 +17,10 @@ import (
 // crawler to what they were promised; TestSoakSimulation does the same for longer.
 func TestSimulation(t *testing.T) {
 	requests := 100_000 // of each simulation
-	if raceDetector {
-		requests = 30_000
-	}
 	for _, c := range simulations {
+		if raceDetector {
+			c.hosts, requests = 2000, 12_000
+		}
 		t.Run(c.name, func(t *testing.T) { simulate(t, c, requests) })
 	}
 }

@@ -145,11 +145,21 @@ func discover(b *testing.B, s *Store, g *benchURLs, size int) {
 }
 
 // rowsLimit bounds how long the plain rows may take: from some size on they need
-// hours for what we do in minutes.
-const rowsLimit = 12 * time.Minute
+// hours for what we do in minutes. BENCH_ROWS_LIMIT says otherwise: BENCH_ROWS_LIMIT=3h.
+func rowsLimit(b *testing.B) time.Duration {
+	text := os.Getenv("BENCH_ROWS_LIMIT")
+	if text == "" {
+		return 12 * time.Minute
+	}
+	limit, err := time.ParseDuration(text)
+	if err != nil {
+		b.Fatalf("BENCH_ROWS_LIMIT: %v", err)
+	}
+	return limit
+}
 
 // discoverRows does the same with one row for each URL: text to what is known of it.
-// It ends early after rowsLimit, and reports how far it came.
+// It ends early after the limit, and reports how far it came.
 func discoverRows(b *testing.B, g *benchURLs, size int) {
 	path := filepath.Join(b.TempDir(), "rows.db")
 	db, err := bolt.Open(path, 0o600, &bolt.Options{FreelistType: bolt.FreelistMapType, InitialMmapSize: defaultMapBytes})
@@ -159,8 +169,8 @@ func discoverRows(b *testing.B, g *benchURLs, size int) {
 	var times commitTimes
 	curve := newCurve(size)
 	keys := make([]string, 0, benchBatch)
-	done := 0
-	for start := time.Now(); done < size && time.Since(start) < rowsLimit; done += benchBatch {
+	done, limit := 0, rowsLimit(b)
+	for start := time.Now(); done < size && time.Since(start) < limit; done += benchBatch {
 		keys = keys[:0]
 		for range min(benchBatch, size-done) {
 			keys = append(keys, g.next().String())

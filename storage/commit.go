@@ -1,10 +1,10 @@
 package storage
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"strings"
 
@@ -52,12 +52,15 @@ func (s *Store) reloadCounters() error {
 	})
 }
 
-// work is one item of a batch, to be applied in the order of hosts.
-type work struct {
-	host  HostID
-	kind  uint8
-	index int32
-}
+// work is one item of a batch: its host, its kind and its place among those of its kind, in 32, 2 and 30 bits, so that
+// their order as numbers is that in which they are applied.
+type work uint64
+
+func newWork(host HostID, kind, index int) work { return work(host)<<32 | work(kind)<<30 | work(index) }
+
+func (i work) host() HostID { return HostID(i >> 32) }
+func (i work) kind() int    { return int(i >> 30 & 3) }
+func (i work) index() int   { return int(i & (1<<30 - 1)) }
 
 // The kinds, in the order in which they are applied to a host: what a page turned
 // out to be says whether its links are taken.
@@ -78,6 +81,7 @@ type writer struct {
 	tx                                             *bolt.Tx
 	seenCursor, dueCursor, renewCursor             *bolt.Cursor
 
+	seed     maphash.Seed      // of tailRef.hash
 	ids      map[string]HostID // host names looked up lately
 	newIDs   []string          // names given an id by this transaction
 	arena    arena
@@ -99,7 +103,7 @@ type writer struct {
 const maxIDs = 1 << 16
 
 func newWriter(s *Store) *writer {
-	return &writer{store: s, ids: make(map[string]HostID), copies: make(map[uint32]bool), key: make([]byte, 0, 64)}
+	return &writer{store: s, seed: maphash.MakeSeed(), ids: make(map[string]HostID), copies: make(map[uint32]bool), key: make([]byte, 0, 64)}
 }
 
 func (w *writer) reset(c Counters) {
@@ -139,11 +143,11 @@ func (w *writer) apply(b *Batch) error {
 	}
 	for at := 0; at < len(w.work); {
 		end := at + 1
-		for end < len(w.work) && w.work[end].host == w.work[at].host {
+		for end < len(w.work) && w.work[end].host() == w.work[at].host() {
 			end++
 		}
 		if err := w.applyHost(b, w.work[at:end]); err != nil {
-			return fmt.Errorf("host %d: %w", w.work[at].host, err)
+			return fmt.Errorf("host %d: %w", w.work[at].host(), err)
 		}
 		at = end
 	}
@@ -175,17 +179,17 @@ func (w *writer) plan(b *Batch) error {
 		if err != nil {
 			return err
 		}
-		w.work = append(w.work, work{id, workFound, int32(i)})
+		w.work = append(w.work, newWork(id, workFound, i))
 	}
 	for i := range b.Done {
-		w.work = append(w.work, work{b.Done[i].Host, workDone, int32(i)})
+		w.work = append(w.work, newWork(b.Done[i].Host, workDone, i))
 	}
 	for i := range b.Hosts {
-		w.work = append(w.work, work{b.Hosts[i].Host, workUpdate, int32(i)})
+		w.work = append(w.work, newWork(b.Hosts[i].Host, workUpdate, i))
 	}
 	for i := range b.Refused {
 		if id := w.knownID(b.Refused[i].Host); id != NoHost && b.Refused[i].Reason != 0 {
-			w.work = append(w.work, work{id, workRefused, int32(i)})
+			w.work = append(w.work, newWork(id, workRefused, i))
 		}
 	}
 	if len(b.Ensure) > 0 {
@@ -201,15 +205,7 @@ func (w *writer) plan(b *Batch) error {
 		}
 		w.result.Ensured[name] = id
 	}
-	slices.SortFunc(w.work, func(a, b work) int {
-		if c := cmp.Compare(a.host, b.host); c != 0 {
-			return c
-		}
-		if c := cmp.Compare(a.kind, b.kind); c != 0 {
-			return c
-		}
-		return cmp.Compare(a.index, b.index)
-	})
+	slices.Sort(w.work)
 	return nil
 }
 
@@ -257,7 +253,7 @@ func (w *writer) idOf(name string) (HostID, error) {
 
 // applyHost applies all that the batch holds for one host to its row.
 func (w *writer) applyHost(b *Batch, items []work) error {
-	id := items[0].host
+	id := items[0].host()
 	v := w.host.Get(appendHostKey(w.key[:0], id))
 	if v == nil {
 		return fmt.Errorf("%w: no such host", ErrCorrupt)
@@ -293,23 +289,23 @@ func (w *writer) applyHost(b *Batch, items []work) error {
 func (w *writer) applyItems(r *hostRow, b *Batch, items []work) (err error) {
 	var late []*Done
 	for _, item := range items {
-		switch item.kind {
+		switch item.kind() {
 		case workDone:
-			if d := &b.Done[item.index]; d.Ordinal < r.next {
+			if d := &b.Done[item.index()]; d.Ordinal < r.next {
 				err = w.done(r, d)
 			} else {
 				late = append(late, d)
 			}
 		case workFound:
 			before := w.result
-			err = w.found(r, &b.Found[item.index])
+			err = w.found(r, &b.Found[item.index()])
 			if b.Fates != nil {
-				b.Fates[item.index] = w.fate(&before)
+				b.Fates[item.index()] = w.fate(&before)
 			}
 		case workRefused:
-			w.refuse(b.Refused[item.index].Reason, b.Refused[item.index].URL)
+			w.refuse(b.Refused[item.index()].Reason, b.Refused[item.index()].URL)
 		case workUpdate:
-			err = w.update(r, &b.Hosts[item.index])
+			err = w.update(r, &b.Hosts[item.index()])
 		}
 		if err != nil {
 			return err

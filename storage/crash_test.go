@@ -150,7 +150,7 @@ func killAfter(t *testing.T, dir string, commits int) (said int) {
 // not or half. Each opens at the commit before.
 func TestPowerCut(t *testing.T) {
 	dir := t.TempDir()
-	s := mustOpen(t, dir, Options{})
+	s := mustOpen(t, dir, Options{NoSync: true})
 	defer func() { mustClose(t, s) }()
 	page := s.db.Info().PageSize
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -167,7 +167,7 @@ func TestPowerCut(t *testing.T) {
 			}
 			copied := t.TempDir()
 			writeStore(t, copied, cut)
-			reopened := mustOpen(t, copied, Options{})
+			reopened := mustOpen(t, copied, Options{NoSync: true})
 			checkClean(t, reopened)
 			if got, want := reopened.Counters().URLs, uint64(30*n); got != want {
 				t.Fatalf("cut in batch %d: %d URLs, want %d", n, got, want)

@@ -2,11 +2,13 @@ package storage
 
 import (
 	"fmt"
+	"hash/maphash"
 	"math"
 )
 
 // tailRef locates one entry of a host's tail.
 type tailRef struct {
+	hash    uint64 // of the text, so that texts are compared only where it may be the same
 	start   int
 	uri     int
 	length  int
@@ -14,14 +16,15 @@ type tailRef struct {
 	session bool // the text is that without a session id; the one with it follows
 }
 
-// indexTail locates every entry of the tail, so that each of the host's
-// discoveries is compared with texts of its own length only.
+// indexTail locates every entry of the tail.
 func (w *writer) indexTail(r *hostRow) error {
 	rest := w.tail
 	for len(rest) > 0 {
 		flags, uri, facts, ok := entryKey(rest)
 		if ok {
-			t := tailRef{start: len(w.tail) - len(rest), uri: cap(w.tail) - cap(uri), length: len(uri), origin: flags & entryOrigin}
+			t := tailRef{
+				hash: maphash.Bytes(w.seed, uri), start: len(w.tail) - len(rest), uri: cap(w.tail) - cap(uri), length: len(uri), origin: flags & entryOrigin,
+			}
 			rest, t.session, ok = skipFacts(flags, facts)
 			w.index = append(w.index, t)
 		}
@@ -92,7 +95,7 @@ func (w *writer) add(r *hostRow, e *Entry) error {
 	w.tail = appendEntry(w.tail, r.id, e)
 	_, text, _, _ := entryKey(w.tail[start:])
 	w.index = append(w.index, tailRef{
-		start: start, uri: cap(w.tail) - cap(text), length: len(text), origin: e.Origin, session: e.Stripped != "",
+		hash: maphash.Bytes(w.seed, text), start: start, uri: cap(w.tail) - cap(text), length: len(text), origin: e.Origin, session: e.Stripped != "",
 	})
 	if err := w.enqueue(r, e, r.next); err != nil {
 		return err
@@ -156,9 +159,10 @@ func (w *writer) identify(r *hostRow, f *Found, e *Entry) (known match, ordinal 
 // is told apart by and then by its full text. A fingerprint alone never decides.
 func (w *writer) known(r *hostRow, origin uint8, text, full string, fingerprint uint64) (match, uint32, error) {
 	best := different
+	hash := maphash.String(w.seed, text)
 	for i := range w.index {
 		t := &w.index[i]
-		if t.length == len(text) && t.origin == origin && string(w.tail[t.uri:t.uri+t.length]) == text {
+		if t.hash == hash && t.origin == origin && string(w.tail[t.uri:t.uri+t.length]) == text {
 			if best = max(best, compareFull(w.tail[t.start:], t.session, text, full)); best == sameText {
 				return best, r.spilled + uint32(i), nil
 			}

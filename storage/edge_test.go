@@ -185,7 +185,7 @@ func TestLargeBatch(t *testing.T) {
 // transaction is not kept for ever.
 func TestArena(t *testing.T) {
 	var a arena
-	for round := range 3 {
+	for round := range 2 {
 		var copies [][]byte
 		for n := range 100 * 8 {
 			copies = append(copies, a.copy(bytes.Repeat([]byte{byte(n)}, arenaChunk/8-n)))

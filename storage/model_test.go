@@ -19,6 +19,11 @@ import (
 // TestAgainstModel drives a store and plain maps with the same random batches,
 // failing ones and restarts between them, and compares all that can be read.
 func TestAgainstModel(t *testing.T) {
+	tries(t, 50)
+	againstModel(t)
+}
+
+func againstModel(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
 		d := &driver{model: newModel(), weaken: weakenings()[rapid.IntRange(0, len(weakenings())-1).Draw(t, "fingerprint")]}

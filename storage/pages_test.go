@@ -62,14 +62,13 @@ func checkDamaged(t *testing.T, file []byte) (texts []string, err error) {
 }
 
 // TestCheckRandomDamage damages a file in many ways. Whatever it is: no crash, and no endless check.
-func TestCheckRandomDamage(t *testing.T) {
+func TestCheckRandomDamage(t *testing.T) { damageAndCheck(t, 100) }
+
+func damageAndCheck(t *testing.T, rounds int) {
 	good := branchedStore(t)
 	size := int(binary.LittleEndian.Uint32(good[boltMetaOffset+8:]))
 	rng := rand.New(rand.NewPCG(1, 2))
-	noticed, rounds := 0, 300
-	if testing.Short() {
-		rounds = 100
-	}
+	noticed := 0
 	for round := range rounds {
 		file := damaged(rng, good, size)
 		texts, err := checkDamaged(t, file)

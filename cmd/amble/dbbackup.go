@@ -77,13 +77,12 @@ type databaseSource interface {
 
 // openSource is the running crawl, or the database of one that does not run.
 func openSource(ctx context.Context, c *config.Config) (databaseSource, error) {
-	client, err := dial(ctx, c)
-	if client != nil || err != nil {
-		return client, err
-	}
-	store, err := storage.Open(c.DataDir, storage.Options{ReadOnly: true})
-	if err != nil {
-		return nil, databaseError(ctx, c, err)
+	client, store, err := openCrawl(ctx, c)
+	switch {
+	case err != nil:
+		return nil, err
+	case client != nil:
+		return client, nil
 	}
 	return storedSource{store}, nil
 }

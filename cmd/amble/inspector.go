@@ -42,14 +42,26 @@ func withInspector(ctx context.Context, settings *settingsFlags, f func(inspecto
 	return err
 }
 
-func openInspector(ctx context.Context, c *config.Config) (inspector, error) {
+// openCrawl is the running crawl or, where none runs, its database.
+func openCrawl(ctx context.Context, c *config.Config) (*server.Client, *storage.Store, error) {
 	client, err := dial(ctx, c)
 	if client != nil || err != nil {
-		return client, err
+		return client, nil, err
 	}
 	store, err := storage.Open(c.DataDir, storage.Options{ReadOnly: true})
 	if err != nil {
-		return nil, databaseError(ctx, c, err)
+		return nil, nil, databaseError(ctx, c, err)
+	}
+	return nil, store, nil
+}
+
+func openInspector(ctx context.Context, c *config.Config) (inspector, error) {
+	client, store, err := openCrawl(ctx, c)
+	switch {
+	case err != nil:
+		return nil, err
+	case client != nil:
+		return client, nil
 	}
 	renew, err := c.RenewOptions()
 	if err != nil {
