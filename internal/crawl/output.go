@@ -44,11 +44,7 @@ func (r *run) output(ctx context.Context, res *result, page *archive.Page, resp 
 		return
 	}
 	l := &res.lease
-	if l.Head.ViaHost != storage.NoHost {
-		if u, err := r.store.URL(l.Head.ViaHost, l.Head.ViaOrdinal); err == nil {
-			page.Via = u.String()
-		}
-	}
+	page.Via = r.via(&l.Head)
 	if _, again := r.o.Frontier.Attempted(&l.Head, res.page.Outcome.State); !again {
 		res.visit.Page = page
 	}

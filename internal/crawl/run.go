@@ -36,6 +36,7 @@ type run struct {
 	*Engine
 	f       *frontier.Frontier
 	parsers parsers
+	vias    vias
 
 	leases    chan frontier.Lease
 	results   chan *result

@@ -5,5 +5,6 @@
 // closed. A content stays in memory up to [Options.Above] bytes, and as long as
 // the contents of the [Pool] together stay below [Options.Budget]. Whatever goes
 // beyond either continues in a file without a name. Nobody waits for memory, so
-// holding several contents at a time cannot end in a deadlock.
+// holding several contents at a time cannot end in a deadlock. The memory of a
+// content that is closed serves the next ones.
 package spool

@@ -119,13 +119,13 @@ func (p *Pool) release(n int64) {
 	}
 }
 
-// memory returns empty memory for n bytes, as much of it as fits reports.
+// memory returns empty memory with room for n bytes; false where a content of n bytes may not be in memory.
 func (p *Pool) memory(n int64) ([]byte, bool) {
 	if p == nil {
 		return make([]byte, 0, n), true
 	}
 	room, at := roomOf(n)
-	if room > p.o.Above { // which the memory of a content must not go beyond
+	if room > p.o.Above { // no content may have that much
 		room, at = n, len(p.shelf.sizes)
 	}
 	if !p.fits(n) || !p.reserve(room) {
