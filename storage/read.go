@@ -130,32 +130,44 @@ const hostsPerRead = 2000
 // without, until f returns an error. The Host is f's only during the call. It
 // reads in short transactions, so it sees hosts as of different moments.
 func (s *Store) Hosts(f func(*Host) error) error {
-	var r hostRow
-	for next, more := HostID(1), true; more; {
-		page := make([]Host, 0, hostsPerRead)
-		err := s.db.View(func(tx *bolt.Tx) error {
-			c := tx.Bucket(bucketHost).Cursor()
-			k, v := c.Seek(appendHostKey(nil, next))
-			for ; k != nil && len(page) < hostsPerRead; k, v = c.Next() {
-				if _, ok := r.decodeHead(hostOfKey(k), v); !ok {
-					return fmt.Errorf("host %d: %w: its row cannot be read", hostOfKey(k), ErrCorrupt)
-				}
-				page = append(page, r.host())
-			}
-			more = k != nil
-			return nil
-		})
-		if err != nil {
+	for next := HostID(1); next != NoHost; {
+		var err error
+		if next, err = s.HostsFrom(next, hostsPerRead, f); err != nil {
 			return err
-		}
-		for i := range page {
-			if err := f(&page[i]); err != nil {
-				return err
-			}
-			next = page[i].ID + 1
 		}
 	}
 	return nil
+}
+
+// HostsFrom is Hosts for at most so many hosts that come at an id and behind it, read in one transaction. It returns the id from which more are to be
+// had; NoHost: there are no more.
+func (s *Store) HostsFrom(id HostID, most int, f func(*Host) error) (next HostID, err error) {
+	var r hostRow
+	page, more := make([]Host, 0, most), false
+	err = s.db.View(func(tx *bolt.Tx) error {
+		c := tx.Bucket(bucketHost).Cursor()
+		k, v := c.Seek(appendHostKey(nil, id))
+		for ; k != nil && len(page) < most; k, v = c.Next() {
+			if _, ok := r.decodeHead(hostOfKey(k), v); !ok {
+				return fmt.Errorf("host %d: %w: its row cannot be read", hostOfKey(k), ErrCorrupt)
+			}
+			page = append(page, r.host())
+		}
+		more = k != nil
+		return nil
+	})
+	if err != nil {
+		return NoHost, err
+	}
+	for i := range page {
+		if err := f(&page[i]); err != nil {
+			return NoHost, err
+		}
+	}
+	if !more || len(page) == 0 {
+		return NoHost, nil
+	}
+	return page[len(page)-1].ID + 1, nil
 }
 
 // Policy returns the stored robots record of an origin; nil if there is none.

@@ -63,6 +63,9 @@ func printPlan(w io.Writer, p *inspect.RenewalPlan) error {
 	if p.Freshness != nil {
 		fmt.Fprintf(w, "Their copies are up to date for %s of the time, by importance.\n", percent(p.Freshness))
 	}
+	if p.LookedAt < p.Known {
+		fmt.Fprintf(w, "%s of %s were looked at, evenly: counts of hosts are estimates, and the lists are of these.\n", grouped(p.LookedAt), plural(p.Known, "host"))
+	}
 	if p.Overdue > 0 {
 		fmt.Fprintf(w, "%s with a renewal that is overdue.\n", plural(p.Overdue, "host"))
 	}

@@ -25,6 +25,8 @@ type RenewalPlan struct {
 	Largest   []HostRenewals   `json:"largest_hosts"`       // the hosts with the most pages
 	Next      []Renewal        `json:"next"`                // the renewals that come first
 	Unplanned int              `json:"unplanned"`           // hosts with pages that were fetched without a plan and are put on it when the crawl runs
+	Known     int              `json:"known_hosts"`
+	LookedAt  int              `json:"hosts_looked_at"` // where these are fewer, the counts of hosts are estimates, and the lists are of the hosts that were looked at
 	At        time.Time        `json:"at"`
 }
 
@@ -59,6 +61,8 @@ const (
 	MaxPlanHosts = 1000 // largest hosts
 	sampleSize   = 64   // pages of a host that are looked at
 	nextRenewals = 20
+	maxLookedAt  = 1 << 16 // hosts; of more of them an even sample is taken
+	stretch      = 256     // hosts that are read together, of which maxLookedAt is a multiple
 )
 
 // markPlan is the name of the mark in which a crawl keeps its plan.
@@ -67,9 +71,9 @@ const markPlan = "plan"
 // factors are the budgets that are compared with the one in force.
 var factors = [...]float64{0.25, 0.5, 1, 2, 4, 8}
 
-// RenewalPlan foretells the renewals of the crawl, with at most so many of its largest hosts. It walks the hosts in
-// short reads, and looks at a sample of the pages of those it lists; the rest is known from sums that the crawl keeps. So it takes
-// as long for ten million pages as for ten thousand. ErrQuery: no page is asked for again, by the settings.
+// RenewalPlan foretells the renewals of the crawl, with at most so many of its largest hosts. It looks at 65,536 hosts at most, evenly
+// over all, and at a sample of the pages of those it lists; the rest is known from sums that the crawl keeps. So its time and memory
+// are bounded however many hosts and pages there are. ErrQuery: no page is asked for again, by the settings.
 func (v *View) RenewalPlan(ctx context.Context, hosts int) (RenewalPlan, error) {
 	if v.o.Renew == nil {
 		return RenewalPlan{}, fmt.Errorf("%w: no page is asked for again, because crawl.exit_when_done is true or recrawl.policy is never", ErrQuery)
@@ -126,7 +130,7 @@ func known(n float64) *float64 {
 	return &n
 }
 
-// renewingHosts walks the hosts for those with the most renewals and those with the next ones.
+// renewingHosts looks for the hosts with the most renewals and those with the next ones.
 func (v *View) renewingHosts(ctx context.Context, r *RenewalPlan, most int) (largest, soonest []storage.Host, err error) {
 	byPages := func(a, b storage.Host) int {
 		n, _ := a.Renewing()
@@ -138,10 +142,7 @@ func (v *View) renewingHosts(ctx context.Context, r *RenewalPlan, most int) (lar
 		_, m := b.Renewing()
 		return cmp.Or(cmp.Compare(n, m), cmp.Compare(a.ID, b.ID))
 	}
-	err = v.store.Hosts(func(h *storage.Host) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
+	err = v.someHosts(ctx, r, func(h *storage.Host) error {
 		n, next := h.Renewing()
 		if h.Of(storage.Fetched) > n {
 			r.Unplanned++
@@ -156,7 +157,36 @@ func (v *View) renewingHosts(ctx context.Context, r *RenewalPlan, most int) (lar
 		largest, soonest = keepFirst(largest, *h, most, byPages), keepFirst(soonest, *h, nextRenewals, byTime)
 		return nil
 	})
+	if r.LookedAt < r.Known {
+		for _, count := range []*int{&r.Unplanned, &r.Hosts, &r.Overdue} {
+			*count = int(math.Round(float64(*count) * float64(r.Known) / float64(r.LookedAt)))
+		}
+	}
 	return largest, soonest, err
+}
+
+// someHosts calls f for all hosts, or for stretches of them that lie evenly among all.
+func (v *View) someHosts(ctx context.Context, r *RenewalPlan, f func(*storage.Host) error) error {
+	look := func(h *storage.Host) error {
+		r.LookedAt++
+		return f(h)
+	}
+	r.Known = int(v.store.Counters().Hosts)
+	sampled := r.Known > v.lookAt
+	for n, next := 1, storage.HostID(1); next != storage.NoHost && (!sampled || n <= v.lookAt/stretch); n++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var err error
+		if next, err = v.store.HostsFrom(next, stretch, look); err != nil {
+			return err
+		}
+		if sampled { // ids are given out one after the other
+			next = storage.HostID(1 + uint64(r.Known-stretch)*uint64(n)/uint64(v.lookAt/stretch-1))
+		}
+	}
+	r.Known = max(r.Known, r.LookedAt) // the crawl goes on
+	return nil
 }
 
 // keepFirst puts a host among the first of an order.

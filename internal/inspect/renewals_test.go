@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -96,66 +95,56 @@ func TestRenewalPlan(t *testing.T) {
 	}
 }
 
+// TestRenewalPlanOfManyHosts: of more hosts than are looked at an even sample counts for all.
+func TestRenewalPlanOfManyHosts(t *testing.T) {
+	const hosts, looked = 3000, 8 * stretch
+	s, err := storage.Open(t.TempDir(), storage.Options{NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var b storage.Batch
+	for n := range hosts {
+		u := weburl.Origin{Scheme: "http", Host: fmt.Sprintf("h%d.test", n), Port: 80}.URL("/")
+		b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: now})
+		if n%4 == 3 {
+			continue
+		}
+		o := storage.Outcome{State: storage.Fetched, At: now.Add(-time.Hour), Due: now.Add(time.Duration(n+1) * time.Hour)}
+		if n%4 == 2 {
+			o.Due = now.Add(-time.Minute)
+		}
+		b.Done = append(b.Done, storage.Done{Host: storage.HostID(n + 1), Outcome: o})
+	}
+	commit(t, s, b)
+	o := testOptions()
+	o.Renew = new(revisit.Options)
+	*o.Renew = revisit.DefaultOptions()
+	v := New(s, o)
+	v.lookAt = looked
+	r, err := v.RenewalPlan(t.Context(), 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near := func(got, want int) bool { return math.Abs(float64(got)/float64(want)-1) < 0.01 }
+	if r.Known != hosts || r.LookedAt != looked || !near(r.Hosts, hosts*3/4) || !near(r.Overdue, hosts/4) || len(r.Largest) != 10 || len(r.Next) != nextRenewals {
+		t.Errorf("%d hosts are known, %d were looked at; %d with renewals, %d with one that is overdue, %d listed", r.Known, r.LookedAt, r.Hosts, r.Overdue, len(r.Largest))
+	}
+	seen := map[storage.HostID]bool{}
+	last := storage.NoHost
+	err = v.someHosts(t.Context(), &RenewalPlan{}, func(h *storage.Host) error {
+		seen[h.ID], last = true, h.ID
+		return nil
+	})
+	if err != nil || len(seen) != looked || last != hosts {
+		t.Errorf("%d hosts were looked at, up to id %d of %d (%v)", len(seen), last, hosts, err)
+	}
+}
+
 func stored(t *testing.T, s *storage.Store, host storage.HostID, ordinal uint32) (o storage.Outcome) {
 	t.Helper()
 	if _, err := s.URLs(host, ordinal, 1, func(h storage.Head) { o = h.Last }); err != nil {
 		t.Fatal(err)
 	}
 	return o
-}
-
-// BenchmarkRenewalPlan: what is foretold takes as long for many pages as for few.
-func BenchmarkRenewalPlan(b *testing.B) {
-	for _, n := range []int{1_000, 100_000} {
-		b.Run(fmt.Sprintf("hosts=20/pages=%d", n), func(b *testing.B) {
-			s, err := storage.Open(b.TempDir(), storage.Options{NoSync: true})
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer s.Close()
-			o := revisit.DefaultOptions()
-			planPages(b, s, o, 20, n/20)
-			options := testOptions()
-			options.Renew = &o
-			view := New(s, options)
-			b.ResetTimer()
-			for b.Loop() {
-				if _, err := view.RenewalPlan(context.Background(), 20); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
-// planPages puts planned pages into a store.
-func planPages(b *testing.B, s *storage.Store, o revisit.Options, hosts, pages int) {
-	plan, err := revisit.New(o)
-	if err != nil {
-		b.Fatal(err)
-	}
-	for host := range hosts {
-		var batch storage.Batch
-		var site revisit.Site
-		for n := range pages {
-			batch.Found = append(batch.Found, foundIn(b, s, fmt.Sprintf("http://h%d.test/%d", host, n)))
-			m := plan.Answered(&revisit.Visit{At: now.Add(time.Duration(n) * time.Second)}, &site)
-			batch.Done = append(batch.Done, storage.Done{Host: storage.HostID(host + 1), Ordinal: uint32(n), Outcome: storage.Outcome{
-				State: storage.Fetched, Status: 200, At: m.At, Due: m.Due, History: m.History,
-			}})
-		}
-		encoded, _ := plan.AppendBinary(nil)
-		batch.Marks = map[string][]byte{"plan": encoded}
-		if _, err := s.Commit(&batch); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func foundIn(b *testing.B, s *storage.Store, text string) storage.Found {
-	u, err := weburl.Parse(text)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: now}
 }

@@ -16,6 +16,8 @@ import (
 type Store interface {
 	Walk(context.Context, storage.Position, storage.States, func(*storage.Located) error) (storage.Position, error)
 	Hosts(func(*storage.Host) error) error
+	HostsFrom(id storage.HostID, most int, f func(*storage.Host) error) (storage.HostID, error)
+	Counters() storage.Counters
 	Names(under, after string, f func(name string, id storage.HostID) error) error
 	HostByID(storage.HostID) (storage.Host, error)
 	HostByName(string) (storage.Host, error)
@@ -65,12 +67,13 @@ const LivePage = 500
 
 // View looks into a store. It may be used by any number of goroutines.
 type View struct {
-	store Store
-	o     Options
+	store  Store
+	o      Options
+	lookAt int // hosts that RenewalPlan looks at
 }
 
 // New makes a view of a store.
-func New(s Store, o Options) *View { return &View{store: s, o: o} }
+func New(s Store, o Options) *View { return &View{store: s, o: o, lookAt: maxLookedAt} }
 
 // live asks about one host.
 func (v *View) live(ctx context.Context, id storage.HostID) (*Live, error) {
