@@ -12,6 +12,7 @@ type Change struct {
 	Politeness politeness.Options
 	Overrides  []Override
 	HostBudget uint32
+	RenewShare float64
 	// Overridden are the hosts that an override names, by its index. Those that are missing are found when they are loaded.
 	Overridden map[storage.HostID]int
 }
@@ -26,7 +27,7 @@ func (f *Frontier) Change(c Change, now time.Time) {
 			before[h] = f.politeness(h).Delay
 		}
 	}
-	f.o.Politeness, f.o.Overrides, f.o.HostBudget = c.Politeness, c.Overrides, c.HostBudget
+	f.o.Politeness, f.o.Overrides, f.o.HostBudget, f.o.RenewShare = c.Politeness, c.Overrides, c.HostBudget, c.RenewShare
 	f.overrides = newOverrides(c.Overrides)
 	for key, l := range f.limits {
 		if key.domain == "" {

@@ -183,6 +183,34 @@ func TestShares(t *testing.T) {
 	}
 }
 
+// TestChangeOfTheShare: what renewals get changes with the settings, from the next request on.
+func TestChangeOfTheShare(t *testing.T) {
+	w := renewingWorld(t, every(time.Second), 0.9)
+	w.workers, w.quick = 1, true
+	w.o.Politeness.Delay = 0
+	for n := range 40 {
+		w.add(fmt.Sprintf("http://a.test/old%d", n))
+	}
+	w.open()
+	w.run(time.Minute)
+	var urls []string
+	for n := range 400 {
+		urls = append(urls, fmt.Sprintf("http://a.test/new%d", n))
+	}
+	w.add(urls...)
+	w.f.Change(Change{Politeness: w.o.Politeness, RenewShare: 0.1}, w.now)
+	renewals, all := 0, 0
+	w.started = func(l Lease) {
+		if all++; l.Head.Last.State == storage.Fetched {
+			renewals++
+		}
+	}
+	w.run(20 * time.Second)
+	if part := float64(renewals) / float64(all); all < 190 || part < 0.05 || part > 0.15 {
+		t.Errorf("%d of %d requests were renewals, a tenth should be", renewals, all)
+	}
+}
+
 // TestGonePages: a page that is gone is asked for less and less often and then given up; one that is
 // back in time is a page like any other.
 func TestGonePages(t *testing.T) {

@@ -23,13 +23,14 @@ type Live struct {
 	Politeness       politeness.Options
 	Overrides        []frontier.Override
 	HostBudget       uint32
+	RenewShare       float64
 }
 
 // Live are those of the options that may change.
 func (o Options) Live() Live {
 	return Live{
 		Workers: o.Workers, ExitWhenDone: o.ExitWhenDone, GiveUpAfter: o.GiveUpAfter, ShutdownGrace: o.ShutdownGrace, MaxPages: o.MaxPages,
-		Include: o.Include, Exclude: o.Exclude, Politeness: o.Frontier.Politeness, Overrides: o.Frontier.Overrides, HostBudget: o.Frontier.HostBudget,
+		Include: o.Include, Exclude: o.Exclude, Politeness: o.Frontier.Politeness, Overrides: o.Frontier.Overrides, HostBudget: o.Frontier.HostBudget, RenewShare: o.Frontier.RenewShare,
 	}
 }
 
@@ -37,7 +38,7 @@ func (o Options) Live() Live {
 func (o Options) with(l Live) Options {
 	o.Workers, o.ExitWhenDone, o.GiveUpAfter, o.ShutdownGrace, o.MaxPages = l.Workers, l.ExitWhenDone, l.GiveUpAfter, l.ShutdownGrace, l.MaxPages
 	o.Include, o.Exclude = l.Include, l.Exclude
-	o.Frontier.Politeness, o.Frontier.Overrides, o.Frontier.HostBudget = l.Politeness, l.Overrides, l.HostBudget
+	o.Frontier.Politeness, o.Frontier.Overrides, o.Frontier.HostBudget, o.Frontier.RenewShare = l.Politeness, l.Overrides, l.HostBudget, l.RenewShare
 	return o
 }
 
@@ -116,7 +117,7 @@ func (r *run) change(c *change) {
 	r.f.SetScope(scope)
 	r.scope.Store(scope)
 	r.f.Change(frontier.Change{
-		Politeness: c.live.Politeness, Overrides: c.live.Overrides, HostBudget: c.live.HostBudget, Overridden: c.overridden,
+		Politeness: c.live.Politeness, Overrides: c.live.Overrides, HostBudget: c.live.HostBudget, RenewShare: c.live.RenewShare, Overridden: c.overridden,
 	}, time.Now())
 	r.collect()
 	close(c.done)
