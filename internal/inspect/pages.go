@@ -24,7 +24,7 @@ type HostPage struct {
 
 // Bounds of one page.
 const (
-	maxNames   = 100_000 // names that are looked at
+	maxNames   = 50_000  // names that are looked at
 	maxVisited = 100_000 // hosts that a store may have for orders that only it knows
 )
 

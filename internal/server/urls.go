@@ -42,7 +42,7 @@ type urlQuery struct {
 }
 
 // maxExamined is how many URLs are looked at for one page.
-const maxExamined = 20_000
+const maxExamined = 10_000
 
 func (s *Server) urlsAPI(api huma.API) {
 	list := operation("GET", "/urls", "urls-list", "URLs, a page at a time", http.StatusNotFound)
