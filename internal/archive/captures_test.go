@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/klauspost/compress/gzip"
 	"pgregory.net/rapid"
 
 	"github.com/amble-crawler/amble/internal/warc"
@@ -130,6 +132,11 @@ func TestVerifyFinds(t *testing.T) {
 		{"*.warc.gz", func(b []byte) []byte { return b[:len(b)-7] }, "the file ends within a record"},
 		{"*.warc.gz", func(b []byte) []byte { b[len(b)/2] ^= 1; return b }, "record at"},
 		{"*.warc.gz", func(b []byte) []byte { return append(b, b...) }, "only warcinfo"},
+		{"*.warc.gz", repacked("xxx", "yyy"), "its WARC-Payload-Digest is"},
+		{"*.warc.gz", repacked("depth: ", "DEPTH: "), "its WARC-Block-Digest is"},
+		{"*.warc.gz", repacked("WARC-Payload-Digest: ", "WARC-Missing-Digest: "), "it has no WARC-Payload-Digest"},
+		{"*.warc.gz", repacked("Content-Type: application/http;msgtype=response\r\n", "Content-Type: application/http;msgtype=response\r\n"+
+			"WARC-Block-Digest: "+warc.DigestOf(nil).String()+"\r\n"), "its WARC-Block-Digest is"},
 		{"*.cdxj", func(b []byte) []byte { return b[bytes.IndexByte(b, '\n')+1:] }, "the index has no line for it"},
 		{"*.cdxj", func(b []byte) []byte { return append(b, b...) }, "the index has it twice"},
 		{"*.cdxj", func(b []byte) []byte { return bytes.Replace(b, []byte("text/html"), []byte("text/css"), 1) }, "the index says"},
@@ -159,6 +166,29 @@ func TestVerifyFinds(t *testing.T) {
 		if err := os.WriteFile(paths[0], before, 0o644); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// repacked replaces a text in each record, under checksums of gzip that are right.
+func repacked(from, to string) func([]byte) []byte {
+	return func(b []byte) []byte {
+		var out bytes.Buffer
+		rest := bytes.NewReader(b)
+		for rest.Len() > 0 {
+			in, err := gzip.NewReader(rest)
+			if err != nil {
+				panic(err)
+			}
+			in.Multistream(false)
+			record, err := io.ReadAll(in)
+			if err != nil {
+				panic(err)
+			}
+			z := gzip.NewWriter(&out)
+			z.Write(bytes.ReplaceAll(record, []byte(from), []byte(to))) // into memory
+			z.Close()
+		}
+		return out.Bytes()
 	}
 }
 

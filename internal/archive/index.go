@@ -88,16 +88,19 @@ func (x *index) drop() {
 
 // resume readies the journal of a file that was cut to a length.
 func (x *index) resume(name, path string, length int64) error {
-	lines, err := x.cover(name, path, length)
+	lines, err := x.cover(name, path, length, parseJournal)
 	if err != nil {
 		return err
 	}
 	return x.rewrite(name, lines)
 }
 
+// parser reads a line of a journal: parseJournal, or splitJournal where all of it is known to be whole.
+type parser func(line []byte) (journalLine, bool)
+
 // cover returns the lines for all records of a file up to a length: those of the journal, and for the rest what the file says.
-func (x *index) cover(name, path string, length int64) ([]byte, error) {
-	lines, covered, err := x.read(name, length)
+func (x *index) cover(name, path string, length int64, parse parser) ([]byte, error) {
+	lines, covered, err := x.read(name, length, parse)
 	if err != nil || covered == length {
 		return lines, err
 	}
@@ -122,7 +125,7 @@ func (x *index) rewrite(name string, lines []byte) error {
 }
 
 // read returns the lines of the journal that cover the file without a gap up to a length at most, and how far they do.
-func (x *index) read(name string, length int64) (lines []byte, covered int64, err error) {
+func (x *index) read(name string, length int64, parse parser) (lines []byte, covered int64, err error) {
 	f, err := x.disk.open(x.beside(name, journalExtension))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, nil
@@ -137,7 +140,7 @@ func (x *index) read(name string, length int64) (lines []byte, covered int64, er
 		if err != nil && err != io.EOF {
 			return nil, 0, fmt.Errorf("archive: read an index: %w", err)
 		}
-		j, ok := parseJournal(line)
+		j, ok := parse(line)
 		if !ok || j.offset != covered || j.offset+j.length > length {
 			return lines, covered, nil
 		}
@@ -204,7 +207,9 @@ func readEntry(r *warc.Reader, rec *warc.Record) (e warc.Entry, ok bool, err err
 
 // complete writes the sorted index of a file, which is complete and still has suffixOpen at path.
 func (x *index) complete(name, path string) error {
+	parse := parseJournal
 	if x.name == name {
+		parse = splitJournal
 		if x.file != nil {
 			if err := x.flush(); err != nil {
 				return fmt.Errorf("archive: write an index: %w", err)
@@ -216,7 +221,7 @@ func (x *index) complete(name, path string) error {
 	if err != nil {
 		return fmt.Errorf("archive: index %s: %w", path, err)
 	}
-	lines, err := x.cover(name, path, size)
+	lines, err := x.cover(name, path, size, parse)
 	if err != nil {
 		return err
 	}
@@ -297,7 +302,7 @@ func (x *index) remove(path string) error {
 func sortedEntries(journal []byte) []byte {
 	var entries [][]byte
 	for line := range bytes.Lines(journal) {
-		if j, ok := parseJournal(line); ok && len(j.entry) > 0 {
+		if j, ok := splitJournal(line); ok && len(j.entry) > 0 {
 			entries = append(entries, j.entry)
 		}
 	}

@@ -26,8 +26,17 @@ func appendJournal(b []byte, offset, length int64, name string, entry []byte) []
 	return warc.AppendEnd(b, offset, name)
 }
 
-// parseJournal reads a line. One without its newline was not written as a whole, and is not ok.
+// parseJournal reads a line. One without its newline was not written as a whole, and is not ok; nor is one that a power cut left a hole in.
 func parseJournal(line []byte) (j journalLine, ok bool) {
+	if j, ok = splitJournal(line); ok && j.entry != nil {
+		_, err := warc.ParseEntry(j.entry)
+		ok = err == nil
+	}
+	return j, ok
+}
+
+// splitJournal reads a line that this process wrote, or has read before.
+func splitJournal(line []byte) (j journalLine, ok bool) {
 	text, found := bytes.CutSuffix(line, []byte("\n"))
 	if !found {
 		return j, false
@@ -38,19 +47,10 @@ func parseJournal(line []byte) (j journalLine, ok bool) {
 	j.offset, err = strconv.ParseInt(string(offset), 10, 64)
 	j.length, other = strconv.ParseInt(string(length), 10, 64)
 	if err != nil || other != nil || j.offset < 0 || j.length <= 0 {
-		return j, false
+		return journalLine{}, false
 	}
 	if has {
-		if !unbroken(entry) {
-			return j, false
-		}
 		j.entry = line[len(text)-len(entry):]
 	}
 	return j, true
-}
-
-// unbroken reports whether an entry is still as appendJournal wrote it, as far as can be seen from its ends and from bytes that it never has: a power
-// cut may leave holes in a file that is not synced.
-func unbroken(entry []byte) bool {
-	return bytes.HasSuffix(entry, []byte(`"}`)) && bytes.Contains(entry, []byte(` {"url":"`)) && bytes.IndexByte(entry, 0) < 0
 }
