@@ -19,7 +19,7 @@ func TestSimulation(t *testing.T) {
 	requests := 100_000 // of each simulation
 	for _, c := range simulations {
 		if raceDetector {
-			c.hosts, requests = 2000, 12_000
+			c.hosts, requests = 2000, 10_000
 		}
 		t.Run(c.name, func(t *testing.T) { simulate(t, c, requests) })
 	}

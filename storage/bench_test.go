@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -119,6 +120,17 @@ func (c commitTimes) report(b *testing.B, n int, unit string) {
 	b.ReportMetric(float64(c[len(c)-1].Milliseconds()), "max-ms")
 }
 
+// memory is what commits have taken so far.
+type memory struct{ pages, allocated int64 }
+
+// memoryOf reads the bytes of pages that transactions wrote, and those that the process allocated.
+func memoryOf(s *Store) memory {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	stats := s.db.Stats()
+	return memory{stats.TxStats.GetPageAlloc(), int64(m.TotalAlloc)}
+}
+
 func reportSize(b *testing.B, path string, urls int) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -130,12 +142,17 @@ func reportSize(b *testing.B, path string, urls int) {
 func discover(b *testing.B, s *Store, g *benchURLs, size int) {
 	var batch Batch
 	var times commitTimes
+	var before, after memory
 	curve := newCurve(size)
 	for done := 0; done < size; done += len(batch.Found) {
 		fillBatch(s, g, min(benchBatch, size-done), &batch)
+		before = memoryOf(s)
 		times.commit(b, s, &batch)
+		after = memoryOf(s)
 		curve.add(done+len(batch.Found), times[len(times)-1], s.Path())
 	}
+	b.ReportMetric(float64(after.pages-before.pages)/(1<<20), "last-page-MiB")
+	b.ReportMetric(float64(after.allocated-before.allocated)/(1<<20), "last-alloc-MiB")
 	curve.save(b)
 	if n := s.Counters().URLs; n != uint64(size) {
 		b.Fatalf("store has %d URLs, want %d", n, size)

@@ -29,6 +29,7 @@ func (s *Store) Commit(b *Batch) (Result, error) {
 		w.begin(tx)
 		return w.apply(b)
 	})
+	w.transaction = transaction{} // its buckets hold all pages that were read and changed
 	if err != nil {
 		w.forgetNames()
 		return Result{}, errors.Join(fmt.Errorf("commit to %s: %w", s.path, spaceError(err)), s.reloadCounters())
@@ -71,15 +72,20 @@ const (
 	workUpdate
 )
 
+// transaction is what there is of bbolt while a batch is written.
+type transaction struct {
+	tx                                             *bolt.Tx
+	host, url, seen, state, due, renew, name, trap *bolt.Bucket
+	seenCursor, dueCursor, renewCursor             *bolt.Cursor
+}
+
 // writer carries a transaction and the buffers that all transactions share.
 type writer struct {
 	store    *Store
 	counters Counters
 	result   Result
 
-	host, url, seen, state, due, renew, name, trap *bolt.Bucket
-	tx                                             *bolt.Tx
-	seenCursor, dueCursor, renewCursor             *bolt.Cursor
+	transaction
 
 	seed     maphash.Seed      // of tailRef.hash
 	ids      map[string]HostID // host names looked up lately

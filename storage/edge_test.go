@@ -232,3 +232,15 @@ func TestStateNames(t *testing.T) {
 		t.Errorf("an unknown state: %v, %s", err, State(7))
 	}
 }
+
+// TestCommitLetsGo: nothing of a transaction stays in memory when it is over, whether it was committed or not.
+func TestCommitLetsGo(t *testing.T) {
+	s := openTemp(t, Options{NoSync: true})
+	mustCommit(t, s, &Batch{Found: found(t, s, "https://host.example/")})
+	if s.writer.transaction != (transaction{}) {
+		t.Error("the buckets of a committed transaction are kept")
+	}
+	if _, err := s.Commit(&Batch{Done: []Done{{Host: 7}}}); err == nil || s.writer.transaction != (transaction{}) {
+		t.Errorf("the buckets of a transaction that failed are kept: %v", err)
+	}
+}

@@ -19,7 +19,7 @@ import (
 // TestAgainstModel drives a store and plain maps with the same random batches,
 // failing ones and restarts between them, and compares all that can be read.
 func TestAgainstModel(t *testing.T) {
-	tries(t, 50)
+	tries(t, 40)
 	againstModel(t)
 }
 

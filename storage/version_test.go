@@ -237,7 +237,7 @@ func forgetPriorities(tx *bolt.Tx, r *hostRow) error {
 		o := &r.origins[k[4]]
 		o.due, o.queued = o.due-1, o.queued+1
 	}
-	w := writer{due: tx.Bucket(bucketDue)}
+	w := writer{transaction: transaction{due: tx.Bucket(bucketDue)}}
 	w.dueCursor = w.due.Cursor()
 	for i := range r.origins {
 		r.origins[i].nextDue = w.firstDue(r.id, uint8(i))
