@@ -6,23 +6,42 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 )
 
-// Result is what one policy came to on one web, over its seeds.
+// Result is what one policy came to on one web, seed by seed.
 type Result struct {
 	Web    string  `json:"web"`
 	Budget float64 `json:"budget"`
 	Policy string  `json:"policy"`
-	Seeds  []Score `json:"seeds"`
+	First  uint64  `json:"first_seed"`
+	Seeds  []Score `json:"seeds"` // of the first seed and those that follow it
 }
 
 // Results are those of all runs, as they stand in the file that the tables and drawings are made of.
 type Results struct {
 	Command string   `json:"command"`
-	Seeds   int      `json:"seeds"` // of the first web; the others have one
 	Results []Result `json:"results"`
 }
+
+// Seeds are those of the webs that are made up: the first and the last.
+type Seeds [2]uint64
+
+// String is the form of the flag.
+func (s *Seeds) String() string { return fmt.Sprintf("%d-%d", s[0], s[1]) }
+
+// Set is that of flag.Value.
+func (s *Seeds) Set(text string) error {
+	var got Seeds
+	if n, err := fmt.Sscanf(text, "%d-%d", &got[0], &got[1]); n != 2 || err != nil || got[1] < got[0] || got.String() != text {
+		return fmt.Errorf("%q is not a range of seeds, as 1-6 is one", text)
+	}
+	*s = got
+	return nil
+}
+
+func (s *Seeds) count() int { return int(s[1] - s[0] + 1) }
 
 // budgets are the renewals a day.
 var budgets = []float64{100, 300}
@@ -31,31 +50,35 @@ var budgets = []float64{100, 300}
 const resultsFile = "freshness/results.json"
 
 func main() {
+	seeds := Seeds{101, 106}
 	docs := flag.String("docs", "docs", "directory of the documentation")
-	seeds := flag.Int("seeds", 2, "webs that are made up of the first kind; of the others one each")
+	flag.Var(&seeds, "seeds", "first and last `seed` of the webs that are made up")
+	web := flag.String("web", "", "run this web only, and keep the results that are there of the others")
 	parallel := flag.Int("parallel", 2, "runs at a time")
 	draw := flag.Bool("draw", false, "do not run, only make tables and drawings of the results that are there")
 	flag.Parse()
-	if err := do(*docs, *seeds, *parallel, *draw); err != nil {
+	if err := do(*docs, seeds, *web, *parallel, *draw); err != nil {
 		fmt.Fprintln(os.Stderr, "simulate:", err)
 		os.Exit(1)
 	}
 }
 
-func do(docs string, seeds, parallel int, draw bool) error {
+func do(docs string, seeds Seeds, web string, parallel int, draw bool) error {
 	path := filepath.Join(docs, filepath.FromSlash(resultsFile))
-	if draw {
-		r, err := readResults(path)
+	r := Results{Command: fmt.Sprintf("go run ./internal/simulate -seeds %s", &seeds)}
+	if draw || web != "" {
+		kept, err := readResults(path)
 		if err != nil {
 			return err
 		}
-		return write(docs, r)
+		if draw {
+			return write(docs, kept)
+		}
+		r.Results = slices.DeleteFunc(kept.Results, func(x Result) bool { return x.Web == web })
 	}
-	r, err := runAll(seeds, parallel)
-	if err != nil {
+	if err := r.run(web, seeds, parallel); err != nil {
 		return err
 	}
-	r.Command = fmt.Sprintf("go run ./internal/simulate -seeds %d", seeds)
 	encoded, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
 		return err
@@ -80,40 +103,39 @@ func readResults(path string) (r Results, err error) {
 	return r, nil
 }
 
-// runAll runs every policy on every web.
-func runAll(seeds, parallel int) (Results, error) {
-	r := Results{Seeds: seeds}
+// run runs every policy on one web, or on all if it has no name.
+func (r *Results) run(only string, seeds Seeds, parallel int) error {
 	var wait sync.WaitGroup
 	var lock sync.Mutex
 	var failed error
 	slots := make(chan struct{}, parallel)
 	for which, w := range webs {
-		n := 1
-		if which == 0 {
-			n = seeds
+		if only != "" && only != w.name {
+			continue
 		}
 		for _, budget := range budgets {
 			for _, p := range policies() {
-				r.Results = append(r.Results, Result{Web: w.name, Budget: budget, Policy: p.Name, Seeds: make([]Score, n)})
-				to := r.Results[len(r.Results)-1].Seeds
-				for seed := range n {
+				to := make([]Score, seeds.count())
+				r.Results = append(r.Results, Result{Web: w.name, Budget: budget, Policy: p.Name, First: seeds[0], Seeds: to})
+				for i := range to {
+					seed := seeds[0] + uint64(i)
 					slots <- struct{}{}
 					wait.Go(func() {
 						defer func() { <-slots }()
-						s, err := run(which, uint64(seed+1), p, budget, warmUp, counts)
-						to[seed] = s
+						s, err := run(which, seed, p, budget, warmUp, counts)
+						to[i] = s
 						lock.Lock()
 						defer lock.Unlock()
 						if err != nil && failed == nil {
-							failed = fmt.Errorf("%s, %s at %g a day, seed %d: %w", p.Name, w.name, budget, seed+1, err)
+							failed = fmt.Errorf("%s, %s at %g a day, seed %d: %w", p.Name, w.name, budget, seed, err)
 						}
 						fmt.Printf("%-20s %3g a day, seed %d: %-31s fresh %.3f, penalty %.3f, age %.2f d, %.1f visits a day\n",
-							w.name, budget, seed+1, p.Name, s.Freshness, s.Penalty, s.Age, s.Visits)
+							w.name, budget, seed, p.Name, s.Freshness, s.Penalty, s.Age, s.Visits)
 					})
 				}
 			}
 		}
 	}
 	wait.Wait()
-	return r, failed
+	return failed
 }

@@ -51,11 +51,12 @@ func (r *Results) best(web string, budget float64) (best float64) {
 func (r *Results) tables() string {
 	var b strings.Builder
 	for which, w := range webs {
-		seeds := "seed 1"
-		if which == 0 {
-			seeds = fmt.Sprintf("mean of seeds 1 to %d, and the range of freshness", r.Seeds)
+		one := r.of(w.name, budgets[0], ours)
+		seeds := fmt.Sprintf("Seed %d", one.First)
+		if n := uint64(len(one.Seeds)); n > 1 {
+			seeds = fmt.Sprintf("Mean of seeds %d to %d, and the range of freshness", one.First, one.First+n-1)
 		}
-		fmt.Fprintf(&b, "### Web: %s\n\n%s%s.\n\n", w.name, strings.ToUpper(seeds[:1]), seeds[1:])
+		fmt.Fprintf(&b, "### Web: %s\n\n%s.\n\n", w.name, seeds)
 		b.WriteString("| Policy | 100 a day: fresh / penalty / age in days / visits a day | of the best oracle | 300 a day: the same | of the best oracle |\n|---|---|---|---|---|\n")
 		for _, p := range policies() {
 			fmt.Fprintf(&b, "| %s |", p.Name)

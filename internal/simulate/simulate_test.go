@@ -43,7 +43,7 @@ func TestTargets(t *testing.T) {
 		got := r.of(webs[0].name, target.budget, ours)
 		for seed, s := range got.Seeds {
 			if s.Freshness < target.fresh || s.Penalty >= target.penalty {
-				t.Errorf("%g a day, seed %d: %+v, want a freshness of %g and a penalty under %g", target.budget, seed+1, s, target.fresh, target.penalty)
+				t.Errorf("%g a day, seed %d: %+v, want a freshness of %g and a penalty under %g", target.budget, got.First+uint64(seed), s, target.fresh, target.penalty)
 			}
 		}
 		if part := got.mean().Freshness / r.best(webs[0].name, target.budget); part < 0.95 {
