@@ -20,7 +20,7 @@ type Change struct {
 // Change puts other limits in force, for requests that begin from now on. What a host is owed since its last request counts by the new delay at once, longer
 // or shorter.
 func (f *Frontier) Change(c Change, now time.Time) {
-	f.clock = now
+	f.read(now)
 	before := make(map[*host]time.Duration) // configured delays of hosts that are not in memory
 	for h := range f.hosts.all {
 		if h.active == nil {

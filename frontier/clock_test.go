@@ -114,3 +114,33 @@ func TestClockIsSet(t *testing.T) {
 		})
 	}
 }
+
+// TestDueTimes: due times go on with the monotonic clock and follow the wall clock forward, not back.
+func TestDueTimes(t *testing.T) {
+	start := time.Now()
+	f, err := New(testOptions(), NewScope(ModeAny, nil, nil), start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name       string
+		after      time.Duration // by the monotonic clock, from the start
+		wall, want time.Duration // how far the wall clock and the due times are ahead of that
+	}{
+		{"as it began", time.Minute, 0, 0},
+		{"set back", 2 * time.Minute, -time.Hour, 0},
+		{"set forward", 3 * time.Minute, 24 * time.Hour, 24 * time.Hour},
+		{"set right again", 4 * time.Minute, 0, 24 * time.Hour},
+		{"further forward", 5 * time.Minute, 48 * time.Hour, 48 * time.Hour},
+	} {
+		now := stepWall(start.Add(c.after), c.wall)
+		f.read(now)
+		due := f.dueTime(now)
+		if got := due.Sub(start.Round(0)); got != c.after+c.want {
+			t.Errorf("%s: due times are %v after the start, want %v", c.name, got, c.after+c.want)
+		}
+		if wait := f.unix(uint32(due.Unix()+61)) - f.instant(now); wait < instant(time.Minute) || wait > instant(time.Minute+time.Second) {
+			t.Errorf("%s: what is due in a minute waits for %v", c.name, time.Duration(wait))
+		}
+	}
+}

@@ -24,6 +24,7 @@ func (f *Frontier) settleLease(id uint64, kind Kind) (*outstanding, error) {
 
 // endRequest ends the request of a lease at its host and its address.
 func (f *Frontier) endRequest(out *outstanding, r *Report) {
+	f.read(r.End)
 	h := out.host
 	h.active.inFlight--
 	for _, l := range out.limits {
@@ -116,7 +117,7 @@ func (f *Frontier) attempted(head *storage.Head, o storage.Outcome, end time.Tim
 		return o
 	}
 	wait := f.o.RetryDelay << min(attempts-1, 16)
-	o.Due = end.Add(wait + time.Duration(f.jitter()*float64(wait)/4))
+	o.Due = f.dueTime(end).Add(wait + time.Duration(f.jitter()*float64(wait)/4))
 	return o
 }
 

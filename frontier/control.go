@@ -33,7 +33,7 @@ func (k OrderKind) String() string { return [...]string{"pause", "resume", "dela
 // Control carries out an order. stored is the host as it is on disk, records are those of the robots.txt of its origins,
 // in the order of stored.Queues; they are asked for OrderForget only. The order is in the next batch.
 func (f *Frontier) Control(stored *storage.Host, records []robots.Record, o Order, now time.Time) error {
-	f.clock = now
+	f.read(now)
 	h := f.host(stored.ID)
 	if a := h.active; a != nil && a.polite != nil {
 		f.follow(h, o, now)

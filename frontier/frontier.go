@@ -25,7 +25,8 @@ type Frontier struct {
 	share     share
 	limits    map[limitKey]*limit
 	overrides *overrides
-	clock     time.Time // as last read; its wall reading says which hours are in force
+	clock     time.Time     // as last read; its wall reading says which hours are in force
+	ahead     time.Duration // of due times; see dueTime
 
 	names     []*host // in line to be resolved
 	resolving int     // resolve leases out
@@ -103,7 +104,7 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	f.clock = now
+	f.read(now)
 	h := f.host(s.ID)
 	h.fetched = s.Of(storage.Fetched)
 	f.named(h, s.Name, h.fetched)
@@ -206,6 +207,7 @@ func (f *Frontier) TakeBatch() storage.Batch {
 // Committed says that a batch which TakeBatch handed over, with whatever its
 // owner added, is on disk, and what that changed.
 func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) {
+	f.read(now)
 	for i := range b.Hosts {
 		if h := f.hosts.get(b.Hosts[i].Host); h != nil {
 			f.updateCommitted(h)

@@ -13,6 +13,7 @@ import (
 // becoming active takes.
 type LoadRequest struct {
 	Host   storage.HostID
+	Now    time.Time      // that due times are compared with
 	Queues []QueueRequest // those that are known already; none: the host becomes active
 	Max    int            // URLs of each queue wanted
 	Due    int            // due URLs of each queue wanted
@@ -31,7 +32,7 @@ type QueueRequest struct {
 type Load struct {
 	Host   storage.Host
 	Queues []QueueLoad // one for each of Host.Queues
-	At     time.Time   // the time that counted for due URLs
+	At     time.Time   // LoadRequest.Now
 }
 
 // QueueLoad is what was read of one queue.
@@ -49,7 +50,7 @@ func (f *Frontier) want(h *host) {
 	}
 	a.loading = true
 	a.dueAsked = f.o.Heads + len(a.busy) // busy ones are passed over
-	r := LoadRequest{Host: h.id, Max: f.o.Heads, Due: a.dueAsked}
+	r := LoadRequest{Host: h.id, Now: f.dueTime(f.clock), Max: f.o.Heads, Due: a.dueAsked}
 	if f.o.Renew != nil {
 		r.Renewals = a.dueAsked
 	}
@@ -136,7 +137,7 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 		return nil
 	}
 	a := h.active
-	f.clock = now
+	f.read(now)
 	a.loading = false
 	opening := a.polite == nil
 	if opening {
@@ -219,7 +220,7 @@ func (f *Frontier) LoadFailed(id storage.HostID, now time.Time) {
 		return
 	}
 	a, t := h.active, f.instant(now)
-	f.clock = now
+	f.read(now)
 	a.loading = false
 	a.forget()
 	if a.polite == nil {
@@ -234,6 +235,3 @@ func (f *Frontier) LoadFailed(id storage.HostID, now time.Time) {
 	}
 	f.place(h, t)
 }
-
-// unix is the instant of a time in Unix seconds.
-func (f *Frontier) unix(s uint32) instant { return f.instant(time.Unix(int64(s), 0)) }

@@ -12,7 +12,7 @@ import (
 // be called only while a worker is idle: a lease chosen ahead of time would be
 // late for its host and early for the next.
 func (f *Frontier) Next(now time.Time) (Lease, bool) {
-	f.clock = now
+	f.read(now)
 	if out := f.next(now); out != nil {
 		return out.lease, true
 	}

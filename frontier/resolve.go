@@ -43,6 +43,7 @@ func (f *Frontier) CompleteResolve(id uint64, r ResolveReport) error {
 	if err != nil {
 		return err
 	}
+	f.read(r.End)
 	f.resolving--
 	h, now := out.host, f.instant(r.End)
 	h.active.resolving = false

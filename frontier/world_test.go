@@ -201,7 +201,7 @@ func (w *world) load(want LoadRequest) {
 		w.t.Errorf("a load that failed is tried again after %v", w.now.Sub(w.failedAt))
 	}
 	w.failedAt = time.Time{}
-	l, err := readLoad(w.disk, want, &w.o, w.now)
+	l, err := readLoad(w.disk, want, &w.o)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -217,12 +217,12 @@ func (w *world) load(want LoadRequest) {
 	})
 }
 
-func readLoad(d disk, want LoadRequest, o *Options, now time.Time) (*Load, error) {
+func readLoad(d disk, want LoadRequest, o *Options) (*Load, error) {
 	host, err := d.HostByID(want.Host)
 	if err != nil {
 		return nil, err
 	}
-	l := &Load{Host: host, At: now, Queues: make([]QueueLoad, len(host.Queues))}
+	l := &Load{Host: host, At: want.Now, Queues: make([]QueueLoad, len(host.Queues))}
 	for i := range host.Queues {
 		from := &host.Queues[i]
 		q := QueueRequest{From: from.Cursor, Max: want.Max}
@@ -230,7 +230,7 @@ func readLoad(d disk, want LoadRequest, o *Options, now time.Time) (*Load, error
 			q = want.Queues[i]
 		}
 		to := &l.Queues[i]
-		request := storage.HeadsRequest{Host: host.ID, Origin: uint8(i), From: q.From, Queued: q.Max, Due: want.Due, Renewals: want.Renewals, Now: now}
+		request := storage.HeadsRequest{Host: host.ID, Origin: uint8(i), From: q.From, Queued: q.Max, Due: want.Due, Renewals: want.Renewals, Now: want.Now}
 		if from.Queued+from.Due == 0 {
 			request.From = max(q.From, host.Tail)
 			if to.Heads.Next = request.From; from.Renewals == 0 || want.Renewals == 0 {

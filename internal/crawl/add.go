@@ -3,7 +3,6 @@ package crawl
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -132,7 +131,7 @@ func (e *Engine) commitFound(ctx context.Context, d *desk, found []storage.Found
 
 // sift makes discoveries of the additions that are in scope, appended to found, and marks the others.
 func (e *Engine) sift(urls []Addition, found []storage.Found) []storage.Found {
-	scope, now := e.scope.Load(), time.Now()
+	scope, now := e.scope.Load(), e.now()
 	for i := range urls {
 		a := &urls[i]
 		deep := e.o.Frontier.MaxDepth > 0 && a.Depth > e.o.Frontier.MaxDepth

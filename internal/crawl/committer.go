@@ -67,7 +67,7 @@ func (r *run) pause(ctx context.Context, err error) bool {
 // commit makes a job durable: first the output, then the transaction that
 // counts it. After an error both are as before.
 func (r *run) commit(ctx context.Context, j *job) error {
-	started := time.Now()
+	started := r.now()
 	if err := r.checkRoom(); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (r *run) write(items []*archive.Item) ([]archive.Mark, error) {
 	if len(items) == 0 {
 		return r.marks, nil
 	}
-	now := time.Now()
+	now := r.now()
 	for _, item := range items {
 		if err := r.out.Append(item, now); err != nil {
 			return nil, outputError(err)

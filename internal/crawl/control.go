@@ -77,7 +77,7 @@ func (r *run) follow(o *order) {
 // pauseCrawl pauses the whole crawl, or ends that.
 func (r *run) pauseCrawl(pause bool) {
 	var mark []byte
-	switch now := time.Now(); {
+	switch now := r.now(); {
 	case !pause:
 		r.pausedSince = time.Time{}
 	case r.pausedSince.IsZero():
@@ -106,7 +106,7 @@ func (r *run) controlHost(o *order) error {
 			return err
 		}
 	}
-	if err := r.f.Control(&host, records, o.about, time.Now()); err != nil {
+	if err := r.f.Control(&host, records, o.about, r.now()); err != nil {
 		return err
 	}
 	r.collect()

@@ -73,7 +73,7 @@ func (r *run) openDrop(name string) (*sweep, error) {
 func (r *run) drop(q *drop) {
 	r.addSweep(r.newDrop(q.host, q.below))
 	r.pending.drops = append(r.pending.drops, q)
-	r.f.Drop(q.host, q.below, time.Now())
+	r.f.Drop(q.host, q.below, r.now())
 	r.collect()
 }
 

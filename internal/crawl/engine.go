@@ -57,6 +57,7 @@ type ledger interface {
 // Status may be called by any goroutine at any time.
 type Engine struct {
 	o       Options
+	now     func() time.Time // the clock
 	log     *slog.Logger
 	store   store
 	out     output
@@ -116,7 +117,11 @@ func Open(o Options, log *slog.Logger) (*Engine, error) {
 
 // open takes over the store: it closes it when it fails.
 func open(o Options, s store, log *slog.Logger) (*Engine, error) {
-	e := &Engine{o: o, log: log, store: s, opened: time.Now(), free: storage.FreeBytes}
+	e := &Engine{o: o, log: log, store: s, now: o.Now, free: storage.FreeBytes}
+	if e.now == nil {
+		e.now = time.Now
+	}
+	e.opened = e.now()
 	e.wantOutput()
 	e.sessions = frontier.NewSessions(o.SessionNames)
 	e.put(o.Live())
@@ -149,7 +154,7 @@ func (e *Engine) openClient() (err error) {
 		return err
 	}
 	e.o.Fetch.Spool = e.spool
-	if e.client, err = fetch.New(e.o.Fetch, time.Now); err != nil {
+	if e.client, err = fetch.New(e.o.Fetch, e.now); err != nil {
 		return err
 	}
 	e.encoder, err = archive.NewEncoder(e.o.Archive, e.spool)
@@ -226,7 +231,7 @@ func (e *Engine) closeParts() error {
 func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (*frontier.Frontier, error) {
 	fo := e.o.Frontier
 	fo.OwedSince = e.owedSince
-	f, err := frontier.New(fo, scope, time.Now())
+	f, err := frontier.New(fo, scope, e.now())
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +239,7 @@ func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (*front
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := f.Restore(h, time.Now()); err != nil {
+		if err := f.Restore(h, e.now()); err != nil {
 			return fmt.Errorf("host %s: %w", h.Name, err)
 		}
 		if e.plan != nil && unplanned(h) {

@@ -124,7 +124,7 @@ func (r *run) applied(j *job) {
 	}
 	r.unstall(&r.noCommit)
 	r.gathering.begin(j.took)
-	now := time.Now()
+	now := r.now()
 	r.f.Committed(&j.batch, j.result, now)
 	j.endSweeps(now)
 	r.collect()
@@ -153,9 +153,9 @@ func (r *run) nextLoads() (chan<- []frontier.LoadRequest, []frontier.LoadRequest
 func (r *run) takeLoad(l *load) {
 	r.loading--
 	if l.err == nil {
-		l.err = r.f.Loaded(&l.load, time.Now())
+		l.err = r.f.Loaded(&l.load, r.now())
 	} else {
-		r.f.LoadFailed(l.load.Host.ID, time.Now())
+		r.f.LoadFailed(l.load.Host.ID, r.now())
 	}
 	if l.err != nil {
 		r.fail(fmt.Errorf("read the queue of host %d: %w", l.load.Host.ID, l.err))

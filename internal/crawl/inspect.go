@@ -3,7 +3,6 @@ package crawl
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/inspect"
@@ -54,7 +53,7 @@ type look struct {
 func (e *Engine) View() *inspect.View {
 	return inspect.New(e.store, inspect.Options{
 		Politeness: e.force.Load().politeness, Robots: e.o.Frontier.Robots, Tokens: e.o.Frontier.Tokens, Obey: e.o.Frontier.Obey,
-		Renew: e.o.Renew, Now: time.Now, Scope: e.inScope, Live: e.live, Table: e.hosts,
+		Renew: e.o.Renew, Now: e.now, Scope: e.inScope, Live: e.live, Table: e.hosts,
 	})
 }
 

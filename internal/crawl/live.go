@@ -118,7 +118,7 @@ func (r *run) change(c *change) {
 	r.scope.Store(scope)
 	r.f.Change(frontier.Change{
 		Politeness: c.live.Politeness, Overrides: c.live.Overrides, HostBudget: c.live.HostBudget, RenewShare: c.live.RenewShare, Overridden: c.overridden,
-	}, time.Now())
+	}, r.now())
 	r.collect()
 	close(c.done)
 }

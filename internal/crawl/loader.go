@@ -33,7 +33,7 @@ func (r *run) load(want *frontier.LoadRequest, to *frontier.Load) error {
 	if err != nil {
 		return err
 	}
-	to.Host, to.At = host, time.Now()
+	to.Host, to.At = host, want.Now
 	to.Queues = make([]frontier.QueueLoad, len(host.Queues))
 	for i := range host.Queues {
 		q := frontier.QueueRequest{From: host.Queues[i].Cursor, Max: want.Max}

@@ -47,6 +47,10 @@ type Options struct {
 	Archive  archive.Options
 	Requests requestlog.Options
 	Storage  storage.Options
+
+	// Now reads the clock; nil: the system's. What it returns carries the monotonic reading of this process, whatever its wall clock
+	// shows: waits follow that. Any goroutine calls it.
+	Now func() time.Time
 }
 
 // DefaultOptions are those of a polite crawler; DataDir, Fetch.UserAgent and

@@ -106,7 +106,7 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 		return e.unbegun(ctx, fmt.Errorf("read the hosts of %s: %w", e.o.DataDir, err))
 	}
 	r := &run{
-		Engine: e, f: f, parsers: newParsers(), started: time.Now(), pending: newJob(), places: make(map[uint64]uint64),
+		Engine: e, f: f, parsers: newParsers(), started: e.now(), pending: newJob(), places: make(map[uint64]uint64),
 		leases: make(chan frontier.Lease), results: make(chan *result, e.o.Workers),
 		toCommit: make(chan *job), committed: make(chan *job, 1),
 		toLoad: make(chan []frontier.LoadRequest), loaded: make(chan *load, 1),
@@ -182,7 +182,7 @@ func (r *run) run(ctx context.Context) error {
 func (r *run) dispatch(ctx context.Context) {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
-	r.beginSurvey(time.Now())
+	r.beginSurvey(r.now())
 	for r.failed == nil && !r.stopped && ctx.Err() == nil {
 		r.handOut()
 		if r.done() {
@@ -266,7 +266,7 @@ func (r *run) full() bool {
 // handOut gives leases to idle workers for as long as hosts are due.
 func (r *run) handOut() {
 	for r.busy < r.force.Load().Workers && !r.paused() {
-		now := time.Now()
+		now := r.now()
 		l, ok := r.f.Next(now)
 		r.collect()
 		if !ok {
@@ -316,11 +316,11 @@ func (r *run) done() bool {
 	if r.busy > 0 || r.committing || r.adding != nil || !r.pending.batch.Empty() || r.loading+len(r.loads)+r.sweeping+len(r.sweeps) > 0 {
 		return false
 	}
-	return r.full() || r.ends() && r.f.Finished(time.Now(), r.force.Load().GiveUpAfter)
+	return r.full() || r.ends() && r.f.Finished(r.now(), r.force.Load().GiveUpAfter)
 }
 
 func (r *run) everySecond() {
-	now := time.Now()
+	now := r.now()
 	r.meter.tick(now, r.tally.load())
 	r.report("running")
 	if now.Sub(r.started)%sweepEvery < time.Second {

@@ -63,7 +63,7 @@ func (e *Engine) initialScope(seeds []Seed) (scope *frontier.Scope, fresh []stri
 // excludes are reported and left out.
 func (e *Engine) addSeeds(ctx context.Context, seeds []Seed, fresh []string) error {
 	scope := e.scope.Load()
-	now := time.Now()
+	now := e.now()
 	b := storage.Batch{Join: fresh}
 	for i, s := range seeds {
 		if v := scope.Check(s.URL); v != frontier.InScope {

@@ -137,7 +137,7 @@ func (e *Engine) Status() Status { return *e.status.Load() }
 
 func (e *Engine) publish(s Status) {
 	c := e.store.Counters()
-	s.At, s.DataDir = time.Now(), e.o.DataDir
+	s.At, s.DataDir = e.now(), e.o.DataDir
 	s.OutputDir, s.ProductToken = e.o.Archive.Dir, e.o.Frontier.Tokens[0]
 	s.Hosts, s.Requests, s.Bytes = int(c.Hosts), c.Requests, c.Bytes
 	s.URLs = StateCounts(c)
@@ -160,7 +160,7 @@ func StateCounts(c storage.Counters) map[string]int {
 
 // report publishes a snapshot of the run.
 func (r *run) report(state string) {
-	now := time.Now()
+	now := r.now()
 	switch state {
 	case "running":
 		r.beginSurvey(now)
@@ -196,7 +196,7 @@ func (r *run) hostName(id storage.HostID) string {
 // summary is the end of the run.
 func (r *run) summary(ctx context.Context) Summary {
 	s := Summary{Status: r.Status(), Stopped: ctx.Err() != nil || r.stopped}
-	r.f.Waiting(time.Now(), func(w frontier.Waiting) {
+	r.f.Waiting(r.now(), func(w frontier.Waiting) {
 		if w.Left > 0 {
 			s.Postponed = append(s.Postponed, r.postponed(w))
 		}

@@ -71,7 +71,7 @@ func (r *run) beginSurvey(now time.Time) {
 
 // surveyHosts goes on with the walk that is under way.
 func (r *run) surveyHosts() {
-	s, now := &r.surveyor, time.Now()
+	s, now := &r.surveyor, r.now()
 	s.from = r.f.Walk(s.from, surveyStep, now, func(w *frontier.Waiting) { r.lookAt(w, now) })
 	if s.from == 0 {
 		r.surveyed()
@@ -123,7 +123,7 @@ func (r *run) surveyed() {
 // surveyAll walks over all hosts at once: for when nothing is dispatched.
 func (r *run) surveyAll() {
 	r.surveyor.onward, r.surveyor.found.next = nil, time.Time{}
-	r.beginSurvey(time.Now())
+	r.beginSurvey(r.now())
 	for r.surveyor.onward != nil {
 		r.surveyHosts()
 	}

@@ -76,7 +76,7 @@ func (r *run) openSweeps() error {
 				return err
 			}
 			if prefix == markDrop {
-				r.f.Drop(c.host, c.below, time.Now())
+				r.f.Drop(c.host, c.below, r.now())
 			}
 			r.sweeps = append(r.sweeps, c)
 		}
@@ -162,7 +162,7 @@ func (r *run) sweepPage(c *sweep) *swept {
 			return page
 		}
 	}
-	now, wanted := time.Now(), min(sweepPage, c.below-min(c.below, c.from))
+	now, wanted := r.now(), min(sweepPage, c.below-min(c.below, c.from))
 	page.next, page.err = r.store.URLs(c.host, c.from, int(wanted), func(h storage.Head) {
 		if !c.when.Has(h.Last.State) {
 			return

@@ -50,7 +50,7 @@ func (r *run) work(ctx context.Context) {
 // resolve asks for the addresses of a host.
 func (r *run) resolve(ctx context.Context, res *result) {
 	answer, err := r.client.Resolve(ctx, res.lease.HostName)
-	res.resolve = frontier.ResolveReport{End: time.Now(), Addresses: answer.Addrs, TTL: answer.TTL}
+	res.resolve = frontier.ResolveReport{End: r.now(), Addresses: answer.Addrs, TTL: answer.TTL}
 	var failure *fetch.Error
 	if !errors.As(err, &failure) {
 		return
@@ -80,7 +80,7 @@ func (r *run) request(ctx context.Context, res *result, req fetch.Request) (*fet
 	}
 	var failure *fetch.Error
 	if !errors.As(err, &failure) {
-		now := time.Now()
+		now := r.now()
 		failure = &fetch.Error{Op: "request", URL: req.URL.String(), Start: now, End: now, Err: err}
 	}
 	r.tally.failed(failure.Kind, failure.Sent)
