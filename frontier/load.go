@@ -117,7 +117,8 @@ func (f *Frontier) refill(h *host, now instant) {
 	if a.loadAfter <= now {
 		a.loadAfter = always
 	}
-	if !f.spent(h) && f.readDueAt(h) <= now || f.readRenewalsAt(h) <= now {
+	low := a.loadAfter == always && a.low(f.o.Heads)
+	if !f.spent(h) && (low || f.readDueAt(h) <= now) || f.readRenewalsAt(h) <= now {
 		f.want(h)
 	}
 }

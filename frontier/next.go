@@ -64,7 +64,7 @@ func (f *Frontier) take(h *host, now time.Time) *outstanding {
 	if len(a.jobs) > 0 {
 		e := a.jobs[0]
 		a.jobs = a.jobs[1:]
-		return f.leaseRequest(h, &Lease{Kind: Robots, URL: e.url, Robots: e.job}, now)
+		return f.leaseRobots(h, e.url, &e.job, now)
 	}
 	settled := len(f.out.Done)
 	out := f.takeURL(h, now)
@@ -86,7 +86,7 @@ func (f *Frontier) takeURL(h *host, now time.Time) *outstanding {
 		case standing.Kind == robots.StandingFetch || standing.RefreshDue && h.patient != q.index+1:
 			q.asked, h.patient = true, q.index+1
 			job := RobotsJob{Origin: q.origin, Owner: h.id, Previous: q.record, HostAnswers: h.active.answersElsewhere(q)}
-			return f.leaseRequest(h, &Lease{Kind: Robots, URL: q.origin.URL("/robots.txt"), Robots: job}, now)
+			return f.leaseRobots(h, q.origin.URL("/robots.txt"), &job, now)
 		case f.closes(standing, q.rules):
 			q.hold(standing, max(f.instant(standing.Until), t+1))
 			continue
@@ -143,33 +143,35 @@ func (f *Frontier) takePage(h *host, q *queue, now time.Time) *outstanding {
 			return nil
 		}
 		head, due := q.take()
-		l, ok := f.admit(h, q, head, now)
-		if !ok {
+		out := f.leasePage(h, q, &head, now)
+		if out == nil {
 			continue
 		}
 		f.tookNew()
 		if !due {
 			q.inFlight.add(head.Ordinal)
 		}
-		out := f.leaseRequest(h, &l, now)
 		out.due, h.patient = due, 0
 		return out
 	}
 }
 
-// admit takes a URL off its queue for a lease, if it may be asked. One that may not is settled.
-func (f *Frontier) admit(h *host, q *queue, head storage.Head, now time.Time) (Lease, bool) {
+// leasePage leases a URL that was taken off its queue, if it may be asked. One that may not is settled; then there is no lease.
+func (f *Frontier) leasePage(h *host, q *queue, head *storage.Head, now time.Time) *outstanding {
 	h.active.busy.add(head.Ordinal)
 	u := q.origin.URL(head.RequestURI)
-	verdict, no := f.judge(q, &head, u)
+	verdict, no := f.judge(q, head, u)
 	if no.State != storage.Queued {
 		no.At = now
-		f.unplan(h, &head, &no)
-		f.settle(h, &head, no)
-		return Lease{}, false
+		f.unplan(h, head, &no)
+		f.settle(h, head, no)
+		return nil
 	}
-	f.spend(h, &head)
-	return Lease{Kind: Page, URL: u, Head: head, Verdict: verdict, Rules: q.rules, Policy: q.record}, true
+	f.spend(h, head)
+	out := f.leaseRequest(h, Page, u, now)
+	l := &out.lease
+	l.Head, l.Verdict, l.Rules, l.Policy = *head, verdict, q.rules, q.record
+	return out
 }
 
 // judge asks the scope and the robots rules about a URL. The outcome is that of
@@ -194,7 +196,7 @@ func (f *Frontier) judge(q *queue, head *storage.Head, u weburl.URL) (robots.Ver
 
 // leaseRequest leases a request to a host: it counts against the host's and
 // the address's limits until it is completed.
-func (f *Frontier) leaseRequest(h *host, l *Lease, now time.Time) *outstanding {
+func (f *Frontier) leaseRequest(h *host, kind Kind, u weburl.URL, now time.Time) *outstanding {
 	a := h.active
 	a.inFlight++
 	a.served++
@@ -203,12 +205,20 @@ func (f *Frontier) leaseRequest(h *host, l *Lease, now time.Time) *outstanding {
 			limit.polite.Begin()
 		}
 	}
-	l.Address = a.pinned
-	why := a.polite.Explain(now)
+	out := f.lease(h, kind)
+	l, why := &out.lease, a.polite.Explain(now)
+	l.URL, l.Address = u, a.pinned
 	l.At, l.Delay, l.DelayReason, l.DelaySource = now, why.Delay, why.DelayReason, why.DelaySource
 	l.Reason, l.Source, l.Learned = why.Reason, why.Source, a.learned()
 	l.LastEnd, l.Ready = a.polite.LastEnd(), why.Until
-	return f.lease(h, l)
+	return out
+}
+
+// leaseRobots leases a fetch of robots.txt, or of what it redirects to.
+func (f *Frontier) leaseRobots(h *host, u weburl.URL, job *RobotsJob, now time.Time) *outstanding {
+	out := f.leaseRequest(h, Robots, u, now)
+	out.lease.Robots = *job
+	return out
 }
 
 // learned reports whether a robots.txt of the host was ever read.
@@ -221,16 +231,16 @@ func (a *active) learned() bool {
 	return false
 }
 
-func (f *Frontier) lease(h *host, l *Lease) *outstanding {
+func (f *Frontier) lease(h *host, kind Kind) *outstanding {
 	f.lastLease++
-	l.ID, l.Host, l.HostName = f.lastLease, h.id, h.active.name
 	if len(f.spare) == 0 {
 		f.spare = append(f.spare, new(outstanding))
 	}
 	last := len(f.spare) - 1
 	out := f.spare[last]
 	f.spare = f.spare[:last]
-	out.host, out.lease, out.due, out.renewal, out.limits = h, *l, false, false, h.active.limits
-	f.leases[l.ID] = out
+	*out = outstanding{host: h, limits: h.active.limits}
+	out.lease.ID, out.lease.Kind, out.lease.Host, out.lease.HostName = f.lastLease, kind, h.id, h.active.name
+	f.leases[f.lastLease] = out
 	return out
 }

@@ -35,12 +35,14 @@ func (f *Frontier) place(h *host, now instant) {
 	h.delay = float32(a.polite.Delay(f.clock).Seconds())
 	f.giveUp(h, now)
 	f.refill(h, now)
+	if a.inFlight >= a.limit() {
+		h.place = leased
+		return
+	}
 	wake, work := f.wake(h)
 	renew := f.renewAt(h)
 	soonest := min(wake, max(renew, f.share.opens))
 	switch {
-	case a.inFlight >= a.limit():
-		h.place = leased
 	case f.retires(h, soonest, work || renew < never, now):
 		f.retire(h, wake, work)
 	case !work && renew == never:
@@ -153,7 +155,7 @@ func (a *active) limit() int {
 }
 
 // wake is when a host has something to do and politeness lets it; false when
-// that depends on an event. It asks for more URLs where they run low.
+// that depends on an event.
 func (f *Frontier) wake(h *host) (instant, bool) {
 	a := h.active
 	at := never
@@ -168,10 +170,7 @@ func (f *Frontier) wake(h *host) (instant, bool) {
 			at = min(at, q.held)
 		}
 	}
-	switch low := a.low(f.o.Heads); {
-	case low && a.loadAfter == always:
-		f.want(h)
-	case low:
+	if a.loadAfter != always && a.low(f.o.Heads) {
 		at = min(at, a.loadAfter)
 	}
 	at = min(at, f.readDueAt(h))

@@ -63,12 +63,11 @@ func (f *Frontier) takeRenewal(h *host, q *queue, now time.Time) *outstanding {
 	for len(q.renewals) > 0 {
 		head := q.renewals[0]
 		q.renewals = q.renewals[1:]
-		l, ok := f.admit(h, q, head, now)
-		if !ok {
+		out := f.leasePage(h, q, &head, now)
+		if out == nil {
 			continue
 		}
 		f.tookRenewal(f.instant(head.Last.At), f.instant(head.Last.Due), f.instant(now))
-		out := f.leaseRequest(h, &l, now)
 		out.renewal = true
 		return out
 	}

@@ -34,7 +34,7 @@ func (f *Frontier) nextName() *outstanding {
 	f.names[0] = nil
 	f.names = f.names[1:]
 	f.resolving++
-	return f.lease(h, &Lease{Kind: Resolve})
+	return f.lease(h, Resolve)
 }
 
 // CompleteResolve ends a Resolve lease.
