@@ -57,7 +57,6 @@ type ledger interface {
 // Status may be called by any goroutine at any time.
 type Engine struct {
 	o       Options
-	now     func() time.Time // the clock
 	log     *slog.Logger
 	store   store
 	out     output
@@ -117,10 +116,7 @@ func Open(o Options, log *slog.Logger) (*Engine, error) {
 
 // open takes over the store: it closes it when it fails.
 func open(o Options, s store, log *slog.Logger) (*Engine, error) {
-	e := &Engine{o: o, log: log, store: s, now: o.Now, free: storage.FreeBytes}
-	if e.now == nil {
-		e.now = time.Now
-	}
+	e := &Engine{o: o, log: log, store: s, free: storage.FreeBytes}
 	e.opened = e.now()
 	e.wantOutput()
 	e.sessions = frontier.NewSessions(o.SessionNames)
@@ -143,6 +139,14 @@ func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 	}
 	e.publish(Status{State: "opened"})
 	return e, nil
+}
+
+// now reads the clock.
+func (e *Engine) now() time.Time {
+	if e.o.Now == nil {
+		return time.Now()
+	}
+	return e.o.Now()
 }
 
 // openClient makes the client, and the room for what it brings.

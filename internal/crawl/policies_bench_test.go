@@ -72,7 +72,7 @@ func BenchmarkPolicies(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer func() { _ = s.Close() }()
-			r := &run{Engine: &Engine{o: DefaultOptions(), now: time.Now, log: testLog(b), store: s}}
+			r := &run{Engine: &Engine{o: DefaultOptions(), log: testLog(b), store: s}}
 			origins := storePolicies(b, r, n)
 			before := heapInUse()
 			loaded := make([]frontier.QueueLoad, n)

@@ -114,7 +114,7 @@ func TestSecondRecheckReadsTooEarly(t *testing.T) {
 	u := parse(t, "http://a.test/x")
 	commit(storage.Batch{Found: []storage.Found{{URL: u, Fingerprint: s.Fingerprint(u)}}})
 	commit(storage.Batch{Done: []storage.Done{{Host: 1, Outcome: storage.Outcome{State: storage.Denied}}}})
-	r := &run{Engine: &Engine{store: s, now: time.Now}}
+	r := &run{Engine: &Engine{store: s}}
 	all := frontier.Recheck{Host: 1, Rules: robots.Compile(nil, "amble")}
 	first, second := r.sweepPage(r.newRecheck(all)), r.sweepPage(r.newRecheck(all))
 	if len(first.done) != 1 || len(second.done) != 1 {

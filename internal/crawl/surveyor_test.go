@@ -34,7 +34,7 @@ func TestSurveyInSteps(t *testing.T) {
 	if err := s.Hosts(func(h *storage.Host) error { return f.Restore(h, time.Now()) }); err != nil {
 		t.Fatal(err)
 	}
-	e := &Engine{o: o, store: s, now: time.Now}
+	e := &Engine{o: o, store: s}
 	e.put(o.Live())
 	r := &run{Engine: e, f: f, desk: newDesk()}
 	r.beginSurvey(time.Now())
