@@ -131,7 +131,7 @@ func (r *renewals) renew(b *testing.B) {
 func (r *renewals) load(b *testing.B) {
 	start := time.Now()
 	for _, want := range r.f.TakeWants() {
-		l, err := readLoad(r.store, want, &r.o, r.now)
+		l, err := readLoad(r.store, want, &r.o)
 		if err == nil {
 			err = r.f.Loaded(l, r.now)
 		}

@@ -45,7 +45,7 @@ func (e *Engine) expireEvery() time.Duration {
 
 // expire completes output files that are too old, where nothing is written that would. What cannot be done now is tried again the next time.
 func (r *run) expire() {
-	if err := r.out.Expire(time.Now()); err != nil {
+	if err := r.out.Expire(r.now()); err != nil {
 		r.log.Warn("cannot complete an output file that is older than output.max_age; it is tried again", "error", err)
 	}
 }
