@@ -66,6 +66,9 @@ func main() {
 func do(docs string, seeds Seeds, web string, parallel int, draw bool) error {
 	path := filepath.Join(docs, filepath.FromSlash(resultsFile))
 	r := Results{Command: fmt.Sprintf("go run ./internal/simulate -seeds %s", &seeds)}
+	if web != "" && !slices.ContainsFunc(webs, func(w kindOfWeb) bool { return w.name == web }) {
+		return fmt.Errorf("there is no web %q", web)
+	}
 	if draw || web != "" {
 		kept, err := readResults(path)
 		if err != nil {

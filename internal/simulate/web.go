@@ -32,12 +32,15 @@ const (
 	never                // not at all
 )
 
-// webs are the mixtures that are simulated.
-var webs = []struct {
+// kindOfWeb is a mixture of pages.
+type kindOfWeb struct {
 	name  string
 	kinds []kind  // taken in turn
 	hosts float64 // part of the variance of rates that lies between hosts
-}{
+}
+
+// webs are the mixtures that are simulated.
+var webs = []kindOfWeb{
 	{"Poisson", []kind{poisson}, 0},
 	{"bursty", []kind{bursty}, 0},
 	{"periodic", []kind{periodic}, 0},
