@@ -19,10 +19,8 @@ const waitMagic = "wait"
 
 // AppendWait writes a line. After an error the file is as it was.
 func (l *Ledger) AppendWait(w Wait) error {
-	ms := w.Wait / time.Millisecond
-	if w.Wait%time.Millisecond > 0 {
-		ms++
-	}
+	ms, rest := w.Wait/time.Millisecond, w.Wait%time.Millisecond+time.Duration(w.At.Nanosecond())%time.Millisecond
+	ms += (rest + time.Millisecond - 1) / time.Millisecond // the end is rounded up: that of the time is lost below
 	b := strconv.AppendInt(append(l.line[:0], waitMagic+" "...), w.At.UnixMilli(), 10)
 	b = append(append(append(b, ' '), w.Host...), ' ')
 	l.line = append(strconv.AppendInt(b, int64(ms), 10), '\n')

@@ -62,3 +62,21 @@ func TestLedgerWaitsThatAreNone(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestWaitEndsNoSooner: what is read back never ends before what was written, whatever is lost below a millisecond.
+func TestWaitEndsNoSooner(t *testing.T) {
+	for _, nanoseconds := range []int64{0, 1, 14_781, 500_000, 999_999} {
+		for _, wait := range []time.Duration{time.Second, time.Second + 1, time.Second + 999_999} {
+			dir := t.TempDir()
+			at := someTime.Add(time.Duration(nanoseconds))
+			if err := mustLedger(t, dir, 0).AppendWait(Wait{Host: "a.example", At: at, Wait: wait}); err != nil {
+				t.Fatal(err)
+			}
+			debt, err := ReadDebt(dir, 0, "boot", nil)
+			got := debt.Waits["a.example"]
+			if late := got.At.Add(got.Wait).Sub(at.Add(wait)); err != nil || late < 0 || late > 2*time.Millisecond {
+				t.Errorf("a wait of %v from %d ns on ends %v late, %v", wait, nanoseconds, late, err)
+			}
+		}
+	}
+}
