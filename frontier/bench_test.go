@@ -96,7 +96,7 @@ func (w *busy) load(b *testing.B, now time.Time) {
 func BenchmarkNext(b *testing.B) {
 	for _, hosts := range []int{10_000, 1_000_000} {
 		b.Run(fmt.Sprintf("hosts=%d", hosts), func(b *testing.B) {
-			w := newBusy(b, hosts, 1)
+			w := newBusy(b, hosts, DefaultOptions().Heads)
 			f, now := w.f, epoch
 			var spent time.Duration
 			for b.Loop() {

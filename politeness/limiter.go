@@ -12,6 +12,7 @@ import (
 type pace struct {
 	limiter *rate.Limiter // nil while there is no delay to keep
 	end     time.Time     // of the last request; zero before the first
+	refill  time.Duration // from then until the limiter has its token again
 }
 
 // ended takes note of a request that ended. Requests may end in any order.
@@ -25,6 +26,7 @@ func (p *pace) ended(end time.Time, delay time.Duration) {
 // charge sets the rate and takes the token at the end of the last request. Nothing refills in no
 // time, so doing it again changes nothing but the rate.
 func (p *pace) charge(delay time.Duration) {
+	p.refill = 0
 	switch {
 	case p.end.IsZero():
 		return
@@ -37,6 +39,9 @@ func (p *pace) charge(delay time.Duration) {
 		p.limiter.SetLimitAt(p.end, rate.Every(delay))
 	}
 	p.limiter.AllowN(p.end, 1)
+	// Rounded up to a nanosecond. More than the token is never missing, rounding apart.
+	missing := min(1-p.limiter.TokensAt(p.end), 1)
+	p.refill = saturate(math.Ceil(max(missing, 0) * float64(delay)))
 }
 
 // ready is the earliest instant of the next request: the zero time before the first.
@@ -44,24 +49,7 @@ func (p *pace) ready(delay time.Duration) time.Time {
 	if p.end.IsZero() || delay <= 0 {
 		return p.end
 	}
-	ready := p.end.Add(delay)
-	if token := p.nextToken(delay); token.After(ready) {
-		return token
-	}
-	return ready
-}
-
-// nextToken is when the limiter has its token again, rounded up to a nanosecond. More than that
-// token is never missing, rounding apart.
-func (p *pace) nextToken(delay time.Duration) time.Time {
-	if p.limiter == nil {
-		return p.end
-	}
-	missing := min(1-p.limiter.TokensAt(p.end), 1)
-	if missing <= 0 {
-		return p.end
-	}
-	return p.end.Add(saturate(math.Ceil(missing * float64(delay))))
+	return p.end.Add(max(delay, p.refill))
 }
 
 // saturate converts nanoseconds to a duration; what does not fit becomes the longest one.
