@@ -208,6 +208,7 @@ func TestRatesCountEveryRequest(t *testing.T) {
 		testweb.Site{Host: "b.test", Handler: testweb.Routes{"/robots.txt": testweb.Status(503)}})
 	o := testOptions(t, web)
 	o.Frontier.MaxAttempts = 1
+	o.GiveUpAfter = 20 * time.Second // two failures in a row slow a host down
 	sum := crawl(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
 	log := web.Requests()
 	// The 500, the reset and the 503.
