@@ -115,7 +115,8 @@ func (f *Frontier) waits(h *host, now instant) Waiting {
 		}
 	}
 	if left > 0 && !w.Paused && start <= never/2 {
-		w.Finish = time.Duration(start-now) + time.Duration(max(f.affordable(h, left)-1, 0))*w.Delay
+		all := float64(start-now) + float64(max(f.affordable(h, left)-1, 0))*float64(w.Delay)
+		w.Finish = time.Duration(min(all, float64(never/2))) // a million URLs at three hours each is more than fits
 	}
 	return w
 }
