@@ -38,7 +38,7 @@ func (c *checker) host(k, v []byte) {
 	}
 	c.states(r)
 	c.traps(id)
-	c.payloads(id, r.next)
+	c.payloads(r)
 }
 
 // queueCount is a full count of one origin's queue.

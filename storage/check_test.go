@@ -121,6 +121,15 @@ func TestCheckFinds(t *testing.T) {
 		{"payload garbage", put(bucketPayload, appendPayloadKey(nil, 1, 5), []byte{1}), "where the body 0000000000000005 is held cannot be read"},
 		{"payload of no URL", put(bucketPayload, appendPayloadKey(nil, 1, 5), appendPayload(nil, &Payload{Ordinal: 1 << 30})), "is no URL of the host"},
 		{"payload of nobody", put(bucketPayload, appendPayloadKey(nil, 9, 5), appendPayload(nil, &Payload{})), "bucket payload has 1 rows, 0 belong"},
+		{"payload of no URL in the row", editRow(func(r *hostRow) { r.payloads = recentItems(&Payload{Digest: 5, Ordinal: r.next}) }),
+			"the body 0000000000000005 is held cannot be read, or is no URL"},
+		{"payloads out of order", editRow(func(r *hostRow) { r.payloads = recentItems(&Payload{Digest: 5}, &Payload{Digest: 4}) }), "row cannot be read"},
+		{"payload twice", editRow(func(r *hostRow) { r.payloads = recentItems(&Payload{Digest: 5}, &Payload{Digest: 5}) }), "row cannot be read"},
+		{"too many payloads", editRow(func(r *hostRow) {
+			for n := range uint64(maxRecentPayloads + 1) {
+				r.payloads = append(r.payloads, recentItems(&Payload{Digest: n})...)
+			}
+		}), "row cannot be read"},
 		{"counter wrong", editValue(bucketMeta, func(v []byte) []byte { v[15]++; return v }), "counters are"},
 		{"counters cut", editValue(bucketMeta, func(v []byte) []byte { return v[:9] }), "counters cannot be read"},
 		{"policy gone", deleteFirst(bucketRobots), "counters are"},

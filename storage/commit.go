@@ -53,15 +53,15 @@ func (s *Store) reloadCounters() error {
 	})
 }
 
-// work is one item of a batch: its host, its kind and its place among those of its kind, in 32, 2 and 30 bits, so that
+// work is one item of a batch: its host, its kind and its place among those of its kind, in 32, 3 and 29 bits, so that
 // their order as numbers is that in which they are applied.
 type work uint64
 
-func newWork(host HostID, kind, index int) work { return work(host)<<32 | work(kind)<<30 | work(index) }
+func newWork(host HostID, kind, index int) work { return work(host)<<32 | work(kind)<<29 | work(index) }
 
 func (i work) host() HostID { return HostID(i >> 32) }
-func (i work) kind() int    { return int(i >> 30 & 3) }
-func (i work) index() int   { return int(i & (1<<30 - 1)) }
+func (i work) kind() int    { return int(i >> 29 & 7) }
+func (i work) index() int   { return int(i & (1<<29 - 1)) }
 
 // The kinds, in the order in which they are applied to a host: what a page turned
 // out to be says whether its links are taken.
@@ -70,6 +70,7 @@ const (
 	workFound
 	workRefused
 	workUpdate
+	workPayload
 )
 
 // transaction is what there is of bbolt while a batch is written.
@@ -102,6 +103,7 @@ type writer struct {
 	scratch  []byte          // for one row at a time
 	tail     []byte
 	bodies   []byte
+	payloads recentPayloads // of the host at hand
 	merge    []byte
 }
 
@@ -163,9 +165,6 @@ func (w *writer) apply(b *Batch) error {
 	if err := w.putPast(b.Past); err != nil {
 		return err
 	}
-	if err := w.putPayloads(b.Payloads); err != nil {
-		return err
-	}
 	return w.putMeta(b)
 }
 
@@ -192,6 +191,9 @@ func (w *writer) plan(b *Batch) error {
 	}
 	for i := range b.Hosts {
 		w.work = append(w.work, newWork(b.Hosts[i].Host, workUpdate, i))
+	}
+	for i := range b.Payloads {
+		w.work = append(w.work, newWork(b.Payloads[i].Host, workPayload, i))
 	}
 	for i := range b.Refused {
 		if id := w.knownID(b.Refused[i].Host); id != NoHost && b.Refused[i].Reason != 0 {
@@ -269,6 +271,7 @@ func (w *writer) applyHost(b *Batch, items []work) error {
 		return fmt.Errorf("%w: row of the host cannot be read", ErrCorrupt)
 	}
 	w.tail = append(w.tail[:0], r.tail...)
+	w.payloads = append(w.payloads[:0], r.payloads...)
 	w.bodies = w.bodies[:0]
 	w.index = w.index[:0]
 	clear(w.copies)
@@ -278,7 +281,7 @@ func (w *writer) applyHost(b *Batch, items []work) error {
 	if err := w.putTraps(id); err != nil {
 		return err
 	}
-	r.tail = w.tail
+	r.tail, r.payloads = w.tail, w.payloads
 	w.scratch = r.append(w.scratch[:0])
 	if err := w.host.Put(appendHostKey(w.key[:0], id), w.arena.copy(w.scratch)); err != nil {
 		return err
@@ -312,6 +315,8 @@ func (w *writer) applyItems(r *hostRow, b *Batch, items []work) (err error) {
 			w.refuse(b.Refused[item.index()].Reason, b.Refused[item.index()].URL)
 		case workUpdate:
 			err = w.update(r, &b.Hosts[item.index()])
+		case workPayload:
+			err = w.payload(r, &b.Payloads[item.index()])
 		}
 		if err != nil {
 			return err

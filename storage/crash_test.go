@@ -48,11 +48,33 @@ func crashBatch(s *Store, n int) *Batch {
 					o.State, o.Due = Retrying, someTime.Add(time.Duration(n)*time.Second)
 				}
 				b.Done = append(b.Done, Done{Host: HostID(host + 1), Ordinal: uint32(10*(n-1) + i), Outcome: o})
+				b.Payloads = append(b.Payloads, crashPayload(HostID(host+1), uint32(10*(n-1)+i)))
 			}
 		}
 	}
 	b.Marks = map[string][]byte{"batch": fmt.Append(nil, n)}
 	return &b
+}
+
+// crashPayload is the body of a URL. Those of one host are far apart, so that none is forgotten.
+func crashPayload(host HostID, ordinal uint32) Payload {
+	return Payload{Host: host, Digest: uint64(ordinal+1) * 0x9e3779b97f4a7c15, SHA1: [20]byte{byte(ordinal)}, Ordinal: ordinal, At: someTime}
+}
+
+// checkPayloads looks for the bodies that came with so many batches.
+func checkPayloads(t *testing.T, s *Store, batches int) {
+	t.Helper()
+	known := uint32(max(10*(batches-1), 0))
+	for ordinal := range known {
+		want := crashPayload(HostID(ordinal%3+1), ordinal)
+		if got, ok, err := s.Payload(want.Host, want.Digest); got != want || !ok || err != nil {
+			t.Fatalf("after %d batches, body %d is %+v, %t, %v", batches, ordinal, got, ok, err)
+		}
+	}
+	beyond := crashPayload(1, known)
+	if _, ok, err := s.Payload(beyond.Host, beyond.Digest); ok || err != nil {
+		t.Fatalf("after %d batches, there is the body of a later one, or %v", batches, err)
+	}
 }
 
 // panicker lets helpers of tests run in the writing process.
@@ -110,6 +132,7 @@ func TestKill(t *testing.T) {
 		if got, want := s.Counters().Of(Queued), uint64(30); batches >= 0 && got != want {
 			t.Fatalf("%d URLs queued after batch %d, want %d", got, batches, want)
 		}
+		checkPayloads(t, s, batches+1)
 		mustClose(t, s)
 	}
 }
@@ -172,6 +195,7 @@ func TestPowerCut(t *testing.T) {
 			if got, want := reopened.Counters().URLs, uint64(30*n); got != want {
 				t.Fatalf("cut in batch %d: %d URLs, want %d", n, got, want)
 			}
+			checkPayloads(t, reopened, n)
 			mustCommit(t, reopened, crashBatch(reopened, n))
 			checkClean(t, reopened)
 			mustClose(t, reopened)

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"bytes"
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -88,15 +89,27 @@ func FuzzDecodeRow(f *testing.F) {
 	f.Add(rowVersion1(&r))
 	r.plain, r.queries, r.digests = 1, tally{{1, 5}, {2, 1 << 31}}, tally{{3, 1}}
 	f.Add(r.append(nil))
+	r.site, r.errors = []byte("site"), errorCounts{{ReasonStatus, 5}, {ReasonLoop, 300}}
+	for n := range uint64(3) {
+		r.payloads = appendPayload(binary.BigEndian.AppendUint64(r.payloads, n), &Payload{SHA1: [20]byte{1}, Ordinal: 1, At: someTime})
+	}
+	f.Add(r.append(nil))
 	f.Add([]byte{rowVersion, 255})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var r hostRow
 		if !r.decode(1, b) {
 			return
 		}
+		if len(r.site) == 0 {
+			r.site = nil // an empty one is not written again
+		}
 		var again hostRow
 		if !again.decode(1, r.append(nil)) || !reflect.DeepEqual(again, r) {
 			t.Fatalf("%+v comes back as %+v", r, again)
+		}
+		var passed hostRow
+		if !passed.decodePayloads(1, b) || !bytes.Equal(passed.payloads, r.payloads) {
+			t.Fatalf("decoding finds the payloads %x, passing over the rest %x", r.payloads, passed.payloads)
 		}
 		rd := reader{row: r}
 		for n := rd.row.spilled; n < rd.row.next && n < rd.row.spilled+100; n++ {

@@ -41,7 +41,7 @@ func goldenStore(t *testing.T) *Store {
 	})
 	mustCommit(t, s, &Batch{Policies: []Policy{{parse(t, "https://www.example.com/").Origin(), []byte("record")}}})
 	mustCommit(t, s, &Batch{Past: []Policy{{parse(t, "https://www.example.com/").Origin(), []byte("past")}}})
-	mustCommit(t, s, &Batch{Payloads: []Payload{{Host: 1, Digest: 0xd1, SHA1: [20]byte{0x51, 19: 0x52}, Ordinal: 3, At: someTime}}})
+	mustCommit(t, s, &Batch{Payloads: goldenPayloads()})
 	goldenTraps(t, s)
 	return s
 }
@@ -69,6 +69,15 @@ func goldenOutcomes() []Done {
 	o.ETag, o.Modified, o.History = `"tag"`, someTime.UTC().Format(httpDate), [8]byte{1, 2, 3, 4, 5, 6, 7, 8}
 	all[3].Outcome.Modified = "yesterday"
 	all[17].Outcome.State, all[17].Outcome.Status = Redirected, 301
+	return all
+}
+
+// goldenPayloads are thirty-three bodies, which go to the payload bucket, and one that stays in the row.
+func goldenPayloads() []Payload {
+	var all []Payload
+	for n := range uint32(34) {
+		all = append(all, Payload{Host: 1, Digest: 0xd1 + uint64(n)<<56, SHA1: [20]byte{0x51, 19: byte(n)}, Ordinal: n, At: someTime})
+	}
 	return all
 }
 
@@ -117,6 +126,8 @@ func TestSizes(t *testing.T) {
 	renewed.Due, renewed.History, renewed.Simhash = someTime, [8]byte{1}, 1
 	e := Entry{RequestURI: strings.Repeat("u", 43), Depth: 3, FirstSeen: someTime, ViaHost: 1, ViaOrdinal: 1000}
 	row := hostRow{origins: make([]originRow, 1)}
+	withBody := row
+	withBody.payloads = make(recentPayloads, payloadItemSize)
 	for _, c := range []struct {
 		what  string
 		got   int
@@ -128,6 +139,7 @@ func TestSizes(t *testing.T) {
 		{"the same, planned to be renewed, with a simhash", len(appendOutcome(nil, &renewed)), 42},
 		{"the same with an ETag of 20 bytes and a usual Last-Modified", len(appendOutcome(nil, &validated)), 47},
 		{"row of a host with one origin, without name, politeness, outcomes and URLs", len(row.append(nil)), 85},
+		{"a body that waits in the row", len(withBody.append(nil)) - len(row.append(nil)) - 1, 36},
 		{"due row", len(appendDueKey(nil, 1, 0, 0, 1, 1)), 14},
 		{"renew row", len(appendRenewKey(nil, 1, 0, 1, 1)), 13},
 	} {

@@ -193,7 +193,7 @@ type Batch struct {
 	Ensure   []string          // host names that need an id though they have no URL yet
 	Join     []string          // URLs that join the seeds: where redirects of seeds led
 	Refused  []Refused         // URLs that workers found to lead into traps
-	Payloads []Payload         // bodies that the output holds from this commit on
+	Payloads []Payload         // bodies that the output holds from this commit on, of URLs that the store has by then; the last one of a host and digest counts
 	Marks    map[string][]byte // opaque positions of files and streams beside the database; nil removes one
 }
 

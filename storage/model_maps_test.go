@@ -30,6 +30,7 @@ type modelHost struct {
 	politeness string
 	site       string
 	errors     map[Reason]uint32
+	payloads   map[uint64]Payload
 	plain      uint32 // ordinals below it came in version 1
 	modelTraps
 }
@@ -43,7 +44,7 @@ func (m *model) id(name string) HostID {
 		return id
 	}
 	m.names = append(m.names, name)
-	m.hosts = append(m.hosts, &modelHost{name: name, known: make(map[string]bool), modelTraps: newModelTraps()})
+	m.hosts = append(m.hosts, &modelHost{name: name, known: make(map[string]bool), payloads: make(map[uint64]Payload), modelTraps: newModelTraps()})
 	m.ids[name] = HostID(len(m.names))
 	return m.ids[name]
 }
@@ -76,6 +77,10 @@ func (m *model) apply(b *Batch) Result {
 	for i := range b.Hosts {
 		touched[b.Hosts[i].Host] = true
 		m.hosts[b.Hosts[i].Host-1].update(&b.Hosts[i])
+	}
+	for _, p := range b.Payloads {
+		touched[p.Host] = true
+		m.hosts[p.Host-1].payloads[p.Digest] = p
 	}
 	for _, name := range b.Ensure {
 		if r.Ensured == nil {

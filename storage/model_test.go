@@ -114,7 +114,7 @@ func (d *driver) commit(t *rapid.T) {
 func (d *driver) fail(t *rapid.T) {
 	rng, b := d.batch(t)
 	beyond := HostID(len(d.model.hosts) + 1000)
-	switch rng.IntN(4) {
+	switch rng.IntN(6) {
 	case 0:
 		b.Done = append(b.Done, Done{Host: beyond, Outcome: Outcome{State: Fetched}})
 	case 1:
@@ -123,6 +123,11 @@ func (d *driver) fail(t *rapid.T) {
 		b.Ensure = append(b.Ensure, strings.Repeat("x", 256))
 	case 3:
 		b.Marks = map[string][]byte{"": {1}}
+	case 4:
+		b.Payloads = append(b.Payloads, Payload{Host: beyond})
+	case 5:
+		b.Ensure = append(b.Ensure, hostName(0))
+		b.Payloads = append(b.Payloads, Payload{Host: 1, Ordinal: 1 << 30})
 	}
 	if _, err := d.store.Commit(&b); err == nil || errors.Is(err, ErrNoSpace) {
 		t.Fatalf("commit of an impossible batch: %v", err)
@@ -151,6 +156,7 @@ func (d *driver) compare(t tester) {
 		}
 		d.compareURLs(t, HostID(i+1), h)
 		d.compareHeads(t, HostID(i+1), h)
+		d.comparePayloads(t, HostID(i+1), h)
 	}
 	for o, record := range m.policies {
 		if got, err := s.Policy(o); err != nil || string(got) != record {
@@ -209,6 +215,20 @@ func (d *driver) compareHeads(t tester, id HostID, h *modelHost) {
 	}
 }
 
+func (d *driver) comparePayloads(t tester, id HostID, h *modelHost) {
+	for n := range uint64(modelDigests) {
+		want, known := h.payloads[modelDigest(n)]
+		if got, ok, err := d.store.Payload(id, modelDigest(n)); got != want || ok != known || err != nil {
+			t.Fatalf("body %d of %s is %+v, %t, %v, want %+v, %t", n, h.name, got, ok, err, want, known)
+		}
+	}
+}
+
+// modelDigests is how many bodies there are: more than wait in a row, and so far apart that none is forgotten.
+const modelDigests = 200
+
+func modelDigest(n uint64) uint64 { return (n + 1) * 0x9e3779b97f4a7c15 }
+
 // randomBatch makes a batch that fits what the model holds.
 func (m *model) randomBatch(rng *rand.Rand, size int, fingerprint func(weburl.URL) uint64) Batch {
 	var b Batch
@@ -266,6 +286,15 @@ func (m *model) randomWork(rng *rand.Rand, id HostID, h *modelHost, size int, b 
 		u := &h.urls[rng.IntN(len(h.urls))]
 		b.Done = append(b.Done, Done{
 			Host: id, Ordinal: u.Ordinal, Origin: u.Origin, Priority: u.Priority, When: States(rng.IntN(1<<numStates) >> rng.IntN(12)), Outcome: randomOutcome(rng),
+		})
+	}
+	for range rng.IntN(40) {
+		if len(h.urls) == 0 {
+			break
+		}
+		b.Payloads = append(b.Payloads, Payload{
+			Host: id, Digest: modelDigest(rng.Uint64N(modelDigests)), SHA1: [20]byte{19: byte(rng.IntN(256))}, Ordinal: rng.Uint32N(uint32(len(h.urls))),
+			At: someTime.Add(time.Duration(rng.IntN(60)) * time.Second),
 		})
 	}
 	u := HostUpdate{Host: id, Requests: rng.Uint32N(10), Bytes: rng.Uint64N(1e6)}

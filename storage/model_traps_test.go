@@ -96,5 +96,6 @@ func (m *model) age() {
 		clear(h.queries)
 		clear(h.digests)
 		h.traps = nil
+		clear(h.payloads)
 	}
 }

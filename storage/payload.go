@@ -2,7 +2,6 @@ package storage
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -24,7 +23,11 @@ type Payload struct {
 const (
 	payloadKeySize   = 4 + 8
 	payloadValueSize = 20 + 4 + 4
+	payloadItemSize  = 8 + payloadValueSize
 )
+
+// maxRecentPayloads is how many wait in the host's row.
+const maxRecentPayloads = 32
 
 // The digests of a host are divided into sets by their first bits, and a set that is full forgets its oldest body for a new one. So a host has 262,144 rows
 // at most, nothing needs to be counted, and what goes lies beside what comes.
@@ -51,17 +54,57 @@ func decodePayload(v []byte) (p Payload, ok bool) {
 	return p, !d.bad && len(d.b) == 0
 }
 
+// recentPayloads are those that wait in a host's row: digest and encoded payload, one behind the other by rising digest.
+type recentPayloads []byte
+
+// find returns the place of a digest, or that where it belongs.
+func (r recentPayloads) find(digest uint64) (at int, found bool) {
+	for ; at < len(r); at += payloadItemSize {
+		if d := binary.BigEndian.Uint64(r[at:]); d >= digest {
+			return at, d == digest
+		}
+	}
+	return at, false
+}
+
+// get returns the encoded payload of a digest; nil if it is not there.
+func (r recentPayloads) get(digest uint64) []byte {
+	at, found := r.find(digest)
+	if !found {
+		return nil
+	}
+	return r[at+8 : at+payloadItemSize]
+}
+
+func (r recentPayloads) append(b []byte) []byte {
+	return append(append(b, byte(len(r)/payloadItemSize)), r...)
+}
+
+// decodeRecentPayloads returns a part of d's bytes. Too many or none, and digests out of order, make d bad.
+func decodeRecentPayloads(d *decoder) recentPayloads {
+	n := int(d.u8())
+	r := recentPayloads(d.take(n * payloadItemSize))
+	if n == 0 || n > maxRecentPayloads {
+		d.bad = true
+	}
+	for at := payloadItemSize; at < len(r); at += payloadItemSize {
+		if binary.BigEndian.Uint64(r[at:]) <= binary.BigEndian.Uint64(r[at-payloadItemSize:]) {
+			d.bad = true
+		}
+	}
+	if d.bad {
+		return nil
+	}
+	return r
+}
+
 // Payload returns where the output holds a body of a host, by its Outcome.Digest; not ok where it does not. It may be
 // called concurrently.
 func (s *Store) Payload(host HostID, digest uint64) (p Payload, ok bool, err error) {
 	err = s.db.View(func(tx *bolt.Tx) error {
-		b := tx.Bucket(bucketPayload)
-		if b == nil { // no commit has had one yet
-			return nil
-		}
-		v := b.Get(appendPayloadKey(make([]byte, 0, payloadKeySize), host, digest))
-		if v == nil {
-			return nil
+		v, err := findPayload(tx, host, digest)
+		if err != nil || v == nil {
+			return err
 		}
 		if p, ok = decodePayload(v); !ok {
 			return fmt.Errorf("host %d: %w: where it holds a body cannot be read", host, ErrCorrupt)
@@ -72,47 +115,77 @@ func (s *Store) Payload(host HostID, digest uint64) (p Payload, ok bool, err err
 	return p, ok, err
 }
 
-// putPayloads writes them from left to right. The last one of a digest counts.
-func (w *writer) putPayloads(payloads []Payload) error {
-	if len(payloads) == 0 {
+// findPayload returns an encoded payload from the host's row, or else from the bucket; nil if it is in neither.
+func findPayload(tx *bolt.Tx, host HostID, digest uint64) ([]byte, error) {
+	key := appendPayloadKey(make([]byte, 0, payloadKeySize), host, digest)
+	if v := tx.Bucket(bucketHost).Get(key[:hostKeySize]); v != nil {
+		var r hostRow
+		if !r.decodePayloads(host, v) {
+			return nil, fmt.Errorf("host %d: %w: its row cannot be read", host, ErrCorrupt)
+		}
+		if v = r.payloads.get(digest); v != nil {
+			return v, nil
+		}
+	}
+	b := tx.Bucket(bucketPayload)
+	if b == nil { // the file is older, and no row has overflowed yet
+		return nil, nil
+	}
+	return b.Get(key), nil
+}
+
+// payload puts where a body is into the row in place of what was said of the same body before. When the row has no room
+// left, all that it holds moves to the payload bucket: the keys of one host lie at random places there, so each of them costs a page.
+func (w *writer) payload(r *hostRow, p *Payload) error {
+	if p.Ordinal >= r.next {
+		return fmt.Errorf("body of URL %d, but the host has %d URLs", p.Ordinal, r.next)
+	}
+	w.scratch = appendPayload(binary.BigEndian.AppendUint64(w.scratch[:0], p.Digest), p)
+	at, found := w.payloads.find(p.Digest)
+	if found {
+		copy(w.payloads[at:], w.scratch)
 		return nil
 	}
+	w.payloads = slices.Insert(w.payloads, at, w.scratch...)
+	if len(w.payloads) <= maxRecentPayloads*payloadItemSize {
+		return nil
+	}
+	if err := w.putPayloads(r.id); err != nil {
+		return err
+	}
+	w.payloads = w.payloads[:0]
+	return nil
+}
+
+// putPayloads writes those that waited in the row of a host, from left to right.
+func (w *writer) putPayloads(host HostID) error {
 	bucket, err := w.tx.CreateBucketIfNotExists(bucketPayload)
 	if err != nil {
 		return err
 	}
-	order := make([]int, len(payloads))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(i, j int) int {
-		a, b := &payloads[i], &payloads[j]
-		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Digest, b.Digest))
-	})
 	cursor := bucket.Cursor()
-	for _, i := range order {
-		p := &payloads[i]
-		if gone := w.forgotten(cursor, p); gone != nil {
+	for item := range slices.Chunk(w.payloads, payloadItemSize) {
+		digest := binary.BigEndian.Uint64(item)
+		if gone := w.forgotten(cursor, host, digest); gone != nil {
 			if err := bucket.Delete(gone); err != nil {
-				return fmt.Errorf("payload of host %d: %w", p.Host, err)
+				return fmt.Errorf("row of a body: %w", err)
 			}
 		}
-		key := appendPayloadKey(w.key[:0], p.Host, p.Digest)
-		if err := bucket.Put(key, w.arena.copy(appendPayload(w.scratch[:0], p))); err != nil {
-			return fmt.Errorf("payload of host %d: %w", p.Host, err)
+		if err := bucket.Put(appendPayloadKey(w.key[:0], host, digest), w.arena.copy(item[8:])); err != nil {
+			return fmt.Errorf("row of a body: %w", err)
 		}
 	}
 	return nil
 }
 
 // forgotten is the key that makes room for a new body: nil where its set has room, or has the body already.
-func (w *writer) forgotten(c *bolt.Cursor, p *Payload) []byte {
+func (w *writer) forgotten(c *bolt.Cursor, host HostID, digest uint64) []byte {
 	const within = math.MaxUint64 >> payloadSetBits
 	n, oldest := 0, uint32(math.MaxUint32)
 	key := w.scratch[:0]
-	last := appendPayloadKey(make([]byte, 0, payloadKeySize), p.Host, p.Digest|within)
-	for k, v := c.Seek(appendPayloadKey(w.key[:0], p.Host, p.Digest&^within)); k != nil && bytes.Compare(k, last) <= 0; k, v = c.Next() {
-		if len(k) != payloadKeySize || len(v) != payloadValueSize || binary.BigEndian.Uint64(k[4:]) == p.Digest {
+	last := appendPayloadKey(make([]byte, 0, payloadKeySize), host, digest|within)
+	for k, v := c.Seek(appendPayloadKey(w.key[:0], host, digest&^within)); k != nil && bytes.Compare(k, last) <= 0; k, v = c.Next() {
+		if len(k) != payloadKeySize || len(v) != payloadValueSize || binary.BigEndian.Uint64(k[4:]) == digest {
 			return nil
 		}
 		n++
@@ -126,17 +199,24 @@ func (w *writer) forgotten(c *bolt.Cursor, p *Payload) []byte {
 	return key
 }
 
-// payloads checks the rows of a host's bodies.
-func (c *checker) payloads(id HostID, tail uint32) {
+// payloads checks where a host's bodies are: what its row says, and what the bucket does.
+func (c *checker) payloads(r *hostRow) {
+	for item := range slices.Chunk(r.payloads, payloadItemSize) {
+		c.payload(r, item[:8], item[8:])
+	}
 	b := c.tx.Bucket(bucketPayload)
 	if b == nil {
 		return
 	}
-	cursor, prefix := b.Cursor(), appendHostKey(nil, id)
+	cursor, prefix := b.Cursor(), appendHostKey(nil, r.id)
 	for k, v := cursor.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = cursor.Next() {
 		c.rows[string(bucketPayload)]++
-		if p, ok := decodePayload(v); !ok || len(k) != payloadKeySize || p.Ordinal >= tail {
-			c.found("host %d: where the body %x is held cannot be read, or is no URL of the host", id, k[len(prefix):])
-		}
+		c.payload(r, k[len(prefix):], v)
+	}
+}
+
+func (c *checker) payload(r *hostRow, digest, v []byte) {
+	if p, ok := decodePayload(v); !ok || len(digest) != 8 || p.Ordinal >= r.next {
+		c.found("host %d: where the body %x is held cannot be read, or is no URL of the host", r.id, digest)
 	}
 }

@@ -1,34 +1,162 @@
 package storage
 
 import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
 )
 
-// TestPayload: what a commit says of bodies can be asked for afterwards, each of its host, and the last one counts.
+// bodyAt is a payload of the first URL of a host.
+func bodyAt(host HostID, digest uint64, at int64) Payload {
+	return Payload{Host: host, Digest: digest, SHA1: [20]byte{byte(at)}, At: time.Unix(at, 0)}
+}
+
+// recentItems are payloads as a host's row holds them.
+func recentItems(payloads ...*Payload) (r recentPayloads) {
+	for _, p := range payloads {
+		r = appendPayload(binary.BigEndian.AppendUint64(r, p.Digest), p)
+	}
+	return r
+}
+
+// overflow lets the payloads that wait in the row of a host move to the bucket. Those that it needs for that are of sets of their own.
+func overflow(t *testing.T, s *Store, host HostID) {
+	t.Helper()
+	var b Batch
+	for n := range uint64(maxRecentPayloads + 1) {
+		b.Payloads = append(b.Payloads, bodyAt(host, (1000+n)<<(64-payloadSetBits)+1, 1))
+	}
+	mustCommit(t, s, &b)
+}
+
+// payloadPlaces counts the payloads in the row of host 1, and the rows of the bucket.
+func payloadPlaces(t *testing.T, s *Store) (row, bucket int) {
+	t.Helper()
+	err := s.db.View(func(tx *bolt.Tx) error {
+		var r hostRow
+		if b := tx.Bucket(bucketPayload); b != nil {
+			bucket = b.Stats().KeyN
+		}
+		err := getRow(tx, 1, &r)
+		row = len(r.payloads) / payloadItemSize
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return row, bucket
+}
+
+func wantPayload(t *testing.T, s *Store, want Payload) {
+	t.Helper()
+	if got, ok, err := s.Payload(want.Host, want.Digest); got != want || !ok || err != nil {
+		t.Errorf("got %+v %t %v, want %+v", got, ok, err, want)
+	}
+}
+
+func wantNoPayload(t *testing.T, s *Store, host HostID, digest uint64) {
+	t.Helper()
+	if got, ok, err := s.Payload(host, digest); ok || err != nil {
+		t.Errorf("a body that nobody has: %+v, %v", got, err)
+	}
+}
+
+// TestPayload: what a commit says of bodies can be asked for afterwards, each of its host, and the last one counts: in the rows of hosts,
+// after a new start, and in the bucket.
 func TestPayload(t *testing.T) {
-	s := openTemp(t, Options{})
+	dir := t.TempDir()
+	s := mustOpen(t, dir, Options{})
+	defer func() { mustClose(t, s) }()
 	mustCommit(t, s, &Batch{Found: found(t, s, "http://a.test/1", "http://a.test/2", "http://b.test/1")})
 	payload := func(host HostID, digest uint64, mark byte, ordinal uint32) Payload {
 		return Payload{Host: host, Digest: digest, SHA1: [20]byte{mark}, Ordinal: ordinal, At: time.Unix(1e9+int64(mark), 0)}
 	}
-	mustCommit(t, s, &Batch{Payloads: []Payload{payload(2, 7, 1, 0), payload(1, 7, 2, 0), payload(1, 5, 3, 0), payload(1, 7, 4, 1)}})
-	for _, want := range []Payload{payload(1, 5, 3, 0), payload(1, 7, 4, 1), payload(2, 7, 1, 0)} {
-		if got, ok, err := s.Payload(want.Host, want.Digest); got != want || !ok || err != nil {
-			t.Errorf("got %+v %t %v, want %+v", got, ok, err, want)
+	r := mustCommit(t, s, &Batch{Payloads: []Payload{payload(2, 7, 1, 0), payload(1, 7, 2, 0), payload(1, 5, 3, 0), payload(1, 7, 4, 1)}})
+	if len(r.Touched) != 2 || r.Touched[0] != (Touched{Host: 1, Tail: 2, Queued: 2}) {
+		t.Errorf("touched: %+v", r.Touched)
+	}
+	compare := func(t *testing.T) {
+		for _, want := range []Payload{payload(1, 5, 3, 0), payload(1, 7, 4, 1), payload(2, 7, 1, 0)} {
+			wantPayload(t, s, want)
+		}
+		wantNoPayload(t, s, 2, 5)
+		wantNoPayload(t, s, 1, 6)
+		wantNoPayload(t, s, 3, 7)
+		checkClean(t, s)
+	}
+	t.Run("rows", compare)
+	mustClose(t, s)
+	s = mustOpen(t, dir, Options{})
+	t.Run("opened again", compare)
+	overflow(t, s, 1)
+	overflow(t, s, 2)
+	if row, bucket := payloadPlaces(t, s); row != 2 || bucket != 2*(maxRecentPayloads+1) {
+		t.Fatalf("the row has %d payloads, the bucket %d", row, bucket)
+	}
+	t.Run("bucket", compare)
+
+	mustCommit(t, s, &Batch{Payloads: []Payload{payload(1, 7, 9, 0)}})
+	wantPayload(t, s, payload(1, 7, 9, 0)) // from the row, and the one before is in the bucket
+	overflow(t, s, 1)
+	wantPayload(t, s, payload(1, 7, 9, 0))
+	checkClean(t, s)
+}
+
+// TestPayloadsMoveAtOnce: the payloads of a host wait in its row until there is no room left, and leave it together. One that
+// is there already takes no room.
+func TestPayloadsMoveAtOnce(t *testing.T) {
+	s := openTemp(t, Options{})
+	mustCommit(t, s, &Batch{Found: found(t, s, "http://a.test/1")})
+	for round := range int64(3) {
+		for digest := uint64(maxRecentPayloads); digest > 0; digest-- {
+			mustCommit(t, s, &Batch{Payloads: []Payload{bodyAt(1, digest<<56, 10*round+1), bodyAt(1, digest<<56, 10*round+2)}})
 		}
 	}
-	if got, ok, err := s.Payload(2, 5); ok || err != nil {
-		t.Errorf("a body that nobody has: %+v, %v", got, err)
+	if row, bucket := payloadPlaces(t, s); row != maxRecentPayloads || bucket != 0 {
+		t.Fatalf("the row has %d payloads, the bucket %d", row, bucket)
 	}
-	if texts := findings(t, s); len(texts) > 0 {
-		t.Errorf("check finds %q", texts)
+	mustCommit(t, s, &Batch{Payloads: []Payload{bodyAt(1, 77, 5)}})
+	if row, bucket := payloadPlaces(t, s); row != 0 || bucket != maxRecentPayloads+1 {
+		t.Fatalf("with one more, the row has %d payloads, the bucket %d", row, bucket)
+	}
+	wantPayload(t, s, bodyAt(1, 77, 5))
+	for digest := uint64(maxRecentPayloads); digest > 0; digest-- {
+		wantPayload(t, s, bodyAt(1, digest<<56, 22))
 	}
 }
 
-// TestPayloadInOlderFile: a file that was made before there were payloads has none, and takes them.
+// TestPayloadsRefused: a payload of a host or a URL that is not there is an error, and nothing of its batch is kept.
+func TestPayloadsRefused(t *testing.T) {
+	s := openTemp(t, Options{})
+	mustCommit(t, s, &Batch{Found: found(t, s, "http://a.test/1")})
+	for _, test := range []struct {
+		payload Payload
+		want    string
+	}{
+		{Payload{Host: 2, Digest: 5}, "host 2: "},
+		{Payload{Host: NoHost, Digest: 5}, "host 0: "},
+		{Payload{Host: 1, Digest: 5, Ordinal: 1}, "host 1: body of URL 1, but the host has 1 URLs"},
+	} {
+		_, err := s.Commit(&Batch{Payloads: []Payload{bodyAt(1, 4, 1), test.payload}})
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("commit of %+v: %v, want %q", test.payload, err, test.want)
+		}
+		wantNoPayload(t, s, 1, 4)
+		wantNoPayload(t, s, test.payload.Host, 5)
+	}
+	b := &Batch{Found: found(t, s, "http://a.test/2"), Payloads: []Payload{{Host: 1, Digest: 5, Ordinal: 1, At: someTime}}}
+	mustCommit(t, s, b) // the URL comes with the same batch
+	wantPayload(t, s, b.Payloads[0])
+}
+
+// TestPayloadInOlderFile: a file that was made before there were payloads has none, and takes them, in rows and in the bucket.
 func TestPayloadInOlderFile(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, dir, Options{})
@@ -39,16 +167,30 @@ func TestPayloadInOlderFile(t *testing.T) {
 	mustClose(t, s)
 	s = mustOpen(t, dir, Options{})
 	defer mustClose(t, s)
-	if _, ok, err := s.Payload(1, 1); ok || err != nil {
-		t.Errorf("there is one: %v", err)
+	wantNoPayload(t, s, 1, 1)
+	mustCommit(t, s, &Batch{Payloads: []Payload{bodyAt(1, 1, 3)}})
+	wantPayload(t, s, bodyAt(1, 1, 3))
+	checkClean(t, s)
+	overflow(t, s, 1)
+	wantPayload(t, s, bodyAt(1, 1, 3))
+	checkClean(t, s)
+}
+
+// TestPayloadsOnlyInBucket: a file that was made before they waited in rows is read, and goes on.
+func TestPayloadsOnlyInBucket(t *testing.T) {
+	s := openTemp(t, Options{})
+	mustCommit(t, s, &Batch{Found: found(t, s, "http://a.test/1")})
+	old, kept := bodyAt(1, 5, 10), bodyAt(1, 6, 11)
+	for _, p := range []Payload{old, kept} {
+		if err := s.db.Update(put(bucketPayload, appendPayloadKey(nil, 1, p.Digest), appendPayload(nil, &p))); err != nil {
+			t.Fatal(err)
+		}
+		wantPayload(t, s, p)
 	}
-	mustCommit(t, s, &Batch{Payloads: []Payload{{Host: 1, Digest: 1}}})
-	if _, ok, err := s.Payload(1, 1); !ok || err != nil {
-		t.Errorf("there is none: %v", err)
-	}
-	if texts := findings(t, s); len(texts) > 0 {
-		t.Errorf("check finds %q", texts)
-	}
+	checkClean(t, s)
+	mustCommit(t, s, &Batch{Payloads: []Payload{bodyAt(1, 5, 20)}})
+	wantPayload(t, s, bodyAt(1, 5, 20))
+	wantPayload(t, s, kept)
 }
 
 // TestPayloadsAreBounded: a set of digests that is full forgets its oldest body for a new one, and nothing else.
@@ -65,6 +207,7 @@ func TestPayloadsAreBounded(t *testing.T) {
 		b.Payloads = append(b.Payloads, payload(1, set+uint64(i), (i*7)%payloadsOfSet)) // number 0 is the newest
 	}
 	mustCommit(t, s, b)
+	overflow(t, s, 1)
 	has := func(p Payload) bool {
 		_, ok, err := s.Payload(p.Host, p.Digest)
 		if err != nil {
@@ -73,14 +216,16 @@ func TestPayloadsAreBounded(t *testing.T) {
 		return ok
 	}
 	mustCommit(t, s, &Batch{Payloads: []Payload{payload(1, set+3, 0)}}) // known: only its time is new
+	overflow(t, s, 1)
+	for i := range 10 {
+		mustCommit(t, s, &Batch{Payloads: []Payload{payload(1, set+1000+uint64(i), -1)}})
+	}
 	for _, p := range b.Payloads {
 		if !has(p) {
 			t.Fatalf("body %x is forgotten, and there was room", p.Digest)
 		}
 	}
-	for i := range 10 {
-		mustCommit(t, s, &Batch{Payloads: []Payload{payload(1, set+1000+uint64(i), -1)}})
-	}
+	overflow(t, s, 1)
 	for i, p := range b.Payloads {
 		age := 1e9 - p.At.Unix()
 		if i == len(others)+3 {
@@ -95,7 +240,110 @@ func TestPayloadsAreBounded(t *testing.T) {
 			t.Errorf("body %x of another set is forgotten", p.Digest)
 		}
 	}
-	if texts := findings(t, s); len(texts) > 0 {
-		t.Errorf("check finds %q", texts)
+}
+
+// TestPayloadsDamaged: a part of a row that is not as it was written is not believed.
+func TestPayloadsDamaged(t *testing.T) {
+	first, second := bodyAt(1, 5, 1), bodyAt(1, 6, 1)
+	good := recentItems(&first, &second).append(nil)
+	if d := (decoder{b: append(bytes.Clone(good), "rest"...)}); !bytes.Equal(decodeRecentPayloads(&d), good[1:]) || d.bad || string(d.b) != "rest" {
+		t.Fatalf("what is good is bad, or %q is left", d.b)
+	}
+	many := make(recentPayloads, (maxRecentPayloads+1)*payloadItemSize)
+	for n := range maxRecentPayloads + 1 {
+		many[n*payloadItemSize] = byte(n)
+	}
+	for name, b := range map[string][]byte{
+		"none":         {0},
+		"nothing":      {},
+		"cut":          good[:len(good)-1],
+		"half":         good[:len(good)-payloadItemSize],
+		"255":          slices.Concat([]byte{255}, good[1:]),
+		"too many":     many.append(nil),
+		"twice":        recentItems(&first, &first).append(nil),
+		"out of order": recentItems(&second, &first).append(nil),
+	} {
+		d := decoder{b: b}
+		if r := decodeRecentPayloads(&d); !d.bad || r != nil {
+			t.Errorf("%s: taken as %x", name, r)
+		}
+	}
+
+	s := mustOpen(t, t.TempDir(), Options{})
+	defer mustClose(t, s)
+	mustCommit(t, s, &Batch{Found: found(t, s, "http://a.test/1")})
+	if err := s.db.Update(editRow(func(r *hostRow) { r.payloads = recentItems(&second, &first) })); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Payload(1, 5); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("asked for a body in a damaged row: %v", err)
+	}
+	if _, err := s.Commit(&Batch{Payloads: []Payload{first}}); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("commit to a damaged row: %v", err)
+	}
+}
+
+// TestPayloadWhileCommitting: a body that moves from the row to the bucket is never out of sight.
+func TestPayloadWhileCommitting(t *testing.T) {
+	s := openTemp(t, Options{NoSync: true})
+	mustCommit(t, s, &Batch{Found: found(t, s, "http://a.test/1"), Payloads: []Payload{bodyAt(1, 5, 1)}})
+	done := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					wantPayload(t, s, bodyAt(1, 5, 1))
+				}
+			}
+		})
+	}
+	for range 50 {
+		overflow(t, s, 1)
+		mustCommit(t, s, &Batch{Payloads: []Payload{bodyAt(1, 5, 1)}})
+	}
+	close(done)
+	readers.Wait()
+}
+
+// pagesWritten counts the pages that transactions made.
+func pagesWritten(s *Store) int64 {
+	stats := s.db.Stats()
+	return stats.TxStats.GetPageCount()
+}
+
+// TestPayloadsCostFewPages: commits of outcomes write more pages where these come with payloads, but not a page for each of them.
+func TestPayloadsCostFewPages(t *testing.T) {
+	const hosts, pages, each = 32, 128, 64
+	written := func(payloads bool) int64 {
+		s := openTemp(t, Options{NoSync: true})
+		var b Batch
+		for host := range hosts {
+			b.Found = append(b.Found, found(t, s, numbered(hostName(host+1), 0, pages)...)...)
+		}
+		mustCommit(t, s, &b)
+		var before int64
+		for n := 0; n < hosts*pages; n += each {
+			b = Batch{}
+			for i := n; i < n+each; i++ {
+				p := Payload{Host: HostID(i%hosts + 1), Digest: uint64(i+1) * 0x9e3779b97f4a7c15, Ordinal: uint32(i / hosts), At: someTime}
+				b.Done = append(b.Done, Done{Host: p.Host, Ordinal: p.Ordinal, Outcome: Outcome{State: Fetched, At: someTime, Digest: p.Digest}})
+				if payloads {
+					b.Payloads = append(b.Payloads, p)
+				}
+			}
+			if n == hosts*pages/2 {
+				before = pagesWritten(s)
+			}
+			mustCommit(t, s, &b)
+		}
+		return pagesWritten(s) - before
+	}
+	without, with := written(false), written(true)
+	if with > without+hosts*pages/2/3 {
+		t.Errorf("%d outcomes with payloads took %d pages, %d without", hosts*pages/2, with, without)
 	}
 }

@@ -11,11 +11,12 @@ const rowVersion = 3
 
 // Which parts of the row follow the recent outcomes.
 const (
-	rowPlain   = 1 << iota // hostRow.plain
-	rowQueries             // hostRow.queries
-	rowDigests             // hostRow.digests
-	rowSite                // hostRow.site
-	rowErrors              // hostRow.errors
+	rowPlain    = 1 << iota // hostRow.plain
+	rowQueries              // hostRow.queries
+	rowDigests              // hostRow.digests
+	rowSite                 // hostRow.site
+	rowErrors               // hostRow.errors
+	rowPayloads             // hostRow.payloads
 )
 
 // Bounds on what waits in a host's row before it is written out as whole blocks.
@@ -69,6 +70,7 @@ type hostRow struct {
 	digests    tally  // by digest: how many pages
 	site       []byte // encoded by the revisit package
 	errors     errorCounts
+	payloads   recentPayloads
 	tail       []byte // encoded entries from spilled to next
 }
 
@@ -109,7 +111,7 @@ func (r *hostRow) decode(id HostID, b []byte) bool {
 	for range int(d.u8()) {
 		r.recent = append(r.recent, recentOutcome{ordinal: d.u32(), body: d.take(int(d.u16()))})
 	}
-	r.plain, r.queries, r.digests, r.errors = 0, r.queries[:0], r.digests[:0], r.errors[:0]
+	r.plain, r.queries, r.digests, r.errors, r.payloads = 0, r.queries[:0], r.digests[:0], r.errors[:0], nil
 	if b[0] == 1 {
 		r.plain = r.next
 	} else {
@@ -137,9 +139,49 @@ func (r *hostRow) decodeExtras(d *decoder) {
 	if parts&rowErrors != 0 {
 		r.errors = decodeErrors(d, r.errors)
 	}
-	if parts >= rowErrors<<1 {
+	if parts&rowPayloads != 0 {
+		r.payloads = decodeRecentPayloads(d)
+	}
+	if parts >= rowPayloads<<1 {
 		d.bad = true
 	}
+}
+
+// decodePayloads decodes what decodeHead does and the payloads, and passes over all that is between them.
+func (r *hostRow) decodePayloads(id HostID, b []byte) bool {
+	rest, ok := r.decodeHead(id, b)
+	if !ok {
+		return false
+	}
+	d := decoder{b: rest}
+	for range int(d.u8()) {
+		d.take(4)
+		d.take(int(d.u16()))
+	}
+	r.payloads = nil
+	if b[0] == 1 {
+		return !d.bad
+	}
+	parts := d.u8()
+	if parts&rowPlain != 0 {
+		d.take(4)
+	}
+	if parts&rowQueries != 0 {
+		d.skipCounts(8)
+	}
+	if parts&rowDigests != 0 {
+		d.skipCounts(8)
+	}
+	if parts&rowSite != 0 {
+		d.short()
+	}
+	if parts&rowErrors != 0 {
+		d.skipCounts(1)
+	}
+	if parts&rowPayloads != 0 {
+		r.payloads = decodeRecentPayloads(&d)
+	}
+	return !d.bad
 }
 
 func (r *hostRow) appendExtras(b []byte) []byte {
@@ -164,6 +206,10 @@ func (r *hostRow) appendExtras(b []byte) []byte {
 	if len(r.errors) > 0 {
 		b[at] |= rowErrors
 		b = r.errors.append(b)
+	}
+	if len(r.payloads) > 0 {
+		b[at] |= rowPayloads
+		b = r.payloads.append(b)
 	}
 	return b
 }

@@ -206,7 +206,7 @@ func age(t tester, s *Store) {
 				return err
 			}
 		}
-		for _, name := range [][]byte{bucketTrap, bucketRenew} {
+		for _, name := range [][]byte{bucketTrap, bucketRenew, bucketPayload} {
 			if err := tx.DeleteBucket(name); err != nil && !errors.Is(err, berrors.ErrBucketNotFound) {
 				return err
 			}
@@ -248,7 +248,7 @@ func forgetPriorities(tx *bolt.Tx, r *hostRow) error {
 // rowVersion1 encodes a row as version 1 did: without renewals and extras.
 func rowVersion1(r *hostRow) []byte {
 	old := *r
-	old.plain, old.queries, old.digests, old.site, old.errors, old.tail = 0, nil, nil, nil, nil, nil
+	old.plain, old.queries, old.digests, old.site, old.errors, old.payloads, old.tail = 0, nil, nil, nil, nil, nil, nil
 	b := old.append(nil)
 	b[0] = 1
 	for i := range old.origins {

@@ -73,6 +73,14 @@ func (d *decoder) long() []byte {
 // short reads a string of at most 255 bytes behind its length.
 func (d *decoder) short() []byte { return d.take(int(d.u8())) }
 
+// skipCounts passes over a number of keys of so many bytes, each with its count.
+func (d *decoder) skipCounts(key int) {
+	for range int(d.u8()) {
+		d.take(key)
+		d.uvarint()
+	}
+}
+
 func appendShort(b []byte, s string) []byte {
 	return append(append(b, byte(len(s))), s...)
 }
