@@ -3,7 +3,6 @@ package archive
 import (
 	"errors"
 	"io"
-	"net/http"
 	"net/netip"
 	"time"
 
@@ -33,172 +32,115 @@ type Original struct {
 	Payload warc.Digest
 }
 
+// exchangeWriter makes the records of one exchange at a time, in memory that serves the next one again.
+type exchangeWriter struct {
+	packer        *warc.Packer
+	header        warc.Header // of the record at hand
+	block         []byte      // of the record at hand, where it is made here
+	x             *Exchange
+	date, address string // as the headers have them
+}
+
+// take returns a writer that nobody uses, for an exchange. As many as there are cores work at once.
+func (e *Encoder) take(x *Exchange) (*exchangeWriter, error) {
+	r := <-e.writers
+	if r == nil {
+		packer, err := warc.NewPacker(e.o.GzipLevel)
+		if err != nil {
+			e.writers <- nil
+			return nil, err
+		}
+		r = &exchangeWriter{packer: packer}
+	}
+	r.x, r.date, r.address = x, warc.FormatDate(x.At), ""
+	if x.Address.IsValid() {
+		r.address = x.Address.Unmap().WithZone("").String()
+	}
+	return r, nil
+}
+
+// giveBack ends the use of a writer.
+func (e *Encoder) giveBack(r *exchangeWriter) {
+	r.x = nil
+	e.writers <- r
+}
+
 // exchange makes the records of an exchange: response or revisit, request, metadata.
-func (e *Encoder) exchange(item *Item, x *Exchange) (_ *record, err error) {
+func (e *Encoder) exchange(item *Item, x *Exchange) (*record, error) {
+	r, err := e.take(x)
+	if err != nil {
+		return nil, err
+	}
+	defer e.giveBack(r)
 	answer, err := newAnswer(x)
 	if err != nil {
 		return nil, err
 	}
-	packer := <-e.packers
-	defer func() { e.packers <- packer }()
-	if packer == nil {
-		if packer, err = warc.NewPacker(e.o.GzipLevel); err != nil {
-			return nil, err
-		}
-	}
 	out := e.pool.NewWriter(x.Response.Size()/3 + 2<<10)
 	defer out.Discard()
-	if err := answer.write(packer, out); err != nil {
+	r.begin(answer.kind, answer.id)
+	answer.addFields(&r.header)
+	entry, ok := warc.EntryOf(r.header, answer.head)
+	if !ok {
+		return nil, errors.New("its URL or time cannot be indexed")
+	}
+	if err := r.writeAnswer(out, answer); err != nil {
 		return nil, err
 	}
-	length := out.Size()
-	if err := x.writeRequest(packer, out, answer.id); err != nil {
+	entry.Length = out.Size()
+	if err := r.writeRequest(out, answer.id); err != nil {
 		return nil, err
 	}
 	if len(x.Facts) > 0 {
-		if err := x.writeFacts(packer, out, answer.id); err != nil {
+		if err := r.writeFacts(out, answer.id); err != nil {
 			return nil, err
 		}
 	}
 	item.Payload, item.Stored = answer.payload, answer.isNew()
-	entry, ok := warc.EntryOf(answer.header, answer.head)
-	if !ok {
-		return nil, errors.New("its URL or time cannot be indexed")
-	}
-	entry.Length = length
 	return &record{content: out.Content(), entry: entry.AppendStart(nil)}, nil
 }
 
-// answer is the record of an answer in the making.
-type answer struct {
-	x       *Exchange
-	id      string
-	head    []byte // of the HTTP answer
-	kind    string
-	profile string      // of a revisit
-	block   warc.Digest // zero where that of the payload is enough: the gzip member has a checksum of all
-	payload warc.Digest
-	header  warc.Header
+// begin begins the header of a record with the fields that all records of an exchange have.
+func (r *exchangeWriter) begin(kind, id string) {
+	r.header = r.header[:0]
+	r.header.Add(warc.FieldType, kind)
+	r.header.Add(warc.FieldRecordID, id)
+	r.header.Add(warc.FieldDate, r.date)
+	r.header.Add(warc.FieldTargetURI, r.x.URL)
+	if kind != warc.TypeMetadata {
+		r.header.Add(warc.FieldIPAddress, r.address)
+	}
 }
 
-// newAnswer decides what the record will be, and makes its header.
-func newAnswer(x *Exchange) (*answer, error) {
-	start, err := x.Response.Load(nil, maxHTTPHead)
-	if err != nil {
-		return nil, err
-	}
-	n, whole := warc.HTTPHead(start)
-	a := &answer{x: x, id: warc.NewID(), kind: warc.TypeResponse}
-	if !whole {
-		n = len(start)
-		if a.block, err = digestFrom(x.Response, 0); err != nil {
-			return nil, err
-		}
-	}
-	a.head = start[:n]
-	if a.payload, err = digestFrom(x.Response, int64(n)); err != nil {
-		return nil, err
-	}
-	original := x.Original
-	switch {
-	case warc.Status(a.head) == http.StatusNotModified:
-		a.kind, a.profile = warc.TypeRevisit, warc.ProfileNotModified
-		if a.block, err = digestFrom(x.Response, 0); err != nil {
-			return nil, err
-		}
-		if original != nil {
-			a.payload = original.Payload
-		}
-	case original != nil && original.Payload == a.payload && !a.empty() && !x.Truncated:
-		a.kind, a.profile = warc.TypeRevisit, warc.ProfileIdenticalPayload
-		a.block = warc.DigestOf(a.head)
-	}
-	a.header = a.fields()
-	return a, nil
-}
-
-func (a *answer) empty() bool { return a.x.Response.Size() == int64(len(a.head)) }
-
-// isNew reports whether the payload is in the files for the first time, and whole.
-func (a *answer) isNew() bool {
-	return a.kind == warc.TypeResponse && !a.empty() && !a.x.Truncated
-}
-
-// fields are the header of the record, less its length.
-func (a *answer) fields() (h warc.Header) {
-	x := a.x
-	h = x.fields(a.kind, a.id)
-	h.Add(warc.FieldContentType, warc.MediaResponse)
-	if a.block != (warc.Digest{}) {
-		h.Add(warc.FieldBlockDigest, a.block.String())
-	}
-	if a.profile != warc.ProfileNotModified || x.Original != nil {
-		h.Add(warc.FieldPayloadDigest, a.payload.String())
-	}
-	if x.Truncated || a.profile == warc.ProfileIdenticalPayload {
-		h.Add(warc.FieldTruncated, "length") // also of a revisit, says section 6.7.2
-	}
-	if a.profile == "" {
-		return h
-	}
-	h.Add(warc.FieldProfile, a.profile)
-	if x.Original != nil {
-		h.Add(warc.FieldRefersToTargetURI, x.Original.URL)
-		h.Add(warc.FieldRefersToDate, warc.FormatDate(x.Original.At))
-	}
-	return h
-}
-
-func (a *answer) write(p *warc.Packer, out io.Writer) error {
+// writeAnswer writes the record whose header was made.
+func (r *exchangeWriter) writeAnswer(out io.Writer, a *answer) error {
 	if a.profile == warc.ProfileIdenticalPayload {
-		return p.Write(out, a.header, a.head)
+		return r.packer.Write(out, r.header, a.head)
 	}
 	if b, ok := a.x.Response.Bytes(); ok {
-		return p.Write(out, a.header, b)
+		return r.packer.Write(out, r.header, b)
 	}
-	return p.WriteFrom(out, a.header, a.x.Response.NewReader(), a.x.Response.Size())
+	return r.packer.WriteFrom(out, r.header, a.x.Response.NewReader(), a.x.Response.Size())
 }
 
-// digestFrom is that of what follows the first bytes of a content.
-func digestFrom(c *spool.Content, first int64) (warc.Digest, error) {
-	if b, ok := c.Bytes(); ok {
-		return warc.DigestOf(b[first:]), nil
-	}
-	rest := warc.NewHash()
-	_, err := io.Copy(rest, io.NewSectionReader(c.NewReader(), first, c.Size()-first))
-	return warc.Sum(rest), err
-}
-
-// fields are those that all records of an exchange have.
-func (x *Exchange) fields(kind, id string) warc.Header {
-	h := make(warc.Header, 0, 16)
-	h.Add(warc.FieldType, kind)
-	h.Add(warc.FieldRecordID, id)
-	h.Add(warc.FieldDate, warc.FormatDate(x.At))
-	h.Add(warc.FieldTargetURI, x.URL)
-	if x.Address.IsValid() && kind != warc.TypeMetadata {
-		h.Add(warc.FieldIPAddress, x.Address.Unmap().WithZone("").String())
-	}
-	return h
-}
-
-func (x *Exchange) writeRequest(p *warc.Packer, out io.Writer, answer string) error {
-	block, err := x.Request.Load(nil, x.Request.Size())
+func (r *exchangeWriter) writeRequest(out io.Writer, answer string) error {
+	block, err := r.x.Request.Load(nil, r.x.Request.Size())
 	if err != nil {
 		return err
 	}
-	h := x.fields(warc.TypeRequest, warc.NewID())
-	h.Add(warc.FieldConcurrentTo, answer)
-	h.Add(warc.FieldContentType, warc.MediaRequest)
-	h.Add(warc.FieldBlockDigest, warc.DigestOf(block).String())
-	return p.Write(out, h, block)
+	return r.writeBeside(out, answer, warc.TypeRequest, warc.MediaRequest, block)
 }
 
-func (x *Exchange) writeFacts(p *warc.Packer, out io.Writer, answer string) error {
-	block := warc.AppendFields(nil, x.Facts)
-	h := x.fields(warc.TypeMetadata, warc.NewID())
-	h.Add(warc.FieldConcurrentTo, answer)
-	h.Add(warc.FieldContentType, warc.MediaFields)
-	h.Add(warc.FieldBlockDigest, warc.DigestOf(block).String())
-	return p.Write(out, h, block)
+func (r *exchangeWriter) writeFacts(out io.Writer, answer string) error {
+	r.block = warc.AppendFields(r.block[:0], r.x.Facts)
+	return r.writeBeside(out, answer, warc.TypeMetadata, warc.MediaFields, r.block)
+}
+
+// writeBeside writes a record that belongs to that of the answer.
+func (r *exchangeWriter) writeBeside(out io.Writer, answer, kind, media string, block []byte) error {
+	r.begin(kind, warc.NewID())
+	r.header.Add(warc.FieldConcurrentTo, answer)
+	r.header.Add(warc.FieldContentType, media)
+	r.header.Add(warc.FieldBlockDigest, warc.DigestOf(block).String())
+	return r.packer.Write(out, r.header, block)
 }

@@ -134,19 +134,20 @@ func (x *index) read(name string, length int64, parse parser) (lines []byte, cov
 		return nil, 0, fmt.Errorf("archive: read an index: %w", err)
 	}
 	defer f.Close()
-	r := bufio.NewReaderSize(f, 64<<10)
-	for {
-		line, err := r.ReadBytes('\n')
-		if err != nil && err != io.EOF {
-			return nil, 0, fmt.Errorf("archive: read an index: %w", err)
-		}
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return nil, 0, fmt.Errorf("archive: read an index: %w", err)
+	}
+	whole := 0
+	for line := range bytes.Lines(text) {
 		j, ok := parse(line)
 		if !ok || j.offset != covered || j.offset+j.length > length {
-			return lines, covered, nil
+			break
 		}
 		covered += j.length
-		lines = append(lines, line...)
+		whole += len(line)
 	}
+	return text[:whole:whole], covered, nil
 }
 
 // scan adds the lines of the records from an offset of the file on, up to a length.

@@ -55,7 +55,7 @@ func (i *Item) Close() error {
 type Encoder struct {
 	o       Options
 	pool    *spool.Pool
-	packers chan *warc.Packer // as many as cores: more at once would not be faster. Nil: not made yet
+	writers chan *exchangeWriter // as many as cores: more at once would not be faster. Nil: not made yet
 }
 
 // NewEncoder returns an encoder for the formats of the options. What it makes is held in the pool. The error is that of Options.Validate.
@@ -63,9 +63,9 @@ func NewEncoder(o Options, pool *spool.Pool) (*Encoder, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	e := &Encoder{o: o, pool: pool, packers: make(chan *warc.Packer, runtime.GOMAXPROCS(0))}
-	for range cap(e.packers) {
-		e.packers <- nil
+	e := &Encoder{o: o, pool: pool, writers: make(chan *exchangeWriter, runtime.GOMAXPROCS(0))}
+	for range cap(e.writers) {
+		e.writers <- nil
 	}
 	return e, nil
 }

@@ -20,7 +20,7 @@ func exchangeOf(l *frontier.Lease, resp *fetch.Response) *archive.Exchange {
 // pageFacts are what the archive says of the request for a page: how it was found, why it was allowed, and how fast it was asked. docs/ARCHIVE.md
 // explains each.
 func pageFacts(l *frontier.Lease, page *archive.Page, resp *fetch.Response) []warc.Field {
-	var facts warc.Header
+	facts := make(warc.Header, 0, 16)
 	facts.Add("via", page.Via)
 	facts.Add("depth", strconv.Itoa(page.Depth))
 	if l.Head.Seed {
@@ -39,7 +39,7 @@ func pageFacts(l *frontier.Lease, page *archive.Page, resp *fetch.Response) []wa
 	if l.Rules != nil && !l.Rules.Version().IsZero() {
 		facts.Add("robots-version", l.Rules.Version().String())
 	}
-	facts = append(facts, requestFacts(l, resp)...)
+	addRequestFacts(&facts, l, resp)
 	for _, directive := range page.Robots {
 		facts.Add("directive", directive)
 	}
@@ -56,17 +56,16 @@ func robotsFacts(l *frontier.Lease, resp *fetch.Response) []warc.Field {
 	if l.Robots.Hops > 0 {
 		facts.Add("redirects", strconv.Itoa(l.Robots.Hops))
 	}
-	return append(facts, requestFacts(l, resp)...)
+	addRequestFacts(&facts, l, resp)
+	return facts
 }
 
-// requestFacts are those of any request.
-func requestFacts(l *frontier.Lease, resp *fetch.Response) []warc.Field {
-	var facts warc.Header
+// addRequestFacts adds those of any request.
+func addRequestFacts(facts *warc.Header, l *frontier.Lease, resp *fetch.Response) {
 	facts.Add("delay", l.Delay.String())
 	facts.Add("delay-reason", l.DelayReason.String())
 	facts.Add("first-byte-ms", strconv.FormatInt(resp.FirstByte.Sub(resp.Start).Milliseconds(), 10))
 	facts.Add("fetch-time-ms", strconv.FormatInt(resp.End.Sub(resp.Start).Milliseconds(), 10))
-	return facts
 }
 
 // appendOutlinks adds a field for each link of the page.

@@ -201,7 +201,7 @@ func (c *Client) captured(cn *conn, r Request, fields []field, truncated bool) (
 		return nil, err
 	}
 	open := slices.DeleteFunc(fields, func(f field) bool { return f.secret })
-	return &Wire{Request: spool.Of(c.appendHead(nil, r, open)), Response: response, Truncated: truncated || cut}, nil
+	return &Wire{Request: spool.Of(c.requestHead(r, open)), Response: response, Truncated: truncated || cut}, nil
 }
 
 // exchange sends the request over cn and awaits the header of its response.

@@ -37,7 +37,7 @@ func TestRequestOnTheWire(t *testing.T) {
 func TestValidatorsCannotInjectHeaders(t *testing.T) {
 	c := newClient(t, quick())
 	r := Request{URL: parseURL(t, "http://a.test/"), ETag: "\"x\"\r\nX: y", LastModified: "a\nb"}
-	head := string(c.appendHead(nil, r, c.fields(r)))
+	head := string(c.requestHead(r, c.fields(r)))
 	if strings.Contains(head, "X: y") || strings.Contains(head, "If-") {
 		t.Errorf("head %q", head)
 	}

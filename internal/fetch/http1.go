@@ -10,9 +10,9 @@ import (
 // maxInterim bounds the interim (1xx) responses before the one that counts.
 const maxInterim = 16
 
-// appendHead appends the request as HTTP/1.1 sends it (RFC 9112, section 3).
-func (c *Client) appendHead(b []byte, r Request, fields []field) []byte {
-	b = append(b, "GET "...)
+// requestHead is the request as HTTP/1.1 sends it (RFC 9112, section 3).
+func (c *Client) requestHead(r Request, fields []field) []byte {
+	b := append(make([]byte, 0, 512), "GET "...)
 	if c.proxy.forwards(r.URL.Scheme()) { // the absolute form (RFC 9112, section 3.2.2)
 		b = append(b, r.URL.Scheme()...)
 		b = append(b, "://"...)
@@ -37,7 +37,7 @@ func (c *Client) appendHead(b []byte, r Request, fields []field) []byte {
 // bound of the body.
 func (c *Client) exchange1(w *watch, cn *conn, r Request, fields []field, limit int64) (resp *http.Response, firstByte time.Time, err error) {
 	w.enter(phaseSend, c.o.HeaderTimeout)
-	if _, err := cn.rw.Write(c.appendHead(nil, r, fields)); err != nil {
+	if _, err := cn.rw.Write(c.requestHead(r, fields)); err != nil {
 		return nil, firstByte, err
 	}
 	w.enter(phaseHeader, 0)

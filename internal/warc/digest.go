@@ -18,7 +18,10 @@ var ErrDigest = errors.New("warc: not a SHA-1 digest in base 32")
 const digestLabel = "sha1:"
 
 // String is the digest as a field holds it, such as "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ".
-func (d Digest) String() string { return digestLabel + base32.StdEncoding.EncodeToString(d[:]) }
+func (d Digest) String() string {
+	b := append(make([]byte, 0, len(digestLabel)+32), digestLabel...)
+	return string(base32.StdEncoding.AppendEncode(b, d[:]))
+}
 
 // ParseDigest is the inverse of String.
 func ParseDigest(s string) (d Digest, err error) {

@@ -1,8 +1,9 @@
 package warc
 
 import (
-	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
+	"math/rand/v2"
 	"strings"
 	"time"
 )
@@ -100,7 +101,8 @@ func AppendFields(b []byte, fields []Field) []byte {
 // NewID returns a fresh WARC-Record-ID: a random UUID (RFC 9562 section 5.4) as a URN in angle brackets.
 func NewID() string {
 	var u [16]byte
-	rand.Read(u[:]) // never fails
+	binary.NativeEndian.PutUint64(u[:8], rand.Uint64()) // it has to be unique, not secret
+	binary.NativeEndian.PutUint64(u[8:], rand.Uint64())
 	u[6], u[8] = u[6]&0x0f|0x40, u[8]&0x3f|0x80
 	b := make([]byte, 0, 48)
 	b = append(b, "<urn:uuid:"...)

@@ -42,7 +42,7 @@ func (p *Packer) Write(w io.Writer, h Header, block []byte) error {
 	if _, err := z.Write(block); err != nil {
 		return err
 	}
-	return end(z)
+	return p.end(z)
 }
 
 // WriteFrom writes a record whose block is what r has, which must be as many bytes as length says.
@@ -58,7 +58,7 @@ func (p *Packer) WriteFrom(w io.Writer, h Header, r io.Reader, length int64) err
 	if n != length {
 		return fmt.Errorf("%w: %d bytes instead of %d", ErrLength, n, length)
 	}
-	return end(z)
+	return p.end(z)
 }
 
 // begin writes the header, to which it adds the length of the block.
@@ -74,8 +74,9 @@ func (p *Packer) begin(w io.Writer, h Header, length int64) (*gzip.Writer, error
 	return z, err
 }
 
-func end(z *gzip.Writer) error {
-	if _, err := z.Write([]byte("\r\n\r\n")); err != nil {
+func (p *Packer) end(z *gzip.Writer) error {
+	p.scratch = append(p.scratch[:0], "\r\n\r\n"...)
+	if _, err := z.Write(p.scratch); err != nil {
 		return err
 	}
 	return z.Close()
