@@ -27,6 +27,10 @@ func (s *Store) Commit(b *Batch) (Result, error) {
 			return err
 		}
 		w.begin(tx)
+		tx.OnCommit(func() {
+			stats := tx.Stats()
+			w.result.Changed = stats.GetPageAlloc()
+		})
 		return w.apply(b)
 	})
 	w.transaction = transaction{} // its buckets hold all pages that were read and changed

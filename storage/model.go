@@ -234,6 +234,8 @@ type Result struct {
 	Trapped int // URLs refused as traps, those of Batch.Refused among them
 
 	TrappedBy map[Trap]int // the same by reason; nil: none
+
+	Changed int64 // bytes of the pages that were written anew: see Portion
 }
 
 // Counters count over the whole store. They are part of every commit.

@@ -124,6 +124,7 @@ func (r *run) applied(j *job) {
 	}
 	r.unstall(&r.noCommit)
 	r.gathering.begin(j.took)
+	r.portion.Committed(j.size, j.result.Changed)
 	now := r.now()
 	r.f.Committed(&j.batch, j.result, now)
 	j.endSweeps(now)

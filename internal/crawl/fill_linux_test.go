@@ -26,6 +26,7 @@ func fillMesh(b *testing.B, o Options, web *testweb.Web, m testweb.Mesh) {
 		b.Fatal(err)
 	}
 	var batch storage.Batch
+	var portion storage.Portion
 	for h := range m.Hosts {
 		root, err := weburl.Parse(web.URL(m.Host(h), "/"))
 		if err != nil {
@@ -35,7 +36,7 @@ func fillMesh(b *testing.B, o Options, web *testweb.Web, m testweb.Mesh) {
 			u := root.Origin().URL(m.Path(i))
 			batch.Found = append(batch.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: time.Now()})
 		}
-		if len(batch.Found) < maxPending && h+1 < m.Hosts {
+		if len(batch.Found) < portion.Items() && h+1 < m.Hosts {
 			continue
 		}
 		if _, err := s.Commit(&batch); err != nil {

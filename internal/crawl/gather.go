@@ -25,5 +25,5 @@ func (g *gathering) end() { g.over = nil }
 // gathers reports whether the next commit is to wait for more. It is not where somebody waits for it, or nothing else is left to do.
 func (r *run) gathers() bool {
 	j := r.pending
-	return r.gathering.over != nil && !r.draining && r.busy > 0 && j.size < gatherItems && j.bytes < maxPendingBytes/2 && len(j.orders)+len(j.drops) == 0
+	return r.gathering.over != nil && !r.draining && r.busy > 0 && j.size < min(gatherItems, r.portion.Items()) && j.bytes < maxPendingBytes/2 && len(j.orders)+len(j.drops) == 0
 }

@@ -19,10 +19,7 @@ type Summary struct {
 	Fresh     bool        // at least one request was made or one URL added
 }
 
-// maxPending is how much may gather for the next commit before dispatching pauses.
-const maxPending = 20_000
-
-// maxPendingBytes is how many bytes of output may do so.
+// maxPendingBytes is how many bytes of output may gather for the next commit before dispatching pauses.
 const maxPendingBytes = 32 << 20
 
 // sweepEvery is how often forgotten addresses are dropped.
@@ -53,6 +50,7 @@ type run struct {
 	pending    *job // gathers for the next commit
 	spare      *job // to be used again; nil: none
 	gathering  gathering
+	portion    storage.Portion   // how much may gather for the next commit before dispatching pauses
 	committing bool              // a job is with the committer
 	settled    uint64            // ledger place of the last job that was handed over
 	adding     *addition         // waits for a commit of its own
@@ -193,7 +191,7 @@ func (r *run) dispatch(ctx context.Context) {
 		toLoad, wants := r.nextLoads()
 		toSweep, sweep := r.nextSweep()
 		swept := r.swept
-		if r.pending.size > maxPending {
+		if r.pending.size > r.portion.Items() {
 			swept = nil // the sweep goes no faster than the committer
 		}
 		select {
@@ -254,7 +252,7 @@ func (r *run) arm() {
 
 // paused reports whether nothing may be handed out at the moment.
 func (r *run) paused() bool {
-	return !r.pausedSince.IsZero() || r.noCommit != nil || r.pending.bytes > maxPendingBytes || r.noStart != nil && time.Since(r.noStartAt) < retryFull || r.pending.size > maxPending || r.full()
+	return !r.pausedSince.IsZero() || r.noCommit != nil || r.pending.bytes > maxPendingBytes || r.noStart != nil && time.Since(r.noStartAt) < retryFull || r.pending.size > r.portion.Items() || r.full()
 }
 
 // full reports whether max_pages is reached, counting the pages in flight.

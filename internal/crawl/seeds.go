@@ -65,36 +65,38 @@ func (e *Engine) addSeeds(ctx context.Context, seeds []Seed, fresh []string) err
 	scope := e.scope.Load()
 	now := e.now()
 	b := storage.Batch{Join: fresh}
+	var portion storage.Portion
 	for i, s := range seeds {
 		if v := scope.Check(s.URL); v != frontier.InScope {
 			e.log.Warn("seed left out", "seed", s.URL.String(), "source", s.Source, "reason", v.String())
 		} else {
 			b.Found = append(b.Found, storage.Found{URL: s.URL, Fingerprint: e.store.Fingerprint(s.URL), Seed: true, Priority: s.Priority, At: now})
 		}
-		if len(b.Found) < maxPending && i+1 < len(seeds) {
+		if len(b.Found) < portion.Items() && i+1 < len(seeds) {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := e.commitSeeds(ctx, &b); err != nil {
+		result, err := e.commitSeeds(ctx, &b)
+		if err != nil {
 			return fmt.Errorf("add seeds: %w", err)
 		}
+		portion.Committed(len(b.Found), result.Changed)
 		b = storage.Batch{Found: b.Found[:0]}
 	}
 	return nil
 }
 
 // commitSeeds commits seeds when there is room for them, as the committer does later.
-func (e *Engine) commitSeeds(ctx context.Context, b *storage.Batch) error {
+func (e *Engine) commitSeeds(ctx context.Context, b *storage.Batch) (result storage.Result, err error) {
 	for said := false; ; said = true {
-		err := e.checkRoom()
-		if err == nil {
-			_, err = e.store.Commit(b)
+		if err = e.checkRoom(); err == nil {
+			result, err = e.store.Commit(b)
 			err = e.roomError(err)
 		}
 		if !errors.Is(err, storage.ErrNoSpace) {
-			return err
+			return result, err
 		}
 		if !said {
 			e.log.Error(noRoom, "error", err)
@@ -102,7 +104,7 @@ func (e *Engine) commitSeeds(ctx context.Context, b *storage.Batch) error {
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return result, ctx.Err()
 		case <-time.After(retryFull):
 		}
 	}

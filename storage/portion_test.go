@@ -1,0 +1,64 @@
+package storage
+
+import "testing"
+
+// TestPortion: whatever an item changes, portions come to be as large as the bound lets them, and follow when that changes.
+func TestPortion(t *testing.T) {
+	var p Portion
+	settle := func(pagesEach float64) int {
+		for range 60 {
+			items := p.Items()
+			p.Committed(items, int64(float64(items)*pagesEach*4096))
+		}
+		return p.Items()
+	}
+	const pages = mostChanged / 4096
+	for _, test := range []struct {
+		pagesEach   float64
+		least, most int
+	}{
+		{0.1, mostPortion, mostPortion},
+		{1, pages * 8 / 9, pages},
+		{3, pages / 3 * 8 / 9, pages / 3},
+		{100, leastPortion, leastPortion},
+		{3, pages / 3 * 8 / 9, pages / 3},
+		{0.1, mostPortion, mostPortion},
+	} {
+		if got := settle(test.pagesEach); got < test.least || got > test.most {
+			t.Errorf("%v pages an item: portions of %d, want %d to %d", test.pagesEach, got, test.least, test.most)
+		}
+	}
+}
+
+// TestPortionOfSmallCommits: commits of few items, which change much for each, do not make portions smaller.
+func TestPortionOfSmallCommits(t *testing.T) {
+	var p Portion
+	for range 100 {
+		p.Committed(10, 1<<20)
+		p.Committed(0, 1<<30)
+	}
+	if got := p.Items(); got != mostPortion {
+		t.Errorf("portions of %d, want %d", got, mostPortion)
+	}
+}
+
+// TestChanged: a commit says how much it changed: with URLs of many hosts more than with as many of one.
+func TestChanged(t *testing.T) {
+	s := openTemp(t, Options{})
+	apart := &benchURLs{hosts: 2000}
+	var batch Batch
+	fillBatch(s, apart, 2000, &batch)
+	mustCommit(t, s, &batch)
+	changed := func(hosts int) int64 {
+		fillBatch(s, &benchURLs{hosts: hosts, n: 10_000}, 500, &batch)
+		result, err := s.Commit(&batch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.Changed
+	}
+	many, one := changed(2000), changed(1)
+	if one < 4096 || many < 4*one {
+		t.Errorf("500 URLs of many hosts changed %d bytes, of one host %d", many, one)
+	}
+}
