@@ -42,6 +42,9 @@ const (
 	marginBottom = 40
 )
 
+// fewPoints is how many points a line may have so that each is marked.
+const fewPoints = 10
+
 // chartStyle is readable on light and on dark pages. Lines differ by dashes too.
 const chartStyle = `text{font:12px system-ui,sans-serif;fill:#1f2328}.title{font-size:15px;font-weight:600}.panel{font-weight:600}
 .tick{font-size:11px;fill:#59636e}.grid{stroke:#d1d9e0;stroke-width:1}.axis{stroke:#59636e;stroke-width:1}
@@ -104,6 +107,12 @@ func (c *chart) panel(b *strings.Builder, p *panel, x, y float64) {
 			fmt.Fprintf(d, "%.1f %.1f", xs.at(float64(pt.Items)/1e6), ys.at(p.of(pt)))
 		}
 		fmt.Fprintf(b, `<path class="line s%d" d="%s"/>`+"\n", i%4, d)
+		if len(l.points) > fewPoints {
+			continue
+		}
+		for _, pt := range l.points {
+			fmt.Fprintf(b, `<circle class="s%d" style="fill:none;stroke-width:2;stroke-dasharray:none" cx="%.1f" cy="%.1f" r="3"/>`+"\n", i%4, xs.at(float64(pt.Items)/1e6), ys.at(p.of(pt)))
+		}
 	}
 }
 

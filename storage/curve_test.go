@@ -1,11 +1,12 @@
 package storage
 
 import (
-	"bufio"
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,7 +19,7 @@ import (
 type curve struct {
 	size   int
 	points []point
-	since  commitTimes
+	since  []time.Duration
 	taken  int // items at the last point
 }
 
@@ -53,19 +54,40 @@ func (c *curve) add(items int, took time.Duration, path string) {
 
 // save writes the curve under the benchmark's name, if a directory is given for it.
 func (c *curve) save(b *testing.B) {
+	if dir := os.Getenv("AMBLE_BENCH_CURVES"); dir != "" {
+		writeCurve(b, filepath.Join(dir, curveName(b.Name())), c.points)
+	}
+}
+
+func curveName(benchmark string) string {
+	return strings.NewReplacer("/", "_", "=", "").Replace(strings.TrimPrefix(benchmark, "Benchmark")) + ".csv"
+}
+
+// savePoint writes what a benchmark saw of a store of one size into the table of all its sizes, in the place of what an
+// earlier run saw at that size. The name of the table is the benchmark's without the size.
+func savePoint(b *testing.B, p point) {
 	dir := os.Getenv("AMBLE_BENCH_CURVES")
 	if dir == "" {
 		return
 	}
-	name := strings.NewReplacer("/", "_", "=", "").Replace(strings.TrimPrefix(b.Name(), "Benchmark"))
-	f, err := os.Create(filepath.Join(dir, name+".csv"))
+	path := filepath.Join(dir, curveName(strings.Replace(b.Name(), fmt.Sprintf("/urls=%d", p.Items), "", 1)))
+	points := []point{p}
+	if _, err := os.Stat(path); err == nil {
+		points = append(points, slices.DeleteFunc(readCurve(b, path), func(old point) bool { return old.Items == p.Items })...)
+	}
+	slices.SortFunc(points, func(a, b point) int { return cmp.Compare(a.Items, b.Items) })
+	writeCurve(b, path, points)
+}
+
+func writeCurve(b *testing.B, path string, points []point) {
+	f, err := os.Create(path)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer f.Close()
 	w := csv.NewWriter(f)
 	_ = w.Write([]string{"items", "items_per_second", "longest_commit_ms", "anonymous_bytes", "file_bytes"})
-	for _, p := range c.points {
+	for _, p := range points {
 		_ = w.Write([]string{
 			strconv.Itoa(p.Items), fmt.Sprintf("%.0f", p.Rate), strconv.FormatInt(p.Worst.Milliseconds(), 10),
 			strconv.Itoa(p.Memory), strconv.FormatInt(p.Disk, 10),
@@ -77,8 +99,8 @@ func (c *curve) save(b *testing.B) {
 	}
 }
 
-// readCurve reads what save wrote.
-func readCurve(t *testing.T, path string) (points []point) {
+// readCurve reads what writeCurve wrote.
+func readCurve(t testing.TB, path string) (points []point) {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {
@@ -106,27 +128,41 @@ func readCurve(t *testing.T, path string) (points []point) {
 // TestCurves holds that the pictures of docs/PERFORMANCE.md show the tables beside them. With AMBLE_DRAW=1 it draws them.
 func TestCurves(t *testing.T) {
 	dir := filepath.Join("..", "docs", "performance")
-	for _, picture := range []struct {
-		file, title string
-		lines       []chartLine
-	}{
-		{"growth.svg", "Discovery into a growing store, 20,000 URLs to a commit", []chartLine{
-			{name: "amble, 10,000 hosts", points: readCurve(t, filepath.Join(dir, "Discover_hosts10000_urls50000000.csv"))},
-			{name: "plain bbolt, one row a URL", points: readCurve(t, filepath.Join(dir, "Discover_rows_hosts10000_urls10000000.csv"))},
-		}},
-		{"shapes.svg", "Discovery by the number of hosts, 20,000 URLs to a commit", []chartLine{
-			{name: "10,000 hosts", points: readCurve(t, filepath.Join(dir, "Discover_hosts10000_urls10000000.csv"))},
-			{name: "1,000,000 hosts of 10 URLs", points: readCurve(t, filepath.Join(dir, "Discover_hosts1000000_urls10000000.csv"))},
-			{name: "one host of 5 million URLs", points: readCurve(t, filepath.Join(dir, "Discover_hosts1_urls5000000.csv"))},
-		}},
+	rate := func(unit string) panel { return panel{"Rate", unit, func(p point) float64 { return p.Rate }} }
+	others := []panel{
+		{"Longest commit", "milliseconds", func(p point) float64 { return float64(p.Worst.Milliseconds()) }},
+		{"Anonymous memory of the process", "MiB", func(p point) float64 { return float64(p.Memory) / (1 << 20) }},
+		{"Disk", "bytes a URL", func(p point) float64 { return float64(p.Disk) / float64(p.Items) }},
+	}
+	table := func(name string) []point { return readCurve(t, filepath.Join(dir, name)) }
+	for file, c := range map[string]chart{
+		"growth.svg": {
+			title: "Discovery into a growing store, 20,000 URLs to a commit",
+			lines: []chartLine{
+				{name: "amble, 10,000 hosts", points: table("Discover_hosts10000_urls50000000.csv")},
+				{name: "plain bbolt, one row a URL", points: table(largestTable(t, dir, "Discover_rows_hosts10000_urls"))},
+			},
+			panels: append([]panel{rate("URLs a second of commit time")}, others...),
+		},
+		"shapes.svg": {
+			title: "Discovery by the number of hosts, 20,000 URLs to a commit",
+			lines: []chartLine{
+				{name: "10,000 hosts", points: table("Discover_hosts10000_urls10000000.csv")},
+				{name: "1,000,000 hosts of 10 URLs", points: table("Discover_hosts1000000_urls10000000.csv")},
+				{name: "one host of 5 million URLs", points: table("Discover_hosts1_urls5000000.csv")},
+			},
+			panels: append([]panel{rate("URLs a second of commit time")}, others...),
+		},
+		"cycle.svg": {
+			title: "The cycle of a crawl (next, outcome, 10 links of which 2 are new) by the size of the store, 1,000 to a commit",
+			lines: []chartLine{
+				{name: "amble, 10,000 hosts", points: table("Grown_hosts10000_cycle.csv")},
+				{name: "plain bbolt, one row a URL and one a URL that waits", points: table("Grown_rows_hosts10000_cycle.csv")},
+			},
+			panels: append([]panel{rate("cycles a second")}, others...),
+		},
 	} {
-		c := chart{title: picture.title, lines: picture.lines, panels: []panel{
-			{"Rate", "URLs a second of commit time", func(p point) float64 { return p.Rate }},
-			{"Longest commit", "milliseconds", func(p point) float64 { return float64(p.Worst.Milliseconds()) }},
-			{"Anonymous memory of the process", "MiB", func(p point) float64 { return float64(p.Memory) / (1 << 20) }},
-			{"Disk", "bytes a URL", func(p point) float64 { return float64(p.Disk) / float64(p.Items) }},
-		}}
-		path := filepath.Join(dir, picture.file)
+		path := filepath.Join(dir, file)
 		if os.Getenv("AMBLE_DRAW") != "" {
 			if err := os.WriteFile(path, []byte(c.svg()), 0o644); err != nil {
 				t.Fatal(err)
@@ -139,19 +175,18 @@ func TestCurves(t *testing.T) {
 	}
 }
 
-// anonymousBytes is the process's memory less what is mapped from files, 0 where
-// the system does not tell.
-func anonymousBytes() int {
-	f, err := os.Open("/proc/self/smaps_rollup")
-	if err != nil {
-		return 0
+// largestTable is the name of the table of the most URLs among those whose names begin alike.
+func largestTable(t *testing.T, dir, prefix string) (name string) {
+	paths, err := filepath.Glob(filepath.Join(dir, prefix+"*.csv"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no table %s in %s: %v", prefix, dir, err)
 	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var kib int
-		if n, _ := fmt.Sscanf(lines.Text(), "Anonymous: %d kB", &kib); n == 1 {
-			return kib << 10
+	urls := func(path string) int {
+		n, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(filepath.Base(path), prefix), ".csv"))
+		if err != nil {
+			t.Fatal(err)
 		}
+		return n
 	}
-	return 0
+	return filepath.Base(slices.MaxFunc(paths, func(a, b string) int { return cmp.Compare(urls(a), urls(b)) }))
 }

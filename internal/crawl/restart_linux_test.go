@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
@@ -18,18 +19,28 @@ import (
 )
 
 // BenchmarkRestart kills a crawler in the middle of its work, again and again, and measures from the start of the next
-// process to the arrival of its first request at a server. With AMBLE_BENCH_URLS=10000000 it does so over 10 million URLs and
-// 100,000 hosts. cold: the database is not in the page cache.
+// process to the arrival of its first request at a server. With AMBLE_BENCH_URLS=10000000 it does so over 10 million URLs, of
+// 100,000 hosts or as many as BENCH_HOSTS says. BENCH_STORE names a directory in which the data directory is kept for the next
+// run; the crawl has gone on in it by then. cold: the database is not in the page cache.
 func BenchmarkRestart(b *testing.B) {
 	size := benchURLs()
-	hosts := size / 100
-	m := testweb.Mesh{Hosts: hosts, Pages: 100, Links: 6, PageBytes: 2 << 10, Addresses: 100}
-	web := startMesh(b, m, testweb.Config{})
+	hosts := benchHosts(b, size)
+	m := testweb.Mesh{Hosts: hosts, Pages: size / hosts, Links: 6, PageBytes: 2 << 10, Addresses: 100}
+	kept := os.Getenv("BENCH_STORE")
+	var config testweb.Config
+	if kept != "" {
+		config.Port = restartPort
+	}
+	web := startMesh(b, m, config)
 	dir, o := prepareChild(b, childConfig{
 		Resolver: web.ResolverAddr(), Delay: time.Second, Mode: frontier.ModeAny,
 		Formats: []string{archive.FormatNone}, Compress: archive.CompressNone,
 	})
-	fillMesh(b, o, web, m)
+	if kept == "" {
+		fillMesh(b, o, web, m)
+	} else {
+		keepMesh(b, o, web, m, filepath.Join(kept, fmt.Sprintf("restart-%d-%d", hosts, size)))
+	}
 	crawlAndKill(b, dir, web, nil) // so that there is something to be settled
 	for _, cache := range []string{"warm", "cold"} {
 		b.Run(fmt.Sprintf("hosts=%d/urls=%d/cache=%s", hosts, size, cache), func(b *testing.B) {
@@ -46,6 +57,44 @@ func BenchmarkRestart(b *testing.B) {
 			b.ReportMetric(float64(worst.Milliseconds()), "longest-ms")
 			b.ReportMetric(float64(memory)/(1<<20), "anonymous-MiB")
 		})
+	}
+}
+
+// restartPort is the port of the web where the store is kept: its URLs name it.
+const restartPort = 18378
+
+// benchHosts is over how many hosts the URLs are: BENCH_HOSTS says it.
+func benchHosts(b *testing.B, size int) int {
+	text := os.Getenv("BENCH_HOSTS")
+	if text == "" {
+		return size / 100
+	}
+	hosts, err := strconv.Atoi(text)
+	if err != nil || hosts < 1 || hosts > size {
+		b.Fatalf("BENCH_HOSTS=%s: want a number of hosts, at most one for each of the %d URLs", text, size)
+	}
+	return hosts
+}
+
+// keepMesh makes the data directory a link to one that is kept, and fills that if it is not there. It gets its name when it is complete.
+func keepMesh(b *testing.B, o Options, web *testweb.Web, m testweb.Mesh, kept string) {
+	if _, err := os.Stat(kept); err != nil {
+		part := o
+		part.DataDir = kept + ".part"
+		if err := os.RemoveAll(part.DataDir); err != nil {
+			b.Fatal(err)
+		}
+		fillMesh(b, part, web, m)
+		if err := os.Rename(part.DataDir, kept); err != nil {
+			b.Fatal(err)
+		}
+	}
+	whole, err := filepath.Abs(kept)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := os.Symlink(whole, o.DataDir); err != nil {
+		b.Fatal(err)
 	}
 }
 

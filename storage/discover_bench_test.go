@@ -1,0 +1,158 @@
+package storage
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// BenchmarkDiscover commits new URLs, durable: uniform over 10,000 hosts, over
+// many hosts of ten URLs, and on one host. Beside it, in the same run, the same
+// URLs go into bbolt with one row for each.
+func BenchmarkDiscover(b *testing.B) {
+	for _, size := range benchSizes(b) {
+		for _, hosts := range []int{benchHosts, size / 10, 1} {
+			b.Run(fmt.Sprintf("hosts=%d/urls=%d", hosts, size), func(b *testing.B) {
+				for range b.N {
+					madeDiscovered(b, hosts, size)
+				}
+			})
+			b.Run(fmt.Sprintf("rows/hosts=%d/urls=%d", hosts, size), func(b *testing.B) {
+				for range b.N {
+					discoverRows(b, &benchURLs{hosts: hosts}, size)
+				}
+			})
+		}
+	}
+}
+
+func discoveredName(hosts, size int) string { return fmt.Sprintf("discover-%d-%d", hosts, size) }
+
+// madeDiscovered measures how a store is made. That over 10,000 hosts is kept for BenchmarkGrown and BenchmarkFetched.
+func madeDiscovered(b *testing.B, hosts, size int) {
+	measured := func(dir string) {
+		s := benchOpen(b, dir, Options{})
+		discover(b, s, &benchURLs{hosts: hosts}, size)
+		benchClose(b, s)
+	}
+	if hosts != benchHosts {
+		measured(b.TempDir())
+		return
+	}
+	madeStore(b, discoveredName(hosts, size), measured)
+}
+
+// grownStore returns the directory of a store with so many queued URLs.
+func grownStore(b *testing.B, size int) string {
+	return keptStore(b, discoveredName(benchHosts, size), func(dir string) {
+		s := benchOpen(b, dir, Options{NoSync: true})
+		g := &benchURLs{hosts: benchHosts}
+		var batch Batch
+		for g.n < size {
+			fillBatch(s, g, min(benchBatch, size-g.n), &batch)
+			if _, err := s.Commit(&batch); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := s.db.Sync(); err != nil {
+			b.Fatal(err)
+		}
+		benchClose(b, s)
+	})
+}
+
+func fillBatch(s *Store, g *benchURLs, n int, b *Batch) {
+	b.Found = b.Found[:0]
+	for range n {
+		b.Found = append(b.Found, benchFound(s, g.next()))
+	}
+}
+
+// taken is what commits have taken so far.
+type taken struct{ pages, allocated int64 }
+
+// takenBy reads the bytes of pages that transactions wrote, and those that the process allocated.
+func takenBy(s *Store) taken {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	stats := s.db.Stats()
+	return taken{stats.TxStats.GetPageAlloc(), int64(m.TotalAlloc)}
+}
+
+func discover(b *testing.B, s *Store, g *benchURLs, size int) {
+	var batch Batch
+	var before, after taken
+	all, curve := newCommits(), newCurve(size)
+	for g.n < size {
+		fillBatch(s, g, min(benchBatch, size-g.n), &batch)
+		before = takenBy(s)
+		took := all.time(b, func() error { _, err := s.Commit(&batch); return err })
+		after = takenBy(s)
+		curve.add(g.n, took, s.Path())
+	}
+	b.ReportMetric(float64(after.pages-before.pages)/(1<<20), "last-page-MiB")
+	b.ReportMetric(float64(after.allocated-before.allocated)/(1<<20), "last-alloc-MiB")
+	curve.save(b)
+	if n := s.Counters().URLs; n != uint64(size) {
+		b.Fatalf("store has %d URLs, want %d", n, size)
+	}
+	all.report(b, size, "urls")
+	reportSize(b, s.Path(), size)
+}
+
+// rowsLimit bounds how long the plain rows may take: from some size on they need
+// hours for what we do in minutes. BENCH_ROWS_LIMIT says otherwise: BENCH_ROWS_LIMIT=3h.
+func rowsLimit(b *testing.B) time.Duration {
+	text := os.Getenv("BENCH_ROWS_LIMIT")
+	if text == "" {
+		return 12 * time.Minute
+	}
+	limit, err := time.ParseDuration(text)
+	if err != nil {
+		b.Fatalf("BENCH_ROWS_LIMIT: %v", err)
+	}
+	return limit
+}
+
+// discoverRows does the same with one row for each URL, without a queue: text to what is known of it.
+// It ends early after the limit, and reports how far it came.
+func discoverRows(b *testing.B, g *benchURLs, size int) {
+	r := openRows(b, b.TempDir())
+	all, curve := newCommits(), newCurve(size)
+	keys := make([]string, 0, benchBatch)
+	limit := rowsLimit(b)
+	for start := time.Now(); g.n < size && time.Since(start) < limit; {
+		keys = keys[:0]
+		for range min(benchBatch, size-g.n) {
+			keys = append(keys, g.next().String())
+		}
+		slices.Sort(keys)
+		took := all.time(b, func() error {
+			return r.db.Update(func(tx *bolt.Tx) error { return putKnown(tx, keys) })
+		})
+		curve.add(g.n, took, r.path)
+	}
+	curve.save(b)
+	all.report(b, g.n, "urls")
+	b.ReportMetric(float64(g.n), "urls-reached")
+	reportSize(b, r.path, g.n)
+	r.close(b)
+}
+
+func putKnown(tx *bolt.Tx, keys []string) error {
+	urls := tx.Bucket(rowsURL)
+	for _, key := range keys {
+		if urls.Get([]byte(key)) != nil {
+			continue
+		}
+		if err := urls.Put([]byte(key), appendKnown(nil)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

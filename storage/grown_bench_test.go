@@ -1,0 +1,209 @@
+package storage
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+)
+
+// BenchmarkGrown measures a store of many URLs over 10,000 hosts: opening it
+// (and reading one queue's head), the walk over all hosts, the reading of heads,
+// and the cycle of a crawl. Beside it, plain rows: opening them, finding the hosts
+// that have work, counting states, and the same cycle.
+func BenchmarkGrown(b *testing.B) {
+	for _, size := range benchSizes(b) {
+		b.Run(fmt.Sprintf("hosts=%d/urls=%d", benchHosts, size), func(b *testing.B) {
+			dir := grownStore(b, size)
+			b.Run("open", func(b *testing.B) { benchReopen(b, dir) })
+			b.Run("walk", func(b *testing.B) { benchWalk(b, dir) })
+			b.Run("heads", func(b *testing.B) { benchHeads(b, dir) })
+			b.Run("cycle", func(b *testing.B) {
+				s := benchOpen(b, changeable(b, dir, FileName), Options{})
+				savePoint(b, benchCycle(b, &benchURLs{hosts: benchHosts, n: size}, &storeCycle{s: s, cursors: make([]uint32, benchHosts+1)}))
+				benchClose(b, s)
+			})
+		})
+		b.Run(fmt.Sprintf("rows/hosts=%d/urls=%d", benchHosts, size), func(b *testing.B) { benchGrownRows(b, size) })
+	}
+}
+
+func benchReopen(b *testing.B, dir string) {
+	for b.Loop() {
+		s := benchOpen(b, dir, Options{})
+		if _, err := s.Heads(HeadsRequest{Host: 1, Queued: 16, Due: 16, Now: someTime}); err != nil {
+			b.Fatal(err)
+		}
+		benchClose(b, s)
+	}
+}
+
+func benchWalk(b *testing.B, dir string) {
+	s := benchOpen(b, dir, Options{})
+	defer benchClose(b, s)
+	hosts := 0
+	for b.Loop() {
+		if err := s.Hosts(func(*Host) error { hosts++; return nil }); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(hosts)/b.Elapsed().Seconds(), "hosts/s")
+}
+
+func benchHeads(b *testing.B, dir string) {
+	s := benchOpen(b, dir, Options{})
+	defer benchClose(b, s)
+	for n := 0; b.Loop(); n++ {
+		h, err := s.Heads(HeadsRequest{Host: HostID(n%benchHosts + 1), Queued: 16, Due: 16, Now: someTime})
+		if err != nil || len(h.Queued) == 0 {
+			b.Fatal(len(h.Queued), err)
+		}
+	}
+}
+
+func benchGrownRows(b *testing.B, size int) {
+	dir := keptStore(b, fmt.Sprintf("rows-%d-%d", benchHosts, size), func(dir string) {
+		r := openRows(b, dir)
+		(&rowsFill{r: r, g: &benchURLs{hosts: benchHosts}, size: size}).run(b)
+		r.close(b)
+	})
+	b.Run("open", func(b *testing.B) {
+		for b.Loop() {
+			r := openRows(b, dir)
+			if _, ok := r.next(benchHostName(0)); !ok {
+				b.Fatal("nothing waits")
+			}
+			r.close(b)
+		}
+	})
+	b.Run("hosts", func(b *testing.B) {
+		r := openRows(b, dir)
+		defer r.close(b)
+		for b.Loop() {
+			if n := r.hosts(); n != benchHosts {
+				b.Fatalf("%d hosts have work", n)
+			}
+		}
+	})
+	b.Run("scan", func(b *testing.B) {
+		r := openRows(b, dir)
+		defer r.close(b)
+		for b.Loop() {
+			if n := r.states()[Queued]; n != size {
+				b.Fatalf("%d URLs wait, want %d", n, size)
+			}
+		}
+	})
+	b.Run("cycle", func(b *testing.B) {
+		r := openRows(b, changeable(b, dir, rowsFile))
+		savePoint(b, benchCycle(b, &benchURLs{hosts: benchHosts, n: size}, &rowsCycle{r: r}))
+		r.close(b)
+	})
+}
+
+// BenchmarkFetched completes every URL of a store, host after host in turn, and
+// reports what a fetched URL takes, with ETag and Last-Modified. Beside it are plain
+// rows of fetched URLs, filled in the order of their keys: only their size counts.
+func BenchmarkFetched(b *testing.B) {
+	for _, size := range benchSizes(b) {
+		b.Run(fmt.Sprintf("hosts=%d/urls=%d", benchHosts, size), func(b *testing.B) {
+			for range b.N {
+				s := benchOpen(b, changeable(b, grownStore(b, size), FileName), Options{})
+				fetchAll(b, s, size)
+				benchClose(b, s)
+			}
+		})
+		b.Run(fmt.Sprintf("rows/hosts=%d/urls=%d", benchHosts, size), func(b *testing.B) {
+			for range b.N {
+				r := openRows(b, b.TempDir())
+				(&rowsFill{r: r, g: &benchURLs{hosts: benchHosts}, size: size, done: true}).run(b)
+				reportSize(b, r.path, size)
+				r.close(b)
+			}
+		})
+	}
+}
+
+func fetchAll(b *testing.B, s *Store, size int) {
+	var hosts []Host
+	if err := s.Hosts(func(h *Host) error { hosts = append(hosts, *h); return nil }); err != nil {
+		b.Fatal(err)
+	}
+	slices.SortFunc(hosts, func(a, b Host) int { return cmp.Compare(b.Tail, a.Tail) })
+	cycle := &storeCycle{s: s, cursors: make([]uint32, len(hosts)+1)}
+	all := newCommits()
+	for done, h := 0, 0; done < size; {
+		if h == len(hosts) || cycle.cursors[hosts[h].ID] == hosts[h].Tail {
+			h = 0 // the rest, of fewer URLs, has none left
+		}
+		cycle.complete(b, hosts[h].ID)
+		done++
+		h++
+		if done%cycleCommit == 0 || done == size {
+			all.time(b, cycle.commit)
+		}
+	}
+	if n := s.Counters().Of(Fetched); n != uint64(size) {
+		b.Fatalf("%d URLs are fetched, want %d", n, size)
+	}
+	all.report(b, size, "urls")
+	reportSize(b, s.Path(), size)
+}
+
+// storeCycle is ours for benchCycle.
+type storeCycle struct {
+	s       *Store
+	batch   Batch
+	cursors []uint32 // of each host
+}
+
+func (c *storeCycle) path() string                { return c.s.Path() }
+func (c *storeCycle) take(b *testing.B, host int) { c.complete(b, HostID(host+1)) }
+func (c *storeCycle) find(u weburl.URL)           { c.batch.Found = append(c.batch.Found, benchFound(c.s, u)) }
+
+// complete reads the next URL of a host and adds its outcome to the batch.
+func (c *storeCycle) complete(b *testing.B, host HostID) {
+	h, err := c.s.Heads(HeadsRequest{Host: host, From: c.cursors[host], Queued: 1, Due: 1, Now: someTime})
+	if err != nil || len(h.Queued) == 0 {
+		b.Fatal(len(h.Queued), err)
+	}
+	c.cursors[host] = h.Next
+	ordinal := h.Queued[0].Ordinal
+	c.batch.Done = append(c.batch.Done, Done{Host: host, Ordinal: ordinal, Outcome: benchOutcome(uint64(ordinal))})
+	c.batch.Hosts = append(c.batch.Hosts, HostUpdate{
+		Host: host, Requests: 1, Bytes: 20_000, Politeness: make([]byte, 40), Cursors: []Cursor{{0, h.Next}},
+	})
+}
+
+func (c *storeCycle) commit() error {
+	_, err := c.s.Commit(&c.batch)
+	c.batch.Found, c.batch.Done, c.batch.Hosts = c.batch.Found[:0], c.batch.Done[:0], c.batch.Hosts[:0]
+	return err
+}
+
+// rowsCycle are plain rows for benchCycle.
+type rowsCycle struct {
+	r     *rowsStore
+	done  []rowsNext
+	found []weburl.URL
+}
+
+func (c *rowsCycle) path() string      { return c.r.path }
+func (c *rowsCycle) find(u weburl.URL) { c.found = append(c.found, u) }
+
+func (c *rowsCycle) take(b *testing.B, host int) {
+	next, ok := c.r.next(benchHostName(host))
+	if !ok {
+		b.Fatalf("%s has nothing that waits", benchHostName(host))
+	}
+	next.outcome = benchOutcome(uint64(host))
+	c.done = append(c.done, next)
+}
+
+func (c *rowsCycle) commit() error {
+	err := c.r.commit(c.done, c.found)
+	c.done, c.found = c.done[:0], c.found[:0]
+	return err
+}
