@@ -63,12 +63,17 @@ func benchHeads(b *testing.B, dir string) {
 	}
 }
 
-func benchGrownRows(b *testing.B, size int) {
-	dir := keptStore(b, fmt.Sprintf("rows-%d-%d", benchHosts, size), func(dir string) {
+// grownRows returns the directory of plain rows of so many queued URLs.
+func grownRows(b *testing.B, size int) string {
+	return keptStore(b, fmt.Sprintf("rows-%d-%d", benchHosts, size), func(dir string) {
 		r := openRows(b, dir)
 		(&rowsFill{r: r, g: &benchURLs{hosts: benchHosts}, size: size}).run(b)
 		r.close(b)
 	})
+}
+
+func benchGrownRows(b *testing.B, size int) {
+	dir := grownRows(b, size)
 	b.Run("open", func(b *testing.B) {
 		for b.Loop() {
 			r := openRows(b, dir)

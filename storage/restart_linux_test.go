@@ -1,0 +1,79 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// BenchmarkRestart does what a process has to do with its store before it can ask the first host: open it, learn which hosts
+// have work, know the counts of all states, read one queue's head. Plain rows have to read every URL for the counts. cold: the
+// file is not in the page cache.
+func BenchmarkRestart(b *testing.B) {
+	for _, size := range benchSizes(b) {
+		name := fmt.Sprintf("hosts=%d/urls=%d", benchHosts, size)
+		b.Run(name, func(b *testing.B) {
+			dir := grownStore(b, size)
+			benchRestart(b, filepath.Join(dir, FileName), func(b *testing.B) { restartStore(b, dir, size) })
+		})
+		b.Run("rows/"+name, func(b *testing.B) {
+			dir := grownRows(b, size)
+			benchRestart(b, filepath.Join(dir, rowsFile), func(b *testing.B) { restartRows(b, dir, size) })
+		})
+	}
+}
+
+func benchRestart(b *testing.B, path string, restart func(*testing.B)) {
+	for _, cache := range []string{"warm", "cold"} {
+		b.Run("cache="+cache, func(b *testing.B) {
+			for b.Loop() {
+				if cache == "cold" {
+					b.StopTimer()
+					forgetCached(b, path)
+					b.StartTimer()
+				}
+				restart(b)
+			}
+		})
+	}
+}
+
+func restartStore(b *testing.B, dir string, size int) {
+	s := benchOpen(b, dir, Options{})
+	defer benchClose(b, s)
+	hosts := 0
+	if err := s.Hosts(func(h *Host) error { hosts++; return nil }); err != nil || hosts != benchHosts {
+		b.Fatal(hosts, err)
+	}
+	h, err := s.Heads(HeadsRequest{Host: 1, Queued: 16, Due: 16, Now: someTime})
+	if err != nil || len(h.Queued) == 0 || s.Counters().Of(Queued) != uint64(size) {
+		b.Fatal(len(h.Queued), s.Counters().Of(Queued), err)
+	}
+}
+
+func restartRows(b *testing.B, dir string, size int) {
+	r := openRows(b, dir)
+	defer r.close(b)
+	if n := r.hosts(); n != benchHosts {
+		b.Fatalf("%d hosts have work", n)
+	}
+	_, ok := r.next(benchHostName(0))
+	if n := r.states()[Queued]; !ok || n != size {
+		b.Fatalf("%d URLs wait, want %d", n, size)
+	}
+}
+
+// forgetCached takes a file that is not open out of the page cache.
+func forgetCached(b *testing.B, path string) {
+	f, err := os.Open(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := errors.Join(f.Sync(), unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED), f.Close()); err != nil {
+		b.Fatal(err)
+	}
+}
