@@ -128,8 +128,10 @@ func BenchmarkRowsFill(b *testing.B) {
 			b.Run("queued", func(b *testing.B) { reportFill(b, r, rowsURL, rowsQueue) })
 			b.Run("cycle", func(b *testing.B) { benchCycle(b, g, &rowsCycle{r: r}) })
 			if way.name == "random" {
-				fetchRows(b, r, g)
-				b.Run("fetched", func(b *testing.B) { reportFill(b, r, rowsURL) })
+				b.Run("fetched", func(b *testing.B) {
+					fetchRows(b, r, g)
+					reportFill(b, r, rowsURL)
+				})
 			}
 			r.close(b)
 		})
