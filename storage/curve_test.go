@@ -137,7 +137,7 @@ func TestCurves(t *testing.T) {
 	table := func(name string) []point { return readCurve(t, filepath.Join(dir, name)) }
 	for file, c := range map[string]chart{
 		"growth.svg": {
-			title: "Discovery into a growing store, 20,000 URLs to a commit",
+			title: "Discovery into a growing store, 20,000 URLs to a commit at most",
 			lines: []chartLine{
 				{name: "amble, 10,000 hosts", points: table("Discover_hosts10000_urls50000000.csv")},
 				{name: "plain bbolt, one row a URL", points: table(largestTable(t, dir, "Discover_rows_hosts10000_urls"))},
@@ -145,7 +145,7 @@ func TestCurves(t *testing.T) {
 			panels: append([]panel{rate("URLs a second of commit time")}, others...),
 		},
 		"shapes.svg": {
-			title: "Discovery by the number of hosts, 20,000 URLs to a commit",
+			title: "Discovery by the number of hosts, 20,000 URLs to a commit at most",
 			lines: []chartLine{
 				{name: "10,000 hosts", points: table("Discover_hosts10000_urls10000000.csv")},
 				{name: "1,000,000 hosts of 10 URLs", points: table("Discover_hosts1000000_urls10000000.csv")},

@@ -73,30 +73,26 @@ func fillBatch(s *Store, g *benchURLs, n int, b *Batch) {
 	}
 }
 
-// taken is what commits have taken so far.
-type taken struct{ pages, allocated int64 }
-
-// takenBy reads the bytes of pages that transactions wrote, and those that the process allocated.
-func takenBy(s *Store) taken {
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	stats := s.db.Stats()
-	return taken{stats.TxStats.GetPageAlloc(), int64(m.TotalAlloc)}
-}
-
+// discover commits URLs in portions, as a crawl does.
 func discover(b *testing.B, s *Store, g *benchURLs, size int) {
 	var batch Batch
-	var before, after taken
+	var portion Portion
+	var result Result
+	var before, after runtime.MemStats
+	var changed, allocated uint64 // by one commit, at most
 	all, curve := newCommits(), newCurve(size)
 	for g.n < size {
-		fillBatch(s, g, min(benchBatch, size-g.n), &batch)
-		before = takenBy(s)
-		took := all.time(b, func() error { _, err := s.Commit(&batch); return err })
-		after = takenBy(s)
+		fillBatch(s, g, min(portion.Items(), size-g.n), &batch)
+		runtime.ReadMemStats(&before)
+		took := all.time(b, func() (err error) { result, err = s.Commit(&batch); return err })
+		runtime.ReadMemStats(&after)
+		portion.Committed(len(batch.Found), result.Changed)
+		changed, allocated = max(changed, uint64(result.Changed)), max(allocated, after.TotalAlloc-before.TotalAlloc)
 		curve.add(g.n, took, s.Path())
 	}
-	b.ReportMetric(float64(after.pages-before.pages)/(1<<20), "last-page-MiB")
-	b.ReportMetric(float64(after.allocated-before.allocated)/(1<<20), "last-alloc-MiB")
+	b.ReportMetric(float64(portion.Items()), "last-portion")
+	b.ReportMetric(float64(changed)/(1<<20), "most-page-MiB")
+	b.ReportMetric(float64(allocated)/(1<<20), "most-alloc-MiB")
 	curve.save(b)
 	if n := s.Counters().URLs; n != uint64(size) {
 		b.Fatalf("store has %d URLs, want %d", n, size)
