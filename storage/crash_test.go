@@ -58,7 +58,7 @@ func crashBatch(s *Store, n int) *Batch {
 
 // crashPayload is the body of a URL. Those of one host are far apart, so that none is forgotten.
 func crashPayload(host HostID, ordinal uint32) Payload {
-	return Payload{Host: host, Digest: uint64(ordinal+1) * 0x9e3779b97f4a7c15, SHA1: [20]byte{byte(ordinal)}, Ordinal: ordinal, At: someTime}
+	return Payload{Host: host, Digest: uint64(ordinal+1) * 0x9e3779b97f4a7c15, SHA256: [32]byte{byte(ordinal)}, Ordinal: ordinal, At: someTime}
 }
 
 // checkPayloads looks for the bodies that came with so many batches.

@@ -91,7 +91,7 @@ func FuzzDecodeRow(f *testing.F) {
 	f.Add(r.append(nil))
 	r.site, r.errors = []byte("site"), errorCounts{{ReasonStatus, 5}, {ReasonLoop, 300}}
 	for n := range uint64(3) {
-		r.payloads = appendPayload(binary.BigEndian.AppendUint64(r.payloads, n), &Payload{SHA1: [20]byte{1}, Ordinal: 1, At: someTime})
+		r.payloads = appendPayload(binary.BigEndian.AppendUint64(r.payloads, n), &Payload{SHA256: [32]byte{1}, Ordinal: 1, At: someTime})
 	}
 	f.Add(r.append(nil))
 	f.Add([]byte{rowVersion, 255})

@@ -76,7 +76,7 @@ func goldenOutcomes() []Done {
 func goldenPayloads() []Payload {
 	var all []Payload
 	for n := range uint32(34) {
-		all = append(all, Payload{Host: 1, Digest: 0xd1 + uint64(n)<<56, SHA1: [20]byte{0x51, 19: byte(n)}, Ordinal: n, At: someTime})
+		all = append(all, Payload{Host: 1, Digest: 0xd1 + uint64(n)<<56, SHA256: [32]byte{0x51, 31: byte(n)}, Ordinal: n, At: someTime})
 	}
 	return all
 }
@@ -139,7 +139,7 @@ func TestSizes(t *testing.T) {
 		{"the same, planned to be renewed, with a simhash", len(appendOutcome(nil, &renewed)), 42},
 		{"the same with an ETag of 20 bytes and a usual Last-Modified", len(appendOutcome(nil, &validated)), 47},
 		{"row of a host with one origin, without name, politeness, outcomes and URLs", len(row.append(nil)), 85},
-		{"a body that waits in the row", len(withBody.append(nil)) - len(row.append(nil)) - 1, 36},
+		{"a body that waits in the row", len(withBody.append(nil)) - len(row.append(nil)) - 1, 48},
 		{"due row", len(appendDueKey(nil, 1, 0, 0, 1, 1)), 14},
 		{"renew row", len(appendRenewKey(nil, 1, 0, 1, 1)), 13},
 	} {

@@ -293,7 +293,7 @@ func (m *model) randomWork(rng *rand.Rand, id HostID, h *modelHost, size int, b 
 			break
 		}
 		b.Payloads = append(b.Payloads, Payload{
-			Host: id, Digest: modelDigest(rng.Uint64N(modelDigests)), SHA1: [20]byte{19: byte(rng.IntN(256))}, Ordinal: rng.Uint32N(uint32(len(h.urls))),
+			Host: id, Digest: modelDigest(rng.Uint64N(modelDigests)), SHA256: [32]byte{31: byte(rng.IntN(256))}, Ordinal: rng.Uint32N(uint32(len(h.urls))),
 			At: someTime.Add(time.Duration(rng.IntN(60)) * time.Second),
 		})
 	}

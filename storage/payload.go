@@ -15,14 +15,14 @@ import (
 type Payload struct {
 	Host    HostID
 	Digest  uint64    // as in Outcome.Digest
-	SHA1    [20]byte  // of the body as it came, before it was unpacked
+	SHA256  [32]byte  // of the body as it came, before it was unpacked
 	Ordinal uint32    // of the URL that was answered
 	At      time.Time // when the request began, in whole seconds
 }
 
 const (
 	payloadKeySize   = 4 + 8
-	payloadValueSize = 20 + 4 + 4
+	payloadValueSize = 32 + 4 + 4
 	payloadItemSize  = 8 + payloadValueSize
 )
 
@@ -41,14 +41,14 @@ func appendPayloadKey(b []byte, host HostID, digest uint64) []byte {
 }
 
 func appendPayload(b []byte, p *Payload) []byte {
-	b = append(b, p.SHA1[:]...)
+	b = append(b, p.SHA256[:]...)
 	b = binary.BigEndian.AppendUint32(b, p.Ordinal)
 	return binary.BigEndian.AppendUint32(b, seconds(p.At))
 }
 
 func decodePayload(v []byte) (p Payload, ok bool) {
 	d := decoder{b: v}
-	copy(p.SHA1[:], d.take(len(p.SHA1)))
+	copy(p.SHA256[:], d.take(len(p.SHA256)))
 	p.Ordinal = d.u32()
 	p.At = fromSeconds(d.u32())
 	return p, !d.bad && len(d.b) == 0

@@ -15,7 +15,7 @@ import (
 
 // bodyAt is a payload of the first URL of a host.
 func bodyAt(host HostID, digest uint64, at int64) Payload {
-	return Payload{Host: host, Digest: digest, SHA1: [20]byte{byte(at)}, At: time.Unix(at, 0)}
+	return Payload{Host: host, Digest: digest, SHA256: [32]byte{byte(at)}, At: time.Unix(at, 0)}
 }
 
 // recentItems are payloads as a host's row holds them.
@@ -76,7 +76,7 @@ func TestPayload(t *testing.T) {
 	defer func() { mustClose(t, s) }()
 	mustCommit(t, s, &Batch{Found: found(t, s, "http://a.test/1", "http://a.test/2", "http://b.test/1")})
 	payload := func(host HostID, digest uint64, mark byte, ordinal uint32) Payload {
-		return Payload{Host: host, Digest: digest, SHA1: [20]byte{mark}, Ordinal: ordinal, At: time.Unix(1e9+int64(mark), 0)}
+		return Payload{Host: host, Digest: digest, SHA256: [32]byte{mark}, Ordinal: ordinal, At: time.Unix(1e9+int64(mark), 0)}
 	}
 	r := mustCommit(t, s, &Batch{Payloads: []Payload{payload(2, 7, 1, 0), payload(1, 7, 2, 0), payload(1, 5, 3, 0), payload(1, 7, 4, 1)}})
 	if len(r.Touched) != 2 || r.Touched[0] != (Touched{Host: 1, Tail: 2, Queued: 2}) {

@@ -190,13 +190,13 @@ func readWithNode(t *testing.T, files []string, ours []warc.Entry) {
 	sameEntries(t, "npm warcio", asOurs(parseIndex(t, string(text))), ours)
 }
 
-// asOurs gives lines the spellings in which ours are. The npm package makes simpler keys, and digests without "sha1:".
+// asOurs gives lines the spellings in which ours are. The npm package makes simpler keys, and digests without "sha256:".
 func asOurs(theirs []warc.Entry) []warc.Entry {
 	for i := range theirs {
 		e := &theirs[i]
 		e.Key = warc.IndexKey(e.URL)
-		if !strings.HasPrefix(e.Digest, "sha1:") {
-			e.Digest = "sha1:" + e.Digest
+		if !strings.HasPrefix(e.Digest, "sha256:") {
+			e.Digest = "sha256:" + e.Digest
 		}
 		if e.Mime == "-" || e.Mime == "unk" {
 			e.Mime = ""

@@ -34,8 +34,10 @@ func newAnswer(x *Exchange) (*answer, error) {
 		}
 	}
 	a.head = start[:n]
-	if a.payload, err = digestFrom(x.Response, int64(n)); err != nil {
-		return nil, err
+	if a.payload = x.Payload; a.payload == (warc.Digest{}) {
+		if a.payload, err = digestFrom(x.Response, int64(n)); err != nil {
+			return nil, err
+		}
 	}
 	original := x.Original
 	switch {

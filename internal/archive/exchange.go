@@ -18,6 +18,7 @@ type Exchange struct {
 	Request   *spool.Content
 	Response  *spool.Content // with its header, as it came: in chunks and packed, if it was
 	Truncated bool           // Response is not all of it, because that was too long
+	Payload   warc.Digest    // of what follows the header in Response, where the caller knows it; zero: he does not
 	// Original is a stored answer that may have the same payload. Where it has, or where this answer is a 304, only the header
 	// of this answer is written, with a pointer to the original. Nil: none is known.
 	Original *Original

@@ -2,8 +2,6 @@ package archive
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,7 +30,7 @@ type Page struct {
 	ContentType string        // as the server sent it
 	Kind        string        // what is not a page: sitemap, sitemap index, text sitemap, rss, atom, json feed
 	Bytes       int64         // of the decoded body that was kept
-	Digest      string        // of the same bytes: see Digest
+	Digest      string        // of the same bytes, as [warc.Digest] writes it
 	Title       string
 	Language    string
 	Canonical   string   // the URL that the page says is its own
@@ -130,11 +128,6 @@ func appendLine(b []byte, object any) ([]byte, error) {
 		return nil, fmt.Errorf("archive: encode a line: %w", err)
 	}
 	return buffer.Bytes(), nil
-}
-
-// FormatDigest is how Page.Digest holds the SHA-256 of a body: "sha256:" and 64 hexadecimal digits.
-func FormatDigest(sum [sha256.Size]byte) string {
-	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // formatTime is empty for no time.

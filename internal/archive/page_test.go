@@ -2,7 +2,6 @@ package archive
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"math"
@@ -10,6 +9,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/amble-crawler/amble/internal/warc"
 )
 
 func fullPage() Page {
@@ -21,7 +22,7 @@ func fullPage() Page {
 		Duration:         time.Second,
 		ContentType:      "text/html; charset=utf-8",
 		Bytes:            5,
-		Digest:           FormatDigest(sha256.Sum256([]byte("hello"))),
+		Digest:           warc.DigestOf([]byte("hello")).String(),
 		Title:            "A \"title\"\nof two lines",
 		Kind:             "sitemap",
 		Language:         "en",

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -49,33 +50,51 @@ func meshOptions(b *testing.B, web *testweb.Web) Options {
 
 // BenchmarkCrawl crawls a whole web with the engine as it is (robots.txt, store on
 // disk, one request at a time to a host) without output, and with WARC, beside the least that any
-// crawler in Go does: fetch, goquery, a map.
+// crawler in Go does: fetch, goquery, a map. In turns: round by round one after the other, because the
+// speed of a machine is not the same for as long as it takes to run each of them many times.
 func BenchmarkCrawl(b *testing.B) {
 	for _, m := range []testweb.Mesh{
 		{Hosts: 64, Pages: 200, Links: 20, PageBytes: 8 << 10},
 		{Hosts: 500, Pages: 40, Links: 50, PageBytes: 30 << 10},
 	} {
 		web := startMesh(b, m, testweb.Config{CountOnly: true})
+		ways := []way{
+			{"bare", func(b *testing.B) int { return crawlBare(b, web, m) }},
+			{"amble", func(b *testing.B) int { return crawlMesh(b, web, m, archive.FormatNone) }},
+			{"warc", func(b *testing.B) int { return crawlMesh(b, web, m, archive.FormatWARC) }},
+		}
 		name := fmt.Sprintf("hosts=%d/pages=%d", m.Hosts, m.TotalPages())
-		var bare, own, stored speed
-		b.Run("bare/"+name, func(b *testing.B) {
-			bare = rate(b, m, func() int { return crawlBare(b, web, m) })
-		})
-		b.Run("amble/"+name, func(b *testing.B) {
-			own = rate(b, m, func() int { return crawlMesh(b, web, m, archive.FormatNone) })
-			if bare.pages > 0 {
-				b.ReportMetric(own.pages/bare.pages, "of-bare")
-				b.ReportMetric(bare.cpu/own.cpu, "of-bare-by-cpu")
-			}
-		})
-		b.Run("warc/"+name, func(b *testing.B) {
-			stored = rate(b, m, func() int { return crawlMesh(b, web, m, archive.FormatWARC) })
-			if bare.pages > 0 && own.pages > 0 {
-				b.ReportMetric(stored.pages/bare.pages, "of-bare")
-				b.ReportMetric(stored.pages/own.pages, "of-none")
-				b.ReportMetric(own.cpu/stored.cpu, "of-none-by-cpu")
-			}
-		})
+		for _, w := range ways {
+			b.Run(w.name+"/"+name, func(b *testing.B) {
+				b.ReportAllocs()
+				var speeds []speed
+				for b.Loop() {
+					speeds = append(speeds, w.measure(b, m))
+				}
+				w.report(b, "", speeds)
+			})
+		}
+		b.Run("turns/"+name, func(b *testing.B) { crawlInTurns(b, m, ways) })
+	}
+}
+
+// crawlInTurns runs all ways in turn, and reports the median of each and of the quotients of each round.
+func crawlInTurns(b *testing.B, m testweb.Mesh, ways []way) {
+	speeds := make([][]speed, len(ways))
+	for round := 0; b.Loop(); round++ {
+		for k := range ways {
+			i := (round + k) % len(ways) // nobody is always the first
+			speeds[i] = append(speeds[i], ways[i].measure(b, m))
+		}
+	}
+	for i, w := range ways {
+		w.report(b, w.name+"-", speeds[i])
+		for j, other := range ways[:i] {
+			pages := medianOf(speeds[i], func(n int) float64 { return speeds[i][n].pages / speeds[j][n].pages })
+			cpu := medianOf(speeds[i], func(n int) float64 { return speeds[j][n].cpu / speeds[i][n].cpu })
+			b.ReportMetric(pages, w.name+"-of-"+other.name)
+			b.ReportMetric(cpu, w.name+"-of-"+other.name+"-by-cpu")
+		}
 	}
 }
 
@@ -85,24 +104,36 @@ type speed struct {
 	cpu   float64 // microseconds a page
 }
 
-// rate runs whole crawls and reports their speed.
-func rate(b *testing.B, m testweb.Mesh, crawl func() int) speed {
-	b.ReportAllocs()
-	pages, before := 0, cpuTime(b)
-	for b.Loop() {
-		n := crawl()
-		if n != m.TotalPages() {
-			b.Fatalf("%d pages, want %d", n, m.TotalPages())
-		}
-		pages += n
+// way is a way to crawl a mesh. crawl returns how many pages it fetched.
+type way struct {
+	name  string
+	crawl func(b *testing.B) int
+}
+
+// measure runs one whole crawl.
+func (w way) measure(b *testing.B, m testweb.Mesh) speed {
+	start, before := time.Now(), cpuTime(b)
+	if n := w.crawl(b); n != m.TotalPages() {
+		b.Fatalf("%d pages, want %d", n, m.TotalPages())
 	}
-	s := speed{
-		pages: float64(pages) / b.Elapsed().Seconds(),
-		cpu:   float64((cpuTime(b) - before).Microseconds()) / float64(pages),
+	pages := float64(m.TotalPages())
+	return speed{pages: pages / time.Since(start).Seconds(), cpu: float64((cpuTime(b) - before).Microseconds()) / pages}
+}
+
+// report reports the medians.
+func (w way) report(b *testing.B, prefix string, speeds []speed) {
+	b.ReportMetric(medianOf(speeds, func(n int) float64 { return speeds[n].pages }), prefix+"pages/s")
+	b.ReportMetric(medianOf(speeds, func(n int) float64 { return speeds[n].cpu }), prefix+"cpu-µs/page")
+}
+
+// medianOf is that of a value of each round.
+func medianOf(rounds []speed, value func(n int) float64) float64 {
+	values := make([]float64, len(rounds))
+	for n := range rounds {
+		values[n] = value(n)
 	}
-	b.ReportMetric(s.pages, "pages/s")
-	b.ReportMetric(s.cpu, "cpu-µs/page")
-	return s
+	slices.Sort(values)
+	return values[len(values)/2]
 }
 
 // cpuTime is what the process has used of all cores, the web that it serves

@@ -50,6 +50,9 @@ func (r *run) output(ctx context.Context, res *result, page *archive.Page, resp 
 	}
 	if resp != nil && resp.Wire != nil {
 		res.visit.Exchange = exchangeOf(l, resp)
+		if resp.Wire.Plain {
+			res.visit.Exchange.Payload = res.body
+		}
 		res.visit.Exchange.Facts = pageFacts(l, page, resp)
 		res.visit.Exchange.Original = r.original(res, resp.Status)
 		if r.o.Archive.Outlinks {
@@ -62,7 +65,7 @@ func (r *run) output(ctx context.Context, res *result, page *archive.Page, resp 
 		return
 	}
 	if o := &res.page.Outcome; res.item != nil && res.item.Stored && resp.Status == 200 && o.Digest != 0 {
-		res.payload = &storage.Payload{Host: l.Host, Digest: o.Digest, SHA1: res.item.Payload, Ordinal: l.Head.Ordinal, At: resp.Start}
+		res.payload = &storage.Payload{Host: l.Host, Digest: o.Digest, SHA256: res.item.Payload, Ordinal: l.Head.Ordinal, At: resp.Start}
 	}
 }
 
@@ -132,7 +135,7 @@ func (r *run) stored(host storage.HostID, digest uint64) *archive.Original {
 	if err != nil {
 		return nil
 	}
-	return &archive.Original{URL: u.String(), At: p.At, Payload: p.SHA1}
+	return &archive.Original{URL: u.String(), At: p.At, Payload: p.SHA256}
 }
 
 // validators are those of the last answer. An archive that does not hold that answer needs the page itself, so none are sent then.

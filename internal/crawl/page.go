@@ -82,7 +82,8 @@ func (r *run) judge(ctx context.Context, res *result, resp *fetch.Response, page
 				res.page.Outcome = r.unreadable(page, err)
 				return
 			}
-			o.Digest, page.Digest = binary.BigEndian.Uint64(sum[:]), archive.FormatDigest(sum)
+			o.Digest, page.Digest = binary.BigEndian.Uint64(sum[:]), sum.String()
+			res.body = sum
 		}
 		if err := r.read(ctx, res, resp, page); err != nil {
 			res.page.Outcome = r.unreadable(page, err)

@@ -1,12 +1,12 @@
 package crawl
 
 import (
-	"crypto/sha256"
 	"net/http"
 	"runtime"
 
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/spool"
+	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
@@ -44,11 +44,11 @@ func (r *run) html(body *spool.Content, header http.Header, base weburl.URL) (ex
 }
 
 // digest is the SHA-256 of a body.
-func digest(body *spool.Content) (sum [sha256.Size]byte, err error) {
+func digest(body *spool.Content) (warc.Digest, error) {
 	if b, ok := body.Bytes(); ok {
-		return sha256.Sum256(b), nil
+		return warc.DigestOf(b), nil
 	}
-	h := sha256.New()
-	_, err = body.WriteTo(h)
-	return [sha256.Size]byte(h.Sum(nil)), err
+	h := warc.NewHash()
+	_, err := body.WriteTo(h)
+	return warc.Sum(h), err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/requestlog"
+	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
@@ -26,6 +27,7 @@ type result struct {
 	join    weburl.URL       // where a seed's redirect led out of the scope
 	visit   archive.Visit    // on its way into item
 	item    *archive.Item    // of the output; nil: none
+	body    warc.Digest      // of the decoded body; zero: nobody asked
 	payload *storage.Payload // that the item brings; nil: none
 	past    *storage.Policy  // the versions of a robots.txt before the one that came; nil: as they were
 	request requestlog.Request

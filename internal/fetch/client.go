@@ -179,7 +179,7 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 		RemoteAddr: cn.key.remote(),
 	}
 	if cn.tap != nil {
-		if answer.Wire, err = c.captured(cn, r, fields, truncated); err != nil {
+		if answer.Wire, err = c.captured(cn, r, fields, resp, truncated); err != nil {
 			return nil, true, errors.Join(err, answer.Close())
 		}
 	}
@@ -195,13 +195,16 @@ func (c *Client) accept(r Request, resp *http.Response) error {
 }
 
 // captured is the exchange that cn has just carried.
-func (c *Client) captured(cn *conn, r Request, fields []field, truncated bool) (*Wire, error) {
+func (c *Client) captured(cn *conn, r Request, fields []field, resp *http.Response, truncated bool) (*Wire, error) {
 	response, cut, err := cn.tap.end(cn.br)
 	if err != nil {
 		return nil, err
 	}
+	truncated = truncated || cut
+	packed, err := encodings(resp.Header)
+	plain := err == nil && len(packed) == 0 && len(resp.TransferEncoding) == 0 && !truncated
 	open := slices.DeleteFunc(fields, func(f field) bool { return f.secret })
-	return &Wire{Request: spool.Of(c.requestHead(r, open)), Response: response, Truncated: truncated || cut}, nil
+	return &Wire{Request: spool.Of(c.requestHead(r, open)), Response: response, Plain: plain, Truncated: truncated}, nil
 }
 
 // exchange sends the request over cn and awaits the header of its response.

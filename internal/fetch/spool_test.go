@@ -172,6 +172,11 @@ func TestCapture(t *testing.T) {
 		if string(received) != want || r.Wire.Truncated {
 			t.Errorf("%d: %d bytes %.200q, the server sent %d bytes %.200q", i, len(received), received, len(want), want)
 		}
+		body, err := r.Body.Load(nil, 1<<20)
+		_, payload, _ := bytes.Cut(received, []byte("\r\n\r\n"))
+		if r.Wire.Plain != bytes.Equal(body, payload) || err != nil {
+			t.Errorf("%d: plain is %t, but the body has %d bytes, the payload %d; %v", i, r.Wire.Plain, len(body), len(payload), err)
+		}
 		if err := r.Close(); err != nil {
 			t.Error(err)
 		}

@@ -1,32 +1,32 @@
 package warc
 
 import (
-	"crypto/sha1"
-	"encoding/base32"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
 	"strings"
 )
 
-// Digest is a SHA-1 as the digest fields hold it. It finds equal payloads and damage, it is no protection against forgery.
-type Digest [sha1.Size]byte
+// Digest is a SHA-256 as the digest fields hold it.
+type Digest [sha256.Size]byte
 
 // ErrDigest says that a text is no digest that can be checked.
-var ErrDigest = errors.New("warc: not a SHA-1 digest in base 32")
+var ErrDigest = errors.New("warc: not a SHA-256 digest in hexadecimal digits")
 
-const digestLabel = "sha1:"
+const digestLabel = "sha256:"
 
-// String is the digest as a field holds it, such as "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ".
+// String is the digest as a field holds it: "sha256:" and 64 hexadecimal digits.
 func (d Digest) String() string {
-	b := append(make([]byte, 0, len(digestLabel)+32), digestLabel...)
-	return string(base32.StdEncoding.AppendEncode(b, d[:]))
+	b := append(make([]byte, 0, len(digestLabel)+2*len(d)), digestLabel...)
+	return string(hex.AppendEncode(b, d[:]))
 }
 
 // ParseDigest is the inverse of String.
 func ParseDigest(s string) (d Digest, err error) {
 	text, found := strings.CutPrefix(s, digestLabel)
-	sum, err := base32.StdEncoding.DecodeString(strings.ToUpper(text))
+	sum, err := hex.DecodeString(text)
 	if !found || err != nil || len(sum) != len(d) {
 		return d, fmt.Errorf("%w: %.80q", ErrDigest, s)
 	}
@@ -34,7 +34,7 @@ func ParseDigest(s string) (d Digest, err error) {
 }
 
 // NewHash returns the hash that digests are made with.
-func NewHash() hash.Hash { return sha1.New() }
+func NewHash() hash.Hash { return sha256.New() }
 
 // Sum returns the digest of what was written to a hash of NewHash.
 func Sum(h hash.Hash) (d Digest) {
@@ -43,4 +43,4 @@ func Sum(h hash.Hash) (d Digest) {
 }
 
 // DigestOf returns the digest of bytes.
-func DigestOf(b []byte) Digest { return sha1.Sum(b) }
+func DigestOf(b []byte) Digest { return sha256.Sum256(b) }

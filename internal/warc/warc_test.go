@@ -195,13 +195,13 @@ func TestHeaderKeepsToItsLines(t *testing.T) {
 
 func TestDigest(t *testing.T) {
 	d := DigestOf([]byte("hello"))
-	if got, want := d.String(), "sha1:VL2MMHO4YXUKFWV63YHTWSBM3GXKSQ2N"; got != want {
+	if got, want := d.String(), "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if back, err := ParseDigest(d.String()); back != d || err != nil {
 		t.Errorf("back: %s, %v", back, err)
 	}
-	for _, bad := range []string{"", "sha1:", "sha1:short", "md5:VL2MMHO4YXUKFWV63YHTWSBM3GXKSQ2N", "VL2MMHO4YXUKFWV63YHTWSBM3GXKSQ2N"} {
+	for _, bad := range []string{"", "sha256:", "sha256:2cf2", "sha1:VL2MMHO4YXUKFWV63YHTWSBM3GXKSQ2N", "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"} {
 		if _, err := ParseDigest(bad); !errors.Is(err, ErrDigest) {
 			t.Errorf("%q: %v", bad, err)
 		}
@@ -246,12 +246,12 @@ func TestHTTP(t *testing.T) {
 
 var someEntry = Entry{
 	Key: "com,example)/a?b=c", Time: time.Date(2026, 11, 20, 12, 14, 15, 0, time.UTC), URL: "https://example.com/a?b=c",
-	Mime: "text/html", Status: 200, Digest: "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ", Offset: 1024, Length: 512, Filename: "a.warc.gz",
+	Mime: "text/html", Status: 200, Digest: "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824", Offset: 1024, Length: 512, Filename: "a.warc.gz",
 }
 
 func TestEntry(t *testing.T) {
 	const want = `com,example)/a?b=c 20261120121415 {"url":"https://example.com/a?b=c","mime":"text/html","status":"200",` +
-		`"digest":"sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ","length":"512","offset":"1024","filename":"a.warc.gz"}` + "\n"
+		`"digest":"sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824","length":"512","offset":"1024","filename":"a.warc.gz"}` + "\n"
 	line := someEntry.Append(nil)
 	if string(line) != want {
 		t.Errorf("got  %s\nwant %s", line, want)
