@@ -1,16 +1,13 @@
 package storage
 
 // arena holds the values of one transaction: bbolt keeps referring to them
-// until the commit, after which all the memory is used again.
+// until the commit, after which the memory is used again by the next.
 type arena struct {
 	chunks [][]byte
 	used   int // chunks in use; the last of them is being filled
 }
 
-const (
-	arenaChunk  = 1 << 20
-	arenaChunks = 64 // as many are kept from one transaction to the next
-)
+const arenaChunk = 1 << 20
 
 // copy returns a copy of b that stays as it is until reset.
 func (a *arena) copy(b []byte) []byte {
@@ -29,13 +26,12 @@ func (a *arena) copy(b []byte) []byte {
 	return (*chunk)[at:len(*chunk):len(*chunk)]
 }
 
-// reset makes the memory free for the next transaction.
+// reset makes the memory free for the next transaction. What the last one had no use for is let go of, so that one large transaction does not stay in memory.
 func (a *arena) reset() {
-	for i := range a.chunks[:a.used] {
+	clear(a.chunks[a.used:])
+	a.chunks = a.chunks[:a.used]
+	for i := range a.chunks {
 		a.chunks[i] = a.chunks[i][:0]
-	}
-	if len(a.chunks) > arenaChunks {
-		a.chunks = append([][]byte(nil), a.chunks[:arenaChunks]...)
 	}
 	a.used = 0
 }

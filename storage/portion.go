@@ -7,6 +7,7 @@ type Portion struct{ items int }
 
 const (
 	mostPortion  = 20_000
+	firstPortion = 4_000
 	leastPortion = 1_000
 	mostChanged  = 32 << 20
 )
@@ -14,7 +15,7 @@ const (
 // Items is how many items the next batch may hold, 1,000 to 20,000.
 func (p *Portion) Items() int {
 	if p.items == 0 {
-		return mostPortion
+		return firstPortion
 	}
 	return p.items
 }

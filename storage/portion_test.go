@@ -37,8 +37,8 @@ func TestPortionOfSmallCommits(t *testing.T) {
 		p.Committed(10, 1<<20)
 		p.Committed(0, 1<<30)
 	}
-	if got := p.Items(); got != mostPortion {
-		t.Errorf("portions of %d, want %d", got, mostPortion)
+	if got := p.Items(); got != firstPortion {
+		t.Errorf("portions of %d, want %d", got, firstPortion)
 	}
 }
 
