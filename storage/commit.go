@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -287,8 +288,10 @@ func (w *writer) applyHost(b *Batch, items []work) error {
 	}
 	r.tail, r.payloads = w.tail, w.payloads
 	w.scratch = r.append(w.scratch[:0])
-	if err := w.host.Put(appendHostKey(w.key[:0], id), w.arena.copy(w.scratch)); err != nil {
-		return err
+	if !bytes.Equal(w.scratch, v) { // links that are all known change nothing, and most are
+		if err := w.host.Put(appendHostKey(w.key[:0], id), w.arena.copy(w.scratch)); err != nil {
+			return err
+		}
 	}
 	t := Touched{Host: id, Tail: r.next}
 	t.Queued, t.Due, t.NextDue = r.waiting()

@@ -62,3 +62,21 @@ func TestChanged(t *testing.T) {
 		t.Errorf("500 URLs of many hosts changed %d bytes, of one host %d", many, one)
 	}
 }
+
+// TestKnownLinksChangeNothing: a commit of links to pages that are all known writes no host's row anew.
+func TestKnownLinksChangeNothing(t *testing.T) {
+	s := openTemp(t, Options{})
+	var batch Batch
+	fillBatch(s, &benchURLs{hosts: 500}, 2000, &batch)
+	first, err := s.Commit(&batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := s.Commit(&batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Added != 0 || again.Changed > 8*4096 || first.Changed < 50*4096 {
+		t.Errorf("%d URLs were new; %d bytes changed, at first %d", again.Added, again.Changed, first.Changed)
+	}
+}
