@@ -1,6 +1,6 @@
 package storage
 
-// Portion finds how many items a batch may hold for its commit to change no more than 32 MiB of pages. The memory and the time of a commit go by the
+// Portion finds how many items a batch may hold for its commit to change about 32 MiB of pages and hardly more. The memory and the time of a commit go by the
 // pages that it changes, and how many an item changes differs: more than one where each lies apart from the others, as with many hosts or very
 // large ones, and a small part of one where they lie together. The zero value is ready. It may not be used concurrently.
 type Portion struct{ items int }

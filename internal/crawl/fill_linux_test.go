@@ -39,9 +39,11 @@ func fillMesh(b *testing.B, o Options, web *testweb.Web, m testweb.Mesh) {
 		if len(batch.Found) < portion.Items() && h+1 < m.Hosts {
 			continue
 		}
-		if _, err := s.Commit(&batch); err != nil {
+		result, err := s.Commit(&batch)
+		if err != nil {
 			b.Fatal(err)
 		}
+		portion.Committed(len(batch.Found), result.Changed)
 		batch.Found = batch.Found[:0]
 	}
 	if err := s.Close(); err != nil {

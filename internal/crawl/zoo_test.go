@@ -194,7 +194,7 @@ func watchHeap() (most func() uint64) {
 
 func newZoo(t testing.TB) *zoo.Zoo {
 	t.Helper()
-	z, err := zoo.New()
+	z, err := zoo.New(zoo.Clock{Now: time.Now, Sleep: time.Sleep})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,8 +86,8 @@ type certificates struct {
 	good, selfSigned, expired, wrongHost tls.Certificate
 }
 
-func newCertificates() (*certificates, error) {
-	authority, err := issue(nil, "zoo authority", time.Hour)
+func newCertificates(now time.Time) (*certificates, error) {
+	authority, err := issue(nil, "zoo authority", now, time.Hour)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func newCertificates() (*certificates, error) {
 		{to: &c.expired, by: authority, name: "*.zoo.test", lasts: -time.Minute},
 		{to: &c.wrongHost, by: authority, name: "bank.example", lasts: time.Hour},
 	} {
-		made, err := issue(one.by, one.name, one.lasts)
+		made, err := issue(one.by, one.name, now, one.lasts)
 		if err != nil {
 			return nil, err
 		}
@@ -118,14 +118,17 @@ func (c *certificates) config(one tls.Certificate) *tls.Config {
 }
 
 // issue makes a certificate that by has signed; nil: it signs itself.
-func issue(by *tls.Certificate, name string, lasts time.Duration) (*tls.Certificate, error) {
+func issue(by *tls.Certificate, name string, now time.Time, lasts time.Duration) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now()
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 62))
+	if err != nil {
+		return nil, err
+	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
 		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(lasts), KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		BasicConstraintsValid: true, IsCA: by == nil,
 	}

@@ -26,6 +26,7 @@ type animal struct {
 // Zoo holds all animals until it is closed. Its methods may be called by any
 // goroutine.
 type Zoo struct {
+	clock   Clock
 	cages   map[string]*cage
 	names   []string
 	roots   *x509.CertPool
@@ -45,10 +46,16 @@ type cage struct {
 	bitten atomic.Int64
 }
 
+// Clock is the time that a zoo goes by: to be late is the trade of some animals.
+type Clock struct {
+	Now   func() time.Time
+	Sleep func(time.Duration)
+}
+
 // New lets all animals out.
-func New() (*Zoo, error) {
-	z := &Zoo{cages: make(map[string]*cage), guests: make(map[net.Conn]struct{})}
-	certificates, err := newCertificates()
+func New(clock Clock) (*Zoo, error) {
+	z := &Zoo{clock: clock, cages: make(map[string]*cage), guests: make(map[net.Conn]struct{})}
+	certificates, err := newCertificates(clock.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -141,8 +148,8 @@ func (z *Zoo) guard(c *cage) {
 const longest = time.Minute
 
 func (z *Zoo) receive(c *cage, conn net.Conn) {
-	_ = conn.SetDeadline(time.Now().Add(longest))
-	g := &guest{Conn: conn, raw: conn, cage: c}
+	_ = conn.SetDeadline(z.clock.Now().Add(longest))
+	g := &guest{Conn: conn, raw: conn, cage: c, sleep: z.clock.Sleep}
 	if c.robots.Load() {
 		c.bitten.Add(1)
 		g.r = bufio.NewReader(g)
@@ -166,6 +173,8 @@ type guest struct {
 	raw  net.Conn // below TLS
 	cage *cage
 	r    *bufio.Reader
+
+	sleep func(time.Duration)
 }
 
 // asked reads a request and returns its target; "" where none comes.
@@ -201,7 +210,7 @@ func (g *guest) forever(pause time.Duration, text string) {
 		if _, err := g.Write(b); err != nil {
 			return
 		}
-		time.Sleep(pause)
+		g.sleep(pause)
 	}
 }
 
@@ -210,7 +219,7 @@ func (g *guest) wait() { _, _ = io.Copy(io.Discard, g.r) }
 
 // reset ends the connection with RST, after what was sent has arrived.
 func (g *guest) reset() {
-	time.Sleep(10 * time.Millisecond)
+	g.sleep(10 * time.Millisecond)
 	if tcp, ok := g.raw.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
 	}
