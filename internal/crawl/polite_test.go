@@ -2,7 +2,9 @@ package crawl
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,13 +51,25 @@ func TestGaps(t *testing.T) {
 }
 
 // TestRequestsSideBySide: without any delay a host is asked by as many requests at
-// a time as allowed, and by no more.
+// a time as allowed, and by no more. The first answers wait until so many requests are there, however slow the machine.
 func TestRequestsSideBySide(t *testing.T) {
 	t.Parallel()
 	pages := paths("/", 40)
 	routes := testweb.Routes{}
+	together := make(chan struct{})
+	var came atomic.Int64
 	for _, p := range pages {
-		routes[p] = testweb.Slow(20*time.Millisecond, testweb.Page(p))
+		slow := testweb.Slow(20*time.Millisecond, testweb.Page(p))
+		routes[p] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if came.Add(1) == 3 {
+				close(together)
+			}
+			select {
+			case <-together:
+			case <-time.After(10 * time.Second):
+			}
+			slow.ServeHTTP(w, r)
+		})
 	}
 	web := startWeb(t, site("a.test", "", pages, routes))
 	o := testOptions(t, web)
