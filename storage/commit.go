@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"slices"
 	"strings"
 
@@ -82,7 +81,19 @@ const (
 type transaction struct {
 	tx                                             *bolt.Tx
 	host, url, seen, state, due, renew, name, trap *bolt.Bucket
+	hostRows, urlRows, stateRows                   rows
 	seenCursor, dueCursor, renewCursor             *bolt.Cursor
+}
+
+// rows finds the values of a bucket by their keys. It uses one cursor again and again, where Bucket.Get makes one for every call.
+type rows struct{ cursor *bolt.Cursor }
+
+// get returns nil where there is no such row.
+func (r rows) get(key []byte) []byte {
+	if k, v := r.cursor.Seek(key); bytes.Equal(k, key) {
+		return v
+	}
+	return nil
 }
 
 // writer carries a transaction and the buffers that all transactions share.
@@ -93,7 +104,6 @@ type writer struct {
 
 	transaction
 
-	seed     maphash.Seed      // of tailRef.hash
 	ids      map[string]HostID // host names looked up lately
 	newIDs   []string          // names given an id by this transaction
 	arena    arena
@@ -106,7 +116,9 @@ type writer struct {
 	refusals []refusal       // of the host at hand
 	key      []byte          // for one key at a time
 	scratch  []byte          // for one row at a time
-	tail     []byte
+	tail     []byte          // of the host at hand
+	ownTail  bool            // tail is no longer a part of the row as it was read
+	tails    []byte          // memory for tails
 	bodies   []byte
 	payloads recentPayloads // of the host at hand
 	merge    []byte
@@ -116,7 +128,7 @@ type writer struct {
 const maxIDs = 1 << 16
 
 func newWriter(s *Store) *writer {
-	return &writer{store: s, seed: maphash.MakeSeed(), ids: make(map[string]HostID), copies: make(map[uint32]bool), key: make([]byte, 0, 64)}
+	return &writer{store: s, ids: make(map[string]HostID), copies: make(map[uint32]bool), key: make([]byte, 0, 64)}
 }
 
 func (w *writer) reset(c Counters) {
@@ -147,6 +159,7 @@ func (w *writer) begin(tx *bolt.Tx) {
 	w.state, w.due, w.name = tx.Bucket(bucketState), tx.Bucket(bucketDue), tx.Bucket(bucketName)
 	w.renew, w.trap = tx.Bucket(bucketRenew), tx.Bucket(bucketTrap)
 	w.url.FillPercent, w.state.FillPercent = appendFill, appendFill
+	w.hostRows, w.urlRows, w.stateRows = rows{w.host.Cursor()}, rows{w.url.Cursor()}, rows{w.state.Cursor()}
 	w.seenCursor, w.dueCursor, w.renewCursor = w.seen.Cursor(), w.due.Cursor(), w.renew.Cursor()
 }
 
@@ -267,7 +280,7 @@ func (w *writer) idOf(name string) (HostID, error) {
 // applyHost applies all that the batch holds for one host to its row.
 func (w *writer) applyHost(b *Batch, items []work) error {
 	id := items[0].host()
-	v := w.host.Get(appendHostKey(w.key[:0], id))
+	v := w.hostRows.get(appendHostKey(w.key[:0], id))
 	if v == nil {
 		return fmt.Errorf("%w: no such host", ErrCorrupt)
 	}
@@ -275,7 +288,7 @@ func (w *writer) applyHost(b *Batch, items []work) error {
 	if !r.decode(id, v) {
 		return fmt.Errorf("%w: row of the host cannot be read", ErrCorrupt)
 	}
-	w.tail = append(w.tail[:0], r.tail...)
+	w.tail, w.ownTail = r.tail, false
 	w.payloads = append(w.payloads[:0], r.payloads...)
 	w.bodies = w.bodies[:0]
 	w.index = w.index[:0]

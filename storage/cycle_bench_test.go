@@ -6,14 +6,12 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// cycleCommit is how many completions a commit of the cycle carries.
-const cycleCommit = 1000
-
 // cycled is a store in which a crawl goes on.
 type cycled interface {
 	path() string
 	take(b *testing.B, host int) // reads the next URL of a host and notes its outcome
 	find(u weburl.URL)           // notes a link of it
+	full() bool                  // whether that is as much as a crawl commits at a time
 	commit() error               // writes all that was noted, durable
 }
 
@@ -25,7 +23,7 @@ func benchCycle(b *testing.B, g *benchURLs, s cycled) point {
 	all := newCommits()
 	cycles := 0
 	for b.Loop() {
-		for range cycleCommit {
+		for !s.full() {
 			cycles++
 			s.take(b, cycles%g.hosts)
 			for i := range 10 {

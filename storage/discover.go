@@ -2,13 +2,11 @@ package storage
 
 import (
 	"fmt"
-	"hash/maphash"
 	"math"
 )
 
 // tailRef locates one entry of a host's tail.
 type tailRef struct {
-	hash    uint64 // of the text, so that texts are compared only where it may be the same
 	start   int
 	uri     int
 	length  int
@@ -16,14 +14,17 @@ type tailRef struct {
 	session bool // the text is that without a session id; the one with it follows
 }
 
-// indexTail locates every entry of the tail.
+// indexTail locates every entry of the tail, if that is not done yet.
 func (w *writer) indexTail(r *hostRow) error {
+	if len(w.index) > 0 {
+		return nil
+	}
 	rest := w.tail
 	for len(rest) > 0 {
 		flags, uri, facts, ok := entryKey(rest)
 		if ok {
 			t := tailRef{
-				hash: maphash.Bytes(w.seed, uri), start: len(w.tail) - len(rest), uri: cap(w.tail) - cap(uri), length: len(uri), origin: flags & entryOrigin,
+				start: len(w.tail) - len(rest), uri: cap(w.tail) - cap(uri), length: len(uri), origin: flags & entryOrigin,
 			}
 			rest, t.session, ok = skipFacts(flags, facts)
 			w.index = append(w.index, t)
@@ -40,11 +41,6 @@ func (w *writer) indexTail(r *hostRow) error {
 
 // found adds a discovered URL to its host unless it is known.
 func (w *writer) found(r *hostRow, f *Found) error {
-	if len(w.index) == 0 && len(w.tail) > 0 {
-		if err := w.indexTail(r); err != nil {
-			return err
-		}
-	}
 	origins := len(r.origins)
 	origin, ok := r.originIndex(f.URL.Origin())
 	if !ok {
@@ -91,11 +87,19 @@ func (w *writer) fate(before *Result) Fate {
 
 // add appends a URL to the tail of its host.
 func (w *writer) add(r *hostRow, e *Entry) error {
+	if err := w.indexTail(r); err != nil {
+		return err
+	}
+	if !w.ownTail {
+		w.tails = append(w.tails[:0], w.tail...)
+		w.tail, w.ownTail = w.tails, true
+	}
 	start := len(w.tail)
 	w.tail = appendEntry(w.tail, r.id, e)
+	w.tails = w.tail
 	_, text, _, _ := entryKey(w.tail[start:])
 	w.index = append(w.index, tailRef{
-		hash: maphash.Bytes(w.seed, text), start: start, uri: cap(w.tail) - cap(text), length: len(text), origin: e.Origin, session: e.Stripped != "",
+		start: start, uri: cap(w.tail) - cap(text), length: len(text), origin: e.Origin, session: e.Stripped != "",
 	})
 	if err := w.enqueue(r, e, r.next); err != nil {
 		return err
@@ -155,26 +159,37 @@ func (w *writer) identify(r *hostRow, f *Found, e *Entry) (known match, ordinal 
 	return known, ordinal, err
 }
 
-// known looks for a URL in the host's tail and behind its fingerprint, by the text that it
+// known looks for a URL behind its fingerprint and in the host's tail, by the text that it
 // is told apart by and then by its full text. A fingerprint alone never decides.
 func (w *writer) known(r *hostRow, origin uint8, text, full string, fingerprint uint64) (match, uint32, error) {
-	best := different
-	hash := maphash.String(w.seed, text)
+	best, ordinal, err := w.spilled(r, origin, text, full, fingerprint)
+	if err != nil || best == sameText {
+		return best, ordinal, err
+	}
+	if err := w.indexTail(r); err != nil {
+		return different, 0, err
+	}
 	for i := range w.index {
 		t := &w.index[i]
-		if t.hash == hash && t.origin == origin && string(w.tail[t.uri:t.uri+t.length]) == text {
+		if t.origin == origin && string(w.tail[t.uri:t.uri+t.length]) == text {
 			if best = max(best, compareFull(w.tail[t.start:], t.session, text, full)); best == sameText {
 				return best, r.spilled + uint32(i), nil
 			}
 		}
 	}
+	return best, 0, nil
+}
+
+// spilled looks for a URL among those that are no longer in the host's row.
+func (w *writer) spilled(r *hostRow, origin uint8, text, full string, fingerprint uint64) (match, uint32, error) {
 	if r.spilled == 0 {
-		return best, 0, nil
+		return different, 0, nil
 	}
+	best := different
 	_, block, _, _ := seenBlock(w.seenCursor, r.id, fingerprint, w.key)
 	w.hits = seenOrdinals(block, fingerprint, w.hits[:0])
 	for _, ordinal := range w.hits {
-		b, ok := nthEntry(w.url.Get(appendBlockKey(w.key[:0], r.id, ordinal)), int(ordinal%blockSize))
+		b, ok := nthEntry(w.urlRows.get(appendBlockKey(w.key[:0], r.id, ordinal)), int(ordinal%blockSize))
 		if !ok {
 			return different, 0, fmt.Errorf("%w: URL %d of the host is missing", ErrCorrupt, ordinal)
 		}
@@ -234,8 +249,5 @@ func (w *writer) spill(r *hostRow) error {
 	}
 	w.tail = append(w.tail[:0], w.tail[cut:]...)
 	w.index = w.index[:0]
-	if len(w.tail) == 0 {
-		return nil
-	}
 	return w.indexTail(r)
 }

@@ -146,7 +146,7 @@ func fetchAll(b *testing.B, s *Store, size int) {
 		cycle.complete(b, hosts[h].ID)
 		done++
 		h++
-		if done%cycleCommit == 0 || done == size {
+		if cycle.full() || done == size {
 			all.time(b, cycle.commit)
 		}
 	}
@@ -161,6 +161,7 @@ func fetchAll(b *testing.B, s *Store, size int) {
 type storeCycle struct {
 	s       *Store
 	batch   Batch
+	portion Portion
 	cursors []uint32 // of each host
 }
 
@@ -182,8 +183,13 @@ func (c *storeCycle) complete(b *testing.B, host HostID) {
 	})
 }
 
+// items counts as the crawl does.
+func (c *storeCycle) items() int { return len(c.batch.Found) + len(c.batch.Done) + len(c.batch.Hosts) }
+func (c *storeCycle) full() bool { return c.items() >= c.portion.Items() }
+
 func (c *storeCycle) commit() error {
-	_, err := c.s.Commit(&c.batch)
+	result, err := c.s.Commit(&c.batch)
+	c.portion.Committed(c.items(), result.Changed)
 	c.batch.Found, c.batch.Done, c.batch.Hosts = c.batch.Found[:0], c.batch.Done[:0], c.batch.Hosts[:0]
 	return err
 }
@@ -197,6 +203,7 @@ type rowsCycle struct {
 
 func (c *rowsCycle) path() string      { return c.r.path }
 func (c *rowsCycle) find(u weburl.URL) { c.found = append(c.found, u) }
+func (c *rowsCycle) full() bool        { return len(c.found)+2*len(c.done) >= mostPortion }
 
 func (c *rowsCycle) take(b *testing.B, host int) {
 	next, ok := c.r.next(benchHostName(host))

@@ -158,12 +158,13 @@ func fillRandom(b *testing.B, r *rowsStore, g *benchURLs, size int) {
 
 // fetchRows takes URLs of host after host until none waits.
 func fetchRows(b *testing.B, r *rowsStore, g *benchURLs) {
+	const step = 1000
 	r.db.NoSync = true
 	for taken := true; taken; {
 		taken = false
-		for from := 0; from < g.hosts; from += cycleCommit {
+		for from := 0; from < g.hosts; from += step {
 			cycle := rowsCycle{r: r}
-			for host := range cycleCommit {
+			for host := range step {
 				if next, ok := r.next(benchHostName(from + host)); ok {
 					next.outcome = benchOutcome(uint64(host))
 					cycle.done, taken = append(cycle.done, next), true

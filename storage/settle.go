@@ -54,7 +54,7 @@ func (w *writer) done(r *hostRow, d *Done) error {
 func (w *writer) outcome(r *hostRow, ordinal uint32) (Outcome, error) {
 	body, ok := r.recentOutcome(ordinal)
 	if !ok && ordinal < r.stateTop {
-		body, ok = findSlot(w.state.Get(appendBlockKey(w.key[:0], r.id, ordinal)), uint8(ordinal%blockSize))
+		body, ok = findSlot(w.stateRows.get(appendBlockKey(w.key[:0], r.id, ordinal)), uint8(ordinal%blockSize))
 	}
 	if !ok {
 		return Outcome{}, nil
@@ -146,7 +146,7 @@ func (w *writer) putStates(r *hostRow, outcomes []recentOutcome) error {
 	var s slots
 	if block < r.stateTop {
 		var ok bool
-		if s, ok = decodeSlots(w.state.Get(key)); !ok {
+		if s, ok = decodeSlots(w.stateRows.get(key)); !ok {
 			return fmt.Errorf("%w: outcomes from URL %d on cannot be read", ErrCorrupt, block)
 		}
 	}
