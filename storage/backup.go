@@ -10,7 +10,7 @@ import (
 // Backup writes a copy of the database, as of one moment, while commits go on. It returns its length in bytes. For as long as it takes, pages
 // that commits set free cannot be used again, so that the file grows by what is rewritten meanwhile; later commits use them up.
 func (s *Store) Backup(w io.Writer) (n int64, err error) {
-	err = s.db.View(func(tx *bolt.Tx) error {
+	err = s.view(func(tx *bolt.Tx) error {
 		n, err = tx.WriteTo(w)
 		return err
 	})

@@ -20,6 +20,9 @@ import (
 // again then counts its requests and bytes twice and changes nothing else. Only
 // the committer may call it, one call at a time.
 func (s *Store) Commit(b *Batch) (Result, error) {
+	if err := s.renew(s.path); err != nil {
+		return Result{}, fmt.Errorf("commit to %s: %w", s.path, err)
+	}
 	w := s.writer
 	w.reset(s.Counters())
 	err := s.db.Update(func(tx *bolt.Tx) error {
@@ -38,6 +41,7 @@ func (s *Store) Commit(b *Batch) (Result, error) {
 		w.forgetNames()
 		return Result{}, errors.Join(fmt.Errorf("commit to %s: %w", s.path, spaceError(err)), s.reloadCounters())
 	}
+	s.changed += w.result.Changed
 	counters := w.counters
 	s.counters.Store(&counters)
 	return w.result, nil
@@ -47,7 +51,7 @@ func (s *Store) Commit(b *Batch) (Result, error) {
 // are as before, unless the failure was that of the very last sync: then the
 // transaction may be in the file all the same.
 func (s *Store) reloadCounters() error {
-	return s.db.View(func(tx *bolt.Tx) error {
+	return s.view(func(tx *bolt.Tx) error {
 		counters, ok := decodeCounters(tx.Bucket(bucketMeta).Get(metaCounters))
 		if !ok {
 			return fmt.Errorf("%w: its counters cannot be read", ErrCorrupt)

@@ -33,7 +33,7 @@ const overheadPages = 4
 // Stats walks all pages of the database, in one read transaction for each
 // bucket. It is for people who want to know, not for a running crawl's status.
 func (s *Store) Stats(ctx context.Context) (Stats, error) {
-	st := Stats{Counters: s.Counters(), PageSize: s.db.Info().PageSize}
+	st := Stats{Counters: s.Counters()}
 	info, err := os.Stat(s.path)
 	if err != nil {
 		return st, fmt.Errorf("database statistics: %w", err)
@@ -44,7 +44,8 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 		if err := ctx.Err(); err != nil {
 			return st, err
 		}
-		err := s.db.View(func(tx *bolt.Tx) error {
+		err := s.view(func(tx *bolt.Tx) error {
+			st.PageSize = tx.DB().Info().PageSize
 			bucket := tx.Bucket(name)
 			if bucket == nil { // the file is of an older version
 				return nil

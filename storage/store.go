@@ -53,8 +53,8 @@ func (o *Options) limits() limits {
 
 // Store is an open database. See the package comment for who may call what.
 type Store struct {
+	*handle
 	path     string
-	db       *bolt.DB
 	key      [keySize]byte
 	limits   limits
 	notice   func(Noticed) (time.Time, [8]byte, bool)
@@ -90,7 +90,7 @@ func Open(dir string, o Options) (*Store, error) {
 	s := &Store{path: path, limits: o.limits(), notice: o.Notice}
 	s.writer = newWriter(s)
 	if err := guard(func() error { return s.open(o) }); err != nil {
-		if s.db != nil {
+		if s.handle != nil {
 			err = errors.Join(err, s.db.Close())
 		}
 		if fresh && errors.Is(err, ErrNoSpace) {
@@ -101,25 +101,20 @@ func Open(dir string, o Options) (*Store, error) {
 	return s, nil
 }
 
-func (s *Store) open(o Options) (err error) {
-	var file *os.File
-	s.db, err = bolt.Open(s.path, 0o644, &bolt.Options{
+func (s *Store) open(o Options) error {
+	h, err := openHandle(s.path, bolt.Options{
 		Timeout:         openTimeout,
 		FreelistType:    bolt.FreelistMapType,
 		ReadOnly:        o.ReadOnly,
 		NoSync:          o.NoSync,
 		MaxSize:         o.MaxBytes,
 		InitialMmapSize: o.MapBytes,
-		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
-			f, err := os.OpenFile(name, flag, mode)
-			file = f
-			return f, err
-		},
-	})
+	}, nil)
 	if err != nil {
 		return openError(err)
 	}
-	if err := s.inPlace(file); err != nil {
+	s.handle = h
+	if err := s.inPlace(h.file); err != nil {
 		return err
 	}
 	return s.load(o.ReadOnly)
@@ -188,7 +183,7 @@ var (
 func (s *Store) load(readOnly bool) error {
 	fresh := false
 	var counters Counters
-	err := s.db.View(func(tx *bolt.Tx) error {
+	err := s.view(func(tx *bolt.Tx) error {
 		meta := tx.Bucket(bucketMeta)
 		if meta == nil {
 			if k, _ := tx.Cursor().First(); k != nil || readOnly {

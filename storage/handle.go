@@ -1,0 +1,75 @@
+package storage
+
+import (
+	"os"
+	"sync"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// handle is the open file. bbolt remembers which transaction allocated a page for as long as the page is used and the file open: about a byte for each
+// URL that is added, without an end. So the file is opened anew from time to time.
+type handle struct {
+	exchange   sync.RWMutex // read transactions share it; who exchanges db has it alone
+	db         *bolt.DB
+	file       *os.File // db's, which holds the lock
+	options    bolt.Options
+	changed    int64 // bytes of the pages that commits changed since the file was opened
+	renewAfter int64 // so many
+}
+
+// renewAfter is how much commits may change until the file is opened anew: 262,144 pages, for which bbolt's memory takes 8 MiB.
+const renewAfter = 1 << 30
+
+// openHandle has bbolt open a path, by way of file where that is not nil.
+func openHandle(path string, o bolt.Options, file *os.File) (*handle, error) {
+	h := &handle{file: file, options: o, renewAfter: renewAfter}
+	o.OpenFile = func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
+		if h.file == nil {
+			h.file, err = os.OpenFile(name, flag, mode)
+		}
+		return h.file, err
+	}
+	var err error
+	h.db, err = bolt.Open(path, 0o644, &o)
+	return h, err
+}
+
+// view makes a read transaction. One may be made within another.
+func (h *handle) view(f func(*bolt.Tx) error) error {
+	h.exchange.RLock()
+	defer h.exchange.RUnlock()
+	return h.db.View(f)
+}
+
+// renew opens the file anew if that is due and nobody reads; else a later call does it. The file is locked all the while, since the new handle has the
+// same open file as the old one. Where it cannot be opened twice, the old handle goes on, and the error says that another
+// process took the file meanwhile. The committer calls it.
+func (h *handle) renew(path string) error {
+	if h.changed < h.renewAfter || !h.exchange.TryLock() {
+		return nil
+	}
+	defer h.exchange.Unlock()
+	file, err := duplicate(h.file)
+	if err != nil {
+		return nil // the old handle does as well, but for its memory
+	}
+	var fresh *handle
+	err = guard(func() (err error) {
+		fresh, err = openHandle(path, h.options, file)
+		return err
+	})
+	if err != nil {
+		_ = file.Close()
+		if err := lock(h.file); err != nil { // bbolt gives the lock back when it fails
+			return err
+		}
+		h.changed = 0 // it is tried again as much later
+		return nil
+	}
+	old, oldFile := h.db, h.file
+	h.db, h.file, h.changed = fresh.db, fresh.file, 0
+	_ = oldFile.Close() // before bbolt can, which would give back the lock that the new handle has too
+	_ = old.Close()     // it says that it could not unlock the file
+	return nil
+}
