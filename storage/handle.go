@@ -18,8 +18,9 @@ type handle struct {
 	renewAfter int64 // so many
 }
 
-// renewAfter is how much commits may change until the file is opened anew: 262,144 pages, for which bbolt's memory takes 8 MiB.
-const renewAfter = 1 << 30
+// renewAfter is how much commits may change until the file is opened anew: for the pages of so much bbolt's memory takes 30 MiB at most. The commit that comes next
+// takes some milliseconds longer, as the system maps its pages anew.
+const renewAfter = 4 << 30
 
 // openHandle has bbolt open a path, by way of file where that is not nil.
 func openHandle(path string, o bolt.Options, file *os.File) (*handle, error) {
@@ -43,13 +44,12 @@ func (h *handle) view(f func(*bolt.Tx) error) error {
 }
 
 // renew opens the file anew if that is due and nobody reads; else a later call does it. The file is locked all the while, since the new handle has the
-// same open file as the old one. Where it cannot be opened twice, the old handle goes on, and the error says that another
-// process took the file meanwhile. The committer calls it.
+// same open file as the old one. Where it cannot be opened twice, the old handle goes on; the error says that another
+// process took the file meanwhile. The committer calls it: no commit comes between the opening and the exchange.
 func (h *handle) renew(path string) error {
-	if h.changed < h.renewAfter || !h.exchange.TryLock() {
+	if h.changed < h.renewAfter {
 		return nil
 	}
-	defer h.exchange.Unlock()
 	file, err := duplicate(h.file)
 	if err != nil {
 		return nil // the old handle does as well, but for its memory
@@ -67,9 +67,13 @@ func (h *handle) renew(path string) error {
 		h.changed = 0 // it is tried again as much later
 		return nil
 	}
-	old, oldFile := h.db, h.file
-	h.db, h.file, h.changed = fresh.db, fresh.file, 0
-	_ = oldFile.Close() // before bbolt can, which would give back the lock that the new handle has too
-	_ = old.Close()     // it says that it could not unlock the file
+	old := handle{db: fresh.db, file: fresh.file}
+	if h.exchange.TryLock() { // nobody who reads what commits by way of the new handle would overwrite
+		old.db, old.file = h.db, h.file
+		h.db, h.file, h.changed = fresh.db, fresh.file, 0
+		h.exchange.Unlock()
+	}
+	_ = old.file.Close() // before bbolt can, which would give back the lock that both have
+	_ = old.db.Close()   // it says that it could not unlock the file
 	return nil
 }
