@@ -154,7 +154,7 @@ func TestCurves(t *testing.T) {
 			panels: append([]panel{rate("URLs a second of commit time")}, others...),
 		},
 		"cycle.svg": {
-			title: "The cycle of a crawl by the size of its store, 1,000 pages of 10 links to a commit",
+			title: "The cycle of a crawl by the size of its store, at most 1,667 pages of 10 links to a commit",
 			lines: []chartLine{
 				{name: "amble, 10,000 hosts", points: table("Grown_hosts10000_cycle.csv")},
 				{name: "plain bbolt, one row a URL and one a URL that waits", points: table("Grown_rows_hosts10000_cycle.csv")},

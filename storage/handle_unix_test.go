@@ -22,6 +22,8 @@ func TestRenew(t *testing.T) {
 	mustCommit(t, s, &Batch{Found: found(t, s, numbered("a.example", 0, 10)...)})
 	var stopped atomic.Bool
 	var others sync.WaitGroup
+	defer others.Wait()
+	defer stopped.Store(true)
 	for range 3 {
 		others.Go(func() {
 			for !stopped.Load() {
@@ -30,7 +32,7 @@ func TestRenew(t *testing.T) {
 					t.Errorf("heads: %d, %v", len(h.Queued), err)
 					return
 				}
-				time.Sleep(50 * time.Microsecond)
+				time.Sleep(500 * time.Microsecond)
 			}
 		})
 	}
@@ -42,21 +44,21 @@ func TestRenew(t *testing.T) {
 			}
 		}
 	})
-	renewed := 0
-	for n := 10; n < 3000; n += 10 {
+	urls := 10
+	for renewed := 0; renewed < 20; urls += 10 {
+		if urls > 20_000 {
+			t.Fatalf("the file was opened anew %d times", renewed)
+		}
 		before := s.db
-		mustCommit(t, s, &Batch{Found: found(t, s, numbered("a.example", n, n+10)...)})
+		mustCommit(t, s, &Batch{Found: found(t, s, numbered("a.example", urls, urls+10)...)})
 		if s.db != before {
 			renewed++
 		}
 	}
 	stopped.Store(true)
 	others.Wait()
-	if renewed < 3 {
-		t.Errorf("the file was opened anew %d times", renewed)
-	}
-	if n := s.Counters().URLs; n != 3000 {
-		t.Errorf("%d URLs, want 3000", n)
+	if n := s.Counters().URLs; n != uint64(urls) {
+		t.Errorf("%d URLs, want %d", n, urls)
 	}
 	if n := openDescriptors(t, s.Path()); n > 1 {
 		t.Errorf("the file is open %d times", n)
