@@ -1,6 +1,10 @@
 package storage
 
-import "testing"
+import (
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+)
 
 // TestPortion: whatever an item changes, portions come to be as large as the bound lets them, and follow when that changes.
 func TestPortion(t *testing.T) {
@@ -79,4 +83,44 @@ func TestKnownLinksChangeNothing(t *testing.T) {
 	if again.Added != 0 || again.Changed > 8*4096 || first.Changed < 50*4096 {
 		t.Errorf("%d URLs were new; %d bytes changed, at first %d", again.Added, again.Changed, first.Changed)
 	}
+}
+
+// TestHostsInStep: where all hosts get their outcomes in step, the rows of only a few of them overflow in the same commit.
+func TestHostsInStep(t *testing.T) {
+	const hosts, urls = 90, 70
+	s := openTemp(t, Options{NoSync: true})
+	for h := range hosts {
+		mustCommit(t, s, &Batch{Found: found(t, s, numbered(benchHostName(h), 0, urls)...)})
+	}
+	tops := make([]uint32, hosts)
+	moved := 0
+	for n := range uint32(urls) {
+		var b Batch
+		for h := range hosts {
+			b.Done = append(b.Done, Done{Host: HostID(h + 1), Ordinal: n, Outcome: benchOutcome(uint64(n))})
+		}
+		mustCommit(t, s, &b)
+		together := 0
+		for h := range hosts {
+			if top := stateTop(t, s, HostID(h+1)); top != tops[h] {
+				tops[h] = top
+				together++
+			}
+		}
+		if together > hosts/6 {
+			t.Errorf("the rows of %d of %d hosts overflowed at outcome %d", together, hosts, n)
+		}
+		moved += together
+	}
+	if moved < hosts*3 {
+		t.Errorf("rows overflowed %d times", moved)
+	}
+}
+
+func stateTop(t *testing.T, s *Store, id HostID) uint32 {
+	var r hostRow
+	if err := s.view(func(tx *bolt.Tx) error { return getRow(tx, id, &r) }); err != nil {
+		t.Fatal(err)
+	}
+	return r.stateTop
 }

@@ -121,7 +121,7 @@ func (w *writer) remember(r *hostRow, d *Done) error {
 		return nil
 	}
 	r.recent = append(r.recent, recentOutcome{d.Ordinal, body})
-	if len(r.recent) <= maxRecent {
+	if len(r.recent) <= r.room() {
 		return nil
 	}
 	slices.SortFunc(r.recent, func(a, b recentOutcome) int { return int(int64(a.ordinal) - int64(b.ordinal)) })
@@ -137,6 +137,15 @@ func (w *writer) remember(r *hostRow, d *Done) error {
 	}
 	r.recent = r.recent[:0]
 	return nil
+}
+
+// room is how many outcomes the row holds. The first time it is fewer for most hosts: else the rows of hosts that are asked in step
+// would overflow in the same commit, then and ever after.
+func (r *hostRow) room() int {
+	if r.stateTop == 0 {
+		return maxRecent/2 + int(r.id)%(maxRecent/2+1)
+	}
+	return maxRecent
 }
 
 // putStates merges outcomes of one block into its row of the state bucket.
