@@ -108,18 +108,20 @@ func benchGrownRows(b *testing.B, size int) {
 	})
 }
 
-// BenchmarkFetched completes every URL of a store, host after host in turn, and
-// reports what a fetched URL takes, with ETag and Last-Modified. Beside it are plain
+// BenchmarkFetched completes every URL of a store, host after host in turn, one or
+// sixteen each, and reports what a fetched URL takes, with ETag and Last-Modified. Beside it are plain
 // rows of fetched URLs, filled in the order of their keys: only their size counts.
 func BenchmarkFetched(b *testing.B) {
 	for _, size := range benchSizes(b) {
-		b.Run(fmt.Sprintf("hosts=%d/urls=%d", benchHosts, size), func(b *testing.B) {
-			for range b.N {
-				s := benchOpen(b, changeable(b, grownStore(b, size), FileName), Options{})
-				fetchAll(b, s, size)
-				benchClose(b, s)
-			}
-		})
+		for _, each := range []int{1, 16} {
+			b.Run(fmt.Sprintf("each=%d/hosts=%d/urls=%d", each, benchHosts, size), func(b *testing.B) {
+				for range b.N {
+					s := benchOpen(b, changeable(b, grownStore(b, size), FileName), Options{})
+					fetchAll(b, s, size, each)
+					benchClose(b, s)
+				}
+			})
+		}
 		b.Run(fmt.Sprintf("rows/hosts=%d/urls=%d", benchHosts, size), func(b *testing.B) {
 			for range b.N {
 				r := openRows(b, b.TempDir())
@@ -131,7 +133,7 @@ func BenchmarkFetched(b *testing.B) {
 	}
 }
 
-func fetchAll(b *testing.B, s *Store, size int) {
+func fetchAll(b *testing.B, s *Store, size, each int) {
 	var hosts []Host
 	if err := s.Hosts(func(h *Host) error { hosts = append(hosts, *h); return nil }); err != nil {
 		b.Fatal(err)
@@ -143,8 +145,7 @@ func fetchAll(b *testing.B, s *Store, size int) {
 		if h == len(hosts) || cycle.cursors[hosts[h].ID] == hosts[h].Tail {
 			h = 0 // the rest, of fewer URLs, has none left
 		}
-		cycle.complete(b, hosts[h].ID)
-		done++
+		done += cycle.complete(b, hosts[h].ID, each)
 		h++
 		if cycle.full() || done == size {
 			all.time(b, cycle.commit)
@@ -166,21 +167,24 @@ type storeCycle struct {
 }
 
 func (c *storeCycle) path() string                { return c.s.Path() }
-func (c *storeCycle) take(b *testing.B, host int) { c.complete(b, HostID(host+1)) }
+func (c *storeCycle) take(b *testing.B, host int) { c.complete(b, HostID(host+1), 1) }
 func (c *storeCycle) find(u weburl.URL)           { c.batch.Found = append(c.batch.Found, benchFound(c.s, u)) }
 
-// complete reads the next URL of a host and adds its outcome to the batch.
-func (c *storeCycle) complete(b *testing.B, host HostID) {
-	h, err := c.s.Heads(HeadsRequest{Host: host, From: c.cursors[host], Queued: 1, Due: 1, Now: someTime})
+// complete reads the next URLs of a host, at most so many, and adds their outcomes to the batch. It returns how many there were.
+func (c *storeCycle) complete(b *testing.B, host HostID, most int) int {
+	h, err := c.s.Heads(HeadsRequest{Host: host, From: c.cursors[host], Queued: most, Due: 1, Now: someTime})
 	if err != nil || len(h.Queued) == 0 {
 		b.Fatal(len(h.Queued), err)
 	}
 	c.cursors[host] = h.Next
-	ordinal := h.Queued[0].Ordinal
-	c.batch.Done = append(c.batch.Done, Done{Host: host, Ordinal: ordinal, Outcome: benchOutcome(uint64(ordinal))})
+	for _, head := range h.Queued {
+		c.batch.Done = append(c.batch.Done, Done{Host: host, Ordinal: head.Ordinal, Outcome: benchOutcome(uint64(head.Ordinal))})
+	}
+	requests := len(h.Queued)
 	c.batch.Hosts = append(c.batch.Hosts, HostUpdate{
-		Host: host, Requests: 1, Bytes: 20_000, Politeness: make([]byte, 40), Cursors: []Cursor{{0, h.Next}},
+		Host: host, Requests: uint32(requests), Bytes: uint64(requests) * 20_000, Politeness: make([]byte, 40), Cursors: []Cursor{{0, h.Next}},
 	})
+	return requests
 }
 
 // items counts as the crawl does.
