@@ -20,7 +20,7 @@ import (
 // again then counts its requests and bytes twice and changes nothing else. Only
 // the committer may call it, one call at a time.
 func (s *Store) Commit(b *Batch) (Result, error) {
-	if err := s.renew(s.path); err != nil {
+	if err := s.reopen(); err != nil {
 		return Result{}, fmt.Errorf("commit to %s: %w", s.path, err)
 	}
 	w := s.writer

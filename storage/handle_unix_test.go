@@ -14,11 +14,11 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// TestRenew opens the file anew before as many commits as it can, while others read: all that was committed is there, what is read
+// TestReopen opens the file anew before as many commits as it can, while others read: all that was committed is there, what is read
 // is never half of it, and nobody else can have the file for a moment.
-func TestRenew(t *testing.T) {
+func TestReopen(t *testing.T) {
 	s := openTemp(t, Options{NoSync: true})
-	s.renewAfter = 0
+	s.reopenAfter = 0
 	mustCommit(t, s, &Batch{Found: found(t, s, numbered("a.example", 0, 10)...)})
 	var stopped atomic.Bool
 	var others sync.WaitGroup
@@ -45,14 +45,14 @@ func TestRenew(t *testing.T) {
 		}
 	})
 	urls := 10
-	for renewed := 0; renewed < 20; urls += 10 {
+	for reopened := 0; reopened < 20; urls += 10 {
 		if urls > 20_000 {
-			t.Fatalf("the file was opened anew %d times", renewed)
+			t.Fatalf("the file was opened anew %d times", reopened)
 		}
 		before := s.db
 		mustCommit(t, s, &Batch{Found: found(t, s, numbered("a.example", urls, urls+10)...)})
 		if s.db != before {
-			renewed++
+			reopened++
 		}
 	}
 	stopped.Store(true)
@@ -88,15 +88,15 @@ func openDescriptors(t *testing.T, path string) (n int) {
 	return n
 }
 
-// TestRenewOnlyWhenDue: not before so much has changed, and not under a reader.
-func TestRenewOnlyWhenDue(t *testing.T) {
+// TestReopenOnlyWhenDue: not before so much has changed, and not under a reader.
+func TestReopenOnlyWhenDue(t *testing.T) {
 	s := openTemp(t, Options{NoSync: true})
-	commit := func(n int) (renewed bool) {
+	commit := func(n int) (reopened bool) {
 		before := s.db
 		mustCommit(t, s, &Batch{Found: found(t, s, numbered("a.example", n, n+10)...)})
 		return s.db != before
 	}
-	s.renewAfter = 1
+	s.reopenAfter = 1
 	if commit(0) {
 		t.Error("opened anew before anything changed")
 	}
@@ -115,16 +115,16 @@ func TestRenewOnlyWhenDue(t *testing.T) {
 	if !commit(20) {
 		t.Error("not opened anew when nobody read any more")
 	}
-	s.renewAfter = renewAfter
+	s.reopenAfter = reopenAfter
 	if commit(30) {
 		t.Error("opened anew after a few pages")
 	}
 }
 
-// TestRenewFails: where the file cannot be mapped a second time, the store goes on with the first map and keeps its lock.
-func TestRenewFails(t *testing.T) {
+// TestReopenFails: where the file cannot be mapped a second time, the store goes on with the first map and keeps its lock.
+func TestReopenFails(t *testing.T) {
 	s := openTemp(t, Options{NoSync: true})
-	s.renewAfter, s.options.InitialMmapSize = 0, 1<<62
+	s.reopenAfter, s.options.InitialMmapSize = 0, 1<<62
 	before := s.db
 	for n := range 5 {
 		mustCommit(t, s, &Batch{Found: found(t, s, numbered("a.example", n*10, n*10+10)...)})

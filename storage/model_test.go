@@ -78,8 +78,8 @@ func (d *driver) open(t *rapid.T) {
 		o.MaxHostURLs, o.MaxQueries, o.MaxSameDigest = 200, 4, 3
 	}
 	d.store = mustOpen(t, d.dir, o)
-	if rapid.Bool().Draw(t, "renewed") {
-		d.store.renewAfter = 0 // before each commit
+	if rapid.Bool().Draw(t, "reopened") {
+		d.store.reopenAfter = 0 // before each commit
 	}
 	d.model.limits = o.limits()
 	d.store.weaken = d.weaken
