@@ -15,6 +15,12 @@ type Asked struct {
 	Visits []Visit       // the hours at which the host may be asked, at most MaxVisits; none: all of them
 }
 
+// asked is what was asked of a host, with the limiters that keep the gaps of the Rates.
+type asked struct {
+	Asked
+	hourly []pace // in the order of Rates
+}
+
 // Line is a line of the robots.txt of one of the host's origins.
 type Line struct {
 	Origin uint8  // by the number its host counts it by
@@ -152,7 +158,7 @@ const maxSteps = 64
 
 // fit moves a wait behind the hours at which the files do not let the host be asked. The wall clock shows now: it
 // may have been set since the wait began.
-func (a *Asked) fit(w wait, end, now time.Time) wait {
+func (a *asked) fit(w wait, end, now time.Time) wait {
 	at := w.until
 	if at.Before(now) {
 		at = now
@@ -164,8 +170,8 @@ func (a *Asked) fit(w wait, end, now time.Time) wait {
 		}
 		w, at = next, next.until
 	}
-	for _, r := range a.Rates {
-		if until := end.Add(r.Delay); until.After(w.until) {
+	for i, r := range a.Rates {
+		if until := a.hourly[i].ready(); until.After(w.until) {
 			w = wait{reason: ReasonRequestRate, since: end, until: until, line: r.Line}
 		}
 	}
@@ -173,11 +179,11 @@ func (a *Asked) fit(w wait, end, now time.Time) wait {
 }
 
 // next is the wait at an instant: itself where the host may be asked then.
-func (a *Asked) next(w wait, at, end, now time.Time) wait {
+func (a *asked) next(w wait, at, end, now time.Time) wait {
 	clock := wall(at, now)
-	for _, r := range a.Rates {
-		until := end.Add(r.Delay)
-		if end.IsZero() || !until.After(at) || !r.Window.open(clock) {
+	for i, r := range a.Rates {
+		until := a.hourly[i].ready()
+		if !until.After(at) || !r.Window.open(clock) {
 			continue
 		}
 		if closes := at.Add(r.Window.length() - r.Window.opened(clock)); closes.Before(until) && r.Window.length() < day {

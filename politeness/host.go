@@ -11,7 +11,7 @@ type Host struct {
 	pace         pace
 	holds        holds
 	trouble      trouble
-	asked        *Asked // nil: its robots.txt asks for nothing
+	asked        *asked // nil: its robots.txt asks for nothing
 	lastResponse time.Duration
 	setDelay     time.Duration // by the operator; 0: Options.Delay counts
 }
@@ -50,7 +50,7 @@ func (h *Host) SetAsked(a Asked) {
 	a = a.bounded()
 	h.asked = nil
 	if a.Delay > 0 || len(a.Rates)+len(a.Visits) > 0 {
-		h.asked = &a
+		h.asked = &asked{Asked: a, hourly: make([]pace, len(a.Rates))}
 	}
 	h.charge()
 }
@@ -60,13 +60,22 @@ func (h *Host) Asked() Asked {
 	if h.asked == nil {
 		return Asked{}
 	}
-	return *h.asked
+	return h.asked.Asked
 }
 
-// charge puts the delay in force into the limiter.
-func (h *Host) charge() {
+// charge puts the delays in force into the limiters, as of the end of the last request.
+func (h *Host) charge() { h.endAt(h.pace.end) }
+
+// endAt records the end of a request in the limiters.
+func (h *Host) endAt(end time.Time) {
 	d := h.delay()
-	h.pace.charge(d.delay)
+	h.pace.ended(end, d.delay)
+	if h.asked == nil {
+		return
+	}
+	for i := range h.asked.hourly {
+		h.asked.hourly[i].ended(h.pace.end, h.asked.Rates[i].Delay)
+	}
 }
 
 // Ended takes note of a request that ended, robots.txt included.
@@ -74,8 +83,7 @@ func (h *Host) Ended(end time.Time, r Result) {
 	h.lastResponse = max(r.Duration, 0)
 	h.judge(end, r)
 	h.holds.extend(end, Hold{Length: r.RetryAfter, Reason: ReasonRetryAfter, Header: clipped(r.Header)})
-	d := h.delay()
-	h.pace.ended(end, d.delay)
+	h.endAt(end)
 }
 
 // Owe makes the host wait until d after now at least, for the reason given: [ReasonRestart] for what is owed after a
@@ -162,7 +170,7 @@ func (h *Host) wait(now time.Time) wait {
 // owed is the wait without the holds of a kind. This is the one place where signs meet.
 func (h *Host) owed(now time.Time, without Reason) wait {
 	d := h.delay()
-	w := wait{reason: d.reason, since: h.pace.end, until: h.pace.ready(d.delay), line: d.line}
+	w := wait{reason: d.reason, since: h.pace.end, until: h.pace.ready(), line: d.line}
 	if h.pace.end.IsZero() {
 		w.reason, w.line = ReasonNone, Line{}
 	}

@@ -55,7 +55,7 @@ func (l *Limit) Ended(end time.Time) {
 func (l *Limit) Owe(now time.Time) { l.pace.ended(now, l.options.Delay) }
 
 // Ready is the earliest instant at which the next request may start: the zero time before the first.
-func (l *Limit) Ready() time.Time { return l.pace.ready(l.options.Delay) }
+func (l *Limit) Ready() time.Time { return l.pace.ready() }
 
 // Free reports whether one more request may be in flight: fewer than LimitOptions.InFlight are, or none where there is a
 // Delay, because a gap between requests and requests side by side exclude each other.

@@ -58,26 +58,26 @@ func TestAddressCountsRequestsInFlight(t *testing.T) {
 func TestAddressDelay(t *testing.T) {
 	const s = time.Second
 	o := DefaultOptions()
-	o.PerIP, o.IPDelay = 3, s/3
+	o.PerIP, o.IPDelay = 3, s/4
 	a := NewLimit(o.Address())
 	if !a.Ready().IsZero() || !a.Free() || !a.Idle(at(0)) {
 		t.Fatal("an address that was never asked is not ready")
 	}
-	for _, end := range []time.Duration{s, 2 * s, 2*s + s/3, 10 * s} {
+	for _, end := range []time.Duration{s, 2 * s, 2*s + s/4, 10 * s} {
 		a.Begin()
 		if a.Free() {
 			t.Fatal("a second request fits, although there is a delay between two")
 		}
 		a.Ended(at(end))
-		if got, want := a.Ready().Sub(epoch), end+s/3; got != want {
+		if got, want := a.Ready().Sub(epoch), end+s/4; got != want {
 			t.Errorf("ready at %v, want %v", got, want)
 		}
-		if a.Idle(at(end+s/3-1)) || !a.Idle(at(end+s/3)) {
+		if a.Idle(at(end+s/4-1)) || !a.Idle(at(end+s/4)) {
 			t.Error("idle while a wait is owed, or not when it is over")
 		}
 	}
 	a.Owe(at(20 * s))
-	if got, want := a.Ready().Sub(epoch), 20*s+s/3; got != want {
+	if got, want := a.Ready().Sub(epoch), 20*s+s/4; got != want {
 		t.Errorf("after a crash ready at %v, want %v", got, want)
 	}
 }

@@ -118,7 +118,7 @@ func TestNoRequestIsEarly(t *testing.T) {
 				for _, x := range state.Holds {
 					longest = max(longest, x.Length)
 				}
-				if left := w.ready() - w.now; left > longest {
+				if left := w.ready() - w.now; left > longest+time.Microsecond {
 					rt.Fatalf("%v left of a hold or a delay of %v", left, longest)
 				}
 			},
@@ -127,7 +127,7 @@ func TestNoRequestIsEarly(t *testing.T) {
 	})
 }
 
-// TestSteadyHostIsNotKeptWaiting: without trouble the only wait is the delay in force, to the nanosecond.
+// TestSteadyHostIsNotKeptWaiting: without trouble the only wait is the delay in force, rounded up to the microsecond.
 func TestSteadyHostIsNotKeptWaiting(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		delay := time.Duration(rapid.Int64Range(0, int64(48*time.Hour)).Draw(rt, "delay"))
@@ -137,7 +137,7 @@ func TestSteadyHostIsNotKeptWaiting(t *testing.T) {
 		for _, d := range rapid.SliceOfN(rapid.Int64Range(0, int64(time.Minute)), 1, 50).Draw(rt, "durations") {
 			now = now.Add(time.Duration(d))
 			h.Ended(now, ok(time.Duration(d)))
-			if got := h.Ready(epoch).Sub(now); got != delay {
+			if got := h.Ready(epoch).Sub(now); got < delay || got >= delay+time.Microsecond {
 				rt.Fatalf("waits %v of a delay of %v", got, delay)
 			}
 			now = h.Ready(epoch)
