@@ -168,7 +168,7 @@ func same(a, b string) bool {
 
 // refuse answers a request without the right token.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get("Authorization") != "" && !s.failures.take(s.clientOf(r)) {
+	if r.Header.Get("Authorization") != "" && !s.failures.allow(s.clientOf(r)) {
 		writeTooMany(w)
 		return
 	}

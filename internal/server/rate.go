@@ -6,95 +6,81 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // How often one client may ask, and how often with a wrong token. After too many wrong ones, right ones are refused too for a
 // while, else guessing would go on.
 const (
-	requestBurst, requestsPerSecond = 1000, 200.0
+	requestBurst, requestsPerSecond = 1000, 200
 	failureBurst, failuresPerSecond = 20, 1.0 / 6
 	maxClients                      = 4096
 )
 
-// buckets bound how often each client may do something: a token bucket for each, of which the number is bounded.
-type buckets struct {
-	burst, perSecond float64
-	now              func() time.Time // nil: there is no bound
+// limiters bound how often each client may do something: a limiter for each client, and a bound for their number.
+type limiters struct {
+	limit rate.Limit
+	burst int
+	now   func() time.Time
 
 	mu      sync.Mutex
-	clients map[netip.Prefix]*bucket
-	tidied  time.Time
+	clients map[netip.Prefix]*rate.Limiter // guarded by mu
+	tidied  time.Time                      // guarded by mu
 }
 
-// bucket is what one client has left.
-type bucket struct {
-	left float64
-	at   time.Time
+func newLimiters(burst int, limit rate.Limit, now func() time.Time) *limiters {
+	return &limiters{limit: limit, burst: burst, now: now, clients: make(map[netip.Prefix]*rate.Limiter)}
 }
 
-func newBuckets(burst, perSecond float64, now func() time.Time) *buckets {
-	return &buckets{burst: burst, perSecond: perSecond, now: now, clients: make(map[netip.Prefix]*bucket)}
+// allow takes a token of a client; false: there is none left.
+func (l *limiters) allow(client netip.Prefix) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	return l.of(client, now).AllowN(now, 1)
 }
 
-// take takes one for a client; false: there is none left.
-func (b *buckets) take(client netip.Prefix) bool { return b.draw(client, 1) }
+// exhausted reports whether a client has no token left, and takes none.
+func (l *limiters) exhausted(client netip.Prefix) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	limiter := l.clients[client]
+	return limiter != nil && limiter.TokensAt(l.now()) < 1
+}
 
-// spent reports whether a client has none left, and takes nothing.
-func (b *buckets) spent(client netip.Prefix) bool { return !b.draw(client, 0) }
-
-func (b *buckets) draw(client netip.Prefix, n float64) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now := b.now()
-	c := b.clients[client]
-	if c == nil {
-		if n == 0 {
-			return true
-		}
-		client = b.makeRoom(client, now)
-		if c = b.clients[client]; c == nil {
-			c = &bucket{left: b.burst, at: now}
-			b.clients[client] = c
-		}
+// of returns the limiter of a client. Clients for which there is no room share one. The caller holds mu.
+func (l *limiters) of(client netip.Prefix, now time.Time) *rate.Limiter {
+	if l.clients[client] == nil && !l.hasRoom(now) {
+		client = netip.Prefix{}
 	}
-	b.fill(c, now)
-	if c.left < 1 {
-		return false
+	limiter := l.clients[client]
+	if limiter == nil {
+		limiter = rate.NewLimiter(l.limit, l.burst)
+		l.clients[client] = limiter
 	}
-	c.left -= n
-	return true
+	return limiter
 }
 
-func (b *buckets) fill(c *bucket, now time.Time) {
-	c.left = min(b.burst, c.left+max(now.Sub(c.at).Seconds(), 0)*b.perSecond)
-	c.at = now
-}
-
-// makeRoom drops clients that have all of it back. Where that does not help, those that come share one bucket.
-func (b *buckets) makeRoom(client netip.Prefix, now time.Time) netip.Prefix {
-	if len(b.clients) < maxClients {
-		return client
-	}
-	if now.Sub(b.tidied) < time.Second {
-		return netip.Prefix{}
-	}
-	b.tidied = now
-	for p, c := range b.clients {
-		if b.fill(c, now); c.left >= b.burst {
-			delete(b.clients, p)
+// hasRoom reports whether there is room for another client. Where there is none, it drops those that have all their
+// tokens back, once a second at most.
+func (l *limiters) hasRoom(now time.Time) bool {
+	if len(l.clients) >= maxClients && now.Sub(l.tidied) >= time.Second {
+		l.tidied = now
+		for client, limiter := range l.clients {
+			if limiter.TokensAt(now) >= float64(l.burst) {
+				delete(l.clients, client)
+			}
 		}
 	}
-	if len(b.clients) < maxClients {
-		return client
-	}
-	return netip.Prefix{}
+	return len(l.clients) < maxClients
 }
 
 // limitRate refuses clients that ask too often, or have guessed at tokens too often.
 func (s *Server) limitRate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		client := s.clientOf(r)
-		if !s.requests.take(client) || r.Header.Get("Authorization") != "" && s.failures.spent(client) {
+		if !s.requests.allow(client) || r.Header.Get("Authorization") != "" && s.failures.exhausted(client) {
 			writeTooMany(w)
 			return
 		}

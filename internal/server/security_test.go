@@ -135,16 +135,16 @@ func TestTooManyRequests(t *testing.T) {
 	}
 }
 
-func TestBucketsAreBounded(t *testing.T) {
+func TestLimitersAreBounded(t *testing.T) {
 	now := time.Now()
-	b := newBuckets(2, 1, func() time.Time { return now })
+	l := newLimiters(2, 1, func() time.Time { return now })
 	s := &Server{}
 	for i := range 3 * maxClients {
 		r := &http.Request{RemoteAddr: fmt.Sprintf("10.%d.%d.%d:80", i>>16, i>>8&255, i&255)}
-		b.take(s.clientOf(r))
+		l.allow(s.clientOf(r))
 	}
-	if len(b.clients) > maxClients+1 {
-		t.Errorf("%d clients are kept", len(b.clients))
+	if len(l.clients) > maxClients+1 {
+		t.Errorf("%d clients are kept", len(l.clients))
 	}
 	if a, c := s.clientOf(&http.Request{RemoteAddr: "[2001:db8::1]:80"}), s.clientOf(&http.Request{RemoteAddr: "[2001:db8::ffff:2]:80"}); a != c {
 		t.Errorf("%v and %v are of one network", a, c)

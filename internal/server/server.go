@@ -65,8 +65,8 @@ type Server struct {
 	address  net.Addr
 	api      huma.API // its operations
 	gate     *gate
-	requests *buckets
-	failures *buckets  // wrong tokens
+	requests *limiters
+	failures *limiters // wrong tokens
 	identity *identity // nil: plain HTTP
 	http     *http.Server
 	serving  sync.WaitGroup
@@ -91,7 +91,7 @@ func Start(o Options, c Crawl) (*Server, error) {
 	}
 	s := &Server{
 		o: o, crawl: c, closing: make(chan struct{}), instance: hex.EncodeToString(instance),
-		requests: newBuckets(requestBurst, requestsPerSecond, o.Now), failures: newBuckets(failureBurst, failuresPerSecond, o.Now),
+		requests: newLimiters(requestBurst, requestsPerSecond, o.Now), failures: newLimiters(failureBurst, failuresPerSecond, o.Now),
 	}
 	var err error
 	if o.TLSCert != "" {
