@@ -69,7 +69,7 @@ type RobotsJob struct {
 // Report is what came of a lease that asked a host.
 type Report struct {
 	Sent     bool      // false: nothing left the machine; all is as if the lease had not been given
-	Broken   bool      // sent, but broken off by the crawler itself: the host is charged, the URL goes back
+	Broken   bool      // sent, and says nothing about URL and host (broken off by the crawler itself, or lost with a kept connection): the host is charged, the URL goes back
 	End      time.Time // when the request ended
 	Duration time.Duration
 	Signal   politeness.Signal

@@ -90,7 +90,8 @@ func (r *run) request(ctx context.Context, res *result, req fetch.Request) (*fet
 	r.observe(failureOf(&res.lease, failure))
 	res.noteRequest(nil, failure, 0)
 	return nil, failure, frontier.Report{
-		Sent: failure.Sent || failure.Kind != fetch.KindCanceled, Broken: failure.Kind == fetch.KindCanceled, End: failure.End, Duration: failure.End.Sub(failure.Start),
+		Sent: failure.Sent || failure.Kind != fetch.KindCanceled, Broken: failure.Kind == fetch.KindCanceled || failure.Kind == fetch.KindLostOnReuse,
+		End: failure.End, Duration: failure.End.Sub(failure.Start),
 		Signal: failureSignal(failure.Kind),
 	}
 }

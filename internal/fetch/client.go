@@ -142,6 +142,9 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 	connected, clean := c.now(), false
 	defer func() {
 		cn.tap.abandon()
+		if cn.frames != nil {
+			cn.frames.end()
+		}
 		if untouched := release(); clean && untouched {
 			cn.reused = true
 			c.pool.put(cn, c.now())
@@ -154,11 +157,7 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 	fields := c.fields(r)
 	resp, firstByte, err := c.exchange(w, cn, r, fields, limit)
 	if err != nil {
-		var lost *lostError
-		if errors.As(err, &lost) {
-			c.pool.broke(cn.key, c.now())
-		}
-		return nil, cn.wire.written.Load() > written, err
+		return nil, cn.wire.written.Load() > written, c.excuse(w, cn, err)
 	}
 	if cn.h2 != nil {
 		defer resp.Body.Close() // over HTTP/1.1 that would read the rest of an endless body
@@ -230,7 +229,25 @@ func (c *Client) connect(w *watch, r Request) (*conn, func() bool, error) {
 	if cn := c.pool.take(key); cn != nil {
 		return cn, w.interrupt(cn.tcp), nil
 	}
-	return c.dialer.dial(w, key)
+	return c.dialer.dial(w, key, key.scheme == "https" && c.pool.http2(key, c.now()))
+}
+
+// excuse marks the failure of an exchange that is not the server's: its connection was a kept one, or
+// the server gave the request back. Each server has that once in a while: from then on each of its
+// requests has a connection of its own, or is made over HTTP/1.1, and what fails is its failure.
+func (c *Client) excuse(w *watch, cn *conn, err error) error {
+	excused := false
+	switch kind, _ := w.classify(err); {
+	case kind != KindReset && kind != KindClosed && kind != KindBadResponse && kind != KindHeaderTooLarge:
+	case wantsHTTP1(err):
+		excused = c.pool.wantsHTTP1(cn.key, c.now())
+	case cn.reused || givenBack(err):
+		excused = c.pool.broke(cn.key, c.now()) || cn.reused
+	}
+	if excused {
+		return &lostError{err}
+	}
+	return err
 }
 
 // checkReach refuses a request that leads where none may go. What a proxy makes

@@ -68,7 +68,7 @@ func TestDialerChecksWhatIsDialled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = d.dial(w, connKey{scheme: "http", host: "site.test", port: s.port(), addr: loopback})
+	_, _, err = d.dial(w, connKey{scheme: "http", host: "site.test", port: s.port(), addr: loopback}, true)
 	if !errors.Is(err, errBlocked) || s.accepted() != 0 {
 		t.Errorf("error %v, %d connections", err, s.accepted())
 	}

@@ -220,8 +220,8 @@ func TestCaptureKeepsToHTTP1(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(d.tls.NextProtos) != 1 || d.tls.NextProtos[0] != "http/1.1" {
-		t.Errorf("offers %v", d.tls.NextProtos)
+	if offers := d.protocols(true); len(offers) != 1 || offers[0] != "http/1.1" {
+		t.Errorf("offers %v", offers)
 	}
 }
 
