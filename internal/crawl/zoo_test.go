@@ -59,7 +59,10 @@ func zooEnds() map[string][]string {
 		"tls-noise": {"failed tls", "failed reset"}, "tls-alert": {"failed tls"}, "tls-old": {"failed tls"},
 		"certificate-self-signed": {"failed certificate"}, "certificate-expired": {"failed certificate"}, "certificate-wrong-host": {"failed certificate"},
 		"h2-says-nothing": {"failed header_timeout"}, "h2-is-http1": {"failed bad_response", "failed closed"},
-		"h2-noise": {"failed bad_response", "failed closed", "failed reset"}, "h2-pings": {"failed header_timeout"}, "h2-goes-away": {"failed closed"},
+		"h2-noise": {"failed bad_response", "failed closed", "failed reset"}, "h2-pings": {"failed bad_response"}, "h2-goes-away": {"failed closed"},
+		"h2-status-65736": {"failed bad_response"}, "h2-status-word": {"failed bad_response"}, "h2-two-lengths": {"failed bad_response"},
+		"h2-header-large": {"failed header_too_large"}, "h2-header-endless": {"failed header_too_large"}, "h2-interim-flood": {"failed bad_response"},
+		"h2-unknown-frames": {"failed bad_response"}, "h2-settings-flood": {"failed bad_response"}, "h2-empty-content": {"failed bad_response"},
 		"tls-cut-body": {"fetched 200"}, // as everybody reads it: too many servers end so
 	}
 }
@@ -234,6 +237,19 @@ func TestZoo(t *testing.T) {
 	for _, name := range []string{"links-100000", "attribute-10MB", "nested-100000", "nested-lists", "unclosed-formatting", "tables-in-tables", "attributes-20000",
 		"comment-endless", "script-unclosed", "nuls", "bad-utf-8", "unknown-charset", "charset-changes", "refresh-to-itself", "xml-entities", "cookies"} {
 		ends[seed(t, z.URL(name)).URL.Origin().URL("/good").String()] = "fetched 200"
+	}
+	for _, name := range []string{"tls-answers-twice", "tls-answers-again", "tls-length-too-small", "h2-closes-at-second", "h2-refuses-second",
+		"h2-goes-away-at-second", "h2-unknown-frames-later", "h2-content-later"} { // no page is lost, and none is taken for another
+		origin := seed(t, z.URL(name)).URL.Origin()
+		for i := range 20 {
+			ends[origin.URL(fmt.Sprintf("/%d", i)).String()] = "fetched 200"
+		}
+		if _, known := all[origin.URL("/forged").String()]; known {
+			t.Errorf("%s: an answer that nobody asked for was taken", name)
+		}
+		if n := hostErrors(t, o.DataDir, z.Host(name)); len(n[0]) != 0 {
+			t.Errorf("%s: counted errors %v", name, n)
+		}
 	}
 	counts := hostErrors(t, o.DataDir, z.Host("no-gzip"), z.Host("closes-after-request"), z.Host("gzip-then-noise"))
 	if got, want := fmt.Sprint(counts), "[map[bad_encoding:1] map[closed:2] map[]]"; got != want {

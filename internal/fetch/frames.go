@@ -27,7 +27,8 @@ const (
 	frameHeaders      = 0x1
 	frameContinuation = 0x9
 
-	flagPadded = 0x8
+	flagEndHeaders = 0x4
+	flagPadded     = 0x8
 )
 
 // frames reads along with HTTP/2, which net/http speaks over it, and bounds what a server may send:
@@ -74,8 +75,11 @@ func (f *frames) end() {
 func (f *frames) explain(err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.long && err.Error() == "connection error: PROTOCOL_ERROR" {
-		return fmt.Errorf("%w: %w", errHeaderTooLarge, err)
+	switch err.Error() {
+	case "connection error: PROTOCOL_ERROR", "connection error: COMPRESSION_ERROR":
+		if f.long {
+			return fmt.Errorf("%w: %w", errHeaderTooLarge, err)
+		}
 	}
 	return err
 }
@@ -135,7 +139,7 @@ func (f *frames) count(length int64) error {
 	stream := binary.BigEndian.Uint32(f.head[5:9]) & math.MaxInt32
 	switch f.head[3] {
 	case frameHeaders, frameContinuation:
-		f.long = f.long || f.head[3] == frameContinuation
+		f.long = f.long || f.head[4]&flagEndHeaders == 0
 		if f.header += 9 + length; f.header > f.maxHeader {
 			return errHeaderTooLarge
 		}

@@ -118,7 +118,8 @@ func TestHTTP2IsNamedAsHTTP1(t *testing.T) {
 		do   func(f *http2.Framer, id uint32)
 		kind Kind
 	}{
-		"100 KB of header": {func(f *http2.Framer, id uint32) { respond(f, id, append([]string{":status", "200"}, big...)...) }, KindHeaderTooLarge},
+		"100 KB of header":  {func(f *http2.Framer, id uint32) { respond(f, id, append([]string{":status", "200"}, big...)...) }, KindHeaderTooLarge},
+		"a field of 100 KB": {func(f *http2.Framer, id uint32) { respond(f, id, ":status", "200", "x", strings.Repeat("v", 100_000)) }, KindHeaderTooLarge},
 		"an endless header": {func(f *http2.Framer, id uint32) {
 			header(f, id, false, "")
 			for f.WriteContinuation(id, false, []byte(strings.Repeat("\x00\x01x\x01y", 20))) == nil {
