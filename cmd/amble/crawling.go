@@ -58,6 +58,7 @@ func (k *crawling) run(ctx context.Context) (out outcome, err error) {
 	if err != nil {
 		return out, exit(exitUsage, err)
 	}
+	defer redirectStandardLog(k.log)()
 	ctx, stop := interruptible(ctx, k.messages, k.config.Crawl.ShutdownGrace)
 	defer stop()
 	engine, err := crawl.Open(options, k.log)

@@ -1,8 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"io"
+	"log"
 	"log/slog"
+	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/amble-crawler/amble/internal/config"
 )
@@ -23,4 +28,40 @@ func levelOf(c config.Log) (level slog.Level) {
 		return slog.LevelInfo // config.Load lets only names of levels pass
 	}
 	return level
+}
+
+// standardLog takes what libraries print through package log, net/http about HTTP/2 for one: servers
+// decide how much that is. It goes to the log of the program at level debug, at a bounded rate.
+type standardLog struct {
+	log  *slog.Logger
+	now  func() time.Time
+	rate *rate.Limiter
+	left int // lines that were left out since the last one
+}
+
+// redirectStandardLog makes the log package print to log until restore is called.
+func redirectStandardLog(to *slog.Logger) (restore func()) {
+	flags, out := log.Flags(), log.Writer()
+	log.SetFlags(0)
+	log.SetOutput(newStandardLog(to, time.Now))
+	return func() {
+		log.SetFlags(flags)
+		log.SetOutput(out)
+	}
+}
+
+// newStandardLog lets one line a second pass, and ten at once.
+func newStandardLog(to *slog.Logger, now func() time.Time) *standardLog {
+	return &standardLog{log: to, now: now, rate: rate.NewLimiter(1, 10)}
+}
+
+// Write takes one line; package log calls it for one at a time.
+func (s *standardLog) Write(line []byte) (int, error) {
+	if !s.rate.AllowN(s.now(), 1) {
+		s.left++
+		return len(line), nil
+	}
+	s.log.Debug("a library says", "text", string(bytes.TrimSpace(line)), "left_out", s.left)
+	s.left = 0
+	return len(line), nil
 }
