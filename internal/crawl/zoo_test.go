@@ -42,11 +42,15 @@ func zooEnds() map[string][]string {
 		"chunk-huge-length": {"failed incomplete_body"}, "chunk-extensions": {"failed incomplete_body"}, "trailers-endless": {"failed incomplete_body"},
 		"resets-in-body": {"failed reset"}, "resets-in-large-body": {"failed reset"},
 
-		"gzip-bomb": {"fetched 200 cut"}, "br-bomb": {"fetched 200 cut"}, "zstd-bomb": {"fetched 200 cut"}, "gzip-in-gzip-bomb": {"fetched 200 cut"},
+		"gzip-bomb": {"fetched 200 cut"}, "br-bomb": {"fetched 200 cut"}, "zstd-bomb": {"fetched 200 cut"}, "gzip-in-gzip-bomb": {"failed bad_encoding"},
 		"zstd-large-window": {"failed bad_encoding"}, "three-codings": {"failed bad_encoding"}, "many-codings": {"failed bad_encoding"},
 		"unknown-coding": {"failed bad_encoding"}, "no-gzip": {"failed bad_encoding"}, "no-zstd": {"failed bad_encoding"},
 		"gzip-cut": {"failed bad_encoding"}, "gzip-bad-sum": {"failed bad_encoding"}, "gzip-then-noise": {"fetched 200"},
-		"gzip-empty-members": {"fetched 200 cut"},
+		"gzip-empty-members": {"failed bad_encoding"},
+		"wide-br": {"failed bad_encoding"}, "hollow-zstd": {"failed bad_encoding"}, "hollow-zstd-skippable": {"failed bad_encoding"},
+		"hollow-zstd-blocks": {"failed bad_encoding"}, "hollow-zstd-in-deflate": {"failed bad_encoding"}, "hollow-gzip": {"failed bad_encoding"},
+		"hollow-gzip-in-deflate": {"failed bad_encoding"}, "hollow-deflate": {"failed bad_encoding"}, "hollow-br": {"failed bad_encoding"},
+		"hollow-br-tables": {"failed bad_encoding"},
 
 		"redirects-to-itself": {"failed loop 302"}, "redirects-to-file": {"failed location 302"}, "redirects-to-gopher": {"failed location 302"},
 		"redirects-to-script": {"failed location 302"}, "redirects-nowhere": {"failed location 302"}, "redirects-to-no-url": {"failed location 302"},

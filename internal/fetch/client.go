@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime"
 	"slices"
 	"time"
 
@@ -26,6 +27,7 @@ type Client struct {
 	resolver *net.Resolver
 
 	resolutions *resolutions
+	decoders    chan struct{} // holds one for each body that is being decoded: as many as there are cores
 
 	proxy   *way     // nil: none
 	cookies *cookies // nil: none are kept
@@ -58,6 +60,7 @@ func New(o Options, now func() time.Time) (*Client, error) {
 		resolver: newResolver(o.Resolver),
 
 		resolutions: newResolutions(o.ResolveCache),
+		decoders:    make(chan struct{}, runtime.GOMAXPROCS(0)),
 	}, nil
 }
 
@@ -97,7 +100,7 @@ type Response struct {
 	// Wire is what went over the wire. Nil without Options.Capture.
 	Wire *Wire
 	// Start is when the request began (dialling included), Connected when there was
-	// a connection, FirstByte when the answer began, End when the body had been read.
+	// a connection, FirstByte when the answer began, End when the body had been received.
 	Start, Connected, FirstByte, End time.Time
 	// WireBytes counts what was received, header and TLS framing included.
 	WireBytes int64
@@ -124,7 +127,7 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 		return nil, &Error{Kind: kind, Op: w.phase.op(), URL: r.URL.String(), Sent: sent,
 			Start: start, End: c.now(), Err: cause}
 	}
-	resp.Start, resp.End = start, c.now()
+	resp.Start = start
 	return resp, nil
 }
 
@@ -166,21 +169,29 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 	if err := c.accept(r, resp); err != nil {
 		return nil, true, err
 	}
-	body, truncated, ended, err := c.readBody(w, resp, limit)
+	list, err := encodings(resp.Header)
 	if err != nil {
 		return nil, true, err
 	}
-	clean = ended && cn.reusable(resp)
+	body, cut, err := c.receive(w, resp, limit)
+	if err != nil {
+		return nil, true, err
+	}
+	w.arrived()
+	clean = !cut && cn.reusable(resp)
 	answer := &Response{
 		Status: resp.StatusCode, Proto: resp.Proto, Header: resp.Header,
-		Body: body, Truncated: truncated, NewCookies: kept, Connected: connected, FirstByte: firstByte,
+		NewCookies: kept, Connected: connected, FirstByte: firstByte, End: c.now(),
 		WireBytes:  cn.wire.read.Load() - read,
 		RemoteAddr: cn.key.remote(),
 	}
 	if cn.tap != nil {
-		if answer.Wire, err = c.captured(cn, r, fields, resp, truncated); err != nil {
-			return nil, true, errors.Join(err, answer.Close())
+		if answer.Wire, err = c.captured(cn, r, fields, resp, cut); err != nil {
+			return nil, true, errors.Join(err, body.Close())
 		}
+	}
+	if answer.Body, answer.Truncated, err = c.decode(w.ctx, body, list, limit, cut); err != nil {
+		return nil, true, errors.Join(err, answer.Wire.close())
 	}
 	return answer, true, nil
 }
