@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/amble-crawler/amble/internal/config"
 )
 
@@ -33,35 +31,39 @@ func levelOf(c config.Log) (level slog.Level) {
 // standardLog takes what libraries print through package log, net/http about HTTP/2 for one: servers
 // decide how much that is. It goes to the log of the program at level debug, at a bounded rate.
 type standardLog struct {
-	log  *slog.Logger
-	now  func() time.Time
-	rate *rate.Limiter
-	left int // lines that were left out since the last one
+	log   *slog.Logger
+	now   func() time.Time
+	since time.Time // begin of the window
+	lines int       // that came in it
 }
 
-// redirectStandardLog makes the log package print to log until restore is called.
+// Of the lines that come within a window the first few are logged.
+const (
+	standardWindow = 10 * time.Second
+	standardLines  = 10
+)
+
+// redirectStandardLog makes package log print to a logger until restore is called.
 func redirectStandardLog(to *slog.Logger) (restore func()) {
 	flags, out := log.Flags(), log.Writer()
 	log.SetFlags(0)
-	log.SetOutput(newStandardLog(to, time.Now))
+	log.SetOutput(&standardLog{log: to, now: time.Now})
 	return func() {
 		log.SetFlags(flags)
 		log.SetOutput(out)
 	}
 }
 
-// newStandardLog lets one line a second pass, and ten at once.
-func newStandardLog(to *slog.Logger, now func() time.Time) *standardLog {
-	return &standardLog{log: to, now: now, rate: rate.NewLimiter(1, 10)}
-}
-
 // Write takes one line; package log calls it for one at a time.
 func (s *standardLog) Write(line []byte) (int, error) {
-	if !s.rate.AllowN(s.now(), 1) {
-		s.left++
-		return len(line), nil
+	if now := s.now(); now.Sub(s.since) >= standardWindow {
+		if left := s.lines - standardLines; left > 0 {
+			s.log.Debug("libraries said more", "lines_left_out", left)
+		}
+		s.since, s.lines = now, 0
 	}
-	s.log.Debug("a library says", "text", string(bytes.TrimSpace(line)), "left_out", s.left)
-	s.left = 0
+	if s.lines++; s.lines <= standardLines {
+		s.log.Debug("a library says", "text", string(bytes.TrimSpace(line)))
+	}
 	return len(line), nil
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/httpfield"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
@@ -90,7 +91,8 @@ type Response struct {
 	Status int
 	// Proto is "HTTP/1.0", "HTTP/1.1" or "HTTP/2.0".
 	Proto string
-	// Header is as received; Content-Encoding names what Body no longer has.
+	// Header is as received, but for fields that count only once and came more often:
+	// see httpfield.Settle. Content-Encoding names what Body no longer has.
 	Header http.Header
 	// Body is decoded. Truncated means that it goes on beyond MaxBody.
 	Body      *spool.Content
@@ -165,6 +167,7 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 	if cn.h2 != nil {
 		defer resp.Body.Close() // over HTTP/1.1 that would read the rest of an endless body
 	}
+	httpfield.Settle(resp.Header, c.now())
 	kept := c.cookies.take(r.URL, resp.Header)
 	if err := c.accept(r, resp); err != nil {
 		return nil, true, err
@@ -201,8 +204,14 @@ func (c *Client) accept(r Request, resp *http.Response) error {
 	if resp.StatusCode == http.StatusProxyAuthRequired && c.proxy.forwards(r.URL.Scheme()) {
 		return &proxyError{errors.New("it asks for credentials that it has not been given")}
 	}
+	if resp.StatusCode == http.StatusNotModified && r.ETag == "" && r.LastModified == "" {
+		return errNotModified
+	}
 	return c.checkType(r, resp)
 }
+
+// errNotModified is a 304 that does not answer what was asked.
+var errNotModified = errors.New("status 304 was not asked for: the request named no version of the page")
 
 // captured is the exchange that cn has just carried.
 func (c *Client) captured(cn *conn, r Request, fields []field, resp *http.Response, truncated bool) (*Wire, error) {

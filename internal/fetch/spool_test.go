@@ -155,7 +155,7 @@ func TestCapture(t *testing.T) {
 	})
 	c := newClient(t, quick(func(o *Options) { o.Spool, o.Capture = newSpool(t, 20_000, 1<<20), true }))
 	for i, want := range responses {
-		r, err := get(t, c, s)
+		r, err := c.Do(context.Background(), Request{URL: s.url(t, "/"), Address: loopback, ETag: `"x"`})
 		if err != nil {
 			t.Fatal(err)
 		}
