@@ -110,7 +110,8 @@ type ResolveReport struct {
 
 	// Of a failure: whether the answer is that there can be no address (the name
 	// does not exist, or its addresses are out of reach), and the reason to
-	// record for URLs that are given up for it.
+	// record for URLs that are given up for it. An answer that is repeated from
+	// memory is no other answer: it is not Absent.
 	Final  bool // give up the host's URLs at once
 	Absent bool // give them up after as many such answers in a row as a URL has attempts
 	Reason storage.Reason

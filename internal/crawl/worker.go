@@ -61,7 +61,7 @@ func (r *run) resolve(ctx context.Context, res *result) {
 	res.resolve.Addresses = nil
 	res.resolve.Aborted = failure.Kind == fetch.KindCanceled
 	res.resolve.Final = failure.Kind == fetch.KindBlockedAddress
-	res.resolve.Absent = failure.Kind == fetch.KindDNSNotFound
+	res.resolve.Absent = failure.Kind == fetch.KindDNSNotFound && !answer.Remembered
 	res.resolve.Reason = reasonOf(failure.Kind)
 	r.log.Debug("cannot resolve", "host", res.lease.HostName, "error", failure)
 }

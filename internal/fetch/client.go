@@ -19,14 +19,15 @@ import (
 // Client makes requests. It is safe for concurrent use. Its clock only stamps
 // responses and errors; the bounds in time are those of the machine.
 type Client struct {
-	o        Options
-	now      func() time.Time
-	fixed    []field
-	reach    *reach
-	dialer   *dialer
-	pool     *pool
-	resolver *net.Resolver
+	o      Options
+	now    func() time.Time
+	fixed  []field
+	reach  *reach
+	dialer *dialer
+	pool   *pool
 
+	resolver    *net.Resolver
+	hostsFile   *net.Resolver
 	resolutions *resolutions
 	decoders    chan struct{} // holds one for each body that is being decoded: as many as there are cores
 
@@ -50,16 +51,17 @@ func New(o Options, now func() time.Time) (*Client, error) {
 		return nil, err
 	}
 	return &Client{
-		o:        o,
-		now:      now,
-		fixed:    fixedFields(o),
-		reach:    r,
-		dialer:   dialer,
-		proxy:    proxy,
-		cookies:  newCookies(o.CookieHosts),
-		pool:     newConnPool(o.MaxIdleConns, o.IdleTimeout),
-		resolver: newResolver(o.Resolver),
+		o:       o,
+		now:     now,
+		fixed:   fixedFields(o),
+		reach:   r,
+		dialer:  dialer,
+		proxy:   proxy,
+		cookies: newCookies(o.CookieHosts),
+		pool:    newConnPool(o.MaxIdleConns, o.IdleTimeout),
 
+		resolver:    newResolver(o.Resolver),
+		hostsFile:   newHostsFile(),
 		resolutions: newResolutions(o.ResolveCache),
 		decoders:    make(chan struct{}, runtime.GOMAXPROCS(0)),
 	}, nil

@@ -49,7 +49,7 @@ func (c *resolutions) get(host string, now time.Time) (Resolution, Kind, error, 
 		return Resolution{}, 0, nil, false
 	}
 	c.order.MoveToBack(e)
-	return Resolution{Addrs: r.res.Addrs, TTL: left}, r.kind, r.err, true
+	return Resolution{Addrs: r.res.Addrs, TTL: left, Remembered: true}, r.kind, r.err, true
 }
 
 // put remembers an answer that tells how long it holds.
