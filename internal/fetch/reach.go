@@ -17,7 +17,8 @@ type reach struct {
 	guard        *ssrf.Guardian
 	allowPrivate bool
 	deny         []netip.Prefix
-	ports        []uint16
+	ports        []uint16 // empty: all but bad
+	bad          []uint16 // in ascending order
 }
 
 func newReach(o Options) *reach {
@@ -36,6 +37,7 @@ func newReach(o Options) *reach {
 		allowPrivate: o.AllowPrivate,
 		deny:         slices.Clone(o.DenyRanges),
 		ports:        slices.Clone(o.Ports),
+		bad:          badPorts(),
 	}
 }
 
@@ -88,6 +90,9 @@ func (r *reach) checkAddr(a netip.Addr) error {
 func (r *reach) checkPort(port uint16) error {
 	if port == 0 || (len(r.ports) > 0 && !slices.Contains(r.ports, port)) {
 		return fmt.Errorf("port %d is not among the allowed ports: %w", port, errBlocked)
+	}
+	if _, bad := slices.BinarySearch(r.bad, port); bad && len(r.ports) == 0 {
+		return fmt.Errorf("port %d is not for HTTP, and no browser would connect to it; fetch.ports may name it: %w", port, errBlocked)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ type Resolution struct {
 // the kind is KindBlockedAddress. Every error is an *[Error]; the Resolution
 // that comes with KindDNSNotFound or KindBlockedAddress has no address and
 // tells in TTL how long that answer holds. Answers are remembered for that long,
-// those of absence for at most five minutes; the addresses may not be changed.
+// those of absence for at most a minute; the addresses may not be changed.
 func (c *Client) Resolve(ctx context.Context, host string) (Resolution, error) {
 	start := c.now()
 	res, kind, err := c.resolve(ctx, host, start)
