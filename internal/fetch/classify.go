@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"syscall"
@@ -32,6 +33,9 @@ func (w *watch) classify(err error) (Kind, error) {
 			return w.phase.timeout(), cause
 		}
 		return KindCanceled, cause
+	}
+	if OutOfDescriptors(err) {
+		return KindLocal, fmt.Errorf("%w: %w", errDescriptors, err)
 	}
 	if kind := kindOfOurs(err); kind != KindUnknown {
 		return kind, err
@@ -86,7 +90,7 @@ func kindOfSystem(err error) Kind {
 		return KindUnreachable
 	case syscall.ETIMEDOUT:
 		return KindConnectTimeout
-	case syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM,
+	case syscall.ENOBUFS, syscall.ENOMEM,
 		syscall.EADDRNOTAVAIL, syscall.EADDRINUSE, syscall.EAFNOSUPPORT:
 		return KindLocal
 	}

@@ -50,6 +50,7 @@ func New(o Options, now func() time.Time) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	kept := newConnPool(o.MaxIdleConns, o.IdleTimeout)
 	return &Client{
 		o:       o,
 		now:     now,
@@ -60,7 +61,7 @@ func New(o Options, now func() time.Time) (*Client, error) {
 		cookies: newCookies(o.CookieHosts),
 		pool:    newConnPool(o.MaxIdleConns, o.IdleTimeout),
 
-		resolver:    newResolver(o.Resolver),
+		resolver:    newResolver(o.Resolver, kept.closeIdle),
 		hostsFile:   newHostsFile(),
 		resolutions: newResolutions(o.ResolveCache),
 		decoders:    make(chan struct{}, runtime.GOMAXPROCS(0)),
@@ -251,7 +252,12 @@ func (c *Client) connect(w *watch, r Request) (*conn, func() bool, error) {
 	if cn := c.pool.take(key); cn != nil {
 		return cn, w.interrupt(cn.tcp), nil
 	}
-	return c.dialer.dial(w, key, key.scheme == "https" && c.pool.http2(key, c.now()))
+	http2 := key.scheme == "https" && c.pool.http2(key, c.now())
+	cn, release, err := c.dialer.dial(w, key, http2)
+	if OutOfDescriptors(err) && c.pool.closeIdle() {
+		cn, release, err = c.dialer.dial(w, key, http2)
+	}
+	return cn, release, err
 }
 
 // excuse marks the failure of an exchange that is not the server's: its connection was a kept one, or

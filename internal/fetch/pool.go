@@ -149,6 +149,13 @@ func (p *pool) removeLocked(c *conn) {
 func (p *pool) close() {
 	p.mu.Lock()
 	p.closed = true
+	p.mu.Unlock()
+	p.closeIdle()
+}
+
+// closeIdle closes every idle connection and reports whether there was one.
+func (p *pool) closeIdle() bool {
+	p.mu.Lock()
 	var conns []*conn
 	for e := p.order.Front(); e != nil; e = p.order.Front() {
 		c := e.Value.(*conn)
@@ -159,6 +166,7 @@ func (p *pool) close() {
 	for _, c := range conns {
 		c.close()
 	}
+	return len(conns) > 0
 }
 
 // len is the number of idle connections.

@@ -78,6 +78,8 @@ func (c *Client) lookUp(parent context.Context, host string) (Resolution, Kind, 
 	}
 	var dns *net.DNSError
 	switch {
+	case seen.fault() != nil:
+		return Resolution{}, KindLocal, fmt.Errorf("%w: %w", errDescriptors, seen.fault())
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return Resolution{TTL: ttl}, KindDNSNotFound, err
 	case ctx.Err() != nil, dns != nil && dns.IsTimeout:
