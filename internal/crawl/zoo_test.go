@@ -316,3 +316,33 @@ func TestNameThatChangesItsAnswer(t *testing.T) {
 		t.Error("an address that may not be reached was asked")
 	}
 }
+
+// TestLostConnectionsCostNothing: requests that a kept connection lost, or a server gave back, cost neither an attempt at their URL nor the host
+// its good name: with one attempt for each, all pages are fetched.
+func TestLostConnectionsCostNothing(t *testing.T) {
+	t.Parallel()
+	z, web := newZoo(t), startWeb(t, testweb.Site{Host: "good.test"})
+	o := testOptions(t, web)
+	o.Frontier.MaxAttempts, o.Frontier.Politeness.PerIP = 1, 16
+	o.Frontier.Politeness.Delay = 5 * time.Millisecond
+	o.Fetch.TLSConfig = &tls.Config{RootCAs: z.Roots()}
+	names := []string{"h2-closes-at-second", "h2-refuses-second", "h2-goes-away-at-second", "tls-answers-twice", "tls-length-too-small"}
+	var seeds, hosts []string
+	for _, name := range names {
+		web.SetAnswer(z.Host(name), netip.MustParseAddr("127.0.0.1"))
+		seeds, hosts = append(seeds, z.URL(name)), append(hosts, z.Host(name))
+	}
+	crawl(t, o, seeds...)
+	fetched := make(map[string]int)
+	for u, outcome := range stored(t, o.DataDir) {
+		if got := ended(outcome, false); got != "fetched 200" {
+			t.Errorf("%s is %s", u, got)
+		}
+		fetched[seed(t, u).URL.Host()]++
+	}
+	for i, counts := range hostErrors(t, o.DataDir, hosts...) {
+		if fetched[hosts[i]] != 21 || len(counts) != 0 {
+			t.Errorf("%s: %d pages, errors %v", hosts[i], fetched[hosts[i]], counts)
+		}
+	}
+}
