@@ -81,4 +81,3 @@ func TestDescriptorsInChild(t *testing.T) {
 	}
 	t.Log("the child is done")
 }
-

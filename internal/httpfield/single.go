@@ -13,18 +13,21 @@ import (
 // (Content-Type; so do browsers), none where they contradict each other (Location, ETag, Last-Modified,
 // Date). The lines of Cache-Control become one. Other fields stay as they are.
 func Settle(h http.Header, now time.Time) {
-	for name, choose := range map[string]func(lines []string, now time.Time) string{
-		"Age": longest, "Cache-Control": joined, "Content-Type": lastType, "Date": agreed, "Etag": agreed, "Expires": soonest,
-		"Last-Modified": agreed, "Location": agreed, "Retry-After": longest,
+	for _, field := range [...]struct {
+		name   string
+		choose func(lines []string, now time.Time) string
+	}{
+		{"Age", longest}, {"Cache-Control", joined}, {"Content-Type", lastType}, {"Date", agreed}, {"Etag", agreed},
+		{"Expires", soonest}, {"Last-Modified", agreed}, {"Location", agreed}, {"Retry-After", longest},
 	} {
-		lines := h[name]
+		lines := h[field.name]
 		if len(lines) < 2 {
 			continue
 		}
-		if one := choose(lines, now); one != "" {
-			h[name] = []string{one}
+		if one := field.choose(lines, now); one != "" {
+			h[field.name] = []string{one}
 		} else {
-			delete(h, name)
+			delete(h, field.name)
 		}
 	}
 }
