@@ -38,7 +38,7 @@ func TestHollowBodies(t *testing.T) {
 // What servers send that flush often, or compress what does not compress, is decoded whole.
 func TestCompressedWithinReason(t *testing.T) {
 	c := newClient(t, quick(func(o *Options) { o.MaxBody = 8 << 20 }))
-	noise := make([]byte, 700_000)
+	noise := make([]byte, 400_000)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(noise)
 	for _, name := range []string{"gzip", "deflate", "br", "zstd"} {
 		for _, outer := range []string{"gzip", "deflate", "br", "zstd"} {
@@ -102,7 +102,7 @@ func TestDecodersAreInTheBudget(t *testing.T) {
 	}
 	largest := roomFor("br", nil)
 	var all sync.WaitGroup
-	for i := range 200 {
+	for i := range 60 {
 		body := bodies[i%len(bodies)]
 		all.Go(func() {
 			w := pool.NewWriter(0)
