@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"runtime"
 	"slices"
 	"time"
 
@@ -29,7 +28,7 @@ type Client struct {
 	resolver    *net.Resolver
 	hostsFile   *net.Resolver
 	resolutions *resolutions
-	decoders    chan struct{} // holds one for each body that is being decoded: as many as there are cores
+	benches     chan *bench // those where no body is being decoded
 
 	proxy   *way     // nil: none
 	cookies *cookies // nil: none are kept
@@ -64,7 +63,7 @@ func New(o Options, now func() time.Time) (*Client, error) {
 		resolver:    newResolver(o.Resolver, kept.closeIdle),
 		hostsFile:   newHostsFile(),
 		resolutions: newResolutions(o.ResolveCache),
-		decoders:    make(chan struct{}, runtime.GOMAXPROCS(0)),
+		benches:     newBenches(),
 	}, nil
 }
 

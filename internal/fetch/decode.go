@@ -90,12 +90,13 @@ func (c *Client) decodeIn(ctx context.Context, body *spool.Content, head []byte,
 			room += roomFor(name, head)
 		}
 	}
+	var b *bench
 	select {
-	case c.decoders <- struct{}{}:
+	case b = <-c.benches:
 	case <-ctx.Done():
 		return nil, false, context.Cause(ctx)
 	}
-	defer func() { <-c.decoders }()
+	defer func() { c.benches <- b }()
 	release, err := c.o.Spool.Room(ctx, room)
 	if err != nil {
 		return nil, false, err
@@ -110,7 +111,7 @@ func (c *Client) decodeIn(ctx context.Context, body *spool.Content, head []byte,
 	}
 	into := c.o.Spool.NewWriter(min(4*body.Size(), 256<<10, limit) + 1)
 	defer into.Discard()
-	r, done, err := undo(body.NewReader(), list, window, &effort{begin: threadTime()})
+	r, done, err := undo(body.NewReader(), list, window, &effort{begin: threadTime()}, b)
 	if err == nil {
 		cut, err = readUpTo(into, r, limit)
 		done()
@@ -120,7 +121,7 @@ func (c *Client) decodeIn(ctx context.Context, body *spool.Content, head []byte,
 
 // undo returns a reader of what is below the encodings, the last applied undone first. window is the
 // largest that a zstd stream on the outside may have. work may be nil. done releases the decoders.
-func undo(r io.Reader, list []string, window uint64, work *effort) (_ io.Reader, done func(), err error) {
+func undo(r io.Reader, list []string, window uint64, work *effort, b *bench) (_ io.Reader, done func(), err error) {
 	var closers []func()
 	done = func() {
 		for _, c := range closers {
@@ -134,7 +135,7 @@ func undo(r io.Reader, list []string, window uint64, work *effort) (_ io.Reader,
 			return br, done, nil
 		}
 		var release func()
-		if s.to, release, err = decoder(br, name, window); err != nil {
+		if s.to, release, err = b.decoder(br, name, window); err != nil {
 			done()
 			return nil, nil, &encodingError{fmt.Errorf("content encoding %q: %w", name, err)}
 		}
@@ -144,17 +145,30 @@ func undo(r io.Reader, list []string, window uint64, work *effort) (_ io.Reader,
 	return r, done, nil
 }
 
+// bench is where bodies are decoded, one at a time. It keeps the decoder of the encoding that most of
+// them have, which is small.
+type bench struct{ gzip gzip.Reader }
+
+// newBenches returns as many as there are cores: more at once would not be faster.
+func newBenches() chan *bench {
+	n := runtime.GOMAXPROCS(0)
+	benches := make(chan *bench, n)
+	for range n {
+		benches <- &bench{}
+	}
+	return benches
+}
+
 // decoder returns a reader that undoes one encoding.
-func decoder(br *bufio.Reader, name string, window uint64) (io.Reader, func(), error) {
+func (b *bench) decoder(br *bufio.Reader, name string, window uint64) (io.Reader, func(), error) {
 	nothing := func() {}
 	switch name {
 	case "gzip":
-		z, err := gzip.NewReader(br)
-		if err != nil {
+		if err := b.gzip.Reset(br); err != nil {
 			return nil, nil, err
 		}
-		z.Multistream(false)
-		return &gzipMembers{z: z, br: br}, nothing, nil
+		b.gzip.Multistream(false)
+		return &gzipMembers{z: &b.gzip, br: br}, nothing, nil
 	case "deflate":
 		z, err := inflater(br)
 		return z, nothing, err

@@ -16,7 +16,7 @@ func TestResolutionsAreRemembered(t *testing.T) {
 		"silent.test": {silent: true},
 	})
 	now := time.Unix(1_000_000, 0)
-	o := quick(func(o *Options) { o.Resolver, o.ResolveCache, o.ResolveTimeout = ns.address, 2, 500 * time.Millisecond })
+	o := quick(func(o *Options) { o.Resolver, o.ResolveCache, o.ResolveTimeout = ns.address, 2, 500*time.Millisecond })
 	c, err := New(o, func() time.Time { return now })
 	if err != nil {
 		t.Fatal(err)

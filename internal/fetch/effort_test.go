@@ -143,7 +143,7 @@ func TestRoomIsEnough(t *testing.T) {
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		r, done, err := undo(strings.NewReader(b.Body), list, zstdWindow, nil)
+		r, done, err := undo(strings.NewReader(b.Body), list, zstdWindow, nil, &bench{})
 		if err == nil {
 			buf := make([]byte, 32<<10)
 			for n := 0; n < 8<<20; {
