@@ -69,7 +69,7 @@ type RobotsJob struct {
 // Report is what came of a lease that asked a host.
 type Report struct {
 	Sent     bool      // false: nothing left the machine; all is as if the lease had not been given
-	Broken   bool      // sent, but broken off by the crawler itself: the host is charged, the URL goes back
+	Broken   bool      // sent, and says nothing about URL and host (broken off by the crawler itself, or lost with a kept connection): the host is charged, the URL goes back
 	End      time.Time // when the request ended
 	Duration time.Duration
 	Signal   politeness.Signal
@@ -110,7 +110,8 @@ type ResolveReport struct {
 
 	// Of a failure: whether the answer is that there can be no address (the name
 	// does not exist, or its addresses are out of reach), and the reason to
-	// record for URLs that are given up for it.
+	// record for URLs that are given up for it. An answer that is repeated from
+	// memory is no other answer: it is not Absent.
 	Final  bool // give up the host's URLs at once
 	Absent bool // give them up after as many such answers in a row as a URL has attempts
 	Reason storage.Reason

@@ -8,10 +8,13 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// minTTL is how long an answer of DNS is kept at least. Hosts wait for their
+// minTTL is how long an answer of DNS is kept at least, here as in internal/fetch. Hosts wait for their
 // turn at an address that many share; most of them should not be asked for their
 // address a second time because of that.
-const minTTL = time.Minute
+const minTTL = 30 * time.Second
+
+// hopelessFor is for how long the URLs of a hopeless host end without another lookup.
+const hopelessFor = time.Minute
 
 // resolved reports whether the host has an address that holds at an instant.
 func (a *active) resolved(at instant) bool { return a.limits[byAddress] != nil && a.expires > at }
@@ -84,7 +87,7 @@ func (f *Frontier) unresolved(h *host, r *ResolveReport) {
 		h.absent = min(h.absent, f.o.MaxAttempts-1) + 1
 	}
 	if r.Final || h.absent >= f.o.MaxAttempts {
-		h.active.hopeless, h.active.whyHopeless = f.instant(r.End)+instant(minTTL), r.Reason
+		h.active.hopeless, h.active.whyHopeless = f.instant(r.End)+instant(hopelessFor), r.Reason
 	} else {
 		h.active.polite.Ended(r.End, politeness.Result{Signal: politeness.SignalUnreachable, Jitter: f.jitter()})
 		h.setTrouble(politeness.SignalUnreachable, f.instant(r.End))

@@ -231,3 +231,31 @@ func TestOptionsValidate(t *testing.T) {
 		}
 	}
 }
+
+// A host that moves is asked at its new address when the old answer has ended, and not long after: its time to live counts, from 30 s.
+func TestAddressIsUsedForItsTime(t *testing.T) {
+	for _, ttl := range []time.Duration{time.Second, 30 * time.Second, 45 * time.Second, 10 * time.Minute} {
+		o := testOptions()
+		w := newWorld(t, o, newMemory())
+		w.add(urls("http://a.test/", 2000)...)
+		moved := epoch.Add(30 * time.Minute)
+		w.resolve = func(Lease) ResolveReport {
+			to := 1
+			if !w.now.Before(moved) {
+				to = 2
+			}
+			return ResolveReport{Addresses: []netip.Addr{addressAt(to)}, TTL: ttl}
+		}
+		w.open()
+		w.run(time.Hour)
+		last := epoch
+		for _, r := range w.log {
+			if r.address == addressAt(1) {
+				last = r.start
+			}
+		}
+		if late := last.Sub(moved); late > max(ttl, 30*time.Second) || late < -time.Minute {
+			t.Errorf("TTL %v: the old address was asked until %v after the move", ttl, late)
+		}
+	}
+}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/httpfield"
 )
 
 // Header holds the response headers that matter, as they came.
@@ -61,7 +63,7 @@ func (o Options) Next(prev Record, out Outcome, now time.Time) (Record, Action) 
 	switch {
 	case out.Failure != FailureNone:
 		return o.unreachable(prev, out, now), Action{}
-	case isRedirect(out.Status):
+	case httpfield.IsRedirect(out.Status):
 		if target, ok := redirectTarget(out); ok && out.Redirects < o.MaxRedirects {
 			return prev, Action{Kind: ActionRedirect, URL: target, Redirects: out.Redirects + 1}
 		}
@@ -84,14 +86,6 @@ func (o Options) Next(prev Record, out Outcome, now time.Time) (Record, Action) 
 		out.Failure = FailureProtocol
 	}
 	return o.unreachable(prev, out, now), Action{}
-}
-
-func isRedirect(status int) bool {
-	switch status {
-	case 301, 302, 303, 307, 308:
-		return true
-	}
-	return false
 }
 
 // redirectTarget returns the absolute URL that a redirect leads to. ok is false where it leads nowhere, to itself, or
@@ -202,7 +196,7 @@ func (o Options) undefined(r Record, out Outcome, now time.Time) Record {
 // retry returns how long to wait after one more failure behind failures of them: what Retry-After asks for, else a time
 // that doubles.
 func (o Options) retry(failures int, out Outcome, now time.Time) time.Duration {
-	if d, ok := retryAfter(out.Header.RetryAfter, now); ok && out.Failure == FailureNone {
+	if d, ok := httpfield.RetryAfter(out.Header.RetryAfter, now); ok && out.Failure == FailureNone {
 		return min(max(d, o.MinRetry), o.MaxRetryAfter)
 	}
 	d := o.MinRetry

@@ -58,6 +58,12 @@ func (k *crawling) run(ctx context.Context) (out outcome, err error) {
 	if err != nil {
 		return out, exit(exitUsage, err)
 	}
+	if limit, known := descriptorLimit(); known {
+		if err := checkDescriptors(limit, &options, func(text string) { k.notice("warning", text) }); err != nil {
+			return out, err
+		}
+	}
+	defer redirectStandardLog(k.log)()
 	ctx, stop := interruptible(ctx, k.messages, k.config.Crawl.ShutdownGrace)
 	defer stop()
 	engine, err := crawl.Open(options, k.log)

@@ -135,7 +135,7 @@ func askRobots(ctx context.Context, client *fetch.Client, action robots.Action) 
 // withHint says what to do about an address that may not be reached.
 func withHint(err error) error {
 	var failed *fetch.Error
-	if errors.As(err, &failed) && failed.Kind == fetch.KindBlockedAddress {
+	if errors.As(err, &failed) && failed.Kind == fetch.KindBlockedAddress && !errors.Is(err, fetch.ErrPort) {
 		return fmt.Errorf("%w; to reach private addresses use --set fetch.allow_private=true", err)
 	}
 	return err

@@ -11,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/httpfield"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -91,7 +92,7 @@ func (r *run) judge(ctx context.Context, res *result, resp *fetch.Response, page
 		}
 		o.Simhash = res.simhash
 		r.compare(res, &o, resp.Header)
-	case isRedirect(resp.Status):
+	case httpfield.IsRedirect(resp.Status):
 		o.State, o.Reason = r.redirect(res, resp, page)
 		if o.State == storage.Redirected && r.plan != nil {
 			o.Digest = targetDigest(page.Redirect)
@@ -111,14 +112,6 @@ func (r *run) unreadable(page *archive.Page, err error) storage.Outcome {
 	r.log.Error("cannot read back a body", "url", page.URL, "error", err)
 	page.Reason, page.Error = fetch.KindLocal.String(), err.Error()
 	return storage.Outcome{State: storage.Retrying, Reason: reasonOf(fetch.KindLocal)}
-}
-
-func isRedirect(status int) bool {
-	switch status {
-	case 301, 302, 303, 307, 308:
-		return true
-	}
-	return false
 }
 
 // redirect makes a discovery of a redirect's target: a URL like any other, with

@@ -82,13 +82,13 @@ func TestRequestsSideBySide(t *testing.T) {
 }
 
 // TestRetryAfter: 429 and 503 with Retry-After hold the whole host for so long, and
-// the URL is asked for again.
+// the URL is asked for again. Where there are several, the longest counts.
 func TestRetryAfter(t *testing.T) {
 	for _, status := range []int{429, 503} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			t.Parallel()
 			web := startWeb(t, site("a.test", "", paths("/", 4), testweb.Routes{
-				"/aa": testweb.Flaky(1, testweb.RetryAfter(status, "2"), testweb.Page("aa")),
+				"/aa": testweb.Flaky(1, testweb.RetryAfter(status, "0", "2", "1"), testweb.Page("aa")),
 			}))
 			o := testOptions(t, web)
 			o.GiveUpAfter = 10 * time.Second

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -15,6 +16,10 @@ const noRoom = "the disk is full, or as full as it may be: nothing is dispatched
 
 // noOutput is that where it is the output alone.
 const noOutput = "the output cannot be written: nothing is dispatched until it can"
+
+// noDescriptors is that where no file can be opened.
+const noDescriptors = "this process has as many files and connections open as it may: nothing is dispatched until there is room again; " +
+	"raise the limit (ulimit -n, or LimitNOFILE= of a service)"
 
 // passing reports whether an error goes away when somebody makes room, or gives a directory back.
 func passing(err error) bool { return errors.Is(err, storage.ErrNoSpace) || errors.Is(err, errOutput) }
@@ -28,10 +33,16 @@ func (r *run) stall(where *error, err error) {
 	}
 	if r.stalled() == nil {
 		message := noOutput
-		if errors.Is(err, storage.ErrNoSpace) {
+		switch {
+		case fetch.OutOfDescriptors(err):
+			message = noDescriptors
+		case errors.Is(err, storage.ErrNoSpace):
 			message = noRoom
 		}
 		r.log.Error(message, "error", err)
+	}
+	if fetch.OutOfDescriptors(err) {
+		r.client.CloseIdle() // they are the ones that can be done without
 	}
 	*where = err
 }

@@ -78,6 +78,7 @@ func TestNamesThatLeadNowhere(t *testing.T) {
 	o := testOptions(t, web)
 	o.Frontier.MaxAttempts = 2
 	o.GiveUpAfter = 20 * time.Second
+	o.Fetch.ResolveCache = 0 // each lookup is an answer of its own
 	o.Fetch.AllowPrivate = false
 	web.SetAnswer("ten.test", netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("169.254.169.254"))
 	urls := []string{web.URL("missing.test", "/"), web.URL("missing.test", "/2"), web.URL("private.test", "/"), web.URL("ten.test", "/"), "http://127.0.0.1/"}
@@ -96,6 +97,24 @@ func TestNamesThatLeadNowhere(t *testing.T) {
 		t.Errorf("%d requests were made", n)
 	}
 	checkOutput(t, o)
+}
+
+// TestOneAnswerIsNoSecond: that a name does not exist counts once for each time that a name server says so, not for each time that
+// the answer is remembered.
+func TestOneAnswerIsNoSecond(t *testing.T) {
+	t.Parallel()
+	web := startWeb(t, site("a.test", "", nil, nil))
+	o := testOptions(t, web)
+	o.Frontier.MaxAttempts = 2
+	o.GiveUpAfter = 20 * time.Second
+	url := web.URL("missing.test", "/")
+	crawl(t, o, url)
+	if got := stored(t, o.DataDir)[url]; got.State != storage.Queued {
+		t.Errorf("%+v after %d queries", got, web.Lookups("missing.test"))
+	}
+	if n := web.Lookups("missing.test"); n > 2 {
+		t.Errorf("%d queries, want one for each kind of address", n)
+	}
 }
 
 // TestMaxPages: never more pages than the limit, over several runs.

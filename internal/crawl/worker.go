@@ -61,7 +61,7 @@ func (r *run) resolve(ctx context.Context, res *result) {
 	res.resolve.Addresses = nil
 	res.resolve.Aborted = failure.Kind == fetch.KindCanceled
 	res.resolve.Final = failure.Kind == fetch.KindBlockedAddress
-	res.resolve.Absent = failure.Kind == fetch.KindDNSNotFound
+	res.resolve.Absent = failure.Kind == fetch.KindDNSNotFound && !answer.Remembered
 	res.resolve.Reason = reasonOf(failure.Kind)
 	r.log.Debug("cannot resolve", "host", res.lease.HostName, "error", failure)
 }
@@ -90,7 +90,8 @@ func (r *run) request(ctx context.Context, res *result, req fetch.Request) (*fet
 	r.observe(failureOf(&res.lease, failure))
 	res.noteRequest(nil, failure, 0)
 	return nil, failure, frontier.Report{
-		Sent: failure.Sent || failure.Kind != fetch.KindCanceled, Broken: failure.Kind == fetch.KindCanceled, End: failure.End, Duration: failure.End.Sub(failure.Start),
+		Sent: failure.Sent || failure.Kind != fetch.KindCanceled, Broken: failure.Kind == fetch.KindCanceled || failure.Kind == fetch.KindLostOnReuse,
+		End: failure.End, Duration: failure.End.Sub(failure.Start),
 		Signal: failureSignal(failure.Kind),
 	}
 }

@@ -30,7 +30,7 @@ func zooEnds() map[string][]string {
 		"speaks-smtp": {"failed bad_response"}, "status-text": {"failed bad_response"}, "status-zero": {"failed bad_response"},
 		"status-large": {"failed bad_response"}, "status-999": {"failed status 999"}, "version-9": {"failed bad_response"},
 		"two-lengths": {"failed bad_response"}, "negative-length": {"failed bad_response"}, "length-overflow": {"failed bad_response"},
-		"unknown-transfer": {"failed bad_response"}, "nul-in-header": {"failed bad_response"}, "no-colon": {"failed bad_response"},
+		"unasked-304": {"failed bad_response"}, "unknown-transfer": {"failed bad_response"}, "nul-in-header": {"failed bad_response"}, "no-colon": {"failed bad_response"},
 		"closes-at-once": {"failed closed", "failed reset"}, "resets-at-once": {"failed reset", "failed closed"},
 		"closes-after-request": {"failed closed"}, "closes-in-header": {"failed closed"},
 		"resets-after-request": {"failed reset"}, "resets-in-header": {"failed reset"},
@@ -42,24 +42,31 @@ func zooEnds() map[string][]string {
 		"chunk-huge-length": {"failed incomplete_body"}, "chunk-extensions": {"failed incomplete_body"}, "trailers-endless": {"failed incomplete_body"},
 		"resets-in-body": {"failed reset"}, "resets-in-large-body": {"failed reset"},
 
-		"gzip-bomb": {"fetched 200 cut"}, "br-bomb": {"fetched 200 cut"}, "zstd-bomb": {"fetched 200 cut"}, "gzip-in-gzip-bomb": {"fetched 200 cut"},
+		"gzip-bomb": {"fetched 200 cut"}, "br-bomb": {"fetched 200 cut"}, "zstd-bomb": {"fetched 200 cut"}, "gzip-in-gzip-bomb": {"failed bad_encoding"},
 		"zstd-large-window": {"failed bad_encoding"}, "three-codings": {"failed bad_encoding"}, "many-codings": {"failed bad_encoding"},
 		"unknown-coding": {"failed bad_encoding"}, "no-gzip": {"failed bad_encoding"}, "no-zstd": {"failed bad_encoding"},
 		"gzip-cut": {"failed bad_encoding"}, "gzip-bad-sum": {"failed bad_encoding"}, "gzip-then-noise": {"fetched 200"},
-		"gzip-empty-members": {"fetched 200 cut"},
+		"gzip-empty-members": {"failed bad_encoding"},
+		"wide-br":            {"failed bad_encoding"}, "hollow-zstd": {"failed bad_encoding"}, "hollow-zstd-skippable": {"failed bad_encoding"},
+		"hollow-zstd-blocks": {"failed bad_encoding"}, "hollow-zstd-in-deflate": {"failed bad_encoding"}, "hollow-gzip": {"failed bad_encoding"},
+		"hollow-gzip-in-deflate": {"failed bad_encoding"}, "hollow-deflate": {"failed bad_encoding"}, "hollow-br": {"failed bad_encoding"},
+		"hollow-br-tables": {"failed bad_encoding"},
 
 		"redirects-to-itself": {"failed loop 302"}, "redirects-to-file": {"failed location 302"}, "redirects-to-gopher": {"failed location 302"},
 		"redirects-to-script": {"failed location 302"}, "redirects-nowhere": {"failed location 302"}, "redirects-to-no-url": {"failed location 302"},
 		"redirects-to-long-url": {"failed location 302"}, "redirects-to-private": {"redirected 302"}, "redirects-to-metadata": {"redirected 302"},
 		"redirects-to-mapped": {"redirected 302"}, "redirects-to-decimal": {"redirected 302"}, "redirect-chain": {"redirected 302"},
 		"redirect-loop": {"redirected 302"}, "redirect-grows": {"redirected 302"}, "redirect-with-endless-body": {"redirected 301 cut"},
-		"two-locations": {"redirected 302"},
+		"two-locations": {"failed location 302"},
 
 		"tls-stalls": {"failed tls_timeout"}, "tls-closes": {"failed tls", "failed reset"}, "tls-resets": {"failed reset"}, "tls-is-http": {"failed tls"},
 		"tls-noise": {"failed tls", "failed reset"}, "tls-alert": {"failed tls"}, "tls-old": {"failed tls"},
 		"certificate-self-signed": {"failed certificate"}, "certificate-expired": {"failed certificate"}, "certificate-wrong-host": {"failed certificate"},
 		"h2-says-nothing": {"failed header_timeout"}, "h2-is-http1": {"failed bad_response", "failed closed"},
-		"h2-noise": {"failed bad_response", "failed closed", "failed reset"}, "h2-pings": {"failed header_timeout"}, "h2-goes-away": {"failed closed"},
+		"h2-noise": {"failed bad_response", "failed closed", "failed reset"}, "h2-pings": {"failed bad_response"}, "h2-goes-away": {"failed closed"},
+		"h2-status-65736": {"failed bad_response"}, "h2-status-word": {"failed bad_response"}, "h2-two-lengths": {"failed bad_response"},
+		"h2-header-large": {"failed header_too_large"}, "h2-header-endless": {"failed header_too_large"}, "h2-interim-flood": {"failed bad_response"},
+		"h2-unknown-frames": {"failed bad_response"}, "h2-settings-flood": {"failed bad_response"}, "h2-empty-content": {"failed bad_response"},
 		"tls-cut-body": {"fetched 200"}, // as everybody reads it: too many servers end so
 	}
 }
@@ -235,6 +242,19 @@ func TestZoo(t *testing.T) {
 		"comment-endless", "script-unclosed", "nuls", "bad-utf-8", "unknown-charset", "charset-changes", "refresh-to-itself", "xml-entities", "cookies"} {
 		ends[seed(t, z.URL(name)).URL.Origin().URL("/good").String()] = "fetched 200"
 	}
+	for _, name := range []string{"tls-answers-twice", "tls-answers-again", "tls-length-too-small", "h2-closes-at-second", "h2-refuses-second",
+		"h2-goes-away-at-second", "h2-unknown-frames-later", "h2-content-later"} { // no page is lost, and none is taken for another
+		origin := seed(t, z.URL(name)).URL.Origin()
+		for i := range 20 {
+			ends[origin.URL(fmt.Sprintf("/%d", i)).String()] = "fetched 200"
+		}
+		if _, known := all[origin.URL("/forged").String()]; known {
+			t.Errorf("%s: an answer that nobody asked for was taken", name)
+		}
+		if n := hostErrors(t, o.DataDir, z.Host(name)); len(n[0]) != 0 {
+			t.Errorf("%s: counted errors %v", name, n)
+		}
+	}
 	counts := hostErrors(t, o.DataDir, z.Host("no-gzip"), z.Host("closes-after-request"), z.Host("gzip-then-noise"))
 	if got, want := fmt.Sprint(counts), "[map[bad_encoding:1] map[closed:2] map[]]"; got != want {
 		t.Errorf("counted errors of hosts: %s, want %s", got, want)
@@ -294,5 +314,35 @@ func TestNameThatChangesItsAnswer(t *testing.T) {
 	}
 	if web.Served() != before {
 		t.Error("an address that may not be reached was asked")
+	}
+}
+
+// TestLostConnectionsCostNothing: requests that a kept connection lost, or a server gave back, cost neither an attempt at their URL nor the host
+// its good name: with one attempt for each, all pages are fetched.
+func TestLostConnectionsCostNothing(t *testing.T) {
+	t.Parallel()
+	z, web := newZoo(t), startWeb(t, testweb.Site{Host: "good.test"})
+	o := testOptions(t, web)
+	o.Frontier.MaxAttempts, o.Frontier.Politeness.PerIP = 1, 16
+	o.Frontier.Politeness.Delay = 5 * time.Millisecond
+	o.Fetch.TLSConfig = &tls.Config{RootCAs: z.Roots()}
+	names := []string{"h2-closes-at-second", "h2-refuses-second", "h2-goes-away-at-second", "tls-answers-twice", "tls-length-too-small"}
+	var seeds, hosts []string
+	for _, name := range names {
+		web.SetAnswer(z.Host(name), netip.MustParseAddr("127.0.0.1"))
+		seeds, hosts = append(seeds, z.URL(name)), append(hosts, z.Host(name))
+	}
+	crawl(t, o, seeds...)
+	fetched := make(map[string]int)
+	for u, outcome := range stored(t, o.DataDir) {
+		if got := ended(outcome, false); got != "fetched 200" {
+			t.Errorf("%s is %s", u, got)
+		}
+		fetched[seed(t, u).URL.Host()]++
+	}
+	for i, counts := range hostErrors(t, o.DataDir, hosts...) {
+		if fetched[hosts[i]] != 21 || len(counts) != 0 {
+			t.Errorf("%s: %d pages, errors %v", hosts[i], fetched[hosts[i]], counts)
+		}
 	}
 }

@@ -47,3 +47,24 @@ func BenchmarkDo(b *testing.B) {
 		}
 	})
 }
+
+// A page in each of the encodings.
+func BenchmarkDoEncoded(b *testing.B) {
+	page := []byte(strings.Repeat("<p>a page of the web, and <a href=/x>another</a> one, of some length and little noise 0123456789", 600))
+	for _, name := range []string{"identity", "gzip", "br", "zstd"} {
+		b.Run(name, func(b *testing.B) {
+			s := serveEncoded(b, name, encoded(b, name, page))
+			c := newClient(b, quick(func(o *Options) { o.Spool = newSpool(b, 1<<20, 64<<20) }))
+			u := s.url(b, "/")
+			b.ReportAllocs()
+			b.SetBytes(int64(len(page)))
+			for b.Loop() {
+				r, err := c.Do(context.Background(), Request{URL: u, Address: loopback})
+				if err != nil || r.Body.Size() != int64(len(page)) {
+					b.Fatal(err)
+				}
+				_ = r.Close()
+			}
+		})
+	}
+}

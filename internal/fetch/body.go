@@ -9,8 +9,8 @@ import (
 	"github.com/amble-crawler/amble/internal/spool"
 )
 
-// errWireLimit ends a body that is too long before it is decoded.
-var errWireLimit = errors.New("the encoded body exceeds its bound")
+// errWireLimit ends a body that is too long.
+var errWireLimit = errors.New("the body exceeds its bound")
 
 // wireBody is the body as it arrives: bounded in bytes, and in the time between
 // two pieces.
@@ -19,14 +19,10 @@ type wireBody struct {
 	w    *watch
 	idle time.Duration
 	left int64
-	eof  bool  // the end was seen
-	over bool  // there was more than may be read
-	err  error // of the connection, not of a decoder
 }
 
 func (b *wireBody) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		b.over = true
 		return 0, errWireLimit
 	}
 	if int64(len(p)) > b.left {
@@ -34,80 +30,36 @@ func (b *wireBody) Read(p []byte) (int, error) {
 	}
 	n, err := b.r.Read(p)
 	b.left -= int64(n)
-	switch {
-	case err == io.EOF:
-		b.eof = true
-	case err != nil:
-		b.err = err
-	default:
+	if err == nil {
 		b.w.progress(b.idle)
 	}
 	return n, err
 }
 
-// readBody reads and decodes the body of resp into body, at most limit bytes of
-// it both before and after decoding. ended reports that the connection stands at
-// the end of the response.
-func (c *Client) readBody(w *watch, resp *http.Response, limit int64) (body *spool.Content, truncated, ended bool, err error) {
+// receive takes the body of resp off the wire as it is, at most limit bytes of it. A body is complete
+// before it is decoded, so a slow server never holds the memory of a decoder. Where it is not cut, the
+// connection stands at the end of the response.
+func (c *Client) receive(w *watch, resp *http.Response, limit int64) (body *spool.Content, cut bool, err error) {
 	w.enter(phaseBody, c.o.BodyIdleTimeout)
-	list, err := encodings(resp.Header)
-	if err != nil {
-		return nil, false, false, err
-	}
-	wire := &wireBody{r: resp.Body, w: w, idle: c.o.BodyIdleTimeout, left: limit + 1}
-	into := c.o.Spool.NewWriter(min(sizeHint(resp.ContentLength, len(list) > 0), limit+1))
+	into := c.o.Spool.NewWriter(min(sizeHint(resp.ContentLength), limit+1))
 	defer into.Discard()
-	r, release, err := decode(wire, list)
-	if err == nil {
-		truncated, err = readUpTo(into, r, limit)
-		release()
+	_, err = into.ReadFrom(&wireBody{r: resp.Body, w: w, idle: c.o.BodyIdleTimeout, left: limit + 1})
+	if err != nil && err != errWireLimit {
+		return nil, false, err
 	}
-	var full *spool.Error
-	switch {
-	case errors.As(err, &full):
-		return nil, false, false, err
-	case wire.err != nil: // what a decoder made of it does not matter
-		return nil, false, false, wire.err
-	case wire.over: // nor here
-		return into.Content(), true, false, nil
-	case err != nil:
-		return nil, false, false, err
+	cut = into.Size() > limit
+	if err := into.Truncate(limit); err != nil {
+		return nil, false, err
 	}
-	return into.Content(), truncated, !truncated && drained(wire), nil
+	return into.Content(), cut, nil
 }
 
 // sizeHint is the room to start with: the announced length as far as it can be
 // trusted, and one byte more to see the end.
-func sizeHint(length int64, encoded bool) int64 {
+func sizeHint(length int64) int64 {
 	const most = 256 << 10
-	switch {
-	case length < 0:
+	if length < 0 {
 		return 4 << 10
-	case encoded:
-		length = min(length, most) * 4
 	}
 	return min(length, most) + 1
-}
-
-// readUpTo reads r to its end, or limit bytes and no further.
-func readUpTo(into *spool.Writer, r io.Reader, limit int64) (truncated bool, err error) {
-	if _, err := into.ReadFrom(io.LimitReader(r, limit+1)); err != nil {
-		return false, err
-	}
-	return into.Size() > limit, into.Truncate(limit)
-}
-
-// drained reads the little that may follow the end of an encoded body and
-// reports whether the end of the response was found.
-func drained(wire *wireBody) bool {
-	var b [512]byte
-	for range 8 {
-		if wire.eof {
-			return true
-		}
-		if _, err := wire.Read(b[:]); err != nil {
-			break
-		}
-	}
-	return wire.eof
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"syscall"
@@ -12,7 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/spool"
 )
 
-// lostError is a reused connection that broke before the answer began.
+// lostError is a request that failed with its connection, and is not held against the server.
 type lostError struct{ err error }
 
 func (e *lostError) Error() string { return e.err.Error() }
@@ -33,15 +34,13 @@ func (w *watch) classify(err error) (Kind, error) {
 		}
 		return KindCanceled, cause
 	}
+	if OutOfDescriptors(err) {
+		return KindLocal, fmt.Errorf("%w: %w", errDescriptors, err)
+	}
 	if kind := kindOfOurs(err); kind != KindUnknown {
 		return kind, err
 	}
-	kind := cmp.Or(kindOfSystem(err), kindOfHTTP2(err), w.phase.failure(err))
-	var lost *lostError
-	if errors.As(err, &lost) && (kind == KindReset || kind == KindClosed) {
-		kind = KindLostOnReuse
-	}
-	return kind, err
+	return cmp.Or(kindOfSystem(err), kindOfHTTP2(err), w.phase.failure(err)), err
 }
 
 // kindOfOurs names the errors that this package made itself.
@@ -51,7 +50,10 @@ func kindOfOurs(err error) Kind {
 	var full *spool.Error
 	var proxy *proxyError
 	var media *typeError
+	var lost *lostError
 	switch {
+	case errors.As(err, &lost):
+		return KindLostOnReuse
 	case errors.As(err, &proxy):
 		return KindProxy
 	case errors.As(err, &media):
@@ -66,6 +68,8 @@ func kindOfOurs(err error) Kind {
 		return KindBlockedAddress
 	case errors.Is(err, errHeaderTooLarge):
 		return KindHeaderTooLarge
+	case errors.Is(err, errFlood):
+		return KindBadResponse
 	}
 	return KindUnknown
 }
@@ -86,7 +90,7 @@ func kindOfSystem(err error) Kind {
 		return KindUnreachable
 	case syscall.ETIMEDOUT:
 		return KindConnectTimeout
-	case syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM,
+	case syscall.ENOBUFS, syscall.ENOMEM,
 		syscall.EADDRNOTAVAIL, syscall.EADDRINUSE, syscall.EAFNOSUPPORT:
 		return KindLocal
 	}

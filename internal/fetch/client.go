@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/httpfield"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
@@ -17,15 +18,17 @@ import (
 // Client makes requests. It is safe for concurrent use. Its clock only stamps
 // responses and errors; the bounds in time are those of the machine.
 type Client struct {
-	o        Options
-	now      func() time.Time
-	fixed    []field
-	reach    *reach
-	dialer   *dialer
-	pool     *pool
-	resolver *net.Resolver
+	o      Options
+	now    func() time.Time
+	fixed  []field
+	reach  *reach
+	dialer *dialer
+	pool   *pool
 
+	resolver    *net.Resolver
+	hostsFile   *net.Resolver
 	resolutions *resolutions
+	benches     chan *bench // those where no body is being decoded
 
 	proxy   *way     // nil: none
 	cookies *cookies // nil: none are kept
@@ -46,18 +49,21 @@ func New(o Options, now func() time.Time) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	kept := newConnPool(o.MaxIdleConns, o.IdleTimeout)
 	return &Client{
-		o:        o,
-		now:      now,
-		fixed:    fixedFields(o),
-		reach:    r,
-		dialer:   dialer,
-		proxy:    proxy,
-		cookies:  newCookies(o.CookieHosts),
-		pool:     newConnPool(o.MaxIdleConns, o.IdleTimeout),
-		resolver: newResolver(o.Resolver),
+		o:       o,
+		now:     now,
+		fixed:   fixedFields(o),
+		reach:   r,
+		dialer:  dialer,
+		proxy:   proxy,
+		cookies: newCookies(o.CookieHosts),
+		pool:    newConnPool(o.MaxIdleConns, o.IdleTimeout),
 
+		resolver:    newResolver(o.Resolver, kept.closeIdle),
+		hostsFile:   newHostsFile(),
 		resolutions: newResolutions(o.ResolveCache),
+		benches:     newBenches(),
 	}, nil
 }
 
@@ -87,7 +93,8 @@ type Response struct {
 	Status int
 	// Proto is "HTTP/1.0", "HTTP/1.1" or "HTTP/2.0".
 	Proto string
-	// Header is as received; Content-Encoding names what Body no longer has.
+	// Header is as received, but for fields that count only once and came more often:
+	// see httpfield.Settle. Content-Encoding names what Body no longer has.
 	Header http.Header
 	// Body is decoded. Truncated means that it goes on beyond MaxBody.
 	Body      *spool.Content
@@ -97,7 +104,7 @@ type Response struct {
 	// Wire is what went over the wire. Nil without Options.Capture.
 	Wire *Wire
 	// Start is when the request began (dialling included), Connected when there was
-	// a connection, FirstByte when the answer began, End when the body had been read.
+	// a connection, FirstByte when the answer began, End when the body had been received.
 	Start, Connected, FirstByte, End time.Time
 	// WireBytes counts what was received, header and TLS framing included.
 	WireBytes int64
@@ -124,7 +131,7 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 		return nil, &Error{Kind: kind, Op: w.phase.op(), URL: r.URL.String(), Sent: sent,
 			Start: start, End: c.now(), Err: cause}
 	}
-	resp.Start, resp.End = start, c.now()
+	resp.Start = start
 	return resp, nil
 }
 
@@ -142,6 +149,9 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 	connected, clean := c.now(), false
 	defer func() {
 		cn.tap.abandon()
+		if cn.frames != nil {
+			cn.frames.end()
+		}
 		if untouched := release(); clean && untouched {
 			cn.reused = true
 			c.pool.put(cn, c.now())
@@ -154,34 +164,39 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 	fields := c.fields(r)
 	resp, firstByte, err := c.exchange(w, cn, r, fields, limit)
 	if err != nil {
-		var lost *lostError
-		if errors.As(err, &lost) {
-			c.pool.broke(cn.key, c.now())
-		}
-		return nil, cn.wire.written.Load() > written, err
+		return nil, cn.wire.written.Load() > written, c.excuse(w, cn, err)
 	}
 	if cn.h2 != nil {
 		defer resp.Body.Close() // over HTTP/1.1 that would read the rest of an endless body
 	}
+	httpfield.Settle(resp.Header, c.now())
 	kept := c.cookies.take(r.URL, resp.Header)
 	if err := c.accept(r, resp); err != nil {
 		return nil, true, err
 	}
-	body, truncated, ended, err := c.readBody(w, resp, limit)
+	list, err := encodings(resp.Header)
 	if err != nil {
 		return nil, true, err
 	}
-	clean = ended && cn.reusable(resp)
+	body, cut, err := c.receive(w, resp, limit)
+	if err != nil {
+		return nil, true, err
+	}
+	w.arrived()
+	clean = !cut && cn.reusable(resp)
 	answer := &Response{
 		Status: resp.StatusCode, Proto: resp.Proto, Header: resp.Header,
-		Body: body, Truncated: truncated, NewCookies: kept, Connected: connected, FirstByte: firstByte,
+		NewCookies: kept, Connected: connected, FirstByte: firstByte, End: c.now(),
 		WireBytes:  cn.wire.read.Load() - read,
 		RemoteAddr: cn.key.remote(),
 	}
 	if cn.tap != nil {
-		if answer.Wire, err = c.captured(cn, r, fields, resp, truncated); err != nil {
-			return nil, true, errors.Join(err, answer.Close())
+		if answer.Wire, err = c.captured(cn, r, fields, resp, cut); err != nil {
+			return nil, true, errors.Join(err, body.Close())
 		}
+	}
+	if answer.Body, answer.Truncated, err = c.decode(w.ctx, body, list, limit, cut); err != nil {
+		return nil, true, errors.Join(err, answer.Wire.close())
 	}
 	return answer, true, nil
 }
@@ -191,8 +206,14 @@ func (c *Client) accept(r Request, resp *http.Response) error {
 	if resp.StatusCode == http.StatusProxyAuthRequired && c.proxy.forwards(r.URL.Scheme()) {
 		return &proxyError{errors.New("it asks for credentials that it has not been given")}
 	}
+	if resp.StatusCode == http.StatusNotModified && r.ETag == "" && r.LastModified == "" {
+		return errNotModified
+	}
 	return c.checkType(r, resp)
 }
+
+// errNotModified is a 304 that does not answer what was asked.
+var errNotModified = errors.New("status 304 was not asked for: the request named no version of the page")
 
 // captured is the exchange that cn has just carried.
 func (c *Client) captured(cn *conn, r Request, fields []field, resp *http.Response, truncated bool) (*Wire, error) {
@@ -230,7 +251,30 @@ func (c *Client) connect(w *watch, r Request) (*conn, func() bool, error) {
 	if cn := c.pool.take(key); cn != nil {
 		return cn, w.interrupt(cn.tcp), nil
 	}
-	return c.dialer.dial(w, key)
+	http2 := key.scheme == "https" && c.pool.http2(key, c.now())
+	cn, release, err := c.dialer.dial(w, key, http2)
+	if OutOfDescriptors(err) && c.pool.closeIdle() {
+		cn, release, err = c.dialer.dial(w, key, http2)
+	}
+	return cn, release, err
+}
+
+// excuse marks the failure of an exchange that is not the server's: its connection was a kept one, or
+// the server gave the request back. Each server has that once in a while: from then on each of its
+// requests has a connection of its own, or is made over HTTP/1.1, and what fails is its failure.
+func (c *Client) excuse(w *watch, cn *conn, err error) error {
+	excused := false
+	switch kind, _ := w.classify(err); {
+	case kind != KindReset && kind != KindClosed && kind != KindBadResponse && kind != KindHeaderTooLarge:
+	case wantsHTTP1(err):
+		excused = c.pool.wantsHTTP1(cn.key, c.now())
+	case cn.reused || givenBack(err):
+		excused = c.pool.broke(cn.key, c.now()) || cn.reused
+	}
+	if excused {
+		return &lostError{err}
+	}
+	return err
 }
 
 // checkReach refuses a request that leads where none may go. What a proxy makes

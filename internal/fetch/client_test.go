@@ -4,8 +4,11 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"maps"
 	"net"
+	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -102,13 +105,49 @@ func TestBodylessResponses(t *testing.T) {
 		})
 		c := newClient(t, quick())
 		for range 2 {
-			if r, err := get(t, c, s); err != nil || r.Body.Size() != 0 {
+			r, err := c.Do(context.Background(), Request{URL: s.url(t, "/"), Address: loopback, ETag: `"x"`})
+			if err != nil || r.Body.Size() != 0 {
 				t.Errorf("%s: %+v %v", status, r, err)
 			}
 		}
 		if s.accepted() != 1 {
 			t.Errorf("%s: connection not reused", status)
 		}
+	}
+}
+
+// A 304 answers a request that named a version of the page, and no other.
+func TestUnaskedNotModified(t *testing.T) {
+	s := serve(t, func(c net.Conn, r *bufio.Reader) {
+		for readHead(r) != "" {
+			fmt.Fprint(c, "HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n")
+		}
+	})
+	c := newClient(t, quick())
+	for _, tt := range []struct {
+		etag, modified string
+		kind           Kind
+	}{{"", "", KindBadResponse}, {`"x"`, "", 0}, {"", "Fri, 20 Nov 2026 14:00:00 GMT", 0}} {
+		r, err := c.Do(context.Background(), Request{URL: s.url(t, "/"), Address: loopback, ETag: tt.etag, LastModified: tt.modified})
+		if tt.kind != 0 {
+			wantKind(t, err, tt.kind)
+		} else if err != nil || r.Status != 304 {
+			t.Errorf("%+v %v", r, err)
+		}
+	}
+}
+
+// Of fields that count only once, the response has one line: the strictest.
+func TestFieldsOnSeveralLines(t *testing.T) {
+	s := serve(t, answer("HTTP/1.1 503 Busy\r\nRetry-After: 1\r\nRetry-After: 120\r\nCache-Control: max-age=5\r\nCache-Control: no-store\r\n"+
+		"Content-Type: text/plain\r\nContent-Type: text/html\r\nLocation: /a\r\nLocation: /b\r\nX-Robots-Tag: a\r\nX-Robots-Tag: b\r\nContent-Length: 0\r\n\r\n"))
+	r, err := get(t, newClient(t, quick()), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := http.Header{"Retry-After": {"120"}, "Cache-Control": {"max-age=5, no-store"}, "Content-Type": {"text/html"}, "X-Robots-Tag": {"a", "b"}, "Content-Length": {"0"}}
+	if !maps.EqualFunc(r.Header, want, slices.Equal) {
+		t.Errorf("%v, want %v", r.Header, want)
 	}
 }
 

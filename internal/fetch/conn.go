@@ -22,9 +22,10 @@ type conn struct {
 	tap  *tap             // over rw; nil unless Options.Capture
 	head *headReader      // over rw or tap
 	br   *bufio.Reader    // over head; HTTP/1.1 only
-	h2   *http.ClientConn // over rw; nil for HTTP/1.1
+	h2   *http.ClientConn // over frames; nil for HTTP/1.1
 
-	reused bool // has carried a request before
+	frames *frames // over rw; HTTP/2 only
+	reused bool    // has carried a request before
 
 	place  *list.Element // in the pool's order; nil while in use; guarded by pool.mu
 	expiry *time.Timer   // guarded by pool.mu
@@ -35,7 +36,18 @@ func (c *conn) alive() bool {
 	if c.h2 != nil {
 		return c.h2.Err() == nil && c.h2.Available() > 0
 	}
-	return quiet(c.tcp)
+	return c.br.Buffered() == 0 && c.silent()
+}
+
+// silent reports whether nothing has followed the last response: neither an end, nor a reset, nor
+// bytes that nobody asked for, wherever they are: in the kernel, in TLS or decrypted. Records of TLS
+// itself, such as tickets for later sessions, are processed and do not count. It does not block.
+func (c *conn) silent() bool {
+	c.wire.instant = maxUnasked
+	defer func() { c.wire.instant = 0 }()
+	var b [1]byte
+	n, err := c.rw.Read(b[:])
+	return n == 0 && errors.Is(err, errNothing)
 }
 
 // close closes the connection without a wait: unsent data is of no use.
@@ -49,18 +61,51 @@ func (c *conn) close() {
 // meter counts the bytes that pass through a connection, below TLS.
 type meter struct {
 	net.Conn
+	tcp           *net.TCPConn // the same
 	read, written atomic.Int64
+
+	// instant, while not 0, is how many bytes may still be read; what is not there yet is errNothing.
+	// It belongs to whoever has the connection.
+	instant int
 }
 
-func (m *meter) Read(p []byte) (int, error) {
-	n, err := m.Conn.Read(p)
+// maxUnasked bounds the bytes of TLS records that may wait on an idle connection.
+const maxUnasked = 64 << 10
+
+// nothing is the error of reading what is not there. It is temporary, so that TLS goes on later.
+type nothing struct{}
+
+func (nothing) Error() string   { return "nothing has arrived" }
+func (nothing) Timeout() bool   { return true }
+func (nothing) Temporary() bool { return true }
+
+var (
+	errNothing error = nothing{}
+	// errUnasked ends the check of an idle connection that has more to say than a server may.
+	errUnasked = errors.New("the connection was to be idle")
+)
+
+func (m *meter) Read(p []byte) (n int, err error) {
+	if m.instant == 0 {
+		n, err = m.Conn.Read(p)
+	} else if m.instant < 0 {
+		return 0, errUnasked
+	} else if n, err = readInstant(m.tcp, p); n > 0 {
+		m.instant -= n
+		if m.instant == 0 {
+			m.instant = -1
+		}
+	}
 	m.read.Add(int64(n))
 	return n, err
 }
 
-// Write counts before it writes, so that a failed write counts as sent: some
-// of it may have left.
+// Write counts before it writes, so that a failed write counts as sent: some of it may have left. An
+// idle connection has nothing to say.
 func (m *meter) Write(p []byte) (int, error) {
+	if m.instant != 0 {
+		return 0, errUnasked
+	}
 	m.written.Add(int64(len(p)))
 	return m.Conn.Write(p)
 }

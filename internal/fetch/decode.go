@@ -4,15 +4,20 @@ import (
 	"bufio"
 	"compress/flate"
 	"compress/zlib"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/amble-crawler/amble/internal/spool"
 )
 
 const (
@@ -20,9 +25,6 @@ const (
 	acceptEncoding = "gzip, deflate, br, zstd"
 	// maxEncodings bounds the encodings laid over one another.
 	maxEncodings = 2
-	// zstdWindow is the largest window a decoder has to support (RFC 8878,
-	// section 3.1.1.1.2; RFC 9659).
-	zstdWindow = 8 << 20
 )
 
 // encodingError is a body that cannot be decoded.
@@ -41,9 +43,14 @@ func encodings(h http.Header) ([]string, error) {
 			switch name {
 			case "", "identity", "none":
 				continue
+			case "x-gzip":
+				name = "gzip"
 			}
-			if len(list) == maxEncodings {
+			switch {
+			case len(list) == maxEncodings:
 				return nil, &encodingError{fmt.Errorf("more than %d content encodings", maxEncodings)}
+			case slices.Contains(list, name):
+				return nil, &encodingError{fmt.Errorf("content encoding %q twice", name)}
 			}
 			list = append(list, name)
 		}
@@ -51,49 +58,124 @@ func encodings(h http.Header) ([]string, error) {
 	return list, nil
 }
 
-// decode undoes encodings, the last applied first. The returned close releases
-// the decoders.
-func decode(r io.Reader, list []string) (_ io.Reader, close func(), err error) {
+// decode undoes the encodings of a body, at most limit bytes of the result; cut is that there is
+// more. cutBefore is that the body itself is cut: then its end is no error. The body is complete, so
+// that a decoder waits for nothing but the processor, and gives back its memory soon.
+func (c *Client) decode(ctx context.Context, body *spool.Content, list []string, limit int64, cutBefore bool) (_ *spool.Content, cut bool, err error) {
+	if len(list) == 0 || body.Size() == 0 { // no body, so nothing was encoded
+		return body, cutBefore, nil
+	}
+	defer body.Close()
+	head := body.Head(zstd.HeaderMaxSize)
+	decoded, cut, err := c.decodeIn(ctx, body, head, list, limit)
+	if errors.Is(err, zstd.ErrWindowSizeExceeded) || errors.Is(err, zstd.ErrDecoderSizeExceeded) {
+		// A later frame has a larger window than the first one.
+		_ = decoded.Close()
+		decoded, cut, err = c.decodeIn(ctx, body, nil, list, limit)
+	}
+	if err != nil && !(cutBefore && (errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF))) {
+		return nil, false, errors.Join(err, decoded.Close())
+	}
+	return decoded, cut || cutBefore, nil
+}
+
+// decodeIn is decode in the room that a stream with such a head needs, or where head is nil, any
+// stream. The content that comes with an error is what was decoded before it.
+func (c *Client) decodeIn(ctx context.Context, body *spool.Content, head []byte, list []string, limit int64) (_ *spool.Content, cut bool, err error) {
+	room, last := int64(0), len(list)-1
+	for i, name := range list {
+		if i != last {
+			room += roomFor(name, nil)
+		} else {
+			room += roomFor(name, head)
+		}
+	}
+	var b *bench
+	select {
+	case b = <-c.benches:
+	case <-ctx.Done():
+		return nil, false, context.Cause(ctx)
+	}
+	defer func() { c.benches <- b }()
+	release, err := c.o.Spool.Room(ctx, room)
+	if err != nil {
+		return nil, false, err
+	}
+	defer release()
+	runtime.LockOSThread() // see effort
+	defer runtime.UnlockOSThread()
+
+	window := uint64(zstdWindow)
+	if head != nil && list[last] == "zstd" {
+		window = windowOf(head)
+	}
+	into := c.o.Spool.NewWriter(min(4*body.Size(), 256<<10, limit) + 1)
+	defer into.Discard()
+	r, done, err := undo(body.NewReader(), list, window, &effort{begin: threadTime()}, b)
+	if err == nil {
+		cut, err = readUpTo(into, r, limit)
+		done()
+	}
+	return into.Content(), cut, err
+}
+
+// undo returns a reader of what is below the encodings, the last applied undone first. window is the
+// largest that a zstd stream on the outside may have. work may be nil. done releases the decoders.
+func undo(r io.Reader, list []string, window uint64, work *effort, b *bench) (_ io.Reader, done func(), err error) {
 	var closers []func()
-	close = func() {
+	done = func() {
 		for _, c := range closers {
 			c()
 		}
 	}
-	for i := len(list) - 1; i >= 0; i-- {
-		br := bufio.NewReader(r)
+	for i, name := range slices.Backward(list) {
+		s := &stage{name: name, work: work, from: r, inner: i > 0}
+		br := bufio.NewReaderSize(fed{s}, fedBytes)
 		if _, err := br.Peek(1); err == io.EOF {
-			return br, close, nil // no body, so nothing was encoded
+			return br, done, nil
 		}
-		d, c, err := decoder(br, list[i])
-		if err != nil {
-			close()
-			return nil, nil, &encodingError{fmt.Errorf("content encoding %q: %w", list[i], err)}
+		var release func()
+		if s.to, release, err = b.decoder(br, name, window); err != nil {
+			done()
+			return nil, nil, &encodingError{fmt.Errorf("content encoding %q: %w", name, err)}
 		}
-		if c != nil {
-			closers = append(closers, c)
-		}
-		r = &decoded{r: d, name: list[i]}
+		closers = append(closers, release)
+		r, window = s, zstdWindow
 	}
-	return r, close, nil
+	return r, done, nil
+}
+
+// bench is where bodies are decoded, one at a time. It keeps the decoder of the encoding that most of
+// them have, which is small.
+type bench struct{ gzip gzip.Reader }
+
+// newBenches returns as many as there are cores: more at once would not be faster.
+func newBenches() chan *bench {
+	n := runtime.GOMAXPROCS(0)
+	benches := make(chan *bench, n)
+	for range n {
+		benches <- &bench{}
+	}
+	return benches
 }
 
 // decoder returns a reader that undoes one encoding.
-func decoder(br *bufio.Reader, name string) (io.Reader, func(), error) {
+func (b *bench) decoder(br *bufio.Reader, name string, window uint64) (io.Reader, func(), error) {
+	nothing := func() {}
 	switch name {
-	case "gzip", "x-gzip":
-		z, err := gzip.NewReader(br)
-		if err != nil {
+	case "gzip":
+		if err := b.gzip.Reset(br); err != nil {
 			return nil, nil, err
 		}
-		z.Multistream(false)
-		return &gzipMembers{z: z, br: br}, nil, nil
+		b.gzip.Multistream(false)
+		return &gzipMembers{z: &b.gzip, br: br}, nothing, nil
 	case "deflate":
-		return inflater(br)
+		z, err := inflater(br)
+		return z, nothing, err
 	case "br":
-		return brotli.NewReader(br), nil, nil
+		return brotli.NewReader(br), nothing, nil
 	case "zstd":
-		z, err := zstd.NewReader(br, zstd.WithDecoderMaxWindow(zstdWindow),
+		z, err := zstd.NewReader(br, zstd.WithDecoderMaxWindow(window),
 			zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
 		if err != nil {
 			return nil, nil, err
@@ -105,13 +187,12 @@ func decoder(br *bufio.Reader, name string) (io.Reader, func(), error) {
 
 // inflater reads "deflate", which is zlib by RFC 9110, section 8.4.1.2, and
 // bare deflate by habit.
-func inflater(br *bufio.Reader) (io.Reader, func(), error) {
+func inflater(br *bufio.Reader) (io.Reader, error) {
 	head, err := br.Peek(2)
 	if err == nil && head[0]&0x0f == 8 && (int(head[0])<<8|int(head[1]))%31 == 0 {
-		z, err := zlib.NewReader(br)
-		return z, nil, err
+		return zlib.NewReader(br)
 	}
-	return flate.NewReader(br), nil, nil
+	return flate.NewReader(br), nil
 }
 
 // gzipMembers reads the members of a gzip stream one after another and ignores
@@ -130,23 +211,19 @@ func (g *gzipMembers) Read(p []byte) (int, error) {
 			}
 			return n, err
 		}
-		if err := g.z.Reset(g.br); err != nil {
+		if err := g.z.Reset(g.br); errors.Is(err, errNoWork) {
+			return 0, err
+		} else if err != nil {
 			return 0, io.EOF
 		}
 		g.z.Multistream(false)
 	}
 }
 
-// decoded marks the errors of a decoder as such.
-type decoded struct {
-	r    io.Reader
-	name string
-}
-
-func (d *decoded) Read(p []byte) (int, error) {
-	n, err := d.r.Read(p)
-	if err != nil && err != io.EOF {
-		err = &encodingError{fmt.Errorf("content encoding %q: %w", d.name, err)}
+// readUpTo reads r to its end, or limit bytes and no further.
+func readUpTo(into *spool.Writer, r io.Reader, limit int64) (cut bool, err error) {
+	if _, err := into.ReadFrom(io.LimitReader(r, limit+1)); err != nil {
+		return false, errors.Join(err, into.Truncate(limit))
 	}
-	return n, err
+	return into.Size() > limit, into.Truncate(limit)
 }

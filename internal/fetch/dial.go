@@ -26,7 +26,8 @@ type dialer struct {
 	tls                        *tls.Config
 	connectTimeout, tlsTimeout time.Duration
 	capture                    bool
-	h2                         *http.Transport // turns a TLS connection into an http.ClientConn; dials nothing
+	maxHeader                  int64
+	h2                         *http.Transport // turns a connection into an http.ClientConn; dials nothing. nil: no HTTP/2
 }
 
 func newDialer(o Options, r *reach, p *way) (*dialer, error) {
@@ -40,9 +41,8 @@ func newDialer(o Options, r *reach, p *way) (*dialer, error) {
 	if d.tls, err = tlsConfig(o); err != nil {
 		return nil, err
 	}
-	d.tls.NextProtos = []string{"http/1.1"}
+	d.maxHeader = o.MaxHeader
 	if o.HTTP2 && !o.Capture {
-		d.tls.NextProtos = []string{"h2", "http/1.1"}
 		d.h2 = newHTTP2(o.MaxHeader)
 	}
 	return d, nil
@@ -92,9 +92,9 @@ func (d *dialer) control(_, address string, _ syscall.RawConn) error {
 	return d.reach.check(ap)
 }
 
-// dial connects to key.addr and, for https, shakes hands for key.host. The
-// returned release is that of watch.interrupt.
-func (d *dialer) dial(w *watch, key connKey) (_ *conn, release func() bool, err error) {
+// dial connects to key.addr and, for https, shakes hands for key.host and offers HTTP/2 if it may.
+// The returned release is that of watch.interrupt.
+func (d *dialer) dial(w *watch, key connKey, http2 bool) (_ *conn, release func() bool, err error) {
 	w.enter(phaseConnect, d.connectTimeout)
 	key.host = strings.Clone(key.host) // it outlives the URL it is a part of
 	// DialTCP would bind a port of its own to every connection, each usable for one
@@ -104,7 +104,7 @@ func (d *dialer) dial(w *watch, key connKey) (_ *conn, release func() bool, err 
 		return nil, nil, d.blame(err)
 	}
 	tcp := dialled.(*net.TCPConn)
-	c := &conn{key: key, tcp: tcp, wire: &meter{Conn: tcp}}
+	c := &conn{key: key, tcp: tcp, wire: &meter{Conn: tcp, tcp: tcp}}
 	c.rw = c.wire
 	release = w.interrupt(tcp)
 	if d.proxy != nil {
@@ -116,7 +116,7 @@ func (d *dialer) dial(w *watch, key connKey) (_ *conn, release func() bool, err 
 	}
 	if key.scheme == "https" {
 		w.enter(phaseTLS, d.tlsTimeout)
-		if err := d.secure(w.ctx, c); err != nil {
+		if err := d.secure(w.ctx, c, http2); err != nil {
 			release()
 			c.close()
 			return nil, nil, err
@@ -149,9 +149,18 @@ func (d *dialer) blame(err error) error {
 	return err
 }
 
+// protocols are what a handshake offers.
+func (d *dialer) protocols(http2 bool) []string {
+	if http2 && d.h2 != nil {
+		return []string{"h2", "http/1.1"}
+	}
+	return []string{"http/1.1"}
+}
+
 // secure puts TLS over the connection and, where the server picked it, HTTP/2.
-func (d *dialer) secure(ctx context.Context, c *conn) error {
+func (d *dialer) secure(ctx context.Context, c *conn, http2 bool) error {
 	config := d.tls.Clone()
+	config.NextProtos = d.protocols(http2)
 	config.ServerName = serverName(c.key.host)
 	secured := tls.Client(c.wire, config)
 	if err := secured.HandshakeContext(context.WithoutCancel(ctx)); err != nil { // the watch interrupts it
@@ -163,7 +172,8 @@ func (d *dialer) secure(ctx context.Context, c *conn) error {
 		return nil
 	case "h2":
 		var err error
-		c.h2, err = overHTTP2(ctx, d.h2, secured, c.key.host)
+		c.frames = &frames{Conn: secured, raw: c.tcp, maxHeader: d.maxHeader}
+		c.h2, err = overHTTP2(ctx, d.h2, c.frames, c.key.host)
 		return err
 	default:
 		return errors.New("the server picked a protocol that was not offered")

@@ -9,7 +9,8 @@ import (
 
 // maxAbsence bounds how long the absence of a name is remembered (RFC 2308,
 // section 5, allows hours): a name that is just being set up is asked for again.
-const maxAbsence = 5 * time.Minute
+// Whoever asks again waits longer each time anyway.
+const maxAbsence = time.Minute
 
 // resolutions remembers what names resolved to, the absence of addresses too, for
 // as long as the answers hold. It is bounded in number and safe for concurrent use.
@@ -49,7 +50,7 @@ func (c *resolutions) get(host string, now time.Time) (Resolution, Kind, error, 
 		return Resolution{}, 0, nil, false
 	}
 	c.order.MoveToBack(e)
-	return Resolution{Addrs: r.res.Addrs, TTL: left}, r.kind, r.err, true
+	return Resolution{Addrs: r.res.Addrs, TTL: left, Remembered: true}, r.kind, r.err, true
 }
 
 // put remembers an answer that tells how long it holds.

@@ -3,6 +3,7 @@ package fetch
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"net"
 	"sync"
 	"time"
@@ -13,8 +14,9 @@ import (
 // newResolver returns a resolver that asks server, or those of the system if
 // server is empty. net.Resolver does the asking (retries, TCP after a cut
 // answer, hosts file) but hides how long an answer holds, so its connections
-// are read along with.
-func newResolver(server string) *net.Resolver {
+// are read along with. Where there is no descriptor for one, makeRoom is called,
+// and where that made room it is tried once more.
+func newResolver(server string, makeRoom func() bool) *net.Resolver {
 	var d net.Dialer
 	return &net.Resolver{
 		PreferGo: true,
@@ -23,12 +25,23 @@ func newResolver(server string) *net.Resolver {
 				address = server
 			}
 			c, err := d.DialContext(ctx, network, address)
+			if OutOfDescriptors(err) && makeRoom() {
+				c, err = d.DialContext(ctx, network, address)
+			}
 			if err != nil {
+				recordOf(ctx).failed(err)
 				return nil, err
 			}
 			return readAlong(ctx, c), nil
 		},
 	}
+}
+
+// newHostsFile returns a resolver that knows the hosts file of the machine and asks nobody.
+func newHostsFile() *net.Resolver {
+	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		return nil, errors.New("no name server is asked")
+	}}
 }
 
 // ttlKey is the context key of the ttlRecord of a lookup.
@@ -42,6 +55,32 @@ type ttlRecord struct {
 	positive bool       // seconds is set
 	negative uint32     // of answers without a record (RFC 2308, section 5)
 	none     bool       // negative is set
+	local    error      // why a name server could not be asked, where that is this machine's fault
+}
+
+// recordOf is the record of the lookup that ctx belongs to.
+func recordOf(ctx context.Context) *ttlRecord {
+	if record, ok := ctx.Value(ttlKey{}).(*ttlRecord); ok {
+		return record
+	}
+	return &ttlRecord{}
+}
+
+// failed takes note of a connection that could not be made.
+func (t *ttlRecord) failed(err error) {
+	if !OutOfDescriptors(err) {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.local = err
+}
+
+// fault is why this machine could not ask; nil where it could.
+func (t *ttlRecord) fault() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.local
 }
 
 // least returns the time to live of the records if there were any, else that of
@@ -129,10 +168,7 @@ func (t *ttlRecord) addAuthority(p *dnsmessage.Parser) {
 // closed when ctx ends, so that an abandoned lookup leaves nothing behind.
 func readAlong(ctx context.Context, c net.Conn) net.Conn {
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-	record, ok := ctx.Value(ttlKey{}).(*ttlRecord)
-	if !ok {
-		record = &ttlRecord{}
-	}
+	record := recordOf(ctx)
 	if udp, ok := c.(*net.UDPConn); ok {
 		return &udpAlong{UDPConn: udp, record: record, stop: stop}
 	}

@@ -27,10 +27,13 @@
 //
 // # Reading the source
 //
-// Start at Client.Do (client.go). It takes a connection (pool.go, dial.go),
-// does the exchange (http1.go, http2.go), reads and decodes the body (body.go,
-// decode.go) under a watch that ends each phase in time (watch.go), and names
-// what went wrong (errors.go, classify.go). Client.Resolve is resolve.go; which
+// Start at Client.Do (client.go). It takes a connection (pool.go, dial.go; conn.go
+// says when a kept one may be used again), does the exchange (http1.go, http2.go;
+// frames.go bounds what HTTP/2 may carry) and receives the body (body.go) under a
+// watch that ends each phase in time (watch.go). The complete body is decoded
+// (decode.go) in room that is reserved first (window.go) and with bounded effort
+// (effort.go). What went wrong gets a name (errors.go, classify.go; Client.excuse
+// tells what is not held against a server). Client.Resolve is resolve.go; which
 // addresses may be reached is reach.go. What a request says beside its URL is
 // header.go, credential.go and cookies.go.
 package fetch

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/netip"
 	"strings"
@@ -17,7 +19,10 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	log.SetOutput(io.Discard) // net/http says there what hostile servers do over HTTP/2
+	goleak.VerifyTestMain(m)
+}
 
 var loopback = netip.MustParseAddr("127.0.0.1")
 

@@ -10,6 +10,9 @@ import (
 // maxInterim bounds the interim (1xx) responses before the one that counts.
 const maxInterim = 16
 
+// errInterim ends a server that goes beyond it.
+var errInterim = errors.New("too many interim responses")
+
 // requestHead is the request as HTTP/1.1 sends it (RFC 9112, section 3).
 func (c *Client) requestHead(r Request, fields []field) []byte {
 	b := append(make([]byte, 0, 512), "GET "...)
@@ -43,9 +46,6 @@ func (c *Client) exchange1(w *watch, cn *conn, r Request, fields []field, limit 
 	w.enter(phaseHeader, 0)
 	cn.head.limit(c.o.MaxHeader)
 	if _, err := cn.br.Peek(1); err != nil {
-		if cn.reused {
-			err = &lostError{err}
-		}
 		return nil, firstByte, err
 	}
 	firstByte = c.now()
@@ -66,5 +66,5 @@ func (c *Client) exchange1(w *watch, cn *conn, r Request, fields []field, limit 
 			return resp, firstByte, nil
 		}
 	}
-	return nil, firstByte, errors.New("too many interim responses")
+	return nil, firstByte, errInterim
 }

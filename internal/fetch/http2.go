@@ -2,11 +2,12 @@ package fetch
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
 	"net/url"
 	"strings"
 	"time"
@@ -17,16 +18,17 @@ import (
 // http2Window bounds the body bytes that a server may send ahead of the reader.
 const http2Window = 1 << 20
 
-// secureConnKey is the context key under which overHTTP2 hands its connection
-// to the transport.
-type secureConnKey struct{}
+// connOfContext is the context key under which overHTTP2 hands its connection to the transport.
+type connOfContext struct{}
 
 // newHTTP2 returns a transport that speaks HTTP/2 over connections it is
 // handed. It dials nothing and pools nothing: only its NewClientConn is used,
-// whose RoundTrip sends a request once.
+// whose RoundTrip sends a request once. It takes the connections for such without
+// TLS, because it would have to see the TLS itself otherwise.
 func newHTTP2(maxHeader int64) *http.Transport {
 	var protocols http.Protocols
 	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
 	return &http.Transport{
 		Protocols:              &protocols,
 		DisableCompression:     true,
@@ -36,8 +38,8 @@ func newHTTP2(maxHeader int64) *http.Transport {
 			MaxReceiveBufferPerStream:     http2Window,
 			WriteByteTimeout:              time.Minute,
 		},
-		DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			c, ok := ctx.Value(secureConnKey{}).(*tls.Conn)
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			c, ok := ctx.Value(connOfContext{}).(net.Conn)
 			if !ok {
 				return nil, errors.New("no connection was handed over")
 			}
@@ -47,14 +49,15 @@ func newHTTP2(maxHeader int64) *http.Transport {
 }
 
 // overHTTP2 starts HTTP/2 on a connection that negotiated it.
-func overHTTP2(ctx context.Context, t *http.Transport, c *tls.Conn, host string) (*http.ClientConn, error) {
-	ctx = context.WithValue(ctx, secureConnKey{}, c)
-	return t.NewClientConn(ctx, "https", net.JoinHostPort(serverName(host), "443"))
+func overHTTP2(ctx context.Context, t *http.Transport, c net.Conn, host string) (*http.ClientConn, error) {
+	ctx = context.WithValue(ctx, connOfContext{}, c)
+	return t.NewClientConn(ctx, "http", net.JoinHostPort(serverName(host), "443"))
 }
 
 // exchange2 sends one request and awaits its header, over HTTP/2.
 func (c *Client) exchange2(w *watch, cn *conn, r Request, fields []field) (*http.Response, error) {
 	w.enter(phaseHeader, c.o.HeaderTimeout)
+	cn.frames.begin()
 	req := &http.Request{
 		Method: http.MethodGet,
 		URL:    opaque(r.URL),
@@ -64,7 +67,50 @@ func (c *Client) exchange2(w *watch, cn *conn, r Request, fields []field) (*http
 	for _, f := range fields {
 		req.Header.Add(f.name, f.value)
 	}
-	return cn.h2.RoundTrip(req.WithContext(w.ctx))
+	resp, err := cn.h2.RoundTrip(req.WithContext(httptrace.WithClientTrace(w.ctx, interim(c.o.MaxHeader))))
+	if err != nil {
+		return nil, cn.frames.explain(err)
+	}
+	if err := checkHTTP2(resp); err != nil {
+		return nil, errors.Join(err, resp.Body.Close())
+	}
+	return resp, nil
+}
+
+// interim bounds the interim (1xx) responses before the one that counts.
+func interim(maxHeader int64) *httptrace.ClientTrace {
+	responses, left := 0, maxHeader
+	return &httptrace.ClientTrace{Got1xxResponse: func(_ int, header textproto.MIMEHeader) error {
+		for name, values := range header {
+			for _, value := range values {
+				left -= int64(len(name) + len(value))
+			}
+		}
+		if responses++; responses >= maxInterim {
+			return errInterim
+		} else if left < 0 {
+			return errHeaderTooLarge
+		}
+		return nil
+	}}
+}
+
+// checkHTTP2 refuses a response that could not have come over HTTP/1.1, which net/http lets pass.
+func checkHTTP2(resp *http.Response) error {
+	status, _, _ := strings.Cut(resp.Status, " ")
+	if len(status) != 3 || resp.StatusCode < 200 || resp.StatusCode > 999 {
+		return fmt.Errorf("status %.20q was not asked for", status)
+	}
+	lengths := resp.Header["Content-Length"]
+	for _, other := range lengths {
+		if other != lengths[0] || strings.Trim(other, "0123456789") != "" || other == "" {
+			return fmt.Errorf("Content-Length %.40q is not one number", lengths)
+		}
+	}
+	if resp.StatusCode == http.StatusNotModified || resp.StatusCode == http.StatusNoContent {
+		resp.Body = http.NoBody // its length is that of another response (RFC 9110, section 8.6)
+	}
+	return nil
 }
 
 // streamError is the error of one HTTP/2 stream, which net/http does not export
@@ -79,6 +125,38 @@ func (e streamError) Error() string {
 	return fmt.Sprintf("HTTP/2 stream error %d: %v", e.Code, e.Cause)
 }
 
+// The errors of HTTP/2 that matter here (RFC 9113, section 7).
+const (
+	codeRefusedStream = 0x7
+	codeHTTP11        = 0xd
+)
+
+// fromPeer reports whether it was the server that reset the stream, and not net/http.
+func (e streamError) fromPeer() bool {
+	return e.Cause != nil && e.Cause.Error() == "received from peer"
+}
+
+// wantsHTTP1 reports whether err is that the server wants HTTP/1.1 (RFC 9113, section 9.2.3, has it
+// for TLS renegotiation; IIS for Windows authentication). A connection that ends for that has no type.
+func wantsHTTP1(err error) bool {
+	var stream streamError
+	if errors.As(err, &stream) {
+		return stream.fromPeer() && stream.Code == codeHTTP11
+	}
+	text := err.Error()
+	return strings.Contains(text, "GOAWAY") && strings.Contains(text, "HTTP_1_1_REQUIRED")
+}
+
+// givenBack reports whether the server says that it has not begun with the request: it refused the
+// stream, or it is about to close and will not look at this one (RFC 9113, section 8.7).
+func givenBack(err error) bool {
+	var stream streamError
+	if errors.As(err, &stream) {
+		return stream.fromPeer() && stream.Code == codeRefusedStream
+	}
+	return strings.Contains(err.Error(), "graceful shutdown GOAWAY")
+}
+
 // kindOfHTTP2 names the errors of HTTP/2. Those that have no type are told by
 // their text.
 func kindOfHTTP2(err error) Kind {
@@ -86,8 +164,12 @@ func kindOfHTTP2(err error) Kind {
 	switch text := err.Error(); {
 	case strings.Contains(text, "header list larger than"):
 		return KindHeaderTooLarge
-	case errors.As(err, &stream):
+	case errors.As(err, &stream) && errors.Is(stream.Cause, errHeaderTooLarge):
+		return KindHeaderTooLarge
+	case errors.As(err, &stream) && stream.fromPeer():
 		return KindReset
+	case errors.As(err, &stream):
+		return KindBadResponse
 	case strings.Contains(text, "GOAWAY"), strings.Contains(text, "http2: client conn"):
 		return KindClosed
 	}

@@ -67,7 +67,7 @@ type Options struct {
 	// addresses always and wins over both.
 	AllowPrivate            bool
 	AllowRanges, DenyRanges []netip.Prefix
-	// Ports are the ports that may be dialled. Empty: all.
+	// Ports are the ports that may be dialled. Empty: all that browsers connect to.
 	Ports []uint16
 
 	// Family says which of a host's addresses are asked.

@@ -2,7 +2,6 @@ package fetch
 
 import (
 	"container/list"
-	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -34,8 +33,9 @@ type pool struct {
 
 	mu     sync.Mutex // guards what follows; nothing blocks under it
 	idle   map[connKey][]*conn
-	order  *list.List            // of *conn, the longest idle first
-	lossy  map[connKey]time.Time // a kept connection of theirs broke under a request; none is kept before that time
+	order  *list.List // of *conn, the longest idle first
+	lossy  memory     // a connection of theirs failed a request without being at fault; none is kept
+	http1  memory     // they want HTTP/1.1
 	closed bool
 }
 
@@ -44,11 +44,11 @@ type pool struct {
 // that: on a new connection it is the server's failure.
 const lossyFor = 10 * time.Minute
 
-// maxLossy bounds how many of these are remembered.
-const maxLossy = 4096
+// http1For is for how long a server that wants HTTP/1.1 is not offered HTTP/2.
+const http1For = 24 * time.Hour
 
 func newConnPool(max int, ttl time.Duration) *pool {
-	return &pool{max: max, ttl: ttl, idle: make(map[connKey][]*conn), order: list.New(), lossy: make(map[connKey]time.Time)}
+	return &pool{max: max, ttl: ttl, idle: make(map[connKey][]*conn), order: list.New(), lossy: newMemory(lossyFor), http1: newMemory(http1For)}
 }
 
 // take returns a connection for key that still looks alive, or nil.
@@ -74,16 +74,25 @@ func (p *pool) pop(key connKey) *conn {
 	return c
 }
 
-// broke takes note of a kept connection that broke under a request.
-func (p *pool) broke(key connKey, now time.Time) {
+// broke notes that a connection failed a request without being at fault, and reports whether that is news.
+func (p *pool) broke(key connKey, now time.Time) (news bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.lossy) >= maxLossy {
-		maps.DeleteFunc(p.lossy, func(_ connKey, until time.Time) bool { return !now.Before(until) })
-	}
-	if len(p.lossy) < maxLossy {
-		p.lossy[key] = now.Add(lossyFor)
-	}
+	return p.lossy.note(key, now)
+}
+
+// wantsHTTP1 notes that a server wants HTTP/1.1, and reports whether that is news.
+func (p *pool) wantsHTTP1(key connKey, now time.Time) (news bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.http1.note(key, now)
+}
+
+// http2 reports whether a server may be offered HTTP/2.
+func (p *pool) http2(key connKey, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.http1.has(key, now)
 }
 
 // put keeps c for later, or closes it.
@@ -97,7 +106,7 @@ func (p *pool) put(c *conn, now time.Time) {
 func (p *pool) add(c *conn, now time.Time) (evicted *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || p.max == 0 || now.Before(p.lossy[c.key]) {
+	if p.closed || p.max == 0 || p.lossy.has(c.key, now) {
 		return c
 	}
 	if p.order.Len() >= p.max {
@@ -140,6 +149,13 @@ func (p *pool) removeLocked(c *conn) {
 func (p *pool) close() {
 	p.mu.Lock()
 	p.closed = true
+	p.mu.Unlock()
+	p.closeIdle()
+}
+
+// closeIdle closes every idle connection and reports whether there was one.
+func (p *pool) closeIdle() bool {
+	p.mu.Lock()
 	var conns []*conn
 	for e := p.order.Front(); e != nil; e = p.order.Front() {
 		c := e.Value.(*conn)
@@ -150,6 +166,7 @@ func (p *pool) close() {
 	for _, c := range conns {
 		c.close()
 	}
+	return len(conns) > 0
 }
 
 // len is the number of idle connections.

@@ -12,12 +12,16 @@ import (
 // errBlocked is wrapped by every refusal to dial.
 var errBlocked = errors.New("blocked by the reach rules")
 
+// ErrPort is wrapped by every refusal to dial that is for the port, and not for the address.
+var ErrPort = fmt.Errorf("%w of ports", errBlocked)
+
 // reach decides which addresses and ports may be dialled. It is immutable.
 type reach struct {
 	guard        *ssrf.Guardian
 	allowPrivate bool
 	deny         []netip.Prefix
-	ports        []uint16
+	ports        []uint16 // empty: all but bad
+	bad          []uint16 // in ascending order
 }
 
 func newReach(o Options) *reach {
@@ -36,6 +40,7 @@ func newReach(o Options) *reach {
 		allowPrivate: o.AllowPrivate,
 		deny:         slices.Clone(o.DenyRanges),
 		ports:        slices.Clone(o.Ports),
+		bad:          badPorts(),
 	}
 }
 
@@ -87,7 +92,10 @@ func (r *reach) checkAddr(a netip.Addr) error {
 // to that port.
 func (r *reach) checkPort(port uint16) error {
 	if port == 0 || (len(r.ports) > 0 && !slices.Contains(r.ports, port)) {
-		return fmt.Errorf("port %d is not among the allowed ports: %w", port, errBlocked)
+		return fmt.Errorf("port %d is not among the allowed ports: %w", port, ErrPort)
+	}
+	if _, bad := slices.BinarySearch(r.bad, port); bad && len(r.ports) == 0 {
+		return fmt.Errorf("port %d is not for HTTP, and no browser would connect to it; fetch.ports may name it: %w", port, ErrPort)
 	}
 	return nil
 }

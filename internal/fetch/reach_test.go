@@ -3,6 +3,7 @@ package fetch
 import (
 	"errors"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 )
@@ -49,7 +50,7 @@ func TestReachOptions(t *testing.T) {
 	}{
 		{ranges, "10.1.0.1:80", true}, {ranges, "10.2.0.1:80", false}, {ranges, "10.1.9.1:80", false}, {ranges, "[fd00:1::1]:80", true},
 		{ranges, "1.1.1.1:80", false}, {ranges, "8.8.8.8:8080", true}, {ranges, "8.8.8.8:443", false},
-		{private, "127.0.0.1:1", true}, {private, "192.168.0.1:22", true}, {private, "127.0.0.2:80", false}, {private, "[::ffff:127.0.0.2]:80", false},
+		{private, "127.0.0.1:81", true}, {private, "192.168.0.1:2222", true}, {private, "127.0.0.2:80", false}, {private, "[::ffff:127.0.0.2]:80", false},
 		{private, "224.0.0.1:80", false}, {private, "0.0.0.0:80", false}, {private, "8.8.8.8:0", false},
 	}
 	for _, tt := range tests {
@@ -68,11 +69,34 @@ func TestDialerChecksWhatIsDialled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = d.dial(w, connKey{scheme: "http", host: "site.test", port: s.port(), addr: loopback})
+	_, _, err = d.dial(w, connKey{scheme: "http", host: "site.test", port: s.port(), addr: loopback}, true)
 	if !errors.Is(err, errBlocked) || s.accepted() != 0 {
 		t.Errorf("error %v, %d connections", err, s.accepted())
 	}
 	if kind, _ := w.classify(err); kind != KindBlockedAddress {
 		t.Errorf("kind %v", kind)
+	}
+}
+
+// Ports of other protocols are refused unless they are named.
+func TestBadPorts(t *testing.T) {
+	if !slices.IsSorted(badPorts()) {
+		t.Fatal("the ports are not in order")
+	}
+	open, named := newReach(quick()), newReach(quick(func(o *Options) { o.Ports = []uint16{80, 25} }))
+	for port, want := range map[uint16][2]bool{
+		80: {true, true}, 443: {true, false}, 8080: {true, false}, 25: {false, true}, 22: {false, false}, 6667: {false, false},
+		10080: {false, false}, 10081: {true, false}, 1: {false, false}, 0: {false, false}, 65535: {true, false},
+	} {
+		for i, r := range []*reach{open, named} {
+			if err := r.checkPort(port); (err == nil) != want[i] || err != nil && !errors.Is(err, errBlocked) {
+				t.Errorf("port %d: %v", port, err)
+			}
+		}
+	}
+	c := newClient(t, quick())
+	_, err := c.Do(t.Context(), Request{URL: parseURL(t, "http://site.test:25/"), Address: loopback})
+	if e := wantKind(t, err, KindBlockedAddress); e.Sent {
+		t.Error("sent")
 	}
 }

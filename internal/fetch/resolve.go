@@ -29,6 +29,8 @@ type Resolution struct {
 	// TTL is how long the answer may be used: the least of the answer's
 	// records, from 30 s to 1 h.
 	TTL time.Duration
+	// Remembered means that no name server was asked: the answer is one of before.
+	Remembered bool
 }
 
 // Resolve asks for the addresses of a host as [weburl.URL.Host] gives it. An IP
@@ -36,7 +38,7 @@ type Resolution struct {
 // the kind is KindBlockedAddress. Every error is an *[Error]; the Resolution
 // that comes with KindDNSNotFound or KindBlockedAddress has no address and
 // tells in TTL how long that answer holds. Answers are remembered for that long,
-// those of absence for at most five minutes; the addresses may not be changed.
+// those of absence for at most a minute; the addresses may not be changed.
 func (c *Client) Resolve(ctx context.Context, host string) (Resolution, error) {
 	start := c.now()
 	res, kind, err := c.resolve(ctx, host, start)
@@ -66,7 +68,7 @@ func (c *Client) lookUp(parent context.Context, host string) (Resolution, Kind, 
 	ctx, cancel := context.WithTimeout(parent, c.o.ResolveTimeout)
 	defer cancel()
 	seen := &ttlRecord{}
-	addrs, err := c.resolver.LookupNetIP(context.WithValue(ctx, ttlKey{}, seen), c.o.Family.network(), absolute(host))
+	addrs, err := c.addresses(context.WithValue(ctx, ttlKey{}, seen), host)
 	ttl := clampTTL(seen.least())
 	if err == nil {
 		return c.reachable(addrs, ttl)
@@ -76,6 +78,8 @@ func (c *Client) lookUp(parent context.Context, host string) (Resolution, Kind, 
 	}
 	var dns *net.DNSError
 	switch {
+	case seen.fault() != nil:
+		return Resolution{}, KindLocal, fmt.Errorf("%w: %w", errDescriptors, seen.fault())
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return Resolution{TTL: ttl}, KindDNSNotFound, err
 	case ctx.Err() != nil, dns != nil && dns.IsTimeout:
@@ -83,6 +87,21 @@ func (c *Client) lookUp(parent context.Context, host string) (Resolution, Kind, 
 	}
 	return Resolution{}, KindDNSFailure, err
 }
+
+// addresses asks the hosts file of the machine and the name servers.
+func (c *Client) addresses(ctx context.Context, host string) ([]netip.Addr, error) {
+	name := absolute(host)
+	if bare := strings.TrimSuffix(name, "."); !strings.Contains(bare, ".") { // net.Resolver does not look for "localhost." in the hosts file
+		if addrs, err := c.hostsFile.LookupNetIP(ctx, c.o.Family.network(), bare); err == nil {
+			return addrs, nil
+		}
+	}
+	return c.resolver.LookupNetIP(ctx, c.o.Family.network(), name)
+}
+
+// absolute keeps the search list of the machine away from the names of URLs: without the dot at its
+// end, a name that does not exist would be tried again with the operator's own domain behind it.
+func absolute(host string) string { return strings.TrimSuffix(host, ".") + "." }
 
 // resolveByProxy stands in for names that only the proxy resolves.
 func (c *Client) resolveByProxy(host string) (Resolution, Kind, error) {
@@ -120,16 +139,6 @@ func (c *Client) reachable(addrs []netip.Addr, ttl time.Duration) (Resolution, K
 		return res, KindBlockedAddress, blocked
 	}
 	return res, KindDNSNotFound, fmt.Errorf("the answer has no address")
-}
-
-// absolute keeps the search list of the machine away from names of the public
-// web: without the dot, a name that does not exist would be tried again with
-// the operator's own domain behind it.
-func absolute(host string) string {
-	if strings.Contains(host, ".") && !strings.HasSuffix(host, ".") {
-		return host + "."
-	}
-	return host
 }
 
 func clampTTL(ttl time.Duration, ok bool) time.Duration {

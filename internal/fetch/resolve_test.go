@@ -220,17 +220,29 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// The search list of the machine must not be tried for names of the web.
+// The search list of the machine must not be tried, whatever the name: what is asked for ends with a dot, which ends that.
 func TestResolveAsksForTheNameItself(t *testing.T) {
 	ns := serveDNS(t, zone{})
-	c := newClient(t, quick(func(o *Options) { o.Resolver = ns.address }))
-	_, err := c.Resolve(context.Background(), "no.such.test")
-	wantKind(t, err, KindDNSNotFound)
-	ns.mu.Lock()
-	defer ns.mu.Unlock()
-	for _, asked := range ns.asked {
-		if asked != "no.such.test udp" {
-			t.Errorf("asked for %q", asked)
+	for _, host := range []string{"no.such.test", "no.such.test.", "wiki"} {
+		c := newClient(t, quick(func(o *Options) { o.Resolver = ns.address }))
+		_, err := c.Resolve(context.Background(), host)
+		wantKind(t, err, KindDNSNotFound)
+		ns.mu.Lock()
+		for _, asked := range ns.asked {
+			if asked != strings.TrimSuffix(host, ".")+" udp" {
+				t.Errorf("%s: asked for %q", host, asked)
+			}
+		}
+		ns.asked = nil
+		ns.mu.Unlock()
+	}
+}
+
+// The machine of a test may have no search list.
+func TestNamesAreAbsolute(t *testing.T) {
+	for host, want := range map[string]string{"wiki": "wiki.", "wiki.": "wiki.", "a.b": "a.b.", "a.b.": "a.b."} {
+		if got := absolute(host); got != want {
+			t.Errorf("%s is asked for as %q, want %q", host, got, want)
 		}
 	}
 }

@@ -101,11 +101,11 @@ func TestLossyServers(t *testing.T) {
 	now = now.Add(lossyFor)
 	ask(KindUnknown)
 	ask(KindLostOnReuse)
-	for n := range 2 * maxLossy {
+	for n := range 2 * maxMemory {
 		c.pool.broke(connKey{host: fmt.Sprint(n)}, now)
 	}
-	if n := len(c.pool.lossy); n > maxLossy {
-		t.Errorf("%d hosts are remembered, want %d at most", n, maxLossy)
+	if n := len(c.pool.lossy.until); n > maxMemory {
+		t.Errorf("%d hosts are remembered, want %d at most", n, maxMemory)
 	}
 }
 
@@ -124,7 +124,7 @@ func TestClosedIdleConnectionIsReplaced(t *testing.T) {
 		}
 		<-closed
 		for _, idle := range c.pool.idle {
-			for quiet(idle[0].tcp) {
+			for idle[0].silent() {
 				time.Sleep(time.Millisecond)
 			}
 		}

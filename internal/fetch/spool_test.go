@@ -155,7 +155,7 @@ func TestCapture(t *testing.T) {
 	})
 	c := newClient(t, quick(func(o *Options) { o.Spool, o.Capture = newSpool(t, 20_000, 1<<20), true }))
 	for i, want := range responses {
-		r, err := get(t, c, s)
+		r, err := c.Do(context.Background(), Request{URL: s.url(t, "/"), Address: loopback, ETag: `"x"`})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,8 +220,8 @@ func TestCaptureKeepsToHTTP1(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(d.tls.NextProtos) != 1 || d.tls.NextProtos[0] != "http/1.1" {
-		t.Errorf("offers %v", d.tls.NextProtos)
+	if offers := d.protocols(true); len(offers) != 1 || offers[0] != "http/1.1" {
+		t.Errorf("offers %v", offers)
 	}
 }
 

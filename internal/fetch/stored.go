@@ -13,5 +13,5 @@ func Decode(h http.Header, body io.Reader) (_ io.Reader, release func(), err err
 	if err != nil {
 		return nil, nil, err
 	}
-	return decode(body, list)
+	return undo(body, list, zstdWindow, nil, &bench{})
 }

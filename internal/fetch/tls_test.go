@@ -13,7 +13,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -124,13 +123,23 @@ func TestTLSFailures(t *testing.T) {
 	})
 }
 
-// rawHTTP2 is an HTTP/2 server that is told what to do with each request.
-func rawHTTP2(t *testing.T, handle func(f *http2.Framer, stream uint32)) (*server, func(*Options)) {
+// rawHTTP2 is an HTTP/2 server that is told what to do with each request; false ends the connection. A client that offers HTTP/1.1
+// alone gets that.
+func rawHTTP2(t *testing.T, handle func(f *http2.Framer, stream uint32) bool) (*server, func(*Options)) {
 	t.Helper()
 	certified, trust := secure(t, false, http.NotFoundHandler())
-	config := &tls.Config{Certificates: certified.TLS.Certificates, NextProtos: []string{"h2"}}
+	config := &tls.Config{Certificates: certified.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"}}
 	return serve(t, func(c net.Conn, _ *bufio.Reader) {
 		conn := tls.Server(c, config)
+		if conn.Handshake() != nil {
+			return
+		}
+		if conn.ConnectionState().NegotiatedProtocol != "h2" {
+			for r := bufio.NewReader(conn); readHead(r) != ""; {
+				fmt.Fprint(conn, okEmpty)
+			}
+			return
+		}
 		preface := make([]byte, len(http2.ClientPreface))
 		if _, err := io.ReadFull(conn, preface); err != nil {
 			return
@@ -148,57 +157,43 @@ func rawHTTP2(t *testing.T, handle func(f *http2.Framer, stream uint32)) (*serve
 					_ = f.WriteSettingsAck()
 				}
 			case *http2.HeadersFrame:
-				handle(f, frame.StreamID)
+				if !handle(f, frame.StreamID) {
+					return
+				}
 			}
 		}
 	}), trust
 }
 
-// The errors after which net/http's own transport would ask again.
-func TestNoSecondSendOverHTTP2(t *testing.T) {
-	for name, refuse := range map[string]func(*http2.Framer, uint32){
-		"refused stream": func(f *http2.Framer, id uint32) { _ = f.WriteRSTStream(id, http2.ErrCodeRefusedStream) },
-		"protocol error": func(f *http2.Framer, id uint32) { _ = f.WriteRSTStream(id, http2.ErrCodeProtocol) },
-		"going away":     func(f *http2.Framer, id uint32) { _ = f.WriteGoAway(0, http2.ErrCodeNo, nil) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			var requests atomic.Int32
-			s, trust := rawHTTP2(t, func(f *http2.Framer, id uint32) {
-				if requests.Add(1) == 1 {
-					respond(f, id, ":status", "204")
-					return
-				}
-				refuse(f, id)
-			})
-			c := newClient(t, quick(trust))
-			if r, err := getTLS(t, c, "example.com", int(s.port()), "/"); err != nil || r.Status != 204 {
-				t.Fatal(err)
-			}
-			_, err := getTLS(t, c, "example.com", int(s.port()), "/")
-			e, _ := err.(*Error)
-			if e == nil || !e.Kind.Temporary() || !e.Sent {
-				t.Errorf("error %v", err)
-			}
-			if n := requests.Load(); n != 2 {
-				t.Errorf("the server saw %d requests, want 2", n)
-			}
-		})
-	}
+// respond writes a response without a body.
+func respond(f *http2.Framer, stream uint32, fields ...string) { writeHeader(f, stream, true, fields) }
+
+// interimHTTP2 writes a 103.
+func interimHTTP2(f *http2.Framer, stream uint32, fields ...string) {
+	writeHeader(f, stream, false, append([]string{":status", "103"}, fields...))
 }
 
-// respond writes a response without a body.
-func respond(f *http2.Framer, stream uint32, fields ...string) {
+func writeHeader(f *http2.Framer, stream uint32, end bool, fields []string) {
 	var b strings.Builder
 	e := hpack.NewEncoder(&b)
+	e.SetMaxDynamicTableSizeLimit(0)
 	for i := 0; i < len(fields); i += 2 {
 		_ = e.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
 	}
-	_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: []byte(b.String()), EndHeaders: true, EndStream: true})
+	block := []byte(b.String())
+	first := block[:min(len(block), 16<<10)]
+	block = block[len(first):]
+	_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: first, EndHeaders: len(block) == 0, EndStream: end})
+	for len(block) > 0 {
+		n := min(len(block), 16<<10)
+		_ = f.WriteContinuation(stream, n == len(block), block[:n])
+		block = block[n:]
+	}
 }
 
 func TestHostileHTTP2(t *testing.T) {
 	t.Run("header stalls", func(t *testing.T) {
-		s, trust := rawHTTP2(t, func(*http2.Framer, uint32) {})
+		s, trust := rawHTTP2(t, func(*http2.Framer, uint32) bool { return true })
 		_, err := getTLS(t, newClient(t, quick(trust, func(o *Options) { o.HeaderTimeout = impatient })), "example.com", int(s.port()), "/")
 		wantKind(t, err, KindHeaderTimeout)
 	})

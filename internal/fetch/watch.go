@@ -75,6 +75,12 @@ func (w *watch) enter(p phase, d time.Duration) {
 // progress gives the phase at hand d from now.
 func (w *watch) progress(d time.Duration) { w.timer.Reset(d) }
 
+// arrived ends the bounds in time: what is still to be done is not for the network.
+func (w *watch) arrived() {
+	w.total.Stop()
+	w.timer.Stop()
+}
+
 // stop releases the timers and the context.
 func (w *watch) stop() {
 	w.total.Stop()

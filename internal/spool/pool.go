@@ -44,6 +44,7 @@ type Pool struct {
 	held  atomic.Int64
 	files atomic.Int64
 	shelf shelf
+	rooms rooms
 }
 
 // pattern is how files are named for the moment in which they have a name.

@@ -2,6 +2,7 @@ package spool
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"math/rand/v2"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"testing"
 	"testing/iotest"
+	"time"
 )
 
 func open(t testing.TB, above, budget int64) *Pool {
@@ -279,5 +281,97 @@ func TestRoom(t *testing.T) {
 			t.Fatalf("%d bytes get %d, size %d, which has %d", n, room, at, sizes[at])
 		}
 		sizes[at] = room
+	}
+}
+
+// Those who hold room are in the budget, one of them more at most; all get theirs, those who wait in their order, and nobody who
+// gives up keeps any.
+func TestRoomForDecoders(t *testing.T) {
+	p := open(t, 1<<20, 100)
+	hold := func(n int64) func() {
+		release, err := p.Room(t.Context(), n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return release
+	}
+	first := hold(300) // more than there is, and nobody else has any
+	ctx, giveUp := context.WithCancel(t.Context())
+	errs := make(chan error)
+	go func() { _, err := p.Room(ctx, 200); errs <- err }()
+	waits := func(n int) {
+		for {
+			p.rooms.mu.Lock()
+			got := p.rooms.queue.Len()
+			p.rooms.mu.Unlock()
+			if got == n {
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	waits(1)
+	got := make(chan func())
+	for i := range 2 {
+		go func() { got <- hold(50) }()
+		waits(2 + i)
+	}
+	if p.Held() != 300 {
+		t.Errorf("%d bytes held, want 300", p.Held())
+	}
+	giveUp()
+	if err := <-errs; !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	first()
+	second, third := <-got, <-got
+	if p.Held() != 100 {
+		t.Errorf("%d bytes held, want 100", p.Held())
+	}
+	w := p.NewWriter(1)
+	_, _ = w.Write(random(10))
+	if c := w.Content(); c.file == nil {
+		t.Error("a content is in memory although decoders have it all")
+	} else if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	second()
+	third()
+	if release, err := (*Pool)(nil).Room(t.Context(), 1<<40); err != nil {
+		t.Error(err)
+	} else {
+		release()
+	}
+	if p.Held() != 0 || p.rooms.holders != 0 || p.rooms.queue.Len() != 0 {
+		t.Errorf("%d bytes held by %d", p.Held(), p.rooms.holders)
+	}
+}
+
+// Many who hold contents and want room never wait for one another for ever.
+func TestRoomEndsInNoDeadlock(t *testing.T) {
+	p := open(t, 64<<10, 100_000)
+	var wg sync.WaitGroup
+	for i := range 32 {
+		wg.Go(func() {
+			for range 50 {
+				w := p.NewWriter(0)
+				_, _ = w.Write(random(20_000))
+				c := w.Content()
+				release, err := p.Room(t.Context(), int64(10_000*(1+i%20)))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				w = p.NewWriter(0)
+				_, _ = w.Write(random(30_000))
+				release()
+				w.Discard()
+				_ = c.Close()
+			}
+		})
+	}
+	wg.Wait()
+	if p.Held() != 0 || p.Files() != 0 {
+		t.Errorf("%d bytes, %d files left", p.Held(), p.Files())
 	}
 }

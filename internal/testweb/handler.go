@@ -84,10 +84,10 @@ func Status(status int) http.Handler {
 	})
 }
 
-// RetryAfter is Status with a Retry-After header: seconds or an HTTP date.
-func RetryAfter(status int, value string) http.Handler {
+// RetryAfter is Status with a Retry-After header, seconds or an HTTP date, on a line for each value.
+func RetryAfter(status int, values ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Retry-After", value)
+		w.Header()["Retry-After"] = values
 		Status(status).ServeHTTP(w, r)
 	})
 }

@@ -14,17 +14,7 @@ import (
 
 // handshakes are animals behind TLS, or in front of it.
 func handshakes(c *certificates) []animal {
-	over := func(name string, config *tls.Config, do func(*guest)) animal {
-		return animal{name: name, secure: true, path: "/", bite: func(g *guest) {
-			secured := tls.Server(g.raw, config)
-			if secured.Handshake() != nil {
-				return
-			}
-			g.Conn = secured
-			g.r.Reset(g)
-			do(g)
-		}}
-	}
+	over := behindTLS
 	below := func(name string, do func(*guest)) animal {
 		return animal{name: name, secure: true, path: "/", bite: do}
 	}

@@ -48,6 +48,7 @@ func headers() []animal {
 		answers("negative-length", "HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n"),
 		answers("length-overflow", "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999999\r\n\r\n"),
 		answers("unknown-transfer", "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity, mystery\r\n\r\n"),
+		answers("unasked-304", "HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n"),
 		answers("nul-in-header", "HTTP/1.1 200 OK\r\nX\x00Y: z\r\n\r\n"),
 		answers("no-colon", "HTTP/1.1 200 OK\r\nthis is no field\r\n\r\n"),
 		{name: "closes-at-once", path: "/", bite: func(*guest) {}},

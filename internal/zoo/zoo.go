@@ -74,7 +74,7 @@ func New(clock Clock) (*Zoo, error) {
 }
 
 func animals(c *certificates) (all []animal) {
-	for _, house := range [][]animal{headers(), bodies(), codings(), redirects(), pages(), handshakes(c)} {
+	for _, house := range [][]animal{headers(), bodies(), codings(), hollow(), redirects(), pages(), handshakes(c), kept(c), streams(c)} {
 		all = append(all, house...)
 	}
 	return all

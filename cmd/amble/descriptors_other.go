@@ -1,0 +1,6 @@
+//go:build !unix
+
+package main
+
+// descriptorLimit is not known on this system.
+func descriptorLimit() (limit int, known bool) { return 0, false }

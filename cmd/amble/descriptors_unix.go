@@ -1,0 +1,18 @@
+//go:build unix
+
+package main
+
+import (
+	"math"
+	"syscall"
+)
+
+// descriptorLimit is how many files this process may have open. The Go runtime has raised the soft
+// limit to the hard one.
+func descriptorLimit() (limit int, known bool) {
+	var r syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r); err != nil {
+		return 0, false
+	}
+	return int(min(uint64(r.Cur), math.MaxInt32)), true
+}

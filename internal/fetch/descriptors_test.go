@@ -1,0 +1,83 @@
+//go:build unix
+
+package fetch
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+)
+
+// childPort is the environment variable that makes TestDescriptorsInChild do something: the port of a server.
+const childPort = "AMBLE_TEST_PORT"
+
+// Where no file can be opened any more, idle connections are given up first; where that is not enough the error says what is missing. It
+// is tried in a process of its own.
+func TestDescriptorsRunOut(t *testing.T) {
+	var requests atomic.Int32
+	s := serve(t, keepAlive(&requests))
+	child := exec.Command(os.Args[0], "-test.run=^TestDescriptorsInChild$", "-test.v")
+	child.Env = append(os.Environ(), fmt.Sprintf("%s=%d", childPort, s.port()))
+	if out, err := child.CombinedOutput(); err != nil || !strings.Contains(string(out), "the child is done") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func TestDescriptorsInChild(t *testing.T) {
+	port := os.Getenv(childPort)
+	if port == "" {
+		t.Skip("is a part of TestDescriptorsRunOut")
+	}
+	open := func() int {
+		list, err := os.ReadDir("/dev/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	c := newClient(t, quick())
+	ask := func(n int) error {
+		_, err := c.Do(context.Background(), Request{URL: parseURL(t, fmt.Sprintf("http://h%d.test:%s/", n, port)), Address: loopback})
+		return err
+	}
+	if err := ask(0); err != nil {
+		t.Fatal(err)
+	}
+	limit := syscall.Rlimit{Cur: uint64(open() + 10), Max: uint64(open() + 10)}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 50 {
+		if err := ask(n); err != nil {
+			t.Fatalf("request %d, with %d idle connections: %v", n, c.pool.len(), err)
+		}
+	}
+	var held []*os.File
+	for {
+		f, err := os.Open("/dev/null")
+		if err != nil && c.CloseIdle() {
+			continue
+		}
+		if err != nil {
+			break
+		}
+		held = append(held, f)
+	}
+	e := wantKind(t, ask(99), KindLocal)
+	if e.Sent || e.Op != "connect" || !strings.Contains(e.Error(), "ulimit -n") {
+		t.Errorf("%v", e)
+	}
+	_, err := newClient(t, quick(func(o *Options) { o.Resolver = "127.0.0.1:9" })).Resolve(context.Background(), "a.test")
+	if e := wantKind(t, err, KindLocal); !strings.Contains(e.Error(), "ulimit -n") {
+		t.Errorf("%v", e)
+	}
+	for _, f := range held {
+		_ = f.Close()
+	}
+	t.Log("the child is done")
+}

@@ -1,0 +1,82 @@
+package httpfield
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// blanks may stand around a value (RFC 9110, section 5.6.3).
+const blanks = " \t"
+
+// Seconds reads a number of seconds, 0 or more. A fraction, which no field should have and some do,
+// is rounded up. What no Duration can hold is the longest Duration.
+func Seconds(value string) (time.Duration, bool) {
+	whole, fraction, _ := strings.Cut(strings.Trim(value, blanks), ".")
+	if whole == "" || strings.Trim(whole, "0123456789") != "" || strings.Trim(fraction, "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil || n >= math.MaxInt64/int64(time.Second) {
+		return math.MaxInt64, true
+	}
+	if strings.Trim(fraction, "0") != "" {
+		n++
+	}
+	return time.Duration(n) * time.Second, true
+}
+
+// Date reads a date in any of the three forms of RFC 9110, section 5.6.7. A year of two digits is that
+// of the century that now makes likely. UTC is taken for GMT, and no other zone.
+func Date(value string, now time.Time) (time.Time, bool) {
+	value = strings.Trim(value, blanks)
+	if before, ok := strings.CutSuffix(value, " UTC"); ok {
+		value = before + " GMT"
+	}
+	if t, err := time.Parse("Mon, 02 Jan 2006 15:04:05 GMT", value); err == nil { // IMF-fixdate
+		return t, true
+	}
+	if t, err := time.Parse("Monday, 02-Jan-06 15:04:05 GMT", value); err == nil { // RFC 850
+		return century(t, now), true
+	}
+	t, err := time.Parse(time.ANSIC, value) // asctime
+	return t, err == nil
+}
+
+// century chooses the century of a year of two digits: a date that seems to be more than 50 years
+// ahead is in the past (RFC 9110, section 5.6.7).
+func century(t, now time.Time) time.Time {
+	limit := now.AddDate(50, 0, 0)
+	for t.After(limit) {
+		t = t.AddDate(-100, 0, 0)
+	}
+	for next := t.AddDate(100, 0, 0); !next.After(limit); next = t.AddDate(100, 0, 0) {
+		t = next
+	}
+	return t
+}
+
+// RetryAfter reads the value of Retry-After (RFC 9110, section 10.2.3): seconds, or a date, which counts
+// from now. It returns how long to wait and whether the value was understood. A date in the past is 0;
+// what no Duration can hold is the longest Duration.
+func RetryAfter(value string, now time.Time) (time.Duration, bool) {
+	if d, ok := Seconds(value); ok {
+		return d, true
+	}
+	t, ok := Date(value, now)
+	if !ok {
+		return 0, false
+	}
+	return max(t.Sub(now), 0), true
+}
+
+// IsRedirect reports whether a status leads elsewhere, to the target that Location names (RFC 9110,
+// section 15.4).
+func IsRedirect(status int) bool {
+	switch status {
+	case 301, 302, 303, 307, 308:
+		return true
+	}
+	return false
+}

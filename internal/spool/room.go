@@ -1,0 +1,87 @@
+package spool
+
+import (
+	"container/list"
+	"context"
+	"sync"
+)
+
+// rooms are the parts of the budget that decoders and the like hold.
+type rooms struct {
+	mu      sync.Mutex // guards what follows
+	holders int
+	queue   list.List // of *roomWait, the longest first
+}
+
+// roomWait is somebody who waits for room.
+type roomWait struct {
+	n     int64
+	ready chan struct{} // closed when the room is reserved
+}
+
+// Room reserves n bytes of the budget for memory that the caller allocates itself, such as the
+// window of a decoder, until release is called. It waits in line while others hold such room and the
+// budget has not enough. One holder there may always be, however little the budget has, so that there
+// is always one that goes on: whoever holds room waits for nothing but the processor and the disk,
+// above all for no other room. The error is that of ctx.
+func (p *Pool) Room(ctx context.Context, n int64) (release func(), err error) {
+	if p == nil {
+		return func() {}, ctx.Err()
+	}
+	p.rooms.mu.Lock()
+	if p.rooms.queue.Len() == 0 && p.enter(n) {
+		p.rooms.mu.Unlock()
+		return func() { p.leave(n) }, nil
+	}
+	w := &roomWait{n: n, ready: make(chan struct{})}
+	place := p.rooms.queue.PushBack(w)
+	p.rooms.mu.Unlock()
+	select {
+	case <-w.ready:
+		return func() { p.leave(n) }, nil
+	case <-ctx.Done():
+	}
+	p.rooms.mu.Lock()
+	select {
+	case <-w.ready: // meanwhile
+		p.rooms.mu.Unlock()
+		p.leave(n)
+	default:
+		p.rooms.queue.Remove(place)
+		p.admit() // the next one may want less
+		p.rooms.mu.Unlock()
+	}
+	return nil, context.Cause(ctx)
+}
+
+// enter reserves n bytes where they are there, or nobody else holds room. It is called with the lock.
+func (p *Pool) enter(n int64) bool {
+	if p.rooms.holders == 0 {
+		p.held.Add(n)
+	} else if !p.reserve(n) {
+		return false
+	}
+	p.rooms.holders++
+	return true
+}
+
+// leave gives n bytes back.
+func (p *Pool) leave(n int64) {
+	p.rooms.mu.Lock()
+	defer p.rooms.mu.Unlock()
+	p.release(n)
+	p.rooms.holders--
+	p.admit()
+}
+
+// admit gives room to those who wait, in their order. It is called with the lock.
+func (p *Pool) admit() {
+	for e := p.rooms.queue.Front(); e != nil; e = p.rooms.queue.Front() {
+		w := e.Value.(*roomWait)
+		if !p.enter(w.n) {
+			return
+		}
+		p.rooms.queue.Remove(e)
+		close(w.ready)
+	}
+}
