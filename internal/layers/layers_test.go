@@ -21,7 +21,6 @@ var soleUsers = map[string]string{
 	"go.etcd.io/bbolt":             "storage",
 	"github.com/spf13/viper":       "internal/config",
 	"github.com/PuerkitoBio/":      "internal/extract",
-	"golang.org/x/time/rate":       "politeness",
 	"github.com/nlnwa/whatwg-url/": "internal/weburl",
 }
 
