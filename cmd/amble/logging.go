@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/amble-crawler/amble/internal/config"
 )
 
@@ -31,23 +33,24 @@ func levelOf(c config.Log) (level slog.Level) {
 // standardLog takes what libraries print through package log, net/http about HTTP/2 for one: servers
 // decide how much that is. It goes to the log of the program at level debug, at a bounded rate.
 type standardLog struct {
-	log   *slog.Logger
-	now   func() time.Time
-	since time.Time // begin of the window
-	lines int       // that came in it
+	log     *slog.Logger
+	now     func() time.Time
+	limiter *rate.Limiter
+	left    int // lines left out since the last that was logged
 }
 
-// Of the lines that come within a window the first few are logged.
-const (
-	standardWindow = 10 * time.Second
-	standardLines  = 10
-)
+func newStandardLog(to *slog.Logger, now func() time.Time) *standardLog {
+	return &standardLog{log: to, now: now, limiter: rate.NewLimiter(1, standardLines)}
+}
+
+// standardLines is how many lines may come at once; in the long run it is one a second.
+const standardLines = 10
 
 // redirectStandardLog makes package log print to a logger until restore is called.
 func redirectStandardLog(to *slog.Logger) (restore func()) {
 	flags, out := log.Flags(), log.Writer()
 	log.SetFlags(0)
-	log.SetOutput(&standardLog{log: to, now: time.Now})
+	log.SetOutput(newStandardLog(to, time.Now))
 	return func() {
 		log.SetFlags(flags)
 		log.SetOutput(out)
@@ -56,14 +59,11 @@ func redirectStandardLog(to *slog.Logger) (restore func()) {
 
 // Write takes one line; package log calls it for one at a time.
 func (s *standardLog) Write(line []byte) (int, error) {
-	if now := s.now(); now.Sub(s.since) >= standardWindow {
-		if left := s.lines - standardLines; left > 0 {
-			s.log.Debug("libraries said more", "lines_left_out", left)
-		}
-		s.since, s.lines = now, 0
+	if !s.limiter.AllowN(s.now(), 1) {
+		s.left++
+		return len(line), nil
 	}
-	if s.lines++; s.lines <= standardLines {
-		s.log.Debug("a library says", "text", string(bytes.TrimSpace(line)))
-	}
+	s.log.Debug("a library says", "text", string(bytes.TrimSpace(line)), "lines_left_out", s.left)
+	s.left = 0
 	return len(line), nil
 }
