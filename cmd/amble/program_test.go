@@ -61,7 +61,9 @@ func newProgram(t testing.TB, sites []testweb.Site, settings map[string]map[stri
 	return p
 }
 
-func (p *program) path(parts ...string) string { return filepath.Join(append([]string{p.dir}, parts...)...) }
+func (p *program) path(parts ...string) string {
+	return filepath.Join(append([]string{p.dir}, parts...)...)
+}
 
 // amble is a command of the real program: the test binary is one that has main under this name.
 func (p *program) amble(arguments ...string) *exec.Cmd {
