@@ -1,8 +1,8 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
-	"errors"
 	"maps"
 	"os"
 	"os/exec"
@@ -76,16 +76,12 @@ func (p *program) amble(arguments ...string) *exec.Cmd {
 // exits runs a command that has to end with a code, and returns what it printed.
 func (p *program) exits(code int, arguments ...string) (stdout, stderr string) {
 	p.t.Helper()
-	out, err := p.amble(arguments...).Output()
-	got := 0
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		got, stderr = exit.ExitCode(), string(exit.Stderr)
-	} else if err != nil {
-		p.t.Fatal(err)
+	var out, said bytes.Buffer
+	command := p.amble(arguments...)
+	command.Stdout, command.Stderr = &out, &said
+	_ = command.Run() // the code says it
+	if got := command.ProcessState.ExitCode(); got != code {
+		p.t.Fatalf("amble %q: exit code %d, want %d\n%s%s", arguments, got, code, out.String(), said.String())
 	}
-	if got != code {
-		p.t.Fatalf("amble %q: exit code %d, want %d\n%s%s", arguments, got, code, out, stderr)
-	}
-	return string(out), stderr
+	return out.String(), said.String()
 }

@@ -3,6 +3,7 @@ package archive
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -154,9 +155,7 @@ func TestAllFormats(t *testing.T) {
 				}
 			}
 			check()
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
+			finish(t, w)
 			check()
 			for _, name := range names(t, o.Dir) {
 				if strings.Contains(name, ".open") || strings.HasSuffix(name, ".new") {
@@ -208,9 +207,7 @@ func TestRevisits(t *testing.T) {
 	mustWrite(t, w, item, repeated, mustEncode(t, e, &Visit{Exchange: unchanged}), mustEncode(t, e, &Visit{Exchange: other}))
 	for _, closed := range []bool{false, true} {
 		if closed {
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
+			finish(t, w)
 		}
 		verify(t, o.Dir)
 		if head, got := get(t, o.Dir, "http://h.test/a", time.Time{}); got != body || !strings.HasPrefix(head, "HTTP/1.1 304") {
@@ -323,7 +320,7 @@ func TestIndexIsMadeAgain(t *testing.T) {
 			for n := range 10 {
 				marks = mustWrite(t, w, mustEncode(t, e, visitOf(n)))
 			}
-			abandon(w)
+			w.Close()
 			journals, err := filepath.Glob(filepath.Join(o.Dir, "*"+journalExtension))
 			if err != nil || len(journals) != 1 {
 				t.Fatalf("journals %v: %v", journals, err)
@@ -333,9 +330,7 @@ func TestIndexIsMadeAgain(t *testing.T) {
 			}
 			w = mustOpen(t, o, marks)
 			mustWrite(t, w, mustEncode(t, e, visitOf(10)))
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
+			finish(t, w)
 			if v := verify(t, o.Dir); v.Captures != 11 {
 				t.Errorf("verified %+v", v)
 			}
@@ -367,9 +362,7 @@ func TestFilesRotateByAge(t *testing.T) {
 		mustSync(t, w)
 		now = now.Add(31 * time.Minute)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	finish(t, w)
 	wantNames(t, o.Dir, "amble-20261120121415-000001-localhost.cdxj", "amble-20261120121415-000001-localhost.warc.gz",
 		"amble-20261120131615-000002-localhost.cdxj", "amble-20261120131615-000002-localhost.warc.gz",
 		"pages-000001.jsonl.zst", "pages-000002.jsonl.zst")
@@ -387,13 +380,19 @@ func TestFilesExpire(t *testing.T) {
 		}
 		return mustSync(t, w)
 	}
+	var marks []Mark
 	expire := func(at time.Time) {
-		if err := w.Expire(at); err != nil {
+		t.Helper()
+		moved, err := w.Expire(at)
+		if moved != nil {
+			marks = moved
+		}
+		if err = errors.Join(err, w.Committed()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	expire(startOfTime.Add(100 * time.Hour)) // there is no file
-	marks := add(0, startOfTime)
+	marks = add(0, startOfTime)
 	expire(startOfTime.Add(59 * time.Minute))
 	wantNames(t, o.Dir, "amble-20261120121415-000001-localhost.cdxj.open", "amble-20261120121415-000001-localhost.warc.gz.open", "pages-000001.jsonl.zst.open")
 	expire(startOfTime.Add(time.Hour))
@@ -406,7 +405,7 @@ func TestFilesExpire(t *testing.T) {
 	wantNames(t, o.Dir, complete...)
 	verify(t, o.Dir)
 	marks = add(1, startOfTime.Add(3*time.Hour))
-	abandon(w)
+	w.Close()
 
 	w = mustOpen(t, o, marks)
 	expire(startOfTime.Add(100 * time.Hour))
@@ -425,9 +424,16 @@ func TestAnotherWayToPack(t *testing.T) {
 	marks := mustSync(t, w)
 	mustAppend(t, w, `{"uncommitted":1}`)
 	mustSync(t, w)
-	abandon(w)
+	w.Close()
 	o.Compress = CompressGzip
 	w = mustOpen(t, o, marks)
+	wantNames(t, o.Dir, "pages-000001.jsonl.open")
+	if want := []Mark{{File: "pages-000001.jsonl", Length: 3, Complete: true}}; !slices.Equal(w.Marks(), want) {
+		t.Errorf("marks are %v, want %v", w.Marks(), want)
+	}
+	if err := w.Committed(); err != nil {
+		t.Fatal(err)
+	}
 	wantNames(t, o.Dir, "pages-000001.jsonl")
 	mustAppend(t, w, "{}")
 	mustSync(t, w)

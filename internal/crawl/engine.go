@@ -40,8 +40,10 @@ type output interface {
 	Append(*archive.Item, time.Time) error
 	Sync() ([]archive.Mark, error)
 	Rollback([]archive.Mark) error
-	Expire(time.Time) error
-	Close() error
+	Expire(time.Time) ([]archive.Mark, error)
+	Finish() ([]archive.Mark, error)
+	Committed() error
+	Close()
 }
 
 // ledger is what the engine needs of the start ledger.
@@ -174,10 +176,27 @@ func (e *Engine) openOutput() error {
 		return err
 	}
 	w, err := archive.Open(e.o.Archive, e.marks)
-	if err == nil {
-		e.out = w
+	if err != nil {
+		return err
 	}
-	return err
+	e.out, e.marks = w, w.Marks()
+	for _, a := range w.Aside() {
+		e.sayAside(a)
+	}
+	return nil
+}
+
+// sayAside says why an output file was set aside.
+func (e *Engine) sayAside(a archive.Aside) {
+	switch {
+	case !a.Older:
+		e.log.Warn("an output file was being written by a crawl that this database knows nothing of: it was set aside", "file", a.File, "now", a.As)
+	case a.Kept == 0:
+		e.log.Warn("the database is older than an output file: the file was set aside, and its pages are fetched again", "file", a.File, "now", a.As)
+	default:
+		e.log.Warn("the database is older than the end of an output file: the file was set aside, what the database knows of it was copied, and the other pages are fetched again",
+			"file", a.File, "now", a.As, "copied_bytes", a.Kept)
+	}
 }
 
 // settleDebts reads the start ledger of the process before this one, commits
@@ -203,6 +222,9 @@ func (e *Engine) settleDebts() error {
 	if err := e.commitDebt(&debt); err != nil {
 		return fmt.Errorf("write down what hosts are owed: %w", err)
 	}
+	if err := e.out.Committed(); err != nil {
+		return err
+	}
 	l, err := storage.OpenLedger(e.o.DataDir, boot, debt.End)
 	if err == nil {
 		e.ledger = l
@@ -226,7 +248,7 @@ func (e *Engine) closeParts() error {
 	}
 	errs = append(errs, e.closeRequests())
 	if e.out != nil {
-		errs = append(errs, e.out.Close())
+		errs = append(errs, e.closeOutput())
 	}
 	return errors.Join(append(errs, e.store.Close())...)
 }

@@ -77,6 +77,7 @@ type run struct {
 	pausedSince time.Time // by the operator; zero: it is not
 	failed      error
 	torn        bool // a commit failed for good
+	unnamed     bool // an output file could not get its name; the committer's
 	started     time.Time
 	meter       meter
 	surveyor    surveyor

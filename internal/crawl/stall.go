@@ -17,7 +17,9 @@ const noRoom = "the disk is full, or as full as it may be: nothing is dispatched
 const noOutput = "the output cannot be written: nothing is dispatched until it can"
 
 // passing reports whether an error goes away when somebody makes room, or gives a directory back.
-func passing(err error) bool { return errors.Is(err, storage.ErrNoSpace) || errors.Is(err, errOutput) }
+func passing(err error) bool {
+	return (errors.Is(err, storage.ErrNoSpace) || errors.Is(err, errOutput)) && !errors.Is(err, storage.ErrInDoubt)
+}
 
 // stall stops dispatching because something cannot be written now; any other error ends the
 // crawl. where is noCommit or noStart.
