@@ -229,12 +229,125 @@ func TestRevisits(t *testing.T) {
 	}
 }
 
+// inChunks is an answer whose body comes in chunks of a size.
+func inChunks(url, body string, size, seconds int) *Exchange {
+	var b strings.Builder
+	b.WriteString("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\ntransfer-ENCODING: chunked\r\nTrailer: X-Sum\r\nX-Last: 1\r\n\r\n")
+	for rest := body; len(rest) > 0; {
+		n := min(size, len(rest))
+		fmt.Fprintf(&b, "%x;ext=1\r\n%s\r\n", n, rest[:n])
+		rest = rest[n:]
+	}
+	b.WriteString("0\r\nX-Sum: 1\r\n\r\n")
+	x := exchangeOf(url, "", seconds)
+	x.Response, x.Chunked = spool.Of([]byte(b.String())), true
+	return x
+}
+
+// TestChunks: a body is stored without the chunks that it came in, so equal bodies are equal however they came.
+func TestChunks(t *testing.T) {
+	o := allOptions(t)
+	pool, err := spool.Open(spool.Options{Dir: filepath.Join(t.TempDir(), "spool"), Above: 4 << 10, Budget: 64 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := NewEncoder(o, pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{3000, 100_000} { // in memory, and in a file
+		w := mustOpen(t, o, nil)
+		body := string(incompressible(size))
+		first := mustEncode(t, e, &Visit{Exchange: inChunks("http://h.test/1", body, 1000, 1)})
+		if first.Payload != warc.DigestOf([]byte(body)) || !first.Stored {
+			t.Errorf("payload %s, stored %t", first.Payload, first.Stored)
+		}
+		original := &Original{URL: "http://h.test/1", At: startOfTime.Add(time.Second), Payload: first.Payload}
+		others := []*Exchange{inChunks("http://h.test/2", body, 1001, 2), inChunks("http://h.test/3", body, size, 3), exchangeOf("http://h.test/4", body, 4)}
+		items := []*Item{first}
+		for _, x := range others {
+			x.Original = original
+			item := mustEncode(t, e, &Visit{Exchange: x})
+			if item.Stored || item.Payload != first.Payload {
+				t.Errorf("%s is stored as a whole", x.URL)
+			}
+			items = append(items, item)
+		}
+		mustWrite(t, w, items...)
+		finish(t, w)
+		verify(t, o.Dir)
+		for i := 1; i <= 4; i++ {
+			head, got := get(t, o.Dir, fmt.Sprintf("http://h.test/%d", i), time.Time{})
+			if got != body {
+				t.Errorf("the body of %d has %d bytes", i, len(got))
+			}
+			want := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-Archive-Orig-transfer-ENCODING: chunked\r\n"+
+				"X-Archive-Orig-Trailer: X-Sum\r\nX-Last: 1\r\nContent-Length: %d\r\n\r\n", size)
+			if i < 4 && head != want {
+				t.Errorf("the header of %d is %q, want %q", i, head, want)
+			}
+		}
+		for _, item := range items {
+			if err := item.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if pool.Held() != 0 || pool.Files() != 0 {
+			t.Errorf("%d bytes and %d files are left", pool.Held(), pool.Files())
+		}
+		o.Dir += "x"
+	}
+}
+
+// TestBrokenOff: what came of an answer is stored with why there is no more, and its header promises no more than that.
+func TestBrokenOff(t *testing.T) {
+	o := allOptions(t)
+	w, e := mustOpen(t, o, nil), newEncoder(t, o)
+	body := string(incompressible(2000))
+	plain := exchangeOf("http://h.test/plain", body, 1)
+	plain.Response = spool.Of(bytes.Replace(mustBytes(t, plain.Response), []byte("2000"), []byte("9000"), 1))
+	chunked := inChunks("http://h.test/chunked", body+body, 1500, 2)
+	head, _, _ := bytes.Cut(mustBytes(t, chunked.Response), []byte("5dc;ext=1\r\n")) // 400 bytes of the second chunk are there
+	chunked.Response = spool.Of(mustBytes(t, chunked.Response)[:len(head)+2*len("5dc;ext=1\r\n")+1500+len("\r\n")+400])
+	broken := inChunks("http://h.test/malformed", body, 1500, 3)
+	broken.Response = spool.Of(bytes.Replace(mustBytes(t, broken.Response), []byte("1f4;"), []byte("zz;;"), 1))
+	none := exchangeOf("http://h.test/none", "", 4)
+	none.Response = spool.Of([]byte("HTTP/1.1 200 OK\r\n\r\n"))
+	var items []*Item
+	for x, why := range map[*Exchange]Truncation{plain: Disconnected, chunked: TookTooLong, broken: Unspecified, none: Disconnected} {
+		x.Truncated = why
+		item := mustEncode(t, e, &Visit{Exchange: x})
+		if item.Stored {
+			t.Errorf("%s is said to be stored as a whole", x.URL)
+		}
+		items = append(items, item)
+	}
+	mustWrite(t, w, items...)
+	finish(t, w)
+	verify(t, o.Dir)
+	for url, want := range map[string]string{plain.URL: body, chunked.URL: body[:1900], broken.URL: body[:1500], none.URL: ""} {
+		head, got := get(t, o.Dir, url, time.Time{})
+		if got != want || !strings.HasSuffix(head, fmt.Sprintf("\r\nContent-Length: %d\r\n\r\n", len(want))) || strings.Count(head, "\nContent-Length") != 1 {
+			t.Errorf("%s has %d bytes, want %d; header %q", url, len(got), len(want), head)
+		}
+	}
+}
+
+func mustBytes(t *testing.T, c *spool.Content) []byte {
+	t.Helper()
+	b, ok := c.Bytes()
+	if !ok {
+		t.Fatal("not in memory")
+	}
+	return b
+}
+
 // TestTruncated: what was cut says so, and is no original.
 func TestTruncated(t *testing.T) {
 	o := allOptions(t)
 	w, e := mustOpen(t, o, nil), newEncoder(t, o)
 	x := exchangeOf("http://h.test/long", strings.Repeat("x", 5000), 0)
-	x.Truncated = true
+	x.Truncated = TooLong
 	item := mustEncode(t, e, &Visit{Exchange: x})
 	if item.Stored {
 		t.Error("a part is said to be stored as a whole")
@@ -253,7 +366,7 @@ func TestTruncated(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if !s.Truncated {
+	if s.Truncated != TooLong {
 		t.Error("the record does not say that it was cut")
 	}
 }

@@ -34,6 +34,7 @@ type run struct {
 	f       *frontier.Frontier
 	parsers parsers
 	vias    vias
+	bodies  bodies
 
 	leases    chan frontier.Lease
 	results   chan *result

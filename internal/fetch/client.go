@@ -109,7 +109,12 @@ type Response struct {
 // Close gives back what the response holds. Neither Body nor Wire may be used
 // after it. An error means that a file could not be closed; nothing is to be done
 // about it.
-func (r *Response) Close() error { return errors.Join(r.Body.Close(), r.Wire.close()) }
+func (r *Response) Close() error {
+	if r == nil {
+		return nil
+	}
+	return errors.Join(r.Body.Close(), r.Wire.close())
+}
 
 // Do makes exactly one request, or none: [Error].Sent tells which when it fails.
 // Every error is an *[Error]. A response of any final status is no error, and
@@ -121,15 +126,19 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	resp, sent, err := c.do(w, r)
 	if err != nil {
 		kind, cause := w.classify(err)
-		return nil, &Error{Kind: kind, Op: w.phase.op(), URL: r.URL.String(), Sent: sent,
-			Start: start, End: c.now(), Err: cause}
+		failure := &Error{Kind: kind, Op: w.phase.op(), URL: r.URL.String(), Sent: sent,
+			Start: start, End: c.now(), Err: cause, Partial: resp}
+		if resp != nil {
+			resp.Start, resp.End = failure.Start, failure.End
+		}
+		return nil, failure
 	}
 	resp.Start, resp.End = start, c.now()
 	return resp, nil
 }
 
 // do connects, asks once and reads the answer. sent reports whether bytes of
-// the request may have left.
+// the request may have left. With an error, a response is an Error.Partial.
 func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 	limit, err := c.check(r)
 	if err != nil {
@@ -167,17 +176,23 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 	if err := c.accept(r, resp); err != nil {
 		return nil, true, err
 	}
-	body, truncated, ended, err := c.readBody(w, resp, limit)
-	if err != nil {
-		return nil, true, err
-	}
-	clean = ended && cn.reusable(resp)
+	body, truncated, ended, failed := c.readBody(w, resp, limit)
 	answer := &Response{
 		Status: resp.StatusCode, Proto: resp.Proto, Header: resp.Header,
-		Body: body, Truncated: truncated, NewCookies: kept, Connected: connected, FirstByte: firstByte,
+		Body: body, Truncated: truncated || failed != nil, NewCookies: kept, Connected: connected, FirstByte: firstByte,
 		WireBytes:  cn.wire.read.Load() - read,
 		RemoteAddr: cn.key.remote(),
 	}
+	if failed != nil {
+		if cn.tap == nil {
+			return nil, true, failed
+		}
+		if answer.Wire, err = c.captured(cn, r, fields, resp, true); err != nil {
+			return nil, true, failed // and it is no use any more
+		}
+		return answer, true, failed
+	}
+	clean = ended && cn.reusable(resp)
 	if cn.tap != nil {
 		if answer.Wire, err = c.captured(cn, r, fields, resp, truncated); err != nil {
 			return nil, true, errors.Join(err, answer.Close())
@@ -202,9 +217,11 @@ func (c *Client) captured(cn *conn, r Request, fields []field, resp *http.Respon
 	}
 	truncated = truncated || cut
 	packed, err := encodings(resp.Header)
-	plain := err == nil && len(packed) == 0 && len(resp.TransferEncoding) == 0 && !truncated
+	plain := err == nil && len(packed) == 0 && !truncated
 	open := slices.DeleteFunc(fields, func(f field) bool { return f.secret })
-	return &Wire{Request: spool.Of(c.requestHead(r, open)), Response: response, Plain: plain, Truncated: truncated}, nil
+	return &Wire{
+		Request: spool.Of(c.requestHead(r, open)), Response: response, Chunked: slices.Contains(resp.TransferEncoding, "chunked"), Plain: plain, Truncated: truncated,
+	}, nil
 }
 
 // exchange sends the request over cn and awaits the header of its response.
