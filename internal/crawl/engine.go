@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,7 +32,7 @@ type store interface {
 	Fingerprint(weburl.URL) uint64
 	Payload(storage.HostID, uint64) (storage.Payload, bool, error)
 	Counters() storage.Counters
-	Backup(io.Writer) (int64, error)
+	Backup(begin func(size int64) (io.Writer, error)) (int64, error)
 	Close() error
 }
 
@@ -81,6 +82,7 @@ type Engine struct {
 	adoptions []storage.HostID // hosts with pages that are to be put on the plan
 
 	refusing atomic.Bool // no URLs are taken from outside
+	copying  sync.Mutex  // held while a copy of the database is made
 
 	observer Observer // nil: nobody
 	sessions *frontier.Sessions
@@ -231,9 +233,6 @@ func (e *Engine) settleDebts() error {
 	}
 	return err
 }
-
-// Backup writes a copy of the database, as [storage.Store.Backup] does. Any goroutine may call it, until Close.
-func (e *Engine) Backup(w io.Writer) (int64, error) { return e.store.Backup(w) }
 
 // Close closes the data directory. Run must have returned.
 func (e *Engine) Close() error {
