@@ -217,7 +217,7 @@ func (l *Ledger) begin(base uint64, lines []byte) error {
 		boot = "-"
 	}
 	path := filepath.Join(l.dir, LedgerName)
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o644)
+	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o640)
 	if err != nil {
 		return fmt.Errorf("begin start ledger: %w", spaceError(err))
 	}

@@ -77,7 +77,7 @@ const defaultMapBytes = 1 << (28 + bits.UintSize/64*6)
 func Open(dir string, o Options) (*Store, error) {
 	path := filepath.Join(dir, FileName)
 	if !o.ReadOnly {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+		if err := os.MkdirAll(dir, 0o750); err != nil {
 			return nil, fmt.Errorf("create data directory: %w", err)
 		}
 	}

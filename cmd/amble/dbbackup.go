@@ -97,7 +97,7 @@ func (s storedSource) Backup(_ context.Context, w io.Writer) (int64, error) {
 
 // copyDatabase writes the file, and opens it as a crawl would.
 func copyDatabase(ctx context.Context, from databaseSource, dir string) (int64, error) {
-	f, err := os.Create(filepath.Join(dir, storage.FileName))
+	f, err := os.OpenFile(filepath.Join(dir, storage.FileName), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
 	if err != nil {
 		return 0, err
 	}

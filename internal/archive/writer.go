@@ -141,7 +141,7 @@ func makeDir(dir string, d disk) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
 	}
-	err := os.MkdirAll(dir, 0o755)
+	err := os.MkdirAll(dir, 0o750)
 	if err == nil {
 		err = d.syncDir(filepath.Dir(dir))
 	}

@@ -117,7 +117,7 @@ func (l *Log) hold(err error) error {
 
 // create begins a file, and makes room for it.
 func (l *Log) create() error {
-	if err := os.MkdirAll(l.dir, 0o755); err != nil {
+	if err := os.MkdirAll(l.dir, 0o750); err != nil {
 		return err
 	}
 	files, err := list(l.dir)
@@ -127,7 +127,7 @@ func (l *Log) create() error {
 	if err := l.prune(files, l.at); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path(l.dir, l.serial+1), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	f, err := os.OpenFile(path(l.dir, l.serial+1), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
 	if err != nil {
 		return err
 	}
