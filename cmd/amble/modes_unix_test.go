@@ -4,7 +4,6 @@ package main
 
 import (
 	"io/fs"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -70,18 +69,6 @@ func TestModes(t *testing.T) {
 			}
 		})
 	}
-}
-
-// waitFor answers when a channel is closed.
-func waitFor(leave <-chan struct{}) http.Handler {
-	page := testweb.Page("at last")
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case <-leave:
-			page.ServeHTTP(w, r)
-		case <-r.Context().Done():
-		}
-	})
 }
 
 // underUmask is amble with the masked modes of whoever starts it.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -84,4 +85,16 @@ func (p *program) exits(code int, arguments ...string) (stdout, stderr string) {
 		p.t.Fatalf("amble %q: exit code %d, want %d\n%s%s", arguments, got, code, out.String(), said.String())
 	}
 	return out.String(), said.String()
+}
+
+// waitFor answers when a channel is closed.
+func waitFor(leave <-chan struct{}) http.Handler {
+	page := testweb.Page("at last")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-leave:
+			page.ServeHTTP(w, r)
+		case <-r.Context().Done():
+		}
+	})
 }
