@@ -60,7 +60,7 @@ func anyPolicy() *rapid.Generator[*Policy] {
 		if rapid.IntRange(0, 3).Draw(t, "none") == 0 {
 			return nil
 		}
-		p := policyOf(strings.Repeat("# text\n", rapid.SampledFrom([]int{0, 1, 2, robots.MaxBody / 7}).Draw(t, "lines")))
+		p := policyOf(strings.Repeat("# text\n", rapid.SampledFrom([]int{0, 1, 2, 2000}).Draw(t, "lines")))
 		p.Record.Class = robots.Class(rapid.IntRange(0, int(robots.ClassUnreachable)).Draw(t, "class"))
 		p.Record.Status = rapid.SampledFrom([]int{0, 200, 999}).Draw(t, "status")
 		p.Record.Expires = anyTime().Draw(t, "expires").Truncate(time.Millisecond)
@@ -170,4 +170,19 @@ func readBytes(t *rapid.T, file []byte) (got []*Request, s Summary) {
 		t.Fatal(err)
 	}
 	return got, s
+}
+
+// TestLongestBody: a robots.txt of the most octets that are read fits into a frame, also where it cannot be packed.
+func TestLongestBody(t *testing.T) {
+	dir := t.TempDir()
+	noise := make([]byte, robots.MaxBody)
+	for seed, i := uint64(1), 0; i < len(noise); i++ {
+		seed = seed*6364136223846793005 + 1442695040888963407
+		noise[i] = byte(seed >> 56)
+	}
+	mustAppend(t, mustOpen(t, dir, DefaultOptions(), testProcess()), request(t, 0, "http://a.test/", time.Second, policyOf(string(noise))))
+	got, s := readAll(t, dir, Query{})
+	if len(got) != 1 || len(s.Damaged) > 0 || !bytes.Equal(got[0].Policy.Record.Body, noise) {
+		t.Errorf("%d requests, %+v", len(got), s)
+	}
 }
