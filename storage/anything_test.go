@@ -14,27 +14,35 @@ import (
 // anyTime draws an instant, also those that a row cannot hold.
 func anyTime() *rapid.Generator[time.Time] {
 	return rapid.OneOf(
-		rapid.SampledFrom([]time.Time{{}, time.Unix(0, 0), time.Unix(-1, 1), time.Unix(1, 0), time.Unix(math.MaxUint32, 1), time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)}),
+		rapid.SampledFrom([]time.Time{{}, time.Unix(0, 0), time.Unix(-1, 1), time.Unix(1, 0),
+			time.Unix(math.MaxUint32, 1), time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)}),
 		rapid.Map(rapid.Int64Range(0, 1<<33), func(n int64) time.Time { return time.Unix(n, n%1e9) }),
 	)
 }
 
 func anyText() *rapid.Generator[string] {
 	return rapid.OneOf(
-		rapid.Map(rapid.SampledFrom([]int{0, 1, 255, 256, 70_000}), func(n int) string { return strings.Repeat("x", n) }),
-		rapid.SampledFrom([]string{"Thu, 01 Jan 1970 00:00:00 GMT", "Sat, 21 Nov 2026 10:30:00 GMT", "\x00", "\xff\xfe"}),
+		rapid.Map(rapid.SampledFrom([]int{0, 1, 255, 256, 70_000}),
+			func(n int) string { return strings.Repeat("x", n) }),
+		rapid.SampledFrom([]string{"Thu, 01 Jan 1970 00:00:00 GMT", "Sat, 21 Nov 2026 10:30:00 GMT", "\x00",
+			"\xff\xfe"}),
 		rapid.String(),
 	)
 }
 
-// TestAnyOutcome: whatever an outcome has in its fields, its row can be read, and has what the fields can hold.
+// TestAnyOutcome: whatever an outcome has in its fields, its row can be read, and has what the
+// fields can hold.
 func TestAnyOutcome(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Outcome{
-			State: State(rapid.IntRange(0, int(numStates)-1).Draw(t, "state")), Reason: Reason(rapid.Byte().Draw(t, "reason")),
-			Status: rapid.Uint16().Draw(t, "status"), Attempts: rapid.Byte().Draw(t, "attempts"), At: anyTime().Draw(t, "at"), Due: anyTime().Draw(t, "due"),
-			Bytes: rapid.Uint64().Draw(t, "bytes"), Digest: rapid.Uint64().Draw(t, "digest"), Line: rapid.Uint32().Draw(t, "line"),
-			ETag: anyText().Draw(t, "etag"), Modified: anyText().Draw(t, "modified"), Simhash: rapid.Uint64().Draw(t, "simhash"),
+			State:  State(rapid.IntRange(0, int(numStates)-1).Draw(t, "state")),
+			Reason: Reason(rapid.Byte().Draw(t, "reason")),
+			Status: rapid.Uint16().Draw(t, "status"), Attempts: rapid.Byte().Draw(t, "attempts"),
+			At: anyTime().Draw(t, "at"), Due: anyTime().Draw(t, "due"),
+			Bytes: rapid.Uint64().Draw(t, "bytes"), Digest: rapid.Uint64().Draw(t, "digest"),
+			Line: rapid.Uint32().Draw(t, "line"),
+			ETag: anyText().Draw(t, "etag"), Modified: anyText().Draw(t, "modified"),
+			Simhash: rapid.Uint64().Draw(t, "simhash"),
 		}
 		o.History[rapid.IntRange(0, 7).Draw(t, "place")] = rapid.Byte().Draw(t, "history")
 		got, rest, ok := decodeOutcome(append(appendOutcome(nil, &o), "rest"...))
@@ -59,8 +67,10 @@ func TestAnyOutcome(t *testing.T) {
 func TestAnyEntry(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := Entry{
-			Origin: uint8(rapid.IntRange(0, maxOrigins-1).Draw(t, "origin")), RequestURI: "/" + anyText().Draw(t, "uri"), Depth: rapid.Uint16().Draw(t, "depth"),
-			Redirects: rapid.Byte().Draw(t, "redirects"), Seed: rapid.Bool().Draw(t, "seed"), Sitemap: rapid.Bool().Draw(t, "sitemap"),
+			Origin:     uint8(rapid.IntRange(0, maxOrigins-1).Draw(t, "origin")),
+			RequestURI: "/" + anyText().Draw(t, "uri"), Depth: rapid.Uint16().Draw(t, "depth"),
+			Redirects: rapid.Byte().Draw(t, "redirects"), Seed: rapid.Bool().Draw(t, "seed"),
+			Sitemap:   rapid.Bool().Draw(t, "sitemap"),
 			Frequency: Frequency(rapid.IntRange(0, 7).Draw(t, "frequency")), Priority: rapid.Int8().Draw(t, "priority"),
 			ViaHost: HostID(rapid.Uint32().Draw(t, "via")), FirstSeen: fromSeconds(rapid.Uint32().Draw(t, "seen")),
 		}
@@ -84,7 +94,8 @@ func TestAnyEntry(t *testing.T) {
 func TestAnyStart(t *testing.T) {
 	dir := t.TempDir()
 	durations := rapid.OneOf(
-		rapid.SampledFrom([]time.Duration{0, 1, -1, time.Millisecond, math.MaxInt64, math.MaxInt64 - 1, math.MinInt64, 1 << 62}),
+		rapid.SampledFrom([]time.Duration{0, 1, -1, time.Millisecond, math.MaxInt64, math.MaxInt64 - 1, math.MinInt64,
+			1 << 62}),
 		rapid.Map(rapid.Int64(), func(n int64) time.Duration { return time.Duration(n) }),
 	)
 	rapid.Check(t, func(t *rapid.T) {
@@ -101,14 +112,16 @@ func TestAnyStart(t *testing.T) {
 				err = l.AppendWait(Wait{Host: host, At: at, Wait: d})
 			} else {
 				starts[host] = max(d, -1)
-				_, err = l.Append(Start{Host: host, Address: "fe80::1%eth0", At: at, Delay: d, Note: "page,0,,http://" + host + "/"})
+				_, err = l.Append(Start{Host: host, Address: "fe80::1%eth0", At: at, Delay: d,
+					Note: "page,0,,http://" + host + "/"})
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
 		}
 		debt, err := ReadDebt(dir, 0, "boot", nil)
-		if err != nil || debt.Everyone || debt.End != l.Place() || len(debt.Hosts) != len(starts) || len(debt.Waits) != len(waits) {
+		if err != nil || debt.Everyone || debt.End != l.Place() || len(debt.Hosts) != len(starts) ||
+			len(debt.Waits) != len(waits) {
 			t.Fatalf("%+v, want %d starts and %d waits (%v)", debt, len(starts), len(waits), err)
 		}
 		for host, d := range starts {

@@ -15,7 +15,8 @@ import (
 // badSyncChild is the environment variable with the data directory of the process whose syncs fail.
 const badSyncChild = "AMBLE_TEST_BADSYNC"
 
-// TestBadSync: what a commit says and shows after its first or its last sync failed. The syncs fail in a process of its own, which runs this test too.
+// TestBadSync: what a commit says and shows after its first or its last sync failed. The syncs fail
+// in a process of its own, which runs this test too.
 func TestBadSync(t *testing.T) {
 	if dir := os.Getenv(badSyncChild); dir != "" {
 		failSyncs(t, dir)
@@ -50,7 +51,8 @@ func foundBatch(t *testing.T, s *Store, urls ...string) *Batch {
 	return &b
 }
 
-// failSyncs is what the child does: it lets syncs fail that are named by their number from the last arm.
+// failSyncs is what the child does: it lets syncs fail that are named by their number from the last
+// arm.
 func failSyncs(t *testing.T, dir string) {
 	var before, failing atomic.Int64 // calls of fdatasync so far; the number of that which fails
 	var syncs atomic.Int64           // calls of fsync that fail
@@ -78,7 +80,8 @@ func failSyncs(t *testing.T, dir string) {
 	checkClean(t, s)
 
 	arm(2) // that of the meta page: nobody knows
-	if _, err := s.Commit(foundBatch(t, s, "http://c.test/")); !errors.Is(err, syscall.EIO) || !errors.Is(err, ErrInDoubt) {
+	if _, err := s.Commit(foundBatch(t, s, "http://c.test/")); !errors.Is(err, syscall.EIO) ||
+		!errors.Is(err, ErrInDoubt) {
 		t.Fatalf("after the last sync failed: %v", err)
 	}
 	sameCounters(t, s, 4)

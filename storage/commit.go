@@ -13,12 +13,12 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// Commit makes a batch durable in one transaction and says what it changed.
-// After an error nothing of the batch is in the store, and the same batch can be
-// committed again: a full disk is such an error (errors.Is ErrNoSpace). Only ErrInDoubt
-// is different: the disk failed at the very last sync, so all of the batch may be there, or nothing.
-// What the store shows then need not be what the next Open finds, and no commit is taken any more. Only
-// the committer may call it, one call at a time.
+// Commit makes a batch durable in one transaction and says what it changed. After an error nothing
+// of the batch is in the store, and the same batch can be committed again: a full disk is such an
+// error (errors.Is ErrNoSpace). Only ErrInDoubt is different: the disk failed at the very last
+// sync, so all of the batch may be there, or nothing. What the store shows then need not be what
+// the next Open finds, and no commit is taken any more. Only the committer may call it, one call at
+// a time.
 func (s *Store) Commit(b *Batch) (Result, error) {
 	if s.doubt != nil {
 		return Result{}, s.doubt
@@ -52,9 +52,10 @@ func (s *Store) Commit(b *Batch) (Result, error) {
 	return w.result, nil
 }
 
-// failed is the error of a transaction that failed with another one. Its last two steps are to write the meta page and to sync it. If the page is there,
-// the sync has failed: then the page may be on the disk or not, the system may forget it or not, and no second sync could tell. So the store takes
-// nothing any more. The counters become those of what is read from now on.
+// failed is the error of a transaction that failed with another one. Its last two steps are to
+// write the meta page and to sync it. If the page is there, the sync has failed: then the page may
+// be on the disk or not, the system may forget it or not, and no second sync could tell. So the
+// store takes nothing any more. The counters become those of what is read from now on.
 func (s *Store) failed(id int, cause error) error {
 	there := false
 	seen := guard(func() error {

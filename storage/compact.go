@@ -49,7 +49,8 @@ func (s *Store) copyTo(path, like string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	to, err := bolt.Open(path, info.Mode().Perm(), &bolt.Options{FreelistType: bolt.FreelistMapType, NoSync: true, Timeout: openTimeout})
+	to, err := bolt.Open(path, info.Mode().Perm(),
+		&bolt.Options{FreelistType: bolt.FreelistMapType, NoSync: true, Timeout: openTimeout})
 	if err != nil {
 		return err
 	}

@@ -91,9 +91,10 @@ func newest(metas []boltMeta) boltMeta {
 	return slices.MaxFunc(metas, func(a, b boltMeta) int { return cmp.Compare(a.tx, b.tx) })
 }
 
-// confirm makes what the file shows durable before anybody acts on it. If the process before had its last sync fail, or was killed before it, the meta
-// page in force may be in the memory of the system alone, which may take it for written and forget it. So the page is written once more.
-// All that it refers to was synced before it was first written.
+// confirm makes what the file shows durable before anybody acts on it. If the process before had
+// its last sync fail, or was killed before it, the meta page in force may be in the memory of the
+// system alone, which may take it for written and forget it. So the page is written once more. All
+// that it refers to was synced before it was first written.
 func confirm(f *os.File) error {
 	metas := validMetas(f)
 	if len(metas) == 0 {
@@ -125,7 +126,8 @@ func validMetas(f io.ReaderAt) (metas []boltMeta) {
 			continue
 		}
 		metas = append(metas, boltMeta{
-			at: at, pageSize: int64(le.Uint32(b[8:])), root: le.Uint64(b[16:]), freelist: le.Uint64(b[32:]), pages: le.Uint64(b[40:]), tx: le.Uint64(b[48:]),
+			at: at, pageSize: int64(le.Uint32(b[8:])), root: le.Uint64(b[16:]), freelist: le.Uint64(b[32:]),
+			pages: le.Uint64(b[40:]), tx: le.Uint64(b[48:]),
 		})
 	}
 	return metas

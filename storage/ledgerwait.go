@@ -19,7 +19,8 @@ const waitMagic = "wait"
 // AppendWait writes a line. After an error the file is as it was.
 func (l *Ledger) AppendWait(w Wait) error {
 	lost := w.Wait%time.Millisecond + time.Duration(w.At.Nanosecond())%time.Millisecond
-	ms := int64(w.Wait/time.Millisecond) + milliseconds(lost) // the end is rounded up, since the time loses its fraction
+	// the end is rounded up, since the time loses its fraction
+	ms := int64(w.Wait/time.Millisecond) + milliseconds(lost)
 	b := strconv.AppendInt(append(l.line[:0], waitMagic+" "...), w.At.UnixMilli(), 10)
 	b = append(append(append(b, ' '), w.Host...), ' ')
 	l.line = append(strconv.AppendInt(b, ms, 10), '\n')

@@ -70,10 +70,10 @@ const openTimeout = 300 * time.Millisecond
 // defaultMapBytes is 16 GiB, and 256 MiB where addresses have 32 bits.
 const defaultMapBytes = 1 << (28 + bits.UintSize/64*6)
 
-// Open opens the database in a directory and creates both if need be. The file
-// is looked at before anything is mapped or changed: a file that is in use
-// (ErrInUse), not a database (ErrNotDatabase), cut short (ErrTruncated) or of a
-// newer version (ErrNewer) is refused and stays as it is. What is open then is durable, whatever became of the last process.
+// Open opens the database in a directory and creates both if need be. The file is looked at before
+// anything is mapped or changed: a file that is in use (ErrInUse), not a database (ErrNotDatabase),
+// cut short (ErrTruncated) or of a newer version (ErrNewer) is refused and stays as it is. What is
+// open then is durable, whatever became of the last process.
 func Open(dir string, o Options) (*Store, error) {
 	path := filepath.Join(dir, FileName)
 	if !o.ReadOnly {

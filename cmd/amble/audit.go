@@ -41,7 +41,8 @@ robots.txt that allowed it. --requests lists the requests themselves. --since ta
 
 It works beside the running crawl and without it. docs/AUDIT.md says what it proves and what it cannot.
 
-Exit code 0: no violation. 1: there is one, or there is no log, or a part of it cannot be read. 2: wrong usage or settings.`,
+Exit code 0: no violation. 1: there is one, or there is no log, or a part of it cannot be read. 2: wrong usage or
+settings.`,
 		Example: `  amble audit
   amble audit --host www.example.com --since 24h
   amble audit --url https://www.example.com/page
@@ -133,7 +134,8 @@ func (f *auditFlags) run(command *cobra.Command, c *config.Config, o audit.Optio
 	return err
 }
 
-// auditProblem is the error of an audit that proves less than that the crawl was polite; nil: it proves that.
+// auditProblem is the error of an audit that proves less than that the crawl was polite; nil: it
+// proves that.
 func auditProblem(r *audit.Report) error {
 	var problems []string
 	if n := r.Counts.Violations; n > 0 {

@@ -12,7 +12,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestAuditReadsAbsurdAnswers: an answer that asks for more time than there is costs the audit nothing, neither its own request nor those behind it.
+// TestAuditReadsAbsurdAnswers: an answer that asks for more time than there is costs the audit
+// nothing, neither its own request nor those behind it.
 func TestAuditReadsAbsurdAnswers(t *testing.T) {
 	t.Parallel()
 	later := func(value string) http.Handler {
@@ -55,7 +56,8 @@ func TestAuditReadsAbsurdAnswers(t *testing.T) {
 	}
 }
 
-// TestAuditAfterKill: pages that were under way when the crawler was killed are judged, also those of hosts without a robots.txt.
+// TestAuditAfterKill: pages that were under way when the crawler was killed are judged, also those
+// of hosts without a robots.txt.
 func TestAuditAfterKill(t *testing.T) {
 	t.Parallel()
 	var sites []testweb.Site

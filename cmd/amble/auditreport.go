@@ -116,10 +116,12 @@ func conclusion(r *audit.Report, hosts int) string {
 		fmt.Fprintf(&b, "%s only known by the wall clock, which may have been set.\n", were(r.WallClock, "gap"))
 	}
 	if n := r.Unproven - r.UnprovenNoEnd; n > 0 {
-		fmt.Fprintf(&b, "%s could not be judged: the log does not have the robots.txt, for lack of room or because it is damaged.\n", plural(n, "page"))
+		fmt.Fprintf(&b, "%s could not be judged: the log does not have the robots.txt, "+
+			"for lack of room or because it is damaged.\n", plural(n, "page"))
 	}
 	if n := r.UnprovenNoEnd; n > 0 {
-		fmt.Fprintf(&b, "%s under way when the crawler was killed and could not be judged: the log does not say by which robots.txt.\n", were(n, "page"))
+		fmt.Fprintf(&b, "%s under way when the crawler was killed and could not be judged: "+
+			"the log does not say by which robots.txt.\n", were(n, "page"))
 	}
 	if r.Lost > 0 {
 		fmt.Fprintf(&b, "%s not written, because the disk was full.\n", were(r.Lost, "request"))
@@ -128,7 +130,8 @@ func conclusion(r *audit.Report, hosts int) string {
 		fmt.Fprintf(&b, "damaged: %s cannot be read.\n", damageText(&r.Damaged[i]))
 	}
 	if r.Unfinished > 0 {
-		fmt.Fprintf(&b, "The last %s of the log are no whole record: one is being written, or was when the machine went down.\n", size(uint64(r.Unfinished)))
+		fmt.Fprintf(&b, "The last %s of the log are no whole record: one is being written, "+
+			"or was when the machine went down.\n", size(uint64(r.Unfinished)))
 	}
 	return b.String()
 }

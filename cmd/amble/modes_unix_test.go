@@ -15,8 +15,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestModes: what a crawl and the commands write is for its owner and its group alone, and for fewer where the umask says so. What is there
-// keeps its mode.
+// TestModes: what a crawl and the commands write is for its owner and its group alone, and for
+// fewer where the umask says so. What is there keeps its mode.
 func TestModes(t *testing.T) {
 	t.Parallel()
 	for umask, masked := range map[string]fs.FileMode{"000": 0, "077": 0o077} {

@@ -75,7 +75,8 @@ func (p *program) checkPages(files map[string]string, host string, n int) {
 	}
 }
 
-// TestOlderDatabase: an older copy of the database that is put back costs no complete file. What it does not know of is set aside and said.
+// TestOlderDatabase: an older copy of the database that is put back costs no complete file. What it
+// does not know of is set aside and said.
 func TestOlderDatabase(t *testing.T) {
 	t.Parallel()
 	const pages = 300
@@ -137,7 +138,8 @@ func TestOlderDatabase(t *testing.T) {
 func TestTakenAway(t *testing.T) {
 	t.Parallel()
 	const pages = 30
-	p := newProgram(t, []testweb.Site{chain("a.test", pages)}, map[string]map[string]any{"output": {"format": []string{"jsonl", "warc"}}})
+	p := newProgram(t, []testweb.Site{chain("a.test", pages)},
+		map[string]map[string]any{"output": {"format": []string{"jsonl", "warc"}}})
 	all := make(map[string]string)
 	for run := range 3 {
 		p.exits(0, "run", "--set", fmt.Sprintf("crawl.max_pages=%d", 10*(run+1)))

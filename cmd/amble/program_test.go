@@ -21,7 +21,8 @@ type program struct {
 	dir string
 }
 
-// newProgram starts the web and writes a config file: the sites are the seeds, and settings come on top, by section and name.
+// newProgram starts the web and writes a config file: the sites are the seeds, and settings come on
+// top, by section and name.
 func newProgram(t testing.TB, sites []testweb.Site, settings map[string]map[string]any) *program {
 	t.Helper()
 	web, err := testweb.New(testweb.Config{Sites: sites})

@@ -15,7 +15,8 @@ import (
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
-// oddAnswers are answers that break off, and one body that comes in chunks of several lengths, by path. Each that breaks off is on a host of its own.
+// oddAnswers are answers that break off, and one body that comes in chunks of several lengths, by
+// path. Each that breaks off is on a host of its own.
 func oddAnswers() (broken, equal map[string]string, begin, same string) {
 	begin, same = strings.Repeat("<p>as far as it goes</p>", 200), strings.Repeat("<p>always the same</p>", 500)
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n"
@@ -61,7 +62,8 @@ func serveRaw(t *testing.T, ip string, answers map[string]string) (origin string
 	return "http://" + l.Addr().String()
 }
 
-// TestRealArchiveOfOddAnswers: programs of others read what is stored of answers that break off, and of equal bodies in unequal chunks.
+// TestRealArchiveOfOddAnswers: programs of others read what is stored of answers that break off,
+// and of equal bodies in unequal chunks.
 func TestRealArchiveOfOddAnswers(t *testing.T) {
 	forgetSettings(t)
 	broken, equal, begin, same := oddAnswers()
@@ -87,7 +89,8 @@ func TestRealArchiveOfOddAnswers(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("WARC files %q: %v", files, err)
 	}
-	if output, err := command(t, time.Minute, c.binary, "archive", "verify", "-c", filepath.Join(c.dir, "config.yaml")); err != nil {
+	if output, err := command(t, time.Minute, c.binary, "archive", "verify", "-c",
+		filepath.Join(c.dir, "config.yaml")); err != nil {
 		t.Errorf("amble archive verify: %v\n%s", err, output)
 	}
 	ours := c.index(t)

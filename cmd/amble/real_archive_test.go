@@ -205,7 +205,8 @@ func asOurs(theirs []warc.Entry) []warc.Entry {
 	return theirs
 }
 
-// startReplay lets pywb serve files, and returns where it serves them: URLs begin with http://address/real/.
+// startReplay lets pywb serve files, and returns where it serves them: URLs begin with
+// http://address/real/.
 func startReplay(t *testing.T, files []string) (address string) {
 	t.Helper()
 	bin := python(t, pythonReplay)

@@ -48,7 +48,8 @@ func (e *Encoder) newAnswer(unchunk *bufio.Reader, x *Exchange) (*answer, error)
 	return a, nil
 }
 
-// asStored takes the chunks out of the body, so that equal bodies are equal however they came, and lets the header say how long the body is that is stored.
+// asStored takes the chunks out of the body, so that equal bodies are equal however they came, and
+// lets the header say how long the body is that is stored.
 func (e *Encoder) asStored(unchunk *bufio.Reader, a *answer) error {
 	if a.x.Chunked {
 		body := e.pool.NewWriter(a.size())

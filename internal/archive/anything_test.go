@@ -9,7 +9,8 @@ import (
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
-// TestAnyJournal: whatever stands in an answer, the line of its record in the journal can be read, and the entry in it.
+// TestAnyJournal: whatever stands in an answer, the line of its record in the journal can be read,
+// and the entry in it.
 func TestAnyJournal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var h warc.Header
@@ -17,7 +18,8 @@ func TestAnyJournal(t *testing.T) {
 		h.Add(warc.FieldDate, warc.FormatDate(time.Unix(rapid.Int64Range(0, 1<<37).Draw(t, "date"), 0)))
 		h.Add(warc.FieldTargetURI, "http://a.test/"+rapid.String().Draw(t, "url"))
 		h.Add(warc.FieldPayloadDigest, rapid.String().Draw(t, "digest"))
-		head := "HTTP/1.1 " + rapid.StringMatching(`[0-9 ]{0,9}`).Draw(t, "status") + "\r\nContent-Type: " + rapid.String().Draw(t, "media type") + "\r\n\r\n"
+		head := "HTTP/1.1 " + rapid.StringMatching(`[0-9 ]{0,9}`).Draw(t,
+			"status") + "\r\nContent-Type: " + rapid.String().Draw(t, "media type") + "\r\n\r\n"
 		e, ok := warc.EntryOf(h, []byte(head))
 		if !ok {
 			t.Fatalf("no entry of %q", h)
@@ -30,7 +32,8 @@ func TestAnyJournal(t *testing.T) {
 			t.Fatalf("%q was read as %+v", line, j)
 		}
 		got, err := warc.ParseEntry(j.entry)
-		if err != nil || got.Key != e.Key || !got.Time.Equal(e.Time) || got.Status != e.Status || got.Length != e.Length {
+		if err != nil || got.Key != e.Key || !got.Time.Equal(e.Time) || got.Status != e.Status ||
+			got.Length != e.Length {
 			t.Fatalf("%q was read as %+v (%v)", line, got, err)
 		}
 	})

@@ -13,16 +13,19 @@ import (
 type Aside struct {
 	File string // its name when complete
 	As   string // its name now
-	// Older means that the database is an older copy; else it has never known of files of this format.
+	// Older means that the database is an older copy; else it has never known of files of this
+	// format.
 	Older bool
 	Kept  int64 // bytes at its begin that the database knows of; they are in a file of the old name, too
 }
 
-// crashTail is more than a crash leaves behind a mark in one file, in bytes: about what one commit writes.
+// crashTail is more than a crash leaves behind a mark in one file, in bytes: about what one commit
+// writes.
 const crashTail = 64 << 20
 
-// isAhead reports whether the output certainly has more than was committed before a mark, and not only what a crash left: then the database is an
-// older copy. Only what is committed becomes complete. The error says that the output has less.
+// isAhead reports whether the output certainly has more than was committed before a mark, and not
+// only what a crash left: then the database is an older copy. Only what is committed becomes
+// complete. The error says that the output has less.
 func (s *series) isAhead(m *Mark) (bool, error) {
 	at, err := s.position(m)
 	if err == nil {
@@ -43,8 +46,9 @@ func (s *series) isAhead(m *Mark) (bool, error) {
 	return behind || found.suffix == "" && found.size > at.length || found.size > at.length+crashTail, nil
 }
 
-// keepPast sets aside whatever files have behind a mark, because the database is an older copy. It may be broken off at any moment and
-// begun again. The files that tell that the database is older come last.
+// keepPast sets aside whatever files have behind a mark, because the database is an older copy. It
+// may be broken off at any moment and begun again. The files that tell that the database is older
+// come last.
 func (s *series) keepPast(m *Mark) error {
 	at, err := s.position(m)
 	if err != nil {
@@ -56,7 +60,8 @@ func (s *series) keepPast(m *Mark) error {
 	}
 	for _, suffix := range []string{suffixOpen, ""} {
 		for _, e := range entries {
-			if e.suffix != suffix || e.serial < at.serial || e.serial == at.serial && (at.complete || e.name != at.name) {
+			if e.suffix != suffix || e.serial < at.serial ||
+				e.serial == at.serial && (at.complete || e.name != at.name) {
 				continue
 			}
 			kept := int64(0)

@@ -244,7 +244,8 @@ type Stored struct {
 	Entry     warc.Entry
 	Head      []byte     // the HTTP header of the answer, with the empty line
 	Truncated Truncation // why the body is not all of what the server had; empty: it is
-	// Body is what follows the header: packed, if it came so; in chunks only as earlier versions stored it. Of a revisit it is that of the original.
+	// Body is what follows the header: packed, if it came so; in chunks only as earlier versions
+	// stored it. Of a revisit it is that of the original.
 	Body io.Reader
 	// BodyHead is the HTTP header that goes with Body: Head, or that of the original.
 	BodyHead []byte

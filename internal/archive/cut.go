@@ -116,8 +116,9 @@ type marked struct {
 	exists bool
 }
 
-// inspect looks at the file a position lies in, and refuses one that does not hold all that lies before it. A file that is
-// complete is not looked at: whoever reads the output may have changed it or taken it away.
+// inspect looks at the file a position lies in, and refuses one that does not hold all that lies
+// before it. A file that is complete is not looked at: whoever reads the output may have changed it
+// or taken it away.
 func (s *series) inspect(at position, entries []entry) (m marked, err error) {
 	if at.length == whole {
 		return marked{}, nil
@@ -140,7 +141,8 @@ func (s *series) inspect(at position, entries []entry) (m marked, err error) {
 		if i := slices.IndexFunc(entries, func(e entry) bool { return e.name == at.name }); i >= 0 {
 			hint = "it may be " + entries[i].file + ", which was set aside when an older copy of the database was here"
 		}
-		return m, fmt.Errorf("%w: %s, of which %d bytes belong to the crawl: put it back (%s)", ErrMissing, path+suffixOpen, at.length, hint)
+		return m, fmt.Errorf("%w: %s, of which %d bytes belong to the crawl: put it back (%s)", ErrMissing,
+			path+suffixOpen, at.length, hint)
 	}
 	if m.size, err = s.disk.size(path + m.suffix); err != nil {
 		return m, fmt.Errorf("archive: look at a marked file: %w", err)
@@ -152,7 +154,8 @@ func (s *series) inspect(at position, entries []entry) (m marked, err error) {
 	return m, nil
 }
 
-// sweep deletes the unfinished files behind a position, and gives those before it their final names.
+// sweep deletes the unfinished files behind a position, and gives those before it their final
+// names.
 func (s *series) sweep(at position, entries []entry) error {
 	s.next = at.serial + 1
 	for _, e := range entries {
@@ -185,8 +188,8 @@ func (s *series) remove(e entry) error {
 	return s.disk.remove(s.path(e.file))
 }
 
-// resume cuts the marked file to its mark and goes on writing it. One that is complete stays so, and the next record begins a new file; so it
-// does where files are packed in another way by now.
+// resume cuts the marked file to its mark and goes on writing it. One that is complete stays so,
+// and the next record begins a new file; so it does where files are packed in another way by now.
 func (s *series) resume(at position, m marked) error {
 	if m.exists && m.suffix == "" { // and the mark is from before marks said so
 		s.synced.complete, s.written.complete = true, true

@@ -21,7 +21,9 @@ type Exchange struct {
 	Response  *spool.Content // with its header, as it came: in chunks and packed, if it was
 	Chunked   bool           // its body is in chunks
 	Truncated Truncation     // why Response is not all of it; empty: it is
-	Payload   warc.Digest    // of what follows the header in Response, without chunks, where the caller knows it; zero: he does not
+	// Payload is the digest of what follows the header in Response, without chunks, where the
+	// caller knows it; else zero.
+	Payload warc.Digest
 	// Original is a stored answer that may have the same payload. Where it has, or where this answer is a 304, only the header
 	// of this answer is written, with a pointer to the original. Nil: none is known.
 	Original *Original

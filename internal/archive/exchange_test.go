@@ -232,7 +232,8 @@ func TestRevisits(t *testing.T) {
 // inChunks is an answer whose body comes in chunks of a size.
 func inChunks(url, body string, size, seconds int) *Exchange {
 	var b strings.Builder
-	b.WriteString("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\ntransfer-ENCODING: chunked\r\nTrailer: X-Sum\r\nX-Last: 1\r\n\r\n")
+	b.WriteString("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\ntransfer-ENCODING: chunked\r\n")
+	b.WriteString("Trailer: X-Sum\r\nX-Last: 1\r\n\r\n")
 	for rest := body; len(rest) > 0; {
 		n := min(size, len(rest))
 		fmt.Fprintf(&b, "%x;ext=1\r\n%s\r\n", n, rest[:n])
@@ -244,7 +245,8 @@ func inChunks(url, body string, size, seconds int) *Exchange {
 	return x
 }
 
-// TestChunks: a body is stored without the chunks that it came in, so equal bodies are equal however they came.
+// TestChunks: a body is stored without the chunks that it came in, so equal bodies are equal
+// however they came.
 func TestChunks(t *testing.T) {
 	o := allOptions(t)
 	pool, err := spool.Open(spool.Options{Dir: filepath.Join(t.TempDir(), "spool"), Above: 4 << 10, Budget: 64 << 10})
@@ -263,7 +265,8 @@ func TestChunks(t *testing.T) {
 			t.Errorf("payload %s, stored %t", first.Payload, first.Stored)
 		}
 		original := &Original{URL: "http://h.test/1", At: startOfTime.Add(time.Second), Payload: first.Payload}
-		others := []*Exchange{inChunks("http://h.test/2", body, 1001, 2), inChunks("http://h.test/3", body, size, 3), exchangeOf("http://h.test/4", body, 4)}
+		others := []*Exchange{inChunks("http://h.test/2", body, 1001, 2), inChunks("http://h.test/3", body, size, 3),
+			exchangeOf("http://h.test/4", body, 4)}
 		items := []*Item{first}
 		for _, x := range others {
 			x.Original = original
@@ -281,7 +284,8 @@ func TestChunks(t *testing.T) {
 			if got != body {
 				t.Errorf("the body of %d has %d bytes", i, len(got))
 			}
-			want := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-Archive-Orig-transfer-ENCODING: chunked\r\n"+
+			want := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"+
+				"X-Archive-Orig-transfer-ENCODING: chunked\r\n"+
 				"X-Archive-Orig-Trailer: X-Sum\r\nX-Last: 1\r\nContent-Length: %d\r\n\r\n", size)
 			if i < 4 && head != want {
 				t.Errorf("the header of %d is %q, want %q", i, head, want)
@@ -299,7 +303,8 @@ func TestChunks(t *testing.T) {
 	}
 }
 
-// TestBrokenOff: what came of an answer is stored with why there is no more, and its header promises no more than that.
+// TestBrokenOff: what came of an answer is stored with why there is no more, and its header
+// promises no more than that.
 func TestBrokenOff(t *testing.T) {
 	o := allOptions(t)
 	w, e := mustOpen(t, o, nil), newEncoder(t, o)
@@ -307,14 +312,16 @@ func TestBrokenOff(t *testing.T) {
 	plain := exchangeOf("http://h.test/plain", body, 1)
 	plain.Response = spool.Of(bytes.Replace(mustBytes(t, plain.Response), []byte("2000"), []byte("9000"), 1))
 	chunked := inChunks("http://h.test/chunked", body+body, 1500, 2)
-	head, _, _ := bytes.Cut(mustBytes(t, chunked.Response), []byte("5dc;ext=1\r\n")) // 400 bytes of the second chunk are there
+	// 400 bytes of the second chunk are there
+	head, _, _ := bytes.Cut(mustBytes(t, chunked.Response), []byte("5dc;ext=1\r\n"))
 	chunked.Response = spool.Of(mustBytes(t, chunked.Response)[:len(head)+2*len("5dc;ext=1\r\n")+1500+len("\r\n")+400])
 	broken := inChunks("http://h.test/malformed", body, 1500, 3)
 	broken.Response = spool.Of(bytes.Replace(mustBytes(t, broken.Response), []byte("1f4;"), []byte("zz;;"), 1))
 	none := exchangeOf("http://h.test/none", "", 4)
 	none.Response = spool.Of([]byte("HTTP/1.1 200 OK\r\n\r\n"))
 	var items []*Item
-	for x, why := range map[*Exchange]Truncation{plain: Disconnected, chunked: TookTooLong, broken: Unspecified, none: Disconnected} {
+	for x, why := range map[*Exchange]Truncation{plain: Disconnected, chunked: TookTooLong, broken: Unspecified,
+		none: Disconnected} {
 		x.Truncated = why
 		item := mustEncode(t, e, &Visit{Exchange: x})
 		if item.Stored {
@@ -325,9 +332,11 @@ func TestBrokenOff(t *testing.T) {
 	mustWrite(t, w, items...)
 	finish(t, w)
 	verify(t, o.Dir)
-	for url, want := range map[string]string{plain.URL: body, chunked.URL: body[:1900], broken.URL: body[:1500], none.URL: ""} {
+	for url, want := range map[string]string{plain.URL: body, chunked.URL: body[:1900], broken.URL: body[:1500],
+		none.URL: ""} {
 		head, got := get(t, o.Dir, url, time.Time{})
-		if got != want || !strings.HasSuffix(head, fmt.Sprintf("\r\nContent-Length: %d\r\n\r\n", len(want))) || strings.Count(head, "\nContent-Length") != 1 {
+		if got != want || !strings.HasSuffix(head, fmt.Sprintf("\r\nContent-Length: %d\r\n\r\n", len(want))) ||
+			strings.Count(head, "\nContent-Length") != 1 {
 			t.Errorf("%s has %d bytes, want %d; header %q", url, len(got), len(want), head)
 		}
 	}

@@ -278,7 +278,8 @@ func (x *index) sweep(open func(name string) bool) error {
 	return nil
 }
 
-// setAside takes the index of a file that is set aside out of the way. It gets the suffix that the file gets.
+// setAside takes the index of a file that is set aside out of the way. It gets the suffix that the
+// file gets.
 func (x *index) setAside(name, suffix string) error {
 	if err := x.forget(name); err != nil {
 		return err

@@ -12,7 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestModel runs random batches, commits that fail, crashes and ends in order against a list of lines, while somebody takes complete files away.
+// TestModel runs random batches, commits that fail, crashes and ends in order against a list of
+// lines, while somebody takes complete files away.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newModel(t, rt)
@@ -24,7 +25,8 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// TestModelOfOlderCopies does the same while now and then an older copy of the database is put back. No complete file is ever changed or lost.
+// TestModelOfOlderCopies does the same while now and then an older copy of the database is put
+// back. No complete file is ever changed or lost.
 func TestModelOfOlderCopies(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newModel(t, rt)
@@ -102,11 +104,12 @@ func (m *model) steps() map[string]func(*rapid.T) {
 		"commit fails":    func(*rapid.T) { m.sync(); m.rollback() },
 		"crash":           func(*rapid.T) { m.w.Close(); m.open() },
 		"crash on commit": func(*rapid.T) { m.sync(); m.w.Close(); m.open() },
-		"in doubt":        func(*rapid.T) { m.sync(); m.markCommitted(); m.w.Close(); m.open() }, // the commit was there after all
-		"end":             func(*rapid.T) { m.end(); m.open() },
-		"crash at end":    func(*rapid.T) { m.finish(); m.w.Close(); m.open() },
-		"age":             func(*rapid.T) { m.expire() },
-		"":                func(rt *rapid.T) { m.check(rt) },
+		// the commit was there after all
+		"in doubt":     func(*rapid.T) { m.sync(); m.markCommitted(); m.w.Close(); m.open() },
+		"end":          func(*rapid.T) { m.end(); m.open() },
+		"crash at end": func(*rapid.T) { m.finish(); m.w.Close(); m.open() },
+		"age":          func(*rapid.T) { m.expire() },
+		"":             func(rt *rapid.T) { m.check(rt) },
 	}
 }
 
@@ -116,7 +119,8 @@ func (m *model) check(rt *rapid.T) {
 	}
 }
 
-// noteComplete takes note of complete files, and holds that those it knows are there as they were, under their name or set aside.
+// noteComplete takes note of complete files, and holds that those it knows are there as they were,
+// under their name or set aside.
 func (m *model) noteComplete(rt *rapid.T) {
 	now := make(map[string]bool)
 	for _, file := range names(m.t, m.o.Dir) {

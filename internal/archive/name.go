@@ -10,8 +10,9 @@ import (
 
 // The suffixes a file can have behind its name.
 const (
-	suffixOpen     = ".open"     // being written, or not yet committed as a whole
-	suffixUnmarked = ".unmarked" // set aside: the crawl knows nothing of it. A second file of the same name has ".unmarked.2"
+	suffixOpen = ".open" // being written, or not yet committed as a whole
+	// suffixUnmarked: set aside; a second file of the same name has ".unmarked.2".
+	suffixUnmarked = ".unmarked"
 )
 
 // anySuffix takes the suffix off a file's name.

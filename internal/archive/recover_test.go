@@ -91,10 +91,12 @@ func TestOpenCutsToTheMarks(t *testing.T) {
 		{
 			name:  "the database is older than complete files, and so than those being written",
 			marks: []Mark{{File: "pages-000001.jsonl", Length: 2}},
-			have: files{"pages-000001.jsonl": "a\nb\n", "pages-000001.jsonl.unmarked": "x\n", "pages-000002.jsonl": "c\n",
+			have: files{"pages-000001.jsonl": "a\nb\n", "pages-000001.jsonl.unmarked": "x\n",
+				"pages-000002.jsonl":      "c\n",
 				"pages-000003.jsonl.open": "d\n"},
-			want: files{"pages-000001.jsonl.open": "a\n", "pages-000001.jsonl.unmarked": "x\n", "pages-000001.jsonl.unmarked.2": "a\nb\n",
-				"pages-000002.jsonl.unmarked": "c\n", "pages-000003.jsonl.unmarked": "d\n"},
+			want: files{"pages-000001.jsonl.open": "a\n", "pages-000001.jsonl.unmarked": "x\n",
+				"pages-000001.jsonl.unmarked.2": "a\nb\n",
+				"pages-000002.jsonl.unmarked":   "c\n", "pages-000003.jsonl.unmarked": "d\n"},
 			next: "pages-000001.jsonl.open",
 		},
 		{
@@ -197,7 +199,8 @@ func TestOpenRefusesLostOutput(t *testing.T) {
 		text string // in the message
 	}{
 		{"missing", Mark{File: "pages-000002.jsonl", Length: 2}, ErrMissing, "pages-000002.jsonl"},
-		{"short", Mark{File: "pages-000001.jsonl", Length: 20}, ErrShort, "has 4 bytes, of which the crawl committed 20"},
+		{"short", Mark{File: "pages-000001.jsonl", Length: 20}, ErrShort,
+			"has 4 bytes, of which the crawl committed 20"},
 		{"negative", Mark{File: "pages-000001.jsonl", Length: -1}, nil, "no mark"},
 		{"twice", Mark{File: "pages-000005.jsonl", Length: 2}, nil, "with and without"},
 	}
@@ -224,10 +227,12 @@ func TestSettingAsideOverwritesNothing(t *testing.T) {
 	}
 	w := mustOpen(t, o, nil)
 	wantNames(t, o.Dir, "pages-000001.jsonl.unmarked", "pages-000001.jsonl.unmarked.2", "pages-000001.jsonl.unmarked.3")
-	if got, err := os.ReadFile(filepath.Join(o.Dir, "pages-000001.jsonl.unmarked.3")); err != nil || string(got) != "a\n" {
+	if got, err := os.ReadFile(filepath.Join(o.Dir, "pages-000001.jsonl.unmarked.3")); err != nil ||
+		string(got) != "a\n" {
 		t.Errorf("%q (%v)", got, err)
 	}
-	if want := []Aside{{"pages-000001.jsonl", "pages-000001.jsonl.unmarked.3", false, 0}}; !slices.Equal(w.Aside(), want) {
+	if want := []Aside{{"pages-000001.jsonl", "pages-000001.jsonl.unmarked.3", false, 0}}; !slices.Equal(w.Aside(),
+		want) {
 		t.Errorf("%+v, want %+v", w.Aside(), want)
 	}
 }

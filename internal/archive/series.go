@@ -17,7 +17,8 @@ type position struct {
 	complete bool // nothing is written to the file any more
 }
 
-// done reports whether a file that is complete at a position gets its final name when the position is committed.
+// done reports whether a file that is complete at a position gets its final name when the position
+// is committed.
 func (p position) done(serial int) bool { return serial < p.serial || serial == p.serial && p.complete }
 
 const whole = -1
@@ -191,7 +192,8 @@ func (s *series) sync() error {
 	return nil
 }
 
-// committed gives the files that are complete their final names: the mark is committed. An error loses nothing: the next call tries again.
+// committed gives the files that are complete their final names: the mark is committed. An error
+// loses nothing: the next call tries again.
 func (s *series) committed() error {
 	if s.torn || len(s.finished) == 0 || !s.synced.done(s.finished[0].serial) {
 		return nil
@@ -208,8 +210,8 @@ func (s *series) committed() error {
 	return nil
 }
 
-// expire completes a file that is older than it may be, so that it need not wait for a record that may never come. It does nothing while
-// records are not synced.
+// expire completes a file that is older than it may be, so that it need not wait for a record that
+// may never come. It does nothing while records are not synced.
 func (s *series) expire(now time.Time) (moved bool, err error) {
 	if s.torn || s.dirty {
 		return false, nil
@@ -248,7 +250,8 @@ func (s *series) end() (moved bool, err error) {
 	return true, nil
 }
 
-// complete gives a file its final name, when its index is there. It may be broken off and tried again.
+// complete gives a file its final name, when its index is there. It may be broken off and tried
+// again.
 func (s *series) complete(name string) error {
 	_, err := s.disk.size(s.openPath(name))
 	renamed := errors.Is(err, fs.ErrNotExist)

@@ -16,9 +16,11 @@ var ErrClosed = errors.New("archive: the writer is closed")
 // Mark says that the first Length bytes of File, and all of the files numbered before it, belong to
 // the crawl. File is a name within Options.Dir, without ".open" whether it is still being written or not.
 type Mark struct {
-	File     string
-	Length   int64
-	Complete bool `json:",omitempty"` // nothing is written to the file any more; whoever reads the output may take it away
+	File   string
+	Length int64
+	// Complete means that nothing is written to the file any more; whoever reads the output may
+	// take it away.
+	Complete bool `json:",omitempty"`
 }
 
 // sink is one form of output. A Writer drives several in step.
@@ -89,8 +91,9 @@ func open(o Options, marks []Mark, d disk) (*Writer, error) {
 	return w, nil
 }
 
-// keepPast sets aside what files have behind their marks where one of them tells that the database is an older copy: what one of them has was committed
-// once, and so was what the others have. Nothing is changed in a directory that does not hold what it should.
+// keepPast sets aside what files have behind their marks where one of them tells that the database
+// is an older copy: what one of them has was committed once, and so was what the others have.
+// Nothing is changed in a directory that does not hold what it should.
 func keepPast(all []*series, marks []Mark) error {
 	ahead := false
 	for _, s := range all {
@@ -232,7 +235,8 @@ func (w *Writer) syncAll() error {
 	return errors.Join(errs...)
 }
 
-// Marks are those of the last Sync, Expire or Finish; before them, those of Open, which may say more than the ones it was given.
+// Marks are those of the last Sync, Expire or Finish; before them, those of Open, which may say
+// more than the ones it was given.
 func (w *Writer) Marks() []Mark {
 	marks := slices.Clone(w.carried)
 	for _, s := range w.sinks {
@@ -256,14 +260,16 @@ func (w *Writer) Rollback(marks []Mark) error {
 	return errors.Join(errs...)
 }
 
-// Expire completes files that are older than Options.MaxFileAge, for when nothing is appended that would, and returns the marks to commit;
-// nil: it did nothing. Where they are not committed, those of the next Sync take their place. The marks of the last Sync have to be committed. An error loses nothing: the
-// next call tries again.
+// Expire completes files that are older than Options.MaxFileAge, for when nothing is appended that
+// would, and returns the marks to commit; nil: it did nothing. Where they are not committed, those
+// of the next Sync take their place. The marks of the last Sync have to be committed. An error
+// loses nothing: the next call tries again.
 func (w *Writer) Expire(now time.Time) ([]Mark, error) {
 	return w.complete(func(s sink) (bool, error) { return s.expire(now) })
 }
 
-// Finish drops what was not synced, completes the files and returns the marks to commit; nil: the marks are as they were.
+// Finish drops what was not synced, completes the files and returns the marks to commit; nil: the
+// marks are as they were.
 func (w *Writer) Finish() ([]Mark, error) { return w.complete(sink.end) }
 
 // complete completes files, and returns the marks where one has moved.
@@ -283,8 +289,9 @@ func (w *Writer) complete(f func(sink) (bool, error)) ([]Mark, error) {
 	return w.Marks(), errors.Join(errs...)
 }
 
-// Committed says that the marks of the last Sync, Expire or Finish are committed: files that are complete by them get their final names. An error loses
-// nothing: the next call tries again, and so does the next Open.
+// Committed says that the marks of the last Sync, Expire or Finish are committed: files that are
+// complete by them get their final names. An error loses nothing: the next call tries again, and so
+// does the next Open.
 func (w *Writer) Committed() error {
 	if w.closed {
 		return ErrClosed
@@ -305,8 +312,8 @@ func (w *Writer) revert() error {
 	return errors.Join(errs...)
 }
 
-// Close closes the files and leaves them as they are: what was appended since the last mark is dropped when they are opened again.
-// A second Close does nothing.
+// Close closes the files and leaves them as they are: what was appended since the last mark is
+// dropped when they are opened again. A second Close does nothing.
 func (w *Writer) Close() {
 	if w.closed {
 		return

@@ -197,7 +197,8 @@ func TestClosedWriterRefuses(t *testing.T) {
 func TestNoneWritesNothingAndCarriesMarks(t *testing.T) {
 	o := options(t)
 	o.Formats = []string{FormatNone}
-	before := []Mark{{File: "pages-000007.jsonl", Length: 70}, {File: "crawl-20260101000000-000002-h.warc.gz", Length: 123}}
+	before := []Mark{{File: "pages-000007.jsonl", Length: 70},
+		{File: "crawl-20260101000000-000002-h.warc.gz", Length: 123}}
 	w := mustOpen(t, o, before)
 	mustAppend(t, w, "a")
 	if got := mustSync(t, w); !slices.Equal(got, before) {

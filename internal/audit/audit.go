@@ -28,12 +28,14 @@ const MaxViolations = 1000
 // Report is what an audit found.
 type Report struct {
 	Counts
-	From       time.Time           `json:"from,omitzero"` // when the first request began
-	To         time.Time           `json:"to,omitzero"`   // when the last one began
-	Lost       uint64              `json:"lost"`          // requests that the log says could not be written
-	Damaged    []requestlog.Damage `json:"damaged,omitempty"`
-	Unfinished int64               `json:"unfinished_bytes,omitzero"` // at the end of the newest file: a record that is being written, or was at a crash
-	Violations []Violation         `json:"violations"`                // the first MaxViolations
+	From    time.Time           `json:"from,omitzero"` // when the first request began
+	To      time.Time           `json:"to,omitzero"`   // when the last one began
+	Lost    uint64              `json:"lost"`          // requests that the log says could not be written
+	Damaged []requestlog.Damage `json:"damaged,omitempty"`
+	// Unfinished is the length of a record at the end of the newest file that is being written, or
+	// was at a crash.
+	Unfinished int64       `json:"unfinished_bytes,omitzero"`
+	Violations []Violation `json:"violations"` // the first MaxViolations
 
 	hosts map[string]*host
 }
@@ -50,7 +52,8 @@ type Counts struct {
 	WallClock  uint64 `json:"by_wall_clock"`  // gaps that only the wall clock tells, which may have been set
 	Violations uint64 `json:"all_violations"` // as many as there are
 
-	UnprovenNoEnd uint64 `json:"unproven_no_end_known"` // of Unproven, those that were under way when the process was killed
+	// UnprovenNoEnd are those of Unproven that were under way when the process was killed.
+	UnprovenNoEnd uint64 `json:"unproven_no_end_known"`
 }
 
 // Run reads the request log in a directory and judges it. It keeps about 1 KB of each host, and one file of the log at most beside

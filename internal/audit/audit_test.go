@@ -321,13 +321,16 @@ func TestUnproven(t *testing.T) {
 	}
 }
 
-// TestNoFileAtKill: a page that was under way at a kill names no robots.txt where there was none. What was known of the origin then judges it.
+// TestNoFileAtKill: a page that was under way at a kill names no robots.txt where there was none.
+// What was known of the origin then judges it.
 func TestNoFileAtKill(t *testing.T) {
 	gone := policy("", began)
-	gone.Record.Class, gone.Record.Copy, gone.Record.Body, gone.Version = robots.ClassUnavailable, robots.ClassUnavailable, nil, robots.Version{}
+	gone.Record.Class, gone.Record.Copy = robots.ClassUnavailable, robots.ClassUnavailable
+	gone.Record.Body, gone.Version = nil, robots.Version{}
 	open := func(q *requestlog.Request) { q.End, q.Policy = time.Time{}, nil }
 	w := newWorld(t)
-	w.page("http://a.test/robots.txt", 0, func(q *requestlog.Request) { q.Kind, q.Status, q.Policy = requestlog.Robots, 404, gone })
+	w.page("http://a.test/robots.txt", 0,
+		func(q *requestlog.Request) { q.Kind, q.Status, q.Policy = requestlog.Robots, 404, gone })
 	w.page("http://b.test/", 0, nil)
 	w.begin(began.Add(10*time.Second), 1+10*time.Second)
 	w.page("http://a.test/open", -5*time.Second, open)
@@ -356,7 +359,8 @@ func TestDamagedLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := Run(context.Background(), w.dir, Options{Robots: robots.DefaultOptions()})
-	if err != nil || len(r.Damaged) != 1 || r.Damaged[0].Requests <= 0 || r.Requests+uint64(r.Damaged[0].Requests) != 3000 {
+	if err != nil || len(r.Damaged) != 1 || r.Damaged[0].Requests <= 0 ||
+		r.Requests+uint64(r.Damaged[0].Requests) != 3000 {
 		t.Errorf("%d requests, damaged %+v, %v", r.Requests, r.Damaged, err)
 	}
 }

@@ -15,7 +15,8 @@ type judge struct {
 	process  *requestlog.Process // of the file that is being read
 	versions map[robots.Version]*requestlog.Policy
 	before   map[robots.Version]*requestlog.Policy // of the file before
-	absent   map[weburl.Origin]*requestlog.Policy  // by origin: that there was no robots.txt, where that is what came last
+	// absent says of origins that there was no robots.txt, where that is what came last.
+	absent   map[weburl.Origin]*requestlog.Policy
 	compiled map[*requestlog.Policy]*compiled
 	bytes    int
 }
@@ -49,7 +50,8 @@ func (j *judge) enter(q *requestlog.Request) {
 		return
 	}
 	j.versions[q.Policy.Version] = q.Policy
-	if allows := q.Kind == requestlog.Page && q.Allowed || q.Policy.Record.Class == robots.ClassUnavailable; allows && q.Policy.Version.IsZero() {
+	if allows := q.Kind == requestlog.Page && q.Allowed ||
+		q.Policy.Record.Class == robots.ClassUnavailable; allows && q.Policy.Version.IsZero() {
 		j.absent[rulesOf(q)] = q.Policy
 	} else {
 		delete(j.absent, rulesOf(q))

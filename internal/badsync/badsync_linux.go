@@ -9,10 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Install makes every sync of this process, from now to its end, fail with EIO if fails says so. fails is called for one sync at a time with how it is
-// made and its number among those that are made so, from 1. It may not sync itself. No privileges are needed. An error means that the system does not let it.
+// Install makes every sync of this process, from now to its end, fail with EIO if fails says so.
+// fails is called for one sync at a time with how it is made and its number among those that are
+// made so, from 1. It may not sync itself. No privileges are needed. An error means that the system
+// does not let it.
 //
-// The kernel asks about each such call over a seccomp listener, which a goroutine of this process answers.
+// The kernel asks about each such call over a seccomp listener, which a goroutine of this process
+// answers.
 func Install(fails func(c Call, n int) bool) error {
 	filter := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // the number of the system call
@@ -22,13 +25,15 @@ func Install(fails func(c Call, n int) bool) error {
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
 	}
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	const flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_TSYNC | unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH
+	const flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_TSYNC |
+		unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("give up new privileges: %w", err)
 	}
-	listener, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&program)))
+	listener, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags,
+		uintptr(unsafe.Pointer(&program)))
 	if errno != 0 {
 		return fmt.Errorf("install a seccomp filter: %w", errno)
 	}
@@ -59,7 +64,8 @@ func answer(listener uintptr, fails func(c Call, n int) bool) {
 	counts := make(map[Call]int)
 	for {
 		var q question
-		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, listener, unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&q))); errno != 0 {
+		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, listener, unix.SECCOMP_IOCTL_NOTIF_RECV,
+			uintptr(unsafe.Pointer(&q))); errno != 0 {
 			continue // the caller was interrupted
 		}
 		c := Fdatasync

@@ -24,7 +24,10 @@ func child(path string) int {
 	if err != nil {
 		return 1
 	}
-	if err := Install(func(c Call, n int) bool { return c == Fdatasync && n == 3 || c == Fsync && n == 2 }); err != nil {
+	if err := Install(func(c Call, n int) bool {
+		return c == Fdatasync && n == 3 ||
+			c == Fsync && n == 2
+	}); err != nil {
 		return 2
 	}
 	for n := 1; n <= 4; n++ {

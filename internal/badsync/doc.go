@@ -1,4 +1,5 @@
-// Package badsync makes syncs fail in the process that asks for it, as those of a failing disk do, so that tests can see what a program does then.
+// Package badsync makes syncs fail in the process that asks for it, as those of a failing disk do,
+// so that tests can see what a program does then.
 package badsync
 
 // Call is how a file is synced.

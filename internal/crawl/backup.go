@@ -16,17 +16,20 @@ var (
 	ErrSlowCopy = errors.New("the copy of the database was taken too slowly")
 )
 
-// The pace at which a copy has to be taken that goes from the database straight to whoever wants it.
+// The pace at which a copy has to be taken that goes from the database straight to whoever wants
+// it.
 const (
 	copyGrace  = time.Minute // in which nothing is expected
 	copyRate   = 32 << 20    // bytes a second, from then on
 	copyMargin = 64 << 20    // bytes that stay free for the crawl where a copy is made on the disk first
 )
 
-// Backup writes a copy of the database as of one moment to w, after it has called begin with the length of the copy in bytes. As long as it reads the database, the file
-// grows by what commits rewrite. So it copies to a file of its own first, at the pace of the disk, and gives that to w at the pace of w. Where
-// there is no room for the file, w has to take the copy at once, within a minute and at 32 MiB/s behind that; else the error is ErrSlowCopy. There is one copy at a time, for others the error is ErrCopying. Any
-// goroutine may call it, until Close.
+// Backup writes a copy of the database as of one moment to w, after it has called begin with the
+// length of the copy in bytes. As long as it reads the database, the file grows by what commits
+// rewrite. So it copies to a file of its own first, at the pace of the disk, and gives that to w at
+// the pace of w. Where there is no room for the file, w has to take the copy at once, within a
+// minute and at 32 MiB/s behind that; else the error is ErrSlowCopy. There is one copy at a time,
+// for others the error is ErrCopying. Any goroutine may call it, until Close.
 func (e *Engine) Backup(ctx context.Context, w io.Writer, begin func(size int64)) (n int64, err error) {
 	if !e.copying.TryLock() {
 		return 0, ErrCopying
@@ -86,7 +89,8 @@ func (c *copier) limit(size int64, now func() time.Time) {
 		if !now().After(until) {
 			return nil
 		}
-		return fmt.Errorf("%w: %d MiB have to be taken within %v, because data_dir has no room to copy them first; make that room, or take the copy to a disk of this machine and send it from there",
+		return fmt.Errorf("%w: %d MiB have to be taken within %v, because data_dir has no room to copy them first; "+
+			"make that room, or take the copy to a disk of this machine and send it from there",
 			ErrSlowCopy, size>>20, within)
 	}
 }

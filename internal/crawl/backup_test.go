@@ -52,7 +52,8 @@ func openForCopies(t *testing.T, log slog.Handler, now func() time.Time) (*Engin
 	return e, s
 }
 
-// TestSlowCopy: whoever takes a copy of the database slowly keeps no commit from using its pages again.
+// TestSlowCopy: whoever takes a copy of the database slowly keeps no commit from using its pages
+// again.
 func TestSlowCopy(t *testing.T) {
 	t.Parallel()
 	e, s := openForCopies(t, slog.DiscardHandler, nil)
@@ -89,7 +90,8 @@ func TestSlowCopy(t *testing.T) {
 	}
 }
 
-// TestCopyWithoutRoom: where the disk has no room for a copy beside the crawl, the copy has to be taken in time.
+// TestCopyWithoutRoom: where the disk has no room for a copy beside the crawl, the copy has to be
+// taken in time.
 func TestCopyWithoutRoom(t *testing.T) {
 	t.Parallel()
 	var passed atomic.Int64
@@ -108,12 +110,14 @@ func TestCopyWithoutRoom(t *testing.T) {
 	if n, err := take(0); err != nil || n == 0 {
 		t.Errorf("taken at once: %d bytes, %v", n, err)
 	}
-	if _, err := take(2 * time.Minute); !errors.Is(err, ErrSlowCopy) || log.of("copy of the database is not complete") != 1 {
+	if _, err := take(2 * time.Minute); !errors.Is(err, ErrSlowCopy) ||
+		log.of("copy of the database is not complete") != 1 {
 		t.Errorf("taken too slowly: %v", err)
 	}
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := e.Backup(gone, io.Discard, func(int64) {}); !errors.Is(err, context.Canceled) || log.of("copy of the database is not complete") != 1 {
+	if _, err := e.Backup(gone, io.Discard, func(int64) {}); !errors.Is(err, context.Canceled) ||
+		log.of("copy of the database is not complete") != 1 {
 		t.Errorf("nobody wants it any more: %v", err)
 	}
 }

@@ -16,8 +16,9 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestBadSync lets one sync of the database fail, as a failing disk does. The crawl ends with a message that is true; and the next one goes on from what
-// is there, whether the system kept the meta page that could not be synced, or a restart of the machine brings back the one before.
+// TestBadSync lets one sync of the database fail, as a failing disk does. The crawl ends with a
+// message that is true; and the next one goes on from what is there, whether the system kept the
+// meta page that could not be synced, or a restart of the machine brings back the one before.
 func TestBadSync(t *testing.T) {
 	t.Parallel()
 	for _, sync := range []int{8, 9, 11, 13, 15, 17} { // the odd ones are of meta pages
@@ -74,7 +75,8 @@ func writeChild(t *testing.T, dir string, c childConfig) {
 	}
 }
 
-// forgetMeta makes the newer of the two meta pages of a database invalid, so that the one before is in force, as after a restart of the machine without it.
+// forgetMeta makes the newer of the two meta pages of a database invalid, so that the one before is
+// in force, as after a restart of the machine without it.
 func forgetMeta(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_RDWR, 0)

@@ -7,9 +7,10 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// bodies are those whose answers wait for a commit or are with the committer: the store does not know of them yet, and the next answer of the host may have the
-// same. An answer that points to one of them is added to the same job or a later one, so it is never committed without it. The dispatcher adds and
-// removes; workers look.
+// bodies are those whose answers wait for a commit or are with the committer: the store does not
+// know of them yet, and the next answer of the host may have the same. An answer that points to one
+// of them is added to the same job or a later one, so it is never committed without it. The
+// dispatcher adds and removes; workers look.
 type bodies struct{ originals sync.Map } // bodyKey to *archive.Original
 
 type bodyKey struct {
@@ -20,7 +21,8 @@ type bodyKey struct {
 // add takes note of the body that a result brings.
 func (b *bodies) add(res *result) {
 	if p := res.payload; p != nil {
-		b.originals.Store(bodyKey{p.Host, p.Digest}, &archive.Original{URL: res.lease.URL.String(), At: p.At, Payload: p.SHA256})
+		b.originals.Store(bodyKey{p.Host, p.Digest},
+			&archive.Original{URL: res.lease.URL.String(), At: p.At, Payload: p.SHA256})
 	}
 }
 

@@ -80,7 +80,10 @@ func crawlAsChild(dir string) error {
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	if c.BadSync > 0 {
-		if err := badsync.Install(func(call badsync.Call, n int) bool { return call == badsync.Fdatasync && n == c.BadSync }); err != nil {
+		if err := badsync.Install(func(call badsync.Call, n int) bool {
+			return call == badsync.Fdatasync &&
+				n == c.BadSync
+		}); err != nil {
 			return err
 		}
 	}

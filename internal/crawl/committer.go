@@ -68,7 +68,8 @@ func (e *Engine) commitMarks(marks []archive.Mark) error {
 	return e.roomError(err)
 }
 
-// closeOutput completes the output files and closes them. Where that cannot be committed they stay as they are, and the next run goes on with them.
+// closeOutput completes the output files and closes them. Where that cannot be committed they stay
+// as they are, and the next run goes on with them.
 func (e *Engine) closeOutput() error {
 	defer e.out.Close()
 	marks, err := e.out.Finish()
@@ -98,9 +99,10 @@ func (r *run) pause(ctx context.Context, err error) bool {
 	}
 }
 
-// commit makes a job durable: first the output, then the transaction that
-// counts it. After an error both are as before, but for storage.ErrInDoubt: then nobody knows whether the transaction counts, and the output is left as it
-// is, with what it may or may not count. The next start finds out which, and cuts the output to it.
+// commit makes a job durable: first the output, then the transaction that counts it. After an error
+// both are as before, but for storage.ErrInDoubt: then nobody knows whether the transaction counts,
+// and the output is left as it is, with what it may or may not count. The next start finds out
+// which, and cuts the output to it.
 func (r *run) commit(ctx context.Context, j *job) error {
 	started := r.now()
 	if err := r.checkRoom(); err != nil {
@@ -114,7 +116,8 @@ func (r *run) commit(ctx context.Context, j *job) error {
 	j.setMark(storage.MarkLedger, storage.EncodePlace(j.place))
 	j.result, err = r.store.Commit(&j.batch)
 	if errors.Is(err, storage.ErrInDoubt) {
-		return fmt.Errorf("%w; the crawl ends here, and the next start finds out what was committed and goes on from there", err)
+		return fmt.Errorf("%w; the crawl ends here, and the next start finds out what was committed"+
+			" and goes on from there", err)
 	}
 	if err != nil {
 		if back := r.out.Rollback(r.marks); back != nil {
@@ -136,7 +139,8 @@ func (r *run) commit(ctx context.Context, j *job) error {
 	return nil
 }
 
-// nameFiles gives the output files that are complete their final names. That may fail for as long as it takes: nothing depends on it.
+// nameFiles gives the output files that are complete their final names. That may fail for as long
+// as it takes: nothing depends on it.
 func (r *run) nameFiles() {
 	err := r.out.Committed()
 	if err != nil && !r.unnamed {

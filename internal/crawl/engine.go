@@ -192,11 +192,14 @@ func (e *Engine) openOutput() error {
 func (e *Engine) sayAside(a archive.Aside) {
 	switch {
 	case !a.Older:
-		e.log.Warn("an output file was being written by a crawl that this database knows nothing of: it was set aside", "file", a.File, "now", a.As)
+		e.log.Warn("an output file was being written by a crawl that this database knows nothing of: it was set aside",
+			"file", a.File, "now", a.As)
 	case a.Kept == 0:
-		e.log.Warn("the database is older than an output file: the file was set aside, and its pages are fetched again", "file", a.File, "now", a.As)
+		e.log.Warn("the database is older than an output file: the file was set aside, and its pages are fetched again",
+			"file", a.File, "now", a.As)
 	default:
-		e.log.Warn("the database is older than the end of an output file: the file was set aside, what the database knows of it was copied, and the other pages are fetched again",
+		e.log.Warn("the database is older than the end of an output file: the file was set aside, "+
+			"what the database knows of it was copied, and the other pages are fetched again",
 			"file", a.File, "now", a.As, "copied_bytes", a.Kept)
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
-// exchangeOf is what went over the wire for a lease: a whole answer, or what came of one that broke off. Nil: nothing that is kept.
+// exchangeOf is what went over the wire for a lease: a whole answer, or what came of one that broke
+// off. Nil: nothing that is kept.
 func exchangeOf(l *frontier.Lease, resp *fetch.Response, failure *fetch.Error) (*archive.Exchange, *fetch.Response) {
 	truncated := archive.Truncation("")
 	if failure != nil {
@@ -22,8 +23,9 @@ func exchangeOf(l *frontier.Lease, resp *fetch.Response, failure *fetch.Error) (
 		truncated = archive.TooLong
 	}
 	return &archive.Exchange{
-		URL: l.URL.String(), At: resp.Start, Address: resp.RemoteAddr.Addr(), Request: resp.Wire.Request, Response: resp.Wire.Response,
-		Chunked: resp.Wire.Chunked, Truncated: truncated,
+		URL: l.URL.String(), At: resp.Start, Address: resp.RemoteAddr.Addr(), Request: resp.Wire.Request,
+		Response: resp.Wire.Response,
+		Chunked:  resp.Wire.Chunked, Truncated: truncated,
 	}, resp
 }
 

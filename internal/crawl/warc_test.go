@@ -233,7 +233,8 @@ func TestArchiveAcrossRestarts(t *testing.T) {
 	}
 }
 
-// TestEqualBodiesInARow: a body is stored once, though the next answer with it comes before the first is committed, and in other chunks.
+// TestEqualBodiesInARow: a body is stored once, though the next answer with it comes before the
+// first is committed, and in other chunks.
 func TestEqualBodiesInARow(t *testing.T) {
 	t.Parallel()
 	same := strings.Repeat("<p>always this</p>", 200)
@@ -273,7 +274,8 @@ func TestEqualBodiesInARow(t *testing.T) {
 	}
 }
 
-// TestBrokenAnswers: what came of answers that break off within their body is in the archive, with why there is no more.
+// TestBrokenAnswers: what came of answers that break off within their body is in the archive, with
+// why there is no more.
 func TestBrokenAnswers(t *testing.T) {
 	t.Parallel()
 	const begin = "<p>as far as it goes</p>"
@@ -293,7 +295,8 @@ func TestBrokenAnswers(t *testing.T) {
 	}
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 	want := map[string]string{
-		"/short": "disconnect", "/chunks": "disconnect", "/malformed": "disconnect", "/stalls": "time", "/packed": "unspecified", "/robots.txt": "disconnect",
+		"/short": "disconnect", "/chunks": "disconnect", "/malformed": "disconnect", "/stalls": "time",
+		"/packed": "unspecified", "/robots.txt": "disconnect",
 	}
 	routes := testweb.Routes{
 		"/short":     raw(head+"Content-Length: 1000\r\n\r\n"+begin, false),
@@ -334,7 +337,8 @@ func TestBrokenAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		body, err := io.ReadAll(answer.Body)
-		if err != nil || string(body) != begin || answer.ContentLength != int64(len(begin)) || len(answer.TransferEncoding) > 0 {
+		if err != nil || string(body) != begin || answer.ContentLength != int64(len(begin)) ||
+			len(answer.TransferEncoding) > 0 {
 			t.Errorf("%s: %q (%v)", rec.Header.Get(warc.FieldTargetURI), block, err)
 		}
 		got[parse(t, rec.Header.Get(warc.FieldTargetURI)).RequestURI()] = why

@@ -220,7 +220,8 @@ func (c *Client) captured(cn *conn, r Request, fields []field, resp *http.Respon
 	plain := err == nil && len(packed) == 0 && !truncated
 	open := slices.DeleteFunc(fields, func(f field) bool { return f.secret })
 	return &Wire{
-		Request: spool.Of(c.requestHead(r, open)), Response: response, Chunked: slices.Contains(resp.TransferEncoding, "chunked"), Plain: plain, Truncated: truncated,
+		Request: spool.Of(c.requestHead(r, open)), Response: response,
+		Chunked: slices.Contains(resp.TransferEncoding, "chunked"), Plain: plain, Truncated: truncated,
 	}, nil
 }
 

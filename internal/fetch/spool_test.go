@@ -86,7 +86,8 @@ func TestLargeBodiesAreInFiles(t *testing.T) {
 	}
 }
 
-// Requests that fail while a body is read hold nothing afterwards, but for what came until then where exchanges are kept.
+// Requests that fail while a body is read hold nothing afterwards, but for what came until then
+// where exchanges are kept.
 func TestFailedBodies(t *testing.T) {
 	part := strings.Repeat("x", 40<<10)
 	for name, tt := range map[string]struct {
@@ -112,10 +113,12 @@ func TestFailedBodies(t *testing.T) {
 			}
 			if p := failure.Partial; p != nil {
 				received, err := p.Wire.Response.Load(nil, 1<<20)
-				if err != nil || !strings.HasPrefix(tt.answer, string(received)) || len(received) < min(len(tt.answer), 4<<10) {
+				if err != nil || !strings.HasPrefix(tt.answer, string(received)) ||
+					len(received) < min(len(tt.answer), 4<<10) {
 					t.Errorf("%s: kept %d bytes of %d (%v)", name, len(received), len(tt.answer), err)
 				}
-				if !p.Truncated || !p.Wire.Truncated || p.Wire.Plain || p.Wire.Chunked != tt.chunked || p.Status/100 == 0 || p.Start.IsZero() || p.End.Before(p.FirstByte) {
+				if !p.Truncated || !p.Wire.Truncated || p.Wire.Plain || p.Wire.Chunked != tt.chunked ||
+					p.Status/100 == 0 || p.Start.IsZero() || p.End.Before(p.FirstByte) {
 					t.Errorf("%s: %+v, %+v", name, p, p.Wire)
 				}
 			}

@@ -20,7 +20,8 @@ import (
 // anyDuration draws a duration, often one at an end of what there is.
 func anyDuration() *rapid.Generator[time.Duration] {
 	return rapid.OneOf(
-		rapid.SampledFrom([]time.Duration{0, 1, -1, time.Second, maxDuration - 1, maxDuration, maxDuration + 1, math.MaxInt64, math.MinInt64}),
+		rapid.SampledFrom([]time.Duration{0, 1, -1, time.Second, maxDuration - 1, maxDuration, maxDuration + 1,
+			math.MaxInt64, math.MinInt64}),
 		rapid.Map(rapid.Int64(), func(n int64) time.Duration { return time.Duration(n) }),
 	)
 }
@@ -40,7 +41,8 @@ func anyTime() *rapid.Generator[time.Time] {
 
 func anyURL() *rapid.Generator[weburl.URL] {
 	return rapid.Custom(func(t *rapid.T) weburl.URL {
-		host := rapid.SampledFrom([]string{"a.test", "b.test:8443", "[2001:db8::1]", strings.Repeat("a23456789.", 25) + "test"}).Draw(t, "host")
+		host := rapid.SampledFrom([]string{"a.test", "b.test:8443", "[2001:db8::1]",
+			strings.Repeat("a23456789.", 25) + "test"}).Draw(t, "host")
 		text := rapid.SampledFrom([]string{"http", "https"}).Draw(t, "scheme") + "://" + host + "/"
 		if n := weburl.MaxLength - len(text); rapid.Bool().Draw(t, "longest") {
 			text += strings.Repeat("x", n)
@@ -71,15 +73,22 @@ func anyPolicy() *rapid.Generator[*Policy] {
 func anyRequest() *rapid.Generator[*Request] {
 	return rapid.Custom(func(t *rapid.T) *Request {
 		octet := func(name string) byte { return rapid.Byte().Draw(t, name) }
-		address := []netip.Addr{{}, netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("::ffff:192.0.2.7"), netip.MustParseAddr("fe80::1%eth0")}
+		address := []netip.Addr{{}, netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("::ffff:192.0.2.7"),
+			netip.MustParseAddr("fe80::1%eth0")}
 		r := &Request{
-			Kind: Kind(rapid.IntRange(0, int(kinds)-1).Draw(t, "kind")), Method: Method(octet("method")), URL: anyURL().Draw(t, "url"),
-			Address: rapid.SampledFrom(address).Draw(t, "address"), Place: rapid.Uint64().Draw(t, "place"), Again: rapid.Bool().Draw(t, "again"),
-			Start: anyTime().Draw(t, "start"), Decided: anyTime().Draw(t, "decided"), Sent: rapid.Bool().Draw(t, "sent"),
-			Status: rapid.OneOf(rapid.IntRange(-1, 1200), rapid.Int()).Draw(t, "status"), Failure: fetch.Kind(octet("failure")),
-			Bytes: rapid.Uint64().Draw(t, "bytes"), RetryAfter: anyDuration().Draw(t, "retry after"), Delay: anyDuration().Draw(t, "delay"),
+			Kind: Kind(rapid.IntRange(0, int(kinds)-1).Draw(t, "kind")), Method: Method(octet("method")),
+			URL:     anyURL().Draw(t, "url"),
+			Address: rapid.SampledFrom(address).Draw(t, "address"), Place: rapid.Uint64().Draw(t, "place"),
+			Again: rapid.Bool().Draw(t, "again"),
+			Start: anyTime().Draw(t, "start"), Decided: anyTime().Draw(t, "decided"),
+			Sent:    rapid.Bool().Draw(t, "sent"),
+			Status:  rapid.OneOf(rapid.IntRange(-1, 1200), rapid.Int()).Draw(t, "status"),
+			Failure: fetch.Kind(octet("failure")),
+			Bytes:   rapid.Uint64().Draw(t, "bytes"), RetryAfter: anyDuration().Draw(t, "retry after"),
+			Delay:       anyDuration().Draw(t, "delay"),
 			DelayReason: politeness.Reason(octet("delay reason")), Reason: politeness.Reason(octet("reason")),
-			Policy: anyPolicy().Draw(t, "policy"), Allowed: rapid.Bool().Draw(t, "allowed"), Line: rapid.Int().Draw(t, "line"),
+			Policy: anyPolicy().Draw(t, "policy"), Allowed: rapid.Bool().Draw(t, "allowed"),
+			Line: rapid.Int().Draw(t, "line"),
 		}
 		if rapid.Bool().Draw(t, "for another") {
 			r.For = anyURL().Draw(t, "for").Origin()
@@ -104,18 +113,22 @@ func stored(r Request) string {
 		}
 	}
 	if r.End.IsZero() {
-		r = Request{Kind: r.Kind, URL: r.URL, Address: r.Address, Place: r.Place, Again: r.Again, Delay: r.Delay, Allowed: r.Allowed, Line: r.Line, Sent: true, Status: -1}
+		r = Request{Kind: r.Kind, URL: r.URL, Address: r.Address, Place: r.Place, Again: r.Again, Delay: r.Delay,
+			Allowed: r.Allowed, Line: r.Line, Sent: true, Status: -1}
 		r.Delay = clamp(r.Delay, -maxDuration, maxDuration)
 	}
 	if r.Status > 0 {
 		r.Failure = 0
 	}
-	return fmt.Sprint(r.Kind, r.Method, r.URL, r.For, r.Address.WithZone(""), r.Place, r.Again, r.Sent, clamp(r.Status, 0, maxStatus), r.Failure, r.Bytes,
-		clamp(r.RetryAfter, 0, maxDuration), clamp(r.Delay, min(r.Delay, 0), maxDuration), byte(r.DelayReason), byte(r.Reason), r.Allowed,
+	return fmt.Sprint(r.Kind, r.Method, r.URL, r.For, r.Address.WithZone(""), r.Place, r.Again, r.Sent,
+		clamp(r.Status, 0, maxStatus), r.Failure, r.Bytes,
+		clamp(r.RetryAfter, 0, maxDuration), clamp(r.Delay, min(r.Delay, 0), maxDuration), byte(r.DelayReason),
+		byte(r.Reason), r.Allowed,
 		clamp(r.Line, 0, maxNumber), version, len(body))
 }
 
-// TestAnything: whatever a request has in its fields, it is written in a way in which it can be read, and so is what follows it.
+// TestAnything: whatever a request has in its fields, it is written in a way in which it can be
+// read, and so is what follows it.
 func TestAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := testProcess()
@@ -149,7 +162,8 @@ func TestAnything(t *testing.T) {
 			if stored(*got[i]) != stored(want) {
 				t.Fatalf("read    %s\nwritten %s", stored(*got[i]), stored(want))
 			}
-			if d := r.End.Sub(p.Began).Abs(); !r.End.IsZero() && d < maxDuration && p.Began.Year() > 2000 && p.Began.Year() < 2100 {
+			if d := r.End.Sub(p.Began).Abs(); !r.End.IsZero() && d < maxDuration && p.Began.Year() > 2000 &&
+				p.Began.Year() < 2100 {
 				if diff := got[i].End.Sub(r.End).Abs(); diff > time.Microsecond {
 					t.Fatalf("the end is %v away", diff)
 				}
@@ -172,7 +186,8 @@ func readBytes(t *rapid.T, file []byte) (got []*Request, s Summary) {
 	return got, s
 }
 
-// TestLongestBody: a robots.txt of the most octets that are read fits into a frame, also where it cannot be packed.
+// TestLongestBody: a robots.txt of the most octets that are read fits into a frame, also where it
+// cannot be packed.
 func TestLongestBody(t *testing.T) {
 	dir := t.TempDir()
 	noise := make([]byte, robots.MaxBody)
@@ -180,7 +195,8 @@ func TestLongestBody(t *testing.T) {
 		seed = seed*6364136223846793005 + 1442695040888963407
 		noise[i] = byte(seed >> 56)
 	}
-	mustAppend(t, mustOpen(t, dir, DefaultOptions(), testProcess()), request(t, 0, "http://a.test/", time.Second, policyOf(string(noise))))
+	mustAppend(t, mustOpen(t, dir, DefaultOptions(), testProcess()),
+		request(t, 0, "http://a.test/", time.Second, policyOf(string(noise))))
 	got, s := readAll(t, dir, Query{})
 	if len(got) != 1 || len(s.Damaged) > 0 || !bytes.Equal(got[0].Policy.Record.Body, noise) {
 		t.Errorf("%d requests, %+v", len(got), s)

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// The bounds of numbers. A value beyond its bound is the bound, for the writer and the reader alike: an answer may ask for a
-// Retry-After that no clock can hold, and one such field must not make a log unreadable.
+// The bounds of numbers. A value beyond its bound is the bound, for the writer and the reader
+// alike: an answer may ask for a Retry-After that no clock can hold, and one such field must not
+// make a log unreadable.
 const (
 	maxDuration = math.MaxInt64 / 8 // so that the sum of a few durations is a duration, too
 	maxOffset   = maxDuration / int64(time.Microsecond)
@@ -16,8 +17,8 @@ const (
 	maxStatus   = 999
 )
 
-// coder writes the fields of a payload, or reads them. Each frame describes its fields once, in a method code that serves
-// both directions, so the reader accepts whatever the writer produces.
+// coder writes the fields of a payload, or reads them. Each frame describes its fields once, in a
+// method code that serves both directions, so the reader accepts whatever the writer produces.
 type coder struct {
 	b     []byte // written so far, or left to be read
 	reads bool

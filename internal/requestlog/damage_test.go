@@ -40,8 +40,9 @@ func anyDamage() *rapid.Generator[damagedFile] {
 			}
 			end := began.Add(time.Duration(i) * time.Second)
 			r := &Request{
-				URL: u, Place: uint64(i), Sent: true, Status: 200, Policy: policies[rapid.IntRange(0, 2).Draw(t, "policy")],
-				Start: end.Add(-time.Millisecond), Decided: end.Add(-time.Millisecond), End: end,
+				URL: u, Place: uint64(i), Sent: true, Status: 200,
+				Policy: policies[rapid.IntRange(0, 2).Draw(t, "policy")],
+				Start:  end.Add(-time.Millisecond), Decided: end.Add(-time.Millisecond), End: end,
 			}
 			d.requests, d.file = append(d.requests, r), e.request(d.file, r)
 			d.ends = append(d.ends, len(d.file))
@@ -66,7 +67,8 @@ func (d *damagedFile) harm(t *rapid.T, end int) {
 	}
 }
 
-// TestAnyDamage: whatever happens to a file, what is read is right, all before the damage is there, and what is missing is said to be.
+// TestAnyDamage: whatever happens to a file, what is read is right, all before the damage is there,
+// and what is missing is said to be.
 func TestAnyDamage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := anyDamage().Draw(t, "file")
@@ -80,12 +82,14 @@ func TestAnyDamage(t *testing.T) {
 			}
 		}
 		cut := len(s.Damaged) == 0 // nothing, or the whole end of the file, which nobody can know of
-		if lost := len(d.requests) - len(got); known && !cut && lost != missing || cut && lost > 0 && len(d.file) >= d.ends[len(d.ends)-1] {
+		if lost := len(d.requests) - len(got); known && !cut && lost != missing ||
+			cut && lost > 0 && len(d.file) >= d.ends[len(d.ends)-1] {
 			t.Fatalf("%d of %d requests, %+v", len(got), len(d.requests), s)
 		}
 		for i, r := range got {
 			want := d.requests[r.Place]
-			if r.URL != want.URL || !r.End.Equal(want.End) || !r.Start.Equal(want.Start) || (r.Policy == nil) != (want.Policy == nil) ||
+			if r.URL != want.URL || !r.End.Equal(want.End) || !r.Start.Equal(want.Start) ||
+				(r.Policy == nil) != (want.Policy == nil) ||
 				r.Policy != nil && r.Policy.Version != want.Policy.Version {
 				t.Fatalf("read %+v\nwritten %+v", r, want)
 			}
@@ -96,14 +100,16 @@ func TestAnyDamage(t *testing.T) {
 	})
 }
 
-// TestGoesOn: behind damage the log can be read again, within a file of its usual size, also in the newest one; what is missing is counted.
+// TestGoesOn: behind damage the log can be read again, within a file of its usual size, also in the
+// newest one; what is missing is counted.
 func TestGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, DefaultOptions(), testProcess())
 	p := policyOf("User-agent: *\n")
 	const n = 10_000
 	for i := range n {
-		mustAppend(t, l, request(t, i, fmt.Sprintf("http://h%d.test/a/path/%d", i%7, i), time.Duration(i)*time.Second, p))
+		mustAppend(t, l, request(t, i, fmt.Sprintf("http://h%d.test/a/path/%d", i%7, i), time.Duration(i)*time.Second,
+			p))
 	}
 	whole, err := os.ReadFile(path(dir, 1))
 	if err != nil {
@@ -128,12 +134,14 @@ func TestGoesOn(t *testing.T) {
 				}
 				missing += d.Requests
 			}
-			if lost := n - len(got); lost == 0 || lost > 2*2000 || len(s.Damaged) == 0 || name != "near the end" && int64(lost) != missing {
+			if lost := n - len(got); lost == 0 || lost > 2*2000 || len(s.Damaged) == 0 ||
+				name != "near the end" && int64(lost) != missing {
 				t.Errorf("%d of %d requests, %+v", len(got), n, s)
 			}
 			for _, r := range got {
 				i := int(r.Place-1000) / 50
-				same(t, r, request(t, i, fmt.Sprintf("http://h%d.test/a/path/%d", i%7, i), time.Duration(i)*time.Second, p))
+				same(t, r, request(t, i, fmt.Sprintf("http://h%d.test/a/path/%d", i%7, i),
+					time.Duration(i)*time.Second, p))
 			}
 		})
 	}

@@ -27,7 +27,8 @@ func decodeHeader(payload []byte) (*header, bool) {
 	return &header{
 		version: f.version,
 		process: Process{
-			Began: time.Unix(0, f.began).UTC(), Uptime: f.uptime, Boot: f.boot, Agent: f.agent, Tokens: f.tokens, Obey: f.obey == 1,
+			Began: time.Unix(0, f.began).UTC(), Uptime: f.uptime, Boot: f.boot, Agent: f.agent, Tokens: f.tokens,
+			Obey: f.obey == 1,
 		},
 		begun: time.Unix(0, f.begun).UTC(), place: f.place,
 	}, true
@@ -61,7 +62,8 @@ type fileDecoder struct {
 	unknown bool // there is one that refers to what could not be read
 }
 
-// context is what requests have in common. One that stands in a damaged part of the file is not known.
+// context is what requests have in common. One that stands in a damaged part of the file is not
+// known.
 type context struct {
 	known   bool
 	origin  weburl.Origin
@@ -164,13 +166,15 @@ func (f *fileDecoder) header(payload []byte) bool {
 	return true
 }
 
-// resume goes on behind a part of the file that could not be read. It returns how many requests that part had.
+// resume goes on behind a part of the file that could not be read. It returns how many requests
+// that part had.
 func (f *fileDecoder) resume(s *syncFields) (missing uint64) {
 	missing = s.requests - min(f.read, s.requests)
 	if s.lost != f.losts { // the numbers began again meanwhile
 		f.contexts, f.policies = nil, nil
 	}
-	f.contexts, f.policies = grown(f.contexts, min(s.contexts, maxContexts)), grown(f.policies, min(s.policies, maxPolicies))
+	f.contexts, f.policies = grown(f.contexts, min(s.contexts, maxContexts)), grown(f.policies,
+		min(s.policies, maxPolicies))
 	f.read, f.losts = s.requests, s.lost
 	f.last, f.offset = time.Duration(s.end), s.offset
 	return missing
@@ -233,9 +237,11 @@ func (f *fileDecoder) takeRequest(q *requestFields) bool {
 	}
 	r := &f.request
 	*r = Request{
-		Kind: kindOf(q.flags), Again: q.flags&flagAgain != 0, Sent: q.flags&flagSent != 0, Allowed: q.flags&flagAllowed != 0,
+		Kind: kindOf(q.flags), Again: q.flags&flagAgain != 0, Sent: q.flags&flagSent != 0,
+		Allowed: q.flags&flagAllowed != 0,
 		Address: c.address, Policy: c.policy, Process: f.process, Place: f.place + uint64(q.place),
-		Delay: q.delay, DelayReason: politeness.Reason(q.delayReason), Reason: politeness.Reason(q.reason), Method: Method(q.method),
+		Delay: q.delay, DelayReason: politeness.Reason(q.delayReason), Reason: politeness.Reason(q.reason),
+		Method:  Method(q.method),
 		Failure: fetch.Kind(q.failure), Status: q.status, Bytes: q.bytes, RetryAfter: q.retryAfter, Line: q.line,
 	}
 	r.End = f.process.Began.Add(f.last + time.Duration(f.offset)*time.Microsecond)
@@ -260,8 +266,9 @@ func (f *fileDecoder) takeOpen(q *openFields) bool {
 	}
 	r := &f.request
 	*r = Request{
-		Kind: kindOf(q.flags), Sent: true, Again: q.flags&flagAgain != 0, Allowed: q.flags&flagAllowed != 0, Process: f.process,
-		Place: q.place, Start: time.Unix(0, q.start).UTC(), Delay: time.Duration(q.delay), Line: q.line,
+		Kind: kindOf(q.flags), Sent: true, Again: q.flags&flagAgain != 0, Allowed: q.flags&flagAllowed != 0,
+		Process: f.process,
+		Place:   q.place, Start: time.Unix(0, q.start).UTC(), Delay: time.Duration(q.delay), Line: q.line,
 	}
 	r.Decided, r.starts = r.Start, Instant{Wall: r.Start}
 	r.ends = f.process.instant(f.process.Began, 0)

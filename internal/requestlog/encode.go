@@ -83,8 +83,8 @@ func (e *encoder) lost(b []byte, n uint64) []byte {
 	return e.frame(b, frameLost, &lostFields{n})
 }
 
-// sync appends the frame from which on a reader can go on that does not know what stands before it. It stands at a byte of the
-// file, behind so many requests.
+// sync appends the frame from which on a reader can go on that does not know what stands before it.
+// It stands at a byte of the file, behind so many requests.
 func (e *encoder) sync(b []byte, at int64, requests uint64) []byte {
 	return e.frame(b, frameSync, &syncFields{
 		at: uint64(at), requests: requests, lost: e.losts, contexts: len(e.contexts), policies: len(e.policies),
@@ -99,10 +99,12 @@ func (e *encoder) request(b []byte, r *Request) []byte {
 	offset := clamp(r.End.UnixMicro()-e.began.Add(end).UnixMicro(), -maxOffset, maxOffset)
 	q := &e.fields
 	*q = requestFields{
-		flags: requestFlags(r), context: context, place: int64(r.Place - e.place), end: int64(end - e.last), offset: offset - e.offset,
+		flags: requestFlags(r), context: context, place: int64(r.Place - e.place), end: int64(end - e.last),
+		offset:   offset - e.offset,
 		duration: r.End.Sub(r.Start), waited: r.Start.Sub(r.Decided), delay: r.Delay,
 		delayReason: byte(r.DelayReason), reason: byte(r.Reason), method: byte(r.Method),
-		failure: byte(r.Failure), status: r.Status, bytes: r.Bytes, retryAfter: r.RetryAfter, line: r.Line, target: r.URL.RequestURI(),
+		failure: byte(r.Failure), status: r.Status, bytes: r.Bytes, retryAfter: r.RetryAfter, line: r.Line,
+		target: r.URL.RequestURI(),
 	}
 	if q.flags&flagFor != 0 {
 		q.origin = r.For.String()

@@ -63,7 +63,8 @@ func (h *headerFields) code(c *coder) {
 	c.uvarint(&h.place)
 }
 
-// requestFields are those of frameRequest. Times are in nanoseconds, that of the wall clock in microseconds.
+// requestFields are those of frameRequest. Times are in nanoseconds, that of the wall clock in
+// microseconds.
 type requestFields struct {
 	flags            uint64
 	context          int

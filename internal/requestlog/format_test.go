@@ -178,8 +178,9 @@ func TestVersion1(t *testing.T) {
 	}
 }
 
-// TestUnboundedNumbers: earlier versions wrote numbers that they refused to read, such as a Retry-After of 99999999999999999999 seconds.
-// They are read as their bound, and so is what stands behind them.
+// TestUnboundedNumbers: earlier versions wrote numbers that they refused to read, such as a
+// Retry-After of 99999999999999999999 seconds. They are read as their bound, and so is what stands
+// behind them.
 func TestUnboundedNumbers(t *testing.T) {
 	dir := t.TempDir()
 	text, err := os.ReadFile(filepath.Join("testdata", "requests-1.golden"))
@@ -187,7 +188,8 @@ func TestUnboundedNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	payload := []byte{frameRequest}
-	for _, n := range []uint64{flagRetryAfter | flagSent, 0, 0, 0, 0, math.MaxUint64, math.MaxInt64, 1 << 62} { // to the delay
+	// to the delay
+	for _, n := range []uint64{flagRetryAfter | flagSent, 0, 0, 0, 0, math.MaxUint64, math.MaxInt64, 1 << 62} {
 		payload = binary.AppendUvarint(payload, n)
 	}
 	payload = append(payload, 0, 0, 0) // reasons, method
@@ -203,7 +205,8 @@ func TestUnboundedNumbers(t *testing.T) {
 	if n := len(goldenRequests(t)); len(got) != n+2 || len(s.Damaged) != 0 || s.Unfinished != 0 {
 		t.Fatalf("%d requests, want %d and 2: %+v", len(got), n, s)
 	}
-	if r := got[len(got)-1]; r.RetryAfter != maxDuration || r.Delay != maxDuration || r.Status != 429 || r.URL.String() != "http://a.test/x" {
+	if r := got[len(got)-1]; r.RetryAfter != maxDuration || r.Delay != maxDuration || r.Status != 429 ||
+		r.URL.String() != "http://a.test/x" {
 		t.Errorf("%+v", r)
 	}
 }

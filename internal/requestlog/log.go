@@ -30,7 +30,8 @@ type Log struct {
 // maxPending bounds what is held while nothing can be written. What comes on top is lost, and the log says how much that was.
 const maxPending = 1 << 20
 
-// syncEvery is after how many bytes there is a frame that a reader can go on from: so damage costs little more than what it hits.
+// syncEvery is after how many bytes there is a frame that a reader can go on from: so damage costs
+// little more than what it hits.
 const syncEvery = 64 << 10
 
 // Open prepares the log of a process in a directory of its own, which is made when there is something to write, and drops old files.

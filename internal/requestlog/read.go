@@ -20,12 +20,14 @@ type Query struct {
 
 // Summary is what was read, and what could not be.
 type Summary struct {
-	Files      int
-	Bytes      int64
-	Requests   uint64
-	Lost       uint64   // requests that the log says could not be written
-	Damaged    []Damage // parts of files that cannot be read
-	Unfinished int64    // bytes at the end of the newest file that are no whole record: one is being written, or was at a crash
+	Files    int
+	Bytes    int64
+	Requests uint64
+	Lost     uint64   // requests that the log says could not be written
+	Damaged  []Damage // parts of files that cannot be read
+	// Unfinished is the length in bytes of a record at the end of the newest file that is not
+	// whole: it is being written, or was at a crash.
+	Unfinished int64
 }
 
 // Damage is a part of a file that cannot be read.
@@ -146,7 +148,8 @@ func (s *Summary) take(d *fileDecoder, each func(*Request) error) error {
 	return each(&d.request)
 }
 
-// skip passes over what cannot be read from an offset on. It reports whether there is a place behind it to go on from.
+// skip passes over what cannot be read from an offset on. It reports whether there is a place
+// behind it to go on from.
 func (s *Summary) skip(r *frames, d *fileDecoder, at int64, unfinished bool) (more bool, err error) {
 	damage := Damage{File: r.name, Offset: at, Requests: -1}
 	var sync syncFields
@@ -191,7 +194,8 @@ func newFrames(name string, f io.ReadSeeker) *frames {
 	return &frames{name: name, f: f, r: bufio.NewReaderSize(f, 64<<10)}
 }
 
-// next returns the next payload, which is not empty, and valid until the one after it is read. io.EOF: there is none.
+// next returns the next payload, which is not empty, and valid until the one after it is read.
+// io.EOF: there is none.
 func (f *frames) next() ([]byte, error) {
 	b, err := f.r.Peek(binary.MaxVarintLen64)
 	n, width := binary.Uvarint(b)
@@ -232,8 +236,9 @@ func sumsUp(b []byte) bool {
 	return crc32.Checksum(b[:n], castagnoli) == binary.LittleEndian.Uint32(b[n:])
 }
 
-// findSync goes to the first frame of that type from an offset on. Such a frame is short, so the time that this takes does not
-// depend on what stands in the file; and it says where it stands, so what a robots.txt contains cannot pass for one.
+// findSync goes to the first frame of that type from an offset on. Such a frame is short, so the
+// time that this takes does not depend on what stands in the file; and it says where it stands, so
+// what a robots.txt contains cannot pass for one.
 func (f *frames) findSync(from int64, s *syncFields) (found bool, err error) {
 	if err := f.seek(from); err != nil {
 		return false, err
@@ -259,7 +264,8 @@ func (f *frames) seek(at int64) error {
 	return err
 }
 
-// maxSync is the length of the longest frame of that type: its length, its type, six varints and the sum.
+// maxSync is the length of the longest frame of that type: its length, its type, six varints and
+// the sum.
 const maxSync = 1 + 1 + 6*binary.MaxVarintLen64 + checksumBytes
 
 // decodeSync reads a frame of that type at the begin of b.

@@ -17,7 +17,8 @@ import (
 	"github.com/amble-crawler/amble/robots"
 )
 
-// The trailers of an audit: how many violations there are, and how many parts of the log could not be read.
+// The trailers of an audit: how many violations there are, and how many parts of the log could not
+// be read.
 const (
 	trailerViolations = "Amble-Violations"
 	trailerDamaged    = "Amble-Damaged"
@@ -31,7 +32,10 @@ type auditQuery struct {
 
 func (s *Server) auditAPI(api huma.API) {
 	op := streams[audit.Line](api, operation("GET", "/audit", "audit", "Every request, and what it was held against"))
-	op.Description = "Reads the request log to its end, which takes a while for a long one: only one audit runs at a time. The trailer " + trailerViolations + " has the number of violations, and " + trailerDamaged + " that of the parts of the log that could not be read: about those nothing is proven."
+	op.Description = "Reads the request log to its end, which takes a while for a long one: " +
+		"only one audit runs at a time. " +
+		"The trailer " + trailerViolations + " has the number of violations, and " + trailerDamaged +
+		" that of the parts of the log that could not be read: about those nothing is proven."
 	handle(api, op, func(ctx context.Context, q *auditQuery) (*huma.StreamResponse, error) {
 		if !s.auditing.TryLock() {
 			return nil, huma.NewError(http.StatusServiceUnavailable, "an audit is under way already: try again when it has ended")

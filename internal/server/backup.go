@@ -13,8 +13,11 @@ const databaseType = "application/octet-stream"
 
 func (s *Server) backupAPI(api huma.API) {
 	op := operation("GET", "/backup", "backup", "A copy of the database as of one moment")
-	op.Description = "The crawl goes on meanwhile. It copies the database to a file under data_dir first and sends that at any pace; without room for it, the answer has to be taken within " +
-		"a minute and at 32 MiB/s behind that, or the connection breaks. An answer that is shorter than its Content-Length is no copy. One copy at a time, for others 503. The token for reading does not do."
+	op.Description = "The crawl goes on meanwhile. It copies the database to a file under data_dir first " +
+		"and sends that at any pace; without room for it, the answer has to be taken within a minute " +
+		"and at 32 MiB/s behind that, " +
+		"or the connection breaks. An answer that is shorter than its Content-Length is no copy. " +
+		"One copy at a time, for others 503. The token for reading does not do."
 	op.Responses = map[string]*huma.Response{"200": {
 		Description: "the database file", Content: map[string]*huma.MediaType{databaseType: {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}},
 	}}

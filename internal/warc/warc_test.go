@@ -252,8 +252,10 @@ var someEntry = Entry{
 func TestStoredHead(t *testing.T) {
 	for head, want := range map[string]string{
 		"HTTP/1.1 200 OK\r\n\r\n": "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n",
-		"HTTP/1.1 200 OK\r\ncontent-length : 99\r\nX-Content-Length: 1\r\n\r\n": "HTTP/1.1 200 OK\r\nX-Archive-Orig-content-length : 99\r\nX-Content-Length: 1\r\nContent-Length: 7\r\n\r\n",
-		"HTTP/1.1 200 OK\nTransfer-Encoding:\n chunked\nA: b\n\n":               "HTTP/1.1 200 OK\nX-Archive-Orig-Transfer-Encoding:\n chunked\nA: b\nContent-Length: 7\r\n\n",
+		"HTTP/1.1 200 OK\r\ncontent-length : 99\r\nX-Content-Length: 1\r\n\r\n": "HTTP/1.1 200 OK\r\n" +
+			"X-Archive-Orig-content-length : 99\r\nX-Content-Length: 1\r\nContent-Length: 7\r\n\r\n",
+		"HTTP/1.1 200 OK\nTransfer-Encoding:\n chunked\nA: b\n\n": "HTTP/1.1 200 OK\n" +
+			"X-Archive-Orig-Transfer-Encoding:\n chunked\nA: b\nContent-Length: 7\r\n\n",
 		"": "",
 	} {
 		if got := string(AppendStoredHead([]byte("x"), []byte(head), 7)); got != "x"+want {
