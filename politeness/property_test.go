@@ -1,6 +1,7 @@
 package politeness
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -156,6 +157,53 @@ func TestOrderOfEndsDoesNotMatter(t *testing.T) {
 		h.SetAsked(Asked{Delay: 5 * time.Second})
 		if got, want := h.Ready(epoch).Sub(epoch), time.Duration(slices.Max(ends))+5*time.Second; got != want {
 			rt.Fatalf("ready at %v, want %v", got, want)
+		}
+	})
+}
+
+// Whatever a state has in its fields, it fits into the row of its host and can be read again.
+func TestAnyState(t *testing.T) {
+	durations := rapid.Map(rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{0, 1, math.MaxInt64, math.MinInt64})),
+		func(n int64) time.Duration { return time.Duration(n) })
+	times := rapid.Map(rapid.OneOf(rapid.Int64(), rapid.Int64Range(0, 1<<33)),
+		func(n int64) time.Time { return time.Unix(n, 999_999_999) })
+	lines := rapid.Custom(func(rt *rapid.T) Line {
+		return Line{rapid.Byte().Draw(rt, "origin"),
+			rapid.Uint32().Draw(rt, "line")}
+	})
+	windows := rapid.Custom(func(rt *rapid.T) Window {
+		return Window{rapid.Uint16().Draw(rt, "from"), rapid.Uint16().Draw(rt, "to")}
+	})
+	rapid.Check(t, func(rt *rapid.T) {
+		s := State{
+			LastEnd: times.Draw(rt, "last end"), TroubleSince: times.Draw(rt, "since"),
+			LastResponse: durations.Draw(rt, "response"),
+			SetDelay:     durations.Draw(rt, "set"), Backoff: rapid.Byte().Draw(rt, "backoff"),
+			Failures: rapid.Byte().Draw(rt, "failures"),
+			Calm:     rapid.Byte().Draw(rt, "calm"), Asked: Asked{Delay: durations.Draw(rt, "delay"),
+				Rate: rapid.Bool().Draw(rt, "rate"), Line: lines.Draw(rt, "line")},
+		}
+		for _, r := range []Reason{ReasonRetryAfter, ReasonBackoff, ReasonPause} {
+			if rapid.Bool().Draw(rt, "hold") {
+				s.Holds = append(s.Holds, Hold{times.Draw(rt, "until"), durations.Draw(rt, "length"), r,
+					rapid.StringN(0, 80, 200).Draw(rt, "header")})
+			}
+		}
+		for range rapid.IntRange(0, 9).Draw(rt, "rates") {
+			s.Asked.Rates = append(s.Asked.Rates,
+				Rate{windows.Draw(rt, "window"), durations.Draw(rt, "delay"), lines.Draw(rt, "line")})
+		}
+		for range rapid.IntRange(0, 9).Draw(rt, "visits") {
+			s.Asked.Visits = append(s.Asked.Visits, Visit{windows.Draw(rt, "window"), lines.Draw(rt, "line")})
+		}
+		b, err := s.AppendBinary(nil)
+		if err != nil || len(b) > MaxStateBytes {
+			rt.Fatalf("%d bytes of %+v (%v)", len(b), s, err)
+		}
+		back, err := DecodeState(b)
+		if err != nil || len(back.Holds) != len(s.Holds) || back.Backoff != s.Backoff ||
+			back.Asked.Delay != max(s.Asked.Delay, 0) && len(s.Asked.Rates) == 0 {
+			rt.Fatalf("%+v came back as %+v (%v)", s, back, err)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -26,9 +27,13 @@ func TestBackup(t *testing.T) {
 		add(5000+copied.Len(), 50)
 		return copied.Write(p)
 	})
-	n, err := s.Backup(w)
-	if err != nil || n != int64(copied.Len()) {
-		t.Fatalf("%d bytes of %d, %v", n, copied.Len(), err)
+	announced := int64(0)
+	n, err := s.Backup(func(size int64) (io.Writer, error) {
+		announced = size
+		return w, nil
+	})
+	if err != nil || n != int64(copied.Len()) || n != announced {
+		t.Fatalf("%d bytes of %d, %d were announced: %v", n, copied.Len(), announced, err)
 	}
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, FileName), copied.Bytes(), 0o600); err != nil {
@@ -40,8 +45,13 @@ func TestBackup(t *testing.T) {
 	if c.Counters().URLs != 5000 {
 		t.Errorf("the copy has %d URLs", c.Counters().URLs)
 	}
-	if _, err := s.Backup(writerFunc(func([]byte) (int, error) { return 0, errors.New("full") })); err == nil {
+	full := errors.New("full")
+	into := writerFunc(func([]byte) (int, error) { return 0, full })
+	if _, err := s.Backup(func(int64) (io.Writer, error) { return into, nil }); err == nil {
 		t.Error("a copy that cannot be written is no error")
+	}
+	if _, err := s.Backup(func(int64) (io.Writer, error) { return nil, full }); !errors.Is(err, full) {
+		t.Errorf("a copy that nobody takes: %v", err)
 	}
 }
 

@@ -13,19 +13,24 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// Commit makes a batch durable in one transaction and says what it changed.
-// After an error nothing of the batch is in the store, and the same batch can be
-// committed again: a full disk is such an error (errors.Is ErrNoSpace). Only if
-// the device failed at the very last write, all of it may be there; committing it
-// again then counts its requests and bytes twice and changes nothing else. Only
-// the committer may call it, one call at a time.
+// Commit makes a batch durable in one transaction and says what it changed. After an error nothing
+// of the batch is in the store, and the same batch can be committed again: a full disk is such an
+// error (errors.Is ErrNoSpace). Only ErrInDoubt is different: the disk failed at the very last
+// sync, so all of the batch may be there, or nothing. What the store shows then need not be what
+// the next Open finds, and no commit is taken any more. Only the committer may call it, one call at
+// a time.
 func (s *Store) Commit(b *Batch) (Result, error) {
+	if s.doubt != nil {
+		return Result{}, s.doubt
+	}
 	if err := s.reopen(); err != nil {
 		return Result{}, fmt.Errorf("commit to %s: %w", s.path, err)
 	}
 	w := s.writer
 	w.reset(s.Counters())
+	id := 0
 	err := s.db.Update(func(tx *bolt.Tx) error {
+		id = tx.ID()
 		if err := upgrade(tx); err != nil {
 			return err
 		}
@@ -39,7 +44,7 @@ func (s *Store) Commit(b *Batch) (Result, error) {
 	w.transaction = transaction{} // its buckets hold all pages that were read and changed
 	if err != nil {
 		w.forgetNames()
-		return Result{}, errors.Join(fmt.Errorf("commit to %s: %w", s.path, spaceError(err)), s.reloadCounters())
+		return Result{}, s.failed(id, err)
 	}
 	s.changed += w.result.Changed
 	counters := w.counters
@@ -47,18 +52,28 @@ func (s *Store) Commit(b *Batch) (Result, error) {
 	return w.result, nil
 }
 
-// reloadCounters takes the counters from the file after a failed commit. They
-// are as before, unless the failure was that of the very last sync: then the
-// transaction may be in the file all the same.
-func (s *Store) reloadCounters() error {
-	return s.view(func(tx *bolt.Tx) error {
-		counters, ok := decodeCounters(tx.Bucket(bucketMeta).Get(metaCounters))
-		if !ok {
-			return fmt.Errorf("%w: its counters cannot be read", ErrCorrupt)
-		}
-		s.counters.Store(&counters)
-		return nil
+// failed is the error of a transaction that failed with another one. Its last two steps are to
+// write the meta page and to sync it. If the page is there, the sync has failed: then the page may
+// be on the disk or not, the system may forget it or not, and no second sync could tell. So the
+// store takes nothing any more. The counters become those of what is read from now on.
+func (s *Store) failed(id int, cause error) error {
+	there := false
+	seen := guard(func() error {
+		return s.view(func(tx *bolt.Tx) error {
+			there = id > 0 && tx.ID() >= id
+			counters, ok := decodeCounters(tx.Bucket(bucketMeta).Get(metaCounters))
+			if !ok {
+				return fmt.Errorf("%w: its counters cannot be read", ErrCorrupt)
+			}
+			s.counters.Store(&counters)
+			return nil
+		})
 	})
+	if there || seen != nil {
+		s.doubt = fmt.Errorf("commit to %s: %w: %w", s.path, ErrInDoubt, errors.Join(cause, seen))
+		return s.doubt
+	}
+	return fmt.Errorf("commit to %s: %w", s.path, spaceError(cause))
 }
 
 // work is one item of a batch: its host, its kind and its place among those of its kind, in 32, 3 and 29 bits, so that

@@ -28,7 +28,7 @@ func Compact(dir string) (before, after int64, err error) {
 		return 0, 0, err
 	}
 	fresh := path + ".compact"
-	if err := s.copyTo(fresh); err != nil {
+	if err := s.copyTo(fresh, path); err != nil {
 		return before, 0, fmt.Errorf("compact %s: %w", path, errors.Join(spaceError(err), os.Remove(fresh)))
 	}
 	if after, err = fileSize(fresh); err != nil {
@@ -40,16 +40,24 @@ func Compact(dir string) (before, after int64, err error) {
 	return before, after, syncDir(dir)
 }
 
-// copyTo writes all rows, in the order of their keys, to a new file.
-func (s *Store) copyTo(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	to, err := bolt.Open(path, 0o644, &bolt.Options{FreelistType: bolt.FreelistMapType, NoSync: true, Timeout: openTimeout})
+// copyTo writes all rows, in the order of their keys, to a new file with the mode of another one.
+func (s *Store) copyTo(path, like string) error {
+	info, err := os.Stat(like)
 	if err != nil {
 		return err
 	}
-	err = bolt.Compact(to, s.db, compactTransaction)
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	to, err := bolt.Open(path, info.Mode().Perm(),
+		&bolt.Options{FreelistType: bolt.FreelistMapType, NoSync: true, Timeout: openTimeout})
+	if err != nil {
+		return err
+	}
+	err = os.Chmod(path, info.Mode().Perm()) // whatever is masked
+	if err == nil {
+		err = bolt.Compact(to, s.db, compactTransaction)
+	}
 	if err == nil {
 		err = to.Sync()
 	}

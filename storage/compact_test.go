@@ -97,7 +97,7 @@ func TestOpenNoticesAReplacedFile(t *testing.T) {
 	if err := s.inPlace(old); err != nil {
 		t.Errorf("the file in place: %v", err)
 	}
-	if err := s.copyTo(s.Path() + ".compact"); err != nil {
+	if err := s.copyTo(s.Path()+".compact", s.Path()); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(s.Path()+".compact", s.Path()); err != nil {

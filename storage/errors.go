@@ -19,6 +19,7 @@ var (
 	ErrNoSpace     = errors.New("no space left for the database")
 	ErrMaxSize     = fmt.Errorf("%w: it is as large as it may be", ErrNoSpace) // Options.MaxBytes
 	ErrNotFound    = errors.New("not in the database")
+	ErrInDoubt     = errors.New("the disk failed while it was synced, so it is not known whether it is committed")
 )
 
 // spaceError marks errors that go away when there is room again.

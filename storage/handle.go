@@ -32,7 +32,7 @@ func openHandle(path string, o bolt.Options, file *os.File) (*handle, error) {
 		return h.file, err
 	}
 	var err error
-	h.db, err = bolt.Open(path, 0o644, &o)
+	h.db, err = bolt.Open(path, 0o640, &o)
 	return h, err
 }
 

@@ -66,6 +66,7 @@ func inspect(path string, readOnly bool) (fresh bool, err error) {
 
 // boltMeta is what a meta page says.
 type boltMeta struct {
+	at                 int64 // where it begins in the file
 	pageSize           int64
 	root, freelist, tx uint64
 	pages              uint64 // in use or free: the file has at least so many
@@ -78,11 +79,36 @@ func boltSize(f io.ReaderAt) (int64, error) {
 	if len(metas) == 0 {
 		return 0, ErrNotDatabase
 	}
-	m := slices.MaxFunc(metas, func(a, b boltMeta) int { return cmp.Compare(a.tx, b.tx) })
+	m := newest(metas)
 	if m.freelist == boltNoFreelist || m.pages == 0 || m.pages > math.MaxInt64/boltMaxPage { // without a free list bbolt would write one into it at once
 		return 0, ErrNotDatabase
 	}
 	return int64(m.pages) * m.pageSize, nil
+}
+
+// newest is the meta page that is in force.
+func newest(metas []boltMeta) boltMeta {
+	return slices.MaxFunc(metas, func(a, b boltMeta) int { return cmp.Compare(a.tx, b.tx) })
+}
+
+// confirm makes what the file shows durable before anybody acts on it. If the process before had
+// its last sync fail, or was killed before it, the meta page in force may be in the memory of the
+// system alone, which may take it for written and forget it. So the page is written once more. All
+// that it refers to was synced before it was first written.
+func confirm(f *os.File) error {
+	metas := validMetas(f)
+	if len(metas) == 0 {
+		return nil // bbolt refuses it
+	}
+	m := newest(metas)
+	page := make([]byte, m.pageSize)
+	if _, err := f.ReadAt(page, m.at); err != nil {
+		return err
+	}
+	if _, err := f.WriteAt(page, m.at); err != nil {
+		return err
+	}
+	return f.Sync()
 }
 
 // validMetas reads the meta pages whose sums are right.
@@ -100,7 +126,8 @@ func validMetas(f io.ReaderAt) (metas []boltMeta) {
 			continue
 		}
 		metas = append(metas, boltMeta{
-			pageSize: int64(le.Uint32(b[8:])), root: le.Uint64(b[16:]), freelist: le.Uint64(b[32:]), pages: le.Uint64(b[40:]), tx: le.Uint64(b[48:]),
+			at: at, pageSize: int64(le.Uint32(b[8:])), root: le.Uint64(b[16:]), freelist: le.Uint64(b[32:]),
+			pages: le.Uint64(b[40:]), tx: le.Uint64(b[48:]),
 		})
 	}
 	return metas

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -154,10 +155,10 @@ func parseStart(line string) (s Start, ok bool) {
 		return Start{}, false
 	}
 	ms, err := strconv.ParseInt(fields[3], 10, 64)
-	if err != nil || ms < -1 || ms > int64(1<<62)/int64(time.Millisecond) {
+	if err != nil || ms < -1 || ms > milliseconds(math.MaxInt64) {
 		return Start{}, false
 	}
-	s = Start{Host: fields[2], Address: fields[1], At: time.UnixMilli(at), Delay: time.Duration(ms) * time.Millisecond}
+	s = Start{Host: fields[2], Address: fields[1], At: time.UnixMilli(at), Delay: fromMilliseconds(ms)}
 	if s.Address == "-" {
 		s.Address = ""
 	}
@@ -165,6 +166,23 @@ func parseStart(line string) (s Start, ok bool) {
 		s.Note = fields[4]
 	}
 	return s, true
+}
+
+// milliseconds rounds up.
+func milliseconds(d time.Duration) int64 {
+	ms := int64(d / time.Millisecond)
+	if d%time.Millisecond > 0 {
+		ms++
+	}
+	return ms
+}
+
+// fromMilliseconds is the inverse of milliseconds; the longest duration for what none can hold.
+func fromMilliseconds(ms int64) time.Duration {
+	if ms > math.MaxInt64/int64(time.Millisecond) {
+		return math.MaxInt64
+	}
+	return time.Duration(ms) * time.Millisecond
 }
 
 // Ledger is the append-only file that names each request before it is sent, so
@@ -199,7 +217,7 @@ func (l *Ledger) begin(base uint64, lines []byte) error {
 		boot = "-"
 	}
 	path := filepath.Join(l.dir, LedgerName)
-	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o644)
+	f, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o640)
 	if err != nil {
 		return fmt.Errorf("begin start ledger: %w", spaceError(err))
 	}
@@ -228,7 +246,7 @@ func (l *Ledger) Append(s Start) (place uint64, err error) {
 	place = l.Place()
 	delay := int64(-1)
 	if s.Delay >= 0 {
-		delay = int64((s.Delay + time.Millisecond - 1) / time.Millisecond)
+		delay = milliseconds(s.Delay)
 	}
 	address := s.Address
 	if address == "" {

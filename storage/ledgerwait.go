@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -19,11 +18,12 @@ const waitMagic = "wait"
 
 // AppendWait writes a line. After an error the file is as it was.
 func (l *Ledger) AppendWait(w Wait) error {
-	ms, rest := w.Wait/time.Millisecond, w.Wait%time.Millisecond+time.Duration(w.At.Nanosecond())%time.Millisecond
-	ms += (rest + time.Millisecond - 1) / time.Millisecond // the end is rounded up: that of the time is lost below
+	lost := w.Wait%time.Millisecond + time.Duration(w.At.Nanosecond())%time.Millisecond
+	// the end is rounded up, since the time loses its fraction
+	ms := int64(w.Wait/time.Millisecond) + milliseconds(lost)
 	b := strconv.AppendInt(append(l.line[:0], waitMagic+" "...), w.At.UnixMilli(), 10)
 	b = append(append(append(b, ' '), w.Host...), ' ')
-	l.line = append(strconv.AppendInt(b, int64(ms), 10), '\n')
+	l.line = append(strconv.AppendInt(b, ms, 10), '\n')
 	return l.write(l.line)
 }
 
@@ -41,11 +41,7 @@ func parseWait(line string) (w Wait, ok bool) {
 	if err != nil || ms <= 0 {
 		return Wait{}, false
 	}
-	w = Wait{Host: fields[2], At: time.UnixMilli(at), Wait: math.MaxInt64}
-	if ms <= math.MaxInt64/int64(time.Millisecond) {
-		w.Wait = time.Duration(ms) * time.Millisecond
-	}
-	return w, true
+	return Wait{Host: fields[2], At: time.UnixMilli(at), Wait: fromMilliseconds(ms)}, true
 }
 
 // addWait keeps the wait of each host that ends last.

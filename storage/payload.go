@@ -15,7 +15,7 @@ import (
 type Payload struct {
 	Host    HostID
 	Digest  uint64    // as in Outcome.Digest
-	SHA256  [32]byte  // of the body as it came, before it was unpacked
+	SHA256  [32]byte  // of the body as it came, packed if it was, but without chunks
 	Ordinal uint32    // of the URL that was answered
 	At      time.Time // when the request began, in whole seconds
 }

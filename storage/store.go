@@ -61,6 +61,7 @@ type Store struct {
 	weaken   func(uint64) uint64 // for tests of colliding fingerprints; nil otherwise
 	writer   *writer
 	counters atomic.Pointer[Counters]
+	doubt    error // ErrInDoubt, after which there is no commit; the committer's
 }
 
 // openTimeout is how long Open waits for another process to let go.
@@ -69,14 +70,14 @@ const openTimeout = 300 * time.Millisecond
 // defaultMapBytes is 16 GiB, and 256 MiB where addresses have 32 bits.
 const defaultMapBytes = 1 << (28 + bits.UintSize/64*6)
 
-// Open opens the database in a directory and creates both if need be. The file
-// is looked at before anything is mapped or changed: a file that is in use
-// (ErrInUse), not a database (ErrNotDatabase), cut short (ErrTruncated) or of a
-// newer version (ErrNewer) is refused and stays as it is.
+// Open opens the database in a directory and creates both if need be. The file is looked at before
+// anything is mapped or changed: a file that is in use (ErrInUse), not a database (ErrNotDatabase),
+// cut short (ErrTruncated) or of a newer version (ErrNewer) is refused and stays as it is. What is
+// open then is durable, whatever became of the last process.
 func Open(dir string, o Options) (*Store, error) {
 	path := filepath.Join(dir, FileName)
 	if !o.ReadOnly {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+		if err := os.MkdirAll(dir, 0o750); err != nil {
 			return nil, fmt.Errorf("create data directory: %w", err)
 		}
 	}
@@ -117,7 +118,13 @@ func (s *Store) open(o Options) error {
 	if err := s.inPlace(h.file); err != nil {
 		return err
 	}
-	return s.load(o.ReadOnly)
+	if err := s.load(o.ReadOnly); err != nil || o.ReadOnly || o.NoSync {
+		return err
+	}
+	if err := confirm(h.file); err != nil {
+		return fmt.Errorf("sync what the last process committed: %w", spaceError(err))
+	}
+	return nil
 }
 
 // inPlace makes sure that the file which is locked now is still the one at its

@@ -59,7 +59,7 @@ Exit code 0: done. 1: no answer is stored for the URL, or it cannot be read. 2: 
 	flags := command.Flags()
 	flags.StringVar(&f.at, "at", "", "as it was at this `time`: 2026-11-20, 2026-11-20T12:14:15Z or 20261120121415")
 	flags.BoolVar(&f.headers, "headers", false, "print the header of the answer before the body")
-	flags.BoolVar(&f.raw, "raw", false, "print the body as it came, in chunks and packed if it was")
+	flags.BoolVar(&f.raw, "raw", false, "print the body as it is stored, packed if it came so")
 	return command
 }
 
@@ -106,8 +106,12 @@ func (f *archiveGetFlags) get(command *cobra.Command, c *archive.Collection, dir
 	if err = errors.Join(err, s.Close()); err != nil {
 		return exit(exitProblem, fmt.Errorf("%s: %w", url, err))
 	}
-	if s.Truncated {
+	switch s.Truncated {
+	case "":
+	case archive.TooLong:
 		command.PrintErrln("amble: the server had more of it; this is what was stored (fetch.max_body)")
+	default:
+		command.PrintErrf("amble: the answer broke off; this is what came of it (%s)\n", printable(string(s.Truncated)))
 	}
 	return nil
 }
@@ -134,7 +138,7 @@ func (f *archiveGetFlags) print(w io.Writer, s *archive.Stored) error {
 	}
 	defer release()
 	_, err := io.Copy(out, body)
-	if s.Truncated && errors.Is(err, io.ErrUnexpectedEOF) {
+	if s.Truncated != "" && errors.Is(err, io.ErrUnexpectedEOF) {
 		err = nil // the end of what was stored
 	}
 	return errors.Join(err, out.Flush())

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,7 +41,8 @@ robots.txt that allowed it. --requests lists the requests themselves. --since ta
 
 It works beside the running crawl and without it. docs/AUDIT.md says what it proves and what it cannot.
 
-Exit code 0: no violation. 1: there is one, or there is no log, or it cannot be read. 2: wrong usage or settings.`,
+Exit code 0: no violation. 1: there is one, or there is no log, or a part of it cannot be read. 2: wrong usage or
+settings.`,
 		Example: `  amble audit
   amble audit --host www.example.com --since 24h
   amble audit --url https://www.example.com/page
@@ -118,7 +120,7 @@ func (f *auditFlags) run(command *cobra.Command, c *config.Config, o audit.Optio
 		return errors.Join(err, out.Flush())
 	}
 	switch {
-	case report.Requests == 0:
+	case report.Requests == 0 && len(report.Damaged) == 0:
 		err = noRequests(dir, c, o)
 	case f.lines:
 	case f.asJSON:
@@ -126,10 +128,30 @@ func (f *auditFlags) run(command *cobra.Command, c *config.Config, o audit.Optio
 	default:
 		err = f.print(out, report)
 	}
-	if err = errors.Join(err, out.Flush()); err == nil && report.Counts.Violations > 0 {
-		err = exit(exitProblem, fmt.Errorf("%s", plural(report.Counts.Violations, "violation")))
+	if err = errors.Join(err, out.Flush()); err == nil {
+		err = auditProblem(report)
 	}
 	return err
+}
+
+// auditProblem is the error of an audit that proves less than that the crawl was polite; nil: it
+// proves that.
+func auditProblem(r *audit.Report) error {
+	var problems []string
+	if n := r.Counts.Violations; n > 0 {
+		problems = append(problems, plural(n, "violation"))
+	}
+	if n := len(r.Damaged); n > 0 {
+		text := "part of the request log cannot be read, and nothing is proven about it: " + damageText(&r.Damaged[0])
+		if n > 1 {
+			text += fmt.Sprintf("; and %s", plural(n-1, "other part"))
+		}
+		problems = append(problems, text)
+	}
+	if problems == nil {
+		return nil
+	}
+	return exit(exitProblem, errors.New(strings.Join(problems, "; ")))
 }
 
 // list makes the audit print the requests that are asked for, and returns what ends that.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/audit"
+	"github.com/amble-crawler/amble/internal/requestlog"
 )
 
 // print writes the report for people.
@@ -114,16 +115,34 @@ func conclusion(r *audit.Report, hosts int) string {
 	if r.WallClock > 0 {
 		fmt.Fprintf(&b, "%s only known by the wall clock, which may have been set.\n", were(r.WallClock, "gap"))
 	}
-	if r.Unproven > 0 {
-		fmt.Fprintf(&b, "%s not be judged: the robots.txt that allowed it is not in the log any more.\n", strings.Replace(were(r.Unproven, "page"), " was", " could", 1))
+	if n := r.Unproven - r.UnprovenNoEnd; n > 0 {
+		fmt.Fprintf(&b, "%s could not be judged: the log does not have the robots.txt, "+
+			"for lack of room or because it is damaged.\n", plural(n, "page"))
+	}
+	if n := r.UnprovenNoEnd; n > 0 {
+		fmt.Fprintf(&b, "%s under way when the crawler was killed and could not be judged: "+
+			"the log does not say by which robots.txt.\n", were(n, "page"))
 	}
 	if r.Lost > 0 {
 		fmt.Fprintf(&b, "%s not written, because the disk was full.\n", were(r.Lost, "request"))
 	}
-	for _, d := range r.Damaged {
-		fmt.Fprintf(&b, "%s is damaged: its last %s cannot be read.\n", d.File, size(uint64(d.Bytes)))
+	for i := range r.Damaged {
+		fmt.Fprintf(&b, "damaged: %s cannot be read.\n", damageText(&r.Damaged[i]))
+	}
+	if r.Unfinished > 0 {
+		fmt.Fprintf(&b, "The last %s of the log are no whole record: one is being written, "+
+			"or was when the machine went down.\n", size(uint64(r.Unfinished)))
 	}
 	return b.String()
+}
+
+// damageText says what of a file cannot be read.
+func damageText(d *requestlog.Damage) string {
+	requests := "and how many requests are there is not known"
+	if d.Requests >= 0 {
+		requests = plural(uint64(d.Requests), "request")
+	}
+	return fmt.Sprintf("%s from byte %d on, %s, %s", d.File, d.Offset, size(uint64(d.Bytes)), requests)
 }
 
 // requestCells are the columns of a request.

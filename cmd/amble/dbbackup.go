@@ -18,9 +18,11 @@ func newDBBackupCommand(settings *settingsFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "backup DIRECTORY",
 		Short: "Copy the database while the crawl goes on",
-		Long: `Copy the database in data_dir to a directory, which is made if there is none, and read the copy once. The copy is of one moment; a running crawl
-gives it over its API and goes on, and its database file grows by what is rewritten meanwhile. With data_dir set to the directory the crawl can be
-looked at, and goes on from there: what was fetched since is fetched again.
+		Long: `Copy the database in data_dir to a directory, which is made if there is none, and read the copy once. The copy
+is of one moment; a running crawl gives it over its API and goes on. It copies the database to a file under
+data_dir first. If there is no room for that, the copy must be written within a minute and at 32 MiB/s behind
+that, or the crawl breaks it off. With data_dir set to the directory the crawl can be looked at, and goes on
+from there: what was fetched since is fetched again.
 
 Exit code 0: done. 1: there is no database, it cannot be used, or the copy cannot be written. 2: wrong usage or settings. 3: another
 process has the database and no API answers.`,
@@ -90,11 +92,13 @@ func openSource(ctx context.Context, c *config.Config) (databaseSource, error) {
 type storedSource struct{ *storage.Store }
 
 // Backup is part of databaseSource.
-func (s storedSource) Backup(_ context.Context, w io.Writer) (int64, error) { return s.Store.Backup(w) }
+func (s storedSource) Backup(_ context.Context, w io.Writer) (int64, error) {
+	return s.Store.Backup(func(int64) (io.Writer, error) { return w, nil })
+}
 
 // copyDatabase writes the file, and opens it as a crawl would.
 func copyDatabase(ctx context.Context, from databaseSource, dir string) (int64, error) {
-	f, err := os.Create(filepath.Join(dir, storage.FileName))
+	f, err := os.OpenFile(filepath.Join(dir, storage.FileName), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
 	if err != nil {
 		return 0, err
 	}

@@ -86,7 +86,7 @@ func (d *demo) makeDir() (err error) {
 	if len(entries) > 0 {
 		return exit(exitUsage, fmt.Errorf("%s is not empty: give --dir a new directory, or leave it out for a temporary one", d.dir))
 	}
-	return os.MkdirAll(d.dir, 0o755)
+	return os.MkdirAll(d.dir, 0o750)
 }
 
 // demoConfig is the config file of a demo.
@@ -119,7 +119,7 @@ func (d *demo) configure(web *testweb.Web, facts testweb.Facts) (*config.Config,
 	}
 	path := d.configFile()
 	text := fmt.Sprintf(demoConfig, path, facts.MaxDepth, strings.Join(seeds, "\n"), d.delay, web.ResolverAddr())
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(text), 0o640); err != nil {
 		return nil, err
 	}
 	return d.load(nil)

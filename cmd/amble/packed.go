@@ -21,7 +21,7 @@ type outFile struct {
 }
 
 func createOutFile(name string) (*outFile, error) {
-	file, err := os.Create(name + ".partial")
+	file, err := os.OpenFile(name+".partial", os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o640)
 	if err != nil {
 		return nil, err
 	}

@@ -205,8 +205,10 @@ func asOurs(theirs []warc.Entry) []warc.Entry {
 	return theirs
 }
 
-// replay lets pywb serve what was stored, and compares pages with what amble says is stored.
-func replay(t *testing.T, c *crawl, files []string, ours []warc.Entry) {
+// startReplay lets pywb serve files, and returns where it serves them: URLs begin with
+// http://address/real/.
+func startReplay(t *testing.T, files []string) (address string) {
+	t.Helper()
 	bin := python(t, pythonReplay)
 	dir := t.TempDir()
 	manage := func(arguments ...string) {
@@ -219,10 +221,16 @@ func replay(t *testing.T, c *crawl, files []string, ours []warc.Entry) {
 	}
 	manage("init", "real")
 	manage(append([]string{"add", "real"}, files...)...)
-	address := freeAddresses(t, []site{{host: "127.0.0.4"}})[0]
+	address = freeAddresses(t, []site{{host: "127.0.0.4"}})[0]
 	host, port, _ := strings.Cut(address, ":")
 	p := start(t, filepath.Join(bin, "wayback"), "-d", dir, "-b", host, "-p", port)
 	awaitServer(t, p, address)
+	return address
+}
+
+// replay compares pages that pywb serves with what amble says is stored.
+func replay(t *testing.T, c *crawl, files []string, ours []warc.Entry) {
+	address := startReplay(t, files)
 	compared, revisits := 0, 0
 	for i, e := range ours {
 		revisit := e.Mime == warc.MimeRevisit

@@ -1,8 +1,11 @@
 package archive
 
 import (
+	"bufio"
+	"errors"
 	"io"
 	"net/http"
+	"net/http/httputil"
 
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/warc"
@@ -12,7 +15,10 @@ import (
 type answer struct {
 	x       *Exchange
 	id      string
-	head    []byte // of the HTTP answer
+	head    []byte         // of the HTTP answer, as it is stored
+	body    *spool.Content // what follows it is here, from its byte first on
+	first   int64
+	own     bool // body is the answer's, and not that of the exchange
 	kind    string
 	profile string      // of a revisit
 	block   warc.Digest // zero where that of the payload is enough: the gzip member has a checksum of all
@@ -20,47 +26,97 @@ type answer struct {
 }
 
 // newAnswer decides what the record will be.
-func newAnswer(x *Exchange) (*answer, error) {
+func (e *Encoder) newAnswer(unchunk *bufio.Reader, x *Exchange) (*answer, error) {
 	start, err := x.Response.Load(nil, maxHTTPHead)
 	if err != nil {
 		return nil, err
 	}
 	n, whole := warc.HTTPHead(start)
-	a := &answer{x: x, id: warc.NewID(), kind: warc.TypeResponse}
 	if !whole {
 		n = len(start)
-		if a.block, err = digestFrom(x.Response, 0); err != nil {
+	}
+	a := &answer{x: x, id: warc.NewID(), kind: warc.TypeResponse, head: start[:n], body: x.Response, first: int64(n)}
+	if whole {
+		if err := e.asStored(unchunk, a); err != nil {
 			return nil, err
 		}
 	}
-	a.head = start[:n]
-	if a.payload = x.Payload; a.payload == (warc.Digest{}) {
-		if a.payload, err = digestFrom(x.Response, int64(n)); err != nil {
-			return nil, err
-		}
-	}
-	original := x.Original
-	switch {
-	case warc.Status(a.head) == http.StatusNotModified:
-		a.kind, a.profile = warc.TypeRevisit, warc.ProfileNotModified
-		if a.block, err = digestFrom(x.Response, 0); err != nil {
-			return nil, err
-		}
-		if original != nil {
-			a.payload = original.Payload
-		}
-	case original != nil && original.Payload == a.payload && !a.empty() && !x.Truncated:
-		a.kind, a.profile = warc.TypeRevisit, warc.ProfileIdenticalPayload
-		a.block = warc.DigestOf(a.head)
+	if err := a.describe(whole); err != nil {
+		a.close()
+		return nil, err
 	}
 	return a, nil
 }
 
-func (a *answer) empty() bool { return a.x.Response.Size() == int64(len(a.head)) }
+// asStored takes the chunks out of the body, so that equal bodies are equal however they came, and
+// lets the header say how long the body is that is stored.
+func (e *Encoder) asStored(unchunk *bufio.Reader, a *answer) error {
+	if a.x.Chunked {
+		body := e.pool.NewWriter(a.size())
+		defer body.Discard()
+		unchunk.Reset(a.bodyReader())
+		_, err := body.ReadFrom(httputil.NewChunkedReader(unchunk))
+		var failed *spool.Error
+		if errors.As(err, &failed) {
+			return err
+		}
+		a.body, a.first, a.own = body.Content(), 0, true // of chunks that end too early, what is there
+	}
+	if a.x.Chunked || a.x.Truncated != "" {
+		a.head = warc.AppendStoredHead(nil, a.head, a.size())
+	}
+	return nil
+}
+
+// describe finds the digests, and whether the answer repeats a stored one.
+func (a *answer) describe(whole bool) (err error) {
+	if !whole {
+		if a.block, err = a.blockDigest(); err != nil {
+			return err
+		}
+	}
+	if a.payload = a.x.Payload; a.payload == (warc.Digest{}) {
+		if a.payload, err = digestFrom(a.body, a.first); err != nil {
+			return err
+		}
+	}
+	original := a.x.Original
+	switch {
+	case warc.Status(a.head) == http.StatusNotModified:
+		a.kind, a.profile = warc.TypeRevisit, warc.ProfileNotModified
+		if a.block, err = a.blockDigest(); err != nil {
+			return err
+		}
+		if original != nil {
+			a.payload = original.Payload
+		}
+	case original != nil && original.Payload == a.payload && !a.empty() && a.x.Truncated == "":
+		a.kind, a.profile = warc.TypeRevisit, warc.ProfileIdenticalPayload
+		a.block = warc.DigestOf(a.head)
+	}
+	return nil
+}
+
+// close gives back what the answer holds besides the exchange.
+func (a *answer) close() {
+	if a.own {
+		_ = a.body.Close() // a file that cannot be closed: nothing is to be done about it
+		a.own = false
+	}
+}
+
+// size is that of the body.
+func (a *answer) size() int64 { return a.body.Size() - a.first }
+
+func (a *answer) bodyReader() io.Reader {
+	return io.NewSectionReader(a.body.NewReader(), a.first, a.size())
+}
+
+func (a *answer) empty() bool { return a.size() == 0 }
 
 // isNew reports whether the payload is in the files for the first time, and whole.
 func (a *answer) isNew() bool {
-	return a.kind == warc.TypeResponse && !a.empty() && !a.x.Truncated
+	return a.kind == warc.TypeResponse && !a.empty() && a.x.Truncated == ""
 }
 
 // addFields adds the fields that only this record has.
@@ -73,14 +129,25 @@ func (a *answer) addFields(h *warc.Header) {
 	if a.profile != warc.ProfileNotModified || original != nil {
 		h.Add(warc.FieldPayloadDigest, a.payload.String())
 	}
-	if a.x.Truncated || a.profile == warc.ProfileIdenticalPayload {
-		h.Add(warc.FieldTruncated, "length") // also of a revisit, says section 6.7.2
+	switch {
+	case a.profile == warc.ProfileIdenticalPayload:
+		h.Add(warc.FieldTruncated, string(TooLong)) // also of a revisit, says section 6.7.2
+	case a.x.Truncated != "":
+		h.Add(warc.FieldTruncated, string(a.x.Truncated))
 	}
 	h.Add(warc.FieldProfile, a.profile)
 	if a.profile != "" && original != nil {
 		h.Add(warc.FieldRefersToTargetURI, original.URL)
 		h.Add(warc.FieldRefersToDate, warc.FormatDate(original.At))
 	}
+}
+
+// blockDigest is that of header and body.
+func (a *answer) blockDigest() (warc.Digest, error) {
+	h := warc.NewHash()
+	h.Write(a.head)
+	_, err := io.Copy(h, a.bodyReader())
+	return warc.Sum(h), err
 }
 
 // digestFrom is that of what follows the first bytes of a content.

@@ -242,9 +242,10 @@ func (c *Collection) original(ctx context.Context, h warc.Header) (best warc.Ent
 // Stored is a capture that can be read.
 type Stored struct {
 	Entry     warc.Entry
-	Head      []byte // the HTTP header of the answer, with the empty line
-	Truncated bool   // the body is not all of what the server had
-	// Body is what follows the header, as it came: in chunks and packed, if it was. Of a revisit it is that of the original.
+	Head      []byte     // the HTTP header of the answer, with the empty line
+	Truncated Truncation // why the body is not all of what the server had; empty: it is
+	// Body is what follows the header: packed, if it came so; in chunks only as earlier versions
+	// stored it. Of a revisit it is that of the original.
 	Body io.Reader
 	// BodyHead is the HTTP header that goes with Body: Head, or that of the original.
 	BodyHead []byte
@@ -306,7 +307,7 @@ func (c *Collection) record(s *Stored, e warc.Entry) (*warc.Record, error) {
 		s.Head = s.BodyHead
 	}
 	content.Discard(n) // they are in the buffer
-	s.Body, s.Truncated = content, rec.Header.Get(warc.FieldTruncated) != ""
+	s.Body, s.Truncated = content, Truncation(rec.Header.Get(warc.FieldTruncated))
 	return rec, nil
 }
 

@@ -56,9 +56,7 @@ func TestCapturesByPrefix(t *testing.T) {
 	}
 	for _, closed := range []bool{false, true} {
 		if closed {
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
+			finish(t, w)
 		}
 		for prefix, want := range map[string][]string{
 			"http://a.test/x":   {"http://a.test/x", "http://a.test/x/1", "http://a.test/x?q=1", "http://a.test/xy"},
@@ -120,9 +118,7 @@ func TestVerifyFinds(t *testing.T) {
 	for n := range 5 {
 		mustWrite(t, w, mustEncode(t, e, visitOf(n)))
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	finish(t, w)
 	verify(t, o.Dir)
 	for _, test := range []struct {
 		pattern string

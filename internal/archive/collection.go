@@ -47,7 +47,7 @@ func (c *Collection) Files() ([]File, error) {
 	for _, e := range entries {
 		for form, n := range names {
 			serial, name, suffix, ok := n.parse(e.Name())
-			if !ok || suffix == suffixUnmarked {
+			if !ok || isAside(suffix) {
 				continue
 			}
 			info, err := e.Info()

@@ -3,6 +3,7 @@ package archive
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -22,7 +23,7 @@ func (s *series) adopt() error {
 	for _, e := range entries {
 		s.base.serial = max(s.base.serial, e.serial)
 		if e.suffix == suffixOpen {
-			if err := s.setAside(e); err != nil {
+			if err := s.setAside(e, false, 0); err != nil {
 				return err
 			}
 		}
@@ -39,11 +40,20 @@ func (s *series) restore(m *Mark) error {
 		}
 		return s.cut(s.base)
 	}
+	at, err := s.position(m)
+	if err != nil {
+		return err
+	}
+	return s.cut(at)
+}
+
+// position is where a mark is.
+func (s *series) position(m *Mark) (position, error) {
 	serial, name, suffix, ok := s.naming.parse(m.File)
 	if !ok || suffix != "" || m.Length < 0 {
-		return fmt.Errorf("archive: %q at %d is no mark of this output", m.File, m.Length)
+		return position{}, fmt.Errorf("archive: %q at %d is no mark of this output", m.File, m.Length)
 	}
-	return s.cut(position{serial: serial, name: name, length: m.Length})
+	return position{serial: serial, name: name, length: m.Length, complete: m.Complete}, nil
 }
 
 // revert goes back to the last mark.
@@ -106,14 +116,16 @@ type marked struct {
 	exists bool
 }
 
-// inspect looks at the file a position lies in, and refuses one that does not hold all that lies before it.
+// inspect looks at the file a position lies in, and refuses one that does not hold all that lies
+// before it. A file that is complete is not looked at: whoever reads the output may have changed it
+// or taken it away.
 func (s *series) inspect(at position, entries []entry) (m marked, err error) {
 	if at.length == whole {
 		return marked{}, nil
 	}
 	path := s.path(at.name)
 	for _, e := range entries {
-		if e.name != at.name || e.suffix == suffixUnmarked {
+		if e.name != at.name || isAside(e.suffix) || at.complete && e.suffix == "" {
 			continue
 		}
 		if m.exists {
@@ -122,11 +134,15 @@ func (s *series) inspect(at position, entries []entry) (m marked, err error) {
 		m = marked{suffix: e.suffix, exists: true}
 	}
 	if !m.exists {
-		if at.length == 0 {
-			return m, nil // nothing in it was committed
+		if at.length == 0 || at.complete {
+			return m, nil
 		}
-		return m, fmt.Errorf("%w: %s, of which %d bytes belong to the crawl: put it back (the newest file must stay while its crawl goes on)",
-			ErrMissing, path, at.length)
+		hint := "only files without the suffix " + suffixOpen + " may be moved away"
+		if i := slices.IndexFunc(entries, func(e entry) bool { return e.name == at.name }); i >= 0 {
+			hint = "it may be " + entries[i].file + ", which was set aside when an older copy of the database was here"
+		}
+		return m, fmt.Errorf("%w: %s, of which %d bytes belong to the crawl: put it back (%s)", ErrMissing,
+			path+suffixOpen, at.length, hint)
 	}
 	if m.size, err = s.disk.size(path + m.suffix); err != nil {
 		return m, fmt.Errorf("archive: look at a marked file: %w", err)
@@ -138,22 +154,19 @@ func (s *series) inspect(at position, entries []entry) (m marked, err error) {
 	return m, nil
 }
 
-// sweep deletes the unfinished files behind a position, sets aside complete ones that are there, and
-// gives those before it their final names.
+// sweep deletes the unfinished files behind a position, and gives those before it their final
+// names.
 func (s *series) sweep(at position, entries []entry) error {
 	s.next = at.serial + 1
 	for _, e := range entries {
 		var err error
 		switch {
-		case e.suffix == suffixUnmarked:
+		case e.suffix != suffixOpen:
 			s.next = max(s.next, e.serial+1)
-		case e.serial < at.serial && e.suffix == suffixOpen:
+		case e.serial < at.serial:
 			err = s.complete(e.name)
-		case e.serial > at.serial && e.suffix == suffixOpen:
-			err = s.remove(e)
 		case e.serial > at.serial:
-			s.next = max(s.next, e.serial+1)
-			err = s.setAside(e)
+			err = s.remove(e)
 		}
 		if err != nil {
 			return fmt.Errorf("archive: tidy %s: %w", s.dir, err)
@@ -175,33 +188,14 @@ func (s *series) remove(e entry) error {
 	return s.disk.remove(s.path(e.file))
 }
 
-// setAside takes a file out of the output without losing it.
-func (s *series) setAside(e entry) error {
-	target := s.path(e.name) + suffixUnmarked
-	if _, err := s.disk.size(target); err == nil {
-		return fmt.Errorf("archive: %s is in the way of %s: move one of them away", target, e.file)
-	}
-	if s.index != nil {
-		if err := s.index.setAside(e.name); err != nil {
-			return err
-		}
-	}
-	if err := s.disk.rename(s.path(e.file), target); err != nil {
-		return fmt.Errorf("archive: set a file aside: %w", err)
-	}
-	return nil
-}
-
-// resume cuts the marked file to its mark and goes on writing it. One that is complete as it is stays
-// so, and the next record begins a new file; so it does where files are packed in another way by now.
+// resume cuts the marked file to its mark and goes on writing it. One that is complete stays so,
+// and the next record begins a new file; so it does where files are packed in another way by now.
 func (s *series) resume(at position, m marked) error {
-	if !m.exists || m.suffix != suffixOpen && m.size == at.length {
-		return nil
+	if m.exists && m.suffix == "" { // and the mark is from before marks said so
+		s.synced.complete, s.written.complete = true, true
 	}
 	if m.suffix != suffixOpen {
-		if err := s.disk.rename(s.path(at.name), s.openPath(at.name)); err != nil {
-			return fmt.Errorf("archive: reopen a file: %w", err)
-		}
+		return nil
 	}
 	f, err := s.disk.reopen(s.openPath(at.name))
 	if err != nil {
@@ -223,9 +217,14 @@ func (s *series) resume(at position, m marked) error {
 			return err
 		}
 	}
-	if strings.HasSuffix(at.name, s.extension) {
-		return nil
+	if at.complete {
+		s.letGo()
+		return s.complete(at.name)
 	}
-	s.letGo()
-	return s.complete(at.name)
+	if !strings.HasSuffix(at.name, s.extension) {
+		s.letGo()
+		s.finished = append(s.finished, full{at.serial, at.name})
+		s.synced.complete, s.written.complete = true, true
+	}
+	return nil
 }

@@ -56,7 +56,7 @@ func (osDisk) open(path string) (io.ReadCloser, error) { return os.Open(path) }
 
 // openFile keeps a nil *os.File from becoming a file that is not nil.
 func openFile(path string, flags int) (file, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|flags, 0o644)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|flags, 0o640)
 	if err != nil {
 		return nil, err
 	}

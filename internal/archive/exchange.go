@@ -1,6 +1,8 @@
 package archive
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
 	"io"
 	"net/netip"
@@ -17,14 +19,28 @@ type Exchange struct {
 	Address   netip.Addr // that was asked
 	Request   *spool.Content
 	Response  *spool.Content // with its header, as it came: in chunks and packed, if it was
-	Truncated bool           // Response is not all of it, because that was too long
-	Payload   warc.Digest    // of what follows the header in Response, where the caller knows it; zero: he does not
+	Chunked   bool           // its body is in chunks
+	Truncated Truncation     // why Response is not all of it; empty: it is
+	// Payload is the digest of what follows the header in Response, without chunks, where the
+	// caller knows it; else zero.
+	Payload warc.Digest
 	// Original is a stored answer that may have the same payload. Where it has, or where this answer is a 304, only the header
 	// of this answer is written, with a pointer to the original. Nil: none is known.
 	Original *Original
 	// Facts are what the metadata record says. Empty: there is none.
 	Facts []warc.Field
 }
+
+// Truncation is why only the begin of an answer is there, as WARC-Truncated says it.
+type Truncation string
+
+// The reasons.
+const (
+	TooLong      Truncation = "length"      // it is longer than is kept
+	TookTooLong  Truncation = "time"        // it did not end in time
+	Disconnected Truncation = "disconnect"  // the connection broke, or ended before the answer did
+	Unspecified  Truncation = "unspecified" // nothing more was read for another reason
+)
 
 // Original is a stored answer.
 type Original struct {
@@ -36,6 +52,7 @@ type Original struct {
 // exchangeWriter makes the records of one exchange at a time, in memory that serves the next one again.
 type exchangeWriter struct {
 	packer        *warc.Packer
+	unchunk       *bufio.Reader
 	header        warc.Header // of the record at hand
 	block         []byte      // of the record at hand, where it is made here
 	x             *Exchange
@@ -51,7 +68,7 @@ func (e *Encoder) take(x *Exchange) (*exchangeWriter, error) {
 			e.writers <- nil
 			return nil, err
 		}
-		r = &exchangeWriter{packer: packer}
+		r = &exchangeWriter{packer: packer, unchunk: bufio.NewReader(nil)}
 	}
 	r.x, r.date, r.address = x, warc.FormatDate(x.At), ""
 	if x.Address.IsValid() {
@@ -73,10 +90,11 @@ func (e *Encoder) exchange(item *Item, x *Exchange) (*record, error) {
 		return nil, err
 	}
 	defer e.giveBack(r)
-	answer, err := newAnswer(x)
+	answer, err := e.newAnswer(r.unchunk, x)
 	if err != nil {
 		return nil, err
 	}
+	defer answer.close()
 	out := e.pool.NewWriter(x.Response.Size()/3 + 2<<10)
 	defer out.Discard()
 	r.begin(answer.kind, answer.id)
@@ -118,10 +136,11 @@ func (r *exchangeWriter) writeAnswer(out io.Writer, a *answer) error {
 	if a.profile == warc.ProfileIdenticalPayload {
 		return r.packer.Write(out, r.header, a.head)
 	}
-	if b, ok := a.x.Response.Bytes(); ok {
-		return r.packer.Write(out, r.header, b)
+	if b, ok := a.body.Bytes(); ok {
+		return r.packer.Write(out, r.header, a.head, b[a.first:])
 	}
-	return r.packer.WriteFrom(out, r.header, a.x.Response.NewReader(), a.x.Response.Size())
+	body := io.MultiReader(bytes.NewReader(a.head), a.bodyReader())
+	return r.packer.WriteFrom(out, r.header, body, int64(len(a.head))+a.size())
 }
 
 func (r *exchangeWriter) writeRequest(out io.Writer, answer string) error {

@@ -3,6 +3,7 @@ package archive
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -154,9 +155,7 @@ func TestAllFormats(t *testing.T) {
 				}
 			}
 			check()
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
+			finish(t, w)
 			check()
 			for _, name := range names(t, o.Dir) {
 				if strings.Contains(name, ".open") || strings.HasSuffix(name, ".new") {
@@ -208,9 +207,7 @@ func TestRevisits(t *testing.T) {
 	mustWrite(t, w, item, repeated, mustEncode(t, e, &Visit{Exchange: unchanged}), mustEncode(t, e, &Visit{Exchange: other}))
 	for _, closed := range []bool{false, true} {
 		if closed {
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
+			finish(t, w)
 		}
 		verify(t, o.Dir)
 		if head, got := get(t, o.Dir, "http://h.test/a", time.Time{}); got != body || !strings.HasPrefix(head, "HTTP/1.1 304") {
@@ -232,12 +229,134 @@ func TestRevisits(t *testing.T) {
 	}
 }
 
+// inChunks is an answer whose body comes in chunks of a size.
+func inChunks(url, body string, size, seconds int) *Exchange {
+	var b strings.Builder
+	b.WriteString("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\ntransfer-ENCODING: chunked\r\n")
+	b.WriteString("Trailer: X-Sum\r\nX-Last: 1\r\n\r\n")
+	for rest := body; len(rest) > 0; {
+		n := min(size, len(rest))
+		fmt.Fprintf(&b, "%x;ext=1\r\n%s\r\n", n, rest[:n])
+		rest = rest[n:]
+	}
+	b.WriteString("0\r\nX-Sum: 1\r\n\r\n")
+	x := exchangeOf(url, "", seconds)
+	x.Response, x.Chunked = spool.Of([]byte(b.String())), true
+	return x
+}
+
+// TestChunks: a body is stored without the chunks that it came in, so equal bodies are equal
+// however they came.
+func TestChunks(t *testing.T) {
+	o := allOptions(t)
+	pool, err := spool.Open(spool.Options{Dir: filepath.Join(t.TempDir(), "spool"), Above: 4 << 10, Budget: 64 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := NewEncoder(o, pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{3000, 100_000} { // in memory, and in a file
+		w := mustOpen(t, o, nil)
+		body := string(incompressible(size))
+		first := mustEncode(t, e, &Visit{Exchange: inChunks("http://h.test/1", body, 1000, 1)})
+		if first.Payload != warc.DigestOf([]byte(body)) || !first.Stored {
+			t.Errorf("payload %s, stored %t", first.Payload, first.Stored)
+		}
+		original := &Original{URL: "http://h.test/1", At: startOfTime.Add(time.Second), Payload: first.Payload}
+		others := []*Exchange{inChunks("http://h.test/2", body, 1001, 2), inChunks("http://h.test/3", body, size, 3),
+			exchangeOf("http://h.test/4", body, 4)}
+		items := []*Item{first}
+		for _, x := range others {
+			x.Original = original
+			item := mustEncode(t, e, &Visit{Exchange: x})
+			if item.Stored || item.Payload != first.Payload {
+				t.Errorf("%s is stored as a whole", x.URL)
+			}
+			items = append(items, item)
+		}
+		mustWrite(t, w, items...)
+		finish(t, w)
+		verify(t, o.Dir)
+		for i := 1; i <= 4; i++ {
+			head, got := get(t, o.Dir, fmt.Sprintf("http://h.test/%d", i), time.Time{})
+			if got != body {
+				t.Errorf("the body of %d has %d bytes", i, len(got))
+			}
+			want := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"+
+				"X-Archive-Orig-transfer-ENCODING: chunked\r\n"+
+				"X-Archive-Orig-Trailer: X-Sum\r\nX-Last: 1\r\nContent-Length: %d\r\n\r\n", size)
+			if i < 4 && head != want {
+				t.Errorf("the header of %d is %q, want %q", i, head, want)
+			}
+		}
+		for _, item := range items {
+			if err := item.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if pool.Held() != 0 || pool.Files() != 0 {
+			t.Errorf("%d bytes and %d files are left", pool.Held(), pool.Files())
+		}
+		o.Dir += "x"
+	}
+}
+
+// TestBrokenOff: what came of an answer is stored with why there is no more, and its header
+// promises no more than that.
+func TestBrokenOff(t *testing.T) {
+	o := allOptions(t)
+	w, e := mustOpen(t, o, nil), newEncoder(t, o)
+	body := string(incompressible(2000))
+	plain := exchangeOf("http://h.test/plain", body, 1)
+	plain.Response = spool.Of(bytes.Replace(mustBytes(t, plain.Response), []byte("2000"), []byte("9000"), 1))
+	chunked := inChunks("http://h.test/chunked", body+body, 1500, 2)
+	// 400 bytes of the second chunk are there
+	head, _, _ := bytes.Cut(mustBytes(t, chunked.Response), []byte("5dc;ext=1\r\n"))
+	chunked.Response = spool.Of(mustBytes(t, chunked.Response)[:len(head)+2*len("5dc;ext=1\r\n")+1500+len("\r\n")+400])
+	broken := inChunks("http://h.test/malformed", body, 1500, 3)
+	broken.Response = spool.Of(bytes.Replace(mustBytes(t, broken.Response), []byte("1f4;"), []byte("zz;;"), 1))
+	none := exchangeOf("http://h.test/none", "", 4)
+	none.Response = spool.Of([]byte("HTTP/1.1 200 OK\r\n\r\n"))
+	var items []*Item
+	for x, why := range map[*Exchange]Truncation{plain: Disconnected, chunked: TookTooLong, broken: Unspecified,
+		none: Disconnected} {
+		x.Truncated = why
+		item := mustEncode(t, e, &Visit{Exchange: x})
+		if item.Stored {
+			t.Errorf("%s is said to be stored as a whole", x.URL)
+		}
+		items = append(items, item)
+	}
+	mustWrite(t, w, items...)
+	finish(t, w)
+	verify(t, o.Dir)
+	for url, want := range map[string]string{plain.URL: body, chunked.URL: body[:1900], broken.URL: body[:1500],
+		none.URL: ""} {
+		head, got := get(t, o.Dir, url, time.Time{})
+		if got != want || !strings.HasSuffix(head, fmt.Sprintf("\r\nContent-Length: %d\r\n\r\n", len(want))) ||
+			strings.Count(head, "\nContent-Length") != 1 {
+			t.Errorf("%s has %d bytes, want %d; header %q", url, len(got), len(want), head)
+		}
+	}
+}
+
+func mustBytes(t *testing.T, c *spool.Content) []byte {
+	t.Helper()
+	b, ok := c.Bytes()
+	if !ok {
+		t.Fatal("not in memory")
+	}
+	return b
+}
+
 // TestTruncated: what was cut says so, and is no original.
 func TestTruncated(t *testing.T) {
 	o := allOptions(t)
 	w, e := mustOpen(t, o, nil), newEncoder(t, o)
 	x := exchangeOf("http://h.test/long", strings.Repeat("x", 5000), 0)
-	x.Truncated = true
+	x.Truncated = TooLong
 	item := mustEncode(t, e, &Visit{Exchange: x})
 	if item.Stored {
 		t.Error("a part is said to be stored as a whole")
@@ -256,7 +375,7 @@ func TestTruncated(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if !s.Truncated {
+	if s.Truncated != TooLong {
 		t.Error("the record does not say that it was cut")
 	}
 }
@@ -323,7 +442,7 @@ func TestIndexIsMadeAgain(t *testing.T) {
 			for n := range 10 {
 				marks = mustWrite(t, w, mustEncode(t, e, visitOf(n)))
 			}
-			abandon(w)
+			w.Close()
 			journals, err := filepath.Glob(filepath.Join(o.Dir, "*"+journalExtension))
 			if err != nil || len(journals) != 1 {
 				t.Fatalf("journals %v: %v", journals, err)
@@ -333,9 +452,7 @@ func TestIndexIsMadeAgain(t *testing.T) {
 			}
 			w = mustOpen(t, o, marks)
 			mustWrite(t, w, mustEncode(t, e, visitOf(10)))
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
+			finish(t, w)
 			if v := verify(t, o.Dir); v.Captures != 11 {
 				t.Errorf("verified %+v", v)
 			}
@@ -367,9 +484,7 @@ func TestFilesRotateByAge(t *testing.T) {
 		mustSync(t, w)
 		now = now.Add(31 * time.Minute)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	finish(t, w)
 	wantNames(t, o.Dir, "amble-20261120121415-000001-localhost.cdxj", "amble-20261120121415-000001-localhost.warc.gz",
 		"amble-20261120131615-000002-localhost.cdxj", "amble-20261120131615-000002-localhost.warc.gz",
 		"pages-000001.jsonl.zst", "pages-000002.jsonl.zst")
@@ -387,13 +502,19 @@ func TestFilesExpire(t *testing.T) {
 		}
 		return mustSync(t, w)
 	}
+	var marks []Mark
 	expire := func(at time.Time) {
-		if err := w.Expire(at); err != nil {
+		t.Helper()
+		moved, err := w.Expire(at)
+		if moved != nil {
+			marks = moved
+		}
+		if err = errors.Join(err, w.Committed()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	expire(startOfTime.Add(100 * time.Hour)) // there is no file
-	marks := add(0, startOfTime)
+	marks = add(0, startOfTime)
 	expire(startOfTime.Add(59 * time.Minute))
 	wantNames(t, o.Dir, "amble-20261120121415-000001-localhost.cdxj.open", "amble-20261120121415-000001-localhost.warc.gz.open", "pages-000001.jsonl.zst.open")
 	expire(startOfTime.Add(time.Hour))
@@ -406,7 +527,7 @@ func TestFilesExpire(t *testing.T) {
 	wantNames(t, o.Dir, complete...)
 	verify(t, o.Dir)
 	marks = add(1, startOfTime.Add(3*time.Hour))
-	abandon(w)
+	w.Close()
 
 	w = mustOpen(t, o, marks)
 	expire(startOfTime.Add(100 * time.Hour))
@@ -425,9 +546,16 @@ func TestAnotherWayToPack(t *testing.T) {
 	marks := mustSync(t, w)
 	mustAppend(t, w, `{"uncommitted":1}`)
 	mustSync(t, w)
-	abandon(w)
+	w.Close()
 	o.Compress = CompressGzip
 	w = mustOpen(t, o, marks)
+	wantNames(t, o.Dir, "pages-000001.jsonl.open")
+	if want := []Mark{{File: "pages-000001.jsonl", Length: 3, Complete: true}}; !slices.Equal(w.Marks(), want) {
+		t.Errorf("marks are %v, want %v", w.Marks(), want)
+	}
+	if err := w.Committed(); err != nil {
+		t.Fatal(err)
+	}
 	wantNames(t, o.Dir, "pages-000001.jsonl")
 	mustAppend(t, w, "{}")
 	mustSync(t, w)

@@ -153,7 +153,7 @@ func TestFullDisk(t *testing.T) {
 		}
 		wantOutput(t, o.Dir, lines(0, 20))
 		wantNames(t, o.Dir, "pages-000001.jsonl.open")
-		if got := w.marks(); !slices.Equal(got, marks) {
+		if got := w.Marks(); !slices.Equal(got, marks) {
 			t.Fatalf("a failed batch moved the marks from %v to %v", marks, got)
 		}
 	}
@@ -221,7 +221,14 @@ func survive(t *testing.T, o Options, d *failingDisk, items []*Item) {
 		})
 		s.want((i + 1) * perBatch)
 		if i == 0 {
-			s.attempt("expire", func() error { return s.w.Expire(startOfTime.Add(48 * time.Hour)) })
+			s.attempt("expire", func() error {
+				marks, err := s.w.Expire(startOfTime.Add(48 * time.Hour))
+				if marks != nil {
+					s.marks = marks
+				}
+				return err
+			})
+			s.attempt("commit", s.w.Committed)
 			s.want(perBatch)
 		}
 		if i == 1 { // between, the process dies in the middle of a batch
@@ -230,17 +237,22 @@ func survive(t *testing.T, o Options, d *failingDisk, items []*Item) {
 					break
 				}
 			}
-			abandon(s.w)
+			s.w.Close()
 			s.reopen()
 			s.want((i + 1) * perBatch)
 		}
 	}
-	if err := s.w.Close(); err != nil {
-		if !errors.Is(err, errInjected) {
-			t.Fatal(err)
+	s.attempt("finish", func() error {
+		marks, err := s.w.Finish()
+		if marks != nil {
+			s.marks = marks
 		}
-		s.reopen()
-	}
+		return err
+	})
+	s.attempt("commit", s.w.Committed)
+	s.w.Close()
+	s.want(3 * perBatch)
+	s.reopen() // all is complete, and none of it needed
 	s.want(3 * perBatch)
 	if o.Has(FormatWARC) {
 		verify(t, o.Dir)

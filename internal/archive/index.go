@@ -51,6 +51,7 @@ func (x *index) full() bool { return x.length >= maxIndexBytes }
 
 // begin begins the journal of a new file.
 func (x *index) begin(name string) error {
+	x.drop()
 	if err := x.remove(x.beside(name, journalExtension)); err != nil {
 		return err
 	}
@@ -277,13 +278,14 @@ func (x *index) sweep(open func(name string) bool) error {
 	return nil
 }
 
-// setAside takes the index of a file that is set aside out of the way.
-func (x *index) setAside(name string) error {
+// setAside takes the index of a file that is set aside out of the way. It gets the suffix that the
+// file gets.
+func (x *index) setAside(name, suffix string) error {
 	if err := x.forget(name); err != nil {
 		return err
 	}
 	path := x.beside(name, indexExtension)
-	err := x.disk.rename(path, path+suffixUnmarked)
+	err := x.disk.rename(path, path+suffix)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -101,7 +101,7 @@ func TestKilledProcessLeavesCommittedLines(t *testing.T) {
 		if err := c.load(filepath.Join(dir, "commit")); err != nil {
 			t.Fatal(err)
 		}
-		abandon(mustOpen(t, o, c.Marks))
+		mustOpen(t, o, c.Marks).Close()
 		if got := output(t, o.Dir); !slices.Equal(got, lines(0, c.Lines)) {
 			t.Fatalf("%d lines were committed, the files hold %d", c.Lines, len(got))
 		}

@@ -3,6 +3,7 @@ package archive
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,42 +12,55 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestModel runs random batches, commits that fail, crashes and ends in order against a list of lines.
+// TestModel runs random batches, commits that fail, crashes and ends in order against a list of
+// lines, while somebody takes complete files away.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		dir, err := os.MkdirTemp(t.TempDir(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		o := DefaultOptions()
-		o.Dir = dir
-		o.MaxFileBytes = rapid.Int64Range(1, 200).Draw(rt, "max file")
-		o.MaxFileAge = time.Hour
-		m := &model{t: t, o: o}
-		m.open()
-		rt.Repeat(map[string]func(*rapid.T){
-			"append": func(rt *rapid.T) {
-				for range rapid.IntRange(1, 10).Draw(rt, "lines") {
-					m.append(rapid.IntRange(0, 60).Draw(rt, "length"))
-				}
-			},
-			"commit":          func(*rapid.T) { m.sync(); m.commit() },
-			"commit fails":    func(*rapid.T) { m.sync(); m.rollback() },
-			"crash":           func(*rapid.T) { abandon(m.w); m.open() },
-			"crash on commit": func(*rapid.T) { m.sync(); abandon(m.w); m.open() },
-			"end":             func(*rapid.T) { m.close(); m.open() },
-			"age":             func(*rapid.T) { m.expire() },
-			"": func(rt *rapid.T) {
-				if !m.dirty && !slices.Equal(output(t, o.Dir), m.committed) {
-					rt.Fatalf("output is %q\nwant %q", output(t, o.Dir), m.committed)
-				}
-			},
-		})
-		m.close()
-		if got := output(t, o.Dir); !slices.Equal(got, m.committed) {
-			rt.Fatalf("at the end output is %q\nwant %q", got, m.committed)
-		}
+		m := newModel(t, rt)
+		steps := m.steps()
+		steps["take away"] = func(*rapid.T) { m.takeAway() }
+		rt.Repeat(steps)
+		m.end()
+		m.check(rt)
 	})
+}
+
+// TestModelOfOlderCopies does the same while now and then an older copy of the database is put
+// back. No complete file is ever changed or lost.
+func TestModelOfOlderCopies(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		m := newModel(t, rt)
+		steps := m.steps()
+		steps["back up"] = func(*rapid.T) {
+			m.copies = append(m.copies, snapshot{slices.Clone(m.marks), slices.Clone(m.committed)})
+		}
+		steps["put back"] = func(rt *rapid.T) {
+			if len(m.copies) == 0 {
+				rt.Skip("no copy")
+			}
+			if rapid.Bool().Draw(rt, "in order") {
+				m.end()
+			} else {
+				m.w.Close()
+			}
+			m.noteComplete(rt)
+			i := rapid.IntRange(0, len(m.copies)-1).Draw(rt, "copy")
+			c := m.copies[i]
+			m.copies = m.copies[:i+1] // the others know of files that are set aside now
+			m.marks, m.committed = slices.Clone(c.marks), slices.Clone(c.committed)
+			m.open()
+			m.noteComplete(rt)
+		}
+		rt.Repeat(steps)
+		m.end()
+		m.check(rt)
+		m.noteComplete(rt)
+	})
+}
+
+type snapshot struct {
+	marks     []Mark
+	committed []string
 }
 
 type model struct {
@@ -59,6 +73,99 @@ type model struct {
 	pending   []string // appended since
 	dirty     bool     // the files may hold more than what was committed
 	count     int
+	copies    []snapshot
+	complete  map[string]string // content of files that were complete, by name and content
+}
+
+func newModel(t *testing.T, rt *rapid.T) *model {
+	dir, err := os.MkdirTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := DefaultOptions()
+	o.Dir = dir
+	o.MaxFileBytes = rapid.Int64Range(1, 200).Draw(rt, "max file")
+	o.MaxFileAge = time.Hour
+	m := &model{t: t, o: o, complete: make(map[string]string)}
+	m.append(5)
+	m.sync()
+	m.commit()
+	return m
+}
+
+func (m *model) steps() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"append": func(rt *rapid.T) {
+			for range rapid.IntRange(1, 10).Draw(rt, "lines") {
+				m.append(rapid.IntRange(0, 60).Draw(rt, "length"))
+			}
+		},
+		"commit":          func(*rapid.T) { m.sync(); m.commit() },
+		"commit fails":    func(*rapid.T) { m.sync(); m.rollback() },
+		"crash":           func(*rapid.T) { m.w.Close(); m.open() },
+		"crash on commit": func(*rapid.T) { m.sync(); m.w.Close(); m.open() },
+		// the commit was there after all
+		"in doubt":     func(*rapid.T) { m.sync(); m.markCommitted(); m.w.Close(); m.open() },
+		"end":          func(*rapid.T) { m.end(); m.open() },
+		"crash at end": func(*rapid.T) { m.finish(); m.w.Close(); m.open() },
+		"age":          func(*rapid.T) { m.expire() },
+		"":             func(rt *rapid.T) { m.check(rt) },
+	}
+}
+
+func (m *model) check(rt *rapid.T) {
+	if got := output(m.t, m.o.Dir); !m.dirty && !slices.Equal(got, m.committed) {
+		rt.Fatalf("output is %q\nwant %q", got, m.committed)
+	}
+}
+
+// noteComplete takes note of complete files, and holds that those it knows are there as they were,
+// under their name or set aside.
+func (m *model) noteComplete(rt *rapid.T) {
+	now := make(map[string]bool)
+	for _, file := range names(m.t, m.o.Dir) {
+		_, name, suffix, ok := pageNames.parse(file)
+		if !ok || suffix == suffixOpen {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(m.o.Dir, file))
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		now[name+"\n"+string(text)] = true
+		if suffix == "" {
+			m.complete[name+"\n"+string(text)] = string(text)
+		}
+	}
+	for file := range m.complete {
+		if !now[file] {
+			rt.Fatalf("a complete file is not as it was: %q; there are %q", file, names(m.t, m.o.Dir))
+		}
+	}
+}
+
+// takeAway moves complete files out of the directory, as whoever reads the output may.
+func (m *model) takeAway() {
+	for _, file := range names(m.t, m.o.Dir) {
+		if _, _, suffix, ok := pageNames.parse(file); !ok || suffix != "" {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(m.o.Dir, file))
+		if err == nil {
+			err = os.Remove(filepath.Join(m.o.Dir, file))
+		}
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		for l := range strings.Lines(string(text)) {
+			i := slices.Index(m.committed, strings.TrimSuffix(l, "\n"))
+			if i < 0 {
+				m.t.Fatalf("%s has %q, which is not committed", file, l)
+			}
+			m.committed = slices.Delete(m.committed, i, i+1)
+		}
+	}
+	clear(m.complete)
 }
 
 func (m *model) open() {
@@ -66,13 +173,13 @@ func (m *model) open() {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	m.w, m.pending, m.dirty = w, nil, len(m.marks) == 0
-	if m.dirty && len(output(m.t, m.o.Dir)) > 0 {
-		m.t.Fatal("lines that were never committed")
-	}
+	m.w, m.pending, m.dirty = w, nil, false
 }
 
 func (m *model) append(length int) {
+	if m.w == nil {
+		m.open()
+	}
 	m.count++
 	l := fmt.Sprintf("%d %0*d", m.count, length, 0)
 	mustAppend(m.t, m.w, l)
@@ -82,16 +189,20 @@ func (m *model) append(length int) {
 
 func (m *model) sync() { m.synced = mustSync(m.t, m.w) }
 
-func (m *model) commit() {
+func (m *model) markCommitted() {
 	m.marks = m.synced
 	m.committed = append(m.committed, m.pending...)
 	m.pending, m.dirty = nil, false
 }
 
-func (m *model) rollback() {
-	if len(m.marks) == 0 && len(m.synced) == 0 {
-		return
+func (m *model) commit() {
+	m.markCommitted()
+	if err := m.w.Committed(); err != nil {
+		m.t.Fatal(err)
 	}
+}
+
+func (m *model) rollback() {
 	if err := m.w.Rollback(m.marks); err != nil {
 		m.t.Fatal(err)
 	}
@@ -101,7 +212,14 @@ func (m *model) rollback() {
 // expire lets a day go by. What is not committed keeps its file open.
 func (m *model) expire() {
 	for _, hours := range []time.Duration{1, 24} { // a file that was gone on with counts from the first look
-		if err := m.w.Expire(time.Now().Add(hours * time.Hour)); err != nil {
+		marks, err := m.w.Expire(time.Now().Add(hours * time.Hour))
+		if marks != nil {
+			m.marks = marks
+		}
+		if err == nil {
+			err = m.w.Committed()
+		}
+		if err != nil {
 			m.t.Fatal(err)
 		}
 	}
@@ -115,9 +233,22 @@ func (m *model) expire() {
 	}
 }
 
-func (m *model) close() {
-	if err := m.w.Close(); err != nil {
+// finish completes the files, and commits that.
+func (m *model) finish() {
+	marks, err := m.w.Finish()
+	if err != nil {
 		m.t.Fatal(err)
 	}
+	if marks != nil {
+		m.marks = marks
+	}
 	m.pending, m.dirty = nil, false
+}
+
+func (m *model) end() {
+	m.finish()
+	if err := m.w.Committed(); err != nil {
+		m.t.Fatal(err)
+	}
+	m.w.Close()
 }

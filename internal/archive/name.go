@@ -10,9 +10,16 @@ import (
 
 // The suffixes a file can have behind its name.
 const (
-	suffixOpen     = ".open"     // being written, or not yet committed as a whole
-	suffixUnmarked = ".unmarked" // set aside: the crawl knows nothing of it
+	suffixOpen = ".open" // being written, or not yet committed as a whole
+	// suffixUnmarked: set aside; a second file of the same name has ".unmarked.2".
+	suffixUnmarked = ".unmarked"
 )
+
+// anySuffix takes the suffix off a file's name.
+var anySuffix = regexp.MustCompile(`(?:\.open|\.unmarked(?:\.[1-9]\d*)?)?$`)
+
+// isAside reports whether a suffix is that of a file that was set aside.
+func isAside(suffix string) bool { return strings.HasPrefix(suffix, suffixUnmarked) }
 
 // naming is how the files of one series are called.
 type naming struct {
@@ -46,13 +53,8 @@ func serialText(serial int) string { return fmt.Sprintf("%06d", serial) }
 
 // parse returns the serial number of a file of the series, its name when complete, and its suffix. Other files are not ok.
 func (n naming) parse(file string) (serial int, name, suffix string, ok bool) {
-	name = file
-	for _, suffix = range [...]string{suffixOpen, suffixUnmarked, ""} {
-		if base, found := strings.CutSuffix(file, suffix); found {
-			name = base
-			break
-		}
-	}
+	at := anySuffix.FindStringIndex(file)[0]
+	name, suffix = file[:at], file[at:]
 	match := n.pattern.FindStringSubmatch(name)
 	if match == nil {
 		return 0, "", "", false

@@ -27,6 +27,7 @@ func TestOpenCutsToTheMarks(t *testing.T) {
 		have  files
 		want  files
 		next  string // the file the next line goes to
+		after []Mark // where the marks say more when it is open
 	}{
 		{
 			name: "nothing there",
@@ -34,59 +35,112 @@ func TestOpenCutsToTheMarks(t *testing.T) {
 		},
 		{
 			name:  "a torn tail",
-			marks: []Mark{{"pages-000001.jsonl", 2}},
+			marks: []Mark{{File: "pages-000001.jsonl", Length: 2}},
 			have:  files{"pages-000001.jsonl.open": "a\nb\n{\"to"},
 			want:  files{"pages-000001.jsonl.open": "a\n"},
 			next:  "pages-000001.jsonl.open",
 		},
 		{
 			name:  "whole as it is",
-			marks: []Mark{{"pages-000001.jsonl", 4}},
+			marks: []Mark{{File: "pages-000001.jsonl", Length: 4}},
 			have:  files{"pages-000001.jsonl.open": "a\nb\n"},
 			want:  files{"pages-000001.jsonl.open": "a\nb\n"},
 			next:  "pages-000001.jsonl.open",
 		},
 		{
-			name:  "closed in order",
-			marks: []Mark{{"pages-000001.jsonl", 4}},
+			name:  "complete, with a mark that does not say so yet",
+			marks: []Mark{{File: "pages-000001.jsonl", Length: 4}},
+			have:  files{"pages-000001.jsonl": "a\nb\n"},
+			want:  files{"pages-000001.jsonl": "a\nb\n"},
+			next:  "pages-000002.jsonl.open",
+			after: []Mark{{File: "pages-000001.jsonl", Length: 4, Complete: true}},
+		},
+		{
+			name:  "complete",
+			marks: []Mark{{File: "pages-000001.jsonl", Length: 4, Complete: true}},
 			have:  files{"pages-000001.jsonl": "a\nb\n"},
 			want:  files{"pages-000001.jsonl": "a\nb\n"},
 			next:  "pages-000002.jsonl.open",
 		},
 		{
+			name:  "complete, and it has not got its name yet",
+			marks: []Mark{{File: "pages-000001.jsonl", Length: 4, Complete: true}},
+			have:  files{"pages-000001.jsonl.open": "a\nb\n"},
+			want:  files{"pages-000001.jsonl": "a\nb\n"},
+			next:  "pages-000002.jsonl.open",
+		},
+		{
+			name:  "complete and moved away",
+			marks: []Mark{{File: "pages-000003.jsonl", Length: 4, Complete: true}},
+			next:  "pages-000004.jsonl.open",
+		},
+		{
+			name:  "complete and changed by somebody",
+			marks: []Mark{{File: "pages-000003.jsonl", Length: 4, Complete: true}},
+			have:  files{"pages-000003.jsonl": "a\n", "pages-000002.jsonl": "much longer\n"},
+			want:  files{"pages-000003.jsonl": "a\n", "pages-000002.jsonl": "much longer\n"},
+			next:  "pages-000004.jsonl.open",
+		},
+		{
 			name:  "completed behind the mark",
-			marks: []Mark{{"pages-000001.jsonl", 2}},
+			marks: []Mark{{File: "pages-000001.jsonl", Length: 2}},
 			have:  files{"pages-000001.jsonl": "a\nb\n"},
-			want:  files{"pages-000001.jsonl.open": "a\n"},
+			want:  files{"pages-000001.jsonl.open": "a\n", "pages-000001.jsonl.unmarked": "a\nb\n"},
+			next:  "pages-000001.jsonl.open",
+		},
+		{
+			name:  "the database is older than complete files, and so than those being written",
+			marks: []Mark{{File: "pages-000001.jsonl", Length: 2}},
+			have: files{"pages-000001.jsonl": "a\nb\n", "pages-000001.jsonl.unmarked": "x\n",
+				"pages-000002.jsonl":      "c\n",
+				"pages-000003.jsonl.open": "d\n"},
+			want: files{"pages-000001.jsonl.open": "a\n", "pages-000001.jsonl.unmarked": "x\n",
+				"pages-000001.jsonl.unmarked.2": "a\nb\n",
+				"pages-000002.jsonl.unmarked":   "c\n", "pages-000003.jsonl.unmarked": "d\n"},
+			next: "pages-000001.jsonl.open",
+		},
+		{
+			name:  "setting aside was broken off before the copy had its name",
+			marks: []Mark{{File: "pages-000001.jsonl", Length: 2}},
+			have:  files{"pages-000001.jsonl.open.new": "a\n", "pages-000001.jsonl.unmarked": "a\nb\n"},
+			want:  files{"pages-000001.jsonl.open": "a\n", "pages-000001.jsonl.unmarked": "a\nb\n"},
+			next:  "pages-000001.jsonl.open",
+		},
+		{
+			name:  "setting aside was broken off before the copy was whole",
+			marks: []Mark{{File: "pages-000001.jsonl", Length: 4}},
+			have:  files{"pages-000001.jsonl.open.new": "a\n", "pages-000001.jsonl": "a\nb\nc\n"},
+			want:  files{"pages-000001.jsonl.open": "a\nb\n", "pages-000001.jsonl.unmarked": "a\nb\nc\n"},
 			next:  "pages-000001.jsonl.open",
 		},
 		{
 			name:  "files that were never marked",
-			marks: []Mark{{"pages-000002.jsonl", 2}},
+			marks: []Mark{{File: "pages-000002.jsonl", Length: 2}},
 			have:  files{"pages-000001.jsonl": "a\n", "pages-000002.jsonl.open": "b\nc\n", "pages-000003.jsonl.open": "d\n", "pages-000004.jsonl.open": "e"},
 			want:  files{"pages-000001.jsonl": "a\n", "pages-000002.jsonl.open": "b\n"},
 			next:  "pages-000002.jsonl.open",
 		},
 		{
 			name:  "older files not yet renamed",
-			marks: []Mark{{"pages-000003.jsonl", 2}},
+			marks: []Mark{{File: "pages-000003.jsonl", Length: 2}},
 			have:  files{"pages-000001.jsonl.open": "a\n", "pages-000002.jsonl.open": "b\n", "pages-000003.jsonl.open": "c\n"},
 			want:  files{"pages-000001.jsonl": "a\n", "pages-000002.jsonl": "b\n", "pages-000003.jsonl.open": "c\n"},
 			next:  "pages-000003.jsonl.open",
 		},
 		{
 			name:  "older files moved away",
-			marks: []Mark{{"pages-000009.jsonl", 2}},
+			marks: []Mark{{File: "pages-000009.jsonl", Length: 2, Complete: true}},
 			have:  files{"pages-000009.jsonl": "c\n"},
 			want:  files{"pages-000009.jsonl": "c\n"},
 			next:  "pages-000010.jsonl.open",
 		},
 		{
 			name:  "complete files of somebody else behind the mark",
-			marks: []Mark{{"pages-000001.jsonl", 2}},
+			marks: []Mark{{File: "pages-000001.jsonl", Length: 2}},
 			have:  files{"pages-000001.jsonl": "a\n", "pages-000002.jsonl": "x\n"},
 			want:  files{"pages-000001.jsonl": "a\n", "pages-000002.jsonl.unmarked": "x\n"},
 			next:  "pages-000003.jsonl.open",
+			after: []Mark{{File: "pages-000001.jsonl", Length: 2, Complete: true}},
 		},
 		{
 			name: "no marks, but files of a crawl before",
@@ -96,12 +150,12 @@ func TestOpenCutsToTheMarks(t *testing.T) {
 		},
 		{
 			name:  "an empty mark needs no file",
-			marks: []Mark{{"pages-000004.jsonl", 0}},
+			marks: []Mark{{File: "pages-000004.jsonl", Length: 0}},
 			next:  "pages-000005.jsonl.open",
 		},
 		{
 			name:  "files of others are left alone",
-			marks: []Mark{{"pages-000001.jsonl", 2}},
+			marks: []Mark{{File: "pages-000001.jsonl", Length: 2}},
 			have:  files{"pages-000001.jsonl.open": "a\n", "notes.txt": "n", "pages-9.jsonl": "z"},
 			want:  files{"pages-000001.jsonl.open": "a\n", "notes.txt": "n", "pages-9.jsonl": "z"},
 			next:  "pages-000001.jsonl.open",
@@ -122,7 +176,10 @@ func TestOpenCutsToTheMarks(t *testing.T) {
 					t.Errorf("%s holds %q (%v), want %q", name, got, err, want)
 				}
 			}
-			if got := mustSync(t, w); !slices.Equal(got, tt.marks) {
+			if tt.after == nil {
+				tt.after = tt.marks
+			}
+			if got := mustSync(t, w); !slices.Equal(got, tt.after) {
 				t.Errorf("marks %v became %v", tt.marks, got)
 			}
 			mustAppend(t, w, "next")
@@ -141,10 +198,11 @@ func TestOpenRefusesLostOutput(t *testing.T) {
 		want error  // nil: any
 		text string // in the message
 	}{
-		{"missing", Mark{"pages-000002.jsonl", 2}, ErrMissing, "pages-000002.jsonl"},
-		{"short", Mark{"pages-000001.jsonl", 20}, ErrShort, "has 4 bytes, of which the crawl committed 20"},
-		{"negative", Mark{"pages-000001.jsonl", -1}, nil, "no mark"},
-		{"twice", Mark{"pages-000005.jsonl", 2}, nil, "with and without"},
+		{"missing", Mark{File: "pages-000002.jsonl", Length: 2}, ErrMissing, "pages-000002.jsonl"},
+		{"short", Mark{File: "pages-000001.jsonl", Length: 20}, ErrShort,
+			"has 4 bytes, of which the crawl committed 20"},
+		{"negative", Mark{File: "pages-000001.jsonl", Length: -1}, nil, "no mark"},
+		{"twice", Mark{File: "pages-000005.jsonl", Length: 2}, nil, "with and without"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -164,10 +222,17 @@ func TestOpenRefusesLostOutput(t *testing.T) {
 
 func TestSettingAsideOverwritesNothing(t *testing.T) {
 	o := options(t)
-	write(t, o.Dir, "pages-000001.jsonl.open", "a\n")
-	write(t, o.Dir, "pages-000001.jsonl.unmarked", "b\n")
-	if _, err := Open(o, nil); err == nil || !strings.Contains(err.Error(), "in the way") {
-		t.Fatalf("got %v", err)
+	for name, text := range map[string]string{".open": "a\n", ".unmarked": "b\n", ".unmarked.2": "c\n"} {
+		write(t, o.Dir, "pages-000001.jsonl"+name, text)
 	}
-	wantNames(t, o.Dir, "pages-000001.jsonl.open", "pages-000001.jsonl.unmarked")
+	w := mustOpen(t, o, nil)
+	wantNames(t, o.Dir, "pages-000001.jsonl.unmarked", "pages-000001.jsonl.unmarked.2", "pages-000001.jsonl.unmarked.3")
+	if got, err := os.ReadFile(filepath.Join(o.Dir, "pages-000001.jsonl.unmarked.3")); err != nil ||
+		string(got) != "a\n" {
+		t.Errorf("%q (%v)", got, err)
+	}
+	if want := []Aside{{"pages-000001.jsonl", "pages-000001.jsonl.unmarked.3", false, 0}}; !slices.Equal(w.Aside(),
+		want) {
+		t.Errorf("%+v, want %+v", w.Aside(), want)
+	}
 }

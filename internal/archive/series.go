@@ -1,7 +1,9 @@
 package archive
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"time"
 )
@@ -9,10 +11,15 @@ import (
 // position is a byte of a file of a series. Length whole means that files up to the serial number are
 // complete and none of them is looked at.
 type position struct {
-	serial int
-	name   string // of the file; empty where the length is whole
-	length int64
+	serial   int
+	name     string // of the file; empty where the length is whole
+	length   int64
+	complete bool // nothing is written to the file any more
 }
+
+// done reports whether a file that is complete at a position gets its final name when the position
+// is committed.
+func (p position) done(serial int) bool { return serial < p.serial || serial == p.serial && p.complete }
 
 const whole = -1
 
@@ -24,6 +31,7 @@ type full struct {
 
 // series is a sink of numbered files, each at most so long and, while records come, so old.
 type series struct {
+	form      form
 	disk      disk
 	dir       string
 	naming    naming
@@ -45,6 +53,7 @@ type series struct {
 	began    time.Time // when the current file was begun, or gone on with; zero: its first record tells
 	created  bool      // the directory has to be synced
 	torn     bool      // a failure could not be undone yet: revert comes before anything else
+	aside    []Aside   // files that were set aside
 }
 
 // append adds a record, in the current file or, where that is full, in a new one.
@@ -53,9 +62,6 @@ func (s *series) append(r *record, now time.Time) error {
 		if err := s.revert(); err != nil {
 			return err
 		}
-	}
-	if err := s.settle(); err != nil {
-		return err
 	}
 	if s.full(r, now) {
 		if err := s.finish(); err != nil {
@@ -140,7 +146,7 @@ func (s *series) finish() error {
 		return err
 	}
 	f := s.out.file
-	s.out.file = nil
+	s.out.file, s.written.complete = nil, true
 	s.finished = append(s.finished, full{s.written.serial, s.written.name})
 	if err := f.Close(); err != nil {
 		return fmt.Errorf("archive: close %s: %w", s.openPath(s.written.name), err)
@@ -186,38 +192,13 @@ func (s *series) sync() error {
 	return nil
 }
 
-// settle gives the full files before the mark their final names. It runs when the mark is known to be committed.
-func (s *series) settle() error {
-	for len(s.finished) > 0 && s.finished[0].serial < s.synced.serial {
-		if err := s.complete(s.finished[0].name); err != nil {
-			return err
-		}
-		s.finished = s.finished[1:]
-	}
-	return nil
-}
-
-// expire gives a file that is older than it may be its final name, so that it need not wait for a record that may never come. All that was appended
-// is to be committed.
-func (s *series) expire(now time.Time) error {
-	if s.torn || s.dirty {
+// committed gives the files that are complete their final names: the mark is committed. An error
+// loses nothing: the next call tries again.
+func (s *series) committed() error {
+	if s.torn || len(s.finished) == 0 || !s.synced.done(s.finished[0].serial) {
 		return nil
 	}
-	if s.out.file != nil {
-		if s.began.IsZero() {
-			s.began = now
-		}
-		if s.maxAge == 0 || now.Sub(s.began) < s.maxAge || s.written.length == 0 {
-			return nil
-		}
-		if err := s.finish(); err != nil {
-			return err
-		}
-	}
-	if len(s.finished) == 0 {
-		return nil
-	}
-	for len(s.finished) > 0 {
+	for len(s.finished) > 0 && s.synced.done(s.finished[0].serial) {
 		if err := s.complete(s.finished[0].name); err != nil {
 			return err
 		}
@@ -229,15 +210,60 @@ func (s *series) expire(now time.Time) error {
 	return nil
 }
 
-// complete gives a file its final name, when its index is there.
+// expire completes a file that is older than it may be, so that it need not wait for a record that
+// may never come. It does nothing while records are not synced.
+func (s *series) expire(now time.Time) (moved bool, err error) {
+	if s.torn || s.dirty {
+		return false, nil
+	}
+	if s.began.IsZero() {
+		s.began = now
+	}
+	if s.out.file != nil && (s.maxAge == 0 || now.Sub(s.began) < s.maxAge || s.written.length == 0) {
+		return false, nil
+	}
+	return s.end()
+}
+
+// end completes the current file and moves the mark there. What was not synced is dropped.
+func (s *series) end() (moved bool, err error) {
+	if s.torn || s.dirty {
+		if err := s.revert(); err != nil {
+			return false, err
+		}
+	}
+	if s.out.file == nil {
+		moved, s.synced = s.written != s.synced, s.written // else an earlier try came no further
+		return moved, nil
+	}
+	if s.written.length == 0 {
+		s.letGo()
+		if err := s.disk.remove(s.openPath(s.written.name)); err != nil {
+			return false, fmt.Errorf("archive: remove an empty file: %w", err)
+		}
+		return false, nil
+	}
+	if err := s.finish(); err != nil {
+		return false, err
+	}
+	s.synced = s.written
+	return true, nil
+}
+
+// complete gives a file its final name, when its index is there. It may be broken off and tried
+// again.
 func (s *series) complete(name string) error {
-	if s.index != nil {
+	_, err := s.disk.size(s.openPath(name))
+	renamed := errors.Is(err, fs.ErrNotExist)
+	if s.index != nil && !renamed {
 		if err := s.index.complete(name, s.openPath(name)); err != nil {
 			return err
 		}
 	}
-	if err := s.disk.rename(s.openPath(name), s.path(name)); err != nil {
-		return fmt.Errorf("archive: complete a file: %w", err)
+	if !renamed {
+		if err := s.disk.rename(s.openPath(name), s.path(name)); err != nil {
+			return fmt.Errorf("archive: complete a file: %w", err)
+		}
 	}
 	if s.index != nil {
 		return s.index.forget(name)
@@ -245,40 +271,7 @@ func (s *series) complete(name string) error {
 	return nil
 }
 
-// close drops what was not synced, gives every file its final name and lets go of the directory.
-func (s *series) close() error {
-	defer s.letGo()
-	if s.torn || s.dirty {
-		if err := s.revert(); err != nil {
-			return err
-		}
-	}
-	if err := s.settle(); err != nil {
-		return err
-	}
-	if s.out.file == nil {
-		return nil
-	}
-	err := s.out.file.Close()
-	s.out.file = nil
-	switch {
-	case err != nil:
-		return fmt.Errorf("archive: close %s: %w", s.openPath(s.written.name), err)
-	case s.written.length == 0:
-		err = s.disk.remove(s.openPath(s.written.name))
-	default:
-		err = s.complete(s.written.name)
-	}
-	if err == nil {
-		err = s.disk.syncDir(s.dir)
-	}
-	if err != nil {
-		return fmt.Errorf("archive: close %s: %w", s.dir, err)
-	}
-	return nil
-}
-
-// letGo closes what an error left open.
+// letGo closes what is open. What was not flushed is lost.
 func (s *series) letGo() {
 	s.out.drop()
 	if s.index != nil {
@@ -291,7 +284,7 @@ func (s *series) mark() (Mark, bool) {
 	if s.synced.length == whole {
 		return Mark{}, false
 	}
-	return Mark{File: s.synced.name, Length: s.synced.length}, true
+	return Mark{File: s.synced.name, Length: s.synced.length, Complete: s.synced.complete}, true
 }
 
 func (s *series) owns(name string) bool {

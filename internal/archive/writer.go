@@ -18,6 +18,9 @@ var ErrClosed = errors.New("archive: the writer is closed")
 type Mark struct {
 	File   string
 	Length int64
+	// Complete means that nothing is written to the file any more; whoever reads the output may
+	// take it away.
+	Complete bool `json:",omitempty"`
 }
 
 // sink is one form of output. A Writer drives several in step.
@@ -29,8 +32,10 @@ type sink interface {
 	sync() error                          // everything appended survives a power cut
 	mark() (Mark, bool)                   // where the last sync ended
 	revert() error                        // drop what was appended since
-	expire(now time.Time) error           // complete a file that is too old
-	close() error                         // drop what was appended since, complete the files
+	expire(now time.Time) (bool, error)   // complete a file that is too old; true: the mark has moved
+	end() (bool, error)                   // drop what was appended since, complete the file; true: the mark has moved
+	committed() error                     // the mark is committed
+	letGo()                               // close what is open
 }
 
 // Writer appends what requests came to to the files of all formats. It has one owner: its methods may not be called
@@ -39,6 +44,7 @@ type Writer struct {
 	sinks   []sink // all that are written
 	forms   []form // which record of an item each takes
 	carried []Mark // of forms that are not written at present; they come back with every Sync
+	aside   []Aside
 	closed  bool
 }
 
@@ -59,25 +65,62 @@ func open(o Options, marks []Mark, d disk) (*Writer, error) {
 			return nil, err
 		}
 	}
+	var all []*series
 	for f := range numForms {
 		if !o.Has(f.String()) {
 			continue
 		}
 		s, err := newSeries(o, f, d)
-		if err == nil {
-			err = w.add(s, f, marks)
-		}
 		if err != nil {
-			return nil, errors.Join(err, w.Close())
+			return nil, err
 		}
+		all = append(all, s)
+	}
+	if err := keepPast(all, marks); err != nil {
+		return nil, err
+	}
+	for _, s := range all {
+		if err := w.add(s, s.form, marks); err != nil {
+			s.letGo()
+			w.Close()
+			return nil, err
+		}
+		w.aside = append(w.aside, s.aside...)
 	}
 	w.carry(marks)
 	return w, nil
 }
 
+// keepPast sets aside what files have behind their marks where one of them tells that the database
+// is an older copy: what one of them has was committed once, and so was what the others have.
+// Nothing is changed in a directory that does not hold what it should.
+func keepPast(all []*series, marks []Mark) error {
+	ahead := false
+	for _, s := range all {
+		if m := markOf(s, marks); m != nil {
+			is, err := s.isAhead(m)
+			if err != nil {
+				return err
+			}
+			ahead = ahead || is
+		}
+	}
+	if !ahead {
+		return nil
+	}
+	for _, s := range all {
+		if m := markOf(s, marks); m != nil {
+			if err := s.keepPast(m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // newSeries makes the sink of a form.
 func newSeries(o Options, f form, d disk) (*series, error) {
-	s := &series{disk: d, dir: o.Dir, maxBytes: o.MaxFileBytes, maxAge: o.MaxFileAge}
+	s := &series{form: f, disk: d, dir: o.Dir, maxBytes: o.MaxFileBytes, maxAge: o.MaxFileAge}
 	if f == formWARC {
 		info, err := newWarcinfo(o)
 		if err != nil {
@@ -101,7 +144,7 @@ func makeDir(dir string, d disk) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
 	}
-	err := os.MkdirAll(dir, 0o755)
+	err := os.MkdirAll(dir, 0o750)
 	if err == nil {
 		err = d.syncDir(filepath.Dir(dir))
 	}
@@ -169,11 +212,11 @@ func (w *Writer) Sync() ([]Mark, error) {
 	if w.closed {
 		return nil, ErrClosed
 	}
-	before := w.marks()
+	before := w.Marks()
 	if err := w.syncAll(); err != nil {
 		return nil, errors.Join(err, w.Rollback(before))
 	}
-	return w.marks(), nil
+	return w.Marks(), nil
 }
 
 // syncAll syncs the sinks side by side: each waits for the disk.
@@ -192,8 +235,9 @@ func (w *Writer) syncAll() error {
 	return errors.Join(errs...)
 }
 
-// marks are those of the last Sync.
-func (w *Writer) marks() []Mark {
+// Marks are those of the last Sync, Expire or Finish; before them, those of Open, which may say
+// more than the ones it was given.
+func (w *Writer) Marks() []Mark {
 	marks := slices.Clone(w.carried)
 	for _, s := range w.sinks {
 		if m, ok := s.mark(); ok {
@@ -216,15 +260,45 @@ func (w *Writer) Rollback(marks []Mark) error {
 	return errors.Join(errs...)
 }
 
-// Expire completes files that are older than Options.MaxFileAge, for when nothing is appended that would. The marks of the last Sync have to be
-// committed. An error loses nothing: the next call tries again.
-func (w *Writer) Expire(now time.Time) error {
+// Expire completes files that are older than Options.MaxFileAge, for when nothing is appended that
+// would, and returns the marks to commit; nil: it did nothing. Where they are not committed, those
+// of the next Sync take their place. The marks of the last Sync have to be committed. An error
+// loses nothing: the next call tries again.
+func (w *Writer) Expire(now time.Time) ([]Mark, error) {
+	return w.complete(func(s sink) (bool, error) { return s.expire(now) })
+}
+
+// Finish drops what was not synced, completes the files and returns the marks to commit; nil: the
+// marks are as they were.
+func (w *Writer) Finish() ([]Mark, error) { return w.complete(sink.end) }
+
+// complete completes files, and returns the marks where one has moved.
+func (w *Writer) complete(f func(sink) (bool, error)) ([]Mark, error) {
+	if w.closed {
+		return nil, ErrClosed
+	}
+	any := false
+	var errs []error
+	for _, s := range w.sinks {
+		moved, err := f(s)
+		any, errs = any || moved, append(errs, err)
+	}
+	if !any {
+		return nil, errors.Join(errs...)
+	}
+	return w.Marks(), errors.Join(errs...)
+}
+
+// Committed says that the marks of the last Sync, Expire or Finish are committed: files that are
+// complete by them get their final names. An error loses nothing: the next call tries again, and so
+// does the next Open.
+func (w *Writer) Committed() error {
 	if w.closed {
 		return ErrClosed
 	}
 	var errs []error
 	for _, s := range w.sinks {
-		errs = append(errs, s.expire(now))
+		errs = append(errs, s.committed())
 	}
 	return errors.Join(errs...)
 }
@@ -238,15 +312,17 @@ func (w *Writer) revert() error {
 	return errors.Join(errs...)
 }
 
-// Close drops what was not synced, gives the files their final names and closes them. A second Close does nothing.
-func (w *Writer) Close() error {
+// Close closes the files and leaves them as they are: what was appended since the last mark is
+// dropped when they are opened again. A second Close does nothing.
+func (w *Writer) Close() {
 	if w.closed {
-		return nil
+		return
 	}
 	w.closed = true
-	var errs []error
 	for _, s := range w.sinks {
-		errs = append(errs, s.close())
+		s.letGo()
 	}
-	return errors.Join(errs...)
 }
+
+// Aside are the files that Open set aside.
+func (w *Writer) Aside() []Aside { return w.aside }

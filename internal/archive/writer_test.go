@@ -68,7 +68,7 @@ func output(t testing.TB, dir string) []string {
 	t.Helper()
 	var all []string
 	for _, name := range names(t, dir) {
-		if strings.HasSuffix(name, suffixUnmarked) {
+		if strings.Contains(name, suffixUnmarked) {
 			continue
 		}
 		data, err := os.ReadFile(filepath.Join(dir, name))
@@ -110,14 +110,18 @@ func wantOutput(t testing.TB, dir string, want []string) {
 	}
 }
 
-// abandon leaves the writer as kill -9 does: nothing is flushed, cut or renamed.
-func abandon(w *Writer) {
-	for _, s := range w.sinks {
-		if s, ok := s.(*series); ok {
-			s.letGo()
-		}
+// finish ends a writer in order, and returns what has to be committed by then.
+func finish(t testing.TB, w *Writer) []Mark {
+	t.Helper()
+	marks, err := w.Finish()
+	if err == nil {
+		err = w.Committed()
 	}
-	w.closed = true
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	return marks
 }
 
 func TestFilesRotateBetweenLines(t *testing.T) {
@@ -125,17 +129,18 @@ func TestFilesRotateBetweenLines(t *testing.T) {
 	w := mustOpen(t, o, nil)
 	wantNames(t, o.Dir)
 	mustAppend(t, w, lines(0, 12)...)
-	if got, want := mustSync(t, w), []Mark{{"pages-000003.jsonl", 40}}; !slices.Equal(got, want) {
+	if got, want := mustSync(t, w), []Mark{{File: "pages-000003.jsonl", Length: 40}}; !slices.Equal(got, want) {
 		t.Fatalf("marks %v, want %v", got, want)
 	}
 	// What a mark has not been committed for keeps its suffix: the commit may still fail.
 	wantNames(t, o.Dir, "pages-000001.jsonl.open", "pages-000002.jsonl.open", "pages-000003.jsonl.open")
-	mustAppend(t, w, lines(12, 1)...)
-	wantNames(t, o.Dir, "pages-000001.jsonl", "pages-000002.jsonl", "pages-000003.jsonl.open")
-	mustSync(t, w)
-	if err := w.Close(); err != nil {
+	if err := w.Committed(); err != nil {
 		t.Fatal(err)
 	}
+	wantNames(t, o.Dir, "pages-000001.jsonl", "pages-000002.jsonl", "pages-000003.jsonl.open")
+	mustAppend(t, w, lines(12, 1)...)
+	mustSync(t, w)
+	finish(t, w)
 	wantNames(t, o.Dir, "pages-000001.jsonl", "pages-000002.jsonl", "pages-000003.jsonl")
 	wantOutput(t, o.Dir, lines(0, 13))
 }
@@ -163,15 +168,13 @@ func TestSyncWithoutLinesMovesNothing(t *testing.T) {
 	}
 }
 
-func TestCloseDropsWhatWasNotSynced(t *testing.T) {
+func TestFinishDropsWhatWasNotSynced(t *testing.T) {
 	o := options(t)
 	w := mustOpen(t, o, nil)
 	mustAppend(t, w, "a")
 	mustSync(t, w)
 	mustAppend(t, w, lines(0, 9)...)
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	finish(t, w)
 	wantNames(t, o.Dir, "pages-000001.jsonl")
 	wantOutput(t, o.Dir, []string{"a"})
 }
@@ -179,11 +182,11 @@ func TestCloseDropsWhatWasNotSynced(t *testing.T) {
 func TestClosedWriterRefuses(t *testing.T) {
 	o := options(t)
 	w := mustOpen(t, o, nil)
-	if err := errors.Join(w.Close(), w.Close()); err != nil {
-		t.Fatal(err)
-	}
+	w.Close()
+	w.Close()
 	_, syncErr := w.Sync()
-	for _, err := range []error{w.Append(itemOf("a"), time.Now()), syncErr, w.Rollback(nil)} {
+	_, finishErr := w.Finish()
+	for _, err := range []error{w.Append(itemOf("a"), time.Now()), syncErr, finishErr, w.Rollback(nil), w.Committed()} {
 		if !errors.Is(err, ErrClosed) {
 			t.Errorf("got %v", err)
 		}
@@ -194,7 +197,8 @@ func TestClosedWriterRefuses(t *testing.T) {
 func TestNoneWritesNothingAndCarriesMarks(t *testing.T) {
 	o := options(t)
 	o.Formats = []string{FormatNone}
-	before := []Mark{{"pages-000007.jsonl", 70}, {"crawl-20260101000000-000002-h.warc.gz", 123}}
+	before := []Mark{{File: "pages-000007.jsonl", Length: 70},
+		{File: "crawl-20260101000000-000002-h.warc.gz", Length: 123}}
 	w := mustOpen(t, o, before)
 	mustAppend(t, w, "a")
 	if got := mustSync(t, w); !slices.Equal(got, before) {
@@ -206,10 +210,10 @@ func TestNoneWritesNothingAndCarriesMarks(t *testing.T) {
 }
 
 func TestMarksOfOtherFormsAreCarried(t *testing.T) {
-	foreign := Mark{"crawl-20260101000000-000002-h.warc.gz", 123}
+	foreign := Mark{File: "crawl-20260101000000-000002-h.warc.gz", Length: 123}
 	w := mustOpen(t, options(t), []Mark{foreign})
 	mustAppend(t, w, "a")
-	if got, want := mustSync(t, w), []Mark{foreign, {"pages-000001.jsonl", 2}}; !slices.Equal(got, want) {
+	if got, want := mustSync(t, w), []Mark{foreign, {File: "pages-000001.jsonl", Length: 2}}; !slices.Equal(got, want) {
 		t.Fatalf("got %v, want %v", got, want)
 	}
 }
@@ -236,7 +240,7 @@ func TestRollback(t *testing.T) {
 	wantOutput(t, o.Dir, lines(0, 7))
 	mustAppend(t, w, lines(7, 5)...)
 	committed = mustSync(t, w)
-	abandon(w)
+	w.Close()
 
 	w = mustOpen(t, o, committed)
 	wantOutput(t, o.Dir, lines(0, 12))
@@ -257,10 +261,12 @@ func (r *recorder) adopt() error                    { return nil }
 func (r *recorder) restore(*Mark) error             { r.restored++; return nil }
 func (r *recorder) append(*record, time.Time) error { return r.fail }
 func (r *recorder) sync() error                     { return r.fail }
-func (r *recorder) mark() (Mark, bool)              { return Mark{"a.warc.gz", 1}, true }
+func (r *recorder) mark() (Mark, bool)              { return Mark{File: "a.warc.gz", Length: 1}, true }
 func (r *recorder) revert() error                   { r.reverted++; return nil }
-func (r *recorder) expire(time.Time) error          { return r.fail }
-func (r *recorder) close() error                    { return r.fail }
+func (r *recorder) expire(time.Time) (bool, error)  { return false, r.fail }
+func (r *recorder) end() (bool, error)              { return false, r.fail }
+func (r *recorder) committed() error                { return r.fail }
+func (r *recorder) letGo()                          {}
 
 func TestSinksMoveInStep(t *testing.T) {
 	o := options(t)
@@ -270,7 +276,7 @@ func TestSinksMoveInStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustAppend(t, w, "a")
-	want := []Mark{{"pages-000001.jsonl", 2}, {"a.warc.gz", 1}}
+	want := []Mark{{File: "pages-000001.jsonl", Length: 2}, {File: "a.warc.gz", Length: 1}}
 	if got := mustSync(t, w); !slices.Equal(got, want) {
 		t.Fatalf("got %v, want %v", got, want)
 	}

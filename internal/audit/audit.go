@@ -28,11 +28,14 @@ const MaxViolations = 1000
 // Report is what an audit found.
 type Report struct {
 	Counts
-	From       time.Time           `json:"from,omitzero"` // when the first request began
-	To         time.Time           `json:"to,omitzero"`   // when the last one began
-	Lost       uint64              `json:"lost"`          // requests that the log says could not be written
-	Damaged    []requestlog.Damage `json:"damaged,omitempty"`
-	Violations []Violation         `json:"violations"` // the first MaxViolations
+	From    time.Time           `json:"from,omitzero"` // when the first request began
+	To      time.Time           `json:"to,omitzero"`   // when the last one began
+	Lost    uint64              `json:"lost"`          // requests that the log says could not be written
+	Damaged []requestlog.Damage `json:"damaged,omitempty"`
+	// Unfinished is the length of a record at the end of the newest file that is being written, or
+	// was at a crash.
+	Unfinished int64       `json:"unfinished_bytes,omitzero"`
+	Violations []Violation `json:"violations"` // the first MaxViolations
 
 	hosts map[string]*host
 }
@@ -45,9 +48,12 @@ type Counts struct {
 	Failed     uint64 `json:"failed"`         // requests without an answer
 	NoEnd      uint64 `json:"no_end_known"`   // requests that were under way when the process was killed
 	Again      uint64 `json:"again"`          // requests made again since a killed process could not commit them
-	Unproven   uint64 `json:"unproven"`       // pages whose robots.txt is not in the log, for lack of room
+	Unproven   uint64 `json:"unproven"`       // pages whose robots.txt is not in the log, or cannot be read
 	WallClock  uint64 `json:"by_wall_clock"`  // gaps that only the wall clock tells, which may have been set
 	Violations uint64 `json:"all_violations"` // as many as there are
+
+	// UnprovenNoEnd are those of Unproven that were under way when the process was killed.
+	UnprovenNoEnd uint64 `json:"unproven_no_end_known"`
 }
 
 // Run reads the request log in a directory and judges it. It keeps about 1 KB of each host, and one file of the log at most beside
@@ -75,7 +81,7 @@ func Run(ctx context.Context, dir string, o Options) (*Report, error) {
 		}
 		return nil
 	})
-	r.Lost, r.Damaged = s.Lost, s.Damaged
+	r.Lost, r.Damaged, r.Unfinished = s.Lost, s.Damaged, s.Unfinished
 	return r, err
 }
 
@@ -126,6 +132,7 @@ func (c *Counts) count(q *requestlog.Request, f *Finding) {
 	c.NoEnd += one(q.End.IsZero())
 	c.Again += one(q.Again)
 	c.Unproven += one(f.Unproven)
+	c.UnprovenNoEnd += one(f.Unproven && q.End.IsZero())
 	c.WallClock += one(f.HasGap && !f.Exact)
 	c.Violations += uint64(len(f.Violations))
 }

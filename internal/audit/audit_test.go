@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -316,6 +318,50 @@ func TestUnproven(t *testing.T) {
 	r := w.audit(Options{})
 	if r.Unproven != 1 || r.Counts.Violations != 0 {
 		t.Errorf("%+v", r.Counts)
+	}
+}
+
+// TestNoFileAtKill: a page that was under way at a kill names no robots.txt where there was none.
+// What was known of the origin then judges it.
+func TestNoFileAtKill(t *testing.T) {
+	gone := policy("", began)
+	gone.Record.Class, gone.Record.Copy = robots.ClassUnavailable, robots.ClassUnavailable
+	gone.Record.Body, gone.Version = nil, robots.Version{}
+	open := func(q *requestlog.Request) { q.End, q.Policy = time.Time{}, nil }
+	w := newWorld(t)
+	w.page("http://a.test/robots.txt", 0,
+		func(q *requestlog.Request) { q.Kind, q.Status, q.Policy = requestlog.Robots, 404, gone })
+	w.page("http://b.test/", 0, nil)
+	w.begin(began.Add(10*time.Second), 1+10*time.Second)
+	w.page("http://a.test/open", -5*time.Second, open)
+	w.page("http://b.test/open", -5*time.Second, open)
+	r := w.audit(Options{})
+	want := Counts{Requests: 4, Pages: 3, Robots: 1, NoEnd: 2, Unproven: 1, UnprovenNoEnd: 1, WallClock: 2}
+	if r.Counts != want {
+		t.Errorf("%+v, want %+v: %+v", r.Counts, want, r.Violations)
+	}
+}
+
+// TestDamagedLog: an audit says what of the log it could not read, in the newest file too.
+func TestDamagedLog(t *testing.T) {
+	w := newWorld(t)
+	for i := range 3000 {
+		w.page("http://a.test/no/but", time.Duration(i)*2*time.Second, nil)
+	}
+	w.close()
+	name := filepath.Join(w.dir, "requests-0000000001.log")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text[len(text)/2] ^= 1
+	if err := os.WriteFile(name, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Run(context.Background(), w.dir, Options{Robots: robots.DefaultOptions()})
+	if err != nil || len(r.Damaged) != 1 || r.Damaged[0].Requests <= 0 ||
+		r.Requests+uint64(r.Damaged[0].Requests) != 3000 {
+		t.Errorf("%d requests, damaged %+v, %v", r.Requests, r.Damaged, err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/requestlog"
+	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
 )
 
@@ -14,6 +15,8 @@ type judge struct {
 	process  *requestlog.Process // of the file that is being read
 	versions map[robots.Version]*requestlog.Policy
 	before   map[robots.Version]*requestlog.Policy // of the file before
+	// absent says of origins that there was no robots.txt, where that is what came last.
+	absent   map[weburl.Origin]*requestlog.Policy
 	compiled map[*requestlog.Policy]*compiled
 	bytes    int
 }
@@ -29,7 +32,10 @@ type compiled struct {
 const maxCompiled = 64 << 20
 
 func newJudge(o robots.Options) *judge {
-	return &judge{o: o, versions: make(map[robots.Version]*requestlog.Policy), compiled: make(map[*requestlog.Policy]*compiled)}
+	return &judge{
+		o: o, versions: make(map[robots.Version]*requestlog.Policy), absent: make(map[weburl.Origin]*requestlog.Policy),
+		compiled: make(map[*requestlog.Policy]*compiled),
+	}
 }
 
 // enter takes note of the files that a request brings. Each file of the log has a Process of its own.
@@ -40,9 +46,24 @@ func (j *judge) enter(q *requestlog.Request) {
 		clear(j.compiled)
 		j.bytes = 0
 	}
-	if q.Policy != nil && q.Policy.Record.Class != robots.ClassNone {
-		j.versions[q.Policy.Version] = q.Policy
+	if q.Policy == nil || q.Policy.Record.Class == robots.ClassNone {
+		return
 	}
+	j.versions[q.Policy.Version] = q.Policy
+	if allows := q.Kind == requestlog.Page && q.Allowed ||
+		q.Policy.Record.Class == robots.ClassUnavailable; allows && q.Policy.Version.IsZero() {
+		j.absent[rulesOf(q)] = q.Policy
+	} else {
+		delete(j.absent, rulesOf(q))
+	}
+}
+
+// rulesOf is the origin whose rules a request is about.
+func rulesOf(q *requestlog.Request) weburl.Origin {
+	if q.For != (weburl.Origin{}) {
+		return q.For
+	}
+	return q.URL.Origin()
 }
 
 // decisionGrain is how exactly the times of a robots.txt are stored.
@@ -51,6 +72,9 @@ const decisionGrain = time.Millisecond
 // rules judges a page.
 func (j *judge) rules(q *requestlog.Request, f *Finding) {
 	p := q.Policy
+	if p == nil && q.End.IsZero() { // the start ledger names no robots.txt where there was none
+		p = j.absent[q.URL.Origin()]
+	}
 	if p == nil {
 		if q.Kind == requestlog.Page && !q.End.IsZero() {
 			f.violated(NoVerdict, "no robots.txt allowed it")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/badsync"
 	"github.com/amble-crawler/amble/internal/revisit"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -32,6 +33,7 @@ type childConfig struct {
 	Compress string
 	Mode     frontier.Mode
 	Renew    *revisit.Options // the child is a daemon that renews pages, until it is killed
+	BadSync  int              // the number of its sync of the database that fails; 0: none does
 }
 
 const childFile = "crawl.json"
@@ -77,6 +79,14 @@ func crawlAsChild(dir string) error {
 		seeds = append(seeds, Seed{URL: u, Source: childFile})
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if c.BadSync > 0 {
+		if err := badsync.Install(func(call badsync.Call, n int) bool {
+			return call == badsync.Fdatasync &&
+				n == c.BadSync
+		}); err != nil {
+			return err
+		}
+	}
 	e, err := Open(childOptions(dir, c), log)
 	if err != nil {
 		return err

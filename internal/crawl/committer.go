@@ -45,9 +45,44 @@ func (e *Engine) expireEvery() time.Duration {
 
 // expire completes output files that are too old, where nothing is written that would. What cannot be done now is tried again the next time.
 func (r *run) expire() {
-	if err := r.out.Expire(r.now()); err != nil {
+	marks, err := r.out.Expire(r.now())
+	if err == nil && marks != nil {
+		if err = r.checkRoom(); err == nil {
+			err = r.commitMarks(marks)
+		}
+	}
+	if err == nil {
+		err = r.out.Committed()
+	}
+	if err != nil {
 		r.log.Warn("cannot complete an output file that is older than output.max_age; it is tried again", "error", err)
 	}
+}
+
+// commitMarks commits marks of the output alone.
+func (e *Engine) commitMarks(marks []archive.Mark) error {
+	_, err := e.store.Commit(&storage.Batch{Marks: map[string][]byte{MarkOutput: encodeMarks(marks)}})
+	if err == nil {
+		e.marks = marks
+	}
+	return e.roomError(err)
+}
+
+// closeOutput completes the output files and closes them. Where that cannot be committed they stay
+// as they are, and the next run goes on with them.
+func (e *Engine) closeOutput() error {
+	defer e.out.Close()
+	marks, err := e.out.Finish()
+	if err == nil && marks != nil {
+		err = e.commitMarks(marks)
+	}
+	if err == nil {
+		err = e.out.Committed()
+	}
+	if errors.Is(err, storage.ErrInDoubt) || errors.Is(err, storage.ErrNoSpace) {
+		return nil // it was said when that began
+	}
+	return err
 }
 
 // pause says that something cannot be written and waits before the next try.
@@ -64,8 +99,10 @@ func (r *run) pause(ctx context.Context, err error) bool {
 	}
 }
 
-// commit makes a job durable: first the output, then the transaction that
-// counts it. After an error both are as before.
+// commit makes a job durable: first the output, then the transaction that counts it. After an error
+// both are as before, but for storage.ErrInDoubt: then nobody knows whether the transaction counts,
+// and the output is left as it is, with what it may or may not count. The next start finds out
+// which, and cuts the output to it.
 func (r *run) commit(ctx context.Context, j *job) error {
 	started := r.now()
 	if err := r.checkRoom(); err != nil {
@@ -77,13 +114,19 @@ func (r *run) commit(ctx context.Context, j *job) error {
 	}
 	j.setMark(MarkOutput, encodeMarks(marks))
 	j.setMark(storage.MarkLedger, storage.EncodePlace(j.place))
-	if j.result, err = r.store.Commit(&j.batch); err != nil {
+	j.result, err = r.store.Commit(&j.batch)
+	if errors.Is(err, storage.ErrInDoubt) {
+		return fmt.Errorf("%w; the crawl ends here, and the next start finds out what was committed"+
+			" and goes on from there", err)
+	}
+	if err != nil {
 		if back := r.out.Rollback(r.marks); back != nil {
 			return fmt.Errorf("%w; and take back the output: %w", err, outputError(back))
 		}
 		return r.roomError(err)
 	}
 	r.marks = marks
+	r.nameFiles()
 	r.tally.commits.Add(1)
 	took := time.Since(started)
 	j.took = took
@@ -94,6 +137,16 @@ func (r *run) commit(ctx context.Context, j *job) error {
 		r.log.Debug("slow commit", "duration", took, "found", len(j.batch.Found), "done", len(j.batch.Done))
 	}
 	return nil
+}
+
+// nameFiles gives the output files that are complete their final names. That may fail for as long
+// as it takes: nothing depends on it.
+func (r *run) nameFiles() {
+	err := r.out.Committed()
+	if err != nil && !r.unnamed {
+		r.log.Warn("cannot give a complete output file its name; it is tried again", "error", err)
+	}
+	r.unnamed = err != nil
 }
 
 // write appends items to the output and makes them durable.

@@ -24,6 +24,7 @@ func (e *Engine) commitDebt(debt *storage.Debt) error {
 	e.owedSince = earlier(e.owedSince, e.opened)
 	b := storage.Batch{Marks: map[string][]byte{
 		storage.MarkLedger: storage.EncodePlace(debt.End), markUnsaid: e.requests.unsaid.encode(),
+		MarkOutput: encodeMarks(e.marks),
 	}}
 	if debt.Everyone {
 		e.owedSince = e.opened

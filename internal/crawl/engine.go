@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,7 +32,7 @@ type store interface {
 	Fingerprint(weburl.URL) uint64
 	Payload(storage.HostID, uint64) (storage.Payload, bool, error)
 	Counters() storage.Counters
-	Backup(io.Writer) (int64, error)
+	Backup(begin func(size int64) (io.Writer, error)) (int64, error)
 	Close() error
 }
 
@@ -40,8 +41,10 @@ type output interface {
 	Append(*archive.Item, time.Time) error
 	Sync() ([]archive.Mark, error)
 	Rollback([]archive.Mark) error
-	Expire(time.Time) error
-	Close() error
+	Expire(time.Time) ([]archive.Mark, error)
+	Finish() ([]archive.Mark, error)
+	Committed() error
+	Close()
 }
 
 // ledger is what the engine needs of the start ledger.
@@ -79,6 +82,7 @@ type Engine struct {
 	adoptions []storage.HostID // hosts with pages that are to be put on the plan
 
 	refusing atomic.Bool // no URLs are taken from outside
+	copying  sync.Mutex  // held while a copy of the database is made
 
 	observer Observer // nil: nobody
 	sessions *frontier.Sessions
@@ -174,10 +178,30 @@ func (e *Engine) openOutput() error {
 		return err
 	}
 	w, err := archive.Open(e.o.Archive, e.marks)
-	if err == nil {
-		e.out = w
+	if err != nil {
+		return err
 	}
-	return err
+	e.out, e.marks = w, w.Marks()
+	for _, a := range w.Aside() {
+		e.sayAside(a)
+	}
+	return nil
+}
+
+// sayAside says why an output file was set aside.
+func (e *Engine) sayAside(a archive.Aside) {
+	switch {
+	case !a.Older:
+		e.log.Warn("an output file was being written by a crawl that this database knows nothing of: it was set aside",
+			"file", a.File, "now", a.As)
+	case a.Kept == 0:
+		e.log.Warn("the database is older than an output file: the file was set aside, and its pages are fetched again",
+			"file", a.File, "now", a.As)
+	default:
+		e.log.Warn("the database is older than the end of an output file: the file was set aside, "+
+			"what the database knows of it was copied, and the other pages are fetched again",
+			"file", a.File, "now", a.As, "copied_bytes", a.Kept)
+	}
 }
 
 // settleDebts reads the start ledger of the process before this one, commits
@@ -203,15 +227,15 @@ func (e *Engine) settleDebts() error {
 	if err := e.commitDebt(&debt); err != nil {
 		return fmt.Errorf("write down what hosts are owed: %w", err)
 	}
+	if err := e.out.Committed(); err != nil {
+		return err
+	}
 	l, err := storage.OpenLedger(e.o.DataDir, boot, debt.End)
 	if err == nil {
 		e.ledger = l
 	}
 	return err
 }
-
-// Backup writes a copy of the database, as [storage.Store.Backup] does. Any goroutine may call it, until Close.
-func (e *Engine) Backup(w io.Writer) (int64, error) { return e.store.Backup(w) }
 
 // Close closes the data directory. Run must have returned.
 func (e *Engine) Close() error {
@@ -226,7 +250,7 @@ func (e *Engine) closeParts() error {
 	}
 	errs = append(errs, e.closeRequests())
 	if e.out != nil {
-		errs = append(errs, e.out.Close())
+		errs = append(errs, e.closeOutput())
 	}
 	return errors.Join(append(errs, e.store.Close())...)
 }

@@ -33,6 +33,7 @@ func (r *run) complete(res *result) {
 		r.join(res)
 		err = r.f.CompletePage(l.ID, res.page)
 		r.pending.add(res)
+		r.bodies.add(res)
 	}
 	if err != nil {
 		r.fail(fmt.Errorf("complete %s of %s: %w", l.Kind, l.URL, err))
@@ -127,6 +128,7 @@ func (r *run) applied(j *job) {
 	r.portion.Committed(j.size, j.result.Changed)
 	now := r.now()
 	r.f.Committed(&j.batch, j.result, now)
+	r.bodies.committed(j.batch.Payloads)
 	j.endSweeps(now)
 	r.collect()
 	r.tally.added.Add(uint64(j.result.Added))

@@ -9,12 +9,38 @@ import (
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
-// exchangeOf is what went over the wire for a lease.
-func exchangeOf(l *frontier.Lease, resp *fetch.Response) *archive.Exchange {
-	return &archive.Exchange{
-		URL: l.URL.String(), At: resp.Start, Address: resp.RemoteAddr.Addr(),
-		Request: resp.Wire.Request, Response: resp.Wire.Response, Truncated: resp.Wire.Truncated,
+// exchangeOf is what went over the wire for a lease: a whole answer, or what came of one that broke
+// off. Nil: nothing that is kept.
+func exchangeOf(l *frontier.Lease, resp *fetch.Response, failure *fetch.Error) (*archive.Exchange, *fetch.Response) {
+	why := archive.TooLong
+	if failure != nil {
+		resp, why = failure.Partial, truncationOf(failure.Kind)
 	}
+	if resp == nil || resp.Wire == nil || why == "" {
+		return nil, nil
+	}
+	truncated := archive.Truncation("")
+	if resp.Wire.Truncated {
+		truncated = why
+	}
+	return &archive.Exchange{
+		URL: l.URL.String(), At: resp.Start, Address: resp.RemoteAddr.Addr(), Request: resp.Wire.Request,
+		Response: resp.Wire.Response,
+		Chunked:  resp.Wire.Chunked, Truncated: truncated,
+	}, resp
+}
+
+// truncationOf says why a body broke off; empty: the failure says nothing about the answer.
+func truncationOf(k fetch.Kind) archive.Truncation {
+	switch k {
+	case fetch.KindBodyTimeout:
+		return archive.TookTooLong
+	case fetch.KindIncompleteBody, fetch.KindReset, fetch.KindClosed, fetch.KindTLS, fetch.KindProxy:
+		return archive.Disconnected
+	case fetch.KindBadEncoding, fetch.KindUnknown:
+		return archive.Unspecified
+	}
+	return ""
 }
 
 // pageFacts are what the archive says of the request for a page: how it was found, why it was allowed, and how fast it was asked. docs/ARCHIVE.md

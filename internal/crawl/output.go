@@ -38,8 +38,8 @@ func (r *run) keepWords(res *result, doc *extract.Page) {
 	}
 }
 
-// output encodes what a page lease came to. resp is nil where there was no answer.
-func (r *run) output(ctx context.Context, res *result, page *archive.Page, resp *fetch.Response) {
+// output encodes what a page lease came to: an answer, or a failure.
+func (r *run) output(ctx context.Context, res *result, page *archive.Page, resp *fetch.Response, failure *fetch.Error) {
 	if !r.writes {
 		return
 	}
@@ -48,15 +48,17 @@ func (r *run) output(ctx context.Context, res *result, page *archive.Page, resp 
 	if _, again := r.o.Frontier.Attempted(&l.Head, res.page.Outcome.State); !again {
 		res.visit.Page = page
 	}
-	if resp != nil && resp.Wire != nil {
-		res.visit.Exchange = exchangeOf(l, resp)
-		if resp.Wire.Plain {
-			res.visit.Exchange.Payload = res.body
+	if x, answer := exchangeOf(l, resp, failure); x != nil {
+		res.visit.Exchange = x
+		if answer.Wire.Plain {
+			x.Payload = res.body
 		}
-		res.visit.Exchange.Facts = pageFacts(l, page, resp)
-		res.visit.Exchange.Original = r.original(res, resp.Status)
+		x.Facts = pageFacts(l, page, answer)
+		if failure == nil {
+			x.Original = r.original(res, answer.Status)
+		}
 		if r.o.Archive.Outlinks {
-			res.visit.Exchange.Facts = appendOutlinks(res.visit.Exchange.Facts, res.visit.Links)
+			x.Facts = appendOutlinks(x.Facts, res.visit.Links)
 		}
 	}
 	if !r.prepare(ctx, res) {
@@ -64,18 +66,19 @@ func (r *run) output(ctx context.Context, res *result, page *archive.Page, resp 
 		res.found, res.refused = nil, nil
 		return
 	}
-	if o := &res.page.Outcome; res.item != nil && res.item.Stored && resp.Status == 200 && o.Digest != 0 {
+	if o := &res.page.Outcome; res.item != nil && res.item.Stored && resp != nil && resp.Status == 200 && o.Digest != 0 {
 		res.payload = &storage.Payload{Host: l.Host, Digest: o.Digest, SHA256: res.item.Payload, Ordinal: l.Head.Ordinal, At: resp.Start}
 	}
 }
 
-// outputRobots encodes the answer to a request for a robots.txt.
-func (r *run) outputRobots(ctx context.Context, res *result, resp *fetch.Response) {
-	if resp.Wire == nil {
+// outputRobots encodes what a request for a robots.txt came to.
+func (r *run) outputRobots(ctx context.Context, res *result, resp *fetch.Response, failure *fetch.Error) {
+	x, answer := exchangeOf(&res.lease, resp, failure)
+	if x == nil {
 		return
 	}
-	res.visit.Exchange = exchangeOf(&res.lease, resp)
-	res.visit.Exchange.Facts = robotsFacts(&res.lease, resp)
+	res.visit.Exchange = x
+	x.Facts = robotsFacts(&res.lease, answer)
 	if !r.prepare(ctx, res) {
 		res.robots.Report = brokenOff(res.robots.Report)
 	}
@@ -123,6 +126,9 @@ func (r *run) original(res *result, status int) *archive.Original {
 func (r *run) stored(host storage.HostID, digest uint64) *archive.Original {
 	if digest == 0 {
 		return nil
+	}
+	if o := r.bodies.find(host, digest); o != nil {
+		return o
 	}
 	p, ok, err := r.store.Payload(host, digest)
 	if err != nil {

@@ -28,6 +28,7 @@ func (r *run) fetchPage(ctx context.Context, res *result) {
 	resp, failure, report := r.request(ctx, res, fetch.Request{
 		URL: l.URL, Address: l.Address, ETag: etag, LastModified: modified, MaxBody: r.maxBody(&l.Head), AnyType: l.Head.Sitemap,
 	})
+	defer closePartial(failure)
 	res.page.Report = report
 	if !report.Sent || report.Broken {
 		return
@@ -48,7 +49,14 @@ func (r *run) fetchPage(ctx context.Context, res *result) {
 	if resp != nil && resp.Status/100 == 2 {
 		r.tally.pages.Add(1)
 	}
-	r.output(ctx, res, &page, resp)
+	r.output(ctx, res, &page, resp, failure)
+}
+
+// closePartial gives back what a failed request has left.
+func closePartial(failure *fetch.Error) {
+	if failure != nil {
+		_ = failure.Partial.Close() // a file that cannot be closed: nothing is to be done about it
+	}
 }
 
 // failed is the outcome of a request without an answer.

@@ -22,15 +22,16 @@ func (r *run) fetchRobots(ctx context.Context, res *result) {
 	resp, failure, report := r.request(ctx, res, fetch.Request{
 		URL: u, Address: res.lease.Address, ETag: etag, LastModified: modified, MaxBody: robots.MaxBody + 1, AnyType: true,
 	})
+	defer closePartial(failure)
 	res.robots.Report = report
 	if !report.Sent || report.Broken {
 		return
 	}
 	if failure == nil {
 		defer resp.Close()
-		if r.outputRobots(ctx, res, resp); res.robots.Broken {
-			return
-		}
+	}
+	if r.outputRobots(ctx, res, resp, failure); res.robots.Broken {
+		return
 	}
 	out := robots.Outcome{URL: u.String(), Redirects: job.Hops, Jitter: r.o.Frontier.Jitter(), HostAnswers: job.HostAnswers}
 	if failure != nil {

@@ -34,6 +34,7 @@ type run struct {
 	f       *frontier.Frontier
 	parsers parsers
 	vias    vias
+	bodies  bodies
 
 	leases    chan frontier.Lease
 	results   chan *result
@@ -77,6 +78,7 @@ type run struct {
 	pausedSince time.Time // by the operator; zero: it is not
 	failed      error
 	torn        bool // a commit failed for good
+	unnamed     bool // an output file could not get its name; the committer's
 	started     time.Time
 	meter       meter
 	surveyor    surveyor

@@ -22,7 +22,9 @@ const noDescriptors = "this process has as many files and connections open as it
 	"raise the limit (ulimit -n, or LimitNOFILE= of a service)"
 
 // passing reports whether an error goes away when somebody makes room, or gives a directory back.
-func passing(err error) bool { return errors.Is(err, storage.ErrNoSpace) || errors.Is(err, errOutput) }
+func passing(err error) bool {
+	return (errors.Is(err, storage.ErrNoSpace) || errors.Is(err, errOutput)) && !errors.Is(err, storage.ErrInDoubt)
+}
 
 // stall stops dispatching because something cannot be written now; any other error ends the
 // crawl. where is noCommit or noStart.

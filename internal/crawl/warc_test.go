@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -93,7 +94,7 @@ func page(t testing.TB, dir, url string) (head, body string, s *archive.Stored) 
 		t.Fatal(err)
 	}
 	b, err := io.ReadAll(resp.Body)
-	if err != nil && !s.Truncated {
+	if err != nil && s.Truncated == "" {
 		t.Fatal(err)
 	}
 	return string(s.Head), string(b), s
@@ -232,6 +233,131 @@ func TestArchiveAcrossRestarts(t *testing.T) {
 	}
 }
 
+// TestEqualBodiesInARow: a body is stored once, though the next answer with it comes before the
+// first is committed, and in other chunks.
+func TestEqualBodiesInARow(t *testing.T) {
+	t.Parallel()
+	same := strings.Repeat("<p>always this</p>", 200)
+	routes := testweb.Routes{}
+	pages := paths("/same", 6)
+	for i, p := range pages {
+		routes[p] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			if i == 0 { // as a whole, and all others in chunks of their own
+				w.Header().Set("Content-Length", fmt.Sprint(len(same)))
+			}
+			for rest := same; len(rest) > 0; {
+				n := min(len(rest), 500*i+1000)
+				_, _ = io.WriteString(w, rest[:n])
+				if rest = rest[n:]; i > 0 {
+					w.(http.Flusher).Flush()
+				}
+			}
+		})
+	}
+	web := startWeb(t, site("a.test", "", pages, routes))
+	o := testOptions(t, web)
+	o.Archive.Formats = []string{archive.FormatWARC}
+	o.Frontier.Politeness.Delay = time.Millisecond
+	crawl(t, o, web.URL("a.test", "/"))
+	checkArchive(t, o)
+	captures, whole := archived(t, o.Archive.Dir), 0
+	for _, p := range pages {
+		if _, body, s := page(t, o.Archive.Dir, web.URL("a.test", p)); body != same {
+			t.Errorf("%s has %d bytes", p, len(body))
+		} else if s.Entry.Mime != warc.MimeRevisit {
+			whole++
+		}
+	}
+	if whole != 1 {
+		t.Errorf("of %d equal bodies %d are stored: %+v", len(pages), whole, captures)
+	}
+}
+
+// TestBrokenAnswers: what came of answers that break off within their body is in the archive, with
+// why there is no more.
+func TestBrokenAnswers(t *testing.T) {
+	t.Parallel()
+	const begin = "<p>as far as it goes</p>"
+	raw := func(text string, waits bool) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			c, _, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			_, _ = io.WriteString(c, text)
+			if waits { // until nobody waits for it any more
+				_, _ = c.Read(make([]byte, 1))
+			}
+		})
+	}
+	const head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
+	want := map[string]string{
+		"/short": "disconnect", "/chunks": "disconnect", "/malformed": "disconnect", "/stalls": "time",
+		"/packed": "", // is there as a whole, though it is no gzip
+		"/coded":  "unspecified", "/robots.txt": "disconnect",
+	}
+	routes := testweb.Routes{
+		"/short":     raw(head+"Content-Length: 1000\r\n\r\n"+begin, false),
+		"/chunks":    raw(head+"Transfer-Encoding: chunked\r\n\r\n18\r\n"+begin+"\r\n100\r\n", false),
+		"/malformed": raw(head+"Transfer-Encoding: chunked\r\n\r\n18\r\n"+begin+"\r\nzz\r\n", false),
+		"/stalls":    raw(head+"Content-Length: 1000\r\n\r\n"+begin, true),
+		"/coded":     raw(head+"Content-Encoding: gzip, gzip\r\nContent-Length: 24\r\n\r\n"+begin, false),
+		"/packed":    raw(head+"Content-Encoding: gzip\r\nContent-Length: 24\r\n\r\n"+begin, false),
+	}
+	broken := testweb.Routes{"/robots.txt": raw("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"+begin, false)}
+	sites := []testweb.Site{{Host: "robots.test", Handler: broken}}
+	seeds := []string{"robots.test/"}
+	for path, h := range routes { // each on a host of its own: they hold theirs up
+		host := path[1:] + ".test"
+		sites, seeds = append(sites, site(host, "", nil, testweb.Routes{path: h})), append(seeds, host+path)
+	}
+	web := startWeb(t, sites...)
+	for i, place := range seeds {
+		host, path, _ := strings.Cut(place, "/")
+		seeds[i] = web.URL(host, "/"+path)
+	}
+	o := testOptions(t, web)
+	o.Archive.Formats = []string{archive.FormatWARC, archive.FormatJSONL}
+	o.Fetch.BodyIdleTimeout, o.Frontier.MaxAttempts, o.GiveUpAfter = time.Second, 1, time.Second
+	crawl(t, o, seeds...)
+	checkOutput(t, o)
+	got := make(map[string]string)
+	eachRecord(t, o.Archive.Dir, func(rec *warc.Record) {
+		if rec.Type() != warc.TypeResponse {
+			return
+		}
+		why := rec.Header.Get(warc.FieldTruncated)
+		path := parse(t, rec.Header.Get(warc.FieldTargetURI)).RequestURI()
+		if _, odd := want[path]; !odd || path == "/robots.txt" && why == "" {
+			return
+		}
+		block, err := io.ReadAll(rec.Block)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(block)), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(answer.Body)
+		kept := begin
+		if why == "unspecified" {
+			kept = "" // refused unread
+		}
+		if err != nil || string(body) != kept || answer.ContentLength != int64(len(kept)) ||
+			len(answer.TransferEncoding) > 0 {
+			t.Errorf("%s: %q (%v)", rec.Header.Get(warc.FieldTargetURI), block, err)
+		}
+		got[path] = why
+	})
+	if !maps.Equal(got, want) {
+		t.Errorf("records of answers that broke off: %v, want %v", got, want)
+	}
+}
+
 // TestEndlessPage: a page of 1 GB with a limit of 10 MiB is stored as far as that, and says so.
 func TestEndlessPage(t *testing.T) {
 	t.Parallel()
@@ -253,7 +379,7 @@ func TestEndlessPage(t *testing.T) {
 	crawl(t, o, web.URL("a.test", "/long"))
 	checkArchive(t, o)
 	_, body, s := page(t, o.Archive.Dir, web.URL("a.test", "/long"))
-	if !s.Truncated {
+	if s.Truncated == "" {
 		t.Error("the record does not say that it is truncated")
 	}
 	if len(body) < 10<<20 || len(body) > 11<<20 || !strings.HasPrefix(body, "all work") {

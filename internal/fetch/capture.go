@@ -17,12 +17,14 @@ type Wire struct {
 	// latter still in its content encodings and in chunks. Interim (1xx)
 	// responses before it are left out.
 	Response *spool.Content
-	// Plain means that the body in Response, behind the header, is that of the
-	// answer as it is: neither packed, nor in chunks, nor cut.
+	// Chunked means that the body in Response is in chunks.
+	Chunked bool
+	// Plain means that the body in Response, but for the chunks, is that of the
+	// answer as it is: neither packed nor cut.
 	Plain bool
 	// Truncated means that Response is not all of it: the body was longer than
 	// MaxBody, or the framing made more of it than MaxBody and Options.MaxHeader
-	// together.
+	// together, or the request failed within the body.
 	Truncated bool
 }
 

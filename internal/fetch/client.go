@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -116,7 +117,12 @@ type Response struct {
 // Close gives back what the response holds. Neither Body nor Wire may be used
 // after it. An error means that a file could not be closed; nothing is to be done
 // about it.
-func (r *Response) Close() error { return errors.Join(r.Body.Close(), r.Wire.close()) }
+func (r *Response) Close() error {
+	if r == nil {
+		return nil
+	}
+	return errors.Join(r.Body.Close(), r.Wire.close())
+}
 
 // Do makes exactly one request, or none: [Error].Sent tells which when it fails.
 // Every error is an *[Error]. A response of any final status is no error, and
@@ -128,15 +134,19 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	resp, sent, err := c.do(w, r)
 	if err != nil {
 		kind, cause := w.classify(err)
-		return nil, &Error{Kind: kind, Op: w.phase.op(), URL: r.URL.String(), Sent: sent,
-			Start: start, End: c.now(), Err: cause}
+		failure := &Error{Kind: kind, Op: w.phase.op(), URL: r.URL.String(), Sent: sent,
+			Start: start, End: c.now(), Err: cause, Partial: resp}
+		if resp != nil {
+			resp.Start, resp.End = failure.Start, failure.End
+		}
+		return nil, failure
 	}
 	resp.Start = start
 	return resp, nil
 }
 
 // do connects, asks once and reads the answer. sent reports whether bytes of
-// the request may have left.
+// the request may have left. With an error, a response is an Error.Partial.
 func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 	limit, err := c.check(r)
 	if err != nil {
@@ -174,31 +184,36 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 	if err := c.accept(r, resp); err != nil {
 		return nil, true, err
 	}
-	list, err := encodings(resp.Header)
-	if err != nil {
-		return nil, true, err
-	}
-	body, cut, err := c.receive(w, resp, limit)
-	if err != nil {
-		return nil, true, err
-	}
-	w.arrived()
-	clean = !cut && cn.reusable(resp)
 	answer := &Response{
-		Status: resp.StatusCode, Proto: resp.Proto, Header: resp.Header,
-		NewCookies: kept, Connected: connected, FirstByte: firstByte, End: c.now(),
-		WireBytes:  cn.wire.read.Load() - read,
-		RemoteAddr: cn.key.remote(),
+		Status: resp.StatusCode, Proto: resp.Proto, Header: resp.Header, NewCookies: kept,
+		Connected: connected, FirstByte: firstByte, RemoteAddr: cn.key.remote(),
 	}
+	list, failed := encodings(resp.Header)
+	var body *spool.Content
+	var cut bool
+	if failed == nil {
+		body, cut, failed = c.receive(w, resp, limit)
+	}
+	if failed == nil {
+		w.arrived()
+		clean = !cut && cn.reusable(resp)
+	}
+	answer.End, answer.WireBytes = c.now(), cn.wire.read.Load()-read
 	if cn.tap != nil {
-		if answer.Wire, err = c.captured(cn, r, fields, resp, cut); err != nil {
-			return nil, true, errors.Join(err, body.Close())
+		if answer.Wire, err = c.captured(cn, r, fields, resp, cut || failed != nil); err != nil {
+			return nil, true, errors.Join(cmp.Or(failed, err), body.Close())
 		}
 	}
-	if answer.Body, answer.Truncated, err = c.decode(w.ctx, body, list, limit, cut); err != nil {
-		return nil, true, errors.Join(err, answer.Wire.close())
+	if failed == nil {
+		answer.Body, answer.Truncated, failed = c.decode(w.ctx, body, list, limit, cut)
 	}
-	return answer, true, nil
+	if failed == nil {
+		return answer, true, nil
+	}
+	if answer.Truncated = true; answer.Wire == nil {
+		return nil, true, failed // there is nothing to show for it
+	}
+	return answer, true, failed
 }
 
 // accept refuses a response whose body is of no use.
@@ -223,9 +238,12 @@ func (c *Client) captured(cn *conn, r Request, fields []field, resp *http.Respon
 	}
 	truncated = truncated || cut
 	packed, err := encodings(resp.Header)
-	plain := err == nil && len(packed) == 0 && len(resp.TransferEncoding) == 0 && !truncated
+	plain := err == nil && len(packed) == 0 && !truncated
 	open := slices.DeleteFunc(fields, func(f field) bool { return f.secret })
-	return &Wire{Request: spool.Of(c.requestHead(r, open)), Response: response, Plain: plain, Truncated: truncated}, nil
+	return &Wire{
+		Request: spool.Of(c.requestHead(r, open)), Response: response,
+		Chunked: slices.Contains(resp.TransferEncoding, "chunked"), Plain: plain, Truncated: truncated,
+	}, nil
 }
 
 // exchange sends the request over cn and awaits the header of its response.

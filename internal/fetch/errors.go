@@ -137,6 +137,10 @@ type Error struct {
 	Start, End time.Time
 	// Err is the cause.
 	Err error
+	// Partial is what came of a response until its body broke off, without Body: what is kept of it
+	// is in Wire. Nil without Options.Capture, and where no whole header came. Whoever has the
+	// error closes it.
+	Partial *Response
 }
 
 // Error names the URL, the phase, the kind and the cause.

@@ -86,20 +86,44 @@ func TestLargeBodiesAreInFiles(t *testing.T) {
 	}
 }
 
-// Requests that fail while a body is read hold nothing afterwards.
-func TestFailedBodiesHoldNothing(t *testing.T) {
+// Requests that fail while a body is read hold nothing afterwards, but for what came until then
+// where exchanges are kept.
+func TestFailedBodies(t *testing.T) {
 	part := strings.Repeat("x", 40<<10)
-	for name, answers := range map[string]string{
-		"short":     "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + part,
-		"bad gzip":  "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 40960\r\n\r\n" + part,
-		"bad chunk": "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\na000\r\n" + part + "\r\nzz\r\n",
+	for name, tt := range map[string]struct {
+		answer         string
+		chunked, whole bool
+	}{
+		"short":     {"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n" + part, false, false},
+		"bad gzip":  {"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 40960\r\n\r\n" + part, false, true},
+		"bad chunk": {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\na000\r\n" + part + "\r\nzz\r\n", true, false},
+		"no body":   {"HTTP/1.1 404 Not Found\r\nContent-Length: 3\r\n\r\n", false, false},
 	} {
 		for _, capture := range []bool{false, true} {
-			s := serve(t, answer(answers))
+			s := serve(t, answer(tt.answer))
 			c := newClient(t, quick(func(o *Options) { o.Spool, o.Capture = newSpool(t, 8<<10, 1<<20), capture }))
-			if r, err := get(t, c, s); err == nil {
+			r, err := get(t, c, s)
+			if err == nil {
 				r.Close()
-				t.Errorf("%s: no error", name)
+				t.Fatalf("%s: no error", name)
+			}
+			var failure *Error
+			if !errors.As(err, &failure) || (failure.Partial != nil) != capture {
+				t.Fatalf("%s: %+v", name, failure)
+			}
+			if p := failure.Partial; p != nil {
+				received, err := p.Wire.Response.Load(nil, 1<<20)
+				if err != nil || !strings.HasPrefix(tt.answer, string(received)) ||
+					len(received) < min(len(tt.answer), 4<<10) {
+					t.Errorf("%s: kept %d bytes of %d (%v)", name, len(received), len(tt.answer), err)
+				}
+				if !p.Truncated || p.Wire.Truncated == tt.whole || p.Wire.Plain || p.Wire.Chunked != tt.chunked ||
+					p.Status/100 == 0 || p.Start.IsZero() || p.End.Before(p.FirstByte) {
+					t.Errorf("%s: %+v, %+v", name, p, p.Wire)
+				}
+			}
+			if err := failure.Partial.Close(); err != nil {
+				t.Error(err)
 			}
 		}
 	}
@@ -174,7 +198,10 @@ func TestCapture(t *testing.T) {
 		}
 		body, err := r.Body.Load(nil, 1<<20)
 		_, payload, _ := bytes.Cut(received, []byte("\r\n\r\n"))
-		if r.Wire.Plain != bytes.Equal(body, payload) || err != nil {
+		if r.Wire.Chunked != (i == 1) {
+			t.Errorf("%d: chunked is %t", i, r.Wire.Chunked)
+		}
+		if r.Wire.Plain != (r.Wire.Chunked || bytes.Equal(body, payload)) || err != nil {
 			t.Errorf("%d: plain is %t, but the body has %d bytes, the payload %d; %v", i, r.Wire.Plain, len(body), len(payload), err)
 		}
 		if err := r.Close(); err != nil {

@@ -1,7 +1,6 @@
 package requestlog
 
 import (
-	"math"
 	"net/netip"
 	"strconv"
 	"time"
@@ -14,53 +13,68 @@ import (
 
 // header is the first frame of a file.
 type header struct {
+	version byte
 	process Process
 	begun   time.Time // the file
 	place   uint64    // requests of earlier files stand before it in the start ledger
 }
 
-// maxTokens is more than any process has.
-const maxTokens = 64
-
 func decodeHeader(payload []byte) (*header, bool) {
-	d := decoder{b: payload}
-	if d.octet() != frameHeader || string(d.bytes(len(magic))) != magic || d.octet() != version {
+	var f headerFields
+	if len(payload) == 0 || payload[0] != frameHeader || !decode(payload, &f) {
 		return nil, false
 	}
-	h := &header{}
-	p := &h.process
-	p.Began = time.Unix(0, d.varint()).UTC()
-	p.Uptime = time.Duration(d.number(math.MaxInt64))
-	p.Boot, p.Agent = d.text(), d.text()
-	for range d.number(maxTokens) {
-		p.Tokens = append(p.Tokens, d.text())
-	}
-	p.Obey = d.octet() == 1
-	h.begun = time.Unix(0, d.varint()).UTC()
-	h.place = d.uvarint()
-	return h, d.complete()
+	return &header{
+		version: f.version,
+		process: Process{
+			Began: time.Unix(0, f.began).UTC(), Uptime: f.uptime, Boot: f.boot, Agent: f.agent, Tokens: f.tokens,
+			Obey: f.obey == 1,
+		},
+		begun: time.Unix(0, f.begun).UTC(), place: f.place,
+	}, true
+}
+
+// decode reads the fields of a payload behind its type.
+func decode(payload []byte, f fields) bool {
+	c := coder{b: payload[1:], reads: true}
+	f.code(&c)
+	return c.complete()
 }
 
 // fileDecoder makes requests of the frames of one file.
 type fileDecoder struct {
 	clocks   map[string]int // numbers of the clocks, over all files
+	version  byte           // of the file
 	process  *Process
 	place    uint64
 	contexts []context
-	policies []*Policy
+	policies []policy
 	bodies   map[robots.Version]body
 	last     time.Duration
 	offset   int64
 	lost     uint64
+	losts    uint64 // frames of that type so far
+	read     uint64 // requests so far
 
+	fields  requestFields
 	request Request
 	ready   bool // there is a request
+	unknown bool // there is one that refers to what could not be read
 }
 
+// context is what requests have in common. One that stands in a damaged part of the file is not
+// known.
 type context struct {
+	known   bool
 	origin  weburl.Origin
 	address netip.Addr
 	policy  *Policy
+}
+
+// policy is one that contexts refer to. One that stands in a damaged part of the file is not known.
+type policy struct {
+	known bool
+	*Policy
 }
 
 type body struct {
@@ -72,12 +86,12 @@ type body struct {
 func newFileDecoder(clocks map[string]int) *fileDecoder {
 	d := &fileDecoder{clocks: clocks}
 	d.reset()
-	d.bodies = make(map[robots.Version]body)
 	return d
 }
 
 func (f *fileDecoder) reset() {
-	f.contexts, f.policies, f.last, f.offset = nil, nil, 0, 0
+	f.contexts, f.policies, f.bodies = nil, nil, make(map[robots.Version]body)
+	f.last, f.offset = 0, 0
 }
 
 func (f *fileDecoder) takeLost() uint64 {
@@ -86,35 +100,53 @@ func (f *fileDecoder) takeLost() uint64 {
 	return n
 }
 
-// frame takes in a frame; false where it is not one that belongs there.
+// frame takes in a frame. False: it is not one that belongs there.
 func (f *fileDecoder) frame(payload []byte) bool {
+	f.ready, f.unknown = false, false
 	if f.process == nil {
 		return f.header(payload)
 	}
-	d := decoder{b: payload}
-	switch d.octet() {
+	switch payload[0] {
 	case frameRequest:
-		f.decodeRequest(&d)
+		f.fields = requestFields{}
+		return f.counts(decode(payload, &f.fields) && f.takeRequest(&f.fields))
 	case frameContext:
-		f.decodeContext(&d)
+		var x contextFields
+		return decode(payload, &x) && f.takeContext(&x)
 	case framePolicy:
-		f.decodePolicy(&d)
+		var p policyFields
+		return decode(payload, &p) && f.takePolicy(&p)
 	case frameBody:
-		f.decodeBody(&d)
+		var b bodyFields
+		if !decode(payload, &b) {
+			return false
+		}
+		f.bodies[b.version] = body{packed: append([]byte(nil), b.packed...), size: b.size, kept: b.kept == 1}
+		return true
 	case frameLost:
-		f.lost += d.uvarint()
+		var l lostFields
+		if !decode(payload, &l) {
+			return false
+		}
+		f.lost += l.requests
+		f.losts++
 		f.reset()
-		clear(f.bodies)
+		return true
 	case frameOpen:
-		f.decodeOpen(&d)
-	default:
-		return false
+		var q openFields
+		return f.counts(decode(payload, &q) && f.takeOpen(&q))
+	case frameSync:
+		return decode(payload, &syncFields{})
 	}
-	if !d.complete() {
-		f.ready = false
-		return false
+	return false
+}
+
+// counts counts a request that could be read.
+func (f *fileDecoder) counts(ok bool) bool {
+	if ok {
+		f.read++
 	}
-	return true
+	return ok
 }
 
 func (f *fileDecoder) header(payload []byte) bool {
@@ -122,7 +154,7 @@ func (f *fileDecoder) header(payload []byte) bool {
 	if !ok {
 		return false
 	}
-	f.process, f.place = &h.process, h.place
+	f.version, f.process, f.place = h.version, &h.process, h.place
 	name := "boot " + h.process.Boot
 	if h.process.Boot == "" || h.process.Uptime == 0 {
 		name = "process " + strconv.FormatInt(h.process.Began.UnixNano(), 10)
@@ -134,128 +166,124 @@ func (f *fileDecoder) header(payload []byte) bool {
 	return true
 }
 
-func (f *fileDecoder) decodeContext(d *decoder) {
-	origin, err := weburl.ParseOrigin(d.text())
-	address, ok := netip.AddrFromSlice([]byte(d.text()))
-	c := context{origin: origin, address: address}
-	if n := d.number(uint64(len(f.policies))); n > 0 {
-		c.policy = f.policies[n-1]
+// resume goes on behind a part of the file that could not be read. It returns how many requests
+// that part had.
+func (f *fileDecoder) resume(s *syncFields) (missing uint64) {
+	missing = s.requests - min(f.read, s.requests)
+	if s.lost != f.losts { // the numbers began again meanwhile
+		f.contexts, f.policies = nil, nil
 	}
-	if err != nil || !ok || len(f.contexts) >= maxContexts {
-		d.fail()
-		return
+	f.contexts, f.policies = grown(f.contexts, min(s.contexts, maxContexts)), grown(f.policies,
+		min(s.policies, maxPolicies))
+	f.read, f.losts = s.requests, s.lost
+	f.last, f.offset = time.Duration(s.end), s.offset
+	return missing
+}
+
+// grown is a list with n elements; those that are added are zero.
+func grown[T any](list []T, n int) []T { return append(list, make([]T, max(n-len(list), 0))...) }
+
+func (f *fileDecoder) takeContext(x *contextFields) bool {
+	if len(f.contexts) >= maxContexts || x.policy > len(f.policies) {
+		return false
+	}
+	origin, err := weburl.ParseOrigin(x.origin)
+	address, ok := addressOf(x.address)
+	if err != nil || !ok {
+		return false
+	}
+	c := context{known: true, origin: origin, address: address}
+	if x.policy > 0 {
+		p := f.policies[x.policy-1]
+		c.known, c.policy = p.known, p.Policy
 	}
 	f.contexts = append(f.contexts, c)
+	return true
 }
 
-func (f *fileDecoder) decodePolicy(d *decoder) {
-	p := &Policy{}
-	copy(p.Version[:], d.bytes(len(p.Version)))
-	record, err := robots.DecodeRecord(d.bytes(len(d.b)))
-	if err != nil {
-		d.fail()
-		return
+// addressOf reads an address. None stands for one that the writer did not know.
+func addressOf(text string) (a netip.Addr, ok bool) {
+	if text == "" {
+		return a, true
 	}
-	b := f.bodies[p.Version]
-	p.Record, p.packed, p.size, p.kept = record, b.packed, b.size, b.kept
-	f.policies = append(f.policies, p)
+	return netip.AddrFromSlice([]byte(text))
 }
 
-func (f *fileDecoder) decodeBody(d *decoder) {
-	var v robots.Version
-	copy(v[:], d.bytes(len(v)))
-	b := body{size: d.number(robots.MaxBody)}
-	if b.kept = d.octet() == 1; b.kept {
-		b.packed = append([]byte(nil), d.bytes(len(d.b))...)
+// maxPolicies is more than any file has.
+const maxPolicies = 1 << 20
+
+func (f *fileDecoder) takePolicy(x *policyFields) bool {
+	record, err := robots.DecodeRecord(x.record)
+	if err != nil || len(f.policies) >= maxPolicies {
+		return false
 	}
-	f.bodies[v] = b
+	b := f.bodies[x.version]
+	f.policies = append(f.policies, policy{known: true, Policy: &Policy{
+		Record: record, Version: x.version, packed: b.packed, size: b.size, kept: b.kept,
+	}})
+	return true
 }
 
-// most bounds durations, so that sums of a few of them are durations too.
-const most = math.MaxInt64 / 8
-
-func (f *fileDecoder) decodeRequest(d *decoder) {
-	flags, n := d.uvarint(), d.number(math.MaxInt32)
-	if d.bad || flags >= flagsEnd || n >= len(f.contexts) {
-		d.fail()
-		return
+func (f *fileDecoder) takeRequest(q *requestFields) bool {
+	if q.flags >= flagsEnd || q.context >= len(f.contexts) {
+		return false
 	}
-	c := &f.contexts[n]
+	f.last = clamp(f.last+time.Duration(q.end), -maxDuration, maxDuration)
+	f.offset = clamp(f.offset+q.offset, -maxOffset, maxOffset)
+	c := &f.contexts[q.context]
+	if !c.known {
+		f.unknown = true
+		return true
+	}
 	r := &f.request
 	*r = Request{
-		Kind: kindOf(flags), Again: flags&flagAgain != 0, Sent: flags&flagSent != 0, Allowed: flags&flagAllowed != 0,
-		Address: c.address, Policy: c.policy, Process: f.process,
+		Kind: kindOf(q.flags), Again: q.flags&flagAgain != 0, Sent: q.flags&flagSent != 0,
+		Allowed: q.flags&flagAllowed != 0,
+		Address: c.address, Policy: c.policy, Process: f.process, Place: f.place + uint64(q.place),
+		Delay: q.delay, DelayReason: politeness.Reason(q.delayReason), Reason: politeness.Reason(q.reason),
+		Method:  Method(q.method),
+		Failure: fetch.Kind(q.failure), Status: q.status, Bytes: q.bytes, RetryAfter: q.retryAfter, Line: q.line,
 	}
-	r.Place = f.place + uint64(d.varint())
-	end := f.last + time.Duration(d.varint())
-	offset := f.offset + d.varint()
-	duration, waited := time.Duration(d.number(most)), time.Duration(d.number(most))
-	r.Delay = time.Duration(d.number(most))
-	r.DelayReason, r.Reason, r.Method = politeness.Reason(d.octet()), politeness.Reason(d.octet()), Method(d.octet())
-	if end < -most || end > most || offset < -most/1000 || offset > most/1000 {
-		d.fail()
-		return
+	r.End = f.process.Began.Add(f.last + time.Duration(f.offset)*time.Microsecond)
+	r.Start = r.End.Add(-q.duration)
+	r.Decided = r.Start.Add(-q.waited)
+	r.ends, r.starts = f.process.instant(r.End, f.last), f.process.instant(r.Start, f.last-q.duration)
+	var err error
+	if q.flags&flagFor != 0 {
+		r.For, err = weburl.ParseOrigin(q.origin)
 	}
-	f.last, f.offset = end, offset
-	r.End = f.process.Began.Add(end + time.Duration(offset)*time.Microsecond)
-	r.Start = r.End.Add(-duration)
-	r.Decided = r.Start.Add(-waited)
-	r.ends, r.starts = f.process.instant(r.End, end), f.process.instant(r.Start, end-duration)
-	f.decodeAnswer(d, flags, c.origin)
-}
-
-func (f *fileDecoder) decodeAnswer(d *decoder, flags uint64, origin weburl.Origin) {
-	r := &f.request
-	if flags&flagFailed != 0 {
-		r.Failure = fetch.Kind(d.octet())
-	} else {
-		r.Status = d.number(999)
+	if err != nil || len(q.target) == 0 || len(q.target) > 2*weburl.MaxLength || q.target[0] != '/' {
+		return false
 	}
-	r.Bytes = d.uvarint()
-	if flags&flagRetryAfter != 0 {
-		r.RetryAfter = time.Duration(d.number(most))
-	}
-	if flags&flagFor != 0 {
-		var err error
-		if r.For, err = weburl.ParseOrigin(d.text()); err != nil {
-			d.fail()
-		}
-	}
-	if flags&flagLine != 0 {
-		r.Line = d.number(math.MaxInt32)
-	}
-	target := d.text()
-	if len(target) > 2*weburl.MaxLength || len(target) == 0 || target[0] != '/' {
-		d.fail()
-		return
-	}
-	r.URL = origin.URL(target)
+	r.URL = c.origin.URL(q.target)
 	f.ready = true
+	return true
 }
 
-func (f *fileDecoder) decodeOpen(d *decoder) {
-	flags := d.uvarint()
+func (f *fileDecoder) takeOpen(q *openFields) bool {
+	if q.flags >= flagsEnd || q.policy > len(f.policies) {
+		return false
+	}
 	r := &f.request
-	*r = Request{Kind: kindOf(flags), Sent: true, Again: flags&flagAgain != 0, Allowed: flags&flagAllowed != 0, Process: f.process}
-	r.Place = d.uvarint()
-	r.Start = time.Unix(0, d.varint()).UTC()
-	r.Decided = r.Start
-	r.Delay = time.Duration(d.varint())
-	address, ok := netip.AddrFromSlice([]byte(d.text()))
-	r.Address = address
-	if n := d.number(uint64(len(f.policies))); n > 0 {
-		r.Policy = f.policies[n-1]
+	*r = Request{
+		Kind: kindOf(q.flags), Sent: true, Again: q.flags&flagAgain != 0, Allowed: q.flags&flagAllowed != 0,
+		Process: f.process,
+		Place:   q.place, Start: time.Unix(0, q.start).UTC(), Delay: time.Duration(q.delay), Line: q.line,
 	}
-	r.Line = d.number(math.MaxInt32)
-	u, err := weburl.Parse(d.text())
-	if d.bad || err != nil || !ok || flags >= flagsEnd || r.Delay > most || r.Delay < -most {
-		d.fail()
-		return
-	}
-	r.URL = u
-	r.starts = Instant{Wall: r.Start}
+	r.Decided, r.starts = r.Start, Instant{Wall: r.Start}
 	r.ends = f.process.instant(f.process.Began, 0)
-	f.ready = true
+	if q.policy > 0 {
+		p := f.policies[q.policy-1]
+		f.unknown, r.Policy = !p.known, p.Policy
+	}
+	var err error
+	var ok bool
+	r.Address, ok = addressOf(q.address)
+	if r.URL, err = weburl.Parse(q.url); err != nil || !ok {
+		return false
+	}
+	f.ready = !f.unknown
+	return true
 }
 
 func kindOf(flags uint64) Kind {

@@ -1,25 +1,11 @@
 package requestlog
 
 import (
-	"encoding/binary"
 	"net/netip"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
-)
-
-// The flags of a request.
-const (
-	flagRobots = 1 << iota
-	flagAgain
-	flagSent
-	flagFailed     // a kind of failure stands in the place of the status
-	flagRetryAfter // what Retry-After asked for follows
-	flagAllowed
-	flagFor  // the origin whose rules are wanted follows
-	flagLine // the line that gave the verdict follows
-	flagsEnd
 )
 
 // encoder makes frames of requests. What requests have in common is written once: a context where it is first used.
@@ -29,12 +15,14 @@ type encoder struct {
 	behind   uint64        // the same of all requests so far
 	last     time.Duration // end of the last request, since began
 	offset   int64         // by how many microseconds the wall clock had been set then
-	contexts map[contextKey]uint64
-	policies map[policyKey]uint64
+	contexts map[contextKey]int
+	policies map[policyKey]int
 	bodies   map[robots.Version]bool
-	room     int // bytes that bodies may still take
+	room     int    // bytes that bodies may still take
+	losts    uint64 // frames of that type in the file
 
-	payload []byte
+	coder  coder
+	fields requestFields
 }
 
 // maxContexts bounds the memory of the encoder; behind it the numbers begin again.
@@ -65,7 +53,7 @@ func keyOf(p *Policy) policyKey {
 
 // reset begins a file: nothing is known to its reader.
 func (e *encoder) reset(room int) {
-	e.contexts, e.policies = make(map[contextKey]uint64), make(map[policyKey]uint64)
+	e.contexts, e.policies = make(map[contextKey]int), make(map[policyKey]int)
 	e.bodies, e.room = make(map[robots.Version]bool), room
 	e.last, e.offset = 0, 0
 }
@@ -74,74 +62,62 @@ func (e *encoder) reset(room int) {
 func (e *encoder) header(b []byte, p *Process, now time.Time, room int) []byte {
 	e.reset(room)
 	e.behind = max(e.behind, p.Place)
-	e.began, e.place = p.Began, e.behind
-	h := append(append(e.payload[:0], frameHeader), magic...)
-	h = append(h, version)
-	h = binary.AppendVarint(h, p.Began.UnixNano())
-	h = binary.AppendUvarint(h, uint64(max(p.Uptime, 0)))
-	h = appendText(appendText(h, p.Boot), p.Agent)
-	h = binary.AppendUvarint(h, uint64(len(p.Tokens)))
-	for _, t := range p.Tokens {
-		h = appendText(h, t)
-	}
-	h = append(h, flag(p.Obey, 1))
-	h = binary.AppendVarint(h, now.UnixNano())
-	h = binary.AppendUvarint(h, e.place)
-	e.payload = h
-	return appendFrame(b, h)
+	e.began, e.place, e.losts = p.Began, e.behind, 0
+	return e.frame(b, frameHeader, &headerFields{
+		version: version, began: p.Began.UnixNano(), uptime: p.Uptime, boot: p.Boot, agent: p.Agent, tokens: p.Tokens,
+		obey: flag(p.Obey, 1), begun: now.UnixNano(), place: e.place,
+	})
+}
+
+// frame appends a frame of a type.
+func (e *encoder) frame(b []byte, kind byte, f fields) []byte {
+	e.coder.b = append(e.coder.b[:0], kind)
+	f.code(&e.coder)
+	return appendFrame(b, e.coder.b)
 }
 
 // lost appends the frame that says how many requests are missing, and begins the numbers again.
 func (e *encoder) lost(b []byte, n uint64) []byte {
 	e.reset(e.room)
-	e.payload = binary.AppendUvarint(append(e.payload[:0], frameLost), n)
-	return appendFrame(b, e.payload)
+	e.losts++
+	return e.frame(b, frameLost, &lostFields{n})
+}
+
+// sync appends the frame from which on a reader can go on that does not know what stands before it.
+// It stands at a byte of the file, behind so many requests.
+func (e *encoder) sync(b []byte, at int64, requests uint64) []byte {
+	return e.frame(b, frameSync, &syncFields{
+		at: uint64(at), requests: requests, lost: e.losts, contexts: len(e.contexts), policies: len(e.policies),
+		end: int64(e.last), offset: e.offset,
+	})
 }
 
 // request appends the frame of a request that ended, and before it those of what it refers to.
 func (e *encoder) request(b []byte, r *Request) []byte {
 	b, context := e.context(b, r)
-	end := r.End.Sub(e.began)
-	offset := r.End.UnixMicro() - e.began.Add(end).UnixMicro()
-	q := append(e.payload[:0], frameRequest)
-	q = binary.AppendUvarint(q, requestFlags(r))
-	q = binary.AppendUvarint(q, context)
-	q = binary.AppendVarint(q, int64(r.Place-e.place))
-	q = binary.AppendVarint(q, int64(end-e.last))
-	q = binary.AppendVarint(q, offset-e.offset)
-	q = binary.AppendUvarint(q, uint64(max(r.End.Sub(r.Start), 0)))
-	q = binary.AppendUvarint(q, uint64(max(r.Start.Sub(r.Decided), 0)))
-	q = binary.AppendUvarint(q, uint64(max(r.Delay, 0)))
-	q = append(q, byte(r.DelayReason), byte(r.Reason), byte(r.Method))
-	q = appendAnswer(q, r)
-	e.last, e.offset, e.payload = end, offset, q
+	end := clamp(r.End.Sub(e.began), -maxDuration, maxDuration)
+	offset := clamp(r.End.UnixMicro()-e.began.Add(end).UnixMicro(), -maxOffset, maxOffset)
+	q := &e.fields
+	*q = requestFields{
+		flags: requestFlags(r), context: context, place: int64(r.Place - e.place), end: int64(end - e.last),
+		offset:   offset - e.offset,
+		duration: r.End.Sub(r.Start), waited: r.Start.Sub(r.Decided), delay: r.Delay,
+		delayReason: byte(r.DelayReason), reason: byte(r.Reason), method: byte(r.Method),
+		failure: byte(r.Failure), status: r.Status, bytes: r.Bytes, retryAfter: r.RetryAfter, line: r.Line,
+		target: r.URL.RequestURI(),
+	}
+	if q.flags&flagFor != 0 {
+		q.origin = r.For.String()
+	}
+	e.last, e.offset = end, offset
 	e.behind = max(e.behind, r.Place+1)
-	return appendFrame(b, q)
-}
-
-// appendAnswer appends the fields that are there as the flags say, and the path and query.
-func appendAnswer(q []byte, r *Request) []byte {
-	if r.Status == 0 {
-		q = append(q, byte(r.Failure))
-	} else {
-		q = binary.AppendUvarint(q, uint64(r.Status))
-	}
-	q = binary.AppendUvarint(q, r.Bytes)
-	if r.RetryAfter > 0 {
-		q = binary.AppendUvarint(q, uint64(r.RetryAfter))
-	}
-	if r.For != (weburl.Origin{}) {
-		q = appendText(q, r.For.String())
-	}
-	if r.Line > 0 {
-		q = binary.AppendUvarint(q, uint64(r.Line))
-	}
-	return appendText(q, r.URL.RequestURI())
+	return e.frame(b, frameRequest, q)
 }
 
 func requestFlags(r *Request) uint64 {
-	return uint64(flag(r.Kind == Robots, flagRobots) | flag(r.Again, flagAgain) | flag(r.Sent, flagSent) | flag(r.Status == 0, flagFailed) |
-		flag(r.RetryAfter > 0, flagRetryAfter) | flag(r.Allowed, flagAllowed) | flag(r.For != (weburl.Origin{}), flagFor) | flag(r.Line > 0, flagLine))
+	return uint64(flag(r.Kind == Robots, flagRobots) | flag(r.Again, flagAgain) | flag(r.Sent, flagSent) |
+		flag(r.Status <= 0, flagFailed) | flag(r.RetryAfter > 0, flagRetryAfter) | flag(r.Allowed, flagAllowed) |
+		flag(r.For != (weburl.Origin{}), flagFor) | flag(r.Line > 0, flagLine))
 }
 
 func flag(set bool, bit byte) byte {
@@ -152,7 +128,7 @@ func flag(set bool, bit byte) byte {
 }
 
 // context returns the number of a request's context. It appends its frame where there is none yet.
-func (e *encoder) context(b []byte, r *Request) ([]byte, uint64) {
+func (e *encoder) context(b []byte, r *Request) ([]byte, int) {
 	key := contextKey{origin: r.URL.Origin(), address: r.Address, policy: keyOf(r.Policy)}
 	if n, known := e.contexts[key]; known {
 		return b, n
@@ -161,17 +137,15 @@ func (e *encoder) context(b []byte, r *Request) ([]byte, uint64) {
 		b = e.lost(b, 0)
 	}
 	b, policy := e.policy(b, r.Policy, key.policy)
-	c := appendText(append(e.payload[:0], frameContext), key.origin.String())
-	c = appendText(c, string(r.Address.AsSlice()))
-	c = binary.AppendUvarint(c, policy)
-	e.payload = c
-	n := uint64(len(e.contexts))
+	n := len(e.contexts)
 	e.contexts[key] = n
-	return appendFrame(b, c), n
+	return e.frame(b, frameContext, &contextFields{
+		origin: key.origin.String(), address: string(r.Address.AsSlice()), policy: policy,
+	}), n
 }
 
 // policy returns the number of a policy, from 1; 0 for none. It appends its frame where there is none yet.
-func (e *encoder) policy(b []byte, p *Policy, key policyKey) ([]byte, uint64) {
+func (e *encoder) policy(b []byte, p *Policy, key policyKey) ([]byte, int) {
 	if p == nil {
 		return b, 0
 	}
@@ -181,14 +155,13 @@ func (e *encoder) policy(b []byte, p *Policy, key policyKey) ([]byte, uint64) {
 	b = e.body(b, p)
 	record := p.Record
 	record.Body = nil
-	encoded, err := record.AppendBinary(append(append(e.payload[:0], framePolicy), p.Version[:]...))
+	encoded, err := record.AppendBinary(nil)
 	if err != nil {
 		return b, 0 // no record that robots.Options.Next makes
 	}
-	e.payload = encoded
-	n := uint64(len(e.policies)) + 1
+	n := len(e.policies) + 1
 	e.policies[key] = n
-	return appendFrame(b, encoded), n
+	return e.frame(b, framePolicy, &policyFields{p.Version, encoded}), n
 }
 
 // body appends a robots.txt that is not in the file yet, or that there was no room for it.
@@ -197,30 +170,19 @@ func (e *encoder) body(b []byte, p *Policy) []byte {
 		return b
 	}
 	e.bodies[p.Version] = true
-	f := append(append(e.payload[:0], frameBody), p.Version[:]...)
-	f = binary.AppendUvarint(f, uint64(len(p.Record.Body)))
+	f := bodyFields{version: p.Version, size: len(p.Record.Body)}
 	if packed := pack(p.Record.Body); len(packed) <= e.room {
 		e.room -= len(packed)
-		f = append(append(f, 1), packed...)
-	} else {
-		f = append(f, 0)
+		f.kept, f.packed = 1, packed
 	}
-	e.payload = f
-	return appendFrame(b, f)
+	return e.frame(b, frameBody, &f)
 }
 
 // open appends the frame of a request whose end nobody saw.
 func (e *encoder) open(b []byte, r *Request) []byte {
 	b, policy := e.policy(b, r.Policy, keyOf(r.Policy))
-	q := append(e.payload[:0], frameOpen)
-	q = binary.AppendUvarint(q, requestFlags(r))
-	q = binary.AppendUvarint(q, r.Place)
-	q = binary.AppendVarint(q, r.Start.UnixNano())
-	q = binary.AppendVarint(q, int64(r.Delay))
-	q = appendText(q, string(r.Address.AsSlice()))
-	q = binary.AppendUvarint(q, policy)
-	q = binary.AppendUvarint(q, uint64(max(r.Line, 0)))
-	q = appendText(q, r.URL.String())
-	e.payload = q
-	return appendFrame(b, q)
+	return e.frame(b, frameOpen, &openFields{
+		flags: requestFlags(r), place: r.Place, start: r.Start.UnixNano(), delay: int64(r.Delay),
+		address: string(r.Address.AsSlice()), policy: policy, line: r.Line, url: r.URL.String(),
+	})
 }

@@ -2,7 +2,9 @@ package requestlog
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"math"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -119,17 +121,25 @@ func TestManyContexts(t *testing.T) {
 	}
 }
 
+// goldenRequests are those of the golden files.
+func goldenRequests(t *testing.T) []*Request {
+	open := request(t, 5, "http://a.test/open", 7*time.Second, policyOf("User-agent: *\n"))
+	open.End = time.Time{}
+	return append(every(t), open)
+}
+
 // TestGolden holds the format still: files that are on disks have to stay readable.
 func TestGolden(t *testing.T) {
 	dir := t.TempDir()
-	open := request(t, 5, "http://a.test/open", 7*time.Second, policyOf("User-agent: *\n"))
-	open.End = time.Time{}
-	mustAppend(t, mustOpen(t, dir, DefaultOptions(), testProcess()), append(every(t), open)...)
+	l := mustOpen(t, dir, DefaultOptions(), testProcess())
+	mustAppend(t, l, goldenRequests(t)...)
+	l.synced = -syncEvery
+	mustAppend(t, l, request(t, 6, "http://a.test/last", 9*time.Second, nil))
 	text, err := os.ReadFile(path(dir, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden := filepath.Join("testdata", "requests.golden")
+	golden := filepath.Join("testdata", "requests-2.golden")
 	if os.Getenv("AMBLE_GOLDEN") != "" {
 		if err := os.WriteFile(golden, text, 0o644); err != nil {
 			t.Fatal(err)
@@ -141,5 +151,62 @@ func TestGolden(t *testing.T) {
 	}
 	if !bytes.Equal(text, want) {
 		t.Errorf("the format has changed: it needs a new version. Got\n%q\nwant\n%q", text, want)
+	}
+}
+
+// TestVersion1: files of the version before are read as they are.
+func TestVersion1(t *testing.T) {
+	dir := t.TempDir()
+	text, err := os.ReadFile(filepath.Join("testdata", "requests-1.golden"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path(dir, 1), text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	got, s := readAll(t, dir, Query{})
+	want := goldenRequests(t)
+	if len(got) != len(want) || len(s.Damaged) != 0 || s.Unfinished != 0 {
+		t.Fatalf("%d requests, %+v", len(got), s)
+	}
+	for i := range want {
+		if want[i].End.IsZero() { // of these not all is stored
+			want[i].Status, want[i].Bytes, want[i].DelayReason, want[i].Reason = 0, 0, 0, 0
+			want[i].Start, want[i].Decided = got[i].Start, got[i].Decided
+		}
+		same(t, got[i], want[i])
+	}
+}
+
+// TestUnboundedNumbers: earlier versions wrote numbers that they refused to read, such as a
+// Retry-After of 99999999999999999999 seconds. They are read as their bound, and so is what stands
+// behind them.
+func TestUnboundedNumbers(t *testing.T) {
+	dir := t.TempDir()
+	text, err := os.ReadFile(filepath.Join("testdata", "requests-1.golden"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload := []byte{frameRequest}
+	// to the delay
+	for _, n := range []uint64{flagRetryAfter | flagSent, 0, 0, 0, 0, math.MaxUint64, math.MaxInt64, 1 << 62} {
+		payload = binary.AppendUvarint(payload, n)
+	}
+	payload = append(payload, 0, 0, 0) // reasons, method
+	for _, n := range []uint64{429, 10, math.MaxInt64, 2} {
+		payload = binary.AppendUvarint(payload, n)
+	}
+	payload = append(payload, "/x"...)
+	text = appendFrame(appendFrame(text, payload), payload)
+	if err := os.WriteFile(path(dir, 1), text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	got, s := readAll(t, dir, Query{})
+	if n := len(goldenRequests(t)); len(got) != n+2 || len(s.Damaged) != 0 || s.Unfinished != 0 {
+		t.Fatalf("%d requests, want %d and 2: %+v", len(got), n, s)
+	}
+	if r := got[len(got)-1]; r.RetryAfter != maxDuration || r.Delay != maxDuration || r.Status != 429 ||
+		r.URL.String() != "http://a.test/x" {
+		t.Errorf("%+v", r)
 	}
 }

@@ -20,11 +20,12 @@ const (
 	frameBody
 	frameLost
 	frameOpen
+	frameSync
 )
 
 const (
 	magic   = "amble-requests"
-	version = 1
+	version = 2
 )
 
 // maxPayload bounds what a reader believes: a body, and a little.
@@ -61,74 +62,4 @@ func unpack(packed []byte, size int) ([]byte, bool) {
 		return nil, false
 	}
 	return body, true
-}
-
-// decoder reads the parts of a payload. After the first that is missing it returns zeros and is bad.
-type decoder struct {
-	b   []byte
-	bad bool
-}
-
-func (d *decoder) fail() {
-	d.bad, d.b = true, nil
-}
-
-func (d *decoder) octet() byte {
-	if len(d.b) == 0 {
-		d.fail()
-		return 0
-	}
-	c := d.b[0]
-	d.b = d.b[1:]
-	return c
-}
-
-func (d *decoder) uvarint() uint64 {
-	v, n := binary.Uvarint(d.b)
-	if n <= 0 {
-		d.fail()
-		return 0
-	}
-	d.b = d.b[n:]
-	return v
-}
-
-func (d *decoder) varint() int64 {
-	v, n := binary.Varint(d.b)
-	if n <= 0 {
-		d.fail()
-		return 0
-	}
-	d.b = d.b[n:]
-	return v
-}
-
-// number reads a number of at most most.
-func (d *decoder) number(most uint64) int {
-	v := d.uvarint()
-	if v > most {
-		d.fail()
-		return 0
-	}
-	return int(v)
-}
-
-// bytes reads n bytes; they are those of the payload, not a copy.
-func (d *decoder) bytes(n int) []byte {
-	if n > len(d.b) {
-		d.fail()
-		return nil
-	}
-	b := d.b[:n:n]
-	d.b = d.b[n:]
-	return b
-}
-
-func (d *decoder) text() string { return string(d.bytes(d.number(uint64(len(d.b))))) }
-
-// complete tells whether the payload was read to its end and nothing was missing.
-func (d *decoder) complete() bool { return !d.bad && len(d.b) == 0 }
-
-func appendText(b []byte, s string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }

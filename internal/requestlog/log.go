@@ -19,14 +19,20 @@ type Log struct {
 	at     time.Time
 	serial int
 	size   int64
+	synced int64 // where the last frame stands that a reader can go on from
 
 	pending  []byte // encoded, and not written because the disk was full
+	written  uint64 // requests in the file
 	requests uint64 // in pending
 	lost     uint64 // not written for good, and not said so in the log yet
 }
 
 // maxPending bounds what is held while nothing can be written. What comes on top is lost, and the log says how much that was.
 const maxPending = 1 << 20
+
+// syncEvery is after how many bytes there is a frame that a reader can go on from: so damage costs
+// little more than what it hits.
+const syncEvery = 64 << 10
 
 // Open prepares the log of a process in a directory of its own, which is made when there is something to write, and drops old files.
 // With MaxSize 0 it drops nothing and writes nothing.
@@ -64,11 +70,15 @@ func (l *Log) Append(r *Request) error {
 	}
 	if !l.begun {
 		l.pending = l.encoder.header(l.pending, &l.process, now, int(l.o.fileBytes()/2))
-		l.begun, l.at = true, now
+		l.begun, l.at, l.synced, l.written = true, now, 0, 0
 	}
 	if l.lost > 0 {
 		l.pending = l.encoder.lost(l.pending, l.lost)
 		l.lost = 0
+	}
+	if at := l.size + int64(len(l.pending)); at-l.synced >= syncEvery {
+		l.pending = l.encoder.sync(l.pending, at, l.written+l.requests)
+		l.synced = at
 	}
 	if r.End.IsZero() {
 		l.pending = l.encoder.open(l.pending, r)
@@ -91,6 +101,7 @@ func (l *Log) flush() error {
 		return l.hold(errors.Join(err, l.file.Truncate(l.size)))
 	}
 	l.size += int64(len(l.pending))
+	l.written += l.requests
 	l.pending, l.requests = l.pending[:0], 0
 	return nil
 }
@@ -100,14 +111,14 @@ func (l *Log) hold(err error) error {
 	if len(l.pending) > maxPending {
 		l.lost += l.requests
 		l.pending, l.requests = nil, 0
-		l.begun = l.size > 0
+		l.begun, l.synced = l.size > 0, min(l.synced, l.size)
 	}
 	return fmt.Errorf("write the request log: %w", err)
 }
 
 // create begins a file, and makes room for it.
 func (l *Log) create() error {
-	if err := os.MkdirAll(l.dir, 0o755); err != nil {
+	if err := os.MkdirAll(l.dir, 0o750); err != nil {
 		return err
 	}
 	files, err := list(l.dir)
@@ -117,7 +128,7 @@ func (l *Log) create() error {
 	if err := l.prune(files, l.at); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path(l.dir, l.serial+1), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	f, err := os.OpenFile(path(l.dir, l.serial+1), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
 	if err != nil {
 		return err
 	}

@@ -18,19 +18,24 @@ type Query struct {
 	Place uint64    // files whose requests all stand before this place of the start ledger are left out
 }
 
-// Summary is what was read.
+// Summary is what was read, and what could not be.
 type Summary struct {
 	Files    int
 	Bytes    int64
 	Requests uint64
 	Lost     uint64   // requests that the log says could not be written
-	Damaged  []Damage // where files end early
+	Damaged  []Damage // parts of files that cannot be read
+	// Unfinished is the length in bytes of a record at the end of the newest file that is not
+	// whole: it is being written, or was at a crash.
+	Unfinished int64
 }
 
-// Damage is a file that cannot be read to its end.
+// Damage is a part of a file that cannot be read.
 type Damage struct {
-	File  string
-	Bytes int64 // that cannot be read
+	File     string
+	Offset   int64 // where it begins
+	Bytes    int64 // that cannot be read
+	Requests int64 // that cannot be read, those behind it included that refer to it; -1: not known
 }
 
 // Read calls each for every request, in the order in which they ended; those whose end nobody saw come where the next process
@@ -71,8 +76,7 @@ func readHeader(name string) (*header, error) {
 		return nil, err
 	}
 	defer f.Close()
-	r := &frames{r: bufio.NewReader(f)}
-	payload, err := r.next()
+	payload, err := newFrames(name, f).next()
 	if err != nil {
 		return nil, errUnlessEnd(err)
 	}
@@ -85,7 +89,7 @@ func readHeader(name string) (*header, error) {
 
 // errUnlessEnd keeps the errors of reading a disk, not those of what was read.
 func errUnlessEnd(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, errDamaged) {
+	if err == io.EOF || errors.Is(err, errDamaged) || errors.Is(err, errIncomplete) {
 		return nil
 	}
 	return err
@@ -101,78 +105,174 @@ func (s *Summary) readFile(name string, last bool, clocks map[string]int, each f
 		return err
 	}
 	defer f.Close()
-	r := &frames{r: bufio.NewReaderSize(f, 256<<10)}
+	s.Files++
+	return s.read(newFrames(name, f), last, clocks, each)
+}
+
+func (s *Summary) read(r *frames, last bool, clocks map[string]int, each func(*Request) error) error {
 	d := newFileDecoder(clocks)
-	good := int64(0)
 	for {
+		at := r.at
 		payload, err := r.next()
 		if err == nil && !d.frame(payload) {
 			err = errDamaged
 		}
-		if err != nil {
-			if err = errUnlessEnd(err); err == nil {
-				s.note(f, name, good, last)
-			}
-			return err
-		}
-		good = r.read
-		s.Lost += d.takeLost()
-		if d.ready {
-			d.ready = false
-			s.Requests++
-			if err := each(&d.request); err != nil {
+		switch {
+		case err == io.EOF:
+			return nil
+		case errors.Is(err, errDamaged), errors.Is(err, errIncomplete):
+			if more, err := s.skip(r, d, at, last && errors.Is(err, errIncomplete)); !more {
 				return err
 			}
+			continue
+		case err != nil:
+			return err
+		}
+		s.Bytes += r.at - at
+		if err := s.take(d, each); err != nil {
+			return err
 		}
 	}
 }
 
-// note counts a file that was read up to a length.
-func (s *Summary) note(f *os.File, name string, good int64, last bool) {
-	s.Files++
-	s.Bytes += good
-	if info, err := f.Stat(); err == nil && info.Size() > good && !last {
-		s.Damaged = append(s.Damaged, Damage{File: name, Bytes: info.Size() - good})
+// take passes on what a frame brought.
+func (s *Summary) take(d *fileDecoder, each func(*Request) error) error {
+	s.Lost += d.takeLost()
+	if n := len(s.Damaged); d.unknown && n > 0 && s.Damaged[n-1].Requests >= 0 {
+		s.Damaged[n-1].Requests++
 	}
+	if !d.ready {
+		return nil
+	}
+	s.Requests++
+	return each(&d.request)
 }
 
-// errDamaged says that a frame is not what it should be.
-var errDamaged = errors.New("damaged frame")
+// skip passes over what cannot be read from an offset on. It reports whether there is a place
+// behind it to go on from.
+func (s *Summary) skip(r *frames, d *fileDecoder, at int64, unfinished bool) (more bool, err error) {
+	damage := Damage{File: r.name, Offset: at, Requests: -1}
+	var sync syncFields
+	if d.version > 1 { // else it has no frame to go on from
+		if more, err = r.findSync(at+1, &sync); err != nil {
+			return false, err
+		}
+	}
+	if more {
+		damage.Bytes, damage.Requests = r.at-at, int64(d.resume(&sync))
+	} else {
+		end, err := r.f.Seek(0, io.SeekEnd)
+		if err != nil {
+			return false, err
+		}
+		damage.Bytes = end - at
+	}
+	if unfinished && !more {
+		s.Unfinished = damage.Bytes
+		return false, nil
+	}
+	s.Damaged = append(s.Damaged, damage)
+	return more, nil
+}
+
+// Errors of reading a frame.
+var (
+	errDamaged    = errors.New("damaged frame")
+	errIncomplete = errors.New("the file ends within a frame")
+)
 
 // frames reads frame by frame.
 type frames struct {
+	name    string
+	f       io.ReadSeeker
 	r       *bufio.Reader
-	read    int64
+	at      int64 // where the next frame begins
 	payload []byte
 }
 
-// next returns the next payload, which is valid until the one after it is read. io.EOF and io.ErrUnexpectedEOF: there is none, or not all of it.
+func newFrames(name string, f io.ReadSeeker) *frames {
+	return &frames{name: name, f: f, r: bufio.NewReaderSize(f, 64<<10)}
+}
+
+// next returns the next payload, which is not empty, and valid until the one after it is read.
+// io.EOF: there is none.
 func (f *frames) next() ([]byte, error) {
-	n, err := binary.ReadUvarint(f.r)
-	if err != nil {
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return nil, io.EOF
-		}
+	b, err := f.r.Peek(binary.MaxVarintLen64)
+	n, width := binary.Uvarint(b)
+	switch {
+	case width == 0 && err != nil && err != io.EOF:
+		return nil, err
+	case len(b) == 0:
+		return nil, io.EOF
+	case width == 0:
+		return nil, errIncomplete
+	case width < 0, n == 0, n > maxPayload:
 		return nil, errDamaged
 	}
-	if n == 0 || n > maxPayload {
-		return nil, errDamaged
+	if _, err := f.r.Discard(width); err != nil {
+		return nil, err
 	}
 	need := int(n) + checksumBytes
 	if cap(f.payload) < need {
 		f.payload = make([]byte, need, max(2*need, 4<<10))
 	}
 	f.payload = f.payload[:need]
-	if _, err := io.ReadFull(f.r, f.payload); err != nil {
-		if errors.Is(err, io.ErrUnexpectedEOF) {
-			err = io.EOF
-		}
+	if _, err := io.ReadFull(f.r, f.payload); err == io.EOF || err == io.ErrUnexpectedEOF {
+		return nil, errIncomplete
+	} else if err != nil {
 		return nil, err
 	}
 	payload := f.payload[:n]
-	if crc32.Checksum(payload, castagnoli) != binary.LittleEndian.Uint32(f.payload[n:]) {
+	if !sumsUp(f.payload) {
 		return nil, errDamaged
 	}
-	f.read += int64(len(binary.AppendUvarint(nil, n)) + need)
+	f.at += int64(width + need)
 	return payload, nil
+}
+
+// sumsUp checks the sum behind a payload.
+func sumsUp(b []byte) bool {
+	n := len(b) - checksumBytes
+	return crc32.Checksum(b[:n], castagnoli) == binary.LittleEndian.Uint32(b[n:])
+}
+
+// findSync goes to the first frame of that type from an offset on. Such a frame is short, so the
+// time that this takes does not depend on what stands in the file; and it says where it stands, so
+// what a robots.txt contains cannot pass for one.
+func (f *frames) findSync(from int64, s *syncFields) (found bool, err error) {
+	if err := f.seek(from); err != nil {
+		return false, err
+	}
+	for ; ; f.at++ {
+		b, err := f.r.Peek(maxSync)
+		if err != nil && err != io.EOF || len(b) == 0 {
+			return false, errUnlessEnd(err)
+		}
+		if *s = (syncFields{}); decodeSync(b, s) && s.at == uint64(f.at) {
+			return true, f.seek(f.at)
+		}
+		if _, err := f.r.Discard(1); err != nil {
+			return false, err
+		}
+	}
+}
+
+func (f *frames) seek(at int64) error {
+	f.at = at
+	_, err := f.f.Seek(at, io.SeekStart)
+	f.r.Reset(f.f)
+	return err
+}
+
+// maxSync is the length of the longest frame of that type: its length, its type, six varints and
+// the sum.
+const maxSync = 1 + 1 + 6*binary.MaxVarintLen64 + checksumBytes
+
+// decodeSync reads a frame of that type at the begin of b.
+func decodeSync(b []byte, s *syncFields) bool {
+	if len(b) < 2 || b[1] != frameSync {
+		return false
+	}
+	end := 1 + int(b[0]) + checksumBytes
+	return b[0] < 0x80 && end <= len(b) && sumsUp(b[1:end]) && decode(b[1:end-checksumBytes], s)
 }

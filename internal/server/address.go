@@ -68,7 +68,7 @@ func writeAddress(dataDir, address, instance, certificate string) error {
 	if certificate != "" {
 		text += "certificate " + certificate + "\n"
 	}
-	if err := os.WriteFile(path+".new", []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(path+".new", []byte(text), 0o640); err != nil {
 		return err
 	}
 	return os.Rename(path+".new", path)

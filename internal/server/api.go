@@ -119,7 +119,7 @@ func statusOf(err error) int {
 		return http.StatusNotFound
 	case errors.Is(err, crawl.ErrDraining):
 		return http.StatusConflict
-	case errors.Is(err, crawl.ErrNotRunning):
+	case errors.Is(err, crawl.ErrNotRunning), errors.Is(err, crawl.ErrCopying):
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusInternalServerError

@@ -228,7 +228,8 @@ func TestAuditOverTheAPI(t *testing.T) {
 		}
 	}
 	response, body := r.read(t, "GET", "/api/v1/audit?host=A.test", nil)
-	if n := strings.Count(body, "\n"); n != asked || response.Trailer.Get(trailerViolations) != "0" || !strings.Contains(body, `"kind":"robots"`) {
+	if n := strings.Count(body, "\n"); n != asked || response.Trailer.Get(trailerViolations) != "0" ||
+		response.Trailer.Get(trailerDamaged) != "0" || !strings.Contains(body, `"kind":"robots"`) {
 		t.Errorf("%d lines of %d requests, %v: %s", n, asked, response.Trailer, body)
 	}
 	if _, body := r.read(t, "GET", "/api/v1/audit?since="+time.Now().Add(time.Hour).UTC().Format(time.RFC3339), nil); body != "" {

@@ -17,8 +17,12 @@ import (
 	"github.com/amble-crawler/amble/robots"
 )
 
-// trailerViolations is the trailer of an audit: how many there are.
-const trailerViolations = "Amble-Violations"
+// The trailers of an audit: how many violations there are, and how many parts of the log could not
+// be read.
+const (
+	trailerViolations = "Amble-Violations"
+	trailerDamaged    = "Amble-Damaged"
+)
 
 // auditQuery asks for requests.
 type auditQuery struct {
@@ -28,7 +32,10 @@ type auditQuery struct {
 
 func (s *Server) auditAPI(api huma.API) {
 	op := streams[audit.Line](api, operation("GET", "/audit", "audit", "Every request, and what it was held against"))
-	op.Description = "Reads the request log to its end, which takes a while for a long one: only one audit runs at a time. The trailer " + trailerViolations + " has the number of violations."
+	op.Description = "Reads the request log to its end, which takes a while for a long one: " +
+		"only one audit runs at a time. " +
+		"The trailer " + trailerViolations + " has the number of violations, and " + trailerDamaged +
+		" that of the parts of the log that could not be read: about those nothing is proven."
 	handle(api, op, func(ctx context.Context, q *auditQuery) (*huma.StreamResponse, error) {
 		if !s.auditing.TryLock() {
 			return nil, huma.NewError(http.StatusServiceUnavailable, "an audit is under way already: try again when it has ended")
@@ -49,7 +56,7 @@ func (s *Server) audit(ctx context.Context, t *stream, q *auditQuery) error {
 		line := audit.NewLine(r, f)
 		return t.Lines.Write(&line)
 	}
-	t.w.Header().Set("Trailer", trailerViolations)
+	t.w.Header().Set("Trailer", trailerViolations+", "+trailerDamaged)
 	t.begin()
 	report, err := audit.Run(ctx, filepath.Join(s.o.DataDir, requestlog.DirName), o)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -57,6 +64,7 @@ func (s *Server) audit(ctx context.Context, t *stream, q *auditQuery) error {
 	}
 	if report != nil {
 		t.w.Header().Set(trailerViolations, strconv.FormatUint(report.Counts.Violations, 10))
+		t.w.Header().Set(trailerDamaged, strconv.Itoa(len(report.Damaged)))
 	}
 	return err
 }

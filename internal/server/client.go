@@ -136,6 +136,10 @@ func (c *Client) Backup(ctx context.Context, w io.Writer) (int64, error) {
 	}
 	defer response.Body.Close()
 	n, err := io.Copy(w, response.Body)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return n, fmt.Errorf("the crawl broke the copy off after %d of %d bytes; its log says why: %w", n,
+			response.ContentLength, err)
+	}
 	if err != nil {
 		return n, c.broken(err)
 	}

@@ -19,7 +19,9 @@ func (standing) Add(context.Context, []crawl.Addition) (crawl.Added, error) {
 	return crawl.Added{}, crawl.ErrNotRunning
 }
 
-func (standing) Backup(io.Writer) (int64, error) { return 0, crawl.ErrNotRunning }
+func (standing) Backup(context.Context, io.Writer, func(int64)) (int64, error) {
+	return 0, crawl.ErrNotRunning
+}
 
 func (standing) Pause(context.Context) error { return crawl.ErrNotRunning }
 

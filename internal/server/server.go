@@ -36,7 +36,7 @@ type Crawl interface {
 	View() *inspect.View
 	Add(context.Context, []crawl.Addition) (crawl.Added, error)
 	Observe(crawl.Observer)
-	Backup(io.Writer) (int64, error)
+	Backup(ctx context.Context, w io.Writer, begin func(size int64)) (int64, error)
 	Control
 }
 

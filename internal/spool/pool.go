@@ -55,7 +55,7 @@ func Open(o Options) (*Pool, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+	if err := os.MkdirAll(o.Dir, 0o750); err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
 	}
 	left, err := filepath.Glob(filepath.Join(escape(o.Dir), pattern))

@@ -37,7 +37,7 @@ func (c *countingWriter) Write(b []byte) (int, error) {
 // Save writes the log to a file as JSON lines, for another process to Load. A
 // file of that name is replaced.
 func (l Log) Save(path string) error {
-	f, err := os.Create(path)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o640)
 	if err != nil {
 		return fmt.Errorf("testweb: save record: %w", err)
 	}

@@ -47,3 +47,33 @@ func HTTPField(head []byte, name string) string {
 	}
 	return ""
 }
+
+// originally stands before the name of a field that no longer says what it said on the wire. Replay
+// tools use the same.
+const originally = "X-Archive-Orig-"
+
+// AppendStoredHead appends the header of an answer as it has to be where the body behind it is
+// stored without chunks (RFC 9112, section 7.1.3), or not as a whole: Content-Length is what is
+// stored. The fields that say otherwise get other names, and all else stays byte for byte.
+func AppendStoredHead(b, head []byte, length int64) []byte {
+	for len(head) > 0 {
+		end := bytes.IndexByte(head, '\n') + 1
+		if end == 0 {
+			end = len(head)
+		}
+		line := head[:end]
+		if head = head[end:]; len(head) == 0 { // the empty line
+			b = append(b, "Content-Length: "...)
+			b = strconv.AppendInt(b, length, 10)
+			return append(append(b, "\r\n"...), line...)
+		}
+		name, _, _ := bytes.Cut(line, []byte(":"))
+		for _, about := range [...]string{"Content-Length", "Transfer-Encoding", "Trailer"} {
+			if bytes.EqualFold(bytes.TrimRight(name, " \t"), []byte(about)) {
+				b = append(b, originally...)
+			}
+		}
+		b = append(b, line...)
+	}
+	return b
+}

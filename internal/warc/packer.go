@@ -33,14 +33,20 @@ func NewPacker(level int) (*Packer, error) {
 	return &Packer{packing: packing, storing: storing}, err
 }
 
-// Write writes a record whose block is the bytes.
-func (p *Packer) Write(w io.Writer, h Header, block []byte) error {
-	z, err := p.begin(w, h, int64(len(block)))
+// Write writes a record whose block is the parts, one behind the other.
+func (p *Packer) Write(w io.Writer, h Header, parts ...[]byte) error {
+	length := 0
+	for _, part := range parts {
+		length += len(part)
+	}
+	z, err := p.begin(w, h, int64(length))
 	if err != nil {
 		return err
 	}
-	if _, err := z.Write(block); err != nil {
-		return err
+	for _, part := range parts {
+		if _, err := z.Write(part); err != nil {
+			return err
+		}
 	}
 	return p.end(z)
 }

@@ -249,6 +249,21 @@ var someEntry = Entry{
 	Mime: "text/html", Status: 200, Digest: "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824", Offset: 1024, Length: 512, Filename: "a.warc.gz",
 }
 
+func TestStoredHead(t *testing.T) {
+	for head, want := range map[string]string{
+		"HTTP/1.1 200 OK\r\n\r\n": "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n",
+		"HTTP/1.1 200 OK\r\ncontent-length : 99\r\nX-Content-Length: 1\r\n\r\n": "HTTP/1.1 200 OK\r\n" +
+			"X-Archive-Orig-content-length : 99\r\nX-Content-Length: 1\r\nContent-Length: 7\r\n\r\n",
+		"HTTP/1.1 200 OK\nTransfer-Encoding:\n chunked\nA: b\n\n": "HTTP/1.1 200 OK\n" +
+			"X-Archive-Orig-Transfer-Encoding:\n chunked\nA: b\nContent-Length: 7\r\n\n",
+		"": "",
+	} {
+		if got := string(AppendStoredHead([]byte("x"), []byte(head), 7)); got != "x"+want {
+			t.Errorf("%q became %q, want %q", head, got, want)
+		}
+	}
+}
+
 func TestEntry(t *testing.T) {
 	const want = `com,example)/a?b=c 20261120121415 {"url":"https://example.com/a?b=c","mime":"text/html","status":"200",` +
 		`"digest":"sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824","length":"512","offset":"1024","filename":"a.warc.gz"}` + "\n"

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// TestAuditReadsAbsurdAnswers: an answer that asks for more time than there is costs the audit
+// nothing, neither its own request nor those behind it.
+func TestAuditReadsAbsurdAnswers(t *testing.T) {
+	t.Parallel()
+	later := func(value string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", value)
+			w.WriteHeader(http.StatusTooManyRequests)
+		})
+	}
+	no := testweb.Robots("User-agent: *\nDisallow: /no\n")
+	sites := []testweb.Site{
+		{Host: "number.test", Handler: testweb.Routes{"/robots.txt": no, "/": later("99999999999999999999")}},
+		{Host: "date.test", Handler: testweb.Routes{"/robots.txt": no, "/": later("Sun, 01 Nov 2099 00:00:00 GMT")}},
+		{Host: "good.test", Handler: testweb.Routes{
+			"/robots.txt": no, "/": testweb.Page("root", "/1", "/no/1", "/no/2"),
+			"/1": testweb.Slow(500*time.Millisecond, testweb.Page("later", "/no/3")), "/no/3": testweb.Page("no"),
+		}},
+	}
+	p := newProgram(t, sites, map[string]map[string]any{"robots": {"obey": false}})
+	p.exits(0, "run")
+	out, _ := p.exits(1, "audit", "--json")
+	var report struct {
+		Requests   int              `json:"requests"`
+		Violations int              `json:"all_violations"`
+		Damaged    []map[string]any `json:"damaged"`
+	}
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(p.web.Requests()); report.Requests != n || len(report.Damaged) > 0 {
+		t.Errorf("the web served %d requests, the audit says %+v", n, report)
+	}
+	disallowed := 0
+	for _, q := range p.web.Requests() {
+		if len(q.Path) > 3 && q.Path[:3] == "/no" {
+			disallowed++
+		}
+	}
+	if disallowed != 3 || report.Violations != disallowed {
+		t.Errorf("%d disallowed pages were asked for, the audit has %d violations", disallowed, report.Violations)
+	}
+}
+
+// TestAuditAfterKill: pages that were under way when the crawler was killed are judged, also those
+// of hosts without a robots.txt.
+func TestAuditAfterKill(t *testing.T) {
+	t.Parallel()
+	var sites []testweb.Site
+	leave := make(chan struct{})
+	for _, host := range []string{"with.test", "without.test"} {
+		routes := testweb.Routes{"/": waitFor(leave)}
+		if host == "with.test" {
+			routes["/robots.txt"] = testweb.Robots("User-agent: *\nDisallow: /no\n")
+		}
+		sites = append(sites, testweb.Site{Host: host, Handler: routes})
+	}
+	p := newProgram(t, sites, nil)
+	run := p.amble("run")
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(time.Minute); p.pagesUnderWay() < len(sites); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the pages are not asked for")
+		}
+	}
+	if err := run.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = run.Wait()
+	close(leave)
+	p.exits(0, "run")
+	out, _ := p.exits(0, "audit", "--json")
+	var report struct {
+		NoEnd    int `json:"no_end_known"`
+		Unproven int `json:"unproven"`
+	}
+	if err := json.Unmarshal([]byte(out), &report); err != nil {
+		t.Fatal(err)
+	}
+	if report.NoEnd != len(sites) || report.Unproven != 0 {
+		t.Errorf("%+v: %s", report, out)
+	}
+}
+
+// pagesUnderWay is how many pages are in the start ledger.
+func (p *program) pagesUnderWay() int {
+	text, _ := os.ReadFile(p.path("data", storage.LedgerName)) // not there yet: none
+	return strings.Count(string(text), " page,")
+}

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// chain is a site of n pages, each of which links to the next ones.
+func chain(host string, n int) testweb.Site {
+	routes := testweb.Routes{"/robots.txt": testweb.Robots(""), "/": testweb.Page("root", "/1", "/2")}
+	for i := 1; i < n; i++ {
+		var links []string
+		for next := i + 1; next < min(i+4, n); next++ {
+			links = append(links, fmt.Sprintf("/%d", next))
+		}
+		routes[fmt.Sprintf("/%d", i)] = testweb.Page(strings.Repeat(fmt.Sprintf("page %d ", i), 50), links...)
+	}
+	return testweb.Site{Host: host, Handler: routes}
+}
+
+// files are the files of the output by name, with what is in them.
+func (p *program) files() map[string]string {
+	p.t.Helper()
+	entries, err := os.ReadDir(p.path("data", "output"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	all := make(map[string]string)
+	for _, e := range entries {
+		text, err := os.ReadFile(p.path("data", "output", e.Name()))
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		all[e.Name()] = string(text)
+	}
+	return all
+}
+
+// checkPages holds that the files of pages have a line for each of n pages of a host, and no other.
+func (p *program) checkPages(files map[string]string, host string, n int) {
+	p.t.Helper()
+	count := make(map[string]int)
+	for name, text := range files {
+		if ok, _ := filepath.Match("pages-??????.jsonl", name); !ok {
+			continue
+		}
+		for line := range strings.Lines(text) {
+			var page struct{ URL string }
+			if err := json.Unmarshal([]byte(line), &page); err != nil {
+				p.t.Errorf("%s has %q: %v", name, line, err)
+			}
+			count[page.URL]++
+		}
+	}
+	for i := range n {
+		path := "/"
+		if i > 0 {
+			path = fmt.Sprintf("/%d", i)
+		}
+		if got := count[p.web.URL(host, path)]; got != 1 {
+			p.t.Errorf("%s has %d lines", path, got)
+		}
+		delete(count, p.web.URL(host, path))
+	}
+	if len(count) > 0 {
+		p.t.Errorf("there are lines of %v", count)
+	}
+}
+
+// TestOlderDatabase: an older copy of the database that is put back costs no complete file. What it
+// does not know of is set aside and said.
+func TestOlderDatabase(t *testing.T) {
+	t.Parallel()
+	const pages = 300
+	p := newProgram(t, []testweb.Site{chain("a.test", pages)}, map[string]map[string]any{
+		"output": {"format": []string{"jsonl", "warc"}, "max_file": "64KiB"},
+	})
+	killed := p.amble("run")
+	if err := killed.Start(); err != nil {
+		t.Fatal(err)
+	}
+	marked := func() bool { // a commit of pages is there: the mark lies within a file
+		files, err := filepath.Glob(p.path("data", "output", "pages-*.jsonl.open"))
+		return err == nil && len(files) > 0 && p.web.Served() > pages/3
+	}
+	for deadline := time.Now().Add(time.Minute); !marked(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the crawl does not get on")
+		}
+	}
+	if err := killed.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = killed.Wait()
+	database := p.path("data", storage.FileName)
+	older, err := os.ReadFile(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.exits(0, "run")
+	before := p.files()
+	p.checkPages(before, "a.test", pages)
+
+	if err := os.WriteFile(database, older, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, said := p.exits(0, "run")
+	after := p.files()
+	aside := 0
+	for name, text := range before {
+		if after[name] == text {
+			continue
+		}
+		aside++
+		if after[name+".unmarked"] != text {
+			t.Errorf("%s is neither as it was nor set aside", name)
+		}
+		if !strings.HasSuffix(name, ".cdxj") && !strings.Contains(said, "file="+name+" now="+name+".unmarked") {
+			t.Errorf("nothing was said of %s:\n%s", name, said)
+		}
+	}
+	if aside < 2 {
+		t.Errorf("%d of %d files were set aside", aside, len(before))
+	}
+	p.checkPages(after, "a.test", pages)
+	p.exits(0, "archive", "verify")
+}
+
+// TestTakenAway: whoever reads the output may take complete files away at any time, the newest too.
+func TestTakenAway(t *testing.T) {
+	t.Parallel()
+	const pages = 30
+	p := newProgram(t, []testweb.Site{chain("a.test", pages)},
+		map[string]map[string]any{"output": {"format": []string{"jsonl", "warc"}}})
+	all := make(map[string]string)
+	for run := range 3 {
+		p.exits(0, "run", "--set", fmt.Sprintf("crawl.max_pages=%d", 10*(run+1)))
+		for name, text := range p.files() {
+			if strings.Contains(name, ".open") || all[name] != "" {
+				t.Errorf("%s is there after run %d", name, run)
+			}
+			all[name] = text
+			if err := os.Remove(p.path("data", "output", name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	p.checkPages(all, "a.test", pages)
+}

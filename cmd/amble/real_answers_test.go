@@ -1,0 +1,128 @@
+//go:build real
+
+package main_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/warc"
+)
+
+// oddAnswers are answers that break off, and one body that comes in chunks of several lengths, by
+// path. Each that breaks off is on a host of its own.
+func oddAnswers() (broken, equal map[string]string, begin, same string) {
+	begin, same = strings.Repeat("<p>as far as it goes</p>", 200), strings.Repeat("<p>always the same</p>", 500)
+	const head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n"
+	chunked := head + "Transfer-Encoding: chunked\r\n\r\n"
+	broken = map[string]string{
+		"/length": head + "Content-Length: 1000000\r\n\r\n" + begin,
+		"/chunks": chunked + fmt.Sprintf("%x\r\n%s\r\n10000\r\n", len(begin), begin),
+	}
+	equal = map[string]string{"/plain": head + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(same), same)}
+	for _, n := range []int{100, 999, len(same)} {
+		var b strings.Builder
+		for rest := same; len(rest) > 0; {
+			part := rest[:min(n, len(rest))]
+			fmt.Fprintf(&b, "%x\r\n%s\r\n", len(part), part)
+			rest = rest[len(part):]
+		}
+		equal[fmt.Sprintf("/by%d", n)] = chunked + b.String() + "0\r\n\r\n"
+	}
+	return broken, equal, begin, same
+}
+
+// serveRaw answers on an address with what is said for each path, and closes the connection.
+func serveRaw(t *testing.T, ip string, answers map[string]string) (origin string) {
+	t.Helper()
+	l, err := net.Listen("tcp", ip+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer, known := answers[r.URL.Path]
+		if !known {
+			http.NotFound(w, r)
+			return
+		}
+		c, _, err := w.(http.Hijacker).Hijack()
+		if err == nil {
+			_, _ = io.WriteString(c, answer)
+			_ = c.Close()
+		}
+	})}
+	go server.Serve(l)
+	t.Cleanup(func() { server.Close() })
+	return "http://" + l.Addr().String()
+}
+
+// TestRealArchiveOfOddAnswers: programs of others read what is stored of answers that break off,
+// and of equal bodies in unequal chunks.
+func TestRealArchiveOfOddAnswers(t *testing.T) {
+	forgetSettings(t)
+	broken, equal, begin, same := oddAnswers()
+	want := make(map[string]string)
+	server := &nginx{}
+	n := 20
+	for path, answer := range broken {
+		n++
+		url := serveRaw(t, fmt.Sprintf("127.0.0.%d", n), map[string]string{path: answer}) + path
+		want[url] = begin
+	}
+	origin := serveRaw(t, "127.0.0.20", equal)
+	for path := range equal {
+		want[origin+path] = same
+	}
+	for url := range want {
+		server.seeds = append(server.seeds, url)
+	}
+	c := newCrawl(t, build(t), server, "delay: 1ms", 0)
+	p := c.startWith(t, "output.format=warc", "output.prefix=odd", "crawl.give_up_after=1s", "retry.max_attempts=1")
+	c.finish(t, p)
+	files, err := filepath.Glob(filepath.Join(c.dir, "data", "output", "odd-*.warc.gz"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("WARC files %q: %v", files, err)
+	}
+	if output, err := command(t, time.Minute, c.binary, "archive", "verify", "-c",
+		filepath.Join(c.dir, "config.yaml")); err != nil {
+		t.Errorf("amble archive verify: %v\n%s", err, output)
+	}
+	ours := c.index(t)
+	whole := 0
+	for _, e := range ours {
+		if strings.HasPrefix(e.URL, origin+"/") && e.Status == 200 && e.Mime != warc.MimeRevisit {
+			whole++
+		}
+	}
+	if whole != 1 {
+		t.Errorf("of %d equal bodies %d are stored", len(equal), whole)
+	}
+	t.Run("Python", func(t *testing.T) { readWithPython(t, files, ours) })
+	t.Run("Node", func(t *testing.T) { readWithNode(t, files, ours) })
+	t.Run("Replay", func(t *testing.T) {
+		address := startReplay(t, files)
+		client := &http.Client{Timeout: 30 * time.Second}
+		for _, e := range ours {
+			content, known := want[e.URL]
+			if !known {
+				continue
+			}
+			resp, err := client.Get("http://" + address + "/real/" + e.Time.Format("20060102150405") + "id_/" + e.URL)
+			if err != nil {
+				t.Errorf("%s: %v", e.URL, err)
+				continue
+			}
+			body, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if err != nil || resp.StatusCode != 200 || string(body) != content {
+				t.Errorf("%s: %s, %d bytes, want %d (%v)", e.URL, resp.Status, len(body), len(content), err)
+			}
+		}
+	})
+}

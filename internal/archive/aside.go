@@ -1,0 +1,159 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strconv"
+)
+
+// Aside is a file that was set aside: it has what the crawl does not know of.
+type Aside struct {
+	File string // its name when complete
+	As   string // its name now
+	// Older means that the database is an older copy; else it has never known of files of this
+	// format.
+	Older bool
+	Kept  int64 // bytes at its begin that the database knows of; they are in a file of the old name, too
+}
+
+// crashTail is more than a crash leaves behind a mark in one file, in bytes: about what one commit
+// writes.
+const crashTail = 64 << 20
+
+// isAhead reports whether the output certainly has more than was committed before a mark, and not
+// only what a crash left: then the database is an older copy. Only what is committed becomes
+// complete. The error says that the output has less.
+func (s *series) isAhead(m *Mark) (bool, error) {
+	at, err := s.position(m)
+	if err == nil {
+		err = s.bringBack(at)
+	}
+	if err != nil {
+		return false, err
+	}
+	entries, err := s.entries()
+	if err != nil {
+		return false, err
+	}
+	found, err := s.inspect(at, entries)
+	if err != nil {
+		return false, err
+	}
+	behind := slices.ContainsFunc(entries, func(e entry) bool { return e.serial > at.serial && e.suffix == "" })
+	return behind || found.suffix == "" && found.size > at.length || found.size > at.length+crashTail, nil
+}
+
+// keepPast sets aside whatever files have behind a mark, because the database is an older copy. It
+// may be broken off at any moment and begun again. The files that tell that the database is older
+// come last.
+func (s *series) keepPast(m *Mark) error {
+	at, err := s.position(m)
+	if err != nil {
+		return err
+	}
+	entries, err := s.entries()
+	if err != nil {
+		return err
+	}
+	for _, suffix := range []string{suffixOpen, ""} {
+		for _, e := range entries {
+			if e.suffix != suffix || e.serial < at.serial ||
+				e.serial == at.serial && (at.complete || e.name != at.name) {
+				continue
+			}
+			kept := int64(0)
+			if e.serial == at.serial {
+				size, err := s.disk.size(s.path(e.file))
+				if err != nil {
+					return fmt.Errorf("archive: look at a marked file: %w", err)
+				}
+				if size <= at.length {
+					continue
+				}
+				if kept = at.length; kept > 0 {
+					if err := s.copyPrefix(e, kept); err != nil {
+						return fmt.Errorf("archive: copy %d bytes of %s: %w", kept, s.path(e.file), err)
+					}
+				}
+			}
+			if err := s.setAside(e, true, kept); err != nil {
+				return err
+			}
+		}
+	}
+	return s.bringBack(at)
+}
+
+// suffixNew is that of a copy of the begin of a file that is about to be set aside.
+const suffixNew = suffixOpen + ".new"
+
+// copyPrefix copies the first bytes of a file.
+func (s *series) copyPrefix(e entry, length int64) error {
+	source, err := s.disk.open(s.path(e.file))
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	target := s.path(e.name) + suffixNew
+	if err := s.disk.remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := s.disk.create(target)
+	if err != nil {
+		return err
+	}
+	_, err = io.CopyN(f, source, length)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// bringBack lets the copy of the begin of a marked file take its place, when that was set aside.
+func (s *series) bringBack(at position) error {
+	copied := s.path(at.name) + suffixNew
+	size, err := s.disk.size(copied)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	entries, other := s.entries()
+	if err = errors.Join(err, other); err != nil {
+		return err
+	}
+	taken := slices.ContainsFunc(entries, func(e entry) bool { return e.name == at.name && !isAside(e.suffix) })
+	if taken || size != at.length || at.complete {
+		err = s.disk.remove(copied) // the last try came no further, and another database is here now
+	} else {
+		err = s.disk.rename(copied, s.openPath(at.name))
+	}
+	if err != nil {
+		return fmt.Errorf("archive: bring back a file: %w", err)
+	}
+	return nil
+}
+
+// setAside takes a file out of the output without losing it. It takes no name that is taken.
+func (s *series) setAside(e entry, older bool, kept int64) error {
+	suffix := suffixUnmarked
+	for n := 2; ; n++ {
+		if _, err := s.disk.size(s.path(e.name) + suffix); errors.Is(err, fs.ErrNotExist) {
+			break
+		} else if err != nil {
+			return fmt.Errorf("archive: set a file aside: %w", err)
+		}
+		suffix = suffixUnmarked + "." + strconv.Itoa(n)
+	}
+	if s.index != nil {
+		if err := s.index.setAside(e.name, suffix); err != nil {
+			return err
+		}
+	}
+	if err := s.disk.rename(s.path(e.file), s.path(e.name)+suffix); err != nil {
+		return fmt.Errorf("archive: set a file aside: %w", err)
+	}
+	s.aside = append(s.aside, Aside{File: e.name, As: e.name + suffix, Older: older, Kept: kept})
+	return nil
+}

@@ -1,0 +1,82 @@
+package badsync
+
+import (
+	"fmt"
+	"runtime"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Install makes every sync of this process, from now to its end, fail with EIO if fails says so.
+// fails is called for one sync at a time with how it is made and its number among those that are
+// made so, from 1. It may not sync itself. No privileges are needed. An error means that the system
+// does not let it.
+//
+// The kernel asks about each such call over a seccomp listener, which a goroutine of this process
+// answers.
+func Install(fails func(c Call, n int) bool) error {
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // the number of the system call
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 1, K: unix.SYS_FSYNC},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: unix.SYS_FDATASYNC},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	const flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | unix.SECCOMP_FILTER_FLAG_TSYNC |
+		unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("give up new privileges: %w", err)
+	}
+	listener, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags,
+		uintptr(unsafe.Pointer(&program)))
+	if errno != 0 {
+		return fmt.Errorf("install a seccomp filter: %w", errno)
+	}
+	go answer(listener, fails)
+	return nil
+}
+
+// question is struct seccomp_notif. Only what is used has a name.
+type question struct {
+	id     uint64
+	_      [2]uint32
+	number int32
+	_      [60]byte
+}
+
+// reply is struct seccomp_notif_resp.
+type reply struct {
+	id    uint64
+	value int64
+	errno int32
+	flags uint32
+}
+
+// goOn is SECCOMP_USER_NOTIF_FLAG_CONTINUE: the system call is made after all.
+const goOn = 1
+
+func answer(listener uintptr, fails func(c Call, n int) bool) {
+	counts := make(map[Call]int)
+	for {
+		var q question
+		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, listener, unix.SECCOMP_IOCTL_NOTIF_RECV,
+			uintptr(unsafe.Pointer(&q))); errno != 0 {
+			continue // the caller was interrupted
+		}
+		c := Fdatasync
+		if q.number == unix.SYS_FSYNC {
+			c = Fsync
+		}
+		counts[c]++
+		r := reply{id: q.id, flags: goOn}
+		if fails(c, counts[c]) {
+			r = reply{id: q.id, errno: -int32(syscall.EIO)}
+		}
+		_, _, _ = unix.Syscall(unix.SYS_IOCTL, listener, unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&r)))
+	}
+}

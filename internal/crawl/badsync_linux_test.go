@@ -1,0 +1,100 @@
+package crawl
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// TestBadSync lets one sync of the database fail, as a failing disk does. The crawl ends with a
+// message that is true; and the next one goes on from what is there, whether the system kept the
+// meta page that could not be synced, or a restart of the machine brings back the one before.
+func TestBadSync(t *testing.T) {
+	t.Parallel()
+	for _, sync := range []int{8, 9, 11, 13, 15, 17} { // the odd ones are of meta pages
+		for _, forgotten := range []bool{false, true} {
+			t.Run(fmt.Sprintf("sync=%d,forgotten=%t", sync, forgotten), func(t *testing.T) {
+				t.Parallel()
+				web := startWeb(t, chaos{hosts: 4, pages: 30}.sites()...)
+				c := childConfig{
+					Resolver: web.ResolverAddr(), Delay: 5 * time.Millisecond, Seeds: seedsOf(web, web.Sites()),
+					Formats: allFormats, Compress: archive.CompressNone, BadSync: sync,
+				}
+				dir, o := prepareChild(t, c)
+				text, failed := childFails(t, dir)
+				inDoubt := strings.Contains(text, storage.ErrInDoubt.Error())
+				switch {
+				case strings.Contains(text, "install a seccomp filter"):
+					t.Skip(text)
+				case !failed || !strings.Contains(text, "input/output error") || inDoubt != (sync%2 == 1):
+					t.Fatalf("the crawl ended with: %s", text)
+				}
+				if forgotten && inDoubt {
+					forgetMeta(t, filepath.Join(o.DataDir, storage.FileName))
+				}
+				c.BadSync = 0
+				writeChild(t, dir, c)
+				_, done := startChild(t, dir)
+				if err := <-done; err != nil {
+					t.Fatal(err)
+				}
+				checkOutput(t, o)
+				chaos{hosts: 4, pages: 30}.checkPages(t, web.Requests())
+			})
+		}
+	}
+}
+
+// childFails runs a child to its end, and returns what it said.
+func childFails(t *testing.T, dir string) (said string, failed bool) {
+	t.Helper()
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), childDir+"="+dir)
+	out, err := child.CombinedOutput()
+	return string(out), err != nil
+}
+
+func writeChild(t *testing.T, dir string, c childConfig) {
+	t.Helper()
+	text, err := json.Marshal(c)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, childFile), text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// forgetMeta makes the newer of the two meta pages of a database invalid, so that the one before is
+// in force, as after a restart of the machine without it.
+func forgetMeta(t *testing.T, path string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	newest, tx := int64(-1), uint64(0)
+	for _, at := range []int64{0, int64(os.Getpagesize())} {
+		b := make([]byte, 80)
+		if _, err := f.ReadAt(b, at); err != nil {
+			t.Fatal(err)
+		}
+		if n := binary.LittleEndian.Uint64(b[64:]); n > tx {
+			newest, tx = at, n
+		}
+	}
+	if _, err := f.WriteAt(bytes.Repeat([]byte{0xff}, 80), newest); err != nil {
+		t.Fatal(err)
+	}
+}
