@@ -158,8 +158,17 @@ func (k *checker) patterns(key string, patterns []string) {
 // network checks what other people's machines get to see, and what listens to them.
 func (k *checker) network() {
 	c := k.c
+	const wantToken = "want letters, - and _ only, such as amble (RFC 9309 section 2.2.1)"
 	if !isProductToken(c.Robots.ProductToken) {
-		k.reject("robots.product_token", "want letters, - and _ only, such as amble (RFC 9309 section 2.2.1)")
+		k.reject("robots.product_token", wantToken)
+	}
+	for i, token := range c.Robots.FallbackTokens {
+		if !isProductToken(token) {
+			k.rejectItem("robots.fallback_tokens", i, token, wantToken)
+		}
+	}
+	if len(c.Robots.FallbackTokens) > maxFallbackTokens {
+		k.reject("robots.fallback_tokens", fmt.Sprintf("want at most %d names", maxFallbackTokens))
 	}
 	k.fetchTexts()
 	k.server()
@@ -184,6 +193,9 @@ func (k *checker) pairs() {
 
 // unsure reports whether the value of a setting was found wrong, so that it cannot be held against another.
 func (k *checker) unsure(key string) bool { return k.r.failed[key] }
+
+// maxFallbackTokens bounds the names that every robots.txt is searched for.
+const maxFallbackTokens = 8
 
 func isProductToken(token string) bool {
 	return token != "" && len(token) <= 64 && strings.Trim(strings.ToLower(token), "abcdefghijklmnopqrstuvwxyz-_") == ""
