@@ -20,6 +20,7 @@ type order struct {
 	host   string // empty: the whole crawl
 	about  frontier.Order
 	pause  bool       // of the whole crawl
+	retry  *retry     // to begin; nil: none
 	answer chan error // holds one
 }
 
@@ -65,11 +66,16 @@ func (e *Engine) give(ctx context.Context, o *order) error {
 
 // follow carries out an order. It is answered by the commit that it is part of.
 func (r *run) follow(o *order) {
-	if o.host == "" {
+	switch {
+	case o.retry != nil:
+		r.addRetry(o.retry)
+	case o.host == "":
 		r.pauseCrawl(o.pause)
-	} else if err := r.controlHost(o); err != nil {
-		o.answer <- err
-		return
+	default:
+		if err := r.controlHost(o); err != nil {
+			o.answer <- err
+			return
+		}
 	}
 	r.pending.orders = append(r.pending.orders, o)
 }

@@ -78,6 +78,9 @@ type Engine struct {
 	plan      *revisit.Plan    // of renewals; nil: there are none
 	adoptions []storage.HostID // hosts with pages that are to be put on the plan
 
+	scopeSeeds int     // that the scope is made of, at the start of the Run
+	decided    decided // as last kept; the dispatcher's
+
 	refusing atomic.Bool // no URLs are taken from outside
 
 	observer Observer // nil: nobody

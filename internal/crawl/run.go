@@ -63,6 +63,7 @@ type run struct {
 	loading    int
 	sweeps     []*sweep // not handed to the sweeper yet
 	sweeping   int      // with the sweeper
+	retries    uint64   // marks of retries so far
 	noCommit   error    // why the committer cannot write; it tries again by itself
 	noStart    error    // why the ledger could not be written; the next lease tries again
 	noStartAt  time.Time
@@ -93,6 +94,9 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 	}
 	e.scope.Store(scope)
 	before := e.store.Counters()
+	if err := e.reconsider(ctx); err != nil {
+		return e.unbegun(ctx, err)
+	}
 	if err := e.addSeeds(ctx, seeds, fresh); err != nil {
 		return e.unbegun(ctx, err)
 	}
@@ -191,8 +195,8 @@ func (r *run) dispatch(ctx context.Context) {
 		toLoad, wants := r.nextLoads()
 		toSweep, sweep := r.nextSweep()
 		swept := r.swept
-		if r.pending.size > r.portion.Items() {
-			swept = nil // the sweep goes no faster than the committer
+		if r.pending.size > r.portion.Items()/2 {
+			swept = nil // the sweep goes no faster than the committer, and leaves room for what the crawl itself brings
 		}
 		select {
 		case <-ctx.Done():
