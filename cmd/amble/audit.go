@@ -70,6 +70,7 @@ Exit code 0: no violation. 1: there is one, or there is no log, or it cannot be 
 	command.MarkFlagsMutuallyExclusive("json", "requests")
 	command.MarkFlagsMutuallyExclusive("json", "url")
 	command.MarkFlagsMutuallyExclusive("host", "url")
+	offerHosts(command, settings)
 	return command
 }
 

@@ -23,6 +23,7 @@ type inspector interface {
 	URLs(context.Context, inspect.URLQuery, func(*inspect.URL) error) (*storage.Position, error)
 	URL(context.Context, weburl.URL) (inspect.URLStory, error)
 	RenewalPlan(ctx context.Context, hosts int) (inspect.RenewalPlan, error)
+	HostNames(ctx context.Context, begin string, most int) ([]string, error)
 	io.Closer
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"strings"
 
@@ -25,6 +24,7 @@ const rootExample = `  amble demo                                  see a crawl o
   amble status                                how does the crawl stand?
   amble hosts www.example.com                 what is known of a host, and why does it wait?
   amble urls --state failed                   which URLs were given up, and why?
+  amble retry --state failed                  request them again
   amble plan                                  what is asked for again, and how fresh are the copies?
   amble audit                                 was every host asked as its robots.txt and the delays in force say?`
 
@@ -34,6 +34,7 @@ Exit codes:
     1  the work found a problem
     2  wrong usage or configuration
     3  the database is in use by another process
+    4  no seed of a run could be fetched
   130  interrupted a second time
 `
 
@@ -55,6 +56,7 @@ func newRootCommand() *cobra.Command {
 		newPlanCommand(settings),
 		newAuditCommand(settings),
 		newImportCommand(settings),
+		newRetryCommand(settings),
 		newControlCommand(settings),
 		newExportCommand(settings),
 		newDemoCommand(settings),
@@ -112,13 +114,8 @@ func addSettingsFlags(root *cobra.Command) *settingsFlags {
 	flags := root.PersistentFlags()
 	flags.StringVarP(&s.file, "config", "c", "", "config `file`; without it ./config.yaml if there is one, else the defaults")
 	flags.StringArrayVar(&s.sets, "set", nil, "one setting as `key=value`, stronger than file and environment; may be repeated")
-	complete := func(name string, f cobra.CompletionFunc) {
-		if err := root.RegisterFlagCompletionFunc(name, f); err != nil {
-			panic(fmt.Sprintf("completion of a flag that does not exist: %v", err))
-		}
-	}
-	complete("config", cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt))
-	complete("set", completeSetting)
+	completeFlag(root, "config", cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt))
+	completeFlag(root, "set", completeSetting)
 	return s
 }
 
@@ -130,15 +127,4 @@ func (s *settingsFlags) load() (*config.Config, error) {
 // patched is load with settings that are stronger than all others.
 func (s *settingsFlags) patched(patch []byte) (*config.Config, error) {
 	return config.LoadPatched(s.file, s.sets, os.Environ(), patch)
-}
-
-// completeSetting offers the names of the settings, each with its default.
-func completeSetting(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-	var offers []string
-	for _, d := range config.Describe() {
-		if strings.HasPrefix(d.Key, begun) {
-			offers = append(offers, cobra.CompletionWithDesc(d.Key+"=", "default: "+d.Default))
-		}
-	}
-	return offers, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }

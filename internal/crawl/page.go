@@ -31,6 +31,9 @@ func (r *run) fetchPage(ctx context.Context, res *result) {
 	if !report.Sent || report.Broken {
 		return
 	}
+	if last := l.Head.Last.State; last != storage.Queued && last != storage.Retrying {
+		r.tally.recrawls.Add(1)
+	}
 	page := archive.Page{URL: l.URL.String(), Depth: int(l.Head.Depth), Attempts: int(l.Head.Last.Attempts) + 1}
 	if failure != nil {
 		res.page.Outcome = failed(failure)

@@ -115,16 +115,21 @@ func (w *retry) step(ctx context.Context, s retryStore, now time.Time) (page []s
 		looked++
 		w.looked.Add(1)
 		if w.when.Has(l.Last.State) && w.want(l) {
-			page = append(page, storage.Done{
-				Host: l.Host.ID, Ordinal: l.Ordinal, Origin: l.Origin, Priority: l.Priority,
-				When: storage.In(l.Last.State), Outcome: frontier.PutBack(l.Last, now),
-			})
+			page = append(page, putBack(l.Host.ID, &l.Head, now))
 		}
 		return nil
 	})
 	w.order.Host, w.order.Ordinal = at.Host, at.Ordinal
 	w.order.Back += uint64(len(page))
 	return page, err == nil && !paused, err
+}
+
+// putBack puts a URL back into its queue, if it is still in the state in which it was read.
+func putBack(host storage.HostID, h *storage.Head, now time.Time) storage.Done {
+	return storage.Done{
+		Host: host, Ordinal: h.Ordinal, Origin: h.Origin, Priority: h.Priority,
+		When: storage.In(h.Last.State), Outcome: frontier.PutBack(h.Last, now),
+	}
 }
 
 // passedCost is how many hosts are passed over in about the time that a URL takes to be looked at.

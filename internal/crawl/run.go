@@ -17,6 +17,7 @@ type Summary struct {
 	Postponed []Postponed // hosts with URLs that could not be asked, most first
 	Stopped   bool        // asked to stop before it was done
 	Fresh     bool        // at least one request was made or one URL added
+	Seeds     SeedReport
 }
 
 // maxPendingBytes is how many bytes of output may gather for the next commit before dispatching pauses.
@@ -76,6 +77,8 @@ type run struct {
 	stopped bool            // by the operator
 
 	pausedSince time.Time // by the operator; zero: it is not
+	state       string    // as last reported
+	stateSince  time.Time
 	failed      error
 	torn        bool // a commit failed for good
 	started     time.Time
@@ -101,7 +104,10 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 		return e.unbegun(ctx, err)
 	}
 	if e.store.Counters().URLs == 0 {
-		return Summary{}, ErrNothing
+		if e.force.Load().ExitWhenDone {
+			return Summary{}, ErrNothing
+		}
+		e.log.Info("the frontier is empty: the crawl waits for URLs (amble import, POST /api/v1/urls)")
 	}
 	f, err := e.newFrontier(ctx, scope)
 	if err != nil {
@@ -125,6 +131,9 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 	err = r.run(ctx)
 	after := e.store.Counters()
 	s := r.summary(ctx)
+	if err == nil {
+		s.Seeds, err = r.seedReport(seeds, s.Postponed)
+	}
 	s.Fresh = after.Requests != before.Requests || after.URLs != before.URLs
 	return s, err
 }

@@ -35,6 +35,8 @@ type Crawl interface {
 	Status() crawl.Status
 	View() *inspect.View
 	Add(context.Context, []crawl.Addition) (crawl.Added, error)
+	Retry(context.Context, crawl.Selection, func(crawl.Retried) error) (crawl.Retried, error)
+	CountRetries(context.Context, crawl.Selection, func(crawl.Retried) error) (crawl.Retried, error)
 	Observe(crawl.Observer)
 	Backup(io.Writer) (int64, error)
 	Control
