@@ -60,7 +60,7 @@ func readStatus(ctx context.Context, c *config.Config) (crawl.Status, error) {
 	case err == nil:
 		return s, nil
 	case errors.Is(err, server.ErrToken):
-		return s, exit(exitUsage, fmt.Errorf("the running crawl, process %d, does not accept the token: set server.token, or AMBLE_SERVER_TOKEN, to what it was started with", running.Process))
+		return s, exit(exitUsage, fmt.Errorf("the running crawl, process %d, does not accept the token: %s", running.Process, tokenHint))
 	case !errors.Is(err, server.ErrNotRunning):
 		return s, exit(exitProblem, err)
 	}

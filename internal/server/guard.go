@@ -134,16 +134,30 @@ func onlyFull(next http.Handler) http.Handler {
 	})
 }
 
+// tokens are those in force.
+type tokens struct {
+	full string // empty: everybody may do everything
+	read string // empty: there is none
+}
+
+// SetTokens puts other tokens in force, for requests from now on. Where others can reach the server, one without a token is not taken.
+func (s *Server) SetTokens(full, read string) {
+	if full != "" || isLoopback(s.o.Listen) {
+		s.tokens.Store(&tokens{full, read})
+	}
+}
+
 func (s *Server) roleOf(r *http.Request) role {
-	if s.o.Token == "" {
+	in := s.tokens.Load()
+	if in.full == "" {
 		return roleFull
 	}
 	given := givenToken(r)
 	who := roleNone
-	if same(given, s.o.ReadToken) && s.o.ReadToken != "" {
+	if same(given, in.read) && in.read != "" {
 		who = roleRead
 	}
-	if same(given, s.o.Token) {
+	if same(given, in.full) {
 		who = roleFull
 	}
 	return who

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -64,6 +65,7 @@ type Server struct {
 	o        Options
 	crawl    Crawl
 	instance string
+	tokens   atomic.Pointer[tokens]
 	address  net.Addr
 	api      huma.API // its operations
 	gate     *gate
@@ -95,6 +97,7 @@ func Start(o Options, c Crawl) (*Server, error) {
 		o: o, crawl: c, closing: make(chan struct{}), instance: hex.EncodeToString(instance),
 		requests: newBuckets(requestBurst, requestsPerSecond, o.Now), failures: newBuckets(failureBurst, failuresPerSecond, o.Now),
 	}
+	s.SetTokens(o.Token, o.ReadToken)
 	var err error
 	if o.TLSCert != "" {
 		if s.identity, err = newIdentity(o.TLSCert, o.TLSKey, s.announce); err != nil {
