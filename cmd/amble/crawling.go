@@ -62,7 +62,7 @@ func (k *crawling) run(ctx context.Context) (out outcome, err error) {
 	defer stop()
 	engine, err := crawl.Open(options, k.log)
 	if err != nil {
-		return out, databaseError(ctx, k.config, err)
+		return out, makeError(ctx, k.config, err)
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
 	k.settings.apply = engine.Change

@@ -115,7 +115,7 @@ func openAdder(ctx context.Context, c *config.Config, waits func(reason string))
 		func(config.BadSeed) {}) // amble run and config check report them
 	i, err := crawl.OpenImporter(options, seeds)
 	if err != nil {
-		return nil, databaseError(ctx, c, err)
+		return nil, makeError(ctx, c, err)
 	}
 	return i, nil
 }

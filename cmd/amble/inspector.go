@@ -109,7 +109,7 @@ func dial(ctx context.Context, c *config.Config) (*server.Client, error) {
 	case errors.Is(err, server.ErrNotRunning):
 		return nil, nil
 	case errors.Is(err, server.ErrToken):
-		return nil, exit(exitUsage, errors.New("the running crawl does not accept the token: " + tokenHint))
+		return nil, exit(exitUsage, errors.New("the running crawl does not accept the token: "+tokenHint))
 	}
 	return nil, exit(exitProblem, err)
 }

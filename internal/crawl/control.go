@@ -116,7 +116,14 @@ func (r *run) controlHost(o *order) error {
 		return err
 	}
 	r.collect()
-	r.log.Info("the operator controls a host", "host", o.host, "order", o.about.Kind.String(), "until", o.about.Until, "delay", o.about.Delay)
+	attributes := []any{"host", o.host, "order", o.about.Kind.String()}
+	if !o.about.Until.IsZero() {
+		attributes = append(attributes, "until", o.about.Until)
+	}
+	if o.about.Kind == frontier.OrderDelay {
+		attributes = append(attributes, "delay", o.about.Delay)
+	}
+	r.log.Info("the operator controls a host", attributes...)
 	return nil
 }
 

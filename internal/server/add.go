@@ -52,16 +52,20 @@ type BadLine struct {
 const maxProblems = 20
 
 func (s *Server) addAPI(api huma.API) {
-	op := streams[AddReport](api, operation("POST", "/urls", "urls-add", "Add URLs, a list of any length", http.StatusConflict))
+	op := streams[AddReport](api, operation("POST", "/urls", "urls-add", "Add URLs, a list of any length", http.StatusBadRequest, http.StatusConflict))
 	op.Description = "The body has one URL a line, or one JSON object a line with url and, if need be, depth and priority; it may be packed with gzip or zstd. " +
 		"Reports come while the list is read, each when what it counts is on disk: after at most " + strconv.Itoa(crawl.MaxAdditions) + " URLs. The last one has done or error. " +
 		"While the crawl stands still because it has no room, reports say so, and the list goes on when there is."
-	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-		jsonLines:    {Schema: &huma.Schema{Type: huma.TypeString}},
-		"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}},
-	}}
+	one := 1
+	list := &huma.Schema{Type: huma.TypeString, MinLength: &one}
+	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{jsonLines: {Schema: list}, "text/plain": {Schema: list}}}
 	handle(api, op, func(ctx context.Context, q *addQuery) (*huma.StreamResponse, error) {
-		return s.stream(func(t *stream) error { return s.addURLs(ctx, t, q) }), nil
+		return s.stream(func(t *stream) error {
+			if t.r.ContentLength == 0 {
+				return huma.NewError(http.StatusBadRequest, "the list is missing: send it as the body of the request")
+			}
+			return s.addURLs(ctx, t, q)
+		}), nil
 	})
 }
 

@@ -321,7 +321,7 @@ func refusal(response *http.Response) error {
 		p.Detail = response.Status
 	}
 	for _, e := range p.Errors {
-		p.Detail += "; " + e.Error()
+		p.Detail += "; " + strings.TrimPrefix(e.Location+": "+e.Message, ": ")
 	}
 	switch response.StatusCode {
 	case http.StatusNotFound:

@@ -9,6 +9,8 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -22,9 +24,25 @@ import (
 type Retry struct {
 	States  []string     `json:"states,omitempty" maxItems:"5" enum:"failed,denied,excluded,redirected,retrying" doc:"in one of these states"`
 	Reasons []ReasonName `json:"reasons,omitempty" maxItems:"64" doc:"in their state for one of these reasons"`
-	Host    string       `json:"host,omitempty" maxLength:"512" doc:"of this host"`
-	Pattern string       `json:"pattern,omitempty" maxLength:"1024" doc:"that match this regular expression (RE2)"`
-	DryRun  bool         `json:"dry_run,omitempty" doc:"only count them"`
+	Host    string       `json:"host,omitempty" maxLength:"512" nullable:"true" doc:"of this host"`
+	Pattern string       `json:"pattern,omitempty" maxLength:"1024" nullable:"true" doc:"that match this regular expression (RE2)"`
+	DryRun  bool         `json:"dry_run,omitempty" nullable:"true" doc:"only count them"`
+}
+
+// TransformSchema is part of huma.SchemaTransformer: something has to say which URLs are meant.
+func (Retry) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	one := 1
+	for name, given := range map[string]*huma.Schema{
+		"states": {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}}, "reasons": {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},
+		"host": {Type: huma.TypeString, MinLength: &one}, "pattern": {Type: huma.TypeString, MinLength: &one},
+	} {
+		s.AnyOf = append(s.AnyOf, &huma.Schema{Type: huma.TypeObject, Properties: map[string]*huma.Schema{name: given}, Required: []string{name}})
+	}
+	slices.SortFunc(s.AnyOf, func(a, b *huma.Schema) int { return strings.Compare(a.Required[0], b.Required[0]) })
+	for _, given := range s.AnyOf {
+		given.PrecomputeMessages()
+	}
+	return s
 }
 
 // ReasonName is the name of a reason. The description lists all of them.

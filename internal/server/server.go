@@ -23,8 +23,9 @@ import (
 // Bounds of what a client may cost.
 const (
 	maxConnections = 256
-	maxHeader      = 16 << 10
-	maxBody        = 64 << 10 // of requests that are not a list
+	maxHeader      = 32 << 10  // of a request, its first line included
+	mostHeader     = 256 << 10 // beyond which net/http refuses it in its own words
+	maxBody        = 64 << 10  // of requests that are not a list
 	headerTimeout  = 5 * time.Second
 	readTimeout    = 10 * time.Second
 	writeTimeout   = 30 * time.Second
@@ -129,7 +130,7 @@ func Start(o Options, c Crawl) (*Server, error) {
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader,
+		MaxHeaderBytes:    mostHeader,
 		ErrorLog:          log.New(io.Discard, "", 0),
 	}
 	s.close = sync.OnceFunc(func() { close(s.closing) })

@@ -16,7 +16,7 @@ type URLFilter struct {
 	Host   string     `query:"host" maxLength:"512" doc:"only URLs of this host"`
 	State  string     `query:"state" enum:"queued,fetched,redirected,failed,denied,excluded,retrying" doc:"only URLs in this state"`
 	Reason ReasonName `query:"reason" doc:"only URLs that are in their state for this reason"`
-	From   string     `query:"from" maxLength:"32" doc:"go on from here: next of the page before" example:"12.340"`
+	From   string     `query:"from" maxLength:"32" pattern:"^([1-3]?[0-9]{1,9}[.][1-3]?[0-9]{1,9})?$" doc:"go on from here: next of the page before" example:"12.340"`
 }
 
 func (f *URLFilter) query() (q inspect.URLQuery, err error) {
@@ -38,7 +38,7 @@ type urlsQuery struct {
 
 // urlQuery names a URL.
 type urlQuery struct {
-	URL string `query:"url" required:"true" maxLength:"8192" doc:"the URL, in any form"`
+	URL string `query:"url" required:"true" maxLength:"2048" doc:"the URL, in any form"`
 }
 
 // maxExamined is how many URLs are looked at for one page.
