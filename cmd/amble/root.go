@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -95,12 +96,34 @@ func knownCommand(command *cobra.Command, given []string) error {
 	if len(given) == 0 {
 		return nil
 	}
-	command.SuggestionsMinimumDistance = 2
 	hint := ""
-	if near := command.SuggestionsFor(given[0]); len(near) > 0 {
+	if near := suggestions(command, given[0]); len(near) > 0 {
 		hint = "; did you mean " + strings.Join(near, " or ") + "?"
 	}
 	return usagef("there is no command %q in %q%s", given[0], command.CommandPath(), hint)
+}
+
+// otherWords are what people call commands that have another name.
+func otherWords() map[string][]string {
+	return map[string][]string{
+		"run": {"crawl", "start", "fetch", "resume"}, "status": {"state", "info", "progress"}, "hosts": {"sites", "domains"}, "urls": {"pages", "links", "list"},
+		"retry": {"requeue", "again"}, "import": {"add", "feed"}, "export": {"dump"}, "control": {"pause", "stop", "drain", "set", "reload"},
+		"config": {"settings", "check"}, "db": {"database", "backup", "compact"}, "archive": {"warc"},
+	}
+}
+
+// suggestions are the commands that a word may stand for: those whose name, or another word for them, is like it or begins with it.
+func suggestions(group *cobra.Command, word string) (names []string) {
+	for _, c := range group.Commands() {
+		words := []string{c.Name()}
+		if !group.HasParent() {
+			words = append(words, otherWords()[c.Name()]...)
+		}
+		if c.IsAvailableCommand() && slices.ContainsFunc(words, func(w string) bool { return config.Like(word, w) || len(word) > 1 && strings.HasPrefix(w, word) }) {
+			names = append(names, c.Name())
+		}
+	}
+	return names
 }
 
 // settingsFlags are the flags by which every command finds its settings.
