@@ -67,6 +67,23 @@ func (e *Engine) requestLifts() []lift {
 	}
 }
 
+// liftedRobots are the failures of a robots.txt that a more generous value of a setting may end: its origin is not held for them any longer.
+func liftedRobots(setting string) []robots.Failure {
+	switch setting {
+	case "fetch.allow_private", "fetch.allow_addresses", "fetch.deny_addresses", "fetch.ports":
+		return []robots.Failure{robots.FailureBlocked}
+	case "fetch.resolver", "fetch.addresses", "fetch.proxy":
+		return []robots.Failure{robots.FailureBlocked, robots.FailureDNS, robots.FailureConnect, robots.FailureTimeout}
+	case "fetch.tls_ca_file":
+		return []robots.Failure{robots.FailureTLS}
+	case "fetch.max_header":
+		return []robots.Failure{robots.FailureProtocol}
+	case "fetch.timeout", "fetch.connect_timeout", "fetch.header_timeout", "fetch.idle_timeout":
+		return []robots.Failure{robots.FailureTimeout}
+	}
+	return nil
+}
+
 // patienceLifts are about how long, and how often, an answer is waited for.
 func (e *Engine) patienceLifts() []lift {
 	o, failed, attempts := &e.o.Fetch, storage.In(storage.Failed), e.o.Frontier.MaxAttempts

@@ -158,7 +158,7 @@ func TestLifts(t *testing.T) {
 				}
 				e.scope.Store(scope)
 				lifts := e.lifts()
-				lifted := kept.lifted(lifts, s.Counters())
+				lifted, _ := kept.lifted(lifts, s.Counters())
 				w, err := newRetry(s, retryOrder{Lifted: lifted}, lifts)
 				if err != nil {
 					t.Fatal(err)
@@ -247,6 +247,27 @@ func TestSettingsOfferAgain(t *testing.T) {
 	}
 	checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
 	checkNoMarks(t, o)
+}
+
+// TestSettingsForgiveRobots: an origin whose robots.txt could not be had because of a port that was not allowed is asked as soon as it is, and not
+// when the file would be asked for again.
+func TestSettingsForgiveRobots(t *testing.T) {
+	t.Parallel()
+	web := startWeb(t, site("a.test", "", paths("/", 3), nil))
+	o := testOptions(t, web)
+	o.Fetch.Ports = []uint16{1}
+	o.GiveUpAfter = time.Second
+	if sum := crawl(t, o, web.URL("a.test", "/")); !sum.Seeds.Failed || sum.Seeds.First[0].Reason != "robots.txt, blocked address" || len(web.Requests()) > 0 {
+		t.Fatalf("%+v", sum.Seeds)
+	}
+	if crawl(t, o, web.URL("a.test", "/")); len(web.Requests()) > 0 {
+		t.Fatal("the same settings reach it")
+	}
+	o.Fetch.Ports = nil
+	if sum := crawl(t, o, web.URL("a.test", "/")); sum.Status.URLs["fetched"] != 4 {
+		t.Errorf("%v: %+v", sum.Status.URLs, sum.Postponed)
+	}
+	checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
 }
 
 // TestScopeOffersAgainLive: a scope that becomes wider while the crawl runs puts back what it had excluded.

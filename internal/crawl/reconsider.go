@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 
+	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -26,16 +28,21 @@ func values(lifts []lift) decided {
 	return d
 }
 
-// lifted are the settings that have become more generous since, and decide about URLs in states that there are.
-func (d decided) lifted(lifts []lift, c storage.Counters) (settings []string) {
+// lifted are the settings that have become more generous since, and decide about URLs in states that there are; and the failures of robots.txt
+// files that all which have become so may end.
+func (d decided) lifted(lifts []lift, c storage.Counters) (settings []string, failures []robots.Failure) {
 	for i := range lifts {
 		l := &lifts[i]
 		before, known := d[l.setting]
-		if known && before != l.value && (l.looser == nil || l.looser(before, l.value)) && c.Any(l.states) {
+		if !known || before == l.value || l.looser != nil && !l.looser(before, l.value) {
+			continue
+		}
+		failures = append(failures, liftedRobots(l.setting)...)
+		if c.Any(l.states) {
 			settings = append(settings, l.setting)
 		}
 	}
-	return settings
+	return settings, failures
 }
 
 func (d decided) encode() []byte {
@@ -55,10 +62,12 @@ func (e *Engine) reconsider(ctx context.Context) error {
 		}
 	}
 	lifts := e.lifts()
-	lifted, now := e.decided.lifted(lifts, e.store.Counters()), values(lifts)
+	now := values(lifts)
 	if maps.Equal(e.decided, now) {
 		return nil
 	}
+	var lifted []string
+	lifted, e.forgiven = e.decided.lifted(lifts, e.store.Counters())
 	b := storage.Batch{Marks: map[string][]byte{markDecided: now.encode()}}
 	if len(lifted) > 0 {
 		last, err := e.lastRetry()
@@ -78,10 +87,11 @@ func (e *Engine) reconsider(ctx context.Context) error {
 // reconsiderLive is reconsider for settings that change while the crawl runs.
 func (r *run) reconsiderLive() {
 	lifts := r.lifts()
-	lifted, now := r.decided.lifted(lifts, r.store.Counters()), values(lifts)
+	now := values(lifts)
 	if maps.Equal(r.decided, now) {
 		return
 	}
+	lifted, _ := r.decided.lifted(lifts, r.store.Counters()) // none that can change now is about robots.txt files
 	r.decided = now
 	r.pending.setMark(markDecided, now.encode())
 	if len(lifted) == 0 {
@@ -93,6 +103,12 @@ func (r *run) reconsiderLive() {
 	} else {
 		r.addRetry(w)
 	}
+}
+
+// forgives reports whether a robots.txt that could not be had is asked for again at once: since it failed, settings that may be why have become
+// more generous. That is known to the process that finds it out; to any other the file is asked for in its time, within an hour.
+func (e *Engine) forgives(r *robots.Record) bool {
+	return r.Class == robots.ClassUnreachable && slices.Contains(e.forgiven, r.Failure) && r.FirstUnreachable.Before(e.opened)
 }
 
 func (e *Engine) logLifted(settings []string) {

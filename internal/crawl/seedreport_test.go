@@ -20,6 +20,7 @@ func TestSeedReport(t *testing.T) {
 		testweb.Site{Host: "fine.test", Handler: testweb.Routes{"/": testweb.Page("fine"), "/moved": testweb.Redirect(301, "/"), "/astray": testweb.Redirect(301, "/gone")}},
 		site("closed.test", "User-agent: *\nDisallow: /\n", nil, nil),
 		site("denied.test", "User-agent: *\nDisallow: /x\n", []string{"/x"}, nil),
+		testweb.Site{Host: "robots.test", Handler: testweb.Routes{"/robots.txt": testweb.Status(500)}},
 		site("broken.test", "", nil, testweb.Routes{"/": testweb.Status(503)}),
 	)
 	refused := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), 1).String()
@@ -37,6 +38,7 @@ func TestSeedReport(t *testing.T) {
 		{"two of two", []string{web.URL("fine.test", "/gone"), web.URL("denied.test", "/x")}, "status 404", "failed"},
 		{"denied", []string{web.URL("denied.test", "/x")}, "robots", "denied"},
 		{"held", []string{web.URL("closed.test", "/")}, "robots.txt: rule", "queued"},
+		{"robots.txt fails", []string{web.URL("robots.test", "/")}, "status 500", "queued"},
 		{"503", []string{web.URL("broken.test", "/")}, "status 503", "retrying"},
 		{"refused", []string{"http://" + refused + "/"}, "refused", "queued"},
 		{"no such name", []string{"http://nowhere.invalid/"}, "dns_not_found", "queued"},

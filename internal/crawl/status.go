@@ -1,7 +1,9 @@
 package crawl
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"sort"
 	"sync/atomic"
 	"time"
@@ -239,9 +241,13 @@ func (r *run) summary(ctx context.Context) Summary {
 
 func (r *run) postponed(w frontier.Waiting) Postponed {
 	p := Postponed{Host: w.Name, URLs: w.Left, Until: w.Until, Reason: w.Reason.String()}
-	name, trouble, cause := r.troubleOf(w.Host)
-	if p.Host == "" {
-		p.Host = name
+	trouble := false
+	if h, err := r.store.HostByID(w.Host); err == nil {
+		p.Host = h.Name
+		trouble, p.Cause = troubleOf(&h)
+		if w.Robots == robots.ReasonUnreachable {
+			p.Cause = cmp.Or(p.Cause, r.robotsCause(&h))
+		}
 	}
 	switch {
 	case w.Budget:
@@ -251,19 +257,34 @@ func (r *run) postponed(w frontier.Waiting) Postponed {
 	case w.Parked:
 		p.Reason = "parked: " + p.Reason
 	}
-	p.Failed, p.Cause = w.Robots != robots.ReasonNone || trouble, cause
+	p.Failed = w.Robots != robots.ReasonNone || trouble
 	return p
 }
 
 // troubleOf is whether a host is in trouble, and why, as committed.
-func (r *run) troubleOf(id storage.HostID) (name string, trouble bool, cause string) {
-	h, err := r.store.HostByID(id)
-	if err != nil {
-		return "", false, ""
-	}
+func troubleOf(h *storage.Host) (trouble bool, cause string) {
 	state, err := politeness.DecodeState(h.Politeness)
 	if err != nil || state.TroubleSince.IsZero() {
-		return h.Name, false, ""
+		return false, ""
 	}
-	return h.Name, true, inspect.CauseName(storage.Cause(state.Cause))
+	return true, inspect.CauseName(storage.Cause(state.Cause))
+}
+
+// robotsCause is why a robots.txt of a host cannot be had.
+func (r *run) robotsCause(h *storage.Host) string {
+	for i := range h.Queues {
+		encoded, err := r.store.Policy(h.Queues[i].Origin)
+		if err != nil {
+			return ""
+		}
+		record, err := robots.DecodeRecord(encoded)
+		switch {
+		case err != nil || record.Class != robots.ClassUnreachable:
+		case record.Failure != robots.FailureNone:
+			return "robots.txt, " + record.Failure.String()
+		default:
+			return fmt.Sprintf("robots.txt, status %d", record.Status)
+		}
+	}
+	return ""
 }
