@@ -158,8 +158,8 @@ func CountRetries(ctx context.Context, s retryStore, selection Selection, each f
 	return w.progress(), nil
 }
 
-// Retry puts the URLs of a selection back into their queues, in the background. Now and then each is told how far it has come; Retry returns
-// when all of it is on disk. Where the context or each ends it earlier, the retry goes on, also in the next run. The error is that of the
+// Retry puts the URLs of a selection back into their queues, in the background. Each is told how far it has come: first when the order is on disk,
+// and then now and again. Retry returns when all of it is on disk. Where the context or each ends it earlier, the retry goes on, also in the next run. The error is that of the
 // context or of each, inspect.ErrUnknown for a host that is not known, ErrNotRunning, or why the order could not be committed. Any goroutine may call it.
 func (e *Engine) Retry(ctx context.Context, s Selection, each func(Retried) error) (Retried, error) {
 	d := e.desk.Load()
@@ -172,6 +172,9 @@ func (e *Engine) Retry(ctx context.Context, s Selection, each func(Retried) erro
 	}
 	if err := e.give(ctx, &order{retry: w}); err != nil {
 		return Retried{}, err
+	}
+	if err := each(w.progress()); err != nil {
+		return w.progress(), err
 	}
 	tick := time.NewTicker(retryReports)
 	defer tick.Stop()

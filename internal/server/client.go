@@ -321,7 +321,10 @@ func refusal(response *http.Response) error {
 		p.Detail = response.Status
 	}
 	for _, e := range p.Errors {
-		p.Detail += "; " + strings.TrimPrefix(e.Location+": "+e.Message, ": ")
+		p.Detail += "; " + e.Message
+		if e.Location != "" {
+			p.Detail += " (" + e.Location + ")"
+		}
 	}
 	switch response.StatusCode {
 	case http.StatusNotFound:
