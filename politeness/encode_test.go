@@ -134,7 +134,7 @@ func TestDecodeStateRefuses(t *testing.T) {
 		{1, 0x40},
 		{2, 0x80},
 		{3, 0x80},
-		{3, hasTrouble, 1, 1, 1, 0x80, 0x80, 0x04}, // a cause of more than 16 bits
+		{3, hasTrouble, 1, 1, 1, 0x80, 0x80, 0x04},   // a cause of more than 16 bits
 		{2, hasEnd, 0, 0x80, 0x94, 0xeb, 0xdc, 0x03}, // a second of nanoseconds
 		append([]byte{1, hasAsked}, negative...),
 		append([]byte{2, hasResponse}, negative...),
