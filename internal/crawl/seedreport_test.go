@@ -3,7 +3,6 @@ package crawl
 import (
 	"errors"
 	"net"
-	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -23,7 +22,7 @@ func TestSeedReport(t *testing.T) {
 		testweb.Site{Host: "robots.test", Handler: testweb.Routes{"/robots.txt": testweb.Status(500)}},
 		site("broken.test", "", nil, testweb.Routes{"/": testweb.Status(503)}),
 	)
-	refused := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), 1).String()
+	refused := refusing(t)
 	for _, c := range []struct {
 		name  string
 		seeds []string
@@ -60,6 +59,22 @@ func TestSeedReport(t *testing.T) {
 			}
 		})
 	}
+}
+
+// refusing returns an address that nobody listens on for as long as the test runs: the near end of a connection.
+func refusing(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() }) // while it lives, so does the connection
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn.LocalAddr().String()
 }
 
 // TestGivenUpByReason counts the URLs that a run gave up.
