@@ -3,8 +3,8 @@
 STATICCHECK_VERSION := v0.8.2
 STATICCHECK := bin/staticcheck-$(STATICCHECK_VERSION)
 
-# VERSION goes into the binary and into the User-Agent header; empty: what the Go toolchain knows of it.
-VERSION  ?=
+# VERSION goes into the binary and into the User-Agent header; empty, as outside of a clone: what the Go toolchain knows of it.
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 ARGS     ?=
 BENCH    ?= .
 FUZZTIME ?= 30s

@@ -36,7 +36,7 @@ func (f *Frontier) endRequest(out *outstanding, r *Report) {
 		return
 	}
 	h.active.polite.Ended(r.End, politeness.Result{
-		Signal: r.Signal, Duration: r.Duration, RetryAfter: r.RetryAfter, Header: r.RetryAfterText, Jitter: f.jitter(),
+		Signal: r.Signal, Duration: r.Duration, RetryAfter: r.RetryAfter, Header: r.RetryAfterText, Cause: uint16(r.Cause), Jitter: f.jitter(),
 	})
 	if out.lease.Kind == Page || r.Signal != politeness.SignalOK { // what robots.txt says may be that trouble goes on: setPolicy
 		h.setTrouble(r.Signal, f.instant(r.End))

@@ -52,3 +52,12 @@ func BenchmarkDormantHosts(b *testing.B) {
 		})
 	}
 }
+
+// TestDecimal: a delay that is kept in few bits is told as what it stands for.
+func TestDecimal(t *testing.T) {
+	for _, d := range []time.Duration{0, time.Millisecond, 200 * time.Millisecond, 1100 * time.Millisecond, 2500 * time.Millisecond, 10 * time.Second, 3600 * time.Second, 86400500 * time.Millisecond} {
+		if got := decimal(float32(d.Seconds())); got != d {
+			t.Errorf("%v is told as %v", d, got)
+		}
+	}
+}

@@ -54,20 +54,22 @@ func (f *Frontier) applyDrop(h *host, now time.Time) {
 	}
 	settled := len(f.out.Done)
 	for i := range a.queues {
-		f.dropQueue(h, &a.queues[i], d.below, now)
+		f.dropQueue(h, &a.queues[i], d, now)
 	}
 	if len(f.out.Done) > settled {
 		f.update(h, now, 0, 0)
 	}
 }
 
-func (f *Frontier) dropQueue(h *host, q *queue, below uint32, now time.Time) {
-	for len(q.heads.list) > 0 && q.heads.first() < below {
+func (f *Frontier) dropQueue(h *host, q *queue, d *drop, now time.Time) {
+	for len(q.heads.list) > 0 && q.heads.first() < d.below {
 		f.exclude(h, &storage.Head{Entry: q.heads.take(q.index)}, now)
 	}
 	due := q.due[:0]
 	for i := range q.due {
-		if q.due[i].Ordinal < below && DropMatters().Has(q.due[i].Last.State) {
+		last := &q.due[i].Last
+		since := d.over && last.Reason == storage.ReasonOperator // put back after the drop
+		if q.due[i].Ordinal < d.below && DropMatters().Has(last.State) && !since {
 			f.exclude(h, &q.due[i], now)
 		} else {
 			due = append(due, q.due[i])

@@ -215,6 +215,9 @@ func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) 
 	}
 	for i := range b.Done {
 		h := f.hosts.get(b.Done[i].Host)
+		if isPutBack(&b.Done[i]) {
+			f.forgetName(b.Done[i].Host)
+		}
 		switch {
 		case h == nil || h.active == nil || b.Done[i].When != 0: // those with a condition are its owner's, not leased or settled here
 		case h.active.loading:
@@ -243,7 +246,7 @@ func (f *Frontier) touched(c *storage.Touched, now instant) {
 	}
 	if a := h.active; a != nil {
 		a.tail = c.Tail
-		if c.Due > h.due {
+		if c.Due > h.due || c.Due > 0 && c.NextDue < h.nextDue {
 			a.dueGrew(c.NextDue)
 		}
 	}

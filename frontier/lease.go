@@ -73,6 +73,7 @@ type Report struct {
 	End      time.Time // when the request ended
 	Duration time.Duration
 	Signal   politeness.Signal
+	Cause    storage.Cause // of a Signal that is a failure
 	// RetryAfter is what the host asked for; 0 if it did not.
 	RetryAfter     time.Duration
 	RetryAfterText string // the value of the header

@@ -205,6 +205,7 @@ func (f *Frontier) loadQueue(a *active, i int, l *Load) {
 	for _, head := range got.Heads.Due {
 		if !a.busy.has(head.Ordinal) && !have[head.Ordinal] {
 			q.addDue(head)
+			q.dropRenewal(head.Ordinal)
 		}
 	}
 	if most := f.o.Heads; len(q.due) > most {

@@ -2,6 +2,7 @@ package frontier
 
 import (
 	"net/netip"
+	"strconv"
 	"time"
 
 	"github.com/amble-crawler/amble/politeness"
@@ -28,7 +29,7 @@ func (f *Frontier) Look(id storage.HostID) (View, bool) {
 	if h == nil {
 		return View{}, false
 	}
-	v := View{Host: id, Place: placeNames[h.place], Delay: time.Duration(float64(h.delay) * float64(time.Second)), Robots: f.held(h)}
+	v := View{Host: id, Place: placeNames[h.place], Delay: decimal(h.delay), Robots: f.held(h)}
 	if h.place == waiting || h.place == dormant || h.place == called {
 		v.Next = f.known(max(f.asked(h), 0))
 	}
@@ -43,6 +44,12 @@ func (f *Frontier) Look(id storage.HostID) (View, bool) {
 		}
 	}
 	return v, true
+}
+
+// decimal is a number of seconds as the shortest decimal that it stands for: 200 ms, not 200.000003.
+func decimal(seconds float32) time.Duration {
+	exact, _ := strconv.ParseFloat(strconv.FormatFloat(float64(seconds), 'g', -1, 32), 64) // of a number that was formatted
+	return time.Duration(exact * float64(time.Second)).Round(time.Microsecond)
 }
 
 // explain says why an active host is not asked before an instant: for reasons of its own, or because of a limit that it shares.

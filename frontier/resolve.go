@@ -89,7 +89,7 @@ func (f *Frontier) unresolved(h *host, r *ResolveReport) {
 	if r.Final || h.absent >= f.o.MaxAttempts {
 		h.active.hopeless, h.active.whyHopeless = f.instant(r.End)+instant(hopelessFor), r.Reason
 	} else {
-		h.active.polite.Ended(r.End, politeness.Result{Signal: politeness.SignalUnreachable, Jitter: f.jitter()})
+		h.active.polite.Ended(r.End, politeness.Result{Signal: politeness.SignalUnreachable, Cause: uint16(storage.ReasonCause(r.Reason)), Jitter: f.jitter()})
 		h.setTrouble(politeness.SignalUnreachable, f.instant(r.End))
 	}
 	f.failErrands(h, r.End)

@@ -3,6 +3,7 @@ package politeness
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -17,8 +18,8 @@ func DecodeState(b []byte) (State, error) {
 	switch b[0] {
 	case 1:
 		s = d.state1()
-	case stateVersion:
-		s = d.state()
+	case 2, stateVersion:
+		s = d.state(b[0])
 	default:
 		return State{}, fmt.Errorf("%w: version %d, this program knows 1 to %d", ErrState, b[0], stateVersion)
 	}
@@ -28,7 +29,7 @@ func DecodeState(b []byte) (State, error) {
 	return s, nil
 }
 
-func (d *decoder) state() (s State) {
+func (d *decoder) state(version byte) (s State) {
 	has := d.byte()
 	d.refuse(has >= hasEnds)
 	if has&hasEnd != 0 {
@@ -48,6 +49,11 @@ func (d *decoder) state() (s State) {
 	}
 	if has&hasTrouble != 0 {
 		s.Backoff, s.Failures, s.Calm = d.byte(), d.byte(), d.byte()
+		if version > 2 {
+			cause := d.uvarint()
+			d.refuse(cause > math.MaxUint16)
+			s.Cause = uint16(cause)
+		}
 	}
 	if has&hasSetDelay != 0 {
 		s.SetDelay = d.duration()

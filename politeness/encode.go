@@ -12,8 +12,8 @@ var ErrState = errors.New("politeness: not a stored state")
 // MaxStateBytes is the most that [State.AppendBinary] appends.
 const MaxStateBytes = 255
 
-// stateVersion is the first byte of an encoded State. Version 1 is read as well.
-const stateVersion = 2
+// stateVersion is the first byte of an encoded State. Versions 1 and 2 are read as well.
+const stateVersion = 3
 
 // The bits of the second byte: which parts follow, in this order. Numbers are varints, times are Unix
 // seconds and nanoseconds, durations nanoseconds.
@@ -23,7 +23,7 @@ const (
 	hasAsked                // Asked
 	hasResponse             // LastResponse
 	hasSince                // TroubleSince
-	hasTrouble              // Backoff, Failures, Calm: a byte each
+	hasTrouble              // Backoff, Failures, Calm: a byte each; Cause, since version 3
 	hasSetDelay             // SetDelay
 	hasEnds                 // no such bit
 )
@@ -61,8 +61,8 @@ func (s State) AppendBinary(b []byte) ([]byte, error) {
 	if part(hasSince, !s.TroubleSince.IsZero()) {
 		b = appendTime(b, s.TroubleSince)
 	}
-	if part(hasTrouble, s.Backoff|s.Failures|s.Calm > 0) {
-		b = append(b, s.Backoff, s.Failures, s.Calm)
+	if part(hasTrouble, s.Backoff|s.Failures|s.Calm > 0 || s.Cause > 0) {
+		b = binary.AppendUvarint(append(b, s.Backoff, s.Failures, s.Calm), uint64(s.Cause))
 	}
 	if part(hasSetDelay, s.SetDelay > 0) {
 		b = appendDuration(b, s.SetDelay)

@@ -27,7 +27,7 @@ func fullState() State {
 			Visits: []Visit{{Window{1320, 240}, Line{0, 5}}},
 		},
 		LastResponse: 250 * time.Millisecond, TroubleSince: stored.Add(-time.Hour),
-		Backoff: 3, Failures: 2, Calm: 1, SetDelay: 5 * time.Second,
+		Cause: 1066, Backoff: 3, Failures: 2, Calm: 1, SetDelay: 5 * time.Second,
 	}
 }
 
@@ -37,11 +37,11 @@ func TestStateGolden(t *testing.T) {
 		state State
 		want  string
 	}{
-		{"never asked", State{}, "0200"},
-		{"answers", State{LastEnd: stored, LastResponse: time.Millisecond}, "0209ce9e82b00d959aef3ac0843d"},
-		{"everything", fullState(), "027fce9e82b00d959aef3a" +
+		{"never asked", State{}, "0300"},
+		{"answers", State{LastEnd: stored, LastResponse: time.Millisecond}, "0309ce9e82b00d959aef3ac0843d"},
+		{"everything", fullState(), "037fce9e82b00d959aef3a" +
 			"03eed682b00d959aef3a8080c58bc6d101050437323030" + "c69f82b00d959aef3a80b09dc2df010600" + "d6928e8c5294cabad203ffffffffffffffff7f0a00" +
-			"1280c8afa02501ac02" + "e8028d0480d88ee16f0004" + "a80af0010005" + "80e59a77aee681b00d959aef3a03020180e497d012"},
+			"1280c8afa02501ac02" + "e8028d0480d88ee16f0004" + "a80af0010005" + "80e59a77aee681b00d959aef3a030201aa0880e497d012"},
 	}
 	for _, tt := range tests {
 		b, err := tt.state.AppendBinary([]byte("x"))
@@ -52,6 +52,21 @@ func TestStateGolden(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(back, tt.state) {
 			t.Errorf("%s: came back as %+v (%v)", tt.name, back, err)
 		}
+	}
+}
+
+// What version 2 wrote is read by every later one.
+func TestStateOfVersion2(t *testing.T) {
+	want := fullState()
+	want.Cause = 0
+	b, err := hex.DecodeString("027fce9e82b00d959aef3a" +
+		"03eed682b00d959aef3a8080c58bc6d101050437323030" + "c69f82b00d959aef3a80b09dc2df010600" + "d6928e8c5294cabad203ffffffffffffffff7f0a00" +
+		"1280c8afa02501ac02" + "e8028d0480d88ee16f0004" + "a80af0010005" + "80e59a77aee681b00d959aef3a03020180e497d012")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := DecodeState(b); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v (%v)", got, err)
 	}
 }
 
@@ -115,9 +130,11 @@ func TestDecodeStateRefuses(t *testing.T) {
 	negative := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01}
 	for _, bad := range [][]byte{
 		append(bytes.Clone(good), 0),
-		{3, 0},
+		{4, 0},
 		{1, 0x40},
 		{2, 0x80},
+		{3, 0x80},
+		{3, hasTrouble, 1, 1, 1, 0x80, 0x80, 0x04},   // a cause of more than 16 bits
 		{2, hasEnd, 0, 0x80, 0x94, 0xeb, 0xdc, 0x03}, // a second of nanoseconds
 		append([]byte{1, hasAsked}, negative...),
 		append([]byte{2, hasResponse}, negative...),

@@ -20,6 +20,7 @@ type Explanation struct {
 	DelaySource  Source        // where that comes from
 	Backoff      int           // the back-off level; 0: none
 	TroubleSince time.Time     // end of the first request that failed; zero: all is well
+	Cause        uint16        // why the last request failed, as Result.Cause; 0: not known
 	Parked       bool          // the host asked to be left alone for more than ParkedAfter
 	Forever      bool          // the operator has paused it until further notice
 }
@@ -55,6 +56,7 @@ func (h *Host) Explain(now time.Time) Explanation {
 		DelaySource:  h.source(d.reason, d.line, ""),
 		Backoff:      int(h.trouble.level),
 		TroubleSince: h.trouble.since,
+		Cause:        h.trouble.cause,
 		Parked:       w.length > ParkedAfter && w.reason != ReasonPause,
 		Forever:      w.length == Forever && w.reason == ReasonPause,
 	}

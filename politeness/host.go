@@ -29,6 +29,7 @@ func NewHost(o *Options, s State, now time.Time) *Host {
 			failures: min(s.Failures, failuresToBackoff),
 			calm:     s.Calm,
 			since:    s.TroubleSince,
+			cause:    s.Cause,
 		},
 	}
 	if !s.LastEnd.IsZero() {

@@ -15,6 +15,8 @@ type Result struct {
 	RetryAfter time.Duration
 	// Header is the value of the Retry-After header, for reports.
 	Header string
+	// Cause is why the request failed, in the caller's numbers; 0: not known. It is kept while the host is in trouble.
+	Cause uint16
 	// Jitter is a random number from 0 to 1. It makes a back-off up to a quarter longer, so that
 	// hosts that failed together do not return together.
 	Jitter float64

@@ -10,6 +10,7 @@ type State struct {
 	Asked        Asked         // as last set
 	LastResponse time.Duration // duration of the last request
 	TroubleSince time.Time     // end of the first request that failed; zero: all is well
+	Cause        uint16        // why the last request failed, as Result.Cause; 0: not known
 	Backoff      uint8         // back-off level, 0 to 12
 	Failures     uint8         // in a row, 0 to 3
 	Calm         uint8         // successes since the last failure or the last level that healed
@@ -24,6 +25,7 @@ func (h *Host) State(now time.Time) State {
 		Asked:        h.Asked(),
 		LastResponse: h.lastResponse,
 		TroubleSince: wall(h.trouble.since, now),
+		Cause:        h.trouble.cause,
 		Backoff:      h.trouble.level,
 		Failures:     h.trouble.failures,
 		Calm:         h.trouble.calm,

@@ -21,6 +21,7 @@ type trouble struct {
 	failures uint8     // in a row, up to failuresToBackoff
 	calm     uint8     // successes since the last failure or the last level that healed
 	since    time.Time // end of the first request that failed; zero while all is well
+	cause    uint16    // why the last one failed
 }
 
 // slow doubles a delay for every failure in a row, and once more while a back-off heals.
@@ -79,6 +80,7 @@ func (h *Host) fail(end time.Time, r Result) {
 	if t.since.IsZero() {
 		t.since = end
 	}
+	t.cause = r.Cause
 	t.calm = 0
 	t.failures = min(t.failures+1, failuresToBackoff)
 	if t.failures == failuresToBackoff {

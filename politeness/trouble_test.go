@@ -206,3 +206,28 @@ func TestOverflowSaturates(t *testing.T) {
 	}
 	h.Explain(epoch)
 }
+
+// TestCause: why the last request failed is known while a host is in trouble, over a restart too, and forgotten when it is well.
+func TestCause(t *testing.T) {
+	o := DefaultOptions()
+	h := NewHost(&o, State{}, at(0))
+	for i, cause := range []uint16{503, 1066} {
+		h.Ended(at(time.Duration(i)*time.Hour), Result{Signal: SignalUnreachable, Cause: cause})
+	}
+	if got := h.Explain(at(time.Hour)).Cause; got != 1066 {
+		t.Errorf("the cause is %d", got)
+	}
+	b, _ := h.State(at(time.Hour)).AppendBinary(nil)
+	s, err := DecodeState(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h = NewHost(&o, s, at(2*time.Hour))
+	if got := h.Explain(at(2 * time.Hour)).Cause; got != 1066 {
+		t.Errorf("after a restart the cause is %d", got)
+	}
+	h.Ended(at(3*time.Hour), Result{Signal: SignalOK})
+	if got := h.Explain(at(3 * time.Hour)).Cause; got != 0 {
+		t.Errorf("after a success the cause is %d", got)
+	}
+}

@@ -44,7 +44,7 @@ func (o Options) Standing(r Record, slack time.Duration, now time.Time) Standing
 		return o.standingUnreachable(r, slack, now)
 	}
 	until := r.Expires.Add(slack)
-	if !now.Before(until) || o.fromFuture(r, now) {
+	if !now.Before(until) || o.fromFuture(r, now) || o.judgedOtherwise(r) {
 		return Standing{Kind: StandingFetch}
 	}
 	if r.Class == ClassForbidden {
@@ -54,6 +54,14 @@ func (o Options) Standing(r Record, slack time.Duration, now time.Time) Standing
 		return Standing{Kind: StandingHold, Until: r.Refresh, Reason: ReasonForbidden}
 	}
 	return Standing{Kind: StandingAsk, Until: until, Reason: r.reason(), RefreshDue: !now.Before(r.Refresh.Add(slack))}
+}
+
+// judgedOtherwise reports whether the record was made under the other value of ForbiddenDenies and would be another one now.
+func (o Options) judgedOtherwise(r Record) bool {
+	if o.ForbiddenDenies {
+		return r.Class == ClassUnavailable && (r.Status == 401 || r.Status == 403)
+	}
+	return r.Class == ClassForbidden
 }
 
 // fromFuture tells whether a record says that it was made well after now. Then a clock was set back, and that must not

@@ -217,3 +217,31 @@ func TestValidate(t *testing.T) {
 		}
 	}
 }
+
+// A record that was made under the other value of ForbiddenDenies is not in force: the file is fetched again.
+func TestStandingForbiddenChanged(t *testing.T) {
+	strict := DefaultOptions()
+	strict.ForbiddenDenies = true
+	for _, status := range []int{401, 403, 404} {
+		out := Outcome{URL: "https://example.com/robots.txt", Status: status}
+		for _, tt := range []struct {
+			name        string
+			made, read  Options
+			kind, of404 StandingKind
+		}{
+			{"lenient", DefaultOptions(), DefaultOptions(), StandingAsk, StandingAsk},
+			{"strict", strict, strict, StandingHold, StandingAsk},
+			{"lenient to strict", DefaultOptions(), strict, StandingFetch, StandingAsk},
+			{"strict to lenient", strict, DefaultOptions(), StandingFetch, StandingAsk},
+		} {
+			want := tt.kind
+			if status == 404 {
+				want = tt.of404
+			}
+			record, _ := tt.made.Next(Record{}, out, begin)
+			if s := tt.read.Standing(record, 0, begin.Add(minute)); s.Kind != want {
+				t.Errorf("%s, status %d: %v, want %v", tt.name, status, s.Kind, want)
+			}
+		}
+	}
+}

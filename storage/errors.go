@@ -16,7 +16,7 @@ var (
 	ErrNewer       = errors.New("written by a newer version of amble")
 	ErrTruncated   = errors.New("the file is shorter than the database in it")
 	ErrCorrupt     = errors.New("the database is damaged")
-	ErrNoSpace     = errors.New("no space left for the database")
+	ErrNoSpace     = errors.New("no space left")
 	ErrMaxSize     = fmt.Errorf("%w: it is as large as it may be", ErrNoSpace) // Options.MaxBytes
 	ErrNotFound    = errors.New("not in the database")
 	ErrInDoubt     = errors.New("the disk failed while it was synced, so it is not known whether it is committed")

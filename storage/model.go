@@ -248,5 +248,15 @@ type Counters struct {
 	Policies uint64
 }
 
+// Any reports whether there are URLs in some states.
+func (c Counters) Any(states States) bool {
+	for s, n := range c.States {
+		if n > 0 && states.Has(State(s)) {
+			return true
+		}
+	}
+	return false
+}
+
 // Of returns the count of URLs in the given state.
 func (c Counters) Of(s State) uint64 { return c.States[s] }

@@ -102,7 +102,7 @@ func (f *archiveGetFlags) get(command *cobra.Command, c *archive.Collection, dir
 	if err != nil {
 		return exit(exitProblem, err)
 	}
-	err = f.print(command.OutOrStdout(), s)
+	err = f.print(rawOutput(command.OutOrStdout()), s)
 	if err = errors.Join(err, s.Close()); err != nil {
 		return exit(exitProblem, fmt.Errorf("%s: %w", url, err))
 	}

@@ -72,6 +72,7 @@ settings.`,
 	command.MarkFlagsMutuallyExclusive("json", "requests")
 	command.MarkFlagsMutuallyExclusive("json", "url")
 	command.MarkFlagsMutuallyExclusive("host", "url")
+	offerHosts(command, settings)
 	return command
 }
 

@@ -79,7 +79,7 @@ func (c *controlling) crawlOrder(name, short, long string) *cobra.Command {
 }
 
 func (c *controlling) hostOrder(name, short, long string) *cobra.Command {
-	return &cobra.Command{Use: name + " HOST", Short: short, Long: long, Args: exactly(1, "HOST"), RunE: func(command *cobra.Command, hosts []string) error {
+	return &cobra.Command{Use: name + " HOST", Short: short, Long: long, Args: exactly(1, "HOST"), ValidArgsFunction: completeHostArgument(c.settings), RunE: func(command *cobra.Command, hosts []string) error {
 		return c.post(command.Context(), hostOrderPath(hosts[0], name), nil, nil)
 	}}
 }
@@ -88,9 +88,10 @@ func (c *controlling) pause() *cobra.Command {
 	var length time.Duration
 	command := &cobra.Command{
 		Use: "pause [HOST]", Short: "Let no request begin, or none to a host",
-		Long:    "Let no request begin, or none to one host, until it is resumed. A request that is under way is let finish.",
-		Example: "  amble control pause\n  amble control pause www.example.com --for 2h",
-		Args:    atMostOne("host"),
+		Long:              "Let no request begin, or none to one host, until it is resumed. A request that is under way is let finish.",
+		Example:           "  amble control pause\n  amble control pause www.example.com --for 2h",
+		ValidArgsFunction: completeHostArgument(c.settings),
+		Args:              atMostOne("host"),
 		RunE: func(command *cobra.Command, hosts []string) error {
 			switch {
 			case length < 0:
@@ -112,7 +113,8 @@ func (c *controlling) pause() *cobra.Command {
 func (c *controlling) resume() *cobra.Command {
 	return &cobra.Command{
 		Use: "resume [HOST]", Short: "End a pause or a drain, or the pause of a host", Long: "End a pause or a drain of the crawl, or the pause of one host.",
-		Args: atMostOne("host"),
+		ValidArgsFunction: completeHostArgument(c.settings),
+		Args:              atMostOne("host"),
 		RunE: func(command *cobra.Command, hosts []string) error {
 			if len(hosts) == 0 {
 				return c.crawl(command, "resume")
@@ -125,9 +127,10 @@ func (c *controlling) resume() *cobra.Command {
 func (c *controlling) delay() *cobra.Command {
 	return &cobra.Command{
 		Use: "delay HOST TIME", Short: "Set the delay between requests to a host",
-		Long:    "Set the delay between two requests to a host, in place of politeness.delay; 0s lets that count again. What the host itself asks for is never undercut.",
-		Example: "  amble control delay www.example.com 30s",
-		Args:    exactly(2, "HOST TIME"),
+		Long:              "Set the delay between two requests to a host, in place of politeness.delay; 0s lets that count again. What the host itself asks for is never undercut.",
+		Example:           "  amble control delay www.example.com 30s",
+		ValidArgsFunction: completeHostArgument(c.settings),
+		Args:              exactly(2, "HOST TIME"),
 		RunE: func(command *cobra.Command, given []string) error {
 			d, err := time.ParseDuration(given[1])
 			if err != nil || d < 0 {
@@ -141,8 +144,9 @@ func (c *controlling) delay() *cobra.Command {
 func (c *controlling) drop() *cobra.Command {
 	return &cobra.Command{
 		Use: "drop HOST", Short: "Drop the queue of a host",
-		Long: "Exclude all URLs of a host that wait now, in the background. They stay known, with that reason. What is found later is queued as ever.",
-		Args: exactly(1, "HOST"),
+		ValidArgsFunction: completeHostArgument(c.settings),
+		Long:              "Exclude all URLs of a host that wait now, in the background. They stay known, with that reason. What is found later is queued as ever.",
+		Args:              exactly(1, "HOST"),
 		RunE: func(command *cobra.Command, hosts []string) error {
 			var done struct{ Dropped int }
 			if err := c.post(command.Context(), hostOrderPath(hosts[0], "drop"), nil, &done); err != nil {
@@ -159,7 +163,8 @@ func (c *controlling) set() *cobra.Command {
 		Use: "set KEY=VALUE...", Short: "Change settings of the running crawl",
 		Long: "Change settings of the running crawl, all of them or, where one is wrong or cannot change, none. They hold until the crawl ends, or reads its config\n" +
 			"file again. These can change:\n" + wrapped(config.LiveKeys(), 120) + ".",
-		Example: "  amble control set crawl.workers=128 politeness.delay=2s\n  amble control set 'scope.exclude=[\"\\\\.pdf$\"]'",
+		Example:           "  amble control set crawl.workers=128 politeness.delay=2s\n  amble control set 'scope.exclude=[\"\\\\.pdf$\"]'",
+		ValidArgsFunction: completeLiveSetting,
 		Args: func(command *cobra.Command, given []string) error {
 			if len(given) == 0 {
 				return usagef("name the settings, such as crawl.workers=128")

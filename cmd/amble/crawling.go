@@ -68,7 +68,7 @@ func (k *crawling) run(ctx context.Context) (out outcome, err error) {
 	defer stop()
 	engine, err := crawl.Open(options, k.log)
 	if err != nil {
-		return out, databaseError(ctx, k.config, err)
+		return out, makeError(ctx, k.config, err)
 	}
 	defer func() { err = errors.Join(err, engine.Close()) }()
 	k.settings.apply = engine.Change
@@ -132,6 +132,7 @@ func (k *crawling) startServer(c server.Crawl) (*server.Server, error) {
 			"%s: server.listen: %w; amble status needs this API. Take another port, or any free one with --set server.listen=127.0.0.1:0, or go without by --set server.listen=",
 			k.config.Source("server.listen"), err))
 	}
+	k.settings.useTokens(api.SetTokens)
 	k.log.Info("the API listens", "address", api.Address())
 	return api, nil
 }

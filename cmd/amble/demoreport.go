@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -126,7 +127,8 @@ func writeVerdict(b *strings.Builder, wrong []string, tooShort, early int) {
 
 // writeNext says where everything lies and what to try next.
 func (r *demoReport) writeNext(b *strings.Builder) {
-	amble, settings := os.Args[0], " -c "+filepath.Join(r.dir, "config.yaml")
+	info, _ := debug.ReadBuildInfo()
+	amble, settings := commandOf(os.Args[0], info), " -c "+filepath.Join(r.dir, "config.yaml")
 	b.WriteString("\nTry next:\n")
 	writeTable(b, [][]string{
 		{amble + " status" + settings, "what the database knows"},
@@ -136,4 +138,16 @@ func (r *demoReport) writeNext(b *strings.Builder) {
 		{"less " + filepath.Join(r.dir, "requests.jsonl"), "what the web saw"},
 	})
 	fmt.Fprintf(b, "All of it lies in %s, which can be deleted.\n", r.dir)
+}
+
+// commandOf is what to type for the program that runs as a file. go run deletes that file at the end, so there it is go run once more.
+func commandOf(file string, info *debug.BuildInfo) string {
+	dir := filepath.ToSlash(filepath.Dir(file))
+	if info == nil || info.Path == "" || !strings.Contains(dir, "/go-build") || !strings.HasSuffix(dir, "/exe") {
+		return file
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" && !strings.Contains(v, "+dirty") {
+		return "go run " + info.Path + "@" + v
+	}
+	return "go run " + info.Path
 }

@@ -15,6 +15,7 @@ const (
 	exitProblem     = 1   // the work found a problem
 	exitUsage       = 2   // wrong usage or configuration
 	exitInUse       = 3   // another process has the database
+	exitNoSeed      = 4   // of a run, no seed could be fetched
 	exitInterrupted = 130 // interrupted a second time
 )
 

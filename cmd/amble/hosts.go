@@ -40,7 +40,8 @@ process has the database and no API answers.`,
   amble hosts --state trouble --sort urls --limit 20
   amble hosts --sort found --limit 0 --jsonl
   amble hosts www.example.com`,
-		Args: atMostOne("host"),
+		Args:              atMostOne("host"),
+		ValidArgsFunction: completeHostArgument(settings),
 		RunE: func(command *cobra.Command, hosts []string) error {
 			if err := f.query.Check(); err != nil {
 				return usagef("%w", err)
@@ -63,13 +64,6 @@ process has the database and no API answers.`,
 	offer(command, "state", inspect.HostStates())
 	offer(command, "sort", inspect.HostOrders())
 	return command
-}
-
-// offer completes a flag by fixed values.
-func offer(command *cobra.Command, flag string, values []string) {
-	if err := command.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(fmt.Sprintf("completion of a flag that does not exist: %v", err))
-	}
 }
 
 // atMostOne is for commands that take one argument or none.
@@ -140,7 +134,7 @@ func (f *hostsFlags) listText(command *cobra.Command, i inspector, w io.Writer) 
 	shown := 0
 	matching, err := i.Hosts(command.Context(), f.query, func(h *inspect.Host) error {
 		shown++
-		return t.row(h.Host, h.State, grouped(uint64(h.Waiting)), grouped(uint64(h.Known)), secondsOf(h.Delay).String(), nextText(h, now), postponedReason(h.Reason))
+		return t.row(h.Host, h.State, grouped(uint64(h.Waiting)), grouped(uint64(h.Known)), secondsOf(h.Delay).String(), nextText(h, now), whyHost(h))
 	})
 	if err = errors.Join(err, t.flush()); err != nil {
 		return err
@@ -157,12 +151,25 @@ func (f *hostsFlags) listText(command *cobra.Command, i inspector, w io.Writer) 
 
 func nextText(h *inspect.Host, now time.Time) string {
 	switch {
+	case h.State == inspect.HostPaused && h.Next.IsZero():
+		return "when resumed"
 	case h.Waiting == 0:
 		return "-"
+	case h.State == inspect.HostBusy && h.Reason == "lookup":
+		return "after its lookup"
 	case h.Next.IsZero():
 		return "now"
 	}
 	return "in " + span(h.Next.Sub(now)+time.Second/2)
+}
+
+// whyHost is why a host waits, or what is under way with it, and why the last request to it failed.
+func whyHost(h *inspect.Host) string {
+	why := postponedReason(h.Reason)
+	if h.Trouble == "" {
+		return why
+	}
+	return strings.TrimPrefix(why+"; last failure: "+h.Trouble, "; ")
 }
 
 // secondsOf is a duration of a number that may be too large for one.

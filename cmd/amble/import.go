@@ -11,11 +11,12 @@ import (
 
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/server"
 	"github.com/amble-crawler/amble/internal/urllist"
 )
 
 func newImportCommand(settings *settingsFlags) *cobra.Command {
-	asJSON := false
+	asJSON, again := false, false
 	command := &cobra.Command{
 		Use:   "import FILE... | -",
 		Short: "Add URLs to the frontier, from lists of any length",
@@ -24,14 +25,18 @@ with "url" and, if need be, "depth" (links from a seed) and "priority" (-128 to 
 follows a # is a comment. Lists packed with gzip or zstd are unpacked, whatever their names.
 
 A running crawl is given the URLs over its API; without one they go into the database, which is made if there is none.
-URLs that are known are left as they are. Those outside the scope are left out and counted: it is that of the seeds, and scope.mode=any
-takes all. When the command ends, all that it counts as added is on disk.
+URLs that are known are left as they are; with --again those that failed, were denied or excluded are put back into their queues. Those outside the
+scope are left out and counted: it is that of the seeds, and scope.mode=any takes all.
+
+When the command ends, all that it counts as added is on disk. While a running crawl stands still because it has no room, it waits and says so;
+Ctrl-C ends it with what was added by then.
 
 Exit code 0: done. 1: some lines are bad, a list cannot be read to its end, or the database cannot be used. 2: wrong usage or settings.
 3: another process has the database and no API answers.`,
 		Example: `  amble import urls.txt
   amble import --set scope.mode=any urls.jsonl.zst more.txt.gz
-  sort -u urls.txt | amble import -`,
+  sort -u urls.txt | amble import -
+  amble import --again failed.txt`,
 		Args: func(command *cobra.Command, files []string) error {
 			if len(files) == 0 {
 				return usagef("name the lists to import, or - for standard input")
@@ -48,16 +53,19 @@ Exit code 0: done. 1: some lines are bad, a list cannot be read to its end, or t
 					return exit(exitUsage, err)
 				}
 			}
-			to, err := openAdder(command.Context(), c)
+			ctx, stop := untilInterrupted(command.Context())
+			defer stop()
+			to, err := openAdder(ctx, c, newWaitNotice(command.ErrOrStderr()))
 			if err != nil {
 				return err
 			}
-			i := importing{command: command, to: to}
+			i := importing{command: command, ctx: ctx, to: to, again: again}
 			err = i.files(files)
 			return errors.Join(i.ended(err, asJSON), to.Close())
 		},
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print the counts as one JSON object")
+	command.Flags().BoolVar(&again, "again", false, "put known URLs that failed, were denied or excluded back into their queues")
 	return command
 }
 
@@ -67,10 +75,35 @@ type adder interface {
 	io.Closer
 }
 
-func openAdder(ctx context.Context, c *config.Config) (adder, error) {
+// clientAdder is a running crawl.
+type clientAdder struct {
+	*server.Client
+	waits func(reason string)
+}
+
+// Add is part of adder.
+func (a clientAdder) Add(ctx context.Context, urls []crawl.Addition) (crawl.Added, error) {
+	return a.Client.Add(ctx, urls, a.waits)
+}
+
+// newWaitNotice says that a running crawl takes nothing at the moment, once for each reason.
+func newWaitNotice(w io.Writer) func(reason string) {
+	said := ""
+	return func(reason string) {
+		if reason != said {
+			said = reason
+			fmt.Fprintf(w, "waiting: the crawl stands still, and takes URLs when there is room again: %s\n", printable(reason))
+		}
+	}
+}
+
+func openAdder(ctx context.Context, c *config.Config, waits func(reason string)) (adder, error) {
 	client, err := dial(ctx, c)
-	if client != nil || err != nil {
-		return client, err
+	if err != nil {
+		return nil, err
+	}
+	if client != nil {
+		return clientAdder{client, waits}, nil
 	}
 	options, err := c.CrawlOptions(programVersion())
 	if err != nil {
@@ -82,7 +115,7 @@ func openAdder(ctx context.Context, c *config.Config) (adder, error) {
 		func(config.BadSeed) {}) // amble run and config check report them
 	i, err := crawl.OpenImporter(options, seeds)
 	if err != nil {
-		return nil, databaseError(ctx, c, err)
+		return nil, makeError(ctx, c, err)
 	}
 	return i, nil
 }
@@ -90,7 +123,9 @@ func openAdder(ctx context.Context, c *config.Config) (adder, error) {
 // importing is lists on their way into the frontier.
 type importing struct {
 	command *cobra.Command
+	ctx     context.Context
 	to      adder
+	again   bool
 	group   []crawl.Addition
 	sum     imported
 }
@@ -116,7 +151,7 @@ func (i *importing) files(names []string) error {
 
 func (i *importing) file(name string) error {
 	if name == "-" {
-		return i.list("standard input", i.command.InOrStdin())
+		return i.list("standard input", &untilDone{i.ctx, i.command.InOrStdin()})
 	}
 	file, err := os.Open(name)
 	if err != nil {
@@ -145,7 +180,7 @@ func (i *importing) list(name string, r io.Reader) error {
 		case err != nil:
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		i.group = append(i.group, crawl.Addition{URL: item.URL, Depth: item.Depth, Priority: item.Priority})
+		i.group = append(i.group, crawl.Addition{URL: item.URL, Depth: item.Depth, Priority: item.Priority, Again: i.again})
 		if len(i.group) == crawl.MaxAdditions {
 			if err := i.add(); err != nil {
 				return err
@@ -166,7 +201,7 @@ func (i *importing) add() error {
 	if len(i.group) == 0 {
 		return nil
 	}
-	sum, err := i.to.Add(i.command.Context(), i.group)
+	sum, err := i.to.Add(i.ctx, i.group)
 	i.sum.Added = i.sum.Plus(sum)
 	i.group = i.group[:0]
 	return err
@@ -185,11 +220,17 @@ func (i *importing) ended(err error, asJSON bool) error {
 	if asJSON {
 		err = errors.Join(err, writeJSON(out, s))
 	} else {
-		_, printing := fmt.Fprintf(out, "%s: %s added, %s known, %s outside the scope, %s refused, %s bad\n",
-			plural(s.Lines, "line"), grouped(s.Added.Added), grouped(s.Known), grouped(s.Outside), grouped(s.Refused), grouped(s.Bad))
+		back := ""
+		if i.again {
+			back = grouped(s.Again) + " put back, "
+		}
+		_, printing := fmt.Fprintf(out, "%s: %s added, %s%s known, %s outside the scope, %s refused, %s bad\n",
+			plural(s.Lines, "line"), grouped(s.Added.Added), back, grouped(s.Known), grouped(s.Outside), grouped(s.Refused), grouped(s.Bad))
 		err = errors.Join(err, printing)
 	}
 	switch {
+	case errors.Is(err, context.Canceled):
+		return exit(exitProblem, errors.New("the import was interrupted. What is counted as added is safe; what was on its way may be there too, and the same lists may be imported again"))
 	case err != nil:
 		return exit(exitProblem, fmt.Errorf("the import ended early: %w. What is counted as added is safe, and the same lists may be imported again", err))
 	case s.Bad > 0:

@@ -23,6 +23,7 @@ type inspector interface {
 	URLs(context.Context, inspect.URLQuery, func(*inspect.URL) error) (*storage.Position, error)
 	URL(context.Context, weburl.URL) (inspect.URLStory, error)
 	RenewalPlan(ctx context.Context, hosts int) (inspect.RenewalPlan, error)
+	HostNames(ctx context.Context, begin string, most int) ([]string, error)
 	io.Closer
 }
 
@@ -96,6 +97,9 @@ type storedInspector struct {
 	io.Closer
 }
 
+// tokenHint is what to do about a token that the running crawl does not accept.
+const tokenHint = "set server.token, or AMBLE_SERVER_TOKEN, to the one that it has; where the config file has another one by now, SIGHUP makes the crawl take it"
+
 // dial finds the running crawl; nil where there is none.
 func dial(ctx context.Context, c *config.Config) (*server.Client, error) {
 	client, err := server.Dial(ctx, c.DataDir, c.Server.Token)
@@ -105,7 +109,7 @@ func dial(ctx context.Context, c *config.Config) (*server.Client, error) {
 	case errors.Is(err, server.ErrNotRunning):
 		return nil, nil
 	case errors.Is(err, server.ErrToken):
-		return nil, exit(exitUsage, errors.New("the running crawl does not accept the token: set server.token, or AMBLE_SERVER_TOKEN, to what it was started with"))
+		return nil, exit(exitUsage, errors.New("the running crawl does not accept the token: "+tokenHint))
 	}
 	return nil, exit(exitProblem, err)
 }

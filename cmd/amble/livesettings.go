@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,9 +25,18 @@ type liveSettings struct {
 	level *slog.LevelVar
 	log   *slog.Logger
 
+	tokens func(full, read string) // puts others in force; nil: there is no API
+
 	mu      sync.Mutex // held while settings change, so that one change follows the other
 	current *config.Config
 	patch   map[string]any // what was changed over the API, merged
+}
+
+// useTokens sets who is told of other tokens.
+func (l *liveSettings) useTokens(set func(full, read string)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tokens = set
 }
 
 // Settings is part of server.Settings.
@@ -69,7 +79,7 @@ func (l *liveSettings) replace(ctx context.Context, patch map[string]any) ([]str
 	}
 	fresh, err := l.load(encoded)
 	if err != nil {
-		return nil, rejected(err)
+		return nil, rejected(withFixed(err, l.current.FixedIn(encoded)))
 	}
 	changes := l.current.Changes(fresh)
 	if fixed := l.current.Fixed(fresh); len(fixed) > 0 {
@@ -83,11 +93,28 @@ func (l *liveSettings) replace(ctx context.Context, patch map[string]any) ([]str
 		return nil, err
 	}
 	l.level.Set(levelOf(fresh.Log))
+	if l.tokens != nil {
+		l.tokens(fresh.Server.Token, fresh.Server.ReadToken)
+	}
 	l.current, l.patch = fresh, patch
 	if len(changes) > 0 {
 		l.log.Warn("settings have changed", "keys", strings.Join(changes, " "))
 	}
 	return changes, nil
+}
+
+// withFixed adds settings that cannot change to the problems of a load, which have to come to an end before those are known.
+func withFixed(err error, fixed config.Errors) error {
+	var problems config.Errors
+	if !errors.As(err, &problems) {
+		return err
+	}
+	for _, p := range fixed {
+		if !slices.ContainsFunc(problems, func(q config.Problem) bool { return q.Key == p.Key }) {
+			problems = append(problems, p)
+		}
+	}
+	return problems
 }
 
 // rejected names each problem of settings by its key.

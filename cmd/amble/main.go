@@ -17,8 +17,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRootCommand()
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetOut(&plainWriter{w: stdout})
+	root.SetErr(&plainWriter{w: stderr})
 	command, err := root.ExecuteC()
 	return report(command, err)
 }

@@ -31,7 +31,7 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "start": start, "signal": sendSignal, "ends": ends, "eventually": eventually, "damage": damage,
+			"exits": exits, "start": start, "signal": sendSignal, "ends": ends, "says": says, "eventually": eventually, "damage": damage,
 		},
 	})
 }

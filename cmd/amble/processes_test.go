@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strconv"
 	"sync"
@@ -21,7 +22,27 @@ type processes struct {
 
 type process struct {
 	command        *exec.Cmd
-	stdout, stderr bytes.Buffer
+	stdout, stderr printed
+}
+
+// printed is what a program has printed so far.
+type printed struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write is part of io.Writer.
+func (p *printed) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.Write(b)
+}
+
+// String is all of it.
+func (p *printed) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.String()
 }
 
 type processesKey struct{}
@@ -80,11 +101,31 @@ func ends(ts *testscript.TestScript, neg bool, args []string) {
 	delete(all.running, args[0])
 	all.mu.Unlock()
 	_ = p.command.Wait() // the code says it
-	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".stdout"), p.stdout.Bytes(), 0o644))
-	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".stderr"), p.stderr.Bytes(), 0o644))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".stdout"), []byte(p.stdout.String()), 0o644))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".stderr"), []byte(p.stderr.String()), 0o644))
 	if got := strconv.Itoa(p.command.ProcessState.ExitCode()); got != args[1] { // -1: killed
 		ts.Fatalf("%s: exit code %s, want %s\n%s%s", args[0], got, args[1], p.stdout.String(), p.stderr.String())
 	}
+}
+
+// says is the script command `says NAME PATTERN`: it waits until a program that was started has printed a line like that to standard error.
+func says(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: says NAME PATTERN")
+	}
+	pattern, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	all := ts.Value(processesKey{}).(*processes)
+	all.mu.Lock()
+	p := all.running[args[0]]
+	all.mu.Unlock()
+	for range 600 {
+		if pattern.MatchString(p.stderr.String()) {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	ts.Fatalf("%s says nothing like %s:\n%s", args[0], args[1], p.stderr.String())
 }
 
 // eventually is the script command `eventually program args...`: it runs a program again and again until it ends with 0.

@@ -54,7 +54,7 @@ func logProgress(log *slog.Logger, s crawl.Status) {
 	active, waiting := hostsAt(s)
 	attributes := []any{
 		"pages", s.Run.Pages, "pages_per_second", rounded(s.PagesPerSec), "bytes", s.Run.Bytes,
-		"hosts_active", active, "hosts_waiting", waiting, "queued", queued(s), "denied", s.URLs["denied"], "errors", s.Run.Errors,
+		"hosts_active", active, "hosts_waiting", waiting, "queued", queued(s), "denied", s.URLs["denied"], "errors", total(errorKinds(s)),
 	}
 	if len(s.Slowest) > 0 {
 		attributes = append(attributes, "finish", span(fromSeconds(s.Finish)), "slowest_host", s.Slowest[0].Host)
@@ -62,6 +62,9 @@ func logProgress(log *slog.Logger, s crawl.Status) {
 	if s.State == "stalled" {
 		log.Warn(stalledText, append(attributes, "reason", s.Reason)...)
 		return
+	}
+	if s.Reason != "" {
+		attributes = append(attributes, "reason", s.Reason)
 	}
 	log.Info(s.State, attributes...)
 }
@@ -77,11 +80,14 @@ func progressRows(s crawl.Status, now time.Time, width int) []row {
 		{"received", fmt.Sprintf("%s  %s/s", size(s.Run.Bytes), size(s.BytesPerSec))},
 		{"queue", plural(queued(s), "URL")},
 		{"denied", grouped(s.URLs["denied"]) + " by robots.txt"},
-		{"errors", grouped(s.Run.Errors)},
+		{"errors", grouped(total(errorKinds(s)))},
 	}
 	rows := []row{{title(s, now), styleTitle}}
 	if s.State == "stalled" {
 		rows = append(rows, row{"  " + stalledText + ": " + s.Reason, styleDanger})
+	}
+	if s.State == "running" && s.Reason != "" {
+		rows = append(rows, row{text: "  " + s.Reason})
 	}
 	rows = append(rows, columns(cells, width)...)
 	if text := finishText(s); text != "" {
@@ -97,7 +103,7 @@ func title(s crawl.Status, now time.Time) string {
 	case s.State == "stopping":
 		return "amble: stopping, " + plural(s.InFlight, "request") + " in flight; Ctrl-C again to stop at once"
 	default:
-		return "amble: " + s.State + " for " + span(now.Sub(s.Started)) + "; Ctrl-C to stop"
+		return "amble: " + s.State + " for " + span(now.Sub(stateSince(s))) + "; Ctrl-C to stop"
 	}
 }
 

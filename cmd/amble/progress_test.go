@@ -19,7 +19,7 @@ func someStatus() crawl.Status {
 		State: "running", Started: someTime.Add(-75 * time.Second),
 		URLs:     map[string]int{"queued": 1200, "retrying": 34, "denied": 5, "fetched": 99},
 		Places:   map[string]int{"leased": 2, "resolving": 1, "waiting": 3, "dormant": 4, "idle": 100},
-		InFlight: 2, Run: crawl.Rates{Pages: 1234, Bytes: 3 << 20, Errors: 6},
+		InFlight: 2, Run: crawl.Rates{Pages: 1234, Bytes: 3 << 20, Errors: 6}, Errors: map[string]uint64{"refused": 2, "status_5xx": 3, "dns_not_found": 1, "status_4xx": 9, "canceled": 4},
 		PagesPerSec: 12.34, BytesPerSec: 2048, Finish: 125, Slowest: []crawl.SlowHost{{Host: "slow.example", URLs: 7, Finish: 125}},
 	}
 }
@@ -65,7 +65,13 @@ func TestProgressTitles(t *testing.T) {
 	if got := progressRows(s, someTime, 80)[0].text; got != "amble: stopping, 2 requests in flight; Ctrl-C again to stop at once" {
 		t.Error(got)
 	}
-	s.State, s.Reason = "stalled", "no space left"
+	s.State, s.Reason, s.Since = "stalled", "no space left", someTime.Add(-7*time.Second)
+	if got := progressRows(s, someTime, 80)[0].text; got != "amble: stalled for 7s; Ctrl-C to stop" {
+		t.Error(got)
+	}
+	if got := stateText(s); !strings.Contains(got, "stalled, since "+instantText(s.Since, s.At)) {
+		t.Error(got)
+	}
 	if got := progressRows(s, someTime, 80)[1]; got.style != styleDanger || !strings.Contains(got.text, "until the disk has room again: no space left") {
 		t.Error(got)
 	}
@@ -134,6 +140,7 @@ func TestStatusNamesSlowHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
+		"  6 errors in this run: 3 status_5xx, 2 refused, 1 dns_not_found\n",
 		"left        about 2m 5s; slow.example has 7 URLs\n",
 		"slowest     slow.example      about 2m 5s for 7 URLs\n            next.example.org  about 1m 0s for 1 URL\n",
 	} {

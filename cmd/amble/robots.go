@@ -31,7 +31,7 @@ func (f *robotsFlags) addFrom(command *cobra.Command) {
 
 func (f *robotsFlags) addCommon(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringSliceVar(&f.agents, "agent", nil, "product `token` of the crawler; of several the first with a group of its own counts (default: robots.product_token)")
+	flags.StringSliceVar(&f.agents, "agent", nil, "product `token` of the crawler; of several the first with a group of its own counts (default: robots.product_token and robots.fallback_tokens)")
 	flags.BoolVar(&f.json, "json", false, "print JSON")
 }
 
@@ -47,7 +47,7 @@ func (f *robotsFlags) tokens(command *cobra.Command) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []string{c.Robots.ProductToken}, nil
+	return c.ProductTokens(), nil
 }
 
 // read returns the tokens, and what the robots.txt of --robots says. What the answer to a URL means is noted where it is not

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,6 +25,7 @@ const rootExample = `  amble demo                                  see a crawl o
   amble status                                how does the crawl stand?
   amble hosts www.example.com                 what is known of a host, and why does it wait?
   amble urls --state failed                   which URLs were given up, and why?
+  amble retry --state failed                  request them again
   amble plan                                  what is asked for again, and how fresh are the copies?
   amble audit                                 was every host asked as its robots.txt and the delays in force say?`
 
@@ -34,6 +35,7 @@ Exit codes:
     1  the work found a problem
     2  wrong usage or configuration
     3  the database is in use by another process
+    4  no seed of a run could be fetched
   130  interrupted a second time
 `
 
@@ -55,6 +57,7 @@ func newRootCommand() *cobra.Command {
 		newPlanCommand(settings),
 		newAuditCommand(settings),
 		newImportCommand(settings),
+		newRetryCommand(settings),
 		newControlCommand(settings),
 		newExportCommand(settings),
 		newDemoCommand(settings),
@@ -93,12 +96,34 @@ func knownCommand(command *cobra.Command, given []string) error {
 	if len(given) == 0 {
 		return nil
 	}
-	command.SuggestionsMinimumDistance = 2
 	hint := ""
-	if near := command.SuggestionsFor(given[0]); len(near) > 0 {
+	if near := suggestions(command, given[0]); len(near) > 0 {
 		hint = "; did you mean " + strings.Join(near, " or ") + "?"
 	}
 	return usagef("there is no command %q in %q%s", given[0], command.CommandPath(), hint)
+}
+
+// otherWords are what people call commands that have another name.
+func otherWords() map[string][]string {
+	return map[string][]string{
+		"run": {"crawl", "start", "fetch", "resume"}, "status": {"state", "info", "progress"}, "hosts": {"sites", "domains"}, "urls": {"pages", "links", "list"},
+		"retry": {"requeue", "again"}, "import": {"add", "feed"}, "export": {"dump"}, "control": {"pause", "stop", "drain", "set", "reload"},
+		"config": {"settings", "check"}, "db": {"database", "backup", "compact"}, "archive": {"warc"},
+	}
+}
+
+// suggestions are the commands that a word may stand for: those whose name, or another word for them, is like it or begins with it.
+func suggestions(group *cobra.Command, word string) (names []string) {
+	for _, c := range group.Commands() {
+		words := []string{c.Name()}
+		if !group.HasParent() {
+			words = append(words, otherWords()[c.Name()]...)
+		}
+		if c.IsAvailableCommand() && slices.ContainsFunc(words, func(w string) bool { return config.Like(word, w) || len(word) > 1 && strings.HasPrefix(w, word) }) {
+			names = append(names, c.Name())
+		}
+	}
+	return names
 }
 
 // settingsFlags are the flags by which every command finds its settings.
@@ -112,13 +137,8 @@ func addSettingsFlags(root *cobra.Command) *settingsFlags {
 	flags := root.PersistentFlags()
 	flags.StringVarP(&s.file, "config", "c", "", "config `file`; without it ./config.yaml if there is one, else the defaults")
 	flags.StringArrayVar(&s.sets, "set", nil, "one setting as `key=value`, stronger than file and environment; may be repeated")
-	complete := func(name string, f cobra.CompletionFunc) {
-		if err := root.RegisterFlagCompletionFunc(name, f); err != nil {
-			panic(fmt.Sprintf("completion of a flag that does not exist: %v", err))
-		}
-	}
-	complete("config", cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt))
-	complete("set", completeSetting)
+	completeFlag(root, "config", cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt))
+	completeFlag(root, "set", completeSetting)
 	return s
 }
 
@@ -130,15 +150,4 @@ func (s *settingsFlags) load() (*config.Config, error) {
 // patched is load with settings that are stronger than all others.
 func (s *settingsFlags) patched(patch []byte) (*config.Config, error) {
 	return config.LoadPatched(s.file, s.sets, os.Environ(), patch)
-}
-
-// completeSetting offers the names of the settings, each with its default.
-func completeSetting(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-	var offers []string
-	for _, d := range config.Describe() {
-		if strings.HasPrefix(d.Key, begun) {
-			offers = append(offers, cobra.CompletionWithDesc(d.Key+"=", "default: "+d.Default))
-		}
-	}
-	return offers, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -24,8 +25,8 @@ as postponed, and the next run goes on with them.
 
 A bad seed is reported with its place, and the good ones go on. Where seeds are given and none can be used, nothing is begun.
 
-The first SIGINT or SIGTERM stops: what is in flight may end within crawl.shutdown_grace, then all is committed. A second one stops
-at once; even that loses nothing that was committed. amble status tells how a running crawl stands.
+The first SIGINT or SIGTERM stops: what is in flight may end within crawl.shutdown_grace, then all is committed. Another one, at least a second
+later, stops at once; even that loses nothing that was committed. amble status tells how a running crawl stands.
 
 SIGHUP, where the messages do not go to a terminal, makes it read the config file again: the settings that may change while a crawl runs take
 effect, all of them or, where one is wrong or may not change, none. The API can change them too.
@@ -35,7 +36,7 @@ Messages go to standard error, the summary at the end to standard output.
 
 Exit code 0: all is done, postponed, or stopped by a signal. 1: it had to stop, or the database cannot be used.
 2: wrong settings or usage, no seed that can be used, or nothing to crawl. 3: another process has the database.
-130: stopped at once by a second signal.`,
+4: no seed could be fetched, the summary says why. 130: stopped at once by a second signal.`,
 		Example: `  amble run https://example.com/
   amble run -c site.yaml
   amble run --set data_dir=/srv/crawl --set crawl.max_pages=500 https://example.com/docs/
@@ -62,18 +63,49 @@ func runCrawl(command *cobra.Command, c *config.Config, load func([]byte) (*conf
 	if err != nil {
 		return err
 	}
-	if len(seeds.good) == 0 && !hasDatabase(c) {
-		return exit(exitUsage, crawl.ErrNothing) // and no directory is made for it
+	if err := somethingToCrawl(c, len(seeds.good)); err != nil {
+		return err // and no directory is made for it
+	}
+	if text := nothingInScope(c, len(seeds.good)); text != "" {
+		k.notice("warning", text)
 	}
 	k.seeds = seeds.good
 	out, err := k.run(command.Context())
 	if err != nil {
 		return err
 	}
-	return printSummary(command.OutOrStdout(), c, out, seeds.bad)
+	if err := printSummary(command.OutOrStdout(), c, out, seeds.bad); err != nil {
+		return err
+	}
+	if out.Seeds.Failed && !out.Stopped {
+		return exit(exitNoSeed, nil)
+	}
+	return nil
 }
 
 func hasDatabase(c *config.Config) bool {
 	_, err := os.Stat(filepath.Join(c.DataDir, storage.FileName))
 	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// somethingToCrawl refuses a crawl that has nothing to do and never will.
+func somethingToCrawl(c *config.Config, seeds int) error {
+	switch {
+	case seeds > 0 || hasDatabase(c):
+		return nil
+	case c.Crawl.ExitWhenDone:
+		return exit(exitUsage, crawl.ErrNothing)
+	case c.Server.Listen == "":
+		return exit(exitUsage, errors.New("there is nothing to crawl, and no API by which URLs could come: give seeds, or set server.listen"))
+	}
+	return nil
+}
+
+// nothingInScope says what keeps URLs out that are given to a crawl without seeds.
+func nothingInScope(c *config.Config, seeds int) string {
+	if seeds > 0 || hasDatabase(c) || c.Scope.Mode == "any" {
+		return ""
+	}
+	return fmt.Sprintf("%s: scope.mode is %s and there are no seeds, so every URL that is given to this crawl is outside its scope; set scope.mode: any, or crawl.seeds",
+		c.Source("scope.mode"), c.Scope.Mode)
 }

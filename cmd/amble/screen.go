@@ -40,6 +40,9 @@ type screen struct {
 
 // newScreen returns the terminal that w is, or nil where it is none or one that cannot move its cursor.
 func newScreen(w io.Writer) *screen {
+	if p, plain := w.(*plainWriter); plain {
+		w = p.w // the screen writes plain text by itself, and what moves the cursor
+	}
 	file, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) || os.Getenv("TERM") == "dumb" || os.Getenv("TERM") == "" {
 		return nil
@@ -79,10 +82,10 @@ func (s *screen) redraw(text string) error {
 	if up := s.height(width); up > 0 {
 		b.WriteString("\r\x1b[" + grouped(up) + "A\x1b[J")
 	}
-	b.WriteString(text)
+	b.WriteString(plainText(text))
 	s.drawn = s.drawn[:0]
 	for _, r := range s.block[:min(len(s.block), max(height-1, 0))] {
-		fitted := fit(r.text, width-1)
+		fitted := fit(printable(r.text), width-1)
 		s.drawn = append(s.drawn, utf8.RuneCountInString(fitted))
 		if s.colour && r.style != styleNone {
 			fitted = "\x1b[" + string(r.style) + "m" + fitted + "\x1b[0m"

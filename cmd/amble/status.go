@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 	"time"
 
@@ -59,7 +60,7 @@ func readStatus(ctx context.Context, c *config.Config) (crawl.Status, error) {
 	case err == nil:
 		return s, nil
 	case errors.Is(err, server.ErrToken):
-		return s, exit(exitUsage, fmt.Errorf("the running crawl, process %d, does not accept the token: set server.token, or AMBLE_SERVER_TOKEN, to what it was started with", running.Process))
+		return s, exit(exitUsage, fmt.Errorf("the running crawl, process %d, does not accept the token: %s", running.Process, tokenHint))
 	case !errors.Is(err, server.ErrNotRunning):
 		return s, exit(exitProblem, err)
 	}
@@ -150,8 +151,8 @@ func writeStatusTable(b *strings.Builder, rows [][]string) {
 
 func stateText(s crawl.Status) string {
 	text := s.State
-	if !s.Started.IsZero() {
-		text += ", since " + instantText(s.Started, s.At) + " (" + span(s.At.Sub(s.Started)) + ")"
+	if since := stateSince(s); !since.IsZero() {
+		text += ", since " + instantText(since, s.At) + " (" + span(s.At.Sub(since)) + ")"
 	}
 	if s.Reason != "" {
 		text += ": " + s.Reason
@@ -159,11 +160,40 @@ func stateText(s crawl.Status) string {
 	return text
 }
 
+// stateSince is since when the crawl is in its state: of one that runs, since when it does, whatever held it meanwhile.
+func stateSince(s crawl.Status) time.Time {
+	if s.State == "running" || s.Since.IsZero() {
+		return s.Started
+	}
+	return s.Since
+}
+
 func errorsText(s crawl.Status) string {
 	if s.Started.IsZero() {
 		return ""
 	}
-	return plural(s.Run.Errors, "error") + " in this run"
+	kinds := errorKinds(s)
+	text := plural(total(kinds), "error") + " in this run"
+	if len(kinds) > 0 {
+		text += ": " + countsText(kinds)
+	}
+	return text
+}
+
+// errorKinds counts what went wrong in this run, lookups of names included, by kind: not what the crawl itself broke off, and not 4xx, which are
+// answers.
+func errorKinds(s crawl.Status) map[string]uint64 {
+	kinds := maps.Clone(s.Errors)
+	delete(kinds, "status_4xx")
+	delete(kinds, "canceled")
+	return kinds
+}
+
+func total(counts map[string]uint64) (sum uint64) {
+	for _, n := range counts {
+		sum += n
+	}
+	return sum
 }
 
 func stateMeaning(s storage.State) string {

@@ -25,6 +25,7 @@ func printSummary(w io.Writer, c *config.Config, out outcome, badSeeds int) erro
 	default:
 		writePostponed(&b, out.Postponed, time.Now())
 	}
+	writeFailures(&b, out)
 	if badSeeds > 0 {
 		fmt.Fprintf(&b, "%s bad and left out; amble config check lists those of the settings.\n", were(badSeeds, "seed"))
 	}
@@ -50,6 +51,9 @@ func happened(c *config.Config, out outcome) string {
 		verb = "Stopped"
 	}
 	text := fmt.Sprintf("%s after %s: fetched %s (%s received)", verb, span(out.took), plural(out.since("fetched"), "page"), size(out.Status.Run.Bytes))
+	if n := out.Status.Run.Recrawls; n > 0 {
+		text += ", recrawled " + plural(n, "page")
+	}
 	if n := out.since("redirected"); n > 0 {
 		text += " and followed " + plural(n, "redirect")
 	}
@@ -72,6 +76,27 @@ func happened(c *config.Config, out outcome) string {
 // since counts the URLs that came to a state in this run.
 func (o *outcome) since(state string) int { return max(o.Status.URLs[state]-o.before.URLs[state], 0) }
 
+// writeFailures says why URLs were given up in this run, and why the seeds could not be fetched if none could, with the commands that show more.
+func writeFailures(b *strings.Builder, out outcome) {
+	if len(out.Status.Failed) > 0 {
+		fmt.Fprintf(b, "Given up for: %s; amble urls --state failed lists them, amble retry requests them again.\n", countsText(out.Status.Failed))
+	}
+	seeds := &out.Seeds
+	if out.Stopped || !seeds.Failed {
+		return
+	}
+	fmt.Fprintf(b, "No seed could be fetched:\n")
+	var rows [][]string
+	for _, s := range seeds.First {
+		rows = append(rows, []string{s.URL, s.State, reasonText(s.Reason)})
+	}
+	writeTable(b, rows)
+	if more := seeds.Total - len(seeds.First); more > 0 {
+		fmt.Fprintf(b, "  and %s\n", plural(more, "more seed"))
+	}
+	fmt.Fprintf(b, "amble urls %s tells all that is known of it.\n", seeds.First[0].URL)
+}
+
 const maxPostponed = 10
 
 // writePostponed lists the hosts that could not be asked in this run.
@@ -86,7 +111,11 @@ func writePostponed(b *strings.Builder, hosts []crawl.Postponed, now time.Time) 
 		if !p.Until.IsZero() {
 			until = "not before " + instantText(p.Until, now)
 		}
-		rows = append(rows, []string{p.Host, plural(p.URLs, "URL"), until, postponedReason(p.Reason)})
+		why := postponedReason(p.Reason)
+		if p.Cause != "" {
+			why += "; last failure: " + p.Cause
+		}
+		rows = append(rows, []string{p.Host, plural(p.URLs, "URL"), until, why})
 	}
 	writeTable(b, rows)
 	if more := len(hosts) - maxPostponed; more > 0 {
@@ -108,6 +137,9 @@ func postponedReason(reason string) string {
 		"request-rate":            "Request-rate of its robots.txt",
 		"visit-time":              "Visit-time of its robots.txt: outside of its hours",
 		"pause":                   "paused by the operator",
+		"lookup":                  "its name is being looked up",
+		"loading":                 "its queue is being read",
+		"request":                 "a request is in flight",
 		"set-delay":               "the delay set by the operator",
 		"start":                   "its turn comes later",
 		"limit":                   "its address or domain has to be left alone for now",

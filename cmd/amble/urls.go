@@ -64,6 +64,7 @@ Exit code 0: done. 1: the URL or the host is not known, there is no database, or
 	flags.BoolVar(&f.lines, "jsonl", false, "print one JSON object a line")
 	offer(command, "state", stateNames())
 	offer(command, "reason", inspect.ReasonNames())
+	offerHosts(command, settings)
 	return command
 }
 

@@ -28,25 +28,53 @@ func newVersionCommand() *cobra.Command {
 	}
 }
 
-// programVersion is the version given at build time, else that of the module, else "dev". It has no leading v, as in a
+// programVersion is the version given at build time, else that of the module, else the commit, else "dev". It has no leading v, as in a
 // User-Agent header.
 func programVersion() string {
-	known := version
-	if info, ok := debug.ReadBuildInfo(); ok && known == "" {
-		known = info.Main.Version
-	}
-	if known == "" || known == "(devel)" {
-		return "dev"
-	}
-	return strings.TrimPrefix(known, "v")
+	info, _ := debug.ReadBuildInfo()
+	return versionOf(version, info)
 }
 
-// builtFrom is a line with the commit and its date, or "" where the toolchain did not record them.
-func builtFrom(info *debug.BuildInfo) string {
+// versionOf is the version of a program that was given one, and built from what info says; nil: that is not known.
+func versionOf(given string, info *debug.BuildInfo) string {
+	if given == "" && info != nil {
+		if given = info.Main.Version; given == "" || given == "(devel)" {
+			given = revisionOf(info)
+		}
+	}
+	if given == "" {
+		return "dev"
+	}
+	return strings.TrimPrefix(given, "v")
+}
+
+// revisionOf is the commit in a short form; empty where the toolchain did not record it.
+func revisionOf(info *debug.BuildInfo) string {
+	const short = 12
+	recorded := recordedOf(info)
+	revision := recorded["vcs.revision"]
+	if revision == "" {
+		return ""
+	}
+	text := "dev-" + revision[:min(len(revision), short)]
+	if recorded["vcs.modified"] == "true" {
+		text += "-dirty"
+	}
+	return text
+}
+
+// recordedOf are the settings that the toolchain recorded.
+func recordedOf(info *debug.BuildInfo) map[string]string {
 	recorded := map[string]string{}
 	for _, s := range info.Settings {
 		recorded[s.Key] = s.Value
 	}
+	return recorded
+}
+
+// builtFrom is a line with the commit and its date, or "" where the toolchain did not record them.
+func builtFrom(info *debug.BuildInfo) string {
+	recorded := recordedOf(info)
 	if recorded["vcs.revision"] == "" {
 		return ""
 	}

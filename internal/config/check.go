@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
@@ -127,17 +128,38 @@ func (k *checker) limits() {
 
 // choices checks the settings that are one word out of a few.
 func (k *checker) choices() {
-	k.oneOf("scope.mode", k.c.Scope.Mode, "host", "domain", "prefix", "any")
-	k.oneOf("log.level", k.c.Log.Level, "debug", "info", "warn", "error")
-	k.oneOf("log.format", k.c.Log.Format, "text", "json")
+	k.oneOf("scope.mode", k.c.Scope.Mode)
+	k.oneOf("log.level", k.c.Log.Level)
+	k.oneOf("log.format", k.c.Log.Format)
 	if k.c.DataDir == "" {
 		k.reject("data_dir", "want a directory for the database, such as ./data")
 	}
 	k.outputChoices()
 }
 
-func (k *checker) oneOf(key, value string, allowed ...string) {
-	if !slices.Contains(allowed, value) {
+// choices are the values of settings that are one word, or a list of words, out of a few.
+func choices() map[string][]string {
+	return map[string][]string{
+		"scope.mode":      {"host", "domain", "prefix", "any"},
+		"fetch.addresses": {"ipv4-first", "ipv6-first", "ipv4", "ipv6"},
+		"recrawl.policy":  policies(),
+		"output.format":   {archive.FormatJSONL, archive.FormatWARC, archive.FormatLinks, archive.FormatText, archive.FormatNone},
+		"output.compress": {archive.CompressNone, archive.CompressGzip, archive.CompressZstd},
+		"log.level":       {"debug", "info", "warn", "error"},
+		"log.format":      {"text", "json"},
+	}
+}
+
+// Choices are the values that a setting may have, if they are few; else there are none.
+func Choices(key string) []string {
+	if s, known := newVocabulary().byKey[key]; known && s.typ.Kind() == reflect.Bool {
+		return []string{"true", "false"}
+	}
+	return choices()[key]
+}
+
+func (k *checker) oneOf(key, value string) {
+	if allowed := choices()[key]; !slices.Contains(allowed, value) {
 		k.reject(key, "want one of "+strings.Join(allowed, ", "))
 	}
 }
@@ -158,8 +180,17 @@ func (k *checker) patterns(key string, patterns []string) {
 // network checks what other people's machines get to see, and what listens to them.
 func (k *checker) network() {
 	c := k.c
+	const wantToken = "want letters, - and _ only, such as amble (RFC 9309 section 2.2.1)"
 	if !isProductToken(c.Robots.ProductToken) {
-		k.reject("robots.product_token", "want letters, - and _ only, such as amble (RFC 9309 section 2.2.1)")
+		k.reject("robots.product_token", wantToken)
+	}
+	for i, token := range c.Robots.FallbackTokens {
+		if !isProductToken(token) {
+			k.rejectItem("robots.fallback_tokens", i, token, wantToken)
+		}
+	}
+	if len(c.Robots.FallbackTokens) > maxFallbackTokens {
+		k.reject("robots.fallback_tokens", fmt.Sprintf("want at most %d names", maxFallbackTokens))
 	}
 	k.fetchTexts()
 	k.server()
@@ -184,6 +215,9 @@ func (k *checker) pairs() {
 
 // unsure reports whether the value of a setting was found wrong, so that it cannot be held against another.
 func (k *checker) unsure(key string) bool { return k.r.failed[key] }
+
+// maxFallbackTokens bounds the names that every robots.txt is searched for.
+const maxFallbackTokens = 8
 
 func isProductToken(token string) bool {
 	return token != "" && len(token) <= 64 && strings.Trim(strings.ToLower(token), "abcdefghijklmnopqrstuvwxyz-_") == ""

@@ -71,11 +71,13 @@ type Traps struct {
 	SessionNames     []string `mapstructure:"session_names"`     // parameters that carry one, beside the well-known
 }
 
-// Robots says under which name robots.txt is read.
+// Robots says under which names robots.txt is read, and what counts.
 type Robots struct {
-	ProductToken string `mapstructure:"product_token"` // RFC 9309 section 2.2.1
-	Obey         bool   `mapstructure:"obey"`          // false: only the Crawl-delay is honoured
-	ObeyNoFollow bool   `mapstructure:"obey_nofollow"` // false: links are followed whatever pages ask
+	ProductToken    string   `mapstructure:"product_token"`    // RFC 9309 section 2.2.1
+	FallbackTokens  []string `mapstructure:"fallback_tokens"`  // further names, each for files that have no group of those before it
+	Obey            bool     `mapstructure:"obey"`             // false: only the Crawl-delay is honoured
+	ObeyNoFollow    bool     `mapstructure:"obey_nofollow"`    // false: links are followed whatever pages ask
+	ForbiddenDenies bool     `mapstructure:"forbidden_denies"` // a robots.txt that answers 401 or 403 disallows everything
 }
 
 // Retry says how often, and how soon, a failed request is tried again.
@@ -138,7 +140,7 @@ func Default() Config {
 			PathDepth: 25, RepeatedSegments: 3, QueryParameters: 20, QueriesPerPath: 2000, SameDigest: 200,
 			Calendar: true, SessionIDs: true, SessionNames: []string{},
 		},
-		Robots: Robots{ProductToken: "amble", Obey: true, ObeyNoFollow: true},
+		Robots: Robots{ProductToken: "amble", FallbackTokens: []string{}, Obey: true, ObeyNoFollow: true},
 		Politeness: Politeness{
 			Delay:       time.Second,
 			AdaptiveMax: time.Minute,

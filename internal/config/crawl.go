@@ -66,7 +66,7 @@ func (c *Config) FrontierOptions() frontier.Options {
 	o.Ranges = c.ranges()
 	o.Domain = politeness.LimitOptions{InFlight: c.Politeness.PerDomain, Delay: c.Politeness.DomainDelay}
 	o.Robots = c.RobotsOptions()
-	o.Tokens = []string{c.Robots.ProductToken}
+	o.Tokens = c.ProductTokens()
 	o.Obey = c.Robots.Obey
 	o.MaxDepth = uint16(c.Crawl.MaxDepth)
 	o.MaxRedirects = uint8(c.Fetch.MaxRedirects)

@@ -155,16 +155,12 @@ func (d *document) leaf(key string, name, value *yaml.Node) {
 
 // syntax turns an error of the YAML parser into a problem with its line.
 func (d *document) syntax(body []byte, err error) Problem {
-	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	line := 0
-	if rest, ok := strings.CutPrefix(text, "line "); ok {
-		number, message, _ := strings.Cut(rest, ": ")
-		if n, err := strconv.Atoi(number); err == nil {
-			line, text = n, message
-		}
-	}
 	if tab := tabIndented(body); tab > 0 {
 		return Problem{Source: d.at(tab), Message: "is indented with a tab; YAML wants spaces"}
+	}
+	line, text := syntaxError(body)
+	if text == "" { // cannot be: the same bytes were read before
+		line, text = 0, err.Error()
 	}
 	return Problem{Source: d.at(line), Message: "is not YAML: " + text}
 }

@@ -21,6 +21,10 @@ func LiveKeys() []string {
 // Live reports whether a change of a setting takes effect while a crawl runs.
 func Live(key string) bool { return slices.Contains(LiveKeys(), key) }
 
+// reloaded reports whether a setting takes effect when the config file is read again while a crawl runs, and in no other way: secrets, which are not
+// to be sent over the API.
+func reloaded(key string) bool { return key == "server.token" || key == "server.read_token" }
+
 // PatchOf makes a patch for LoadPatched of settings in the form of --set flags. The error is of type Errors.
 func PatchOf(sets []string) (map[string]any, error) {
 	words, r := newVocabulary(), newReport()
@@ -57,15 +61,32 @@ func (c *Config) Changes(other *Config) (keys []string) {
 func (c *Config) Fixed(other *Config) (fixed Errors) {
 	words := newVocabulary()
 	for _, key := range c.Changes(other) {
-		if !Live(key) {
-			s := words.byKey[key]
-			fixed = append(fixed, Problem{
-				Source: other.origins[key].Source, Key: key, Read: s.show(format(s.value(other))),
-				Message: "cannot change while the crawl runs, where it is " + s.show(format(s.value(c))) + ": change it in the file and start the crawl again",
-			})
+		s, source := words.byKey[key], other.origins[key].Source
+		if !Live(key) && !(reloaded(key) && source.order != orderPatch) {
+			fixed = append(fixed, c.fixed(s, s.value(other), source))
 		}
 	}
 	return fixed
+}
+
+// FixedIn are the settings of a patch that cannot change while a crawl runs, also where the patch has other problems.
+func (c *Config) FixedIn(patch []byte) (fixed Errors) {
+	d := &document{path: PatchName, order: orderPatch, words: newVocabulary(), r: newReport()}
+	for _, g := range d.read(patch) {
+		if !Live(g.setting.key) && !reflect.DeepEqual(g.value, g.setting.value(c)) {
+			fixed = append(fixed, c.fixed(g.setting, g.value, g.origin.Source))
+		}
+	}
+	return fixed
+}
+
+// fixed is the problem of another value of a setting that cannot change.
+func (c *Config) fixed(s setting, value any, source Source) Problem {
+	message := "cannot change while the crawl runs, where it is " + s.show(format(s.value(c))) + ": change it in the file and start the crawl again"
+	if reloaded(s.key) {
+		message = "is not taken over the API: change it in the file and send the process SIGHUP, or start the crawl again"
+	}
+	return Problem{Source: source, Key: s.key, Read: s.show(format(value)), Message: message}
 }
 
 // Entry is one setting in force.

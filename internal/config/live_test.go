@@ -67,6 +67,33 @@ func TestWhatCannotChange(t *testing.T) {
 	}
 }
 
+// A token changes with the file, and not over the API; a patch whose other values are wrong still has its fixed settings named.
+func TestTokensChangeWithTheFile(t *testing.T) {
+	path := writeFile(t, "server:\n  token: one\n")
+	before, err := Load(path, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("server:\n  token: two\n  read_token: three\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	after, err := Load(path, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fixed := before.Fixed(after); len(fixed) > 0 {
+		t.Error(fixed)
+	}
+	fixed := before.FixedIn([]byte(`{"server": {"token": "two", "listen": "127.0.0.1:8377"}, "data_dir": "x", "crawl": {"workers": 0}}`))
+	var keys []string
+	for _, p := range fixed {
+		keys = append(keys, p.Key)
+	}
+	if !slices.Equal(keys, []string{"server.token", "data_dir"}) || strings.Contains(fixed.Error(), "two") {
+		t.Error(fixed)
+	}
+}
+
 // Every live setting exists.
 func TestLiveKeys(t *testing.T) {
 	words := newVocabulary()

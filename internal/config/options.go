@@ -29,5 +29,14 @@ func (c *Config) mailAddress() string {
 	return address.Address
 }
 
-// RobotsOptions are the options of robots. No setting changes them: the lifetimes are those of RFC 9309.
-func (c *Config) RobotsOptions() robots.Options { return robots.DefaultOptions() }
+// ProductTokens are the names looked for in robots.txt: the first that a file has a group for counts.
+func (c *Config) ProductTokens() []string {
+	return append([]string{c.Robots.ProductToken}, c.Robots.FallbackTokens...)
+}
+
+// RobotsOptions are the options of robots. The lifetimes are those of RFC 9309; no setting changes them.
+func (c *Config) RobotsOptions() robots.Options {
+	o := robots.DefaultOptions()
+	o.ForbiddenDenies = c.Robots.ForbiddenDenies
+	return o
+}

@@ -163,3 +163,19 @@ func TestFetchSecretsStayHidden(t *testing.T) {
 		}
 	}
 }
+
+// The names looked for in robots.txt, and what a forbidden one means, come from the settings.
+func TestRobotsSettings(t *testing.T) {
+	c, err := inFile(t, "robots:\n  product_token: amble-news\n  fallback_tokens: [amble, bot]\n  forbidden_denies: true\n", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := c.FrontierOptions(); !slices.Equal(o.Tokens, []string{"amble-news", "amble", "bot"}) || !o.Robots.ForbiddenDenies {
+		t.Errorf("tokens %q, forbidden denies: %v", o.Tokens, o.Robots.ForbiddenDenies)
+	}
+	for _, list := range []string{"[amble, 'a b']", "[a, a, a, a, a, a, a, a, a]"} {
+		if _, err := inFile(t, "robots:\n  fallback_tokens: "+list+"\n", nil, nil); err == nil || !strings.Contains(err.Error(), "robots.fallback_tokens") {
+			t.Errorf("%s: %v", list, err)
+		}
+	}
+}

@@ -17,7 +17,7 @@ func (k *checker) outputNumbers() {
 
 func (k *checker) outputChoices() {
 	k.outputFormats()
-	k.oneOf("output.compress", k.c.Output.Compress, archive.CompressNone, archive.CompressGzip, archive.CompressZstd)
+	k.oneOf("output.compress", k.c.Output.Compress)
 	if !archive.IsNamePart(k.c.Output.Prefix) {
 		k.reject("output.prefix", "want the begin of a file name, such as amble: letters, digits, dots, dashes and underscores, a letter or digit first")
 	}
@@ -26,8 +26,7 @@ func (k *checker) outputChoices() {
 func (k *checker) outputFormats() {
 	const key = "output.format"
 	const want = "want jsonl, warc, links or text, or none to write nothing"
-	known := []string{archive.FormatJSONL, archive.FormatWARC, archive.FormatLinks, archive.FormatText, archive.FormatNone}
-	formats := k.c.Output.Format
+	known, formats := choices()[key], k.c.Output.Format
 	if len(formats) == 0 {
 		k.reject(key, want)
 	}

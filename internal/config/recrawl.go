@@ -97,7 +97,7 @@ const (
 
 func (k *checker) recrawl() {
 	r := k.c.Recrawl
-	k.oneOf("recrawl.policy", r.Policy, policies()...)
+	k.oneOf("recrawl.policy", r.Policy)
 	between(k, "recrawl.interval", r.Interval, leastInterval, mostInterval)
 	between(k, "recrawl.min_interval", r.MinInterval, leastInterval, mostInterval)
 	between(k, "recrawl.max_interval", r.MaxInterval, leastInterval, mostInterval)

@@ -17,6 +17,9 @@ func tolerance(key string) int {
 	}
 }
 
+// Like reports whether a word is a misspelling of another one, or that word itself.
+func Like(word, other string) bool { return distance(word, other) <= tolerance(word) }
+
 // distance counts the insertions, deletions, substitutions and swaps of neighbours that turn a into b
 // (optimal string alignment), in bytes and without regard to ASCII case. Strings that are too long
 // are as far apart as can be.

@@ -2,7 +2,9 @@ package crawl
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -13,6 +15,7 @@ type Addition struct {
 	URL      weburl.URL
 	Depth    uint16 // links from a seed
 	Priority int8
+	Again    bool // one that is known and was given up, denied or excluded is put back into its queue
 	Fate     Fate // set by Add
 }
 
@@ -26,22 +29,26 @@ const (
 	FateKnown               // it was there before
 	FateOutside             // it is not in scope, or deeper than crawl.max_depth
 	FateRefused             // the host has too many origins, or the URL leads into a trap
+	FateAgain               // it was there before, and is put back into its queue
 )
 
 // String names it, as Added does.
-func (f Fate) String() string { return [...]string{"", "added", "known", "outside", "refused"}[f] }
+func (f Fate) String() string {
+	return [...]string{"", "added", "known", "outside", "refused", "again"}[f]
+}
 
 // Added is what became of additions. Each of them is counted once.
 type Added struct {
-	Added   int `json:"added"`   // new, and on disk
-	Known   int `json:"known"`   // there before
-	Outside int `json:"outside"` // not in scope, or deeper than crawl.max_depth
-	Refused int `json:"refused"` // the host has too many origins, or they lead into traps
+	Added   int `json:"added"`           // new, and on disk
+	Known   int `json:"known"`           // there before
+	Outside int `json:"outside"`         // not in scope, or deeper than crawl.max_depth
+	Refused int `json:"refused"`         // the host has too many origins, or they lead into traps
+	Again   int `json:"again,omitempty"` // there before, and put back into their queues
 }
 
 // Plus is the sum.
 func (a Added) Plus(b Added) Added {
-	return Added{a.Added + b.Added, a.Known + b.Known, a.Outside + b.Outside, a.Refused + b.Refused}
+	return Added{a.Added + b.Added, a.Known + b.Known, a.Outside + b.Outside, a.Refused + b.Refused, a.Again + b.Again}
 }
 
 // MaxAdditions is how many additions go into one commit.
@@ -50,7 +57,8 @@ const MaxAdditions = 5000
 // addition is a group of discoveries on its way through the dispatcher.
 type addition struct {
 	found  []storage.Found
-	answer chan added // holds one
+	again  []storage.Done // known URLs that are put back
+	answer chan added     // holds one
 }
 
 type added struct {
@@ -72,9 +80,12 @@ func (e *Engine) Add(ctx context.Context, urls []Addition) (sum Added, err error
 		n := min(len(urls), MaxAdditions)
 		group := urls[:n]
 		urls = urls[n:]
-		found := e.sift(group, nil)
-		fates, err := e.commitFound(ctx, d, found)
-		sum = sum.Plus(settle(group, fates))
+		a, err := e.sift(group, nil)
+		if err != nil {
+			return sum, err
+		}
+		fates, err := e.commitAddition(ctx, d, &a)
+		sum = sum.Plus(settle(group, fates, err == nil))
 		if err != nil {
 			return sum, err
 		}
@@ -82,15 +93,19 @@ func (e *Engine) Add(ctx context.Context, urls []Addition) (sum Added, err error
 	return sum, nil
 }
 
-// settle tells each addition what became of it, given the fates of those that were in scope, and counts them.
-func settle(group []Addition, fates []storage.Fate) (sum Added) {
+// settle tells each addition what became of it, given whether they were committed and the fates of those that were new or known, and counts them.
+func settle(group []Addition, fates []storage.Fate, committed bool) (sum Added) {
 	for i := range group {
 		a := &group[i]
 		switch {
 		case a.Fate == FateOutside:
 			sum.Outside++
 			continue
-		case len(fates) == 0:
+		case !committed:
+			a.Fate = FateNone
+			continue
+		case a.Fate == FateAgain:
+			sum.Again++
 			continue
 		case fates[0] == storage.FateAdded:
 			a.Fate, sum.Added = FateAdded, sum.Added+1
@@ -104,13 +119,13 @@ func settle(group []Addition, fates []storage.Fate) (sum Added) {
 	return sum
 }
 
-// commitFound has discoveries committed and waits for it, as Add does; it returns what became of each. After an error nobody knows whether
-// they were.
-func (e *Engine) commitFound(ctx context.Context, d *desk, found []storage.Found) ([]storage.Fate, error) {
-	if len(found) == 0 {
+// commitAddition has an addition committed and waits for it, as Add does; it returns what became of each discovery. After an error nobody
+// knows whether it was.
+func (e *Engine) commitAddition(ctx context.Context, d *desk, a *addition) ([]storage.Fate, error) {
+	if len(a.found)+len(a.again) == 0 {
 		return nil, nil
 	}
-	a := &addition{found: found, answer: make(chan added, 1)}
+	a.answer = make(chan added, 1)
 	select {
 	case d.adds <- a:
 	case <-d.closed:
@@ -129,9 +144,12 @@ func (e *Engine) commitFound(ctx context.Context, d *desk, found []storage.Found
 	}
 }
 
-// sift makes discoveries of the additions that are in scope, appended to found, and marks the others.
-func (e *Engine) sift(urls []Addition, found []storage.Found) []storage.Found {
+// sift makes discoveries of the additions that are in scope, in the memory of found, and marks the others. Known URLs that are to be put back
+// are no discoveries.
+func (e *Engine) sift(urls []Addition, found []storage.Found) (sifted addition, err error) {
 	scope, now := e.scope.Load(), e.now()
+	sifted.found = found
+	taken := make(map[storage.Position]bool) // of those put back: a list may name one twice
 	for i := range urls {
 		a := &urls[i]
 		deep := e.o.Frontier.MaxDepth > 0 && a.Depth > e.o.Frontier.MaxDepth
@@ -140,11 +158,34 @@ func (e *Engine) sift(urls []Addition, found []storage.Found) []storage.Found {
 			a.Fate = FateOutside
 			continue
 		}
-		found = append(found, storage.Found{
+		if a.Again {
+			known, again, err := e.again(u, now)
+			if err != nil {
+				return sifted, err
+			}
+			if at := (storage.Position{Host: known.Host, Ordinal: known.Ordinal}); again && !taken[at] {
+				taken[at] = true
+				a.Fate, sifted.again = FateAgain, append(sifted.again, known)
+				continue
+			}
+		}
+		sifted.found = append(sifted.found, storage.Found{
 			URL: u, Fingerprint: e.store.Fingerprint(u), Depth: a.Depth, Priority: a.Priority, At: now,
 		})
 	}
-	return found
+	return sifted, nil
+}
+
+// again is what puts a URL back that was given up, denied or excluded; false: it is not known, or in another state.
+func (e *Engine) again(u weburl.URL, now time.Time) (storage.Done, bool, error) {
+	head, host, err := e.store.Lookup(u)
+	if errors.Is(err, storage.ErrNotFound) {
+		return storage.Done{}, false, nil
+	}
+	if err != nil || !storage.In(storage.Failed, storage.Denied, storage.Excluded).Has(head.Last.State) {
+		return storage.Done{}, false, err
+	}
+	return putBack(host.ID, &head, now), true, nil
 }
 
 // additions is where the next addition comes from; nil while one waits for its commit.
@@ -162,7 +203,7 @@ func (r *run) additionJob() *job {
 		return nil
 	}
 	j := newJob()
-	j.addition, j.batch.Found, j.place = r.adding, r.adding.found, r.settled
+	j.addition, j.batch.Found, j.batch.Done, j.place = r.adding, r.adding.found, r.adding.again, r.settled
 	j.batch.Fates = make([]storage.Fate, len(j.batch.Found))
 	return j
 }

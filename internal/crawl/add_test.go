@@ -110,6 +110,46 @@ func TestAddToARunningCrawl(t *testing.T) {
 	}
 }
 
+// TestAddAgain puts known URLs back that failed, were denied or excluded, once each; the rules decide about them as before. A crawl that does not
+// run takes them in the same way.
+func TestAddAgain(t *testing.T) {
+	t.Parallel()
+	routes := testweb.Routes{"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /no/\n"), "/": testweb.Page("root", "/gone", "/no/1", "/fine"), "/fine": testweb.Page("fine")}
+	web := startWeb(t, testweb.Site{Host: "a.test", Handler: routes})
+	o := testOptions(t, web)
+	e, stop := daemon(t, o, web.URL("a.test", "/"))
+	settled := func() bool {
+		c := e.store.Counters()
+		return c.Of(storage.Fetched) == 2 && c.Of(storage.Failed) == 1 && c.Of(storage.Denied) == 1
+	}
+	eventually(t, "all is settled", settled)
+	list := additions(t, web.URL("a.test", "/gone"), web.URL("a.test", "/no/1"), web.URL("a.test", "/fine"), web.URL("a.test", "/gone"), web.URL("b.test", "/"))
+	for i := range list {
+		list[i].Again = true
+	}
+	ctx := context.Background()
+	if sum, err := e.Add(ctx, list); err != nil || sum != (Added{Again: 2, Known: 2, Outside: 1}) || list[0].Fate != FateAgain || list[3].Fate != FateKnown {
+		t.Errorf("%+v, %v: %+v", sum, err, list)
+	}
+	eventually(t, "the page is requested again", func() bool { return pagesOf(web, "a.test")["/gone"] == 2 && settled() })
+	stop()
+	i, err := OpenImporter(o, []Seed{seed(t, web.URL("a.test", "/"))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum, err := i.Add(ctx, list); err != nil || sum != (Added{Again: 2, Known: 2, Outside: 1}) {
+		t.Errorf("%+v, %v", sum, err)
+	}
+	if err := i.Close(); err != nil {
+		t.Fatal(err)
+	}
+	crawl(t, o)
+	if asked := pagesOf(web, "a.test"); asked["/gone"] != 3 || asked["/fine"] != 1 || asked["/no/1"] != 0 {
+		t.Errorf("requests: %v", asked)
+	}
+	checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
+}
+
 // TestManyAddAtOnce adds from many goroutines while pages are fetched, and counts.
 func TestManyAddAtOnce(t *testing.T) {
 	t.Parallel()

@@ -20,6 +20,7 @@ type order struct {
 	host   string // empty: the whole crawl
 	about  frontier.Order
 	pause  bool       // of the whole crawl
+	retry  *retry     // to begin; nil: none
 	answer chan error // holds one
 }
 
@@ -65,11 +66,16 @@ func (e *Engine) give(ctx context.Context, o *order) error {
 
 // follow carries out an order. It is answered by the commit that it is part of.
 func (r *run) follow(o *order) {
-	if o.host == "" {
+	switch {
+	case o.retry != nil:
+		r.addRetry(o.retry)
+	case o.host == "":
 		r.pauseCrawl(o.pause)
-	} else if err := r.controlHost(o); err != nil {
-		o.answer <- err
-		return
+	default:
+		if err := r.controlHost(o); err != nil {
+			o.answer <- err
+			return
+		}
 	}
 	r.pending.orders = append(r.pending.orders, o)
 }
@@ -110,7 +116,14 @@ func (r *run) controlHost(o *order) error {
 		return err
 	}
 	r.collect()
-	r.log.Info("the operator controls a host", "host", o.host, "order", o.about.Kind.String(), "until", o.about.Until, "delay", o.about.Delay)
+	attributes := []any{"host", o.host, "order", o.about.Kind.String()}
+	if !o.about.Until.IsZero() {
+		attributes = append(attributes, "until", o.about.Until)
+	}
+	if o.about.Kind == frontier.OrderDelay {
+		attributes = append(attributes, "delay", o.about.Delay)
+	}
+	r.log.Info("the operator controls a host", attributes...)
 	return nil
 }
 

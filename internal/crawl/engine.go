@@ -19,6 +19,7 @@ import (
 	"github.com/amble-crawler/amble/internal/revisit"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -80,6 +81,10 @@ type Engine struct {
 
 	plan      *revisit.Plan    // of renewals; nil: there are none
 	adoptions []storage.HostID // hosts with pages that are to be put on the plan
+
+	scopeSeeds int              // that the scope is made of, at the start of the Run
+	decided    decided          // as last kept; the dispatcher's
+	forgiven   []robots.Failure // see forgives; set before the Run has goroutines
 
 	refusing atomic.Bool // no URLs are taken from outside
 	copying  sync.Mutex  // held while a copy of the database is made

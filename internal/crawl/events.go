@@ -132,6 +132,7 @@ func (r *run) applied(j *job) {
 	j.endSweeps(now)
 	r.collect()
 	r.tally.added.Add(uint64(j.result.Added))
+	r.tally.gaveUp.count(j.batch.Done)
 	for reason, n := range j.result.TrappedBy {
 		r.tally.traps.count(reason, n)
 	}

@@ -39,19 +39,22 @@ func (i *Importer) Add(ctx context.Context, urls []Addition) (Added, error) {
 	if err := ctx.Err(); err != nil {
 		return Added{}, err
 	}
-	found := i.engine.sift(urls, i.found[:0])
-	i.found = found
-	if len(found) == 0 {
-		return settle(urls, nil), nil
+	a, err := i.engine.sift(urls, i.found[:0])
+	if err != nil {
+		return Added{}, fmt.Errorf("add URLs: %w", err)
+	}
+	i.found = a.found
+	if len(a.found)+len(a.again) == 0 {
+		return settle(urls, nil, true), nil
 	}
 	if err := i.engine.checkRoom(); err != nil {
 		return Added{}, fmt.Errorf("add URLs: %w", err)
 	}
-	b := storage.Batch{Found: found, Fates: make([]storage.Fate, len(found))}
+	b := storage.Batch{Found: a.found, Fates: make([]storage.Fate, len(a.found)), Done: a.again}
 	if _, err := i.engine.store.Commit(&b); err != nil {
 		return Added{}, fmt.Errorf("add URLs: %w", i.engine.roomError(err))
 	}
-	return settle(urls, b.Fates), nil
+	return settle(urls, b.Fates, true), nil
 }
 
 // Close closes the store.

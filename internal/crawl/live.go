@@ -119,6 +119,7 @@ func (r *run) change(c *change) {
 	r.f.Change(frontier.Change{
 		Politeness: c.live.Politeness, Overrides: c.live.Overrides, HostBudget: c.live.HostBudget, RenewShare: c.live.RenewShare, Overridden: c.overridden,
 	}, r.now())
+	r.reconsiderLive()
 	r.collect()
 	close(c.done)
 }

@@ -75,6 +75,11 @@ func (r *run) loadPolicy(to *frontier.QueueLoad, from *storage.Queue) error {
 		to.Record = robots.Record{}
 		return nil
 	}
+	if r.forgives(&to.Record) {
+		if to.Record = to.Record.Forget(); to.Record.Class == robots.ClassNone {
+			return nil
+		}
+	}
 	to.Rules = to.Record.Rules(r.o.Frontier.Tokens...)
 	return nil
 }

@@ -33,6 +33,9 @@ func (r *run) fetchPage(ctx context.Context, res *result) {
 	if !report.Sent || report.Broken {
 		return
 	}
+	if last := l.Head.Last.State; last != storage.Queued && last != storage.Retrying {
+		r.tally.recrawls.Add(1)
+	}
 	page := archive.Page{URL: l.URL.String(), Depth: int(l.Head.Depth), Attempts: int(l.Head.Last.Attempts) + 1}
 	if failure != nil {
 		res.page.Outcome = failed(failure)
@@ -106,12 +109,17 @@ func (r *run) judge(ctx context.Context, res *result, resp *fetch.Response, page
 			o.Digest = targetDigest(page.Redirect)
 			r.compare(res, &o, resp.Header)
 		}
-	case resp.Status >= 500, resp.Status == 429, resp.Status == 408, resp.Status == 425:
+	case retriedStatus(resp.Status):
 		o.State = storage.Retrying
 	default:
 		o.State = storage.Failed
 	}
 	res.page.Outcome = o
+}
+
+// retriedStatus reports whether the same request may bring another answer later.
+func retriedStatus(status int) bool {
+	return status >= 500 || status == 429 || status == 408 || status == 425
 }
 
 // unreadable is the outcome of a page whose body could not be read back from its

@@ -49,18 +49,18 @@ func (r *run) addRechecks(asked []frontier.Recheck) {
 }
 
 // storedRules are those of the robots record that the store has of an origin.
-func (r *run) storedRules(id storage.HostID, origin uint8) (*robots.Rules, error) {
-	host, err := r.store.HostByID(id)
+func (e *Engine) storedRules(id storage.HostID, origin uint8) (*robots.Rules, error) {
+	host, err := e.store.HostByID(id)
 	if err != nil {
 		return nil, err
 	}
 	if int(origin) >= len(host.Queues) {
 		return nil, fmt.Errorf("host %s: %w", host.Name, storage.ErrCorrupt)
 	}
-	encoded, err := r.store.Policy(host.Queues[origin].Origin)
+	encoded, err := e.store.Policy(host.Queues[origin].Origin)
 	if err != nil {
 		return nil, err
 	}
 	record, err := robots.DecodeRecord(encoded)
-	return record.Rules(r.o.Frontier.Tokens...), err
+	return record.Rules(e.o.Frontier.Tokens...), err
 }

@@ -17,6 +17,7 @@ type Summary struct {
 	Postponed []Postponed // hosts with URLs that could not be asked, most first
 	Stopped   bool        // asked to stop before it was done
 	Fresh     bool        // at least one request was made or one URL added
+	Seeds     SeedReport
 }
 
 // maxPendingBytes is how many bytes of output may gather for the next commit before dispatching pauses.
@@ -64,6 +65,7 @@ type run struct {
 	loading    int
 	sweeps     []*sweep // not handed to the sweeper yet
 	sweeping   int      // with the sweeper
+	retries    uint64   // marks of retries so far
 	noCommit   error    // why the committer cannot write; it tries again by itself
 	noStart    error    // why the ledger could not be written; the next lease tries again
 	noStartAt  time.Time
@@ -76,6 +78,8 @@ type run struct {
 	stopped bool            // by the operator
 
 	pausedSince time.Time // by the operator; zero: it is not
+	state       string    // as last reported
+	stateSince  time.Time
 	failed      error
 	torn        bool // a commit failed for good
 	unnamed     bool // an output file could not get its name; the committer's
@@ -95,11 +99,17 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 	}
 	e.scope.Store(scope)
 	before := e.store.Counters()
+	if err := e.reconsider(ctx); err != nil {
+		return e.unbegun(ctx, err)
+	}
 	if err := e.addSeeds(ctx, seeds, fresh); err != nil {
 		return e.unbegun(ctx, err)
 	}
 	if e.store.Counters().URLs == 0 {
-		return Summary{}, ErrNothing
+		if e.force.Load().ExitWhenDone {
+			return Summary{}, ErrNothing
+		}
+		e.log.Info("the frontier is empty: the crawl waits for URLs (amble import, POST /api/v1/urls)")
 	}
 	f, err := e.newFrontier(ctx, scope)
 	if err != nil {
@@ -123,6 +133,9 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 	err = r.run(ctx)
 	after := e.store.Counters()
 	s := r.summary(ctx)
+	if err == nil {
+		s.Seeds, err = r.seedReport(seeds, s.Postponed)
+	}
 	s.Fresh = after.Requests != before.Requests || after.URLs != before.URLs
 	return s, err
 }
@@ -193,8 +206,8 @@ func (r *run) dispatch(ctx context.Context) {
 		toLoad, wants := r.nextLoads()
 		toSweep, sweep := r.nextSweep()
 		swept := r.swept
-		if r.pending.size > r.portion.Items() {
-			swept = nil // the sweep goes no faster than the committer
+		if r.pending.size > r.portion.Items()/2 {
+			swept = nil // the sweep goes no faster than the committer, and leaves room for what the crawl itself brings
 		}
 		select {
 		case <-ctx.Done():

@@ -55,6 +55,7 @@ func (e *Engine) initialScope(seeds []Seed) (scope *frontier.Scope, fresh []stri
 		}
 	}
 	l := e.force.Load()
+	e.scopeSeeds = len(known)
 	return frontier.NewScope(e.o.Mode, l.Include, l.Exclude, urls...), fresh, nil
 }
 

@@ -150,7 +150,7 @@ func (t *listTaker) take(ctx context.Context, item *extract.Item) error {
 	if len(t.res.found) < listPortion {
 		return nil
 	}
-	_, err := t.commitFound(ctx, t.desk, t.res.found)
+	_, err := t.commitAddition(ctx, t.desk, &addition{found: t.res.found})
 	t.res.found = nil // the commit may still have them, where it failed
 	return err
 }

@@ -1,13 +1,17 @@
 package crawl
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"sort"
 	"sync/atomic"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -17,7 +21,8 @@ import (
 type Status struct {
 	State    string         `json:"state"` // opened, running, paused, stalled, stopping, finished
 	Reason   string         `json:"reason,omitempty"`
-	Started  time.Time      `json:"started,omitzero"`
+	Started  time.Time      `json:"started,omitzero"` // of the run
+	Since    time.Time      `json:"since,omitzero"`   // when it came into this state
 	At       time.Time      `json:"at"`
 	URLs     map[string]int `json:"urls"`  // by state, over all runs
 	Hosts    int            `json:"hosts"` // known
@@ -31,6 +36,7 @@ type Status struct {
 	Traps        map[string]uint64 `json:"traps,omitempty"`    // links of this run that were refused, by reason
 	Statuses     map[string]uint64 `json:"statuses,omitempty"` // answers of this run by HTTP status, those to robots.txt among them
 	Errors       map[string]uint64 `json:"errors,omitempty"`   // requests of this run without a usable answer, by the names of docs/ERRORS.md; robots.txt and name lookups among them
+	Failed       map[string]uint64 `json:"failed,omitempty"`   // URLs that this run gave up, by the names of docs/ERRORS.md; a status is spelt out: "status 404"
 	Pace         Pace              `json:"pace"`
 	PagesPerSec  float64           `json:"pages_per_second"` // over the last ten seconds
 	BytesPerSec  float64           `json:"bytes_per_second"`
@@ -45,6 +51,7 @@ type Status struct {
 // Rates are the counts of one run.
 type Rates struct {
 	Pages    uint64 `json:"pages"`    // answers with content
+	Recrawls uint64 `json:"recrawls"` // requests for pages that had been requested before, but for retries
 	Requests uint64 `json:"requests"` // that left, for pages and for robots.txt, those that were broken off among them
 	Errors   uint64 `json:"errors"`   // of these, those without an answer, and 5xx; not those that the crawler itself broke off
 	Bytes    uint64 `json:"bytes"`    // of the bodies that came
@@ -67,14 +74,17 @@ type Postponed struct {
 	URLs   int       `json:"urls"`
 	Until  time.Time `json:"until,omitzero"`
 	Reason string    `json:"reason"`
+	Cause  string    `json:"cause,omitempty"`  // why the last request to it, or the last lookup of its name, failed
+	Failed bool      `json:"failed,omitempty"` // it could not be reached, or its robots.txt lets nothing be fetched
 }
 
 // tally counts what workers do.
 type tally struct {
-	pages, requests, errors, bytes, robots, added, outside, commits atomic.Uint64
+	pages, recrawls, requests, errors, bytes, robots, added, outside, commits atomic.Uint64
 
 	traps   trapTally
 	answers answerTally
+	gaveUp  gaveUpTally
 	pace    paceTally
 }
 
@@ -99,7 +109,7 @@ func (t *tally) failed(kind fetch.Kind, sent bool) {
 
 func (t *tally) load() Rates {
 	return Rates{
-		Pages: t.pages.Load(), Requests: t.requests.Load(), Errors: t.errors.Load(), Bytes: t.bytes.Load(),
+		Pages: t.pages.Load(), Recrawls: t.recrawls.Load(), Requests: t.requests.Load(), Errors: t.errors.Load(), Bytes: t.bytes.Load(),
 		Robots: t.robots.Load(), Added: t.added.Load(), Outside: t.outside.Load(), Commits: t.commits.Load(),
 	}
 }
@@ -145,6 +155,7 @@ func (e *Engine) publish(s Status) {
 		s.Places = map[string]int{}
 	}
 	s.Run, s.Traps = e.tally.load(), e.tally.traps.load()
+	s.Failed = e.tally.gaveUp.load()
 	s.Statuses, s.Errors, s.Pace = e.tally.answers.load(), e.tally.answers.errors(), e.tally.pace.load()
 	e.status.Store(&s)
 }
@@ -180,9 +191,32 @@ func (r *run) report(state string) {
 		s.State, s.Reason = "paused", "by the operator since "+r.pausedSince.UTC().Format(time.DateTime)+" UTC"
 	case r.winding:
 		s.State = "draining"
+	case r.waits():
+		s.Reason = waitsForURLs
 	}
+	if s.State != r.state {
+		r.state, r.stateSince = s.State, now
+	}
+	s.Since = r.stateSince
 	s.PagesPerSec, s.BytesPerSec = r.meter.rates(now, r.tally.load())
 	r.publish(s)
+}
+
+// waitsForURLs is the reason of a run that stays up and has nothing to do.
+const waitsForURLs = "nothing is left to fetch: it waits for URLs (amble import, POST /api/v1/urls), or for recrawls that are due"
+
+// waits reports whether the run has nothing to do, by the last walk over the hosts: all of them are empty or have recrawls only.
+func (r *run) waits() bool {
+	if r.ends() || r.busy > 0 || r.sweeping+len(r.sweeps) > 0 || r.surveyor.found.places == nil {
+		return false
+	}
+	for place := range r.surveyor.found.places {
+		if place != "idle" && place != "resting" && place != "renewing" {
+			return false
+		}
+	}
+	c := r.store.Counters()
+	return c.Of(storage.Queued)+c.Of(storage.Retrying) == 0
 }
 
 func (r *run) hostName(id storage.HostID) string {
@@ -207,8 +241,13 @@ func (r *run) summary(ctx context.Context) Summary {
 
 func (r *run) postponed(w frontier.Waiting) Postponed {
 	p := Postponed{Host: w.Name, URLs: w.Left, Until: w.Until, Reason: w.Reason.String()}
-	if p.Host == "" {
-		p.Host = r.hostName(w.Host)
+	trouble := false
+	if h, err := r.store.HostByID(w.Host); err == nil {
+		p.Host = h.Name
+		trouble, p.Cause = troubleOf(&h)
+		if w.Robots == robots.ReasonUnreachable {
+			p.Cause = cmp.Or(p.Cause, r.robotsCause(&h))
+		}
 	}
 	switch {
 	case w.Budget:
@@ -218,5 +257,34 @@ func (r *run) postponed(w frontier.Waiting) Postponed {
 	case w.Parked:
 		p.Reason = "parked: " + p.Reason
 	}
+	p.Failed = w.Robots != robots.ReasonNone || trouble
 	return p
+}
+
+// troubleOf is whether a host is in trouble, and why, as committed.
+func troubleOf(h *storage.Host) (trouble bool, cause string) {
+	state, err := politeness.DecodeState(h.Politeness)
+	if err != nil || state.TroubleSince.IsZero() {
+		return false, ""
+	}
+	return true, inspect.CauseName(storage.Cause(state.Cause))
+}
+
+// robotsCause is why a robots.txt of a host cannot be had.
+func (r *run) robotsCause(h *storage.Host) string {
+	for i := range h.Queues {
+		encoded, err := r.store.Policy(h.Queues[i].Origin)
+		if err != nil {
+			return ""
+		}
+		record, err := robots.DecodeRecord(encoded)
+		switch {
+		case err != nil || record.Class != robots.ClassUnreachable:
+		case record.Failure != robots.FailureNone:
+			return "robots.txt, " + record.Failure.String()
+		default:
+			return fmt.Sprintf("robots.txt, status %d", record.Status)
+		}
+	}
+	return ""
 }

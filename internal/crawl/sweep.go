@@ -11,8 +11,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// sweep is a walk over the URLs of one host in the background, which changes what becomes of some of them. How far it
-// has come is a mark in the store, so that a restart goes on from there.
+// sweep is a walk over the URLs of one host in the background, which changes what becomes of some of them; or a step of a retry, over all
+// hosts. How far it has come is a mark in the store, so that a restart goes on from there.
 type sweep struct {
 	mark   string
 	host   storage.HostID
@@ -22,6 +22,7 @@ type sweep struct {
 	decide decision       // nil: to be got from ready
 	ready  func() (decision, error)
 	over   func(now time.Time) // told the dispatcher when the end is on disk; nil: nobody
+	retry  *retry              // in place of host, when, from, below, decide and ready; nil: it is none
 }
 
 // decision is what is to become of a URL; false: nothing.
@@ -32,6 +33,9 @@ const unbounded = math.MaxUint32
 
 // value is what the mark holds while the sweep goes on from an ordinal.
 func (c *sweep) value(from uint32) []byte {
+	if c.retry != nil {
+		return c.retry.encode()
+	}
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, from), c.below)
 }
 
@@ -53,6 +57,7 @@ type swept struct {
 	sweep *sweep
 	done  []storage.Done
 	next  uint32 // where the sweep goes on
+	value []byte // of the mark, in place of next, of a retry
 	end   bool
 	err   error
 }
@@ -62,6 +67,9 @@ const sweepPage = 1000
 
 // openSweeps finds the sweeps that an earlier process did not finish.
 func (r *run) openSweeps() error {
+	if err := r.openRetries(); err != nil {
+		return err
+	}
 	for prefix, open := range map[string]func(name string) (*sweep, error){markRecheck: r.openRecheck, markDrop: r.openDrop} {
 		marks, err := r.store.Marks(prefix)
 		if err != nil {
@@ -110,6 +118,10 @@ func (r *run) takeSwept(p *swept) {
 	}
 	r.pending.batch.Done = append(r.pending.batch.Done, p.done...)
 	r.pending.size += len(p.done)
+	if p.sweep.retry != nil {
+		r.takeRetried(p)
+		return
+	}
 	r.pending.setMark(p.sweep.mark, r.sweepMark(p))
 	if p.end {
 		r.sweeping--
@@ -139,12 +151,17 @@ func (j *job) endSweeps(now time.Time) {
 	}
 }
 
-// sweepAll is the sweeper: it makes one sweep after the other.
+// sweepAll is the sweeper: it makes one sweep after the other, and of a retry one step.
 func (r *run) sweepAll(ctx context.Context) {
 	for c := range r.toSweep {
 		for end := false; !end; {
-			page := r.sweepPage(c)
-			end = page.end || page.err != nil
+			var page *swept
+			if c.retry != nil {
+				page = r.retryStep(ctx, c)
+			} else {
+				page = r.sweepPage(c)
+			}
+			end = page.end || page.err != nil || c.retry != nil
 			select {
 			case r.swept <- page:
 			case <-ctx.Done():

@@ -76,7 +76,7 @@ func (r *run) request(ctx context.Context, res *result, req fetch.Request) (*fet
 		res.noteRequest(resp, nil, wait)
 		return resp, nil, frontier.Report{
 			Sent: true, End: resp.End, Duration: resp.End.Sub(resp.Start),
-			Signal: signalOf(resp.Status), RetryAfter: wait, RetryAfterText: resp.Header.Get("Retry-After"),
+			Signal: signalOf(resp.Status), Cause: storage.StatusCause(resp.Status), RetryAfter: wait, RetryAfterText: resp.Header.Get("Retry-After"),
 			Bytes: uint64(resp.Body.Size()),
 		}
 	}
@@ -92,7 +92,7 @@ func (r *run) request(ctx context.Context, res *result, req fetch.Request) (*fet
 	return nil, failure, frontier.Report{
 		Sent: failure.Sent || failure.Kind != fetch.KindCanceled, Broken: failure.Kind == fetch.KindCanceled || failure.Kind == fetch.KindLostOnReuse,
 		End: failure.End, Duration: failure.End.Sub(failure.Start),
-		Signal: failureSignal(failure.Kind),
+		Signal: failureSignal(failure.Kind), Cause: storage.ReasonCause(reasonOf(failure.Kind)),
 	}
 }
 

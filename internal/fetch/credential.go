@@ -93,8 +93,8 @@ func basic(user string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user))
 }
 
-// matches reports whether the credential is for u.
-func (c *Credential) matches(u weburl.URL) bool {
+// Matches reports whether the credential is for u.
+func (c *Credential) Matches(u weburl.URL) bool {
 	return u.Scheme() == c.scheme && u.Port() == c.port && c.hosts.Match(u.Host())
 }
 
@@ -110,7 +110,7 @@ func (c Credential) GoString() string { return c.String() }
 // counts.
 func (c *Client) credential(u weburl.URL) (field, bool) {
 	for i := range c.o.Credentials {
-		if c.o.Credentials[i].matches(u) {
+		if c.o.Credentials[i].Matches(u) {
 			return c.o.Credentials[i].field, true
 		}
 	}

@@ -64,10 +64,11 @@ type Host struct {
 	Waiting      uint32    `json:"waiting"`
 	Requests     uint32    `json:"requests"`
 	Bytes        uint64    `json:"bytes"`
-	Delay        float64   `json:"delay_seconds"` // between requests
-	Next         time.Time `json:"next,omitzero"` // when it is asked next; absent: now, or an event decides, or nothing waits
-	Reason       string    `json:"reason,omitempty"`
-	Parked       bool      `json:"parked,omitempty"` // it asked to be left alone for more than a week
+	Delay        float64   `json:"delay_seconds"`     // between requests
+	Next         time.Time `json:"next,omitzero"`     // when it is asked next; absent: now, or an event decides, or nothing waits
+	Reason       string    `json:"reason,omitempty"`  // why it waits, or what is under way
+	Trouble      string    `json:"trouble,omitempty"` // why the last request to it, or the last lookup of its name, failed, while it is in trouble; see CauseName
+	Parked       bool      `json:"parked,omitempty"`  // it asked to be left alone for more than a week
 	TroubleSince time.Time `json:"trouble_since,omitzero"`
 	Finish       float64   `json:"finish_seconds"`  // until the last of its URLs is fetched, at the delay in force
 	Place        string    `json:"place,omitempty"` // in the frontier of the running crawl
@@ -117,8 +118,11 @@ func (s *standing) settle(now time.Time) {
 		s.Next = next.UTC()
 	}
 	s.Parked = s.polite.Parked && s.polite.Until.After(now)
-	s.TroubleSince = s.polite.TroubleSince.UTC()
-	s.State, s.Reason = s.state(), s.reason()
+	if s.TroubleSince = s.polite.TroubleSince.UTC(); !s.TroubleSince.IsZero() {
+		s.Trouble = CauseName(storage.Cause(s.polite.Cause))
+	}
+	s.State = s.state()
+	s.Reason = s.reason()
 	if s.Waiting > 0 && !s.polite.Forever {
 		s.Finish = float64(s.Waiting-1)*s.Delay + max(next.Sub(now).Seconds(), 0)
 	}
@@ -156,9 +160,24 @@ func (s *standing) paused() bool {
 	return s.polite.Forever || s.polite.Reason == politeness.ReasonPause && !s.Next.IsZero()
 }
 
-// reason is why the host waits, in one word or two.
+// busyReason is what is under way with a host at a place of the frontier.
+func busyReason(place string) string {
+	switch place {
+	case "loading":
+		return "loading"
+	case "resolving":
+		return "lookup"
+	case "crowded":
+		return politeness.ReasonLimit.String()
+	}
+	return "request"
+}
+
+// reason is why the host waits, or what is under way, in one word or two.
 func (s *standing) reason() string {
 	switch {
+	case s.State == HostBusy:
+		return busyReason(s.Place)
 	case s.paused():
 		return politeness.ReasonPause.String()
 	case s.Parked && s.Waiting > 0:

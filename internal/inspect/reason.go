@@ -36,6 +36,14 @@ func ReasonName(r storage.Reason) string {
 	return fmt.Sprintf("reason_%d", r)
 }
 
+// CauseName is why a request failed, or a lookup, in one word or two: "status 503", or the name of a reason; empty where it is not known.
+func CauseName(c storage.Cause) string {
+	if status := c.Status(); status > 0 {
+		return fmt.Sprintf("status %d", status)
+	}
+	return ReasonName(c.Reason())
+}
+
 // ReasonNames are all names that ParseReason knows.
 func ReasonNames() []string {
 	names := reasonNames()[1:]

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -21,6 +22,7 @@ type AddReport struct {
 	Bad      int       `json:"bad"`                // lines without a URL
 	Problems []BadLine `json:"problems,omitempty"` // the bad lines since the last report, the first of them
 	Answers  []Answer  `json:"answers,omitempty"`  // one for each line since the last report, where that is asked for
+	Waiting  string    `json:"waiting,omitempty"`  // why nothing is added at the moment: the crawl stands still until there is room
 	Done     bool      `json:"done,omitempty"`     // the list is at its end
 	Error    string    `json:"error,omitempty"`    // why it was not read to the end
 }
@@ -29,13 +31,14 @@ type AddReport struct {
 type Answer struct {
 	Line   int    `json:"line"`
 	URL    string `json:"url,omitempty"` // in its canonical form
-	Result string `json:"result" enum:"added,known,outside,refused,bad"`
+	Result string `json:"result" enum:"added,known,outside,refused,again,bad"`
 	Reason string `json:"reason,omitempty"` // why it is bad
 }
 
 // addQuery says what is wanted of the reports.
 type addQuery struct {
-	Each bool `query:"each" doc:"an answer for each line too"`
+	Each  bool `query:"each" doc:"an answer for each line too"`
+	Again bool `query:"again" doc:"URLs that are known and failed, were denied or excluded are put back into their queues"`
 }
 
 // BadLine is one line of a list that holds no URL.
@@ -49,28 +52,33 @@ type BadLine struct {
 const maxProblems = 20
 
 func (s *Server) addAPI(api huma.API) {
-	op := streams[AddReport](api, operation("POST", "/urls", "urls-add", "Add URLs, a list of any length", http.StatusConflict))
+	op := streams[AddReport](api, operation("POST", "/urls", "urls-add", "Add URLs, a list of any length", http.StatusBadRequest, http.StatusConflict))
 	op.Description = "The body has one URL a line, or one JSON object a line with url and, if need be, depth and priority; it may be packed with gzip or zstd. " +
-		"Reports come while the list is read, each when what it counts is on disk: after at most " + strconv.Itoa(crawl.MaxAdditions) + " URLs. The last one has done or error."
-	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-		jsonLines:    {Schema: &huma.Schema{Type: huma.TypeString}},
-		"text/plain": {Schema: &huma.Schema{Type: huma.TypeString}},
-	}}
+		"Reports come while the list is read, each when what it counts is on disk: after at most " + strconv.Itoa(crawl.MaxAdditions) + " URLs. The last one has done or error. " +
+		"While the crawl stands still because it has no room, reports say so, and the list goes on when there is."
+	one := 1
+	list := &huma.Schema{Type: huma.TypeString, MinLength: &one}
+	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{jsonLines: {Schema: list}, "text/plain": {Schema: list}}}
 	handle(api, op, func(ctx context.Context, q *addQuery) (*huma.StreamResponse, error) {
-		return s.stream(func(t *stream) error { return s.addURLs(ctx, t, q.Each) }), nil
+		return s.stream(func(t *stream) error {
+			if t.r.ContentLength == 0 {
+				return huma.NewError(http.StatusBadRequest, "the list is missing: send it as the body of the request")
+			}
+			return s.addURLs(ctx, t, q)
+		}), nil
 	})
 }
 
 // addURLs reads a list, gives it to the crawl in groups, and reports after each that it is on disk. The next group is read only
 // then, so that a sender is no faster than the disk.
-func (s *Server) addURLs(ctx context.Context, t *stream, each bool) error {
+func (s *Server) addURLs(ctx context.Context, t *stream, q *addQuery) error {
 	_ = t.control.EnableFullDuplex() // HTTP/1: reports go out while the list comes in
 	list, err := urllist.NewReader(&patient{body: t.r.Body, control: t.control, now: s.o.Now})
 	if err != nil {
 		return errQuery{err}
 	}
 	defer list.Close()
-	a := adding{server: s, list: list, each: each}
+	a := adding{server: s, stream: t, list: list, each: q.Each, again: q.Again}
 	for !a.report.Done && err == nil {
 		if err = a.next(ctx); err == nil {
 			err = errors.Join(t.Lines.Write(&a.report), t.flush())
@@ -86,8 +94,10 @@ func (s *Server) addURLs(ctx context.Context, t *stream, each bool) error {
 // adding is one list on its way into the crawl.
 type adding struct {
 	server *Server
+	stream *stream
 	list   *urllist.Reader
 	each   bool
+	again  bool
 	group  []crawl.Addition
 	lines  []int // of the group
 	report AddReport
@@ -101,7 +111,7 @@ func (a *adding) next(ctx context.Context) error {
 		err = a.read()
 	}
 	a.report.Lines = a.list.Lines()
-	sum, failed := a.server.crawl.Add(ctx, a.group)
+	sum, failed := a.add(ctx)
 	a.report.Added = a.report.Plus(sum)
 	if failed != nil {
 		return failed
@@ -112,6 +122,42 @@ func (a *adding) next(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// waitingReports is how often it is told that nothing is added.
+const waitingReports = time.Second
+
+// add gives the group to the crawl. While that stands still, reports say so: they find out as well whether the client is still there.
+func (a *adding) add(ctx context.Context) (sum crawl.Added, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		sum, err = a.server.crawl.Add(ctx, a.group)
+	}()
+	tick := time.NewTicker(waitingReports)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return sum, err
+		case <-tick.C:
+			if a.reportWaiting() != nil {
+				cancel()
+			}
+		}
+	}
+}
+
+// reportWaiting says why nothing is added, if the crawl stands still.
+func (a *adding) reportWaiting() error {
+	s := a.server.crawl.Status()
+	if s.State != "stalled" {
+		return nil
+	}
+	report := AddReport{Lines: a.report.Lines, Added: a.report.Added, Bad: a.report.Bad, Waiting: s.Reason}
+	return errors.Join(a.stream.Lines.Write(&report), a.stream.flush())
 }
 
 // answer tells what became of each line of the group.
@@ -144,6 +190,6 @@ func (a *adding) read() error {
 		return err
 	}
 	a.lines = append(a.lines, a.list.Lines())
-	a.group = append(a.group, crawl.Addition{URL: item.URL, Depth: item.Depth, Priority: item.Priority})
+	a.group = append(a.group, crawl.Addition{URL: item.URL, Depth: item.Depth, Priority: item.Priority, Again: a.again})
 	return nil
 }

@@ -38,6 +38,7 @@ func (s *Server) registerAPI(mux *http.ServeMux) error {
 		config.Security = []map[string][]string{{"bearer": {}}, {"basic": {}}}
 	}
 	api := humago.New(mux, config)
+	api.UseMiddleware(refuseEmpty(api))
 	api.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[inspect.Counts](), reflect.TypeFor[map[string]uint32]())
 	for _, register := range []func(huma.API){s.statusAPI, s.controlAPI, s.historyAPI, s.eventsAPI, s.hostsAPI, s.urlsAPI, s.robotsAPI, s.exportAPI, s.backupAPI, s.auditAPI, s.planAPI} {
 		register(api)
@@ -57,6 +58,28 @@ func (s *Server) registerAPI(mux *http.ServeMux) error {
 	return nil
 }
 
+// refuseEmpty refuses parameters of the query that are there and empty, where their schema has no empty value. To huma they are not there.
+func refuseEmpty(api huma.API) func(huma.Context, func(huma.Context)) {
+	return func(c huma.Context, next func(huma.Context)) {
+		u := c.URL()
+		query, path := u.Query(), huma.NewPathBuffer(nil, 0)
+		var result huma.ValidateResult
+		for _, p := range c.Operation().Parameters {
+			if values, given := query[p.Name]; p.In == "query" && given && values[0] == "" && p.Schema.Type != huma.TypeArray {
+				path.Reset()
+				path.Push("query")
+				path.Push(p.Name)
+				huma.Validate(api.OpenAPI().Components.Schemas, p.Schema, path, huma.ModeWriteToServer, "", &result)
+			}
+		}
+		if len(result.Errors) > 0 {
+			_ = huma.WriteErr(api, c, http.StatusUnprocessableEntity, "validation failed", result.Errors...) // a client that went away is not our problem
+			return
+		}
+		next(c)
+	}
+}
+
 // object is an answer of one JSON object.
 type object[T any] struct{ Body T }
 
@@ -72,7 +95,7 @@ func answer[T any](value T, err error) (*object[T], error) {
 func operation(method, path, id, summary string, more ...int) huma.Operation {
 	errs := append([]int{
 		http.StatusUnauthorized, http.StatusForbidden, http.StatusMisdirectedRequest, http.StatusUnprocessableEntity, http.StatusTooManyRequests,
-		http.StatusServiceUnavailable,
+		http.StatusRequestHeaderFieldsTooLarge, http.StatusServiceUnavailable,
 	}, more...)
 	tag, _, _ := strings.Cut(id, "-")
 	return huma.Operation{Method: method, Path: basePath + path, OperationID: id, Summary: summary, Tags: []string{tag}, Errors: errs, MaxBodyBytes: maxBody}

@@ -246,7 +246,7 @@ func TestAddWithTheClient(t *testing.T) {
 	r := startCrawl(t)
 	r.settled(t)
 	urls := []crawl.Addition{{URL: parse(t, r.web.URL("a.test", "/deep")), Depth: 9, Priority: -4}, {URL: parse(t, "http://out.test/")}}
-	sum, err := r.client.Add(context.Background(), urls)
+	sum, err := r.client.Add(context.Background(), urls, nil)
 	if err != nil || sum != (crawl.Added{Added: 1, Outside: 1}) {
 		t.Errorf("%+v, %v", sum, err)
 	}
@@ -255,7 +255,7 @@ func TestAddWithTheClient(t *testing.T) {
 	}
 	r.stop()
 	<-r.ended
-	if _, err := r.client.Add(context.Background(), urls); !errors.Is(err, crawl.ErrNotRunning) {
+	if _, err := r.client.Add(context.Background(), urls, nil); !errors.Is(err, crawl.ErrNotRunning) {
 		t.Errorf("a crawl that has ended: %v", err)
 	}
 	if _, err := r.client.Host(context.Background(), "a.test"); err != nil {
@@ -267,7 +267,7 @@ func TestAddWithTheClient(t *testing.T) {
 func TestBrokenAnswers(t *testing.T) {
 	r := startCrawl(t)
 	r.settled(t)
-	if _, err := r.client.Add(context.Background(), []crawl.Addition{{URL: parse(t, r.web.URL("a.test", "/x"))}}); err != nil {
+	if _, err := r.client.Add(context.Background(), []crawl.Addition{{URL: parse(t, r.web.URL("a.test", "/x"))}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	stream := func(fail bool) error {

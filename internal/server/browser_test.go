@@ -103,6 +103,10 @@ func (b *browser) show(url string, width int64, dark bool, ready string) {
 		return err
 	}), chromedp.Navigate(url))
 	b.wait(ready)
+	const hollow = `[...document.querySelectorAll("dl")].filter((d) => !d.querySelector("dt") || !d.querySelector("dd")).map((d) => d.outerHTML).join(" ")`
+	if lists := b.text(hollow); lists != "" {
+		b.t.Errorf("%s has lists of nothing: %s", url, lists)
+	}
 }
 
 // wait waits until an expression is true in the page.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -83,6 +84,20 @@ func (c *Client) hostPage(ctx context.Context, q inspect.HostQuery, limit int) (
 	set(v, "sort", q.Sort)
 	set(v, "after", q.After)
 	return page, c.object(ctx, "/api/v1/hosts", v, &page)
+}
+
+// HostNames is [inspect.View.HostNames] of the running crawl.
+func (c *Client) HostNames(ctx context.Context, begin string, most int) (names []string, err error) {
+	var page inspect.HostPage
+	v := url.Values{"limit": {strconv.Itoa(min(most, maxPage))}, "sort": {"name"}}
+	set(v, "contains", begin)
+	err = c.object(ctx, "/api/v1/hosts", v, &page)
+	for i := range page.Hosts {
+		if name := page.Hosts[i].Host; strings.HasPrefix(name, begin) {
+			names = append(names, name)
+		}
+	}
+	return names, err
 }
 
 func (c *Client) hostsFound(ctx context.Context, q inspect.HostQuery, each func(*inspect.Host) error) (matching int, err error) {
@@ -171,8 +186,9 @@ func (c *Client) Order(ctx context.Context, method, path string, body, to any) e
 	return nil
 }
 
-// Add is [crawl.Engine.Add] of the running crawl, for at most crawl.MaxAdditions URLs.
-func (c *Client) Add(ctx context.Context, urls []crawl.Addition) (sum crawl.Added, err error) {
+// Add is [crawl.Engine.Add] of the running crawl, for at most crawl.MaxAdditions URLs, which are all to be put back or none. Where it waits, waits
+// is told why, again and again.
+func (c *Client) Add(ctx context.Context, urls []crawl.Addition, waits func(reason string)) (sum crawl.Added, err error) {
 	var body bytes.Buffer
 	lines := inspect.NewLines(&body)
 	for i := range urls {
@@ -181,26 +197,49 @@ func (c *Client) Add(ctx context.Context, urls []crawl.Addition) (sum crawl.Adde
 			return sum, err
 		}
 	}
-	response, err := c.send(ctx, http.MethodPost, "/api/v1/urls", nil, &body)
-	if err != nil {
-		return sum, err
+	v := url.Values{}
+	if len(urls) > 0 && urls[0].Again {
+		v.Set("again", "true")
 	}
-	defer response.Body.Close()
 	var last AddReport
-	answers := json.NewDecoder(response.Body)
-	for err == nil {
-		var report AddReport
-		if err = answers.Decode(&report); err == nil {
-			last = report
+	err = eachReport(ctx, c, "/api/v1/urls", v, &body, func(r *AddReport) error {
+		if last = *r; r.Waiting != "" {
+			waits(r.Waiting)
 		}
-	}
+		return nil
+	})
 	switch {
+	case err != nil:
+		return last.Added, err
 	case last.Error != "":
 		return last.Added, errors.New(last.Error)
-	case err != io.EOF || !last.Done:
-		return last.Added, c.broken(err)
+	case !last.Done:
+		return last.Added, c.broken(io.ErrUnexpectedEOF)
 	}
 	return last.Added, nil
+}
+
+// eachReport sends a body and calls each for the reports that come back.
+func eachReport[T any](ctx context.Context, c *Client, path string, v url.Values, body io.Reader, each func(*T) error) error {
+	response, err := c.send(ctx, http.MethodPost, path, v, body)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	for reports := json.NewDecoder(response.Body); ; {
+		var report T
+		switch err := reports.Decode(&report); {
+		case err == io.EOF:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			return c.broken(err)
+		}
+		if err := each(&report); err != nil {
+			return err
+		}
+	}
 }
 
 // givenURL is a line of a list.
@@ -286,7 +325,10 @@ func refusal(response *http.Response) error {
 		p.Detail = response.Status
 	}
 	for _, e := range p.Errors {
-		p.Detail += "; " + e.Error()
+		p.Detail += "; " + e.Message
+		if e.Location != "" {
+			p.Detail += " (" + e.Location + ")"
+		}
 	}
 	switch response.StatusCode {
 	case http.StatusNotFound:

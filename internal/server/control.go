@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -60,8 +61,8 @@ func (s *Server) resume(ctx context.Context) error {
 type hostPause struct {
 	HostPath
 	Body *struct {
-		Until   time.Time `json:"until,omitzero" doc:"when it ends; missing, with seconds missing too: it lasts until it is resumed"`
-		Seconds float64   `json:"seconds,omitempty" minimum:"0" maximum:"1e9" doc:"how long it lasts, in place of until"`
+		Until   time.Time `json:"until,omitzero" nullable:"true" doc:"when it ends, an instant to come; missing, with seconds missing too: it lasts until it is resumed"`
+		Seconds float64   `json:"seconds,omitempty" nullable:"true" exclusiveMinimum:"0" maximum:"1e9" doc:"how long it lasts, in place of until"`
 	}
 }
 
@@ -92,6 +93,8 @@ func (s *Server) hostControlAPI(api huma.API) {
 		case in.Body == nil:
 		case in.Body.Seconds > 0:
 			o.Until = s.o.Now().Add(time.Duration(in.Body.Seconds * float64(time.Second)))
+		case !in.Body.Until.IsZero() && !in.Body.Until.After(s.o.Now()):
+			return nil, errQuery{fmt.Errorf("until is %s, which is over: name an instant to come", in.Body.Until.Format(time.RFC3339))}
 		default:
 			o.Until = in.Body.Until
 		}

@@ -22,6 +22,13 @@ func (standing) Add(context.Context, []crawl.Addition) (crawl.Added, error) {
 func (standing) Backup(context.Context, io.Writer, func(int64)) (int64, error) {
 	return 0, crawl.ErrNotRunning
 }
+func (standing) Retry(context.Context, crawl.Selection, func(crawl.Retried) error) (crawl.Retried, error) {
+	return crawl.Retried{}, crawl.ErrNotRunning
+}
+
+func (standing) CountRetries(context.Context, crawl.Selection, func(crawl.Retried) error) (crawl.Retried, error) {
+	return crawl.Retried{}, crawl.ErrNotRunning
+}
 
 func (standing) Pause(context.Context) error { return crawl.ErrNotRunning }
 

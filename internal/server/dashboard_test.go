@@ -99,6 +99,10 @@ func TestDashboard(t *testing.T) {
 	b.text(`document.getElementById("query").value = "Site-7.test", document.querySelector("#search button").click() ?? ""`)
 	b.wait(`document.querySelector("h1").textContent === "site-7.test"`)
 	b.show(c.url+"/#/url/"+"http%3A%2F%2Fsite-3.test%3A"+c.port(t)+"%2Fprivate", 1280, false, `document.body.innerText.includes("not allowed") && document.body.innerText.includes("Disallow: /private")`)
+	b.show(c.url+"/#/url/http%3A%2F%2Fnowhere.test%2F", 1280, false, `document.querySelector("h1").textContent.includes("nowhere.test")`)
+	b.wait(`!document.body.innerText.includes("[object Object]")`)
+	b.text(`import("/dom.js").then((m) => { window.none = [m.facts([["a", ""], ["b", null]]), m.bars([])]; }) && ""`)
+	b.wait(`window.none?.every((list) => list.tagName !== "DL") === true`)
 	b.clean(c.url)
 }
 

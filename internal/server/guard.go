@@ -35,7 +35,7 @@ func (o *Options) check() error {
 
 // guarded puts the guards around what is served. The outermost is the first to look at a request.
 func (s *Server) guarded(next http.Handler) http.Handler {
-	return s.identify(s.limitRate(s.checkHost(sameOrigin(next))))
+	return s.identify(s.limitRate(limitHeader(s.checkHost(sameOrigin(next)))))
 }
 
 // identify says who answers, and that no answer is to be kept or guessed at.
@@ -47,6 +47,23 @@ func (s *Server) identify(next http.Handler) http.Handler {
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("X-Frame-Options", "DENY")
 		h.Set("Referrer-Policy", "no-referrer")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// limitHeader refuses requests with a header that is too long.
+func limitHeader(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		size := len(r.Method) + len(r.RequestURI) + len(r.Host)
+		for name, values := range r.Header {
+			for _, value := range values {
+				size += len(name) + len(value) + len(": \r\n")
+			}
+		}
+		if size > maxHeader {
+			writeProblem(w, http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("the request has a first line and a header of %d bytes, at most %d are taken", size, maxHeader))
+			return
+		}
 		next.ServeHTTP(w, r)
 	})
 }
@@ -134,16 +151,30 @@ func onlyFull(next http.Handler) http.Handler {
 	})
 }
 
+// tokens are those in force.
+type tokens struct {
+	full string // empty: everybody may do everything
+	read string // empty: there is none
+}
+
+// SetTokens puts other tokens in force, for requests from now on. Where others can reach the server, one without a token is not taken.
+func (s *Server) SetTokens(full, read string) {
+	if full != "" || isLoopback(s.o.Listen) {
+		s.tokens.Store(&tokens{full, read})
+	}
+}
+
 func (s *Server) roleOf(r *http.Request) role {
-	if s.o.Token == "" {
+	in := s.tokens.Load()
+	if in.full == "" {
 		return roleFull
 	}
 	given := givenToken(r)
 	who := roleNone
-	if same(given, s.o.ReadToken) && s.o.ReadToken != "" {
+	if same(given, in.read) && in.read != "" {
 		who = roleRead
 	}
-	if same(given, s.o.Token) {
+	if same(given, in.full) {
 		who = roleFull
 	}
 	return who

@@ -17,7 +17,7 @@ type robotsQuery struct {
 
 // robotsCheckQuery names URLs.
 type robotsCheckQuery struct {
-	URLs []string `query:"url,explode" required:"true" minItems:"1" maxItems:"100" doc:"may be given more than once"`
+	URLs []string `query:"url,explode" required:"true" minItems:"1" maxItems:"100" maxLength:"2048" doc:"may be given more than once"`
 }
 
 // robotsChecks are verdicts.

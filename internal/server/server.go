@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -22,8 +23,9 @@ import (
 // Bounds of what a client may cost.
 const (
 	maxConnections = 256
-	maxHeader      = 16 << 10
-	maxBody        = 64 << 10 // of requests that are not a list
+	maxHeader      = 32 << 10  // of a request, its first line included
+	mostHeader     = 256 << 10 // beyond which net/http refuses it in its own words
+	maxBody        = 64 << 10  // of requests that are not a list
 	headerTimeout  = 5 * time.Second
 	readTimeout    = 10 * time.Second
 	writeTimeout   = 30 * time.Second
@@ -35,6 +37,8 @@ type Crawl interface {
 	Status() crawl.Status
 	View() *inspect.View
 	Add(context.Context, []crawl.Addition) (crawl.Added, error)
+	Retry(context.Context, crawl.Selection, func(crawl.Retried) error) (crawl.Retried, error)
+	CountRetries(context.Context, crawl.Selection, func(crawl.Retried) error) (crawl.Retried, error)
 	Observe(crawl.Observer)
 	Backup(ctx context.Context, w io.Writer, begin func(size int64)) (int64, error)
 	Control
@@ -62,6 +66,7 @@ type Server struct {
 	o        Options
 	crawl    Crawl
 	instance string
+	tokens   atomic.Pointer[tokens]
 	address  net.Addr
 	api      huma.API // its operations
 	gate     *gate
@@ -93,6 +98,7 @@ func Start(o Options, c Crawl) (*Server, error) {
 		o: o, crawl: c, closing: make(chan struct{}), instance: hex.EncodeToString(instance),
 		requests: newLimiters(requestBurst, requestsPerSecond, o.Now), failures: newLimiters(failureBurst, failuresPerSecond, o.Now),
 	}
+	s.SetTokens(o.Token, o.ReadToken)
 	var err error
 	if o.TLSCert != "" {
 		if s.identity, err = newIdentity(o.TLSCert, o.TLSKey, s.announce); err != nil {
@@ -124,7 +130,7 @@ func Start(o Options, c Crawl) (*Server, error) {
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader,
+		MaxHeaderBytes:    mostHeader,
 		ErrorLog:          log.New(io.Discard, "", 0),
 	}
 	s.close = sync.OnceFunc(func() { close(s.closing) })

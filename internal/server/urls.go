@@ -13,16 +13,16 @@ import (
 
 // URLFilter says which URLs are wanted. It is exported because only fields of exported types are read.
 type URLFilter struct {
-	Host   string `query:"host" maxLength:"512" doc:"only URLs of this host"`
-	State  string `query:"state" enum:"queued,fetched,redirected,failed,denied,excluded,retrying" doc:"only URLs in this state"`
-	Reason string `query:"reason" maxLength:"64" doc:"only URLs that are in their state for this reason"`
-	From   string `query:"from" maxLength:"32" doc:"go on from here: next of the page before" example:"12.340"`
+	Host   string     `query:"host" maxLength:"512" doc:"only URLs of this host"`
+	State  string     `query:"state" enum:"queued,fetched,redirected,failed,denied,excluded,retrying" doc:"only URLs in this state"`
+	Reason ReasonName `query:"reason" doc:"only URLs that are in their state for this reason"`
+	From   string     `query:"from" maxLength:"32" pattern:"^([1-3]?[0-9]{1,9}[.][1-3]?[0-9]{1,9})?$" doc:"go on from here: next of the page before" example:"12.340"`
 }
 
 func (f *URLFilter) query() (q inspect.URLQuery, err error) {
 	q.Host = f.Host
 	if q.From, err = storage.ParsePosition(f.From); err == nil {
-		err = q.Filter(f.State, f.Reason)
+		err = q.Filter(f.State, string(f.Reason))
 	}
 	if err != nil {
 		err = errQuery{err}
@@ -38,7 +38,7 @@ type urlsQuery struct {
 
 // urlQuery names a URL.
 type urlQuery struct {
-	URL string `query:"url" required:"true" maxLength:"8192" doc:"the URL, in any form"`
+	URL string `query:"url" required:"true" maxLength:"2048" doc:"the URL, in any form"`
 }
 
 // maxExamined is how many URLs are looked at for one page.
@@ -50,6 +50,7 @@ func (s *Server) urlsAPI(api huma.API) {
 	handle(api, list, s.listURLs)
 	handle(api, operation("GET", "/url", "urls-one", "All that is known of a URL, and what would become of it", http.StatusNotFound), s.tellURL)
 	s.addAPI(api)
+	s.retryAPI(api)
 }
 
 func (s *Server) listURLs(ctx context.Context, q *urlsQuery) (*object[inspect.URLPage], error) {

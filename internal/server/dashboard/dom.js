@@ -14,10 +14,10 @@ export function el(name, attributes = {}, ...children) {
 
 export const panel = (title, ...children) => el("section", { class: "panel" }, el("h2", {}, title), ...children);
 
-// facts is a list of names and values; values that are empty are left out.
+// facts is a list of names and values; values that are empty are left out, and so is a list of none.
 export function facts(pairs) {
-  return el("dl", { class: "facts" }, pairs.filter(([, value]) => value !== undefined && value !== null && value !== "")
-    .map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+  const given = pairs.filter(([, value]) => value !== undefined && value !== null && value !== "");
+  return given.length ? el("dl", { class: "facts" }, given.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)])) : "";
 }
 
 // table has columns of {title, number, cell(row)}.
@@ -34,11 +34,12 @@ export function table(caption, columns, rows) {
 // bars shows counts as a list that reads well without the bars, too.
 export function bars(entries, bad = () => false) {
   const most = Math.max(1, ...entries.map(([, n]) => n));
-  return el("dl", { class: "bars" }, entries.length ? entries.map(([name, n]) => {
+  if (!entries.length) return el("p", { class: "quiet" }, "nothing yet");
+  return el("dl", { class: "bars" }, entries.map(([name, n]) => {
     const fill = el("div", { class: bad(name) ? "fill bad" : "fill" });
     fill.style.width = `${(100 * n) / most}%`;
     return [el("dt", {}, name), el("dd", { class: "track", "aria-hidden": "true" }, fill), el("dd", { class: "count" }, count(n))];
-  }) : el("dt", { class: "quiet" }, "nothing yet"));
+  }));
 }
 
 export const hostLink = (name) => el("a", { href: `#/hosts/${encodeURIComponent(name)}` }, name);

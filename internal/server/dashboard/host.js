@@ -19,7 +19,7 @@ export async function host(name, shared) {
       el("p", {}, p.text),
       facts([
         ["Delay in force", duration(p.delay_seconds)], ["Asked for by", p.delay_reason], ["Where", p.delay_source], ["Waits for", p.reason], ["Where", p.source === p.delay_source ? "" : p.source],
-        ["Since", time(p.since)], ["Until", time(p.until)], ["Back-off level", p.backoff || ""], ["In trouble since", time(p.trouble_since)], ["Parked", p.parked ? "yes: it asked for more than 7 days" : ""],
+        ["Since", time(p.since)], ["Until", time(p.until)], ["Back-off level", p.backoff || ""], ["In trouble since", time(p.trouble_since)], ["Last failure", h.trouble], ["Parked", p.parked ? "yes: it asked for more than 7 days" : ""],
       ]));
     parts.urls.replaceChildren(bars(Object.entries(h.urls).sort((a, b) => b[1] - a[1]), (state) => state === "failed"));
   }

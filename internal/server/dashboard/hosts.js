@@ -22,7 +22,7 @@ export async function hosts(_, shared) {
     list.replaceChildren(table(`${count(rows.length)} of ${count(page.matching)}`, [
       { title: "Host", cell: (h) => hostLink(h.host) },
       { title: "State", cell: (h) => h.state },
-      { title: "Why", cell: (h) => h.reason },
+      { title: "Why", cell: (h) => [h.reason, h.trouble].filter(Boolean).join(": ") },
       { title: "Next", cell: (h) => time(h.next) },
       { title: "Delay", number: true, cell: (h) => duration(h.delay_seconds) },
       { title: "Waiting", number: true, cell: (h) => count(h.waiting) },

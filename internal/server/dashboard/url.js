@@ -15,7 +15,7 @@ export async function url(address, shared) {
       ])),
       panel("Where it was found", facts([
         ["On", s.via ? urlLink(s.via) : s.seed ? "a seed" : ""], ["Depth", count(s.depth)], ["Redirects that led here", s.redirects || ""], ["Priority", s.priority || ""],
-        ["Scope", s.scope], ["Canonical form", s.canonical],
+        ["Scope", s.scope?.reason],
       ]))),
     el("div", { class: "columns" },
       panel("robots.txt", facts([

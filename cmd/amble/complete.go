@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amble-crawler/amble/internal/config"
+)
+
+// Bounds of what a completion may cost.
+const (
+	maxOffers    = 100
+	completeTime = 2 * time.Second
+)
+
+// offer completes a flag by fixed values.
+func offer(command *cobra.Command, flag string, values []string) {
+	completeFlag(command, flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func completeFlag(command *cobra.Command, flag string, f cobra.CompletionFunc) {
+	if err := command.RegisterFlagCompletionFunc(flag, f); err != nil {
+		panic(fmt.Sprintf("completion of a flag that does not exist: %v", err))
+	}
+}
+
+// offerHosts completes the flag --host by names of hosts.
+func offerHosts(command *cobra.Command, settings *settingsFlags) {
+	completeFlag(command, "host", completeHost(settings))
+}
+
+// completeHostArgument completes the first argument of a command by names of hosts.
+func completeHostArgument(settings *settingsFlags) cobra.CompletionFunc {
+	complete := completeHost(settings)
+	return func(command *cobra.Command, given []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if len(given) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return complete(command, given, begun)
+	}
+}
+
+// completeHost offers the names of hosts that the running crawl, or the database, knows. What goes wrong offers nothing.
+func completeHost(settings *settingsFlags) cobra.CompletionFunc {
+	return func(command *cobra.Command, _ []string, begun string) (names []string, _ cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(contextOf(command)), completeTime)
+		defer cancel()
+		_ = withInspector(ctx, settings, func(i inspector) (err error) {
+			names, err = i.HostNames(ctx, begun, maxOffers)
+			return err
+		})
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// contextOf is that of a command; one that is only completed may have none.
+func contextOf(command *cobra.Command) context.Context {
+	if ctx := command.Context(); ctx != nil {
+		return ctx
+	}
+	return context.Background()
+}
+
+// completeSetting offers the names of the settings, each with its default, and behind a name the values that it may have where there are few.
+func completeSetting(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return offerSettings(begun, func(string) bool { return true })
+}
+
+// completeLiveSetting is completeSetting for settings that can change while a crawl runs.
+func completeLiveSetting(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+	return offerSettings(begun, config.Live)
+}
+
+func offerSettings(begun string, wanted func(key string) bool) (offers []string, _ cobra.ShellCompDirective) {
+	if key, value, isValue := strings.Cut(begun, "="); isValue {
+		for _, choice := range config.Choices(key) {
+			if strings.HasPrefix(choice, value) && wanted(key) {
+				offers = append(offers, key+"="+choice)
+			}
+		}
+		return offers, cobra.ShellCompDirectiveNoFileComp
+	}
+	for _, d := range config.Describe() {
+		if strings.HasPrefix(d.Key, begun) && wanted(d.Key) {
+			offers = append(offers, cobra.CompletionWithDesc(d.Key+"=", "default: "+d.Default))
+		}
+	}
+	return offers, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+}

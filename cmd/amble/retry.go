@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/server"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// retryFlags are those of amble retry.
+type retryFlags struct {
+	query   server.Retry
+	reasons []string
+	asJSON  bool
+}
+
+func newRetryCommand(settings *settingsFlags) *cobra.Command {
+	f := retryFlags{}
+	command := &cobra.Command{
+		Use:   "retry",
+		Short: "Put URLs back into their queues that failed, were denied or excluded",
+		Long: `Put URLs of the crawl in data_dir back into their queues: those that meet all of --state, --reason, --host and --pattern, at least one of
+which has to be given. They are due at once; the delays of their hosts, back-off included, and robots.txt decide about them as about any other URL.
+With --dry-run they are only counted.
+
+A running crawl is told over its API and does it in the background: what the command says to be put back is on disk, and when it is interrupted
+the crawl goes on with it. Without one the database is changed, and the next run requests them.
+
+A run puts back by itself what a change of its settings lifts: docs/ERRORS.md lists which settings lift which reasons.
+
+States: ` + strings.Join(retryStates(), ", ") + `.
+Reasons: ` + wrapped(inspect.ReasonNames(), 120) + `.
+
+Exit code 0: done. 1: the host is not known, there is no database, it cannot be used, or the crawl ended meanwhile. 2: wrong usage or settings.
+3: another process has the database and no API answers.`,
+		Example: `  amble retry --state failed --dry-run
+  amble retry --reason blocked_address --reason certificate
+  amble retry --state failed --host www.example.com
+  amble retry --reason status --pattern '^https://www\.example\.com/api/'`,
+		Args: noArguments,
+		RunE: func(command *cobra.Command, _ []string) error { return f.run(command, settings) },
+	}
+	flags := command.Flags()
+	flags.StringSliceVar(&f.query.States, "state", nil, "only URLs in this `state`; may be repeated")
+	flags.StringSliceVar(&f.reasons, "reason", nil, "only URLs that are in their state for this `reason`; may be repeated")
+	flags.StringVar(&f.query.Host, "host", "", "only URLs of this `host`")
+	flags.StringVar(&f.query.Pattern, "pattern", "", "only URLs that match this regular `expression` (RE2)")
+	flags.BoolVar(&f.query.DryRun, "dry-run", false, "count them and change nothing")
+	flags.BoolVar(&f.asJSON, "json", false, "print the counts as one JSON object")
+	offer(command, "state", retryStates())
+	offer(command, "reason", inspect.ReasonNames())
+	offerHosts(command, settings)
+	return command
+}
+
+// retryStates are the states that a URL can be put back from.
+func retryStates() []string {
+	return []string{"failed", "denied", "excluded", "redirected", "retrying"}
+}
+
+func (f *retryFlags) run(command *cobra.Command, settings *settingsFlags) error {
+	for _, name := range f.reasons {
+		f.query.Reasons = append(f.query.Reasons, server.ReasonName(name))
+	}
+	selection, err := f.query.Selection()
+	if err != nil {
+		return usagef("%w", err)
+	}
+	c, err := settings.load()
+	if err != nil {
+		return err
+	}
+	ctx, stop := untilInterrupted(command.Context())
+	defer stop()
+	r, err := openRetrier(ctx, c, f.query.DryRun)
+	if err != nil {
+		return err
+	}
+	done, err := r.Retry(ctx, f.query, selection, newRetryProgress(command.ErrOrStderr()))
+	return f.ended(command, done, errors.Join(err, r.Close()))
+}
+
+// ended prints what came of it.
+func (f *retryFlags) ended(command *cobra.Command, done crawl.Retried, err error) error {
+	if err != nil && !errors.Is(err, context.Canceled) {
+		return unknown(exit(exitProblem, err))
+	}
+	out := command.OutOrStdout()
+	verb := "put back"
+	if f.query.DryRun {
+		verb = "to be put back"
+	}
+	var printing error
+	if f.asJSON {
+		printing = writeJSON(out, done)
+	} else {
+		_, printing = fmt.Fprintf(out, "%s %s, of %s looked at\n", plural(done.Back, "URL"), verb, grouped(done.Looked))
+	}
+	if err != nil {
+		return exit(exitProblem, errors.New("interrupted; a running crawl goes on with it, without one the same command does"))
+	}
+	return printing
+}
+
+// newRetryProgress says now and then that it goes on.
+func newRetryProgress(w io.Writer) func(crawl.Retried) error {
+	said := time.Now()
+	return func(p crawl.Retried) error {
+		if now := time.Now(); now.Sub(said) >= logEvery {
+			said = now
+			fmt.Fprintf(w, "%s looked at, %s so far\n", plural(p.Looked, "URL"), grouped(p.Back))
+		}
+		return nil
+	}
+}
+
+// retrier puts URLs back: those of a running crawl, or of the database of one that does not run.
+type retrier interface {
+	Retry(context.Context, server.Retry, crawl.Selection, func(crawl.Retried) error) (crawl.Retried, error)
+	io.Closer
+}
+
+func openRetrier(ctx context.Context, c *config.Config, dry bool) (retrier, error) {
+	if dry {
+		client, store, err := openCrawl(ctx, c)
+		if client != nil || err != nil {
+			return runningRetrier{client}, err
+		}
+		return storedCounter{store}, nil
+	}
+	client, err := dial(ctx, c)
+	if client != nil || err != nil {
+		return runningRetrier{client}, err
+	}
+	options, err := c.CrawlOptions(programVersion())
+	if err != nil {
+		return nil, exit(exitUsage, err)
+	}
+	r, err := crawl.OpenRetrier(options)
+	if err != nil {
+		return nil, databaseError(ctx, c, err)
+	}
+	return storedRetrier{r}, nil
+}
+
+type runningRetrier struct{ *server.Client }
+
+// Retry is part of retrier.
+func (r runningRetrier) Retry(ctx context.Context, q server.Retry, _ crawl.Selection, each func(crawl.Retried) error) (crawl.Retried, error) {
+	return r.Client.Retry(ctx, q, each)
+}
+
+type storedRetrier struct{ *crawl.Retrier }
+
+// Retry is part of retrier.
+func (r storedRetrier) Retry(ctx context.Context, _ server.Retry, s crawl.Selection, each func(crawl.Retried) error) (crawl.Retried, error) {
+	return r.Retrier.Retry(ctx, s, each)
+}
+
+type storedCounter struct{ *storage.Store }
+
+// Retry is part of retrier.
+func (r storedCounter) Retry(ctx context.Context, _ server.Retry, s crawl.Selection, each func(crawl.Retried) error) (crawl.Retried, error) {
+	return crawl.CountRetries(ctx, r.Store, s, each)
+}

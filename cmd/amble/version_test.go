@@ -1,0 +1,55 @@
+package main
+
+import (
+	"runtime/debug"
+	"testing"
+)
+
+func TestVersions(t *testing.T) {
+	info := func(version string, settings ...string) *debug.BuildInfo {
+		i := &debug.BuildInfo{Main: debug.Module{Version: version}}
+		for n := 0; n < len(settings); n += 2 {
+			i.Settings = append(i.Settings, debug.BuildSetting{Key: settings[n], Value: settings[n+1]})
+		}
+		return i
+	}
+	const revision = "abd411d71ff282003e38358ce5adcc64557f8b86"
+	for _, tt := range []struct {
+		given string
+		info  *debug.BuildInfo
+		want  string
+	}{
+		{"v1.2.3", info("v9"), "1.2.3"},
+		{"", info("v1.4.0"), "1.4.0"},
+		{"", info("v0.0.0-20261122114537-abd411d71ff2+dirty"), "0.0.0-20261122114537-abd411d71ff2+dirty"},
+		{"", info("(devel)", "vcs.revision", revision), "dev-abd411d71ff2"},
+		{"", info("", "vcs.revision", revision, "vcs.modified", "true"), "dev-abd411d71ff2-dirty"},
+		{"", info("(devel)"), "dev"},
+		{"", nil, "dev"},
+	} {
+		if got := versionOf(tt.given, tt.info); got != tt.want {
+			t.Errorf("%q, %v: %s, want %s", tt.given, tt.info, got, tt.want)
+		}
+	}
+}
+
+// TestCommandOf: the program that go run deletes is not named.
+func TestCommandOf(t *testing.T) {
+	const path = "example.org/amble/cmd/amble"
+	devel, released := &debug.BuildInfo{Path: path, Main: debug.Module{Version: "(devel)"}}, &debug.BuildInfo{Path: path, Main: debug.Module{Version: "v1.2.3"}}
+	for _, tt := range []struct {
+		file string
+		info *debug.BuildInfo
+		want string
+	}{
+		{"./bin/amble", devel, "./bin/amble"},
+		{"/usr/local/bin/amble", nil, "/usr/local/bin/amble"},
+		{"/tmp/go-build123/b001/exe/amble", devel, "go run " + path},
+		{"/tmp/go-build123/b001/exe/amble", released, "go run " + path + "@v1.2.3"},
+		{"/tmp/go-build123/b001/exe/amble", nil, "/tmp/go-build123/b001/exe/amble"},
+	} {
+		if got := commandOf(tt.file, tt.info); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.file, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,320 @@
+package crawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/storage"
+)
+
+func noProgress(Retried) error { return nil }
+
+// pagesOf counts the requests for each page of a host.
+func pagesOf(web *testweb.Web, host string) map[string]int {
+	n := make(map[string]int)
+	for _, q := range web.Requests().Host(host).Pages() {
+		n[q.Path]++
+	}
+	return n
+}
+
+// TestRetryOfARunningCrawl puts URLs back that failed, and one that robots.txt denies: each is requested once more, at the pace of its host,
+// and robots.txt decides as before.
+func TestRetryOfARunningCrawl(t *testing.T) {
+	t.Parallel()
+	gone := paths("/gone/", 20)
+	links := append(slices.Clone(gone), "/no/1", "/fine", "/other")
+	routes := testweb.Routes{"/": testweb.Page("root", links...), "/fine": testweb.Page("fine"), "/robots.txt": testweb.Robots("User-agent: *\nDisallow: /no/\n")}
+	web := startWeb(t, testweb.Site{Host: "a.test", Handler: routes}, site("b.test", "", nil, testweb.Routes{"/": testweb.Status(404)}))
+	o := testOptions(t, web)
+	e, stop := daemon(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
+	eventually(t, "all is settled", func() bool { n := e.Status().URLs; return n["failed"] == 22 && n["denied"] == 1 && n["fetched"] == 2 })
+	later := testweb.Routes{}
+	for path, h := range routes {
+		later[path] = h
+	}
+	for _, path := range append(gone, "/no/1", "/other") {
+		later[path] = testweb.Page(path)
+	}
+	web.SetHandler("a.test", later)
+	ctx := context.Background()
+	if _, err := e.Retry(ctx, Selection{Host: "c.test"}, noProgress); !errors.Is(err, inspect.ErrUnknown) {
+		t.Errorf("a host that is not known: %v", err)
+	}
+	s := Selection{States: storage.In(storage.Failed, storage.Denied), Host: "a.test", Pattern: regexp.MustCompile(`/(gone|no)/`)}
+	counted, err := e.CountRetries(ctx, s, noProgress)
+	if err != nil || counted.Back != 21 {
+		t.Errorf("a dry run counts %+v, %v", counted, err)
+	}
+	if n := e.Status().URLs["failed"]; n != 22 {
+		t.Errorf("after a dry run %d URLs are failed", n)
+	}
+	done, err := e.Retry(ctx, s, noProgress)
+	if err != nil || done != counted {
+		t.Errorf("the retry says %+v, %v; the dry run counted %+v", done, err, counted)
+	}
+	eventually(t, "they are fetched", func() bool { n := e.Status().URLs; return n["fetched"] == 22 && n["failed"] == 2 && n["denied"] == 1 })
+	stop()
+	asked := pagesOf(web, "a.test")
+	for _, path := range gone {
+		if asked[path] != 2 {
+			t.Errorf("%s was requested %d times, want 2", path, asked[path])
+		}
+	}
+	if asked["/no/1"] != 0 || asked["/other"] != 1 || asked["/fine"] != 1 || pagesOf(web, "b.test")["/"] != 1 {
+		t.Errorf("requests: %v", asked)
+	}
+	checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
+	if _, err := e.Retry(ctx, s, noProgress); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// failedStore makes a store with so many URLs of a host that have failed.
+func failedStore(t *testing.T, o Options, web *testweb.Web, n int) {
+	t.Helper()
+	s, err := storage.Open(o.DataDir, storage.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b storage.Batch
+	for i := range n {
+		u := parse(t, web.URL("a.test", fmt.Sprintf("/%d", i)))
+		b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), Seed: true})
+		b.Done = append(b.Done, storage.Done{Host: 1, Ordinal: uint32(i), Outcome: storage.Outcome{State: storage.Failed, Reason: storage.ReasonStatus, Status: 404}})
+	}
+	b.Join = []string{web.URL("a.test", "/0")}
+	if _, err = s.Commit(&b); err == nil {
+		err = s.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRetryGoesOn: a retry that an earlier process began, and killed at any point, is ended by the next. What is behind the mark is not put back
+// a second time.
+func TestRetryGoesOn(t *testing.T) {
+	t.Parallel()
+	const all, from = 60, 25
+	web := startWeb(t, site("a.test", "", nil, nil))
+	o := testOptions(t, web)
+	o.Frontier.Politeness.Delay = time.Millisecond
+	failedStore(t, o, web, all)
+	s, err := storage.Open(o.DataDir, storage.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	order := retry{order: retryOrder{Selection: &Selection{States: storage.In(storage.Failed)}, Host: 1, Ordinal: from, Back: from}}
+	if _, err = s.Commit(&storage.Batch{Marks: map[string][]byte{retryMark(3): order.encode()}}); err == nil {
+		err = s.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	crawl(t, o)
+	asked := pagesOf(web, "a.test")
+	for i := range all {
+		path, want := fmt.Sprintf("/%d", i), 0
+		if i >= from {
+			want = 1
+		}
+		if asked[path] != want {
+			t.Fatalf("%s was requested %d times, want %d", path, asked[path], want)
+		}
+	}
+	checkNoMarks(t, o)
+}
+
+func checkNoMarks(t *testing.T, o Options) {
+	t.Helper()
+	s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if marks, err := s.Marks(markRetry); err != nil || len(marks) > 0 {
+		t.Errorf("marks %v are left (%v)", marks, err)
+	}
+	if err := s.Check(context.Background(), func(f storage.Finding) { t.Error(f.Text) }); err != nil {
+		t.Error(err)
+	}
+}
+
+// dyingStore is a store whose process dies at a commit: before it or right after.
+type dyingStore struct {
+	store
+	left  int // commits until then
+	after bool
+}
+
+var errDied = errors.New("the process died")
+
+func (s *dyingStore) Commit(b *storage.Batch) (storage.Result, error) {
+	if s.left--; s.left > 0 {
+		return s.store.Commit(b)
+	}
+	if s.left == 0 && s.after {
+		if r, err := s.store.Commit(b); err != nil {
+			return r, err
+		}
+	}
+	return storage.Result{}, errDied
+}
+
+// TestRetrierDies: the process that puts URLs back while no crawl runs dies at any of its commits. The next run ends its work, and every URL is
+// requested exactly once.
+func TestRetrierDies(t *testing.T) {
+	t.Parallel()
+	const all, most = 26, 10 // three transactions, and the end
+	for left := 1; left <= 4; left++ {
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprintf("commit %d, after=%t", left, after), func(t *testing.T) {
+				t.Parallel()
+				web := startWeb(t, site("a.test", "", nil, nil))
+				o := testOptions(t, web)
+				o.Frontier.Politeness.Delay = 0
+				o.Frontier.Politeness.PerHost = 4
+				failedStore(t, o, web, all)
+				r, err := OpenRetrier(o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.most = most
+				r.engine.store = &dyingStore{r.engine.store, left, after}
+				done, err := r.Retry(context.Background(), Selection{}, noProgress)
+				if !errors.Is(err, errDied) || done.Back%most != 0 && done.Back != all {
+					t.Errorf("%+v, %v", done, err)
+				}
+				if err := r.Close(); err != nil {
+					t.Fatal(err)
+				}
+				crawl(t, o)
+				want := 1
+				if left == 1 && !after { // nothing of it was on disk
+					want = 0
+				}
+				asked := pagesOf(web, "a.test")
+				for i := range all {
+					if n := asked[fmt.Sprintf("/%d", i)]; n != want {
+						t.Fatalf("/%d was requested %d times, want %d", i, n, want)
+					}
+				}
+				checkNoMarks(t, o)
+			})
+		}
+	}
+}
+
+// TestRetrier puts URLs of a crawl that does not run back, and says how many.
+func TestRetrier(t *testing.T) {
+	t.Parallel()
+	web := startWeb(t, site("a.test", "", nil, nil))
+	o := testOptions(t, web)
+	if _, err := OpenRetrier(o); err == nil {
+		t.Error("there is no database, and one is made")
+	}
+	failedStore(t, o, web, 1500)
+	r, err := OpenRetrier(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var steps []Retried
+	done, err := r.Retry(context.Background(), Selection{Pattern: regexp.MustCompile(`/1\d*$`)}, func(p Retried) error {
+		steps = append(steps, p)
+		return nil
+	})
+	if err != nil || done != (Retried{Looked: 1500, Back: 611}) || !slices.Contains(steps, done) {
+		t.Errorf("%+v, %v; on the way %v", done, err, steps)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := r.Retry(ctx, Selection{}, noProgress); !errors.Is(err, context.Canceled) {
+		t.Errorf("with a context that has ended: %v", err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	checkNoMarks(t, o)
+	n := 0
+	for _, outcome := range stored(t, o.DataDir) {
+		if outcome.State == storage.Retrying {
+			n++
+		}
+	}
+	if n != 611 {
+		t.Errorf("%d URLs are put back", n)
+	}
+}
+
+// TestRetryStepIsBounded: however many URLs are selected or not, a step puts back, and looks at, a bounded number.
+func TestRetryStepIsBounded(t *testing.T) {
+	s, err := storage.Open(t.TempDir(), storage.Options{NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	const hosts, each = 50, 1000
+	for h := range hosts {
+		var b storage.Batch
+		for i := range each {
+			u := parse(t, fmt.Sprintf("http://h%d.test/%d", h, i))
+			b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u)})
+			b.Done = append(b.Done, storage.Done{Host: storage.HostID(h + 1), Ordinal: uint32(i), Outcome: storage.Outcome{State: storage.Failed, Reason: reasonOf(fetch.KindTLS)}})
+		}
+		if _, err := s.Commit(&b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		selection   Selection
+		steps, back int
+	}{
+		{Selection{}, hosts * each / retryPage, hosts * each},
+		{Selection{Reasons: []storage.Reason{storage.ReasonStatus}}, (hosts*each + retryLooks - 1) / retryLooks, 0},
+		{Selection{Host: "h7.test"}, 1, each},
+	} {
+		w, err := newRetry(s, retryOrder{Selection: &c.selection}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps, back := 0, 0
+		for end := false; !end; steps++ {
+			var page []storage.Done
+			before := w.looked.Load()
+			if page, end, err = w.step(t.Context(), s, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			if len(page) > retryPage || w.looked.Load()-before > retryLooks {
+				t.Errorf("a step puts back %d URLs and looks at %d", len(page), w.looked.Load()-before)
+			}
+			back += len(page)
+		}
+		if back != c.back || steps < c.steps || steps > c.steps+1 {
+			t.Errorf("%+v: %d URLs in %d steps, want %d in %d", c.selection, back, steps, c.back, c.steps)
+		}
+	}
+}
+
+// TestRetryMark holds the form of the mark: a later version has to read it.
+func TestRetryMark(t *testing.T) {
+	w := retry{order: retryOrder{Host: 12, Ordinal: 340, Back: 7, Selection: &Selection{
+		States: storage.In(storage.Failed, storage.Excluded), Reasons: []storage.Reason{66, 1}, Host: "a.test", Pattern: regexp.MustCompile(`\.pdf$`),
+	}}}
+	const want = `{"selection":{"states":40,"reasons":[66,1],"host":"a.test","pattern":"\\.pdf$"},"host":12,"ordinal":340,"back":7}`
+	if got := string(w.encode()); got != want {
+		t.Errorf("the mark is %s", got)
+	}
+	w = retry{order: retryOrder{Lifted: []string{"fetch.ports"}}}
+	if got := string(w.encode()); got != `{"lifted":["fetch.ports"]}` {
+		t.Errorf("the mark is %s", got)
+	}
+}

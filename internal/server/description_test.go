@@ -1,0 +1,107 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestWhatTheDescriptionRefuses: what is against the description is refused, and what is in it is not.
+func TestWhatTheDescriptionRefuses(t *testing.T) {
+	r := startCrawl(t)
+	r.settled(t)
+	past, next := time.Now().Add(-time.Hour).UTC().Format(time.RFC3339), time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+	}{
+		{"GET", "/audit?since=", "", 422},
+		{"GET", "/history?window=", "", 422},
+		{"GET", "/history?window=2h", "", 200},
+		{"GET", "/urls?reason=", "", 422},
+		{"GET", "/urls?state=", "", 422},
+		{"GET", "/urls?limit=", "", 422},
+		{"GET", "/urls?reason=nonsense", "", 422},
+		{"GET", "/urls?reason=status&host=&from=", "", 200},
+		{"GET", "/urls?from=x", "", 422},
+		{"GET", "/urls?from=1.2", "", 200},
+		{"GET", "/hosts?sort=", "", 422},
+		{"GET", "/hosts?after=&under=", "", 200},
+		{"GET", "/url?url=", "", 422},
+		{"GET", "/url?url=http://a.test/" + strings.Repeat("x", 2100), "", 422},
+		{"GET", "/url?url=http://a.test/" + strings.Repeat("%F0%9F%98%80", 160), "", 200},
+		{"GET", "/robots/check?url=http://a.test/" + strings.Repeat("x", 40_000), "", 431},
+		{"POST", "/urls", "", 400},
+		{"POST", "/urls?each=", "http://a.test/\n", 422},
+		{"POST", "/urls?each=true", "\n", 200},
+		{"POST", "/hosts/a.test/pause", `{"until":null,"seconds":null}`, 200},
+		{"POST", "/hosts/a.test/pause", `{"until":"` + past + `"}`, 422},
+		{"POST", "/hosts/a.test/pause", `{"until":"` + next + `"}`, 200},
+		{"POST", "/hosts/a.test/pause", `{"seconds":0}`, 422},
+		{"POST", "/hosts/a.test/pause", `{"seconds":2}`, 200},
+		{"POST", "/hosts/a.test/pause", ``, 200},
+		{"POST", "/hosts/a.test/resume", ``, 200},
+		{"POST", "/urls/retry", `{"states":null,"host":"","pattern":null}`, 422},
+		{"POST", "/urls/retry", `{"states":[],"host":"a.test","dry_run":true,"pattern":null}`, 200},
+	} {
+		response, body := r.read(t, c.method, "/api/v1"+c.path, strings.NewReader(c.body))
+		if response.StatusCode != c.status {
+			t.Errorf("%s %.60s %s: %d, want %d: %.200s", c.method, c.path, c.body, response.StatusCode, c.status, body)
+		}
+		if response.StatusCode >= 400 && response.Header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s %.60s: an error of type %s", c.method, c.path, response.Header.Get("Content-Type"))
+		}
+	}
+}
+
+// TestLongHeader: a header that is too long is an error like any other, and read within bounds.
+func TestLongHeader(t *testing.T) {
+	s := start(t, Options{})
+	for _, size := range []int{maxHeader + 1000, mostHeader + 10_000} {
+		c, err := net.Dial("tcp", s.Address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = fmt.Fprintf(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: %s\r\nConnection: close\r\n\r\n", strings.Repeat("x", size))
+		answer, _ := io.ReadAll(c) // it may be reset after the answer
+		if !strings.HasPrefix(string(answer), "HTTP/1.1 431 ") || size < mostHeader && !strings.Contains(string(answer), "application/problem+json") {
+			t.Errorf("%d bytes: %.200s", size, answer)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestRefusalsAreWords: what a client is told names each place, and no value that is not there.
+func TestRefusalsAreWords(t *testing.T) {
+	s := start(t, Options{Settings: refusing{}})
+	client, err := Dial(t.Context(), s.o.DataDir, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	err = client.Order(t.Context(), http.MethodPatch, "/config", map[string]any{"crawl": 1}, nil)
+	if err == nil || strings.Contains(err.Error(), "<nil>") || !strings.Contains(err.Error(), "read 0; want 1 to 4096 (body.crawl.workers)") {
+		t.Error(err)
+	}
+}
+
+// refusing are settings of which none can be what is asked for.
+type refusing struct{}
+
+func (refusing) Settings() []Setting { return nil }
+
+func (refusing) Change(context.Context, []byte) ([]string, error) {
+	return nil, Rejected{{Key: "crawl.workers", Message: "read 0; want 1 to 4096"}}
+}
+
+func (refusing) Reload(context.Context) ([]string, error) { return nil, nil }

@@ -1,0 +1,156 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// Retry says which URLs are put back into their queues: those that meet all that is given.
+type Retry struct {
+	States  []string     `json:"states,omitempty" maxItems:"5" enum:"failed,denied,excluded,redirected,retrying" doc:"in one of these states"`
+	Reasons []ReasonName `json:"reasons,omitempty" maxItems:"64" doc:"in their state for one of these reasons"`
+	Host    string       `json:"host,omitempty" maxLength:"512" nullable:"true" doc:"of this host"`
+	Pattern string       `json:"pattern,omitempty" maxLength:"1024" nullable:"true" doc:"that match this regular expression (RE2)"`
+	DryRun  bool         `json:"dry_run,omitempty" nullable:"true" doc:"only count them"`
+}
+
+// TransformSchema is part of huma.SchemaTransformer: something has to say which URLs are meant.
+func (Retry) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	one := 1
+	for name, given := range map[string]*huma.Schema{
+		"states": {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}}, "reasons": {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},
+		"host": {Type: huma.TypeString, MinLength: &one}, "pattern": {Type: huma.TypeString, MinLength: &one},
+	} {
+		s.AnyOf = append(s.AnyOf, &huma.Schema{Type: huma.TypeObject, Properties: map[string]*huma.Schema{name: given}, Required: []string{name}})
+	}
+	slices.SortFunc(s.AnyOf, func(a, b *huma.Schema) int { return strings.Compare(a.Required[0], b.Required[0]) })
+	for _, given := range s.AnyOf {
+		given.PrecomputeMessages()
+	}
+	return s
+}
+
+// ReasonName is the name of a reason. The description lists all of them.
+type ReasonName string
+
+// Schema is part of huma.SchemaProvider.
+func (ReasonName) Schema(huma.Registry) *huma.Schema { return enumOf(inspect.ReasonNames()) }
+
+// enumOf is the schema of a text that is one of a few.
+func enumOf(names []string) *huma.Schema {
+	s := &huma.Schema{Type: huma.TypeString}
+	for _, name := range names {
+		s.Enum = append(s.Enum, name)
+	}
+	return s
+}
+
+// Selection is what the crawl makes of it.
+func (q *Retry) Selection() (s crawl.Selection, err error) {
+	if len(q.States)+len(q.Reasons) == 0 && q.Host == "" && q.Pattern == "" {
+		return s, errors.New("name the URLs to put back by states, reasons, host or pattern")
+	}
+	for _, name := range q.States {
+		state, err := storage.ParseState(name)
+		if err != nil {
+			return s, err
+		}
+		if !frontier.CanPutBack().Has(state) {
+			return s, fmt.Errorf("a URL in state %q cannot be put back: want failed, denied, excluded, redirected or retrying", name)
+		}
+		s.States |= storage.In(state)
+	}
+	for _, name := range q.Reasons {
+		reason, err := inspect.ParseReason(string(name))
+		if err != nil {
+			return s, err
+		}
+		s.Reasons = append(s.Reasons, reason)
+	}
+	if q.Pattern != "" {
+		if s.Pattern, err = regexp.Compile(q.Pattern); err != nil {
+			return s, fmt.Errorf("pattern %q: %w", q.Pattern, err)
+		}
+	}
+	s.Host = q.Host
+	return s, nil
+}
+
+// RetryReport says how far a retry has come. It is one line of the answer, and the last one has Done or Error.
+type RetryReport struct {
+	crawl.Retried
+	Done  bool   `json:"done,omitempty"`  // it is at its end
+	Error string `json:"error,omitempty"` // why nothing more is told of it
+}
+
+// retryRequest asks for a retry.
+type retryRequest struct {
+	Body Retry
+}
+
+func (s *Server) retryAPI(api huma.API) {
+	op := streams[RetryReport](api, operation("POST", "/urls/retry", "urls-retry", "Put URLs back into their queues", append(bodyErrors(), http.StatusNotFound)...))
+	op.Description = "URLs that failed, were denied or excluded, or whose redirect was not followed, are due at once, those that wait for another attempt too. Their hosts' delays, and robots.txt, " +
+		"decide as ever. The order is on disk before the first report comes; reports come while the URLs are looked for, in the background, and the last one has done or error. " +
+		"A client that goes away ends only the reports, and a restart goes on where the crawl was."
+	handle(api, op, func(ctx context.Context, in *retryRequest) (*huma.StreamResponse, error) {
+		selection, err := in.Body.Selection()
+		if err != nil {
+			return nil, errQuery{err}
+		}
+		return s.stream(func(t *stream) error { return s.retryURLs(ctx, t, selection, in.Body.DryRun) }), nil
+	})
+}
+
+func (s *Server) retryURLs(ctx context.Context, t *stream, selection crawl.Selection, dry bool) error {
+	retry := s.crawl.Retry
+	if dry {
+		retry = s.crawl.CountRetries
+	}
+	last, err := retry(ctx, selection, func(p crawl.Retried) error {
+		return errors.Join(t.Lines.Write(&RetryReport{Retried: p}), t.flush())
+	})
+	switch {
+	case err == nil:
+		return t.Lines.Write(&RetryReport{Retried: last, Done: true})
+	case t.begun:
+		return t.Lines.Write(&RetryReport{Retried: last, Error: err.Error()})
+	}
+	return err
+}
+
+// Retry is [crawl.Engine.Retry] of the running crawl, or [crawl.Engine.CountRetries] where the request says so.
+func (c *Client) Retry(ctx context.Context, q Retry, each func(crawl.Retried) error) (crawl.Retried, error) {
+	var last RetryReport
+	encoded, err := json.Marshal(q)
+	if err == nil {
+		err = eachReport(ctx, c, "/api/v1/urls/retry", nil, bytes.NewReader(encoded), func(r *RetryReport) error {
+			last = *r
+			return each(r.Retried)
+		})
+	}
+	switch {
+	case err != nil:
+		return last.Retried, err
+	case last.Error != "":
+		return last.Retried, errors.New(last.Error)
+	case !last.Done:
+		return last.Retried, c.broken(io.ErrUnexpectedEOF)
+	}
+	return last.Retried, nil
+}
