@@ -45,7 +45,7 @@ type run struct {
 	swept     chan *swept
 	stalls    chan error
 	desk      *desk
-	alarm     *alarm
+	alarm     alarm
 
 	pending    *job // gathers for the next commit
 	spare      *job // to be used again; nil: none
@@ -114,7 +114,7 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 	if err := errors.Join(r.openSweeps(), r.openPause()); err != nil {
 		return Summary{}, err
 	}
-	if r.alarm, err = newAlarm(); err != nil {
+	if r.alarm, err = e.newAlarm(); err != nil {
 		return Summary{}, err
 	}
 	e.desk.Store(r.desk)
@@ -197,7 +197,7 @@ func (r *run) dispatch(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.alarm.rings:
+		case <-r.alarm.rings():
 			r.alarm.rang()
 		case <-second.C:
 			r.everySecond()

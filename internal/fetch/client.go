@@ -55,7 +55,7 @@ func New(o Options, now func() time.Time) (*Client, error) {
 		proxy:    proxy,
 		cookies:  newCookies(o.CookieHosts),
 		pool:     newConnPool(o.MaxIdleConns, o.IdleTimeout),
-		resolver: newResolver(o.Resolver),
+		resolver: newResolver(o),
 
 		resolutions: newResolutions(o.ResolveCache),
 	}, nil

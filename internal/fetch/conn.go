@@ -15,7 +15,7 @@ import (
 // belongs to the goroutine of that request, or to the pool.
 type conn struct {
 	key  connKey
-	tcp  *net.TCPConn
+	tcp  net.Conn // *net.TCPConn unless Options.Dial makes others
 	wire *meter   // over tcp
 	rw   net.Conn // wire, or TLS over it
 
@@ -35,7 +35,8 @@ func (c *conn) alive() bool {
 	if c.h2 != nil {
 		return c.h2.Err() == nil && c.h2.Available() > 0
 	}
-	return quiet(c.tcp)
+	tcp, ok := c.tcp.(*net.TCPConn)
+	return !ok || quiet(tcp)
 }
 
 // close closes the connection without a wait: unsent data is of no use.

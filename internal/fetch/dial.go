@@ -22,7 +22,7 @@ type dialer struct {
 	reach                      *reach
 	proxy                      *way // nil: none
 	userAgent                  string
-	net                        net.Dialer
+	dialContext                func(ctx context.Context, network, address string) (net.Conn, error)
 	tls                        *tls.Config
 	connectTimeout, tlsTimeout time.Duration
 	capture                    bool
@@ -32,9 +32,12 @@ type dialer struct {
 func newDialer(o Options, r *reach, p *way) (*dialer, error) {
 	d := &dialer{reach: r, proxy: p, userAgent: o.UserAgent,
 		connectTimeout: o.ConnectTimeout, tlsTimeout: o.TLSTimeout, capture: o.Capture}
-	d.net = net.Dialer{KeepAlive: -1}
+	system := &net.Dialer{KeepAlive: -1}
 	if p == nil { // a proxy is where the operator says, private or not
-		d.net.Control = d.control
+		system.Control = d.control
+	}
+	if d.dialContext = o.Dial; o.Dial == nil {
+		d.dialContext = system.DialContext
 	}
 	var err error
 	if d.tls, err = tlsConfig(o); err != nil {
@@ -99,11 +102,10 @@ func (d *dialer) dial(w *watch, key connKey) (_ *conn, release func() bool, err 
 	key.host = strings.Clone(key.host) // it outlives the URL it is a part of
 	// DialTCP would bind a port of its own to every connection, each usable for one
 	// server only, and search for a free one longer the more there are.
-	dialled, err := d.net.DialContext(w.ctx, "tcp", d.address(key))
+	tcp, err := d.dialContext(w.ctx, "tcp", d.address(key))
 	if err != nil {
 		return nil, nil, d.blame(err)
 	}
-	tcp := dialled.(*net.TCPConn)
 	c := &conn{key: key, tcp: tcp, wire: &meter{Conn: tcp}}
 	c.rw = c.wire
 	release = w.interrupt(tcp)

@@ -10,19 +10,22 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// newResolver returns a resolver that asks server, or those of the system if
-// server is empty. net.Resolver does the asking (retries, TCP after a cut
+// newResolver returns a resolver that asks Options.Resolver, or those of the
+// system if that is empty. net.Resolver does the asking (retries, TCP after a cut
 // answer, hosts file) but hides how long an answer holds, so its connections
 // are read along with.
-func newResolver(server string) *net.Resolver {
-	var d net.Dialer
+func newResolver(o Options) *net.Resolver {
+	dial := o.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
 	return &net.Resolver{
 		PreferGo: true,
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-			if server != "" {
-				address = server
+			if o.Resolver != "" {
+				address = o.Resolver
 			}
-			c, err := d.DialContext(ctx, network, address)
+			c, err := dial(ctx, network, address)
 			if err != nil {
 				return nil, err
 			}

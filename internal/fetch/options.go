@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -85,6 +86,10 @@ type Options struct {
 	// ResolveCache is how many names are remembered with their addresses, for as
 	// long as the answers hold. 0: none.
 	ResolveCache int
+
+	// Dial makes all connections, those to name servers and proxies too. Nil: the
+	// system does. It is for tests in virtual time.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	// TLSConfig is the base of every TLS handshake; its ServerName and
 	// NextProtos are overwritten. Nil: system roots.

@@ -124,7 +124,7 @@ func TestClosedIdleConnectionIsReplaced(t *testing.T) {
 		}
 		<-closed
 		for _, idle := range c.pool.idle {
-			for quiet(idle[0].tcp) {
+			for quiet(idle[0].tcp.(*net.TCPConn)) {
 				time.Sleep(time.Millisecond)
 			}
 		}

@@ -52,8 +52,11 @@ type Clock struct {
 	Sleep func(time.Duration)
 }
 
-// New lets all animals out.
-func New(clock Clock) (*Zoo, error) {
+// New lets all animals out, on the loopback.
+func New(clock Clock) (*Zoo, error) { return NewOn(clock, net.Listen) }
+
+// NewOn lets all animals out where listen opens their listeners.
+func NewOn(clock Clock, listen func(network, address string) (net.Listener, error)) (*Zoo, error) {
 	z := &Zoo{clock: clock, cages: make(map[string]*cage), guests: make(map[net.Conn]struct{})}
 	certificates, err := newCertificates(clock.Now())
 	if err != nil {
@@ -61,7 +64,7 @@ func New(clock Clock) (*Zoo, error) {
 	}
 	z.roots, z.good = certificates.roots, certificates.config(certificates.good)
 	for _, a := range animals(certificates) {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, errors.Join(err, z.Close())
 		}
@@ -220,7 +223,7 @@ func (g *guest) wait() { _, _ = io.Copy(io.Discard, g.r) }
 // reset ends the connection with RST, after what was sent has arrived.
 func (g *guest) reset() {
 	g.sleep(10 * time.Millisecond)
-	if tcp, ok := g.raw.(*net.TCPConn); ok {
+	if tcp, ok := g.raw.(interface{ SetLinger(seconds int) error }); ok {
 		_ = tcp.SetLinger(0)
 	}
 	_ = g.raw.Close()
