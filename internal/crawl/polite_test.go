@@ -73,7 +73,7 @@ func TestRequestsSideBySide(t *testing.T) {
 	}
 	web := startWeb(t, site("a.test", "", pages, routes))
 	o := testOptions(t, web)
-	o.Frontier.Politeness.Delay, o.Frontier.Politeness.PerHost, o.Frontier.Politeness.PerIP = 0, 4, 100
+	o.Frontier.Politeness.Delay, o.Frontier.Politeness.PerHost, o.Frontier.Politeness.PerIP = 0, 3, 100
 	crawl(t, o, web.URL("a.test", "/"))
 	if n := web.Requests().MaxInFlight(); n != 3 {
 		t.Errorf("%d requests were in flight at a time, want 3", n)
