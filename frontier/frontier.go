@@ -28,8 +28,7 @@ type Frontier struct {
 	clock     time.Time     // as last read; its wall reading says which hours are in force
 	ahead     time.Duration // of due times; see dueTime
 
-	names     []*host // in line to be resolved
-	resolving int     // resolve leases out
+	names names // in line to be looked up
 
 	leases    map[uint64]*outstanding
 	lastLease uint64
@@ -60,6 +59,7 @@ type outstanding struct {
 	limits [limitClasses]*limit // that it counts against
 
 	renewal bool // the page was fetched before
+	guess   bool // of a lookup: the name is not known to lead anywhere
 }
 
 // ErrUnknownLease says that a lease was completed twice or never given out.
@@ -106,7 +106,9 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 	}
 	f.read(now)
 	h := f.host(s.ID)
-	h.fetched = s.Of(storage.Fetched)
+	if h.fetched = s.Of(storage.Fetched); h.fetched > 0 {
+		h.lookup = ledSomewhere
+	}
 	f.named(h, s.Name, h.fetched)
 	polite := f.restored(state, h, now)
 	f.spreadKnown(polite, now)

@@ -57,11 +57,13 @@ type host struct {
 	reason   politeness.Reason // the sign that decided ready, when it went dormant
 	robots   robots.Reason     // why robots.txt held all of it, when it went dormant
 	absent   uint8             // answers in a row that the name does not exist
+	lookup   lookup            // what came of looking up its name
 	turn     uint8             // which of its addresses is asked; another one when one does not answer
 	patient  uint8             // one more than the index of the origin whose robots.txt was asked for last, if no page was since; else 0
 	listed   bool              // among the shelved hosts of its domain
 	parked   bool              // it asked to be left alone for very long, when it went dormant
 	override uint16            // one more than the index of its override; 0: it has none
+	nameless uint32            // seconds since the epoch; until then there is no use in another lookup of its name
 	active   *active
 
 	renewKey    instant // order in the heap of renewals it is in
@@ -100,7 +102,7 @@ type active struct {
 
 	loading     bool
 	dueMissed   bool // more due URLs came while a load was under way
-	resolving   bool // in line for a resolve lease, or leased as one
+	lookingUp   bool // in line for a lookup of its name, or leased as one
 	whyHopeless storage.Reason
 }
 

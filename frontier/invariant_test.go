@@ -24,8 +24,8 @@ func checkInvariants(t tester, f *Frontier) {
 	if f.activeHosts != c.active || f.activeBytes != c.bytes || f.opening != c.opening {
 		t.Fatalf("%d active hosts (%d opening) of %d bytes are counted, there are %d (%d) of %d", f.activeHosts, f.opening, f.activeBytes, c.active, c.opening, c.bytes)
 	}
-	if len(f.names)+f.resolving != c.resolving {
-		t.Fatalf("%d names in line and %d leased, %d hosts say so", len(f.names), f.resolving, c.resolving)
+	if f.names.waiting()+f.names.out != c.lookingUp {
+		t.Fatalf("%d names in line and %d leased, %d hosts say so", f.names.waiting(), f.names.out, c.lookingUp)
 	}
 	for _, l := range f.limits {
 		c.limit(t, l)
@@ -81,7 +81,7 @@ func checkDomains(t tester, f *Frontier) {
 
 // census counts what the frontier counts too.
 type census struct {
-	dormant, called, ready, active, bytes, opening, resolving int
+	dormant, called, ready, active, bytes, opening, lookingUp int
 
 	users, crowded map[*limit]int
 	inFlight       map[*host]int
@@ -109,15 +109,17 @@ func checkHeap(t tester, name string, heap hostHeap) {
 
 func (c *census) leases(t tester, f *Frontier) {
 	t.Helper()
-	resolves := 0
+	lookups, guesses := 0, 0
 	for _, out := range f.leases {
 		if f.hosts.get(out.host.id) != out.host || out.host.active == nil {
 			t.Fatalf("a lease is out to host %d, which is dormant", out.host.id)
 		}
 		switch out.lease.Kind {
 		case Resolve:
-			resolves++
-			if !out.host.active.resolving {
+			if lookups++; out.guess {
+				guesses++
+			}
+			if !out.host.active.lookingUp {
 				t.Fatalf("host %d is leased to be resolved and does not know", out.host.id)
 			}
 			continue
@@ -128,8 +130,8 @@ func (c *census) leases(t tester, f *Frontier) {
 		}
 		c.inFlight[out.host]++
 	}
-	if resolves != f.resolving {
-		t.Fatalf("%d resolve leases are out, %d are counted", resolves, f.resolving)
+	if lookups != f.names.out || guesses != f.names.guesses {
+		t.Fatalf("%d lookups are out, %d of them guesses; %d and %d are counted", lookups, guesses, f.names.out, f.names.guesses)
 	}
 }
 
@@ -174,8 +176,8 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 	if a.polite == nil {
 		c.opening++
 	}
-	if a.resolving {
-		c.resolving++
+	if a.lookingUp {
+		c.lookingUp++
 	}
 	for _, l := range a.limits {
 		if l != nil {
@@ -204,7 +206,7 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 	case loading:
 		ok = a.loading
 	case resolving:
-		ok = a.resolving
+		ok = a.lookingUp
 	case crowded:
 		ok = false
 		for _, l := range a.limits {
@@ -218,7 +220,7 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 	case parked:
 		ok = h.asking()
 	case idle:
-		ok = a.uncommitted > 0 || len(a.busy) > 0 || a.resolving
+		ok = a.uncommitted > 0 || len(a.busy) > 0 || a.lookingUp
 	}
 	if !ok {
 		t.Fatalf("host %d is lost in place %s: %+v", h.id, placeNames[h.place], a)

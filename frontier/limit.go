@@ -204,7 +204,7 @@ func (f *Frontier) awaitLimits(h *host, now instant) {
 	case at-lead > now:
 		f.await(h, at-lead)
 	default:
-		f.queueName(h)
+		f.lookUp(h, now)
 	}
 }
 

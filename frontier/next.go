@@ -8,7 +8,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Next gives out the lease that is due longest; false if none is due. It is to
+// Next gives out the request that is due longest; false if none is due. It is to
 // be called only while a worker is idle: a lease chosen ahead of time would be
 // late for its host and early for the next.
 func (f *Frontier) Next(now time.Time) (Lease, bool) {
@@ -22,9 +22,6 @@ func (f *Frontier) Next(now time.Time) (Lease, bool) {
 func (f *Frontier) next(now time.Time) *outstanding {
 	t := f.instant(now)
 	f.activate(t)
-	if out := f.nextName(); out != nil {
-		return out
-	}
 	if f.renewsFirst() {
 		if out := f.nextRenewal(now); out != nil {
 			return out
@@ -39,7 +36,7 @@ func (f *Frontier) next(now time.Time) *outstanding {
 		return out
 	}
 	f.activate(t) // where others made room
-	return f.nextName()
+	return nil
 }
 
 // serve gives a lease to a host whose turn it is, if it can have one now, and puts it where it belongs.

@@ -42,6 +42,10 @@ func (f *Frontier) place(h *host, now instant) {
 	wake, work := f.wake(h)
 	renew := f.renewAt(h)
 	soonest := min(wake, max(renew, f.share.opens))
+	named := a.resolved(max(soonest, now))
+	if !named {
+		wake, soonest = max(wake, h.namelessUntil()), max(soonest, h.namelessUntil())
+	}
 	switch {
 	case f.retires(h, soonest, work || renew < never, now):
 		f.retire(h, wake, work)
@@ -51,10 +55,10 @@ func (f *Frontier) place(h *host, now instant) {
 		h.place = leased // goes dormant when all of it is committed
 	case a.hopeless > now:
 		f.await(h, soonest)
-	case a.resolving || !a.resolved(max(soonest, now)) && soonest-lead <= now:
-		f.queueName(h)
-	case !a.resolved(max(soonest, now)):
-		f.await(h, soonest-lead)
+	case a.lookingUp || !named && max(soonest-lead, h.namelessUntil()) <= now:
+		f.lookUp(h, now)
+	case !named:
+		f.await(h, max(soonest-lead, h.namelessUntil()))
 	default:
 		f.awaitBoth(h, wake, work, renew)
 	}
@@ -189,7 +193,7 @@ func (h *host) asking() bool {
 // unsettled; and then if it has nothing to do for a while, or others need the room.
 func (f *Frontier) retires(h *host, wake instant, work bool, now instant) bool {
 	a := h.active
-	if a.inFlight > 0 || a.uncommitted > 0 || a.loading || a.resolving || len(a.jobs) > 0 || len(a.busy) > 0 || h.asking() {
+	if a.inFlight > 0 || a.uncommitted > 0 || a.loading || a.lookingUp || len(a.jobs) > 0 || len(a.busy) > 0 || h.asking() {
 		return false
 	}
 	return !work || wake > now+keep || wake > now+lead && f.needed(wake) || f.outstays(h, wake)

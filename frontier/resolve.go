@@ -16,51 +16,6 @@ const minTTL = time.Minute
 // resolved reports whether the host has an address that holds at an instant.
 func (a *active) resolved(at instant) bool { return a.limits[byAddress] != nil && a.expires > at }
 
-// queueName puts a host in line to be resolved.
-func (f *Frontier) queueName(h *host) {
-	h.place = resolving
-	if !h.active.resolving {
-		h.active.resolving = true
-		f.names = append(f.names, h)
-	}
-}
-
-// nextName gives out the resolution of the name that waits longest.
-func (f *Frontier) nextName() *outstanding {
-	if len(f.names) == 0 || f.resolving >= f.o.Resolvers {
-		return nil
-	}
-	h := f.names[0]
-	f.names[0] = nil
-	f.names = f.names[1:]
-	f.resolving++
-	return f.lease(h, Resolve)
-}
-
-// CompleteResolve ends a Resolve lease.
-func (f *Frontier) CompleteResolve(id uint64, r ResolveReport) error {
-	out, err := f.settleLease(id, Resolve)
-	if err != nil {
-		return err
-	}
-	f.read(r.End)
-	f.resolving--
-	h, now := out.host, f.instant(r.End)
-	h.active.resolving = false
-	switch {
-	case r.Aborted:
-		f.yield(h, now)
-	case len(r.Addresses) > 0:
-		f.pin(h, &r, now)
-	default:
-		f.yield(h, now)
-		f.setLimit(h, byAddress, nil)
-		f.unresolved(h, &r)
-	}
-	f.place(h, now)
-	return nil
-}
-
 // pin gives a host one of the addresses that its name has. A host that comes
 // back to the address where the next request is reserved for it keeps its turn.
 func (f *Frontier) pin(h *host, r *ResolveReport, now instant) {
@@ -80,6 +35,7 @@ func (f *Frontier) pin(h *host, r *ResolveReport, now instant) {
 // unresolved is a host whose name leads nowhere: it waits as a host does that
 // does not answer, unless it is clear that nothing will come of it.
 func (f *Frontier) unresolved(h *host, r *ResolveReport) {
+	h.setNameless(f.instant(r.End) + instant(r.TTL))
 	if r.Absent {
 		h.absent = min(h.absent, f.o.MaxAttempts-1) + 1
 	}

@@ -44,6 +44,7 @@ type world struct {
 	answer     func(Lease) answer        // what the web says to a request
 	resolve    func(Lease) ResolveReport // what DNS says; End is set by the world
 	nameTime   time.Duration
+	nameTakes  func(Lease) time.Duration // in place of nameTime
 
 	base time.Time     // with a monotonic reading, for worlds whose wall clock is set; else zero
 	wall time.Duration // by how much the wall clock is ahead of the true time
@@ -56,16 +57,24 @@ type world struct {
 	out        map[uint64]request // requests under way
 	still      int                // steps since the clock moved
 
+	lookups   int
 	started   func(Lease)         // a request begins
 	completed func(Lease, answer) // a request ended and the frontier is about to be told
 	judged    func(weburl.Origin, *robots.Rules)
 	committed func(*storage.Batch) // a batch is on the disk
 
 	log       []request
+	names     []lookedUp
 	loads     int
 	failEvery int // so many loads, one of them fails
 	failedAt  time.Time
 	resolved  int
+}
+
+// lookedUp is the begin of a lookup.
+type lookedUp struct {
+	name string
+	at   time.Time
 }
 
 // answer is what a request comes to.
@@ -147,7 +156,7 @@ func (w *world) crash() {
 		r.end = w.now
 		w.log = append(w.log, r)
 	}
-	w.f, w.batch, w.events, w.busy, w.committing = nil, storage.Batch{}, nil, 0, false
+	w.f, w.batch, w.events, w.busy, w.lookups, w.committing = nil, storage.Batch{}, nil, 0, 0, false
 	w.o.OwedSince = w.now
 }
 
@@ -251,20 +260,29 @@ func readLoad(d disk, want LoadRequest, o *Options) (*Load, error) {
 	return l, nil
 }
 
-// start gives a lease to a worker.
-func (w *world) start(l Lease) {
-	w.busy++
-	start := w.now
-	if l.Kind == Resolve {
-		w.after(w.nameTime, func() {
-			w.busy--
+// lookUpNames begins the lookups that are due.
+func (w *world) lookUpNames() {
+	for l, ok := w.f.NextName(w.now); ok; l, ok = w.f.NextName(w.now) {
+		w.lookups++
+		w.names = append(w.names, lookedUp{l.HostName, w.now})
+		took := w.nameTime
+		if w.nameTakes != nil {
+			took = w.nameTakes(l)
+		}
+		w.after(took, func() {
+			w.lookups--
 			w.resolved++
 			r := w.resolve(l)
 			r.End = w.now
 			w.must(w.f.CompleteResolve(l.ID, r))
 		})
-		return
 	}
+}
+
+// start gives a lease to a worker.
+func (w *world) start(l Lease) {
+	w.busy++
+	start := w.now
 	if w.started != nil {
 		w.started(l)
 	}
@@ -360,7 +378,7 @@ func (w *world) flush() {
 // step hands out what is due and lets the next thing happen; false if nothing
 // ever will, or not before a limit.
 func (w *world) step(limit time.Time) bool {
-	for w.busy < w.workers {
+	for w.lookUpNames(); w.busy < w.workers; w.lookUpNames() {
 		l, ok := w.f.Next(w.now)
 		w.collect()
 		if !ok {
@@ -368,6 +386,7 @@ func (w *world) step(limit time.Time) bool {
 		}
 		w.start(l)
 	}
+	w.lookUpNames()
 	w.flush()
 	w.check()
 	at, ok := w.f.NextWake()
@@ -417,7 +436,7 @@ func (w *world) finish(d, within time.Duration) {
 	w.t.Helper()
 	limit := w.now.Add(d)
 	done := func() bool {
-		return w.f.Finished(w.now, within) && w.busy == 0 && !w.committing && w.batch.Empty()
+		return w.f.Finished(w.now, within) && w.busy == 0 && w.lookups == 0 && !w.committing && w.batch.Empty()
 	}
 	for !done() {
 		if !w.step(limit) && !done() {

@@ -32,6 +32,7 @@ func TestRanges(t *testing.T) {
 		{"fetch.spool_above", "4095", "1048577KiB", "4KiB to 1GiB"},
 		{"fetch.memory_budget", "1048575", "1025GiB", "1MiB to 1TiB"},
 		{"fetch.max_redirects", "-1", "51", "0 to 50"},
+		{"fetch.resolvers", "0", "1025", "1 to 1024"},
 		{"extract.max_links", "0", "1000001", "1 to 1000000"},
 		{"extract.max_depth", "0", "513", "1 to 512"},
 		{"sitemaps.max_urls", "0", "10000001", "1 to 10000000"},

@@ -36,6 +36,7 @@ type Fetch struct {
 	AllowAddresses []string      `mapstructure:"allow_addresses"` // ranges that may be reached although private
 	DenyAddresses  []string      `mapstructure:"deny_addresses"`  // ranges that may never be reached
 	Resolver       string        `mapstructure:"resolver"`        // host:port of a DNS server; empty: the system's
+	Resolvers      int           `mapstructure:"resolvers"`       // names looked up at a time
 	Proxy          string        `mapstructure:"proxy"`           // URL of a proxy; empty: none
 	ProxyAuth      string        `mapstructure:"proxy_auth"`      // user:password for the proxy
 	TLSCAFile      string        `mapstructure:"tls_ca_file"`     // PEM file with authorities to trust; empty: none
@@ -56,6 +57,7 @@ func defaultFetch() Fetch {
 		MaxRedirects:   5,
 		HTTP2:          true,
 		Addresses:      fetch.IPv4First.String(),
+		Resolvers:      64,
 		Ports:          []string{}, AllowAddresses: []string{}, DenyAddresses: []string{},
 	}
 }
@@ -73,6 +75,7 @@ func (k *checker) fetch() {
 	between(k, "fetch.spool_above", f.SpoolAbove, spool.HeadBytes, 1*GiB)
 	between(k, "fetch.memory_budget", f.MemoryBudget, 1*MiB, 1*TiB)
 	between(k, "fetch.max_redirects", f.MaxRedirects, 0, 50)
+	between(k, "fetch.resolvers", f.Resolvers, 1, 1024)
 }
 
 // fetchTexts checks the texts of the section.

@@ -11,8 +11,12 @@ import (
 
 // complete applies what a worker brought.
 func (r *run) complete(res *result) {
-	r.busy--
 	l := &res.lease
+	if l.Kind == frontier.Resolve {
+		r.lookups--
+	} else {
+		r.busy--
+	}
 	r.logRequest(res, r.places[l.ID])
 	delete(r.places, l.ID)
 	var err error
@@ -171,7 +175,7 @@ func (r *run) drain() {
 	r.report("stopping")
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
-	for r.busy > 0 || r.loading > 0 {
+	for r.busy+r.lookups+r.loading > 0 {
 		toCommit, batch := r.nextJob()
 		select {
 		case res := <-r.results:

@@ -57,6 +57,7 @@ type run struct {
 	addedLast  bool              // the last job handed over was an addition
 	places     map[uint64]uint64 // ledger place of each lease that is out
 	busy       int               // workers with a lease
+	lookups    int               // of names, under way
 	pages      int               // page leases out
 	unsettled  int               // pages fetched and not yet committed
 	loads      []frontier.LoadRequest
@@ -70,6 +71,7 @@ type run struct {
 
 	running *sync.WaitGroup // goroutines
 	working context.Context // of the workers
+	naming  context.Context // of the lookups
 	workers int             // started; those beyond Live.Workers are idle
 	winding bool            // the operator wants it to end when all is done
 	stopped bool            // by the operator
@@ -138,10 +140,10 @@ func (e *Engine) unbegun(ctx context.Context, err error) (Summary, error) {
 func (r *run) run(ctx context.Context) error {
 	work, breakOff := context.WithCancel(context.WithoutCancel(ctx))
 	defer breakOff()
-	walk, stopWalk := context.WithCancel(work)
+	walk, stopWalk := context.WithCancel(work) // of what a crawl that ends does not wait for
 	defer stopWalk()
 	var wg sync.WaitGroup
-	r.running, r.working = &wg, work
+	r.running, r.working, r.naming = &wg, work, walk
 	r.grow()
 	wg.Go(func() { r.commitAll(work) })
 	wg.Go(func() { r.loadAll() })
@@ -261,8 +263,10 @@ func (r *run) full() bool {
 	return most > 0 && r.store.Counters().Of(storage.Fetched)+uint64(r.pages+r.unsettled) >= most
 }
 
-// handOut gives leases to idle workers for as long as hosts are due.
+// handOut gives leases to idle workers for as long as hosts are due, and has names looked up.
 func (r *run) handOut() {
+	r.lookUpNames()
+	defer r.lookUpNames() // of hosts whose turn came
 	for r.busy < r.force.Load().Workers && !r.paused() {
 		now := r.now()
 		l, ok := r.f.Next(now)
@@ -283,9 +287,6 @@ func (r *run) handOut() {
 
 // enter writes the start of a request into the ledger.
 func (r *run) enter(l frontier.Lease, now time.Time) bool {
-	if l.Kind == frontier.Resolve {
-		return true
-	}
 	start := storage.Start{Host: l.HostName, Address: l.Address.String(), At: now, Delay: -1, Note: startNote(&l)}
 	if l.Learned {
 		start.Delay = l.Delay
@@ -311,7 +312,7 @@ func (r *run) collect() {
 
 // done reports whether the crawl is over.
 func (r *run) done() bool {
-	if r.busy > 0 || r.committing || r.adding != nil || !r.pending.batch.Empty() || r.loading+len(r.loads)+r.sweeping+len(r.sweeps) > 0 {
+	if r.busy+r.lookups > 0 || r.committing || r.adding != nil || !r.pending.batch.Empty() || r.loading+len(r.loads)+r.sweeping+len(r.sweeps) > 0 {
 		return false
 	}
 	return r.full() || r.ends() && r.f.Finished(r.now(), r.force.Load().GiveUpAfter)

@@ -38,8 +38,6 @@ func (r *run) work(ctx context.Context) {
 	for l := range r.leases {
 		res := &result{lease: l}
 		switch l.Kind {
-		case frontier.Resolve:
-			r.resolve(ctx, res)
 		case frontier.Robots:
 			r.fetchRobots(ctx, res)
 		case frontier.Page:
@@ -47,23 +45,6 @@ func (r *run) work(ctx context.Context) {
 		}
 		r.results <- res
 	}
-}
-
-// resolve asks for the addresses of a host.
-func (r *run) resolve(ctx context.Context, res *result) {
-	answer, err := r.client.Resolve(ctx, res.lease.HostName)
-	res.resolve = frontier.ResolveReport{End: r.now(), Addresses: answer.Addrs, TTL: answer.TTL}
-	var failure *fetch.Error
-	if !errors.As(err, &failure) {
-		return
-	}
-	r.tally.answers.fail(failure.Kind)
-	res.resolve.Addresses = nil
-	res.resolve.Aborted = failure.Kind == fetch.KindCanceled
-	res.resolve.Final = failure.Kind == fetch.KindBlockedAddress
-	res.resolve.Absent = failure.Kind == fetch.KindDNSNotFound
-	res.resolve.Reason = reasonOf(failure.Kind)
-	r.log.Debug("cannot resolve", "host", res.lease.HostName, "error", failure)
 }
 
 // request makes the request of a lease and says what politeness has to know.

@@ -61,6 +61,15 @@ func (t *ttlRecord) least() (time.Duration, bool) {
 	return 0, false
 }
 
+// absence is how long the answer holds that there is no such name; 0: nobody has said.
+func (t *ttlRecord) absence() time.Duration {
+	ttl, ok := t.least()
+	if !ok {
+		return 0
+	}
+	return min(max(ttl, minTTL), maxAbsence)
+}
+
 func (t *ttlRecord) addRecord(seconds uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

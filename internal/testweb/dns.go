@@ -21,6 +21,7 @@ type dnsServer struct {
 	streams net.Listener
 	ttl     uint32        // seconds
 	absence time.Duration // before it is said that a name does not exist
+	lasts   uint32        // seconds that it does not exist for; 0: nothing is said
 	running sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows
@@ -45,6 +46,7 @@ func newDNS(answers map[string][]netip.Addr, c *Config) (*dnsServer, error) {
 		streams: streams,
 		ttl:     uint32(c.TTL / time.Second),
 		absence: c.AbsenceTakes,
+		lasts:   uint32(c.AbsenceLasts / time.Second),
 		answers: maps.Clone(answers),
 		asked:   make(map[string]int),
 		open:    make(map[net.Conn]struct{}),
@@ -183,6 +185,7 @@ func (d *dnsServer) reply(query []byte) (packed []byte, wait time.Duration) {
 	}
 	if !known {
 		reply.RCode = dnsmessage.RCodeNameError
+		reply.Authorities = d.authority()
 		wait = d.absence
 	}
 	for _, a := range addrs {
@@ -197,6 +200,18 @@ func (d *dnsServer) reply(query []byte) (packed []byte, wait time.Duration) {
 		return nil, 0
 	}
 	return packed, wait
+}
+
+// authority says for how long a name does not exist (RFC 2308, section 3).
+func (d *dnsServer) authority() []dnsmessage.Resource {
+	if d.lasts == 0 {
+		return nil
+	}
+	root := dnsmessage.MustNewName(".")
+	return []dnsmessage.Resource{{
+		Header: dnsmessage.ResourceHeader{Name: root, Class: dnsmessage.ClassINET, TTL: d.lasts},
+		Body:   &dnsmessage.SOAResource{NS: root, MBox: root, MinTTL: d.lasts},
+	}}
 }
 
 // resourceBody is the record of an address if a question of that type asks for it.

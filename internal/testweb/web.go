@@ -51,8 +51,9 @@ type Config struct {
 	// Network is where the web listens, in virtual time. Nil: on the loopback.
 	Network *memnet.Network
 
-	// AbsenceTakes is how long DNS takes to say that a name does not exist.
-	AbsenceTakes time.Duration
+	// AbsenceTakes is how long DNS takes to say that a name does not exist,
+	// AbsenceLasts for how long it says so; 0: it does not say for how long.
+	AbsenceTakes, AbsenceLasts time.Duration
 }
 
 // listener opens listeners.
