@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,6 +20,7 @@ import (
 type animal struct {
 	name   string
 	secure bool // https
+	rude   bool // it gets the first connection too
 	path   string
 	bite   func(*guest)
 }
@@ -27,6 +29,7 @@ type animal struct {
 // goroutine.
 type Zoo struct {
 	clock   Clock
+	listen  func(network, address string) (net.Listener, error)
 	cages   map[string]*cage
 	names   []string
 	roots   *x509.CertPool
@@ -57,23 +60,31 @@ func New(clock Clock) (*Zoo, error) { return NewOn(clock, net.Listen) }
 
 // NewOn lets all animals out where listen opens their listeners.
 func NewOn(clock Clock, listen func(network, address string) (net.Listener, error)) (*Zoo, error) {
-	z := &Zoo{clock: clock, cages: make(map[string]*cage), guests: make(map[net.Conn]struct{})}
+	z := &Zoo{clock: clock, listen: listen, cages: make(map[string]*cage), guests: make(map[net.Conn]struct{})}
 	certificates, err := newCertificates(clock.Now())
 	if err != nil {
 		return nil, err
 	}
 	z.roots, z.good = certificates.roots, certificates.config(certificates.good)
 	for _, a := range animals(certificates) {
-		l, err := listen("tcp", "127.0.0.1:0")
-		if err != nil {
+		if err := z.letOut(a, "127.0.0.1:0"); err != nil {
 			return nil, errors.Join(err, z.Close())
 		}
-		c := &cage{animal: a, Listener: l}
-		z.cages[a.name] = c
 		z.names = append(z.names, a.name)
-		z.running.Go(func() { z.guard(c) })
 	}
 	return z, nil
+}
+
+// letOut opens the cage of an animal.
+func (z *Zoo) letOut(a animal, address string) error {
+	l, err := z.listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	c := &cage{animal: a, Listener: l}
+	z.cages[a.name] = c
+	z.running.Go(func() { z.guard(c) })
+	return nil
 }
 
 func animals(c *certificates) (all []animal) {
@@ -83,11 +94,11 @@ func animals(c *certificates) (all []animal) {
 	return all
 }
 
-// Names are those of the animals. Each has the host NAME.zoo.test.
+// Names are those of the animals, tarpits of AddTarpits apart. Each has the host NAME.zoo.test.
 func (z *Zoo) Names() []string { return z.names }
 
 // Host is the host name of an animal; it is for a name server of the test to say
-// that it is 127.0.0.1.
+// that it is at Address.
 func (z *Zoo) Host(name string) string { return name + ".zoo.test" }
 
 // URL is where an animal is to be visited.
@@ -98,6 +109,11 @@ func (z *Zoo) URL(name string) string {
 		scheme = "https"
 	}
 	return fmt.Sprintf("%s://%s:%d%s", scheme, z.Host(name), c.Addr().(*net.TCPAddr).Port, c.path)
+}
+
+// Address is where an animal is.
+func (z *Zoo) Address(name string) netip.Addr {
+	return z.cages[name].Addr().(*net.TCPAddr).AddrPort().Addr()
 }
 
 // Roots are the authorities whose certificates the good servers have.
@@ -153,7 +169,7 @@ const longest = time.Minute
 func (z *Zoo) receive(c *cage, conn net.Conn) {
 	_ = conn.SetDeadline(z.clock.Now().Add(longest))
 	g := &guest{Conn: conn, raw: conn, cage: c, sleep: z.clock.Sleep}
-	if c.robots.Load() {
+	if c.rude || c.robots.Load() {
 		c.bitten.Add(1)
 		g.r = bufio.NewReader(g)
 		c.bite(g)
