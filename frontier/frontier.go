@@ -230,7 +230,7 @@ func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) 
 		f.touched(&r.Touched[i], t)
 	}
 	for _, name := range b.Ensure {
-		f.deliver(name, r.Ensured[name], t)
+		f.deliver(name, r.Ensured[name], now)
 	}
 }
 

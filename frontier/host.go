@@ -78,7 +78,7 @@ type active struct {
 	name      string
 	polite    *politeness.Host
 	queues    []queue
-	jobs      []errand             // robots.txt errands that are this host's turn to serve
+	jobs      []errand             // for the robots.txt of origins, its own first
 	busy      ordinals             // leased, or settled and not yet committed
 	committed []uint32             // busy no more once the load under way has come, which may be older
 	limits    [limitClasses]*limit // nil: it has none of that class, or its address is not known
@@ -104,6 +104,7 @@ type active struct {
 	dueMissed   bool // more due URLs came while a load was under way
 	lookingUp   bool // in line for a lookup of its name, or leased as one
 	whyHopeless storage.Reason
+	sinceJob    uint8 // requests of its own since the last job of another host; more than jobShare do not count
 }
 
 // errand is a robots.txt fetch that waits for its host's turn.

@@ -57,17 +57,18 @@ func (f *Frontier) serve(h *host, now time.Time) (out *outstanding) {
 // take finds the next thing to ask of a host whose turn it is. URLs that may not
 // be asked are settled on the way. Each round settles, holds or asks, so it ends.
 func (f *Frontier) take(h *host, now time.Time) *outstanding {
-	a := h.active
-	if len(a.jobs) > 0 {
-		e := a.jobs[0]
-		a.jobs = a.jobs[1:]
-		return f.leaseRobots(h, e.url, &e.job, now)
+	if out := f.takeJob(h, false, now); out != nil {
+		return out
 	}
 	settled := len(f.out.Done)
 	out := f.takeURL(h, now)
 	if len(f.out.Done) > settled {
 		f.update(h, now, 0, 0)
 	}
+	if out == nil {
+		return f.takeJob(h, true, now)
+	}
+	h.active.sinceJob = min(h.active.sinceJob+1, jobShare)
 	return out
 }
 

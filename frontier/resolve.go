@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/politeness"
-	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -45,7 +44,7 @@ func (f *Frontier) unresolved(h *host, r *ResolveReport) {
 		h.active.polite.Ended(r.End, politeness.Result{Signal: politeness.SignalUnreachable, Jitter: f.jitter()})
 		h.setTrouble(politeness.SignalUnreachable, f.instant(r.End))
 	}
-	f.failErrands(h, r.End)
+	f.failJobs(h, r.End)
 	f.update(h, r.End, 0, 0)
 }
 
@@ -68,20 +67,9 @@ func (f *Frontier) giveUp(h *host, now instant) {
 		}
 		f.loseRenewals(h, q, at)
 	}
-	f.failErrands(h, at)
+	f.failJobs(h, at)
 	if len(f.out.Done) > settled {
 		f.update(h, at, 0, 0)
-	}
-}
-
-// failErrands answers the errands that this host cannot serve: for their
-// owners robots.txt is unreachable.
-func (f *Frontier) failErrands(h *host, end time.Time) {
-	jobs := h.active.jobs
-	h.active.jobs = nil
-	for _, e := range jobs {
-		record, _ := f.o.Robots.Next(e.job.Previous, robots.Outcome{URL: e.url.String(), Redirects: e.job.Hops, Failure: robots.FailureDNS, Jitter: f.jitter()}, end)
-		f.settled(f.setPolicy(e.job, record, record.Rules(f.o.Tokens...), end), h, end)
 	}
 }
 
