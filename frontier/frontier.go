@@ -17,11 +17,12 @@ type Frontier struct {
 	epoch time.Time
 
 	hosts     *register
-	dormant   hostHeap
+	dormant   [lanes]hostHeap
 	called    hostHeap
-	ready     hostHeap
+	ready     [lanes]hostHeap
 	sleeping  renewalHeap
-	renewing  renewalHeap
+	renewing  [lanes]renewalHeap
+	traffic   traffic
 	share     share
 	limits    map[limitKey]*limit
 	overrides *overrides
@@ -58,6 +59,8 @@ type outstanding struct {
 	due    bool                 // the URL came from the due rows
 	limits [limitClasses]*limit // that it counts against
 
+	lane    lane // of its host
+	ahead   bool // of quick hosts that waited
 	renewal bool // the page was fetched before
 	guess   bool // of a lookup: the name is not known to lead anywhere
 }
@@ -72,12 +75,10 @@ func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
 		return nil, err
 	}
 	hosts := new(register)
-	return &Frontier{
+	f := &Frontier{
 		o: o, scope: scope, epoch: epoch,
 		hosts:     hosts,
-		dormant:   newHeap(hosts),
 		called:    newHeap(hosts),
-		ready:     newHeap(hosts),
 		limits:    make(map[limitKey]*limit),
 		overrides: newOverrides(o.Overrides),
 		clock:     epoch,
@@ -88,7 +89,11 @@ func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
 		foreign:   make(map[string][]errand),
 		domains:   make([]domain, 1),
 		domainIDs: make(map[string]uint32),
-	}, nil
+	}
+	for l := range lanes {
+		f.dormant[l], f.ready[l] = newHeap(hosts), newHeap(hosts)
+	}
+	return f, nil
 }
 
 // Scope is the scope in force.
@@ -110,6 +115,7 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 		h.lookup = ledSomewhere
 	}
 	f.named(h, s.Name, h.fetched)
+	h.reckonRestored(&state)
 	polite := f.restored(state, h, now)
 	f.spreadKnown(polite, now)
 	f.remember(h, polite)
@@ -180,13 +186,15 @@ func (f *Frontier) host(id storage.HostID) *host {
 // not now; false if only an event can bring that about.
 func (f *Frontier) NextWake() (time.Time, bool) {
 	at := never
-	if h := f.ready.top(); h != nil {
-		at = h.key
+	for l := range lanes {
+		if h := f.ready[l].top(); h != nil && f.laneOpen(l) {
+			at = min(at, h.key)
+		}
+		if h := f.dormant[l].top(); h != nil && f.opens() && f.mayOpen(l) {
+			at = min(at, h.key)
+		}
 	}
 	if h := f.called.top(); h != nil {
-		at = min(at, h.key)
-	}
-	if h := f.dormant.top(); h != nil && f.opens() {
 		at = min(at, h.key)
 	}
 	at = min(at, f.wakeToRenew())

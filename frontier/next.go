@@ -22,18 +22,10 @@ func (f *Frontier) Next(now time.Time) (Lease, bool) {
 func (f *Frontier) next(now time.Time) *outstanding {
 	t := f.instant(now)
 	f.activate(t)
-	if f.renewsFirst() {
-		if out := f.nextRenewal(now); out != nil {
-			return out
-		}
-	}
-	for h := f.ready.top(); h != nil && h.key <= t; h = f.ready.top() {
+	for h := f.dueHost(t); h != nil; h = f.dueHost(t) {
 		if out := f.serve(h, now); out != nil {
 			return out
 		}
-	}
-	if out := f.nextRenewal(now); out != nil {
-		return out
 	}
 	f.activate(t) // where others made room
 	return nil
@@ -204,6 +196,7 @@ func (f *Frontier) leaseRequest(h *host, kind Kind, u weburl.URL, now time.Time)
 		}
 	}
 	out := f.lease(h, kind)
+	f.beginInLane(out, f.instant(now))
 	l, why := &out.lease, a.polite.Explain(now)
 	l.URL, l.Address = u, a.pinned
 	l.At, l.Delay, l.DelayReason, l.DelaySource = now, why.Delay, why.DelayReason, why.DelaySource

@@ -27,6 +27,7 @@ type Options struct {
 	HostBudget   uint32        // pages fetched of a host in all, over all runs; 0: no limit
 	DomainBudget uint32        // pages fetched of all hosts of a registrable domain; 0: no limit
 	Session      int           // requests to a host in a row before it makes room for hosts that wait for it; 0: no limit
+	Workers      int           // requests under way at most; 0: nobody knows, then all hosts are equal, quick or slow
 	Resolvers    int           // names being looked up at a time
 	Heads        int           // queued URLs of an origin held in memory at most
 	ActiveHosts  int           // hosts active at a time

@@ -16,9 +16,11 @@ func (f *Frontier) Finished(now time.Time, within time.Duration) bool {
 		return false
 	}
 	// The hosts that are due first mostly say it all.
-	for _, h := range [...]*host{f.ready.top(), f.dormant.top()} {
-		if h != nil && !f.postponed(h, f.instant(now), instant(within)) {
-			return false
+	for l := range lanes {
+		for _, h := range [...]*host{f.ready[l].top(), f.dormant[l].top()} {
+			if h != nil && !f.postponed(h, f.instant(now), instant(within)) {
+				return false
+			}
 		}
 	}
 	for h := range f.hosts.all {

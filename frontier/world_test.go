@@ -58,6 +58,8 @@ type world struct {
 	still      int                // steps since the clock moved
 
 	lookups   int
+	stalls    bool                // requests are broken off when Stalled says so, as if none brought anything
+	broken    []Lease             // that were
 	started   func(Lease)         // a request begins
 	completed func(Lease, answer) // a request ended and the frontier is about to be told
 	judged    func(weburl.Origin, *robots.Rules)
@@ -106,6 +108,7 @@ type request struct {
 	start, end time.Time
 	sent       bool
 	delay      time.Duration // in force when it was leased
+	lease      Lease
 }
 
 func (r request) String() string {
@@ -144,6 +147,9 @@ func (w *world) open() {
 		w.t.Fatal(err)
 	}
 	w.f, w.out = f, map[uint64]request{}
+	if w.stalls {
+		w.after(250*time.Millisecond, w.breakOff)
+	}
 	if err := w.disk.Hosts(func(h *storage.Host) error { return f.Restore(h, w.now) }); err != nil {
 		w.t.Fatal(err)
 	}
@@ -287,18 +293,34 @@ func (w *world) start(l Lease) {
 		w.started(l)
 	}
 	a := w.answer(l)
-	r := request{kind: l.Kind, url: l.URL.String(), host: l.HostName, address: l.Address, start: start, sent: !a.notSent, delay: l.Delay}
-	w.out[l.ID] = r
-	w.after(a.took, func() {
-		w.busy--
-		delete(w.out, l.ID)
-		r.end = w.now
-		w.log = append(w.log, r)
-		if w.completed != nil {
-			w.completed(l, a)
-		}
-		w.complete(l, a)
-	})
+	w.out[l.ID] = request{kind: l.Kind, url: l.URL.String(), host: l.HostName, address: l.Address, start: start, sent: !a.notSent, delay: l.Delay, lease: l}
+	w.after(a.took, func() { w.end(l.ID, a) })
+}
+
+// end is the end of a request, unless it was broken off before.
+func (w *world) end(lease uint64, a answer) {
+	r, out := w.out[lease]
+	if !out {
+		return
+	}
+	w.busy--
+	delete(w.out, lease)
+	r.end = w.now
+	w.log = append(w.log, r)
+	if w.completed != nil {
+		w.completed(r.lease, a)
+	}
+	w.complete(r.lease, a)
+}
+
+// breakOff breaks off what others should not wait for, four times a second.
+func (w *world) breakOff() {
+	for _, id := range w.f.Stalled(w.now, func(uint64) bool { return true }) {
+		r := w.out[id]
+		w.broken = append(w.broken, r.lease)
+		w.end(id, answer{took: w.now.Sub(r.start), signal: politeness.SignalUnreachable, state: storage.Retrying, failure: robots.FailureTimeout})
+	}
+	w.after(250*time.Millisecond, w.breakOff)
 }
 
 func (w *world) complete(l Lease, a answer) {

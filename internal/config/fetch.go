@@ -24,6 +24,7 @@ type Fetch struct {
 	HeaderTimeout  time.Duration `mapstructure:"header_timeout"`  // from the request to the end of the header
 	IdleTimeout    time.Duration `mapstructure:"idle_timeout"`    // between two pieces of a body
 	ResolveTimeout time.Duration `mapstructure:"resolve_timeout"` // for the addresses of a name
+	MinRate        ByteSize      `mapstructure:"min_rate"`        // bytes a second of a response; 0: any
 	MaxHeader      ByteSize      `mapstructure:"max_header"`      // bytes of a response header
 	MaxBody        ByteSize      `mapstructure:"max_body"`        // decoded bytes kept of a body
 	SpoolAbove     ByteSize      `mapstructure:"spool_above"`     // bodies as large as this are in files
@@ -50,6 +51,7 @@ func defaultFetch() Fetch {
 		HeaderTimeout:  20 * time.Second,
 		IdleTimeout:    10 * time.Second,
 		ResolveTimeout: 10 * time.Second,
+		MinRate:        256,
 		MaxHeader:      64 * KiB,
 		MaxBody:        10 * MiB,
 		SpoolAbove:     1 * MiB,
@@ -70,6 +72,7 @@ func (k *checker) fetch() {
 	between(k, "fetch.header_timeout", f.HeaderTimeout, time.Millisecond, time.Hour)
 	between(k, "fetch.idle_timeout", f.IdleTimeout, time.Millisecond, time.Hour)
 	between(k, "fetch.resolve_timeout", f.ResolveTimeout, time.Millisecond, time.Hour)
+	between(k, "fetch.min_rate", f.MinRate, 0, 1*MiB)
 	between(k, "fetch.max_header", f.MaxHeader, 1*KiB, 16*MiB)
 	between(k, "fetch.max_body", f.MaxBody, 1*KiB, 1*GiB)
 	between(k, "fetch.spool_above", f.SpoolAbove, spool.HeadBytes, 1*GiB)
@@ -159,6 +162,7 @@ func (c *Config) FetchOptions(version string) fetch.Options {
 	o.ContentTypes = parsed(f.ContentTypes, parseMediaRange)
 	o.Timeout, o.HeaderTimeout, o.BodyIdleTimeout, o.ResolveTimeout = f.Timeout, f.HeaderTimeout, f.IdleTimeout, f.ResolveTimeout
 	o.ConnectTimeout, o.TLSTimeout = f.ConnectTimeout, f.ConnectTimeout
+	o.MinRate = int64(f.MinRate)
 	o.MaxHeader, o.MaxBody = int64(f.MaxHeader), int64(f.MaxBody)
 	o.HTTP2 = f.HTTP2
 	o.Family, _ = fetch.ParseFamily(f.Addresses)

@@ -242,7 +242,7 @@ func (e *Engine) closeParts() error {
 // newFrontier makes the frontier and gives it every host that the store knows.
 func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (*frontier.Frontier, error) {
 	fo := e.o.Frontier
-	fo.OwedSince, fo.Known = e.owedSince, e.knownName
+	fo.OwedSince, fo.Known, fo.Workers = e.owedSince, e.knownName, e.force.Load().Workers
 	f, err := frontier.New(fo, scope, e.now())
 	if err != nil {
 		return nil, err

@@ -17,8 +17,7 @@ func (r *run) complete(res *result) {
 	} else {
 		r.busy--
 	}
-	r.logRequest(res, r.places[l.ID])
-	delete(r.places, l.ID)
+	r.logRequest(res, r.land(l))
 	var err error
 	switch l.Kind {
 	case frontier.Resolve:
@@ -95,8 +94,8 @@ func (r *run) nextJob() (chan<- *job, *job) {
 	}
 	r.markPlan(r.pending)
 	r.pending.place = r.ledger.Place()
-	for _, p := range r.places {
-		r.pending.place = min(r.pending.place, p)
+	for _, fl := range r.flights {
+		r.pending.place = min(r.pending.place, fl.place)
 	}
 	return r.toCommit, r.pending
 }

@@ -3,6 +3,8 @@
 package crawl
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 )
@@ -25,5 +27,53 @@ func TestSoakDeadNames(t *testing.T) {
 			}
 		}
 		t.Logf("%d names that do not exist, %d hosts: first page after %v; pages in 100, 200 and 300 s: %v", c.dead, c.live, pages[0].Start.Sub(began), after)
+	}
+}
+
+// TestSoakGoodHosts prints how many pages good hosts have beside tarpits and the whole zoo, and alone, for docs/PERFORMANCE.md; and holds them to four fifths.
+func TestSoakGoodHosts(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		company
+	}{
+		{"20 hosts, delay 1 s, 64 workers", company{good: 20, takes: 200 * time.Millisecond, delay: time.Second, workers: 64, tarpits: 1000, lasts: 5 * time.Minute}},
+		{"the same beside the whole zoo", company{good: 20, takes: 200 * time.Millisecond, delay: time.Second, workers: 64, tarpits: 1000, animals: true, lasts: 5 * time.Minute}},
+		{"100 hosts, no delay, 64 workers", company{good: 100, takes: 200 * time.Millisecond, workers: 64, tarpits: 1000, lasts: 5 * time.Minute}},
+		{"20 hosts, delay 1 s, 16 workers", company{good: 20, takes: 200 * time.Millisecond, delay: time.Second, workers: 16, tarpits: 250, lasts: 5 * time.Minute}},
+	} {
+		beside := virtualCompany(t, c.company)
+		others := c.tarpits
+		c.tarpits, c.animals = 0, false
+		alone := virtualCompany(t, c.company)
+		compare(t, c.name, others, alone, beside, c.lasts)
+	}
+}
+
+// TestSoakGoodHostsOnTheLoopback is the same in real time.
+func TestSoakGoodHostsOnTheLoopback(t *testing.T) {
+	c := company{good: 20, takes: 200 * time.Millisecond, delay: time.Second, workers: 64, lasts: 5 * time.Minute}
+	alone := c.crawl(t)
+	c.tarpits, c.animals = 1000, true
+	compare(t, "20 hosts, delay 1 s, 64 workers, on the loopback", c.tarpits, alone, c.crawl(t), c.lasts)
+}
+
+func compare(t *testing.T, name string, others int, alone, beside *outing, lasts time.Duration) {
+	t.Helper()
+	var counts []string
+	for i := 1; i <= 5; i++ {
+		by := lasts * time.Duration(i) / 5
+		counts = append(counts, fmt.Sprintf("%d of %d", beside.pages(by), alone.pages(by)))
+	}
+	t.Logf("%s, %d tarpits: pages by each fifth of %v: %s", name, others, lasts, strings.Join(counts, ", "))
+	if beside.pages(lasts) < alone.pages(lasts)*8/10 {
+		t.Errorf("%s: less than four fifths", name)
+	}
+	for _, host := range alone.log.Hosts() {
+		if one, other := len(beside.log.Host(host)), len(alone.log.Host(host)); one < other*7/10 {
+			t.Errorf("%s: %s had %d requests, %d alone", name, host, one, other)
+		}
+	}
+	if n := beside.sum.Status.Pace.Violations; n > 0 {
+		t.Errorf("%s: %d gaps were too short", name, n)
 	}
 }

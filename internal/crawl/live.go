@@ -121,7 +121,7 @@ func (r *run) change(c *change) {
 	r.scope.Store(scope)
 	r.f.Change(frontier.Change{
 		Politeness: c.live.Politeness, Overrides: c.live.Overrides, HostBudget: c.live.HostBudget, RenewShare: c.live.RenewShare, Overridden: c.overridden,
-		Resolvers: c.live.Resolvers,
+		Resolvers: c.live.Resolvers, Workers: c.live.Workers,
 	}, r.now())
 	r.collect()
 	close(c.done)
@@ -130,6 +130,6 @@ func (r *run) change(c *change) {
 // grow starts the workers that are missing. Those that are too many wait for leases that do not come.
 func (r *run) grow() {
 	for ; r.workers < r.force.Load().Workers; r.workers++ {
-		r.running.Go(func() { r.work(r.working) })
+		r.running.Go(r.work)
 	}
 }

@@ -35,7 +35,7 @@ type run struct {
 	parsers parsers
 	vias    vias
 
-	leases    chan frontier.Lease
+	leases    chan *flight
 	results   chan *result
 	toCommit  chan *job
 	committed chan *job
@@ -50,16 +50,16 @@ type run struct {
 	pending    *job // gathers for the next commit
 	spare      *job // to be used again; nil: none
 	gathering  gathering
-	portion    storage.Portion   // how much may gather for the next commit before dispatching pauses
-	committing bool              // a job is with the committer
-	settled    uint64            // ledger place of the last job that was handed over
-	adding     *addition         // waits for a commit of its own
-	addedLast  bool              // the last job handed over was an addition
-	places     map[uint64]uint64 // ledger place of each lease that is out
-	busy       int               // workers with a lease
-	lookups    int               // of names, under way
-	pages      int               // page leases out
-	unsettled  int               // pages fetched and not yet committed
+	portion    storage.Portion    // how much may gather for the next commit before dispatching pauses
+	committing bool               // a job is with the committer
+	settled    uint64             // ledger place of the last job that was handed over
+	adding     *addition          // waits for a commit of its own
+	addedLast  bool               // the last job handed over was an addition
+	flights    map[uint64]*flight // by lease
+	busy       int                // workers with a lease
+	lookups    int                // of names, under way
+	pages      int                // page leases out
+	unsettled  int                // pages fetched and not yet committed
 	loads      []frontier.LoadRequest
 	loading    int
 	sweeps     []*sweep // not handed to the sweeper yet
@@ -106,8 +106,8 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 		return e.unbegun(ctx, fmt.Errorf("read the hosts of %s: %w", e.o.DataDir, err))
 	}
 	r := &run{
-		Engine: e, f: f, parsers: newParsers(), started: e.now(), pending: newJob(), places: make(map[uint64]uint64),
-		leases: make(chan frontier.Lease), results: make(chan *result, e.o.Workers),
+		Engine: e, f: f, parsers: newParsers(), started: e.now(), pending: newJob(), flights: make(map[uint64]*flight),
+		leases: make(chan *flight), results: make(chan *result, e.o.Workers),
 		toCommit: make(chan *job), committed: make(chan *job, 1),
 		toLoad: make(chan []frontier.LoadRequest), loaded: make(chan *load, 1),
 		toSweep: make(chan *sweep), swept: make(chan *swept), stalls: make(chan error, 1),
@@ -182,6 +182,8 @@ func (r *run) run(ctx context.Context) error {
 func (r *run) dispatch(ctx context.Context) {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
+	stalls := time.NewTicker(stallsEvery)
+	defer stalls.Stop()
 	r.beginSurvey(r.now())
 	for r.failed == nil && !r.stopped && ctx.Err() == nil {
 		r.handOut()
@@ -203,6 +205,8 @@ func (r *run) dispatch(ctx context.Context) {
 			r.alarm.rang()
 		case <-second.C:
 			r.everySecond()
+		case <-stalls.C:
+			r.breakOffStalled(r.now())
 		case res := <-r.results:
 			r.complete(res)
 		case toCommit <- next:
@@ -274,19 +278,20 @@ func (r *run) handOut() {
 		if !ok {
 			return
 		}
-		if !r.enter(l, now) {
+		place, entered := r.enter(l, now)
+		if !entered {
 			continue
 		}
 		r.busy++
 		if l.Kind == frontier.Page {
 			r.pages++
 		}
-		r.leases <- l // a worker is idle and waits
+		r.takeOff(l, place)
 	}
 }
 
-// enter writes the start of a request into the ledger.
-func (r *run) enter(l frontier.Lease, now time.Time) bool {
+// enter writes the start of a request into the ledger, and returns its place there.
+func (r *run) enter(l frontier.Lease, now time.Time) (place uint64, ok bool) {
 	start := storage.Start{Host: l.HostName, Address: l.Address.String(), At: now, Delay: -1, Note: startNote(&l)}
 	if l.Learned {
 		start.Delay = l.Delay
@@ -296,11 +301,10 @@ func (r *run) enter(l frontier.Lease, now time.Time) bool {
 		r.notSent(l, now)
 		r.stall(&r.noStart, err)
 		r.noStartAt = now
-		return false
+		return 0, false
 	}
 	r.unstall(&r.noStart)
-	r.places[l.ID] = place
-	return true
+	return place, true
 }
 
 // collect takes over what the frontier has for the store and the loader.

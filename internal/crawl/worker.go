@@ -17,31 +17,32 @@ import (
 
 // result is what a worker brings back for a lease.
 type result struct {
-	lease   frontier.Lease
-	resolve frontier.ResolveReport
-	robots  frontier.RobotsReport
-	page    frontier.PageReport
-	simhash uint64 // of the text of a page; 0: none
-	found   []storage.Found
-	refused []storage.Refused
-	join    weburl.URL       // where a seed's redirect led out of the scope
-	visit   archive.Visit    // on its way into item
-	item    *archive.Item    // of the output; nil: none
-	body    warc.Digest      // of the decoded body; zero: nobody asked
-	payload *storage.Payload // that the item brings; nil: none
-	past    *storage.Policy  // the versions of a robots.txt before the one that came; nil: as they were
-	request requestlog.Request
+	lease    frontier.Lease
+	progress *fetch.Progress // of the request; nil: of a lookup
+	resolve  frontier.ResolveReport
+	robots   frontier.RobotsReport
+	page     frontier.PageReport
+	simhash  uint64 // of the text of a page; 0: none
+	found    []storage.Found
+	refused  []storage.Refused
+	join     weburl.URL       // where a seed's redirect led out of the scope
+	visit    archive.Visit    // on its way into item
+	item     *archive.Item    // of the output; nil: none
+	body     warc.Digest      // of the decoded body; zero: nobody asked
+	payload  *storage.Payload // that the item brings; nil: none
+	past     *storage.Policy  // the versions of a robots.txt before the one that came; nil: as they were
+	request  requestlog.Request
 }
 
 // work is a worker: one request at a time until there are no more leases.
-func (r *run) work(ctx context.Context) {
-	for l := range r.leases {
-		res := &result{lease: l}
-		switch l.Kind {
+func (r *run) work() {
+	for fl := range r.leases {
+		res := &result{lease: fl.lease, progress: &fl.progress}
+		switch fl.lease.Kind {
 		case frontier.Robots:
-			r.fetchRobots(ctx, res)
+			r.fetchRobots(fl.ctx, res)
 		case frontier.Page:
-			r.fetchPage(ctx, res)
+			r.fetchPage(fl.ctx, res)
 		}
 		r.results <- res
 	}
@@ -49,6 +50,7 @@ func (r *run) work(ctx context.Context) {
 
 // request makes the request of a lease and says what politeness has to know.
 func (r *run) request(ctx context.Context, res *result, req fetch.Request) (*fetch.Response, *fetch.Error, frontier.Report) {
+	req.Progress = res.progress
 	resp, err := r.client.Do(ctx, req)
 	if err == nil {
 		r.tally.answered(resp.Status, resp.Body.Size())

@@ -15,13 +15,14 @@ var errWireLimit = errors.New("the encoded body exceeds its bound")
 // wireBody is the body as it arrives: bounded in bytes, and in the time between
 // two pieces.
 type wireBody struct {
-	r    io.Reader
-	w    *watch
-	idle time.Duration
-	left int64
-	eof  bool  // the end was seen
-	over bool  // there was more than may be read
-	err  error // of the connection, not of a decoder
+	r     io.Reader
+	w     *watch
+	idle  time.Duration
+	left  int64
+	eof   bool  // the end was seen
+	over  bool  // there was more than may be read
+	paced bool  // here, and not below
+	err   error // of the connection, not of a decoder
 }
 
 func (b *wireBody) Read(p []byte) (int, error) {
@@ -41,6 +42,10 @@ func (b *wireBody) Read(p []byte) (int, error) {
 		b.err = err
 	default:
 		b.w.progress(b.idle)
+		if b.paced {
+			err = b.w.pace.took(n)
+			b.err = err
+		}
 	}
 	return n, err
 }
@@ -54,7 +59,7 @@ func (c *Client) readBody(w *watch, resp *http.Response, limit int64) (body *spo
 	if err != nil {
 		return nil, false, false, err
 	}
-	wire := &wireBody{r: resp.Body, w: w, idle: c.o.BodyIdleTimeout, left: limit + 1}
+	wire := &wireBody{r: resp.Body, w: w, idle: c.o.BodyIdleTimeout, left: limit + 1, paced: resp.ProtoMajor == 2}
 	into := c.o.Spool.NewWriter(min(sizeHint(resp.ContentLength, len(list) > 0), limit+1))
 	defer into.Discard()
 	r, release, err := decode(wire, list)

@@ -31,6 +31,9 @@ func (w *watch) classify(err error) (Kind, error) {
 		if errors.As(cause, &timeout) {
 			return w.phase.timeout(), cause
 		}
+		if errors.Is(cause, ErrTooSlow) {
+			return KindTooSlow, cause
+		}
 		return KindCanceled, cause
 	}
 	if kind := kindOfOurs(err); kind != KindUnknown {
@@ -52,6 +55,8 @@ func kindOfOurs(err error) Kind {
 	var proxy *proxyError
 	var media *typeError
 	switch {
+	case errors.Is(err, ErrTooSlow):
+		return KindTooSlow
 	case errors.As(err, &proxy):
 		return KindProxy
 	case errors.As(err, &media):

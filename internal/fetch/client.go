@@ -26,6 +26,7 @@ type Client struct {
 	resolver *net.Resolver
 
 	resolutions *resolutions
+	line        *line
 
 	proxy   *way     // nil: none
 	cookies *cookies // nil: none are kept
@@ -58,6 +59,7 @@ func New(o Options, now func() time.Time) (*Client, error) {
 		resolver: newResolver(o),
 
 		resolutions: newResolutions(o.ResolveCache),
+		line:        dialer.line,
 	}, nil
 }
 
@@ -79,6 +81,8 @@ type Request struct {
 	MaxBody int64
 	// AnyType takes a body of any type, whatever Options.ContentTypes says.
 	AnyType bool
+	// Progress, unless nil, tells how the request is doing.
+	Progress *Progress
 }
 
 // Response is a whole response, whatever its status. Close gives back the memory
@@ -116,7 +120,9 @@ func (r *Response) Close() error { return errors.Join(r.Body.Close(), r.Wire.clo
 // a redirect is a response like others. The caller closes the response.
 func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	start := c.now()
+	defer r.Progress.end()
 	w := newWatch(ctx, c.o.Timeout)
+	w.pace.c = c
 	defer w.stop()
 	resp, sent, err := c.do(w, r)
 	if err != nil {
@@ -139,6 +145,7 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
+	r.Progress.connected(cn.wire)
 	connected, clean := c.now(), false
 	defer func() {
 		cn.tap.abandon()
@@ -167,6 +174,7 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 	if err := c.accept(r, resp); err != nil {
 		return nil, true, err
 	}
+	w.pace.begin(0)
 	body, truncated, ended, err := c.readBody(w, resp, limit)
 	if err != nil {
 		return nil, true, err
@@ -212,7 +220,10 @@ func (c *Client) exchange(w *watch, cn *conn, r Request, fields []field, limit i
 	if cn.h2 == nil {
 		return c.exchange1(w, cn, r, fields, limit)
 	}
-	resp, err = c.exchange2(w, cn, r, fields)
+	start := time.Now()
+	if resp, err = c.exchange2(w, cn, r, fields); err == nil {
+		c.line.trip(start)
+	}
 	return resp, c.now(), err
 }
 

@@ -75,6 +75,7 @@ type headReader struct {
 	net.Conn
 	left int64
 	err  error
+	pace *pace // of the response
 }
 
 // limit bounds the bytes to come to n.
@@ -96,6 +97,8 @@ func (h *headReader) Read(p []byte) (int, error) {
 	}
 	n, err := h.Conn.Read(p)
 	h.left -= int64(n)
-	h.err = err
-	return n, err
+	if h.err = err; err == nil && h.pace != nil {
+		h.err = h.pace.took(n)
+	}
+	return n, h.err
 }

@@ -26,12 +26,13 @@ type dialer struct {
 	tls                        *tls.Config
 	connectTimeout, tlsTimeout time.Duration
 	capture                    bool
+	line                       *line
 	h2                         *http.Transport // turns a TLS connection into an http.ClientConn; dials nothing
 }
 
 func newDialer(o Options, r *reach, p *way) (*dialer, error) {
 	d := &dialer{reach: r, proxy: p, userAgent: o.UserAgent,
-		connectTimeout: o.ConnectTimeout, tlsTimeout: o.TLSTimeout, capture: o.Capture}
+		connectTimeout: o.ConnectTimeout, tlsTimeout: o.TLSTimeout, capture: o.Capture, line: newLine()}
 	system := &net.Dialer{KeepAlive: -1}
 	if p == nil { // a proxy is where the operator says, private or not
 		system.Control = d.control
@@ -102,9 +103,13 @@ func (d *dialer) dial(w *watch, key connKey) (_ *conn, release func() bool, err 
 	key.host = strings.Clone(key.host) // it outlives the URL it is a part of
 	// DialTCP would bind a port of its own to every connection, each usable for one
 	// server only, and search for a free one longer the more there are.
+	start := time.Now()
 	tcp, err := d.dialContext(w.ctx, "tcp", d.address(key))
 	if err != nil {
 		return nil, nil, d.blame(err)
+	}
+	if d.proxy == nil { // which may be on this machine
+		d.line.trip(start)
 	}
 	c := &conn{key: key, tcp: tcp, wire: &meter{Conn: tcp}}
 	c.rw = c.wire

@@ -46,6 +46,7 @@ type cage struct {
 	animal
 	net.Listener
 	robots atomic.Bool // robots.txt was served
+	met    atomic.Int64
 	bitten atomic.Int64
 }
 
@@ -122,6 +123,9 @@ func (z *Zoo) Roots() *x509.CertPool { return z.roots }
 // Bitten is how many connections an animal got.
 func (z *Zoo) Bitten(name string) int64 { return z.cages[name].bitten.Load() }
 
+// Met is how many connections there were to an animal, the first for its robots.txt included.
+func (z *Zoo) Met(name string) int64 { return z.cages[name].met.Load() }
+
 // Close ends the zoo: no goroutine, connection or listener is left.
 func (z *Zoo) Close() error {
 	var errs []error
@@ -167,6 +171,7 @@ func (z *Zoo) guard(c *cage) {
 const longest = time.Minute
 
 func (z *Zoo) receive(c *cage, conn net.Conn) {
+	c.met.Add(1)
 	_ = conn.SetDeadline(z.clock.Now().Add(longest))
 	g := &guest{Conn: conn, raw: conn, cage: c, sleep: z.clock.Sleep}
 	if c.rude || c.robots.Load() {
