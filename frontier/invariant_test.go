@@ -26,7 +26,8 @@ func checkInvariants(t tester, f *Frontier) {
 		t.Fatalf("heaps hold %d dormant and %d waiting hosts, %d and %d say so", dormant, ready, c.dormant, c.ready)
 	}
 	if f.traffic.inFlight != c.inLane || f.traffic.hosts != c.lanes {
-		t.Fatalf("%v requests to %v hosts are counted by lane, there are %v to %v", f.traffic.inFlight, f.traffic.hosts, c.inLane, c.lanes)
+		t.Fatalf("%v requests to %v hosts are counted by lane, there are %v to %v",
+			f.traffic.inFlight, f.traffic.hosts, c.inLane, c.lanes)
 	}
 	if f.activeHosts != c.active || f.activeBytes != c.bytes || f.opening != c.opening {
 		t.Fatalf("%d active hosts (%d opening) of %d bytes are counted, there are %d (%d) of %d", f.activeHosts, f.opening, f.activeBytes, c.active, c.opening, c.bytes)
@@ -45,11 +46,12 @@ func checkInvariants(t tester, f *Frontier) {
 func checkRenewals(t tester, f *Frontier) {
 	t.Helper()
 	in := 0
-	for n, heap := range append([]renewalHeap{f.sleeping}, f.renewing[:]...) {
-		for i, h := range heap {
+	for n, heap := range []*renewalHeap{&f.sleeping, &f.renewing[quick], &f.renewing[untried], &f.renewing[slow]} {
+		for i, h := range *heap {
 			in++
-			if f.renewals(h) != [...]*renewalHeap{&f.sleeping, &f.renewing[0], &f.renewing[1], &f.renewing[2]}[n] || int(h.renewIndex) != i || (h.active != nil) != (n > 0) {
-				t.Fatalf("host %d is at %d of heap %d of renewals and says %d and %d", h.id, i, n, h.renewIndex, h.renewIn)
+			if f.renewals(h) != heap || int(h.renewIndex) != i || (h.active != nil) != (n > 0) {
+				t.Fatalf("host %d is at %d of heap %d of renewals and says %d and %d",
+					h.id, i, n, h.renewIndex, h.renewIn)
 			}
 			if i > 0 && heap.Less(i, (i-1)/2) {
 				t.Fatalf("heap %d of renewals: host %d is before its parent", n, h.id)
@@ -140,7 +142,8 @@ func (c *census) leases(t tester, f *Frontier) {
 		c.inLane[out.lane]++
 	}
 	if lookups != f.names.out || guesses != f.names.guesses {
-		t.Fatalf("%d lookups are out, %d of them guesses; %d and %d are counted", lookups, guesses, f.names.out, f.names.guesses)
+		t.Fatalf("%d lookups are out, %d of them guesses; %d and %d are counted",
+			lookups, guesses, f.names.out, f.names.guesses)
 	}
 }
 
@@ -258,7 +261,8 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 func (c *census) limit(t tester, l *limit) {
 	t.Helper()
 	if l.users != c.users[l] || l.waiting() != c.crowded[l] {
-		t.Fatalf("%s counts %d users and %d in line, there are %d and %d", l.key, l.users, l.waiting(), c.users[l], c.crowded[l])
+		t.Fatalf("%s counts %d users and %d in line, there are %d and %d",
+			l.key, l.users, l.waiting(), c.users[l], c.crowded[l])
 	}
 	if h := l.first; h != nil && (h.active == nil || !slices.Contains(h.active.limits[:], l) || h.place != waiting && h.place != resolving && h.place != crowded) {
 		t.Fatalf("%s is reserved for host %d, which is %s", l.key, h.id, placeNames[h.place])

@@ -8,9 +8,11 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// A robots.txt that redirects is a job for the host that the redirect leads to: it is fetched under the politeness of that host, and ahead of its URLs because
-// the queue of another host waits for it. Any number of hosts may redirect to one. So the jobs of others get one request in jobShare that the
-// host serves, unless it has nothing else to do, and only maxJobs of them wait for it: for the rest, robots.txt is unreachable for a while.
+// A robots.txt that redirects is a job for the host that the redirect leads to: it is fetched under
+// the politeness of that host, and ahead of its URLs because the queue of another host waits for
+// it. Any number of hosts may redirect to one. So the jobs of others get one request in jobShare
+// that the host serves, unless it has nothing else to do, and only maxJobs of them wait for it: for
+// the rest, robots.txt is unreachable for a while.
 const (
 	maxJobs  = 16
 	jobShare = 5
@@ -61,7 +63,8 @@ func (a *active) firstJob(h *host, job *RobotsJob) int {
 	return len(a.jobs) - countForeign(a.jobs, h)
 }
 
-// takeJob leases the first job of a host, if it is its turn or nothing else is to be done; nil: it is not.
+// takeJob leases the first job of a host, if it is its turn or nothing else is to be done; nil: it
+// is not.
 func (f *Frontier) takeJob(h *host, idle bool, now time.Time) *outstanding {
 	a := h.active
 	if len(a.jobs) == 0 {

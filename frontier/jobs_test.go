@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestJobsOfOthers: hosts whose robots.txt redirects to another host get one request in five of it, only some of them wait for it at a time, and
-// in the end each of them is crawled all the same.
+// TestJobsOfOthers: hosts whose robots.txt redirects to another host get one request in five of it,
+// only some of them wait for it at a time, and in the end each of them is crawled all the same.
 func TestJobsOfOthers(t *testing.T) {
 	const others, pages = 60, 400
 	w := newWorld(t, testOptions(), newMemory())

@@ -8,11 +8,14 @@ import (
 	"github.com/amble-crawler/amble/politeness"
 )
 
-// A request to a host that is slow, or never answers, keeps a worker that other hosts have use for. So hosts are in one of three lanes, by what their
-// requests have cost so far in time of workers. Quick hosts come first, and each of them has a worker kept for it, up to half of all; the others share the
-// rest. Where quick hosts alone could keep all workers busy, the others get an eighth of the time.
+// A request to a host that is slow, or never answers, keeps a worker that other hosts have use for.
+// So hosts are in one of three lanes, by what their requests have cost so far in time of workers.
+// Quick hosts come first, and each of them has a worker kept for it, up to half of all; the others
+// share the rest. Where quick hosts alone could keep all workers busy, the others get an eighth of
+// the time.
 //
-// Nobody knows of a host that it will be slow the next time. So a request that has waited for long and brought nothing makes way where others wait: Stalled.
+// Nobody knows of a host that it will be slow the next time. So a request that has waited for long
+// and brought nothing makes way where others wait: Stalled.
 
 // lane says how quick a host is.
 type lane uint8
@@ -33,7 +36,7 @@ const (
 	trustAgain   = 8  // quick answers in a row after which a host that did not answer is quick again
 	patience     = 2 * time.Second
 	mostSilences = 4 // with each request in a row without an answer a host is waited for twice as long, so often
-	slowTurn     = 8 // of the requests to hosts that are not quick, one in so many is to a slow one though others were hardly asked yet
+	slowTurn     = 8 // one in so many requests to hosts that are not quick is to a slow one in any case
 	leastShare   = 8 // one worker in so many is for hosts that are not quick, whatever else there is to do
 )
 
@@ -42,7 +45,7 @@ type traffic struct {
 	inFlight [lanes]int // requests, and hosts that keep a place for one
 	hosts    [lanes]int // that are active
 	usual    float64    // milliseconds that requests with an answer have taken lately
-	credit   instant    // time of workers, below 0 what hosts that are not quick have taken before their turn while quick ones waited; 0: it is their turn
+	credit   instant    // minus the time of workers that others have taken ahead of quick hosts; 0: it is their turn
 	credited instant    // when it was reckoned
 	turn     int        // requests so far to hosts that are not quick
 }
@@ -92,7 +95,8 @@ func (f *Frontier) countLane(h *host, to lane) {
 	}
 }
 
-// open reports whether a request to a host of a lane may be given out, as far as the lane is concerned.
+// open reports whether a request to a host of a lane may be given out, as far as the lane is
+// concerned.
 func (f *Frontier) laneOpen(l lane) bool {
 	if l == quick {
 		return true
@@ -120,7 +124,8 @@ func (f *Frontier) laneOrder(now instant) [lanes]lane {
 	return [lanes]lane{quick, first, second}
 }
 
-// dueHost is the host whose turn it is, of the first lane that is open and has one; nil: there is none.
+// dueHost is the host whose turn it is, of the first lane that is open and has one; nil: there is
+// none.
 func (f *Frontier) dueHost(now instant) *host {
 	for _, l := range f.laneOrder(now) {
 		if !f.laneOpen(l) {
@@ -143,7 +148,8 @@ func (f *Frontier) dueHost(now instant) *host {
 	return nil
 }
 
-// takePlace counts a host to its lane for a request that it is about to make, when all its limits let it.
+// takePlace counts a host to its lane for a request that it is about to make, when all its limits
+// let it.
 func (f *Frontier) takePlace(h *host) {
 	if !h.active.holdsPlace {
 		h.active.holdsPlace = true
@@ -222,10 +228,11 @@ func (h *host) patience() instant {
 	return instant(max(patience, 2*time.Duration(h.cost)*time.Millisecond) << h.silences)
 }
 
-// Stalled returns the leases of requests that should be broken off, because hosts whose turn has come wait: requests that have been under way for
-// longer than their hosts are waited for then, and of which isSlow says that they bring next to nothing. They are those of hosts that are not quick, the
-// oldest first, as many as hosts wait for a worker or for one of their limits. Those of quick hosts are among them only where more than half of the workers
-// wait like that.
+// Stalled returns the leases of requests that should be broken off, because hosts whose turn has
+// come wait: requests that have been under way for longer than their hosts are waited for then, and
+// of which isSlow says that they bring next to nothing. They are those of hosts that are not quick,
+// the oldest first, as many as hosts wait for a worker or for one of their limits. Those of quick
+// hosts are among them only where more than half of the workers wait like that.
 func (f *Frontier) Stalled(now time.Time, isSlow func(lease uint64) bool) (broken []uint64) {
 	f.read(now)
 	t := f.instant(now)
@@ -273,7 +280,8 @@ func (f *Frontier) Stalled(now time.Time, isSlow func(lease uint64) bool) (broke
 	return broken
 }
 
-// waitingInLine counts the hosts that wait in the lines of limits which requests keep busy that are not those of quick hosts.
+// waitingInLine counts the hosts that wait in the lines of limits which requests keep busy that are
+// not those of quick hosts.
 func (f *Frontier) waitingInLine() map[*limit]int {
 	var n map[*limit]int
 	if f.traffic.doubtful() == 0 {
@@ -292,7 +300,8 @@ func (f *Frontier) waitingInLine() map[*limit]int {
 	return n
 }
 
-// waitingFor counts the hosts whose turn has come and that have no worker, by lane, up to the number of workers.
+// waitingFor counts the hosts whose turn has come and that have no worker, by lane, up to the
+// number of workers.
 func (f *Frontier) waitingFor(now instant) (n [lanes]int) {
 	if f.o.Workers == 0 {
 		return n // nobody knows

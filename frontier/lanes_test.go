@@ -10,6 +10,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -22,7 +23,10 @@ func TestLane(t *testing.T) {
 	failed := func(took time.Duration) []Report {
 		return []Report{{Duration: took, Signal: politeness.SignalUnreachable}}
 	}
-	alternating := slices.Repeat(append(failed(3*time.Second), ok(1, 100*ms)...), 20)
+	serverError := []Report{{Duration: 50 * ms, Signal: politeness.SignalServerError}}
+	brokenOff := []Report{{Duration: time.Minute, Signal: politeness.SignalAborted}}
+	long := failed(3 * time.Second)
+	alternating := slices.Repeat(append(long, ok(1, 100*ms)...), 20)
 	for _, c := range []struct {
 		name    string
 		usual   time.Duration // that a request of the crawl takes; 0: 0.2 s
@@ -32,17 +36,17 @@ func TestLane(t *testing.T) {
 		{"never asked", 0, nil, untried},
 		{"a few answers", 0, [][]Report{ok(probation-1, 100*ms)}, untried},
 		{"quick answers", 0, [][]Report{ok(probation, 100*ms)}, quick},
-		{"errors of the server", 0, [][]Report{slices.Repeat([]Report{{Duration: 50 * ms, Signal: politeness.SignalServerError}}, 10)}, quick},
+		{"errors of the server", 0, [][]Report{slices.Repeat(serverError, 10)}, quick},
 		{"slow answers", 0, [][]Report{ok(20, 3*time.Second)}, slow},
 		{"slow answers in a slow crawl", 2 * time.Second, [][]Report{ok(20, 3*time.Second)}, quick},
 		{"very slow answers in a slow crawl", 20 * time.Second, [][]Report{ok(20, 6*time.Second)}, slow},
 		{"one slow answer", 0, [][]Report{ok(10, 100*ms), ok(1, 2*time.Second)}, quick},
-		{"no answer for long", 0, [][]Report{ok(50, 100*ms), failed(3 * time.Second)}, slow},
-		{"no answer for long, a while ago", 0, [][]Report{ok(50, 100*ms), failed(3 * time.Second), ok(trustAgain, 100*ms)}, quick},
+		{"no answer for long", 0, [][]Report{ok(50, 100*ms), long}, slow},
+		{"no answer for long, a while ago", 0, [][]Report{ok(50, 100*ms), long, ok(trustAgain, 100*ms)}, quick},
 		{"refused at once", 0, [][]Report{ok(50, 100*ms), failed(ms)}, quick},
-		{"broken off by the crawler", 0, [][]Report{ok(50, 100*ms), {{Duration: time.Minute, Signal: politeness.SignalAborted}}}, quick},
+		{"broken off by the crawler", 0, [][]Report{ok(50, 100*ms), brokenOff}, quick},
 		{"every second answer", 0, [][]Report{alternating}, slow},
-		{"never an answer", 0, [][]Report{failed(3 * time.Second)}, slow},
+		{"never an answer", 0, [][]Report{long}, slow},
 	} {
 		o := testOptions()
 		o.Workers = 8
@@ -93,8 +97,9 @@ func TestLaneAfterRestart(t *testing.T) {
 	}
 }
 
-// tarpits is a world with good hosts that take a tenth of a second, which were known before, and as many hosts as wanted that keep each request for
-// half a minute and do not answer. It notes the most requests that were under way to these at a time.
+// tarpits is a world with good hosts that take a tenth of a second, which were known before, and as
+// many hosts as wanted that keep each request for half a minute and do not answer. It notes the
+// most requests that were under way to these at a time.
 type tarpits struct {
 	*world
 	most, bad int
@@ -114,7 +119,9 @@ func newTarpits(t *testing.T, workers, good, n int, change func(*Options)) *tarp
 	bad := func(l Lease) bool { return strings.HasPrefix(l.HostName, "bad") }
 	w.answer = func(l Lease) answer {
 		if bad(l) {
-			return answer{took: 30 * time.Second, signal: politeness.SignalUnreachable, state: storage.Retrying, failure: 4}
+			a := answer{took: 30 * time.Second, signal: politeness.SignalUnreachable}
+			a.state, a.failure = storage.Retrying, robots.FailureTimeout
+			return a
 		}
 		return answer{took: 100 * time.Millisecond}
 	}
@@ -140,8 +147,8 @@ func newTarpits(t *testing.T, workers, good, n int, change func(*Options)) *tarp
 	return w
 }
 
-// TestTarpitsKeepNoGoodHostWaiting: good hosts are asked at their pace, however many others keep workers for as long as they can; those have a
-// part of the workers and no more.
+// TestTarpitsKeepNoGoodHostWaiting: good hosts are asked at their pace, however many others keep
+// workers for as long as they can; those have a part of the workers and no more.
 func TestTarpitsKeepNoGoodHostWaiting(t *testing.T) {
 	const workers, good, lasts = 16, 6, 5 * time.Minute
 	w := newTarpits(t, workers, good, 500, nil)
@@ -167,7 +174,8 @@ func TestTarpitsKeepNoGoodHostWaiting(t *testing.T) {
 			again++
 		}
 	}
-	// Ten at a time, two seconds and a quarter each. Of eight requests one is to a host that was asked before.
+	// Ten at a time, two seconds and a quarter each. Of eight requests one is to a host that was
+	// asked before.
 	if took := last.Sub(began); took > 150*time.Second || againThen == 0 || againThen > 500/7 {
 		t.Errorf("it took %v to ask every host once, and %d a second time meanwhile", took, againThen)
 	}
@@ -181,7 +189,8 @@ func TestTarpitsKeepNoGoodHostWaiting(t *testing.T) {
 	}
 }
 
-// TestSaturated: where the good hosts alone have use for all workers, the others get an eighth of the time, whatever the number of workers.
+// TestSaturated: where the good hosts alone have use for all workers, the others get an eighth of
+// the time, whatever the number of workers.
 func TestSaturated(t *testing.T) {
 	for _, workers := range []int{1, 2, 8, 16} {
 		w := newTarpits(t, workers, workers+4, 200, func(o *Options) { o.Politeness.Delay = 0 })
@@ -206,7 +215,8 @@ func TestSaturated(t *testing.T) {
 	}
 }
 
-// TestNoReservationInAClosedLane: hosts that have to wait for their lane do not keep an address that they share with others.
+// TestNoReservationInAClosedLane: hosts that have to wait for their lane do not keep an address
+// that they share with others.
 func TestNoReservationInAClosedLane(t *testing.T) {
 	const lasts = 3 * time.Minute
 	w := newTarpits(t, 4, 1, 300, func(o *Options) { o.Politeness.PerIP = 1 })
@@ -225,7 +235,8 @@ func TestNoReservationInAClosedLane(t *testing.T) {
 	}
 }
 
-// TestStalledAtAnAddress: hosts that keep an address which they share make way for the others there, though there are workers enough.
+// TestStalledAtAnAddress: hosts that keep an address which they share make way for the others
+// there, though there are workers enough.
 func TestStalledAtAnAddress(t *testing.T) {
 	const lasts = 3 * time.Minute
 	w := newTarpits(t, 64, 1, 5, func(o *Options) { o.Politeness.PerIP = 1 })
@@ -239,8 +250,8 @@ func TestStalledAtAnAddress(t *testing.T) {
 	}
 }
 
-// TestStalled: requests are broken off where others wait, as many as that are, the oldest first, and after no less than the patience that their host
-// deserves.
+// TestStalled: requests are broken off where others wait, as many as that are, the oldest first,
+// and after no less than the patience that their host deserves.
 func TestStalled(t *testing.T) {
 	w := newTarpits(t, 8, 0, 8, nil)
 	w.run(time.Minute)
@@ -265,7 +276,8 @@ func TestStalled(t *testing.T) {
 		t.Errorf("%d requests that bring something are stalled", len(none))
 	}
 
-	// The more often a host brought nothing, the longer it is waited for; and a host that always takes long, as long as it takes.
+	// The more often a host brought nothing, the longer it is waited for; and a host that always
+	// takes long, as long as it takes.
 	h := host{cost: 100}
 	var waits []time.Duration
 	for h.silences = range mostSilences + 1 {
@@ -277,8 +289,8 @@ func TestStalled(t *testing.T) {
 	}
 }
 
-// TestGoodHostsThatTurn: hosts that have answered well for a while and then keep all requests make way for each other and for those that still answer, and are
-// found out.
+// TestGoodHostsThatTurn: hosts that have answered well for a while and then keep all requests make
+// way for each other and for those that still answer, and are found out.
 func TestGoodHostsThatTurn(t *testing.T) {
 	const workers, good, turned = 16, 4, 200
 	o := testOptions()
@@ -314,7 +326,8 @@ func TestGoodHostsThatTurn(t *testing.T) {
 	}
 }
 
-// TestDormantHostsComeBack: a host that was resolved once is not kept from becoming active by any number of names that lead nowhere.
+// TestDormantHostsComeBack: a host that was resolved once is not kept from becoming active by any
+// number of names that lead nowhere.
 func TestDormantHostsComeBack(t *testing.T) {
 	o := testOptions()
 	o.Workers, o.ActiveHosts = 8, 10
@@ -356,8 +369,8 @@ func TestDormantHostsComeBack(t *testing.T) {
 	}
 }
 
-// TestLateFoundHosts: hosts that are found when others keep all workers busy are not kept from their turn by what was spent on tarpits while nobody else
-// had use for the workers.
+// TestLateFoundHosts: hosts that are found when others keep all workers busy are not kept from
+// their turn by what was spent on tarpits while nobody else had use for the workers.
 func TestLateFoundHosts(t *testing.T) {
 	const good = 25
 	w := newTarpits(t, 16, 0, 300, func(o *Options) { o.Politeness.Delay = 0 })

@@ -245,7 +245,8 @@ func (m *model) lookUp(l Lease) ResolveReport {
 	case 1:
 		return ResolveReport{Reason: storage.ReasonFetch + 1}
 	case 2:
-		return ResolveReport{Absent: true, Reason: storage.ReasonFetch + 2, TTL: time.Duration(m.random.IntN(300)) * time.Second}
+		ttl := time.Duration(m.random.IntN(300)) * time.Second
+		return ResolveReport{Absent: true, Reason: storage.ReasonFetch + 2, TTL: ttl}
 	case 3:
 		return ResolveReport{Final: true, Reason: storage.ReasonFetch + 3}
 	}

@@ -4,8 +4,10 @@ import (
 	"time"
 )
 
-// Lookups of names take no worker: as many as Options.Resolvers go on at a time, beside the requests. Nobody knows of a name that was never looked up whether
-// there is one, and name servers take longest to say that there is none. So what is known to lead somewhere never waits for the rest.
+// Lookups of names take no worker: as many as Options.Resolvers go on at a time, beside the
+// requests. Nobody knows of a name that was never looked up whether there is one, and name servers
+// take longest to say that there is none. So what is known to lead somewhere never waits for the
+// rest.
 
 // lookup is what came of the last lookup of a host's name.
 type lookup uint8
@@ -33,8 +35,9 @@ type names struct {
 	turn    int // guesses so far
 }
 
-// Of the lookups at a time one in spareLookups is for names that are known, at least one where there are several; of the others one in failedTurn is of a
-// name that led nowhere, where there are such.
+// Of the lookups at a time one in spareLookups is for names that are known, at least one where
+// there are several; of the others one in failedTurn is of a name that led nowhere, where there are
+// such.
 const (
 	spareLookups = 8
 	failedTurn   = 8
@@ -48,7 +51,8 @@ func (n *names) waiting() (all int) {
 	return all
 }
 
-// next takes the host whose turn it is out of its line, and says whether its name is a guess; nil: no name may be looked up now.
+// next takes the host whose turn it is out of its line, and says whether its name is a guess; nil:
+// no name may be looked up now.
 func (n *names) next(most int) (h *host, guess bool) {
 	line := n.line(most)
 	if line == nameLines {
@@ -148,7 +152,8 @@ func (f *Frontier) lookUp(h *host, now instant) {
 	f.names.lines[line] = append(f.names.lines[line], h)
 }
 
-// NextName gives out the lookup of a name; false if none is due, or as many as may be are under way. It takes no worker.
+// NextName gives out the lookup of a name; false if none is due, or as many as may be are under
+// way. It takes no worker.
 func (f *Frontier) NextName(now time.Time) (Lease, bool) {
 	f.read(now)
 	h, guess := f.names.next(f.o.Resolvers)

@@ -11,8 +11,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestNameLines: known names come first and always have a lookup to spare, seeds before other new names, and names that led nowhere last, though
-// now and then one of them before the others.
+// TestNameLines: known names come first and always have a lookup to spare, seeds before other new
+// names, and names that led nowhere last, though now and then one of them before the others.
 func TestNameLines(t *testing.T) {
 	var n names
 	for line := range nameLines {
@@ -76,8 +76,9 @@ func TestNameLines(t *testing.T) {
 	}
 }
 
-// TestKnownNameNeverWaits: a host that was resolved once is asked at its pace from then on, though thousands of names that do not
-// exist wait for lookups, each of which takes long, and though its own address has to be looked up again and again. There is one worker.
+// TestKnownNameNeverWaits: a host that was resolved once is asked at its pace from then on, though
+// thousands of names that do not exist wait for lookups, each of which takes long, and though its
+// own address has to be looked up again and again. There is one worker.
 func TestKnownNameNeverWaits(t *testing.T) {
 	m := newMemory()
 	w := newWorld(t, testOptions(), m)
@@ -151,8 +152,8 @@ func TestSeedsAreLookedUpFirst(t *testing.T) {
 	}
 }
 
-// TestKnownAddresses: what is known without a lookup takes none, and comes at once: an address literal, one that may not be reached, and a name whose answer
-// holds still.
+// TestKnownAddresses: what is known without a lookup takes none, and comes at once: an address
+// literal, one that may not be reached, and a name whose answer holds still.
 func TestKnownAddresses(t *testing.T) {
 	o := testOptions()
 	o.Resolvers = 1
@@ -186,8 +187,9 @@ func TestKnownAddresses(t *testing.T) {
 	}
 }
 
-// TestNoLookupBeforeItsTime: while name servers have said for how long a name does not exist it is not looked up again, whether its host is active,
-// dormant, or gets more URLs; and as many answers as a URL has attempts are needed to give up.
+// TestNoLookupBeforeItsTime: while name servers have said for how long a name does not exist it is
+// not looked up again, whether its host is active, dormant, or gets more URLs; and as many answers
+// as a URL has attempts are needed to give up.
 func TestNoLookupBeforeItsTime(t *testing.T) {
 	const ttl = 290 * time.Second
 	for _, active := range []int{20_000, 1} {

@@ -35,8 +35,9 @@ type Options struct {
 	OwedSince    time.Time     // every host owes a full delay from here; zero: none does
 	Jitter       func() float64
 
-	// Known tells the addresses of a name for which no name server has to be asked: an address literal, or one that was looked up a short
-	// while ago. False: it has to be looked up. It does not wait for anything. Nil: every name has to be looked up.
+	// Known tells the addresses of a name for which no name server has to be asked: an address
+	// literal, or one that was looked up a short while ago. False: it has to be looked up. It does
+	// not wait for anything. Nil: every name has to be looked up.
 	Known func(name string) (ResolveReport, bool)
 
 	Renew      Renewer // decides when pages are asked for again; nil: none is

@@ -307,7 +307,8 @@ func (f *Frontier) activate(now instant) {
 	}
 }
 
-// nextDormant is the dormant host that is due first, of those that have use for becoming active; nil: that of none is near.
+// nextDormant is the dormant host that is due first, of those that have use for becoming active;
+// nil: that of none is near.
 func (f *Frontier) nextDormant(now instant) (first *host) {
 	for l := range lanes {
 		h := f.dormant[l].top()
@@ -318,11 +319,18 @@ func (f *Frontier) nextDormant(now instant) (first *host) {
 	return first
 }
 
-// mayOpen reports whether dormant hosts of a lane may become active as far as the others are concerned: of those that are not quick, any number of which may wait for
-// lookups and workers for long, half of the room holds as many as there is use for.
+// mayOpen reports whether dormant hosts of a lane may become active as far as the others are
+// concerned: of those that are not quick, any number of which may wait for lookups and workers for
+// long, half of the room holds as many as there is use for.
 func (f *Frontier) mayOpen(l lane) bool {
 	half := max(f.o.ActiveHosts/2, 1)
-	return l == quick || f.traffic.hosts[l] < half && (l == slow || f.names.waiting() < min(maxOpening+4*f.o.Resolvers, half))
+	switch {
+	case l == quick:
+		return true
+	case f.traffic.hosts[l] >= half:
+		return false
+	}
+	return l == slow || f.names.waiting() < min(maxOpening+4*f.o.Resolvers, half)
 }
 
 func (f *Frontier) open(h *host) {

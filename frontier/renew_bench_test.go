@@ -130,7 +130,8 @@ func (r *renewals) renew(b *testing.B) {
 func (r *renewals) lookUp(b *testing.B) {
 	for l, ok := r.f.NextName(r.now); ok; l, ok = r.f.NextName(r.now) {
 		address := netip.AddrFrom4([4]byte{10, byte(l.Host >> 16), byte(l.Host >> 8), byte(l.Host)})
-		if err := r.f.CompleteResolve(l.ID, ResolveReport{End: r.now, TTL: 1e6 * time.Hour, Addresses: []netip.Addr{address}}); err != nil {
+		report := ResolveReport{End: r.now, TTL: 1e6 * time.Hour, Addresses: []netip.Addr{address}}
+		if err := r.f.CompleteResolve(l.ID, report); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -293,7 +293,10 @@ func (w *world) start(l Lease) {
 		w.started(l)
 	}
 	a := w.answer(l)
-	w.out[l.ID] = request{kind: l.Kind, url: l.URL.String(), host: l.HostName, address: l.Address, start: start, sent: !a.notSent, delay: l.Delay, lease: l}
+	w.out[l.ID] = request{
+		kind: l.Kind, url: l.URL.String(), host: l.HostName, address: l.Address, start: start, sent: !a.notSent,
+		delay: l.Delay, lease: l,
+	}
 	w.after(a.took, func() { w.end(l.ID, a) })
 }
 
@@ -318,7 +321,9 @@ func (w *world) breakOff() {
 	for _, id := range w.f.Stalled(w.now, func(uint64) bool { return true }) {
 		r := w.out[id]
 		w.broken = append(w.broken, r.lease)
-		w.end(id, answer{took: w.now.Sub(r.start), signal: politeness.SignalUnreachable, state: storage.Retrying, failure: robots.FailureTimeout})
+		a := answer{took: w.now.Sub(r.start), signal: politeness.SignalUnreachable}
+		a.state, a.failure = storage.Retrying, robots.FailureTimeout
+		w.end(id, a)
 	}
 	w.after(250*time.Millisecond, w.breakOff)
 }

@@ -65,7 +65,8 @@ func TestRanges(t *testing.T) {
 		{"audit.keep", "-1ns", "876001h", "0s to 876000h"},
 		{"output.max_file", "63KiB", "1025GiB", "64KiB to 1TiB"},
 	}
-	// A size cannot be negative, so storage.min_free and fetch.min_rate have two values above instead.
+	// A size cannot be negative, so storage.min_free and fetch.min_rate have two values above
+	// instead.
 	bounded := map[string]bool{}
 	for _, tt := range tests {
 		bounded[tt.key] = true

@@ -2,7 +2,8 @@ package crawl
 
 import "time"
 
-// alarm wakes the dispatcher at an instant. One that is set again or stopped may still ring once for the instant before. The dispatcher owns it.
+// alarm wakes the dispatcher at an instant. One that is set again or stopped may still ring once
+// for the instant before. The dispatcher owns it.
 type alarm interface {
 	watch()                 // passes on what rings until the alarm is closed
 	rings() <-chan struct{} // where it rings

@@ -8,9 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernelAlarm is an alarm by a timer of the kernel that is read like a connection, because a time.Timer is late: while the garbage collector marks, idle
-// processors help it and stop for goroutines and connections that are ready, but not for timers, which takes 10 ms with a heap of 50 MB. And a process that
-// is otherwise idle sleeps for it in whole milliseconds.
+// kernelAlarm is an alarm by a timer of the kernel that is read like a connection, because a
+// time.Timer is late: while the garbage collector marks, idle processors help it and stop for
+// goroutines and connections that are ready, but not for timers, which takes 10 ms with a heap of
+// 50 MB. And a process that is otherwise idle sleeps for it in whole milliseconds.
 type kernelAlarm struct {
 	ringing chan struct{}
 	file    *os.File

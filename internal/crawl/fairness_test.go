@@ -17,7 +17,8 @@ import (
 	"github.com/amble-crawler/amble/internal/zoo"
 )
 
-// endlessSite is a site of as many pages as anybody asks for: each links to two more, and takes a while.
+// endlessSite is a site of as many pages as anybody asks for: each links to two more, and takes a
+// while.
 func endlessSite(host string, takes time.Duration) testweb.Site {
 	page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n, _ := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/"))
@@ -40,7 +41,8 @@ func endlessSites(n int, takes time.Duration) (sites []testweb.Site) {
 	return sites
 }
 
-// company is a crawl of good hosts in the company of others. All of them are seeds, the good ones last.
+// company is a crawl of good hosts in the company of others. All of them are seeds, the good ones
+// last.
 type company struct {
 	good         int           // hosts with endless pages
 	takes, delay time.Duration // of each page, and between them
@@ -83,7 +85,9 @@ func (c company) crawl(t *testing.T) *outing {
 		}
 	})
 	out := &outing{zoo: z}
-	out.tarpits, err = z.AddTarpits(c.tarpits, func(i int) netip.Addr { return netip.AddrFrom4([4]byte{127, 64, byte(i / 250), byte(1 + i%250)}) })
+	out.tarpits, err = z.AddTarpits(c.tarpits, func(i int) netip.Addr {
+		return netip.AddrFrom4([4]byte{127, 64, byte(i / 250), byte(1 + i%250)})
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,8 +128,9 @@ func virtualCompany(t *testing.T, c company) (out *outing) {
 	return out
 }
 
-// TestGoodHostsBesideTarpits: good hosts keep four fifths of the pages that they would have alone, whatever so many others do to keep the workers, though nobody knows
-// in the beginning which they are; and none of the others is asked more often for that.
+// TestGoodHostsBesideTarpits: good hosts keep four fifths of the pages that they would have alone,
+// whatever so many others do to keep the workers, though nobody knows in the beginning which they
+// are; and none of the others is asked more often for that.
 func TestGoodHostsBesideTarpits(t *testing.T) {
 	t.Parallel()
 	c := company{good: 5, takes: 200 * time.Millisecond, delay: time.Second, workers: 16, lasts: 3 * time.Minute}
@@ -136,8 +141,9 @@ func TestGoodHostsBesideTarpits(t *testing.T) {
 		t.Errorf("%d pages of good hosts, %d where they are alone", beside, alone)
 	}
 	late := 30 * time.Second // all are known by then
-	if alone, beside := alone.pages(c.lasts)-alone.pages(c.lasts-late), beside.pages(c.lasts)-beside.pages(c.lasts-late); beside < alone*95/100 {
-		t.Errorf("%d pages in the last %v, %d where they are alone", beside, late, alone)
+	last := func(o *outing) int { return o.pages(c.lasts) - o.pages(c.lasts-late) }
+	if last(beside) < last(alone)*95/100 {
+		t.Errorf("%d pages in the last %v, %d where they are alone", last(beside), late, last(alone))
 	}
 	checkPolite(t, beside.log, c.delay)
 	if n := beside.sum.Status.Pace.Violations; n > 0 {

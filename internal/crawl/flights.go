@@ -39,7 +39,8 @@ func (r *run) land(l *frontier.Lease) (place uint64) {
 	return fl.place
 }
 
-// breakOffStalled breaks off requests that bring next to nothing where other hosts wait for a worker. It is not done while nobody has a turn anyhow.
+// breakOffStalled breaks off requests that bring next to nothing where other hosts wait for a
+// worker. It is not done while nobody has a turn anyhow.
 func (r *run) breakOffStalled(now time.Time) {
 	if r.paused() {
 		return

@@ -50,7 +50,8 @@ func testOptions(t testing.TB, web *testweb.Web) Options {
 	o.Frontier.Politeness.Delay = 20 * time.Millisecond
 	o.Frontier.RetryDelay = 50 * time.Millisecond
 	if web.Virtual() {
-		o.VirtualTime, o.Fetch.Dial, o.Storage.NoSync = true, web.Dial, true // a sync takes no virtual time, so there would be one for each page
+		o.VirtualTime, o.Fetch.Dial = true, web.Dial
+		o.Storage.NoSync = true // a commit takes no virtual time, so there is one for each page
 	}
 	return o
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/amble-crawler/amble/internal/fetch"
 )
 
-// lookUpNames begins the lookups that are due, each in a goroutine of its own: name servers take longest to say that there is no such name, and
-// no worker waits for that.
+// lookUpNames begins the lookups that are due, each in a goroutine of its own: name servers take
+// longest to say that there is no such name, and no worker waits for that.
 func (r *run) lookUpNames() {
 	for !r.paused() {
 		l, ok := r.f.NextName(r.now())

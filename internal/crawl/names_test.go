@@ -25,12 +25,14 @@ func fixedJitter() func() float64 {
 	}
 }
 
-// crawlBesideDeadNames crawls hosts with endless pages for a while in virtual time, among names that name servers take two seconds to know nothing
-// of, and returns the record of the live hosts and when the crawl began.
+// crawlBesideDeadNames crawls hosts with endless pages for a while in virtual time, among names
+// that name servers take two seconds to know nothing of, and returns the record of the live hosts
+// and when the crawl began.
 func crawlBesideDeadNames(t *testing.T, dead, live int, lasts time.Duration) (log testweb.Log, began time.Time) {
 	t.Helper()
 	virtually(t, memnet.Options{Latency: 20 * time.Millisecond}, func(t *testing.T, network *memnet.Network) {
-		web := serveWeb(t, testweb.Config{Network: network, Sites: endlessSites(live, 100*time.Millisecond), AbsenceTakes: 2 * time.Second})
+		sites := endlessSites(live, 100*time.Millisecond)
+		web := serveWeb(t, testweb.Config{Network: network, Sites: sites, AbsenceTakes: 2 * time.Second})
 		var seeds []string
 		for i := range dead {
 			seeds = append(seeds, web.URL(fmt.Sprintf("dead-%d.test", i), "/"))
@@ -51,8 +53,10 @@ func crawlBesideDeadNames(t *testing.T, dead, live int, lasts time.Duration) (lo
 	return log, began
 }
 
-// TestDeadNames: names that do not exist, each of which a name server takes two seconds to say, do not keep a crawl from the hosts that do: all names are
-// looked up once as fast as that many at a time allow, and a host that was found is asked at its pace from then on, whatever its address takes.
+// TestDeadNames: names that do not exist, each of which a name server takes two seconds to say, do
+// not keep a crawl from the hosts that do: all names are looked up once as fast as that many at a
+// time allow, and a host that was found is asked at its pace from then on, whatever its address
+// takes.
 func TestDeadNames(t *testing.T) {
 	t.Parallel()
 	const dead, live, lasts = 480, 5, 2 * time.Minute
@@ -75,13 +79,15 @@ func TestDeadNames(t *testing.T) {
 	}
 }
 
-// TestNamesAreLookedUpOnce: a name that does not exist is looked up once until what its name servers have said is over, an address literal never; and neither waits
-// for a worker, or keeps one.
+// TestNamesAreLookedUpOnce: a name that does not exist is looked up once until what its name
+// servers have said is over, an address literal never; and neither waits for a worker, or keeps
+// one.
 func TestNamesAreLookedUpOnce(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{}, func(t *testing.T, network *memnet.Network) {
+		pages := paths("/", 100)
 		web := serveWeb(t, testweb.Config{
-			Network: network, Sites: []testweb.Site{site("a.test", "", paths("/", 100), nil), site("127.0.0.1", "", paths("/", 100), nil)},
+			Network: network, Sites: []testweb.Site{site("a.test", "", pages, nil), site("127.0.0.1", "", pages, nil)},
 			AbsenceTakes: 4 * time.Second, AbsenceLasts: 4 * time.Minute,
 		})
 		o := testOptions(t, web)

@@ -32,7 +32,8 @@ func newPlan(o *Options) error {
 		}
 		page := revisit.Page{Host: n.Host, RequestURI: n.URI, Claimed: n.Claimed}
 		before := revisit.Memory{At: n.Last.At, Due: n.Last.Due, History: n.Last.History}
-		news := revisit.News{Modified: n.Modified, Read: n.At, Gone: n.Last.State == storage.Failed, TimesGone: int(n.Last.Attempts)}
+		news := revisit.News{Modified: n.Modified, Read: n.At}
+		news.Gone, news.TimesGone = n.Last.State == storage.Failed, int(n.Last.Attempts)
 		m, ok := plan.Notice(&page, before, &site, news)
 		return m.Due, m.History, ok
 	}

@@ -232,8 +232,9 @@ func TestNotice(t *testing.T) {
 	}
 }
 
-// TestGonePagesAreLookedForWhenListed: a page that was not there once is looked for as soon as its sitemap gives reason to, not after a day whatever
-// that says: one that a sitemap names for the first time after it was asked for, and one that is said to change every hour.
+// TestGonePagesAreLookedForWhenListed: a page that was not there once is looked for as soon as its
+// sitemap gives reason to, not after a day whatever that says: one that a sitemap names for the
+// first time after it was asked for, and one that is said to change every hour.
 func TestGonePagesAreLookedForWhenListed(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{}, func(t *testing.T, network *memnet.Network) {
@@ -251,7 +252,7 @@ func TestGonePagesAreLookedForWhenListed(t *testing.T) {
 				}
 			})
 		}
-		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{{Host: "a.test", Handler: testweb.Routes{
+		routes := testweb.Routes{
 			"/robots.txt": testweb.Robots("Sitemap: /sitemap.xml"),
 			"/":           testweb.Page("all", "/late", "/late-dated", "/unlisted"),
 			"/late":       there("/late", func(hour float64) bool { return hour > 1 }),
@@ -260,7 +261,9 @@ func TestGonePagesAreLookedForWhenListed(t *testing.T) {
 			"/away":       there("/away", func(hour float64) bool { return hour < 10 || hour > 12 }),
 			"/sitemap.xml": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "application/xml")
-				item := func(path, more string) { fmt.Fprintf(w, "<url><loc>http://%s%s</loc>%s</url>", r.Host, path, more) }
+				item := func(path, more string) {
+					fmt.Fprintf(w, "<url><loc>http://%s%s</loc>%s</url>", r.Host, path, more)
+				}
 				fmt.Fprint(w, `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">`)
 				item("/away", "<changefreq>hourly</changefreq>")
 				if time.Since(began) > 2*time.Hour {
@@ -269,19 +272,26 @@ func TestGonePagesAreLookedForWhenListed(t *testing.T) {
 				}
 				fmt.Fprint(w, "</urlset>")
 			}),
-		}}}})
+		}
+		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{{Host: "a.test", Handler: routes}}})
 		o := renewing(t, web)
 		fixed := func(pattern string, every time.Duration) revisit.Rule {
-			return revisit.Rule{Pattern: regexp.MustCompile(pattern), Policy: revisit.Fixed, Interval: every, Min: time.Hour, Max: every}
+			r := revisit.Rule{Policy: revisit.Fixed, Interval: every, Min: time.Hour, Max: every}
+			r.Pattern = regexp.MustCompile(pattern)
+			return r
 		}
 		o.Renew.Min, o.Renew.Max = time.Hour, 1000*time.Hour
-		o.Renew.Rules = []revisit.Rule{fixed("^/sitemap", time.Hour), fixed("^/away", 11*time.Hour), fixed("", 240*time.Hour)}
+		o.Renew.Rules = []revisit.Rule{
+			fixed("^/sitemap", time.Hour), fixed("^/away", 11*time.Hour), fixed("", 240*time.Hour),
+		}
 		if _, err := crawlFor(t, o, 26*time.Hour, web.URL("a.test", "/")); err != nil {
 			t.Fatal(err)
 		}
 		for path, want := range map[string][]float64{
-			"/late": {0, 24}, "/late-dated": {0, 12}, "/unlisted": {0}, // half of a day, since of such news of the site half are believed to be true
-			"/away": {0, 11, 14, 25},
+			"/late":       {0, 24},
+			"/late-dated": {0, 12}, // half of a day, because half of the site's news are believed to be true
+			"/unlisted":   {0},
+			"/away":       {0, 11, 14, 25},
 		} {
 			if got, _ := visits.Load(path); fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Errorf("%s was asked for in the hours %v, want %v", path, got, want)

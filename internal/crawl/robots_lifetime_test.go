@@ -356,7 +356,7 @@ func testRobotsClosedSite(t *testing.T, network *memnet.Network) {
 		robotsSite("opens.test", testweb.Flaky(2, closed, testweb.Robots(closePrivate))),
 		robotsSite("closed.test", closed),
 		robotsSite("forbidden.test", testweb.Status(403)),
-		testweb.Site{Host: "busy.test", Handler: testweb.Routes{"/": testweb.Slow(2*time.Second, testweb.Page("busy"))}},
+		{Host: "busy.test", Handler: testweb.Routes{"/": testweb.Slow(2*time.Second, testweb.Page("busy"))}},
 	}})
 	o := shortLived(t, web, lifetime)
 	o.GiveUpAfter = time.Second

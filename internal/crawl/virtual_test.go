@@ -11,23 +11,27 @@ import (
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
-// virtually runs a test in virtual time, with a network in memory for its webs: the time that a crawl waits passes at once, and that of a
-// busy machine does not count. testOptions makes a crawl use the network of its web. Only the disk is real.
+// virtually runs a test in virtual time, with a network in memory for its webs: the time that a
+// crawl waits passes at once, and that of a busy machine does not count. testOptions makes a crawl
+// use the network of its web. Only the disk is real.
 func virtually(t *testing.T, o memnet.Options, test func(t *testing.T, network *memnet.Network)) {
 	t.Helper()
-	// Package net reads its configuration once, and keeps a channel with it that has to come from outside of all bubbles.
+	// Package net reads its configuration once, and keeps a channel with it that has to come from
+	// outside of all bubbles.
 	offline := func(context.Context, string, string) (net.Conn, error) { return nil, net.ErrClosed }
 	_, _ = (&net.Resolver{PreferGo: true, Dial: offline}).LookupHost(t.Context(), "outside.test")
 	synctest.Test(t, func(t *testing.T) { test(t, memnet.New(o)) })
 }
 
-// TestVirtualTime: a crawl in virtual time takes exactly as long as its delays and the latency of its network ask for, and is as polite.
+// TestVirtualTime: a crawl in virtual time takes exactly as long as its delays and the latency of
+// its network ask for, and is as polite.
 func TestVirtualTime(t *testing.T) {
 	t.Parallel()
 	const latency = 50 * time.Millisecond
 	virtually(t, memnet.Options{Latency: latency}, func(t *testing.T, network *memnet.Network) {
 		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{
-			site("a.test", "", paths("/", 20), nil), site("b.test", "User-agent: *\nCrawl-delay: 60\n", paths("/", 20), nil),
+			site("a.test", "", paths("/", 20), nil),
+			site("b.test", "User-agent: *\nCrawl-delay: 60\n", paths("/", 20), nil),
 		}})
 		o := testOptions(t, web)
 		o.GiveUpAfter = time.Hour
@@ -42,7 +46,8 @@ func TestVirtualTime(t *testing.T) {
 		for host, delay := range map[string]time.Duration{"a.test": 10 * time.Second, "b.test": time.Minute} {
 			for _, gap := range log.Host(host).Gaps()[1:] {
 				if gap.Length != delay+2*latency {
-					t.Errorf("%s: %v between %s and %s, want %v", host, gap.Length, gap.Before.Path, gap.After.Path, delay+2*latency)
+					t.Errorf("%s: %v between %s and %s, want %v",
+						host, gap.Length, gap.Before.Path, gap.After.Path, delay+2*latency)
 				}
 			}
 		}

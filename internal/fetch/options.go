@@ -156,7 +156,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("fetch: MaxBody %d: must be from 1 to %d bytes", o.MaxBody, int64(maxBodyLimit))
 	}
 	if o.MaxIdleConns < 0 || o.ResolveCache < 0 || o.MinRate < 0 {
-		return fmt.Errorf("fetch: MaxIdleConns %d, ResolveCache %d, MinRate %d: must not be negative", o.MaxIdleConns, o.ResolveCache, o.MinRate)
+		return fmt.Errorf("fetch: MaxIdleConns %d, ResolveCache %d, MinRate %d: must not be negative",
+			o.MaxIdleConns, o.ResolveCache, o.MinRate)
 	}
 	return errors.Join(o.validateResolver(), o.validateFields())
 }

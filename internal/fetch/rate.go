@@ -6,25 +6,26 @@ import (
 	"time"
 )
 
-// A response that comes a byte at a time passes every timeout but that of the whole request. So what comes has a
-// minimum rate, over windows that begin when the first byte has come: how long a server thinks before that is
-// what Options.HeaderTimeout is about.
+// A response that comes a byte at a time passes every timeout but that of the whole request. So
+// what comes has a minimum rate, over windows that begin when the first byte has come: how long a
+// server thinks before that is what Options.HeaderTimeout is about.
 //
-// Whether the server is slow or the line of this machine cannot be seen from one response. It can be seen from round
-// trips: on a line that carries more than it can take they last seconds, whatever the server. So a rate counts only
-// while round trips of any request are quick.
+// Whether the server is slow or the line of this machine cannot be seen from one response. It can
+// be seen from round trips: on a line that carries more than it can take they last seconds,
+// whatever the server. So a rate counts only while round trips of any request are quick.
 
 const (
 	// rateWindow is how long a response may go on below the minimum rate.
 	rateWindow = 10 * time.Second
-	// quickTrip is how long a round trip lasts at most on a line that is not at its limit. It proves that for
-	// quickFor.
+	// quickTrip is how long a round trip lasts at most on a line that is not at its limit. It
+	// proves that for quickFor.
 	quickTrip = time.Second
 	quickFor  = 2 * rateWindow
 )
 
-// ErrTooSlow ends a request whose host has sent less than Options.MinRate. It is the cause, too, with which the
-// caller's context ends where he breaks a request off for that reason: the kind is KindTooSlow.
+// ErrTooSlow ends a request whose host has sent less than Options.MinRate. It is the cause, too,
+// with which the caller's context ends where he breaks a request off for that reason: the kind is
+// KindTooSlow.
 var ErrTooSlow = errors.New("the host sends less than fetch.min_rate")
 
 // line is what is known of the line of this machine. It is safe for concurrent use.
@@ -79,13 +80,14 @@ func (p *pace) took(n int) error {
 	return nil
 }
 
-// isTooSlow reports whether a host that has sent so many bytes in a time is slower than it may be, and nobody else is to blame.
+// isTooSlow reports whether a host that has sent so many bytes in a time is slower than it may be,
+// and nobody else is to blame.
 func (c *Client) isTooSlow(bytes int64, in time.Duration) bool {
 	return c.o.MinRate > 0 && float64(bytes) < float64(c.o.MinRate)*in.Seconds() && c.line.isQuick()
 }
 
-// Progress tells how a request is doing while it is under way. Any goroutine may ask it. The zero value is that of a
-// request that has not begun.
+// Progress tells how a request is doing while it is under way. Any goroutine may ask it. The zero
+// value is that of a request that has not begun.
 type Progress struct {
 	wire   atomic.Pointer[meter]
 	before atomic.Int64 // bytes that had come over the connection before
@@ -115,8 +117,9 @@ func (p *Progress) received() int64 {
 	return 0
 }
 
-// IsSlow reports whether a request that has been under way for a time has brought less than Options.MinRate, and has
-// not ended. A caller who has others wait for it may break it off then, with ErrTooSlow.
+// IsSlow reports whether a request that has been under way for a time has brought less than
+// Options.MinRate, and has not ended. A caller who has others wait for it may break it off then,
+// with ErrTooSlow.
 func (c *Client) IsSlow(p *Progress, lasts time.Duration) bool {
 	return !p.ended.Load() && c.isTooSlow(p.received(), lasts)
 }

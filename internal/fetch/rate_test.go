@@ -17,10 +17,13 @@ import (
 	"github.com/amble-crawler/amble/internal/memnet"
 )
 
-// TestMinRate: a response that brings less than the minimum rate over ten seconds ends then, in whatever phase it is, in virtual time; and how long a server thinks
-// before its first byte is not its rate.
+// TestMinRate: a response that brings less than the minimum rate over ten seconds ends then, in
+// whatever phase it is, in virtual time; and how long a server thinks before its first byte is not
+// its rate.
 func TestMinRate(t *testing.T) {
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
+	const chunked, hints = head + "Transfer-Encoding: chunked\r\n\r\n", "HTTP/1.1 103 Early Hints\r\n\r\n"
+	many := func(n int) string { return strings.Repeat("x", n) }
 	drip := func(begin, text string, every time.Duration) func(net.Conn) {
 		return func(c net.Conn) {
 			_, err := io.WriteString(c, begin)
@@ -30,6 +33,7 @@ func TestMinRate(t *testing.T) {
 			}
 		}
 	}
+	line, s := memnet.Options{}, time.Second
 	for _, tt := range []struct {
 		name   string
 		line   memnet.Options
@@ -38,20 +42,20 @@ func TestMinRate(t *testing.T) {
 		kind   Kind
 		after  time.Duration // the request lasts, to a second
 	}{
-		{"header drips", memnet.Options{}, drip(head+"X: ", "y", time.Second), 256, KindTooSlow, 10 * time.Second},
-		{"body drips", memnet.Options{}, drip(head+"\r\n", "x", time.Second), 256, KindTooSlow, 10 * time.Second},
-		{"interim responses drip", memnet.Options{}, drip("", "HTTP/1.1 103 Early Hints\r\n\r\n", time.Second), 256, KindTooSlow, 11 * time.Second},
-		{"chunks drip", memnet.Options{}, drip(head+"Transfer-Encoding: chunked\r\n\r\n", "1\r\nx\r\n", time.Second), 256, KindTooSlow, 10 * time.Second},
-		{"body that begins well drips", memnet.Options{}, drip(head+"\r\n"+strings.Repeat("x", 5000), "x", time.Second), 256, KindTooSlow, 20 * time.Second},
-		{"just fast enough", memnet.Options{}, drip(head+"Content-Length: 6000\r\n\r\n", strings.Repeat("x", 300), time.Second), 256, 0, 20 * time.Second},
-		{"thinks, then answers", memnet.Options{}, func(c net.Conn) {
-			time.Sleep(19 * time.Second)
+		{"header drips", line, drip(head+"X: ", "y", s), 256, KindTooSlow, 10 * s},
+		{"body drips", line, drip(head+"\r\n", "x", s), 256, KindTooSlow, 10 * s},
+		{"interim responses drip", line, drip("", hints, s), 256, KindTooSlow, 11 * s},
+		{"chunks drip", line, drip(chunked, "1\r\nx\r\n", s), 256, KindTooSlow, 10 * s},
+		{"body that begins well drips", line, drip(head+"\r\n"+many(5000), "x", s), 256, KindTooSlow, 20 * s},
+		{"just fast enough", line, drip(head+"Content-Length: 6000\r\n\r\n", many(300), s), 256, 0, 20 * s},
+		{"thinks, then answers", line, func(c net.Conn) {
+			time.Sleep(19 * s)
 			_, _ = io.WriteString(c, head+"Content-Length: 2\r\n\r\nok")
-		}, 256, 0, 19 * time.Second},
-		{"no minimum", memnet.Options{}, drip(head+"Content-Length: 25\r\n\r\n", "x", time.Second), 0, 0, 25 * time.Second},
+		}, 256, 0, 19 * s},
+		{"no minimum", line, drip(head+"Content-Length: 25\r\n\r\n", "x", s), 0, 0, 25 * s},
 		{"the line is slow", memnet.Options{Rate: 100}, func(c net.Conn) {
-			_, _ = io.WriteString(c, head+"Content-Length: 2000\r\n\r\n"+strings.Repeat("x", 2000))
-		}, 256, 0, 23 * time.Second},
+			_, _ = io.WriteString(c, head+"Content-Length: 2000\r\n\r\n"+many(2000))
+		}, 256, 0, 23 * s},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -62,12 +66,12 @@ func TestMinRate(t *testing.T) {
 					clog(t, network)
 				}
 				start := time.Now()
-				resp, err := c.Do(context.Background(), Request{URL: parseURL(t, "http://a.test/"), Address: netip.MustParseAddr("198.51.100.1")})
+				resp, err := c.Do(context.Background(), virtualRequest(t, "http://a.test/"))
 				if err == nil {
 					defer resp.Close()
 				}
 				var failure *Error
-				if errors.As(err, &failure); failure != nil && failure.Kind != tt.kind || (failure == nil) != (tt.kind == 0) {
+				if errors.As(err, &failure); failure == nil && tt.kind != 0 || failure != nil && failure.Kind != tt.kind {
 					t.Errorf("%v, want kind %v", err, tt.kind)
 				}
 				if took := time.Since(start); took < tt.after || took > tt.after+2*time.Second {
@@ -76,6 +80,12 @@ func TestMinRate(t *testing.T) {
 			})
 		})
 	}
+}
+
+// virtualRequest is a request to the server of serveVirtually.
+func virtualRequest(t *testing.T, u string) Request {
+	t.Helper()
+	return Request{URL: parseURL(t, u), Address: netip.MustParseAddr("198.51.100.1")}
 }
 
 // serveVirtually answers one request at 198.51.100.1:80.
@@ -155,7 +165,7 @@ func TestMinRateOverHTTP2(t *testing.T) {
 		}()
 		c := newClient(t, quick(func(o *Options) { o.Dial, o.TLSConfig = network.Dial, roots }))
 		start := time.Now()
-		_, err = c.Do(context.Background(), Request{URL: parseURL(t, "https://example.com/"), Address: netip.MustParseAddr("198.51.100.1")})
+		_, err = c.Do(context.Background(), virtualRequest(t, "https://example.com/"))
 		wantKind(t, err, KindTooSlow)
 		if took := time.Since(start); took < rateWindow || took > rateWindow+2*time.Second {
 			t.Errorf("it lasted %v", took)
@@ -163,7 +173,8 @@ func TestMinRateOverHTTP2(t *testing.T) {
 	})
 }
 
-// TestBrokenOff: a caller who breaks a request off because others wait says why, and can tell how the request was doing.
+// TestBrokenOff: a caller who breaks a request off because others wait says why, and can tell how
+// the request was doing.
 func TestBrokenOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := memnet.New(memnet.Options{})
@@ -194,7 +205,9 @@ func TestBrokenOff(t *testing.T) {
 				}
 			}
 		}()
-		_, err := c.Do(ctx, Request{URL: parseURL(t, "http://a.test/"), Address: netip.MustParseAddr("198.51.100.1"), Progress: progress})
+		r := virtualRequest(t, "http://a.test/")
+		r.Progress = progress
+		_, err := c.Do(ctx, r)
 		wantKind(t, err, KindTooSlow)
 		if c.IsSlow(progress, time.Hour) {
 			t.Error("slow after its end")

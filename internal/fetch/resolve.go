@@ -56,8 +56,9 @@ func (c *Client) resolve(ctx context.Context, host string, now time.Time) (Resol
 	return res, kind, err
 }
 
-// Known is [Client.Resolve] where no name server has to be asked: for an IP literal, behind a proxy, and while an
-// earlier answer holds that was not the absence of the name. False: Resolve has to be called. It waits for nothing.
+// Known is [Client.Resolve] where no name server has to be asked: for an IP literal, behind a
+// proxy, and while an earlier answer holds that was not the absence of the name. False: Resolve has
+// to be called. It waits for nothing.
 func (c *Client) Known(host string) (Resolution, error, bool) {
 	now := c.now()
 	res, kind, err, known := c.known(host, now)

@@ -38,7 +38,8 @@ func (c *Conn) blame(op string, err error) error {
 	return &net.OpError{Op: op, Net: "tcp", Source: c.local, Addr: c.remote, Err: err}
 }
 
-// Close ends the connection: what was written before still arrives, unless SetLinger(0) says otherwise.
+// Close ends the connection: what was written before still arrives, unless SetLinger(0) says
+// otherwise.
 func (c *Conn) Close() error {
 	err := c.blame("close", net.ErrClosed)
 	c.once.Do(func() {

@@ -14,8 +14,8 @@ import (
 // Options say how good a network is. The zero value has no latency and no limit.
 type Options struct {
 	Latency time.Duration // from one end of a connection to the other
-	// Rate is how many bytes a second the line of the clients carries, all connections together, in the direction to
-	// them. 0: no limit.
+	// Rate is how many bytes a second the line of the clients carries, all connections together, in
+	// the direction to them. 0: no limit.
 	Rate int64
 }
 
@@ -32,7 +32,9 @@ type Network struct {
 
 // New returns a network without listeners.
 func New(o Options) *Network {
-	return &Network{o: o, listeners: make(map[netip.AddrPort]*listener), silent: make(map[netip.Addr]bool), port: firstPort}
+	return &Network{
+		o: o, listeners: make(map[netip.AddrPort]*listener), silent: make(map[netip.Addr]bool), port: firstPort,
+	}
 }
 
 // firstPort is where the ports begin that the network itself gives out.
@@ -57,7 +59,8 @@ func (n *Network) Listen(network, address string) (net.Listener, error) {
 		at = netip.AddrPortFrom(at.Addr(), n.nextPortLocked())
 	}
 	if n.listeners[at] != nil {
-		return nil, &net.OpError{Op: "listen", Net: network, Addr: net.TCPAddrFromAddrPort(at), Err: os.NewSyscallError("bind", syscall.EADDRINUSE)}
+		inUse := os.NewSyscallError("bind", syscall.EADDRINUSE)
+		return nil, &net.OpError{Op: "listen", Net: network, Addr: net.TCPAddrFromAddrPort(at), Err: inUse}
 	}
 	l := &listener{network: n, at: at, arrived: make(chan net.Conn, backlog), closed: make(chan struct{})}
 	n.listeners[at] = l
@@ -80,8 +83,8 @@ func (n *Network) nextPortLocked() uint16 {
 	}
 }
 
-// Dial connects with a listener, as net.Dialer.DialContext does. It takes two latencies. Where nobody listens the
-// connection is refused.
+// Dial connects with a listener, as net.Dialer.DialContext does. It takes two latencies. Where
+// nobody listens the connection is refused.
 func (n *Network) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -149,7 +152,8 @@ func (n *Network) connect(client, server netip.AddrPort) (near, far *Conn) {
 // headerBytes is what a packet takes on the line besides its content.
 const headerBytes = 60
 
-// arrivalLocked is when bytes that leave a server now are at the client, behind all that is under way.
+// arrivalLocked is when bytes that leave a server now are at the client, behind all that is under
+// way.
 func (n *Network) arrivalLocked(bytes int) time.Time {
 	now := time.Now()
 	if n.o.Rate > 0 {

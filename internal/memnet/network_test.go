@@ -59,8 +59,9 @@ func TestLatency(t *testing.T) {
 		start = time.Now()
 		var b [5]byte
 		_, _ = io.WriteString(client, "hello")
-		if _, err := io.ReadFull(client, b[:]); err != nil || string(b[:]) != "hello" || time.Since(start) != 60*time.Millisecond {
-			t.Errorf("%q after %v, %v", b, time.Since(start), err)
+		_, err := io.ReadFull(client, b[:])
+		if took := time.Since(start); err != nil || string(b[:]) != "hello" || took != 60*time.Millisecond {
+			t.Errorf("%q after %v, %v", b, took, err)
 		}
 		_ = client.(*Conn).CloseWrite()
 		if n, err := client.Read(b[:]); n != 0 || err != io.EOF {
@@ -136,15 +137,17 @@ func TestDeadlines(t *testing.T) {
 		_ = client.SetReadDeadline(time.Time{})
 		interrupt := time.AfterFunc(time.Minute, func() { _ = client.SetDeadline(time.Unix(1, 0)) })
 		defer interrupt.Stop()
-		if _, err := client.Read(b[:]); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(start) != time.Second+time.Minute {
-			t.Errorf("interrupted: %v after %v", err, time.Since(start))
+		_, err := client.Read(b[:])
+		if took := time.Since(start); !errors.Is(err, os.ErrDeadlineExceeded) || took != time.Second+time.Minute {
+			t.Errorf("interrupted: %v after %v", err, took)
 		}
 		if _, err := client.Write(b[:]); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("written: %v", err)
 		}
 		_ = server.SetWriteDeadline(start.Add(time.Hour))
-		if n, err := server.Write(make([]byte, 1<<20)); !errors.Is(err, os.ErrDeadlineExceeded) || n < maxBuffered || time.Since(start) != time.Hour {
-			t.Errorf("%d bytes, %v after %v", n, err, time.Since(start))
+		written, err := server.Write(make([]byte, 1<<20))
+		if took := time.Since(start); !errors.Is(err, os.ErrDeadlineExceeded) || written < maxBuffered || took != time.Hour {
+			t.Errorf("%d bytes, %v after %v", written, err, took)
 		}
 	})
 }
@@ -169,17 +172,18 @@ func TestEnds(t *testing.T) {
 		}
 		_ = client.Close()
 
-		for address, want := range map[string]error{"198.51.100.1:81": syscall.ECONNREFUSED, "198.51.100.2:80": syscall.ECONNREFUSED} {
-			if _, err := n.Dial(t.Context(), "tcp", address); !errors.Is(err, want) {
-				t.Errorf("%s: %v, want %v", address, err, want)
+		for _, address := range []string{"198.51.100.1:81", "198.51.100.2:80"} {
+			if _, err := n.Dial(t.Context(), "tcp", address); !errors.Is(err, syscall.ECONNREFUSED) {
+				t.Errorf("%s: %v", address, err)
 			}
 		}
 		n.Silence(netip.MustParseAddr("198.51.100.3"))
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, err := n.Dial(ctx, "tcp", "198.51.100.3:80"); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Minute {
-			t.Errorf("an address that is silent: %v after %v", err, time.Since(start))
+		_, err := n.Dial(ctx, "tcp", "198.51.100.3:80")
+		if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took != time.Minute {
+			t.Errorf("an address that is silent: %v after %v", err, took)
 		}
 		if _, err := n.Listen("tcp", here); !errors.Is(err, syscall.EADDRINUSE) {
 			t.Errorf("two listeners: %v", err)

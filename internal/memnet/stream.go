@@ -1,6 +1,7 @@
 package memnet
 
 import (
+	"bytes"
 	"io"
 	"net"
 	"os"
@@ -94,7 +95,7 @@ func (s *stream) write(p []byte) (written int, err error) {
 			s.moved.Wait()
 		default:
 			n := min(len(p)-written, maxSegment)
-			s.segments = append(s.segments, segment{at: s.arrival(n), data: append([]byte(nil), p[written:written+n]...)})
+			s.segments = append(s.segments, segment{at: s.arrival(n), data: bytes.Clone(p[written : written+n])})
 			s.buffered += n
 			written += n
 			s.moved.Broadcast()

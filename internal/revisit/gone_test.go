@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestGoneWait: a page that is gone is looked for after a day, or sooner where its sitemap says that it changes more often, and ever later.
+// TestGoneWait: a page that is gone is looked for after a day, or sooner where its sitemap says
+// that it changes more often, and ever later.
 func TestGoneWait(t *testing.T) {
 	for _, c := range []struct {
 		claimed, min time.Duration
@@ -23,13 +24,15 @@ func TestGoneWait(t *testing.T) {
 		for times := range p.o.Missing - 1 {
 			v.TimesGone = times
 			if wait := p.Gone(v, &Site{}).Due.Sub(start); wait != c.want<<times {
-				t.Errorf("claimed %v, min %v, %d visits before: looked for after %v, want %v", c.claimed, c.min, times, wait, c.want<<times)
+				t.Errorf("claimed %v, min %v, %d visits before: looked for after %v, want %v",
+					c.claimed, c.min, times, wait, c.want<<times)
 			}
 		}
 	}
 }
 
-// TestNewsOfGonePages: a list that names a page which is gone brings the visit forward, once, and the further the more of such news were true.
+// TestNewsOfGonePages: a list that names a page which is gone brings the visit forward, once, and
+// the further the more of such news were true.
 func TestNewsOfGonePages(t *testing.T) {
 	p, site := newPlan(t, func(o *Options) { o.Missing = 100 }), &Site{}
 	visit := func(m Memory, timesGone int) (Memory, float64) {
@@ -71,8 +74,8 @@ func TestNewsOfGonePages(t *testing.T) {
 	}
 }
 
-// TestNewsOfPagesThatNeverWere: a URL that was asked for in vain, and that a list names later, is looked for a day after that, sooner where the list says
-// that the page has changed since.
+// TestNewsOfPagesThatNeverWere: a URL that was asked for in vain, and that a list names later, is
+// looked for a day after that, sooner where the list says that the page has changed since.
 func TestNewsOfPagesThatNeverWere(t *testing.T) {
 	p, failed := newPlan(t, nil), Memory{At: start}
 	for _, c := range []struct {

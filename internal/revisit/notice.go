@@ -10,9 +10,10 @@ type News struct {
 	TimesGone int       // visits in a row that did not find a page that was there before, as in Visit
 }
 
-// Notice is told of news. It brings the visit forward, the further the more of the host's notices were true, and
-// never to before the shortest wait after the visit before. Each visit is brought forward once at most. So a site
-// whose notices are false gains little by them, and soon nothing. False: all stays as it is.
+// Notice is told of news. It brings the visit forward, the further the more of the host's notices
+// were true, and never to before the shortest wait after the visit before. Each visit is brought
+// forward once at most. So a site whose notices are false gains little by them, and soon nothing.
+// False: all stays as it is.
 func (p *Plan) Notice(page *Page, m Memory, site *Site, n News) (Memory, bool) {
 	rule := p.o.rule(page)
 	if n.Modified.After(n.Read) {
@@ -45,7 +46,8 @@ func (r *Rule) bringForward(at time.Time, wait time.Duration, site *Site, read t
 	return later(at.Add(max(doubtful, r.Min)), read)
 }
 
-// noticeGone is Notice of a page that the last visit did not find. That a list names it is news too.
+// noticeGone is Notice of a page that the last visit did not find. That a list names it is news
+// too.
 func (r *Rule) noticeGone(page *Page, m Memory, site *Site, n News) (Memory, bool) {
 	changed := n.Modified.After(m.At)
 	if m.Due.IsZero() && n.TimesGone > 0 { // it was given up
@@ -68,8 +70,9 @@ func (r *Rule) noticeGone(page *Page, m Memory, site *Site, n News) (Memory, boo
 	return m, true
 }
 
-// goneWait is how long after the n-th visit in a row that did not find a page it is looked for again: a day after the first, sooner where its sitemap says that
-// it changes more often, though not much.
+// goneWait is how long after the n-th visit in a row that did not find a page it is looked for
+// again: a day after the first, sooner where its sitemap says that it changes more often, though
+// not much.
 func (r *Rule) goneWait(n int, claimed time.Duration) time.Duration {
 	const usual = 24 * time.Hour
 	wait := usual
@@ -79,7 +82,8 @@ func (r *Rule) goneWait(n int, claimed time.Duration) time.Duration {
 	return max(r.Min, wait) << min(n-1, 16)
 }
 
-// broughtForward reports whether the visit of a page that n visits did not find was brought forward.
+// broughtForward reports whether the visit of a page that n visits did not find was brought
+// forward.
 func (r *Rule) broughtForward(m Memory, n int, claimed time.Duration) bool {
 	const rounding = 2 * time.Second // of what is stored
 	return n > 0 && !m.Due.IsZero() && m.Due.Before(m.At.Add(r.goneWait(n, claimed)-rounding))

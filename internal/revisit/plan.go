@@ -175,7 +175,8 @@ func (v *Visit) elapsed() History {
 	return v.Memory.History.deferBy(since)
 }
 
-// forget takes a page off census and site, as it was counted there. What its visit was brought forward for shows: a change, or that the page is back.
+// forget takes a page off census and site, as it was counted there. What its visit was brought
+// forward for shows: a change, or that the page is back.
 func (p *Plan) forget(v *Visit, s *Site, rule *Rule, back bool) {
 	if v.Memory.History.Noticed() || rule.broughtForward(v.Memory, v.TimesGone, v.Claimed) {
 		s.told(v.Change == Changed || back)

@@ -382,7 +382,8 @@ func TestNotices(t *testing.T) {
 				parts = append(parts, 1)
 			} else {
 				parts = append(parts, float64(noticed.Due.Sub(m.At))/float64(planned))
-				if again, ok := p.Notice(&Page{}, noticed, site, News{Modified: told.Add(time.Second), Read: told.Add(time.Second)}); ok {
+				later := told.Add(time.Second)
+				if again, ok := p.Notice(&Page{}, noticed, site, News{Modified: later, Read: later}); ok {
 					t.Fatalf("a second notice moves the visit again, to %v", again.Due)
 				}
 				m = noticed

@@ -14,9 +14,9 @@ import (
 // drip is how long a tarpit waits between two bytes.
 const drip = time.Second
 
-// AddTarpits lets out n tarpits, each at an address of its own, and returns their names: hosts that keep a client for as
-// long as it stays, a byte a second, from one phase of a request or another. They are of all kinds in turn. It is to be
-// called before the zoo is visited.
+// AddTarpits lets out n tarpits, each at an address of its own, and returns their names: hosts that
+// keep a client for as long as it stays, a byte a second, from one phase of a request or another.
+// They are of all kinds in turn. It is to be called before the zoo is visited.
 func (z *Zoo) AddTarpits(n int, address func(i int) netip.Addr) (names []string, err error) {
 	for i := range n {
 		a := tarpit(i)
@@ -33,6 +33,7 @@ func (z *Zoo) AddTarpits(n int, address func(i int) netip.Addr) (names []string,
 // tarpit is the i-th of the kinds of tarpits, in turn.
 func tarpit(i int) animal {
 	const page = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
+	const file = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"
 	drips := func(begin, text string) func(*guest) {
 		return func(g *guest) {
 			g.say(begin)
@@ -51,7 +52,7 @@ func tarpit(i int) animal {
 		{name: "tarpit-tls", rude: true, secure: true, bite: drips("\x16\x03\x03\x40\x00\x02\x00\x3f\xfc", "\x00")},
 		{name: "tarpit-header", rude: true, bite: asked(drips("HTTP/1.1 200 OK\r\nX: ", "y"))},
 		{name: "tarpit-interim", rude: true, bite: asked(drips("", "HTTP/1.1 103 Early Hints\r\n\r\n"))},
-		{name: "tarpit-robots", rude: true, bite: asked(drips("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n", "#"))},
+		{name: "tarpit-robots", rude: true, bite: asked(drips(file, "#"))},
 		{name: "tarpit-body", bite: asked(drips(page, "x"))},
 		{name: "tarpit-redirects", bite: redirectsSlowly},
 		{name: "tarpit-turns", bite: turns(func(n int64) bool { return n == 1 })},
@@ -71,7 +72,8 @@ func redirectsSlowly(g *guest) {
 	}
 }
 
-// turns answers some requests, by their number, as a good server does, with links to more pages. The others get a byte a second.
+// turns answers some requests, by their number, as a good server does, with links to more pages.
+// The others get a byte a second.
 func turns(good func(n int64) bool) func(*guest) {
 	var n atomic.Int64
 	return func(g *guest) {
