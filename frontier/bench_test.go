@@ -42,7 +42,7 @@ type busy struct {
 
 func newBusy(b *testing.B, hosts, heads int) *busy {
 	o := testOptions()
-	o.Heads, o.ActiveHosts, o.ActiveBytes, o.Resolvers = heads, hosts, 1<<40, hosts
+	o.Heads, o.ActiveHosts, o.ActiveBytes, o.Resolvers, o.Workers = heads, 3*hosts, 1<<40, hosts, 64
 	f, err := New(o, NewScope(ModeAny, nil, nil), epoch)
 	if err != nil {
 		b.Fatal(err)

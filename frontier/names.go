@@ -51,6 +51,9 @@ func (n *names) waiting() (all int) {
 	return all
 }
 
+// new is how many of them were never looked up.
+func (n *names) new() int { return len(n.lines[seedNames]) + len(n.lines[newNames]) }
+
 // next takes the host whose turn it is out of its line, and says whether its name is a guess; nil:
 // no name may be looked up now.
 func (n *names) next(most int) (h *host, guess bool) {

@@ -196,6 +196,7 @@ func TestNoLookupBeforeItsTime(t *testing.T) {
 		o := testOptions()
 		o.ActiveHosts, o.Session = active, 20
 		w := newWorld(t, o, newMemory())
+		w.quick = true
 		w.add(urls("http://dead.test/", 3)...)
 		w.add(urls("http://other.test/", 3000)...)
 		w.resolve = func(l Lease) ResolveReport {
@@ -231,4 +232,33 @@ func TestNoLookupBeforeItsTime(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestFailedNamesWait: while there are names that were never looked up, one lookup in eight is of a
+// name that led nowhere, however many of these wait.
+func TestFailedNamesWait(t *testing.T) {
+	const hosts = 3000
+	o := testOptions()
+	o.Workers = 64
+	w := newWorld(t, o, newMemory())
+	w.quick = true
+	var all []string
+	for i := range hosts {
+		all = append(all, fmt.Sprintf("http://dead%d.test/", i))
+	}
+	w.add(all...)
+	w.nameTime = 2 * time.Second
+	w.resolve = func(Lease) ResolveReport { return ResolveReport{Absent: true, Reason: 70} }
+	w.open()
+	w.run(3 * time.Minute)
+	seen := map[string]bool{}
+	for i, l := range w.names {
+		if seen[l.name] = true; len(seen) == hosts {
+			if again := i + 1 - hosts; again > hosts/failedTurn+hosts/20 {
+				t.Errorf("%d lookups of names that led nowhere before all %d others", again, hosts)
+			}
+			return
+		}
+	}
+	t.Errorf("%d of %d names were looked up", len(seen), hosts)
 }

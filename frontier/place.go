@@ -330,7 +330,7 @@ func (f *Frontier) mayOpen(l lane) bool {
 	case f.traffic.hosts[l] >= half:
 		return false
 	}
-	return l == slow || f.names.waiting() < min(maxOpening+4*f.o.Resolvers, half)
+	return l == slow || f.names.new() < min(maxOpening+4*f.o.Resolvers, half)
 }
 
 func (f *Frontier) open(h *host) {
