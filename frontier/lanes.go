@@ -233,7 +233,7 @@ func (h *host) patience() instant {
 // of which isSlow says that they bring next to nothing. They are those of hosts that are not quick,
 // the oldest first, as many as hosts wait for a worker or for one of their limits. Those of quick
 // hosts are among them only where more than half of the workers wait like that.
-func (f *Frontier) Stalled(now time.Time, isSlow func(lease uint64) bool) (broken []uint64) {
+func (f *Frontier) Stalled(now time.Time, isSlow func(lease uint64, lasts time.Duration) bool) (broken []uint64) {
 	f.read(now)
 	t := f.instant(now)
 	waiting, lines := f.waitingFor(t), f.waitingInLine()
@@ -243,7 +243,8 @@ func (f *Frontier) Stalled(now time.Time, isSlow func(lease uint64) bool) (broke
 	var stalled [lanes][]*outstanding
 	all := 0
 	for id, out := range f.leases {
-		if out.lease.Kind != Resolve && t-f.instant(out.lease.At) > out.host.patience() && isSlow(id) {
+		lasts := t - f.instant(out.lease.At)
+		if out.lease.Kind != Resolve && lasts > out.host.patience() && isSlow(id, time.Duration(lasts)) {
 			stalled[out.lane] = append(stalled[out.lane], out)
 			all++
 		}

@@ -105,7 +105,7 @@ type RobotsReport struct {
 type ResolveReport struct {
 	End       time.Time
 	Addresses []netip.Addr
-	TTL       time.Duration // how long that holds; of a failure, how long there is no use in another lookup
+	TTL       time.Duration // how long that holds; of Absent, how long there is no use in another lookup
 	Aborted   bool          // the crawl is ending; nothing was learned
 
 	// Of a failure: whether the answer is that there can be no address (the name

@@ -178,6 +178,14 @@ func TestKnownAddresses(t *testing.T) {
 	if o := w.state(t, "http://10.0.0.1/"); o.State != storage.Failed || o.Reason != 71 {
 		t.Errorf("an address that may not be reached: %+v", o)
 	}
+	for range 3 { // the host becomes dormant in between
+		w.run(5 * time.Minute)
+		w.add(fmt.Sprintf("http://10.0.0.1/%d", w.now.Unix()))
+		w.run(time.Second)
+		if o := w.state(t, fmt.Sprintf("http://10.0.0.1/%d", w.now.Unix()-1)); o.State != storage.Failed {
+			t.Errorf("a later URL of that address: %+v", o)
+		}
+	}
 	if len(w.names) != 1 || !strings.HasPrefix(w.names[0].name, "slow") {
 		t.Errorf("looked up: %v", w.names)
 	}

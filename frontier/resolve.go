@@ -34,8 +34,8 @@ func (f *Frontier) pin(h *host, r *ResolveReport, now instant) {
 // unresolved is a host whose name leads nowhere: it waits as a host does that
 // does not answer, unless it is clear that nothing will come of it.
 func (f *Frontier) unresolved(h *host, r *ResolveReport) {
-	h.setNameless(f.instant(r.End) + instant(r.TTL))
 	if r.Absent {
+		h.setNameless(f.instant(r.End) + instant(r.TTL))
 		h.absent = min(h.absent, f.o.MaxAttempts-1) + 1
 	}
 	if r.Final || h.absent >= f.o.MaxAttempts {

@@ -17,7 +17,8 @@ func (r *run) complete(res *result) {
 	} else {
 		r.busy--
 	}
-	r.logRequest(res, r.land(l))
+	r.land(res)
+	r.logRequest(res, res.place)
 	var err error
 	switch l.Kind {
 	case frontier.Resolve:

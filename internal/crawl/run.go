@@ -35,7 +35,7 @@ type run struct {
 	parsers parsers
 	vias    vias
 
-	leases    chan *flight
+	leases    chan *result
 	results   chan *result
 	toCommit  chan *job
 	committed chan *job
@@ -107,7 +107,7 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 	}
 	r := &run{
 		Engine: e, f: f, parsers: newParsers(), started: e.now(), pending: newJob(), flights: make(map[uint64]*flight),
-		leases: make(chan *flight), results: make(chan *result, e.o.Workers),
+		leases: make(chan *result), results: make(chan *result, e.o.Workers),
 		toCommit: make(chan *job), committed: make(chan *job, 1),
 		toLoad: make(chan []frontier.LoadRequest), loaded: make(chan *load, 1),
 		toSweep: make(chan *sweep), swept: make(chan *swept), stalls: make(chan error, 1),
@@ -286,7 +286,7 @@ func (r *run) handOut() {
 		if l.Kind == frontier.Page {
 			r.pages++
 		}
-		r.takeOff(l, place)
+		r.takeOff(&l, place)
 	}
 }
 

@@ -17,32 +17,31 @@ import (
 
 // result is what a worker brings back for a lease.
 type result struct {
-	lease    frontier.Lease
-	progress *fetch.Progress // of the request; nil: of a lookup
-	resolve  frontier.ResolveReport
-	robots   frontier.RobotsReport
-	page     frontier.PageReport
-	simhash  uint64 // of the text of a page; 0: none
-	found    []storage.Found
-	refused  []storage.Refused
-	join     weburl.URL       // where a seed's redirect led out of the scope
-	visit    archive.Visit    // on its way into item
-	item     *archive.Item    // of the output; nil: none
-	body     warc.Digest      // of the decoded body; zero: nobody asked
-	payload  *storage.Payload // that the item brings; nil: none
-	past     *storage.Policy  // the versions of a robots.txt before the one that came; nil: as they were
-	request  requestlog.Request
+	lease   frontier.Lease
+	flight  // of a request
+	resolve frontier.ResolveReport
+	robots  frontier.RobotsReport
+	page    frontier.PageReport
+	simhash uint64 // of the text of a page; 0: none
+	found   []storage.Found
+	refused []storage.Refused
+	join    weburl.URL       // where a seed's redirect led out of the scope
+	visit   archive.Visit    // on its way into item
+	item    *archive.Item    // of the output; nil: none
+	body    warc.Digest      // of the decoded body; zero: nobody asked
+	payload *storage.Payload // that the item brings; nil: none
+	past    *storage.Policy  // the versions of a robots.txt before the one that came; nil: as they were
+	request requestlog.Request
 }
 
 // work is a worker: one request at a time until there are no more leases.
 func (r *run) work() {
-	for fl := range r.leases {
-		res := &result{lease: fl.lease, progress: &fl.progress}
-		switch fl.lease.Kind {
+	for res := range r.leases {
+		switch res.lease.Kind {
 		case frontier.Robots:
-			r.fetchRobots(fl.ctx, res)
+			r.fetchRobots(res.ctx, res)
 		case frontier.Page:
-			r.fetchPage(fl.ctx, res)
+			r.fetchPage(res.ctx, res)
 		}
 		r.results <- res
 	}
@@ -50,7 +49,7 @@ func (r *run) work() {
 
 // request makes the request of a lease and says what politeness has to know.
 func (r *run) request(ctx context.Context, res *result, req fetch.Request) (*fetch.Response, *fetch.Error, frontier.Report) {
-	req.Progress = res.progress
+	req.Progress = &res.progress
 	resp, err := r.client.Do(ctx, req)
 	if err == nil {
 		r.tally.answered(resp.Status, resp.Body.Size())
