@@ -243,8 +243,10 @@ func (f *Frontier) Stalled(now time.Time, isSlow func(lease uint64, lasts time.D
 	var stalled [lanes][]*outstanding
 	all := 0
 	for id, out := range f.leases {
-		lasts := t - f.instant(out.lease.At)
-		if out.lease.Kind != Resolve && lasts > out.host.patience() && isSlow(id, time.Duration(lasts)) {
+		if out.lease.Kind != Page && out.lease.Kind != Robots {
+			continue
+		}
+		if lasts := t - f.instant(out.lease.At); lasts > out.host.patience() && isSlow(id, time.Duration(lasts)) {
 			stalled[out.lane] = append(stalled[out.lane], out)
 			all++
 		}

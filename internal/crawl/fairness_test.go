@@ -133,11 +133,11 @@ func virtualCompany(t *testing.T, c company) (out *outing) {
 // are; and none of the others is asked more often for that.
 func TestGoodHostsBesideTarpits(t *testing.T) {
 	t.Parallel()
-	c := company{good: 5, takes: 200 * time.Millisecond, delay: time.Second, workers: 16, lasts: 3 * time.Minute}
+	c := company{good: 5, takes: 200 * time.Millisecond, delay: time.Second, workers: 16, lasts: 2 * time.Minute}
 	alone := virtualCompany(t, c)
-	c.tarpits = 180
+	c.tarpits = 120
 	beside := virtualCompany(t, c)
-	if alone, beside := alone.pages(c.lasts), beside.pages(c.lasts); alone < 600 || beside < alone*8/10 {
+	if alone, beside := alone.pages(c.lasts), beside.pages(c.lasts); alone < 400 || beside < alone*8/10 {
 		t.Errorf("%d pages of good hosts, %d where they are alone", beside, alone)
 	}
 	late := 30 * time.Second // all are known by then

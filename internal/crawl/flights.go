@@ -25,20 +25,30 @@ func (r *run) takeOff(l *frontier.Lease, place uint64) {
 	res.place = place
 	res.ctx, res.end = context.WithCancelCause(r.working)
 	r.flights[l.ID] = &res.flight
+	r.planStallCheck()
 	r.leases <- res
 }
 
 // land takes note of the end of a request.
 func (r *run) land(res *result) {
-	if res.lease.Kind != frontier.Resolve {
+	if res.end != nil { // a lookup has none
 		delete(r.flights, res.lease.ID)
 		res.end(nil)
+	}
+}
+
+// planStallCheck plans a look for requests that keep others waiting, where there are requests.
+func (r *run) planStallCheck() {
+	if r.stallCheck == nil && len(r.flights) > 0 {
+		r.stallCheck = time.After(stallsEvery)
 	}
 }
 
 // breakOffStalled breaks off requests that bring next to nothing where other hosts wait for a
 // worker. It is not done while nobody has a turn anyhow.
 func (r *run) breakOffStalled(now time.Time) {
+	r.stallCheck = nil
+	defer r.planStallCheck()
 	if r.paused() {
 		return
 	}

@@ -52,6 +52,7 @@ type run struct {
 	gathering  gathering
 	portion    storage.Portion    // how much may gather for the next commit before dispatching pauses
 	committing bool               // a job is with the committer
+	stallCheck <-chan time.Time   // the next look for requests that keep others waiting; nil: none is planned
 	settled    uint64             // ledger place of the last job that was handed over
 	adding     *addition          // waits for a commit of its own
 	addedLast  bool               // the last job handed over was an addition
@@ -182,8 +183,6 @@ func (r *run) run(ctx context.Context) error {
 func (r *run) dispatch(ctx context.Context) {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
-	stalls := time.NewTicker(stallsEvery)
-	defer stalls.Stop()
 	r.beginSurvey(r.now())
 	for r.failed == nil && !r.stopped && ctx.Err() == nil {
 		r.handOut()
@@ -205,7 +204,7 @@ func (r *run) dispatch(ctx context.Context) {
 			r.alarm.rang()
 		case <-second.C:
 			r.everySecond()
-		case <-stalls.C:
+		case <-r.stallCheck:
 			r.breakOffStalled(r.now())
 		case res := <-r.results:
 			r.complete(res)
