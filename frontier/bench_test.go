@@ -42,7 +42,7 @@ type busy struct {
 
 func newBusy(b *testing.B, hosts, heads int) *busy {
 	o := testOptions()
-	o.Heads, o.ActiveHosts, o.ActiveBytes, o.Resolvers = heads, hosts, 1<<40, hosts
+	o.Heads, o.ActiveHosts, o.ActiveBytes, o.Resolvers, o.Workers = heads, 3*hosts, 1<<40, hosts, 64
 	f, err := New(o, NewScope(ModeAny, nil, nil), epoch)
 	if err != nil {
 		b.Fatal(err)
@@ -55,12 +55,10 @@ func newBusy(b *testing.B, hosts, heads int) *busy {
 		if err := f.Restore(&h, epoch); err != nil {
 			b.Fatal(err)
 		}
-		l, ok := f.Next(epoch)
+		f.Next(epoch)
 		w.load(b, epoch)
+		l, ok := f.NextName(epoch)
 		if !ok {
-			l, ok = f.Next(epoch)
-		}
-		if !ok || l.Kind != Resolve {
 			b.Fatalf("host %d has nothing to resolve: %+v", id, l)
 		}
 		if err := f.CompleteResolve(l.ID, ResolveReport{End: epoch, TTL: 1e6 * time.Hour, Addresses: []netip.Addr{addressAt(id)}}); err != nil {

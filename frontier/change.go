@@ -13,6 +13,8 @@ type Change struct {
 	Overrides  []Override
 	HostBudget uint32
 	RenewShare float64
+	Resolvers  int
+	Workers    int
 	// Overridden are the hosts that an override names, by its index. Those that are missing are found when they are loaded.
 	Overridden map[storage.HostID]int
 }
@@ -28,6 +30,7 @@ func (f *Frontier) Change(c Change, now time.Time) {
 		}
 	}
 	f.o.Politeness, f.o.Overrides, f.o.HostBudget, f.o.RenewShare = c.Politeness, c.Overrides, c.HostBudget, c.RenewShare
+	f.o.Resolvers, f.o.Workers = c.Resolvers, c.Workers
 	f.overrides = newOverrides(c.Overrides)
 	for key, l := range f.limits {
 		if key.domain == "" {

@@ -27,6 +27,7 @@ func (f *Frontier) endRequest(out *outstanding, r *Report) {
 	f.read(r.End)
 	h := out.host
 	h.active.inFlight--
+	f.endInLane(out, f.instant(r.End))
 	for _, l := range out.limits {
 		if l != nil {
 			f.release(l, r.End)
@@ -35,6 +36,7 @@ func (f *Frontier) endRequest(out *outstanding, r *Report) {
 	if !r.Sent {
 		return
 	}
+	f.reckon(h, r)
 	h.active.polite.Ended(r.End, politeness.Result{
 		Signal: r.Signal, Duration: r.Duration, RetryAfter: r.RetryAfter, Header: r.RetryAfterText, Cause: uint16(r.Cause), Jitter: f.jitter(),
 	})

@@ -138,7 +138,7 @@ func obey(polite *politeness.Host, o Order, now time.Time) {
 
 // forgetTrouble drops what a host's answers led to outside of politeness.
 func (f *Frontier) forgetTrouble(h *host) {
-	h.trouble, h.absent, h.robots = never, 0, robots.ReasonNone
+	h.trouble, h.absent, h.nameless, h.robots = never, 0, 0, robots.ReasonNone
 }
 
 // policy puts a robots record into the batch.

@@ -15,7 +15,7 @@
 //	called     dormant, and another host waits for it: it becomes active
 //	           whether there is room or not
 //	loading    its queues are being read; comes back with Loaded
-//	resolving  its address is not known; in line for a resolve lease, or leased as one
+//	resolving  its address is not known; in line for a lookup, or leased as one
 //	waiting    in the ready heap, keyed by the instant at which it may be asked
 //	crowded    its turn has come but its address is busy; in the address's line
 //	leased     as many requests in flight as it may have, or its share of them
@@ -32,10 +32,12 @@
 // Pages that are to be asked for again are the host's renewals. Hosts that have some are, beside the place
 // that says what else they do, in one of two more heaps while they are dormant or wait: share.go.
 //
+// Hosts that wait are in one of three lanes, by how long their requests keep workers: lanes.go. Dormant ones are too, so that hosts
+// which lead nowhere do not take all the room.
+//
 // # Leases
 //
-// Next hands out leases: one request to one host at one address, or the
-// resolution of a host's name. Each lease ends in exactly one call of a
+// Next hands out leases: one request to one host at one address. NextName hands out lookups of names. Each lease ends in exactly one call of a
 // Complete method. What the store must know of it gathers in a batch that
 // TakeBatch hands over; Committed says that the batch is on disk. Nothing here
 // forgets a URL between the two: a host goes back to dormant only when all

@@ -17,19 +17,19 @@ type Frontier struct {
 	epoch time.Time
 
 	hosts     *register
-	dormant   hostHeap
+	dormant   [lanes]hostHeap
 	called    hostHeap
-	ready     hostHeap
+	ready     [lanes]hostHeap
 	sleeping  renewalHeap
-	renewing  renewalHeap
+	renewing  [lanes]renewalHeap
+	traffic   traffic
 	share     share
 	limits    map[limitKey]*limit
 	overrides *overrides
 	clock     time.Time     // as last read; its wall reading says which hours are in force
 	ahead     time.Duration // of due times; see dueTime
 
-	names     []*host // in line to be resolved
-	resolving int     // resolve leases out
+	names names // in line to be looked up
 
 	leases    map[uint64]*outstanding
 	lastLease uint64
@@ -59,7 +59,10 @@ type outstanding struct {
 	due    bool                 // the URL came from the due rows
 	limits [limitClasses]*limit // that it counts against
 
+	lane    lane // of its host
+	ahead   bool // of quick hosts that waited
 	renewal bool // the page was fetched before
+	guess   bool // of a lookup: the name is not known to lead anywhere
 }
 
 // ErrUnknownLease says that a lease was completed twice or never given out.
@@ -72,12 +75,10 @@ func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
 		return nil, err
 	}
 	hosts := new(register)
-	return &Frontier{
+	f := &Frontier{
 		o: o, scope: scope, epoch: epoch,
 		hosts:     hosts,
-		dormant:   newHeap(hosts),
 		called:    newHeap(hosts),
-		ready:     newHeap(hosts),
 		limits:    make(map[limitKey]*limit),
 		overrides: newOverrides(o.Overrides),
 		clock:     epoch,
@@ -88,7 +89,11 @@ func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
 		foreign:   make(map[string][]errand),
 		domains:   make([]domain, 1),
 		domainIDs: make(map[string]uint32),
-	}, nil
+	}
+	for l := range lanes {
+		f.dormant[l], f.ready[l] = newHeap(hosts), newHeap(hosts)
+	}
+	return f, nil
 }
 
 // Scope is the scope in force.
@@ -106,8 +111,11 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 	}
 	f.read(now)
 	h := f.host(s.ID)
-	h.fetched = s.Of(storage.Fetched)
+	if h.fetched = s.Of(storage.Fetched); h.fetched > 0 {
+		h.lookup = ledSomewhere
+	}
 	f.named(h, s.Name, h.fetched)
+	h.reckonRestored(&state)
 	polite := f.restored(state, h, now)
 	f.spreadKnown(polite, now)
 	f.remember(h, polite)
@@ -178,13 +186,15 @@ func (f *Frontier) host(id storage.HostID) *host {
 // not now; false if only an event can bring that about.
 func (f *Frontier) NextWake() (time.Time, bool) {
 	at := never
-	if h := f.ready.top(); h != nil {
-		at = h.key
+	for l := range lanes {
+		if h := f.ready[l].top(); h != nil && f.laneOpen(l) {
+			at = min(at, h.key)
+		}
+		if h := f.dormant[l].top(); h != nil && f.opens() && f.mayOpen(l) {
+			at = min(at, h.key)
+		}
 	}
 	if h := f.called.top(); h != nil {
-		at = min(at, h.key)
-	}
-	if h := f.dormant.top(); h != nil && f.opens() {
 		at = min(at, h.key)
 	}
 	at = min(at, f.wakeToRenew())
@@ -231,7 +241,7 @@ func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) 
 		f.touched(&r.Touched[i], t)
 	}
 	for _, name := range b.Ensure {
-		f.deliver(name, r.Ensured[name], t)
+		f.deliver(name, r.Ensured[name], now)
 	}
 }
 

@@ -80,6 +80,20 @@ func (h *hostHeap) top() *host {
 	return h.of.hosts[h.items[root].id]
 }
 
+// due counts the hosts with a key up to now, up to a number.
+func (h *hostHeap) due(now instant, most int) int { return h.dueFrom(root, now, most) }
+
+func (h *hostHeap) dueFrom(i int, now instant, most int) int {
+	if most <= 0 || i >= len(h.items) || h.items[i].key > now {
+		return 0
+	}
+	n := 1
+	for child := firstChild(i); child < min(firstChild(i)+children, len(h.items)); child++ {
+		n += h.dueFrom(child, now, most-n)
+	}
+	return n
+}
+
 // push adds a host under its key, which must not change while it is in the heap.
 func (h *hostHeap) push(x *host, priority int8) {
 	h.items = append(h.items, heapItem{})

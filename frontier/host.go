@@ -43,6 +43,9 @@ var placeNames = [...]string{"idle", "dormant", "called", "loading", "resolving"
 // host is what is kept of every host that has, or had, work in this process.
 type host struct {
 	id       storage.HostID
+	cost     uint16  // milliseconds that its requests take on average, the last ones above all; 0: it was never asked
+	doubt    uint8   // quick answers that it takes until it is quick again
+	silences uint8   // requests in a row that brought no answer for long
 	key      instant // order in the heap
 	ready    instant // when politeness lets it be asked; not kept up while active
 	wake     instant // when what it had to do when it went dormant may be done; always: nothing holds it
@@ -57,11 +60,14 @@ type host struct {
 	reason   politeness.Reason // the sign that decided ready, when it went dormant
 	robots   robots.Reason     // why robots.txt held all of it, when it went dormant
 	absent   uint8             // answers in a row that the name does not exist
+	lookup   lookup            // what came of looking up its name
 	turn     uint8             // which of its addresses is asked; another one when one does not answer
 	patient  uint8             // one more than the index of the origin whose robots.txt was asked for last, if no page was since; else 0
 	listed   bool              // among the shelved hosts of its domain
 	parked   bool              // it asked to be left alone for very long, when it went dormant
+	answers  uint8             // to its requests, up to probation
 	override uint16            // one more than the index of its override; 0: it has none
+	nameless uint32            // seconds since the epoch; until then there is no use in another lookup of its name
 	active   *active
 
 	renewKey    instant // order in the heap of renewals it is in
@@ -69,6 +75,10 @@ type host struct {
 	renewals    uint32 // as of the last commit
 	nextRenewal uint32 // Unix seconds, as of the last commit
 	renewIn     uint8
+
+	lane      lane // as of when it was put where it is
+	heap      lane // of the heap that it is in
+	renewLane lane // of the heap of renewals that it is in
 }
 
 // active is what is kept of a host while it is active. Fields of one size stand together: there are many hosts.
@@ -76,7 +86,7 @@ type active struct {
 	name      string
 	polite    *politeness.Host
 	queues    []queue
-	jobs      []errand             // robots.txt errands that are this host's turn to serve
+	jobs      []errand             // for the robots.txt of origins, its own first
 	busy      ordinals             // leased, or settled and not yet committed
 	committed []uint32             // busy no more once the load under way has come, which may be older
 	limits    [limitClasses]*limit // nil: it has none of that class, or its address is not known
@@ -100,8 +110,11 @@ type active struct {
 
 	loading     bool
 	dueMissed   bool // more due URLs came while a load was under way
-	resolving   bool // in line for a resolve lease, or leased as one
+	lookingUp   bool // in line for a lookup of its name, or leased as one
 	whyHopeless storage.Reason
+	counted     bool  // among the active hosts of its lane
+	holdsPlace  bool  // it counts to the requests of its lane already
+	sinceJob    uint8 // requests of its own since the last job of another host; more than jobShare do not count
 }
 
 // errand is a robots.txt fetch that waits for its host's turn.

@@ -9,23 +9,31 @@ import (
 // checkInvariants walks the whole frontier and holds it to the package comment.
 func checkInvariants(t tester, f *Frontier) {
 	t.Helper()
-	checkHeap(t, "dormant", f.dormant)
+	dormant, ready := 0, 0
+	for l := range lanes {
+		checkHeap(t, "dormant", f.dormant[l])
+		checkHeap(t, "ready", f.ready[l])
+		dormant, ready = dormant+f.dormant[l].size(), ready+f.ready[l].size()
+	}
 	checkHeap(t, "called", f.called)
-	checkHeap(t, "ready", f.ready)
 	c := census{users: map[*limit]int{}, crowded: map[*limit]int{}, inFlight: map[*host]int{}, asked: map[storage.HostID]map[string]bool{}}
 	checkRenewals(t, f)
 	c.leases(t, f)
 	for h := range f.hosts.all {
 		c.host(t, f, h)
 	}
-	if f.called.size() != c.called || f.dormant.size() != c.dormant || f.ready.size() != c.ready {
-		t.Fatalf("heaps hold %d dormant and %d waiting hosts, %d and %d say so", f.dormant.size(), f.ready.size(), c.dormant, c.ready)
+	if f.called.size() != c.called || dormant != c.dormant || ready != c.ready {
+		t.Fatalf("heaps hold %d dormant and %d waiting hosts, %d and %d say so", dormant, ready, c.dormant, c.ready)
+	}
+	if f.traffic.inFlight != c.inLane || f.traffic.hosts != c.lanes {
+		t.Fatalf("%v requests to %v hosts are counted by lane, there are %v to %v",
+			f.traffic.inFlight, f.traffic.hosts, c.inLane, c.lanes)
 	}
 	if f.activeHosts != c.active || f.activeBytes != c.bytes || f.opening != c.opening {
 		t.Fatalf("%d active hosts (%d opening) of %d bytes are counted, there are %d (%d) of %d", f.activeHosts, f.opening, f.activeBytes, c.active, c.opening, c.bytes)
 	}
-	if len(f.names)+f.resolving != c.resolving {
-		t.Fatalf("%d names in line and %d leased, %d hosts say so", len(f.names), f.resolving, c.resolving)
+	if f.names.waiting()+f.names.out != c.lookingUp {
+		t.Fatalf("%d names in line and %d leased, %d hosts say so", f.names.waiting(), f.names.out, c.lookingUp)
 	}
 	for _, l := range f.limits {
 		c.limit(t, l)
@@ -38,14 +46,15 @@ func checkInvariants(t tester, f *Frontier) {
 func checkRenewals(t tester, f *Frontier) {
 	t.Helper()
 	in := 0
-	for _, which := range []uint8{sleeping, renewing} {
-		for i, h := range *f.renewals(which) {
+	for n, heap := range []*renewalHeap{&f.sleeping, &f.renewing[quick], &f.renewing[untried], &f.renewing[slow]} {
+		for i, h := range *heap {
 			in++
-			if h.renewIn != which || int(h.renewIndex) != i || (h.active != nil) != (which == renewing) {
-				t.Fatalf("host %d is at %d of heap %d of renewals and says %d and %d", h.id, i, which, h.renewIndex, h.renewIn)
+			if f.renewals(h) != heap || int(h.renewIndex) != i || (h.active != nil) != (n > 0) {
+				t.Fatalf("host %d is at %d of heap %d of renewals and says %d and %d",
+					h.id, i, n, h.renewIndex, h.renewIn)
 			}
-			if i > 0 && f.renewals(which).Less(i, (i-1)/2) {
-				t.Fatalf("heap %d of renewals: host %d is before its parent", which, h.id)
+			if i > 0 && heap.Less(i, (i-1)/2) {
+				t.Fatalf("heap %d of renewals: host %d is before its parent", n, h.id)
 			}
 		}
 	}
@@ -81,8 +90,9 @@ func checkDomains(t tester, f *Frontier) {
 
 // census counts what the frontier counts too.
 type census struct {
-	dormant, called, ready, active, bytes, opening, resolving int
+	dormant, called, ready, active, bytes, opening, lookingUp int
 
+	inLane, lanes  [lanes]int
 	users, crowded map[*limit]int
 	inFlight       map[*host]int
 	asked          map[storage.HostID]map[string]bool // origins whose robots.txt is awaited
@@ -109,15 +119,17 @@ func checkHeap(t tester, name string, heap hostHeap) {
 
 func (c *census) leases(t tester, f *Frontier) {
 	t.Helper()
-	resolves := 0
+	lookups, guesses := 0, 0
 	for _, out := range f.leases {
 		if f.hosts.get(out.host.id) != out.host || out.host.active == nil {
 			t.Fatalf("a lease is out to host %d, which is dormant", out.host.id)
 		}
 		switch out.lease.Kind {
 		case Resolve:
-			resolves++
-			if !out.host.active.resolving {
+			if lookups++; out.guess {
+				guesses++
+			}
+			if !out.host.active.lookingUp {
 				t.Fatalf("host %d is leased to be resolved and does not know", out.host.id)
 			}
 			continue
@@ -127,9 +139,11 @@ func (c *census) leases(t tester, f *Frontier) {
 			}
 		}
 		c.inFlight[out.host]++
+		c.inLane[out.lane]++
 	}
-	if resolves != f.resolving {
-		t.Fatalf("%d resolve leases are out, %d are counted", resolves, f.resolving)
+	if lookups != f.names.out || guesses != f.names.guesses {
+		t.Fatalf("%d lookups are out, %d of them guesses; %d and %d are counted",
+			lookups, guesses, f.names.out, f.names.guesses)
 	}
 }
 
@@ -139,7 +153,7 @@ func (c *census) host(t tester, f *Frontier, h *host) {
 	switch {
 	case h.place == dormant:
 		c.dormant++
-		if a != nil || !f.dormant.holds(h) {
+		if a != nil || !f.dormant[h.heap].holds(h) {
 			t.Fatalf("host %d is dormant, but active or not in the heap", h.id)
 		}
 	case h.place == called:
@@ -174,8 +188,20 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 	if a.polite == nil {
 		c.opening++
 	}
-	if a.resolving {
-		c.resolving++
+	if a.lookingUp {
+		c.lookingUp++
+	}
+	if a.counted != (a.polite != nil) {
+		t.Fatalf("host %d is counted to its lane: %v", h.id, a.counted)
+	}
+	if a.counted {
+		c.lanes[h.lane]++
+	}
+	if a.holdsPlace {
+		c.inLane[h.lane]++
+		if !h.reserved() {
+			t.Fatalf("host %d keeps a place in its lane and waits for nothing", h.id)
+		}
 	}
 	for _, l := range a.limits {
 		if l != nil {
@@ -198,17 +224,17 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 	switch h.place {
 	case waiting:
 		c.ready++
-		ok = f.ready.holds(h)
+		ok = f.ready[h.heap].holds(h)
 	case renewal:
 		ok = h.renewIn == renewing
 	case loading:
 		ok = a.loading
 	case resolving:
-		ok = a.resolving
+		ok = a.lookingUp
 	case crowded:
 		ok = false
 		for _, l := range a.limits {
-			if l != nil && slices.Contains(l.line, h) {
+			if l != nil && slices.Contains(slices.Concat(l.line[:]...), h) {
 				c.crowded[l]++
 				ok = true
 			}
@@ -218,7 +244,7 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 	case parked:
 		ok = h.asking()
 	case idle:
-		ok = a.uncommitted > 0 || len(a.busy) > 0 || a.resolving
+		ok = a.uncommitted > 0 || len(a.busy) > 0 || a.lookingUp
 	}
 	if !ok {
 		t.Fatalf("host %d is lost in place %s: %+v", h.id, placeNames[h.place], a)
@@ -234,14 +260,15 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 
 func (c *census) limit(t tester, l *limit) {
 	t.Helper()
-	if l.users != c.users[l] || len(l.line) != c.crowded[l] {
-		t.Fatalf("%s counts %d users and %d in line, there are %d and %d", l.key, l.users, len(l.line), c.users[l], c.crowded[l])
+	if l.users != c.users[l] || l.waiting() != c.crowded[l] {
+		t.Fatalf("%s counts %d users and %d in line, there are %d and %d",
+			l.key, l.users, l.waiting(), c.users[l], c.crowded[l])
 	}
 	if h := l.first; h != nil && (h.active == nil || !slices.Contains(h.active.limits[:], l) || h.place != waiting && h.place != resolving && h.place != crowded) {
 		t.Fatalf("%s is reserved for host %d, which is %s", l.key, h.id, placeNames[h.place])
 	}
-	if l.first == nil && len(l.line) > 0 && l.polite.Free() {
-		t.Fatalf("%s is free, and nobody of %d in line is next", l.key, len(l.line))
+	if l.first == nil && l.waiting() > 0 && l.polite.Free() {
+		t.Fatalf("%s is free, and nobody of %d in line is next", l.key, l.waiting())
 	}
 }
 

@@ -106,8 +106,8 @@ type RobotsReport struct {
 type ResolveReport struct {
 	End       time.Time
 	Addresses []netip.Addr
-	TTL       time.Duration
-	Aborted   bool // the crawl is ending; nothing was learned
+	TTL       time.Duration // how long that holds; of Absent, how long there is no use in another lookup
+	Aborted   bool          // the crawl is ending; nothing was learned
 
 	// Of a failure: whether the answer is that there can be no address (the name
 	// does not exist, or its addresses are out of reach), and the reason to

@@ -16,9 +16,10 @@ import (
 type limit struct {
 	key    limitKey
 	polite politeness.Limit
-	line   []*host // hosts whose turn has come while it was busy
-	first  *host   // the host that the next request is reserved for: it waits for all in line
-	users  int     // active hosts that have it
+	line   [2][]*host // hosts whose turn has come while it was busy: the quick ones, and the others
+	others bool       // the next turn is that of the others
+	first  *host      // the host that the next request is reserved for: it waits for all in line
+	users  int        // active hosts that have it
 }
 
 // limitKey is what the hosts of a limit have in common. One of the two is set.
@@ -125,7 +126,29 @@ func (f *Frontier) Sweep(now time.Time) {
 }
 
 // open reports whether a host may take the next request without standing in line.
-func (l *limit) open() bool { return l.first == nil && len(l.line) == 0 && l.polite.Free() }
+func (l *limit) open() bool { return l.first == nil && l.waiting() == 0 && l.polite.Free() }
+
+// waiting is how many hosts stand in line.
+func (l *limit) waiting() int { return len(l.line[0]) + len(l.line[1]) }
+
+// join puts a host at the end of its line.
+func (l *limit) join(h *host) {
+	i := min(int(h.lane), 1)
+	l.line[i] = append(l.line[i], h)
+}
+
+// next takes the host whose turn it is out of its line. Where both kinds wait they take turns.
+func (l *limit) next() *host {
+	i := 0
+	if l.others && len(l.line[1]) > 0 || len(l.line[0]) == 0 {
+		i = 1
+	}
+	l.others = i == 0
+	h := l.line[i][0]
+	l.line[i][0] = nil
+	l.line[i] = l.line[i][1:]
+	return h
+}
 
 // reserved reports whether a limit's next request is reserved for the host.
 func (h *host) reserved() bool {
@@ -150,9 +173,10 @@ func (f *Frontier) admitted(h *host, now instant) bool {
 		case l == nil:
 		case l.first != h && !l.open():
 			f.leave(h)
+			f.leavePlace(h)
 			h.reserveBelow(class)
 			h.place = crowded
-			l.line = append(l.line, h)
+			l.join(h)
 			f.promote(l, now)
 			return false
 		case f.instant(l.polite.Ready()) > now:
@@ -161,6 +185,7 @@ func (f *Frontier) admitted(h *host, now instant) bool {
 	}
 	if wait {
 		f.leave(h)
+		f.takePlace(h)
 		h.reserveBelow(limitClasses)
 		f.awaitLimits(h, now)
 	}
@@ -179,14 +204,18 @@ func (h *host) reserveBelow(class int) {
 // promote reserves the next request of a limit for the first in its line, as
 // soon as it is free.
 func (f *Frontier) promote(l *limit, now instant) {
-	if l.first != nil || len(l.line) == 0 || !l.polite.Free() {
-		return
+	for l.first == nil && l.waiting() > 0 && l.polite.Free() {
+		h := l.next()
+		if !f.laneOpen(h.lane) { // others should not have to wait for its turn there
+			h.place = idle
+			f.yield(h, now)
+			f.await(h, min(h.key, now))
+			continue
+		}
+		f.takePlace(h)
+		l.first = h
+		f.awaitLimits(h, now)
 	}
-	h := l.line[0]
-	l.line[0] = nil
-	l.line = l.line[1:]
-	l.first = h
-	f.awaitLimits(h, now)
 }
 
 // awaitLimits lets a host wait for what is reserved for it. A host that waited so long that its address has to be
@@ -204,7 +233,7 @@ func (f *Frontier) awaitLimits(h *host, now instant) {
 	case at-lead > now:
 		f.await(h, at-lead)
 	default:
-		f.queueName(h)
+		f.lookUp(h, now)
 	}
 }
 
@@ -219,6 +248,7 @@ func (f *Frontier) yield(h *host, now instant) {
 			f.promote(l, now)
 		}
 	}
+	f.leavePlace(h)
 }
 
 // release takes note that a request which counted against a limit ended.

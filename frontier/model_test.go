@@ -69,6 +69,7 @@ func newModel(t *rapid.T) *model {
 	m.world = newWorld(t, o, nil)
 	o.Jitter = m.random.Float64
 	m.workers = rapid.IntRange(1, 5).Draw(t, "workers")
+	m.o.Workers = rapid.SampledFrom([]int{m.workers, m.workers, 0}).Draw(t, "known workers")
 	m.commitTime = rapid.SampledFrom([]time.Duration{time.Millisecond, 700 * time.Millisecond, 5 * time.Second}).Draw(t, "commit time")
 	m.loadTime = rapid.SampledFrom([]time.Duration{time.Millisecond, 900 * time.Millisecond, 4 * time.Second}).Draw(t, "load time")
 	m.answer, m.resolve = m.serve, m.lookUp
@@ -200,6 +201,9 @@ func (m *model) changeFile() {
 // serve is the web.
 func (m *model) serve(l Lease) (a answer) {
 	a.took = time.Duration(1+m.random.IntN(1500)) * time.Millisecond
+	if m.random.IntN(8) == 0 {
+		a.took *= 20
+	}
 	if l.Kind == Robots {
 		took := a.took
 		a = m.files[l.URL.Origin()]
@@ -241,7 +245,8 @@ func (m *model) lookUp(l Lease) ResolveReport {
 	case 1:
 		return ResolveReport{Reason: storage.ReasonFetch + 1}
 	case 2:
-		return ResolveReport{Absent: true, Reason: storage.ReasonFetch + 2}
+		ttl := time.Duration(m.random.IntN(300)) * time.Second
+		return ResolveReport{Absent: true, Reason: storage.ReasonFetch + 2, TTL: ttl}
 	case 3:
 		return ResolveReport{Final: true, Reason: storage.ReasonFetch + 3}
 	}

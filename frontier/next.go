@@ -8,7 +8,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Next gives out the lease that is due longest; false if none is due. It is to
+// Next gives out the request that is due longest; false if none is due. It is to
 // be called only while a worker is idle: a lease chosen ahead of time would be
 // late for its host and early for the next.
 func (f *Frontier) Next(now time.Time) (Lease, bool) {
@@ -22,24 +22,13 @@ func (f *Frontier) Next(now time.Time) (Lease, bool) {
 func (f *Frontier) next(now time.Time) *outstanding {
 	t := f.instant(now)
 	f.activate(t)
-	if out := f.nextName(); out != nil {
-		return out
-	}
-	if f.renewsFirst() {
-		if out := f.nextRenewal(now); out != nil {
-			return out
-		}
-	}
-	for h := f.ready.top(); h != nil && h.key <= t; h = f.ready.top() {
+	for h := f.dueHost(t); h != nil; h = f.dueHost(t) {
 		if out := f.serve(h, now); out != nil {
 			return out
 		}
 	}
-	if out := f.nextRenewal(now); out != nil {
-		return out
-	}
 	f.activate(t) // where others made room
-	return f.nextName()
+	return nil
 }
 
 // serve gives a lease to a host whose turn it is, if it can have one now, and puts it where it belongs.
@@ -60,17 +49,18 @@ func (f *Frontier) serve(h *host, now time.Time) (out *outstanding) {
 // take finds the next thing to ask of a host whose turn it is. URLs that may not
 // be asked are settled on the way. Each round settles, holds or asks, so it ends.
 func (f *Frontier) take(h *host, now time.Time) *outstanding {
-	a := h.active
-	if len(a.jobs) > 0 {
-		e := a.jobs[0]
-		a.jobs = a.jobs[1:]
-		return f.leaseRobots(h, e.url, &e.job, now)
+	if out := f.takeJob(h, false, now); out != nil {
+		return out
 	}
 	settled := len(f.out.Done)
 	out := f.takeURL(h, now)
 	if len(f.out.Done) > settled {
 		f.update(h, now, 0, 0)
 	}
+	if out == nil {
+		return f.takeJob(h, true, now)
+	}
+	h.active.sinceJob = min(h.active.sinceJob+1, jobShare)
 	return out
 }
 
@@ -206,6 +196,7 @@ func (f *Frontier) leaseRequest(h *host, kind Kind, u weburl.URL, now time.Time)
 		}
 	}
 	out := f.lease(h, kind)
+	f.beginInLane(out, f.instant(now))
 	l, why := &out.lease, a.polite.Explain(now)
 	l.URL, l.Address = u, a.pinned
 	l.At, l.Delay, l.DelayReason, l.DelaySource = now, why.Delay, why.DelayReason, why.DelaySource

@@ -27,12 +27,18 @@ type Options struct {
 	HostBudget   uint32        // pages fetched of a host in all, over all runs; 0: no limit
 	DomainBudget uint32        // pages fetched of all hosts of a registrable domain; 0: no limit
 	Session      int           // requests to a host in a row before it makes room for hosts that wait for it; 0: no limit
-	Resolvers    int           // names being resolved at a time
+	Workers      int           // requests under way at most; 0: nobody knows, then all hosts are equal, quick or slow
+	Resolvers    int           // names being looked up at a time
 	Heads        int           // queued URLs of an origin held in memory at most
 	ActiveHosts  int           // hosts active at a time
 	ActiveBytes  int           // memory of heads and rules from which on hosts go dormant early
 	OwedSince    time.Time     // every host owes a full delay from here; zero: none does
 	Jitter       func() float64
+
+	// Known tells the addresses of a name for which no name server has to be asked: an address
+	// literal, or one that was looked up a short while ago. False: it has to be looked up. It does
+	// not wait for anything. Nil: every name has to be looked up.
+	Known func(name string) (ResolveReport, bool)
 
 	Renew      Renewer // decides when pages are asked for again; nil: none is
 	RenewShare float64 // of the requests for pages that renewals get where there is too much to do, 0 to 1
@@ -42,7 +48,7 @@ type Options struct {
 func DefaultOptions() Options {
 	return Options{
 		Politeness: politeness.DefaultOptions(), Robots: robots.DefaultOptions(), Tokens: []string{"amble"}, Obey: true,
-		MaxRedirects: 5, MaxAttempts: 5, RetryDelay: time.Minute, Session: 3000, Resolvers: 16,
+		MaxRedirects: 5, MaxAttempts: 5, RetryDelay: time.Minute, Session: 3000, Resolvers: 64,
 		Heads: 12, RenewShare: 0.5, ActiveHosts: 20_000, ActiveBytes: 256 << 20,
 	}
 }

@@ -68,10 +68,10 @@ func (a *active) expects() bool {
 
 // foremost is the highest priority of the URLs in memory.
 func (a *active) foremost() int8 {
-	if len(a.jobs) > 0 {
-		return 127 // others wait for a robots.txt
-	}
 	foremost := int8(-128)
+	if len(a.jobs) > 0 {
+		foremost = 0 // whatever else it has to do: others wait for a robots.txt
+	}
 	for i := range a.queues {
 		if priority, _, ok := a.queues[i].first(); ok {
 			foremost = max(foremost, priority)

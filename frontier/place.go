@@ -23,6 +23,7 @@ func (f *Frontier) place(h *host, now instant) {
 		return
 	}
 	f.leave(h)
+	f.setLane(h)
 	a := h.active
 	if a == nil {
 		f.placeDormant(h)
@@ -42,6 +43,10 @@ func (f *Frontier) place(h *host, now instant) {
 	wake, work := f.wake(h)
 	renew := f.renewAt(h)
 	soonest := min(wake, max(renew, f.share.opens))
+	named := a.resolved(max(soonest, now))
+	if !named {
+		wake, soonest = max(wake, h.namelessUntil()), max(soonest, h.namelessUntil())
+	}
 	switch {
 	case f.retires(h, soonest, work || renew < never, now):
 		f.retire(h, wake, work)
@@ -51,10 +56,10 @@ func (f *Frontier) place(h *host, now instant) {
 		h.place = leased // goes dormant when all of it is committed
 	case a.hopeless > now:
 		f.await(h, soonest)
-	case a.resolving || !a.resolved(max(soonest, now)) && soonest-lead <= now:
-		f.queueName(h)
-	case !a.resolved(max(soonest, now)):
-		f.await(h, soonest-lead)
+	case a.lookingUp || !named && max(soonest-lead, h.namelessUntil()) <= now:
+		f.lookUp(h, now)
+	case !named:
+		f.await(h, max(soonest-lead, h.namelessUntil()))
 	default:
 		f.awaitBoth(h, wake, work, renew)
 	}
@@ -89,18 +94,26 @@ func (f *Frontier) leave(h *host) {
 	f.leaveRenewals(h)
 	switch h.place {
 	case dormant:
-		f.dormant.remove(h)
+		f.dormant[h.heap].remove(h)
 	case called:
 		f.called.remove(h)
 	case waiting:
-		f.ready.remove(h)
+		f.ready[h.heap].remove(h)
 	}
 	h.place = idle
 }
 
 func (f *Frontier) await(h *host, key instant) {
-	h.place, h.key = waiting, key
-	f.ready.push(h, h.active.foremost())
+	h.place, h.key, h.heap = waiting, key, h.lane
+	if h.active.holdsPlace { // no lane is closed to it
+		h.heap = quick
+	}
+	f.ready[h.heap].push(h, h.active.foremost())
+}
+
+func (f *Frontier) sleep(h *host, key instant) {
+	h.place, h.key, h.heap = dormant, key, h.lane
+	f.dormant[h.heap].push(h, 0)
 }
 
 // placeDormant puts a host without active part among the dormant if it has work.
@@ -112,11 +125,9 @@ func (f *Frontier) placeDormant(h *host) {
 	case h.queued+h.due > 0 && f.spent(h):
 		f.shelve(h)
 	case h.queued > 0:
-		h.place, h.key = dormant, max(h.ready, h.wake)-lead
-		f.dormant.push(h, 0)
+		f.sleep(h, max(h.ready, h.wake)-lead)
 	case h.due > 0:
-		h.place, h.key = dormant, max(h.ready, h.wake, f.unix(h.nextDue))-lead
-		f.dormant.push(h, 0)
+		f.sleep(h, max(h.ready, h.wake, f.unix(h.nextDue))-lead)
 	default:
 		h.place = idle
 	}
@@ -189,7 +200,7 @@ func (h *host) asking() bool {
 // unsettled; and then if it has nothing to do for a while, or others need the room.
 func (f *Frontier) retires(h *host, wake instant, work bool, now instant) bool {
 	a := h.active
-	if a.inFlight > 0 || a.uncommitted > 0 || a.loading || a.resolving || len(a.jobs) > 0 || len(a.busy) > 0 || h.asking() {
+	if a.inFlight > 0 || a.uncommitted > 0 || a.loading || a.lookingUp || len(a.jobs) > 0 || len(a.busy) > 0 || h.asking() {
 		return false
 	}
 	return !work || wake > now+keep || wake > now+lead && f.needed(wake) || f.outstays(h, wake)
@@ -203,8 +214,15 @@ func (f *Frontier) outstays(h *host, wake instant) bool {
 // needed reports whether there is no room, and a dormant host would use it
 // before an instant.
 func (f *Frontier) needed(by instant) bool {
-	next := f.dormant.top()
-	return !f.room() && next != nil && next.key < by
+	if f.room() {
+		return false
+	}
+	for l := range lanes {
+		if next := f.dormant[l].top(); next != nil && next.key < by && f.mayOpen(l) {
+			return true
+		}
+	}
+	return false
 }
 
 // retire makes a host dormant.
@@ -227,6 +245,7 @@ func (f *Frontier) retire(h *host, wake instant, work bool) {
 func (f *Frontier) deactivate(h *host) {
 	f.setLimit(h, byDomain, nil)
 	f.setLimit(h, byAddress, nil)
+	f.countLane(h, lanes)
 	f.activeHosts--
 	f.activeBytes -= h.active.bytes
 	h.active = nil
@@ -275,13 +294,43 @@ func (f *Frontier) activate(now instant) {
 		f.open(h)
 	}
 	f.wakens(now)
-	for h := f.dormant.top(); h != nil && h.key <= now && f.opens(); h = f.dormant.top() {
-		if f.spent(h) {
+	for f.opens() {
+		h := f.nextDormant(now)
+		switch {
+		case h == nil:
+			return
+		case f.spent(h):
 			f.place(h, now)
-			continue
+		default:
+			f.open(h)
 		}
-		f.open(h)
 	}
+}
+
+// nextDormant is the dormant host that is due first, of those that have use for becoming active;
+// nil: that of none is near.
+func (f *Frontier) nextDormant(now instant) (first *host) {
+	for l := range lanes {
+		h := f.dormant[l].top()
+		if h != nil && h.key <= now && (first == nil || h.key < first.key) && f.mayOpen(l) {
+			first = h
+		}
+	}
+	return first
+}
+
+// mayOpen reports whether dormant hosts of a lane may become active as far as the others are
+// concerned: of those that are not quick, any number of which may wait for lookups and workers for
+// long, half of the room holds as many as there is use for.
+func (f *Frontier) mayOpen(l lane) bool {
+	half := max(f.o.ActiveHosts/2, 1)
+	switch {
+	case l == quick:
+		return true
+	case f.traffic.hosts[l] >= half:
+		return false
+	}
+	return l == slow || f.names.new() < min(maxOpening+4*f.o.Resolvers, half)
 }
 
 func (f *Frontier) open(h *host) {

@@ -20,10 +20,10 @@ func (f *Frontier) CompleteRobots(id uint64, r RobotsReport) error {
 	owner := h
 	switch {
 	case !r.answered():
-		h.active.jobs = slices.Insert(h.active.jobs, 0, errand{out.lease.URL, job})
+		h.active.jobs = slices.Insert(h.active.jobs, h.active.firstJob(h, &job), errand{out.lease.URL, job})
 	case !r.Redirect.IsZero():
 		job.Hops++
-		f.forward(h, errand{r.Redirect, job})
+		f.forward(h, errand{r.Redirect, job}, r.End)
 	default:
 		owner = f.setPolicy(job, r.Record, r.Rules, r.End)
 		f.shareRules(h, out.lease.URL, job, &r)
@@ -66,29 +66,6 @@ func (f *Frontier) settled(owner, server *host, now time.Time) {
 	}
 	f.update(owner, now, 0, 0)
 	f.place(owner, f.instant(now))
-}
-
-// forward hands an errand to the host that a redirect leads to.
-func (f *Frontier) forward(from *host, e errand) {
-	if name := e.url.Host(); name != from.active.name {
-		f.foreign[name] = append(f.foreign[name], e)
-		f.out.Ensure = append(f.out.Ensure, name)
-		return
-	}
-	from.active.jobs = append(from.active.jobs, e)
-}
-
-// deliver gives the errands for a host to it, now that it has an id.
-func (f *Frontier) deliver(name string, id storage.HostID, now instant) {
-	errands := f.foreign[name]
-	delete(f.foreign, name)
-	h := f.host(id)
-	if h.active != nil {
-		h.active.jobs = append(h.active.jobs, errands...)
-	} else if len(errands) > 0 {
-		f.errands[id] = append(f.errands[id], errands...)
-	}
-	f.place(h, now)
 }
 
 // setPolicy records what robots.txt came to and puts it in force. It returns

@@ -95,12 +95,16 @@ func (f *Frontier) loadRenewals(a *active, q *queue, got []storage.Head) {
 
 // visit is what the plan has to know of a page that was asked for.
 func (f *Frontier) visit(h *host, head *storage.Head, at time.Time) *revisit.Visit {
+	timesGone := 0
+	if head.Last.State == storage.Failed {
+		timesGone = int(head.Last.Attempts)
+	}
 	return &revisit.Visit{
 		Page: revisit.Page{
 			Host: h.active.name, RequestURI: head.RequestURI, Priority: head.Priority, Depth: head.Depth, Claimed: head.Frequency.Every(),
 		},
 		Memory: revisit.Memory{At: head.Last.At, Due: head.Last.Due, History: head.Last.History},
-		At:     at,
+		At:     at, TimesGone: timesGone,
 	}
 }
 
@@ -132,13 +136,9 @@ func wasThere(head *storage.Head) bool {
 
 // gone plans another visit of a page that is not there any more, or says that there is none.
 func (f *Frontier) gone(h *host, head *storage.Head, o *storage.Outcome, v *revisit.Visit) revisit.Memory {
-	v.TimesGone = 1
-	if head.Last.State == storage.Failed {
-		v.TimesGone += int(head.Last.Attempts)
-	}
 	const gone = 410
-	v.GoneForAll = o.Status == gone && v.TimesGone > 1
-	o.Attempts = uint8(min(v.TimesGone, 255))
+	v.GoneForAll = o.Status == gone && v.TimesGone > 0
+	o.Attempts = uint8(min(v.TimesGone+1, 255))
 	keepContent(o, &head.Last)
 	return f.o.Renew.Gone(v, &h.active.site)
 }

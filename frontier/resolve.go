@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/politeness"
-	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -18,51 +17,6 @@ const hopelessFor = time.Minute
 
 // resolved reports whether the host has an address that holds at an instant.
 func (a *active) resolved(at instant) bool { return a.limits[byAddress] != nil && a.expires > at }
-
-// queueName puts a host in line to be resolved.
-func (f *Frontier) queueName(h *host) {
-	h.place = resolving
-	if !h.active.resolving {
-		h.active.resolving = true
-		f.names = append(f.names, h)
-	}
-}
-
-// nextName gives out the resolution of the name that waits longest.
-func (f *Frontier) nextName() *outstanding {
-	if len(f.names) == 0 || f.resolving >= f.o.Resolvers {
-		return nil
-	}
-	h := f.names[0]
-	f.names[0] = nil
-	f.names = f.names[1:]
-	f.resolving++
-	return f.lease(h, Resolve)
-}
-
-// CompleteResolve ends a Resolve lease.
-func (f *Frontier) CompleteResolve(id uint64, r ResolveReport) error {
-	out, err := f.settleLease(id, Resolve)
-	if err != nil {
-		return err
-	}
-	f.read(r.End)
-	f.resolving--
-	h, now := out.host, f.instant(r.End)
-	h.active.resolving = false
-	switch {
-	case r.Aborted:
-		f.yield(h, now)
-	case len(r.Addresses) > 0:
-		f.pin(h, &r, now)
-	default:
-		f.yield(h, now)
-		f.setLimit(h, byAddress, nil)
-		f.unresolved(h, &r)
-	}
-	f.place(h, now)
-	return nil
-}
 
 // pin gives a host one of the addresses that its name has. A host that comes
 // back to the address where the next request is reserved for it keeps its turn.
@@ -84,6 +38,7 @@ func (f *Frontier) pin(h *host, r *ResolveReport, now instant) {
 // does not answer, unless it is clear that nothing will come of it.
 func (f *Frontier) unresolved(h *host, r *ResolveReport) {
 	if r.Absent {
+		h.setNameless(f.instant(r.End) + instant(r.TTL))
 		h.absent = min(h.absent, f.o.MaxAttempts-1) + 1
 	}
 	if r.Final || h.absent >= f.o.MaxAttempts {
@@ -92,7 +47,7 @@ func (f *Frontier) unresolved(h *host, r *ResolveReport) {
 		h.active.polite.Ended(r.End, politeness.Result{Signal: politeness.SignalUnreachable, Cause: uint16(storage.ReasonCause(r.Reason)), Jitter: f.jitter()})
 		h.setTrouble(politeness.SignalUnreachable, f.instant(r.End))
 	}
-	f.failErrands(h, r.End)
+	f.failJobs(h, r.End)
 	f.update(h, r.End, 0, 0)
 }
 
@@ -115,20 +70,9 @@ func (f *Frontier) giveUp(h *host, now instant) {
 		}
 		f.loseRenewals(h, q, at)
 	}
-	f.failErrands(h, at)
+	f.failJobs(h, at)
 	if len(f.out.Done) > settled {
 		f.update(h, at, 0, 0)
-	}
-}
-
-// failErrands answers the errands that this host cannot serve: for their
-// owners robots.txt is unreachable.
-func (f *Frontier) failErrands(h *host, end time.Time) {
-	jobs := h.active.jobs
-	h.active.jobs = nil
-	for _, e := range jobs {
-		record, _ := f.o.Robots.Next(e.job.Previous, robots.Outcome{URL: e.url.String(), Redirects: e.job.Hops, Failure: robots.FailureDNS, Jitter: f.jitter()}, end)
-		f.settled(f.setPolicy(e.job, record, record.Rules(f.o.Tokens...), end), h, end)
 	}
 }
 

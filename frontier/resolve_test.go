@@ -101,8 +101,8 @@ func TestResolvers(t *testing.T) {
 	w.nameTime = time.Second
 	w.open()
 	for w.step(epoch.Add(time.Minute)) {
-		if w.f.resolving > 3 {
-			t.Fatalf("%d names are being resolved", w.f.resolving)
+		if w.lookups > 3 {
+			t.Fatalf("%d names are being looked up", w.lookups)
 		}
 	}
 	if len(w.pages()) != 50 {

@@ -64,23 +64,24 @@ const (
 	renewing          // the host is active
 )
 
-func (f *Frontier) renewals(which uint8) *renewalHeap {
-	if which == sleeping {
+// renewals is the heap that a host is in.
+func (f *Frontier) renewals(h *host) *renewalHeap {
+	if h.renewIn == sleeping {
 		return &f.sleeping
 	}
-	return &f.renewing
+	return &f.renewing[h.renewLane]
 }
 
 // enterRenewals puts a host into one of the heaps.
 func (f *Frontier) enterRenewals(h *host, which uint8, key instant) {
-	h.renewIn, h.renewKey = which, key
-	heap.Push(f.renewals(which), h)
+	h.renewIn, h.renewKey, h.renewLane = which, key, h.lane
+	heap.Push(f.renewals(h), h)
 }
 
 // leaveRenewals takes a host out of the heap it is in, if it is in one.
 func (f *Frontier) leaveRenewals(h *host) {
 	if h.renewIn != notRenewing {
-		heap.Remove(f.renewals(h.renewIn), int(h.renewIndex))
+		heap.Remove(f.renewals(h), int(h.renewIndex))
 		h.renewIn = notRenewing
 	}
 }
@@ -158,29 +159,17 @@ func (f *Frontier) wanted(h *host) instant { return max(h.renewKey, f.share.open
 // of the heap only, where the first are: whether there is none at all is exact, and a number may be too low.
 func (f *Frontier) readySoon(at instant, enough int) int {
 	n := f.opening
-	for _, h := range f.renewing[:min(len(f.renewing), 4*enough)] {
-		if n >= enough {
-			break
-		}
-		if h.renewKey <= at+lead {
-			n++
+	for l := range lanes {
+		for _, h := range f.renewing[l][:min(len(f.renewing[l]), 4*enough)] {
+			if n >= enough || !f.laneOpen(l) {
+				break
+			}
+			if h.renewKey <= at+lead {
+				n++
+			}
 		}
 	}
 	return n
-}
-
-// nextRenewal gives out the renewal that is overdue longest.
-func (f *Frontier) nextRenewal(now time.Time) *outstanding {
-	t := f.instant(now)
-	if !f.renewable(t) {
-		return nil
-	}
-	for h := f.renewing.top(); h != nil && h.renewKey <= t; h = f.renewing.top() {
-		if out := f.serve(h, now); out != nil {
-			return out
-		}
-	}
-	return nil
 }
 
 // wakeToRenew is the earliest instant at which there may be a renewal to make; never: there is none.
@@ -189,8 +178,10 @@ func (f *Frontier) wakeToRenew() instant {
 	if f.o.Renew == nil {
 		return at
 	}
-	if h := f.renewing.top(); h != nil {
-		at = max(h.renewKey, f.share.opens)
+	for l := range lanes {
+		if h := f.renewing[l].top(); h != nil && f.laneOpen(l) {
+			at = min(at, max(h.renewKey, f.share.opens))
+		}
 	}
 	if h := f.sleeping.top(); h != nil && f.opens() && f.readySoon(f.wanted(h), 1) == 0 {
 		at = min(at, f.wanted(h))

@@ -12,13 +12,15 @@ import (
 // out, and every host with work either cannot be asked before within has
 // passed, or could not be asked for at least that long.
 func (f *Frontier) Finished(now time.Time, within time.Duration) bool {
-	if len(f.leases)+len(f.names)+len(f.wants)+len(f.foreign) > 0 {
+	if len(f.leases)+f.names.waiting()+len(f.wants)+len(f.foreign) > 0 {
 		return false
 	}
 	// The hosts that are due first mostly say it all.
-	for _, h := range [...]*host{f.ready.top(), f.dormant.top()} {
-		if h != nil && !f.postponed(h, f.instant(now), instant(within)) {
-			return false
+	for l := range lanes {
+		for _, h := range [...]*host{f.ready[l].top(), f.dormant[l].top()} {
+			if h != nil && !f.postponed(h, f.instant(now), instant(within)) {
+				return false
+			}
 		}
 	}
 	for h := range f.hosts.all {

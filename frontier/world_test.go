@@ -44,6 +44,7 @@ type world struct {
 	answer     func(Lease) answer        // what the web says to a request
 	resolve    func(Lease) ResolveReport // what DNS says; End is set by the world
 	nameTime   time.Duration
+	nameTakes  func(Lease) time.Duration // in place of nameTime
 
 	base time.Time     // with a monotonic reading, for worlds whose wall clock is set; else zero
 	wall time.Duration // by how much the wall clock is ahead of the true time
@@ -56,16 +57,26 @@ type world struct {
 	out        map[uint64]request // requests under way
 	still      int                // steps since the clock moved
 
+	lookups   int
+	stalls    bool                // requests are broken off when Stalled says so, as if none brought anything
+	broken    []Lease             // that were
 	started   func(Lease)         // a request begins
 	completed func(Lease, answer) // a request ended and the frontier is about to be told
 	judged    func(weburl.Origin, *robots.Rules)
 	committed func(*storage.Batch) // a batch is on the disk
 
 	log       []request
+	names     []lookedUp
 	loads     int
 	failEvery int // so many loads, one of them fails
 	failedAt  time.Time
 	resolved  int
+}
+
+// lookedUp is the begin of a lookup.
+type lookedUp struct {
+	name string
+	at   time.Time
 }
 
 // answer is what a request comes to.
@@ -97,6 +108,7 @@ type request struct {
 	start, end time.Time
 	sent       bool
 	delay      time.Duration // in force when it was leased
+	lease      Lease
 }
 
 func (r request) String() string {
@@ -135,6 +147,9 @@ func (w *world) open() {
 		w.t.Fatal(err)
 	}
 	w.f, w.out = f, map[uint64]request{}
+	if w.stalls {
+		w.after(250*time.Millisecond, w.breakOff)
+	}
 	if err := w.disk.Hosts(func(h *storage.Host) error { return f.Restore(h, w.now) }); err != nil {
 		w.t.Fatal(err)
 	}
@@ -147,7 +162,7 @@ func (w *world) crash() {
 		r.end = w.now
 		w.log = append(w.log, r)
 	}
-	w.f, w.batch, w.events, w.busy, w.committing = nil, storage.Batch{}, nil, 0, false
+	w.f, w.batch, w.events, w.busy, w.lookups, w.committing = nil, storage.Batch{}, nil, 0, 0, false
 	w.o.OwedSince = w.now
 }
 
@@ -251,36 +266,66 @@ func readLoad(d disk, want LoadRequest, o *Options) (*Load, error) {
 	return l, nil
 }
 
-// start gives a lease to a worker.
-func (w *world) start(l Lease) {
-	w.busy++
-	start := w.now
-	if l.Kind == Resolve {
-		w.after(w.nameTime, func() {
-			w.busy--
+// lookUpNames begins the lookups that are due.
+func (w *world) lookUpNames() {
+	for l, ok := w.f.NextName(w.now); ok; l, ok = w.f.NextName(w.now) {
+		w.lookups++
+		w.names = append(w.names, lookedUp{l.HostName, w.now})
+		took := w.nameTime
+		if w.nameTakes != nil {
+			took = w.nameTakes(l)
+		}
+		w.after(took, func() {
+			w.lookups--
 			w.resolved++
 			r := w.resolve(l)
 			r.End = w.now
 			w.must(w.f.CompleteResolve(l.ID, r))
 		})
-		return
 	}
+}
+
+// start gives a lease to a worker.
+func (w *world) start(l Lease) {
+	w.busy++
+	start := w.now
 	if w.started != nil {
 		w.started(l)
 	}
 	a := w.answer(l)
-	r := request{kind: l.Kind, url: l.URL.String(), host: l.HostName, address: l.Address, start: start, sent: !a.notSent, delay: l.Delay}
-	w.out[l.ID] = r
-	w.after(a.took, func() {
-		w.busy--
-		delete(w.out, l.ID)
-		r.end = w.now
-		w.log = append(w.log, r)
-		if w.completed != nil {
-			w.completed(l, a)
-		}
-		w.complete(l, a)
-	})
+	w.out[l.ID] = request{
+		kind: l.Kind, url: l.URL.String(), host: l.HostName, address: l.Address, start: start, sent: !a.notSent,
+		delay: l.Delay, lease: l,
+	}
+	w.after(a.took, func() { w.end(l.ID, a) })
+}
+
+// end is the end of a request, unless it was broken off before.
+func (w *world) end(lease uint64, a answer) {
+	r, out := w.out[lease]
+	if !out {
+		return
+	}
+	w.busy--
+	delete(w.out, lease)
+	r.end = w.now
+	w.log = append(w.log, r)
+	if w.completed != nil {
+		w.completed(r.lease, a)
+	}
+	w.complete(r.lease, a)
+}
+
+// breakOff breaks off what others should not wait for, four times a second.
+func (w *world) breakOff() {
+	for _, id := range w.f.Stalled(w.now, func(uint64, time.Duration) bool { return true }) {
+		r := w.out[id]
+		w.broken = append(w.broken, r.lease)
+		a := answer{took: w.now.Sub(r.start), signal: politeness.SignalUnreachable}
+		a.state, a.failure = storage.Retrying, robots.FailureTimeout
+		w.end(id, a)
+	}
+	w.after(250*time.Millisecond, w.breakOff)
 }
 
 func (w *world) complete(l Lease, a answer) {
@@ -360,7 +405,7 @@ func (w *world) flush() {
 // step hands out what is due and lets the next thing happen; false if nothing
 // ever will, or not before a limit.
 func (w *world) step(limit time.Time) bool {
-	for w.busy < w.workers {
+	for w.lookUpNames(); w.busy < w.workers; w.lookUpNames() {
 		l, ok := w.f.Next(w.now)
 		w.collect()
 		if !ok {
@@ -368,6 +413,7 @@ func (w *world) step(limit time.Time) bool {
 		}
 		w.start(l)
 	}
+	w.lookUpNames()
 	w.flush()
 	w.check()
 	at, ok := w.f.NextWake()
@@ -417,7 +463,7 @@ func (w *world) finish(d, within time.Duration) {
 	w.t.Helper()
 	limit := w.now.Add(d)
 	done := func() bool {
-		return w.f.Finished(w.now, within) && w.busy == 0 && !w.committing && w.batch.Empty()
+		return w.f.Finished(w.now, within) && w.busy == 0 && w.lookups == 0 && !w.committing && w.batch.Empty()
 	}
 	for !done() {
 		if !w.step(limit) && !done() {

@@ -59,7 +59,7 @@ const maxValidator = 2048
 // Next is the state machine of RFC 9309 section 2.3.1: what was known before and what came now give what is known
 // from now on. It is a pure function. While redirects are followed the record does not change.
 func (o Options) Next(prev Record, out Outcome, now time.Time) (Record, Action) {
-	now = storable(now)
+	now = now.Round(0).UTC()
 	switch {
 	case out.Failure != FailureNone:
 		return o.unreachable(prev, out, now), Action{}
@@ -162,9 +162,9 @@ func (o Options) unreachable(prev Record, out Outcome, now time.Time) Record {
 	r := prev
 	r.Class, r.Status, r.Failure = ClassUnreachable, out.Status, out.Failure
 	if r.FirstUnreachable.IsZero() || r.FirstUnreachable.After(now) {
-		r.FirstUnreachable = now
+		r.FirstUnreachable = storable(now)
 	}
-	r.Refresh = now.Add(o.retry(r.Failures, out, now))
+	r.Refresh = storableFrom(now.Add(o.retry(r.Failures, out, now)))
 	r.Failures = min(r.Failures+1, 1<<20)
 	if now.Sub(r.FirstUnreachable) >= o.UndefinedAfter {
 		r = o.undefined(r, out, now)
@@ -214,8 +214,9 @@ func known(class Class, out Outcome) Record {
 
 // fresh starts a lifetime at now. It is to be refreshed when 80 to 95 % of it have passed.
 func (r Record) fresh(now time.Time, d time.Duration, jitter float64) Record {
-	r.Fetched, r.Expires = now, now.Add(d)
-	r.Refresh = storable(now.Add(time.Duration(float64(d) * (0.8 + 0.15*unitInterval(jitter)))))
+	r.Fetched = storable(now)
+	r.Expires = r.Fetched.Add(d)
+	r.Refresh = storableFrom(now.Add(time.Duration(float64(d) * (0.8 + 0.15*unitInterval(jitter)))))
 	return r
 }
 
@@ -239,3 +240,6 @@ func bounded(s string) string {
 func storable(t time.Time) time.Time {
 	return t.Round(0).UTC().Truncate(time.Millisecond)
 }
+
+// storableFrom is the first instant from t on that is storable: what is due at t is never early.
+func storableFrom(t time.Time) time.Time { return storable(t.Add(time.Millisecond - 1)) }

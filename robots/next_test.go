@@ -329,3 +329,35 @@ func TestNextDropsLongValidators(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRefreshIsNeverEarly: what is stored are milliseconds, and clocks are finer. The time between
+// an answer and the next request for the file is never shortened by that.
+func TestRefreshIsNeverEarly(t *testing.T) {
+	o := DefaultOptions()
+	o.ForbiddenDenies = true
+	answer := func(status int, h Header) Outcome {
+		return Outcome{URL: "http://a.test/robots.txt", Status: status, Header: h}
+	}
+	for _, fraction := range []time.Duration{0, 1, 300 * time.Microsecond, 999_999} {
+		now := begin.Add(fraction)
+		for _, tt := range []struct {
+			out   Outcome
+			least time.Duration
+		}{
+			{answer(200, Header{CacheControl: "max-age=1000"}), 800 * time.Second},
+			{answer(403, Header{CacheControl: "max-age=1000"}), 800 * time.Second},
+			{answer(500, Header{}), o.MinRetry},
+			{answer(429, Header{RetryAfter: "300"}), 300 * time.Second},
+			{Outcome{URL: "http://a.test/robots.txt", Failure: FailureConnect}, o.MinRetry},
+		} {
+			r, _ := o.Next(Record{}, tt.out, now)
+			if wait := r.Refresh.Sub(now); wait < tt.least || wait >= tt.least+time.Millisecond {
+				t.Errorf("status %d, %v behind a millisecond: asked again after %v, want %v",
+					tt.out.Status, fraction, wait, tt.least)
+			}
+			if stored := storable(r.Refresh); !stored.Equal(r.Refresh) || r.Fetched.After(now) {
+				t.Errorf("status %d: %+v is not what comes back from the disk", tt.out.Status, r)
+			}
+		}
+	}
+}

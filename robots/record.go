@@ -49,6 +49,7 @@ const (
 	FailureTransfer         // the answer broke off, or its coding is broken (gzip, chunks)
 	FailureBlocked          // the address may not be dialled
 	FailureProtocol         // the answer makes no sense: not HTTP, a 304 to a plain request
+	FailureCrowded          // a redirect leads to a host where too many requests for the robots.txt of others wait
 	failureEnd
 )
 
@@ -69,6 +70,8 @@ func (f Failure) String() string {
 		return "blocked address"
 	case FailureProtocol:
 		return "protocol"
+	case FailureCrowded:
+		return "redirect target busy"
 	}
 	return "none"
 }

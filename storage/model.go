@@ -145,6 +145,7 @@ type Found struct {
 	ViaHost     HostID
 	ViaOrdinal  uint32
 	At          time.Time
+	Listed      bool      // a sitemap or feed names it
 	Modified    time.Time // when it last changed, as a sitemap or feed says; zero: nobody said
 }
 

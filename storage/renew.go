@@ -129,27 +129,29 @@ func (s *Store) Renewals(host HostID, origin uint8, max int, f func(Head)) error
 	})
 }
 
-// Noticed is a known URL of which something says that it has changed: a sitemap, a feed.
+// Noticed is a known URL that a sitemap or a feed names.
 type Noticed struct {
 	Host     string
 	Site     []byte // as HostUpdate.Site
 	URI      string // path and query
 	Last     Outcome
-	Modified time.Time // when it is said to have changed
-	At       time.Time // when that was read
+	Modified time.Time     // when it is said to have changed; zero: nothing is said, and the last visit failed
+	Claimed  time.Duration // between changes, as is said; 0: nothing is
+	At       time.Time     // when that was read
 }
 
 // noticed asks Options.Notice whether what is said of a known URL changes when it is renewed.
 func (w *writer) noticed(r *hostRow, f *Found, ordinal uint32, e *Entry) error {
-	if w.store.notice == nil || f.Modified.IsZero() {
+	if w.store.notice == nil || f.Modified.IsZero() && !f.Listed {
 		return nil
 	}
 	last, err := w.outcome(r, ordinal)
-	if err != nil || last.State == Queued {
+	if err != nil || last.State == Queued || f.Modified.IsZero() && last.State != Failed {
 		return err
 	}
 	due, history, ok := w.store.notice(Noticed{
-		Host: string(r.name), Site: r.site, URI: e.RequestURI, Last: last, Modified: f.Modified, At: f.At,
+		Host: string(r.name), Site: r.site, URI: e.RequestURI, Last: last, Modified: f.Modified,
+		Claimed: f.Frequency.Every(), At: f.At,
 	})
 	if !ok || last.State == Retrying {
 		return nil

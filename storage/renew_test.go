@@ -42,5 +42,20 @@ func TestNotice(t *testing.T) {
 	if got := h.Renewals[0].Last; got.Due.Unix() != want.Due.Unix() || got.History != want.History || got.Digest != want.Digest || got.Simhash != want.Simhash || !got.At.Equal(want.At) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
+
+	// That a list names a URL is news of one that failed alone.
+	asked = nil
+	gone := Outcome{State: Failed, Status: 404, At: someTime, Attempts: 1}
+	mustCommit(t, s, &Batch{Done: []Done{{Host: 1, Ordinal: 2, Outcome: gone}}})
+	b = Batch{Found: found(t, s, numbered("host.example", 0, 3)...)}
+	for i := range b.Found {
+		b.Found[i].Listed, b.Found[i].Frequency, b.Found[i].At = true, Frequency(3), someTime.Add(3*time.Second)
+	}
+	mustCommit(t, s, &b)
+	if len(asked) != 1 || asked[0].URI != "/page/2" || asked[0].Last.State != Failed {
+		t.Errorf("asked of listed URLs: %+v", asked)
+	} else if asked[0].Claimed != 24*time.Hour || !asked[0].Modified.IsZero() {
+		t.Errorf("asked of a listed URL: %+v", asked[0])
+	}
 	checkClean(t, s)
 }

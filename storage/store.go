@@ -38,8 +38,9 @@ type Options struct {
 	MaxQueries    int // different queries of one path
 	MaxSameDigest int // pages of one host with the same content whose links to it are taken
 
-	// Notice says when a known URL is to be renewed and what history it has from then on, when a Found with Modified is
-	// about it; false: as before. The committer calls it. nil: such news is not listened to.
+	// Notice says when a known URL is to be renewed and what history it has from then on, when a
+	// Found with Modified, or Listed, is about it; false: as before. The committer calls it. nil:
+	// such news is not listened to.
 	Notice func(Noticed) (due time.Time, history [8]byte, ok bool)
 }
 

@@ -36,6 +36,7 @@ func reasonTexts() map[string]string {
 		"header_too_large": "the response header is longer than fetch.max_header",
 		"bad_response":     "what came is not HTTP",
 		"body_timeout":     "the body did not end in time",
+		"too_slow":         "its server was too slow: fetch.min_rate, or others needed the worker",
 		"incomplete_body":  "the body ended before its announced end",
 		"bad_encoding":     "the content encoding cannot be decoded",
 		"type_not_wanted":  "its type is not among fetch.content_types",

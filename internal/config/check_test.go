@@ -27,11 +27,13 @@ func TestRanges(t *testing.T) {
 		{"fetch.header_timeout", "999us", "61m", "1ms to 1h"},
 		{"fetch.idle_timeout", "999us", "61m", "1ms to 1h"},
 		{"fetch.resolve_timeout", "999us", "61m", "1ms to 1h"},
+		{"fetch.min_rate", "1025KiB", "2MiB", "0B to 1MiB"},
 		{"fetch.max_header", "1023", "16385KiB", "1KiB to 16MiB"},
 		{"fetch.max_body", "1023", "1048577KiB", "1KiB to 1GiB"},
 		{"fetch.spool_above", "4095", "1048577KiB", "4KiB to 1GiB"},
 		{"fetch.memory_budget", "1048575", "1025GiB", "1MiB to 1TiB"},
 		{"fetch.max_redirects", "-1", "51", "0 to 50"},
+		{"fetch.resolvers", "0", "1025", "1 to 1024"},
 		{"extract.max_links", "0", "1000001", "1 to 1000000"},
 		{"extract.max_depth", "0", "513", "1 to 512"},
 		{"sitemaps.max_urls", "0", "10000001", "1 to 10000000"},
@@ -63,7 +65,8 @@ func TestRanges(t *testing.T) {
 		{"audit.keep", "-1ns", "876001h", "0s to 876000h"},
 		{"output.max_file", "63KiB", "1025GiB", "64KiB to 1TiB"},
 	}
-	// A size cannot be negative, so storage.min_free has two values above instead.
+	// A size cannot be negative, so storage.min_free and fetch.min_rate have two values above
+	// instead.
 	bounded := map[string]bool{}
 	for _, tt := range tests {
 		bounded[tt.key] = true

@@ -76,6 +76,7 @@ func (c *Config) FrontierOptions() frontier.Options {
 	o.DomainBudget = uint32(c.Limits.DomainPages)
 	o.Session = c.Limits.Session
 	o.RenewShare = c.Recrawl.Share
+	o.Resolvers = c.Fetch.Resolvers
 	return o
 }
 

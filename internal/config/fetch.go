@@ -24,6 +24,7 @@ type Fetch struct {
 	HeaderTimeout  time.Duration `mapstructure:"header_timeout"`  // from the request to the end of the header
 	IdleTimeout    time.Duration `mapstructure:"idle_timeout"`    // between two pieces of a body
 	ResolveTimeout time.Duration `mapstructure:"resolve_timeout"` // for the addresses of a name
+	MinRate        ByteSize      `mapstructure:"min_rate"`        // bytes a second of a response; 0: any
 	MaxHeader      ByteSize      `mapstructure:"max_header"`      // bytes of a response header
 	MaxBody        ByteSize      `mapstructure:"max_body"`        // decoded bytes kept of a body
 	SpoolAbove     ByteSize      `mapstructure:"spool_above"`     // bodies as large as this are in files
@@ -36,6 +37,7 @@ type Fetch struct {
 	AllowAddresses []string      `mapstructure:"allow_addresses"` // ranges that may be reached although private
 	DenyAddresses  []string      `mapstructure:"deny_addresses"`  // ranges that may never be reached
 	Resolver       string        `mapstructure:"resolver"`        // host:port of a DNS server; empty: the system's
+	Resolvers      int           `mapstructure:"resolvers"`       // names looked up at a time
 	Proxy          string        `mapstructure:"proxy"`           // URL of a proxy; empty: none
 	ProxyAuth      string        `mapstructure:"proxy_auth"`      // user:password for the proxy
 	TLSCAFile      string        `mapstructure:"tls_ca_file"`     // PEM file with authorities to trust; empty: none
@@ -49,6 +51,7 @@ func defaultFetch() Fetch {
 		HeaderTimeout:  20 * time.Second,
 		IdleTimeout:    10 * time.Second,
 		ResolveTimeout: 10 * time.Second,
+		MinRate:        256,
 		MaxHeader:      64 * KiB,
 		MaxBody:        10 * MiB,
 		SpoolAbove:     1 * MiB,
@@ -56,6 +59,7 @@ func defaultFetch() Fetch {
 		MaxRedirects:   5,
 		HTTP2:          true,
 		Addresses:      fetch.IPv4First.String(),
+		Resolvers:      64,
 		Ports:          []string{}, AllowAddresses: []string{}, DenyAddresses: []string{},
 	}
 }
@@ -68,11 +72,13 @@ func (k *checker) fetch() {
 	between(k, "fetch.header_timeout", f.HeaderTimeout, time.Millisecond, time.Hour)
 	between(k, "fetch.idle_timeout", f.IdleTimeout, time.Millisecond, time.Hour)
 	between(k, "fetch.resolve_timeout", f.ResolveTimeout, time.Millisecond, time.Hour)
+	between(k, "fetch.min_rate", f.MinRate, 0, 1*MiB)
 	between(k, "fetch.max_header", f.MaxHeader, 1*KiB, 16*MiB)
 	between(k, "fetch.max_body", f.MaxBody, 1*KiB, 1*GiB)
 	between(k, "fetch.spool_above", f.SpoolAbove, spool.HeadBytes, 1*GiB)
 	between(k, "fetch.memory_budget", f.MemoryBudget, 1*MiB, 1*TiB)
 	between(k, "fetch.max_redirects", f.MaxRedirects, 0, 50)
+	between(k, "fetch.resolvers", f.Resolvers, 1, 1024)
 }
 
 // fetchTexts checks the texts of the section.
@@ -156,6 +162,7 @@ func (c *Config) FetchOptions(version string) fetch.Options {
 	o.ContentTypes = parsed(f.ContentTypes, parseMediaRange)
 	o.Timeout, o.HeaderTimeout, o.BodyIdleTimeout, o.ResolveTimeout = f.Timeout, f.HeaderTimeout, f.IdleTimeout, f.ResolveTimeout
 	o.ConnectTimeout, o.TLSTimeout = f.ConnectTimeout, f.ConnectTimeout
+	o.MinRate = int64(f.MinRate)
 	o.MaxHeader, o.MaxBody = int64(f.MaxHeader), int64(f.MaxBody)
 	o.HTTP2 = f.HTTP2
 	o.Family, _ = fetch.ParseFamily(f.Addresses)

@@ -8,43 +8,42 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// alarm wakes the dispatcher at an instant. One that is set anew or stopped may still ring once for the instant before. The dispatcher owns it.
-//
-// It is a timer of the kernel that is read like a connection, because a time.Timer is late: while the garbage collector marks, idle processors help it and
-// stop for goroutines and connections that are ready, but not for timers, which takes 10 ms with a heap of 50 MB. And a process that is otherwise idle
-// sleeps for it in whole milliseconds.
-type alarm struct {
-	rings chan struct{}
-	file  *os.File
-	fd    int       // of file
-	at    time.Time // zero: it is not set
+// kernelAlarm is an alarm by a timer of the kernel that is read like a connection, because a
+// time.Timer is late: while the garbage collector marks, idle processors help it and stop for
+// goroutines and connections that are ready, but not for timers, which takes 10 ms with a heap of
+// 50 MB. And a process that is otherwise idle sleeps for it in whole milliseconds.
+type kernelAlarm struct {
+	ringing chan struct{}
+	file    *os.File
+	fd      int       // of file
+	at      time.Time // zero: it is not set
 }
 
 // newAlarm makes an alarm that is not set.
-func newAlarm() (*alarm, error) {
+func newAlarm() (alarm, error) {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("make a timer: %w", os.NewSyscallError("timerfd_create", err))
 	}
-	return &alarm{rings: make(chan struct{}, 1), file: os.NewFile(uintptr(fd), "timer"), fd: fd}, nil
+	return &kernelAlarm{ringing: make(chan struct{}, 1), file: os.NewFile(uintptr(fd), "timer"), fd: fd}, nil
 }
 
-// watch passes on what the kernel says until the alarm is closed.
-func (a *alarm) watch() {
+func (a *kernelAlarm) watch() {
 	var expirations [8]byte
 	for {
 		if _, err := a.file.Read(expirations[:]); err != nil {
 			return
 		}
 		select {
-		case a.rings <- struct{}{}:
+		case a.ringing <- struct{}{}:
 		default: // one ring is as good as two
 		}
 	}
 }
 
-// set makes the alarm ring at an instant, and at no other.
-func (a *alarm) set(at time.Time) error {
+func (a *kernelAlarm) rings() <-chan struct{} { return a.ringing }
+
+func (a *kernelAlarm) set(at time.Time) error {
 	if at.Equal(a.at) {
 		return nil
 	}
@@ -52,11 +51,9 @@ func (a *alarm) set(at time.Time) error {
 	return a.settle(max(time.Until(at), 1)) // 0 would stop it
 }
 
-// rang is to be called for each ring that was received.
-func (a *alarm) rang() { a.at = time.Time{} }
+func (a *kernelAlarm) rang() { a.at = time.Time{} }
 
-// stop makes the alarm ring no more.
-func (a *alarm) stop() error {
+func (a *kernelAlarm) stop() error {
 	if a.at.IsZero() {
 		return nil
 	}
@@ -64,10 +61,9 @@ func (a *alarm) stop() error {
 	return a.settle(0)
 }
 
-func (a *alarm) settle(wait time.Duration) error {
+func (a *kernelAlarm) settle(wait time.Duration) error {
 	spec := unix.ItimerSpec{Value: unix.NsecToTimespec(int64(wait))}
 	return os.NewSyscallError("timerfd_settime", unix.TimerfdSettime(a.fd, 0, &spec, nil))
 }
 
-// close ends watch.
-func (a *alarm) close() error { return a.file.Close() }
+func (a *kernelAlarm) close() error { return a.file.Close() }

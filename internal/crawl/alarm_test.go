@@ -11,6 +11,12 @@ func TestAlarm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for name, a := range map[string]alarm{"system": a, "timer": newTimerAlarm()} {
+		t.Run(name, func(t *testing.T) { testAlarm(t, a) })
+	}
+}
+
+func testAlarm(t *testing.T, a alarm) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); a.watch() }()
 	set := func(at time.Time) {
@@ -22,7 +28,7 @@ func TestAlarm(t *testing.T) {
 	await := func(what string, at time.Time) {
 		t.Helper()
 		select {
-		case <-a.rings:
+		case <-a.rings():
 			if early := time.Until(at); early > 0 {
 				t.Errorf("%s: it rang %v early", what, early)
 			}
@@ -62,7 +68,7 @@ func TestAlarm(t *testing.T) {
 		t.Fatal(err)
 	}
 	select {
-	case <-a.rings:
+	case <-a.rings():
 		t.Error("it rings although it was stopped")
 	case <-time.After(200 * time.Millisecond):
 	}

@@ -158,6 +158,14 @@ func (e *Engine) now() time.Time {
 	return e.o.Now()
 }
 
+// newAlarm makes the alarm of a Run.
+func (e *Engine) newAlarm() (alarm, error) {
+	if e.o.VirtualTime {
+		return newTimerAlarm(), nil
+	}
+	return newAlarm()
+}
+
 // openClient makes the client, and the room for what it brings.
 func (e *Engine) openClient() (err error) {
 	if e.o.Spool.Dir == "" {
@@ -263,7 +271,7 @@ func (e *Engine) closeParts() error {
 // newFrontier makes the frontier and gives it every host that the store knows.
 func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (*frontier.Frontier, error) {
 	fo := e.o.Frontier
-	fo.OwedSince = e.owedSince
+	fo.OwedSince, fo.Known, fo.Workers = e.owedSince, e.knownName, e.force.Load().Workers
 	f, err := frontier.New(fo, scope, e.now())
 	if err != nil {
 		return nil, err

@@ -11,10 +11,14 @@ import (
 
 // complete applies what a worker brought.
 func (r *run) complete(res *result) {
-	r.busy--
 	l := &res.lease
-	r.logRequest(res, r.places[l.ID])
-	delete(r.places, l.ID)
+	if l.Kind == frontier.Resolve {
+		r.lookups--
+	} else {
+		r.busy--
+	}
+	r.land(res)
+	r.logRequest(res, res.place)
 	var err error
 	switch l.Kind {
 	case frontier.Resolve:
@@ -92,8 +96,8 @@ func (r *run) nextJob() (chan<- *job, *job) {
 	}
 	r.markPlan(r.pending)
 	r.pending.place = r.ledger.Place()
-	for _, p := range r.places {
-		r.pending.place = min(r.pending.place, p)
+	for _, fl := range r.flights {
+		r.pending.place = min(r.pending.place, fl.place)
 	}
 	return r.toCommit, r.pending
 }
@@ -174,7 +178,7 @@ func (r *run) drain() {
 	r.report("stopping")
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
-	for r.busy > 0 || r.loading > 0 {
+	for r.busy+r.lookups+r.loading > 0 {
 		toCommit, batch := r.nextJob()
 		select {
 		case res := <-r.results:

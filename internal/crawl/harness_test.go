@@ -49,6 +49,10 @@ func testOptions(t testing.TB, web *testweb.Web) Options {
 	o.GiveUpAfter = 2 * time.Second
 	o.Frontier.Politeness.Delay = 20 * time.Millisecond
 	o.Frontier.RetryDelay = 50 * time.Millisecond
+	if web.Virtual() {
+		o.VirtualTime, o.Fetch.Dial = true, web.Dial
+		o.Storage.NoSync = true // a commit takes no virtual time, so there is one for each page
+	}
 	return o
 }
 
@@ -78,7 +82,13 @@ func seed(t testing.TB, text string) Seed {
 // startWeb serves sites until the test ends.
 func startWeb(t testing.TB, sites ...testweb.Site) *testweb.Web {
 	t.Helper()
-	web, err := testweb.New(testweb.Config{Sites: sites})
+	return serveWeb(t, testweb.Config{Sites: sites})
+}
+
+// serveWeb serves a web until the test ends.
+func serveWeb(t testing.TB, c testweb.Config) *testweb.Web {
+	t.Helper()
+	web, err := testweb.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +142,11 @@ func crawlFor(t testing.TB, o Options, limit time.Duration, seeds ...string) (Su
 // crawl runs a crawl until it is done.
 func crawl(t testing.TB, o Options, seeds ...string) Summary {
 	t.Helper()
-	sum, err := crawlFor(t, o, time.Minute, seeds...)
+	limit := time.Minute
+	if o.VirtualTime {
+		limit = 365 * 24 * time.Hour // which passes in seconds
+	}
+	sum, err := crawlFor(t, o, limit, seeds...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func (e *Engine) reachLifts() []lift {
 		{"fetch.allow_private", strconv.FormatBool(o.AllowPrivate), becomes("true"), failed, blocked},
 		{"fetch.allow_addresses", listed(o.AllowRanges), gains, failed, blocked},
 		{"fetch.deny_addresses", listed(o.DenyRanges), loses, failed, blocked},
-		{"fetch.ports", listed(o.Ports), opens, failed, blocked},
+		{"fetch.ports", listed(o.Ports), nil, failed, blocked}, // an empty list leaves out the ports that browsers refuse
 		{"fetch.resolver", o.Resolver, nil, failed, named},
 		{"fetch.addresses", o.Family.String(), nil, failed, reached},
 		{"fetch.proxy", o.Proxy, nil, failed, reached},
@@ -78,7 +78,7 @@ func liftedRobots(setting string) []robots.Failure {
 		return []robots.Failure{robots.FailureTLS}
 	case "fetch.max_header":
 		return []robots.Failure{robots.FailureProtocol}
-	case "fetch.timeout", "fetch.connect_timeout", "fetch.header_timeout", "fetch.idle_timeout":
+	case "fetch.timeout", "fetch.connect_timeout", "fetch.header_timeout", "fetch.idle_timeout", "fetch.min_rate":
 		return []robots.Failure{robots.FailureTimeout}
 	}
 	return nil
@@ -92,6 +92,7 @@ func (e *Engine) patienceLifts() []lift {
 		{"fetch.connect_timeout", number(o.ConnectTimeout), grows, failed, failedBy(fetch.KindConnectTimeout, fetch.KindTLSTimeout)},
 		{"fetch.header_timeout", number(o.HeaderTimeout), grows, failed, failedBy(fetch.KindHeaderTimeout)},
 		{"fetch.idle_timeout", number(o.BodyIdleTimeout), grows, failed, failedBy(fetch.KindBodyTimeout)},
+		{"fetch.min_rate", number(-o.MinRate), grows, failed, failedBy(fetch.KindTooSlow)},
 		{"fetch.resolve_timeout", number(o.ResolveTimeout), grows, failed, failedBy(fetch.KindDNSTimeout)},
 		{"retry.max_attempts", number(attempts), grows, failed, func(l *storage.Located) bool {
 			return l.Last.Attempts > 0 && l.Last.Attempts < attempts && mayPass(&l.Last)

@@ -24,6 +24,7 @@ type Live struct {
 	Overrides        []frontier.Override
 	HostBudget       uint32
 	RenewShare       float64
+	Resolvers        int
 }
 
 // Live are those of the options that may change.
@@ -31,6 +32,7 @@ func (o Options) Live() Live {
 	return Live{
 		Workers: o.Workers, ExitWhenDone: o.ExitWhenDone, GiveUpAfter: o.GiveUpAfter, ShutdownGrace: o.ShutdownGrace, MaxPages: o.MaxPages,
 		Include: o.Include, Exclude: o.Exclude, Politeness: o.Frontier.Politeness, Overrides: o.Frontier.Overrides, HostBudget: o.Frontier.HostBudget, RenewShare: o.Frontier.RenewShare,
+		Resolvers: o.Frontier.Resolvers,
 	}
 }
 
@@ -39,6 +41,7 @@ func (o Options) with(l Live) Options {
 	o.Workers, o.ExitWhenDone, o.GiveUpAfter, o.ShutdownGrace, o.MaxPages = l.Workers, l.ExitWhenDone, l.GiveUpAfter, l.ShutdownGrace, l.MaxPages
 	o.Include, o.Exclude = l.Include, l.Exclude
 	o.Frontier.Politeness, o.Frontier.Overrides, o.Frontier.HostBudget, o.Frontier.RenewShare = l.Politeness, l.Overrides, l.HostBudget, l.RenewShare
+	o.Frontier.Resolvers = l.Resolvers
 	return o
 }
 
@@ -118,6 +121,7 @@ func (r *run) change(c *change) {
 	r.scope.Store(scope)
 	r.f.Change(frontier.Change{
 		Politeness: c.live.Politeness, Overrides: c.live.Overrides, HostBudget: c.live.HostBudget, RenewShare: c.live.RenewShare, Overridden: c.overridden,
+		Resolvers: c.live.Resolvers, Workers: c.live.Workers,
 	}, r.now())
 	r.reconsiderLive()
 	r.collect()
@@ -127,6 +131,6 @@ func (r *run) change(c *change) {
 // grow starts the workers that are missing. Those that are too many wait for leases that do not come.
 func (r *run) grow() {
 	for ; r.workers < r.force.Load().Workers; r.workers++ {
-		r.running.Go(func() { r.work(r.working) })
+		r.running.Go(r.work)
 	}
 }

@@ -30,9 +30,11 @@ func newPlan(o *Options) error {
 		if err != nil {
 			return time.Time{}, [8]byte{}, false
 		}
-		page := revisit.Page{Host: n.Host, RequestURI: n.URI}
+		page := revisit.Page{Host: n.Host, RequestURI: n.URI, Claimed: n.Claimed}
 		before := revisit.Memory{At: n.Last.At, Due: n.Last.Due, History: n.Last.History}
-		m, ok := plan.Notice(&page, before, n.Last.State == storage.Failed, &site, n.Modified, n.At)
+		news := revisit.News{Modified: n.Modified, Read: n.At}
+		news.Gone, news.TimesGone = n.Last.State == storage.Failed, int(n.Last.Attempts)
+		m, ok := plan.Notice(&page, before, &site, news)
 		return m.Due, m.History, ok
 	}
 	return nil

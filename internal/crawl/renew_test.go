@@ -3,15 +3,18 @@ package crawl
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/memnet"
 	"github.com/amble-crawler/amble/internal/revisit"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
@@ -227,4 +230,69 @@ func TestNotice(t *testing.T) {
 	if !revisit.History(got.History).Noticed() {
 		t.Errorf("the notice is not noted: %+v", got)
 	}
+}
+
+// TestGonePagesAreLookedForWhenListed: a page that was not there once is looked for as soon as its
+// sitemap gives reason to, not after a day whatever that says: one that a sitemap names for the
+// first time after it was asked for, and one that is said to change every hour.
+func TestGonePagesAreLookedForWhenListed(t *testing.T) {
+	t.Parallel()
+	virtually(t, memnet.Options{}, func(t *testing.T, network *memnet.Network) {
+		began := time.Now()
+		var visits sync.Map // path: times of visits, by hour
+		there := func(path string, is func(hour float64) bool) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				hour := time.Since(began).Hours()
+				all, _ := visits.LoadOrStore(path, []float64(nil))
+				visits.Store(path, append(all.([]float64), math.Floor(hour)))
+				if is(hour) {
+					body(paragraph).ServeHTTP(w, r)
+				} else {
+					testweb.Status(http.StatusNotFound).ServeHTTP(w, r)
+				}
+			})
+		}
+		routes := testweb.Routes{
+			"/robots.txt": testweb.Robots("Sitemap: /sitemap.xml"),
+			"/":           testweb.Page("all", "/late", "/unlisted"),
+			"/late":       there("/late", func(hour float64) bool { return hour > 1 }),
+			"/unlisted":   there("/unlisted", func(hour float64) bool { return hour > 1 }),
+			"/away":       there("/away", func(hour float64) bool { return hour < 5 || hour > 7 }),
+			"/sitemap.xml": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/xml")
+				item := func(path, more string) {
+					fmt.Fprintf(w, "<url><loc>http://%s%s</loc>%s</url>", r.Host, path, more)
+				}
+				fmt.Fprint(w, `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">`)
+				item("/away", "<changefreq>hourly</changefreq>")
+				if time.Since(began) > 2*time.Hour {
+					item("/late", "<lastmod>"+began.Add(90*time.Minute).UTC().Format(time.RFC3339)+"</lastmod>")
+				}
+				fmt.Fprint(w, "</urlset>")
+			}),
+		}
+		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{{Host: "a.test", Handler: routes}}})
+		o := renewing(t, web)
+		fixed := func(pattern string, every time.Duration) revisit.Rule {
+			r := revisit.Rule{Policy: revisit.Fixed, Interval: every, Min: time.Hour, Max: every}
+			r.Pattern = regexp.MustCompile(pattern)
+			return r
+		}
+		o.Renew.Min, o.Renew.Max = time.Hour, 1000*time.Hour
+		o.Renew.Rules = []revisit.Rule{
+			fixed("^/sitemap", time.Hour), fixed("^/away", 6*time.Hour), fixed("", 240*time.Hour),
+		}
+		if _, err := crawlFor(t, o, 12*time.Hour+10*time.Minute, web.URL("a.test", "/")); err != nil {
+			t.Fatal(err)
+		}
+		for path, want := range map[string][]float64{
+			"/late":     {0, 12}, // half of a day, because half of the site's news are believed to be true
+			"/unlisted": {0},
+			"/away":     {0, 6, 9},
+		} {
+			if got, _ := visits.Load(path); fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("%s was asked for in the hours %v, want %v", path, got, want)
+			}
+		}
+	})
 }

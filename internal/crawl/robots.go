@@ -93,7 +93,8 @@ func robotsFailure(k fetch.Kind) robots.Failure {
 		return robots.FailureDNS
 	case fetch.KindTLS, fetch.KindCertificate:
 		return robots.FailureTLS
-	case fetch.KindConnectTimeout, fetch.KindTLSTimeout, fetch.KindHeaderTimeout, fetch.KindBodyTimeout:
+	case fetch.KindConnectTimeout, fetch.KindTLSTimeout, fetch.KindHeaderTimeout, fetch.KindBodyTimeout,
+		fetch.KindTooSlow:
 		return robots.FailureTimeout
 	case fetch.KindIncompleteBody, fetch.KindBadEncoding:
 		return robots.FailureTransfer

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/memnet"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
@@ -345,13 +346,18 @@ func TestRobotsAskedOnceALifetime(t *testing.T) {
 // keeps the crawl busy for some lifetimes.
 func TestRobotsClosedSite(t *testing.T) {
 	t.Parallel()
+	virtually(t, memnet.Options{Latency: time.Millisecond}, testRobotsClosedSite)
+}
+
+func testRobotsClosedSite(t *testing.T, network *memnet.Network) {
 	const lifetime = 500 * time.Millisecond
 	closed := testweb.Robots("User-agent: *\nDisallow: /\n")
-	web := startRobotsWeb(t,
+	web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{
 		robotsSite("opens.test", testweb.Flaky(2, closed, testweb.Robots(closePrivate))),
 		robotsSite("closed.test", closed),
 		robotsSite("forbidden.test", testweb.Status(403)),
-		testweb.Site{Host: "busy.test", Handler: testweb.Routes{"/": testweb.Slow(2*time.Second, testweb.Page("busy"))}})
+		{Host: "busy.test", Handler: testweb.Routes{"/": testweb.Slow(2*time.Second, testweb.Page("busy"))}},
+	}})
 	o := shortLived(t, web, lifetime)
 	o.GiveUpAfter = time.Second
 	o.Frontier.Robots.ForbiddenDenies = true

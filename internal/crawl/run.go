@@ -37,7 +37,7 @@ type run struct {
 	vias    vias
 	bodies  bodies
 
-	leases    chan frontier.Lease
+	leases    chan *result
 	results   chan *result
 	toCommit  chan *job
 	committed chan *job
@@ -47,20 +47,22 @@ type run struct {
 	swept     chan *swept
 	stalls    chan error
 	desk      *desk
-	alarm     *alarm
+	alarm     alarm
 
 	pending    *job // gathers for the next commit
 	spare      *job // to be used again; nil: none
 	gathering  gathering
-	portion    storage.Portion   // how much may gather for the next commit before dispatching pauses
-	committing bool              // a job is with the committer
-	settled    uint64            // ledger place of the last job that was handed over
-	adding     *addition         // waits for a commit of its own
-	addedLast  bool              // the last job handed over was an addition
-	places     map[uint64]uint64 // ledger place of each lease that is out
-	busy       int               // workers with a lease
-	pages      int               // page leases out
-	unsettled  int               // pages fetched and not yet committed
+	portion    storage.Portion    // how much may gather for the next commit before dispatching pauses
+	committing bool               // a job is with the committer
+	stallCheck <-chan time.Time   // the next look for requests that keep others waiting; nil: none is planned
+	settled    uint64             // ledger place of the last job that was handed over
+	adding     *addition          // waits for a commit of its own
+	addedLast  bool               // the last job handed over was an addition
+	flights    map[uint64]*flight // by lease
+	busy       int                // workers with a lease
+	lookups    int                // of names, under way
+	pages      int                // page leases out
+	unsettled  int                // pages fetched and not yet committed
 	loads      []frontier.LoadRequest
 	loading    int
 	sweeps     []*sweep // not handed to the sweeper yet
@@ -73,6 +75,7 @@ type run struct {
 
 	running *sync.WaitGroup // goroutines
 	working context.Context // of the workers
+	naming  context.Context // of the lookups
 	workers int             // started; those beyond Live.Workers are idle
 	winding bool            // the operator wants it to end when all is done
 	stopped bool            // by the operator
@@ -116,8 +119,8 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 		return e.unbegun(ctx, fmt.Errorf("read the hosts of %s: %w", e.o.DataDir, err))
 	}
 	r := &run{
-		Engine: e, f: f, parsers: newParsers(), started: e.now(), pending: newJob(), places: make(map[uint64]uint64),
-		leases: make(chan frontier.Lease), results: make(chan *result, e.o.Workers),
+		Engine: e, f: f, parsers: newParsers(), started: e.now(), pending: newJob(), flights: make(map[uint64]*flight),
+		leases: make(chan *result), results: make(chan *result, e.o.Workers),
 		toCommit: make(chan *job), committed: make(chan *job, 1),
 		toLoad: make(chan []frontier.LoadRequest), loaded: make(chan *load, 1),
 		toSweep: make(chan *sweep), swept: make(chan *swept), stalls: make(chan error, 1),
@@ -126,7 +129,7 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 	if err := errors.Join(r.openSweeps(), r.openPause()); err != nil {
 		return Summary{}, err
 	}
-	if r.alarm, err = newAlarm(); err != nil {
+	if r.alarm, err = e.newAlarm(); err != nil {
 		return Summary{}, err
 	}
 	e.desk.Store(r.desk)
@@ -153,10 +156,10 @@ func (e *Engine) unbegun(ctx context.Context, err error) (Summary, error) {
 func (r *run) run(ctx context.Context) error {
 	work, breakOff := context.WithCancel(context.WithoutCancel(ctx))
 	defer breakOff()
-	walk, stopWalk := context.WithCancel(work)
+	walk, stopWalk := context.WithCancel(work) // of what a crawl that ends does not wait for
 	defer stopWalk()
 	var wg sync.WaitGroup
-	r.running, r.working = &wg, work
+	r.running, r.working, r.naming = &wg, work, walk
 	r.grow()
 	wg.Go(func() { r.commitAll(work) })
 	wg.Go(func() { r.loadAll() })
@@ -212,10 +215,12 @@ func (r *run) dispatch(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.alarm.rings:
+		case <-r.alarm.rings():
 			r.alarm.rang()
 		case <-second.C:
 			r.everySecond()
+		case <-r.stallCheck:
+			r.breakOffStalled(r.now())
 		case res := <-r.results:
 			r.complete(res)
 		case toCommit <- next:
@@ -276,8 +281,10 @@ func (r *run) full() bool {
 	return most > 0 && r.store.Counters().Of(storage.Fetched)+uint64(r.pages+r.unsettled) >= most
 }
 
-// handOut gives leases to idle workers for as long as hosts are due.
+// handOut gives leases to idle workers for as long as hosts are due, and has names looked up.
 func (r *run) handOut() {
+	r.lookUpNames()
+	defer r.lookUpNames() // of hosts whose turn came
 	for r.busy < r.force.Load().Workers && !r.paused() {
 		now := r.now()
 		l, ok := r.f.Next(now)
@@ -285,22 +292,20 @@ func (r *run) handOut() {
 		if !ok {
 			return
 		}
-		if !r.enter(l, now) {
+		place, entered := r.enter(l, now)
+		if !entered {
 			continue
 		}
 		r.busy++
 		if l.Kind == frontier.Page {
 			r.pages++
 		}
-		r.leases <- l // a worker is idle and waits
+		r.takeOff(&l, place)
 	}
 }
 
-// enter writes the start of a request into the ledger.
-func (r *run) enter(l frontier.Lease, now time.Time) bool {
-	if l.Kind == frontier.Resolve {
-		return true
-	}
+// enter writes the start of a request into the ledger, and returns its place there.
+func (r *run) enter(l frontier.Lease, now time.Time) (place uint64, ok bool) {
 	start := storage.Start{Host: l.HostName, Address: l.Address.String(), At: now, Delay: -1, Note: startNote(&l)}
 	if l.Learned {
 		start.Delay = l.Delay
@@ -310,11 +315,10 @@ func (r *run) enter(l frontier.Lease, now time.Time) bool {
 		r.notSent(l, now)
 		r.stall(&r.noStart, err)
 		r.noStartAt = now
-		return false
+		return 0, false
 	}
 	r.unstall(&r.noStart)
-	r.places[l.ID] = place
-	return true
+	return place, true
 }
 
 // collect takes over what the frontier has for the store and the loader.
@@ -326,7 +330,7 @@ func (r *run) collect() {
 
 // done reports whether the crawl is over.
 func (r *run) done() bool {
-	if r.busy > 0 || r.committing || r.adding != nil || !r.pending.batch.Empty() || r.loading+len(r.loads)+r.sweeping+len(r.sweeps) > 0 {
+	if r.busy+r.lookups > 0 || r.committing || r.adding != nil || !r.pending.batch.Empty() || r.loading+len(r.loads)+r.sweeping+len(r.sweeps) > 0 {
 		return false
 	}
 	return r.full() || r.ends() && r.f.Finished(r.now(), r.force.Load().GiveUpAfter)

@@ -179,7 +179,7 @@ func (t *listTaker) takePage(item *extract.Item) {
 	case t.trap(t.res, u) != storage.NoTrap:
 	default:
 		f := t.discovery(t.res, u, t.depth)
-		f.Modified, f.Frequency = t.modified(item), storage.Frequency(item.Frequency)
+		f.Listed, f.Modified, f.Frequency = true, t.modified(item), storage.Frequency(item.Frequency)
 		f.Priority = int8(math.Round((item.Priority - 0.5) * 2 * pagePriorities))
 		t.stripSession(&f)
 		t.res.found = append(t.res.found, f)

@@ -103,7 +103,7 @@ func TestNamesThatLeadNowhere(t *testing.T) {
 // the answer is remembered.
 func TestOneAnswerIsNoSecond(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", nil, nil))
+	web := serveWeb(t, testweb.Config{AbsenceLasts: time.Minute})
 	o := testOptions(t, web)
 	o.Frontier.MaxAttempts = 2
 	o.GiveUpAfter = 20 * time.Second

@@ -18,6 +18,7 @@ import (
 // result is what a worker brings back for a lease.
 type result struct {
 	lease   frontier.Lease
+	flight  // of a request
 	resolve frontier.ResolveReport
 	robots  frontier.RobotsReport
 	page    frontier.PageReport
@@ -34,40 +35,21 @@ type result struct {
 }
 
 // work is a worker: one request at a time until there are no more leases.
-func (r *run) work(ctx context.Context) {
-	for l := range r.leases {
-		res := &result{lease: l}
-		switch l.Kind {
-		case frontier.Resolve:
-			r.resolve(ctx, res)
+func (r *run) work() {
+	for res := range r.leases {
+		switch res.lease.Kind {
 		case frontier.Robots:
-			r.fetchRobots(ctx, res)
+			r.fetchRobots(res.ctx, res)
 		case frontier.Page:
-			r.fetchPage(ctx, res)
+			r.fetchPage(res.ctx, res)
 		}
 		r.results <- res
 	}
 }
 
-// resolve asks for the addresses of a host.
-func (r *run) resolve(ctx context.Context, res *result) {
-	answer, err := r.client.Resolve(ctx, res.lease.HostName)
-	res.resolve = frontier.ResolveReport{End: r.now(), Addresses: answer.Addrs, TTL: answer.TTL}
-	var failure *fetch.Error
-	if !errors.As(err, &failure) {
-		return
-	}
-	r.tally.answers.fail(failure.Kind)
-	res.resolve.Addresses = nil
-	res.resolve.Aborted = failure.Kind == fetch.KindCanceled
-	res.resolve.Final = failure.Kind == fetch.KindBlockedAddress
-	res.resolve.Absent = failure.Kind == fetch.KindDNSNotFound && !answer.Remembered
-	res.resolve.Reason = reasonOf(failure.Kind)
-	r.log.Debug("cannot resolve", "host", res.lease.HostName, "error", failure)
-}
-
 // request makes the request of a lease and says what politeness has to know.
 func (r *run) request(ctx context.Context, res *result, req fetch.Request) (*fetch.Response, *fetch.Error, frontier.Report) {
+	req.Progress = &res.progress
 	resp, err := r.client.Do(ctx, req)
 	if err == nil {
 		r.tally.answered(resp.Status, resp.Body.Size())

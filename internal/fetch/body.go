@@ -15,10 +15,11 @@ var errWireLimit = errors.New("the body exceeds its bound")
 // wireBody is the body as it arrives: bounded in bytes, and in the time between
 // two pieces.
 type wireBody struct {
-	r    io.Reader
-	w    *watch
-	idle time.Duration
-	left int64
+	r     io.Reader
+	w     *watch
+	idle  time.Duration
+	left  int64
+	paced bool // here, and not below
 }
 
 func (b *wireBody) Read(p []byte) (int, error) {
@@ -32,6 +33,9 @@ func (b *wireBody) Read(p []byte) (int, error) {
 	b.left -= int64(n)
 	if err == nil {
 		b.w.progress(b.idle)
+		if b.paced {
+			err = b.w.pace.took(n)
+		}
 	}
 	return n, err
 }
@@ -43,7 +47,7 @@ func (c *Client) receive(w *watch, resp *http.Response, limit int64) (body *spoo
 	w.enter(phaseBody, c.o.BodyIdleTimeout)
 	into := c.o.Spool.NewWriter(min(sizeHint(resp.ContentLength), limit+1))
 	defer into.Discard()
-	_, err = into.ReadFrom(&wireBody{r: resp.Body, w: w, idle: c.o.BodyIdleTimeout, left: limit + 1})
+	_, err = into.ReadFrom(&wireBody{r: resp.Body, w: w, idle: c.o.BodyIdleTimeout, left: limit + 1, paced: resp.ProtoMajor == 2})
 	if err != nil && err != errWireLimit {
 		return nil, false, err
 	}

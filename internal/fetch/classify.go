@@ -32,6 +32,9 @@ func (w *watch) classify(err error) (Kind, error) {
 		if errors.As(cause, &timeout) {
 			return w.phase.timeout(), cause
 		}
+		if errors.Is(cause, ErrTooSlow) {
+			return KindTooSlow, cause
+		}
 		return KindCanceled, cause
 	}
 	if OutOfDescriptors(err) {
@@ -52,6 +55,8 @@ func kindOfOurs(err error) Kind {
 	var media *typeError
 	var lost *lostError
 	switch {
+	case errors.Is(err, ErrTooSlow):
+		return KindTooSlow
 	case errors.As(err, &lost):
 		return KindLostOnReuse
 	case errors.As(err, &proxy):

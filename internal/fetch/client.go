@@ -30,6 +30,7 @@ type Client struct {
 	hostsFile   *net.Resolver
 	resolutions *resolutions
 	benches     chan *bench // those where no body is being decoded
+	line        *line
 
 	proxy   *way     // nil: none
 	cookies *cookies // nil: none are kept
@@ -59,12 +60,13 @@ func New(o Options, now func() time.Time) (*Client, error) {
 		dialer:  dialer,
 		proxy:   proxy,
 		cookies: newCookies(o.CookieHosts),
-		pool:    newConnPool(o.MaxIdleConns, o.IdleTimeout),
+		pool:    kept,
 
-		resolver:    newResolver(o.Resolver, kept.closeIdle),
+		resolver:    newResolver(o, kept.closeIdle),
 		hostsFile:   newHostsFile(),
 		resolutions: newResolutions(o.ResolveCache),
 		benches:     newBenches(),
+		line:        dialer.line,
 	}, nil
 }
 
@@ -86,6 +88,8 @@ type Request struct {
 	MaxBody int64
 	// AnyType takes a body of any type, whatever Options.ContentTypes says.
 	AnyType bool
+	// Progress, unless nil, tells how the request is doing.
+	Progress *Progress
 }
 
 // Response is a whole response, whatever its status. Close gives back the memory
@@ -129,7 +133,9 @@ func (r *Response) Close() error {
 // a redirect is a response like others. The caller closes the response.
 func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	start := c.now()
+	defer r.Progress.end()
 	w := newWatch(ctx, c.o.Timeout)
+	w.pace.c = c
 	defer w.stop()
 	resp, sent, err := c.do(w, r)
 	if err != nil {
@@ -156,6 +162,7 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
+	r.Progress.connected(cn.wire)
 	connected, clean := c.now(), false
 	defer func() {
 		cn.tap.abandon()
@@ -184,6 +191,7 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 	if err := c.accept(r, resp); err != nil {
 		return nil, true, err
 	}
+	w.pace.begin(0)
 	answer := &Response{
 		Status: resp.StatusCode, Proto: resp.Proto, Header: resp.Header, NewCookies: kept,
 		Connected: connected, FirstByte: firstByte, RemoteAddr: cn.key.remote(),
@@ -251,7 +259,10 @@ func (c *Client) exchange(w *watch, cn *conn, r Request, fields []field, limit i
 	if cn.h2 == nil {
 		return c.exchange1(w, cn, r, fields, limit)
 	}
-	resp, err = c.exchange2(w, cn, r, fields)
+	start := time.Now()
+	if resp, err = c.exchange2(w, cn, r, fields); err == nil {
+		c.line.trip(start)
+	}
 	return resp, c.now(), err
 }
 

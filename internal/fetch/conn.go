@@ -15,7 +15,7 @@ import (
 // belongs to the goroutine of that request, or to the pool.
 type conn struct {
 	key  connKey
-	tcp  *net.TCPConn
+	tcp  net.Conn // *net.TCPConn unless Options.Dial makes others
 	wire *meter   // over tcp
 	rw   net.Conn // wire, or TLS over it
 
@@ -61,7 +61,7 @@ func (c *conn) close() {
 // meter counts the bytes that pass through a connection, below TLS.
 type meter struct {
 	net.Conn
-	tcp           *net.TCPConn // the same
+	tcp           *net.TCPConn // the same; nil where Options.Dial makes others
 	read, written atomic.Int64
 
 	// instant, while not 0, is how many bytes may still be read; what is not there yet is errNothing.
@@ -85,11 +85,18 @@ var (
 	errUnasked = errors.New("the connection was to be idle")
 )
 
+func newMeter(c net.Conn) *meter {
+	tcp, _ := c.(*net.TCPConn)
+	return &meter{Conn: c, tcp: tcp}
+}
+
 func (m *meter) Read(p []byte) (n int, err error) {
 	if m.instant == 0 {
 		n, err = m.Conn.Read(p)
 	} else if m.instant < 0 {
 		return 0, errUnasked
+	} else if m.tcp == nil {
+		return 0, errNothing
 	} else if n, err = readInstant(m.tcp, p); n > 0 {
 		m.instant -= n
 		if m.instant == 0 {
@@ -119,6 +126,7 @@ type headReader struct {
 	net.Conn
 	left int64
 	err  error
+	pace *pace // of the response
 }
 
 // limit bounds the bytes to come to n.
@@ -140,6 +148,8 @@ func (h *headReader) Read(p []byte) (int, error) {
 	}
 	n, err := h.Conn.Read(p)
 	h.left -= int64(n)
-	h.err = err
-	return n, err
+	if h.err = err; err == nil && h.pace != nil {
+		h.err = h.pace.took(n)
+	}
+	return n, h.err
 }

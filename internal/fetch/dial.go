@@ -22,20 +22,24 @@ type dialer struct {
 	reach                      *reach
 	proxy                      *way // nil: none
 	userAgent                  string
-	net                        net.Dialer
+	dialContext                func(ctx context.Context, network, address string) (net.Conn, error)
 	tls                        *tls.Config
 	connectTimeout, tlsTimeout time.Duration
 	capture                    bool
 	maxHeader                  int64
+	line                       *line
 	h2                         *http.Transport // turns a connection into an http.ClientConn; dials nothing. nil: no HTTP/2
 }
 
 func newDialer(o Options, r *reach, p *way) (*dialer, error) {
 	d := &dialer{reach: r, proxy: p, userAgent: o.UserAgent,
-		connectTimeout: o.ConnectTimeout, tlsTimeout: o.TLSTimeout, capture: o.Capture}
-	d.net = net.Dialer{KeepAlive: -1}
+		connectTimeout: o.ConnectTimeout, tlsTimeout: o.TLSTimeout, capture: o.Capture, line: newLine()}
+	system := &net.Dialer{KeepAlive: -1}
 	if p == nil { // a proxy is where the operator says, private or not
-		d.net.Control = d.control
+		system.Control = d.control
+	}
+	if d.dialContext = o.Dial; o.Dial == nil {
+		d.dialContext = system.DialContext
 	}
 	var err error
 	if d.tls, err = tlsConfig(o); err != nil {
@@ -99,12 +103,15 @@ func (d *dialer) dial(w *watch, key connKey, http2 bool) (_ *conn, release func(
 	key.host = strings.Clone(key.host) // it outlives the URL it is a part of
 	// DialTCP would bind a port of its own to every connection, each usable for one
 	// server only, and search for a free one longer the more there are.
-	dialled, err := d.net.DialContext(w.ctx, "tcp", d.address(key))
+	start := time.Now()
+	tcp, err := d.dialContext(w.ctx, "tcp", d.address(key))
 	if err != nil {
 		return nil, nil, d.blame(err)
 	}
-	tcp := dialled.(*net.TCPConn)
-	c := &conn{key: key, tcp: tcp, wire: &meter{Conn: tcp, tcp: tcp}}
+	if d.proxy == nil { // which may be on this machine
+		d.line.trip(start)
+	}
+	c := &conn{key: key, tcp: tcp, wire: newMeter(tcp)}
 	c.rw = c.wire
 	release = w.interrupt(tcp)
 	if d.proxy != nil {

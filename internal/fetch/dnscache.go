@@ -9,8 +9,7 @@ import (
 
 // maxAbsence bounds how long the absence of a name is remembered (RFC 2308,
 // section 5, allows hours): a name that is just being set up is asked for again.
-// Whoever asks again waits longer each time anyway.
-const maxAbsence = time.Minute
+const maxAbsence = 5 * time.Minute
 
 // resolutions remembers what names resolved to, the absence of addresses too, for
 // as long as the answers hold. It is bounded in number and safe for concurrent use.

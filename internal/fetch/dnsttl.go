@@ -11,22 +11,25 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// newResolver returns a resolver that asks server, or those of the system if
-// server is empty. net.Resolver does the asking (retries, TCP after a cut
+// newResolver returns a resolver that asks Options.Resolver, or those of the
+// system if that is empty. net.Resolver does the asking (retries, TCP after a cut
 // answer, hosts file) but hides how long an answer holds, so its connections
 // are read along with. Where there is no descriptor for one, makeRoom is called,
 // and where that made room it is tried once more.
-func newResolver(server string, makeRoom func() bool) *net.Resolver {
-	var d net.Dialer
+func newResolver(o Options, makeRoom func() bool) *net.Resolver {
+	dial := o.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
 	return &net.Resolver{
 		PreferGo: true,
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-			if server != "" {
-				address = server
+			if o.Resolver != "" {
+				address = o.Resolver
 			}
-			c, err := d.DialContext(ctx, network, address)
+			c, err := dial(ctx, network, address)
 			if OutOfDescriptors(err) && makeRoom() {
-				c, err = d.DialContext(ctx, network, address)
+				c, err = dial(ctx, network, address)
 			}
 			if err != nil {
 				recordOf(ctx).failed(err)
@@ -95,6 +98,15 @@ func (t *ttlRecord) least() (time.Duration, bool) {
 		return time.Duration(t.negative) * time.Second, true
 	}
 	return 0, false
+}
+
+// absence is how long the answer holds that there is no such name; 0: nobody has said.
+func (t *ttlRecord) absence() time.Duration {
+	ttl, ok := t.least()
+	if !ok {
+		return 0
+	}
+	return min(max(ttl, minTTL), maxAbsence)
 }
 
 func (t *ttlRecord) addRecord(seconds uint32) {

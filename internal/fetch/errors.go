@@ -66,7 +66,10 @@ const (
 	// KindProxy means that the proxy could not be reached, or did not connect.
 	KindProxy Kind = 24
 
-	kindCount = 25
+	// KindTooSlow means that the host sent less than Options.MinRate.
+	KindTooSlow Kind = 25
+
+	kindCount = 26
 )
 
 // kindNames are the names shown to people and written to output.
@@ -97,6 +100,7 @@ func kindNames() [kindCount]string {
 		KindLocal:          "local",
 		KindTypeNotWanted:  "type_not_wanted",
 		KindProxy:          "proxy",
+		KindTooSlow:        "too_slow",
 	}
 }
 
@@ -115,7 +119,7 @@ func (k Kind) Temporary() bool {
 	switch k {
 	case KindCanceled, KindDNSFailure, KindDNSTimeout, KindRefused, KindUnreachable,
 		KindConnectTimeout, KindTLS, KindTLSTimeout, KindReset, KindClosed, KindLostOnReuse,
-		KindHeaderTimeout, KindBodyTimeout, KindIncompleteBody, KindLocal, KindProxy:
+		KindHeaderTimeout, KindBodyTimeout, KindIncompleteBody, KindLocal, KindProxy, KindTooSlow:
 		return true
 	}
 	return false

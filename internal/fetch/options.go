@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -42,6 +43,9 @@ type Options struct {
 	// HeaderTimeout the wait from the request sent to the header's last byte,
 	// BodyIdleTimeout the wait for each further piece of the body.
 	ConnectTimeout, TLSTimeout, HeaderTimeout, BodyIdleTimeout time.Duration
+	// MinRate is how many bytes a second a response has to bring from its first byte
+	// on, over 10 s, unless the line of this machine is what is slow. 0: any.
+	MinRate int64
 	// ResolveTimeout bounds one Resolve.
 	ResolveTimeout time.Duration
 
@@ -86,6 +90,10 @@ type Options struct {
 	// long as the answers hold. 0: none.
 	ResolveCache int
 
+	// Dial makes all connections, those to name servers and proxies too. Nil: the
+	// system does. It is for tests in virtual time.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
 	// TLSConfig is the base of every TLS handshake; its ServerName and
 	// NextProtos are overwritten. Nil: system roots.
 	TLSConfig *tls.Config
@@ -107,6 +115,7 @@ func DefaultOptions() Options {
 		HeaderTimeout:   20 * time.Second,
 		BodyIdleTimeout: 10 * time.Second,
 		ResolveTimeout:  10 * time.Second,
+		MinRate:         256,
 		MaxHeader:       64 << 10,
 		MaxBody:         10 << 20,
 		MaxIdleConns:    256,
@@ -146,8 +155,9 @@ func (o Options) Validate() error {
 	if o.MaxBody < 1 || o.MaxBody > maxBodyLimit {
 		return fmt.Errorf("fetch: MaxBody %d: must be from 1 to %d bytes", o.MaxBody, int64(maxBodyLimit))
 	}
-	if o.MaxIdleConns < 0 || o.ResolveCache < 0 {
-		return fmt.Errorf("fetch: MaxIdleConns %d, ResolveCache %d: must not be negative", o.MaxIdleConns, o.ResolveCache)
+	if o.MaxIdleConns < 0 || o.ResolveCache < 0 || o.MinRate < 0 {
+		return fmt.Errorf("fetch: MaxIdleConns %d, ResolveCache %d, MinRate %d: must not be negative",
+			o.MaxIdleConns, o.ResolveCache, o.MinRate)
 	}
 	return errors.Join(o.validateResolver(), o.validateFields())
 }

@@ -37,8 +37,9 @@ type Resolution struct {
 // literal answers itself. Addresses out of reach are left out; if none remains
 // the kind is KindBlockedAddress. Every error is an *[Error]; the Resolution
 // that comes with KindDNSNotFound or KindBlockedAddress has no address and
-// tells in TTL how long that answer holds. Answers are remembered for that long,
-// those of absence for at most a minute; the addresses may not be changed.
+// tells in TTL how long that answer holds: that of absence for at most five
+// minutes, and 0 where the name servers do not say (RFC 2308, section 5). Answers
+// are remembered for that long; the addresses may not be changed.
 func (c *Client) Resolve(ctx context.Context, host string) (Resolution, error) {
 	start := c.now()
 	res, kind, err := c.resolve(ctx, host, start)
@@ -49,18 +50,40 @@ func (c *Client) Resolve(ctx context.Context, host string) (Resolution, error) {
 }
 
 func (c *Client) resolve(ctx context.Context, host string, now time.Time) (Resolution, Kind, error) {
-	if c.proxy != nil {
-		return c.resolveByProxy(host)
-	}
-	if a, err := netip.ParseAddr(serverName(host)); err == nil {
-		return c.reachable([]netip.Addr{a}, maxTTL)
-	}
-	if res, kind, err, known := c.resolutions.get(host, now); known {
+	if res, kind, err, known := c.known(host, now); known {
 		return res, kind, err
 	}
 	res, kind, err := c.lookUp(ctx, host)
 	c.resolutions.put(host, c.now(), res, kind, err)
 	return res, kind, err
+}
+
+// Known is [Client.Resolve] where no name server has to be asked: for an IP literal, behind a
+// proxy, and while an earlier answer holds that was not the absence of the name. False: Resolve has
+// to be called. It waits for nothing.
+func (c *Client) Known(host string) (Resolution, error, bool) {
+	now := c.now()
+	res, kind, err, known := c.known(host, now)
+	switch {
+	case !known, kind == KindDNSNotFound:
+		return Resolution{}, nil, false
+	case err != nil:
+		err = &Error{Kind: kind, Op: "resolve", URL: host, Start: now, End: now, Err: err}
+	}
+	return res, err, true
+}
+
+// known is what can be said of a host without asking anybody.
+func (c *Client) known(host string, now time.Time) (Resolution, Kind, error, bool) {
+	if c.proxy != nil {
+		res, kind, err := c.resolveByProxy(host)
+		return res, kind, err, true
+	}
+	if a, err := netip.ParseAddr(serverName(host)); err == nil {
+		res, kind, err := c.reachable([]netip.Addr{a}, maxTTL)
+		return res, kind, err, true
+	}
+	return c.resolutions.get(host, now)
 }
 
 // lookUp asks the name servers.
@@ -81,7 +104,7 @@ func (c *Client) lookUp(parent context.Context, host string) (Resolution, Kind, 
 	case seen.fault() != nil:
 		return Resolution{}, KindLocal, fmt.Errorf("%w: %w", errDescriptors, seen.fault())
 	case errors.As(err, &dns) && dns.IsNotFound:
-		return Resolution{TTL: ttl}, KindDNSNotFound, err
+		return Resolution{TTL: seen.absence()}, KindDNSNotFound, err
 	case ctx.Err() != nil, dns != nil && dns.IsTimeout:
 		return Resolution{}, KindDNSTimeout, err
 	}

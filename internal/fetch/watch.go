@@ -46,6 +46,7 @@ type watch struct {
 	total  *time.Timer
 	timer  *time.Timer // of the phase
 	phase  phase
+	pace   pace
 }
 
 func newWatch(parent context.Context, total time.Duration) *watch {

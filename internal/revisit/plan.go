@@ -48,7 +48,7 @@ type Visit struct {
 	Change     Change
 	Modified   time.Time // Last-Modified; zero: not known
 	Expires    time.Time // from when on the page asks not to be fetched; zero: it does not
-	TimesGone  int       // visits in a row, this one included, that found the page gone
+	TimesGone  int       // visits in a row before this one that did not find the page
 	GoneForAll bool      // it was said that the page will not come back
 }
 
@@ -72,9 +72,9 @@ func (p *Plan) Budget() float64 { return p.o.Budget }
 // Answered plans the next visit of a page after one that brought the page, or brought that it is the
 // same. It takes note of what the visit says about the site.
 func (p *Plan) Answered(v *Visit, s *Site) Memory {
-	p.forget(v, s)
-	m := Memory{At: v.At}
 	rule := p.o.rule(&v.Page)
+	p.forget(v, s, rule, v.TimesGone > 0)
+	m := Memory{At: v.At}
 	wait := rule.Interval
 	switch rule.Policy {
 	case Never:
@@ -149,21 +149,20 @@ func (p *Plan) expected() float64 {
 // Gone plans another visit of a page that was there once and is no more, each time later; none after
 // Options.Missing of them, or where it was said that the page will not come back.
 func (p *Plan) Gone(v *Visit, s *Site) Memory {
-	p.forget(v, s)
 	rule := p.o.rule(&v.Page)
+	p.forget(v, s, rule, false)
 	m := Memory{At: v.At, History: v.elapsed()}
-	if rule.Policy == Never || v.GoneForAll || v.TimesGone >= p.o.Missing {
+	if rule.Policy == Never || v.GoneForAll || v.TimesGone+1 >= p.o.Missing {
 		return m
 	}
-	wait := max(rule.Min, 24*time.Hour) << min(v.TimesGone-1, 16)
-	m.Due = v.At.Add(wait)
+	m.Due = v.At.Add(rule.goneWait(v.TimesGone+1, v.Claimed))
 	return m
 }
 
 // Unanswered takes a page off the plan that could not be had, or may not be asked for: who calls it
 // decides when it is asked again. It returns the history to keep.
 func (p *Plan) Unanswered(v *Visit, s *Site) History {
-	p.forget(v, s)
+	p.forget(v, s, p.o.rule(&v.Page), false)
 	return v.elapsed()
 }
 
@@ -176,10 +175,11 @@ func (v *Visit) elapsed() History {
 	return v.Memory.History.deferBy(since)
 }
 
-// forget takes a page off census and site, as it was counted there. What its visit was brought forward for shows.
-func (p *Plan) forget(v *Visit, s *Site) {
-	if v.Memory.History.Noticed() {
-		s.told(v.Change == Changed)
+// forget takes a page off census and site, as it was counted there. What its visit was brought
+// forward for shows: a change, or that the page is back.
+func (p *Plan) forget(v *Visit, s *Site, rule *Rule, back bool) {
+	if v.Memory.History.Noticed() || rule.broughtForward(v.Memory, v.TimesGone, v.Claimed) {
+		s.told(v.Change == Changed || back)
 	}
 	p.census.remove(v.Memory.History, ImportanceOf(v.Priority, v.Depth))
 	s.remove(v.Memory.History)

@@ -234,7 +234,7 @@ func TestCensusIsExact(t *testing.T) {
 		case 1:
 			v.Memory = Memory{At: v.At, History: p.Unanswered(v, site)}
 		case 2:
-			if m, ok := p.Notice(&v.Page, v.Memory, false, site, v.At, v.At); ok {
+			if m, ok := p.Notice(&v.Page, v.Memory, site, News{Modified: v.At, Read: v.At}); ok {
 				v.Memory = m
 				continue
 			}
@@ -377,12 +377,13 @@ func TestNotices(t *testing.T) {
 		for range 30 {
 			planned := m.Due.Sub(m.At)
 			told := m.At.Add(planned / 100)
-			noticed, ok := p.Notice(&Page{}, m, false, site, told, told)
+			noticed, ok := p.Notice(&Page{}, m, site, News{Modified: told, Read: told})
 			if !ok {
 				parts = append(parts, 1)
 			} else {
 				parts = append(parts, float64(noticed.Due.Sub(m.At))/float64(planned))
-				if again, ok := p.Notice(&Page{}, noticed, false, site, told.Add(time.Second), told.Add(time.Second)); ok {
+				later := told.Add(time.Second)
+				if again, ok := p.Notice(&Page{}, noticed, site, News{Modified: later, Read: later}); ok {
 					t.Fatalf("a second notice moves the visit again, to %v", again.Due)
 				}
 				m = noticed
@@ -401,7 +402,11 @@ func TestNotices(t *testing.T) {
 	p := newPlan(t, nil)
 	gone := Memory{At: start}
 	for range 3 { // a page that was given up is looked for again, no more than every interval
-		m, ok := p.Notice(&Page{}, gone, true, &Site{}, gone.At.Add(time.Minute), gone.At.Add(time.Minute))
+		read := gone.At.Add(time.Minute)
+		if _, ok := p.Notice(&Page{}, gone, &Site{}, News{Read: read, Gone: true, TimesGone: 5}); ok {
+			t.Error("a page that was given up is looked for because a list names it")
+		}
+		m, ok := p.Notice(&Page{}, gone, &Site{}, News{Modified: read, Read: read, Gone: true, TimesGone: 5})
 		if !ok || m.Due.Sub(gone.At) < 7*day {
 			t.Errorf("a page that was given up is looked for after %v", m.Due.Sub(gone.At))
 		}

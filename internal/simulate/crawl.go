@@ -117,6 +117,7 @@ func (p *page) scale(all []*page) (most float64) {
 // step hands out what is due and lets the next thing happen; false when the end is reached.
 func (c *crawl) step(end time.Time) bool {
 	for {
+		c.lookUpNames()
 		l, ok := c.f.Next(c.now)
 		loaded := c.collect()
 		if ok {
@@ -192,15 +193,18 @@ func (c *crawl) load(w frontier.LoadRequest) {
 	c.fail(c.f.Loaded(l, c.now))
 }
 
-// start lets the web answer a lease.
-func (c *crawl) start(l frontier.Lease) {
-	if l.Kind == frontier.Resolve {
+// lookUpNames lets name servers answer the lookups that are due.
+func (c *crawl) lookUpNames() {
+	for l, ok := c.f.NextName(c.now); ok; l, ok = c.f.NextName(c.now) {
 		address := netip.AddrFrom4([4]byte{203, 0, byte(l.Host >> 8), byte(l.Host)})
 		c.after(20*time.Millisecond, func() {
 			c.fail(c.f.CompleteResolve(l.ID, frontier.ResolveReport{End: c.now, Addresses: []netip.Addr{address}, TTL: day}))
 		})
-		return
 	}
+}
+
+// start lets the web answer a lease.
+func (c *crawl) start(l frontier.Lease) {
 	if last, ok := c.ends[l.Host]; ok && c.now.Sub(last) < max(c.delays[l.HostName], c.o.Politeness.Delay) && l.Learned {
 		c.early++
 	}

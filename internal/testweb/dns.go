@@ -17,9 +17,11 @@ import (
 // dnsServer answers A and AAAA questions about the hosts of a web, over UDP
 // and TCP on one port of 127.0.0.1.
 type dnsServer struct {
-	packets net.PacketConn
+	packets net.PacketConn // nil: in virtual time, where all questions come over streams
 	streams net.Listener
-	ttl     uint32 // seconds
+	ttl     uint32        // seconds
+	absence time.Duration // before it is said that a name does not exist
+	lasts   uint32        // seconds that it does not exist for; 0: nothing is said
 	running sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows
@@ -34,26 +36,34 @@ const (
 	maxAskedNames    = 100_000         // counted; further ones are answered alone
 )
 
-func newDNS(answers map[string][]netip.Addr, ttl time.Duration) (*dnsServer, error) {
-	packets, streams, err := listenDNS()
+func newDNS(answers map[string][]netip.Addr, c *Config) (*dnsServer, error) {
+	packets, streams, err := listenDNS(c)
 	if err != nil {
 		return nil, err
 	}
 	d := &dnsServer{
 		packets: packets,
 		streams: streams,
-		ttl:     uint32(ttl / time.Second),
+		ttl:     uint32(c.TTL / time.Second),
+		absence: c.AbsenceTakes,
+		lasts:   uint32(c.AbsenceLasts / time.Second),
 		answers: maps.Clone(answers),
 		asked:   make(map[string]int),
 		open:    make(map[net.Conn]struct{}),
 	}
-	d.running.Go(d.servePackets)
+	if packets != nil {
+		d.running.Go(d.servePackets)
+	}
 	d.running.Go(d.serveStreams)
 	return d, nil
 }
 
 // listenDNS finds a port that is free for both protocols.
-func listenDNS() (net.PacketConn, net.Listener, error) {
+func listenDNS(c *Config) (net.PacketConn, net.Listener, error) {
+	if c.Network != nil {
+		streams, err := c.Network.Listen("tcp4", "127.0.0.1:0")
+		return nil, streams, err
+	}
 	var last error
 	for range portAttempts {
 		streams, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -75,7 +85,10 @@ func (d *dnsServer) addr() string { return d.streams.Addr().String() }
 func (d *dnsServer) close() error {
 	d.mu.Lock()
 	d.closed = true
-	err := errors.Join(d.packets.Close(), d.streams.Close())
+	err := d.streams.Close()
+	if d.packets != nil {
+		err = errors.Join(err, d.packets.Close())
+	}
 	for c := range d.open {
 		_ = c.Close()
 	}
@@ -94,7 +107,12 @@ func (d *dnsServer) servePackets() {
 		if err != nil {
 			continue
 		}
-		if reply := d.reply(buffer[:n]); reply != nil {
+		reply, wait := d.reply(buffer[:n])
+		switch {
+		case reply == nil:
+		case wait > 0:
+			time.AfterFunc(wait, func() { _, _ = d.packets.WriteTo(reply, from) })
+		default:
 			_, _ = d.packets.WriteTo(reply, from)
 		}
 	}
@@ -134,10 +152,11 @@ func (d *dnsServer) serveStream(c net.Conn) {
 		if _, err := io.ReadFull(c, query); err != nil {
 			return
 		}
-		reply := d.reply(query)
+		reply, wait := d.reply(query)
 		if reply == nil {
 			return
 		}
+		time.Sleep(wait)
 		framed := append(binary.BigEndian.AppendUint16(nil, uint16(len(reply))), reply...)
 		if _, err := c.Write(framed); err != nil {
 			return
@@ -145,16 +164,16 @@ func (d *dnsServer) serveStream(c net.Conn) {
 	}
 }
 
-// reply answers one message; nil: it is no question and gets no answer.
-func (d *dnsServer) reply(query []byte) []byte {
+// reply answers one message after a while; nil: it is no question and gets no answer.
+func (d *dnsServer) reply(query []byte) (packed []byte, wait time.Duration) {
 	var parser dnsmessage.Parser
 	header, err := parser.Start(query)
 	if err != nil || header.Response {
-		return nil
+		return nil, 0
 	}
 	question, err := parser.Question()
 	if err != nil {
-		return nil
+		return nil, 0
 	}
 	addrs, known := d.lookup(question.Name.String())
 	reply := dnsmessage.Message{
@@ -166,6 +185,8 @@ func (d *dnsServer) reply(query []byte) []byte {
 	}
 	if !known {
 		reply.RCode = dnsmessage.RCodeNameError
+		reply.Authorities = d.authority()
+		wait = d.absence
 	}
 	for _, a := range addrs {
 		if body := resourceBody(a, question.Type); body != nil {
@@ -175,11 +196,22 @@ func (d *dnsServer) reply(query []byte) []byte {
 			})
 		}
 	}
-	packed, err := reply.Pack()
-	if err != nil {
+	if packed, err = reply.Pack(); err != nil {
+		return nil, 0
+	}
+	return packed, wait
+}
+
+// authority says for how long a name does not exist (RFC 2308, section 3).
+func (d *dnsServer) authority() []dnsmessage.Resource {
+	if d.lasts == 0 {
 		return nil
 	}
-	return packed
+	root := dnsmessage.MustNewName(".")
+	return []dnsmessage.Resource{{
+		Header: dnsmessage.ResourceHeader{Name: root, Class: dnsmessage.ClassINET, TTL: d.lasts},
+		Body:   &dnsmessage.SOAResource{NS: root, MBox: root, MinTTL: d.lasts},
+	}}
 }
 
 // resourceBody is the record of an address if a question of that type asks for it.

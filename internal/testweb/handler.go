@@ -134,7 +134,7 @@ func Reset() http.Handler {
 }
 
 func resetOnClose(c net.Conn) {
-	if tcp, ok := c.(*net.TCPConn); ok {
+	if tcp, ok := c.(interface{ SetLinger(seconds int) error }); ok {
 		_ = tcp.SetLinger(0)
 	}
 }

@@ -44,10 +44,10 @@ const portAttempts = 20
 // listen opens n (at least one) listeners on one common port, any if it is 0: at 127.0.0.1,
 // then at address(1), address(2) and so on. It returns the first alone where
 // the system has no other loopback address.
-func listen(n int, port uint16, address func(int) netip.Addr) ([]net.Listener, error) {
+func listen(n int, port uint16, address func(int) netip.Addr, open listenFunc) ([]net.Listener, error) {
 	var last error
 	for range portAttempts {
-		listeners, err := listenOnce(n, port, address)
+		listeners, err := listenOnce(n, port, address, open)
 		if err == nil || !errors.Is(err, syscall.EADDRINUSE) {
 			return listeners, err
 		}
@@ -56,15 +56,18 @@ func listen(n int, port uint16, address func(int) netip.Addr) ([]net.Listener, e
 	return nil, fmt.Errorf("no port free at all of %d loopback addresses: %w", n, last)
 }
 
-func listenOnce(n int, wanted uint16, address func(int) netip.Addr) ([]net.Listener, error) {
-	first, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", wanted))
+// listenFunc is net.Listen or does as it does.
+type listenFunc = func(network, address string) (net.Listener, error)
+
+func listenOnce(n int, wanted uint16, address func(int) netip.Addr, open listenFunc) ([]net.Listener, error) {
+	first, err := open("tcp4", fmt.Sprintf("127.0.0.1:%d", wanted))
 	if err != nil {
 		return nil, err
 	}
 	listeners := []net.Listener{first}
 	port := strconv.Itoa(first.Addr().(*net.TCPAddr).Port)
 	for i := 1; i < n; i++ {
-		l, err := net.Listen("tcp4", net.JoinHostPort(address(i).String(), port))
+		l, err := open("tcp4", net.JoinHostPort(address(i).String(), port))
 		if errors.Is(err, syscall.EADDRNOTAVAIL) {
 			closeAll(listeners[1:])
 			return listeners[:1], nil

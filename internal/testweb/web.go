@@ -15,6 +15,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/memnet"
 )
 
 // Site is one host of a Web.
@@ -45,6 +47,31 @@ type Config struct {
 	// Port is that of the web, for stores of an earlier process that name it.
 	// 0: one that is free.
 	Port uint16
+
+	// Network is where the web listens, in virtual time. Nil: on the loopback.
+	Network *memnet.Network
+
+	// AbsenceTakes is how long DNS takes to say that a name does not exist,
+	// AbsenceLasts for how long it says so; 0: it does not say for how long.
+	AbsenceTakes, AbsenceLasts time.Duration
+}
+
+// listener opens listeners.
+func (c *Config) listener() func(network, address string) (net.Listener, error) {
+	if c.Network != nil {
+		return c.Network.Listen
+	}
+	return net.Listen
+}
+
+// Dial makes a connection, as net.Dialer.DialContext does.
+type Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+func (c *Config) dial() Dial {
+	if c.Network != nil {
+		return c.Network.Dial
+	}
+	return new(net.Dialer).DialContext
 }
 
 // DefaultMaxRequests is how many requests a Web remembers when its Config does
@@ -59,6 +86,8 @@ type Web struct {
 	sites     map[string]*site
 	recorder  *recorder
 	listening []net.Addr
+	dial      Dial
+	virtual   bool
 	dns       *dnsServer
 	server    server
 	served    atomic.Int64
@@ -98,7 +127,7 @@ func newWeb(c Config, newServer func(*Web) server) (*Web, error) {
 	if err != nil {
 		return nil, err
 	}
-	listeners, err := listen(len(groups.names), c.Port, loopback)
+	listeners, err := listen(len(groups.names), c.Port, loopback, c.listener())
 	if err != nil {
 		return nil, fmt.Errorf("testweb: listen: %w", err)
 	}
@@ -106,6 +135,8 @@ func newWeb(c Config, newServer func(*Web) server) (*Web, error) {
 		port:     listeners[0].Addr().(*net.TCPAddr).AddrPort().Port(),
 		sites:    make(map[string]*site, len(c.Sites)),
 		recorder: newRecorder(c.MaxRequests),
+		dial:     c.dial(),
+		virtual:  c.Network != nil,
 	}
 	w.context, w.stop = context.WithCancel(context.Background())
 	answers := make(map[string][]netip.Addr, len(c.Sites))
@@ -117,7 +148,7 @@ func newWeb(c Config, newServer func(*Web) server) (*Web, error) {
 		w.sites[s.Host] = newSite(a, s.Handler)
 		answers[s.Host] = []netip.Addr{a}
 	}
-	if w.dns, err = newDNS(answers, c.TTL); err != nil {
+	if w.dns, err = newDNS(answers, &c); err != nil {
 		w.stop()
 		closeAll(listeners)
 		return nil, fmt.Errorf("testweb: DNS: %w", err)
@@ -236,6 +267,14 @@ func splitPort(header string) (host, port string) {
 	return header, ""
 }
 
+// Dial connects with the web, and with its name server.
+func (w *Web) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return w.dial(ctx, network, address)
+}
+
+// Virtual reports whether the web is in virtual time: see Config.Network.
+func (w *Web) Virtual() bool { return w.virtual }
+
 // Port is the port of every site.
 func (w *Web) Port() uint16 { return w.port }
 
@@ -277,16 +316,15 @@ func (w *Web) SetAnswer(host string, addrs ...netip.Addr) { w.dns.set(host, addr
 // sent what a busy web reads only later. It returns ctx's error where clients
 // stay. A web that keeps no record cannot tell, and does not wait.
 func (w *Web) Settle(ctx context.Context) error {
-	var dialer net.Dialer
 	for _, a := range w.listening {
 		// Connections are accepted in their order: where this one was, those
 		// before it were.
-		c, err := dialer.DialContext(ctx, a.Network(), a.String())
+		c, err := w.dial(ctx, a.Network(), a.String())
 		if err != nil {
 			return fmt.Errorf("testweb: settle: %w", err)
 		}
 		end := context.AfterFunc(ctx, func() { _ = c.Close() })
-		err = c.(*net.TCPConn).CloseWrite()
+		err = c.(interface{ CloseWrite() error }).CloseWrite()
 		if err == nil {
 			_, err = io.Copy(io.Discard, c)
 		}

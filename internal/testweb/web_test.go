@@ -158,7 +158,7 @@ func TestLoopbackAddressesAreDistinct(t *testing.T) {
 
 func TestSystemWithOneLoopbackAddress(t *testing.T) {
 	// 192.0.2.0/24 is for documentation (RFC 5737): no address of this machine.
-	listeners, err := listen(3, 0, func(int) netip.Addr { return netip.MustParseAddr("192.0.2.1") })
+	listeners, err := listen(3, 0, func(int) netip.Addr { return netip.MustParseAddr("192.0.2.1") }, net.Listen)
 	if err != nil || len(listeners) != 1 {
 		t.Errorf("%d listeners, %v; want 127.0.0.1 alone", len(listeners), err)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,6 +20,7 @@ import (
 type animal struct {
 	name   string
 	secure bool // https
+	rude   bool // it gets the first connection too
 	path   string
 	bite   func(*guest)
 }
@@ -27,6 +29,7 @@ type animal struct {
 // goroutine.
 type Zoo struct {
 	clock   Clock
+	listen  func(network, address string) (net.Listener, error)
 	cages   map[string]*cage
 	names   []string
 	roots   *x509.CertPool
@@ -43,6 +46,7 @@ type cage struct {
 	animal
 	net.Listener
 	robots atomic.Bool // robots.txt was served
+	met    atomic.Int64
 	bitten atomic.Int64
 }
 
@@ -52,25 +56,36 @@ type Clock struct {
 	Sleep func(time.Duration)
 }
 
-// New lets all animals out.
-func New(clock Clock) (*Zoo, error) {
-	z := &Zoo{clock: clock, cages: make(map[string]*cage), guests: make(map[net.Conn]struct{})}
+// New lets all animals out, on the loopback.
+func New(clock Clock) (*Zoo, error) { return NewOn(clock, net.Listen) }
+
+// NewOn lets all animals out where listen opens their listeners.
+func NewOn(clock Clock, listen func(network, address string) (net.Listener, error)) (*Zoo, error) {
+	z := &Zoo{clock: clock, listen: listen, cages: make(map[string]*cage), guests: make(map[net.Conn]struct{})}
 	certificates, err := newCertificates(clock.Now())
 	if err != nil {
 		return nil, err
 	}
 	z.roots, z.good = certificates.roots, certificates.config(certificates.good)
 	for _, a := range animals(certificates) {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
+		if err := z.letOut(a, "127.0.0.1:0"); err != nil {
 			return nil, errors.Join(err, z.Close())
 		}
-		c := &cage{animal: a, Listener: l}
-		z.cages[a.name] = c
 		z.names = append(z.names, a.name)
-		z.running.Go(func() { z.guard(c) })
 	}
 	return z, nil
+}
+
+// letOut opens the cage of an animal.
+func (z *Zoo) letOut(a animal, address string) error {
+	l, err := z.listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	c := &cage{animal: a, Listener: l}
+	z.cages[a.name] = c
+	z.running.Go(func() { z.guard(c) })
+	return nil
 }
 
 func animals(c *certificates) (all []animal) {
@@ -80,11 +95,11 @@ func animals(c *certificates) (all []animal) {
 	return all
 }
 
-// Names are those of the animals. Each has the host NAME.zoo.test.
+// Names are those of the animals, tarpits of AddTarpits apart. Each has the host NAME.zoo.test.
 func (z *Zoo) Names() []string { return z.names }
 
 // Host is the host name of an animal; it is for a name server of the test to say
-// that it is 127.0.0.1.
+// that it is at Address.
 func (z *Zoo) Host(name string) string { return name + ".zoo.test" }
 
 // URL is where an animal is to be visited.
@@ -97,11 +112,19 @@ func (z *Zoo) URL(name string) string {
 	return fmt.Sprintf("%s://%s:%d%s", scheme, z.Host(name), c.Addr().(*net.TCPAddr).Port, c.path)
 }
 
+// Address is where an animal is.
+func (z *Zoo) Address(name string) netip.Addr {
+	return z.cages[name].Addr().(*net.TCPAddr).AddrPort().Addr()
+}
+
 // Roots are the authorities whose certificates the good servers have.
 func (z *Zoo) Roots() *x509.CertPool { return z.roots }
 
 // Bitten is how many connections an animal got.
 func (z *Zoo) Bitten(name string) int64 { return z.cages[name].bitten.Load() }
+
+// Met is how many connections there were to an animal, the first for its robots.txt included.
+func (z *Zoo) Met(name string) int64 { return z.cages[name].met.Load() }
 
 // Close ends the zoo: no goroutine, connection or listener is left.
 func (z *Zoo) Close() error {
@@ -148,9 +171,10 @@ func (z *Zoo) guard(c *cage) {
 const longest = time.Minute
 
 func (z *Zoo) receive(c *cage, conn net.Conn) {
+	c.met.Add(1)
 	_ = conn.SetDeadline(z.clock.Now().Add(longest))
 	g := &guest{Conn: conn, raw: conn, cage: c, sleep: z.clock.Sleep}
-	if c.robots.Load() {
+	if c.rude || c.robots.Load() {
 		c.bitten.Add(1)
 		g.r = bufio.NewReader(g)
 		c.bite(g)
@@ -220,7 +244,7 @@ func (g *guest) wait() { _, _ = io.Copy(io.Discard, g.r) }
 // reset ends the connection with RST, after what was sent has arrived.
 func (g *guest) reset() {
 	g.sleep(10 * time.Millisecond)
-	if tcp, ok := g.raw.(*net.TCPConn); ok {
+	if tcp, ok := g.raw.(interface{ SetLinger(seconds int) error }); ok {
 		_ = tcp.SetLinger(0)
 	}
 	_ = g.raw.Close()

@@ -1,0 +1,200 @@
+package frontier
+
+import (
+	"time"
+)
+
+// Lookups of names take no worker: as many as Options.Resolvers go on at a time, beside the
+// requests. Nobody knows of a name that was never looked up whether there is one, and name servers
+// take longest to say that there is none. So what is known to lead somewhere never waits for the
+// rest.
+
+// lookup is what came of the last lookup of a host's name.
+type lookup uint8
+
+const (
+	neverLookedUp lookup = iota
+	ledSomewhere
+	ledNowhere
+)
+
+// The lines in which hosts wait for a lookup, in the order of their turns.
+const (
+	knownNames  = iota // that have led somewhere before
+	seedNames          // of seeds, never looked up
+	newNames           // others that were never looked up
+	failedNames        // that led nowhere the last time
+	nameLines
+)
+
+// names are the hosts whose names are to be looked up.
+type names struct {
+	lines   [nameLines][]*host
+	out     int // lookups under way
+	guesses int // of these, those of names that are not known to lead anywhere
+	turn    int // guesses so far
+}
+
+// Of the lookups at a time one in spareLookups is for names that are known, at least one where
+// there are several; of the others one in failedTurn is of a name that led nowhere, where there are
+// such.
+const (
+	spareLookups = 8
+	failedTurn   = 8
+)
+
+// waiting is how many names are in line.
+func (n *names) waiting() (all int) {
+	for i := range n.lines {
+		all += len(n.lines[i])
+	}
+	return all
+}
+
+// new is how many of them were never looked up.
+func (n *names) new() int { return len(n.lines[seedNames]) + len(n.lines[newNames]) }
+
+// next takes the host whose turn it is out of its line, and says whether its name is a guess; nil:
+// no name may be looked up now.
+func (n *names) next(most int) (h *host, guess bool) {
+	line := n.line(most)
+	if line == nameLines {
+		return nil, false
+	}
+	if guess = line != knownNames; guess {
+		n.guesses++
+		n.turn++
+	}
+	n.out++
+	h = n.lines[line][0]
+	n.lines[line][0] = nil
+	n.lines[line] = n.lines[line][1:]
+	return h, guess
+}
+
+// line is the line whose turn it is, of most lookups at a time; nameLines: it is that of none.
+func (n *names) line(most int) int {
+	switch {
+	case n.out >= most:
+		return nameLines
+	case len(n.lines[knownNames]) > 0:
+		return knownNames
+	case n.guesses >= max(most-max(most/spareLookups, 1), 1):
+		return nameLines
+	case n.turn%failedTurn == failedTurn-1 && len(n.lines[failedNames]) > 0:
+		return failedNames
+	}
+	line := seedNames
+	for line < nameLines && len(n.lines[line]) == 0 {
+		line++
+	}
+	return line
+}
+
+// end takes note of a lookup that ended.
+func (n *names) end(guess bool) {
+	n.out--
+	if guess {
+		n.guesses--
+	}
+}
+
+// nameLine is the line in which a host waits.
+func (h *host) nameLine() int {
+	switch {
+	case h.lookup == ledSomewhere:
+		return knownNames
+	case h.lookup == ledNowhere:
+		return failedNames
+	case h.active.seeded():
+		return seedNames
+	}
+	return newNames
+}
+
+// namelessUntil is until when there is no use in another lookup of the host's name.
+func (h *host) namelessUntil() instant { return instant(h.nameless) * instant(time.Second) }
+
+func (h *host) setNameless(until instant) {
+	h.nameless = uint32((until + instant(time.Second) - 1) / instant(time.Second))
+}
+
+// seeded reports whether one of the URLs in memory is a seed.
+func (a *active) seeded() bool {
+	for i := range a.queues {
+		for j := range a.queues[i].heads.list {
+			if a.queues[i].heads.list[j].seed {
+				return true
+			}
+		}
+		for j := range a.queues[i].due {
+			if a.queues[i].due[j].Seed {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// lookUp puts a host in line for a lookup of its name, unless its addresses are known without.
+func (f *Frontier) lookUp(h *host, now instant) {
+	h.place = resolving
+	if h.active.lookingUp {
+		return
+	}
+	if f.o.Known != nil {
+		if r, known := f.o.Known(h.active.name); known {
+			r.End = f.clock
+			f.lookedUp(h, &r, now)
+			f.place(h, now)
+			return
+		}
+	}
+	h.active.lookingUp = true
+	line := h.nameLine()
+	f.names.lines[line] = append(f.names.lines[line], h)
+}
+
+// NextName gives out the lookup of a name; false if none is due, or as many as may be are under
+// way. It takes no worker.
+func (f *Frontier) NextName(now time.Time) (Lease, bool) {
+	f.read(now)
+	h, guess := f.names.next(f.o.Resolvers)
+	if h == nil {
+		return Lease{}, false
+	}
+	out := f.lease(h, Resolve)
+	out.guess = guess
+	return out.lease, true
+}
+
+// CompleteResolve ends a Resolve lease.
+func (f *Frontier) CompleteResolve(id uint64, r ResolveReport) error {
+	out, err := f.settleLease(id, Resolve)
+	if err != nil {
+		return err
+	}
+	f.read(r.End)
+	f.names.end(out.guess)
+	h, now := out.host, f.instant(r.End)
+	h.active.lookingUp = false
+	f.lookedUp(h, &r, now)
+	f.place(h, now)
+	return nil
+}
+
+// lookedUp takes in what is known of a host's name now.
+func (f *Frontier) lookedUp(h *host, r *ResolveReport, now instant) {
+	switch {
+	case r.Aborted:
+		f.yield(h, now)
+	case len(r.Addresses) > 0:
+		h.lookup = ledSomewhere
+		f.pin(h, r, now)
+	default:
+		h.lookup = ledNowhere
+		f.yield(h, now)
+		f.setLimit(h, byAddress, nil)
+		f.unresolved(h, r)
+	}
+}

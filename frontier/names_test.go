@@ -1,0 +1,272 @@
+package frontier
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/storage"
+)
+
+// TestNameLines: known names come first and always have a lookup to spare, seeds before other new
+// names, and names that led nowhere last, though now and then one of them before the others.
+func TestNameLines(t *testing.T) {
+	var n names
+	for line := range nameLines {
+		for i := range 20 {
+			n.lines[line] = append(n.lines[line], &host{id: storage.HostID(100*line + i)})
+		}
+	}
+	take := func(most int) (line int) {
+		h, guess := n.next(most)
+		if h == nil {
+			return -1
+		}
+		if line = int(h.id) / 100; guess != (line != knownNames) {
+			t.Errorf("host %d is a guess: %v", h.id, guess)
+		}
+		return line
+	}
+	for i := range 20 {
+		if line := take(100); line != knownNames {
+			t.Errorf("lookup %d is from line %d", i, line)
+		}
+	}
+	for range 20 {
+		n.end(false)
+	}
+	var got []int
+	for range 16 {
+		got = append(got, take(100))
+	}
+	s, f := seedNames, failedNames
+	if want := []int{s, s, s, s, s, s, s, f, s, s, s, s, s, s, s, f}; !slices.Equal(got, want) {
+		t.Errorf("lines %v, want %v", got, want)
+	}
+	if line := take(18); line != -1 {
+		t.Errorf("with 16 guesses of 18 lookups under way another one is made from line %d", line)
+	}
+	n.lines[knownNames] = append(n.lines[knownNames], &host{id: 7})
+	if line := take(18); line != knownNames {
+		t.Errorf("a known name has no lookup to spare: %d", line)
+	}
+	n.end(true)
+	if line := take(18); line != seedNames {
+		t.Errorf("line %d where one guess has ended", line)
+	}
+	for range 15 {
+		n.end(true)
+	}
+	n.end(true)
+	n.end(false)
+	if n.out+n.guesses != 0 {
+		t.Errorf("%d lookups, %d guesses", n.out, n.guesses)
+	}
+	for most := 1; most <= 2; most++ {
+		if line := take(most); line != seedNames {
+			t.Errorf("%d lookups at a time: line %d", most, line)
+		}
+		if line := take(most); line != -1 {
+			t.Errorf("%d lookups at a time: another one from line %d", most, line)
+		}
+		n.end(true)
+	}
+}
+
+// TestKnownNameNeverWaits: a host that was resolved once is asked at its pace from then on, though
+// thousands of names that do not exist wait for lookups, each of which takes long, and though its
+// own address has to be looked up again and again. There is one worker.
+func TestKnownNameNeverWaits(t *testing.T) {
+	m := newMemory()
+	w := newWorld(t, testOptions(), m)
+	w.quick, w.workers = true, 1
+	w.add(urls("http://live.test/", 900)...)
+	w.resolve = func(l Lease) ResolveReport {
+		if l.HostName == "live.test" {
+			return ResolveReport{Addresses: []netip.Addr{addressAt(1)}}
+		}
+		return ResolveReport{Absent: true, Reason: 70}
+	}
+	w.nameTakes = func(l Lease) time.Duration {
+		if l.HostName == "live.test" {
+			return 100 * time.Millisecond
+		}
+		return 10 * time.Second
+	}
+	w.open()
+	w.run(3 * time.Second)
+	var dead []string
+	for i := range 5000 {
+		dead = append(dead, fmt.Sprintf("http://dead%d.test/", i))
+	}
+	w.add(dead...)
+	w.run(10 * time.Minute)
+	pages := len(w.pages())
+	if want := 10 * 603 / 11; pages < want-3 {
+		t.Errorf("%d pages in ten minutes, want %d", pages, want)
+	}
+	again := 0
+	for _, l := range w.names {
+		if l.name == "live.test" {
+			again++
+		}
+	}
+	if again < 9 {
+		t.Errorf("its name was looked up %d times", again)
+	}
+}
+
+// TestSeedsAreLookedUpFirst: before names that pages led to.
+func TestSeedsAreLookedUpFirst(t *testing.T) {
+	o := testOptions()
+	o.Resolvers = 2
+	w := newWorld(t, o, newMemory())
+	var b storage.Batch
+	for i := range 40 {
+		f := w.found(fmt.Sprintf("http://h%d.test/", i))
+		f.Seed = i%4 == 3
+		b.Found = append(b.Found, f)
+	}
+	w.commit(b)
+	w.nameTime = time.Second
+	w.open()
+	w.run(time.Minute)
+	if len(w.names) < 40 {
+		t.Fatalf("%d lookups", len(w.names))
+	}
+	late := 0
+	for i, l := range w.names[:40] {
+		var n int
+		if _, err := fmt.Sscanf(l.name, "h%d.test", &n); err != nil {
+			t.Fatal(err)
+		}
+		if seed := n%4 == 3; seed && i > 12 {
+			late++
+		}
+	}
+	if late > 0 {
+		t.Errorf("%d of 10 seeds were looked up late: %v", late, w.names)
+	}
+}
+
+// TestKnownAddresses: what is known without a lookup takes none, and comes at once: an address
+// literal, one that may not be reached, and a name whose answer holds still.
+func TestKnownAddresses(t *testing.T) {
+	o := testOptions()
+	o.Resolvers = 1
+	o.Known = func(name string) (ResolveReport, bool) {
+		switch name {
+		case "192.0.2.7":
+			return ResolveReport{Addresses: []netip.Addr{addressAt(7)}, TTL: time.Hour}, true
+		case "10.0.0.1":
+			return ResolveReport{Final: true, Reason: 71, TTL: time.Hour}, true
+		}
+		return ResolveReport{}, false
+	}
+	w := newWorld(t, o, newMemory())
+	w.nameTime = time.Hour
+	w.add("http://slow.test/", "http://slower.test/", "http://10.0.0.1/")
+	w.add(urls("http://192.0.2.7/", 20)...)
+	w.open()
+	w.run(time.Minute)
+	if len(w.pages()) != 20 {
+		t.Errorf("%d pages of an address literal", len(w.pages()))
+	}
+	if o := w.state(t, "http://10.0.0.1/"); o.State != storage.Failed || o.Reason != 71 {
+		t.Errorf("an address that may not be reached: %+v", o)
+	}
+	for range 3 { // the host becomes dormant in between
+		w.run(5 * time.Minute)
+		w.add(fmt.Sprintf("http://10.0.0.1/%d", w.now.Unix()))
+		w.run(time.Second)
+		if o := w.state(t, fmt.Sprintf("http://10.0.0.1/%d", w.now.Unix()-1)); o.State != storage.Failed {
+			t.Errorf("a later URL of that address: %+v", o)
+		}
+	}
+	if len(w.names) != 1 || !strings.HasPrefix(w.names[0].name, "slow") {
+		t.Errorf("looked up: %v", w.names)
+	}
+	w.run(3 * time.Hour)
+	if len(w.pages()) != 22 {
+		t.Errorf("%d pages", len(w.pages()))
+	}
+}
+
+// TestNoLookupBeforeItsTime: while name servers have said for how long a name does not exist it is
+// not looked up again, whether its host is active, dormant, or gets more URLs; and as many answers
+// as a URL has attempts are needed to give up.
+func TestNoLookupBeforeItsTime(t *testing.T) {
+	const ttl = 290 * time.Second
+	for _, active := range []int{20_000, 1} {
+		o := testOptions()
+		o.ActiveHosts, o.Session = active, 20
+		w := newWorld(t, o, newMemory())
+		w.quick = true
+		w.add(urls("http://dead.test/", 3)...)
+		w.add(urls("http://other.test/", 3000)...)
+		w.resolve = func(l Lease) ResolveReport {
+			if l.HostName == "dead.test" {
+				return ResolveReport{Absent: true, Reason: 70, TTL: ttl}
+			}
+			return ResolveReport{Addresses: []netip.Addr{addressAt(1)}, TTL: time.Hour}
+		}
+		w.open()
+		w.run(10 * time.Minute)
+		w.add("http://dead.test/more")
+		w.run(50 * time.Minute)
+		if n := len(w.pages()); n < 2500 {
+			t.Errorf("%d active hosts: %d pages of the other host", active, n)
+		}
+		var last time.Time
+		n := 0
+		for _, l := range w.names {
+			if l.name != "dead.test" {
+				continue
+			}
+			if gap := l.at.Sub(last); n > 0 && gap < ttl {
+				t.Errorf("%d active hosts: looked up again after %v", active, gap)
+			}
+			last, n = l.at, n+1
+		}
+		if n != int(o.MaxAttempts) {
+			t.Errorf("%d active hosts: looked up %d times, want %d", active, n, o.MaxAttempts)
+		}
+		for _, u := range append(urls("http://dead.test/", 3), "http://dead.test/more") {
+			if o := w.state(t, u); o.State != storage.Failed || o.Reason != 70 {
+				t.Errorf("%d active hosts: %s is %+v", active, u, o)
+			}
+		}
+	}
+}
+
+// TestFailedNamesWait: while there are names that were never looked up, one lookup in eight is of a
+// name that led nowhere, however many of these wait.
+func TestFailedNamesWait(t *testing.T) {
+	const hosts = 3000
+	o := testOptions()
+	o.Workers = 64
+	w := newWorld(t, o, newMemory())
+	w.quick = true
+	var all []string
+	for i := range hosts {
+		all = append(all, fmt.Sprintf("http://dead%d.test/", i))
+	}
+	w.add(all...)
+	w.nameTime = 2 * time.Second
+	w.resolve = func(Lease) ResolveReport { return ResolveReport{Absent: true, Reason: 70} }
+	w.open()
+	w.run(3 * time.Minute)
+	seen := map[string]bool{}
+	for i, l := range w.names {
+		if seen[l.name] = true; len(seen) == hosts {
+			if again := i + 1 - hosts; again > hosts/failedTurn+hosts/20 {
+				t.Errorf("%d lookups of names that led nowhere before all %d others", again, hosts)
+			}
+			return
+		}
+	}
+	t.Errorf("%d of %d names were looked up", len(seen), hosts)
+}

@@ -1,0 +1,125 @@
+package fetch
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+)
+
+// A response that comes a byte at a time passes every timeout but that of the whole request. So
+// what comes has a minimum rate, over windows that begin when the first byte has come: how long a
+// server thinks before that is what Options.HeaderTimeout is about.
+//
+// Whether the server is slow or the line of this machine cannot be seen from one response. It can
+// be seen from round trips: on a line that carries more than it can take they last seconds,
+// whatever the server. So a rate counts only while round trips of any request are quick.
+
+const (
+	// rateWindow is how long a response may go on below the minimum rate.
+	rateWindow = 10 * time.Second
+	// quickTrip is how long a round trip lasts at most on a line that is not at its limit. It
+	// proves that for quickFor.
+	quickTrip = time.Second
+	quickFor  = 2 * rateWindow
+)
+
+// ErrTooSlow ends a request whose host has sent less than Options.MinRate. It is the cause, too,
+// with which the caller's context ends where he breaks a request off for that reason: the kind is
+// KindTooSlow.
+var ErrTooSlow = errors.New("the host sends less than fetch.min_rate")
+
+// line is what is known of the line of this machine. It is safe for concurrent use.
+type line struct {
+	base  time.Time
+	quick atomic.Int64 // when the last quick round trip ended, in nanoseconds since base; 0: none has
+}
+
+func newLine() *line { return &line{base: time.Now()} }
+
+// trip takes note of a round trip that ends.
+func (l *line) trip(start time.Time) {
+	if time.Since(start) < quickTrip {
+		l.quick.Store(max(int64(time.Since(l.base)), 1))
+	}
+}
+
+// isQuick reports whether the line is not what is slow, as far as anybody can know.
+func (l *line) isQuick() bool {
+	quick := l.quick.Load()
+	return quick > 0 && time.Since(l.base)-time.Duration(quick) <= quickFor
+}
+
+// pace holds the response of one Do to the minimum rate, and belongs to its goroutine.
+type pace struct {
+	c     *Client
+	start time.Time // of the window; zero: it has not begun
+	bytes int64     // in the window
+}
+
+// begin begins the first window, with bytes that have come already.
+func (p *pace) begin(bytes int) {
+	if p.c.o.MinRate > 0 && p.start.IsZero() {
+		p.start, p.bytes = time.Now(), int64(bytes)
+	}
+}
+
+// took takes note of bytes that have come, and returns ErrTooSlow if they are too few.
+func (p *pace) took(n int) error {
+	if p.start.IsZero() {
+		return nil
+	}
+	p.bytes += int64(n)
+	lasted := time.Since(p.start)
+	if lasted < rateWindow {
+		return nil
+	}
+	if p.c.isTooSlow(p.bytes, lasted) {
+		return ErrTooSlow
+	}
+	p.start, p.bytes = time.Now(), 0
+	return nil
+}
+
+// isTooSlow reports whether a host that has sent so many bytes in a time is slower than it may be,
+// and nobody else is to blame.
+func (c *Client) isTooSlow(bytes int64, in time.Duration) bool {
+	return c.o.MinRate > 0 && float64(bytes) < float64(c.o.MinRate)*in.Seconds() && c.line.isQuick()
+}
+
+// Progress tells how a request is doing while it is under way. Any goroutine may ask it. The zero
+// value is that of a request that has not begun.
+type Progress struct {
+	wire   atomic.Pointer[meter]
+	before atomic.Int64 // bytes that had come over the connection before
+	ended  atomic.Bool
+}
+
+// end says that the request has ended. A nil Progress is told nothing.
+func (p *Progress) end() {
+	if p != nil {
+		p.ended.Store(true)
+	}
+}
+
+// connected says which connection the request goes over. A nil Progress is told nothing.
+func (p *Progress) connected(wire *meter) {
+	if p != nil {
+		p.before.Store(wire.read.Load())
+		p.wire.Store(wire)
+	}
+}
+
+// received is how many bytes have come of the answer; 0 while there is no connection.
+func (p *Progress) received() int64 {
+	if wire := p.wire.Load(); wire != nil {
+		return wire.read.Load() - p.before.Load()
+	}
+	return 0
+}
+
+// IsSlow reports whether a request that has been under way for a time has brought less than
+// Options.MinRate, and has not ended. A caller who has others wait for it may break it off then,
+// with ErrTooSlow.
+func (c *Client) IsSlow(p *Progress, lasts time.Duration) bool {
+	return !p.ended.Load() && c.isTooSlow(p.received(), lasts)
+}

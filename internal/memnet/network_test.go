@@ -1,0 +1,230 @@
+package memnet
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+const here = "198.51.100.1:80"
+
+// bubble runs a test in virtual time with a listener on here.
+func bubble(t *testing.T, o Options, f func(t *testing.T, n *Network, l net.Listener)) {
+	synctest.Test(t, func(t *testing.T) {
+		n := New(o)
+		l, err := n.Listen("tcp", here)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		f(t, n, l)
+	})
+}
+
+// pair is a connection: the client's end and the server's.
+func pair(t *testing.T, n *Network, l net.Listener) (client, server net.Conn) {
+	t.Helper()
+	client, err := n.Dial(t.Context(), "tcp", here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if server, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	return client, server
+}
+
+func TestLatency(t *testing.T) {
+	bubble(t, Options{Latency: 30 * time.Millisecond}, func(t *testing.T, n *Network, l net.Listener) {
+		start := time.Now()
+		client, server := pair(t, n, l)
+		defer client.Close()
+		if took := time.Since(start); took != 60*time.Millisecond {
+			t.Errorf("the dial takes %v", took)
+		}
+		go func() {
+			_, _ = io.Copy(server, server)
+			_ = server.Close()
+		}()
+		start = time.Now()
+		var b [5]byte
+		_, _ = io.WriteString(client, "hello")
+		_, err := io.ReadFull(client, b[:])
+		if took := time.Since(start); err != nil || string(b[:]) != "hello" || took != 60*time.Millisecond {
+			t.Errorf("%q after %v, %v", b, took, err)
+		}
+		_ = client.(*Conn).CloseWrite()
+		if n, err := client.Read(b[:]); n != 0 || err != io.EOF {
+			t.Errorf("%d, %v behind the end", n, err)
+		}
+	})
+}
+
+// TestRate: two responses share the line of the client.
+func TestRate(t *testing.T) {
+	bubble(t, Options{Rate: 10_000}, func(t *testing.T, n *Network, l net.Listener) {
+		start := time.Now()
+		ends := make(chan time.Duration, 2)
+		for range 2 {
+			client, server := pair(t, n, l)
+			go func() {
+				_, _ = server.Write(make([]byte, 50_000))
+				_ = server.Close()
+			}()
+			go func() {
+				if got, err := io.Copy(io.Discard, client); got != 50_000 || err != nil {
+					t.Errorf("%d bytes, %v", got, err)
+				}
+				_ = client.Close()
+				ends <- time.Since(start)
+			}()
+		}
+		<-ends
+		if took := <-ends; took < 10*time.Second || took > 11*time.Second {
+			t.Errorf("100,000 bytes took %v", took)
+		}
+	})
+}
+
+// TestWriterWaits: a writer is at most a window ahead of its reader, and goes on when that reads.
+func TestWriterWaits(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, n *Network, l net.Listener) {
+		client, server := pair(t, n, l)
+		defer client.Close()
+		sent := bytes.Repeat([]byte("0123456789"), 30_000)
+		written := make(chan time.Time, 1)
+		go func() {
+			_, err := server.Write(sent)
+			if err := errors.Join(err, server.Close()); err != nil {
+				t.Error(err)
+			}
+			written <- time.Now()
+		}()
+		time.Sleep(time.Hour)
+		select {
+		case <-written:
+			t.Error("the writer does not wait")
+		default:
+		}
+		if got, err := io.ReadAll(client); err != nil || !bytes.Equal(got, sent) {
+			t.Errorf("%d bytes of %d, %v", len(got), len(sent), err)
+		}
+		<-written
+	})
+}
+
+func TestDeadlines(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, n *Network, l net.Listener) {
+		client, server := pair(t, n, l)
+		defer client.Close()
+		defer server.Close()
+		var b [1]byte
+		start := time.Now()
+		_ = client.SetReadDeadline(start.Add(time.Second))
+		if _, err := client.Read(b[:]); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(start) != time.Second {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		_ = client.SetReadDeadline(time.Time{})
+		interrupt := time.AfterFunc(time.Minute, func() { _ = client.SetDeadline(time.Unix(1, 0)) })
+		defer interrupt.Stop()
+		_, err := client.Read(b[:])
+		if took := time.Since(start); !errors.Is(err, os.ErrDeadlineExceeded) || took != time.Second+time.Minute {
+			t.Errorf("interrupted: %v after %v", err, took)
+		}
+		if _, err := client.Write(b[:]); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("written: %v", err)
+		}
+		_ = server.SetWriteDeadline(start.Add(time.Hour))
+		written, err := server.Write(make([]byte, 1<<20))
+		if took := time.Since(start); !errors.Is(err, os.ErrDeadlineExceeded) || written < maxBuffered || took != time.Hour {
+			t.Errorf("%d bytes, %v after %v", written, err, took)
+		}
+	})
+}
+
+func TestEnds(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, n *Network, l net.Listener) {
+		var b [1]byte
+		client, server := pair(t, n, l)
+		_ = server.(*Conn).SetLinger(0)
+		_ = server.Close()
+		if _, err := client.Read(b[:]); !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("read from a connection that was reset: %v", err)
+		}
+		if _, err := client.Write(b[:]); !errors.Is(err, syscall.EPIPE) {
+			t.Errorf("written to a connection that was reset: %v", err)
+		}
+		if _, err := server.Read(b[:]); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("read after Close: %v", err)
+		}
+		if err := server.Close(); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("closed twice: %v", err)
+		}
+		_ = client.Close()
+
+		for _, address := range []string{"198.51.100.1:81", "198.51.100.2:80"} {
+			if _, err := n.Dial(t.Context(), "tcp", address); !errors.Is(err, syscall.ECONNREFUSED) {
+				t.Errorf("%s: %v", address, err)
+			}
+		}
+		n.Silence(netip.MustParseAddr("198.51.100.3"))
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := n.Dial(ctx, "tcp", "198.51.100.3:80")
+		if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took != time.Minute {
+			t.Errorf("an address that is silent: %v after %v", err, took)
+		}
+		if _, err := n.Listen("tcp", here); !errors.Is(err, syscall.EADDRINUSE) {
+			t.Errorf("two listeners: %v", err)
+		}
+		waiting, err := n.Dial(t.Context(), "tcp", here)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = l.Close()
+		if _, err := waiting.Read(b[:]); !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("never accepted: %v", err)
+		}
+		_ = waiting.Close()
+		if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("accept after Close: %v", err)
+		}
+	})
+}
+
+// TestHTTP: net/http serves and asks over the network.
+func TestHTTP(t *testing.T) {
+	bubble(t, Options{Latency: time.Second}, func(t *testing.T, n *Network, l net.Listener) {
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			time.Sleep(time.Minute)
+			_, _ = io.WriteString(w, r.RemoteAddr)
+		})}
+		served := make(chan error, 1)
+		go func() { served <- server.Serve(l) }()
+		transport := &http.Transport{DialContext: n.Dial}
+		start := time.Now()
+		resp, err := (&http.Client{Transport: transport}).Get("http://" + here + "/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, _ := bufio.NewReader(resp.Body).ReadString('\n')
+		_ = resp.Body.Close()
+		if _, err := netip.ParseAddrPort(line); err != nil || time.Since(start) != time.Minute+4*time.Second {
+			t.Errorf("%q after %v: %v", line, time.Since(start), err)
+		}
+		transport.CloseIdleConnections()
+		_ = server.Close()
+		<-served
+	})
+}
