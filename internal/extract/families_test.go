@@ -84,7 +84,9 @@ func families() map[string]family {
 	page("a text", utf8, func(n int) string { return repeat("x \n", n) })
 	page("a srcset", utf8, func(n int) string { return "<img srcset='" + repeat("a (,) 2x, ", n) + "'>" })
 	page("a srcset of commas", utf8, func(n int) string { return "<img srcset='" + repeat(",", n) + "'>" })
-	page("a refresh", utf8, func(n int) string { return "<meta http-equiv=refresh content='" + repeat("1", n) + repeat(" ", n) + ";url=x'>" })
+	page("a refresh", utf8, func(n int) string {
+		return "<meta http-equiv=refresh content='" + repeat("1", n) + repeat(" ", n) + ";url=x'>"
+	})
 	page("a relation", utf8, func(n int) string { return "<a href=x rel='" + repeat("x ", n) + "'>" })
 	page("attributes", utf8, func(n int) string { return "<p " + count(n, "a%d ") + ">" })
 	page("attributes of one name", utf8, func(n int) string { return "<p " + repeat("a ", n) + ">" })
