@@ -49,6 +49,7 @@ const (
 	FailureTransfer         // the answer broke off, or its coding is broken (gzip, chunks)
 	FailureBlocked          // the address may not be dialled
 	FailureProtocol         // the answer makes no sense: not HTTP, a 304 to a plain request
+	FailureCrash            // what came made the crawler itself fail
 	failureEnd
 )
 
@@ -69,6 +70,8 @@ func (f Failure) String() string {
 		return "blocked address"
 	case FailureProtocol:
 		return "protocol"
+	case FailureCrash:
+		return "crash"
 	}
 	return "none"
 }

@@ -35,6 +35,7 @@ Exit codes:
     2  wrong usage or configuration
     3  the database is in use by another process
   130  interrupted a second time
+  134  the program itself crashed, by SIGABRT: please report it
 `
 
 // newRootCommand builds the whole command line.

@@ -65,6 +65,7 @@ type Engine struct {
 	client  *fetch.Client
 	spool   *spool.Pool // of the client
 	ledger  ledger
+	crashes crashes
 
 	requests requests
 
@@ -116,7 +117,10 @@ func Open(o Options, log *slog.Logger) (*Engine, error) {
 
 // open takes over the store: it closes it when it fails.
 func open(o Options, s store, log *slog.Logger) (*Engine, error) {
-	e := &Engine{o: o, log: log, store: s, free: storage.FreeBytes}
+	e := &Engine{
+		o: o, log: log, store: s, free: storage.FreeBytes,
+		crashes: crashes{dir: filepath.Join(o.DataDir, CrashDir), version: o.Version},
+	}
 	e.opened = e.now()
 	e.wantOutput()
 	e.sessions = frontier.NewSessions(o.SessionNames)

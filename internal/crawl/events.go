@@ -31,6 +31,9 @@ func (r *run) complete(res *result) {
 		}
 		r.noteWait(l, &res.page.Report)
 		r.join(res)
+		if res.page.Outcome.Reason == storage.ReasonCrash {
+			r.noteCrash(l.Host)
+		}
 		err = r.f.CompletePage(l.ID, res.page)
 		r.pending.add(res)
 	}

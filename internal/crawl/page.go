@@ -37,7 +37,6 @@ func (r *run) fetchPage(ctx context.Context, res *result) {
 		page.FetchedAt, page.Duration = failure.Start, report.Duration
 		page.Reason, page.Error = failure.Kind.String(), failure.Error()
 	} else {
-		defer resp.Close()
 		describe(&page, resp)
 		r.judge(ctx, res, resp, &page)
 		if res.page.Broken {

@@ -62,5 +62,13 @@ func (r *run) storedRules(id storage.HostID, origin uint8) (*robots.Rules, error
 		return nil, err
 	}
 	record, err := robots.DecodeRecord(encoded)
-	return record.Rules(r.o.Frontier.Tokens...), err
+	if err != nil {
+		return nil, err
+	}
+	rules, err := r.rules(&record)
+	if err != nil { // what is denied stays denied until another version of the file has come
+		r.log.Error("a stored robots.txt cannot be compiled", "origin", host.Queues[origin].Origin.String(), "error", err)
+		return robots.Record{}.Rules(), nil
+	}
+	return rules, nil
 }

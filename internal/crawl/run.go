@@ -111,7 +111,7 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 		toSweep: make(chan *sweep), swept: make(chan *swept), stalls: make(chan error, 1),
 		desk: newDesk(), settled: e.ledger.Place(),
 	}
-	if err := errors.Join(r.openSweeps(), r.openPause()); err != nil {
+	if err := errors.Join(r.openSweeps(), r.openCrashes(), r.openPause()); err != nil {
 		return Summary{}, err
 	}
 	if r.alarm, err = newAlarm(); err != nil {

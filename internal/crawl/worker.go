@@ -31,21 +31,14 @@ type result struct {
 	payload *storage.Payload // that the item brings; nil: none
 	past    *storage.Policy  // the versions of a robots.txt before the one that came; nil: as they were
 	request requestlog.Request
+
+	response *fetch.Response // while it is worked on
 }
 
 // work is a worker: one request at a time until there are no more leases.
 func (r *run) work(ctx context.Context) {
 	for l := range r.leases {
-		res := &result{lease: l}
-		switch l.Kind {
-		case frontier.Resolve:
-			r.resolve(ctx, res)
-		case frontier.Robots:
-			r.fetchRobots(ctx, res)
-		case frontier.Page:
-			r.fetchPage(ctx, res)
-		}
-		r.results <- res
+		r.results <- r.serve(ctx, l)
 	}
 }
 
@@ -66,10 +59,11 @@ func (r *run) resolve(ctx context.Context, res *result) {
 	r.log.Debug("cannot resolve", "host", res.lease.HostName, "error", failure)
 }
 
-// request makes the request of a lease and says what politeness has to know.
+// request makes the request of a lease and says what politeness has to know. The response is closed with the lease.
 func (r *run) request(ctx context.Context, res *result, req fetch.Request) (*fetch.Response, *fetch.Error, frontier.Report) {
 	resp, err := r.client.Do(ctx, req)
 	if err == nil {
+		res.response = resp
 		r.tally.answered(resp.Status, resp.Body.Size())
 		r.observe(answerOf(&res.lease, resp))
 		wait := retryAfter(resp)

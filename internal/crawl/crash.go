@@ -1,0 +1,119 @@
+package crawl
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// serve does what a lease is for. Whatever a server sends costs its own URL at most: a panic on the way is the lease's result.
+func (r *run) serve(ctx context.Context, l frontier.Lease) (res *result) {
+	res = &result{lease: l}
+	defer res.closeResponse()
+	defer func() {
+		if cause := recover(); cause != nil {
+			r.crashed(ctx, res, cause, debug.Stack())
+		}
+	}()
+	switch l.Kind {
+	case frontier.Resolve:
+		r.resolve(ctx, res)
+	case frontier.Robots:
+		r.fetchRobots(ctx, res)
+	case frontier.Page:
+		r.fetchPage(ctx, res)
+	}
+	return res
+}
+
+// crashed makes the result of a lease whose work ended in a panic. What was found until then is forgotten; what the request says
+// about the host counts.
+func (r *run) crashed(ctx context.Context, res *result, cause any, stack []byte) {
+	l := &res.lease
+	r.tally.answers.crash()
+	r.keepCrash(res, cause, stack)
+	if res.item != nil {
+		if err := res.item.Close(); err != nil {
+			r.log.Debug("cannot close what was not written", "error", err)
+		}
+	}
+	before := *res
+	*res = result{lease: before.lease, request: before.request, response: before.response}
+	switch l.Kind {
+	case frontier.Resolve:
+		res.resolve = frontier.ResolveReport{End: r.now(), Reason: storage.ReasonCrash}
+	case frontier.Robots:
+		res.robots.Report = r.crashReport(res, before.robots.Report)
+		r.holdRobots(res)
+	case frontier.Page:
+		res.page.Report = r.crashReport(res, before.page.Report)
+		r.endCrashed(ctx, res, cause)
+	}
+}
+
+// crashReport is the report of a request whose work ended in a panic; of one that did not come back from the fetcher it takes the
+// worst.
+func (r *run) crashReport(res *result, known frontier.Report) frontier.Report {
+	if known.Sent {
+		return known
+	}
+	now, began := r.now(), res.lease.At
+	res.noteRequest(nil, &fetch.Error{Kind: fetch.KindUnknown, Sent: true, Start: began, End: now}, 0)
+	r.tally.failed(fetch.KindUnknown, true)
+	return frontier.Report{Sent: true, End: now, Duration: now.Sub(began), Signal: politeness.SignalAborted}
+}
+
+// holdRobots holds the origin of a robots.txt that cannot be read without a panic, as if it could not be reached. The copy from
+// before is given up: it may be what the panic came from.
+func (r *run) holdRobots(res *result) {
+	job := &res.lease.Robots
+	before := robots.Record{FirstUnreachable: job.Previous.FirstUnreachable, Failures: job.Previous.Failures}
+	res.robots.Record, _ = r.o.Frontier.Robots.Next(before, robots.Outcome{
+		URL: res.lease.URL.String(), Redirects: job.Hops, Failure: robots.FailureCrash, Jitter: r.o.Frontier.Jitter(),
+	}, res.robots.End)
+	res.robots.Rules = res.robots.Record.Rules(r.o.Frontier.Tokens...)
+}
+
+// endCrashed ends the URL of a page. The archive gets the answer, unless that is what panics.
+func (r *run) endCrashed(ctx context.Context, res *result, cause any) {
+	l := &res.lease
+	res.page.Outcome = storage.Outcome{State: storage.Failed, Reason: storage.ReasonCrash}
+	page := archive.Page{
+		URL: l.URL.String(), Depth: int(l.Head.Depth), Attempts: int(l.Head.Last.Attempts) + 1, FetchedAt: res.request.Start,
+		Duration: res.page.Duration, Reason: inspect.ReasonName(storage.ReasonCrash), Error: fmt.Sprintf("amble failed: %v", cause),
+	}
+	if res.response != nil {
+		page.Status, res.page.Outcome.Status = res.response.Status, uint16(res.response.Status)
+	}
+	if !r.outputCrash(ctx, res, page, res.response) {
+		r.outputCrash(ctx, res, page, nil)
+	}
+}
+
+// outputCrash encodes what a page lease came to; false where that panics.
+func (r *run) outputCrash(ctx context.Context, res *result, page archive.Page, resp *fetch.Response) (done bool) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			r.log.Debug("cannot encode a URL that amble failed at", "url", page.URL, "panic", fmt.Sprint(cause))
+			res.visit, res.item, res.payload = archive.Visit{}, nil, nil
+		}
+	}()
+	r.output(ctx, res, &page, resp)
+	return true
+}
+
+// closeResponse gives back what came.
+func (res *result) closeResponse() {
+	if res.response != nil {
+		_ = res.response.Close() // nothing is to be done about a file that cannot be closed
+		res.response = nil
+	}
+}
