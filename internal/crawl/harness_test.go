@@ -174,6 +174,7 @@ type line struct {
 	Redirect         string   `json:"redirect"`
 	Attempts         int      `json:"attempts"`
 	Truncated        bool     `json:"truncated"`
+	Extracted        string   `json:"extracted"`
 	Kind             string   `json:"kind"`
 	Canonical        string   `json:"canonical"`
 	Robots           []string `json:"robots"`
