@@ -32,6 +32,7 @@ type childConfig struct {
 	Compress string
 	Mode     frontier.Mode
 	Renew    *revisit.Options // the child is a daemon that renews pages, until it is killed
+	Kills    string           // the end of the URLs that kill the child when they have been answered; empty: none
 }
 
 const childFile = "crawl.json"
@@ -80,6 +81,9 @@ func crawlAsChild(dir string) error {
 	e, err := Open(childOptions(dir, c), log)
 	if err != nil {
 		return err
+	}
+	if c.Kills != "" {
+		e.Observe(&killer{at: c.Kills})
 	}
 	_, err = e.Run(context.Background(), seeds)
 	return errors.Join(err, e.Close())

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -71,15 +73,18 @@ func (r *run) crashReport(res *result, known frontier.Report) frontier.Report {
 	return frontier.Report{Sent: true, End: now, Duration: now.Sub(began), Signal: politeness.SignalAborted}
 }
 
-// holdRobots holds the origin of a robots.txt that cannot be read without a panic, as if it could not be reached. The copy from
-// before is given up: it may be what the panic came from.
+// holdRobots holds the origin of a robots.txt that cannot be read without a panic, as if it could not be reached.
 func (r *run) holdRobots(res *result) {
 	job := &res.lease.Robots
-	before := robots.Record{FirstUnreachable: job.Previous.FirstUnreachable, Failures: job.Previous.Failures}
-	res.robots.Record, _ = r.o.Frontier.Robots.Next(before, robots.Outcome{
-		URL: res.lease.URL.String(), Redirects: job.Hops, Failure: robots.FailureCrash, Jitter: r.o.Frontier.Jitter(),
-	}, res.robots.End)
+	res.robots.Record = r.crashedRobots(&job.Previous, res.lease.URL, res.robots.End)
 	res.robots.Rules = res.robots.Record.Rules(r.o.Frontier.Tokens...)
+}
+
+// crashedRobots is the record of a robots.txt that amble failed at. The copy from before is given up: it may be what that came from.
+func (e *Engine) crashedRobots(before *robots.Record, u weburl.URL, now time.Time) robots.Record {
+	record, _ := e.o.Frontier.Robots.Next(robots.Record{FirstUnreachable: before.FirstUnreachable, Failures: before.Failures},
+		robots.Outcome{URL: u.String(), Failure: robots.FailureCrash, Jitter: e.o.Frontier.Jitter()}, now)
+	return record
 }
 
 // endCrashed ends the URL of a page. The archive gets the answer, unless that is what panics.

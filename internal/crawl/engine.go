@@ -48,6 +48,7 @@ type output interface {
 type ledger interface {
 	Append(storage.Start) (place uint64, err error)
 	AppendWait(storage.Wait) error
+	AppendEnd(time.Time) error
 	Place() uint64
 	Trim(settled uint64) error
 	Close() error
@@ -133,10 +134,10 @@ func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 		err = e.restorePlan()
 	}
 	if err == nil {
-		err = e.settleDebts()
+		err = e.openClient()
 	}
 	if err == nil {
-		err = e.openClient()
+		err = e.settleDebts()
 	}
 	if err != nil {
 		return nil, errors.Join(err, e.closeParts())
@@ -204,7 +205,7 @@ func (e *Engine) settleDebts() error {
 	if err := e.openRequests(boot, settled, debt.End, left); err != nil {
 		return err
 	}
-	if err := e.commitDebt(&debt); err != nil {
+	if err := e.commitDebt(&debt, left); err != nil {
 		return fmt.Errorf("write down what hosts are owed: %w", err)
 	}
 	l, err := storage.OpenLedger(e.o.DataDir, boot, debt.End)

@@ -1,0 +1,251 @@
+package crawl
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// A process dies where it ends without having meant to: by a fault that no recover catches, a signal, or for lack of memory. A URL
+// that was in work at each of three deaths in a row is set aside as one that crashes. Which URLs were in work is in the start
+// ledger; how often in a row is counted when the next process opens it, in the transaction that settles the ledger.
+
+const (
+	// markDeaths is the name of the mark with the URLs that were in work at the last deaths, and at how many in a row.
+	markDeaths = "deaths"
+	// fatalDeaths is how many deaths in a row it takes.
+	fatalDeaths = 3
+	// suspectAfter is how long a URL waits that was in work at one death less, and suspectEvery the time between two of them, so
+	// that the next death finds one of them in work, and that only if it is at fault: somebody who kills one process after the
+	// other does not hit the same URL each time. maxSuspense bounds the time for all of them.
+	suspectAfter, suspectEvery, maxSuspense = 3 * time.Second, 2 * time.Second, 6 * time.Second
+)
+
+// inWork is a request that was out when a process died, and that no commit knows of.
+type inWork struct {
+	url   weburl.URL
+	owner weburl.Origin // of a robots.txt: whose rules it was to bring; zero: it is a page
+	at    time.Time
+}
+
+// key names it in the mark.
+func (w *inWork) key() string {
+	if w.owner != (weburl.Origin{}) {
+		return frontier.Robots.String() + " " + w.owner.String()
+	}
+	return frontier.Page.String() + " " + w.url.String()
+}
+
+// takeDeaths counts the death of the process before this one, if it died, and ends in a batch what was in work at too many of them.
+// What the output has to say of these it returns.
+func (e *Engine) takeDeaths(b *storage.Batch, debt *storage.Debt, left uncommitted) (items []*archive.Item, err error) {
+	before, err := e.openDeaths()
+	switch {
+	case err != nil:
+		return nil, err
+	case debt.Ended && len(before) > 0:
+		b.Marks[markDeaths] = nil
+		return nil, nil
+	case !debt.Died: // nor does the end of the machine say anything about a URL
+		return nil, nil
+	}
+	work, err := e.findInWork(left)
+	if err != nil || len(work) == 0 { // nor a death without anything in work
+		return nil, err
+	}
+	var counts []byte
+	var suspects []inWork
+	for i := range work {
+		n := before[work[i].key()] + 1
+		switch {
+		case n >= fatalDeaths:
+			item, err := e.setAside(b, &work[i])
+			if err != nil {
+				return items, err
+			}
+			if item != nil {
+				items = append(items, item)
+			}
+			continue
+		case n == fatalDeaths-1:
+			suspects = append(suspects, work[i])
+		}
+		if len(counts) < maxDeathBytes {
+			counts = fmt.Appendf(counts, "%d %s\n", n, work[i].key())
+		}
+	}
+	b.Marks[markDeaths] = counts
+	e.log.Warn("the process before this one died while requests were in work", "requests", len(work), "also_the_time_before", len(suspects))
+	return items, e.separate(b, suspects)
+}
+
+// maxDeathBytes bounds the mark.
+const maxDeathBytes = 1 << 20
+
+// openDeaths reads the mark.
+func (e *Engine) openDeaths() (map[string]int, error) {
+	text, err := e.store.Mark(markDeaths)
+	if err != nil {
+		return nil, err
+	}
+	counts := make(map[string]int)
+	for line := range strings.Lines(string(text)) {
+		n, key, found := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		count, err := strconv.Atoi(n)
+		if !found || err != nil {
+			return nil, fmt.Errorf("mark %s: %w", markDeaths, storage.ErrCorrupt)
+		}
+		counts[key] = count
+	}
+	return counts, nil
+}
+
+// findInWork finds the requests that no commit knows of, each URL once and the latest first. Behind one that took long the ledger
+// has others that are committed.
+func (e *Engine) findInWork(left uncommitted) (work []inWork, err error) {
+	latest := make(map[string]inWork)
+	for _, s := range left {
+		w, ok := inWorkOf(s)
+		if !ok {
+			continue
+		}
+		open, err := e.isOpen(&w)
+		if err != nil {
+			return nil, err
+		}
+		if key := w.key(); open && !w.at.Before(latest[key].at) {
+			latest[key] = w
+		}
+	}
+	for _, w := range latest {
+		work = append(work, w)
+	}
+	slices.SortFunc(work, func(a, b inWork) int {
+		return cmp.Or(b.at.Compare(a.at), cmp.Compare(a.key(), b.key()))
+	})
+	return work, nil
+}
+
+// inWorkOf reads a line of the start ledger; false where it has no note of startNote.
+func inWorkOf(s storage.Start) (w inWork, ok bool) {
+	parts := strings.SplitN(s.Note, ",", 4)
+	if len(parts) != 4 {
+		return w, false
+	}
+	u, err := weburl.Parse(parts[3])
+	w = inWork{url: u, at: s.At}
+	if parts[0] == frontier.Robots.String() {
+		if w.owner = u.Origin(); parts[2] != "" {
+			owner, err := weburl.Parse(parts[2])
+			w.owner = owner.Origin()
+			return w, err == nil
+		}
+	}
+	return w, err == nil
+}
+
+// isOpen reports whether no outcome of a request is committed.
+func (e *Engine) isOpen(w *inWork) (bool, error) {
+	if w.owner != (weburl.Origin{}) {
+		record, err := e.robotsRecord(w.owner)
+		answered := !record.Fetched.Before(w.at.Truncate(time.Millisecond))
+		return !answered && !record.Refresh.After(w.at), err // a failure asks again later
+	}
+	head, _, err := e.store.Lookup(w.url)
+	if errors.Is(err, storage.ErrNotFound) {
+		return false, nil
+	}
+	return head.Last.At.Before(w.at.Truncate(time.Second)), err
+}
+
+// robotsRecord is what the store has of an origin; the zero Record where that is nothing, or cannot be read.
+func (e *Engine) robotsRecord(o weburl.Origin) (robots.Record, error) {
+	encoded, err := e.store.Policy(o)
+	if err != nil {
+		return robots.Record{}, err
+	}
+	record, err := robots.DecodeRecord(encoded)
+	if err != nil {
+		return robots.Record{}, nil
+	}
+	return record, nil
+}
+
+// setAside ends what was in work at too many deaths: a page as one that crashes, and the origin of a robots.txt is held for as long as
+// one can be.
+func (e *Engine) setAside(b *storage.Batch, w *inWork) (*archive.Item, error) {
+	e.tally.answers.crash()
+	why := fmt.Sprintf("amble died %d times in a row while it was in work", fatalDeaths)
+	e.log.Error(why+"; the crawl goes on without it. This is a bug: please report it", "url", w.url.String())
+	if w.owner != (weburl.Origin{}) {
+		before, err := e.robotsRecord(w.owner)
+		if err != nil {
+			return nil, err
+		}
+		record := e.crashedRobots(&before, w.url, e.opened)
+		record.Refresh = e.opened.Add(e.o.Frontier.Robots.MaxRetryAfter)
+		encoded, err := record.AppendBinary(nil)
+		b.Policies = append(b.Policies, storage.Policy{Origin: w.owner, Record: encoded})
+		return nil, err
+	}
+	head, host, err := e.store.Lookup(w.url)
+	if err != nil {
+		return nil, err
+	}
+	b.Done = append(b.Done, storage.Done{Host: host.ID, Ordinal: head.Ordinal, Origin: head.Origin, Priority: head.Priority, Outcome: storage.Outcome{
+		State: storage.Failed, Reason: storage.ReasonCrash, At: e.opened, History: head.Last.History,
+	}})
+	b.Marks[crashMark(host.ID)] = []byte(e.o.Version)
+	if !e.writes {
+		return nil, nil
+	}
+	return e.encoder.Encode(&archive.Visit{Page: &archive.Page{
+		URL: w.url.String(), Depth: int(head.Depth), Attempts: int(head.Last.Attempts) + fatalDeaths, FetchedAt: w.at,
+		Reason: inspect.ReasonName(storage.ReasonCrash), Error: why,
+	}})
+}
+
+// separate gives URLs times of their own at which they are asked for again.
+func (e *Engine) separate(b *storage.Batch, suspects []inWork) error {
+	every := min(suspectEvery, maxSuspense/time.Duration(max(len(suspects), 1)))
+	for i := range suspects {
+		if err := e.postpone(b, &suspects[i], e.opened.Add(suspectAfter+time.Duration(i)*every)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// postpone puts off what was in work at a death. The copy of a robots.txt counts until then.
+func (e *Engine) postpone(b *storage.Batch, w *inWork, until time.Time) error {
+	if w.owner != (weburl.Origin{}) {
+		before, err := e.robotsRecord(w.owner)
+		if err != nil {
+			return err
+		}
+		record, _ := e.o.Frontier.Robots.Next(before, robots.Outcome{URL: w.url.String(), Failure: robots.FailureCrash}, e.opened)
+		record.Refresh = until
+		encoded, err := record.AppendBinary(nil)
+		b.Policies = append(b.Policies, storage.Policy{Origin: w.owner, Record: encoded})
+		return err
+	}
+	head, host, err := e.store.Lookup(w.url)
+	if err != nil {
+		return err
+	}
+	o := head.Last
+	o.State, o.At, o.Due = storage.Retrying, e.opened, until
+	b.Done = append(b.Done, storage.Done{Host: host.ID, Ordinal: head.Ordinal, Origin: head.Origin, Priority: head.Priority, Outcome: o})
+	return nil
+}
