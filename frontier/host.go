@@ -99,8 +99,9 @@ type active struct {
 	renewalsRead uint32 // Unix seconds; renewals that were due by then are read or busy
 
 	loading     bool
-	dueMissed   bool // more due URLs came while a load was under way
-	resolving   bool // in line for a resolve lease, or leased as one
+	matching    uint8 // match leases out
+	dueMissed   bool  // more due URLs came while a load was under way
+	resolving   bool  // in line for a resolve lease, or leased as one
 	whyHopeless storage.Reason
 }
 
@@ -119,6 +120,7 @@ type queue struct {
 	inFlight ordinals       // leased ones that were queued, not due
 	record   robots.Record
 	rules    *robots.Rules
+	judged   judged
 	held     instant // nothing of it before; always: not held
 
 	next         uint32 // next ordinal to read from the store
@@ -127,6 +129,7 @@ type queue struct {
 	moreRenewals bool   // there are more renewals that are due
 	known        bool   // a robots.txt was read, now or in an earlier process
 	asked        bool   // its robots.txt is being fetched
+	matching     bool   // one of its URLs is being put to its rules, or waits for that
 	why          robots.Reason
 }
 

@@ -25,6 +25,9 @@ func (f *Frontier) next(now time.Time) *outstanding {
 	if out := f.nextName(); out != nil {
 		return out
 	}
+	if out := f.nextMatch(); out != nil {
+		return out
+	}
 	if f.renewsFirst() {
 		if out := f.nextRenewal(now); out != nil {
 			return out
@@ -143,11 +146,16 @@ func (f *Frontier) takePage(h *host, q *queue, now time.Time) *outstanding {
 			return nil
 		}
 		head, due := q.take()
-		out := f.leasePage(h, q, &head, now)
-		if out == nil {
+		out := f.leasePage(h, q, &head, false, now)
+		switch {
+		case out == nil && q.matching:
+			f.returnHead(h, q, head, due, false)
+			return nil
+		case out == nil:
 			continue
+		case out.lease.Kind == Page:
+			f.tookNew()
 		}
-		f.tookNew()
 		if !due {
 			q.inFlight.add(head.Ordinal)
 		}
@@ -156,11 +164,15 @@ func (f *Frontier) takePage(h *host, q *queue, now time.Time) *outstanding {
 	}
 }
 
-// leasePage leases a URL that was taken off its queue, if it may be asked. One that may not is settled; then there is no lease.
-func (f *Frontier) leasePage(h *host, q *queue, head *storage.Head, now time.Time) *outstanding {
+// leasePage leases a URL that was taken off its queue, if it may be asked, or the question whether it may. One that may not is
+// settled; then there is no lease.
+func (f *Frontier) leasePage(h *host, q *queue, head *storage.Head, renewal bool, now time.Time) *outstanding {
 	h.active.busy.add(head.Ordinal)
 	u := q.origin.URL(head.RequestURI)
-	verdict, no := f.judge(q, head, u)
+	verdict, no, known := f.judge(q, head, u)
+	if !known {
+		return f.leaseMatch(h, q, head, renewal)
+	}
 	if no.State != storage.Queued {
 		no.At = now
 		f.unplan(h, head, &no)
@@ -175,23 +187,23 @@ func (f *Frontier) leasePage(h *host, q *queue, head *storage.Head, now time.Tim
 }
 
 // judge asks the scope and the robots rules about a URL. The outcome is that of
-// a URL which may not be asked; its state is Queued when it may.
-func (f *Frontier) judge(q *queue, head *storage.Head, u weburl.URL) (robots.Verdict, storage.Outcome) {
+// a URL which may not be asked; its state is Queued when it may. known is false
+// where the rules take too long.
+func (f *Frontier) judge(q *queue, head *storage.Head, u weburl.URL) (v robots.Verdict, no storage.Outcome, known bool) {
 	inScope := f.scope.Check
 	if head.Sitemap {
 		inScope = f.scope.CheckSitemap
 	}
 	if inScope(u) != InScope {
-		return robots.Verdict{}, storage.Outcome{State: storage.Excluded, Reason: storage.ReasonScope}
+		return v, storage.Outcome{State: storage.Excluded, Reason: storage.ReasonScope}, true
 	}
 	if f.o.MaxDepth > 0 && head.Depth > f.o.MaxDepth && !head.Sitemap {
-		return robots.Verdict{}, storage.Outcome{State: storage.Excluded, Reason: storage.ReasonDepth}
+		return v, storage.Outcome{State: storage.Excluded, Reason: storage.ReasonDepth}, true
 	}
-	v := q.rules.Match(head.RequestURI)
-	if !v.Allowed && f.o.Obey {
-		return v, storage.Outcome{State: storage.Denied, Reason: storage.ReasonRobots, Line: uint32(v.Line)}
+	if v, known = f.match(q, head); known && !v.Allowed && f.o.Obey {
+		no = refused(v)
 	}
-	return v, storage.Outcome{}
+	return v, no, known
 }
 
 // leaseRequest leases a request to a host: it counts against the host's and

@@ -125,8 +125,17 @@ func (f *Frontier) failErrands(h *host, end time.Time) {
 	h.active.jobs = nil
 	for _, e := range jobs {
 		record, _ := f.o.Robots.Next(e.job.Previous, robots.Outcome{URL: e.url.String(), Redirects: e.job.Hops, Failure: robots.FailureDNS, Jitter: f.jitter()}, end)
-		f.settled(f.setPolicy(e.job, record, record.Rules(f.o.Tokens...), end), h, end)
+		f.settled(f.setPolicy(e.job, record, f.rulesKept(e.job, &record), end), h, end)
 	}
+}
+
+// rulesKept are the rules of a robots.txt that could not be asked for: those of its copy, where there is one. They are compiled
+// already.
+func (f *Frontier) rulesKept(job RobotsJob, record *robots.Record) *robots.Rules {
+	if q := f.hosts.get(job.Owner).queueOf(job.Origin); q != nil && q.known {
+		return q.rules
+	}
+	return record.Rules(f.o.Tokens...)
 }
 
 func (f *Frontier) jitter() float64 {

@@ -38,6 +38,11 @@ type world struct {
 	now   time.Time
 	quick bool // the invariants are not checked after every step
 
+	matchTime time.Duration // of a verdict that a worker brings
+	noMatch   bool          // every verdict of rules with a star is a worker's
+	matches   int           // of these so far
+	crashes   func(Lease) bool
+
 	workers    int
 	commitTime time.Duration
 	loadTime   time.Duration
@@ -106,7 +111,7 @@ func (r request) String() string {
 func newWorld(t tester, o Options, d disk) *world {
 	w := &world{
 		t: t, o: o, disk: d, scope: NewScope(ModeAny, nil, nil), now: epoch,
-		workers: 100, commitTime: 10 * time.Millisecond, loadTime: time.Millisecond, nameTime: 20 * time.Millisecond,
+		workers: 100, commitTime: 10 * time.Millisecond, loadTime: time.Millisecond, nameTime: 20 * time.Millisecond, matchTime: 40 * time.Millisecond,
 	}
 	w.answer = func(Lease) answer { return answer{took: 100 * time.Millisecond} }
 	w.resolve = func(l Lease) ResolveReport {
@@ -135,6 +140,9 @@ func (w *world) open() {
 		w.t.Fatal(err)
 	}
 	w.f, w.out = f, map[uint64]request{}
+	if w.noMatch {
+		f.matchWork = -1
+	}
 	if err := w.disk.Hosts(func(h *storage.Host) error { return f.Restore(h, w.now) }); err != nil {
 		w.t.Fatal(err)
 	}
@@ -262,6 +270,16 @@ func (w *world) start(l Lease) {
 			r := w.resolve(l)
 			r.End = w.now
 			w.must(w.f.CompleteResolve(l.ID, r))
+		})
+		return
+	}
+	if l.Kind == Match {
+		w.after(w.matchTime, func() {
+			w.busy--
+			w.matches++
+			w.must(w.f.CompleteMatch(l.ID, MatchReport{
+				End: w.now, Verdict: l.Rules.Match(l.Head.RequestURI), Crashed: w.crashes != nil && w.crashes(l),
+			}))
 		})
 		return
 	}

@@ -32,6 +32,8 @@ func (r *run) serve(ctx context.Context, l frontier.Lease) (res *result) {
 		r.fetchRobots(ctx, res)
 	case frontier.Page:
 		r.fetchPage(ctx, res)
+	case frontier.Match:
+		res.match = frontier.MatchReport{Verdict: l.Rules.Match(l.Head.RequestURI), End: r.now()}
 	}
 	return res
 }
@@ -55,6 +57,8 @@ func (r *run) crashed(ctx context.Context, res *result, cause any, stack []byte)
 	case frontier.Robots:
 		res.robots.Report = r.crashReport(res, before.robots.Report)
 		r.holdRobots(res)
+	case frontier.Match:
+		res.match = frontier.MatchReport{Crashed: true, End: r.now()}
 	case frontier.Page:
 		res.page.Report = r.crashReport(res, before.page.Report)
 		r.endCrashed(ctx, res, cause)

@@ -36,6 +36,11 @@ func (r *run) complete(res *result) {
 		}
 		err = r.f.CompletePage(l.ID, res.page)
 		r.pending.add(res)
+	case frontier.Match:
+		if res.match.Crashed {
+			r.noteCrash(l.Host)
+		}
+		err = r.f.CompleteMatch(l.ID, res.match)
 	}
 	if err != nil {
 		r.fail(fmt.Errorf("complete %s of %s: %w", l.Kind, l.URL, err))

@@ -286,7 +286,7 @@ func (r *run) handOut() {
 
 // enter writes the start of a request into the ledger.
 func (r *run) enter(l frontier.Lease, now time.Time) bool {
-	if l.Kind == frontier.Resolve {
+	if l.Kind == frontier.Resolve || l.Kind == frontier.Match { // no request
 		return true
 	}
 	start := storage.Start{Host: l.HostName, Address: l.Address.String(), At: now, Delay: -1, Note: startNote(&l)}

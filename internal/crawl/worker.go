@@ -21,6 +21,7 @@ type result struct {
 	resolve frontier.ResolveReport
 	robots  frontier.RobotsReport
 	page    frontier.PageReport
+	match   frontier.MatchReport
 	simhash uint64 // of the text of a page; 0: none
 	found   []storage.Found
 	refused []storage.Refused
