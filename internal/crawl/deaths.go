@@ -51,11 +51,12 @@ func (w *inWork) key() string {
 // What the output has to say of these it returns.
 func (e *Engine) takeDeaths(b *storage.Batch, debt *storage.Debt, left uncommitted) (items []*archive.Item, err error) {
 	before, err := e.openDeaths()
+	e.suspects = len(before) > 0
 	switch {
 	case err != nil:
 		return nil, err
-	case debt.Ended && len(before) > 0:
-		b.Marks[markDeaths] = nil
+	case debt.Ended && e.suspects:
+		b.Marks[markDeaths], e.suspects = nil, false
 		return nil, nil
 	case !debt.Died: // nor does the end of the machine say anything about a URL
 		return nil, nil
@@ -85,9 +86,23 @@ func (e *Engine) takeDeaths(b *storage.Batch, debt *storage.Debt, left uncommitt
 			counts = fmt.Appendf(counts, "%d %s\n", n, work[i].key())
 		}
 	}
-	b.Marks[markDeaths] = counts
+	b.Marks[markDeaths], e.suspects = counts, len(counts) > 0
 	e.log.Warn("the process before this one died while requests were in work", "requests", len(work), "also_the_time_before", len(suspects))
 	return items, e.separate(b, suspects)
+}
+
+// endRequests writes down that the process means to end: in the start ledger, if something is out or not committed, and in the last
+// commit, if anything was in work at a death before.
+func (r *run) endRequests() {
+	if r.suspects {
+		r.pending.setMark(markDeaths, nil)
+	}
+	if r.busy == 0 && r.pending.empty() {
+		return
+	}
+	if err := r.ledger.AppendEnd(r.now()); err != nil {
+		r.log.Debug("cannot write that no more requests begin", "error", err)
+	}
 }
 
 // maxDeathBytes bounds the mark.

@@ -154,6 +154,40 @@ func TestDeathsAreCounted(t *testing.T) {
 	}
 }
 
+// TestEndInOrderForgetsDeaths: a process that ends as it meant to, with nothing out, clears what was in work at deaths.
+func TestEndInOrderForgetsDeaths(t *testing.T) {
+	t.Parallel()
+	web := startWeb(t, site("a.test", "", nil, nil))
+	o := testOptions(t, web)
+	crawl(t, o, web.URL("a.test", "/"))
+	u := web.URL("a.test", "/later")
+	s, err := storage.Open(o.DataDir, storage.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := storage.Found{URL: parse(t, u), Fingerprint: s.Fingerprint(parse(t, u))}
+	_, err = s.Commit(&storage.Batch{Found: []storage.Found{found}})
+	if err := errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	die(t, o.DataDir, storage.BootID(), false, pageOut(t, u))
+	reopen(t, o)
+	checkMarks := func(want int) {
+		t.Helper()
+		s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if marks, err := s.Marks(markDeaths); err != nil || len(marks) != want {
+			t.Errorf("%d marks, want %d (%v)", len(marks), want, err)
+		}
+	}
+	checkMarks(1)
+	crawl(t, o)
+	checkMarks(0)
+}
+
 // TestSuspectsAreSeparated: what was in work at two deaths is asked for at different times, and not at once.
 func TestSuspectsAreSeparated(t *testing.T) {
 	t.Parallel()

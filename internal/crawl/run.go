@@ -149,9 +149,7 @@ func (r *run) run(ctx context.Context) error {
 	wg.Go(r.alarm.watch)
 
 	r.dispatch(ctx)
-	if err := r.ledger.AppendEnd(r.now()); err != nil {
-		r.log.Debug("cannot write that the requests are at an end", "error", err)
-	}
+	r.endRequests()
 	r.closeDesk()
 	stopWalk()
 	grace := r.force.Load().ShutdownGrace
