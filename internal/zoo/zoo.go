@@ -20,6 +20,7 @@ type animal struct {
 	name   string
 	secure bool // https
 	path   string
+	rules  string // its robots.txt
 	bite   func(*guest)
 }
 
@@ -74,7 +75,7 @@ func New(clock Clock) (*Zoo, error) {
 }
 
 func animals(c *certificates) (all []animal) {
-	for _, house := range [][]animal{headers(), bodies(), codings(), redirects(), pages(), handshakes(c)} {
+	for _, house := range [][]animal{headers(), bodies(), codings(), redirects(), pages(), parsers(), handshakes(c)} {
 		all = append(all, house...)
 	}
 	return all
@@ -162,7 +163,7 @@ func (z *Zoo) receive(c *cage, conn net.Conn) {
 	g.r = bufio.NewReader(g)
 	if g.asked() == "/robots.txt" {
 		c.robots.Store(true)
-		g.say("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+		g.say(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(c.rules), c.rules))
 		g.close()
 	}
 }
