@@ -48,8 +48,13 @@ func (j *judge) enter(q *requestlog.Request) {
 // decisionGrain is how exactly the times of a robots.txt are stored.
 const decisionGrain = time.Millisecond
 
-// rules judges a page.
+// rules judges a page. One whose robots.txt makes amble panic is not proven; the others are judged.
 func (j *judge) rules(q *requestlog.Request, f *Finding) {
+	defer func() {
+		if recover() != nil {
+			f.Unproven = q.Kind == requestlog.Page
+		}
+	}()
 	p := q.Policy
 	if p == nil {
 		if q.Kind == requestlog.Page && !q.End.IsZero() {
