@@ -28,7 +28,7 @@ func HTML(body []byte, header http.Header, base weburl.URL, tokens []string, o O
 	if base.IsZero() {
 		return Page{}, fmt.Errorf("extract: %w", errNoBase)
 	}
-	text := toUTF8(body, header.Get("Content-Type"))
+	text := fewAttributes(toUTF8(body, header.Get("Content-Type")))
 	tree := parse(text, o)
 	c := newCollector(base, tokens, o, len(text))
 	c.read(tree, text, header)
