@@ -39,6 +39,9 @@ const (
 	maxAnnounced = 1000
 	// listPortion is how many URLs of a list are committed at a time, while it is being read.
 	listPortion = MaxAdditions
+	// listBytes is the size of these URLs, in bytes, at which fewer of them are committed. It bounds
+	// the memory of a list whose URLs are long.
+	listBytes = 1 << 20
 )
 
 // announced makes discoveries of the sitemaps that a robots.txt names, or of the usual one.
@@ -147,6 +150,7 @@ type listTaker struct {
 	*run
 	res   *result
 	depth uint16
+	bytes int // of the URLs since the last commit
 }
 
 func (t *listTaker) take(ctx context.Context, item *extract.Item) error {
@@ -155,11 +159,11 @@ func (t *listTaker) take(ctx context.Context, item *extract.Item) error {
 	} else {
 		t.takePage(item)
 	}
-	if len(t.res.found) < listPortion {
+	if t.bytes += len(item.URL.String()); t.bytes < listBytes && len(t.res.found) < listPortion {
 		return nil
 	}
 	_, err := t.commitFound(ctx, t.desk, t.res.found)
-	t.res.found = nil // the commit may still have them, where it failed
+	t.res.found, t.bytes = nil, 0 // the commit may still have them, where it failed
 	return err
 }
 
