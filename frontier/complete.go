@@ -94,7 +94,8 @@ func (f *Frontier) returnHead(h *host, q *queue, u storage.Head, due, renewal bo
 	case due:
 		q.addDue(u)
 	default:
-		i, _ := slices.BinarySearchFunc(q.heads.list, u.Ordinal, func(a head, o uint32) int { return cmp.Compare(a.ordinal, o) })
+		i, _ := slices.BinarySearchFunc(q.heads.list, u.Ordinal,
+			func(a head, o uint32) int { return cmp.Compare(a.ordinal, o) })
 		q.heads.insert(i, []storage.Head{u})
 	}
 }

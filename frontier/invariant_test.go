@@ -124,7 +124,8 @@ func (c *census) leases(t tester, f *Frontier) {
 		case Match:
 			head := &out.lease.Head
 			if !out.host.active.busy.has(head.Ordinal) || !out.host.active.queues[head.Origin].matching {
-				t.Fatalf("URL %d of host %d is being put to its rules, and the host does not know", head.Ordinal, out.host.id)
+				t.Fatalf("URL %d of host %d is being put to its rules, and the host does not know", head.Ordinal,
+					out.host.id)
 			}
 			matches[out.host]++
 			continue
@@ -149,7 +150,8 @@ func (c *census) leases(t tester, f *Frontier) {
 			}
 		}
 		if n != 0 {
-			t.Fatalf("host %d has %d more URLs that are being put to rules than queues that stand still for it", h.id, n)
+			t.Fatalf("host %d has %d more URLs that are being put to rules than queues that stand still for it", h.id,
+				n)
 		}
 	}
 	for _, turn := range f.matchLine {

@@ -19,7 +19,7 @@ const (
 	Resolve Kind = iota // the addresses of a host name; no request to the host
 	Robots              // the robots.txt of an origin, or what it redirects to
 	Page                // a URL of the frontier
-	Match               // no request: the verdict of a robots.txt that takes long
+	Match               // no request: match a URL against rules that take long
 )
 
 // String names the kind for logs.

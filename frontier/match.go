@@ -7,16 +7,17 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Some robots.txt files take milliseconds for a verdict: tens of thousands of rules with stars. The owner of the Frontier cannot wait
-// for that. A verdict that takes more than matchWork is a lease of its own: a worker puts the URL to the rules, and with the verdict
-// the URL goes back to the head of its queue. Until then the queue stands still, and that host alone.
+// A robots.txt with tens of thousands of wildcard rules takes milliseconds for one verdict. The
+// owner of the Frontier cannot wait for that. A verdict that takes more than matchWork becomes a
+// lease of its own: a worker matches the URL, and with the verdict the URL returns to the head of
+// its queue. Until then that queue is blocked, and no other host.
 
 const (
-	// matchWork is how much of the rules of a robots.txt may be looked at for a decision; see robots.Rules.MatchWithin. Of
-	// 2,000 rules as they are it is a tenth.
+	// matchWork bounds the work of a decision, in the unit of robots.Rules.MatchWithin. 2,000 usual
+	// rules take less than a tenth of it.
 	matchWork = 16 << 10
-	// maxMatching is how many URLs are with workers for a verdict at a time, so that files that take long cannot keep all
-	// workers, or all cores, from other hosts.
+	// maxMatching bounds the Match leases that are out at a time, so that heavy files leave the
+	// other workers, and the other cores, to other hosts.
 	maxMatching = 1
 )
 
@@ -24,24 +25,24 @@ const (
 type MatchReport struct {
 	End     time.Time
 	Verdict robots.Verdict
-	Crashed bool // the rules could not be asked: the URL is given up
+	Crashed bool // the matching panicked: the URL fails
 }
 
-// judged is a URL of a queue whose verdict a worker has brought.
+// judged is the URL of a queue whose verdict a worker has found.
 type judged struct {
 	ordinal uint32
-	rules   *robots.Rules // that gave it; nil: there is none
+	rules   *robots.Rules // of the verdict; nil: there is no verdict
 	verdict robots.Verdict
 }
 
-// match puts a URL to the rules of its queue; false where a worker has to.
+// match matches a URL against the rules of its queue. ok is false if a worker has to do it.
 func (f *Frontier) match(q *queue, head *storage.Head) (v robots.Verdict, ok bool) {
 	if j := &q.judged; j.rules != nil && j.rules == q.rules && j.ordinal == head.Ordinal {
 		return j.verdict, true
 	}
 	defer func() {
 		if recover() != nil {
-			ok = false // it will panic again where that costs the URL alone
+			ok = false // in a worker the same panic costs this URL alone
 		}
 	}()
 	return q.rules.MatchWithin(head.RequestURI, f.matchWork)
@@ -54,8 +55,8 @@ type matchTurn struct {
 	renewal bool // about its first renewal
 }
 
-// leaseMatch leases the question about a URL that was taken off its queue. Where too many are out the queue waits for its turn; then
-// there is no lease, and the URL goes back.
+// leaseMatch leases the match of a URL that was taken off its queue. If too many are out, the queue
+// joins the line: then there is no lease, and the caller puts the URL back.
 func (f *Frontier) leaseMatch(h *host, q *queue, head *storage.Head, renewal bool) *outstanding {
 	q.matching = true
 	if f.matching >= maxMatching {
@@ -70,13 +71,13 @@ func (f *Frontier) leaseMatch(h *host, q *queue, head *storage.Head, renewal boo
 	return out
 }
 
-// nextMatch gives out the Match lease that waits longest.
+// nextMatch leases the match that has waited longest.
 func (f *Frontier) nextMatch() *outstanding {
 	for len(f.matchLine) > 0 && f.matching < maxMatching {
 		turn := f.matchLine[0]
 		f.matchLine = f.matchLine[1:]
 		h := turn.host
-		q := &h.active.queues[turn.queue] // it stays active while a queue stands
+		q := &h.active.queues[turn.queue] // a host with a blocked queue stays active
 		head, due, ok := q.takeFor(turn.renewal)
 		if !ok { // it was dropped, or given up, meanwhile
 			q.matching = false
@@ -126,7 +127,7 @@ func (f *Frontier) CompleteMatch(id uint64, r MatchReport) error {
 		outcome = storage.Outcome{State: storage.Failed, Reason: storage.ReasonCrash}
 	}
 	switch {
-	case q.rules != out.lease.Rules: // others are in force by now
+	case q.rules != out.lease.Rules: // the rules have changed since
 		f.putBack(h, q, out)
 	case r.Crashed || !r.Verdict.Allowed && f.o.Obey:
 		outcome.At = r.End
@@ -142,10 +143,11 @@ func (f *Frontier) CompleteMatch(id uint64, r MatchReport) error {
 	return nil
 }
 
-// refused is the outcome of a URL that a verdict does not allow.
+// refused returns the outcome of a URL that a verdict disallows.
 func refused(v robots.Verdict) storage.Outcome {
 	return storage.Outcome{State: storage.Denied, Reason: storage.ReasonRobots, Line: uint32(v.Line)}
 }
 
-// stands reports whether nothing of a queue can be leased for now: its robots.txt is being fetched, or a URL put to its rules.
+// stands reports whether a queue is blocked: its robots.txt is being fetched, or its first URL
+// matched.
 func (q *queue) stands() bool { return q.asked || q.matching }

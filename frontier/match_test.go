@@ -11,7 +11,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// heavyRobots is a robots.txt of 35,000 rules with a star, each of which may match: a verdict takes tens of milliseconds.
+// heavyRobots is a robots.txt of 35,000 rules with a star, each of which may match: a verdict takes
+// tens of milliseconds.
 func heavyRobots() string {
 	return "User-agent: *\n" + strings.Repeat("Disallow: /*a*b*c\n", 25_000) + "Disallow: /*denied\n"
 }
@@ -19,8 +20,8 @@ func heavyRobots() string {
 // heavyPath is a path that all these rules have to be tried on.
 func heavyPath(i int) string { return fmt.Sprintf("/%d/%s", i, strings.Repeat("ab*a", 50)) }
 
-// TestHeavyRobots: what takes long is asked of workers, one URL at a time; the verdicts are those of the rules, and hosts without such a
-// file are served as if it were not there.
+// TestHeavyRobots: what takes long is asked of workers, one URL at a time; the verdicts are those
+// of the rules, and hosts without such a file are served as if it were not there.
 func TestHeavyRobots(t *testing.T) {
 	w := newWorld(t, testOptions(), newMemory())
 	w.quick = true
@@ -34,7 +35,8 @@ func TestHeavyRobots(t *testing.T) {
 	}
 	want := 0
 	for i := range 20 {
-		w.add(fmt.Sprintf("http://heavy%d.test%s", i%4, heavyPath(i)), fmt.Sprintf("http://heavy%d.test/%d/denied%s", i%4, i, heavyPath(i)))
+		w.add(fmt.Sprintf("http://heavy%d.test%s", i%4, heavyPath(i)),
+			fmt.Sprintf("http://heavy%d.test/%d/denied%s", i%4, i, heavyPath(i)))
 		for j := range 5 {
 			w.add(fmt.Sprintf("http://good%d.test/%d", i, j))
 			want++
@@ -63,7 +65,8 @@ func TestHeavyRobots(t *testing.T) {
 	w.checkManners()
 }
 
-// TestDecisionIsBounded: the work that a heavy file makes for a decision is as much as the bound says, and no more.
+// TestDecisionIsBounded: the work that a heavy file makes for a decision is as much as the bound
+// says, and no more.
 func TestDecisionIsBounded(t *testing.T) {
 	f, err := New(testOptions(), NewScope(ModeAny, nil, nil), epoch)
 	if err != nil {
@@ -114,7 +117,10 @@ func TestMatchThatPanics(t *testing.T) {
 	if got := w.pages(); !slices.Equal(got, []string{"http://a.test/y"}) {
 		t.Errorf("pages %v", got)
 	}
-	if !slices.ContainsFunc(ends, func(o storage.Outcome) bool { return o.State == storage.Failed && o.Reason == storage.ReasonCrash }) {
+	crashed := func(o storage.Outcome) bool {
+		return o.State == storage.Failed && o.Reason == storage.ReasonCrash
+	}
+	if !slices.ContainsFunc(ends, crashed) {
 		t.Errorf("outcomes %+v", ends)
 	}
 }

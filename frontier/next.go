@@ -164,8 +164,8 @@ func (f *Frontier) takePage(h *host, q *queue, now time.Time) *outstanding {
 	}
 }
 
-// leasePage leases a URL that was taken off its queue, if it may be asked, or the question whether it may. One that may not is
-// settled; then there is no lease.
+// leasePage leases a URL that was taken off its queue, if it may be asked, or the question whether
+// it may. One that may not is settled; then there is no lease.
 func (f *Frontier) leasePage(h *host, q *queue, head *storage.Head, renewal bool, now time.Time) *outstanding {
 	h.active.busy.add(head.Ordinal)
 	u := q.origin.URL(head.RequestURI)
@@ -189,7 +189,9 @@ func (f *Frontier) leasePage(h *host, q *queue, head *storage.Head, renewal bool
 // judge asks the scope and the robots rules about a URL. The outcome is that of
 // a URL which may not be asked; its state is Queued when it may. known is false
 // where the rules take too long.
-func (f *Frontier) judge(q *queue, head *storage.Head, u weburl.URL) (v robots.Verdict, no storage.Outcome, known bool) {
+func (f *Frontier) judge(
+	q *queue, head *storage.Head, u weburl.URL,
+) (v robots.Verdict, no storage.Outcome, known bool) {
 	inScope := f.scope.Check
 	if head.Sitemap {
 		inScope = f.scope.CheckSitemap

@@ -111,7 +111,8 @@ func (f *Frontier) visit(h *host, head *storage.Head, at time.Time) *revisit.Vis
 
 // plan decides about the next visit of a page that was asked for. Without a plan the page keeps what is remembered of it.
 func (f *Frontier) plan(h *host, head *storage.Head, o *storage.Outcome, r *PageReport) {
-	if f.o.Renew == nil || o.State == storage.Retrying || o.Reason == storage.ReasonCrash || o.State != storage.Fetched && o.State != storage.Redirected && !wasThere(head) {
+	if f.o.Renew == nil || o.State == storage.Retrying || o.Reason == storage.ReasonCrash ||
+		o.State != storage.Fetched && o.State != storage.Redirected && !wasThere(head) {
 		f.unplan(h, head, o)
 		return
 	}

@@ -129,8 +129,8 @@ func (f *Frontier) failErrands(h *host, end time.Time) {
 	}
 }
 
-// rulesKept are the rules of a robots.txt that could not be asked for: those of its copy, where there is one. They are compiled
-// already.
+// rulesKept are the rules of a robots.txt that could not be asked for: those of its copy, where
+// there is one. They are compiled already.
 func (f *Frontier) rulesKept(job RobotsJob, record *robots.Record) *robots.Rules {
 	if q := f.hosts.get(job.Owner).queueOf(job.Origin); q != nil && q.known {
 		return q.rules

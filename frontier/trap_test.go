@@ -165,9 +165,10 @@ func FuzzTrapCheck(f *testing.F) {
 			t.Errorf("%q stripped to %q, want %q", uri, got, stripPathByParts(s, uri))
 		}
 		for i := range uri {
-			named := slices.ContainsFunc([]string{"calendar", "kalender", "calendrier", "events", "agenda"}, func(word string) bool {
-				return strings.Contains(uri[:i], word)
-			})
+			named := slices.ContainsFunc([]string{"calendar", "kalender", "calendrier", "events", "agenda"},
+				func(word string) bool {
+					return strings.Contains(uri[:i], word)
+				})
 			if named != (calendarWord(uri) <= i) {
 				t.Errorf("%q: a calendar before %d: %v, its word ends at %d", uri, i, named, calendarWord(uri))
 			}

@@ -40,7 +40,8 @@ func strangeDate(uri string, now time.Time) bool {
 	return false
 }
 
-// isDate reports whether the digits uri[start:end] begin a date. behind says that a word before them speaks of a calendar.
+// isDate reports whether the digits uri[start:end] begin a date. behind says that a word before
+// them speaks of a calendar.
 func isDate(uri string, start, end int, behind bool) bool {
 	if uri[start] == '0' || start > 0 && isLetter(uri[start-1]) {
 		return false
@@ -92,7 +93,8 @@ func inParameter(uri string, at int) bool {
 	return strings.HasSuffix(before, "year=") || strings.HasSuffix(before, "month=") || strings.HasSuffix(before, "date=")
 }
 
-// calendarWord is where the first word ends that speaks of a calendar; math.MaxInt if there is none.
+// calendarWord is where the first word ends that speaks of a calendar; math.MaxInt if there is
+// none.
 func calendarWord(uri string) int {
 	end := math.MaxInt
 	for _, word := range [...]string{"calendar", "kalender", "calendrier", "events", "agenda"} {

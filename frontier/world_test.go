@@ -111,7 +111,8 @@ func (r request) String() string {
 func newWorld(t tester, o Options, d disk) *world {
 	w := &world{
 		t: t, o: o, disk: d, scope: NewScope(ModeAny, nil, nil), now: epoch,
-		workers: 100, commitTime: 10 * time.Millisecond, loadTime: time.Millisecond, nameTime: 20 * time.Millisecond, matchTime: 40 * time.Millisecond,
+		workers: 100, commitTime: 10 * time.Millisecond, loadTime: time.Millisecond, nameTime: 20 * time.Millisecond,
+		matchTime: 40 * time.Millisecond,
 	}
 	w.answer = func(Lease) answer { return answer{took: 100 * time.Millisecond} }
 	w.resolve = func(l Lease) ResolveReport {

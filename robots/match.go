@@ -21,9 +21,9 @@ func (r *Rules) Match(requestURI string) Verdict {
 	return v
 }
 
-// MatchWithin is Match for somebody who cannot wait: of rules with a star it looks at no more than work octets, a rule and a
-// piece of a pattern counted as one each, and but for the last piece, which it looks for in all of the URL. ok is false where the
-// verdict takes more; then there is none.
+// MatchWithin is Match with a bound on the work at rules with a star: each rule, each piece of a
+// pattern and each octet compared counts as one. It may exceed the bound by the length of the URL,
+// for the last piece. ok is false if the verdict takes more work; then v is not valid.
 func (r *Rules) MatchWithin(requestURI string, work int) (v Verdict, ok bool) {
 	if len(requestURI) < inline && isNormal(requestURI) {
 		var buf [inline]byte
@@ -103,9 +103,9 @@ func commonPrefix(a, b []byte) int {
 	return n
 }
 
-// firstWildcard returns the best wildcard that matches uri and beats a literal of the given length, or -1. They are
-// sorted best first, so the search ends at the first that matches or can no longer win. ok is false where that takes more
-// than work.
+// firstWildcard returns the best wildcard that matches uri and beats a literal of the given length,
+// or -1. They are sorted best first, so the search ends at the first that matches or can no longer
+// win. ok is false where that takes more than work.
 func (r *Rules) firstWildcard(uri []byte, length int, allow bool, work int) (w int, ok bool) {
 	if work -= len(r.wildcards); work < 0 {
 		return -1, false
@@ -137,9 +137,9 @@ func (r *Rules) firstWildcard(uri []byte, length int, allow bool, work int) (w i
 	return -1, true
 }
 
-// glob tells whether pattern, in which a star stands for any octets, matches the start of uri. Each piece between stars
-// is taken where it is found first: if a match exists, one exists that does so. Nothing is ever tried twice. left is what is
-// left of the work; below 0 it was not enough.
+// glob tells whether pattern, in which a star stands for any octets, matches the start of uri. Each
+// piece between stars is taken where it is found first: if a match exists, one exists that does so.
+// Nothing is ever tried twice. left is the rest of the work; below 0 the bound was exceeded.
 func glob(pattern, uri []byte, work int) (matches bool, left int) {
 	star := bytes.IndexByte(pattern, '*')
 	if star < 0 {

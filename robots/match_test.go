@@ -47,7 +47,8 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// Of a file that takes long, a verdict within a bound is the verdict, or none, and no more is looked at than that.
+// Of a file that takes long, a verdict within a bound is the verdict, or none, and no more is
+// looked at than that.
 func TestMatchWithin(t *testing.T) {
 	uri := "/" + strings.Repeat("ab", 500)
 	for name, body := range map[string]string{
@@ -88,7 +89,8 @@ func TestMatchWithin(t *testing.T) {
 // What glob has left of its work says what it has looked at.
 func TestGlobCounts(t *testing.T) {
 	uri := []byte("/" + strings.Repeat("a", 1000) + "$")
-	for _, pattern := range []string{"/a", "/*", "*", "/*a", "/*b", "/*a*a*a", "/" + strings.Repeat("*", 1000), "/" + strings.Repeat("*a", 900), "/*" + strings.Repeat("a", 900)} {
+	for _, pattern := range []string{"/a", "/*", "*", "/*a", "/*b", "/*a*a*a", "/" + strings.Repeat("*", 1000),
+		"/" + strings.Repeat("*a", 900), "/*" + strings.Repeat("a", 900)} {
 		matches, left := glob([]byte(pattern), uri, 1<<20)
 		looked := 1<<20 - left
 		if looked < 0 || looked > len(pattern)+len(uri) {

@@ -132,7 +132,8 @@ func TestLedgerAppendEnd(t *testing.T) {
 	}
 	var starts int
 	debt, err := ReadDebt(dir, 100, "boot", func(uint64, Start) { starts++ })
-	if err != nil || !debt.Ended || debt.Died || debt.Everyone || starts != 1 || len(debt.Waits) != 1 || debt.End != l.Place() {
+	if err != nil || !debt.Ended || debt.Died || debt.Everyone || starts != 1 || len(debt.Waits) != 1 ||
+		debt.End != l.Place() {
 		t.Errorf("%+v, %v, %d requests", debt, err, starts)
 	}
 }

@@ -335,14 +335,16 @@ func TestManyViolations(t *testing.T) {
 	}
 }
 
-// TestPolicyThatPanics: a robots.txt at which amble panics leaves its pages unproven, and the audit goes on.
+// TestPolicyThatPanics: a robots.txt at which amble panics leaves its pages unproven, and the audit
+// goes on.
 func TestPolicyThatPanics(t *testing.T) {
 	j := newJudge(robots.DefaultOptions())
 	u, err := weburl.Parse("http://a.test/")
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := &requestlog.Request{URL: u, Kind: requestlog.Page, Policy: policy(rules, began), Process: &requestlog.Process{Tokens: []string{"amble"}}}
+	q := &requestlog.Request{URL: u, Kind: requestlog.Page, Policy: policy(rules, began),
+		Process: &requestlog.Process{Tokens: []string{"amble"}}}
 	j.enter(q)
 	j.compiled[q.Policy] = &compiled{} // it has no rules at all
 	var f Finding

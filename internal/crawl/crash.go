@@ -16,7 +16,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// serve does what a lease is for. Whatever a server sends costs its own URL at most: a panic on the way is the lease's result.
+// serve does the work of a lease. Whatever a server sends costs its own URL at most: a panic
+// becomes the result of the lease.
 func (r *run) serve(ctx context.Context, l frontier.Lease) (res *result) {
 	res = &result{lease: l}
 	defer res.closeResponse()
@@ -38,8 +39,8 @@ func (r *run) serve(ctx context.Context, l frontier.Lease) (res *result) {
 	return res
 }
 
-// crashed makes the result of a lease whose work ended in a panic. What was found until then is forgotten; what the request says
-// about the host counts.
+// crashed makes the result of a lease whose work ended in a panic. Links found so far are dropped;
+// what the request says about the host counts.
 func (r *run) crashed(ctx context.Context, res *result, cause any, stack []byte) {
 	l := &res.lease
 	r.tally.answers.crash()
@@ -65,8 +66,8 @@ func (r *run) crashed(ctx context.Context, res *result, cause any, stack []byte)
 	}
 }
 
-// crashReport is the report of a request whose work ended in a panic; of one that did not come back from the fetcher it takes the
-// worst.
+// crashReport returns the report of a request whose work ended in a panic. If the fetcher itself
+// panicked, the report assumes the worst: the request was sent and the server broke it off.
 func (r *run) crashReport(res *result, known frontier.Report) frontier.Report {
 	if known.Sent {
 		return known
@@ -77,27 +78,32 @@ func (r *run) crashReport(res *result, known frontier.Report) frontier.Report {
 	return frontier.Report{Sent: true, End: now, Duration: now.Sub(began), Signal: politeness.SignalAborted}
 }
 
-// holdRobots holds the origin of a robots.txt that cannot be read without a panic, as if it could not be reached.
+// holdRobots holds the origin of a robots.txt that cannot be read without a panic: it counts as
+// unreachable.
 func (r *run) holdRobots(res *result) {
 	job := &res.lease.Robots
 	res.robots.Record = r.crashedRobots(&job.Previous, res.lease.URL, res.robots.End)
 	res.robots.Rules = res.robots.Record.Rules(r.o.Frontier.Tokens...)
 }
 
-// crashedRobots is the record of a robots.txt that amble failed at. The copy from before is given up: it may be what that came from.
+// crashedRobots returns the record of a robots.txt whose work ended in a panic. The copy from
+// before is dropped, because it may be the cause.
 func (e *Engine) crashedRobots(before *robots.Record, u weburl.URL, now time.Time) robots.Record {
-	record, _ := e.o.Frontier.Robots.Next(robots.Record{FirstUnreachable: before.FirstUnreachable, Failures: before.Failures},
+	record, _ := e.o.Frontier.Robots.Next(
+		robots.Record{FirstUnreachable: before.FirstUnreachable, Failures: before.Failures},
 		robots.Outcome{URL: u.String(), Failure: robots.FailureCrash, Jitter: e.o.Frontier.Jitter()}, now)
 	return record
 }
 
-// endCrashed ends the URL of a page. The archive gets the answer, unless that is what panics.
+// endCrashed ends the URL of a page. The response is archived unless the archive is what panics.
 func (r *run) endCrashed(ctx context.Context, res *result, cause any) {
 	l := &res.lease
 	res.page.Outcome = storage.Outcome{State: storage.Failed, Reason: storage.ReasonCrash}
 	page := archive.Page{
-		URL: l.URL.String(), Depth: int(l.Head.Depth), Attempts: int(l.Head.Last.Attempts) + 1, FetchedAt: res.request.Start,
-		Duration: res.page.Duration, Reason: inspect.ReasonName(storage.ReasonCrash), Error: fmt.Sprintf("amble failed: %v", cause),
+		URL: l.URL.String(), Depth: int(l.Head.Depth),
+		Attempts: int(l.Head.Last.Attempts) + 1, FetchedAt: res.request.Start,
+		Duration: res.page.Duration, Reason: inspect.ReasonName(storage.ReasonCrash),
+		Error: fmt.Sprintf("amble failed: %v", cause),
 	}
 	if res.response != nil {
 		page.Status, res.page.Outcome.Status = res.response.Status, uint16(res.response.Status)
@@ -107,11 +113,11 @@ func (r *run) endCrashed(ctx context.Context, res *result, cause any) {
 	}
 }
 
-// outputCrash encodes what a page lease came to; false where that panics.
+// outputCrash encodes the output of a crashed page; false if that panics.
 func (r *run) outputCrash(ctx context.Context, res *result, page archive.Page, resp *fetch.Response) (done bool) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			r.log.Debug("cannot encode a URL that amble failed at", "url", page.URL, "panic", fmt.Sprint(cause))
+			r.log.Debug("cannot encode the output of a crashed URL", "url", page.URL, "panic", fmt.Sprint(cause))
 			res.visit, res.item, res.payload = archive.Visit{}, nil, nil
 		}
 	}()
@@ -119,10 +125,10 @@ func (r *run) outputCrash(ctx context.Context, res *result, page archive.Page, r
 	return true
 }
 
-// closeResponse gives back what came.
+// closeResponse gives back the memory or the file of the response.
 func (res *result) closeResponse() {
 	if res.response != nil {
-		_ = res.response.Close() // nothing is to be done about a file that cannot be closed
+		_ = res.response.Close() // there is no remedy for a file that cannot be closed
 		res.response = nil
 	}
 }

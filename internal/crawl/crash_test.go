@@ -19,7 +19,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// bomb is an observer that panics at some URLs: it stands for a parser, an encoder or a rule with a bug in it.
+// bomb is an observer that panics at some URLs: it stands for a parser, an encoder or a rule with a
+// bug in it.
 type bomb struct {
 	mu  sync.Mutex
 	at  string // the end of their URLs; empty: none
@@ -104,8 +105,8 @@ func crashFiles(t *testing.T, o Options) (texts []string) {
 	return texts
 }
 
-// TestCrashCostsItsURL: a panic in a worker ends its URL, is counted and kept, and nothing else changes. The URL is not asked for
-// again by the same version, and by another one it is.
+// TestCrashCostsItsURL: a panic in a worker ends its URL, is counted and kept, and nothing else
+// changes. The URL is not asked for again by the same version, and by another one it is.
 func TestCrashCostsItsURL(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, site("a.test", "", append(paths("/", 10), "/bomb"), nil), site("b.test", "", paths("/", 5), nil))
@@ -138,7 +139,8 @@ func TestCrashCostsItsURL(t *testing.T) {
 	if len(files) != 1 {
 		t.Fatalf("%d files of crashes, want 1", len(files))
 	}
-	for _, part := range []string{"amble 1.0", web.URL("a.test", "/bomb"), "index out of range", "(*bomb).Requested", "HTTP/1.1 200", "Content-Type: ", "<html"} {
+	for _, part := range []string{"amble 1.0", web.URL("a.test", "/bomb"), "index out of range", "(*bomb).Requested",
+		"HTTP/1.1 200", "Content-Type: ", "<html"} {
 		if !strings.Contains(files[0], part) {
 			t.Errorf("the file of the crash lacks %q:\n%s", part, files[0])
 		}
@@ -184,12 +186,14 @@ func checkNoMarks(t *testing.T, o Options, prefixes ...string) {
 	}
 }
 
-// TestCrashAtRobots: a robots.txt that a worker panics at holds its origin as one that cannot be reached does.
+// TestCrashAtRobots: a robots.txt that a worker panics at holds its origin as one that cannot be
+// reached does.
 func TestCrashAtRobots(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, site("a.test", "", paths("/", 5), nil), site("b.test", "", paths("/", 5), nil))
 	o := testOptions(t, web)
-	e := crawlWith(t, o, &bomb{at: web.URL("a.test", "/robots.txt")}, testLog(t), web.URL("a.test", "/"), web.URL("b.test", "/"))
+	e := crawlWith(t, o, &bomb{at: web.URL("a.test", "/robots.txt")}, testLog(t), web.URL("a.test", "/"),
+		web.URL("b.test", "/"))
 	if n := e.Status().Errors["crash"]; n == 0 {
 		t.Error("no crash is counted")
 	}
@@ -208,28 +212,33 @@ func TestCrashAtRobots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if record, err := robots.DecodeRecord(encoded); err != nil || record.Class != robots.ClassUnreachable || record.Failure != robots.FailureCrash {
+	if record, err := robots.DecodeRecord(encoded); err != nil || record.Class != robots.ClassUnreachable ||
+		record.Failure != robots.FailureCrash {
 		t.Errorf("%v, %+v", err, record)
 	}
 }
 
-// TestCrashesElsewhere: wherever a worker panics, the crawl comes to its end, and what is not concerned is fetched.
+// TestCrashesElsewhere: wherever a worker panics, the crawl comes to its end, and what is not
+// concerned is fetched.
 func TestCrashesElsewhere(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t,
-		site("a.test", "", paths("/", 5), testweb.Routes{"/list": testweb.Content("application/xml", []byte("<urlset><url><loc>/x</loc></url><url><loc>/y"))}),
+		site("a.test", "", paths("/", 5), testweb.Routes{"/list": testweb.Content("application/xml",
+			[]byte("<urlset><url><loc>/x</loc></url><url><loc>/y"))}),
 		site("b.test", "", paths("/", 5), nil))
 	quiet := slog.NewTextHandler(io.Discard, nil)
 	t.Run("in a lookup", func(t *testing.T) {
 		o := testOptions(t, web)
-		crawlWith(t, o, &bomb{}, slog.New(bombHandler{quiet, "cannot resolve"}), "http://nowhere.test/", web.URL("b.test", "/"))
+		crawlWith(t, o, &bomb{}, slog.New(bombHandler{quiet, "cannot resolve"}), "http://nowhere.test/",
+			web.URL("b.test", "/"))
 		if got := stored(t, o.DataDir); got[web.URL("b.test", "/")].State != storage.Fetched || len(got) != 7 {
 			t.Errorf("%v", got)
 		}
 	})
 	t.Run("in a sitemap", func(t *testing.T) {
 		o := testOptions(t, web)
-		crawlWith(t, o, &bomb{}, slog.New(bombHandler{quiet, "a sitemap or feed is longer"}), web.URL("a.test", "/list"), web.URL("b.test", "/"))
+		crawlWith(t, o, &bomb{}, slog.New(bombHandler{quiet, "a sitemap or feed is longer"}),
+			web.URL("a.test", "/list"), web.URL("b.test", "/"))
 		if got := ended(stored(t, o.DataDir)[web.URL("a.test", "/list")], false); got != "failed crash 200" {
 			t.Errorf("the sitemap is %q", got)
 		}
@@ -250,7 +259,8 @@ func TestCrashesElsewhere(t *testing.T) {
 		if got := ended(stored(t, o.DataDir)[web.URL("b.test", "/")], false); got != "failed crash 200" {
 			t.Errorf("the page is %q", got)
 		}
-		if lines := outputLines(t, o.Archive.Dir)[web.URL("b.test", "/")]; len(lines) != 1 || lines[0].Reason != "crash" {
+		if lines := outputLines(t, o.Archive.Dir)[web.URL("b.test", "/")]; len(lines) != 1 ||
+			lines[0].Reason != "crash" {
 			t.Errorf("lines %+v", lines)
 		}
 	})

@@ -13,29 +13,33 @@ import (
 	"github.com/amble-crawler/amble/internal/fetch"
 )
 
-// CrashDir is the name of the directory under the data directory with what amble failed at.
+// CrashDir is the name of the directory under the data directory that holds the responses at which
+// amble panicked.
 const CrashDir = "crashes"
 
 const (
-	// maxCrashFiles and maxCrashBytes bound the directory; maxCrashBody is how much of a body is kept.
+	// maxCrashFiles and maxCrashBytes bound the directory; maxCrashBody is how much of a body is
+	// kept.
 	maxCrashFiles, maxCrashBytes, maxCrashBody = 100, 64 << 20, 8 << 20
-	// maxCrashStack bounds a stack in the log, in bytes; maxCrashPlaces how many different ones are logged.
+	// maxCrashStack bounds a stack in the log, in bytes; maxCrashPlaces the number of different
+	// stacks.
 	maxCrashStack, maxCrashPlaces = 16 << 10, 32
 )
 
-// crashes keeps what amble failed at. It is safe for any number of goroutines.
+// crashes keeps the responses at which amble panicked. It is safe for concurrent use.
 type crashes struct {
 	dir     string
 	version string
 
 	mu     sync.Mutex
-	places map[[16]uintptr]bool // where panics came from whose stack was logged
+	places map[[16]uintptr]bool // the code locations whose stack was logged
 }
 
-// keepCrash writes down a panic: its stack in the log, once for each place that panics come from, and what came in a file.
+// keepCrash records a panic: its stack in the log, once for each code location that panics, and the
+// response in a file.
 func (r *run) keepCrash(res *result, cause any, stack []byte) {
 	var place [16]uintptr
-	runtime.Callers(4, place[:]) // behind this function, crashed, serve's recover and the runtime's
+	runtime.Callers(4, place[:]) // skips this function, crashed, the recover in serve, and the runtime
 	path, err := r.crashes.write(res, cause, stack, r.now())
 	kept := path
 	if err != nil {
@@ -46,11 +50,11 @@ func (r *run) keepCrash(res *result, cause any, stack []byte) {
 		r.log.Debug(what, "url", url, "host", host, "panic", fmt.Sprint(cause), "kept", kept)
 		return
 	}
-	r.log.Error(what+"; the crawl goes on without it. This is a bug: please report it with the file", "url", url, "host", host,
-		"panic", fmt.Sprint(cause), "kept", kept, "stack", string(stack[:min(len(stack), maxCrashStack)]))
+	r.log.Error(what+"; the crawl goes on without it. This is a bug: please report it with the file",
+		"url", url, "host", host, "panic", fmt.Sprint(cause), "kept", kept, "stack", string(stack[:min(len(stack), maxCrashStack)]))
 }
 
-// isNew reports whether no panic has come from a place yet.
+// isNew reports whether place has not panicked before.
 func (c *crashes) isNew(place [16]uintptr) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +68,7 @@ func (c *crashes) isNew(place [16]uintptr) bool {
 	return true
 }
 
-// write keeps a panic with the answer that it came from in a file of its own, while there is room.
+// write stores a panic and its response in a file of their own, while there is room.
 func (c *crashes) write(res *result, cause any, stack []byte, now time.Time) (path string, err error) {
 	defer func() {
 		if again := recover(); again != nil {
@@ -83,17 +87,18 @@ func (c *crashes) write(res *result, cause any, stack []byte, now time.Time) (pa
 	if err := c.room(size); err != nil {
 		return "", err
 	}
-	f, err := os.OpenFile(filepath.Join(c.dir, now.UTC().Format("20060102-150405.000000000")+".crash"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
+	f, err := os.OpenFile(filepath.Join(c.dir, now.UTC().Format("20060102-150405.000000000")+".crash"),
+		os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	fmt.Fprintf(f, "amble %s, %s %s/%s\nurl: %s\ntime: %s\npanic: %v\n\n%s", c.version, runtime.Version(), runtime.GOOS, runtime.GOARCH,
-		res.lease.URL, now.UTC().Format(time.RFC3339), cause, stack)
+	fmt.Fprintf(f, "amble %s, %s %s/%s\nurl: %s\ntime: %s\npanic: %v\n\n%s", c.version, runtime.Version(),
+		runtime.GOOS, runtime.GOARCH, res.lease.URL, now.UTC().Format(time.RFC3339), cause, stack)
 	return f.Name(), writeAnswer(f, res.response)
 }
 
-// room refuses a file for which there is none.
+// room returns an error if the directory has no room for a file of size bytes.
 func (c *crashes) room(size int64) error {
 	files, err := os.ReadDir(c.dir)
 	if err != nil {
@@ -105,12 +110,13 @@ func (c *crashes) room(size int64) error {
 		}
 	}
 	if len(files) >= maxCrashFiles || size > maxCrashBytes {
-		return fmt.Errorf("%s has %d files already; %d or %d MiB are the most", c.dir, len(files), maxCrashFiles, maxCrashBytes>>20)
+		return fmt.Errorf("%s has %d files already; %d or %d MiB are the most", c.dir, len(files), maxCrashFiles,
+			maxCrashBytes>>20)
 	}
 	return nil
 }
 
-// writeAnswer writes an answer as it was decoded.
+// writeAnswer writes a response with its body as decoded.
 func writeAnswer(w io.Writer, resp *fetch.Response) error {
 	if resp == nil {
 		return nil

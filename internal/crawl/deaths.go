@@ -17,29 +17,32 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// A process dies where it ends without having meant to: by a fault that no recover catches, a signal, or for lack of memory. A URL
-// that was in work at each of three deaths in a row is set aside as one that crashes. Which URLs were in work is in the start
-// ledger; how often in a row is counted when the next process opens it, in the transaction that settles the ledger.
+// The death of a process is an end that it did not begin itself: a fault that no recover catches, a
+// signal, or lack of memory. A URL that was in flight at each of three consecutive deaths is set
+// aside with the reason crash. The start ledger has the URLs in flight. The next process counts
+// them when it opens the ledger, in the transaction that settles it.
 
 const (
-	// markDeaths is the name of the mark with the URLs that were in work at the last deaths, and at how many in a row.
+	// markDeaths is the name of the mark with the URLs that were in flight at the last death, each
+	// with the number of consecutive deaths.
 	markDeaths = "deaths"
-	// fatalDeaths is how many deaths in a row it takes.
+	// fatalDeaths is the number of consecutive deaths after which a URL is set aside.
 	fatalDeaths = 3
-	// suspectAfter is how long a URL waits that was in work at one death less, and suspectEvery the time between two of them, so
-	// that the next death finds one of them in work, and that only if it is at fault: somebody who kills one process after the
-	// other does not hit the same URL each time. maxSuspense bounds the time for all of them.
+	// A URL that was in flight at fatalDeaths-1 deaths is a suspect. The first suspect waits for
+	// suspectAfter, each further one for suspectEvery longer. So the next death finds at most one
+	// suspect in flight, and a process that is killed soon after its start finds none. maxSuspense
+	// bounds the wait of all suspects.
 	suspectAfter, suspectEvery, maxSuspense = 3 * time.Second, 2 * time.Second, 6 * time.Second
 )
 
-// inWork is a request that was out when a process died, and that no commit knows of.
+// inWork is a request that was in flight when a process died, and has no committed outcome.
 type inWork struct {
 	url   weburl.URL
-	owner weburl.Origin // of a robots.txt: whose rules it was to bring; zero: it is a page
+	owner weburl.Origin // the origin that a robots.txt was fetched for; zero for a page
 	at    time.Time
 }
 
-// key names it in the mark.
+// key returns its name in the mark.
 func (w *inWork) key() string {
 	if w.owner != (weburl.Origin{}) {
 		return frontier.Robots.String() + " " + w.owner.String()
@@ -47,8 +50,8 @@ func (w *inWork) key() string {
 	return frontier.Page.String() + " " + w.url.String()
 }
 
-// takeDeaths counts the death of the process before this one, if it died, and ends in a batch what was in work at too many of them.
-// What the output has to say of these it returns.
+// takeDeaths counts the death of the previous process, if it died, and adds to b the outcomes of
+// the requests that were in flight at fatalDeaths of them. It returns the output of these.
 func (e *Engine) takeDeaths(b *storage.Batch, debt *storage.Debt, left uncommitted) (items []*archive.Item, err error) {
 	before, err := e.openDeaths()
 	e.suspects = len(before) > 0
@@ -58,11 +61,11 @@ func (e *Engine) takeDeaths(b *storage.Batch, debt *storage.Debt, left uncommitt
 	case debt.Ended && e.suspects:
 		b.Marks[markDeaths], e.suspects = nil, false
 		return nil, nil
-	case !debt.Died: // nor does the end of the machine say anything about a URL
+	case !debt.Died: // the end of the machine says nothing about a URL
 		return nil, nil
 	}
 	work, err := e.findInWork(left)
-	if err != nil || len(work) == 0 { // nor a death without anything in work
+	if err != nil || len(work) == 0 { // nor does a death with nothing in flight
 		return nil, err
 	}
 	var counts []byte
@@ -87,12 +90,13 @@ func (e *Engine) takeDeaths(b *storage.Batch, debt *storage.Debt, left uncommitt
 		}
 	}
 	b.Marks[markDeaths], e.suspects = counts, len(counts) > 0
-	e.log.Warn("the process before this one died while requests were in work", "requests", len(work), "also_the_time_before", len(suspects))
+	e.log.Warn("the previous process died with requests in flight", "requests", len(work),
+		"also_at_the_death_before", len(suspects))
 	return items, e.separate(b, suspects)
 }
 
-// endRequests writes down that the process means to end: in the start ledger, if something is out or not committed, and in the last
-// commit, if anything was in work at a death before.
+// endRequests records that the process is shutting down: in the start ledger if something is in
+// flight or uncommitted, and in the last commit if a death before had requests in flight.
 func (r *run) endRequests() {
 	if r.suspects {
 		r.pending.setMark(markDeaths, nil)
@@ -126,8 +130,8 @@ func (e *Engine) openDeaths() (map[string]int, error) {
 	return counts, nil
 }
 
-// findInWork finds the requests that no commit knows of, each URL once and the latest first. Behind one that took long the ledger
-// has others that are committed.
+// findInWork returns the requests without a committed outcome, each URL once, the latest first. The
+// unsettled part of the ledger also has committed requests, which began after a slow one.
 func (e *Engine) findInWork(left uncommitted) (work []inWork, err error) {
 	latest := make(map[string]inWork)
 	for _, s := range left {
@@ -152,7 +156,7 @@ func (e *Engine) findInWork(left uncommitted) (work []inWork, err error) {
 	return work, nil
 }
 
-// inWorkOf reads a line of the start ledger; false where it has no note of startNote.
+// inWorkOf parses a line of the start ledger. ok is false if its note is not from startNote.
 func inWorkOf(s storage.Start) (w inWork, ok bool) {
 	parts := strings.SplitN(s.Note, ",", 4)
 	if len(parts) != 4 {
@@ -184,7 +188,8 @@ func (e *Engine) isOpen(w *inWork) (bool, error) {
 	return head.Last.At.Before(w.at.Truncate(time.Second)), err
 }
 
-// robotsRecord is what the store has of an origin; the zero Record where that is nothing, or cannot be read.
+// robotsRecord returns the stored record of an origin, or the zero Record if there is none or it
+// cannot be read.
 func (e *Engine) robotsRecord(o weburl.Origin) (robots.Record, error) {
 	encoded, err := e.store.Policy(o)
 	if err != nil {
@@ -197,11 +202,11 @@ func (e *Engine) robotsRecord(o weburl.Origin) (robots.Record, error) {
 	return record, nil
 }
 
-// setAside ends what was in work at too many deaths: a page as one that crashes, and the origin of a robots.txt is held for as long as
-// one can be.
+// setAside ends a request that was in flight at fatalDeaths deaths. A page fails with the reason
+// crash; the origin of a robots.txt is held for the longest time that a Retry-After may ask for.
 func (e *Engine) setAside(b *storage.Batch, w *inWork) (*archive.Item, error) {
 	e.tally.answers.crash()
-	why := fmt.Sprintf("amble died %d times in a row while it was in work", fatalDeaths)
+	why := fmt.Sprintf("amble died %d times in a row while it was in flight", fatalDeaths)
 	e.log.Error(why+"; the crawl goes on without it. This is a bug: please report it", "url", w.url.String())
 	if w.owner != (weburl.Origin{}) {
 		before, err := e.robotsRecord(w.owner)
@@ -218,9 +223,10 @@ func (e *Engine) setAside(b *storage.Batch, w *inWork) (*archive.Item, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.Done = append(b.Done, storage.Done{Host: host.ID, Ordinal: head.Ordinal, Origin: head.Origin, Priority: head.Priority, Outcome: storage.Outcome{
-		State: storage.Failed, Reason: storage.ReasonCrash, At: e.opened, History: head.Last.History,
-	}})
+	b.Done = append(b.Done, storage.Done{Host: host.ID, Ordinal: head.Ordinal, Origin: head.Origin,
+		Priority: head.Priority, Outcome: storage.Outcome{
+			State: storage.Failed, Reason: storage.ReasonCrash, At: e.opened, History: head.Last.History,
+		}})
 	b.Marks[crashMark(host.ID)] = []byte(e.o.Version)
 	if !e.writes {
 		return nil, nil
@@ -231,7 +237,7 @@ func (e *Engine) setAside(b *storage.Batch, w *inWork) (*archive.Item, error) {
 	}})
 }
 
-// separate gives URLs times of their own at which they are asked for again.
+// separate postpones the suspects, each to a time of its own.
 func (e *Engine) separate(b *storage.Batch, suspects []inWork) error {
 	every := min(suspectEvery, maxSuspense/time.Duration(max(len(suspects), 1)))
 	for i := range suspects {
@@ -242,14 +248,15 @@ func (e *Engine) separate(b *storage.Batch, suspects []inWork) error {
 	return nil
 }
 
-// postpone puts off what was in work at a death. The copy of a robots.txt counts until then.
+// postpone postpones a suspect. Until then the stored copy of a robots.txt stays in force.
 func (e *Engine) postpone(b *storage.Batch, w *inWork, until time.Time) error {
 	if w.owner != (weburl.Origin{}) {
 		before, err := e.robotsRecord(w.owner)
 		if err != nil {
 			return err
 		}
-		record, _ := e.o.Frontier.Robots.Next(before, robots.Outcome{URL: w.url.String(), Failure: robots.FailureCrash}, e.opened)
+		record, _ := e.o.Frontier.Robots.Next(before, robots.Outcome{URL: w.url.String(), Failure: robots.FailureCrash},
+			e.opened)
 		record.Refresh = until
 		encoded, err := record.AppendBinary(nil)
 		b.Policies = append(b.Policies, storage.Policy{Origin: w.owner, Record: encoded})
@@ -261,6 +268,7 @@ func (e *Engine) postpone(b *storage.Batch, w *inWork, until time.Time) error {
 	}
 	o := head.Last
 	o.State, o.At, o.Due = storage.Retrying, e.opened, until
-	b.Done = append(b.Done, storage.Done{Host: host.ID, Ordinal: head.Ordinal, Origin: head.Origin, Priority: head.Priority, Outcome: o})
+	b.Done = append(b.Done, storage.Done{Host: host.ID, Ordinal: head.Ordinal, Origin: head.Origin,
+		Priority: head.Priority, Outcome: o})
 	return nil
 }

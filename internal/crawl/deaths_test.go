@@ -14,7 +14,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// die leaves a data directory as a process does that is killed while requests are out. With orderly it meant to end.
+// die leaves a data directory as a process does that is killed while requests are out. With orderly
+// it meant to end.
 func die(t *testing.T, dir, boot string, orderly bool, out ...storage.Start) {
 	t.Helper()
 	s, err := storage.Open(dir, storage.Options{ReadOnly: true})
@@ -50,11 +51,13 @@ func die(t *testing.T, dir, boot string, orderly bool, out ...storage.Start) {
 // pageOut is a request for a page that is out, robotsOut one for a robots.txt.
 func pageOut(t *testing.T, url string) storage.Start {
 	u := parse(t, url)
-	return storage.Start{Host: u.Host(), Address: "127.0.0.1", At: time.Now().Add(time.Minute), Note: startNote(&frontier.Lease{Kind: frontier.Page, URL: u})}
+	return storage.Start{Host: u.Host(), Address: "127.0.0.1", At: time.Now().Add(time.Minute),
+		Note: startNote(&frontier.Lease{Kind: frontier.Page, URL: u})}
 }
 
 func robotsOut(t *testing.T, url, origin string) storage.Start {
-	l := frontier.Lease{Kind: frontier.Robots, URL: parse(t, url), Robots: frontier.RobotsJob{Origin: parse(t, origin).Origin()}}
+	l := frontier.Lease{Kind: frontier.Robots, URL: parse(t, url),
+		Robots: frontier.RobotsJob{Origin: parse(t, origin).Origin()}}
 	return storage.Start{Host: l.URL.Host(), Address: "127.0.0.1", At: time.Now().Add(time.Minute), Note: startNote(&l)}
 }
 
@@ -91,14 +94,14 @@ func known(t *testing.T, urls ...string) Options {
 	return o
 }
 
-// TestDeathsAreCounted: a URL that was in work at three deaths in a row is set aside. What is no death, and what was not in work, does
-// not count.
+// TestDeathsAreCounted: a URL that was in flight at three deaths in a row is set aside. What is no
+// death, and what was not in flight, does not count.
 func TestDeathsAreCounted(t *testing.T) {
 	t.Parallel()
 	const u, other = "http://a.test/x", "http://b.test/y"
 	boot := storage.BootID()
 	for name, test := range map[string]struct {
-		lives []string // what ends each process: with u or other in work, or neither
+		lives []string // what ends each process: with u or other in flight, or neither
 		want  string
 	}{
 		"three deaths":                      {[]string{"u", "u", "u"}, "failed crash"},
@@ -107,7 +110,7 @@ func TestDeathsAreCounted(t *testing.T) {
 		"one death":                         {[]string{"u"}, "queued"},
 		"not in a row":                      {[]string{"u", "u", "other", "u"}, "retrying"},
 		"an end that was meant":             {[]string{"u", "u", "end", "u", "u"}, "retrying"},
-		"in work at an end that was meant":  {[]string{"u", "u", "end u"}, "retrying"},
+		"in flight at an end that was meant":  {[]string{"u", "u", "end u"}, "retrying"},
 		"a death before the first request":  {[]string{"u", "u", "", "u"}, "failed crash"},
 		"the end of the machine":            {[]string{"u", "u", "machine u"}, "retrying"},
 		"the machine between two deaths":    {[]string{"u", "machine", "u", "machine u", "u"}, "failed crash"},
@@ -142,7 +145,8 @@ func TestDeathsAreCounted(t *testing.T) {
 				reopen(t, o)
 			}
 			got := stored(t, o.DataDir)
-			if end := ended(got[u], false); end != test.want && !(test.want == "retrying" && got[u].State == storage.Retrying) {
+			again := test.want == "retrying" && got[u].State == storage.Retrying
+			if end := ended(got[u], false); end != test.want && !again {
 				t.Errorf("it is %q, want %q", end, test.want)
 			}
 			if test.want == "failed crash" {
@@ -154,7 +158,8 @@ func TestDeathsAreCounted(t *testing.T) {
 	}
 }
 
-// TestEndInOrderForgetsDeaths: a process that ends as it meant to, with nothing out, clears what was in work at deaths.
+// TestEndInOrderForgetsDeaths: a process that ends as it meant to, with nothing out, clears what
+// was in flight at deaths.
 func TestEndInOrderForgetsDeaths(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, site("a.test", "", nil, nil))
@@ -188,7 +193,8 @@ func TestEndInOrderForgetsDeaths(t *testing.T) {
 	checkMarks(0)
 }
 
-// TestSuspectsAreSeparated: what was in work at two deaths is asked for at different times, and not at once.
+// TestSuspectsAreSeparated: what was in flight at two deaths is asked for at different times, and not
+// at once.
 func TestSuspectsAreSeparated(t *testing.T) {
 	t.Parallel()
 	var urls []string
@@ -218,8 +224,8 @@ func TestSuspectsAreSeparated(t *testing.T) {
 	}
 }
 
-// TestDeathsAtRobots: a robots.txt that was in work at three deaths in a row holds its origin for as long as one can be held, also where
-// the request for it was made elsewhere.
+// TestDeathsAtRobots: a robots.txt that was in flight at three deaths in a row holds its origin for
+// as long as one can be held, also where the request for it was made elsewhere.
 func TestDeathsAtRobots(t *testing.T) {
 	t.Parallel()
 	o := known(t, "http://a.test/x")
@@ -237,18 +243,22 @@ func TestDeathsAtRobots(t *testing.T) {
 		t.Fatal(err)
 	}
 	record, err := robots.DecodeRecord(encoded)
-	if standing := o.Frontier.Robots.Standing(record, 0, time.Now()); err != nil || standing.Kind != robots.StandingHold ||
+	if standing := o.Frontier.Robots.Standing(record, 0, time.Now()); err != nil ||
+		standing.Kind != robots.StandingHold ||
 		time.Until(standing.Until) < 23*time.Hour || record.Failure != robots.FailureCrash {
 		t.Errorf("%v, %+v, %+v", err, record, standing)
 	}
 }
 
-// TestPageThatKills: a page that ends the process each time it is fetched is set aside after three times, and all others are fetched.
+// TestPageThatKills: a page that ends the process each time it is fetched is set aside after three
+// times, and all others are fetched.
 func TestPageThatKills(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, site("a.test", "", append(paths("/", 8), "/kills"), nil), site("b.test", "", paths("/", 40), nil))
+	web := startWeb(t, site("a.test", "", append(paths("/", 8), "/kills"), nil),
+		site("b.test", "", paths("/", 40), nil))
 	dir, o := prepareChild(t, childConfig{
-		Resolver: web.ResolverAddr(), Delay: 20 * time.Millisecond, Seeds: seedsOf(web, web.Sites()), Formats: []string{"jsonl"}, Compress: "none", Kills: "/kills",
+		Resolver: web.ResolverAddr(), Delay: 20 * time.Millisecond,
+		Seeds: seedsOf(web, web.Sites()), Formats: []string{"jsonl"}, Compress: "none", Kills: "/kills",
 	})
 	deaths := 0
 	for {
@@ -283,7 +293,8 @@ func TestPageThatKills(t *testing.T) {
 	}
 }
 
-// killer is an observer that ends the process, as nothing can that is caught, when a URL has been answered.
+// killer is an observer that ends the process, as nothing can that is caught, when a URL has been
+// answered.
 type killer struct {
 	bomb
 	at string

@@ -87,7 +87,7 @@ type Engine struct {
 	free     func(dir string) (uint64, error) // room on the disk of a directory
 	ending   atomic.Bool                      // the last commits may use what is kept free
 
-	suspects  bool // there is a mark of URLs that were in work at deaths
+	suspects  bool // there is a mark of URLs that were in flight at deaths
 	opened    time.Time
 	owedSince time.Time      // from when every host owes its delay; zero: none does
 	marks     []archive.Mark // as committed; the committer's

@@ -78,7 +78,8 @@ func (r *run) loadPolicy(to *frontier.QueueLoad, from *storage.Queue) error {
 		return nil
 	}
 	if to.Rules, err = r.rules(&to.Record); err != nil {
-		r.log.Error("a stored robots.txt cannot be compiled; it is fetched again", "origin", from.Origin.String(), "error", err)
+		r.log.Error("a stored robots.txt cannot be compiled; it is fetched again", "origin", from.Origin.String(),
+			"error", err)
 		to.Record = robots.Record{}
 	}
 	return nil

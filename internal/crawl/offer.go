@@ -9,19 +9,21 @@ import (
 )
 
 const (
-	// markCrash begins the names of the marks that say under which version of amble URLs of a host crashed last.
+	// markCrash is the prefix of the marks that hold, for a host with crashed URLs, the version of
+	// amble that crashed last.
 	markCrash = "crash/"
-	// markOffer begins the names of the marks that say how far these URLs have been offered to another version.
+	// markOffer is the prefix of the marks that hold how far the crashed URLs of a host have been
+	// queued again for another version.
 	markOffer = "offer/"
 )
 
-// crashMark is the name of the mark of a host.
+// crashMark returns the name of the mark of a host.
 func crashMark(host storage.HostID) string { return fmt.Sprintf("%s%d", markCrash, host) }
 
-// noteCrash takes note, with the outcome of the URL, of the version that a URL of a host crashed under.
+// noteCrash stores the version that crashed at a URL of a host, in the commit of the URL's outcome.
 func (r *run) noteCrash(host storage.HostID) { r.pending.setMark(crashMark(host), []byte(r.o.Version)) }
 
-// openCrashes offers the URLs again that crashed under another version.
+// openCrashes queues the URLs again at which another version crashed.
 func (r *run) openCrashes() error {
 	marks, err := r.store.Marks(markCrash)
 	if err != nil {
@@ -41,7 +43,7 @@ func (r *run) openCrashes() error {
 	return nil
 }
 
-// openOffer is the sweep of a mark: it makes the URLs of a host due at once that crashed.
+// openOffer returns the sweep of a mark. It makes the crashed URLs of a host due at once.
 func (r *run) openOffer(name string) (*sweep, error) {
 	c := &sweep{mark: name, when: storage.In(storage.Failed), below: unbounded}
 	if _, err := fmt.Sscanf(strings.TrimPrefix(name, markOffer), "%d", &c.host); err != nil {

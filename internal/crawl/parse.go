@@ -31,7 +31,9 @@ func newParsers() parsers {
 
 // html reads a document. It waits for its turn, which does not depend on the
 // network; the error is that of the context where the crawl ends before that.
-func (r *run) html(ctx context.Context, body *spool.Content, header http.Header, base weburl.URL) (extract.Page, error) {
+func (r *run) html(
+	ctx context.Context, body *spool.Content, header http.Header, base weburl.URL,
+) (extract.Page, error) {
 	var buf []byte
 	select {
 	case buf = <-r.parsers:

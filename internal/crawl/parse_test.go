@@ -12,7 +12,8 @@ import (
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
-// TestExtracted: the output says of a page that it was not read as a browser reads it, or not whole.
+// TestExtracted: the output says of a page that it was not read as a browser reads it, or not
+// whole.
 func TestExtracted(t *testing.T) {
 	t.Parallel()
 	page := func(text string) http.Handler { return testweb.Content("text/html", []byte(text)) }
@@ -27,19 +28,22 @@ func TestExtracted(t *testing.T) {
 	o.Extract.MaxLinks = 4
 	crawl(t, o, web.URL("a.test", "/"))
 	lines := outputLines(t, o.Archive.Dir)
-	for path, want := range map[string]string{"/": "", "/deep": "flat", "/found": "", "/links": "part", "/list": "part", "/more": "part"} {
+	for path, want := range map[string]string{"/": "", "/deep": "flat", "/found": "", "/links": "part", "/list": "part",
+		"/more": "part"} {
 		if got := lines[web.URL("a.test", path)]; len(got) != 1 || got[0].Extracted != want {
 			t.Errorf("%s: %+v, want extracted %q", path, got, want)
 		}
 	}
 }
 
-// TestParsersAreNotWaitedForAtTheEnd: who waits for his turn to parse when the crawl has to end gives up.
+// TestParsersAreNotWaitedForAtTheEnd: who waits for his turn to parse when the crawl has to end
+// gives up.
 func TestParsersAreNotWaitedForAtTheEnd(t *testing.T) {
 	r := &run{Engine: &Engine{}, parsers: make(parsers)} // all are taken
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := r.html(ctx, spool.Of([]byte("<p>")), nil, parse(t, "http://a.test/")); !errors.Is(err, context.Canceled) {
+	_, err := r.html(ctx, spool.Of([]byte("<p>")), nil, parse(t, "http://a.test/"))
+	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 	in := &checkedReader{ctx: ctx, r: strings.NewReader("<urlset>")}
@@ -48,7 +52,8 @@ func TestParsersAreNotWaitedForAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestStopWhileListsAreRead: a list that is being read when the crawl has to end is given up, and read by the next run.
+// TestStopWhileListsAreRead: a list that is being read when the crawl has to end is given up, and
+// read by the next run.
 func TestStopWhileListsAreRead(t *testing.T) {
 	t.Parallel()
 	var list strings.Builder

@@ -67,7 +67,8 @@ func (r *run) storedRules(id storage.HostID, origin uint8) (*robots.Rules, error
 	}
 	rules, err := r.rules(&record)
 	if err != nil { // what is denied stays denied until another version of the file has come
-		r.log.Error("a stored robots.txt cannot be compiled", "origin", host.Queues[origin].Origin.String(), "error", err)
+		r.log.Error("a stored robots.txt cannot be compiled", "origin", host.Queues[origin].Origin.String(), "error",
+			err)
 		return robots.Record{}.Rules(), nil
 	}
 	return rules, nil

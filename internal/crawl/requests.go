@@ -95,8 +95,9 @@ func (e *Engine) findPolicy(r *requestlog.Request) error {
 	return nil
 }
 
-// startNote is what the start ledger keeps of a lease beside host, address and delay: its kind, the line of robots.txt that allowed
-// it, the version of that file (of the request for a robots.txt: the origin that it is for, where that is another), and the URL.
+// startNote is what the start ledger keeps of a lease beside host, address and delay: its kind, the
+// line of robots.txt that allowed it, the version of that file (of the request for a robots.txt:
+// the origin that it is for, where that is another), and the URL.
 func startNote(l *frontier.Lease) string {
 	why := ""
 	switch {

@@ -39,8 +39,8 @@ const (
 	maxAnnounced = 1000
 	// listPortion is how many URLs of a list are committed at a time, while it is being read.
 	listPortion = MaxAdditions
-	// listBytes is the size of these URLs, in bytes, at which fewer of them are committed. It bounds
-	// the memory of a list whose URLs are long.
+	// listBytes is the size of these URLs, in bytes, at which fewer of them are committed. It
+	// bounds the memory of a list whose URLs are long.
 	listBytes = 1 << 20
 )
 

@@ -63,7 +63,9 @@ const sweepPage = 1000
 
 // openSweeps finds the sweeps that an earlier process did not finish.
 func (r *run) openSweeps() error {
-	for prefix, open := range map[string]func(name string) (*sweep, error){markRecheck: r.openRecheck, markDrop: r.openDrop, markOffer: r.openOffer} {
+	for prefix, open := range map[string]func(name string) (*sweep, error){
+		markRecheck: r.openRecheck, markDrop: r.openDrop, markOffer: r.openOffer,
+	} {
 		marks, err := r.store.Marks(prefix)
 		if err != nil {
 			return err
@@ -191,7 +193,8 @@ func (r *run) sweepPage(ctx context.Context, c *sweep) *swept {
 func (r *run) decide(c *sweep, h *storage.Head, now time.Time) (o storage.Outcome, ok bool) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			r.log.Error("amble failed at a URL that it meant to change", "host", c.host, "ordinal", h.Ordinal, "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+			r.log.Error("amble failed at a URL that it meant to change", "host", c.host, "ordinal", h.Ordinal, "panic",
+				fmt.Sprint(cause), "stack", string(debug.Stack()))
 			ok = false
 		}
 	}()

@@ -60,7 +60,8 @@ func (r *run) resolve(ctx context.Context, res *result) {
 	r.log.Debug("cannot resolve", "host", res.lease.HostName, "error", failure)
 }
 
-// request makes the request of a lease and says what politeness has to know. The response is closed with the lease.
+// request makes the request of a lease and says what politeness has to know. The response is closed
+// with the lease.
 func (r *run) request(ctx context.Context, res *result, req fetch.Request) (*fetch.Response, *fetch.Error, frontier.Report) {
 	resp, err := r.client.Do(ctx, req)
 	if err == nil {

@@ -3,18 +3,21 @@ package extract
 import "bytes"
 
 const (
-	// maxAttributes bounds the attributes of a tag: the tokenizer takes 40 times their size to hold them.
+	// maxAttributes bounds the attributes of a tag: the tokenizer takes 40 times their size to hold
+	// them.
 	maxAttributes = 20_000
-	// fewFrom is the size from which on the attributes of a document are counted, in bytes. Less are no harm.
+	// fewFrom is the size from which on the attributes of a document are counted, in bytes. Less
+	// are no harm.
 	fewFrom = 1 << 20
 )
 
 // rawText has the elements in which nothing is a tag but their own end.
 var rawText = map[string]bool{
-	"script": true, "style": true, "textarea": true, "title": true, "xmp": true, "iframe": true, "noembed": true, "noframes": true,
+	"script": true, "style": true, "textarea": true, "title": true,
+	"xmp": true, "iframe": true, "noembed": true, "noframes": true,
 }
 
-// fewAttributes returns a document without those attributes that a tag has more than it may.
+// fewAttributes returns a document without the attributes of a tag beyond the first maxAttributes.
 func fewAttributes(text []byte) []byte {
 	if len(text) < fewFrom {
 		return text
@@ -43,7 +46,8 @@ func fewAttributes(text []byte) []byte {
 	return append(kept, text[from:]...)
 }
 
-// behind returns the index behind the next mark in a text from i on, the end of the text if there is none.
+// behind returns the index behind the next mark in a text from i on, the end of the text if there
+// is none.
 func behind(text []byte, i int, mark string) int {
 	n := bytes.Index(text[i:], []byte(mark))
 	if n < 0 {
@@ -52,7 +56,8 @@ func behind(text []byte, i int, mark string) int {
 	return i + n + len(mark)
 }
 
-// behindRawText returns the index of the end of the element whose tag is from at to end, if it has raw text, otherwise the end of the tag.
+// behindRawText returns the index of the end of the element whose tag is from at to end, if it has
+// raw text, otherwise the end of the tag.
 func behindRawText(text []byte, at, end int) int {
 	n := at
 	for n < end && isLetter(text[n]) {
@@ -69,8 +74,9 @@ func behindRawText(text []byte, at, end int) int {
 	return len(text)
 }
 
-// scanTag reads the tag whose name is at i, as the tokenizer does (HTML, sections 13.2.5.8 and 13.2.5.32 to 13.2.5.40). It returns the
-// index of its end, and the one behind as many attributes as it may have.
+// scanTag reads the tag whose name is at i, as the tokenizer does (HTML, sections 13.2.5.8 and
+// 13.2.5.32 to 13.2.5.40). It returns the index of its end, and the one behind as many attributes
+// as it may have.
 func scanTag(text []byte, i int) (end, most int) {
 	for i < len(text) && !endsKey(text[i], true) {
 		i++
@@ -107,7 +113,8 @@ func skipSpace(text []byte, i int) int {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f' }
 
-// endsKey reports whether c ends an attribute's name; an equals sign in its first place does not, nor does one in the name of a tag.
+// endsKey reports whether c ends an attribute's name; an equals sign in its first place does not,
+// nor does one in the name of a tag.
 func endsKey(c byte, first bool) bool {
 	return c == '>' || c == '/' || isSpace(c) || (c == '=' && !first)
 }

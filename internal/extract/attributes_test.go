@@ -27,7 +27,8 @@ func TestScanTagAgreesWithTheTokenizer(t *testing.T) {
 // Of a tag with very many attributes the first count, and all that is behind it.
 func TestTagsWithVeryManyAttributes(t *testing.T) {
 	many := count(1<<18, " a%d=1")
-	text := "<a href=/first" + many + ">x</a><script>'<b" + many + "'</script><a href=/second>y</a><p" + many + "><a title='" + strings.Repeat(">", 1<<20) + "' href=/third>"
+	text := "<a href=/first" + many + ">x</a><script>'<b" + many + "'</script><a href=/second>y</a><p" + many +
+		"><a title='" + strings.Repeat(">", 1<<20) + "' href=/third>"
 	var p Page
 	bytes := allocated(func() { p = read(t, text) })
 	if got := strings.Join(show(p), ", "); got != "anchor /first, anchor /second, anchor /third" {

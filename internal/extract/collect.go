@@ -20,8 +20,9 @@ const (
 	maxRefusedFactor = 4
 	// bytesPerLink is how much of a document there is to a link, roughly.
 	bytesPerLink = 200
-	// referencesPerByte and referencesFloor bound the bytes of the references of a document, each together with the base
-	// that it is relative to: a page of "<a href=1>" whose own URL is long is not to make a hundred times its size of URLs.
+	// referencesPerByte and referencesFloor bound the bytes of the references of a document, each
+	// together with the base that it is relative to: a page of "<a href=1>" whose own URL is long
+	// is not to make a hundred times its size of URLs.
 	referencesPerByte, referencesFloor = 16, 1 << 20
 )
 
@@ -46,8 +47,9 @@ type collector struct {
 // newCollector returns a collector for a document of that many bytes.
 func newCollector(base weburl.URL, tokens []string, o Options, size int) *collector {
 	room := min(size/bytesPerLink+1, o.MaxLinks)
-	return &collector{base: base, tokens: tokens, o: o, prose: newProse(o), room: referencesPerByte*size + referencesFloor,
-		at: make(map[string]int32, room), p: Page{Links: make([]Link, 0, room)}}
+	return &collector{base: base, tokens: tokens, o: o, prose: newProse(o),
+		room: referencesPerByte*size + referencesFloor,
+		at:   make(map[string]int32, room), p: Page{Links: make([]Link, 0, room)}}
 }
 
 // element takes what one element of the HTML namespace says; a title's text is

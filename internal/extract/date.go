@@ -5,12 +5,15 @@ import (
 	"time"
 )
 
-// The forms of dates in sitemaps (W3C Datetime), Atom (RFC 3339) and RSS (RFC 822), and what is written in their place, by how
-// they begin: so that few of them are tried on a text. A date without a zone is one in UTC.
+// The forms of dates in sitemaps (W3C Datetime), Atom (RFC 3339) and RSS (RFC 822), and what is
+// written in their place, by how they begin: so that few of them are tried on a text. A date
+// without a zone is one in UTC.
 var (
 	yearMonthDay = [...]string{"2006-01-02", "2006-01", "2006"}
-	yearTime     = [...]string{time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05", "2006-01-02T15:04"}
-	yearAndTime  = [...]string{"2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02 15:04:05 -0700", "2006-01-02 15:04:05 MST"}
+	yearTime     = [...]string{time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05Z0700",
+		"2006-01-02T15:04:05", "2006-01-02T15:04"}
+	yearAndTime = [...]string{"2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02 15:04:05 -0700",
+		"2006-01-02 15:04:05 MST"}
 	dayMonthYear = [...]string{"_2 Jan 2006 15:04:05 -0700", "_2 Jan 2006 15:04:05 MST", "_2-Jan-2006 15:04:05 MST"}
 	weekdayFirst = [...]string{
 		"Mon, _2 Jan 2006 15:04:05 -0700", "Mon, _2 Jan 2006 15:04:05 MST", "Mon, _2 Jan 2006 15:04 -0700",

@@ -73,7 +73,8 @@ func (f *flatReader) start() {
 	}
 	switch {
 	case a == atom.Template:
-		if f.attrs = attributes(f.Tokenizer, more, f.attrs[:0]); f.templates > 0 || attribute(f.attrs, "shadowrootmode") == "" {
+		if f.attrs = attributes(f.Tokenizer, more, f.attrs[:0]); f.templates > 0 ||
+			attribute(f.attrs, "shadowrootmode") == "" {
 			f.templates++
 		}
 	case f.templates == 0 && (f.wanted(a) || f.prose != nil):

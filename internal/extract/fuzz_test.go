@@ -13,10 +13,12 @@ import (
 
 // fuzzOptions ask for everything, within bounds that are soon met.
 func fuzzOptions() Options {
-	return Options{MaxLinks: 50, MaxNodes: 5000, MaxDepth: 100, Text: true, LinkText: true, MaxText: 300, Media: true, Forms: true}
+	return Options{MaxLinks: 50, MaxNodes: 5000, MaxDepth: 100, Text: true, LinkText: true, MaxText: 300, Media: true,
+		Forms: true}
 }
 
-// checkPage fails where a page is not within the bounds, or has a text that is not UTF-8: read from its tree, and without one.
+// checkPage fails where a page is not within the bounds, or has a text that is not UTF-8: read from
+// its tree, and without one.
 func checkPage(t *testing.T, body []byte, header http.Header) {
 	t.Helper()
 	o := fuzzOptions()
@@ -64,7 +66,8 @@ func checkRead(t *testing.T, body []byte, header http.Header, o Options) {
 
 func FuzzHTML(f *testing.F) {
 	for _, seed := range []string{
-		``, `<a href=x>`, `<base href=//y><a href=z rel=nofollow>`, `<meta charset=shift_jis><title>` + "\x82\xa0" + `</title>`,
+		``, `<a href=x>`, `<base href=//y><a href=z rel=nofollow>`, `<meta charset=shift_jis><title>` + "\x82\xa0" +
+			`</title>`,
 		`<meta http-equiv=refresh content="0;url=/x"><link rel=canonical href=/c>`, "\xff\xfe<\x00a\x00", `<template><template></template><a href=x>`,
 		`<frameset><frame src=a></frameset>`, `<table><a href=b><svg><title>x</title></svg>`, `<html lang=a><html lang=b>`, "\x1b$B<a href=x>",
 	} {
@@ -79,7 +82,8 @@ func FuzzHTML(f *testing.F) {
 }
 
 // encodings are those that FuzzDocument lays over one another.
-var encodings = [...]string{"utf-8", "utf-16le", "utf-16be", "iso-2022-jp", "shift_jis", "gb18030", "big5", "euc-kr", "windows-1252", "koi8-r", "replacement", "x-user-defined", "unknown"}
+var encodings = [...]string{"utf-8", "utf-16le", "utf-16be", "iso-2022-jp", "shift_jis", "gb18030", "big5", "euc-kr",
+	"windows-1252", "koi8-r", "replacement", "x-user-defined", "unknown"}
 
 // encodeAs writes a text in an encoding, as far as it can.
 func encodeAs(text []byte, name string) []byte {
@@ -93,14 +97,17 @@ func encodeAs(text []byte, name string) []byte {
 	return text
 }
 
-// FuzzDocument makes documents of parts that are hard to come by at random: words that end at the bounds, tags with many
-// attributes, elements deep down, and bytes that are encoded twice and declared a third way.
+// FuzzDocument makes documents of parts that are hard to come by at random: words that end at the
+// bounds, tags with many attributes, elements deep down, and bytes that are encoded twice and
+// declared a third way.
 func FuzzDocument(f *testing.F) {
 	f.Add("a", uint16(1024), " b", uint16(3), uint16(3), uint8(0), uint8(0), uint8(0))
 	f.Add("ü", uint16(512), "ü", uint16(300), uint16(600), uint8(1), uint8(3), uint8(2))
 	f.Add("日", uint16(86), " 語\n", uint16(20), uint16(511), uint8(3), uint8(4), uint8(5))
 	f.Add("<", uint16(700), "&amp;", uint16(64), uint16(0), uint8(10), uint8(1), uint8(11))
-	f.Fuzz(func(t *testing.T, word string, length uint16, rest string, attributes, depth uint16, first, second, declared uint8) {
+	f.Fuzz(func(
+		t *testing.T, word string, length uint16, rest string, attributes, depth uint16, first, second, declared uint8,
+	) {
 		text := strings.Repeat(word, min(int(length), 1<<12/max(len(word), 1))) + rest
 		var tag strings.Builder
 		for i := range attributes % 1000 {
@@ -118,7 +125,9 @@ func FuzzDocument(f *testing.F) {
 
 // FuzzAttributes reads what the parts of a page read that take a text alone.
 func FuzzAttributes(f *testing.F) {
-	for _, seed := range []string{"5; url='next.html'", "a 2x, b (,) 3x,,c", "unavailable_after: Wed, 25 Jun 2025 15:00:00 PST, noindex", "amble: none, noindex;noai", "A B\tc\n", "...9 ,url = \"x"} {
+	for _, seed := range []string{"5; url='next.html'", "a 2x, b (,) 3x,,c",
+		"unavailable_after: Wed, 25 Jun 2025 15:00:00 PST, noindex", "amble: none, noindex;noai", "A B\tc\n",
+		"...9 ,url = \"x"} {
 		f.Add(seed, 10)
 	}
 	f.Fuzz(func(t *testing.T, text string, n int) {
@@ -142,10 +151,12 @@ func FuzzAttributes(f *testing.F) {
 	})
 }
 
-// FuzzList reads lists that are packed and encoded more than once, from readers that give a byte at a time.
+// FuzzList reads lists that are packed and encoded more than once, from readers that give a byte at
+// a time.
 func FuzzList(f *testing.F) {
 	f.Add([]byte(urlset+"<url><loc>/a</loc></url>"), uint8(1), uint8(0), uint8(0), false)
-	f.Add([]byte(`{"version": "https://jsonfeed.org/version/1.1", "items": [{"url": 5}, {"url": "/a"}], "items": [[]]`), uint8(0), uint8(0), uint8(6), true)
+	f.Add([]byte(`{"version": "https://jsonfeed.org/version/1.1", "items": [{"url": 5}, {"url": "/a"}], "items": [[]]`),
+		uint8(0), uint8(0), uint8(6), true)
 	f.Add([]byte("http://site.test/ü\n#\n\n"), uint8(3), uint8(4), uint8(3), false)
 	base := mustParse(f, "http://site.test/dir/list")
 	f.Fuzz(func(t *testing.T, body []byte, packed, encoding, kind uint8, declare bool) {

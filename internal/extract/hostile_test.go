@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// Each of these took a parser down somewhere: by stack, by memory or by quadratic time. What they cost is counted by
-// TestMemoryIsLinear and TestSoakWorkIsLinear; here they are as large as a page may be.
+// Each of these took a parser down somewhere: by stack, by memory or by quadratic time. What they
+// cost is counted by TestMemoryIsLinear and TestSoakWorkIsLinear; here they are as large as a page
+// may be.
 func TestHostileDocuments(t *testing.T) {
 	link := `<a href="/found">x</a>`
 	huge := 10 << 20 // of the documents that take longest
@@ -21,10 +22,13 @@ func TestHostileDocuments(t *testing.T) {
 		{"100,000 nested spans, closed", link + strings.Repeat("<span>", 100_000) + strings.Repeat("</span>", 100_000), 1},
 		{"100,000 nested tables", link + strings.Repeat("<table><tr><td>", 100_000), 1},
 		{"100,000 nested formatting elements", link + count(100_000, "<b id=%d>"), 1},
-		{"reopened in every block", link + "<p>" + count(400, "<b id=%d>") + "</p>" + strings.Repeat("<p>x", huge/20), 1},
-		{"reopened with attributes", link + "<p>" + strings.Repeat("<b "+count(300, "a%d ")+">", 3) + "</p>" + strings.Repeat("<p>x", 200_000), 1},
+		{"reopened in every block", link + "<p>" + count(400, "<b id=%d>") + "</p>" + strings.Repeat("<p>x", huge/20),
+			1},
+		{"reopened with attributes", link + "<p>" + strings.Repeat("<b "+count(300, "a%d ")+">", 3) + "</p>" +
+			strings.Repeat("<p>x", 200_000), 1},
 		{"many body tags", link + count(huge/32, "<body a%d>"), 1},
-		{"a tag with many attributes, then many tags", link + "<div " + count(huge/20, "a%d ") + ">" + strings.Repeat("<i a>", huge/25), 1},
+		{"a tag with many attributes, then many tags", link + "<div " + count(huge/20, "a%d ") + ">" +
+			strings.Repeat("<i a>", huge/25), 1},
 		{"100,000 links", count(100_000, "<a href=/%d>x</a>"), 10_000},
 		{"a huge attribute", `<a title="` + strings.Repeat("x", huge) + `" href="/found">x</a>`, 1},
 		{"a huge reference", link + `<a href="/` + strings.Repeat("x", huge) + `">x</a>`, 1},

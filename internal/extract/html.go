@@ -42,14 +42,15 @@ func HTML(body []byte, header http.Header, base weburl.URL, tokens []string, o O
 }
 
 const (
-	// workPerByte and workFloor bound the work of a document's tree by its size. Of 6,800 pages of documentation none took
-	// more than 4 a byte.
+	// workPerByte and workFloor bound the work of a document's tree by its size. Of 6,800 pages of
+	// documentation none took more than 4 a byte.
 	workPerByte, workFloor = 8, 1 << 20
 	// maxWork bounds it whatever the size.
 	maxWork = 32 << 20
 )
 
-// parse builds the tree of a document; nil where that would be too large, too deep or too much work.
+// parse builds the tree of a document; nil where that would be too large, too deep or too much
+// work.
 func parse(text []byte, o Options) *goquery.Document {
 	work := min(workPerByte*len(text)+workFloor, maxWork)
 	root, _, err := htmltree.Parse(text, htmltree.Cost{Nodes: o.MaxNodes, Work: work})

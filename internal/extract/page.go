@@ -67,10 +67,11 @@ type Page struct {
 	// White space is collapsed, blocks are separated by a newline. It has at most
 	// Options.MaxText bytes.
 	Text string
-	// Truncated means that a bound cut something off: one of Options, or that of the work for references.
+	// Truncated means that a bound cut something off: one of Options, or that of the work for
+	// references.
 	Truncated bool
-	// Flat means that the document was read tag by tag, because its tree would have been too large, too deep or too
-	// much work.
+	// Flat means that the document was read tag by tag, because its tree would have been too large,
+	// too deep or too much work.
 	Flat bool
 	// Refused counts the references that are no http or https URL.
 	Refused int

@@ -18,12 +18,14 @@ const counted = "github.com/amble-crawler/amble/internal/extract,github.com/ambl
 	"github.com/amble-crawler/amble/internal/weburl,golang.org/x/net/html,golang.org/x/net/html/charset,golang.org/x/net/idna," +
 	"golang.org/x/text/transform,golang.org/x/text/encoding/japanese,github.com/saintfish/chardet,encoding/json,strings,bytes,mime"
 
-// TestSoakWorkIsLinear counts the statements that are executed, those of the libraries included, for a text and for one twice as
-// long: they may be two and a half times as many. The compiler's coverage does the counting, in a process for each text.
+// TestSoakWorkIsLinear counts the statements that are executed, those of the libraries included,
+// for a text and for one twice as long: they may be two and a half times as many. The compiler's
+// coverage does the counting, in a process for each text.
 func TestSoakWorkIsLinear(t *testing.T) {
 	dir := t.TempDir()
 	child := filepath.Join(dir, "child.test")
-	if out, err := exec.Command("go", "test", "-c", "-cover", "-covermode=count", "-coverpkg="+counted, "-o", child, ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "test", "-c", "-cover", "-covermode=count", "-coverpkg="+counted, "-o", child,
+		".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	before := statements(t, child, "references", 0) // what a process takes that reads next to nothing

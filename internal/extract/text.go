@@ -10,7 +10,8 @@ func clip(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "")
 }
 
-// collapse is s with single spaces in the place of its white space, cut to n bytes and not within a character.
+// collapse is s with single spaces in the place of its white space, cut to n bytes and not within a
+// character.
 func collapse(s string, n int) string {
 	var b strings.Builder
 	for word := range strings.FieldsSeq(s) {

@@ -52,7 +52,8 @@ func (l *listReader) readJSON(r io.Reader) error {
 	}
 	err := l.readFeedObject(json.NewDecoder(in))
 	var syntax *json.SyntaxError
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errNoFeed) || errors.As(err, &syntax) {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errNoFeed) ||
+		errors.As(err, &syntax) {
 		l.list.Truncated, err = true, nil
 	}
 	return err

@@ -4,11 +4,11 @@ import "slices"
 
 // Cost is what a document takes.
 type Cost struct {
-	// Nodes are those that tokens and copies of formatting elements make, 100 to 150 bytes each. Two attributes count as one
-	// more.
+	// Nodes are those that tokens and copies of formatting elements make, 100 to 150 bytes each.
+	// Two attributes count as one more.
 	Nodes int
-	// Work are the bytes of the document, the elements that were looked at for its tags, and the attributes that were copied
-	// or compared.
+	// Work are the bytes of the document, the elements that were looked at for its tags, and the
+	// attributes that were copied or compared.
 	Work int
 }
 

@@ -8,18 +8,19 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// maxTag is the size of a tag, in bytes, behind which the tokenizer is made anew.
+// maxTag is the size of a tag, in bytes, after which the tokenizer is replaced.
 const maxTag = 16 << 10
 
-// Tokenizer is the tokenizer of golang.org/x/net in linear time. That one empties the table of attribute names before each
-// tag, and the table never gets smaller: a tag with a million attributes would slow down every tag that follows.
+// Tokenizer is the tokenizer of golang.org/x/net in linear time. That one empties the table of
+// attribute names before each tag, and the table never gets smaller: a tag with a million
+// attributes would slow down every tag that follows.
 type Tokenizer struct {
 	*html.Tokenizer
 	r      io.Reader
 	maxBuf int
 	cdata  bool
-	renew  bool // before the next token
-	behind bool // renew behind the next end tag: that of a script or the like, which only this tokenizer knows
+	renew  bool // replace the tokenizer before the next token
+	behind bool // replace it after the next end tag, that of raw text: only this tokenizer knows its name
 }
 
 // NewTokenizer returns a tokenizer of text in UTF-8.
@@ -77,8 +78,8 @@ func isRawText(tag []byte) bool {
 		name = name[:end]
 	}
 	switch atom.Lookup(bytes.ToLower(name)) {
-	case atom.Iframe, atom.Noembed, atom.Noframes, atom.Noscript, atom.Script, atom.Style, atom.Textarea, atom.Title, atom.Xmp,
-		atom.Plaintext:
+	case atom.Iframe, atom.Noembed, atom.Noframes, atom.Noscript, atom.Plaintext, atom.Script, atom.Style,
+		atom.Textarea, atom.Title, atom.Xmp:
 		return true
 	}
 	return false

@@ -1,13 +1,14 @@
-// Package htmltree builds the tree of an HTML document as golang.org/x/net/html does, which reads a document as browsers do,
-// and counts what that takes while it is done.
+// Package htmltree builds the tree of an HTML document as golang.org/x/net/html does, which reads a
+// document as browsers do, and counts what that takes while it is done.
 //
-// That parser goes through its open elements for many tags, through its active formatting elements for some, and copies
-// those again and again: a document of a megabyte can keep it busy for minutes or make it a tree of gigabytes. Here each
-// such step is counted when it is made, so that the parser stops at a bound (meter.go).
+// That parser goes through its open elements for many tags, through its active formatting elements
+// for some, and copies those again and again: a document of a megabyte can keep it busy for minutes
+// or make it a tree of gigabytes. Here each such step is counted when it is made, so that the
+// parser stops at a bound (meter.go).
 //
-// parse.go, stack.go, special.go, foreign.go and doctype.go are copies. The test of the package writes them, lists all that
-// differs in them, and fails when go.mod names another version of golang.org/x/net. The tokenizer is that of
-// golang.org/x/net, made linear (tokenizer.go).
+// parse.go, stack.go, special.go, foreign.go and doctype.go are copies. The test of the package
+// writes them, lists all that differs in them, and fails when go.mod names another version of
+// golang.org/x/net. The tokenizer is that of golang.org/x/net, made linear (tokenizer.go).
 package htmltree
 
 import (
@@ -21,9 +22,10 @@ import (
 // ErrLimit is returned for a document whose tree takes more than the limit.
 var ErrLimit = errors.New("htmltree: the tree takes more than its limit")
 
-// Parse builds the tree of a document in UTF-8, for a reader that runs no scripts, and returns what it took. It stops with
-// ErrLimit as soon as that exceeds the limit; any other error is of a document that is nested more than 512 elements deep.
-// Text is not kept. Parse is safe for concurrent use.
+// Parse builds the tree of a document in UTF-8, for a reader that runs no scripts, and returns what
+// it took. It stops with ErrLimit as soon as that exceeds the limit; any other error is of a
+// document that is nested more than 512 elements deep. Text is not kept. Parse is safe for
+// concurrent use.
 func Parse(text []byte, limit Cost) (root *html.Node, spent Cost, err error) {
 	p := &parser{
 		tokenizer:  NewTokenizer(bytes.NewReader(text)),
@@ -67,7 +69,8 @@ const (
 	DoctypeToken        = html.DoctypeToken
 )
 
-// scopeMarkerNode is the type of a marker among the active formatting elements (HTML, section 13.2.4.3).
+// scopeMarkerNode is the type of a marker among the active formatting elements (HTML, section
+// 13.2.4.3).
 const scopeMarkerNode = html.RawNode + 1
 
 var scopeMarker = Node{Type: scopeMarkerNode}

@@ -24,7 +24,8 @@ func numbered(n int, format string) string {
 	return b.String()
 }
 
-// families are documents that take a parser long: each is one unit of markup repeated n times, mostly within a deep nest.
+// families are documents that take a parser long: each is one unit of markup repeated n times,
+// mostly within a deep nest.
 func families() map[string]func(n int) string {
 	repeat := strings.Repeat
 	deep := repeat("<span>", 400)
@@ -47,17 +48,25 @@ func families() map[string]func(n int) string {
 		"objects, then misnesting": func(n int) string {
 			return "<table>" + repeat("<object><tr>", n) + "</table><div>" + repeat("<b><span><div></b></div>", n/2)
 		},
-		"attributes, then end tags":      func(n int) string { return "<math><annotation-xml " + numbered(n, "a%d ") + ">" + repeat("</x>", n) },
-		"attributes, then attributes":    func(n int) string { return "<p " + numbered(n, "a%d ") + ">" + repeat("<p a>", n) },
-		"attributes of the body":         func(n int) string { return numbered(n, "<body a%d>") },
-		"formatting elements":            func(n int) string { return numbered(n, "<b id=%d>") },
-		"formatting elements in objects": func(n int) string { return numbered(n/8, "<object><b a%d><b b><b c><b d><b e><b f><b g></object>") },
-		"reopened formatting elements":   func(n int) string { return "<p>" + numbered(300, "<b id=%d>") + "</p>" + repeat("<p>x", n) },
-		"templates":                      within(repeat("<template>", 400), "<p>"),
-		"a tag in a tag":                 func(n int) string { return repeat("<xxxx", n) },
-		"quotes":                         within("", `<a href="`),
-		"comments":                       within("", "<!-- -"),
-		"texts":                          within("", "x&amp;&y<"),
+		"attributes, then end tags": func(n int) string {
+			return "<math><annotation-xml " + numbered(n, "a%d ") + ">" + repeat("</x>", n)
+		},
+		"attributes, then attributes": func(n int) string {
+			return "<p " + numbered(n, "a%d ") + ">" + repeat("<p a>", n)
+		},
+		"attributes of the body": func(n int) string { return numbered(n, "<body a%d>") },
+		"formatting elements":    func(n int) string { return numbered(n, "<b id=%d>") },
+		"formatting elements in objects": func(n int) string {
+			return numbered(n/8, "<object><b a%d><b b><b c><b d><b e><b f><b g></object>")
+		},
+		"reopened formatting elements": func(n int) string {
+			return "<p>" + numbered(300, "<b id=%d>") + "</p>" + repeat("<p>x", n)
+		},
+		"templates":      within(repeat("<template>", 400), "<p>"),
+		"a tag in a tag": func(n int) string { return repeat("<xxxx", n) },
+		"quotes":         within("", `<a href="`),
+		"comments":       within("", "<!-- -"),
+		"texts":          within("", "x&amp;&y<"),
 	}
 }
 
@@ -120,8 +129,10 @@ func same(t *testing.T, text []byte) {
 	}
 	nodes := 0
 	for ours, theirs := root, want; ours != nil; ours, theirs = after(ours), after(theirs) {
-		if ours.Type != theirs.Type || ours.DataAtom != theirs.DataAtom || ours.Data != theirs.Data || ours.Namespace != theirs.Namespace ||
-			!slices.Equal(ours.Attr, theirs.Attr) || (ours.FirstChild == nil) != (theirs.FirstChild == nil) || (ours.NextSibling == nil) != (theirs.NextSibling == nil) {
+		if ours.Type != theirs.Type || ours.DataAtom != theirs.DataAtom || ours.Data != theirs.Data ||
+			ours.Namespace != theirs.Namespace ||
+			!slices.Equal(ours.Attr, theirs.Attr) || (ours.FirstChild == nil) != (theirs.FirstChild == nil) ||
+			(ours.NextSibling == nil) != (theirs.NextSibling == nil) {
 			t.Fatalf("the tree has %+v, that of x/net %+v", ours, theirs)
 		}
 		nodes++
@@ -149,7 +160,9 @@ func TestTreeIsThatOfUpstream(t *testing.T) {
 		t.Run(name, func(t *testing.T) { same(t, []byte(family(40))) })
 	}
 	large := " title='" + strings.Repeat("x", 2*maxTag) + "' a b c"
-	same(t, []byte("<p"+large+"><title"+large+">a<b>c</title><svg><title"+large+"><b>x</title><![CDATA[y]]></svg><noscript"+large+"><i>z</noscript><textarea"+large+">"))
+	same(t,
+		[]byte("<p"+large+"><title"+large+">a<b>c</title><svg><title"+large+"><b>x</title><![CDATA[y]]></svg>"+
+			"<noscript"+large+"><i>z</noscript><textarea"+large+">"))
 }
 
 func FuzzTree(f *testing.F) {
@@ -169,7 +182,8 @@ func FuzzTree(f *testing.F) {
 		same(t, text)
 		same(t, bytes.Repeat(append(text, "<p>x"...), 20))
 		most := Cost{Nodes: 1000, Work: 20_000}
-		if _, spent, _ := Parse(bytes.Repeat(text, 20), most); spent.Work > most.Work+20*len(text)+1000 || spent.Nodes > most.Nodes+20*len(text) {
+		if _, spent, _ := Parse(bytes.Repeat(text, 20), most); spent.Work > most.Work+20*len(text)+1000 ||
+			spent.Nodes > most.Nodes+20*len(text) {
 			t.Errorf("%+v, the limit is %+v", spent, most)
 		}
 	})

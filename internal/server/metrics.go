@@ -113,7 +113,8 @@ type statusCollector struct {
 	crawl Crawl
 	now   func() time.Time
 
-	urls, hosts, places, inFlight, state, received, requests, finish, age, gaps, violations, added, crashes *prometheus.Desc
+	urls, hosts, places, inFlight, state, received, requests *prometheus.Desc
+	finish, age, gaps, violations, added, crashes            *prometheus.Desc
 }
 
 // states are those of crawl.Status.
