@@ -29,9 +29,8 @@ const (
 	// fatalDeaths is the number of consecutive deaths after which a URL is set aside.
 	fatalDeaths = 3
 	// A URL that was in flight at fatalDeaths-1 deaths is a suspect. The first suspect waits for
-	// suspectAfter, each further one for suspectEvery longer. So the next death finds at most one
-	// suspect in flight, and a process that is killed soon after its start finds none. maxSuspense
-	// bounds the wait of all suspects.
+	// suspectAfter, each further one for suspectEvery longer. So a death seldom finds more than one
+	// suspect in flight, and one soon after the start finds none. maxSuspense bounds these waits.
 	suspectAfter, suspectEvery, maxSuspense = 3 * time.Second, 2 * time.Second, 6 * time.Second
 )
 

@@ -193,8 +193,8 @@ func TestEndInOrderForgetsDeaths(t *testing.T) {
 	checkMarks(0)
 }
 
-// TestSuspectsAreSeparated: what was in flight at two deaths is asked for at different times, and not
-// at once.
+// TestSuspectsAreSeparated: what was in flight at two deaths is asked for at different times, and
+// not at once.
 func TestSuspectsAreSeparated(t *testing.T) {
 	t.Parallel()
 	var urls []string
