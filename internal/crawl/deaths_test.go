@@ -104,20 +104,20 @@ func TestDeathsAreCounted(t *testing.T) {
 		lives []string // what ends each process: with u or other in flight, or neither
 		want  string
 	}{
-		"three deaths":                      {[]string{"u", "u", "u"}, "failed crash"},
-		"with others":                       {[]string{"u other", "other u", "u other"}, "failed crash"},
-		"two deaths":                        {[]string{"u", "u"}, "retrying"},
-		"one death":                         {[]string{"u"}, "queued"},
-		"not in a row":                      {[]string{"u", "u", "other", "u"}, "retrying"},
-		"an end that was meant":             {[]string{"u", "u", "end", "u", "u"}, "retrying"},
-		"in flight at an end that was meant":  {[]string{"u", "u", "end u"}, "retrying"},
-		"a death before the first request":  {[]string{"u", "u", "", "u"}, "failed crash"},
-		"the end of the machine":            {[]string{"u", "u", "machine u"}, "retrying"},
-		"the machine between two deaths":    {[]string{"u", "machine", "u", "machine u", "u"}, "failed crash"},
-		"a robots.txt is not a page":        {[]string{"robots", "robots", "robots"}, "queued"},
-		"more than three":                   {[]string{"u", "u", "u", "u"}, "failed crash"},
-		"of which some were never written":  {[]string{"u", "torn", "torn"}, "queued"},
-		"killed while the count is written": {[]string{"u", "again", "u", "again"}, "retrying"},
+		"three deaths":                       {[]string{"u", "u", "u"}, "failed crash"},
+		"with others":                        {[]string{"u other", "other u", "u other"}, "failed crash"},
+		"two deaths":                         {[]string{"u", "u"}, "retrying"},
+		"one death":                          {[]string{"u"}, "queued"},
+		"not in a row":                       {[]string{"u", "u", "other", "u"}, "retrying"},
+		"an end that was meant":              {[]string{"u", "u", "end", "u", "u"}, "retrying"},
+		"in flight at an end that was meant": {[]string{"u", "u", "end u"}, "retrying"},
+		"a death before the first request":   {[]string{"u", "u", "", "u"}, "failed crash"},
+		"the end of the machine":             {[]string{"u", "u", "machine u"}, "retrying"},
+		"the machine between two deaths":     {[]string{"u", "machine", "u", "machine u", "u"}, "failed crash"},
+		"a robots.txt is not a page":         {[]string{"robots", "robots", "robots"}, "queued"},
+		"more than three":                    {[]string{"u", "u", "u", "u"}, "failed crash"},
+		"of which some were never written":   {[]string{"u", "torn", "torn"}, "queued"},
+		"killed while the count is written":  {[]string{"u", "again", "u", "again"}, "retrying"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
