@@ -41,6 +41,7 @@ type world struct {
 	matchTime time.Duration // of a verdict that a worker brings
 	noMatch   bool          // every verdict of rules with a star is a worker's
 	matches   int           // of these so far
+	matching  int           // that are with workers now
 	crashes   func(Lease) bool
 
 	workers    int
@@ -275,8 +276,12 @@ func (w *world) start(l Lease) {
 		return
 	}
 	if l.Kind == Match {
+		if w.matching++; w.matching > maxMatching {
+			w.t.Errorf("%d Match leases are out", w.matching)
+		}
 		w.after(w.matchTime, func() {
 			w.busy--
+			w.matching--
 			w.matches++
 			w.must(w.f.CompleteMatch(l.ID, MatchReport{
 				End: w.now, Verdict: l.Rules.Match(l.Head.RequestURI), Crashed: w.crashes != nil && w.crashes(l),

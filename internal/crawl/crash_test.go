@@ -266,6 +266,18 @@ func TestCrashesElsewhere(t *testing.T) {
 	})
 }
 
+// TestStoredRulesThatPanic: what panics where no worker is costs the file, or the URL.
+func TestStoredRulesThatPanic(t *testing.T) {
+	r := &run{Engine: &Engine{log: testLog(t), o: Options{}}}
+	if rules, err := r.rules(nil); rules != nil || err == nil {
+		t.Errorf("rules %v, error %v", rules, err)
+	}
+	c := &sweep{decide: func(*storage.Head, time.Time) (storage.Outcome, bool) { panic("bomb") }}
+	if _, ok := r.decide(c, &storage.Head{}, time.Time{}); ok {
+		t.Error("a URL at which a sweep panics is changed")
+	}
+}
+
 // TestCrashFilesAreBounded: the directory holds so many files and bytes, and no more.
 func TestCrashFilesAreBounded(t *testing.T) {
 	c := crashes{dir: filepath.Join(t.TempDir(), CrashDir), version: "1"}

@@ -1,8 +1,10 @@
 package crawl
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
@@ -191,6 +193,39 @@ func TestEndInOrderForgetsDeaths(t *testing.T) {
 	checkMarks(1)
 	crawl(t, o)
 	checkMarks(0)
+}
+
+// TestShutdownIsNoDeath: while a process waits for its last requests, its ledger says that it is
+// shutting down, so a kill at that time is not the fault of any of them.
+func TestShutdownIsNoDeath(t *testing.T) {
+	t.Parallel()
+	asked, said := make(chan struct{}), make(chan struct{})
+	web := startWeb(t, site("a.test", "", nil, testweb.Routes{
+		"/held": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(asked); <-said }),
+	}))
+	o := testOptions(t, web)
+	o.ShutdownGrace = time.Minute
+	e, err := Open(o, testLog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	go func() {
+		defer close(said)
+		<-asked
+		stop()
+		for range 3000 {
+			if debt, err := storage.ReadDebt(o.DataDir, 0, storage.BootID(), nil); err == nil && debt.Ended {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		t.Error("the ledger does not say that the process is shutting down")
+	}()
+	_, err = e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/held"))})
+	if err := errors.Join(err, e.Close()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestSuspectsAreSeparated: what was in flight at two deaths is asked for at different times, and

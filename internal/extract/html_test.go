@@ -175,6 +175,23 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// TestReferencesAreBounded: a page whose URL is long cannot make a hundred times its size of URLs.
+func TestReferencesAreBounded(t *testing.T) {
+	base := mustParse(t, "http://site.test/"+strings.Repeat("x", 2000)+"/")
+	text := count(10_000, "<a href=%d>")
+	p, err := HTML([]byte(text), typed("text/html; charset=utf-8"), base, nil, DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	bytes := 0
+	for _, l := range p.Links {
+		bytes += len(l.URL.String())
+	}
+	if most := referencesPerByte*len(text) + referencesFloor; !p.Truncated || bytes > most || bytes < most/2 {
+		t.Errorf("%d links of %d bytes together from %d bytes, truncated %t", len(p.Links), bytes, len(text), p.Truncated)
+	}
+}
+
 func TestBounds(t *testing.T) {
 	links := func(n int) string {
 		var b strings.Builder
