@@ -51,7 +51,8 @@ func (r *run) keepCrash(res *result, cause any, stack []byte) {
 		return
 	}
 	r.log.Error(what+"; the crawl goes on without it. This is a bug: please report it with the file",
-		"url", url, "host", host, "panic", fmt.Sprint(cause), "kept", kept, "stack", string(stack[:min(len(stack), maxCrashStack)]))
+		"url", url, "host", host, "panic", fmt.Sprint(cause), "kept", kept,
+		"stack", string(stack[:min(len(stack), maxCrashStack)]))
 }
 
 // isNew reports whether place has not panicked before.
