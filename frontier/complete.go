@@ -79,20 +79,27 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 	return nil
 }
 
-// putBack returns the URL of a request without a result to its queue.
+// putBack returns the URL of a lease without a result to its queue.
 func (f *Frontier) putBack(h *host, q *queue, out *outstanding) {
-	h.active.busy.remove(out.lease.Head.Ordinal)
-	if out.renewal {
-		q.renewals = slices.Insert(q.renewals, 0, out.lease.Head)
+	f.returnHead(h, q, out.lease.Head, out.due, out.renewal)
+	if out.renewal && out.lease.Kind == Page {
 		f.notRenewed()
-		return
 	}
-	if out.due {
-		q.addDue(out.lease.Head)
-		return
+}
+
+// returnHead returns a URL to its queue, to where it was taken from.
+func (f *Frontier) returnHead(h *host, q *queue, u storage.Head, due, renewal bool) {
+	h.active.busy.remove(u.Ordinal)
+	switch {
+	case renewal:
+		q.renewals = slices.Insert(q.renewals, 0, u)
+	case due:
+		q.addDue(u)
+	default:
+		i, _ := slices.BinarySearchFunc(q.heads.list, u.Ordinal,
+			func(a head, o uint32) int { return cmp.Compare(a.ordinal, o) })
+		q.heads.insert(i, []storage.Head{u})
 	}
-	i, _ := slices.BinarySearchFunc(q.heads.list, out.lease.Head.Ordinal, func(a head, o uint32) int { return cmp.Compare(a.ordinal, o) })
-	q.heads.insert(i, []storage.Head{out.lease.Head})
 }
 
 // Attempted counts an attempt at a URL that came to a state, and says whether

@@ -37,7 +37,9 @@
 //
 // # Leases
 //
-// Next hands out leases: one request to one host at one address. NextName hands out lookups of names. Each lease ends in exactly one call of a
+// Next hands out leases: one request to one host at one address, or the match
+// of a URL against a robots.txt that takes too long for the owner of the Frontier
+// (match.go). NextName hands out lookups of names. Each lease ends in exactly one call of a
 // Complete method. What the store must know of it gathers in a batch that
 // TakeBatch hands over; Committed says that the batch is on disk. Nothing here
 // forgets a URL between the two: a host goes back to dormant only when all

@@ -46,7 +46,7 @@ func (f *Frontier) applyDrop(h *host, now time.Time) {
 	if d == nil {
 		return
 	}
-	if d.over && (a == nil || !a.loading && a.inFlight == 0) {
+	if d.over && (a == nil || !a.loading && a.inFlight == 0 && a.matching == 0) {
 		defer delete(f.drops, h.id)
 	}
 	if a == nil || a.polite == nil {

@@ -31,6 +31,10 @@ type Frontier struct {
 
 	names names // in line to be looked up
 
+	matchWork int // see the constant; other in tests
+	matching  int // match leases out
+	matchLine []matchTurn
+
 	leases    map[uint64]*outstanding
 	lastLease uint64
 	spare     []*outstanding // of leases that ended, to be used again
@@ -89,6 +93,7 @@ func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
 		foreign:   make(map[string][]errand),
 		domains:   make([]domain, 1),
 		domainIDs: make(map[string]uint32),
+		matchWork: matchWork,
 	}
 	for l := range lanes {
 		f.dormant[l], f.ready[l] = newHeap(hosts), newHeap(hosts)

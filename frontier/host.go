@@ -109,8 +109,9 @@ type active struct {
 	renewalsRead uint32 // Unix seconds; renewals that were due by then are read or busy
 
 	loading     bool
-	dueMissed   bool // more due URLs came while a load was under way
-	lookingUp   bool // in line for a lookup of its name, or leased as one
+	matching    uint8 // match leases out
+	dueMissed   bool  // more due URLs came while a load was under way
+	lookingUp   bool  // in line for a lookup of its name, or leased as one
 	whyHopeless storage.Reason
 	counted     bool  // among the active hosts of its lane
 	holdsPlace  bool  // it counts to the requests of its lane already
@@ -132,6 +133,7 @@ type queue struct {
 	inFlight ordinals       // leased ones that were queued, not due
 	record   robots.Record
 	rules    *robots.Rules
+	judged   judged
 	held     instant // nothing of it before; always: not held
 
 	next         uint32 // next ordinal to read from the store
@@ -140,6 +142,7 @@ type queue struct {
 	moreRenewals bool   // there are more renewals that are due
 	known        bool   // a robots.txt was read, now or in an earlier process
 	asked        bool   // its robots.txt is being fetched
+	matching     bool   // one of its URLs is being put to its rules, or waits for that
 	why          robots.Reason
 }
 

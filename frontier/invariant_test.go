@@ -119,7 +119,7 @@ func checkHeap(t tester, name string, heap hostHeap) {
 
 func (c *census) leases(t tester, f *Frontier) {
 	t.Helper()
-	lookups, guesses := 0, 0
+	lookups, guesses, matches := 0, 0, make(map[*host]int)
 	for _, out := range f.leases {
 		if f.hosts.get(out.host.id) != out.host || out.host.active == nil {
 			t.Fatalf("a lease is out to host %d, which is dormant", out.host.id)
@@ -133,6 +133,14 @@ func (c *census) leases(t tester, f *Frontier) {
 				t.Fatalf("host %d is leased to be resolved and does not know", out.host.id)
 			}
 			continue
+		case Match:
+			head := &out.lease.Head
+			if !out.host.active.busy.has(head.Ordinal) || !out.host.active.queues[head.Origin].matching {
+				t.Fatalf("URL %d of host %d is being put to its rules, and the host does not know", head.Ordinal,
+					out.host.id)
+			}
+			matches[out.host]++
+			continue
 		case Page:
 			if !out.host.active.busy.has(out.lease.Head.Ordinal) {
 				t.Fatalf("URL %d of host %d is leased and not busy", out.lease.Head.Ordinal, out.host.id)
@@ -140,6 +148,32 @@ func (c *census) leases(t tester, f *Frontier) {
 		}
 		c.inFlight[out.host]++
 		c.inLane[out.lane]++
+	}
+	matching := 0
+	for h, n := range matches {
+		matching += n
+		for _, turn := range f.matchLine {
+			if turn.host == h {
+				n++
+			}
+		}
+		for i := range h.active.queues {
+			if h.active.queues[i].matching {
+				n--
+			}
+		}
+		if n != 0 {
+			t.Fatalf("host %d has %d more URLs that are being put to rules than queues that stand still for it", h.id,
+				n)
+		}
+	}
+	for _, turn := range f.matchLine {
+		if turn.host.active == nil || !turn.host.active.queues[turn.queue].matching {
+			t.Fatalf("host %d is in line to be put to its rules and does not know", turn.host.id)
+		}
+	}
+	if matching != f.matching || f.matching > maxMatching {
+		t.Fatalf("%d match leases are out, %d are counted, %d hosts wait", matching, f.matching, len(f.matchLine))
 	}
 	if lookups != f.names.out || guesses != f.names.guesses {
 		t.Fatalf("%d lookups are out, %d of them guesses; %d and %d are counted",

@@ -117,5 +117,14 @@ func (f *Frontier) failJobs(h *host, end time.Time) {
 func (f *Frontier) failJob(server *host, e *errand, why robots.Failure, end time.Time) {
 	out := robots.Outcome{URL: e.url.String(), Redirects: e.job.Hops, Failure: why, Jitter: f.jitter()}
 	record, _ := f.o.Robots.Next(e.job.Previous, out, end)
-	f.settled(f.setPolicy(e.job, record, record.Rules(f.o.Tokens...), end), server, end)
+	f.settled(f.setPolicy(e.job, record, f.keptRules(e.job, &record), end), server, end)
+}
+
+// keptRules are the rules of a robots.txt that could not be fetched: those of its copy, where there
+// is one. They are compiled already.
+func (f *Frontier) keptRules(job RobotsJob, record *robots.Record) *robots.Rules {
+	if q := f.hosts.get(job.Owner).queueOf(job.Origin); q != nil && q.known {
+		return q.rules
+	}
+	return record.Rules(f.o.Tokens...)
 }

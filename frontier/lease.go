@@ -19,10 +19,11 @@ const (
 	Resolve Kind = iota // the addresses of a host name; no request to the host
 	Robots              // the robots.txt of an origin, or what it redirects to
 	Page                // a URL of the frontier
+	Match               // no request: match a URL against rules that take long
 )
 
 // String names the kind for logs.
-func (k Kind) String() string { return [...]string{"resolve", "robots", "page"}[k] }
+func (k Kind) String() string { return [...]string{"resolve", "robots", "page", "match"}[k] }
 
 // Lease is the permission for one request to one host at one address, until it
 // is completed. It is plain data; a worker may keep it.
@@ -32,11 +33,11 @@ type Lease struct {
 	Host     storage.HostID
 	HostName string
 	URL      weburl.URL // zero for Resolve
-	Address  netip.Addr // to be dialled, and no other; zero for Resolve
+	Address  netip.Addr // to be dialled, and no other; zero for Resolve and Match
 
-	// Of Page leases.
+	// Of Page and Match leases.
 	Head    storage.Head
-	Verdict robots.Verdict // that allowed it
+	Verdict robots.Verdict // that allowed it; of Match: it is wanted
 	Rules   *robots.Rules  // that gave the verdict
 	Policy  robots.Record  // that the rules come from
 

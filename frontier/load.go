@@ -70,7 +70,7 @@ func (a *active) low(heads int) bool {
 		if len(q.heads.list) <= heads/4 && q.next < a.tail || len(q.due) <= heads/4 && q.more {
 			return true
 		}
-		moves = moves || !q.asked && q.held == always && len(q.heads.list) > 0
+		moves = moves || !q.stands() && q.held == always && len(q.heads.list) > 0
 	}
 	return !moves && a.read < a.tail
 }

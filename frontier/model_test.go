@@ -72,6 +72,8 @@ func newModel(t *rapid.T) *model {
 	m.o.Workers = rapid.SampledFrom([]int{m.workers, m.workers, 0}).Draw(t, "known workers")
 	m.commitTime = rapid.SampledFrom([]time.Duration{time.Millisecond, 700 * time.Millisecond, 5 * time.Second}).Draw(t, "commit time")
 	m.loadTime = rapid.SampledFrom([]time.Duration{time.Millisecond, 900 * time.Millisecond, 4 * time.Second}).Draw(t, "load time")
+	m.noMatch = rapid.Bool().Draw(t, "verdicts by workers")
+	m.matchTime = rapid.SampledFrom([]time.Duration{time.Millisecond, 3 * time.Second}).Draw(t, "time of a verdict")
 	m.answer, m.resolve = m.serve, m.lookUp
 	m.world.started, m.world.completed, m.world.committed = m.begins, m.ends, m.commits
 	m.judged = func(o weburl.Origin, r *robots.Rules) { m.rules[o] = r }
@@ -187,6 +189,8 @@ func (m *model) changeFile() {
 		{},
 		{body: "User-agent: *\nDisallow: /closed\n"},
 		{body: "User-agent: *\nCrawl-delay: 7\nDisallow: /closed\n", maxAge: 10 * time.Minute},
+		{body: "User-agent: *\nDisallow: /cl*d\n", maxAge: 10 * time.Minute},
+		{body: "User-agent: *\nCrawl-delay: 3\nDisallow: /*sed\nAllow: /*x$\n"},
 		{body: "User-agent: *\nDisallow: /\n", maxAge: time.Hour},
 		{status: 404},
 		{status: 500, signal: politeness.SignalServerError},

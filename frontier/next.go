@@ -22,6 +22,9 @@ func (f *Frontier) Next(now time.Time) (Lease, bool) {
 func (f *Frontier) next(now time.Time) *outstanding {
 	t := f.instant(now)
 	f.activate(t)
+	if out := f.nextMatch(); out != nil {
+		return out
+	}
 	for h := f.dueHost(t); h != nil; h = f.dueHost(t) {
 		if out := f.serve(h, now); out != nil {
 			return out
@@ -133,11 +136,16 @@ func (f *Frontier) takePage(h *host, q *queue, now time.Time) *outstanding {
 			return nil
 		}
 		head, due := q.take()
-		out := f.leasePage(h, q, &head, now)
-		if out == nil {
+		out := f.leasePage(h, q, &head, false, now)
+		switch {
+		case out == nil && q.matching:
+			f.returnHead(h, q, head, due, false)
+			return nil
+		case out == nil:
 			continue
+		case out.lease.Kind == Page:
+			f.tookNew()
 		}
-		f.tookNew()
 		if !due {
 			q.inFlight.add(head.Ordinal)
 		}
@@ -146,11 +154,15 @@ func (f *Frontier) takePage(h *host, q *queue, now time.Time) *outstanding {
 	}
 }
 
-// leasePage leases a URL that was taken off its queue, if it may be asked. One that may not is settled; then there is no lease.
-func (f *Frontier) leasePage(h *host, q *queue, head *storage.Head, now time.Time) *outstanding {
+// leasePage leases a URL that was taken off its queue, if it may be asked, or the question whether
+// it may. One that may not is settled; then there is no lease.
+func (f *Frontier) leasePage(h *host, q *queue, head *storage.Head, renewal bool, now time.Time) *outstanding {
 	h.active.busy.add(head.Ordinal)
 	u := q.origin.URL(head.RequestURI)
-	verdict, no := f.judge(q, head, u)
+	verdict, no, known := f.judge(q, head, u)
+	if !known {
+		return f.leaseMatch(h, q, head, renewal)
+	}
 	if no.State != storage.Queued {
 		no.At = now
 		f.unplan(h, head, &no)
@@ -165,23 +177,25 @@ func (f *Frontier) leasePage(h *host, q *queue, head *storage.Head, now time.Tim
 }
 
 // judge asks the scope and the robots rules about a URL. The outcome is that of
-// a URL which may not be asked; its state is Queued when it may.
-func (f *Frontier) judge(q *queue, head *storage.Head, u weburl.URL) (robots.Verdict, storage.Outcome) {
+// a URL which may not be asked; its state is Queued when it may. known is false
+// where the rules take too long.
+func (f *Frontier) judge(
+	q *queue, head *storage.Head, u weburl.URL,
+) (v robots.Verdict, no storage.Outcome, known bool) {
 	inScope := f.scope.Check
 	if head.Sitemap {
 		inScope = f.scope.CheckSitemap
 	}
 	if inScope(u) != InScope {
-		return robots.Verdict{}, storage.Outcome{State: storage.Excluded, Reason: storage.ReasonScope}
+		return v, storage.Outcome{State: storage.Excluded, Reason: storage.ReasonScope}, true
 	}
 	if f.o.MaxDepth > 0 && head.Depth > f.o.MaxDepth && !head.Sitemap {
-		return robots.Verdict{}, storage.Outcome{State: storage.Excluded, Reason: storage.ReasonDepth}
+		return v, storage.Outcome{State: storage.Excluded, Reason: storage.ReasonDepth}, true
 	}
-	v := q.rules.Match(head.RequestURI)
-	if !v.Allowed && f.o.Obey {
-		return v, storage.Outcome{State: storage.Denied, Reason: storage.ReasonRobots, Line: uint32(v.Line)}
+	if v, known = f.match(q, head); known && !v.Allowed && f.o.Obey {
+		no = refused(v)
 	}
-	return v, storage.Outcome{}
+	return v, no, known
 }
 
 // leaseRequest leases a request to a host: it counts against the host's and

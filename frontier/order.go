@@ -59,7 +59,7 @@ func (a *active) expects() bool {
 		return true
 	}
 	for i := range a.queues {
-		if q := &a.queues[i]; !q.asked && q.held == always && len(q.heads.list) == 0 && q.next < a.tail {
+		if q := &a.queues[i]; !q.stands() && q.held == always && len(q.heads.list) == 0 && q.next < a.tail {
 			return true
 		}
 	}
@@ -87,7 +87,7 @@ func (a *active) pick(now instant, patient *queue) *queue {
 	for i := range a.queues {
 		q := &a.queues[i]
 		switch {
-		case q.asked || q.held > now || !a.offers(q):
+		case q.stands() || q.held > now || !a.offers(q):
 		case q == patient:
 			waits = true
 		case best == nil || q.before(best):

@@ -177,7 +177,7 @@ func (f *Frontier) wake(h *host) (instant, bool) {
 		return max(at, f.instant(a.polite.Ready(f.clock))), len(a.jobs) > 0
 	}
 	for i := range a.queues {
-		if q := &a.queues[i]; !q.asked && a.offers(q) {
+		if q := &a.queues[i]; !q.stands() && a.offers(q) {
 			at = min(at, q.held)
 		}
 	}
@@ -191,9 +191,9 @@ func (f *Frontier) wake(h *host) (instant, bool) {
 	return max(at, f.instant(a.polite.Ready(f.clock))), true
 }
 
-// asking reports whether an answer about one of the host's origins is awaited.
+// asking reports whether an answer about one of the host's origins, or URLs, is awaited.
 func (h *host) asking() bool {
-	return slices.ContainsFunc(h.active.queues, func(q queue) bool { return q.asked })
+	return slices.ContainsFunc(h.active.queues, func(q queue) bool { return q.stands() })
 }
 
 // retires decides whether an active host goes dormant: never with anything
@@ -259,7 +259,7 @@ func (a *active) holding() robots.Reason {
 		q := &a.queues[i]
 		switch {
 		case !q.waits() && len(q.renewals) == 0:
-		case q.held == always || q.asked:
+		case q.held == always || q.stands():
 			return robots.ReasonNone
 		default:
 			why = q.why

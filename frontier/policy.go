@@ -80,7 +80,7 @@ func (f *Frontier) setPolicy(job RobotsJob, record robots.Record, rules *robots.
 	if rulesChanged(&job.Previous, &record) {
 		f.rechecks = append(f.rechecks, Recheck{Host: h.id, Origin: uint8(h.active.originIndex(job.Origin)), Rules: rules})
 	}
-	q.asked, q.known, q.held, q.record, q.rules = false, true, always, record, rules
+	q.asked, q.known, q.held, q.record, q.rules, q.judged = false, true, always, record, rules, judged{}
 	f.weigh(h)
 	f.setAsked(h)
 	standing := f.o.Robots.Standing(record, h.active.polite.Delay(now), now)

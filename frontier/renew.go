@@ -29,7 +29,7 @@ func (f *Frontier) renewAt(h *host) instant {
 	at, low := f.readRenewalsAt(h), false
 	for i := range a.queues {
 		q := &a.queues[i]
-		if !q.asked && len(q.renewals) > 0 {
+		if !q.stands() && len(q.renewals) > 0 {
 			at = min(at, q.held)
 		}
 		low = low || len(q.renewals) <= f.o.Heads/4 && q.moreRenewals
@@ -48,7 +48,7 @@ func (a *active) pickRenewal(now instant) *queue {
 	var best *queue
 	for i := range a.queues {
 		q := &a.queues[i]
-		if q.asked || q.held > now || len(q.renewals) == 0 {
+		if q.stands() || q.held > now || len(q.renewals) == 0 {
 			continue
 		}
 		if best == nil || q.renewals[0].Last.Due.Before(best.renewals[0].Last.Due) {
@@ -63,11 +63,16 @@ func (f *Frontier) takeRenewal(h *host, q *queue, now time.Time) *outstanding {
 	for len(q.renewals) > 0 {
 		head := q.renewals[0]
 		q.renewals = q.renewals[1:]
-		out := f.leasePage(h, q, &head, now)
-		if out == nil {
+		out := f.leasePage(h, q, &head, true, now)
+		switch {
+		case out == nil && q.matching:
+			f.returnHead(h, q, head, false, true)
+			return nil
+		case out == nil:
 			continue
+		case out.lease.Kind == Page:
+			f.tookRenewal(f.instant(head.Last.At), f.instant(head.Last.Due), f.instant(now))
 		}
-		f.tookRenewal(f.instant(head.Last.At), f.instant(head.Last.Due), f.instant(now))
 		out.renewal = true
 		return out
 	}
@@ -110,7 +115,8 @@ func (f *Frontier) visit(h *host, head *storage.Head, at time.Time) *revisit.Vis
 
 // plan decides about the next visit of a page that was asked for. Without a plan the page keeps what is remembered of it.
 func (f *Frontier) plan(h *host, head *storage.Head, o *storage.Outcome, r *PageReport) {
-	if f.o.Renew == nil || o.State == storage.Retrying || o.State != storage.Fetched && o.State != storage.Redirected && !wasThere(head) {
+	if f.o.Renew == nil || o.State == storage.Retrying || o.Reason == storage.ReasonCrash ||
+		o.State != storage.Fetched && o.State != storage.Redirected && !wasThere(head) {
 		f.unplan(h, head, o)
 		return
 	}

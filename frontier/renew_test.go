@@ -247,6 +247,28 @@ func TestGonePages(t *testing.T) {
 	}
 }
 
+// TestCrashedPage: a page at which a worker panicked is not visited again, whatever the plan says.
+func TestCrashedPage(t *testing.T) {
+	w := renewingWorld(t, every(6*time.Hour), 0.5)
+	w.add("http://a.test/crashes", "http://a.test/fine")
+	visits := map[string]int{}
+	w.answer = func(l Lease) answer {
+		a := answer{took: 100 * time.Millisecond}
+		if l.Kind != Page {
+			return a
+		}
+		if visits[l.URL.RequestURI()]++; l.URL.RequestURI() == "/crashes" && visits["/crashes"] == 2 {
+			a.state, a.reason = storage.Failed, storage.ReasonCrash
+		}
+		return a
+	}
+	w.open()
+	w.run(90 * 24 * time.Hour)
+	if visits["/crashes"] != 2 || visits["/fine"] < 300 {
+		t.Errorf("visits: %v", visits)
+	}
+}
+
 // TestChangefreq: of pages that were visited once, those that their sitemap says to change often come first.
 func TestChangefreq(t *testing.T) {
 	const hourly, yearly = 2, 6

@@ -29,7 +29,7 @@ func (f *Frontier) forgetName(id storage.HostID) {
 	if h == nil {
 		return
 	}
-	h.absent = 0
+	h.absent, h.nameless, h.lookup = 0, 0, neverLookedUp
 	if h.active != nil {
 		h.active.hopeless = always
 	}

@@ -51,24 +51,26 @@ func (s *Sessions) Strip(uri string) (string, bool) {
 	return stripped + "?" + kept, true
 }
 
-// stripPath drops path parameters: /page;jsessionid=1234.
+// stripPath drops path parameters: /page;jsessionid=1234. Its time is linear.
 func (s *Sessions) stripPath(path string) (string, bool) {
-	at := strings.IndexByte(path, ';')
-	if at < 0 {
+	var kept strings.Builder
+	from := 0 // what is before is in kept, or dropped
+	for at := strings.IndexByte(path, ';'); 0 <= at && at < len(path); {
+		end := at + 1
+		for end < len(path) && path[end] != ';' && path[end] != '/' {
+			end++
+		}
+		if path[at] == ';' && s.isSession(path[at+1:end]) {
+			kept.WriteString(path[from:at])
+			from = end
+		}
+		at = end
+	}
+	if from == 0 {
 		return path, false
 	}
-	end := at + 1
-	for end < len(path) && path[end] != ';' && path[end] != '/' {
-		end++
-	}
-	rest, more := s.stripPath(path[end:])
-	if s.isSession(path[at+1 : end]) {
-		return path[:at] + rest, true
-	}
-	if !more {
-		return path, false
-	}
-	return path[:end] + rest, true
+	kept.WriteString(path[from:])
+	return kept.String(), true
 }
 
 // stripQuery drops parameters of a query.

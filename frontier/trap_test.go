@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -107,6 +108,8 @@ func TestSessionsStrip(t *testing.T) {
 		{"/a?sid=", "/a?sid="},
 		{"/a?sid", "/a?sid"},
 		{"/sid=1/x", "/sid=1/x"},
+		{"/a;sid=1;v=2;sid=3/b;sid=4/;sid=5;c?sid=6", "/a;v=2/b/;c"},
+		{strings.Repeat("/a;sid=1;v=2", 100), strings.Repeat("/a;v=2", 100)},
 	} {
 		got, has := s.Strip(c.uri)
 		if got != c.want || has != (c.want != c.uri) {
@@ -116,6 +119,25 @@ func TestSessionsStrip(t *testing.T) {
 	if got, has := NewSessions(nil).Strip("/a?sid=1"); has || got != "/a?sid=1" {
 		t.Errorf("without names: %q, %v", got, has)
 	}
+}
+
+// The cost of a URL of nothing but session ids, or of nothing but numbers, is that of its length.
+func TestLongURLsAreChecked(t *testing.T) {
+	s := NewSessions(SessionNames())
+	path := strings.Repeat(";v=1;sid=1", 180)
+	if n := testing.AllocsPerRun(10, func() { s.Strip("/" + path) }); n > 10 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// stripPathByParts is stripPath, part by part.
+func stripPathByParts(s *Sessions, path string) string {
+	segments := strings.Split(path, "/")
+	for i, segment := range segments {
+		parameters := strings.Split(segment, ";")
+		segments[i] = strings.Join(append(parameters[:1:1], slices.DeleteFunc(parameters[1:], s.isSession)...), ";")
+	}
+	return strings.Join(segments, "/")
 }
 
 func FuzzTrapCheck(f *testing.F) {
@@ -138,6 +160,18 @@ func FuzzTrapCheck(f *testing.F) {
 		}
 		if again, more := s.Strip(stripped); more || again != stripped {
 			t.Fatalf("%q stripped twice: %q", uri, again)
+		}
+		if got, _ := s.stripPath(uri); got != stripPathByParts(s, uri) {
+			t.Errorf("%q stripped to %q, want %q", uri, got, stripPathByParts(s, uri))
+		}
+		for i := range uri {
+			named := slices.ContainsFunc([]string{"calendar", "kalender", "calendrier", "events", "agenda"},
+				func(word string) bool {
+					return strings.Contains(uri[:i], word)
+				})
+			if named != (calendarWord(uri) <= i) {
+				t.Errorf("%q: a calendar before %d: %v, its word ends at %d", uri, i, named, calendarWord(uri))
+			}
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"math"
 	"strings"
 	"time"
 )
@@ -22,13 +23,14 @@ const (
 //	year=2031, date=203105           as the value of a parameter
 func strangeDate(uri string, now time.Time) bool {
 	last := now.Year() + yearsAhead
+	calendar := calendarWord(uri)
 	for i := 0; i < len(uri); {
 		end := digitsEnd(uri, i)
 		if end == i {
 			i++
 			continue
 		}
-		if isDate(uri, i, end) {
+		if isDate(uri, i, end, calendar <= i) {
 			if year := number(uri[i : i+4]); year < firstYear || year > last {
 				return true
 			}
@@ -38,12 +40,13 @@ func strangeDate(uri string, now time.Time) bool {
 	return false
 }
 
-// isDate reports whether the digits uri[start:end] begin a date.
-func isDate(uri string, start, end int) bool {
+// isDate reports whether the digits uri[start:end] begin a date. behind says that a word before
+// them speaks of a calendar.
+func isDate(uri string, start, end int, behind bool) bool {
 	if uri[start] == '0' || start > 0 && isLetter(uri[start-1]) {
 		return false
 	}
-	expected := inParameter(uri, start) || hasCalendarWord(uri[:start])
+	expected := behind || inParameter(uri, start)
 	switch end - start {
 	case 4:
 		month, day, slash := partsBehind(uri, end)
@@ -90,14 +93,16 @@ func inParameter(uri string, at int) bool {
 	return strings.HasSuffix(before, "year=") || strings.HasSuffix(before, "month=") || strings.HasSuffix(before, "date=")
 }
 
-// hasCalendarWord reports whether a path speaks of a calendar.
-func hasCalendarWord(path string) bool {
+// calendarWord is where the first word ends that speaks of a calendar; math.MaxInt if there is
+// none.
+func calendarWord(uri string) int {
+	end := math.MaxInt
 	for _, word := range [...]string{"calendar", "kalender", "calendrier", "events", "agenda"} {
-		if strings.Contains(path, word) {
-			return true
+		if at := strings.Index(uri, word); at >= 0 {
+			end = min(end, at+len(word))
 		}
 	}
-	return false
+	return end
 }
 
 func digitsEnd(s string, at int) int {

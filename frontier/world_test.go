@@ -38,6 +38,12 @@ type world struct {
 	now   time.Time
 	quick bool // the invariants are not checked after every step
 
+	matchTime time.Duration // of a verdict that a worker brings
+	noMatch   bool          // every verdict of rules with a star is a worker's
+	matches   int           // of these so far
+	matching  int           // that are with workers now
+	crashes   func(Lease) bool
+
 	workers    int
 	commitTime time.Duration
 	loadTime   time.Duration
@@ -119,6 +125,7 @@ func newWorld(t tester, o Options, d disk) *world {
 	w := &world{
 		t: t, o: o, disk: d, scope: NewScope(ModeAny, nil, nil), now: epoch,
 		workers: 100, commitTime: 10 * time.Millisecond, loadTime: time.Millisecond, nameTime: 20 * time.Millisecond,
+		matchTime: 40 * time.Millisecond,
 	}
 	w.answer = func(Lease) answer { return answer{took: 100 * time.Millisecond} }
 	w.resolve = func(l Lease) ResolveReport {
@@ -150,6 +157,9 @@ func (w *world) open() {
 	if w.stalls {
 		w.after(250*time.Millisecond, w.breakOff)
 	}
+	if w.noMatch {
+		f.matchWork = -1
+	}
 	if err := w.disk.Hosts(func(h *storage.Host) error { return f.Restore(h, w.now) }); err != nil {
 		w.t.Fatal(err)
 	}
@@ -162,7 +172,7 @@ func (w *world) crash() {
 		r.end = w.now
 		w.log = append(w.log, r)
 	}
-	w.f, w.batch, w.events, w.busy, w.lookups, w.committing = nil, storage.Batch{}, nil, 0, 0, false
+	w.f, w.batch, w.events, w.busy, w.lookups, w.matching, w.committing = nil, storage.Batch{}, nil, 0, 0, 0, false
 	w.o.OwedSince = w.now
 }
 
@@ -289,6 +299,20 @@ func (w *world) lookUpNames() {
 func (w *world) start(l Lease) {
 	w.busy++
 	start := w.now
+	if l.Kind == Match {
+		if w.matching++; w.matching > maxMatching {
+			w.t.Errorf("%d Match leases are out", w.matching)
+		}
+		w.after(w.matchTime, func() {
+			w.busy--
+			w.matching--
+			w.matches++
+			w.must(w.f.CompleteMatch(l.ID, MatchReport{
+				End: w.now, Verdict: l.Rules.Match(l.Head.RequestURI), Crashed: w.crashes != nil && w.crashes(l),
+			}))
+		})
+		return
+	}
 	if w.started != nil {
 		w.started(l)
 	}

@@ -77,8 +77,17 @@ func FuzzMatch(f *testing.F) {
 		r := Compile(body, "amble")
 		v := r.Match(uri)
 		normal := appendURI(nil, uri)
-		if again := r.match(normal); again != v {
+		if again, ok := r.match(normal, math.MaxInt); !ok || again != v {
 			t.Fatalf("%q: %+v, in normal form %+v", uri, v, again)
+		}
+		for work := 1; ; work *= 4 {
+			within, ok := r.MatchWithin(uri, work)
+			if ok && within != v || !ok && work > 2*(len(body)+1)*(3*len(uri)+2) {
+				t.Fatalf("%q: %+v, within %d octets %+v, %v", uri, v, work, within, ok)
+			}
+			if ok {
+				break
+			}
 		}
 		if v.Reason == ReasonRule && (v.Line < 1 || r.RuleText(v) == "") {
 			t.Fatalf("%+v %q", v, r.RuleText(v))

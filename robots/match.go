@@ -1,6 +1,9 @@
 package robots
 
-import "bytes"
+import (
+	"bytes"
+	"math"
+)
 
 // inline is the length of a request URI, with the "$" at its end, up to which Match needs no large buffer, and maxURI
 // the one up to which it needs none from the heap, even if every octet has to be escaped.
@@ -14,40 +17,50 @@ const (
 // section 2.2.2). It does not allocate for URLs of up to 2,048 octets and takes time in proportion to the length of
 // the URL and the number of rules with a star, whatever they say.
 func (r *Rules) Match(requestURI string) Verdict {
+	v, _ := r.MatchWithin(requestURI, math.MaxInt)
+	return v
+}
+
+// MatchWithin is Match with a bound on the work at rules with a star: each rule, each piece of a
+// pattern and each octet compared counts as one. It may exceed the bound by the length of the URL,
+// for the last piece. ok is false if the verdict takes more work; then v is not valid.
+func (r *Rules) MatchWithin(requestURI string, work int) (v Verdict, ok bool) {
 	if len(requestURI) < inline && isNormal(requestURI) {
 		var buf [inline]byte
 		n := copy(buf[:], requestURI)
 		buf[n] = '$'
-		return r.match(buf[:n+1])
+		return r.match(buf[:n+1], work)
 	}
-	return r.matchAny(requestURI)
+	return r.matchAny(requestURI, work)
 }
 
-// matchAny is Match for any request URI.
-func (r *Rules) matchAny(requestURI string) Verdict {
+// matchAny is MatchWithin for any request URI.
+func (r *Rules) matchAny(requestURI string, work int) (Verdict, bool) {
 	if len(requestURI) <= maxURI {
 		var buf [3*maxURI + 2]byte
-		return r.match(appendURI(buf[:0], requestURI))
+		return r.match(appendURI(buf[:0], requestURI), work)
 	}
-	return r.match(appendURI(make([]byte, 0, len(requestURI)+len(requestURI)/8), requestURI))
+	return r.match(appendURI(make([]byte, 0, len(requestURI)+len(requestURI)/8), requestURI), work)
 }
 
 const robotsFile = "/robots.txt$"
 
 // match answers for a URL in normal form.
-func (r *Rules) match(uri []byte) Verdict {
+func (r *Rules) match(uri []byte, work int) (Verdict, bool) {
 	if string(uri) == robotsFile {
-		return Verdict{Allowed: true, Reason: ReasonRobotsFile}
+		return Verdict{Allowed: true, Reason: ReasonRobotsFile}, true
 	}
 	best, length := r.longestLiteral(uri)
 	allow := best >= 0 && r.literals[best].line.allow()
-	if w := r.firstWildcard(uri, length, allow); w >= 0 {
-		return ruleVerdict(r.wildcards[w].line, len(r.literals)+w)
+	switch w, ok := r.firstWildcard(uri, length, allow, work); {
+	case !ok:
+		return Verdict{}, false
+	case w >= 0:
+		return ruleVerdict(r.wildcards[w].line, len(r.literals)+w), true
+	case best >= 0:
+		return ruleVerdict(r.literals[best].line, int(best)), true
 	}
-	if best >= 0 {
-		return ruleVerdict(r.literals[best].line, int(best))
-	}
-	return Verdict{Allowed: !r.refuse, Reason: r.reason}
+	return Verdict{Allowed: !r.refuse, Reason: r.reason}, true
 }
 
 func ruleVerdict(l lineAllow, rule int) Verdict {
@@ -90,9 +103,13 @@ func commonPrefix(a, b []byte) int {
 	return n
 }
 
-// firstWildcard returns the best wildcard that matches uri and beats a literal of the given length, or -1. They are
-// sorted best first, so the search ends at the first that matches or can no longer win.
-func (r *Rules) firstWildcard(uri []byte, length int, allow bool) int {
+// firstWildcard returns the best wildcard that matches uri and beats a literal of the given length,
+// or -1. They are sorted best first, so the search ends at the first that matches or can no longer
+// win. ok is false where that takes more than work.
+func (r *Rules) firstWildcard(uri []byte, length int, allow bool, work int) (w int, ok bool) {
+	if work -= len(r.wildcards); work < 0 {
+		return -1, false
+	}
 	var held *pairs
 	if len(r.wildcards) > fewWildcards {
 		var p pairs
@@ -104,41 +121,51 @@ func (r *Rules) firstWildcard(uri []byte, length int, allow bool) int {
 		w := &r.wildcards[i]
 		n := int(w.end - start)
 		if n < length || n == length && (allow || !w.line.allow()) {
-			return -1
+			return -1, true
 		}
-		if (held == nil || held.has(w.probe)) && glob(r.text[start:w.end], uri) {
-			return i
+		if held == nil || held.has(w.probe) {
+			var matches bool
+			if matches, work = glob(r.text[start:w.end], uri, work); work < 0 {
+				return -1, false
+			}
+			if matches {
+				return i, true
+			}
 		}
 		start = w.end
 	}
-	return -1
+	return -1, true
 }
 
-// glob tells whether pattern, in which a star stands for any octets, matches the start of uri. Each piece between stars
-// is taken where it is found first: if a match exists, one exists that does so. Nothing is ever tried twice.
-func glob(pattern, uri []byte) bool {
+// glob tells whether pattern, in which a star stands for any octets, matches the start of uri. Each
+// piece between stars is taken where it is found first: if a match exists, one exists that does so.
+// Nothing is ever tried twice. left is the rest of the work; below 0 the bound was exceeded.
+func glob(pattern, uri []byte, work int) (matches bool, left int) {
 	star := bytes.IndexByte(pattern, '*')
 	if star < 0 {
-		return bytes.HasPrefix(uri, pattern)
+		return bytes.HasPrefix(uri, pattern), work - len(pattern)
 	}
+	work -= star
 	if !bytes.HasPrefix(uri, pattern[:star]) {
-		return false
+		return false, work
 	}
 	uri, pattern = uri[star:], pattern[star+1:]
-	for len(pattern) > 0 {
+	for len(pattern) > 0 && work >= 0 {
 		piece := pattern
 		if star = bytes.IndexByte(pattern, '*'); star >= 0 {
 			piece, pattern = pattern[:star], pattern[star+1:]
 		} else {
 			pattern = nil
 		}
+		work--
 		if len(piece) > 0 {
 			i := bytes.Index(uri, piece)
 			if i < 0 {
-				return false
+				return false, work - len(uri)
 			}
+			work -= i + len(piece)
 			uri = uri[i+len(piece):]
 		}
 	}
-	return true
+	return true, work
 }

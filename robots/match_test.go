@@ -47,6 +47,64 @@ func TestSize(t *testing.T) {
 	}
 }
 
+// Of a file that takes long, a verdict within a bound is the verdict, or none, and no more is
+// looked at than that.
+func TestMatchWithin(t *testing.T) {
+	uri := "/" + strings.Repeat("ab", 500)
+	for name, body := range map[string]string{
+		"no rules":          "",
+		"few rules":         strings.Repeat("Disallow: /*a$\n", 5),
+		"many rules":        strings.Repeat("Disallow: /*a*b*a$\n", 20_000),
+		"many more rules":   strings.Repeat("Allow: *\n", 50_000),
+		"one rule of stars": "Disallow: /" + strings.Repeat("*", 400_000) + "x\n",
+		"one long rule":     "Disallow: /" + strings.Repeat("*a", 200_000) + "\n",
+		"literals":          strings.Repeat("Disallow: /aaaaaaaaaaaaaaaaaaa\nDisallow: /a\n", 10_000),
+	} {
+		r := Compile([]byte("User-agent: *\n"+body+"Disallow: /ab\n"), "amble")
+		want := r.Match(uri)
+		took := 0
+		for work := 1; took == 0; work *= 2 {
+			got, ok := r.MatchWithin(uri, work)
+			switch {
+			case ok && got != want:
+				t.Errorf("%s: %+v within %d octets, want %+v", name, got, work, want)
+			case ok:
+				took = work
+			case got != Verdict{}:
+				t.Errorf("%s: %+v without a verdict", name, got)
+			}
+		}
+		heavy := strings.HasPrefix(name, "many") || name == "one rule of stars"
+		if heavy != (took > 16<<10) {
+			t.Errorf("%s: the verdict takes up to %d octets", name, took)
+		}
+	}
+	for _, f := range benchFiles()[:2] {
+		if _, ok := Compile(f.body, "amble").MatchWithin(f.uri, 4096); !ok {
+			t.Errorf("%s: a usual file takes more than 4,096 octets", f.name)
+		}
+	}
+}
+
+// What glob has left of its work says what it has looked at.
+func TestGlobCounts(t *testing.T) {
+	uri := []byte("/" + strings.Repeat("a", 1000) + "$")
+	for _, pattern := range []string{"/a", "/*", "*", "/*a", "/*b", "/*a*a*a", "/" + strings.Repeat("*", 1000),
+		"/" + strings.Repeat("*a", 900), "/*" + strings.Repeat("a", 900)} {
+		matches, left := glob([]byte(pattern), uri, 1<<20)
+		looked := 1<<20 - left
+		if looked < 0 || looked > len(pattern)+len(uri) {
+			t.Errorf("%.20s: %d octets are counted", pattern, looked)
+		}
+		if again, left := glob([]byte(pattern), uri, looked); again != matches || left != 0 {
+			t.Errorf("%.20s: exactly within %d octets: %v, %d are left", pattern, looked, again, left)
+		}
+		if _, left := glob([]byte(pattern), uri, looked-1); left >= 0 {
+			t.Errorf("%.20s: within %d octets: %d are left", pattern, looked-1, left)
+		}
+	}
+}
+
 func TestMatchLongURL(t *testing.T) {
 	r := Compile([]byte("User-agent: *\nDisallow: /*.php$\nAllow: /"+strings.Repeat("a", 10_000)+"\nDisallow: /b\n"), "x")
 	for uri, allowed := range map[string]bool{

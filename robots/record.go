@@ -50,6 +50,7 @@ const (
 	FailureBlocked          // the address may not be dialled
 	FailureProtocol         // the answer makes no sense: not HTTP, a 304 to a plain request
 	FailureCrowded          // a redirect leads to a host where too many requests for the robots.txt of others wait
+	FailureCrash            // what came made the crawler itself fail
 	failureEnd
 )
 
@@ -72,6 +73,8 @@ func (f Failure) String() string {
 		return "protocol"
 	case FailureCrowded:
 		return "redirect target busy"
+	case FailureCrash:
+		return "crash"
 	}
 	return "none"
 }

@@ -21,7 +21,7 @@ func (o *Outcome) counted() bool {
 		return false
 	}
 	switch o.Reason {
-	case ReasonStatus, ReasonRedirects, ReasonLocation, ReasonLoop:
+	case ReasonStatus, ReasonRedirects, ReasonLocation, ReasonLoop, ReasonCrash:
 		return true
 	}
 	return o.Reason >= ReasonFetch

@@ -56,6 +56,8 @@ type Debt struct {
 	Hosts    map[string]time.Duration // host name to the largest delay known; negative: none was known
 	Waits    map[string]Wait          // by host name, what was asked for in answers
 	End      uint64                   // where the next ledger begins
+	Died     bool                     // the process ended before it meant to, and not with the machine
+	Ended    bool                     // the process meant to end: see Ledger.AppendEnd
 }
 
 // ReadDebt reads the ledger of an earlier process from the committed place on.
@@ -88,6 +90,8 @@ func ReadDebt(dir string, settled uint64, bootID string, each func(place uint64,
 		return debt, nil
 	}
 	debt.Everyone = boot == "" || boot != bootID
+	debt.Ended = ended(f, info.Size())
+	debt.Died = !debt.Ended && boot == bootID
 	if settled > base {
 		if _, err := f.Seek(int64(settled-base)+int64(len(header)), io.SeekStart); err != nil {
 			return debt, fmt.Errorf("read start ledger: %w", err)
@@ -111,6 +115,10 @@ func (d *Debt) read(r *bufio.Reader, place uint64, each func(uint64, Start)) err
 		}
 		if w, ok := parseWait(string(line)); ok && err == nil {
 			d.addWait(w)
+			place += uint64(len(line))
+			continue
+		}
+		if isEnd(string(line)) && err == nil {
 			place += uint64(len(line))
 			continue
 		}

@@ -79,6 +79,65 @@ func TestReadDebt(t *testing.T) {
 	}
 }
 
+// A process that meant to end is told from one that did not, and that from the end of the machine.
+func TestReadDebtOfADeath(t *testing.T) {
+	const (
+		header = "amble-starts-1 0 boot\n"
+		first  = "1790000000000 192.0.2.1 a.example 1500\n"
+		wait   = "wait 1790000001000 a.example 60000\n"
+		end    = "end 1790000002000\n"
+	)
+	for _, test := range []struct {
+		name, file, boot string
+		died, ended      bool
+	}{
+		{"killed", header + first, "boot", true, false},
+		{"killed before the first request", header, "boot", true, false},
+		{"killed while it wrote a line", header + first + "17900", "boot", true, false},
+		{"ended", header + first + end, "boot", false, true},
+		{"ended without a request", header + end, "boot", false, true},
+		{"killed while it ended", header + first + end + wait + wait, "boot", false, true},
+		{"killed while it wrote a wait at its end", header + first + end + wait[:9], "boot", false, true},
+		{"killed while it wrote its end", header + first + end[:5], "boot", true, false},
+		{"no end", header + first + "end soon\n", "boot", true, false},
+		{"killed with the machine", header + first, "other", false, false},
+		{"ended, and then the machine", header + first + end, "other", false, true},
+		{"a system that names no boots", "amble-starts-1 0 -\n" + first, "", true, false},
+		{"a long ledger", header + strings.Repeat(first, 5000) + end, "boot", false, true},
+		{"no ledger", "garbage\n", "boot", false, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			debt, err := ReadDebt(writeLedger(t, test.file), 0, test.boot, nil)
+			if err != nil || debt.Died != test.died || debt.Ended != test.ended {
+				t.Errorf("died %v, ended %v, %v; want %v, %v", debt.Died, debt.Ended, err, test.died, test.ended)
+			}
+			if strings.Contains(test.file, end) && debt.Everyone != (test.boot == "other") {
+				t.Errorf("everyone is owed: %v", debt.Everyone)
+			}
+		})
+	}
+}
+
+func TestLedgerAppendEnd(t *testing.T) {
+	dir := t.TempDir()
+	l := mustLedger(t, dir, 100)
+	if _, err := l.Append(start(1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.AppendEnd(someTime); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.AppendWait(Wait{Host: "a.example", At: someTime, Wait: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	var starts int
+	debt, err := ReadDebt(dir, 100, "boot", func(uint64, Start) { starts++ })
+	if err != nil || !debt.Ended || debt.Died || debt.Everyone || starts != 1 || len(debt.Waits) != 1 ||
+		debt.End != l.Place() {
+		t.Errorf("%+v, %v, %d requests", debt, err, starts)
+	}
+}
+
 func TestReadDebtWithoutLedger(t *testing.T) {
 	for _, settled := range []uint64{0, 10} {
 		debt, err := ReadDebt(t.TempDir(), settled, "boot", nil)

@@ -79,6 +79,7 @@ const (
 	ReasonLocation  Reason = 6 // a redirect without a usable target
 	ReasonOperator  Reason = 7 // whoever runs the crawl wants it so
 	ReasonLoop      Reason = 8 // a redirect to itself
+	ReasonCrash     Reason = 9 // the crawler itself failed at the response
 	ReasonFetch     Reason = 64
 )
 

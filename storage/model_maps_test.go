@@ -115,7 +115,9 @@ func (h *modelHost) settle(d *Done, l limits) {
 		return
 	}
 	h.content(d, u.Last.State, l)
-	if why := d.Outcome.Reason; (d.Outcome.State == Failed || d.Outcome.State == Retrying) && (why == ReasonStatus || why == ReasonRedirects || why == ReasonLocation || why == ReasonLoop || why >= ReasonFetch) {
+	errors := []Reason{ReasonStatus, ReasonRedirects, ReasonLocation, ReasonLoop, ReasonCrash}
+	why, state := d.Outcome.Reason, d.Outcome.State
+	if (state == Failed || state == Retrying) && (slices.Contains(errors, why) || why >= ReasonFetch) {
 		if h.errors == nil {
 			h.errors = make(map[Reason]uint32)
 		}

@@ -9,7 +9,9 @@ import (
 	"github.com/amble-crawler/amble/internal/config"
 )
 
-// Exit codes. They are part of the contract of the program and listed in the help of the root command.
+// Exit codes. They are part of the contract of the program and listed in the help of the root
+// command. A crash of the program is none of them: it ends by SIGABRT (abortOnCrash), which a shell
+// shows as 134.
 const (
 	exitDone        = 0
 	exitProblem     = 1   // the work found a problem

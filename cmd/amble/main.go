@@ -9,6 +9,7 @@ import (
 var version string
 
 func main() {
+	abortOnCrash()
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 

@@ -11,7 +11,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"amble": main})
+	testscript.Main(m, map[string]func(){
+		"amble": main,
+		"crashes": func() {
+			abortOnCrash()
+			panic("as it should")
+		},
+	})
 }
 
 // TestScripts runs amble as a user would: one script for each command, failures and exit codes included. $WEB is a web server on

@@ -44,6 +44,7 @@ func reasonTexts() map[string]string {
 		"unsupported":      "the request cannot be sent as it is",
 		"local":            "this machine lacked descriptors, ports or disk space",
 		"canceled":         "the crawl ended meanwhile",
+		"crash":            "amble itself failed at it: a bug, please report it (docs/OPERATING.md)",
 		"unknown":          "something else went wrong",
 	}
 }

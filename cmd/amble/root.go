@@ -37,6 +37,7 @@ Exit codes:
     3  the database is in use by another process
     4  no seed of a run could be fetched
   130  interrupted a second time
+  134  the program itself crashed, by SIGABRT: please report it
 `
 
 // newRootCommand builds the whole command line.

@@ -46,8 +46,15 @@ type Page struct {
 	Attempts    int      // requests made for it, this one included
 	// UnavailableAfter is the time after which it is not to be shown; zero: it has none.
 	UnavailableAfter time.Time
-	Truncated        bool // the body was longer than the limit, or the connection broke: only its beginning was read
+	Truncated        bool   // the body was longer than the limit, or the connection broke: only its beginning was read
+	Extracted        string // how its links and text were taken, where not from the whole document: one of those below
 }
+
+// How links and text were taken of a page.
+const (
+	ExtractedFlat = "flat" // tag by tag: its tree would have been too large, too deep or too much work
+	ExtractedPart = "part" // a bound cut some off
+)
 
 // line is the JSON form of a Page.
 type line struct {
@@ -76,6 +83,7 @@ type line struct {
 	Error            string   `json:"error,omitzero"`
 	Attempts         int      `json:"attempts"`
 	Truncated        bool     `json:"truncated,omitzero"`
+	Extracted        string   `json:"extracted,omitzero"`
 }
 
 // timeLayout is RFC 3339 with milliseconds, always in UTC.
@@ -111,6 +119,7 @@ func (p Page) Encode() ([]byte, error) {
 		Error:       clip(p.Error),
 		Attempts:    p.Attempts,
 		Truncated:   p.Truncated,
+		Extracted:   p.Extracted,
 	}
 	if !p.UnavailableAfter.IsZero() {
 		l.UnavailableAfter = p.UnavailableAfter.UTC().Format(time.RFC3339)

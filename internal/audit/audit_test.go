@@ -380,3 +380,21 @@ func TestManyViolations(t *testing.T) {
 		t.Errorf("%d versions listed, %d older ones", len(h.Versions), h.Older)
 	}
 }
+
+// TestPolicyThatPanics: a robots.txt at which amble panics leaves its pages unproven, and the audit
+// goes on.
+func TestPolicyThatPanics(t *testing.T) {
+	j := newJudge(robots.DefaultOptions())
+	u, err := weburl.Parse("http://a.test/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := &requestlog.Request{URL: u, Kind: requestlog.Page, Policy: policy(rules, began),
+		Process: &requestlog.Process{Tokens: []string{"amble"}}}
+	j.enter(q)
+	j.compiled[q.Policy] = &compiled{} // it has no rules at all
+	var f Finding
+	if j.rules(q, &f); !f.Unproven || len(f.Violations) > 0 {
+		t.Errorf("%+v", f)
+	}
+}

@@ -69,8 +69,13 @@ func rulesOf(q *requestlog.Request) weburl.Origin {
 // decisionGrain is how exactly the times of a robots.txt are stored.
 const decisionGrain = time.Millisecond
 
-// rules judges a page.
+// rules judges a page. One whose robots.txt makes amble panic is not proven; the others are judged.
 func (j *judge) rules(q *requestlog.Request, f *Finding) {
+	defer func() {
+		if recover() != nil {
+			f.Unproven = q.Kind == requestlog.Page
+		}
+	}()
 	p := q.Policy
 	if p == nil && q.End.IsZero() { // the start ledger names no robots.txt where there was none
 		p = j.absent[q.URL.Origin()]

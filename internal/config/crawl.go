@@ -31,6 +31,7 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 		return crawl.Options{}, err
 	}
 	return crawl.Options{
+		Version:       version,
 		Renew:         renew,
 		SimilarBits:   c.Recrawl.SimilarBits,
 		MinFree:       uint64(c.Storage.MinFree),

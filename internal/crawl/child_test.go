@@ -34,6 +34,7 @@ type childConfig struct {
 	Mode     frontier.Mode
 	Renew    *revisit.Options // the child is a daemon that renews pages, until it is killed
 	BadSync  int              // the number of its sync of the database that fails; 0: none does
+	Kills    string           // the end of the URLs that kill the child when they have been answered; empty: none
 }
 
 const childFile = "crawl.json"
@@ -90,6 +91,9 @@ func crawlAsChild(dir string) error {
 	e, err := Open(childOptions(dir, c), log)
 	if err != nil {
 		return err
+	}
+	if c.Kills != "" {
+		e.Observe(&killer{at: c.Kills})
 	}
 	_, err = e.Run(context.Background(), seeds)
 	return errors.Join(err, e.Close())

@@ -150,17 +150,17 @@ func (r *run) nameFiles() {
 }
 
 // write appends items to the output and makes them durable.
-func (r *run) write(items []*archive.Item) ([]archive.Mark, error) {
+func (e *Engine) write(items []*archive.Item) ([]archive.Mark, error) {
 	if len(items) == 0 {
-		return r.marks, nil
+		return e.marks, nil
 	}
-	now := r.now()
+	now := e.now()
 	for _, item := range items {
-		if err := r.out.Append(item, now); err != nil {
+		if err := e.out.Append(item, now); err != nil {
 			return nil, outputError(err)
 		}
 	}
-	marks, err := r.out.Sync()
+	marks, err := e.out.Sync()
 	return marks, outputError(err)
 }
 

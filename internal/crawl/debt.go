@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
 
-// commitDebt writes down what an earlier process owes, and to whom.
-func (e *Engine) commitDebt(debt *storage.Debt) error {
+// commitDebt writes down what an earlier process owes, and to whom, and what it died of.
+func (e *Engine) commitDebt(debt *storage.Debt, left uncommitted) error {
 	owed, err := e.store.Mark(markOwed)
 	if err != nil {
 		return err
@@ -49,7 +50,28 @@ func (e *Engine) commitDebt(debt *storage.Debt) error {
 	if len(creditors) > 0 {
 		e.log.Info("requests of the last run have no outcome", "hosts", len(debt.Hosts), "waits", len(debt.Waits))
 	}
-	_, err = e.store.Commit(&b)
+	items, err := e.takeDeaths(&b, debt, left)
+	if err == nil {
+		err = e.commitItems(&b, items)
+	}
+	for _, item := range items {
+		err = errors.Join(err, item.Close())
+	}
+	return err
+}
+
+// commitItems commits a batch with what the output has of it.
+func (e *Engine) commitItems(b *storage.Batch, items []*archive.Item) error {
+	marks, err := e.write(items)
+	if err != nil {
+		return err
+	}
+	if len(items) > 0 {
+		b.Marks[MarkOutput] = encodeMarks(marks)
+	}
+	if _, err = e.store.Commit(b); err == nil { // else the next start cuts the output where its marks are
+		e.marks = marks
+	}
 	return err
 }
 

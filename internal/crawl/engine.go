@@ -52,6 +52,7 @@ type output interface {
 type ledger interface {
 	Append(storage.Start) (place uint64, err error)
 	AppendWait(storage.Wait) error
+	AppendEnd(time.Time) error
 	Place() uint64
 	Trim(settled uint64) error
 	Close() error
@@ -69,6 +70,7 @@ type Engine struct {
 	client  *fetch.Client
 	spool   *spool.Pool // of the client
 	ledger  ledger
+	crashes crashes
 
 	requests requests
 
@@ -94,6 +96,7 @@ type Engine struct {
 	free     func(dir string) (uint64, error) // room on the disk of a directory
 	ending   atomic.Bool                      // the last commits may use what is kept free
 
+	suspects  bool // there is a mark of URLs that were in flight at deaths
 	opened    time.Time
 	owedSince time.Time      // from when every host owes its delay; zero: none does
 	marks     []archive.Mark // as committed; the committer's
@@ -125,7 +128,10 @@ func Open(o Options, log *slog.Logger) (*Engine, error) {
 
 // open takes over the store: it closes it when it fails.
 func open(o Options, s store, log *slog.Logger) (*Engine, error) {
-	e := &Engine{o: o, log: log, store: s, free: storage.FreeBytes}
+	e := &Engine{
+		o: o, log: log, store: s, free: storage.FreeBytes,
+		crashes: crashes{dir: filepath.Join(o.DataDir, CrashDir), version: o.Version},
+	}
 	e.opened = e.now()
 	e.wantOutput()
 	e.sessions = frontier.NewSessions(o.SessionNames)
@@ -138,10 +144,10 @@ func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 		err = e.restorePlan()
 	}
 	if err == nil {
-		err = e.settleDebts()
+		err = e.openClient()
 	}
 	if err == nil {
-		err = e.openClient()
+		err = e.settleDebts()
 	}
 	if err != nil {
 		return nil, errors.Join(err, e.closeParts())
@@ -237,7 +243,7 @@ func (e *Engine) settleDebts() error {
 	if err := e.openRequests(boot, settled, debt.End, left); err != nil {
 		return err
 	}
-	if err := e.commitDebt(&debt); err != nil {
+	if err := e.commitDebt(&debt, left); err != nil {
 		return fmt.Errorf("write down what hosts are owed: %w", err)
 	}
 	if err := e.out.Committed(); err != nil {

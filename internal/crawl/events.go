@@ -35,9 +35,17 @@ func (r *run) complete(res *result) {
 		}
 		r.noteWait(l, &res.page.Report)
 		r.join(res)
+		if res.page.Outcome.Reason == storage.ReasonCrash {
+			r.noteCrash(l.Host)
+		}
 		err = r.f.CompletePage(l.ID, res.page)
 		r.pending.add(res)
 		r.bodies.add(res)
+	case frontier.Match:
+		if res.match.Crashed {
+			r.noteCrash(l.Host)
+		}
+		err = r.f.CompleteMatch(l.ID, res.match)
 	}
 	if err != nil {
 		r.fail(fmt.Errorf("complete %s of %s: %w", l.Kind, l.URL, err))

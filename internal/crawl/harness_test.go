@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"io"
+	"log"
 	"log/slog"
 	"maps"
 	"os"
@@ -34,6 +36,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "12"); err != nil {
 		panic(err)
 	}
+	log.SetOutput(io.Discard) // net/http prints what hostile servers send
 	goleak.VerifyTestMain(m)
 }
 
@@ -188,6 +191,7 @@ type line struct {
 	Redirect         string   `json:"redirect"`
 	Attempts         int      `json:"attempts"`
 	Truncated        bool     `json:"truncated"`
+	Extracted        string   `json:"extracted"`
 	Kind             string   `json:"kind"`
 	Canonical        string   `json:"canonical"`
 	Robots           []string `json:"robots"`

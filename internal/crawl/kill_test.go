@@ -102,6 +102,11 @@ func (c chaos) run(t *testing.T) {
 		before = r.at
 	}
 	checkOutput(t, o)
+	for u, outcome := range stored(t, o.DataDir) {
+		if outcome.Reason == storage.ReasonCrash {
+			t.Errorf("%s is blamed for kills that came by chance", u)
+		}
+	}
 	t.Logf("%d kills, %d requests, asked for twice: %v", len(killed), len(log), log.Repeats())
 }
 

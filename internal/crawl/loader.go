@@ -1,6 +1,8 @@
 package crawl
 
 import (
+	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
@@ -80,6 +82,20 @@ func (r *run) loadPolicy(to *frontier.QueueLoad, from *storage.Queue) error {
 			return nil
 		}
 	}
-	to.Rules = to.Record.Rules(r.o.Frontier.Tokens...)
+	if to.Rules, err = r.rules(&to.Record); err != nil {
+		r.log.Error("a stored robots.txt cannot be compiled; it is fetched again", "origin", from.Origin.String(),
+			"error", err)
+		to.Record = robots.Record{}
+	}
 	return nil
+}
+
+// rules compiles a stored robots.txt. The error is a panic, which costs the file and not the crawl.
+func (e *Engine) rules(record *robots.Record) (rules *robots.Rules, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("amble failed: %v\n%s", cause, debug.Stack())
+		}
+	}()
+	return record.Rules(e.o.Frontier.Tokens...), nil
 }

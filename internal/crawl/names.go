@@ -19,7 +19,8 @@ func (r *run) lookUpNames() {
 		r.lookups++
 		r.running.Go(func() {
 			res := &result{lease: l}
-			r.lookUp(r.naming, res)
+			res.ctx = r.naming
+			r.serve(res)
 			r.results <- res
 		})
 	}

@@ -19,6 +19,7 @@ import (
 
 // Options say what to crawl and how. They do not change while the engine lives.
 type Options struct {
+	Version       string // of the program: what it crashed at is offered again when that is another one
 	DataDir       string
 	Workers       int           // requests in flight, all hosts together
 	ExitWhenDone  bool          // false: stay up when there is nothing to do

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/storage"
 )
 
 // Pace is how the gaps between the requests of this run to the same host compare with the delay that was in force, as the crawler saw them. A
@@ -80,6 +82,7 @@ func ratio(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) + "×"
 type answerTally struct {
 	statuses [600]atomic.Uint64
 	failures [256]atomic.Uint64 // by fetch.Kind
+	crashes  atomic.Uint64
 }
 
 func (t *answerTally) count(q *Request) {
@@ -90,6 +93,8 @@ func (t *answerTally) count(q *Request) {
 
 func (t *answerTally) fail(k fetch.Kind) { t.failures[k].Add(1) }
 
+func (t *answerTally) crash() { t.crashes.Add(1) }
+
 // errors are the failures by the name of their kind, and the error statuses by
 // their class.
 func (t *answerTally) errors() map[string]uint64 {
@@ -98,6 +103,9 @@ func (t *answerTally) errors() map[string]uint64 {
 		if n := t.failures[k].Load(); n > 0 {
 			m[fetch.Kind(k).String()] = n
 		}
+	}
+	if n := t.crashes.Load(); n > 0 {
+		m[inspect.ReasonName(storage.ReasonCrash)] = n
 	}
 	for status := 400; status < len(t.statuses); status++ {
 		if n := t.statuses[status].Load(); n > 0 {

@@ -42,7 +42,6 @@ func (r *run) fetchPage(ctx context.Context, res *result) {
 		page.FetchedAt, page.Duration = failure.Start, report.Duration
 		page.Reason, page.Error = failure.Kind.String(), failure.Error()
 	} else {
-		defer resp.Close()
 		describe(&page, resp)
 		r.judge(ctx, res, resp, &page)
 		if res.page.Broken {
@@ -179,16 +178,20 @@ func (r *run) redirect(res *result, resp *fetch.Response, page *archive.Page) (s
 
 // takeLinks extracts the links of an HTML page that belong to the crawl. Its
 // error is one of reading the body back.
-func (r *run) takeLinks(res *result, resp *fetch.Response, page *archive.Page) error {
+func (r *run) takeLinks(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page) error {
 	l := &res.lease
 	contentType := resp.Header.Get("Content-Type")
 	if !extract.IsHTML(contentType, resp.Body.Head(sniffBytes)) {
 		return nil
 	}
-	doc, err := r.html(resp.Body, resp.Header, l.URL)
+	doc, err := r.html(ctx, resp.Body, resp.Header, l.URL)
 	var unread *spool.Error
-	if errors.As(err, &unread) {
+	switch {
+	case errors.As(err, &unread):
 		return err
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()): // it is asked for again
+		res.page.Broken = true
+		return nil
 	}
 	if err != nil {
 		r.log.Debug("cannot extract", "url", page.URL, "error", err)
@@ -196,6 +199,12 @@ func (r *run) takeLinks(res *result, resp *fetch.Response, page *archive.Page) e
 		return nil
 	}
 	page.Title, page.Language, page.Outlinks, page.Canonical = doc.Title, doc.Language, len(doc.Links), doc.Canonical.String()
+	switch {
+	case doc.Truncated || resp.Body.Size() > maxParse:
+		page.Extracted = archive.ExtractedPart
+	case doc.Flat:
+		page.Extracted = archive.ExtractedFlat
+	}
 	r.keepWords(res, &doc)
 	r.sum(res, &doc)
 	note(res, page, &doc.Robots)

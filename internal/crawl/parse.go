@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"context"
 	"net/http"
 	"runtime"
 
@@ -29,9 +30,16 @@ func newParsers() parsers {
 }
 
 // html reads a document. It waits for its turn, which does not depend on the
-// network.
-func (r *run) html(body *spool.Content, header http.Header, base weburl.URL) (extract.Page, error) {
-	buf := <-r.parsers
+// network; the error is that of the context where the crawl ends before that.
+func (r *run) html(
+	ctx context.Context, body *spool.Content, header http.Header, base weburl.URL,
+) (extract.Page, error) {
+	var buf []byte
+	select {
+	case buf = <-r.parsers:
+	case <-ctx.Done():
+		return extract.Page{}, ctx.Err()
+	}
 	defer func() { r.parsers <- buf }()
 	text, err := body.Load(buf, maxParse)
 	if err != nil {

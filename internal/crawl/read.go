@@ -16,7 +16,7 @@ func (r *run) read(ctx context.Context, res *result, resp *fetch.Response, page 
 	kind := r.listKind(&res.lease, resp)
 	switch {
 	case kind == extract.NotAList:
-		return r.takeLinks(res, resp, page)
+		return r.takeLinks(ctx, res, resp, page)
 	case r.forbidsLinks(&wishes):
 		page.Kind = kind.String()
 		return nil

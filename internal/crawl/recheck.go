@@ -62,5 +62,14 @@ func (e *Engine) storedRules(id storage.HostID, origin uint8) (*robots.Rules, er
 		return nil, err
 	}
 	record, err := robots.DecodeRecord(encoded)
-	return record.Rules(e.o.Frontier.Tokens...), err
+	if err != nil {
+		return nil, err
+	}
+	rules, err := e.rules(&record)
+	if err != nil { // what is denied stays denied until another version of the file has come
+		e.log.Error("a stored robots.txt cannot be compiled", "origin", host.Queues[origin].Origin.String(), "error",
+			err)
+		return robots.Record{}.Rules(), nil
+	}
+	return rules, nil
 }

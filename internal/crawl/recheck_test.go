@@ -116,7 +116,7 @@ func TestSecondRecheckReadsTooEarly(t *testing.T) {
 	commit(storage.Batch{Done: []storage.Done{{Host: 1, Outcome: storage.Outcome{State: storage.Denied}}}})
 	r := &run{Engine: &Engine{store: s}}
 	all := frontier.Recheck{Host: 1, Rules: robots.Compile(nil, "amble")}
-	first, second := r.sweepPage(r.newRecheck(all)), r.sweepPage(r.newRecheck(all))
+	first, second := r.sweepPage(t.Context(), r.newRecheck(all)), r.sweepPage(t.Context(), r.newRecheck(all))
 	if len(first.done) != 1 || len(second.done) != 1 {
 		t.Fatalf("the rechecks find %d and %d URLs, want one each", len(first.done), len(second.done))
 	}

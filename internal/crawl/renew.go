@@ -27,7 +27,7 @@ func newPlan(o *Options) error {
 	o.Frontier.Renew = plan
 	o.Storage.Notice = func(n storage.Noticed) (time.Time, [8]byte, bool) {
 		site, err := revisit.DecodeSite(n.Site)
-		if err != nil {
+		if err != nil || n.Last.Reason == storage.ReasonCrash {
 			return time.Time{}, [8]byte{}, false
 		}
 		page := revisit.Page{Host: n.Host, RequestURI: n.URI, Claimed: n.Claimed}

@@ -296,3 +296,19 @@ func TestGonePagesAreLookedForWhenListed(t *testing.T) {
 		}
 	})
 }
+
+// TestNoticeOfCrashedPage: news of a page at which amble panicked does not bring another visit.
+func TestNoticeOfCrashedPage(t *testing.T) {
+	plan := revisit.DefaultOptions()
+	o := Options{Renew: &plan}
+	if err := newPlan(&o); err != nil {
+		t.Fatal(err)
+	}
+	for reason, want := range map[storage.Reason]bool{storage.ReasonStatus: true, storage.ReasonCrash: false} {
+		n := storage.Noticed{Host: "a.test", URI: "/", At: time.Now(), Modified: time.Now().Add(-time.Minute)}
+		n.Last = storage.Outcome{State: storage.Failed, Reason: reason, At: n.At.Add(-48 * time.Hour)}
+		if _, _, ok := o.Storage.Notice(n); ok != want {
+			t.Errorf("reason %d: noticed %t, want %t", reason, ok, want)
+		}
+	}
+}

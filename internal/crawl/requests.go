@@ -95,13 +95,18 @@ func (e *Engine) findPolicy(r *requestlog.Request) error {
 	return nil
 }
 
-// startNote is what the start ledger keeps of a lease beside host, address and delay.
+// startNote is what the start ledger keeps of a lease beside host, address and delay: its kind, the
+// line of robots.txt that allowed it, the version of that file (of the request for a robots.txt:
+// the origin that it is for, where that is another), and the URL.
 func startNote(l *frontier.Lease) string {
-	version := ""
-	if l.Kind == frontier.Page && l.Rules != nil && !l.Rules.Version().IsZero() {
-		version = l.Rules.Version().String()
+	why := ""
+	switch {
+	case l.Kind == frontier.Page && l.Rules != nil && !l.Rules.Version().IsZero():
+		why = l.Rules.Version().String()
+	case l.Kind == frontier.Robots && l.Robots.Origin != l.URL.Origin():
+		why = l.Robots.Origin.String()
 	}
-	return l.Kind.String() + "," + strconv.Itoa(l.Verdict.Line) + "," + version + "," + l.URL.String()
+	return l.Kind.String() + "," + strconv.Itoa(l.Verdict.Line) + "," + why + "," + l.URL.String()
 }
 
 // openRequest makes a request of a line of the start ledger; false where the line has no note of ours.

@@ -131,22 +131,7 @@ func TestRetryGoesOn(t *testing.T) {
 			t.Fatalf("%s was requested %d times, want %d", path, asked[path], want)
 		}
 	}
-	checkNoMarks(t, o)
-}
-
-func checkNoMarks(t *testing.T, o Options) {
-	t.Helper()
-	s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	if marks, err := s.Marks(markRetry); err != nil || len(marks) > 0 {
-		t.Errorf("marks %v are left (%v)", marks, err)
-	}
-	if err := s.Check(context.Background(), func(f storage.Finding) { t.Error(f.Text) }); err != nil {
-		t.Error(err)
-	}
+	checkNoMarks(t, o, markRetry)
 }
 
 // dyingStore is a store whose process dies at a commit: before it or right after.
@@ -208,7 +193,7 @@ func TestRetrierDies(t *testing.T) {
 						t.Fatalf("/%d was requested %d times, want %d", i, n, want)
 					}
 				}
-				checkNoMarks(t, o)
+				checkNoMarks(t, o, markRetry)
 			})
 		}
 	}
@@ -243,7 +228,7 @@ func TestRetrier(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	checkNoMarks(t, o)
+	checkNoMarks(t, o, markRetry)
 	n := 0
 	for _, outcome := range stored(t, o.DataDir) {
 		if outcome.State == storage.Retrying {

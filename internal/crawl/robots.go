@@ -28,7 +28,6 @@ func (r *run) fetchRobots(ctx context.Context, res *result) {
 		return
 	}
 	if failure == nil {
-		defer resp.Close()
 	}
 	if r.outputRobots(ctx, res, resp, failure); res.robots.Broken {
 		return

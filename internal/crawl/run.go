@@ -126,7 +126,7 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 		toSweep: make(chan *sweep), swept: make(chan *swept), stalls: make(chan error, 1),
 		desk: newDesk(), settled: e.ledger.Place(),
 	}
-	if err := errors.Join(r.openSweeps(), r.openPause()); err != nil {
+	if err := errors.Join(r.openSweeps(), r.openCrashes(), r.openPause()); err != nil {
 		return Summary{}, err
 	}
 	if r.alarm, err = e.newAlarm(); err != nil {
@@ -167,6 +167,7 @@ func (r *run) run(ctx context.Context) error {
 	wg.Go(r.alarm.watch)
 
 	r.dispatch(ctx)
+	r.endRequests()
 	r.closeDesk()
 	stopWalk()
 	grace := r.force.Load().ShutdownGrace
@@ -306,6 +307,9 @@ func (r *run) handOut() {
 
 // enter writes the start of a request into the ledger, and returns its place there.
 func (r *run) enter(l frontier.Lease, now time.Time) (place uint64, ok bool) {
+	if l.Kind == frontier.Match { // no request
+		return 0, true
+	}
 	start := storage.Start{Host: l.HostName, Address: l.Address.String(), At: now, Delay: -1, Note: startNote(&l)}
 	if l.Learned {
 		start.Delay = l.Delay

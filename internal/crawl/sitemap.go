@@ -39,6 +39,9 @@ const (
 	maxAnnounced = 1000
 	// listPortion is how many URLs of a list are committed at a time, while it is being read.
 	listPortion = MaxAdditions
+	// listBytes is the size of these URLs, in bytes, at which fewer of them are committed. It
+	// bounds the memory of a list whose URLs are long.
+	listBytes = 1 << 20
 )
 
 // announced makes discoveries of the sitemaps that a robots.txt names, or of the usual one.
@@ -91,11 +94,14 @@ func (r *run) listKind(l *frontier.Lease, resp *fetch.Response) extract.ListKind
 // that it takes no more memory than a short one; where the crawl ends meanwhile, the request counts as broken off, and a
 // later run reads the list again. The error is one of reading the body back.
 func (r *run) takeList(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page, kind extract.ListKind) error {
-	in := &checkedReader{r: resp.Body.NewReader()}
+	in := &checkedReader{ctx: ctx, r: resp.Body.NewReader()}
 	taker := listTaker{run: r, res: res, depth: listDepth(&res.lease.Head, kind)}
 	list, err := extract.ReadList(in, kind, resp.Header.Get("Content-Type"), res.lease.URL, r.o.Sitemaps.Lists, func(item extract.Item) error {
 		return taker.take(ctx, &item)
 	})
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
 	if err != nil {
 		r.log.Debug("the reading of a list is broken off", "url", page.URL, "error", err)
 		res.page.Broken = true
@@ -106,19 +112,24 @@ func (r *run) takeList(ctx context.Context, res *result, resp *fetch.Response, p
 	}
 	page.Kind, page.Title, page.Outlinks = kind.String(), list.Title, list.Items
 	if list.Truncated || resp.Truncated {
+		page.Extracted = archive.ExtractedPart
 		r.log.Warn("a sitemap or feed is longer than the bounds, or breaks off; what comes behind is not read", "url", page.URL, "urls", list.Items,
 			"max_urls", r.o.Sitemaps.Lists.MaxItems, "max_size", r.o.Sitemaps.Lists.MaxBytes)
 	}
 	return nil
 }
 
-// checkedReader remembers why a body could not be read on.
+// checkedReader remembers why a body could not be read on. It ends with its context.
 type checkedReader struct {
+	ctx context.Context
 	r   io.Reader
 	err error
 }
 
 func (c *checkedReader) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
 	n, err := c.r.Read(p)
 	if err != nil && err != io.EOF {
 		c.err = err
@@ -139,6 +150,7 @@ type listTaker struct {
 	*run
 	res   *result
 	depth uint16
+	bytes int // of the URLs since the last commit
 }
 
 func (t *listTaker) take(ctx context.Context, item *extract.Item) error {
@@ -147,11 +159,11 @@ func (t *listTaker) take(ctx context.Context, item *extract.Item) error {
 	} else {
 		t.takePage(item)
 	}
-	if len(t.res.found) < listPortion {
+	if t.bytes += len(item.URL.String()); t.bytes < listBytes && len(t.res.found) < listPortion {
 		return nil
 	}
 	_, err := t.commitAddition(ctx, t.desk, &addition{found: t.res.found})
-	t.res.found = nil // the commit may still have them, where it failed
+	t.res.found, t.bytes = nil, 0 // the commit may still have them, where it failed
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -235,6 +236,36 @@ func TestLargeSitemaps(t *testing.T) {
 	}
 	if _, behind := all["maps.test/private/behind"]; denied != 12_001 || behind || all["maps.test/bomb.gz"].Last.State != storage.Fetched {
 		t.Errorf("%d URLs denied, want 12,001; behind the bound: %t", denied, behind)
+	}
+}
+
+// The URLs of a list are committed in parts of bounded size, in bytes too.
+func TestSitemapOfLongURLs(t *testing.T) {
+	res := &result{findings: findings{found: make([]storage.Found, 1)}}
+	res.lease.Head.Sitemap, res.lease.Head.Depth = true, maxNesting // nothing is added to found
+	taker := listTaker{run: &run{Engine: &Engine{}, desk: newDesk()}, res: res}
+	commits := 0
+	go func() {
+		for a := range taker.desk.adds {
+			commits++
+			a.answer <- added{}
+		}
+	}()
+	u, err := weburl.Parse("http://maps.test/" + strings.Repeat("x", 2000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range listPortion - 1 {
+		if err := taker.take(t.Context(), &extract.Item{URL: u, Role: extract.RoleSitemap}); err != nil {
+			t.Fatal(err)
+		}
+		if res.found == nil {
+			res.found = make([]storage.Found, 1)
+		}
+	}
+	close(taker.desk.adds)
+	if want := (listPortion - 1) * len(u.String()) / (listBytes + len(u.String())); commits != want {
+		t.Errorf("%d commits, want %d", commits, want)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -70,7 +71,9 @@ func (r *run) openSweeps() error {
 	if err := r.openRetries(); err != nil {
 		return err
 	}
-	for prefix, open := range map[string]func(name string) (*sweep, error){markRecheck: r.openRecheck, markDrop: r.openDrop} {
+	for prefix, open := range map[string]func(name string) (*sweep, error){
+		markRecheck: r.openRecheck, markDrop: r.openDrop, markOffer: r.openOffer,
+	} {
 		marks, err := r.store.Marks(prefix)
 		if err != nil {
 			return err
@@ -155,11 +158,9 @@ func (j *job) endSweeps(now time.Time) {
 func (r *run) sweepAll(ctx context.Context) {
 	for c := range r.toSweep {
 		for end := false; !end; {
-			var page *swept
-			if c.retry != nil {
-				page = r.retryStep(ctx, c)
-			} else {
-				page = r.sweepPage(c)
+			page := r.sweepStep(ctx, c)
+			if ctx.Err() != nil {
+				return
 			}
 			end = page.end || page.err != nil || c.retry != nil
 			select {
@@ -171,8 +172,16 @@ func (r *run) sweepAll(ctx context.Context) {
 	}
 }
 
-// sweepPage decides about the URLs of one page.
-func (r *run) sweepPage(c *sweep) *swept {
+// sweepStep makes the next step of a sweep.
+func (r *run) sweepStep(ctx context.Context, c *sweep) *swept {
+	if c.retry != nil {
+		return r.retryStep(ctx, c)
+	}
+	return r.sweepPage(ctx, c)
+}
+
+// sweepPage decides about the URLs of one page. They are read first: a decision may take long.
+func (r *run) sweepPage(ctx context.Context, c *sweep) *swept {
 	page := &swept{sweep: c}
 	if c.decide == nil {
 		if c.decide, page.err = c.ready(); page.err != nil {
@@ -180,15 +189,34 @@ func (r *run) sweepPage(c *sweep) *swept {
 		}
 	}
 	now, wanted := r.now(), min(sweepPage, c.below-min(c.below, c.from))
+	var heads []storage.Head
 	page.next, page.err = r.store.URLs(c.host, c.from, int(wanted), func(h storage.Head) {
-		if !c.when.Has(h.Last.State) {
-			return
-		}
-		if o, ok := c.decide(&h, now); ok {
-			page.done = append(page.done, storage.Done{Host: c.host, Ordinal: h.Ordinal, Origin: h.Origin, Priority: h.Priority, When: c.when, Outcome: o})
+		if c.when.Has(h.Last.State) {
+			heads = append(heads, h)
 		}
 	})
+	for i := range heads {
+		if ctx.Err() != nil {
+			return page
+		}
+		h := &heads[i]
+		if o, ok := r.decide(c, h, now); ok {
+			page.done = append(page.done, storage.Done{Host: c.host, Ordinal: h.Ordinal, Origin: h.Origin, Priority: h.Priority, When: c.when, Outcome: o})
+		}
+	}
 	page.end = page.next-c.from < sweepPage
 	c.from = page.next
 	return page
+}
+
+// decide asks a sweep about a URL. One at which it panics stays as it is.
+func (r *run) decide(c *sweep, h *storage.Head, now time.Time) (o storage.Outcome, ok bool) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			r.log.Error("amble failed at a URL that it meant to change", "host", c.host, "ordinal", h.Ordinal, "panic",
+				fmt.Sprint(cause), "stack", string(debug.Stack()))
+			ok = false
+		}
+	}()
+	return c.decide(h, now)
 }

@@ -17,11 +17,19 @@ import (
 
 // result is what a worker brings back for a lease.
 type result struct {
-	lease   frontier.Lease
-	flight  // of a request
+	lease frontier.Lease
+	flight
+	findings
+	request  requestlog.Request
+	response *fetch.Response // while it is worked on
+}
+
+// findings are what the work of a lease brings, unless it panics.
+type findings struct {
 	resolve frontier.ResolveReport
 	robots  frontier.RobotsReport
 	page    frontier.PageReport
+	match   frontier.MatchReport
 	simhash uint64 // of the text of a page; 0: none
 	found   []storage.Found
 	refused []storage.Refused
@@ -31,27 +39,23 @@ type result struct {
 	body    warc.Digest      // of the decoded body; zero: nobody asked
 	payload *storage.Payload // that the item brings; nil: none
 	past    *storage.Policy  // the versions of a robots.txt before the one that came; nil: as they were
-	request requestlog.Request
 }
 
 // work is a worker: one request at a time until there are no more leases.
 func (r *run) work() {
 	for res := range r.leases {
-		switch res.lease.Kind {
-		case frontier.Robots:
-			r.fetchRobots(res.ctx, res)
-		case frontier.Page:
-			r.fetchPage(res.ctx, res)
-		}
+		r.serve(res)
 		r.results <- res
 	}
 }
 
-// request makes the request of a lease and says what politeness has to know.
+// request makes the request of a lease and says what politeness has to know. The response is closed
+// with the lease.
 func (r *run) request(ctx context.Context, res *result, req fetch.Request) (*fetch.Response, *fetch.Error, frontier.Report) {
 	req.Progress = &res.progress
 	resp, err := r.client.Do(ctx, req)
 	if err == nil {
+		res.response = resp
 		r.tally.answered(resp.Status, resp.Body.Size())
 		r.observe(answerOf(&res.lease, resp))
 		wait := retryAfter(resp)

@@ -20,6 +20,10 @@ const (
 	maxRefusedFactor = 4
 	// bytesPerLink is how much of a document there is to a link, roughly.
 	bytesPerLink = 200
+	// referencesPerByte and referencesFloor bound the bytes of the references of a document, each
+	// together with the base that it is relative to: a page of "<a href=1>" whose own URL is long
+	// is not to make a hundred times its size of URLs.
+	referencesPerByte, referencesFloor = 16, 1 << 20
 )
 
 // collector gathers what the elements of one document say.
@@ -33,6 +37,7 @@ type collector struct {
 
 	at         map[string]int32 // canonical form -> index in p.Links
 	references int              // references seen
+	room       int              // bytes of references and the bases they are relative to that may still be looked at
 	latest     int              // index in p.Links of what the element at hand refers to; less than 0: nothing
 	hasTitle   bool
 	prose      *prose // nil: no text is asked for
@@ -43,7 +48,8 @@ type collector struct {
 func newCollector(base weburl.URL, tokens []string, o Options, size int) *collector {
 	room := min(size/bytesPerLink+1, o.MaxLinks)
 	return &collector{base: base, tokens: tokens, o: o, prose: newProse(o),
-		at: make(map[string]int32, room), p: Page{Links: make([]Link, 0, room)}}
+		room: referencesPerByte*size + referencesFloor,
+		at:   make(map[string]int32, room), p: Page{Links: make([]Link, 0, room)}}
 }
 
 // element takes what one element of the HTML namespace says; a title's text is
@@ -122,7 +128,8 @@ func (c *collector) refer(raw string, kind Kind, noFollow bool) {
 		return
 	}
 	c.references++
-	if c.p.Refused >= maxRefusedFactor*c.o.MaxLinks {
+	c.room -= len(raw) + len(c.base.String())
+	if c.p.Refused >= maxRefusedFactor*c.o.MaxLinks || c.room < 0 {
 		c.p.Truncated = true
 		return
 	}
@@ -213,22 +220,9 @@ func (c *collector) meta(attrs []html.Attribute) {
 
 // setTitle takes the text of a <title>.
 func (c *collector) setTitle(text string) {
-	if c.hasTitle {
-		return
+	if !c.hasTitle {
+		c.hasTitle, c.p.Title = true, collapse(text, maxTitleBytes)
 	}
-	c.hasTitle = true
-	var b strings.Builder
-	for word := range strings.FieldsSeq(text) {
-		if b.Len() > 0 {
-			b.WriteByte(' ')
-		}
-		if b.Len()+len(word) > maxTitleBytes {
-			b.WriteString(strings.ToValidUTF8(word[:maxTitleBytes-b.Len()], ""))
-			break
-		}
-		b.WriteString(word)
-	}
-	c.p.Title = strings.TrimSpace(b.String())
 }
 
 // page returns what was gathered.

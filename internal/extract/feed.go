@@ -137,7 +137,7 @@ func (f *feedReader) finish() error {
 func (f *feedReader) set(name, text string) error {
 	switch {
 	case !f.open && name == "title" && f.list.Title == "":
-		f.list.Title = clip(strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "\ufffd"), maxTitleBytes)
+		f.list.Title = collapse(strings.ToValidUTF8(text, "\ufffd"), maxTitleBytes)
 	case !f.open && name == "link":
 		return f.add(f.feedBase, text, Item{Priority: defaultPriority})
 	case !f.open:
@@ -167,7 +167,10 @@ func (f *feedReader) end() error {
 	if f.link == "" {
 		f.link = f.guid
 	}
-	err := f.add(f.itemBase, f.link, f.item)
+	err := f.next()
+	if err == nil {
+		err = f.add(f.itemBase, f.link, f.item)
+	}
 	for _, o := range f.others {
 		if err != nil {
 			return err

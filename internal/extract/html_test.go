@@ -90,6 +90,10 @@ func TestFlatReadingFindsTheSame(t *testing.T) {
 		<body><a href=x rel=nofollow>1</a><template><a href=/no></a></template><area href=y><iframe src=z></iframe>`
 	deep := strings.Repeat("<div>", 600)
 	tree, flat := read(t, text), read(t, text+deep)
+	if tree.Flat || !flat.Flat {
+		t.Errorf("tree read flat: %v, flat: %v", tree.Flat, flat.Flat)
+	}
+	flat.Flat = false
 	if fmt.Sprint(tree) != fmt.Sprint(flat) {
 		t.Errorf("tree %+v\nflat %+v", tree, flat)
 	}
@@ -100,7 +104,7 @@ func TestFlatReadingFindsTheSame(t *testing.T) {
 
 // A very large tag changes nothing about what is read behind it.
 func TestFlatReadingBehindLargeTags(t *testing.T) {
-	large := " title='" + strings.Repeat("x", 2*maxTag) + "'"
+	large := " title='" + strings.Repeat("x", 40_000) + "'"
 	text := strings.Repeat("<div>", 600) + "<title" + large + ">T</title><a href=/a" + large + ">x</a><script" + large + ">'<a href=/no>'</script><a href=/b>y</a><p" + large + "><a href=/c>"
 	p := read(t, text)
 	if got := show(p); p.Title != "T" || !slices.Equal(got, []string{"anchor /a", "anchor /b", "anchor /c"}) {
@@ -168,6 +172,23 @@ func TestErrors(t *testing.T) {
 	}
 	if _, err := HTML(nil, nil, mustParse(t, "http://a.test/"), nil, Options{MaxLinks: 1, MaxDepth: 1}); err == nil || !strings.Contains(err.Error(), "MaxNodes") {
 		t.Errorf("options: %v", err)
+	}
+}
+
+// TestReferencesAreBounded: a page whose URL is long cannot make a hundred times its size of URLs.
+func TestReferencesAreBounded(t *testing.T) {
+	base := mustParse(t, "http://site.test/"+strings.Repeat("x", 2000)+"/")
+	text := count(10_000, "<a href=%d>")
+	p, err := HTML([]byte(text), typed("text/html; charset=utf-8"), base, nil, DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	bytes := 0
+	for _, l := range p.Links {
+		bytes += len(l.URL.String())
+	}
+	if most := referencesPerByte*len(text) + referencesFloor; !p.Truncated || bytes > most || bytes < most/2 {
+		t.Errorf("%d links of %d bytes together from %d bytes, truncated %t", len(p.Links), bytes, len(text), p.Truncated)
 	}
 }
 

@@ -135,6 +135,15 @@ type listReader struct {
 	base weburl.URL
 	o    ListOptions
 	each func(Item) error
+	seen int // items, those without a URL among them
+}
+
+// next counts an item, whatever is in it.
+func (l *listReader) next() error {
+	if l.seen++; l.seen > l.o.MaxItems {
+		return errEnough
+	}
+	return nil
 }
 
 // add hands a URL over. raw is resolved against base.

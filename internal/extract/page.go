@@ -67,8 +67,12 @@ type Page struct {
 	// White space is collapsed, blocks are separated by a newline. It has at most
 	// Options.MaxText bytes.
 	Text string
-	// Truncated means that a bound of Options cut something off.
+	// Truncated means that a bound cut something off: one of Options, or that of the work for
+	// references.
 	Truncated bool
+	// Flat means that the document was read tag by tag, because its tree would have been too large,
+	// too deep or too much work.
+	Flat bool
 	// Refused counts the references that are no http or https URL.
 	Refused int
 }
@@ -78,8 +82,7 @@ type Options struct {
 	// MaxLinks bounds Page.Links.
 	MaxLinks int
 	// MaxNodes bounds the nodes of the parsed tree, 100 to 150 bytes each: a
-	// document that could need more is read without a tree. In the tree, no
-	// more nodes than that are visited.
+	// document that needs more is read without a tree.
 	MaxNodes int
 	// MaxDepth is the depth below which elements are not looked at.
 	MaxDepth int

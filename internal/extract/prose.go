@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"bytes"
 	"strings"
 
 	"golang.org/x/net/html"
@@ -23,6 +24,7 @@ type prose struct {
 	unseen    region // what no reader sees: scripts, hidden parts, the inside of controls
 	landmark  region // navigation, banner, side bar, footer
 	principal region // <main>
+	verbatim  region // <pre>, whose lines stay lines
 	section   int    // open sectioning elements, in which header and footer are those of the section
 }
 
@@ -72,6 +74,7 @@ func (p *prose) open(a atom.Atom, attrs []html.Attribute, link int) {
 	role := attribute(attrs, "role")
 	p.unseen.open(a, isUnseen(a, attrs))
 	p.landmark.open(a, isLandmark(a, role, p.section > 0))
+	p.verbatim.open(a, isVerbatim(a))
 	if a == atom.Main || role == "main" {
 		if p.principal.nested == 0 && !p.main.only {
 			p.main = words{b: p.main.b[:0], max: p.main.max, only: true} // what came before is not the document's own text
@@ -94,6 +97,7 @@ func (p *prose) close(a atom.Atom, page *Page) {
 	}
 	p.unseen.close(a)
 	p.landmark.close(a)
+	p.verbatim.close(a)
 	p.principal.close(a)
 	if isSection(a) && p.section > 0 {
 		p.section--
@@ -105,24 +109,16 @@ func (c *collector) begin(a atom.Atom, attrs []html.Attribute) {
 	if c.latest >= 0 && c.o.LinkText {
 		l := &c.p.Links[c.latest]
 		if l.Rel == "" {
-			l.Rel = strings.ToLower(clip(strings.Join(strings.Fields(attribute(attrs, "rel")), " "), maxLinkText))
+			l.Rel = clip(strings.ToLower(collapse(attribute(attrs, "rel"), maxLinkText)), maxLinkText)
 		}
 		if a == atom.Area && l.Text == "" {
-			l.Text = clip(strings.Join(strings.Fields(attribute(attrs, "alt")), " "), maxLinkText)
+			l.Text = collapse(attribute(attrs, "alt"), maxLinkText)
 		}
 	}
 	c.prose.open(a, attrs, c.latest)
 	if a == atom.Img {
 		c.prose.alternative(attrs)
 	}
-}
-
-// clip cuts s to n bytes, not within a character.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "")
 }
 
 // endLink gives the open link its text. Of several references to a URL the first with a text counts.
@@ -139,10 +135,10 @@ func (p *prose) write(text string) {
 		return
 	}
 	if p.at >= 0 {
-		p.link.write(text)
+		p.link.write(text, false)
 	}
 	if p.landmark.nested == 0 && (!p.main.only || p.principal.nested > 0) {
-		p.main.write(text)
+		p.main.write(text, p.verbatim.nested > 0)
 	}
 }
 
@@ -153,7 +149,7 @@ func (p *prose) alternative(attrs []html.Attribute) {
 	}
 	if alt := attribute(attrs, "alt"); alt != "" {
 		p.link.gap = max(p.link.gap, wordGap)
-		p.link.write(alt)
+		p.link.write(alt, false)
 		p.link.gap = wordGap
 	}
 }
@@ -176,18 +172,23 @@ const (
 
 // words joins text with its white space collapsed, up to a bound.
 type words struct {
-	b    []byte
-	max  int // 0: none is taken
-	gap  gap // before the next word
-	cut  bool
-	only bool // the text is that of <main>
+	b     []byte
+	max   int // 0: none is taken
+	gap   gap // before the next word
+	lines int // line breaks of a verbatim text before the next word
+	cut   bool
+	only  bool // the text is that of <main>
 }
 
-func (w *words) write(text string) {
+// write takes text. Of verbatim text the line breaks are kept.
+func (w *words) write(text string, verbatim bool) {
 	for text != "" && w.max > 0 && !w.cut {
 		rest := strings.TrimLeft(text, space)
-		if len(rest) < len(text) {
+		if between := text[:len(text)-len(rest)]; between != "" {
 			w.gap = max(w.gap, wordGap)
+			if verbatim {
+				w.lines += strings.Count(between, "\n")
+			}
 		}
 		end := strings.IndexAny(rest, space)
 		if end < 0 {
@@ -202,17 +203,30 @@ func (w *words) word(word string) {
 	if word == "" {
 		return
 	}
-	if len(w.b) > 0 && w.gap > noGap {
-		if w.cut = len(w.b)+1 >= w.max; w.cut { // no room for what would follow the gap
-			return
-		}
-		w.b = append(w.b, "  \n"[w.gap])
+	if w.separate(); w.cut {
+		return
 	}
-	w.gap = noGap
-	if room := max(w.max-len(w.b), 0); len(word) > room {
-		word, w.cut = strings.ToValidUTF8(word[:room], ""), true
+	room := max(w.max-len(w.b), 0)
+	w.b, w.cut = append(w.b, clip(word, room)...), len(word) > room
+}
+
+// separate writes what is between the last word and the next; there has to be room for both.
+func (w *words) separate() {
+	lines := w.lines
+	if w.gap == lineGap {
+		lines = max(lines, 1)
 	}
-	w.b = append(w.b, word...)
+	spaced := w.gap == wordGap && lines == 0
+	w.gap, w.lines = noGap, 0
+	switch {
+	case len(w.b) == 0 || lines == 0 && !spaced:
+	case len(w.b)+max(lines, 1) >= w.max:
+		w.cut = true
+	case spaced:
+		w.b = append(w.b, ' ')
+	default:
+		w.b = append(w.b, bytes.Repeat([]byte{'\n'}, lines)...)
+	}
 }
 
 // gapAround returns what separates the text around the tags of an element.
@@ -260,6 +274,11 @@ func isLandmark(a atom.Atom, role string, inSection bool) bool {
 		return a == atom.Nav || a == atom.Aside || !inSection && (a == atom.Header || a == atom.Footer)
 	}
 	return false
+}
+
+// isVerbatim reports whether the text in an element is shown with its line breaks.
+func isVerbatim(a atom.Atom) bool {
+	return a == atom.Pre || a == atom.Listing || a == atom.Xmp || a == atom.Plaintext
 }
 
 func isSection(a atom.Atom) bool { return a == atom.Article || a == atom.Section || a == atom.Main }

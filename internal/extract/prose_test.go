@@ -32,6 +32,10 @@ func TestText(t *testing.T) {
 		{"navigation in main", "<main>a<nav>n</nav>b</main>", "a\nb"},
 		{"entities", "<p>a&nbsp;b &lt;c&gt; &amp;amp;", "a\u00a0b <c> &amp;"},
 		{"hidden elements without an end", "<p>a<img hidden><input hidden>b", "a b"},
+		{"lines of code", "<p>so\n it\n is<pre>\n  if a\t{\n\n    b\r\n<b>}</b>\n</pre>done",
+			"so it is\nif a {\n\nb\n}\ndone"},
+		{"lines in a link", "<pre>a <a href=/x>b\nc</a></pre>", "a b\nc"},
+		{"lines behind code", "<pre>a\nb</pre> c\nd", "a\nb\nc d"},
 		{"nothing", "", ""},
 	}
 	for _, tt := range tests {

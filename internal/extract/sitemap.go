@@ -5,7 +5,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // maxAlternates bounds the alternates, images and videos that are taken of one page of a sitemap.
@@ -148,7 +147,10 @@ func (s *sitemapReader) end() error {
 		return nil
 	}
 	s.item.Role = s.role
-	err := s.add(s.base, s.loc, s.item)
+	err := s.next()
+	if err == nil {
+		err = s.add(s.base, s.loc, s.item)
+	}
 	for _, o := range s.others {
 		if err != nil {
 			return err
@@ -168,29 +170,4 @@ func parseFrequency(text string) Frequency {
 		}
 	}
 	return FrequencyUnknown
-}
-
-// dateLayouts are the forms of dates in sitemaps (W3C Datetime), Atom (RFC 3339) and RSS (RFC 822), and what is written in their
-// place. A date without a zone is one in UTC.
-var dateLayouts = [...]string{
-	time.RFC3339, "2006-01-02", "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05", "2006-01-02 15:04:05",
-	"2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02 15:04:05 -0700", "2006-01-02 15:04:05 MST", "2006-01", "2006",
-	"Mon, _2 Jan 2006 15:04:05 -0700", "Mon, _2 Jan 2006 15:04:05 MST", "_2 Jan 2006 15:04:05 -0700", "_2 Jan 2006 15:04:05 MST",
-	"Mon, _2 Jan 2006 15:04 -0700", "Mon, _2 Jan 2006 15:04 MST", "Mon, _2 Jan 06 15:04:05 -0700", "Mon, _2 Jan 06 15:04:05 MST",
-	"Mon, _2 January 2006 15:04:05 -0700", "Monday, _2 January 2006 15:04:05 MST", "Mon Jan _2 15:04:05 2006",
-	"Monday, _2-Jan-06 15:04:05 MST", "_2-Jan-2006 15:04:05 MST",
-}
-
-// parseDate reads a date; zero if it is none.
-func parseDate(text string) time.Time {
-	if len(text) > 64 {
-		return time.Time{}
-	}
-	text = strings.Join(strings.Fields(text), " ")
-	for _, layout := range dateLayouts {
-		if at, err := time.Parse(layout, text); err == nil && at.Year() >= 1970 && at.Year() < 10_000 {
-			return at.UTC()
-		}
-	}
-	return time.Time{}
 }

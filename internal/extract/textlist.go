@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"strings"
 )
 
 // readText reads a text sitemap: a URL a line.
@@ -31,54 +30,127 @@ func (l *listReader) readText(r io.Reader) error {
 	}
 }
 
-// maxFeedJSON bounds a JSON Feed, which is held whole.
+// maxFeedJSON bounds how much of a JSON Feed is read. One item of it is held at a time.
 const maxFeedJSON = 4 << 20
 
-// jsonFeed is what is read of a JSON Feed (https://www.jsonfeed.org/version/1.1/).
-type jsonFeed struct {
-	Title    string `json:"title"`
-	HomePage string `json:"home_page_url"`
-	NextURL  string `json:"next_url"`
-	Items    []struct {
-		URL         string `json:"url"`
-		ExternalURL string `json:"external_url"`
-		Published   string `json:"date_published"`
-		Modified    string `json:"date_modified"`
-		Attachments []struct {
-			URL string `json:"url"`
-		} `json:"attachments"`
-	} `json:"items"`
+// jsonItem is what is read of an item of a JSON Feed (https://www.jsonfeed.org/version/1.1/).
+type jsonItem struct {
+	URL         string `json:"url"`
+	ExternalURL string `json:"external_url"`
+	Published   string `json:"date_published"`
+	Modified    string `json:"date_modified"`
+	Attachments []struct {
+		URL string `json:"url"`
+	} `json:"attachments"`
 }
 
 // readJSON reads a JSON Feed.
 func (l *listReader) readJSON(r io.Reader) error {
-	text, err := io.ReadAll(io.LimitReader(r, maxFeedJSON+1))
-	var feed jsonFeed
-	if err != nil || len(text) > maxFeedJSON || json.Unmarshal(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")), &feed) != nil {
-		l.list.Truncated = true
+	in := bufio.NewReader(io.LimitReader(r, maxFeedJSON))
+	if mark, _ := in.Peek(3); string(mark) == "\xef\xbb\xbf" {
+		_, _ = in.Discard(3)
+	}
+	err := l.readFeedObject(json.NewDecoder(in))
+	var syntax *json.SyntaxError
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errNoFeed) ||
+		errors.As(err, &syntax) {
+		l.list.Truncated, err = true, nil
+	}
+	return err
+}
+
+// errNoFeed is the error of JSON that is no feed.
+var errNoFeed = errors.New("not a JSON Feed")
+
+// expect reads the begin or the end of an object or array.
+func expect(d *json.Decoder, want json.Delim) error {
+	t, err := d.Token()
+	if err == nil && t != want {
+		return errNoFeed
+	}
+	return err
+}
+
+// decode reads the next value into v, as far as it fits.
+func decode(d *json.Decoder, v any) error {
+	err := d.Decode(v)
+	var mistyped *json.UnmarshalTypeError
+	if errors.As(err, &mistyped) {
 		return nil
 	}
-	l.list.Title = clip(strings.Join(strings.Fields(feed.Title), " "), maxTitleBytes)
-	err = errors.Join(
-		l.add(l.base, feed.HomePage, Item{Priority: defaultPriority}),
-		l.add(l.base, feed.NextURL, Item{Role: RoleNext, Priority: defaultPriority}))
-	for i := range feed.Items {
+	return err
+}
+
+// readFeedObject reads the members of the feed as they come.
+func (l *listReader) readFeedObject(d *json.Decoder) error {
+	if err := expect(d, '{'); err != nil {
+		return err
+	}
+	for d.More() {
+		name, err := d.Token()
 		if err != nil {
 			return err
 		}
-		item := &feed.Items[i]
-		modified := parseDate(item.Modified)
-		if published := parseDate(item.Published); published.After(modified) {
-			modified = published
+		if err := l.readFeedMember(d, name); err != nil {
+			return err
 		}
-		raw := item.URL
-		if raw == "" {
-			raw = item.ExternalURL
+	}
+	return expect(d, '}')
+}
+
+func (l *listReader) readFeedMember(d *json.Decoder, name json.Token) error {
+	if name == "items" {
+		return l.readFeedItems(d)
+	}
+	var text string
+	if name != "title" && name != "home_page_url" && name != "next_url" {
+		return d.Decode(new(json.RawMessage))
+	}
+	if err := decode(d, &text); err != nil {
+		return err
+	}
+	switch name {
+	case "home_page_url":
+		return l.add(l.base, text, Item{Priority: defaultPriority})
+	case "next_url":
+		return l.add(l.base, text, Item{Role: RoleNext, Priority: defaultPriority})
+	}
+	l.list.Title = collapse(text, maxTitleBytes)
+	return nil
+}
+
+// readFeedItems reads the items one by one.
+func (l *listReader) readFeedItems(d *json.Decoder) error {
+	if err := expect(d, '['); err != nil {
+		return err
+	}
+	for d.More() {
+		var item jsonItem
+		if err := decode(d, &item); err != nil {
+			return err
 		}
-		err = l.add(l.base, raw, Item{Modified: modified, Priority: defaultPriority})
-		for j := 0; j < len(item.Attachments) && j < maxAlternates && err == nil; j++ {
-			err = l.add(l.base, item.Attachments[j].URL, Item{Role: RoleMedia, Priority: defaultPriority})
+		if err := l.next(); err != nil {
+			return err
 		}
+		if err := l.addFeedItem(&item); err != nil {
+			return err
+		}
+	}
+	return expect(d, ']')
+}
+
+func (l *listReader) addFeedItem(item *jsonItem) error {
+	modified := parseDate(item.Modified)
+	if published := parseDate(item.Published); published.After(modified) {
+		modified = published
+	}
+	raw := item.URL
+	if raw == "" {
+		raw = item.ExternalURL
+	}
+	err := l.add(l.base, raw, Item{Modified: modified, Priority: defaultPriority})
+	for j := 0; j < len(item.Attachments) && j < maxAlternates && err == nil; j++ {
+		err = l.add(l.base, item.Attachments[j].URL, Item{Role: RoleMedia, Priority: defaultPriority})
 	}
 	return err
 }

@@ -10,12 +10,8 @@ import (
 // walk hands the elements below root to the collector in document order. It
 // needs no stack: the nodes know their parents.
 func (c *collector) walk(root *html.Node) {
-	depth, nodes := 0, 0
+	depth := 0
 	for n := root; n != nil; {
-		if nodes++; nodes > c.o.MaxNodes {
-			c.p.Truncated = true
-			return
-		}
 		if n.Type == html.ElementNode {
 			c.visit(n)
 		} else if n.Type == html.TextNode && c.prose != nil {

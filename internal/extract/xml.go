@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/net/html"
+
+	"github.com/amble-crawler/amble/internal/htmltree"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 // xmlReader reads the XML of sitemaps and feeds as a stream of tags and texts. It has HTML's tokenizer below it, which takes
 // any bytes and whose memory is bounded; encoding/xml keeps all open elements, and gives up at the first mistake.
 type xmlReader struct {
-	z     *tags
+	z     *htmltree.Tokenizer
 	name  string // of the element at hand, without its prefix, in lower case
 	attrs []html.Attribute
 	empty bool // the element has ended with its begin: <a/>
@@ -38,8 +40,7 @@ const (
 )
 
 func newXMLReader(r io.Reader) *xmlReader {
-	x := &xmlReader{z: newTags(r)}
-	x.z.limit = maxTokenBytes
+	x := &xmlReader{z: htmltree.NewTokenizer(r)}
 	x.z.SetMaxBuf(maxTokenBytes)
 	x.z.AllowCDATA(true)
 	return x
@@ -72,7 +73,7 @@ func (x *xmlReader) next() (e event, broken bool) {
 func (x *xmlReader) start(empty bool) {
 	name, more := x.z.TagName()
 	x.name, x.empty = elementName(name), empty
-	x.attrs = x.z.attributes(more, x.attrs[:0])
+	x.attrs = attributes(x.z, more, x.attrs[:0])
 }
 
 // usualNames saves a copy of each name that lists are full of.

@@ -126,8 +126,10 @@ func (t *ttlRecord) addAbsence(seconds uint32) {
 }
 
 // addMessage takes the times to live from one DNS response. Whatever does not
-// parse is ignored: the resolver itself judges the message.
+// parse is ignored: the resolver itself judges the message. It runs in a
+// goroutine of net.Resolver, where a panic would end the process.
 func (t *ttlRecord) addMessage(msg []byte) {
+	defer func() { _ = recover() }()
 	var p dnsmessage.Parser
 	h, err := p.Start(msg)
 	if err != nil || !h.Response || p.SkipAllQuestions() != nil {

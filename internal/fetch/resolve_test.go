@@ -284,6 +284,13 @@ func TestPinnedAddressIsCheckedAgain(t *testing.T) {
 	}
 }
 
+// A panic at a message of a name server stays in the goroutine of the resolver that reads it.
+func TestDNSMessageThatPanics(t *testing.T) {
+	var none *ttlRecord
+	none.addMessage(pack(dnsmessage.Message{Header: dnsmessage.Header{Response: true}, Answers: []dnsmessage.Resource{
+		{Header: header(dnsmessage.MustNewName("a.test."), 5), Body: &dnsmessage.AResource{}}}}))
+}
+
 func FuzzDNSMessage(f *testing.F) {
 	f.Add(pack(dnsmessage.Message{Header: dnsmessage.Header{Response: true}, Answers: []dnsmessage.Resource{
 		{Header: header(dnsmessage.MustNewName("a.test."), 5), Body: &dnsmessage.AResource{}}}}))

@@ -21,6 +21,7 @@ func reasonNames() []string {
 		storage.ReasonLocation:  "location",
 		storage.ReasonOperator:  "operator",
 		storage.ReasonLoop:      "loop",
+		storage.ReasonCrash:     "crash",
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/storage"
 )
 
 // Metrics counts and measures what a crawl does, for Prometheus. It is a crawl.Observer. No label has more values than states, kinds of errors
@@ -111,7 +113,8 @@ type statusCollector struct {
 	crawl Crawl
 	now   func() time.Time
 
-	urls, hosts, places, inFlight, state, received, requests, finish, age, gaps, violations, added *prometheus.Desc
+	urls, hosts, places, inFlight, state, received, requests *prometheus.Desc
+	finish, age, gaps, violations, added, crashes            *prometheus.Desc
 }
 
 // states are those of crawl.Status.
@@ -133,6 +136,7 @@ func newStatusCollector(c Crawl, now func() time.Time) *statusCollector {
 		received:   d("received_bytes_total", "Bytes of answers, over all runs."),
 		requests:   d("stored_requests_total", "Requests that were committed, over all runs."),
 		added:      d("added_urls_total", "URLs of this run that were new."),
+		crashes:    d("crashes_total", "URLs of this run that amble itself failed at; should be 0."),
 		finish:     d("finish_seconds", "Time until the last host that this run does not postpone is done, at the delays in force."),
 		age:        d("status_age_seconds", "Time since the dispatcher last said how things stand; it does each second."),
 		gaps:       d("delayed_gaps_total", "Gaps of this run between requests to a host that had a delay to keep."),
@@ -174,6 +178,7 @@ func (s *statusCollector) Collect(to chan<- prometheus.Metric) {
 	counter(s.received, st.Bytes)
 	counter(s.requests, st.Requests)
 	counter(s.added, st.Run.Added)
+	counter(s.crashes, st.Errors[inspect.ReasonName(storage.ReasonCrash)])
 	counter(s.gaps, st.Pace.Gaps)
 	counter(s.violations, st.Pace.Violations)
 }

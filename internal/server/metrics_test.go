@@ -34,7 +34,7 @@ func TestMetrics(t *testing.T) {
 		`amble_dispatch_lateness_seconds_bucket{le="0.025"} 3`, `amble_dispatch_lateness_seconds_count 4`,
 		`amble_commit_seconds_count 1`, `amble_committed_items_total 17`, `amble_response_bytes_count 3`,
 		`amble_urls{state="queued"} 4`, `amble_hosts 7`, `amble_state{state="running"} 1`, `amble_state{state="stalled"} 0`,
-		`amble_delay_violations_total 0`, `amble_build_info{version="1.2.3"} 1`, `go_goroutines `, `process_resident_memory_bytes `,
+		`amble_delay_violations_total 0`, `amble_crashes_total 2`, `amble_build_info{version="1.2.3"} 1`, `go_goroutines `, `process_resident_memory_bytes `,
 	} {
 		if !strings.Contains(body, "\n"+want) {
 			t.Errorf("%s is missing", want)

@@ -7,22 +7,27 @@ import (
 	"sync/atomic"
 )
 
+const (
+	html = "text/html; charset=utf-8"
+	link = `<a href="/good">good</a>`
+)
+
+// page is an animal with one page, and a good one at /good.
+func page(name, contentType, body string) animal {
+	return animal{name: name, path: "/", bite: func(g *guest) {
+		for target := g.asked(); target != ""; target = g.asked() {
+			if target == "/good" {
+				g.say(sized("text/html", "<title>good</title>"))
+			} else {
+				g.say(sized(contentType, body))
+			}
+		}
+	}}
+}
+
 // pages are animals whose pages are the trouble. A link to /good leads to a good
 // page where it is found.
 func pages() []animal {
-	const link = `<a href="/good">good</a>`
-	page := func(name, contentType, body string) animal {
-		return animal{name: name, path: "/", bite: func(g *guest) {
-			for target := g.asked(); target != ""; target = g.asked() {
-				if target == "/good" {
-					g.say(sized("text/html", "<title>good</title>"))
-				} else {
-					g.say(sized(contentType, body))
-				}
-			}
-		}}
-	}
-	const html = "text/html; charset=utf-8"
 	return []animal{
 		page("links-100000", html, link+numbered(100_000, `<a href="http://elsewhere.test/%d">x</a>`)),
 		page("attribute-10MB", html, link+`<p title="`+strings.Repeat("long ", 2<<20)+`">`),

@@ -22,6 +22,7 @@ type animal struct {
 	secure bool // https
 	rude   bool // it gets the first connection too
 	path   string
+	rules  string // its robots.txt
 	bite   func(*guest)
 }
 
@@ -89,7 +90,7 @@ func (z *Zoo) letOut(a animal, address string) error {
 }
 
 func animals(c *certificates) (all []animal) {
-	for _, house := range [][]animal{headers(), bodies(), codings(), hollow(), redirects(), pages(), handshakes(c), kept(c), streams(c)} {
+	for _, house := range [][]animal{headers(), bodies(), codings(), hollow(), redirects(), pages(), parsers(), handshakes(c), kept(c), streams(c)} {
 		all = append(all, house...)
 	}
 	return all
@@ -186,7 +187,7 @@ func (z *Zoo) receive(c *cage, conn net.Conn) {
 	g.r = bufio.NewReader(g)
 	if g.asked() == "/robots.txt" {
 		c.robots.Store(true)
-		g.say("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+		g.say(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(c.rules), c.rules))
 		g.close()
 	}
 }

@@ -1,0 +1,153 @@
+package frontier
+
+import (
+	"time"
+
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// A robots.txt with tens of thousands of wildcard rules takes milliseconds for one verdict. The
+// owner of the Frontier cannot wait for that. A verdict that takes more than matchWork becomes a
+// lease of its own: a worker matches the URL, and with the verdict the URL returns to the head of
+// its queue. Until then that queue is blocked, and no other host.
+
+const (
+	// matchWork bounds the work of a decision, in the unit of robots.Rules.MatchWithin. 2,000 usual
+	// rules take less than a tenth of it.
+	matchWork = 16 << 10
+	// maxMatching bounds the Match leases that are out at a time, so that heavy files leave the
+	// other workers, and the other cores, to other hosts.
+	maxMatching = 1
+)
+
+// MatchReport is the verdict of a Match lease.
+type MatchReport struct {
+	End     time.Time
+	Verdict robots.Verdict
+	Crashed bool // the matching panicked: the URL fails
+}
+
+// judged is the URL of a queue whose verdict a worker has found.
+type judged struct {
+	ordinal uint32
+	rules   *robots.Rules // of the verdict; nil: there is no verdict
+	verdict robots.Verdict
+}
+
+// match matches a URL against the rules of its queue. ok is false if a worker has to do it.
+func (f *Frontier) match(q *queue, head *storage.Head) (v robots.Verdict, ok bool) {
+	if j := &q.judged; j.rules != nil && j.rules == q.rules && j.ordinal == head.Ordinal {
+		return j.verdict, true
+	}
+	defer func() {
+		if recover() != nil {
+			ok = false // in a worker the same panic costs this URL alone
+		}
+	}()
+	return q.rules.MatchWithin(head.RequestURI, f.matchWork)
+}
+
+// matchTurn is a queue in line for a Match lease about its first URL.
+type matchTurn struct {
+	host    *host
+	queue   uint8
+	renewal bool // about its first renewal
+}
+
+// leaseMatch leases the match of a URL that was taken off its queue. If too many are out, the queue
+// joins the line: then there is no lease, and the caller puts the URL back.
+func (f *Frontier) leaseMatch(h *host, q *queue, head *storage.Head, renewal bool) *outstanding {
+	q.matching = true
+	if f.matching >= maxMatching {
+		f.matchLine = append(f.matchLine, matchTurn{h, q.index, renewal})
+		return nil
+	}
+	f.matching++
+	h.active.matching++
+	out := f.lease(h, Match)
+	l := &out.lease
+	l.URL, l.Head, l.Rules, l.Policy = q.origin.URL(head.RequestURI), *head, q.rules, q.record
+	return out
+}
+
+// nextMatch leases the match that has waited longest.
+func (f *Frontier) nextMatch() *outstanding {
+	for len(f.matchLine) > 0 && f.matching < maxMatching {
+		turn := f.matchLine[0]
+		f.matchLine = f.matchLine[1:]
+		h := turn.host
+		q := &h.active.queues[turn.queue] // a host with a blocked queue stays active
+		head, due, ok := q.takeFor(turn.renewal)
+		if !ok { // it was dropped, or given up, meanwhile
+			q.matching = false
+			f.place(h, f.instant(f.clock))
+			continue
+		}
+		h.active.busy.add(head.Ordinal)
+		if !due && !turn.renewal {
+			q.inFlight.add(head.Ordinal)
+		}
+		out := f.leaseMatch(h, q, &head, turn.renewal)
+		out.due, out.renewal = due, turn.renewal
+		return out
+	}
+	return nil
+}
+
+// takeFor removes the first URL of a queue, or its first renewal.
+func (q *queue) takeFor(renewal bool) (head storage.Head, due, ok bool) {
+	if renewal {
+		if ok = len(q.renewals) > 0; ok {
+			head, q.renewals = q.renewals[0], q.renewals[1:]
+		}
+		return head, false, ok
+	}
+	if _, _, ok = q.first(); ok {
+		head, due = q.take()
+	}
+	return head, due, ok
+}
+
+// CompleteMatch ends a Match lease.
+func (f *Frontier) CompleteMatch(id uint64, r MatchReport) error {
+	out, err := f.settleLease(id, Match)
+	if err != nil {
+		return err
+	}
+	f.read(r.End)
+	f.matching--
+	h, head := out.host, &out.lease.Head
+	h.active.matching--
+	q := &h.active.queues[head.Origin]
+	q.matching = false
+	q.inFlight.remove(head.Ordinal)
+	outcome := refused(r.Verdict)
+	if r.Crashed {
+		outcome = storage.Outcome{State: storage.Failed, Reason: storage.ReasonCrash}
+	}
+	switch {
+	case q.rules != out.lease.Rules: // the rules have changed since
+		f.putBack(h, q, out)
+	case r.Crashed || !r.Verdict.Allowed && f.o.Obey:
+		outcome.At = r.End
+		f.unplan(h, head, &outcome)
+		f.settle(h, head, outcome)
+		f.update(h, r.End, 0, 0)
+	default:
+		q.judged = judged{head.Ordinal, q.rules, r.Verdict}
+		f.putBack(h, q, out)
+	}
+	f.applyDrop(h, r.End)
+	f.place(h, f.instant(r.End))
+	return nil
+}
+
+// refused returns the outcome of a URL that a verdict disallows.
+func refused(v robots.Verdict) storage.Outcome {
+	return storage.Outcome{State: storage.Denied, Reason: storage.ReasonRobots, Line: uint32(v.Line)}
+}
+
+// stands reports whether a queue is blocked: its robots.txt is being fetched, or its first URL
+// matched.
+func (q *queue) stands() bool { return q.asked || q.matching }

@@ -1,0 +1,126 @@
+package frontier
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// heavyRobots is a robots.txt of 35,000 rules with a star, each of which may match: a verdict takes
+// tens of milliseconds.
+func heavyRobots() string {
+	return "User-agent: *\n" + strings.Repeat("Disallow: /*a*b*c\n", 25_000) + "Disallow: /*denied\n"
+}
+
+// heavyPath is a path that all these rules have to be tried on.
+func heavyPath(i int) string { return fmt.Sprintf("/%d/%s", i, strings.Repeat("ab*a", 50)) }
+
+// TestHeavyRobots: what takes long is asked of workers, one URL at a time; the verdicts are those
+// of the rules, and hosts without such a file are served as if it were not there.
+func TestHeavyRobots(t *testing.T) {
+	w := newWorld(t, testOptions(), newMemory())
+	w.quick = true
+	heavy := heavyRobots()
+	w.answer = func(l Lease) answer {
+		a := answer{took: 100 * time.Millisecond}
+		if strings.HasPrefix(l.HostName, "heavy") {
+			a.body = heavy
+		}
+		return a
+	}
+	want := 0
+	for i := range 20 {
+		w.add(fmt.Sprintf("http://heavy%d.test%s", i%4, heavyPath(i)),
+			fmt.Sprintf("http://heavy%d.test/%d/denied%s", i%4, i, heavyPath(i)))
+		for j := range 5 {
+			w.add(fmt.Sprintf("http://good%d.test/%d", i, j))
+			want++
+		}
+	}
+	w.open()
+	w.finish(10*time.Minute, time.Hour)
+	if w.matches != 40 {
+		t.Errorf("%d verdicts were asked of workers, want 40", w.matches)
+	}
+	served := w.served()
+	for i := range 20 {
+		if n := served[fmt.Sprintf("good%d.test", i)]; n != 5 {
+			t.Errorf("good%d.test was asked for %d pages", i, n)
+		}
+	}
+	rules := robots.Compile([]byte(heavy), "amble")
+	for _, u := range w.pages() {
+		if strings.Contains(u, "heavy") && !rules.MatchURL(u).Allowed {
+			t.Errorf("%s was asked for", u)
+		}
+	}
+	if n := len(w.pages()); n != want+20 {
+		t.Errorf("%d pages, want %d", n, want+20)
+	}
+	w.checkManners()
+}
+
+// TestDecisionIsBounded: the work that a heavy file makes for a decision is as much as the bound
+// says, and no more.
+func TestDecisionIsBounded(t *testing.T) {
+	f, err := New(testOptions(), NewScope(ModeAny, nil, nil), epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := robots.Compile([]byte(heavyRobots()), "amble")
+	q := &queue{rules: rules}
+	head := &storage.Head{Entry: storage.Entry{RequestURI: heavyPath(1)}}
+	if v, ok := f.match(q, head); ok {
+		t.Errorf("%+v: a heavy file is asked by the owner of the frontier", v)
+	}
+	// So far as the frontier looks, so far a file of as many rules as fit into the bound is asked.
+	few := robots.Compile([]byte("User-agent: *\n"+strings.Repeat("Disallow: /*a*b*c\n", 50)), "amble")
+	if _, ok := f.match(&queue{rules: few}, head); !ok {
+		t.Error("a file of 50 rules is asked by a worker")
+	}
+	q.judged = judged{head.Ordinal, rules, robots.Verdict{Line: 7}}
+	if v, ok := f.match(q, head); !ok || v.Line != 7 {
+		t.Errorf("%+v, %v: what a worker has brought is not used", v, ok)
+	}
+	q.rules = robots.Compile([]byte(heavyRobots()), "amble")
+	if _, ok := f.match(q, head); ok {
+		t.Error("a verdict of other rules is used")
+	}
+}
+
+// TestMatchThatPanics: a URL at which the rules panic is left to a worker, which ends it.
+func TestMatchThatPanics(t *testing.T) {
+	w := newWorld(t, testOptions(), newMemory())
+	w.add("http://a.test/x", "http://a.test/y")
+	w.open()
+	f := w.f
+	if _, ok := f.match(&queue{}, &storage.Head{}); ok { // it has no rules at all
+		t.Error("a verdict comes of a panic")
+	}
+	f.matchWork = -1
+	w.answer = func(l Lease) answer {
+		return answer{took: time.Millisecond, body: "User-agent: *\nDisallow: /*z\n"}
+	}
+	w.crashes = func(l Lease) bool { return strings.HasSuffix(l.URL.String(), "/x") }
+	var ends []storage.Outcome
+	w.committed = func(b *storage.Batch) {
+		for _, d := range b.Done {
+			ends = append(ends, d.Outcome)
+		}
+	}
+	w.finish(time.Minute, time.Hour)
+	if got := w.pages(); !slices.Equal(got, []string{"http://a.test/y"}) {
+		t.Errorf("pages %v", got)
+	}
+	crashed := func(o storage.Outcome) bool {
+		return o.State == storage.Failed && o.Reason == storage.ReasonCrash
+	}
+	if !slices.ContainsFunc(ends, crashed) {
+		t.Errorf("outcomes %+v", ends)
+	}
+}

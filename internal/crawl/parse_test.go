@@ -1,0 +1,95 @@
+package crawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/amble-crawler/amble/internal/spool"
+	"github.com/amble-crawler/amble/internal/testweb"
+)
+
+// TestExtracted: the output says of a page that it was not read as a browser reads it, or not
+// whole.
+func TestExtracted(t *testing.T) {
+	t.Parallel()
+	page := func(text string) http.Handler { return testweb.Content("text/html", []byte(text)) }
+	web := startWeb(t, testweb.Site{Host: "a.test", Handler: testweb.Routes{
+		"/robots.txt": testweb.Robots(""), "/": page("<a href=/deep>x</a><a href=/links>x</a><a href=/list>x</a><a href=/more>x</a>"),
+		"/deep": page(strings.Repeat("<div>", 600) + "<a href=/found>x</a>"), "/found": page("<p>"),
+		"/links": page("<a href=/1>x</a><a href=/2>x</a><a href=/3>x</a><a href=/4>x</a><a href=/5>x</a>"),
+		"/list":  testweb.Content("application/xml", []byte("<urlset><url><loc>/found</loc></url><url><loc>/fo")),
+		"/more":  page(strings.Repeat("<p>", 3<<20)),
+	}})
+	o := testOptions(t, web)
+	o.Extract.MaxLinks = 4
+	crawl(t, o, web.URL("a.test", "/"))
+	lines := outputLines(t, o.Archive.Dir)
+	for path, want := range map[string]string{"/": "", "/deep": "flat", "/found": "", "/links": "part", "/list": "part",
+		"/more": "part"} {
+		if got := lines[web.URL("a.test", path)]; len(got) != 1 || got[0].Extracted != want {
+			t.Errorf("%s: %+v, want extracted %q", path, got, want)
+		}
+	}
+}
+
+// TestParsersAreNotWaitedForAtTheEnd: who waits for his turn to parse when the crawl has to end
+// gives up.
+func TestParsersAreNotWaitedForAtTheEnd(t *testing.T) {
+	r := &run{Engine: &Engine{}, parsers: make(parsers)} // all are taken
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := r.html(ctx, spool.Of([]byte("<p>")), nil, parse(t, "http://a.test/"))
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	in := &checkedReader{ctx: ctx, r: strings.NewReader("<urlset>")}
+	if n, err := in.Read(make([]byte, 10)); n > 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("a list is read on: %d bytes, %v", n, err)
+	}
+}
+
+// TestStopWhileListsAreRead: a list that is being read when the crawl has to end is given up, and
+// read by the next run.
+func TestStopWhileListsAreRead(t *testing.T) {
+	t.Parallel()
+	var list strings.Builder
+	list.WriteString("<urlset>")
+	for i := range 40_000 {
+		fmt.Fprintf(&list, "<url><loc>/%d</loc></url>", i)
+	}
+	web := startWeb(t, testweb.Site{Host: "a.test", Handler: testweb.Routes{
+		"/robots.txt": testweb.Robots(""), "/list": testweb.Content("application/xml", []byte(list.String())),
+	}})
+	o := testOptions(t, web)
+	o.ShutdownGrace = 0
+	e, err := Open(o, testLog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	e.Observe(&stopper{at: "/list", stop: cancel})
+	sum, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/list"))})
+	if err := errors.Join(err, e.Close()); err != nil || !sum.Stopped {
+		t.Fatalf("stopped: %v, %v", sum.Stopped, err)
+	}
+	if got := stored(t, o.DataDir)[web.URL("a.test", "/list")]; got.State.String() != "queued" {
+		t.Errorf("the list is %s", got.State)
+	}
+}
+
+// stopper stops a crawl when a URL has been answered.
+type stopper struct {
+	bomb
+	at   string
+	stop func()
+}
+
+func (s *stopper) Requested(q Request) {
+	if strings.HasSuffix(q.URL, s.at) {
+		s.stop()
+	}
+}

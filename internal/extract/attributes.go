@@ -1,0 +1,135 @@
+package extract
+
+import "bytes"
+
+const (
+	// maxAttributes bounds the attributes of a tag: the tokenizer takes 40 times their size to hold
+	// them.
+	maxAttributes = 20_000
+	// fewFrom is the size from which on the attributes of a document are counted, in bytes. Less
+	// are no harm.
+	fewFrom = 1 << 20
+)
+
+// rawText has the elements in which nothing is a tag but their own end.
+var rawText = map[string]bool{
+	"script": true, "style": true, "textarea": true, "title": true,
+	"xmp": true, "iframe": true, "noembed": true, "noframes": true,
+}
+
+// fewAttributes returns a document without the attributes of a tag beyond the first maxAttributes.
+func fewAttributes(text []byte) []byte {
+	if len(text) < fewFrom {
+		return text
+	}
+	var kept []byte
+	from := 0 // what is before is in kept
+	for at := 0; ; {
+		next := bytes.IndexByte(text[at:], '<')
+		if next < 0 || at+next+1 == len(text) {
+			break
+		}
+		switch at += next + 1; {
+		case bytes.HasPrefix(text[at:], []byte("!--")):
+			at = behind(text, at+1, "-->")
+		case isLetter(text[at]):
+			end, most := scanTag(text, at)
+			if most < end {
+				kept, from = append(kept, text[from:most]...), end
+			}
+			at = behindRawText(text, at, end)
+		}
+	}
+	if from == 0 {
+		return text
+	}
+	return append(kept, text[from:]...)
+}
+
+// behind returns the index behind the next mark in a text from i on, the end of the text if there
+// is none.
+func behind(text []byte, i int, mark string) int {
+	n := bytes.Index(text[i:], []byte(mark))
+	if n < 0 {
+		return len(text)
+	}
+	return i + n + len(mark)
+}
+
+// behindRawText returns the index of the end of the element whose tag is from at to end, if it has
+// raw text, otherwise the end of the tag.
+func behindRawText(text []byte, at, end int) int {
+	n := at
+	for n < end && isLetter(text[n]) {
+		n++
+	}
+	if n-at > len("noframes") || !rawText[string(bytes.ToLower(text[at:n]))] {
+		return end
+	}
+	for i := end; i < len(text); {
+		if i = behind(text, i, "</"); i+n-at <= len(text) && bytes.EqualFold(text[i:i+n-at], text[at:n]) {
+			return i
+		}
+	}
+	return len(text)
+}
+
+// scanTag reads the tag whose name is at i, as the tokenizer does (HTML, sections 13.2.5.8 and
+// 13.2.5.32 to 13.2.5.40). It returns the index of its end, and the one behind as many attributes
+// as it may have.
+func scanTag(text []byte, i int) (end, most int) {
+	for i < len(text) && !endsKey(text[i], true) {
+		i++
+	}
+	most = -1
+	for n := 0; ; n++ {
+		if i = skipSpace(text, i); i >= len(text) || text[i] == '>' {
+			if most < 0 {
+				most = i
+			}
+			return i, most
+		}
+		if n == maxAttributes {
+			most = i
+		}
+		for key := i; i < len(text) && !endsKey(text[i], i == key); i++ {
+		}
+		if i = skipSpace(text, i); i < len(text) && text[i] == '/' {
+			i++
+		} else if i < len(text) && text[i] == '=' {
+			i = skipValue(text, skipSpace(text, i+1))
+		}
+	}
+}
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+
+func skipSpace(text []byte, i int) int {
+	for i < len(text) && isSpace(text[i]) {
+		i++
+	}
+	return i
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f' }
+
+// endsKey reports whether c ends an attribute's name; an equals sign in its first place does not,
+// nor does one in the name of a tag.
+func endsKey(c byte, first bool) bool {
+	return c == '>' || c == '/' || isSpace(c) || (c == '=' && !first)
+}
+
+// skipValue returns the index behind the attribute value at i.
+func skipValue(text []byte, i int) int {
+	if i < len(text) && (text[i] == '"' || text[i] == '\'') {
+		n := bytes.IndexByte(text[i+1:], text[i])
+		if n < 0 {
+			return len(text)
+		}
+		return i + n + 2
+	}
+	for i < len(text) && text[i] != '>' && !isSpace(text[i]) {
+		i++
+	}
+	return i
+}

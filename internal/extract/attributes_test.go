@@ -1,0 +1,48 @@
+package extract
+
+import (
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+)
+
+func TestScanTagAgreesWithTheTokenizer(t *testing.T) {
+	for _, tag := range []string{
+		`>`, ` >`, ` a>`, ` a=b>`, ` a="b>c">`, ` a='b"c' d>`, ` a = "x" b>`, `/>`, ` a/>`, ` a=/>`, ` ==">">`, ` "a">`,
+		` a=b"c>`, ` a="b"c="d">`, ` a=>`, ` a / b>`, ` ='>'>`, `<x>`, `=a b>`,
+	} {
+		z := html.NewTokenizer(strings.NewReader("<b" + tag + "rest"))
+		z.Next()
+		end, most := scanTag([]byte("<b"+tag+"rest"), 1)
+		if raw := string(z.Raw()); end != most || end+1 != len(raw) {
+			t.Errorf("%q: it ends at %d, the tokenizer says %q", tag, end, raw)
+		}
+	}
+	if end, most := scanTag([]byte("<b a b"), 1); end != 6 || most != 6 {
+		t.Errorf("a tag without an end: %d, %d", end, most)
+	}
+}
+
+// Of a tag with very many attributes the first count, and all that is behind it.
+func TestTagsWithVeryManyAttributes(t *testing.T) {
+	many := count(1<<18, " a%d=1")
+	text := "<a href=/first" + many + ">x</a><script>'<b" + many + "'</script><a href=/second>y</a><p" + many +
+		"><a title='" + strings.Repeat(">", 1<<20) + "' href=/third>"
+	var p Page
+	bytes := allocated(func() { p = read(t, text) })
+	if got := strings.Join(show(p), ", "); got != "anchor /first, anchor /second, anchor /third" {
+		t.Errorf("links %s", got)
+	}
+	if bytes > 120<<20 {
+		t.Errorf("%d MiB are allocated for %d MiB of text", bytes>>20, len(text)>>20)
+	}
+	small := []byte("<p" + count(1000, " a%d") + ">")
+	if got := fewAttributes(small); len(got) != len(small) {
+		t.Error("a usual document is changed")
+	}
+	large := []byte(strings.Repeat("<p a b=c d='>' e>x</p> <", fewFrom/10))
+	if got := fewAttributes(large); string(got) != string(large) {
+		t.Error("a large document is changed")
+	}
+}

@@ -1,0 +1,49 @@
+package extract
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// parseAny is parseDate with every form tried on every text.
+func parseAny(text string) time.Time {
+	text = strings.Join(strings.Fields(text), " ")
+	for _, layout := range slices.Concat(yearTime[:], yearMonthDay[:], yearAndTime[:], weekdayFirst[:],
+		dayMonthYear[:]) {
+		if at, err := time.Parse(layout, text); err == nil && at.Year() >= 1970 && at.Year() < 10_000 {
+			return at.UTC()
+		}
+	}
+	return time.Time{}
+}
+
+// Choosing the forms by how a text begins loses none of them.
+func FuzzDate(f *testing.F) {
+	at := time.Date(2026, 3, 5, 7, 8, 9, 123e6, time.FixedZone("CET", 3600))
+	for _, layout := range slices.Concat(yearTime[:], yearMonthDay[:], yearAndTime[:], weekdayFirst[:],
+		dayMonthYear[:]) {
+		f.Add(at.Format(layout))
+		f.Add(strings.ToLower(at.Format(layout)))
+	}
+	for _, text := range []string{"", "x", "2026-03-05T", "2026", " 2026-03 ", "20260305", "Th",
+		"thu, 5 mar 2026 07:08:09 gmt", "12345-01-01"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if got, want := parseDate(text), parseAny(text); len(text) <= 64 && !got.Equal(want) {
+			t.Errorf("%q is %v, want %v", text, got, want)
+		}
+	})
+}
+
+// A text that is no date costs a few attempts, not one for each form there is.
+func TestFewFormsAreTried(t *testing.T) {
+	for _, text := range []string{"", "x", strings.Repeat("1", 60), "2026-99-99", "2026-99-99T99:99:99Z", "99 Foo 2026",
+		strings.Repeat("9", 4) + strings.Repeat(" ", 60)} {
+		if n := len(layoutsOf(text)); n > 5 {
+			t.Errorf("%q: %d forms are tried", text, n)
+		}
+	}
+}
