@@ -108,7 +108,12 @@ func conclusion(r *audit.Report, hosts int) string {
 	if n := r.Counts.Violations; n > 0 {
 		what = plural(n, "violation")
 	}
-	fmt.Fprintf(&b, "%s to %s from %s to %s: %s.\n", plural(r.Requests, "request"), plural(hosts, "host"), stampOf(r.From), stampOf(r.To), what)
+	if r.Requests == 0 {
+		b.WriteString("No request could be read.\n")
+	} else {
+		fmt.Fprintf(&b, "%s to %s from %s to %s: %s.\n",
+			plural(r.Requests, "request"), plural(hosts, "host"), stampOf(r.From), stampOf(r.To), what)
+	}
 	if r.NoEnd > 0 {
 		fmt.Fprintf(&b, "%s under way when the crawler was killed: counted as if it had ended when the next process began.\n", were(r.NoEnd, "request"))
 	}
@@ -127,7 +132,7 @@ func conclusion(r *audit.Report, hosts int) string {
 		fmt.Fprintf(&b, "%s not written, because the disk was full.\n", were(r.Lost, "request"))
 	}
 	for i := range r.Damaged {
-		fmt.Fprintf(&b, "damaged: %s cannot be read.\n", damageText(&r.Damaged[i]))
+		fmt.Fprintf(&b, "damaged, not read: %s.\n", damageText(&r.Damaged[i]))
 	}
 	if r.Unfinished > 0 {
 		fmt.Fprintf(&b, "The last %s of the log are no whole record: one is being written, "+
@@ -138,7 +143,7 @@ func conclusion(r *audit.Report, hosts int) string {
 
 // damageText says what of a file cannot be read.
 func damageText(d *requestlog.Damage) string {
-	requests := "and how many requests are there is not known"
+	requests := "an unknown number of requests"
 	if d.Requests >= 0 {
 		requests = plural(uint64(d.Requests), "request")
 	}
