@@ -29,7 +29,7 @@ func start(t *testing.T, o Options, web *testweb.Web, seeds ...string) *running 
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	r := &running{Engine: e, t: t, web: web, cancel: cancel, ended: make(chan error, 1)}
 	var list []Seed
 	for _, s := range seeds {

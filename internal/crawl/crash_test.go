@@ -77,7 +77,7 @@ func runToEnd(t *testing.T, e *Engine, seeds ...string) {
 	for _, s := range seeds {
 		all = append(all, seed(t, s))
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	sum, err := e.Run(ctx, all)
 	if err := errors.Join(err, e.Close()); err != nil || sum.Stopped {

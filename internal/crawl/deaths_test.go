@@ -307,7 +307,7 @@ func TestPageThatKills(t *testing.T) {
 				t.Fatalf("the process has died %d times", deaths)
 			}
 			continue
-		case <-time.After(2 * time.Minute):
+		case <-time.After(patience):
 			_ = child.Process.Kill()
 			<-done
 			t.Fatal("the crawl does not end")

@@ -3,7 +3,6 @@ package crawl
 import (
 	"context"
 	"testing"
-	"time"
 
 	"github.com/amble-crawler/amble/internal/testweb"
 )
@@ -29,7 +28,7 @@ func TestDemoWeb(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	sum, err := e.Run(ctx, seeds)
 	if err != nil {

@@ -33,7 +33,7 @@ func TestGathers(t *testing.T) {
 	g.begin(time.Hour)
 	select {
 	case <-g.over:
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		t.Error("the pause does not end")
 	}
 }

@@ -122,6 +122,9 @@ func paths(folder string, n int) (all []string) {
 	return all
 }
 
+// patience is how long a test waits for what has to come. Nothing is late before: the machine may be busy.
+const patience = 5 * time.Minute
+
 // crawlFor runs a crawl in o.DataDir until it is done, or stops it after a while.
 func crawlFor(t testing.TB, o Options, limit time.Duration, seeds ...string) (Summary, error) {
 	t.Helper()
@@ -145,7 +148,7 @@ func crawlFor(t testing.TB, o Options, limit time.Duration, seeds ...string) (Su
 // crawl runs a crawl until it is done.
 func crawl(t testing.TB, o Options, seeds ...string) Summary {
 	t.Helper()
-	limit := time.Minute
+	limit := patience
 	if o.VirtualTime {
 		limit = 365 * 24 * time.Hour // which passes in seconds
 	}
@@ -314,7 +317,7 @@ func checkPolite(t testing.TB, log testweb.Log, least time.Duration) {
 // when it gets to them is out of the crawler's hands.
 func answered(t *testing.T, web *testweb.Web) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := web.Settle(ctx); err != nil {
 		t.Fatal(err)

@@ -69,7 +69,7 @@ func stopAfter(t *testing.T, o Options, happened <-chan struct{}, seeds ...strin
 	for _, s := range seeds {
 		list = append(list, seed(t, s))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	go func() {
 		<-happened

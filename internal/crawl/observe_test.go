@@ -43,7 +43,7 @@ func TestObserver(t *testing.T) {
 	defer e.Close()
 	var w witness
 	e.Observe(Observers{&w})
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	s, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/")), seed(t, web.URL("b.test", "/"))})
 	if err != nil {

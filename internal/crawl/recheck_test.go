@@ -54,7 +54,7 @@ func TestDeniedURLsAreAskedAboutAgain(t *testing.T) {
 		}
 		web.SetHandler("a.test", later)
 	}()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if _, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/"))}); err != nil {
 		t.Fatal(err)

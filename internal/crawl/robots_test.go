@@ -75,7 +75,7 @@ func crawlOnce(t testing.TB, o Options, seeds ...Seed) Summary {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	sum, err := e.Run(ctx, seeds)
 	if err != nil {
