@@ -1,8 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 )
@@ -85,5 +89,25 @@ func TestLists(t *testing.T) {
 		if _, err := readLists(bad[0], bad[1]); err == nil {
 			t.Errorf("%q: no error", bad)
 		}
+	}
+}
+
+func TestRun(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a.md"), []byte("One renewal.\nNothing shall be.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	found, err := run(&out, dir, true)
+	if err != nil || found != 2 {
+		t.Errorf("%d findings, %v", found, err)
+	}
+	for _, line := range []string{"a.md:1: renewal: write recrawl\n", "a.md:2: shall: write ", "2 findings\n"} {
+		if !strings.Contains(out.String(), line) {
+			t.Errorf("%q is missing in\n%s", line, &out)
+		}
+	}
+	if _, err := run(&out, filepath.Join(dir, "none"), false); err == nil {
+		t.Error("a directory that does not exist is no error")
 	}
 }
