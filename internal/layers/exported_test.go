@@ -29,9 +29,10 @@ func TestExportedTypes(t *testing.T) {
 func TestInternalTypes(t *testing.T) {
 	hidden := types.NewPackage(module+"internal/hidden", "hidden")
 	secret := types.NewNamed(types.NewTypeName(token.NoPos, hidden, "Secret", nil), types.Typ[types.Int], nil)
-	intVar := func(name string, t types.Type) *types.Var { return types.NewVar(token.NoPos, nil, name, t) }
+	newVar := func(name string, t types.Type) *types.Var { return types.NewVar(token.NoPos, nil, name, t) }
 	signature := func(param, result types.Type) *types.Signature {
-		return types.NewSignatureType(nil, nil, nil, types.NewTuple(intVar("p", param)), types.NewTuple(intVar("r", result)), false)
+		params, results := types.NewTuple(newVar("p", param)), types.NewTuple(newVar("r", result))
+		return types.NewSignatureType(nil, nil, nil, params, results, false)
 	}
 	method := types.NewFunc(token.NoPos, nil, "Do", signature(secret, types.Typ[types.Int]))
 	cases := map[string]types.Type{
@@ -64,7 +65,7 @@ func TestInternalTypes(t *testing.T) {
 		t.Errorf("what is not exported: %q", found)
 	}
 	receiver := types.NewVar(token.NoPos, p, "t", named)
-	params := types.NewTuple(intVar("p", types.NewPointer(secret)))
+	params := types.NewTuple(newVar("p", types.NewPointer(secret)))
 	named.AddMethod(types.NewFunc(token.NoPos, p, "M", types.NewSignatureType(receiver, nil, nil, params, nil, false)))
 	if found := internalTypes(p); len(found) != 1 {
 		t.Errorf("an exported method: %q", found)

@@ -39,7 +39,10 @@ func TestScan(t *testing.T) {
 		{"kept/deep/a.yaml", "ask", nil},
 		{"kept.yaml", "ask", []string{"1 ask"}},
 		{"a.go", "package a\n\n// Ask asks.\nfunc Ask() {}", []string{"3 ask", "3 asks", "4 ask"}},
-		{"a.go", "package a\n\ntype T struct { HostPlace int }\n\nfunc (t T) _() { nextAsk := t.HostPlace; _ = nextAsk }", []string{"3 place", "5 ask"}},
+		{
+			"a.go", "package a\n\ntype T struct { HostPlace int }\n\nfunc (t T) _() { nextAsk := t.HostPlace; _ = nextAsk }",
+			[]string{"3 place", "5 ask"},
+		},
 		{"a.go", "package a\n\nvar V = map[string]string{`renewal`: \"its renewals\"}", []string{"3 renewals"}},
 		{"a.go", "package a\n\nfunc f(asks int) { for place := range asks { _ = place } }", []string{"3 asks", "3 place"}},
 		{"renewal_test.go", "package a", []string{"1 renewal"}},
@@ -72,7 +75,8 @@ func TestScan(t *testing.T) {
 
 func TestSplit(t *testing.T) {
 	for name, want := range map[string][]string{
-		"askNext": {"ask", "next"}, "HTTPAsk": {"http", "ask"}, "robots_askTest": {"robots", "ask", "test"}, "URLs": {"ur", "ls"},
+		"askNext": {"ask", "next"}, "HTTPAsk": {"http", "ask"}, "robots_askTest": {"robots", "ask", "test"},
+		"URLs": {"ur", "ls"},
 		"": nil, "_": nil, "x": {"x"},
 	} {
 		if got := split(name); !slices.Equal(got, want) {
