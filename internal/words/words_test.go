@@ -77,7 +77,7 @@ func TestSplit(t *testing.T) {
 	for name, want := range map[string][]string{
 		"askNext": {"ask", "next"}, "HTTPAsk": {"http", "ask"}, "robots_askTest": {"robots", "ask", "test"},
 		"URLs": {"ur", "ls"},
-		"": nil, "_": nil, "x": {"x"},
+		"":     nil, "_": nil, "x": {"x"},
 	} {
 		if got := split(name); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", name, got, want)
