@@ -74,6 +74,10 @@ lint: $(STATICCHECK) ## gofmt, go vet and staticcheck
 	go vet ./...
 	$(STATICCHECK) ./...
 
+.PHONY: words
+words: ## list old words that docs/GLOSSARY.md replaces; ARGS=-list prints every place, ARGS=-check fails if there is one
+	go run ./internal/words $(ARGS)
+
 $(STATICCHECK):
 	GOBIN='$(CURDIR)/bin' go install honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK_VERSION)
 	mv bin/staticcheck $@

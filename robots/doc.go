@@ -1,18 +1,54 @@
-// Package robots reads robots.txt as RFC 9309 says, for one crawler: parse, match, explain, and what an HTTP outcome of
-// the fetch of the file means. It does no I/O and reads no clock; time is an argument, and so is chance.
+// Package robots reads robots.txt files as RFC 9309 says: it parses a file, matches URLs against
+// it, explains each verdict, and tracks how the file of an origin is fetched, cached and retried.
+// It does no I/O and reads no clock: time and chance are arguments.
 //
-//   - Compile turns a file into Rules: what it says to one crawler, immutable and compact. Rules.Match answers for one URL
-//     without allocating.
-//   - Parse turns a file into a File: everything that it says, with line numbers and warnings, for people and tools.
-//     File.Explain says why a URL is allowed or not, and Diff what changed between two files.
-//   - Options.Next is the state machine of the fetch: from the Record of what was known and the Outcome of a request to
-//     the next Record. Options.Standing says what a Record means for page requests at one instant. Record.AppendBinary and
-//     DecodeRecord store it.
+// # Use
 //
-// Every function may be called by any number of goroutines. Nobody may change a Record's Body, or the body given to Parse.
+// Compile a file for one crawler, and match each URL before it is fetched:
 //
-// docs/ROBOTS.md says what the rules mean, where RFC 9309 leaves a choice, and how it differs from the standard of 1994.
+//	rules := robots.Compile(body, "examplebot")
+//	if rules.MatchURL("https://example.com/search?q=tea").Allowed {
+//		// fetch it
+//	}
+//	delay, ok := rules.CrawlDelay()
 //
-// Reading order: lines.go and field.go (a file as records), token.go (whose they are), normal.go (what is compared),
-// compile.go and build.go (what is kept), match.go (the verdict); then record.go, next.go and standing.go.
+// The package has three parts:
+//
+//   - [Compile] makes [Rules], the part of a file that is for one crawler. Rules are compact.
+//     [Rules.Match] does not allocate for URLs of up to 2,048 octets.
+//   - [Parse] makes a [File], everything that a file says, with line numbers and warnings, for
+//     people and tools. [File.Explain] names the group and the rule behind a verdict,
+//     [File.Sitemaps] lists the sitemaps, and [Diff] compares two files.
+//   - [Options.Next] is the state machine of the fetch. It takes the last [Record] of an origin and
+//     the [Outcome] of a request, and returns the next Record. [Options.Standing] says what a
+//     Record means for the pages of the origin at one instant: fetch robots.txt first, hold the
+//     origin, or match the rules. [Record.AppendBinary] and [DecodeRecord] store a Record.
+//
+// # Concurrency
+//
+// Any number of goroutines may call any function and method of this package at a time. In return a
+// caller changes neither the body that it gave to [Parse], nor the Body of a Record or a Past, nor
+// anything that a [File] or [Rules] returned.
+//
+// # Hostile files
+//
+// A file is untrusted. At most [MaxBody] octets are read, no file is an error, and no pattern makes
+// a match slower than the product of the length of the URL and the number of patterns with a star.
+//
+// # Sources
+//
+//   - RFC 9309, Robots Exclusion Protocol: https://www.rfc-editor.org/rfc/rfc9309
+//   - The standard of 1994, where files are written for it: https://www.robotstxt.org/orig.html.
+//     RFC 9309 wins where the two differ.
+//   - Crawl-delay, Request-rate, Visit-time, Clean-param, Host, Content-Signal and Content-Usage
+//     are extensions.
+//
+// docs/ROBOTS.md gives an example of each rule, of each choice that RFC 9309 leaves, and of each
+// difference from 1994.
+//
+// # Reading order
+//
+// Start with lines.go and field.go (a file as records), token.go (the groups of a crawler),
+// normal.go (the normal form), compile.go and build.go (what Rules keep), and match.go (the
+// verdict); then record.go, next.go and standing.go.
 package robots

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+const (
+	testOld = `
+# comment
+ask, asks = fetch
+renewal, renewals = recrawl
+names place = host state
+prose of which = another sentence
+`
+	testKept = `
+place = API
+renewal = API
+ask @ kept docs/KEPT.md = a standard
+`
+)
+
+func TestScan(t *testing.T) {
+	cases := []struct {
+		path, text string
+		want       []string
+	}{
+		{"a.md", "It asks.\nAsk\n\nof\nwhich", []string{"1 asks", "2 ask", "4 of which"}},
+		{"a.md", "The place. A task. renewal_count", nil},
+		{"a.md", "`renewal`, \"renewal\" and renewal", []string{"1 renewal"}},
+		{"a.md", "`asks`", []string{"1 asks"}},
+		{"docs/KEPT.md", "ask, asks", []string{"1 asks"}},
+		{"kept/deep/a.yaml", "ask", nil},
+		{"kept.yaml", "ask", []string{"1 ask"}},
+		{"a.go", "package a\n\n// Ask asks.\nfunc Ask() {}", []string{"3 ask", "3 asks", "4 ask"}},
+		{
+			"a.go", "package a\n\ntype T struct { HostPlace int }\n\nfunc (t T) _() { nextAsk := t.HostPlace; _ = nextAsk }",
+			[]string{"3 place", "5 ask"},
+		},
+		{"a.go", "package a\n\nvar V = map[string]string{`renewal`: \"its renewals\"}", []string{"3 renewals"}},
+		{"a.go", "package a\n\nfunc f(asks int) { for place := range asks { _ = place } }", []string{"3 asks", "3 place"}},
+		{"renewal_test.go", "package a", []string{"1 renewal"}},
+		{"testdata/a.md", "ask", nil},
+		{"testdata/a.txtar", "ask", []string{"1 ask"}},
+		{"a.bin", "ask", nil},
+		{"bin/a.md", "ask", nil},
+		{".git/a.md", "ask", nil},
+		{"docs/GLOSSARY.md", "ask", nil},
+	}
+	l, err := readLists(testOld, testKept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cases {
+		found, err := scan(fstest.MapFS{c.path: {Data: []byte(c.text)}}, l)
+		if err != nil {
+			t.Errorf("%s: %v", c.path, err)
+		}
+		var got []string
+		for _, f := range found {
+			got = append(got, fmt.Sprint(f.line, " ", f.word))
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s %q: found %q, want %q", c.path, c.text, got, c.want)
+		}
+	}
+}
+
+func TestSplit(t *testing.T) {
+	for name, want := range map[string][]string{
+		"askNext": {"ask", "next"}, "HTTPAsk": {"http", "ask"}, "robots_askTest": {"robots", "ask", "test"},
+		"URLs": {"ur", "ls"},
+		"":     nil, "_": nil, "x": {"x"},
+	} {
+		if got := split(name); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestLists(t *testing.T) {
+	if _, err := readLists(oldText, keptText); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range [][2]string{{"ask", ""}, {"ask = fetch", "renewal = API"}} {
+		if _, err := readLists(bad[0], bad[1]); err == nil {
+			t.Errorf("%q: no error", bad)
+		}
+	}
+}
+
+func TestRun(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a.md"), []byte("One renewal.\nNothing shall be.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	found, err := run(&out, dir, true)
+	if err != nil || found != 2 {
+		t.Errorf("%d findings, %v", found, err)
+	}
+	for _, line := range []string{"a.md:1: renewal: write recrawl\n", "a.md:2: shall: write ", "2 findings\n"} {
+		if !strings.Contains(out.String(), line) {
+			t.Errorf("%q is missing in\n%s", line, &out)
+		}
+	}
+	if _, err := run(&out, filepath.Join(dir, "none"), false); err == nil {
+		t.Error("a directory that does not exist is no error")
+	}
+}
