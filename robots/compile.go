@@ -7,11 +7,12 @@ import "bytes"
 // ("amble-news", "amble"). It never fails: what cannot be read is skipped.
 func Compile(body []byte, tokens ...string) *Rules {
 	text, _, _ := readable(body)
-	return compile(text, tokens)
+	return compile(text, tokens, nil)
 }
 
-func compile(text []byte, tokens []string) *Rules {
-	c := collector{tokens: tokens, best: noRank, group: noRank, scope: noRank}
+// compile adds the sitemaps of the file to s, if that is not nil.
+func compile(text []byte, tokens []string, s *sitemaps) *Rules {
+	c := collector{tokens: tokens, sitemaps: s, best: noRank, group: noRank, scope: noRank}
 	c.delay.none()
 	c.rules = make([]rule, 0, bytes.Count(text, []byte{'\n'})+1)
 	c.read(text)
@@ -36,9 +37,10 @@ type rule struct {
 
 // collector reads a file for some tokens and keeps what belongs to the best of them.
 type collector struct {
-	tokens []string
-	rules  []rule
-	delay  delays
+	tokens   []string
+	rules    []rule
+	delay    delays
+	sitemaps *sitemaps
 
 	best   int // rank of the best name met so far
 	group  int // best rank among the names of the current group
@@ -74,6 +76,11 @@ func (c *collector) read(text []byte) {
 			}
 		case keyContentSignal, keyContentUsage:
 			c.inExt = true
+		case keySitemap:
+			if c.sitemaps != nil {
+				_, text := sitemapField(word, value)
+				c.sitemaps.add(text)
+			}
 		}
 	}
 }

@@ -17,8 +17,8 @@
 //   - [Compile] makes [Rules], the part of a file that is for one crawler. Rules are compact.
 //     [Rules.Match] does not allocate for URLs of up to 2,048 octets.
 //   - [Parse] makes a [File], everything that a file says, with line numbers and warnings, for
-//     people and tools. [File.Explain] names the group and the rule behind a verdict,
-//     [File.Sitemaps] lists the sitemaps, and [Diff] compares two files.
+//     people and tools. [File.Text] quotes the line behind a verdict, [File.Sitemaps] lists the
+//     sitemaps, and [Diff] compares two files.
 //   - [Options.Next] is the state machine of the fetch. It takes the last [Record] of an origin and
 //     the [Outcome] of a request, and returns the next Record. [Options.Standing] says what a
 //     Record means for the pages of the origin at one instant: fetch robots.txt first, hold the

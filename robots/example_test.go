@@ -74,15 +74,14 @@ func ExampleFile_Sitemaps() {
 	// https://cdn.example.com/news.xml
 }
 
-// Explain names the group and the rule behind a verdict, as the file spells them.
-func ExampleFile_Explain() {
+// A verdict has the line of the rule that decided. The file tells how its author spelled that.
+func ExampleFile_Text() {
 	f := robots.Parse([]byte(file))
-	e := f.Explain(f.Rules("other"), "/cart/help/returns")
-	fmt.Printf("allowed: %v\n", e.Allowed)
-	fmt.Printf("group %s of line %d, rule of line %d: %s\n", e.Group, e.GroupLine, e.Line, e.Rule)
+	rules := f.Rules("other")
+	v := rules.Match("/cart/help/returns")
+	fmt.Printf("allowed: %v, by group %s, line %d: %s\n", v.Allowed, rules.Group(), v.Line, f.Text(v.Line))
 	// Output:
-	// allowed: true
-	// group * of line 1, rule of line 4: Allow: /cart/help
+	// allowed: true, by group *, line 4: Allow: /cart/help
 }
 
 // Parse never fails. It reports what it cannot use as warnings.

@@ -81,7 +81,7 @@ func Parse(body []byte) *File {
 }
 
 // Rules compiles the file for one crawler; see Compile.
-func (f *File) Rules(tokens ...string) *Rules { return compile(f.text, tokens) }
+func (f *File) Rules(tokens ...string) *Rules { return compile(f.text, tokens, nil) }
 
 // Text returns the line with the given number as the file spells it, without white space at its ends, or "".
 func (f *File) Text(line int) string { return lineText(f.text, line) }
@@ -197,10 +197,8 @@ func (p *parser) extension(k key, word, value []byte) {
 
 func (p *parser) record(k key, word, value []byte) {
 	field := Field{p.line, string(word), string(value)}
-	if i := indexBlank(word); i > 0 && k == keySitemap {
-		if again, _ := keyOf(word[:i]); again == keySitemap { // "Sitemap https://a/b": the colon is that of the URL
-			field.Key, field.Value = string(word[:i]), string(trim(word[i:]))+":"+field.Value
-		}
+	if k == keySitemap {
+		field.Key, field.Value = sitemapField(word, value)
 	}
 	p.file.Records = append(p.file.Records, field)
 	switch k {

@@ -139,31 +139,6 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-func TestExplain(t *testing.T) {
-	body := "User-agent: amble\nUser-agent: B\nDisallow: /a # no\n\nUser-agent: *\nDisallow: /\n\nuser-agent: Amble\nallow: /a/b\n"
-	f := Parse([]byte(body))
-	tests := []struct {
-		agent, uri string
-		want       Explanation
-	}{
-		{"amble", "/a", Explanation{Verdict{false, ReasonRule, 3, 0}, "Disallow: /a # no", "amble", 1}},
-		{"amble", "/a/b", Explanation{Verdict{true, ReasonRule, 9, 1}, "allow: /a/b", "amble", 8}},
-		{"amble", "/c", Explanation{Verdict{true, ReasonNoRule, 0, 0}, "", "amble", 1}},
-		{"b", "/a/b", Explanation{Verdict{false, ReasonRule, 3, 0}, "Disallow: /a # no", "b", 2}},
-		{"x", "/c", Explanation{Verdict{false, ReasonRule, 6, 0}, "Disallow: /", "*", 5}},
-		{"x", "/robots.txt", Explanation{Verdict{true, ReasonRobotsFile, 0, 0}, "", "*", 5}},
-	}
-	for _, tt := range tests {
-		if got := f.Explain(f.Rules(tt.agent), tt.uri); got != tt.want {
-			t.Errorf("%s %s: %+v, want %+v", tt.agent, tt.uri, got, tt.want)
-		}
-	}
-	f = Parse([]byte("User-agent: B\nDisallow: /\n"))
-	if got := f.Explain(f.Rules("amble"), "/"); got != (Explanation{Verdict: Verdict{Allowed: true, Reason: ReasonNoGroup}}) {
-		t.Errorf("no group: %+v", got)
-	}
-}
-
 func TestDiff(t *testing.T) {
 	old := "User-agent: amble\nCrawl-delay: 5\nDisallow: /a\nDisallow: /b\nAllow: /c\nDisallow: /e%7E\n"
 	tests := []struct{ body, want string }{

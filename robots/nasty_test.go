@@ -93,7 +93,6 @@ func TestNasty(t *testing.T) {
 		}
 		f.Sitemaps("https://a.example/robots.txt")
 		f.CleanParams()
-		f.Explain(r, n.uri)
 		rec, _ := DefaultOptions().Next(Record{}, Outcome{URL: robotsURL, Status: 200, Body: n.body}, begin)
 		b, err := rec.AppendBinary(nil)
 		if err != nil {

@@ -107,14 +107,28 @@ type Record struct {
 
 // Rules returns the rules to ask, whatever the class: those of the file, or rules that allow or disallow everything. Of
 // a file that is unreachable they are those of its last good copy; Options.Standing says whether that may be used.
-func (r Record) Rules(tokens ...string) *Rules {
+func (r Record) Rules(tokens ...string) *Rules { return r.read(nil, tokens) }
+
+// Read is Rules and the sitemaps that the file names ([File.Sitemaps]), in one pass over the file. There are sitemaps
+// only of a file that was found, not of its last good copy.
+func (r Record) Read(tokens ...string) (rules *Rules, urls []string) {
+	if r.Class != ClassFound {
+		return r.Rules(tokens...), nil
+	}
+	s := sitemaps{base: r.FinalURL}
+	rules = r.read(&s, tokens)
+	return rules, s.urls
+}
+
+func (r Record) read(s *sitemaps, tokens []string) *Rules {
 	class := r.Class
 	if class == ClassUnreachable {
 		class = r.Copy
 	}
 	switch class {
 	case ClassFound:
-		rules := Compile(r.Body, tokens...)
+		text, _, _ := readable(r.Body)
+		rules := compile(text, tokens, s)
 		rules.version = VersionOf(r.Body)
 		return rules
 	case ClassUnavailable:

@@ -9,20 +9,43 @@ import (
 // Sitemaps returns the sitemaps that the file names, resolved against base, the URL of the file, each once, in file
 // order. Only http and https URLs are among them. Sitemaps belong to no group.
 func (f *File) Sitemaps(base string) []string {
-	var all []string
-	seen := map[string]bool{}
+	s := sitemaps{base: base}
 	for _, r := range f.Records {
-		if k, _ := keyOf([]byte(r.Key)); k != keySitemap {
-			continue
-		}
-		for _, ref := range sitemapRefs(r.Value) {
-			if u, ok := resolve(base, ref); ok && !seen[u] {
-				seen[u] = true
-				all = append(all, u)
-			}
+		if k, _ := keyOf([]byte(r.Key)); k == keySitemap {
+			s.add(r.Value)
 		}
 	}
-	return all
+	return s.urls
+}
+
+// sitemaps gathers the sitemaps that a file names.
+type sitemaps struct {
+	base string // the URL of the file
+	urls []string
+	seen map[string]bool
+}
+
+// add takes the value of a record.
+func (s *sitemaps) add(value string) {
+	if s.seen == nil {
+		s.seen = make(map[string]bool)
+	}
+	for _, ref := range sitemapRefs(value) {
+		if u, ok := resolve(s.base, ref); ok && !s.seen[u] {
+			s.seen[u] = true
+			s.urls = append(s.urls, u)
+		}
+	}
+}
+
+// sitemapField returns key and value of a sitemap record. In "Sitemap https://a/b" the first colon is that of the URL.
+func sitemapField(word, value []byte) (key, text string) {
+	if i := indexBlank(word); i > 0 {
+		if k, _ := keyOf(word[:i]); k == keySitemap {
+			return string(word[:i]), string(trim(word[i:])) + ":" + string(value)
+		}
+	}
+	return string(word), string(value)
 }
 
 // sitemapRefs returns the URLs of one sitemap line: several where each word of it is one.

@@ -52,9 +52,10 @@ func (r *run) fetchRobots(ctx context.Context, res *result) {
 		out.Failure = robots.FailureProtocol
 		record, _ = r.o.Frontier.Robots.Next(job.Previous, out, report.End)
 	}
-	res.robots.Record, res.robots.Rules = record, record.Rules(r.o.Frontier.Tokens...)
+	rules, sitemaps := record.Read(r.o.Frontier.Tokens...)
+	res.robots.Record, res.robots.Rules = record, rules
 	r.keepPast(job, &record, res)
-	r.announced(job, &record, res)
+	r.announced(job, sitemaps, res)
 	r.tally.robots.Add(1)
 	r.log.Debug("robots", "origin", job.Origin.String(), "class", record.Class.String(), "status", record.Status)
 }

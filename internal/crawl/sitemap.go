@@ -11,7 +11,6 @@ import (
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/weburl"
-	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -45,13 +44,9 @@ const (
 )
 
 // announced makes discoveries of the sitemaps that a robots.txt names, or of the usual one.
-func (r *run) announced(job *frontier.RobotsJob, record *robots.Record, res *result) {
-	var texts []string
+func (r *run) announced(job *frontier.RobotsJob, texts []string, res *result) {
 	if !r.o.Sitemaps.Follow {
 		return
-	}
-	if record.Class == robots.ClassFound {
-		texts = robots.Parse(record.Body).Sitemaps(record.FinalURL)
 	}
 	if len(texts) == 0 && r.o.Sitemaps.Guess {
 		texts = []string{job.Origin.URL("/sitemap.xml").String()}
