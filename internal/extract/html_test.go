@@ -214,8 +214,8 @@ func TestBounds(t *testing.T) {
 	if p := extract("<div><div><div><div>"+links(1), Options{MaxLinks: 5, MaxNodes: 1000, MaxDepth: 4}); len(p.Links) != 0 || !p.Truncated {
 		t.Errorf("MaxDepth: %d links, truncated %v", len(p.Links), p.Truncated)
 	}
-	if p := extract(links(1000), Options{MaxLinks: 5000, MaxNodes: 100, MaxDepth: 10}); len(p.Links) != 1000 {
-		t.Errorf("MaxNodes: %d links without a tree, want all", len(p.Links))
+	if p := extract(links(1000), Options{MaxLinks: 5000, MaxNodes: 100, MaxDepth: 10}); len(p.Links) < 90 || len(p.Links) > 100 || !p.Truncated {
+		t.Errorf("MaxNodes: %d links, truncated %v", len(p.Links), p.Truncated)
 	}
 	if p := extract(strings.Repeat("<a href=x:y>", 1000), Options{MaxLinks: 5, MaxNodes: 1 << 20, MaxDepth: 1000}); p.Refused != 20 || !p.Truncated {
 		t.Errorf("refused %d, truncated %v", p.Refused, p.Truncated)

@@ -1,4 +1,4 @@
-package htmltree
+package extract
 
 import (
 	"bytes"
