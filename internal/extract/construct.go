@@ -18,15 +18,21 @@ func (b *builder) startTag(selfClosing bool) {
 		id = uint32(atom.Img)
 	}
 	b.token = element{id: id}
+	if b.top().is(atom.Colgroup) && !b.token.is(atom.Col) && !b.token.is(atom.Template) {
+		b.pop()
+	}
 	if b.token.ns = b.namespaceOf(b.token.atom()); b.token.ns != inHTML {
 		b.startForeign(selfClosing)
 		return
 	}
 	b.token.traits = traitsOf(b.token.atom())
+	if !b.belongs() {
+		return
+	}
 	if b.token.is(atom.Noscript) { // amble runs no scripts
 		b.NextIsNotRawText()
 	}
-	if !b.belongs() || !b.makeRoom() {
+	if !b.makeRoom() {
 		return
 	}
 	if b.token.traits&content != 0 {
@@ -157,11 +163,17 @@ func (b *builder) makeRoom() bool {
 		b.noContent = b.noContent && strings.EqualFold(attribute(b.readAttributes(), "type"), "hidden")
 		b.close(uint32(atom.Select), scope)
 	case atom.Option, atom.Optgroup:
-		b.closeOption(a)
-	case atom.Rb, atom.Rtc, atom.Rp, atom.Rt:
-		if b.find(uint32(atom.Ruby), scope) > 0 {
-			b.closeImplied(a == atom.Rp || a == atom.Rt)
+		keep := atom.Atom(0)
+		if a == atom.Option {
+			keep = atom.Optgroup
 		}
+		if !b.closeImplied(atom.Select, keep) && b.top().is(atom.Option) {
+			b.pop()
+		}
+	case atom.Rb, atom.Rtc:
+		b.closeImplied(atom.Ruby, 0)
+	case atom.Rp, atom.Rt:
+		b.closeImplied(atom.Ruby, atom.Rtc)
 	case atom.Template:
 		b.token.inert = attribute(b.readAttributes(), "shadowrootmode") == ""
 	}
@@ -191,38 +203,39 @@ func (b *builder) closeItem(one, other atom.Atom) {
 	b.closeParagraph()
 }
 
-// closeOption closes what an option or a group of them ends.
-func (b *builder) closeOption(a atom.Atom) {
-	if b.top().is(atom.Option) {
-		b.pop()
+// closeImplied closes the elements whose end tags may be left out, down to one of a name, and
+// reports whether they are in an element that has them.
+func (b *builder) closeImplied(within, keep atom.Atom) bool {
+	if b.find(uint32(within), scope) < 0 {
+		return false
 	}
-	if a == atom.Optgroup && b.top().is(atom.Optgroup) && b.find(uint32(atom.Select), scope) > 0 {
-		b.pop()
-	}
-}
-
-// closeImplied closes the elements whose end tags may be left out. An rtc stays where it holds what
-// comes.
-func (b *builder) closeImplied(keepContainer bool) {
 	n := len(b.open)
-	for b.open[n-1].traits&implied != 0 && !(keepContainer && b.open[n-1].is(atom.Rtc)) {
+	for b.open[n-1].traits&implied != 0 && !b.open[n-1].is(keep) {
 		n--
 	}
 	b.popTo(n)
+	return true
 }
 
-// closeFormatting closes a formatting element. Where other elements in it are open, they stay so.
+// closeFormatting closes a formatting element with all that is in it. If other than formatting
+// elements are open in it, these stay open, with what is between them (HTML, section 13.2.6.4.7,
+// "adoption agency algorithm", without the copies that it makes).
 func (b *builder) closeFormatting(id uint32) {
 	i := b.find(id, scope)
 	if i < 0 {
 		return
 	}
-	b.steps += len(b.open) - i
-	if slices.ContainsFunc(b.open[i+1:], func(e element) bool { return e.traits&special != 0 }) {
-		b.remove(i)
+	last := len(b.open) - 1
+	for last > i && b.open[last].traits&special == 0 {
+		b.steps++
+		last--
+	}
+	if last == i {
+		b.popTo(i)
 		return
 	}
-	b.popTo(i)
+	b.popTo(last + 1)
+	b.remove(i)
 }
 
 // openTablePart closes what a part of a table ends, and opens the parts around it that were left
@@ -335,7 +348,7 @@ func (b *builder) end(id uint32, a atom.Atom, t traits) {
 	case t&tablePart != 0, a == atom.Table:
 		b.close(id, tableEnd)
 	case a == atom.Br:
-		b.unread, b.attrs, b.token.traits = false, nil, t
+		b.unread, b.attrs, b.token.traits, b.noContent = false, nil, t, false
 		b.place()
 	default:
 		b.close(id, special)

@@ -27,12 +27,17 @@ func (b *builder) namespaceOf(a atom.Atom) namespace {
 	case !isBreakout(a) && !(a == atom.Font && b.hasFontAttribute()):
 		return top.ns
 	}
+	b.leaveForeign()
+	return inHTML
+}
+
+// leaveForeign closes elements down to the innermost that may hold HTML.
+func (b *builder) leaveForeign() {
 	n := len(b.open)
 	for e := &b.open[n-1]; e.ns != inHTML && !e.htmlInside && !e.textInside; e = &b.open[n-1] {
 		n--
 	}
 	b.popTo(n)
-	return inHTML
 }
 
 func (b *builder) hasFontAttribute() bool {
@@ -73,6 +78,10 @@ func (b *builder) describeForeign(a atom.Atom) {
 // endForeign closes an element of SVG or MathML, and reports whether the end tag at hand is one of
 // it.
 func (b *builder) endForeign(id uint32) bool {
+	if a := b.token.atom(); a == atom.P || a == atom.Br {
+		b.leaveForeign()
+		return false
+	}
 	for i := len(b.open) - 1; i >= max(len(b.open)-maxSearch, 1); i-- {
 		b.steps++
 		if b.open[i].id == id {

@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// maxOpen bounds the open elements. What is nested deeper is put side by side at that depth.
+	// maxOpen bounds the open elements, and the depth of the tree. What is nested deeper is put side
+	// by side.
 	maxOpen = 510
 	// maxSearch bounds how many open elements an end tag, or a start tag that implies one, is
 	// searched among.
@@ -87,6 +88,7 @@ type element struct {
 	htmlInside, textInside bool
 	inert                  bool       // it is a template whose content is not part of the document
 	node                   *html.Node // what its content goes to: its own, or that around it if it is not in the tree
+	depth                  int        // of the node; it can be more than the open elements, some of which may have ended
 }
 
 func (e *element) is(a atom.Atom) bool { return e.id == uint32(a) && e.ns == inHTML }
@@ -138,7 +140,7 @@ func buildTree(text []byte, o Options, full bool) *builder {
 		case html.EndTagToken:
 			b.endTag()
 		}
-		if b.full && b.size > o.MaxNodes/2 { // the links matter more than the text
+		if b.full && b.size > o.MaxNodes/4*3 { // the links matter more than the text
 			b.full, b.cut = false, true
 		}
 	}
@@ -155,11 +157,11 @@ func (b *builder) finish() {
 
 func (b *builder) top() *element { return &b.open[len(b.open)-1] }
 
-// newElement makes an HTML element without attributes, whose node is not in the tree.
+// newElement makes html, head or body, without attributes. Its node is not in the tree.
 func (b *builder) newElement(a atom.Atom) element {
 	n := b.newNode()
 	n.Type, n.DataAtom, n.Data = html.ElementNode, a, a.String()
-	return element{id: uint32(a), traits: traitsOf(a), node: n}
+	return element{id: uint32(a), traits: traitsOf(a), node: n, depth: 2}
 }
 
 // insert puts the element of the tag at hand into the tree, below what is open, if it is needed
@@ -167,7 +169,7 @@ func (b *builder) newElement(a atom.Atom) element {
 func (b *builder) insert() {
 	b.flush()
 	parent := b.top().node
-	b.token.node = parent
+	b.token.node, b.token.depth = parent, b.top().depth
 	a := b.token.atom()
 	switch {
 	case b.inert > 0 || b.sunk > 0 || !b.full && !b.needs(a):
@@ -189,6 +191,7 @@ func (b *builder) insert() {
 	}
 	parent.AppendChild(n)
 	b.token.node = n
+	b.token.depth++
 }
 
 // needs reports whether an element says something to a crawler.
@@ -210,7 +213,7 @@ func (b *builder) newNode() *html.Node {
 // push opens the element of the tag at hand. Beyond the bound it is not opened, so that what it
 // holds stands beside it; but one of raw text is, because nothing can be nested in it.
 func (b *builder) push() {
-	if len(b.open) >= maxOpen && b.token.traits&rawText == 0 {
+	if max(len(b.open), b.token.depth) >= maxOpen && b.token.traits&rawText == 0 {
 		b.flat = true
 		if b.token.inert {
 			b.sunk++
