@@ -37,6 +37,8 @@ type collector struct {
 	references int              // references seen
 	room       int              // bytes of references and the bases they are relative to that may still be looked at
 	latest     int              // index in p.Links of what the element at hand refers to; less than 0: nothing
+	ruled      *ruled           // nil: no rule is for the page
+	isMuted    bool             // the rule leaves out the links of the element at hand
 	p          Page
 }
 
@@ -115,7 +117,9 @@ func (c *collector) refer(raw string, kind Kind, noFollow bool) {
 	if kind == Canonical && c.p.Canonical.IsZero() {
 		c.p.Canonical = u
 	}
-	c.keep(Link{URL: u, Kind: kind, NoFollow: noFollow})
+	if !c.isMuted || kind == Refresh {
+		c.keep(Link{URL: u, Kind: kind, NoFollow: noFollow})
+	}
 }
 
 // keep adds a link to the page, once.

@@ -31,14 +31,21 @@ func HTML(body []byte, header http.Header, base weburl.URL, tokens []string, o O
 	text := fewAttributes(toUTF8(body, header.Get("Content-Type")))
 	c := newCollector(base, tokens, o, len(text))
 	c.p.Robots = HeaderDirectives(header, tokens)
+	rule, number := o.ruleFor(base)
 	prose := newProse(o)
-	tree := buildTree(text, o, prose != nil)
+	c.p.Rule, c.p.Whole = number, rule != nil || prose != nil
+	tree := buildTree(text, o, c.p.Whole)
+	if rule != nil {
+		c.ruled = rule.apply(tree.root, &c.o)
+		c.p.Fields = c.ruled.fields()
+	}
 	references := c.take(goquery.NewDocumentFromNode(tree.root))
-	c.p.Flat, c.p.Truncated = tree.flat, c.p.Truncated || tree.cut
 	if prose != nil {
-		prose.walk(tree.root, references, &c.p)
+		prose.walk(tree.root, references, c)
 		prose.finish(&c.p)
 	}
+	c.p.Flat = tree.flat
+	c.p.Truncated = c.p.Truncated || tree.cut || c.ruled.isCut()
 	return c.p, nil
 }
 

@@ -32,7 +32,7 @@ func judged(t testing.TB, text []byte, o Options) (p Page, ok bool) {
 	c := newCollector(mustParse(t, "http://site.test/dir/page"), []string{"amble"}, o, len(text))
 	references := c.take(document)
 	if prose := newProse(o); prose != nil {
-		prose.walk(root, references, &c.p)
+		prose.walk(root, references, c)
 		prose.finish(&c.p)
 	}
 	return c.p, true

@@ -99,7 +99,7 @@ func (c *collector) take(document *goquery.Document) (references []reference) {
 	found := document.FindMatcher(speaking{&c.o})
 	c.takeWhole(found)
 	for _, n := range found.Nodes {
-		c.latest = -1
+		c.latest, c.isMuted = -1, c.ruled.mutes(n)
 		c.element(n.DataAtom, n.Attr)
 		if c.latest >= 0 && c.o.LinkText {
 			c.describe(n)

@@ -3,8 +3,10 @@ package extract
 import "golang.org/x/net/html"
 
 // walk gives the nodes below root to the gatherer of text, in document order. It needs no stack: the
-// nodes know their parents. references are the links among them, in the same order.
-func (p *prose) walk(root *html.Node, references []reference, page *Page) {
+// nodes know their parents. references are the links among them, in the same order. What a rule ignores
+// is left out.
+func (p *prose) walk(root *html.Node, references []reference, c *collector) {
+	page := &c.p
 	for n := root; n != nil; {
 		switch n.Type {
 		case html.ElementNode:
@@ -16,7 +18,7 @@ func (p *prose) walk(root *html.Node, references []reference, page *Page) {
 		case html.TextNode:
 			p.write(n.Data)
 		}
-		if n.FirstChild != nil {
+		if n.FirstChild != nil && !c.ruled.ignores(n) {
 			n = n.FirstChild
 			continue
 		}
