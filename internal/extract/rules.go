@@ -68,16 +68,32 @@ func (e *RuleError) Error() string { return fmt.Sprintf("%s: %q: %v", e.Key, e.T
 // Unwrap returns Err.
 func (e *RuleError) Unwrap() error { return e.Err }
 
-// NewRule compiles a rule. Its error is of type [*RuleError].
+// RuleErrors are all that is wrong with a rule.
+type RuleErrors []*RuleError
+
+// Error has one line for each.
+func (e RuleErrors) Error() string {
+	lines := make([]string, len(e))
+	for i, bad := range e {
+		lines[i] = bad.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (e *RuleErrors) add(key, text string, err error) {
+	*e = append(*e, &RuleError{Key: key, Text: text, Err: err})
+}
+
+// NewRule compiles a rule. Its error is of type [RuleErrors].
 func NewRule(text *RuleText) (*Rule, error) {
-	r := &Rule{hosts: text.Hosts}
-	var err error
+	r, c := &Rule{hosts: text.Hosts}, &compiler{}
+	var bad RuleErrors
 	if text.Pattern != "" {
+		var err error
 		if r.pattern, err = regexp.Compile(text.Pattern); err != nil {
-			return nil, &RuleError{Key: "pattern", Text: text.Pattern, Err: err}
+			bad.add("pattern", text.Pattern, err)
 		}
 	}
-	c := &compiler{}
 	for _, list := range []struct {
 		key       string
 		selectors []string
@@ -86,7 +102,7 @@ func NewRule(text *RuleText) (*Rule, error) {
 		for _, selector := range list.selectors {
 			last, err := c.compile(selector)
 			if err != nil {
-				return nil, &RuleError{Key: list.key, Text: selector, Err: err}
+				bad.add(list.key, selector, err)
 			}
 			*list.parts |= last
 		}
@@ -97,9 +113,12 @@ func NewRule(text *RuleText) (*Rule, error) {
 			err = fmt.Errorf("there are more than %d fields", maxFields)
 		}
 		if err != nil {
-			return nil, &RuleError{Key: "fields." + clip(name, maxFieldName), Text: text.Fields[name], Err: err}
+			bad.add("fields."+clip(name, maxFieldName), text.Fields[name], err)
 		}
 		r.fields = append(r.fields, f)
+	}
+	if len(bad) > 0 {
+		return nil, bad
 	}
 	r.parts = c.parts
 	return r, nil

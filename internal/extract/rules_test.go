@@ -130,8 +130,8 @@ func TestRuleErrors(t *testing.T) {
 	}{RuleText{Fields: many}, "fields.f" + strings.Repeat("x", maxFields), "more than 32 fields"})
 	for _, tt := range tests {
 		_, err := NewRule(&tt.rule)
-		var bad *RuleError
-		if !errors.As(err, &bad) || bad.Key != tt.key || !strings.Contains(err.Error(), tt.want) {
+		var bad RuleErrors
+		if !errors.As(err, &bad) || len(bad) != 1 || bad[0].Key != tt.key || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%+v: %v", tt.rule, err)
 		}
 	}
