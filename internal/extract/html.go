@@ -12,6 +12,10 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
+// MaxDocument is how much of a document is read, in bytes, whoever reads it: the memory of a parser
+// has a bound that does not depend on fetch.max_body. HTML itself does not cut a document.
+const MaxDocument = 8 << 20
+
 // errNoBase is a call of HTML that could not resolve any reference.
 var errNoBase = errors.New("the document has no URL to resolve its links against")
 
