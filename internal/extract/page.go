@@ -54,6 +54,8 @@ type Page struct {
 	Title string
 	// Language is the lang attribute of <html>, empty if there is none.
 	Language string
+	// Base is what the references are relative to: the document's <base href>, or its URL.
+	Base weburl.URL
 	// Links are in document order, each URL once. References within the
 	// document itself (#fragment) are none.
 	Links []Link

@@ -98,6 +98,7 @@ type reference struct {
 func (c *collector) take(document *goquery.Document) (references []reference) {
 	found := document.FindMatcher(speaking{&c.o})
 	c.takeWhole(found)
+	c.p.Base = c.base
 	for _, n := range found.Nodes {
 		c.latest, c.isMuted = -1, c.ruled.mutes(n)
 		c.element(n.DataAtom, n.Attr)
