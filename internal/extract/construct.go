@@ -18,6 +18,10 @@ func (b *builder) startTag(selfClosing bool) {
 		id = uint32(atom.Img)
 	}
 	b.token = element{id: id}
+	if b.sunk > 0 {
+		b.sink()
+		return
+	}
 	if b.top().is(atom.Colgroup) && !b.token.is(atom.Col) && !b.token.is(atom.Template) {
 		b.pop()
 	}
@@ -39,6 +43,16 @@ func (b *builder) startTag(selfClosing bool) {
 		b.noContent = false
 	}
 	b.place()
+}
+
+// sink takes a start tag in a template that was opened beyond the bound: nothing in it counts.
+func (b *builder) sink() {
+	switch b.token.atom() {
+	case atom.Template:
+		b.sunk++
+	case atom.Noscript:
+		b.NextIsNotRawText()
+	}
 }
 
 // place inserts the element of the tag at hand and, unless it is void, opens it.
@@ -287,7 +301,8 @@ func (b *builder) openImplied(a atom.Atom) {
 
 // endTag takes an end tag.
 func (b *builder) endTag() {
-	b.name, _ = b.TagName()
+	b.name, b.unread = b.TagName()
+	b.attrs = nil
 	id := nameID(b.name)
 	b.token = element{id: id}
 	a := b.token.atom()
@@ -327,8 +342,8 @@ func (b *builder) end(id uint32, a atom.Atom, t traits) {
 	switch {
 	case a == atom.P:
 		if b.paragraphs == 0 || !b.close(id, scope|noButton) {
-			b.openImplied(a)
-			b.pop()
+			b.token.traits = t
+			b.insert()
 		}
 	case a == atom.Form:
 		if i := b.find(id, scope); i > 0 {
@@ -348,7 +363,7 @@ func (b *builder) end(id uint32, a atom.Atom, t traits) {
 	case t&tablePart != 0, a == atom.Table:
 		b.close(id, tableEnd)
 	case a == atom.Br:
-		b.unread, b.attrs, b.token.traits, b.noContent = false, nil, t, false
+		b.token.traits, b.noContent = t, false
 		b.place()
 	default:
 		b.close(id, special)

@@ -69,7 +69,7 @@ func agree(t *testing.T, name string, text []byte, ordered bool) {
 	t.Helper()
 	o := judgeOptions()
 	want, ok := judged(t, text, o)
-	if !ok || differs(text) {
+	if !ok {
 		return
 	}
 	for _, full := range []bool{false, true} {
@@ -89,25 +89,30 @@ func agree(t *testing.T, name string, text []byte, ordered bool) {
 	}
 }
 
-// differs reports whether a document may have what is read in another way on purpose: an HTML
-// template in SVG or MathML, behind which golang.org/x/net reads nothing; the end of a formatting
-// element in SVG or MathML, which ends that if the element was opened again; a formatting element
-// of a template that is opened again behind it; and parts of tables in a template that is a shadow
-// tree, behind which a browser takes only such parts.
+// differs reports whether a document may have what is read in another way on purpose:
+//   - an HTML template in SVG or MathML, behind which golang.org/x/net reads nothing,
+//   - an element of SVG or MathML that golang.org/x/net takes for a part of a table,
+//   - raw text in SVG or MathML that a misnested formatting element may end,
+//   - a formatting element of a template that is opened again behind it,
+//   - parts of tables in a template that is a shadow tree: a browser takes only such parts there,
+//   - two titles, of which a table may move one before the other.
 func differs(text []byte) bool {
 	lower := string(bytes.ToLower(text))
 	if at := foreignTag.FindStringIndex(lower); at != nil {
-		if behind := lower[at[1]:]; strings.Contains(behind, "<template") || formattingEnd.MatchString(behind) {
+		behind := lower[at[1]:]
+		if strings.Contains(behind, "<template") || partOrMarker.MatchString(behind) || rawTag.MatchString(behind) && formattingTag.MatchString(lower) {
 			return true
 		}
 	}
 	_, inTemplate, template := strings.Cut(lower, "<template")
-	return template && partOrMarker.MatchString(inTemplate)
+	return template && partOrMarker.MatchString(inTemplate) ||
+		strings.Count(lower, "<title") > 1 && strings.Contains(lower, "<table")
 }
 
 var (
 	foreignTag    = regexp.MustCompile(`<(svg|math)`)
-	formattingEnd = regexp.MustCompile(`</(a|b|big|code|em|font|i|nobr|s|small|strike|strong|tt|u)[ \t\n\f\r/>]`)
+	rawTag        = regexp.MustCompile(`<(title|script|style|textarea|iframe|xmp|no|plaintext|!)`)
+	formattingTag = regexp.MustCompile(`<(/b|/big|/code|/em|/font|/i|/s|/small|/strike|/strong|/tt|/u|/?a|/?nobr)[ \t\n\f\r/>]`)
 	partOrMarker  = regexp.MustCompile(`<(col|caption|t[drh]|tbody|thead|tfoot|object|applet|marquee)`)
 )
 
@@ -198,8 +203,9 @@ func TestGeneratedDocumentsAgreeWithTheJudge(t *testing.T) {
 		for i := range choices {
 			choices[i] = byte(rnd.Uint32())
 		}
-		text := generated(choices)
-		agree(t, string(text), text, false)
+		if text := generated(choices); !differs(text) {
+			agree(t, string(text), text, false)
+		}
 		if t.Failed() {
 			return
 		}
@@ -215,7 +221,10 @@ func FuzzTreeAgreesWithTheJudge(f *testing.F) {
 		if len(text) > 1<<14 {
 			return
 		}
-		agree(t, "fuzz", text, false)
-		agree(t, "generated", generated(text[:min(len(text), 200)]), false)
+		for _, text := range [][]byte{text, generated(text[:min(len(text), 200)])} {
+			if !differs(text) {
+				agree(t, string(text), text, false)
+			}
+		}
 	})
 }

@@ -77,10 +77,6 @@ func isRawText(tag []byte) bool {
 	if end := bytes.IndexAny(name, " \t\n\r\f/>"); end >= 0 {
 		name = name[:end]
 	}
-	switch atom.Lookup(bytes.ToLower(name)) {
-	case atom.Iframe, atom.Noembed, atom.Noframes, atom.Noscript, atom.Plaintext, atom.Script, atom.Style,
-		atom.Textarea, atom.Title, atom.Xmp:
-		return true
-	}
-	return false
+	a := atom.Lookup(bytes.ToLower(name))
+	return traitsOf(a)&rawText != 0 || a == atom.Noscript || a == atom.Plaintext
 }

@@ -84,7 +84,8 @@ type element struct {
 	id     uint32 // of its name: the atom, or a hash where the name is no atom
 	traits traits
 	ns     namespace
-	// htmlInside and textInside say that a foreign element has HTML in it: any, or such as is text.
+	// htmlInside and textInside say that an element of SVG or MathML may hold HTML. In the second
+	// case mglyph and malignmark are MathML all the same.
 	htmlInside, textInside bool
 	inert                  bool       // it is a template whose content is not part of the document
 	node                   *html.Node // what its content goes to: its own, or that around it if it is not in the tree
@@ -172,7 +173,7 @@ func (b *builder) insert() {
 	b.token.node, b.token.depth = parent, b.top().depth
 	a := b.token.atom()
 	switch {
-	case b.inert > 0 || b.sunk > 0 || !b.full && !b.needs(a):
+	case b.inert > 0 || !b.full && !b.needs(a):
 		return
 	case len(b.open) >= b.o.MaxDepth:
 		b.cut = true
