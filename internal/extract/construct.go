@@ -11,9 +11,9 @@ import (
 // startTag takes a start tag. selfClosing says that it is written as <x/>, which counts in SVG and
 // MathML only.
 func (b *builder) startTag(selfClosing bool) {
-	b.name, b.unread = b.TagName()
-	b.attrs = nil
-	id := nameID(b.name)
+	b.tag = b.name()
+	b.unread, b.attrs = true, nil
+	id := nameID(b.tag)
 	if id == uint32(atom.Image) {
 		id = uint32(atom.Img)
 	}
@@ -301,9 +301,9 @@ func (b *builder) openImplied(a atom.Atom) {
 
 // endTag takes an end tag.
 func (b *builder) endTag() {
-	b.name, b.unread = b.TagName()
-	b.attrs = nil
-	id := nameID(b.name)
+	b.tag = b.name()
+	b.unread, b.attrs = false, nil
+	id := nameID(b.tag)
 	b.token = element{id: id}
 	a := b.token.atom()
 	b.inForm = b.inForm && (a != atom.Form || b.templates > 0)

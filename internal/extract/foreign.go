@@ -61,7 +61,7 @@ func (b *builder) startForeign(selfClosing bool) {
 func (b *builder) describeForeign(a atom.Atom) {
 	e := &b.token
 	switch {
-	case e.ns == inSVG && (a == atom.Desc || a == atom.Title || string(b.name) == "foreignobject"):
+	case e.ns == inSVG && (a == atom.Desc || a == atom.Title || string(b.tag) == "foreignobject"):
 		e.htmlInside = true
 	case e.ns == inMath && a == atom.AnnotationXml:
 		encoding := attribute(b.readAttributes(), "encoding")

@@ -46,9 +46,9 @@ type builder struct {
 	sunk       int  // those that were opened beyond maxOpen
 
 	token  element          // the tag at hand
-	name   []byte           // its name
+	tag    []byte           // its name
 	attrs  []html.Attribute // its attributes, once they are read
-	unread bool             // it has attributes that are not read
+	unread bool             // they are not read yet
 	text   []byte           // that is to be added to the open element
 
 	nodes      []html.Node      // the rest of a slab
@@ -182,7 +182,7 @@ func (b *builder) insert() {
 	n := b.newNode()
 	n.Type, n.DataAtom, n.Data, n.Attr = html.ElementNode, a, a.String(), b.readAttributes()
 	if a == 0 {
-		n.Data = string(b.name)
+		n.Data = string(b.tag)
 	}
 	switch b.token.ns {
 	case inSVG:
@@ -341,7 +341,9 @@ func (b *builder) readAttributes() []html.Attribute {
 	b.keys, b.values, b.ends = b.keys[:0], b.values[:0], b.ends[:0]
 	for more := true; more && len(b.keys) < maxKeys+maxNeeded; {
 		var key, value []byte
-		key, value, more = b.TagAttr()
+		if key, value, more = b.TagAttr(); len(key) == 0 {
+			break
+		}
 		a := atom.Lookup(key)
 		if !isNeeded(a, key) && (!b.full || len(b.keys) >= maxKeys) {
 			continue
