@@ -148,6 +148,7 @@ func judgedSeeds() []string {
 		`<svg><base href=/b/><link rel=next href=/l></svg><a href=x>`,
 		`<svg/><title>t</title><math><mi><a href=1></mi><mglyph><a href=2></math>`,
 		`<svg><foreignObject><a href=1><title>x</title></foreignObject><title>y</title></svg>`,
+		`<svg></p><title>x</title>`, `<svg><g></br><iframe src=1>`, `<table><col><math></colgroup><iframe src=1></iframe>`,
 		`<svg><p><a href=1></svg><a href=2>`, `<svg><font color=x><a href=1></svg>`, `<svg><font><a href=1></svg>`,
 		`<svg><![CDATA[<a href=1>]]></svg><a href=2>`, `<![CDATA[<a href=1>]]>`,
 		`<math><annotation-xml encoding=text/html><a href=1><title>x</title></math><title>y</title>`,

@@ -339,7 +339,7 @@ func (b *builder) readAttributes() []html.Attribute {
 	}
 	b.unread = false
 	b.keys, b.values, b.ends = b.keys[:0], b.values[:0], b.ends[:0]
-	for more := true; more && len(b.keys) < maxKeys+maxNeeded; {
+	for more := true; more; {
 		var key, value []byte
 		if key, value, more = b.TagAttr(); len(key) == 0 {
 			break
@@ -369,9 +369,6 @@ func (b *builder) readAttributes() []html.Attribute {
 	b.size += n / 2
 	return b.attrs
 }
-
-// maxNeeded is how many keys are needed, at least.
-const maxNeeded = 24
 
 // isNeeded reports whether an attribute says something to a crawler or to the builder.
 func isNeeded(a atom.Atom, key []byte) bool {
