@@ -20,12 +20,12 @@ func newExtractCommand(settings *settingsFlags) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "extract URL|FILE|-",
 		Short: "Show what a page yields: links, fields, directives, text",
-		Long: `Show what a crawl with these settings takes of a page: its links and their kinds, what they are relative to, title, language,
-directives for crawlers, the fields of extract.rules and, with --text, the text. No request is made.
+		Long: `Show what a crawl with these settings takes of a page: its links and their kinds, what they are relative to,
+title, language, directives for crawlers, the fields of extract.rules and, with --text, the text. No request is made.
 
-The page is the newest answer that the WARC files of the crawl have for a URL, a file, a record of a WARC file, or standard input
-(-). A file needs --base, the URL that it came from: links are relative to it, and extract.rules are chosen by it. The first
-8 MiB are read, as in a crawl.
+The page is the newest answer that the WARC files of the crawl have for a URL, a file, a record of a WARC file, or
+standard input (-). A file needs --base, the URL that it came from: links are relative to it, and extract.rules are
+chosen by it. The first 8 MiB are read, as in a crawl.
 
 Exit code 0: done. 1: the page is not stored, cannot be read, or is not HTML. 2: wrong usage or settings.`,
 		Example: `  amble extract page.html --base https://example.com/item/7
@@ -59,7 +59,8 @@ func (f *extractFlags) run(command *cobra.Command, settings *settingsFlags, c *c
 		return err
 	}
 	if !extract.IsHTML(source.header.Get("Content-Type"), source.body) {
-		return exit(exitProblem, fmt.Errorf("%s is not HTML: its Content-Type is %q", from, source.header.Get("Content-Type")))
+		contentType := source.header.Get("Content-Type")
+		return exit(exitProblem, fmt.Errorf("%s is not HTML: its Content-Type is %q", from, contentType))
 	}
 	o, err := c.ExtractOptions()
 	if err != nil {

@@ -60,9 +60,10 @@ func extractedHow(page *extract.Page) string {
 // describe makes the JSON of a page.
 func (f *extractFlags) describe(u weburl.URL, page *extract.Page) *extractedPage {
 	e := &extractedPage{
-		URL: u.String(), Base: page.Base.String(), Title: page.Title, Language: page.Language, Canonical: page.Canonical.String(),
-		Robots: page.Robots.Seen, NoIndex: page.Robots.NoIndex, NoFollow: page.Robots.NoFollow, Preferences: page.Robots.Preferences,
-		Extracted: extractedHow(page), Fields: page.Fields, Links: []extractedLink{}, Refused: page.Refused, Text: page.Text,
+		URL: u.String(), Base: page.Base.String(), Title: page.Title, Language: page.Language,
+		Canonical: page.Canonical.String(), Robots: page.Robots.Seen, NoIndex: page.Robots.NoIndex,
+		NoFollow: page.Robots.NoFollow, Preferences: page.Robots.Preferences, Extracted: extractedHow(page),
+		Fields: page.Fields, Links: []extractedLink{}, Refused: page.Refused, Text: page.Text,
 	}
 	if at := page.Robots.UnavailableAfter; !at.IsZero() {
 		e.UnavailableAfter = &at

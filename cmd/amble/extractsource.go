@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -174,7 +175,8 @@ func storedPage(command *cobra.Command, settings *settingsFlags, text string) (*
 	}
 	defer stored.Close()
 	s := &pageSource{url: u}
-	if err := s.readAnswer(io.MultiReader(strings.NewReader(string(stored.BodyHead)), stored.Body), stored.Truncated); err != nil {
+	answer := io.MultiReader(bytes.NewReader(stored.BodyHead), stored.Body)
+	if err := s.readAnswer(answer, stored.Truncated); err != nil {
 		return nil, exit(exitProblem, fmt.Errorf("%s: %w", u, err))
 	}
 	return s, nil
@@ -182,5 +184,6 @@ func storedPage(command *cobra.Command, settings *settingsFlags, text string) (*
 
 // noRequest says why a URL cannot be shown, and what to do.
 func noRequest(u weburl.URL, err error) error {
-	return exit(exitProblem, fmt.Errorf("%s: %w; amble extract makes no request: crawl it with output.format: [warc], or give a file", u, err))
+	const advice = "amble extract makes no request: crawl it with output.format: [warc], or give a file"
+	return exit(exitProblem, fmt.Errorf("%s: %w; %s", u, err, advice))
 }

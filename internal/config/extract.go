@@ -23,7 +23,7 @@ type Extract struct {
 type ExtractRule struct {
 	Hosts   []string          `mapstructure:"hosts"`   // names, and patterns such as *.example.com; none: every host
 	Pattern string            `mapstructure:"pattern"` // regular expression of path and query
-	Links   []string          `mapstructure:"links"`   // CSS selectors: only links that they select, or in what they select, count
+	Links   []string          `mapstructure:"links"`   // CSS selectors of what has the links that count; none: all do
 	Ignore  []string          `mapstructure:"ignore"`  // CSS selectors of what is not read for links or text
 	Fields  map[string]string `mapstructure:"fields"`  // CSS selectors of values for the output, by their names
 }
@@ -60,7 +60,8 @@ func (k *checker) lists() {
 func (k *checker) extractRules() {
 	const key = "extract.rules"
 	if len(k.c.Extract.Rules) > maxExtractRules {
-		k.conflict(key, fmt.Sprintf("want at most %d items; a pattern such as *.example.com stands for many hosts", maxExtractRules))
+		k.conflict(key, fmt.Sprintf("want at most %d items; a pattern such as *.example.com stands for many hosts",
+			maxExtractRules))
 		return
 	}
 	for i, item := range k.c.Extract.Rules {
@@ -73,7 +74,8 @@ func (k *checker) extractRules() {
 		}
 		for _, pattern := range item.Hosts {
 			if _, ok := hostPattern(pattern); !ok {
-				reject(pattern, "want the name of a host, such as www.example.com, or a pattern for all names below one, such as *.example.com")
+				reject(pattern, "want the name of a host, such as www.example.com, or a pattern for all names below one, "+
+					"such as *.example.com")
 			}
 		}
 		_, err := item.compile()

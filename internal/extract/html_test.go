@@ -84,8 +84,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// Without a tree the same must be found.
-func TestFlatReadingFindsTheSame(t *testing.T) {
+// Where elements are nested too deep the same must be found.
+func TestDeepDocumentsSayTheSame(t *testing.T) {
 	text := `<html lang=de><head><base href=/b/><title>A &amp; B</title><meta name=robots content=noindex></head>
 		<body><a href=x rel=nofollow>1</a><template><a href=/no></a></template><area href=y><iframe src=z></iframe>`
 	deep := strings.Repeat("<div>", 600)
@@ -103,7 +103,7 @@ func TestFlatReadingFindsTheSame(t *testing.T) {
 }
 
 // A very large tag changes nothing about what is read behind it.
-func TestFlatReadingBehindLargeTags(t *testing.T) {
+func TestLargeTagsDeepDown(t *testing.T) {
 	large := " title='" + strings.Repeat("x", 40_000) + "'"
 	text := strings.Repeat("<div>", 600) + "<title" + large + ">T</title><a href=/a" + large + ">x</a><script" + large + ">'<a href=/no>'</script><a href=/b>y</a><p" + large + "><a href=/c>"
 	p := read(t, text)

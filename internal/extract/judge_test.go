@@ -100,7 +100,8 @@ func differs(text []byte) bool {
 	lower := string(bytes.ToLower(text))
 	if at := foreignTag.FindStringIndex(lower); at != nil {
 		behind := lower[at[1]:]
-		if strings.Contains(behind, "<template") || partOrMarker.MatchString(behind) || rawTag.MatchString(behind) && formattingTag.MatchString(lower) {
+		if strings.Contains(behind, "<template") || partOrMarker.MatchString(behind) ||
+			rawTag.MatchString(behind) && formattingTag.MatchString(lower) {
 			return true
 		}
 	}
@@ -112,7 +113,7 @@ func differs(text []byte) bool {
 var (
 	foreignTag    = regexp.MustCompile(`<(svg|math)`)
 	rawTag        = regexp.MustCompile(`<(title|script|style|textarea|iframe|xmp|no|plaintext|!)`)
-	formattingTag = regexp.MustCompile(`<(/b|/big|/code|/em|/font|/i|/s|/small|/strike|/strong|/tt|/u|/?a|/?nobr)[ \t\n\f\r/>]`)
+	formattingTag = regexp.MustCompile(`<(/(b|big|code|em|font|i|s|small|strike|strong|tt|u)|/?a|/?nobr)[ \t\n\f\r/>]`)
 	partOrMarker  = regexp.MustCompile(`<(col|caption|t[drh]|tbody|thead|tfoot|object|applet|marquee)`)
 )
 
@@ -148,15 +149,18 @@ func judgedSeeds() []string {
 		`<svg><base href=/b/><link rel=next href=/l></svg><a href=x>`,
 		`<svg/><title>t</title><math><mi><a href=1></mi><mglyph><a href=2></math>`,
 		`<svg><foreignObject><a href=1><title>x</title></foreignObject><title>y</title></svg>`,
-		`<svg></p><title>x</title>`, `<svg><g></br><iframe src=1>`, `<table><col><math></colgroup><iframe src=1></iframe>`,
+		`<svg></p><title>x</title>`, `<svg><g></br><iframe src=1>`,
+		`<table><col><math></colgroup><iframe src=1></iframe>`,
 		`<svg><p><a href=1></svg><a href=2>`, `<svg><font color=x><a href=1></svg>`, `<svg><font><a href=1></svg>`,
 		`<svg><![CDATA[<a href=1>]]></svg><a href=2>`, `<![CDATA[<a href=1>]]>`,
 		`<math><annotation-xml encoding=text/html><a href=1><title>x</title></math><title>y</title>`,
 		`<math><annotation-xml><svg><title>x</title></svg></math><title>y</title>`,
 		`<frameset><frame src=1><a href=2><noframes><a href=3></noframes></frameset><a href=4>`,
 		`<a href=1></a><frameset><frame src=2></frameset>`, `x<frameset><frame src=2></frameset><a href=1>`,
-		`<body><frameset><frame src=2></frameset>`, `<div></div><frameset><frame src=1><frameset><frame src=2></frameset></frameset>`,
-		`<frame src=1>`, `<title>x</title><script>y</script><frameset><frame src=1>`, ` <frameset><frame src=1></frameset><frame src=2>`,
+		`<body><frameset><frame src=2></frameset>`,
+		`<div></div><frameset><frame src=1><frameset><frame src=2></frameset></frameset>`,
+		`<frame src=1>`, `<title>x</title><script>y</script><frameset><frame src=1>`,
+		` <frameset><frame src=1></frameset><frame src=2>`,
 		`<template><a href=1><template><a href=2></template></template><a href=3>`,
 		`<template><tr><td><a href=1></template><template shadowrootmode=open><tr><td><a href=2></template>`,
 		`<div></template><a href=1>`,
@@ -165,9 +169,11 @@ func judgedSeeds() []string {
 		`<noscript><a href=1></noscript>`, `<head><noscript><meta http-equiv=refresh content="0;x"><a href=1></noscript>`,
 		`</head><noscript><iframe src=1></iframe></noscript>`, `<html lang=a><html lang=b>`, `<p><html lang=b>`,
 		`<textarea><a href=1></textarea><xmp><a href=2></xmp><noembed><a href=3></noembed><plaintext><a href=4>`,
-		`<image src=1>`, `<form action=1><form action=2></form><form action=3>`, `<a href=1 href=2>`, `<ruby><rt><a href=1><rp><rb>`,
+		`<image src=1>`, `<form action=1><form action=2></form><form action=3>`, `<a href=1 href=2>`,
+		`<ruby><rt><a href=1><rp><rb>`,
 		`<object data=1><a href=1></object></a>`, `<button><a href=1><button><a href=2>`, `</p><a href=1></br>`,
-		`<h1><a href=1><h2><a href=2></h1><a href=3>`, `<ul><li><a href=1><li><a href=2></ul><dl><dt><a href=3><dd><a href=4>`,
+		`<h1><a href=1><h2><a href=2></h1><a href=3>`,
+		`<ul><li><a href=1><li><a href=2></ul><dl><dt><a href=3><dd><a href=4>`,
 	}
 }
 
@@ -184,7 +190,8 @@ func generated(choices []byte) []byte {
 		name := names[int(choice)%len(names)]
 		switch i % 4 {
 		case 0, 1:
-			fmt.Fprintf(&b, "<%s%s>", name, strings.Split(fmt.Sprintf(attributes[int(choice)/7%len(attributes)], i), "%!")[0])
+			attribute, _, _ := strings.Cut(fmt.Sprintf(attributes[int(choice)/7%len(attributes)], i), "%!")
+			fmt.Fprintf(&b, "<%s%s>", name, attribute)
 		case 2:
 			fmt.Fprintf(&b, "</%s>", name)
 		default:

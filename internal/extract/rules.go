@@ -45,8 +45,10 @@ type field struct {
 
 // RuleText is a rule as people write it.
 type RuleText struct {
-	Hosts   []string // host names in canonical form; *.example.com stands for all hosts below example.com; none: every host
-	Pattern string   // regular expression of path and query; empty: any
+	// Hosts are names in canonical form; *.example.com stands for all hosts below example.com. None:
+	// every host.
+	Hosts   []string
+	Pattern string // regular expression of path and query; empty: any
 	// Links are CSS selectors: only links that they select, or in what they select, count. None: all
 	// links do. What Ignore selects is not read for links or text.
 	Links, Ignore []string

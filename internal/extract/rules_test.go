@@ -34,28 +34,30 @@ func readRuled(t testing.TB, text string, rule RuleText) Page {
 	return p
 }
 
-const article = `<html lang=en><head><title>An article</title><base href=/b/><link rel=canonical href=c><link rel=next href=n>
-	<meta name=author content=" Jane  Doe "><meta http-equiv=refresh content="9;r"></head><body>
+const article = `<html lang=en><head><title>An article</title><base href=/b/><link rel=canonical href=c>
+	<link rel=next href=n>	<meta name=author content=" Jane  Doe "><meta http-equiv=refresh content="9;r"></head><body>
 	<nav><a href=home>Home</a></nav><main><h1>Title</h1><p class="lead price">12 <b>€</b><script>x</script></p>
 	<a href=1 rel=tag>one</a><ul><li>a</li><li>b</li></ul><div class=calendar><a href=day>day</a> soon</div>
 	<a href=2 rel=tag>two</a><a rel=tag>three</a></main><a href=last>last</a>`
 
 func TestRuleLinksAndIgnore(t *testing.T) {
+	const everything = "canonical /b/c, link /b/n, refresh /b/r, anchor /b/home, anchor /b/1, anchor /b/day, " +
+		"anchor /b/2, anchor /b/last"
+	const words = "Title\n12 €\none\na\nb\nday soon\ntwothree"
 	tests := []struct {
 		name string
 		rule RuleText
 		want string
 		text string
 	}{
-		{"nothing", RuleText{Pattern: "^/dir"}, "canonical /b/c, link /b/n, refresh /b/r, anchor /b/home, anchor /b/1, anchor /b/day, anchor /b/2, anchor /b/last",
-			"Title\n12 €\none\na\nb\nday soon\ntwothree"},
-		{"links", RuleText{Links: []string{"main a[href]"}}, "refresh /b/r, anchor /b/1, anchor /b/day, anchor /b/2", "Title\n12 €\none\na\nb\nday soon\ntwothree"},
+		{"nothing", RuleText{Pattern: "^/dir"}, everything, words},
+		{"links", RuleText{Links: []string{"main a[href]"}},
+			"refresh /b/r, anchor /b/1, anchor /b/day, anchor /b/2", words},
 		{"what holds links", RuleText{Links: []string{"main, link[rel=next]"}, Ignore: []string{".calendar"}},
 			"link /b/n, refresh /b/r, anchor /b/1, anchor /b/2", "Title\n12 €\none\na\nb\ntwothree"},
-		{"ignore", RuleText{Ignore: []string{"nav", "main > :not(h1)"}}, "canonical /b/c, link /b/n, refresh /b/r, anchor /b/last", "Title"},
-		{"another host", RuleText{Hosts: []string{"other.test"}, Links: []string{"nothing"}},
-			"canonical /b/c, link /b/n, refresh /b/r, anchor /b/home, anchor /b/1, anchor /b/day, anchor /b/2, anchor /b/last",
-			"Title\n12 €\none\na\nb\nday soon\ntwothree"},
+		{"ignore", RuleText{Ignore: []string{"nav", "main > :not(h1)"}},
+			"canonical /b/c, link /b/n, refresh /b/r, anchor /b/last", "Title"},
+		{"another host", RuleText{Hosts: []string{"other.test"}, Links: []string{"nothing"}}, everything, words},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -72,20 +74,24 @@ func TestRuleLinksAndIgnore(t *testing.T) {
 
 func TestRuleFields(t *testing.T) {
 	rule := RuleText{Ignore: []string{".calendar"}, Fields: map[string]string{
-		"price": ".price", "author": "meta[name=author]@content", "tags": "a[rel=tag]*", "hrefs": "main a@href*", "none": ".none", "noattr": "h1@class",
-		"items": "ul", "whole": "main", "all": "main > *", "every": "main >**", "script": "script", "both": "h1, title*", "quoted": `[content="a@b"]`,
+		"price": ".price", "author": "meta[name=author]@content", "tags": "a[rel=tag]*", "hrefs": "main a@href*",
+		"none": ".none", "noattr": "h1@class", "items": "ul", "whole": "main", "all": "main > *", "every": "main >**",
+		"script": "script", "both": "h1, title*", "quoted": `[content="a@b"]`,
 	}}
 	got, err := json.Marshal(readRuled(t, article, rule).Fields)
-	want := `{"all":"Title","author":"Jane Doe","both":["An article","Title"],"every":["Title","12 €","one","a b","day soon","two","three"],"hrefs":["1","day","2"],` +
+	want := `{"all":"Title","author":"Jane Doe","both":["An article","Title"],` +
+		`"every":["Title","12 €","one","a b","day soon","two","three"],"hrefs":["1","day","2"],` +
 		`"items":"a b","price":"12 €","script":"x","tags":["one","two","three"],"whole":"Title 12 € one a b twothree"}`
 	if err != nil || string(got) != want {
 		t.Errorf("%v %s\nwant %s", err, got, want)
 	}
-	if p := readRuled(t, article, RuleText{Hosts: []string{"*.test", "x.test"}, Pattern: "^/dir/p", Fields: rule.Fields}); p.Rule != 1 || len(p.Fields) == 0 {
+	rule.Hosts, rule.Pattern = []string{"*.test", "x.test"}, "^/dir/p"
+	if p := readRuled(t, article, rule); p.Rule != 1 || len(p.Fields) == 0 {
 		t.Errorf("rule %d, fields %v", p.Rule, p.Fields)
 	}
 	for _, other := range []RuleText{{Hosts: []string{"*.site.test"}}, {Hosts: []string{"test"}}, {Pattern: "^/page"}} {
-		if p := readRuled(t, article, RuleText{Hosts: other.Hosts, Pattern: other.Pattern, Fields: rule.Fields}); p.Rule != 0 || p.Fields != nil {
+		rule.Hosts, rule.Pattern = other.Hosts, other.Pattern
+		if p := readRuled(t, article, rule); p.Rule != 0 || p.Fields != nil {
 			t.Errorf("%+v: rule %d, fields %v", other, p.Rule, p.Fields)
 		}
 	}
@@ -140,9 +146,12 @@ func TestRuleErrors(t *testing.T) {
 // Selectors match what they match one element at a time by cascadia.
 func TestSelectorsMatchAsCascadia(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
-	simple := []string{"a", "b", "p", "div", "*", ".x", "#y", "[href]", "a[href]", "div.x", ":first-child", "p:last-child", ":not(a)",
-		":not(a,.x)", ":empty", ":nth-child(2)", ":only-child", "[title='> ,']", ":not([title=\"a b\"])", "body", ":root"}
+	simple := []string{"a", "b", "p", "div", "*", ".x", "#y", "[href]", "a[href]", "div.x", ":first-child",
+		"p:last-child", ":not(a)", ":not(a,.x)", ":empty", ":nth-child(2)", ":only-child", "[title='> ,']",
+		":not([title=\"a b\"])", "body", ":root"}
 	between := []string{" ", " ", ">", " > ", "+", " ~ ", "\t+ ", ", "}
+	tags := []string{"<div>", "<div class='x z'>", "<p>", "<a href=1>", "<b id=y>", "</div>", "</p>", "</a>", "text",
+		"<div title='> ,'>"}
 	for range 2000 {
 		var selector strings.Builder
 		for i := range 1 + rnd.IntN(5) {
@@ -153,7 +162,7 @@ func TestSelectorsMatchAsCascadia(t *testing.T) {
 		}
 		var text strings.Builder
 		for range rnd.IntN(40) {
-			text.WriteString([]string{"<div>", "<div class='x z'>", "<p>", "<a href=1>", "<b id=y>", "</div>", "</p>", "</a>", "text", "<div title='> ,'>"}[rnd.IntN(10)])
+			text.WriteString(tags[rnd.IntN(len(tags))])
 		}
 		b := buildTree([]byte(text.String()), judgeOptions(), true)
 		want := cascadia.QueryAll(b.root, cascadia.MustCompile(selector.String()))
@@ -181,8 +190,10 @@ func (c counting) Match(n *html.Node) bool {
 
 // On a page made to be hard for a selector, an element is tried once against each of its parts.
 func TestHardSelectorsAreLinear(t *testing.T) {
-	selectors := []string{"a a a a a a b", "a ~ a ~ a ~ a b", "a + a + a", ":first-child :last-child", "div div div div div > b", "a:nth-child(100) a"}
-	pages := []string{strings.Repeat("<svg><a>", 250) + strings.Repeat("<a/>", 20_000), strings.Repeat("<div>", 500) + strings.Repeat("<a></a>", 20_000),
+	selectors := []string{"a a a a a a b", "a ~ a ~ a ~ a b", "a + a + a", ":first-child :last-child",
+		"div div div div div > b", "a:nth-child(100) a"}
+	pages := []string{strings.Repeat("<svg><a>", 250) + strings.Repeat("<a/>", 20_000),
+		strings.Repeat("<div>", 500) + strings.Repeat("<a></a>", 20_000),
 		strings.Repeat("<i><a></a>", 20_000), strings.Repeat("x<!-- --><a></a>", 20_000)}
 	for _, selector := range selectors {
 		for i, page := range pages {
@@ -208,7 +219,8 @@ func TestFieldsAreBounded(t *testing.T) {
 		{"many matches", strings.Repeat("<p>x</p>", maxValues+1), "p*"},
 		{"many long matches", strings.Repeat("<p>"+long[:maxValue]+"</p>", maxValues), "p*"},
 		{"an empty text of many nodes", nested, "div*"},
-		{"very many classes", strings.Repeat("<p class='"+strings.Repeat("a ", 100)+"'></p>", 40_000), strings.Repeat(".b, ", 60) + "p"},
+		{"very many classes", strings.Repeat("<p class='"+strings.Repeat("a ", 100)+"'></p>", 40_000),
+			strings.Repeat(".b, ", 60) + "p"},
 		{"a document that is too large", strings.Repeat("<b>x</b>", 300_000), "b"},
 	}
 	for _, tt := range tests {

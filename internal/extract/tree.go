@@ -203,13 +203,16 @@ func (b *builder) needs(a atom.Atom) bool {
 // newNode takes a node of the slab.
 func (b *builder) newNode() *html.Node {
 	if len(b.nodes) == 0 {
-		b.nodes = make([]html.Node, min(max(16, b.size), slabSize))
+		b.nodes = make([]html.Node, b.slab())
 	}
 	n := &b.nodes[0]
 	b.nodes = b.nodes[1:]
 	b.size++
 	return n
 }
+
+// slab returns how many nodes or attributes are allocated together: the more, the larger the tree is.
+func (b *builder) slab() int { return min(max(16, b.size/3), slabSize) }
 
 // push opens the element of the tag at hand. Beyond the bound it is not opened, so that what it
 // holds stands beside it; but one of raw text is, because nothing can be nested in it.
@@ -358,7 +361,7 @@ func (b *builder) readAttributes() []html.Attribute {
 	}
 	n := len(b.keys)
 	if len(b.attributes) < n {
-		b.attributes = make([]html.Attribute, max(n, min(b.size, slabSize)))
+		b.attributes = make([]html.Attribute, max(n, b.slab()))
 	}
 	b.attrs, b.attributes = b.attributes[:n:n], b.attributes[n:]
 	values, from := string(b.values), 0

@@ -97,12 +97,13 @@ func TestTreeIsBounded(t *testing.T) {
 // scripts stay what they are.
 func TestDeepElements(t *testing.T) {
 	deep := strings.Repeat("<div>", 600)
-	text := deep + "<template><a href=/no></a><template></template><a href=/no></a></template><script><a href=/no></script>" +
-		"<title>T</title><a href=/yes></a>" + strings.Repeat("</div>", 600) + "<a href=/end></a>"
+	text := deep + "<template><a href=/no></a><template></template><a href=/no></a></template>" +
+		"<script><a href=/no></script><title>T</title><a href=/yes></a>" + strings.Repeat("</div>", 600) + "<a href=/end></a>"
 	o := judgeOptions()
 	o.Text = true
 	p, err := HTML([]byte(text+"end"), typed("text/html"), mustParse(t, "http://site.test/"), nil, o)
-	if got := fmt.Sprint(show(p)); err != nil || got != "[anchor /yes anchor /end]" || p.Title != "T" || !p.Flat || p.Text != "end" {
+	got := fmt.Sprint(show(p))
+	if err != nil || got != "[anchor /yes anchor /end]" || p.Title != "T" || !p.Flat || p.Text != "end" {
 		t.Errorf("%v, links %v, title %q, text %q, flat %v", err, got, p.Title, p.Text, p.Flat)
 	}
 }
