@@ -64,6 +64,7 @@ func newRootCommand() *cobra.Command {
 		newDemoCommand(settings),
 		newConfigCommand(settings),
 		newRobotsCommand(settings),
+		newExtractCommand(settings),
 		newArchiveCommand(settings),
 		newDBCommand(settings),
 		newVersionCommand(),

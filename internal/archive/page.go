@@ -48,11 +48,13 @@ type Page struct {
 	UnavailableAfter time.Time
 	Truncated        bool   // the body was longer than the limit, or the connection broke: only its beginning was read
 	Extracted        string // how its links and text were taken, where not from the whole document: one of those below
+	// Fields are the values that extract.rules take of it, by their names: a string or a []string each.
+	Fields map[string]any
 }
 
 // How links and text were taken of a page.
 const (
-	ExtractedFlat = "flat" // tag by tag: its tree would have been too large, too deep or too much work
+	ExtractedFlat = "flat" // elements that are nested too deep were read as if they were side by side
 	ExtractedPart = "part" // a bound cut some off
 )
 
@@ -84,6 +86,8 @@ type line struct {
 	Attempts         int      `json:"attempts"`
 	Truncated        bool     `json:"truncated,omitzero"`
 	Extracted        string   `json:"extracted,omitzero"`
+
+	Fields map[string]any `json:"fields,omitempty"`
 }
 
 // timeLayout is RFC 3339 with milliseconds, always in UTC.
@@ -120,6 +124,7 @@ func (p Page) Encode() ([]byte, error) {
 		Attempts:    p.Attempts,
 		Truncated:   p.Truncated,
 		Extracted:   p.Extracted,
+		Fields:      p.Fields,
 	}
 	if !p.UnavailableAfter.IsZero() {
 		l.UnavailableAfter = p.UnavailableAfter.UTC().Format(time.RFC3339)

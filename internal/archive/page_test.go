@@ -40,6 +40,7 @@ func fullPage() Page {
 		Attempts:         3,
 		Truncated:        true,
 		Extracted:        ExtractedPart,
+		Fields:           map[string]any{"tags": []string{"a", "<b>"}, "price": "5 €"},
 	}
 }
 
@@ -54,7 +55,8 @@ func TestEncodeGolden(t *testing.T) {
 			`"digest":"sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824",` +
 			`"title":"A \"title\"\nof two lines","language":"en","canonical":"https://example.com/a","robots":["noindex","max-snippet:20"],"noindex":true,` +
 			`"unavailable_after":"2027-01-02T03:04:05Z","preferences":["content-usage: train-ai=n"],"depth":2,"via":"https://example.com/","outlinks":7,` +
-			`"redirect":"https://www.example.com/a","reason":"redirect","error":"none","attempts":3,"truncated":true,"extracted":"part"}` + "\n"},
+			`"redirect":"https://www.example.com/a","reason":"redirect","error":"none","attempts":3,"truncated":true,"extracted":"part",` +
+			`"fields":{"price":"5 €","tags":["a","<b>"]}}` + "\n"},
 		{"the least", Page{URL: "http://a/"}, `{"version":1,"url":"http://a/","bytes":0,"depth":0,"outlinks":0,"attempts":0}` + "\n"},
 	}
 	for _, tt := range tests {

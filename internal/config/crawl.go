@@ -30,6 +30,10 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 	if err != nil {
 		return crawl.Options{}, err
 	}
+	extraction, err := c.ExtractOptions()
+	if err != nil {
+		return crawl.Options{}, err
+	}
 	return crawl.Options{
 		Version:       version,
 		Renew:         renew,
@@ -50,7 +54,7 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 		Exclude:       exclude,
 		Frontier:      c.FrontierOptions(),
 		Fetch:         c.FetchOptions(version),
-		Extract:       c.ExtractOptions(),
+		Extract:       extraction,
 		Sitemaps:      c.SitemapOptions(),
 		NoFollow:      c.Robots.ObeyNoFollow,
 		Spool:         c.SpoolOptions(),

@@ -1,6 +1,10 @@
 package config
 
 import (
+	"errors"
+	"fmt"
+	"strings"
+
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/extract"
 )
@@ -11,7 +15,21 @@ type Extract struct {
 	Forms    bool `mapstructure:"forms"`     // actions of forms with method GET as links
 	MaxLinks int  `mapstructure:"max_links"` // links taken of one page
 	MaxDepth int  `mapstructure:"max_depth"` // elements within each other that are looked into
+
+	Rules []ExtractRule `mapstructure:"rules"` // pages of which something else is taken
 }
+
+// ExtractRule says what is taken of some pages. The first rule that is for a page counts.
+type ExtractRule struct {
+	Hosts   []string          `mapstructure:"hosts"`   // names, and patterns such as *.example.com; none: every host
+	Pattern string            `mapstructure:"pattern"` // regular expression of path and query
+	Links   []string          `mapstructure:"links"`   // CSS selectors of what has the links that count; none: all do
+	Ignore  []string          `mapstructure:"ignore"`  // CSS selectors of what is not read for links or text
+	Fields  map[string]string `mapstructure:"fields"`  // CSS selectors of values for the output, by their names
+}
+
+// maxExtractRules bounds the rules: each page is tried against one after the other.
+const maxExtractRules = 1000
 
 // Sitemaps says which lists of URLs are read, and how far.
 type Sitemaps struct {
@@ -22,7 +40,9 @@ type Sitemaps struct {
 	MaxSize ByteSize `mapstructure:"max_size"` // read of one file, unpacked
 }
 
-func defaultExtract() Extract { return Extract{MaxLinks: 10_000, MaxDepth: 512} }
+func defaultExtract() Extract {
+	return Extract{MaxLinks: 10_000, MaxDepth: 512, Rules: []ExtractRule{}}
+}
 
 func defaultSitemaps() Sitemaps {
 	return Sitemaps{Follow: true, Feeds: true, MaxURLs: 100_000, MaxSize: 50 * MiB}
@@ -32,16 +52,74 @@ func defaultSitemaps() Sitemaps {
 func (k *checker) lists() {
 	between(k, "extract.max_links", k.c.Extract.MaxLinks, 1, 1_000_000)
 	between(k, "extract.max_depth", k.c.Extract.MaxDepth, 1, 512)
+	k.extractRules()
 	between(k, "sitemaps.max_urls", k.c.Sitemaps.MaxURLs, 1, 10_000_000)
 	between(k, "sitemaps.max_size", k.c.Sitemaps.MaxSize, 1*KiB, 1*GiB)
 }
 
-// ExtractOptions are the options of internal/extract.
-func (c *Config) ExtractOptions() extract.Options {
+func (k *checker) extractRules() {
+	const key = "extract.rules"
+	if len(k.c.Extract.Rules) > maxExtractRules {
+		k.conflict(key, fmt.Sprintf("want at most %d items; a pattern such as *.example.com stands for many hosts",
+			maxExtractRules))
+		return
+	}
+	for i, item := range k.c.Extract.Rules {
+		reject := func(read, message string) { k.rejectItem(key, i, read, message) }
+		switch {
+		case len(item.Hosts) == 0 && item.Pattern == "":
+			reject("item "+fmt.Sprint(i+1), "want hosts, or a pattern: a regular expression of path and query")
+		case len(item.Links)+len(item.Ignore)+len(item.Fields) == 0:
+			reject("item "+fmt.Sprint(i+1), "want links, ignore or fields: what to take of the pages")
+		}
+		for _, pattern := range item.Hosts {
+			if _, ok := hostPattern(pattern); !ok {
+				reject(pattern, "want the name of a host, such as www.example.com, or a pattern for all names below one, "+
+					"such as *.example.com")
+			}
+		}
+		_, err := item.compile()
+		var wrong extract.RuleErrors
+		errors.As(err, &wrong)
+		for _, bad := range wrong {
+			reject(bad.Text, wantedOfRule(bad))
+		}
+	}
+}
+
+// wantedOfRule says what is wrong with a text of a rule and what to write instead.
+func wantedOfRule(bad *extract.RuleError) string {
+	message := bad.Key + ": " + strings.TrimPrefix(bad.Err.Error(), "error parsing regexp: ")
+	if bad.Key == "pattern" {
+		return message + "; want a regular expression of Go (RE2)"
+	}
+	return message + "; docs/EXTRACTION.md has the selectors"
+}
+
+// compile makes a rule of internal/extract.
+func (item *ExtractRule) compile() (*extract.Rule, error) {
+	text := extract.RuleText{Pattern: item.Pattern, Links: item.Links, Ignore: item.Ignore, Fields: item.Fields}
+	for _, pattern := range item.Hosts {
+		if canonical, ok := hostPattern(pattern); ok {
+			text.Hosts = append(text.Hosts, canonical)
+		}
+	}
+	return extract.NewRule(&text)
+}
+
+// ExtractOptions are the options of internal/extract. A Config that came from Load has no error.
+func (c *Config) ExtractOptions() (extract.Options, error) {
 	o := extract.DefaultOptions()
 	o.Media, o.Forms = c.Extract.Media, c.Extract.Forms
 	o.MaxLinks, o.MaxDepth = c.Extract.MaxLinks, c.Extract.MaxDepth
-	return o
+	for _, item := range c.Extract.Rules {
+		rule, err := item.compile()
+		if err != nil {
+			return o, fmt.Errorf("extract.rules: %w", err)
+		}
+		o.Rules = append(o.Rules, rule)
+	}
+	return o, nil
 }
 
 // SitemapOptions say which lists of URLs are read.

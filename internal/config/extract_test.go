@@ -1,12 +1,14 @@
 package config
 
 import (
+	"encoding/json"
 	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/extract"
+	"github.com/amble-crawler/amble/internal/weburl"
 )
 
 func TestExtractAndSitemapOptions(t *testing.T) {
@@ -30,5 +32,49 @@ func TestExtractAndSitemapOptions(t *testing.T) {
 	}
 	if warnings := other.Warnings(); len(warnings) == 0 || !strings.Contains(warnings[0], "robots.obey_nofollow is false: ") {
 		t.Errorf("warnings %q", warnings)
+	}
+}
+
+func TestExtractRules(t *testing.T) {
+	const text = `[{hosts: ["*.Example.COM"], pattern: "^/item", links: ["main a, b"], ignore: [nav], fields: {Price: ".price", tags: "a[rel=\"tag\"]*"}}, {pattern: a, ignore: ["x"]}]`
+	for name, load := range map[string]func() (*Config, error){
+		"set":  func() (*Config, error) { return inFile(t, "", []string{"extract.rules=" + text}, nil) },
+		"file": func() (*Config, error) { return inFile(t, "extract: {rules: "+text+"}", nil, nil) },
+		"patch": func() (*Config, error) {
+			patch, err := PatchOf([]string{"extract.rules=" + text})
+			if err != nil {
+				return nil, err
+			}
+			body, err := json.Marshal(patch)
+			if err != nil {
+				return nil, err
+			}
+			return LoadPatched(writeFile(t, ""), nil, nil, body)
+		},
+	} {
+		c, err := load()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		want := []ExtractRule{
+			{Hosts: []string{"*.Example.COM"}, Pattern: "^/item", Links: []string{"main a, b"}, Ignore: []string{"nav"},
+				Fields: map[string]string{"Price": ".price", "tags": `a[rel="tag"]*`}},
+			{Pattern: "a", Ignore: []string{"x"}},
+		}
+		if !reflect.DeepEqual(c.Extract.Rules, want) {
+			t.Errorf("%s: %+v", name, c.Extract.Rules)
+		}
+		o, err := c.ExtractOptions()
+		if err != nil || len(o.Rules) != 2 {
+			t.Fatalf("%s: %v, %d rules", name, err, len(o.Rules))
+		}
+		base, err := weburl.Parse("http://www.example.com/item")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := extract.HTML([]byte("<p class=price>9"), nil, base, nil, o)
+		if err != nil || p.Fields["Price"] != "9" {
+			t.Errorf("%s: %v, fields %v", name, err, p.Fields)
+		}
 	}
 }

@@ -2,7 +2,9 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -101,8 +103,11 @@ func formatItems(list reflect.Value) string {
 				continue
 			}
 			text := format(reflect.Indirect(field).Interface())
-			if words, ok := field.Interface().([]string); ok {
-				text = formatWords(words)
+			switch value := field.Interface().(type) {
+			case []string:
+				text = formatWords(value)
+			case map[string]string:
+				text = formatMap(value)
 			}
 			if field.Kind() == reflect.String {
 				text = strconv.Quote(text)
@@ -120,4 +125,13 @@ func formatWords(words []string) string {
 		quoted = append(quoted, strconv.Quote(word))
 	}
 	return "[" + strings.Join(quoted, ", ") + "]"
+}
+
+// formatMap writes a mapping as YAML on one line, in the order of its names.
+func formatMap(values map[string]string) string {
+	var pairs []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		pairs = append(pairs, strconv.Quote(name)+": "+strconv.Quote(values[name]))
+	}
+	return "{" + strings.Join(pairs, ", ") + "}"
 }

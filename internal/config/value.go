@@ -119,6 +119,9 @@ func (s setting) convertNode(node *yaml.Node) (value any, lines []int, bad *mism
 	switch {
 	case s.isList():
 		return s.convertList(node)
+	case s.typ.Kind() == reflect.Map:
+		value, bad = convertMap(node)
+		return value, nil, bad
 	case node.Kind == yaml.MappingNode:
 		return nil, nil, &mismatch{read: "a mapping", want: "want " + wanted(s.typ)}
 	case node.Kind == yaml.SequenceNode:
@@ -157,6 +160,25 @@ func (s setting) convertList(node *yaml.Node) (value any, lines []int, bad *mism
 		lines = append(lines, line)
 	}
 	return items, lines, nil
+}
+
+// convertMap reads a mapping of names to texts.
+func convertMap(node *yaml.Node) (map[string]string, *mismatch) {
+	values := map[string]string{}
+	if node.Kind != yaml.MappingNode {
+		return nil, &mismatch{read: kindName(node), want: "want a mapping of names to texts, such as {price: .price}"}
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		name, value := node.Content[i], resolved(node.Content[i+1])
+		if _, twice := values[name.Value]; twice {
+			return nil, &mismatch{read: shown(name.Value), want: shown(name.Value) + " is given twice; keep one"}
+		}
+		if name.Kind != yaml.ScalarNode || value.Kind != yaml.ScalarNode || isNull(value) {
+			return nil, &mismatch{read: kindName(value), want: "want a text for " + shown(name.Value)}
+		}
+		values[name.Value] = value.Value
+	}
+	return values, nil
 }
 
 // resolved follows an alias to what it stands for. YAML allows no alias of an alias.

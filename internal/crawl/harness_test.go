@@ -201,6 +201,8 @@ type line struct {
 	NoIndex          bool     `json:"noindex"`
 	UnavailableAfter string   `json:"unavailable_after"`
 	Preferences      []string `json:"preferences"`
+
+	Fields map[string]any `json:"fields"`
 }
 
 // outputLines reads the output files by URL.

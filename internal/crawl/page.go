@@ -205,6 +205,7 @@ func (r *run) takeLinks(ctx context.Context, res *result, resp *fetch.Response, 
 	case doc.Flat:
 		page.Extracted = archive.ExtractedFlat
 	}
+	page.Fields = doc.Fields
 	r.keepWords(res, &doc)
 	r.sum(res, &doc)
 	note(res, page, &doc.Robots)

@@ -13,7 +13,7 @@ import (
 
 // maxParse is how many bytes of a document are looked through for links. What
 // comes behind them is kept and counted, but not read.
-const maxParse = 8 << 20
+const maxParse = extract.MaxDocument
 
 // parsers are the right to parse, as often as there are cores: the tree of a
 // document is many times its size, and more at once would not be faster. Each

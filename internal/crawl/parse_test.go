@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/testweb"
 )
@@ -33,6 +34,28 @@ func TestExtracted(t *testing.T) {
 		if got := lines[web.URL("a.test", path)]; len(got) != 1 || got[0].Extracted != want {
 			t.Errorf("%s: %+v, want extracted %q", path, got, want)
 		}
+	}
+}
+
+// TestFieldsAreInTheOutput: a rule takes fields of the pages that it is for, and bounds their links.
+func TestFieldsAreInTheOutput(t *testing.T) {
+	t.Parallel()
+	page := testweb.Content("text/html", []byte("<nav><a href=/no>x</a></nav><main><b class=price> 5 €</b> <a href=/item>x</a> <a href=/>y</a></main>"))
+	web := startWeb(t, testweb.Site{Host: "a.test", Handler: testweb.Routes{
+		"/robots.txt": testweb.Robots(""), "/": page, "/item": page, "/no": page,
+	}})
+	o := testOptions(t, web)
+	rule, err := extract.NewRule(&extract.RuleText{Hosts: []string{"a.test"}, Links: []string{"main"},
+		Fields: map[string]string{"price": ".price", "links": "a@href*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Extract.Rules = []*extract.Rule{rule}
+	crawl(t, o, web.URL("a.test", "/"))
+	lines := outputLines(t, o.Archive.Dir)
+	got := lines[web.URL("a.test", "/item")]
+	if len(lines) != 2 || len(got) != 1 || fmt.Sprint(got[0].Fields) != "map[links:[/no /item /] price:5 €]" {
+		t.Errorf("%v", lines)
 	}
 }
 

@@ -1,6 +1,10 @@
 package extract
 
-import "bytes"
+import (
+	"bytes"
+
+	"golang.org/x/net/html/atom"
+)
 
 const (
 	// maxAttributes bounds the attributes of a tag: the tokenizer takes 40 times their size to hold
@@ -10,12 +14,6 @@ const (
 	// are no harm.
 	fewFrom = 1 << 20
 )
-
-// rawText has the elements in which nothing is a tag but their own end.
-var rawText = map[string]bool{
-	"script": true, "style": true, "textarea": true, "title": true,
-	"xmp": true, "iframe": true, "noembed": true, "noframes": true,
-}
 
 // fewAttributes returns a document without the attributes of a tag beyond the first maxAttributes.
 func fewAttributes(text []byte) []byte {
@@ -63,7 +61,7 @@ func behindRawText(text []byte, at, end int) int {
 	for n < end && isLetter(text[n]) {
 		n++
 	}
-	if n-at > len("noframes") || !rawText[string(bytes.ToLower(text[at:n]))] {
+	if n-at > len("noframes") || traitsOf(atom.Lookup(bytes.ToLower(text[at:n])))&rawText == 0 {
 		return end
 	}
 	for i := end; i < len(text); {

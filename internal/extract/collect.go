@@ -31,29 +31,26 @@ type collector struct {
 	tokens []string
 	o      Options
 
-	base     weburl.URL // what references are relative to
-	hasBase  bool       // base is that of a <base href>
-	lateBase bool       // base came after references that it is for
+	base weburl.URL // what references are relative to
 
 	at         map[string]int32 // canonical form -> index in p.Links
 	references int              // references seen
 	room       int              // bytes of references and the bases they are relative to that may still be looked at
 	latest     int              // index in p.Links of what the element at hand refers to; less than 0: nothing
-	hasTitle   bool
-	prose      *prose // nil: no text is asked for
+	ruled      *ruled           // nil: no rule is for the page
+	isMuted    bool             // the rule leaves out the links of the element at hand
 	p          Page
 }
 
 // newCollector returns a collector for a document of that many bytes.
 func newCollector(base weburl.URL, tokens []string, o Options, size int) *collector {
 	room := min(size/bytesPerLink+1, o.MaxLinks)
-	return &collector{base: base, tokens: tokens, o: o, prose: newProse(o),
+	return &collector{base: base, tokens: tokens, o: o,
 		room: referencesPerByte*size + referencesFloor,
 		at:   make(map[string]int32, room), p: Page{Links: make([]Link, 0, room)}}
 }
 
-// element takes what one element of the HTML namespace says; a title's text is
-// not among its attributes and comes through setTitle.
+// element takes what one element refers to, or says in its attributes.
 func (c *collector) element(a atom.Atom, attrs []html.Attribute) {
 	switch a {
 	case atom.A:
@@ -68,30 +65,11 @@ func (c *collector) element(a atom.Atom, attrs []html.Attribute) {
 		c.link(attrs)
 	case atom.Meta:
 		c.meta(attrs)
-	case atom.Base:
-		if href := attribute(attrs, "href"); href != "" && !c.hasBase {
-			c.setBase(href)
-		}
-	case atom.Html:
-		if lang := strings.TrimSpace(attribute(attrs, "lang")); c.p.Language == "" && len(lang) <= maxLanguageBytes {
-			c.p.Language = lang
-		}
 	case atom.Form:
 		c.form(attrs)
 	default:
 		c.media(a, attrs)
 	}
-}
-
-// wanted reports whether element does anything with a.
-func (c *collector) wanted(a atom.Atom) bool {
-	switch a {
-	case atom.A, atom.Area, atom.Frame, atom.Iframe, atom.Link, atom.Meta, atom.Base, atom.Html:
-		return true
-	case atom.Form:
-		return c.o.Forms
-	}
-	return c.o.Media && isMedia(a)
 }
 
 // attribute returns the value of the first attribute of that name.
@@ -111,12 +89,10 @@ func (c *collector) hyperlink(attrs []html.Attribute, kind Kind) {
 	}
 }
 
-// setBase takes the first <base href>. It is for the references before it too.
+// setBase takes the first <base href>.
 func (c *collector) setBase(href string) {
-	c.hasBase = true
-	if u, err := c.base.Resolve(strings.Trim(href, space)); err == nil && u != c.base {
+	if u, err := c.base.Resolve(strings.Trim(href, space)); err == nil {
 		c.base = u
-		c.lateBase = c.references > 0
 	}
 }
 
@@ -141,7 +117,9 @@ func (c *collector) refer(raw string, kind Kind, noFollow bool) {
 	if kind == Canonical && c.p.Canonical.IsZero() {
 		c.p.Canonical = u
 	}
-	c.keep(Link{URL: u, Kind: kind, NoFollow: noFollow})
+	if !c.isMuted || kind == Refresh {
+		c.keep(Link{URL: u, Kind: kind, NoFollow: noFollow})
+	}
 }
 
 // keep adds a link to the page, once.
@@ -216,21 +194,4 @@ func (c *collector) meta(attrs []html.Attribute) {
 			c.refer(target, Refresh, false)
 		}
 	}
-}
-
-// setTitle takes the text of a <title>.
-func (c *collector) setTitle(text string) {
-	if !c.hasTitle {
-		c.hasTitle, c.p.Title = true, collapse(text, maxTitleBytes)
-	}
-}
-
-// page returns what was gathered.
-func (c *collector) page() Page {
-	if c.prose != nil {
-		c.prose.endLink(&c.p)
-		c.p.Text = string(c.prose.main.b)
-		c.p.Truncated = c.p.Truncated || c.prose.main.cut
-	}
-	return c.p
 }

@@ -1,16 +1,17 @@
 // Package extract reads what a crawler needs from a response body: links, the
-// page's own directives about indexing and following, its title and its language.
+// page's own directives about indexing and following, its title and its language,
+// and the fields that rules ask for.
 //
-// [HTML] decodes a body to UTF-8 only where it has to (charset.go), builds the tree
-// for goquery (htmltree), and walks it once (walk.go), handing each element to a
-// collector (collect.go), which resolves the references. If a <base> comes after
-// references, the document is read a second time.
+// [HTML] decodes a body to UTF-8 only where it has to (charset.go) and builds a tree
+// from its tokens (tree.go, construct.go, foreign.go, traits.go), which has either
+// what links need or everything. The elements that say something are selected by
+// goquery (select.go) and given to a collector (collect.go), which resolves the
+// references. The text is gathered in a walk over the tree (walk.go, prose.go). A
+// rule (rules.go, selector.go) leaves out links and parts, and takes fields.
 //
-// The tree of a hostile document can be hundreds of times larger than its bytes, or
-// take a time that grows with their square. So its nodes, its depth and its work are
-// counted while it is built. A document that exceeds a bound is read flat: the same
-// elements are taken from the token stream instead, in linear time and constant
-// space (flat.go).
+// The tree of a hostile document could be hundreds of times larger than its bytes, or
+// take a time that grows with their square. So nodes and depth are bounded, and each
+// token takes a bounded number of steps.
 //
 // Whatever a body holds, the time and the memory for it grow linearly with its size.
 // families_test.go has a list of texts that test this, and soak_test.go counts the

@@ -56,7 +56,7 @@ func families() map[string]family {
 	all := make(map[string]family)
 	page := func(name, contentType string, text func(n int) string) {
 		all[name] = family{contentType: contentType, text: text}
-		all[name+", without a tree"] = family{contentType: contentType,
+		all[name+", deep down"] = family{contentType: contentType,
 			text: func(n int) string { return flat + text(n) }}
 	}
 	const utf8 = "text/html; charset=utf-8"
@@ -70,6 +70,23 @@ func families() map[string]family {
 	html("end tags deep down", deep, "</p>")
 	html("objects in tables", "<table>", "<object><tr>")
 	html("misnested links", deep, "<a><div></a></div>")
+	html("end tags of nothing", deep, "</x>")
+	html("rules", deep, "<hr>")
+	html("list items", "<ul>"+deep, "<li>")
+	html("options", deep, "<option>")
+	html("forms", deep, "<form></form>")
+	html("buttons", deep, "<button></button>")
+	html("end tags in SVG", "<svg>"+repeat("<g>", 400), "</x>")
+	html("texts in a table", deep+"<table>", "x<br>")
+	html("cells without a row", "<table>"+deep, "<td>")
+	html("headings", deep, "</h1>")
+	html("templates", repeat("<template>", 400), "<p></template><template>")
+	html("templates in templates", "", "<template>")
+	html("open paragraphs", "", "<p><button>")
+	html("formatting elements around blocks", "", "<b><div></b>")
+	html("ruby", "<ruby>"+deep, "<rt>")
+	html("texts and comments", "", "x<!-- -->")
+	html("texts in parts", "", "x</y>&amp;<")
 	html("references", "", "<a href=/x>x</a>")
 	html("references to a long base", "<base href="+long+">", "<a href=x>x</a>")
 	html("refused references", "", "<a href=x:y>")

@@ -17,8 +17,8 @@ func fuzzOptions() Options {
 		Forms: true}
 }
 
-// checkPage fails where a page is not within the bounds, or has a text that is not UTF-8: read from
-// its tree, and without one.
+// checkPage fails where a page is not within the bounds, or has a text that is not UTF-8: with a
+// tree of some nodes, and of one.
 func checkPage(t *testing.T, body []byte, header http.Header) {
 	t.Helper()
 	o := fuzzOptions()

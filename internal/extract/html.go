@@ -8,9 +8,13 @@ import (
 	"strings"
 
 	"github.com/PuerkitoBio/goquery"
-	"github.com/amble-crawler/amble/internal/htmltree"
+
 	"github.com/amble-crawler/amble/internal/weburl"
 )
+
+// MaxDocument is how much of a document is read, in bytes, whoever reads it: the memory of a parser
+// has a bound that does not depend on fetch.max_body. HTML itself does not cut a document.
+const MaxDocument = 8 << 20
 
 // errNoBase is a call of HTML that could not resolve any reference.
 var errNoBase = errors.New("the document has no URL to resolve its links against")
@@ -29,48 +33,24 @@ func HTML(body []byte, header http.Header, base weburl.URL, tokens []string, o O
 		return Page{}, fmt.Errorf("extract: %w", errNoBase)
 	}
 	text := fewAttributes(toUTF8(body, header.Get("Content-Type")))
-	tree := parse(text, o)
 	c := newCollector(base, tokens, o, len(text))
-	c.read(tree, text, header)
-	if c.lateBase { // rare enough to read it all again
-		again := newCollector(c.base, tokens, o, len(text))
-		again.hasBase = true
-		again.read(tree, text, header)
-		c = again
+	c.p.Robots = HeaderDirectives(header, tokens)
+	rule, number := o.ruleFor(base)
+	prose := newProse(o)
+	c.p.Rule, c.p.Whole = number, rule != nil || prose != nil
+	tree := buildTree(text, o, c.p.Whole)
+	if rule != nil {
+		c.ruled = rule.apply(tree.root, &c.o)
+		c.p.Fields = c.ruled.fields()
 	}
-	return c.page(), nil
-}
-
-const (
-	// workPerByte and workFloor bound the work of a document's tree by its size. Of 6,800 pages of
-	// documentation none took more than 4 a byte.
-	workPerByte, workFloor = 8, 1 << 20
-	// maxWork bounds it whatever the size.
-	maxWork = 32 << 20
-)
-
-// parse builds the tree of a document; nil where that would be too large, too deep or too much
-// work.
-func parse(text []byte, o Options) *goquery.Document {
-	work := min(workPerByte*len(text)+workFloor, maxWork)
-	root, _, err := htmltree.Parse(text, htmltree.Cost{Nodes: o.MaxNodes, Work: work})
-	if err != nil {
-		return nil
+	references := c.take(goquery.NewDocumentFromNode(tree.root))
+	if prose != nil {
+		prose.walk(tree.root, references, c)
+		prose.finish(&c.p)
 	}
-	return goquery.NewDocumentFromNode(root)
-}
-
-// read reads the document from its tree, or without one where tree is nil.
-func (c *collector) read(tree *goquery.Document, text []byte, header http.Header) {
-	c.p.Robots = HeaderDirectives(header, c.tokens)
-	if tree == nil {
-		c.p.Flat = true
-		c.readFlat(text)
-		return
-	}
-	for _, root := range tree.Nodes {
-		c.walk(root)
-	}
+	c.p.Flat = tree.flat
+	c.p.Truncated = c.p.Truncated || tree.cut || c.ruled.isCut()
+	return c.p, nil
 }
 
 // IsHTML reports whether a response is an HTML or XHTML document: by its

@@ -84,8 +84,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// Without a tree the same must be found.
-func TestFlatReadingFindsTheSame(t *testing.T) {
+// Where elements are nested too deep the same must be found.
+func TestDeepDocumentsSayTheSame(t *testing.T) {
 	text := `<html lang=de><head><base href=/b/><title>A &amp; B</title><meta name=robots content=noindex></head>
 		<body><a href=x rel=nofollow>1</a><template><a href=/no></a></template><area href=y><iframe src=z></iframe>`
 	deep := strings.Repeat("<div>", 600)
@@ -103,7 +103,7 @@ func TestFlatReadingFindsTheSame(t *testing.T) {
 }
 
 // A very large tag changes nothing about what is read behind it.
-func TestFlatReadingBehindLargeTags(t *testing.T) {
+func TestLargeTagsDeepDown(t *testing.T) {
 	large := " title='" + strings.Repeat("x", 40_000) + "'"
 	text := strings.Repeat("<div>", 600) + "<title" + large + ">T</title><a href=/a" + large + ">x</a><script" + large + ">'<a href=/no>'</script><a href=/b>y</a><p" + large + "><a href=/c>"
 	p := read(t, text)
@@ -214,8 +214,8 @@ func TestBounds(t *testing.T) {
 	if p := extract("<div><div><div><div>"+links(1), Options{MaxLinks: 5, MaxNodes: 1000, MaxDepth: 4}); len(p.Links) != 0 || !p.Truncated {
 		t.Errorf("MaxDepth: %d links, truncated %v", len(p.Links), p.Truncated)
 	}
-	if p := extract(links(1000), Options{MaxLinks: 5000, MaxNodes: 100, MaxDepth: 10}); len(p.Links) != 1000 {
-		t.Errorf("MaxNodes: %d links without a tree, want all", len(p.Links))
+	if p := extract(links(1000), Options{MaxLinks: 5000, MaxNodes: 100, MaxDepth: 10}); len(p.Links) < 90 || len(p.Links) > 100 || !p.Truncated {
+		t.Errorf("MaxNodes: %d links, truncated %v", len(p.Links), p.Truncated)
 	}
 	if p := extract(strings.Repeat("<a href=x:y>", 1000), Options{MaxLinks: 5, MaxNodes: 1 << 20, MaxDepth: 1000}); p.Refused != 20 || !p.Truncated {
 		t.Errorf("refused %d, truncated %v", p.Refused, p.Truncated)

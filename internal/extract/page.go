@@ -54,6 +54,8 @@ type Page struct {
 	Title string
 	// Language is the lang attribute of <html>, empty if there is none.
 	Language string
+	// Base is what the references are relative to: the document's <base href>, or its URL.
+	Base weburl.URL
 	// Links are in document order, each URL once. References within the
 	// document itself (#fragment) are none.
 	Links []Link
@@ -67,12 +69,19 @@ type Page struct {
 	// White space is collapsed, blocks are separated by a newline. It has at most
 	// Options.MaxText bytes.
 	Text string
-	// Truncated means that a bound cut something off: one of Options, or that of the work for
-	// references.
+	// Truncated means that a bound cut something off: one of Options, that of the work for
+	// references, or one of the fields.
 	Truncated bool
-	// Flat means that the document was read tag by tag, because its tree would have been too large,
-	// too deep or too much work.
+	// Flat means that elements are nested too deep. Those beyond the bound were read as if they were
+	// side by side.
 	Flat bool
+	// Fields are the values that the rule for the page takes, by their names: a string, or a []string
+	// where the rule asks for a list. Fields without a value are left out.
+	Fields map[string]any
+	// Rule is the item of Options.Rules that is for the page, counted from 1; 0: none is. Whole means
+	// that the tree had all elements and texts, and not only what links and directives need.
+	Rule  int
+	Whole bool
 	// Refused counts the references that are no http or https URL.
 	Refused int
 }
@@ -81,8 +90,9 @@ type Page struct {
 type Options struct {
 	// MaxLinks bounds Page.Links.
 	MaxLinks int
-	// MaxNodes bounds the nodes of the parsed tree, 100 to 150 bytes each: a
-	// document that needs more is read without a tree.
+	// MaxNodes bounds the nodes of the tree, 100 to 150 bytes each. What is
+	// behind them is not read. From three quarters of them on, only what links
+	// and directives need becomes a node.
 	MaxNodes int
 	// MaxDepth is the depth below which elements are not looked at.
 	MaxDepth int
@@ -93,6 +103,8 @@ type Options struct {
 	Text, LinkText bool
 	// MaxText bounds Page.Text, in bytes.
 	MaxText int
+	// Rules say what is taken of some pages; the first that is for a page counts.
+	Rules []*Rule
 }
 
 // DefaultOptions returns bounds that ordinary documents do not meet: 10,000

@@ -11,8 +11,7 @@ import (
 // maxLinkText bounds Link.Text and Link.Rel, in bytes.
 const maxLinkText = 256
 
-// prose gathers the text of a document that a reader sees, and the text of its links. It is told when elements begin and
-// end and what text there is, by the tree or by the token stream alike.
+// prose gathers the text of a document that a reader sees, and the text of its links.
 type prose struct {
 	main  words // of the document, without what repeats on every page of a site
 	link  words // of the link that is open
@@ -64,10 +63,11 @@ func (r *region) close(a atom.Atom) bool {
 }
 
 // open takes the begin of an element. link is the index of the link that it is; less than 0: none.
-func (p *prose) open(a atom.Atom, attrs []html.Attribute, link int) {
-	if p.links && link >= 0 && p.anchor.nested == 0 {
+func (p *prose) open(a atom.Atom, attrs []html.Attribute, link int, page *Page) {
+	if p.links && link >= 0 && a == atom.A {
+		p.endLink(page) // of a link that was not closed
 		p.at, p.link = link, words{b: p.link.b[:0], max: maxLinkText}
-		p.anchor.open(a, a == atom.A)
+		p.anchor = region{element: a, nested: 1}
 	} else {
 		p.anchor.open(a, false)
 	}
@@ -87,6 +87,9 @@ func (p *prose) open(a atom.Atom, attrs []html.Attribute, link int) {
 		p.section++
 	}
 	p.boundary(a)
+	if a == atom.Img {
+		p.alternative(attrs)
+	}
 }
 
 // close takes the end of an element.
@@ -104,29 +107,19 @@ func (p *prose) close(a atom.Atom, page *Page) {
 	}
 }
 
-// begin takes the begin of any element for the text, after element.
-func (c *collector) begin(a atom.Atom, attrs []html.Attribute) {
-	if c.latest >= 0 && c.o.LinkText {
-		l := &c.p.Links[c.latest]
-		if l.Rel == "" {
-			l.Rel = clip(strings.ToLower(collapse(attribute(attrs, "rel"), maxLinkText)), maxLinkText)
-		}
-		if a == atom.Area && l.Text == "" {
-			l.Text = collapse(attribute(attrs, "alt"), maxLinkText)
-		}
-	}
-	c.prose.open(a, attrs, c.latest)
-	if a == atom.Img {
-		c.prose.alternative(attrs)
-	}
-}
-
 // endLink gives the open link its text. Of several references to a URL the first with a text counts.
 func (p *prose) endLink(page *Page) {
 	if p.at >= 0 && page.Links[p.at].Text == "" {
 		page.Links[p.at].Text = string(p.link.b)
 	}
 	p.at = -1
+}
+
+// finish gives the page its text.
+func (p *prose) finish(page *Page) {
+	p.endLink(page)
+	page.Text = string(p.main.b)
+	page.Truncated = page.Truncated || p.main.cut
 }
 
 // write takes text.

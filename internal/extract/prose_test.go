@@ -44,7 +44,7 @@ func TestText(t *testing.T) {
 				t.Errorf("text %q\nwant %q", got, tt.want)
 			}
 			if got := readText(t, tt.text+strings.Repeat("<div>", 600), 1000).Text; got != tt.want {
-				t.Errorf("without a tree: text %q\nwant %q", got, tt.want)
+				t.Errorf("deep down: text %q\nwant %q", got, tt.want)
 			}
 			if got := read(t, tt.text).Text; got != "" {
 				t.Errorf("text %q though nobody asked", got)

@@ -15,7 +15,7 @@ import (
 )
 
 // TestRealDocumentation extracts the HTML pages of the documentation that Debian packages brought to this machine, and
-// holds the links against those that goquery alone finds.
+// holds the links against those that goquery alone finds, and all that a page says against the judge.
 func TestRealDocumentation(t *testing.T) {
 	const enough = 3000
 	pages, links := 0, 0
@@ -31,6 +31,8 @@ func TestRealDocumentation(t *testing.T) {
 			return nil
 		}
 		pages++
+		text := toUTF8(body, "text/html")
+		agree(t, path, text, !bytes.Contains(bytes.ToLower(text), []byte("<table")))
 		p, err := HTML(body, typed("text/html"), base, nil, o)
 		if err != nil {
 			t.Errorf("%s: %v", path, err)

@@ -1,33 +1,31 @@
 package extract
 
-import (
-	"strings"
+import "golang.org/x/net/html"
 
-	"golang.org/x/net/html"
-	"golang.org/x/net/html/atom"
-)
-
-// walk hands the elements below root to the collector in document order. It
-// needs no stack: the nodes know their parents.
-func (c *collector) walk(root *html.Node) {
-	depth := 0
+// walk gives the nodes below root to the gatherer of text, in document order. It needs no stack: the
+// nodes know their parents. references are the links among them, in the same order. What a rule ignores
+// is left out.
+func (p *prose) walk(root *html.Node, references []reference, c *collector) {
+	page := &c.p
 	for n := root; n != nil; {
-		if n.Type == html.ElementNode {
-			c.visit(n)
-		} else if n.Type == html.TextNode && c.prose != nil {
-			c.prose.write(n.Data)
-		}
-		if n.FirstChild != nil && !inert(n) {
-			if depth < c.o.MaxDepth {
-				n, depth = n.FirstChild, depth+1
-				continue
+		switch n.Type {
+		case html.ElementNode:
+			link := -1
+			if len(references) > 0 && references[0].node == n {
+				link, references = references[0].link, references[1:]
 			}
-			c.p.Truncated = true
+			p.open(n.DataAtom, n.Attr, link, page)
+		case html.TextNode:
+			p.write(n.Data)
 		}
-		c.leave(n)
+		if n.FirstChild != nil && !c.ruled.ignores(n) {
+			n = n.FirstChild
+			continue
+		}
+		p.leave(n, page)
 		for n != root && n.NextSibling == nil {
-			n, depth = n.Parent, depth-1
-			c.leave(n)
+			n = n.Parent
+			p.leave(n, page)
 		}
 		if n == root {
 			return
@@ -36,43 +34,9 @@ func (c *collector) walk(root *html.Node) {
 	}
 }
 
-// leave ends an element for those who follow the text.
-func (c *collector) leave(n *html.Node) {
-	if c.prose != nil && n.Type == html.ElementNode {
-		c.prose.close(n.DataAtom, &c.p)
+// leave takes the end of a node.
+func (p *prose) leave(n *html.Node, page *Page) {
+	if n.Type == html.ElementNode {
+		p.close(n.DataAtom, page)
 	}
-}
-
-func (c *collector) visit(n *html.Node) {
-	c.latest = -1
-	switch {
-	case n.DataAtom == atom.Title && n.Namespace == "":
-		c.setTitle(textOf(n))
-	case c.wanted(n.DataAtom):
-		c.element(n.DataAtom, n.Attr)
-	}
-	if c.prose != nil {
-		c.begin(n.DataAtom, n.Attr)
-	}
-}
-
-// inert reports whether the content of n is not part of the document: that of a
-// template is not, unless it declares a shadow tree.
-func inert(n *html.Node) bool {
-	return n.DataAtom == atom.Template && n.Type == html.ElementNode && attribute(n.Attr, "shadowrootmode") == ""
-}
-
-// textOf joins the texts right below n.
-func textOf(n *html.Node) string {
-	first := n.FirstChild
-	if first != nil && first.NextSibling == nil && first.Type == html.TextNode {
-		return first.Data
-	}
-	var b strings.Builder
-	for child := first; child != nil; child = child.NextSibling {
-		if child.Type == html.TextNode {
-			b.WriteString(child.Data)
-		}
-	}
-	return b.String()
 }

@@ -8,8 +8,6 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/net/html"
-
-	"github.com/amble-crawler/amble/internal/htmltree"
 )
 
 const (
@@ -22,7 +20,7 @@ const (
 // xmlReader reads the XML of sitemaps and feeds as a stream of tags and texts. It has HTML's tokenizer below it, which takes
 // any bytes and whose memory is bounded; encoding/xml keeps all open elements, and gives up at the first mistake.
 type xmlReader struct {
-	z     *htmltree.Tokenizer
+	z     *Tokenizer
 	name  string // of the element at hand, without its prefix, in lower case
 	attrs []html.Attribute
 	empty bool // the element has ended with its begin: <a/>
@@ -40,7 +38,7 @@ const (
 )
 
 func newXMLReader(r io.Reader) *xmlReader {
-	x := &xmlReader{z: htmltree.NewTokenizer(r)}
+	x := &xmlReader{z: NewTokenizer(r)}
 	x.z.SetMaxBuf(maxTokenBytes)
 	x.z.AllowCDATA(true)
 	return x
@@ -156,4 +154,17 @@ func entity(name []byte) (rune, bool) {
 	}
 	n, err := strconv.ParseUint(digits, base, 32)
 	return rune(n), err == nil && n <= utf8.MaxRune && n > 0
+}
+
+// maxListAttributes bounds the attributes that are looked at of one tag.
+const maxListAttributes = 64
+
+// attributes appends the first attributes of the tag at hand.
+func attributes(t *Tokenizer, more bool, attrs []html.Attribute) []html.Attribute {
+	for more && len(attrs) < maxListAttributes {
+		var key, value []byte
+		key, value, more = t.TagAttr()
+		attrs = append(attrs, html.Attribute{Key: string(key), Val: string(value)})
+	}
+	return attrs
 }

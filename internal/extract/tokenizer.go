@@ -1,4 +1,4 @@
-package htmltree
+package extract
 
 import (
 	"bytes"
@@ -71,16 +71,32 @@ func (t *Tokenizer) NextIsNotRawText() {
 	t.Tokenizer.NextIsNotRawText()
 }
 
+// name returns the lower-cased name of the tag at hand, as TagName does; but TagName makes a copy of
+// each. It is valid until the next token.
+func (t *Tokenizer) name() []byte {
+	name := nameIn(t.Raw())
+	for _, c := range name {
+		if c == 0 || 'A' <= c && c <= 'Z' {
+			name, _ = t.TagName()
+			break
+		}
+	}
+	return name
+}
+
+// nameIn returns the name in the text of a tag.
+func nameIn(tag []byte) []byte {
+	name := bytes.TrimPrefix(tag[1:], []byte{'/'})
+	for i, c := range name {
+		if endsKey(c, true) {
+			return name[:i]
+		}
+	}
+	return name
+}
+
 // isRawText reports whether what the element of a tag holds is not markup.
 func isRawText(tag []byte) bool {
-	name := tag[1:]
-	if end := bytes.IndexAny(name, " \t\n\r\f/>"); end >= 0 {
-		name = name[:end]
-	}
-	switch atom.Lookup(bytes.ToLower(name)) {
-	case atom.Iframe, atom.Noembed, atom.Noframes, atom.Noscript, atom.Plaintext, atom.Script, atom.Style,
-		atom.Textarea, atom.Title, atom.Xmp:
-		return true
-	}
-	return false
+	a := atom.Lookup(bytes.ToLower(nameIn(tag)))
+	return traitsOf(a)&rawText != 0 || a == atom.Noscript || a == atom.Plaintext
 }

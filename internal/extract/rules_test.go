@@ -1,0 +1,276 @@
+package extract
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/andybalholm/cascadia"
+	"golang.org/x/net/html"
+)
+
+func mustRule(t testing.TB, text RuleText) *Rule {
+	t.Helper()
+	r, err := NewRule(&text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// readRuled extracts a page of http://site.test/dir/page with a rule, all its text included.
+func readRuled(t testing.TB, text string, rule RuleText) Page {
+	t.Helper()
+	o := DefaultOptions()
+	o.Text, o.LinkText, o.Rules = true, true, []*Rule{mustRule(t, rule)}
+	p, err := HTML([]byte(text), typed("text/html; charset=utf-8"), mustParse(t, "http://site.test/dir/page"), nil, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+const article = `<html lang=en><head><title>An article</title><base href=/b/><link rel=canonical href=c>
+	<link rel=next href=n>	<meta name=author content=" Jane  Doe "><meta http-equiv=refresh content="9;r"></head><body>
+	<nav><a href=home>Home</a></nav><main><h1>Title</h1><p class="lead price">12 <b>€</b><script>x</script></p>
+	<a href=1 rel=tag>one</a><ul><li>a</li><li>b</li></ul><div class=calendar><a href=day>day</a> soon</div>
+	<a href=2 rel=tag>two</a><a rel=tag>three</a></main><a href=last>last</a>`
+
+func TestRuleLinksAndIgnore(t *testing.T) {
+	const everything = "canonical /b/c, link /b/n, refresh /b/r, anchor /b/home, anchor /b/1, anchor /b/day, " +
+		"anchor /b/2, anchor /b/last"
+	const words = "Title\n12 €\none\na\nb\nday soon\ntwothree"
+	tests := []struct {
+		name string
+		rule RuleText
+		want string
+		text string
+	}{
+		{"nothing", RuleText{Pattern: "^/dir"}, everything, words},
+		{"links", RuleText{Links: []string{"main a[href]"}},
+			"refresh /b/r, anchor /b/1, anchor /b/day, anchor /b/2", words},
+		{"what holds links", RuleText{Links: []string{"main, link[rel=next]"}, Ignore: []string{".calendar"}},
+			"link /b/n, refresh /b/r, anchor /b/1, anchor /b/2", "Title\n12 €\none\na\nb\ntwothree"},
+		{"ignore", RuleText{Ignore: []string{"nav", "main > :not(h1)"}},
+			"canonical /b/c, link /b/n, refresh /b/r, anchor /b/last", "Title"},
+		{"another host", RuleText{Hosts: []string{"other.test"}, Links: []string{"nothing"}}, everything, words},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p := readRuled(t, article, tt.rule)
+			if got := strings.Join(show(p), ", "); got != tt.want || p.Text != tt.text {
+				t.Errorf("links %s\nwant  %s\ntext %q\nwant %q", got, tt.want, p.Text, tt.text)
+			}
+			if p.Canonical.String() != "http://site.test/b/c" || p.Title != "An article" || p.Language != "en" || !p.Whole {
+				t.Errorf("%+v", p)
+			}
+		})
+	}
+}
+
+func TestRuleFields(t *testing.T) {
+	rule := RuleText{Ignore: []string{".calendar"}, Fields: map[string]string{
+		"price": ".price", "author": "meta[name=author]@content", "tags": "a[rel=tag]*", "hrefs": "main a@href*",
+		"none": ".none", "noattr": "h1@class", "items": "ul", "whole": "main", "all": "main > *", "every": "main >**",
+		"script": "script", "both": "h1, title*", "quoted": `[content="a@b"]`,
+	}}
+	got, err := json.Marshal(readRuled(t, article, rule).Fields)
+	want := `{"all":"Title","author":"Jane Doe","both":["An article","Title"],` +
+		`"every":["Title","12 €","one","a b","day soon","two","three"],"hrefs":["1","day","2"],` +
+		`"items":"a b","price":"12 €","script":"x","tags":["one","two","three"],"whole":"Title 12 € one a b twothree"}`
+	if err != nil || string(got) != want {
+		t.Errorf("%v %s\nwant %s", err, got, want)
+	}
+	rule.Hosts, rule.Pattern = []string{"*.test", "x.test"}, "^/dir/p"
+	if p := readRuled(t, article, rule); p.Rule != 1 || len(p.Fields) == 0 {
+		t.Errorf("rule %d, fields %v", p.Rule, p.Fields)
+	}
+	for _, other := range []RuleText{{Hosts: []string{"*.site.test"}}, {Hosts: []string{"test"}}, {Pattern: "^/page"}} {
+		rule.Hosts, rule.Pattern = other.Hosts, other.Pattern
+		if p := readRuled(t, article, rule); p.Rule != 0 || p.Fields != nil {
+			t.Errorf("%+v: rule %d, fields %v", other, p.Rule, p.Fields)
+		}
+	}
+}
+
+func TestRuleErrors(t *testing.T) {
+	tests := []struct {
+		rule      RuleText
+		key, want string
+	}{
+		{RuleText{Pattern: "("}, "pattern", "missing closing )"},
+		{RuleText{Links: []string{"a", "a["}}, "links", "not closed"},
+		{RuleText{Links: []string{""}}, "links", "want an element"},
+		{RuleText{Links: []string{"a,"}}, "links", "want an element"},
+		{RuleText{Links: []string{"a >"}}, "links", "want an element"},
+		{RuleText{Links: []string{"a)b"}}, "links", ""},
+		{RuleText{Ignore: []string{"div:has(a)"}}, "ignore", ":has is not allowed"},
+		{RuleText{Ignore: []string{"div:not(:contains(a))"}}, "ignore", ":contains is not allowed"},
+		{RuleText{Ignore: []string{"div:matches(a)"}}, "ignore", ":matches is not allowed"},
+		{RuleText{Ignore: []string{"div:lang(a)"}}, "ignore", ":lang is not allowed"},
+		{RuleText{Ignore: []string{"a::before"}}, "ignore", "not allowed"},
+		{RuleText{Ignore: []string{"li:nth-child(2n+1)"}}, "ignore", "want a number from 1 to 100"},
+		{RuleText{Ignore: []string{"li:nth-child(101)"}}, "ignore", "want a number from 1 to 100"},
+		{RuleText{Ignore: []string{"li:nth-of-type(1)"}}, "ignore", ":nth-of-type is not allowed"},
+		{RuleText{Ignore: []string{"div:not(a b)"}}, "ignore", "without spaces and combinators"},
+		{RuleText{Ignore: []string{"[a#=(b)]"}}, "ignore", "regular expressions"},
+		{RuleText{Ignore: []string{strings.Repeat("a ", 65)}}, "ignore", "more than 64 parts"},
+		{RuleText{Ignore: []string{":not(" + strings.Repeat("a,", 65) + "a)"}}, "ignore", "more than 64 parts"},
+		{RuleText{Ignore: []string{strings.Repeat("a", 2000)}}, "ignore", "want at most 1024"},
+		{RuleText{Fields: map[string]string{"a b": "a"}}, "fields.a b", "want a name"},
+		{RuleText{Fields: map[string]string{"x": "a@"}}, "fields.x", "attribute behind @"},
+		{RuleText{Fields: map[string]string{"x": "a@b c"}}, "fields.x", "attribute behind @"},
+		{RuleText{Fields: map[string]string{"x": "a["}}, "fields.x", "not closed"},
+	}
+	many := map[string]string{}
+	for i := range maxFields + 1 {
+		many["f"+strings.Repeat("x", i)] = "a"
+	}
+	tests = append(tests, struct {
+		rule      RuleText
+		key, want string
+	}{RuleText{Fields: many}, "fields.f" + strings.Repeat("x", maxFields), "more than 32 fields"})
+	for _, tt := range tests {
+		_, err := NewRule(&tt.rule)
+		var bad RuleErrors
+		if !errors.As(err, &bad) || len(bad) != 1 || bad[0].Key != tt.key || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%+v: %v", tt.rule, err)
+		}
+	}
+}
+
+// Selectors match what they match one element at a time by cascadia.
+func TestSelectorsMatchAsCascadia(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	simple := []string{"a", "b", "p", "div", "*", ".x", "#y", "[href]", "a[href]", "div.x", ":first-child",
+		"p:last-child", ":not(a)", ":not(a,.x)", ":empty", ":nth-child(2)", ":only-child", "[title='> ,']",
+		":not([title=\"a b\"])", "body", ":root"}
+	between := []string{" ", " ", ">", " > ", "+", " ~ ", "\t+ ", ", "}
+	tags := []string{"<div>", "<div class='x z'>", "<p>", "<a href=1>", "<b id=y>", "</div>", "</p>", "</a>", "text",
+		"<div title='> ,'>"}
+	for range 2000 {
+		var selector strings.Builder
+		for i := range 1 + rnd.IntN(5) {
+			if i > 0 {
+				selector.WriteString(between[rnd.IntN(len(between))])
+			}
+			selector.WriteString(simple[rnd.IntN(len(simple))])
+		}
+		var text strings.Builder
+		for range rnd.IntN(40) {
+			text.WriteString(tags[rnd.IntN(len(tags))])
+		}
+		b := buildTree([]byte(text.String()), judgeOptions(), true)
+		want := cascadia.QueryAll(b.root, cascadia.MustCompile(selector.String()))
+		rule := mustRule(t, RuleText{Fields: map[string]string{"x": selector.String() + "*"}})
+		d := rule.apply(b.root, &Options{})
+		if strings.HasSuffix(selector.String(), "*") {
+			continue // another mark of a list
+		}
+		if got := d.matches[0]; !slices.Equal(got, want) {
+			t.Fatalf("%q in %s: %d elements, want %d", selector.String(), text.String(), len(got), len(want))
+		}
+	}
+}
+
+// counting counts how often a part is tried.
+type counting struct {
+	cascadia.Sel
+	n *int
+}
+
+func (c counting) Match(n *html.Node) bool {
+	*c.n++
+	return c.Sel.Match(n)
+}
+
+// On a page made to be hard for a selector, an element is tried once against each of its parts.
+func TestHardSelectorsAreLinear(t *testing.T) {
+	selectors := []string{"a a a a a a b", "a ~ a ~ a ~ a b", "a + a + a", ":first-child :last-child",
+		"div div div div div > b", "a:nth-child(100) a"}
+	pages := []string{strings.Repeat("<svg><a>", 250) + strings.Repeat("<a/>", 20_000),
+		strings.Repeat("<div>", 500) + strings.Repeat("<a></a>", 20_000),
+		strings.Repeat("<i><a></a>", 20_000), strings.Repeat("x<!-- --><a></a>", 20_000)}
+	for _, selector := range selectors {
+		for i, page := range pages {
+			rule, tries := mustRule(t, RuleText{Ignore: []string{selector}}), 0
+			for i := range rule.parts {
+				rule.parts[i].matcher = counting{rule.parts[i].matcher, &tries}
+			}
+			b := buildTree([]byte(page), judgeOptions(), true)
+			rule.apply(b.root, &Options{})
+			if tries > len(rule.parts)*b.size {
+				t.Errorf("%q on page %d: %d tries for a tree of %d", selector, i, tries, b.size)
+			}
+		}
+	}
+}
+
+// Values and matches are bounded, and a page that has more says so.
+func TestFieldsAreBounded(t *testing.T) {
+	long := strings.Repeat("word ", 10_000)
+	nested := strings.Repeat("<div>", 90) + strings.Repeat("<i> </i>", 50_000)
+	tests := []struct{ name, text, selector string }{
+		{"a long text", "<p>" + long, "p"}, {"a long attribute", "<p title='" + long + "'>", "p@title"},
+		{"many matches", strings.Repeat("<p>x</p>", maxValues+1), "p*"},
+		{"many long matches", strings.Repeat("<p>"+long[:maxValue]+"</p>", maxValues), "p*"},
+		{"an empty text of many nodes", nested, "div*"},
+		{"very many classes", strings.Repeat("<p class='"+strings.Repeat("a ", 100)+"'></p>", 40_000),
+			strings.Repeat(".b, ", 60) + "p"},
+		{"a document that is too large", strings.Repeat("<b>x</b>", 300_000), "b"},
+	}
+	for _, tt := range tests {
+		p := readRuled(t, tt.text, RuleText{Fields: map[string]string{"x": tt.selector}})
+		size := 0
+		switch value := p.Fields["x"].(type) {
+		case string:
+			size = len(value)
+		case []string:
+			if size = len(strings.Join(value, "")); len(value) > maxValues {
+				t.Errorf("%s: %d values", tt.name, len(value))
+			}
+		}
+		if !p.Truncated || size > maxFieldsBytes {
+			t.Errorf("%s: %d bytes, truncated %v", tt.name, size, p.Truncated)
+		}
+	}
+	if p := readRuled(t, "<p>short", RuleText{Fields: map[string]string{"x": "p"}}); p.Truncated {
+		t.Error("a short value is said to be truncated")
+	}
+}
+
+func FuzzRule(f *testing.F) {
+	f.Add("main a[href]", ".price@x*", []byte(article))
+	f.Add(`a:not(.b,[c="d)"]) > *`, `a\,b@c`, []byte("<div><p class=b>x"))
+	f.Fuzz(func(t *testing.T, links, value string, text []byte) {
+		rule, err := NewRule(&RuleText{Links: []string{links}, Fields: map[string]string{"x": value}})
+		if err != nil {
+			return
+		}
+		o := judgeOptions()
+		o.Rules = []*Rule{rule}
+		p, err := HTML(text, typed("text/html; charset=utf-8"), mustParse(t, "http://site.test/"), nil, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := cascadia.Parse(links)
+		if err != nil || p.Truncated {
+			return // a list of selectors
+		}
+		b := buildTree(bytes.ToValidUTF8(toUTF8(text, "text/html; charset=utf-8"), nil), o, true)
+		d := rule.apply(b.root, &o)
+		for _, n := range (speaking{&o}).MatchAll(b.root) {
+			inside := false
+			for at := n; at != nil; at = at.Parent {
+				inside = inside || at.Type == html.ElementNode && all.Match(at)
+			}
+			if inside == d.muted[n] {
+				t.Fatalf("%q: %v is muted: %v", links, n, d.muted[n])
+			}
+		}
+	})
+}

@@ -1,0 +1,159 @@
+package extract
+
+import (
+	"strings"
+
+	"github.com/PuerkitoBio/goquery"
+	"github.com/andybalholm/cascadia"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// selectors have the elements that say something to a crawler: what an element needs for that, by
+// its name. A title is one without attributes.
+var selectors = map[atom.Atom]cascadia.Selector{
+	atom.A:      cascadia.MustCompile("a[href]"),
+	atom.Area:   cascadia.MustCompile("area[href]"),
+	atom.Frame:  cascadia.MustCompile("frame[src]"),
+	atom.Iframe: cascadia.MustCompile("iframe[src]"),
+	atom.Link:   cascadia.MustCompile("link[href][rel]"),
+	atom.Meta:   cascadia.MustCompile("meta[content]"),
+	atom.Base:   cascadia.MustCompile("base[href]"),
+	atom.Html:   cascadia.MustCompile("html[lang]"),
+	atom.Title:  cascadia.MustCompile("title"),
+	atom.Form:   cascadia.MustCompile("form[action]"),
+	atom.Img:    cascadia.MustCompile("img[src], img[srcset]"),
+	atom.Source: cascadia.MustCompile("source[src], source[srcset]"),
+	atom.Video:  cascadia.MustCompile("video[src], video[poster]"),
+	atom.Audio:  cascadia.MustCompile("audio[src]"),
+	atom.Embed:  cascadia.MustCompile("embed[src]"),
+	atom.Object: cascadia.MustCompile("object[data]"),
+	atom.Input:  cascadia.MustCompile("input[src][type]"),
+}
+
+// isWanted reports whether an element can say something that the options ask for.
+func isWanted(a atom.Atom, o *Options) bool {
+	switch a {
+	case atom.A, atom.Area, atom.Frame, atom.Iframe, atom.Link, atom.Meta, atom.Base, atom.Html, atom.Title:
+		return true
+	case atom.Form:
+		return o.Forms
+	}
+	return o.Media && isMedia(a)
+}
+
+// speaking is the goquery.Matcher of all elements that say something that the options ask for.
+type speaking struct{ o *Options }
+
+// Match reports whether an element is one of them. Of SVG only links are.
+func (m speaking) Match(n *html.Node) bool {
+	if n.Type != html.ElementNode || !isWanted(n.DataAtom, m.o) || n.Namespace != "" && n.DataAtom != atom.A {
+		return false
+	}
+	selector := selectors[n.DataAtom]
+	return selector(n)
+}
+
+// MatchAll returns those in a tree, in document order.
+func (m speaking) MatchAll(root *html.Node) (found []*html.Node) {
+	for n := root; n != nil; n = next(n, root) {
+		if m.Match(n) {
+			found = append(found, n)
+		}
+	}
+	return found
+}
+
+// Filter returns those among nodes.
+func (m speaking) Filter(nodes []*html.Node) (found []*html.Node) {
+	for _, n := range nodes {
+		if m.Match(n) {
+			found = append(found, n)
+		}
+	}
+	return found
+}
+
+// next returns the node that follows n in document order below root.
+func next(n, root *html.Node) *html.Node {
+	if n.FirstChild != nil {
+		return n.FirstChild
+	}
+	for ; n != root; n = n.Parent {
+		if n.NextSibling != nil {
+			return n.NextSibling
+		}
+	}
+	return nil
+}
+
+// reference is an element and the link that it made.
+type reference struct {
+	node *html.Node
+	link int // index in Page.Links
+}
+
+// take takes what a document says, its text excepted. It returns the elements that are links, where
+// Options.LinkText asks for their texts.
+func (c *collector) take(document *goquery.Document) (references []reference) {
+	found := document.FindMatcher(speaking{&c.o})
+	c.takeWhole(found)
+	c.p.Base = c.base
+	for _, n := range found.Nodes {
+		c.latest, c.isMuted = -1, c.ruled.mutes(n)
+		c.element(n.DataAtom, n.Attr)
+		if c.latest >= 0 && c.o.LinkText {
+			c.describe(n)
+			references = append(references, reference{n, c.latest})
+		}
+	}
+	return references
+}
+
+// takeWhole takes what counts for the whole document, wherever it stands: base, title, language.
+func (c *collector) takeWhole(found *goquery.Selection) {
+	var hasBase, hasTitle bool
+	for _, n := range found.Nodes {
+		switch n.DataAtom {
+		case atom.Base:
+			if href := attribute(n.Attr, "href"); href != "" && !hasBase {
+				hasBase = true
+				c.setBase(href)
+			}
+		case atom.Title:
+			if !hasTitle {
+				hasTitle, c.p.Title = true, collapse(textOf(n), maxTitleBytes)
+			}
+		case atom.Html:
+			if lang := strings.TrimSpace(attribute(n.Attr, "lang")); len(lang) <= maxLanguageBytes {
+				c.p.Language = lang
+			}
+		}
+	}
+}
+
+// describe notes the relation of the link at hand, and the text of an area.
+func (c *collector) describe(n *html.Node) {
+	l := &c.p.Links[c.latest]
+	if l.Rel == "" {
+		l.Rel = clip(strings.ToLower(collapse(attribute(n.Attr, "rel"), maxLinkText)), maxLinkText)
+	}
+	if n.DataAtom == atom.Area && l.Text == "" {
+		l.Text = collapse(attribute(n.Attr, "alt"), maxLinkText)
+	}
+}
+
+// textOf joins the texts right below n.
+func textOf(n *html.Node) string {
+	first := n.FirstChild
+	if first != nil && first.NextSibling == nil && first.Type == html.TextNode {
+		return first.Data
+	}
+	var b strings.Builder
+	for child := first; child != nil; child = child.NextSibling {
+		if child.Type == html.TextNode {
+			b.WriteString(child.Data)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,384 @@
+package extract
+
+import (
+	"bytes"
+	"hash/fnv"
+	"slices"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+const (
+	// maxOpen bounds the open elements, and the depth of the tree. What is nested deeper is put side
+	// by side.
+	maxOpen = 510
+	// maxSearch bounds how many open elements an end tag, or a start tag that implies one, is
+	// searched among.
+	maxSearch = 128
+	// maxKeys bounds the attributes of an element in the tree; those that say something to a crawler
+	// are kept beyond it.
+	maxKeys = 128
+	// slabSize is the most nodes that are allocated at a time.
+	slabSize = 512
+)
+
+// builder makes the tree of a document from its tokens. Each token costs a bounded number of steps.
+// Where the document is well-formed the tree is that of a browser; docs/EXTRACTION.md has the
+// differences.
+type builder struct {
+	*Tokenizer
+	o    Options
+	full bool // all elements, attributes and texts; else those that links and directives need
+
+	root       *html.Node
+	document   *html.Node // the html element
+	head       *html.Node
+	body       element   // not in the tree before it begins
+	open       []element // the first is html
+	mode       mode
+	afterHead  bool // the head was closed
+	noContent  bool // a frameset may still come
+	inForm     bool // a form began whose end tag has not come
+	paragraphs int  // open p
+	templates  int  // open templates
+	inert      int  // those whose content is not part of the document
+	sunk       int  // those that were opened beyond maxOpen
+
+	token  element          // the tag at hand
+	tag    []byte           // its name
+	attrs  []html.Attribute // its attributes, once they are read
+	unread bool             // they are not read yet
+	text   []byte           // that is to be added to the open element
+
+	nodes      []html.Node      // the rest of a slab
+	attributes []html.Attribute // the rest of a slab
+	keys       []html.Attribute // of the tag at hand, while they are read
+	values     []byte           // of these, one after the other
+	ends       []int            // of these values
+	size       int              // of the tree, in nodes; two attributes count as one
+	steps      int              // made among the open elements
+	cut, flat  bool             // a bound of the size or depth left something out; elements were put side by side
+}
+
+// mode is the part of the document that is being read.
+type mode uint8
+
+const (
+	headMode mode = iota
+	bodyMode
+	framesetMode
+)
+
+// namespace is that of an element.
+type namespace uint8
+
+const (
+	inHTML namespace = iota
+	inSVG
+	inMath
+)
+
+// element is an open element.
+type element struct {
+	id     uint32 // of its name: the atom, or a hash where the name is no atom
+	traits traits
+	ns     namespace
+	// htmlInside and textInside say that an element of SVG or MathML may hold HTML. In the second
+	// case mglyph and malignmark are MathML all the same.
+	htmlInside, textInside bool
+	inert                  bool       // it is a template whose content is not part of the document
+	node                   *html.Node // what its content goes to: its own, or that around it if it is not in the tree
+	depth                  int        // of the node; it can be more than the open elements, some of which may have ended
+}
+
+func (e *element) is(a atom.Atom) bool { return e.id == uint32(a) && e.ns == inHTML }
+
+// atom returns 0 for names that are none.
+func (e *element) atom() atom.Atom {
+	if e.id&hashed != 0 {
+		return 0
+	}
+	return atom.Atom(e.id)
+}
+
+// hashed marks the ids that are no atoms.
+const hashed = 1 << 31
+
+// nameID returns the id of a name. Two names can have the same, at the cost of the document that
+// has both.
+func nameID(name []byte) uint32 {
+	if a := atom.Lookup(name); a != 0 {
+		return uint32(a)
+	}
+	h := fnv.New32a()
+	_, _ = h.Write(name)
+	return h.Sum32() | hashed
+}
+
+// buildTree makes the tree of a document in UTF-8.
+func buildTree(text []byte, o Options, full bool) *builder {
+	b := &builder{Tokenizer: NewTokenizer(bytes.NewReader(text)), o: o, full: full, noContent: true}
+	b.root = &html.Node{Type: html.DocumentNode}
+	document, head := b.newElement(atom.Html), b.newElement(atom.Head)
+	b.body = b.newElement(atom.Body)
+	b.root.AppendChild(document.node)
+	document.node.AppendChild(head.node)
+	b.document, b.head = document.node, head.node
+	b.open = append(make([]element, 0, 32), document, head)
+	for b.size < o.MaxNodes {
+		b.AllowCDATA(b.top().ns != inHTML)
+		switch b.Next() {
+		case html.ErrorToken:
+			b.finish()
+			return b
+		case html.TextToken:
+			b.addText()
+		case html.StartTagToken:
+			b.startTag(false)
+		case html.SelfClosingTagToken:
+			b.startTag(true)
+		case html.EndTagToken:
+			b.endTag()
+		}
+		if b.full && b.size > o.MaxNodes/4*3 { // the links matter more than the text
+			b.full, b.cut = false, true
+		}
+	}
+	b.cut = true
+	b.finish()
+	return b
+}
+
+func (b *builder) finish() {
+	b.flush()
+	b.templates = 0
+	b.openBody()
+}
+
+func (b *builder) top() *element { return &b.open[len(b.open)-1] }
+
+// newElement makes html, head or body, without attributes. Its node is not in the tree.
+func (b *builder) newElement(a atom.Atom) element {
+	n := b.newNode()
+	n.Type, n.DataAtom, n.Data = html.ElementNode, a, a.String()
+	return element{id: uint32(a), traits: traitsOf(a), node: n, depth: 2}
+}
+
+// insert puts the element of the tag at hand into the tree, below what is open, if it is needed
+// there. It sets where the content of the element goes to.
+func (b *builder) insert() {
+	b.flush()
+	parent := b.top().node
+	b.token.node, b.token.depth = parent, b.top().depth
+	a := b.token.atom()
+	switch {
+	case b.inert > 0 || !b.full && !b.needs(a):
+		return
+	case len(b.open) >= b.o.MaxDepth:
+		b.cut = true
+		return
+	}
+	n := b.newNode()
+	n.Type, n.DataAtom, n.Data, n.Attr = html.ElementNode, a, a.String(), b.readAttributes()
+	if a == 0 {
+		n.Data = string(b.tag)
+	}
+	switch b.token.ns {
+	case inSVG:
+		n.Namespace = "svg"
+	case inMath:
+		n.Namespace = "math"
+	}
+	parent.AppendChild(n)
+	b.token.node = n
+	b.token.depth++
+}
+
+// needs reports whether an element says something to a crawler.
+func (b *builder) needs(a atom.Atom) bool {
+	return (b.token.ns == inHTML || a == atom.A) && isWanted(a, &b.o)
+}
+
+// newNode takes a node of the slab.
+func (b *builder) newNode() *html.Node {
+	if len(b.nodes) == 0 {
+		b.nodes = make([]html.Node, b.slab())
+	}
+	n := &b.nodes[0]
+	b.nodes = b.nodes[1:]
+	b.size++
+	return n
+}
+
+// slab returns how many nodes or attributes are allocated together: the more, the larger the tree is.
+func (b *builder) slab() int { return min(max(16, b.size/3), slabSize) }
+
+// push opens the element of the tag at hand. Beyond the bound it is not opened, so that what it
+// holds stands beside it; but one of raw text is, because nothing can be nested in it.
+func (b *builder) push() {
+	if max(len(b.open), b.token.depth) >= maxOpen && b.token.traits&rawText == 0 {
+		b.flat = true
+		if b.token.inert {
+			b.sunk++
+		}
+		return
+	}
+	if b.token.is(atom.P) {
+		b.paragraphs++
+	}
+	if b.token.is(atom.Template) {
+		b.templates++
+	}
+	if b.token.inert {
+		b.inert++
+	}
+	b.open = append(b.open, b.token)
+}
+
+// popTo closes the elements from index n on.
+func (b *builder) popTo(n int) {
+	b.flush()
+	for i := len(b.open) - 1; i >= n; i-- {
+		b.forget(&b.open[i])
+	}
+	b.open = b.open[:n]
+}
+
+func (b *builder) pop() { b.popTo(len(b.open) - 1) }
+
+// remove closes an element and leaves those within it open.
+func (b *builder) remove(i int) {
+	b.steps += len(b.open) - i
+	b.forget(&b.open[i])
+	b.open = slices.Delete(b.open, i, i+1)
+}
+
+// forget counts an element that is not open any more.
+func (b *builder) forget(e *element) {
+	if e.is(atom.P) {
+		b.paragraphs--
+	}
+	if e.is(atom.Template) {
+		b.templates--
+	}
+	if e.inert {
+		b.inert--
+	}
+}
+
+// find returns the index of the innermost open element of a name, or -1. It does not look beyond an
+// element with one of the traits.
+func (b *builder) find(id uint32, ends traits) int {
+	for i := len(b.open) - 1; i >= max(len(b.open)-maxSearch, 0); i-- {
+		b.steps++
+		switch e := &b.open[i]; {
+		case e.id == id && e.ns == inHTML:
+			return i
+		case e.traits&ends != 0:
+			return -1
+		}
+	}
+	return -1
+}
+
+// close closes the innermost open element of a name with all that is in it, if there is one.
+func (b *builder) close(id uint32, ends traits) bool {
+	i := b.find(id, ends)
+	if i > 0 {
+		b.popTo(i)
+	}
+	return i > 0
+}
+
+// addText takes a text token.
+func (b *builder) addText() {
+	top := b.top()
+	wanted := b.full || top.is(atom.Title)
+	if !wanted && !b.noContent && b.mode != headMode || b.mode == framesetMode || b.inert+b.sunk > 0 {
+		return
+	}
+	text := b.Text()
+	isRaw := top.traits&inHead != 0
+	if (b.noContent || b.mode == headMode) && !isRaw && len(bytes.Trim(text, space+"\x00")) > 0 {
+		b.noContent = false
+		b.openBody()
+	}
+	if wanted {
+		b.text = append(b.text, text...)
+	}
+}
+
+// flush adds the text that has come to the open element.
+func (b *builder) flush() {
+	if len(b.text) == 0 {
+		return
+	}
+	text := b.text
+	if bytes.IndexByte(text, 0) >= 0 {
+		text = bytes.ReplaceAll(text, []byte{0}, nil)
+	}
+	b.text = b.text[:0]
+	parent := b.top().node
+	if (parent.DataAtom == atom.Pre || parent.DataAtom == atom.Listing) && parent.FirstChild == nil {
+		text = bytes.TrimPrefix(text, []byte{'\n'})
+	}
+	switch {
+	case len(text) == 0:
+	case len(b.open) >= b.o.MaxDepth:
+		b.cut = true
+	default:
+		n := b.newNode()
+		n.Type, n.Data = html.TextNode, string(text)
+		parent.AppendChild(n)
+	}
+}
+
+// readAttributes returns the attributes of the tag at hand: all, or those that say something to a
+// crawler. Their values are parts of one string.
+func (b *builder) readAttributes() []html.Attribute {
+	if !b.unread {
+		return b.attrs
+	}
+	b.unread = false
+	b.keys, b.values, b.ends = b.keys[:0], b.values[:0], b.ends[:0]
+	for more := true; more; {
+		var key, value []byte
+		if key, value, more = b.TagAttr(); len(key) == 0 {
+			break
+		}
+		a := atom.Lookup(key)
+		if !isNeeded(a, key) && (!b.full || len(b.keys) >= maxKeys) {
+			continue
+		}
+		name := a.String()
+		if a == 0 {
+			name = string(key)
+		}
+		b.keys = append(b.keys, html.Attribute{Key: name})
+		b.values = append(b.values, value...)
+		b.ends = append(b.ends, len(b.values))
+	}
+	n := len(b.keys)
+	if len(b.attributes) < n {
+		b.attributes = make([]html.Attribute, max(n, b.slab()))
+	}
+	b.attrs, b.attributes = b.attributes[:n:n], b.attributes[n:]
+	values, from := string(b.values), 0
+	for i, end := range b.ends {
+		b.attrs[i] = html.Attribute{Key: b.keys[i].Key, Val: values[from:end]}
+		from = end
+	}
+	b.size += n / 2
+	return b.attrs
+}
+
+// isNeeded reports whether an attribute says something to a crawler or to the builder.
+func isNeeded(a atom.Atom, key []byte) bool {
+	switch a {
+	case atom.Href, atom.Rel, atom.Src, atom.Srcset, atom.Name, atom.Content, atom.HttpEquiv, atom.Lang, atom.Type,
+		atom.Poster, atom.Data, atom.Action, atom.Method, atom.Color, atom.Face, atom.Size:
+		return true
+	}
+	return a == 0 && (string(key) == "shadowrootmode" || string(key) == "encoding")
+}

@@ -1,0 +1,143 @@
+package extract
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+)
+
+// measured is what a document comes to.
+func measured(text string, full bool) *builder {
+	return buildTree(toUTF8([]byte(text), "text/html; charset=utf-8"), judgeOptions(), full)
+}
+
+// Twice the document is at most two and a half times the steps, and no tag takes more than a few
+// searches.
+func TestStepsAreLinear(t *testing.T) {
+	for name, f := range families() {
+		if f.kind != NotAList {
+			continue
+		}
+		for _, full := range []bool{false, true} {
+			once, twice := f.text(2000), f.text(4000)
+			first, second := measured(once, full), measured(twice, full)
+			if float64(second.steps) > 2.5*float64(first.steps)+10_000 {
+				t.Errorf("%s, full %v: %d steps for %d bytes, %d for %d", name, full, first.steps, len(once),
+					second.steps, len(twice))
+			}
+			if tags := strings.Count(twice, "<"); second.steps > 300*(tags+1) {
+				t.Errorf("%s, full %v: %d steps for %d tags", name, full, second.steps, tags)
+			}
+		}
+	}
+}
+
+// The size of a tree is what its nodes and attributes come to, its depth is bounded, and each text
+// is one node.
+func TestTreesAreAsLargeAsTheySay(t *testing.T) {
+	for name, f := range families() {
+		if f.kind != NotAList {
+			continue
+		}
+		b := measured(f.text(1000), true)
+		nodes, attributes, depth, deepest := 0, 0, 0, 0
+		for n := b.root; n != nil; {
+			if nodes++; n.Type == html.TextNode && n.NextSibling != nil && n.NextSibling.Type == html.TextNode {
+				t.Fatalf("%s: a text of two nodes", name)
+			}
+			attributes += len(n.Attr)
+			if n.FirstChild != nil {
+				n, depth = n.FirstChild, depth+1
+				deepest = max(deepest, depth)
+				continue
+			}
+			for n != nil && n.NextSibling == nil {
+				n, depth = n.Parent, depth-1
+			}
+			if n != nil {
+				n = n.NextSibling
+			}
+		}
+		if most := 2 * (b.size + maxKeys); nodes > b.size+3 || attributes > most {
+			t.Errorf("%s: %d nodes and %d attributes are a size of %d", name, nodes, attributes, b.size)
+		}
+		if deepest > 512 {
+			t.Errorf("%s: %d levels", name, deepest)
+		}
+	}
+}
+
+// Bounds of the tree cut it off and say so; links go on where there is no room for text.
+func TestTreeIsBounded(t *testing.T) {
+	o := judgeOptions()
+	o.MaxNodes, o.LinkText = 2000, true
+	text := strings.Repeat("<p>x</p>", 1000) + "<a href=/found>x</a>"
+	p, err := HTML([]byte(text), typed("text/html"), mustParse(t, "http://site.test/"), nil, o)
+	if err != nil || len(p.Links) != 1 || !p.Truncated || p.Flat {
+		t.Errorf("%v, links %v, truncated %v, flat %v", err, p.Links, p.Truncated, p.Flat)
+	}
+	if b := buildTree([]byte(count(10_000, "<a href=%d>")), o, false); b.size > o.MaxNodes+maxKeys || !b.cut {
+		t.Errorf("a tree of %d, cut %v", b.size, b.cut)
+	}
+	many := "<p " + count(1000, "a%d ") + " href=x><a " + count(1000, "a%d ") + "href=/last>"
+	if b := measured(many, true); b.size > 4*maxKeys {
+		t.Errorf("2000 attributes are a tree of %d", b.size)
+	}
+	for _, full := range []bool{false, true} {
+		if got := links(measured(many, full).root); got != "/last" {
+			t.Errorf("full %v: links %q", full, got)
+		}
+	}
+}
+
+// Deeper than the bound, elements are side by side; templates are inert there too, titles and
+// scripts stay what they are.
+func TestDeepElements(t *testing.T) {
+	deep := strings.Repeat("<div>", 600)
+	text := deep + "<template><a href=/no></a><template></template><a href=/no></a></template>" +
+		"<script><a href=/no></script><title>T</title><a href=/yes></a>" + strings.Repeat("</div>", 600) + "<a href=/end></a>"
+	o := judgeOptions()
+	o.Text = true
+	p, err := HTML([]byte(text+"end"), typed("text/html"), mustParse(t, "http://site.test/"), nil, o)
+	got := fmt.Sprint(show(p))
+	if err != nil || got != "[anchor /yes anchor /end]" || p.Title != "T" || !p.Flat || p.Text != "end" {
+		t.Errorf("%v, links %v, title %q, text %q, flat %v", err, got, p.Title, p.Text, p.Flat)
+	}
+}
+
+// links are the references of a tree, in its order.
+func links(root *html.Node) string {
+	var all []string
+	for _, n := range (speaking{&Options{}}).MatchAll(root) {
+		all = append(all, attribute(n.Attr, "href"))
+	}
+	return strings.Join(all, " ")
+}
+
+// What is judged to be different from the tree of a browser (docs/EXTRACTION.md).
+func TestJudgedDifferences(t *testing.T) {
+	tests := []struct{ text, want string }{
+		{"<table><tr><td>a</td></tr>b</table>", "<table><tbody><tr><td>a</td></tr>b</tbody></table>"},
+		{"<p><b>a</p>b", "<p><b>a</b></p>b"},
+		{"<b>a<div>b</b>c</div>d", "<b>a<div>bc</div></b>d"},
+		{"<b><div><i>a</b>b</div>c", "<b><div><i>a</i>b</div></b>c"},
+		{"<p>a<table></table>", "<p>a</p><table></table>"},
+		{"<svg><foreignObject>x</svg>", "<svg><foreignobject>x</foreignobject></svg>"},
+		{"a<!-- x -->b", "ab"},
+	}
+	for _, tt := range tests {
+		var got bytes.Buffer
+		b := measured(tt.text, true)
+		for n := b.body.node.FirstChild; n != nil; n = n.NextSibling {
+			if err := html.Render(&got, n); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got.String() != tt.want {
+			t.Errorf("%s: %s, want %s", tt.text, got.String(), tt.want)
+		}
+	}
+}
