@@ -266,7 +266,7 @@ func (e *Engine) postpone(b *storage.Batch, w *inWork, until time.Time) error {
 		return err
 	}
 	o := head.Last
-	o.State, o.At, o.Due = storage.Retrying, e.opened, until
+	o.State, o.Due = storage.Retrying, until // At stays: nothing has come since
 	b.Done = append(b.Done, storage.Done{Host: host.ID, Ordinal: head.Ordinal, Origin: head.Origin,
 		Priority: head.Priority, Outcome: o})
 	return nil

@@ -250,6 +250,9 @@ func TestSuspectsAreSeparated(t *testing.T) {
 		if outcome.State != storage.Retrying || time.Until(outcome.Due) > suspectAfter+maxSuspense+time.Second {
 			t.Errorf("%s is %s, due %v", u, outcome.State, outcome.Due)
 		}
+		if !outcome.At.IsZero() { // else the request log would not know the next request as a second one
+			t.Errorf("%s was never fetched, and is said to have an outcome of %v", u, outcome.At)
+		}
 		times[outcome.Due.Unix()]++ // due times are whole seconds
 	}
 	for at, n := range times {
