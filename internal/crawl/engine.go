@@ -164,14 +164,6 @@ func (e *Engine) now() time.Time {
 	return e.o.Now()
 }
 
-// newAlarm makes the alarm of a Run.
-func (e *Engine) newAlarm() (alarm, error) {
-	if e.o.VirtualTime {
-		return newTimerAlarm(), nil
-	}
-	return newAlarm()
-}
-
 // openClient makes the client, and the room for what it brings.
 func (e *Engine) openClient() (err error) {
 	if e.o.Spool.Dir == "" {

@@ -52,9 +52,6 @@ type Options struct {
 	// Now reads the clock; nil: the system's. What it returns carries the monotonic reading of this process, whatever its wall clock
 	// shows: waits follow that. Any goroutine calls it.
 	Now func() time.Time
-	// VirtualTime says that the time is that of a bubble of testing/synctest, which timers of the
-	// kernel know nothing of.
-	VirtualTime bool
 }
 
 // DefaultOptions are those of a polite crawler; DataDir, Fetch.UserAgent and

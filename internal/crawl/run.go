@@ -47,7 +47,7 @@ type run struct {
 	swept     chan *swept
 	stalls    chan error
 	desk      *desk
-	alarm     alarm
+	wake      *time.Timer // rings when the next host may be asked
 
 	pending    *job // gathers for the next commit
 	spare      *job // to be used again; nil: none
@@ -129,9 +129,6 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 	if err := errors.Join(r.openSweeps(), r.openCrashes(), r.openPause()); err != nil {
 		return Summary{}, err
 	}
-	if r.alarm, err = e.newAlarm(); err != nil {
-		return Summary{}, err
-	}
 	e.desk.Store(r.desk)
 	err = r.run(ctx)
 	after := e.store.Counters()
@@ -164,7 +161,6 @@ func (r *run) run(ctx context.Context) error {
 	wg.Go(func() { r.commitAll(work) })
 	wg.Go(func() { r.loadAll() })
 	wg.Go(func() { r.sweepAll(walk) })
-	wg.Go(r.alarm.watch)
 
 	r.dispatch(ctx)
 	r.endRequests()
@@ -182,9 +178,6 @@ func (r *run) run(ctx context.Context) error {
 	close(r.toCommit)
 	close(r.toLoad)
 	close(r.toSweep)
-	if err := r.alarm.close(); err != nil {
-		r.log.Warn("cannot close the timer", "error", err)
-	}
 	wg.Wait()
 	if err := r.pending.close(); err != nil { // what could not be committed
 		r.log.Warn("cannot close what was not written", "error", err)
@@ -199,6 +192,8 @@ func (r *run) run(ctx context.Context) error {
 func (r *run) dispatch(ctx context.Context) {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
+	r.wake = time.NewTimer(time.Hour)
+	defer r.wake.Stop()
 	r.beginSurvey(r.now())
 	for r.failed == nil && !r.stopped && ctx.Err() == nil {
 		r.handOut()
@@ -216,8 +211,7 @@ func (r *run) dispatch(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.alarm.rings():
-			r.alarm.rang()
+		case <-r.wake.C:
 		case <-second.C:
 			r.everySecond()
 		case <-r.stallCheck:
@@ -258,16 +252,13 @@ func (r *run) dispatch(ctx context.Context) {
 	}
 }
 
-// arm sets the alarm to the next instant at which a host may be asked.
+// arm sets the timer to the next instant at which a host may be asked. It is never early: a timer
+// rings at its instant or after it, and Next decides by the clock.
 func (r *run) arm() {
-	var err error
 	if at, ok := r.f.NextWake(); ok && !r.paused() && r.busy < r.force.Load().Workers {
-		err = r.alarm.set(at)
+		r.wake.Reset(time.Until(at))
 	} else {
-		err = r.alarm.stop()
-	}
-	if err != nil {
-		r.fail(fmt.Errorf("set the timer of the next request: %w", err))
+		r.wake.Stop()
 	}
 }
 
