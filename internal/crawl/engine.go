@@ -1,12 +1,9 @@
 package crawl
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -19,99 +16,55 @@ import (
 	"github.com/amble-crawler/amble/internal/revisit"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/weburl"
-	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
-// store is what the engine needs of the storage package.
+// store is what the engine needs of the storage package. Each role sees the part that it uses.
 type store interface {
 	inspect.Store
 	Commit(*storage.Batch) (storage.Result, error)
-	Heads(storage.HeadsRequest) (storage.Heads, error)
 	Joined() ([]string, error)
 	Marks(string) (map[string][]byte, error)
 	Fingerprint(weburl.URL) uint64
 	Payload(storage.HostID, uint64) (storage.Payload, bool, error)
-	Counters() storage.Counters
 	Backup(begin func(size int64) (io.Writer, error)) (int64, error)
 	Close() error
 }
 
-// output is what the engine needs of the archive package.
-type output interface {
-	Append(*archive.Item, time.Time) error
-	Sync() ([]archive.Mark, error)
-	Rollback([]archive.Mark) error
-	Expire(time.Time) ([]archive.Mark, error)
-	Finish() ([]archive.Mark, error)
-	Committed() error
-	Close()
-}
-
-// ledger is what the engine needs of the start ledger.
-type ledger interface {
-	Append(storage.Start) (place uint64, err error)
-	AppendWait(storage.Wait) error
-	AppendEnd(time.Time) error
-	Place() uint64
-	Trim(settled uint64) error
-	Close() error
-}
-
-// Engine is a crawl of one data directory. Open makes one, Run drives it once.
-// Status may be called by any goroutine at any time.
+// Engine is a crawl of one data directory. Open makes one, Run drives it once. It opens and closes
+// what a crawl consists of, and wires the roles to each other; its other methods reach the
+// dispatcher by the mailbox. Status may be called by any goroutine at any time.
 type Engine struct {
-	o       Options
-	log     *slog.Logger
-	store   store
-	out     output
-	writes  bool // output is wanted
-	encoder *archive.Encoder
-	client  *fetch.Client
-	spool   *spool.Pool // of the client
-	ledger  ledger
-	crashes crashes
-
-	requests requests
-
-	scope  atomic.Pointer[frontier.Scope]
-	status atomic.Pointer[Status]
-	tally  tally
-	desk   atomic.Pointer[desk] // of the Run; nil: none has begun
-	table  hostTable
-	force  atomic.Pointer[inForce]
-
-	plan      *revisit.Plan    // of renewals; nil: there are none
-	adoptions []storage.HostID // hosts with pages that are to be put on the plan
-
-	scopeSeeds int              // that the scope is made of, at the start of the Run
-	decided    decided          // as last kept; the dispatcher's
-	forgiven   []robots.Failure // see forgives; set before the Run has goroutines
-
-	refusing atomic.Bool // no URLs are taken from outside
-	copying  sync.Mutex  // held while a copy of the database is made
-
+	o        Options // complete; immutable
+	log      *slog.Logger
+	store    store
+	space    *diskSpace
+	files    *outputFiles // nil: not open yet
+	encoder  *archive.Encoder
+	spool    *spool.Pool
+	client   *fetch.Client
+	ledger   ledger      // the dispatcher's during a Run
+	requests *requestLog // the dispatcher's during a Run; nil: not open yet
+	plan     *revisit.Plan
+	crashes  *crashes
 	observer Observer // nil: nobody
-	sessions *frontier.Sessions
-	free     func(dir string) (uint64, error) // room on the disk of a directory
-	ending   atomic.Bool                      // the last commits may use what is kept free
 
-	suspects  bool // there is a mark of URLs that were in flight at deaths
+	live    atomic.Pointer[inForce]
+	scope   atomic.Pointer[frontier.Scope]
+	mailbox atomic.Pointer[mailbox] // of the Run; nil: none has begun
+	status  atomic.Pointer[Status]
+	table   *hostTable
+	tally   tally
+	copying sync.Mutex // held while a copy of the database is made
+
 	opened    time.Time
-	owedSince time.Time      // from when every host owes its delay; zero: none does
-	marks     []archive.Mark // as committed; the committer's
+	heldSince time.Time // since when every host has a restart hold; zero: none has
+	suspects  bool      // the database has a mark of URLs that were in flight at deaths
 }
 
-// MarkOutput is the name of the store's mark with the lengths of the output files.
-const MarkOutput = "output"
-
-// markOwed is the name of the mark with the time since when every host owes its delay.
-const markOwed = "owed"
-
-// Open opens the data directory and settles what an earlier process left: it
-// cuts the output to what is committed, and writes down what is owed to hosts
-// that may have been asked without a commit that knows of it. The errors of
-// storage.Open come through.
+// Open opens the data directory and settles what an earlier process left: it cuts the output to what
+// is committed, and stores restart holds of hosts that may have received a request that no commit
+// knows of. The errors of storage.Open come through.
 func Open(o Options, log *slog.Logger) (*Engine, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -128,52 +81,28 @@ func Open(o Options, log *slog.Logger) (*Engine, error) {
 
 // open takes over the store: it closes it when it fails.
 func open(o Options, s store, log *slog.Logger) (*Engine, error) {
+	o.fill()
 	e := &Engine{
-		o: o, log: log, store: s, free: storage.FreeBytes,
-		crashes: crashes{dir: filepath.Join(o.DataDir, CrashDir), version: o.Version},
+		o: o, log: log, store: s, space: newDiskSpace(&o), table: newHostTable(), opened: o.Now(),
+		crashes: &crashes{dir: filepath.Join(o.DataDir, CrashDir), version: o.Version},
 	}
-	e.opened = e.now()
-	e.wantOutput()
-	e.sessions = frontier.NewSessions(o.SessionNames)
-	e.put(o.Live())
-	if e.o.Frontier.Jitter == nil {
-		e.o.Frontier.Jitter = rand.Float64
-	}
-	err := e.openOutput()
-	if err == nil {
-		err = e.restorePlan()
-	}
-	if err == nil {
-		err = e.openClient()
-	}
-	if err == nil {
-		err = e.settleDebts()
-	}
-	if err != nil {
-		return nil, errors.Join(err, e.closeParts())
+	e.live.Store(newInForce(&e.o, o.Live()))
+	for _, step := range []func() error{e.openOutput, e.restorePlan, e.openClient, e.recover} {
+		if err := step(); err != nil {
+			return nil, errors.Join(err, e.closeParts())
+		}
 	}
 	e.publish(Status{State: "opened"})
 	return e, nil
 }
 
-// now reads the clock.
-func (e *Engine) now() time.Time {
-	if e.o.Now == nil {
-		return time.Now()
-	}
-	return e.o.Now()
-}
-
 // openClient makes the client, and the room for what it brings.
 func (e *Engine) openClient() (err error) {
-	if e.o.Spool.Dir == "" {
-		e.o.Spool.Dir = filepath.Join(e.o.DataDir, "spool")
-	}
 	if e.spool, err = spool.Open(e.o.Spool); err != nil {
 		return err
 	}
 	e.o.Fetch.Spool = e.spool
-	if e.client, err = fetch.New(e.o.Fetch, e.now); err != nil {
+	if e.client, err = fetch.New(e.o.Fetch, e.o.Now); err != nil {
 		return err
 	}
 	e.encoder, err = archive.NewEncoder(e.o.Archive, e.spool)
@@ -185,22 +114,23 @@ func (e *Engine) openOutput() error {
 	if err != nil {
 		return err
 	}
-	if e.marks, err = decodeMarks(encoded); err != nil {
-		return err
-	}
-	w, err := archive.Open(e.o.Archive, e.marks)
+	marks, err := decodeMarks(encoded)
 	if err != nil {
 		return err
 	}
-	e.out, e.marks = w, w.Marks()
+	w, err := archive.Open(e.o.Archive, marks)
+	if err != nil {
+		return err
+	}
+	e.files = &outputFiles{output: w, marks: w.Marks()}
 	for _, a := range w.Aside() {
-		e.sayAside(a)
+		e.logAside(a)
 	}
 	return nil
 }
 
-// sayAside says why an output file was set aside.
-func (e *Engine) sayAside(a archive.Aside) {
+// logAside logs why an output file was set aside.
+func (e *Engine) logAside(a archive.Aside) {
 	switch {
 	case !a.Older:
 		e.log.Warn("an output file was being written by a crawl that this database knows nothing of: it was set aside",
@@ -215,37 +145,16 @@ func (e *Engine) sayAside(a archive.Aside) {
 	}
 }
 
-// settleDebts reads the start ledger of the process before this one, commits
-// what its hosts are owed and begins a new ledger.
-func (e *Engine) settleDebts() error {
-	encoded, err := e.store.Mark(storage.MarkLedger)
-	if err != nil {
-		return err
+// newCommitter returns a committer without channels. It owns the output files.
+func (e *Engine) newCommitter() *committer {
+	return &committer{
+		o: &e.o, log: e.log, store: e.store, files: e.files, space: e.space, tally: &e.tally, observer: e.observer,
 	}
-	settled, err := storage.DecodePlace(encoded)
-	if err != nil {
-		return err
-	}
-	boot := storage.BootID()
-	left := make(uncommitted)
-	debt, err := storage.ReadDebt(e.o.DataDir, settled, boot, left.note)
-	if err != nil {
-		return err
-	}
-	if err := e.openRequests(boot, settled, debt.End, left); err != nil {
-		return err
-	}
-	if err := e.commitDebt(&debt, left); err != nil {
-		return fmt.Errorf("write down what hosts are owed: %w", err)
-	}
-	if err := e.out.Committed(); err != nil {
-		return err
-	}
-	l, err := storage.OpenLedger(e.o.DataDir, boot, debt.End)
-	if err == nil {
-		e.ledger = l
-	}
-	return err
+}
+
+// rulesReader returns what compiles stored robots.txt files.
+func (e *Engine) rulesReader() *rulesReader {
+	return &rulesReader{store: e.store, log: e.log, tokens: e.o.Frontier.Tokens}
 }
 
 // Close closes the data directory. Run must have returned.
@@ -259,32 +168,11 @@ func (e *Engine) closeParts() error {
 	if e.ledger != nil {
 		errs = append(errs, e.ledger.Close())
 	}
-	errs = append(errs, e.closeRequests())
-	if e.out != nil {
-		errs = append(errs, e.closeOutput())
+	if e.requests != nil {
+		errs = append(errs, e.requests.close())
+	}
+	if e.files != nil {
+		errs = append(errs, e.newCommitter().close())
 	}
 	return errors.Join(append(errs, e.store.Close())...)
-}
-
-// newFrontier makes the frontier and gives it every host that the store knows.
-func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (*frontier.Frontier, error) {
-	fo := e.o.Frontier
-	fo.OwedSince, fo.Known, fo.Workers = e.owedSince, e.knownName, e.force.Load().Workers
-	f, err := frontier.New(fo, scope, e.now())
-	if err != nil {
-		return nil, err
-	}
-	err = e.store.Hosts(func(h *storage.Host) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := f.Restore(h, e.now()); err != nil {
-			return fmt.Errorf("host %s: %w", h.Name, err)
-		}
-		if e.plan != nil && unplanned(h) {
-			e.adoptions = append(e.adoptions, h.ID)
-		}
-		return nil
-	})
-	return f, err
 }

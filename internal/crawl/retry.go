@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"regexp"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -13,6 +15,69 @@ import (
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/storage"
 )
+
+// Selection says which URLs are put back into their queues: those that meet all of it. The zero value is every URL that can be put back.
+type Selection struct {
+	States  storage.States   // a subset of frontier.CanPutBack; zero: all of these
+	Reasons []storage.Reason // any of them; none: every reason
+	Host    string           // canonical name; empty: every host
+	Pattern *regexp.Regexp   // that the URL matches; nil: every URL
+}
+
+// states are those that a URL may be in. States that cannot be left are never among them.
+func (s *Selection) states() storage.States {
+	if s.States == 0 {
+		return frontier.CanPutBack()
+	}
+	return s.States & frontier.CanPutBack()
+}
+
+// selects reports whether a URL is selected, as far as its host does not decide.
+func (s *Selection) selects(l *storage.Located) bool {
+	return s.states().Has(l.Last.State) &&
+		(len(s.Reasons) == 0 || slices.Contains(s.Reasons, l.Last.Reason)) &&
+		(s.Pattern == nil || s.Pattern.MatchString(l.URL.String()))
+}
+
+// storedSelection is a Selection as a mark has it. Its numbers are those of the storage package, which never change.
+type storedSelection struct {
+	States  int    `json:"states,omitempty"`
+	Reasons []int  `json:"reasons,omitempty"`
+	Host    string `json:"host,omitempty"`
+	Pattern string `json:"pattern,omitempty"`
+}
+
+// MarshalJSON makes a storedSelection.
+func (s Selection) MarshalJSON() ([]byte, error) {
+	stored := storedSelection{States: int(s.States), Host: s.Host}
+	for _, r := range s.Reasons {
+		stored.Reasons = append(stored.Reasons, int(r))
+	}
+	if s.Pattern != nil {
+		stored.Pattern = s.Pattern.String()
+	}
+	return json.Marshal(stored)
+}
+
+// UnmarshalJSON is the inverse of MarshalJSON.
+func (s *Selection) UnmarshalJSON(b []byte) error {
+	var stored storedSelection
+	if err := json.Unmarshal(b, &stored); err != nil {
+		return err
+	}
+	*s = Selection{States: storage.States(stored.States), Host: stored.Host}
+	for _, r := range stored.Reasons {
+		s.Reasons = append(s.Reasons, storage.Reason(r))
+	}
+	if stored.Pattern == "" {
+		return nil
+	}
+	var err error
+	if s.Pattern, err = regexp.Compile(stored.Pattern); err != nil {
+		return fmt.Errorf("pattern: %w", err)
+	}
+	return nil
+}
 
 // A retry is a walk over all URLs, or those of a host, in the background, which puts some of them back into their queues. A mark in the
 // store holds what it is for and how far it has come, written in the transaction that puts URLs back: so each is put back once, whatever happens.
@@ -158,19 +223,25 @@ func CountRetries(ctx context.Context, s retryStore, selection Selection, each f
 	return w.progress(), nil
 }
 
-// Retry puts the URLs of a selection back into their queues, in the background. Each is told how far it has come: first when the order is on disk,
-// and then now and again. Retry returns when all of it is on disk. Where the context or each ends it earlier, the retry goes on, also in the next run. The error is that of the
-// context or of each, inspect.ErrUnknown for a host that is not known, ErrNotRunning, or why the order could not be committed. Any goroutine may call it.
+// Retry puts the URLs of a selection back into their queues, in the background. It calls each with
+// its progress: first when the command is on disk, and then now and again. Retry returns when all of
+// it is on disk. If the context or each ends it earlier, the retry goes on, also in the next run.
+// The error is that of the context or of each, inspect.ErrUnknown for a host that is not known,
+// ErrNotRunning, or why the command could not be committed. Any goroutine may call it.
 func (e *Engine) Retry(ctx context.Context, s Selection, each func(Retried) error) (Retried, error) {
-	d := e.desk.Load()
-	if d == nil || d.isClosed() {
+	m := e.mailbox.Load()
+	if !m.isOpen() {
 		return Retried{}, ErrNotRunning
 	}
 	w, err := newRetry(e.store, retryOrder{Selection: &s}, nil)
 	if err != nil {
 		return Retried{}, err
 	}
-	if err := e.give(ctx, &order{retry: w}); err != nil {
+	err = m.submit(ctx, func(d *dispatcher) error {
+		d.addRetry(w)
+		return nil
+	})
+	if err != nil {
 		return Retried{}, err
 	}
 	if err := each(w.progress()); err != nil {
@@ -182,7 +253,7 @@ func (e *Engine) Retry(ctx context.Context, s Selection, each func(Retried) erro
 		select {
 		case <-w.over:
 			return w.progress(), nil
-		case <-d.closed:
+		case <-m.closed:
 			return w.progress(), ErrNotRunning
 		case <-ctx.Done():
 			return w.progress(), ctx.Err()
@@ -203,17 +274,19 @@ func (e *Engine) CountRetries(ctx context.Context, s Selection, each func(Retrie
 }
 
 // addRetry begins a retry, on disk too.
-func (r *run) addRetry(w *retry) {
-	r.retries++
-	r.addSweep(r.newRetrySweep(retryMark(r.retries), w))
+func (d *dispatcher) addRetry(w *retry) {
+	d.sweeps.retries++
+	d.addSweep(newRetrySweep(d.log, retryMark(d.sweeps.retries), w))
 }
 
-// retryMark is the name of the mark of the n-th retry.
+// retryMark returns the name of the mark of the n-th retry.
 func retryMark(n uint64) string { return fmt.Sprintf("%s%d", markRetry, n) }
 
-// lastRetry is the greatest number of a retry that has a mark; 0: there is none.
-func (e *Engine) lastRetry() (last uint64, err error) {
-	marks, err := e.store.Marks(markRetry)
+// lastRetry returns the greatest number of a retry that has a mark; 0: there is none.
+func lastRetry(s interface {
+	Marks(prefix string) (map[string][]byte, error)
+}) (last uint64, err error) {
+	marks, err := s.Marks(markRetry)
 	for name := range marks {
 		var n uint64
 		if _, err := fmt.Sscanf(name, markRetry+"%d", &n); err != nil {
@@ -224,19 +297,20 @@ func (e *Engine) lastRetry() (last uint64, err error) {
 	return last, err
 }
 
-func (r *run) newRetrySweep(mark string, w *retry) *sweep {
-	c := &sweep{mark: mark, retry: w}
-	c.over = func(time.Time) {
+func newRetrySweep(log *slog.Logger, mark string, w *retry) *sweep {
+	s := &sweep{mark: mark, retry: w}
+	s.over = func(*frontier.Frontier, time.Time) {
 		close(w.over)
 		p := w.progress()
-		r.log.Info("URLs are put back into their queues", "looked_at", p.Looked, "put_back", p.Back)
+		log.Info("URLs are put back into their queues", "looked_at", p.Looked, "put_back", p.Back)
 	}
-	return c
+	return s
 }
 
-// openRetries finds the retries that an earlier process did not finish, and those that this one has begun because of other settings.
-func (r *run) openRetries() error {
-	marks, err := r.store.Marks(markRetry)
+// restoreRetries goes on with the retries that an earlier process did not finish, and begins those of
+// settings that have become more generous.
+func (d *dispatcher) restoreRetries() error {
+	marks, err := d.store.Marks(markRetry)
 	if err != nil {
 		return err
 	}
@@ -245,40 +319,29 @@ func (r *run) openRetries() error {
 		if err := json.Unmarshal(value, &o); err != nil {
 			return fmt.Errorf("mark %s: %w: %w", name, storage.ErrCorrupt, err)
 		}
-		w, err := newRetry(r.store, o, r.lifts())
+		w, err := newRetry(d.store, o, d.lifts())
 		if err != nil {
 			return fmt.Errorf("mark %s: %w", name, err)
 		}
-		r.sweeps = append(r.sweeps, r.newRetrySweep(name, w))
+		d.sweeps.waiting = append(d.sweeps.waiting, newRetrySweep(d.log, name, w))
 	}
-	r.retries, err = r.lastRetry()
+	d.sweeps.retries, err = lastRetry(d.store)
 	return err
 }
 
-// retryStep makes one step. The sweeper calls it.
-func (r *run) retryStep(ctx context.Context, c *sweep) *swept {
-	page := &swept{sweep: c}
-	page.done, page.end, page.err = c.retry.step(ctx, r.store, r.now())
-	page.value = c.retry.encode()
-	if ctx.Err() != nil {
-		page.err = nil // the crawl ends; the next run goes on from the mark
-	}
-	return page
-}
-
-// takeRetried takes in a step of a retry. Other sweeps have their turn before the next one. Where nothing was found the mark stays: to look once
-// more costs less than a commit.
-func (r *run) takeRetried(p *swept) {
-	c := p.sweep
-	r.sweeping--
-	c.retry.back.Add(uint64(len(p.done)))
+// takeRetried applies a step of a retry. Other sweeps have their turn before the next one. If nothing
+// was found the mark stays: to look once more costs less than a commit.
+func (d *dispatcher) takeRetried(p *swept) {
+	s := p.sweep
+	d.sweeps.active--
+	s.retry.back.Add(uint64(len(p.done)))
 	switch {
 	case p.end:
-		r.pending.setMark(c.mark, nil)
-		r.pending.swept = append(r.pending.swept, c)
+		d.pending.setMark(s.mark, nil)
+		d.pending.swept = append(d.pending.swept, s)
 		return
 	case len(p.done) > 0:
-		r.pending.setMark(c.mark, p.value)
+		d.pending.setMark(s.mark, p.value)
 	}
-	r.sweeps = append(r.sweeps, c)
+	d.sweeps.waiting = append(d.sweeps.waiting, s)
 }

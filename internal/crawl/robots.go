@@ -13,36 +13,37 @@ import (
 )
 
 // fetchRobots serves a Robots lease: one request, judged by the state machine.
-func (r *run) fetchRobots(ctx context.Context, res *result) {
+func (w *worker) fetchRobots(ctx context.Context, res *result) {
 	job, u := &res.lease.Robots, res.lease.URL
 	etag, modified := "", ""
-	if !r.capturing() { // an archive is to have each version whole
+	if !w.o.capturesExchanges() { // an archive is to have each version whole
 		etag, modified = job.Previous.Validators(u.String())
 	}
-	resp, failure, report := r.request(ctx, res, fetch.Request{
-		URL: u, Address: res.lease.Address, ETag: etag, LastModified: modified, MaxBody: robots.MaxBody + 1, AnyType: true,
+	resp, failure, report := w.request(ctx, res, fetch.Request{
+		URL: u, Address: res.lease.Address, ETag: etag, LastModified: modified,
+		MaxBody: robots.MaxBody + 1, AnyType: true,
 	})
 	defer closePartial(failure)
 	res.robots.Report = report
 	if !report.Sent || report.Broken {
 		return
 	}
-	if failure == nil {
-	}
-	if r.outputRobots(ctx, res, resp, failure); res.robots.Broken {
+	if w.outputRobots(ctx, res, resp, failure); res.robots.Broken {
 		return
 	}
-	out := robots.Outcome{URL: u.String(), Redirects: job.Hops, Jitter: r.o.Frontier.Jitter(), HostAnswers: job.HostAnswers}
+	out := robots.Outcome{
+		URL: u.String(), Redirects: job.Hops, Jitter: w.o.Frontier.Jitter(), HostAnswers: job.HostAnswers,
+	}
 	if failure != nil {
 		out.Failure = robotsFailure(failure.Kind)
 	} else if body, err := resp.Body.Load(nil, robots.MaxBody+1); err != nil {
 		out.Failure = robots.FailureConnect
-		r.log.Error("cannot read back a robots.txt", "url", out.URL, "error", err)
+		w.log.Error("cannot read back a robots.txt", "url", out.URL, "error", err)
 	} else {
 		out.Status, out.Body, out.Truncated = resp.Status, bytes.Clone(body), resp.Truncated
 		out.Header = robotsHeader(resp.Header)
 	}
-	record, action := r.o.Frontier.Robots.Next(job.Previous, out, report.End)
+	record, action := w.o.Frontier.Robots.Next(job.Previous, out, report.End)
 	if action.Kind == robots.ActionRedirect {
 		target, err := weburl.Parse(action.URL)
 		if err == nil {
@@ -50,30 +51,32 @@ func (r *run) fetchRobots(ctx context.Context, res *result) {
 			return
 		}
 		out.Failure = robots.FailureProtocol
-		record, _ = r.o.Frontier.Robots.Next(job.Previous, out, report.End)
+		record, _ = w.o.Frontier.Robots.Next(job.Previous, out, report.End)
 	}
-	res.robots.Record, res.robots.Rules = record, record.Rules(r.o.Frontier.Tokens...)
-	r.keepPast(job, &record, res)
-	r.announced(job, &record, res)
-	r.tally.robots.Add(1)
-	r.log.Debug("robots", "origin", job.Origin.String(), "class", record.Class.String(), "status", record.Status)
+	res.robots.Record, res.robots.Rules = record, record.Rules(w.o.Frontier.Tokens...)
+	w.keepHistory(job, &record, res)
+	w.takeAnnounced(job, &record, res)
+	w.tally.robots.Add(1)
+	w.log.Debug("robots", "origin", job.Origin.String(), "class", record.Class.String(), "status", record.Status)
 }
 
-// keepPast keeps the version that another one takes the place of. Nobody else asks for the robots.txt of the origin meanwhile.
-func (r *run) keepPast(job *frontier.RobotsJob, record *robots.Record, res *result) {
+// keepHistory keeps the version of a robots.txt that another one replaces. Nobody else fetches the
+// robots.txt of the origin meanwhile.
+func (w *worker) keepHistory(job *frontier.RobotsJob, record *robots.Record, res *result) {
 	if !record.Replaces(job.Previous) {
 		return
 	}
-	encoded, err := r.store.Past(job.Origin)
+	encoded, err := w.store.Past(job.Origin)
 	var past robots.Pasts
 	if err == nil {
 		past, err = robots.DecodePasts(encoded)
 	}
 	if err != nil {
-		r.log.Warn("the earlier versions of a robots.txt cannot be read, and are forgotten", "origin", job.Origin.String(), "error", err)
+		w.log.Warn("the earlier versions of a robots.txt cannot be read, and are forgotten",
+			"origin", job.Origin.String(), "error", err)
 	}
 	if encoded, err = past.With(job.Previous, record.Fetched).AppendBinary(nil); err == nil {
-		res.past = &storage.Policy{Origin: job.Origin, Record: encoded}
+		res.history = &storage.Policy{Origin: job.Origin, Record: encoded}
 	}
 }
 
@@ -85,7 +88,7 @@ func robotsHeader(h http.Header) robots.Header {
 	}
 }
 
-// robotsFailure is how the robots engine names a kind of failure.
+// robotsFailure returns the name that package robots has for a kind of failure.
 func robotsFailure(k fetch.Kind) robots.Failure {
 	switch k {
 	case fetch.KindDNSNotFound, fetch.KindDNSFailure, fetch.KindDNSTimeout:

@@ -14,328 +14,160 @@ import (
 // Summary is what a Run came to.
 type Summary struct {
 	Status    Status
-	Postponed []Postponed // hosts with URLs that could not be asked, most first
-	Stopped   bool        // asked to stop before it was done
+	Postponed []Postponed // hosts with URLs that could not be fetched, most first
+	Stopped   bool        // stopped before it was done
 	Fresh     bool        // at least one request was made or one URL added
 	Seeds     SeedReport
 }
 
-// maxPendingBytes is how many bytes of output may gather for the next commit before dispatching pauses.
-const maxPendingBytes = 32 << 20
-
-// sweepEvery is how often forgotten addresses are dropped.
-const sweepEvery = time.Minute
-
 // ErrNothing says that there is nothing to crawl.
-var ErrNothing = errors.New("there is nothing to crawl: the frontier is empty and no seed is given; add URLs to crawl.seeds or crawl.seeds_file in the config file, or name them on the command line")
+var ErrNothing = errors.New("there is nothing to crawl: the frontier is empty and no seed is given; " +
+	"add URLs to crawl.seeds or crawl.seeds_file in the config file, or name them on the command line")
 
-// run is the state of the dispatcher.
-type run struct {
-	*Engine
-	f       *frontier.Frontier
-	parsers parsers
-	vias    vias
-	bodies  bodies
-
-	leases    chan *result
-	results   chan *result
-	toCommit  chan *job
-	committed chan *job
-	toLoad    chan []frontier.LoadRequest
-	loaded    chan *load
-	toSweep   chan *sweep
-	swept     chan *swept
-	stalls    chan error
-	desk      *desk
-	wake      *time.Timer // rings when the next host may be asked
-
-	pending    *job // gathers for the next commit
-	spare      *job // to be used again; nil: none
-	gathering  gathering
-	portion    storage.Portion    // how much may gather for the next commit before dispatching pauses
-	committing bool               // a job is with the committer
-	stallCheck <-chan time.Time   // the next look for requests that keep others waiting; nil: none is planned
-	settled    uint64             // ledger place of the last job that was handed over
-	adding     *addition          // waits for a commit of its own
-	addedLast  bool               // the last job handed over was an addition
-	flights    map[uint64]*flight // by lease
-	busy       int                // workers with a lease
-	lookups    int                // of names, under way
-	pages      int                // page leases out
-	unsettled  int                // pages fetched and not yet committed
-	loads      []frontier.LoadRequest
-	loading    int
-	sweeps     []*sweep // not handed to the sweeper yet
-	sweeping   int      // with the sweeper
-	retries    uint64   // marks of retries so far
-	noCommit   error    // why the committer cannot write; it tries again by itself
-	noStart    error    // why the ledger could not be written; the next lease tries again
-	noStartAt  time.Time
-	draining   bool
-
-	running *sync.WaitGroup // goroutines
-	working context.Context // of the workers
-	naming  context.Context // of the lookups
-	workers int             // started; those beyond Live.Workers are idle
-	winding bool            // the operator wants it to end when all is done
-	stopped bool            // by the operator
-
-	pausedSince time.Time // by the operator; zero: it is not
-	state       string    // as last reported
-	stateSince  time.Time
-	failed      error
-	torn        bool // a commit failed for good
-	unnamed     bool // an output file could not get its name; the committer's
-	started     time.Time
-	meter       meter
-	surveyor    surveyor
-}
-
-// Run crawls until everything is done, or until ctx ends: then it lets what is
-// in flight finish within Options.ShutdownGrace, commits and returns. Seeds that
-// are known already cost nothing. An error means that it could not go on; what
-// was committed is safe.
+// Run crawls until everything is done, or until ctx ends: then requests in flight may finish within
+// Options.ShutdownGrace, and Run commits and returns. Seeds that are known already cost nothing. An
+// error means that it could not go on; what was committed is safe.
 func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
-	scope, fresh, err := e.initialScope(seeds)
-	if err != nil {
-		return Summary{}, err
-	}
-	e.scope.Store(scope)
 	before := e.store.Counters()
-	if err := e.reconsider(ctx); err != nil {
-		return e.unbegun(ctx, err)
-	}
-	if err := e.addSeeds(ctx, seeds, fresh); err != nil {
-		return e.unbegun(ctx, err)
-	}
-	if e.store.Counters().URLs == 0 {
-		if e.force.Load().ExitWhenDone {
-			return Summary{}, ErrNothing
-		}
-		e.log.Info("the frontier is empty: the crawl waits for URLs (amble import, POST /api/v1/urls)")
-	}
-	f, err := e.newFrontier(ctx, scope)
+	d, c, err := e.prepare(ctx, seeds)
 	if err != nil {
-		return e.unbegun(ctx, fmt.Errorf("read the hosts of %s: %w", e.o.DataDir, err))
-	}
-	r := &run{
-		Engine: e, f: f, parsers: newParsers(), started: e.now(), pending: newJob(), flights: make(map[uint64]*flight),
-		leases: make(chan *result), results: make(chan *result, e.o.Workers),
-		toCommit: make(chan *job), committed: make(chan *job, 1),
-		toLoad: make(chan []frontier.LoadRequest), loaded: make(chan *load, 1),
-		toSweep: make(chan *sweep), swept: make(chan *swept), stalls: make(chan error, 1),
-		desk: newDesk(), settled: e.ledger.Place(),
-	}
-	if err := errors.Join(r.openSweeps(), r.openCrashes(), r.openPause()); err != nil {
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return Summary{Status: e.Status(), Stopped: true}, nil
+		}
 		return Summary{}, err
 	}
-	e.desk.Store(r.desk)
-	err = r.run(ctx)
+	e.mailbox.Store(d.mailbox)
+	err = c.run(ctx, d)
 	after := e.store.Counters()
-	s := r.summary(ctx)
+	s := d.summary(ctx, e.Status)
 	if err == nil {
-		s.Seeds, err = r.seedReport(seeds, s.Postponed)
+		s.Seeds, err = seedReport(e.store, seeds, s.Postponed)
 	}
 	s.Fresh = after.Requests != before.Requests || after.URLs != before.URLs
 	return s, err
 }
 
-// unbegun is the end of a Run that did not come to its first request: stopped
-// is no error.
-func (e *Engine) unbegun(ctx context.Context, err error) (Summary, error) {
-	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return Summary{Status: e.Status(), Stopped: true}, nil
+// prepare does what comes before the first request: it fixes the scope, commits the seeds, reads the
+// hosts, and makes the roles. The error is that of ctx if that has ended.
+func (e *Engine) prepare(ctx context.Context, seeds []Seed) (*dispatcher, *crew, error) {
+	scope, err := newInitialScope(e.store, &e.o, seeds)
+	if err != nil {
+		return nil, nil, err
 	}
-	return Summary{}, err
+	e.scope.Store(scope.scope)
+	kept, forgiven, err := e.reconsider(ctx, scope.seeds)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := e.addSeeds(ctx, seeds, scope.fresh); err != nil {
+		return nil, nil, err
+	}
+	if e.store.Counters().URLs == 0 {
+		if e.live.Load().ExitWhenDone {
+			return nil, nil, ErrNothing
+		}
+		e.log.Info("the frontier is empty: the crawl waits for URLs (amble import, POST /api/v1/urls)")
+	}
+	f, adoptions, err := e.newFrontier(ctx, scope.scope)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the hosts of %s: %w", e.o.DataDir, err)
+	}
+	d, c := e.newCrew(f, forgiveness{forgiven, e.opened})
+	d.settings, d.seeds, d.sweeps.adoptions = kept, scope.seeds, adoptions
+	return d, c, errors.Join(d.restoreSweeps(), d.restorePause())
 }
 
-// run starts the goroutines, dispatches, and waits until all have ended.
-func (r *run) run(ctx context.Context) error {
+// newFrontier makes the frontier and gives it every host that the store knows. adoptions are the
+// hosts with pages to put on the recrawl plan.
+func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (
+	f *frontier.Frontier, adoptions []storage.HostID, err error,
+) {
+	fo := e.o.Frontier
+	fo.OwedSince, fo.Known, fo.Workers = e.heldSince, e.knownName, e.live.Load().Workers
+	if f, err = frontier.New(fo, scope, e.o.Now()); err != nil {
+		return nil, nil, err
+	}
+	err = e.store.Hosts(func(h *storage.Host) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := f.Restore(h, e.o.Now()); err != nil {
+			return fmt.Errorf("host %s: %w", h.Name, err)
+		}
+		if e.plan != nil && isUnplanned(h) {
+			adoptions = append(adoptions, h.ID)
+		}
+		return nil
+	})
+	return f, adoptions, err
+}
+
+// crew is the roles of a run other than the dispatcher.
+type crew struct {
+	worker    *worker // of all goroutines that work
+	committer *committer
+	loader    *loader
+	sweeper   *sweeper
+}
+
+// newCrew makes the roles and wires them to each other.
+func (e *Engine) newCrew(f *frontier.Frontier, forgiven forgiveness) (*dispatcher, *crew) {
+	leases, results := make(chan *result), make(chan *result, e.o.Workers)
+	batches, committed := make(chan *batch), make(chan *batch, 1)
+	requests, loads := make(chan []frontier.LoadRequest), make(chan *load, 1)
+	sweeps, pages := make(chan *sweep), make(chan *swept)
+	stalls := make(chan error, 1)
+	m, rules, recent := newMailbox(), e.rulesReader(), new(bodies)
+
+	d := &dispatcher{
+		o: &e.o, log: e.log, store: e.store, live: &e.live, scope: &e.scope, tally: &e.tally,
+		connections: e.client, bodies: recent, space: e.space, rules: rules, plan: e.plan, mailbox: m,
+		publish: e.publish,
+		leases:  leases, results: results, toCommit: batches, committed: committed, stalls: stalls,
+		toLoad: requests, loaded: loads, toSweep: sweeps, swept: pages,
+		f: f, ledger: e.ledger, requests: e.requests, timer: time.NewTimer(time.Hour),
+		batching: batching{pending: new(batch), offset: e.ledger.Place()},
+		flights:  flights{all: make(map[uint64]*flight)}, suspects: e.suspects,
+		reporter: reporter{started: e.o.Now()}, surveyor: surveyor{table: e.table},
+	}
+	w := e.newWorker(recent)
+	w.leases, w.results, w.stalls, w.mailbox = leases, results, stalls, m
+	c := e.newCommitter()
+	c.batches, c.committed, c.stalls = batches, committed, stalls
+	return d, &crew{
+		worker: w, committer: c,
+		loader: &loader{
+			store: e.store, log: e.log, rules: rules, forgiven: forgiven, requests: requests, loads: loads,
+		},
+		sweeper: &sweeper{store: e.store, log: e.log, now: e.o.Now, sweeps: sweeps, pages: pages},
+	}
+}
+
+// run starts the goroutines, drives the dispatcher, and returns when all have ended.
+func (c *crew) run(ctx context.Context, d *dispatcher) error {
 	work, breakOff := context.WithCancel(context.WithoutCancel(ctx))
 	defer breakOff()
 	walk, stopWalk := context.WithCancel(work) // of what a crawl that ends does not wait for
 	defer stopWalk()
 	var wg sync.WaitGroup
-	r.running, r.working, r.naming = &wg, work, walk
-	r.grow()
-	wg.Go(func() { r.commitAll(work) })
-	wg.Go(func() { r.loadAll() })
-	wg.Go(func() { r.sweepAll(walk) })
+	d.working, d.naming = work, walk
+	d.startWorker = func() { wg.Go(c.worker.run) }
+	d.startLookup = func(res *result) { wg.Go(func() { c.worker.lookUpName(res) }) }
+	d.startWorkers()
+	wg.Go(func() { c.committer.run(work) })
+	wg.Go(c.loader.run)
+	wg.Go(func() { c.sweeper.run(walk) })
 
-	r.dispatch(ctx)
-	r.endRequests()
-	r.closeDesk()
+	d.dispatch(ctx)
+	d.enterEnd()
+	d.closeMailbox()
 	stopWalk()
-	grace := r.force.Load().ShutdownGrace
-	if r.failed != nil {
+	grace := d.live.Load().ShutdownGrace
+	if d.failed != nil {
 		grace = 0
 	}
 	defer time.AfterFunc(grace, breakOff).Stop()
-	r.drain()
-	r.flush()
-	r.pending.answerOrders(ErrNotRunning) // of a job that no commit took
-	close(r.leases)
-	close(r.toCommit)
-	close(r.toLoad)
-	close(r.toSweep)
+	d.shutDown()
 	wg.Wait()
-	if err := r.pending.close(); err != nil { // what could not be committed
-		r.log.Warn("cannot close what was not written", "error", err)
-	}
-	r.pending.answerDrops(ErrNotRunning)
-	r.report("finished")
-	return r.failed
-}
-
-// dispatch is the loop of the dispatcher: hand out what is due, wait for
-// whatever happens next, apply it.
-func (r *run) dispatch(ctx context.Context) {
-	second := time.NewTicker(time.Second)
-	defer second.Stop()
-	r.wake = time.NewTimer(time.Hour)
-	defer r.wake.Stop()
-	r.beginSurvey(r.now())
-	for r.failed == nil && !r.stopped && ctx.Err() == nil {
-		r.handOut()
-		if r.done() {
-			return
-		}
-		r.arm()
-		toCommit, next := r.nextJob()
-		toLoad, wants := r.nextLoads()
-		toSweep, sweep := r.nextSweep()
-		swept := r.swept
-		if r.pending.size > r.portion.Items()/2 {
-			swept = nil // the sweep goes no faster than the committer, and leaves room for what the crawl itself brings
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-r.wake.C:
-		case <-second.C:
-			r.everySecond()
-		case <-r.stallCheck:
-			r.breakOffStalled(r.now())
-		case res := <-r.results:
-			r.complete(res)
-		case toCommit <- next:
-			r.handedToCommitter(next)
-		case j := <-r.committed:
-			r.applied(j)
-		case <-r.gathering.over:
-			r.gathering.end()
-		case err := <-r.stalls:
-			r.stall(&r.noCommit, err)
-		case toLoad <- wants:
-			r.loading += len(wants)
-			r.loads = nil
-		case l := <-r.loaded:
-			r.takeLoad(l)
-		case toSweep <- sweep:
-			r.sweeps, r.sweeping = r.sweeps[1:], r.sweeping+1
-		case p := <-swept:
-			r.takeSwept(p)
-		case r.adding = <-r.additions():
-		case q := <-r.desk.looks:
-			r.look(q)
-		case q := <-r.desk.drops:
-			r.drop(q)
-		case o := <-r.desk.orders:
-			r.follow(o)
-		case <-r.surveyor.onward:
-			r.surveyHosts()
-		case c := <-r.desk.changes:
-			r.change(c)
-		case q := <-r.desk.steers:
-			r.steer(q)
-		}
-	}
-}
-
-// arm sets the timer to the next instant at which a host may be asked. It is never early: a timer
-// rings at its instant or after it, and Next decides by the clock.
-func (r *run) arm() {
-	if at, ok := r.f.NextWake(); ok && !r.paused() && r.busy < r.force.Load().Workers {
-		r.wake.Reset(time.Until(at))
-	} else {
-		r.wake.Stop()
-	}
-}
-
-// paused reports whether nothing may be handed out at the moment.
-func (r *run) paused() bool {
-	return !r.pausedSince.IsZero() || r.noCommit != nil || r.pending.bytes > maxPendingBytes || r.noStart != nil && time.Since(r.noStartAt) < retryFull || r.pending.size > r.portion.Items() || r.full()
-}
-
-// full reports whether max_pages is reached, counting the pages in flight.
-func (r *run) full() bool {
-	most := r.force.Load().MaxPages
-	return most > 0 && r.store.Counters().Of(storage.Fetched)+uint64(r.pages+r.unsettled) >= most
-}
-
-// handOut gives leases to idle workers for as long as hosts are due, and has names looked up.
-func (r *run) handOut() {
-	r.lookUpNames()
-	defer r.lookUpNames() // of hosts whose turn came
-	for r.busy < r.force.Load().Workers && !r.paused() {
-		now := r.now()
-		l, ok := r.f.Next(now)
-		r.collect()
-		if !ok {
-			return
-		}
-		place, entered := r.enter(l, now)
-		if !entered {
-			continue
-		}
-		r.busy++
-		if l.Kind == frontier.Page {
-			r.pages++
-		}
-		r.takeOff(&l, place)
-	}
-}
-
-// enter writes the start of a request into the ledger, and returns its place there.
-func (r *run) enter(l frontier.Lease, now time.Time) (place uint64, ok bool) {
-	if l.Kind == frontier.Match { // no request
-		return 0, true
-	}
-	start := storage.Start{Host: l.HostName, Address: l.Address.String(), At: now, Delay: -1, Note: startNote(&l)}
-	if l.Learned {
-		start.Delay = l.Delay
-	}
-	place, err := r.ledger.Append(start)
-	if err != nil {
-		r.notSent(l, now)
-		r.stall(&r.noStart, err)
-		r.noStartAt = now
-		return 0, false
-	}
-	r.unstall(&r.noStart)
-	return place, true
-}
-
-// collect takes over what the frontier has for the store and the loader.
-func (r *run) collect() {
-	r.pending.merge(r.f.TakeBatch())
-	r.loads = append(r.loads, r.f.TakeWants()...)
-	r.addRechecks(r.f.TakeRechecks())
-}
-
-// done reports whether the crawl is over.
-func (r *run) done() bool {
-	if r.busy+r.lookups > 0 || r.committing || r.adding != nil || !r.pending.batch.Empty() || r.loading+len(r.loads)+r.sweeping+len(r.sweeps) > 0 {
-		return false
-	}
-	return r.full() || r.ends() && r.f.Finished(r.now(), r.force.Load().GiveUpAfter)
-}
-
-func (r *run) everySecond() {
-	now := r.now()
-	r.meter.tick(now, r.tally.load())
-	r.report("running")
-	if now.Sub(r.started)%sweepEvery < time.Second {
-		r.f.Sweep(now)
-	}
+	return d.finish()
 }

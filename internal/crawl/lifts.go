@@ -1,9 +1,13 @@
 package crawl
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"log/slog"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -25,14 +29,23 @@ type lift struct {
 	lifts   func(*storage.Located) bool     // whether the setting had decided about a URL in one of these states, and may no longer
 }
 
-// lifts are all of them, for the options in force.
-func (e *Engine) lifts() []lift {
-	return slices.Concat(e.reachLifts(), e.requestLifts(), e.patienceLifts(), e.scopeLifts(), e.robotsLifts())
+// liftSource is what decides about URLs: the options, those in force, and the scope.
+type liftSource struct {
+	o     *Options
+	live  *inForce
+	scope *frontier.Scope
+	seeds int // that the scope was made of at the start of the run
+	rules *rulesReader
+}
+
+// lifts returns all of them.
+func (s *liftSource) lifts() []lift {
+	return slices.Concat(s.reachLifts(), s.requestLifts(), s.patienceLifts(), s.scopeLifts(), s.robotsLifts())
 }
 
 // reachLifts are about where a request may lead.
-func (e *Engine) reachLifts() []lift {
-	o, failed := &e.o.Fetch, storage.In(storage.Failed)
+func (s *liftSource) reachLifts() []lift {
+	o, failed := &s.o.Fetch, storage.In(storage.Failed)
 	blocked := failedBy(fetch.KindBlockedAddress)
 	named := failedBy(fetch.KindDNSNotFound, fetch.KindDNSFailure, fetch.KindDNSTimeout, fetch.KindBlockedAddress)
 	reached := failedBy(fetch.KindDNSNotFound, fetch.KindDNSFailure, fetch.KindDNSTimeout, fetch.KindBlockedAddress,
@@ -49,8 +62,8 @@ func (e *Engine) reachLifts() []lift {
 }
 
 // requestLifts are about what is taken for a good answer.
-func (e *Engine) requestLifts() []lift {
-	o, failed, redirects := &e.o.Fetch, storage.In(storage.Failed), e.o.Frontier.MaxRedirects
+func (s *liftSource) requestLifts() []lift {
+	o, failed, redirects := &s.o.Fetch, storage.In(storage.Failed), s.o.Frontier.MaxRedirects
 	credential := func(l *storage.Located) bool {
 		refused := l.Last.Reason == storage.ReasonStatus && (l.Last.Status == 401 || l.Last.Status == 403)
 		return refused && slices.ContainsFunc(o.Credentials, func(c fetch.Credential) bool { return c.Matches(l.URL) })
@@ -85,8 +98,8 @@ func liftedRobots(setting string) []robots.Failure {
 }
 
 // patienceLifts are about how long, and how often, an answer is waited for.
-func (e *Engine) patienceLifts() []lift {
-	o, failed, attempts := &e.o.Fetch, storage.In(storage.Failed), e.o.Frontier.MaxAttempts
+func (s *liftSource) patienceLifts() []lift {
+	o, failed, attempts := &s.o.Fetch, storage.In(storage.Failed), s.o.Frontier.MaxAttempts
 	return []lift{
 		{"fetch.timeout", number(o.Timeout), grows, failed, failedBy(fetch.KindConnectTimeout, fetch.KindTLSTimeout, fetch.KindHeaderTimeout, fetch.KindBodyTimeout)},
 		{"fetch.connect_timeout", number(o.ConnectTimeout), grows, failed, failedBy(fetch.KindConnectTimeout, fetch.KindTLSTimeout)},
@@ -95,14 +108,14 @@ func (e *Engine) patienceLifts() []lift {
 		{"fetch.min_rate", number(-o.MinRate), grows, failed, failedBy(fetch.KindTooSlow)},
 		{"fetch.resolve_timeout", number(o.ResolveTimeout), grows, failed, failedBy(fetch.KindDNSTimeout)},
 		{"retry.max_attempts", number(attempts), grows, failed, func(l *storage.Located) bool {
-			return l.Last.Attempts > 0 && l.Last.Attempts < attempts && mayPass(&l.Last)
+			return l.Last.Attempts > 0 && l.Last.Attempts < attempts && isTemporary(&l.Last)
 		}},
 	}
 }
 
 // scopeLifts are about which URLs belong to the crawl.
-func (e *Engine) scopeLifts() []lift {
-	scope, depth, excluded := e.scope.Load(), e.o.Frontier.MaxDepth, storage.In(storage.Excluded)
+func (s *liftSource) scopeLifts() []lift {
+	scope, depth, excluded := s.scope, s.o.Frontier.MaxDepth, storage.In(storage.Excluded)
 	inScope := func(l *storage.Located) bool {
 		check := scope.Check
 		if l.Sitemap {
@@ -113,15 +126,15 @@ func (e *Engine) scopeLifts() []lift {
 	redirected := func(l *storage.Located) bool { // its target is not known any more
 		return l.Last.State == storage.Redirected && l.Last.Reason == storage.ReasonScope
 	}
-	force := e.force.Load()
+	force := s.live
 	deepest := int64(depth)
 	if depth == 0 {
 		deepest = math.MaxInt64
 	}
 	return []lift{
-		{"scope", digestOf(fmt.Sprint(e.o.Mode, force.Include, force.Exclude)), nil, excluded | storage.In(storage.Redirected),
+		{"scope", digestOf(fmt.Sprint(s.o.Mode, force.Include, force.Exclude)), nil, excluded | storage.In(storage.Redirected),
 			func(l *storage.Located) bool { return inScope(l) || redirected(l) }},
-		{"crawl.seeds", number(e.scopeSeeds), grows, excluded, inScope},
+		{"crawl.seeds", number(s.seeds), grows, excluded, inScope},
 		{"crawl.max_depth", number(deepest), grows, excluded, func(l *storage.Located) bool {
 			return l.Last.Reason == storage.ReasonDepth && (depth == 0 || l.Depth <= depth)
 		}},
@@ -129,17 +142,17 @@ func (e *Engine) scopeLifts() []lift {
 }
 
 // robotsLifts are about how robots.txt is read.
-func (e *Engine) robotsLifts() []lift {
-	o, denied := &e.o.Frontier, storage.In(storage.Denied)
+func (s *liftSource) robotsLifts() []lift {
+	o, denied := &s.o.Frontier, storage.In(storage.Denied)
 	return []lift{
 		{"robots.obey", strconv.FormatBool(o.Obey), becomes("false"), denied, because(storage.ReasonRobots)},
-		{"robots.product_token", strings.Join(o.Tokens, " "), nil, denied, e.allowedNow()},
+		{"robots.product_token", strings.Join(o.Tokens, " "), nil, denied, s.allowedNow()},
 	}
 }
 
 // allowedNow reports of denied URLs whether the stored robots.txt of their origin allows them. Where that cannot be said the frontier will.
 // It keeps the rules of one host.
-func (e *Engine) allowedNow() func(*storage.Located) bool {
+func (s *liftSource) allowedNow() func(*storage.Located) bool {
 	host, rules := storage.NoHost, map[uint8]*robots.Rules{}
 	return func(l *storage.Located) bool {
 		if l.Host.ID != host {
@@ -148,7 +161,7 @@ func (e *Engine) allowedNow() func(*storage.Located) bool {
 		}
 		known, read := rules[l.Origin]
 		if !read {
-			known, _ = e.storedRules(host, l.Origin)
+			known, _ = s.rules.stored(host, l.Origin)
 			rules[l.Origin] = known
 		}
 		return known == nil || known.Match(l.RequestURI).Allowed
@@ -165,8 +178,8 @@ func because(r storage.Reason) func(*storage.Located) bool {
 	return func(l *storage.Located) bool { return l.Last.Reason == r }
 }
 
-// mayPass reports whether a failure is one that is tried again.
-func mayPass(o *storage.Outcome) bool {
+// isTemporary reports whether a failure is one that is tried again.
+func isTemporary(o *storage.Outcome) bool {
 	if o.Reason == storage.ReasonStatus {
 		return retriedStatus(int(o.Status))
 	}
@@ -232,3 +245,111 @@ func loses(before, after string) bool { return gains(after, before) }
 
 // opens is gains for a list that means all where it is empty.
 func opens(before, after string) bool { return before != "" && (after == "" || gains(before, after)) }
+
+// settingValues are the values of the settings that decide about URLs, by setting, as the store keeps
+// them. They are compared with those in force at the start of a run, and when settings change during
+// one. If one has become more generous, a retry puts back the URLs whose reason may be gone. Values
+// that a store of an earlier version did not keep lift nothing.
+type settingValues map[string]string
+
+// markSettings is the name of their mark: one JSON object.
+const markSettings = "decided"
+
+// valuesOf returns those in force.
+func valuesOf(lifts []lift) settingValues {
+	v := make(settingValues, len(lifts))
+	for i := range lifts {
+		v[lifts[i].setting] = lifts[i].value
+	}
+	return v
+}
+
+// lifted returns the settings that have become more generous since and decide about URLs in states
+// that there are, and the failures of robots.txt files that may be gone.
+func (v settingValues) lifted(lifts []lift, c storage.Counters) (settings []string, failures []robots.Failure) {
+	for i := range lifts {
+		l := &lifts[i]
+		before, known := v[l.setting]
+		if !known || before == l.value || l.looser != nil && !l.looser(before, l.value) {
+			continue
+		}
+		failures = append(failures, liftedRobots(l.setting)...)
+		if c.Any(l.states) {
+			settings = append(settings, l.setting)
+		}
+	}
+	return settings, failures
+}
+
+func (v settingValues) encode() []byte {
+	b, _ := json.Marshal(v) // of texts
+	return b
+}
+
+// reconsider begins, on disk, a retry of what settings have lifted since they were kept; restoreRetries
+// finds it there. seeds is how many the scope is made of. It returns the settings as they are kept
+// now, and the failures of robots.txt files that may be gone.
+func (e *Engine) reconsider(ctx context.Context, seeds int) (settingValues, []robots.Failure, error) {
+	encoded, err := e.store.Mark(markSettings)
+	if err != nil {
+		return nil, nil, err
+	}
+	var kept settingValues
+	if len(encoded) > 0 {
+		if err := json.Unmarshal(encoded, &kept); err != nil {
+			return nil, nil, fmt.Errorf("mark %s: %w: %w", markSettings, storage.ErrCorrupt, err)
+		}
+	}
+	source := liftSource{o: &e.o, live: e.live.Load(), scope: e.scope.Load(), seeds: seeds, rules: e.rulesReader()}
+	lifts := source.lifts()
+	now := valuesOf(lifts)
+	if maps.Equal(kept, now) {
+		return now, nil, nil
+	}
+	lifted, forgiven := kept.lifted(lifts, e.store.Counters())
+	b := storage.Batch{Marks: map[string][]byte{markSettings: now.encode()}}
+	if len(lifted) > 0 {
+		last, err := lastRetry(e.store)
+		if err != nil {
+			return nil, nil, err
+		}
+		b.Marks[retryMark(last+1)] = (&retry{order: retryOrder{Lifted: lifted}}).encode()
+		logLifted(e.log, lifted)
+	}
+	if _, err := e.commitAtStart(ctx, &b); err != nil {
+		return nil, nil, fmt.Errorf("keep the settings that decide about URLs: %w", err)
+	}
+	return now, forgiven, nil
+}
+
+// lifts returns all lifts for the options in force.
+func (d *dispatcher) lifts() []lift {
+	source := liftSource{o: d.o, live: d.live.Load(), scope: d.f.Scope(), seeds: d.seeds, rules: d.rules}
+	return source.lifts()
+}
+
+// reconsider is Engine.reconsider for settings that change while the crawl runs.
+func (d *dispatcher) reconsider() {
+	lifts := d.lifts()
+	now := valuesOf(lifts)
+	if maps.Equal(d.settings, now) {
+		return
+	}
+	lifted, _ := d.settings.lifted(lifts, d.store.Counters()) // none that can change now is about robots.txt files
+	d.settings = now
+	d.pending.setMark(markSettings, now.encode())
+	if len(lifted) == 0 {
+		return
+	}
+	logLifted(d.log, lifted)
+	if w, err := newRetry(d.store, retryOrder{Lifted: lifted}, lifts); err != nil {
+		d.fail(err)
+	} else {
+		d.addRetry(w)
+	}
+}
+
+func logLifted(log *slog.Logger, settings []string) {
+	log.Info("settings are more generous than before: URLs that they had left out are looked at again",
+		"settings", settings)
+}

@@ -2,15 +2,17 @@ package crawl
 
 import (
 	"strconv"
+	"sync"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/warc"
+	"github.com/amble-crawler/amble/storage"
 )
 
-// exchangeOf is what went over the wire for a lease: a whole answer, or what came of one that broke
-// off. Nil: nothing that is kept.
+// exchangeOf returns what went over the wire for a lease: a whole response, or what came of one that
+// broke off. Nil: nothing that is kept.
 func exchangeOf(l *frontier.Lease, resp *fetch.Response, failure *fetch.Error) (*archive.Exchange, *fetch.Response) {
 	why := archive.TooLong
 	if failure != nil {
@@ -30,7 +32,7 @@ func exchangeOf(l *frontier.Lease, resp *fetch.Response, failure *fetch.Error) (
 	}, resp
 }
 
-// truncationOf says why a body broke off; empty: the failure says nothing about the answer.
+// truncationOf returns why a body broke off; empty: the failure says nothing about the response.
 func truncationOf(k fetch.Kind) archive.Truncation {
 	switch k {
 	case fetch.KindBodyTimeout:
@@ -43,8 +45,8 @@ func truncationOf(k fetch.Kind) archive.Truncation {
 	return ""
 }
 
-// pageFacts are what the archive says of the request for a page: how it was found, why it was allowed, and how fast it was asked. docs/ARCHIVE.md
-// explains each.
+// pageFacts returns what the archive says of the request for a page: how it was found, why it was
+// allowed, and at which delay it was made. docs/ARCHIVE.md explains each.
 func pageFacts(l *frontier.Lease, page *archive.Page, resp *fetch.Response) []warc.Field {
 	facts := make(warc.Header, 0, 16)
 	facts.Add("via", page.Via)
@@ -75,7 +77,7 @@ func pageFacts(l *frontier.Lease, page *archive.Page, resp *fetch.Response) []wa
 	return facts
 }
 
-// robotsFacts are what the archive says of the request for a robots.txt.
+// robotsFacts returns what the archive says of the request for a robots.txt.
 func robotsFacts(l *frontier.Lease, resp *fetch.Response) []warc.Field {
 	var facts warc.Header
 	facts.Add("robots-of", l.Robots.Origin.String())
@@ -100,4 +102,75 @@ func appendOutlinks(facts []warc.Field, links []archive.Link) []warc.Field {
 		facts = append(facts, warc.Field{Name: "outlink", Value: links[i].To})
 	}
 	return facts
+}
+
+// pageTexts remembers the URLs of pages that links were found on: what one page links to is mostly
+// fetched in a row. It is safe for concurrent use.
+type pageTexts struct {
+	mu   sync.Mutex
+	urls map[storage.Position]string // guarded by mu
+}
+
+// maxPageTexts bounds them; all are forgotten when there are as many.
+const maxPageTexts = 1024
+
+// via returns the URL of the page that a URL was found on; empty if there is none.
+func (w *worker) via(head *storage.Head) string {
+	if head.ViaHost == storage.NoHost {
+		return ""
+	}
+	page := storage.Position{Host: head.ViaHost, Ordinal: head.ViaOrdinal}
+	v := w.pageTexts
+	v.mu.Lock()
+	text, known := v.urls[page]
+	v.mu.Unlock()
+	if known {
+		return text
+	}
+	u, err := w.store.URL(page.Host, page.Ordinal)
+	if err != nil {
+		return ""
+	}
+	text = u.String()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.urls == nil || len(v.urls) >= maxPageTexts {
+		v.urls = make(map[storage.Position]string)
+	}
+	v.urls[page] = text
+	return text
+}
+
+// bodies are those whose responses wait for a commit or are with the committer: the store does not
+// know of them yet, and the next response of the host may have the same. A response that points to
+// one of them is added to the same batch or a later one, so it is never committed without it. The
+// dispatcher adds and removes; workers find. It is safe for concurrent use.
+type bodies struct{ originals sync.Map } // bodyKey to *archive.Original
+
+type bodyKey struct {
+	host   storage.HostID
+	digest uint64
+}
+
+// add takes note of the body that a result brings.
+func (b *bodies) add(res *result) {
+	if p := res.payload; p != nil {
+		b.originals.Store(bodyKey{p.Host, p.Digest},
+			&archive.Original{URL: res.lease.URL.String(), At: p.At, Payload: p.SHA256})
+	}
+}
+
+// find returns the response with a body; nil if there is none.
+func (b *bodies) find(host storage.HostID, digest uint64) *archive.Original {
+	if o, ok := b.originals.Load(bodyKey{host, digest}); ok {
+		return o.(*archive.Original)
+	}
+	return nil
+}
+
+// committed forgets bodies that the store knows of from now on.
+func (b *bodies) committed(payloads []storage.Payload) {
+	for i := range payloads {
+		b.originals.Delete(bodyKey{payloads[i].Host, payloads[i].Digest})
+	}
 }
