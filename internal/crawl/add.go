@@ -3,7 +3,6 @@ package crawl
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
@@ -67,9 +66,9 @@ type added struct {
 	err   error
 }
 
-// Add gives URLs to the running crawl, and returns when they are on disk. The error is ErrNotRunning,
-// ErrDraining, that of the context, or why they could not be committed; what was counted till then
-// is committed all the same. Any goroutine may call it.
+// Add gives URLs to the running crawl, and returns when they are on disk. The error is
+// ErrNotRunning, ErrDraining, that of the context, or why they could not be committed; what was
+// counted till then is committed all the same. Any goroutine may call it.
 func (e *Engine) Add(ctx context.Context, urls []Addition) (sum Added, err error) {
 	m := e.mailbox.Load()
 	switch {
@@ -121,28 +120,6 @@ func count(group []Addition, fates []storage.Fate, committed bool) (sum Added) {
 		fates = fates[1:]
 	}
 	return sum
-}
-
-// add has an addition committed and waits for that. It returns the insert result of each discovery.
-// After an error nobody knows whether it was committed.
-func (m *mailbox) add(ctx context.Context, a *addition) ([]storage.Fate, error) {
-	if len(a.found)+len(a.again) == 0 {
-		return nil, nil
-	}
-	a.answer = make(chan added, 1)
-	select {
-	case m.additions <- a:
-	case <-m.closed:
-		return nil, ErrNotRunning
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	select {
-	case done := <-a.answer:
-		return done.fates, done.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }
 
 // sifterStore is what sifting reads.
@@ -207,25 +184,4 @@ func (s *sifter) again(u weburl.URL, now time.Time) (storage.Done, bool, error) 
 func (o *Options) admit(scope *frontier.Scope, found weburl.URL) (weburl.URL, bool) {
 	u, short := o.URLs.Apply(found)
 	return u, short && scope.Check(u) == frontier.InScope
-}
-
-// additions returns the channel that the next addition comes from; nil while one waits for its
-// commit.
-func (d *dispatcher) additions() <-chan *addition {
-	if d.addition != nil {
-		return nil
-	}
-	return d.mailbox.additions
-}
-
-// answerAddition tells whoever added URLs what their commit did.
-func (b *batch) answerAddition() {
-	if b.addition == nil {
-		return
-	}
-	if b.err != nil {
-		b.addition.answer <- added{err: fmt.Errorf("commit the URLs: %w", b.err)}
-		return
-	}
-	b.addition.answer <- added{fates: b.rows.Fates}
 }

@@ -17,8 +17,8 @@ const (
 	maxGather  = 5_000                 // results at which it ends
 )
 
-// maxPendingBytes is how many bytes of output may gather for the next commit before nothing is given
-// out any more.
+// maxPendingBytes is how many bytes of output may gather for the next commit before nothing is
+// given out any more.
 const maxPendingBytes = 32 << 20
 
 // batch is what one commit writes. It belongs to the dispatcher until that hands it over, then to
@@ -135,8 +135,8 @@ func (b *batching) isFull() bool {
 	return b.pending.bytes > maxPendingBytes || b.pending.size > b.batchSize.Items()
 }
 
-// gathers reports whether the next commit is to wait for more results. It does not if somebody waits
-// for it.
+// gathers reports whether the next commit is to wait for more results. It does not if somebody
+// waits for it.
 func (b *batching) gathers() bool {
 	p := b.pending
 	return !b.pauseEnd.IsZero() && p.size < min(maxGather, b.batchSize.Items()) && p.bytes < maxPendingBytes/2 &&

@@ -57,10 +57,10 @@ func (e *Engine) Stop(ctx context.Context) error {
 	return e.mailbox.Load().call(ctx, func(d *dispatcher) { d.setEnd(true, false) })
 }
 
-// DropQueue excludes the URLs of a host that wait now, queued or to be tried again. It returns their
-// number when the command is on disk. The crawl applies it in the background, in steps, also after
-// a restart. URLs found later are queued as ever, and a request in flight may finish. The error is
-// inspect.ErrUnknown, ErrNotRunning, that of the context, or why the command could not be
+// DropQueue excludes the URLs of a host that wait now, queued or to be tried again. It returns
+// their number when the command is on disk. The crawl applies it in the background, in steps, also
+// after a restart. URLs found later are queued as ever, and a request in flight may finish. The
+// error is inspect.ErrUnknown, ErrNotRunning, that of the context, or why the command could not be
 // committed. Any goroutine may call it.
 func (e *Engine) DropQueue(ctx context.Context, name string) (waiting int, err error) {
 	m := e.mailbox.Load()
@@ -85,8 +85,8 @@ func (e *Engine) DropQueue(ctx context.Context, name string) (waiting int, err e
 
 // Change puts live options in force, all at once, and returns when they are. A request in flight
 // ends as it began; fewer workers means that no request begins until enough have ended. The error
-// says what is wrong with the options, or is ErrNotRunning or that of the context. Any goroutine may
-// call it.
+// says what is wrong with the options, or is ErrNotRunning or that of the context. Any goroutine
+// may call it.
 func (e *Engine) Change(ctx context.Context, l Live) error {
 	if err := e.o.with(l).Validate(); err != nil {
 		return err
@@ -187,8 +187,8 @@ func (d *dispatcher) restorePause() error {
 	return nil
 }
 
-// controlHost applies a command to one host. It reads the host's row, and its robots records if they
-// are to be forgotten.
+// controlHost applies a command to one host. It reads the host's row, and its robots records if
+// they are to be forgotten.
 func (d *dispatcher) controlHost(name string, o frontier.Order) error {
 	host, err := d.store.HostByName(name)
 	if errors.Is(err, storage.ErrNotFound) {

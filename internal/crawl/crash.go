@@ -116,9 +116,9 @@ const (
 	// maxCrashFiles and maxCrashBytes bound the directory; maxCrashBody is how much of a body is
 	// kept.
 	maxCrashFiles, maxCrashBytes, maxCrashBody = 100, 64 << 20, 8 << 20
-	// maxCrashStack bounds a stack in the log, in bytes; maxCrashPlaces the number of different
+	// maxCrashStack bounds a stack in the log, in bytes; maxCrashStacks the number of different
 	// stacks.
-	maxCrashStack, maxCrashPlaces = 16 << 10, 32
+	maxCrashStack, maxCrashStacks = 16 << 10, 32
 )
 
 // crashes keeps the responses at which amble panicked. It is safe for concurrent use.
@@ -127,21 +127,21 @@ type crashes struct {
 	version string
 
 	mu     sync.Mutex
-	places map[[16]uintptr]bool // the code locations whose stack was logged
+	stacks map[[16]uintptr]bool // the code locations whose stack was logged
 }
 
 // keepCrash records a panic: its stack in the log, once for each code location that panics, and the
 // response in a file.
 func (w *worker) keepCrash(res *result, cause any, stack []byte) {
-	var place [16]uintptr
-	runtime.Callers(4, place[:]) // skips this function, crashed, the recover in serve, and the runtime
+	var at [16]uintptr
+	runtime.Callers(4, at[:]) // skips this function, crashed, the recover in serve, and the runtime
 	path, err := w.crashes.write(res, cause, stack, w.o.Now())
 	kept := path
 	if err != nil {
 		kept = "nothing: " + err.Error()
 	}
 	what, url, host := "amble failed at a URL", res.lease.URL.String(), res.lease.HostName
-	if !w.crashes.isNew(place) {
+	if !w.crashes.isNew(at) {
 		w.log.Debug(what, "url", url, "host", host, "panic", fmt.Sprint(cause), "kept", kept)
 		return
 	}
@@ -150,17 +150,17 @@ func (w *worker) keepCrash(res *result, cause any, stack []byte) {
 		"stack", string(stack[:min(len(stack), maxCrashStack)]))
 }
 
-// isNew reports whether place has not panicked before.
-func (c *crashes) isNew(place [16]uintptr) bool {
+// isNew reports whether at has not panicked before.
+func (c *crashes) isNew(at [16]uintptr) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.places[place] || len(c.places) >= maxCrashPlaces {
+	if c.stacks[at] || len(c.stacks) >= maxCrashStacks {
 		return false
 	}
-	if c.places == nil {
-		c.places = make(map[[16]uintptr]bool)
+	if c.stacks == nil {
+		c.stacks = make(map[[16]uintptr]bool)
 	}
-	c.places[place] = true
+	c.stacks[at] = true
 	return true
 }
 

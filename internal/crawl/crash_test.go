@@ -162,7 +162,7 @@ func TestCrashCostsItsURL(t *testing.T) {
 		t.Errorf("another version asked for the URL %d times, and it is %q", b.hit-1, got)
 	}
 	o.Version = "1.2"
-	e = crawlWith(t, o, &bomb{}, testLog(t))
+	crawlWith(t, o, &bomb{}, testLog(t))
 	if got := ended(stored(t, o.DataDir)[web.URL("a.test", "/bomb")], false); got != "fetched 200" {
 		t.Errorf("a version without the bug made it %q", got)
 	}

@@ -52,8 +52,8 @@ func ownerOf(q *requestlog.Request) weburl.Origin {
 	return q.URL.Origin()
 }
 
-// countDeath counts the death of the previous process, if it died, and adds to b the outcomes of the
-// requests that were in flight at fatalDeaths of them. It returns the output of these.
+// countDeath counts the death of the previous process, if it died, and adds to b the outcomes of
+// the requests that were in flight at fatalDeaths of them. It returns the output of these.
 func (r *recovery) countDeath(b *storage.Batch) (items []*archive.Item, err error) {
 	before, err := r.openDeaths()
 	r.suspects = len(before) > 0
@@ -211,8 +211,9 @@ func (r *recovery) setAside(b *storage.Batch, q *requestlog.Request) (*archive.I
 		return nil, nil
 	}
 	return r.encoder.Encode(&archive.Visit{Page: &archive.Page{
-		URL: q.URL.String(), Depth: int(head.Depth), Attempts: int(head.Last.Attempts) + fatalDeaths, FetchedAt: q.Start,
-		Reason: inspect.ReasonName(storage.ReasonCrash), Error: why,
+		URL: q.URL.String(), Depth: int(head.Depth), Attempts: int(head.Last.Attempts) + fatalDeaths,
+		FetchedAt: q.Start,
+		Reason:    inspect.ReasonName(storage.ReasonCrash), Error: why,
 	}})
 }
 
@@ -234,8 +235,8 @@ func (r *recovery) postpone(b *storage.Batch, q *requestlog.Request, until time.
 		if err != nil {
 			return err
 		}
-		record, _ := r.o.Frontier.Robots.Next(before, robots.Outcome{URL: q.URL.String(), Failure: robots.FailureCrash},
-			r.opened)
+		crash := robots.Outcome{URL: q.URL.String(), Failure: robots.FailureCrash}
+		record, _ := r.o.Frontier.Robots.Next(before, crash, r.opened)
 		record.Refresh = until
 		encoded, err := record.AppendBinary(nil)
 		b.Policies = append(b.Policies, storage.Policy{Origin: ownerOf(q), Record: encoded})

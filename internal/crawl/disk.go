@@ -25,7 +25,8 @@ type diskSpace struct {
 
 func newDiskSpace(o *Options) *diskSpace {
 	return &diskSpace{
-		least: o.MinFree, dirs: []string{o.DataDir, o.Archive.Dir}, maxBytes: o.Storage.MaxBytes, free: storage.FreeBytes,
+		least: o.MinFree, dirs: []string{o.DataDir, o.Archive.Dir}, maxBytes: o.Storage.MaxBytes,
+		free: storage.FreeBytes,
 	}
 }
 
@@ -41,8 +42,8 @@ func (s *diskSpace) check() error {
 	for _, dir := range s.dirs {
 		free, err := s.free(dir)
 		if err == nil && free < s.least {
-			return fmt.Errorf("%w: %s has %d MiB free and %d MiB are to be left (storage.min_free); make room or set less",
-				storage.ErrNoSpace, dir, free>>20, s.least>>20)
+			return fmt.Errorf("%w: %s has %d MiB free and %d MiB are to be left (storage.min_free); "+
+				"make room or set less", storage.ErrNoSpace, dir, free>>20, s.least>>20)
 		}
 	}
 	return nil

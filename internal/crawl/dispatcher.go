@@ -26,7 +26,7 @@ type dispatcherStore interface {
 
 // ledger is what the dispatcher needs of the start ledger.
 type ledger interface {
-	Append(storage.Start) (place uint64, err error)
+	Append(storage.Start) (offset uint64, err error)
 	AppendWait(storage.Wait) error
 	AppendEnd(time.Time) error
 	Place() uint64

@@ -20,13 +20,15 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// A lift is a setting that decides about URLs, and which of them a more generous value of it offers again.
+// lift is a setting that decides about URLs, and which of them a more generous value puts back.
 type lift struct {
 	setting string
 	value   string                          // in force
 	looser  func(before, after string) bool // nil: every other value is
 	states  storage.States                  // of the URLs that it decides about
-	lifts   func(*storage.Located) bool     // whether the setting had decided about a URL in one of these states, and may no longer
+	// lifts reports whether the setting had decided about a URL in one of these states, and may no
+	// longer.
+	lifts func(*storage.Located) bool
 }
 
 // liftSource is what decides about URLs: the options, those in force, and the scope.
@@ -43,7 +45,7 @@ func (s *liftSource) lifts() []lift {
 	return slices.Concat(s.reachLifts(), s.requestLifts(), s.patienceLifts(), s.scopeLifts(), s.robotsLifts())
 }
 
-// reachLifts are about where a request may lead.
+// reachLifts returns the lifts of settings about where a request may lead.
 func (s *liftSource) reachLifts() []lift {
 	o, failed := &s.o.Fetch, storage.In(storage.Failed)
 	blocked := failedBy(fetch.KindBlockedAddress)
@@ -54,14 +56,15 @@ func (s *liftSource) reachLifts() []lift {
 		{"fetch.allow_private", strconv.FormatBool(o.AllowPrivate), becomes("true"), failed, blocked},
 		{"fetch.allow_addresses", listed(o.AllowRanges), gains, failed, blocked},
 		{"fetch.deny_addresses", listed(o.DenyRanges), loses, failed, blocked},
-		{"fetch.ports", listed(o.Ports), nil, failed, blocked}, // an empty list leaves out the ports that browsers refuse
+		// An empty list leaves out the ports that browsers refuse.
+		{"fetch.ports", listed(o.Ports), nil, failed, blocked},
 		{"fetch.resolver", o.Resolver, nil, failed, named},
 		{"fetch.addresses", o.Family.String(), nil, failed, reached},
 		{"fetch.proxy", o.Proxy, nil, failed, reached},
 	}
 }
 
-// requestLifts are about what is taken for a good answer.
+// requestLifts returns the lifts of settings about which responses are good.
 func (s *liftSource) requestLifts() []lift {
 	o, failed, redirects := &s.o.Fetch, storage.In(storage.Failed), s.o.Frontier.MaxRedirects
 	credential := func(l *storage.Located) bool {
@@ -80,7 +83,8 @@ func (s *liftSource) requestLifts() []lift {
 	}
 }
 
-// liftedRobots are the failures of a robots.txt that a more generous value of a setting may end: its origin is not held for them any longer.
+// liftedRobots returns the failures of a robots.txt that a more generous value of a setting may
+// end: its origin is not held for them any longer.
 func liftedRobots(setting string) []robots.Failure {
 	switch setting {
 	case "fetch.allow_private", "fetch.allow_addresses", "fetch.deny_addresses", "fetch.ports":
@@ -97,12 +101,15 @@ func liftedRobots(setting string) []robots.Failure {
 	return nil
 }
 
-// patienceLifts are about how long, and how often, an answer is waited for.
+// patienceLifts returns the lifts of settings about how long, and how often, a response is waited
+// for.
 func (s *liftSource) patienceLifts() []lift {
 	o, failed, attempts := &s.o.Fetch, storage.In(storage.Failed), s.o.Frontier.MaxAttempts
+	connect := failedBy(fetch.KindConnectTimeout, fetch.KindTLSTimeout)
+	timeout := failedBy(fetch.KindConnectTimeout, fetch.KindTLSTimeout, fetch.KindHeaderTimeout, fetch.KindBodyTimeout)
 	return []lift{
-		{"fetch.timeout", number(o.Timeout), grows, failed, failedBy(fetch.KindConnectTimeout, fetch.KindTLSTimeout, fetch.KindHeaderTimeout, fetch.KindBodyTimeout)},
-		{"fetch.connect_timeout", number(o.ConnectTimeout), grows, failed, failedBy(fetch.KindConnectTimeout, fetch.KindTLSTimeout)},
+		{"fetch.timeout", number(o.Timeout), grows, failed, timeout},
+		{"fetch.connect_timeout", number(o.ConnectTimeout), grows, failed, connect},
 		{"fetch.header_timeout", number(o.HeaderTimeout), grows, failed, failedBy(fetch.KindHeaderTimeout)},
 		{"fetch.idle_timeout", number(o.BodyIdleTimeout), grows, failed, failedBy(fetch.KindBodyTimeout)},
 		{"fetch.min_rate", number(-o.MinRate), grows, failed, failedBy(fetch.KindTooSlow)},
@@ -113,7 +120,7 @@ func (s *liftSource) patienceLifts() []lift {
 	}
 }
 
-// scopeLifts are about which URLs belong to the crawl.
+// scopeLifts returns the lifts of settings about which URLs belong to the crawl.
 func (s *liftSource) scopeLifts() []lift {
 	scope, depth, excluded := s.scope, s.o.Frontier.MaxDepth, storage.In(storage.Excluded)
 	inScope := func(l *storage.Located) bool {
@@ -126,13 +133,13 @@ func (s *liftSource) scopeLifts() []lift {
 	redirected := func(l *storage.Located) bool { // its target is not known any more
 		return l.Last.State == storage.Redirected && l.Last.Reason == storage.ReasonScope
 	}
-	force := s.live
 	deepest := int64(depth)
 	if depth == 0 {
 		deepest = math.MaxInt64
 	}
+	value := digestOf(fmt.Sprint(s.o.Mode, s.live.Include, s.live.Exclude))
 	return []lift{
-		{"scope", digestOf(fmt.Sprint(s.o.Mode, force.Include, force.Exclude)), nil, excluded | storage.In(storage.Redirected),
+		{"scope", value, nil, excluded | storage.In(storage.Redirected),
 			func(l *storage.Located) bool { return inScope(l) || redirected(l) }},
 		{"crawl.seeds", number(s.seeds), grows, excluded, inScope},
 		{"crawl.max_depth", number(deepest), grows, excluded, func(l *storage.Located) bool {
@@ -141,7 +148,7 @@ func (s *liftSource) scopeLifts() []lift {
 	}
 }
 
-// robotsLifts are about how robots.txt is read.
+// robotsLifts returns the lifts of settings about how robots.txt is read.
 func (s *liftSource) robotsLifts() []lift {
 	o, denied := &s.o.Frontier, storage.In(storage.Denied)
 	return []lift{
@@ -150,8 +157,8 @@ func (s *liftSource) robotsLifts() []lift {
 	}
 }
 
-// allowedNow reports of denied URLs whether the stored robots.txt of their origin allows them. Where that cannot be said the frontier will.
-// It keeps the rules of one host.
+// allowedNow returns a function that reports whether the stored robots.txt of its origin allows a
+// denied URL, or cannot be read: then the frontier decides. It keeps the rules of one host.
 func (s *liftSource) allowedNow() func(*storage.Located) bool {
 	host, rules := storage.NoHost, map[uint8]*robots.Rules{}
 	return func(l *storage.Located) bool {
@@ -170,7 +177,8 @@ func (s *liftSource) allowedNow() func(*storage.Located) bool {
 
 func failedBy(kinds ...fetch.Kind) func(*storage.Located) bool {
 	return func(l *storage.Located) bool {
-		return l.Last.Reason >= storage.ReasonFetch && slices.Contains(kinds, fetch.Kind(l.Last.Reason-storage.ReasonFetch))
+		r := l.Last.Reason
+		return r >= storage.ReasonFetch && slices.Contains(kinds, fetch.Kind(r-storage.ReasonFetch))
 	}
 }
 
@@ -186,7 +194,7 @@ func isTemporary(o *storage.Outcome) bool {
 	return o.Reason >= storage.ReasonFetch && fetch.Kind(o.Reason-storage.ReasonFetch).Temporary()
 }
 
-// Values of settings are compared as texts. A list has an item a line; one that is very long is a digest.
+// Values of settings are compared as texts. A list has an item a line; a very long one is a digest.
 
 const longestValue = 4 << 10
 
@@ -232,24 +240,25 @@ func grows(before, after string) bool {
 	return err == nil && err2 == nil && b > a
 }
 
-// gains reports whether a list has an item that it had not.
+// gains reports whether a list has an item that it did not have.
 func gains(before, after string) bool {
 	if strings.HasPrefix(before, digestPrefix) || strings.HasPrefix(after, digestPrefix) {
 		return true
 	}
 	had := strings.Split(before, "\n")
-	return after != "" && slices.ContainsFunc(strings.Split(after, "\n"), func(item string) bool { return !slices.Contains(had, item) })
+	isNew := func(item string) bool { return !slices.Contains(had, item) }
+	return after != "" && slices.ContainsFunc(strings.Split(after, "\n"), isNew)
 }
 
 func loses(before, after string) bool { return gains(after, before) }
 
-// opens is gains for a list that means all where it is empty.
+// opens is gains for a list that means all if it is empty.
 func opens(before, after string) bool { return before != "" && (after == "" || gains(before, after)) }
 
-// settingValues are the values of the settings that decide about URLs, by setting, as the store keeps
-// them. They are compared with those in force at the start of a run, and when settings change during
-// one. If one has become more generous, a retry puts back the URLs whose reason may be gone. Values
-// that a store of an earlier version did not keep lift nothing.
+// settingValues are the values of the settings that decide about URLs, by setting, as the store
+// keeps them. They are compared with those in force at the start of a run, and when settings change
+// during one. If one has become more generous, a retry puts back the URLs whose reason may be gone.
+// Values that a store of an earlier version did not keep lift nothing.
 type settingValues map[string]string
 
 // markSettings is the name of their mark: one JSON object.
@@ -286,9 +295,9 @@ func (v settingValues) encode() []byte {
 	return b
 }
 
-// reconsider begins, on disk, a retry of what settings have lifted since they were kept; restoreRetries
-// finds it there. seeds is how many the scope is made of. It returns the settings as they are kept
-// now, and the failures of robots.txt files that may be gone.
+// reconsider begins, on disk, a retry of what settings have lifted since they were kept;
+// restoreRetries finds it there. seeds is how many the scope is made of. It returns the settings as
+// they are kept now, and the failures of robots.txt files that may be gone.
 func (e *Engine) reconsider(ctx context.Context, seeds int) (settingValues, []robots.Failure, error) {
 	encoded, err := e.store.Mark(markSettings)
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
-	"github.com/amble-crawler/amble/internal/revisit"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -41,8 +40,8 @@ func (w *worker) read(ctx context.Context, res *result, resp *fetch.Response, pa
 // forbidsLinks reports whether the links of a page are not to be followed.
 func (w *worker) forbidsLinks(d *extract.Directives) bool { return d.NoFollow && w.o.NoFollow }
 
-// note takes the directives of a page. A page that is no longer available is not to be shown, and is
-// not fetched again.
+// note takes the directives of a page. A page that is no longer available is not to be shown, and
+// is not fetched again.
 func note(res *result, page *archive.Page, d *extract.Directives) {
 	res.page.Expires = d.UnavailableAfter
 	page.Robots, page.Preferences = d.Seen, d.Preferences
@@ -50,8 +49,8 @@ func note(res *result, page *archive.Page, d *extract.Directives) {
 	page.NoIndex = d.NoIndex || !d.UnavailableAfter.IsZero() && res.page.End.After(d.UnavailableAfter)
 }
 
-// takeLinks extracts the links of an HTML page that belong to the crawl. The error is one of reading
-// the body back.
+// takeLinks extracts the links of an HTML page that belong to the crawl. The error is one of
+// reading the body back.
 func (w *worker) takeLinks(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page) error {
 	l := &res.lease
 	contentType := resp.Header.Get("Content-Type")
@@ -145,20 +144,13 @@ func (w *worker) stripSession(f *storage.Found) {
 	f.Fingerprint = w.store.Fingerprint(f.URL.Origin().URL(stripped))
 }
 
-// sum keeps the simhash of a document for the comparison with a later one.
-func (w *worker) sum(res *result, doc *extract.Page) {
-	if w.o.comparesText() {
-		res.simhash = revisit.Simhash(doc.Text)
-	}
-}
-
-// maxParse is how many bytes of a document are searched for links. What follows is kept and counted,
-// but not read.
+// maxParse is how many bytes of a document are searched for links. What follows is kept and
+// counted, but not read.
 const maxParse = 8 << 20
 
 // parsers are the permissions to parse, as many as there are cores: the tree of a document is many
-// times its size, and more at once would not be faster. Each carries a buffer for documents that are
-// in a file.
+// times its size, and more at once would not be faster. Each carries a buffer for documents that
+// are in a file.
 type parsers chan []byte
 
 func newParsers() parsers {

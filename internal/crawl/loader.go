@@ -1,11 +1,7 @@
 package crawl
 
 import (
-	"fmt"
 	"log/slog"
-	"runtime/debug"
-	"slices"
-	"time"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -75,7 +71,8 @@ func (l *loader) readQueue(
 	from := &host.Queues[i]
 	to.Heads.Next = q.From
 	request := storage.HeadsRequest{
-		Host: host.ID, Origin: uint8(i), From: q.From, Queued: q.Max, Due: want.Due, Renewals: want.Renewals, Now: want.Now,
+		Host: host.ID, Origin: uint8(i), From: q.From, Queued: q.Max, Due: want.Due, Renewals: want.Renewals,
+		Now: want.Now,
 	}
 	if from.Queued+from.Due == 0 {
 		request.From = max(q.From, host.Tail)
@@ -98,7 +95,8 @@ func (l *loader) readRobots(to *frontier.QueueLoad, origin weburl.Origin) error 
 		return err
 	}
 	if to.Record, err = robots.DecodeRecord(encoded); err != nil {
-		l.log.Warn("a stored robots policy cannot be read; it is fetched again", "origin", origin.String(), "error", err)
+		l.log.Warn("a stored robots policy cannot be read; it is fetched again", "origin", origin.String(),
+			"error", err)
 		to.Record = robots.Record{}
 		return nil
 	}
@@ -113,66 +111,4 @@ func (l *loader) readRobots(to *frontier.QueueLoad, origin weburl.Origin) error 
 		to.Record = robots.Record{}
 	}
 	return nil
-}
-
-// forgiveness says which robots.txt files that could not be fetched are fetched again at once: since
-// they failed, settings that may be why have become more generous. Only the process that finds
-// that out knows; any other fetches such a file in its time, within an hour.
-type forgiveness struct {
-	failures []robots.Failure
-	before   time.Time // failures since then are not forgiven
-}
-
-func (f *forgiveness) has(r *robots.Record) bool {
-	return r.Class == robots.ClassUnreachable && slices.Contains(f.failures, r.Failure) &&
-		r.FirstUnreachable.Before(f.before)
-}
-
-// rulesStore is where robots records are.
-type rulesStore interface {
-	HostByID(storage.HostID) (storage.Host, error)
-	Policy(weburl.Origin) ([]byte, error)
-}
-
-// rulesReader compiles stored robots.txt files. It is safe for concurrent use.
-type rulesReader struct {
-	store  rulesStore
-	log    *slog.Logger
-	tokens []string
-}
-
-// compile compiles a stored robots.txt. The error is a panic, which costs the file and not the crawl.
-func (r *rulesReader) compile(record *robots.Record) (rules *robots.Rules, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = fmt.Errorf("amble failed: %v\n%s", cause, debug.Stack())
-		}
-	}()
-	return record.Rules(r.tokens...), nil
-}
-
-// stored returns the rules of the robots record that the store has of an origin.
-func (r *rulesReader) stored(id storage.HostID, origin uint8) (*robots.Rules, error) {
-	host, err := r.store.HostByID(id)
-	if err != nil {
-		return nil, err
-	}
-	if int(origin) >= len(host.Queues) {
-		return nil, fmt.Errorf("host %s: %w", host.Name, storage.ErrCorrupt)
-	}
-	of := host.Queues[origin].Origin
-	encoded, err := r.store.Policy(of)
-	if err != nil {
-		return nil, err
-	}
-	record, err := robots.DecodeRecord(encoded)
-	if err != nil {
-		return nil, err
-	}
-	rules, err := r.compile(&record)
-	if err != nil { // what is denied stays denied until another version of the file has come
-		r.log.Error("a stored robots.txt cannot be compiled", "origin", of.String(), "error", err)
-		return robots.Record{}.Rules(), nil
-	}
-	return rules, nil
 }

@@ -3,7 +3,10 @@ package crawl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
+
+	"github.com/amble-crawler/amble/storage"
 )
 
 // ErrNotRunning says that the crawl has not begun yet, or is ending: nothing can be given to it.
@@ -53,8 +56,8 @@ func (m *mailbox) call(ctx context.Context, f func(*dispatcher)) error {
 	}
 }
 
-// submit has the dispatcher run command, and returns when what that changed is on disk. The error is
-// that of call, that of command, which then has changed nothing, or why the commit failed. After
+// submit has the dispatcher run command, and returns when what that changed is on disk. The error
+// is that of call, that of command, which then has changed nothing, or why the commit failed. After
 // the error of the context the command may be in force.
 func (m *mailbox) submit(ctx context.Context, command func(*dispatcher) error) error {
 	committed := make(chan error, 1)
@@ -74,4 +77,47 @@ func (m *mailbox) submit(ctx context.Context, command func(*dispatcher) error) e
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// add has an addition committed and waits for that. It returns the insert result of each discovery.
+// After an error nobody knows whether it was committed.
+func (m *mailbox) add(ctx context.Context, a *addition) ([]storage.Fate, error) {
+	if len(a.found)+len(a.again) == 0 {
+		return nil, nil
+	}
+	a.answer = make(chan added, 1)
+	select {
+	case m.additions <- a:
+	case <-m.closed:
+		return nil, ErrNotRunning
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	select {
+	case done := <-a.answer:
+		return done.fates, done.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// additions returns the channel that the next addition comes from; nil while one waits for its
+// commit.
+func (d *dispatcher) additions() <-chan *addition {
+	if d.addition != nil {
+		return nil
+	}
+	return d.mailbox.additions
+}
+
+// answerAddition tells whoever added URLs what their commit did.
+func (b *batch) answerAddition() {
+	if b.addition == nil {
+		return
+	}
+	if b.err != nil {
+		b.addition.answer <- added{err: fmt.Errorf("commit the URLs: %w", b.err)}
+		return
+	}
+	b.addition.answer <- added{fates: b.rows.Fates}
 }

@@ -51,8 +51,9 @@ type Importer struct {
 	found  []storage.Found // one batch, used again
 }
 
-// OpenImporter opens the store in o.DataDir, and makes one if there is none. The scope is that of the
-// seeds given and of those that earlier runs have recorded. The errors of storage.Open come through.
+// OpenImporter opens the store in o.DataDir, and makes one if there is none. The scope is that of
+// the seeds given and of those that earlier runs have recorded. The errors of storage.Open come
+// through.
 func OpenImporter(o Options, seeds []Seed) (*Importer, error) {
 	f, err := openOffline(&o)
 	if err != nil {
@@ -131,7 +132,8 @@ func (r *Retrier) Retry(ctx context.Context, s Selection, each func(Retried) err
 			break
 		}
 		if len(page) > 0 {
-			if err = r.commit(doing, &storage.Batch{Done: page, Marks: map[string][]byte{mark: w.encode()}}); err != nil {
+			b := storage.Batch{Done: page, Marks: map[string][]byte{mark: w.encode()}}
+			if err = r.commit(doing, &b); err != nil {
 				break
 			}
 			w.back.Add(uint64(len(page)))

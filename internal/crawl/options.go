@@ -129,8 +129,8 @@ func (o *Options) comparesText() bool { return o.Renew != nil && o.SimilarBits >
 const ownDescriptors = 64
 
 // Descriptors returns how many files and connections a crawl may have open. least is what it cannot
-// do without: a connection and a file for each worker. full is the most that it takes, with all that
-// a worker may spool, and with the connections kept between requests.
+// do without: a connection and a file for each worker. full is the most that it takes, with all
+// that a worker may spool, and with the connections kept between requests.
 func (o *Options) Descriptors() (least, full int) {
 	return ownDescriptors + 2*o.Workers, ownDescriptors + 5*o.Workers + o.Fetch.MaxIdleConns
 }

@@ -3,12 +3,15 @@ package crawl
 import (
 	"context"
 	"errors"
+	"strconv"
+	"sync"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/spool"
+	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -27,7 +30,9 @@ func (w *worker) keepText(res *result, doc *extract.Page) {
 }
 
 // output encodes what a page lease came to: a response, or a failure.
-func (w *worker) output(ctx context.Context, res *result, page *archive.Page, resp *fetch.Response, failure *fetch.Error) {
+func (w *worker) output(
+	ctx context.Context, res *result, page *archive.Page, resp *fetch.Response, failure *fetch.Error,
+) {
 	if w.o.Archive.Has(archive.FormatNone) {
 		return
 	}
@@ -81,8 +86,8 @@ func brokenOff(report frontier.Report) frontier.Report {
 	return report
 }
 
-// prepare encodes a visit. While there is no space for that it waits, and reports it as the committer
-// does; false: the crawl ended meanwhile.
+// prepare encodes a visit. While there is no space for that it waits, and reports it as the
+// committer does; false: the crawl ended meanwhile.
 func (w *worker) prepare(ctx context.Context, res *result) bool {
 	visit := res.visit
 	res.visit = archive.Visit{}
@@ -119,7 +124,7 @@ func (w *worker) stored(host storage.HostID, digest uint64) *archive.Original {
 	if digest == 0 {
 		return nil
 	}
-	if o := w.bodies.find(host, digest); o != nil {
+	if o := w.recent.find(host, digest); o != nil {
 		return o
 	}
 	p, ok, err := w.store.Payload(host, digest)
@@ -144,4 +149,168 @@ func (w *worker) validators(l *frontier.Lease) (etag, modified string) {
 		return "", ""
 	}
 	return last.ETag, last.Modified
+}
+
+// exchangeOf returns what went over the wire for a lease: a whole response, or what came of one
+// that broke off. Nil: nothing that is kept.
+func exchangeOf(l *frontier.Lease, resp *fetch.Response, failure *fetch.Error) (*archive.Exchange, *fetch.Response) {
+	why := archive.TooLong
+	if failure != nil {
+		resp, why = failure.Partial, truncationOf(failure.Kind)
+	}
+	if resp == nil || resp.Wire == nil || why == "" {
+		return nil, nil
+	}
+	truncated := archive.Truncation("")
+	if resp.Wire.Truncated {
+		truncated = why
+	}
+	return &archive.Exchange{
+		URL: l.URL.String(), At: resp.Start, Address: resp.RemoteAddr.Addr(), Request: resp.Wire.Request,
+		Response: resp.Wire.Response,
+		Chunked:  resp.Wire.Chunked, Truncated: truncated,
+	}, resp
+}
+
+// truncationOf returns why a body broke off; empty: the failure says nothing about the response.
+func truncationOf(k fetch.Kind) archive.Truncation {
+	switch k {
+	case fetch.KindBodyTimeout:
+		return archive.TookTooLong
+	case fetch.KindIncompleteBody, fetch.KindReset, fetch.KindClosed, fetch.KindTLS, fetch.KindProxy:
+		return archive.Disconnected
+	case fetch.KindBadEncoding, fetch.KindUnknown:
+		return archive.Unspecified
+	}
+	return ""
+}
+
+// pageFacts returns what the archive says of the request for a page: how it was found, why it was
+// allowed, and at which delay it was made. docs/ARCHIVE.md explains each.
+func pageFacts(l *frontier.Lease, page *archive.Page, resp *fetch.Response) []warc.Field {
+	facts := make(warc.Header, 0, 16)
+	facts.Add("via", page.Via)
+	facts.Add("depth", strconv.Itoa(page.Depth))
+	if l.Head.Seed {
+		facts.Add("seed", "true")
+	}
+	facts.Add("attempt", strconv.Itoa(page.Attempts))
+	verdict := "allowed"
+	if !l.Verdict.Allowed {
+		verdict = "disallowed" // and robots.obey is off
+	}
+	facts.Add("robots", verdict)
+	facts.Add("robots-reason", l.Verdict.Reason.String())
+	if l.Verdict.Line > 0 {
+		facts.Add("robots-line", strconv.Itoa(l.Verdict.Line))
+	}
+	if l.Rules != nil && !l.Rules.Version().IsZero() {
+		facts.Add("robots-version", l.Rules.Version().String())
+	}
+	addRequestFacts(&facts, l, resp)
+	for _, directive := range page.Robots {
+		facts.Add("directive", directive)
+	}
+	for _, preference := range page.Preferences {
+		facts.Add("preference", preference)
+	}
+	return facts
+}
+
+// robotsFacts returns what the archive says of the request for a robots.txt.
+func robotsFacts(l *frontier.Lease, resp *fetch.Response) []warc.Field {
+	var facts warc.Header
+	facts.Add("robots-of", l.Robots.Origin.String())
+	if l.Robots.Hops > 0 {
+		facts.Add("redirects", strconv.Itoa(l.Robots.Hops))
+	}
+	addRequestFacts(&facts, l, resp)
+	return facts
+}
+
+// addRequestFacts adds those of any request.
+func addRequestFacts(facts *warc.Header, l *frontier.Lease, resp *fetch.Response) {
+	facts.Add("delay", l.Delay.String())
+	facts.Add("delay-reason", l.DelayReason.String())
+	facts.Add("first-byte-ms", strconv.FormatInt(resp.FirstByte.Sub(resp.Start).Milliseconds(), 10))
+	facts.Add("fetch-time-ms", strconv.FormatInt(resp.End.Sub(resp.Start).Milliseconds(), 10))
+}
+
+// appendOutlinks adds a field for each link of the page.
+func appendOutlinks(facts []warc.Field, links []archive.Link) []warc.Field {
+	for i := range links {
+		facts = append(facts, warc.Field{Name: "outlink", Value: links[i].To})
+	}
+	return facts
+}
+
+// pageTexts remembers the URLs of pages that links were found on: what one page links to is mostly
+// fetched in a row. It is safe for concurrent use.
+type pageTexts struct {
+	mu   sync.Mutex
+	urls map[storage.Position]string // guarded by mu
+}
+
+// maxPageTexts bounds them; all are forgotten when there are as many.
+const maxPageTexts = 1024
+
+// via returns the URL of the page that a URL was found on; empty if there is none.
+func (w *worker) via(head *storage.Head) string {
+	if head.ViaHost == storage.NoHost {
+		return ""
+	}
+	page := storage.Position{Host: head.ViaHost, Ordinal: head.ViaOrdinal}
+	v := w.pageTexts
+	v.mu.Lock()
+	text, known := v.urls[page]
+	v.mu.Unlock()
+	if known {
+		return text
+	}
+	u, err := w.store.URL(page.Host, page.Ordinal)
+	if err != nil {
+		return ""
+	}
+	text = u.String()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.urls == nil || len(v.urls) >= maxPageTexts {
+		v.urls = make(map[storage.Position]string)
+	}
+	v.urls[page] = text
+	return text
+}
+
+// bodies are those whose responses wait for a commit or are with the committer: the store does not
+// know of them yet, and the next response of the host may have the same. A response that points to
+// one of them is added to the same batch or a later one, so it is never committed without it. The
+// dispatcher adds and removes; workers find. It is safe for concurrent use.
+type bodies struct{ originals sync.Map } // bodyKey to *archive.Original
+
+type bodyKey struct {
+	host   storage.HostID
+	digest uint64
+}
+
+// add takes note of the body that a result brings.
+func (b *bodies) add(res *result) {
+	if p := res.payload; p != nil {
+		b.originals.Store(bodyKey{p.Host, p.Digest},
+			&archive.Original{URL: res.lease.URL.String(), At: p.At, Payload: p.SHA256})
+	}
+}
+
+// find returns the response with a body; nil if there is none.
+func (b *bodies) find(host storage.HostID, digest uint64) *archive.Original {
+	if o, ok := b.originals.Load(bodyKey{host, digest}); ok {
+		return o.(*archive.Original)
+	}
+	return nil
+}
+
+// committed forgets bodies that the store knows of from now on.
+func (b *bodies) committed(payloads []storage.Payload) {
+	for i := range payloads {
+		b.originals.Delete(bodyKey{payloads[i].Host, payloads[i].Digest})
+	}
 }

@@ -2,15 +2,12 @@ package crawl
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
-	"net/http"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/httpfield"
-	"github.com/amble-crawler/amble/internal/revisit"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -114,8 +111,8 @@ func retriedStatus(status int) bool {
 	return status >= 500 || status == 429 || status == 408 || status == 425
 }
 
-// unreadable returns the outcome of a page whose body could not be read back from its file: the page
-// is fetched again.
+// unreadable returns the outcome of a page whose body could not be read back from its file: the
+// page is fetched again.
 func (w *worker) unreadable(page *archive.Page, err error) storage.Outcome {
 	w.log.Error("cannot read back a body", "url", page.URL, "error", err)
 	page.Reason, page.Error = fetch.KindLocal.String(), err.Error()
@@ -167,39 +164,4 @@ func (w *worker) redirect(res *result, resp *fetch.Response, page *archive.Page)
 	}
 	res.found = append(res.found, f)
 	return storage.Redirected, storage.ReasonNone
-}
-
-// compare decides whether a page is the same as at the last response, and keeps what a response
-// without a body leaves out.
-func (w *worker) compare(res *result, o *storage.Outcome, header http.Header) {
-	last := &res.lease.Head.Last
-	if t, err := http.ParseTime(header.Get("Last-Modified")); err == nil && o.State == storage.Fetched {
-		res.page.Modified = t
-	}
-	switch {
-	case o.Status == http.StatusNotModified:
-		res.page.Change = revisit.Same
-		o.Digest, o.Simhash, o.Bytes = last.Digest, last.Simhash, last.Bytes
-		if o.ETag == "" {
-			o.ETag = last.ETag
-		}
-		if o.Modified == "" {
-			o.Modified = last.Modified
-		}
-	case last.Digest == 0:
-		res.page.Change = revisit.First
-	case last.Digest == o.Digest:
-		res.page.Change = revisit.Same
-	case revisit.Similar(last.Simhash, o.Simhash, w.o.SimilarBits):
-		res.page.Change = revisit.Same
-		o.Simhash = last.Simhash // so that many small changes are one some day
-	default:
-		res.page.Change = revisit.Changed
-	}
-}
-
-// targetDigest returns what stands for the content of a page that redirects.
-func targetDigest(target string) uint64 {
-	sum := sha256.Sum256([]byte(target))
-	return binary.BigEndian.Uint64(sum[:])
 }

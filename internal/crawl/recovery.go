@@ -18,8 +18,8 @@ import (
 // markHeld is the name of the mark with the time since when every host has a restart hold.
 const markHeld = "owed"
 
-// recovery settles what the process before this one left. It is used before a run, and owns what the
-// committer owns later.
+// recovery settles what the process before this one left. It is used before a run, and owns what
+// the committer owns later.
 type recovery struct {
 	o         *Options
 	log       *slog.Logger
@@ -152,7 +152,8 @@ func (r *recovery) holdHosts(b *storage.Batch) error {
 		}
 	}
 	if len(names) > 0 {
-		r.log.Info("requests of the last run have no outcome", "hosts", len(r.ledger.Hosts), "waits", len(r.ledger.Waits))
+		r.log.Info("requests of the last run have no outcome",
+			"hosts", len(r.ledger.Hosts), "waits", len(r.ledger.Waits))
 	}
 	return nil
 }
@@ -175,7 +176,8 @@ func (r *recovery) holdHost(b *storage.Batch, h *storage.Host) error {
 		polite.Owe(r.opened, delay, politeness.ReasonRestart)
 	}
 	if waits {
-		left := min(wait.At.Add(wait.Wait).Sub(r.opened), wait.Wait) // no longer than it was, if the clock was set back
+		// It is no longer than it was, if the clock was set back.
+		left := min(wait.At.Add(wait.Wait).Sub(r.opened), wait.Wait)
 		polite.Owe(r.opened, left, politeness.ReasonRetryAfter)
 	}
 	encoded, err := polite.State(r.opened).AppendBinary(nil)

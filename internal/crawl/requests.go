@@ -70,15 +70,15 @@ func (l *requestLog) close() error {
 }
 
 // uncommitted are the URLs of the uncommitted requests of earlier processes, and when those began.
-// The log says of the next request for such a URL that it is made again. A mark keeps them, since the
-// next process may be killed as well before it comes to them.
+// The log says of the next request for such a URL that it is made again. A mark keeps them, since
+// the next process may be killed as well before it comes to them.
 type uncommitted map[string]time.Time
 
 const (
 	// markUncommitted is the name of that mark.
 	markUncommitted = "unsaid"
-	// maxUncommitted bounds it. Only on a full disk are there many more requests without a commit than
-	// there are workers.
+	// maxUncommitted bounds it. Only on a full disk are there many more requests without a commit
+	// than there are workers.
 	maxUncommitted = 10_000
 )
 
@@ -149,7 +149,8 @@ func (r *recovery) lastOutcome(u weburl.URL) (time.Time, error) {
 func (r *recovery) openRequestLog(boot string, settled uint64) (l *requestLog, err error) {
 	dir := filepath.Join(r.o.DataDir, requestlog.DirName)
 	l = &requestLog{complain: func(err error) {
-		r.log.Warn("the request log cannot be written; what it lacks is written later, or counted as lost", "error", err)
+		r.log.Warn("the request log cannot be written; what it lacks is written later, or counted as lost",
+			"error", err)
 	}}
 	now, uptime := systemClock()
 	if uptime > 0 {
@@ -210,9 +211,9 @@ func (r *recovery) findPolicy(q *requestlog.Request) error {
 	return err
 }
 
-// startNote is what the start ledger keeps of a lease besides host, address and delay: its kind, the
-// line of robots.txt that allowed it, the version of that file (of a request for a robots.txt: the
-// origin that it is for, if that is another), and the URL.
+// startNote is what the start ledger keeps of a lease besides host, address and delay: its kind,
+// the line of robots.txt that allowed it, the version of that file (of a request for a robots.txt:
+// the origin that it is for, if that is another), and the URL.
 func startNote(l *frontier.Lease) string {
 	why := ""
 	switch {

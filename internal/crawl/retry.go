@@ -16,7 +16,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Selection says which URLs are put back into their queues: those that meet all of it. The zero value is every URL that can be put back.
+// Selection says which URLs are put back into their queues: those that meet all of it. The zero
+// value is every URL that can be put back.
 type Selection struct {
 	States  storage.States   // a subset of frontier.CanPutBack; zero: all of these
 	Reasons []storage.Reason // any of them; none: every reason
@@ -24,7 +25,7 @@ type Selection struct {
 	Pattern *regexp.Regexp   // that the URL matches; nil: every URL
 }
 
-// states are those that a URL may be in. States that cannot be left are never among them.
+// states returns those that a URL may be in. States that cannot be left are never among them.
 func (s *Selection) states() storage.States {
 	if s.States == 0 {
 		return frontier.CanPutBack()
@@ -39,7 +40,8 @@ func (s *Selection) selects(l *storage.Located) bool {
 		(s.Pattern == nil || s.Pattern.MatchString(l.URL.String()))
 }
 
-// storedSelection is a Selection as a mark has it. Its numbers are those of the storage package, which never change.
+// storedSelection is a Selection as a mark has it. Its numbers are those of the storage package,
+// which never change.
 type storedSelection struct {
 	States  int    `json:"states,omitempty"`
 	Reasons []int  `json:"reasons,omitempty"`
@@ -79,8 +81,9 @@ func (s *Selection) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// A retry is a walk over all URLs, or those of a host, in the background, which puts some of them back into their queues. A mark in the
-// store holds what it is for and how far it has come, written in the transaction that puts URLs back: so each is put back once, whatever happens.
+// retry is a walk over all URLs, or those of a host, in the background, which puts some of them
+// back into their queues. A mark in the store holds what it is for and how far it has come. It is
+// written in the transaction that puts URLs back, so each is put back once, whatever happens.
 type retry struct {
 	order retryOrder
 	only  storage.HostID              // the host of the selection; NoHost: every host
@@ -101,9 +104,9 @@ type retryOrder struct {
 	Back      uint64         `json:"back,omitempty"` // URLs put back so far
 }
 
-// Retried says how far a retry has come.
+// Retried is the progress of a retry.
 type Retried struct {
-	Looked uint64 `json:"looked"` // URLs looked at
+	Looked uint64 `json:"looked"` // URLs examined
 	Back   uint64 `json:"back"`   // of these, those that are put back; in a dry run, those that would be
 }
 
@@ -113,10 +116,10 @@ const markRetry = "retry/"
 // Bounds of one step of a retry.
 const (
 	retryPage  = 1_000  // URLs put back
-	retryLooks = 20_000 // URLs looked at
+	retryLooks = 20_000 // URLs examined
 )
 
-// errHost says that the host of a selection is not known.
+// errHost returns the error for a host of a selection that is not known.
 func errHost(name string) error { return fmt.Errorf("host %s: %w", name, inspect.ErrUnknown) }
 
 // retryStore is what a retry reads.
@@ -125,13 +128,14 @@ type retryStore interface {
 	HostByName(string) (storage.Host, error)
 }
 
-// newRetry makes the retry of an order. The lifts are needed where the order is about settings. The error is inspect.ErrUnknown where the
-// host is not known, or one of reading.
+// newRetry makes the retry of an order. The lifts are needed if the order is about settings. The
+// error is inspect.ErrUnknown if the host is not known, or one of reading.
 func newRetry(s retryStore, o retryOrder, lifts []lift) (*retry, error) {
 	w := &retry{order: o, most: retryPage, over: make(chan struct{})}
 	w.back.Store(o.Back)
 	if o.Selection == nil {
-		lifts = slices.DeleteFunc(slices.Clone(lifts), func(l lift) bool { return !slices.Contains(o.Lifted, l.setting) })
+		isOther := func(l lift) bool { return !slices.Contains(o.Lifted, l.setting) }
+		lifts = slices.DeleteFunc(slices.Clone(lifts), isOther)
 		for i := range lifts {
 			w.when |= lifts[i].states
 		}
@@ -159,7 +163,7 @@ func (w *retry) encode() []byte {
 	return b
 }
 
-// step looks at the next URLs and returns those that are put back. The end: there are no more.
+// step examines the next URLs and returns those that are put back. end: there are no more.
 func (w *retry) step(ctx context.Context, s retryStore, now time.Time) (page []storage.Done, end bool, err error) {
 	if w.when == 0 {
 		return nil, true, nil // no setting of this program
@@ -197,15 +201,18 @@ func putBack(host storage.HostID, h *storage.Head, now time.Time) storage.Done {
 	}
 }
 
-// passedCost is how many hosts are passed over in about the time that a URL takes to be looked at.
+// passedCost is how many hosts are passed over in about the time that a URL takes to be examined.
 const passedCost = 8
 
-// progress is how far it has come on disk.
+// progress returns how far it has come on disk.
 func (w *retry) progress() Retried { return Retried{Looked: w.looked.Load(), Back: w.back.Load()} }
 
-// CountRetries counts the URLs of a selection and changes nothing. Now and then each is told how far it has come. The error is
-// inspect.ErrUnknown for a host that is not known, that of the context or of each, or one of reading.
-func CountRetries(ctx context.Context, s retryStore, selection Selection, each func(Retried) error) (Retried, error) {
+// CountRetries counts the URLs of a selection and changes nothing. Now and then it calls each with
+// its progress. The error is inspect.ErrUnknown for a host that is not known, that of the context
+// or of each, or one of reading.
+func CountRetries(
+	ctx context.Context, s retryStore, selection Selection, each func(Retried) error,
+) (Retried, error) {
 	w, err := newRetry(s, retryOrder{Selection: &selection}, nil)
 	if err != nil {
 		return Retried{}, err
@@ -224,10 +231,10 @@ func CountRetries(ctx context.Context, s retryStore, selection Selection, each f
 }
 
 // Retry puts the URLs of a selection back into their queues, in the background. It calls each with
-// its progress: first when the command is on disk, and then now and again. Retry returns when all of
-// it is on disk. If the context or each ends it earlier, the retry goes on, also in the next run.
-// The error is that of the context or of each, inspect.ErrUnknown for a host that is not known,
-// ErrNotRunning, or why the command could not be committed. Any goroutine may call it.
+// its progress: first when the command is on disk, and then now and again. Retry returns when all
+// of it is on disk. If the context or each ends it earlier, the retry goes on, also in the next
+// run. The error is that of the context or of each, inspect.ErrUnknown for a host that is not
+// known, ErrNotRunning, or why the command could not be committed. Any goroutine may call it.
 func (e *Engine) Retry(ctx context.Context, s Selection, each func(Retried) error) (Retried, error) {
 	m := e.mailbox.Load()
 	if !m.isOpen() {
@@ -265,7 +272,7 @@ func (e *Engine) Retry(ctx context.Context, s Selection, each func(Retried) erro
 	}
 }
 
-// retryReports is how often it is told how far a retry has come.
+// retryReports is how often the progress of a retry is reported.
 const retryReports = time.Second
 
 // CountRetries is the function of that name, for the crawl. Any goroutine may call it.
@@ -307,8 +314,8 @@ func newRetrySweep(log *slog.Logger, mark string, w *retry) *sweep {
 	return s
 }
 
-// restoreRetries goes on with the retries that an earlier process did not finish, and begins those of
-// settings that have become more generous.
+// restoreRetries goes on with the retries that an earlier process did not finish, and begins those
+// of settings that have become more generous.
 func (d *dispatcher) restoreRetries() error {
 	marks, err := d.store.Marks(markRetry)
 	if err != nil {
@@ -329,8 +336,8 @@ func (d *dispatcher) restoreRetries() error {
 	return err
 }
 
-// takeRetried applies a step of a retry. Other sweeps have their turn before the next one. If nothing
-// was found the mark stays: to look once more costs less than a commit.
+// takeRetried applies a step of a retry. Other sweeps have their turn before the next one. If
+// nothing was found the mark stays: to look once more costs less than a commit.
 func (d *dispatcher) takeRetried(p *swept) {
 	s := p.sweep
 	d.sweeps.active--

@@ -65,8 +65,8 @@ func recordedSeeds(s scopeStore) (urls []weburl.URL, err error) {
 	return urls, err
 }
 
-// StoredScope returns the scope of a crawl that does not run, as inspect.Options.Scope wants it: that
-// of the seeds given and of those that earlier runs have recorded.
+// StoredScope returns the scope of a crawl that does not run, as inspect.Options.Scope wants it:
+// that of the seeds given and of those that earlier runs have recorded.
 func StoredScope(s *storage.Store, o Options, seeds []Seed) (func(weburl.URL) (in bool, why string), error) {
 	initial, err := newInitialScope(s, &o, seeds)
 	if err != nil {

@@ -91,10 +91,10 @@ func (w *worker) listKind(l *frontier.Lease, resp *fetch.Response) extract.ListK
 	return kind
 }
 
-// takeList makes discoveries of the URLs of a sitemap or feed. All batches of a long one but the last
-// are committed while it is read, so that it takes no more memory than a short one. If the crawl ends
-// meanwhile, the request counts as broken off, and a later run reads the list again. The error is one
-// of reading the body back.
+// takeList makes discoveries of the URLs of a sitemap or feed. All batches of a long one but the
+// last are committed while it is read, so that it takes no more memory than a short one. If the
+// crawl ends meanwhile, the request counts as broken off, and a later run reads the list again. The
+// error is one of reading the body back.
 func (w *worker) takeList(
 	ctx context.Context, res *result, resp *fetch.Response, page *archive.Page, kind extract.ListKind,
 ) error {
@@ -117,7 +117,8 @@ func (w *worker) takeList(
 	if list.Truncated || resp.Truncated {
 		page.Extracted = archive.ExtractedPart
 		w.log.Warn("a sitemap or feed is longer than the bounds, or breaks off; what comes behind is not read",
-			"url", page.URL, "urls", list.Items, "max_urls", w.o.Sitemaps.Lists.MaxItems, "max_size", w.o.Sitemaps.Lists.MaxBytes)
+			"url", page.URL, "urls", list.Items,
+			"max_urls", w.o.Sitemaps.Lists.MaxItems, "max_size", w.o.Sitemaps.Lists.MaxBytes)
 	}
 	return nil
 }
@@ -166,7 +167,7 @@ func (t *listTaker) take(ctx context.Context, item *extract.Item) error {
 	if t.bytes += len(item.URL.String()); t.bytes < listBytes && len(t.res.found) < listBatch {
 		return nil
 	}
-	_, err := t.mailbox.add(ctx, &addition{found: t.res.found})
+	_, err := t.add(ctx, &addition{found: t.res.found})
 	t.res.found, t.bytes = nil, 0 // the commit may still have them, where it failed
 	return err
 }

@@ -243,10 +243,11 @@ func TestLargeSitemaps(t *testing.T) {
 func TestSitemapOfLongURLs(t *testing.T) {
 	res := &result{findings: findings{found: make([]storage.Found, 1)}}
 	res.lease.Head.Sitemap, res.lease.Head.Depth = true, maxNesting // nothing is added to found
-	taker := listTaker{worker: &worker{mailbox: newMailbox()}, res: res}
+	m := newMailbox()
+	taker := listTaker{worker: &worker{add: m.add}, res: res}
 	commits := 0
 	go func() {
-		for a := range taker.mailbox.additions {
+		for a := range m.additions {
 			commits++
 			a.answer <- added{}
 		}
@@ -263,7 +264,7 @@ func TestSitemapOfLongURLs(t *testing.T) {
 			res.found = make([]storage.Found, 1)
 		}
 	}
-	close(taker.mailbox.additions)
+	close(m.additions)
 	if want := (listBatch - 1) * len(u.String()) / (listBytes + len(u.String())); commits != want {
 		t.Errorf("%d commits, want %d", commits, want)
 	}

@@ -3,12 +3,14 @@ package crawl
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -31,13 +33,13 @@ type Status struct {
 	Bytes    uint64         `json:"bytes"`    // over all runs
 
 	Run Rates `json:"run"`
-	// Traps are links of this run that were refused, by reason; Statuses the responses of this run by
-	// HTTP status, those to requests for robots.txt included.
+	// Traps are links of this run that were refused, by reason; Statuses the responses of this run
+	// by HTTP status, those to requests for robots.txt included.
 	Traps    map[string]uint64 `json:"traps,omitempty"`
 	Statuses map[string]uint64 `json:"statuses,omitempty"`
-	// Errors are the requests of this run without a usable response, those for robots.txt and lookups
-	// of names included; Failed the URLs that this run gave up. Both by the names of docs/ERRORS.md; a
-	// status is spelt out: "status 404".
+	// Errors are the requests of this run without a usable response, those for robots.txt and
+	// lookups of names included; Failed the URLs that this run gave up. Both by the names of
+	// docs/ERRORS.md; a status is spelt out: "status 404".
 	Errors map[string]uint64 `json:"errors,omitempty"`
 	Failed map[string]uint64 `json:"failed,omitempty"`
 
@@ -156,8 +158,8 @@ func (d *dispatcher) report(state string) {
 const waitsForURLs = "nothing is left to fetch: it waits for URLs (amble import, POST /api/v1/urls), " +
 	"or for recrawls that are due"
 
-// waitsForURLs reports whether the run has nothing to do, by the last survey: all hosts are empty or
-// have recrawls only.
+// waitsForURLs reports whether the run has nothing to do, by the last survey: all hosts are empty
+// or have recrawls only.
 func (d *dispatcher) waitsForURLs() bool {
 	if d.endsWhenDone() || d.busy > 0 || d.sweeps.isActive() || d.surveyor.found.states == nil {
 		return false
@@ -231,4 +233,43 @@ func (d *dispatcher) robotsCause(h *storage.Host) string {
 		}
 	}
 	return ""
+}
+
+// View inspects the crawl. Any goroutine may call it and use what it returns, until Close.
+func (e *Engine) View() *inspect.View {
+	return inspect.New(e.store, inspect.Options{
+		Politeness: e.live.Load().politeness, Robots: e.o.Frontier.Robots, Tokens: e.o.Frontier.Tokens,
+		Obey: e.o.Frontier.Obey, Renew: e.o.Renew, Now: e.o.Now, Live: e.inspectHosts, Table: e.hosts,
+		Scope: func(u weburl.URL) (bool, string) { return isInScope(e.scope.Load(), u) },
+	})
+}
+
+// inspectHosts has the dispatcher inspect hosts. If none runs there is nothing to know.
+func (e *Engine) inspectHosts(ctx context.Context, hosts []storage.HostID) (live []inspect.Live, err error) {
+	hosts = hosts[:min(len(hosts), inspect.LivePage)]
+	err = e.mailbox.Load().call(ctx, func(d *dispatcher) { live = d.inspect(hosts) })
+	if errors.Is(err, ErrNotRunning) {
+		return nil, nil
+	}
+	return live, err
+}
+
+// inspect reads a few words of each host.
+func (d *dispatcher) inspect(hosts []storage.HostID) []inspect.Live {
+	live := make([]inspect.Live, 0, len(hosts))
+	for _, id := range hosts {
+		v, known := d.f.Look(id)
+		if !known {
+			continue
+		}
+		l := inspect.Live{
+			Host: id, Place: v.Place, Next: v.Next, Delay: v.Delay, Robots: v.Robots, InFlight: v.InFlight,
+			Address: v.Address,
+		}
+		if v.Active {
+			l.Polite = &v.Polite
+		}
+		live = append(live, l)
+	}
+	return live
 }

@@ -2,8 +2,12 @@ package crawl
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"math"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
@@ -49,8 +53,8 @@ const (
 	surveyStep = 200
 )
 
-// surveyor walks over all hosts in short steps, so that no request waits for it. The dispatcher owns
-// it.
+// surveyor walks over all hosts in short steps, so that no request waits for it. The dispatcher
+// owns it.
 type surveyor struct {
 	table *hostTable // where a survey's table goes
 	found survey     // by the last walk that came to its end
@@ -58,8 +62,8 @@ type surveyor struct {
 	last  slowest
 	from  storage.HostID
 	spent time.Duration
-	// onward is closed while a walk is under way, so that the dispatcher goes on with it when nothing
-	// else happens; else it is nil.
+	// onward is closed while a walk is under way, so that the dispatcher goes on with it when
+	// nothing else happens; else it is nil.
 	onward chan struct{}
 }
 
@@ -73,7 +77,8 @@ func (s *surveyor) begin(now time.Time, hosts uint64) {
 	close(s.onward)
 }
 
-// count counts one host. postponedAfter is the longest wait for which this run does not postpone it.
+// count counts one host. postponedAfter is the longest wait for which this run does not postpone
+// it.
 func (s *surveyor) count(w *frontier.Waiting, now time.Time, postponedAfter time.Duration) {
 	s.begun.states[w.Place]++
 	s.begun.table.Rows = append(s.begun.table.Rows, rowOf(w, s.begun.table.At, now))
@@ -149,4 +154,81 @@ func (d *dispatcher) hostName(id storage.HostID) string {
 		return ""
 	}
 	return h.Name
+}
+
+// maxUnlisted is how many hosts may be listed from the store while no dispatcher runs.
+const maxUnlisted = 100_000
+
+// hostTable is the table of all hosts that the last survey made. It is safe for concurrent use.
+type hostTable struct {
+	latest atomic.Pointer[inspect.Table]
+	once   sync.Once
+	ready  chan struct{} // closed when there is one
+}
+
+func newHostTable() *hostTable { return &hostTable{ready: make(chan struct{})} }
+
+func (t *hostTable) set(latest *inspect.Table) {
+	t.latest.Store(latest)
+	t.once.Do(func() { close(t.ready) })
+}
+
+// hosts is inspect.Options.Table. It waits only if the first survey of a run has not come to its
+// end.
+func (e *Engine) hosts(ctx context.Context) (*inspect.Table, error) {
+	m := e.mailbox.Load()
+	if !m.isOpen() {
+		return e.noTable()
+	}
+	select {
+	case <-e.table.ready:
+		return e.table.latest.Load(), nil
+	case <-m.closed:
+		return e.noTable()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// noTable is the answer while no dispatcher runs: the hosts are listed from the store, if there are
+// few.
+func (e *Engine) noTable() (*inspect.Table, error) {
+	if e.store.Counters().Hosts > maxUnlisted {
+		return nil, fmt.Errorf("list the hosts: %w", ErrNotRunning)
+	}
+	return nil, nil
+}
+
+// rowOf returns the row of a host, inspected now, in a table that was begun at another instant.
+func rowOf(w *frontier.Waiting, at, now time.Time) inspect.Row {
+	until := max(w.Until.Sub(at), 0)
+	if w.Until.IsZero() {
+		until = 0
+	}
+	return inspect.Row{
+		Host: w.Host, Left: uint32(min(uint64(w.Left), math.MaxUint32)),
+		Next:  uint32(min(until/time.Second, math.MaxUint32)),
+		Delay: float32(w.Delay.Seconds()), Finish: float32(w.Finish.Seconds()),
+		State: stateIndex(w, w.Until.After(now)),
+	}
+}
+
+// stateIndex returns the index of a host's state in inspect.HostStates.
+func stateIndex(w *frontier.Waiting, waits bool) uint8 {
+	state := inspect.HostReady
+	switch {
+	case inspect.IsBusy(w.Place):
+		state = inspect.HostBusy
+	case w.Paused:
+		state = inspect.HostPaused
+	case w.Left == 0:
+		state = inspect.HostIdle
+	case w.Robots != robots.ReasonNone:
+		state = inspect.HostHeld
+	case w.Trouble:
+		state = inspect.HostTrouble
+	case waits:
+		state = inspect.HostWaiting
+	}
+	return uint8(slices.Index(inspect.HostStates(), state))
 }

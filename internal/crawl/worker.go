@@ -55,8 +55,8 @@ type workerStore interface {
 // Workers and the committer call it at the same time, so its methods have to be safe for that, and
 // must not wait for anything.
 type Observer interface {
-	// Requested is called for each request that left, once it has ended. The log has not numbered it
-	// yet, and knows more of it: Place, Again, For, Policy and the verdict are not set.
+	// Requested is called for each request that left, once it has ended. The log has not numbered
+	// it yet, and knows more of it: Place, Again, For, Policy and the verdict are not set.
 	Requested(requestlog.Request)
 	// Committed is called for each commit: how long it took, and how many outcomes and discoveries
 	// it held.
@@ -99,20 +99,25 @@ type worker struct {
 	crashes   *crashes
 	parsers   parsers
 	pageTexts *pageTexts
-	bodies    *bodies
+	recent    recentBodies
 
 	leases  <-chan *result
 	results chan<- *result
 	stalls  chan<- error
-	mailbox *mailbox // for the URLs of long lists
+	add     func(context.Context, *addition) ([]storage.Fate, error) // for the URLs of long lists
+}
+
+// recentBodies finds responses that are not in the store yet.
+type recentBodies interface {
+	find(host storage.HostID, digest uint64) *archive.Original
 }
 
 // newWorker returns a worker without channels.
-func (e *Engine) newWorker(recent *bodies) *worker {
+func (e *Engine) newWorker(recent recentBodies) *worker {
 	return &worker{
 		o: &e.o, log: e.log, store: e.store, client: e.client, encoder: e.encoder, scope: e.scope.Load,
 		sessions: frontier.NewSessions(e.o.SessionNames), recrawls: e.plan != nil, tally: &e.tally,
-		observer: e.observer, crashes: e.crashes, parsers: newParsers(), pageTexts: new(pageTexts), bodies: recent,
+		observer: e.observer, crashes: e.crashes, parsers: newParsers(), pageTexts: new(pageTexts), recent: recent,
 	}
 }
 
