@@ -96,7 +96,8 @@ func (b *batch) setMark(name string, value []byte) {
 	b.rows.Marks[name] = value
 }
 
-func (b *batch) isEmpty() bool { return b.rows.Empty() && len(b.items) == 0 }
+// isEmpty reports whether there is nothing to commit, and nobody who waits for a commit.
+func (b *batch) isEmpty() bool { return b.rows.Empty() && len(b.items)+len(b.waiting) == 0 }
 
 // answer tells those who wait for the commit what became of it.
 func (b *batch) answer(err error) {

@@ -21,14 +21,14 @@ const markHeld = "owed"
 // recovery settles what the process before this one left. It is used before a run, and owns what
 // the committer owns later.
 type recovery struct {
-	o         *Options
-	log       *slog.Logger
-	store     store
-	committer *committer
-	encoder   *archive.Encoder
-	tally     *tally
-	limits    func(host string) *politeness.Options
-	opened    time.Time
+	o       *Options
+	log     *slog.Logger
+	store   store
+	files   *outputFiles
+	encoder *archive.Encoder
+	tally   *tally
+	limits  func(host string) *politeness.Options
+	opened  time.Time
 
 	// ledger is what the start ledger says behind the committed offset; started are the requests
 	// among that, by offset.
@@ -43,7 +43,7 @@ type recovery struct {
 // hosts, and begins a new ledger.
 func (e *Engine) recover() error {
 	r := &recovery{
-		o: &e.o, log: e.log, store: e.store, committer: e.newCommitter(), encoder: e.encoder, tally: &e.tally,
+		o: &e.o, log: e.log, store: e.store, files: e.files, encoder: e.encoder, tally: &e.tally,
 		limits: e.live.Load().politeness, opened: e.opened, started: make(map[uint64]requestlog.Request),
 	}
 	encoded, err := e.store.Mark(storage.MarkLedger)
@@ -98,7 +98,7 @@ func (r *recovery) commit(uncommitted uncommitted) error {
 	}
 	b := storage.Batch{Marks: map[string][]byte{
 		storage.MarkLedger: storage.EncodePlace(r.ledger.End), markUncommitted: uncommitted.encode(),
-		MarkOutput: encodeMarks(r.committer.files.marks),
+		MarkOutput: encodeMarks(r.files.marks),
 	}}
 	if r.ledger.Everyone {
 		r.heldSince = r.opened
@@ -121,8 +121,7 @@ func (r *recovery) commit(uncommitted uncommitted) error {
 
 // commitItems commits a batch with what the output has of it.
 func (r *recovery) commitItems(b *storage.Batch, items []*archive.Item) error {
-	files := r.committer.files
-	marks, err := files.write(items, r.o.Now())
+	marks, err := r.files.write(items, r.o.Now())
 	if err != nil {
 		return err
 	}
@@ -130,7 +129,7 @@ func (r *recovery) commitItems(b *storage.Batch, items []*archive.Item) error {
 		b.Marks[MarkOutput] = encodeMarks(marks)
 	}
 	if _, err = r.store.Commit(b); err == nil { // else the next start cuts the output where its marks are
-		files.marks = marks
+		r.files.marks = marks
 	}
 	return err
 }
