@@ -3,9 +3,9 @@ package crawl
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -66,26 +66,28 @@ type added struct {
 	err   error
 }
 
-// Add gives URLs to the running crawl, and returns when they are on disk. Any goroutine may call it. The error is ErrNotRunning, ErrDraining, that
-// of the context, or why they could not be committed; what was counted till then is committed all the same.
+// Add gives URLs to the running crawl, and returns when they are on disk. The error is
+// ErrNotRunning, ErrDraining, that of the context, or why they could not be committed; what was
+// counted till then is committed all the same. Any goroutine may call it.
 func (e *Engine) Add(ctx context.Context, urls []Addition) (sum Added, err error) {
-	d := e.desk.Load()
+	m := e.mailbox.Load()
 	switch {
-	case d == nil:
+	case m == nil:
 		return sum, ErrNotRunning
-	case e.refusing.Load():
+	case m.draining.Load():
 		return sum, ErrDraining
 	}
 	for len(urls) > 0 {
 		n := min(len(urls), MaxAdditions)
 		group := urls[:n]
 		urls = urls[n:]
-		a, err := e.sift(group, nil)
+		s := sifter{o: &e.o, store: e.store, scope: e.scope.Load()}
+		a, err := s.sift(group, nil)
 		if err != nil {
 			return sum, err
 		}
-		fates, err := e.commitAddition(ctx, d, &a)
-		sum = sum.Plus(settle(group, fates, err == nil))
+		fates, err := m.add(ctx, &a)
+		sum = sum.Plus(count(group, fates, err == nil))
 		if err != nil {
 			return sum, err
 		}
@@ -93,8 +95,9 @@ func (e *Engine) Add(ctx context.Context, urls []Addition) (sum Added, err error
 	return sum, nil
 }
 
-// settle tells each addition what became of it, given whether they were committed and the fates of those that were new or known, and counts them.
-func settle(group []Addition, fates []storage.Fate, committed bool) (sum Added) {
+// count sets the fate of each addition and counts them, given whether they were committed and the
+// insert results of those that were discoveries.
+func count(group []Addition, fates []storage.Fate, committed bool) (sum Added) {
 	for i := range group {
 		a := &group[i]
 		switch {
@@ -119,47 +122,35 @@ func settle(group []Addition, fates []storage.Fate, committed bool) (sum Added) 
 	return sum
 }
 
-// commitAddition has an addition committed and waits for it, as Add does; it returns what became of each discovery. After an error nobody
-// knows whether it was.
-func (e *Engine) commitAddition(ctx context.Context, d *desk, a *addition) ([]storage.Fate, error) {
-	if len(a.found)+len(a.again) == 0 {
-		return nil, nil
-	}
-	a.answer = make(chan added, 1)
-	select {
-	case d.adds <- a:
-	case <-d.closed:
-		return nil, ErrNotRunning
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	select {
-	case done := <-a.answer:
-		if done.err != nil {
-			return nil, done.err
-		}
-		return done.fates, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+// sifterStore is what sifting reads.
+type sifterStore interface {
+	Fingerprint(weburl.URL) uint64
+	Lookup(weburl.URL) (storage.Head, storage.Host, error)
 }
 
-// sift makes discoveries of the additions that are in scope, in the memory of found, and marks the others. Known URLs that are to be put back
-// are no discoveries.
-func (e *Engine) sift(urls []Addition, found []storage.Found) (sifted addition, err error) {
-	scope, now := e.scope.Load(), e.now()
+// sifter sorts additions by what is to be done with them.
+type sifter struct {
+	o     *Options
+	store sifterStore
+	scope *frontier.Scope
+}
+
+// sift makes discoveries of the additions that are in scope, in the memory of found, and sets the
+// fate of the others. Known URLs that are to be put back are no discoveries.
+func (s *sifter) sift(urls []Addition, found []storage.Found) (sifted addition, err error) {
+	now := s.o.Now()
 	sifted.found = found
 	taken := make(map[storage.Position]bool) // of those put back: a list may name one twice
 	for i := range urls {
 		a := &urls[i]
-		deep := e.o.Frontier.MaxDepth > 0 && a.Depth > e.o.Frontier.MaxDepth
-		u, ok := e.admit(scope, a.URL)
+		deep := s.o.Frontier.MaxDepth > 0 && a.Depth > s.o.Frontier.MaxDepth
+		u, ok := s.o.admit(s.scope, a.URL)
 		if a.Fate = FateNone; deep || !ok {
 			a.Fate = FateOutside
 			continue
 		}
 		if a.Again {
-			known, again, err := e.again(u, now)
+			known, again, err := s.again(u, now)
 			if err != nil {
 				return sifted, err
 			}
@@ -170,15 +161,16 @@ func (e *Engine) sift(urls []Addition, found []storage.Found) (sifted addition, 
 			}
 		}
 		sifted.found = append(sifted.found, storage.Found{
-			URL: u, Fingerprint: e.store.Fingerprint(u), Depth: a.Depth, Priority: a.Priority, At: now,
+			URL: u, Fingerprint: s.store.Fingerprint(u), Depth: a.Depth, Priority: a.Priority, At: now,
 		})
 	}
 	return sifted, nil
 }
 
-// again is what puts a URL back that was given up, denied or excluded; false: it is not known, or in another state.
-func (e *Engine) again(u weburl.URL, now time.Time) (storage.Done, bool, error) {
-	head, host, err := e.store.Lookup(u)
+// again returns what puts a URL back that was given up, denied or excluded; false: it is not known,
+// or in another state.
+func (s *sifter) again(u weburl.URL, now time.Time) (storage.Done, bool, error) {
+	head, host, err := s.store.Lookup(u)
 	if errors.Is(err, storage.ErrNotFound) {
 		return storage.Done{}, false, nil
 	}
@@ -188,43 +180,8 @@ func (e *Engine) again(u weburl.URL, now time.Time) (storage.Done, bool, error) 
 	return putBack(host.ID, &head, now), true, nil
 }
 
-// additions is where the next addition comes from; nil while one waits for its commit.
-func (r *run) additions() <-chan *addition {
-	if r.adding != nil {
-		return nil
-	}
-	return r.desk.adds
-}
-
-// additionJob is the addition that waits, as a commit of its own, so that its result is counted apart; nil if it is not its turn.
-// The crawl's own work and additions take turns.
-func (r *run) additionJob() *job {
-	if r.adding == nil || r.addedLast && !r.pending.empty() {
-		return nil
-	}
-	j := newJob()
-	j.addition, j.batch.Found, j.batch.Done, j.place = r.adding, r.adding.found, r.adding.again, r.settled
-	j.batch.Fates = make([]storage.Fate, len(j.batch.Found))
-	return j
-}
-
-// closeDesk turns away whoever comes now, and the addition that no commit has taken.
-func (r *run) closeDesk() {
-	close(r.desk.closed)
-	if r.adding != nil {
-		r.adding.answer <- added{err: ErrNotRunning}
-		r.adding = nil
-	}
-}
-
-// answerAddition tells what a commit did.
-func (j *job) answerAddition() {
-	if j.addition == nil {
-		return
-	}
-	err := j.err
-	if err != nil {
-		err = fmt.Errorf("commit the URLs: %w", err)
-	}
-	j.addition.answer <- added{fates: j.batch.Fates, err: err}
+// admit applies the rules for discovered URLs, and reports whether the result belongs to the crawl.
+func (o *Options) admit(scope *frontier.Scope, found weburl.URL) (weburl.URL, bool) {
+	u, short := o.URLs.Apply(found)
+	return u, short && scope.Check(u) == frontier.InScope
 }

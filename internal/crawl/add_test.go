@@ -54,7 +54,7 @@ func runDaemon(t *testing.T, e *Engine, seeds ...string) (stop func() Summary) {
 		return sum
 	}
 	t.Cleanup(func() { stop() })
-	eventually(t, "the crawl runs", func() bool { return e.desk.Load() != nil })
+	eventually(t, "the crawl runs", func() bool { return e.mailbox.Load() != nil })
 	return stop
 }
 

@@ -48,7 +48,7 @@ func (e *Engine) Backup(ctx context.Context, w io.Writer, begin func(size int64)
 			spooled = e.spool.NewWriter(0)
 			c.w = spooled
 		} else {
-			c.limit(size, e.now)
+			c.limit(size, e.o.Now)
 		}
 		return c, nil
 	})
@@ -67,10 +67,10 @@ func (e *Engine) Backup(ctx context.Context, w io.Writer, begin func(size int64)
 	return content.WriteTo(&copier{ctx: ctx, w: w})
 }
 
-// hasRoomForCopy reports whether the disk has room for a copy beside the crawl.
+// hasRoomForCopy reports whether the disk has space for a copy besides the crawl.
 func (e *Engine) hasRoomForCopy(size int64) bool {
-	free, err := e.free(e.o.Spool.Dir)
-	return err == nil && free >= uint64(size)+e.o.MinFree+copyMargin
+	free, err := e.space.free(e.o.Spool.Dir)
+	return err == nil && free >= uint64(size)+e.space.least+copyMargin
 }
 
 // copier writes until nobody wants the copy any more, or it has taken too long.

@@ -97,7 +97,7 @@ func TestCopyWithoutRoom(t *testing.T) {
 	var passed atomic.Int64
 	log := &messages{count: make(map[string]int)}
 	e, s := openForCopies(t, log, func() time.Time { return time.Now().Add(time.Duration(passed.Load())) })
-	e.free = func(string) (uint64, error) { return e.o.MinFree + copyMargin, nil }
+	e.space.free = func(string) (uint64, error) { return e.space.least + copyMargin, nil }
 	take := func(each time.Duration) (n int64, err error) {
 		return e.Backup(context.Background(), writerFunc(func(p []byte) (int, error) {
 			if !s.reading.Load() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
@@ -12,126 +13,217 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
+// ErrDraining says that a crawl takes no more URLs because it is to end when it is done.
+var ErrDraining = errors.New("the crawl is draining: it takes no more URLs")
+
 // markPaused is the name of the mark that says since when the whole crawl is paused.
 const markPaused = "paused"
 
-// order is what the operator wants, on its way through the dispatcher.
-type order struct {
-	host   string // empty: the whole crawl
-	about  frontier.Order
-	pause  bool       // of the whole crawl
-	retry  *retry     // to begin; nil: none
-	answer chan error // holds one
-}
-
-// Control carries out an order about one host, and returns when that is on disk. Any goroutine may call it. The error is inspect.ErrUnknown
-// if the host is not known, ErrNotRunning, that of the context, or why it could not be committed.
-//
-// A request that is under way when a pause begins is not broken off.
+// Control applies a command to one host, and returns when that is on disk. A request in flight when
+// a pause begins is not broken off. The error is inspect.ErrUnknown if the host is not known,
+// ErrNotRunning, that of the context, or why the command could not be committed. Any goroutine may
+// call it.
 func (e *Engine) Control(ctx context.Context, host string, o frontier.Order) error {
-	if host == "" { // that would be about the whole crawl
+	if host == "" {
 		return fmt.Errorf("a host without a name: %w", inspect.ErrUnknown)
 	}
-	return e.give(ctx, &order{host: host, about: o})
+	return e.mailbox.Load().submit(ctx, func(d *dispatcher) error { return d.controlHost(host, o) })
 }
 
-// Pause lets no request begin until Resume, in this run and those to come. It returns when that is on disk. Any goroutine may call it; the
-// errors are those of Control.
-func (e *Engine) Pause(ctx context.Context) error { return e.give(ctx, &order{pause: true}) }
+// Pause lets no request begin until Resume, in this run and those to come. It returns when that is
+// on disk. Any goroutine may call it; the errors are those of Control.
+func (e *Engine) Pause(ctx context.Context) error { return e.setPaused(ctx, true) }
 
 // Resume ends a Pause. Any goroutine may call it; the errors are those of Control.
-func (e *Engine) Resume(ctx context.Context) error { return e.give(ctx, &order{}) }
+func (e *Engine) Resume(ctx context.Context) error { return e.setPaused(ctx, false) }
 
-// give hands an order to the dispatcher and waits until it is on disk.
-func (e *Engine) give(ctx context.Context, o *order) error {
-	d := e.desk.Load()
-	if d == nil {
-		return ErrNotRunning
-	}
-	o.answer = make(chan error, 1)
-	select {
-	case d.orders <- o:
-	case <-d.closed:
-		return ErrNotRunning
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	select {
-	case err := <-o.answer:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+func (e *Engine) setPaused(ctx context.Context, paused bool) error {
+	return e.mailbox.Load().submit(ctx, func(d *dispatcher) error {
+		d.setPaused(paused)
+		return nil
+	})
 }
 
-// follow carries out an order. It is answered by the commit that it is part of.
-func (r *run) follow(o *order) {
-	switch {
-	case o.retry != nil:
-		r.addRetry(o.retry)
-	case o.host == "":
-		r.pauseCrawl(o.pause)
-	default:
-		if err := r.controlHost(o); err != nil {
-			o.answer <- err
-			return
+// Drain makes the crawl end when it is done with all that it knows and what that leads to, as with
+// ExitWhenDone; on false it goes on as before. Until then it takes no URLs from outside. Any
+// goroutine may call it. The error is ErrNotRunning, or that of the context.
+func (e *Engine) Drain(ctx context.Context, on bool) error {
+	return e.mailbox.Load().call(ctx, func(d *dispatcher) { d.setEnd(false, on) })
+}
+
+// Stop makes Run end as if its context had ended: requests in flight may finish within
+// Live.ShutdownGrace. It returns at once. Any goroutine may call it; the errors are those of Drain.
+func (e *Engine) Stop(ctx context.Context) error {
+	return e.mailbox.Load().call(ctx, func(d *dispatcher) { d.setEnd(true, false) })
+}
+
+// DropQueue excludes the URLs of a host that wait now, queued or to be tried again. It returns
+// their number when the command is on disk. The crawl applies it in the background, in steps, also
+// after a restart. URLs found later are queued as ever, and a request in flight may finish. The
+// error is inspect.ErrUnknown, ErrNotRunning, that of the context, or why the command could not be
+// committed. Any goroutine may call it.
+func (e *Engine) DropQueue(ctx context.Context, name string) (waiting int, err error) {
+	m := e.mailbox.Load()
+	if !m.isOpen() {
+		return 0, ErrNotRunning
+	}
+	h, err := e.store.HostByName(name)
+	if errors.Is(err, storage.ErrNotFound) {
+		return 0, fmt.Errorf("host %s: %w", name, inspect.ErrUnknown)
+	}
+	if err == nil {
+		err = m.submit(ctx, func(d *dispatcher) error {
+			d.drop(h.ID, h.Tail)
+			return nil
+		})
+	}
+	if err != nil {
+		return 0, err
+	}
+	return int(h.Of(storage.Queued) + h.Of(storage.Retrying)), nil
+}
+
+// Change puts live options in force, all at once, and returns when they are. A request in flight
+// ends as it began; fewer workers means that no request begins until enough have ended. The error
+// says what is wrong with the options, or is ErrNotRunning or that of the context. Any goroutine
+// may call it.
+func (e *Engine) Change(ctx context.Context, l Live) error {
+	if err := e.o.with(l).Validate(); err != nil {
+		return err
+	}
+	m := e.mailbox.Load()
+	if m == nil {
+		return ErrNotRunning
+	}
+	overridden, err := e.overridden(l.Overrides)
+	if err != nil {
+		return fmt.Errorf("find the hosts of overrides: %w", err)
+	}
+	return m.call(ctx, func(d *dispatcher) { d.change(l, overridden) })
+}
+
+// overridden finds the hosts that overrides name, each with the index of its override.
+func (e *Engine) overridden(list []frontier.Override) (map[storage.HostID]int, error) {
+	found, find := make(map[storage.HostID]int), frontier.FindOverride(list)
+	for i := range list {
+		for _, pattern := range list[i].Hosts {
+			under, below := strings.CutPrefix(pattern, "*.")
+			err := e.store.Names(under, "", func(name string, id storage.HostID) error {
+				if j := find(name); j >= 0 {
+					found[id] = j
+				}
+				if !below {
+					return storage.ErrStop // the name itself comes first
+				}
+				return nil
+			})
+			if err != nil {
+				return nil, err
+			}
 		}
 	}
-	r.pending.orders = append(r.pending.orders, o)
+	return found, nil
 }
 
-// pauseCrawl pauses the whole crawl, or ends that.
-func (r *run) pauseCrawl(pause bool) {
+// change puts live options in force.
+func (d *dispatcher) change(l Live, overridden map[storage.HostID]int) {
+	d.live.Store(newInForce(d.o, l))
+	d.startWorkers()
+	d.setScope(d.f.Scope().WithExpressions(l.Include, l.Exclude))
+	d.f.Change(frontier.Change{
+		Politeness: l.Politeness, Overrides: l.Overrides, HostBudget: l.HostBudget, RenewShare: l.RenewShare,
+		Overridden: overridden, Resolvers: l.Resolvers, Workers: l.Workers,
+	}, d.o.Now())
+	d.reconsider()
+	d.collect()
+}
+
+// setScope puts a scope in force.
+func (d *dispatcher) setScope(scope *frontier.Scope) {
+	d.f.SetScope(scope)
+	d.scope.Store(scope)
+}
+
+// setEnd sets whether the crawl ends now, or when it is done.
+func (d *dispatcher) setEnd(stop, drain bool) {
+	if stop || drain != d.draining {
+		d.log.Info("the operator commands the crawl", "stop", stop, "drain", drain)
+	}
+	d.stopped, d.draining = stop, drain
+	d.mailbox.draining.Store(drain)
+	d.report("running")
+}
+
+// endsWhenDone reports whether the crawl is over when all is done.
+func (d *dispatcher) endsWhenDone() bool { return d.draining || d.live.Load().ExitWhenDone }
+
+// setPaused pauses the whole crawl, or ends that.
+func (d *dispatcher) setPaused(paused bool) {
 	var mark []byte
-	switch now := r.now(); {
-	case !pause:
-		r.pausedSince = time.Time{}
-	case r.pausedSince.IsZero():
-		r.pausedSince = now
+	switch now := d.o.Now(); {
+	case !paused:
+		d.pausedSince = time.Time{}
+	case d.pausedSince.IsZero():
+		d.pausedSince = now
 	}
-	if pause {
-		mark, _ = r.pausedSince.MarshalBinary() // fails for zones with seconds only; Local and UTC have none
+	if paused {
+		mark, _ = d.pausedSince.MarshalBinary() // fails for zones with seconds only; Local and UTC have none
 	}
-	r.pending.setMark(markPaused, mark)
-	r.log.Info("the operator pauses or resumes the crawl", "paused", pause)
-	r.report("running")
+	d.pending.setMark(markPaused, mark)
+	d.log.Info("the operator pauses or resumes the crawl", "paused", paused)
+	d.report("running")
 }
 
-// controlHost carries out an order about one host. It reads the host's row, and its robots records where they are to be forgotten.
-func (r *run) controlHost(o *order) error {
-	host, err := r.store.HostByName(o.host)
+// restorePause finds out whether an earlier process was paused and not resumed.
+func (d *dispatcher) restorePause() error {
+	encoded, err := d.store.Mark(markPaused)
+	if err != nil || len(encoded) == 0 {
+		return err
+	}
+	if err := d.pausedSince.UnmarshalBinary(encoded); err != nil {
+		return fmt.Errorf("mark %s: %w", markPaused, err)
+	}
+	d.log.Warn("the crawl is paused: nothing is fetched until it is resumed", "since", d.pausedSince)
+	return nil
+}
+
+// controlHost applies a command to one host. It reads the host's row, and its robots records if
+// they are to be forgotten.
+func (d *dispatcher) controlHost(name string, o frontier.Order) error {
+	host, err := d.store.HostByName(name)
 	if errors.Is(err, storage.ErrNotFound) {
-		return fmt.Errorf("host %s: %w", o.host, inspect.ErrUnknown)
+		return fmt.Errorf("host %s: %w", name, inspect.ErrUnknown)
 	}
 	if err != nil {
 		return err
 	}
 	var records []robots.Record
-	if o.about.Kind == frontier.OrderForget {
-		if records, err = r.records(&host); err != nil {
+	if o.Kind == frontier.OrderForget {
+		if records, err = d.robotsRecords(&host); err != nil {
 			return err
 		}
 	}
-	if err := r.f.Control(&host, records, o.about, r.now()); err != nil {
+	if err := d.f.Control(&host, records, o, d.o.Now()); err != nil {
 		return err
 	}
-	r.collect()
-	attributes := []any{"host", o.host, "order", o.about.Kind.String()}
-	if !o.about.Until.IsZero() {
-		attributes = append(attributes, "until", o.about.Until)
+	d.collect()
+	attributes := []any{"host", name, "order", o.Kind.String()}
+	if !o.Until.IsZero() {
+		attributes = append(attributes, "until", o.Until)
 	}
-	if o.about.Kind == frontier.OrderDelay {
-		attributes = append(attributes, "delay", o.about.Delay)
+	if o.Kind == frontier.OrderDelay {
+		attributes = append(attributes, "delay", o.Delay)
 	}
-	r.log.Info("the operator controls a host", attributes...)
+	d.log.Info("the operator controls a host", attributes...)
 	return nil
 }
 
-// records are the robots records of all origins of a host; one that cannot be read counts as none.
-func (r *run) records(host *storage.Host) ([]robots.Record, error) {
+// robotsRecords returns the robots records of all origins of a host, the zero Record for one that
+// cannot be read.
+func (d *dispatcher) robotsRecords(host *storage.Host) ([]robots.Record, error) {
 	records := make([]robots.Record, len(host.Queues))
 	for i := range host.Queues {
-		encoded, err := r.store.Policy(host.Queues[i].Origin)
+		encoded, err := d.store.Policy(host.Queues[i].Origin)
 		if err != nil {
 			return nil, err
 		}
@@ -142,23 +234,9 @@ func (r *run) records(host *storage.Host) ([]robots.Record, error) {
 	return records, nil
 }
 
-// openPause finds out whether an earlier process was paused and not resumed.
-func (r *run) openPause() error {
-	encoded, err := r.store.Mark(markPaused)
-	if err != nil || len(encoded) == 0 {
-		return err
-	}
-	if err := r.pausedSince.UnmarshalBinary(encoded); err != nil {
-		return fmt.Errorf("mark %s: %w", markPaused, err)
-	}
-	r.log.Warn("the crawl is paused: nothing is asked until it is resumed", "since", r.pausedSince)
-	return nil
-}
-
-// answerOrders tells what became of the orders in a job.
-func (j *job) answerOrders(err error) {
-	for _, o := range j.orders {
-		o.answer <- err
-	}
-	j.orders = nil
+// drop begins to drop the queue of a host, up to an ordinal.
+func (d *dispatcher) drop(host storage.HostID, below uint32) {
+	d.addSweep(newDrop(host, below))
+	d.f.Drop(host, below, d.o.Now())
+	d.collect()
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -27,13 +28,13 @@ type bomb struct {
 	hit int
 }
 
-func (b *bomb) Requested(q Request) {
+func (b *bomb) Requested(q requestlog.Request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.at != "" && strings.HasSuffix(q.URL, b.at) {
+	if b.at != "" && strings.HasSuffix(q.URL.String(), b.at) {
 		b.hit++
 		var nothing []byte
-		_ = nothing[len(q.URL)]
+		_ = nothing[len(q.URL.String())]
 	}
 }
 
@@ -271,12 +272,12 @@ func TestCrashesElsewhere(t *testing.T) {
 
 // TestStoredRulesThatPanic: what panics where no worker is costs the file, or the URL.
 func TestStoredRulesThatPanic(t *testing.T) {
-	r := &run{Engine: &Engine{log: testLog(t), o: Options{}}}
-	if rules, err := r.rules(nil); rules != nil || err == nil {
+	r := &rulesReader{log: testLog(t)}
+	if rules, err := r.compile(nil); rules != nil || err == nil {
 		t.Errorf("rules %v, error %v", rules, err)
 	}
 	c := &sweep{decide: func(*storage.Head, time.Time) (storage.Outcome, bool) { panic("bomb") }}
-	if _, ok := r.decide(c, &storage.Head{}, time.Time{}); ok {
+	if _, ok := (&sweeper{log: r.log}).decide(c, &storage.Head{}, time.Time{}); ok {
 		t.Error("a URL at which a sweep panics is changed")
 	}
 }

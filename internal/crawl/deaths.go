@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -34,46 +36,48 @@ const (
 	suspectAfter, suspectEvery, maxSuspense = 3 * time.Second, 2 * time.Second, 6 * time.Second
 )
 
-// inWork is a request that was in flight when a process died, and has no committed outcome.
-type inWork struct {
-	url   weburl.URL
-	owner weburl.Origin // the origin that a robots.txt was fetched for; zero for a page
-	at    time.Time
-}
-
-// key returns its name in the mark.
-func (w *inWork) key() string {
-	if w.owner != (weburl.Origin{}) {
-		return frontier.Robots.String() + " " + w.owner.String()
+// deathKey returns the name of a request in the mark.
+func deathKey(q *requestlog.Request) string {
+	if q.Kind == requestlog.Robots {
+		return frontier.Robots.String() + " " + ownerOf(q).String()
 	}
-	return frontier.Page.String() + " " + w.url.String()
+	return frontier.Page.String() + " " + q.URL.String()
 }
 
-// takeDeaths counts the death of the previous process, if it died, and adds to b the outcomes of
+// ownerOf returns the origin that a robots.txt was fetched for.
+func ownerOf(q *requestlog.Request) weburl.Origin {
+	if q.For != (weburl.Origin{}) {
+		return q.For
+	}
+	return q.URL.Origin()
+}
+
+// countDeath counts the death of the previous process, if it died, and adds to b the outcomes of
 // the requests that were in flight at fatalDeaths of them. It returns the output of these.
-func (e *Engine) takeDeaths(b *storage.Batch, debt *storage.Debt, left uncommitted) (items []*archive.Item, err error) {
-	before, err := e.openDeaths()
-	e.suspects = len(before) > 0
+func (r *recovery) countDeath(b *storage.Batch) (items []*archive.Item, err error) {
+	before, err := r.openDeaths()
+	r.suspects = len(before) > 0
 	switch {
 	case err != nil:
 		return nil, err
-	case debt.Ended && e.suspects:
-		b.Marks[markDeaths], e.suspects = nil, false
+	case r.ledger.Ended && r.suspects:
+		b.Marks[markDeaths], r.suspects = nil, false
 		return nil, nil
-	case !debt.Died: // the end of the machine says nothing about a URL
+	case !r.ledger.Died: // the end of the machine says nothing about a URL
 		return nil, nil
 	}
-	work, err := e.findInWork(left)
-	if err != nil || len(work) == 0 { // nor does a death with nothing in flight
+	open, err := r.findOpen()
+	if err != nil || len(open) == 0 { // nor does a death with nothing in flight
 		return nil, err
 	}
 	var counts []byte
-	var suspects []inWork
-	for i := range work {
-		n := before[work[i].key()] + 1
+	var suspects []requestlog.Request
+	for i := range open {
+		q := &open[i]
+		n := before[deathKey(q)] + 1
 		switch {
 		case n >= fatalDeaths:
-			item, err := e.setAside(b, &work[i])
+			item, err := r.setAside(b, q)
 			if err != nil {
 				return items, err
 			}
@@ -82,29 +86,29 @@ func (e *Engine) takeDeaths(b *storage.Batch, debt *storage.Debt, left uncommitt
 			}
 			continue
 		case n == fatalDeaths-1:
-			suspects = append(suspects, work[i])
+			suspects = append(suspects, *q)
 		}
 		if len(counts) < maxDeathBytes {
-			counts = fmt.Appendf(counts, "%d %s\n", n, work[i].key())
+			counts = fmt.Appendf(counts, "%d %s\n", n, deathKey(q))
 		}
 	}
-	b.Marks[markDeaths], e.suspects = counts, len(counts) > 0
-	e.log.Warn("the previous process died with requests in flight", "requests", len(work),
+	b.Marks[markDeaths], r.suspects = counts, len(counts) > 0
+	r.log.Warn("the previous process died with requests in flight", "requests", len(open),
 		"also_at_the_death_before", len(suspects))
-	return items, e.separate(b, suspects)
+	return items, r.separate(b, suspects)
 }
 
-// endRequests records that the process is shutting down: in the start ledger if something is in
-// flight or uncommitted, and in the last commit if a death before had requests in flight.
-func (r *run) endRequests() {
-	if r.suspects {
-		r.pending.setMark(markDeaths, nil)
+// enterEnd records that the process is shutting down: in the start ledger if something is in flight
+// or uncommitted, and in the last commit if a death before had requests in flight.
+func (d *dispatcher) enterEnd() {
+	if d.suspects {
+		d.pending.setMark(markDeaths, nil)
 	}
-	if r.busy == 0 && r.pending.empty() {
+	if d.busy == 0 && d.pending.isEmpty() {
 		return
 	}
-	if err := r.ledger.AppendEnd(r.now()); err != nil {
-		r.log.Debug("cannot write that no more requests begin", "error", err)
+	if err := d.ledger.AppendEnd(d.o.Now()); err != nil {
+		d.log.Debug("cannot write that no more requests begin", "error", err)
 	}
 }
 
@@ -112,8 +116,8 @@ func (r *run) endRequests() {
 const maxDeathBytes = 1 << 20
 
 // openDeaths reads the mark.
-func (e *Engine) openDeaths() (map[string]int, error) {
-	text, err := e.store.Mark(markDeaths)
+func (r *recovery) openDeaths() (map[string]int, error) {
+	text, err := r.store.Mark(markDeaths)
 	if err != nil {
 		return nil, err
 	}
@@ -129,68 +133,44 @@ func (e *Engine) openDeaths() (map[string]int, error) {
 	return counts, nil
 }
 
-// findInWork returns the requests without a committed outcome, each URL once, the latest first. The
-// unsettled part of the ledger also has committed requests, which began after a slow one.
-func (e *Engine) findInWork(left uncommitted) (work []inWork, err error) {
-	latest := make(map[string]inWork)
-	for _, s := range left {
-		w, ok := inWorkOf(s)
-		if !ok {
-			continue
-		}
-		open, err := e.isOpen(&w)
+// findOpen returns the uncommitted requests, each URL once, the latest first. The unsettled part of
+// the ledger also has committed requests, which began after a slow one.
+func (r *recovery) findOpen() (open []requestlog.Request, err error) {
+	latest := make(map[string]requestlog.Request)
+	for _, q := range r.started {
+		is, err := r.isOpen(&q)
 		if err != nil {
 			return nil, err
 		}
-		if key := w.key(); open && !w.at.Before(latest[key].at) {
-			latest[key] = w
+		if key := deathKey(&q); is && !q.Start.Before(latest[key].Start) {
+			latest[key] = q
 		}
 	}
-	for _, w := range latest {
-		work = append(work, w)
-	}
-	slices.SortFunc(work, func(a, b inWork) int {
-		return cmp.Or(b.at.Compare(a.at), cmp.Compare(a.key(), b.key()))
+	open = slices.Collect(maps.Values(latest))
+	slices.SortFunc(open, func(a, b requestlog.Request) int {
+		return cmp.Or(b.Start.Compare(a.Start), cmp.Compare(deathKey(&a), deathKey(&b)))
 	})
-	return work, nil
-}
-
-// inWorkOf parses a line of the start ledger. ok is false if its note is not from startNote.
-func inWorkOf(s storage.Start) (w inWork, ok bool) {
-	parts := strings.SplitN(s.Note, ",", 4)
-	if len(parts) != 4 {
-		return w, false
-	}
-	u, err := weburl.Parse(parts[3])
-	w = inWork{url: u, at: s.At}
-	if parts[0] == frontier.Robots.String() {
-		if w.owner = u.Origin(); parts[2] != "" {
-			owner, err := weburl.Parse(parts[2])
-			w.owner = owner.Origin()
-			return w, err == nil
-		}
-	}
-	return w, err == nil
+	return open, nil
 }
 
 // isOpen reports whether no outcome of a request is committed.
-func (e *Engine) isOpen(w *inWork) (bool, error) {
-	if w.owner != (weburl.Origin{}) {
-		record, err := e.robotsRecord(w.owner)
-		answered := !record.Fetched.Before(w.at.Truncate(time.Millisecond))
-		return !answered && !record.Refresh.After(w.at), err // a failure asks again later
+func (r *recovery) isOpen(q *requestlog.Request) (bool, error) {
+	if q.Kind == requestlog.Robots {
+		record, err := r.robotsRecord(ownerOf(q))
+		answered := !record.Fetched.Before(q.Start.Truncate(time.Millisecond))
+		return !answered && !record.Refresh.After(q.Start), err // a failure is retried later
 	}
-	head, _, err := e.store.Lookup(w.url)
+	head, _, err := r.store.Lookup(q.URL)
 	if errors.Is(err, storage.ErrNotFound) {
 		return false, nil
 	}
-	return head.Last.At.Before(w.at.Truncate(time.Second)), err
+	return head.Last.At.Before(q.Start.Truncate(time.Second)), err
 }
 
 // robotsRecord returns the stored record of an origin, or the zero Record if there is none or it
 // cannot be read.
-func (e *Engine) robotsRecord(o weburl.Origin) (robots.Record, error) {
-	encoded, err := e.store.Policy(o)
+func (r *recovery) robotsRecord(o weburl.Origin) (robots.Record, error) {
+	encoded, err := r.store.Policy(o)
 	if err != nil {
 		return robots.Record{}, err
 	}
@@ -203,44 +183,45 @@ func (e *Engine) robotsRecord(o weburl.Origin) (robots.Record, error) {
 
 // setAside ends a request that was in flight at fatalDeaths deaths. A page fails with the reason
 // crash; the origin of a robots.txt is held for the longest time that a Retry-After may ask for.
-func (e *Engine) setAside(b *storage.Batch, w *inWork) (*archive.Item, error) {
-	e.tally.answers.crash()
+func (r *recovery) setAside(b *storage.Batch, q *requestlog.Request) (*archive.Item, error) {
+	r.tally.answers.crash()
 	why := fmt.Sprintf("amble died %d times in a row while it was in flight", fatalDeaths)
-	e.log.Error(why+"; the crawl goes on without it. This is a bug: please report it", "url", w.url.String())
-	if w.owner != (weburl.Origin{}) {
-		before, err := e.robotsRecord(w.owner)
+	r.log.Error(why+"; the crawl goes on without it. This is a bug: please report it", "url", q.URL.String())
+	if q.Kind == requestlog.Robots {
+		before, err := r.robotsRecord(ownerOf(q))
 		if err != nil {
 			return nil, err
 		}
-		record := e.crashedRobots(&before, w.url, e.opened)
-		record.Refresh = e.opened.Add(e.o.Frontier.Robots.MaxRetryAfter)
+		record := r.o.crashedRobots(&before, q.URL, r.opened)
+		record.Refresh = r.opened.Add(r.o.Frontier.Robots.MaxRetryAfter)
 		encoded, err := record.AppendBinary(nil)
-		b.Policies = append(b.Policies, storage.Policy{Origin: w.owner, Record: encoded})
+		b.Policies = append(b.Policies, storage.Policy{Origin: ownerOf(q), Record: encoded})
 		return nil, err
 	}
-	head, host, err := e.store.Lookup(w.url)
+	head, host, err := r.store.Lookup(q.URL)
 	if err != nil {
 		return nil, err
 	}
 	b.Done = append(b.Done, storage.Done{Host: host.ID, Ordinal: head.Ordinal, Origin: head.Origin,
 		Priority: head.Priority, Outcome: storage.Outcome{
-			State: storage.Failed, Reason: storage.ReasonCrash, At: e.opened, History: head.Last.History,
+			State: storage.Failed, Reason: storage.ReasonCrash, At: r.opened, History: head.Last.History,
 		}})
-	b.Marks[crashMark(host.ID)] = []byte(e.o.Version)
-	if !e.writes {
+	b.Marks[crashMark(host.ID)] = []byte(r.o.Version)
+	if r.o.Archive.Has(archive.FormatNone) {
 		return nil, nil
 	}
-	return e.encoder.Encode(&archive.Visit{Page: &archive.Page{
-		URL: w.url.String(), Depth: int(head.Depth), Attempts: int(head.Last.Attempts) + fatalDeaths, FetchedAt: w.at,
-		Reason: inspect.ReasonName(storage.ReasonCrash), Error: why,
+	return r.encoder.Encode(&archive.Visit{Page: &archive.Page{
+		URL: q.URL.String(), Depth: int(head.Depth), Attempts: int(head.Last.Attempts) + fatalDeaths,
+		FetchedAt: q.Start,
+		Reason:    inspect.ReasonName(storage.ReasonCrash), Error: why,
 	}})
 }
 
 // separate postpones the suspects, each to a time of its own.
-func (e *Engine) separate(b *storage.Batch, suspects []inWork) error {
+func (r *recovery) separate(b *storage.Batch, suspects []requestlog.Request) error {
 	every := min(suspectEvery, maxSuspense/time.Duration(max(len(suspects), 1)))
 	for i := range suspects {
-		if err := e.postpone(b, &suspects[i], e.opened.Add(suspectAfter+time.Duration(i)*every)); err != nil {
+		if err := r.postpone(b, &suspects[i], r.opened.Add(suspectAfter+time.Duration(i)*every)); err != nil {
 			return err
 		}
 	}
@@ -248,20 +229,20 @@ func (e *Engine) separate(b *storage.Batch, suspects []inWork) error {
 }
 
 // postpone postpones a suspect. Until then the stored copy of a robots.txt stays in force.
-func (e *Engine) postpone(b *storage.Batch, w *inWork, until time.Time) error {
-	if w.owner != (weburl.Origin{}) {
-		before, err := e.robotsRecord(w.owner)
+func (r *recovery) postpone(b *storage.Batch, q *requestlog.Request, until time.Time) error {
+	if q.Kind == requestlog.Robots {
+		before, err := r.robotsRecord(ownerOf(q))
 		if err != nil {
 			return err
 		}
-		record, _ := e.o.Frontier.Robots.Next(before, robots.Outcome{URL: w.url.String(), Failure: robots.FailureCrash},
-			e.opened)
+		crash := robots.Outcome{URL: q.URL.String(), Failure: robots.FailureCrash}
+		record, _ := r.o.Frontier.Robots.Next(before, crash, r.opened)
 		record.Refresh = until
 		encoded, err := record.AppendBinary(nil)
-		b.Policies = append(b.Policies, storage.Policy{Origin: w.owner, Record: encoded})
+		b.Policies = append(b.Policies, storage.Policy{Origin: ownerOf(q), Record: encoded})
 		return err
 	}
-	head, host, err := e.store.Lookup(w.url)
+	head, host, err := r.store.Lookup(q.URL)
 	if err != nil {
 		return err
 	}

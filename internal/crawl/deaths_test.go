@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -338,8 +339,8 @@ type killer struct {
 	at string
 }
 
-func (k *killer) Requested(q Request) {
-	if strings.HasSuffix(q.URL, k.at) {
+func (k *killer) Requested(q requestlog.Request) {
+	if strings.HasSuffix(q.URL.String(), k.at) {
 		p, err := os.FindProcess(os.Getpid())
 		if err == nil {
 			_ = p.Kill()

@@ -1,26 +1,27 @@
-// Package crawl is the engine: it owns every goroutine, every channel and every
-// reading of the clock that a crawl has.
+// Package crawl is the engine: it owns every goroutine, every channel and every reading of the clock
+// that a crawl has.
 //
-// # Goroutines
+// # Roles
 //
-// Run starts them all and returns when the last has ended:
+// Each role is a type that holds what it may touch and its own ends of channels, and nothing else:
 //
-//	dispatcher  one; it is Run itself. Owns the frontier and the start ledger,
-//	            hands leases to workers that are idle and results to the committer.
-//	committer   one; the only writer of the store and of the output. Folds all
-//	            that gathered during a commit into the next.
-//	loader      one; reads queue heads and robots records, and compiles rules, so
-//	            that the dispatcher never waits for the disk.
-//	sweeper     one; changes what becomes of many URLs of a host, page by page: puts
-//	            denied ones to robots rules that changed, drops a queue.
-//	workers     Options.Workers; one request at a time each: fetch, extract, encode.
+//	dispatcher  owns the frontier, the start ledger and the request log. It gives leases to idle
+//	            workers, gathers results for the committer, and serves the mailbox. Run's goroutine.
+//	worker      one request at a time for each of Options.Workers goroutines: fetch, extract, encode.
+//	            Lookups of names use it too, each in a goroutine of its own.
+//	committer   one goroutine; the only one that writes the store and the output.
+//	loader      one goroutine; reads queue heads and robots records, and compiles rules.
+//	sweeper     one goroutine; walks over many URLs and decides which of them change.
+//
+// What roles share is immutable (Options, the logger) or safe for concurrent use (the tally, the space
+// on the disk, the store, of which each role sees the methods that it uses). Engine opens and closes
+// what they work on, and newCrew wires them. Its other methods reach the dispatcher by the mailbox.
 //
 // # A crash at any moment
 //
-// The dispatcher writes a line to the start ledger before a lease reaches a
-// worker. A commit holds the outcome, the discoveries, the host's politeness,
-// the length of the output and the place in the ledger up to which all
-// requests are settled; the output is on disk before the commit that counts
-// it. So after a crash the store and the output agree, only requests without
-// a commit are made again, and their hosts are given the delay they are owed.
+// The dispatcher writes a line to the start ledger before a lease reaches a worker. A commit holds the
+// outcomes, the discoveries, the hosts' politeness, the length of the output and the offset in the
+// ledger before which all requests are settled; the output is on disk before the commit that counts
+// it. So after a crash the store and the output agree, only requests without a commit are made again,
+// and their hosts have a restart hold.
 package crawl

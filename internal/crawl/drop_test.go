@@ -97,7 +97,7 @@ func TestDropGoesOn(t *testing.T) {
 		u := parse(t, web.URL("a.test", fmt.Sprintf("/%d", n)))
 		b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u)})
 	}
-	drop := (&run{}).newDrop(1, below)
+	drop := newDrop(1, below)
 	b.Marks = map[string][]byte{drop.mark: drop.value(0)}
 	if _, err = s.Commit(&b); err == nil {
 		err = s.Close()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"math/rand/v2"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -19,99 +18,55 @@ import (
 	"github.com/amble-crawler/amble/internal/revisit"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/weburl"
-	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
-// store is what the engine needs of the storage package.
+// store is what the engine needs of the storage package. Each role sees the part that it uses.
 type store interface {
 	inspect.Store
 	Commit(*storage.Batch) (storage.Result, error)
-	Heads(storage.HeadsRequest) (storage.Heads, error)
 	Joined() ([]string, error)
 	Marks(string) (map[string][]byte, error)
 	Fingerprint(weburl.URL) uint64
 	Payload(storage.HostID, uint64) (storage.Payload, bool, error)
-	Counters() storage.Counters
 	Backup(begin func(size int64) (io.Writer, error)) (int64, error)
 	Close() error
 }
 
-// output is what the engine needs of the archive package.
-type output interface {
-	Append(*archive.Item, time.Time) error
-	Sync() ([]archive.Mark, error)
-	Rollback([]archive.Mark) error
-	Expire(time.Time) ([]archive.Mark, error)
-	Finish() ([]archive.Mark, error)
-	Committed() error
-	Close()
-}
-
-// ledger is what the engine needs of the start ledger.
-type ledger interface {
-	Append(storage.Start) (place uint64, err error)
-	AppendWait(storage.Wait) error
-	AppendEnd(time.Time) error
-	Place() uint64
-	Trim(settled uint64) error
-	Close() error
-}
-
-// Engine is a crawl of one data directory. Open makes one, Run drives it once.
-// Status may be called by any goroutine at any time.
+// Engine is a crawl of one data directory. Open makes one, Run drives it once. It opens and closes
+// what a crawl consists of, and wires the roles to each other; its other methods reach the
+// dispatcher by the mailbox. Status may be called by any goroutine at any time.
 type Engine struct {
-	o       Options
-	log     *slog.Logger
-	store   store
-	out     output
-	writes  bool // output is wanted
-	encoder *archive.Encoder
-	client  *fetch.Client
-	spool   *spool.Pool // of the client
-	ledger  ledger
-	crashes crashes
-
-	requests requests
-
-	scope  atomic.Pointer[frontier.Scope]
-	status atomic.Pointer[Status]
-	tally  tally
-	desk   atomic.Pointer[desk] // of the Run; nil: none has begun
-	table  hostTable
-	force  atomic.Pointer[inForce]
-
-	plan      *revisit.Plan    // of renewals; nil: there are none
-	adoptions []storage.HostID // hosts with pages that are to be put on the plan
-
-	scopeSeeds int              // that the scope is made of, at the start of the Run
-	decided    decided          // as last kept; the dispatcher's
-	forgiven   []robots.Failure // see forgives; set before the Run has goroutines
-
-	refusing atomic.Bool // no URLs are taken from outside
-	copying  sync.Mutex  // held while a copy of the database is made
-
+	o        Options // complete; immutable
+	log      *slog.Logger
+	store    store
+	space    *diskSpace
+	files    *outputFiles // nil: not open yet
+	encoder  *archive.Encoder
+	spool    *spool.Pool
+	client   *fetch.Client
+	ledger   ledger      // the dispatcher's during a Run
+	requests *requestLog // the dispatcher's during a Run; nil: not open yet
+	plan     *revisit.Plan
+	crashes  *crashes
 	observer Observer // nil: nobody
-	sessions *frontier.Sessions
-	free     func(dir string) (uint64, error) // room on the disk of a directory
-	ending   atomic.Bool                      // the last commits may use what is kept free
 
-	suspects  bool // there is a mark of URLs that were in flight at deaths
+	live    atomic.Pointer[inForce]
+	scope   atomic.Pointer[frontier.Scope]
+	mailbox atomic.Pointer[mailbox] // of the Run; nil: none has begun
+	status  atomic.Pointer[Status]
+	table   *hostTable
+	tally   tally
+	copying sync.Mutex // held while a copy of the database is made
+
 	opened    time.Time
-	owedSince time.Time      // from when every host owes its delay; zero: none does
-	marks     []archive.Mark // as committed; the committer's
+	heldSince time.Time // since when every host has a restart hold; zero: none has
+	suspects  bool      // the database has a mark of URLs that were in flight at deaths
 }
 
-// MarkOutput is the name of the store's mark with the lengths of the output files.
-const MarkOutput = "output"
-
-// markOwed is the name of the mark with the time since when every host owes its delay.
-const markOwed = "owed"
-
-// Open opens the data directory and settles what an earlier process left: it
-// cuts the output to what is committed, and writes down what is owed to hosts
-// that may have been asked without a commit that knows of it. The errors of
-// storage.Open come through.
+// Open opens the data directory and settles what an earlier process left: it cuts the output to
+// what is committed, and stores restart holds of hosts that may have received a request that no
+// commit knows of. The errors of storage.Open come through.
 func Open(o Options, log *slog.Logger) (*Engine, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -128,60 +83,28 @@ func Open(o Options, log *slog.Logger) (*Engine, error) {
 
 // open takes over the store: it closes it when it fails.
 func open(o Options, s store, log *slog.Logger) (*Engine, error) {
+	o.fill()
 	e := &Engine{
-		o: o, log: log, store: s, free: storage.FreeBytes,
-		crashes: crashes{dir: filepath.Join(o.DataDir, CrashDir), version: o.Version},
+		o: o, log: log, store: s, space: newDiskSpace(&o), table: newHostTable(), opened: o.Now(),
+		crashes: &crashes{dir: filepath.Join(o.DataDir, CrashDir), version: o.Version},
 	}
-	e.opened = e.now()
-	e.wantOutput()
-	e.sessions = frontier.NewSessions(o.SessionNames)
-	e.put(o.Live())
-	if e.o.Frontier.Jitter == nil {
-		e.o.Frontier.Jitter = rand.Float64
-	}
-	err := e.openOutput()
-	if err == nil {
-		err = e.restorePlan()
-	}
-	if err == nil {
-		err = e.openClient()
-	}
-	if err == nil {
-		err = e.settleDebts()
-	}
-	if err != nil {
-		return nil, errors.Join(err, e.closeParts())
+	e.live.Store(newInForce(&e.o, o.Live()))
+	for _, step := range []func() error{e.openOutput, e.restorePlan, e.openClient, e.recover} {
+		if err := step(); err != nil {
+			return nil, errors.Join(err, e.closeParts())
+		}
 	}
 	e.publish(Status{State: "opened"})
 	return e, nil
 }
 
-// now reads the clock.
-func (e *Engine) now() time.Time {
-	if e.o.Now == nil {
-		return time.Now()
-	}
-	return e.o.Now()
-}
-
-// newAlarm makes the alarm of a Run.
-func (e *Engine) newAlarm() (alarm, error) {
-	if e.o.VirtualTime {
-		return newTimerAlarm(), nil
-	}
-	return newAlarm()
-}
-
 // openClient makes the client, and the room for what it brings.
 func (e *Engine) openClient() (err error) {
-	if e.o.Spool.Dir == "" {
-		e.o.Spool.Dir = filepath.Join(e.o.DataDir, "spool")
-	}
 	if e.spool, err = spool.Open(e.o.Spool); err != nil {
 		return err
 	}
 	e.o.Fetch.Spool = e.spool
-	if e.client, err = fetch.New(e.o.Fetch, e.now); err != nil {
+	if e.client, err = fetch.New(e.o.Fetch, e.o.Now); err != nil {
 		return err
 	}
 	e.encoder, err = archive.NewEncoder(e.o.Archive, e.spool)
@@ -193,22 +116,23 @@ func (e *Engine) openOutput() error {
 	if err != nil {
 		return err
 	}
-	if e.marks, err = decodeMarks(encoded); err != nil {
-		return err
-	}
-	w, err := archive.Open(e.o.Archive, e.marks)
+	marks, err := decodeMarks(encoded)
 	if err != nil {
 		return err
 	}
-	e.out, e.marks = w, w.Marks()
+	w, err := archive.Open(e.o.Archive, marks)
+	if err != nil {
+		return err
+	}
+	e.files = &outputFiles{output: w, marks: w.Marks()}
 	for _, a := range w.Aside() {
-		e.sayAside(a)
+		e.logAside(a)
 	}
 	return nil
 }
 
-// sayAside says why an output file was set aside.
-func (e *Engine) sayAside(a archive.Aside) {
+// logAside logs why an output file was set aside.
+func (e *Engine) logAside(a archive.Aside) {
 	switch {
 	case !a.Older:
 		e.log.Warn("an output file was being written by a crawl that this database knows nothing of: it was set aside",
@@ -223,37 +147,16 @@ func (e *Engine) sayAside(a archive.Aside) {
 	}
 }
 
-// settleDebts reads the start ledger of the process before this one, commits
-// what its hosts are owed and begins a new ledger.
-func (e *Engine) settleDebts() error {
-	encoded, err := e.store.Mark(storage.MarkLedger)
-	if err != nil {
-		return err
+// newCommitter returns a committer without channels. It owns the output files.
+func (e *Engine) newCommitter() *committer {
+	return &committer{
+		o: &e.o, log: e.log, store: e.store, files: e.files, space: e.space, tally: &e.tally, observer: e.observer,
 	}
-	settled, err := storage.DecodePlace(encoded)
-	if err != nil {
-		return err
-	}
-	boot := storage.BootID()
-	left := make(uncommitted)
-	debt, err := storage.ReadDebt(e.o.DataDir, settled, boot, left.note)
-	if err != nil {
-		return err
-	}
-	if err := e.openRequests(boot, settled, debt.End, left); err != nil {
-		return err
-	}
-	if err := e.commitDebt(&debt, left); err != nil {
-		return fmt.Errorf("write down what hosts are owed: %w", err)
-	}
-	if err := e.out.Committed(); err != nil {
-		return err
-	}
-	l, err := storage.OpenLedger(e.o.DataDir, boot, debt.End)
-	if err == nil {
-		e.ledger = l
-	}
-	return err
+}
+
+// rulesReader returns what compiles stored robots.txt files.
+func (e *Engine) rulesReader() *rulesReader {
+	return &rulesReader{store: e.store, log: e.log, tokens: e.o.Frontier.Tokens}
 }
 
 // Close closes the data directory. Run must have returned.
@@ -267,32 +170,172 @@ func (e *Engine) closeParts() error {
 	if e.ledger != nil {
 		errs = append(errs, e.ledger.Close())
 	}
-	errs = append(errs, e.closeRequests())
-	if e.out != nil {
-		errs = append(errs, e.closeOutput())
+	if e.requests != nil {
+		errs = append(errs, e.requests.close())
+	}
+	if e.files != nil {
+		errs = append(errs, e.newCommitter().close())
 	}
 	return errors.Join(append(errs, e.store.Close())...)
 }
 
-// newFrontier makes the frontier and gives it every host that the store knows.
-func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (*frontier.Frontier, error) {
-	fo := e.o.Frontier
-	fo.OwedSince, fo.Known, fo.Workers = e.owedSince, e.knownName, e.force.Load().Workers
-	f, err := frontier.New(fo, scope, e.now())
+// Summary is what a Run came to.
+type Summary struct {
+	Status    Status
+	Postponed []Postponed // hosts with URLs that could not be fetched, most first
+	Stopped   bool        // stopped before it was done
+	Fresh     bool        // at least one request was made or one URL added
+	Seeds     SeedReport
+}
+
+// ErrNothing says that there is nothing to crawl.
+var ErrNothing = errors.New("there is nothing to crawl: the frontier is empty and no seed is given; " +
+	"add URLs to crawl.seeds or crawl.seeds_file in the config file, or name them on the command line")
+
+// Run crawls until everything is done, or until ctx ends: then requests in flight may finish within
+// Options.ShutdownGrace, and Run commits and returns. Seeds that are known already cost nothing. An
+// error means that it could not go on; what was committed is safe.
+func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
+	before := e.store.Counters()
+	d, c, err := e.prepare(ctx, seeds)
 	if err != nil {
-		return nil, err
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return Summary{Status: e.Status(), Stopped: true}, nil
+		}
+		return Summary{}, err
+	}
+	e.mailbox.Store(d.mailbox)
+	err = c.run(ctx, d)
+	after := e.store.Counters()
+	s := d.summary(ctx, e.Status)
+	if err == nil {
+		s.Seeds, err = seedReport(e.store, seeds, s.Postponed)
+	}
+	s.Fresh = after.Requests != before.Requests || after.URLs != before.URLs
+	return s, err
+}
+
+// prepare does what comes before the first request: it fixes the scope, commits the seeds, reads
+// the hosts, and makes the roles. The error is that of ctx if that has ended.
+func (e *Engine) prepare(ctx context.Context, seeds []Seed) (*dispatcher, *crew, error) {
+	scope, err := newInitialScope(e.store, &e.o, seeds)
+	if err != nil {
+		return nil, nil, err
+	}
+	e.scope.Store(scope.scope)
+	kept, forgiven, err := e.reconsider(ctx, scope.seeds)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := e.addSeeds(ctx, seeds, scope.fresh); err != nil {
+		return nil, nil, err
+	}
+	if e.store.Counters().URLs == 0 {
+		if e.live.Load().ExitWhenDone {
+			return nil, nil, ErrNothing
+		}
+		e.log.Info("the frontier is empty: the crawl waits for URLs (amble import, POST /api/v1/urls)")
+	}
+	f, adoptions, err := e.newFrontier(ctx, scope.scope)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the hosts of %s: %w", e.o.DataDir, err)
+	}
+	d, c := e.newCrew(f, forgiveness{forgiven, e.opened})
+	d.settings, d.seeds, d.sweeps.adoptions = kept, scope.seeds, adoptions
+	return d, c, errors.Join(d.restoreSweeps(), d.restorePause())
+}
+
+// newFrontier makes the frontier and gives it every host that the store knows. adoptions are the
+// hosts with pages to put on the recrawl plan.
+func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (
+	f *frontier.Frontier, adoptions []storage.HostID, err error,
+) {
+	fo := e.o.Frontier
+	fo.OwedSince, fo.Known, fo.Workers = e.heldSince, e.knownName, e.live.Load().Workers
+	if f, err = frontier.New(fo, scope, e.o.Now()); err != nil {
+		return nil, nil, err
 	}
 	err = e.store.Hosts(func(h *storage.Host) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := f.Restore(h, e.now()); err != nil {
+		if err := f.Restore(h, e.o.Now()); err != nil {
 			return fmt.Errorf("host %s: %w", h.Name, err)
 		}
-		if e.plan != nil && unplanned(h) {
-			e.adoptions = append(e.adoptions, h.ID)
+		if e.plan != nil && isUnplanned(h) {
+			adoptions = append(adoptions, h.ID)
 		}
 		return nil
 	})
-	return f, err
+	return f, adoptions, err
+}
+
+// crew is the roles of a run other than the dispatcher.
+type crew struct {
+	worker    *worker // of all goroutines that work
+	committer *committer
+	loader    *loader
+	sweeper   *sweeper
+}
+
+// newCrew makes the roles and wires them to each other.
+func (e *Engine) newCrew(f *frontier.Frontier, forgiven forgiveness) (*dispatcher, *crew) {
+	leases, results := make(chan *result), make(chan *result, e.o.Workers)
+	batches, committed := make(chan *batch), make(chan *batch, 1)
+	requests, loads := make(chan []frontier.LoadRequest), make(chan *load, 1)
+	sweeps, pages := make(chan *sweep), make(chan *swept)
+	stalls := make(chan error, 1)
+	m, rules, recent := newMailbox(), e.rulesReader(), new(bodies)
+
+	d := &dispatcher{
+		o: &e.o, log: e.log, store: e.store, live: &e.live, scope: &e.scope, tally: &e.tally,
+		connections: e.client, bodies: recent, space: e.space, rules: rules, plan: e.plan, mailbox: m,
+		publish: e.publish,
+		leases:  leases, results: results, toCommit: batches, committed: committed, stalls: stalls,
+		toLoad: requests, loaded: loads, toSweep: sweeps, swept: pages,
+		f: f, ledger: e.ledger, requests: e.requests, timer: time.NewTimer(time.Hour),
+		batching: batching{pending: new(batch), offset: e.ledger.Place()},
+		flights:  flights{all: make(map[uint64]*flight)}, suspects: e.suspects,
+		reporter: reporter{started: e.o.Now()}, surveyor: surveyor{table: e.table},
+	}
+	w := e.newWorker(recent)
+	w.leases, w.results, w.stalls, w.add = leases, results, stalls, m.add
+	c := e.newCommitter()
+	c.batches, c.committed, c.stalls = batches, committed, stalls
+	return d, &crew{
+		worker: w, committer: c,
+		loader: &loader{
+			store: e.store, log: e.log, rules: rules, forgiven: forgiven, requests: requests, loads: loads,
+		},
+		sweeper: &sweeper{store: e.store, log: e.log, now: e.o.Now, sweeps: sweeps, pages: pages},
+	}
+}
+
+// run starts the goroutines, drives the dispatcher, and returns when all have ended.
+func (c *crew) run(ctx context.Context, d *dispatcher) error {
+	work, breakOff := context.WithCancel(context.WithoutCancel(ctx))
+	defer breakOff()
+	walk, stopWalk := context.WithCancel(work) // of what a crawl that ends does not wait for
+	defer stopWalk()
+	var wg sync.WaitGroup
+	d.working, d.naming = work, walk
+	d.startWorker = func() { wg.Go(c.worker.run) }
+	d.startLookup = func(res *result) { wg.Go(func() { c.worker.lookUpName(res) }) }
+	d.startWorkers()
+	wg.Go(func() { c.committer.run(work) })
+	wg.Go(c.loader.run)
+	wg.Go(func() { c.sweeper.run(walk) })
+
+	d.dispatch(ctx)
+	d.enterEnd()
+	d.closeMailbox()
+	stopWalk()
+	grace := d.live.Load().ShutdownGrace
+	if d.failed != nil {
+		grace = 0
+	}
+	defer time.AfterFunc(grace, breakOff).Stop()
+	d.shutDown()
+	wg.Wait()
+	return d.finish()
 }

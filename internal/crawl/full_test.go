@@ -168,8 +168,8 @@ func TestFullDisk(t *testing.T) {
 	for name, on := range map[string]func(*Engine, *disk){
 		"store":  func(e *Engine, d *disk) { e.store = &fullStore{e.store, d} },
 		"ledger": func(e *Engine, d *disk) { e.ledger = &fullLedger{e.ledger, d} },
-		"output": func(e *Engine, d *disk) { e.out = &fullOutput{output: e.out, disk: d} },
-		"room":   func(e *Engine, d *disk) { e.o.MinFree, e.free = 1<<20, d.free },
+		"output": func(e *Engine, d *disk) { e.files.output = &fullOutput{output: e.files.output, disk: d} },
+		"room":   func(e *Engine, d *disk) { e.space.least, e.space.free = 1<<20, d.free },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -276,7 +276,7 @@ func TestStopWithLittleRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	var d disk
-	e.free = d.free
+	e.space.free = d.free
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		for web.Served() < 20 {

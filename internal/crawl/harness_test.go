@@ -53,7 +53,7 @@ func testOptions(t testing.TB, web *testweb.Web) Options {
 	o.Frontier.Politeness.Delay = 20 * time.Millisecond
 	o.Frontier.RetryDelay = 50 * time.Millisecond
 	if web.Virtual() {
-		o.VirtualTime, o.Fetch.Dial = true, web.Dial
+		o.Fetch.Dial = web.Dial
 		o.Storage.NoSync = true // a commit takes no virtual time, so there is one for each page
 	}
 	return o
@@ -149,7 +149,7 @@ func crawlFor(t testing.TB, o Options, limit time.Duration, seeds ...string) (Su
 func crawl(t testing.TB, o Options, seeds ...string) Summary {
 	t.Helper()
 	limit := patience
-	if o.VirtualTime {
+	if o.Fetch.Dial != nil { // a network in memory: the time is virtual
 		limit = 365 * 24 * time.Hour // which passes in seconds
 	}
 	sum, err := crawlFor(t, o, limit, seeds...)

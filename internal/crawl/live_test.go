@@ -79,7 +79,7 @@ func TestChangeOfTheDelay(t *testing.T) {
 	if most := int(time.Since(changed)/slow.Politeness.Delay) + 1; len(gaps) > most {
 		t.Errorf("%d requests to a.test in a time of %d", len(gaps), most)
 	}
-	if p := r.View(); p == nil || r.force.Load().politeness("a.test").Delay != slow.Politeness.Delay {
+	if p := r.View(); p == nil || r.live.Load().politeness("a.test").Delay != slow.Politeness.Delay {
 		t.Error("what is in force is not what was set")
 	}
 }
@@ -172,7 +172,7 @@ func TestChangesThatMakeNoSense(t *testing.T) {
 	if err := r.Change(t.Context(), bad); !errors.Is(err, politeness.ErrOption) || !strings.Contains(err.Error(), "Workers") {
 		t.Errorf("%v", err)
 	}
-	if r.force.Load().Workers != o.Workers {
+	if r.live.Load().Workers != o.Workers {
 		t.Error("half of it took effect")
 	}
 }

@@ -1,11 +1,10 @@
 package crawl
 
 import (
-	"fmt"
-	"runtime/debug"
-	"time"
+	"log/slog"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -16,22 +15,38 @@ type load struct {
 	err  error
 }
 
-// loadAll is the loader: it reads what the frontier wants next.
-func (r *run) loadAll() {
-	for wants := range r.toLoad {
-		for i := range wants {
-			l := &load{}
-			l.load.Host.ID = wants[i].Host
-			l.err = r.load(&wants[i], &l.load)
-			r.loaded <- l
+// loaderStore is what the loader reads.
+type loaderStore interface {
+	rulesStore
+	Heads(storage.HeadsRequest) (storage.Heads, error)
+}
+
+// loader reads queue heads and robots records, so that the dispatcher does not wait for the disk.
+type loader struct {
+	store    loaderStore
+	log      *slog.Logger
+	rules    *rulesReader
+	forgiven forgiveness
+	requests <-chan []frontier.LoadRequest
+	loads    chan<- *load
+}
+
+// run reads what the frontier wants until there is no more.
+func (l *loader) run() {
+	for requests := range l.requests {
+		for i := range requests {
+			r := &load{}
+			r.load.Host.ID = requests[i].Host
+			r.err = l.read(&requests[i], &r.load)
+			l.loads <- r
 		}
 	}
 }
 
-// load reads the queues of one host that have something, and the robots records
-// that are not known yet.
-func (r *run) load(want *frontier.LoadRequest, to *frontier.Load) error {
-	host, err := r.store.HostByID(want.Host)
+// read reads the queues of one host that have something, and the robots records that are not known
+// yet.
+func (l *loader) read(want *frontier.LoadRequest, to *frontier.Load) error {
+	host, err := l.store.HostByID(want.Host)
 	if err != nil {
 		return err
 	}
@@ -42,17 +57,23 @@ func (r *run) load(want *frontier.LoadRequest, to *frontier.Load) error {
 		if i < len(want.Queues) {
 			q = want.Queues[i]
 		}
-		if err := r.loadQueue(want, &to.Queues[i], &host, i, q, to.At); err != nil {
+		if err := l.readQueue(want, &to.Queues[i], &host, i, q); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *run) loadQueue(want *frontier.LoadRequest, to *frontier.QueueLoad, host *storage.Host, i int, q frontier.QueueRequest, now time.Time) (err error) {
+// readQueue reads the i-th queue of a host.
+func (l *loader) readQueue(
+	want *frontier.LoadRequest, to *frontier.QueueLoad, host *storage.Host, i int, q frontier.QueueRequest,
+) (err error) {
 	from := &host.Queues[i]
 	to.Heads.Next = q.From
-	request := storage.HeadsRequest{Host: host.ID, Origin: uint8(i), From: q.From, Queued: q.Max, Due: want.Due, Renewals: want.Renewals, Now: now}
+	request := storage.HeadsRequest{
+		Host: host.ID, Origin: uint8(i), From: q.From, Queued: q.Max, Due: want.Due, Renewals: want.Renewals,
+		Now: want.Now,
+	}
 	if from.Queued+from.Due == 0 {
 		request.From = max(q.From, host.Tail)
 		to.Heads.Next = request.From
@@ -60,42 +81,34 @@ func (r *run) loadQueue(want *frontier.LoadRequest, to *frontier.QueueLoad, host
 			return nil
 		}
 	}
-	to.Heads, err = r.store.Heads(request)
+	to.Heads, err = l.store.Heads(request)
 	if err != nil || q.Known {
 		return err
 	}
-	return r.loadPolicy(to, from)
+	return l.readRobots(to, from.Origin)
 }
 
-func (r *run) loadPolicy(to *frontier.QueueLoad, from *storage.Queue) error {
-	encoded, err := r.store.Policy(from.Origin)
+// readRobots reads the robots record of an origin, and compiles its rules.
+func (l *loader) readRobots(to *frontier.QueueLoad, origin weburl.Origin) error {
+	encoded, err := l.store.Policy(origin)
 	if err != nil || len(encoded) == 0 {
 		return err
 	}
 	if to.Record, err = robots.DecodeRecord(encoded); err != nil {
-		r.log.Warn("a stored robots policy cannot be read; it is fetched again", "origin", from.Origin.String(), "error", err)
+		l.log.Warn("a stored robots policy cannot be read; it is fetched again", "origin", origin.String(),
+			"error", err)
 		to.Record = robots.Record{}
 		return nil
 	}
-	if r.forgives(&to.Record) {
+	if l.forgiven.has(&to.Record) {
 		if to.Record = to.Record.Forget(); to.Record.Class == robots.ClassNone {
 			return nil
 		}
 	}
-	if to.Rules, err = r.rules(&to.Record); err != nil {
-		r.log.Error("a stored robots.txt cannot be compiled; it is fetched again", "origin", from.Origin.String(),
+	if to.Rules, err = l.rules.compile(&to.Record); err != nil {
+		l.log.Error("a stored robots.txt cannot be compiled; it is fetched again", "origin", origin.String(),
 			"error", err)
 		to.Record = robots.Record{}
 	}
 	return nil
-}
-
-// rules compiles a stored robots.txt. The error is a panic, which costs the file and not the crawl.
-func (e *Engine) rules(record *robots.Record) (rules *robots.Rules, err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = fmt.Errorf("amble failed: %v\n%s", cause, debug.Stack())
-		}
-	}()
-	return record.Rules(e.o.Frontier.Tokens...), nil
 }

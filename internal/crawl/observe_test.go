@@ -6,18 +6,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
 // witness keeps what it is told.
 type witness struct {
 	mu       sync.Mutex
-	requests []Request
+	requests []requestlog.Request
 	commits  int
 	items    int
 }
 
-func (w *witness) Requested(q Request) {
+func (w *witness) Requested(q requestlog.Request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.requests = append(w.requests, q)
@@ -55,13 +56,13 @@ func TestObserver(t *testing.T) {
 	}
 	gaps := 0
 	for _, q := range w.requests {
-		if q.Host == "a.test" && q.Gap >= 0 {
+		if q.URL.Host() == "a.test" && q.Gap >= 0 {
 			gaps++
 			if q.Gap < q.Delay {
 				t.Errorf("%s: a gap of %v, the delay in force was %v", q.URL, q.Gap, q.Delay)
 			}
 		}
-		if q.Status == 0 || q.Error != "" || q.Connected.Before(q.Start) || q.FirstByte.Before(q.Connected) || q.End.Before(q.FirstByte) {
+		if q.Status == 0 || q.Failure != 0 || q.Connected.Before(q.Start) || q.FirstByte.Before(q.Connected) || q.End.Before(q.FirstByte) {
 			t.Errorf("%+v", q)
 		}
 	}
@@ -82,10 +83,10 @@ func TestObserver(t *testing.T) {
 func TestPaceBuckets(t *testing.T) {
 	var tally paceTally
 	for _, gap := range []time.Duration{999, 1000, 1009, 1010, 1400, 1600, 4999, 19999, 20000} {
-		tally.count(&Request{Gap: gap * time.Millisecond, Delay: time.Second})
+		tally.count(&requestlog.Request{Gap: gap * time.Millisecond, Delay: time.Second})
 	}
-	tally.count(&Request{Gap: -1, Delay: time.Second}) // nothing before it
-	tally.count(&Request{Gap: 0, Delay: 0})            // no delay to keep
+	tally.count(&requestlog.Request{Gap: -1, Delay: time.Second}) // nothing before it
+	tally.count(&requestlog.Request{Gap: 0, Delay: 0})            // no delay to keep
 	p := tally.load()
 	if p.Gaps != 9 || p.Violations != 1 {
 		t.Errorf("%+v", p)

@@ -3,6 +3,8 @@ package crawl
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"path/filepath"
 	"regexp"
 	"time"
 
@@ -14,31 +16,37 @@ import (
 	"github.com/amble-crawler/amble/internal/revisit"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
 
 // Options say what to crawl and how. They do not change while the engine lives.
 type Options struct {
-	Version       string // of the program: what it crashed at is offered again when that is another one
+	// Version is that of the program. URLs at which another version crashed are fetched again.
+	Version       string
 	DataDir       string
 	Workers       int           // requests in flight, all hosts together
 	ExitWhenDone  bool          // false: stay up when there is nothing to do
-	GiveUpAfter   time.Duration // hosts that cannot be asked by then are postponed
-	ShutdownGrace time.Duration // for requests in flight when asked to stop
+	GiveUpAfter   time.Duration // hosts that may not be fetched from by then are postponed
+	ShutdownGrace time.Duration // for requests in flight when the crawl is stopped
 	MaxPages      uint64        // pages fetched in all; 0: no limit
 	MinFree       uint64        // bytes that are left free on the disk; with less nothing is committed
 
 	Mode             frontier.Mode
 	Include, Exclude []*regexp.Regexp
 
-	URLs         weburl.Rules // for what is found; not for seeds, nor for targets of redirects
+	URLs         weburl.Rules // for discoveries; not for seeds, nor for targets of redirects
 	Traps        frontier.TrapOptions
 	SessionNames []string // parameters that carry session ids; none: they are not looked for
 
-	NoFollow bool // leave links alone that ask for it: rel=nofollow, ugc, sponsored, and the robots directives of pages
+	// NoFollow ignores links whose authors say so: rel=nofollow, ugc, sponsored, and the robots
+	// directives of pages.
+	NoFollow bool
 
-	Renew       *revisit.Options // when pages that were fetched are asked for again; nil: never
-	SimilarBits int              // of two simhashes that may differ for the pages to count as the same; 0: the bodies have to be the same
+	Renew *revisit.Options // when pages are recrawled; nil: never
+	// SimilarBits is how many bits of two simhashes may differ for the pages to count as the same;
+	// 0: the bodies have to be the same.
+	SimilarBits int
 
 	Frontier frontier.Options
 	Fetch    fetch.Options
@@ -49,22 +57,23 @@ type Options struct {
 	Requests requestlog.Options
 	Storage  storage.Options
 
-	// Now reads the clock; nil: the system's. What it returns carries the monotonic reading of this process, whatever its wall clock
-	// shows: waits follow that. Any goroutine calls it.
+	// Now reads the clock; nil: the system's. What it returns carries the monotonic reading of this
+	// process, whatever its wall clock shows: waits follow that. Any goroutine calls it.
 	Now func() time.Time
-	// VirtualTime says that the time is that of a bubble of testing/synctest, which timers of the
-	// kernel know nothing of.
-	VirtualTime bool
 }
 
 // DefaultOptions are those of a polite crawler; DataDir, Fetch.UserAgent and
 // Archive.Dir are left for the caller to fill in.
 func DefaultOptions() Options {
 	return Options{
-		Workers: 64, ExitWhenDone: true, GiveUpAfter: time.Hour, ShutdownGrace: 30 * time.Second, MinFree: 256 << 20, NoFollow: true, SimilarBits: 3,
-		URLs: weburl.Rules{MaxLength: weburl.MaxLength}, Traps: frontier.DefaultTrapOptions(), SessionNames: frontier.SessionNames(),
-		Frontier: frontier.DefaultOptions(), Fetch: fetch.DefaultOptions(),
-		Extract: extract.DefaultOptions(), Spool: spool.DefaultOptions(), Sitemaps: DefaultSitemapOptions(), Archive: archive.DefaultOptions(), Requests: requestlog.DefaultOptions(),
+		Workers: 64, ExitWhenDone: true, GiveUpAfter: time.Hour, ShutdownGrace: 30 * time.Second,
+		MinFree: 256 << 20, NoFollow: true, SimilarBits: 3,
+		URLs:         weburl.Rules{MaxLength: weburl.MaxLength},
+		Traps:        frontier.DefaultTrapOptions(),
+		SessionNames: frontier.SessionNames(),
+		Frontier:     frontier.DefaultOptions(), Fetch: fetch.DefaultOptions(),
+		Extract: extract.DefaultOptions(), Spool: spool.DefaultOptions(), Sitemaps: DefaultSitemapOptions(),
+		Archive: archive.DefaultOptions(), Requests: requestlog.DefaultOptions(),
 		Storage: storage.Options{MaxQueries: 2000, MaxSameDigest: 200},
 	}
 }
@@ -87,6 +96,87 @@ func (o Options) Validate() error {
 	if o.SimilarBits < 0 || o.SimilarBits > 64 {
 		errs = append(errs, fmt.Errorf("crawl: SimilarBits is %d, should be 0 to 64", o.SimilarBits))
 	}
-	errs = append(errs, o.Frontier.Validate(), o.Fetch.Validate(), o.Extract.Validate(), o.Sitemaps.Lists.Validate(), o.Archive.Validate(), o.Requests.Validate())
+	errs = append(errs, o.Frontier.Validate(), o.Fetch.Validate(), o.Extract.Validate(),
+		o.Sitemaps.Lists.Validate(), o.Archive.Validate(), o.Requests.Validate())
 	return errors.Join(errs...)
+}
+
+// fill sets what has a default that depends on other options.
+func (o *Options) fill() {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Frontier.Jitter == nil {
+		o.Frontier.Jitter = rand.Float64
+	}
+	if o.Spool.Dir == "" {
+		o.Spool.Dir = filepath.Join(o.DataDir, "spool")
+	}
+	o.Fetch.Capture = o.capturesExchanges()
+	o.Extract.Text = o.Extract.Text || o.Archive.Has(archive.FormatText) || o.comparesText()
+	o.Extract.LinkText = o.Extract.LinkText || o.Archive.Has(archive.FormatLinks)
+}
+
+// capturesExchanges reports whether requests and responses are kept as they are.
+func (o *Options) capturesExchanges() bool { return o.Archive.Has(archive.FormatWARC) }
+
+// comparesText reports whether pages are compared by their text too.
+func (o *Options) comparesText() bool { return o.Renew != nil && o.SimilarBits > 0 }
+
+// ownDescriptors is how many files and connections a crawl has open besides those of its workers:
+// the database, the ledger, the output and its indexes, the request log, the API and its clients,
+// lookups of names, standard streams.
+const ownDescriptors = 64
+
+// Descriptors returns how many files and connections a crawl may have open. least is what it cannot
+// do without: a connection and a file for each worker. full is the most that it takes, with all
+// that a worker may spool, and with the connections kept between requests.
+func (o *Options) Descriptors() (least, full int) {
+	return ownDescriptors + 2*o.Workers, ownDescriptors + 5*o.Workers + o.Fetch.MaxIdleConns
+}
+
+// Live are the options that may change while a crawl runs.
+type Live struct {
+	Workers          int
+	ExitWhenDone     bool
+	GiveUpAfter      time.Duration
+	ShutdownGrace    time.Duration
+	MaxPages         uint64
+	Include, Exclude []*regexp.Regexp
+	Politeness       politeness.Options
+	Overrides        []frontier.Override
+	HostBudget       uint32
+	RenewShare       float64
+	Resolvers        int
+}
+
+// Live returns those of the options that may change.
+func (o Options) Live() Live {
+	f := &o.Frontier
+	return Live{
+		Workers: o.Workers, ExitWhenDone: o.ExitWhenDone, GiveUpAfter: o.GiveUpAfter,
+		ShutdownGrace: o.ShutdownGrace, MaxPages: o.MaxPages, Include: o.Include, Exclude: o.Exclude,
+		Politeness: f.Politeness, Overrides: f.Overrides, HostBudget: f.HostBudget, RenewShare: f.RenewShare,
+		Resolvers: f.Resolvers,
+	}
+}
+
+// with returns o with the live options replaced by l.
+func (o Options) with(l Live) Options {
+	o.Workers, o.ExitWhenDone, o.GiveUpAfter = l.Workers, l.ExitWhenDone, l.GiveUpAfter
+	o.ShutdownGrace, o.MaxPages, o.Include, o.Exclude = l.ShutdownGrace, l.MaxPages, l.Include, l.Exclude
+	f := &o.Frontier
+	f.Politeness, f.Overrides, f.HostBudget, f.RenewShare = l.Politeness, l.Overrides, l.HostBudget, l.RenewShare
+	f.Resolvers = l.Resolvers
+	return o
+}
+
+// inForce are the live options as they are now, and what follows from them. It is immutable.
+type inForce struct {
+	Live
+	politeness func(host string) *politeness.Options
+}
+
+func newInForce(o *Options, l Live) *inForce {
+	return &inForce{Live: l, politeness: o.with(l).Frontier.HostPoliteness()}
 }

@@ -3,33 +3,24 @@ package crawl
 import (
 	"context"
 	"errors"
+	"strconv"
+	"sync"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/spool"
+	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/storage"
 )
 
-// wantOutput asks for what the formats of the output need.
-func (e *Engine) wantOutput() {
-	formats := &e.o.Archive
-	e.writes = !formats.Has(archive.FormatNone)
-	e.o.Fetch.Capture = e.capturing()
-	e.o.Extract.Text = e.o.Extract.Text || formats.Has(archive.FormatText) || e.comparesText()
-	e.o.Extract.LinkText = e.o.Extract.LinkText || formats.Has(archive.FormatLinks)
-}
-
-// capturing reports whether requests and answers are kept as they are.
-func (e *Engine) capturing() bool { return e.o.Archive.Has(archive.FormatWARC) }
-
-// keepWords keeps of a document what the output has of it.
-func (r *run) keepWords(res *result, doc *extract.Page) {
-	if r.o.Archive.Has(archive.FormatText) {
+// keepText keeps of a document what the output has of it.
+func (w *worker) keepText(res *result, doc *extract.Page) {
+	if w.o.Archive.Has(archive.FormatText) {
 		res.visit.Text = &archive.Text{Title: doc.Title, Language: doc.Language, Text: doc.Text}
 	}
-	if !r.o.Archive.Has(archive.FormatLinks) && !r.o.Archive.Outlinks {
+	if !w.o.Archive.Has(archive.FormatLinks) && !w.o.Archive.Outlinks {
 		return
 	}
 	for i := range doc.Links {
@@ -38,14 +29,16 @@ func (r *run) keepWords(res *result, doc *extract.Page) {
 	}
 }
 
-// output encodes what a page lease came to: an answer, or a failure.
-func (r *run) output(ctx context.Context, res *result, page *archive.Page, resp *fetch.Response, failure *fetch.Error) {
-	if !r.writes {
+// output encodes what a page lease came to: a response, or a failure.
+func (w *worker) output(
+	ctx context.Context, res *result, page *archive.Page, resp *fetch.Response, failure *fetch.Error,
+) {
+	if w.o.Archive.Has(archive.FormatNone) {
 		return
 	}
 	l := &res.lease
-	page.Via = r.via(&l.Head)
-	if _, again := r.o.Frontier.Attempted(&l.Head, res.page.Outcome.State); !again {
+	page.Via = w.via(&l.Head)
+	if _, again := w.o.Frontier.Attempted(&l.Head, res.page.Outcome.State); !again {
 		res.visit.Page = page
 	}
 	if x, answer := exchangeOf(l, resp, failure); x != nil {
@@ -55,48 +48,51 @@ func (r *run) output(ctx context.Context, res *result, page *archive.Page, resp 
 		}
 		x.Facts = pageFacts(l, page, answer)
 		if failure == nil {
-			x.Original = r.original(res, answer.Status)
+			x.Original = w.original(res, answer.Status)
 		}
-		if r.o.Archive.Outlinks {
+		if w.o.Archive.Outlinks {
 			x.Facts = appendOutlinks(x.Facts, res.visit.Links)
 		}
 	}
-	if !r.prepare(ctx, res) {
+	if !w.prepare(ctx, res) {
 		res.page = frontier.PageReport{Report: brokenOff(res.page.Report)}
 		res.found, res.refused = nil, nil
 		return
 	}
-	if o := &res.page.Outcome; res.item != nil && res.item.Stored && resp != nil && resp.Status == 200 && o.Digest != 0 {
-		res.payload = &storage.Payload{Host: l.Host, Digest: o.Digest, SHA256: res.item.Payload, Ordinal: l.Head.Ordinal, At: resp.Start}
+	o, whole := &res.page.Outcome, resp != nil && resp.Status == 200
+	if whole && o.Digest != 0 && res.item != nil && res.item.Stored {
+		res.payload = &storage.Payload{
+			Host: l.Host, Digest: o.Digest, SHA256: res.item.Payload, Ordinal: l.Head.Ordinal, At: resp.Start,
+		}
 	}
 }
 
 // outputRobots encodes what a request for a robots.txt came to.
-func (r *run) outputRobots(ctx context.Context, res *result, resp *fetch.Response, failure *fetch.Error) {
+func (w *worker) outputRobots(ctx context.Context, res *result, resp *fetch.Response, failure *fetch.Error) {
 	x, answer := exchangeOf(&res.lease, resp, failure)
 	if x == nil {
 		return
 	}
 	res.visit.Exchange = x
 	x.Facts = robotsFacts(&res.lease, answer)
-	if !r.prepare(ctx, res) {
+	if !w.prepare(ctx, res) {
 		res.robots.Report = brokenOff(res.robots.Report)
 	}
 }
 
-// brokenOff is a request whose answer cannot be kept: it will be made again.
+// brokenOff returns the report of a request whose response cannot be kept: it will be made again.
 func brokenOff(report frontier.Report) frontier.Report {
 	report.Broken = true
 	return report
 }
 
-// prepare encodes a visit. While there is no room for that it waits, which is said as that of the committer is; it fails
-// when the crawl is ended meanwhile.
-func (r *run) prepare(ctx context.Context, res *result) bool {
+// prepare encodes a visit. While there is no space for that it waits, and reports it as the
+// committer does; false: the crawl ended meanwhile.
+func (w *worker) prepare(ctx context.Context, res *result) bool {
 	visit := res.visit
 	res.visit = archive.Visit{}
 	for {
-		item, err := r.encoder.Encode(&visit)
+		item, err := w.encoder.Encode(&visit)
 		var full *spool.Error
 		switch {
 		case err == nil && !item.Empty():
@@ -105,50 +101,216 @@ func (r *run) prepare(ctx context.Context, res *result) bool {
 		case err == nil:
 			return true
 		case !errors.As(err, &full):
-			r.log.Error("cannot encode for the output", "url", res.lease.URL.String(), "error", err)
+			w.log.Error("cannot encode for the output", "url", res.lease.URL.String(), "error", err)
 			return true
 		}
-		if !r.pause(ctx, outputError(err)) {
+		if !waitForSpace(ctx, w.stalls, outputError(err)) {
 			return false
 		}
 	}
 }
 
-// original finds a stored answer that a new one may equal: one of the same host with the same content.
-func (r *run) original(res *result, status int) *archive.Original {
+// original finds a stored response that a new one may equal: one of the same host with the same
+// content.
+func (w *worker) original(res *result, status int) *archive.Original {
 	if status != 200 && status != 304 {
 		return nil
 	}
-	return r.stored(res.lease.Host, res.page.Outcome.Digest)
+	return w.stored(res.lease.Host, res.page.Outcome.Digest)
 }
 
-// stored finds the answer that holds a content; nil where there is none.
-func (r *run) stored(host storage.HostID, digest uint64) *archive.Original {
+// stored finds the response that holds a content; nil if there is none.
+func (w *worker) stored(host storage.HostID, digest uint64) *archive.Original {
 	if digest == 0 {
 		return nil
 	}
-	if o := r.bodies.find(host, digest); o != nil {
+	if o := w.recent.find(host, digest); o != nil {
 		return o
 	}
-	p, ok, err := r.store.Payload(host, digest)
+	p, ok, err := w.store.Payload(host, digest)
 	if err != nil {
-		r.log.Warn("cannot look up a content in the database; it is written again", "error", err)
+		w.log.Warn("cannot look up a content in the database; it is written again", "error", err)
 	}
 	if !ok {
 		return nil
 	}
-	u, err := r.store.URL(p.Host, p.Ordinal)
+	u, err := w.store.URL(p.Host, p.Ordinal)
 	if err != nil {
 		return nil
 	}
 	return &archive.Original{URL: u.String(), At: p.At, Payload: p.SHA256}
 }
 
-// validators are those of the last answer. An archive that does not hold that answer needs the page itself, so none are sent then.
-func (r *run) validators(l *frontier.Lease) (etag, modified string) {
+// validators returns those of the last response. An archive that does not hold that response needs
+// the page itself, so none are sent then.
+func (w *worker) validators(l *frontier.Lease) (etag, modified string) {
 	last := &l.Head.Last
-	if (last.ETag != "" || last.Modified != "") && r.capturing() && r.stored(l.Host, last.Digest) == nil {
+	if (last.ETag != "" || last.Modified != "") && w.o.capturesExchanges() && w.stored(l.Host, last.Digest) == nil {
 		return "", ""
 	}
 	return last.ETag, last.Modified
+}
+
+// exchangeOf returns what went over the wire for a lease: a whole response, or what came of one
+// that broke off. Nil: nothing that is kept.
+func exchangeOf(l *frontier.Lease, resp *fetch.Response, failure *fetch.Error) (*archive.Exchange, *fetch.Response) {
+	why := archive.TooLong
+	if failure != nil {
+		resp, why = failure.Partial, truncationOf(failure.Kind)
+	}
+	if resp == nil || resp.Wire == nil || why == "" {
+		return nil, nil
+	}
+	truncated := archive.Truncation("")
+	if resp.Wire.Truncated {
+		truncated = why
+	}
+	return &archive.Exchange{
+		URL: l.URL.String(), At: resp.Start, Address: resp.RemoteAddr.Addr(), Request: resp.Wire.Request,
+		Response: resp.Wire.Response,
+		Chunked:  resp.Wire.Chunked, Truncated: truncated,
+	}, resp
+}
+
+// truncationOf returns why a body broke off; empty: the failure says nothing about the response.
+func truncationOf(k fetch.Kind) archive.Truncation {
+	switch k {
+	case fetch.KindBodyTimeout:
+		return archive.TookTooLong
+	case fetch.KindIncompleteBody, fetch.KindReset, fetch.KindClosed, fetch.KindTLS, fetch.KindProxy:
+		return archive.Disconnected
+	case fetch.KindBadEncoding, fetch.KindUnknown:
+		return archive.Unspecified
+	}
+	return ""
+}
+
+// pageFacts returns what the archive says of the request for a page: how it was found, why it was
+// allowed, and at which delay it was made. docs/ARCHIVE.md explains each.
+func pageFacts(l *frontier.Lease, page *archive.Page, resp *fetch.Response) []warc.Field {
+	facts := make(warc.Header, 0, 16)
+	facts.Add("via", page.Via)
+	facts.Add("depth", strconv.Itoa(page.Depth))
+	if l.Head.Seed {
+		facts.Add("seed", "true")
+	}
+	facts.Add("attempt", strconv.Itoa(page.Attempts))
+	verdict := "allowed"
+	if !l.Verdict.Allowed {
+		verdict = "disallowed" // and robots.obey is off
+	}
+	facts.Add("robots", verdict)
+	facts.Add("robots-reason", l.Verdict.Reason.String())
+	if l.Verdict.Line > 0 {
+		facts.Add("robots-line", strconv.Itoa(l.Verdict.Line))
+	}
+	if l.Rules != nil && !l.Rules.Version().IsZero() {
+		facts.Add("robots-version", l.Rules.Version().String())
+	}
+	addRequestFacts(&facts, l, resp)
+	for _, directive := range page.Robots {
+		facts.Add("directive", directive)
+	}
+	for _, preference := range page.Preferences {
+		facts.Add("preference", preference)
+	}
+	return facts
+}
+
+// robotsFacts returns what the archive says of the request for a robots.txt.
+func robotsFacts(l *frontier.Lease, resp *fetch.Response) []warc.Field {
+	var facts warc.Header
+	facts.Add("robots-of", l.Robots.Origin.String())
+	if l.Robots.Hops > 0 {
+		facts.Add("redirects", strconv.Itoa(l.Robots.Hops))
+	}
+	addRequestFacts(&facts, l, resp)
+	return facts
+}
+
+// addRequestFacts adds those of any request.
+func addRequestFacts(facts *warc.Header, l *frontier.Lease, resp *fetch.Response) {
+	facts.Add("delay", l.Delay.String())
+	facts.Add("delay-reason", l.DelayReason.String())
+	facts.Add("first-byte-ms", strconv.FormatInt(resp.FirstByte.Sub(resp.Start).Milliseconds(), 10))
+	facts.Add("fetch-time-ms", strconv.FormatInt(resp.End.Sub(resp.Start).Milliseconds(), 10))
+}
+
+// appendOutlinks adds a field for each link of the page.
+func appendOutlinks(facts []warc.Field, links []archive.Link) []warc.Field {
+	for i := range links {
+		facts = append(facts, warc.Field{Name: "outlink", Value: links[i].To})
+	}
+	return facts
+}
+
+// pageTexts remembers the URLs of pages that links were found on: what one page links to is mostly
+// fetched in a row. It is safe for concurrent use.
+type pageTexts struct {
+	mu   sync.Mutex
+	urls map[storage.Position]string // guarded by mu
+}
+
+// maxPageTexts bounds them; all are forgotten when there are as many.
+const maxPageTexts = 1024
+
+// via returns the URL of the page that a URL was found on; empty if there is none.
+func (w *worker) via(head *storage.Head) string {
+	if head.ViaHost == storage.NoHost {
+		return ""
+	}
+	page := storage.Position{Host: head.ViaHost, Ordinal: head.ViaOrdinal}
+	v := w.pageTexts
+	v.mu.Lock()
+	text, known := v.urls[page]
+	v.mu.Unlock()
+	if known {
+		return text
+	}
+	u, err := w.store.URL(page.Host, page.Ordinal)
+	if err != nil {
+		return ""
+	}
+	text = u.String()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.urls == nil || len(v.urls) >= maxPageTexts {
+		v.urls = make(map[storage.Position]string)
+	}
+	v.urls[page] = text
+	return text
+}
+
+// bodies are those whose responses wait for a commit or are with the committer: the store does not
+// know of them yet, and the next response of the host may have the same. A response that points to
+// one of them is added to the same batch or a later one, so it is never committed without it. The
+// dispatcher adds and removes; workers find. It is safe for concurrent use.
+type bodies struct{ originals sync.Map } // bodyKey to *archive.Original
+
+type bodyKey struct {
+	host   storage.HostID
+	digest uint64
+}
+
+// add takes note of the body that a result brings.
+func (b *bodies) add(res *result) {
+	if p := res.payload; p != nil {
+		b.originals.Store(bodyKey{p.Host, p.Digest},
+			&archive.Original{URL: res.lease.URL.String(), At: p.At, Payload: p.SHA256})
+	}
+}
+
+// find returns the response with a body; nil if there is none.
+func (b *bodies) find(host storage.HostID, digest uint64) *archive.Original {
+	if o, ok := b.originals.Load(bodyKey{host, digest}); ok {
+		return o.(*archive.Original)
+	}
+	return nil
+}
+
+// committed forgets bodies that the store knows of from now on.
+func (b *bodies) committed(payloads []storage.Payload) {
+	for i := range payloads {
+		b.originals.Delete(bodyKey{payloads[i].Host, payloads[i].Digest})
+	}
 }

@@ -27,7 +27,7 @@ func typicalRobots(i int) string {
 }
 
 // storePolicies fills a store with the policies of n origins.
-func storePolicies(b *testing.B, r *run, n int) []storage.Queue {
+func storePolicies(b *testing.B, s *storage.Store, n int) []storage.Queue {
 	o := robots.DefaultOptions()
 	origins := make([]storage.Queue, n)
 	var batch storage.Batch
@@ -43,7 +43,7 @@ func storePolicies(b *testing.B, r *run, n int) []storage.Queue {
 		}
 		batch.Policies = append(batch.Policies, storage.Policy{Origin: origins[i].Origin, Record: encoded})
 		if len(batch.Policies) == 10_000 || i == n-1 {
-			if _, err := r.store.Commit(&batch); err != nil {
+			if _, err := s.Commit(&batch); err != nil {
 				b.Fatal(err)
 			}
 			batch.Policies = batch.Policies[:0]
@@ -72,20 +72,22 @@ func BenchmarkPolicies(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer func() { _ = s.Close() }()
-			r := &run{Engine: &Engine{o: DefaultOptions(), log: testLog(b), store: s}}
-			origins := storePolicies(b, r, n)
+			l := &loader{
+				store: s, log: testLog(b), rules: &rulesReader{tokens: DefaultOptions().Frontier.Tokens},
+			}
+			origins := storePolicies(b, s, n)
 			before := heapInUse()
 			loaded := make([]frontier.QueueLoad, n)
 			next := 0
 			for b.Loop() {
 				i := next % n
 				next++
-				if err := r.loadPolicy(&loaded[i], &origins[i]); err != nil {
+				if err := l.readRobots(&loaded[i], origins[i].Origin); err != nil {
 					b.Fatal(err)
 				}
 			}
 			for i := range loaded { // what the loop did not come to
-				if err := r.loadPolicy(&loaded[i], &origins[i]); err != nil {
+				if err := l.readRobots(&loaded[i], origins[i].Origin); err != nil {
 					b.Fatal(err)
 				}
 			}

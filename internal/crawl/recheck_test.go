@@ -81,18 +81,17 @@ func TestDeniedURLsAreAskedAboutAgain(t *testing.T) {
 // TestSweepMarkOfASecond: while a second sweep for the same cause waits, neither a page nor the
 // end of the first may let a restart forget it.
 func TestSweepMarkOfASecond(t *testing.T) {
-	r := &run{}
-	second, other := r.newRecheck(frontier.Recheck{Host: 7, Origin: 1}), r.newRecheck(frontier.Recheck{Host: 7})
-	r.sweeps = []*sweep{second}
+	second, other := newRecheck(nil, frontier.Recheck{Host: 7, Origin: 1}), newRecheck(nil, frontier.Recheck{Host: 7})
+	q := sweepQueue{waiting: []*sweep{second}}
 	for _, end := range []bool{false, true} {
-		if got := r.sweepMark(&swept{sweep: second, next: 1000, end: end}); !slices.Equal(got, second.value(0)) {
+		if got := q.markAfter(&swept{sweep: second, next: 1000, end: end}); !slices.Equal(got, second.value(0)) {
 			t.Errorf("a page with end %t leaves the mark %v", end, got)
 		}
 	}
-	if got := r.sweepMark(&swept{sweep: other, next: 1000}); !slices.Equal(got, other.value(1000)) {
+	if got := q.markAfter(&swept{sweep: other, next: 1000}); !slices.Equal(got, other.value(1000)) {
 		t.Errorf("a page of another origin leaves the mark %v", got)
 	}
-	if got := r.sweepMark(&swept{sweep: other, next: 1000, end: true}); got != nil {
+	if got := q.markAfter(&swept{sweep: other, next: 1000, end: true}); got != nil {
 		t.Errorf("the end of another origin's leaves the mark %v", got)
 	}
 }
@@ -114,9 +113,9 @@ func TestSecondRecheckReadsTooEarly(t *testing.T) {
 	u := parse(t, "http://a.test/x")
 	commit(storage.Batch{Found: []storage.Found{{URL: u, Fingerprint: s.Fingerprint(u)}}})
 	commit(storage.Batch{Done: []storage.Done{{Host: 1, Outcome: storage.Outcome{State: storage.Denied}}}})
-	r := &run{Engine: &Engine{store: s}}
+	w := &sweeper{store: s, now: time.Now}
 	all := frontier.Recheck{Host: 1, Rules: robots.Compile(nil, "amble")}
-	first, second := r.sweepPage(t.Context(), r.newRecheck(all)), r.sweepPage(t.Context(), r.newRecheck(all))
+	first, second := w.page(t.Context(), newRecheck(nil, all)), w.page(t.Context(), newRecheck(nil, all))
 	if len(first.done) != 1 || len(second.done) != 1 {
 		t.Fatalf("the rechecks find %d and %d URLs, want one each", len(first.done), len(second.done))
 	}

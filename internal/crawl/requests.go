@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"path/filepath"
@@ -9,95 +10,210 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
-	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
-// requests is the request log of a crawl, and what it needs to know of the process before. The dispatcher owns it.
-type requests struct {
-	log      *requestlog.Log
-	unsaid   unsaid
-	failing  bool // the last write failed
-	complain func(error)
+// requestLog is the request log of a crawl. The dispatcher owns it.
+type requestLog struct {
+	log         *requestlog.Log
+	uncommitted uncommitted // requests of earlier processes that have not been made again
+	failing     bool        // the last write failed
+	complain    func(error)
 }
 
-// uncommitted are the requests of the process before that no commit knows of, by their place in the start ledger.
-type uncommitted map[uint64]storage.Start
+// complete logs the request of a result. What never left the machine is none.
+func (l *requestLog) complete(res *result) {
+	lease, q := &res.lease, &res.request
+	switch lease.Kind {
+	case frontier.Robots:
+		if !res.robots.Sent {
+			return
+		}
+		if lease.Robots.Origin != lease.URL.Origin() {
+			q.For = lease.Robots.Origin
+		}
+		if rules := res.robots.Rules; rules != nil {
+			q.Policy = &requestlog.Policy{Record: res.robots.Record, Version: rules.Version()}
+		}
+		q.Again = l.uncommitted.take(lease.URL, lease.Robots.Previous.Fetched)
+	case frontier.Page:
+		if !res.page.Sent {
+			return
+		}
+		q.Policy = &requestlog.Policy{Record: lease.Policy, Version: lease.Rules.Version()}
+		q.Allowed, q.Line = lease.Verdict.Allowed, lease.Verdict.Line
+		q.Again = l.uncommitted.take(lease.URL, lease.Head.Last.At)
+	default:
+		return
+	}
+	q.Place = res.offset
+	l.write(q)
+}
 
-func (u uncommitted) note(place uint64, s storage.Start) { u[place] = s }
+// write writes a request. The crawl goes on without: the log says itself what it lacks.
+func (l *requestLog) write(q *requestlog.Request) {
+	err := l.log.Append(q)
+	if err != nil && !l.failing {
+		l.complain(err)
+	}
+	l.failing = err != nil
+}
 
-// openRequests begins the request log of this process. Of the requests that no commit knows of it writes down those that are not in the log
-// either: nobody saw their end. It is done before the debts are committed, so that a crash meanwhile loses none of them.
-func (e *Engine) openRequests(boot string, settled, end uint64, left uncommitted) error {
-	dir := filepath.Join(e.o.DataDir, requestlog.DirName)
-	q := &e.requests
-	q.complain = func(err error) {
-		e.log.Warn("the request log cannot be written; what it lacks is written later, or counted as lost", "error", err)
+func (l *requestLog) close() error {
+	if err := l.log.Close(); err != nil {
+		return fmt.Errorf("close the request log: %w", err)
 	}
-	now, uptime := systemClock()
-	if uptime > 0 {
-		uptime -= now.Sub(e.opened)
+	return nil
+}
+
+// uncommitted are the URLs of the uncommitted requests of earlier processes, and when those began.
+// The log says of the next request for such a URL that it is made again. A mark keeps them, since
+// the next process may be killed as well before it comes to them.
+type uncommitted map[string]time.Time
+
+const (
+	// markUncommitted is the name of that mark.
+	markUncommitted = "unsaid"
+	// maxUncommitted bounds it. Only on a full disk are there many more requests without a commit
+	// than there are workers.
+	maxUncommitted = 10_000
+)
+
+// take removes a URL, and reports whether it was there and has no outcome from after that request;
+// committed is when its last outcome is from, to the second.
+func (u uncommitted) take(url weburl.URL, committed time.Time) bool {
+	if len(u) == 0 {
+		return false
 	}
-	log, err := requestlog.Open(dir, e.o.Requests, requestlog.Process{
-		Began: e.opened, Uptime: uptime, Boot: boot, Agent: e.o.Fetch.UserAgent, Tokens: e.o.Frontier.Tokens, Obey: e.o.Frontier.Obey, Place: end,
-	})
+	at, known := u[url.String()]
+	delete(u, url.String())
+	return known && committed.Before(at.Truncate(time.Second))
+}
+
+// encode returns the value of the mark; nil: there is none.
+func (u uncommitted) encode() (text []byte) {
+	n := 0
+	for url, at := range u {
+		if n++; n > maxUncommitted {
+			break
+		}
+		text = fmt.Appendf(text, "%d %s\n", at.UnixMilli(), url)
+	}
+	return text
+}
+
+// openUncommitted reads what is left of the mark: URLs without an outcome from after the request.
+func (r *recovery) openUncommitted() (uncommitted, error) {
+	text, err := r.store.Mark(markUncommitted)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	q.log = log
-	if q.unsaid, err = e.openUnsaid(); err != nil || len(left) == 0 {
-		return err
-	}
-	open := make(map[uint64]bool, len(left))
-	for place := range left {
-		open[place] = true
-	}
-	_, err = requestlog.Read(dir, requestlog.Query{Place: settled}, func(r *requestlog.Request) error {
-		delete(open, r.Place)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for place, s := range left {
-		r, ok := openRequest(s)
-		if !ok {
+	u := make(uncommitted)
+	for line := range strings.Lines(string(text)) {
+		since, text, found := strings.Cut(strings.TrimSpace(line), " ")
+		ms, err := strconv.ParseInt(since, 10, 64)
+		if !found || err != nil {
+			return nil, fmt.Errorf("mark %s: %w", markUncommitted, storage.ErrCorrupt)
+		}
+		url, err := weburl.Parse(text)
+		if err != nil {
 			continue
 		}
-		if open[place] {
-			if err := e.findPolicy(&r); err != nil {
-				return err
-			}
-			r.Place, r.Again = place, q.unsaid.has(r.URL, s.At)
-			q.write(&r)
+		committed, err := r.lastOutcome(url)
+		if err != nil {
+			return nil, err
+		}
+		if at := time.UnixMilli(ms); committed.Before(at.Truncate(time.Second)) {
+			u[text] = at
 		}
 	}
-	q.unsaid.add(left)
-	return nil
+	return u, nil
 }
 
-// findPolicy finds the robots.txt that a request names, where it is the one that was committed last. Else the process that made the request had
-// fetched it anew, and it is in the log.
-func (e *Engine) findPolicy(r *requestlog.Request) error {
-	if r.Policy == nil {
-		return nil
+// lastOutcome returns when the last outcome of a URL, or of a robots.txt, is from.
+func (r *recovery) lastOutcome(u weburl.URL) (time.Time, error) {
+	head, _, err := r.store.Lookup(u)
+	if !errors.Is(err, storage.ErrNotFound) {
+		return head.Last.At, err
 	}
-	encoded, err := e.store.Policy(r.URL.Origin())
+	record, err := r.robotsRecord(u.Origin())
+	return record.Fetched, err
+}
+
+// openRequestLog begins the request log of this process. Of the uncommitted requests it logs those
+// that are not in the log: nobody saw their end. That is before the restart holds are committed, so
+// that a crash meanwhile loses none of them.
+func (r *recovery) openRequestLog(boot string, settled uint64) (l *requestLog, err error) {
+	dir := filepath.Join(r.o.DataDir, requestlog.DirName)
+	l = &requestLog{complain: func(err error) {
+		r.log.Warn("the request log cannot be written; what it lacks is written later, or counted as lost",
+			"error", err)
+	}}
+	now, uptime := systemClock()
+	if uptime > 0 {
+		uptime -= now.Sub(r.opened)
+	}
+	l.log, err = requestlog.Open(dir, r.o.Requests, requestlog.Process{
+		Began: r.opened, Uptime: uptime, Boot: boot, Agent: r.o.Fetch.UserAgent, Tokens: r.o.Frontier.Tokens,
+		Obey: r.o.Frontier.Obey, Place: r.ledger.End,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if l.uncommitted, err = r.openUncommitted(); err == nil && len(r.started) > 0 {
+		err = r.logStarted(l, dir, settled)
+	}
+	return l, err
+}
+
+// logStarted logs the requests of the ledger that are not in the log, and adds all of them to the
+// uncommitted ones.
+func (r *recovery) logStarted(l *requestLog, dir string, settled uint64) error {
+	logged := make(map[uint64]bool, len(r.started))
+	_, err := requestlog.Read(dir, requestlog.Query{Place: settled}, func(q *requestlog.Request) error {
+		logged[q.Place] = true
+		return nil
+	})
 	if err != nil {
 		return err
 	}
-	if record, err := robots.DecodeRecord(encoded); err == nil && robots.VersionOf(record.Body) == r.Policy.Version {
-		r.Policy.Record = record
+	for offset, q := range r.started {
+		if logged[offset] {
+			continue
+		}
+		if err := r.findPolicy(&q); err != nil {
+			return err
+		}
+		before, known := l.uncommitted[q.URL.String()]
+		q.Again = known && before.Before(q.Start)
+		q.For = weburl.Origin{} // the log has none of a request without an end
+		l.write(&q)
+	}
+	for _, q := range r.started {
+		l.uncommitted[q.URL.String()] = q.Start
 	}
 	return nil
 }
 
-// startNote is what the start ledger keeps of a lease beside host, address and delay: its kind, the
-// line of robots.txt that allowed it, the version of that file (of the request for a robots.txt:
-// the origin that it is for, where that is another), and the URL.
+// findPolicy finds the robots.txt that a request names, if it is the one that was committed last.
+// Else the process that made the request had fetched it, and it is in the log.
+func (r *recovery) findPolicy(q *requestlog.Request) error {
+	if q.Policy == nil {
+		return nil
+	}
+	record, err := r.robotsRecord(q.URL.Origin())
+	if err == nil && robots.VersionOf(record.Body) == q.Policy.Version {
+		q.Policy.Record = record
+	}
+	return err
+}
+
+// startNote is what the start ledger keeps of a lease besides host, address and delay: its kind,
+// the line of robots.txt that allowed it, the version of that file (of a request for a robots.txt:
+// the origin that it is for, if that is another), and the URL.
 func startNote(l *frontier.Lease) string {
 	why := ""
 	switch {
@@ -109,87 +225,31 @@ func startNote(l *frontier.Lease) string {
 	return l.Kind.String() + "," + strconv.Itoa(l.Verdict.Line) + "," + why + "," + l.URL.String()
 }
 
-// openRequest makes a request of a line of the start ledger; false where the line has no note of ours.
-func openRequest(s storage.Start) (r requestlog.Request, ok bool) {
+// parseStart makes a request of a line of the start ledger; false: its note is not from startNote.
+func parseStart(s storage.Start) (q requestlog.Request, ok bool) {
 	parts := strings.SplitN(s.Note, ",", 4)
 	if len(parts) != 4 {
-		return r, false
+		return q, false
 	}
 	line, lineErr := strconv.Atoi(parts[1])
 	u, urlErr := weburl.Parse(parts[3])
 	address, addressErr := netip.ParseAddr(s.Address)
 	if lineErr != nil || urlErr != nil || addressErr != nil {
-		return r, false
+		return q, false
 	}
-	r = requestlog.Request{URL: u, Address: address, Sent: true, Start: s.At, Decided: s.At, Delay: s.Delay, Line: line}
+	q = requestlog.Request{
+		URL: u, Address: address, Sent: true, Start: s.At, Decided: s.At, Delay: s.Delay, Line: line,
+	}
 	if parts[0] == frontier.Robots.String() {
-		r.Kind = requestlog.Robots
-	} else {
-		r.Allowed = true
-	}
-	if v, err := robots.ParseVersion(parts[2]); err == nil {
-		r.Policy = &requestlog.Policy{Version: v}
-	}
-	return r, true
-}
-
-// logRequest writes down a request that ended. What never left the machine is none.
-func (r *run) logRequest(res *result, place uint64) {
-	l, q := &res.lease, &res.request
-	switch l.Kind {
-	case frontier.Robots:
-		if !res.robots.Sent {
-			return
-		}
 		q.Kind = requestlog.Robots
-		if l.Robots.Origin != l.URL.Origin() {
-			q.For = l.Robots.Origin
+		if owner, err := weburl.Parse(parts[2]); err == nil {
+			q.For = owner.Origin()
 		}
-		if rules := res.robots.Rules; rules != nil {
-			q.Policy = &requestlog.Policy{Record: res.robots.Record, Version: rules.Version()}
-		}
-		q.Again = r.requests.unsaid.again(l, l.Robots.Previous.Fetched)
-	case frontier.Page:
-		if !res.page.Sent {
-			return
-		}
-		q.Policy = &requestlog.Policy{Record: l.Policy, Version: l.Rules.Version()}
-		q.Allowed, q.Line = l.Verdict.Allowed, l.Verdict.Line
-		q.Again = r.requests.unsaid.again(l, l.Head.Last.At)
-	default:
-		return
+		return q, true
 	}
-	q.Place = place
-	r.requests.write(q)
-}
-
-// write writes a request. The crawl goes on without: the log says itself what it lacks.
-func (q *requests) write(r *requestlog.Request) {
-	err := q.log.Append(r)
-	if err != nil && !q.failing {
-		q.complain(err)
+	q.Allowed = true
+	if v, err := robots.ParseVersion(parts[2]); err == nil {
+		q.Policy = &requestlog.Policy{Version: v}
 	}
-	q.failing = err != nil
-}
-
-// noteRequest fills in what a worker knows of its request.
-func (res *result) noteRequest(resp *fetch.Response, failure *fetch.Error, retryAfter time.Duration) {
-	l, q := &res.lease, &res.request
-	q.URL, q.Address, q.Decided, q.Delay, q.DelayReason, q.Reason = l.URL, l.Address, l.At, l.Delay, l.DelayReason, l.Reason
-	if failure != nil {
-		q.Start, q.End, q.Sent, q.Failure = failure.Start, failure.End, failure.Sent, failure.Kind
-		return
-	}
-	q.Start, q.End, q.Sent, q.Status, q.Bytes, q.RetryAfter = resp.Start, resp.End, true, resp.Status, uint64(resp.WireBytes), retryAfter
-}
-
-// closeRequests ends the log, if it was begun.
-func (e *Engine) closeRequests() error {
-	if e.requests.log == nil {
-		return nil
-	}
-	if err := e.requests.log.Close(); err != nil {
-		return fmt.Errorf("close the request log: %w", err)
-	}
-	return nil
+	return q, true
 }

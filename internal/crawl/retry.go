@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"regexp"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -14,8 +16,74 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// A retry is a walk over all URLs, or those of a host, in the background, which puts some of them back into their queues. A mark in the
-// store holds what it is for and how far it has come, written in the transaction that puts URLs back: so each is put back once, whatever happens.
+// Selection says which URLs are put back into their queues: those that meet all of it. The zero
+// value is every URL that can be put back.
+type Selection struct {
+	States  storage.States   // a subset of frontier.CanPutBack; zero: all of these
+	Reasons []storage.Reason // any of them; none: every reason
+	Host    string           // canonical name; empty: every host
+	Pattern *regexp.Regexp   // that the URL matches; nil: every URL
+}
+
+// states returns those that a URL may be in. States that cannot be left are never among them.
+func (s *Selection) states() storage.States {
+	if s.States == 0 {
+		return frontier.CanPutBack()
+	}
+	return s.States & frontier.CanPutBack()
+}
+
+// selects reports whether a URL is selected, as far as its host does not decide.
+func (s *Selection) selects(l *storage.Located) bool {
+	return s.states().Has(l.Last.State) &&
+		(len(s.Reasons) == 0 || slices.Contains(s.Reasons, l.Last.Reason)) &&
+		(s.Pattern == nil || s.Pattern.MatchString(l.URL.String()))
+}
+
+// storedSelection is a Selection as a mark has it. Its numbers are those of the storage package,
+// which never change.
+type storedSelection struct {
+	States  int    `json:"states,omitempty"`
+	Reasons []int  `json:"reasons,omitempty"`
+	Host    string `json:"host,omitempty"`
+	Pattern string `json:"pattern,omitempty"`
+}
+
+// MarshalJSON makes a storedSelection.
+func (s Selection) MarshalJSON() ([]byte, error) {
+	stored := storedSelection{States: int(s.States), Host: s.Host}
+	for _, r := range s.Reasons {
+		stored.Reasons = append(stored.Reasons, int(r))
+	}
+	if s.Pattern != nil {
+		stored.Pattern = s.Pattern.String()
+	}
+	return json.Marshal(stored)
+}
+
+// UnmarshalJSON is the inverse of MarshalJSON.
+func (s *Selection) UnmarshalJSON(b []byte) error {
+	var stored storedSelection
+	if err := json.Unmarshal(b, &stored); err != nil {
+		return err
+	}
+	*s = Selection{States: storage.States(stored.States), Host: stored.Host}
+	for _, r := range stored.Reasons {
+		s.Reasons = append(s.Reasons, storage.Reason(r))
+	}
+	if stored.Pattern == "" {
+		return nil
+	}
+	var err error
+	if s.Pattern, err = regexp.Compile(stored.Pattern); err != nil {
+		return fmt.Errorf("pattern: %w", err)
+	}
+	return nil
+}
+
+// retry is a walk over all URLs, or those of a host, in the background, which puts some of them
+// back into their queues. A mark in the store holds what it is for and how far it has come. It is
+// written in the transaction that puts URLs back, so each is put back once, whatever happens.
 type retry struct {
 	order retryOrder
 	only  storage.HostID              // the host of the selection; NoHost: every host
@@ -36,9 +104,9 @@ type retryOrder struct {
 	Back      uint64         `json:"back,omitempty"` // URLs put back so far
 }
 
-// Retried says how far a retry has come.
+// Retried is the progress of a retry.
 type Retried struct {
-	Looked uint64 `json:"looked"` // URLs looked at
+	Looked uint64 `json:"looked"` // URLs examined
 	Back   uint64 `json:"back"`   // of these, those that are put back; in a dry run, those that would be
 }
 
@@ -48,10 +116,10 @@ const markRetry = "retry/"
 // Bounds of one step of a retry.
 const (
 	retryPage  = 1_000  // URLs put back
-	retryLooks = 20_000 // URLs looked at
+	retryLooks = 20_000 // URLs examined
 )
 
-// errHost says that the host of a selection is not known.
+// errHost returns the error for a host of a selection that is not known.
 func errHost(name string) error { return fmt.Errorf("host %s: %w", name, inspect.ErrUnknown) }
 
 // retryStore is what a retry reads.
@@ -60,13 +128,14 @@ type retryStore interface {
 	HostByName(string) (storage.Host, error)
 }
 
-// newRetry makes the retry of an order. The lifts are needed where the order is about settings. The error is inspect.ErrUnknown where the
-// host is not known, or one of reading.
+// newRetry makes the retry of an order. The lifts are needed if the order is about settings. The
+// error is inspect.ErrUnknown if the host is not known, or one of reading.
 func newRetry(s retryStore, o retryOrder, lifts []lift) (*retry, error) {
 	w := &retry{order: o, most: retryPage, over: make(chan struct{})}
 	w.back.Store(o.Back)
 	if o.Selection == nil {
-		lifts = slices.DeleteFunc(slices.Clone(lifts), func(l lift) bool { return !slices.Contains(o.Lifted, l.setting) })
+		isOther := func(l lift) bool { return !slices.Contains(o.Lifted, l.setting) }
+		lifts = slices.DeleteFunc(slices.Clone(lifts), isOther)
 		for i := range lifts {
 			w.when |= lifts[i].states
 		}
@@ -94,7 +163,7 @@ func (w *retry) encode() []byte {
 	return b
 }
 
-// step looks at the next URLs and returns those that are put back. The end: there are no more.
+// step examines the next URLs and returns those that are put back. end: there are no more.
 func (w *retry) step(ctx context.Context, s retryStore, now time.Time) (page []storage.Done, end bool, err error) {
 	if w.when == 0 {
 		return nil, true, nil // no setting of this program
@@ -132,15 +201,18 @@ func putBack(host storage.HostID, h *storage.Head, now time.Time) storage.Done {
 	}
 }
 
-// passedCost is how many hosts are passed over in about the time that a URL takes to be looked at.
+// passedCost is how many hosts are passed over in about the time that a URL takes to be examined.
 const passedCost = 8
 
-// progress is how far it has come on disk.
+// progress returns how far it has come on disk.
 func (w *retry) progress() Retried { return Retried{Looked: w.looked.Load(), Back: w.back.Load()} }
 
-// CountRetries counts the URLs of a selection and changes nothing. Now and then each is told how far it has come. The error is
-// inspect.ErrUnknown for a host that is not known, that of the context or of each, or one of reading.
-func CountRetries(ctx context.Context, s retryStore, selection Selection, each func(Retried) error) (Retried, error) {
+// CountRetries counts the URLs of a selection and changes nothing. Now and then it calls each with
+// its progress. The error is inspect.ErrUnknown for a host that is not known, that of the context
+// or of each, or one of reading.
+func CountRetries(
+	ctx context.Context, s retryStore, selection Selection, each func(Retried) error,
+) (Retried, error) {
 	w, err := newRetry(s, retryOrder{Selection: &selection}, nil)
 	if err != nil {
 		return Retried{}, err
@@ -158,19 +230,25 @@ func CountRetries(ctx context.Context, s retryStore, selection Selection, each f
 	return w.progress(), nil
 }
 
-// Retry puts the URLs of a selection back into their queues, in the background. Each is told how far it has come: first when the order is on disk,
-// and then now and again. Retry returns when all of it is on disk. Where the context or each ends it earlier, the retry goes on, also in the next run. The error is that of the
-// context or of each, inspect.ErrUnknown for a host that is not known, ErrNotRunning, or why the order could not be committed. Any goroutine may call it.
+// Retry puts the URLs of a selection back into their queues, in the background. It calls each with
+// its progress: first when the command is on disk, and then now and again. Retry returns when all
+// of it is on disk. If the context or each ends it earlier, the retry goes on, also in the next
+// run. The error is that of the context or of each, inspect.ErrUnknown for a host that is not
+// known, ErrNotRunning, or why the command could not be committed. Any goroutine may call it.
 func (e *Engine) Retry(ctx context.Context, s Selection, each func(Retried) error) (Retried, error) {
-	d := e.desk.Load()
-	if d == nil || d.isClosed() {
+	m := e.mailbox.Load()
+	if !m.isOpen() {
 		return Retried{}, ErrNotRunning
 	}
 	w, err := newRetry(e.store, retryOrder{Selection: &s}, nil)
 	if err != nil {
 		return Retried{}, err
 	}
-	if err := e.give(ctx, &order{retry: w}); err != nil {
+	err = m.submit(ctx, func(d *dispatcher) error {
+		d.addRetry(w)
+		return nil
+	})
+	if err != nil {
 		return Retried{}, err
 	}
 	if err := each(w.progress()); err != nil {
@@ -182,7 +260,7 @@ func (e *Engine) Retry(ctx context.Context, s Selection, each func(Retried) erro
 		select {
 		case <-w.over:
 			return w.progress(), nil
-		case <-d.closed:
+		case <-m.closed:
 			return w.progress(), ErrNotRunning
 		case <-ctx.Done():
 			return w.progress(), ctx.Err()
@@ -194,7 +272,7 @@ func (e *Engine) Retry(ctx context.Context, s Selection, each func(Retried) erro
 	}
 }
 
-// retryReports is how often it is told how far a retry has come.
+// retryReports is how often the progress of a retry is reported.
 const retryReports = time.Second
 
 // CountRetries is the function of that name, for the crawl. Any goroutine may call it.
@@ -203,17 +281,19 @@ func (e *Engine) CountRetries(ctx context.Context, s Selection, each func(Retrie
 }
 
 // addRetry begins a retry, on disk too.
-func (r *run) addRetry(w *retry) {
-	r.retries++
-	r.addSweep(r.newRetrySweep(retryMark(r.retries), w))
+func (d *dispatcher) addRetry(w *retry) {
+	d.sweeps.retries++
+	d.addSweep(newRetrySweep(d.log, retryMark(d.sweeps.retries), w))
 }
 
-// retryMark is the name of the mark of the n-th retry.
+// retryMark returns the name of the mark of the n-th retry.
 func retryMark(n uint64) string { return fmt.Sprintf("%s%d", markRetry, n) }
 
-// lastRetry is the greatest number of a retry that has a mark; 0: there is none.
-func (e *Engine) lastRetry() (last uint64, err error) {
-	marks, err := e.store.Marks(markRetry)
+// lastRetry returns the greatest number of a retry that has a mark; 0: there is none.
+func lastRetry(s interface {
+	Marks(prefix string) (map[string][]byte, error)
+}) (last uint64, err error) {
+	marks, err := s.Marks(markRetry)
 	for name := range marks {
 		var n uint64
 		if _, err := fmt.Sscanf(name, markRetry+"%d", &n); err != nil {
@@ -224,19 +304,20 @@ func (e *Engine) lastRetry() (last uint64, err error) {
 	return last, err
 }
 
-func (r *run) newRetrySweep(mark string, w *retry) *sweep {
-	c := &sweep{mark: mark, retry: w}
-	c.over = func(time.Time) {
+func newRetrySweep(log *slog.Logger, mark string, w *retry) *sweep {
+	s := &sweep{mark: mark, retry: w}
+	s.over = func(*frontier.Frontier, time.Time) {
 		close(w.over)
 		p := w.progress()
-		r.log.Info("URLs are put back into their queues", "looked_at", p.Looked, "put_back", p.Back)
+		log.Info("URLs are put back into their queues", "looked_at", p.Looked, "put_back", p.Back)
 	}
-	return c
+	return s
 }
 
-// openRetries finds the retries that an earlier process did not finish, and those that this one has begun because of other settings.
-func (r *run) openRetries() error {
-	marks, err := r.store.Marks(markRetry)
+// restoreRetries goes on with the retries that an earlier process did not finish, and begins those
+// of settings that have become more generous.
+func (d *dispatcher) restoreRetries() error {
+	marks, err := d.store.Marks(markRetry)
 	if err != nil {
 		return err
 	}
@@ -245,40 +326,29 @@ func (r *run) openRetries() error {
 		if err := json.Unmarshal(value, &o); err != nil {
 			return fmt.Errorf("mark %s: %w: %w", name, storage.ErrCorrupt, err)
 		}
-		w, err := newRetry(r.store, o, r.lifts())
+		w, err := newRetry(d.store, o, d.lifts())
 		if err != nil {
 			return fmt.Errorf("mark %s: %w", name, err)
 		}
-		r.sweeps = append(r.sweeps, r.newRetrySweep(name, w))
+		d.sweeps.waiting = append(d.sweeps.waiting, newRetrySweep(d.log, name, w))
 	}
-	r.retries, err = r.lastRetry()
+	d.sweeps.retries, err = lastRetry(d.store)
 	return err
 }
 
-// retryStep makes one step. The sweeper calls it.
-func (r *run) retryStep(ctx context.Context, c *sweep) *swept {
-	page := &swept{sweep: c}
-	page.done, page.end, page.err = c.retry.step(ctx, r.store, r.now())
-	page.value = c.retry.encode()
-	if ctx.Err() != nil {
-		page.err = nil // the crawl ends; the next run goes on from the mark
-	}
-	return page
-}
-
-// takeRetried takes in a step of a retry. Other sweeps have their turn before the next one. Where nothing was found the mark stays: to look once
-// more costs less than a commit.
-func (r *run) takeRetried(p *swept) {
-	c := p.sweep
-	r.sweeping--
-	c.retry.back.Add(uint64(len(p.done)))
+// takeRetried applies a step of a retry. Other sweeps have their turn before the next one. If
+// nothing was found the mark stays: to look once more costs less than a commit.
+func (d *dispatcher) takeRetried(p *swept) {
+	s := p.sweep
+	d.sweeps.active--
+	s.retry.back.Add(uint64(len(p.done)))
 	switch {
 	case p.end:
-		r.pending.setMark(c.mark, nil)
-		r.pending.swept = append(r.pending.swept, c)
+		d.pending.setMark(s.mark, nil)
+		d.pending.swept = append(d.pending.swept, s)
 		return
 	case len(p.done) > 0:
-		r.pending.setMark(c.mark, p.value)
+		d.pending.setMark(s.mark, p.value)
 	}
-	r.sweeps = append(r.sweeps, c)
+	d.sweeps.waiting = append(d.sweeps.waiting, s)
 }

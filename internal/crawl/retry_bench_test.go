@@ -48,7 +48,7 @@ func BenchmarkRetry(b *testing.B) {
 	selection := Selection{States: storage.In(storage.Failed)}
 	for b.Loop() {
 		began := time.Now()
-		counted, err := CountRetries(context.Background(), r.engine.store, selection, noProgress)
+		counted, err := CountRetries(context.Background(), r.store, selection, noProgress)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -174,7 +174,7 @@ func TestRetrierDies(t *testing.T) {
 					t.Fatal(err)
 				}
 				r.most = most
-				r.engine.store = &dyingStore{r.engine.store, left, after}
+				r.store = &dyingStore{r.store, left, after}
 				done, err := r.Retry(context.Background(), Selection{}, noProgress)
 				if !errors.Is(err, errDied) || done.Back%most != 0 && done.Back != all {
 					t.Errorf("%+v, %v", done, err)

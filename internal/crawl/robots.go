@@ -3,7 +3,12 @@ package crawl
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"log/slog"
 	"net/http"
+	"runtime/debug"
+	"slices"
+	"time"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/fetch"
@@ -13,36 +18,37 @@ import (
 )
 
 // fetchRobots serves a Robots lease: one request, judged by the state machine.
-func (r *run) fetchRobots(ctx context.Context, res *result) {
+func (w *worker) fetchRobots(ctx context.Context, res *result) {
 	job, u := &res.lease.Robots, res.lease.URL
 	etag, modified := "", ""
-	if !r.capturing() { // an archive is to have each version whole
+	if !w.o.capturesExchanges() { // an archive is to have each version whole
 		etag, modified = job.Previous.Validators(u.String())
 	}
-	resp, failure, report := r.request(ctx, res, fetch.Request{
-		URL: u, Address: res.lease.Address, ETag: etag, LastModified: modified, MaxBody: robots.MaxBody + 1, AnyType: true,
+	resp, failure, report := w.request(ctx, res, fetch.Request{
+		URL: u, Address: res.lease.Address, ETag: etag, LastModified: modified,
+		MaxBody: robots.MaxBody + 1, AnyType: true,
 	})
 	defer closePartial(failure)
 	res.robots.Report = report
 	if !report.Sent || report.Broken {
 		return
 	}
-	if failure == nil {
-	}
-	if r.outputRobots(ctx, res, resp, failure); res.robots.Broken {
+	if w.outputRobots(ctx, res, resp, failure); res.robots.Broken {
 		return
 	}
-	out := robots.Outcome{URL: u.String(), Redirects: job.Hops, Jitter: r.o.Frontier.Jitter(), HostAnswers: job.HostAnswers}
+	out := robots.Outcome{
+		URL: u.String(), Redirects: job.Hops, Jitter: w.o.Frontier.Jitter(), HostAnswers: job.HostAnswers,
+	}
 	if failure != nil {
 		out.Failure = robotsFailure(failure.Kind)
 	} else if body, err := resp.Body.Load(nil, robots.MaxBody+1); err != nil {
 		out.Failure = robots.FailureConnect
-		r.log.Error("cannot read back a robots.txt", "url", out.URL, "error", err)
+		w.log.Error("cannot read back a robots.txt", "url", out.URL, "error", err)
 	} else {
 		out.Status, out.Body, out.Truncated = resp.Status, bytes.Clone(body), resp.Truncated
 		out.Header = robotsHeader(resp.Header)
 	}
-	record, action := r.o.Frontier.Robots.Next(job.Previous, out, report.End)
+	record, action := w.o.Frontier.Robots.Next(job.Previous, out, report.End)
 	if action.Kind == robots.ActionRedirect {
 		target, err := weburl.Parse(action.URL)
 		if err == nil {
@@ -50,31 +56,33 @@ func (r *run) fetchRobots(ctx context.Context, res *result) {
 			return
 		}
 		out.Failure = robots.FailureProtocol
-		record, _ = r.o.Frontier.Robots.Next(job.Previous, out, report.End)
+		record, _ = w.o.Frontier.Robots.Next(job.Previous, out, report.End)
 	}
-	rules, sitemaps := record.Read(r.o.Frontier.Tokens...)
+	rules, sitemaps := record.Read(w.o.Frontier.Tokens...)
 	res.robots.Record, res.robots.Rules = record, rules
-	r.keepPast(job, &record, res)
-	r.announced(job, sitemaps, res)
-	r.tally.robots.Add(1)
-	r.log.Debug("robots", "origin", job.Origin.String(), "class", record.Class.String(), "status", record.Status)
+	w.keepHistory(job, &record, res)
+	w.takeAnnounced(job, sitemaps, res)
+	w.tally.robots.Add(1)
+	w.log.Debug("robots", "origin", job.Origin.String(), "class", record.Class.String(), "status", record.Status)
 }
 
-// keepPast keeps the version that another one takes the place of. Nobody else asks for the robots.txt of the origin meanwhile.
-func (r *run) keepPast(job *frontier.RobotsJob, record *robots.Record, res *result) {
+// keepHistory keeps the version of a robots.txt that another one replaces. Nobody else fetches the
+// robots.txt of the origin meanwhile.
+func (w *worker) keepHistory(job *frontier.RobotsJob, record *robots.Record, res *result) {
 	if !record.Replaces(job.Previous) {
 		return
 	}
-	encoded, err := r.store.Past(job.Origin)
+	encoded, err := w.store.Past(job.Origin)
 	var past robots.Pasts
 	if err == nil {
 		past, err = robots.DecodePasts(encoded)
 	}
 	if err != nil {
-		r.log.Warn("the earlier versions of a robots.txt cannot be read, and are forgotten", "origin", job.Origin.String(), "error", err)
+		w.log.Warn("the earlier versions of a robots.txt cannot be read, and are forgotten",
+			"origin", job.Origin.String(), "error", err)
 	}
 	if encoded, err = past.With(job.Previous, record.Fetched).AppendBinary(nil); err == nil {
-		res.past = &storage.Policy{Origin: job.Origin, Record: encoded}
+		res.history = &storage.Policy{Origin: job.Origin, Record: encoded}
 	}
 }
 
@@ -86,7 +94,7 @@ func robotsHeader(h http.Header) robots.Header {
 	}
 }
 
-// robotsFailure is how the robots engine names a kind of failure.
+// robotsFailure returns the name that package robots has for a kind of failure.
 func robotsFailure(k fetch.Kind) robots.Failure {
 	switch k {
 	case fetch.KindDNSNotFound, fetch.KindDNSFailure, fetch.KindDNSTimeout:
@@ -104,4 +112,67 @@ func robotsFailure(k fetch.Kind) robots.Failure {
 		return robots.FailureProtocol
 	}
 	return robots.FailureConnect
+}
+
+// forgiveness says which robots.txt files that could not be fetched are fetched again at once:
+// since they failed, settings that may be why have become more generous. Only the process that
+// finds that out knows; any other fetches such a file in its time, within an hour.
+type forgiveness struct {
+	failures []robots.Failure
+	before   time.Time // failures since then are not forgiven
+}
+
+func (f *forgiveness) has(r *robots.Record) bool {
+	return r.Class == robots.ClassUnreachable && slices.Contains(f.failures, r.Failure) &&
+		r.FirstUnreachable.Before(f.before)
+}
+
+// rulesStore is where robots records are.
+type rulesStore interface {
+	HostByID(storage.HostID) (storage.Host, error)
+	Policy(weburl.Origin) ([]byte, error)
+}
+
+// rulesReader compiles stored robots.txt files. It is safe for concurrent use.
+type rulesReader struct {
+	store  rulesStore
+	log    *slog.Logger
+	tokens []string
+}
+
+// compile compiles a stored robots.txt. The error is a panic, which costs the file and not the
+// crawl.
+func (r *rulesReader) compile(record *robots.Record) (rules *robots.Rules, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("amble failed: %v\n%s", cause, debug.Stack())
+		}
+	}()
+	return record.Rules(r.tokens...), nil
+}
+
+// stored returns the rules of the robots record that the store has of an origin.
+func (r *rulesReader) stored(id storage.HostID, origin uint8) (*robots.Rules, error) {
+	host, err := r.store.HostByID(id)
+	if err != nil {
+		return nil, err
+	}
+	if int(origin) >= len(host.Queues) {
+		return nil, fmt.Errorf("host %s: %w", host.Name, storage.ErrCorrupt)
+	}
+	of := host.Queues[origin].Origin
+	encoded, err := r.store.Policy(of)
+	if err != nil {
+		return nil, err
+	}
+	record, err := robots.DecodeRecord(encoded)
+	if err != nil {
+		return nil, err
+	}
+	rules, err := r.compile(&record)
+	if err != nil { // what is denied stays denied until another version of the file has come
+		r.log.Error("a stored robots.txt cannot be compiled", "origin", of.String(), "error", err)
+		return robots.Record{}.Rules(), nil
+	}
+	return rules, nil
 }

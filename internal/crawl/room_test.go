@@ -22,7 +22,7 @@ func TestSeedsNeedRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	var d disk
-	e.free = d.free
+	e.space.free = d.free
 	d.full.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 	defer cancel()
@@ -82,7 +82,7 @@ func TestMaxSize(t *testing.T) {
 		_, err := e.Run(running, []Seed{seed(t, web.URL("a.test", "/"))})
 		ended <- err
 	}()
-	eventually(t, "the crawl runs", func() bool { return e.desk.Load() != nil })
+	eventually(t, "the crawl runs", func() bool { return e.mailbox.Load() != nil })
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	acknowledged := make(chan int, 1)

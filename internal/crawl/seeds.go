@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -15,91 +16,117 @@ import (
 type Seed struct {
 	URL      weburl.URL
 	Source   string
-	Priority int8 // of the URLs of its host those of a higher one come first; 0 is that of what is found
+	Priority int8 // of the URLs of its host those of a higher one come first; 0 is that of discoveries
 }
 
-// StoredScope is the scope of a crawl that does not run, as inspect.Options.Scope asks for it: that of the seeds given and of those that earlier runs
-// have recorded.
-func StoredScope(s *storage.Store, o Options, seeds []Seed) (func(weburl.URL) (in bool, why string), error) {
-	e := &Engine{o: o, store: s}
-	e.put(o.Live())
-	scope, _, err := e.initialScope(seeds)
+// scopeStore is where the scope seeds are.
+type scopeStore interface{ Joined() ([]string, error) }
+
+// initialScope is the scope at the start of a run: that of the seeds, of those of earlier runs, and
+// of where their redirects led.
+type initialScope struct {
+	scope *frontier.Scope
+	fresh []string // seeds that no earlier run has recorded
+	seeds int      // that the scope is made of
+}
+
+func newInitialScope(s scopeStore, o *Options, seeds []Seed) (*initialScope, error) {
+	recorded, err := recordedSeeds(s)
 	if err != nil {
 		return nil, err
 	}
-	return func(u weburl.URL) (bool, string) { return told(scope, u) }, nil
-}
-
-// initialScope is that of the seeds, of those of earlier runs, and of where
-// their redirects led. fresh are the seeds that no earlier run has recorded.
-func (e *Engine) initialScope(seeds []Seed) (scope *frontier.Scope, fresh []string, err error) {
-	joined, err := e.store.Joined()
-	if err != nil {
-		return nil, nil, err
-	}
-	known := make(map[string]bool, len(joined))
-	urls := make([]weburl.URL, 0, len(seeds)+len(joined))
-	for _, text := range joined {
-		u, err := weburl.Parse(text)
-		if err != nil {
-			return nil, nil, fmt.Errorf("joined seed %q: %w", text, err)
-		}
-		known[text] = true
+	known := make(map[string]bool, len(recorded))
+	urls := make([]weburl.URL, 0, len(seeds)+len(recorded))
+	for _, u := range recorded {
+		known[u.String()] = true
 		urls = append(urls, u)
 	}
-	for _, s := range seeds {
-		urls = append(urls, s.URL)
-		if text := s.URL.String(); !known[text] {
+	var fresh []string
+	for i := range seeds {
+		urls = append(urls, seeds[i].URL)
+		if text := seeds[i].URL.String(); !known[text] {
 			known[text] = true
 			fresh = append(fresh, text)
 		}
 	}
-	l := e.force.Load()
-	e.scopeSeeds = len(known)
-	return frontier.NewScope(e.o.Mode, l.Include, l.Exclude, urls...), fresh, nil
+	return &initialScope{frontier.NewScope(o.Mode, o.Include, o.Exclude, urls...), fresh, len(known)}, nil
 }
 
-// addSeeds commits the seeds, and that fresh ones belong to the scope from now
-// on: a later run may be started without them. Seeds that the scope itself
-// excludes are reported and left out.
+// recordedSeeds returns the scope seeds of earlier runs.
+func recordedSeeds(s scopeStore) (urls []weburl.URL, err error) {
+	texts, err := s.Joined()
+	for _, text := range texts {
+		u, err := weburl.Parse(text)
+		if err != nil {
+			return nil, fmt.Errorf("scope seed %q: %w", text, err)
+		}
+		urls = append(urls, u)
+	}
+	return urls, err
+}
+
+// StoredScope returns the scope of a crawl that does not run, as inspect.Options.Scope wants it:
+// that of the seeds given and of those that earlier runs have recorded.
+func StoredScope(s *storage.Store, o Options, seeds []Seed) (func(weburl.URL) (in bool, why string), error) {
+	initial, err := newInitialScope(s, &o, seeds)
+	if err != nil {
+		return nil, err
+	}
+	return func(u weburl.URL) (bool, string) { return isInScope(initial.scope, u) }, nil
+}
+
+// isInScope reports whether a URL is in scope, and why. A nil scope is that of a crawl that has not
+// begun.
+func isInScope(scope *frontier.Scope, u weburl.URL) (in bool, why string) {
+	if scope == nil {
+		return false, "the crawl has not begun"
+	}
+	v := scope.Check(u)
+	return v == frontier.InScope, v.String()
+}
+
+// addSeeds commits the seeds, and that fresh ones are scope seeds from now on: a later run may be
+// started without them. Seeds that the scope itself excludes are reported and left out.
 func (e *Engine) addSeeds(ctx context.Context, seeds []Seed, fresh []string) error {
 	scope := e.scope.Load()
-	now := e.now()
+	now := e.o.Now()
 	b := storage.Batch{Join: fresh}
-	var portion storage.Portion
+	var size storage.Portion
 	for i, s := range seeds {
 		if v := scope.Check(s.URL); v != frontier.InScope {
 			e.log.Warn("seed left out", "seed", s.URL.String(), "source", s.Source, "reason", v.String())
 		} else {
-			b.Found = append(b.Found, storage.Found{URL: s.URL, Fingerprint: e.store.Fingerprint(s.URL), Seed: true, Priority: s.Priority, At: now})
+			b.Found = append(b.Found, storage.Found{
+				URL: s.URL, Fingerprint: e.store.Fingerprint(s.URL), Seed: true, Priority: s.Priority, At: now,
+			})
 		}
-		if len(b.Found) < portion.Items() && i+1 < len(seeds) {
+		if len(b.Found) < size.Items() && i+1 < len(seeds) {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		result, err := e.commitSeeds(ctx, &b)
+		result, err := e.commitAtStart(ctx, &b)
 		if err != nil {
 			return fmt.Errorf("add seeds: %w", err)
 		}
-		portion.Committed(len(b.Found), result.Changed)
+		size.Committed(len(b.Found), result.Changed)
 		b = storage.Batch{Found: b.Found[:0]}
 	}
 	return nil
 }
 
-// commitSeeds commits seeds when there is room for them, as the committer does later.
-func (e *Engine) commitSeeds(ctx context.Context, b *storage.Batch) (result storage.Result, err error) {
-	for said := false; ; said = true {
-		if err = e.checkRoom(); err == nil {
+// commitAtStart commits before there is a committer. It waits for space on the disk as that does.
+func (e *Engine) commitAtStart(ctx context.Context, b *storage.Batch) (result storage.Result, err error) {
+	for logged := false; ; logged = true {
+		if err = e.space.check(); err == nil {
 			result, err = e.store.Commit(b)
-			err = e.roomError(err)
+			err = e.space.explain(err)
 		}
 		if !errors.Is(err, storage.ErrNoSpace) {
 			return result, err
 		}
-		if !said {
+		if !logged {
 			e.log.Error(noRoom, "error", err)
 			e.publish(Status{State: "stalled", Reason: err.Error()})
 		}
@@ -109,4 +136,91 @@ func (e *Engine) commitSeeds(ctx context.Context, b *storage.Batch) (result stor
 		case <-time.After(retryFull):
 		}
 	}
+}
+
+// SeedReport says what became of the seeds of a run, or of the recorded ones if it was given none.
+type SeedReport struct {
+	Failed bool       // there are some, and none of them could be fetched
+	Total  int        // of those that failed, if all did
+	First  []SeedFate // a few of them
+}
+
+// SeedFate is why a seed could not be fetched.
+type SeedFate struct {
+	URL    string
+	State  string
+	Reason string // as inspect.CauseName and inspect.ReasonName have it, or as Postponed.Reason
+}
+
+// seedsReported bounds SeedReport.First.
+const seedsReported = 5
+
+// seedStore is what a seed report reads.
+type seedStore interface {
+	scopeStore
+	Lookup(weburl.URL) (storage.Head, storage.Host, error)
+	Counters() storage.Counters
+}
+
+// seedReport looks the seeds up. It ends at the first one that was fetched, or may yet be.
+func seedReport(s seedStore, seeds []Seed, postponed []Postponed) (report SeedReport, err error) {
+	urls := make([]weburl.URL, 0, len(seeds))
+	for i := range seeds {
+		urls = append(urls, seeds[i].URL)
+	}
+	if len(urls) == 0 {
+		if urls, err = recordedSeeds(s); err != nil {
+			return report, err
+		}
+	}
+	waits := make(map[string]*Postponed, len(postponed))
+	for i := range postponed {
+		waits[postponed[i].Host] = &postponed[i]
+	}
+	for _, u := range urls {
+		fate, failed, err := seedFate(s, u, waits)
+		if err != nil || !failed {
+			return SeedReport{}, err
+		}
+		report.Total++
+		if len(report.First) < seedsReported {
+			report.First = append(report.First, fate)
+		}
+	}
+	report.Failed = report.Total > 0
+	return report, nil
+}
+
+// seedFate returns why a seed could not be fetched; false: it was, or may yet be.
+func seedFate(s seedStore, u weburl.URL, waits map[string]*Postponed) (fate SeedFate, failed bool, err error) {
+	head, host, err := s.Lookup(u)
+	if errors.Is(err, storage.ErrNotFound) {
+		return SeedFate{
+			URL: u.String(), State: inspect.StateUnknown, Reason: inspect.ReasonName(storage.ReasonScope),
+		}, true, nil
+	}
+	if err != nil {
+		return fate, false, err
+	}
+	o := &head.Last
+	fate = SeedFate{URL: u.String(), State: o.State.String(), Reason: inspect.ReasonName(o.Reason)}
+	if o.Reason == storage.ReasonStatus {
+		fate.Reason = inspect.CauseName(storage.StatusCause(int(o.Status)))
+	}
+	switch o.State {
+	case storage.Failed, storage.Denied, storage.Excluded:
+		return fate, true, nil
+	case storage.Redirected: // to something that could not be fetched, if nothing could
+		return fate, s.Counters().Of(storage.Fetched) == 0, nil
+	case storage.Queued, storage.Retrying:
+		p := waits[host.Name]
+		if p == nil || !p.Failed {
+			return fate, false, nil
+		}
+		if fate.Reason = p.Reason; p.Cause != "" {
+			fate.Reason = p.Cause
+		}
+		return fate, true, nil
+	}
+	return fate, false, nil
 }

@@ -17,7 +17,7 @@ import (
 // SitemapOptions say which lists of URLs are read.
 type SitemapOptions struct {
 	Follow bool // sitemaps that a robots.txt, a link or an index names, and those that come as pages
-	Guess  bool // ask for /sitemap.xml where robots.txt names none
+	Guess  bool // fetch /sitemap.xml if robots.txt names none
 	Feeds  bool // RSS, Atom and JSON feeds
 	Lists  extract.ListOptions
 }
@@ -36,69 +36,72 @@ const (
 	maxNesting = 3
 	// maxAnnounced is how many sitemaps of one robots.txt are taken.
 	maxAnnounced = 1000
-	// listPortion is how many URLs of a list are committed at a time, while it is being read.
-	listPortion = MaxAdditions
+	// listBatch is how many URLs of a list are committed at a time, while it is read.
+	listBatch = MaxAdditions
 	// listBytes is the size of these URLs, in bytes, at which fewer of them are committed. It
 	// bounds the memory of a list whose URLs are long.
 	listBytes = 1 << 20
 )
 
-// announced makes discoveries of the sitemaps that a robots.txt names, or of the usual one.
-func (r *run) announced(job *frontier.RobotsJob, texts []string, res *result) {
-	if !r.o.Sitemaps.Follow {
+// takeAnnounced makes discoveries of the sitemaps that a robots.txt names, or of the usual one.
+func (w *worker) takeAnnounced(job *frontier.RobotsJob, texts []string, res *result) {
+	if !w.o.Sitemaps.Follow {
 		return
 	}
-	if len(texts) == 0 && r.o.Sitemaps.Guess {
+	if len(texts) == 0 && w.o.Sitemaps.Guess {
 		texts = []string{job.Origin.URL("/sitemap.xml").String()}
 	}
 	for _, text := range texts[:min(len(texts), maxAnnounced)] {
 		if u, err := weburl.Parse(text); err == nil {
-			r.findSitemap(res, storage.Found{URL: u, At: res.robots.End})
+			w.findSitemap(res, storage.Found{URL: u, At: res.robots.End})
 		}
 	}
 }
 
 // findSitemap completes and takes the discovery of a sitemap, if the crawl may read it.
-func (r *run) findSitemap(res *result, f storage.Found) {
-	if r.scope.Load().CheckSitemap(f.URL) != frontier.InScope {
-		r.tally.outside.Add(1)
+func (w *worker) findSitemap(res *result, f storage.Found) {
+	if w.scope().CheckSitemap(f.URL) != frontier.InScope {
+		w.tally.outside.Add(1)
 		return
 	}
-	f.Fingerprint, f.Sitemap, f.Priority = r.store.Fingerprint(f.URL), true, sitemapPriority
+	f.Fingerprint, f.Sitemap, f.Priority = w.store.Fingerprint(f.URL), true, sitemapPriority
 	res.found = append(res.found, f)
 }
 
 // maxBody bounds the body of a page; 0 is the usual bound.
-func (r *run) maxBody(h *storage.Head) int64 {
-	if h.Sitemap && r.o.Sitemaps.Lists.MaxBytes > r.o.Fetch.MaxBody {
-		return r.o.Sitemaps.Lists.MaxBytes
+func (w *worker) maxBody(h *storage.Head) int64 {
+	if h.Sitemap && w.o.Sitemaps.Lists.MaxBytes > w.o.Fetch.MaxBody {
+		return w.o.Sitemaps.Lists.MaxBytes
 	}
 	return 0
 }
 
-// listKind says what sort of list a body is that is to be read as one.
-func (r *run) listKind(l *frontier.Lease, resp *fetch.Response) extract.ListKind {
-	kind := extract.SniffList(resp.Header.Get("Content-Type"), resp.Body.Head(extract.SniffBytes), l.Head.Sitemap || l.Head.Seed)
-	if kind.IsFeed() && !r.o.Sitemaps.Feeds || !kind.IsFeed() && !r.o.Sitemaps.Follow {
+// listKind returns what sort of list a body is that is to be read as one.
+func (w *worker) listKind(l *frontier.Lease, resp *fetch.Response) extract.ListKind {
+	kind := extract.SniffList(resp.Header.Get("Content-Type"), resp.Body.Head(extract.SniffBytes),
+		l.Head.Sitemap || l.Head.Seed)
+	if kind.IsFeed() && !w.o.Sitemaps.Feeds || !kind.IsFeed() && !w.o.Sitemaps.Follow {
 		return extract.NotAList
 	}
 	return kind
 }
 
-// takeList makes discoveries of the URLs of a sitemap or feed. Of a long one all but the last portion are committed while it is read, so
-// that it takes no more memory than a short one; where the crawl ends meanwhile, the request counts as broken off, and a
-// later run reads the list again. The error is one of reading the body back.
-func (r *run) takeList(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page, kind extract.ListKind) error {
+// takeList makes discoveries of the URLs of a sitemap or feed. All batches of a long one but the
+// last are committed while it is read, so that it takes no more memory than a short one. If the
+// crawl ends meanwhile, the request counts as broken off, and a later run reads the list again. The
+// error is one of reading the body back.
+func (w *worker) takeList(
+	ctx context.Context, res *result, resp *fetch.Response, page *archive.Page, kind extract.ListKind,
+) error {
 	in := &checkedReader{ctx: ctx, r: resp.Body.NewReader()}
-	taker := listTaker{run: r, res: res, depth: listDepth(&res.lease.Head, kind)}
-	list, err := extract.ReadList(in, kind, resp.Header.Get("Content-Type"), res.lease.URL, r.o.Sitemaps.Lists, func(item extract.Item) error {
-		return taker.take(ctx, &item)
-	})
+	taker := listTaker{worker: w, res: res, depth: listDepth(&res.lease.Head, kind)}
+	list, err := extract.ReadList(in, kind, resp.Header.Get("Content-Type"), res.lease.URL, w.o.Sitemaps.Lists,
+		func(item extract.Item) error { return taker.take(ctx, &item) })
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
 	if err != nil {
-		r.log.Debug("the reading of a list is broken off", "url", page.URL, "error", err)
+		w.log.Debug("the reading of a list is broken off", "url", page.URL, "error", err)
 		res.page.Broken = true
 		return nil
 	}
@@ -108,8 +111,9 @@ func (r *run) takeList(ctx context.Context, res *result, resp *fetch.Response, p
 	page.Kind, page.Title, page.Outlinks = kind.String(), list.Title, list.Items
 	if list.Truncated || resp.Truncated {
 		page.Extracted = archive.ExtractedPart
-		r.log.Warn("a sitemap or feed is longer than the bounds, or breaks off; what comes behind is not read", "url", page.URL, "urls", list.Items,
-			"max_urls", r.o.Sitemaps.Lists.MaxItems, "max_size", r.o.Sitemaps.Lists.MaxBytes)
+		w.log.Warn("a sitemap or feed is longer than the bounds, or breaks off; what comes behind is not read",
+			"url", page.URL, "urls", list.Items,
+			"max_urls", w.o.Sitemaps.Lists.MaxItems, "max_size", w.o.Sitemaps.Lists.MaxBytes)
 	}
 	return nil
 }
@@ -132,7 +136,8 @@ func (c *checkedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// listDepth is the depth of the pages of a list: those of a sitemap are one link away from a seed, those of a feed from the feed.
+// listDepth returns the depth of the pages of a list: those of a sitemap are one link away from a
+// seed, those of a feed from the feed.
 func listDepth(h *storage.Head, kind extract.ListKind) uint16 {
 	if !kind.IsFeed() || h.Depth == math.MaxUint16 {
 		return 1
@@ -142,7 +147,7 @@ func listDepth(h *storage.Head, kind extract.ListKind) uint16 {
 
 // listTaker takes the URLs of one list.
 type listTaker struct {
-	*run
+	*worker
 	res   *result
 	depth uint16
 	bytes int // of the URLs since the last commit
@@ -154,10 +159,10 @@ func (t *listTaker) take(ctx context.Context, item *extract.Item) error {
 	} else {
 		t.takePage(item)
 	}
-	if t.bytes += len(item.URL.String()); t.bytes < listBytes && len(t.res.found) < listPortion {
+	if t.bytes += len(item.URL.String()); t.bytes < listBytes && len(t.res.found) < listBatch {
 		return nil
 	}
-	_, err := t.commitAddition(ctx, t.desk, &addition{found: t.res.found})
+	_, err := t.add(ctx, &addition{found: t.res.found})
 	t.res.found, t.bytes = nil, 0 // the commit may still have them, where it failed
 	return err
 }
@@ -178,7 +183,7 @@ func (t *listTaker) takeSitemap(item *extract.Item) {
 }
 
 func (t *listTaker) takePage(item *extract.Item) {
-	u, ok := t.admit(t.scope.Load(), item.URL)
+	u, ok := t.o.admit(t.scope(), item.URL)
 	switch {
 	case t.o.Frontier.MaxDepth > 0 && t.depth > t.o.Frontier.MaxDepth:
 	case !ok:
@@ -193,7 +198,7 @@ func (t *listTaker) takePage(item *extract.Item) {
 	}
 }
 
-// modified is when a page changed last, as the list says; zero for what has not been yet.
+// modified returns when a page changed last, as the list says; zero for what has not been yet.
 func (t *listTaker) modified(item *extract.Item) time.Time {
 	if item.Modified.After(t.res.page.End) {
 		return time.Time{}

@@ -243,10 +243,11 @@ func TestLargeSitemaps(t *testing.T) {
 func TestSitemapOfLongURLs(t *testing.T) {
 	res := &result{findings: findings{found: make([]storage.Found, 1)}}
 	res.lease.Head.Sitemap, res.lease.Head.Depth = true, maxNesting // nothing is added to found
-	taker := listTaker{run: &run{Engine: &Engine{}, desk: newDesk()}, res: res}
+	m := newMailbox()
+	taker := listTaker{worker: &worker{add: m.add}, res: res}
 	commits := 0
 	go func() {
-		for a := range taker.desk.adds {
+		for a := range m.additions {
 			commits++
 			a.answer <- added{}
 		}
@@ -255,7 +256,7 @@ func TestSitemapOfLongURLs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range listPortion - 1 {
+	for range listBatch - 1 {
 		if err := taker.take(t.Context(), &extract.Item{URL: u, Role: extract.RoleSitemap}); err != nil {
 			t.Fatal(err)
 		}
@@ -263,8 +264,8 @@ func TestSitemapOfLongURLs(t *testing.T) {
 			res.found = make([]storage.Found, 1)
 		}
 	}
-	close(taker.desk.adds)
-	if want := (listPortion - 1) * len(u.String()) / (listBytes + len(u.String())); commits != want {
+	close(m.additions)
+	if want := (listBatch - 1) * len(u.String()) / (listBytes + len(u.String())); commits != want {
 		t.Errorf("%d commits, want %d", commits, want)
 	}
 }

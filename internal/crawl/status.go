@@ -3,14 +3,14 @@ package crawl
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"sort"
-	"sync/atomic"
+	"slices"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
-	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -19,7 +19,7 @@ import (
 // Status is a snapshot of a crawl, made once a second. It is plain data and
 // goes out as JSON.
 type Status struct {
-	State    string         `json:"state"` // opened, running, paused, stalled, stopping, finished
+	State    string         `json:"state"` // opened, running, paused, draining, stalled, stopping, finished
 	Reason   string         `json:"reason,omitempty"`
 	Started  time.Time      `json:"started,omitzero"` // of the run
 	Since    time.Time      `json:"since,omitzero"`   // when it came into this state
@@ -32,29 +32,35 @@ type Status struct {
 	Requests uint64         `json:"requests"` // over all runs
 	Bytes    uint64         `json:"bytes"`    // over all runs
 
-	Run          Rates             `json:"run"`
-	Traps        map[string]uint64 `json:"traps,omitempty"`    // links of this run that were refused, by reason
-	Statuses     map[string]uint64 `json:"statuses,omitempty"` // answers of this run by HTTP status, those to robots.txt among them
-	Errors       map[string]uint64 `json:"errors,omitempty"`   // requests of this run without a usable answer, by the names of docs/ERRORS.md; robots.txt and name lookups among them
-	Failed       map[string]uint64 `json:"failed,omitempty"`   // URLs that this run gave up, by the names of docs/ERRORS.md; a status is spelt out: "status 404"
-	Pace         Pace              `json:"pace"`
-	PagesPerSec  float64           `json:"pages_per_second"` // over the last ten seconds
-	BytesPerSec  float64           `json:"bytes_per_second"`
-	Finish       float64           `json:"finish_seconds"`          // at the delays in force; the slowest host decides
-	Slowest      []SlowHost        `json:"slowest_hosts,omitempty"` // those that decide it, the last of them first
-	Parked       int               `json:"parked_hosts,omitempty"`  // asked to be left alone for more than a week
-	DataDir      string            `json:"data_dir"`
-	OutputDir    string            `json:"output_dir,omitempty"`
-	ProductToken string            `json:"product_token"`
+	Run Rates `json:"run"`
+	// Traps are links of this run that were refused, by reason; Statuses the responses of this run
+	// by HTTP status, those to requests for robots.txt included.
+	Traps    map[string]uint64 `json:"traps,omitempty"`
+	Statuses map[string]uint64 `json:"statuses,omitempty"`
+	// Errors are the requests of this run without a usable response, those for robots.txt and
+	// lookups of names included; Failed the URLs that this run gave up. Both by the names of
+	// docs/ERRORS.md; a status is spelt out: "status 404".
+	Errors map[string]uint64 `json:"errors,omitempty"`
+	Failed map[string]uint64 `json:"failed,omitempty"`
+
+	Pace         Pace       `json:"pace"`
+	PagesPerSec  float64    `json:"pages_per_second"` // over the last ten seconds
+	BytesPerSec  float64    `json:"bytes_per_second"`
+	Finish       float64    `json:"finish_seconds"`          // at the delays in force; the slowest host decides
+	Slowest      []SlowHost `json:"slowest_hosts,omitempty"` // those that decide it, the last of them first
+	Parked       int        `json:"parked_hosts,omitempty"`  // demand to be left alone for more than a week
+	DataDir      string     `json:"data_dir"`
+	OutputDir    string     `json:"output_dir,omitempty"`
+	ProductToken string     `json:"product_token"`
 }
 
 // Rates are the counts of one run.
 type Rates struct {
-	Pages    uint64 `json:"pages"`    // answers with content
-	Recrawls uint64 `json:"recrawls"` // requests for pages that had been requested before, but for retries
-	Requests uint64 `json:"requests"` // that left, for pages and for robots.txt, those that were broken off among them
-	Errors   uint64 `json:"errors"`   // of these, those without an answer, and 5xx; not those that the crawler itself broke off
-	Bytes    uint64 `json:"bytes"`    // of the bodies that came
+	Pages    uint64 `json:"pages"`    // responses with content
+	Recrawls uint64 `json:"recrawls"` // requests for pages that had been requested before, except for retries
+	Requests uint64 `json:"requests"` // that left, for pages and for robots.txt, broken off or not
+	Errors   uint64 `json:"errors"`   // of these, those without a response, and 5xx; not those that amble broke off
+	Bytes    uint64 `json:"bytes"`    // of the bodies received
 	Robots   uint64 `json:"robots"`   // robots.txt files judged
 	Added    uint64 `json:"added"`    // URLs that were new
 	Outside  uint64 `json:"outside"`
@@ -68,7 +74,7 @@ type SlowHost struct {
 	Finish float64 `json:"finish_seconds"` // until the last of them is fetched, at the delay in force
 }
 
-// Postponed is a host with URLs that could not be asked for in this run.
+// Postponed is a host with URLs that could not be fetched in this run.
 type Postponed struct {
 	Host   string    `json:"host"`
 	URLs   int       `json:"urls"`
@@ -78,85 +84,22 @@ type Postponed struct {
 	Failed bool      `json:"failed,omitempty"` // it could not be reached, or its robots.txt lets nothing be fetched
 }
 
-// tally counts what workers do.
-type tally struct {
-	pages, recrawls, requests, errors, bytes, robots, added, outside, commits atomic.Uint64
-
-	traps   trapTally
-	answers answerTally
-	gaveUp  gaveUpTally
-	pace    paceTally
-}
-
-// answered counts a request with an answer.
-func (t *tally) answered(status int, bytes int64) {
-	t.requests.Add(1)
-	t.bytes.Add(uint64(bytes))
-	if status >= 500 {
-		t.errors.Add(1)
-	}
-}
-
-// failed counts a request without one. What never left is none.
-func (t *tally) failed(kind fetch.Kind, sent bool) {
-	if kind != fetch.KindCanceled {
-		t.errors.Add(1)
-	} else if !sent {
-		return
-	}
-	t.requests.Add(1)
-}
-
-func (t *tally) load() Rates {
-	return Rates{
-		Pages: t.pages.Load(), Recrawls: t.recrawls.Load(), Requests: t.requests.Load(), Errors: t.errors.Load(), Bytes: t.bytes.Load(),
-		Robots: t.robots.Load(), Added: t.added.Load(), Outside: t.outside.Load(), Commits: t.commits.Load(),
-	}
-}
-
-// meter keeps the counts of the last seconds, for rates.
-type meter struct {
-	at   [10]time.Time
-	seen [10]Rates
-	n    int
-}
-
-func (m *meter) tick(now time.Time, r Rates) {
-	m.at[m.n%len(m.at)], m.seen[m.n%len(m.seen)] = now, r
-	m.n++
-}
-
-// rates are pages and bytes a second since the oldest tick.
-func (m *meter) rates(now time.Time, r Rates) (pages, bytes float64) {
-	if m.n == 0 {
-		return 0, 0
-	}
-	oldest := 0
-	if m.n > len(m.at) {
-		oldest = m.n % len(m.at)
-	}
-	seconds := now.Sub(m.at[oldest]).Seconds()
-	if seconds < 0.5 {
-		return 0, 0
-	}
-	return float64(r.Pages-m.seen[oldest].Pages) / seconds, float64(r.Bytes-m.seen[oldest].Bytes) / seconds
-}
-
 // Status returns the latest snapshot.
 func (e *Engine) Status() Status { return *e.status.Load() }
 
+// publish completes a snapshot and makes it the latest.
 func (e *Engine) publish(s Status) {
 	c := e.store.Counters()
-	s.At, s.DataDir = e.now(), e.o.DataDir
+	s.At, s.DataDir = e.o.Now(), e.o.DataDir
 	s.OutputDir, s.ProductToken = e.o.Archive.Dir, e.o.Frontier.Tokens[0]
 	s.Hosts, s.Requests, s.Bytes = int(c.Hosts), c.Requests, c.Bytes
 	s.URLs = StateCounts(c)
 	if s.Places == nil {
 		s.Places = map[string]int{}
 	}
-	s.Run, s.Traps = e.tally.load(), e.tally.traps.load()
-	s.Failed = e.tally.gaveUp.load()
-	s.Statuses, s.Errors, s.Pace = e.tally.answers.load(), e.tally.answers.errors(), e.tally.pace.load()
+	t := &e.tally
+	s.Run, s.Traps, s.Failed = t.load(), t.traps.load(), t.gaveUp.load()
+	s.Statuses, s.Errors, s.Pace = t.answers.load(), t.answers.errors(), t.pace.load()
 	e.status.Store(&s)
 }
 
@@ -169,84 +112,87 @@ func StateCounts(c storage.Counters) map[string]int {
 	return m
 }
 
-// report publishes a snapshot of the run.
-func (r *run) report(state string) {
-	now := r.now()
+// reporter is what the dispatcher remembers from one report to the next.
+type reporter struct {
+	started    time.Time
+	state      string // as last reported
+	stateSince time.Time
+	meter      meter
+}
+
+// report publishes a snapshot of the run. state is running, stopping or finished; the snapshot says
+// more precisely what holds.
+func (d *dispatcher) report(state string) {
+	now := d.o.Now()
 	switch state {
 	case "running":
-		r.beginSurvey(now)
+		d.beginSurvey(now)
 	case "finished":
-		r.surveyAll()
+		d.surveyAll()
 	}
-	survey := &r.surveyor.found
-	s := Status{State: state, Started: r.started, InFlight: r.busy, Places: survey.places, Held: survey.held}
+	survey := &d.surveyor.found
+	s := Status{State: state, Started: d.started, InFlight: d.busy, Places: survey.states, Held: survey.held}
 	s.Finish, s.Slowest, s.Parked = survey.finish, survey.slowest, survey.parked
 	switch {
 	case state == "finished":
-	case r.stalled() != nil:
-		s.State, s.Reason = "stalled", r.stalled().Error()
-	case r.draining:
+	case d.stalled() != nil:
+		s.State, s.Reason = "stalled", d.stalled().Error()
+	case d.shuttingDown:
 		s.State = "stopping"
-	case !r.pausedSince.IsZero():
-		s.State, s.Reason = "paused", "by the operator since "+r.pausedSince.UTC().Format(time.DateTime)+" UTC"
-	case r.winding:
+	case !d.pausedSince.IsZero():
+		s.State, s.Reason = "paused", "by the operator since "+d.pausedSince.UTC().Format(time.DateTime)+" UTC"
+	case d.draining:
 		s.State = "draining"
-	case r.waits():
+	case d.waitsForURLs():
 		s.Reason = waitsForURLs
 	}
-	if s.State != r.state {
-		r.state, r.stateSince = s.State, now
+	if s.State != d.state {
+		d.state, d.stateSince = s.State, now
 	}
-	s.Since = r.stateSince
-	s.PagesPerSec, s.BytesPerSec = r.meter.rates(now, r.tally.load())
-	r.publish(s)
+	s.Since = d.stateSince
+	s.PagesPerSec, s.BytesPerSec = d.meter.rates(now, d.tally.load())
+	d.publish(s)
 }
 
 // waitsForURLs is the reason of a run that stays up and has nothing to do.
-const waitsForURLs = "nothing is left to fetch: it waits for URLs (amble import, POST /api/v1/urls), or for recrawls that are due"
+const waitsForURLs = "nothing is left to fetch: it waits for URLs (amble import, POST /api/v1/urls), " +
+	"or for recrawls that are due"
 
-// waits reports whether the run has nothing to do, by the last walk over the hosts: all of them are empty or have recrawls only.
-func (r *run) waits() bool {
-	if r.ends() || r.busy > 0 || r.sweeping+len(r.sweeps) > 0 || r.surveyor.found.places == nil {
+// waitsForURLs reports whether the run has nothing to do, by the last survey: all hosts are empty
+// or have recrawls only.
+func (d *dispatcher) waitsForURLs() bool {
+	if d.endsWhenDone() || d.busy > 0 || d.sweeps.isActive() || d.surveyor.found.states == nil {
 		return false
 	}
-	for place := range r.surveyor.found.places {
-		if place != "idle" && place != "resting" && place != "renewing" {
+	for state := range d.surveyor.found.states {
+		if state != "idle" && state != "resting" && state != "renewing" {
 			return false
 		}
 	}
-	c := r.store.Counters()
+	c := d.store.Counters()
 	return c.Of(storage.Queued)+c.Of(storage.Retrying) == 0
 }
 
-func (r *run) hostName(id storage.HostID) string {
-	h, err := r.store.HostByID(id)
-	if err != nil {
-		return ""
-	}
-	return h.Name
-}
-
-// summary is the end of the run.
-func (r *run) summary(ctx context.Context) Summary {
-	s := Summary{Status: r.Status(), Stopped: ctx.Err() != nil || r.stopped}
-	r.f.Waiting(r.now(), func(w frontier.Waiting) {
+// summary returns what the run came to, but for its seeds.
+func (d *dispatcher) summary(ctx context.Context, status func() Status) Summary {
+	s := Summary{Status: status(), Stopped: ctx.Err() != nil || d.stopped}
+	d.f.Waiting(d.o.Now(), func(w frontier.Waiting) {
 		if w.Left > 0 {
-			s.Postponed = append(s.Postponed, r.postponed(w))
+			s.Postponed = append(s.Postponed, d.postponed(w))
 		}
 	})
-	sort.Slice(s.Postponed, func(i, j int) bool { return s.Postponed[i].URLs > s.Postponed[j].URLs })
+	slices.SortFunc(s.Postponed, func(a, b Postponed) int { return cmp.Compare(b.URLs, a.URLs) })
 	return s
 }
 
-func (r *run) postponed(w frontier.Waiting) Postponed {
+func (d *dispatcher) postponed(w frontier.Waiting) Postponed {
 	p := Postponed{Host: w.Name, URLs: w.Left, Until: w.Until, Reason: w.Reason.String()}
-	trouble := false
-	if h, err := r.store.HostByID(w.Host); err == nil {
+	failing := false
+	if h, err := d.store.HostByID(w.Host); err == nil {
 		p.Host = h.Name
-		trouble, p.Cause = troubleOf(&h)
+		failing, p.Cause = failureOf(&h)
 		if w.Robots == robots.ReasonUnreachable {
-			p.Cause = cmp.Or(p.Cause, r.robotsCause(&h))
+			p.Cause = cmp.Or(p.Cause, d.robotsCause(&h))
 		}
 	}
 	switch {
@@ -257,12 +203,12 @@ func (r *run) postponed(w frontier.Waiting) Postponed {
 	case w.Parked:
 		p.Reason = "parked: " + p.Reason
 	}
-	p.Failed = w.Robots != robots.ReasonNone || trouble
+	p.Failed = w.Robots != robots.ReasonNone || failing
 	return p
 }
 
-// troubleOf is whether a host is in trouble, and why, as committed.
-func troubleOf(h *storage.Host) (trouble bool, cause string) {
+// failureOf reports whether a host is failing, and why, as committed.
+func failureOf(h *storage.Host) (failing bool, cause string) {
 	state, err := politeness.DecodeState(h.Politeness)
 	if err != nil || state.TroubleSince.IsZero() {
 		return false, ""
@@ -270,10 +216,10 @@ func troubleOf(h *storage.Host) (trouble bool, cause string) {
 	return true, inspect.CauseName(storage.Cause(state.Cause))
 }
 
-// robotsCause is why a robots.txt of a host cannot be had.
-func (r *run) robotsCause(h *storage.Host) string {
+// robotsCause returns why a robots.txt of a host cannot be fetched.
+func (d *dispatcher) robotsCause(h *storage.Host) string {
 	for i := range h.Queues {
-		encoded, err := r.store.Policy(h.Queues[i].Origin)
+		encoded, err := d.store.Policy(h.Queues[i].Origin)
 		if err != nil {
 			return ""
 		}
@@ -287,4 +233,43 @@ func (r *run) robotsCause(h *storage.Host) string {
 		}
 	}
 	return ""
+}
+
+// View inspects the crawl. Any goroutine may call it and use what it returns, until Close.
+func (e *Engine) View() *inspect.View {
+	return inspect.New(e.store, inspect.Options{
+		Politeness: e.live.Load().politeness, Robots: e.o.Frontier.Robots, Tokens: e.o.Frontier.Tokens,
+		Obey: e.o.Frontier.Obey, Renew: e.o.Renew, Now: e.o.Now, Live: e.inspectHosts, Table: e.hosts,
+		Scope: func(u weburl.URL) (bool, string) { return isInScope(e.scope.Load(), u) },
+	})
+}
+
+// inspectHosts has the dispatcher inspect hosts. If none runs there is nothing to know.
+func (e *Engine) inspectHosts(ctx context.Context, hosts []storage.HostID) (live []inspect.Live, err error) {
+	hosts = hosts[:min(len(hosts), inspect.LivePage)]
+	err = e.mailbox.Load().call(ctx, func(d *dispatcher) { live = d.inspect(hosts) })
+	if errors.Is(err, ErrNotRunning) {
+		return nil, nil
+	}
+	return live, err
+}
+
+// inspect reads a few words of each host.
+func (d *dispatcher) inspect(hosts []storage.HostID) []inspect.Live {
+	live := make([]inspect.Live, 0, len(hosts))
+	for _, id := range hosts {
+		v, known := d.f.Look(id)
+		if !known {
+			continue
+		}
+		l := inspect.Live{
+			Host: id, Place: v.Place, Next: v.Next, Delay: v.Delay, Robots: v.Robots, InFlight: v.InFlight,
+			Address: v.Address,
+		}
+		if v.Active {
+			l.Polite = &v.Polite
+		}
+		live = append(live, l)
+	}
+	return live
 }

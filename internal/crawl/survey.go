@@ -2,7 +2,12 @@ package crawl
 
 import (
 	"cmp"
+	"context"
+	"fmt"
+	"math"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
@@ -13,13 +18,13 @@ import (
 
 // survey is what a walk over all hosts found.
 type survey struct {
-	places  map[string]int
-	held    map[string]int // hosts of which robots.txt holds all that waits, by reason
+	states  map[string]int // hosts by state
+	held    map[string]int // hosts all of whose URLs robots.txt holds, by reason
 	finish  float64        // seconds until the last host is done that this run does not postpone
 	slowest []SlowHost     // the last hosts, that one first
-	parked  int            // hosts that asked to be left alone for very long
+	parked  int            // hosts that demand to be left alone for very long
 	table   *inspect.Table // of all hosts
-	next    time.Time
+	next    time.Time      // when the next survey may begin
 }
 
 // slowestHosts is how many of the slowest hosts the status names.
@@ -40,52 +45,42 @@ func (s *slowest) add(w *frontier.Waiting) {
 	*s = (*s)[:min(len(*s), slowestHosts)]
 }
 
-// surveyShare is the part of the dispatcher's time that surveys may take: one in so many. With many hosts they become rarer.
-const surveyShare = 200
+const (
+	// surveyShare is the part of the dispatcher's time that surveys may take: one in so many. With
+	// many hosts they become rarer.
+	surveyShare = 200
+	// surveyStep is how many hosts are inspected before the dispatcher does something else.
+	surveyStep = 200
+)
 
-// surveyStep is how many hosts are looked at before the dispatcher does something else.
-const surveyStep = 200
-
-// surveyor walks over all hosts in short steps, so that no request waits for it.
+// surveyor walks over all hosts in short steps, so that no request waits for it. The dispatcher
+// owns it.
 type surveyor struct {
-	found  survey // by the last walk that came to its end
-	begun  survey // by the one under way
-	last   slowest
-	from   storage.HostID
-	spent  time.Duration
-	onward chan struct{} // closed while a walk is under way, so that the dispatcher goes on with it when nothing else happens; else nil
+	table *hostTable // where a survey's table goes
+	found survey     // by the last walk that came to its end
+	begun survey     // by the one under way
+	last  slowest
+	from  storage.HostID
+	spent time.Duration
+	// onward is closed while a walk is under way, so that the dispatcher goes on with it when
+	// nothing else happens; else it is nil.
+	onward chan struct{}
 }
 
-// beginSurvey starts a walk if it is time for one. A few hosts are looked at at once.
-func (r *run) beginSurvey(now time.Time) {
-	s := &r.surveyor
-	if s.onward != nil || now.Before(s.found.next) {
-		return
+// begin starts a walk.
+func (s *surveyor) begin(now time.Time, hosts uint64) {
+	s.begun = survey{
+		states: make(map[string]int), held: make(map[string]int),
+		table: &inspect.Table{At: now, Rows: make([]inspect.Row, 0, hosts)},
 	}
-	s.begun = survey{places: make(map[string]int), held: make(map[string]int)}
-	s.begun.table = &inspect.Table{At: now, Rows: make([]inspect.Row, 0, r.store.Counters().Hosts)}
 	s.last, s.from, s.spent, s.onward = nil, 0, 0, make(chan struct{})
 	close(s.onward)
-	r.surveyHosts()
 }
 
-// surveyHosts goes on with the walk that is under way.
-func (r *run) surveyHosts() {
-	s, now := &r.surveyor, r.now()
-	s.from = r.f.Walk(s.from, surveyStep, now, func(w *frontier.Waiting) { r.lookAt(w, now) })
-	if s.from == 0 {
-		r.surveyed()
-	}
-	s.spent += time.Since(now)
-	if s.from == 0 {
-		s.found.next = now.Add(s.spent * surveyShare)
-	}
-}
-
-// lookAt counts one host.
-func (r *run) lookAt(w *frontier.Waiting, now time.Time) {
-	s := &r.surveyor
-	s.begun.places[w.Place]++
+// count counts one host. postponedAfter is the longest wait for which this run does not postpone
+// it.
+func (s *surveyor) count(w *frontier.Waiting, now time.Time, postponedAfter time.Duration) {
+	s.begun.states[w.Place]++
 	s.begun.table.Rows = append(s.begun.table.Rows, rowOf(w, s.begun.table.At, now))
 	if w.Left == 0 {
 		return
@@ -96,35 +91,144 @@ func (r *run) lookAt(w *frontier.Waiting, now time.Time) {
 	if w.Robots != robots.ReasonNone {
 		s.begun.held[w.Robots.String()]++
 	}
-	postponed := r.ends() && w.Until.Sub(now) > r.force.Load().GiveUpAfter
-	if w.Finish > 0 && w.Robots == robots.ReasonNone && !postponed {
+	if w.Finish > 0 && w.Robots == robots.ReasonNone && w.Until.Sub(now) <= postponedAfter {
 		s.last.add(w)
 	}
 }
 
-// surveyed is the end of a walk.
-func (r *run) surveyed() {
-	s := &r.surveyor
+// end ends a walk. name returns the name of a host.
+func (s *surveyor) end(name func(storage.HostID) string) {
 	s.found, s.onward = s.begun, nil
-	r.table.Store(s.found.table)
-	select {
-	case <-r.desk.surveyed:
-	default:
-		close(r.desk.surveyed)
-	}
+	s.table.set(s.found.table)
 	for i := range s.last {
-		s.found.slowest = append(s.found.slowest, SlowHost{Host: r.hostName(s.last[i].Host), URLs: s.last[i].Left, Finish: s.last[i].Finish.Seconds()})
+		w := &s.last[i]
+		s.found.slowest = append(s.found.slowest, SlowHost{
+			Host: name(w.Host), URLs: w.Left, Finish: w.Finish.Seconds(),
+		})
 	}
 	if len(s.found.slowest) > 0 {
 		s.found.finish = s.found.slowest[0].Finish
 	}
 }
 
-// surveyAll walks over all hosts at once: for when nothing is dispatched.
-func (r *run) surveyAll() {
-	r.surveyor.onward, r.surveyor.found.next = nil, time.Time{}
-	r.beginSurvey(r.now())
-	for r.surveyor.onward != nil {
-		r.surveyHosts()
+// beginSurvey starts a walk if it is time for one. A few hosts are inspected at once.
+func (d *dispatcher) beginSurvey(now time.Time) {
+	s := &d.surveyor
+	if s.onward != nil || now.Before(s.found.next) {
+		return
 	}
+	s.begin(now, d.store.Counters().Hosts)
+	d.continueSurvey()
+}
+
+// continueSurvey makes a step of the walk that is under way.
+func (d *dispatcher) continueSurvey() {
+	s, now := &d.surveyor, d.o.Now()
+	postponedAfter := time.Duration(math.MaxInt64)
+	if d.endsWhenDone() {
+		postponedAfter = d.live.Load().GiveUpAfter
+	}
+	s.from = d.f.Walk(s.from, surveyStep, now, func(w *frontier.Waiting) { s.count(w, now, postponedAfter) })
+	if s.from == 0 {
+		s.end(d.hostName)
+	}
+	s.spent += time.Since(now)
+	if s.from == 0 {
+		s.found.next = now.Add(s.spent * surveyShare)
+	}
+}
+
+// surveyAll walks over all hosts at once: for when nothing is dispatched.
+func (d *dispatcher) surveyAll() {
+	d.surveyor.onward, d.surveyor.found.next = nil, time.Time{}
+	d.beginSurvey(d.o.Now())
+	for d.surveyor.onward != nil {
+		d.continueSurvey()
+	}
+}
+
+// hostName returns the name of a host, empty if it cannot be read.
+func (d *dispatcher) hostName(id storage.HostID) string {
+	h, err := d.store.HostByID(id)
+	if err != nil {
+		return ""
+	}
+	return h.Name
+}
+
+// maxUnlisted is how many hosts may be listed from the store while no dispatcher runs.
+const maxUnlisted = 100_000
+
+// hostTable is the table of all hosts that the last survey made. It is safe for concurrent use.
+type hostTable struct {
+	latest atomic.Pointer[inspect.Table]
+	once   sync.Once
+	ready  chan struct{} // closed when there is one
+}
+
+func newHostTable() *hostTable { return &hostTable{ready: make(chan struct{})} }
+
+func (t *hostTable) set(latest *inspect.Table) {
+	t.latest.Store(latest)
+	t.once.Do(func() { close(t.ready) })
+}
+
+// hosts is inspect.Options.Table. It waits only if the first survey of a run has not come to its
+// end.
+func (e *Engine) hosts(ctx context.Context) (*inspect.Table, error) {
+	m := e.mailbox.Load()
+	if !m.isOpen() {
+		return e.noTable()
+	}
+	select {
+	case <-e.table.ready:
+		return e.table.latest.Load(), nil
+	case <-m.closed:
+		return e.noTable()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// noTable is the answer while no dispatcher runs: the hosts are listed from the store, if there are
+// few.
+func (e *Engine) noTable() (*inspect.Table, error) {
+	if e.store.Counters().Hosts > maxUnlisted {
+		return nil, fmt.Errorf("list the hosts: %w", ErrNotRunning)
+	}
+	return nil, nil
+}
+
+// rowOf returns the row of a host, inspected now, in a table that was begun at another instant.
+func rowOf(w *frontier.Waiting, at, now time.Time) inspect.Row {
+	until := max(w.Until.Sub(at), 0)
+	if w.Until.IsZero() {
+		until = 0
+	}
+	return inspect.Row{
+		Host: w.Host, Left: uint32(min(uint64(w.Left), math.MaxUint32)),
+		Next:  uint32(min(until/time.Second, math.MaxUint32)),
+		Delay: float32(w.Delay.Seconds()), Finish: float32(w.Finish.Seconds()),
+		State: stateIndex(w, w.Until.After(now)),
+	}
+}
+
+// stateIndex returns the index of a host's state in inspect.HostStates.
+func stateIndex(w *frontier.Waiting, waits bool) uint8 {
+	state := inspect.HostReady
+	switch {
+	case inspect.IsBusy(w.Place):
+		state = inspect.HostBusy
+	case w.Paused:
+		state = inspect.HostPaused
+	case w.Left == 0:
+		state = inspect.HostIdle
+	case w.Robots != robots.ReasonNone:
+		state = inspect.HostHeld
+	case w.Trouble:
+		state = inspect.HostTrouble
+	case waits:
+		state = inspect.HostWaiting
+	}
+	return uint8(slices.Index(inspect.HostStates(), state))
 }

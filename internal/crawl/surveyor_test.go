@@ -34,24 +34,25 @@ func TestSurveyInSteps(t *testing.T) {
 	if err := s.Hosts(func(h *storage.Host) error { return f.Restore(h, time.Now()) }); err != nil {
 		t.Fatal(err)
 	}
-	e := &Engine{o: o, store: s}
-	e.put(o.Live())
-	r := &run{Engine: e, f: f, desk: newDesk()}
-	r.beginSurvey(time.Now())
+	o.fill()
+	e := &Engine{o: o, store: s, table: newHostTable()}
+	d := testDispatcher(t)
+	d.f, d.store, d.surveyor.table = f, s, e.table
+	d.beginSurvey(time.Now())
 	steps := 1
-	for ; r.surveyor.onward != nil; steps++ {
-		<-r.surveyor.onward
-		r.surveyHosts()
+	for ; d.surveyor.onward != nil; steps++ {
+		<-d.surveyor.onward
+		d.continueSurvey()
 	}
-	if places := r.surveyor.found.places; steps < hosts/surveyStep || places["dormant"] != hosts {
+	if places := d.surveyor.found.states; steps < hosts/surveyStep || places["dormant"] != hosts {
 		t.Errorf("after %d steps the places of %d hosts are %v", steps, hosts, places)
 	}
-	e.desk.Store(r.desk)
+	e.mailbox.Store(d.mailbox)
 	table, err := e.hosts(t.Context())
 	if err != nil || len(table.Rows) != hosts || table.Rows[hosts-1] != (inspect.Row{Host: hosts, Left: 1, Delay: 1, State: 1}) {
 		t.Errorf("the table has %d rows: %v, %v", len(table.Rows), table.Rows[len(table.Rows)-1:], err)
 	}
-	if r.beginSurvey(time.Now()); r.surveyor.onward != nil {
+	if d.beginSurvey(time.Now()); d.surveyor.onward != nil {
 		t.Error("the next walk begins at once")
 	}
 }

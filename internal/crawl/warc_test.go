@@ -402,9 +402,9 @@ func TestEndlessPage(t *testing.T) {
 // TestCaptureFollowsTheFormat: with WARC on, HTTP/1.1 is spoken, whose bytes can be kept.
 func TestCaptureFollowsTheFormat(t *testing.T) {
 	for format, want := range map[string]bool{archive.FormatWARC: true, archive.FormatJSONL: false} {
-		e := &Engine{o: Options{Archive: archive.Options{Formats: []string{format}}, Fetch: fetch.DefaultOptions()}}
-		if e.wantOutput(); e.o.Fetch.Capture != want {
-			t.Errorf("%s: captured %t", format, e.o.Fetch.Capture)
+		o := Options{Archive: archive.Options{Formats: []string{format}}, Fetch: fetch.DefaultOptions()}
+		if o.fill(); o.Fetch.Capture != want {
+			t.Errorf("%s: captured %t", format, o.Fetch.Capture)
 		}
 	}
 }

@@ -3,6 +3,8 @@ package crawl
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
@@ -15,7 +17,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// result is what a worker brings back for a lease.
+// result is a lease on its way through a worker, with what that adds to it.
 type result struct {
 	lease frontier.Lease
 	flight
@@ -26,63 +28,251 @@ type result struct {
 
 // findings are what the work of a lease brings, unless it panics.
 type findings struct {
-	resolve frontier.ResolveReport
-	robots  frontier.RobotsReport
-	page    frontier.PageReport
-	match   frontier.MatchReport
-	simhash uint64 // of the text of a page; 0: none
-	found   []storage.Found
-	refused []storage.Refused
-	join    weburl.URL       // where a seed's redirect led out of the scope
-	visit   archive.Visit    // on its way into item
-	item    *archive.Item    // of the output; nil: none
-	body    warc.Digest      // of the decoded body; zero: nobody asked
-	payload *storage.Payload // that the item brings; nil: none
-	past    *storage.Policy  // the versions of a robots.txt before the one that came; nil: as they were
+	resolve   frontier.ResolveReport
+	robots    frontier.RobotsReport
+	page      frontier.PageReport
+	match     frontier.MatchReport
+	simhash   uint64 // of the text of a page; 0: none
+	found     []storage.Found
+	refused   []storage.Refused
+	scopeSeed weburl.URL       // where a seed's redirect led out of the scope
+	visit     archive.Visit    // on its way into item
+	item      *archive.Item    // of the output; nil: none
+	body      warc.Digest      // of the decoded body; zero: not computed
+	payload   *storage.Payload // that the item brings; nil: none
+	history   *storage.Policy  // the earlier versions of a robots.txt; nil: as they were
 }
 
-// work is a worker: one request at a time until there are no more leases.
-func (r *run) work() {
-	for res := range r.leases {
-		r.serve(res)
-		r.results <- res
+// workerStore is what workers read.
+type workerStore interface {
+	Fingerprint(weburl.URL) uint64
+	Payload(storage.HostID, uint64) (storage.Payload, bool, error)
+	URL(storage.HostID, uint32) (weburl.URL, error)
+	Past(weburl.Origin) ([]byte, error)
+}
+
+// Observer is told what a crawl does while it does it: for metrics, and for people who watch.
+// Workers and the committer call it at the same time, so its methods have to be safe for that, and
+// must not wait for anything.
+type Observer interface {
+	// Requested is called for each request that left, once it has ended. The log has not numbered
+	// it yet, and knows more of it: Place, Again, For, Policy and the verdict are not set.
+	Requested(requestlog.Request)
+	// Committed is called for each commit: how long it took, and how many outcomes and discoveries
+	// it held.
+	Committed(took time.Duration, items int)
+}
+
+// Observers are called one after the other.
+type Observers []Observer
+
+// Requested is part of Observer.
+func (o Observers) Requested(q requestlog.Request) {
+	for _, each := range o {
+		each.Requested(q)
 	}
 }
 
-// request makes the request of a lease and says what politeness has to know. The response is closed
-// with the lease.
-func (r *run) request(ctx context.Context, res *result, req fetch.Request) (*fetch.Response, *fetch.Error, frontier.Report) {
+// Committed is part of Observer.
+func (o Observers) Committed(took time.Duration, items int) {
+	for _, each := range o {
+		each.Committed(took, items)
+	}
+}
+
+// Observe sets the observer from the next Run on; nil: none.
+func (e *Engine) Observe(o Observer) { e.observer = o }
+
+// worker does the work of leases. All goroutines that work, and the lookups of names, share one:
+// it is immutable, or safe for concurrent use.
+type worker struct {
+	o         *Options
+	log       *slog.Logger
+	store     workerStore
+	client    *fetch.Client
+	encoder   *archive.Encoder
+	scope     func() *frontier.Scope
+	sessions  *frontier.Sessions
+	recrawls  bool // there is a recrawl plan
+	tally     *tally
+	observer  Observer // nil: nobody
+	crashes   *crashes
+	parsers   parsers
+	pageTexts *pageTexts
+	recent    recentBodies
+
+	leases  <-chan *result
+	results chan<- *result
+	stalls  chan<- error
+	add     func(context.Context, *addition) ([]storage.Fate, error) // for the URLs of long lists
+}
+
+// recentBodies finds responses that are not in the store yet.
+type recentBodies interface {
+	find(host storage.HostID, digest uint64) *archive.Original
+}
+
+// newWorker returns a worker without channels.
+func (e *Engine) newWorker(recent recentBodies) *worker {
+	return &worker{
+		o: &e.o, log: e.log, store: e.store, client: e.client, encoder: e.encoder, scope: e.scope.Load,
+		sessions: frontier.NewSessions(e.o.SessionNames), recrawls: e.plan != nil, tally: &e.tally,
+		observer: e.observer, crashes: e.crashes, parsers: newParsers(), pageTexts: new(pageTexts), recent: recent,
+	}
+}
+
+// run does the work of one lease after the other until there are no more.
+func (w *worker) run() {
+	for res := range w.leases {
+		w.serve(res)
+		w.results <- res
+	}
+}
+
+// lookUpName does the work of one lease for a name.
+func (w *worker) lookUpName(res *result) {
+	w.serve(res)
+	w.results <- res
+}
+
+// serve does the work of a lease. Whatever a server sends costs its own URL at most: a panic
+// becomes the result of the lease.
+func (w *worker) serve(res *result) {
+	defer res.closeResponse()
+	defer func() {
+		if cause := recover(); cause != nil {
+			w.crashed(res.ctx, res, cause, debug.Stack())
+		}
+	}()
+	switch l := &res.lease; l.Kind {
+	case frontier.Resolve:
+		w.resolve(res.ctx, res)
+	case frontier.Robots:
+		w.fetchRobots(res.ctx, res)
+	case frontier.Page:
+		w.fetchPage(res.ctx, res)
+	case frontier.Match:
+		res.match = frontier.MatchReport{Verdict: l.Rules.Match(l.Head.RequestURI), End: w.o.Now()}
+	}
+}
+
+// closeResponse gives back the memory or the file of the response.
+func (res *result) closeResponse() {
+	if res.response != nil {
+		_ = res.response.Close() // there is no remedy for a file that cannot be closed
+		res.response = nil
+	}
+}
+
+// request makes the request of a lease and returns what politeness has to know. The response is
+// closed with the lease.
+func (w *worker) request(
+	ctx context.Context, res *result, req fetch.Request,
+) (resp *fetch.Response, failure *fetch.Error, report frontier.Report) {
 	req.Progress = &res.progress
-	resp, err := r.client.Do(ctx, req)
+	resp, err := w.client.Do(ctx, req)
 	if err == nil {
 		res.response = resp
-		r.tally.answered(resp.Status, resp.Body.Size())
-		r.observe(answerOf(&res.lease, resp))
-		wait := retryAfter(resp)
-		res.noteRequest(resp, nil, wait)
+		q := responseRecord(&res.lease, resp)
+		w.observe(&q)
+		res.request = q
 		return resp, nil, frontier.Report{
 			Sent: true, End: resp.End, Duration: resp.End.Sub(resp.Start),
-			Signal: signalOf(resp.Status), Cause: storage.StatusCause(resp.Status), RetryAfter: wait, RetryAfterText: resp.Header.Get("Retry-After"),
+			Signal: signalOf(resp.Status), Cause: storage.StatusCause(resp.Status),
+			RetryAfter: q.RetryAfter, RetryAfterText: resp.Header.Get("Retry-After"),
 			Bytes: uint64(resp.Body.Size()),
 		}
 	}
-	var failure *fetch.Error
 	if !errors.As(err, &failure) {
-		now := r.now()
+		now := w.o.Now()
 		failure = &fetch.Error{Op: "request", URL: req.URL.String(), Start: now, End: now, Err: err}
 	}
-	r.tally.failed(failure.Kind, failure.Sent)
-	r.tally.answers.fail(failure.Kind)
-	r.observe(failureOf(&res.lease, failure))
-	res.noteRequest(nil, failure, 0)
+	q := failureRecord(&res.lease, failure)
+	w.observe(&q)
+	res.request = q
 	return nil, failure, frontier.Report{
-		Sent: failure.Sent || failure.Kind != fetch.KindCanceled, Broken: failure.Kind == fetch.KindCanceled || failure.Kind == fetch.KindLostOnReuse,
-		End: failure.End, Duration: failure.End.Sub(failure.Start),
+		Sent:   failure.Sent || failure.Kind != fetch.KindCanceled,
+		Broken: failure.Kind == fetch.KindCanceled || failure.Kind == fetch.KindLostOnReuse,
+		End:    failure.End, Duration: failure.End.Sub(failure.Start),
 		Signal: failureSignal(failure.Kind), Cause: storage.ReasonCause(reasonOf(failure.Kind)),
 	}
 }
 
-// signalOf says what a status tells about the pace.
+// observe counts a request and tells the observer of it.
+func (w *worker) observe(q *requestlog.Request) {
+	w.tally.request(q)
+	if w.observer != nil {
+		w.observer.Requested(*q)
+	}
+}
+
+// responseRecord returns the record of a request with a response, as far as a worker knows it.
+func responseRecord(l *frontier.Lease, resp *fetch.Response) requestlog.Request {
+	q := recordOf(l, resp.Start, resp.End)
+	q.Sent, q.Status, q.RetryAfter = true, resp.Status, retryAfter(resp)
+	q.Bytes, q.BodyBytes = uint64(resp.WireBytes), resp.Body.Size()
+	q.Connected, q.FirstByte = resp.Connected, resp.FirstByte
+	return q
+}
+
+// failureRecord returns the record of a request without a response, as far as a worker knows it.
+func failureRecord(l *frontier.Lease, failure *fetch.Error) requestlog.Request {
+	q := recordOf(l, failure.Start, failure.End)
+	q.Sent, q.Failure = failure.Sent, failure.Kind
+	return q
+}
+
+func recordOf(l *frontier.Lease, start, end time.Time) requestlog.Request {
+	q := requestlog.Request{
+		URL: l.URL, Address: l.Address, Start: start, End: end, Decided: l.At,
+		Delay: l.Delay, DelayReason: l.DelayReason, Reason: l.Reason, Gap: -1,
+	}
+	if l.Kind == frontier.Robots {
+		q.Kind = requestlog.Robots
+	}
+	if !l.LastEnd.IsZero() {
+		q.Gap = max(start.Sub(l.LastEnd), 0)
+	}
+	if !l.Ready.IsZero() {
+		q.Late = max(start.Sub(l.Ready), 0)
+	}
+	return q
+}
+
+// resolve looks up the addresses of a host.
+func (w *worker) resolve(ctx context.Context, res *result) {
+	answer, err := w.client.Resolve(ctx, res.lease.HostName)
+	res.resolve = resolveReport(answer, err)
+	res.resolve.End = w.o.Now()
+	var failure *fetch.Error
+	if errors.As(err, &failure) {
+		w.tally.answers.fail(failure.Kind)
+		w.log.Debug("cannot resolve", "host", res.lease.HostName, "error", failure)
+	}
+}
+
+// resolveReport returns the result of a lookup as the frontier takes it.
+func resolveReport(answer fetch.Resolution, err error) frontier.ResolveReport {
+	report := frontier.ResolveReport{Addresses: answer.Addrs, TTL: answer.TTL}
+	var failure *fetch.Error
+	if !errors.As(err, &failure) {
+		return report
+	}
+	report.Addresses = nil
+	report.Aborted = failure.Kind == fetch.KindCanceled
+	report.Final = failure.Kind == fetch.KindBlockedAddress
+	report.Absent = failure.Kind == fetch.KindDNSNotFound && !answer.Remembered
+	report.Reason = reasonOf(failure.Kind)
+	return report
+}
+
+// knownName is frontier.Options.Known.
+func (e *Engine) knownName(name string) (frontier.ResolveReport, bool) {
+	answer, err, known := e.client.Known(name)
+	return resolveReport(answer, err), known
+}
+
+// signalOf returns what a status says about the host.
 func signalOf(status int) politeness.Signal {
 	switch {
 	case status == 429 || status == 503:
@@ -93,8 +283,7 @@ func signalOf(status int) politeness.Signal {
 	return politeness.SignalOK
 }
 
-// failureSignal says what a failure tells about the host: those that are our
-// own say nothing.
+// failureSignal returns what a failure says about the host; amble's own failures say nothing.
 func failureSignal(k fetch.Kind) politeness.Signal {
 	switch k {
 	case fetch.KindCanceled, fetch.KindLocal, fetch.KindBlockedAddress, fetch.KindUnsupported, fetch.KindLostOnReuse:
@@ -105,8 +294,8 @@ func failureSignal(k fetch.Kind) politeness.Signal {
 	return politeness.SignalUnreachable
 }
 
-// retryAfter reads Retry-After where it means what it says: with 429, 503 and
-// the redirects (RFC 9110 section 10.2.3).
+// retryAfter reads Retry-After where it has a meaning: with 429, 503 and the redirects (RFC 9110
+// section 10.2.3).
 func retryAfter(resp *fetch.Response) time.Duration {
 	if resp.Status != 429 && resp.Status != 503 && resp.Status/100 != 3 {
 		return 0
@@ -115,5 +304,5 @@ func retryAfter(resp *fetch.Response) time.Duration {
 	return d
 }
 
-// reasonOf is how the store names a kind of failure.
+// reasonOf returns the name that the store has for a kind of failure.
 func reasonOf(k fetch.Kind) storage.Reason { return storage.ReasonFetch + storage.Reason(k) }

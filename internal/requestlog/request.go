@@ -71,6 +71,13 @@ type Request struct {
 	Allowed bool    // of Page: the verdict
 	Line    int     // of Page: the line of the robots.txt that gave the verdict; 0: none did
 
+	// What the process that makes a request knows of it besides; the log does not keep it.
+	BodyBytes int64         // of the body, decoded
+	Connected time.Time     // when there was a connection; zero: no whole response came
+	FirstByte time.Time     // when the response began; zero: no whole response came
+	Late      time.Duration // from the instant that politeness allowed to Start; 0: the host waited for nothing
+	Gap       time.Duration // since the last request to the host had ended; negative: the process knows of none
+
 	Process *Process // that made it, or that found it in the start ledger where End is zero; set by Read
 
 	starts, ends Instant

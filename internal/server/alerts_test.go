@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/requestlog"
 )
 
 // series is a selector of an alert: a metric and what its labels are to be.
@@ -41,7 +42,7 @@ func labels(text string) map[string]string {
 func TestAlertsAskForWhatThereIs(t *testing.T) {
 	m := NewMetrics("")
 	s := start(t, Options{Metrics: m, Now: time.Now})
-	m.Requested(crawl.Request{Kind: "page", Error: "connect_timeout"})
+	m.Requested(requestlog.Request{Failure: fetch.KindConnectTimeout})
 	m.Committed(time.Millisecond, 1)
 	_, body := request(t, s, "GET", "/metrics", nil)
 	there := metricLines(body)

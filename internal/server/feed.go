@@ -12,10 +12,10 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/requestlog"
 )
 
-// Fetch is one request that has ended, as the live stream tells of it.
+// Fetch is the form of a finished request in the live stream.
 type Fetch struct {
 	At      time.Time `json:"at"` // its end
 	Host    string    `json:"host"`
@@ -27,6 +27,18 @@ type Fetch struct {
 	Seconds float64   `json:"seconds"` // from its start to its end
 }
 
+// fetchOf returns the form of a request.
+func fetchOf(q *requestlog.Request) Fetch {
+	f := Fetch{
+		At: q.End.UTC(), Host: q.URL.Host(), URL: q.URL.String(), Kind: q.Kind.String(), Status: q.Status,
+		Bytes: q.BodyBytes, Seconds: q.End.Sub(q.Start).Seconds(),
+	}
+	if q.Status == 0 {
+		f.Error = q.Failure.String()
+	}
+	return f
+}
+
 // recentFetches is how many of the newest fetches are kept for those who come later.
 const recentFetches = 200
 
@@ -34,17 +46,15 @@ const recentFetches = 200
 // crawl it misses.
 type feed struct {
 	mu   sync.Mutex
-	kept [recentFetches]Fetch
+	kept [recentFetches]requestlog.Request
 	n    int // told so far
 }
 
 // Requested is part of crawl.Observer.
-func (f *feed) Requested(q crawl.Request) {
+func (f *feed) Requested(q requestlog.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.kept[f.n%recentFetches] = Fetch{
-		At: q.End.UTC(), Host: q.Host, URL: q.URL, Kind: q.Kind, Status: q.Status, Error: q.Error, Bytes: q.Bytes, Seconds: q.End.Sub(q.Start).Seconds(),
-	}
+	f.kept[f.n%recentFetches] = q
 	f.n++
 }
 
@@ -57,7 +67,7 @@ func (f *feed) since(n, most int) ([]Fetch, int) {
 	defer f.mu.Unlock()
 	var list []Fetch
 	for i := max(n, f.n-min(most, recentFetches), 0); i < f.n; i++ {
-		list = append(list, f.kept[i%recentFetches])
+		list = append(list, fetchOf(&f.kept[i%recentFetches]))
 	}
 	return list, f.n
 }

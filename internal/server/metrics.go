@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -75,20 +75,20 @@ func histogramOptions(name, help string, buckets []float64) prometheus.Histogram
 }
 
 // Requested is part of crawl.Observer.
-func (m *Metrics) Requested(q crawl.Request) {
+func (m *Metrics) Requested(q requestlog.Request) {
 	class := "none"
-	if q.Error == "" && q.Status >= 100 && q.Status < 600 {
+	if q.Status >= 100 && q.Status < 600 {
 		class = strconv.Itoa(q.Status/100) + "xx"
 	}
-	m.requests.WithLabelValues(q.Kind, class).Inc()
-	if q.Error != "" {
-		m.failures.WithLabelValues(q.Error).Inc()
+	m.requests.WithLabelValues(q.Kind.String(), class).Inc()
+	if q.Status == 0 {
+		m.failures.WithLabelValues(q.Failure.String()).Inc()
 	}
 	if !q.FirstByte.IsZero() {
 		m.phases.WithLabelValues("connect").Observe(q.Connected.Sub(q.Start).Seconds())
 		m.phases.WithLabelValues("first_byte").Observe(q.FirstByte.Sub(q.Connected).Seconds())
 		m.phases.WithLabelValues("body").Observe(q.End.Sub(q.FirstByte).Seconds())
-		m.pages.Observe(float64(q.Bytes))
+		m.pages.Observe(float64(q.BodyBytes))
 	}
 	m.lateness.Observe(q.Late.Seconds())
 }

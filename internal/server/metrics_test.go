@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/requestlog"
+	"github.com/amble-crawler/amble/internal/weburl"
 )
 
 func TestMetrics(t *testing.T) {
@@ -15,11 +17,19 @@ func TestMetrics(t *testing.T) {
 	begun := time.Unix(1_790_000_000, 0)
 	at := func(ms int) time.Time { return begun.Add(time.Duration(ms) * time.Millisecond) }
 	for i, host := range []string{"a.test", "b.test", "c.test"} {
-		m.Requested(crawl.Request{
-			Host: host, URL: "http://" + host + "/secret", Kind: "page", Status: 200 + 102*i, Bytes: 1000, Start: at(0), Connected: at(3), FirstByte: at(20), End: at(100),
+		u, err := weburl.Parse("http://" + host + "/secret")
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Requested(requestlog.Request{
+			URL: u, Status: 200 + 102*i, BodyBytes: 1000,
+			Start: at(0), Connected: at(3), FirstByte: at(20), End: at(100),
 		})
 	}
-	m.Requested(crawl.Request{Host: "a.test", Kind: "robots", Error: "connect_timeout", Start: at(0), End: at(5000), Late: 40 * time.Millisecond})
+	m.Requested(requestlog.Request{
+		Kind: requestlog.Robots, Failure: fetch.KindConnectTimeout, Start: at(0), End: at(5000),
+		Late: 40 * time.Millisecond,
+	})
 	m.Committed(30*time.Millisecond, 17)
 
 	response, body := request(t, s, "GET", "/metrics", nil)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/amble-crawler/amble/internal/extract"
+	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/testweb"
 )
@@ -62,10 +63,10 @@ func TestFieldsAreInTheOutput(t *testing.T) {
 // TestParsersAreNotWaitedForAtTheEnd: who waits for his turn to parse when the crawl has to end
 // gives up.
 func TestParsersAreNotWaitedForAtTheEnd(t *testing.T) {
-	r := &run{Engine: &Engine{}, parsers: make(parsers)} // all are taken
+	w := &worker{o: new(Options), parsers: make(parsers)} // all are taken
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := r.html(ctx, spool.Of([]byte("<p>")), nil, parse(t, "http://a.test/"))
+	_, err := w.html(ctx, spool.Of([]byte("<p>")), nil, parse(t, "http://a.test/"))
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
@@ -111,8 +112,8 @@ type stopper struct {
 	stop func()
 }
 
-func (s *stopper) Requested(q Request) {
-	if strings.HasSuffix(q.URL, s.at) {
+func (s *stopper) Requested(q requestlog.Request) {
+	if strings.HasSuffix(q.URL.String(), s.at) {
 		s.stop()
 	}
 }

@@ -5,36 +5,30 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/storage"
 )
 
 // Results gather between two commits, but nobody waits for a commit that nothing would be added to, or that he asked for.
 func TestGathers(t *testing.T) {
 	for name, test := range map[string]struct {
-		prepare func(*run)
+		prepare func(*dispatcher)
 		want    bool
 	}{
-		"behind a commit":        {func(*run) {}, true},
-		"after the pause":        {func(r *run) { r.gathering.end() }, false},
-		"nothing else in flight": {func(r *run) { r.busy = 0 }, false},
-		"while ending":           {func(r *run) { r.draining = true }, false},
-		"an order":               {func(r *run) { r.pending.orders = []*order{{}} }, false},
-		"a drop":                 {func(r *run) { r.pending.drops = []*drop{{}} }, false},
-		"many results":           {func(r *run) { r.pending.size = gatherItems }, false},
-		"much output":            {func(r *run) { r.pending.bytes = maxPendingBytes }, false},
+		"behind a commit":        {func(*dispatcher) {}, true},
+		"after the pause":        {func(d *dispatcher) { d.timeIs(d.pauseEnd) }, false},
+		"nothing else in flight": {func(d *dispatcher) { d.busy = 0 }, false},
+		"while ending":           {func(d *dispatcher) { d.shuttingDown = true }, false},
+		"a command":              {func(d *dispatcher) { d.pending.waiting = append(d.pending.waiting, nil) }, false},
+		"many results":           {func(d *dispatcher) { d.pending.size = maxGather }, false},
+		"much output":            {func(d *dispatcher) { d.pending.bytes = maxPendingBytes }, false},
 	} {
-		r := &run{pending: newJob(), busy: 1}
-		r.gathering.begin(time.Hour)
-		test.prepare(r)
-		if got := r.gathers(); got != test.want {
-			t.Errorf("%s: %v", name, got)
+		d := testDispatcher(t)
+		d.pending.rows.Found = make([]storage.Found, 1)
+		d.busy, d.pauseEnd = 1, time.Now().Add(time.Hour)
+		test.prepare(d)
+		if _, b := d.nextBatch(); (b == nil) != test.want {
+			t.Errorf("%s: offered %v", name, b)
 		}
-	}
-	g := gathering{}
-	g.begin(time.Hour)
-	select {
-	case <-g.over:
-	case <-time.After(patience):
-		t.Error("the pause does not end")
 	}
 }
 

@@ -146,19 +146,21 @@ func TestLifts(t *testing.T) {
 			o := DefaultOptions()
 			o.DataDir = t.TempDir()
 			s := liftStore(t, o.DataDir)
-			offered := func(kept decided, change func(*Options)) (paths []string, now decided) {
+			offered := func(kept settingValues, change func(*Options)) (paths []string, now settingValues) {
 				o := o
 				if change != nil {
 					change(&o)
 				}
-				e := &Engine{o: o, store: s}
-				e.put(o.Live())
-				scope, _, err := e.initialScope([]Seed{{URL: parse(t, "http://a.test/seeds/")}})
+				o.fill()
+				initial, err := newInitialScope(s, &o, []Seed{{URL: parse(t, "http://a.test/seeds/")}})
 				if err != nil {
 					t.Fatal(err)
 				}
-				e.scope.Store(scope)
-				lifts := e.lifts()
+				source := liftSource{
+					o: &o, live: newInForce(&o, o.Live()), scope: initial.scope, seeds: initial.seeds,
+					rules: &rulesReader{store: s, log: testLog(t), tokens: o.Frontier.Tokens},
+				}
+				lifts := source.lifts()
 				lifted, _ := kept.lifted(lifts, s.Counters())
 				w, err := newRetry(s, retryOrder{Lifted: lifted}, lifts)
 				if err != nil {
@@ -175,7 +177,7 @@ func TestLifts(t *testing.T) {
 					}
 					paths = append(paths, u.RequestURI()[1:])
 				}
-				return paths, values(lifts)
+				return paths, valuesOf(lifts)
 			}
 			_, first := offered(nil, c.before)
 			paths, second := offered(first, c.after)
@@ -201,10 +203,12 @@ func patternList(texts ...string) (list []*regexp.Regexp) {
 
 // TestEverySettingIsKept: the settings that decide are kept under their own names.
 func TestEverySettingIsKept(t *testing.T) {
-	e := &Engine{o: DefaultOptions()}
-	e.put(e.o.Live())
-	e.scope.Store(frontier.NewScope(frontier.ModeHost, nil, nil))
-	if names := slices.Sorted(maps.Keys(values(e.lifts()))); len(names) != len(e.lifts()) {
+	o := DefaultOptions()
+	source := liftSource{
+		o: &o, live: newInForce(&o, o.Live()), scope: frontier.NewScope(frontier.ModeHost, nil, nil),
+		rules: new(rulesReader),
+	}
+	if names := slices.Sorted(maps.Keys(valuesOf(source.lifts()))); len(names) != len(source.lifts()) {
 		t.Errorf("two lifts have one name: %q", names)
 	}
 }

@@ -1,0 +1,101 @@
+package crawl
+
+import (
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// testDispatcher returns a dispatcher with an empty frontier and a ledger in memory. Nobody is at the
+// other ends of its channels.
+func testDispatcher(t testing.TB) *dispatcher {
+	t.Helper()
+	o := DefaultOptions()
+	o.fill()
+	e := &Engine{o: o, log: testLog(t), ledger: &memoryLedger{}, table: newHostTable()}
+	e.live.Store(newInForce(&e.o, o.Live()))
+	f, err := frontier.New(o.Frontier, frontier.NewScope(frontier.ModeAny, nil, nil), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, _ := e.newCrew(f, forgiveness{})
+	d.working = t.Context()
+	return d
+}
+
+// memoryLedger is a start ledger in memory. Each line has one byte.
+type memoryLedger struct {
+	lines   uint64
+	trimmed uint64
+}
+
+func (l *memoryLedger) Append(storage.Start) (uint64, error) {
+	l.lines++
+	return l.lines - 1, nil
+}
+
+func (l *memoryLedger) AppendWait(storage.Wait) error { return nil }
+
+func (l *memoryLedger) AppendEnd(time.Time) error { return nil }
+
+func (l *memoryLedger) Place() uint64 { return l.lines }
+
+func (l *memoryLedger) Trim(settled uint64) error {
+	l.trimmed = settled
+	return nil
+}
+
+func (l *memoryLedger) Close() error { return nil }
+
+// TestLedgerOffset: the offset that a batch settles lies before every request in flight, in whatever
+// order the requests end, and before what a match under way may bring.
+func TestLedgerOffset(t *testing.T) {
+	for name, test := range map[string]struct {
+		kinds []frontier.Kind // of leases that begin, in turn
+		ends  []int           // indices of those that have ended
+		want  uint64
+	}{
+		"all in flight":        {[]frontier.Kind{frontier.Page, frontier.Page, frontier.Robots}, nil, 0},
+		"the first in flight":  {[]frontier.Kind{frontier.Page, frontier.Page, frontier.Robots}, []int{2, 1}, 0},
+		"the second in flight": {[]frontier.Kind{frontier.Page, frontier.Page, frontier.Page}, []int{0, 2}, 1},
+		"the last in flight":   {[]frontier.Kind{frontier.Page, frontier.Page, frontier.Page}, []int{1, 0}, 2},
+		"none in flight":       {[]frontier.Kind{frontier.Page, frontier.Page}, []int{1, 0}, 2},
+		"a match in flight":    {[]frontier.Kind{frontier.Page, frontier.Match, frontier.Page}, []int{0, 2}, 1},
+		"a match and a page":   {[]frontier.Kind{frontier.Page, frontier.Page, frontier.Match}, []int{0}, 1},
+	} {
+		d := testDispatcher(t)
+		var results []*result
+		for i, kind := range test.kinds {
+			l := frontier.Lease{ID: uint64(i), Kind: kind}
+			offset, ok := d.enter(&l, time.Now())
+			if !ok {
+				t.Fatal("the ledger takes nothing")
+			}
+			res := &result{lease: l}
+			d.flights.add(d.working, res, offset, time.Now())
+			results = append(results, res)
+		}
+		for _, i := range test.ends {
+			d.flights.remove(results[i])
+		}
+		d.pending.setMark("something", nil)
+		_, b := d.nextBatch()
+		if b == nil || b.offset != test.want {
+			t.Errorf("%s: the batch is %+v, want one with offset %d", name, b, test.want)
+			continue
+		}
+		// An addition goes before the work of the crawl, which it must not settle.
+		d.handedOver(b)
+		d.committing = false
+		later := &result{lease: frontier.Lease{ID: 100, Kind: frontier.Page}}
+		offset, _ := d.enter(&later.lease, time.Now())
+		d.flights.add(d.working, later, offset, time.Now())
+		d.flights.remove(later) // it has ended, and its outcome is in no batch
+		d.addition = &addition{found: make([]storage.Found, 1)}
+		if _, b := d.nextBatch(); b == nil || b.offset != test.want {
+			t.Errorf("%s: an addition is %+v, want offset %d", name, b, test.want)
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package crawl
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/amble-crawler/amble/storage"
+)
+
+// TestMailbox: a call returns when it has run, a command when the commit that it is part of has
+// ended, with what came of that; none of them waits for a dispatcher that is not there.
+func TestMailbox(t *testing.T) {
+	nothing, refused, torn := func(*dispatcher) error { return nil }, errors.New("refused"), errors.New("torn")
+	var none *mailbox
+	if err := none.call(t.Context(), nil); !errors.Is(err, ErrNotRunning) || none.isOpen() {
+		t.Errorf("before a run: %v", err)
+	}
+	d := testDispatcher(t)
+	m := d.mailbox
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := m.submit(canceled, nothing); !errors.Is(err, context.Canceled) {
+		t.Errorf("nobody takes the call: %v", err)
+	}
+	for name, test := range map[string]struct {
+		command  func(*dispatcher) error
+		outcomes []error // of commits
+		want     error
+	}{
+		"committed":       {nothing, []error{nil}, nil},
+		"not committed":   {nothing, []error{torn}, torn},
+		"refused":         {func(*dispatcher) error { return refused }, nil, refused},
+		"never committed": {nothing, []error{ErrNotRunning}, ErrNotRunning},
+	} {
+		answer := make(chan error)
+		go func() { answer <- m.submit(t.Context(), test.command) }()
+		(<-m.calls)(d)
+		for _, outcome := range test.outcomes {
+			select {
+			case err := <-answer:
+				t.Fatalf("%s: answered before the commit: %v", name, err)
+			default:
+			}
+			if _, b := d.nextBatch(); b == nil || len(b.waiting) != 1 {
+				t.Errorf("%s: the batch is %+v", name, b)
+			}
+			d.pending.answer(outcome)
+		}
+		if err := <-answer; !errors.Is(err, test.want) || test.want == nil && err != nil {
+			t.Errorf("%s: %v, want %v", name, err, test.want)
+		}
+	}
+	d.addition = &addition{answer: make(chan added, 1)}
+	waits := d.addition.answer
+	d.closeMailbox()
+	if done := <-waits; !errors.Is(done.err, ErrNotRunning) {
+		t.Errorf("an addition at the end: %v", done.err)
+	}
+	_, err := m.add(t.Context(), &addition{again: make([]storage.Done, 1)})
+	called := m.call(t.Context(), nil)
+	if !errors.Is(called, ErrNotRunning) || !errors.Is(err, ErrNotRunning) || m.isOpen() {
+		t.Errorf("after the end: %v, %v", called, err)
+	}
+}

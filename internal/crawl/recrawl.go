@@ -1,0 +1,148 @@
+package crawl
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/extract"
+	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// MarkPlan is the name of the store's mark with what the recrawl plan has learned.
+const MarkPlan = "plan"
+
+// newPlan makes the recrawl plan and has the store consult it about news of known URLs.
+func newPlan(o *Options) error {
+	if o.Renew == nil {
+		return nil
+	}
+	plan, err := revisit.New(*o.Renew)
+	if err != nil {
+		return err
+	}
+	o.Frontier.Renew = plan
+	o.Storage.Notice = func(n storage.Noticed) (time.Time, [8]byte, bool) {
+		site, err := revisit.DecodeSite(n.Site)
+		if err != nil || n.Last.Reason == storage.ReasonCrash {
+			return time.Time{}, [8]byte{}, false
+		}
+		page := revisit.Page{Host: n.Host, RequestURI: n.URI, Claimed: n.Claimed}
+		before := revisit.Memory{At: n.Last.At, Due: n.Last.Due, History: n.Last.History}
+		news := revisit.News{Modified: n.Modified, Read: n.At}
+		news.Gone, news.TimesGone = n.Last.State == storage.Failed, int(n.Last.Attempts)
+		m, ok := plan.Notice(&page, before, &site, news)
+		return m.Due, m.History, ok
+	}
+	return nil
+}
+
+// restorePlan takes over what the plan had learned when it was last committed.
+func (e *Engine) restorePlan() error {
+	e.plan, _ = e.o.Frontier.Renew.(*revisit.Plan)
+	if e.plan == nil {
+		return nil
+	}
+	encoded, err := e.store.Mark(MarkPlan)
+	if err != nil {
+		return err
+	}
+	if err := e.plan.Restore(encoded); err != nil {
+		return fmt.Errorf("mark %s: %w", MarkPlan, err)
+	}
+	return nil
+}
+
+// markPlan adds what the plan has learned to a batch, which has the outcomes that it learned it
+// from.
+func (d *dispatcher) markPlan(b *batch) {
+	if d.plan != nil {
+		encoded, _ := d.plan.AppendBinary(nil) // its error is always nil
+		b.setMark(MarkPlan, encoded)
+	}
+}
+
+// isUnplanned reports whether a host has pages that were fetched by a run without a recrawl plan.
+func isUnplanned(h *storage.Host) bool {
+	planned, _ := h.Renewing()
+	return h.Of(storage.Fetched) > planned
+}
+
+// newAdoption returns the sweep that plans the recrawl of a host's pages that have none planned.
+// Their first recrawls are spread over the time that one recrawl of each page takes.
+func (d *dispatcher) newAdoption(id storage.HostID) *sweep {
+	s := &sweep{
+		mark: fmt.Sprintf("%s%d", markAdopt, id), host: id, when: storage.In(storage.Fetched), below: unbounded,
+	}
+	store, plan, rule := d.store, d.plan, &d.o.Renew.Rule
+	s.ready = func() (decision, error) {
+		host, err := store.HostByID(id)
+		spread := adoptionTime(plan, rule, store.Counters().Of(storage.Fetched))
+		return func(h *storage.Head, now time.Time) (storage.Outcome, bool) {
+			page := revisit.Page{Host: host.Name, RequestURI: h.RequestURI}
+			if !h.Last.Due.IsZero() || h.Last.History != (revisit.History{}) || !plan.Plans(&page) {
+				return storage.Outcome{}, false
+			}
+			const parts = 1009 // a prime, so that neighbours come far apart
+			o := h.Last
+			o.Due = now.Add(spread * time.Duration((int(id)*31+int(h.Ordinal)*397)%parts) / parts)
+			return o, true
+		}, err
+	}
+	return s
+}
+
+// adoptionTime returns how long one recrawl of each page takes.
+func adoptionTime(plan *revisit.Plan, rule *revisit.Rule, pages uint64) time.Duration {
+	spread := rule.Interval
+	if budget := plan.Budget(); budget > 0 {
+		days := float64(pages) / budget
+		spread = max(spread, time.Duration(days*float64(24*time.Hour)))
+	}
+	return min(max(spread, rule.Min), rule.Max)
+}
+
+// compare decides whether a page is the same as at the last response, and keeps what a response
+// without a body leaves out.
+func (w *worker) compare(res *result, o *storage.Outcome, header http.Header) {
+	last := &res.lease.Head.Last
+	if t, err := http.ParseTime(header.Get("Last-Modified")); err == nil && o.State == storage.Fetched {
+		res.page.Modified = t
+	}
+	switch {
+	case o.Status == http.StatusNotModified:
+		res.page.Change = revisit.Same
+		o.Digest, o.Simhash, o.Bytes = last.Digest, last.Simhash, last.Bytes
+		if o.ETag == "" {
+			o.ETag = last.ETag
+		}
+		if o.Modified == "" {
+			o.Modified = last.Modified
+		}
+	case last.Digest == 0:
+		res.page.Change = revisit.First
+	case last.Digest == o.Digest:
+		res.page.Change = revisit.Same
+	case revisit.Similar(last.Simhash, o.Simhash, w.o.SimilarBits):
+		res.page.Change = revisit.Same
+		o.Simhash = last.Simhash // so that many small changes are one some day
+	default:
+		res.page.Change = revisit.Changed
+	}
+}
+
+// targetDigest returns what stands for the content of a page that redirects.
+func targetDigest(target string) uint64 {
+	sum := sha256.Sum256([]byte(target))
+	return binary.BigEndian.Uint64(sum[:])
+}
+
+// sum keeps the simhash of a document for the comparison with a later one.
+func (w *worker) sum(res *result, doc *extract.Page) {
+	if w.o.comparesText() {
+		res.simhash = revisit.Simhash(doc.Text)
+	}
+}
