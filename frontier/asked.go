@@ -7,7 +7,7 @@ import (
 
 // setAsked puts in force what the robots.txt files of all the host's origins ask of the pace. While one of them is
 // unknown, what was in force before stays in force beside them.
-func (f *Frontier) setAsked(h *host) {
+func (f *Frontier) setPace(h *host) {
 	a := h.active
 	var asked politeness.Asked
 	all := true
@@ -17,7 +17,7 @@ func (f *Frontier) setAsked(h *host) {
 			all = false
 			continue
 		}
-		asked = asked.Merge(askedBy(q.rules.Pace(), q.index))
+		asked = asked.Merge(paceOf(q.rules.Pace(), q.index))
 	}
 	if !all {
 		asked = asked.Merge(a.polite.Asked())
@@ -26,7 +26,7 @@ func (f *Frontier) setAsked(h *host) {
 }
 
 // askedBy is what one robots.txt asks for, in the words of politeness.
-func askedBy(p robots.Pace, origin uint8) politeness.Asked {
+func paceOf(p robots.Pace, origin uint8) politeness.Asked {
 	line := func(n int) politeness.Line { return politeness.Line{Origin: origin, Number: uint32(n)} }
 	a := politeness.Asked{Delay: p.Delay, Rate: p.Rate, Line: line(p.Line)}
 	for _, r := range p.Rates {

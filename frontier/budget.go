@@ -13,8 +13,8 @@ import (
 
 // domain is the budget of a registrable domain.
 type domain struct {
-	fetched uint32
-	shelved []*host // hosts that wait for the budget to have room again
+	fetched    uint32
+	overBudget []*host // hosts that wait for the budget to have room again
 }
 
 // maxRevived is how many hosts are looked at when a domain's budget has room
@@ -38,7 +38,7 @@ func (f *Frontier) joinDomain(h *host, name string, fetched uint32) {
 }
 
 // left is how many pages of a host may be fetched yet.
-func (f *Frontier) left(h *host) uint32 {
+func (f *Frontier) budgetLeft(h *host) uint32 {
 	left := ^uint32(0)
 	if budget := f.budget(h); budget > 0 {
 		left = budget - min(budget, h.fetched)
@@ -50,14 +50,14 @@ func (f *Frontier) left(h *host) uint32 {
 }
 
 // spent reports whether no more pages of a host may be fetched.
-func (f *Frontier) spent(h *host) bool { return f.left(h) == 0 }
+func (f *Frontier) isOverBudget(h *host) bool { return f.budgetLeft(h) == 0 }
 
 // affordable is how many of n pages of a host its budgets allow.
-func (f *Frontier) affordable(h *host, n int) int { return min(n, int(f.left(h))) }
+func (f *Frontier) withinBudget(h *host, n int) int { return min(n, int(f.budgetLeft(h))) }
 
 // spend counts a page that is about to be asked. One that was fetched before is
 // counted already.
-func (f *Frontier) spend(h *host, head *storage.Head) {
+func (f *Frontier) countPage(h *host, head *storage.Head) {
 	if head.Last.State != storage.Fetched {
 		h.fetched++
 		f.domains[h.domain].fetched++
@@ -65,37 +65,37 @@ func (f *Frontier) spend(h *host, head *storage.Head) {
 }
 
 // unspend takes back what a page cost that was not fetched.
-func (f *Frontier) unspend(h *host, became storage.State, now instant) {
+func (f *Frontier) uncountPage(h *host, became storage.State, now instant) {
 	if became == storage.Fetched {
 		return
 	}
 	h.fetched--
 	f.domains[h.domain].fetched--
-	f.revive(h.domain, maxRevived, now)
+	f.reviveDomain(h.domain, maxRevived, now)
 }
 
 // shelve puts a dormant host aside until its budget has room.
-func (f *Frontier) shelve(h *host) {
-	h.place = shelved
-	if h.domain != 0 && !h.listed {
-		h.listed = true
+func (f *Frontier) setOverBudget(h *host) {
+	h.state = overBudget
+	if h.domain != 0 && !h.inDomain {
+		h.inDomain = true
 		d := &f.domains[h.domain]
-		d.shelved = append(d.shelved, h)
+		d.overBudget = append(d.overBudget, h)
 	}
 }
 
 // revive puts hosts of a domain with room in its budget back to where they belong.
-func (f *Frontier) revive(index uint32, most int, now instant) {
+func (f *Frontier) reviveDomain(index uint32, most int, now instant) {
 	d := &f.domains[index]
-	if index == 0 || len(d.shelved) == 0 || d.fetched >= f.o.DomainBudget {
+	if index == 0 || len(d.overBudget) == 0 || d.fetched >= f.o.DomainBudget {
 		return
 	}
-	hosts := d.shelved[:min(most, len(d.shelved))]
-	d.shelved = d.shelved[len(hosts):]
+	hosts := d.overBudget[:min(most, len(d.overBudget))]
+	d.overBudget = d.overBudget[len(hosts):]
 	for i, h := range hosts {
-		hosts[i], h.listed = nil, false
-		if h.place == shelved {
-			f.place(h, now)
+		hosts[i], h.inDomain = nil, false
+		if h.state == overBudget {
+			f.schedule(h, now)
 		}
 	}
 }

@@ -22,7 +22,7 @@ type Change struct {
 // Change puts other limits in force, for requests that begin from now on. What a host is owed since its last request counts by the new delay at once, longer
 // or shorter.
 func (f *Frontier) Change(c Change, now time.Time) {
-	f.read(now)
+	f.readClock(now)
 	before := make(map[*host]time.Duration) // configured delays of hosts that are not in memory
 	for h := range f.hosts.all {
 		if h.active == nil {
@@ -45,7 +45,7 @@ func (f *Frontier) Change(c Change, now time.Time) {
 
 func (f *Frontier) changeHost(h *host, before time.Duration, overridden map[storage.HostID]int, now instant) {
 	h.override = 0
-	if i, named := overridden[h.id]; named {
+	if i, resolvedThen := overridden[h.id]; resolvedThen {
 		h.override = uint16(i + 1)
 	}
 	if a := h.active; a != nil {
@@ -55,18 +55,18 @@ func (f *Frontier) changeHost(h *host, before time.Duration, overridden map[stor
 		if a.polite != nil {
 			a.polite.SetOptions(f.politeness(h))
 		}
-		f.place(h, now)
+		f.schedule(h, now)
 		return
 	}
-	f.leave(h)
-	switch h.reason {
+	f.unschedule(h)
+	switch h.waitReason {
 	case politeness.ReasonDelay:
 		// What it waits for is the configured delay since its last request.
 		longer := f.politeness(h).Delay - before
 		h.ready += instant(longer)
 		h.delay += float32(longer.Seconds())
 	case politeness.ReasonPause:
-		h.wake = always // perhaps of an override that is gone; else it is found out when it is loaded
+		h.workAt = always // perhaps of an override that is gone; else it is found out when it is loaded
 	}
-	f.place(h, now)
+	f.schedule(h, now)
 }

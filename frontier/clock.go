@@ -3,20 +3,22 @@ package frontier
 import "time"
 
 // read takes note of what the clock shows. Readings may come a little out of order; the latest by the monotonic clock counts.
-func (f *Frontier) read(now time.Time) {
+func (f *Frontier) readClock(now time.Time) {
 	if now.Before(f.clock) {
 		return
 	}
 	f.clock = now
-	f.ahead = max(f.ahead, now.Round(0).Sub(f.epoch.Round(0))-now.Sub(f.epoch))
+	f.clockAhead = max(f.clockAhead, now.Round(0).Sub(f.epoch.Round(0))-now.Sub(f.epoch))
 }
 
 // dueTime is the time that the due times of URLs are given in, and compared with. The store keeps them by the wall clock, because it has no
 // other; so here is one that goes on with the monotonic clock, and with the wall clock where that is set forward. Where it is set back this one
 // goes on, and no URL waits for longer.
 func (f *Frontier) dueTime(t time.Time) time.Time {
-	return f.epoch.Round(0).Add(t.Sub(f.epoch) + f.ahead)
+	return f.epoch.Round(0).Add(t.Sub(f.epoch) + f.clockAhead)
 }
 
 // unix is the instant of a due time in Unix seconds.
-func (f *Frontier) unix(s uint32) instant { return f.instant(time.Unix(int64(s), 0).Add(-f.ahead)) }
+func (f *Frontier) fromUnix(s uint32) instant {
+	return f.instant(time.Unix(int64(s), 0).Add(-f.clockAhead))
+}

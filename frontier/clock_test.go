@@ -134,12 +134,12 @@ func TestDueTimes(t *testing.T) {
 		{"further forward", 5 * time.Minute, 48 * time.Hour, 48 * time.Hour},
 	} {
 		now := stepWall(start.Add(c.after), c.wall)
-		f.read(now)
+		f.readClock(now)
 		due := f.dueTime(now)
 		if got := due.Sub(start.Round(0)); got != c.after+c.want {
 			t.Errorf("%s: due times are %v after the start, want %v", c.name, got, c.after+c.want)
 		}
-		if wait := f.unix(uint32(due.Unix()+61)) - f.instant(now); wait < instant(time.Minute) || wait > instant(time.Minute+time.Second) {
+		if wait := f.fromUnix(uint32(due.Unix()+61)) - f.instant(now); wait < instant(time.Minute) || wait > instant(time.Minute+time.Second) {
 			t.Errorf("%s: what is due in a minute waits for %v", c.name, time.Duration(wait))
 		}
 	}

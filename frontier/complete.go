@@ -12,7 +12,7 @@ import (
 
 // settleLease ends a lease. What it returns is the caller's until the next lease
 // is given out.
-func (f *Frontier) settleLease(id uint64, kind Kind) (*outstanding, error) {
+func (f *Frontier) endLease(id uint64, kind Kind) (*outstanding, error) {
 	out := f.leases[id]
 	if out == nil || out.lease.Kind != kind {
 		return nil, fmt.Errorf("%w: %s lease %d", ErrUnknownLease, kind, id)
@@ -24,27 +24,27 @@ func (f *Frontier) settleLease(id uint64, kind Kind) (*outstanding, error) {
 
 // endRequest ends the request of a lease at its host and its address.
 func (f *Frontier) endRequest(out *outstanding, r *Report) {
-	f.read(r.End)
+	f.readClock(r.End)
 	h := out.host
 	h.active.inFlight--
 	f.endInLane(out, f.instant(r.End))
 	for _, l := range out.limits {
 		if l != nil {
-			f.release(l, r.End)
+			f.endInLimit(l, r.End)
 		}
 	}
 	if !r.Sent {
 		return
 	}
-	f.reckon(h, r)
+	f.recordLatency(h, r)
 	h.active.polite.Ended(r.End, politeness.Result{
 		Signal: r.Signal, Duration: r.Duration, RetryAfter: r.RetryAfter, Header: r.RetryAfterText, Cause: uint16(r.Cause), Jitter: f.jitter(),
 	})
 	if out.lease.Kind == Page || r.Signal != politeness.SignalOK { // what robots.txt says may be that trouble goes on: setPolicy
-		h.setTrouble(r.Signal, f.instant(r.End))
+		h.setFailing(r.Signal, f.instant(r.End))
 	}
 	if r.Signal == politeness.SignalUnreachable {
-		h.turn++
+		h.addressTurn++
 		h.active.expires = always // ask for its addresses again, and try another
 	}
 }
@@ -54,7 +54,7 @@ func (r *Report) answered() bool { return r.Sent && !r.Broken }
 
 // CompletePage ends a Page lease.
 func (f *Frontier) CompletePage(id uint64, r PageReport) error {
-	out, err := f.settleLease(id, Page)
+	out, err := f.endLease(id, Page)
 	if err != nil {
 		return err
 	}
@@ -65,34 +65,34 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 	outcome := head.Last
 	if r.answered() {
 		outcome = f.attempted(head, r.Outcome, r.End)
-		f.plan(h, head, &outcome, &r)
-		f.settle(h, head, outcome)
+		f.planRecrawl(h, head, &outcome, &r)
+		f.recordOutcome(h, head, outcome)
 	} else {
 		f.putBack(h, q, out)
 	}
-	f.unspend(h, outcome.State, f.instant(r.End))
+	f.uncountPage(h, outcome.State, f.instant(r.End))
 	if r.Sent {
 		f.update(h, r.End, 1, r.Bytes)
 	}
 	f.applyDrop(h, r.End)
-	f.place(h, f.instant(r.End))
+	f.schedule(h, f.instant(r.End))
 	return nil
 }
 
 // putBack returns the URL of a lease without a result to its queue.
 func (f *Frontier) putBack(h *host, q *queue, out *outstanding) {
-	f.returnHead(h, q, out.lease.Head, out.due, out.renewal)
-	if out.renewal && out.lease.Kind == Page {
-		f.notRenewed()
+	f.returnHead(h, q, out.lease.Head, out.due, out.recrawl)
+	if out.recrawl && out.lease.Kind == Page {
+		f.refundRecrawl()
 	}
 }
 
 // returnHead returns a URL to its queue, to where it was taken from.
-func (f *Frontier) returnHead(h *host, q *queue, u storage.Head, due, renewal bool) {
+func (f *Frontier) returnHead(h *host, q *queue, u storage.Head, due, recrawl bool) {
 	h.active.busy.remove(u.Ordinal)
 	switch {
-	case renewal:
-		q.renewals = slices.Insert(q.renewals, 0, u)
+	case recrawl:
+		q.recrawls = slices.Insert(q.recrawls, 0, u)
 	case due:
 		q.addDue(u)
 	default:
@@ -131,7 +131,7 @@ func (f *Frontier) attempted(head *storage.Head, o storage.Outcome, end time.Tim
 }
 
 // settle records the outcome of a URL in the batch.
-func (f *Frontier) settle(h *host, head *storage.Head, o storage.Outcome) {
+func (f *Frontier) recordOutcome(h *host, head *storage.Head, o storage.Outcome) {
 	f.out.Done = append(f.out.Done, storage.Done{
 		Host: h.id, Ordinal: head.Ordinal, Origin: head.Origin, Priority: head.Priority, Outcome: o,
 	})

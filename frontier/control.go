@@ -33,11 +33,11 @@ func (k OrderKind) String() string { return [...]string{"pause", "resume", "dela
 // Control carries out an order. stored is the host as it is on disk, records are those of the robots.txt of its origins,
 // in the order of stored.Queues; they are asked for OrderForget only. The order is in the next batch.
 func (f *Frontier) Control(stored *storage.Host, records []robots.Record, o Order, now time.Time) error {
-	f.read(now)
+	f.readClock(now)
 	h := f.host(stored.ID)
 	if a := h.active; a != nil && a.polite != nil {
-		f.follow(h, o, now)
-		f.place(h, f.instant(now))
+		f.applyOrder(h, o, now)
+		f.schedule(h, f.instant(now))
 		return nil
 	}
 	// Not in memory, or on its way there: what is on disk is all there is to know, and nothing of the host waits for a commit.
@@ -45,42 +45,42 @@ func (f *Frontier) Control(stored *storage.Host, records []robots.Record, o Orde
 	if err != nil {
 		return fmt.Errorf("host %s: %w", stored.Name, err)
 	}
-	f.named(h, stored.Name, 0)
-	if o.Kind == OrderDelay && (h.reason == politeness.ReasonDelay || h.reason == politeness.ReasonSetDelay) {
+	f.setName(h, stored.Name, 0)
+	if o.Kind == OrderDelay && (h.waitReason == politeness.ReasonDelay || h.waitReason == politeness.ReasonSetDelay) {
 		h.ready = always // by the delay that is about to change; the time of the last request is in the state
 	}
-	polite := f.restored(state, h, now)
-	obey(polite, o, now)
+	polite := f.restorePoliteness(state, h, now)
+	applyToPoliteness(polite, o, now)
 	if o.Kind == OrderForget {
-		f.forgetTrouble(h)
+		f.forgetFailures(h)
 		for i := range records {
-			f.policy(storage.Policy{Origin: stored.Queues[i].Origin}, records[i].Forget())
+			f.storeRecord(storage.Policy{Origin: stored.Queues[i].Origin}, records[i].Forget())
 		}
 	}
 	encoded, _ := polite.State(now).AppendBinary(nil) // its error is always nil
 	f.out.Hosts = append(f.out.Hosts, storage.HostUpdate{Host: h.id, Politeness: encoded})
-	h.wake = always
-	f.remember(h, polite)
-	if f.ordered[h.id] == nil {
-		f.ordered[h.id] = new(ordered)
+	h.workAt = always
+	f.saveTimes(h, polite)
+	if f.pendingOrders[h.id] == nil {
+		f.pendingOrders[h.id] = new(pendingOrders)
 	}
-	f.ordered[h.id].orders = append(f.ordered[h.id].orders, o)
-	f.ordered[h.id].uncommitted++
-	f.place(h, f.instant(now))
+	f.pendingOrders[h.id].orders = append(f.pendingOrders[h.id].orders, o)
+	f.pendingOrders[h.id].uncommitted++
+	f.schedule(h, f.instant(now))
 	return nil
 }
 
 // ordered is what was ordered about a host that was not in memory, for as long as a load of it may be older.
-type ordered struct {
+type pendingOrders struct {
 	orders      []Order
 	uncommitted int // host updates of these that are not on disk yet
 }
 
 // followOrders carries out once more what was ordered before the host was loaded.
-func (f *Frontier) followOrders(h *host, now time.Time) {
-	if given := f.ordered[h.id]; given != nil {
-		for _, o := range given.orders {
-			f.follow(h, o, now)
+func (f *Frontier) applyOrders(h *host, now time.Time) {
+	if pending := f.pendingOrders[h.id]; pending != nil {
+		for _, o := range pending.orders {
+			f.applyOrder(h, o, now)
 		}
 		f.forgetOrders(h)
 	}
@@ -88,8 +88,8 @@ func (f *Frontier) followOrders(h *host, now time.Time) {
 
 // updateCommitted takes note that a host update is on disk. Those of orders were made before all others that are not.
 func (f *Frontier) updateCommitted(h *host) {
-	if given := f.ordered[h.id]; given != nil && given.uncommitted > 0 {
-		given.uncommitted--
+	if pending := f.pendingOrders[h.id]; pending != nil && pending.uncommitted > 0 {
+		pending.uncommitted--
 		f.forgetOrders(h)
 	} else if h.active != nil {
 		h.active.uncommitted--
@@ -99,23 +99,23 @@ func (f *Frontier) updateCommitted(h *host) {
 // forgetOrders drops orders that every load to come will know of.
 func (f *Frontier) forgetOrders(h *host) {
 	opening := h.active != nil && h.active.polite == nil
-	if !opening && f.ordered[h.id].uncommitted == 0 {
-		delete(f.ordered, h.id)
+	if !opening && f.pendingOrders[h.id].uncommitted == 0 {
+		delete(f.pendingOrders, h.id)
 	}
 }
 
 // follow carries out an order about a host that is in memory.
-func (f *Frontier) follow(h *host, o Order, now time.Time) {
+func (f *Frontier) applyOrder(h *host, o Order, now time.Time) {
 	a := h.active
-	obey(a.polite, o, now)
+	applyToPoliteness(a.polite, o, now)
 	if o.Kind == OrderForget {
-		f.forgetTrouble(h)
-		a.hopeless, a.expires = always, always
+		f.forgetFailures(h)
+		a.failUntil, a.expires = always, always
 		for i := range a.queues {
 			q := &a.queues[i]
-			q.record, q.held = q.record.Forget(), always
+			q.record, q.heldUntil = q.record.Forget(), always
 			if q.known {
-				f.policy(storage.Policy{Origin: q.origin}, q.record)
+				f.storeRecord(storage.Policy{Origin: q.origin}, q.record)
 			}
 		}
 	}
@@ -123,7 +123,7 @@ func (f *Frontier) follow(h *host, o Order, now time.Time) {
 }
 
 // obey is the part of an order that politeness carries out.
-func obey(polite *politeness.Host, o Order, now time.Time) {
+func applyToPoliteness(polite *politeness.Host, o Order, now time.Time) {
 	switch o.Kind {
 	case OrderPause:
 		polite.Pause(now, o.Until)
@@ -137,12 +137,12 @@ func obey(polite *politeness.Host, o Order, now time.Time) {
 }
 
 // forgetTrouble drops what a host's answers led to outside of politeness.
-func (f *Frontier) forgetTrouble(h *host) {
-	h.trouble, h.absent, h.nameless, h.robots = never, 0, 0, robots.ReasonNone
+func (f *Frontier) forgetFailures(h *host) {
+	h.failingSince, h.absent, h.noLookupUntil, h.robotsReason = never, 0, 0, robots.ReasonNone
 }
 
 // policy puts a robots record into the batch.
-func (f *Frontier) policy(p storage.Policy, r robots.Record) {
+func (f *Frontier) storeRecord(p storage.Policy, r robots.Record) {
 	if encoded, err := r.AppendBinary(nil); err == nil {
 		p.Record = encoded
 		f.out.Policies = append(f.out.Policies, p)

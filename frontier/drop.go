@@ -10,7 +10,7 @@ import (
 // store excludes what waits there, and the frontier what it has in memory.
 type drop struct {
 	below uint32 // ordinals below it
-	over  bool   // the store holds none of them any more
+	done  bool   // the store holds none of them any more
 }
 
 // Drop excludes those URLs of a host that wait and have an ordinal below the given one: those in memory at once, and
@@ -20,13 +20,13 @@ func (f *Frontier) Drop(id storage.HostID, below uint32, now time.Time) {
 	h := f.host(id)
 	f.drops[id] = &drop{below: below}
 	f.applyDrop(h, now)
-	f.place(h, f.instant(now))
+	f.schedule(h, f.instant(now))
 }
 
 // Dropped says that no URL below an ordinal that Drop was to exclude waits in the store any more.
 func (f *Frontier) Dropped(id storage.HostID, below uint32, now time.Time) {
 	if d := f.drops[id]; d != nil && d.below <= below {
-		d.over = true
+		d.done = true
 		f.applyDrop(f.host(id), now)
 	}
 }
@@ -46,7 +46,7 @@ func (f *Frontier) applyDrop(h *host, now time.Time) {
 	if d == nil {
 		return
 	}
-	if d.over && (a == nil || !a.loading && a.inFlight == 0 && a.matching == 0) {
+	if d.done && (a == nil || !a.loading && a.inFlight == 0 && a.matching == 0) {
 		defer delete(f.drops, h.id)
 	}
 	if a == nil || a.polite == nil {
@@ -68,7 +68,7 @@ func (f *Frontier) dropQueue(h *host, q *queue, d *drop, now time.Time) {
 	due := q.due[:0]
 	for i := range q.due {
 		last := &q.due[i].Last
-		since := d.over && last.Reason == storage.ReasonOperator // put back after the drop
+		since := d.done && last.Reason == storage.ReasonOperator // put back after the drop
 		if q.due[i].Ordinal < d.below && DropMatters().Has(last.State) && !since {
 			f.exclude(h, &q.due[i], now)
 		} else {
@@ -81,5 +81,5 @@ func (f *Frontier) dropQueue(h *host, q *queue, d *drop, now time.Time) {
 
 func (f *Frontier) exclude(h *host, head *storage.Head, now time.Time) {
 	h.active.busy.add(head.Ordinal)
-	f.settle(h, head, DropOutcome(now))
+	f.recordOutcome(h, head, DropOutcome(now))
 }

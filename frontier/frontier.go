@@ -16,20 +16,20 @@ type Frontier struct {
 	scope *Scope
 	epoch time.Time
 
-	hosts     *register
-	dormant   [lanes]hostHeap
-	called    hostHeap
-	ready     [lanes]hostHeap
-	sleeping  renewalHeap
-	renewing  [lanes]renewalHeap
-	traffic   traffic
-	share     share
-	limits    map[limitKey]*limit
-	overrides *overrides
-	clock     time.Time     // as last read; its wall reading says which hours are in force
-	ahead     time.Duration // of due times; see dueTime
+	hosts           *register
+	dormant         [lanes]hostHeap
+	woken           hostHeap
+	ready           [lanes]hostHeap
+	dormantRecrawls recrawlHeap
+	activeRecrawls  [lanes]recrawlHeap
+	traffic         traffic
+	share           share
+	limits          map[limitKey]*limit
+	overrides       *overrides
+	clock           time.Time     // as last read; its wall reading says which hours are in force
+	clockAhead      time.Duration // of due times; see dueTime
 
-	names names // in line to be looked up
+	lookups lookups // in line to be looked up
 
 	matchWork int // see the constant; other in tests
 	matching  int // match leases out
@@ -39,10 +39,10 @@ type Frontier struct {
 	lastLease uint64
 	spare     []*outstanding // of leases that ended, to be used again
 
-	drops   map[storage.HostID]*drop
-	ordered map[storage.HostID]*ordered
-	errands map[storage.HostID][]errand // for hosts that are dormant
-	foreign map[string][]errand         // for hosts without an id yet
+	drops         map[storage.HostID]*drop
+	pendingOrders map[storage.HostID]*pendingOrders
+	dormantJobs   map[storage.HostID][]pendingJob // for hosts that are dormant
+	jobsByName    map[string][]pendingJob         // for hosts without an id yet
 
 	domains   []domain          // budgets; the first stands for none
 	domainIDs map[string]uint32 // index in domains by registrable domain
@@ -53,7 +53,7 @@ type Frontier struct {
 
 	activeHosts int
 	activeBytes int
-	opening     int // hosts whose first load is under way
+	activating  int // hosts whose first load is under way
 }
 
 // outstanding is what the frontier keeps of a lease.
@@ -63,10 +63,10 @@ type outstanding struct {
 	due    bool                 // the URL came from the due rows
 	limits [limitClasses]*limit // that it counts against
 
-	lane    lane // of its host
-	ahead   bool // of quick hosts that waited
-	renewal bool // the page was fetched before
-	guess   bool // of a lookup: the name is not known to lead anywhere
+	lane        lane // of its host
+	beforeQuick bool // of quick hosts that waited
+	recrawl     bool // the page was fetched before
+	unproven    bool // of a lookup: the name is not known to lead anywhere
 }
 
 // ErrUnknownLease says that a lease was completed twice or never given out.
@@ -81,19 +81,19 @@ func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
 	hosts := new(register)
 	f := &Frontier{
 		o: o, scope: scope, epoch: epoch,
-		hosts:     hosts,
-		called:    newHeap(hosts),
-		limits:    make(map[limitKey]*limit),
-		overrides: newOverrides(o.Overrides),
-		clock:     epoch,
-		leases:    make(map[uint64]*outstanding),
-		drops:     make(map[storage.HostID]*drop),
-		ordered:   make(map[storage.HostID]*ordered),
-		errands:   make(map[storage.HostID][]errand),
-		foreign:   make(map[string][]errand),
-		domains:   make([]domain, 1),
-		domainIDs: make(map[string]uint32),
-		matchWork: matchWork,
+		hosts:         hosts,
+		woken:         newHeap(hosts),
+		limits:        make(map[limitKey]*limit),
+		overrides:     newOverrides(o.Overrides),
+		clock:         epoch,
+		leases:        make(map[uint64]*outstanding),
+		drops:         make(map[storage.HostID]*drop),
+		pendingOrders: make(map[storage.HostID]*pendingOrders),
+		dormantJobs:   make(map[storage.HostID][]pendingJob),
+		jobsByName:    make(map[string][]pendingJob),
+		domains:       make([]domain, 1),
+		domainIDs:     make(map[string]uint32),
+		matchWork:     matchWork,
 	}
 	for l := range lanes {
 		f.dormant[l], f.ready[l] = newHeap(hosts), newHeap(hosts)
@@ -114,36 +114,36 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	f.read(now)
+	f.readClock(now)
 	h := f.host(s.ID)
 	if h.fetched = s.Of(storage.Fetched); h.fetched > 0 {
-		h.lookup = ledSomewhere
+		h.lookup = resolved
 	}
-	f.named(h, s.Name, h.fetched)
-	h.reckonRestored(&state)
-	polite := f.restored(state, h, now)
+	f.setName(h, s.Name, h.fetched)
+	h.restoreLatency(&state)
+	polite := f.restorePoliteness(state, h, now)
 	f.spreadKnown(polite, now)
-	f.remember(h, polite)
+	f.saveTimes(h, polite)
 	h.queued, h.due, h.nextDue = s.Waiting()
-	h.renewals, h.nextRenewal = s.Renewing()
-	f.place(h, f.instant(now))
+	h.recrawls, h.nextRecrawl = s.Renewing()
+	f.schedule(h, f.instant(now))
 	return nil
 }
 
 // restored is the politeness of a host that comes from the store: what was
 // committed, never less than what this process knows, and the debt of a crash.
-func (f *Frontier) restored(state politeness.State, h *host, now time.Time) *politeness.Host {
+func (f *Frontier) restorePoliteness(state politeness.State, h *host, now time.Time) *politeness.Host {
 	polite := politeness.NewHost(f.politeness(h), state, now)
 	if known := f.time(h.ready); h.ready != always {
-		if h.reason.Holds() {
+		if h.waitReason.Holds() {
 			polite.Trim(known) // a wall clock that was set back since prolongs nothing
 		}
 		if known.After(polite.Owed(now)) {
-			polite.Owe(now, known.Sub(now), h.reason)
+			polite.Owe(now, known.Sub(now), h.waitReason)
 		}
 	}
 	if !f.o.OwedSince.IsZero() {
-		if left := f.o.OwedSince.Add(Debt(polite.Delay(now), state)).Sub(now); left > 0 {
+		if left := f.o.OwedSince.Add(restartHold(polite.Delay(now), state)).Sub(now); left > 0 {
 			polite.Owe(now, left, politeness.ReasonRestart)
 		}
 	}
@@ -152,17 +152,17 @@ func (f *Frontier) restored(state politeness.State, h *host, now time.Time) *pol
 
 // remember keeps of a host that is not active, or ceases to be, when it may be asked. A pause is not owed to it: so
 // it is kept apart, to be ended without a look at the rest.
-func (f *Frontier) remember(h *host, polite *politeness.Host) {
+func (f *Frontier) saveTimes(h *host, polite *politeness.Host) {
 	e := polite.Explain(f.clock)
-	h.ready, h.reason, h.parked = f.instant(polite.Owed(f.clock)), e.Reason, e.Parked
+	h.ready, h.waitReason, h.parked = f.instant(polite.Owed(f.clock)), e.Reason, e.Parked
 	h.delay = float32(e.Delay.Seconds())
 	if e.Reason == politeness.ReasonPause {
-		h.wake = f.instant(e.Until)
+		h.workAt = f.instant(e.Until)
 	}
 }
 
 // named takes note of what a host's name says about it.
-func (f *Frontier) named(h *host, name string, fetched uint32) {
+func (f *Frontier) setName(h *host, name string, fetched uint32) {
 	h.override = f.overrides.find(name)
 	f.joinDomain(h, name, fetched)
 }
@@ -170,7 +170,7 @@ func (f *Frontier) named(h *host, name string, fetched uint32) {
 // Debt is how long a host must be left alone after a crash: its delay in
 // force, and no less than ten seconds where no robots.txt was read that could
 // have asked for more.
-func Debt(delay time.Duration, state politeness.State) time.Duration {
+func restartHold(delay time.Duration, state politeness.State) time.Duration {
 	if state.LastEnd.IsZero() {
 		return max(delay, RestartDelay)
 	}
@@ -181,7 +181,7 @@ func Debt(delay time.Duration, state politeness.State) time.Duration {
 func (f *Frontier) host(id storage.HostID) *host {
 	h := f.hosts.get(id)
 	if h == nil {
-		h = &host{id: id, ready: always, wake: always, trouble: never}
+		h = &host{id: id, ready: always, workAt: always, failingSince: never}
 		f.hosts.put(h)
 	}
 	return h
@@ -193,16 +193,16 @@ func (f *Frontier) NextWake() (time.Time, bool) {
 	at := never
 	for l := range lanes {
 		if h := f.ready[l].top(); h != nil && f.laneOpen(l) {
-			at = min(at, h.key)
+			at = min(at, h.readyAt)
 		}
-		if h := f.dormant[l].top(); h != nil && f.opens() && f.mayOpen(l) {
-			at = min(at, h.key)
+		if h := f.dormant[l].top(); h != nil && f.canActivate() && f.laneMayActivate(l) {
+			at = min(at, h.readyAt)
 		}
 	}
-	if h := f.called.top(); h != nil {
-		at = min(at, h.key)
+	if h := f.woken.top(); h != nil {
+		at = min(at, h.readyAt)
 	}
-	at = min(at, f.wakeToRenew())
+	at = min(at, f.nextRecrawlWake())
 	if at == never {
 		return time.Time{}, false
 	}
@@ -222,7 +222,7 @@ func (f *Frontier) TakeBatch() storage.Batch {
 // Committed says that a batch which TakeBatch handed over, with whatever its
 // owner added, is on disk, and what that changed.
 func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) {
-	f.read(now)
+	f.readClock(now)
 	for i := range b.Hosts {
 		if h := f.hosts.get(b.Hosts[i].Host); h != nil {
 			f.updateCommitted(h)
@@ -236,28 +236,28 @@ func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) 
 		switch {
 		case h == nil || h.active == nil || b.Done[i].When != 0: // those with a condition are its owner's, not leased or settled here
 		case h.active.loading:
-			h.active.committed = append(h.active.committed, b.Done[i].Ordinal)
+			h.active.commitsDuringLoad = append(h.active.commitsDuringLoad, b.Done[i].Ordinal)
 		default:
 			h.active.busy.remove(b.Done[i].Ordinal)
 		}
 	}
 	t := f.instant(now)
 	for i := range r.Touched {
-		f.touched(&r.Touched[i], t)
+		f.applyTouched(&r.Touched[i], t)
 	}
 	for _, name := range b.Ensure {
-		f.deliver(name, r.Ensured[name], now)
+		f.deliverJobs(name, r.Ensured[name], now)
 	}
 }
 
-func (f *Frontier) touched(c *storage.Touched, now instant) {
+func (f *Frontier) applyTouched(c *storage.Touched, now instant) {
 	if f.hosts.get(c.Host) == nil {
 		f.spreadNew(f.host(c.Host), now)
 	}
 	h := f.host(c.Host)
 	if h.active == nil && c.Queued > h.queued {
 		// Perhaps of an origin that is not held as the others are.
-		h.wake, h.robots = min(h.wake, now+keep), robots.ReasonNone
+		h.workAt, h.robotsReason = min(h.workAt, now+idleTime), robots.ReasonNone
 	}
 	if a := h.active; a != nil {
 		a.tail = c.Tail
@@ -266,6 +266,6 @@ func (f *Frontier) touched(c *storage.Touched, now instant) {
 		}
 	}
 	h.queued, h.due, h.nextDue = c.Queued, c.Due, c.NextDue
-	h.renewals, h.nextRenewal = c.Renewals, c.NextRenewal
-	f.place(h, now)
+	h.recrawls, h.nextRecrawl = c.Renewals, c.NextRenewal
+	f.schedule(h, now)
 }

@@ -97,7 +97,7 @@ func (h *hostHeap) dueFrom(i int, now instant, most int) int {
 // push adds a host under its key, which must not change while it is in the heap.
 func (h *hostHeap) push(x *host, priority int8) {
 	h.items = append(h.items, heapItem{})
-	h.up(len(h.items)-1, heapItem{x.key, x.id, priority})
+	h.up(len(h.items)-1, heapItem{x.readyAt, x.id, priority})
 }
 
 func (h *hostHeap) remove(x *host) {

@@ -20,130 +20,110 @@ const (
 	always instant = -never
 )
 
-// place says where a host is; see the package comment.
-type place uint8
-
-const (
-	idle place = iota
-	dormant
-	called
-	loading
-	resolving
-	waiting
-	crowded
-	leased
-	parked
-	shelved
-	resting
-	renewal
-)
-
-var placeNames = [...]string{"idle", "dormant", "called", "loading", "resolving", "waiting", "crowded", "leased", "parked", "shelved", "resting", "renewing"}
-
 // host is what is kept of every host that has, or had, work in this process.
 type host struct {
-	id       storage.HostID
-	cost     uint16  // milliseconds that its requests take on average, the last ones above all; 0: it was never asked
-	doubt    uint8   // quick answers that it takes until it is quick again
-	silences uint8   // requests in a row that brought no answer for long
-	key      instant // order in the heap
-	ready    instant // when politeness lets it be asked; not kept up while active
-	wake     instant // when what it had to do when it went dormant may be done; always: nothing holds it
-	trouble  instant // since when it cannot be asked; never: all is well
-	queued   uint32  // as of the last commit
-	due      uint32  // as of the last commit
-	nextDue  uint32  // Unix seconds, as of the last commit
-	fetched  uint32  // pages, as of the last commit and with those under way since
-	domain   uint32  // index of its registrable domain's budget; 0: not known, or there are no such budgets
-	delay    float32 // seconds between requests, when last known
-	place    place
-	reason   politeness.Reason // the sign that decided ready, when it went dormant
-	robots   robots.Reason     // why robots.txt held all of it, when it went dormant
-	absent   uint8             // answers in a row that the name does not exist
-	lookup   lookup            // what came of looking up its name
-	turn     uint8             // which of its addresses is asked; another one when one does not answer
-	patient  uint8             // one more than the index of the origin whose robots.txt was asked for last, if no page was since; else 0
-	listed   bool              // among the shelved hosts of its domain
-	parked   bool              // it asked to be left alone for very long, when it went dormant
-	answers  uint8             // to its requests, up to probation
-	override uint16            // one more than the index of its override; 0: it has none
-	nameless uint32            // seconds since the epoch; until then there is no use in another lookup of its name
-	active   *active
+	id            storage.HostID
+	latency       uint16  // milliseconds that its requests take on average, the last ones above all; 0: it was never asked
+	quickNeeded   uint8   // quick answers that it takes until it is quick again
+	unanswered    uint8   // requests in a row that brought no answer for long
+	readyAt       instant // order in the heap
+	ready         instant // when politeness lets it be asked; not kept up while active
+	workAt        instant // when what it had to do when it went dormant may be done; always: nothing holds it
+	failingSince  instant // since when it cannot be asked; never: all is well
+	queued        uint32  // as of the last commit
+	due           uint32  // as of the last commit
+	nextDue       uint32  // Unix seconds, as of the last commit
+	fetched       uint32  // pages, as of the last commit and with those under way since
+	domain        uint32  // index of its registrable domain's budget; 0: not known, or there are no such budgets
+	delay         float32 // seconds between requests, when last known
+	state         state
+	waitReason    politeness.Reason // the sign that decided ready, when it went dormant
+	robotsReason  robots.Reason     // why robots.txt held all of it, when it went dormant
+	absent        uint8             // answers in a row that the name does not exist
+	lookup        lookupResult      // what came of looking up its name
+	addressTurn   uint8             // which of its addresses is asked; another one when one does not answer
+	deferred      uint8             // one more than the index of the origin whose robots.txt was asked for last, if no page was since; else 0
+	inDomain      bool              // among the shelved hosts of its domain
+	parked        bool              // it asked to be left alone for very long, when it went dormant
+	answers       uint8             // to its requests, up to probation
+	override      uint16            // one more than the index of its override; 0: it has none
+	noLookupUntil uint32            // seconds since the epoch; until then there is no use in another lookup of its name
+	active        *active
 
-	renewKey    instant // order in the heap of renewals it is in
-	renewIndex  int32
-	renewals    uint32 // as of the last commit
-	nextRenewal uint32 // Unix seconds, as of the last commit
-	renewIn     uint8
+	recrawlAt    instant // order in the heap of renewals it is in
+	recrawlIndex int32
+	recrawls     uint32 // as of the last commit
+	nextRecrawl  uint32 // Unix seconds, as of the last commit
+	recrawlList  uint8
 
-	lane      lane // as of when it was put where it is
-	heap      lane // of the heap that it is in
-	renewLane lane // of the heap of renewals that it is in
+	lane        lane // as of when it was put where it is
+	heapLane    lane // of the heap that it is in
+	recrawlLane lane // of the heap of renewals that it is in
 }
 
 // active is what is kept of a host while it is active. Fields of one size stand together: there are many hosts.
 type active struct {
-	name      string
-	polite    *politeness.Host
-	queues    []queue
-	jobs      []errand             // for the robots.txt of origins, its own first
-	busy      ordinals             // leased, or settled and not yet committed
-	committed []uint32             // busy no more once the load under way has come, which may be older
-	limits    [limitClasses]*limit // nil: it has none of that class, or its address is not known
-	site      revisit.Site         // what is remembered of how its pages change
-	pinned    netip.Addr
+	name              string
+	polite            *politeness.Host
+	queues            []queue
+	jobs              []pendingJob         // for the robots.txt of origins, its own first
+	busy              ordinals             // leased, or settled and not yet committed
+	commitsDuringLoad []uint32             // busy no more once the load under way has come, which may be older
+	limits            [limitClasses]*limit // nil: it has none of that class, or its address is not known
+	site              revisit.Site         // what is remembered of how its pages change
+	pinned            netip.Addr
 
 	expires   instant // of the address
-	hopeless  instant // until then its URLs are given up without asking for its address again
+	failUntil instant // until then its URLs are given up without asking for its address again
 	loadAfter instant // no load before; always: at once
 
 	inFlight    int
 	served      int // requests since it became active
 	uncommitted int // host updates handed over and not yet committed
-	dueAsked    int // due URLs of each queue that the load under way may bring
+	dueWanted   int // due URLs of each queue that the load under way may bring
 	bytes       int
 
 	tail         uint32 // ordinals below exist
 	read         uint32 // tail as of the last load
 	dueRead      uint32 // Unix seconds; what was due by then is read or busy
-	renewalsRead uint32 // Unix seconds; renewals that were due by then are read or busy
+	recrawlsRead uint32 // Unix seconds; renewals that were due by then are read or busy
 
-	loading     bool
-	matching    uint8 // match leases out
-	dueMissed   bool  // more due URLs came while a load was under way
-	lookingUp   bool  // in line for a lookup of its name, or leased as one
-	whyHopeless storage.Reason
-	counted     bool  // among the active hosts of its lane
-	holdsPlace  bool  // it counts to the requests of its lane already
-	sinceJob    uint8 // requests of its own since the last job of another host; more than jobShare do not count
+	loading         bool
+	matching        uint8 // match leases out
+	dueMissed       bool  // more due URLs came while a load was under way
+	lookingUp       bool  // in line for a lookup of its name, or leased as one
+	failReason      storage.Reason
+	counted         bool  // among the active hosts of its lane
+	hasSlot         bool  // it counts to the requests of its lane already
+	sinceForeignJob uint8 // requests of its own since the last job of another host; more than jobShare do not count
 }
 
 // errand is a robots.txt fetch that waits for its host's turn.
-type errand struct {
+type pendingJob struct {
 	url weburl.URL
 	job RobotsJob
 }
 
 // queue is the queue of one origin.
 type queue struct {
-	origin   weburl.Origin
-	heads    heads          // read and not leased, in order
-	due      []storage.Head // read and not leased
-	renewals []storage.Head // read and not leased, the longest overdue first
-	inFlight ordinals       // leased ones that were queued, not due
-	record   robots.Record
-	rules    *robots.Rules
-	judged   judged
-	held     instant // nothing of it before; always: not held
+	origin    weburl.Origin
+	heads     heads          // read and not leased, in order
+	due       []storage.Head // read and not leased
+	recrawls  []storage.Head // read and not leased, the longest overdue first
+	inFlight  ordinals       // leased ones that were queued, not due
+	record    robots.Record
+	rules     *robots.Rules
+	verdict   workerVerdict
+	heldUntil instant // nothing of it before; always: not held
 
-	next         uint32 // next ordinal to read from the store
-	index        uint8  // among the host's origins
-	more         bool   // there are more due URLs than were read
-	moreRenewals bool   // there are more renewals that are due
-	known        bool   // a robots.txt was read, now or in an earlier process
-	asked        bool   // its robots.txt is being fetched
-	matching     bool   // one of its URLs is being put to its rules, or waits for that
-	why          robots.Reason
+	next           uint32 // next ordinal to read from the store
+	index          uint8  // among the host's origins
+	more           bool   // there are more due URLs than were read
+	moreRecrawls   bool   // there are more renewals that are due
+	known          bool   // a robots.txt was read, now or in an earlier process
+	fetchingRobots bool   // its robots.txt is being fetched
+	matching       bool   // one of its URLs is being put to its rules, or waits for that
+	holdReason     robots.Reason
 }
 
 func (f *Frontier) instant(t time.Time) instant {
@@ -183,8 +163,8 @@ func (a *active) measure() int {
 		for j := range q.due {
 			n += 200 + len(q.due[j].RequestURI) + len(q.due[j].Stripped)
 		}
-		for j := range q.renewals {
-			n += 230 + len(q.renewals[j].RequestURI) + len(q.renewals[j].Stripped)
+		for j := range q.recrawls {
+			n += 230 + len(q.recrawls[j].RequestURI) + len(q.recrawls[j].Stripped)
 		}
 	}
 	return n

@@ -28,47 +28,47 @@ const (
 )
 
 const (
-	slowLeast    = time.Second // requests that take no longer are not slow
-	slowTimes    = 4           // slow ones take so many times as long as requests do on average,
-	slowMost     = 5 * time.Second
-	probation    = 4  // answers after which a host is not untried any more
-	usualWeight  = 64 // requests that this average is about
-	trustAgain   = 8  // quick answers in a row after which a host that did not answer is quick again
-	patience     = 2 * time.Second
-	mostSilences = 4 // with each request in a row without an answer a host is waited for twice as long, so often
-	slowTurn     = 8 // one in so many requests to hosts that are not quick is to a slow one in any case
-	leastShare   = 8 // one worker in so many is for hosts that are not quick, whatever else there is to do
+	minSlow        = time.Second // requests that take no longer are not slow
+	slowFactor     = 4           // slow ones take so many times as long as requests do on average,
+	maxSlow        = 5 * time.Second
+	enoughAnswers  = 4  // answers after which a host is not untried any more
+	meanWeight     = 64 // requests that this average is about
+	quickToRecover = 8  // quick answers in a row after which a host that did not answer is quick again
+	minStall       = 2 * time.Second
+	maxUnanswered  = 4 // with each request in a row without an answer a host is waited for twice as long, so often
+	slowTurn       = 8 // one in so many requests to hosts that are not quick is to a slow one in any case
+	leastShare     = 8 // one worker in so many is for hosts that are not quick, whatever else there is to do
 )
 
 // traffic counts requests by lane.
 type traffic struct {
-	inFlight [lanes]int // requests, and hosts that keep a place for one
-	hosts    [lanes]int // that are active
-	usual    float64    // milliseconds that requests with an answer have taken lately
-	credit   instant    // minus the time of workers that others have taken ahead of quick hosts; 0: it is their turn
-	credited instant    // when it was reckoned
-	turn     int        // requests so far to hosts that are not quick
+	inFlight    [lanes]int // requests, and hosts that keep a place for one
+	hosts       [lanes]int // that are active
+	meanLatency float64    // milliseconds that requests with an answer have taken lately
+	credit      instant    // minus the time of workers that others have taken ahead of quick hosts; 0: it is their turn
+	creditedAt  instant    // when it was reckoned
+	turn        int        // requests so far to hosts that are not quick
 }
 
 // doubtful is how many requests to hosts that are not quick are under way.
-func (t *traffic) doubtful() int { return t.inFlight[untried] + t.inFlight[slow] }
+func (t *traffic) notQuick() int { return t.inFlight[untried] + t.inFlight[slow] }
 
 // laneOf is the lane that a host belongs to now.
 func (f *Frontier) laneOf(h *host) lane {
 	switch {
 	case f.o.Workers == 0:
 		return quick
-	case h.doubt > 0 || time.Duration(h.cost)*time.Millisecond > f.slowFrom():
+	case h.quickNeeded > 0 || time.Duration(h.latency)*time.Millisecond > f.slowThreshold():
 		return slow
-	case h.answers < probation:
+	case h.answers < enoughAnswers:
 		return untried
 	}
 	return quick
 }
 
 // slowFrom is how long the requests of a host may take on average for it to be quick.
-func (f *Frontier) slowFrom() time.Duration {
-	return min(max(time.Duration(slowTimes*f.traffic.usual*float64(time.Millisecond)), slowLeast), slowMost)
+func (f *Frontier) slowThreshold() time.Duration {
+	return min(max(time.Duration(slowFactor*f.traffic.meanLatency*float64(time.Millisecond)), minSlow), maxSlow)
 }
 
 // setLane puts a host that is in no heap into its lane.
@@ -76,7 +76,7 @@ func (f *Frontier) setLane(h *host) {
 	to := f.laneOf(h)
 	if a := h.active; a != nil && a.polite != nil {
 		f.countLane(h, to)
-		if a.holdsPlace {
+		if a.hasSlot {
 			f.traffic.inFlight[h.lane]--
 			f.traffic.inFlight[to]++
 		}
@@ -103,7 +103,7 @@ func (f *Frontier) laneOpen(l lane) bool {
 	}
 	t := &f.traffic
 	most := max(f.o.Workers-min(f.o.Workers/2, t.hosts[quick]), 1)
-	if t.doubtful() >= most {
+	if t.notQuick() >= most {
 		return false
 	}
 	return l == untried || t.hosts[untried] == 0 || t.inFlight[slow] < max(most/2, 1)
@@ -112,13 +112,13 @@ func (f *Frontier) laneOpen(l lane) bool {
 // laneOrder is the order of the lanes for the next request.
 func (f *Frontier) laneOrder(now instant) [lanes]lane {
 	t := &f.traffic
-	t.credit = min(t.credit+(now-t.credited)*instant(f.o.Workers)/leastShare, 0)
-	t.credited = now
+	t.credit = min(t.credit+(now-t.creditedAt)*instant(f.o.Workers)/leastShare, 0)
+	t.creditedAt = now
 	first, second := untried, slow
 	if t.turn%slowTurn == slowTurn-1 {
 		first, second = slow, untried
 	}
-	if t.credit == 0 && t.doubtful() < max(f.o.Workers/leastShare, 1) {
+	if t.credit == 0 && t.notQuick() < max(f.o.Workers/leastShare, 1) {
 		return [lanes]lane{first, second, quick}
 	}
 	return [lanes]lane{quick, first, second}
@@ -131,15 +131,15 @@ func (f *Frontier) dueHost(now instant) *host {
 		if !f.laneOpen(l) {
 			continue
 		}
-		waits, renews := f.ready[l].top(), f.renewing[l].top()
-		if waits != nil && waits.key > now {
+		waits, recrawl := f.ready[l].top(), f.activeRecrawls[l].top()
+		if waits != nil && waits.readyAt > now {
 			waits = nil
 		}
-		if renews != nil && (renews.renewKey > now || !f.renewable(now)) {
-			renews = nil
+		if recrawl != nil && (recrawl.recrawlAt > now || !f.recrawlAllowed(now)) {
+			recrawl = nil
 		}
-		if renews != nil && (waits == nil || f.renewsFirst()) {
-			return renews
+		if recrawl != nil && (waits == nil || f.recrawlsFirst()) {
+			return recrawl
 		}
 		if waits != nil {
 			return waits
@@ -150,17 +150,17 @@ func (f *Frontier) dueHost(now instant) *host {
 
 // takePlace counts a host to its lane for a request that it is about to make, when all its limits
 // let it.
-func (f *Frontier) takePlace(h *host) {
-	if !h.active.holdsPlace {
-		h.active.holdsPlace = true
+func (f *Frontier) reserveSlot(h *host) {
+	if !h.active.hasSlot {
+		h.active.hasSlot = true
 		f.traffic.inFlight[h.lane]++
 	}
 }
 
 // leavePlace takes that back.
-func (f *Frontier) leavePlace(h *host) {
-	if h.active.holdsPlace {
-		h.active.holdsPlace = false
+func (f *Frontier) releaseSlot(h *host) {
+	if h.active.hasSlot {
+		h.active.hasSlot = false
 		f.traffic.inFlight[h.lane]--
 	}
 }
@@ -169,11 +169,11 @@ func (f *Frontier) leavePlace(h *host) {
 func (f *Frontier) beginInLane(out *outstanding, now instant) {
 	h := out.host
 	out.lane = h.lane
-	out.ahead = h.lane != quick && f.ready[quick].due(now, 1) > 0
-	if !h.active.holdsPlace {
+	out.beforeQuick = h.lane != quick && f.ready[quick].due(now, 1) > 0
+	if !h.active.hasSlot {
 		f.traffic.inFlight[h.lane]++
 	}
-	h.active.holdsPlace = false
+	h.active.hasSlot = false
 	if h.lane != quick {
 		f.traffic.turn++
 	}
@@ -182,50 +182,50 @@ func (f *Frontier) beginInLane(out *outstanding, now instant) {
 // endInLane takes note of the end of a request.
 func (f *Frontier) endInLane(out *outstanding, end instant) {
 	f.traffic.inFlight[out.lane]--
-	if out.ahead {
+	if out.beforeQuick {
 		f.traffic.credit -= max(end-f.instant(out.lease.At), 0)
 	}
 }
 
 // reckon takes note of what a request has cost.
-func (f *Frontier) reckon(h *host, r *Report) {
+func (f *Frontier) recordLatency(h *host, r *Report) {
 	if r.Signal == politeness.SignalAborted {
 		return
 	}
 	took := min(max(r.Duration.Milliseconds(), 1), 1<<16-1)
-	if h.cost == 0 {
-		h.cost = uint16(took)
+	if h.latency == 0 {
+		h.latency = uint16(took)
 	}
-	h.cost = uint16((3*int64(h.cost) + took + 3) / 4)
+	h.latency = uint16((3*int64(h.latency) + took + 3) / 4)
 	switch {
 	case r.Signal != politeness.SignalUnreachable:
-		f.traffic.usual += (float64(took) - f.traffic.usual) / usualWeight
-		h.silences = 0
-		h.answers = min(h.answers+1, probation)
-		if h.doubt > 0 && r.Duration <= f.slowFrom() {
-			h.doubt--
+		f.traffic.meanLatency += (float64(took) - f.traffic.meanLatency) / meanWeight
+		h.unanswered = 0
+		h.answers = min(h.answers+1, enoughAnswers)
+		if h.quickNeeded > 0 && r.Duration <= f.slowThreshold() {
+			h.quickNeeded--
 		}
-	case r.Duration >= slowLeast:
-		h.doubt = trustAgain
-		h.silences = min(h.silences+1, mostSilences)
+	case r.Duration >= minSlow:
+		h.quickNeeded = quickToRecover
+		h.unanswered = min(h.unanswered+1, maxUnanswered)
 	}
 }
 
 // reckonRestored is what is known of the cost of a host's requests from an earlier process.
-func (h *host) reckonRestored(s *politeness.State) {
-	if s.LastEnd.IsZero() || h.cost > 0 {
+func (h *host) restoreLatency(s *politeness.State) {
+	if s.LastEnd.IsZero() || h.latency > 0 {
 		return
 	}
-	h.answers = uint8(min(h.fetched, probation))
-	h.cost = uint16(min(max(s.LastResponse.Milliseconds(), 1), 1<<16-1))
+	h.answers = uint8(min(h.fetched, enoughAnswers))
+	h.latency = uint16(min(max(s.LastResponse.Milliseconds(), 1), 1<<16-1))
 	if s.Failures > 0 || s.Backoff > 0 {
-		h.doubt = trustAgain
+		h.quickNeeded = quickToRecover
 	}
 }
 
 // patience is how long a host is waited for while others wait.
-func (h *host) patience() instant {
-	return instant(max(patience, 2*time.Duration(h.cost)*time.Millisecond) << h.silences)
+func (h *host) stallTime() instant {
+	return instant(max(minStall, 2*time.Duration(h.latency)*time.Millisecond) << h.unanswered)
 }
 
 // Stalled returns the leases of requests that should be broken off, because hosts whose turn has
@@ -234,7 +234,7 @@ func (h *host) patience() instant {
 // the oldest first, as many as hosts wait for a worker or for one of their limits. Those of quick
 // hosts are among them only where more than half of the workers wait like that.
 func (f *Frontier) Stalled(now time.Time, isSlow func(lease uint64, lasts time.Duration) bool) (broken []uint64) {
-	f.read(now)
+	f.readClock(now)
 	t := f.instant(now)
 	waiting, lines := f.waitingFor(t), f.waitingInLine()
 	if waiting == [lanes]int{} && len(lines) == 0 {
@@ -246,7 +246,7 @@ func (f *Frontier) Stalled(now time.Time, isSlow func(lease uint64, lasts time.D
 		if out.lease.Kind != Page && out.lease.Kind != Robots {
 			continue
 		}
-		if lasts := t - f.instant(out.lease.At); lasts > out.host.patience() && isSlow(id, time.Duration(lasts)) {
+		if lasts := t - f.instant(out.lease.At); lasts > out.host.stallTime() && isSlow(id, time.Duration(lasts)) {
 			stalled[out.lane] = append(stalled[out.lane], out)
 			all++
 		}
@@ -287,16 +287,16 @@ func (f *Frontier) Stalled(now time.Time, isSlow func(lease uint64, lasts time.D
 // not those of quick hosts.
 func (f *Frontier) waitingInLine() map[*limit]int {
 	var n map[*limit]int
-	if f.traffic.doubtful() == 0 {
+	if f.traffic.notQuick() == 0 {
 		return n
 	}
 	for _, out := range f.leases {
 		for _, l := range out.limits {
-			if out.lane != quick && l != nil && l.waiting() > 0 {
+			if out.lane != quick && l != nil && l.queued() > 0 {
 				if n == nil {
 					n = make(map[*limit]int)
 				}
-				n[l] = l.waiting()
+				n[l] = l.queued()
 			}
 		}
 	}
@@ -309,7 +309,7 @@ func (f *Frontier) waitingFor(now instant) (n [lanes]int) {
 	if f.o.Workers == 0 {
 		return n // nobody knows
 	}
-	full := f.traffic.inFlight[quick]+f.traffic.doubtful() >= f.o.Workers
+	full := f.traffic.inFlight[quick]+f.traffic.notQuick() >= f.o.Workers
 	for l := range lanes {
 		if full || !f.laneOpen(l) {
 			n[l] = f.ready[l].due(now, f.o.Workers)

@@ -34,15 +34,15 @@ func TestLane(t *testing.T) {
 		want    lane
 	}{
 		{"never asked", 0, nil, untried},
-		{"a few answers", 0, [][]Report{ok(probation-1, 100*ms)}, untried},
-		{"quick answers", 0, [][]Report{ok(probation, 100*ms)}, quick},
+		{"a few answers", 0, [][]Report{ok(enoughAnswers-1, 100*ms)}, untried},
+		{"quick answers", 0, [][]Report{ok(enoughAnswers, 100*ms)}, quick},
 		{"errors of the server", 0, [][]Report{slices.Repeat(serverError, 10)}, quick},
 		{"slow answers", 0, [][]Report{ok(20, 3*time.Second)}, slow},
 		{"slow answers in a slow crawl", 2 * time.Second, [][]Report{ok(20, 3*time.Second)}, quick},
 		{"very slow answers in a slow crawl", 20 * time.Second, [][]Report{ok(20, 6*time.Second)}, slow},
 		{"one slow answer", 0, [][]Report{ok(10, 100*ms), ok(1, 2*time.Second)}, quick},
 		{"no answer for long", 0, [][]Report{ok(50, 100*ms), long}, slow},
-		{"no answer for long, a while ago", 0, [][]Report{ok(50, 100*ms), long, ok(trustAgain, 100*ms)}, quick},
+		{"no answer for long, a while ago", 0, [][]Report{ok(50, 100*ms), long, ok(quickToRecover, 100*ms)}, quick},
 		{"refused at once", 0, [][]Report{ok(50, 100*ms), failed(ms)}, quick},
 		{"broken off by the crawler", 0, [][]Report{ok(50, 100*ms), brokenOff}, quick},
 		{"every second answer", 0, [][]Report{alternating}, slow},
@@ -56,8 +56,8 @@ func TestLane(t *testing.T) {
 		}
 		h := f.host(1)
 		for _, r := range slices.Concat(c.reports...) {
-			f.reckon(h, &r)
-			f.traffic.usual = max(float64(c.usual/ms), 200)
+			f.recordLatency(h, &r)
+			f.traffic.meanLatency = max(float64(c.usual/ms), 200)
 		}
 		if got := f.laneOf(h); got != c.want {
 			t.Errorf("%s: lane %d, want %d (%+v)", c.name, got, c.want, h)
@@ -267,7 +267,7 @@ func TestStalled(t *testing.T) {
 		t.Error("not the oldest first")
 	}
 	for _, r := range w.log {
-		if lasted := r.end.Sub(r.start); lasted <= patience || lasted > patience+2*time.Second {
+		if lasted := r.end.Sub(r.start); lasted <= minStall || lasted > minStall+2*time.Second {
 			t.Errorf("%v lasted %v", r, lasted)
 		}
 	}
@@ -278,13 +278,13 @@ func TestStalled(t *testing.T) {
 
 	// The more often a host brought nothing, the longer it is waited for; and a host that always
 	// takes long, as long as it takes.
-	h := host{cost: 100}
+	h := host{latency: 100}
 	var waits []time.Duration
-	for h.silences = range mostSilences + 1 {
-		waits = append(waits, time.Duration(h.patience()))
+	for h.unanswered = range maxUnanswered + 1 {
+		waits = append(waits, time.Duration(h.stallTime()))
 	}
-	slowHost := host{cost: 8000}
-	if got, want := fmt.Sprint(waits, time.Duration(slowHost.patience())), "[2s 4s 8s 16s 32s] 16s"; got != want {
+	slowHost := host{latency: 8000}
+	if got, want := fmt.Sprint(waits, time.Duration(slowHost.stallTime())), "[2s 4s 8s 16s 32s] 16s"; got != want {
 		t.Errorf("patience %s, want %s", got, want)
 	}
 }

@@ -14,12 +14,12 @@ import (
 // A host whose turn has come asks its limits in the order of their classes. Where one is busy, the host joins the line of
 // that limit and keeps those before it reserved, so that two hosts never wait for each other.
 type limit struct {
-	key    limitKey
-	polite politeness.Limit
-	line   [2][]*host // hosts whose turn has come while it was busy: the quick ones, and the others
-	others bool       // the next turn is that of the others
-	first  *host      // the host that the next request is reserved for: it waits for all in line
-	users  int        // active hosts that have it
+	key         limitKey
+	polite      politeness.Limit
+	waiters     [2][]*host // hosts whose turn has come while it was busy: the quick ones, and the others
+	othersNext  bool       // the next turn is that of the others
+	reservedFor *host      // the host that the next request is reserved for: it waits for all in line
+	users       int        // active hosts that have it
 }
 
 // limitKey is what the hosts of a limit have in common. One of the two is set.
@@ -116,7 +116,7 @@ func (f *Frontier) setLimit(h *host, class int, to *limit) {
 // looks after hosts whose budget has room again. It is to be called now and then.
 func (f *Frontier) Sweep(now time.Time) {
 	for i := range f.domains {
-		f.revive(uint32(i), len(f.domains[i].shelved), f.instant(now))
+		f.reviveDomain(uint32(i), len(f.domains[i].overBudget), f.instant(now))
 	}
 	for key, l := range f.limits {
 		if l.users == 0 && l.polite.Idle(now) {
@@ -126,37 +126,37 @@ func (f *Frontier) Sweep(now time.Time) {
 }
 
 // open reports whether a host may take the next request without standing in line.
-func (l *limit) open() bool { return l.first == nil && l.waiting() == 0 && l.polite.Free() }
+func (l *limit) isFree() bool { return l.reservedFor == nil && l.queued() == 0 && l.polite.Free() }
 
 // waiting is how many hosts stand in line.
-func (l *limit) waiting() int { return len(l.line[0]) + len(l.line[1]) }
+func (l *limit) queued() int { return len(l.waiters[0]) + len(l.waiters[1]) }
 
 // join puts a host at the end of its line.
-func (l *limit) join(h *host) {
+func (l *limit) enqueue(h *host) {
 	i := min(int(h.lane), 1)
-	l.line[i] = append(l.line[i], h)
+	l.waiters[i] = append(l.waiters[i], h)
 }
 
 // next takes the host whose turn it is out of its line. Where both kinds wait they take turns.
-func (l *limit) next() *host {
+func (l *limit) dequeue() *host {
 	i := 0
-	if l.others && len(l.line[1]) > 0 || len(l.line[0]) == 0 {
+	if l.othersNext && len(l.waiters[1]) > 0 || len(l.waiters[0]) == 0 {
 		i = 1
 	}
-	l.others = i == 0
-	h := l.line[i][0]
-	l.line[i][0] = nil
-	l.line[i] = l.line[i][1:]
+	l.othersNext = i == 0
+	h := l.waiters[i][0]
+	l.waiters[i][0] = nil
+	l.waiters[i] = l.waiters[i][1:]
 	return h
 }
 
 // reserved reports whether a limit's next request is reserved for the host.
-func (h *host) reserved() bool {
+func (h *host) hasReserved() bool {
 	if h.active == nil {
 		return false
 	}
 	for _, l := range h.active.limits {
-		if l != nil && l.first == h {
+		if l != nil && l.reservedFor == h {
 			return true
 		}
 	}
@@ -165,29 +165,29 @@ func (h *host) reserved() bool {
 
 // admitted asks the limits of a host whose turn has come. If one says no, the
 // host is in its line, or waits for all that are.
-func (f *Frontier) admitted(h *host, now instant) bool {
+func (f *Frontier) acquireLimits(h *host, now instant) bool {
 	a := h.active
 	wait := !a.resolved(now)
 	for class, l := range a.limits {
 		switch {
 		case l == nil:
-		case l.first != h && !l.open():
-			f.leave(h)
-			f.leavePlace(h)
+		case l.reservedFor != h && !l.isFree():
+			f.unschedule(h)
+			f.releaseSlot(h)
 			h.reserveBelow(class)
-			h.place = crowded
-			l.join(h)
-			f.promote(l, now)
+			h.state = limited
+			l.enqueue(h)
+			f.reserveNext(l, now)
 			return false
 		case f.instant(l.polite.Ready()) > now:
 			wait = true
 		}
 	}
 	if wait {
-		f.leave(h)
-		f.takePlace(h)
+		f.unschedule(h)
+		f.reserveSlot(h)
 		h.reserveBelow(limitClasses)
-		f.awaitLimits(h, now)
+		f.waitForReserved(h, now)
 	}
 	return !wait
 }
@@ -196,63 +196,63 @@ func (f *Frontier) admitted(h *host, now instant) bool {
 func (h *host) reserveBelow(class int) {
 	for _, l := range h.active.limits[:class] {
 		if l != nil {
-			l.first = h
+			l.reservedFor = h
 		}
 	}
 }
 
 // promote reserves the next request of a limit for the first in its line, as
 // soon as it is free.
-func (f *Frontier) promote(l *limit, now instant) {
-	for l.first == nil && l.waiting() > 0 && l.polite.Free() {
-		h := l.next()
+func (f *Frontier) reserveNext(l *limit, now instant) {
+	for l.reservedFor == nil && l.queued() > 0 && l.polite.Free() {
+		h := l.dequeue()
 		if !f.laneOpen(h.lane) { // others should not have to wait for its turn there
-			h.place = idle
-			f.yield(h, now)
-			f.await(h, min(h.key, now))
+			h.state = empty
+			f.releaseReserved(h, now)
+			f.pushReady(h, min(h.readyAt, now))
 			continue
 		}
-		f.takePlace(h)
-		l.first = h
-		f.awaitLimits(h, now)
+		f.reserveSlot(h)
+		l.reservedFor = h
+		f.waitForReserved(h, now)
 	}
 }
 
 // awaitLimits lets a host wait for what is reserved for it. A host that waited so long that its address has to be
 // resolved again does that first.
-func (f *Frontier) awaitLimits(h *host, now instant) {
+func (f *Frontier) waitForReserved(h *host, now instant) {
 	a, at := h.active, now
 	for _, l := range a.limits {
-		if l != nil && l.first == h {
+		if l != nil && l.reservedFor == h {
 			at = max(at, f.instant(l.polite.Ready()))
 		}
 	}
 	switch {
 	case a.resolved(at):
-		f.await(h, at)
+		f.pushReady(h, at)
 	case at-lead > now:
-		f.await(h, at-lead)
+		f.pushReady(h, at-lead)
 	default:
-		f.lookUp(h, now)
+		f.requestLookup(h, now)
 	}
 }
 
 // yield gives up what a host has reserved, and lets the next in each line have it.
-func (f *Frontier) yield(h *host, now instant) {
-	if h.place == waiting || h.place == renewal {
-		f.leave(h)
+func (f *Frontier) releaseReserved(h *host, now instant) {
+	if h.state == waiting || h.state == waitingToRecrawl {
+		f.unschedule(h)
 	}
 	for _, l := range h.active.limits {
-		if l != nil && l.first == h {
-			l.first = nil
-			f.promote(l, now)
+		if l != nil && l.reservedFor == h {
+			l.reservedFor = nil
+			f.reserveNext(l, now)
 		}
 	}
-	f.leavePlace(h)
+	f.releaseSlot(h)
 }
 
 // release takes note that a request which counted against a limit ended.
-func (f *Frontier) release(l *limit, end time.Time) {
+func (f *Frontier) endInLimit(l *limit, end time.Time) {
 	l.polite.Ended(end)
-	f.promote(l, f.instant(end))
+	f.reserveNext(l, f.instant(end))
 }

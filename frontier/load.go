@@ -43,16 +43,16 @@ type QueueLoad struct {
 }
 
 // want asks for the next URLs of a host.
-func (f *Frontier) want(h *host) {
+func (f *Frontier) requestLoad(h *host) {
 	a := h.active
 	if a.loading {
 		return
 	}
 	a.loading = true
-	a.dueAsked = f.o.Heads + len(a.busy) // busy ones are passed over
-	r := LoadRequest{Host: h.id, Now: f.dueTime(f.clock), Max: f.o.Heads, Due: a.dueAsked}
+	a.dueWanted = f.o.Heads + len(a.busy) // busy ones are passed over
+	r := LoadRequest{Host: h.id, Now: f.dueTime(f.clock), Max: f.o.Heads, Due: a.dueWanted}
 	if f.o.Renew != nil {
-		r.Renewals = a.dueAsked
+		r.Renewals = a.dueWanted
 	}
 	for i := range a.queues {
 		q := &a.queues[i]
@@ -63,14 +63,14 @@ func (f *Frontier) want(h *host) {
 
 // low reports whether more URLs should be read: where a queue runs out of them,
 // and where no queue can move, because a new one may have begun behind them.
-func (a *active) low(heads int) bool {
+func (a *active) needsHeads(heads int) bool {
 	moves := false
 	for i := range a.queues {
 		q := &a.queues[i]
 		if len(q.heads.list) <= heads/4 && q.next < a.tail || len(q.due) <= heads/4 && q.more {
 			return true
 		}
-		moves = moves || !q.stands() && q.held == always && len(q.heads.list) > 0
+		moves = moves || !q.isBlocked() && q.heldUntil == always && len(q.heads.list) > 0
 	}
 	return !moves && a.read < a.tail
 }
@@ -85,18 +85,18 @@ func (f *Frontier) readDueAt(h *host) instant {
 	for i := range a.queues {
 		known += len(a.queues[i].due)
 	}
-	return f.readAgainAt(a, h.nextDue, a.dueRead, int(h.due) > known)
+	return f.nextReadAt(a, h.nextDue, a.dueRead, int(h.due) > known)
 }
 
 // readAgainAt is when rows that have times should be read again: those up to read are in memory. The earliest of them that the
 // store knows of may be in memory already, and hide others until it is settled: where there are such, they are looked for every
 // now and then.
-func (f *Frontier) readAgainAt(a *active, next, read uint32, hidden bool) instant {
+func (f *Frontier) nextReadAt(a *active, next, read uint32, hidden bool) instant {
 	switch {
 	case next > read:
-		return max(f.unix(next), a.loadAfter)
+		return max(f.fromUnix(next), a.loadAfter)
 	case hidden:
-		return max(f.unix(read)+keep, a.loadAfter)
+		return max(f.fromUnix(read)+idleTime, a.loadAfter)
 	}
 	return never
 }
@@ -117,9 +117,9 @@ func (f *Frontier) refill(h *host, now instant) {
 	if a.loadAfter <= now {
 		a.loadAfter = always
 	}
-	low := a.loadAfter == always && a.low(f.o.Heads)
-	if !f.spent(h) && (low || f.readDueAt(h) <= now) || f.readRenewalsAt(h) <= now {
-		f.want(h)
+	low := a.loadAfter == always && a.needsHeads(f.o.Heads)
+	if !f.isOverBudget(h) && (low || f.readDueAt(h) <= now) || f.readRecrawlsAt(h) <= now {
+		f.requestLoad(h)
 	}
 }
 
@@ -138,24 +138,24 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 		return nil
 	}
 	a := h.active
-	f.read(now)
+	f.readClock(now)
 	a.loading = false
 	opening := a.polite == nil
 	if opening {
-		f.opening--
+		f.activating--
 		state, err := politeness.DecodeState(l.Host.Politeness)
 		if err != nil {
 			return err
 		}
-		f.named(h, l.Host.Name, 0)
-		a.name, a.polite = l.Host.Name, f.restored(state, h, now)
+		f.setName(h, l.Host.Name, 0)
+		a.name, a.polite = l.Host.Name, f.restorePoliteness(state, h, now)
 		f.setLimit(h, byDomain, f.ofDomain(a.name))
 		if a.site, err = revisit.DecodeSite(l.Host.Site); err != nil {
 			return err
 		}
 	}
 	a.read, a.dueRead = l.Host.Tail, uint32(l.At.Unix())
-	a.renewalsRead = a.dueRead
+	a.recrawlsRead = a.dueRead
 	a.tail = max(a.tail, a.read)
 	if a.dueMissed {
 		a.dueMissed, a.dueRead = false, 0
@@ -163,30 +163,30 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 	for i := range l.Host.Queues {
 		f.loadQueue(a, i, l)
 	}
-	a.forget()
+	a.applyCommitted()
 	f.applyDrop(h, now)
-	f.setAsked(h)
+	f.setPace(h)
 	if opening {
-		f.followOrders(h, now)
+		f.applyOrders(h, now)
 	}
-	f.weigh(h)
-	f.place(h, f.instant(now))
+	f.updateBytes(h)
+	f.schedule(h, f.instant(now))
 	return nil
 }
 
 // forget ends what a load under way made necessary.
-func (a *active) forget() {
-	for _, ordinal := range a.committed {
+func (a *active) applyCommitted() {
+	for _, ordinal := range a.commitsDuringLoad {
 		a.busy.remove(ordinal)
 	}
-	a.committed = nil
+	a.commitsDuringLoad = nil
 }
 
 // loadQueue takes in one queue.
 func (f *Frontier) loadQueue(a *active, i int, l *Load) {
 	from, got := &l.Host.Queues[i], &l.Queues[i]
 	if i == len(a.queues) {
-		a.queues = append(a.queues, queue{origin: from.Origin, index: uint8(i), next: from.Cursor, held: always})
+		a.queues = append(a.queues, queue{origin: from.Origin, index: uint8(i), next: from.Cursor, heldUntil: always})
 	}
 	q := &a.queues[i]
 	if !q.known && got.Rules != nil {
@@ -196,8 +196,8 @@ func (f *Frontier) loadQueue(a *active, i int, l *Load) {
 		q.heads.insert(len(q.heads.list), got.Heads.Queued)
 		q.next = got.Heads.Next
 	}
-	f.loadRenewals(a, q, got.Heads.Renewals)
-	q.more = len(got.Heads.Due) >= a.dueAsked
+	f.loadRecrawls(a, q, got.Heads.Renewals)
+	q.more = len(got.Heads.Due) >= a.dueWanted
 	have := make(map[uint32]bool, len(q.due))
 	for j := range q.due {
 		have[q.due[j].Ordinal] = true
@@ -205,7 +205,7 @@ func (f *Frontier) loadQueue(a *active, i int, l *Load) {
 	for _, head := range got.Heads.Due {
 		if !a.busy.has(head.Ordinal) && !have[head.Ordinal] {
 			q.addDue(head)
-			q.dropRenewal(head.Ordinal)
+			q.dropRecrawl(head.Ordinal)
 		}
 	}
 	if most := f.o.Heads; len(q.due) > most {
@@ -222,18 +222,18 @@ func (f *Frontier) LoadFailed(id storage.HostID, now time.Time) {
 		return
 	}
 	a, t := h.active, f.instant(now)
-	f.read(now)
+	f.readClock(now)
 	a.loading = false
-	a.forget()
+	a.applyCommitted()
 	if a.polite == nil {
-		f.opening--
+		f.activating--
 		if len(a.jobs) > 0 {
-			f.errands[id] = append(f.errands[id], a.jobs...)
+			f.dormantJobs[id] = append(f.dormantJobs[id], a.jobs...)
 		}
 		f.deactivate(h)
-		h.ready = max(h.ready, t+keep)
+		h.ready = max(h.ready, t+idleTime)
 	} else {
-		a.loadAfter = t + keep
+		a.loadAfter = t + idleTime
 	}
-	f.place(h, t)
+	f.schedule(h, t)
 }

@@ -13,8 +13,8 @@ func TestLoadFailed(t *testing.T) {
 	w := newWorld(t, testOptions(), newMemory())
 	w.add(urls("http://a.test/", 100)...)
 	w.open()
-	w.f.errands[1] = []errand{{mustURL(t, "http://a.test/robots.txt"), RobotsJob{Origin: weburl.Origin{Scheme: "http", Host: "b.test", Port: 80}, Owner: 9}}}
-	w.f.place(w.f.hosts.get(1), 0)
+	w.f.dormantJobs[1] = []pendingJob{{mustURL(t, "http://a.test/robots.txt"), RobotsJob{Origin: weburl.Origin{Scheme: "http", Host: "b.test", Port: 80}, Owner: 9}}}
+	w.f.schedule(w.f.hosts.get(1), 0)
 	w.failEvery = 2
 	w.run(20 * time.Minute)
 	if w.loads < 4 || len(w.pages()) != 100 {
@@ -55,7 +55,7 @@ func TestFewActiveHosts(t *testing.T) {
 // together. There are more of them than may be opened at a time, since what a
 // host takes is known when it is open.
 func TestActiveBytes(t *testing.T) {
-	const hosts = maxOpening + 144
+	const hosts = maxActivating + 144
 	o := testOptions()
 	o.ActiveBytes = 400 << 10
 	m := newMemory()
@@ -91,8 +91,8 @@ func TestOpening(t *testing.T) {
 	w := newWorld(t, testOptions(), m)
 	w.quick = true
 	w.open()
-	if _, ok := w.f.Next(w.now); ok || w.f.opening != maxOpening {
-		t.Errorf("%d hosts are being loaded", w.f.opening)
+	if _, ok := w.f.Next(w.now); ok || w.f.activating != maxActivating {
+		t.Errorf("%d hosts are being loaded", w.f.activating)
 	}
 	w.run(time.Minute)
 	if len(w.pages()) != 2000 {

@@ -29,12 +29,12 @@ func (f *Frontier) Look(id storage.HostID) (View, bool) {
 	if h == nil {
 		return View{}, false
 	}
-	v := View{Host: id, Place: placeNames[h.place], Delay: decimal(h.delay), Robots: f.held(h)}
-	if h.place == waiting || h.place == dormant || h.place == called {
-		v.Next = f.known(max(f.asked(h), 0))
+	v := View{Host: id, Place: h.state.String(), Delay: decimal(h.delay), Robots: f.robotsHold(h)}
+	if h.state == waiting || h.state == dormant || h.state == woken {
+		v.Next = f.timeOrZero(max(f.nextFetch(h), 0))
 	}
-	if h.place == resting || h.place == renewal {
-		v.Next = f.time(max(h.renewKey, f.share.opens, 0))
+	if h.state == recrawlOnly || h.state == waitingToRecrawl {
+		v.Next = f.time(max(h.recrawlAt, f.share.nextAt, 0))
 	}
 	if a := h.active; a != nil {
 		v.InFlight, v.Address = a.inFlight, a.pinned
@@ -60,7 +60,7 @@ func (f *Frontier) explain(h *host) politeness.Explanation {
 			continue
 		}
 		ready := l.polite.Ready()
-		if busy := h.place == crowded && !l.polite.Free(); !busy && (!ready.After(e.Until) || !ready.After(f.clock)) {
+		if busy := h.state == limited && !l.polite.Free(); !busy && (!ready.After(e.Until) || !ready.After(f.clock)) {
 			continue
 		}
 		if ready.Before(f.clock) {
@@ -72,7 +72,7 @@ func (f *Frontier) explain(h *host) politeness.Explanation {
 }
 
 // known is an instant for those who ask; zero where it is too far away to mean anything but that somebody has to end the wait.
-func (f *Frontier) known(i instant) time.Time {
+func (f *Frontier) timeOrZero(i instant) time.Time {
 	if i > never/2 {
 		return time.Time{}
 	}

@@ -29,7 +29,7 @@ type MatchReport struct {
 }
 
 // judged is the URL of a queue whose verdict a worker has found.
-type judged struct {
+type workerVerdict struct {
 	ordinal uint32
 	rules   *robots.Rules // of the verdict; nil: there is no verdict
 	verdict robots.Verdict
@@ -37,7 +37,7 @@ type judged struct {
 
 // match matches a URL against the rules of its queue. ok is false if a worker has to do it.
 func (f *Frontier) match(q *queue, head *storage.Head) (v robots.Verdict, ok bool) {
-	if j := &q.judged; j.rules != nil && j.rules == q.rules && j.ordinal == head.Ordinal {
+	if j := &q.verdict; j.rules != nil && j.rules == q.rules && j.ordinal == head.Ordinal {
 		return j.verdict, true
 	}
 	defer func() {
@@ -52,15 +52,15 @@ func (f *Frontier) match(q *queue, head *storage.Head) (v robots.Verdict, ok boo
 type matchTurn struct {
 	host    *host
 	queue   uint8
-	renewal bool // about its first renewal
+	recrawl bool // about its first renewal
 }
 
 // leaseMatch leases the match of a URL that was taken off its queue. If too many are out, the queue
 // joins the line: then there is no lease, and the caller puts the URL back.
-func (f *Frontier) leaseMatch(h *host, q *queue, head *storage.Head, renewal bool) *outstanding {
+func (f *Frontier) leaseMatch(h *host, q *queue, head *storage.Head, recrawl bool) *outstanding {
 	q.matching = true
 	if f.matching >= maxMatching {
-		f.matchLine = append(f.matchLine, matchTurn{h, q.index, renewal})
+		f.matchLine = append(f.matchLine, matchTurn{h, q.index, recrawl})
 		return nil
 	}
 	f.matching++
@@ -78,28 +78,28 @@ func (f *Frontier) nextMatch() *outstanding {
 		f.matchLine = f.matchLine[1:]
 		h := turn.host
 		q := &h.active.queues[turn.queue] // a host with a blocked queue stays active
-		head, due, ok := q.takeFor(turn.renewal)
+		head, due, ok := q.takeNext(turn.recrawl)
 		if !ok { // it was dropped, or given up, meanwhile
 			q.matching = false
-			f.place(h, f.instant(f.clock))
+			f.schedule(h, f.instant(f.clock))
 			continue
 		}
 		h.active.busy.add(head.Ordinal)
-		if !due && !turn.renewal {
+		if !due && !turn.recrawl {
 			q.inFlight.add(head.Ordinal)
 		}
-		out := f.leaseMatch(h, q, &head, turn.renewal)
-		out.due, out.renewal = due, turn.renewal
+		out := f.leaseMatch(h, q, &head, turn.recrawl)
+		out.due, out.recrawl = due, turn.recrawl
 		return out
 	}
 	return nil
 }
 
 // takeFor removes the first URL of a queue, or its first renewal.
-func (q *queue) takeFor(renewal bool) (head storage.Head, due, ok bool) {
-	if renewal {
-		if ok = len(q.renewals) > 0; ok {
-			head, q.renewals = q.renewals[0], q.renewals[1:]
+func (q *queue) takeNext(recrawl bool) (head storage.Head, due, ok bool) {
+	if recrawl {
+		if ok = len(q.recrawls) > 0; ok {
+			head, q.recrawls = q.recrawls[0], q.recrawls[1:]
 		}
 		return head, false, ok
 	}
@@ -111,11 +111,11 @@ func (q *queue) takeFor(renewal bool) (head storage.Head, due, ok bool) {
 
 // CompleteMatch ends a Match lease.
 func (f *Frontier) CompleteMatch(id uint64, r MatchReport) error {
-	out, err := f.settleLease(id, Match)
+	out, err := f.endLease(id, Match)
 	if err != nil {
 		return err
 	}
-	f.read(r.End)
+	f.readClock(r.End)
 	f.matching--
 	h, head := out.host, &out.lease.Head
 	h.active.matching--
@@ -131,15 +131,15 @@ func (f *Frontier) CompleteMatch(id uint64, r MatchReport) error {
 		f.putBack(h, q, out)
 	case r.Crashed || !r.Verdict.Allowed && f.o.Obey:
 		outcome.At = r.End
-		f.unplan(h, head, &outcome)
-		f.settle(h, head, outcome)
+		f.keepPlan(h, head, &outcome)
+		f.recordOutcome(h, head, outcome)
 		f.update(h, r.End, 0, 0)
 	default:
-		q.judged = judged{head.Ordinal, q.rules, r.Verdict}
+		q.verdict = workerVerdict{head.Ordinal, q.rules, r.Verdict}
 		f.putBack(h, q, out)
 	}
 	f.applyDrop(h, r.End)
-	f.place(h, f.instant(r.End))
+	f.schedule(h, f.instant(r.End))
 	return nil
 }
 
@@ -150,4 +150,4 @@ func refused(v robots.Verdict) storage.Outcome {
 
 // stands reports whether a queue is blocked: its robots.txt is being fetched, or its first URL
 // matched.
-func (q *queue) stands() bool { return q.asked || q.matching }
+func (q *queue) isBlocked() bool { return q.fetchingRobots || q.matching }

@@ -83,7 +83,7 @@ func TestDecisionIsBounded(t *testing.T) {
 	if _, ok := f.match(&queue{rules: few}, head); !ok {
 		t.Error("a file of 50 rules is asked by a worker")
 	}
-	q.judged = judged{head.Ordinal, rules, robots.Verdict{Line: 7}}
+	q.verdict = workerVerdict{head.Ordinal, rules, robots.Verdict{Line: 7}}
 	if v, ok := f.match(q, head); !ok || v.Line != 7 {
 		t.Errorf("%+v, %v: what a worker has brought is not used", v, ok)
 	}

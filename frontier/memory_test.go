@@ -144,7 +144,7 @@ func (h *memoryHost) done(d *storage.Done) {
 }
 
 // dueAt is the second in which a URL is due, rounded up as on disk, and that of its renewal; 0: it has none.
-func (h *memoryHost) dueAt(ordinal uint32) (due, renewal uint32) {
+func (h *memoryHost) dueAt(ordinal uint32) (due, recrawl uint32) {
 	o := h.last[ordinal]
 	switch {
 	case h.entry(ordinal).Priority != 0 && h.states[ordinal] == storage.Queued:
@@ -169,15 +169,15 @@ func (h *memoryHost) schedule() {
 	}
 	for ordinal := range h.last {
 		q := &h.Queues[h.entry(ordinal).Origin]
-		due, renewal := h.dueAt(ordinal)
+		due, recrawl := h.dueAt(ordinal)
 		if due > 0 {
 			if q.Due++; q.NextDue == 0 || due < q.NextDue {
 				q.NextDue = due
 			}
 		}
-		if renewal > 0 {
-			if q.Renewals++; q.NextRenewal == 0 || renewal < q.NextRenewal {
-				q.NextRenewal = renewal
+		if recrawl > 0 {
+			if q.Renewals++; q.NextRenewal == 0 || recrawl < q.NextRenewal {
+				q.NextRenewal = recrawl
 			}
 		}
 	}
@@ -212,11 +212,11 @@ func (m *memory) Heads(q storage.HeadsRequest) (storage.Heads, error) {
 	}
 	for ordinal, o := range h.last {
 		e := h.entry(ordinal)
-		due, renewal := h.dueAt(ordinal)
+		due, recrawl := h.dueAt(ordinal)
 		if due > 0 && int64(due) <= q.Now.Unix() && e.Origin == q.Origin {
 			heads.Due = append(heads.Due, storage.Head{Entry: e, Last: o})
 		}
-		if renewal > 0 && int64(renewal) <= q.Now.Unix() && e.Origin == q.Origin {
+		if recrawl > 0 && int64(recrawl) <= q.Now.Unix() && e.Origin == q.Origin {
 			heads.Renewals = append(heads.Renewals, storage.Head{Entry: e, Last: o})
 		}
 	}

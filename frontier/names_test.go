@@ -14,10 +14,10 @@ import (
 // TestNameLines: known names come first and always have a lookup to spare, seeds before other new
 // names, and names that led nowhere last, though now and then one of them before the others.
 func TestNameLines(t *testing.T) {
-	var n names
-	for line := range nameLines {
+	var n lookups
+	for line := range nameLists {
 		for i := range 20 {
-			n.lines[line] = append(n.lines[line], &host{id: storage.HostID(100*line + i)})
+			n.lists[line] = append(n.lists[line], &host{id: storage.HostID(100*line + i)})
 		}
 	}
 	take := func(most int) (line int) {
@@ -49,7 +49,7 @@ func TestNameLines(t *testing.T) {
 	if line := take(18); line != -1 {
 		t.Errorf("with 16 guesses of 18 lookups under way another one is made from line %d", line)
 	}
-	n.lines[knownNames] = append(n.lines[knownNames], &host{id: 7})
+	n.lists[knownNames] = append(n.lists[knownNames], &host{id: 7})
 	if line := take(18); line != knownNames {
 		t.Errorf("a known name has no lookup to spare: %d", line)
 	}
@@ -62,8 +62,8 @@ func TestNameLines(t *testing.T) {
 	}
 	n.end(true)
 	n.end(false)
-	if n.out+n.guesses != 0 {
-		t.Errorf("%d lookups, %d guesses", n.out, n.guesses)
+	if n.inFlight+n.unproven != 0 {
+		t.Errorf("%d lookups, %d guesses", n.inFlight, n.unproven)
 	}
 	for most := 1; most <= 2; most++ {
 		if line := take(most); line != seedNames {

@@ -12,7 +12,7 @@ import (
 // be called only while a worker is idle: a lease chosen ahead of time would be
 // late for its host and early for the next.
 func (f *Frontier) Next(now time.Time) (Lease, bool) {
-	f.read(now)
+	f.readClock(now)
 	if out := f.next(now); out != nil {
 		return out.lease, true
 	}
@@ -21,7 +21,7 @@ func (f *Frontier) Next(now time.Time) (Lease, bool) {
 
 func (f *Frontier) next(now time.Time) *outstanding {
 	t := f.instant(now)
-	f.activate(t)
+	f.activateDue(t)
 	if out := f.nextMatch(); out != nil {
 		return out
 	}
@@ -30,7 +30,7 @@ func (f *Frontier) next(now time.Time) *outstanding {
 			return out
 		}
 	}
-	f.activate(t) // where others made room
+	f.activateDue(t) // where others made room
 	return nil
 }
 
@@ -38,13 +38,13 @@ func (f *Frontier) next(now time.Time) *outstanding {
 func (f *Frontier) serve(h *host, now time.Time) (out *outstanding) {
 	t := f.instant(now)
 	switch {
-	case !f.startable(h, t) || !h.active.resolved(t) && !h.reserved():
-		f.yield(h, t)
-		f.place(h, t)
-	case f.admitted(h, t):
+	case !f.canLease(h, t) || !h.active.resolved(t) && !h.hasReserved():
+		f.releaseReserved(h, t)
+		f.schedule(h, t)
+	case f.acquireLimits(h, t):
 		out = f.take(h, now)
-		f.yield(h, t)
-		f.place(h, t)
+		f.releaseReserved(h, t)
+		f.schedule(h, t)
 	}
 	return out
 }
@@ -52,7 +52,7 @@ func (f *Frontier) serve(h *host, now time.Time) (out *outstanding) {
 // take finds the next thing to ask of a host whose turn it is. URLs that may not
 // be asked are settled on the way. Each round settles, holds or asks, so it ends.
 func (f *Frontier) take(h *host, now time.Time) *outstanding {
-	if out := f.takeJob(h, false, now); out != nil {
+	if out := f.leaseJob(h, false, now); out != nil {
 		return out
 	}
 	settled := len(f.out.Done)
@@ -61,32 +61,32 @@ func (f *Frontier) take(h *host, now time.Time) *outstanding {
 		f.update(h, now, 0, 0)
 	}
 	if out == nil {
-		return f.takeJob(h, true, now)
+		return f.leaseJob(h, true, now)
 	}
-	h.active.sinceJob = min(h.active.sinceJob+1, jobShare)
+	h.active.sinceForeignJob = min(h.active.sinceForeignJob+1, jobShare)
 	return out
 }
 
 func (f *Frontier) takeURL(h *host, now time.Time) *outstanding {
 	t := f.instant(now)
 	for {
-		q, renews := f.pick(h, t)
+		q, recrawl := f.pick(h, t)
 		if q == nil {
 			return nil
 		}
-		standing := f.o.Robots.Standing(q.record, h.active.polite.Delay(now), now)
+		decision := f.o.Robots.Standing(q.record, h.active.polite.Delay(now), now)
 		switch {
-		case standing.Kind == robots.StandingFetch || standing.RefreshDue && h.patient != q.index+1:
-			q.asked, h.patient = true, q.index+1
-			job := RobotsJob{Origin: q.origin, Owner: h.id, Previous: q.record, HostAnswers: h.active.answersElsewhere(q)}
+		case decision.Kind == robots.StandingFetch || decision.RefreshDue && h.deferred != q.index+1:
+			q.fetchingRobots, h.deferred = true, q.index+1
+			job := RobotsJob{Origin: q.origin, Owner: h.id, Previous: q.record, HostAnswers: h.active.otherOriginAnswers(q)}
 			return f.leaseRobots(h, q.origin.URL("/robots.txt"), &job, now)
-		case f.closes(standing, q.rules):
-			q.hold(standing, max(f.instant(standing.Until), t+1))
+		case f.holdsOrigin(decision, q.rules):
+			q.hold(decision, max(f.instant(decision.Until), t+1))
 			continue
 		}
-		take := f.takePage
-		if renews {
-			take = f.takeRenewal
+		take := f.leaseNew
+		if recrawl {
+			take = f.leaseRecrawl
 		}
 		if out := take(h, q, now); out != nil {
 			return out
@@ -95,12 +95,12 @@ func (f *Frontier) takeURL(h *host, now time.Time) *outstanding {
 }
 
 // pick chooses the queue whose turn it is, and whether it is to make a renewal.
-func (f *Frontier) pick(h *host, now instant) (q *queue, renews bool) {
-	if !f.spent(h) {
-		q = h.active.pick(now, f.patient(h))
+func (f *Frontier) pick(h *host, now instant) (q *queue, recrawl bool) {
+	if !f.isOverBudget(h) {
+		q = h.active.pick(now, f.deferredQueue(h))
 	}
-	if f.renewable(now) && (q == nil || f.renewsFirst()) {
-		if r := h.active.pickRenewal(now); r != nil {
+	if f.recrawlAllowed(now) && (q == nil || f.recrawlsFirst()) {
+		if r := h.active.pickRecrawl(now); r != nil {
 			return r, true
 		}
 	}
@@ -109,11 +109,11 @@ func (f *Frontier) pick(h *host, now instant) (q *queue, renews bool) {
 
 // patient is the queue whose robots.txt could not be read the last time it had a turn, and which has no other rules to go by: it lets others go
 // first, else the host would be asked for nothing but that file. nil: there is none.
-func (f *Frontier) patient(h *host) *queue {
-	if h.patient == 0 || int(h.patient) > len(h.active.queues) {
+func (f *Frontier) deferredQueue(h *host) *queue {
+	if h.deferred == 0 || int(h.deferred) > len(h.active.queues) {
 		return nil
 	}
-	q := &h.active.queues[h.patient-1]
+	q := &h.active.queues[h.deferred-1]
 	if q.record.Failures == 0 || f.o.Robots.Standing(q.record, h.active.polite.Delay(f.clock), f.clock).Kind == robots.StandingAsk {
 		return nil
 	}
@@ -122,15 +122,15 @@ func (f *Frontier) patient(h *host) *queue {
 
 // hold keeps a whole queue until an instant.
 func (q *queue) hold(s robots.Standing, until instant) {
-	q.held, q.why = min(until, never-1), s.Reason
+	q.heldUntil, q.holdReason = min(until, never-1), s.Reason
 	if s.Kind == robots.StandingAsk {
-		q.why = robots.ReasonRule // Disallow: /
+		q.holdReason = robots.ReasonRule // Disallow: /
 	}
 }
 
 // takePage leases the first URL of a queue that may be asked; nil if the turn
 // is another queue's before there is one.
-func (f *Frontier) takePage(h *host, q *queue, now time.Time) *outstanding {
+func (f *Frontier) leaseNew(h *host, q *queue, now time.Time) *outstanding {
 	for turn, _, _ := q.first(); ; {
 		if priority, _, ok := q.first(); !ok || priority != turn {
 			return nil
@@ -144,32 +144,32 @@ func (f *Frontier) takePage(h *host, q *queue, now time.Time) *outstanding {
 		case out == nil:
 			continue
 		case out.lease.Kind == Page:
-			f.tookNew()
+			f.countNew()
 		}
 		if !due {
 			q.inFlight.add(head.Ordinal)
 		}
-		out.due, h.patient = due, 0
+		out.due, h.deferred = due, 0
 		return out
 	}
 }
 
 // leasePage leases a URL that was taken off its queue, if it may be asked, or the question whether
 // it may. One that may not is settled; then there is no lease.
-func (f *Frontier) leasePage(h *host, q *queue, head *storage.Head, renewal bool, now time.Time) *outstanding {
+func (f *Frontier) leasePage(h *host, q *queue, head *storage.Head, recrawl bool, now time.Time) *outstanding {
 	h.active.busy.add(head.Ordinal)
 	u := q.origin.URL(head.RequestURI)
-	verdict, no, known := f.judge(q, head, u)
+	verdict, no, known := f.checkURL(q, head, u)
 	if !known {
-		return f.leaseMatch(h, q, head, renewal)
+		return f.leaseMatch(h, q, head, recrawl)
 	}
 	if no.State != storage.Queued {
 		no.At = now
-		f.unplan(h, head, &no)
-		f.settle(h, head, no)
+		f.keepPlan(h, head, &no)
+		f.recordOutcome(h, head, no)
 		return nil
 	}
-	f.spend(h, head)
+	f.countPage(h, head)
 	out := f.leaseRequest(h, Page, u, now)
 	l := &out.lease
 	l.Head, l.Verdict, l.Rules, l.Policy = *head, verdict, q.rules, q.record
@@ -179,7 +179,7 @@ func (f *Frontier) leasePage(h *host, q *queue, head *storage.Head, renewal bool
 // judge asks the scope and the robots rules about a URL. The outcome is that of
 // a URL which may not be asked; its state is Queued when it may. known is false
 // where the rules take too long.
-func (f *Frontier) judge(
+func (f *Frontier) checkURL(
 	q *queue, head *storage.Head, u weburl.URL,
 ) (v robots.Verdict, no storage.Outcome, known bool) {
 	inScope := f.scope.Check

@@ -48,18 +48,18 @@ func (q *queue) first() (priority int8, due, ok bool) {
 // as the order is concerned.
 func (a *active) offers(q *queue) bool {
 	priority, _, ok := q.first()
-	return ok && (priority >= 0 || !a.expects())
+	return ok && (priority >= 0 || !a.expectsMore())
 }
 
 // expects reports whether there may be URLs of the default priority that are not in
 // memory: those that a page has brought and that are not on disk yet, and those
 // still to be read for a queue that could go on at once.
-func (a *active) expects() bool {
+func (a *active) expectsMore() bool {
 	if len(a.busy) > 0 || a.uncommitted > 0 {
 		return true
 	}
 	for i := range a.queues {
-		if q := &a.queues[i]; !q.stands() && q.held == always && len(q.heads.list) == 0 && q.next < a.tail {
+		if q := &a.queues[i]; !q.isBlocked() && q.heldUntil == always && len(q.heads.list) == 0 && q.next < a.tail {
 			return true
 		}
 	}
@@ -67,7 +67,7 @@ func (a *active) expects() bool {
 }
 
 // foremost is the highest priority of the URLs in memory.
-func (a *active) foremost() int8 {
+func (a *active) topPriority() int8 {
 	foremost := int8(-128)
 	if len(a.jobs) > 0 {
 		foremost = 0 // whatever else it has to do: others wait for a robots.txt
@@ -87,7 +87,7 @@ func (a *active) pick(now instant, patient *queue) *queue {
 	for i := range a.queues {
 		q := &a.queues[i]
 		switch {
-		case q.stands() || q.held > now || !a.offers(q):
+		case q.isBlocked() || q.heldUntil > now || !a.offers(q):
 		case q == patient:
 			waits = true
 		case best == nil || q.before(best):

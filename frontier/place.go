@@ -12,153 +12,153 @@ import (
 const lead = instant(2 * time.Second)
 
 // keep is how long a host may have nothing to do before it goes dormant.
-const keep = instant(time.Minute)
+const idleTime = instant(time.Minute)
 
 // place puts a host where it belongs. It is called after everything that
 // happened to the host, and moves it between all places but those of the line
 // of an address: a host whose turn there has come keeps it, and what changed is
 // seen by Next.
-func (f *Frontier) place(h *host, now instant) {
-	if h.place == crowded || h.reserved() {
+func (f *Frontier) schedule(h *host, now instant) {
+	if h.state == limited || h.hasReserved() {
 		return
 	}
-	f.leave(h)
+	f.unschedule(h)
 	f.setLane(h)
 	a := h.active
 	if a == nil {
-		f.placeDormant(h)
+		f.scheduleDormant(h)
 		return
 	}
 	if a.polite == nil {
-		h.place = loading
+		h.state = loading
 		return
 	}
 	h.delay = float32(a.polite.Delay(f.clock).Seconds())
-	f.giveUp(h, now)
+	f.failQueued(h, now)
 	f.refill(h, now)
-	if a.inFlight >= a.limit() {
-		h.place = leased
+	if a.inFlight >= a.inFlightLimit() {
+		h.state = leased
 		return
 	}
-	wake, work := f.wake(h)
-	renew := f.renewAt(h)
-	soonest := min(wake, max(renew, f.share.opens))
-	named := a.resolved(max(soonest, now))
-	if !named {
-		wake, soonest = max(wake, h.namelessUntil()), max(soonest, h.namelessUntil())
+	wake, work := f.workAt(h)
+	recrawlAt := f.recrawlAt(h)
+	soonest := min(wake, max(recrawlAt, f.share.nextAt))
+	resolvedThen := a.resolved(max(soonest, now))
+	if !resolvedThen {
+		wake, soonest = max(wake, h.nextLookup()), max(soonest, h.nextLookup())
 	}
 	switch {
-	case f.retires(h, soonest, work || renew < never, now):
+	case f.retires(h, soonest, work || recrawlAt < never, now):
 		f.retire(h, wake, work)
-	case !work && renew == never:
-		h.place = h.pause()
-	case f.outstays(h, soonest) && (a.inFlight > 0 || a.uncommitted > 0 || len(a.busy) > 0):
-		h.place = leased // goes dormant when all of it is committed
-	case a.hopeless > now:
-		f.await(h, soonest)
-	case a.lookingUp || !named && max(soonest-lead, h.namelessUntil()) <= now:
-		f.lookUp(h, now)
-	case !named:
-		f.await(h, max(soonest-lead, h.namelessUntil()))
+	case !work && recrawlAt == never:
+		h.state = h.idleState()
+	case f.sessionOver(h, soonest) && (a.inFlight > 0 || a.uncommitted > 0 || len(a.busy) > 0):
+		h.state = leased // goes dormant when all of it is committed
+	case a.failUntil > now:
+		f.pushReady(h, soonest)
+	case a.lookingUp || !resolvedThen && max(soonest-lead, h.nextLookup()) <= now:
+		f.requestLookup(h, now)
+	case !resolvedThen:
+		f.pushReady(h, max(soonest-lead, h.nextLookup()))
 	default:
-		f.awaitBoth(h, wake, work, renew)
+		f.waitForWork(h, wake, work, recrawlAt)
 	}
 }
 
 // awaitBoth lets a host wait for its new URLs, for its renewals, or for both.
-func (f *Frontier) awaitBoth(h *host, wake instant, work bool, renew instant) {
-	h.place = renewal
+func (f *Frontier) waitForWork(h *host, wake instant, work bool, recrawlAt instant) {
+	h.state = waitingToRecrawl
 	if work {
-		f.await(h, wake)
+		f.pushReady(h, wake)
 	}
-	if renew < never {
-		f.enterRenewals(h, renewing, renew)
+	if recrawlAt < never {
+		f.pushRecrawl(h, inActiveHeap, recrawlAt)
 	}
 }
 
 // pause is the place of an active host that has nothing to do at the moment.
-func (h *host) pause() place {
+func (h *host) idleState() state {
 	switch a := h.active; {
 	case a.loading:
 		return loading
 	case a.inFlight > 0:
 		return leased
-	case h.asking():
-		return parked
+	case h.isBlocked():
+		return waitingForRobots
 	}
-	return idle
+	return empty
 }
 
 // leave takes a host out of the heaps it is in.
-func (f *Frontier) leave(h *host) {
-	f.leaveRenewals(h)
-	switch h.place {
+func (f *Frontier) unschedule(h *host) {
+	f.removeRecrawl(h)
+	switch h.state {
 	case dormant:
-		f.dormant[h.heap].remove(h)
-	case called:
-		f.called.remove(h)
+		f.dormant[h.heapLane].remove(h)
+	case woken:
+		f.woken.remove(h)
 	case waiting:
-		f.ready[h.heap].remove(h)
+		f.ready[h.heapLane].remove(h)
 	}
-	h.place = idle
+	h.state = empty
 }
 
-func (f *Frontier) await(h *host, key instant) {
-	h.place, h.key, h.heap = waiting, key, h.lane
-	if h.active.holdsPlace { // no lane is closed to it
-		h.heap = quick
+func (f *Frontier) pushReady(h *host, key instant) {
+	h.state, h.readyAt, h.heapLane = waiting, key, h.lane
+	if h.active.hasSlot { // no lane is closed to it
+		h.heapLane = quick
 	}
-	f.ready[h.heap].push(h, h.active.foremost())
+	f.ready[h.heapLane].push(h, h.active.topPriority())
 }
 
-func (f *Frontier) sleep(h *host, key instant) {
-	h.place, h.key, h.heap = dormant, key, h.lane
-	f.dormant[h.heap].push(h, 0)
+func (f *Frontier) pushDormant(h *host, key instant) {
+	h.state, h.readyAt, h.heapLane = dormant, key, h.lane
+	f.dormant[h.heapLane].push(h, 0)
 }
 
 // placeDormant puts a host without active part among the dormant if it has work.
-func (f *Frontier) placeDormant(h *host) {
+func (f *Frontier) scheduleDormant(h *host) {
 	switch {
-	case len(f.errands[h.id]) > 0:
-		h.place, h.key = called, h.ready-lead
-		f.called.push(h, 0)
-	case h.queued+h.due > 0 && f.spent(h):
-		f.shelve(h)
+	case len(f.dormantJobs[h.id]) > 0:
+		h.state, h.readyAt = woken, h.ready-lead
+		f.woken.push(h, 0)
+	case h.queued+h.due > 0 && f.isOverBudget(h):
+		f.setOverBudget(h)
 	case h.queued > 0:
-		f.sleep(h, max(h.ready, h.wake)-lead)
+		f.pushDormant(h, max(h.ready, h.workAt)-lead)
 	case h.due > 0:
-		f.sleep(h, max(h.ready, h.wake, f.unix(h.nextDue))-lead)
+		f.pushDormant(h, max(h.ready, h.workAt, f.fromUnix(h.nextDue))-lead)
 	default:
-		h.place = idle
+		h.state = empty
 	}
-	f.placeRenewals(h)
+	f.scheduleRecrawls(h)
 }
 
 // placeRenewals puts a host without active part among those that sleep if it has renewals.
-func (f *Frontier) placeRenewals(h *host) {
-	if f.o.Renew == nil || h.renewals == 0 || h.place == called {
+func (f *Frontier) scheduleRecrawls(h *host) {
+	if f.o.Renew == nil || h.recrawls == 0 || h.state == woken {
 		return
 	}
-	at := max(h.ready, f.unix(h.nextRenewal))
-	if h.robots != robots.ReasonNone {
-		at = max(at, h.wake)
+	at := max(h.ready, f.fromUnix(h.nextRecrawl))
+	if h.robotsReason != robots.ReasonNone {
+		at = max(at, h.workAt)
 	}
-	if h.place == idle {
-		h.place = resting
+	if h.state == empty {
+		h.state = recrawlOnly
 	}
-	f.enterRenewals(h, sleeping, at-lead)
+	f.pushRecrawl(h, inDormantHeap, at-lead)
 }
 
 // startable reports whether a host may be given a lease as far as it is itself
 // concerned.
-func (f *Frontier) startable(h *host, now instant) bool {
-	wake, work := f.wake(h)
-	return (work && wake <= now || f.renewable(now) && f.renewAt(h) <= now) && h.active.inFlight < h.active.limit()
+func (f *Frontier) canLease(h *host, now instant) bool {
+	wake, work := f.workAt(h)
+	return (work && wake <= now || f.recrawlAllowed(now) && f.recrawlAt(h) <= now) && h.active.inFlight < h.active.inFlightLimit()
 }
 
 // limit is how many requests to the host may be in flight: one until a robots.txt
 // was read, because it may ask for a delay.
-func (a *active) limit() int {
+func (a *active) inFlightLimit() int {
 	if !a.learned() {
 		return 1
 	}
@@ -167,21 +167,21 @@ func (a *active) limit() int {
 
 // wake is when a host has something to do and politeness lets it; false when
 // that depends on an event.
-func (f *Frontier) wake(h *host) (instant, bool) {
+func (f *Frontier) workAt(h *host) (instant, bool) {
 	a := h.active
 	at := never
 	if len(a.jobs) > 0 {
 		at = always
 	}
-	if f.spent(h) {
+	if f.isOverBudget(h) {
 		return max(at, f.instant(a.polite.Ready(f.clock))), len(a.jobs) > 0
 	}
 	for i := range a.queues {
-		if q := &a.queues[i]; !q.stands() && a.offers(q) {
-			at = min(at, q.held)
+		if q := &a.queues[i]; !q.isBlocked() && a.offers(q) {
+			at = min(at, q.heldUntil)
 		}
 	}
-	if a.loadAfter != always && a.low(f.o.Heads) {
+	if a.loadAfter != always && a.needsHeads(f.o.Heads) {
 		at = min(at, a.loadAfter)
 	}
 	at = min(at, f.readDueAt(h))
@@ -192,33 +192,33 @@ func (f *Frontier) wake(h *host) (instant, bool) {
 }
 
 // asking reports whether an answer about one of the host's origins, or URLs, is awaited.
-func (h *host) asking() bool {
-	return slices.ContainsFunc(h.active.queues, func(q queue) bool { return q.stands() })
+func (h *host) isBlocked() bool {
+	return slices.ContainsFunc(h.active.queues, func(q queue) bool { return q.isBlocked() })
 }
 
 // retires decides whether an active host goes dormant: never with anything
 // unsettled; and then if it has nothing to do for a while, or others need the room.
 func (f *Frontier) retires(h *host, wake instant, work bool, now instant) bool {
 	a := h.active
-	if a.inFlight > 0 || a.uncommitted > 0 || a.loading || a.lookingUp || len(a.jobs) > 0 || len(a.busy) > 0 || h.asking() {
+	if a.inFlight > 0 || a.uncommitted > 0 || a.loading || a.lookingUp || len(a.jobs) > 0 || len(a.busy) > 0 || h.isBlocked() {
 		return false
 	}
-	return !work || wake > now+keep || wake > now+lead && f.needed(wake) || f.outstays(h, wake)
+	return !work || wake > now+idleTime || wake > now+lead && f.roomNeeded(wake) || f.sessionOver(h, wake)
 }
 
 // outstays reports whether a host's session is over and others wait for room.
-func (f *Frontier) outstays(h *host, wake instant) bool {
-	return f.o.Session > 0 && h.active.served >= f.o.Session && f.needed(wake)
+func (f *Frontier) sessionOver(h *host, wake instant) bool {
+	return f.o.Session > 0 && h.active.served >= f.o.Session && f.roomNeeded(wake)
 }
 
 // needed reports whether there is no room, and a dormant host would use it
 // before an instant.
-func (f *Frontier) needed(by instant) bool {
-	if f.room() {
+func (f *Frontier) roomNeeded(by instant) bool {
+	if f.hasRoom() {
 		return false
 	}
 	for l := range lanes {
-		if next := f.dormant[l].top(); next != nil && next.key < by && f.mayOpen(l) {
+		if next := f.dormant[l].top(); next != nil && next.readyAt < by && f.laneMayActivate(l) {
 			return true
 		}
 	}
@@ -228,17 +228,17 @@ func (f *Frontier) needed(by instant) bool {
 // retire makes a host dormant.
 func (f *Frontier) retire(h *host, wake instant, work bool) {
 	a := h.active
-	h.robots, h.wake = a.holding(), wake
+	h.robotsReason, h.workAt = a.robotsHold(), wake
 	switch {
 	case work:
-	case f.spent(h):
-		h.wake = always
+	case f.isOverBudget(h):
+		h.workAt = always
 	default:
-		h.wake, h.queued = always, 0 // all of it was read; a commit brings it back with more
+		h.workAt, h.queued = always, 0 // all of it was read; a commit brings it back with more
 	}
-	f.remember(h, a.polite)
+	f.saveTimes(h, a.polite)
 	f.deactivate(h)
-	f.placeDormant(h)
+	f.scheduleDormant(h)
 }
 
 // deactivate drops the active part of a host.
@@ -253,28 +253,28 @@ func (f *Frontier) deactivate(h *host) {
 
 // holding is why robots.txt holds all that the host has to do; ReasonNone if it
 // does not.
-func (a *active) holding() robots.Reason {
+func (a *active) robotsHold() robots.Reason {
 	why := robots.ReasonNone
 	for i := range a.queues {
 		q := &a.queues[i]
 		switch {
-		case !q.waits() && len(q.renewals) == 0:
-		case q.held == always || q.stands():
+		case !q.waits() && len(q.recrawls) == 0:
+		case q.heldUntil == always || q.isBlocked():
 			return robots.ReasonNone
 		default:
-			why = q.why
+			why = q.holdReason
 		}
 	}
 	return why
 }
 
 // room reports whether another host may become active.
-func (f *Frontier) room() bool {
+func (f *Frontier) hasRoom() bool {
 	return f.activeHosts < f.o.ActiveHosts && f.activeBytes < f.o.ActiveBytes
 }
 
 // weigh keeps the sum of what active hosts hold in memory.
-func (f *Frontier) weigh(h *host) {
+func (f *Frontier) updateBytes(h *host) {
 	n := h.active.measure()
 	f.activeBytes += n - h.active.bytes
 	h.active.bytes = n
@@ -282,27 +282,27 @@ func (f *Frontier) weigh(h *host) {
 
 // opens reports whether a host may become active now: few at a time, because
 // what they weigh is known only when they are loaded.
-func (f *Frontier) opens() bool { return f.room() && f.opening < maxOpening }
+func (f *Frontier) canActivate() bool { return f.hasRoom() && f.activating < maxActivating }
 
 // maxOpening is how many hosts may be on their way from dormant to active.
-const maxOpening = 256
+const maxActivating = 256
 
 // activate makes dormant hosts active whose turn is near. Those that others wait
 // for need no room: the ones that wait may have taken all there is.
-func (f *Frontier) activate(now instant) {
-	for h := f.called.top(); h != nil && h.key <= now; h = f.called.top() {
-		f.open(h)
+func (f *Frontier) activateDue(now instant) {
+	for h := f.woken.top(); h != nil && h.readyAt <= now; h = f.woken.top() {
+		f.activate(h)
 	}
-	f.wakens(now)
-	for f.opens() {
+	f.activateForRecrawls(now)
+	for f.canActivate() {
 		h := f.nextDormant(now)
 		switch {
 		case h == nil:
 			return
-		case f.spent(h):
-			f.place(h, now)
+		case f.isOverBudget(h):
+			f.schedule(h, now)
 		default:
-			f.open(h)
+			f.activate(h)
 		}
 	}
 }
@@ -312,7 +312,7 @@ func (f *Frontier) activate(now instant) {
 func (f *Frontier) nextDormant(now instant) (first *host) {
 	for l := range lanes {
 		h := f.dormant[l].top()
-		if h != nil && h.key <= now && (first == nil || h.key < first.key) && f.mayOpen(l) {
+		if h != nil && h.readyAt <= now && (first == nil || h.readyAt < first.readyAt) && f.laneMayActivate(l) {
 			first = h
 		}
 	}
@@ -322,7 +322,7 @@ func (f *Frontier) nextDormant(now instant) (first *host) {
 // mayOpen reports whether dormant hosts of a lane may become active as far as the others are
 // concerned: of those that are not quick, any number of which may wait for lookups and workers for
 // long, half of the room holds as many as there is use for.
-func (f *Frontier) mayOpen(l lane) bool {
+func (f *Frontier) laneMayActivate(l lane) bool {
 	half := max(f.o.ActiveHosts/2, 1)
 	switch {
 	case l == quick:
@@ -330,26 +330,26 @@ func (f *Frontier) mayOpen(l lane) bool {
 	case f.traffic.hosts[l] >= half:
 		return false
 	}
-	return l == slow || f.names.new() < min(maxOpening+4*f.o.Resolvers, half)
+	return l == slow || f.lookups.untried() < min(maxActivating+4*f.o.Resolvers, half)
 }
 
-func (f *Frontier) open(h *host) {
-	f.leave(h)
-	h.active = &active{jobs: f.errands[h.id], loadAfter: always}
-	delete(f.errands, h.id)
-	h.wake = always
+func (f *Frontier) activate(h *host) {
+	f.unschedule(h)
+	h.active = &active{jobs: f.dormantJobs[h.id], loadAfter: always}
+	delete(f.dormantJobs, h.id)
+	h.workAt = always
 	f.activeHosts++
-	f.opening++
-	h.place = loading
-	f.want(h)
+	f.activating++
+	h.state = loading
+	f.requestLoad(h)
 }
 
 // setTrouble notes since when a host cannot be asked.
-func (h *host) setTrouble(s politeness.Signal, now instant) {
+func (h *host) setFailing(s politeness.Signal, now instant) {
 	switch {
 	case s == politeness.SignalOK:
-		h.trouble = never
-	case s != politeness.SignalAborted && h.trouble == never:
-		h.trouble = now
+		h.failingSince = never
+	case s != politeness.SignalAborted && h.failingSince == never:
+		h.failingSince = now
 	}
 }

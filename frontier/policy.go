@@ -11,7 +11,7 @@ import (
 
 // CompleteRobots ends a Robots lease.
 func (f *Frontier) CompleteRobots(id uint64, r RobotsReport) error {
-	out, err := f.settleLease(id, Robots)
+	out, err := f.endLease(id, Robots)
 	if err != nil {
 		return err
 	}
@@ -20,37 +20,37 @@ func (f *Frontier) CompleteRobots(id uint64, r RobotsReport) error {
 	owner := h
 	switch {
 	case !r.answered():
-		h.active.jobs = slices.Insert(h.active.jobs, h.active.firstJob(h, &job), errand{out.lease.URL, job})
+		h.active.jobs = slices.Insert(h.active.jobs, h.active.jobPosition(h, &job), pendingJob{out.lease.URL, job})
 	case !r.Redirect.IsZero():
 		job.Hops++
-		f.forward(h, errand{r.Redirect, job}, r.End)
+		f.forwardJob(h, pendingJob{r.Redirect, job}, r.End)
 	default:
-		owner = f.setPolicy(job, r.Record, r.Rules, r.End)
-		f.shareRules(h, out.lease.URL, job, &r)
+		owner = f.setRecord(job, r.Record, r.Rules, r.End)
+		f.shareRecord(h, out.lease.URL, job, &r)
 	}
 	if r.Sent {
 		f.update(h, r.End, 1, r.Bytes)
 	}
-	f.place(h, f.instant(r.End))
-	f.settled(owner, h, r.End)
+	f.schedule(h, f.instant(r.End))
+	f.jobDone(owner, h, r.End)
 	return nil
 }
 
 // shareRules spares the host that has served an errand a second request for the same file: where a redirect led to the
 // robots.txt of an origin of its own, what came counts for that origin as well.
-func (f *Frontier) shareRules(h *host, from weburl.URL, job RobotsJob, r *RobotsReport) {
+func (f *Frontier) shareRecord(h *host, from weburl.URL, job RobotsJob, r *RobotsReport) {
 	q := h.queueOf(from.Origin())
 	final := r.Record.Class == robots.ClassFound || r.Record.Class == robots.ClassUnavailable && r.Record.Status/100 == 4
-	if q == nil || q.asked || from.Origin() == job.Origin || from.RequestURI() != "/robots.txt" || !final {
+	if q == nil || q.fetchingRobots || from.Origin() == job.Origin || from.RequestURI() != "/robots.txt" || !final {
 		return
 	}
 	record := r.Record
 	record.Redirects = 0
-	f.setPolicy(RobotsJob{Origin: q.origin, Owner: h.id, Previous: q.record}, record, r.Rules, r.End)
+	f.setRecord(RobotsJob{Origin: q.origin, Owner: h.id, Previous: q.record}, record, r.Rules, r.End)
 }
 
 // answersElsewhere reports whether another origin of the host has a robots.txt that can be asked for.
-func (a *active) answersElsewhere(q *queue) bool {
+func (a *active) otherOriginAnswers(q *queue) bool {
 	for i := range a.queues {
 		if other := &a.queues[i]; other != q && other.known && other.record.Class != robots.ClassUnreachable {
 			return true
@@ -60,18 +60,18 @@ func (a *active) answersElsewhere(q *queue) bool {
 }
 
 // settled goes on with the owner of an errand that another host has served.
-func (f *Frontier) settled(owner, server *host, now time.Time) {
+func (f *Frontier) jobDone(owner, server *host, now time.Time) {
 	if owner == nil || owner == server || owner.active == nil {
 		return
 	}
 	f.update(owner, now, 0, 0)
-	f.place(owner, f.instant(now))
+	f.schedule(owner, f.instant(now))
 }
 
 // setPolicy records what robots.txt came to and puts it in force. It returns
 // the host whose origin it is for.
-func (f *Frontier) setPolicy(job RobotsJob, record robots.Record, rules *robots.Rules, now time.Time) *host {
-	f.policy(storage.Policy{Origin: job.Origin}, record)
+func (f *Frontier) setRecord(job RobotsJob, record robots.Record, rules *robots.Rules, now time.Time) *host {
+	f.storeRecord(storage.Policy{Origin: job.Origin}, record)
 	h := f.hosts.get(job.Owner)
 	q := h.queueOf(job.Origin)
 	if q == nil {
@@ -80,24 +80,24 @@ func (f *Frontier) setPolicy(job RobotsJob, record robots.Record, rules *robots.
 	if rulesChanged(&job.Previous, &record) {
 		f.rechecks = append(f.rechecks, Recheck{Host: h.id, Origin: uint8(h.active.originIndex(job.Origin)), Rules: rules})
 	}
-	q.asked, q.known, q.held, q.record, q.rules, q.judged = false, true, always, record, rules, judged{}
-	f.weigh(h)
-	f.setAsked(h)
-	standing := f.o.Robots.Standing(record, h.active.polite.Delay(now), now)
+	q.fetchingRobots, q.known, q.heldUntil, q.record, q.rules, q.verdict = false, true, always, record, rules, workerVerdict{}
+	f.updateBytes(h)
+	f.setPace(h)
+	decision := f.o.Robots.Standing(record, h.active.polite.Delay(now), now)
 	switch {
-	case f.closes(standing, rules):
-		q.hold(standing, f.instant(standing.Until))
-		if h.trouble == never {
-			h.trouble = f.instant(now)
+	case f.holdsOrigin(decision, rules):
+		q.hold(decision, f.instant(decision.Until))
+		if h.failingSince == never {
+			h.failingSince = f.instant(now)
 		}
 	case record.Class != robots.ClassUnreachable:
-		h.trouble = never
+		h.failingSince = never
 	}
 	return h
 }
 
 // closes reports whether nothing of an origin may be asked.
-func (f *Frontier) closes(s robots.Standing, rules *robots.Rules) bool {
+func (f *Frontier) holdsOrigin(s robots.Standing, rules *robots.Rules) bool {
 	return f.o.Obey && (s.Kind == robots.StandingHold || rules.DisallowsAll())
 }
 

@@ -8,34 +8,34 @@ import (
 )
 
 // readRenewalsAt is when renewals of an active host should be read.
-func (f *Frontier) readRenewalsAt(h *host) instant {
+func (f *Frontier) readRecrawlsAt(h *host) instant {
 	a := h.active
-	if f.o.Renew == nil || h.renewals == 0 || a.loading {
+	if f.o.Renew == nil || h.recrawls == 0 || a.loading {
 		return never
 	}
 	known := len(a.busy)
 	for i := range a.queues {
-		known += len(a.queues[i].renewals)
+		known += len(a.queues[i].recrawls)
 	}
-	return f.readAgainAt(a, h.nextRenewal, a.renewalsRead, int(h.renewals) > known)
+	return f.nextReadAt(a, h.nextRecrawl, a.recrawlsRead, int(h.recrawls) > known)
 }
 
 // renewAt is when a renewal of an active host may be made as far as the host is concerned; never: there is none.
-func (f *Frontier) renewAt(h *host) instant {
+func (f *Frontier) recrawlAt(h *host) instant {
 	a := h.active
 	if f.o.Renew == nil {
 		return never
 	}
-	at, low := f.readRenewalsAt(h), false
+	at, low := f.readRecrawlsAt(h), false
 	for i := range a.queues {
 		q := &a.queues[i]
-		if !q.stands() && len(q.renewals) > 0 {
-			at = min(at, q.held)
+		if !q.isBlocked() && len(q.recrawls) > 0 {
+			at = min(at, q.heldUntil)
 		}
-		low = low || len(q.renewals) <= f.o.Heads/4 && q.moreRenewals
+		low = low || len(q.recrawls) <= f.o.Heads/4 && q.moreRecrawls
 	}
 	if low && a.loadAfter == always {
-		f.want(h)
+		f.requestLoad(h)
 	}
 	if at == never {
 		return never
@@ -44,14 +44,14 @@ func (f *Frontier) renewAt(h *host) instant {
 }
 
 // pickRenewal chooses the queue whose renewal is overdue longest.
-func (a *active) pickRenewal(now instant) *queue {
+func (a *active) pickRecrawl(now instant) *queue {
 	var best *queue
 	for i := range a.queues {
 		q := &a.queues[i]
-		if q.stands() || q.held > now || len(q.renewals) == 0 {
+		if q.isBlocked() || q.heldUntil > now || len(q.recrawls) == 0 {
 			continue
 		}
-		if best == nil || q.renewals[0].Last.Due.Before(best.renewals[0].Last.Due) {
+		if best == nil || q.recrawls[0].Last.Due.Before(best.recrawls[0].Last.Due) {
 			best = q
 		}
 	}
@@ -59,10 +59,10 @@ func (a *active) pickRenewal(now instant) *queue {
 }
 
 // takeRenewal leases the first renewal of a queue that may be made; nil if there is none.
-func (f *Frontier) takeRenewal(h *host, q *queue, now time.Time) *outstanding {
-	for len(q.renewals) > 0 {
-		head := q.renewals[0]
-		q.renewals = q.renewals[1:]
+func (f *Frontier) leaseRecrawl(h *host, q *queue, now time.Time) *outstanding {
+	for len(q.recrawls) > 0 {
+		head := q.recrawls[0]
+		q.recrawls = q.recrawls[1:]
 		out := f.leasePage(h, q, &head, true, now)
 		switch {
 		case out == nil && q.matching:
@@ -71,30 +71,30 @@ func (f *Frontier) takeRenewal(h *host, q *queue, now time.Time) *outstanding {
 		case out == nil:
 			continue
 		case out.lease.Kind == Page:
-			f.tookRenewal(f.instant(head.Last.At), f.instant(head.Last.Due), f.instant(now))
+			f.countRecrawl(f.instant(head.Last.At), f.instant(head.Last.Due), f.instant(now))
 		}
-		out.renewal = true
+		out.recrawl = true
 		return out
 	}
 	return nil
 }
 
 // loadRenewals takes in the renewals that were read of a queue.
-func (f *Frontier) loadRenewals(a *active, q *queue, got []storage.Head) {
-	q.moreRenewals = len(got) >= a.dueAsked
-	have := make(map[uint32]bool, len(q.renewals))
-	for i := range q.renewals {
-		have[q.renewals[i].Ordinal] = true
+func (f *Frontier) loadRecrawls(a *active, q *queue, got []storage.Head) {
+	q.moreRecrawls = len(got) >= a.dueWanted
+	have := make(map[uint32]bool, len(q.recrawls))
+	for i := range q.recrawls {
+		have[q.recrawls[i].Ordinal] = true
 	}
 	for _, head := range got {
 		if a.busy.has(head.Ordinal) || have[head.Ordinal] {
 			continue
 		}
-		if len(q.renewals) >= f.o.Heads {
-			q.moreRenewals = true
+		if len(q.recrawls) >= f.o.Heads {
+			q.moreRecrawls = true
 			return
 		}
-		q.renewals = append(q.renewals, head)
+		q.recrawls = append(q.recrawls, head)
 	}
 }
 
@@ -114,10 +114,10 @@ func (f *Frontier) visit(h *host, head *storage.Head, at time.Time) *revisit.Vis
 }
 
 // plan decides about the next visit of a page that was asked for. Without a plan the page keeps what is remembered of it.
-func (f *Frontier) plan(h *host, head *storage.Head, o *storage.Outcome, r *PageReport) {
+func (f *Frontier) planRecrawl(h *host, head *storage.Head, o *storage.Outcome, r *PageReport) {
 	if f.o.Renew == nil || o.State == storage.Retrying || o.Reason == storage.ReasonCrash ||
 		o.State != storage.Fetched && o.State != storage.Redirected && !wasThere(head) {
-		f.unplan(h, head, o)
+		f.keepPlan(h, head, o)
 		return
 	}
 	v := f.visit(h, head, o.At)
@@ -126,7 +126,7 @@ func (f *Frontier) plan(h *host, head *storage.Head, o *storage.Outcome, r *Page
 		v.Change, v.Modified, v.Expires = r.Change, r.Modified, r.Expires
 		m = f.o.Renew.Answered(v, &h.active.site)
 	} else {
-		m = f.gone(h, head, o, v)
+		m = f.planGone(h, head, o, v)
 	}
 	o.Due, o.History = m.Due, m.History
 }
@@ -141,7 +141,7 @@ func wasThere(head *storage.Head) bool {
 }
 
 // gone plans another visit of a page that is not there any more, or says that there is none.
-func (f *Frontier) gone(h *host, head *storage.Head, o *storage.Outcome, v *revisit.Visit) revisit.Memory {
+func (f *Frontier) planGone(h *host, head *storage.Head, o *storage.Outcome, v *revisit.Visit) revisit.Memory {
 	const gone = 410
 	v.GoneForAll = o.Status == gone && v.TimesGone > 0
 	o.Attempts = uint8(min(v.TimesGone+1, 255))
@@ -150,7 +150,7 @@ func (f *Frontier) gone(h *host, head *storage.Head, o *storage.Outcome, v *revi
 }
 
 // unplan takes a page off the plan that is not fetched now.
-func (f *Frontier) unplan(h *host, head *storage.Head, o *storage.Outcome) {
+func (f *Frontier) keepPlan(h *host, head *storage.Head, o *storage.Outcome) {
 	o.History = head.Last.History
 	if o.State == storage.Retrying {
 		keepContent(o, &head.Last)
@@ -166,13 +166,13 @@ func keepContent(o, last *storage.Outcome) {
 }
 
 // loseRenewals settles the renewals in memory of a host that there is no way to reach.
-func (f *Frontier) loseRenewals(h *host, q *queue, at time.Time) {
-	for i := range q.renewals {
-		head := &q.renewals[i]
+func (f *Frontier) failRecrawls(h *host, q *queue, at time.Time) {
+	for i := range q.recrawls {
+		head := &q.recrawls[i]
 		h.active.busy.add(head.Ordinal)
-		o := storage.Outcome{State: storage.Failed, Reason: h.active.whyHopeless, At: at}
-		f.plan(h, head, &o, nil)
-		f.settle(h, head, o)
+		o := storage.Outcome{State: storage.Failed, Reason: h.active.failReason, At: at}
+		f.planRecrawl(h, head, &o, nil)
+		f.recordOutcome(h, head, o)
 	}
-	q.renewals = nil
+	q.recrawls = nil
 }

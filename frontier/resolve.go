@@ -13,7 +13,7 @@ import (
 const minTTL = 30 * time.Second
 
 // hopelessFor is for how long the URLs of a hopeless host end without another lookup.
-const hopelessFor = time.Minute
+const failFor = time.Minute
 
 // resolved reports whether the host has an address that holds at an instant.
 func (a *active) resolved(at instant) bool { return a.limits[byAddress] != nil && a.expires > at }
@@ -22,30 +22,30 @@ func (a *active) resolved(at instant) bool { return a.limits[byAddress] != nil &
 // back to the address where the next request is reserved for it keeps its turn.
 func (f *Frontier) pin(h *host, r *ResolveReport, now instant) {
 	a := h.active
-	pinned := r.Addresses[int(h.turn)%len(r.Addresses)]
+	pinned := r.Addresses[int(h.addressTurn)%len(r.Addresses)]
 	to := f.ofAddress(pinned)
 	if a.limits[byAddress] != to {
-		f.yield(h, now)
+		f.releaseReserved(h, now)
 	}
 	f.setLimit(h, byAddress, to)
 	a.pinned, a.expires, h.absent = pinned, now+instant(max(r.TTL, minTTL)), 0
-	if h.reserved() {
-		f.awaitLimits(h, now)
+	if h.hasReserved() {
+		f.waitForReserved(h, now)
 	}
 }
 
 // unresolved is a host whose name leads nowhere: it waits as a host does that
 // does not answer, unless it is clear that nothing will come of it.
-func (f *Frontier) unresolved(h *host, r *ResolveReport) {
+func (f *Frontier) lookupFailed(h *host, r *ResolveReport) {
 	if r.Absent {
-		h.setNameless(f.instant(r.End) + instant(r.TTL))
+		h.setNextLookup(f.instant(r.End) + instant(r.TTL))
 		h.absent = min(h.absent, f.o.MaxAttempts-1) + 1
 	}
 	if r.Final || h.absent >= f.o.MaxAttempts {
-		h.active.hopeless, h.active.whyHopeless = f.instant(r.End)+instant(hopelessFor), r.Reason
+		h.active.failUntil, h.active.failReason = f.instant(r.End)+instant(failFor), r.Reason
 	} else {
 		h.active.polite.Ended(r.End, politeness.Result{Signal: politeness.SignalUnreachable, Cause: uint16(storage.ReasonCause(r.Reason)), Jitter: f.jitter()})
-		h.setTrouble(politeness.SignalUnreachable, f.instant(r.End))
+		h.setFailing(politeness.SignalUnreachable, f.instant(r.End))
 	}
 	f.failJobs(h, r.End)
 	f.update(h, r.End, 0, 0)
@@ -53,9 +53,9 @@ func (f *Frontier) unresolved(h *host, r *ResolveReport) {
 
 // giveUp settles all URLs of a hopeless host that are in memory; the others
 // follow when they are.
-func (f *Frontier) giveUp(h *host, now instant) {
+func (f *Frontier) failQueued(h *host, now instant) {
 	a := h.active
-	if a.hopeless <= now {
+	if a.failUntil <= now {
 		return
 	}
 	at, settled := f.time(now), len(f.out.Done)
@@ -64,11 +64,11 @@ func (f *Frontier) giveUp(h *host, now instant) {
 		for q.waits() {
 			head, _ := q.take()
 			a.busy.add(head.Ordinal)
-			o := storage.Outcome{State: storage.Failed, Reason: a.whyHopeless, At: at}
-			f.plan(h, &head, &o, nil)
-			f.settle(h, &head, o)
+			o := storage.Outcome{State: storage.Failed, Reason: a.failReason, At: at}
+			f.planRecrawl(h, &head, &o, nil)
+			f.recordOutcome(h, &head, o)
 		}
-		f.loseRenewals(h, q, at)
+		f.failRecrawls(h, q, at)
 	}
 	f.failJobs(h, at)
 	if len(f.out.Done) > settled {

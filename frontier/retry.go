@@ -29,13 +29,13 @@ func (f *Frontier) forgetName(id storage.HostID) {
 	if h == nil {
 		return
 	}
-	h.absent, h.nameless, h.lookup = 0, 0, neverLookedUp
+	h.absent, h.noLookupUntil, h.lookup = 0, 0, notLookedUp
 	if h.active != nil {
-		h.active.hopeless = always
+		h.active.failUntil = always
 	}
 }
 
 // dropRenewal takes a URL that became due in another way off the renewals in memory.
-func (q *queue) dropRenewal(ordinal uint32) {
-	q.renewals = slices.DeleteFunc(q.renewals, func(h storage.Head) bool { return h.Ordinal == ordinal })
+func (q *queue) dropRecrawl(ordinal uint32) {
+	q.recrawls = slices.DeleteFunc(q.recrawls, func(h storage.Head) bool { return h.Ordinal == ordinal })
 }

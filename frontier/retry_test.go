@@ -94,7 +94,7 @@ func TestPutBackURLs(t *testing.T) {
 
 // TestPutBackRenewalInMemory: a URL that is put back while its recrawl is in memory is requested once.
 func TestPutBackRenewalInMemory(t *testing.T) {
-	q := queue{renewals: []storage.Head{{Entry: storage.Entry{Ordinal: 3}}, {Entry: storage.Entry{Ordinal: 5}}}}
+	q := queue{recrawls: []storage.Head{{Entry: storage.Entry{Ordinal: 3}}, {Entry: storage.Entry{Ordinal: 5}}}}
 	l := Load{Host: storage.Host{Queues: make([]storage.Queue, 1)}, Queues: []QueueLoad{{Heads: storage.Heads{Due: []storage.Head{{Entry: storage.Entry{Ordinal: 3}}}}}}}
 	a := active{queues: []queue{q}}
 	f, err := New(testOptions(), NewScope(ModeAny, nil, nil), epoch)
@@ -102,8 +102,8 @@ func TestPutBackRenewalInMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.loadQueue(&a, 0, &l)
-	if got := a.queues[0]; len(got.due) != 1 || len(got.renewals) != 1 || got.renewals[0].Ordinal != 5 {
-		t.Errorf("due %v, recrawls %v", got.due, got.renewals)
+	if got := a.queues[0]; len(got.due) != 1 || len(got.recrawls) != 1 || got.recrawls[0].Ordinal != 5 {
+		t.Errorf("due %v, recrawls %v", got.due, got.recrawls)
 	}
 }
 

@@ -24,25 +24,25 @@ type Renewer interface {
 }
 
 // renewalHeap orders hosts by the instant at which a renewal may be made, the earliest first.
-type renewalHeap []*host
+type recrawlHeap []*host
 
-func (h renewalHeap) Len() int { return len(h) }
-func (h renewalHeap) Less(i, j int) bool {
-	return h[i].renewKey < h[j].renewKey || h[i].renewKey == h[j].renewKey && h[i].id < h[j].id
+func (h recrawlHeap) Len() int { return len(h) }
+func (h recrawlHeap) Less(i, j int) bool {
+	return h[i].recrawlAt < h[j].recrawlAt || h[i].recrawlAt == h[j].recrawlAt && h[i].id < h[j].id
 }
-func (h renewalHeap) Swap(i, j int) {
+func (h recrawlHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].renewIndex, h[j].renewIndex = int32(i), int32(j)
+	h[i].recrawlIndex, h[j].recrawlIndex = int32(i), int32(j)
 }
 
 // Push is heap.Push's.
-func (h *renewalHeap) Push(x any) {
-	x.(*host).renewIndex = int32(len(*h))
+func (h *recrawlHeap) Push(x any) {
+	x.(*host).recrawlIndex = int32(len(*h))
 	*h = append(*h, x.(*host))
 }
 
 // Pop is heap.Pop's.
-func (h *renewalHeap) Pop() any {
+func (h *recrawlHeap) Pop() any {
 	last := len(*h) - 1
 	x := (*h)[last]
 	(*h)[last] = nil
@@ -50,7 +50,7 @@ func (h *renewalHeap) Pop() any {
 	return x
 }
 
-func (h renewalHeap) top() *host {
+func (h recrawlHeap) top() *host {
 	if len(h) == 0 {
 		return nil
 	}
@@ -59,37 +59,37 @@ func (h renewalHeap) top() *host {
 
 // Where a host's renewals stand.
 const (
-	notRenewing uint8 = iota
-	sleeping          // the host is not active
-	renewing          // the host is active
+	inNoHeap      uint8 = iota
+	inDormantHeap       // the host is not active
+	inActiveHeap        // the host is active
 )
 
 // renewals is the heap that a host is in.
-func (f *Frontier) renewals(h *host) *renewalHeap {
-	if h.renewIn == sleeping {
-		return &f.sleeping
+func (f *Frontier) recrawlHeap(h *host) *recrawlHeap {
+	if h.recrawlList == inDormantHeap {
+		return &f.dormantRecrawls
 	}
-	return &f.renewing[h.renewLane]
+	return &f.activeRecrawls[h.recrawlLane]
 }
 
 // enterRenewals puts a host into one of the heaps.
-func (f *Frontier) enterRenewals(h *host, which uint8, key instant) {
-	h.renewIn, h.renewKey, h.renewLane = which, key, h.lane
-	heap.Push(f.renewals(h), h)
+func (f *Frontier) pushRecrawl(h *host, which uint8, key instant) {
+	h.recrawlList, h.recrawlAt, h.recrawlLane = which, key, h.lane
+	heap.Push(f.recrawlHeap(h), h)
 }
 
 // leaveRenewals takes a host out of the heap it is in, if it is in one.
-func (f *Frontier) leaveRenewals(h *host) {
-	if h.renewIn != notRenewing {
-		heap.Remove(f.renewals(h), int(h.renewIndex))
-		h.renewIn = notRenewing
+func (f *Frontier) removeRecrawl(h *host) {
+	if h.recrawlList != inNoHeap {
+		heap.Remove(f.recrawlHeap(h), int(h.recrawlIndex))
+		h.recrawlList = inNoHeap
 	}
 }
 
 // share keeps account of the two kinds of requests.
 type share struct {
-	opens  instant // when the budget allows the next renewal
-	last   instant // when the last one began
+	nextAt instant // when the budget allows the next renewal
+	lastAt instant // when the last one began
 	credit float64 // of renewals: more than 0 if it is their turn
 }
 
@@ -110,13 +110,13 @@ func (f *Frontier) gap() instant {
 }
 
 // renewable reports whether the budget allows a renewal now.
-func (f *Frontier) renewable(now instant) bool { return f.o.Renew != nil && f.share.opens <= now }
+func (f *Frontier) recrawlAllowed(now instant) bool { return f.o.Renew != nil && f.share.nextAt <= now }
 
 // renewsFirst reports whether it is the turn of renewals.
-func (f *Frontier) renewsFirst() bool { return f.share.credit > 0 }
+func (f *Frontier) recrawlsFirst() bool { return f.share.credit > 0 }
 
 // tookRenewal takes note of a renewal of a page that was fetched at an instant and due at another.
-func (f *Frontier) tookRenewal(fetched, due, now instant) {
+func (f *Frontier) countRecrawl(fetched, due, now instant) {
 	s := &f.share
 	s.credit = max(s.credit-(1-f.o.RenewShare), -maxCredit)
 	gap := f.gap()
@@ -124,47 +124,47 @@ func (f *Frontier) tookRenewal(fetched, due, now instant) {
 		return
 	}
 	window := max(budgetWindow, 4*gap)
-	s.opens = max(s.opens, now-window)
-	waited := max(1-float64(now-s.opens)/float64(gap), 0) // 1: it begins as soon as the budget allows; 0: it could have begun one sooner
+	s.nextAt = max(s.nextAt, now-window)
+	waited := max(1-float64(now-s.nextAt)/float64(gap), 0) // 1: it begins as soon as the budget allows; 0: it could have begun one sooner
 	late := min(max(float64(now-due), 0)/max(float64(due-fetched), 1), 1)
-	f.o.Renew.Spent(float64(min(now-s.last, window))/float64(gap)-1, waited*late)
-	s.opens, s.last = s.opens+gap, now
+	f.o.Renew.Spent(float64(min(now-s.lastAt, window))/float64(gap)-1, waited*late)
+	s.nextAt, s.lastAt = s.nextAt+gap, now
 }
 
 // tookNew takes note of a request for a URL that was not fetched before.
-func (f *Frontier) tookNew() { f.share.credit = min(f.share.credit+f.o.RenewShare, maxCredit) }
+func (f *Frontier) countNew() { f.share.credit = min(f.share.credit+f.o.RenewShare, maxCredit) }
 
 // notRenewed takes back what a renewal cost that was not sent.
-func (f *Frontier) notRenewed() { f.share.opens -= f.gap() }
+func (f *Frontier) refundRecrawl() { f.share.nextAt -= f.gap() }
 
 // wakens makes hosts active for their renewals: no more than the budget has use for soon, because others
 // can use the room.
-func (f *Frontier) wakens(now instant) {
-	if f.o.Renew == nil || f.share.opens-lead > now {
+func (f *Frontier) activateForRecrawls(now instant) {
+	if f.o.Renew == nil || f.share.nextAt-lead > now {
 		return
 	}
-	enough := maxOpening
+	enough := maxActivating
 	if gap := f.gap(); gap > 0 {
-		enough = int(min(1+2*lead/gap, maxOpening))
+		enough = int(min(1+2*lead/gap, maxActivating))
 	}
-	for h := f.sleeping.top(); h != nil && h.renewKey <= now && f.opens() && f.readySoon(f.wanted(h), enough) < enough; h = f.sleeping.top() {
-		f.open(h)
+	for h := f.dormantRecrawls.top(); h != nil && h.recrawlAt <= now && f.canActivate() && f.recrawlersSoon(f.recrawlWake(h), enough) < enough; h = f.dormantRecrawls.top() {
+		f.activate(h)
 	}
 }
 
 // wanted is when a host that sleeps is to become active, if there is use for it.
-func (f *Frontier) wanted(h *host) instant { return max(h.renewKey, f.share.opens-lead) }
+func (f *Frontier) recrawlWake(h *host) instant { return max(h.recrawlAt, f.share.nextAt-lead) }
 
 // readySoon counts the hosts that can make a renewal soon after an instant, up to a number that is enough. It looks at the top
 // of the heap only, where the first are: whether there is none at all is exact, and a number may be too low.
-func (f *Frontier) readySoon(at instant, enough int) int {
-	n := f.opening
+func (f *Frontier) recrawlersSoon(at instant, enough int) int {
+	n := f.activating
 	for l := range lanes {
-		for _, h := range f.renewing[l][:min(len(f.renewing[l]), 4*enough)] {
+		for _, h := range f.activeRecrawls[l][:min(len(f.activeRecrawls[l]), 4*enough)] {
 			if n >= enough || !f.laneOpen(l) {
 				break
 			}
-			if h.renewKey <= at+lead {
+			if h.recrawlAt <= at+lead {
 				n++
 			}
 		}
@@ -173,18 +173,18 @@ func (f *Frontier) readySoon(at instant, enough int) int {
 }
 
 // wakeToRenew is the earliest instant at which there may be a renewal to make; never: there is none.
-func (f *Frontier) wakeToRenew() instant {
+func (f *Frontier) nextRecrawlWake() instant {
 	at := never
 	if f.o.Renew == nil {
 		return at
 	}
 	for l := range lanes {
-		if h := f.renewing[l].top(); h != nil && f.laneOpen(l) {
-			at = min(at, max(h.renewKey, f.share.opens))
+		if h := f.activeRecrawls[l].top(); h != nil && f.laneOpen(l) {
+			at = min(at, max(h.recrawlAt, f.share.nextAt))
 		}
 	}
-	if h := f.sleeping.top(); h != nil && f.opens() && f.readySoon(f.wanted(h), 1) == 0 {
-		at = min(at, f.wanted(h))
+	if h := f.dormantRecrawls.top(); h != nil && f.canActivate() && f.recrawlersSoon(f.recrawlWake(h), 1) == 0 {
+		at = min(at, f.recrawlWake(h))
 	}
 	return at
 }

@@ -29,6 +29,6 @@ func (f *Frontier) spreadKnown(polite *politeness.Host, now time.Time) {
 // spreadNew holds a host that was discovered.
 func (f *Frontier) spreadNew(h *host, now instant) {
 	if d := f.spread(f.o.Politeness.Delay); d > 0 {
-		h.ready, h.reason = now+instant(d), politeness.ReasonStart
+		h.ready, h.waitReason = now+instant(d), politeness.ReasonStart
 	}
 }

@@ -165,12 +165,12 @@ func FuzzTrapCheck(f *testing.F) {
 			t.Errorf("%q stripped to %q, want %q", uri, got, stripPathByParts(s, uri))
 		}
 		for i := range uri {
-			named := slices.ContainsFunc([]string{"calendar", "kalender", "calendrier", "events", "agenda"},
+			resolvedThen := slices.ContainsFunc([]string{"calendar", "kalender", "calendrier", "events", "agenda"},
 				func(word string) bool {
 					return strings.Contains(uri[:i], word)
 				})
-			if named != (calendarWord(uri) <= i) {
-				t.Errorf("%q: a calendar before %d: %v, its word ends at %d", uri, i, named, calendarWord(uri))
+			if resolvedThen != (calendarWord(uri) <= i) {
+				t.Errorf("%q: a calendar before %d: %v, its word ends at %d", uri, i, resolvedThen, calendarWord(uri))
 			}
 		}
 	})

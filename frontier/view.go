@@ -12,7 +12,7 @@ import (
 // out, and every host with work either cannot be asked before within has
 // passed, or could not be asked for at least that long.
 func (f *Frontier) Finished(now time.Time, within time.Duration) bool {
-	if len(f.leases)+f.names.waiting()+len(f.wants)+len(f.foreign) > 0 {
+	if len(f.leases)+f.lookups.queued()+len(f.wants)+len(f.jobsByName) > 0 {
 		return false
 	}
 	// The hosts that are due first mostly say it all.
@@ -32,24 +32,24 @@ func (f *Frontier) Finished(now time.Time, within time.Duration) bool {
 }
 
 func (f *Frontier) postponed(h *host, now, within instant) bool {
-	switch h.place {
-	case idle, parked, resting, renewal:
+	switch h.state {
+	case empty, waitingForRobots, recrawlOnly, waitingToRecrawl:
 		return true
-	case shelved:
-		return f.spent(h)
-	case dormant, called, waiting:
-		return h.key > now+within || h.trouble != never && now-h.trouble >= within
+	case overBudget:
+		return f.isOverBudget(h)
+	case dormant, woken, waiting:
+		return h.readyAt > now+within || h.failingSince != never && now-h.failingSince >= within
 	}
 	return false
 }
 
 // held is why robots.txt holds all that a host has to do; ReasonNone: it does not.
-func (f *Frontier) held(h *host) robots.Reason {
+func (f *Frontier) robotsHold(h *host) robots.Reason {
 	switch {
 	case h.active != nil && len(h.active.jobs) == 0:
-		return h.active.holding()
-	case h.active == nil && len(f.errands[h.id]) == 0:
-		return h.robots
+		return h.active.robotsHold()
+	case h.active == nil && len(f.dormantJobs[h.id]) == 0:
+		return h.robotsReason
 	}
 	return robots.ReasonNone
 }
@@ -74,7 +74,7 @@ type Waiting struct {
 // Waiting calls each for every host that has work.
 func (f *Frontier) Waiting(now time.Time, each func(Waiting)) {
 	f.Walk(0, len(f.hosts.hosts), now, func(w *Waiting) {
-		if w.Left > 0 || w.Place != placeNames[idle] && w.Place != placeNames[resting] && w.Place != placeNames[renewal] {
+		if w.Left > 0 || w.Place != empty.String() && w.Place != recrawlOnly.String() && w.Place != waitingToRecrawl.String() {
 			each(*w)
 		}
 	})
@@ -87,7 +87,7 @@ func (f *Frontier) Walk(from storage.HostID, n int, now time.Time, each func(*Wa
 	end := min(int(from)+n, len(f.hosts.hosts))
 	for _, h := range f.hosts.hosts[min(int(from), end):end] {
 		if h != nil {
-			w := f.waits(h, t)
+			w := f.view(h, t)
 			each(&w)
 		}
 	}
@@ -98,16 +98,16 @@ func (f *Frontier) Walk(from storage.HostID, n int, now time.Time, each func(*Wa
 }
 
 // waits is where a host stands.
-func (f *Frontier) waits(h *host, now instant) Waiting {
+func (f *Frontier) view(h *host, now instant) Waiting {
 	left := int(h.queued) + int(h.due)
 	w := Waiting{
-		Host: h.id, Left: left, Place: placeNames[h.place], Delay: time.Duration(float64(h.delay) * float64(time.Second)), Reason: h.reason, Parked: h.parked,
-		Paused: h.reason == politeness.ReasonPause && h.wake > f.instant(f.clock), Trouble: h.trouble != never, Robots: f.held(h), Budget: f.spent(h),
+		Host: h.id, Left: left, Place: h.state.String(), Delay: time.Duration(float64(h.delay) * float64(time.Second)), Reason: h.waitReason, Parked: h.parked,
+		Paused: h.waitReason == politeness.ReasonPause && h.workAt > f.instant(f.clock), Trouble: h.failingSince != never, Robots: f.robotsHold(h), Budget: f.isOverBudget(h),
 	}
 	start := now
-	if h.place == waiting || h.place == dormant || h.place == called {
-		start = max(f.asked(h), now)
-		w.Until = f.known(start)
+	if h.state == waiting || h.state == dormant || h.state == woken {
+		start = max(f.nextFetch(h), now)
+		w.Until = f.timeOrZero(start)
 	}
 	if a := h.active; a != nil {
 		w.Name = a.name
@@ -117,30 +117,30 @@ func (f *Frontier) waits(h *host, now instant) Waiting {
 		}
 	}
 	if left > 0 && !w.Paused && start <= never/2 {
-		all := float64(start-now) + float64(max(f.affordable(h, left)-1, 0))*float64(w.Delay)
+		all := float64(start-now) + float64(max(f.withinBudget(h, left)-1, 0))*float64(w.Delay)
 		w.Finish = time.Duration(min(all, float64(never/2))) // a million URLs at three hours each is more than fits
 	}
 	return w
 }
 
 // asked is when a host that waits is asked next, if all stays as it is.
-func (f *Frontier) asked(h *host) instant {
+func (f *Frontier) nextFetch(h *host) instant {
 	if h.active == nil {
-		return h.key + lead
+		return h.readyAt + lead
 	}
-	return max(h.key, f.instant(h.active.polite.Ready(f.clock)))
+	return max(h.readyAt, f.instant(h.active.polite.Ready(f.clock)))
 }
 
-// Places counts the hosts by the place they are in.
+// Places counts the hosts by their states, by the names that the API has for them.
 func (f *Frontier) Places() map[string]int {
-	var n [len(placeNames)]int
+	var n [states]int
 	for h := range f.hosts.all {
-		n[h.place]++
+		n[h.state]++
 	}
 	places := make(map[string]int, len(n))
-	for p, count := range n {
+	for s, count := range n {
 		if count > 0 {
-			places[placeNames[p]] = count
+			places[state(s).String()] = count
 		}
 	}
 	return places

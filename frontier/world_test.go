@@ -222,7 +222,7 @@ func (w *world) collect() {
 // load reads now and brings it later, as the loader does.
 func (w *world) load(want LoadRequest) {
 	w.loads++
-	if !w.failedAt.IsZero() && w.now.Sub(w.failedAt) < time.Duration(keep-lead) {
+	if !w.failedAt.IsZero() && w.now.Sub(w.failedAt) < time.Duration(idleTime-lead) {
 		w.t.Errorf("a load that failed is tried again after %v", w.now.Sub(w.failedAt))
 	}
 	w.failedAt = time.Time{}
