@@ -17,7 +17,7 @@ func (f *Frontier) setPace(h *host) {
 			all = false
 			continue
 		}
-		asked = asked.Merge(paceOf(q.rules.Pace(), q.index))
+		asked = asked.Merge(paceOf(q.rules.Pace(), q.Origin()))
 	}
 	if !all {
 		asked = asked.Merge(a.polite.Asked())

@@ -1,11 +1,10 @@
 package frontier
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier/internal/queue"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -61,12 +60,12 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 	f.endRequest(out, &r.Report)
 	h, head := out.host, &out.lease.Head
 	q := &h.active.queues[head.Origin]
-	q.inFlight.remove(head.Ordinal)
 	outcome := head.Last
 	if r.answered() {
 		outcome = f.attempted(head, r.Outcome, r.End)
 		f.planRecrawl(h, head, &outcome, &r)
 		f.recordOutcome(h, head, outcome)
+		q.Done(head.Ordinal)
 	} else {
 		f.putBack(h, q, out)
 	}
@@ -80,25 +79,11 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 }
 
 // putBack returns the URL of a lease without a result to its queue.
-func (f *Frontier) putBack(h *host, q *queue, out *outstanding) {
-	f.returnHead(h, q, out.lease.Head, out.due, out.recrawl)
-	if out.recrawl && out.lease.Kind == Page {
+func (f *Frontier) putBack(h *host, q *originQueue, out *outstanding) {
+	q.Return(out.lease.Head, out.urlKind)
+	h.active.busy.Remove(out.lease.Head.Ordinal)
+	if out.urlKind == queue.Recrawl && out.lease.Kind == Page {
 		f.refundRecrawl()
-	}
-}
-
-// returnHead returns a URL to its queue, to where it was taken from.
-func (f *Frontier) returnHead(h *host, q *queue, u storage.Head, due, recrawl bool) {
-	h.active.busy.remove(u.Ordinal)
-	switch {
-	case recrawl:
-		q.recrawls = slices.Insert(q.recrawls, 0, u)
-	case due:
-		q.addDue(u)
-	default:
-		i, _ := slices.BinarySearchFunc(q.heads.list, u.Ordinal,
-			func(a head, o uint32) int { return cmp.Compare(a.ordinal, o) })
-		q.heads.insert(i, []storage.Head{u})
 	}
 }
 
@@ -146,7 +131,7 @@ func (f *Frontier) update(h *host, now time.Time, requests uint32, bytes uint64)
 		Cursors: make([]storage.Cursor, len(a.queues)),
 	}
 	for i := range a.queues {
-		u.Cursors[i] = storage.Cursor{Origin: uint8(i), Next: a.queues[i].cursor()}
+		u.Cursors[i] = storage.Cursor{Origin: uint8(i), Next: a.queues[i].Cursor()}
 	}
 	if f.o.Renew != nil {
 		u.Site, _ = a.site.AppendBinary(nil) // its error is always nil

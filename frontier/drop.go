@@ -61,25 +61,13 @@ func (f *Frontier) applyDrop(h *host, now time.Time) {
 	}
 }
 
-func (f *Frontier) dropQueue(h *host, q *queue, d *drop, now time.Time) {
-	for len(q.heads.list) > 0 && q.heads.first() < d.below {
-		f.exclude(h, &storage.Head{Entry: q.heads.take(q.index)}, now)
+func (f *Frontier) dropQueue(h *host, q *originQueue, d *drop, now time.Time) {
+	dropped := q.DropBelow(d.below, func(last *storage.Outcome) bool {
+		isPutBack := d.done && last.Reason == storage.ReasonOperator // since the drop
+		return isPutBack || !DropMatters().Has(last.State)
+	})
+	for i := range dropped {
+		h.active.busy.Add(dropped[i].Ordinal)
+		f.recordOutcome(h, &dropped[i], DropOutcome(now))
 	}
-	due := q.due[:0]
-	for i := range q.due {
-		last := &q.due[i].Last
-		since := d.done && last.Reason == storage.ReasonOperator // put back after the drop
-		if q.due[i].Ordinal < d.below && DropMatters().Has(last.State) && !since {
-			f.exclude(h, &q.due[i], now)
-		} else {
-			due = append(due, q.due[i])
-		}
-	}
-	clear(q.due[len(due):])
-	q.due = due
-}
-
-func (f *Frontier) exclude(h *host, head *storage.Head, now time.Time) {
-	h.active.busy.add(head.Ordinal)
-	f.recordOutcome(h, head, DropOutcome(now))
 }

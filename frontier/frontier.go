@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier/internal/queue"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -60,13 +61,12 @@ type Frontier struct {
 type outstanding struct {
 	host   *host
 	lease  Lease
-	due    bool                 // the URL came from the due rows
 	limits [limitClasses]*limit // that it counts against
 
-	lane        lane // of its host
-	beforeQuick bool // of quick hosts that waited
-	recrawl     bool // the page was fetched before
-	unproven    bool // of a lookup: the name is not known to lead anywhere
+	lane        lane       // of its host
+	beforeQuick bool       // of quick hosts that waited
+	urlKind     queue.Kind // of Page and Match leases: where its URL came from
+	unproven    bool       // of a lookup: the name is not known to lead anywhere
 }
 
 // ErrUnknownLease says that a lease was completed twice or never given out.
@@ -238,7 +238,7 @@ func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) 
 		case h.active.loading:
 			h.active.commitsDuringLoad = append(h.active.commitsDuringLoad, b.Done[i].Ordinal)
 		default:
-			h.active.busy.remove(b.Done[i].Ordinal)
+			h.active.busy.Remove(b.Done[i].Ordinal)
 		}
 	}
 	t := f.instant(now)

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier/internal/queue"
 	"github.com/amble-crawler/amble/internal/revisit"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
@@ -65,9 +66,9 @@ type host struct {
 type active struct {
 	name              string
 	polite            *politeness.Host
-	queues            []queue
+	queues            []originQueue
 	jobs              []pendingJob         // for the robots.txt of origins, its own first
-	busy              ordinals             // leased, or settled and not yet committed
+	busy              queue.Ordinals       // leased, or settled and not yet committed
 	commitsDuringLoad []uint32             // busy no more once the load under way has come, which may be older
 	limits            [limitClasses]*limit // nil: it has none of that class, or its address is not known
 	site              revisit.Site         // what is remembered of how its pages change
@@ -104,25 +105,18 @@ type pendingJob struct {
 	job RobotsJob
 }
 
-// queue is the queue of one origin.
-type queue struct {
+// originQueue is the queue of one origin of an active host, with its robots rules.
+type originQueue struct {
+	queue.Queue
 	origin    weburl.Origin
-	heads     heads          // read and not leased, in order
-	due       []storage.Head // read and not leased
-	recrawls  []storage.Head // read and not leased, the longest overdue first
-	inFlight  ordinals       // leased ones that were queued, not due
 	record    robots.Record
 	rules     *robots.Rules
 	verdict   workerVerdict
-	heldUntil instant // nothing of it before; always: not held
+	heldUntil instant // nothing of it is fetched before; always: it is not held
 
-	next           uint32 // next ordinal to read from the store
-	index          uint8  // among the host's origins
-	more           bool   // there are more due URLs than were read
-	moreRecrawls   bool   // there are more renewals that are due
-	known          bool   // a robots.txt was read, now or in an earlier process
-	fetchingRobots bool   // its robots.txt is being fetched
-	matching       bool   // one of its URLs is being put to its rules, or waits for that
+	known          bool // a robots.txt was read, now or in an earlier process
+	fetchingRobots bool // its robots.txt is being fetched
+	matching       bool // one of its URLs is being matched by a worker, or waits for that
 	holdReason     robots.Reason
 }
 
@@ -138,33 +132,14 @@ func (f *Frontier) polite(h *host) instant { return f.instant(h.active.polite.Re
 
 func (f *Frontier) time(i instant) time.Time { return f.epoch.Add(time.Duration(i)) }
 
-// cursor is the lowest ordinal of the queue that is not settled.
-func (q *queue) cursor() uint32 {
-	n := q.next
-	if len(q.heads.list) > 0 {
-		n = q.heads.first()
-	}
-	if len(q.inFlight) > 0 {
-		n = min(n, q.inFlight[0])
-	}
-	return n
-}
-
 // measure estimates what an active host keeps in memory.
 func (a *active) measure() int {
 	n := 900 // all of it that does not depend on its queues, its share of maps included
 	for i := range a.queues {
 		q := &a.queues[i]
-		n += 400 + len(q.record.Body)
+		n += 400 + len(q.record.Body) + q.Bytes()
 		if q.rules != nil {
 			n += q.rules.Size()
-		}
-		n += q.heads.bytes()
-		for j := range q.due {
-			n += 200 + len(q.due[j].RequestURI) + len(q.due[j].Stripped)
-		}
-		for j := range q.recrawls {
-			n += 230 + len(q.recrawls[j].RequestURI) + len(q.recrawls[j].Stripped)
 		}
 	}
 	return n

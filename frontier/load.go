@@ -3,6 +3,7 @@ package frontier
 import (
 	"time"
 
+	"github.com/amble-crawler/amble/frontier/internal/queue"
 	"github.com/amble-crawler/amble/internal/revisit"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -56,7 +57,7 @@ func (f *Frontier) requestLoad(h *host) {
 	}
 	for i := range a.queues {
 		q := &a.queues[i]
-		r.Queues = append(r.Queues, QueueRequest{From: q.next, Max: max(0, f.o.Heads-len(q.heads.list)), Known: q.known})
+		r.Queues = append(r.Queues, QueueRequest{From: q.ReadTo(), Max: max(0, f.o.Heads-q.Len(queue.New)), Known: q.known})
 	}
 	f.wants = append(f.wants, r)
 }
@@ -67,10 +68,10 @@ func (a *active) needsHeads(heads int) bool {
 	moves := false
 	for i := range a.queues {
 		q := &a.queues[i]
-		if len(q.heads.list) <= heads/4 && q.next < a.tail || len(q.due) <= heads/4 && q.more {
+		if q.Low(heads, a.tail) {
 			return true
 		}
-		moves = moves || !q.isBlocked() && q.heldUntil == always && len(q.heads.list) > 0
+		moves = moves || !q.isBlocked() && q.heldUntil == always && q.Len(queue.New) > 0
 	}
 	return !moves && a.read < a.tail
 }
@@ -83,7 +84,7 @@ func (f *Frontier) readDueAt(h *host) instant {
 	}
 	known := len(a.busy)
 	for i := range a.queues {
-		known += len(a.queues[i].due)
+		known += a.queues[i].Len(queue.Due)
 	}
 	return f.nextReadAt(a, h.nextDue, a.dueRead, int(h.due) > known)
 }
@@ -177,7 +178,7 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 // forget ends what a load under way made necessary.
 func (a *active) applyCommitted() {
 	for _, ordinal := range a.commitsDuringLoad {
-		a.busy.remove(ordinal)
+		a.busy.Remove(ordinal)
 	}
 	a.commitsDuringLoad = nil
 }
@@ -186,32 +187,15 @@ func (a *active) applyCommitted() {
 func (f *Frontier) loadQueue(a *active, i int, l *Load) {
 	from, got := &l.Host.Queues[i], &l.Queues[i]
 	if i == len(a.queues) {
-		a.queues = append(a.queues, queue{origin: from.Origin, index: uint8(i), next: from.Cursor, heldUntil: always})
+		a.queues = append(a.queues, originQueue{
+			Queue: queue.Make(uint8(i), from.Cursor), origin: from.Origin, heldUntil: always,
+		})
 	}
 	q := &a.queues[i]
 	if !q.known && got.Rules != nil {
 		q.record, q.rules, q.known = got.Record, got.Rules, true
 	}
-	if got.Heads.Next > q.next {
-		q.heads.insert(len(q.heads.list), got.Heads.Queued)
-		q.next = got.Heads.Next
-	}
-	f.loadRecrawls(a, q, got.Heads.Renewals)
-	q.more = len(got.Heads.Due) >= a.dueWanted
-	have := make(map[uint32]bool, len(q.due))
-	for j := range q.due {
-		have[q.due[j].Ordinal] = true
-	}
-	for _, head := range got.Heads.Due {
-		if !a.busy.has(head.Ordinal) && !have[head.Ordinal] {
-			q.addDue(head)
-			q.dropRecrawl(head.Ordinal)
-		}
-	}
-	if most := f.o.Heads; len(q.due) > most {
-		clear(q.due[most:])
-		q.due, q.more = q.due[:most], true
-	}
+	q.Load(&got.Heads, a.busy, f.o.Heads, a.dueWanted)
 }
 
 // LoadFailed says that a load could not be done. The host is asked for again

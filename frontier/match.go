@@ -3,6 +3,7 @@ package frontier
 import (
 	"time"
 
+	"github.com/amble-crawler/amble/frontier/internal/queue"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -36,7 +37,7 @@ type workerVerdict struct {
 }
 
 // match matches a URL against the rules of its queue. ok is false if a worker has to do it.
-func (f *Frontier) match(q *queue, head *storage.Head) (v robots.Verdict, ok bool) {
+func (f *Frontier) match(q *originQueue, head *storage.Head) (v robots.Verdict, ok bool) {
 	if j := &q.verdict; j.rules != nil && j.rules == q.rules && j.ordinal == head.Ordinal {
 		return j.verdict, true
 	}
@@ -57,10 +58,10 @@ type matchTurn struct {
 
 // leaseMatch leases the match of a URL that was taken off its queue. If too many are out, the queue
 // joins the line: then there is no lease, and the caller puts the URL back.
-func (f *Frontier) leaseMatch(h *host, q *queue, head *storage.Head, recrawl bool) *outstanding {
+func (f *Frontier) leaseMatch(h *host, q *originQueue, head *storage.Head, recrawl bool) *outstanding {
 	q.matching = true
 	if f.matching >= maxMatching {
-		f.matchLine = append(f.matchLine, matchTurn{h, q.index, recrawl})
+		f.matchLine = append(f.matchLine, matchTurn{h, q.Origin(), recrawl})
 		return nil
 	}
 	f.matching++
@@ -78,35 +79,32 @@ func (f *Frontier) nextMatch() *outstanding {
 		f.matchLine = f.matchLine[1:]
 		h := turn.host
 		q := &h.active.queues[turn.queue] // a host with a blocked queue stays active
-		head, due, ok := q.takeNext(turn.recrawl)
+		head, kind, ok := q.takeNext(turn.recrawl)
 		if !ok { // it was dropped, or given up, meanwhile
 			q.matching = false
 			f.schedule(h, f.instant(f.clock))
 			continue
 		}
-		h.active.busy.add(head.Ordinal)
-		if !due && !turn.recrawl {
-			q.inFlight.add(head.Ordinal)
-		}
+		h.active.busy.Add(head.Ordinal)
 		out := f.leaseMatch(h, q, &head, turn.recrawl)
-		out.due, out.recrawl = due, turn.recrawl
+		out.urlKind = kind
 		return out
 	}
 	return nil
 }
 
-// takeFor removes the first URL of a queue, or its first renewal.
-func (q *queue) takeNext(recrawl bool) (head storage.Head, due, ok bool) {
+// takeNext removes the first page to recrawl of a queue, or its first other URL.
+func (q *originQueue) takeNext(recrawl bool) (head storage.Head, k queue.Kind, ok bool) {
 	if recrawl {
-		if ok = len(q.recrawls) > 0; ok {
-			head, q.recrawls = q.recrawls[0], q.recrawls[1:]
+		if _, ok = q.RecrawlDue(); ok {
+			head = q.TakeRecrawl()
 		}
-		return head, false, ok
+		return head, queue.Recrawl, ok
 	}
-	if _, _, ok = q.first(); ok {
-		head, due = q.take()
+	if _, _, ok = q.First(); ok {
+		head, k = q.Take()
 	}
-	return head, due, ok
+	return head, k, ok
 }
 
 // CompleteMatch ends a Match lease.
@@ -121,7 +119,6 @@ func (f *Frontier) CompleteMatch(id uint64, r MatchReport) error {
 	h.active.matching--
 	q := &h.active.queues[head.Origin]
 	q.matching = false
-	q.inFlight.remove(head.Ordinal)
 	outcome := refused(r.Verdict)
 	if r.Crashed {
 		outcome = storage.Outcome{State: storage.Failed, Reason: storage.ReasonCrash}
@@ -133,6 +130,7 @@ func (f *Frontier) CompleteMatch(id uint64, r MatchReport) error {
 		outcome.At = r.End
 		f.keepPlan(h, head, &outcome)
 		f.recordOutcome(h, head, outcome)
+		q.Done(head.Ordinal)
 		f.update(h, r.End, 0, 0)
 	default:
 		q.verdict = workerVerdict{head.Ordinal, q.rules, r.Verdict}
@@ -150,4 +148,4 @@ func refused(v robots.Verdict) storage.Outcome {
 
 // stands reports whether a queue is blocked: its robots.txt is being fetched, or its first URL
 // matched.
-func (q *queue) isBlocked() bool { return q.fetchingRobots || q.matching }
+func (q *originQueue) isBlocked() bool { return q.fetchingRobots || q.matching }

@@ -73,14 +73,14 @@ func TestDecisionIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	rules := robots.Compile([]byte(heavyRobots()), "amble")
-	q := &queue{rules: rules}
+	q := &originQueue{rules: rules}
 	head := &storage.Head{Entry: storage.Entry{RequestURI: heavyPath(1)}}
 	if v, ok := f.match(q, head); ok {
 		t.Errorf("%+v: a heavy file is asked by the owner of the frontier", v)
 	}
 	// So far as the frontier looks, so far a file of as many rules as fit into the bound is asked.
 	few := robots.Compile([]byte("User-agent: *\n"+strings.Repeat("Disallow: /*a*b*c\n", 50)), "amble")
-	if _, ok := f.match(&queue{rules: few}, head); !ok {
+	if _, ok := f.match(&originQueue{rules: few}, head); !ok {
 		t.Error("a file of 50 rules is asked by a worker")
 	}
 	q.verdict = workerVerdict{head.Ordinal, rules, robots.Verdict{Line: 7}}
@@ -99,7 +99,7 @@ func TestMatchThatPanics(t *testing.T) {
 	w.add("http://a.test/x", "http://a.test/y")
 	w.open()
 	f := w.f
-	if _, ok := f.match(&queue{}, &storage.Head{}); ok { // it has no rules at all
+	if _, ok := f.match(&originQueue{}, &storage.Head{}); ok { // it has no rules at all
 		t.Error("a verdict comes of a panic")
 	}
 	f.matchWork = -1

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/amble-crawler/amble/frontier/internal/queue"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -224,7 +225,7 @@ func (m *memory) Heads(q storage.HeadsRequest) (storage.Heads, error) {
 		return cmp.Or(a.Last.Due.Compare(b.Last.Due), cmp.Compare(a.Ordinal, b.Ordinal))
 	})
 	heads.Renewals = heads.Renewals[:min(len(heads.Renewals), q.Renewals)]
-	slices.SortFunc(heads.Due, compareDue)
+	slices.SortFunc(heads.Due, queue.CompareDue)
 	heads.Due = heads.Due[:min(len(heads.Due), q.Due)]
 	return heads, nil
 }

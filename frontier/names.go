@@ -122,15 +122,8 @@ func (h *host) setNextLookup(until instant) {
 // seeded reports whether one of the URLs in memory is a seed.
 func (a *active) seeded() bool {
 	for i := range a.queues {
-		for j := range a.queues[i].heads.list {
-			if a.queues[i].heads.list[j].seed {
-				return true
-			}
-		}
-		for j := range a.queues[i].due {
-			if a.queues[i].due[j].Seed {
-				return true
-			}
+		if a.queues[i].HasSeed() {
+			return true
 		}
 	}
 	return false

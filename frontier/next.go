@@ -76,8 +76,8 @@ func (f *Frontier) takeURL(h *host, now time.Time) *outstanding {
 		}
 		decision := f.o.Robots.Standing(q.record, h.active.polite.Delay(now), now)
 		switch {
-		case decision.Kind == robots.StandingFetch || decision.RefreshDue && h.deferred != q.index+1:
-			q.fetchingRobots, h.deferred = true, q.index+1
+		case decision.Kind == robots.StandingFetch || decision.RefreshDue && h.deferred != q.Origin()+1:
+			q.fetchingRobots, h.deferred = true, q.Origin()+1
 			job := RobotsJob{Origin: q.origin, Owner: h.id, Previous: q.record, HostAnswers: h.active.otherOriginAnswers(q)}
 			return f.leaseRobots(h, q.origin.URL("/robots.txt"), &job, now)
 		case f.holdsOrigin(decision, q.rules):
@@ -95,7 +95,7 @@ func (f *Frontier) takeURL(h *host, now time.Time) *outstanding {
 }
 
 // pick chooses the queue whose turn it is, and whether it is to make a renewal.
-func (f *Frontier) pick(h *host, now instant) (q *queue, recrawl bool) {
+func (f *Frontier) pick(h *host, now instant) (q *originQueue, recrawl bool) {
 	if !f.isOverBudget(h) {
 		q = h.active.pick(now, f.deferredQueue(h))
 	}
@@ -109,7 +109,7 @@ func (f *Frontier) pick(h *host, now instant) (q *queue, recrawl bool) {
 
 // patient is the queue whose robots.txt could not be read the last time it had a turn, and which has no other rules to go by: it lets others go
 // first, else the host would be asked for nothing but that file. nil: there is none.
-func (f *Frontier) deferredQueue(h *host) *queue {
+func (f *Frontier) deferredQueue(h *host) *originQueue {
 	if h.deferred == 0 || int(h.deferred) > len(h.active.queues) {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (f *Frontier) deferredQueue(h *host) *queue {
 }
 
 // hold keeps a whole queue until an instant.
-func (q *queue) hold(s robots.Standing, until instant) {
+func (q *originQueue) hold(s robots.Standing, until instant) {
 	q.heldUntil, q.holdReason = min(until, never-1), s.Reason
 	if s.Kind == robots.StandingAsk {
 		q.holdReason = robots.ReasonRule // Disallow: /
@@ -130,34 +130,33 @@ func (q *queue) hold(s robots.Standing, until instant) {
 
 // takePage leases the first URL of a queue that may be asked; nil if the turn
 // is another queue's before there is one.
-func (f *Frontier) leaseNew(h *host, q *queue, now time.Time) *outstanding {
-	for turn, _, _ := q.first(); ; {
-		if priority, _, ok := q.first(); !ok || priority != turn {
+func (f *Frontier) leaseNew(h *host, q *originQueue, now time.Time) *outstanding {
+	for turn, _, _ := q.First(); ; {
+		if priority, _, ok := q.First(); !ok || priority != turn {
 			return nil
 		}
-		head, due := q.take()
+		head, kind := q.Take()
 		out := f.leasePage(h, q, &head, false, now)
 		switch {
 		case out == nil && q.matching:
-			f.returnHead(h, q, head, due, false)
+			h.active.busy.Remove(head.Ordinal)
+			q.Return(head, kind)
 			return nil
 		case out == nil:
+			q.Done(head.Ordinal)
 			continue
 		case out.lease.Kind == Page:
 			f.countNew()
 		}
-		if !due {
-			q.inFlight.add(head.Ordinal)
-		}
-		out.due, h.deferred = due, 0
+		out.urlKind, h.deferred = kind, 0
 		return out
 	}
 }
 
 // leasePage leases a URL that was taken off its queue, if it may be asked, or the question whether
 // it may. One that may not is settled; then there is no lease.
-func (f *Frontier) leasePage(h *host, q *queue, head *storage.Head, recrawl bool, now time.Time) *outstanding {
-	h.active.busy.add(head.Ordinal)
+func (f *Frontier) leasePage(h *host, q *originQueue, head *storage.Head, recrawl bool, now time.Time) *outstanding {
+	h.active.busy.Add(head.Ordinal)
 	u := q.origin.URL(head.RequestURI)
 	verdict, no, known := f.checkURL(q, head, u)
 	if !known {
@@ -180,7 +179,7 @@ func (f *Frontier) leasePage(h *host, q *queue, head *storage.Head, recrawl bool
 // a URL which may not be asked; its state is Queued when it may. known is false
 // where the rules take too long.
 func (f *Frontier) checkURL(
-	q *queue, head *storage.Head, u weburl.URL,
+	q *originQueue, head *storage.Head, u weburl.URL,
 ) (v robots.Verdict, no storage.Outcome, known bool) {
 	inScope := f.scope.Check
 	if head.Sitemap {

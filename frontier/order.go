@@ -1,10 +1,7 @@
 package frontier
 
 import (
-	"cmp"
-	"slices"
-
-	"github.com/amble-crawler/amble/storage"
+	"github.com/amble-crawler/amble/frontier/internal/queue"
 )
 
 // The order of a host's URLs, over the queues of all its origins: by falling
@@ -15,39 +12,10 @@ import (
 // Among hosts the one that may be asked for longest comes first; where that is the same instant, the one whose next URL
 // has the higher priority.
 
-// compareDue orders due URLs.
-func compareDue(a, b storage.Head) int {
-	if c := cmp.Compare(b.Priority, a.Priority); c != 0 {
-		return c
-	}
-	if c := a.Last.Due.Compare(b.Last.Due); c != 0 {
-		return c
-	}
-	return cmp.Compare(a.Ordinal, b.Ordinal)
-}
-
-// addDue puts a URL among those that are due.
-func (q *queue) addDue(head storage.Head) {
-	i, _ := slices.BinarySearchFunc(q.due, head, compareDue)
-	q.due = slices.Insert(q.due, i, head)
-}
-
-// first says what the next URL of a queue is: its priority, and whether it is
-// among the due ones; false if there is none in memory.
-func (q *queue) first() (priority int8, due, ok bool) {
-	switch {
-	case len(q.due) > 0 && (q.due[0].Priority >= 0 || len(q.heads.list) == 0):
-		return q.due[0].Priority, true, true
-	case len(q.heads.list) > 0:
-		return 0, false, true
-	}
-	return 0, false, false
-}
-
 // offers reports whether a queue has a URL in memory that may be asked as far
 // as the order is concerned.
-func (a *active) offers(q *queue) bool {
-	priority, _, ok := q.first()
+func (a *active) offers(q *originQueue) bool {
+	priority, _, ok := q.First()
 	return ok && (priority >= 0 || !a.expectsMore())
 }
 
@@ -59,7 +27,7 @@ func (a *active) expectsMore() bool {
 		return true
 	}
 	for i := range a.queues {
-		if q := &a.queues[i]; !q.isBlocked() && q.heldUntil == always && len(q.heads.list) == 0 && q.next < a.tail {
+		if q := &a.queues[i]; !q.isBlocked() && q.heldUntil == always && q.Len(queue.New) == 0 && q.ReadTo() < a.tail {
 			return true
 		}
 	}
@@ -73,7 +41,7 @@ func (a *active) topPriority() int8 {
 		foremost = 0 // whatever else it has to do: others wait for a robots.txt
 	}
 	for i := range a.queues {
-		if priority, _, ok := a.queues[i].first(); ok {
+		if priority, _, ok := a.queues[i].First(); ok {
 			foremost = max(foremost, priority)
 		}
 	}
@@ -81,8 +49,8 @@ func (a *active) topPriority() int8 {
 }
 
 // pick chooses the queue whose turn it is. The patient one lets any other go first.
-func (a *active) pick(now instant, patient *queue) *queue {
-	var best *queue
+func (a *active) pick(now instant, patient *originQueue) *originQueue {
+	var best *originQueue
 	waits := false
 	for i := range a.queues {
 		q := &a.queues[i]
@@ -90,7 +58,7 @@ func (a *active) pick(now instant, patient *queue) *queue {
 		case q.isBlocked() || q.heldUntil > now || !a.offers(q):
 		case q == patient:
 			waits = true
-		case best == nil || q.before(best):
+		case best == nil || q.Before(&best.Queue):
 			best = q
 		}
 	}
@@ -98,19 +66,4 @@ func (a *active) pick(now instant, patient *queue) *queue {
 		return patient
 	}
 	return best
-}
-
-// before reports whether the next URL of a queue comes before that of another.
-func (q *queue) before(other *queue) bool {
-	priority, due, _ := q.first()
-	otherPriority, otherDue, _ := other.first()
-	switch {
-	case priority != otherPriority:
-		return priority > otherPriority
-	case due && otherDue:
-		return compareDue(q.due[0], other.due[0]) < 0
-	case due != otherDue:
-		return due
-	}
-	return q.heads.first() < other.heads.first()
 }

@@ -1,9 +1,9 @@
 package frontier
 
 import (
-	"slices"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier/internal/queue"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 )
@@ -193,7 +193,12 @@ func (f *Frontier) workAt(h *host) (instant, bool) {
 
 // asking reports whether an answer about one of the host's origins, or URLs, is awaited.
 func (h *host) isBlocked() bool {
-	return slices.ContainsFunc(h.active.queues, func(q queue) bool { return q.isBlocked() })
+	for i := range h.active.queues {
+		if h.active.queues[i].isBlocked() {
+			return true
+		}
+	}
+	return false
 }
 
 // retires decides whether an active host goes dormant: never with anything
@@ -258,7 +263,7 @@ func (a *active) robotsHold() robots.Reason {
 	for i := range a.queues {
 		q := &a.queues[i]
 		switch {
-		case !q.waits() && len(q.recrawls) == 0:
+		case q.Len(queue.New)+q.Len(queue.Due)+q.Len(queue.Recrawl) == 0:
 		case q.heldUntil == always || q.isBlocked():
 			return robots.ReasonNone
 		default:

@@ -50,7 +50,7 @@ func (f *Frontier) shareRecord(h *host, from weburl.URL, job RobotsJob, r *Robot
 }
 
 // answersElsewhere reports whether another origin of the host has a robots.txt that can be asked for.
-func (a *active) otherOriginAnswers(q *queue) bool {
+func (a *active) otherOriginAnswers(q *originQueue) bool {
 	for i := range a.queues {
 		if other := &a.queues[i]; other != q && other.known && other.record.Class != robots.ClassUnreachable {
 			return true
@@ -101,7 +101,7 @@ func (f *Frontier) holdsOrigin(s robots.Standing, rules *robots.Rules) bool {
 	return f.o.Obey && (s.Kind == robots.StandingHold || rules.DisallowsAll())
 }
 
-func (h *host) queueOf(o weburl.Origin) *queue {
+func (h *host) queueOf(o weburl.Origin) *originQueue {
 	if h == nil || h.active == nil {
 		return nil
 	}
@@ -113,5 +113,10 @@ func (h *host) queueOf(o weburl.Origin) *queue {
 
 // originIndex is the place of an origin among the host's; -1 if it has none.
 func (a *active) originIndex(o weburl.Origin) int {
-	return slices.IndexFunc(a.queues, func(q queue) bool { return q.origin == o })
+	for i := range a.queues {
+		if a.queues[i].origin == o {
+			return i
+		}
+	}
+	return -1
 }

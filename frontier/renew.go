@@ -3,6 +3,7 @@ package frontier
 import (
 	"time"
 
+	"github.com/amble-crawler/amble/frontier/internal/queue"
 	"github.com/amble-crawler/amble/internal/revisit"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -15,7 +16,7 @@ func (f *Frontier) readRecrawlsAt(h *host) instant {
 	}
 	known := len(a.busy)
 	for i := range a.queues {
-		known += len(a.queues[i].recrawls)
+		known += a.queues[i].Len(queue.Recrawl)
 	}
 	return f.nextReadAt(a, h.nextRecrawl, a.recrawlsRead, int(h.recrawls) > known)
 }
@@ -29,10 +30,10 @@ func (f *Frontier) recrawlAt(h *host) instant {
 	at, low := f.readRecrawlsAt(h), false
 	for i := range a.queues {
 		q := &a.queues[i]
-		if !q.isBlocked() && len(q.recrawls) > 0 {
+		if !q.isBlocked() && q.Len(queue.Recrawl) > 0 {
 			at = min(at, q.heldUntil)
 		}
-		low = low || len(q.recrawls) <= f.o.Heads/4 && q.moreRecrawls
+		low = low || q.LowRecrawls(f.o.Heads)
 	}
 	if low && a.loadAfter == always {
 		f.requestLoad(h)
@@ -43,59 +44,42 @@ func (f *Frontier) recrawlAt(h *host) instant {
 	return max(at, f.polite(h))
 }
 
-// pickRenewal chooses the queue whose renewal is overdue longest.
-func (a *active) pickRecrawl(now instant) *queue {
-	var best *queue
+// pickRecrawl chooses the queue with the page to recrawl that is overdue longest.
+func (a *active) pickRecrawl(now instant) *originQueue {
+	var best *originQueue
+	var longest time.Time
 	for i := range a.queues {
 		q := &a.queues[i]
-		if q.isBlocked() || q.heldUntil > now || len(q.recrawls) == 0 {
+		due, ok := q.RecrawlDue()
+		if !ok || q.isBlocked() || q.heldUntil > now {
 			continue
 		}
-		if best == nil || q.recrawls[0].Last.Due.Before(best.recrawls[0].Last.Due) {
-			best = q
+		if best == nil || due.Before(longest) {
+			best, longest = q, due
 		}
 	}
 	return best
 }
 
-// takeRenewal leases the first renewal of a queue that may be made; nil if there is none.
-func (f *Frontier) leaseRecrawl(h *host, q *queue, now time.Time) *outstanding {
-	for len(q.recrawls) > 0 {
-		head := q.recrawls[0]
-		q.recrawls = q.recrawls[1:]
+// leaseRecrawl leases the first page to recrawl of a queue that may be fetched; nil if there is none.
+func (f *Frontier) leaseRecrawl(h *host, q *originQueue, now time.Time) *outstanding {
+	for q.Len(queue.Recrawl) > 0 {
+		head := q.TakeRecrawl()
 		out := f.leasePage(h, q, &head, true, now)
 		switch {
 		case out == nil && q.matching:
-			f.returnHead(h, q, head, false, true)
+			h.active.busy.Remove(head.Ordinal)
+			q.Return(head, queue.Recrawl)
 			return nil
 		case out == nil:
 			continue
 		case out.lease.Kind == Page:
 			f.countRecrawl(f.instant(head.Last.At), f.instant(head.Last.Due), f.instant(now))
 		}
-		out.recrawl = true
+		out.urlKind = queue.Recrawl
 		return out
 	}
 	return nil
-}
-
-// loadRenewals takes in the renewals that were read of a queue.
-func (f *Frontier) loadRecrawls(a *active, q *queue, got []storage.Head) {
-	q.moreRecrawls = len(got) >= a.dueWanted
-	have := make(map[uint32]bool, len(q.recrawls))
-	for i := range q.recrawls {
-		have[q.recrawls[i].Ordinal] = true
-	}
-	for _, head := range got {
-		if a.busy.has(head.Ordinal) || have[head.Ordinal] {
-			continue
-		}
-		if len(q.recrawls) >= f.o.Heads {
-			q.moreRecrawls = true
-			return
-		}
-		q.recrawls = append(q.recrawls, head)
-	}
 }
 
 // visit is what the plan has to know of a page that was asked for.
@@ -163,16 +147,4 @@ func (f *Frontier) keepPlan(h *host, head *storage.Head, o *storage.Outcome) {
 // keepContent keeps what an earlier visit said about the content, for the visit that brings it again.
 func keepContent(o, last *storage.Outcome) {
 	o.ETag, o.Modified, o.Digest, o.Simhash = last.ETag, last.Modified, last.Digest, last.Simhash
-}
-
-// loseRenewals settles the renewals in memory of a host that there is no way to reach.
-func (f *Frontier) failRecrawls(h *host, q *queue, at time.Time) {
-	for i := range q.recrawls {
-		head := &q.recrawls[i]
-		h.active.busy.add(head.Ordinal)
-		o := storage.Outcome{State: storage.Failed, Reason: h.active.failReason, At: at}
-		f.planRecrawl(h, head, &o, nil)
-		f.recordOutcome(h, head, o)
-	}
-	q.recrawls = nil
 }

@@ -3,6 +3,7 @@ package frontier
 import (
 	"time"
 
+	"github.com/amble-crawler/amble/frontier/internal/queue"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -61,19 +62,28 @@ func (f *Frontier) failQueued(h *host, now instant) {
 	at, settled := f.time(now), len(f.out.Done)
 	for i := range a.queues {
 		q := &a.queues[i]
-		for q.waits() {
-			head, _ := q.take()
-			a.busy.add(head.Ordinal)
-			o := storage.Outcome{State: storage.Failed, Reason: a.failReason, At: at}
-			f.planRecrawl(h, &head, &o, nil)
-			f.recordOutcome(h, &head, o)
+		for q.Len(queue.New)+q.Len(queue.Due) > 0 {
+			head, _ := q.Take()
+			f.failURL(h, &head, at)
+			q.Done(head.Ordinal)
 		}
-		f.failRecrawls(h, q, at)
+		for q.Len(queue.Recrawl) > 0 {
+			head := q.TakeRecrawl()
+			f.failURL(h, &head, at)
+		}
 	}
 	f.failJobs(h, at)
 	if len(f.out.Done) > settled {
 		f.update(h, at, 0, 0)
 	}
+}
+
+// failURL records that a URL cannot be fetched because the host has no address.
+func (f *Frontier) failURL(h *host, head *storage.Head, at time.Time) {
+	h.active.busy.Add(head.Ordinal)
+	o := storage.Outcome{State: storage.Failed, Reason: h.active.failReason, At: at}
+	f.planRecrawl(h, head, &o, nil)
+	f.recordOutcome(h, head, o)
 }
 
 func (f *Frontier) jitter() float64 {

@@ -1,7 +1,6 @@
 package frontier
 
 import (
-	"slices"
 	"time"
 
 	"github.com/amble-crawler/amble/storage"
@@ -33,9 +32,4 @@ func (f *Frontier) forgetName(id storage.HostID) {
 	if h.active != nil {
 		h.active.failUntil = always
 	}
-}
-
-// dropRenewal takes a URL that became due in another way off the renewals in memory.
-func (q *queue) dropRecrawl(ordinal uint32) {
-	q.recrawls = slices.DeleteFunc(q.recrawls, func(h storage.Head) bool { return h.Ordinal == ordinal })
 }

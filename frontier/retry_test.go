@@ -92,21 +92,6 @@ func TestPutBackURLs(t *testing.T) {
 	}
 }
 
-// TestPutBackRenewalInMemory: a URL that is put back while its recrawl is in memory is requested once.
-func TestPutBackRenewalInMemory(t *testing.T) {
-	q := queue{recrawls: []storage.Head{{Entry: storage.Entry{Ordinal: 3}}, {Entry: storage.Entry{Ordinal: 5}}}}
-	l := Load{Host: storage.Host{Queues: make([]storage.Queue, 1)}, Queues: []QueueLoad{{Heads: storage.Heads{Due: []storage.Head{{Entry: storage.Entry{Ordinal: 3}}}}}}}
-	a := active{queues: []queue{q}}
-	f, err := New(testOptions(), NewScope(ModeAny, nil, nil), epoch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.loadQueue(&a, 0, &l)
-	if got := a.queues[0]; len(got.due) != 1 || len(got.recrawls) != 1 || got.recrawls[0].Ordinal != 5 {
-		t.Errorf("due %v, recrawls %v", got.due, got.recrawls)
-	}
-}
-
 // TestPutBackAsksForTheName: URLs that were given up because their name did not exist are put back while others of the host are still
 // being given up. The name is looked up again, and one more answer that it does not exist is not the end.
 func TestPutBackAsksForTheName(t *testing.T) {

@@ -1,4 +1,4 @@
-package frontier
+package queue
 
 import (
 	"reflect"
@@ -12,11 +12,12 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestHead holds that nothing of a URL is lost in memory, whatever fields an
-// entry has, but for what only the store asks about.
-func TestHead(t *testing.T) {
+// TestEntryKeepsFields holds that nothing of a URL is lost in memory, whatever fields storage.Entry
+// has, except the text that only the store compares.
+func TestEntryKeepsFields(t *testing.T) {
 	e := storage.Entry{
-		Ordinal: 1 << 31, Origin: 3, RequestURI: "/a?b&sid=1", Stripped: "/a?b", Depth: 1 << 15, Redirects: 200, Seed: true, Priority: -100, Sitemap: true, Frequency: 7,
+		Ordinal: 1 << 31, Origin: 3, RequestURI: "/a?b&sid=1", Stripped: "/a?b", Depth: 1 << 15, Redirects: 200, Seed: true,
+		Priority: -100, Sitemap: true, Frequency: 7,
 		ViaHost: 1 << 30, ViaOrdinal: 7, FirstSeen: time.Unix(1<<32-1, 0),
 	}
 	fields := reflect.ValueOf(e)
@@ -26,8 +27,8 @@ func TestHead(t *testing.T) {
 		}
 	}
 	for _, want := range []storage.Entry{e, {RequestURI: "/"}} {
-		var h heads
-		h.insert(0, []storage.Head{{Entry: want}})
+		var h entries
+		h.insert(storage.Head{Entry: want})
 		want.Stripped = ""
 		if got := h.take(want.Origin); got != want {
 			t.Errorf("%+v came back as %+v", want, got)
@@ -35,14 +36,14 @@ func TestHead(t *testing.T) {
 	}
 }
 
-// TestHeadsKeepTheirTexts: URLs are taken from the front and put back anywhere, and each keeps its own text.
-func TestHeadsKeepTheirTexts(t *testing.T) {
+// TestEntriesKeepTexts takes URLs from the front and puts them back anywhere; each keeps its text.
+func TestEntriesKeepTexts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		uri := func(ordinal uint32) string {
 			return "/" + strings.Repeat("x", int(ordinal*7%5)) + strconv.Itoa(int(ordinal))
 		}
-		var h heads
-		var want ordinals
+		var h entries
+		var want Ordinals
 		for range rapid.IntRange(0, 40).Draw(t, "steps") {
 			if len(want) > 0 && rapid.Bool().Draw(t, "take") {
 				if e := h.take(0); e.Ordinal != want[0] || e.RequestURI != uri(want[0]) {
@@ -63,12 +64,12 @@ func TestHeadsKeepTheirTexts(t *testing.T) {
 			}
 			for o := first; o < end && len(more) < n; o += 1 + (end-first)/4 {
 				more = append(more, storage.Head{Entry: storage.Entry{Ordinal: o, RequestURI: uri(o)}})
-				want.add(o)
+				want.Add(o)
 			}
-			h.insert(at, more)
+			h.insert(more...)
 		}
 		for i, o := range want {
-			if e := h.entry(i, 0); e.Ordinal != o || e.RequestURI != uri(o) {
+			if e := h.at(i, 0); e.Ordinal != o || e.RequestURI != uri(o) {
 				t.Fatalf("%d is %d %s, want %d", i, e.Ordinal, e.RequestURI, o)
 			}
 		}
