@@ -49,7 +49,7 @@ func (m *memory) fetched() map[string]int {
 // budgeted says which hosts wait for a budget and what is left of them.
 func (w *world) budgeted() map[storage.HostID]int {
 	left := map[storage.HostID]int{}
-	w.f.Waiting(w.now, func(h Waiting) {
+	w.f.Waiting(w.now, func(h View) {
 		if h.Budget {
 			left[h.Host] = h.Left
 		}

@@ -75,7 +75,7 @@ func BenchmarkWalk(b *testing.B) {
 	for b.Loop() {
 		for from, more := storage.HostID(0), true; more; more = from != 0 {
 			begun := time.Now()
-			from = f.Walk(from, step, now, func(*Waiting) {})
+			from = f.Walk(from, step, now, func(*View) {})
 			longest = max(longest, time.Since(begun))
 		}
 	}

@@ -383,8 +383,8 @@ func TestClosedSiteEnds(t *testing.T) {
 	if len(w.log) > 9 || len(w.pages()) > 0 {
 		t.Errorf("asked %v", w.log)
 	}
-	var postponed []Waiting
-	w.f.Waiting(w.now, func(h Waiting) { postponed = append(postponed, h) })
+	var postponed []View
+	w.f.Waiting(w.now, func(h View) { postponed = append(postponed, h) })
 	if len(postponed) != 1 || postponed[0].Left != 1 || postponed[0].Robots != robots.ReasonRule || !postponed[0].Until.After(w.now) {
 		t.Errorf("postponed: %+v", postponed)
 	}

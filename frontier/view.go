@@ -1,6 +1,9 @@
 package frontier
 
 import (
+	"math"
+	"net/netip"
+	"strconv"
 	"time"
 
 	"github.com/amble-crawler/amble/politeness"
@@ -8,87 +11,63 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Finished reports whether nothing is left that can be asked soon: no lease is
-// out, and every host with work either cannot be asked before within has
-// passed, or could not be asked for at least that long.
-func (f *Frontier) Finished(now time.Time, within time.Duration) bool {
-	if len(f.leases)+f.lookups.queued()+len(f.wants)+len(f.jobsByName) > 0 {
-		return false
-	}
-	// The hosts that are due first mostly say it all.
-	for l := range lanes {
-		for _, h := range [...]*host{f.ready[l].top(), f.dormant[l].top()} {
-			if h != nil && !f.postponed(h, f.instant(now), instant(within)) {
-				return false
-			}
-		}
-	}
-	for h := range f.hosts.all {
-		if !f.postponed(h, f.instant(now), instant(within)) {
-			return false
-		}
-	}
-	return true
+// View is what the frontier knows of one host at an instant.
+type View struct {
+	Host     storage.HostID
+	Name     string // empty while the host is dormant
+	Place    string // its host state, by the name in the API
+	Left     int    // URLs that wait
+	InFlight int    // requests
+	Address  netip.Addr
+
+	Until  time.Time     // when the next URL that waits is fetched, if nothing changes; zero: an event decides, or none waits
+	Next   time.Time     // the same; of a host that has only pages to recrawl, when the next of them is
+	Delay  time.Duration // between requests
+	Finish time.Duration // until the last URL is fetched, at the delay in force; 0: none waits, or the operator has paused the host
+
+	Reason  politeness.Reason      // why the host itself waits
+	Polite  politeness.Explanation // the same in detail, with the limits that it shares; of active hosts
+	Active  bool                   // Polite is set; for other hosts the store has it
+	Robots  robots.Reason          // why robots.txt holds all its work; ReasonNone: it does not
+	Parked  bool                   // it demands to be left alone for more than politeness.ParkedAfter
+	Paused  bool                   // by the operator
+	Trouble bool                   // it is failing
+	Budget  bool                   // its budget of pages is spent, or that of its domain
 }
 
-func (f *Frontier) postponed(h *host, now, within instant) bool {
-	switch h.state {
-	case empty, waitingForRobots, recrawlOnly, waitingToRecrawl:
-		return true
-	case overBudget:
-		return f.isOverBudget(h)
-	case dormant, woken, waiting:
-		return h.readyAt > now+within || h.failingSince != never && now-h.failingSince >= within
-	}
-	return false
-}
+// Waiting is View, by an earlier name.
+type Waiting = View
 
-// held is why robots.txt holds all that a host has to do; ReasonNone: it does not.
-func (f *Frontier) robotsHold(h *host) robots.Reason {
-	switch {
-	case h.active != nil && len(h.active.jobs) == 0:
-		return h.active.robotsHold()
-	case h.active == nil && len(f.dormantJobs[h.id]) == 0:
-		return h.robotsReason
+// Look returns what is known of a host; false if the frontier does not know it.
+func (f *Frontier) Look(id storage.HostID) (View, bool) {
+	h := f.hosts.get(id)
+	if h == nil {
+		return View{}, false
 	}
-	return robots.ReasonNone
-}
-
-// Waiting is where a host stands, and how long it will be there.
-type Waiting struct {
-	Host    storage.HostID
-	Name    string        // empty while the host is dormant
-	Left    int           // URLs that wait
-	Until   time.Time     // when it is asked next, if all stays as it is; zero: an event decides
-	Delay   time.Duration // between requests
-	Finish  time.Duration // until the last of them is fetched, at the delay in force; 0: nothing waits, or nobody knows because the operator has paused it
-	Reason  politeness.Reason
-	Robots  robots.Reason // why robots.txt holds all of it; ReasonNone: it does not
-	Parked  bool          // it asked to be left alone for more than politeness.ParkedAfter
-	Paused  bool          // by the operator
-	Trouble bool          // it cannot be asked after errors that are not over
-	Budget  bool          // its budget of pages is spent, or its domain's
-	Place   string
+	return f.view(h, f.instant(f.clock)), true
 }
 
 // Waiting calls each for every host that has work.
-func (f *Frontier) Waiting(now time.Time, each func(Waiting)) {
-	f.Walk(0, len(f.hosts.hosts), now, func(w *Waiting) {
-		if w.Left > 0 || w.Place != empty.String() && w.Place != recrawlOnly.String() && w.Place != waitingToRecrawl.String() {
-			each(*w)
+func (f *Frontier) Waiting(now time.Time, each func(View)) {
+	t := f.instant(now)
+	for h := range f.hosts.all {
+		idle := h.state == empty || h.state == recrawlOnly || h.state == waitingToRecrawl
+		if v := f.view(h, t); v.Left > 0 || !idle {
+			each(v)
 		}
-	})
+	}
 }
 
-// Walk calls each for the hosts that the frontier knows of n successive ids, with work or without, and returns the id to go on from; 0: that
-// was the last. So all hosts can be looked at in short steps. What each is given it may use until it returns.
-func (f *Frontier) Walk(from storage.HostID, n int, now time.Time, each func(*Waiting)) (next storage.HostID) {
+// Walk calls each for the known hosts of n successive ids, with work or without, and returns the id
+// to go on from; 0: that was the last. So all hosts can be read in short steps. What each is given is
+// valid until it returns.
+func (f *Frontier) Walk(from storage.HostID, n int, now time.Time, each func(*View)) (next storage.HostID) {
 	t := f.instant(now)
 	end := min(int(from)+n, len(f.hosts.hosts))
 	for _, h := range f.hosts.hosts[min(int(from), end):end] {
 		if h != nil {
-			w := f.view(h, t)
-			each(&w)
+			v := f.view(h, t)
+			each(&v)
 		}
 	}
 	if end == len(f.hosts.hosts) {
@@ -97,41 +76,7 @@ func (f *Frontier) Walk(from storage.HostID, n int, now time.Time, each func(*Wa
 	return storage.HostID(end)
 }
 
-// waits is where a host stands.
-func (f *Frontier) view(h *host, now instant) Waiting {
-	left := int(h.queued) + int(h.due)
-	w := Waiting{
-		Host: h.id, Left: left, Place: h.state.String(), Delay: time.Duration(float64(h.delay) * float64(time.Second)), Reason: h.waitReason, Parked: h.parked,
-		Paused: h.waitReason == politeness.ReasonPause && h.workAt > f.instant(f.clock), Trouble: h.failingSince != never, Robots: f.robotsHold(h), Budget: f.isOverBudget(h),
-	}
-	start := now
-	if h.state == waiting || h.state == dormant || h.state == woken {
-		start = max(f.nextFetch(h), now)
-		w.Until = f.timeOrZero(start)
-	}
-	if a := h.active; a != nil {
-		w.Name = a.name
-		if a.polite != nil {
-			e := a.polite.Explain(f.clock)
-			w.Reason, w.Parked, w.Paused = e.Reason, e.Parked, e.Reason == politeness.ReasonPause
-		}
-	}
-	if left > 0 && !w.Paused && start <= never/2 {
-		all := float64(start-now) + float64(max(f.withinBudget(h, left)-1, 0))*float64(w.Delay)
-		w.Finish = time.Duration(min(all, float64(never/2))) // a million URLs at three hours each is more than fits
-	}
-	return w
-}
-
-// asked is when a host that waits is asked next, if all stays as it is.
-func (f *Frontier) nextFetch(h *host) instant {
-	if h.active == nil {
-		return h.readyAt + lead
-	}
-	return max(h.readyAt, f.instant(h.active.polite.Ready(f.clock)))
-}
-
-// Places counts the hosts by their states, by the names that the API has for them.
+// Places counts the hosts by state, by the names of the API.
 func (f *Frontier) Places() map[string]int {
 	var n [states]int
 	for h := range f.hosts.all {
@@ -144,4 +89,90 @@ func (f *Frontier) Places() map[string]int {
 		}
 	}
 	return places
+}
+
+func (f *Frontier) view(h *host, now instant) View {
+	v := View{
+		Host: h.id, Place: h.state.String(), Left: int(h.queued) + int(h.due), Delay: decimal(h.delay),
+		Reason: h.waitReason, Robots: f.robotsHold(h), Parked: h.parked, Trouble: h.failingSince != never,
+		Paused: h.waitReason == politeness.ReasonPause && h.workAt > f.instant(f.clock), Budget: f.isOverBudget(h),
+	}
+	if a := h.active; a != nil {
+		v.Name, v.InFlight, v.Address = a.name, a.inFlight, a.pinned
+		if a.polite != nil {
+			e := a.polite.Explain(f.clock)
+			v.Reason, v.Parked, v.Paused, v.Delay = e.Reason, e.Parked, e.Reason == politeness.ReasonPause, e.Delay
+			v.Active, v.Polite = true, f.explainLimits(h, e)
+		}
+	}
+	start := now
+	switch h.state {
+	case waiting, dormant, woken:
+		start = max(f.nextFetch(h), now)
+		v.Until = f.timeOrZero(start)
+		v.Next = v.Until
+	case recrawlOnly, waitingToRecrawl:
+		v.Next = f.time(max(h.recrawlAt, f.share.nextAt, 0))
+	}
+	if v.Left > 0 && !v.Paused && start <= never/2 {
+		all := float64(start-now) + float64(max(f.withinBudget(h, v.Left)-1, 0))*float64(v.Delay)
+		v.Finish = time.Duration(min(all, float64(never/2))) // a million URLs at three hours each is more than fits
+	}
+	return v
+}
+
+// nextFetch is when a host that waits is fetched from next, if nothing changes.
+func (f *Frontier) nextFetch(h *host) instant {
+	if h.active == nil {
+		return h.readyAt + lead
+	}
+	return max(h.readyAt, f.instant(h.active.polite.Ready(f.clock)))
+}
+
+// robotsHold is why robots.txt holds all the work of a host; ReasonNone if it does not.
+func (f *Frontier) robotsHold(h *host) robots.Reason {
+	switch {
+	case h.active != nil && len(h.active.jobs) == 0:
+		return h.active.robotsHold()
+	case h.active == nil && len(f.dormantJobs[h.id]) == 0:
+		return h.robotsReason
+	}
+	return robots.ReasonNone
+}
+
+// explainLimits replaces what explains the wait of an active host where a shared limit holds it for
+// longer.
+func (f *Frontier) explainLimits(h *host, e politeness.Explanation) politeness.Explanation {
+	for _, l := range h.active.limits {
+		if l == nil {
+			continue
+		}
+		ready := l.polite.Ready()
+		if busy := h.state == limited && !l.polite.Free(); !busy && (!ready.After(e.Until) || !ready.After(f.clock)) {
+			continue
+		}
+		if ready.Before(f.clock) {
+			ready = f.clock
+		}
+		e.Reason, e.Source, e.Since, e.Until = politeness.ReasonLimit, politeness.Source{Name: l.key.String()}, e.Until, ready
+	}
+	return e
+}
+
+// timeOrZero is the time of an instant; zero if it is so far away that somebody has to end the wait.
+func (f *Frontier) timeOrZero(i instant) time.Time {
+	if i > never/2 {
+		return time.Time{}
+	}
+	return f.time(i)
+}
+
+// decimal converts a number of seconds to the shortest decimal that it stands for: 200 ms, not
+// 200.000003 ms.
+func decimal(seconds float32) time.Duration {
+	if ms := math.Round(float64(seconds) * 1000); float32(ms/1000) == seconds {
+		return time.Duration(ms) * time.Millisecond
+	}
+	exact, _ := strconv.ParseFloat(strconv.FormatFloat(float64(seconds), 'g', -1, 32), 64) // of a number that was formatted
+	return time.Duration(exact * float64(time.Second)).Round(time.Microsecond)
 }
