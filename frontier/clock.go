@@ -2,6 +2,24 @@ package frontier
 
 import "time"
 
+// instant is nanoseconds since the frontier's epoch on the monotonic clock.
+type instant int64
+
+// The ends of time, far enough from the ends of the numbers to be added to.
+const (
+	never  instant = 1 << 62
+	always instant = -never
+)
+
+func (f *Frontier) instant(t time.Time) instant {
+	if t.IsZero() {
+		return always
+	}
+	return min(max(instant(t.Sub(f.epoch)), always), never)
+}
+
+func (f *Frontier) time(i instant) time.Time { return f.epoch.Add(time.Duration(i)) }
+
 // read takes note of what the clock shows. Readings may come a little out of order; the latest by the monotonic clock counts.
 func (f *Frontier) readClock(now time.Time) {
 	if now.Before(f.clock) {
@@ -21,4 +39,11 @@ func (f *Frontier) dueTime(t time.Time) time.Time {
 // unix is the instant of a due time in Unix seconds.
 func (f *Frontier) fromUnix(s uint32) instant {
 	return f.instant(time.Unix(int64(s), 0).Add(-f.clockAhead))
+}
+
+func (f *Frontier) jitter() float64 {
+	if f.o.Jitter == nil {
+		return 0
+	}
+	return f.o.Jitter()
 }

@@ -1,24 +1,39 @@
 package frontier
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier/internal/queue"
+	"github.com/amble-crawler/amble/internal/revisit"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
 
-// settleLease ends a lease. What it returns is the caller's until the next lease
-// is given out.
-func (f *Frontier) endLease(id uint64, kind Kind) (*outstanding, error) {
-	out := f.leases[id]
-	if out == nil || out.lease.Kind != kind {
-		return nil, fmt.Errorf("%w: %s lease %d", ErrUnknownLease, kind, id)
-	}
-	delete(f.leases, id)
-	f.spare = append(f.spare, out)
-	return out, nil
+// Report is what came of a lease that asked a host.
+type Report struct {
+	Sent     bool      // false: nothing left the machine; all is as if the lease had not been given
+	Broken   bool      // sent, and says nothing about URL and host (broken off by the crawler itself, or lost with a kept connection): the host is charged, the URL goes back
+	End      time.Time // when the request ended
+	Duration time.Duration
+	Signal   politeness.Signal
+	Cause    storage.Cause // of a Signal that is a failure
+	// RetryAfter is what the host asked for; 0 if it did not.
+	RetryAfter     time.Duration
+	RetryAfterText string // the value of the header
+	Bytes          uint64
+}
+
+// PageReport is a Report with what became of the URL. An outcome in state
+// Retrying means that the failure may pass: the frontier decides between
+// another attempt and giving up, and sets Attempts and Due.
+type PageReport struct {
+	Report
+	Outcome storage.Outcome
+
+	// Of an answer with the page, or that it is the same.
+	Change   revisit.Change
+	Modified time.Time // Last-Modified; zero: not known
+	Expires  time.Time // the page asks not to be fetched from then on; zero: it does not
 }
 
 // endRequest ends the request of a lease at its host and its address.
@@ -113,29 +128,4 @@ func (f *Frontier) attempted(head *storage.Head, o storage.Outcome, end time.Tim
 	wait := f.o.RetryDelay << min(attempts-1, 16)
 	o.Due = f.dueTime(end).Add(wait + time.Duration(f.jitter()*float64(wait)/4))
 	return o
-}
-
-// settle records the outcome of a URL in the batch.
-func (f *Frontier) recordOutcome(h *host, head *storage.Head, o storage.Outcome) {
-	f.out.Done = append(f.out.Done, storage.Done{
-		Host: h.id, Ordinal: head.Ordinal, Origin: head.Origin, Priority: head.Priority, Outcome: o,
-	})
-}
-
-// update records the host's politeness and cursors in the batch.
-func (f *Frontier) update(h *host, now time.Time, requests uint32, bytes uint64) {
-	a := h.active
-	state, _ := a.polite.State(now).AppendBinary(nil) // its error is always nil
-	u := storage.HostUpdate{
-		Host: h.id, Requests: requests, Bytes: bytes, Politeness: state,
-		Cursors: make([]storage.Cursor, len(a.queues)),
-	}
-	for i := range a.queues {
-		u.Cursors[i] = storage.Cursor{Origin: uint8(i), Next: a.queues[i].Cursor()}
-	}
-	if f.o.Renew != nil {
-		u.Site, _ = a.site.AppendBinary(nil) // its error is always nil
-	}
-	f.out.Hosts = append(f.out.Hosts, u)
-	a.uncommitted++
 }

@@ -1,10 +1,8 @@
 package frontier
 
 import (
-	"errors"
 	"time"
 
-	"github.com/amble-crawler/amble/frontier/internal/queue"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -56,21 +54,6 @@ type Frontier struct {
 	activeBytes int
 	activating  int // hosts whose first load is under way
 }
-
-// outstanding is what the frontier keeps of a lease.
-type outstanding struct {
-	host   *host
-	lease  Lease
-	limits [limitClasses]*limit // that it counts against
-
-	lane        lane       // of its host
-	beforeQuick bool       // of quick hosts that waited
-	urlKind     queue.Kind // of Page and Match leases: where its URL came from
-	unproven    bool       // of a lookup: the name is not known to lead anywhere
-}
-
-// ErrUnknownLease says that a lease was completed twice or never given out.
-var ErrUnknownLease = errors.New("frontier: no such lease is out")
 
 // New returns an empty frontier. Instants count from epoch, which should carry
 // a monotonic reading, so that a clock that is set never shortens a wait.
@@ -150,6 +133,19 @@ func (f *Frontier) restorePoliteness(state politeness.State, h *host, now time.T
 	return polite
 }
 
+// Debt is how long a host must be left alone after a crash: its delay in
+// force, and no less than ten seconds where no robots.txt was read that could
+// have asked for more.
+func restartHold(delay time.Duration, state politeness.State) time.Duration {
+	if state.LastEnd.IsZero() {
+		return max(delay, RestartDelay)
+	}
+	return delay
+}
+
+// RestartDelay is what a host owes after a crash when its Crawl-delay was never learned.
+const RestartDelay = 10 * time.Second
+
 // remember keeps of a host that is not active, or ceases to be, when it may be asked. A pause is not owed to it: so
 // it is kept apart, to be ended without a look at the rest.
 func (f *Frontier) saveTimes(h *host, polite *politeness.Host) {
@@ -167,16 +163,6 @@ func (f *Frontier) setName(h *host, name string, fetched uint32) {
 	f.joinDomain(h, name, fetched)
 }
 
-// Debt is how long a host must be left alone after a crash: its delay in
-// force, and no less than ten seconds where no robots.txt was read that could
-// have asked for more.
-func restartHold(delay time.Duration, state politeness.State) time.Duration {
-	if state.LastEnd.IsZero() {
-		return max(delay, RestartDelay)
-	}
-	return delay
-}
-
 // host returns the entry of a host and makes one if need be.
 func (f *Frontier) host(id storage.HostID) *host {
 	h := f.hosts.get(id)
@@ -185,6 +171,33 @@ func (f *Frontier) host(id storage.HostID) *host {
 		f.hosts.put(h)
 	}
 	return h
+}
+
+// Hosts that may all be asked at once, at the start of a process or when a page leads to many, would be asked in one
+// burst, and again and again after each delay. So each is held for a random part of its delay, at most, and of a
+// millisecond for every host there is: a crawl of a few hosts begins at once.
+
+// spreadEach is by how much every known host lengthens the time over which starts are spread.
+const spreadEach = time.Millisecond
+
+// spread is how long a host is held that could start now.
+func (f *Frontier) spread(delay time.Duration) time.Duration {
+	most := min(delay, time.Duration(f.hosts.known-1)*spreadEach)
+	return time.Duration(f.jitter() * float64(most))
+}
+
+// spreadKnown holds a host of the store.
+func (f *Frontier) spreadKnown(polite *politeness.Host, now time.Time) {
+	if !polite.Owed(now).After(now) {
+		polite.Owe(now, f.spread(polite.Delay(now)), politeness.ReasonStart)
+	}
+}
+
+// spreadNew holds a host that was discovered.
+func (f *Frontier) spreadNew(h *host, now instant) {
+	if d := f.spread(f.o.Politeness.Delay); d > 0 {
+		h.ready, h.waitReason = now+instant(d), politeness.ReasonStart
+	}
 }
 
 // NextWake is the earliest instant at which Next may have something that it has
@@ -207,6 +220,41 @@ func (f *Frontier) NextWake() (time.Time, bool) {
 		return time.Time{}, false
 	}
 	return f.time(max(at, 0)), true
+}
+
+// Finished reports whether nothing is left that can be asked soon: no lease is
+// out, and every host with work either cannot be asked before within has
+// passed, or could not be asked for at least that long.
+func (f *Frontier) Finished(now time.Time, within time.Duration) bool {
+	if len(f.leases)+f.lookups.queued()+len(f.wants)+len(f.jobsByName) > 0 {
+		return false
+	}
+	// The hosts that are due first mostly say it all.
+	for l := range lanes {
+		for _, h := range [...]*host{f.ready[l].top(), f.dormant[l].top()} {
+			if h != nil && !f.postponed(h, f.instant(now), instant(within)) {
+				return false
+			}
+		}
+	}
+	for h := range f.hosts.all {
+		if !f.postponed(h, f.instant(now), instant(within)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *Frontier) postponed(h *host, now, within instant) bool {
+	switch h.state {
+	case empty, waitingForRobots, recrawlOnly, waitingToRecrawl:
+		return true
+	case overBudget:
+		return f.isOverBudget(h)
+	case dormant, woken, waiting:
+		return h.readyAt > now+within || h.failingSince != never && now-h.failingSince >= within
+	}
+	return false
 }
 
 // Leases is the number of leases that are out.
@@ -250,6 +298,16 @@ func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) 
 	}
 }
 
+// updateCommitted takes note that a host update is on disk. Those of orders were made before all others that are not.
+func (f *Frontier) updateCommitted(h *host) {
+	if pending := f.pendingOrders[h.id]; pending != nil && pending.uncommitted > 0 {
+		pending.uncommitted--
+		f.forgetOrders(h)
+	} else if h.active != nil {
+		h.active.uncommitted--
+	}
+}
+
 func (f *Frontier) applyTouched(c *storage.Touched, now instant) {
 	if f.hosts.get(c.Host) == nil {
 		f.spreadNew(f.host(c.Host), now)
@@ -268,4 +326,37 @@ func (f *Frontier) applyTouched(c *storage.Touched, now instant) {
 	h.queued, h.due, h.nextDue = c.Queued, c.Due, c.NextDue
 	h.recrawls, h.nextRecrawl = c.Renewals, c.NextRenewal
 	f.schedule(h, now)
+}
+
+// settle records the outcome of a URL in the batch.
+func (f *Frontier) recordOutcome(h *host, head *storage.Head, o storage.Outcome) {
+	f.out.Done = append(f.out.Done, storage.Done{
+		Host: h.id, Ordinal: head.Ordinal, Origin: head.Origin, Priority: head.Priority, Outcome: o,
+	})
+}
+
+// update records the host's politeness and cursors in the batch.
+func (f *Frontier) update(h *host, now time.Time, requests uint32, bytes uint64) {
+	a := h.active
+	state, _ := a.polite.State(now).AppendBinary(nil) // its error is always nil
+	u := storage.HostUpdate{
+		Host: h.id, Requests: requests, Bytes: bytes, Politeness: state,
+		Cursors: make([]storage.Cursor, len(a.queues)),
+	}
+	for i := range a.queues {
+		u.Cursors[i] = storage.Cursor{Origin: uint8(i), Next: a.queues[i].Cursor()}
+	}
+	if f.o.Renew != nil {
+		u.Site, _ = a.site.AppendBinary(nil) // its error is always nil
+	}
+	f.out.Hosts = append(f.out.Hosts, u)
+	a.uncommitted++
+}
+
+// policy puts a robots record into the batch.
+func (f *Frontier) storeRecord(p storage.Policy, r robots.Record) {
+	if encoded, err := r.AppendBinary(nil); err == nil {
+		p.Record = encoded
+		f.out.Policies = append(f.out.Policies, p)
+	}
 }

@@ -1,6 +1,10 @@
 package frontier
 
-import "github.com/amble-crawler/amble/storage"
+import (
+	"container/heap"
+
+	"github.com/amble-crawler/amble/storage"
+)
 
 // register holds the hosts that the frontier knows by their ids, which are dense, and where each of them is in
 // the heap that it is in. With a million hosts almost every look at one misses the processor's caches; the
@@ -57,7 +61,8 @@ const (
 )
 
 func firstChild(i int) int { return children * (i - root + 1) }
-func parentOf(i int) int   { return i/children + root - 1 }
+
+func parentOf(i int) int { return i/children + root - 1 }
 
 func newHeap(of *register) hostHeap { return hostHeap{of: of, items: make([]heapItem, root)} }
 
@@ -152,4 +157,69 @@ func (h *hostHeap) down(i int, x heapItem) {
 func (h *hostHeap) set(i int, x heapItem) {
 	h.items[i] = x
 	h.of.index[x.id] = int32(i)
+}
+
+// renewalHeap orders hosts by the instant at which a renewal may be made, the earliest first.
+type recrawlHeap []*host
+
+func (h recrawlHeap) Len() int { return len(h) }
+
+func (h recrawlHeap) Less(i, j int) bool {
+	return h[i].recrawlAt < h[j].recrawlAt || h[i].recrawlAt == h[j].recrawlAt && h[i].id < h[j].id
+}
+
+func (h recrawlHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].recrawlIndex, h[j].recrawlIndex = int32(i), int32(j)
+}
+
+// Push is heap.Push's.
+func (h *recrawlHeap) Push(x any) {
+	x.(*host).recrawlIndex = int32(len(*h))
+	*h = append(*h, x.(*host))
+}
+
+// Pop is heap.Pop's.
+func (h *recrawlHeap) Pop() any {
+	last := len(*h) - 1
+	x := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return x
+}
+
+func (h recrawlHeap) top() *host {
+	if len(h) == 0 {
+		return nil
+	}
+	return h[0]
+}
+
+// Where a host's renewals stand.
+const (
+	inNoHeap      uint8 = iota
+	inDormantHeap       // the host is not active
+	inActiveHeap        // the host is active
+)
+
+// renewals is the heap that a host is in.
+func (f *Frontier) recrawlHeap(h *host) *recrawlHeap {
+	if h.recrawlList == inDormantHeap {
+		return &f.dormantRecrawls
+	}
+	return &f.activeRecrawls[h.recrawlLane]
+}
+
+// enterRenewals puts a host into one of the heaps.
+func (f *Frontier) pushRecrawl(h *host, which uint8, key instant) {
+	h.recrawlList, h.recrawlAt, h.recrawlLane = which, key, h.lane
+	heap.Push(f.recrawlHeap(h), h)
+}
+
+// leaveRenewals takes a host out of the heap it is in, if it is in one.
+func (f *Frontier) removeRecrawl(h *host) {
+	if h.recrawlList != inNoHeap {
+		heap.Remove(f.recrawlHeap(h), int(h.recrawlIndex))
+		h.recrawlList = inNoHeap
+	}
 }

@@ -2,23 +2,12 @@ package frontier
 
 import (
 	"net/netip"
-	"time"
 
 	"github.com/amble-crawler/amble/frontier/internal/queue"
 	"github.com/amble-crawler/amble/internal/revisit"
-	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
-)
-
-// instant is nanoseconds since the frontier's epoch on the monotonic clock.
-type instant int64
-
-// The ends of time, far enough from the ends of the numbers to be added to.
-const (
-	never  instant = 1 << 62
-	always instant = -never
 )
 
 // host is what is kept of every host that has, or had, work in this process.
@@ -97,50 +86,4 @@ type active struct {
 	counted         bool  // among the active hosts of its lane
 	hasSlot         bool  // it counts to the requests of its lane already
 	sinceForeignJob uint8 // requests of its own since the last job of another host; more than jobShare do not count
-}
-
-// errand is a robots.txt fetch that waits for its host's turn.
-type pendingJob struct {
-	url weburl.URL
-	job RobotsJob
-}
-
-// originQueue is the queue of one origin of an active host, with its robots rules.
-type originQueue struct {
-	queue.Queue
-	origin    weburl.Origin
-	record    robots.Record
-	rules     *robots.Rules
-	verdict   workerVerdict
-	heldUntil instant // nothing of it is fetched before; always: it is not held
-
-	known          bool // a robots.txt was read, now or in an earlier process
-	fetchingRobots bool // its robots.txt is being fetched
-	matching       bool // one of its URLs is being matched by a worker, or waits for that
-	holdReason     robots.Reason
-}
-
-func (f *Frontier) instant(t time.Time) instant {
-	if t.IsZero() {
-		return always
-	}
-	return min(max(instant(t.Sub(f.epoch)), always), never)
-}
-
-// polite is when politeness lets an active host be asked.
-func (f *Frontier) polite(h *host) instant { return f.instant(h.active.polite.Ready(f.clock)) }
-
-func (f *Frontier) time(i instant) time.Time { return f.epoch.Add(time.Duration(i)) }
-
-// measure estimates what an active host keeps in memory.
-func (a *active) measure() int {
-	n := 900 // all of it that does not depend on its queues, its share of maps included
-	for i := range a.queues {
-		q := &a.queues[i]
-		n += 400 + len(q.record.Body) + q.Bytes()
-		if q.rules != nil {
-			n += q.rules.Size()
-		}
-	}
-	return n
 }

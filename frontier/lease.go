@@ -1,10 +1,12 @@
 package frontier
 
 import (
+	"errors"
+	"fmt"
 	"net/netip"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/frontier/internal/queue"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -67,54 +69,71 @@ type RobotsJob struct {
 	HostAnswers bool
 }
 
-// Report is what came of a lease that asked a host.
-type Report struct {
-	Sent     bool      // false: nothing left the machine; all is as if the lease had not been given
-	Broken   bool      // sent, and says nothing about URL and host (broken off by the crawler itself, or lost with a kept connection): the host is charged, the URL goes back
-	End      time.Time // when the request ended
-	Duration time.Duration
-	Signal   politeness.Signal
-	Cause    storage.Cause // of a Signal that is a failure
-	// RetryAfter is what the host asked for; 0 if it did not.
-	RetryAfter     time.Duration
-	RetryAfterText string // the value of the header
-	Bytes          uint64
+// outstanding is what the frontier keeps of a lease.
+type outstanding struct {
+	host   *host
+	lease  Lease
+	limits [limitClasses]*limit // that it counts against
+
+	lane        lane       // of its host
+	beforeQuick bool       // of quick hosts that waited
+	urlKind     queue.Kind // of Page and Match leases: where its URL came from
+	unproven    bool       // of a lookup: the name is not known to lead anywhere
 }
 
-// PageReport is a Report with what became of the URL. An outcome in state
-// Retrying means that the failure may pass: the frontier decides between
-// another attempt and giving up, and sets Attempts and Due.
-type PageReport struct {
-	Report
-	Outcome storage.Outcome
+// ErrUnknownLease says that a lease was completed twice or never given out.
+var ErrUnknownLease = errors.New("frontier: no such lease is out")
 
-	// Of an answer with the page, or that it is the same.
-	Change   revisit.Change
-	Modified time.Time // Last-Modified; zero: not known
-	Expires  time.Time // the page asks not to be fetched from then on; zero: it does not
+func (f *Frontier) lease(h *host, kind Kind) *outstanding {
+	f.lastLease++
+	if len(f.spare) == 0 {
+		f.spare = append(f.spare, new(outstanding))
+	}
+	last := len(f.spare) - 1
+	out := f.spare[last]
+	f.spare = f.spare[:last]
+	*out = outstanding{host: h, limits: h.active.limits}
+	out.lease.ID, out.lease.Kind, out.lease.Host, out.lease.HostName = f.lastLease, kind, h.id, h.active.name
+	f.leases[f.lastLease] = out
+	return out
 }
 
-// RobotsReport is a Report with what the robots state machine made of the
-// answer. Redirect is where to go on; when it is zero, Record and Rules are the result.
-type RobotsReport struct {
-	Report
-	Redirect weburl.URL
-	Record   robots.Record
-	Rules    *robots.Rules
+// leaseRequest leases a request to a host: it counts against the host's and
+// the address's limits until it is completed.
+func (f *Frontier) leaseRequest(h *host, kind Kind, u weburl.URL, now time.Time) *outstanding {
+	a := h.active
+	a.inFlight++
+	a.served++
+	for _, limit := range a.limits {
+		if limit != nil {
+			limit.polite.Begin()
+		}
+	}
+	out := f.lease(h, kind)
+	f.beginInLane(out, f.instant(now))
+	l, why := &out.lease, a.polite.Explain(now)
+	l.URL, l.Address = u, a.pinned
+	l.At, l.Delay, l.DelayReason, l.DelaySource = now, why.Delay, why.DelayReason, why.DelaySource
+	l.Reason, l.Source, l.Learned = why.Reason, why.Source, a.learned()
+	l.LastEnd, l.Ready = a.polite.LastEnd(), why.Until
+	return out
 }
 
-// ResolveReport is the answer to a Resolve lease. No addresses: it failed.
-type ResolveReport struct {
-	End       time.Time
-	Addresses []netip.Addr
-	TTL       time.Duration // how long that holds; of Absent, how long there is no use in another lookup
-	Aborted   bool          // the crawl is ending; nothing was learned
+// leaseRobots leases a fetch of robots.txt, or of what it redirects to.
+func (f *Frontier) leaseRobots(h *host, u weburl.URL, job *RobotsJob, now time.Time) *outstanding {
+	out := f.leaseRequest(h, Robots, u, now)
+	out.lease.Robots = *job
+	return out
+}
 
-	// Of a failure: whether the answer is that there can be no address (the name
-	// does not exist, or its addresses are out of reach), and the reason to
-	// record for URLs that are given up for it. An answer that is repeated from
-	// memory is no other answer: it is not Absent.
-	Final  bool // give up the host's URLs at once
-	Absent bool // give them up after as many such answers in a row as a URL has attempts
-	Reason storage.Reason
+// settleLease ends a lease. What it returns is the caller's until the next lease
+// is given out.
+func (f *Frontier) endLease(id uint64, kind Kind) (*outstanding, error) {
+	out := f.leases[id]
+	if out == nil || out.lease.Kind != kind {
+		return nil, fmt.Errorf("%w: %s lease %d", ErrUnknownLease, kind, id)
+	}
+	delete(f.leases, id)
+	f.spare = append(f.spare, out)
+	return out, nil
 }

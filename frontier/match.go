@@ -145,7 +145,3 @@ func (f *Frontier) CompleteMatch(id uint64, r MatchReport) error {
 func refused(v robots.Verdict) storage.Outcome {
 	return storage.Outcome{State: storage.Denied, Reason: storage.ReasonRobots, Line: uint32(v.Line)}
 }
-
-// stands reports whether a queue is blocked: its robots.txt is being fetched, or its first URL
-// matched.
-func (q *originQueue) isBlocked() bool { return q.fetchingRobots || q.matching }

@@ -107,27 +107,6 @@ func (f *Frontier) pick(h *host, now instant) (q *originQueue, recrawl bool) {
 	return q, false
 }
 
-// patient is the queue whose robots.txt could not be read the last time it had a turn, and which has no other rules to go by: it lets others go
-// first, else the host would be asked for nothing but that file. nil: there is none.
-func (f *Frontier) deferredQueue(h *host) *originQueue {
-	if h.deferred == 0 || int(h.deferred) > len(h.active.queues) {
-		return nil
-	}
-	q := &h.active.queues[h.deferred-1]
-	if q.record.Failures == 0 || f.o.Robots.Standing(q.record, h.active.polite.Delay(f.clock), f.clock).Kind == robots.StandingAsk {
-		return nil
-	}
-	return q
-}
-
-// hold keeps a whole queue until an instant.
-func (q *originQueue) hold(s robots.Standing, until instant) {
-	q.heldUntil, q.holdReason = min(until, never-1), s.Reason
-	if s.Kind == robots.StandingAsk {
-		q.holdReason = robots.ReasonRule // Disallow: /
-	}
-}
-
 // takePage leases the first URL of a queue that may be asked; nil if the turn
 // is another queue's before there is one.
 func (f *Frontier) leaseNew(h *host, q *originQueue, now time.Time) *outstanding {
@@ -195,56 +174,4 @@ func (f *Frontier) checkURL(
 		no = refused(v)
 	}
 	return v, no, known
-}
-
-// leaseRequest leases a request to a host: it counts against the host's and
-// the address's limits until it is completed.
-func (f *Frontier) leaseRequest(h *host, kind Kind, u weburl.URL, now time.Time) *outstanding {
-	a := h.active
-	a.inFlight++
-	a.served++
-	for _, limit := range a.limits {
-		if limit != nil {
-			limit.polite.Begin()
-		}
-	}
-	out := f.lease(h, kind)
-	f.beginInLane(out, f.instant(now))
-	l, why := &out.lease, a.polite.Explain(now)
-	l.URL, l.Address = u, a.pinned
-	l.At, l.Delay, l.DelayReason, l.DelaySource = now, why.Delay, why.DelayReason, why.DelaySource
-	l.Reason, l.Source, l.Learned = why.Reason, why.Source, a.learned()
-	l.LastEnd, l.Ready = a.polite.LastEnd(), why.Until
-	return out
-}
-
-// leaseRobots leases a fetch of robots.txt, or of what it redirects to.
-func (f *Frontier) leaseRobots(h *host, u weburl.URL, job *RobotsJob, now time.Time) *outstanding {
-	out := f.leaseRequest(h, Robots, u, now)
-	out.lease.Robots = *job
-	return out
-}
-
-// learned reports whether a robots.txt of the host was ever read.
-func (a *active) learned() bool {
-	for i := range a.queues {
-		if a.queues[i].known {
-			return true
-		}
-	}
-	return false
-}
-
-func (f *Frontier) lease(h *host, kind Kind) *outstanding {
-	f.lastLease++
-	if len(f.spare) == 0 {
-		f.spare = append(f.spare, new(outstanding))
-	}
-	last := len(f.spare) - 1
-	out := f.spare[last]
-	f.spare = f.spare[:last]
-	*out = outstanding{host: h, limits: h.active.limits}
-	out.lease.ID, out.lease.Kind, out.lease.Host, out.lease.HostName = f.lastLease, kind, h.id, h.active.name
-	f.leases[f.lastLease] = out
-	return out
 }

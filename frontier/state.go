@@ -1,5 +1,12 @@
 package frontier
 
+import (
+	"time"
+
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/robots"
+)
+
 // state is what a host is waiting for. A host is in exactly one state; schedule decides which.
 type state uint8
 
@@ -42,4 +49,220 @@ func (s state) String() string {
 		"idle", "dormant", "called", "loading", "resolving", "waiting", "crowded", "leased", "parked", "shelved", "resting",
 		"renewing",
 	}[s]
+}
+
+// lead is how long before its instant a host is loaded and resolved.
+const lead = instant(2 * time.Second)
+
+// keep is how long a host may have nothing to do before it goes dormant.
+const idleTime = instant(time.Minute)
+
+// place puts a host where it belongs. It is called after everything that
+// happened to the host, and moves it between all places but those of the line
+// of an address: a host whose turn there has come keeps it, and what changed is
+// seen by Next.
+func (f *Frontier) schedule(h *host, now instant) {
+	if h.state == limited || h.hasReserved() {
+		return
+	}
+	f.unschedule(h)
+	f.setLane(h)
+	a := h.active
+	if a == nil {
+		f.scheduleDormant(h)
+		return
+	}
+	if a.polite == nil {
+		h.state = loading
+		return
+	}
+	h.delay = float32(a.polite.Delay(f.clock).Seconds())
+	f.failQueued(h, now)
+	f.refill(h, now)
+	if a.inFlight >= a.inFlightLimit() {
+		h.state = leased
+		return
+	}
+	wake, work := f.workAt(h)
+	recrawlAt := f.recrawlAt(h)
+	soonest := min(wake, max(recrawlAt, f.share.nextAt))
+	resolvedThen := a.resolved(max(soonest, now))
+	if !resolvedThen {
+		wake, soonest = max(wake, h.nextLookup()), max(soonest, h.nextLookup())
+	}
+	switch {
+	case f.retires(h, soonest, work || recrawlAt < never, now):
+		f.retire(h, wake, work)
+	case !work && recrawlAt == never:
+		h.state = h.idleState()
+	case f.sessionOver(h, soonest) && (a.inFlight > 0 || a.uncommitted > 0 || len(a.busy) > 0):
+		h.state = leased // goes dormant when all of it is committed
+	case a.failUntil > now:
+		f.pushReady(h, soonest)
+	case a.lookingUp || !resolvedThen && max(soonest-lead, h.nextLookup()) <= now:
+		f.requestLookup(h, now)
+	case !resolvedThen:
+		f.pushReady(h, max(soonest-lead, h.nextLookup()))
+	default:
+		f.waitForWork(h, wake, work, recrawlAt)
+	}
+}
+
+// awaitBoth lets a host wait for its new URLs, for its renewals, or for both.
+func (f *Frontier) waitForWork(h *host, wake instant, work bool, recrawlAt instant) {
+	h.state = waitingToRecrawl
+	if work {
+		f.pushReady(h, wake)
+	}
+	if recrawlAt < never {
+		f.pushRecrawl(h, inActiveHeap, recrawlAt)
+	}
+}
+
+// pause is the place of an active host that has nothing to do at the moment.
+func (h *host) idleState() state {
+	switch a := h.active; {
+	case a.loading:
+		return loading
+	case a.inFlight > 0:
+		return leased
+	case h.isBlocked():
+		return waitingForRobots
+	}
+	return empty
+}
+
+// leave takes a host out of the heaps it is in.
+func (f *Frontier) unschedule(h *host) {
+	f.removeRecrawl(h)
+	switch h.state {
+	case dormant:
+		f.dormant[h.heapLane].remove(h)
+	case woken:
+		f.woken.remove(h)
+	case waiting:
+		f.ready[h.heapLane].remove(h)
+	}
+	h.state = empty
+}
+
+func (f *Frontier) pushReady(h *host, key instant) {
+	h.state, h.readyAt, h.heapLane = waiting, key, h.lane
+	if h.active.hasSlot { // no lane is closed to it
+		h.heapLane = quick
+	}
+	f.ready[h.heapLane].push(h, h.active.topPriority())
+}
+
+func (f *Frontier) pushDormant(h *host, key instant) {
+	h.state, h.readyAt, h.heapLane = dormant, key, h.lane
+	f.dormant[h.heapLane].push(h, 0)
+}
+
+// placeDormant puts a host without active part among the dormant if it has work.
+func (f *Frontier) scheduleDormant(h *host) {
+	switch {
+	case len(f.dormantJobs[h.id]) > 0:
+		h.state, h.readyAt = woken, h.ready-lead
+		f.woken.push(h, 0)
+	case h.queued+h.due > 0 && f.isOverBudget(h):
+		f.setOverBudget(h)
+	case h.queued > 0:
+		f.pushDormant(h, max(h.ready, h.workAt)-lead)
+	case h.due > 0:
+		f.pushDormant(h, max(h.ready, h.workAt, f.fromUnix(h.nextDue))-lead)
+	default:
+		h.state = empty
+	}
+	f.scheduleRecrawls(h)
+}
+
+// placeRenewals puts a host without active part among those that sleep if it has renewals.
+func (f *Frontier) scheduleRecrawls(h *host) {
+	if f.o.Renew == nil || h.recrawls == 0 || h.state == woken {
+		return
+	}
+	at := max(h.ready, f.fromUnix(h.nextRecrawl))
+	if h.robotsReason != robots.ReasonNone {
+		at = max(at, h.workAt)
+	}
+	if h.state == empty {
+		h.state = recrawlOnly
+	}
+	f.pushRecrawl(h, inDormantHeap, at-lead)
+}
+
+// startable reports whether a host may be given a lease as far as it is itself
+// concerned.
+func (f *Frontier) canLease(h *host, now instant) bool {
+	wake, work := f.workAt(h)
+	return (work && wake <= now || f.recrawlAllowed(now) && f.recrawlAt(h) <= now) && h.active.inFlight < h.active.inFlightLimit()
+}
+
+// limit is how many requests to the host may be in flight: one until a robots.txt
+// was read, because it may ask for a delay.
+func (a *active) inFlightLimit() int {
+	if !a.learned() {
+		return 1
+	}
+	return a.polite.InFlightLimit()
+}
+
+// learned reports whether a robots.txt of the host was ever read.
+func (a *active) learned() bool {
+	for i := range a.queues {
+		if a.queues[i].known {
+			return true
+		}
+	}
+	return false
+}
+
+// wake is when a host has something to do and politeness lets it; false when
+// that depends on an event.
+func (f *Frontier) workAt(h *host) (instant, bool) {
+	a := h.active
+	at := never
+	if len(a.jobs) > 0 {
+		at = always
+	}
+	if f.isOverBudget(h) {
+		return max(at, f.instant(a.polite.Ready(f.clock))), len(a.jobs) > 0
+	}
+	for i := range a.queues {
+		if q := &a.queues[i]; !q.isBlocked() && a.offers(q) {
+			at = min(at, q.heldUntil)
+		}
+	}
+	if a.loadAfter != always && a.needsHeads(f.o.Heads) {
+		at = min(at, a.loadAfter)
+	}
+	at = min(at, f.readDueAt(h))
+	if at == never {
+		return never, false
+	}
+	return max(at, f.instant(a.polite.Ready(f.clock))), true
+}
+
+// polite is when politeness lets an active host be asked.
+func (f *Frontier) polite(h *host) instant { return f.instant(h.active.polite.Ready(f.clock)) }
+
+// asking reports whether an answer about one of the host's origins, or URLs, is awaited.
+func (h *host) isBlocked() bool {
+	for i := range h.active.queues {
+		if h.active.queues[i].isBlocked() {
+			return true
+		}
+	}
+	return false
+}
+
+// setTrouble notes since when a host cannot be asked.
+func (h *host) setFailing(s politeness.Signal, now instant) {
+	switch {
+	case s == politeness.SignalOK:
+		h.failingSince = never
+	case s != politeness.SignalAborted && h.failingSince == never:
+		h.failingSince = now
+	}
 }

@@ -86,16 +86,6 @@ func (f *Frontier) applyOrders(h *host, now time.Time) {
 	}
 }
 
-// updateCommitted takes note that a host update is on disk. Those of orders were made before all others that are not.
-func (f *Frontier) updateCommitted(h *host) {
-	if pending := f.pendingOrders[h.id]; pending != nil && pending.uncommitted > 0 {
-		pending.uncommitted--
-		f.forgetOrders(h)
-	} else if h.active != nil {
-		h.active.uncommitted--
-	}
-}
-
 // forgetOrders drops orders that every load to come will know of.
 func (f *Frontier) forgetOrders(h *host) {
 	opening := h.active != nil && h.active.polite == nil
@@ -141,10 +131,96 @@ func (f *Frontier) forgetFailures(h *host) {
 	h.failingSince, h.absent, h.noLookupUntil, h.robotsReason = never, 0, 0, robots.ReasonNone
 }
 
-// policy puts a robots record into the batch.
-func (f *Frontier) storeRecord(p storage.Policy, r robots.Record) {
-	if encoded, err := r.AppendBinary(nil); err == nil {
-		p.Record = encoded
-		f.out.Policies = append(f.out.Policies, p)
+// drop is the end of a host's queue by the operator's wish: whoever owns the
+// store excludes what waits there, and the frontier what it has in memory.
+type drop struct {
+	below uint32 // ordinals below it
+	done  bool   // the store holds none of them any more
+}
+
+// Drop excludes those URLs of a host that wait and have an ordinal below the given one: those in memory at once, and
+// those that are read, or come back from a lease, before the caller has done the same in the store and said so with
+// Dropped. What is leased is let finish.
+func (f *Frontier) Drop(id storage.HostID, below uint32, now time.Time) {
+	h := f.host(id)
+	f.drops[id] = &drop{below: below}
+	f.applyDrop(h, now)
+	f.schedule(h, f.instant(now))
+}
+
+// Dropped says that no URL below an ordinal that Drop was to exclude waits in the store any more.
+func (f *Frontier) Dropped(id storage.HostID, below uint32, now time.Time) {
+	if d := f.drops[id]; d != nil && d.below <= below {
+		d.done = true
+		f.applyDrop(f.host(id), now)
+	}
+}
+
+// DropMatters is which states a drop ends.
+func DropMatters() storage.States { return storage.In(storage.Queued, storage.Retrying) }
+
+// DropOutcome is what it makes of them.
+func DropOutcome(now time.Time) storage.Outcome {
+	return storage.Outcome{State: storage.Excluded, Reason: storage.ReasonOperator, At: now}
+}
+
+// applyDrop excludes what is in memory. A drop that is over is forgotten when
+// nothing can come any more that was read before.
+func (f *Frontier) applyDrop(h *host, now time.Time) {
+	d, a := f.drops[h.id], h.active
+	if d == nil {
+		return
+	}
+	if d.done && (a == nil || !a.loading && a.inFlight == 0 && a.matching == 0) {
+		defer delete(f.drops, h.id)
+	}
+	if a == nil || a.polite == nil {
+		return
+	}
+	settled := len(f.out.Done)
+	for i := range a.queues {
+		f.dropQueue(h, &a.queues[i], d, now)
+	}
+	if len(f.out.Done) > settled {
+		f.update(h, now, 0, 0)
+	}
+}
+
+func (f *Frontier) dropQueue(h *host, q *originQueue, d *drop, now time.Time) {
+	dropped := q.DropBelow(d.below, func(last *storage.Outcome) bool {
+		isPutBack := d.done && last.Reason == storage.ReasonOperator // since the drop
+		return isPutBack || !DropMatters().Has(last.State)
+	})
+	for i := range dropped {
+		h.active.busy.Add(dropped[i].Ordinal)
+		f.recordOutcome(h, &dropped[i], DropOutcome(now))
+	}
+}
+
+// PutBack is the outcome that puts a URL back into its queue: it is due at once. What is remembered of it stays.
+func PutBack(last storage.Outcome, now time.Time) storage.Outcome {
+	last.State, last.Reason, last.Line, last.Attempts, last.Due = storage.Retrying, storage.ReasonOperator, 0, 0, now
+	return last
+}
+
+// CanPutBack is the set of states out of which a URL can be put back into its queue. Fetched pages are not among them: they have recrawls.
+func CanPutBack() storage.States {
+	return storage.In(storage.Redirected, storage.Failed, storage.Denied, storage.Excluded, storage.Retrying)
+}
+
+// isPutBack reports whether an outcome comes from PutBack and not from a lease.
+func isPutBack(d *storage.Done) bool {
+	return d.When != 0 && d.Outcome.State == storage.Retrying && d.Outcome.Reason == storage.ReasonOperator
+}
+
+// forgetName drops what is known of a host's name, so that URLs which were put back are not given up for an earlier answer of DNS.
+func (f *Frontier) forgetName(id storage.HostID) {
+	h := f.hosts.get(id)
+	if h == nil {
+		return
+	}
+	h.absent, h.noLookupUntil, h.lookup = 0, 0, notLookedUp
+	if h.active != nil {
+		h.active.failUntil = always
 	}
 }
