@@ -1,10 +1,10 @@
 package frontier
 
-// maxOpening is how many hosts may be on their way from dormant to active.
+// maxActivating is how many hosts may be on their way from dormant to active.
 const maxActivating = 256
 
-// activate makes dormant hosts active whose turn is near. Those that others wait
-// for need no room: the ones that wait may have taken all there is.
+// activateDue makes dormant hosts active that may be fetched from soon. Those that other hosts wait
+// for need no room, because the hosts that wait may have taken all of it.
 func (f *Frontier) activateDue(now instant) {
 	for h := f.woken.top(); h != nil && h.readyAt <= now; h = f.woken.top() {
 		f.activate(h)
@@ -23,8 +23,8 @@ func (f *Frontier) activateDue(now instant) {
 	}
 }
 
-// nextDormant is the dormant host that is due first, of those that have use for becoming active;
-// nil: that of none is near.
+// nextDormant is the dormant host that is due first in the lanes that may activate hosts; nil if
+// none is due soon.
 func (f *Frontier) nextDormant(now instant) (first *host) {
 	for l := range lanes {
 		h := f.dormant[l].top()
@@ -35,9 +35,9 @@ func (f *Frontier) nextDormant(now instant) (first *host) {
 	return first
 }
 
-// mayOpen reports whether dormant hosts of a lane may become active as far as the others are
-// concerned: of those that are not quick, any number of which may wait for lookups and workers for
-// long, half of the room holds as many as there is use for.
+// laneMayActivate reports whether a lane leaves room for the others. Hosts that are not quick may
+// wait long for lookups and workers, so they get half of the room, and untried ones no more than
+// the lookups have use for.
 func (f *Frontier) laneMayActivate(l lane) bool {
 	half := max(f.o.ActiveHosts/2, 1)
 	switch {
@@ -49,11 +49,11 @@ func (f *Frontier) laneMayActivate(l lane) bool {
 	return l == slow || f.lookups.untried() < min(maxActivating+4*f.o.Resolvers, half)
 }
 
-// opens reports whether a host may become active now: few at a time, because
-// what they weigh is known only when they are loaded.
+// canActivate reports whether a host may become active now. Only few are loaded at a time, because
+// their size is known only when they are loaded.
 func (f *Frontier) canActivate() bool { return f.hasRoom() && f.activating < maxActivating }
 
-// room reports whether another host may become active.
+// hasRoom reports whether there is room for another active host.
 func (f *Frontier) hasRoom() bool {
 	return f.activeHosts < f.o.ActiveHosts && f.activeBytes < f.o.ActiveBytes
 }
@@ -69,23 +69,23 @@ func (f *Frontier) activate(h *host) {
 	f.requestLoad(h)
 }
 
-// retires decides whether an active host goes dormant: never with anything
-// unsettled; and then if it has nothing to do for a while, or others need the room.
+// retires reports whether h should become dormant: nothing is in flight or uncommitted, and h has
+// no work for idleTime or its room is needed.
 func (f *Frontier) retires(h *host, wake instant, work bool, now instant) bool {
 	a := h.active
-	if a.inFlight > 0 || a.uncommitted > 0 || a.loading || a.lookingUp || len(a.jobs) > 0 || len(a.busy) > 0 || h.isBlocked() {
+	pending := a.inFlight + a.uncommitted + len(a.busy) + len(a.jobs)
+	if pending > 0 || a.loading || a.lookingUp || h.isBlocked() {
 		return false
 	}
 	return !work || wake > now+idleTime || wake > now+lead && f.roomNeeded(wake) || f.sessionOver(h, wake)
 }
 
-// outstays reports whether a host's session is over and others wait for room.
+// sessionOver reports whether h has had its session and other hosts wait for room.
 func (f *Frontier) sessionOver(h *host, wake instant) bool {
 	return f.o.Session > 0 && h.active.served >= f.o.Session && f.roomNeeded(wake)
 }
 
-// needed reports whether there is no room, and a dormant host would use it
-// before an instant.
+// roomNeeded reports whether there is no room and a dormant host would use it before an instant.
 func (f *Frontier) roomNeeded(by instant) bool {
 	if f.hasRoom() {
 		return false
@@ -98,7 +98,7 @@ func (f *Frontier) roomNeeded(by instant) bool {
 	return false
 }
 
-// retire makes a host dormant.
+// retire makes an active host dormant.
 func (f *Frontier) retire(h *host, wake instant, work bool) {
 	a := h.active
 	h.robotsReason, h.workAt = a.robotsHold(), wake
@@ -107,14 +107,14 @@ func (f *Frontier) retire(h *host, wake instant, work bool) {
 	case f.isOverBudget(h):
 		h.workAt = always
 	default:
-		h.workAt, h.queued = always, 0 // all of it was read; a commit brings it back with more
+		h.workAt, h.queued = always, 0 // all of its queue was read; a commit that brings more ends this
 	}
 	f.saveTimes(h, a.polite)
 	f.deactivate(h)
 	f.scheduleDormant(h)
 }
 
-// deactivate drops the active part of a host.
+// deactivate drops what is in memory of an active host.
 func (f *Frontier) deactivate(h *host) {
 	f.setLimit(h, byDomain, nil)
 	f.setLimit(h, byAddress, nil)
@@ -124,16 +124,16 @@ func (f *Frontier) deactivate(h *host) {
 	h.active = nil
 }
 
-// weigh keeps the sum of what active hosts hold in memory.
+// updateBytes updates the sum of what active hosts hold in memory.
 func (f *Frontier) updateBytes(h *host) {
 	n := h.active.measure()
 	f.activeBytes += n - h.active.bytes
 	h.active.bytes = n
 }
 
-// measure estimates what an active host keeps in memory.
+// measure estimates what an active host holds in memory.
 func (a *active) measure() int {
-	n := 900 // all of it that does not depend on its queues, its share of maps included
+	n := 900 // what does not depend on its queues, with its share of maps
 	for i := range a.queues {
 		q := &a.queues[i]
 		n += 400 + len(q.record.Body) + q.Bytes()

@@ -22,12 +22,12 @@ func heapBytes() uint64 {
 }
 
 // asked is the politeness of a host that was asked just before the epoch.
-var asked, _ = politeness.State{LastEnd: epoch}.AppendBinary(nil)
+var justFetched, _ = politeness.State{LastEnd: epoch}.AppendBinary(nil)
 
 // plain is a host with n queued URLs of one origin.
 func plain(id, n int) storage.Host {
 	name := fmt.Sprintf("h%d.test", id)
-	return storage.Host{ID: storage.HostID(id), Name: name, Tail: uint32(n), Politeness: asked, Queues: []storage.Queue{
+	return storage.Host{ID: storage.HostID(id), Name: name, Tail: uint32(n), Politeness: justFetched, Queues: []storage.Queue{
 		{Origin: weburl.Origin{Scheme: "http", Host: name, Port: 80}, Queued: uint32(n)},
 	}}
 }

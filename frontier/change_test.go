@@ -31,7 +31,7 @@ func TestChangeOfHostsThatAreNotInMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	waits := func(want map[storage.HostID]time.Duration) {
+	hasDeferred := func(want map[storage.HostID]time.Duration) {
 		t.Helper()
 		for id, d := range want {
 			v, _ := f.Look(id)
@@ -40,21 +40,21 @@ func TestChangeOfHostsThatAreNotInMemory(t *testing.T) {
 			}
 		}
 	}
-	waits(map[storage.HostID]time.Duration{1: time.Hour, 2: time.Hour, 3: 9 * time.Hour, 4: 7 * time.Hour})
+	hasDeferred(map[storage.HostID]time.Duration{1: time.Hour, 2: time.Hour, 3: 9 * time.Hour, 4: 7 * time.Hour})
 
 	c := Change{Politeness: o.Politeness, Overrides: []Override{{Hosts: []string{"none.example"}}}, Overridden: map[storage.HostID]int{2: 0}}
 	c.Politeness.Delay = 2 * time.Second
 	c.Overrides[0].Politeness = o.Politeness
 	c.Overrides[0].Politeness.Delay = 5 * time.Hour
 	f.Change(c, now)
-	waits(map[storage.HostID]time.Duration{1: 2 * time.Second, 2: 5 * time.Hour, 3: 9 * time.Hour, 4: 7 * time.Hour})
+	hasDeferred(map[storage.HostID]time.Duration{1: 2 * time.Second, 2: 5 * time.Hour, 3: 9 * time.Hour, 4: 7 * time.Hour})
 
 	f.Change(Change{Politeness: o.Politeness, HostBudget: 5}, now)
 	if n := f.Places()["shelved"]; n != 4 {
 		t.Errorf("%d hosts have no budget left, want 4", n)
 	}
 	f.Change(Change{Politeness: o.Politeness}, now)
-	waits(map[storage.HostID]time.Duration{1: time.Hour, 2: time.Hour, 3: 9 * time.Hour, 4: 7 * time.Hour})
+	hasDeferred(map[storage.HostID]time.Duration{1: time.Hour, 2: time.Hour, 3: 9 * time.Hour, 4: 7 * time.Hour})
 }
 
 // BenchmarkWalk looks at a million hosts as the engine does, and says how long the longest step held up the dispatcher.

@@ -5,7 +5,7 @@ import "time"
 // instant is nanoseconds since the frontier's epoch on the monotonic clock.
 type instant int64
 
-// The ends of time, far enough from the ends of the numbers to be added to.
+// The first and the last instant, far enough from the ends of the numbers to be added to.
 const (
 	never  instant = 1 << 62
 	always instant = -never
@@ -20,7 +20,8 @@ func (f *Frontier) instant(t time.Time) instant {
 
 func (f *Frontier) time(i instant) time.Time { return f.epoch.Add(time.Duration(i)) }
 
-// read takes note of what the clock shows. Readings may come a little out of order; the latest by the monotonic clock counts.
+// readClock records a reading of the clock. Readings may come slightly out of order; the latest by
+// the monotonic clock counts.
 func (f *Frontier) readClock(now time.Time) {
 	if now.Before(f.clock) {
 		return
@@ -29,14 +30,14 @@ func (f *Frontier) readClock(now time.Time) {
 	f.clockAhead = max(f.clockAhead, now.Round(0).Sub(f.epoch.Round(0))-now.Sub(f.epoch))
 }
 
-// dueTime is the time that the due times of URLs are given in, and compared with. The store keeps them by the wall clock, because it has no
-// other; so here is one that goes on with the monotonic clock, and with the wall clock where that is set forward. Where it is set back this one
-// goes on, and no URL waits for longer.
+// dueTime converts a time to the scale on which URLs are due. The store keeps due times by the wall
+// clock, because it has no other. This scale follows the monotonic clock, and the wall clock where
+// that is set forward. A wall clock that is set back does not set it back, so no URL waits longer.
 func (f *Frontier) dueTime(t time.Time) time.Time {
 	return f.epoch.Round(0).Add(t.Sub(f.epoch) + f.clockAhead)
 }
 
-// unix is the instant of a due time in Unix seconds.
+// fromUnix is the instant of a due time in Unix seconds.
 func (f *Frontier) fromUnix(s uint32) instant {
 	return f.instant(time.Unix(int64(s), 0).Add(-f.clockAhead))
 }

@@ -9,29 +9,32 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Order is what the operator wants of one host.
+// Order is a command of the operator about one host.
 type Order struct {
 	Kind  OrderKind
-	Until time.Time     // of OrderPause: when the pause ends; zero: with OrderResume
-	Delay time.Duration // of OrderDelay: in place of the configured one; 0: that counts again
+	Until time.Time     // of OrderPause: when the pause ends; zero: at OrderResume
+	Delay time.Duration // of OrderDelay: replaces the configured delay; 0: the configured one counts again
 }
 
-// OrderKind says what an Order is about.
+// OrderKind says what an Order does.
 type OrderKind uint8
 
 // The kinds of orders.
 const (
-	OrderPause  OrderKind = iota // ask nothing of the host for a while; the last one counts
+	OrderPause  OrderKind = iota // fetch nothing from the host for a while; the last one counts
 	OrderResume                  // end its pause
-	OrderDelay                   // set its delay; what the host itself asks for still counts
-	OrderForget                  // drop what was learned of it: back-off, errors, how long robots.txt is good. What is owed to it stays
+	OrderDelay                   // set its delay; the delays that the host demands still count
+	// OrderForget forgets what was learned of it: backoff, failures, how long its robots.txt is
+	// valid. Its holds stay.
+	OrderForget
 )
 
-// String names the kind for logs.
+// String returns the name of the kind for logs.
 func (k OrderKind) String() string { return [...]string{"pause", "resume", "delay", "forget"}[k] }
 
-// Control carries out an order. stored is the host as it is on disk, records are those of the robots.txt of its origins,
-// in the order of stored.Queues; they are asked for OrderForget only. The order is in the next batch.
+// Control applies an order. stored is the host as committed. records are the robots records of its
+// origins, in the order of stored.Queues; only OrderForget needs them. The order is part of the
+// next batch. The error is that of a stored politeness that cannot be decoded.
 func (f *Frontier) Control(stored *storage.Host, records []robots.Record, o Order, now time.Time) error {
 	f.readClock(now)
 	h := f.host(stored.ID)
@@ -40,14 +43,15 @@ func (f *Frontier) Control(stored *storage.Host, records []robots.Record, o Orde
 		f.schedule(h, f.instant(now))
 		return nil
 	}
-	// Not in memory, or on its way there: what is on disk is all there is to know, and nothing of the host waits for a commit.
+	// The host is not in memory or is being loaded, so nothing of it is uncommitted and the stored
+	// state is complete.
 	state, err := politeness.DecodeState(stored.Politeness)
 	if err != nil {
 		return fmt.Errorf("host %s: %w", stored.Name, err)
 	}
 	f.setName(h, stored.Name, 0)
 	if o.Kind == OrderDelay && (h.waitReason == politeness.ReasonDelay || h.waitReason == politeness.ReasonSetDelay) {
-		h.ready = always // by the delay that is about to change; the time of the last request is in the state
+		h.ready = always // it waits by the delay that is about to change; the time of its last request is in the state
 	}
 	polite := f.restorePoliteness(state, h, now)
 	applyToPoliteness(polite, o, now)
@@ -58,7 +62,7 @@ func (f *Frontier) Control(stored *storage.Host, records []robots.Record, o Orde
 		}
 	}
 	encoded, _ := polite.State(now).AppendBinary(nil) // its error is always nil
-	f.out.Hosts = append(f.out.Hosts, storage.HostUpdate{Host: h.id, Politeness: encoded})
+	f.batch.Hosts = append(f.batch.Hosts, storage.HostUpdate{Host: h.id, Politeness: encoded})
 	h.workAt = always
 	f.saveTimes(h, polite)
 	if f.pendingOrders[h.id] == nil {
@@ -70,13 +74,14 @@ func (f *Frontier) Control(stored *storage.Host, records []robots.Record, o Orde
 	return nil
 }
 
-// ordered is what was ordered about a host that was not in memory, for as long as a load of it may be older.
+// pendingOrders are orders about a host that was not in memory. They are kept as long as a load may
+// return an older state of the host.
 type pendingOrders struct {
 	orders      []Order
-	uncommitted int // host updates of these that are not on disk yet
+	uncommitted int // host updates of these orders that are not on disk yet
 }
 
-// followOrders carries out once more what was ordered before the host was loaded.
+// applyOrders applies the orders that were given before the host was loaded once more.
 func (f *Frontier) applyOrders(h *host, now time.Time) {
 	if pending := f.pendingOrders[h.id]; pending != nil {
 		for _, o := range pending.orders {
@@ -86,7 +91,7 @@ func (f *Frontier) applyOrders(h *host, now time.Time) {
 	}
 }
 
-// forgetOrders drops orders that every load to come will know of.
+// forgetOrders drops orders that every later load includes.
 func (f *Frontier) forgetOrders(h *host) {
 	opening := h.active != nil && h.active.polite == nil
 	if !opening && f.pendingOrders[h.id].uncommitted == 0 {
@@ -94,7 +99,7 @@ func (f *Frontier) forgetOrders(h *host) {
 	}
 }
 
-// follow carries out an order about a host that is in memory.
+// applyOrder applies an order to a host that is in memory.
 func (f *Frontier) applyOrder(h *host, o Order, now time.Time) {
 	a := h.active
 	applyToPoliteness(a.polite, o, now)
@@ -112,7 +117,7 @@ func (f *Frontier) applyOrder(h *host, o Order, now time.Time) {
 	f.update(h, now, 0, 0)
 }
 
-// obey is the part of an order that politeness carries out.
+// applyToPoliteness applies the part of an order that belongs to politeness.
 func applyToPoliteness(polite *politeness.Host, o Order, now time.Time) {
 	switch o.Kind {
 	case OrderPause:
@@ -126,21 +131,21 @@ func applyToPoliteness(polite *politeness.Host, o Order, now time.Time) {
 	}
 }
 
-// forgetTrouble drops what a host's answers led to outside of politeness.
+// forgetFailures drops what failures of a host led to outside of politeness.
 func (f *Frontier) forgetFailures(h *host) {
 	h.failingSince, h.absent, h.noLookupUntil, h.robotsReason = never, 0, 0, robots.ReasonNone
 }
 
-// drop is the end of a host's queue by the operator's wish: whoever owns the
-// store excludes what waits there, and the frontier what it has in memory.
+// drop excludes the URLs of a host that wait, on behalf of the operator. The owner of the store
+// excludes what waits on disk, and the frontier what is in memory.
 type drop struct {
-	below uint32 // ordinals below it
-	done  bool   // the store holds none of them any more
+	below uint32 // of ordinals below this one
+	done  bool   // the store has none of them any more
 }
 
-// Drop excludes those URLs of a host that wait and have an ordinal below the given one: those in memory at once, and
-// those that are read, or come back from a lease, before the caller has done the same in the store and said so with
-// Dropped. What is leased is let finish.
+// Drop excludes the URLs of a host that wait and have an ordinal below the given one. Those in
+// memory are excluded at once, and those that are loaded later, or come back from a lease, until
+// the caller has excluded them in the store and calls Dropped. Requests in flight are completed.
 func (f *Frontier) Drop(id storage.HostID, below uint32, now time.Time) {
 	h := f.host(id)
 	f.drops[id] = &drop{below: below}
@@ -148,7 +153,7 @@ func (f *Frontier) Drop(id storage.HostID, below uint32, now time.Time) {
 	f.schedule(h, f.instant(now))
 }
 
-// Dropped says that no URL below an ordinal that Drop was to exclude waits in the store any more.
+// Dropped says that no URL below an ordinal that was given to Drop waits in the store any more.
 func (f *Frontier) Dropped(id storage.HostID, below uint32, now time.Time) {
 	if d := f.drops[id]; d != nil && d.below <= below {
 		d.done = true
@@ -156,16 +161,16 @@ func (f *Frontier) Dropped(id storage.HostID, below uint32, now time.Time) {
 	}
 }
 
-// DropMatters is which states a drop ends.
+// DropMatters returns the states of URLs that a drop excludes.
 func DropMatters() storage.States { return storage.In(storage.Queued, storage.Retrying) }
 
-// DropOutcome is what it makes of them.
+// DropOutcome returns the outcome of a URL that a drop excludes.
 func DropOutcome(now time.Time) storage.Outcome {
 	return storage.Outcome{State: storage.Excluded, Reason: storage.ReasonOperator, At: now}
 }
 
-// applyDrop excludes what is in memory. A drop that is over is forgotten when
-// nothing can come any more that was read before.
+// applyDrop excludes what is in memory of a host. A drop that is done is forgotten when nothing can
+// arrive any more that was read before it.
 func (f *Frontier) applyDrop(h *host, now time.Time) {
 	d, a := f.drops[h.id], h.active
 	if d == nil {
@@ -177,18 +182,18 @@ func (f *Frontier) applyDrop(h *host, now time.Time) {
 	if a == nil || a.polite == nil {
 		return
 	}
-	settled := len(f.out.Done)
+	recorded := len(f.batch.Done)
 	for i := range a.queues {
 		f.dropQueue(h, &a.queues[i], d, now)
 	}
-	if len(f.out.Done) > settled {
+	if len(f.batch.Done) > recorded {
 		f.update(h, now, 0, 0)
 	}
 }
 
 func (f *Frontier) dropQueue(h *host, q *originQueue, d *drop, now time.Time) {
 	dropped := q.DropBelow(d.below, func(last *storage.Outcome) bool {
-		isPutBack := d.done && last.Reason == storage.ReasonOperator // since the drop
+		isPutBack := d.done && last.Reason == storage.ReasonOperator // after the drop
 		return isPutBack || !DropMatters().Has(last.State)
 	})
 	for i := range dropped {
@@ -197,13 +202,15 @@ func (f *Frontier) dropQueue(h *host, q *originQueue, d *drop, now time.Time) {
 	}
 }
 
-// PutBack is the outcome that puts a URL back into its queue: it is due at once. What is remembered of it stays.
+// PutBack returns the outcome that puts a URL back into its queue, due at once. It keeps what is
+// known of the page.
 func PutBack(last storage.Outcome, now time.Time) storage.Outcome {
 	last.State, last.Reason, last.Line, last.Attempts, last.Due = storage.Retrying, storage.ReasonOperator, 0, 0, now
 	return last
 }
 
-// CanPutBack is the set of states out of which a URL can be put back into its queue. Fetched pages are not among them: they have recrawls.
+// CanPutBack returns the states of URLs that can be put back into their queue. Fetched is not one
+// of them, because those pages are recrawled.
 func CanPutBack() storage.States {
 	return storage.In(storage.Redirected, storage.Failed, storage.Denied, storage.Excluded, storage.Retrying)
 }
@@ -213,7 +220,8 @@ func isPutBack(d *storage.Done) bool {
 	return d.When != 0 && d.Outcome.State == storage.Retrying && d.Outcome.Reason == storage.ReasonOperator
 }
 
-// forgetName drops what is known of a host's name, so that URLs which were put back are not given up for an earlier answer of DNS.
+// forgetName forgets the last lookup of a host's name, so that URLs which were put back do not fail
+// because of an earlier answer.
 func (f *Frontier) forgetName(id storage.HostID) {
 	h := f.hosts.get(id)
 	if h == nil {

@@ -9,34 +9,36 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Report is what came of a lease that asked a host.
+// Report is the result of a lease that made a request.
 type Report struct {
-	Sent     bool      // false: nothing left the machine; all is as if the lease had not been given
-	Broken   bool      // sent, and says nothing about URL and host (broken off by the crawler itself, or lost with a kept connection): the host is charged, the URL goes back
+	Sent bool // false: nothing left the machine; all is as if the lease had not been given
+	// Broken: it was sent, but has no result, because the crawler itself broke it off or a kept
+	// connection was lost. The host is charged, and the URL goes back to its queue.
+	Broken   bool
 	End      time.Time // when the request ended
 	Duration time.Duration
 	Signal   politeness.Signal
 	Cause    storage.Cause // of a Signal that is a failure
-	// RetryAfter is what the host asked for; 0 if it did not.
+	// RetryAfter is the wait that the host demands; 0: none.
 	RetryAfter     time.Duration
 	RetryAfterText string // the value of the header
 	Bytes          uint64
 }
 
-// PageReport is a Report with what became of the URL. An outcome in state
-// Retrying means that the failure may pass: the frontier decides between
-// another attempt and giving up, and sets Attempts and Due.
+// PageReport is the Report of a page with the outcome of its URL. An outcome in state Retrying
+// means that the failure may be temporary: the frontier decides whether to retry it, and sets
+// Attempts and Due.
 type PageReport struct {
 	Report
 	Outcome storage.Outcome
 
-	// Of an answer with the page, or that it is the same.
+	// Of a response with the page, or that says that it has not changed.
 	Change   revisit.Change
-	Modified time.Time // Last-Modified; zero: not known
-	Expires  time.Time // the page asks not to be fetched from then on; zero: it does not
+	Modified time.Time // Last-Modified; zero: unknown
+	Expires  time.Time // the page demands not to be fetched after it; zero: it does not
 }
 
-// endRequest ends the request of a lease at its host and its address.
+// endRequest ends the request of a lease for its host and its limits.
 func (f *Frontier) endRequest(out *outstanding, r *Report) {
 	f.readClock(r.End)
 	h := out.host
@@ -52,21 +54,22 @@ func (f *Frontier) endRequest(out *outstanding, r *Report) {
 	}
 	f.recordLatency(h, r)
 	h.active.polite.Ended(r.End, politeness.Result{
-		Signal: r.Signal, Duration: r.Duration, RetryAfter: r.RetryAfter, Header: r.RetryAfterText, Cause: uint16(r.Cause), Jitter: f.jitter(),
+		Signal: r.Signal, Duration: r.Duration, RetryAfter: r.RetryAfter, Header: r.RetryAfterText,
+		Cause: uint16(r.Cause), Jitter: f.jitter(),
 	})
-	if out.lease.Kind == Page || r.Signal != politeness.SignalOK { // what robots.txt says may be that trouble goes on: setPolicy
+	if out.lease.Kind == Page || r.Signal != politeness.SignalOK { // else setRecord decides: it may hold the origin
 		h.setFailing(r.Signal, f.instant(r.End))
 	}
 	if r.Signal == politeness.SignalUnreachable {
 		h.addressTurn++
-		h.active.expires = always // ask for its addresses again, and try another
+		h.active.expires = always // look its addresses up again, and try another
 	}
 }
 
-// answered reports whether the lease came to something.
+// answered reports whether the lease has a result.
 func (r *Report) answered() bool { return r.Sent && !r.Broken }
 
-// CompletePage ends a Page lease.
+// CompletePage ends a Page lease. The error is ErrUnknownLease.
 func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 	out, err := f.endLease(id, Page)
 	if err != nil {
@@ -102,8 +105,8 @@ func (f *Frontier) putBack(h *host, q *originQueue, out *outstanding) {
 	}
 }
 
-// Attempted counts an attempt at a URL that came to a state, and says whether
-// another one is to follow.
+// Attempted returns the number of attempts at a URL after one that ended in state s, and whether
+// another one follows.
 func (o *Options) Attempted(head *storage.Head, s storage.State) (attempts uint8, again bool) {
 	if s != storage.Retrying {
 		return 0, false
@@ -112,8 +115,8 @@ func (o *Options) Attempted(head *storage.Head, s storage.State) (attempts uint8
 	return attempts, attempts < o.MaxAttempts
 }
 
-// attempted decides about a failure that may pass: another attempt, later each
-// time, or the end.
+// attempted decides about a failure that may be temporary: another attempt, each later than the one
+// before, or the end.
 func (f *Frontier) attempted(head *storage.Head, o storage.Outcome, end time.Time) storage.Outcome {
 	o.At = end
 	if o.State != storage.Retrying {

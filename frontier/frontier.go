@@ -8,8 +8,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Frontier is the scheduler. One goroutine owns it: no method may be called
-// while another runs.
+// Frontier decides which request is made next. One goroutine owns it: no method may be called while
+// another runs.
 type Frontier struct {
 	o     Options
 	scope *Scope
@@ -25,38 +25,38 @@ type Frontier struct {
 	share           share
 	limits          map[limitKey]*limit
 	overrides       *overrides
-	clock           time.Time     // as last read; its wall reading says which hours are in force
+	clock           time.Time     // last reading; its wall clock says which hours are in force
 	clockAhead      time.Duration // of due times; see dueTime
 
-	lookups lookups // in line to be looked up
+	lookups lookups // hosts that wait for a lookup of their name
 
-	matchWork int // see the constant; other in tests
-	matching  int // match leases out
+	matchWork int // the constant matchWork, except in tests
+	matching  int // Match leases in flight
 	matchLine []matchTurn
 
 	leases    map[uint64]*outstanding
 	lastLease uint64
-	spare     []*outstanding // of leases that ended, to be used again
+	spare     []*outstanding // ended leases, for reuse
 
 	drops         map[storage.HostID]*drop
 	pendingOrders map[storage.HostID]*pendingOrders
-	dormantJobs   map[storage.HostID][]pendingJob // for hosts that are dormant
-	jobsByName    map[string][]pendingJob         // for hosts without an id yet
+	dormantJobs   map[storage.HostID][]pendingJob // of hosts that are dormant
+	jobsByName    map[string][]pendingJob         // of hosts that have no id yet
 
-	domains   []domain          // budgets; the first stands for none
+	domains   []domain          // budgets; the first one stands for none
 	domainIDs map[string]uint32 // index in domains by registrable domain
 
 	wants    []LoadRequest
 	rechecks []Recheck
-	out      storage.Batch
+	batch    storage.Batch
 
 	activeHosts int
 	activeBytes int
-	activating  int // hosts whose first load is under way
+	activating  int // hosts in their first load
 }
 
-// New returns an empty frontier. Instants count from epoch, which should carry
-// a monotonic reading, so that a clock that is set never shortens a wait.
+// New returns an empty frontier. Instants count from epoch, which should carry a monotonic reading,
+// so that setting the clock never shortens a wait. The error is that of o.Validate.
 func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -84,14 +84,14 @@ func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
 	return f, nil
 }
 
-// Scope is the scope in force.
+// Scope returns the scope in force.
 func (f *Frontier) Scope() *Scope { return f.scope }
 
-// SetScope changes the scope. URLs that are queued already are asked about
-// when their turn comes.
+// SetScope replaces the scope. URLs in the queues are checked against it before they are fetched.
 func (f *Frontier) SetScope(s *Scope) { f.scope = s }
 
-// Restore takes over a host that the store knows, at the start.
+// Restore adds a host of the store when the process starts. The error is that of a stored
+// politeness that cannot be decoded.
 func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 	state, err := politeness.DecodeState(s.Politeness)
 	if err != nil {
@@ -113,13 +113,13 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 	return nil
 }
 
-// restored is the politeness of a host that comes from the store: what was
-// committed, never less than what this process knows, and the debt of a crash.
+// restorePoliteness is the politeness of a host of the store: what was committed, at least what
+// this process knows, and the restart hold.
 func (f *Frontier) restorePoliteness(state politeness.State, h *host, now time.Time) *politeness.Host {
 	polite := politeness.NewHost(f.politeness(h), state, now)
 	if known := f.time(h.ready); h.ready != always {
 		if h.waitReason.Holds() {
-			polite.Trim(known) // a wall clock that was set back since prolongs nothing
+			polite.Trim(known) // so that setting the wall clock back prolongs nothing
 		}
 		if known.After(polite.Owed(now)) {
 			polite.Owe(now, known.Sub(now), h.waitReason)
@@ -133,9 +133,8 @@ func (f *Frontier) restorePoliteness(state politeness.State, h *host, now time.T
 	return polite
 }
 
-// Debt is how long a host must be left alone after a crash: its delay in
-// force, and no less than ten seconds where no robots.txt was read that could
-// have asked for more.
+// restartHold is how long a host is left alone after a crash: its delay in force, and RestartDelay
+// at least where no request to it is known, because its robots.txt may demand more.
 func restartHold(delay time.Duration, state politeness.State) time.Duration {
 	if state.LastEnd.IsZero() {
 		return max(delay, RestartDelay)
@@ -143,11 +142,11 @@ func restartHold(delay time.Duration, state politeness.State) time.Duration {
 	return delay
 }
 
-// RestartDelay is what a host owes after a crash when its Crawl-delay was never learned.
+// RestartDelay is the least restart hold of a host whose crawl delay is not known.
 const RestartDelay = 10 * time.Second
 
-// remember keeps of a host that is not active, or ceases to be, when it may be asked. A pause is not owed to it: so
-// it is kept apart, to be ended without a look at the rest.
+// saveTimes keeps when a host that is not active may be fetched from. A pause is kept apart from
+// the other holds, so that it can end without loading the host.
 func (f *Frontier) saveTimes(h *host, polite *politeness.Host) {
 	e := polite.Explain(f.clock)
 	h.ready, h.waitReason, h.parked = f.instant(polite.Owed(f.clock)), e.Reason, e.Parked
@@ -157,13 +156,13 @@ func (f *Frontier) saveTimes(h *host, polite *politeness.Host) {
 	}
 }
 
-// named takes note of what a host's name says about it.
+// setName sets what depends on a host's name: its override and its domain.
 func (f *Frontier) setName(h *host, name string, fetched uint32) {
 	h.override = f.overrides.find(name)
 	f.joinDomain(h, name, fetched)
 }
 
-// host returns the entry of a host and makes one if need be.
+// host returns the entry of a host, and makes one if there is none.
 func (f *Frontier) host(id storage.HostID) *host {
 	h := f.hosts.get(id)
 	if h == nil {
@@ -173,14 +172,14 @@ func (f *Frontier) host(id storage.HostID) *host {
 	return h
 }
 
-// Hosts that may all be asked at once, at the start of a process or when a page leads to many, would be asked in one
-// burst, and again and again after each delay. So each is held for a random part of its delay, at most, and of a
-// millisecond for every host there is: a crawl of a few hosts begins at once.
+// When a process starts, or a page links to many hosts, all of these hosts could be fetched from at
+// once, and again after each delay. To avoid such bursts, each of them is held for a random part of
+// its delay, and of one millisecond for each known host. So a crawl of a few hosts starts at once.
 
-// spreadEach is by how much every known host lengthens the time over which starts are spread.
+// spreadEach is by how much each known host lengthens the time over which starts are spread.
 const spreadEach = time.Millisecond
 
-// spread is how long a host is held that could start now.
+// spread is the hold of a host that could start now.
 func (f *Frontier) spread(delay time.Duration) time.Duration {
 	most := min(delay, time.Duration(f.hosts.known-1)*spreadEach)
 	return time.Duration(f.jitter() * float64(most))
@@ -193,15 +192,15 @@ func (f *Frontier) spreadKnown(polite *politeness.Host, now time.Time) {
 	}
 }
 
-// spreadNew holds a host that was discovered.
+// spreadNew holds a discovered host.
 func (f *Frontier) spreadNew(h *host, now instant) {
 	if d := f.spread(f.o.Politeness.Delay); d > 0 {
 		h.ready, h.waitReason = now+instant(d), politeness.ReasonStart
 	}
 }
 
-// NextWake is the earliest instant at which Next may have something that it has
-// not now; false if only an event can bring that about.
+// NextWake returns the earliest instant at which Next may have a lease that it has not now; false
+// if only an event can change that.
 func (f *Frontier) NextWake() (time.Time, bool) {
 	at := never
 	for l := range lanes {
@@ -222,14 +221,13 @@ func (f *Frontier) NextWake() (time.Time, bool) {
 	return f.time(max(at, 0)), true
 }
 
-// Finished reports whether nothing is left that can be asked soon: no lease is
-// out, and every host with work either cannot be asked before within has
-// passed, or could not be asked for at least that long.
+// Finished reports whether nothing can be fetched soon: no lease is in flight, and every host with
+// work may not be fetched from for the time within, or has been failing for that long.
 func (f *Frontier) Finished(now time.Time, within time.Duration) bool {
 	if len(f.leases)+f.lookups.queued()+len(f.wants)+len(f.jobsByName) > 0 {
 		return false
 	}
-	// The hosts that are due first mostly say it all.
+	// The hosts that are due first usually decide it.
 	for l := range lanes {
 		for _, h := range [...]*host{f.ready[l].top(), f.dormant[l].top()} {
 			if h != nil && !f.postponed(h, f.instant(now), instant(within)) {
@@ -257,18 +255,18 @@ func (f *Frontier) postponed(h *host, now, within instant) bool {
 	return false
 }
 
-// Leases is the number of leases that are out.
+// Leases returns the number of leases in flight.
 func (f *Frontier) Leases() int { return len(f.leases) }
 
-// TakeBatch hands over what has gathered for the store since the last call.
+// TakeBatch returns what has gathered for the store since the last call.
 func (f *Frontier) TakeBatch() storage.Batch {
-	b := f.out
-	f.out = storage.Batch{}
+	b := f.batch
+	f.batch = storage.Batch{}
 	return b
 }
 
-// Committed says that a batch which TakeBatch handed over, with whatever its
-// owner added, is on disk, and what that changed.
+// Committed says that a batch from TakeBatch is on disk, with what its owner added to it, and what
+// the commit changed.
 func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) {
 	f.readClock(now)
 	for i := range b.Hosts {
@@ -282,7 +280,7 @@ func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) 
 			f.forgetName(b.Done[i].Host)
 		}
 		switch {
-		case h == nil || h.active == nil || b.Done[i].When != 0: // those with a condition are its owner's, not leased or settled here
+		case h == nil || h.active == nil || b.Done[i].When != 0: // conditional outcomes are the owner's, not of a lease
 		case h.active.loading:
 			h.active.commitsDuringLoad = append(h.active.commitsDuringLoad, b.Done[i].Ordinal)
 		default:
@@ -298,7 +296,8 @@ func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) 
 	}
 }
 
-// updateCommitted takes note that a host update is on disk. Those of orders were made before all others that are not.
+// updateCommitted counts a host update that is on disk. Those of pending orders come before all
+// others.
 func (f *Frontier) updateCommitted(h *host) {
 	if pending := f.pendingOrders[h.id]; pending != nil && pending.uncommitted > 0 {
 		pending.uncommitted--
@@ -314,7 +313,7 @@ func (f *Frontier) applyTouched(c *storage.Touched, now instant) {
 	}
 	h := f.host(c.Host)
 	if h.active == nil && c.Queued > h.queued {
-		// Perhaps of an origin that is not held as the others are.
+		// The URL may be of an origin that robots.txt does not hold.
 		h.workAt, h.robotsReason = min(h.workAt, now+idleTime), robots.ReasonNone
 	}
 	if a := h.active; a != nil {
@@ -328,14 +327,14 @@ func (f *Frontier) applyTouched(c *storage.Touched, now instant) {
 	f.schedule(h, now)
 }
 
-// settle records the outcome of a URL in the batch.
+// recordOutcome adds the outcome of a URL to the batch.
 func (f *Frontier) recordOutcome(h *host, head *storage.Head, o storage.Outcome) {
-	f.out.Done = append(f.out.Done, storage.Done{
+	f.batch.Done = append(f.batch.Done, storage.Done{
 		Host: h.id, Ordinal: head.Ordinal, Origin: head.Origin, Priority: head.Priority, Outcome: o,
 	})
 }
 
-// update records the host's politeness and cursors in the batch.
+// update adds the host's politeness and cursors to the batch.
 func (f *Frontier) update(h *host, now time.Time, requests uint32, bytes uint64) {
 	a := h.active
 	state, _ := a.polite.State(now).AppendBinary(nil) // its error is always nil
@@ -349,14 +348,14 @@ func (f *Frontier) update(h *host, now time.Time, requests uint32, bytes uint64)
 	if f.o.Renew != nil {
 		u.Site, _ = a.site.AppendBinary(nil) // its error is always nil
 	}
-	f.out.Hosts = append(f.out.Hosts, u)
+	f.batch.Hosts = append(f.batch.Hosts, u)
 	a.uncommitted++
 }
 
-// policy puts a robots record into the batch.
+// storeRecord adds a robots record to the batch.
 func (f *Frontier) storeRecord(p storage.Policy, r robots.Record) {
 	if encoded, err := r.AppendBinary(nil); err == nil {
 		p.Record = encoded
-		f.out.Policies = append(f.out.Policies, p)
+		f.batch.Policies = append(f.batch.Policies, p)
 	}
 }

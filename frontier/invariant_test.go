@@ -16,13 +16,13 @@ func checkInvariants(t tester, f *Frontier) {
 		dormant, ready = dormant+f.dormant[l].size(), ready+f.ready[l].size()
 	}
 	checkHeap(t, "called", f.woken)
-	c := census{users: map[*limit]int{}, crowded: map[*limit]int{}, inFlight: map[*host]int{}, asked: map[storage.HostID]map[string]bool{}}
+	c := census{users: map[*limit]int{}, waiters: map[*limit]int{}, inFlight: map[*host]int{}, awaited: map[storage.HostID]map[string]bool{}}
 	checkRenewals(t, f)
 	c.leases(t, f)
 	for h := range f.hosts.all {
 		c.host(t, f, h)
 	}
-	if f.woken.size() != c.called || dormant != c.dormant || ready != c.ready {
+	if f.woken.size() != c.woken || dormant != c.dormant || ready != c.ready {
 		t.Fatalf("heaps hold %d dormant and %d waiting hosts, %d and %d say so", dormant, ready, c.dormant, c.ready)
 	}
 	if f.traffic.inFlight != c.inLane || f.traffic.hosts != c.lanes {
@@ -90,12 +90,12 @@ func checkDomains(t tester, f *Frontier) {
 
 // census counts what the frontier counts too.
 type census struct {
-	dormant, called, ready, active, bytes, opening, lookingUp int
+	dormant, woken, ready, active, bytes, opening, lookingUp int
 
 	inLane, lanes  [lanes]int
-	users, crowded map[*limit]int
+	users, waiters map[*limit]int
 	inFlight       map[*host]int
-	asked          map[storage.HostID]map[string]bool // origins whose robots.txt is awaited
+	awaited        map[storage.HostID]map[string]bool // origins whose robots.txt is awaited
 }
 
 // holds reports whether a host is in a heap.
@@ -191,7 +191,7 @@ func (c *census) host(t tester, f *Frontier, h *host) {
 			t.Fatalf("host %d is dormant, but active or not in the heap", h.id)
 		}
 	case h.state == woken:
-		c.called++
+		c.woken++
 		if a != nil || !f.woken.holds(h) {
 			t.Fatalf("host %d is called, but active or not in the heap", h.id)
 		}
@@ -247,10 +247,10 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 	}
 	for i := range a.queues {
 		if q := &a.queues[i]; q.fetchingRobots {
-			if c.asked[h.id] == nil {
-				c.asked[h.id] = map[string]bool{}
+			if c.awaited[h.id] == nil {
+				c.awaited[h.id] = map[string]bool{}
 			}
-			c.asked[h.id][q.origin.String()] = true
+			c.awaited[h.id][q.origin.String()] = true
 		}
 	}
 	// Each place but waiting must have an event that ends it.
@@ -269,7 +269,7 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 		ok = false
 		for _, l := range a.limits {
 			if l != nil && slices.Contains(slices.Concat(l.waiters[:]...), h) {
-				c.crowded[l]++
+				c.waiters[l]++
 				ok = true
 			}
 		}
@@ -287,9 +287,9 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 
 func (c *census) limit(t tester, l *limit) {
 	t.Helper()
-	if l.users != c.users[l] || l.queued() != c.crowded[l] {
+	if l.users != c.users[l] || l.queued() != c.waiters[l] {
 		t.Fatalf("%s counts %d users and %d in line, there are %d and %d",
-			l.key, l.users, l.queued(), c.users[l], c.crowded[l])
+			l.key, l.users, l.queued(), c.users[l], c.waiters[l])
 	}
 	if h := l.reservedFor; h != nil && (h.active == nil || !slices.Contains(h.active.limits[:], l) || h.state != waiting && h.state != resolving && h.state != limited) {
 		t.Fatalf("%s is reserved for host %d, which is %s", l.key, h.id, h.state.String())
@@ -303,7 +303,7 @@ func (c *census) limit(t tester, l *limit) {
 // somebody who will bring it.
 func (c *census) errands(t tester, f *Frontier) {
 	t.Helper()
-	settle := func(j RobotsJob) { delete(c.asked[j.Owner], j.Origin.String()) }
+	settle := func(j RobotsJob) { delete(c.awaited[j.Owner], j.Origin.String()) }
 	for h := range f.hosts.all {
 		if h.active != nil {
 			for _, e := range h.active.jobs {
@@ -326,7 +326,7 @@ func (c *census) errands(t tester, f *Frontier) {
 			settle(out.lease.Robots)
 		}
 	}
-	for id, origins := range c.asked {
+	for id, origins := range c.awaited {
 		for origin := range origins {
 			t.Fatalf("host %d waits for the robots.txt of %s, and nobody fetches it", id, origin)
 		}

@@ -8,49 +8,48 @@ import (
 	"github.com/amble-crawler/amble/politeness"
 )
 
-// A request to a host that is slow, or never answers, keeps a worker that other hosts have use for.
-// So hosts are in one of three lanes, by what their requests have cost so far in time of workers.
-// Quick hosts come first, and each of them has a worker kept for it, up to half of all; the others
-// share the rest. Where quick hosts alone could keep all workers busy, the others get an eighth of
-// the time.
+// A request to a slow host keeps a worker that other hosts could use. So each host is in one of
+// three lanes, by how long its requests have taken. Quick hosts come first, and one worker is kept
+// for each of them, up to half of all workers. The others share the rest. Where quick hosts alone
+// could keep all workers busy, the others get an eighth of the workers' time.
 //
-// Nobody knows of a host that it will be slow the next time. So a request that has waited for long
-// and brought nothing makes way where others wait: Stalled.
+// Nobody can tell whether the next request will be slow. So a request that has waited long without
+// progress is ended when other hosts wait: see Stalled.
 
 // lane says how quick a host is.
 type lane uint8
 
 const (
 	quick   lane = iota // as most hosts are
-	untried             // nobody knows: it has answered few requests, or none
-	slow                // its requests take long, or some of the last ones brought no answer
+	untried             // it has answered few requests, or none
+	slow                // its requests take long, or some of the last ones had no response
 	lanes
 )
 
 const (
 	minSlow        = time.Second // requests that take no longer are not slow
-	slowFactor     = 4           // slow ones take so many times as long as requests do on average,
+	slowFactor     = 4           // slow requests take this many times the mean,
 	maxSlow        = 5 * time.Second
-	enoughAnswers  = 4  // answers after which a host is not untried any more
-	meanWeight     = 64 // requests that this average is about
-	quickToRecover = 8  // quick answers in a row after which a host that did not answer is quick again
+	enoughAnswers  = 4  // responses after which a host is not untried any more
+	meanWeight     = 64 // requests in the moving average of the latency
+	quickToRecover = 8  // quick responses in a row after which a host that did not answer is quick again
 	minStall       = 2 * time.Second
-	maxUnanswered  = 4 // with each request in a row without an answer a host is waited for twice as long, so often
-	slowTurn       = 8 // one in so many requests to hosts that are not quick is to a slow one in any case
-	leastShare     = 8 // one worker in so many is for hosts that are not quick, whatever else there is to do
+	maxUnanswered  = 4 // each request in a row without a response doubles the stall time, up to this many times
+	slowTurn       = 8 // one request in this many to hosts that are not quick goes to a slow one in any case
+	leastShare     = 8 // one worker in this many is for hosts that are not quick, whatever else there is to do
 )
 
 // traffic counts requests by lane.
 type traffic struct {
-	inFlight    [lanes]int // requests, and hosts that keep a place for one
-	hosts       [lanes]int // that are active
-	meanLatency float64    // milliseconds that requests with an answer have taken lately
-	credit      instant    // minus the time of workers that others have taken ahead of quick hosts; 0: it is their turn
-	creditedAt  instant    // when it was reckoned
-	turn        int        // requests so far to hosts that are not quick
+	inFlight    [lanes]int // requests, and hosts with a slot for one
+	hosts       [lanes]int // active ones
+	meanLatency float64    // milliseconds, a moving average over requests with a response
+	credit      instant    // minus the worker time that other hosts got before waiting quick hosts; 0: it is their turn
+	creditedAt  instant    // last update of credit
+	turn        int        // requests to hosts that are not quick, so far
 }
 
-// doubtful is how many requests to hosts that are not quick are under way.
+// notQuick is the number of requests in flight to hosts that are not quick.
 func (t *traffic) notQuick() int { return t.inFlight[untried] + t.inFlight[slow] }
 
 // laneOf is the lane that a host belongs to now.
@@ -66,12 +65,12 @@ func (f *Frontier) laneOf(h *host) lane {
 	return quick
 }
 
-// slowFrom is how long the requests of a host may take on average for it to be quick.
+// slowThreshold is the mean latency from which on a host is slow.
 func (f *Frontier) slowThreshold() time.Duration {
 	return min(max(time.Duration(slowFactor*f.traffic.meanLatency*float64(time.Millisecond)), minSlow), maxSlow)
 }
 
-// setLane puts a host that is in no heap into its lane.
+// setLane moves a host that is in no heap to its lane.
 func (f *Frontier) setLane(h *host) {
 	to := f.laneOf(h)
 	if a := h.active; a != nil && a.polite != nil {
@@ -84,7 +83,7 @@ func (f *Frontier) setLane(h *host) {
 	h.lane = to
 }
 
-// countLane counts an active host to a lane; lanes: it is active no more.
+// countLane counts an active host in a lane; lanes: it is active no more.
 func (f *Frontier) countLane(h *host, to lane) {
 	a := h.active
 	if a.counted {
@@ -95,8 +94,7 @@ func (f *Frontier) countLane(h *host, to lane) {
 	}
 }
 
-// open reports whether a request to a host of a lane may be given out, as far as the lane is
-// concerned.
+// laneOpen reports whether the lane allows another request to one of its hosts.
 func (f *Frontier) laneOpen(l lane) bool {
 	if l == quick {
 		return true
@@ -124,32 +122,30 @@ func (f *Frontier) laneOrder(now instant) [lanes]lane {
 	return [lanes]lane{quick, first, second}
 }
 
-// dueHost is the host whose turn it is, of the first lane that is open and has one; nil: there is
-// none.
+// dueHost is the first due host of the first open lane that has one; nil: there is none.
 func (f *Frontier) dueHost(now instant) *host {
 	for _, l := range f.laneOrder(now) {
 		if !f.laneOpen(l) {
 			continue
 		}
-		waits, recrawl := f.ready[l].top(), f.activeRecrawls[l].top()
-		if waits != nil && waits.readyAt > now {
-			waits = nil
+		hasDeferred, recrawl := f.ready[l].top(), f.activeRecrawls[l].top()
+		if hasDeferred != nil && hasDeferred.readyAt > now {
+			hasDeferred = nil
 		}
 		if recrawl != nil && (recrawl.recrawlAt > now || !f.recrawlAllowed(now)) {
 			recrawl = nil
 		}
-		if recrawl != nil && (waits == nil || f.recrawlsFirst()) {
+		if recrawl != nil && (hasDeferred == nil || f.recrawlsFirst()) {
 			return recrawl
 		}
-		if waits != nil {
-			return waits
+		if hasDeferred != nil {
+			return hasDeferred
 		}
 	}
 	return nil
 }
 
-// takePlace counts a host to its lane for a request that it is about to make, when all its limits
-// let it.
+// reserveSlot counts a host in its lane for a request that it makes as soon as its limits allow.
 func (f *Frontier) reserveSlot(h *host) {
 	if !h.active.hasSlot {
 		h.active.hasSlot = true
@@ -157,7 +153,7 @@ func (f *Frontier) reserveSlot(h *host) {
 	}
 }
 
-// leavePlace takes that back.
+// releaseSlot takes that back.
 func (f *Frontier) releaseSlot(h *host) {
 	if h.active.hasSlot {
 		h.active.hasSlot = false
@@ -165,7 +161,7 @@ func (f *Frontier) releaseSlot(h *host) {
 	}
 }
 
-// beginInLane takes note of the begin of a request.
+// beginInLane counts a request that begins.
 func (f *Frontier) beginInLane(out *outstanding, now instant) {
 	h := out.host
 	out.lane = h.lane
@@ -179,7 +175,7 @@ func (f *Frontier) beginInLane(out *outstanding, now instant) {
 	}
 }
 
-// endInLane takes note of the end of a request.
+// endInLane counts a request that ended.
 func (f *Frontier) endInLane(out *outstanding, end instant) {
 	f.traffic.inFlight[out.lane]--
 	if out.beforeQuick {
@@ -187,7 +183,7 @@ func (f *Frontier) endInLane(out *outstanding, end instant) {
 	}
 }
 
-// reckon takes note of what a request has cost.
+// recordLatency updates what is known of the latency of a host.
 func (f *Frontier) recordLatency(h *host, r *Report) {
 	if r.Signal == politeness.SignalAborted {
 		return
@@ -211,7 +207,7 @@ func (f *Frontier) recordLatency(h *host, r *Report) {
 	}
 }
 
-// reckonRestored is what is known of the cost of a host's requests from an earlier process.
+// restoreLatency derives the latency of a host from what an earlier process stored.
 func (h *host) restoreLatency(s *politeness.State) {
 	if s.LastEnd.IsZero() || h.latency > 0 {
 		return
@@ -223,16 +219,16 @@ func (h *host) restoreLatency(s *politeness.State) {
 	}
 }
 
-// patience is how long a host is waited for while others wait.
+// stallTime is how long a request to a host may make no progress while others wait.
 func (h *host) stallTime() instant {
 	return instant(max(minStall, 2*time.Duration(h.latency)*time.Millisecond) << h.unanswered)
 }
 
-// Stalled returns the leases of requests that should be broken off, because hosts whose turn has
-// come wait: requests that have been under way for longer than their hosts are waited for then, and
-// of which isSlow says that they bring next to nothing. They are those of hosts that are not quick,
-// the oldest first, as many as hosts wait for a worker or for one of their limits. Those of quick
-// hosts are among them only where more than half of the workers wait like that.
+// Stalled returns the leases of requests to end because hosts that are due have to wait: requests
+// that have been in flight for longer than the stall time of their hosts, and that make next to no
+// progress, as isSlow reports. These are requests to hosts that are not quick, the oldest first, as
+// many as hosts wait for a worker or for one of their limits. Requests to quick hosts are among
+// them only if more than half of the workers are stalled.
 func (f *Frontier) Stalled(now time.Time, isSlow func(lease uint64, lasts time.Duration) bool) (broken []uint64) {
 	f.readClock(now)
 	t := f.instant(now)
@@ -283,8 +279,8 @@ func (f *Frontier) Stalled(now time.Time, isSlow func(lease uint64, lasts time.D
 	return broken
 }
 
-// waitingInLine counts the hosts that wait in the lines of limits which requests keep busy that are
-// not those of quick hosts.
+// waitingInLine counts the waiters of the limits that requests to hosts that are not quick keep
+// busy.
 func (f *Frontier) waitingInLine() map[*limit]int {
 	var n map[*limit]int
 	if f.traffic.notQuick() == 0 {
@@ -303,11 +299,11 @@ func (f *Frontier) waitingInLine() map[*limit]int {
 	return n
 }
 
-// waitingFor counts the hosts whose turn has come and that have no worker, by lane, up to the
-// number of workers.
+// waitingFor counts the hosts that are due and have no worker, by lane, up to the number of
+// workers.
 func (f *Frontier) waitingFor(now instant) (n [lanes]int) {
 	if f.o.Workers == 0 {
-		return n // nobody knows
+		return n // unknown
 	}
 	full := f.traffic.inFlight[quick]+f.traffic.notQuick() >= f.o.Workers
 	for l := range lanes {

@@ -279,12 +279,12 @@ func TestStalled(t *testing.T) {
 	// The more often a host brought nothing, the longer it is waited for; and a host that always
 	// takes long, as long as it takes.
 	h := host{latency: 100}
-	var waits []time.Duration
+	var hasDeferred []time.Duration
 	for h.unanswered = range maxUnanswered + 1 {
-		waits = append(waits, time.Duration(h.stallTime()))
+		hasDeferred = append(hasDeferred, time.Duration(h.stallTime()))
 	}
 	slowHost := host{latency: 8000}
-	if got, want := fmt.Sprint(waits, time.Duration(slowHost.stallTime())), "[2s 4s 8s 16s 32s] 16s"; got != want {
+	if got, want := fmt.Sprint(hasDeferred, time.Duration(slowHost.stallTime())), "[2s 4s 8s 16s 32s] 16s"; got != want {
 		t.Errorf("patience %s, want %s", got, want)
 	}
 }

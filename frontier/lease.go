@@ -13,35 +13,35 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Kind says what a lease asks for.
+// Kind says what a lease is for.
 type Kind uint8
 
 // The kinds of leases.
 const (
-	Resolve Kind = iota // the addresses of a host name; no request to the host
-	Robots              // the robots.txt of an origin, or what it redirects to
-	Page                // a URL of the frontier
-	Match               // no request: match a URL against rules that take long
+	Resolve Kind = iota // a lookup of a host name; no request to the host
+	Robots              // a request for the robots.txt of an origin, or what it redirects to
+	Page                // a request for a URL of the frontier
+	Match               // a match of a URL against rules that take long; no request
 )
 
-// String names the kind for logs.
+// String returns the name of the kind for logs.
 func (k Kind) String() string { return [...]string{"resolve", "robots", "page", "match"}[k] }
 
-// Lease is the permission for one request to one host at one address, until it
-// is completed. It is plain data; a worker may keep it.
+// Lease is the permission for one request to one host at one address, until it is completed. It is
+// plain data; a worker may keep it.
 type Lease struct {
 	ID       uint64
 	Kind     Kind
 	Host     storage.HostID
 	HostName string
 	URL      weburl.URL // zero for Resolve
-	Address  netip.Addr // to be dialled, and no other; zero for Resolve and Match
+	Address  netip.Addr // the only one to dial; zero for Resolve and Match
 
 	// Of Page and Match leases.
 	Head    storage.Head
-	Verdict robots.Verdict // that allowed it; of Match: it is wanted
-	Rules   *robots.Rules  // that gave the verdict
-	Policy  robots.Record  // that the rules come from
+	Verdict robots.Verdict // which allowed it; zero for Match, which is to find it
+	Rules   *robots.Rules  // which gave the verdict
+	Policy  robots.Record  // which the rules come from
 
 	// Of Robots leases.
 	Robots RobotsJob
@@ -49,36 +49,36 @@ type Lease struct {
 	// For the start ledger and the logs.
 	At          time.Time         // when it was given out
 	Delay       time.Duration     // the delay in force
-	DelayReason politeness.Reason // the sign that asks for it
+	DelayReason politeness.Reason // what demands the delay
 	DelaySource politeness.Source // where that comes from
-	Reason      politeness.Reason // the sign that the host waited for last
+	Reason      politeness.Reason // what the host waited for last
 	Source      politeness.Source // where that comes from
 	Learned     bool              // a robots.txt of the host was read before
-	LastEnd     time.Time         // of the request to the host before; zero: none is known of
-	Ready       time.Time         // from when politeness let the host be asked; zero: it always did
+	LastEnd     time.Time         // end of the last request to the host; zero: none is known
+	Ready       time.Time         // when politeness allowed the request; zero: it always did
 }
 
-// RobotsJob is the errand of fetching robots.txt for an origin, which after a
-// redirect leads to other hosts than the origin's own.
+// RobotsJob is the job of fetching the robots.txt of an origin. A redirect passes it on to another
+// host.
 type RobotsJob struct {
 	Origin   weburl.Origin  // whose rules are wanted
-	Owner    storage.HostID // the origin's host
+	Owner    storage.HostID // the host of the origin
 	Hops     int            // redirects followed so far
 	Previous robots.Record
-	// HostAnswers says that another origin of the host can be reached: see robots.Outcome.
+	// HostAnswers says that another origin of the host answers; see robots.Outcome.
 	HostAnswers bool
 }
 
-// outstanding is what the frontier keeps of a lease.
+// outstanding is what the frontier keeps of a lease in flight.
 type outstanding struct {
 	host   *host
 	lease  Lease
-	limits [limitClasses]*limit // that it counts against
+	limits [limitClasses]*limit // which it counts against
 
-	lane        lane       // of its host
-	beforeQuick bool       // of quick hosts that waited
-	urlKind     queue.Kind // of Page and Match leases: where its URL came from
-	unproven    bool       // of a lookup: the name is not known to lead anywhere
+	lane        lane       // of its host when it began
+	beforeQuick bool       // it began while a quick host was due
+	urlKind     queue.Kind // of Page and Match leases
+	unproven    bool       // of a lookup: no earlier lookup of the name found an address
 }
 
 // ErrUnknownLease says that a lease was completed twice or never given out.
@@ -98,8 +98,8 @@ func (f *Frontier) lease(h *host, kind Kind) *outstanding {
 	return out
 }
 
-// leaseRequest leases a request to a host: it counts against the host's and
-// the address's limits until it is completed.
+// leaseRequest leases a request to a host. It counts against the host's limits until it is
+// completed.
 func (f *Frontier) leaseRequest(h *host, kind Kind, u weburl.URL, now time.Time) *outstanding {
 	a := h.active
 	a.inFlight++
@@ -119,15 +119,14 @@ func (f *Frontier) leaseRequest(h *host, kind Kind, u weburl.URL, now time.Time)
 	return out
 }
 
-// leaseRobots leases a fetch of robots.txt, or of what it redirects to.
+// leaseRobots leases a request for a robots.txt, or for what it redirects to.
 func (f *Frontier) leaseRobots(h *host, u weburl.URL, job *RobotsJob, now time.Time) *outstanding {
 	out := f.leaseRequest(h, Robots, u, now)
 	out.lease.Robots = *job
 	return out
 }
 
-// settleLease ends a lease. What it returns is the caller's until the next lease
-// is given out.
+// endLease ends a lease. The result is valid until the next lease is given out.
 func (f *Frontier) endLease(id uint64, kind Kind) (*outstanding, error) {
 	out := f.leases[id]
 	if out == nil || out.lease.Kind != kind {

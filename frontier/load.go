@@ -10,22 +10,22 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// LoadRequest asks for the next URLs of a host, and at first for all that
-// becoming active takes.
+// LoadRequest asks for the next URLs of a host, and the first time for all that an active host
+// needs.
 type LoadRequest struct {
 	Host   storage.HostID
-	Now    time.Time      // that due times are compared with
+	Now    time.Time      // due times are compared with it
 	Queues []QueueRequest // those that are known already; none: the host becomes active
-	Max    int            // URLs of each queue wanted
+	Max    int            // new URLs of each queue wanted
 	Due    int            // due URLs of each queue wanted
 
-	Renewals int // renewals of each queue wanted
+	Renewals int // pages to recrawl of each queue wanted
 }
 
-// QueueRequest is where one queue goes on.
+// QueueRequest is the part of a LoadRequest about one queue.
 type QueueRequest struct {
 	From  uint32
-	Max   int  // URLs wanted; 0: none
+	Max   int  // new URLs wanted; 0: none
 	Known bool // its robots record is not needed again
 }
 
@@ -39,31 +39,33 @@ type Load struct {
 // QueueLoad is what was read of one queue.
 type QueueLoad struct {
 	Heads  storage.Heads
-	Record robots.Record // zero: none is stored, or it was not asked for
+	Record robots.Record // zero: none is stored, or it was not wanted
 	Rules  *robots.Rules
 }
 
-// want asks for the next URLs of a host.
+// requestLoad asks for the next URLs of a host.
 func (f *Frontier) requestLoad(h *host) {
 	a := h.active
 	if a.loading {
 		return
 	}
 	a.loading = true
-	a.dueWanted = f.o.Heads + len(a.busy) // busy ones are passed over
+	a.dueWanted = f.o.Heads + len(a.busy) // busy ones are left out
 	r := LoadRequest{Host: h.id, Now: f.dueTime(f.clock), Max: f.o.Heads, Due: a.dueWanted}
 	if f.o.Renew != nil {
 		r.Renewals = a.dueWanted
 	}
 	for i := range a.queues {
 		q := &a.queues[i]
-		r.Queues = append(r.Queues, QueueRequest{From: q.ReadTo(), Max: max(0, f.o.Heads-q.Len(queue.New)), Known: q.known})
+		r.Queues = append(r.Queues, QueueRequest{
+			From: q.ReadTo(), Max: max(0, f.o.Heads-q.Len(queue.New)), Known: q.known,
+		})
 	}
 	f.wants = append(f.wants, r)
 }
 
-// low reports whether more URLs should be read: where a queue runs out of them,
-// and where no queue can move, because a new one may have begun behind them.
+// needsHeads reports whether more URLs should be loaded: a queue runs low, or no queue can go on,
+// so that a new queue may have begun behind the URLs that were read.
 func (a *active) needsHeads(heads int) bool {
 	moves := false
 	for i := range a.queues {
@@ -76,7 +78,7 @@ func (a *active) needsHeads(heads int) bool {
 	return !moves && a.read < a.tail
 }
 
-// readDueAt is when due URLs should be read again.
+// readDueAt is when due URLs should be loaded again.
 func (f *Frontier) readDueAt(h *host) instant {
 	a := h.active
 	if h.due == 0 || a.loading {
@@ -89,9 +91,9 @@ func (f *Frontier) readDueAt(h *host) instant {
 	return f.nextReadAt(a, h.nextDue, a.dueRead, int(h.due) > known)
 }
 
-// readAgainAt is when rows that have times should be read again: those up to read are in memory. The earliest of them that the
-// store knows of may be in memory already, and hide others until it is settled: where there are such, they are looked for every
-// now and then.
+// nextReadAt is when rows with times should be loaded again. Those up to the second read are in
+// memory; next is the earliest one that the store knows. It may be one in memory that hides others,
+// so hidden ones are loaded again every idleTime.
 func (f *Frontier) nextReadAt(a *active, next, read uint32, hidden bool) instant {
 	switch {
 	case next > read:
@@ -102,8 +104,8 @@ func (f *Frontier) nextReadAt(a *active, next, read uint32, hidden bool) instant
 	return never
 }
 
-// dueGrew takes note of more due URLs on disk. Those that have a priority are due as
-// soon as they are found, so that they may have been missed.
+// dueGrew records that there are more due URLs on disk. Those with a priority are due as soon as
+// they are discovered, so the last load may have missed them.
 func (a *active) dueGrew(nextDue uint32) {
 	if a.loading {
 		a.dueMissed = true
@@ -112,7 +114,7 @@ func (a *active) dueGrew(nextDue uint32) {
 	}
 }
 
-// refill asks for URLs when it is time to.
+// refill requests a load if it is time for one.
 func (f *Frontier) refill(h *host, now instant) {
 	a := h.active
 	if a.loadAfter <= now {
@@ -124,15 +126,16 @@ func (f *Frontier) refill(h *host, now instant) {
 	}
 }
 
-// TakeWants hands over the load requests since the last call. Each must be
-// answered with Loaded or LoadFailed.
+// TakeWants returns the load requests since the last call. Each must be answered with Loaded or
+// LoadFailed.
 func (f *Frontier) TakeWants() []LoadRequest {
 	w := f.wants
 	f.wants = nil
 	return w
 }
 
-// Loaded takes in what was read of a host.
+// Loaded takes in what was loaded of a host. The error is that of stored values that cannot be
+// decoded.
 func (f *Frontier) Loaded(l *Load, now time.Time) error {
 	h := f.hosts.get(l.Host.ID)
 	if h == nil || h.active == nil {
@@ -175,7 +178,7 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 	return nil
 }
 
-// forget ends what a load under way made necessary.
+// applyCommitted removes from busy what was committed during a load.
 func (a *active) applyCommitted() {
 	for _, ordinal := range a.commitsDuringLoad {
 		a.busy.Remove(ordinal)
@@ -198,8 +201,7 @@ func (f *Frontier) loadQueue(a *active, i int, l *Load) {
 	q.Load(&got.Heads, a.busy, f.o.Heads, a.dueWanted)
 }
 
-// LoadFailed says that a load could not be done. The host is asked for again
-// after a while.
+// LoadFailed says that a load failed. It is requested again after idleTime.
 func (f *Frontier) LoadFailed(id storage.HostID, now time.Time) {
 	h := f.hosts.get(id)
 	if h == nil || h.active == nil {

@@ -9,28 +9,26 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// ResolveReport is the answer to a Resolve lease. No addresses: it failed.
+// ResolveReport is the answer to a Resolve lease. Without addresses the lookup failed.
 type ResolveReport struct {
 	End       time.Time
 	Addresses []netip.Addr
-	TTL       time.Duration // how long that holds; of Absent, how long there is no use in another lookup
-	Aborted   bool          // the crawl is ending; nothing was learned
+	TTL       time.Duration // how long the answer is valid; of Absent, how long another lookup is of no use
+	Aborted   bool          // the crawl ends; nothing was learned
 
-	// Of a failure: whether the answer is that there can be no address (the name
-	// does not exist, or its addresses are out of reach), and the reason to
-	// record for URLs that are given up for it. An answer that is repeated from
-	// memory is no other answer: it is not Absent.
-	Final  bool // give up the host's URLs at once
-	Absent bool // give them up after as many such answers in a row as a URL has attempts
+	// Of a failure: whether the name can have no address (it does not exist, or its addresses are
+	// out of reach), and the reason for URLs that fail because of it. A cached answer does not
+	// count as another one: it is not Absent.
+	Final  bool // fail the host's URLs at once
+	Absent bool // fail them after as many such answers in a row as a URL has attempts
 	Reason storage.Reason
 }
 
-// Lookups of names take no worker: as many as Options.Resolvers go on at a time, beside the
-// requests. Nobody knows of a name that was never looked up whether there is one, and name servers
-// take longest to say that there is none. So what is known to lead somewhere never waits for the
-// rest.
+// Lookups take no worker: up to Options.Resolvers of them are in flight beside the requests. A name
+// that was never looked up may not exist, and name servers take longest to say so. Names that were
+// resolved before therefore never wait for the others.
 
-// lookup is what came of the last lookup of a host's name.
+// lookupResult is the result of the last lookup of a host's name.
 type lookupResult uint8
 
 const (
@@ -39,32 +37,31 @@ const (
 	unresolved
 )
 
-// The lines in which hosts wait for a lookup, in the order of their turns.
+// The lists in which hosts wait for a lookup, in the order of their turns.
 const (
-	knownNames  = iota // that have led somewhere before
+	knownNames  = iota // resolved before
 	seedNames          // of seeds, never looked up
 	newNames           // others that were never looked up
-	failedNames        // that led nowhere the last time
+	failedNames        // not resolved by the last lookup
 	nameLists
 )
 
-// names are the hosts whose names are to be looked up.
+// lookups are the hosts whose names are to be looked up.
 type lookups struct {
 	lists    [nameLists][]*host
-	inFlight int // lookups under way
-	unproven int // of these, those of names that are not known to lead anywhere
-	turn     int // guesses so far
+	inFlight int // leased lookups
+	unproven int // those of names that no lookup resolved yet
+	turn     int // lookups of such names so far
 }
 
-// Of the lookups at a time one in spareLookups is for names that are known, at least one where
-// there are several; of the others one in failedTurn is of a name that led nowhere, where there are
-// such.
+// One lookup in spareLookups at a time is kept for known names, at least one where there are
+// several. Of the others one in failedTurn is of a name that failed the last time, if there is one.
 const (
 	spareLookups = 8
 	failedTurn   = 8
 )
 
-// waiting is how many names are in line.
+// queued is the number of names that wait.
 func (n *lookups) queued() (all int) {
 	for i := range n.lists {
 		all += len(n.lists[i])
@@ -72,17 +69,17 @@ func (n *lookups) queued() (all int) {
 	return all
 }
 
-// new is how many of them were never looked up.
+// untried is how many of them were never looked up.
 func (n *lookups) untried() int { return len(n.lists[seedNames]) + len(n.lists[newNames]) }
 
-// next takes the host whose turn it is out of its line, and says whether its name is a guess; nil:
-// no name may be looked up now.
-func (n *lookups) next(most int) (h *host, guess bool) {
+// next removes the next host from its list. unproven says that no lookup has resolved its name yet.
+// nil: no lookup may begin now.
+func (n *lookups) next(most int) (h *host, unproven bool) {
 	line := n.nextList(most)
 	if line == nameLists {
 		return nil, false
 	}
-	if guess = line != knownNames; guess {
+	if unproven = line != knownNames; unproven {
 		n.unproven++
 		n.turn++
 	}
@@ -90,10 +87,10 @@ func (n *lookups) next(most int) (h *host, guess bool) {
 	h = n.lists[line][0]
 	n.lists[line][0] = nil
 	n.lists[line] = n.lists[line][1:]
-	return h, guess
+	return h, unproven
 }
 
-// line is the line whose turn it is, of most lookups at a time; nameLines: it is that of none.
+// nextList is the list that is next, with up to most lookups at a time; nameLists: none is.
 func (n *lookups) nextList(most int) int {
 	switch {
 	case n.inFlight >= most:
@@ -112,15 +109,15 @@ func (n *lookups) nextList(most int) int {
 	return line
 }
 
-// end takes note of a lookup that ended.
-func (n *lookups) end(guess bool) {
+// end counts a lookup that ended.
+func (n *lookups) end(unproven bool) {
 	n.inFlight--
-	if guess {
+	if unproven {
 		n.unproven--
 	}
 }
 
-// nameLine is the line in which a host waits.
+// nameList is the list in which a host waits.
 func (h *host) nameList() int {
 	switch {
 	case h.lookup == resolved:
@@ -133,7 +130,7 @@ func (h *host) nameList() int {
 	return newNames
 }
 
-// namelessUntil is until when there is no use in another lookup of the host's name.
+// nextLookup is the instant before which another lookup of the host's name is of no use.
 func (h *host) nextLookup() instant { return instant(h.noLookupUntil) * instant(time.Second) }
 
 func (h *host) setNextLookup(until instant) {
@@ -150,7 +147,7 @@ func (a *active) seeded() bool {
 	return false
 }
 
-// lookUp puts a host in line for a lookup of its name, unless its addresses are known without.
+// requestLookup queues a lookup of a host's name, unless Options.Known has its addresses.
 func (f *Frontier) requestLookup(h *host, now instant) {
 	h.state = resolving
 	if h.active.lookingUp {
@@ -169,20 +166,20 @@ func (f *Frontier) requestLookup(h *host, now instant) {
 	f.lookups.lists[line] = append(f.lookups.lists[line], h)
 }
 
-// NextName gives out the lookup of a name; false if none is due, or as many as may be are under
-// way. It takes no worker.
+// NextName returns a lease for the next lookup; false if none waits or the most are in flight. A
+// lookup takes no worker.
 func (f *Frontier) NextName(now time.Time) (Lease, bool) {
 	f.readClock(now)
-	h, guess := f.lookups.next(f.o.Resolvers)
+	h, unproven := f.lookups.next(f.o.Resolvers)
 	if h == nil {
 		return Lease{}, false
 	}
 	out := f.lease(h, Resolve)
-	out.unproven = guess
+	out.unproven = unproven
 	return out.lease, true
 }
 
-// CompleteResolve ends a Resolve lease.
+// CompleteResolve ends a Resolve lease. The error is ErrUnknownLease.
 func (f *Frontier) CompleteResolve(id uint64, r ResolveReport) error {
 	out, err := f.endLease(id, Resolve)
 	if err != nil {
@@ -197,7 +194,7 @@ func (f *Frontier) CompleteResolve(id uint64, r ResolveReport) error {
 	return nil
 }
 
-// lookedUp takes in what is known of a host's name now.
+// applyLookup takes in the result of a lookup.
 func (f *Frontier) applyLookup(h *host, r *ResolveReport, now instant) {
 	switch {
 	case r.Aborted:
@@ -213,19 +210,18 @@ func (f *Frontier) applyLookup(h *host, r *ResolveReport, now instant) {
 	}
 }
 
-// minTTL is how long an answer of DNS is kept at least, here as in internal/fetch. Hosts wait for their
-// turn at an address that many share; most of them should not be asked for their
-// address a second time because of that.
+// minTTL is how long a DNS answer is kept at least, as in internal/fetch, so that hosts which wait
+// for an address that many share need not be looked up again.
 const minTTL = 30 * time.Second
 
-// hopelessFor is for how long the URLs of a hopeless host end without another lookup.
+// failFor is how long the URLs of a host without an address fail without another lookup.
 const failFor = time.Minute
 
-// resolved reports whether the host has an address that holds at an instant.
+// resolved reports whether the host has an address that is valid at an instant.
 func (a *active) resolved(at instant) bool { return a.limits[byAddress] != nil && a.expires > at }
 
-// pin gives a host one of the addresses that its name has. A host that comes
-// back to the address where the next request is reserved for it keeps its turn.
+// pin selects one of the addresses of a host. If the limit of the address is reserved for the host
+// already, it stays so.
 func (f *Frontier) pin(h *host, r *ResolveReport, now instant) {
 	a := h.active
 	pinned := r.Addresses[int(h.addressTurn)%len(r.Addresses)]
@@ -240,8 +236,8 @@ func (f *Frontier) pin(h *host, r *ResolveReport, now instant) {
 	}
 }
 
-// unresolved is a host whose name leads nowhere: it waits as a host does that
-// does not answer, unless it is clear that nothing will come of it.
+// lookupFailed handles a name without an address: the host waits like one that does not answer,
+// unless the answer is final.
 func (f *Frontier) lookupFailed(h *host, r *ResolveReport) {
 	if r.Absent {
 		h.setNextLookup(f.instant(r.End) + instant(r.TTL))
@@ -250,21 +246,23 @@ func (f *Frontier) lookupFailed(h *host, r *ResolveReport) {
 	if r.Final || h.absent >= f.o.MaxAttempts {
 		h.active.failUntil, h.active.failReason = f.instant(r.End)+instant(failFor), r.Reason
 	} else {
-		h.active.polite.Ended(r.End, politeness.Result{Signal: politeness.SignalUnreachable, Cause: uint16(storage.ReasonCause(r.Reason)), Jitter: f.jitter()})
+		h.active.polite.Ended(r.End, politeness.Result{
+			Signal: politeness.SignalUnreachable, Cause: uint16(storage.ReasonCause(r.Reason)), Jitter: f.jitter(),
+		})
 		h.setFailing(politeness.SignalUnreachable, f.instant(r.End))
 	}
 	f.failJobs(h, r.End)
 	f.update(h, r.End, 0, 0)
 }
 
-// giveUp settles all URLs of a hopeless host that are in memory; the others
-// follow when they are.
+// failQueued records failures for all URLs in memory of a host whose name has no address. The
+// others follow when they are loaded.
 func (f *Frontier) failQueued(h *host, now instant) {
 	a := h.active
 	if a.failUntil <= now {
 		return
 	}
-	at, settled := f.time(now), len(f.out.Done)
+	at, recorded := f.time(now), len(f.batch.Done)
 	for i := range a.queues {
 		q := &a.queues[i]
 		for q.Len(queue.New)+q.Len(queue.Due) > 0 {
@@ -278,7 +276,7 @@ func (f *Frontier) failQueued(h *host, now instant) {
 		}
 	}
 	f.failJobs(h, at)
-	if len(f.out.Done) > settled {
+	if len(f.batch.Done) > recorded {
 		f.update(h, at, 0, 0)
 	}
 }

@@ -8,17 +8,17 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// A robots.txt with tens of thousands of wildcard rules takes milliseconds for one verdict. The
-// owner of the Frontier cannot wait for that. A verdict that takes more than matchWork becomes a
-// lease of its own: a worker matches the URL, and with the verdict the URL returns to the head of
-// its queue. Until then that queue is blocked, and no other host.
+// A robots.txt with tens of thousands of wildcard rules takes milliseconds for one verdict, which
+// is too long for the owner of the Frontier. A verdict that takes more than matchWork becomes a
+// lease of its own: a worker matches the URL, and the URL goes back to the head of its queue with
+// the verdict. Until then only that queue is blocked.
 
 const (
-	// matchWork bounds the work of a decision, in the unit of robots.Rules.MatchWithin. 2,000 usual
+	// matchWork bounds the work of a verdict, in the unit of robots.Rules.MatchWithin. 2,000 usual
 	// rules take less than a tenth of it.
 	matchWork = 16 << 10
-	// maxMatching bounds the Match leases that are out at a time, so that heavy files leave the
-	// other workers, and the other cores, to other hosts.
+	// maxMatching bounds the Match leases in flight, so that large files leave the other workers
+	// and cores to other hosts.
 	maxMatching = 1
 )
 
@@ -26,38 +26,38 @@ const (
 type MatchReport struct {
 	End     time.Time
 	Verdict robots.Verdict
-	Crashed bool // the matching panicked: the URL fails
+	Crashed bool // the match panicked: the URL fails
 }
 
-// judged is the URL of a queue whose verdict a worker has found.
+// workerVerdict is the verdict that a worker has found for a URL of a queue.
 type workerVerdict struct {
 	ordinal uint32
-	rules   *robots.Rules // of the verdict; nil: there is no verdict
+	rules   *robots.Rules // that gave the verdict; nil: there is none
 	verdict robots.Verdict
 }
 
-// match matches a URL against the rules of its queue. ok is false if a worker has to do it.
+// match matches a URL against the rules of its queue; ok is false if a worker has to do it.
 func (f *Frontier) match(q *originQueue, head *storage.Head) (v robots.Verdict, ok bool) {
 	if j := &q.verdict; j.rules != nil && j.rules == q.rules && j.ordinal == head.Ordinal {
 		return j.verdict, true
 	}
 	defer func() {
 		if recover() != nil {
-			ok = false // in a worker the same panic costs this URL alone
+			ok = false // in a worker the same panic costs only this URL
 		}
 	}()
 	return q.rules.MatchWithin(head.RequestURI, f.matchWork)
 }
 
-// matchTurn is a queue in line for a Match lease about its first URL.
+// matchTurn is a queue that waits for a Match lease of its first URL.
 type matchTurn struct {
 	host    *host
 	queue   uint8
-	recrawl bool // about its first renewal
+	recrawl bool // of its first page to recrawl
 }
 
-// leaseMatch leases the match of a URL that was taken off its queue. If too many are out, the queue
-// joins the line: then there is no lease, and the caller puts the URL back.
+// leaseMatch leases the match of a URL that was taken from its queue. If too many are in flight, it
+// returns nil: the queue waits for its turn, and the caller puts the URL back.
 func (f *Frontier) leaseMatch(h *host, q *originQueue, head *storage.Head, recrawl bool) *outstanding {
 	q.matching = true
 	if f.matching >= maxMatching {
@@ -78,9 +78,9 @@ func (f *Frontier) nextMatch() *outstanding {
 		turn := f.matchLine[0]
 		f.matchLine = f.matchLine[1:]
 		h := turn.host
-		q := &h.active.queues[turn.queue] // a host with a blocked queue stays active
+		q := &h.active.queues[turn.queue] // its host stays active because the queue is blocked
 		head, kind, ok := q.takeNext(turn.recrawl)
-		if !ok { // it was dropped, or given up, meanwhile
+		if !ok { // it was dropped, or it failed, meanwhile
 			q.matching = false
 			f.schedule(h, f.instant(f.clock))
 			continue
@@ -107,7 +107,7 @@ func (q *originQueue) takeNext(recrawl bool) (head storage.Head, k queue.Kind, o
 	return head, k, ok
 }
 
-// CompleteMatch ends a Match lease.
+// CompleteMatch ends a Match lease. The error is ErrUnknownLease.
 func (f *Frontier) CompleteMatch(id uint64, r MatchReport) error {
 	out, err := f.endLease(id, Match)
 	if err != nil {
@@ -128,7 +128,7 @@ func (f *Frontier) CompleteMatch(id uint64, r MatchReport) error {
 		f.putBack(h, q, out)
 	case r.Crashed || !r.Verdict.Allowed && f.o.Obey:
 		outcome.At = r.End
-		f.keepPlan(h, head, &outcome)
+		f.keepHistory(h, head, &outcome)
 		f.recordOutcome(h, head, outcome)
 		q.Done(head.Ordinal)
 		f.update(h, r.End, 0, 0)

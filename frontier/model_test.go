@@ -36,13 +36,13 @@ type model struct {
 	dir    string
 	random *rand.Rand
 
-	known   map[string]storage.State // URLs on the disk and their state there
-	asked   map[string]bool          // asked, and nothing about it is on the disk yet
-	tries   map[string]int
-	rules   map[weburl.Origin]*robots.Rules // as last answered to this process, or on the disk when it began
-	files   map[weburl.Origin]answer        // what robots.txt is
-	names   map[string]int                  // what DNS says: 0 an address, 1 failure, 2 no such name, 3 out of reach
-	healthy bool
+	known       map[string]storage.State // URLs on the disk and their state there
+	uncommitted map[string]bool          // asked, and nothing about it is on the disk yet
+	tries       map[string]int
+	rules       map[weburl.Origin]*robots.Rules // as last answered to this process, or on the disk when it began
+	files       map[weburl.Origin]answer        // what robots.txt is
+	names       map[string]int                  // what DNS says: 0 an address, 1 failure, 2 no such name, 3 out of reach
+	healthy     bool
 }
 
 const modelHosts = 5
@@ -63,7 +63,7 @@ func newModel(t *rapid.T) *model {
 	}).Draw(t, "politeness")
 	m := &model{
 		rt: t, random: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)),
-		known: map[string]storage.State{}, asked: map[string]bool{}, tries: map[string]int{},
+		known: map[string]storage.State{}, uncommitted: map[string]bool{}, tries: map[string]int{},
 		files: map[weburl.Origin]answer{}, names: map[string]int{},
 	}
 	m.world = newWorld(t, o, nil)
@@ -139,7 +139,7 @@ func (m *model) reopen() {
 	s, err := storage.Open(m.dir, storage.Options{NoSync: true, MapBytes: 1 << 24})
 	m.must(err)
 	m.store, m.disk = s, s
-	clear(m.asked)
+	clear(m.uncommitted)
 	m.rules = map[weburl.Origin]*robots.Rules{}
 	for _, o := range m.origins() {
 		encoded, err := s.Policy(o)
@@ -283,7 +283,7 @@ func (m *model) begins(l Lease) {
 		m.rt.Fatalf("%s is asked and was never added", u)
 	case state != storage.Queued && state != storage.Retrying:
 		m.rt.Fatalf("%s is asked and is %v already", u, state)
-	case m.asked[u]:
+	case m.uncommitted[u]:
 		m.rt.Fatalf("%s is asked twice", u)
 	case rules == nil:
 		m.rt.Fatalf("%s is asked before robots.txt", u)
@@ -293,14 +293,14 @@ func (m *model) begins(l Lease) {
 	if asks, _ := rules.CrawlDelay(); delay < asks {
 		m.rt.Fatalf("%s is asked with a delay of %v, robots.txt wants %v", u, delay, asks)
 	}
-	m.asked[u] = true
+	m.uncommitted[u] = true
 }
 
 func (m *model) ends(l Lease, a answer) {
 	back := a.notSent || a.broken
 	switch {
 	case l.Kind == Page && back:
-		delete(m.asked, l.URL.String())
+		delete(m.uncommitted, l.URL.String())
 	case l.Kind == Page:
 		m.tries[l.URL.String()]++
 	}
@@ -321,7 +321,7 @@ func (m *model) commits(b *storage.Batch) {
 			m.rt.Fatalf("%s has an outcome (%v) after its last (%v)", u, d.Outcome.State, before)
 		}
 		m.known[u.String()] = d.Outcome.State
-		delete(m.asked, u.String())
+		delete(m.uncommitted, u.String())
 	}
 }
 

@@ -21,12 +21,12 @@ func TestNameLines(t *testing.T) {
 		}
 	}
 	take := func(most int) (line int) {
-		h, guess := n.next(most)
+		h, unproven := n.next(most)
 		if h == nil {
 			return -1
 		}
-		if line = int(h.id) / 100; guess != (line != knownNames) {
-			t.Errorf("host %d is a guess: %v", h.id, guess)
+		if line = int(h.id) / 100; unproven != (line != knownNames) {
+			t.Errorf("host %d is a guess: %v", h.id, unproven)
 		}
 		return line
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Next gives out the request that is due longest; false if none is due. It is to
-// be called only while a worker is idle: a lease chosen ahead of time would be
-// late for its host and early for the next.
+// Next returns a lease for the request that has been due longest; false if none is due. The owner
+// calls it only while a worker is idle: a lease chosen ahead of time would be late for its host and
+// early for the next one.
 func (f *Frontier) Next(now time.Time) (Lease, bool) {
 	f.readClock(now)
 	if out := f.next(now); out != nil {
@@ -30,11 +30,11 @@ func (f *Frontier) next(now time.Time) *outstanding {
 			return out
 		}
 	}
-	f.activateDue(t) // where others made room
+	f.activateDue(t) // other hosts may have made room
 	return nil
 }
 
-// serve gives a lease to a host whose turn it is, if it can have one now, and puts it where it belongs.
+// serve returns a lease for a due host if it can have one now, and schedules the host again.
 func (f *Frontier) serve(h *host, now time.Time) (out *outstanding) {
 	t := f.instant(now)
 	switch {
@@ -49,15 +49,15 @@ func (f *Frontier) serve(h *host, now time.Time) (out *outstanding) {
 	return out
 }
 
-// take finds the next thing to ask of a host whose turn it is. URLs that may not
-// be asked are settled on the way. Each round settles, holds or asks, so it ends.
+// take leases the next request to a due host. URLs that may not be fetched get their outcome on the
+// way.
 func (f *Frontier) take(h *host, now time.Time) *outstanding {
 	if out := f.leaseJob(h, false, now); out != nil {
 		return out
 	}
-	settled := len(f.out.Done)
+	recorded := len(f.batch.Done)
 	out := f.takeURL(h, now)
-	if len(f.out.Done) > settled {
+	if len(f.batch.Done) > recorded {
 		f.update(h, now, 0, 0)
 	}
 	if out == nil {
@@ -78,7 +78,9 @@ func (f *Frontier) takeURL(h *host, now time.Time) *outstanding {
 		switch {
 		case decision.Kind == robots.StandingFetch || decision.RefreshDue && h.deferred != q.Origin()+1:
 			q.fetchingRobots, h.deferred = true, q.Origin()+1
-			job := RobotsJob{Origin: q.origin, Owner: h.id, Previous: q.record, HostAnswers: h.active.otherOriginAnswers(q)}
+			job := RobotsJob{
+				Origin: q.origin, Owner: h.id, Previous: q.record, HostAnswers: h.active.otherOriginAnswers(q),
+			}
 			return f.leaseRobots(h, q.origin.URL("/robots.txt"), &job, now)
 		case f.holdsOrigin(decision, q.rules):
 			q.hold(decision, max(f.instant(decision.Until), t+1))
@@ -94,7 +96,7 @@ func (f *Frontier) takeURL(h *host, now time.Time) *outstanding {
 	}
 }
 
-// pick chooses the queue whose turn it is, and whether it is to make a renewal.
+// pick chooses the queue whose turn it is, and whether to fetch one of its pages to recrawl.
 func (f *Frontier) pick(h *host, now instant) (q *originQueue, recrawl bool) {
 	if !f.isOverBudget(h) {
 		q = h.active.pick(now, f.deferredQueue(h))
@@ -107,8 +109,8 @@ func (f *Frontier) pick(h *host, now instant) (q *originQueue, recrawl bool) {
 	return q, false
 }
 
-// takePage leases the first URL of a queue that may be asked; nil if the turn
-// is another queue's before there is one.
+// leaseNew leases the first URL of a queue that may be fetched; nil if the turn passes to another
+// queue before.
 func (f *Frontier) leaseNew(h *host, q *originQueue, now time.Time) *outstanding {
 	for turn, _, _ := q.First(); ; {
 		if priority, _, ok := q.First(); !ok || priority != turn {
@@ -132,8 +134,8 @@ func (f *Frontier) leaseNew(h *host, q *originQueue, now time.Time) *outstanding
 	}
 }
 
-// leasePage leases a URL that was taken off its queue, if it may be asked, or the question whether
-// it may. One that may not is settled; then there is no lease.
+// leasePage leases a URL that was taken from its queue, or the match that decides whether it may be
+// fetched. If it may not, its outcome is recorded, and there is no lease.
 func (f *Frontier) leasePage(h *host, q *originQueue, head *storage.Head, recrawl bool, now time.Time) *outstanding {
 	h.active.busy.Add(head.Ordinal)
 	u := q.origin.URL(head.RequestURI)
@@ -143,7 +145,7 @@ func (f *Frontier) leasePage(h *host, q *originQueue, head *storage.Head, recraw
 	}
 	if no.State != storage.Queued {
 		no.At = now
-		f.keepPlan(h, head, &no)
+		f.keepHistory(h, head, &no)
 		f.recordOutcome(h, head, no)
 		return nil
 	}
@@ -154,9 +156,8 @@ func (f *Frontier) leasePage(h *host, q *originQueue, head *storage.Head, recraw
 	return out
 }
 
-// judge asks the scope and the robots rules about a URL. The outcome is that of
-// a URL which may not be asked; its state is Queued when it may. known is false
-// where the rules take too long.
+// checkURL checks a URL against the scope and the robots rules. no is the outcome of a URL that may
+// not be fetched; its state is Queued if it may. known is false if the match takes too long.
 func (f *Frontier) checkURL(
 	q *originQueue, head *storage.Head, u weburl.URL,
 ) (v robots.Verdict, no storage.Outcome, known bool) {

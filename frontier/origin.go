@@ -17,17 +17,16 @@ type originQueue struct {
 	verdict   workerVerdict
 	heldUntil instant // nothing of it is fetched before; always: it is not held
 
-	known          bool // a robots.txt was read, now or in an earlier process
+	known          bool // a robots.txt was read, by this process or an earlier one
 	fetchingRobots bool // its robots.txt is being fetched
-	matching       bool // one of its URLs is being matched by a worker, or waits for that
+	matching       bool // a worker matches its first URL, or the queue waits for that
 	holdReason     robots.Reason
 }
 
-// stands reports whether a queue is blocked: its robots.txt is being fetched, or its first URL
-// matched.
+// isBlocked reports whether the queue waits for its robots.txt or for a match.
 func (q *originQueue) isBlocked() bool { return q.fetchingRobots || q.matching }
 
-// hold keeps a whole queue until an instant.
+// hold lets the whole queue wait until an instant.
 func (q *originQueue) hold(s robots.Standing, until instant) {
 	q.heldUntil, q.holdReason = min(until, never-1), s.Reason
 	if s.Kind == robots.StandingAsk {
@@ -35,8 +34,7 @@ func (q *originQueue) hold(s robots.Standing, until instant) {
 	}
 }
 
-// holding is why robots.txt holds all that the host has to do; ReasonNone if it
-// does not.
+// robotsHold is why robots.txt holds all the work of the host; ReasonNone if it does not.
 func (a *active) robotsHold() robots.Reason {
 	why := robots.ReasonNone
 	for i := range a.queues {
@@ -62,7 +60,7 @@ func (h *host) queueOf(o weburl.Origin) *originQueue {
 	return nil
 }
 
-// originIndex is the place of an origin among the host's; -1 if it has none.
+// originIndex is the index of an origin among those of the host; -1 if it has none.
 func (a *active) originIndex(o weburl.Origin) int {
 	for i := range a.queues {
 		if a.queues[i].origin == o {
@@ -72,24 +70,19 @@ func (a *active) originIndex(o weburl.Origin) int {
 	return -1
 }
 
-// The order of a host's URLs, over the queues of all its origins: by falling
-// priority; within a priority URLs that are due before those that were never
-// touched, and each of them in the order in which they became so. A priority
-// below 0 waits until nothing else can be asked, on disk or in memory.
-//
-// Among hosts the one that may be asked for longest comes first; where that is the same instant, the one whose next URL
-// has the higher priority.
+// The order of a host's URLs, over the queues of all its origins, is that of package queue. URLs of
+// a negative priority wait until nothing else can be fetched, on disk or in memory. Among hosts the
+// one that has been due longest comes first; at the same instant the one whose next URL has the
+// higher priority.
 
-// offers reports whether a queue has a URL in memory that may be asked as far
-// as the order is concerned.
+// offers reports whether a queue has a URL in memory whose turn may have come.
 func (a *active) offers(q *originQueue) bool {
 	priority, _, ok := q.First()
 	return ok && (priority >= 0 || !a.expectsMore())
 }
 
-// expects reports whether there may be URLs of the default priority that are not in
-// memory: those that a page has brought and that are not on disk yet, and those
-// still to be read for a queue that could go on at once.
+// expectsMore reports whether there may be URLs of the default priority that are not in memory:
+// discoveries that are not committed, and those of a queue that has to be loaded.
 func (a *active) expectsMore() bool {
 	if len(a.busy) > 0 || a.uncommitted > 0 {
 		return true
@@ -102,36 +95,36 @@ func (a *active) expectsMore() bool {
 	return false
 }
 
-// foremost is the highest priority of the URLs in memory.
+// topPriority is the highest priority of the URLs in memory.
 func (a *active) topPriority() int8 {
-	foremost := int8(-128)
+	top := int8(-128)
 	if len(a.jobs) > 0 {
-		foremost = 0 // whatever else it has to do: others wait for a robots.txt
+		top = 0 // others wait for a robots.txt
 	}
 	for i := range a.queues {
 		if priority, _, ok := a.queues[i].First(); ok {
-			foremost = max(foremost, priority)
+			top = max(top, priority)
 		}
 	}
-	return foremost
+	return top
 }
 
-// pick chooses the queue whose turn it is. The patient one lets any other go first.
-func (a *active) pick(now instant, patient *originQueue) *originQueue {
+// pick chooses the queue whose turn it is. The deferred one lets any other go first.
+func (a *active) pick(now instant, deferred *originQueue) *originQueue {
 	var best *originQueue
-	waits := false
+	hasDeferred := false
 	for i := range a.queues {
 		q := &a.queues[i]
 		switch {
 		case q.isBlocked() || q.heldUntil > now || !a.offers(q):
-		case q == patient:
-			waits = true
+		case q == deferred:
+			hasDeferred = true
 		case best == nil || q.Before(&best.Queue):
 			best = q
 		}
 	}
-	if best == nil && waits {
-		return patient
+	if best == nil && hasDeferred {
+		return deferred
 	}
 	return best
 }
@@ -153,14 +146,19 @@ func (a *active) pickRecrawl(now instant) *originQueue {
 	return best
 }
 
-// patient is the queue whose robots.txt could not be read the last time it had a turn, and which has no other rules to go by: it lets others go
-// first, else the host would be asked for nothing but that file. nil: there is none.
+// deferredQueue is the queue whose robots.txt was unreachable when it last had a turn, and which
+// has no other rules; nil: there is none. It lets others go first, because the host would otherwise
+// be asked for nothing but that file.
 func (f *Frontier) deferredQueue(h *host) *originQueue {
 	if h.deferred == 0 || int(h.deferred) > len(h.active.queues) {
 		return nil
 	}
 	q := &h.active.queues[h.deferred-1]
-	if q.record.Failures == 0 || f.o.Robots.Standing(q.record, h.active.polite.Delay(f.clock), f.clock).Kind == robots.StandingAsk {
+	if q.record.Failures == 0 {
+		return nil
+	}
+	decision := f.o.Robots.Standing(q.record, h.active.polite.Delay(f.clock), f.clock)
+	if decision.Kind == robots.StandingAsk {
 		return nil
 	}
 	return q

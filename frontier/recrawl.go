@@ -8,37 +8,38 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// A crawl that goes on has two things to do: to ask for URLs that it has not asked for yet, and to ask again for
-// pages that may have changed, which is called a renewal. Renewals may have a budget of so many a day. Each
-// of the two has its share of the requests, and takes what the other leaves.
+// A crawl that keeps running fetches new URLs, and it fetches pages again that may have changed.
+// Both have their share of the requests and take what the other leaves. Recrawls may have a budget
+// for each day.
 //
-// Hosts with renewals stand in heaps of their own, beside those for everything else, and a host may be in
-// one of each at the same time. So renewals that wait for the budget never stand in the way.
+// Hosts with pages to recrawl are in heaps of their own. A host may be in one of these and in one
+// for its other work at the same time, so recrawls that wait for the budget never hold up new URLs.
 
-// Renewer decides when pages are asked for again. A revisit.Plan is one.
+// Renewer plans recrawls; see revisit.Plan. Answered plans a page after a response, Gone one that
+// is not there any more, and Unanswered one that cannot be fetched now.
 type Renewer interface {
 	Answered(*revisit.Visit, *revisit.Site) revisit.Memory
 	Gone(*revisit.Visit, *revisit.Site) revisit.Memory
 	Unanswered(*revisit.Visit, *revisit.Site) revisit.History
-	Spent(spare, late float64) // of the budget when a renewal begins
-	Budget() float64           // renewals a day; 0: no limit
+	Spent(spare, late float64) // how much of the budget was unused, and how late the page was, when a recrawl begins
+	Budget() float64           // recrawls a day; 0: no limit
 }
 
-// share keeps account of the two kinds of requests.
+// share accounts for recrawls and other requests.
 type share struct {
-	nextAt instant // when the budget allows the next renewal
+	nextAt instant // when the budget allows the next recrawl
 	lastAt instant // when the last one began
-	credit float64 // of renewals: more than 0 if it is their turn
+	credit float64 // of recrawls; above 0 it is their turn
 }
 
-// maxCredit is how much of its share a kind keeps that had nothing to ask, and owes for what it took while the
-// other had nothing.
+// maxCredit is how much of its share a kind of request keeps while it has nothing to do, and how
+// much it owes for what it took while the other had nothing to do.
 const maxCredit = 1
 
-// budgetWindow is how much of the budget that was not used may be used later.
+// budgetWindow is how much unused budget may be used later.
 const budgetWindow = instant(time.Hour)
 
-// gap is the time between renewals that the budget allows on average; 0: there is no limit.
+// gap is the mean time between recrawls that the budget allows; 0: there is no limit.
 func (f *Frontier) gap() instant {
 	budget := f.o.Renew.Budget()
 	if budget <= 0 {
@@ -47,13 +48,13 @@ func (f *Frontier) gap() instant {
 	return instant(float64(24*time.Hour) / budget)
 }
 
-// renewable reports whether the budget allows a renewal now.
+// recrawlAllowed reports whether the budget allows a recrawl now.
 func (f *Frontier) recrawlAllowed(now instant) bool { return f.o.Renew != nil && f.share.nextAt <= now }
 
-// renewsFirst reports whether it is the turn of renewals.
+// recrawlsFirst reports whether it is the turn of recrawls.
 func (f *Frontier) recrawlsFirst() bool { return f.share.credit > 0 }
 
-// tookRenewal takes note of a renewal of a page that was fetched at an instant and due at another.
+// countRecrawl counts a recrawl of a page that was fetched at one instant and due at another.
 func (f *Frontier) countRecrawl(fetched, due, now instant) {
 	s := &f.share
 	s.credit = max(s.credit-(1-f.o.RenewShare), -maxCredit)
@@ -63,20 +64,20 @@ func (f *Frontier) countRecrawl(fetched, due, now instant) {
 	}
 	window := max(budgetWindow, 4*gap)
 	s.nextAt = max(s.nextAt, now-window)
-	waited := max(1-float64(now-s.nextAt)/float64(gap), 0) // 1: it begins as soon as the budget allows; 0: it could have begun one sooner
+	waited := max(1-float64(now-s.nextAt)/float64(gap), 0) // 0: one more could have begun before
 	late := min(max(float64(now-due), 0)/max(float64(due-fetched), 1), 1)
 	f.o.Renew.Spent(float64(min(now-s.lastAt, window))/float64(gap)-1, waited*late)
 	s.nextAt, s.lastAt = s.nextAt+gap, now
 }
 
-// tookNew takes note of a request for a URL that was not fetched before.
+// countNew counts a request for a URL that was not fetched before.
 func (f *Frontier) countNew() { f.share.credit = min(f.share.credit+f.o.RenewShare, maxCredit) }
 
-// notRenewed takes back what a renewal cost that was not sent.
+// refundRecrawl gives back the budget of a recrawl that was not sent.
 func (f *Frontier) refundRecrawl() { f.share.nextAt -= f.gap() }
 
-// wakens makes hosts active for their renewals: no more than the budget has use for soon, because others
-// can use the room.
+// activateForRecrawls makes hosts active for their recrawls, only as many as the budget has use for
+// soon, because others can use the room.
 func (f *Frontier) activateForRecrawls(now instant) {
 	if f.o.Renew == nil || f.share.nextAt-lead > now {
 		return
@@ -85,16 +86,20 @@ func (f *Frontier) activateForRecrawls(now instant) {
 	if gap := f.gap(); gap > 0 {
 		enough = int(min(1+2*lead/gap, maxActivating))
 	}
-	for h := f.dormantRecrawls.top(); h != nil && h.recrawlAt <= now && f.canActivate() && f.recrawlersSoon(f.recrawlWake(h), enough) < enough; h = f.dormantRecrawls.top() {
+	for f.canActivate() {
+		h := f.dormantRecrawls.top()
+		if h == nil || h.recrawlAt > now || f.recrawlersSoon(f.recrawlWake(h), enough) >= enough {
+			return
+		}
 		f.activate(h)
 	}
 }
 
-// wanted is when a host that sleeps is to become active, if there is use for it.
+// recrawlWake is when a host that has only pages to recrawl becomes active, if there is use for it.
 func (f *Frontier) recrawlWake(h *host) instant { return max(h.recrawlAt, f.share.nextAt-lead) }
 
-// readySoon counts the hosts that can make a renewal soon after an instant, up to a number that is enough. It looks at the top
-// of the heap only, where the first are: whether there is none at all is exact, and a number may be too low.
+// recrawlersSoon counts the active hosts that may be recrawled soon after an instant; it stops at
+// enough. It looks only at the top of the heaps, so the count may be too low, but 0 is exact.
 func (f *Frontier) recrawlersSoon(at instant, enough int) int {
 	n := f.activating
 	for l := range lanes {
@@ -110,7 +115,7 @@ func (f *Frontier) recrawlersSoon(at instant, enough int) int {
 	return n
 }
 
-// wakeToRenew is the earliest instant at which there may be a renewal to make; never: there is none.
+// nextRecrawlWake is the earliest instant at which a recrawl may begin; never: there is none.
 func (f *Frontier) nextRecrawlWake() instant {
 	at := never
 	if f.o.Renew == nil {
@@ -127,7 +132,7 @@ func (f *Frontier) nextRecrawlWake() instant {
 	return at
 }
 
-// readRenewalsAt is when renewals of an active host should be read.
+// readRecrawlsAt is when the pages to recrawl of an active host should be loaded.
 func (f *Frontier) readRecrawlsAt(h *host) instant {
 	a := h.active
 	if f.o.Renew == nil || h.recrawls == 0 || a.loading {
@@ -140,7 +145,8 @@ func (f *Frontier) readRecrawlsAt(h *host) instant {
 	return f.nextReadAt(a, h.nextRecrawl, a.recrawlsRead, int(h.recrawls) > known)
 }
 
-// renewAt is when a renewal of an active host may be made as far as the host is concerned; never: there is none.
+// recrawlAt is when a page of an active host may be recrawled as far as the host is concerned;
+// never: there is none.
 func (f *Frontier) recrawlAt(h *host) instant {
 	a := h.active
 	if f.o.Renew == nil {
@@ -163,7 +169,8 @@ func (f *Frontier) recrawlAt(h *host) instant {
 	return max(at, f.polite(h))
 }
 
-// leaseRecrawl leases the first page to recrawl of a queue that may be fetched; nil if there is none.
+// leaseRecrawl leases the first page to recrawl of a queue that may be fetched; nil if there is
+// none.
 func (f *Frontier) leaseRecrawl(h *host, q *originQueue, now time.Time) *outstanding {
 	for q.Len(queue.Recrawl) > 0 {
 		head := q.TakeRecrawl()
@@ -184,7 +191,7 @@ func (f *Frontier) leaseRecrawl(h *host, q *originQueue, now time.Time) *outstan
 	return nil
 }
 
-// visit is what the plan has to know of a page that was asked for.
+// visit is what the plan needs to know of a request for a page.
 func (f *Frontier) visit(h *host, head *storage.Head, at time.Time) *revisit.Visit {
 	timesGone := 0
 	if head.Last.State == storage.Failed {
@@ -192,18 +199,19 @@ func (f *Frontier) visit(h *host, head *storage.Head, at time.Time) *revisit.Vis
 	}
 	return &revisit.Visit{
 		Page: revisit.Page{
-			Host: h.active.name, RequestURI: head.RequestURI, Priority: head.Priority, Depth: head.Depth, Claimed: head.Frequency.Every(),
+			Host: h.active.name, RequestURI: head.RequestURI, Priority: head.Priority, Depth: head.Depth,
+			Claimed: head.Frequency.Every(),
 		},
 		Memory: revisit.Memory{At: head.Last.At, Due: head.Last.Due, History: head.Last.History},
 		At:     at, TimesGone: timesGone,
 	}
 }
 
-// plan decides about the next visit of a page that was asked for. Without a plan the page keeps what is remembered of it.
+// planRecrawl sets when a page is fetched again. Without a plan the page keeps its history.
 func (f *Frontier) planRecrawl(h *host, head *storage.Head, o *storage.Outcome, r *PageReport) {
 	if f.o.Renew == nil || o.State == storage.Retrying || o.Reason == storage.ReasonCrash ||
 		o.State != storage.Fetched && o.State != storage.Redirected && !wasThere(head) {
-		f.keepPlan(h, head, o)
+		f.keepHistory(h, head, o)
 		return
 	}
 	v := f.visit(h, head, o.At)
@@ -217,7 +225,7 @@ func (f *Frontier) planRecrawl(h *host, head *storage.Head, o *storage.Outcome, 
 	o.Due, o.History = m.Due, m.History
 }
 
-// wasThere reports whether a page that cannot be had was there before.
+// wasThere reports whether there was a response with the page before.
 func wasThere(head *storage.Head) bool {
 	switch head.Last.State {
 	case storage.Fetched, storage.Redirected, storage.Failed:
@@ -226,7 +234,7 @@ func wasThere(head *storage.Head) bool {
 	return head.Last.History != revisit.History{}
 }
 
-// gone plans another visit of a page that is not there any more, or says that there is none.
+// planGone plans another visit of a page that is not there any more, or none.
 func (f *Frontier) planGone(h *host, head *storage.Head, o *storage.Outcome, v *revisit.Visit) revisit.Memory {
 	const gone = 410
 	v.GoneForAll = o.Status == gone && v.TimesGone > 0
@@ -235,8 +243,8 @@ func (f *Frontier) planGone(h *host, head *storage.Head, o *storage.Outcome, v *
 	return f.o.Renew.Gone(v, &h.active.site)
 }
 
-// unplan takes a page off the plan that is not fetched now.
-func (f *Frontier) keepPlan(h *host, head *storage.Head, o *storage.Outcome) {
+// keepHistory takes a page that is not fetched now off the plan, and keeps its history.
+func (f *Frontier) keepHistory(h *host, head *storage.Head, o *storage.Outcome) {
 	o.History = head.Last.History
 	if o.State == storage.Retrying {
 		keepContent(o, &head.Last)
@@ -246,7 +254,8 @@ func (f *Frontier) keepPlan(h *host, head *storage.Head, o *storage.Outcome) {
 	}
 }
 
-// keepContent keeps what an earlier visit said about the content, for the visit that brings it again.
+// keepContent keeps what an earlier visit said about the content, for a later visit that compares
+// it.
 func keepContent(o, last *storage.Outcome) {
 	o.ETag, o.Modified, o.Digest, o.Simhash = last.ETag, last.Modified, last.Digest, last.Simhash
 }

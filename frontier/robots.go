@@ -11,8 +11,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// RobotsReport is a Report with what the robots state machine made of the
-// answer. Redirect is where to go on; when it is zero, Record and Rules are the result.
+// RobotsReport is the Report of a robots.txt, with the result. If Redirect is set, the job goes on
+// there; else Record and Rules are the result.
 type RobotsReport struct {
 	Report
 	Redirect weburl.URL
@@ -20,7 +20,7 @@ type RobotsReport struct {
 	Rules    *robots.Rules
 }
 
-// CompleteRobots ends a Robots lease.
+// CompleteRobots ends a Robots lease. The error is ErrUnknownLease.
 func (f *Frontier) CompleteRobots(id uint64, r RobotsReport) error {
 	out, err := f.endLease(id, Robots)
 	if err != nil {
@@ -47,11 +47,12 @@ func (f *Frontier) CompleteRobots(id uint64, r RobotsReport) error {
 	return nil
 }
 
-// shareRules spares the host that has served an errand a second request for the same file: where a redirect led to the
-// robots.txt of an origin of its own, what came counts for that origin as well.
+// shareRecord saves the host that served a job a second request for the same file: if a redirect
+// led to the robots.txt of one of its own origins, the response counts for that origin too.
 func (f *Frontier) shareRecord(h *host, from weburl.URL, job RobotsJob, r *RobotsReport) {
 	q := h.queueOf(from.Origin())
-	final := r.Record.Class == robots.ClassFound || r.Record.Class == robots.ClassUnavailable && r.Record.Status/100 == 4
+	class, status := r.Record.Class, r.Record.Status
+	final := class == robots.ClassFound || class == robots.ClassUnavailable && status/100 == 4
 	if q == nil || q.fetchingRobots || from.Origin() == job.Origin || from.RequestURI() != "/robots.txt" || !final {
 		return
 	}
@@ -60,7 +61,7 @@ func (f *Frontier) shareRecord(h *host, from weburl.URL, job RobotsJob, r *Robot
 	f.setRecord(RobotsJob{Origin: q.origin, Owner: h.id, Previous: q.record}, record, r.Rules, r.End)
 }
 
-// answersElsewhere reports whether another origin of the host has a robots.txt that can be asked for.
+// otherOriginAnswers reports whether another origin of the host has a robots.txt that is reachable.
 func (a *active) otherOriginAnswers(q *originQueue) bool {
 	for i := range a.queues {
 		if other := &a.queues[i]; other != q && other.known && other.record.Class != robots.ClassUnreachable {
@@ -70,7 +71,7 @@ func (a *active) otherOriginAnswers(q *originQueue) bool {
 	return false
 }
 
-// settled goes on with the owner of an errand that another host has served.
+// jobDone schedules the owner of a job that another host served.
 func (f *Frontier) jobDone(owner, server *host, now time.Time) {
 	if owner == nil || owner == server || owner.active == nil {
 		return
@@ -79,8 +80,7 @@ func (f *Frontier) jobDone(owner, server *host, now time.Time) {
 	f.schedule(owner, f.instant(now))
 }
 
-// setPolicy records what robots.txt came to and puts it in force. It returns
-// the host whose origin it is for.
+// setRecord stores the record of an origin and puts it in force. It returns the host of the origin.
 func (f *Frontier) setRecord(job RobotsJob, record robots.Record, rules *robots.Rules, now time.Time) *host {
 	f.storeRecord(storage.Policy{Origin: job.Origin}, record)
 	h := f.hosts.get(job.Owner)
@@ -89,9 +89,10 @@ func (f *Frontier) setRecord(job RobotsJob, record robots.Record, rules *robots.
 		return h
 	}
 	if rulesChanged(&job.Previous, &record) {
-		f.rechecks = append(f.rechecks, Recheck{Host: h.id, Origin: uint8(h.active.originIndex(job.Origin)), Rules: rules})
+		f.rechecks = append(f.rechecks, Recheck{Host: h.id, Origin: q.Origin(), Rules: rules})
 	}
-	q.fetchingRobots, q.known, q.heldUntil, q.record, q.rules, q.verdict = false, true, always, record, rules, workerVerdict{}
+	q.record, q.rules, q.verdict = record, rules, workerVerdict{}
+	q.fetchingRobots, q.known, q.heldUntil = false, true, always
 	f.updateBytes(h)
 	f.setPace(h)
 	decision := f.o.Robots.Standing(record, h.active.polite.Delay(now), now)
@@ -107,16 +108,16 @@ func (f *Frontier) setRecord(job RobotsJob, record robots.Record, rules *robots.
 	return h
 }
 
-// closes reports whether nothing of an origin may be asked.
+// holdsOrigin reports whether nothing of an origin may be fetched.
 func (f *Frontier) holdsOrigin(s robots.Standing, rules *robots.Rules) bool {
 	return f.o.Obey && (s.Kind == robots.StandingHold || rules.DisallowsAll())
 }
 
-// setAsked puts in force what the robots.txt files of all the host's origins ask of the pace. While one of them is
-// unknown, what was in force before stays in force beside them.
+// setPace puts in force the crawl delays and hours that the robots.txt files of all the host's
+// origins demand. While one of them is unknown, the demands of before count as well.
 func (f *Frontier) setPace(h *host) {
 	a := h.active
-	var asked politeness.Asked
+	var pace politeness.Asked
 	all := true
 	for i := range a.queues {
 		q := &a.queues[i]
@@ -124,15 +125,15 @@ func (f *Frontier) setPace(h *host) {
 			all = false
 			continue
 		}
-		asked = asked.Merge(paceOf(q.rules.Pace(), q.Origin()))
+		pace = pace.Merge(paceOf(q.rules.Pace(), q.Origin()))
 	}
 	if !all {
-		asked = asked.Merge(a.polite.Asked())
+		pace = pace.Merge(a.polite.Asked())
 	}
-	a.polite.SetAsked(asked)
+	a.polite.SetAsked(pace)
 }
 
-// askedBy is what one robots.txt asks for, in the words of politeness.
+// paceOf is what one robots.txt demands, in the types of politeness.
 func paceOf(p robots.Pace, origin uint8) politeness.Asked {
 	line := func(n int) politeness.Line { return politeness.Line{Origin: origin, Number: uint32(n)} }
 	a := politeness.Asked{Delay: p.Delay, Rate: p.Rate, Line: line(p.Line)}
@@ -150,23 +151,23 @@ func window(w robots.Window) politeness.Window {
 	return politeness.Window{From: uint16(from), To: uint16(to)}
 }
 
-// Recheck asks for the denied URLs of an origin to be put to its new rules.
+// Recheck is the task to match the denied URLs of an origin against its new rules.
 type Recheck struct {
 	Host   storage.HostID
-	Origin uint8 // index into the host's origins
+	Origin uint8 // index among the host's origins
 	Rules  *robots.Rules
 }
 
-// TakeRechecks hands over the rechecks since the last call. Their owner walks the
-// host's URLs and commits those that the rules now allow as Retrying and due.
+// TakeRechecks returns the rechecks since the last call. Their owner sweeps the host's URLs and
+// commits those that the rules now allow as Retrying and due.
 func (f *Frontier) TakeRechecks() []Recheck {
 	r := f.rechecks
 	f.rechecks = nil
 	return r
 }
 
-// rulesChanged reports whether an answer says something else than the one
-// before. Where there was none, nothing was denied.
+// rulesChanged reports whether a record has other rules than the one before. If there was none
+// before, no URL was denied.
 func rulesChanged(before, after *robots.Record) bool {
 	if before.Copy == robots.ClassNone || after.Class == robots.ClassUnreachable {
 		return false
@@ -174,20 +175,20 @@ func rulesChanged(before, after *robots.Record) bool {
 	return before.Copy != after.Copy || !bytes.Equal(before.Body, after.Body)
 }
 
-// A robots.txt that redirects is a job for the host that the redirect leads to: it is fetched under
-// the politeness of that host, and ahead of its URLs because the queue of another host waits for
-// it. Any number of hosts may redirect to one. So the jobs of others get one request in jobShare
-// that the host serves, unless it has nothing else to do, and only maxJobs of them wait for it: for
-// the rest, robots.txt is unreachable for a while.
+// If a robots.txt redirects, the host that the redirect leads to gets a robots job. It serves the
+// job under its own politeness and before its own URLs, because the queue of another host waits for
+// it. Any number of hosts may redirect to one. So the jobs of others get one request in jobShare,
+// unless the host has nothing else to do, and at most maxJobs of them wait: for the rest,
+// robots.txt is unreachable for a while.
 const (
 	maxJobs  = 16
 	jobShare = 5
 )
 
-// foreign reports whether a job is that of another host than the one that serves it.
+// isForeign reports whether a job is that of another host than the one that serves it.
 func (e *pendingJob) isForeign(server *host) bool { return e.job.Owner != server.id }
 
-// addJobs gives a host jobs to serve. Its own come first.
+// addJobs gives jobs to a host. Its own come first.
 func (f *Frontier) addJobs(h *host, jobs []pendingJob, now time.Time) {
 	list := f.dormantJobs[h.id]
 	if h.active != nil {
@@ -212,7 +213,7 @@ func (f *Frontier) addJobs(h *host, jobs []pendingJob, now time.Time) {
 	}
 }
 
-// countForeign counts the jobs of others, which are behind the host's own.
+// countForeign counts the jobs of others, which come after the host's own.
 func countForeign(list []pendingJob, server *host) int {
 	i := slices.IndexFunc(list, func(e pendingJob) bool { return e.isForeign(server) })
 	if i < 0 {
@@ -221,7 +222,7 @@ func countForeign(list []pendingJob, server *host) int {
 	return len(list) - i
 }
 
-// firstJob is where a job goes that could not be served: before all others of its kind.
+// jobPosition is where a job goes that was not served: before all others of its kind.
 func (a *active) jobPosition(h *host, job *RobotsJob) int {
 	if job.Owner == h.id {
 		return 0
@@ -229,8 +230,8 @@ func (a *active) jobPosition(h *host, job *RobotsJob) int {
 	return len(a.jobs) - countForeign(a.jobs, h)
 }
 
-// takeJob leases the first job of a host, if it is its turn or nothing else is to be done; nil: it
-// is not.
+// leaseJob leases the first job of a host if it is its turn or the host has nothing else to do;
+// else it returns nil.
 func (f *Frontier) leaseJob(h *host, idle bool, now time.Time) *outstanding {
 	a := h.active
 	if len(a.jobs) == 0 {
@@ -247,7 +248,7 @@ func (f *Frontier) leaseJob(h *host, idle bool, now time.Time) *outstanding {
 	return f.leaseRobots(h, e.url, &e.job, now)
 }
 
-// forward hands a job to the host that a redirect leads to.
+// forwardJob passes a job on to the host that a redirect leads to.
 func (f *Frontier) forwardJob(from *host, e pendingJob, now time.Time) {
 	name := e.url.Host()
 	switch {
@@ -257,11 +258,11 @@ func (f *Frontier) forwardJob(from *host, e pendingJob, now time.Time) {
 		f.failJob(from, &e, robots.FailureCrowded, now)
 	default:
 		f.jobsByName[name] = append(f.jobsByName[name], e)
-		f.out.Ensure = append(f.out.Ensure, name)
+		f.batch.Ensure = append(f.batch.Ensure, name)
 	}
 }
 
-// deliver gives the jobs for a host to it, now that it has an id.
+// deliverJobs gives jobs to a host that has an id now.
 func (f *Frontier) deliverJobs(name string, id storage.HostID, now time.Time) {
 	jobs := f.jobsByName[name]
 	delete(f.jobsByName, name)
@@ -270,7 +271,7 @@ func (f *Frontier) deliverJobs(name string, id storage.HostID, now time.Time) {
 	f.schedule(h, f.instant(now))
 }
 
-// failJobs answers the jobs that a host cannot serve because its name leads nowhere.
+// failJobs fails the jobs of a host whose name has no address.
 func (f *Frontier) failJobs(h *host, end time.Time) {
 	jobs := h.active.jobs
 	h.active.jobs = nil
@@ -279,15 +280,15 @@ func (f *Frontier) failJobs(h *host, end time.Time) {
 	}
 }
 
-// failJob answers a job that the host cannot serve: for its owner robots.txt is unreachable.
+// failJob fails a job: for its owner robots.txt is unreachable.
 func (f *Frontier) failJob(server *host, e *pendingJob, why robots.Failure, end time.Time) {
 	out := robots.Outcome{URL: e.url.String(), Redirects: e.job.Hops, Failure: why, Jitter: f.jitter()}
 	record, _ := f.o.Robots.Next(e.job.Previous, out, end)
 	f.jobDone(f.setRecord(e.job, record, f.copyRules(e.job, &record), end), server, end)
 }
 
-// keptRules are the rules of a robots.txt that could not be fetched: those of its copy, where there
-// is one. They are compiled already.
+// copyRules are the rules of the stored copy of a robots.txt that could not be fetched. If the
+// queue has them, they are compiled already.
 func (f *Frontier) copyRules(job RobotsJob, record *robots.Record) *robots.Rules {
 	if q := f.hosts.get(job.Owner).queueOf(job.Origin); q != nil && q.known {
 		return q.rules
@@ -295,7 +296,7 @@ func (f *Frontier) copyRules(job RobotsJob, record *robots.Record) *robots.Rules
 	return record.Rules(f.o.Tokens...)
 }
 
-// errand is a robots.txt fetch that waits for its host's turn.
+// pendingJob is a robots job that waits for its turn.
 type pendingJob struct {
 	url weburl.URL
 	job RobotsJob

@@ -42,25 +42,24 @@ const (
 	states = iota
 )
 
-// String returns the name of the state in the API, which keeps names of earlier versions; see "Names
-// that stay" in docs/GLOSSARY.md.
+// String returns the name of the state in the API, which keeps names of earlier versions; see
+// "Names that stay" in docs/GLOSSARY.md.
 func (s state) String() string {
 	return [states]string{
-		"idle", "dormant", "called", "loading", "resolving", "waiting", "crowded", "leased", "parked", "shelved", "resting",
-		"renewing",
+		"idle", "dormant", "called", "loading", "resolving", "waiting", "crowded", "leased", "parked", "shelved",
+		"resting", "renewing",
 	}[s]
 }
 
-// lead is how long before its instant a host is loaded and resolved.
+// lead is how long before it may be fetched from a host is loaded and resolved.
 const lead = instant(2 * time.Second)
 
-// keep is how long a host may have nothing to do before it goes dormant.
+// idleTime is how long a host may have nothing to do before it becomes dormant.
 const idleTime = instant(time.Minute)
 
-// place puts a host where it belongs. It is called after everything that
-// happened to the host, and moves it between all places but those of the line
-// of an address: a host whose turn there has come keeps it, and what changed is
-// seen by Next.
+// schedule moves a host to the state that it belongs in. It is called after everything that happens
+// to the host. A host that waits for a shared limit, or has reserved one, keeps its turn there;
+// Next sees what has changed.
 func (f *Frontier) schedule(h *host, now instant) {
 	if h.state == limited || h.hasReserved() {
 		return
@@ -96,7 +95,7 @@ func (f *Frontier) schedule(h *host, now instant) {
 	case !work && recrawlAt == never:
 		h.state = h.idleState()
 	case f.sessionOver(h, soonest) && (a.inFlight > 0 || a.uncommitted > 0 || len(a.busy) > 0):
-		h.state = leased // goes dormant when all of it is committed
+		h.state = leased // becomes dormant when all its outcomes are committed
 	case a.failUntil > now:
 		f.pushReady(h, soonest)
 	case a.lookingUp || !resolvedThen && max(soonest-lead, h.nextLookup()) <= now:
@@ -108,7 +107,7 @@ func (f *Frontier) schedule(h *host, now instant) {
 	}
 }
 
-// awaitBoth lets a host wait for its new URLs, for its renewals, or for both.
+// waitForWork lets a host wait for its new URLs, for its pages to recrawl, or for both.
 func (f *Frontier) waitForWork(h *host, wake instant, work bool, recrawlAt instant) {
 	h.state = waitingToRecrawl
 	if work {
@@ -119,7 +118,7 @@ func (f *Frontier) waitForWork(h *host, wake instant, work bool, recrawlAt insta
 	}
 }
 
-// pause is the place of an active host that has nothing to do at the moment.
+// idleState is the state of an active host that has nothing to do at the moment.
 func (h *host) idleState() state {
 	switch a := h.active; {
 	case a.loading:
@@ -132,7 +131,7 @@ func (h *host) idleState() state {
 	return empty
 }
 
-// leave takes a host out of the heaps it is in.
+// unschedule removes a host from its heaps.
 func (f *Frontier) unschedule(h *host) {
 	f.removeRecrawl(h)
 	switch h.state {
@@ -148,7 +147,7 @@ func (f *Frontier) unschedule(h *host) {
 
 func (f *Frontier) pushReady(h *host, key instant) {
 	h.state, h.readyAt, h.heapLane = waiting, key, h.lane
-	if h.active.hasSlot { // no lane is closed to it
+	if h.active.hasSlot { // every lane is open to it
 		h.heapLane = quick
 	}
 	f.ready[h.heapLane].push(h, h.active.topPriority())
@@ -159,7 +158,7 @@ func (f *Frontier) pushDormant(h *host, key instant) {
 	f.dormant[h.heapLane].push(h, 0)
 }
 
-// placeDormant puts a host without active part among the dormant if it has work.
+// scheduleDormant schedules a host that is not active.
 func (f *Frontier) scheduleDormant(h *host) {
 	switch {
 	case len(f.dormantJobs[h.id]) > 0:
@@ -177,7 +176,7 @@ func (f *Frontier) scheduleDormant(h *host) {
 	f.scheduleRecrawls(h)
 }
 
-// placeRenewals puts a host without active part among those that sleep if it has renewals.
+// scheduleRecrawls schedules the recrawls of a host that is not active.
 func (f *Frontier) scheduleRecrawls(h *host) {
 	if f.o.Renew == nil || h.recrawls == 0 || h.state == woken {
 		return
@@ -192,15 +191,15 @@ func (f *Frontier) scheduleRecrawls(h *host) {
 	f.pushRecrawl(h, inDormantHeap, at-lead)
 }
 
-// startable reports whether a host may be given a lease as far as it is itself
-// concerned.
+// canLease reports whether a host may have a lease as far as the host is concerned.
 func (f *Frontier) canLease(h *host, now instant) bool {
 	wake, work := f.workAt(h)
-	return (work && wake <= now || f.recrawlAllowed(now) && f.recrawlAt(h) <= now) && h.active.inFlight < h.active.inFlightLimit()
+	due := work && wake <= now || f.recrawlAllowed(now) && f.recrawlAt(h) <= now
+	return due && h.active.inFlight < h.active.inFlightLimit()
 }
 
-// limit is how many requests to the host may be in flight: one until a robots.txt
-// was read, because it may ask for a delay.
+// inFlightLimit is how many requests to the host may be in flight: one until a robots.txt was read,
+// because it may demand a delay.
 func (a *active) inFlightLimit() int {
 	if !a.learned() {
 		return 1
@@ -208,7 +207,7 @@ func (a *active) inFlightLimit() int {
 	return a.polite.InFlightLimit()
 }
 
-// learned reports whether a robots.txt of the host was ever read.
+// learned reports whether a robots.txt of the host was read, by this process or an earlier one.
 func (a *active) learned() bool {
 	for i := range a.queues {
 		if a.queues[i].known {
@@ -218,8 +217,8 @@ func (a *active) learned() bool {
 	return false
 }
 
-// wake is when a host has something to do and politeness lets it; false when
-// that depends on an event.
+// workAt is when an active host has work and politeness allows it; false if that depends on an
+// event.
 func (f *Frontier) workAt(h *host) (instant, bool) {
 	a := h.active
 	at := never
@@ -244,10 +243,10 @@ func (f *Frontier) workAt(h *host) (instant, bool) {
 	return max(at, f.instant(a.polite.Ready(f.clock))), true
 }
 
-// polite is when politeness lets an active host be asked.
+// polite is when politeness allows a request to an active host.
 func (f *Frontier) polite(h *host) instant { return f.instant(h.active.polite.Ready(f.clock)) }
 
-// asking reports whether an answer about one of the host's origins, or URLs, is awaited.
+// isBlocked reports whether one of the host's queues is blocked.
 func (h *host) isBlocked() bool {
 	for i := range h.active.queues {
 		if h.active.queues[i].isBlocked() {
@@ -257,7 +256,7 @@ func (h *host) isBlocked() bool {
 	return false
 }
 
-// setTrouble notes since when a host cannot be asked.
+// setFailing records since when a host is failing.
 func (h *host) setFailing(s politeness.Signal, now instant) {
 	switch {
 	case s == politeness.SignalOK:

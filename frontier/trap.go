@@ -9,25 +9,25 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// longestRepeatedRun bounds the runs of segments that are looked for; longer ones are
-// left to the depth of the path.
+// longestRepeatedRun bounds the length of repeated runs of segments; the depth of the path bounds
+// longer ones.
 const longestRepeatedRun = 8
 
-// TrapOptions tune the checks. A zero switches a check off.
+// TrapOptions configure the checks. A zero disables a check.
 type TrapOptions struct {
-	PathDepth        int  // segments of a path
-	RepeatedSegments int  // times a run of segments may follow itself
-	QueryParameters  int  // parameters of a query
+	PathDepth        int  // most segments of a path
+	RepeatedSegments int  // most times that a run of segments may be repeated in a row
+	QueryParameters  int  // most parameters of a query
 	Calendar         bool // refuse dates before 1970 and more than two years ahead
 }
 
-// DefaultTrapOptions are bounds that pages meant for readers do not meet.
+// DefaultTrapOptions returns bounds that pages for readers do not exceed.
 func DefaultTrapOptions() TrapOptions {
 	return TrapOptions{PathDepth: 25, RepeatedSegments: 3, QueryParameters: 20, Calendar: true}
 }
 
-// Check looks at a URL that was found on the page via, which is the zero URL for
-// a seed. It says which trap the URL belongs to. Any goroutine may call it.
+// Check returns the trap that a URL belongs to. via is the page with the link; zero for a seed. Any
+// goroutine may call it.
 func (o *TrapOptions) Check(u, via weburl.URL, now time.Time) storage.Trap {
 	path, query, _ := strings.Cut(u.RequestURI(), "?")
 	switch {
@@ -55,8 +55,8 @@ func countParameters(query string) int {
 	return n
 }
 
-// repeats reports whether a run of segments follows itself more than limit
-// times: /a/b/a/b/a/b/a/b. Empty segments count like others.
+// repeats reports whether a run of segments is repeated more than limit times in a row:
+// /a/b/a/b/a/b/a/b. Empty segments count like others.
 func repeats(path string, limit int) bool {
 	if strings.Count(path, "/") <= limit {
 		return false
@@ -77,8 +77,8 @@ func repeats(path string, limit int) bool {
 	return false
 }
 
-// grows reports whether a URL is that of its page with a tail that the page's own URL ends
-// in limit times already.
+// grows reports whether a URL is that of its page with a tail appended that the page's own URL
+// already ends in limit times.
 func grows(uri string, via weburl.URL, limit int) bool {
 	if via.IsZero() {
 		return false
@@ -96,20 +96,18 @@ func grows(uri string, via weburl.URL, limit int) bool {
 	return true
 }
 
-// The years that a page may be about; firstYear is that of the first date that
-// many calendars offer.
+// The range of years in plausible URLs. Many calendars start at firstYear.
 const (
 	firstYear  = 1970
 	yearsAhead = 2
 )
 
-// strangeDate reports whether a URL names a day or month that no page is about,
-// as the next-month links of a calendar do sooner or later. Numbers that look like a
-// year are common, so it takes more to be a date:
+// strangeDate reports whether a URL has a day or month that no page is about, as the next-month
+// links of a calendar eventually do. Numbers that look like years are common, so a date needs more:
 //
 //	2031-05, 2031_05_17, 2031.05     month and day of two digits
 //	2031/05/17                       month and day of two digits
-//	calendar/2031/5, events/203105   behind a word that speaks of a calendar
+//	calendar/2031/5, events/203105   after a word that suggests a calendar
 //	year=2031, date=203105           as the value of a parameter
 func strangeDate(uri string, now time.Time) bool {
 	last := now.Year() + yearsAhead
@@ -131,7 +129,7 @@ func strangeDate(uri string, now time.Time) bool {
 }
 
 // isDate reports whether the digits uri[start:end] begin a date. behind says that a word before
-// them speaks of a calendar.
+// them suggests a calendar.
 func isDate(uri string, start, end int, behind bool) bool {
 	if uri[start] == '0' || start > 0 && isLetter(uri[start-1]) {
 		return false
@@ -157,8 +155,7 @@ func isDate(uri string, start, end int, behind bool) bool {
 	return false
 }
 
-// partsBehind reads up to two numbers of one or two digits, each behind the same
-// separator.
+// partsBehind reads up to two numbers of one or two digits, each after the same separator.
 func partsBehind(uri string, at int) (month, day string, slash bool) {
 	start := at
 	next := func(at int) (string, int) {
@@ -176,15 +173,18 @@ func partsBehind(uri string, at int) (month, day string, slash bool) {
 	return month, day, month != "" && uri[at] == '/'
 }
 
-// inParameter reports whether the digits are the value of a parameter whose
-// name ends in year, month or date.
+// inParameter reports whether the digits are the value of a parameter whose name ends in year,
+// month or date.
 func inParameter(uri string, at int) bool {
-	before := uri[:at]
-	return strings.HasSuffix(before, "year=") || strings.HasSuffix(before, "month=") || strings.HasSuffix(before, "date=")
+	for _, name := range [...]string{"year=", "month=", "date="} {
+		if strings.HasSuffix(uri[:at], name) {
+			return true
+		}
+	}
+	return false
 }
 
-// calendarWord is where the first word ends that speaks of a calendar; math.MaxInt if there is
-// none.
+// calendarWord is where the first word that suggests a calendar ends; math.MaxInt if there is none.
 func calendarWord(uri string) int {
 	end := math.MaxInt
 	for _, word := range [...]string{"calendar", "kalender", "calendrier", "events", "agenda"} {

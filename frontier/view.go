@@ -20,10 +20,10 @@ type View struct {
 	InFlight int    // requests
 	Address  netip.Addr
 
-	Until  time.Time     // when the next URL that waits is fetched, if nothing changes; zero: an event decides, or none waits
-	Next   time.Time     // the same; of a host that has only pages to recrawl, when the next of them is
+	Until  time.Time     // when the next URL that waits is fetched, if nothing changes; zero: an event decides
+	Next   time.Time     // the same; if only recrawls wait, when the next of them is made
 	Delay  time.Duration // between requests
-	Finish time.Duration // until the last URL is fetched, at the delay in force; 0: none waits, or the operator has paused the host
+	Finish time.Duration // until the last URL is fetched, at the delay in force; 0: none waits, or it is paused
 
 	Reason  politeness.Reason      // why the host itself waits
 	Polite  politeness.Explanation // the same in detail, with the limits that it shares; of active hosts
@@ -59,8 +59,8 @@ func (f *Frontier) Waiting(now time.Time, each func(View)) {
 }
 
 // Walk calls each for the known hosts of n successive ids, with work or without, and returns the id
-// to go on from; 0: that was the last. So all hosts can be read in short steps. What each is given is
-// valid until it returns.
+// to go on from; 0: that was the last. So all hosts can be read in short steps. What each is given
+// is valid until it returns.
 func (f *Frontier) Walk(from storage.HostID, n int, now time.Time, each func(*View)) (next storage.HostID) {
 	t := f.instant(now)
 	end := min(int(from)+n, len(f.hosts.hosts))
@@ -154,12 +154,14 @@ func (f *Frontier) explainLimits(h *host, e politeness.Explanation) politeness.E
 		if ready.Before(f.clock) {
 			ready = f.clock
 		}
-		e.Reason, e.Source, e.Since, e.Until = politeness.ReasonLimit, politeness.Source{Name: l.key.String()}, e.Until, ready
+		e.Reason, e.Source = politeness.ReasonLimit, politeness.Source{Name: l.key.String()}
+		e.Since, e.Until = e.Until, ready
 	}
 	return e
 }
 
-// timeOrZero is the time of an instant; zero if it is so far away that somebody has to end the wait.
+// timeOrZero is the time of an instant; zero if it is so far away that somebody has to end the
+// wait.
 func (f *Frontier) timeOrZero(i instant) time.Time {
 	if i > never/2 {
 		return time.Time{}
@@ -173,6 +175,7 @@ func decimal(seconds float32) time.Duration {
 	if ms := math.Round(float64(seconds) * 1000); float32(ms/1000) == seconds {
 		return time.Duration(ms) * time.Millisecond
 	}
-	exact, _ := strconv.ParseFloat(strconv.FormatFloat(float64(seconds), 'g', -1, 32), 64) // of a number that was formatted
+	text := strconv.FormatFloat(float64(seconds), 'g', -1, 32)
+	exact, _ := strconv.ParseFloat(text, 64) // its error is always nil
 	return time.Duration(exact * float64(time.Second)).Round(time.Microsecond)
 }

@@ -397,7 +397,7 @@ func (w *world) shared(l Lease, rules *robots.Rules) {
 	if rules == nil || w.judged == nil || from == l.Robots.Origin {
 		return
 	}
-	if slices.ContainsFunc(w.f.out.Policies, func(p storage.Policy) bool { return p.Origin == from }) {
+	if slices.ContainsFunc(w.f.batch.Policies, func(p storage.Policy) bool { return p.Origin == from }) {
 		w.judged(from, rules)
 	}
 }

@@ -64,7 +64,8 @@ func (s *entries) at(i int, origin uint8) storage.Entry {
 	x := &s.list[i]
 	e := storage.Entry{
 		RequestURI: s.textOf(i), Ordinal: x.ordinal, Origin: origin, ViaHost: x.viaHost, ViaOrdinal: x.viaOrdinal,
-		Depth: x.depth, Redirects: x.redirects, Priority: x.priority, Seed: x.seed, Sitemap: x.sitemap, Frequency: x.frequency,
+		Depth: x.depth, Redirects: x.redirects, Priority: x.priority, Seed: x.seed, Sitemap: x.sitemap,
+		Frequency: x.frequency,
 	}
 	if x.firstSeen > 0 {
 		e.FirstSeen = time.Unix(int64(x.firstSeen), 0)
@@ -79,12 +80,13 @@ func (s *entries) take(origin uint8) storage.Entry {
 	return e
 }
 
-// insert adds URLs, in rising order and without others between them. It copies the list and its text
-// without what was taken.
+// insert adds URLs, in rising order and without others between them. It copies the list and its
+// text without what was taken.
 func (s *entries) insert(more ...storage.Head) {
 	at, size := 0, 0
 	if len(more) > 0 {
-		at, _ = slices.BinarySearchFunc(s.list, more[0].Ordinal, func(e entry, o uint32) int { return cmp.Compare(e.ordinal, o) })
+		byOrdinal := func(e entry, ordinal uint32) int { return cmp.Compare(e.ordinal, ordinal) }
+		at, _ = slices.BinarySearchFunc(s.list, more[0].Ordinal, byOrdinal)
 	}
 	for i := range more {
 		size += len(more[i].RequestURI)

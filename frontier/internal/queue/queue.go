@@ -1,17 +1,17 @@
 // Package queue keeps the URLs of one origin that are fetched next.
 //
-// A queue lies on disk. In memory are its cursor and a few URLs of three kinds, each in the order in
-// which it is fetched: those that were never fetched, in the order of discovery; those that are due,
-// because they are tried again or have a priority; and the pages to recrawl. The owner loads more
-// when a kind runs low.
+// A queue lies on disk. In memory are its cursor and a few URLs of three kinds, each in the order
+// in which it is fetched: those that were never fetched, in the order of discovery; those that are
+// due, because they are tried again or have a priority; and the pages to recrawl. The owner loads
+// more when a kind runs low.
 //
 // A URL that Take or TakeRecrawl removes belongs to the caller, who gives it back with Return, or
 // says with Done that its outcome is recorded. Until then the cursor stays at or before it, so that
 // a process that starts again finds it in the queue.
 //
-// The order of the new and the due URLs is by falling priority; within a priority those that are due
-// come before those that were never fetched, and each kind in the order in which it became so. URLs
-// of a negative priority come after all others.
+// The order of the new and the due URLs is by falling priority; within a priority those that are
+// due come before those that were never fetched, and each kind in the order in which it became so.
+// URLs of a negative priority come after all others.
 //
 // The package knows nothing of hosts, robots.txt and time. A Queue is not safe for concurrent use.
 package queue
