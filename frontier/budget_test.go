@@ -165,29 +165,6 @@ func TestDomainBudget(t *testing.T) {
 	}
 }
 
-// The robots.txt of a host whose budget is spent can be asked for another's sake.
-func TestErrandAtSpentHost(t *testing.T) {
-	o := testOptions()
-	o.HostBudget = 2
-	m := newMemory()
-	w := newWorld(t, o, m)
-	w.add(numbered("http://a.test/", 10)...)
-	w.answer = func(l Lease) answer {
-		a := answer{took: 10 * time.Millisecond}
-		if l.Kind == Robots && l.URL.String() == "http://b.test/robots.txt" {
-			a.location = "http://a.test/of-b"
-		}
-		return a
-	}
-	w.open()
-	w.finish(time.Minute, time.Hour)
-	w.add("http://b.test/")
-	w.finish(time.Minute, time.Hour)
-	if n := m.fetched(); n["a.test"] != 2 || n["b.test"] != 1 {
-		t.Errorf("fetched %v", n)
-	}
-}
-
 // A page that fails gives its room in the domain's budget to a host that waits for it.
 func TestDomainBudgetIsGivenBack(t *testing.T) {
 	m := newMemory()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -216,4 +217,157 @@ func TestHostSideBySide(t *testing.T) {
 	if len(w.pages()) < 2400 {
 		t.Errorf("%d pages, want 2400", len(w.pages()))
 	}
+}
+
+// checkShared holds the log to a limit of all requests with the same key.
+func (w *world) checkShared(o politeness.LimitOptions, key func(request) string) (busiest int) {
+	w.t.Helper()
+	slices.SortStableFunc(w.log, func(a, b request) int { return a.start.Compare(b.start) })
+	before := map[string][]request{}
+	for _, r := range w.log {
+		k := key(r)
+		if k == "" {
+			continue
+		}
+		beside := 0
+		for _, p := range before[k] {
+			if p.end.After(r.start) {
+				beside++
+			} else if gap := r.start.Sub(p.end); gap < o.Delay {
+				w.t.Fatalf("%v: a request of %s ended %v before, the limit is %v", r, k, gap, o.Delay)
+			}
+		}
+		busiest = max(busiest, beside+1)
+		if most := o.InFlight; most > 0 && beside >= most || o.Delay > 0 && beside > 0 {
+			w.t.Fatalf("%v: %d others of %s are under way", r, beside, k)
+		}
+		recent := append(before[k], r)
+		before[k] = recent[max(0, len(recent)-100):]
+	}
+	return busiest
+}
+
+func domainOf(r request) string { return weburl.RegistrableDomain(r.host) }
+
+// estate is a world of domains with some hosts each, which live on a few addresses without regard to their domains.
+func estate(t *testing.T, o Options, domains, hosts, addresses, pages int) *world {
+	m := newMemory()
+	for d := range domains {
+		for h := range hosts {
+			m.makeUp(weburl.Origin{Scheme: "http", Host: fmt.Sprintf("h%d.d%d.example", h, d), Port: 80}, pages)
+		}
+	}
+	w := newWorld(t, o, m)
+	w.resolve = func(l Lease) ResolveReport {
+		return ResolveReport{Addresses: []netip.Addr{addressAt(int(l.Host) % addresses)}, TTL: time.Minute}
+	}
+	return w
+}
+
+// TestLimitsTogether lets domains and addresses bind at the same time, in any proportion: all limits hold, and all hosts
+// come to an end, so none waits for another that waits for it.
+func TestLimitsTogether(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		domain    politeness.LimitOptions
+		perIP     int
+		ipDelay   time.Duration
+		addresses int
+	}{
+		{"both delays", politeness.LimitOptions{Delay: 700 * time.Millisecond}, 4, 500 * time.Millisecond, 7},
+		{"domains one at a time", politeness.LimitOptions{InFlight: 1}, 1, 0, 5},
+		{"domains bind", politeness.LimitOptions{InFlight: 2, Delay: 3 * time.Second}, 4, 0, 40},
+		{"addresses bind", politeness.LimitOptions{InFlight: 3}, 4, 2 * time.Second, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := testOptions()
+			o.Domain, o.Politeness.PerIP, o.Politeness.IPDelay = c.domain, c.perIP, c.ipDelay
+			w := estate(t, o, 6, 7, c.addresses, 12)
+			w.open()
+			w.finish(4*time.Hour, time.Hour)
+			w.checkManners()
+			w.checkShared(c.domain, domainOf)
+			if pages := len(w.pages()); pages != 6*7*12 {
+				t.Errorf("%d pages, want %d", pages, 6*7*12)
+			}
+			w.f.Sweep(w.now.Add(24 * time.Hour))
+		})
+	}
+}
+
+// TestDomainLimitIsUsed: a domain that could be kept busy all the time is.
+func TestDomainLimitIsUsed(t *testing.T) {
+	o := testOptions()
+	o.Domain = politeness.LimitOptions{Delay: time.Second}
+	w := estate(t, o, 3, 20, 60, 1000)
+	w.quick = true
+	w.open()
+	w.run(10 * time.Minute)
+	w.checkShared(o.Domain, domainOf)
+	if n, least := len(w.log), 3*545*95/100; n < least {
+		t.Errorf("%d requests, the domains allow %d", n, least)
+	}
+	checkInvariants(t, w.f)
+}
+
+// TestRanges gives some addresses limits of their own, shared or each for itself.
+func TestRanges(t *testing.T) {
+	o := testOptions()
+	o.Politeness.PerIP = 1
+	shared, single := politeness.LimitOptions{InFlight: 3}, politeness.LimitOptions{InFlight: 2, Delay: 2 * time.Second}
+	o.Ranges = []Range{
+		{Network: netip.MustParsePrefix("203.0.0.0/16"), Limit: politeness.LimitOptions{InFlight: 1}},
+		{Network: netip.MustParsePrefix("203.0.1.0/24"), Limit: shared, Shared: true},
+		{Network: netip.MustParsePrefix("203.0.2.0/24"), Limit: single},
+	}
+	w := estate(t, o, 4, 12, 1, 40)
+	address := func(l Lease) netip.Addr {
+		switch n := byte(l.Host); n % 3 {
+		case 0:
+			return netip.AddrFrom4([4]byte{203, 0, 1, n})
+		case 1:
+			return netip.AddrFrom4([4]byte{203, 0, 2, n % 6})
+		default:
+			return netip.AddrFrom4([4]byte{198, 51, 100, n % 4})
+		}
+	}
+	w.resolve = func(l Lease) ResolveReport {
+		return ResolveReport{Addresses: []netip.Addr{address(l)}, TTL: time.Minute}
+	}
+	w.answer = func(Lease) answer { return answer{took: time.Second} }
+	w.open()
+	w.run(3 * time.Minute)
+	in := func(prefix string, each bool) func(request) string {
+		network := netip.MustParsePrefix(prefix)
+		return func(r request) string {
+			switch {
+			case !network.Contains(r.address):
+				return ""
+			case each:
+				return r.address.String()
+			}
+			return prefix
+		}
+	}
+	if n := w.checkShared(shared, in("203.0.1.0/24", false)); n != 3 {
+		t.Errorf("%d requests at a time in the shared range, it allows 3", n)
+	}
+	w.checkShared(single, in("203.0.2.0/24", true))
+	w.checkShared(politeness.LimitOptions{InFlight: 1}, in("198.51.100.0/24", true))
+}
+
+// controlled is a world of one host whose state on disk is what Control is told.
+func controlled(w *world, m *memory, o Order) {
+	w.t.Helper()
+	stored := *m.hosts[1]
+	records := make([]robots.Record, len(stored.Queues))
+	for i := range stored.Queues {
+		if encoded, err := m.Policy(stored.Queues[i].Origin); err == nil && len(encoded) > 0 {
+			record, err := robots.DecodeRecord(encoded)
+			w.must(err)
+			records[i] = record
+		}
+	}
+	w.must(w.f.Control(&stored.Host, records, o, w.now))
+	w.collect()
 }

@@ -128,3 +128,59 @@ func TestLowPriorityWaitsForDiscoveries(t *testing.T) {
 		}
 	}
 }
+
+// TestDueBehindHeld has very many retries of an origin that closes for a day, and
+// retries of one that does not: the first are not read again and again, and the
+// others do not wait for them.
+func TestDueBehindHeld(t *testing.T) {
+	w := newWorld(t, testOptions(), newMemory())
+	w.add(urls("http://a.test/", 200)...)
+	tried := map[string]bool{}
+	w.answer = func(l Lease) answer {
+		u := l.URL.String()
+		a := answer{took: time.Millisecond, maxAge: 10 * time.Minute}
+		switch {
+		case l.Kind == Robots && tried[u] && l.URL.Scheme() == "http":
+			a.body, a.maxAge = "User-agent: *\nDisallow: /\n", 24*time.Hour
+		case l.Kind == Page && (!tried[u] || l.URL.Scheme() == "http"):
+			a.state, a.reason = storage.Retrying, storage.ReasonStatus
+		}
+		tried[u] = true
+		return a
+	}
+	w.open()
+	w.run(12 * time.Minute)
+	loads := w.loads
+	w.add("https://a.test/1", "https://a.test/2")
+	w.run(5 * time.Minute)
+	for _, u := range []string{"https://a.test/1", "https://a.test/2"} {
+		if s := w.state(t, u).State; s != storage.Fetched {
+			t.Errorf("%s is %v", u, s)
+		}
+	}
+	if again := w.loads - loads; again > 20 {
+		t.Errorf("%d loads in five minutes", again)
+	}
+}
+
+// TestManyDue has many more retries due than are held in memory: they follow
+// each other as fast as the host allows.
+func TestManyDue(t *testing.T) {
+	o := testOptions()
+	o.Politeness.Delay, o.RetryDelay = 100*time.Millisecond, 5*time.Minute
+	w := newWorld(t, o, newMemory())
+	w.add(urls("http://a.test/", 500)...)
+	tried := map[string]bool{}
+	w.answer = func(l Lease) answer {
+		if u := l.URL.String(); l.Kind == Page && !tried[u] {
+			tried[u] = true
+			return answer{took: 10 * time.Millisecond, state: storage.Retrying, reason: storage.ReasonStatus}
+		}
+		return answer{took: 400 * time.Millisecond}
+	}
+	w.open()
+	w.finish(time.Hour, time.Hour)
+	if took := w.now.Sub(epoch); took > 10*time.Minute || len(w.pages()) != 1000 {
+		t.Errorf("%d pages in %v", len(w.pages()), took)
+	}
+}

@@ -3,6 +3,9 @@ package frontier
 import (
 	"regexp"
 	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/storage"
 )
 
 func TestScope(t *testing.T) {
@@ -80,5 +83,22 @@ func TestParseMode(t *testing.T) {
 	}
 	if _, err := ParseMode("Host"); err == nil {
 		t.Error("ParseMode took Host")
+	}
+}
+
+// TestScopeChanges applies a new scope to what is queued already.
+func TestScopeChanges(t *testing.T) {
+	w := newWorld(t, testOptions(), newMemory())
+	w.add(urls("http://a.test/", 20)...)
+	w.open()
+	w.run(10 * time.Second)
+	pages := len(w.pages())
+	w.f.SetScope(NewScope(ModeHost, nil, nil, mustURL(t, "http://b.test/")))
+	w.finish(time.Minute, time.Hour)
+	if again := len(w.pages()); pages == 0 || again > pages+1 {
+		t.Errorf("%d pages, then %d", pages, again)
+	}
+	if o := w.state(t, "http://a.test/19"); o.State != storage.Excluded {
+		t.Errorf("%+v", o)
 	}
 }

@@ -45,10 +45,31 @@ const (
 // String returns the name of the state in the API, which keeps names of earlier versions; see
 // "Names that stay" in docs/GLOSSARY.md.
 func (s state) String() string {
-	return [states]string{
-		"idle", "dormant", "called", "loading", "resolving", "waiting", "crowded", "leased", "parked", "shelved",
-		"resting", "renewing",
-	}[s]
+	switch s {
+	case empty:
+		return "idle"
+	case dormant:
+		return "dormant"
+	case woken:
+		return "called"
+	case loading:
+		return "loading"
+	case resolving:
+		return "resolving"
+	case waiting:
+		return "waiting"
+	case limited:
+		return "crowded"
+	case leased:
+		return "leased"
+	case waitingForRobots:
+		return "parked"
+	case overBudget:
+		return "shelved"
+	case recrawlOnly:
+		return "resting"
+	}
+	return "renewing"
 }
 
 // lead is how long before it may be fetched from a host is loaded and resolved.

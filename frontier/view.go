@@ -44,7 +44,9 @@ func (f *Frontier) Look(id storage.HostID) (View, bool) {
 	if h == nil {
 		return View{}, false
 	}
-	return f.view(h, f.instant(f.clock)), true
+	var v View
+	f.view(h, f.instant(f.clock), &v)
+	return v, true
 }
 
 // Waiting calls each for every host that has work.
@@ -52,7 +54,9 @@ func (f *Frontier) Waiting(now time.Time, each func(View)) {
 	t := f.instant(now)
 	for h := range f.hosts.all {
 		idle := h.state == empty || h.state == recrawlOnly || h.state == waitingToRecrawl
-		if v := f.view(h, t); v.Left > 0 || !idle {
+		if h.queued+h.due > 0 || !idle {
+			var v View
+			f.view(h, t, &v)
 			each(v)
 		}
 	}
@@ -62,11 +66,12 @@ func (f *Frontier) Waiting(now time.Time, each func(View)) {
 // to go on from; 0: that was the last. So all hosts can be read in short steps. What each is given
 // is valid until it returns.
 func (f *Frontier) Walk(from storage.HostID, n int, now time.Time, each func(*View)) (next storage.HostID) {
+	var v View
 	t := f.instant(now)
 	end := min(int(from)+n, len(f.hosts.hosts))
 	for _, h := range f.hosts.hosts[min(int(from), end):end] {
 		if h != nil {
-			v := f.view(h, t)
+			f.view(h, t, &v)
 			each(&v)
 		}
 	}
@@ -91,8 +96,9 @@ func (f *Frontier) Places() map[string]int {
 	return places
 }
 
-func (f *Frontier) view(h *host, now instant) View {
-	v := View{
+// view sets v to the view of a host.
+func (f *Frontier) view(h *host, now instant, v *View) {
+	*v = View{
 		Host: h.id, Place: h.state.String(), Left: int(h.queued) + int(h.due), Delay: decimal(h.delay),
 		Reason: h.waitReason, Robots: f.robotsHold(h), Parked: h.parked, Trouble: h.failingSince != never,
 		Paused: h.waitReason == politeness.ReasonPause && h.workAt > f.instant(f.clock), Budget: f.isOverBudget(h),
@@ -118,7 +124,6 @@ func (f *Frontier) view(h *host, now instant) View {
 		all := float64(start-now) + float64(max(f.withinBudget(h, v.Left)-1, 0))*float64(v.Delay)
 		v.Finish = time.Duration(min(all, float64(never/2))) // a million URLs at three hours each is more than fits
 	}
-	return v
 }
 
 // nextFetch is when a host that waits is fetched from next, if nothing changes.

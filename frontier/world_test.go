@@ -2,9 +2,12 @@ package frontier
 
 import (
 	"container/heap"
+	"flag"
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
+	"testing"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/revisit"
@@ -567,11 +570,15 @@ func (w *world) after(d time.Duration, do func()) {
 type events []event
 
 func (e events) Len() int { return len(e) }
+
 func (e events) Less(i, j int) bool {
 	return e[i].at.Before(e[j].at) || e[i].at.Equal(e[j].at) && e[i].sequence < e[j].sequence
 }
+
 func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
+
+func (e *events) Push(x any) { *e = append(*e, x.(event)) }
+
 func (e *events) Pop() any {
 	last := (*e)[len(*e)-1]
 	*e = (*e)[:len(*e)-1]
@@ -584,4 +591,19 @@ type tester interface {
 	Fatal(...any)
 	Fatalf(string, ...any)
 	Errorf(string, ...any)
+}
+
+// tries sets how many random cases rapid makes up in a test, where its flag and its variable say nothing.
+func tries(t *testing.T, n int) {
+	f := flag.Lookup("rapid.checks")
+	if f.Value.String() != "100" {
+		return
+	}
+	set := func(n string) {
+		if err := flag.Set(f.Name, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(strconv.Itoa(n))
+	t.Cleanup(func() { set("100") })
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -269,4 +270,132 @@ func TestFailedNamesWait(t *testing.T) {
 		}
 	}
 	t.Errorf("%d of %d names were looked up", len(seen), hosts)
+}
+
+func TestNamesThatLeadNowhere(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		report   ResolveReport
+		state    storage.State // of the URLs after a day
+		resolved int           // at most so many times in a day
+	}{
+		{"no such name", ResolveReport{Absent: true, Reason: 70}, storage.Failed, 30},
+		{"out of reach", ResolveReport{Final: true, Reason: 71}, storage.Failed, 5},
+		{"name servers down", ResolveReport{Reason: 72}, storage.Queued, 60},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, testOptions(), newMemory())
+			all := urls("http://a.test/", 500)
+			w.add(all...)
+			w.resolve = func(Lease) ResolveReport { return c.report }
+			w.open()
+			w.run(24 * time.Hour)
+			for _, u := range all {
+				if o := w.state(t, u); o.State != c.state || o.State == storage.Failed && o.Reason != c.report.Reason {
+					t.Fatalf("%s: %+v, want %v because of %v", u, o, c.state, c.report.Reason)
+				}
+			}
+			if len(w.log) > 0 || w.resolved > c.resolved {
+				t.Errorf("%d requests, %d resolutions", len(w.log), w.resolved)
+			}
+			if !w.f.Finished(w.now, time.Hour) {
+				t.Errorf("not finished: %v", w.f.Places())
+			}
+		})
+	}
+}
+
+// TestNameComesBack crawls a host whose name servers were down, and one whose
+// name is new, without anybody touching it.
+func TestNameComesBack(t *testing.T) {
+	for _, report := range []ResolveReport{{Absent: true}, {}, {Aborted: true}} {
+		w := newWorld(t, testOptions(), newMemory())
+		w.add(urls("http://a.test/", 10)...)
+		good, n := w.resolve, 0
+		w.resolve = func(l Lease) ResolveReport {
+			if n++; n <= 3 {
+				return report
+			}
+			return good(l)
+		}
+		w.open()
+		w.finish(24*time.Hour, 24*time.Hour)
+		if len(w.pages()) != 10 {
+			t.Errorf("%+v: %d pages", report, len(w.pages()))
+		}
+	}
+}
+
+// TestOtherAddress tries another address of a name when one does not answer.
+func TestOtherAddress(t *testing.T) {
+	w := newWorld(t, testOptions(), newMemory())
+	w.add(urls("http://a.test/", 10)...)
+	w.resolve = func(Lease) ResolveReport {
+		return ResolveReport{Addresses: []netip.Addr{netip.MustParseAddr("2001:db8::1"), addressAt(1)}, TTL: time.Hour}
+	}
+	w.answer = func(l Lease) answer {
+		if l.Address.Is6() {
+			return answer{took: time.Second, signal: politeness.SignalUnreachable, state: storage.Retrying, failure: 2}
+		}
+		return answer{took: time.Millisecond}
+	}
+	w.open()
+	w.finish(24*time.Hour, 24*time.Hour)
+	six := 0
+	for _, r := range w.log {
+		if r.address.Is6() {
+			six++
+		}
+	}
+	if six != 1 || len(w.pages()) != 10 {
+		t.Errorf("%d requests to the address that does not answer, %d pages", six, len(w.pages()))
+	}
+}
+
+// TestResolvers bounds how many names are resolved at a time.
+func TestResolvers(t *testing.T) {
+	o := testOptions()
+	o.Resolvers = 3
+	w := newWorld(t, o, newMemory())
+	for i := range 50 {
+		w.add(fmt.Sprintf("http://h%d.test/", i))
+	}
+	w.nameTime = time.Second
+	w.open()
+	for w.step(epoch.Add(time.Minute)) {
+		if w.lookups > 3 {
+			t.Fatalf("%d names are being looked up", w.lookups)
+		}
+	}
+	if len(w.pages()) != 50 {
+		t.Errorf("%d pages", len(w.pages()))
+	}
+}
+
+// A host that moves is asked at its new address when the old answer has ended, and not long after: its time to live counts, from 30 s.
+func TestAddressIsUsedForItsTime(t *testing.T) {
+	for _, ttl := range []time.Duration{time.Second, 30 * time.Second, 45 * time.Second, 10 * time.Minute} {
+		o := testOptions()
+		w := newWorld(t, o, newMemory())
+		w.add(urls("http://a.test/", 2000)...)
+		moved := epoch.Add(30 * time.Minute)
+		w.resolve = func(Lease) ResolveReport {
+			to := 1
+			if !w.now.Before(moved) {
+				to = 2
+			}
+			return ResolveReport{Addresses: []netip.Addr{addressAt(to)}, TTL: ttl}
+		}
+		w.open()
+		w.run(time.Hour)
+		last := epoch
+		for _, r := range w.log {
+			if r.address == addressAt(1) {
+				last = r.start
+			}
+		}
+		if late := last.Sub(moved); late > max(ttl, 30*time.Second) || late < -time.Minute {
+			t.Errorf("TTL %v: the old address was asked until %v after the move", ttl, late)
+		}
+	}
 }
