@@ -41,8 +41,8 @@ func TestDormantHostsAreSmall(t *testing.T) {
 	}
 }
 
-// BenchmarkDormantHosts is the memory of a million dormant hosts, without budgets and with
-// that of one domain.
+// BenchmarkDormantHosts is the memory of a million dormant hosts, without budgets and with that of
+// one domain.
 func BenchmarkDormantHosts(b *testing.B) {
 	budget := testOptions()
 	budget.HostBudget, budget.DomainBudget = 1000, 5000
@@ -55,11 +55,11 @@ func BenchmarkDormantHosts(b *testing.B) {
 	}
 }
 
-// Where there is room for two hosts out of eight, each gets its turn after a
-// session of the others; without sessions the first ones are walked to their end.
+// Where there is room for two hosts out of eight, each gets its turn after a session of the others;
+// without sessions the first ones are walked to their end.
 func TestRotation(t *testing.T) {
 	for _, c := range []struct {
-		session, served int // hosts that were asked in the time
+		session, served int // hosts that were served in the time
 	}{{10, 8}, {0, 2}, {100_000, 2}} {
 		m := newMemory()
 		for i := range 8 {
@@ -71,7 +71,7 @@ func TestRotation(t *testing.T) {
 		w.open()
 		w.run(20 * time.Minute)
 		if n := len(w.served()); n != c.served {
-			t.Errorf("session %d: %d hosts were asked, want %d: %v", c.session, n, c.served, w.served())
+			t.Errorf("session %d: %d hosts were fetched from, want %d: %v", c.session, n, c.served, w.served())
 		}
 		if c.served == 8 {
 			w.evenly(8, 1.3)
@@ -83,7 +83,7 @@ func TestRotation(t *testing.T) {
 				longest = max(longest, row)
 			}
 			if longest > 3*c.session {
-				t.Errorf("two hosts were asked %d times in a row", longest)
+				t.Errorf("two hosts were fetched from %d times in a row", longest)
 			}
 		}
 		if least := 20 * 60 * 2 * 6 / 10; len(w.log) < least {
@@ -107,8 +107,8 @@ func TestRotationWithRoom(t *testing.T) {
 	}
 }
 
-// TestFewActiveHosts crawls many more hosts than may be active: each has its
-// turn, and those that are active make some use of it.
+// TestFewActiveHosts crawls many more hosts than may be active: each has its turn, and those that
+// are active make some use of it.
 func TestFewActiveHosts(t *testing.T) {
 	for _, delay := range []time.Duration{0, time.Second, 10 * time.Second} {
 		o := testOptions()
@@ -133,9 +133,8 @@ func TestFewActiveHosts(t *testing.T) {
 	}
 }
 
-// TestActiveBytes keeps hosts with heavy robots.txt files from being active
-// together. There are more of them than may be opened at a time, since what a
-// host takes is known when it is open.
+// TestActiveBytes keeps hosts with heavy robots.txt files from being active together. There are
+// more of them than may be opened at a time, since what a host takes is known when it is open.
 func TestActiveBytes(t *testing.T) {
 	const hosts = maxActivating + 144
 	o := testOptions()
@@ -165,7 +164,7 @@ func TestActiveBytes(t *testing.T) {
 }
 
 // TestOpening loads few hosts at a time, however many are due.
-func TestOpening(t *testing.T) {
+func TestActivating(t *testing.T) {
 	m := newMemory()
 	for i := range 2000 {
 		m.makeUp(weburl.Origin{Scheme: "http", Host: fmt.Sprintf("h%d.test", i), Port: 80}, 1)

@@ -22,15 +22,16 @@ func heapBytes() uint64 {
 	return m.HeapAlloc
 }
 
-// asked is the politeness of a host that was asked just before the epoch.
+// justFetched is the politeness of a host that was fetched from just before the epoch.
 var justFetched, _ = politeness.State{LastEnd: epoch}.AppendBinary(nil)
 
 // plain is a host with n queued URLs of one origin.
 func plain(id, n int) storage.Host {
 	name := fmt.Sprintf("h%d.test", id)
-	return storage.Host{ID: storage.HostID(id), Name: name, Tail: uint32(n), Politeness: justFetched, Queues: []storage.Queue{
-		{Origin: weburl.Origin{Scheme: "http", Host: name, Port: 80}, Queued: uint32(n)},
-	}}
+	return storage.Host{ID: storage.HostID(id), Name: name, Tail: uint32(n), Politeness: justFetched,
+		Queues: []storage.Queue{
+			{Origin: weburl.Origin{Scheme: "http", Host: name, Port: 80}, Queued: uint32(n)},
+		}}
 }
 
 // busy is a frontier with many hosts that wait in the ready heap.
@@ -62,7 +63,8 @@ func newBusy(b *testing.B, hosts, heads int) *busy {
 		if !ok {
 			b.Fatalf("host %d has nothing to resolve: %+v", id, l)
 		}
-		if err := f.CompleteResolve(l.ID, ResolveReport{End: epoch, TTL: 1e6 * time.Hour, Addresses: []netip.Addr{addressAt(id)}}); err != nil {
+		if err := f.CompleteResolve(l.ID, ResolveReport{End: epoch, TTL: 1e6 * time.Hour,
+			Addresses: []netip.Addr{addressAt(id)}}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -80,7 +82,8 @@ func (w *busy) load(b *testing.B, now time.Time) {
 		q := QueueLoad{Record: w.record, Rules: w.rules}
 		for range max {
 			uri := fmt.Sprintf("/a/path/of/usual/length/%d", w.read[h.ID])
-			q.Heads.Queued = append(q.Heads.Queued, storage.Head{Entry: storage.Entry{Ordinal: w.read[h.ID], RequestURI: uri}})
+			q.Heads.Queued = append(q.Heads.Queued,
+				storage.Head{Entry: storage.Entry{Ordinal: w.read[h.ID], RequestURI: uri}})
 			w.read[h.ID]++
 		}
 		q.Heads.Next, q.Heads.Tail = w.read[h.ID], h.Tail
@@ -90,8 +93,8 @@ func (w *busy) load(b *testing.B, now time.Time) {
 	}
 }
 
-// BenchmarkNext measures one decision while many hosts wait, each ten
-// microseconds after the one before it.
+// BenchmarkNext measures one decision while many hosts wait, each ten microseconds after the one
+// before it.
 func BenchmarkNext(b *testing.B) {
 	for _, hosts := range []int{10_000, 1_000_000} {
 		b.Run(fmt.Sprintf("hosts=%d", hosts), func(b *testing.B) {
@@ -113,11 +116,13 @@ func BenchmarkNext(b *testing.B) {
 					b.Fatalf("no page: %v, %+v, %v", ok, l, f.Places())
 				}
 				now = now.Add(10 * time.Microsecond)
-				if err := f.CompletePage(l.ID, PageReport{Report: Report{Sent: true, End: now}, Outcome: storage.Outcome{State: storage.Fetched}}); err != nil {
+				if err := f.CompletePage(l.ID, PageReport{Report: Report{Sent: true, End: now},
+					Outcome: storage.Outcome{State: storage.Fetched}}); err != nil {
 					b.Fatal(err)
 				}
 				batch := f.TakeBatch()
-				f.Committed(&batch, storage.Result{Touched: []storage.Touched{{Host: l.Host, Tail: 1 << 30, Queued: 1 << 29}}}, now)
+				f.Committed(&batch, storage.Result{Touched: []storage.Touched{{Host: l.Host, Tail: 1 << 30,
+					Queued: 1 << 29}}}, now)
 				w.load(b, now)
 			}
 			b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N), "ns/decision")
@@ -125,8 +130,8 @@ func BenchmarkNext(b *testing.B) {
 	}
 }
 
-// BenchmarkCycle measures all that the frontier does for one page: the lease,
-// its completion, the commit and its part of loading.
+// BenchmarkCycle measures all that the frontier does for one page: the lease, its completion, the
+// commit and its part of loading.
 func BenchmarkCycle(b *testing.B) {
 	w := newBusy(b, 10_000, DefaultOptions().Heads)
 	now := epoch.Add(time.Second)
@@ -137,8 +142,8 @@ func BenchmarkCycle(b *testing.B) {
 	}
 }
 
-// BenchmarkRestore measures the start of a process: every host the store knows
-// becomes known to the frontier. It reports the memory of a dormant host.
+// BenchmarkRestore measures the start of a process: every host the store knows becomes known to the
+// frontier. It reports the memory of a dormant host.
 func BenchmarkRestore(b *testing.B) {
 	const hosts = 100_000
 	b.Run(fmt.Sprintf("hosts=%d", hosts), func(b *testing.B) {
@@ -162,22 +167,24 @@ func BenchmarkRestore(b *testing.B) {
 	})
 }
 
-// page asks the host that may be asked, and is told that the outcome is on disk.
+// page fetches from the host that is due and commits the outcome.
 func (w *busy) page(b *testing.B, now time.Time) {
 	l, ok := w.f.Next(now)
 	if !ok || l.Kind != Page {
 		b.Fatalf("no page: %v, %+v, %v", ok, l, w.f.Places())
 	}
-	if err := w.f.CompletePage(l.ID, PageReport{Report: Report{Sent: true, End: now}, Outcome: storage.Outcome{State: storage.Fetched}}); err != nil {
+	if err := w.f.CompletePage(l.ID, PageReport{Report: Report{Sent: true, End: now},
+		Outcome: storage.Outcome{State: storage.Fetched}}); err != nil {
 		b.Fatal(err)
 	}
 	batch := w.f.TakeBatch()
-	w.f.Committed(&batch, storage.Result{Touched: []storage.Touched{{Host: l.Host, Tail: 1 << 30, Queued: 1 << 29}}}, now)
+	w.f.Committed(&batch, storage.Result{Touched: []storage.Touched{{Host: l.Host, Tail: 1 << 30, Queued: 1 << 29}}},
+		now)
 	w.load(b, now)
 }
 
-// BenchmarkActiveHost reports the memory of a host whose queue is in memory, with
-// as many URLs as the default says, without the rules of its robots.txt, after a page of each was fetched.
+// BenchmarkActiveHost reports the memory of a host whose queue is in memory, with as many URLs as
+// the default says, without the rules of its robots.txt, after one page of each host.
 func BenchmarkActiveHost(b *testing.B) {
 	const hosts = 5_000
 	var bytes float64
@@ -193,31 +200,33 @@ func BenchmarkActiveHost(b *testing.B) {
 	b.ReportMetric(bytes, "B/host")
 }
 
-// BenchmarkRenewal gives out the renewal that is next, reads what that takes from a real store, plans the page anew and commits that, with so many
-// URLs that are due. It is to cost the same for all sizes.
-func BenchmarkRenewal(b *testing.B) {
-	for _, size := range []struct{ hosts, urls int }{{100, 10_000}, {100, 1_000_000}, {10_000, 1_000_000}, {100, 10_000_000}} {
+// BenchmarkRecrawl leases the next recrawl, loads what that needs from a real store, plans the page
+// again and commits that. The cost must not depend on the number of due URLs.
+func BenchmarkRecrawl(b *testing.B) {
+	for _, size := range []struct{ hosts, urls int }{{100, 10_000}, {100, 1_000_000}, {10_000, 1_000_000},
+		{100, 10_000_000}} {
 		b.Run(fmt.Sprintf("hosts=%d/due=%d", size.hosts, size.urls), func(b *testing.B) {
 			if size.urls > 1_000_000 && testing.Short() {
 				b.Skip("takes minutes to fill the store")
 			}
-			r := newRenewals(b, size.hosts, size.urls/size.hosts)
+			r := newRecrawls(b, size.hosts, size.urls/size.hosts)
 			for range 2 * size.hosts { // hosts become active, names are resolved, robots.txt are read
-				r.renew(b)
+				r.recrawl(b)
 			}
 			r.decided, r.read, r.written = 0, 0, 0
 			for b.Loop() {
-				r.renew(b)
+				r.recrawl(b)
 			}
-			for name, spent := range map[string]time.Duration{"decide-ns": r.decided, "read-ns": r.read, "commit-ns": r.written} {
+			for name, spent := range map[string]time.Duration{"decide-ns": r.decided, "read-ns": r.read,
+				"commit-ns": r.written} {
 				b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N), name)
 			}
 		})
 	}
 }
 
-// renewals is a crawl that has nothing to do but renewals, all of which are due.
-type renewals struct {
+// recrawls is a crawl that has nothing to do but recrawls, all of which are due.
+type recrawls struct {
 	f                      *Frontier
 	o                      Options
 	store                  *storage.Store
@@ -225,13 +234,13 @@ type renewals struct {
 	decided, read, written time.Duration
 }
 
-func newRenewals(b *testing.B, hosts, urls int) *renewals {
+func newRecrawls(b *testing.B, hosts, urls int) *recrawls {
 	s, err := storage.Open(b.TempDir(), storage.Options{NoSync: true})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { s.Close() })
-	r := &renewals{store: s, now: epoch, o: testOptions()}
+	r := &recrawls{store: s, now: epoch, o: testOptions()}
 	plan := revisit.DefaultOptions()
 	plan.Budget = 0
 	renewer, err := revisit.New(plan)
@@ -250,17 +259,21 @@ func newRenewals(b *testing.B, hosts, urls int) *renewals {
 }
 
 // fill puts pages into the store that were fetched long ago.
-func (r *renewals) fill(b *testing.B, plan *revisit.Plan, hosts, urls int) {
+func (r *recrawls) fill(b *testing.B, plan *revisit.Plan, hosts, urls int) {
 	var batch storage.Batch
 	var site revisit.Site
 	for host := range hosts {
 		for n := range urls {
-			u := weburl.Origin{Scheme: "http", Host: fmt.Sprintf("h%d.test", host), Port: 80}.URL(fmt.Sprintf("/some/page/%d", n))
+			u := weburl.Origin{Scheme: "http", Host: fmt.Sprintf("h%d.test", host),
+				Port: 80}.URL(fmt.Sprintf("/some/page/%d", n))
 			batch.Found = append(batch.Found, storage.Found{URL: u, Fingerprint: r.store.Fingerprint(u), At: r.now})
-			m := plan.Answered(&revisit.Visit{At: r.now.Add(-time.Duration(n*7919%urls)*time.Second - 300*24*time.Hour)}, &site)
-			batch.Done = append(batch.Done, storage.Done{Host: storage.HostID(host + 1), Ordinal: uint32(n), Outcome: storage.Outcome{
-				State: storage.Fetched, Status: 200, At: m.At, Due: m.Due, History: m.History, Bytes: 20_000, Digest: 1, Simhash: 1,
-			}})
+			at := r.now.Add(-time.Duration(n*7919%urls)*time.Second - 300*24*time.Hour)
+			m := plan.Answered(&revisit.Visit{At: at}, &site)
+			batch.Done = append(batch.Done, storage.Done{Host: storage.HostID(host + 1), Ordinal: uint32(n),
+				Outcome: storage.Outcome{
+					State: storage.Fetched, Status: 200, At: m.At, Due: m.Due, History: m.History,
+					Bytes: 20_000, Digest: 1, Simhash: 1,
+				}})
 			if len(batch.Done) < 20_000 && (host < hosts-1 || n < urls-1) {
 				continue
 			}
@@ -272,8 +285,8 @@ func (r *renewals) fill(b *testing.B, plan *revisit.Plan, hosts, urls int) {
 	}
 }
 
-// renew makes the next renewal, and whatever else comes before it.
-func (r *renewals) renew(b *testing.B) {
+// recrawl makes the next recrawl, and whatever else comes before it.
+func (r *recrawls) recrawl(b *testing.B) {
 	for {
 		r.lookUp(b)
 		start := time.Now()
@@ -291,9 +304,11 @@ func (r *renewals) renew(b *testing.B) {
 		switch l.Kind {
 		case Robots:
 			record, _ := r.o.Robots.Next(l.Robots.Previous, robots.Outcome{URL: l.URL.String(), Status: 404}, r.now)
-			err = r.f.CompleteRobots(l.ID, RobotsReport{Report: Report{Sent: true, End: r.now}, Record: record, Rules: record.Rules(r.o.Tokens...)})
+			err = r.f.CompleteRobots(l.ID, RobotsReport{Report: Report{Sent: true, End: r.now}, Record: record,
+				Rules: record.Rules(r.o.Tokens...)})
 		case Page:
-			report := PageReport{Report: Report{Sent: true, End: r.now}, Outcome: storage.Outcome{State: storage.Fetched, Status: 304}}
+			report := PageReport{Report: Report{Sent: true, End: r.now},
+				Outcome: storage.Outcome{State: storage.Fetched, Status: 304}}
 			report.Change = revisit.Same
 			err = r.f.CompletePage(l.ID, report)
 		}
@@ -308,7 +323,7 @@ func (r *renewals) renew(b *testing.B) {
 }
 
 // lookUp answers all lookups.
-func (r *renewals) lookUp(b *testing.B) {
+func (r *recrawls) lookUp(b *testing.B) {
 	for l, ok := r.f.NextName(r.now); ok; l, ok = r.f.NextName(r.now) {
 		address := netip.AddrFrom4([4]byte{10, byte(l.Host >> 16), byte(l.Host >> 8), byte(l.Host)})
 		report := ResolveReport{End: r.now, TTL: 1e6 * time.Hour, Addresses: []netip.Addr{address}}
@@ -318,7 +333,7 @@ func (r *renewals) lookUp(b *testing.B) {
 	}
 }
 
-func (r *renewals) load(b *testing.B) {
+func (r *recrawls) load(b *testing.B) {
 	start := time.Now()
 	for _, want := range r.f.TakeWants() {
 		l, err := readLoad(r.store, want, &r.o)
@@ -332,7 +347,7 @@ func (r *renewals) load(b *testing.B) {
 	r.read += time.Since(start)
 }
 
-func (r *renewals) commit(b *testing.B) {
+func (r *recrawls) commit(b *testing.B) {
 	batch := r.f.TakeBatch()
 	if batch.Empty() {
 		return

@@ -33,7 +33,7 @@ func flaky(share int) func(Lease) answer {
 	}
 }
 
-// fetched counts the pages by host that the disk says were fetched.
+// fetched counts the fetched pages on disk by host.
 func (m *memory) fetched() map[string]int {
 	n := map[string]int{}
 	for _, h := range m.hosts[1:] {
@@ -46,7 +46,7 @@ func (m *memory) fetched() map[string]int {
 	return n
 }
 
-// budgeted says which hosts wait for a budget and what is left of them.
+// budgeted returns the hosts that are over budget and how many of their URLs are left.
 func (w *world) budgeted() map[storage.HostID]int {
 	left := map[storage.HostID]int{}
 	w.f.Waiting(w.now, func(h View) {
@@ -100,8 +100,8 @@ func TestHostBudget(t *testing.T) {
 	}
 }
 
-// A budget is kept with crashes at any moment: what is fetched and not committed
-// does not count, and what is committed does.
+// A budget is kept with crashes at any moment: what is fetched and not committed does not count,
+// and what is committed does.
 func TestBudgetAcrossCrashes(t *testing.T) {
 	m := newMemory()
 	o := testOptions()
@@ -184,6 +184,6 @@ func TestDomainBudgetIsGivenBack(t *testing.T) {
 	w.open()
 	w.finish(time.Hour, time.Hour)
 	if n := m.fetched(); len(n) != 1 || n["h8.example.com"] != 1 || len(w.pages()) != 9 {
-		t.Errorf("fetched %v, asked %v", n, w.pages())
+		t.Errorf("fetched %v, pages %v", n, w.pages())
 	}
 }

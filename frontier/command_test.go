@@ -11,8 +11,9 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestDrop drops the queue of a host in the middle, while its owner takes its time to do so on the disk: of the
-// URLs that were there none is asked any more, of those that came later all are, and the cursor never passes one that waits.
+// TestDrop drops the queue of a host in the middle of a crawl, while its owner takes its time to do
+// so on disk. None of the URLs that were there is fetched any more, all later ones are, and the
+// cursor never passes one that waits.
 func TestDrop(t *testing.T) {
 	const there, later = 100, 20
 	for _, dormant := range []bool{false, true} {
@@ -40,7 +41,7 @@ func TestDrop(t *testing.T) {
 			}
 			w.f.Drop(1, there, w.now)
 			w.collect()
-			asked := len(w.pages())
+			requested := len(w.pages())
 			for n := range later {
 				w.add(fmt.Sprintf("http://a.test/later/%d", n))
 			}
@@ -49,16 +50,17 @@ func TestDrop(t *testing.T) {
 			w.f.Dropped(1, there, w.now)
 			w.finish(3*time.Hour, time.Hour)
 			old := 0
-			for _, u := range w.pages()[asked:] {
+			for _, u := range w.pages()[requested:] {
 				if len(u) < len("http://a.test/later/0") {
 					old++
 				}
 			}
 			if old > 1 { // the one that was leased
-				t.Errorf("%d dropped URLs were asked: %q", old, w.pages()[asked:])
+				t.Errorf("%d dropped URLs were fetched: %q", old, w.pages()[requested:])
 			}
 			h, err := d.HostByID(1)
-			if n := h.Of(storage.Excluded) + h.Of(storage.Fetched) + h.Of(storage.Failed); err != nil || n != there+later || h.Of(storage.Excluded) < 60 {
+			if n := h.Of(storage.Excluded) + h.Of(storage.Fetched) + h.Of(storage.Failed); err != nil ||
+				n != there+later || h.Of(storage.Excluded) < 60 {
 				t.Errorf("at the end the URLs are %v (%v)", h.Counts, err)
 			}
 			if len(w.f.drops) > 0 {
@@ -74,7 +76,8 @@ func dropOnDisk(t *testing.T, d *storage.Store, below int, now time.Time) (b sto
 	t.Helper()
 	_, err := d.URLs(1, 0, below, func(h storage.Head) {
 		if DropMatters().Has(h.Last.State) {
-			b.Done = append(b.Done, storage.Done{Host: 1, Ordinal: h.Ordinal, Origin: h.Origin, When: DropMatters(), Outcome: DropOutcome(now)})
+			b.Done = append(b.Done, storage.Done{Host: 1, Ordinal: h.Ordinal, Origin: h.Origin, When: DropMatters(),
+				Outcome: DropOutcome(now)})
 		}
 	})
 	if err != nil {
@@ -90,8 +93,8 @@ func checkStore(t *testing.T, d *storage.Store) {
 	}
 }
 
-// TestCommittedOfAnother: an outcome that somebody else put into a batch does not end what
-// the frontier knows of a URL that is leased.
+// TestCommittedOfAnother: an outcome that somebody else put into a batch does not end what the
+// frontier knows of a URL that is leased.
 func TestCommittedOfAnother(t *testing.T) {
 	w := newWorld(t, testOptions(), newMemory())
 	w.add("http://a.test/1")
@@ -113,7 +116,8 @@ func putBack(t *testing.T, w *world, d *storage.Store) {
 	_, err := d.URLs(1, 0, 1<<20, func(h storage.Head) {
 		if CanPutBack().Has(h.Last.State) {
 			b.Done = append(b.Done, storage.Done{
-				Host: 1, Ordinal: h.Ordinal, Origin: h.Origin, Priority: h.Priority, When: storage.In(h.Last.State), Outcome: PutBack(h.Last, w.now),
+				Host: 1, Ordinal: h.Ordinal, Origin: h.Origin, Priority: h.Priority,
+				When: storage.In(h.Last.State), Outcome: PutBack(h.Last, w.now),
 			})
 		}
 	})
@@ -137,8 +141,9 @@ func openStore(t *testing.T) *storage.Store {
 	return d
 }
 
-// TestPutBackURLs: URLs that failed are put back and requested exactly once more, whether their host is in memory or not, whether they have
-// a recrawl planned or not, and at the pace of their host.
+// TestPutBackURLs: URLs that failed are put back and requested exactly once more, whether their
+// host is in memory or not, whether they have a recrawl planned or not, and at the pace of their
+// host.
 func TestPutBackURLs(t *testing.T) {
 	const n = 40
 	for _, dormant := range []bool{false, true} {
@@ -147,7 +152,7 @@ func TestPutBackURLs(t *testing.T) {
 				d := openStore(t)
 				w := newWorld(t, testOptions(), d)
 				if recrawls {
-					w = renewingWorld(t, every(time.Hour), 0.5)
+					w = recrawlWorld(t, every(time.Hour), 0.5)
 					w.disk = d
 				}
 				failing := true
@@ -169,18 +174,18 @@ func TestPutBackURLs(t *testing.T) {
 				failing = false
 				putBack(t, w, d)
 				w.run(n * 2 * time.Second)
-				asked := map[string]int{}
+				requested := map[string]int{}
 				for _, u := range w.pages()[before:] {
-					asked[u]++
+					requested[u]++
 				}
-				for u, times := range asked {
+				for u, times := range requested {
 					if times != 1 {
 						t.Errorf("%s was requested %d times after it was put back", u, times)
 					}
 				}
 				h, err := d.HostByID(1)
-				if err != nil || len(asked) != n || h.Of(storage.Fetched) != n {
-					t.Errorf("%d URLs were requested, the host has %v (%v)", len(asked), h.Counts, err)
+				if err != nil || len(requested) != n || h.Of(storage.Fetched) != n {
+					t.Errorf("%d URLs were requested, the host has %v (%v)", len(requested), h.Counts, err)
 				}
 				checkStore(t, d)
 				w.checkManners()
@@ -189,9 +194,10 @@ func TestPutBackURLs(t *testing.T) {
 	}
 }
 
-// TestPutBackAsksForTheName: URLs that were given up because their name did not exist are put back while others of the host are still
-// being given up. The name is looked up again, and one more answer that it does not exist is not the end.
-func TestPutBackAsksForTheName(t *testing.T) {
+// TestPutBackAsksForTheName: URLs that were given up because their name did not exist are put back
+// while others of the host are still being given up. The name is looked up again, and one more
+// answer that it does not exist is not the end.
+func TestPutBackLooksUpName(t *testing.T) {
 	const n = 300
 	for _, report := range []ResolveReport{{Absent: true, Reason: 70}, {Final: true, Reason: 71}} {
 		d := openStore(t)
@@ -216,7 +222,8 @@ func TestPutBackAsksForTheName(t *testing.T) {
 		exists, last = true, 0
 		putBack(t, w, d)
 		w.finish(48*time.Hour, 48*time.Hour)
-		if lost := failed(t, d); lost > n/2 || len(w.pages()) != n-int(lost) { // those that were on their way to the disk when the others were put back
+		// Lost are those that were on their way to the disk when the others were put back.
+		if lost := failed(t, d); lost > n/2 || len(w.pages()) != n-int(lost) {
 			t.Errorf("%+v: %d pages, %d URLs are given up without a lookup", report, len(w.pages()), lost)
 		}
 	}
@@ -231,7 +238,8 @@ func failed(t *testing.T, d *storage.Store) uint32 {
 	return h.Of(storage.Failed)
 }
 
-// TestPutBackAfterDrop: URLs that were dropped and put back are requested, though a request from before the drop is still out.
+// TestPutBackAfterDrop: URLs that were dropped and put back are requested, though a request from
+// before the drop is still out.
 func TestPutBackAfterDrop(t *testing.T) {
 	d := openStore(t)
 	w := newWorld(t, testOptions(), d)
@@ -261,8 +269,8 @@ func TestPutBackAfterDrop(t *testing.T) {
 	}
 }
 
-// TestControl gives orders to a host wherever it is: dormant, being loaded, waiting, with a request under way. They are on disk
-// with the next commit, and no load that is older undoes them.
+// TestControl gives orders to a host wherever it is: dormant, being loaded, waiting, with a request
+// under way. They are on disk with the next commit, and no load that is older undoes them.
 func TestControl(t *testing.T) {
 	for at := range 60 {
 		o := testOptions()
@@ -301,7 +309,8 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// TestControlForget makes a host ask for its robots.txt again, and come back from a long back-off, but not from what it is owed.
+// TestControlForget makes a host fetch its robots.txt again and end a long backoff, but not its
+// holds.
 func TestControlForget(t *testing.T) {
 	o := testOptions()
 	m := newMemory()
@@ -330,7 +339,8 @@ func TestControlForget(t *testing.T) {
 	controlled(w, m, Order{Kind: OrderForget})
 	w.run(time.Minute)
 	if count(Robots) != files+1 || count(Page) < pages+20 {
-		t.Errorf("after it was forgotten: %d robots.txt, %d pages; before %d and %d", count(Robots), count(Page), files, pages)
+		t.Errorf("after it was forgotten: %d robots.txt, %d pages; before %d and %d", count(Robots), count(Page),
+			files, pages)
 	}
 	w.checkManners()
 }

@@ -12,32 +12,31 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestOneHost crawls two origins of a host: robots.txt of each before its
-// pages, pages in the order of their discovery, a second apart.
+// TestOneHost crawls two origins of a host: robots.txt of each before its pages, pages in the order
+// of their discovery, a second apart.
 func TestOneHost(t *testing.T) {
 	w := newWorld(t, testOptions(), newMemory())
 	w.add("http://a.test/1", "http://a.test/2", "https://a.test/3", "http://a.test/4")
 	w.open()
 	w.finish(time.Minute, time.Hour)
 	w.checkManners()
-	var asked []string
+	var requested []string
 	for _, r := range w.log {
-		asked = append(asked, r.url)
+		requested = append(requested, r.url)
 	}
 	want := []string{
 		"http://a.test/robots.txt", "http://a.test/1", "http://a.test/2",
 		"https://a.test/robots.txt", "https://a.test/3", "http://a.test/4",
 	}
-	if !slices.Equal(asked, want) {
-		t.Errorf("asked %q, want %q", asked, want)
+	if !slices.Equal(requested, want) {
+		t.Errorf("fetched %q, want %q", requested, want)
 	}
 	if w.resolved != 1 || w.log[1].start.Sub(w.log[0].end) != time.Second {
 		t.Errorf("%d resolutions; %v", w.resolved, w.log)
 	}
 }
 
-// TestRetries counts attempts, waits longer each time and gives up with the
-// reason of the last.
+// TestRetries counts attempts, waits longer each time and gives up with the reason of the last.
 func TestRetries(t *testing.T) {
 	o := testOptions()
 	o.MaxAttempts, o.RetryDelay = 4, 10*time.Minute
@@ -58,9 +57,10 @@ func TestRetries(t *testing.T) {
 		}
 	}
 	if want := []time.Duration{0, 10 * time.Minute, 30 * time.Minute, 70 * time.Minute}; !slices.Equal(starts, want) {
-		t.Errorf("asked at %v, want %v", starts, want)
+		t.Errorf("fetched at %v, want %v", starts, want)
 	}
-	if got := w.state(t, "http://a.test/1"); got.State != storage.Failed || got.Reason != storage.ReasonFetch+5 || got.Attempts != 4 {
+	if got := w.state(t, "http://a.test/1"); got.State != storage.Failed || got.Reason != storage.ReasonFetch+5 ||
+		got.Attempts != 4 {
 		t.Errorf("in the end it is %+v", got)
 	}
 }
@@ -103,13 +103,14 @@ func TestUnknownLease(t *testing.T) {
 	w.add("http://a.test/1")
 	w.open()
 	w.run(time.Second)
-	if w.f.CompletePage(77, PageReport{}) == nil || w.f.CompleteRobots(77, RobotsReport{}) == nil || w.f.CompleteResolve(1, ResolveReport{}) == nil {
+	if w.f.CompletePage(77, PageReport{}) == nil || w.f.CompleteRobots(77, RobotsReport{}) == nil ||
+		w.f.CompleteResolve(1, ResolveReport{}) == nil {
 		t.Error("a lease that is not out was completed")
 	}
 }
 
-// TestStartsAreSpread: many hosts that could all begin at once do not, whether the store knows them already or a page led
-// to them; one host alone begins at once, and no host waits for longer than its delay.
+// TestStartsAreSpread: many hosts that could all begin at once do not, whether the store knows them
+// or a page links to them. One host alone begins at once, and no host waits longer than its delay.
 func TestStartsAreSpread(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -162,7 +163,7 @@ func TestStartsAreSpread(t *testing.T) {
 				busiest = max(busiest, at[since/(100*time.Millisecond)])
 			}
 			if len(begun) != c.hosts {
-				t.Fatalf("%d of %d hosts were asked", len(begun), c.hosts)
+				t.Fatalf("%d of %d hosts were fetched from", len(begun), c.hosts)
 			}
 			if part := float64(busiest) / float64(c.hosts); part > c.most {
 				t.Errorf("%.0f %% of the hosts begin within a tenth of a second", 100*part)
@@ -171,8 +172,8 @@ func TestStartsAreSpread(t *testing.T) {
 	}
 }
 
-// TestLargeHostLeavesRoom puts a host of a million URLs beside one of three, with one worker for both: the small one is done
-// as soon as its delay allows.
+// TestLargeHostLeavesRoom crawls a host of a million URLs and one of three with one worker: the
+// small one is done as soon as its delay allows.
 func TestLargeHostLeavesRoom(t *testing.T) {
 	o := testOptions()
 	m := newMemory()
@@ -180,16 +181,18 @@ func TestLargeHostLeavesRoom(t *testing.T) {
 	m.makeUp(weburl.Origin{Scheme: "http", Host: "small.test", Port: 80}, 3)
 	w := newWorld(t, o, m)
 	w.workers = 1
-	w.answer = func(Lease) answer { return answer{took: 900 * time.Millisecond} } // the large one alone would keep the worker busy
+	// The large one alone would keep the worker busy.
+	w.answer = func(Lease) answer { return answer{took: 900 * time.Millisecond} }
 	w.open()
 	w.run(20 * time.Second)
 	if n := w.served()["small.test"]; n != 3 {
-		t.Errorf("%d of the 3 pages of the small host were asked for in 20 seconds, %d of the large one", n, w.served()["large.test"])
+		t.Errorf("%d of the 3 pages of the small host were fetched in 20 seconds, %d of the large one", n,
+			w.served()["large.test"])
 	}
 	w.checkManners()
 }
 
-// TestRestart keeps a host's waits over a stop, and owes a delay after a crash.
+// TestRestart keeps a host's waits over a stop, and adds the restart hold after a crash.
 func TestRestart(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -215,7 +218,8 @@ func TestRestart(t *testing.T) {
 			}
 			w.open()
 			w.run(time.Minute)
-			if next := w.log[requests]; next.start.Sub(from) < c.least || next.start.Sub(from) > c.least+time.Second || next.kind != Page {
+			if next := w.log[requests]; next.start.Sub(from) < c.least || next.start.Sub(from) > c.least+time.Second ||
+				next.kind != Page {
 				t.Errorf("%v after %v: %v", next, from.Sub(epoch), next.start.Sub(from))
 			}
 			w.checkManners()
@@ -223,8 +227,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestRestartOfUnknownHost leaves a host alone for ten seconds after a crash if
-// nobody knows what its robots.txt asks for.
+// TestRestartOfUnknownHost leaves a host alone for ten seconds after a crash if its crawl delay is
+// not known.
 func TestRestartOfUnknownHost(t *testing.T) {
 	w := newWorld(t, testOptions(), newMemory())
 	w.add("http://a.test/1")

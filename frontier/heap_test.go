@@ -9,8 +9,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestHeap pushes, removes from anywhere and pops at random, and compares with
-// a sorted slice.
+// TestHeap pushes, removes from anywhere and pops at random, and compares with a sorted slice.
 func TestHeap(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	heap := newHeap(new(register))

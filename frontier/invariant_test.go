@@ -15,9 +15,10 @@ func checkInvariants(t tester, f *Frontier) {
 		checkHeap(t, "ready", f.ready[l])
 		dormant, ready = dormant+f.dormant[l].size(), ready+f.ready[l].size()
 	}
-	checkHeap(t, "called", f.woken)
-	c := census{users: map[*limit]int{}, waiters: map[*limit]int{}, inFlight: map[*host]int{}, awaited: map[storage.HostID]map[string]bool{}}
-	checkRenewals(t, f)
+	checkHeap(t, "woken", f.woken)
+	c := census{users: map[*limit]int{}, waiters: map[*limit]int{}, inFlight: map[*host]int{},
+		awaited: map[storage.HostID]map[string]bool{}}
+	checkRecrawls(t, f)
 	c.leases(t, f)
 	for h := range f.hosts.all {
 		c.host(t, f, h)
@@ -30,7 +31,8 @@ func checkInvariants(t tester, f *Frontier) {
 			f.traffic.inFlight, f.traffic.hosts, c.inLane, c.lanes)
 	}
 	if f.activeHosts != c.active || f.activeBytes != c.bytes || f.activating != c.opening {
-		t.Fatalf("%d active hosts (%d opening) of %d bytes are counted, there are %d (%d) of %d", f.activeHosts, f.activating, f.activeBytes, c.active, c.opening, c.bytes)
+		t.Fatalf("%d active hosts (%d opening) of %d bytes are counted, there are %d (%d) of %d", f.activeHosts,
+			f.activating, f.activeBytes, c.active, c.opening, c.bytes)
 	}
 	if f.lookups.queued()+f.lookups.inFlight != c.lookingUp {
 		t.Fatalf("%d names in line and %d leased, %d hosts say so", f.lookups.queued(), f.lookups.inFlight, c.lookingUp)
@@ -38,23 +40,24 @@ func checkInvariants(t tester, f *Frontier) {
 	for _, l := range f.limits {
 		c.limit(t, l)
 	}
-	c.errands(t, f)
+	c.robotsJobs(t, f)
 	checkDomains(t, f)
 }
 
-// checkRenewals holds the heaps of renewals to what the hosts say.
-func checkRenewals(t tester, f *Frontier) {
+// checkRecrawls compares the heaps of recrawls with the hosts.
+func checkRecrawls(t tester, f *Frontier) {
 	t.Helper()
 	in := 0
-	for n, heap := range []*recrawlHeap{&f.dormantRecrawls, &f.activeRecrawls[quick], &f.activeRecrawls[untried], &f.activeRecrawls[slow]} {
+	for n, heap := range []*recrawlHeap{&f.dormantRecrawls, &f.activeRecrawls[quick], &f.activeRecrawls[untried],
+		&f.activeRecrawls[slow]} {
 		for i, h := range *heap {
 			in++
 			if f.recrawlHeap(h) != heap || int(h.recrawlIndex) != i || (h.active != nil) != (n > 0) {
-				t.Fatalf("host %d is at %d of heap %d of renewals and says %d and %d",
+				t.Fatalf("host %d is at %d of heap %d of recrawls and says %d and %d",
 					h.id, i, n, h.recrawlIndex, h.recrawlList)
 			}
 			if i > 0 && heap.Less(i, (i-1)/2) {
-				t.Fatalf("heap %d of renewals: host %d is before its parent", n, h.id)
+				t.Fatalf("heap %d of recrawls: host %d is before its parent", n, h.id)
 			}
 		}
 	}
@@ -63,11 +66,11 @@ func checkRenewals(t tester, f *Frontier) {
 			in--
 		}
 		if f.o.Renew != nil && h.active == nil && h.recrawls > 0 && h.recrawlList == inNoHeap && h.state != woken {
-			t.Fatalf("host %d is lost: it has renewals and is %s", h.id, h.state.String())
+			t.Fatalf("host %d is lost: it has recrawls and is %s", h.id, h.state.String())
 		}
 	}
 	if in != 0 {
-		t.Fatalf("%d hosts more are in the heaps of renewals than say so", in)
+		t.Fatalf("%d hosts more are in the heaps of recrawls than say so", in)
 	}
 }
 
@@ -77,7 +80,8 @@ func checkDomains(t tester, f *Frontier) {
 	fetched := make([]uint32, len(f.domains))
 	for h := range f.hosts.all {
 		fetched[h.domain] += h.fetched
-		if h.inDomain != slices.Contains(f.domains[h.domain].overBudget, h) || h.state == overBudget && h.domain != 0 && !h.inDomain {
+		if h.inDomain != slices.Contains(f.domains[h.domain].overBudget, h) || h.state == overBudget &&
+			h.domain != 0 && !h.inDomain {
 			t.Fatalf("host %d is %s, listed with its domain: %t", h.id, h.state.String(), h.inDomain)
 		}
 	}
@@ -193,19 +197,20 @@ func (c *census) host(t tester, f *Frontier, h *host) {
 	case h.state == woken:
 		c.woken++
 		if a != nil || !f.woken.holds(h) {
-			t.Fatalf("host %d is called, but active or not in the heap", h.id)
+			t.Fatalf("host %d is woken, but active or not in the heap", h.id)
 		}
 	case h.state == recrawlOnly:
 		if a != nil || h.recrawlList != inDormantHeap {
-			t.Fatalf("host %d is resting, but active or not in the heap", h.id)
+			t.Fatalf("host %d has only recrawls, but active or not in the heap", h.id)
 		}
 	case h.state == overBudget:
 		if a != nil || !f.isOverBudget(h) && h.domain == 0 {
-			t.Fatalf("host %d is shelved, but active or within its budget", h.id)
+			t.Fatalf("host %d is over budget, but active or within its budget", h.id)
 		}
 	case h.state == empty && a == nil:
 		if h.queued > 0 || h.due > 0 || f.o.Renew != nil && h.recrawls > 0 || len(f.dormantJobs[h.id]) > 0 {
-			t.Fatalf("host %d is lost: idle with %d queued, %d due URLs and %d errands", h.id, h.queued, h.due, len(f.dormantJobs[h.id]))
+			t.Fatalf("host %d is lost: idle with %d queued, %d due URLs and %d robots jobs", h.id, h.queued, h.due,
+				len(f.dormantJobs[h.id]))
 		}
 	case a == nil:
 		t.Fatalf("host %d is %s without being active", h.id, h.state.String())
@@ -234,7 +239,7 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 	if a.hasSlot {
 		c.inLane[h.lane]++
 		if !h.hasReserved() {
-			t.Fatalf("host %d keeps a place in its lane and waits for nothing", h.id)
+			t.Fatalf("host %d has a slot in its lane and waits for nothing", h.id)
 		}
 	}
 	for _, l := range a.limits {
@@ -253,7 +258,7 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 			c.awaited[h.id][q.origin.String()] = true
 		}
 	}
-	// Each place but waiting must have an event that ends it.
+	// Each state but waiting must have an event that ends it.
 	ok := true
 	switch h.state {
 	case waiting:
@@ -281,7 +286,7 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 		ok = a.uncommitted > 0 || len(a.busy) > 0 || a.lookingUp
 	}
 	if !ok {
-		t.Fatalf("host %d is lost in place %s: %+v", h.id, h.state.String(), a)
+		t.Fatalf("host %d is lost in state %s: %+v", h.id, h.state.String(), a)
 	}
 }
 
@@ -291,7 +296,8 @@ func (c *census) limit(t tester, l *limit) {
 		t.Fatalf("%s counts %d users and %d in line, there are %d and %d",
 			l.key, l.users, l.queued(), c.users[l], c.waiters[l])
 	}
-	if h := l.reservedFor; h != nil && (h.active == nil || !slices.Contains(h.active.limits[:], l) || h.state != waiting && h.state != resolving && h.state != limited) {
+	if h := l.reservedFor; h != nil && (h.active == nil || !slices.Contains(h.active.limits[:], l) ||
+		h.state != waiting && h.state != resolving && h.state != limited) {
 		t.Fatalf("%s is reserved for host %d, which is %s", l.key, h.id, h.state.String())
 	}
 	if l.reservedFor == nil && l.queued() > 0 && l.polite.Free() {
@@ -299,31 +305,30 @@ func (c *census) limit(t tester, l *limit) {
 	}
 }
 
-// errands makes sure that every answer about robots.txt that is awaited has
-// somebody who will bring it.
-func (c *census) errands(t tester, f *Frontier) {
+// robotsJobs checks that there is a job for every robots.txt that a queue waits for.
+func (c *census) robotsJobs(t tester, f *Frontier) {
 	t.Helper()
-	settle := func(j RobotsJob) { delete(c.awaited[j.Owner], j.Origin.String()) }
+	answer := func(j RobotsJob) { delete(c.awaited[j.Owner], j.Origin.String()) }
 	for h := range f.hosts.all {
 		if h.active != nil {
 			for _, e := range h.active.jobs {
-				settle(e.job)
+				answer(e.job)
 			}
 		}
 	}
 	for _, list := range f.dormantJobs {
 		for _, e := range list {
-			settle(e.job)
+			answer(e.job)
 		}
 	}
 	for _, list := range f.jobsByName {
 		for _, e := range list {
-			settle(e.job)
+			answer(e.job)
 		}
 	}
 	for _, out := range f.leases {
 		if out.lease.Kind == Robots {
-			settle(out.lease.Robots)
+			answer(out.lease.Robots)
 		}
 	}
 	for id, origins := range c.awaited {

@@ -33,7 +33,7 @@ func TestLane(t *testing.T) {
 		reports [][]Report
 		want    lane
 	}{
-		{"never asked", 0, nil, untried},
+		{"never fetched from", 0, nil, untried},
 		{"a few answers", 0, [][]Report{ok(enoughAnswers-1, 100*ms)}, untried},
 		{"quick answers", 0, [][]Report{ok(enoughAnswers, 100*ms)}, quick},
 		{"errors of the server", 0, [][]Report{slices.Repeat(serverError, 10)}, quick},
@@ -73,8 +73,8 @@ func TestLaneAfterRestart(t *testing.T) {
 		fetched uint32
 		want    lane
 	}{
-		{"never asked", politeness.State{}, 0, untried},
-		{"asked, nothing fetched", politeness.State{LastEnd: epoch, LastResponse: time.Second / 10}, 0, untried},
+		{"never fetched from", politeness.State{}, 0, untried},
+		{"requested, nothing fetched", politeness.State{LastEnd: epoch, LastResponse: time.Second / 10}, 0, untried},
 		{"quick", politeness.State{LastEnd: epoch, LastResponse: time.Second / 10}, 100, quick},
 		{"slow", politeness.State{LastEnd: epoch, LastResponse: 4 * time.Second}, 100, slow},
 		{"failing", politeness.State{LastEnd: epoch, LastResponse: time.Second / 10, Failures: 1}, 100, slow},
@@ -147,8 +147,8 @@ func newTarpits(t *testing.T, workers, good, n int, change func(*Options)) *tarp
 	return w
 }
 
-// TestTarpitsKeepNoGoodHostWaiting: good hosts are asked at their pace, however many others keep
-// workers for as long as they can; those have a part of the workers and no more.
+// TestTarpitsKeepNoGoodHostWaiting: good hosts are fetched from at their pace, however many others
+// keep workers for as long as they can; those have a part of the workers and no more.
 func TestTarpitsKeepNoGoodHostWaiting(t *testing.T) {
 	const workers, good, lasts = 16, 6, 5 * time.Minute
 	w := newTarpits(t, workers, good, 500, nil)
@@ -174,17 +174,17 @@ func TestTarpitsKeepNoGoodHostWaiting(t *testing.T) {
 			again++
 		}
 	}
-	// Ten at a time, two seconds and a quarter each. Of eight requests one is to a host that was
-	// asked before.
+	// Ten at a time, two seconds and a quarter each. One request in eight goes to a host that was
+	// fetched from before.
 	if took := last.Sub(began); took > 150*time.Second || againThen == 0 || againThen > 500/7 {
-		t.Errorf("it took %v to ask every host once, and %d a second time meanwhile", took, againThen)
+		t.Errorf("it took %v to fetch from every host once, and %d a second time meanwhile", took, againThen)
 	}
 	if len(tried) != 500 {
-		t.Errorf("%d tarpits were asked at all", len(tried))
+		t.Errorf("%d tarpits were fetched from", len(tried))
 	}
 	for host, n := range tried {
 		if n > 4 { // robots.txt at once and after 1, 2, and 4 minutes
-			t.Errorf("%s was asked %d times", host, n)
+			t.Errorf("%s was fetched from %d times", host, n)
 		}
 	}
 }
@@ -229,7 +229,7 @@ func TestNoReservationInAClosedLane(t *testing.T) {
 	}
 	w.run(lasts)
 	w.checkManners()
-	// In turn with the others at its address, each of which is waited for two seconds and a bit.
+	// In turn with the others at its address, each of which takes two seconds and a bit.
 	if n, least := w.served()["good0.test"], int(lasts/(3500*time.Millisecond)); n < least {
 		t.Errorf("%d pages, want %d at least", n, least)
 	}
@@ -250,8 +250,8 @@ func TestStalledAtAnAddress(t *testing.T) {
 	}
 }
 
-// TestStalled: requests are broken off where others wait, as many as that are, the oldest first,
-// and after no less than the patience that their host deserves.
+// TestStalled: requests are ended where others wait, as many as wait, the oldest first, and none
+// before the stall time of its host.
 func TestStalled(t *testing.T) {
 	w := newTarpits(t, 8, 0, 8, nil)
 	w.run(time.Minute)
@@ -279,12 +279,13 @@ func TestStalled(t *testing.T) {
 	// The more often a host brought nothing, the longer it is waited for; and a host that always
 	// takes long, as long as it takes.
 	h := host{latency: 100}
-	var hasDeferred []time.Duration
+	var waits []time.Duration
 	for h.unanswered = range maxUnanswered + 1 {
-		hasDeferred = append(hasDeferred, time.Duration(h.stallTime()))
+		waits = append(waits, time.Duration(h.stallTime()))
 	}
 	slowHost := host{latency: 8000}
-	if got, want := fmt.Sprint(hasDeferred, time.Duration(slowHost.stallTime())), "[2s 4s 8s 16s 32s] 16s"; got != want {
+	if got, want := fmt.Sprint(waits,
+		time.Duration(slowHost.stallTime())), "[2s 4s 8s 16s 32s] 16s"; got != want {
 		t.Errorf("patience %s, want %s", got, want)
 	}
 }
@@ -326,8 +327,8 @@ func TestGoodHostsThatTurn(t *testing.T) {
 	}
 }
 
-// TestDormantHostsComeBack: a host that was resolved once is not kept from becoming active by any
-// number of names that lead nowhere.
+// TestDormantHostsComeBack: names without an address do not keep a host that was resolved before
+// from becoming active, however many they are.
 func TestDormantHostsComeBack(t *testing.T) {
 	o := testOptions()
 	o.Workers, o.ActiveHosts = 8, 10

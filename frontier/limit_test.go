@@ -13,8 +13,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// crowd is a world of hosts that share one address.
-func crowd(t *testing.T, o Options, hosts, pages int) (*world, *memory) {
+// sharedAddress is a world of hosts that share one address.
+func sharedAddress(t *testing.T, o Options, hosts, pages int) (*world, *memory) {
 	m := newMemory()
 	for i := range hosts {
 		m.makeUp(weburl.Origin{Scheme: "http", Host: fmt.Sprintf("h%d.test", i), Port: 80}, pages)
@@ -51,7 +51,7 @@ func TestAddressSharedByMany(t *testing.T) {
 		hosts    int
 		time     time.Duration
 		least    int // requests that the address allows in the time, less 5 %
-		resolves int // at most so many for each request
+		resolves int // the most for each request
 	}{
 		{"side by side", 4, 0, 50, 5 * time.Minute, 4 * 3000 * 95 / 100, 1},
 		{"one after the other", 1, 0, 50, 5 * time.Minute, 3000 * 95 / 100, 1},
@@ -62,7 +62,7 @@ func TestAddressSharedByMany(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			o := testOptions()
 			o.Politeness.PerIP, o.Politeness.IPDelay = c.perIP, c.ipDelay
-			w, _ := crowd(t, o, c.hosts, 10_000)
+			w, _ := sharedAddress(t, o, c.hosts, 10_000)
 			w.quick = c.hosts > 40
 			w.open()
 			w.run(c.time)
@@ -79,12 +79,12 @@ func TestAddressSharedByMany(t *testing.T) {
 	}
 }
 
-// TestAddressTurnKept commits something of one host again and again: it must
-// not lose its turn by that.
+// TestAddressTurnKept commits something of one host again and again: it must not lose its turn by
+// that.
 func TestAddressTurnKept(t *testing.T) {
 	o := testOptions()
 	o.Politeness.IPDelay = time.Second
-	w, m := crowd(t, o, 5, 10_000)
+	w, m := sharedAddress(t, o, 5, 10_000)
 	w.open()
 	var touch func()
 	touch = func() {
@@ -100,12 +100,11 @@ func TestAddressTurnKept(t *testing.T) {
 	w.evenly(5, 1.1)
 }
 
-// TestAddressMoves lets hosts move to another address while they wait for
-// their turn at the old one.
+// TestAddressMoves moves hosts to another address while they wait for the old one.
 func TestAddressMoves(t *testing.T) {
 	o := testOptions()
 	o.Politeness.IPDelay = 20 * time.Second
-	w, _ := crowd(t, o, 10, 1000)
+	w, _ := sharedAddress(t, o, 10, 1000)
 	moved := epoch.Add(10 * time.Minute)
 	w.resolve = func(l Lease) ResolveReport {
 		to := 1
@@ -131,11 +130,11 @@ func TestAddressMoves(t *testing.T) {
 	}
 }
 
-// TestSweep forgets addresses when nobody uses them and nothing is owed.
+// TestSweep forgets addresses that nobody uses and that hold nothing.
 func TestSweep(t *testing.T) {
 	o := testOptions()
 	o.Politeness.IPDelay = time.Minute
-	w, _ := crowd(t, o, 3, 2)
+	w, _ := sharedAddress(t, o, 3, 2)
 	w.open()
 	w.f.Sweep(w.now)
 	w.run(30 * time.Second)
@@ -155,12 +154,12 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestAddressAfterRestart asks nobody at an address before its delay has passed
-// since the process began: the one before it may have asked just then.
+// TestAddressAfterRestart fetches nothing from an address before its delay has passed since the
+// process began, because an earlier process may have used it just then.
 func TestAddressAfterRestart(t *testing.T) {
 	o := testOptions()
 	o.Politeness.IPDelay = time.Minute
-	w, _ := crowd(t, o, 2, 3)
+	w, _ := sharedAddress(t, o, 2, 3)
 	w.open()
 	w.run(10 * time.Minute)
 	if first := w.log[0].start.Sub(epoch); first < time.Minute {
@@ -168,13 +167,12 @@ func TestAddressAfterRestart(t *testing.T) {
 	}
 }
 
-// TestHostSideBySide has hosts without delay asked side by side, until one
-// fails: then there is a delay, and one request at a time, even if the host stood
-// in line for its address at that moment.
+// TestHostSideBySide fetches from hosts without delay side by side, until one fails: then there is
+// a delay, and one request at a time, even if the host waited for its address at that moment.
 func TestHostSideBySide(t *testing.T) {
 	o := testOptions()
 	o.Politeness = politeness.Options{PerHost: 3, PerIP: 4, AdaptiveMax: time.Minute}
-	w, _ := crowd(t, o, 6, 400)
+	w, _ := sharedAddress(t, o, 6, 400)
 	n := 0
 	w.answer = func(l Lease) answer {
 		n++
@@ -229,17 +227,17 @@ func (w *world) checkShared(o politeness.LimitOptions, key func(request) string)
 		if k == "" {
 			continue
 		}
-		beside := 0
+		others := 0
 		for _, p := range before[k] {
 			if p.end.After(r.start) {
-				beside++
+				others++
 			} else if gap := r.start.Sub(p.end); gap < o.Delay {
 				w.t.Fatalf("%v: a request of %s ended %v before, the limit is %v", r, k, gap, o.Delay)
 			}
 		}
-		busiest = max(busiest, beside+1)
-		if most := o.InFlight; most > 0 && beside >= most || o.Delay > 0 && beside > 0 {
-			w.t.Fatalf("%v: %d others of %s are under way", r, beside, k)
+		busiest = max(busiest, others+1)
+		if most := o.InFlight; most > 0 && others >= most || o.Delay > 0 && others > 0 {
+			w.t.Fatalf("%v: %d others of %s are under way", r, others, k)
 		}
 		recent := append(before[k], r)
 		before[k] = recent[max(0, len(recent)-100):]
@@ -249,7 +247,8 @@ func (w *world) checkShared(o politeness.LimitOptions, key func(request) string)
 
 func domainOf(r request) string { return weburl.RegistrableDomain(r.host) }
 
-// estate is a world of domains with some hosts each, which live on a few addresses without regard to their domains.
+// estate is a world of domains with some hosts each, which live on a few addresses without regard
+// to their domains.
 func estate(t *testing.T, o Options, domains, hosts, addresses, pages int) *world {
 	m := newMemory()
 	for d := range domains {
@@ -264,8 +263,8 @@ func estate(t *testing.T, o Options, domains, hosts, addresses, pages int) *worl
 	return w
 }
 
-// TestLimitsTogether lets domains and addresses bind at the same time, in any proportion: all limits hold, and all hosts
-// come to an end, so none waits for another that waits for it.
+// TestLimitsTogether lets domains and addresses bind at the same time, in any proportion: all
+// limits hold, and all hosts finish, so there is no cyclic wait.
 func TestLimitsTogether(t *testing.T) {
 	for _, c := range []struct {
 		name      string

@@ -8,12 +8,13 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestLoadFailed asks for URLs again after a while, at first and later.
+// TestLoadFailed requests a failed load again after a while, the first one and later ones.
 func TestLoadFailed(t *testing.T) {
 	w := newWorld(t, testOptions(), newMemory())
 	w.add(urls("http://a.test/", 100)...)
 	w.open()
-	w.f.dormantJobs[1] = []pendingJob{{mustURL(t, "http://a.test/robots.txt"), RobotsJob{Origin: weburl.Origin{Scheme: "http", Host: "b.test", Port: 80}, Owner: 9}}}
+	w.f.dormantJobs[1] = []pendingJob{{mustURL(t, "http://a.test/robots.txt"),
+		RobotsJob{Origin: weburl.Origin{Scheme: "http", Host: "b.test", Port: 80}, Owner: 9}}}
 	w.f.schedule(w.f.hosts.get(1), 0)
 	w.failEvery = 2
 	w.run(20 * time.Minute)
@@ -21,34 +22,33 @@ func TestLoadFailed(t *testing.T) {
 		t.Errorf("%d loads, %d pages", w.loads, len(w.pages()))
 	}
 	if w.log[0].url != "http://a.test/robots.txt" {
-		t.Errorf("the errand is lost: %v", w.log[0])
+		t.Errorf("the robots job is lost: %v", w.log[0])
 	}
 }
 
-// TestSettledWhileLoading settles a URL that is due while a load is under way
-// which still has it.
-func TestSettledWhileLoading(t *testing.T) {
+// TestCommittedWhileLoading commits the outcome of a due URL during a load that still has it.
+func TestCommittedWhileLoading(t *testing.T) {
 	o := testOptions()
 	o.Politeness.Delay, o.RetryDelay, o.Heads = 100*time.Millisecond, time.Second, 4
 	w := newWorld(t, o, newMemory())
 	w.loadTime, w.commitTime = 800*time.Millisecond, 10*time.Millisecond
 	w.add(urls("http://a.test/", 60)...)
-	asked := map[string]int{}
+	requested := map[string]int{}
 	w.answer = func(l Lease) answer {
 		u := l.URL.String()
-		if asked[u]++; l.Kind == Page && asked[u] == 1 {
+		if requested[u]++; l.Kind == Page && requested[u] == 1 {
 			return answer{state: storage.Retrying, reason: storage.ReasonStatus, took: 10 * time.Millisecond}
 		}
 		return answer{took: 10 * time.Millisecond}
 	}
 	w.open()
 	w.finish(time.Hour, time.Hour)
-	for u, n := range asked {
+	for u, n := range requested {
 		if n != 2 && u != "http://a.test/robots.txt" {
-			t.Errorf("%s was asked %d times, want 2", u, n)
+			t.Errorf("%s was fetched %d times, want 2", u, n)
 		}
 	}
-	if len(asked) != 61 {
-		t.Errorf("%d URLs were asked", len(asked))
+	if len(requested) != 61 {
+		t.Errorf("%d URLs were fetched", len(requested))
 	}
 }

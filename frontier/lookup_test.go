@@ -12,9 +12,10 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestNameLines: known names come first and always have a lookup to spare, seeds before other new
-// names, and names that led nowhere last, though now and then one of them before the others.
-func TestNameLines(t *testing.T) {
+// TestLookupLists: known names come first and always have a lookup to spare, seeds come before
+// other new names, and names that failed come last, though now and then one of them comes before
+// the others.
+func TestLookupLists(t *testing.T) {
 	var n lookups
 	for line := range nameLists {
 		for i := range 20 {
@@ -77,9 +78,9 @@ func TestNameLines(t *testing.T) {
 	}
 }
 
-// TestKnownNameNeverWaits: a host that was resolved once is asked at its pace from then on, though
-// thousands of names that do not exist wait for lookups, each of which takes long, and though its
-// own address has to be looked up again and again. There is one worker.
+// TestKnownNameNeverWaits: a host that was resolved once is fetched from at its pace, though
+// thousands of names that do not exist wait for lookups that take long, and though its own address
+// has to be looked up again and again. There is one worker.
 func TestKnownNameNeverWaits(t *testing.T) {
 	m := newMemory()
 	w := newWorld(t, testOptions(), m)
@@ -120,7 +121,7 @@ func TestKnownNameNeverWaits(t *testing.T) {
 	}
 }
 
-// TestSeedsAreLookedUpFirst: before names that pages led to.
+// TestSeedsAreLookedUpFirst: before names that pages link to.
 func TestSeedsAreLookedUpFirst(t *testing.T) {
 	o := testOptions()
 	o.Resolvers = 2
@@ -196,9 +197,9 @@ func TestKnownAddresses(t *testing.T) {
 	}
 }
 
-// TestNoLookupBeforeItsTime: while name servers have said for how long a name does not exist it is
-// not looked up again, whether its host is active, dormant, or gets more URLs; and as many answers
-// as a URL has attempts are needed to give up.
+// TestNoLookupBeforeItsTime: a name that does not exist is not looked up again before the time that
+// name servers gave, whether its host is active, dormant, or gets more URLs; and its URLs fail only
+// after as many answers as a URL has attempts.
 func TestNoLookupBeforeItsTime(t *testing.T) {
 	const ttl = 290 * time.Second
 	for _, active := range []int{20_000, 1} {
@@ -244,7 +245,7 @@ func TestNoLookupBeforeItsTime(t *testing.T) {
 }
 
 // TestFailedNamesWait: while there are names that were never looked up, one lookup in eight is of a
-// name that led nowhere, however many of these wait.
+// name that failed, however many of these wait.
 func TestFailedNamesWait(t *testing.T) {
 	const hosts = 3000
 	o := testOptions()
@@ -272,12 +273,12 @@ func TestFailedNamesWait(t *testing.T) {
 	t.Errorf("%d of %d names were looked up", len(seen), hosts)
 }
 
-func TestNamesThatLeadNowhere(t *testing.T) {
+func TestNamesWithoutAddress(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		report   ResolveReport
 		state    storage.State // of the URLs after a day
-		resolved int           // at most so many times in a day
+		resolved int           // most lookups in a day
 	}{
 		{"no such name", ResolveReport{Absent: true, Reason: 70}, storage.Failed, 30},
 		{"out of reach", ResolveReport{Final: true, Reason: 71}, storage.Failed, 5},
@@ -305,8 +306,8 @@ func TestNamesThatLeadNowhere(t *testing.T) {
 	}
 }
 
-// TestNameComesBack crawls a host whose name servers were down, and one whose
-// name is new, without anybody touching it.
+// TestNameComesBack crawls a host whose name servers were down, and one whose name is new, without
+// anybody touching it.
 func TestNameComesBack(t *testing.T) {
 	for _, report := range []ResolveReport{{Absent: true}, {}, {Aborted: true}} {
 		w := newWorld(t, testOptions(), newMemory())
@@ -372,7 +373,8 @@ func TestResolvers(t *testing.T) {
 	}
 }
 
-// A host that moves is asked at its new address when the old answer has ended, and not long after: its time to live counts, from 30 s.
+// TestAddressIsUsedForItsTime: a host that moves is fetched from at its new address when the old
+// answer expires, and not long after: its time to live counts, from 30 s.
 func TestAddressIsUsedForItsTime(t *testing.T) {
 	for _, ttl := range []time.Duration{time.Second, 30 * time.Second, 45 * time.Second, 10 * time.Minute} {
 		o := testOptions()
@@ -395,7 +397,7 @@ func TestAddressIsUsedForItsTime(t *testing.T) {
 			}
 		}
 		if late := last.Sub(moved); late > max(ttl, 30*time.Second) || late < -time.Minute {
-			t.Errorf("TTL %v: the old address was asked until %v after the move", ttl, late)
+			t.Errorf("TTL %v: the old address was used until %v after the move", ttl, late)
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// memory is a store without a disk. It keeps the URLs it is given, or makes up
-// as many as it is told for hosts that are to have very many.
+// memory is a store without a disk. It keeps the URLs it is given, or makes up as many as it is
+// told for hosts that are to have very many.
 type memory struct {
 	hosts    []*memoryHost // by id, from 1
 	ids      map[string]storage.HostID
@@ -26,7 +26,8 @@ type memoryHost struct {
 }
 
 func newMemory() *memory {
-	return &memory{hosts: make([]*memoryHost, 1), ids: map[string]storage.HostID{}, policies: map[weburl.Origin][]byte{}}
+	return &memory{hosts: make([]*memoryHost, 1), ids: map[string]storage.HostID{},
+		policies: map[weburl.Origin][]byte{}}
 }
 
 func (m *memory) Fingerprint(weburl.URL) uint64 { return 0 }
@@ -36,7 +37,8 @@ func (m *memory) idOf(name string) storage.HostID {
 	if !ok {
 		id = storage.HostID(len(m.hosts))
 		m.ids[name] = id
-		m.hosts = append(m.hosts, &memoryHost{Host: storage.Host{ID: id, Name: name}, last: map[uint32]storage.Outcome{}})
+		m.hosts = append(m.hosts, &memoryHost{Host: storage.Host{ID: id, Name: name},
+			last: map[uint32]storage.Outcome{}})
 	}
 	return id
 }
@@ -114,7 +116,8 @@ func (h *memoryHost) add(f *storage.Found) bool {
 		}
 	}
 	h.urls = append(h.urls, storage.Entry{
-		Ordinal: h.Tail, Origin: uint8(origin), RequestURI: f.URL.RequestURI(), Depth: f.Depth, Seed: f.Seed, Priority: f.Priority, Frequency: f.Frequency,
+		Ordinal: h.Tail, Origin: uint8(origin), RequestURI: f.URL.RequestURI(), Depth: f.Depth, Seed: f.Seed,
+		Priority: f.Priority, Frequency: f.Frequency,
 	})
 	h.states = append(h.states, storage.Queued)
 	if f.Priority == 0 {
@@ -144,7 +147,8 @@ func (h *memoryHost) done(d *storage.Done) {
 	}
 }
 
-// dueAt is the second in which a URL is due, rounded up as on disk, and that of its renewal; 0: it has none.
+// dueAt is the second in which a URL is due, rounded up as on disk, and that of its recrawl; 0: it
+// has none.
 func (h *memoryHost) dueAt(ordinal uint32) (due, recrawl uint32) {
 	o := h.last[ordinal]
 	switch {

@@ -9,7 +9,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Hosts that are not in memory wait by the delay that is in force now, and not by the one when they went there; others' waits stay.
+// Hosts that are not in memory wait by the delay that is in force now, and not by the one when they
+// went there; others' waits stay.
 func TestChangeOfHostsThatAreNotInMemory(t *testing.T) {
 	o := testOptions()
 	o.Politeness.Delay, o.HostBudget = time.Hour, 0
@@ -20,7 +21,8 @@ func TestChangeOfHostsThatAreNotInMemory(t *testing.T) {
 	now := epoch.Add(time.Minute)
 	for id, state := range map[storage.HostID]politeness.State{
 		1: {LastEnd: now}, 2: {LastEnd: now}, 3: {LastEnd: now, Asked: politeness.Asked{Delay: 9 * time.Hour}},
-		4: {LastEnd: now, Holds: []politeness.Hold{{Until: now.Add(7 * time.Hour), Length: 7 * time.Hour, Reason: politeness.ReasonRetryAfter}}},
+		4: {LastEnd: now, Holds: []politeness.Hold{{Until: now.Add(7 * time.Hour), Length: 7 * time.Hour,
+			Reason: politeness.ReasonRetryAfter}}},
 	} {
 		encoded, err := state.AppendBinary(nil)
 		if err != nil {
@@ -32,7 +34,7 @@ func TestChangeOfHostsThatAreNotInMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	hasDeferred := func(want map[storage.HostID]time.Duration) {
+	waits := func(want map[storage.HostID]time.Duration) {
 		t.Helper()
 		for id, d := range want {
 			v, _ := f.Look(id)
@@ -41,21 +43,23 @@ func TestChangeOfHostsThatAreNotInMemory(t *testing.T) {
 			}
 		}
 	}
-	hasDeferred(map[storage.HostID]time.Duration{1: time.Hour, 2: time.Hour, 3: 9 * time.Hour, 4: 7 * time.Hour})
+	waits(map[storage.HostID]time.Duration{1: time.Hour, 2: time.Hour, 3: 9 * time.Hour, 4: 7 * time.Hour})
 
-	c := Change{Politeness: o.Politeness, Overrides: []Override{{Hosts: []string{"none.example"}}}, Overridden: map[storage.HostID]int{2: 0}}
+	c := Change{Politeness: o.Politeness, Overrides: []Override{{Hosts: []string{"none.example"}}},
+		Overridden: map[storage.HostID]int{2: 0}}
 	c.Politeness.Delay = 2 * time.Second
 	c.Overrides[0].Politeness = o.Politeness
 	c.Overrides[0].Politeness.Delay = 5 * time.Hour
 	f.Change(c, now)
-	hasDeferred(map[storage.HostID]time.Duration{1: 2 * time.Second, 2: 5 * time.Hour, 3: 9 * time.Hour, 4: 7 * time.Hour})
+	waits(map[storage.HostID]time.Duration{1: 2 * time.Second, 2: 5 * time.Hour, 3: 9 * time.Hour,
+		4: 7 * time.Hour})
 
 	f.Change(Change{Politeness: o.Politeness, HostBudget: 5}, now)
 	if n := f.Places()["shelved"]; n != 4 {
 		t.Errorf("%d hosts have no budget left, want 4", n)
 	}
 	f.Change(Change{Politeness: o.Politeness}, now)
-	hasDeferred(map[storage.HostID]time.Duration{1: time.Hour, 2: time.Hour, 3: 9 * time.Hour, 4: 7 * time.Hour})
+	waits(map[storage.HostID]time.Duration{1: time.Hour, 2: time.Hour, 3: 9 * time.Hour, 4: 7 * time.Hour})
 }
 
 func TestOptionsValidate(t *testing.T) {
@@ -76,7 +80,7 @@ func TestOptionsValidate(t *testing.T) {
 	}
 }
 
-// TestOverridesOfHosts: the closest name counts, and what robots.txt asks for is never undercut.
+// TestOverridesOfHosts: the closest name counts, and what robots.txt demands always counts.
 func TestOverridesOfHosts(t *testing.T) {
 	o := testOptions()
 	with := func(change func(*politeness.Options)) politeness.Options {
@@ -85,14 +89,17 @@ func TestOverridesOfHosts(t *testing.T) {
 		return p
 	}
 	o.Overrides = []Override{
-		{Hosts: []string{"*.example.com"}, Politeness: with(func(p *politeness.Options) { p.Delay = 10 * time.Second })},
-		{Hosts: []string{"*.b.example.com", "fast.example"}, Politeness: with(func(p *politeness.Options) { p.Delay = 100 * time.Millisecond })},
+		{Hosts: []string{"*.example.com"},
+			Politeness: with(func(p *politeness.Options) { p.Delay = 10 * time.Second })},
+		{Hosts: []string{"*.b.example.com", "fast.example"},
+			Politeness: with(func(p *politeness.Options) { p.Delay = 100 * time.Millisecond })},
 		{Hosts: []string{"www.example.com"}, Politeness: with(func(p *politeness.Options) { p.Paused = true })},
 		{Hosts: []string{"small.example"}, Politeness: o.Politeness, HostBudget: 3},
 		{Hosts: []string{"asks.example"}, Politeness: with(func(p *politeness.Options) { p.Delay = 0 })},
 	}
 	m := newMemory()
-	names := []string{"example.com", "a.example.com", "x.b.example.com", "b.example.com", "fast.example", "www.example.com", "small.example", "asks.example"}
+	names := []string{"example.com", "a.example.com", "x.b.example.com", "b.example.com", "fast.example",
+		"www.example.com", "small.example", "asks.example"}
 	for _, name := range names {
 		m.makeUp(weburl.Origin{Scheme: "http", Host: name, Port: 80}, 1000)
 	}
@@ -119,10 +126,11 @@ func TestOverridesOfHosts(t *testing.T) {
 	}
 	for name, want := range map[string]time.Duration{
 		"example.com": time.Second, "a.example.com": 10 * time.Second, "b.example.com": 10 * time.Second,
-		"x.b.example.com": 100 * time.Millisecond, "fast.example": 100 * time.Millisecond, "asks.example": 7 * time.Second,
+		"x.b.example.com": 100 * time.Millisecond, "fast.example": 100 * time.Millisecond,
+		"asks.example": 7 * time.Second,
 	} {
 		if gaps[name] != want {
-			t.Errorf("%s was asked with gaps of %v, want %v", name, gaps[name], want)
+			t.Errorf("%s was fetched from with gaps of %v, want %v", name, gaps[name], want)
 		}
 	}
 	served := w.served()

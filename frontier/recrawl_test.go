@@ -9,8 +9,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// renewingWorld is a world whose pages are asked for again by a policy.
-func renewingWorld(t *testing.T, o revisit.Options, share float64) *world {
+// recrawlWorld is a world whose pages are recrawled by a policy.
+func recrawlWorld(t *testing.T, o revisit.Options, share float64) *world {
 	t.Helper()
 	plan, err := revisit.New(o)
 	if err != nil {
@@ -27,13 +27,13 @@ func every(interval time.Duration) revisit.Options {
 	return o
 }
 
-// TestRenewals: pages are asked for again when their time has come, whether their host is dormant by then or not,
-// and a restart changes nothing about when.
-func TestRenewals(t *testing.T) {
+// TestRecrawls: pages are fetched again when they are due, whether their host is dormant by then or
+// not, and a restart does not change when.
+func TestRecrawls(t *testing.T) {
 	for _, interval := range []time.Duration{20 * time.Second, 3 * time.Hour} {
 		for _, restart := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%v/restart=%t", interval, restart), func(t *testing.T) {
-				w := renewingWorld(t, every(interval), 0.5)
+				w := recrawlWorld(t, every(interval), 0.5)
 				w.add("http://a.test/1", "http://a.test/2", "http://b.test/1")
 				w.open()
 				w.run(interval / 2)
@@ -43,17 +43,17 @@ func TestRenewals(t *testing.T) {
 					w.open()
 				}
 				w.run(10*interval - interval/2)
-				asked := map[string]int{}
+				requested := map[string]int{}
 				for _, u := range w.pages() {
-					asked[u]++
+					requested[u]++
 				}
-				for u, n := range asked {
+				for u, n := range requested {
 					if n < 9 || n > 10 {
-						t.Errorf("%s was asked for %d times in ten intervals", u, n)
+						t.Errorf("%s was fetched %d times in ten intervals", u, n)
 					}
 				}
-				if len(asked) != 3 {
-					t.Errorf("asked: %v", asked)
+				if len(requested) != 3 {
+					t.Errorf("fetched: %v", requested)
 				}
 				w.checkManners()
 			})
@@ -61,19 +61,19 @@ func TestRenewals(t *testing.T) {
 	}
 }
 
-// TestRenewalBudget: renewals keep to the budget, whatever is due, and new URLs do not wait for it.
-func TestRenewalBudget(t *testing.T) {
+// TestRecrawlBudget: recrawls keep to the budget, whatever is due, and new URLs do not wait for it.
+func TestRecrawlBudget(t *testing.T) {
 	o := every(time.Minute)
 	o.Budget = 24 * 60 // one a minute
-	w := renewingWorld(t, o, 0.5)
+	w := recrawlWorld(t, o, 0.5)
 	for n := range 40 {
 		w.add(fmt.Sprintf("http://h%d.test/", n))
 	}
 	w.open()
 	w.run(2 * time.Hour)
 	fetched := len(w.pages())
-	if renewals := fetched - 40; renewals < 118 || renewals > 122 {
-		t.Errorf("%d renewals in two hours, the budget allows 120", renewals)
+	if recrawls := fetched - 40; recrawls < 118 || recrawls > 122 {
+		t.Errorf("%d recrawls in two hours, the budget allows 120", recrawls)
 	}
 	began := w.now
 	w.add("http://new.test/1", "http://h3.test/new")
@@ -85,7 +85,7 @@ func TestRenewalBudget(t *testing.T) {
 		}
 	}
 	if late != 2 {
-		t.Errorf("%d of 2 new URLs were asked for while renewals waited for the budget", late)
+		t.Errorf("%d of 2 new URLs were fetched while recrawls waited for the budget", late)
 	}
 	w.checkManners()
 }
@@ -101,13 +101,14 @@ func (s *spending) Spent(spare, late float64) {
 	s.Plan.Spent(spare, late)
 }
 
-// TestSpent: the plan is told what the budget had room for, and how late it makes renewals, so that the price can follow.
+// TestSpent: the plan learns what the budget had room for, and how late recrawls are, so that the
+// price can follow.
 func TestSpent(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		pages         int
 		every         time.Duration
-		spare, excess float64 // wanted of the last renewals
+		spare, excess float64 // wanted of the last recrawls
 		late          [2]float64
 	}{
 		{"room for nine more", 4, 40 * time.Minute, 9, 0.5, [2]float64{0, 0}},
@@ -116,7 +117,7 @@ func TestSpent(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			o := every(c.every)
 			o.Budget = 24 * 60 // one a minute
-			w := renewingWorld(t, o, 0.5)
+			w := recrawlWorld(t, o, 0.5)
 			s := &spending{Plan: w.o.Renew.(*revisit.Plan)}
 			w.o.Renew = s
 			for n := range c.pages {
@@ -130,20 +131,20 @@ func TestSpent(t *testing.T) {
 				spare, late = spare+s.spare[i]/float64(n), late+s.late[i]/float64(n)
 			}
 			if n < 12 || spare < c.spare-c.excess || spare > c.spare+c.excess || late < c.late[0] || late > c.late[1] {
-				t.Errorf("told of room for %.2f more, and of renewals that are late by %.2f of their wait (%d of %d renewals)", spare, late, n, len(s.spare))
+				t.Errorf("room for %.2f more, recrawls late by %.2f of their wait (%d of %d)", spare, late, n, len(s.spare))
 			}
 		})
 	}
 }
 
-// TestShares: where there is more to do than can be done, each kind gets its share, within a host and among
-// hosts; where one kind has nothing to do, the other takes all.
+// TestShares: where there is more to do than can be done, each kind gets its share, within a host
+// and among hosts; where one kind has nothing to do, the other takes all.
 func TestShares(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		share       float64
-		old, new    []string // hosts with renewals, hosts with new URLs
-		least, most float64  // part of renewals
+		old, new    []string // hosts with pages to recrawl, hosts with new URLs
+		least, most float64  // share of recrawls
 	}{
 		{"one host", 0.5, []string{"a"}, []string{"a"}, 0.45, 0.55},
 		{"one host, a quarter", 0.25, []string{"a"}, []string{"a"}, 0.2, 0.3},
@@ -152,7 +153,7 @@ func TestShares(t *testing.T) {
 		{"nothing to renew at first", 0.9, nil, []string{"a"}, 0.7, 0.95},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := renewingWorld(t, every(time.Second), c.share)
+			w := recrawlWorld(t, every(time.Second), c.share)
 			w.workers, w.quick = 1, true
 			w.o.Politeness.Delay = 0
 			for _, host := range c.old {
@@ -169,23 +170,23 @@ func TestShares(t *testing.T) {
 				}
 				w.add(urls...)
 			}
-			renewals, all := 0, 0
+			recrawls, all := 0, 0
 			w.started = func(l Lease) {
 				if all++; l.Head.Last.State == storage.Fetched {
-					renewals++
+					recrawls++
 				}
 			}
 			w.run(20 * time.Second)
-			if part := float64(renewals) / float64(all); all < 190 || part < c.least || part > c.most {
-				t.Errorf("%d of %d requests were renewals", renewals, all)
+			if part := float64(recrawls) / float64(all); all < 190 || part < c.least || part > c.most {
+				t.Errorf("%d of %d requests were recrawls", recrawls, all)
 			}
 		})
 	}
 }
 
-// TestChangeOfTheShare: what renewals get changes with the settings, from the next request on.
+// TestChangeOfTheShare: the share of recrawls changes with the settings, from the next request on.
 func TestChangeOfTheShare(t *testing.T) {
-	w := renewingWorld(t, every(time.Second), 0.9)
+	w := recrawlWorld(t, every(time.Second), 0.9)
 	w.workers, w.quick = 1, true
 	w.o.Politeness.Delay = 0
 	for n := range 40 {
@@ -199,22 +200,22 @@ func TestChangeOfTheShare(t *testing.T) {
 	}
 	w.add(urls...)
 	w.f.Change(Change{Politeness: w.o.Politeness, RenewShare: 0.1}, w.now)
-	renewals, all := 0, 0
+	recrawls, all := 0, 0
 	w.started = func(l Lease) {
 		if all++; l.Head.Last.State == storage.Fetched {
-			renewals++
+			recrawls++
 		}
 	}
 	w.run(20 * time.Second)
-	if part := float64(renewals) / float64(all); all < 190 || part < 0.05 || part > 0.15 {
-		t.Errorf("%d of %d requests were renewals, a tenth should be", renewals, all)
+	if part := float64(recrawls) / float64(all); all < 190 || part < 0.05 || part > 0.15 {
+		t.Errorf("%d of %d requests were recrawls, a tenth should be", recrawls, all)
 	}
 }
 
-// TestGonePages: a page that is gone is asked for less and less often and then given up; one that is
-// back in time is a page like any other.
+// TestGonePages: a page that is gone is fetched less and less often and then never again; one that
+// is back in time is a page like any other.
 func TestGonePages(t *testing.T) {
-	w := renewingWorld(t, every(6*time.Hour), 0.5)
+	w := recrawlWorld(t, every(6*time.Hour), 0.5)
 	w.add("http://a.test/gone", "http://a.test/back")
 	var gone []time.Duration
 	back := 0
@@ -235,21 +236,21 @@ func TestGonePages(t *testing.T) {
 	w.open()
 	w.run(90 * 24 * time.Hour)
 	if len(gone) != 5 || gone[1]-gone[0] < 24*time.Hour {
-		t.Fatalf("a page that is gone was asked for at %v", gone)
+		t.Fatalf("a page that is gone was fetched at %v", gone)
 	}
 	for i := 2; i < len(gone); i++ {
 		if gone[i]-gone[i-1] < 2*(gone[i-1]-gone[i-2])-time.Minute {
-			t.Errorf("a page that is gone was asked for at %v", gone)
+			t.Errorf("a page that is gone was fetched at %v", gone)
 		}
 	}
 	if back < 300 {
-		t.Errorf("a page that was back was asked for %d times in 88 days", back)
+		t.Errorf("a page that was back was fetched %d times in 88 days", back)
 	}
 }
 
 // TestCrashedPage: a page at which a worker panicked is not visited again, whatever the plan says.
 func TestCrashedPage(t *testing.T) {
-	w := renewingWorld(t, every(6*time.Hour), 0.5)
+	w := recrawlWorld(t, every(6*time.Hour), 0.5)
 	w.add("http://a.test/crashes", "http://a.test/fine")
 	visits := map[string]int{}
 	w.answer = func(l Lease) answer {
@@ -269,12 +270,13 @@ func TestCrashedPage(t *testing.T) {
 	}
 }
 
-// TestChangefreq: of pages that were visited once, those that their sitemap says to change often come first.
+// TestChangefreq: of pages that were visited once, those that change often according to their
+// sitemap come first.
 func TestChangefreq(t *testing.T) {
 	const hourly, yearly = 2, 6
 	o := revisit.DefaultOptions()
 	o.Budget = 0
-	w := renewingWorld(t, o, 0.5)
+	w := recrawlWorld(t, o, 0.5)
 	var b storage.Batch
 	for path, frequency := range map[string]storage.Frequency{"hourly": hourly, "unknown": 0, "yearly": yearly} {
 		f := w.found("http://a.test/" + path)
@@ -283,10 +285,10 @@ func TestChangefreq(t *testing.T) {
 	}
 	w.commit(b)
 	first := map[string]time.Duration{}
-	asked := map[string]int{}
+	requested := map[string]int{}
 	w.started = func(l Lease) {
 		if l.Kind == Page {
-			if asked[l.URL.RequestURI()]++; asked[l.URL.RequestURI()] == 2 {
+			if requested[l.URL.RequestURI()]++; requested[l.URL.RequestURI()] == 2 {
 				first[l.URL.RequestURI()] = w.now.Sub(epoch)
 			}
 		}
@@ -294,6 +296,6 @@ func TestChangefreq(t *testing.T) {
 	w.open()
 	w.run(10 * 24 * time.Hour)
 	if a, b, c := first["/hourly"], first["/unknown"], first["/yearly"]; !(a > 0 && 3*a < b && 3*b < c) {
-		t.Errorf("first renewals after %v, said to change hourly; %v, not said; %v, yearly", a, b, c)
+		t.Errorf("first recrawls after %v, said to change hourly; %v, not said; %v, yearly", a, b, c)
 	}
 }

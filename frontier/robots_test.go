@@ -13,8 +13,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestNewOriginBehindClosedOne finds a URL of a new origin while all the others of its
-// host are held for a day, whether the host is active or dormant.
+// TestNewOriginBehindClosedOne finds a URL of a new origin while all the others of its host are
+// held for a day, whether the host is active or dormant.
 func TestNewOriginBehindClosedOne(t *testing.T) {
 	for _, pause := range []time.Duration{0, 3 * time.Second, 10 * time.Minute} {
 		w := newWorld(t, testOptions(), newMemory())
@@ -30,14 +30,14 @@ func TestNewOriginBehindClosedOne(t *testing.T) {
 		w.add("https://a.test/new")
 		w.run(3 * time.Minute)
 		if got := w.pages(); len(got) != 1 || got[0] != "https://a.test/new" {
-			t.Errorf("after %v: asked %q", pause, got)
+			t.Errorf("after %v: fetched %q", pause, got)
 		}
 	}
 }
 
-// TestURLsOfErrandHost asks a host that is known only because another's
-// robots.txt redirects there, and then for pages of its own.
-func TestURLsOfErrandHost(t *testing.T) {
+// TestURLsOfHostWithRobotsJob fetches from a host that is known only because the robots.txt of
+// another redirects there, and then pages of its own.
+func TestURLsOfHostWithRobotsJob(t *testing.T) {
 	w := newWorld(t, testOptions(), newMemory())
 	w.add("http://a.test/1")
 	w.answer = func(l Lease) answer {
@@ -57,7 +57,7 @@ func TestURLsOfErrandHost(t *testing.T) {
 	pages := w.pages()
 	slices.Sort(pages)
 	if want := []string{"http://a.test/1", "http://b.test/2"}; !slices.Equal(pages, want) {
-		t.Errorf("asked %q, want %q", pages, want)
+		t.Errorf("fetched %q, want %q", pages, want)
 	}
 	for _, u := range []string{"http://a.test/closed", "http://b.test/closed"} {
 		if o := w.state(t, u); o.State != storage.Denied || o.Reason != storage.ReasonRobots || o.Line != 2 {
@@ -66,8 +66,8 @@ func TestURLsOfErrandHost(t *testing.T) {
 	}
 }
 
-// TestRobotsOfUnknownHost redirects robots.txt to a host that does not exist:
-// the file is unreachable, and asked for again later.
+// TestRobotsOfUnknownHost redirects robots.txt to a host that does not exist: the file is
+// unreachable, and fetched again later.
 func TestRobotsOfUnknownHost(t *testing.T) {
 	w := newWorld(t, testOptions(), newMemory())
 	w.add("http://a.test/1")
@@ -90,25 +90,26 @@ func TestRobotsOfUnknownHost(t *testing.T) {
 		failures int
 	}{{time.Second, 1}, {9 * time.Minute, 2}} {
 		w.run(c.after)
-		record, err := robots.DecodeRecord(w.disk.(*memory).policies[weburl.Origin{Scheme: "http", Host: "a.test", Port: 80}])
+		record, err := robots.DecodeRecord(w.disk.(*memory).policies[weburl.Origin{Scheme: "http", Host: "a.test",
+			Port: 80}])
 		if err != nil || record.Class != robots.ClassUnreachable || record.Failures < c.failures {
 			t.Errorf("after %v the robots.txt is %+v, %v", c.after, record, err)
 		}
 	}
 	if len(w.pages()) > 0 {
-		t.Fatalf("asked %q without robots.txt", w.pages())
+		t.Fatalf("fetched %q without robots.txt", w.pages())
 	}
 	if !w.f.Finished(w.now, 5*time.Minute) || w.f.Finished(w.now, time.Hour) {
 		t.Error("the crawl should have finished for whoever waits five minutes, and not for whoever waits an hour")
 	}
 	w.finish(2*time.Hour, 3*time.Hour)
 	if len(w.pages()) != 1 {
-		t.Errorf("asked %q", w.pages())
+		t.Errorf("fetched %q", w.pages())
 	}
 }
 
-// TestErrandsNeedNoRoom lets all hosts that may be active wait for another.
-func TestErrandsNeedNoRoom(t *testing.T) {
+// TestRobotsJobsNeedNoRoom lets all hosts that may be active wait for another.
+func TestRobotsJobsNeedNoRoom(t *testing.T) {
 	o := testOptions()
 	o.ActiveHosts = 2
 	w := newWorld(t, o, newMemory())
@@ -122,12 +123,11 @@ func TestErrandsNeedNoRoom(t *testing.T) {
 	w.open()
 	w.finish(10*time.Minute, time.Hour)
 	if len(w.pages()) != 4 {
-		t.Errorf("asked %q", w.pages())
+		t.Errorf("fetched %q", w.pages())
 	}
 }
 
-// TestRulesChange applies new rules to what is queued, and asks for the denied
-// URLs to be looked at again.
+// TestRulesChange applies new rules to the queue, and rechecks the denied URLs.
 func TestRulesChange(t *testing.T) {
 	w := newWorld(t, testOptions(), newMemory())
 	w.add(urls("http://a.test/x/", 2000)...)
@@ -155,11 +155,11 @@ func TestRulesChange(t *testing.T) {
 		}
 	}
 	if !changed {
-		t.Error("robots.txt was not asked for again")
+		t.Error("robots.txt was not fetched again")
 	}
 	for _, r := range w.log[1:] {
 		if r.kind == Robots && r.start.Sub(epoch) > 9*time.Minute+30*time.Second {
-			t.Errorf("%v: it should be asked for again before it expires", r)
+			t.Errorf("%v: it should be fetched again before it expires", r)
 		}
 		if r.kind == Robots {
 			break
@@ -167,8 +167,8 @@ func TestRulesChange(t *testing.T) {
 	}
 }
 
-// TestClosedSiteEnds lets a crawl end though a site is closed by a robots.txt
-// that lives for a short time only.
+// TestClosedSiteEnds lets a crawl end though a site is closed by a robots.txt that is valid for a
+// short time only.
 func TestClosedSiteEnds(t *testing.T) {
 	w := newWorld(t, testOptions(), newMemory())
 	w.add("http://a.test/1")
@@ -178,11 +178,12 @@ func TestClosedSiteEnds(t *testing.T) {
 	w.open()
 	w.finish(2*time.Hour, time.Hour)
 	if len(w.log) > 9 || len(w.pages()) > 0 {
-		t.Errorf("asked %v", w.log)
+		t.Errorf("fetched %v", w.log)
 	}
 	var postponed []View
 	w.f.Waiting(w.now, func(h View) { postponed = append(postponed, h) })
-	if len(postponed) != 1 || postponed[0].Left != 1 || postponed[0].Robots != robots.ReasonRule || !postponed[0].Until.After(w.now) {
+	if len(postponed) != 1 || postponed[0].Left != 1 || postponed[0].Robots != robots.ReasonRule ||
+		!postponed[0].Until.After(w.now) {
 		t.Errorf("postponed: %+v", postponed)
 	}
 	if o := w.state(t, "http://a.test/1"); o.State != storage.Queued {
@@ -190,22 +191,32 @@ func TestClosedSiteEnds(t *testing.T) {
 	}
 }
 
-// TestJudged settles what may not be asked without asking.
-func TestJudged(t *testing.T) {
+// TestRefused records the outcomes of URLs that may not be fetched without a request.
+func TestRefused(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*Options, *world)
 		url    string
 		want   storage.Outcome
 	}{
-		{"outside the scope", func(_ *Options, w *world) { w.scope = NewScope(ModeHost, nil, nil, mustURL(t, "http://a.test/")) },
+		{"outside the scope", func(_ *Options, w *world) {
+			w.scope = NewScope(ModeHost, nil, nil,
+				mustURL(t, "http://a.test/"))
+		},
 			"http://b.test/", storage.Outcome{State: storage.Excluded, Reason: storage.ReasonScope}},
-		{"inside the scope", func(_ *Options, w *world) { w.scope = NewScope(ModeHost, nil, nil, mustURL(t, "http://a.test/")) },
+		{"inside the scope", func(_ *Options, w *world) {
+			w.scope = NewScope(ModeHost, nil, nil,
+				mustURL(t, "http://a.test/"))
+		},
 			"http://a.test/", storage.Outcome{State: storage.Fetched}},
-		{"too deep", func(o *Options, _ *world) { o.MaxDepth = 2 }, "http://a.test/", storage.Outcome{State: storage.Excluded, Reason: storage.ReasonDepth}},
-		{"just not too deep", func(o *Options, _ *world) { o.MaxDepth = 3 }, "http://a.test/", storage.Outcome{State: storage.Fetched}},
-		{"denied", func(*Options, *world) {}, "http://a.test/closed/", storage.Outcome{State: storage.Denied, Reason: storage.ReasonRobots, Line: 2}},
-		{"not asked for permission", func(o *Options, _ *world) { o.Obey = false }, "http://a.test/closed/", storage.Outcome{State: storage.Fetched}},
+		{"too deep", func(o *Options, _ *world) { o.MaxDepth = 2 }, "http://a.test/",
+			storage.Outcome{State: storage.Excluded, Reason: storage.ReasonDepth}},
+		{"just not too deep", func(o *Options, _ *world) { o.MaxDepth = 3 }, "http://a.test/",
+			storage.Outcome{State: storage.Fetched}},
+		{"denied", func(*Options, *world) {}, "http://a.test/closed/",
+			storage.Outcome{State: storage.Denied, Reason: storage.ReasonRobots, Line: 2}},
+		{"rules are ignored", func(o *Options, _ *world) { o.Obey = false }, "http://a.test/closed/",
+			storage.Outcome{State: storage.Fetched}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, testOptions(), newMemory())
@@ -222,15 +233,15 @@ func TestJudged(t *testing.T) {
 			if got.State != c.want.State || got.Reason != c.want.Reason || got.Line != c.want.Line || got.At.IsZero() {
 				t.Errorf("%+v, want %+v", got, c.want)
 			}
-			if asked := len(w.pages()) > 0; asked != (c.want.State == storage.Fetched) {
-				t.Errorf("asked %q", w.pages())
+			if requested := len(w.pages()) > 0; requested != (c.want.State == storage.Fetched) {
+				t.Errorf("fetched %q", w.pages())
 			}
 		})
 	}
 }
 
-// TestRedirectedRulesAreShared: http redirects to the robots.txt of https on the same host. One request for the file is enough
-// for both, and its rules count for both.
+// TestRedirectedRulesAreShared: http redirects to the robots.txt of https on the same host. One
+// request for the file is enough for both, and its rules count for both.
 func TestRedirectedRulesAreShared(t *testing.T) {
 	w := newWorld(t, testOptions(), newMemory())
 	w.answer = func(l Lease) answer {
@@ -253,19 +264,21 @@ func TestRedirectedRulesAreShared(t *testing.T) {
 		t.Errorf("requests for robots.txt: %v, want one of each", files)
 	}
 	if pages := w.pages(); len(pages) != 2 {
-		t.Errorf("asked for %v", pages)
+		t.Errorf("fetched %v", pages)
 	}
 	w.checkManners()
 }
 
-// TestRobotsUnreachableForAMonth: while its robots.txt cannot be read for more than thirty days, an origin counts as one without a robots.txt only
-// if another of its host is being crawled all the while.
+// TestRobotsUnreachableForAMonth: while its robots.txt cannot be read for more than thirty days, an
+// origin counts as one without a robots.txt only if another of its host is being crawled all the
+// while.
 func TestRobotsUnreachableForAMonth(t *testing.T) {
 	for _, other := range []bool{true, false} {
 		w := newWorld(t, testOptions(), newMemory())
 		w.quick = true
 		w.answer = func(l Lease) answer {
-			a := answer{took: 100 * time.Millisecond, body: "User-agent: *\nCrawl-delay: 3600\n", maxAge: 24 * time.Hour}
+			a := answer{took: 100 * time.Millisecond, body: "User-agent: *\nCrawl-delay: 3600\n",
+				maxAge: 24 * time.Hour}
 			if l.Kind == Robots && l.Robots.Origin.Port == 8080 {
 				a.failure, a.signal = robots.FailureTimeout, politeness.SignalUnreachable
 			}
@@ -284,7 +297,7 @@ func TestRobotsUnreachableForAMonth(t *testing.T) {
 		}
 		w.run(3 * 24 * time.Hour)
 		if n := len(pagesAt(w, 8080)); (n > 0) != other {
-			t.Errorf("another origin can be reached: %t; %d pages were asked for after thirty days", other, n)
+			t.Errorf("another origin can be reached: %t; %d pages were fetched after thirty days", other, n)
 		}
 	}
 }
@@ -378,12 +391,13 @@ func TestOwnJobsComeFirst(t *testing.T) {
 	}
 	for _, r := range w.log[at[0]+1 : at[1]] {
 		if r.host == "b.test" {
-			t.Errorf("%v was asked for before the host's own", r)
+			t.Errorf("%v was fetched before the host's own", r)
 		}
 	}
 }
 
-// TestVisitTimeAndRates: a host is asked within its hours only, and as slowly as they say, over days and restarts.
+// TestVisitTimeAndRates: a host is fetched from within its hours only, and as slowly as it demands,
+// over days and restarts.
 func TestVisitTimeAndRates(t *testing.T) {
 	o := testOptions()
 	m := newMemory()
@@ -425,8 +439,8 @@ func TestVisitTimeAndRates(t *testing.T) {
 	}
 }
 
-// TestCrawlDelayOfQuietOrigin keeps the Crawl-delay that an origin without work asks
-// for, in a later process too, which does not read its robots.txt.
+// TestCrawlDelayOfQuietOrigin keeps the Crawl-delay of an origin without work, also in a later
+// process, which does not read its robots.txt.
 func TestCrawlDelayOfQuietOrigin(t *testing.T) {
 	w := newWorld(t, testOptions(), newMemory())
 	w.add("https://a.test/1")
@@ -450,12 +464,12 @@ func TestCrawlDelayOfQuietOrigin(t *testing.T) {
 		}
 	}
 	if len(w.pages()) != 11 {
-		t.Errorf("asked %q", w.pages())
+		t.Errorf("fetched %q", w.pages())
 	}
 }
 
-// The robots.txt of a host whose budget is spent can be asked for another's sake.
-func TestErrandAtSpentHost(t *testing.T) {
+// TestRobotsJobOverBudget: a host that is over budget still serves the robots.txt of another.
+func TestRobotsJobOverBudget(t *testing.T) {
 	o := testOptions()
 	o.HostBudget = 2
 	m := newMemory()

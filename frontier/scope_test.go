@@ -67,7 +67,8 @@ func TestScopeWith(t *testing.T) {
 	narrow := NewScope(ModeHost, nil, []*regexp.Regexp{regexp.MustCompile("secret")}, mustURL(t, "http://a.test/"))
 	wide := narrow.With(mustURL(t, "http://b.test/"))
 	b := mustURL(t, "http://b.test/x")
-	if narrow.Check(b) != OutOfSeeds || wide.Check(b) != InScope || wide.Check(mustURL(t, "http://a.test/")) != InScope {
+	if narrow.Check(b) != OutOfSeeds || wide.Check(b) != InScope ||
+		wide.Check(mustURL(t, "http://a.test/")) != InScope {
 		t.Error("With changed the wrong scope")
 	}
 	if wide.Check(mustURL(t, "http://b.test/secret")) != IsExcluded {
@@ -76,7 +77,8 @@ func TestScopeWith(t *testing.T) {
 }
 
 func TestParseMode(t *testing.T) {
-	for name, want := range map[string]Mode{"host": ModeHost, "domain": ModeDomain, "prefix": ModePrefix, "any": ModeAny} {
+	for name, want := range map[string]Mode{"host": ModeHost, "domain": ModeDomain, "prefix": ModePrefix,
+		"any": ModeAny} {
 		if got, err := ParseMode(name); got != want || err != nil {
 			t.Errorf("ParseMode(%q) = %v, %v", name, got, err)
 		}

@@ -5,7 +5,8 @@ import "testing"
 // Clients of the API rely on the names of the states.
 func TestStateNames(t *testing.T) {
 	want := map[state]string{
-		empty: "idle", dormant: "dormant", woken: "called", loading: "loading", resolving: "resolving", waiting: "waiting",
+		empty: "idle", dormant: "dormant", woken: "called", loading: "loading",
+		resolving: "resolving", waiting: "waiting",
 		limited: "crowded", leased: "leased", waitingForRobots: "parked", overBudget: "shelved", recrawlOnly: "resting",
 		waitingToRecrawl: "renewing",
 	}

@@ -89,7 +89,8 @@ func TestTrapCheck(t *testing.T) {
 func TestTrapChecksCanBeSwitchedOff(t *testing.T) {
 	var off TrapOptions
 	for _, uri := range []string{strings.Repeat("/a", 100), "/?" + strings.Repeat("a=1&", 90), "/9999/12/31"} {
-		if got := off.Check(mustURL(t, "http://example.com"+uri), weburl.URL{}, time.Unix(1.8e9, 0)); got != storage.NoTrap {
+		if got := off.Check(mustURL(t, "http://example.com"+uri), weburl.URL{},
+			time.Unix(1.8e9, 0)); got != storage.NoTrap {
 			t.Errorf("%s: %v", uri, got)
 		}
 	}
@@ -178,7 +179,7 @@ func FuzzTrapCheck(f *testing.F) {
 	})
 }
 
-// TestDocumentedTraps holds docs/TRAPS.md to its word.
+// TestDocumentedTraps compares the examples of docs/TRAPS.md with the checks.
 func TestDocumentedTraps(t *testing.T) {
 	file, err := os.Open("../docs/TRAPS.md")
 	if err != nil {

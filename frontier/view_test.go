@@ -9,14 +9,16 @@ import (
 
 // TestDecimal: a delay that is kept in few bits is told as what it stands for.
 func TestDecimal(t *testing.T) {
-	for _, d := range []time.Duration{0, time.Millisecond, 200 * time.Millisecond, 1100 * time.Millisecond, 2500 * time.Millisecond, 10 * time.Second, 3600 * time.Second, 86400500 * time.Millisecond} {
+	for _, d := range []time.Duration{0, time.Millisecond, 200 * time.Millisecond, 1100 * time.Millisecond,
+		2500 * time.Millisecond, 10 * time.Second, 3600 * time.Second, 86400500 * time.Millisecond} {
 		if got := decimal(float32(d.Seconds())); got != d {
 			t.Errorf("%v is told as %v", d, got)
 		}
 	}
 }
 
-// TestFinishOfLongDelays: a million URLs at a delay of a day take longer than a time.Duration holds, and such a host still is the slowest.
+// TestFinishOfLongDelays: a million URLs at a delay of a day take longer than a time.Duration
+// holds, and such a host still is the slowest.
 func TestFinishOfLongDelays(t *testing.T) {
 	o := testOptions()
 	o.Politeness.Delay = 24 * time.Hour
@@ -37,7 +39,8 @@ func TestFinishOfLongDelays(t *testing.T) {
 	}
 }
 
-// BenchmarkWalk looks at a million hosts as the engine does, and says how long the longest step held up the dispatcher.
+// BenchmarkWalk walks over a million hosts as the engine does, and reports how long the longest
+// step held up the dispatcher.
 func BenchmarkWalk(b *testing.B) {
 	const n, step = 1_000_000, 200
 	f, err := New(testOptions(), NewScope(ModeAny, nil, nil), epoch)
@@ -63,8 +66,8 @@ func BenchmarkWalk(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/walk")
 }
 
-// TestWaitOfDormantHost keeps a wait though the disk says that it is over, as it
-// does when the wall clock was set forward.
+// TestWaitOfDormantHost keeps a wait though the disk says that it is over, as it does when the wall
+// clock was set forward.
 func TestWaitOfDormantHost(t *testing.T) {
 	m := newMemory()
 	w := newWorld(t, testOptions(), m)
@@ -84,6 +87,6 @@ func TestWaitOfDormantHost(t *testing.T) {
 	m.hosts[1].Politeness = nil
 	w.finish(2*time.Hour, 3*time.Hour)
 	if gap := w.log[1].start.Sub(w.log[0].end); gap < time.Hour {
-		t.Errorf("asked again after %v", gap)
+		t.Errorf("fetched again after %v", gap)
 	}
 }

@@ -88,13 +88,15 @@ func TestBefore(t *testing.T) {
 func TestLoad(t *testing.T) {
 	recrawls := func(from, n uint32) (list []storage.Head) {
 		for o := from; o < from+n; o++ {
-			list = append(list, storage.Head{Entry: storage.Entry{Ordinal: o}, Last: storage.Outcome{State: storage.Fetched, Due: epoch}})
+			list = append(list, storage.Head{Entry: storage.Entry{Ordinal: o},
+				Last: storage.Outcome{State: storage.Fetched, Due: epoch}})
 		}
 		return list
 	}
 	busy := Ordinals{1, 21}
 	q := Make(0, 0)
-	q.Load(&storage.Heads{Next: 1, Due: []storage.Head{dueURL(1, 0, 1), dueURL(2, 0, 2), dueURL(3, 0, 3)}, Renewals: recrawls(20, 3)}, busy, 4, 5)
+	q.Load(&storage.Heads{Next: 1, Due: []storage.Head{dueURL(1, 0, 1), dueURL(2, 0, 2), dueURL(3, 0, 3)},
+		Renewals: recrawls(20, 3)}, busy, 4, 5)
 	if q.Len(Due) != 2 || q.Len(Recrawl) != 2 || q.Low(4, 1) || q.LowRecrawls(4) {
 		t.Errorf("%d due, %d to recrawl, low: %t, %t", q.Len(Due), q.Len(Recrawl), q.Low(4, 1), q.LowRecrawls(4))
 	}
@@ -158,7 +160,8 @@ func TestDropBelow(t *testing.T) {
 	stays := dueURL(4, 0, 0)
 	stays.Last.State = storage.Fetched
 	q.Load(&storage.Heads{
-		Next: 10, Queued: []storage.Head{newURL(1), newURL(5), newURL(6)}, Due: []storage.Head{dueURL(3, 0, 0), stays, dueURL(7, 0, 0)},
+		Next: 10, Queued: []storage.Head{newURL(1), newURL(5), newURL(6)}, Due: []storage.Head{dueURL(3, 0, 0), stays,
+			dueURL(7, 0, 0)},
 	}, nil, 12, 12)
 	dropped := q.DropBelow(6, func(last *storage.Outcome) bool { return last.State == storage.Fetched })
 	if got, want := ordinals(dropped), []uint32{1, 5, 3}; !slices.Equal(got, want) {
@@ -175,7 +178,8 @@ func TestDropBelow(t *testing.T) {
 func TestHasSeed(t *testing.T) {
 	seed, due := newURL(1), dueURL(2, 3, 0)
 	seed.Seed, due.Seed = true, true
-	for _, heads := range []storage.Heads{{Next: 2, Queued: []storage.Head{newURL(0), seed}}, {Due: []storage.Head{due}}} {
+	for _, heads := range []storage.Heads{{Next: 2, Queued: []storage.Head{newURL(0), seed}},
+		{Due: []storage.Head{due}}} {
 		q := Make(0, 0)
 		if q.HasSeed() {
 			t.Error("an empty queue has a seed")
