@@ -27,7 +27,7 @@ func dormantBytes(t testing.TB, o Options, n int, name func(int) string) float64
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	if got := f.Places()["dormant"]; got != n {
+	if got := f.hostStates()[dormant]; got != n {
 		t.Fatalf("%d hosts are dormant", got)
 	}
 	return float64(after.HeapAlloc-before.HeapAlloc) / float64(n)

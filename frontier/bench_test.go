@@ -113,7 +113,7 @@ func BenchmarkNext(b *testing.B) {
 				l, ok := f.Next(now)
 				spent += time.Since(start)
 				if !ok || l.Kind != Page {
-					b.Fatalf("no page: %v, %+v, %v", ok, l, f.Places())
+					b.Fatalf("no page: %v, %+v, %v", ok, l, f.hostStates())
 				}
 				now = now.Add(10 * time.Microsecond)
 				if err := f.CompletePage(l.ID, PageReport{Report: Report{Sent: true, End: now},
@@ -171,7 +171,7 @@ func BenchmarkRestore(b *testing.B) {
 func (w *busy) page(b *testing.B, now time.Time) {
 	l, ok := w.f.Next(now)
 	if !ok || l.Kind != Page {
-		b.Fatalf("no page: %v, %+v, %v", ok, l, w.f.Places())
+		b.Fatalf("no page: %v, %+v, %v", ok, l, w.f.hostStates())
 	}
 	if err := w.f.CompletePage(l.ID, PageReport{Report: Report{Sent: true, End: now},
 		Outcome: storage.Outcome{State: storage.Fetched}}); err != nil {

@@ -255,9 +255,6 @@ func (f *Frontier) postponed(h *host, now, within instant) bool {
 	return false
 }
 
-// Leases returns the number of leases in flight.
-func (f *Frontier) Leases() int { return len(f.leases) }
-
 // TakeBatch returns what has gathered for the store since the last call.
 func (f *Frontier) TakeBatch() storage.Batch {
 	b := f.batch

@@ -162,12 +162,15 @@ func (h *hostHeap) set(i int, x heapItem) {
 // recrawlHeap is a heap of hosts by the instant at which they may be recrawled, the earliest first.
 type recrawlHeap []*host
 
+// Len implements heap.Interface.
 func (h recrawlHeap) Len() int { return len(h) }
 
+// Less implements heap.Interface.
 func (h recrawlHeap) Less(i, j int) bool {
 	return h[i].recrawlAt < h[j].recrawlAt || h[i].recrawlAt == h[j].recrawlAt && h[i].id < h[j].id
 }
 
+// Swap implements heap.Interface.
 func (h recrawlHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].recrawlIndex, h[j].recrawlIndex = int32(i), int32(j)

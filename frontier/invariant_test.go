@@ -6,6 +6,15 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
+// hostStates counts the hosts by state.
+func (f *Frontier) hostStates() map[state]int {
+	n := make(map[state]int)
+	for h := range f.hosts.all {
+		n[h.state]++
+	}
+	return n
+}
+
 // checkInvariants walks the whole frontier and holds it to the package comment.
 func checkInvariants(t tester, f *Frontier) {
 	t.Helper()

@@ -75,18 +75,18 @@ func (n *lookups) untried() int { return len(n.lists[seedNames]) + len(n.lists[n
 // next removes the next host from its list. unproven says that no lookup has resolved its name yet.
 // nil: no lookup may begin now.
 func (n *lookups) next(most int) (h *host, unproven bool) {
-	line := n.nextList(most)
-	if line == nameLists {
+	list := n.nextList(most)
+	if list == nameLists {
 		return nil, false
 	}
-	if unproven = line != knownNames; unproven {
+	if unproven = list != knownNames; unproven {
 		n.unproven++
 		n.turn++
 	}
 	n.inFlight++
-	h = n.lists[line][0]
-	n.lists[line][0] = nil
-	n.lists[line] = n.lists[line][1:]
+	h = n.lists[list][0]
+	n.lists[list][0] = nil
+	n.lists[list] = n.lists[list][1:]
 	return h, unproven
 }
 
@@ -102,11 +102,11 @@ func (n *lookups) nextList(most int) int {
 	case n.turn%failedTurn == failedTurn-1 && len(n.lists[failedNames]) > 0:
 		return failedNames
 	}
-	line := seedNames
-	for line < nameLists && len(n.lists[line]) == 0 {
-		line++
+	list := seedNames
+	for list < nameLists && len(n.lists[list]) == 0 {
+		list++
 	}
-	return line
+	return list
 }
 
 // end counts a lookup that ended.
@@ -162,8 +162,8 @@ func (f *Frontier) requestLookup(h *host, now instant) {
 		}
 	}
 	h.active.lookingUp = true
-	line := h.nameList()
-	f.lookups.lists[line] = append(f.lookups.lists[line], h)
+	list := h.nameList()
+	f.lookups.lists[list] = append(f.lookups.lists[list], h)
 }
 
 // NextName returns a lease for the next lookup; false if none waits or the most are in flight. A

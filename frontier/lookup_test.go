@@ -17,24 +17,24 @@ import (
 // the others.
 func TestLookupLists(t *testing.T) {
 	var n lookups
-	for line := range nameLists {
+	for list := range nameLists {
 		for i := range 20 {
-			n.lists[line] = append(n.lists[line], &host{id: storage.HostID(100*line + i)})
+			n.lists[list] = append(n.lists[list], &host{id: storage.HostID(100*list + i)})
 		}
 	}
-	take := func(most int) (line int) {
+	take := func(most int) (list int) {
 		h, unproven := n.next(most)
 		if h == nil {
 			return -1
 		}
-		if line = int(h.id) / 100; unproven != (line != knownNames) {
+		if list = int(h.id) / 100; unproven != (list != knownNames) {
 			t.Errorf("host %d is a guess: %v", h.id, unproven)
 		}
-		return line
+		return list
 	}
 	for i := range 20 {
-		if line := take(100); line != knownNames {
-			t.Errorf("lookup %d is from line %d", i, line)
+		if list := take(100); list != knownNames {
+			t.Errorf("lookup %d is from line %d", i, list)
 		}
 	}
 	for range 20 {
@@ -48,16 +48,16 @@ func TestLookupLists(t *testing.T) {
 	if want := []int{s, s, s, s, s, s, s, f, s, s, s, s, s, s, s, f}; !slices.Equal(got, want) {
 		t.Errorf("lines %v, want %v", got, want)
 	}
-	if line := take(18); line != -1 {
-		t.Errorf("with 16 guesses of 18 lookups under way another one is made from line %d", line)
+	if list := take(18); list != -1 {
+		t.Errorf("with 16 guesses of 18 lookups under way another one is made from line %d", list)
 	}
 	n.lists[knownNames] = append(n.lists[knownNames], &host{id: 7})
-	if line := take(18); line != knownNames {
-		t.Errorf("a known name has no lookup to spare: %d", line)
+	if list := take(18); list != knownNames {
+		t.Errorf("a known name has no lookup to spare: %d", list)
 	}
 	n.end(true)
-	if line := take(18); line != seedNames {
-		t.Errorf("line %d where one guess has ended", line)
+	if list := take(18); list != seedNames {
+		t.Errorf("line %d where one guess has ended", list)
 	}
 	for range 15 {
 		n.end(true)
@@ -68,11 +68,11 @@ func TestLookupLists(t *testing.T) {
 		t.Errorf("%d lookups, %d guesses", n.inFlight, n.unproven)
 	}
 	for most := 1; most <= 2; most++ {
-		if line := take(most); line != seedNames {
-			t.Errorf("%d lookups at a time: line %d", most, line)
+		if list := take(most); list != seedNames {
+			t.Errorf("%d lookups at a time: line %d", most, list)
 		}
-		if line := take(most); line != -1 {
-			t.Errorf("%d lookups at a time: another one from line %d", most, line)
+		if list := take(most); list != -1 {
+			t.Errorf("%d lookups at a time: another one from line %d", most, list)
 		}
 		n.end(true)
 	}
@@ -300,7 +300,7 @@ func TestNamesWithoutAddress(t *testing.T) {
 				t.Errorf("%d requests, %d resolutions", len(w.log), w.resolved)
 			}
 			if !w.f.Finished(w.now, time.Hour) {
-				t.Errorf("not finished: %v", w.f.Places())
+				t.Errorf("not finished: %v", w.f.hostStates())
 			}
 		})
 	}

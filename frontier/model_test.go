@@ -362,9 +362,9 @@ func (m *model) checkEnd() {
 		m.rt.Errorf("%d URLs are on the disk, %d were added", n, len(m.known))
 	}
 	m.must(m.store.Check(context.Background(), func(f storage.Finding) { m.rt.Error(f.Text) }))
-	for name, place := range m.f.Places() {
-		if name != "idle" {
-			m.rt.Errorf("%d hosts are %s in the end", place, name)
+	for state, n := range m.f.hostStates() {
+		if state != empty {
+			m.rt.Errorf("%d hosts are %s in the end", n, state)
 		}
 	}
 }

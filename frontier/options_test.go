@@ -55,7 +55,7 @@ func TestChangeOfHostsThatAreNotInMemory(t *testing.T) {
 		4: 7 * time.Hour})
 
 	f.Change(Change{Politeness: o.Politeness, HostBudget: 5}, now)
-	if n := f.Places()["shelved"]; n != 4 {
+	if n := f.hostStates()[overBudget]; n != 4 {
 		t.Errorf("%d hosts have no budget left, want 4", n)
 	}
 	f.Change(Change{Politeness: o.Politeness}, now)

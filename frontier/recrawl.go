@@ -166,7 +166,7 @@ func (f *Frontier) recrawlAt(h *host) instant {
 	if at == never {
 		return never
 	}
-	return max(at, f.polite(h))
+	return max(at, f.politeAt(h))
 }
 
 // leaseRecrawl leases the first page to recrawl of a queue that may be fetched; nil if there is

@@ -106,8 +106,8 @@ func (f *Frontier) schedule(h *host, now instant) {
 	wake, work := f.workAt(h)
 	recrawlAt := f.recrawlAt(h)
 	soonest := min(wake, max(recrawlAt, f.share.nextAt))
-	resolvedThen := a.resolved(max(soonest, now))
-	if !resolvedThen {
+	hasAddress := a.resolved(max(soonest, now))
+	if !hasAddress {
 		wake, soonest = max(wake, h.nextLookup()), max(soonest, h.nextLookup())
 	}
 	switch {
@@ -119,9 +119,9 @@ func (f *Frontier) schedule(h *host, now instant) {
 		h.state = leased // becomes dormant when all its outcomes are committed
 	case a.failUntil > now:
 		f.pushReady(h, soonest)
-	case a.lookingUp || !resolvedThen && max(soonest-lead, h.nextLookup()) <= now:
+	case a.lookingUp || !hasAddress && max(soonest-lead, h.nextLookup()) <= now:
 		f.requestLookup(h, now)
-	case !resolvedThen:
+	case !hasAddress:
 		f.pushReady(h, max(soonest-lead, h.nextLookup()))
 	default:
 		f.waitForWork(h, wake, work, recrawlAt)
@@ -247,7 +247,7 @@ func (f *Frontier) workAt(h *host) (instant, bool) {
 		at = always
 	}
 	if f.isOverBudget(h) {
-		return max(at, f.instant(a.polite.Ready(f.clock))), len(a.jobs) > 0
+		return max(at, f.politeAt(h)), len(a.jobs) > 0
 	}
 	for i := range a.queues {
 		if q := &a.queues[i]; !q.isBlocked() && a.offers(q) {
@@ -261,11 +261,11 @@ func (f *Frontier) workAt(h *host) (instant, bool) {
 	if at == never {
 		return never, false
 	}
-	return max(at, f.instant(a.polite.Ready(f.clock))), true
+	return max(at, f.politeAt(h)), true
 }
 
-// polite is when politeness allows a request to an active host.
-func (f *Frontier) polite(h *host) instant { return f.instant(h.active.polite.Ready(f.clock)) }
+// politeAt is when politeness allows a request to an active host.
+func (f *Frontier) politeAt(h *host) instant { return f.instant(h.active.polite.Ready(f.clock)) }
 
 // isBlocked reports whether one of the host's queues is blocked.
 func (h *host) isBlocked() bool {

@@ -168,12 +168,12 @@ func FuzzTrapCheck(f *testing.F) {
 			t.Errorf("%q stripped to %q, want %q", uri, got, stripPathByParts(s, uri))
 		}
 		for i := range uri {
-			resolvedThen := slices.ContainsFunc([]string{"calendar", "kalender", "calendrier", "events", "agenda"},
+			hasAddress := slices.ContainsFunc([]string{"calendar", "kalender", "calendrier", "events", "agenda"},
 				func(word string) bool {
 					return strings.Contains(uri[:i], word)
 				})
-			if resolvedThen != (calendarWord(uri) <= i) {
-				t.Errorf("%q: a calendar before %d: %v, its word ends at %d", uri, i, resolvedThen, calendarWord(uri))
+			if hasAddress != (calendarWord(uri) <= i) {
+				t.Errorf("%q: a calendar before %d: %v, its word ends at %d", uri, i, hasAddress, calendarWord(uri))
 			}
 		}
 	})

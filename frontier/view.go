@@ -81,21 +81,6 @@ func (f *Frontier) Walk(from storage.HostID, n int, now time.Time, each func(*Vi
 	return storage.HostID(end)
 }
 
-// Places counts the hosts by state, by the names of the API.
-func (f *Frontier) Places() map[string]int {
-	var n [states]int
-	for h := range f.hosts.all {
-		n[h.state]++
-	}
-	places := make(map[string]int, len(n))
-	for s, count := range n {
-		if count > 0 {
-			places[state(s).String()] = count
-		}
-	}
-	return places
-}
-
 // view sets v to the view of a host.
 func (f *Frontier) view(h *host, now instant, v *View) {
 	*v = View{
@@ -131,7 +116,7 @@ func (f *Frontier) nextFetch(h *host) instant {
 	if h.active == nil {
 		return h.readyAt + lead
 	}
-	return max(h.readyAt, f.instant(h.active.polite.Ready(f.clock)))
+	return max(h.readyAt, f.politeAt(h))
 }
 
 // robotsHold is why robots.txt holds all the work of a host; ReasonNone if it does not.

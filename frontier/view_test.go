@@ -81,8 +81,8 @@ func TestWaitOfDormantHost(t *testing.T) {
 	}
 	w.open()
 	w.run(10 * time.Minute)
-	if n := w.f.Places()["dormant"]; n != 1 {
-		t.Fatalf("the host should be dormant: %v", w.f.Places())
+	if n := w.f.hostStates()[dormant]; n != 1 {
+		t.Fatalf("the host should be dormant: %v", w.f.hostStates())
 	}
 	m.hosts[1].Politeness = nil
 	w.finish(2*time.Hour, 3*time.Hour)

@@ -497,7 +497,7 @@ func (w *world) finish(d, within time.Duration) {
 	}
 	for !done() {
 		if !w.step(limit) && !done() {
-			w.t.Fatalf("not finished after %v: %v, %v", d, w.f.Places(), w.log)
+			w.t.Fatalf("not finished after %v: %v, %v", d, w.f.hostStates(), w.log)
 		}
 	}
 }
