@@ -135,13 +135,13 @@ func (f *Frontier) setPace(h *host) {
 
 // paceOf is what one robots.txt demands, in the types of politeness.
 func paceOf(p robots.Pace, origin uint8) politeness.Asked {
-	list := func(n int) politeness.Line { return politeness.Line{Origin: origin, Number: uint32(n)} }
-	a := politeness.Asked{Delay: p.Delay, Rate: p.Rate, Line: list(p.Line)}
+	line := func(n int) politeness.Line { return politeness.Line{Origin: origin, Number: uint32(n)} }
+	a := politeness.Asked{Delay: p.Delay, Rate: p.Rate, Line: line(p.Line)}
 	for _, r := range p.Rates {
-		a.Rates = append(a.Rates, politeness.Rate{Window: window(r.Window), Delay: r.Delay, Line: list(r.Line)})
+		a.Rates = append(a.Rates, politeness.Rate{Window: window(r.Window), Delay: r.Delay, Line: line(r.Line)})
 	}
 	for _, v := range p.Visits {
-		a.Visits = append(a.Visits, politeness.Visit{Window: window(v.Window), Line: list(v.Line)})
+		a.Visits = append(a.Visits, politeness.Visit{Window: window(v.Window), Line: line(v.Line)})
 	}
 	return a
 }
