@@ -3,6 +3,7 @@ package frontier
 import (
 	"slices"
 
+	"github.com/amble-crawler/amble/frontier/internal/queue"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -259,6 +260,7 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 	if a.inFlight != c.inFlight[h] {
 		t.Fatalf("host %d counts %d requests in flight, %d leases are out", h.id, a.inFlight, c.inFlight[h])
 	}
+	c.cursors(t, f, h)
 	for i := range a.queues {
 		if q := &a.queues[i]; q.fetchingRobots {
 			if c.awaited[h.id] == nil {
@@ -296,6 +298,27 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 	}
 	if !ok {
 		t.Fatalf("host %d is lost in state %s: %+v", h.id, h.state.String(), a)
+	}
+}
+
+// cursors checks that only leased URLs hold back the cursors of queues without new URLs in memory.
+func (c *census) cursors(t tester, f *Frontier, h *host) {
+	t.Helper()
+	for i := range h.active.queues {
+		q := &h.active.queues[i]
+		if q.Len(queue.New) > 0 {
+			continue
+		}
+		want := q.ReadTo()
+		for _, out := range f.leases {
+			ofQueue := out.host == h && (out.lease.Kind == Page || out.lease.Kind == Match) && int(out.lease.Head.Origin) == i
+			if ofQueue && out.urlKind == queue.New {
+				want = min(want, out.lease.Head.Ordinal)
+			}
+		}
+		if got := q.Cursor(); got != want {
+			t.Fatalf("host %d: the cursor of %s is at %d, want %d", h.id, q.origin, got, want)
+		}
 	}
 }
 

@@ -198,7 +198,7 @@ func TestCursor(t *testing.T) {
 		q := Make(0, 0)
 		taken, done := map[uint32]storage.Head{}, map[uint32]bool{}
 		for range rapid.IntRange(0, 80).Draw(t, "steps") {
-			switch rapid.IntRange(0, 3).Draw(t, "step") {
+			switch rapid.IntRange(0, 4).Draw(t, "step") {
 			case 0:
 				heads := storage.Heads{Next: min(q.ReadTo()+uint32(rapid.IntRange(1, 5).Draw(t, "n")), tail)}
 				for o := q.ReadTo(); o < heads.Next; o++ {
@@ -209,6 +209,11 @@ func TestCursor(t *testing.T) {
 				if q.Len(New) > 0 {
 					head, _ := q.Take()
 					taken[head.Ordinal] = head
+				}
+			case 2:
+				below := uint32(rapid.IntRange(0, tail).Draw(t, "below"))
+				for _, head := range q.DropBelow(below, func(*storage.Outcome) bool { return false }) {
+					done[head.Ordinal] = true
 				}
 			default:
 				if len(taken) == 0 {
