@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/revisit"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -21,15 +22,16 @@ func heapBytes() uint64 {
 	return m.HeapAlloc
 }
 
-// asked is the politeness of a host that was asked just before the epoch.
-var asked, _ = politeness.State{LastEnd: epoch}.AppendBinary(nil)
+// justFetched is the politeness of a host that was fetched from just before the epoch.
+var justFetched, _ = politeness.State{LastEnd: epoch}.AppendBinary(nil)
 
 // plain is a host with n queued URLs of one origin.
 func plain(id, n int) storage.Host {
 	name := fmt.Sprintf("h%d.test", id)
-	return storage.Host{ID: storage.HostID(id), Name: name, Tail: uint32(n), Politeness: asked, Queues: []storage.Queue{
-		{Origin: weburl.Origin{Scheme: "http", Host: name, Port: 80}, Queued: uint32(n)},
-	}}
+	return storage.Host{ID: storage.HostID(id), Name: name, Tail: uint32(n), Politeness: justFetched,
+		Queues: []storage.Queue{
+			{Origin: weburl.Origin{Scheme: "http", Host: name, Port: 80}, Queued: uint32(n)},
+		}}
 }
 
 // busy is a frontier with many hosts that wait in the ready heap.
@@ -61,7 +63,8 @@ func newBusy(b *testing.B, hosts, heads int) *busy {
 		if !ok {
 			b.Fatalf("host %d has nothing to resolve: %+v", id, l)
 		}
-		if err := f.CompleteResolve(l.ID, ResolveReport{End: epoch, TTL: 1e6 * time.Hour, Addresses: []netip.Addr{addressAt(id)}}); err != nil {
+		if err := f.CompleteResolve(l.ID, ResolveReport{End: epoch, TTL: 1e6 * time.Hour,
+			Addresses: []netip.Addr{addressAt(id)}}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -79,7 +82,8 @@ func (w *busy) load(b *testing.B, now time.Time) {
 		q := QueueLoad{Record: w.record, Rules: w.rules}
 		for range max {
 			uri := fmt.Sprintf("/a/path/of/usual/length/%d", w.read[h.ID])
-			q.Heads.Queued = append(q.Heads.Queued, storage.Head{Entry: storage.Entry{Ordinal: w.read[h.ID], RequestURI: uri}})
+			q.Heads.Queued = append(q.Heads.Queued,
+				storage.Head{Entry: storage.Entry{Ordinal: w.read[h.ID], RequestURI: uri}})
 			w.read[h.ID]++
 		}
 		q.Heads.Next, q.Heads.Tail = w.read[h.ID], h.Tail
@@ -89,8 +93,8 @@ func (w *busy) load(b *testing.B, now time.Time) {
 	}
 }
 
-// BenchmarkNext measures one decision while many hosts wait, each ten
-// microseconds after the one before it.
+// BenchmarkNext measures one decision while many hosts wait, each ten microseconds after the one
+// before it.
 func BenchmarkNext(b *testing.B) {
 	for _, hosts := range []int{10_000, 1_000_000} {
 		b.Run(fmt.Sprintf("hosts=%d", hosts), func(b *testing.B) {
@@ -109,14 +113,16 @@ func BenchmarkNext(b *testing.B) {
 				l, ok := f.Next(now)
 				spent += time.Since(start)
 				if !ok || l.Kind != Page {
-					b.Fatalf("no page: %v, %+v, %v", ok, l, f.Places())
+					b.Fatalf("no page: %v, %+v, %v", ok, l, f.hostStates())
 				}
 				now = now.Add(10 * time.Microsecond)
-				if err := f.CompletePage(l.ID, PageReport{Report: Report{Sent: true, End: now}, Outcome: storage.Outcome{State: storage.Fetched}}); err != nil {
+				if err := f.CompletePage(l.ID, PageReport{Report: Report{Sent: true, End: now},
+					Outcome: storage.Outcome{State: storage.Fetched}}); err != nil {
 					b.Fatal(err)
 				}
 				batch := f.TakeBatch()
-				f.Committed(&batch, storage.Result{Touched: []storage.Touched{{Host: l.Host, Tail: 1 << 30, Queued: 1 << 29}}}, now)
+				f.Committed(&batch, storage.Result{Touched: []storage.Touched{{Host: l.Host, Tail: 1 << 30,
+					Queued: 1 << 29}}}, now)
 				w.load(b, now)
 			}
 			b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N), "ns/decision")
@@ -124,8 +130,8 @@ func BenchmarkNext(b *testing.B) {
 	}
 }
 
-// BenchmarkCycle measures all that the frontier does for one page: the lease,
-// its completion, the commit and its part of loading.
+// BenchmarkCycle measures all that the frontier does for one page: the lease, its completion, the
+// commit and its part of loading.
 func BenchmarkCycle(b *testing.B) {
 	w := newBusy(b, 10_000, DefaultOptions().Heads)
 	now := epoch.Add(time.Second)
@@ -136,8 +142,8 @@ func BenchmarkCycle(b *testing.B) {
 	}
 }
 
-// BenchmarkRestore measures the start of a process: every host the store knows
-// becomes known to the frontier. It reports the memory of a dormant host.
+// BenchmarkRestore measures the start of a process: every host the store knows becomes known to the
+// frontier. It reports the memory of a dormant host.
 func BenchmarkRestore(b *testing.B) {
 	const hosts = 100_000
 	b.Run(fmt.Sprintf("hosts=%d", hosts), func(b *testing.B) {
@@ -161,22 +167,24 @@ func BenchmarkRestore(b *testing.B) {
 	})
 }
 
-// page asks the host that may be asked, and is told that the outcome is on disk.
+// page fetches from the host that is due and commits the outcome.
 func (w *busy) page(b *testing.B, now time.Time) {
 	l, ok := w.f.Next(now)
 	if !ok || l.Kind != Page {
-		b.Fatalf("no page: %v, %+v, %v", ok, l, w.f.Places())
+		b.Fatalf("no page: %v, %+v, %v", ok, l, w.f.hostStates())
 	}
-	if err := w.f.CompletePage(l.ID, PageReport{Report: Report{Sent: true, End: now}, Outcome: storage.Outcome{State: storage.Fetched}}); err != nil {
+	if err := w.f.CompletePage(l.ID, PageReport{Report: Report{Sent: true, End: now},
+		Outcome: storage.Outcome{State: storage.Fetched}}); err != nil {
 		b.Fatal(err)
 	}
 	batch := w.f.TakeBatch()
-	w.f.Committed(&batch, storage.Result{Touched: []storage.Touched{{Host: l.Host, Tail: 1 << 30, Queued: 1 << 29}}}, now)
+	w.f.Committed(&batch, storage.Result{Touched: []storage.Touched{{Host: l.Host, Tail: 1 << 30, Queued: 1 << 29}}},
+		now)
 	w.load(b, now)
 }
 
-// BenchmarkActiveHost reports the memory of a host whose queue is in memory, with
-// as many URLs as the default says, without the rules of its robots.txt, after a page of each was fetched.
+// BenchmarkActiveHost reports the memory of a host whose queue is in memory, with as many URLs as
+// the default says, without the rules of its robots.txt, after one page of each host.
 func BenchmarkActiveHost(b *testing.B) {
 	const hosts = 5_000
 	var bytes float64
@@ -190,4 +198,165 @@ func BenchmarkActiveHost(b *testing.B) {
 		runtime.KeepAlive(w)
 	}
 	b.ReportMetric(bytes, "B/host")
+}
+
+// BenchmarkRecrawl leases the next recrawl, loads what that needs from a real store, plans the page
+// again and commits that. The cost must not depend on the number of due URLs.
+func BenchmarkRecrawl(b *testing.B) {
+	for _, size := range []struct{ hosts, urls int }{{100, 10_000}, {100, 1_000_000}, {10_000, 1_000_000},
+		{100, 10_000_000}} {
+		b.Run(fmt.Sprintf("hosts=%d/due=%d", size.hosts, size.urls), func(b *testing.B) {
+			if size.urls > 1_000_000 && testing.Short() {
+				b.Skip("takes minutes to fill the store")
+			}
+			r := newRecrawls(b, size.hosts, size.urls/size.hosts)
+			for range 2 * size.hosts { // hosts become active, names are resolved, robots.txt are read
+				r.recrawl(b)
+			}
+			r.decided, r.read, r.written = 0, 0, 0
+			for b.Loop() {
+				r.recrawl(b)
+			}
+			for name, spent := range map[string]time.Duration{"decide-ns": r.decided, "read-ns": r.read,
+				"commit-ns": r.written} {
+				b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N), name)
+			}
+		})
+	}
+}
+
+// recrawls is a crawl that has nothing to do but recrawls, all of which are due.
+type recrawls struct {
+	f                      *Frontier
+	o                      Options
+	store                  *storage.Store
+	now                    time.Time
+	decided, read, written time.Duration
+}
+
+func newRecrawls(b *testing.B, hosts, urls int) *recrawls {
+	s, err := storage.Open(b.TempDir(), storage.Options{NoSync: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { s.Close() })
+	r := &recrawls{store: s, now: epoch, o: testOptions()}
+	plan := revisit.DefaultOptions()
+	plan.Budget = 0
+	renewer, err := revisit.New(plan)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.o.Renew, r.o.Politeness.Delay = renewer, time.Millisecond
+	r.fill(b, renewer, hosts, urls)
+	if r.f, err = New(r.o, NewScope(ModeAny, nil, nil), r.now); err != nil {
+		b.Fatal(err)
+	}
+	if err := s.Hosts(func(h *storage.Host) error { return r.f.Restore(h, r.now) }); err != nil {
+		b.Fatal(err)
+	}
+	return r
+}
+
+// fill puts pages into the store that were fetched long ago.
+func (r *recrawls) fill(b *testing.B, plan *revisit.Plan, hosts, urls int) {
+	var batch storage.Batch
+	var site revisit.Site
+	for host := range hosts {
+		for n := range urls {
+			u := weburl.Origin{Scheme: "http", Host: fmt.Sprintf("h%d.test", host),
+				Port: 80}.URL(fmt.Sprintf("/some/page/%d", n))
+			batch.Found = append(batch.Found, storage.Found{URL: u, Fingerprint: r.store.Fingerprint(u), At: r.now})
+			at := r.now.Add(-time.Duration(n*7919%urls)*time.Second - 300*24*time.Hour)
+			m := plan.Answered(&revisit.Visit{At: at}, &site)
+			batch.Done = append(batch.Done, storage.Done{Host: storage.HostID(host + 1), Ordinal: uint32(n),
+				Outcome: storage.Outcome{
+					State: storage.Fetched, Status: 200, At: m.At, Due: m.Due, History: m.History,
+					Bytes: 20_000, Digest: 1, Simhash: 1,
+				}})
+			if len(batch.Done) < 20_000 && (host < hosts-1 || n < urls-1) {
+				continue
+			}
+			if _, err := r.store.Commit(&batch); err != nil {
+				b.Fatal(err)
+			}
+			batch = storage.Batch{}
+		}
+	}
+}
+
+// recrawl makes the next recrawl, and whatever else comes before it.
+func (r *recrawls) recrawl(b *testing.B) {
+	for {
+		r.lookUp(b)
+		start := time.Now()
+		l, ok := r.f.Next(r.now)
+		r.decided += time.Since(start)
+		r.load(b)
+		if !ok {
+			if at, ok := r.f.NextWake(); ok && at.After(r.now) {
+				r.now = at
+			}
+			continue
+		}
+		r.now = r.now.Add(100 * time.Microsecond)
+		var err error
+		switch l.Kind {
+		case Robots:
+			record, _ := r.o.Robots.Next(l.Robots.Previous, robots.Outcome{URL: l.URL.String(), Status: 404}, r.now)
+			err = r.f.CompleteRobots(l.ID, RobotsReport{Report: Report{Sent: true, End: r.now}, Record: record,
+				Rules: record.Rules(r.o.Tokens...)})
+		case Page:
+			report := PageReport{Report: Report{Sent: true, End: r.now},
+				Outcome: storage.Outcome{State: storage.Fetched, Status: 304}}
+			report.Change = revisit.Same
+			err = r.f.CompletePage(l.ID, report)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		r.commit(b)
+		if l.Kind == Page {
+			return
+		}
+	}
+}
+
+// lookUp answers all lookups.
+func (r *recrawls) lookUp(b *testing.B) {
+	for l, ok := r.f.NextName(r.now); ok; l, ok = r.f.NextName(r.now) {
+		address := netip.AddrFrom4([4]byte{10, byte(l.Host >> 16), byte(l.Host >> 8), byte(l.Host)})
+		report := ResolveReport{End: r.now, TTL: 1e6 * time.Hour, Addresses: []netip.Addr{address}}
+		if err := r.f.CompleteResolve(l.ID, report); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func (r *recrawls) load(b *testing.B) {
+	start := time.Now()
+	for _, want := range r.f.TakeWants() {
+		l, err := readLoad(r.store, want, &r.o)
+		if err == nil {
+			err = r.f.Loaded(l, r.now)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	r.read += time.Since(start)
+}
+
+func (r *recrawls) commit(b *testing.B) {
+	batch := r.f.TakeBatch()
+	if batch.Empty() {
+		return
+	}
+	start := time.Now()
+	result, err := r.store.Commit(&batch)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.written += time.Since(start)
+	r.f.Committed(&batch, result, r.now)
 }

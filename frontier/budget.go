@@ -5,23 +5,22 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// A budget is how many pages may be fetched of a host, or of all hosts of a
-// registrable domain, over all runs. What was fetched is known from the
-// outcomes that are committed, and pages under way are counted as fetched until
-// it turns out that they were not. So a budget is never exceeded, and a
-// restart finds it as it was.
+// A budget is the number of pages that may be fetched from a host, or from all hosts of a
+// registrable domain, over all runs. The committed outcomes say what was fetched. A page in flight
+// counts as fetched until its outcome says that it was not. So a budget is never exceeded, and a
+// restart changes nothing.
 
 // domain is the budget of a registrable domain.
 type domain struct {
-	fetched uint32
-	shelved []*host // hosts that wait for the budget to have room again
+	fetched    uint32
+	overBudget []*host // hosts that wait for room in the budget
 }
 
-// maxRevived is how many hosts are looked at when a domain's budget has room
-// again for one page. Sweep looks at all of them.
+// maxRevived is how many hosts are scheduled again when there is room for one more page in the
+// budget of their domain. Sweep schedules all of them.
 const maxRevived = 64
 
-// joinDomain counts a host to its registrable domain, with what was fetched of it.
+// joinDomain adds a host to its registrable domain, with the number of pages fetched from it.
 func (f *Frontier) joinDomain(h *host, name string, fetched uint32) {
 	if f.o.DomainBudget == 0 || h.domain != 0 {
 		return
@@ -37,8 +36,8 @@ func (f *Frontier) joinDomain(h *host, name string, fetched uint32) {
 	f.domains[i].fetched += fetched
 }
 
-// left is how many pages of a host may be fetched yet.
-func (f *Frontier) left(h *host) uint32 {
+// budgetLeft is how many more pages of a host may be fetched.
+func (f *Frontier) budgetLeft(h *host) uint32 {
 	left := ^uint32(0)
 	if budget := f.budget(h); budget > 0 {
 		left = budget - min(budget, h.fetched)
@@ -49,53 +48,53 @@ func (f *Frontier) left(h *host) uint32 {
 	return left
 }
 
-// spent reports whether no more pages of a host may be fetched.
-func (f *Frontier) spent(h *host) bool { return f.left(h) == 0 }
+// isOverBudget reports whether no more pages of a host may be fetched.
+func (f *Frontier) isOverBudget(h *host) bool { return f.budgetLeft(h) == 0 }
 
-// affordable is how many of n pages of a host its budgets allow.
-func (f *Frontier) affordable(h *host, n int) int { return min(n, int(f.left(h))) }
+// withinBudget is how many of n pages of a host its budgets allow.
+func (f *Frontier) withinBudget(h *host, n int) int { return min(n, int(f.budgetLeft(h))) }
 
-// spend counts a page that is about to be asked. One that was fetched before is
-// counted already.
-func (f *Frontier) spend(h *host, head *storage.Head) {
+// countPage counts a page that is about to be fetched. One that was fetched before is counted
+// already.
+func (f *Frontier) countPage(h *host, head *storage.Head) {
 	if head.Last.State != storage.Fetched {
 		h.fetched++
 		f.domains[h.domain].fetched++
 	}
 }
 
-// unspend takes back what a page cost that was not fetched.
-func (f *Frontier) unspend(h *host, became storage.State, now instant) {
+// uncountPage takes back the count of a page that was not fetched.
+func (f *Frontier) uncountPage(h *host, became storage.State, now instant) {
 	if became == storage.Fetched {
 		return
 	}
 	h.fetched--
 	f.domains[h.domain].fetched--
-	f.revive(h.domain, maxRevived, now)
+	f.reviveDomain(h.domain, maxRevived, now)
 }
 
-// shelve puts a dormant host aside until its budget has room.
-func (f *Frontier) shelve(h *host) {
-	h.place = shelved
-	if h.domain != 0 && !h.listed {
-		h.listed = true
+// setOverBudget sets a dormant host aside until there is room in its budget.
+func (f *Frontier) setOverBudget(h *host) {
+	h.state = overBudget
+	if h.domain != 0 && !h.inDomain {
+		h.inDomain = true
 		d := &f.domains[h.domain]
-		d.shelved = append(d.shelved, h)
+		d.overBudget = append(d.overBudget, h)
 	}
 }
 
-// revive puts hosts of a domain with room in its budget back to where they belong.
-func (f *Frontier) revive(index uint32, most int, now instant) {
+// reviveDomain schedules hosts of a domain again if there is room in its budget.
+func (f *Frontier) reviveDomain(index uint32, most int, now instant) {
 	d := &f.domains[index]
-	if index == 0 || len(d.shelved) == 0 || d.fetched >= f.o.DomainBudget {
+	if index == 0 || len(d.overBudget) == 0 || d.fetched >= f.o.DomainBudget {
 		return
 	}
-	hosts := d.shelved[:min(most, len(d.shelved))]
-	d.shelved = d.shelved[len(hosts):]
+	hosts := d.overBudget[:min(most, len(d.overBudget))]
+	d.overBudget = d.overBudget[len(hosts):]
 	for i, h := range hosts {
-		hosts[i], h.listed = nil, false
-		if h.place == shelved {
-			f.place(h, now)
+		hosts[i], h.inDomain = nil, false
+		if h.state == overBudget {
+			f.schedule(h, now)
 		}
 	}
 }

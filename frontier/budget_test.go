@@ -33,7 +33,7 @@ func flaky(share int) func(Lease) answer {
 	}
 }
 
-// fetched counts the pages by host that the disk says were fetched.
+// fetched counts the fetched pages on disk by host.
 func (m *memory) fetched() map[string]int {
 	n := map[string]int{}
 	for _, h := range m.hosts[1:] {
@@ -46,10 +46,10 @@ func (m *memory) fetched() map[string]int {
 	return n
 }
 
-// budgeted says which hosts wait for a budget and what is left of them.
+// budgeted returns the hosts that are over budget and how many of their URLs are left.
 func (w *world) budgeted() map[storage.HostID]int {
 	left := map[storage.HostID]int{}
-	w.f.Waiting(w.now, func(h Waiting) {
+	w.f.Waiting(w.now, func(h View) {
 		if h.Budget {
 			left[h.Host] = h.Left
 		}
@@ -100,8 +100,8 @@ func TestHostBudget(t *testing.T) {
 	}
 }
 
-// A budget is kept with crashes at any moment: what is fetched and not committed
-// does not count, and what is committed does.
+// A budget is kept with crashes at any moment: what is fetched and not committed does not count,
+// and what is committed does.
 func TestBudgetAcrossCrashes(t *testing.T) {
 	m := newMemory()
 	o := testOptions()
@@ -165,29 +165,6 @@ func TestDomainBudget(t *testing.T) {
 	}
 }
 
-// The robots.txt of a host whose budget is spent can be asked for another's sake.
-func TestErrandAtSpentHost(t *testing.T) {
-	o := testOptions()
-	o.HostBudget = 2
-	m := newMemory()
-	w := newWorld(t, o, m)
-	w.add(numbered("http://a.test/", 10)...)
-	w.answer = func(l Lease) answer {
-		a := answer{took: 10 * time.Millisecond}
-		if l.Kind == Robots && l.URL.String() == "http://b.test/robots.txt" {
-			a.location = "http://a.test/of-b"
-		}
-		return a
-	}
-	w.open()
-	w.finish(time.Minute, time.Hour)
-	w.add("http://b.test/")
-	w.finish(time.Minute, time.Hour)
-	if n := m.fetched(); n["a.test"] != 2 || n["b.test"] != 1 {
-		t.Errorf("fetched %v", n)
-	}
-}
-
 // A page that fails gives its room in the domain's budget to a host that waits for it.
 func TestDomainBudgetIsGivenBack(t *testing.T) {
 	m := newMemory()
@@ -207,6 +184,6 @@ func TestDomainBudgetIsGivenBack(t *testing.T) {
 	w.open()
 	w.finish(time.Hour, time.Hour)
 	if n := m.fetched(); len(n) != 1 || n["h8.example.com"] != 1 || len(w.pages()) != 9 {
-		t.Errorf("fetched %v, asked %v", n, w.pages())
+		t.Errorf("fetched %v, pages %v", n, w.pages())
 	}
 }

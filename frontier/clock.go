@@ -2,21 +2,49 @@ package frontier
 
 import "time"
 
-// read takes note of what the clock shows. Readings may come a little out of order; the latest by the monotonic clock counts.
-func (f *Frontier) read(now time.Time) {
+// instant is nanoseconds since the frontier's epoch on the monotonic clock.
+type instant int64
+
+// The first and the last instant, far enough from the ends of the numbers to be added to.
+const (
+	never  instant = 1 << 62
+	always instant = -never
+)
+
+func (f *Frontier) instant(t time.Time) instant {
+	if t.IsZero() {
+		return always
+	}
+	return min(max(instant(t.Sub(f.epoch)), always), never)
+}
+
+func (f *Frontier) time(i instant) time.Time { return f.epoch.Add(time.Duration(i)) }
+
+// readClock records a reading of the clock. Readings may come slightly out of order; the latest by
+// the monotonic clock counts.
+func (f *Frontier) readClock(now time.Time) {
 	if now.Before(f.clock) {
 		return
 	}
 	f.clock = now
-	f.ahead = max(f.ahead, now.Round(0).Sub(f.epoch.Round(0))-now.Sub(f.epoch))
+	f.clockAhead = max(f.clockAhead, now.Round(0).Sub(f.epoch.Round(0))-now.Sub(f.epoch))
 }
 
-// dueTime is the time that the due times of URLs are given in, and compared with. The store keeps them by the wall clock, because it has no
-// other; so here is one that goes on with the monotonic clock, and with the wall clock where that is set forward. Where it is set back this one
-// goes on, and no URL waits for longer.
+// dueTime converts a time to the scale on which URLs are due. The store keeps due times by the wall
+// clock, because it has no other. This scale follows the monotonic clock, and the wall clock where
+// that is set forward. A wall clock that is set back does not set it back, so no URL waits longer.
 func (f *Frontier) dueTime(t time.Time) time.Time {
-	return f.epoch.Round(0).Add(t.Sub(f.epoch) + f.ahead)
+	return f.epoch.Round(0).Add(t.Sub(f.epoch) + f.clockAhead)
 }
 
-// unix is the instant of a due time in Unix seconds.
-func (f *Frontier) unix(s uint32) instant { return f.instant(time.Unix(int64(s), 0).Add(-f.ahead)) }
+// fromUnix is the instant of a due time in Unix seconds.
+func (f *Frontier) fromUnix(s uint32) instant {
+	return f.instant(time.Unix(int64(s), 0).Add(-f.clockAhead))
+}
+
+func (f *Frontier) jitter() float64 {
+	if f.o.Jitter == nil {
+		return 0
+	}
+	return f.o.Jitter()
+}

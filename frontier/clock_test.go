@@ -30,8 +30,8 @@ func (w *world) stepClock(by time.Duration) {
 	w.now = w.read(w.now)
 }
 
-// stepWall moves the wall reading of an instant by whole seconds and leaves its monotonic reading. The time package has no way to say
-// this: it relies on its layout.
+// stepWall moves the wall reading of an instant by whole seconds and leaves its monotonic reading.
+// The time package has no way to say this: it relies on its layout.
 func stepWall(t time.Time, by time.Duration) time.Time {
 	reading := (*struct {
 		wall uint64 // a flag, 33 bits of seconds, 30 bits of nanoseconds
@@ -42,9 +42,11 @@ func stepWall(t time.Time, by time.Duration) time.Time {
 	return t
 }
 
-// TestClockIsSet crawls hosts with a Crawl-delay of a minute, one of which asks for an hour of rest, while the wall clock is set back by an hour or forward by a day, or
-// runs on for an hour while the machine is suspended and the monotonic clock stands still. By true time no gap is shorter, and none is longer, also where a
-// restart follows. Only a clock that was set forward between two runs cannot be told from time that passed.
+// TestClockIsSet crawls hosts with a Crawl-delay of a minute, one of which demands a wait of an
+// hour, while the wall clock is set back by an hour or forward by a day, or runs on for an hour
+// while the machine is suspended and the monotonic clock stands still. By true time no gap is
+// shorter, and none is longer, also after a restart. Only a clock that is set forward between two
+// runs cannot be distinguished from time that passed.
 func TestClockIsSet(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -67,7 +69,8 @@ func TestClockIsSet(t *testing.T) {
 			w.setClock()
 			refused := false
 			w.answer = func(l Lease) answer {
-				a := answer{took: 100 * time.Millisecond, body: "User-agent: *\nCrawl-delay: 60\n", maxAge: 24 * time.Hour}
+				a := answer{took: 100 * time.Millisecond, body: "User-agent: *\nCrawl-delay: 60\n",
+					maxAge: 24 * time.Hour}
 				if l.Kind == Page && l.HostName == "tired.test" && !refused {
 					refused = true
 					a.signal, a.state, a.retryAfter = politeness.SignalThrottled, storage.Retrying, 2*time.Hour
@@ -109,13 +112,14 @@ func TestClockIsSet(t *testing.T) {
 				most += 10 * time.Minute // what is left is the whole length at most
 			}
 			if rest := longest["tired.test"]; rest < 2*time.Hour || rest > most {
-				t.Errorf("a host that asked for two hours of rest had %v", rest)
+				t.Errorf("a host that demanded two hours of rest had %v", rest)
 			}
 		})
 	}
 }
 
-// TestDueTimes: due times go on with the monotonic clock and follow the wall clock forward, not back.
+// TestDueTimes: due times go on with the monotonic clock and follow the wall clock forward, not
+// back.
 func TestDueTimes(t *testing.T) {
 	start := time.Now()
 	f, err := New(testOptions(), NewScope(ModeAny, nil, nil), start)
@@ -134,12 +138,13 @@ func TestDueTimes(t *testing.T) {
 		{"further forward", 5 * time.Minute, 48 * time.Hour, 48 * time.Hour},
 	} {
 		now := stepWall(start.Add(c.after), c.wall)
-		f.read(now)
+		f.readClock(now)
 		due := f.dueTime(now)
 		if got := due.Sub(start.Round(0)); got != c.after+c.want {
 			t.Errorf("%s: due times are %v after the start, want %v", c.name, got, c.after+c.want)
 		}
-		if wait := f.unix(uint32(due.Unix()+61)) - f.instant(now); wait < instant(time.Minute) || wait > instant(time.Minute+time.Second) {
+		if wait := f.fromUnix(uint32(due.Unix()+61)) - f.instant(now); wait < instant(time.Minute) ||
+			wait > instant(time.Minute+time.Second) {
 			t.Errorf("%s: what is due in a minute waits for %v", c.name, time.Duration(wait))
 		}
 	}

@@ -1,109 +1,112 @@
 package frontier
 
 import (
-	"cmp"
-	"fmt"
-	"slices"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier/internal/queue"
+	"github.com/amble-crawler/amble/internal/revisit"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
 
-// settleLease ends a lease. What it returns is the caller's until the next lease
-// is given out.
-func (f *Frontier) settleLease(id uint64, kind Kind) (*outstanding, error) {
-	out := f.leases[id]
-	if out == nil || out.lease.Kind != kind {
-		return nil, fmt.Errorf("%w: %s lease %d", ErrUnknownLease, kind, id)
-	}
-	delete(f.leases, id)
-	f.spare = append(f.spare, out)
-	return out, nil
+// Report is the result of a lease that made a request.
+type Report struct {
+	Sent bool // false: nothing left the machine; all is as if the lease had not been given
+	// Broken: it was sent, but has no result, because the crawler itself broke it off or a kept
+	// connection was lost. The host is charged, and the URL goes back to its queue.
+	Broken   bool
+	End      time.Time // when the request ended
+	Duration time.Duration
+	Signal   politeness.Signal
+	Cause    storage.Cause // of a Signal that is a failure
+	// RetryAfter is the wait that the host demands; 0: none.
+	RetryAfter     time.Duration
+	RetryAfterText string // the value of the header
+	Bytes          uint64
 }
 
-// endRequest ends the request of a lease at its host and its address.
+// PageReport is the Report of a page with the outcome of its URL. An outcome in state Retrying
+// means that the failure may be temporary: the frontier decides whether to retry it, and sets
+// Attempts and Due.
+type PageReport struct {
+	Report
+	Outcome storage.Outcome
+
+	// Of a response with the page, or that says that it has not changed.
+	Change   revisit.Change
+	Modified time.Time // Last-Modified; zero: unknown
+	Expires  time.Time // the page demands not to be fetched after it; zero: it does not
+}
+
+// endRequest ends the request of a lease for its host and its limits.
 func (f *Frontier) endRequest(out *outstanding, r *Report) {
-	f.read(r.End)
+	f.readClock(r.End)
 	h := out.host
 	h.active.inFlight--
 	f.endInLane(out, f.instant(r.End))
 	for _, l := range out.limits {
 		if l != nil {
-			f.release(l, r.End)
+			f.endInLimit(l, r.End)
 		}
 	}
 	if !r.Sent {
 		return
 	}
-	f.reckon(h, r)
+	f.recordLatency(h, r)
 	h.active.polite.Ended(r.End, politeness.Result{
-		Signal: r.Signal, Duration: r.Duration, RetryAfter: r.RetryAfter, Header: r.RetryAfterText, Cause: uint16(r.Cause), Jitter: f.jitter(),
+		Signal: r.Signal, Duration: r.Duration, RetryAfter: r.RetryAfter, Header: r.RetryAfterText,
+		Cause: uint16(r.Cause), Jitter: f.jitter(),
 	})
-	if out.lease.Kind == Page || r.Signal != politeness.SignalOK { // what robots.txt says may be that trouble goes on: setPolicy
-		h.setTrouble(r.Signal, f.instant(r.End))
+	if out.lease.Kind == Page || r.Signal != politeness.SignalOK { // else setRecord decides: it may hold the origin
+		h.setFailing(r.Signal, f.instant(r.End))
 	}
 	if r.Signal == politeness.SignalUnreachable {
-		h.turn++
-		h.active.expires = always // ask for its addresses again, and try another
+		h.addressTurn++
+		h.active.expires = always // look its addresses up again, and try another
 	}
 }
 
-// answered reports whether the lease came to something.
+// answered reports whether the lease has a result.
 func (r *Report) answered() bool { return r.Sent && !r.Broken }
 
-// CompletePage ends a Page lease.
+// CompletePage ends a Page lease. The error is ErrUnknownLease.
 func (f *Frontier) CompletePage(id uint64, r PageReport) error {
-	out, err := f.settleLease(id, Page)
+	out, err := f.endLease(id, Page)
 	if err != nil {
 		return err
 	}
 	f.endRequest(out, &r.Report)
 	h, head := out.host, &out.lease.Head
 	q := &h.active.queues[head.Origin]
-	q.inFlight.remove(head.Ordinal)
 	outcome := head.Last
 	if r.answered() {
 		outcome = f.attempted(head, r.Outcome, r.End)
-		f.plan(h, head, &outcome, &r)
-		f.settle(h, head, outcome)
+		f.planRecrawl(h, head, &outcome, &r)
+		f.recordOutcome(h, head, outcome)
+		q.Done(head.Ordinal)
 	} else {
 		f.putBack(h, q, out)
 	}
-	f.unspend(h, outcome.State, f.instant(r.End))
+	f.uncountPage(h, outcome.State, f.instant(r.End))
 	if r.Sent {
 		f.update(h, r.End, 1, r.Bytes)
 	}
 	f.applyDrop(h, r.End)
-	f.place(h, f.instant(r.End))
+	f.schedule(h, f.instant(r.End))
 	return nil
 }
 
 // putBack returns the URL of a lease without a result to its queue.
-func (f *Frontier) putBack(h *host, q *queue, out *outstanding) {
-	f.returnHead(h, q, out.lease.Head, out.due, out.renewal)
-	if out.renewal && out.lease.Kind == Page {
-		f.notRenewed()
+func (f *Frontier) putBack(h *host, q *originQueue, out *outstanding) {
+	q.Return(out.lease.Head, out.urlKind)
+	h.active.busy.Remove(out.lease.Head.Ordinal)
+	if out.urlKind == queue.Recrawl && out.lease.Kind == Page {
+		f.refundRecrawl()
 	}
 }
 
-// returnHead returns a URL to its queue, to where it was taken from.
-func (f *Frontier) returnHead(h *host, q *queue, u storage.Head, due, renewal bool) {
-	h.active.busy.remove(u.Ordinal)
-	switch {
-	case renewal:
-		q.renewals = slices.Insert(q.renewals, 0, u)
-	case due:
-		q.addDue(u)
-	default:
-		i, _ := slices.BinarySearchFunc(q.heads.list, u.Ordinal,
-			func(a head, o uint32) int { return cmp.Compare(a.ordinal, o) })
-		q.heads.insert(i, []storage.Head{u})
-	}
-}
-
-// Attempted counts an attempt at a URL that came to a state, and says whether
-// another one is to follow.
+// Attempted returns the number of attempts at a URL after one that ended in state s, and whether
+// another one follows.
 func (o *Options) Attempted(head *storage.Head, s storage.State) (attempts uint8, again bool) {
 	if s != storage.Retrying {
 		return 0, false
@@ -112,8 +115,8 @@ func (o *Options) Attempted(head *storage.Head, s storage.State) (attempts uint8
 	return attempts, attempts < o.MaxAttempts
 }
 
-// attempted decides about a failure that may pass: another attempt, later each
-// time, or the end.
+// attempted decides about a failure that may be temporary: another attempt, each later than the one
+// before, or the end.
 func (f *Frontier) attempted(head *storage.Head, o storage.Outcome, end time.Time) storage.Outcome {
 	o.At = end
 	if o.State != storage.Retrying {
@@ -128,29 +131,4 @@ func (f *Frontier) attempted(head *storage.Head, o storage.Outcome, end time.Tim
 	wait := f.o.RetryDelay << min(attempts-1, 16)
 	o.Due = f.dueTime(end).Add(wait + time.Duration(f.jitter()*float64(wait)/4))
 	return o
-}
-
-// settle records the outcome of a URL in the batch.
-func (f *Frontier) settle(h *host, head *storage.Head, o storage.Outcome) {
-	f.out.Done = append(f.out.Done, storage.Done{
-		Host: h.id, Ordinal: head.Ordinal, Origin: head.Origin, Priority: head.Priority, Outcome: o,
-	})
-}
-
-// update records the host's politeness and cursors in the batch.
-func (f *Frontier) update(h *host, now time.Time, requests uint32, bytes uint64) {
-	a := h.active
-	state, _ := a.polite.State(now).AppendBinary(nil) // its error is always nil
-	u := storage.HostUpdate{
-		Host: h.id, Requests: requests, Bytes: bytes, Politeness: state,
-		Cursors: make([]storage.Cursor, len(a.queues)),
-	}
-	for i := range a.queues {
-		u.Cursors[i] = storage.Cursor{Origin: uint8(i), Next: a.queues[i].cursor()}
-	}
-	if f.o.Renew != nil {
-		u.Site, _ = a.site.AppendBinary(nil) // its error is always nil
-	}
-	f.out.Hosts = append(f.out.Hosts, u)
-	a.uncommitted++
 }

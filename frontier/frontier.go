@@ -1,7 +1,6 @@
 package frontier
 
 import (
-	"errors"
 	"time"
 
 	"github.com/amble-crawler/amble/politeness"
@@ -9,71 +8,55 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Frontier is the scheduler. One goroutine owns it: no method may be called
-// while another runs.
+// Frontier decides which request is made next. One goroutine owns it: no method may be called while
+// another runs.
 type Frontier struct {
 	o     Options
 	scope *Scope
 	epoch time.Time
 
-	hosts     *register
-	dormant   [lanes]hostHeap
-	called    hostHeap
-	ready     [lanes]hostHeap
-	sleeping  renewalHeap
-	renewing  [lanes]renewalHeap
-	traffic   traffic
-	share     share
-	limits    map[limitKey]*limit
-	overrides *overrides
-	clock     time.Time     // as last read; its wall reading says which hours are in force
-	ahead     time.Duration // of due times; see dueTime
+	hosts           *register
+	dormant         [lanes]hostHeap
+	woken           hostHeap
+	ready           [lanes]hostHeap
+	dormantRecrawls recrawlHeap
+	activeRecrawls  [lanes]recrawlHeap
+	traffic         traffic
+	share           share
+	limits          map[limitKey]*limit
+	overrides       *overrides
+	clock           time.Time     // last reading; its wall clock says which hours are in force
+	clockAhead      time.Duration // of due times; see dueTime
 
-	names names // in line to be looked up
+	lookups lookups // hosts that wait for a lookup of their name
 
-	matchWork int // see the constant; other in tests
-	matching  int // match leases out
+	matchWork int // the constant matchWork, except in tests
+	matching  int // Match leases in flight
 	matchLine []matchTurn
 
 	leases    map[uint64]*outstanding
 	lastLease uint64
-	spare     []*outstanding // of leases that ended, to be used again
+	spare     []*outstanding // ended leases, for reuse
 
-	drops   map[storage.HostID]*drop
-	ordered map[storage.HostID]*ordered
-	errands map[storage.HostID][]errand // for hosts that are dormant
-	foreign map[string][]errand         // for hosts without an id yet
+	drops         map[storage.HostID]*drop
+	pendingOrders map[storage.HostID]*pendingOrders
+	dormantJobs   map[storage.HostID][]pendingJob // of hosts that are dormant
+	jobsByName    map[string][]pendingJob         // of hosts that have no id yet
 
-	domains   []domain          // budgets; the first stands for none
+	domains   []domain          // budgets; the first one stands for none
 	domainIDs map[string]uint32 // index in domains by registrable domain
 
 	wants    []LoadRequest
 	rechecks []Recheck
-	out      storage.Batch
+	batch    storage.Batch
 
 	activeHosts int
 	activeBytes int
-	opening     int // hosts whose first load is under way
+	activating  int // hosts in their first load
 }
 
-// outstanding is what the frontier keeps of a lease.
-type outstanding struct {
-	host   *host
-	lease  Lease
-	due    bool                 // the URL came from the due rows
-	limits [limitClasses]*limit // that it counts against
-
-	lane    lane // of its host
-	ahead   bool // of quick hosts that waited
-	renewal bool // the page was fetched before
-	guess   bool // of a lookup: the name is not known to lead anywhere
-}
-
-// ErrUnknownLease says that a lease was completed twice or never given out.
-var ErrUnknownLease = errors.New("frontier: no such lease is out")
-
-// New returns an empty frontier. Instants count from epoch, which should carry
-// a monotonic reading, so that a clock that is set never shortens a wait.
+// New returns an empty frontier. Instants count from epoch, which should carry a monotonic reading,
+// so that setting the clock never shortens a wait. The error is that of o.Validate.
 func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -81,19 +64,19 @@ func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
 	hosts := new(register)
 	f := &Frontier{
 		o: o, scope: scope, epoch: epoch,
-		hosts:     hosts,
-		called:    newHeap(hosts),
-		limits:    make(map[limitKey]*limit),
-		overrides: newOverrides(o.Overrides),
-		clock:     epoch,
-		leases:    make(map[uint64]*outstanding),
-		drops:     make(map[storage.HostID]*drop),
-		ordered:   make(map[storage.HostID]*ordered),
-		errands:   make(map[storage.HostID][]errand),
-		foreign:   make(map[string][]errand),
-		domains:   make([]domain, 1),
-		domainIDs: make(map[string]uint32),
-		matchWork: matchWork,
+		hosts:         hosts,
+		woken:         newHeap(hosts),
+		limits:        make(map[limitKey]*limit),
+		overrides:     newOverrides(o.Overrides),
+		clock:         epoch,
+		leases:        make(map[uint64]*outstanding),
+		drops:         make(map[storage.HostID]*drop),
+		pendingOrders: make(map[storage.HostID]*pendingOrders),
+		dormantJobs:   make(map[storage.HostID][]pendingJob),
+		jobsByName:    make(map[string][]pendingJob),
+		domains:       make([]domain, 1),
+		domainIDs:     make(map[string]uint32),
+		matchWork:     matchWork,
 	}
 	for l := range lanes {
 		f.dormant[l], f.ready[l] = newHeap(hosts), newHeap(hosts)
@@ -101,128 +84,188 @@ func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
 	return f, nil
 }
 
-// Scope is the scope in force.
+// Scope returns the scope in force.
 func (f *Frontier) Scope() *Scope { return f.scope }
 
-// SetScope changes the scope. URLs that are queued already are asked about
-// when their turn comes.
+// SetScope replaces the scope. URLs in the queues are checked against it before they are fetched.
 func (f *Frontier) SetScope(s *Scope) { f.scope = s }
 
-// Restore takes over a host that the store knows, at the start.
+// Restore adds a host of the store when the process starts. The error is that of a stored
+// politeness that cannot be decoded.
 func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 	state, err := politeness.DecodeState(s.Politeness)
 	if err != nil {
 		return err
 	}
-	f.read(now)
+	f.readClock(now)
 	h := f.host(s.ID)
 	if h.fetched = s.Of(storage.Fetched); h.fetched > 0 {
-		h.lookup = ledSomewhere
+		h.lookup = resolved
 	}
-	f.named(h, s.Name, h.fetched)
-	h.reckonRestored(&state)
-	polite := f.restored(state, h, now)
+	f.setName(h, s.Name, h.fetched)
+	h.restoreLatency(&state)
+	polite := f.restorePoliteness(state, h, now)
 	f.spreadKnown(polite, now)
-	f.remember(h, polite)
+	f.saveTimes(h, polite)
 	h.queued, h.due, h.nextDue = s.Waiting()
-	h.renewals, h.nextRenewal = s.Renewing()
-	f.place(h, f.instant(now))
+	h.recrawls, h.nextRecrawl = s.Renewing()
+	f.schedule(h, f.instant(now))
 	return nil
 }
 
-// restored is the politeness of a host that comes from the store: what was
-// committed, never less than what this process knows, and the debt of a crash.
-func (f *Frontier) restored(state politeness.State, h *host, now time.Time) *politeness.Host {
+// restorePoliteness is the politeness of a host of the store: what was committed, at least what
+// this process knows, and the restart hold.
+func (f *Frontier) restorePoliteness(state politeness.State, h *host, now time.Time) *politeness.Host {
 	polite := politeness.NewHost(f.politeness(h), state, now)
 	if known := f.time(h.ready); h.ready != always {
-		if h.reason.Holds() {
-			polite.Trim(known) // a wall clock that was set back since prolongs nothing
+		if h.waitReason.Holds() {
+			polite.Trim(known) // so that setting the wall clock back prolongs nothing
 		}
 		if known.After(polite.Owed(now)) {
-			polite.Owe(now, known.Sub(now), h.reason)
+			polite.Owe(now, known.Sub(now), h.waitReason)
 		}
 	}
 	if !f.o.OwedSince.IsZero() {
-		if left := f.o.OwedSince.Add(Debt(polite.Delay(now), state)).Sub(now); left > 0 {
+		if left := f.o.OwedSince.Add(restartHold(polite.Delay(now), state)).Sub(now); left > 0 {
 			polite.Owe(now, left, politeness.ReasonRestart)
 		}
 	}
 	return polite
 }
 
-// remember keeps of a host that is not active, or ceases to be, when it may be asked. A pause is not owed to it: so
-// it is kept apart, to be ended without a look at the rest.
-func (f *Frontier) remember(h *host, polite *politeness.Host) {
-	e := polite.Explain(f.clock)
-	h.ready, h.reason, h.parked = f.instant(polite.Owed(f.clock)), e.Reason, e.Parked
-	h.delay = float32(e.Delay.Seconds())
-	if e.Reason == politeness.ReasonPause {
-		h.wake = f.instant(e.Until)
-	}
-}
-
-// named takes note of what a host's name says about it.
-func (f *Frontier) named(h *host, name string, fetched uint32) {
-	h.override = f.overrides.find(name)
-	f.joinDomain(h, name, fetched)
-}
-
-// Debt is how long a host must be left alone after a crash: its delay in
-// force, and no less than ten seconds where no robots.txt was read that could
-// have asked for more.
-func Debt(delay time.Duration, state politeness.State) time.Duration {
+// restartHold is how long a host is left alone after a crash: its delay in force, and RestartDelay
+// at least where no request to it is known, because its robots.txt may demand more.
+func restartHold(delay time.Duration, state politeness.State) time.Duration {
 	if state.LastEnd.IsZero() {
 		return max(delay, RestartDelay)
 	}
 	return delay
 }
 
-// host returns the entry of a host and makes one if need be.
+// RestartDelay is the least restart hold of a host whose crawl delay is not known.
+const RestartDelay = 10 * time.Second
+
+// saveTimes keeps when a host that is not active may be fetched from. A pause is kept apart from
+// the other holds, so that it can end without loading the host.
+func (f *Frontier) saveTimes(h *host, polite *politeness.Host) {
+	e := polite.Explain(f.clock)
+	h.ready, h.waitReason, h.parked = f.instant(polite.Owed(f.clock)), e.Reason, e.Parked
+	h.delay = float32(e.Delay.Seconds())
+	if e.Reason == politeness.ReasonPause {
+		h.workAt = f.instant(e.Until)
+	}
+}
+
+// setName sets what depends on a host's name: its override and its domain.
+func (f *Frontier) setName(h *host, name string, fetched uint32) {
+	h.override = f.overrides.find(name)
+	f.joinDomain(h, name, fetched)
+}
+
+// host returns the entry of a host, and makes one if there is none.
 func (f *Frontier) host(id storage.HostID) *host {
 	h := f.hosts.get(id)
 	if h == nil {
-		h = &host{id: id, ready: always, wake: always, trouble: never}
+		h = &host{id: id, ready: always, workAt: always, failingSince: never}
 		f.hosts.put(h)
 	}
 	return h
 }
 
-// NextWake is the earliest instant at which Next may have something that it has
-// not now; false if only an event can bring that about.
+// When a process starts, or a page links to many hosts, all of these hosts could be fetched from at
+// once, and again after each delay. To avoid such bursts, each of them is held for a random part of
+// its delay, and of one millisecond for each known host. So a crawl of a few hosts starts at once.
+
+// spreadEach is by how much each known host lengthens the time over which starts are spread.
+const spreadEach = time.Millisecond
+
+// spread is the hold of a host that could start now.
+func (f *Frontier) spread(delay time.Duration) time.Duration {
+	most := min(delay, time.Duration(f.hosts.known-1)*spreadEach)
+	return time.Duration(f.jitter() * float64(most))
+}
+
+// spreadKnown holds a host of the store.
+func (f *Frontier) spreadKnown(polite *politeness.Host, now time.Time) {
+	if !polite.Owed(now).After(now) {
+		polite.Owe(now, f.spread(polite.Delay(now)), politeness.ReasonStart)
+	}
+}
+
+// spreadNew holds a discovered host.
+func (f *Frontier) spreadNew(h *host, now instant) {
+	if d := f.spread(f.o.Politeness.Delay); d > 0 {
+		h.ready, h.waitReason = now+instant(d), politeness.ReasonStart
+	}
+}
+
+// NextWake returns the earliest instant at which Next may have a lease that it has not now; false
+// if only an event can change that.
 func (f *Frontier) NextWake() (time.Time, bool) {
 	at := never
 	for l := range lanes {
 		if h := f.ready[l].top(); h != nil && f.laneOpen(l) {
-			at = min(at, h.key)
+			at = min(at, h.readyAt)
 		}
-		if h := f.dormant[l].top(); h != nil && f.opens() && f.mayOpen(l) {
-			at = min(at, h.key)
+		if h := f.dormant[l].top(); h != nil && f.canActivate() && f.laneMayActivate(l) {
+			at = min(at, h.readyAt)
 		}
 	}
-	if h := f.called.top(); h != nil {
-		at = min(at, h.key)
+	if h := f.woken.top(); h != nil {
+		at = min(at, h.readyAt)
 	}
-	at = min(at, f.wakeToRenew())
+	at = min(at, f.nextRecrawlWake())
 	if at == never {
 		return time.Time{}, false
 	}
 	return f.time(max(at, 0)), true
 }
 
-// Leases is the number of leases that are out.
-func (f *Frontier) Leases() int { return len(f.leases) }
+// Finished reports whether nothing can be fetched soon: no lease is in flight, and every host with
+// work may not be fetched from for the time within, or has been failing for that long.
+func (f *Frontier) Finished(now time.Time, within time.Duration) bool {
+	if len(f.leases)+f.lookups.queued()+len(f.wants)+len(f.jobsByName) > 0 {
+		return false
+	}
+	// The hosts that are due first usually decide it.
+	for l := range lanes {
+		for _, h := range [...]*host{f.ready[l].top(), f.dormant[l].top()} {
+			if h != nil && !f.postponed(h, f.instant(now), instant(within)) {
+				return false
+			}
+		}
+	}
+	for h := range f.hosts.all {
+		if !f.postponed(h, f.instant(now), instant(within)) {
+			return false
+		}
+	}
+	return true
+}
 
-// TakeBatch hands over what has gathered for the store since the last call.
+func (f *Frontier) postponed(h *host, now, within instant) bool {
+	switch h.state {
+	case empty, waitingForRobots, recrawlOnly, waitingToRecrawl:
+		return true
+	case overBudget:
+		return f.isOverBudget(h)
+	case dormant, woken, waiting:
+		return h.readyAt > now+within || h.failingSince != never && now-h.failingSince >= within
+	}
+	return false
+}
+
+// TakeBatch returns what has gathered for the store since the last call.
 func (f *Frontier) TakeBatch() storage.Batch {
-	b := f.out
-	f.out = storage.Batch{}
+	b := f.batch
+	f.batch = storage.Batch{}
 	return b
 }
 
-// Committed says that a batch which TakeBatch handed over, with whatever its
-// owner added, is on disk, and what that changed.
+// Committed says that a batch from TakeBatch is on disk, with what its owner added to it, and what
+// the commit changed.
 func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) {
-	f.read(now)
+	f.readClock(now)
 	for i := range b.Hosts {
 		if h := f.hosts.get(b.Hosts[i].Host); h != nil {
 			f.updateCommitted(h)
@@ -234,30 +277,41 @@ func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) 
 			f.forgetName(b.Done[i].Host)
 		}
 		switch {
-		case h == nil || h.active == nil || b.Done[i].When != 0: // those with a condition are its owner's, not leased or settled here
+		case h == nil || h.active == nil || b.Done[i].When != 0: // conditional outcomes are the owner's, not of a lease
 		case h.active.loading:
-			h.active.committed = append(h.active.committed, b.Done[i].Ordinal)
+			h.active.commitsDuringLoad = append(h.active.commitsDuringLoad, b.Done[i].Ordinal)
 		default:
-			h.active.busy.remove(b.Done[i].Ordinal)
+			h.active.busy.Remove(b.Done[i].Ordinal)
 		}
 	}
 	t := f.instant(now)
 	for i := range r.Touched {
-		f.touched(&r.Touched[i], t)
+		f.applyTouched(&r.Touched[i], t)
 	}
 	for _, name := range b.Ensure {
-		f.deliver(name, r.Ensured[name], now)
+		f.deliverJobs(name, r.Ensured[name], now)
 	}
 }
 
-func (f *Frontier) touched(c *storage.Touched, now instant) {
+// updateCommitted counts a host update that is on disk. Those of pending orders come before all
+// others.
+func (f *Frontier) updateCommitted(h *host) {
+	if pending := f.pendingOrders[h.id]; pending != nil && pending.uncommitted > 0 {
+		pending.uncommitted--
+		f.forgetOrders(h)
+	} else if h.active != nil {
+		h.active.uncommitted--
+	}
+}
+
+func (f *Frontier) applyTouched(c *storage.Touched, now instant) {
 	if f.hosts.get(c.Host) == nil {
 		f.spreadNew(f.host(c.Host), now)
 	}
 	h := f.host(c.Host)
 	if h.active == nil && c.Queued > h.queued {
-		// Perhaps of an origin that is not held as the others are.
-		h.wake, h.robots = min(h.wake, now+keep), robots.ReasonNone
+		// The URL may be of an origin that robots.txt does not hold.
+		h.workAt, h.robotsReason = min(h.workAt, now+idleTime), robots.ReasonNone
 	}
 	if a := h.active; a != nil {
 		a.tail = c.Tail
@@ -266,6 +320,39 @@ func (f *Frontier) touched(c *storage.Touched, now instant) {
 		}
 	}
 	h.queued, h.due, h.nextDue = c.Queued, c.Due, c.NextDue
-	h.renewals, h.nextRenewal = c.Renewals, c.NextRenewal
-	f.place(h, now)
+	h.recrawls, h.nextRecrawl = c.Renewals, c.NextRenewal
+	f.schedule(h, now)
+}
+
+// recordOutcome adds the outcome of a URL to the batch.
+func (f *Frontier) recordOutcome(h *host, head *storage.Head, o storage.Outcome) {
+	f.batch.Done = append(f.batch.Done, storage.Done{
+		Host: h.id, Ordinal: head.Ordinal, Origin: head.Origin, Priority: head.Priority, Outcome: o,
+	})
+}
+
+// update adds the host's politeness and cursors to the batch.
+func (f *Frontier) update(h *host, now time.Time, requests uint32, bytes uint64) {
+	a := h.active
+	state, _ := a.polite.State(now).AppendBinary(nil) // its error is always nil
+	u := storage.HostUpdate{
+		Host: h.id, Requests: requests, Bytes: bytes, Politeness: state,
+		Cursors: make([]storage.Cursor, len(a.queues)),
+	}
+	for i := range a.queues {
+		u.Cursors[i] = storage.Cursor{Origin: uint8(i), Next: a.queues[i].Cursor()}
+	}
+	if f.o.Renew != nil {
+		u.Site, _ = a.site.AppendBinary(nil) // its error is always nil
+	}
+	f.batch.Hosts = append(f.batch.Hosts, u)
+	a.uncommitted++
+}
+
+// storeRecord adds a robots record to the batch.
+func (f *Frontier) storeRecord(p storage.Policy, r robots.Record) {
+	if encoded, err := r.AppendBinary(nil); err == nil {
+		p.Record = encoded
+		f.batch.Policies = append(f.batch.Policies, p)
+	}
 }

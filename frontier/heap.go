@@ -1,17 +1,21 @@
 package frontier
 
-import "github.com/amble-crawler/amble/storage"
+import (
+	"container/heap"
 
-// register holds the hosts that the frontier knows by their ids, which are dense, and where each of them is in
-// the heap that it is in. With a million hosts almost every look at one misses the processor's caches; the
-// places of hosts that a heap moves are looked up in an array of numbers instead.
+	"github.com/amble-crawler/amble/storage"
+)
+
+// register holds the known hosts by their ids, which are dense, and the position of each in its
+// heap. With a million hosts almost every access to one misses the processor's caches, so the heaps
+// keep the positions in an array of numbers instead.
 type register struct {
 	hosts []*host
-	known int     // how many there are
+	known int     // number of hosts
 	index []int32 // in the items of the host's heap
 }
 
-// get is a host; nil: it is not known.
+// get returns a host; nil if it is unknown.
 func (r *register) get(id storage.HostID) *host {
 	if int(id) >= len(r.hosts) {
 		return nil
@@ -28,7 +32,7 @@ func (r *register) put(h *host) {
 	r.known++
 }
 
-// all calls each for every host.
+// all iterates over the hosts.
 func (r *register) all(yield func(*host) bool) {
 	for _, h := range r.hosts {
 		if h != nil && !yield(h) {
@@ -37,9 +41,10 @@ func (r *register) all(yield func(*host) bool) {
 	}
 }
 
-// hostHeap is a heap of hosts by their key, the earliest first; equal keys by priority, then by id. A host can leave
-// from anywhere. It allocates only when it grows. All that is compared lies in the items, and a parent has four
-// children, which are neighbours in memory: with the root at 3 they share a line of the processor's cache.
+// hostHeap is a heap of hosts by readyAt, the earliest first; equal ones by priority, then by id. A
+// host can leave from any position. The heap allocates only when it grows. Everything that is
+// compared lies in the items. A parent has four children, which are neighbours in memory: with the
+// root at 3 they share a cache line.
 type hostHeap struct {
 	of    *register
 	items []heapItem // from root on
@@ -57,7 +62,8 @@ const (
 )
 
 func firstChild(i int) int { return children * (i - root + 1) }
-func parentOf(i int) int   { return i/children + root - 1 }
+
+func parentOf(i int) int { return i/children + root - 1 }
 
 func newHeap(of *register) hostHeap { return hostHeap{of: of, items: make([]heapItem, root)} }
 
@@ -80,7 +86,7 @@ func (h *hostHeap) top() *host {
 	return h.of.hosts[h.items[root].id]
 }
 
-// due counts the hosts with a key up to now, up to a number.
+// due counts the hosts with a key of at most now; it stops at most.
 func (h *hostHeap) due(now instant, most int) int { return h.dueFrom(root, now, most) }
 
 func (h *hostHeap) dueFrom(i int, now instant, most int) int {
@@ -94,10 +100,10 @@ func (h *hostHeap) dueFrom(i int, now instant, most int) int {
 	return n
 }
 
-// push adds a host under its key, which must not change while it is in the heap.
+// push adds a host under its readyAt, which must not change while it is in the heap.
 func (h *hostHeap) push(x *host, priority int8) {
 	h.items = append(h.items, heapItem{})
-	h.up(len(h.items)-1, heapItem{x.key, x.id, priority})
+	h.up(len(h.items)-1, heapItem{x.readyAt, x.id, priority})
 }
 
 func (h *hostHeap) remove(x *host) {
@@ -113,7 +119,7 @@ func (h *hostHeap) remove(x *host) {
 	}
 }
 
-// up puts an item where it belongs, from the empty place i on towards the top.
+// up moves an item from the empty position i towards the top.
 func (h *hostHeap) up(i int, x heapItem) {
 	for i > root {
 		parent := parentOf(i)
@@ -126,8 +132,7 @@ func (h *hostHeap) up(i int, x heapItem) {
 	h.set(i, x)
 }
 
-// down puts an item where it belongs, from the empty place i on towards the
-// bottom.
+// down moves an item from the empty position i towards the bottom.
 func (h *hostHeap) down(i int, x heapItem) {
 	for {
 		first := firstChild(i)
@@ -152,4 +157,72 @@ func (h *hostHeap) down(i int, x heapItem) {
 func (h *hostHeap) set(i int, x heapItem) {
 	h.items[i] = x
 	h.of.index[x.id] = int32(i)
+}
+
+// recrawlHeap is a heap of hosts by the instant at which they may be recrawled, the earliest first.
+type recrawlHeap []*host
+
+// Len implements heap.Interface.
+func (h recrawlHeap) Len() int { return len(h) }
+
+// Less implements heap.Interface.
+func (h recrawlHeap) Less(i, j int) bool {
+	return h[i].recrawlAt < h[j].recrawlAt || h[i].recrawlAt == h[j].recrawlAt && h[i].id < h[j].id
+}
+
+// Swap implements heap.Interface.
+func (h recrawlHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].recrawlIndex, h[j].recrawlIndex = int32(i), int32(j)
+}
+
+// Push implements heap.Interface.
+func (h *recrawlHeap) Push(x any) {
+	x.(*host).recrawlIndex = int32(len(*h))
+	*h = append(*h, x.(*host))
+}
+
+// Pop implements heap.Interface.
+func (h *recrawlHeap) Pop() any {
+	last := len(*h) - 1
+	x := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return x
+}
+
+func (h recrawlHeap) top() *host {
+	if len(h) == 0 {
+		return nil
+	}
+	return h[0]
+}
+
+// The heap of recrawls that a host is in.
+const (
+	inNoHeap      uint8 = iota
+	inDormantHeap       // the host is not active
+	inActiveHeap        // the host is active
+)
+
+// recrawlHeap is the heap of recrawls that a host is in.
+func (f *Frontier) recrawlHeap(h *host) *recrawlHeap {
+	if h.recrawlList == inDormantHeap {
+		return &f.dormantRecrawls
+	}
+	return &f.activeRecrawls[h.recrawlLane]
+}
+
+// pushRecrawl adds a host to one of the heaps.
+func (f *Frontier) pushRecrawl(h *host, which uint8, key instant) {
+	h.recrawlList, h.recrawlAt, h.recrawlLane = which, key, h.lane
+	heap.Push(f.recrawlHeap(h), h)
+}
+
+// removeRecrawl removes a host from its heap, if it is in one.
+func (f *Frontier) removeRecrawl(h *host) {
+	if h.recrawlList != inNoHeap {
+		heap.Remove(f.recrawlHeap(h), int(h.recrawlIndex))
+		h.recrawlList = inNoHeap
+	}
 }

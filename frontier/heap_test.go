@@ -9,20 +9,19 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestHeap pushes, removes from anywhere and pops at random, and compares with
-// a sorted slice.
+// TestHeap pushes, removes from anywhere and pops at random, and compares with a sorted slice.
 func TestHeap(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	heap := newHeap(new(register))
 	var sorted []*host
 	priority := func(h *host) int8 { return int8(h.id % 5) }
 	order := func(a, b *host) int {
-		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(priority(b), priority(a)), cmp.Compare(a.id, b.id))
+		return cmp.Or(cmp.Compare(a.readyAt, b.readyAt), cmp.Compare(priority(b), priority(a)), cmp.Compare(a.id, b.id))
 	}
 	for i := range 20_000 {
 		switch n := random.IntN(5); {
 		case n < 2 || len(sorted) == 0:
-			h := &host{id: storage.HostID(i + 1), key: instant(random.IntN(500))}
+			h := &host{id: storage.HostID(i + 1), readyAt: instant(random.IntN(500))}
 			heap.of.put(h)
 			heap.push(h, priority(h))
 			at, _ := slices.BinarySearchFunc(sorted, h, order)

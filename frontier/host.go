@@ -2,190 +2,89 @@ package frontier
 
 import (
 	"net/netip"
-	"time"
 
+	"github.com/amble-crawler/amble/frontier/internal/queue"
 	"github.com/amble-crawler/amble/internal/revisit"
-	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
-// instant is nanoseconds since the frontier's epoch on the monotonic clock.
-type instant int64
-
-// The ends of time, far enough from the ends of the numbers to be added to.
-const (
-	never  instant = 1 << 62
-	always instant = -never
-)
-
-// place says where a host is; see the package comment.
-type place uint8
-
-const (
-	idle place = iota
-	dormant
-	called
-	loading
-	resolving
-	waiting
-	crowded
-	leased
-	parked
-	shelved
-	resting
-	renewal
-)
-
-var placeNames = [...]string{"idle", "dormant", "called", "loading", "resolving", "waiting", "crowded", "leased", "parked", "shelved", "resting", "renewing"}
-
 // host is what is kept of every host that has, or had, work in this process.
 type host struct {
-	id       storage.HostID
-	cost     uint16  // milliseconds that its requests take on average, the last ones above all; 0: it was never asked
-	doubt    uint8   // quick answers that it takes until it is quick again
-	silences uint8   // requests in a row that brought no answer for long
-	key      instant // order in the heap
-	ready    instant // when politeness lets it be asked; not kept up while active
-	wake     instant // when what it had to do when it went dormant may be done; always: nothing holds it
-	trouble  instant // since when it cannot be asked; never: all is well
-	queued   uint32  // as of the last commit
-	due      uint32  // as of the last commit
-	nextDue  uint32  // Unix seconds, as of the last commit
-	fetched  uint32  // pages, as of the last commit and with those under way since
-	domain   uint32  // index of its registrable domain's budget; 0: not known, or there are no such budgets
-	delay    float32 // seconds between requests, when last known
-	place    place
-	reason   politeness.Reason // the sign that decided ready, when it went dormant
-	robots   robots.Reason     // why robots.txt held all of it, when it went dormant
-	absent   uint8             // answers in a row that the name does not exist
-	lookup   lookup            // what came of looking up its name
-	turn     uint8             // which of its addresses is asked; another one when one does not answer
-	patient  uint8             // one more than the index of the origin whose robots.txt was asked for last, if no page was since; else 0
-	listed   bool              // among the shelved hosts of its domain
-	parked   bool              // it asked to be left alone for very long, when it went dormant
-	answers  uint8             // to its requests, up to probation
-	override uint16            // one more than the index of its override; 0: it has none
-	nameless uint32            // seconds since the epoch; until then there is no use in another lookup of its name
-	active   *active
+	id            storage.HostID
+	latency       uint16  // milliseconds, a moving average over its requests; 0: there was none
+	quickNeeded   uint8   // quick responses until it is quick again
+	unanswered    uint8   // requests in a row that took long and had no response
+	readyAt       instant // key in the heap
+	ready         instant // when politeness allows a request; not updated while active
+	workAt        instant // of a dormant host: when its work may be done; always: nothing holds it
+	failingSince  instant // never: it is not failing
+	queued        uint32  // URLs, as of the last commit
+	due           uint32  // URLs, as of the last commit
+	nextDue       uint32  // Unix seconds, as of the last commit
+	fetched       uint32  // pages, committed or in flight
+	domain        uint32  // index of the budget of its registrable domain; 0: unknown, or there are no such budgets
+	delay         float32 // last known seconds between requests
+	state         state
+	waitReason    politeness.Reason // of a dormant host: what decided ready
+	robotsReason  robots.Reason     // of a dormant host: why robots.txt holds all its work
+	absent        uint8             // responses in a row that its name does not exist
+	lookup        lookupResult      // of the last lookup of its name
+	addressTurn   uint8             // selects one of its addresses; counts requests without a response
+	deferred      uint8             // one more than the index of the origin that deferredQueue may return; 0: none
+	inDomain      bool              // among the hosts of its domain that are over budget
+	parked        bool              // of a dormant host: it demands to be left alone for more than 7 days
+	answers       uint8             // to its requests, up to enoughAnswers
+	override      uint16            // one more than the index of its override; 0: it has none
+	noLookupUntil uint32            // seconds since the epoch; another lookup of its name is of no use before
+	active        *active
 
-	renewKey    instant // order in the heap of renewals it is in
-	renewIndex  int32
-	renewals    uint32 // as of the last commit
-	nextRenewal uint32 // Unix seconds, as of the last commit
-	renewIn     uint8
+	recrawlAt    instant // key in the heap of recrawls
+	recrawlIndex int32
+	recrawls     uint32 // pages, as of the last commit
+	nextRecrawl  uint32 // Unix seconds, as of the last commit
+	recrawlList  uint8
 
-	lane      lane // as of when it was put where it is
-	heap      lane // of the heap that it is in
-	renewLane lane // of the heap of renewals that it is in
+	lane        lane // as of the last call of schedule
+	heapLane    lane // of the heap that it is in
+	recrawlLane lane // of the heap of recrawls that it is in
 }
 
-// active is what is kept of a host while it is active. Fields of one size stand together: there are many hosts.
+// active is what is in memory of an active host. Fields are ordered by size, because there are many
+// hosts.
 type active struct {
-	name      string
-	polite    *politeness.Host
-	queues    []queue
-	jobs      []errand             // for the robots.txt of origins, its own first
-	busy      ordinals             // leased, or settled and not yet committed
-	committed []uint32             // busy no more once the load under way has come, which may be older
-	limits    [limitClasses]*limit // nil: it has none of that class, or its address is not known
-	site      revisit.Site         // what is remembered of how its pages change
-	pinned    netip.Addr
+	name              string
+	polite            *politeness.Host
+	queues            []originQueue
+	jobs              []pendingJob         // for the robots.txt of origins; its own come first
+	busy              queue.Ordinals       // leased, or with an outcome that is not committed
+	commitsDuringLoad []uint32             // ordinals to remove from busy when the load in flight has arrived
+	limits            [limitClasses]*limit // nil: it has none of that class, or no address
+	site              revisit.Site         // how its pages change
+	pinned            netip.Addr
 
 	expires   instant // of the address
-	hopeless  instant // until then its URLs are given up without asking for its address again
+	failUntil instant // URLs fail until then, without another lookup
 	loadAfter instant // no load before; always: at once
 
 	inFlight    int
 	served      int // requests since it became active
-	uncommitted int // host updates handed over and not yet committed
-	dueAsked    int // due URLs of each queue that the load under way may bring
+	uncommitted int // host updates in a batch that is not committed
+	dueWanted   int // due URLs of each queue wanted by the load in flight
 	bytes       int
 
-	tail         uint32 // ordinals below exist
+	tail         uint32 // all ordinals are below it
 	read         uint32 // tail as of the last load
-	dueRead      uint32 // Unix seconds; what was due by then is read or busy
-	renewalsRead uint32 // Unix seconds; renewals that were due by then are read or busy
+	dueRead      uint32 // Unix seconds; what was due by then is in memory or busy
+	recrawlsRead uint32 // Unix seconds; recrawls that were due by then are in memory or busy
 
-	loading     bool
-	matching    uint8 // match leases out
-	dueMissed   bool  // more due URLs came while a load was under way
-	lookingUp   bool  // in line for a lookup of its name, or leased as one
-	whyHopeless storage.Reason
-	counted     bool  // among the active hosts of its lane
-	holdsPlace  bool  // it counts to the requests of its lane already
-	sinceJob    uint8 // requests of its own since the last job of another host; more than jobShare do not count
-}
-
-// errand is a robots.txt fetch that waits for its host's turn.
-type errand struct {
-	url weburl.URL
-	job RobotsJob
-}
-
-// queue is the queue of one origin.
-type queue struct {
-	origin   weburl.Origin
-	heads    heads          // read and not leased, in order
-	due      []storage.Head // read and not leased
-	renewals []storage.Head // read and not leased, the longest overdue first
-	inFlight ordinals       // leased ones that were queued, not due
-	record   robots.Record
-	rules    *robots.Rules
-	judged   judged
-	held     instant // nothing of it before; always: not held
-
-	next         uint32 // next ordinal to read from the store
-	index        uint8  // among the host's origins
-	more         bool   // there are more due URLs than were read
-	moreRenewals bool   // there are more renewals that are due
-	known        bool   // a robots.txt was read, now or in an earlier process
-	asked        bool   // its robots.txt is being fetched
-	matching     bool   // one of its URLs is being put to its rules, or waits for that
-	why          robots.Reason
-}
-
-func (f *Frontier) instant(t time.Time) instant {
-	if t.IsZero() {
-		return always
-	}
-	return min(max(instant(t.Sub(f.epoch)), always), never)
-}
-
-// polite is when politeness lets an active host be asked.
-func (f *Frontier) polite(h *host) instant { return f.instant(h.active.polite.Ready(f.clock)) }
-
-func (f *Frontier) time(i instant) time.Time { return f.epoch.Add(time.Duration(i)) }
-
-// cursor is the lowest ordinal of the queue that is not settled.
-func (q *queue) cursor() uint32 {
-	n := q.next
-	if len(q.heads.list) > 0 {
-		n = q.heads.first()
-	}
-	if len(q.inFlight) > 0 {
-		n = min(n, q.inFlight[0])
-	}
-	return n
-}
-
-// measure estimates what an active host keeps in memory.
-func (a *active) measure() int {
-	n := 900 // all of it that does not depend on its queues, its share of maps included
-	for i := range a.queues {
-		q := &a.queues[i]
-		n += 400 + len(q.record.Body)
-		if q.rules != nil {
-			n += q.rules.Size()
-		}
-		n += q.heads.bytes()
-		for j := range q.due {
-			n += 200 + len(q.due[j].RequestURI) + len(q.due[j].Stripped)
-		}
-		for j := range q.renewals {
-			n += 230 + len(q.renewals[j].RequestURI) + len(q.renewals[j].Stripped)
-		}
-	}
-	return n
+	loading         bool
+	matching        uint8 // Match leases in flight
+	dueMissed       bool  // more due URLs were committed during a load
+	lookingUp       bool  // it waits for a lookup of its name, or the lookup is leased
+	failReason      storage.Reason
+	counted         bool  // among the active hosts of its lane
+	hasSlot         bool  // it is counted as a request of its lane already
+	sinceForeignJob uint8 // its own requests since the last robots job of another host, up to jobShare
 }

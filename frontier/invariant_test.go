@@ -3,8 +3,18 @@ package frontier
 import (
 	"slices"
 
+	"github.com/amble-crawler/amble/frontier/internal/queue"
 	"github.com/amble-crawler/amble/storage"
 )
+
+// hostStates counts the hosts by state.
+func (f *Frontier) hostStates() map[state]int {
+	n := make(map[state]int)
+	for h := range f.hosts.all {
+		n[h.state]++
+	}
+	return n
+}
 
 // checkInvariants walks the whole frontier and holds it to the package comment.
 func checkInvariants(t tester, f *Frontier) {
@@ -15,59 +25,62 @@ func checkInvariants(t tester, f *Frontier) {
 		checkHeap(t, "ready", f.ready[l])
 		dormant, ready = dormant+f.dormant[l].size(), ready+f.ready[l].size()
 	}
-	checkHeap(t, "called", f.called)
-	c := census{users: map[*limit]int{}, crowded: map[*limit]int{}, inFlight: map[*host]int{}, asked: map[storage.HostID]map[string]bool{}}
-	checkRenewals(t, f)
+	checkHeap(t, "woken", f.woken)
+	c := census{users: map[*limit]int{}, waiters: map[*limit]int{}, inFlight: map[*host]int{},
+		awaited: map[storage.HostID]map[string]bool{}}
+	checkRecrawls(t, f)
 	c.leases(t, f)
 	for h := range f.hosts.all {
 		c.host(t, f, h)
 	}
-	if f.called.size() != c.called || dormant != c.dormant || ready != c.ready {
+	if f.woken.size() != c.woken || dormant != c.dormant || ready != c.ready {
 		t.Fatalf("heaps hold %d dormant and %d waiting hosts, %d and %d say so", dormant, ready, c.dormant, c.ready)
 	}
 	if f.traffic.inFlight != c.inLane || f.traffic.hosts != c.lanes {
 		t.Fatalf("%v requests to %v hosts are counted by lane, there are %v to %v",
 			f.traffic.inFlight, f.traffic.hosts, c.inLane, c.lanes)
 	}
-	if f.activeHosts != c.active || f.activeBytes != c.bytes || f.opening != c.opening {
-		t.Fatalf("%d active hosts (%d opening) of %d bytes are counted, there are %d (%d) of %d", f.activeHosts, f.opening, f.activeBytes, c.active, c.opening, c.bytes)
+	if f.activeHosts != c.active || f.activeBytes != c.bytes || f.activating != c.opening {
+		t.Fatalf("%d active hosts (%d opening) of %d bytes are counted, there are %d (%d) of %d", f.activeHosts,
+			f.activating, f.activeBytes, c.active, c.opening, c.bytes)
 	}
-	if f.names.waiting()+f.names.out != c.lookingUp {
-		t.Fatalf("%d names in line and %d leased, %d hosts say so", f.names.waiting(), f.names.out, c.lookingUp)
+	if f.lookups.queued()+f.lookups.inFlight != c.lookingUp {
+		t.Fatalf("%d names in line and %d leased, %d hosts say so", f.lookups.queued(), f.lookups.inFlight, c.lookingUp)
 	}
 	for _, l := range f.limits {
 		c.limit(t, l)
 	}
-	c.errands(t, f)
+	c.robotsJobs(t, f)
 	checkDomains(t, f)
 }
 
-// checkRenewals holds the heaps of renewals to what the hosts say.
-func checkRenewals(t tester, f *Frontier) {
+// checkRecrawls compares the heaps of recrawls with the hosts.
+func checkRecrawls(t tester, f *Frontier) {
 	t.Helper()
 	in := 0
-	for n, heap := range []*renewalHeap{&f.sleeping, &f.renewing[quick], &f.renewing[untried], &f.renewing[slow]} {
+	for n, heap := range []*recrawlHeap{&f.dormantRecrawls, &f.activeRecrawls[quick], &f.activeRecrawls[untried],
+		&f.activeRecrawls[slow]} {
 		for i, h := range *heap {
 			in++
-			if f.renewals(h) != heap || int(h.renewIndex) != i || (h.active != nil) != (n > 0) {
-				t.Fatalf("host %d is at %d of heap %d of renewals and says %d and %d",
-					h.id, i, n, h.renewIndex, h.renewIn)
+			if f.recrawlHeap(h) != heap || int(h.recrawlIndex) != i || (h.active != nil) != (n > 0) {
+				t.Fatalf("host %d is at %d of heap %d of recrawls and says %d and %d",
+					h.id, i, n, h.recrawlIndex, h.recrawlList)
 			}
 			if i > 0 && heap.Less(i, (i-1)/2) {
-				t.Fatalf("heap %d of renewals: host %d is before its parent", n, h.id)
+				t.Fatalf("heap %d of recrawls: host %d is before its parent", n, h.id)
 			}
 		}
 	}
 	for h := range f.hosts.all {
-		if h.renewIn != notRenewing {
+		if h.recrawlList != inNoHeap {
 			in--
 		}
-		if f.o.Renew != nil && h.active == nil && h.renewals > 0 && h.renewIn == notRenewing && h.place != called {
-			t.Fatalf("host %d is lost: it has renewals and is %s", h.id, placeNames[h.place])
+		if f.o.Renew != nil && h.active == nil && h.recrawls > 0 && h.recrawlList == inNoHeap && h.state != woken {
+			t.Fatalf("host %d is lost: it has recrawls and is %s", h.id, h.state.String())
 		}
 	}
 	if in != 0 {
-		t.Fatalf("%d hosts more are in the heaps of renewals than say so", in)
+		t.Fatalf("%d hosts more are in the heaps of recrawls than say so", in)
 	}
 }
 
@@ -77,8 +90,9 @@ func checkDomains(t tester, f *Frontier) {
 	fetched := make([]uint32, len(f.domains))
 	for h := range f.hosts.all {
 		fetched[h.domain] += h.fetched
-		if h.listed != slices.Contains(f.domains[h.domain].shelved, h) || h.place == shelved && h.domain != 0 && !h.listed {
-			t.Fatalf("host %d is %s, listed with its domain: %t", h.id, placeNames[h.place], h.listed)
+		if h.inDomain != slices.Contains(f.domains[h.domain].overBudget, h) || h.state == overBudget &&
+			h.domain != 0 && !h.inDomain {
+			t.Fatalf("host %d is %s, listed with its domain: %t", h.id, h.state.String(), h.inDomain)
 		}
 	}
 	for i, d := range f.domains {
@@ -90,12 +104,12 @@ func checkDomains(t tester, f *Frontier) {
 
 // census counts what the frontier counts too.
 type census struct {
-	dormant, called, ready, active, bytes, opening, lookingUp int
+	dormant, woken, ready, active, bytes, opening, lookingUp int
 
 	inLane, lanes  [lanes]int
-	users, crowded map[*limit]int
+	users, waiters map[*limit]int
 	inFlight       map[*host]int
-	asked          map[storage.HostID]map[string]bool // origins whose robots.txt is awaited
+	awaited        map[storage.HostID]map[string]bool // origins whose robots.txt is awaited
 }
 
 // holds reports whether a host is in a heap.
@@ -108,8 +122,8 @@ func checkHeap(t tester, name string, heap hostHeap) {
 	t.Helper()
 	for i := root; i < len(heap.items); i++ {
 		x := &heap.items[i]
-		if h, at := heap.of.get(x.id), int(heap.of.index[x.id]); at != i || h.key != x.key {
-			t.Fatalf("%s heap: host %d is at %d with key %d and says %d and %d", name, h.id, i, x.key, at, h.key)
+		if h, at := heap.of.get(x.id), int(heap.of.index[x.id]); at != i || h.readyAt != x.key {
+			t.Fatalf("%s heap: host %d is at %d with key %d and says %d and %d", name, h.id, i, x.key, at, h.readyAt)
 		}
 		if i > root && x.before(&heap.items[parentOf(i)]) {
 			t.Fatalf("%s heap: host %d is before its parent", name, x.id)
@@ -126,7 +140,7 @@ func (c *census) leases(t tester, f *Frontier) {
 		}
 		switch out.lease.Kind {
 		case Resolve:
-			if lookups++; out.guess {
+			if lookups++; out.unproven {
 				guesses++
 			}
 			if !out.host.active.lookingUp {
@@ -135,14 +149,14 @@ func (c *census) leases(t tester, f *Frontier) {
 			continue
 		case Match:
 			head := &out.lease.Head
-			if !out.host.active.busy.has(head.Ordinal) || !out.host.active.queues[head.Origin].matching {
+			if !out.host.active.busy.Has(head.Ordinal) || !out.host.active.queues[head.Origin].matching {
 				t.Fatalf("URL %d of host %d is being put to its rules, and the host does not know", head.Ordinal,
 					out.host.id)
 			}
 			matches[out.host]++
 			continue
 		case Page:
-			if !out.host.active.busy.has(out.lease.Head.Ordinal) {
+			if !out.host.active.busy.Has(out.lease.Head.Ordinal) {
 				t.Fatalf("URL %d of host %d is leased and not busy", out.lease.Head.Ordinal, out.host.id)
 			}
 		}
@@ -175,9 +189,9 @@ func (c *census) leases(t tester, f *Frontier) {
 	if matching != f.matching || f.matching > maxMatching {
 		t.Fatalf("%d match leases are out, %d are counted, %d hosts wait", matching, f.matching, len(f.matchLine))
 	}
-	if lookups != f.names.out || guesses != f.names.guesses {
+	if lookups != f.lookups.inFlight || guesses != f.lookups.unproven {
 		t.Fatalf("%d lookups are out, %d of them guesses; %d and %d are counted",
-			lookups, guesses, f.names.out, f.names.guesses)
+			lookups, guesses, f.lookups.inFlight, f.lookups.unproven)
 	}
 }
 
@@ -185,30 +199,31 @@ func (c *census) host(t tester, f *Frontier, h *host) {
 	t.Helper()
 	a := h.active
 	switch {
-	case h.place == dormant:
+	case h.state == dormant:
 		c.dormant++
-		if a != nil || !f.dormant[h.heap].holds(h) {
+		if a != nil || !f.dormant[h.heapLane].holds(h) {
 			t.Fatalf("host %d is dormant, but active or not in the heap", h.id)
 		}
-	case h.place == called:
-		c.called++
-		if a != nil || !f.called.holds(h) {
-			t.Fatalf("host %d is called, but active or not in the heap", h.id)
+	case h.state == woken:
+		c.woken++
+		if a != nil || !f.woken.holds(h) {
+			t.Fatalf("host %d is woken, but active or not in the heap", h.id)
 		}
-	case h.place == resting:
-		if a != nil || h.renewIn != sleeping {
-			t.Fatalf("host %d is resting, but active or not in the heap", h.id)
+	case h.state == recrawlOnly:
+		if a != nil || h.recrawlList != inDormantHeap {
+			t.Fatalf("host %d has only recrawls, but active or not in the heap", h.id)
 		}
-	case h.place == shelved:
-		if a != nil || !f.spent(h) && h.domain == 0 {
-			t.Fatalf("host %d is shelved, but active or within its budget", h.id)
+	case h.state == overBudget:
+		if a != nil || !f.isOverBudget(h) && h.domain == 0 {
+			t.Fatalf("host %d is over budget, but active or within its budget", h.id)
 		}
-	case h.place == idle && a == nil:
-		if h.queued > 0 || h.due > 0 || f.o.Renew != nil && h.renewals > 0 || len(f.errands[h.id]) > 0 {
-			t.Fatalf("host %d is lost: idle with %d queued, %d due URLs and %d errands", h.id, h.queued, h.due, len(f.errands[h.id]))
+	case h.state == empty && a == nil:
+		if h.queued > 0 || h.due > 0 || f.o.Renew != nil && h.recrawls > 0 || len(f.dormantJobs[h.id]) > 0 {
+			t.Fatalf("host %d is lost: idle with %d queued, %d due URLs and %d robots jobs", h.id, h.queued, h.due,
+				len(f.dormantJobs[h.id]))
 		}
 	case a == nil:
-		t.Fatalf("host %d is %s without being active", h.id, placeNames[h.place])
+		t.Fatalf("host %d is %s without being active", h.id, h.state.String())
 	default:
 		c.activeHost(t, f, h)
 	}
@@ -231,10 +246,10 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 	if a.counted {
 		c.lanes[h.lane]++
 	}
-	if a.holdsPlace {
+	if a.hasSlot {
 		c.inLane[h.lane]++
-		if !h.reserved() {
-			t.Fatalf("host %d keeps a place in its lane and waits for nothing", h.id)
+		if !h.hasReserved() {
+			t.Fatalf("host %d has a slot in its lane and waits for nothing", h.id)
 		}
 	}
 	for _, l := range a.limits {
@@ -245,95 +260,110 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 	if a.inFlight != c.inFlight[h] {
 		t.Fatalf("host %d counts %d requests in flight, %d leases are out", h.id, a.inFlight, c.inFlight[h])
 	}
+	c.cursors(t, f, h)
 	for i := range a.queues {
-		if q := &a.queues[i]; q.asked {
-			if c.asked[h.id] == nil {
-				c.asked[h.id] = map[string]bool{}
+		if q := &a.queues[i]; q.fetchingRobots {
+			if c.awaited[h.id] == nil {
+				c.awaited[h.id] = map[string]bool{}
 			}
-			c.asked[h.id][q.origin.String()] = true
+			c.awaited[h.id][q.origin.String()] = true
 		}
 	}
-	// Each place but waiting must have an event that ends it.
+	// Each state but waiting must have an event that ends it.
 	ok := true
-	switch h.place {
+	switch h.state {
 	case waiting:
 		c.ready++
-		ok = f.ready[h.heap].holds(h)
-	case renewal:
-		ok = h.renewIn == renewing
+		ok = f.ready[h.heapLane].holds(h)
+	case waitingToRecrawl:
+		ok = h.recrawlList == inActiveHeap
 	case loading:
 		ok = a.loading
 	case resolving:
 		ok = a.lookingUp
-	case crowded:
+	case limited:
 		ok = false
 		for _, l := range a.limits {
-			if l != nil && slices.Contains(slices.Concat(l.line[:]...), h) {
-				c.crowded[l]++
+			if l != nil && slices.Contains(slices.Concat(l.waiters[:]...), h) {
+				c.waiters[l]++
 				ok = true
 			}
 		}
 	case leased:
 		ok = a.inFlight > 0 || a.uncommitted > 0 || len(a.busy) > 0
-	case parked:
-		ok = h.asking()
-	case idle:
+	case waitingForRobots:
+		ok = h.isBlocked()
+	case empty:
 		ok = a.uncommitted > 0 || len(a.busy) > 0 || a.lookingUp
 	}
 	if !ok {
-		t.Fatalf("host %d is lost in place %s: %+v", h.id, placeNames[h.place], a)
+		t.Fatalf("host %d is lost in state %s: %+v", h.id, h.state.String(), a)
 	}
-	for _, q := range a.queues {
-		for i := 1; i < len(q.heads.list); i++ {
-			if q.heads.list[i-1].ordinal >= q.heads.list[i].ordinal {
-				t.Fatalf("host %d: the queue of %s is not in order", h.id, q.origin)
+}
+
+// cursors checks that only leased URLs hold back the cursors of queues without new URLs in memory.
+func (c *census) cursors(t tester, f *Frontier, h *host) {
+	t.Helper()
+	for i := range h.active.queues {
+		q := &h.active.queues[i]
+		if q.Len(queue.New) > 0 {
+			continue
+		}
+		want := q.ReadTo()
+		for _, out := range f.leases {
+			ofQueue := out.host == h && (out.lease.Kind == Page || out.lease.Kind == Match) && int(out.lease.Head.Origin) == i
+			if ofQueue && out.urlKind == queue.New {
+				want = min(want, out.lease.Head.Ordinal)
 			}
+		}
+		if got := q.Cursor(); got != want {
+			t.Fatalf("host %d: the cursor of %s is at %d, want %d", h.id, q.origin, got, want)
 		}
 	}
 }
 
 func (c *census) limit(t tester, l *limit) {
 	t.Helper()
-	if l.users != c.users[l] || l.waiting() != c.crowded[l] {
+	if l.users != c.users[l] || l.queued() != c.waiters[l] {
 		t.Fatalf("%s counts %d users and %d in line, there are %d and %d",
-			l.key, l.users, l.waiting(), c.users[l], c.crowded[l])
+			l.key, l.users, l.queued(), c.users[l], c.waiters[l])
 	}
-	if h := l.first; h != nil && (h.active == nil || !slices.Contains(h.active.limits[:], l) || h.place != waiting && h.place != resolving && h.place != crowded) {
-		t.Fatalf("%s is reserved for host %d, which is %s", l.key, h.id, placeNames[h.place])
+	if h := l.reservedFor; h != nil && (h.active == nil || !slices.Contains(h.active.limits[:], l) ||
+		h.state != waiting && h.state != resolving && h.state != limited) {
+		t.Fatalf("%s is reserved for host %d, which is %s", l.key, h.id, h.state.String())
 	}
-	if l.first == nil && l.waiting() > 0 && l.polite.Free() {
-		t.Fatalf("%s is free, and nobody of %d in line is next", l.key, l.waiting())
+	if l.reservedFor == nil && l.queued() > 0 && l.polite.Free() {
+		t.Fatalf("%s is free, and nobody of %d in line is next", l.key, l.queued())
 	}
 }
 
-// errands makes sure that every answer about robots.txt that is awaited has
-// somebody who will bring it.
-func (c *census) errands(t tester, f *Frontier) {
+// robotsJobs checks that there is a job for every robots.txt that a queue waits for.
+func (c *census) robotsJobs(t tester, f *Frontier) {
 	t.Helper()
-	settle := func(j RobotsJob) { delete(c.asked[j.Owner], j.Origin.String()) }
+	answer := func(j RobotsJob) { delete(c.awaited[j.Owner], j.Origin.String()) }
 	for h := range f.hosts.all {
 		if h.active != nil {
 			for _, e := range h.active.jobs {
-				settle(e.job)
+				answer(e.job)
 			}
 		}
 	}
-	for _, list := range f.errands {
+	for _, list := range f.dormantJobs {
 		for _, e := range list {
-			settle(e.job)
+			answer(e.job)
 		}
 	}
-	for _, list := range f.foreign {
+	for _, list := range f.jobsByName {
 		for _, e := range list {
-			settle(e.job)
+			answer(e.job)
 		}
 	}
 	for _, out := range f.leases {
 		if out.lease.Kind == Robots {
-			settle(out.lease.Robots)
+			answer(out.lease.Robots)
 		}
 	}
-	for id, origins := range c.asked {
+	for id, origins := range c.awaited {
 		for origin := range origins {
 			t.Fatalf("host %d waits for the robots.txt of %s, and nobody fetches it", id, origin)
 		}

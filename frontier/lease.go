@@ -1,45 +1,47 @@
 package frontier
 
 import (
+	"errors"
+	"fmt"
 	"net/netip"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/frontier/internal/queue"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Kind says what a lease asks for.
+// Kind says what a lease is for.
 type Kind uint8
 
 // The kinds of leases.
 const (
-	Resolve Kind = iota // the addresses of a host name; no request to the host
-	Robots              // the robots.txt of an origin, or what it redirects to
-	Page                // a URL of the frontier
-	Match               // no request: match a URL against rules that take long
+	Resolve Kind = iota // a lookup of a host name; no request to the host
+	Robots              // a request for the robots.txt of an origin, or what it redirects to
+	Page                // a request for a URL of the frontier
+	Match               // a match of a URL against rules that take long; no request
 )
 
-// String names the kind for logs.
+// String returns the name of the kind for logs.
 func (k Kind) String() string { return [...]string{"resolve", "robots", "page", "match"}[k] }
 
-// Lease is the permission for one request to one host at one address, until it
-// is completed. It is plain data; a worker may keep it.
+// Lease is the permission for one request to one host at one address, until it is completed. It is
+// plain data; a worker may keep it.
 type Lease struct {
 	ID       uint64
 	Kind     Kind
 	Host     storage.HostID
 	HostName string
 	URL      weburl.URL // zero for Resolve
-	Address  netip.Addr // to be dialled, and no other; zero for Resolve and Match
+	Address  netip.Addr // the only one to dial; zero for Resolve and Match
 
 	// Of Page and Match leases.
 	Head    storage.Head
-	Verdict robots.Verdict // that allowed it; of Match: it is wanted
-	Rules   *robots.Rules  // that gave the verdict
-	Policy  robots.Record  // that the rules come from
+	Verdict robots.Verdict // which allowed it; zero for Match, which is to find it
+	Rules   *robots.Rules  // which gave the verdict
+	Policy  robots.Record  // which the rules come from
 
 	// Of Robots leases.
 	Robots RobotsJob
@@ -47,74 +49,90 @@ type Lease struct {
 	// For the start ledger and the logs.
 	At          time.Time         // when it was given out
 	Delay       time.Duration     // the delay in force
-	DelayReason politeness.Reason // the sign that asks for it
+	DelayReason politeness.Reason // what demands the delay
 	DelaySource politeness.Source // where that comes from
-	Reason      politeness.Reason // the sign that the host waited for last
+	Reason      politeness.Reason // what the host waited for last
 	Source      politeness.Source // where that comes from
 	Learned     bool              // a robots.txt of the host was read before
-	LastEnd     time.Time         // of the request to the host before; zero: none is known of
-	Ready       time.Time         // from when politeness let the host be asked; zero: it always did
+	LastEnd     time.Time         // end of the last request to the host; zero: none is known
+	Ready       time.Time         // when politeness allowed the request; zero: it always did
 }
 
-// RobotsJob is the errand of fetching robots.txt for an origin, which after a
-// redirect leads to other hosts than the origin's own.
+// RobotsJob is the job of fetching the robots.txt of an origin. A redirect passes it on to another
+// host.
 type RobotsJob struct {
 	Origin   weburl.Origin  // whose rules are wanted
-	Owner    storage.HostID // the origin's host
+	Owner    storage.HostID // the host of the origin
 	Hops     int            // redirects followed so far
 	Previous robots.Record
-	// HostAnswers says that another origin of the host can be reached: see robots.Outcome.
+	// HostAnswers says that another origin of the host answers; see robots.Outcome.
 	HostAnswers bool
 }
 
-// Report is what came of a lease that asked a host.
-type Report struct {
-	Sent     bool      // false: nothing left the machine; all is as if the lease had not been given
-	Broken   bool      // sent, and says nothing about URL and host (broken off by the crawler itself, or lost with a kept connection): the host is charged, the URL goes back
-	End      time.Time // when the request ended
-	Duration time.Duration
-	Signal   politeness.Signal
-	Cause    storage.Cause // of a Signal that is a failure
-	// RetryAfter is what the host asked for; 0 if it did not.
-	RetryAfter     time.Duration
-	RetryAfterText string // the value of the header
-	Bytes          uint64
+// outstanding is what the frontier keeps of a lease in flight.
+type outstanding struct {
+	host   *host
+	lease  Lease
+	limits [limitClasses]*limit // which it counts against
+
+	lane        lane       // of its host when it began
+	beforeQuick bool       // it began while a quick host was due
+	urlKind     queue.Kind // of Page and Match leases
+	unproven    bool       // of a lookup: no earlier lookup of the name found an address
 }
 
-// PageReport is a Report with what became of the URL. An outcome in state
-// Retrying means that the failure may pass: the frontier decides between
-// another attempt and giving up, and sets Attempts and Due.
-type PageReport struct {
-	Report
-	Outcome storage.Outcome
+// ErrUnknownLease says that a lease was completed twice or never given out.
+var ErrUnknownLease = errors.New("frontier: no such lease is out")
 
-	// Of an answer with the page, or that it is the same.
-	Change   revisit.Change
-	Modified time.Time // Last-Modified; zero: not known
-	Expires  time.Time // the page asks not to be fetched from then on; zero: it does not
+func (f *Frontier) lease(h *host, kind Kind) *outstanding {
+	f.lastLease++
+	if len(f.spare) == 0 {
+		f.spare = append(f.spare, new(outstanding))
+	}
+	last := len(f.spare) - 1
+	out := f.spare[last]
+	f.spare = f.spare[:last]
+	*out = outstanding{host: h, limits: h.active.limits}
+	out.lease.ID, out.lease.Kind, out.lease.Host, out.lease.HostName = f.lastLease, kind, h.id, h.active.name
+	f.leases[f.lastLease] = out
+	return out
 }
 
-// RobotsReport is a Report with what the robots state machine made of the
-// answer. Redirect is where to go on; when it is zero, Record and Rules are the result.
-type RobotsReport struct {
-	Report
-	Redirect weburl.URL
-	Record   robots.Record
-	Rules    *robots.Rules
+// leaseRequest leases a request to a host. It counts against the host's limits until it is
+// completed.
+func (f *Frontier) leaseRequest(h *host, kind Kind, u weburl.URL, now time.Time) *outstanding {
+	a := h.active
+	a.inFlight++
+	a.served++
+	for _, limit := range a.limits {
+		if limit != nil {
+			limit.polite.Begin()
+		}
+	}
+	out := f.lease(h, kind)
+	f.beginInLane(out, f.instant(now))
+	l, why := &out.lease, a.polite.Explain(now)
+	l.URL, l.Address = u, a.pinned
+	l.At, l.Delay, l.DelayReason, l.DelaySource = now, why.Delay, why.DelayReason, why.DelaySource
+	l.Reason, l.Source, l.Learned = why.Reason, why.Source, a.learned()
+	l.LastEnd, l.Ready = a.polite.LastEnd(), why.Until
+	return out
 }
 
-// ResolveReport is the answer to a Resolve lease. No addresses: it failed.
-type ResolveReport struct {
-	End       time.Time
-	Addresses []netip.Addr
-	TTL       time.Duration // how long that holds; of Absent, how long there is no use in another lookup
-	Aborted   bool          // the crawl is ending; nothing was learned
+// leaseRobots leases a request for a robots.txt, or for what it redirects to.
+func (f *Frontier) leaseRobots(h *host, u weburl.URL, job *RobotsJob, now time.Time) *outstanding {
+	out := f.leaseRequest(h, Robots, u, now)
+	out.lease.Robots = *job
+	return out
+}
 
-	// Of a failure: whether the answer is that there can be no address (the name
-	// does not exist, or its addresses are out of reach), and the reason to
-	// record for URLs that are given up for it. An answer that is repeated from
-	// memory is no other answer: it is not Absent.
-	Final  bool // give up the host's URLs at once
-	Absent bool // give them up after as many such answers in a row as a URL has attempts
-	Reason storage.Reason
+// endLease ends a lease. The result is valid until the next lease is given out.
+func (f *Frontier) endLease(id uint64, kind Kind) (*outstanding, error) {
+	out := f.leases[id]
+	if out == nil || out.lease.Kind != kind {
+		return nil, fmt.Errorf("%w: %s lease %d", ErrUnknownLease, kind, id)
+	}
+	delete(f.leases, id)
+	f.spare = append(f.spare, out)
+	return out, nil
 }

@@ -8,18 +8,20 @@ import (
 	"github.com/amble-crawler/amble/politeness"
 )
 
-// A limit is shared by all hosts that have something in common: a registrable domain, an address, a range of
-// addresses. A host belongs to one of each class at most, and is asked when all of them let it.
+// limit is a limit that hosts share: that of a registrable domain, an address or a range of
+// addresses. A host has at most one limit of each class, and is fetched from when all of them allow
+// it.
 //
-// A host whose turn has come asks its limits in the order of their classes. Where one is busy, the host joins the line of
-// that limit and keeps those before it reserved, so that two hosts never wait for each other.
+// A host that is due asks for its limits in the order of their classes. If one is busy, the host
+// becomes one of its waiters and keeps the limits of the classes before it reserved, so there is no
+// cyclic wait.
 type limit struct {
-	key    limitKey
-	polite politeness.Limit
-	line   [2][]*host // hosts whose turn has come while it was busy: the quick ones, and the others
-	others bool       // the next turn is that of the others
-	first  *host      // the host that the next request is reserved for: it waits for all in line
-	users  int        // active hosts that have it
+	key         limitKey
+	polite      politeness.Limit
+	waiters     [2][]*host // due hosts that found the limit busy: quick ones, and others
+	othersNext  bool       // the next turn is that of the others
+	reservedFor *host      // the host that makes the next request; the waiters come after it
+	users       int        // active hosts that have the limit
 }
 
 // limitKey is what the hosts of a limit have in common. One of the two is set.
@@ -28,15 +30,15 @@ type limitKey struct {
 	network netip.Prefix
 }
 
-// The classes of limits, in the order in which they are asked. The domain comes first: an address that many share
-// must not be kept for a host that waits for its domain.
+// The classes of limits, in the order in which they are asked for. The domain comes first, because
+// an address that many hosts share must not be reserved for a host that waits for its domain.
 const (
 	byDomain = iota
 	byAddress
 	limitClasses
 )
 
-// String names the limit for reports.
+// String returns the name of the limit for reports.
 func (k limitKey) String() string {
 	switch {
 	case k.domain != "":
@@ -51,16 +53,16 @@ func (k limitKey) String() string {
 type Range struct {
 	Network netip.Prefix
 	Limit   politeness.LimitOptions
-	Shared  bool // one limit for all of the network, as always for less than an IPv6 /64; else one for each address
+	Shared  bool // one limit for the whole network, as always for less than an IPv6 /64; else one for each address
 }
 
-// ofAddress is the limit of an address: that of the smallest range that it lies in, or its own.
+// ofAddress is the limit of an address: that of the smallest range that contains it, or its own.
 func (f *Frontier) ofAddress(a netip.Addr) *limit {
 	network, o := f.addressLimit(a)
 	return f.limitOf(limitKey{network: network}, o)
 }
 
-// addressLimit is what an address has in common with others, and the numbers in force for that.
+// addressLimit is the network that an address shares its limit with, and the options of that limit.
 func (f *Frontier) addressLimit(a netip.Addr) (netip.Prefix, politeness.LimitOptions) {
 	key, o, bits := politeness.AddressKey(a), f.o.Politeness.Address(), -1
 	network := key
@@ -77,7 +79,7 @@ func (f *Frontier) addressLimit(a netip.Addr) (netip.Prefix, politeness.LimitOpt
 	return network, o
 }
 
-// ofDomain is the limit of a host's registrable domain; nil: there are none.
+// ofDomain is the limit of a host's registrable domain; nil: there are no such limits.
 func (f *Frontier) ofDomain(name string) *limit {
 	if f.o.Domain == (politeness.LimitOptions{}) {
 		return nil
@@ -85,8 +87,8 @@ func (f *Frontier) ofDomain(name string) *limit {
 	return f.limitOf(limitKey{domain: weburl.RegistrableDomain(name)}, f.o.Domain)
 }
 
-// limitOf returns a limit and makes it if need be. It is as if each had been used when the frontier began: the process
-// before may have.
+// limitOf returns a limit, and makes it if there is none. A new one counts as used at the epoch,
+// because an earlier process may have used it.
 func (f *Frontier) limitOf(key limitKey, o politeness.LimitOptions) *limit {
 	l := f.limits[key]
 	if l == nil {
@@ -112,11 +114,11 @@ func (f *Frontier) setLimit(h *host, class int, to *limit) {
 	}
 }
 
-// Sweep forgets limits that nobody uses and to which nothing is owed, and
-// looks after hosts whose budget has room again. It is to be called now and then.
+// Sweep forgets limits that no host has and that hold nothing, and schedules hosts again whose
+// budget has room. The owner calls it from time to time.
 func (f *Frontier) Sweep(now time.Time) {
 	for i := range f.domains {
-		f.revive(uint32(i), len(f.domains[i].shelved), f.instant(now))
+		f.reviveDomain(uint32(i), len(f.domains[i].overBudget), f.instant(now))
 	}
 	for key, l := range f.limits {
 		if l.users == 0 && l.polite.Idle(now) {
@@ -125,134 +127,133 @@ func (f *Frontier) Sweep(now time.Time) {
 	}
 }
 
-// open reports whether a host may take the next request without standing in line.
-func (l *limit) open() bool { return l.first == nil && l.waiting() == 0 && l.polite.Free() }
+// isFree reports whether a host may make the next request without waiting for others.
+func (l *limit) isFree() bool { return l.reservedFor == nil && l.queued() == 0 && l.polite.Free() }
 
-// waiting is how many hosts stand in line.
-func (l *limit) waiting() int { return len(l.line[0]) + len(l.line[1]) }
+// queued is the number of waiters.
+func (l *limit) queued() int { return len(l.waiters[0]) + len(l.waiters[1]) }
 
-// join puts a host at the end of its line.
-func (l *limit) join(h *host) {
+// enqueue adds a host to the waiters.
+func (l *limit) enqueue(h *host) {
 	i := min(int(h.lane), 1)
-	l.line[i] = append(l.line[i], h)
+	l.waiters[i] = append(l.waiters[i], h)
 }
 
-// next takes the host whose turn it is out of its line. Where both kinds wait they take turns.
-func (l *limit) next() *host {
+// dequeue removes the next waiter. If there are waiters of both kinds, they take turns.
+func (l *limit) dequeue() *host {
 	i := 0
-	if l.others && len(l.line[1]) > 0 || len(l.line[0]) == 0 {
+	if l.othersNext && len(l.waiters[1]) > 0 || len(l.waiters[0]) == 0 {
 		i = 1
 	}
-	l.others = i == 0
-	h := l.line[i][0]
-	l.line[i][0] = nil
-	l.line[i] = l.line[i][1:]
+	l.othersNext = i == 0
+	h := l.waiters[i][0]
+	l.waiters[i][0] = nil
+	l.waiters[i] = l.waiters[i][1:]
 	return h
 }
 
-// reserved reports whether a limit's next request is reserved for the host.
-func (h *host) reserved() bool {
+// hasReserved reports whether a limit is reserved for the host.
+func (h *host) hasReserved() bool {
 	if h.active == nil {
 		return false
 	}
 	for _, l := range h.active.limits {
-		if l != nil && l.first == h {
+		if l != nil && l.reservedFor == h {
 			return true
 		}
 	}
 	return false
 }
 
-// admitted asks the limits of a host whose turn has come. If one says no, the
-// host is in its line, or waits for all that are.
-func (f *Frontier) admitted(h *host, now instant) bool {
+// acquireLimits reports whether all limits of a due host allow its request. If not, the host
+// becomes a waiter of one, or waits for the instant at which all of them do.
+func (f *Frontier) acquireLimits(h *host, now instant) bool {
 	a := h.active
 	wait := !a.resolved(now)
 	for class, l := range a.limits {
 		switch {
 		case l == nil:
-		case l.first != h && !l.open():
-			f.leave(h)
-			f.leavePlace(h)
+		case l.reservedFor != h && !l.isFree():
+			f.unschedule(h)
+			f.releaseSlot(h)
 			h.reserveBelow(class)
-			h.place = crowded
-			l.join(h)
-			f.promote(l, now)
+			h.state = limited
+			l.enqueue(h)
+			f.reserveNext(l, now)
 			return false
 		case f.instant(l.polite.Ready()) > now:
 			wait = true
 		}
 	}
 	if wait {
-		f.leave(h)
-		f.takePlace(h)
+		f.unschedule(h)
+		f.reserveSlot(h)
 		h.reserveBelow(limitClasses)
-		f.awaitLimits(h, now)
+		f.waitForReserved(h, now)
 	}
 	return !wait
 }
 
-// reserveBelow reserves the limits of the classes below one, which are all open to the host.
+// reserveBelow reserves the limits of the classes below one for the host. All of them are free.
 func (h *host) reserveBelow(class int) {
 	for _, l := range h.active.limits[:class] {
 		if l != nil {
-			l.first = h
+			l.reservedFor = h
 		}
 	}
 }
 
-// promote reserves the next request of a limit for the first in its line, as
-// soon as it is free.
-func (f *Frontier) promote(l *limit, now instant) {
-	for l.first == nil && l.waiting() > 0 && l.polite.Free() {
-		h := l.next()
-		if !f.laneOpen(h.lane) { // others should not have to wait for its turn there
-			h.place = idle
-			f.yield(h, now)
-			f.await(h, min(h.key, now))
+// reserveNext reserves a limit for its first waiter as soon as it is free.
+func (f *Frontier) reserveNext(l *limit, now instant) {
+	for l.reservedFor == nil && l.queued() > 0 && l.polite.Free() {
+		h := l.dequeue()
+		if !f.laneOpen(h.lane) { // other waiters must not wait for its turn there
+			h.state = empty
+			f.releaseReserved(h, now)
+			f.pushReady(h, min(h.readyAt, now))
 			continue
 		}
-		f.takePlace(h)
-		l.first = h
-		f.awaitLimits(h, now)
+		f.reserveSlot(h)
+		l.reservedFor = h
+		f.waitForReserved(h, now)
 	}
 }
 
-// awaitLimits lets a host wait for what is reserved for it. A host that waited so long that its address has to be
-// resolved again does that first.
-func (f *Frontier) awaitLimits(h *host, now instant) {
+// waitForReserved lets a host wait for the limits that are reserved for it. If its address expires
+// before that, it is resolved first.
+func (f *Frontier) waitForReserved(h *host, now instant) {
 	a, at := h.active, now
 	for _, l := range a.limits {
-		if l != nil && l.first == h {
+		if l != nil && l.reservedFor == h {
 			at = max(at, f.instant(l.polite.Ready()))
 		}
 	}
 	switch {
 	case a.resolved(at):
-		f.await(h, at)
+		f.pushReady(h, at)
 	case at-lead > now:
-		f.await(h, at-lead)
+		f.pushReady(h, at-lead)
 	default:
-		f.lookUp(h, now)
+		f.requestLookup(h, now)
 	}
 }
 
-// yield gives up what a host has reserved, and lets the next in each line have it.
-func (f *Frontier) yield(h *host, now instant) {
-	if h.place == waiting || h.place == renewal {
-		f.leave(h)
+// releaseReserved gives up the limits that are reserved for a host, in favour of their waiters.
+func (f *Frontier) releaseReserved(h *host, now instant) {
+	if h.state == waiting || h.state == waitingToRecrawl {
+		f.unschedule(h)
 	}
 	for _, l := range h.active.limits {
-		if l != nil && l.first == h {
-			l.first = nil
-			f.promote(l, now)
+		if l != nil && l.reservedFor == h {
+			l.reservedFor = nil
+			f.reserveNext(l, now)
 		}
 	}
-	f.leavePlace(h)
+	f.releaseSlot(h)
 }
 
-// release takes note that a request which counted against a limit ended.
-func (f *Frontier) release(l *limit, end time.Time) {
+// endInLimit ends a request that counted against a limit.
+func (f *Frontier) endInLimit(l *limit, end time.Time) {
 	l.polite.Ended(end)
-	f.promote(l, f.instant(end))
+	f.reserveNext(l, f.instant(end))
 }

@@ -9,11 +9,12 @@ import (
 
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
-// crowd is a world of hosts that share one address.
-func crowd(t *testing.T, o Options, hosts, pages int) (*world, *memory) {
+// sharedAddress is a world of hosts that share one address.
+func sharedAddress(t *testing.T, o Options, hosts, pages int) (*world, *memory) {
 	m := newMemory()
 	for i := range hosts {
 		m.makeUp(weburl.Origin{Scheme: "http", Host: fmt.Sprintf("h%d.test", i), Port: 80}, pages)
@@ -50,7 +51,7 @@ func TestAddressSharedByMany(t *testing.T) {
 		hosts    int
 		time     time.Duration
 		least    int // requests that the address allows in the time, less 5 %
-		resolves int // at most so many for each request
+		resolves int // the most for each request
 	}{
 		{"side by side", 4, 0, 50, 5 * time.Minute, 4 * 3000 * 95 / 100, 1},
 		{"one after the other", 1, 0, 50, 5 * time.Minute, 3000 * 95 / 100, 1},
@@ -61,7 +62,7 @@ func TestAddressSharedByMany(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			o := testOptions()
 			o.Politeness.PerIP, o.Politeness.IPDelay = c.perIP, c.ipDelay
-			w, _ := crowd(t, o, c.hosts, 10_000)
+			w, _ := sharedAddress(t, o, c.hosts, 10_000)
 			w.quick = c.hosts > 40
 			w.open()
 			w.run(c.time)
@@ -78,19 +79,19 @@ func TestAddressSharedByMany(t *testing.T) {
 	}
 }
 
-// TestAddressTurnKept commits something of one host again and again: it must
-// not lose its turn by that.
+// TestAddressTurnKept commits something of one host again and again: it must not lose its turn by
+// that.
 func TestAddressTurnKept(t *testing.T) {
 	o := testOptions()
 	o.Politeness.IPDelay = time.Second
-	w, m := crowd(t, o, 5, 10_000)
+	w, m := sharedAddress(t, o, 5, 10_000)
 	w.open()
 	var touch func()
 	touch = func() {
 		h := m.hosts[1]
 		h.Tail, h.states = h.Tail+1, append(h.states, storage.Queued)
 		h.Queues[0].Queued++
-		w.f.touched(&storage.Touched{Host: 1, Tail: h.Tail, Queued: h.Queues[0].Queued}, w.f.instant(w.now))
+		w.f.applyTouched(&storage.Touched{Host: 1, Tail: h.Tail, Queued: h.Queues[0].Queued}, w.f.instant(w.now))
 		w.after(50*time.Millisecond, touch)
 	}
 	w.after(time.Second, touch)
@@ -99,12 +100,11 @@ func TestAddressTurnKept(t *testing.T) {
 	w.evenly(5, 1.1)
 }
 
-// TestAddressMoves lets hosts move to another address while they wait for
-// their turn at the old one.
+// TestAddressMoves moves hosts to another address while they wait for the old one.
 func TestAddressMoves(t *testing.T) {
 	o := testOptions()
 	o.Politeness.IPDelay = 20 * time.Second
-	w, _ := crowd(t, o, 10, 1000)
+	w, _ := sharedAddress(t, o, 10, 1000)
 	moved := epoch.Add(10 * time.Minute)
 	w.resolve = func(l Lease) ResolveReport {
 		to := 1
@@ -130,11 +130,11 @@ func TestAddressMoves(t *testing.T) {
 	}
 }
 
-// TestSweep forgets addresses when nobody uses them and nothing is owed.
+// TestSweep forgets addresses that nobody uses and that hold nothing.
 func TestSweep(t *testing.T) {
 	o := testOptions()
 	o.Politeness.IPDelay = time.Minute
-	w, _ := crowd(t, o, 3, 2)
+	w, _ := sharedAddress(t, o, 3, 2)
 	w.open()
 	w.f.Sweep(w.now)
 	w.run(30 * time.Second)
@@ -154,12 +154,12 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestAddressAfterRestart asks nobody at an address before its delay has passed
-// since the process began: the one before it may have asked just then.
+// TestAddressAfterRestart fetches nothing from an address before its delay has passed since the
+// process began, because an earlier process may have used it just then.
 func TestAddressAfterRestart(t *testing.T) {
 	o := testOptions()
 	o.Politeness.IPDelay = time.Minute
-	w, _ := crowd(t, o, 2, 3)
+	w, _ := sharedAddress(t, o, 2, 3)
 	w.open()
 	w.run(10 * time.Minute)
 	if first := w.log[0].start.Sub(epoch); first < time.Minute {
@@ -167,13 +167,12 @@ func TestAddressAfterRestart(t *testing.T) {
 	}
 }
 
-// TestHostSideBySide has hosts without delay asked side by side, until one
-// fails: then there is a delay, and one request at a time, even if the host stood
-// in line for its address at that moment.
+// TestHostSideBySide fetches from hosts without delay side by side, until one fails: then there is
+// a delay, and one request at a time, even if the host waited for its address at that moment.
 func TestHostSideBySide(t *testing.T) {
 	o := testOptions()
 	o.Politeness = politeness.Options{PerHost: 3, PerIP: 4, AdaptiveMax: time.Minute}
-	w, _ := crowd(t, o, 6, 400)
+	w, _ := sharedAddress(t, o, 6, 400)
 	n := 0
 	w.answer = func(l Lease) answer {
 		n++
@@ -216,4 +215,158 @@ func TestHostSideBySide(t *testing.T) {
 	if len(w.pages()) < 2400 {
 		t.Errorf("%d pages, want 2400", len(w.pages()))
 	}
+}
+
+// checkShared holds the log to a limit of all requests with the same key.
+func (w *world) checkShared(o politeness.LimitOptions, key func(request) string) (busiest int) {
+	w.t.Helper()
+	slices.SortStableFunc(w.log, func(a, b request) int { return a.start.Compare(b.start) })
+	before := map[string][]request{}
+	for _, r := range w.log {
+		k := key(r)
+		if k == "" {
+			continue
+		}
+		others := 0
+		for _, p := range before[k] {
+			if p.end.After(r.start) {
+				others++
+			} else if gap := r.start.Sub(p.end); gap < o.Delay {
+				w.t.Fatalf("%v: a request of %s ended %v before, the limit is %v", r, k, gap, o.Delay)
+			}
+		}
+		busiest = max(busiest, others+1)
+		if most := o.InFlight; most > 0 && others >= most || o.Delay > 0 && others > 0 {
+			w.t.Fatalf("%v: %d others of %s are under way", r, others, k)
+		}
+		recent := append(before[k], r)
+		before[k] = recent[max(0, len(recent)-100):]
+	}
+	return busiest
+}
+
+func domainOf(r request) string { return weburl.RegistrableDomain(r.host) }
+
+// estate is a world of domains with some hosts each, which live on a few addresses without regard
+// to their domains.
+func estate(t *testing.T, o Options, domains, hosts, addresses, pages int) *world {
+	m := newMemory()
+	for d := range domains {
+		for h := range hosts {
+			m.makeUp(weburl.Origin{Scheme: "http", Host: fmt.Sprintf("h%d.d%d.example", h, d), Port: 80}, pages)
+		}
+	}
+	w := newWorld(t, o, m)
+	w.resolve = func(l Lease) ResolveReport {
+		return ResolveReport{Addresses: []netip.Addr{addressAt(int(l.Host) % addresses)}, TTL: time.Minute}
+	}
+	return w
+}
+
+// TestLimitsTogether lets domains and addresses bind at the same time, in any proportion: all
+// limits hold, and all hosts finish, so there is no cyclic wait.
+func TestLimitsTogether(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		domain    politeness.LimitOptions
+		perIP     int
+		ipDelay   time.Duration
+		addresses int
+	}{
+		{"both delays", politeness.LimitOptions{Delay: 700 * time.Millisecond}, 4, 500 * time.Millisecond, 7},
+		{"domains one at a time", politeness.LimitOptions{InFlight: 1}, 1, 0, 5},
+		{"domains bind", politeness.LimitOptions{InFlight: 2, Delay: 3 * time.Second}, 4, 0, 40},
+		{"addresses bind", politeness.LimitOptions{InFlight: 3}, 4, 2 * time.Second, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := testOptions()
+			o.Domain, o.Politeness.PerIP, o.Politeness.IPDelay = c.domain, c.perIP, c.ipDelay
+			w := estate(t, o, 6, 7, c.addresses, 12)
+			w.open()
+			w.finish(4*time.Hour, time.Hour)
+			w.checkManners()
+			w.checkShared(c.domain, domainOf)
+			if pages := len(w.pages()); pages != 6*7*12 {
+				t.Errorf("%d pages, want %d", pages, 6*7*12)
+			}
+			w.f.Sweep(w.now.Add(24 * time.Hour))
+		})
+	}
+}
+
+// TestDomainLimitIsUsed: a domain that could be kept busy all the time is.
+func TestDomainLimitIsUsed(t *testing.T) {
+	o := testOptions()
+	o.Domain = politeness.LimitOptions{Delay: time.Second}
+	w := estate(t, o, 3, 20, 60, 1000)
+	w.quick = true
+	w.open()
+	w.run(10 * time.Minute)
+	w.checkShared(o.Domain, domainOf)
+	if n, least := len(w.log), 3*545*95/100; n < least {
+		t.Errorf("%d requests, the domains allow %d", n, least)
+	}
+	checkInvariants(t, w.f)
+}
+
+// TestRanges gives some addresses limits of their own, shared or each for itself.
+func TestRanges(t *testing.T) {
+	o := testOptions()
+	o.Politeness.PerIP = 1
+	shared, single := politeness.LimitOptions{InFlight: 3}, politeness.LimitOptions{InFlight: 2, Delay: 2 * time.Second}
+	o.Ranges = []Range{
+		{Network: netip.MustParsePrefix("203.0.0.0/16"), Limit: politeness.LimitOptions{InFlight: 1}},
+		{Network: netip.MustParsePrefix("203.0.1.0/24"), Limit: shared, Shared: true},
+		{Network: netip.MustParsePrefix("203.0.2.0/24"), Limit: single},
+	}
+	w := estate(t, o, 4, 12, 1, 40)
+	address := func(l Lease) netip.Addr {
+		switch n := byte(l.Host); n % 3 {
+		case 0:
+			return netip.AddrFrom4([4]byte{203, 0, 1, n})
+		case 1:
+			return netip.AddrFrom4([4]byte{203, 0, 2, n % 6})
+		default:
+			return netip.AddrFrom4([4]byte{198, 51, 100, n % 4})
+		}
+	}
+	w.resolve = func(l Lease) ResolveReport {
+		return ResolveReport{Addresses: []netip.Addr{address(l)}, TTL: time.Minute}
+	}
+	w.answer = func(Lease) answer { return answer{took: time.Second} }
+	w.open()
+	w.run(3 * time.Minute)
+	in := func(prefix string, each bool) func(request) string {
+		network := netip.MustParsePrefix(prefix)
+		return func(r request) string {
+			switch {
+			case !network.Contains(r.address):
+				return ""
+			case each:
+				return r.address.String()
+			}
+			return prefix
+		}
+	}
+	if n := w.checkShared(shared, in("203.0.1.0/24", false)); n != 3 {
+		t.Errorf("%d requests at a time in the shared range, it allows 3", n)
+	}
+	w.checkShared(single, in("203.0.2.0/24", true))
+	w.checkShared(politeness.LimitOptions{InFlight: 1}, in("198.51.100.0/24", true))
+}
+
+// controlled is a world of one host whose state on disk is what Control is told.
+func controlled(w *world, m *memory, o Order) {
+	w.t.Helper()
+	stored := *m.hosts[1]
+	records := make([]robots.Record, len(stored.Queues))
+	for i := range stored.Queues {
+		if encoded, err := m.Policy(stored.Queues[i].Origin); err == nil && len(encoded) > 0 {
+			record, err := robots.DecodeRecord(encoded)
+			w.must(err)
+			records[i] = record
+		}
+	}
+	w.must(w.f.Control(&stored.Host, records, o, w.now))
+	w.collect()
 }

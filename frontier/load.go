@@ -3,28 +3,29 @@ package frontier
 import (
 	"time"
 
+	"github.com/amble-crawler/amble/frontier/internal/queue"
 	"github.com/amble-crawler/amble/internal/revisit"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
-// LoadRequest asks for the next URLs of a host, and at first for all that
-// becoming active takes.
+// LoadRequest asks for the next URLs of a host, and the first time for all that an active host
+// needs.
 type LoadRequest struct {
 	Host   storage.HostID
-	Now    time.Time      // that due times are compared with
+	Now    time.Time      // due times are compared with it
 	Queues []QueueRequest // those that are known already; none: the host becomes active
-	Max    int            // URLs of each queue wanted
+	Max    int            // new URLs of each queue wanted
 	Due    int            // due URLs of each queue wanted
 
-	Renewals int // renewals of each queue wanted
+	Renewals int // pages to recrawl of each queue wanted
 }
 
-// QueueRequest is where one queue goes on.
+// QueueRequest is the part of a LoadRequest about one queue.
 type QueueRequest struct {
 	From  uint32
-	Max   int  // URLs wanted; 0: none
+	Max   int  // new URLs wanted; 0: none
 	Known bool // its robots record is not needed again
 }
 
@@ -38,44 +39,46 @@ type Load struct {
 // QueueLoad is what was read of one queue.
 type QueueLoad struct {
 	Heads  storage.Heads
-	Record robots.Record // zero: none is stored, or it was not asked for
+	Record robots.Record // zero: none is stored, or it was not wanted
 	Rules  *robots.Rules
 }
 
-// want asks for the next URLs of a host.
-func (f *Frontier) want(h *host) {
+// requestLoad asks for the next URLs of a host.
+func (f *Frontier) requestLoad(h *host) {
 	a := h.active
 	if a.loading {
 		return
 	}
 	a.loading = true
-	a.dueAsked = f.o.Heads + len(a.busy) // busy ones are passed over
-	r := LoadRequest{Host: h.id, Now: f.dueTime(f.clock), Max: f.o.Heads, Due: a.dueAsked}
+	a.dueWanted = f.o.Heads + len(a.busy) // busy ones are left out
+	r := LoadRequest{Host: h.id, Now: f.dueTime(f.clock), Max: f.o.Heads, Due: a.dueWanted}
 	if f.o.Renew != nil {
-		r.Renewals = a.dueAsked
+		r.Renewals = a.dueWanted
 	}
 	for i := range a.queues {
 		q := &a.queues[i]
-		r.Queues = append(r.Queues, QueueRequest{From: q.next, Max: max(0, f.o.Heads-len(q.heads.list)), Known: q.known})
+		r.Queues = append(r.Queues, QueueRequest{
+			From: q.ReadTo(), Max: max(0, f.o.Heads-q.Len(queue.New)), Known: q.known,
+		})
 	}
 	f.wants = append(f.wants, r)
 }
 
-// low reports whether more URLs should be read: where a queue runs out of them,
-// and where no queue can move, because a new one may have begun behind them.
-func (a *active) low(heads int) bool {
+// needsHeads reports whether more URLs should be loaded: a queue runs low, or no queue can go on,
+// so that a new queue may have begun behind the URLs that were read.
+func (a *active) needsHeads(heads int) bool {
 	moves := false
 	for i := range a.queues {
 		q := &a.queues[i]
-		if len(q.heads.list) <= heads/4 && q.next < a.tail || len(q.due) <= heads/4 && q.more {
+		if q.Low(heads, a.tail) {
 			return true
 		}
-		moves = moves || !q.stands() && q.held == always && len(q.heads.list) > 0
+		moves = moves || !q.isBlocked() && q.heldUntil == always && q.Len(queue.New) > 0
 	}
 	return !moves && a.read < a.tail
 }
 
-// readDueAt is when due URLs should be read again.
+// readDueAt is when due URLs should be loaded again.
 func (f *Frontier) readDueAt(h *host) instant {
 	a := h.active
 	if h.due == 0 || a.loading {
@@ -83,26 +86,26 @@ func (f *Frontier) readDueAt(h *host) instant {
 	}
 	known := len(a.busy)
 	for i := range a.queues {
-		known += len(a.queues[i].due)
+		known += a.queues[i].Len(queue.Due)
 	}
-	return f.readAgainAt(a, h.nextDue, a.dueRead, int(h.due) > known)
+	return f.nextReadAt(a, h.nextDue, a.dueRead, int(h.due) > known)
 }
 
-// readAgainAt is when rows that have times should be read again: those up to read are in memory. The earliest of them that the
-// store knows of may be in memory already, and hide others until it is settled: where there are such, they are looked for every
-// now and then.
-func (f *Frontier) readAgainAt(a *active, next, read uint32, hidden bool) instant {
+// nextReadAt is when rows with times should be loaded again. Those up to the second read are in
+// memory; next is the earliest one that the store knows. It may be one in memory that hides others,
+// so hidden ones are loaded again every idleTime.
+func (f *Frontier) nextReadAt(a *active, next, read uint32, hidden bool) instant {
 	switch {
 	case next > read:
-		return max(f.unix(next), a.loadAfter)
+		return max(f.fromUnix(next), a.loadAfter)
 	case hidden:
-		return max(f.unix(read)+keep, a.loadAfter)
+		return max(f.fromUnix(read)+idleTime, a.loadAfter)
 	}
 	return never
 }
 
-// dueGrew takes note of more due URLs on disk. Those that have a priority are due as
-// soon as they are found, so that they may have been missed.
+// dueGrew records that there are more due URLs on disk. Those with a priority are due as soon as
+// they are discovered, so the last load may have missed them.
 func (a *active) dueGrew(nextDue uint32) {
 	if a.loading {
 		a.dueMissed = true
@@ -111,51 +114,52 @@ func (a *active) dueGrew(nextDue uint32) {
 	}
 }
 
-// refill asks for URLs when it is time to.
+// refill requests a load if it is time for one.
 func (f *Frontier) refill(h *host, now instant) {
 	a := h.active
 	if a.loadAfter <= now {
 		a.loadAfter = always
 	}
-	low := a.loadAfter == always && a.low(f.o.Heads)
-	if !f.spent(h) && (low || f.readDueAt(h) <= now) || f.readRenewalsAt(h) <= now {
-		f.want(h)
+	low := a.loadAfter == always && a.needsHeads(f.o.Heads)
+	if !f.isOverBudget(h) && (low || f.readDueAt(h) <= now) || f.readRecrawlsAt(h) <= now {
+		f.requestLoad(h)
 	}
 }
 
-// TakeWants hands over the load requests since the last call. Each must be
-// answered with Loaded or LoadFailed.
+// TakeWants returns the load requests since the last call. Each must be answered with Loaded or
+// LoadFailed.
 func (f *Frontier) TakeWants() []LoadRequest {
 	w := f.wants
 	f.wants = nil
 	return w
 }
 
-// Loaded takes in what was read of a host.
+// Loaded takes in what was loaded of a host. The error is that of stored values that cannot be
+// decoded.
 func (f *Frontier) Loaded(l *Load, now time.Time) error {
 	h := f.hosts.get(l.Host.ID)
 	if h == nil || h.active == nil {
 		return nil
 	}
 	a := h.active
-	f.read(now)
+	f.readClock(now)
 	a.loading = false
 	opening := a.polite == nil
 	if opening {
-		f.opening--
+		f.activating--
 		state, err := politeness.DecodeState(l.Host.Politeness)
 		if err != nil {
 			return err
 		}
-		f.named(h, l.Host.Name, 0)
-		a.name, a.polite = l.Host.Name, f.restored(state, h, now)
+		f.setName(h, l.Host.Name, 0)
+		a.name, a.polite = l.Host.Name, f.restorePoliteness(state, h, now)
 		f.setLimit(h, byDomain, f.ofDomain(a.name))
 		if a.site, err = revisit.DecodeSite(l.Host.Site); err != nil {
 			return err
 		}
 	}
 	a.read, a.dueRead = l.Host.Tail, uint32(l.At.Unix())
-	a.renewalsRead = a.dueRead
+	a.recrawlsRead = a.dueRead
 	a.tail = max(a.tail, a.read)
 	if a.dueMissed {
 		a.dueMissed, a.dueRead = false, 0
@@ -163,77 +167,59 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 	for i := range l.Host.Queues {
 		f.loadQueue(a, i, l)
 	}
-	a.forget()
+	a.applyCommitted()
 	f.applyDrop(h, now)
-	f.setAsked(h)
+	f.setPace(h)
 	if opening {
-		f.followOrders(h, now)
+		f.applyOrders(h, now)
 	}
-	f.weigh(h)
-	f.place(h, f.instant(now))
+	f.updateBytes(h)
+	f.schedule(h, f.instant(now))
 	return nil
 }
 
-// forget ends what a load under way made necessary.
-func (a *active) forget() {
-	for _, ordinal := range a.committed {
-		a.busy.remove(ordinal)
+// applyCommitted removes from busy what was committed during a load.
+func (a *active) applyCommitted() {
+	for _, ordinal := range a.commitsDuringLoad {
+		a.busy.Remove(ordinal)
 	}
-	a.committed = nil
+	a.commitsDuringLoad = nil
 }
 
 // loadQueue takes in one queue.
 func (f *Frontier) loadQueue(a *active, i int, l *Load) {
 	from, got := &l.Host.Queues[i], &l.Queues[i]
 	if i == len(a.queues) {
-		a.queues = append(a.queues, queue{origin: from.Origin, index: uint8(i), next: from.Cursor, held: always})
+		a.queues = append(a.queues, originQueue{
+			Queue: queue.Make(uint8(i), from.Cursor), origin: from.Origin, heldUntil: always,
+		})
 	}
 	q := &a.queues[i]
 	if !q.known && got.Rules != nil {
 		q.record, q.rules, q.known = got.Record, got.Rules, true
 	}
-	if got.Heads.Next > q.next {
-		q.heads.insert(len(q.heads.list), got.Heads.Queued)
-		q.next = got.Heads.Next
-	}
-	f.loadRenewals(a, q, got.Heads.Renewals)
-	q.more = len(got.Heads.Due) >= a.dueAsked
-	have := make(map[uint32]bool, len(q.due))
-	for j := range q.due {
-		have[q.due[j].Ordinal] = true
-	}
-	for _, head := range got.Heads.Due {
-		if !a.busy.has(head.Ordinal) && !have[head.Ordinal] {
-			q.addDue(head)
-			q.dropRenewal(head.Ordinal)
-		}
-	}
-	if most := f.o.Heads; len(q.due) > most {
-		clear(q.due[most:])
-		q.due, q.more = q.due[:most], true
-	}
+	q.Load(&got.Heads, a.busy, f.o.Heads, a.dueWanted)
 }
 
-// LoadFailed says that a load could not be done. The host is asked for again
-// after a while.
+// LoadFailed says that a load failed. It is requested again after idleTime.
 func (f *Frontier) LoadFailed(id storage.HostID, now time.Time) {
 	h := f.hosts.get(id)
 	if h == nil || h.active == nil {
 		return
 	}
 	a, t := h.active, f.instant(now)
-	f.read(now)
+	f.readClock(now)
 	a.loading = false
-	a.forget()
+	a.applyCommitted()
 	if a.polite == nil {
-		f.opening--
+		f.activating--
 		if len(a.jobs) > 0 {
-			f.errands[id] = append(f.errands[id], a.jobs...)
+			f.dormantJobs[id] = append(f.dormantJobs[id], a.jobs...)
 		}
 		f.deactivate(h)
-		h.ready = max(h.ready, t+keep)
+		h.ready = max(h.ready, t+idleTime)
 	} else {
-		a.loadAfter = t + keep
+		a.loadAfter = t + idleTime
 	}
-	f.place(h, t)
+	f.schedule(h, t)
 }

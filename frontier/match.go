@@ -3,21 +3,22 @@ package frontier
 import (
 	"time"
 
+	"github.com/amble-crawler/amble/frontier/internal/queue"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
-// A robots.txt with tens of thousands of wildcard rules takes milliseconds for one verdict. The
-// owner of the Frontier cannot wait for that. A verdict that takes more than matchWork becomes a
-// lease of its own: a worker matches the URL, and with the verdict the URL returns to the head of
-// its queue. Until then that queue is blocked, and no other host.
+// A robots.txt with tens of thousands of wildcard rules takes milliseconds for one verdict, which
+// is too long for the owner of the Frontier. A verdict that takes more than matchWork becomes a
+// lease of its own: a worker matches the URL, and the URL goes back to the head of its queue with
+// the verdict. Until then only that queue is blocked.
 
 const (
-	// matchWork bounds the work of a decision, in the unit of robots.Rules.MatchWithin. 2,000 usual
+	// matchWork bounds the work of a verdict, in the unit of robots.Rules.MatchWithin. 2,000 usual
 	// rules take less than a tenth of it.
 	matchWork = 16 << 10
-	// maxMatching bounds the Match leases that are out at a time, so that heavy files leave the
-	// other workers, and the other cores, to other hosts.
+	// maxMatching bounds the Match leases in flight, so that large files leave the other workers
+	// and cores to other hosts.
 	maxMatching = 1
 )
 
@@ -25,42 +26,42 @@ const (
 type MatchReport struct {
 	End     time.Time
 	Verdict robots.Verdict
-	Crashed bool // the matching panicked: the URL fails
+	Crashed bool // the match panicked: the URL fails
 }
 
-// judged is the URL of a queue whose verdict a worker has found.
-type judged struct {
+// workerVerdict is the verdict that a worker has found for a URL of a queue.
+type workerVerdict struct {
 	ordinal uint32
-	rules   *robots.Rules // of the verdict; nil: there is no verdict
+	rules   *robots.Rules // that gave the verdict; nil: there is none
 	verdict robots.Verdict
 }
 
-// match matches a URL against the rules of its queue. ok is false if a worker has to do it.
-func (f *Frontier) match(q *queue, head *storage.Head) (v robots.Verdict, ok bool) {
-	if j := &q.judged; j.rules != nil && j.rules == q.rules && j.ordinal == head.Ordinal {
+// match matches a URL against the rules of its queue; ok is false if a worker has to do it.
+func (f *Frontier) match(q *originQueue, head *storage.Head) (v robots.Verdict, ok bool) {
+	if j := &q.verdict; j.rules != nil && j.rules == q.rules && j.ordinal == head.Ordinal {
 		return j.verdict, true
 	}
 	defer func() {
 		if recover() != nil {
-			ok = false // in a worker the same panic costs this URL alone
+			ok = false // in a worker the same panic costs only this URL
 		}
 	}()
 	return q.rules.MatchWithin(head.RequestURI, f.matchWork)
 }
 
-// matchTurn is a queue in line for a Match lease about its first URL.
+// matchTurn is a queue that waits for a Match lease of its first URL.
 type matchTurn struct {
 	host    *host
 	queue   uint8
-	renewal bool // about its first renewal
+	recrawl bool // of its first page to recrawl
 }
 
-// leaseMatch leases the match of a URL that was taken off its queue. If too many are out, the queue
-// joins the line: then there is no lease, and the caller puts the URL back.
-func (f *Frontier) leaseMatch(h *host, q *queue, head *storage.Head, renewal bool) *outstanding {
+// leaseMatch leases the match of a URL that was taken from its queue. If too many are in flight, it
+// returns nil: the queue waits for its turn, and the caller puts the URL back.
+func (f *Frontier) leaseMatch(h *host, q *originQueue, head *storage.Head, recrawl bool) *outstanding {
 	q.matching = true
 	if f.matching >= maxMatching {
-		f.matchLine = append(f.matchLine, matchTurn{h, q.index, renewal})
+		f.matchLine = append(f.matchLine, matchTurn{h, q.Origin(), recrawl})
 		return nil
 	}
 	f.matching++
@@ -77,51 +78,47 @@ func (f *Frontier) nextMatch() *outstanding {
 		turn := f.matchLine[0]
 		f.matchLine = f.matchLine[1:]
 		h := turn.host
-		q := &h.active.queues[turn.queue] // a host with a blocked queue stays active
-		head, due, ok := q.takeFor(turn.renewal)
-		if !ok { // it was dropped, or given up, meanwhile
+		q := &h.active.queues[turn.queue] // its host stays active because the queue is blocked
+		head, kind, ok := q.takeNext(turn.recrawl)
+		if !ok { // it was dropped, or it failed, meanwhile
 			q.matching = false
-			f.place(h, f.instant(f.clock))
+			f.schedule(h, f.instant(f.clock))
 			continue
 		}
-		h.active.busy.add(head.Ordinal)
-		if !due && !turn.renewal {
-			q.inFlight.add(head.Ordinal)
-		}
-		out := f.leaseMatch(h, q, &head, turn.renewal)
-		out.due, out.renewal = due, turn.renewal
+		h.active.busy.Add(head.Ordinal)
+		out := f.leaseMatch(h, q, &head, turn.recrawl)
+		out.urlKind = kind
 		return out
 	}
 	return nil
 }
 
-// takeFor removes the first URL of a queue, or its first renewal.
-func (q *queue) takeFor(renewal bool) (head storage.Head, due, ok bool) {
-	if renewal {
-		if ok = len(q.renewals) > 0; ok {
-			head, q.renewals = q.renewals[0], q.renewals[1:]
+// takeNext removes the first page to recrawl of a queue, or its first other URL.
+func (q *originQueue) takeNext(recrawl bool) (head storage.Head, k queue.Kind, ok bool) {
+	if recrawl {
+		if _, ok = q.RecrawlDue(); ok {
+			head = q.TakeRecrawl()
 		}
-		return head, false, ok
+		return head, queue.Recrawl, ok
 	}
-	if _, _, ok = q.first(); ok {
-		head, due = q.take()
+	if _, _, ok = q.First(); ok {
+		head, k = q.Take()
 	}
-	return head, due, ok
+	return head, k, ok
 }
 
-// CompleteMatch ends a Match lease.
+// CompleteMatch ends a Match lease. The error is ErrUnknownLease.
 func (f *Frontier) CompleteMatch(id uint64, r MatchReport) error {
-	out, err := f.settleLease(id, Match)
+	out, err := f.endLease(id, Match)
 	if err != nil {
 		return err
 	}
-	f.read(r.End)
+	f.readClock(r.End)
 	f.matching--
 	h, head := out.host, &out.lease.Head
 	h.active.matching--
 	q := &h.active.queues[head.Origin]
 	q.matching = false
-	q.inFlight.remove(head.Ordinal)
 	outcome := refused(r.Verdict)
 	if r.Crashed {
 		outcome = storage.Outcome{State: storage.Failed, Reason: storage.ReasonCrash}
@@ -131,15 +128,16 @@ func (f *Frontier) CompleteMatch(id uint64, r MatchReport) error {
 		f.putBack(h, q, out)
 	case r.Crashed || !r.Verdict.Allowed && f.o.Obey:
 		outcome.At = r.End
-		f.unplan(h, head, &outcome)
-		f.settle(h, head, outcome)
+		f.keepHistory(h, head, &outcome)
+		f.recordOutcome(h, head, outcome)
+		q.Done(head.Ordinal)
 		f.update(h, r.End, 0, 0)
 	default:
-		q.judged = judged{head.Ordinal, q.rules, r.Verdict}
+		q.verdict = workerVerdict{head.Ordinal, q.rules, r.Verdict}
 		f.putBack(h, q, out)
 	}
 	f.applyDrop(h, r.End)
-	f.place(h, f.instant(r.End))
+	f.schedule(h, f.instant(r.End))
 	return nil
 }
 
@@ -147,7 +145,3 @@ func (f *Frontier) CompleteMatch(id uint64, r MatchReport) error {
 func refused(v robots.Verdict) storage.Outcome {
 	return storage.Outcome{State: storage.Denied, Reason: storage.ReasonRobots, Line: uint32(v.Line)}
 }
-
-// stands reports whether a queue is blocked: its robots.txt is being fetched, or its first URL
-// matched.
-func (q *queue) stands() bool { return q.asked || q.matching }

@@ -17,11 +17,11 @@ func heavyRobots() string {
 	return "User-agent: *\n" + strings.Repeat("Disallow: /*a*b*c\n", 25_000) + "Disallow: /*denied\n"
 }
 
-// heavyPath is a path that all these rules have to be tried on.
+// heavyPath is a path that all these rules have to be matched against.
 func heavyPath(i int) string { return fmt.Sprintf("/%d/%s", i, strings.Repeat("ab*a", 50)) }
 
-// TestHeavyRobots: what takes long is asked of workers, one URL at a time; the verdicts are those
-// of the rules, and hosts without such a file are served as if it were not there.
+// TestHeavyRobots: workers match what takes long, one URL at a time. The verdicts are those of the
+// rules, and hosts without such a file are served as if it did not exist.
 func TestHeavyRobots(t *testing.T) {
 	w := newWorld(t, testOptions(), newMemory())
 	w.quick = true
@@ -45,18 +45,18 @@ func TestHeavyRobots(t *testing.T) {
 	w.open()
 	w.finish(10*time.Minute, time.Hour)
 	if w.matches != 40 {
-		t.Errorf("%d verdicts were asked of workers, want 40", w.matches)
+		t.Errorf("%d verdicts came from workers, want 40", w.matches)
 	}
 	served := w.served()
 	for i := range 20 {
 		if n := served[fmt.Sprintf("good%d.test", i)]; n != 5 {
-			t.Errorf("good%d.test was asked for %d pages", i, n)
+			t.Errorf("good%d.test had %d pages fetched", i, n)
 		}
 	}
 	rules := robots.Compile([]byte(heavy), "amble")
 	for _, u := range w.pages() {
 		if strings.Contains(u, "heavy") && !rules.MatchURL(u).Allowed {
-			t.Errorf("%s was asked for", u)
+			t.Errorf("%s was fetched", u)
 		}
 	}
 	if n := len(w.pages()); n != want+20 {
@@ -65,25 +65,24 @@ func TestHeavyRobots(t *testing.T) {
 	w.checkManners()
 }
 
-// TestDecisionIsBounded: the work that a heavy file makes for a decision is as much as the bound
-// says, and no more.
+// TestDecisionIsBounded: the work of a decision about a heavy file is at most the bound.
 func TestDecisionIsBounded(t *testing.T) {
 	f, err := New(testOptions(), NewScope(ModeAny, nil, nil), epoch)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rules := robots.Compile([]byte(heavyRobots()), "amble")
-	q := &queue{rules: rules}
+	q := &originQueue{rules: rules}
 	head := &storage.Head{Entry: storage.Entry{RequestURI: heavyPath(1)}}
 	if v, ok := f.match(q, head); ok {
-		t.Errorf("%+v: a heavy file is asked by the owner of the frontier", v)
+		t.Errorf("%+v: a heavy file is matched by the owner of the frontier", v)
 	}
-	// So far as the frontier looks, so far a file of as many rules as fit into the bound is asked.
+	// A file with as many rules as fit into the bound is matched by the frontier itself.
 	few := robots.Compile([]byte("User-agent: *\n"+strings.Repeat("Disallow: /*a*b*c\n", 50)), "amble")
-	if _, ok := f.match(&queue{rules: few}, head); !ok {
-		t.Error("a file of 50 rules is asked by a worker")
+	if _, ok := f.match(&originQueue{rules: few}, head); !ok {
+		t.Error("a file of 50 rules is matched by a worker")
 	}
-	q.judged = judged{head.Ordinal, rules, robots.Verdict{Line: 7}}
+	q.verdict = workerVerdict{head.Ordinal, rules, robots.Verdict{Line: 7}}
 	if v, ok := f.match(q, head); !ok || v.Line != 7 {
 		t.Errorf("%+v, %v: what a worker has brought is not used", v, ok)
 	}
@@ -99,7 +98,7 @@ func TestMatchThatPanics(t *testing.T) {
 	w.add("http://a.test/x", "http://a.test/y")
 	w.open()
 	f := w.f
-	if _, ok := f.match(&queue{}, &storage.Head{}); ok { // it has no rules at all
+	if _, ok := f.match(&originQueue{}, &storage.Head{}); ok { // it has no rules at all
 		t.Error("a verdict comes of a panic")
 	}
 	f.matchWork = -1

@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/amble-crawler/amble/frontier/internal/queue"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
-// memory is a store without a disk. It keeps the URLs it is given, or makes up
-// as many as it is told for hosts that are to have very many.
+// memory is a store without a disk. It keeps the URLs it is given, or makes up as many as it is
+// told for hosts that are to have very many.
 type memory struct {
 	hosts    []*memoryHost // by id, from 1
 	ids      map[string]storage.HostID
@@ -25,7 +26,8 @@ type memoryHost struct {
 }
 
 func newMemory() *memory {
-	return &memory{hosts: make([]*memoryHost, 1), ids: map[string]storage.HostID{}, policies: map[weburl.Origin][]byte{}}
+	return &memory{hosts: make([]*memoryHost, 1), ids: map[string]storage.HostID{},
+		policies: map[weburl.Origin][]byte{}}
 }
 
 func (m *memory) Fingerprint(weburl.URL) uint64 { return 0 }
@@ -35,7 +37,8 @@ func (m *memory) idOf(name string) storage.HostID {
 	if !ok {
 		id = storage.HostID(len(m.hosts))
 		m.ids[name] = id
-		m.hosts = append(m.hosts, &memoryHost{Host: storage.Host{ID: id, Name: name}, last: map[uint32]storage.Outcome{}})
+		m.hosts = append(m.hosts, &memoryHost{Host: storage.Host{ID: id, Name: name},
+			last: map[uint32]storage.Outcome{}})
 	}
 	return id
 }
@@ -113,7 +116,8 @@ func (h *memoryHost) add(f *storage.Found) bool {
 		}
 	}
 	h.urls = append(h.urls, storage.Entry{
-		Ordinal: h.Tail, Origin: uint8(origin), RequestURI: f.URL.RequestURI(), Depth: f.Depth, Seed: f.Seed, Priority: f.Priority, Frequency: f.Frequency,
+		Ordinal: h.Tail, Origin: uint8(origin), RequestURI: f.URL.RequestURI(), Depth: f.Depth, Seed: f.Seed,
+		Priority: f.Priority, Frequency: f.Frequency,
 	})
 	h.states = append(h.states, storage.Queued)
 	if f.Priority == 0 {
@@ -143,8 +147,9 @@ func (h *memoryHost) done(d *storage.Done) {
 	}
 }
 
-// dueAt is the second in which a URL is due, rounded up as on disk, and that of its renewal; 0: it has none.
-func (h *memoryHost) dueAt(ordinal uint32) (due, renewal uint32) {
+// dueAt is the second in which a URL is due, rounded up as on disk, and that of its recrawl; 0: it
+// has none.
+func (h *memoryHost) dueAt(ordinal uint32) (due, recrawl uint32) {
 	o := h.last[ordinal]
 	switch {
 	case h.entry(ordinal).Priority != 0 && h.states[ordinal] == storage.Queued:
@@ -169,15 +174,15 @@ func (h *memoryHost) schedule() {
 	}
 	for ordinal := range h.last {
 		q := &h.Queues[h.entry(ordinal).Origin]
-		due, renewal := h.dueAt(ordinal)
+		due, recrawl := h.dueAt(ordinal)
 		if due > 0 {
 			if q.Due++; q.NextDue == 0 || due < q.NextDue {
 				q.NextDue = due
 			}
 		}
-		if renewal > 0 {
-			if q.Renewals++; q.NextRenewal == 0 || renewal < q.NextRenewal {
-				q.NextRenewal = renewal
+		if recrawl > 0 {
+			if q.Renewals++; q.NextRenewal == 0 || recrawl < q.NextRenewal {
+				q.NextRenewal = recrawl
 			}
 		}
 	}
@@ -212,11 +217,11 @@ func (m *memory) Heads(q storage.HeadsRequest) (storage.Heads, error) {
 	}
 	for ordinal, o := range h.last {
 		e := h.entry(ordinal)
-		due, renewal := h.dueAt(ordinal)
+		due, recrawl := h.dueAt(ordinal)
 		if due > 0 && int64(due) <= q.Now.Unix() && e.Origin == q.Origin {
 			heads.Due = append(heads.Due, storage.Head{Entry: e, Last: o})
 		}
-		if renewal > 0 && int64(renewal) <= q.Now.Unix() && e.Origin == q.Origin {
+		if recrawl > 0 && int64(recrawl) <= q.Now.Unix() && e.Origin == q.Origin {
 			heads.Renewals = append(heads.Renewals, storage.Head{Entry: e, Last: o})
 		}
 	}
@@ -224,7 +229,7 @@ func (m *memory) Heads(q storage.HeadsRequest) (storage.Heads, error) {
 		return cmp.Or(a.Last.Due.Compare(b.Last.Due), cmp.Compare(a.Ordinal, b.Ordinal))
 	})
 	heads.Renewals = heads.Renewals[:min(len(heads.Renewals), q.Renewals)]
-	slices.SortFunc(heads.Due, compareDue)
+	slices.SortFunc(heads.Due, queue.CompareDue)
 	heads.Due = heads.Due[:min(len(heads.Due), q.Due)]
 	return heads, nil
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestModel drives a Frontier and a real store through anything that can happen
-// and compares with a plain map: no URL is lost, none is asked twice but where
-// its outcome was not committed, none is asked against robots.txt or before it,
-// no host too early, and in the end each has a final state with a reason. TestSoakModel tries more.
+// TestModel drives a Frontier and a real store through anything that can happen and compares with a
+// plain map: no URL is lost, none is fetched twice unless its outcome was not committed, none is
+// fetched against robots.txt or before it, and no host too early. In the end each URL has a final
+// state with a reason. TestSoakModel tries more.
 func TestModel(t *testing.T) {
 	if raceDetector {
 		tries(t, 30)
@@ -36,13 +36,13 @@ type model struct {
 	dir    string
 	random *rand.Rand
 
-	known   map[string]storage.State // URLs on the disk and their state there
-	asked   map[string]bool          // asked, and nothing about it is on the disk yet
-	tries   map[string]int
-	rules   map[weburl.Origin]*robots.Rules // as last answered to this process, or on the disk when it began
-	files   map[weburl.Origin]answer        // what robots.txt is
-	names   map[string]int                  // what DNS says: 0 an address, 1 failure, 2 no such name, 3 out of reach
-	healthy bool
+	known       map[string]storage.State // URLs on the disk and their state there
+	uncommitted map[string]bool          // fetched, without a committed outcome
+	tries       map[string]int
+	rules       map[weburl.Origin]*robots.Rules // as last answered to this process, or on the disk when it began
+	files       map[weburl.Origin]answer        // what robots.txt is
+	names       map[string]int                  // DNS: 0 an address, 1 failure, 2 no such name, 3 out of reach
+	healthy     bool
 }
 
 const modelHosts = 5
@@ -55,7 +55,8 @@ func newModel(t *rapid.T) *model {
 	o.HostBudget = rapid.SampledFrom([]uint32{0, 0, 7}).Draw(t, "host budget")
 	o.DomainBudget = rapid.SampledFrom([]uint32{0, 0, 20}).Draw(t, "domain budget")
 	o.Resolvers = rapid.IntRange(1, 3).Draw(t, "resolvers")
-	o.RetryDelay = rapid.SampledFrom([]time.Duration{50 * time.Millisecond, 10 * time.Second, time.Hour}).Draw(t, "retry delay")
+	o.RetryDelay = rapid.SampledFrom([]time.Duration{50 * time.Millisecond, 10 * time.Second, time.Hour}).Draw(t,
+		"retry delay")
 	o.Politeness = rapid.SampledFrom([]politeness.Options{
 		{Delay: time.Second, AdaptiveMax: time.Minute, PerHost: 1, PerIP: 4},
 		{Delay: time.Second, AdaptiveMax: time.Minute, PerHost: 1, PerIP: 1, IPDelay: 3 * time.Second},
@@ -63,20 +64,22 @@ func newModel(t *rapid.T) *model {
 	}).Draw(t, "politeness")
 	m := &model{
 		rt: t, random: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0)),
-		known: map[string]storage.State{}, asked: map[string]bool{}, tries: map[string]int{},
+		known: map[string]storage.State{}, uncommitted: map[string]bool{}, tries: map[string]int{},
 		files: map[weburl.Origin]answer{}, names: map[string]int{},
 	}
 	m.world = newWorld(t, o, nil)
 	o.Jitter = m.random.Float64
 	m.workers = rapid.IntRange(1, 5).Draw(t, "workers")
 	m.o.Workers = rapid.SampledFrom([]int{m.workers, m.workers, 0}).Draw(t, "known workers")
-	m.commitTime = rapid.SampledFrom([]time.Duration{time.Millisecond, 700 * time.Millisecond, 5 * time.Second}).Draw(t, "commit time")
-	m.loadTime = rapid.SampledFrom([]time.Duration{time.Millisecond, 900 * time.Millisecond, 4 * time.Second}).Draw(t, "load time")
+	m.commitTime = rapid.SampledFrom([]time.Duration{time.Millisecond, 700 * time.Millisecond,
+		5 * time.Second}).Draw(t, "commit time")
+	m.loadTime = rapid.SampledFrom([]time.Duration{time.Millisecond, 900 * time.Millisecond, 4 * time.Second}).Draw(t,
+		"load time")
 	m.noMatch = rapid.Bool().Draw(t, "verdicts by workers")
 	m.matchTime = rapid.SampledFrom([]time.Duration{time.Millisecond, 3 * time.Second}).Draw(t, "time of a verdict")
 	m.answer, m.resolve = m.serve, m.lookUp
 	m.world.started, m.world.completed, m.world.committed = m.begins, m.ends, m.commits
-	m.judged = func(o weburl.Origin, r *robots.Rules) { m.rules[o] = r }
+	m.rulesJudged = func(o weburl.Origin, r *robots.Rules) { m.rules[o] = r }
 	return m
 }
 
@@ -89,7 +92,8 @@ func (m *model) run() {
 		case 0, 1:
 			m.addSome()
 		case 2, 3, 4:
-			m.world.run(rapid.SampledFrom([]time.Duration{10 * time.Millisecond, time.Second, 20 * time.Second}).Draw(m.rt, "time"))
+			m.world.run(rapid.SampledFrom([]time.Duration{10 * time.Millisecond, time.Second,
+				20 * time.Second}).Draw(m.rt, "time"))
 		case 5:
 			m.world.run(rapid.SampledFrom([]time.Duration{10 * time.Minute, 26 * time.Hour}).Draw(m.rt, "long time"))
 		case 6:
@@ -139,7 +143,7 @@ func (m *model) reopen() {
 	s, err := storage.Open(m.dir, storage.Options{NoSync: true, MapBytes: 1 << 24})
 	m.must(err)
 	m.store, m.disk = s, s
-	clear(m.asked)
+	clear(m.uncommitted)
 	m.rules = map[weburl.Origin]*robots.Rules{}
 	for _, o := range m.origins() {
 		encoded, err := s.Policy(o)
@@ -160,14 +164,16 @@ func (m *model) host() string {
 func (m *model) origins() (all []weburl.Origin) {
 	for i := range modelHosts {
 		host := fmt.Sprintf("h%d.model.test", i)
-		all = append(all, weburl.Origin{Scheme: "http", Host: host, Port: 80}, weburl.Origin{Scheme: "https", Host: host, Port: 443})
+		all = append(all, weburl.Origin{Scheme: "http", Host: host, Port: 80},
+			weburl.Origin{Scheme: "https", Host: host, Port: 443})
 	}
 	return all
 }
 
 func (m *model) anyURL() string {
 	o := m.origins()[m.random.IntN(2*modelHosts)]
-	return fmt.Sprintf("%s://%s/%s/%d", o.Scheme, o.Host, []string{"open", "closed"}[m.random.IntN(2)], m.random.IntN(40))
+	return fmt.Sprintf("%s://%s/%s/%d", o.Scheme, o.Host, []string{"open", "closed"}[m.random.IntN(2)],
+		m.random.IntN(40))
 }
 
 // addSome commits discoveries that did not come from this crawl.
@@ -236,7 +242,8 @@ func (m *model) serve(l Lease) (a answer) {
 	case 2:
 		a.state, a.reason, a.signal = storage.Retrying, storage.ReasonFetch, politeness.SignalUnreachable
 	case 3:
-		a.state, a.reason, a.signal, a.retryAfter = storage.Retrying, storage.ReasonStatus, politeness.SignalThrottled, time.Minute
+		a.state, a.reason = storage.Retrying, storage.ReasonStatus
+		a.signal, a.retryAfter = politeness.SignalThrottled, time.Minute
 	case 4:
 		a.state = storage.Redirected
 	}
@@ -271,7 +278,7 @@ func (m *model) lookUp(l Lease) ResolveReport {
 func (m *model) begins(l Lease) {
 	delay := max(m.o.Politeness.Delay, l.Delay)
 	if l.Delay >= 0 && l.Delay < m.o.Politeness.Delay {
-		m.rt.Fatalf("%s is asked with a delay of %v", l.URL, l.Delay)
+		m.rt.Fatalf("%s is fetched with a delay of %v", l.URL, l.Delay)
 	}
 	if l.Kind != Page {
 		return
@@ -280,27 +287,27 @@ func (m *model) begins(l Lease) {
 	rules := m.rules[l.URL.Origin()]
 	switch state, known := m.known[u]; {
 	case !known:
-		m.rt.Fatalf("%s is asked and was never added", u)
+		m.rt.Fatalf("%s is fetched and was never added", u)
 	case state != storage.Queued && state != storage.Retrying:
-		m.rt.Fatalf("%s is asked and is %v already", u, state)
-	case m.asked[u]:
-		m.rt.Fatalf("%s is asked twice", u)
+		m.rt.Fatalf("%s is fetched and is %v already", u, state)
+	case m.uncommitted[u]:
+		m.rt.Fatalf("%s is fetched twice", u)
 	case rules == nil:
-		m.rt.Fatalf("%s is asked before robots.txt", u)
+		m.rt.Fatalf("%s is fetched before robots.txt", u)
 	case !rules.Match(l.URL.RequestURI()).Allowed:
-		m.rt.Fatalf("%s is asked, robots.txt forbids it", u)
+		m.rt.Fatalf("%s is fetched, robots.txt forbids it", u)
 	}
 	if asks, _ := rules.CrawlDelay(); delay < asks {
-		m.rt.Fatalf("%s is asked with a delay of %v, robots.txt wants %v", u, delay, asks)
+		m.rt.Fatalf("%s is fetched with a delay of %v, robots.txt wants %v", u, delay, asks)
 	}
-	m.asked[u] = true
+	m.uncommitted[u] = true
 }
 
 func (m *model) ends(l Lease, a answer) {
 	back := a.notSent || a.broken
 	switch {
 	case l.Kind == Page && back:
-		delete(m.asked, l.URL.String())
+		delete(m.uncommitted, l.URL.String())
 	case l.Kind == Page:
 		m.tries[l.URL.String()]++
 	}
@@ -321,7 +328,7 @@ func (m *model) commits(b *storage.Batch) {
 			m.rt.Fatalf("%s has an outcome (%v) after its last (%v)", u, d.Outcome.State, before)
 		}
 		m.known[u.String()] = d.Outcome.State
-		delete(m.asked, u.String())
+		delete(m.uncommitted, u.String())
 	}
 }
 
@@ -345,7 +352,7 @@ func (m *model) checkEnd() {
 				}
 			default:
 				if m.tries[u] == 0 {
-					m.rt.Errorf("%s is %v and was never asked", u, o.State)
+					m.rt.Errorf("%s is %v and was never fetched", u, o.State)
 				}
 			}
 		})
@@ -355,9 +362,9 @@ func (m *model) checkEnd() {
 		m.rt.Errorf("%d URLs are on the disk, %d were added", n, len(m.known))
 	}
 	m.must(m.store.Check(context.Background(), func(f storage.Finding) { m.rt.Error(f.Text) }))
-	for name, place := range m.f.Places() {
-		if name != "idle" {
-			m.rt.Errorf("%d hosts are %s in the end", place, name)
+	for state, n := range m.f.hostStates() {
+		if state != empty {
+			m.rt.Errorf("%d hosts are %s in the end", n, state)
 		}
 	}
 }

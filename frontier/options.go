@@ -3,48 +3,51 @@ package frontier
 import (
 	"errors"
 	"fmt"
+	"math"
+	"strings"
 	"time"
 
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
 )
 
-// Options configure a Frontier. They do not change while it lives.
+// Options configure a Frontier. Those in Change can be replaced while it lives.
 type Options struct {
 	Politeness politeness.Options
 	Robots     robots.Options
-	Tokens     []string // product tokens, the first that robots.txt names counts
+	Tokens     []string // product tokens; the first one that robots.txt names counts
 
-	Overrides []Override              // for some hosts, in place of Politeness and HostBudget
+	Overrides []Override              // for some hosts, instead of Politeness and HostBudget
 	Ranges    []Range                 // addresses with limits of their own
-	Domain    politeness.LimitOptions // of all hosts of a registrable domain together; zero: no limit
+	Domain    politeness.LimitOptions // shared by all hosts of a registrable domain; zero: no limit
 
-	Obey         bool   // false: rules are not asked; Crawl-delay is honoured all the same
+	Obey         bool   // false: only the crawl delays of robots.txt are honoured, not the rules
 	MaxDepth     uint16 // 0: no limit
 	MaxRedirects uint8
-	MaxAttempts  uint8         // failed attempts before a URL is given up
+	MaxAttempts  uint8         // failed attempts before a URL fails
 	RetryDelay   time.Duration // before the second attempt; doubles with each
-	HostBudget   uint32        // pages fetched of a host in all, over all runs; 0: no limit
-	DomainBudget uint32        // pages fetched of all hosts of a registrable domain; 0: no limit
-	Session      int           // requests to a host in a row before it makes room for hosts that wait for it; 0: no limit
-	Workers      int           // requests under way at most; 0: nobody knows, then all hosts are equal, quick or slow
-	Resolvers    int           // names being looked up at a time
-	Heads        int           // queued URLs of an origin held in memory at most
-	ActiveHosts  int           // hosts active at a time
-	ActiveBytes  int           // memory of heads and rules from which on hosts go dormant early
-	OwedSince    time.Time     // every host owes a full delay from here; zero: none does
+	HostBudget   uint32        // pages fetched from a host, over all runs; 0: no limit
+	DomainBudget uint32        // pages fetched from all hosts of a registrable domain; 0: no limit
+	Session      int           // requests to a host in a row before it makes room for others; 0: no limit
+	Workers      int           // the most requests in flight; 0: unknown, and all hosts count as quick
+	Resolvers    int           // the most lookups in flight
+	Heads        int           // the most URLs of an origin in memory, of each kind
+	ActiveHosts  int           // the most active hosts
+	ActiveBytes  int           // memory of heads and rules above which hosts become dormant early
+	OwedSince    time.Time     // every host waits a full delay from here; zero: none does
 	Jitter       func() float64
 
-	// Known tells the addresses of a name for which no name server has to be asked: an address
-	// literal, or one that was looked up a short while ago. False: it has to be looked up. It does
-	// not wait for anything. Nil: every name has to be looked up.
+	// Known returns the addresses of a name that needs no lookup: an address literal, or one that
+	// was looked up recently. False: it has to be looked up. Known must not block. Nil: every name
+	// has to be looked up.
 	Known func(name string) (ResolveReport, bool)
 
-	Renew      Renewer // decides when pages are asked for again; nil: none is
-	RenewShare float64 // of the requests for pages that renewals get where there is too much to do, 0 to 1
+	Renew      Renewer // plans recrawls; nil: nothing is recrawled
+	RenewShare float64 // share of recrawls in the requests for pages while there is too much to do, 0 to 1
 }
 
-// DefaultOptions are those of a polite crawler.
+// DefaultOptions returns the options of a polite crawler.
 func DefaultOptions() Options {
 	return Options{
 		Politeness: politeness.DefaultOptions(), Robots: robots.DefaultOptions(), Tokens: []string{"amble"}, Obey: true,
@@ -53,7 +56,7 @@ func DefaultOptions() Options {
 	}
 }
 
-// Validate says what is wrong with the options.
+// Validate returns an error that names every option out of range.
 func (o Options) Validate() error {
 	var errs []error
 	for _, v := range []struct {
@@ -85,5 +88,154 @@ func (o Options) Validate() error {
 	return errors.Join(append(errs, o.Politeness.Validate(), o.Domain.Validate())...)
 }
 
-// RestartDelay is what a host owes after a crash when its Crawl-delay was never learned.
-const RestartDelay = 10 * time.Second
+// Override replaces the settings of some hosts. If several overrides match a host, only the closest
+// one counts: the host's own name first, then the pattern with the most labels.
+type Override struct {
+	Hosts      []string           // names, and patterns such as *.example.com: all names below it, not itself
+	Politeness politeness.Options // in force for these hosts
+	HostBudget uint32             // pages fetched from each of them, over all runs; 0: no limit
+}
+
+// maxOverrides bounds the number of overrides, so that an index fits in host.override.
+const maxOverrides = math.MaxUint16 - 1
+
+// overrides finds the override of a host. It is immutable.
+type overrides struct {
+	list  []Override
+	exact map[string]uint16 // index in list by name
+	below map[string]uint16 // index in list by the name below which a pattern matches
+}
+
+func newOverrides(list []Override) *overrides {
+	o := &overrides{list: list, exact: make(map[string]uint16), below: make(map[string]uint16)}
+	for i := range list {
+		for _, pattern := range list[i].Hosts {
+			if name, below := strings.CutPrefix(pattern, "*."); below {
+				o.below[name] = uint16(i)
+			} else {
+				o.exact[pattern] = uint16(i)
+			}
+		}
+	}
+	return o
+}
+
+// find returns one more than the index of a host's override; 0: it has none.
+func (o *overrides) find(name string) uint16 {
+	if len(o.list) == 0 {
+		return 0
+	}
+	if i, ok := o.exact[name]; ok {
+		return i + 1
+	}
+	for {
+		_, rest, more := strings.Cut(name, ".")
+		if !more {
+			return 0
+		}
+		if i, ok := o.below[rest]; ok {
+			return i + 1
+		}
+		name = rest
+	}
+}
+
+// FindOverride returns a function that returns the index of a host's override; -1: it has none. Any
+// goroutine may call it.
+func FindOverride(list []Override) func(host string) int {
+	all := newOverrides(list)
+	return func(host string) int { return int(all.find(host)) - 1 }
+}
+
+// HostPoliteness returns a function that returns the options in force for a host. Any goroutine may
+// call it.
+func (o Options) HostPoliteness() func(host string) *politeness.Options {
+	all := newOverrides(o.Overrides)
+	return func(host string) *politeness.Options {
+		if i := all.find(host); i > 0 {
+			return &all.list[i-1].Politeness
+		}
+		return &o.Politeness
+	}
+}
+
+// politeness is the options in force for a host.
+func (f *Frontier) politeness(h *host) *politeness.Options {
+	if h.override > 0 {
+		return &f.overrides.list[h.override-1].Politeness
+	}
+	return &f.o.Politeness
+}
+
+// budget is the number of pages that may be fetched from a host; 0: no limit.
+func (f *Frontier) budget(h *host) uint32 {
+	if h.override > 0 {
+		return f.overrides.list[h.override-1].HostBudget
+	}
+	return f.o.HostBudget
+}
+
+// Change has the options that can be replaced while the frontier lives.
+type Change struct {
+	Politeness politeness.Options
+	Overrides  []Override
+	HostBudget uint32
+	RenewShare float64
+	Resolvers  int
+	Workers    int
+	// Overridden has the index of the override of hosts that one matches. The override of a missing
+	// host is found when it is loaded.
+	Overridden map[storage.HostID]int
+}
+
+// Change puts other options in force, for requests that begin from now on. What remains of a host's
+// delay since its last request follows the new delay at once.
+func (f *Frontier) Change(c Change, now time.Time) {
+	f.readClock(now)
+	before := make(map[*host]time.Duration) // configured delays of hosts that are not in memory
+	for h := range f.hosts.all {
+		if h.active == nil {
+			before[h] = f.politeness(h).Delay
+		}
+	}
+	f.o.Politeness, f.o.Overrides, f.o.HostBudget = c.Politeness, c.Overrides, c.HostBudget
+	f.o.RenewShare, f.o.Resolvers, f.o.Workers = c.RenewShare, c.Resolvers, c.Workers
+	f.overrides = newOverrides(c.Overrides)
+	for key, l := range f.limits {
+		if key.domain == "" {
+			_, o := f.addressLimit(key.network.Addr())
+			l.polite.SetOptions(o)
+		}
+	}
+	for h := range f.hosts.all {
+		f.changeHost(h, before[h], c.Overridden, f.instant(now))
+	}
+}
+
+func (f *Frontier) changeHost(h *host, before time.Duration, overridden map[storage.HostID]int, now instant) {
+	h.override = 0
+	if i, hasAddress := overridden[h.id]; hasAddress {
+		h.override = uint16(i + 1)
+	}
+	if a := h.active; a != nil {
+		if a.name != "" {
+			h.override = f.overrides.find(a.name)
+		}
+		if a.polite != nil {
+			a.polite.SetOptions(f.politeness(h))
+		}
+		f.schedule(h, now)
+		return
+	}
+	f.unschedule(h)
+	switch h.waitReason {
+	case politeness.ReasonDelay:
+		// It waits for the configured delay since its last request.
+		longer := f.politeness(h).Delay - before
+		h.ready += instant(longer)
+		h.delay += float32(longer.Seconds())
+	case politeness.ReasonPause:
+		h.workAt = always // the pause may be that of an override which is gone; loading the host decides
+	}
+	f.schedule(h, now)
+}

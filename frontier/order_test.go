@@ -44,13 +44,13 @@ func TestOrderByPriority(t *testing.T) {
 	w.finish(time.Hour, time.Hour)
 	want := slices.Concat(high[5:], other, high[:5], normal, low[5:], low[:5])
 	if got := w.pages(); !slices.Equal(got, want) {
-		t.Errorf("asked\n%v, want\n%v", got, want)
+		t.Errorf("fetched\n%v, want\n%v", got, want)
 	}
 	w.checkManners()
 }
 
-// What is found while its host is active goes before all that waits there already,
-// at once and not when the queue is read the next time.
+// What is found while its host is active goes before all that waits there already, at once and not
+// when the queue is read the next time.
 func TestPriorityFoundLater(t *testing.T) {
 	for _, ordinary := range []int{3, 200} {
 		w := newWorld(t, testOptions(), newMemory())
@@ -63,7 +63,8 @@ func TestPriorityFoundLater(t *testing.T) {
 		pages := w.pages()
 		first := slices.Index(pages, "http://a.test/high0")
 		if first > before+2 || pages[first+99] != "http://a.test/high99" {
-			t.Errorf("%d ordinary URLs: after %d pages 100 of a priority were added, and asked from page %d on", ordinary, before, first)
+			t.Errorf("%d ordinary URLs: after %d pages 100 of a priority were added, and fetched from page %d on",
+				ordinary, before, first)
 		}
 	}
 }
@@ -84,11 +85,11 @@ func TestLowPriorityRetries(t *testing.T) {
 	w.open()
 	w.finish(time.Hour, time.Hour)
 	if pages := w.pages(); len(pages) != 12 || pages[5] != "http://a.test/low" || pages[11] != "http://a.test/low" {
-		t.Errorf("asked %v", pages)
+		t.Errorf("fetched %v", pages)
 	}
 }
 
-// A URL whose request was not sent keeps its place.
+// A URL whose request was not sent keeps its position.
 func TestPriorityPutBack(t *testing.T) {
 	w := newWorld(t, testOptions(), newMemory())
 	w.addWith(2, numbered("http://a.test/high", 3)...)
@@ -101,12 +102,12 @@ func TestPriorityPutBack(t *testing.T) {
 	w.finish(time.Hour, time.Hour)
 	want := []string{"http://a.test/high0", "http://a.test/high0", "http://a.test/high1", "http://a.test/high2"}
 	if got := w.pages(); !slices.Equal(got, want) {
-		t.Errorf("asked %v, want %v", got, want)
+		t.Errorf("fetched %v, want %v", got, want)
 	}
 }
 
-// What a page of the default priority brings goes before URLs of a lower one,
-// though it is not on the disk at once.
+// What a page of the default priority brings goes before URLs of a lower one, though it is not on
+// the disk at once.
 func TestLowPriorityWaitsForDiscoveries(t *testing.T) {
 	for _, commitTime := range []time.Duration{time.Millisecond, 5 * time.Second} {
 		w := newWorld(t, testOptions(), newMemory())
@@ -124,7 +125,62 @@ func TestLowPriorityWaitsForDiscoveries(t *testing.T) {
 		w.finish(time.Hour, time.Hour)
 		want := append(numbered("http://a.test/n", 6), "http://a.test/low")
 		if got := w.pages(); !slices.Equal(got, want) {
-			t.Errorf("asked %v, want %v", got, want)
+			t.Errorf("fetched %v, want %v", got, want)
 		}
+	}
+}
+
+// TestDueBehindHeld has very many retries of an origin that closes for a day, and retries of one
+// that does not: the first are not read again and again, and the others do not wait for them.
+func TestDueBehindHeld(t *testing.T) {
+	w := newWorld(t, testOptions(), newMemory())
+	w.add(urls("http://a.test/", 200)...)
+	tried := map[string]bool{}
+	w.answer = func(l Lease) answer {
+		u := l.URL.String()
+		a := answer{took: time.Millisecond, maxAge: 10 * time.Minute}
+		switch {
+		case l.Kind == Robots && tried[u] && l.URL.Scheme() == "http":
+			a.body, a.maxAge = "User-agent: *\nDisallow: /\n", 24*time.Hour
+		case l.Kind == Page && (!tried[u] || l.URL.Scheme() == "http"):
+			a.state, a.reason = storage.Retrying, storage.ReasonStatus
+		}
+		tried[u] = true
+		return a
+	}
+	w.open()
+	w.run(12 * time.Minute)
+	loads := w.loads
+	w.add("https://a.test/1", "https://a.test/2")
+	w.run(5 * time.Minute)
+	for _, u := range []string{"https://a.test/1", "https://a.test/2"} {
+		if s := w.state(t, u).State; s != storage.Fetched {
+			t.Errorf("%s is %v", u, s)
+		}
+	}
+	if again := w.loads - loads; again > 20 {
+		t.Errorf("%d loads in five minutes", again)
+	}
+}
+
+// TestManyDue has many more retries due than are held in memory: they follow each other as fast as
+// the host allows.
+func TestManyDue(t *testing.T) {
+	o := testOptions()
+	o.Politeness.Delay, o.RetryDelay = 100*time.Millisecond, 5*time.Minute
+	w := newWorld(t, o, newMemory())
+	w.add(urls("http://a.test/", 500)...)
+	tried := map[string]bool{}
+	w.answer = func(l Lease) answer {
+		if u := l.URL.String(); l.Kind == Page && !tried[u] {
+			tried[u] = true
+			return answer{took: 10 * time.Millisecond, state: storage.Retrying, reason: storage.ReasonStatus}
+		}
+		return answer{took: 400 * time.Millisecond}
+	}
+	w.open()
+	w.finish(time.Hour, time.Hour)
+	if took := w.now.Sub(epoch); took > 10*time.Minute || len(w.pages()) != 1000 {
+		t.Errorf("%d pages in %v", len(w.pages()), took)
 	}
 }

@@ -2,5 +2,5 @@
 
 package frontier
 
-// raceDetector says that everything takes several times as long.
+// raceDetector reports whether everything takes several times as long.
 const raceDetector = true

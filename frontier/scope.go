@@ -21,7 +21,7 @@ const (
 	ModeAny                // the whole web
 )
 
-// ParseMode reads a mode as the config writes it.
+// ParseMode parses a value of scope.mode. The error lists the allowed ones.
 func ParseMode(s string) (Mode, error) {
 	i := slices.Index([]string{"host", "domain", "prefix", "any"}, s)
 	if i < 0 {
@@ -36,25 +36,28 @@ type ScopeVerdict uint8
 // The verdicts of Scope.Check.
 const (
 	InScope     ScopeVerdict = iota
-	OutOfSeeds               // no seed reaches that far
+	OutOfSeeds               // too far from every seed
 	NotIncluded              // matches none of the include expressions
 	IsExcluded               // matches an exclude expression
 )
 
-// String says it in words.
+// String returns the verdict in words.
 func (v ScopeVerdict) String() string {
-	return [...]string{"in scope", "outside the scope of the seeds", "matches no scope.include", "matches scope.exclude"}[v]
+	return [...]string{
+		"in scope", "outside the scope of the seeds", "matches no scope.include", "matches scope.exclude",
+	}[v]
 }
 
-// Scope says which URLs belong to the crawl. It is immutable, and so safe for
-// any number of goroutines; With returns a larger one.
+// Scope decides which URLs belong to the crawl. It is immutable, so any goroutine may use it; With
+// returns a larger one.
 type Scope struct {
 	mode             Mode
 	reach            map[string]struct{} // hosts, domains or prefixes, by mode
 	include, exclude []*regexp.Regexp
 }
 
-// NewScope makes the scope of the given seeds.
+// NewScope returns the scope of the given seeds. A URL must also match one of include, if there are
+// any, and none of exclude.
 func NewScope(mode Mode, include, exclude []*regexp.Regexp, seeds ...weburl.URL) *Scope {
 	s := &Scope{mode: mode, reach: make(map[string]struct{}), include: include, exclude: exclude}
 	for _, seed := range seeds {
@@ -63,7 +66,7 @@ func NewScope(mode Mode, include, exclude []*regexp.Regexp, seeds ...weburl.URL)
 	return s
 }
 
-// With returns a scope in which the given URLs are seeds too.
+// With returns the scope with more seeds.
 func (s *Scope) With(seeds ...weburl.URL) *Scope {
 	wider := &Scope{mode: s.mode, reach: maps.Clone(s.reach), include: s.include, exclude: s.exclude}
 	for _, seed := range seeds {
@@ -72,7 +75,7 @@ func (s *Scope) With(seeds ...weburl.URL) *Scope {
 	return wider
 }
 
-// WithExpressions returns a scope of the same reach with other expressions.
+// WithExpressions returns the scope with other expressions.
 func (s *Scope) WithExpressions(include, exclude []*regexp.Regexp) *Scope {
 	return &Scope{mode: s.mode, reach: s.reach, include: include, exclude: exclude}
 }
@@ -85,7 +88,7 @@ func (s *Scope) add(seed weburl.URL) {
 		s.reach[weburl.RegistrableDomain(seed.Host())] = struct{}{}
 	case ModePrefix:
 		s.reach[folder(seed)] = struct{}{}
-		s.reach[seed.Origin().String()] = struct{}{} // for sitemaps; it does not end like a folder
+		s.reach[seed.Origin().String()] = struct{}{} // for sitemaps; it does not end in a slash as a folder does
 	}
 }
 
@@ -95,7 +98,7 @@ func folder(u weburl.URL) string {
 	return u.Origin().String() + path[:strings.LastIndexByte(path, '/')+1]
 }
 
-// Check says whether a URL belongs to the crawl.
+// Check returns whether a URL belongs to the crawl, and why.
 func (s *Scope) Check(u weburl.URL) ScopeVerdict {
 	switch {
 	case !s.reached(u):
@@ -108,8 +111,8 @@ func (s *Scope) Check(u weburl.URL) ScopeVerdict {
 	return InScope
 }
 
-// CheckSitemap says whether a sitemap is to be read for the crawl. It need not lie in a folder of the seeds, nor match an include
-// expression: what it lists has to.
+// CheckSitemap returns whether a sitemap may be read for the crawl. Unlike the URLs that it lists,
+// it need not be in a folder of the seeds or match an include expression.
 func (s *Scope) CheckSitemap(u weburl.URL) ScopeVerdict {
 	_, in := s.reach[u.Origin().String()]
 	switch {

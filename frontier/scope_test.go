@@ -3,6 +3,9 @@ package frontier
 import (
 	"regexp"
 	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/storage"
 )
 
 func TestScope(t *testing.T) {
@@ -64,7 +67,8 @@ func TestScopeWith(t *testing.T) {
 	narrow := NewScope(ModeHost, nil, []*regexp.Regexp{regexp.MustCompile("secret")}, mustURL(t, "http://a.test/"))
 	wide := narrow.With(mustURL(t, "http://b.test/"))
 	b := mustURL(t, "http://b.test/x")
-	if narrow.Check(b) != OutOfSeeds || wide.Check(b) != InScope || wide.Check(mustURL(t, "http://a.test/")) != InScope {
+	if narrow.Check(b) != OutOfSeeds || wide.Check(b) != InScope ||
+		wide.Check(mustURL(t, "http://a.test/")) != InScope {
 		t.Error("With changed the wrong scope")
 	}
 	if wide.Check(mustURL(t, "http://b.test/secret")) != IsExcluded {
@@ -73,12 +77,30 @@ func TestScopeWith(t *testing.T) {
 }
 
 func TestParseMode(t *testing.T) {
-	for name, want := range map[string]Mode{"host": ModeHost, "domain": ModeDomain, "prefix": ModePrefix, "any": ModeAny} {
+	for name, want := range map[string]Mode{"host": ModeHost, "domain": ModeDomain, "prefix": ModePrefix,
+		"any": ModeAny} {
 		if got, err := ParseMode(name); got != want || err != nil {
 			t.Errorf("ParseMode(%q) = %v, %v", name, got, err)
 		}
 	}
 	if _, err := ParseMode("Host"); err == nil {
 		t.Error("ParseMode took Host")
+	}
+}
+
+// TestScopeChanges applies a new scope to what is queued already.
+func TestScopeChanges(t *testing.T) {
+	w := newWorld(t, testOptions(), newMemory())
+	w.add(urls("http://a.test/", 20)...)
+	w.open()
+	w.run(10 * time.Second)
+	pages := len(w.pages())
+	w.f.SetScope(NewScope(ModeHost, nil, nil, mustURL(t, "http://b.test/")))
+	w.finish(time.Minute, time.Hour)
+	if again := len(w.pages()); pages == 0 || again > pages+1 {
+		t.Errorf("%d pages, then %d", pages, again)
+	}
+	if o := w.state(t, "http://a.test/19"); o.State != storage.Excluded {
+		t.Errorf("%+v", o)
 	}
 }

@@ -2,12 +2,12 @@ package frontier
 
 import "strings"
 
-// SessionNames are the parameters that carry a session id on common platforms, in lower
-// case. A name that ends in a star stands for all that begin like it.
+// SessionNames returns the parameters that carry session ids on common platforms, in lower case. A
+// name that ends in a star stands for all names with that prefix.
 func SessionNames() []string {
 	return []string{
-		"jsessionid", "phpsessid", "aspsessionid*", "asp.net_sessionid", "sessionid", "session_id", "sid", "cfid", "cftoken",
-		"zenid", "oscsid", "osccsid", "s_id",
+		"jsessionid", "phpsessid", "aspsessionid*", "asp.net_sessionid", "sessionid", "session_id", "sid", "cfid",
+		"cftoken", "zenid", "oscsid", "osccsid", "s_id",
 	}
 }
 
@@ -17,7 +17,7 @@ type Sessions struct {
 	prefixes []string
 }
 
-// NewSessions looks for parameters of the given names.
+// NewSessions returns Sessions for parameters of the given names.
 func NewSessions(names []string) *Sessions {
 	s := &Sessions{names: make(map[string]struct{}, len(names))}
 	for _, name := range names {
@@ -30,8 +30,8 @@ func NewSessions(names []string) *Sessions {
 	return s
 }
 
-// Strip returns a request URI without its session ids, and whether it had any. It
-// costs no allocation where there is none.
+// Strip returns a request URI without its session ids, and whether it had any. It allocates nothing
+// if it had none.
 func (s *Sessions) Strip(uri string) (string, bool) {
 	if len(s.names)+len(s.prefixes) == 0 || strings.IndexByte(uri, '=') < 0 {
 		return uri, false
@@ -54,7 +54,7 @@ func (s *Sessions) Strip(uri string) (string, bool) {
 // stripPath drops path parameters: /page;jsessionid=1234. Its time is linear.
 func (s *Sessions) stripPath(path string) (string, bool) {
 	var kept strings.Builder
-	from := 0 // what is before is in kept, or dropped
+	from := 0 // what is before it is in kept or dropped
 	for at := strings.IndexByte(path, ';'); 0 <= at && at < len(path); {
 		end := at + 1
 		for end < len(path) && path[end] != ';' && path[end] != '/' {

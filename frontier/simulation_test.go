@@ -13,8 +13,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestSimulation crawls 10,000 hosts in virtual time. The servers hold the
-// crawler to what they were promised; TestSoakSimulation does the same for longer.
+// TestSimulation crawls 10,000 hosts in virtual time. The servers hold the crawler to what they
+// were promised; TestSoakSimulation does the same for longer.
 func TestSimulation(t *testing.T) {
 	requests := 100_000 // of each simulation
 	for _, c := range simulations {
@@ -35,7 +35,7 @@ type simulation struct {
 	groups  []int           // hosts on one address, taken in turn
 	trouble int             // in a thousand answers
 
-	mixed bool // ranges of addresses, limits of domains, overrides and hours as well
+	mixed bool // also ranges of addresses, limits of domains, overrides and hours
 }
 
 var simulations = []simulation{
@@ -93,7 +93,7 @@ type simulatedHost struct {
 	late, owed time.Duration // lost by the crawler, and waited as it should
 	longest    time.Duration // that it was late
 	served     int
-	troubled   bool // it said 429 at least once
+	troubled   bool // it answered 429 at least once
 }
 
 // simulatedPeer is an address, a range or a domain as its servers see it.
@@ -182,7 +182,8 @@ func (s *simulated) mix(o *Options) {
 	}
 }
 
-// share adds what the servers of a mixed simulation know: who counts against which limit, who has which delay and hours.
+// share adds what the servers of a mixed simulation know: who counts against which limit, who has
+// which delay and hours.
 func (s *simulated) share(o *Options) {
 	ranges, domains := map[int]int{}, map[int]int{}
 	limitOf := func(list map[int]int, key int, limit politeness.LimitOptions) int {
@@ -227,7 +228,8 @@ func (s *simulated) serve(l Lease) answer {
 	}
 	switch n := s.random.IntN(1000); {
 	case n < s.trouble/2:
-		a.signal, a.state, a.retryAfter = politeness.SignalThrottled, storage.Retrying, time.Duration(1+s.random.IntN(300))*time.Second
+		a.signal, a.state = politeness.SignalThrottled, storage.Retrying
+		a.retryAfter = time.Duration(1+s.random.IntN(300)) * time.Second
 	case n < s.trouble:
 		a.signal, a.state = politeness.SignalThrottled, storage.Retrying
 	}
@@ -239,9 +241,11 @@ func (s *simulated) begins(l Lease) {
 	s.requests++
 	h := &s.hosts[l.Host]
 	if h.busy || s.now.Before(h.ready) {
-		s.early = append(s.early, fmt.Sprintf("host %d at %v: busy %v, was to wait until %v", l.Host, s.now.Sub(epoch), h.busy, h.ready.Sub(epoch)))
+		s.early = append(s.early, fmt.Sprintf("host %d at %v: busy %v, was to wait until %v", l.Host, s.now.Sub(epoch),
+			h.busy, h.ready.Sub(epoch)))
 	}
-	if minute := uint16(s.now.Hour()*60 + s.now.Minute()); h.learned && h.hours.To > 0 && (minute < h.hours.From || minute >= h.hours.To) {
+	if minute := uint16(s.now.Hour()*60 + s.now.Minute()); h.learned && h.hours.To > 0 &&
+		(minute < h.hours.From || minute >= h.hours.To) {
 		s.early = append(s.early, fmt.Sprintf("host %d at %v: its hours are %v", l.Host, s.now.Sub(epoch), h.hours))
 	}
 	if !h.end.IsZero() {
@@ -261,7 +265,8 @@ func (s *simulated) arrives(n int) {
 	p := &s.peers[n]
 	most, delay := p.limit.InFlight, p.limit.Delay
 	if p.busy >= most || delay > 0 && (p.busy > 0 || !p.ends.IsZero() && s.now.Before(p.ends.Add(delay))) {
-		s.early = append(s.early, fmt.Sprintf("limit %d at %v: %d under way, the last ended at %v", n, s.now.Sub(epoch), p.busy, p.ends.Sub(epoch)))
+		s.early = append(s.early, fmt.Sprintf("limit %d at %v: %d under way, the last ended at %v", n,
+			s.now.Sub(epoch), p.busy, p.ends.Sub(epoch)))
 	}
 	if !p.idle.IsZero() && s.now.After(p.idle) {
 		p.late += s.now.Sub(p.idle)
@@ -273,19 +278,18 @@ func (s *simulated) arrives(n int) {
 	p.served++
 }
 
-// ends is a request that is answered. The host's wait is what its answers and
-// its robots.txt ask for, counted without the crawler's code; only how late the
-// crawler comes is measured with it.
+// ends completes a request. The host's wait is what its responses and its robots.txt demand,
+// counted without the crawler's code; that code only measures how late the crawler is.
 func (s *simulated) ends(l Lease, a answer) {
 	h := &s.hosts[l.Host]
 	if l.Kind == Robots {
 		s.robots++
 		h.learned = true
-		asked := politeness.Asked{Delay: h.crawlDelay}
+		requested := politeness.Asked{Delay: h.crawlDelay}
 		if h.hours.To > 0 {
-			asked.Visits = []politeness.Visit{{Window: h.hours}}
+			requested.Visits = []politeness.Visit{{Window: h.hours}}
 		}
-		h.oracle.SetAsked(asked)
+		h.oracle.SetAsked(requested)
 	}
 	h.oracle.Ended(s.now, politeness.Result{Signal: a.signal, Duration: a.took, RetryAfter: a.retryAfter})
 	wait := h.delay
@@ -308,9 +312,9 @@ func (s *simulated) ends(l Lease, a answer) {
 	}
 }
 
-// report prints figures and holds them to what is promised. An address that
-// could be kept busy all the time by its hosts has to be; a host whose address
-// is idle most of the time has to be asked as soon as it may be.
+// report logs figures and checks the promises. An address that its hosts could keep busy all the
+// time must be; a host whose address is idle most of the time must be fetched from as soon as it
+// may be.
 func (s *simulated) report(t *testing.T, took time.Duration) {
 	t.Helper()
 	for _, e := range s.early[:min(len(s.early), 10)] {
@@ -327,32 +331,35 @@ func (s *simulated) report(t *testing.T, took time.Duration) {
 			free++
 			hostLate, hostOwed, longest = hostLate+h.late, hostOwed+h.owed, max(longest, h.longest)
 		}
-		if patience := s.patience(h); h.hours.To == 0 && h.longest > patience || h.hours.To == 0 && h.served < s.pages && !h.busy && s.now.Sub(h.oracle.Ready(s.now)) > patience {
+		if longest := s.longestWait(h); h.hours.To == 0 && h.longest > longest || h.hours.To == 0 &&
+			h.served < s.pages && !h.busy && s.now.Sub(h.oracle.Ready(s.now)) > longest {
 			starved++
 		}
 	}
 	for i := range s.peers {
-		// Where hosts count against several limits, one of them may keep them from using up the others.
+		// Where hosts count against several limits, one of them may keep them from using up the
+		// others.
 		if p := &s.peers[i]; loads[i] > 2 && !s.mixed {
 			bound++
 			addressLate += p.late
 			addressTime += elapsed
 		}
 	}
-	t.Logf("%d requests (%d robots.txt, %d times 429) of %d hosts at %d addresses in %v; %.1f us each, the web and the store included",
-		s.requests, s.robots, s.troubles, len(s.hosts)-1, len(s.peers), elapsed.Round(time.Second), float64(took.Microseconds())/float64(s.requests))
+	t.Logf("%d requests (%d robots.txt, %d times 429) of %d hosts at %d addresses in %v; %.1f us each with web and store",
+		s.requests, s.robots, s.troubles, len(s.hosts)-1, len(s.peers), elapsed.Round(time.Second),
+		float64(took.Microseconds())/float64(s.requests))
 	if free > 0 {
 		use := 1 - float64(hostLate)/float64(hostLate+hostOwed)
 		t.Logf("%d hosts whose own delay binds: %.2f %% of what it allows, at most %v late", free, 100*use, longest)
 		if use < 0.95 {
-			t.Error("hosts are asked too rarely")
+			t.Error("hosts are fetched from too rarely")
 		}
 	}
 	if bound > 0 {
 		use := 1 - float64(addressLate)/float64(addressTime)
 		t.Logf("%d addresses whose own limit binds: %.2f %% of what it allows", bound, 100*use)
 		if use < 0.95 {
-			t.Error("addresses are asked too rarely")
+			t.Error("addresses are fetched from too rarely")
 		}
 	}
 	if starved > 0 {
@@ -361,9 +368,9 @@ func (s *simulated) report(t *testing.T, took time.Duration) {
 	s.fair(t)
 }
 
-// patience is how long a host may have to wait beyond its own delay: three
-// rounds of all that share its address, and what random back-off adds.
-func (s *simulated) patience(h *simulatedHost) time.Duration {
+// longestWait is how long a host may wait beyond its own delay: three rounds of all that share its
+// address, and what random backoff adds.
+func (s *simulated) longestWait(h *simulatedHost) time.Duration {
 	rounds := time.Minute
 	for _, n := range h.peers {
 		rounds += 3 * time.Duration(s.peers[n].hosts) * s.peers[n].slot() * time.Duration(len(h.peers))
@@ -388,8 +395,8 @@ func (s *simulated) load(loads []float64, h *simulatedHost) (most float64) {
 	return most
 }
 
-// loads is how much the hosts of each address would use of it if it had no
-// limit: 1 is all that it allows.
+// loads is how much the hosts of each address would use of it if it had no limit: 1 is all that it
+// allows.
 func (s *simulated) loads() []float64 {
 	loads := make([]float64, len(s.peers))
 	for i := range s.hosts[1:] {
@@ -401,8 +408,8 @@ func (s *simulated) loads() []float64 {
 	return loads
 }
 
-// fair compares hosts with the same delay at the same address. Those that said
-// 429 have longer waits of their own.
+// fair compares hosts with the same delay at the same address. Those that answered 429 have longer
+// waits of their own.
 func (s *simulated) fair(t *testing.T) {
 	t.Helper()
 	type class struct {

@@ -1,6 +1,7 @@
 package frontier
 
 import (
+	"math"
 	"strings"
 	"time"
 
@@ -8,25 +9,25 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// longestRepeatedRun bounds the runs of segments that are looked for; longer ones are
-// left to the depth of the path.
+// longestRepeatedRun bounds the length of repeated runs of segments; the depth of the path bounds
+// longer ones.
 const longestRepeatedRun = 8
 
-// TrapOptions tune the checks. A zero switches a check off.
+// TrapOptions configure the checks. A zero disables a check.
 type TrapOptions struct {
-	PathDepth        int  // segments of a path
-	RepeatedSegments int  // times a run of segments may follow itself
-	QueryParameters  int  // parameters of a query
+	PathDepth        int  // most segments of a path
+	RepeatedSegments int  // most times that a run of segments may be repeated in a row
+	QueryParameters  int  // most parameters of a query
 	Calendar         bool // refuse dates before 1970 and more than two years ahead
 }
 
-// DefaultTrapOptions are bounds that pages meant for readers do not meet.
+// DefaultTrapOptions returns bounds that pages for readers do not exceed.
 func DefaultTrapOptions() TrapOptions {
 	return TrapOptions{PathDepth: 25, RepeatedSegments: 3, QueryParameters: 20, Calendar: true}
 }
 
-// Check looks at a URL that was found on the page via, which is the zero URL for
-// a seed. It says which trap the URL belongs to. Any goroutine may call it.
+// Check returns the trap that a URL belongs to. via is the page with the link; zero for a seed. Any
+// goroutine may call it.
 func (o *TrapOptions) Check(u, via weburl.URL, now time.Time) storage.Trap {
 	path, query, _ := strings.Cut(u.RequestURI(), "?")
 	switch {
@@ -54,8 +55,8 @@ func countParameters(query string) int {
 	return n
 }
 
-// repeats reports whether a run of segments follows itself more than limit
-// times: /a/b/a/b/a/b/a/b. Empty segments count like others.
+// repeats reports whether a run of segments is repeated more than limit times in a row:
+// /a/b/a/b/a/b/a/b. Empty segments count like others.
 func repeats(path string, limit int) bool {
 	if strings.Count(path, "/") <= limit {
 		return false
@@ -76,8 +77,8 @@ func repeats(path string, limit int) bool {
 	return false
 }
 
-// grows reports whether a URL is that of its page with a tail that the page's own URL ends
-// in limit times already.
+// grows reports whether a URL is that of its page with a tail appended that the page's own URL
+// already ends in limit times.
 func grows(uri string, via weburl.URL, limit int) bool {
 	if via.IsZero() {
 		return false
@@ -94,3 +95,125 @@ func grows(uri string, via weburl.URL, limit int) bool {
 	}
 	return true
 }
+
+// The range of years in plausible URLs. Many calendars start at firstYear.
+const (
+	firstYear  = 1970
+	yearsAhead = 2
+)
+
+// strangeDate reports whether a URL has a day or month that no page is about, as the next-month
+// links of a calendar eventually do. Numbers that look like years are common, so a date needs more:
+//
+//	2031-05, 2031_05_17, 2031.05     month and day of two digits
+//	2031/05/17                       month and day of two digits
+//	calendar/2031/5, events/203105   after a word that suggests a calendar
+//	year=2031, date=203105           as the value of a parameter
+func strangeDate(uri string, now time.Time) bool {
+	last := now.Year() + yearsAhead
+	calendar := calendarWord(uri)
+	for i := 0; i < len(uri); {
+		end := digitsEnd(uri, i)
+		if end == i {
+			i++
+			continue
+		}
+		if isDate(uri, i, end, calendar <= i) {
+			if year := number(uri[i : i+4]); year < firstYear || year > last {
+				return true
+			}
+		}
+		i = end
+	}
+	return false
+}
+
+// isDate reports whether the digits uri[start:end] begin a date. behind says that a word before
+// them suggests a calendar.
+func isDate(uri string, start, end int, behind bool) bool {
+	if uri[start] == '0' || start > 0 && isLetter(uri[start-1]) {
+		return false
+	}
+	expected := behind || inParameter(uri, start)
+	switch end - start {
+	case 4:
+		month, day, slash := partsBehind(uri, end)
+		switch {
+		case month == "" || !validMonth(number(month)):
+			return inParameter(uri, start)
+		case expected:
+			return true
+		case slash:
+			return len(month) == 2 && len(day) == 2 && validDay(number(day))
+		}
+		return len(month) == 2
+	case 6:
+		return expected && validMonth(number(uri[start+4:end]))
+	case 8:
+		return expected && validMonth(number(uri[start+4:start+6])) && validDay(number(uri[start+6:end]))
+	}
+	return false
+}
+
+// partsBehind reads up to two numbers of one or two digits, each after the same separator.
+func partsBehind(uri string, at int) (month, day string, slash bool) {
+	start := at
+	next := func(at int) (string, int) {
+		if at >= len(uri) || uri[at] != uri[start] || !strings.ContainsRune("-/._", rune(uri[at])) {
+			return "", at
+		}
+		end := digitsEnd(uri, at+1)
+		if n := end - at - 1; n < 1 || n > 2 {
+			return "", at
+		}
+		return uri[at+1 : end], end
+	}
+	month, end := next(at)
+	day, _ = next(end)
+	return month, day, month != "" && uri[at] == '/'
+}
+
+// inParameter reports whether the digits are the value of a parameter whose name ends in year,
+// month or date.
+func inParameter(uri string, at int) bool {
+	for _, name := range [...]string{"year=", "month=", "date="} {
+		if strings.HasSuffix(uri[:at], name) {
+			return true
+		}
+	}
+	return false
+}
+
+// calendarWord is where the first word that suggests a calendar ends; math.MaxInt if there is none.
+func calendarWord(uri string) int {
+	end := math.MaxInt
+	for _, word := range [...]string{"calendar", "kalender", "calendrier", "events", "agenda"} {
+		if at := strings.Index(uri, word); at >= 0 {
+			end = min(end, at+len(word))
+		}
+	}
+	return end
+}
+
+func digitsEnd(s string, at int) int {
+	for at < len(s) && isDigit(s[at]) {
+		at++
+	}
+	return at
+}
+
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+func number(digits string) int {
+	n := 0
+	for i := range len(digits) {
+		n = 10*n + int(digits[i]-'0')
+	}
+	return n
+}
+
+func validMonth(n int) bool { return n >= 1 && n <= 12 }
+
+func validDay(n int) bool { return n >= 1 && n <= 31 }

@@ -1,6 +1,8 @@
 package frontier
 
 import (
+	"bufio"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -87,7 +89,8 @@ func TestTrapCheck(t *testing.T) {
 func TestTrapChecksCanBeSwitchedOff(t *testing.T) {
 	var off TrapOptions
 	for _, uri := range []string{strings.Repeat("/a", 100), "/?" + strings.Repeat("a=1&", 90), "/9999/12/31"} {
-		if got := off.Check(mustURL(t, "http://example.com"+uri), weburl.URL{}, time.Unix(1.8e9, 0)); got != storage.NoTrap {
+		if got := off.Check(mustURL(t, "http://example.com"+uri), weburl.URL{},
+			time.Unix(1.8e9, 0)); got != storage.NoTrap {
 			t.Errorf("%s: %v", uri, got)
 		}
 	}
@@ -165,13 +168,50 @@ func FuzzTrapCheck(f *testing.F) {
 			t.Errorf("%q stripped to %q, want %q", uri, got, stripPathByParts(s, uri))
 		}
 		for i := range uri {
-			named := slices.ContainsFunc([]string{"calendar", "kalender", "calendrier", "events", "agenda"},
+			hasAddress := slices.ContainsFunc([]string{"calendar", "kalender", "calendrier", "events", "agenda"},
 				func(word string) bool {
 					return strings.Contains(uri[:i], word)
 				})
-			if named != (calendarWord(uri) <= i) {
-				t.Errorf("%q: a calendar before %d: %v, its word ends at %d", uri, i, named, calendarWord(uri))
+			if hasAddress != (calendarWord(uri) <= i) {
+				t.Errorf("%q: a calendar before %d: %v, its word ends at %d", uri, i, hasAddress, calendarWord(uri))
 			}
 		}
 	})
+}
+
+// TestDocumentedTraps compares the examples of docs/TRAPS.md with the checks.
+func TestDocumentedTraps(t *testing.T) {
+	file, err := os.Open("../docs/TRAPS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	o := DefaultTrapOptions()
+	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
+	seen := map[string]int{}
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		cells := strings.Split(strings.Trim(lines.Text(), "| "), "|")
+		cell := func(fromEnd int) string { return strings.Trim(cells[len(cells)-fromEnd], " `") }
+		if len(cells) < 3 || !strings.HasPrefix(cell(2), "/") || !strings.HasPrefix(cell(3), "/") {
+			continue
+		}
+		page := mustURL(t, "https://example.com"+cell(3))
+		got := o.Check(mustURL(t, "https://example.com"+cell(2)), page, now).String()
+		want := cell(1)
+		if want == "no" {
+			want = storage.NoTrap.String()
+		}
+		if got != want {
+			t.Errorf("%s on %s: %s, the page says %s", cell(2), cell(3), got, want)
+		}
+		seen[got]++
+	}
+	for trap := storage.TrapDepth; trap <= storage.TrapGrowth; trap++ {
+		if seen[trap.String()] == 0 {
+			t.Errorf("no example of %s", trap)
+		}
+	}
+	if seen["none"] < 5 {
+		t.Errorf("%d examples of links that are taken", seen["none"])
+	}
 }

@@ -1,6 +1,9 @@
 package frontier
 
 import (
+	"math"
+	"net/netip"
+	"strconv"
 	"time"
 
 	"github.com/amble-crawler/amble/politeness"
@@ -8,87 +11,68 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Finished reports whether nothing is left that can be asked soon: no lease is
-// out, and every host with work either cannot be asked before within has
-// passed, or could not be asked for at least that long.
-func (f *Frontier) Finished(now time.Time, within time.Duration) bool {
-	if len(f.leases)+f.names.waiting()+len(f.wants)+len(f.foreign) > 0 {
-		return false
-	}
-	// The hosts that are due first mostly say it all.
-	for l := range lanes {
-		for _, h := range [...]*host{f.ready[l].top(), f.dormant[l].top()} {
-			if h != nil && !f.postponed(h, f.instant(now), instant(within)) {
-				return false
-			}
-		}
-	}
-	for h := range f.hosts.all {
-		if !f.postponed(h, f.instant(now), instant(within)) {
-			return false
-		}
-	}
-	return true
+// View is what the frontier knows of one host at an instant.
+type View struct {
+	Host     storage.HostID
+	Name     string // empty while the host is dormant
+	Place    string // its host state, by the name in the API
+	Left     int    // URLs that wait
+	InFlight int    // requests
+	Address  netip.Addr
+
+	Until  time.Time     // when the next URL that waits is fetched, if nothing changes; zero: an event decides
+	Next   time.Time     // the same; if only recrawls wait, when the next of them is made
+	Delay  time.Duration // between requests
+	Finish time.Duration // until the last URL is fetched, at the delay in force; 0: none waits, or it is paused
+
+	Reason  politeness.Reason      // why the host itself waits
+	Polite  politeness.Explanation // the same in detail, with the limits that it shares; of active hosts
+	Active  bool                   // Polite is set; for other hosts the store has it
+	Robots  robots.Reason          // why robots.txt holds all its work; ReasonNone: it does not
+	Parked  bool                   // it demands to be left alone for more than politeness.ParkedAfter
+	Paused  bool                   // by the operator
+	Trouble bool                   // it is failing
+	Budget  bool                   // its budget of pages is spent, or that of its domain
 }
 
-func (f *Frontier) postponed(h *host, now, within instant) bool {
-	switch h.place {
-	case idle, parked, resting, renewal:
-		return true
-	case shelved:
-		return f.spent(h)
-	case dormant, called, waiting:
-		return h.key > now+within || h.trouble != never && now-h.trouble >= within
-	}
-	return false
-}
+// Waiting is View, by an earlier name.
+type Waiting = View
 
-// held is why robots.txt holds all that a host has to do; ReasonNone: it does not.
-func (f *Frontier) held(h *host) robots.Reason {
-	switch {
-	case h.active != nil && len(h.active.jobs) == 0:
-		return h.active.holding()
-	case h.active == nil && len(f.errands[h.id]) == 0:
-		return h.robots
+// Look returns what is known of a host; false if the frontier does not know it.
+func (f *Frontier) Look(id storage.HostID) (View, bool) {
+	h := f.hosts.get(id)
+	if h == nil {
+		return View{}, false
 	}
-	return robots.ReasonNone
-}
-
-// Waiting is where a host stands, and how long it will be there.
-type Waiting struct {
-	Host    storage.HostID
-	Name    string        // empty while the host is dormant
-	Left    int           // URLs that wait
-	Until   time.Time     // when it is asked next, if all stays as it is; zero: an event decides
-	Delay   time.Duration // between requests
-	Finish  time.Duration // until the last of them is fetched, at the delay in force; 0: nothing waits, or nobody knows because the operator has paused it
-	Reason  politeness.Reason
-	Robots  robots.Reason // why robots.txt holds all of it; ReasonNone: it does not
-	Parked  bool          // it asked to be left alone for more than politeness.ParkedAfter
-	Paused  bool          // by the operator
-	Trouble bool          // it cannot be asked after errors that are not over
-	Budget  bool          // its budget of pages is spent, or its domain's
-	Place   string
+	var v View
+	f.view(h, f.instant(f.clock), &v)
+	return v, true
 }
 
 // Waiting calls each for every host that has work.
-func (f *Frontier) Waiting(now time.Time, each func(Waiting)) {
-	f.Walk(0, len(f.hosts.hosts), now, func(w *Waiting) {
-		if w.Left > 0 || w.Place != placeNames[idle] && w.Place != placeNames[resting] && w.Place != placeNames[renewal] {
-			each(*w)
+func (f *Frontier) Waiting(now time.Time, each func(View)) {
+	t := f.instant(now)
+	for h := range f.hosts.all {
+		idle := h.state == empty || h.state == recrawlOnly || h.state == waitingToRecrawl
+		if h.queued+h.due > 0 || !idle {
+			var v View
+			f.view(h, t, &v)
+			each(v)
 		}
-	})
+	}
 }
 
-// Walk calls each for the hosts that the frontier knows of n successive ids, with work or without, and returns the id to go on from; 0: that
-// was the last. So all hosts can be looked at in short steps. What each is given it may use until it returns.
-func (f *Frontier) Walk(from storage.HostID, n int, now time.Time, each func(*Waiting)) (next storage.HostID) {
+// Walk calls each for the known hosts of n successive ids, with work or without, and returns the id
+// to go on from; 0: that was the last. So all hosts can be read in short steps. What each is given
+// is valid until it returns.
+func (f *Frontier) Walk(from storage.HostID, n int, now time.Time, each func(*View)) (next storage.HostID) {
+	var v View
 	t := f.instant(now)
 	end := min(int(from)+n, len(f.hosts.hosts))
 	for _, h := range f.hosts.hosts[min(int(from), end):end] {
 		if h != nil {
-			w := f.waits(h, t)
-			each(&w)
+			f.view(h, t, &v)
+			each(&v)
 		}
 	}
 	if end == len(f.hosts.hosts) {
@@ -97,51 +81,91 @@ func (f *Frontier) Walk(from storage.HostID, n int, now time.Time, each func(*Wa
 	return storage.HostID(end)
 }
 
-// waits is where a host stands.
-func (f *Frontier) waits(h *host, now instant) Waiting {
-	left := int(h.queued) + int(h.due)
-	w := Waiting{
-		Host: h.id, Left: left, Place: placeNames[h.place], Delay: time.Duration(float64(h.delay) * float64(time.Second)), Reason: h.reason, Parked: h.parked,
-		Paused: h.reason == politeness.ReasonPause && h.wake > f.instant(f.clock), Trouble: h.trouble != never, Robots: f.held(h), Budget: f.spent(h),
-	}
-	start := now
-	if h.place == waiting || h.place == dormant || h.place == called {
-		start = max(f.asked(h), now)
-		w.Until = f.known(start)
+// view sets v to the view of a host.
+func (f *Frontier) view(h *host, now instant, v *View) {
+	*v = View{
+		Host: h.id, Place: h.state.String(), Left: int(h.queued) + int(h.due), Delay: decimal(h.delay),
+		Reason: h.waitReason, Robots: f.robotsHold(h), Parked: h.parked, Trouble: h.failingSince != never,
+		Paused: h.waitReason == politeness.ReasonPause && h.workAt > f.instant(f.clock), Budget: f.isOverBudget(h),
 	}
 	if a := h.active; a != nil {
-		w.Name = a.name
+		v.Name, v.InFlight, v.Address = a.name, a.inFlight, a.pinned
 		if a.polite != nil {
 			e := a.polite.Explain(f.clock)
-			w.Reason, w.Parked, w.Paused = e.Reason, e.Parked, e.Reason == politeness.ReasonPause
+			v.Reason, v.Parked, v.Paused, v.Delay = e.Reason, e.Parked, e.Reason == politeness.ReasonPause, e.Delay
+			v.Active, v.Polite = true, f.explainLimits(h, e)
 		}
 	}
-	if left > 0 && !w.Paused && start <= never/2 {
-		all := float64(start-now) + float64(max(f.affordable(h, left)-1, 0))*float64(w.Delay)
-		w.Finish = time.Duration(min(all, float64(never/2))) // a million URLs at three hours each is more than fits
+	start := now
+	switch h.state {
+	case waiting, dormant, woken:
+		start = max(f.nextFetch(h), now)
+		v.Until = f.timeOrZero(start)
+		v.Next = v.Until
+	case recrawlOnly, waitingToRecrawl:
+		v.Next = f.time(max(h.recrawlAt, f.share.nextAt, 0))
 	}
-	return w
+	if v.Left > 0 && !v.Paused && start <= never/2 {
+		all := float64(start-now) + float64(max(f.withinBudget(h, v.Left)-1, 0))*float64(v.Delay)
+		v.Finish = time.Duration(min(all, float64(never/2))) // a million URLs at three hours each is more than fits
+	}
 }
 
-// asked is when a host that waits is asked next, if all stays as it is.
-func (f *Frontier) asked(h *host) instant {
+// nextFetch is when a host that waits is fetched from next, if nothing changes.
+func (f *Frontier) nextFetch(h *host) instant {
 	if h.active == nil {
-		return h.key + lead
+		return h.readyAt + lead
 	}
-	return max(h.key, f.instant(h.active.polite.Ready(f.clock)))
+	return max(h.readyAt, f.politeAt(h))
 }
 
-// Places counts the hosts by the place they are in.
-func (f *Frontier) Places() map[string]int {
-	var n [len(placeNames)]int
-	for h := range f.hosts.all {
-		n[h.place]++
+// robotsHold is why robots.txt holds all the work of a host; ReasonNone if it does not.
+func (f *Frontier) robotsHold(h *host) robots.Reason {
+	switch {
+	case h.active != nil && len(h.active.jobs) == 0:
+		return h.active.robotsHold()
+	case h.active == nil && len(f.dormantJobs[h.id]) == 0:
+		return h.robotsReason
 	}
-	places := make(map[string]int, len(n))
-	for p, count := range n {
-		if count > 0 {
-			places[placeNames[p]] = count
+	return robots.ReasonNone
+}
+
+// explainLimits replaces what explains the wait of an active host where a shared limit holds it for
+// longer.
+func (f *Frontier) explainLimits(h *host, e politeness.Explanation) politeness.Explanation {
+	for _, l := range h.active.limits {
+		if l == nil {
+			continue
 		}
+		ready := l.polite.Ready()
+		if busy := h.state == limited && !l.polite.Free(); !busy && (!ready.After(e.Until) || !ready.After(f.clock)) {
+			continue
+		}
+		if ready.Before(f.clock) {
+			ready = f.clock
+		}
+		e.Reason, e.Source = politeness.ReasonLimit, politeness.Source{Name: l.key.String()}
+		e.Since, e.Until = e.Until, ready
 	}
-	return places
+	return e
+}
+
+// timeOrZero is the time of an instant; zero if it is so far away that somebody has to end the
+// wait.
+func (f *Frontier) timeOrZero(i instant) time.Time {
+	if i > never/2 {
+		return time.Time{}
+	}
+	return f.time(i)
+}
+
+// decimal converts a number of seconds to the shortest decimal that it stands for: 200 ms, not
+// 200.000003 ms.
+func decimal(seconds float32) time.Duration {
+	if ms := math.Round(float64(seconds) * 1000); float32(ms/1000) == seconds {
+		return time.Duration(ms) * time.Millisecond
+	}
+	text := strconv.FormatFloat(float64(seconds), 'g', -1, 32)
+	exact, _ := strconv.ParseFloat(text, 64) // its error is always nil
+	return time.Duration(exact * float64(time.Second)).Round(time.Microsecond)
 }

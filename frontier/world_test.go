@@ -2,9 +2,12 @@ package frontier
 
 import (
 	"container/heap"
+	"flag"
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
+	"testing"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/revisit"
@@ -27,8 +30,8 @@ type disk interface {
 	Fingerprint(weburl.URL) uint64
 }
 
-// world plays everything around a Frontier in virtual time: workers, the
-// committer, the loader, name servers and web servers.
+// world plays everything around a Frontier in virtual time: workers, the committer, the loader,
+// name servers and web servers.
 type world struct {
 	t     tester
 	o     Options
@@ -47,10 +50,10 @@ type world struct {
 	workers    int
 	commitTime time.Duration
 	loadTime   time.Duration
-	answer     func(Lease) answer        // what the web says to a request
-	resolve    func(Lease) ResolveReport // what DNS says; End is set by the world
+	answer     func(Lease) answer        // what the web answers to a request
+	resolve    func(Lease) ResolveReport // what DNS answers; the world sets End
 	nameTime   time.Duration
-	nameTakes  func(Lease) time.Duration // in place of nameTime
+	nameTakes  func(Lease) time.Duration // replaces nameTime
 
 	base time.Time     // with a monotonic reading, for worlds whose wall clock is set; else zero
 	wall time.Duration // by how much the wall clock is ahead of the true time
@@ -63,18 +66,18 @@ type world struct {
 	out        map[uint64]request // requests under way
 	still      int                // steps since the clock moved
 
-	lookups   int
-	stalls    bool                // requests are broken off when Stalled says so, as if none brought anything
-	broken    []Lease             // that were
-	started   func(Lease)         // a request begins
-	completed func(Lease, answer) // a request ended and the frontier is about to be told
-	judged    func(weburl.Origin, *robots.Rules)
-	committed func(*storage.Batch) // a batch is on the disk
+	lookups     int
+	stalls      bool                // requests are ended when Stalled returns them, as if none made progress
+	broken      []Lease             // that were
+	started     func(Lease)         // a request begins
+	completed   func(Lease, answer) // a request ended and the frontier will be told next
+	rulesJudged func(weburl.Origin, *robots.Rules)
+	committed   func(*storage.Batch) // a batch is on the disk
 
 	log       []request
 	names     []lookedUp
 	loads     int
-	failEvery int // so many loads, one of them fails
+	failEvery int // one load in this many fails
 	failedAt  time.Time
 	resolved  int
 }
@@ -165,8 +168,8 @@ func (w *world) open() {
 	}
 }
 
-// crash ends the process: what is not on the disk is lost. Requests under way
-// reach their hosts all the same.
+// crash ends the process: what is not on the disk is lost. Requests under way reach their hosts all
+// the same.
 func (w *world) crash() {
 	for _, r := range w.out {
 		r.end = w.now
@@ -222,7 +225,7 @@ func (w *world) collect() {
 // load reads now and brings it later, as the loader does.
 func (w *world) load(want LoadRequest) {
 	w.loads++
-	if !w.failedAt.IsZero() && w.now.Sub(w.failedAt) < time.Duration(keep-lead) {
+	if !w.failedAt.IsZero() && w.now.Sub(w.failedAt) < time.Duration(idleTime-lead) {
 		w.t.Errorf("a load that failed is tried again after %v", w.now.Sub(w.failedAt))
 	}
 	w.failedAt = time.Time{}
@@ -255,7 +258,8 @@ func readLoad(d disk, want LoadRequest, o *Options) (*Load, error) {
 			q = want.Queues[i]
 		}
 		to := &l.Queues[i]
-		request := storage.HeadsRequest{Host: host.ID, Origin: uint8(i), From: q.From, Queued: q.Max, Due: want.Due, Renewals: want.Renewals, Now: want.Now}
+		request := storage.HeadsRequest{Host: host.ID, Origin: uint8(i), From: q.From, Queued: q.Max, Due: want.Due,
+			Renewals: want.Renewals, Now: want.Now}
 		if from.Queued+from.Due == 0 {
 			request.From = max(q.From, host.Tail)
 			if to.Heads.Next = request.From; from.Renewals == 0 || want.Renewals == 0 {
@@ -353,7 +357,8 @@ func (w *world) breakOff() {
 }
 
 func (w *world) complete(l Lease, a answer) {
-	report := Report{Sent: !a.notSent, Broken: a.broken, End: w.now, Duration: a.took, Signal: a.signal, RetryAfter: a.retryAfter}
+	report := Report{Sent: !a.notSent, Broken: a.broken, End: w.now, Duration: a.took, Signal: a.signal,
+		RetryAfter: a.retryAfter}
 	if l.Kind == Page {
 		o := storage.Outcome{State: a.state, Reason: a.reason}
 		if a.state == storage.Queued {
@@ -367,7 +372,8 @@ func (w *world) complete(l Lease, a answer) {
 	}
 	r := RobotsReport{Report: report}
 	if report.answered() {
-		out := robots.Outcome{URL: l.URL.String(), Redirects: l.Robots.Hops, HostAnswers: l.Robots.HostAnswers, Failure: a.failure, Status: max(a.status, 200), Body: []byte(a.body)}
+		out := robots.Outcome{URL: l.URL.String(), Redirects: l.Robots.Hops, HostAnswers: l.Robots.HostAnswers,
+			Failure: a.failure, Status: max(a.status, 200), Body: []byte(a.body)}
 		if a.location != "" {
 			out.Status, out.Header.Location = 301, a.location
 		}
@@ -381,8 +387,8 @@ func (w *world) complete(l Lease, a answer) {
 			r.Redirect = target
 		} else {
 			r.Record, r.Rules = record, record.Rules(w.o.Tokens...)
-			if w.judged != nil {
-				w.judged(l.Robots.Origin, r.Rules)
+			if w.rulesJudged != nil {
+				w.rulesJudged(l.Robots.Origin, r.Rules)
 			}
 		}
 	}
@@ -390,15 +396,15 @@ func (w *world) complete(l Lease, a answer) {
 	w.shared(l, r.Rules)
 }
 
-// shared tells of rules that came with an errand for another origin, and that the host which served it has taken for its own: they
-// are on their way to the disk under both.
+// shared handles rules that came with a job for another origin, and that the host which served it
+// applies to its own: they are on their way to the disk under both.
 func (w *world) shared(l Lease, rules *robots.Rules) {
 	from := l.URL.Origin()
-	if rules == nil || w.judged == nil || from == l.Robots.Origin {
+	if rules == nil || w.rulesJudged == nil || from == l.Robots.Origin {
 		return
 	}
-	if slices.ContainsFunc(w.f.out.Policies, func(p storage.Policy) bool { return p.Origin == from }) {
-		w.judged(from, rules)
+	if slices.ContainsFunc(w.f.batch.Policies, func(p storage.Policy) bool { return p.Origin == from }) {
+		w.rulesJudged(from, rules)
 	}
 }
 
@@ -426,8 +432,8 @@ func (w *world) flush() {
 	})
 }
 
-// step hands out what is due and lets the next thing happen; false if nothing
-// ever will, or not before a limit.
+// step leases what is due and lets the next thing happen; false if nothing ever will, or not before
+// a limit.
 func (w *world) step(limit time.Time) bool {
 	for w.lookUpNames(); w.busy < w.workers; w.lookUpNames() {
 		l, ok := w.f.Next(w.now)
@@ -444,7 +450,7 @@ func (w *world) step(limit time.Time) bool {
 	if !ok || w.busy >= w.workers {
 		at = limit.Add(1)
 	} else if !at.After(w.now) {
-		w.t.Fatalf("the frontier has nothing at %v and wants to be asked at %v", w.now, at)
+		w.t.Fatalf("the frontier has nothing at %v and says that it has at %v", w.now, at)
 	}
 	if w.still++; w.still > 200_000 {
 		w.t.Fatal("the clock stands still")
@@ -481,8 +487,8 @@ func (w *world) run(d time.Duration) {
 	w.now = w.read(limit)
 }
 
-// finish runs until the frontier says that it has finished; it fails if that
-// takes longer than d.
+// finish runs until the frontier reports that it has finished; it fails if that takes longer than
+// d.
 func (w *world) finish(d, within time.Duration) {
 	w.t.Helper()
 	limit := w.now.Add(d)
@@ -491,14 +497,14 @@ func (w *world) finish(d, within time.Duration) {
 	}
 	for !done() {
 		if !w.step(limit) && !done() {
-			w.t.Fatalf("not finished after %v: %v, %v", d, w.f.Places(), w.log)
+			w.t.Fatalf("not finished after %v: %v, %v", d, w.f.hostStates(), w.log)
 		}
 	}
 }
 
-// checkManners holds the log to the delays in force: of each host no two
-// requests side by side and none too early, where there is a delay; and of each
-// address no more side by side than allowed and none too early.
+// checkManners holds the log to the delays in force: of each host no two requests side by side and
+// none too early, where there is a delay; and of each address no more side by side than allowed and
+// none too early.
 func (w *world) checkManners() {
 	w.t.Helper()
 	hosts := map[string]request{}
@@ -515,16 +521,16 @@ func (w *world) checkManners() {
 			hosts[r.host] = r
 		}
 		key := politeness.AddressKey(r.address)
-		beside := 0
+		others := 0
 		for _, o := range addresses[key] {
 			if o.end.After(r.start) {
-				beside++
+				others++
 			} else if gap := w.o.Politeness.IPDelay; r.start.Before(o.end.Add(gap)) {
 				w.t.Fatalf("%v: a request to its address ended at %v, ip_delay is %v", r, o.end.Sub(epoch), gap)
 			}
 		}
-		if beside >= w.o.Politeness.PerIP {
-			w.t.Fatalf("%v: %d other requests to its address are under way", r, beside)
+		if others >= w.o.Politeness.PerIP {
+			w.t.Fatalf("%v: %d other requests to its address are under way", r, others)
 		}
 		recent := append(addresses[key], r)
 		addresses[key] = recent[max(0, len(recent)-64):]
@@ -542,7 +548,7 @@ func (w *world) served() map[string]int {
 	return n
 }
 
-// pages are the URLs of the pages that were asked, in their order.
+// pages are the URLs of the pages that were fetched, in their order.
 func (w *world) pages() (urls []string) {
 	for _, r := range w.log {
 		if r.kind == Page {
@@ -567,11 +573,15 @@ func (w *world) after(d time.Duration, do func()) {
 type events []event
 
 func (e events) Len() int { return len(e) }
+
 func (e events) Less(i, j int) bool {
 	return e[i].at.Before(e[j].at) || e[i].at.Equal(e[j].at) && e[i].sequence < e[j].sequence
 }
+
 func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
+
+func (e *events) Push(x any) { *e = append(*e, x.(event)) }
+
 func (e *events) Pop() any {
 	last := (*e)[len(*e)-1]
 	*e = (*e)[:len(*e)-1]
@@ -584,4 +594,20 @@ type tester interface {
 	Fatal(...any)
 	Fatalf(string, ...any)
 	Errorf(string, ...any)
+}
+
+// tries sets how many random cases rapid makes up in a test, where its flag and its variable say
+// nothing.
+func tries(t *testing.T, n int) {
+	f := flag.Lookup("rapid.checks")
+	if f.Value.String() != "100" {
+		return
+	}
+	set := func(n string) {
+		if err := flag.Set(f.Name, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(strconv.Itoa(n))
+	t.Cleanup(func() { set("100") })
 }

@@ -1,0 +1,234 @@
+package frontier
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// Order is a command of the operator about one host.
+type Order struct {
+	Kind  OrderKind
+	Until time.Time     // of OrderPause: when the pause ends; zero: at OrderResume
+	Delay time.Duration // of OrderDelay: replaces the configured delay; 0: the configured one counts again
+}
+
+// OrderKind says what an Order does.
+type OrderKind uint8
+
+// The kinds of orders.
+const (
+	OrderPause  OrderKind = iota // fetch nothing from the host for a while; the last one counts
+	OrderResume                  // end its pause
+	OrderDelay                   // set its delay; the delays that the host demands still count
+	// OrderForget forgets what was learned of it: backoff, failures, how long its robots.txt is
+	// valid. Its holds stay.
+	OrderForget
+)
+
+// String returns the name of the kind for logs.
+func (k OrderKind) String() string { return [...]string{"pause", "resume", "delay", "forget"}[k] }
+
+// Control applies an order. stored is the host as committed. records are the robots records of its
+// origins, in the order of stored.Queues; only OrderForget needs them. The order is part of the
+// next batch. The error is that of a stored politeness that cannot be decoded.
+func (f *Frontier) Control(stored *storage.Host, records []robots.Record, o Order, now time.Time) error {
+	f.readClock(now)
+	h := f.host(stored.ID)
+	if a := h.active; a != nil && a.polite != nil {
+		f.applyOrder(h, o, now)
+		f.schedule(h, f.instant(now))
+		return nil
+	}
+	// The host is not in memory or is being loaded, so nothing of it is uncommitted and the stored
+	// state is complete.
+	state, err := politeness.DecodeState(stored.Politeness)
+	if err != nil {
+		return fmt.Errorf("host %s: %w", stored.Name, err)
+	}
+	f.setName(h, stored.Name, 0)
+	if o.Kind == OrderDelay && (h.waitReason == politeness.ReasonDelay || h.waitReason == politeness.ReasonSetDelay) {
+		h.ready = always // it waits by the delay that is about to change; the time of its last request is in the state
+	}
+	polite := f.restorePoliteness(state, h, now)
+	applyToPoliteness(polite, o, now)
+	if o.Kind == OrderForget {
+		f.forgetFailures(h)
+		for i := range records {
+			f.storeRecord(storage.Policy{Origin: stored.Queues[i].Origin}, records[i].Forget())
+		}
+	}
+	encoded, _ := polite.State(now).AppendBinary(nil) // its error is always nil
+	f.batch.Hosts = append(f.batch.Hosts, storage.HostUpdate{Host: h.id, Politeness: encoded})
+	h.workAt = always
+	f.saveTimes(h, polite)
+	if f.pendingOrders[h.id] == nil {
+		f.pendingOrders[h.id] = new(pendingOrders)
+	}
+	f.pendingOrders[h.id].orders = append(f.pendingOrders[h.id].orders, o)
+	f.pendingOrders[h.id].uncommitted++
+	f.schedule(h, f.instant(now))
+	return nil
+}
+
+// pendingOrders are orders about a host that was not in memory. They are kept as long as a load may
+// return an older state of the host.
+type pendingOrders struct {
+	orders      []Order
+	uncommitted int // host updates of these orders that are not on disk yet
+}
+
+// applyOrders applies the orders that were given before the host was loaded once more.
+func (f *Frontier) applyOrders(h *host, now time.Time) {
+	if pending := f.pendingOrders[h.id]; pending != nil {
+		for _, o := range pending.orders {
+			f.applyOrder(h, o, now)
+		}
+		f.forgetOrders(h)
+	}
+}
+
+// forgetOrders drops orders that every later load includes.
+func (f *Frontier) forgetOrders(h *host) {
+	opening := h.active != nil && h.active.polite == nil
+	if !opening && f.pendingOrders[h.id].uncommitted == 0 {
+		delete(f.pendingOrders, h.id)
+	}
+}
+
+// applyOrder applies an order to a host that is in memory.
+func (f *Frontier) applyOrder(h *host, o Order, now time.Time) {
+	a := h.active
+	applyToPoliteness(a.polite, o, now)
+	if o.Kind == OrderForget {
+		f.forgetFailures(h)
+		a.failUntil, a.expires = always, always
+		for i := range a.queues {
+			q := &a.queues[i]
+			q.record, q.heldUntil = q.record.Forget(), always
+			if q.known {
+				f.storeRecord(storage.Policy{Origin: q.origin}, q.record)
+			}
+		}
+	}
+	f.update(h, now, 0, 0)
+}
+
+// applyToPoliteness applies the part of an order that belongs to politeness.
+func applyToPoliteness(polite *politeness.Host, o Order, now time.Time) {
+	switch o.Kind {
+	case OrderPause:
+		polite.Pause(now, o.Until)
+	case OrderResume:
+		polite.Resume()
+	case OrderDelay:
+		polite.SetDelay(o.Delay)
+	case OrderForget:
+		polite.Forget()
+	}
+}
+
+// forgetFailures drops what failures of a host led to outside of politeness.
+func (f *Frontier) forgetFailures(h *host) {
+	h.failingSince, h.absent, h.noLookupUntil, h.robotsReason = never, 0, 0, robots.ReasonNone
+}
+
+// drop excludes the URLs of a host that wait, on behalf of the operator. The owner of the store
+// excludes what waits on disk, and the frontier what is in memory.
+type drop struct {
+	below uint32 // of ordinals below this one
+	done  bool   // the store has none of them any more
+}
+
+// Drop excludes the URLs of a host that wait and have an ordinal below the given one. Those in
+// memory are excluded at once, and those that are loaded later, or come back from a lease, until
+// the caller has excluded them in the store and calls Dropped. Requests in flight are completed.
+func (f *Frontier) Drop(id storage.HostID, below uint32, now time.Time) {
+	h := f.host(id)
+	f.drops[id] = &drop{below: below}
+	f.applyDrop(h, now)
+	f.schedule(h, f.instant(now))
+}
+
+// Dropped says that no URL below an ordinal that was given to Drop waits in the store any more.
+func (f *Frontier) Dropped(id storage.HostID, below uint32, now time.Time) {
+	if d := f.drops[id]; d != nil && d.below <= below {
+		d.done = true
+		f.applyDrop(f.host(id), now)
+	}
+}
+
+// DropMatters returns the states of URLs that a drop excludes.
+func DropMatters() storage.States { return storage.In(storage.Queued, storage.Retrying) }
+
+// DropOutcome returns the outcome of a URL that a drop excludes.
+func DropOutcome(now time.Time) storage.Outcome {
+	return storage.Outcome{State: storage.Excluded, Reason: storage.ReasonOperator, At: now}
+}
+
+// applyDrop excludes what is in memory of a host. A drop that is done is forgotten when nothing can
+// arrive any more that was read before it.
+func (f *Frontier) applyDrop(h *host, now time.Time) {
+	d, a := f.drops[h.id], h.active
+	if d == nil {
+		return
+	}
+	if d.done && (a == nil || !a.loading && a.inFlight == 0 && a.matching == 0) {
+		defer delete(f.drops, h.id)
+	}
+	if a == nil || a.polite == nil {
+		return
+	}
+	recorded := len(f.batch.Done)
+	for i := range a.queues {
+		f.dropQueue(h, &a.queues[i], d, now)
+	}
+	if len(f.batch.Done) > recorded {
+		f.update(h, now, 0, 0)
+	}
+}
+
+func (f *Frontier) dropQueue(h *host, q *originQueue, d *drop, now time.Time) {
+	dropped := q.DropBelow(d.below, func(last *storage.Outcome) bool {
+		isPutBack := d.done && last.Reason == storage.ReasonOperator // after the drop
+		return isPutBack || !DropMatters().Has(last.State)
+	})
+	for i := range dropped {
+		h.active.busy.Add(dropped[i].Ordinal)
+		f.recordOutcome(h, &dropped[i], DropOutcome(now))
+	}
+}
+
+// PutBack returns the outcome that puts a URL back into its queue, due at once. It keeps what is
+// known of the page.
+func PutBack(last storage.Outcome, now time.Time) storage.Outcome {
+	last.State, last.Reason, last.Line, last.Attempts, last.Due = storage.Retrying, storage.ReasonOperator, 0, 0, now
+	return last
+}
+
+// CanPutBack returns the states of URLs that can be put back into their queue. Fetched is not one
+// of them, because those pages are recrawled.
+func CanPutBack() storage.States {
+	return storage.In(storage.Redirected, storage.Failed, storage.Denied, storage.Excluded, storage.Retrying)
+}
+
+// isPutBack reports whether an outcome comes from PutBack and not from a lease.
+func isPutBack(d *storage.Done) bool {
+	return d.When != 0 && d.Outcome.State == storage.Retrying && d.Outcome.Reason == storage.ReasonOperator
+}
+
+// forgetName forgets the last lookup of a host's name, so that URLs which were put back do not fail
+// because of an earlier answer.
+func (f *Frontier) forgetName(id storage.HostID) {
+	h := f.hosts.get(id)
+	if h == nil {
+		return
+	}
+	h.absent, h.noLookupUntil, h.lookup = 0, 0, notLookedUp
+	if h.active != nil {
+		h.active.failUntil = always
+	}
+}

@@ -1,0 +1,315 @@
+package frontier
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/amble-crawler/amble/politeness"
+)
+
+// A request to a slow host keeps a worker that other hosts could use. So each host is in one of
+// three lanes, by how long its requests have taken. Quick hosts come first, and one worker is kept
+// for each of them, up to half of all workers. The others share the rest. Where quick hosts alone
+// could keep all workers busy, the others get an eighth of the workers' time.
+//
+// Nobody can tell whether the next request will be slow. So a request that has waited long without
+// progress is ended when other hosts wait: see Stalled.
+
+// lane says how quick a host is.
+type lane uint8
+
+const (
+	quick   lane = iota // as most hosts are
+	untried             // it has answered few requests, or none
+	slow                // its requests take long, or some of the last ones had no response
+	lanes
+)
+
+const (
+	minSlow        = time.Second // requests that take no longer are not slow
+	slowFactor     = 4           // slow requests take this many times the mean,
+	maxSlow        = 5 * time.Second
+	enoughAnswers  = 4  // responses after which a host is not untried any more
+	meanWeight     = 64 // requests in the moving average of the latency
+	quickToRecover = 8  // quick responses in a row after which a host that did not answer is quick again
+	minStall       = 2 * time.Second
+	maxUnanswered  = 4 // each request in a row without a response doubles the stall time, up to this many times
+	slowTurn       = 8 // one request in this many to hosts that are not quick goes to a slow one in any case
+	leastShare     = 8 // one worker in this many is for hosts that are not quick, whatever else there is to do
+)
+
+// traffic counts requests by lane.
+type traffic struct {
+	inFlight    [lanes]int // requests, and hosts with a slot for one
+	hosts       [lanes]int // active ones
+	meanLatency float64    // milliseconds, a moving average over requests with a response
+	credit      instant    // minus the worker time that other hosts got before waiting quick hosts; 0: it is their turn
+	creditedAt  instant    // last update of credit
+	turn        int        // requests to hosts that are not quick, so far
+}
+
+// notQuick is the number of requests in flight to hosts that are not quick.
+func (t *traffic) notQuick() int { return t.inFlight[untried] + t.inFlight[slow] }
+
+// laneOf is the lane that a host belongs to now.
+func (f *Frontier) laneOf(h *host) lane {
+	switch {
+	case f.o.Workers == 0:
+		return quick
+	case h.quickNeeded > 0 || time.Duration(h.latency)*time.Millisecond > f.slowThreshold():
+		return slow
+	case h.answers < enoughAnswers:
+		return untried
+	}
+	return quick
+}
+
+// slowThreshold is the mean latency from which on a host is slow.
+func (f *Frontier) slowThreshold() time.Duration {
+	return min(max(time.Duration(slowFactor*f.traffic.meanLatency*float64(time.Millisecond)), minSlow), maxSlow)
+}
+
+// setLane moves a host that is in no heap to its lane.
+func (f *Frontier) setLane(h *host) {
+	to := f.laneOf(h)
+	if a := h.active; a != nil && a.polite != nil {
+		f.countLane(h, to)
+		if a.hasSlot {
+			f.traffic.inFlight[h.lane]--
+			f.traffic.inFlight[to]++
+		}
+	}
+	h.lane = to
+}
+
+// countLane counts an active host in a lane; lanes: it is active no more.
+func (f *Frontier) countLane(h *host, to lane) {
+	a := h.active
+	if a.counted {
+		f.traffic.hosts[h.lane]--
+	}
+	if a.counted = to < lanes; a.counted {
+		f.traffic.hosts[to]++
+	}
+}
+
+// laneOpen reports whether the lane allows another request to one of its hosts.
+func (f *Frontier) laneOpen(l lane) bool {
+	if l == quick {
+		return true
+	}
+	t := &f.traffic
+	most := max(f.o.Workers-min(f.o.Workers/2, t.hosts[quick]), 1)
+	if t.notQuick() >= most {
+		return false
+	}
+	return l == untried || t.hosts[untried] == 0 || t.inFlight[slow] < max(most/2, 1)
+}
+
+// laneOrder is the order of the lanes for the next request.
+func (f *Frontier) laneOrder(now instant) [lanes]lane {
+	t := &f.traffic
+	t.credit = min(t.credit+(now-t.creditedAt)*instant(f.o.Workers)/leastShare, 0)
+	t.creditedAt = now
+	first, second := untried, slow
+	if t.turn%slowTurn == slowTurn-1 {
+		first, second = slow, untried
+	}
+	if t.credit == 0 && t.notQuick() < max(f.o.Workers/leastShare, 1) {
+		return [lanes]lane{first, second, quick}
+	}
+	return [lanes]lane{quick, first, second}
+}
+
+// dueHost is the first due host of the first open lane that has one; nil: there is none.
+func (f *Frontier) dueHost(now instant) *host {
+	for _, l := range f.laneOrder(now) {
+		if !f.laneOpen(l) {
+			continue
+		}
+		hasDeferred, recrawl := f.ready[l].top(), f.activeRecrawls[l].top()
+		if hasDeferred != nil && hasDeferred.readyAt > now {
+			hasDeferred = nil
+		}
+		if recrawl != nil && (recrawl.recrawlAt > now || !f.recrawlAllowed(now)) {
+			recrawl = nil
+		}
+		if recrawl != nil && (hasDeferred == nil || f.recrawlsFirst()) {
+			return recrawl
+		}
+		if hasDeferred != nil {
+			return hasDeferred
+		}
+	}
+	return nil
+}
+
+// reserveSlot counts a host in its lane for a request that it makes as soon as its limits allow.
+func (f *Frontier) reserveSlot(h *host) {
+	if !h.active.hasSlot {
+		h.active.hasSlot = true
+		f.traffic.inFlight[h.lane]++
+	}
+}
+
+// releaseSlot takes that back.
+func (f *Frontier) releaseSlot(h *host) {
+	if h.active.hasSlot {
+		h.active.hasSlot = false
+		f.traffic.inFlight[h.lane]--
+	}
+}
+
+// beginInLane counts a request that begins.
+func (f *Frontier) beginInLane(out *outstanding, now instant) {
+	h := out.host
+	out.lane = h.lane
+	out.beforeQuick = h.lane != quick && f.ready[quick].due(now, 1) > 0
+	if !h.active.hasSlot {
+		f.traffic.inFlight[h.lane]++
+	}
+	h.active.hasSlot = false
+	if h.lane != quick {
+		f.traffic.turn++
+	}
+}
+
+// endInLane counts a request that ended.
+func (f *Frontier) endInLane(out *outstanding, end instant) {
+	f.traffic.inFlight[out.lane]--
+	if out.beforeQuick {
+		f.traffic.credit -= max(end-f.instant(out.lease.At), 0)
+	}
+}
+
+// recordLatency updates what is known of the latency of a host.
+func (f *Frontier) recordLatency(h *host, r *Report) {
+	if r.Signal == politeness.SignalAborted {
+		return
+	}
+	took := min(max(r.Duration.Milliseconds(), 1), 1<<16-1)
+	if h.latency == 0 {
+		h.latency = uint16(took)
+	}
+	h.latency = uint16((3*int64(h.latency) + took + 3) / 4)
+	switch {
+	case r.Signal != politeness.SignalUnreachable:
+		f.traffic.meanLatency += (float64(took) - f.traffic.meanLatency) / meanWeight
+		h.unanswered = 0
+		h.answers = min(h.answers+1, enoughAnswers)
+		if h.quickNeeded > 0 && r.Duration <= f.slowThreshold() {
+			h.quickNeeded--
+		}
+	case r.Duration >= minSlow:
+		h.quickNeeded = quickToRecover
+		h.unanswered = min(h.unanswered+1, maxUnanswered)
+	}
+}
+
+// restoreLatency derives the latency of a host from what an earlier process stored.
+func (h *host) restoreLatency(s *politeness.State) {
+	if s.LastEnd.IsZero() || h.latency > 0 {
+		return
+	}
+	h.answers = uint8(min(h.fetched, enoughAnswers))
+	h.latency = uint16(min(max(s.LastResponse.Milliseconds(), 1), 1<<16-1))
+	if s.Failures > 0 || s.Backoff > 0 {
+		h.quickNeeded = quickToRecover
+	}
+}
+
+// stallTime is how long a request to a host may make no progress while others wait.
+func (h *host) stallTime() instant {
+	return instant(max(minStall, 2*time.Duration(h.latency)*time.Millisecond) << h.unanswered)
+}
+
+// Stalled returns the leases of requests to end because hosts that are due have to wait: requests
+// that have been in flight for longer than the stall time of their hosts, and that make next to no
+// progress, as isSlow reports. These are requests to hosts that are not quick, the oldest first, as
+// many as hosts wait for a worker or for one of their limits. Requests to quick hosts are among
+// them only if more than half of the workers are stalled.
+func (f *Frontier) Stalled(now time.Time, isSlow func(lease uint64, lasts time.Duration) bool) (broken []uint64) {
+	f.readClock(now)
+	t := f.instant(now)
+	waiting, lines := f.waitingFor(t), f.waitingInLine()
+	if waiting == [lanes]int{} && len(lines) == 0 {
+		return nil
+	}
+	var stalled [lanes][]*outstanding
+	all := 0
+	for id, out := range f.leases {
+		if out.lease.Kind != Page && out.lease.Kind != Robots {
+			continue
+		}
+		if lasts := t - f.instant(out.lease.At); lasts > out.host.stallTime() && isSlow(id, time.Duration(lasts)) {
+			stalled[out.lane] = append(stalled[out.lane], out)
+			all++
+		}
+	}
+	for _, list := range stalled {
+		slices.SortFunc(list, func(a, b *outstanding) int { return cmp.Compare(a.lease.ID, b.lease.ID) })
+	}
+	breakOff := func(from lane, most int, when func(*outstanding) bool) (n int) {
+		stalled[from] = slices.DeleteFunc(stalled[from], func(out *outstanding) bool {
+			if n >= most || !when(out) {
+				return false
+			}
+			broken = append(broken, out.lease.ID)
+			n++
+			return true
+		})
+		return n
+	}
+	inTheWay := func(out *outstanding) bool {
+		i := slices.IndexFunc(out.limits[:], func(l *limit) bool { return lines[l] > 0 })
+		if i >= 0 {
+			lines[out.limits[i]]--
+		}
+		return i >= 0
+	}
+	any := func(*outstanding) bool { return true }
+	left := waiting[quick] + waiting[untried]
+	for _, l := range [...]lane{slow, untried} {
+		breakOff(l, len(stalled[l]), inTheWay)
+		left -= breakOff(l, left, any)
+	}
+	breakOff(quick, min(left, all-f.o.Workers/2-len(broken)), any)
+	breakOff(slow, waiting[slow], any)
+	return broken
+}
+
+// waitingInLine counts the waiters of the limits that requests to hosts that are not quick keep
+// busy.
+func (f *Frontier) waitingInLine() map[*limit]int {
+	var n map[*limit]int
+	if f.traffic.notQuick() == 0 {
+		return n
+	}
+	for _, out := range f.leases {
+		for _, l := range out.limits {
+			if out.lane != quick && l != nil && l.queued() > 0 {
+				if n == nil {
+					n = make(map[*limit]int)
+				}
+				n[l] = l.queued()
+			}
+		}
+	}
+	return n
+}
+
+// waitingFor counts the hosts that are due and have no worker, by lane, up to the number of
+// workers.
+func (f *Frontier) waitingFor(now instant) (n [lanes]int) {
+	if f.o.Workers == 0 {
+		return n // unknown
+	}
+	full := f.traffic.inFlight[quick]+f.traffic.notQuick() >= f.o.Workers
+	for l := range lanes {
+		if full || !f.laneOpen(l) {
+			n[l] = f.ready[l].due(now, f.o.Workers)
+		}
+	}
+	return n
+}

@@ -1,0 +1,290 @@
+package frontier
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier/internal/queue"
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// ResolveReport is the answer to a Resolve lease. Without addresses the lookup failed.
+type ResolveReport struct {
+	End       time.Time
+	Addresses []netip.Addr
+	TTL       time.Duration // how long the answer is valid; of Absent, how long another lookup is of no use
+	Aborted   bool          // the crawl ends; nothing was learned
+
+	// Of a failure: whether the name can have no address (it does not exist, or its addresses are
+	// out of reach), and the reason for URLs that fail because of it. A cached answer does not
+	// count as another one: it is not Absent.
+	Final  bool // fail the host's URLs at once
+	Absent bool // fail them after as many such answers in a row as a URL has attempts
+	Reason storage.Reason
+}
+
+// Lookups take no worker: up to Options.Resolvers of them are in flight beside the requests. A name
+// that was never looked up may not exist, and name servers take longest to say so. Names that were
+// resolved before therefore never wait for the others.
+
+// lookupResult is the result of the last lookup of a host's name.
+type lookupResult uint8
+
+const (
+	notLookedUp lookupResult = iota
+	resolved
+	unresolved
+)
+
+// The lists in which hosts wait for a lookup, in the order of their turns.
+const (
+	knownNames  = iota // resolved before
+	seedNames          // of seeds, never looked up
+	newNames           // others that were never looked up
+	failedNames        // not resolved by the last lookup
+	nameLists
+)
+
+// lookups are the hosts whose names are to be looked up.
+type lookups struct {
+	lists    [nameLists][]*host
+	inFlight int // leased lookups
+	unproven int // those of names that no lookup resolved yet
+	turn     int // lookups of such names so far
+}
+
+// One lookup in spareLookups at a time is kept for known names, at least one where there are
+// several. Of the others one in failedTurn is of a name that failed the last time, if there is one.
+const (
+	spareLookups = 8
+	failedTurn   = 8
+)
+
+// queued is the number of names that wait.
+func (n *lookups) queued() (all int) {
+	for i := range n.lists {
+		all += len(n.lists[i])
+	}
+	return all
+}
+
+// untried is how many of them were never looked up.
+func (n *lookups) untried() int { return len(n.lists[seedNames]) + len(n.lists[newNames]) }
+
+// next removes the next host from its list. unproven says that no lookup has resolved its name yet.
+// nil: no lookup may begin now.
+func (n *lookups) next(most int) (h *host, unproven bool) {
+	list := n.nextList(most)
+	if list == nameLists {
+		return nil, false
+	}
+	if unproven = list != knownNames; unproven {
+		n.unproven++
+		n.turn++
+	}
+	n.inFlight++
+	h = n.lists[list][0]
+	n.lists[list][0] = nil
+	n.lists[list] = n.lists[list][1:]
+	return h, unproven
+}
+
+// nextList is the list that is next, with up to most lookups at a time; nameLists: none is.
+func (n *lookups) nextList(most int) int {
+	switch {
+	case n.inFlight >= most:
+		return nameLists
+	case len(n.lists[knownNames]) > 0:
+		return knownNames
+	case n.unproven >= max(most-max(most/spareLookups, 1), 1):
+		return nameLists
+	case n.turn%failedTurn == failedTurn-1 && len(n.lists[failedNames]) > 0:
+		return failedNames
+	}
+	list := seedNames
+	for list < nameLists && len(n.lists[list]) == 0 {
+		list++
+	}
+	return list
+}
+
+// end counts a lookup that ended.
+func (n *lookups) end(unproven bool) {
+	n.inFlight--
+	if unproven {
+		n.unproven--
+	}
+}
+
+// nameList is the list in which a host waits.
+func (h *host) nameList() int {
+	switch {
+	case h.lookup == resolved:
+		return knownNames
+	case h.lookup == unresolved:
+		return failedNames
+	case h.active.seeded():
+		return seedNames
+	}
+	return newNames
+}
+
+// nextLookup is the instant before which another lookup of the host's name is of no use.
+func (h *host) nextLookup() instant { return instant(h.noLookupUntil) * instant(time.Second) }
+
+func (h *host) setNextLookup(until instant) {
+	h.noLookupUntil = uint32((until + instant(time.Second) - 1) / instant(time.Second))
+}
+
+// seeded reports whether one of the URLs in memory is a seed.
+func (a *active) seeded() bool {
+	for i := range a.queues {
+		if a.queues[i].HasSeed() {
+			return true
+		}
+	}
+	return false
+}
+
+// requestLookup queues a lookup of a host's name, unless Options.Known has its addresses.
+func (f *Frontier) requestLookup(h *host, now instant) {
+	h.state = resolving
+	if h.active.lookingUp {
+		return
+	}
+	if f.o.Known != nil {
+		if r, known := f.o.Known(h.active.name); known {
+			r.End = f.clock
+			f.applyLookup(h, &r, now)
+			f.schedule(h, now)
+			return
+		}
+	}
+	h.active.lookingUp = true
+	list := h.nameList()
+	f.lookups.lists[list] = append(f.lookups.lists[list], h)
+}
+
+// NextName returns a lease for the next lookup; false if none waits or the most are in flight. A
+// lookup takes no worker.
+func (f *Frontier) NextName(now time.Time) (Lease, bool) {
+	f.readClock(now)
+	h, unproven := f.lookups.next(f.o.Resolvers)
+	if h == nil {
+		return Lease{}, false
+	}
+	out := f.lease(h, Resolve)
+	out.unproven = unproven
+	return out.lease, true
+}
+
+// CompleteResolve ends a Resolve lease. The error is ErrUnknownLease.
+func (f *Frontier) CompleteResolve(id uint64, r ResolveReport) error {
+	out, err := f.endLease(id, Resolve)
+	if err != nil {
+		return err
+	}
+	f.readClock(r.End)
+	f.lookups.end(out.unproven)
+	h, now := out.host, f.instant(r.End)
+	h.active.lookingUp = false
+	f.applyLookup(h, &r, now)
+	f.schedule(h, now)
+	return nil
+}
+
+// applyLookup takes in the result of a lookup.
+func (f *Frontier) applyLookup(h *host, r *ResolveReport, now instant) {
+	switch {
+	case r.Aborted:
+		f.releaseReserved(h, now)
+	case len(r.Addresses) > 0:
+		h.lookup = resolved
+		f.pin(h, r, now)
+	default:
+		h.lookup = unresolved
+		f.releaseReserved(h, now)
+		f.setLimit(h, byAddress, nil)
+		f.lookupFailed(h, r)
+	}
+}
+
+// minTTL is how long a DNS answer is kept at least, as in internal/fetch, so that hosts which wait
+// for an address that many share need not be looked up again.
+const minTTL = 30 * time.Second
+
+// failFor is how long the URLs of a host without an address fail without another lookup.
+const failFor = time.Minute
+
+// resolved reports whether the host has an address that is valid at an instant.
+func (a *active) resolved(at instant) bool { return a.limits[byAddress] != nil && a.expires > at }
+
+// pin selects one of the addresses of a host. If the limit of the address is reserved for the host
+// already, it stays so.
+func (f *Frontier) pin(h *host, r *ResolveReport, now instant) {
+	a := h.active
+	pinned := r.Addresses[int(h.addressTurn)%len(r.Addresses)]
+	to := f.ofAddress(pinned)
+	if a.limits[byAddress] != to {
+		f.releaseReserved(h, now)
+	}
+	f.setLimit(h, byAddress, to)
+	a.pinned, a.expires, h.absent = pinned, now+instant(max(r.TTL, minTTL)), 0
+	if h.hasReserved() {
+		f.waitForReserved(h, now)
+	}
+}
+
+// lookupFailed handles a name without an address: the host waits like one that does not answer,
+// unless the answer is final.
+func (f *Frontier) lookupFailed(h *host, r *ResolveReport) {
+	if r.Absent {
+		h.setNextLookup(f.instant(r.End) + instant(r.TTL))
+		h.absent = min(h.absent, f.o.MaxAttempts-1) + 1
+	}
+	if r.Final || h.absent >= f.o.MaxAttempts {
+		h.active.failUntil, h.active.failReason = f.instant(r.End)+instant(failFor), r.Reason
+	} else {
+		h.active.polite.Ended(r.End, politeness.Result{
+			Signal: politeness.SignalUnreachable, Cause: uint16(storage.ReasonCause(r.Reason)), Jitter: f.jitter(),
+		})
+		h.setFailing(politeness.SignalUnreachable, f.instant(r.End))
+	}
+	f.failJobs(h, r.End)
+	f.update(h, r.End, 0, 0)
+}
+
+// failQueued records failures for all URLs in memory of a host whose name has no address. The
+// others follow when they are loaded.
+func (f *Frontier) failQueued(h *host, now instant) {
+	a := h.active
+	if a.failUntil <= now {
+		return
+	}
+	at, recorded := f.time(now), len(f.batch.Done)
+	for i := range a.queues {
+		q := &a.queues[i]
+		for q.Len(queue.New)+q.Len(queue.Due) > 0 {
+			head, _ := q.Take()
+			f.failURL(h, &head, at)
+			q.Done(head.Ordinal)
+		}
+		for q.Len(queue.Recrawl) > 0 {
+			head := q.TakeRecrawl()
+			f.failURL(h, &head, at)
+		}
+	}
+	f.failJobs(h, at)
+	if len(f.batch.Done) > recorded {
+		f.update(h, at, 0, 0)
+	}
+}
+
+// failURL records that a URL cannot be fetched because the host has no address.
+func (f *Frontier) failURL(h *host, head *storage.Head, at time.Time) {
+	h.active.busy.Add(head.Ordinal)
+	o := storage.Outcome{State: storage.Failed, Reason: h.active.failReason, At: at}
+	f.planRecrawl(h, head, &o, nil)
+	f.recordOutcome(h, head, o)
+}

@@ -1,0 +1,403 @@
+package frontier
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// TestLookupLists: known names come first and always have a lookup to spare, seeds come before
+// other new names, and names that failed come last, though now and then one of them comes before
+// the others.
+func TestLookupLists(t *testing.T) {
+	var n lookups
+	for list := range nameLists {
+		for i := range 20 {
+			n.lists[list] = append(n.lists[list], &host{id: storage.HostID(100*list + i)})
+		}
+	}
+	take := func(most int) (list int) {
+		h, unproven := n.next(most)
+		if h == nil {
+			return -1
+		}
+		if list = int(h.id) / 100; unproven != (list != knownNames) {
+			t.Errorf("host %d is a guess: %v", h.id, unproven)
+		}
+		return list
+	}
+	for i := range 20 {
+		if list := take(100); list != knownNames {
+			t.Errorf("lookup %d is from line %d", i, list)
+		}
+	}
+	for range 20 {
+		n.end(false)
+	}
+	var got []int
+	for range 16 {
+		got = append(got, take(100))
+	}
+	s, f := seedNames, failedNames
+	if want := []int{s, s, s, s, s, s, s, f, s, s, s, s, s, s, s, f}; !slices.Equal(got, want) {
+		t.Errorf("lines %v, want %v", got, want)
+	}
+	if list := take(18); list != -1 {
+		t.Errorf("with 16 guesses of 18 lookups under way another one is made from line %d", list)
+	}
+	n.lists[knownNames] = append(n.lists[knownNames], &host{id: 7})
+	if list := take(18); list != knownNames {
+		t.Errorf("a known name has no lookup to spare: %d", list)
+	}
+	n.end(true)
+	if list := take(18); list != seedNames {
+		t.Errorf("line %d where one guess has ended", list)
+	}
+	for range 15 {
+		n.end(true)
+	}
+	n.end(true)
+	n.end(false)
+	if n.inFlight+n.unproven != 0 {
+		t.Errorf("%d lookups, %d guesses", n.inFlight, n.unproven)
+	}
+	for most := 1; most <= 2; most++ {
+		if list := take(most); list != seedNames {
+			t.Errorf("%d lookups at a time: line %d", most, list)
+		}
+		if list := take(most); list != -1 {
+			t.Errorf("%d lookups at a time: another one from line %d", most, list)
+		}
+		n.end(true)
+	}
+}
+
+// TestKnownNameNeverWaits: a host that was resolved once is fetched from at its pace, though
+// thousands of names that do not exist wait for lookups that take long, and though its own address
+// has to be looked up again and again. There is one worker.
+func TestKnownNameNeverWaits(t *testing.T) {
+	m := newMemory()
+	w := newWorld(t, testOptions(), m)
+	w.quick, w.workers = true, 1
+	w.add(urls("http://live.test/", 900)...)
+	w.resolve = func(l Lease) ResolveReport {
+		if l.HostName == "live.test" {
+			return ResolveReport{Addresses: []netip.Addr{addressAt(1)}}
+		}
+		return ResolveReport{Absent: true, Reason: 70}
+	}
+	w.nameTakes = func(l Lease) time.Duration {
+		if l.HostName == "live.test" {
+			return 100 * time.Millisecond
+		}
+		return 10 * time.Second
+	}
+	w.open()
+	w.run(3 * time.Second)
+	var dead []string
+	for i := range 5000 {
+		dead = append(dead, fmt.Sprintf("http://dead%d.test/", i))
+	}
+	w.add(dead...)
+	w.run(10 * time.Minute)
+	pages := len(w.pages())
+	if want := 10 * 603 / 11; pages < want-3 {
+		t.Errorf("%d pages in ten minutes, want %d", pages, want)
+	}
+	again := 0
+	for _, l := range w.names {
+		if l.name == "live.test" {
+			again++
+		}
+	}
+	if again < 9 {
+		t.Errorf("its name was looked up %d times", again)
+	}
+}
+
+// TestSeedsAreLookedUpFirst: before names that pages link to.
+func TestSeedsAreLookedUpFirst(t *testing.T) {
+	o := testOptions()
+	o.Resolvers = 2
+	w := newWorld(t, o, newMemory())
+	var b storage.Batch
+	for i := range 40 {
+		f := w.found(fmt.Sprintf("http://h%d.test/", i))
+		f.Seed = i%4 == 3
+		b.Found = append(b.Found, f)
+	}
+	w.commit(b)
+	w.nameTime = time.Second
+	w.open()
+	w.run(time.Minute)
+	if len(w.names) < 40 {
+		t.Fatalf("%d lookups", len(w.names))
+	}
+	late := 0
+	for i, l := range w.names[:40] {
+		var n int
+		if _, err := fmt.Sscanf(l.name, "h%d.test", &n); err != nil {
+			t.Fatal(err)
+		}
+		if seed := n%4 == 3; seed && i > 12 {
+			late++
+		}
+	}
+	if late > 0 {
+		t.Errorf("%d of 10 seeds were looked up late: %v", late, w.names)
+	}
+}
+
+// TestKnownAddresses: what is known without a lookup takes none, and comes at once: an address
+// literal, one that may not be reached, and a name whose answer holds still.
+func TestKnownAddresses(t *testing.T) {
+	o := testOptions()
+	o.Resolvers = 1
+	o.Known = func(name string) (ResolveReport, bool) {
+		switch name {
+		case "192.0.2.7":
+			return ResolveReport{Addresses: []netip.Addr{addressAt(7)}, TTL: time.Hour}, true
+		case "10.0.0.1":
+			return ResolveReport{Final: true, Reason: 71, TTL: time.Hour}, true
+		}
+		return ResolveReport{}, false
+	}
+	w := newWorld(t, o, newMemory())
+	w.nameTime = time.Hour
+	w.add("http://slow.test/", "http://slower.test/", "http://10.0.0.1/")
+	w.add(urls("http://192.0.2.7/", 20)...)
+	w.open()
+	w.run(time.Minute)
+	if len(w.pages()) != 20 {
+		t.Errorf("%d pages of an address literal", len(w.pages()))
+	}
+	if o := w.state(t, "http://10.0.0.1/"); o.State != storage.Failed || o.Reason != 71 {
+		t.Errorf("an address that may not be reached: %+v", o)
+	}
+	for range 3 { // the host becomes dormant in between
+		w.run(5 * time.Minute)
+		w.add(fmt.Sprintf("http://10.0.0.1/%d", w.now.Unix()))
+		w.run(time.Second)
+		if o := w.state(t, fmt.Sprintf("http://10.0.0.1/%d", w.now.Unix()-1)); o.State != storage.Failed {
+			t.Errorf("a later URL of that address: %+v", o)
+		}
+	}
+	if len(w.names) != 1 || !strings.HasPrefix(w.names[0].name, "slow") {
+		t.Errorf("looked up: %v", w.names)
+	}
+	w.run(3 * time.Hour)
+	if len(w.pages()) != 22 {
+		t.Errorf("%d pages", len(w.pages()))
+	}
+}
+
+// TestNoLookupBeforeItsTime: a name that does not exist is not looked up again before the time that
+// name servers gave, whether its host is active, dormant, or gets more URLs; and its URLs fail only
+// after as many answers as a URL has attempts.
+func TestNoLookupBeforeItsTime(t *testing.T) {
+	const ttl = 290 * time.Second
+	for _, active := range []int{20_000, 1} {
+		o := testOptions()
+		o.ActiveHosts, o.Session = active, 20
+		w := newWorld(t, o, newMemory())
+		w.quick = true
+		w.add(urls("http://dead.test/", 3)...)
+		w.add(urls("http://other.test/", 3000)...)
+		w.resolve = func(l Lease) ResolveReport {
+			if l.HostName == "dead.test" {
+				return ResolveReport{Absent: true, Reason: 70, TTL: ttl}
+			}
+			return ResolveReport{Addresses: []netip.Addr{addressAt(1)}, TTL: time.Hour}
+		}
+		w.open()
+		w.run(10 * time.Minute)
+		w.add("http://dead.test/more")
+		w.run(50 * time.Minute)
+		if n := len(w.pages()); n < 2500 {
+			t.Errorf("%d active hosts: %d pages of the other host", active, n)
+		}
+		var last time.Time
+		n := 0
+		for _, l := range w.names {
+			if l.name != "dead.test" {
+				continue
+			}
+			if gap := l.at.Sub(last); n > 0 && gap < ttl {
+				t.Errorf("%d active hosts: looked up again after %v", active, gap)
+			}
+			last, n = l.at, n+1
+		}
+		if n != int(o.MaxAttempts) {
+			t.Errorf("%d active hosts: looked up %d times, want %d", active, n, o.MaxAttempts)
+		}
+		for _, u := range append(urls("http://dead.test/", 3), "http://dead.test/more") {
+			if o := w.state(t, u); o.State != storage.Failed || o.Reason != 70 {
+				t.Errorf("%d active hosts: %s is %+v", active, u, o)
+			}
+		}
+	}
+}
+
+// TestFailedNamesWait: while there are names that were never looked up, one lookup in eight is of a
+// name that failed, however many of these wait.
+func TestFailedNamesWait(t *testing.T) {
+	const hosts = 3000
+	o := testOptions()
+	o.Workers = 64
+	w := newWorld(t, o, newMemory())
+	w.quick = true
+	var all []string
+	for i := range hosts {
+		all = append(all, fmt.Sprintf("http://dead%d.test/", i))
+	}
+	w.add(all...)
+	w.nameTime = 2 * time.Second
+	w.resolve = func(Lease) ResolveReport { return ResolveReport{Absent: true, Reason: 70} }
+	w.open()
+	w.run(3 * time.Minute)
+	seen := map[string]bool{}
+	for i, l := range w.names {
+		if seen[l.name] = true; len(seen) == hosts {
+			if again := i + 1 - hosts; again > hosts/failedTurn+hosts/20 {
+				t.Errorf("%d lookups of names that led nowhere before all %d others", again, hosts)
+			}
+			return
+		}
+	}
+	t.Errorf("%d of %d names were looked up", len(seen), hosts)
+}
+
+func TestNamesWithoutAddress(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		report   ResolveReport
+		state    storage.State // of the URLs after a day
+		resolved int           // most lookups in a day
+	}{
+		{"no such name", ResolveReport{Absent: true, Reason: 70}, storage.Failed, 30},
+		{"out of reach", ResolveReport{Final: true, Reason: 71}, storage.Failed, 5},
+		{"name servers down", ResolveReport{Reason: 72}, storage.Queued, 60},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t, testOptions(), newMemory())
+			all := urls("http://a.test/", 500)
+			w.add(all...)
+			w.resolve = func(Lease) ResolveReport { return c.report }
+			w.open()
+			w.run(24 * time.Hour)
+			for _, u := range all {
+				if o := w.state(t, u); o.State != c.state || o.State == storage.Failed && o.Reason != c.report.Reason {
+					t.Fatalf("%s: %+v, want %v because of %v", u, o, c.state, c.report.Reason)
+				}
+			}
+			if len(w.log) > 0 || w.resolved > c.resolved {
+				t.Errorf("%d requests, %d resolutions", len(w.log), w.resolved)
+			}
+			if !w.f.Finished(w.now, time.Hour) {
+				t.Errorf("not finished: %v", w.f.hostStates())
+			}
+		})
+	}
+}
+
+// TestNameComesBack crawls a host whose name servers were down, and one whose name is new, without
+// anybody touching it.
+func TestNameComesBack(t *testing.T) {
+	for _, report := range []ResolveReport{{Absent: true}, {}, {Aborted: true}} {
+		w := newWorld(t, testOptions(), newMemory())
+		w.add(urls("http://a.test/", 10)...)
+		good, n := w.resolve, 0
+		w.resolve = func(l Lease) ResolveReport {
+			if n++; n <= 3 {
+				return report
+			}
+			return good(l)
+		}
+		w.open()
+		w.finish(24*time.Hour, 24*time.Hour)
+		if len(w.pages()) != 10 {
+			t.Errorf("%+v: %d pages", report, len(w.pages()))
+		}
+	}
+}
+
+// TestOtherAddress tries another address of a name when one does not answer.
+func TestOtherAddress(t *testing.T) {
+	w := newWorld(t, testOptions(), newMemory())
+	w.add(urls("http://a.test/", 10)...)
+	w.resolve = func(Lease) ResolveReport {
+		return ResolveReport{Addresses: []netip.Addr{netip.MustParseAddr("2001:db8::1"), addressAt(1)}, TTL: time.Hour}
+	}
+	w.answer = func(l Lease) answer {
+		if l.Address.Is6() {
+			return answer{took: time.Second, signal: politeness.SignalUnreachable, state: storage.Retrying, failure: 2}
+		}
+		return answer{took: time.Millisecond}
+	}
+	w.open()
+	w.finish(24*time.Hour, 24*time.Hour)
+	six := 0
+	for _, r := range w.log {
+		if r.address.Is6() {
+			six++
+		}
+	}
+	if six != 1 || len(w.pages()) != 10 {
+		t.Errorf("%d requests to the address that does not answer, %d pages", six, len(w.pages()))
+	}
+}
+
+// TestResolvers bounds how many names are resolved at a time.
+func TestResolvers(t *testing.T) {
+	o := testOptions()
+	o.Resolvers = 3
+	w := newWorld(t, o, newMemory())
+	for i := range 50 {
+		w.add(fmt.Sprintf("http://h%d.test/", i))
+	}
+	w.nameTime = time.Second
+	w.open()
+	for w.step(epoch.Add(time.Minute)) {
+		if w.lookups > 3 {
+			t.Fatalf("%d names are being looked up", w.lookups)
+		}
+	}
+	if len(w.pages()) != 50 {
+		t.Errorf("%d pages", len(w.pages()))
+	}
+}
+
+// TestAddressIsUsedForItsTime: a host that moves is fetched from at its new address when the old
+// answer expires, and not long after: its time to live counts, from 30 s.
+func TestAddressIsUsedForItsTime(t *testing.T) {
+	for _, ttl := range []time.Duration{time.Second, 30 * time.Second, 45 * time.Second, 10 * time.Minute} {
+		o := testOptions()
+		w := newWorld(t, o, newMemory())
+		w.add(urls("http://a.test/", 2000)...)
+		moved := epoch.Add(30 * time.Minute)
+		w.resolve = func(Lease) ResolveReport {
+			to := 1
+			if !w.now.Before(moved) {
+				to = 2
+			}
+			return ResolveReport{Addresses: []netip.Addr{addressAt(to)}, TTL: ttl}
+		}
+		w.open()
+		w.run(time.Hour)
+		last := epoch
+		for _, r := range w.log {
+			if r.address == addressAt(1) {
+				last = r.start
+			}
+		}
+		if late := last.Sub(moved); late > max(ttl, 30*time.Second) || late < -time.Minute {
+			t.Errorf("TTL %v: the old address was used until %v after the move", ttl, late)
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package frontier
+
+import (
+	"time"
+
+	"github.com/amble-crawler/amble/frontier/internal/queue"
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/robots"
+)
+
+// originQueue is the queue of one origin of an active host, with its robots rules.
+type originQueue struct {
+	queue.Queue
+	origin    weburl.Origin
+	record    robots.Record
+	rules     *robots.Rules
+	verdict   workerVerdict
+	heldUntil instant // nothing of it is fetched before; always: it is not held
+
+	known          bool // a robots.txt was read, by this process or an earlier one
+	fetchingRobots bool // its robots.txt is being fetched
+	matching       bool // a worker matches its first URL, or the queue waits for that
+	holdReason     robots.Reason
+}
+
+// isBlocked reports whether the queue waits for its robots.txt or for a match.
+func (q *originQueue) isBlocked() bool { return q.fetchingRobots || q.matching }
+
+// hold lets the whole queue wait until an instant.
+func (q *originQueue) hold(s robots.Standing, until instant) {
+	q.heldUntil, q.holdReason = min(until, never-1), s.Reason
+	if s.Kind == robots.StandingAsk {
+		q.holdReason = robots.ReasonRule // Disallow: /
+	}
+}
+
+// robotsHold is why robots.txt holds all the work of the host; ReasonNone if it does not.
+func (a *active) robotsHold() robots.Reason {
+	why := robots.ReasonNone
+	for i := range a.queues {
+		q := &a.queues[i]
+		switch {
+		case q.Len(queue.New)+q.Len(queue.Due)+q.Len(queue.Recrawl) == 0:
+		case q.heldUntil == always || q.isBlocked():
+			return robots.ReasonNone
+		default:
+			why = q.holdReason
+		}
+	}
+	return why
+}
+
+func (h *host) queueOf(o weburl.Origin) *originQueue {
+	if h == nil || h.active == nil {
+		return nil
+	}
+	if i := h.active.originIndex(o); i >= 0 {
+		return &h.active.queues[i]
+	}
+	return nil
+}
+
+// originIndex is the index of an origin among those of the host; -1 if it has none.
+func (a *active) originIndex(o weburl.Origin) int {
+	for i := range a.queues {
+		if a.queues[i].origin == o {
+			return i
+		}
+	}
+	return -1
+}
+
+// The order of a host's URLs, over the queues of all its origins, is that of package queue. URLs of
+// a negative priority wait until nothing else can be fetched, on disk or in memory. Among hosts the
+// one that has been due longest comes first; at the same instant the one whose next URL has the
+// higher priority.
+
+// offers reports whether a queue has a URL in memory whose turn may have come.
+func (a *active) offers(q *originQueue) bool {
+	priority, _, ok := q.First()
+	return ok && (priority >= 0 || !a.expectsMore())
+}
+
+// expectsMore reports whether there may be URLs of the default priority that are not in memory:
+// discoveries that are not committed, and those of a queue that has to be loaded.
+func (a *active) expectsMore() bool {
+	if len(a.busy) > 0 || a.uncommitted > 0 {
+		return true
+	}
+	for i := range a.queues {
+		if q := &a.queues[i]; !q.isBlocked() && q.heldUntil == always && q.Len(queue.New) == 0 && q.ReadTo() < a.tail {
+			return true
+		}
+	}
+	return false
+}
+
+// topPriority is the highest priority of the URLs in memory.
+func (a *active) topPriority() int8 {
+	top := int8(-128)
+	if len(a.jobs) > 0 {
+		top = 0 // others wait for a robots.txt
+	}
+	for i := range a.queues {
+		if priority, _, ok := a.queues[i].First(); ok {
+			top = max(top, priority)
+		}
+	}
+	return top
+}
+
+// pick chooses the queue whose turn it is. The deferred one lets any other go first.
+func (a *active) pick(now instant, deferred *originQueue) *originQueue {
+	var best *originQueue
+	hasDeferred := false
+	for i := range a.queues {
+		q := &a.queues[i]
+		switch {
+		case q.isBlocked() || q.heldUntil > now || !a.offers(q):
+		case q == deferred:
+			hasDeferred = true
+		case best == nil || q.Before(&best.Queue):
+			best = q
+		}
+	}
+	if best == nil && hasDeferred {
+		return deferred
+	}
+	return best
+}
+
+// pickRecrawl chooses the queue with the page to recrawl that is overdue longest.
+func (a *active) pickRecrawl(now instant) *originQueue {
+	var best *originQueue
+	var longest time.Time
+	for i := range a.queues {
+		q := &a.queues[i]
+		due, ok := q.RecrawlDue()
+		if !ok || q.isBlocked() || q.heldUntil > now {
+			continue
+		}
+		if best == nil || due.Before(longest) {
+			best, longest = q, due
+		}
+	}
+	return best
+}
+
+// deferredQueue is the queue whose robots.txt was unreachable when it last had a turn, and which
+// has no other rules; nil: there is none. It lets others go first, because the host would otherwise
+// be asked for nothing but that file.
+func (f *Frontier) deferredQueue(h *host) *originQueue {
+	if h.deferred == 0 || int(h.deferred) > len(h.active.queues) {
+		return nil
+	}
+	q := &h.active.queues[h.deferred-1]
+	if q.record.Failures == 0 {
+		return nil
+	}
+	decision := f.o.Robots.Standing(q.record, h.active.polite.Delay(f.clock), f.clock)
+	if decision.Kind == robots.StandingAsk {
+		return nil
+	}
+	return q
+}

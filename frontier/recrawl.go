@@ -1,0 +1,261 @@
+package frontier
+
+import (
+	"time"
+
+	"github.com/amble-crawler/amble/frontier/internal/queue"
+	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// A crawl that keeps running fetches new URLs, and it fetches pages again that may have changed.
+// Both have their share of the requests and take what the other leaves. Recrawls may have a budget
+// for each day.
+//
+// Hosts with pages to recrawl are in heaps of their own. A host may be in one of these and in one
+// for its other work at the same time, so recrawls that wait for the budget never hold up new URLs.
+
+// Renewer plans recrawls; see revisit.Plan. Answered plans a page after a response, Gone one that
+// is not there any more, and Unanswered one that cannot be fetched now.
+type Renewer interface {
+	Answered(*revisit.Visit, *revisit.Site) revisit.Memory
+	Gone(*revisit.Visit, *revisit.Site) revisit.Memory
+	Unanswered(*revisit.Visit, *revisit.Site) revisit.History
+	Spent(spare, late float64) // how much of the budget was unused, and how late the page was, when a recrawl begins
+	Budget() float64           // recrawls a day; 0: no limit
+}
+
+// share accounts for recrawls and other requests.
+type share struct {
+	nextAt instant // when the budget allows the next recrawl
+	lastAt instant // when the last one began
+	credit float64 // of recrawls; above 0 it is their turn
+}
+
+// maxCredit is how much of its share a kind of request keeps while it has nothing to do, and how
+// much it owes for what it took while the other had nothing to do.
+const maxCredit = 1
+
+// budgetWindow is how much unused budget may be used later.
+const budgetWindow = instant(time.Hour)
+
+// gap is the mean time between recrawls that the budget allows; 0: there is no limit.
+func (f *Frontier) gap() instant {
+	budget := f.o.Renew.Budget()
+	if budget <= 0 {
+		return 0
+	}
+	return instant(float64(24*time.Hour) / budget)
+}
+
+// recrawlAllowed reports whether the budget allows a recrawl now.
+func (f *Frontier) recrawlAllowed(now instant) bool { return f.o.Renew != nil && f.share.nextAt <= now }
+
+// recrawlsFirst reports whether it is the turn of recrawls.
+func (f *Frontier) recrawlsFirst() bool { return f.share.credit > 0 }
+
+// countRecrawl counts a recrawl of a page that was fetched at one instant and due at another.
+func (f *Frontier) countRecrawl(fetched, due, now instant) {
+	s := &f.share
+	s.credit = max(s.credit-(1-f.o.RenewShare), -maxCredit)
+	gap := f.gap()
+	if gap == 0 {
+		return
+	}
+	window := max(budgetWindow, 4*gap)
+	s.nextAt = max(s.nextAt, now-window)
+	waited := max(1-float64(now-s.nextAt)/float64(gap), 0) // 0: one more could have begun before
+	late := min(max(float64(now-due), 0)/max(float64(due-fetched), 1), 1)
+	f.o.Renew.Spent(float64(min(now-s.lastAt, window))/float64(gap)-1, waited*late)
+	s.nextAt, s.lastAt = s.nextAt+gap, now
+}
+
+// countNew counts a request for a URL that was not fetched before.
+func (f *Frontier) countNew() { f.share.credit = min(f.share.credit+f.o.RenewShare, maxCredit) }
+
+// refundRecrawl gives back the budget of a recrawl that was not sent.
+func (f *Frontier) refundRecrawl() { f.share.nextAt -= f.gap() }
+
+// activateForRecrawls makes hosts active for their recrawls, only as many as the budget has use for
+// soon, because others can use the room.
+func (f *Frontier) activateForRecrawls(now instant) {
+	if f.o.Renew == nil || f.share.nextAt-lead > now {
+		return
+	}
+	enough := maxActivating
+	if gap := f.gap(); gap > 0 {
+		enough = int(min(1+2*lead/gap, maxActivating))
+	}
+	for f.canActivate() {
+		h := f.dormantRecrawls.top()
+		if h == nil || h.recrawlAt > now || f.recrawlersSoon(f.recrawlWake(h), enough) >= enough {
+			return
+		}
+		f.activate(h)
+	}
+}
+
+// recrawlWake is when a host that has only pages to recrawl becomes active, if there is use for it.
+func (f *Frontier) recrawlWake(h *host) instant { return max(h.recrawlAt, f.share.nextAt-lead) }
+
+// recrawlersSoon counts the active hosts that may be recrawled soon after an instant; it stops at
+// enough. It looks only at the top of the heaps, so the count may be too low, but 0 is exact.
+func (f *Frontier) recrawlersSoon(at instant, enough int) int {
+	n := f.activating
+	for l := range lanes {
+		for _, h := range f.activeRecrawls[l][:min(len(f.activeRecrawls[l]), 4*enough)] {
+			if n >= enough || !f.laneOpen(l) {
+				break
+			}
+			if h.recrawlAt <= at+lead {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// nextRecrawlWake is the earliest instant at which a recrawl may begin; never: there is none.
+func (f *Frontier) nextRecrawlWake() instant {
+	at := never
+	if f.o.Renew == nil {
+		return at
+	}
+	for l := range lanes {
+		if h := f.activeRecrawls[l].top(); h != nil && f.laneOpen(l) {
+			at = min(at, max(h.recrawlAt, f.share.nextAt))
+		}
+	}
+	if h := f.dormantRecrawls.top(); h != nil && f.canActivate() && f.recrawlersSoon(f.recrawlWake(h), 1) == 0 {
+		at = min(at, f.recrawlWake(h))
+	}
+	return at
+}
+
+// readRecrawlsAt is when the pages to recrawl of an active host should be loaded.
+func (f *Frontier) readRecrawlsAt(h *host) instant {
+	a := h.active
+	if f.o.Renew == nil || h.recrawls == 0 || a.loading {
+		return never
+	}
+	known := len(a.busy)
+	for i := range a.queues {
+		known += a.queues[i].Len(queue.Recrawl)
+	}
+	return f.nextReadAt(a, h.nextRecrawl, a.recrawlsRead, int(h.recrawls) > known)
+}
+
+// recrawlAt is when a page of an active host may be recrawled as far as the host is concerned;
+// never: there is none.
+func (f *Frontier) recrawlAt(h *host) instant {
+	a := h.active
+	if f.o.Renew == nil {
+		return never
+	}
+	at, low := f.readRecrawlsAt(h), false
+	for i := range a.queues {
+		q := &a.queues[i]
+		if !q.isBlocked() && q.Len(queue.Recrawl) > 0 {
+			at = min(at, q.heldUntil)
+		}
+		low = low || q.LowRecrawls(f.o.Heads)
+	}
+	if low && a.loadAfter == always {
+		f.requestLoad(h)
+	}
+	if at == never {
+		return never
+	}
+	return max(at, f.politeAt(h))
+}
+
+// leaseRecrawl leases the first page to recrawl of a queue that may be fetched; nil if there is
+// none.
+func (f *Frontier) leaseRecrawl(h *host, q *originQueue, now time.Time) *outstanding {
+	for q.Len(queue.Recrawl) > 0 {
+		head := q.TakeRecrawl()
+		out := f.leasePage(h, q, &head, true, now)
+		switch {
+		case out == nil && q.matching:
+			h.active.busy.Remove(head.Ordinal)
+			q.Return(head, queue.Recrawl)
+			return nil
+		case out == nil:
+			continue
+		case out.lease.Kind == Page:
+			f.countRecrawl(f.instant(head.Last.At), f.instant(head.Last.Due), f.instant(now))
+		}
+		out.urlKind = queue.Recrawl
+		return out
+	}
+	return nil
+}
+
+// visit is what the plan needs to know of a request for a page.
+func (f *Frontier) visit(h *host, head *storage.Head, at time.Time) *revisit.Visit {
+	timesGone := 0
+	if head.Last.State == storage.Failed {
+		timesGone = int(head.Last.Attempts)
+	}
+	return &revisit.Visit{
+		Page: revisit.Page{
+			Host: h.active.name, RequestURI: head.RequestURI, Priority: head.Priority, Depth: head.Depth,
+			Claimed: head.Frequency.Every(),
+		},
+		Memory: revisit.Memory{At: head.Last.At, Due: head.Last.Due, History: head.Last.History},
+		At:     at, TimesGone: timesGone,
+	}
+}
+
+// planRecrawl sets when a page is fetched again. Without a plan the page keeps its history.
+func (f *Frontier) planRecrawl(h *host, head *storage.Head, o *storage.Outcome, r *PageReport) {
+	if f.o.Renew == nil || o.State == storage.Retrying || o.Reason == storage.ReasonCrash ||
+		o.State != storage.Fetched && o.State != storage.Redirected && !wasThere(head) {
+		f.keepHistory(h, head, o)
+		return
+	}
+	v := f.visit(h, head, o.At)
+	var m revisit.Memory
+	if o.State == storage.Fetched || o.State == storage.Redirected {
+		v.Change, v.Modified, v.Expires = r.Change, r.Modified, r.Expires
+		m = f.o.Renew.Answered(v, &h.active.site)
+	} else {
+		m = f.planGone(h, head, o, v)
+	}
+	o.Due, o.History = m.Due, m.History
+}
+
+// wasThere reports whether there was a response with the page before.
+func wasThere(head *storage.Head) bool {
+	switch head.Last.State {
+	case storage.Fetched, storage.Redirected, storage.Failed:
+		return true
+	}
+	return head.Last.History != revisit.History{}
+}
+
+// planGone plans another visit of a page that is not there any more, or none.
+func (f *Frontier) planGone(h *host, head *storage.Head, o *storage.Outcome, v *revisit.Visit) revisit.Memory {
+	const gone = 410
+	v.GoneForAll = o.Status == gone && v.TimesGone > 0
+	o.Attempts = uint8(min(v.TimesGone+1, 255))
+	keepContent(o, &head.Last)
+	return f.o.Renew.Gone(v, &h.active.site)
+}
+
+// keepHistory takes a page that is not fetched now off the plan, and keeps its history.
+func (f *Frontier) keepHistory(h *host, head *storage.Head, o *storage.Outcome) {
+	o.History = head.Last.History
+	if o.State == storage.Retrying {
+		keepContent(o, &head.Last)
+	}
+	if f.o.Renew != nil && wasThere(head) {
+		o.History = f.o.Renew.Unanswered(f.visit(h, head, o.At), &h.active.site)
+	}
+}
+
+// keepContent keeps what an earlier visit said about the content, for a later visit that compares
+// it.
+func keepContent(o, last *storage.Outcome) {
+	o.ETag, o.Modified, o.Digest, o.Simhash = last.ETag, last.Modified, last.Digest, last.Simhash
+}

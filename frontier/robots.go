@@ -1,0 +1,303 @@
+package frontier
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// RobotsReport is the Report of a robots.txt, with the result. If Redirect is set, the job goes on
+// there; else Record and Rules are the result.
+type RobotsReport struct {
+	Report
+	Redirect weburl.URL
+	Record   robots.Record
+	Rules    *robots.Rules
+}
+
+// CompleteRobots ends a Robots lease. The error is ErrUnknownLease.
+func (f *Frontier) CompleteRobots(id uint64, r RobotsReport) error {
+	out, err := f.endLease(id, Robots)
+	if err != nil {
+		return err
+	}
+	f.endRequest(out, &r.Report)
+	h, job := out.host, out.lease.Robots
+	owner := h
+	switch {
+	case !r.answered():
+		h.active.jobs = slices.Insert(h.active.jobs, h.active.jobPosition(h, &job), pendingJob{out.lease.URL, job})
+	case !r.Redirect.IsZero():
+		job.Hops++
+		f.forwardJob(h, pendingJob{r.Redirect, job}, r.End)
+	default:
+		owner = f.setRecord(job, r.Record, r.Rules, r.End)
+		f.shareRecord(h, out.lease.URL, job, &r)
+	}
+	if r.Sent {
+		f.update(h, r.End, 1, r.Bytes)
+	}
+	f.schedule(h, f.instant(r.End))
+	f.jobDone(owner, h, r.End)
+	return nil
+}
+
+// shareRecord saves the host that served a job a second request for the same file: if a redirect
+// led to the robots.txt of one of its own origins, the response counts for that origin too.
+func (f *Frontier) shareRecord(h *host, from weburl.URL, job RobotsJob, r *RobotsReport) {
+	q := h.queueOf(from.Origin())
+	class, status := r.Record.Class, r.Record.Status
+	final := class == robots.ClassFound || class == robots.ClassUnavailable && status/100 == 4
+	if q == nil || q.fetchingRobots || from.Origin() == job.Origin || from.RequestURI() != "/robots.txt" || !final {
+		return
+	}
+	record := r.Record
+	record.Redirects = 0
+	f.setRecord(RobotsJob{Origin: q.origin, Owner: h.id, Previous: q.record}, record, r.Rules, r.End)
+}
+
+// otherOriginAnswers reports whether another origin of the host has a robots.txt that is reachable.
+func (a *active) otherOriginAnswers(q *originQueue) bool {
+	for i := range a.queues {
+		if other := &a.queues[i]; other != q && other.known && other.record.Class != robots.ClassUnreachable {
+			return true
+		}
+	}
+	return false
+}
+
+// jobDone schedules the owner of a job that another host served.
+func (f *Frontier) jobDone(owner, server *host, now time.Time) {
+	if owner == nil || owner == server || owner.active == nil {
+		return
+	}
+	f.update(owner, now, 0, 0)
+	f.schedule(owner, f.instant(now))
+}
+
+// setRecord stores the record of an origin and puts it in force. It returns the host of the origin.
+func (f *Frontier) setRecord(job RobotsJob, record robots.Record, rules *robots.Rules, now time.Time) *host {
+	f.storeRecord(storage.Policy{Origin: job.Origin}, record)
+	h := f.hosts.get(job.Owner)
+	q := h.queueOf(job.Origin)
+	if q == nil {
+		return h
+	}
+	if rulesChanged(&job.Previous, &record) {
+		f.rechecks = append(f.rechecks, Recheck{Host: h.id, Origin: q.Origin(), Rules: rules})
+	}
+	q.record, q.rules, q.verdict = record, rules, workerVerdict{}
+	q.fetchingRobots, q.known, q.heldUntil = false, true, always
+	f.updateBytes(h)
+	f.setPace(h)
+	decision := f.o.Robots.Standing(record, h.active.polite.Delay(now), now)
+	switch {
+	case f.holdsOrigin(decision, rules):
+		q.hold(decision, f.instant(decision.Until))
+		if h.failingSince == never {
+			h.failingSince = f.instant(now)
+		}
+	case record.Class != robots.ClassUnreachable:
+		h.failingSince = never
+	}
+	return h
+}
+
+// holdsOrigin reports whether nothing of an origin may be fetched.
+func (f *Frontier) holdsOrigin(s robots.Standing, rules *robots.Rules) bool {
+	return f.o.Obey && (s.Kind == robots.StandingHold || rules.DisallowsAll())
+}
+
+// setPace puts in force the crawl delays and hours that the robots.txt files of all the host's
+// origins demand. While one of them is unknown, the demands of before count as well.
+func (f *Frontier) setPace(h *host) {
+	a := h.active
+	var pace politeness.Asked
+	all := true
+	for i := range a.queues {
+		q := &a.queues[i]
+		if !q.known || q.rules == nil {
+			all = false
+			continue
+		}
+		pace = pace.Merge(paceOf(q.rules.Pace(), q.Origin()))
+	}
+	if !all {
+		pace = pace.Merge(a.polite.Asked())
+	}
+	a.polite.SetAsked(pace)
+}
+
+// paceOf is what one robots.txt demands, in the types of politeness.
+func paceOf(p robots.Pace, origin uint8) politeness.Asked {
+	line := func(n int) politeness.Line { return politeness.Line{Origin: origin, Number: uint32(n)} }
+	a := politeness.Asked{Delay: p.Delay, Rate: p.Rate, Line: line(p.Line)}
+	for _, r := range p.Rates {
+		a.Rates = append(a.Rates, politeness.Rate{Window: window(r.Window), Delay: r.Delay, Line: line(r.Line)})
+	}
+	for _, v := range p.Visits {
+		a.Visits = append(a.Visits, politeness.Visit{Window: window(v.Window), Line: line(v.Line)})
+	}
+	return a
+}
+
+func window(w robots.Window) politeness.Window {
+	from, to := w.Minutes()
+	return politeness.Window{From: uint16(from), To: uint16(to)}
+}
+
+// Recheck is the task to match the denied URLs of an origin against its new rules.
+type Recheck struct {
+	Host   storage.HostID
+	Origin uint8 // index among the host's origins
+	Rules  *robots.Rules
+}
+
+// TakeRechecks returns the rechecks since the last call. Their owner sweeps the host's URLs and
+// commits those that the rules now allow as Retrying and due.
+func (f *Frontier) TakeRechecks() []Recheck {
+	r := f.rechecks
+	f.rechecks = nil
+	return r
+}
+
+// rulesChanged reports whether a record has other rules than the one before. If there was none
+// before, no URL was denied.
+func rulesChanged(before, after *robots.Record) bool {
+	if before.Copy == robots.ClassNone || after.Class == robots.ClassUnreachable {
+		return false
+	}
+	return before.Copy != after.Copy || !bytes.Equal(before.Body, after.Body)
+}
+
+// If a robots.txt redirects, the host that the redirect leads to gets a robots job. It serves the
+// job under its own politeness and before its own URLs, because the queue of another host waits for
+// it. Any number of hosts may redirect to one. So the jobs of others get one request in jobShare,
+// unless the host has nothing else to do, and at most maxJobs of them wait: for the rest,
+// robots.txt is unreachable for a while.
+const (
+	maxJobs  = 16
+	jobShare = 5
+)
+
+// isForeign reports whether a job is that of another host than the one that serves it.
+func (e *pendingJob) isForeign(server *host) bool { return e.job.Owner != server.id }
+
+// addJobs gives jobs to a host. Its own come first.
+func (f *Frontier) addJobs(h *host, jobs []pendingJob, now time.Time) {
+	list := f.dormantJobs[h.id]
+	if h.active != nil {
+		list = h.active.jobs
+	}
+	for _, e := range jobs {
+		others := countForeign(list, h)
+		switch {
+		case !e.isForeign(h):
+			list = slices.Insert(list, len(list)-others, e)
+		case others >= maxJobs:
+			f.failJob(h, &e, robots.FailureCrowded, now)
+		default:
+			list = append(list, e)
+		}
+	}
+	switch {
+	case h.active != nil:
+		h.active.jobs = list
+	case len(list) > 0:
+		f.dormantJobs[h.id] = list
+	}
+}
+
+// countForeign counts the jobs of others, which come after the host's own.
+func countForeign(list []pendingJob, server *host) int {
+	i := slices.IndexFunc(list, func(e pendingJob) bool { return e.isForeign(server) })
+	if i < 0 {
+		return 0
+	}
+	return len(list) - i
+}
+
+// jobPosition is where a job goes that was not served: before all others of its kind.
+func (a *active) jobPosition(h *host, job *RobotsJob) int {
+	if job.Owner == h.id {
+		return 0
+	}
+	return len(a.jobs) - countForeign(a.jobs, h)
+}
+
+// leaseJob leases the first job of a host if it is its turn or the host has nothing else to do;
+// else it returns nil.
+func (f *Frontier) leaseJob(h *host, idle bool, now time.Time) *outstanding {
+	a := h.active
+	if len(a.jobs) == 0 {
+		return nil
+	}
+	e := a.jobs[0]
+	if e.isForeign(h) {
+		if !idle && a.sinceForeignJob < jobShare-1 {
+			return nil
+		}
+		a.sinceForeignJob = 0
+	}
+	a.jobs = a.jobs[1:]
+	return f.leaseRobots(h, e.url, &e.job, now)
+}
+
+// forwardJob passes a job on to the host that a redirect leads to.
+func (f *Frontier) forwardJob(from *host, e pendingJob, now time.Time) {
+	name := e.url.Host()
+	switch {
+	case name == from.active.name:
+		f.addJobs(from, []pendingJob{e}, now)
+	case len(f.jobsByName[name]) >= maxJobs:
+		f.failJob(from, &e, robots.FailureCrowded, now)
+	default:
+		f.jobsByName[name] = append(f.jobsByName[name], e)
+		f.batch.Ensure = append(f.batch.Ensure, name)
+	}
+}
+
+// deliverJobs gives jobs to a host that has an id now.
+func (f *Frontier) deliverJobs(name string, id storage.HostID, now time.Time) {
+	jobs := f.jobsByName[name]
+	delete(f.jobsByName, name)
+	h := f.host(id)
+	f.addJobs(h, jobs, now)
+	f.schedule(h, f.instant(now))
+}
+
+// failJobs fails the jobs of a host whose name has no address.
+func (f *Frontier) failJobs(h *host, end time.Time) {
+	jobs := h.active.jobs
+	h.active.jobs = nil
+	for i := range jobs {
+		f.failJob(h, &jobs[i], robots.FailureDNS, end)
+	}
+}
+
+// failJob fails a job: for its owner robots.txt is unreachable.
+func (f *Frontier) failJob(server *host, e *pendingJob, why robots.Failure, end time.Time) {
+	out := robots.Outcome{URL: e.url.String(), Redirects: e.job.Hops, Failure: why, Jitter: f.jitter()}
+	record, _ := f.o.Robots.Next(e.job.Previous, out, end)
+	f.jobDone(f.setRecord(e.job, record, f.copyRules(e.job, &record), end), server, end)
+}
+
+// copyRules are the rules of the stored copy of a robots.txt that could not be fetched. If the
+// queue has them, they are compiled already.
+func (f *Frontier) copyRules(job RobotsJob, record *robots.Record) *robots.Rules {
+	if q := f.hosts.get(job.Owner).queueOf(job.Origin); q != nil && q.known {
+		return q.rules
+	}
+	return record.Rules(f.o.Tokens...)
+}
+
+// pendingJob is a robots job that waits for its turn.
+type pendingJob struct {
+	url weburl.URL
+	job RobotsJob
+}

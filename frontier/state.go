@@ -1,0 +1,288 @@
+package frontier
+
+import (
+	"time"
+
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/robots"
+)
+
+// state is what a host is waiting for. A host is in exactly one state; schedule decides which.
+type state uint8
+
+const (
+	// empty: it has no work. A commit that brings a URL ends this.
+	empty state = iota
+	// dormant: it has work on disk and nothing in memory. It is in the dormant heap of its lane, by
+	// the instant at which it may be fetched from.
+	dormant
+	// woken: it is dormant, and a robots job makes it active whether there is room or not.
+	woken
+	// loading: it becomes active; its queues are being read. Loaded or LoadFailed ends this.
+	loading
+	// resolving: it needs an address. It is in a list of lookups, or its lookup is leased.
+	resolving
+	// waiting: it has work. It is in the ready heap of its lane, by the instant at which it may be
+	// fetched from.
+	waiting
+	// limited: it may be fetched from, but is among the waiters of a shared limit.
+	limited
+	// leased: as many requests are in flight as it may have, or its session is over and ends with
+	// the commit of what it did.
+	leased
+	// waitingForRobots: all its work waits for a robots.txt, or for a match against one.
+	waitingForRobots
+	// overBudget: it has work on disk, but its budget of pages is spent, or that of its domain.
+	overBudget
+	// recrawlOnly: it is dormant and has only pages to recrawl.
+	recrawlOnly
+	// waitingToRecrawl: it is active and has only pages to recrawl.
+	waitingToRecrawl
+
+	states = iota
+)
+
+// String returns the name of the state in the API, which keeps names of earlier versions; see
+// "Names that stay" in docs/GLOSSARY.md.
+func (s state) String() string {
+	switch s {
+	case empty:
+		return "idle"
+	case dormant:
+		return "dormant"
+	case woken:
+		return "called"
+	case loading:
+		return "loading"
+	case resolving:
+		return "resolving"
+	case waiting:
+		return "waiting"
+	case limited:
+		return "crowded"
+	case leased:
+		return "leased"
+	case waitingForRobots:
+		return "parked"
+	case overBudget:
+		return "shelved"
+	case recrawlOnly:
+		return "resting"
+	}
+	return "renewing"
+}
+
+// lead is how long before it may be fetched from a host is loaded and resolved.
+const lead = instant(2 * time.Second)
+
+// idleTime is how long a host may have nothing to do before it becomes dormant.
+const idleTime = instant(time.Minute)
+
+// schedule moves a host to the state that it belongs in. It is called after everything that happens
+// to the host. A host that waits for a shared limit, or has reserved one, keeps its turn there;
+// Next sees what has changed.
+func (f *Frontier) schedule(h *host, now instant) {
+	if h.state == limited || h.hasReserved() {
+		return
+	}
+	f.unschedule(h)
+	f.setLane(h)
+	a := h.active
+	if a == nil {
+		f.scheduleDormant(h)
+		return
+	}
+	if a.polite == nil {
+		h.state = loading
+		return
+	}
+	h.delay = float32(a.polite.Delay(f.clock).Seconds())
+	f.failQueued(h, now)
+	f.refill(h, now)
+	if a.inFlight >= a.inFlightLimit() {
+		h.state = leased
+		return
+	}
+	wake, work := f.workAt(h)
+	recrawlAt := f.recrawlAt(h)
+	soonest := min(wake, max(recrawlAt, f.share.nextAt))
+	hasAddress := a.resolved(max(soonest, now))
+	if !hasAddress {
+		wake, soonest = max(wake, h.nextLookup()), max(soonest, h.nextLookup())
+	}
+	switch {
+	case f.retires(h, soonest, work || recrawlAt < never, now):
+		f.retire(h, wake, work)
+	case !work && recrawlAt == never:
+		h.state = h.idleState()
+	case f.sessionOver(h, soonest) && (a.inFlight > 0 || a.uncommitted > 0 || len(a.busy) > 0):
+		h.state = leased // becomes dormant when all its outcomes are committed
+	case a.failUntil > now:
+		f.pushReady(h, soonest)
+	case a.lookingUp || !hasAddress && max(soonest-lead, h.nextLookup()) <= now:
+		f.requestLookup(h, now)
+	case !hasAddress:
+		f.pushReady(h, max(soonest-lead, h.nextLookup()))
+	default:
+		f.waitForWork(h, wake, work, recrawlAt)
+	}
+}
+
+// waitForWork lets a host wait for its new URLs, for its pages to recrawl, or for both.
+func (f *Frontier) waitForWork(h *host, wake instant, work bool, recrawlAt instant) {
+	h.state = waitingToRecrawl
+	if work {
+		f.pushReady(h, wake)
+	}
+	if recrawlAt < never {
+		f.pushRecrawl(h, inActiveHeap, recrawlAt)
+	}
+}
+
+// idleState is the state of an active host that has nothing to do at the moment.
+func (h *host) idleState() state {
+	switch a := h.active; {
+	case a.loading:
+		return loading
+	case a.inFlight > 0:
+		return leased
+	case h.isBlocked():
+		return waitingForRobots
+	}
+	return empty
+}
+
+// unschedule removes a host from its heaps.
+func (f *Frontier) unschedule(h *host) {
+	f.removeRecrawl(h)
+	switch h.state {
+	case dormant:
+		f.dormant[h.heapLane].remove(h)
+	case woken:
+		f.woken.remove(h)
+	case waiting:
+		f.ready[h.heapLane].remove(h)
+	}
+	h.state = empty
+}
+
+func (f *Frontier) pushReady(h *host, key instant) {
+	h.state, h.readyAt, h.heapLane = waiting, key, h.lane
+	if h.active.hasSlot { // every lane is open to it
+		h.heapLane = quick
+	}
+	f.ready[h.heapLane].push(h, h.active.topPriority())
+}
+
+func (f *Frontier) pushDormant(h *host, key instant) {
+	h.state, h.readyAt, h.heapLane = dormant, key, h.lane
+	f.dormant[h.heapLane].push(h, 0)
+}
+
+// scheduleDormant schedules a host that is not active.
+func (f *Frontier) scheduleDormant(h *host) {
+	switch {
+	case len(f.dormantJobs[h.id]) > 0:
+		h.state, h.readyAt = woken, h.ready-lead
+		f.woken.push(h, 0)
+	case h.queued+h.due > 0 && f.isOverBudget(h):
+		f.setOverBudget(h)
+	case h.queued > 0:
+		f.pushDormant(h, max(h.ready, h.workAt)-lead)
+	case h.due > 0:
+		f.pushDormant(h, max(h.ready, h.workAt, f.fromUnix(h.nextDue))-lead)
+	default:
+		h.state = empty
+	}
+	f.scheduleRecrawls(h)
+}
+
+// scheduleRecrawls schedules the recrawls of a host that is not active.
+func (f *Frontier) scheduleRecrawls(h *host) {
+	if f.o.Renew == nil || h.recrawls == 0 || h.state == woken {
+		return
+	}
+	at := max(h.ready, f.fromUnix(h.nextRecrawl))
+	if h.robotsReason != robots.ReasonNone {
+		at = max(at, h.workAt)
+	}
+	if h.state == empty {
+		h.state = recrawlOnly
+	}
+	f.pushRecrawl(h, inDormantHeap, at-lead)
+}
+
+// canLease reports whether a host may have a lease as far as the host is concerned.
+func (f *Frontier) canLease(h *host, now instant) bool {
+	wake, work := f.workAt(h)
+	due := work && wake <= now || f.recrawlAllowed(now) && f.recrawlAt(h) <= now
+	return due && h.active.inFlight < h.active.inFlightLimit()
+}
+
+// inFlightLimit is how many requests to the host may be in flight: one until a robots.txt was read,
+// because it may demand a delay.
+func (a *active) inFlightLimit() int {
+	if !a.learned() {
+		return 1
+	}
+	return a.polite.InFlightLimit()
+}
+
+// learned reports whether a robots.txt of the host was read, by this process or an earlier one.
+func (a *active) learned() bool {
+	for i := range a.queues {
+		if a.queues[i].known {
+			return true
+		}
+	}
+	return false
+}
+
+// workAt is when an active host has work and politeness allows it; false if that depends on an
+// event.
+func (f *Frontier) workAt(h *host) (instant, bool) {
+	a := h.active
+	at := never
+	if len(a.jobs) > 0 {
+		at = always
+	}
+	if f.isOverBudget(h) {
+		return max(at, f.politeAt(h)), len(a.jobs) > 0
+	}
+	for i := range a.queues {
+		if q := &a.queues[i]; !q.isBlocked() && a.offers(q) {
+			at = min(at, q.heldUntil)
+		}
+	}
+	if a.loadAfter != always && a.needsHeads(f.o.Heads) {
+		at = min(at, a.loadAfter)
+	}
+	at = min(at, f.readDueAt(h))
+	if at == never {
+		return never, false
+	}
+	return max(at, f.politeAt(h)), true
+}
+
+// politeAt is when politeness allows a request to an active host.
+func (f *Frontier) politeAt(h *host) instant { return f.instant(h.active.polite.Ready(f.clock)) }
+
+// isBlocked reports whether one of the host's queues is blocked.
+func (h *host) isBlocked() bool {
+	for i := range h.active.queues {
+		if h.active.queues[i].isBlocked() {
+			return true
+		}
+	}
+	return false
+}
+
+// setFailing records since when a host is failing.
+func (h *host) setFailing(s politeness.Signal, now instant) {
+	switch {
+	case s == politeness.SignalOK:
+		h.failingSince = never
+	case s != politeness.SignalAborted && h.failingSince == never:
+		h.failingSince = now
+	}
+}

@@ -1,0 +1,92 @@
+package frontier
+
+import (
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/storage"
+)
+
+// TestDecimal: a delay that is kept in few bits is told as what it stands for.
+func TestDecimal(t *testing.T) {
+	for _, d := range []time.Duration{0, time.Millisecond, 200 * time.Millisecond, 1100 * time.Millisecond,
+		2500 * time.Millisecond, 10 * time.Second, 3600 * time.Second, 86400500 * time.Millisecond} {
+		if got := decimal(float32(d.Seconds())); got != d {
+			t.Errorf("%v is told as %v", d, got)
+		}
+	}
+}
+
+// TestFinishOfLongDelays: a million URLs at a delay of a day take longer than a time.Duration
+// holds, and such a host still is the slowest.
+func TestFinishOfLongDelays(t *testing.T) {
+	o := testOptions()
+	o.Politeness.Delay = 24 * time.Hour
+	f, err := New(o, NewScope(ModeAny, nil, nil), epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, urls := range map[int]int{1: 1000, 2: 1_000_000} {
+		h := plain(id, urls)
+		if err := f.Restore(&h, epoch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	finish := make(map[int]time.Duration)
+	f.Waiting(epoch, func(w View) { finish[w.Left] = w.Finish })
+	if finish[1000] < 998*24*time.Hour || finish[1_000_000] <= finish[1000] {
+		t.Errorf("1,000 URLs: %v, 1,000,000: %v", finish[1000], finish[1_000_000])
+	}
+}
+
+// BenchmarkWalk walks over a million hosts as the engine does, and reports how long the longest
+// step held up the dispatcher.
+func BenchmarkWalk(b *testing.B) {
+	const n, step = 1_000_000, 200
+	f, err := New(testOptions(), NewScope(ModeAny, nil, nil), epoch)
+	if err != nil {
+		b.Fatal(err)
+	}
+	now := epoch.Add(time.Second)
+	for i := range n {
+		h := storage.Host{ID: storage.HostID(i + 1), Name: "h.example.com", Queues: []storage.Queue{{Queued: 10}}}
+		if err := f.Restore(&h, now); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var longest time.Duration
+	for b.Loop() {
+		for from, more := storage.HostID(0), true; more; more = from != 0 {
+			begun := time.Now()
+			from = f.Walk(from, step, now, func(*View) {})
+			longest = max(longest, time.Since(begun))
+		}
+	}
+	b.ReportMetric(float64(longest.Microseconds()), "longest-µs")
+	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/walk")
+}
+
+// TestWaitOfDormantHost keeps a wait though the disk says that it is over, as it does when the wall
+// clock was set forward.
+func TestWaitOfDormantHost(t *testing.T) {
+	m := newMemory()
+	w := newWorld(t, testOptions(), m)
+	w.add(urls("http://a.test/", 3)...)
+	w.answer = func(l Lease) answer {
+		a := answer{took: 10 * time.Millisecond}
+		if l.Kind == Robots {
+			a.retryAfter = time.Hour
+		}
+		return a
+	}
+	w.open()
+	w.run(10 * time.Minute)
+	if n := w.f.hostStates()[dormant]; n != 1 {
+		t.Fatalf("the host should be dormant: %v", w.f.hostStates())
+	}
+	m.hosts[1].Politeness = nil
+	w.finish(2*time.Hour, 3*time.Hour)
+	if gap := w.log[1].start.Sub(w.log[0].end); gap < time.Hour {
+		t.Errorf("fetched again after %v", gap)
+	}
+}
