@@ -128,24 +128,44 @@ func (f *Frontier) laneOrder(now instant) [lanes]lane {
 // none.
 func (f *Frontier) dueHost(now instant) *host {
 	for _, l := range f.laneOrder(now) {
-		if !f.laneOpen(l) {
-			continue
-		}
-		waits, renews := f.ready[l].top(), f.renewing[l].top()
-		if waits != nil && waits.key > now {
-			waits = nil
-		}
-		if renews != nil && (renews.renewKey > now || !f.renewable(now)) {
-			renews = nil
-		}
-		if renews != nil && (waits == nil || f.renewsFirst()) {
-			return renews
-		}
-		if waits != nil {
-			return waits
+		if h, _ := f.dueInLane(l, now); h != nil {
+			return h
 		}
 	}
 	return nil
+}
+
+// longestDue is the host that is due longest, of all lanes that are open; nil: there is none.
+func (f *Frontier) longestDue(now instant) (first *host) {
+	since := never
+	for _, l := range f.laneOrder(now) {
+		if h, key := f.dueInLane(l, now); h != nil && key < since {
+			first, since = h, key
+		}
+	}
+	return first
+}
+
+// dueInLane is the host of a lane whose turn it is, and since when; nil: there is none, or the lane is
+// not open.
+func (f *Frontier) dueInLane(l lane, now instant) (h *host, since instant) {
+	if !f.laneOpen(l) {
+		return nil, never
+	}
+	waits, renews := f.ready[l].top(), f.renewing[l].top()
+	if waits != nil && waits.key > now {
+		waits = nil
+	}
+	if renews != nil && (renews.renewKey > now || !f.renewable(now)) {
+		renews = nil
+	}
+	if renews != nil && (waits == nil || f.renewsFirst()) {
+		return renews, renews.renewKey
+	}
+	if waits != nil {
+		return waits, waits.key
+	}
+	return nil, never
 }
 
 // takePlace counts a host to its lane for a request that it is about to make, when all its limits
@@ -230,10 +250,10 @@ func (h *host) patience() instant {
 
 // Stalled returns the leases of requests that should be broken off, because hosts whose turn has
 // come wait: requests that have been under way for longer than their hosts are waited for then, and
-// of which isSlow says that they bring next to nothing. They are those of hosts that are not quick,
+// of which isSlow says that they have brought next to nothing for longer than that patience. They are those of hosts that are not quick,
 // the oldest first, as many as hosts wait for a worker or for one of their limits. Those of quick
 // hosts are among them only where more than half of the workers wait like that.
-func (f *Frontier) Stalled(now time.Time, isSlow func(lease uint64, lasts time.Duration) bool) (broken []uint64) {
+func (f *Frontier) Stalled(now time.Time, isSlow func(lease uint64, lasts, patience time.Duration) bool) (broken []uint64) {
 	f.read(now)
 	t := f.instant(now)
 	waiting, lines := f.waitingFor(t), f.waitingInLine()
@@ -246,7 +266,8 @@ func (f *Frontier) Stalled(now time.Time, isSlow func(lease uint64, lasts time.D
 		if out.lease.Kind != Page && out.lease.Kind != Robots {
 			continue
 		}
-		if lasts := t - f.instant(out.lease.At); lasts > out.host.patience() && isSlow(id, time.Duration(lasts)) {
+		lasts, patience := t-f.instant(out.lease.At), out.host.patience()
+		if lasts > patience && isSlow(id, time.Duration(lasts), time.Duration(patience)) {
 			stalled[out.lane] = append(stalled[out.lane], out)
 			all++
 		}

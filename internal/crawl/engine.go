@@ -178,6 +178,7 @@ func (e *Engine) openClient() (err error) {
 	if e.client, err = fetch.New(e.o.Fetch, e.now); err != nil {
 		return err
 	}
+	e.limitBandwidth()
 	e.encoder, err = archive.NewEncoder(e.o.Archive, e.spool)
 	return err
 }

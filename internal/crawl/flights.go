@@ -45,14 +45,16 @@ func (r *run) planStallCheck() {
 }
 
 // breakOffStalled breaks off requests that bring next to nothing where other hosts wait for a
-// worker. It is not done while nobody has a turn anyhow.
+// worker. It is not done while nobody has a turn anyhow, or requests are scarce and not workers.
 func (r *run) breakOffStalled(now time.Time) {
 	r.stallCheck = nil
 	defer r.planStallCheck()
-	if r.paused() {
+	if r.paused() || r.maxRate.scarce {
 		return
 	}
-	slow := func(id uint64, lasts time.Duration) bool { return r.client.IsSlow(&r.flights[id].progress, lasts) }
+	slow := func(id uint64, lasts, patience time.Duration) bool {
+		return r.client.IsSlow(&r.flights[id].progress, lasts, patience)
+	}
 	for _, id := range r.f.Stalled(now, slow) {
 		r.flights[id].end(fetch.ErrTooSlow)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 // Live are the options that may change while a crawl runs.
 type Live struct {
 	Workers          int
+	MaxRate          float64
+	Bandwidth        int64
 	ExitWhenDone     bool
 	GiveUpAfter      time.Duration
 	ShutdownGrace    time.Duration
@@ -30,7 +33,8 @@ type Live struct {
 // Live are those of the options that may change.
 func (o Options) Live() Live {
 	return Live{
-		Workers: o.Workers, ExitWhenDone: o.ExitWhenDone, GiveUpAfter: o.GiveUpAfter, ShutdownGrace: o.ShutdownGrace, MaxPages: o.MaxPages,
+		Workers: o.Workers, MaxRate: o.MaxRate, Bandwidth: o.Bandwidth,
+		ExitWhenDone: o.ExitWhenDone, GiveUpAfter: o.GiveUpAfter, ShutdownGrace: o.ShutdownGrace, MaxPages: o.MaxPages,
 		Include: o.Include, Exclude: o.Exclude, Politeness: o.Frontier.Politeness, Overrides: o.Frontier.Overrides, HostBudget: o.Frontier.HostBudget, RenewShare: o.Frontier.RenewShare,
 		Resolvers: o.Frontier.Resolvers,
 	}
@@ -39,6 +43,7 @@ func (o Options) Live() Live {
 // with are the options with others that changed.
 func (o Options) with(l Live) Options {
 	o.Workers, o.ExitWhenDone, o.GiveUpAfter, o.ShutdownGrace, o.MaxPages = l.Workers, l.ExitWhenDone, l.GiveUpAfter, l.ShutdownGrace, l.MaxPages
+	o.MaxRate, o.Bandwidth = l.MaxRate, l.Bandwidth
 	o.Include, o.Exclude = l.Include, l.Exclude
 	o.Frontier.Politeness, o.Frontier.Overrides, o.Frontier.HostBudget, o.Frontier.RenewShare = l.Politeness, l.Overrides, l.HostBudget, l.RenewShare
 	o.Frontier.Resolvers = l.Resolvers
@@ -53,6 +58,17 @@ type inForce struct {
 
 func (e *Engine) put(l Live) {
 	e.force.Store(&inForce{Live: l, politeness: e.o.with(l).Frontier.HostPoliteness()})
+}
+
+// limitBandwidth puts the limits of the bytes that are received in force.
+func (e *Engine) limitBandwidth() {
+	force := e.force.Load()
+	limited := func(o frontier.Override) bool { return o.Politeness.Bandwidth > 0 }
+	var ofHost func(string) int64
+	if force.Politeness.Bandwidth > 0 || slices.ContainsFunc(force.Overrides, limited) {
+		ofHost = func(host string) int64 { return force.politeness(host).Bandwidth }
+	}
+	e.client.SetBandwidth(force.Bandwidth, ofHost)
 }
 
 // change is a set of live options on its way to the dispatcher.
@@ -115,6 +131,8 @@ func (e *Engine) overridden(list []frontier.Override) (map[storage.HostID]int, e
 // change puts live options in force.
 func (r *run) change(c *change) {
 	r.put(c.live)
+	r.limitBandwidth()
+	r.maxRate.set(c.live.MaxRate, r.now())
 	r.grow()
 	scope := r.f.Scope().WithExpressions(c.live.Include, c.live.Exclude)
 	r.f.SetScope(scope)

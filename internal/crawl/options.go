@@ -21,6 +21,8 @@ import (
 type Options struct {
 	DataDir       string
 	Workers       int           // requests in flight, all hosts together
+	MaxRate       float64       // requests a second, pages and robots.txt files of all hosts together; 0: no limit
+	Bandwidth     int64         // bytes a second that are received of all hosts together, see fetch.Client.SetBandwidth; 0: no limit
 	ExitWhenDone  bool          // false: stay up when there is nothing to do
 	GiveUpAfter   time.Duration // hosts that cannot be asked by then are postponed
 	ShutdownGrace time.Duration // for requests in flight when asked to stop
@@ -77,6 +79,10 @@ func (o Options) Validate() error {
 	if o.Workers < 1 {
 		errs = append(errs, fmt.Errorf("crawl: Workers is %d, should be at least 1", o.Workers))
 	}
+	if o.Bandwidth < 0 {
+		errs = append(errs, fmt.Errorf("crawl: Bandwidth is %d, should be 0 (no limit) or more", o.Bandwidth))
+	}
+	errs = append(errs, validateMaxRate(o.MaxRate))
 	if o.GiveUpAfter < 0 || o.ShutdownGrace < 0 {
 		errs = append(errs, errors.New("crawl: GiveUpAfter and ShutdownGrace may not be negative"))
 	}

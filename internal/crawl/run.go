@@ -48,6 +48,7 @@ type run struct {
 	stalls    chan error
 	desk      *desk
 	alarm     alarm
+	maxRate   maxRate
 
 	pending    *job // gathers for the next commit
 	spare      *job // to be used again; nil: none
@@ -124,7 +125,7 @@ func (e *Engine) Run(ctx context.Context, seeds []Seed) (Summary, error) {
 		toCommit: make(chan *job), committed: make(chan *job, 1),
 		toLoad: make(chan []frontier.LoadRequest), loaded: make(chan *load, 1),
 		toSweep: make(chan *sweep), swept: make(chan *swept), stalls: make(chan error, 1),
-		desk: newDesk(), settled: e.ledger.Place(),
+		desk: newDesk(), settled: e.ledger.Place(), maxRate: newMaxRate(e.force.Load().MaxRate),
 	}
 	if err := errors.Join(r.openSweeps(), r.openPause()); err != nil {
 		return Summary{}, err
@@ -257,10 +258,13 @@ func (r *run) dispatch(ctx context.Context) {
 	}
 }
 
-// arm sets the alarm to the next instant at which a host may be asked.
+// arm sets the alarm to the next instant at which a host may be asked, and the limit of all requests allows it.
 func (r *run) arm() {
 	var err error
 	if at, ok := r.f.NextWake(); ok && !r.paused() && r.busy < r.force.Load().Workers {
+		if at.Before(r.maxRate.next) {
+			at = r.maxRate.next
+		}
 		err = r.alarm.set(at)
 	} else {
 		err = r.alarm.stop()
@@ -287,7 +291,7 @@ func (r *run) handOut() {
 	defer r.lookUpNames() // of hosts whose turn came
 	for r.busy < r.force.Load().Workers && !r.paused() {
 		now := r.now()
-		l, ok := r.f.Next(now)
+		l, ok := r.nextLease(now)
 		r.collect()
 		if !ok {
 			return
@@ -296,6 +300,7 @@ func (r *run) handOut() {
 		if !entered {
 			continue
 		}
+		r.maxRate.took(now)
 		r.busy++
 		if l.Kind == frontier.Page {
 			r.pages++

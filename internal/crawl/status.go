@@ -38,6 +38,7 @@ type Status struct {
 	Errors       map[string]uint64 `json:"errors,omitempty"`   // requests of this run without a usable answer, by the names of docs/ERRORS.md; robots.txt and name lookups among them
 	Failed       map[string]uint64 `json:"failed,omitempty"`   // URLs that this run gave up, by the names of docs/ERRORS.md; a status is spelt out: "status 404"
 	Pace         Pace              `json:"pace"`
+	Limits       Limits            `json:"limits"`
 	PagesPerSec  float64           `json:"pages_per_second"` // over the last ten seconds
 	BytesPerSec  float64           `json:"bytes_per_second"`
 	Finish       float64           `json:"finish_seconds"`          // at the delays in force; the slowest host decides
@@ -59,6 +60,27 @@ type Rates struct {
 	Added    uint64 `json:"added"`    // URLs that were new
 	Outside  uint64 `json:"outside"`
 	Commits  uint64 `json:"commits"`
+}
+
+// Limits are the limits of the crawl as a whole, 0 where there is none, and for how long they have held it in this run.
+type Limits struct {
+	MaxRate       float64 `json:"max_rate"`               // requests a second
+	RateWait      float64 `json:"rate_wait_seconds"`      // in which hosts were due and max_rate held them
+	Bandwidth     int64   `json:"bandwidth"`              // bytes a second
+	HostBandwidth int64   `json:"host_bandwidth"`         // bytes a second of each host; overrides may say otherwise
+	BandwidthWait float64 `json:"bandwidth_wait_seconds"` // that requests have waited for either, all together
+	Received      uint64  `json:"received_bytes"`         // over the connections of this run's requests, TLS and headers included
+}
+
+// limits are the limits in force.
+func (e *Engine) limits(rateWait float64) Limits {
+	force := e.force.Load()
+	received, waited := e.client.Received()
+	return Limits{
+		MaxRate: force.MaxRate, RateWait: rateWait,
+		Bandwidth: force.Bandwidth, HostBandwidth: force.Politeness.Bandwidth, BandwidthWait: waited.Seconds(),
+		Received: uint64(received),
+	}
 }
 
 // SlowHost is a host that takes long to be done.
@@ -156,6 +178,7 @@ func (e *Engine) publish(s Status) {
 	}
 	s.Run, s.Traps = e.tally.load(), e.tally.traps.load()
 	s.Failed = e.tally.gaveUp.load()
+	s.Limits = e.limits(s.Limits.RateWait)
 	s.Statuses, s.Errors, s.Pace = e.tally.answers.load(), e.tally.answers.errors(), e.tally.pace.load()
 	e.status.Store(&s)
 }
@@ -198,6 +221,7 @@ func (r *run) report(state string) {
 		r.state, r.stateSince = s.State, now
 	}
 	s.Since = r.stateSince
+	s.Limits.RateWait = r.maxRate.total(now).Seconds()
 	s.PagesPerSec, s.BytesPerSec = r.meter.rates(now, r.tally.load())
 	r.publish(s)
 }

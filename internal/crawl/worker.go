@@ -57,7 +57,7 @@ func (r *run) request(ctx context.Context, res *result, req fetch.Request) (*fet
 		wait := retryAfter(resp)
 		res.noteRequest(resp, nil, wait)
 		return resp, nil, frontier.Report{
-			Sent: true, End: resp.End, Duration: resp.End.Sub(resp.Start),
+			Sent: true, End: resp.End, Duration: resp.End.Sub(resp.Start) - resp.Throttled,
 			Signal: signalOf(resp.Status), Cause: storage.StatusCause(resp.Status), RetryAfter: wait, RetryAfterText: resp.Header.Get("Retry-After"),
 			Bytes: uint64(resp.Body.Size()),
 		}
@@ -73,7 +73,7 @@ func (r *run) request(ctx context.Context, res *result, req fetch.Request) (*fet
 	res.noteRequest(nil, failure, 0)
 	return nil, failure, frontier.Report{
 		Sent: failure.Sent || failure.Kind != fetch.KindCanceled, Broken: failure.Kind == fetch.KindCanceled || failure.Kind == fetch.KindLostOnReuse,
-		End: failure.End, Duration: failure.End.Sub(failure.Start),
+		End: failure.End, Duration: failure.End.Sub(failure.Start) - failure.Throttled,
 		Signal: failureSignal(failure.Kind), Cause: storage.ReasonCause(reasonOf(failure.Kind)),
 	}
 }
