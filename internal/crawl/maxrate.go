@@ -83,6 +83,12 @@ func (m *maxRate) hold(held bool, now time.Time) {
 	}
 }
 
+// idle takes note that workers are what the crawl waits for, or that nothing may be handed out at all.
+func (m *maxRate) idle(now time.Time) {
+	m.scarce = false
+	m.hold(false, now)
+}
+
 // total is for how long hosts that were due have waited for the limit.
 func (m *maxRate) total(now time.Time) time.Duration {
 	if m.since.IsZero() {

@@ -307,6 +307,7 @@ func (r *run) handOut() {
 		}
 		r.takeOff(&l, place)
 	}
+	r.maxRate.idle(r.now())
 }
 
 // enter writes the start of a request into the ledger, and returns its place there.
