@@ -403,7 +403,7 @@ func TestCancelDuringAWait(t *testing.T) {
 		})
 	})
 	t.Run("HTTP/2", func(t *testing.T) {
-		overHTTP2Virtually(t, func(t *testing.T, c *Client) { checkCancel(t, c, "https://example.com/") })
+		overHTTP2Virtually(t, 1<<20, func(t *testing.T, c *Client) { checkCancel(t, c, "https://example.com/") })
 	})
 }
 
@@ -426,8 +426,8 @@ func checkCancel(t *testing.T, c *Client, u string) {
 	}
 }
 
-// overHTTP2Virtually runs a test with a client, and with a server of 1 MiB over HTTP/2.
-func overHTTP2Virtually(t *testing.T, test func(*testing.T, *Client)) {
+// overHTTP2Virtually runs a test with a client, and with a server of bodies of a length over HTTP/2.
+func overHTTP2Virtually(t *testing.T, length int, test func(*testing.T, *Client)) {
 	t.Helper()
 	server, client, from := testTLS(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -438,7 +438,7 @@ func overHTTP2Virtually(t *testing.T, test func(*testing.T, *Client)) {
 			t.Fatal(err)
 		}
 		serving := &http.Server{TLSConfig: server, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = w.Write(make([]byte, 1<<20))
+			_, _ = w.Write(make([]byte, length))
 		})}
 		served := make(chan struct{})
 		go func() {
@@ -457,7 +457,7 @@ func overHTTP2Virtually(t *testing.T, test func(*testing.T, *Client)) {
 // TestBandwidthOverHTTP2: streams keep to the limit, and the timeouts do not count the waits, which are
 // those of another goroutine there.
 func TestBandwidthOverHTTP2(t *testing.T) {
-	overHTTP2Virtually(t, func(t *testing.T, c *Client) {
+	overHTTP2Virtually(t, 1<<20, func(t *testing.T, c *Client) {
 		c.SetBandwidth(16<<10, nil)
 		start := time.Now()
 		for range 2 { // the second one over the same connection
@@ -473,6 +473,35 @@ func TestBandwidthOverHTTP2(t *testing.T) {
 		if took := time.Since(start); took < 127*time.Second || took > 131*time.Second {
 			t.Errorf("2 MiB at 16 KiB/s took %v", took)
 		}
+	})
+}
+
+// TestTripsUnderALimit: a wait for bandwidth makes no round trip a slow one, over a kept connection
+// neither.
+func TestTripsUnderALimit(t *testing.T) {
+	check := func(t *testing.T, c *Client, u, proto string) {
+		for range 2 {
+			time.Sleep(2 * quickFor)
+			c.SetBandwidth(1<<10, nil)
+			resp, err := c.Do(t.Context(), virtualRequest(t, u))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if resp.Proto != proto || resp.Throttled < 2*quickTrip || !c.line.isQuick() {
+				t.Errorf("%s, waited %v, the line is quick: %t", resp.Proto, resp.Throttled, c.line.isQuick())
+			}
+			_ = resp.Close()
+			c.SetBandwidth(0, nil)
+		}
+	}
+	t.Run("HTTP/1.1", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := serveSent(t, nil, nil)
+			check(t, newClient(t, quick(func(o *Options) { o.Dial = s.network.Dial })), "http://a.test/4000", "HTTP/1.1")
+		})
+	})
+	t.Run("HTTP/2", func(t *testing.T) {
+		overHTTP2Virtually(t, 4000, func(t *testing.T, c *Client) { check(t, c, "https://example.com/", "HTTP/2.0") })
 	})
 }
 
