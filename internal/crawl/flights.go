@@ -45,11 +45,11 @@ func (r *run) planStallCheck() {
 }
 
 // breakOffStalled breaks off requests that bring next to nothing where other hosts wait for a
-// worker. It is not done while nobody has a turn anyhow, or requests are scarce and not workers.
+// worker. It is not done while nobody has a turn anyhow.
 func (r *run) breakOffStalled(now time.Time) {
 	r.stallCheck = nil
 	defer r.planStallCheck()
-	if r.paused() || r.maxRate.scarce {
+	if r.paused() {
 		return
 	}
 	slow := func(id uint64, lasts, patience time.Duration) bool {

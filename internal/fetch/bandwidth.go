@@ -175,18 +175,50 @@ func (b *bandwidth) release(a *account, now time.Time) {
 type account struct {
 	shared *bandwidth
 	host   string
-	time   atomic.Int64 // nanoseconds that were waited for bandwidth, the wait under way included
+
+	mu           sync.Mutex    // guards what follows
+	total        time.Duration // of the waits that have ended
+	since, until time.Time     // of the wait under way; zero: there is none
 
 	limit  *hostLimit // guarded by shared.mu; nil: not needed so far
 	closed bool       // guarded by shared.mu
 }
 
-// waited is how long the request has waited for bandwidth, the whole of a wait under way included.
-func (a *account) waited() time.Duration {
+// waiting says how long the request has waited for bandwidth so far, and how long it will still wait if
+// no limit changes.
+func (a *account) waiting() (waited, still time.Duration) {
 	if a == nil {
-		return 0
+		return 0, 0
 	}
-	return time.Duration(a.time.Load())
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.since.IsZero() {
+		return a.total, 0
+	}
+	now := time.Now()
+	return a.total + now.Sub(a.since), max(a.until.Sub(now), 0)
+}
+
+// waited is how long the request has waited for bandwidth so far.
+func (a *account) waited() time.Duration {
+	waited, _ := a.waiting()
+	return waited
+}
+
+// begin takes note of a wait that begins, end of one that ends.
+func (a *account) begin(now time.Time, wait time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.since, a.until = now, now.Add(wait)
+}
+
+func (a *account) end(now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	waited := now.Sub(a.since)
+	a.total += waited
+	a.since = time.Time{}
+	a.shared.waited.Add(int64(waited))
 }
 
 // take counts n bytes that have come, and waits until they fit within the limits. It ends early when
@@ -204,20 +236,18 @@ func (a *account) take(n int, done <-chan struct{}) {
 
 // wait waits, and reports whether it has been for nothing because a limit has changed.
 func (a *account) wait(wait time.Duration, changed, done <-chan struct{}) (again bool) {
-	start := time.Now()
-	a.time.Add(int64(wait)) // before it, for the timers that end in the meantime
+	a.begin(time.Now(), wait)
+	defer func() { a.end(time.Now()) }()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return false
 	case <-done:
+		return false
 	case <-changed:
-		again = true
+		return true
 	}
-	waited := time.Since(start)
-	a.time.Add(int64(waited - wait))
-	a.shared.waited.Add(int64(waited))
-	return again
 }
 
 // SetBandwidth limits the bytes a second that are received: by all requests together, and by those to

@@ -407,6 +407,27 @@ func TestCancelDuringAWait(t *testing.T) {
 	})
 }
 
+// TestNobodyWaitsForAClosedConnection: a connection that is given up because its body is too long ends
+// the wait of whoever reads it, over HTTP/2 too.
+func TestNobodyWaitsForAClosedConnection(t *testing.T) {
+	overHTTP2Virtually(t, 1<<20, func(t *testing.T, c *Client) {
+		c.SetBandwidth(64, nil)
+		r := virtualRequest(t, "https://example.com/")
+		r.MaxBody = 1000
+		resp, err := c.Do(t.Context(), r)
+		if err != nil || !resp.Truncated {
+			t.Fatalf("%v, want a body that is cut", err)
+		}
+		_ = resp.Close()
+		synctest.Wait()
+		_, before := c.Received()
+		time.Sleep(time.Hour)
+		if _, after := c.Received(); after != before {
+			t.Errorf("something went on to wait for %v", after-before)
+		}
+	})
+}
+
 // checkCancel cancels a request in the middle of a wait.
 func checkCancel(t *testing.T, c *Client, u string) {
 	t.Helper()

@@ -82,11 +82,11 @@ type bound struct {
 func (b *bound) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	waited := b.watch.account.waited()
-	switch more := waited - b.waited; {
+	waited, still := b.watch.account.waiting()
+	switch more := waited + still - b.waited; {
 	case b.stopped:
 	case more > 0:
-		b.waited = waited
+		b.waited += more
 		b.timer.Reset(more)
 	default:
 		b.watch.cancel(&timeoutError{after: b.after})
