@@ -51,7 +51,7 @@ func newLimit(perSecond int64) limit {
 	if perSecond <= 0 {
 		return limit{}
 	}
-	burst := max(perSecond*int64(burstTime)/int64(time.Second), chunk)
+	burst := max(perSecond/int64(time.Second/burstTime), chunk)
 	return limit{perSecond: perSecond, limiter: rate.NewLimiter(rate.Limit(perSecond), int(burst))}
 }
 
@@ -67,15 +67,23 @@ func (l *limit) change(perSecond int64, now time.Time) bool {
 	return true
 }
 
-// reserve takes n bytes, and returns how long to wait for them.
-func (l *limit) reserve(n int, now time.Time) (wait time.Duration) {
-	if l.limiter == nil {
-		return 0
+// claim is bytes that were taken from a limiter, and the instant at which they fit within the limit.
+type claim struct {
+	limiter *rate.Limiter // nil: there is no limit
+	ready   time.Time
+}
+
+// claim takes n bytes, unless c is of this limit already.
+func (l *limit) claim(c *claim, n int, now time.Time) {
+	if c.limiter == l.limiter {
+		return
+	}
+	if *c = (claim{limiter: l.limiter}); l.limiter == nil {
+		return
 	}
 	for burst := l.limiter.Burst(); n > 0; n -= burst {
-		wait = l.limiter.ReserveN(now, min(n, burst)).DelayFrom(now)
+		c.ready = now.Add(l.limiter.ReserveN(now, min(n, burst)).DelayFrom(now))
 	}
-	return wait
 }
 
 // hostLimit is the limit of one host. It exists while requests to the host are under way, and after
@@ -118,19 +126,19 @@ func (b *bandwidth) limitOfLocked(host string) int64 {
 	return b.ofHost(host)
 }
 
-// reserve takes n bytes for a request, and returns how long to wait for them, and what is closed when
-// that has to be found out again.
-func (b *bandwidth) reserve(a *account, n int, now time.Time) (wait time.Duration, changed <-chan struct{}) {
+// claim takes n bytes for a request, of the whole crawl and of its host. It returns what is closed when
+// that has to be done again, because a limit has changed: only what that limit gave is taken again then.
+func (b *bandwidth) claim(a *account, all, host *claim, n int, now time.Time) (changed <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if a.limit == nil && !a.closed {
 		a.limit = b.useLocked(a.host)
 	}
-	wait = b.all.reserve(n, now)
+	b.all.claim(all, n, now)
 	if a.limit != nil {
-		wait = max(wait, a.limit.reserve(n, now))
+		a.limit.claim(host, n, now)
 	}
-	return wait, b.changed
+	return b.changed
 }
 
 // useLocked returns the limit of a host, for one more request; nil: it has none.
@@ -228,8 +236,11 @@ func (a *account) take(n int, done <-chan struct{}) {
 		return
 	}
 	a.shared.received.Add(int64(n))
+	var all, host claim
 	for again := true; again && a.shared.limited.Load(); {
-		wait, changed := a.shared.reserve(a, n, time.Now())
+		now := time.Now()
+		changed := a.shared.claim(a, &all, &host, n, now)
+		wait := max(all.ready.Sub(now), host.ready.Sub(now))
 		again = wait > 0 && a.wait(wait, changed, done)
 	}
 }

@@ -371,6 +371,55 @@ func TestChangeOfBandwidth(t *testing.T) {
 	}
 }
 
+// TestChangeOfAnotherLimit: whoever waits does so for the limits that have changed only.
+func TestChangeOfAnotherLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := serveSent(t, nil, nil)
+		c := newClient(t, quick(func(o *Options) { o.Dial = s.network.Dial }))
+		one := int64(1 << 20)
+		of := func(host string) int64 {
+			if host == "other.test" {
+				return one
+			}
+			return 2 << 10
+		}
+		c.SetBandwidth(1<<10, of)
+		if _, err := receiveOf(t, c, "http", "other.test", 1000); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var changes sync.WaitGroup
+		defer changes.Wait()
+		defer cancel()
+		changes.Go(func() {
+			for ctx.Err() == nil {
+				time.Sleep(100 * time.Millisecond)
+				one++
+				c.SetBandwidth(1<<10, of)
+			}
+		})
+		start := time.Now()
+		if _, err := receiveOf(t, c, "http", "a.test", 100<<10); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took > 102*time.Second {
+			t.Errorf("100 KiB at 1 KiB/s took %v", took)
+		}
+	})
+}
+
+// TestLargeLimit: a limit beyond all networks makes nothing wait.
+func TestLargeLimit(t *testing.T) {
+	for _, perSecond := range []int64{1 << 40, 1<<63 - 1} {
+		l := newLimit(perSecond)
+		var c claim
+		now := time.Now()
+		if l.claim(&c, 1<<30, now); c.ready.After(now) {
+			t.Errorf("%d: a wait of %v", perSecond, c.ready.Sub(now))
+		}
+	}
+}
+
 // TestLimitWhileReceiving: a first limit counts for a body that is being received without one.
 func TestLimitWhileReceiving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
