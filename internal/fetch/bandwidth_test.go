@@ -383,10 +383,11 @@ func TestChangeOfAnotherLimit(t *testing.T) {
 			}
 			return 2 << 10
 		}
-		c.SetBandwidth(1<<10, of)
+		c.SetBandwidth(0, of) // so that the limit of the host is still remembered
 		if _, err := receiveOf(t, c, "http", "other.test", 1000); err != nil {
 			t.Fatal(err)
 		}
+		c.SetBandwidth(1<<10, of)
 		ctx, cancel := context.WithCancel(t.Context())
 		var changes sync.WaitGroup
 		defer changes.Wait()
