@@ -250,10 +250,13 @@ func (h *host) patience() instant {
 
 // Stalled returns the leases of requests that should be broken off, because hosts whose turn has
 // come wait: requests that have been under way for longer than their hosts are waited for then, and
-// of which isSlow says that they have brought next to nothing for longer than that patience. They are those of hosts that are not quick,
-// the oldest first, as many as hosts wait for a worker or for one of their limits. Those of quick
-// hosts are among them only where more than half of the workers wait like that.
-func (f *Frontier) Stalled(now time.Time, isSlow func(lease uint64, lasts, patience time.Duration) bool) (broken []uint64) {
+// of which isSlow says that they have brought next to nothing for longer than that patience. They are
+// those of hosts that are not quick, the oldest first, as many as hosts wait for a worker or for one
+// of their limits. Those of quick hosts are among them only where more than half of the workers wait
+// like that.
+func (f *Frontier) Stalled(
+	now time.Time, isSlow func(lease uint64, lasts, patience time.Duration) bool,
+) (broken []uint64) {
 	f.read(now)
 	t := f.instant(now)
 	waiting, lines := f.waitingFor(t), f.waitingInLine()

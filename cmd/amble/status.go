@@ -116,11 +116,13 @@ func printStatus(w io.Writer, s crawl.Status) error {
 	return err
 }
 
-// limitsText names the limits of the whole crawl that are set, and how long they have held it; empty: there are none.
+// limitsText names the limits of the whole crawl that are set, and how long they have held it; empty:
+// there are none.
 func limitsText(l crawl.Limits) string {
 	var parts []string
 	if l.MaxRate > 0 {
-		parts = append(parts, fmt.Sprintf("%g requests/s (hosts that were due waited %s)", l.MaxRate, span(fromSeconds(l.RateWait))))
+		waited := span(fromSeconds(l.RateWait))
+		parts = append(parts, fmt.Sprintf("%g requests/s (hosts that were due waited %s)", l.MaxRate, waited))
 	}
 	if l.Bandwidth > 0 {
 		parts = append(parts, size(uint64(l.Bandwidth))+"/s")

@@ -42,7 +42,8 @@ func TestEndsReachTheEngine(t *testing.T) {
 	if err != nil || o.Validate() != nil {
 		t.Errorf("least: %v, %v", err, o.Validate())
 	}
-	most, err := inFile(t, "", []string{"crawl.workers=4096", "crawl.max_rate=100000", "fetch.bandwidth=1TiB", "politeness.host_bandwidth=1TiB", "crawl.max_pages=1000000000000000", "crawl.max_depth=65535",
+	most, err := inFile(t, "", []string{"crawl.workers=4096", "crawl.max_rate=100000",
+		"fetch.bandwidth=1TiB", "politeness.host_bandwidth=1TiB", "crawl.max_pages=1000000000000000", "crawl.max_depth=65535",
 		"fetch.max_redirects=50", "retry.max_attempts=100", "retry.delay=24h"}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -47,7 +47,7 @@ func (m *maxRate) set(perSecond float64, now time.Time) {
 	if perSecond == m.perSecond {
 		return
 	}
-	waited := m.waited
+	waited := m.total(now)
 	*m = newMaxRate(perSecond)
 	if m.waited = waited; m.limiter != nil {
 		m.limiter.ReserveN(now, m.limiter.Burst())

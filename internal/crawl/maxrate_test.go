@@ -246,7 +246,7 @@ func TestBandwidthOfCrawl(t *testing.T) {
 		for _, q := range web.Requests() {
 			last[q.Host] = max(last[q.Host], q.End.Sub(begin))
 		}
-		if least, most := pages*48*time.Second, pages*52*time.Second; last["a.test"] < least-64*time.Second || last["a.test"] > most {
+		if least, most := (pages*48-64)*time.Second, pages*52*time.Second; last["a.test"] < least || last["a.test"] > most {
 			t.Errorf("a.test was done after %v, want %v to %v", last["a.test"], least, most)
 		}
 		if least, most := 18*time.Second, 24*time.Second; last["b.test"] < least || last["b.test"] > most {

@@ -22,7 +22,7 @@ type Options struct {
 	DataDir       string
 	Workers       int           // requests in flight, all hosts together
 	MaxRate       float64       // requests a second, pages and robots.txt files of all hosts together; 0: no limit
-	Bandwidth     int64         // bytes a second that are received of all hosts together, see fetch.Client.SetBandwidth; 0: no limit
+	Bandwidth     int64         // bytes a second received, see fetch.Client.SetBandwidth; 0: no limit
 	ExitWhenDone  bool          // false: stay up when there is nothing to do
 	GiveUpAfter   time.Duration // hosts that cannot be asked by then are postponed
 	ShutdownGrace time.Duration // for requests in flight when asked to stop

@@ -258,7 +258,7 @@ func (r *run) dispatch(ctx context.Context) {
 	}
 }
 
-// arm sets the alarm to the next instant at which a host may be asked, and the limit of all requests allows it.
+// arm sets the alarm to the next instant at which a host may be asked and maxRate allows a request.
 func (r *run) arm() {
 	var err error
 	if at, ok := r.f.NextWake(); ok && !r.paused() && r.busy < r.force.Load().Workers {

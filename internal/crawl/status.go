@@ -62,14 +62,15 @@ type Rates struct {
 	Commits  uint64 `json:"commits"`
 }
 
-// Limits are the limits of the crawl as a whole, 0 where there is none, and for how long they have held it in this run.
+// Limits are the limits of the crawl as a whole, 0 where there is none, and for how long they have held
+// it in this run.
 type Limits struct {
 	MaxRate       float64 `json:"max_rate"`               // requests a second
 	RateWait      float64 `json:"rate_wait_seconds"`      // in which hosts were due and max_rate held them
 	Bandwidth     int64   `json:"bandwidth"`              // bytes a second
 	HostBandwidth int64   `json:"host_bandwidth"`         // bytes a second of each host; overrides may say otherwise
 	BandwidthWait float64 `json:"bandwidth_wait_seconds"` // that requests have waited for either, all together
-	Received      uint64  `json:"received_bytes"`         // over the connections of this run's requests, TLS and headers included
+	Received      uint64  `json:"received_bytes"`         // over the connections of this run, TLS and headers included
 }
 
 // limits are the limits in force.

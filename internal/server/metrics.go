@@ -144,7 +144,8 @@ func newStatusCollector(c Crawl, now func() time.Time) *statusCollector {
 		bandwidth:     d("bandwidth_limit_bytes", "fetch.bandwidth: bytes a second of all hosts together; 0: no limit."),
 		hostBandwidth: d("host_bandwidth_limit_bytes", "politeness.host_bandwidth: bytes a second of a host; 0: no limit."),
 		bandwidthWait: d("bandwidth_wait_seconds_total", "Time that requests of this run have waited for bandwidth, all together."),
-		wire:          d("connection_received_bytes_total", "Bytes that came over the connections of this run's requests, TLS and headers included."),
+		wire: d("connection_received_bytes_total",
+			"Bytes that came over the connections of this run's requests, TLS and headers included."),
 	}
 }
 
