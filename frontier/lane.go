@@ -125,24 +125,44 @@ func (f *Frontier) laneOrder(now instant) [lanes]lane {
 // dueHost is the first due host of the first open lane that has one; nil: there is none.
 func (f *Frontier) dueHost(now instant) *host {
 	for _, l := range f.laneOrder(now) {
-		if !f.laneOpen(l) {
-			continue
-		}
-		hasDeferred, recrawl := f.ready[l].top(), f.activeRecrawls[l].top()
-		if hasDeferred != nil && hasDeferred.readyAt > now {
-			hasDeferred = nil
-		}
-		if recrawl != nil && (recrawl.recrawlAt > now || !f.recrawlAllowed(now)) {
-			recrawl = nil
-		}
-		if recrawl != nil && (hasDeferred == nil || f.recrawlsFirst()) {
-			return recrawl
-		}
-		if hasDeferred != nil {
-			return hasDeferred
+		if h, _ := f.dueInLane(l, now); h != nil {
+			return h
 		}
 	}
 	return nil
+}
+
+// longestDue is the host of all open lanes that has been due longest; nil: there is none.
+func (f *Frontier) longestDue(now instant) (first *host) {
+	since := never
+	for _, l := range f.laneOrder(now) {
+		if h, at := f.dueInLane(l, now); h != nil && at < since {
+			first, since = h, at
+		}
+	}
+	return first
+}
+
+// dueInLane is the due host of a lane whose turn it is, and since when it is due; nil: there is none,
+// or the lane is not open.
+func (f *Frontier) dueInLane(l lane, now instant) (h *host, since instant) {
+	if !f.laneOpen(l) {
+		return nil, never
+	}
+	ready, recrawl := f.ready[l].top(), f.activeRecrawls[l].top()
+	if ready != nil && ready.readyAt > now {
+		ready = nil
+	}
+	if recrawl != nil && (recrawl.recrawlAt > now || !f.recrawlAllowed(now)) {
+		recrawl = nil
+	}
+	if recrawl != nil && (ready == nil || f.recrawlsFirst()) {
+		return recrawl, recrawl.recrawlAt
+	}
+	if ready != nil {
+		return ready, ready.readyAt
+	}
+	return nil, never
 }
 
 // reserveSlot counts a host in its lane for a request that it makes as soon as its limits allow.
@@ -225,11 +245,13 @@ func (h *host) stallTime() instant {
 }
 
 // Stalled returns the leases of requests to end because hosts that are due have to wait: requests
-// that have been in flight for longer than the stall time of their hosts, and that make next to no
-// progress, as isSlow reports. These are requests to hosts that are not quick, the oldest first, as
+// that have been in flight for longer than the stall time of their hosts, and that have made next to
+// no progress for longer than that, as isSlow reports. These are requests to hosts that are not quick, the oldest first, as
 // many as hosts wait for a worker or for one of their limits. Requests to quick hosts are among
 // them only if more than half of the workers are stalled.
-func (f *Frontier) Stalled(now time.Time, isSlow func(lease uint64, lasts time.Duration) bool) (broken []uint64) {
+func (f *Frontier) Stalled(
+	now time.Time, isSlow func(lease uint64, lasts, stallTime time.Duration) bool,
+) (broken []uint64) {
 	f.readClock(now)
 	t := f.instant(now)
 	waiting, lines := f.waitingFor(t), f.waitingInLine()
@@ -242,7 +264,8 @@ func (f *Frontier) Stalled(now time.Time, isSlow func(lease uint64, lasts time.D
 		if out.lease.Kind != Page && out.lease.Kind != Robots {
 			continue
 		}
-		if lasts := t - f.instant(out.lease.At); lasts > out.host.stallTime() && isSlow(id, time.Duration(lasts)) {
+		lasts, stallTime := t-f.instant(out.lease.At), out.host.stallTime()
+		if lasts > stallTime && isSlow(id, time.Duration(lasts), time.Duration(stallTime)) {
 			stalled[out.lane] = append(stalled[out.lane], out)
 			all++
 		}

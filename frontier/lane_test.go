@@ -271,7 +271,7 @@ func TestStalled(t *testing.T) {
 			t.Errorf("%v lasted %v", r, lasted)
 		}
 	}
-	none := w.f.Stalled(w.now, func(uint64, time.Duration) bool { return false })
+	none := w.f.Stalled(w.now, func(uint64, time.Duration, time.Duration) bool { return false })
 	if len(none) > 0 {
 		t.Errorf("%d requests that bring something are stalled", len(none))
 	}

@@ -11,21 +11,27 @@ import (
 // Next returns a lease for the request that has been due longest; false if none is due. The owner
 // calls it only while a worker is idle: a lease chosen ahead of time would be late for its host and
 // early for the next one.
-func (f *Frontier) Next(now time.Time) (Lease, bool) {
+func (f *Frontier) Next(now time.Time) (Lease, bool) { return f.next(now, f.dueHost) }
+
+// NextInTurn is Next for when requests are scarce and workers are not: the host that has been due
+// longest comes first, in whichever lane it is.
+func (f *Frontier) NextInTurn(now time.Time) (Lease, bool) { return f.next(now, f.longestDue) }
+
+func (f *Frontier) next(now time.Time, due func(instant) *host) (Lease, bool) {
 	f.readClock(now)
-	if out := f.next(now); out != nil {
+	if out := f.nextOf(now, due); out != nil {
 		return out.lease, true
 	}
 	return Lease{}, false
 }
 
-func (f *Frontier) next(now time.Time) *outstanding {
+func (f *Frontier) nextOf(now time.Time, due func(instant) *host) *outstanding {
 	t := f.instant(now)
 	f.activateDue(t)
 	if out := f.nextMatch(); out != nil {
 		return out
 	}
-	for h := f.dueHost(t); h != nil; h = f.dueHost(t) {
+	for h := due(t); h != nil; h = due(t) {
 		if out := f.serve(h, now); out != nil {
 			return out
 		}

@@ -346,7 +346,7 @@ func (w *world) end(lease uint64, a answer) {
 
 // breakOff breaks off what others should not wait for, four times a second.
 func (w *world) breakOff() {
-	for _, id := range w.f.Stalled(w.now, func(uint64, time.Duration) bool { return true }) {
+	for _, id := range w.f.Stalled(w.now, func(uint64, time.Duration, time.Duration) bool { return true }) {
 		r := w.out[id]
 		w.broken = append(w.broken, r.lease)
 		a := answer{took: w.now.Sub(r.start), signal: politeness.SignalUnreachable}

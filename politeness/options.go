@@ -22,6 +22,9 @@ type Options struct {
 	AdaptiveMax time.Duration
 	// PerHost is the number of requests in flight to a host whose delay in force is zero. Others have one.
 	PerHost int
+	// Bandwidth is how many bytes a second of a host's responses may be received, by whoever makes the
+	// requests. Zero: no limit.
+	Bandwidth int64
 	// Paused keeps hosts from being asked at all.
 	Paused bool
 	// Setting is what the settings call Delay and Paused, for reports.
@@ -57,6 +60,9 @@ func (o Options) Validate() error {
 	}
 	if o.AdaptiveMax < 0 || o.AdaptiveMax == 0 && o.AdaptiveFactor > 0 {
 		refuse("adaptive_max", o.AdaptiveMax, "more than 0s")
+	}
+	if o.Bandwidth < 0 {
+		refuse("host_bandwidth", o.Bandwidth, "0 (no limit) or more")
 	}
 	if o.PerHost < 1 {
 		refuse("per_host", o.PerHost, "1 or more")

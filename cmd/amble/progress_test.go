@@ -132,6 +132,24 @@ func TestLogger(t *testing.T) {
 	}
 }
 
+func TestStatusNamesLimits(t *testing.T) {
+	for want, l := range map[string]crawl.Limits{
+		"2.5 requests/s (hosts that were due waited 2m 5s); 2.0 MiB/s; 10.0 KiB/s a host": {
+			MaxRate: 2.5, RateWait: 125, Bandwidth: 2 << 20, HostBandwidth: 10 << 10,
+		},
+		"10.0 KiB/s a host": {HostBandwidth: 10 << 10, Received: 5},
+	} {
+		s, b := someStatus(), new(strings.Builder)
+		if s.Limits = l; printStatus(b, s) != nil || !strings.Contains(b.String(), "limits      "+want+"\n") {
+			t.Errorf("the status has no %q:\n%s", want, b)
+		}
+	}
+	b := new(strings.Builder)
+	if printStatus(b, someStatus()) != nil || strings.Contains(b.String(), "limits") {
+		t.Errorf("limits that nobody has set:\n%s", b)
+	}
+}
+
 func TestStatusNamesSlowHosts(t *testing.T) {
 	s := someStatus()
 	s.Slowest = append(s.Slowest, crawl.SlowHost{Host: "next.example.org", URLs: 1, Finish: 60})

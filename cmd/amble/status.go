@@ -102,6 +102,9 @@ func printStatus(w io.Writer, s crawl.Status) error {
 	if !s.Started.IsZero() {
 		rows = append(rows, []string{"rate", fmt.Sprintf("%.1f pages/s, %s/s", s.PagesPerSec, size(s.BytesPerSec))})
 	}
+	if text := limitsText(s.Limits); text != "" {
+		rows = append(rows, []string{"limits", text})
+	}
 	if text := finishText(s); text != "" {
 		rows = append(rows, []string{"left", text})
 	}
@@ -111,6 +114,23 @@ func printStatus(w io.Writer, s crawl.Status) error {
 	writeStatusTable(&b, rows)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// limitsText names the limits of the whole crawl that are set, and how long they have held it; empty:
+// there are none.
+func limitsText(l crawl.Limits) string {
+	var parts []string
+	if l.MaxRate > 0 {
+		waited := span(fromSeconds(l.RateWait))
+		parts = append(parts, fmt.Sprintf("%g requests/s (hosts that were due waited %s)", l.MaxRate, waited))
+	}
+	if l.Bandwidth > 0 {
+		parts = append(parts, size(uint64(l.Bandwidth))+"/s")
+	}
+	if l.HostBandwidth > 0 {
+		parts = append(parts, size(uint64(l.HostBandwidth))+"/s a host")
+	}
+	return strings.Join(parts, "; ")
 }
 
 // slowestRows names the hosts that take longest; where there is only one, the line before says it.

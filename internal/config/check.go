@@ -79,6 +79,17 @@ func between[T cmp.Ordered](k *checker, key string, value, least, most T) {
 	}
 }
 
+// bandwidth rejects a limit of bytes a second that is none.
+func (k *checker) bandwidth(key string, value ByteSize) {
+	if !isBandwidth(value) {
+		k.reject(key, wantBandwidth)
+	}
+}
+
+const wantBandwidth = "want 0, or 1KiB to 1TiB"
+
+func isBandwidth(b ByteSize) bool { return b == 0 || b >= KiB && b <= TiB }
+
 const (
 	week = 7 * 24 * time.Hour
 	year = 365 * 24 * time.Hour
@@ -87,6 +98,9 @@ const (
 func (k *checker) numbers() {
 	c := k.c
 	between(k, "crawl.workers", c.Crawl.Workers, 1, 4096)
+	if r := c.Crawl.MaxRate; r != 0 && !(r >= 0.001 && r <= 100_000) {
+		k.reject("crawl.max_rate", "want 0, or 0.001 to 100000")
+	}
 	between(k, "crawl.give_up_after", c.Crawl.GiveUpAfter, 0, year)
 	between(k, "crawl.shutdown_grace", c.Crawl.ShutdownGrace, 0, time.Hour)
 	between(k, "crawl.max_pages", c.Crawl.MaxPages, 0, 1e15)

@@ -10,6 +10,7 @@ import (
 func TestRanges(t *testing.T) {
 	tests := []struct{ key, below, above, allowed string }{
 		{"crawl.workers", "0", "4097", "1 to 4096"},
+		{"crawl.max_rate", "0.0009", "100001", "0, or 0.001 to 100000"},
 		{"crawl.give_up_after", "-1ns", "8761h", "0s to 8760h"},
 		{"crawl.shutdown_grace", "-1ns", "61m", "0s to 1h"},
 		{"crawl.max_pages", "-1", "1000000000000001", "0 to 1000000000000000"},
@@ -18,6 +19,7 @@ func TestRanges(t *testing.T) {
 		{"politeness.adaptive_factor", "-0.1", "1000.1", "0 to 1000"},
 		{"politeness.adaptive_max", "0", "169h", "1ms to 168h"},
 		{"politeness.per_host", "0", "257", "1 to 256"},
+		{"politeness.host_bandwidth", "1023", "1025GiB", "0, or 1KiB to 1TiB"},
 		{"politeness.per_ip", "0", "4097", "1 to 4096"},
 		{"politeness.ip_delay", "-1ns", "169h", "0s to 168h"},
 		{"politeness.per_domain", "-1", "4097", "0 to 4096"},
@@ -28,6 +30,7 @@ func TestRanges(t *testing.T) {
 		{"fetch.idle_timeout", "999us", "61m", "1ms to 1h"},
 		{"fetch.resolve_timeout", "999us", "61m", "1ms to 1h"},
 		{"fetch.min_rate", "1025KiB", "2MiB", "0B to 1MiB"},
+		{"fetch.bandwidth", "1023", "1025GiB", "0, or 1KiB to 1TiB"},
 		{"fetch.max_header", "1023", "16385KiB", "1KiB to 16MiB"},
 		{"fetch.max_body", "1023", "1048577KiB", "1KiB to 1GiB"},
 		{"fetch.spool_above", "4095", "1048577KiB", "4KiB to 1GiB"},

@@ -37,6 +37,7 @@ type Crawl struct {
 	Seeds         []string      `mapstructure:"seeds"`          // URLs as written; see Seeds
 	SeedsFile     string        `mapstructure:"seeds_file"`     // one URL a line, with a priority where it has one; empty: none
 	Workers       int           `mapstructure:"workers"`        // requests in flight, all hosts together
+	MaxRate       float64       `mapstructure:"max_rate"`       // requests a second, all hosts together; 0: no limit
 	ExitWhenDone  bool          `mapstructure:"exit_when_done"` // false: stay up as a daemon
 	GiveUpAfter   time.Duration `mapstructure:"give_up_after"`  // hosts that cannot be asked by then are postponed
 	ShutdownGrace time.Duration `mapstructure:"shutdown_grace"` // for requests in flight when asked to stop

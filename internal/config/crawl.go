@@ -45,6 +45,8 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 		Storage:       c.StorageOptions(),
 		DataDir:       c.DataDir,
 		Workers:       c.Crawl.Workers,
+		MaxRate:       c.Crawl.MaxRate,
+		Bandwidth:     int64(c.Fetch.Bandwidth),
 		ExitWhenDone:  c.Crawl.ExitWhenDone,
 		GiveUpAfter:   c.Crawl.GiveUpAfter,
 		ShutdownGrace: c.Crawl.ShutdownGrace,

@@ -42,7 +42,8 @@ func TestEndsReachTheEngine(t *testing.T) {
 	if err != nil || o.Validate() != nil {
 		t.Errorf("least: %v, %v", err, o.Validate())
 	}
-	most, err := inFile(t, "", []string{"crawl.workers=4096", "crawl.max_pages=1000000000000000", "crawl.max_depth=65535",
+	most, err := inFile(t, "", []string{"crawl.workers=4096", "crawl.max_rate=100000",
+		"fetch.bandwidth=1TiB", "politeness.host_bandwidth=1TiB", "crawl.max_pages=1000000000000000", "crawl.max_depth=65535",
 		"fetch.max_redirects=50", "retry.max_attempts=100", "retry.delay=24h"}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +63,8 @@ func TestCrawlOptionsCarryTheSettings(t *testing.T) {
 		"politeness.delay=5s", "output.dir=/o", "output.format=none", "fetch.timeout=6s",
 		"limits.host_pages=7", "limits.domain_pages=8", "limits.session=9", "traps.path_depth=10", "traps.repeated_segments=11", "traps.query_parameters=12",
 		"traps.calendar=false", "traps.session_names=visitid,sess*", "traps.queries_per_path=13", "traps.same_digest=14",
-		"limits.host_urls=15", "storage.max_size=1GiB", "storage.min_free=2GiB", "audit.max_size=3GiB", "audit.keep=4h"}, nil)
+		"limits.host_urls=15", "storage.max_size=1GiB", "storage.min_free=2GiB", "audit.max_size=3GiB", "audit.keep=4h",
+		"crawl.max_rate=2.5", "fetch.bandwidth=3MiB", "politeness.host_bandwidth=4KiB"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,6 +78,9 @@ func TestCrawlOptionsCarryTheSettings(t *testing.T) {
 		o.Mode != frontier.ModePrefix, len(o.Include) != 2, o.Include[1].String() != `\.html$`, len(o.Exclude) != 1,
 		f.Tokens[0] != "shopbot", f.Obey, f.Politeness.Delay != 5*time.Second,
 		o.Archive.Dir != "/o", o.Archive.Formats[0] != "none", o.Fetch.Timeout != 6*time.Second, o.Fetch.UserAgent != "shopbot/1.2":
+		t.Errorf("%+v", o)
+	}
+	if o.MaxRate != 2.5 || o.Bandwidth != 3<<20 || f.Politeness.Bandwidth != 4<<10 {
 		t.Errorf("%+v", o)
 	}
 	names := append(frontier.SessionNames(), "visitid", "sess*")

@@ -25,6 +25,7 @@ type Fetch struct {
 	IdleTimeout    time.Duration `mapstructure:"idle_timeout"`    // between two pieces of a body
 	ResolveTimeout time.Duration `mapstructure:"resolve_timeout"` // for the addresses of a name
 	MinRate        ByteSize      `mapstructure:"min_rate"`        // bytes a second of a response; 0: any
+	Bandwidth      ByteSize      `mapstructure:"bandwidth"`       // bytes a second of all responses together; 0: no limit
 	MaxHeader      ByteSize      `mapstructure:"max_header"`      // bytes of a response header
 	MaxBody        ByteSize      `mapstructure:"max_body"`        // decoded bytes kept of a body
 	SpoolAbove     ByteSize      `mapstructure:"spool_above"`     // bodies as large as this are in files
@@ -73,6 +74,7 @@ func (k *checker) fetch() {
 	between(k, "fetch.idle_timeout", f.IdleTimeout, time.Millisecond, time.Hour)
 	between(k, "fetch.resolve_timeout", f.ResolveTimeout, time.Millisecond, time.Hour)
 	between(k, "fetch.min_rate", f.MinRate, 0, 1*MiB)
+	k.bandwidth("fetch.bandwidth", f.Bandwidth)
 	between(k, "fetch.max_header", f.MaxHeader, 1*KiB, 16*MiB)
 	between(k, "fetch.max_body", f.MaxBody, 1*KiB, 1*GiB)
 	between(k, "fetch.spool_above", f.SpoolAbove, spool.HeadBytes, 1*GiB)

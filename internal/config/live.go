@@ -10,10 +10,10 @@ import (
 // LiveKeys are the settings that take effect while a crawl runs.
 func LiveKeys() []string {
 	return []string{
-		"crawl.workers", "crawl.exit_when_done", "crawl.give_up_after", "crawl.shutdown_grace", "crawl.max_pages",
+		"crawl.workers", "crawl.max_rate", "crawl.exit_when_done", "crawl.give_up_after", "crawl.shutdown_grace", "crawl.max_pages",
 		"scope.include", "scope.exclude",
-		"limits.host_pages", "fetch.resolvers", "recrawl.share",
-		"politeness.overrides", "politeness.delay", "politeness.adaptive_factor", "politeness.adaptive_max", "politeness.per_host", "politeness.per_ip", "politeness.ip_delay",
+		"limits.host_pages", "fetch.resolvers", "fetch.bandwidth", "recrawl.share",
+		"politeness.overrides", "politeness.delay", "politeness.adaptive_factor", "politeness.adaptive_max", "politeness.per_host", "politeness.host_bandwidth", "politeness.per_ip", "politeness.ip_delay",
 		"log.level",
 	}
 }

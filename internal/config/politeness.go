@@ -19,6 +19,7 @@ type Politeness struct {
 	AdaptiveFactor float64        `mapstructure:"adaptive_factor"` // delay at least this many times the last response time; 0: off
 	AdaptiveMax    time.Duration  `mapstructure:"adaptive_max"`    // most that the adaptive delay may come to
 	PerHost        int            `mapstructure:"per_host"`        // requests in flight; more than 1 only where no delay is in force
+	HostBandwidth  ByteSize       `mapstructure:"host_bandwidth"`  // bytes a second received of a host; 0: no limit
 	PerIP          int            `mapstructure:"per_ip"`          // requests in flight to one IP address
 	IPDelay        time.Duration  `mapstructure:"ip_delay"`        // least time between two requests to one IP address
 	PerDomain      int            `mapstructure:"per_domain"`      // requests in flight to all hosts of a registrable domain; 0: no limit
@@ -41,6 +42,7 @@ type Override struct {
 	Delay          *time.Duration `mapstructure:"delay"`
 	AdaptiveFactor *float64       `mapstructure:"adaptive_factor"`
 	PerHost        *int           `mapstructure:"per_host"`
+	HostBandwidth  *ByteSize      `mapstructure:"host_bandwidth"`
 	HostPages      *int           `mapstructure:"host_pages"` // limits.host_pages of each of them
 	Pause          bool           `mapstructure:"pause"`      // nothing is asked of them
 }
@@ -53,6 +55,7 @@ func (c *Config) PolitenessOptions() politeness.Options {
 		AdaptiveFactor: p.AdaptiveFactor,
 		AdaptiveMax:    p.AdaptiveMax,
 		PerHost:        p.PerHost,
+		Bandwidth:      int64(p.HostBandwidth),
 		PerIP:          p.PerIP,
 		IPDelay:        p.IPDelay,
 	}
@@ -67,6 +70,7 @@ func (c *Config) overrides() []frontier.Override {
 		p.Delay = orElse(o.Delay, p.Delay)
 		p.AdaptiveFactor = orElse(o.AdaptiveFactor, p.AdaptiveFactor)
 		p.PerHost = orElse(o.PerHost, p.PerHost)
+		p.Bandwidth = int64(orElse(o.HostBandwidth, c.Politeness.HostBandwidth))
 		p.Paused = o.Pause
 		if o.Delay != nil || o.Pause {
 			p.Setting = fmt.Sprintf("politeness.overrides, item %d", i+1)
@@ -137,6 +141,7 @@ func (k *checker) politeness() {
 	between(k, "politeness.adaptive_max", p.AdaptiveMax, time.Millisecond, week)
 	between(k, "politeness.per_host", p.PerHost, 1, 256)
 	between(k, "politeness.per_ip", p.PerIP, 1, 4096)
+	k.bandwidth("politeness.host_bandwidth", p.HostBandwidth)
 	between(k, "politeness.ip_delay", p.IPDelay, 0, week)
 	between(k, "politeness.per_domain", p.PerDomain, 0, 4096)
 	between(k, "politeness.domain_delay", p.DomainDelay, 0, week)
@@ -168,6 +173,9 @@ func (k *checker) overrides() {
 		itemBetween(reject, "delay", o.Delay, 0, week)
 		itemBetween(reject, "adaptive_factor", o.AdaptiveFactor, 0, 1000)
 		itemBetween(reject, "per_host", o.PerHost, 1, 256)
+		if b := orElse(o.HostBandwidth, 0); !isBandwidth(b) {
+			reject("host_bandwidth: "+format(b), wantBandwidth)
+		}
 		itemBetween(reject, "host_pages", o.HostPages, 0, math.MaxInt32)
 		delay, factor := orElse(o.Delay, k.c.Politeness.Delay), orElse(o.AdaptiveFactor, k.c.Politeness.AdaptiveFactor)
 		if o.PerHost != nil && *o.PerHost > 1 && (delay > 0 || factor > 0) {

@@ -19,6 +19,7 @@ func TestOverridesAndRangesReachTheFrontier(t *testing.T) {
 	}
 	o := c.FrontierOptions()
 	first, second, third := politeness.DefaultOptions(), politeness.DefaultOptions(), politeness.DefaultOptions()
+	first.Bandwidth, second.Bandwidth, third.Bandwidth = 20<<10, 0, 100<<10
 	first.Delay, first.Setting = 5*time.Second, "politeness.overrides, item 1"
 	second.Delay, second.PerHost, second.Setting = 0, 4, "politeness.overrides, item 2"
 	third.Paused, third.Setting = true, "politeness.overrides, item 3"

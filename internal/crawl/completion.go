@@ -66,8 +66,8 @@ func (d *dispatcher) breakOffStalled(now time.Time) {
 	if d.isPaused() {
 		return
 	}
-	slow := func(id uint64, lasts time.Duration) bool {
-		return d.connections.IsSlow(&d.flights.all[id].progress, lasts)
+	slow := func(id uint64, lasts, stallTime time.Duration) bool {
+		return d.connections.IsSlow(&d.flights.all[id].progress, lasts, stallTime)
 	}
 	for _, id := range d.f.Stalled(now, slow) {
 		d.flights.all[id].end(fetch.ErrTooSlow)

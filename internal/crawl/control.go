@@ -127,7 +127,10 @@ func (e *Engine) overridden(list []frontier.Override) (map[storage.HostID]int, e
 
 // change puts live options in force.
 func (d *dispatcher) change(l Live, overridden map[storage.HostID]int) {
-	d.live.Store(newInForce(d.o, l))
+	force := newInForce(d.o, l)
+	d.live.Store(force)
+	force.limitBandwidth(d.connections)
+	d.maxRate.set(l.MaxRate, d.o.Now())
 	d.startWorkers()
 	d.setScope(d.f.Scope().WithExpressions(l.Include, l.Exclude))
 	d.f.Change(frontier.Change{

@@ -36,8 +36,9 @@ type ledger interface {
 
 // connections is what the dispatcher needs of the client.
 type connections interface {
-	IsSlow(p *fetch.Progress, lasts time.Duration) bool
+	IsSlow(p *fetch.Progress, lasts, patience time.Duration) bool
 	CloseIdle() bool
+	SetBandwidth(all int64, ofHost func(host string) int64)
 }
 
 // dispatcher owns the frontier, the start ledger and the request log. It gives leases to idle
@@ -82,6 +83,7 @@ type dispatcher struct {
 	ledger   ledger
 	requests *requestLog
 	timer    *time.Timer // rings when the next thing is due
+	maxRate  maxRate
 	batching
 	flights  flights
 	workers  int // started; those beyond Live.Workers are idle
@@ -210,6 +212,9 @@ func (d *dispatcher) finish() error {
 func (d *dispatcher) setTimer() {
 	at := earliest(d.flights.checkAt, d.pauseEnd)
 	if next, ok := d.f.NextWake(); ok && !d.isPaused() && d.busy < d.live.Load().Workers {
+		if next.Before(d.maxRate.next) {
+			next = d.maxRate.next
+		}
 		at = earliest(at, next)
 	}
 	if at.IsZero() {
@@ -252,7 +257,7 @@ func (d *dispatcher) handOut() {
 	defer d.lookUpNames() // of hosts whose turn came
 	for d.busy < d.live.Load().Workers && !d.isPaused() {
 		now := d.o.Now()
-		l, ok := d.f.Next(now)
+		l, ok := d.nextLease(now)
 		d.collect()
 		if !ok {
 			return
@@ -261,6 +266,7 @@ func (d *dispatcher) handOut() {
 		if !entered {
 			continue
 		}
+		d.maxRate.took(&l, now)
 		d.busy++
 		if l.Kind == frontier.Page {
 			d.pages++
@@ -269,6 +275,7 @@ func (d *dispatcher) handOut() {
 		d.flights.add(d.working, res, offset, now)
 		d.leases <- res
 	}
+	d.maxRate.idle(d.o.Now())
 }
 
 // enter writes the start of a request into the ledger, and returns its offset there. A match makes

@@ -107,6 +107,7 @@ func (e *Engine) openClient() (err error) {
 	if e.client, err = fetch.New(e.o.Fetch, e.o.Now); err != nil {
 		return err
 	}
+	e.live.Load().limitBandwidth(e.client)
 	e.encoder, err = archive.NewEncoder(e.o.Archive, e.spool)
 	return err
 }
@@ -294,6 +295,7 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven forgiveness) (*dispatche
 		leases:  leases, results: results, toCommit: batches, committed: committed, stalls: stalls,
 		toLoad: requests, loaded: loads, toSweep: sweeps, swept: pages,
 		f: f, ledger: e.ledger, requests: e.requests, timer: time.NewTimer(time.Hour),
+		maxRate:  newMaxRate(e.live.Load().MaxRate),
 		batching: batching{pending: new(batch), offset: e.ledger.Place()},
 		flights:  flights{all: make(map[uint64]*flight)}, suspects: e.suspects,
 		reporter: reporter{started: e.o.Now()}, surveyor: surveyor{table: e.table},

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
@@ -26,6 +27,8 @@ type Options struct {
 	Version       string
 	DataDir       string
 	Workers       int           // requests in flight, all hosts together
+	MaxRate       float64       // requests a second, pages and robots.txt files of all hosts together; 0: no limit
+	Bandwidth     int64         // bytes a second received, see fetch.Client.SetBandwidth; 0: no limit
 	ExitWhenDone  bool          // false: stay up when there is nothing to do
 	GiveUpAfter   time.Duration // hosts that may not be fetched from by then are postponed
 	ShutdownGrace time.Duration // for requests in flight when the crawl is stopped
@@ -87,6 +90,10 @@ func (o Options) Validate() error {
 	if o.Workers < 1 {
 		errs = append(errs, fmt.Errorf("crawl: Workers is %d, should be at least 1", o.Workers))
 	}
+	if o.Bandwidth < 0 {
+		errs = append(errs, fmt.Errorf("crawl: Bandwidth is %d, should be 0 (no limit) or more", o.Bandwidth))
+	}
+	errs = append(errs, validateMaxRate(o.MaxRate))
 	if o.GiveUpAfter < 0 || o.ShutdownGrace < 0 {
 		errs = append(errs, errors.New("crawl: GiveUpAfter and ShutdownGrace may not be negative"))
 	}
@@ -138,6 +145,8 @@ func (o *Options) Descriptors() (least, full int) {
 // Live are the options that may change while a crawl runs.
 type Live struct {
 	Workers          int
+	MaxRate          float64
+	Bandwidth        int64
 	ExitWhenDone     bool
 	GiveUpAfter      time.Duration
 	ShutdownGrace    time.Duration
@@ -154,7 +163,8 @@ type Live struct {
 func (o Options) Live() Live {
 	f := &o.Frontier
 	return Live{
-		Workers: o.Workers, ExitWhenDone: o.ExitWhenDone, GiveUpAfter: o.GiveUpAfter,
+		Workers: o.Workers, MaxRate: o.MaxRate, Bandwidth: o.Bandwidth,
+		ExitWhenDone: o.ExitWhenDone, GiveUpAfter: o.GiveUpAfter,
 		ShutdownGrace: o.ShutdownGrace, MaxPages: o.MaxPages, Include: o.Include, Exclude: o.Exclude,
 		Politeness: f.Politeness, Overrides: f.Overrides, HostBudget: f.HostBudget, RenewShare: f.RenewShare,
 		Resolvers: f.Resolvers,
@@ -163,6 +173,7 @@ func (o Options) Live() Live {
 
 // with returns o with the live options replaced by l.
 func (o Options) with(l Live) Options {
+	o.MaxRate, o.Bandwidth = l.MaxRate, l.Bandwidth
 	o.Workers, o.ExitWhenDone, o.GiveUpAfter = l.Workers, l.ExitWhenDone, l.GiveUpAfter
 	o.ShutdownGrace, o.MaxPages, o.Include, o.Exclude = l.ShutdownGrace, l.MaxPages, l.Include, l.Exclude
 	f := &o.Frontier
@@ -179,4 +190,14 @@ type inForce struct {
 
 func newInForce(o *Options, l Live) *inForce {
 	return &inForce{Live: l, politeness: o.with(l).Frontier.HostPoliteness()}
+}
+
+// limitBandwidth puts the limits of the bytes that are received in force.
+func (f *inForce) limitBandwidth(c connections) {
+	limited := func(o frontier.Override) bool { return o.Politeness.Bandwidth > 0 }
+	var ofHost func(string) int64
+	if f.Politeness.Bandwidth > 0 || slices.ContainsFunc(f.Overrides, limited) {
+		ofHost = func(host string) int64 { return f.politeness(host).Bandwidth }
+	}
+	c.SetBandwidth(f.Bandwidth, ofHost)
 }

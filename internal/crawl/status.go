@@ -44,6 +44,7 @@ type Status struct {
 	Failed map[string]uint64 `json:"failed,omitempty"`
 
 	Pace         Pace       `json:"pace"`
+	Limits       Limits     `json:"limits"`
 	PagesPerSec  float64    `json:"pages_per_second"` // over the last ten seconds
 	BytesPerSec  float64    `json:"bytes_per_second"`
 	Finish       float64    `json:"finish_seconds"`          // at the delays in force; the slowest host decides
@@ -65,6 +66,28 @@ type Rates struct {
 	Added    uint64 `json:"added"`    // URLs that were new
 	Outside  uint64 `json:"outside"`
 	Commits  uint64 `json:"commits"`
+}
+
+// Limits are the limits of the crawl as a whole, 0 where there is none, and for how long they have held
+// it in this run.
+type Limits struct {
+	MaxRate       float64 `json:"max_rate"`               // requests a second
+	RateWait      float64 `json:"rate_wait_seconds"`      // in which hosts were due and max_rate held them
+	Bandwidth     int64   `json:"bandwidth"`              // bytes a second
+	HostBandwidth int64   `json:"host_bandwidth"`         // bytes a second of each host; overrides may say otherwise
+	BandwidthWait float64 `json:"bandwidth_wait_seconds"` // that requests have waited for either, all together
+	Received      uint64  `json:"received_bytes"`         // over the connections of this run, TLS and headers included
+}
+
+// limits are the limits in force.
+func (e *Engine) limits(rateWait float64) Limits {
+	force := e.live.Load()
+	received, waited := e.client.Received()
+	return Limits{
+		MaxRate: force.MaxRate, RateWait: rateWait,
+		Bandwidth: force.Bandwidth, HostBandwidth: force.Politeness.Bandwidth, BandwidthWait: waited.Seconds(),
+		Received: uint64(received),
+	}
 }
 
 // SlowHost is a host that takes long to be done.
@@ -99,6 +122,7 @@ func (e *Engine) publish(s Status) {
 	}
 	t := &e.tally
 	s.Run, s.Traps, s.Failed = t.load(), t.traps.load(), t.gaveUp.load()
+	s.Limits = e.limits(s.Limits.RateWait)
 	s.Statuses, s.Errors, s.Pace = t.answers.load(), t.answers.errors(), t.pace.load()
 	e.status.Store(&s)
 }
@@ -150,6 +174,7 @@ func (d *dispatcher) report(state string) {
 		d.state, d.stateSince = s.State, now
 	}
 	s.Since = d.stateSince
+	s.Limits.RateWait = d.maxRate.total(now).Seconds()
 	s.PagesPerSec, s.BytesPerSec = d.meter.rates(now, d.tally.load())
 	d.publish(s)
 }

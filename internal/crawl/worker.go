@@ -177,7 +177,7 @@ func (w *worker) request(
 		w.observe(&q)
 		res.request = q
 		return resp, nil, frontier.Report{
-			Sent: true, End: resp.End, Duration: resp.End.Sub(resp.Start),
+			Sent: true, End: resp.End, Duration: resp.End.Sub(resp.Start) - resp.Throttled,
 			Signal: signalOf(resp.Status), Cause: storage.StatusCause(resp.Status),
 			RetryAfter: q.RetryAfter, RetryAfterText: resp.Header.Get("Retry-After"),
 			Bytes: uint64(resp.Body.Size()),
@@ -193,7 +193,7 @@ func (w *worker) request(
 	return nil, failure, frontier.Report{
 		Sent:   failure.Sent || failure.Kind != fetch.KindCanceled,
 		Broken: failure.Kind == fetch.KindCanceled || failure.Kind == fetch.KindLostOnReuse,
-		End:    failure.End, Duration: failure.End.Sub(failure.Start),
+		End:    failure.End, Duration: failure.End.Sub(failure.Start) - failure.Throttled,
 		Signal: failureSignal(failure.Kind), Cause: storage.ReasonCause(reasonOf(failure.Kind)),
 	}
 }

@@ -31,6 +31,7 @@ type Client struct {
 	resolutions *resolutions
 	benches     chan *bench // those where no body is being decoded
 	line        *line
+	bandwidth   *bandwidth
 
 	proxy   *way     // nil: none
 	cookies *cookies // nil: none are kept
@@ -67,6 +68,7 @@ func New(o Options, now func() time.Time) (*Client, error) {
 		resolutions: newResolutions(o.ResolveCache),
 		benches:     newBenches(),
 		line:        dialer.line,
+		bandwidth:   newBandwidth(),
 	}, nil
 }
 
@@ -111,6 +113,8 @@ type Response struct {
 	// Start is when the request began (dialling included), Connected when there was
 	// a connection, FirstByte when the answer began, End when the body had been received.
 	Start, Connected, FirstByte, End time.Time
+	// Throttled is how long of that the request waited for bandwidth: see SetBandwidth.
+	Throttled time.Duration
 	// WireBytes counts what was received, header and TLS framing included.
 	WireBytes int64
 	// RemoteAddr is the address that was really asked. Zero with a proxy, which
@@ -133,21 +137,24 @@ func (r *Response) Close() error {
 // a redirect is a response like others. The caller closes the response.
 func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	start := c.now()
+	a := &account{shared: c.bandwidth, host: r.URL.Host()}
+	r.Progress.begin(a)
 	defer r.Progress.end()
-	w := newWatch(ctx, c.o.Timeout)
-	w.pace.c = c
+	w := newWatch(ctx, c.o.Timeout, a)
+	w.pace.c, w.pace.account = c, a
 	defer w.stop()
 	resp, sent, err := c.do(w, r)
+	c.bandwidth.release(a, time.Now())
 	if err != nil {
 		kind, cause := w.classify(err)
 		failure := &Error{Kind: kind, Op: w.phase.op(), URL: r.URL.String(), Sent: sent,
-			Start: start, End: c.now(), Err: cause, Partial: resp}
+			Start: start, End: c.now(), Throttled: a.waited(), Err: cause, Partial: resp}
 		if resp != nil {
-			resp.Start, resp.End = failure.Start, failure.End
+			resp.Start, resp.End, resp.Throttled = failure.Start, failure.End, failure.Throttled
 		}
 		return nil, failure
 	}
-	resp.Start = start
+	resp.Start, resp.Throttled = start, a.waited()
 	return resp, nil
 }
 
@@ -259,9 +266,9 @@ func (c *Client) exchange(w *watch, cn *conn, r Request, fields []field, limit i
 	if cn.h2 == nil {
 		return c.exchange1(w, cn, r, fields, limit)
 	}
-	start := time.Now()
+	trip := w.trip()
 	if resp, err = c.exchange2(w, cn, r, fields); err == nil {
-		c.line.trip(start)
+		c.line.trip(trip())
 	}
 	return resp, c.now(), err
 }
@@ -278,7 +285,7 @@ func (c *Client) connect(w *watch, r Request) (*conn, func() bool, error) {
 		key.addr = r.Address.Unmap()
 	}
 	if cn := c.pool.take(key); cn != nil {
-		return cn, w.interrupt(cn.tcp), nil
+		return cn, w.interrupt(cn.wire), nil
 	}
 	http2 := key.scheme == "https" && c.pool.http2(key, c.now())
 	cn, release, err := c.dialer.dial(w, key, http2)

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -55,6 +56,7 @@ func (c *conn) close() {
 	if c.h2 != nil {
 		_ = c.h2.Close()
 	}
+	c.wire.end()
 	_ = c.tcp.Close()
 }
 
@@ -63,6 +65,12 @@ type meter struct {
 	net.Conn
 	tcp           *net.TCPConn // the same; nil where Options.Dial makes others
 	read, written atomic.Int64
+
+	bandwidth *bandwidth
+
+	account atomic.Pointer[account] // of the request under way; nil: there is none
+	once    sync.Once
+	done    chan struct{} // closed when nobody wants to read any more
 
 	// instant, while not 0, is how many bytes may still be read; what is not there yet is errNothing.
 	// It belongs to whoever has the connection.
@@ -85,14 +93,23 @@ var (
 	errUnasked = errors.New("the connection was to be idle")
 )
 
-func newMeter(c net.Conn) *meter {
+func newMeter(c net.Conn, b *bandwidth) *meter {
 	tcp, _ := c.(*net.TCPConn)
-	return &meter{Conn: c, tcp: tcp}
+	return &meter{Conn: c, tcp: tcp, bandwidth: b, done: make(chan struct{})}
+}
+
+// end ends a wait for bandwidth, and all later ones.
+func (m *meter) end() { m.once.Do(func() { close(m.done) }) }
+
+// interrupt makes every pending and later read and write fail.
+func (m *meter) interrupt() {
+	m.end()
+	_ = m.SetDeadline(time.Unix(1, 0))
 }
 
 func (m *meter) Read(p []byte) (n int, err error) {
 	if m.instant == 0 {
-		n, err = m.Conn.Read(p)
+		return m.receive(p)
 	} else if m.instant < 0 {
 		return 0, errUnasked
 	} else if m.tcp == nil {
@@ -104,6 +121,16 @@ func (m *meter) Read(p []byte) (n int, err error) {
 		}
 	}
 	m.read.Add(int64(n))
+	return n, err
+}
+
+// receive reads for the request under way.
+func (m *meter) receive(p []byte) (int, error) {
+	n, err := m.Conn.Read(p[:m.bandwidth.most(len(p))])
+	m.read.Add(int64(n))
+	if n > 0 {
+		m.account.Load().take(n, m.done) // HTTP/2 may have waited since before the request
+	}
 	return n, err
 }
 

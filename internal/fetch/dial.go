@@ -109,11 +109,11 @@ func (d *dialer) dial(w *watch, key connKey, http2 bool) (_ *conn, release func(
 		return nil, nil, d.blame(err)
 	}
 	if d.proxy == nil { // which may be on this machine
-		d.line.trip(start)
+		d.line.trip(time.Since(start))
 	}
-	c := &conn{key: key, tcp: tcp, wire: newMeter(tcp)}
+	c := &conn{key: key, tcp: tcp, wire: newMeter(tcp, w.account.shared)}
 	c.rw = c.wire
-	release = w.interrupt(tcp)
+	release = w.interrupt(c.wire)
 	if d.proxy != nil {
 		if err := d.proxy.open(w.ctx, c, key.port, d.userAgent); err != nil {
 			release()

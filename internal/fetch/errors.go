@@ -139,6 +139,8 @@ type Error struct {
 	Sent bool
 	// Start and End bound the attempt on the client's clock.
 	Start, End time.Time
+	// Throttled is how long of that the request waited for bandwidth: see Client.SetBandwidth.
+	Throttled time.Duration
 	// Err is the cause.
 	Err error
 	// Partial is what came of a response until its body broke off, without Body: what is kept of it

@@ -46,12 +46,12 @@ func (c *Client) exchange1(w *watch, cn *conn, r Request, fields []field, limit 
 	w.enter(phaseHeader, 0)
 	cn.head.limit(c.o.MaxHeader)
 	cn.head.pace = &w.pace
-	sent := time.Now()
+	trip := w.trip()
 	if _, err := cn.br.Peek(1); err != nil {
 		return nil, firstByte, err
 	}
 	firstByte = c.now()
-	c.line.trip(sent)
+	c.line.trip(trip())
 	w.pace.begin(cn.br.Buffered())
 	for range maxInterim {
 		if cn.tap != nil {

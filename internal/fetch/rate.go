@@ -37,8 +37,8 @@ type line struct {
 func newLine() *line { return &line{base: time.Now()} }
 
 // trip takes note of a round trip that ends.
-func (l *line) trip(start time.Time) {
-	if time.Since(start) < quickTrip {
+func (l *line) trip(took time.Duration) {
+	if took < quickTrip {
 		l.quick.Store(max(int64(time.Since(l.base)), 1))
 	}
 }
@@ -51,15 +51,22 @@ func (l *line) isQuick() bool {
 
 // pace holds the response of one Do to the minimum rate, and belongs to its goroutine.
 type pace struct {
-	c     *Client
-	start time.Time // of the window; zero: it has not begun
-	bytes int64     // in the window
+	c       *Client
+	account *account
+	start   time.Time     // of the window; zero: it has not begun
+	waited  time.Duration // for bandwidth, before the window
+	bytes   int64         // in the window
+}
+
+// open begins a window.
+func (p *pace) open(bytes int) {
+	p.start, p.waited, p.bytes = time.Now(), p.account.waited(), int64(bytes)
 }
 
 // begin begins the first window, with bytes that have come already.
 func (p *pace) begin(bytes int) {
 	if p.c.o.MinRate > 0 && p.start.IsZero() {
-		p.start, p.bytes = time.Now(), int64(bytes)
+		p.open(bytes)
 	}
 }
 
@@ -69,14 +76,14 @@ func (p *pace) took(n int) error {
 		return nil
 	}
 	p.bytes += int64(n)
-	lasted := time.Since(p.start)
+	lasted := time.Since(p.start) - (p.account.waited() - p.waited)
 	if lasted < rateWindow {
 		return nil
 	}
 	if p.c.isTooSlow(p.bytes, lasted) {
 		return ErrTooSlow
 	}
-	p.start, p.bytes = time.Now(), 0
+	p.open(0)
 	return nil
 }
 
@@ -89,9 +96,17 @@ func (c *Client) isTooSlow(bytes int64, in time.Duration) bool {
 // Progress tells how a request is doing while it is under way. Any goroutine may ask it. The zero
 // value is that of a request that has not begun.
 type Progress struct {
-	wire   atomic.Pointer[meter]
-	before atomic.Int64 // bytes that had come over the connection before
-	ended  atomic.Bool
+	account atomic.Pointer[account]
+	wire    atomic.Pointer[meter]
+	before  atomic.Int64 // bytes that had come over the connection before
+	ended   atomic.Bool
+}
+
+// begin says that the request begins. A nil Progress is told nothing.
+func (p *Progress) begin(a *account) {
+	if p != nil {
+		p.account.Store(a)
+	}
 }
 
 // end says that the request has ended. A nil Progress is told nothing.
@@ -118,8 +133,9 @@ func (p *Progress) received() int64 {
 }
 
 // IsSlow reports whether a request that has been under way for a time has brought less than
-// Options.MinRate, and has not ended. A caller who has others wait for it may break it off then,
-// with ErrTooSlow.
-func (c *Client) IsSlow(p *Progress, lasts time.Duration) bool {
-	return !p.ended.Load() && c.isTooSlow(p.received(), lasts)
+// Options.MinRate for longer than patience, and has not ended. Time in which it waited for bandwidth
+// does not count. A caller who has others wait for it may break it off then, with ErrTooSlow.
+func (c *Client) IsSlow(p *Progress, lasts, patience time.Duration) bool {
+	lasts -= p.account.Load().waited()
+	return !p.ended.Load() && lasts > patience && c.isTooSlow(p.received(), lasts)
 }

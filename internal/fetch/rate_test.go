@@ -190,13 +190,13 @@ func TestBrokenOff(t *testing.T) {
 		c := newClient(t, quick(func(o *Options) { o.Dial = network.Dial }))
 		ctx, breakOff := context.WithCancelCause(context.Background())
 		progress := new(Progress)
-		if c.IsSlow(progress, time.Hour) {
+		if c.IsSlow(progress, time.Hour, 0) {
 			t.Error("slow before anything is known of the line")
 		}
 		go func() {
 			for at := 2 * time.Second; at < 15*time.Second; at += time.Second {
 				time.Sleep(time.Second)
-				if c.IsSlow(progress, at) {
+				if c.IsSlow(progress, at, 0) {
 					if at < 11*time.Second || at > 13*time.Second { // 3000 bytes at 256 a second
 						t.Errorf("slow after %v", at)
 					}
@@ -209,7 +209,7 @@ func TestBrokenOff(t *testing.T) {
 		r.Progress = progress
 		_, err := c.Do(ctx, r)
 		wantKind(t, err, KindTooSlow)
-		if c.IsSlow(progress, time.Hour) {
+		if c.IsSlow(progress, time.Hour, 0) {
 			t.Error("slow after its end")
 		}
 	})

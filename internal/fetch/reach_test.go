@@ -63,7 +63,7 @@ func TestReachOptions(t *testing.T) {
 // The kernel's view of the address is checked too, whatever led there.
 func TestDialerChecksWhatIsDialled(t *testing.T) {
 	s := serve(t, answer(okEmpty))
-	w := newWatch(t.Context(), time.Minute)
+	w := newWatch(t.Context(), time.Minute, nil)
 	defer w.stop()
 	d, err := newDialer(quick(), newReach(DefaultOptions()), nil)
 	if err != nil {

@@ -3,7 +3,7 @@ package fetch
 import (
 	"context"
 	"fmt"
-	"net"
+	"sync"
 	"time"
 )
 
@@ -41,24 +41,71 @@ func (e *timeoutError) Temporary() bool { return true }
 // hand, or the request as a whole, has taken too long. It belongs to the
 // goroutine of one Do.
 type watch struct {
-	ctx    context.Context
-	cancel context.CancelCauseFunc
-	total  *time.Timer
-	timer  *time.Timer // of the phase
-	phase  phase
-	pace   pace
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	account *account
+	total   *bound
+	timer   *bound // of the phase
+	phase   phase
+	pace    pace
 }
 
-func newWatch(parent context.Context, total time.Duration) *watch {
+func newWatch(parent context.Context, total time.Duration, a *account) *watch {
 	ctx, cancel := context.WithCancelCause(parent)
-	w := &watch{ctx: ctx, cancel: cancel}
+	w := &watch{ctx: ctx, cancel: cancel, account: a}
 	w.total = w.after(total)
 	return w
 }
 
-func (w *watch) after(d time.Duration) *time.Timer {
-	cause := &timeoutError{after: d}
-	return time.AfterFunc(d, func() { w.cancel(cause) })
+func (w *watch) after(d time.Duration) *bound {
+	b := &bound{watch: w, after: d}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.waited = w.account.waited()
+	b.timer = time.AfterFunc(d, b.end)
+	return b
+}
+
+// bound is a timer that ends a request. Time in which the request waits for bandwidth does not count.
+type bound struct {
+	watch *watch
+	after time.Duration
+
+	mu      sync.Mutex // guards what follows
+	timer   *time.Timer
+	waited  time.Duration // for bandwidth, when the timer was set
+	stopped bool
+}
+
+// end ends the request, unless it has waited for bandwidth in the meantime: then it has as much time
+// more.
+func (b *bound) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	waited, still := b.watch.account.waiting()
+	switch more := waited + still - b.waited; {
+	case b.stopped:
+	case more > 0:
+		b.waited += more
+		b.timer.Reset(more)
+	default:
+		b.watch.cancel(&timeoutError{after: b.after})
+	}
+}
+
+// reset gives the request d from now.
+func (b *bound) reset(d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.waited = b.watch.account.waited()
+	b.timer.Reset(d)
+}
+
+func (b *bound) stop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stopped = true
+	b.timer.Stop()
 }
 
 // enter begins a phase that may last d. A zero d keeps the running timer.
@@ -68,32 +115,44 @@ func (w *watch) enter(p phase, d time.Duration) {
 		return
 	}
 	if w.timer != nil {
-		w.timer.Stop()
+		w.timer.stop()
 	}
 	w.timer = w.after(d)
 }
 
 // progress gives the phase at hand d from now.
-func (w *watch) progress(d time.Duration) { w.timer.Reset(d) }
+func (w *watch) progress(d time.Duration) { w.timer.reset(d) }
 
 // arrived ends the bounds in time: what is still to be done is not for the network.
 func (w *watch) arrived() {
-	w.total.Stop()
-	w.timer.Stop()
+	w.total.stop()
+	w.timer.stop()
 }
 
 // stop releases the timers and the context.
 func (w *watch) stop() {
-	w.total.Stop()
+	w.total.stop()
 	if w.timer != nil {
-		w.timer.Stop()
+		w.timer.stop()
 	}
 	w.cancel(context.Canceled)
 }
 
 // interrupt makes every pending and later read and write of c fail when the
-// watch ends. The returned function takes that back and reports whether c is
-// still untouched.
-func (w *watch) interrupt(c net.Conn) (release func() bool) {
-	return context.AfterFunc(w.ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
+// watch ends, and counts what c receives until then as that of the request. The
+// returned function takes that back and reports whether c is still untouched.
+func (w *watch) interrupt(c *meter) (release func() bool) {
+	c.account.Store(w.account)
+	stop := context.AfterFunc(w.ctx, c.interrupt)
+	return func() bool {
+		c.account.Store(nil)
+		return stop()
+	}
+}
+
+// trip begins a round trip. The returned function says how long it has taken, waits for bandwidth left
+// out.
+func (w *watch) trip() (took func() time.Duration) {
+	start, waited := time.Now(), w.account.waited()
+	return func() time.Duration { return time.Since(start) - (w.account.waited() - waited) }
 }

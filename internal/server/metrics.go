@@ -115,6 +115,8 @@ type statusCollector struct {
 
 	urls, hosts, places, inFlight, state, received, requests *prometheus.Desc
 	finish, age, gaps, violations, added, crashes            *prometheus.Desc
+	maxRate, rateWait, bandwidth, hostBandwidth              *prometheus.Desc
+	bandwidthWait, wire                                      *prometheus.Desc
 }
 
 // states are those of crawl.Status.
@@ -141,6 +143,14 @@ func newStatusCollector(c Crawl, now func() time.Time) *statusCollector {
 		age:        d("status_age_seconds", "Time since the dispatcher last said how things stand; it does each second."),
 		gaps:       d("delayed_gaps_total", "Gaps of this run between requests to a host that had a delay to keep."),
 		violations: d("delay_violations_total", "Those of them that were shorter than the delay in force; must be 0."),
+
+		maxRate:       d("max_rate", "crawl.max_rate: requests a second of all hosts together; 0: no limit."),
+		rateWait:      d("max_rate_wait_seconds_total", "Time of this run in which hosts were due and crawl.max_rate held them."),
+		bandwidth:     d("bandwidth_limit_bytes", "fetch.bandwidth: bytes a second of all hosts together; 0: no limit."),
+		hostBandwidth: d("host_bandwidth_limit_bytes", "politeness.host_bandwidth: bytes a second of a host; 0: no limit."),
+		bandwidthWait: d("bandwidth_wait_seconds_total", "Time that requests of this run have waited for bandwidth, all together."),
+		wire: d("connection_received_bytes_total",
+			"Bytes that came over the connections of this run's requests, TLS and headers included."),
 	}
 }
 
@@ -153,9 +163,10 @@ func (s *statusCollector) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	counter := func(d *prometheus.Desc, v uint64) {
-		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v))
+	total := func(d *prometheus.Desc, v float64) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, v)
 	}
+	counter := func(d *prometheus.Desc, v uint64) { total(d, float64(v)) }
 	for state, n := range st.URLs {
 		gauge(s.urls, float64(n), state)
 	}
@@ -181,4 +192,10 @@ func (s *statusCollector) Collect(to chan<- prometheus.Metric) {
 	counter(s.crashes, st.Errors[inspect.ReasonName(storage.ReasonCrash)])
 	counter(s.gaps, st.Pace.Gaps)
 	counter(s.violations, st.Pace.Violations)
+	gauge(s.maxRate, st.Limits.MaxRate)
+	total(s.rateWait, st.Limits.RateWait)
+	gauge(s.bandwidth, float64(st.Limits.Bandwidth))
+	gauge(s.hostBandwidth, float64(st.Limits.HostBandwidth))
+	total(s.bandwidthWait, st.Limits.BandwidthWait)
+	counter(s.wire, st.Limits.Received)
 }

@@ -44,7 +44,9 @@ func TestMetrics(t *testing.T) {
 		`amble_dispatch_lateness_seconds_bucket{le="0.025"} 3`, `amble_dispatch_lateness_seconds_count 4`,
 		`amble_commit_seconds_count 1`, `amble_committed_items_total 17`, `amble_response_bytes_count 3`,
 		`amble_urls{state="queued"} 4`, `amble_hosts 7`, `amble_state{state="running"} 1`, `amble_state{state="stalled"} 0`,
-		`amble_delay_violations_total 0`, `amble_crashes_total 2`, `amble_build_info{version="1.2.3"} 1`, `go_goroutines `, `process_resident_memory_bytes `,
+		`amble_delay_violations_total 0`, `amble_crashes_total 2`, `amble_max_rate 2.5`, `amble_max_rate_wait_seconds_total 7.5`,
+		`amble_bandwidth_limit_bytes 2048`, `amble_host_bandwidth_limit_bytes 1024`, `amble_bandwidth_wait_seconds_total 12`,
+		`amble_connection_received_bytes_total 345`, `amble_build_info{version="1.2.3"} 1`, `go_goroutines `, `process_resident_memory_bytes `,
 	} {
 		if !strings.Contains(body, "\n"+want) {
 			t.Errorf("%s is missing", want)

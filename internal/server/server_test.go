@@ -28,8 +28,9 @@ type standing struct{ status crawl.Status }
 
 func (s standing) Status() crawl.Status { return s.status }
 
-var example = standing{crawl.Status{State: "running", At: time.Unix(1_790_000_000, 0).UTC(), Hosts: 7,
-	Places: map[string]int{}, URLs: map[string]int{"fetched": 3, "queued": 4}, Errors: map[string]uint64{"crash": 2}}}
+var example = standing{crawl.Status{State: "running", At: time.Unix(1_790_000_000, 0).UTC(), Hosts: 7, Places: map[string]int{}, URLs: map[string]int{"fetched": 3, "queued": 4},
+	Errors: map[string]uint64{"crash": 2},
+	Limits: crawl.Limits{MaxRate: 2.5, RateWait: 7.5, Bandwidth: 2048, HostBandwidth: 1024, BandwidthWait: 12, Received: 345}}}
 
 // start starts a server that ends with the test.
 func start(t *testing.T, o Options) *Server {
