@@ -12,7 +12,7 @@ import (
 // were written. For as long as it takes, pages that commits set free cannot be used again, so that
 // the file grows by what is rewritten meanwhile; later commits use them up.
 func (s *Store) Backup(begin func(size int64) (io.Writer, error)) (n int64, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.db.View(func(tx *bolt.Tx) error {
 		w, err := begin(tx.Size())
 		if err == nil {
 			n, err = tx.WriteTo(w)

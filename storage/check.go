@@ -22,7 +22,7 @@ type Finding struct{ Text string }
 // the rows are not looked at.
 func (s *Store) Check(ctx context.Context, report func(Finding)) error {
 	return guard(func() error {
-		return s.view(func(tx *bolt.Tx) error {
+		return s.db.View(func(tx *bolt.Tx) error {
 			if err := s.checkPages(ctx, tx, report); err != nil {
 				return err
 			}

@@ -23,9 +23,6 @@ func (s *Store) Commit(b *Batch) (Result, error) {
 	if s.doubt != nil {
 		return Result{}, s.doubt
 	}
-	if err := s.reopen(); err != nil {
-		return Result{}, fmt.Errorf("commit to %s: %w", s.path, err)
-	}
 	w := s.writer
 	w.reset(s.Counters())
 	id := 0
@@ -46,7 +43,6 @@ func (s *Store) Commit(b *Batch) (Result, error) {
 		w.forgetNames()
 		return Result{}, s.failed(id, err)
 	}
-	s.changed += w.result.Changed
 	counters := w.counters
 	s.counters.Store(&counters)
 	return w.result, nil
@@ -59,7 +55,7 @@ func (s *Store) Commit(b *Batch) (Result, error) {
 func (s *Store) failed(id int, cause error) error {
 	there := false
 	seen := guard(func() error {
-		return s.view(func(tx *bolt.Tx) error {
+		return s.db.View(func(tx *bolt.Tx) error {
 			there = id > 0 && tx.ID() >= id
 			counters, ok := decodeCounters(tx.Bucket(bucketMeta).Get(metaCounters))
 			if !ok {

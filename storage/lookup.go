@@ -25,7 +25,7 @@ func (s *Store) lookup(u, identity weburl.URL) (head Head, host Host, err error)
 	if host, err = s.HostByName(u.Host()); err != nil {
 		return head, host, err
 	}
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.db.View(func(tx *bolt.Tx) error {
 		rd := reader{tx: tx}
 		if err := getRow(tx, host.ID, &rd.row); err != nil {
 			return err
@@ -98,7 +98,7 @@ func (r *hostRow) identity(e *Entry) weburl.URL {
 
 // URL returns the text of a URL by host and ordinal.
 func (s *Store) URL(host HostID, ordinal uint32) (u weburl.URL, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.db.View(func(tx *bolt.Tx) error {
 		rd := reader{tx: tx}
 		if err := getRow(tx, host, &rd.row); err != nil {
 			return err

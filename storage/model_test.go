@@ -78,9 +78,6 @@ func (d *driver) open(t *rapid.T) {
 		o.MaxHostURLs, o.MaxQueries, o.MaxSameDigest = 200, 4, 3
 	}
 	d.store = mustOpen(t, d.dir, o)
-	if rapid.Bool().Draw(t, "reopened") {
-		d.store.reopenAfter = 0 // before each commit
-	}
 	d.model.limits = o.limits()
 	d.store.weaken = d.weaken
 }

@@ -48,7 +48,7 @@ type named struct {
 
 func (w *nameWalk) read(s *Store) (page []named, err error) {
 	w.more = false
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.db.View(func(tx *bolt.Tx) error {
 		c := tx.Bucket(bucketName).Cursor()
 		k, v := c.Seek([]byte(max(w.domain, w.last)))
 		if w.last != "" && string(k) == w.last {

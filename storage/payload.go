@@ -101,7 +101,7 @@ func decodeRecentPayloads(d *decoder) recentPayloads {
 // Payload returns where the output holds a body of a host, by its Outcome.Digest; not ok where it does not. It may be
 // called concurrently.
 func (s *Store) Payload(host HostID, digest uint64) (p Payload, ok bool, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.db.View(func(tx *bolt.Tx) error {
 		v, err := findPayload(tx, host, digest)
 		if err != nil || v == nil {
 			return err

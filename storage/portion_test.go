@@ -119,7 +119,7 @@ func TestHostsInStep(t *testing.T) {
 
 func stateTop(t *testing.T, s *Store, id HostID) uint32 {
 	var r hostRow
-	if err := s.view(func(tx *bolt.Tx) error { return getRow(tx, id, &r) }); err != nil {
+	if err := s.db.View(func(tx *bolt.Tx) error { return getRow(tx, id, &r) }); err != nil {
 		t.Fatal(err)
 	}
 	return r.stateTop

@@ -41,7 +41,7 @@ type Heads struct {
 // Heads reads the next URLs of a queue: queued ones from a given ordinal on,
 // and the due ones. Queued URLs that were touched before are passed over.
 func (s *Store) Heads(q HeadsRequest) (h Heads, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.db.View(func(tx *bolt.Tx) error {
 		rd := reader{tx: tx}
 		if err := getRow(tx, q.Host, &rd.row); err != nil {
 			return err
@@ -165,7 +165,7 @@ func (rd *reader) outcome(ordinal uint32) (Outcome, error) {
 // tail when there are no more.
 func (s *Store) URLs(host HostID, from uint32, max int, f func(Head)) (next uint32, err error) {
 	next = from
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.db.View(func(tx *bolt.Tx) error {
 		rd := reader{tx: tx}
 		if err := getRow(tx, host, &rd.row); err != nil {
 			return err

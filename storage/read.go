@@ -95,7 +95,7 @@ func getRow(tx *bolt.Tx, id HostID, r *hostRow) error {
 
 // HostByID returns one host; ErrNotFound if there is none of that id.
 func (s *Store) HostByID(id HostID) (h Host, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.db.View(func(tx *bolt.Tx) error {
 		var r hostRow
 		if err := getRow(tx, id, &r); err != nil {
 			return err
@@ -109,7 +109,7 @@ func (s *Store) HostByID(id HostID) (h Host, err error) {
 // HostByName returns one host by its canonical name; ErrNotFound if it is not known.
 func (s *Store) HostByName(name string) (Host, error) {
 	id := NoHost
-	err := s.view(func(tx *bolt.Tx) error {
+	err := s.db.View(func(tx *bolt.Tx) error {
 		v := tx.Bucket(bucketName).Get([]byte(weburl.ReverseHost(name)))
 		if v == nil {
 			return fmt.Errorf("host %s: %w", name, ErrNotFound)
@@ -144,7 +144,7 @@ func (s *Store) Hosts(f func(*Host) error) error {
 func (s *Store) HostsFrom(id HostID, most int, f func(*Host) error) (next HostID, err error) {
 	var r hostRow
 	page, more := make([]Host, 0, most), false
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.db.View(func(tx *bolt.Tx) error {
 		c := tx.Bucket(bucketHost).Cursor()
 		k, v := c.Seek(appendHostKey(nil, id))
 		for ; k != nil && len(page) < most; k, v = c.Next() {
@@ -172,7 +172,7 @@ func (s *Store) HostsFrom(id HostID, most int, f func(*Host) error) (next HostID
 
 // Policy returns the stored robots record of an origin; nil if there is none.
 func (s *Store) Policy(o weburl.Origin) (record []byte, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.db.View(func(tx *bolt.Tx) error {
 		record = append(record, tx.Bucket(bucketRobots).Get([]byte(o.String()))...)
 		return nil
 	})
@@ -181,7 +181,7 @@ func (s *Store) Policy(o weburl.Origin) (record []byte, err error) {
 
 // Past returns what is stored of the earlier robots.txt files of an origin; nil if there is nothing.
 func (s *Store) Past(o weburl.Origin) (encoded []byte, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.db.View(func(tx *bolt.Tx) error {
 		if b := tx.Bucket(bucketPast); b != nil { // else no commit has had one yet
 			encoded = append(encoded, b.Get([]byte(o.String()))...)
 		}
@@ -192,7 +192,7 @@ func (s *Store) Past(o weburl.Origin) (encoded []byte, err error) {
 
 // Mark returns a mark as last committed; nil if it was never set.
 func (s *Store) Mark(name string) (mark []byte, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.db.View(func(tx *bolt.Tx) error {
 		mark = append(mark, tx.Bucket(bucketMark).Get([]byte(name))...)
 		return nil
 	})
@@ -202,7 +202,7 @@ func (s *Store) Mark(name string) (mark []byte, err error) {
 // Marks returns the marks whose names begin with a prefix, by name.
 func (s *Store) Marks(prefix string) (marks map[string][]byte, err error) {
 	marks = make(map[string][]byte)
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.db.View(func(tx *bolt.Tx) error {
 		c := tx.Bucket(bucketMark).Cursor()
 		for k, v := c.Seek([]byte(prefix)); k != nil && strings.HasPrefix(string(k), prefix); k, v = c.Next() {
 			marks[string(k)] = append([]byte(nil), v...)
@@ -214,7 +214,7 @@ func (s *Store) Marks(prefix string) (marks map[string][]byte, err error) {
 
 // Joined returns the URLs that joined the seeds.
 func (s *Store) Joined() (urls []string, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.db.View(func(tx *bolt.Tx) error {
 		return tx.Bucket(bucketScope).ForEach(func(k, _ []byte) error {
 			urls = append(urls, string(k))
 			return nil

@@ -109,7 +109,7 @@ func (c *checker) renewal(r *hostRow, q *queueCount, e *Entry, at uint32) {
 
 // Renewals calls f for the renewals of one queue by time, at most max of them, in one short read.
 func (s *Store) Renewals(host HostID, origin uint8, max int, f func(Head)) error {
-	return s.view(func(tx *bolt.Tx) error {
+	return s.db.View(func(tx *bolt.Tx) error {
 		rd := reader{tx: tx}
 		if err := getRow(tx, host, &rd.row); err != nil {
 			return err

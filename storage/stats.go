@@ -44,7 +44,7 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 		if err := ctx.Err(); err != nil {
 			return st, err
 		}
-		err := s.view(func(tx *bolt.Tx) error {
+		err := s.db.View(func(tx *bolt.Tx) error {
 			st.PageSize = tx.DB().Info().PageSize
 			bucket := tx.Bucket(name)
 			if bucket == nil { // the file is of an older version

@@ -54,7 +54,7 @@ func (o *Options) limits() limits {
 
 // Store is an open database. See the package comment for who may call what.
 type Store struct {
-	*handle
+	db       *bolt.DB
 	path     string
 	key      [keySize]byte
 	limits   limits
@@ -92,7 +92,7 @@ func Open(dir string, o Options) (*Store, error) {
 	s := &Store{path: path, limits: o.limits(), notice: o.Notice}
 	s.writer = newWriter(s)
 	if err := guard(func() error { return s.open(o) }); err != nil {
-		if s.handle != nil {
+		if s.db != nil {
 			err = errors.Join(err, s.db.Close())
 		}
 		if fresh && errors.Is(err, ErrNoSpace) {
@@ -104,25 +104,30 @@ func Open(dir string, o Options) (*Store, error) {
 }
 
 func (s *Store) open(o Options) error {
-	h, err := openHandle(s.path, bolt.Options{
+	var file *os.File // the one that is locked
+	db, err := bolt.Open(s.path, 0o640, &bolt.Options{
 		Timeout:         openTimeout,
 		FreelistType:    bolt.FreelistMapType,
 		ReadOnly:        o.ReadOnly,
 		NoSync:          o.NoSync,
 		MaxSize:         o.MaxBytes,
 		InitialMmapSize: o.MapBytes,
-	}, nil)
+		OpenFile: func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
+			file, err = os.OpenFile(name, flag, mode)
+			return file, err
+		},
+	})
 	if err != nil {
 		return openError(err)
 	}
-	s.handle = h
-	if err := s.inPlace(h.file); err != nil {
+	s.db = db
+	if err := s.inPlace(file); err != nil {
 		return err
 	}
 	if err := s.load(o.ReadOnly); err != nil || o.ReadOnly || o.NoSync {
 		return err
 	}
-	if err := confirm(h.file); err != nil {
+	if err := confirm(file); err != nil {
 		return fmt.Errorf("sync what the last process committed: %w", spaceError(err))
 	}
 	return nil
@@ -191,7 +196,7 @@ var (
 func (s *Store) load(readOnly bool) error {
 	fresh := false
 	var counters Counters
-	err := s.view(func(tx *bolt.Tx) error {
+	err := s.db.View(func(tx *bolt.Tx) error {
 		meta := tx.Bucket(bucketMeta)
 		if meta == nil {
 			if k, _ := tx.Cursor().First(); k != nil || readOnly {

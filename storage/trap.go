@@ -35,7 +35,7 @@ type TrapCount struct {
 // Traps tells what was refused of a host, by rising reason. A host of which
 // nothing was refused, known or not, has none.
 func (s *Store) Traps(host HostID) (counts []TrapCount, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.db.View(func(tx *bolt.Tx) error {
 		b := tx.Bucket(bucketTrap)
 		if b == nil { // a file of version 1
 			return nil

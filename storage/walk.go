@@ -96,7 +96,7 @@ const WalkPassed = 2000
 // position that was given, there are no more.
 func (s *Store) walkPage(at Position, states States) (page []Head, host *Host, next Position, err error) {
 	next = at
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.db.View(func(tx *bolt.Tx) error {
 		var rd reader
 		rd.tx = tx
 		c := tx.Bucket(bucketHost).Cursor()
