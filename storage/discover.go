@@ -24,7 +24,7 @@ func (w *writer) indexTail(r *hostRow) error {
 		flags, uri, facts, ok := entryKey(rest)
 		if ok {
 			t := tailRef{
-				start: len(w.tail) - len(rest), uri: cap(w.tail) - cap(uri), length: len(uri), origin: flags & entryOrigin,
+				start: len(w.tail) - len(rest), uri: len(w.tail) - len(facts) - len(uri), length: len(uri), origin: flags & entryOrigin,
 			}
 			rest, t.session, ok = skipFacts(flags, facts)
 			w.index = append(w.index, t)

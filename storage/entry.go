@@ -2,6 +2,8 @@ package storage
 
 import (
 	"encoding/binary"
+
+	"github.com/amble-crawler/amble/internal/wire"
 )
 
 // blockSize is how many URLs, and how many outcomes, share a row.
@@ -78,26 +80,13 @@ func appendEntry(b []byte, host HostID, e *Entry) []byte {
 
 // entryKey splits off the identity of the first encoded entry.
 func entryKey(b []byte) (flags byte, uri, rest []byte, ok bool) {
-	if len(b) < 2 {
-		return 0, nil, nil, false
-	}
-	flags, b = b[0], b[1:]
+	d := wire.NewDecoder(b)
+	flags = d.Byte()
 	if flags&entryExtended != 0 {
-		if len(b) < 3 {
-			return 0, nil, nil, false
-		}
-		b = b[2:]
+		d.Bytes(2)
 	}
-	n, w := uint64(b[0]), 1
-	if n >= 0x80 {
-		if n, w = binary.Uvarint(b); w <= 0 {
-			return 0, nil, nil, false
-		}
-	}
-	if n > uint64(len(b)-w) {
-		return 0, nil, nil, false
-	}
-	return flags, b[w : w+int(n)], b[w+int(n):], true
+	uri = d.Long()
+	return flags, uri, d.Rest(), d.OK()
 }
 
 // skipEntry returns what follows the first encoded entry.
@@ -113,17 +102,17 @@ func skipEntry(b []byte) ([]byte, bool) {
 // skipFacts returns what follows an entry whose identity is split off, and
 // whether it has a session id.
 func skipFacts(flags byte, b []byte) (rest []byte, session, ok bool) {
-	d := decoder{b: b}
-	session = d.uvarint()&depthSession != 0
-	d.take(4)
-	d.uvarint()
+	d := wire.NewDecoder(b)
+	session = d.Uvarint()&depthSession != 0
+	d.Bytes(4)
+	d.Uvarint()
 	if flags&entryFarVia != 0 {
-		d.take(4)
+		d.Bytes(4)
 	}
 	if session {
-		d.long()
+		d.Long()
 	}
-	return d.b, session, !d.bad
+	return d.Rest(), session, d.OK()
 }
 
 // sessionURI is the full path and query of the first encoded entry; false where
@@ -137,14 +126,14 @@ func sessionURI(b []byte) ([]byte, bool) {
 	if !ok || !session {
 		return nil, false
 	}
-	d := decoder{b: facts[:len(facts)-len(rest)]}
-	d.uvarint()
-	d.take(4)
-	d.uvarint()
+	d := wire.NewDecoder(facts[:len(facts)-len(rest)])
+	d.Uvarint()
+	d.Bytes(4)
+	d.Uvarint()
 	if flags&entryFarVia != 0 {
-		d.take(4)
+		d.Bytes(4)
 	}
-	return d.long(), true
+	return d.Long(), true
 }
 
 // decodeEntry decodes the first encoded entry. The URI is a copy.
@@ -157,22 +146,22 @@ func decodeEntry(b []byte, host HostID, ordinal uint32) (Entry, []byte, bool) {
 	if flags&entryExtended != 0 {
 		e.Redirects, e.Priority = b[1], int8(b[2])
 	}
-	d := decoder{b: rest}
-	depth := d.uvarint()
+	d := wire.NewDecoder(rest)
+	depth := d.Uvarint()
 	e.Depth, e.Sitemap, e.Frequency = uint16(depth), depth&depthSitemap != 0, Frequency(depth>>depthFrequency&7)
-	e.FirstSeen = fromSeconds(d.u32())
-	if via := d.uvarint(); via != 0 {
+	e.FirstSeen = fromSeconds(d.Uint32())
+	if via := d.Uvarint(); via != 0 {
 		e.ViaHost, e.ViaOrdinal = host, uint32(via-1)
 	}
 	if flags&entryFarVia != 0 {
-		if e.ViaHost = HostID(d.u32()); e.ViaHost == NoHost {
+		if e.ViaHost = HostID(d.Uint32()); e.ViaHost == NoHost {
 			e.ViaOrdinal = 0
 		}
 	}
 	if depth&depthSession != 0 {
-		e.Stripped, e.RequestURI = e.RequestURI, string(d.long())
+		e.Stripped, e.RequestURI = e.RequestURI, string(d.Long())
 	}
-	return e, d.b, !d.bad && !(depth&depthSession != 0 && e.Stripped == "")
+	return e, d.Rest(), d.OK() && !(depth&depthSession != 0 && e.Stripped == "")
 }
 
 // nthEntry returns the encoded entries from the n-th on.

@@ -2,7 +2,10 @@ package storage
 
 import (
 	"encoding/binary"
+	"math"
 	"slices"
+
+	"github.com/amble-crawler/amble/internal/wire"
 )
 
 // ErrorCount is how often something went wrong with URLs of a host, over all
@@ -32,7 +35,7 @@ func (c errorCounts) add(reason Reason) errorCounts {
 	if !found {
 		return slices.Insert(c, i, ErrorCount{reason, 1})
 	}
-	if c[i].Count < 1<<32-1 {
+	if c[i].Count < math.MaxUint32 {
 		c[i].Count++
 	}
 	return c
@@ -47,14 +50,13 @@ func (c errorCounts) append(b []byte) []byte {
 }
 
 // decodeErrors decodes counts into those given. Counts out of order make d bad.
-func decodeErrors(d *decoder, c errorCounts) errorCounts {
+func decodeErrors(d *wire.Decoder, c errorCounts) errorCounts {
 	c = c[:0]
 	last := ReasonNone
-	for range int(d.u8()) {
-		e := ErrorCount{Reason: Reason(d.u8())}
-		n := d.uvarint()
-		if d.bad || e.Reason <= last || n == 0 || n > 1<<32-1 {
-			d.bad = true
+	for range int(d.Byte()) {
+		e := ErrorCount{Reason: Reason(d.Byte())}
+		n := d.UvarintMax(math.MaxUint32)
+		if d.Require(e.Reason > last && n > 0); !d.OK() {
 			return c[:0]
 		}
 		last, e.Count = e.Reason, uint32(n)

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/wire"
 )
 
 // LedgerName is the name of the start ledger under the data directory.
@@ -41,9 +43,9 @@ func DecodePlace(b []byte) (uint64, error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
-	d := decoder{b: b}
-	place := d.u64()
-	if d.bad || len(d.b) != 0 {
+	d := wire.NewDecoder(b)
+	place := d.Uint64()
+	if d.End() != nil {
 		return 0, fmt.Errorf("%w: ledger mark", ErrCorrupt)
 	}
 	return place, nil

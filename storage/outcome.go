@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"slices"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/wire"
 )
 
 // Flags of an encoded outcome: which optional fields follow.
@@ -74,41 +76,41 @@ func appendOutcome(b []byte, o *Outcome) []byte {
 }
 
 func decodeOutcome(b []byte) (Outcome, []byte, bool) {
-	d := decoder{b: b}
-	flags := d.u8()
-	state := d.u8()
-	o := Outcome{State: State(state &^ outcomeMore), Reason: Reason(d.u8()), Attempts: d.u8(), At: fromSeconds(d.u32())}
+	d := wire.NewDecoder(b)
+	flags := d.Byte()
+	state := d.Byte()
+	o := Outcome{State: State(state &^ outcomeMore), Reason: Reason(d.Byte()), Attempts: d.Byte(), At: fromSeconds(d.Uint32())}
 	if flags&outcomeStatus != 0 {
-		o.Status = d.u16()
+		o.Status = d.Uint16()
 	}
 	if flags&outcomeBytes != 0 {
-		o.Bytes = d.uvarint()
+		o.Bytes = d.Uvarint()
 	}
 	if flags&outcomeDigest != 0 {
-		o.Digest = d.u64()
+		o.Digest = d.Uint64()
 	}
 	if flags&outcomeDue != 0 {
-		o.Due = fromSeconds(d.u32())
+		o.Due = fromSeconds(d.Uint32())
 	}
 	if flags&outcomeLine != 0 {
-		o.Line = uint32(d.uvarint())
+		o.Line = uint32(d.Uvarint())
 	}
 	if flags&outcomeETag != 0 {
-		o.ETag = string(d.short())
+		o.ETag = string(d.Short())
 	}
 	if flags&outcomeModified != 0 {
 		o.Modified = decodeModified(&d)
 	}
 	if flags&outcomeHistory != 0 {
-		copy(o.History[:], d.take(8))
+		copy(o.History[:], d.Bytes(8))
 	}
 	if state&outcomeMore != 0 {
-		if d.u8() != outcomeSimhash {
-			return o, d.b, false
+		if d.Byte() != outcomeSimhash {
+			return o, d.Rest(), false
 		}
-		o.Simhash = d.u64()
+		o.Simhash = d.Uint64()
 	}
-	return o, d.b, !d.bad && o.State < numStates
+	return o, d.Rest(), d.OK() && o.State < numStates
 }
 
 // httpDate is the form of nearly every Last-Modified (RFC 9110 section 5.6.7).
@@ -124,11 +126,11 @@ func appendModified(b []byte, s string) []byte {
 	return appendShort(b, s)
 }
 
-func decodeModified(d *decoder) string {
-	if n := d.u8(); n != 0 {
-		return string(d.take(int(n)))
+func decodeModified(d *wire.Decoder) string {
+	if n := d.Byte(); n != 0 {
+		return string(d.Bytes(int(n)))
 	}
-	return time.Unix(int64(d.u32()), 0).UTC().Format(httpDate)
+	return time.Unix(int64(d.Uint32()), 0).UTC().Format(httpDate)
 }
 
 // slots are the outcomes of one block of sixteen ordinals as the state bucket
@@ -141,18 +143,18 @@ type slots struct {
 
 func decodeSlots(b []byte) (slots, bool) {
 	var s slots
-	d := decoder{b: b}
+	d := wire.NewDecoder(b)
 	last := -1
-	for len(d.b) > 0 {
-		place := d.u8()
-		body := d.take(int(d.uvarint()))
-		if d.bad || int(place) <= last || place >= blockSize {
+	for d.Len() > 0 {
+		place := d.Byte()
+		body := d.Long()
+		if !d.OK() || int(place) <= last || place >= blockSize {
 			return slots{}, false
 		}
 		last = int(place)
 		s.place, s.body = append(s.place, place), append(s.body, body)
 	}
-	return s, !d.bad
+	return s, d.OK()
 }
 
 func (s *slots) set(place uint8, body []byte) {
@@ -176,11 +178,11 @@ func (s *slots) append(b []byte) []byte {
 
 // findSlot returns the encoded outcome of one place of a block.
 func findSlot(b []byte, place uint8) ([]byte, bool) {
-	d := decoder{b: b}
-	for len(d.b) > 0 {
-		p := d.u8()
-		body := d.take(int(d.uvarint()))
-		if d.bad || p > place {
+	d := wire.NewDecoder(b)
+	for d.Len() > 0 {
+		p := d.Byte()
+		body := d.Long()
+		if !d.OK() || p > place {
 			return nil, false
 		}
 		if p == place {

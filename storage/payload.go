@@ -9,6 +9,8 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+
+	"github.com/amble-crawler/amble/internal/wire"
 )
 
 // Payload tells in which answer the output holds a body, so that later answers with the same body can point to it.
@@ -47,11 +49,11 @@ func appendPayload(b []byte, p *Payload) []byte {
 }
 
 func decodePayload(v []byte) (p Payload, ok bool) {
-	d := decoder{b: v}
-	copy(p.SHA256[:], d.take(len(p.SHA256)))
-	p.Ordinal = d.u32()
-	p.At = fromSeconds(d.u32())
-	return p, !d.bad && len(d.b) == 0
+	d := wire.NewDecoder(v)
+	copy(p.SHA256[:], d.Bytes(len(p.SHA256)))
+	p.Ordinal = d.Uint32()
+	p.At = fromSeconds(d.Uint32())
+	return p, d.End() == nil
 }
 
 // recentPayloads are those that wait in a host's row: digest and encoded payload, one behind the other by rising digest.
@@ -81,18 +83,14 @@ func (r recentPayloads) append(b []byte) []byte {
 }
 
 // decodeRecentPayloads returns a part of d's bytes. Too many or none, and digests out of order, make d bad.
-func decodeRecentPayloads(d *decoder) recentPayloads {
-	n := int(d.u8())
-	r := recentPayloads(d.take(n * payloadItemSize))
-	if n == 0 || n > maxRecentPayloads {
-		d.bad = true
-	}
+func decodeRecentPayloads(d *wire.Decoder) recentPayloads {
+	n := int(d.Byte())
+	r := recentPayloads(d.Bytes(n * payloadItemSize))
+	d.Require(n > 0 && n <= maxRecentPayloads)
 	for at := payloadItemSize; at < len(r); at += payloadItemSize {
-		if binary.BigEndian.Uint64(r[at:]) <= binary.BigEndian.Uint64(r[at-payloadItemSize:]) {
-			d.bad = true
-		}
+		d.Require(binary.BigEndian.Uint64(r[at:]) > binary.BigEndian.Uint64(r[at-payloadItemSize:]))
 	}
-	if d.bad {
+	if !d.OK() {
 		return nil
 	}
 	return r

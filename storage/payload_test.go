@@ -11,6 +11,8 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+
+	"github.com/amble-crawler/amble/internal/wire"
 )
 
 // bodyAt is a payload of the first URL of a host.
@@ -246,8 +248,8 @@ func TestPayloadsAreBounded(t *testing.T) {
 func TestPayloadsDamaged(t *testing.T) {
 	first, second := bodyAt(1, 5, 1), bodyAt(1, 6, 1)
 	good := recentItems(&first, &second).append(nil)
-	if d := (decoder{b: append(bytes.Clone(good), "rest"...)}); !bytes.Equal(decodeRecentPayloads(&d), good[1:]) || d.bad || string(d.b) != "rest" {
-		t.Fatalf("what is good is bad, or %q is left", d.b)
+	if d := wire.NewDecoder(append(bytes.Clone(good), "rest"...)); !bytes.Equal(decodeRecentPayloads(&d), good[1:]) || !d.OK() || string(d.Rest()) != "rest" {
+		t.Fatalf("what is good is bad, or %q is left", d.Rest())
 	}
 	many := make(recentPayloads, (maxRecentPayloads+1)*payloadItemSize)
 	for n := range maxRecentPayloads + 1 {
@@ -263,8 +265,8 @@ func TestPayloadsDamaged(t *testing.T) {
 		"twice":        recentItems(&first, &first).append(nil),
 		"out of order": recentItems(&second, &first).append(nil),
 	} {
-		d := decoder{b: b}
-		if r := decodeRecentPayloads(&d); !d.bad || r != nil {
+		d := wire.NewDecoder(b)
+		if r := decodeRecentPayloads(&d); d.OK() || r != nil {
 			t.Errorf("%s: taken as %x", name, r)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/wire"
 )
 
 // rowVersion is the first byte of a host's row.
@@ -77,28 +78,28 @@ type hostRow struct {
 // decodeHead decodes everything but the recent outcomes and the tail, which is
 // all that a walk over many hosts needs. It returns the undecoded rest.
 func (r *hostRow) decodeHead(id HostID, b []byte) ([]byte, bool) {
-	d := decoder{b: b}
-	version := d.u8()
+	d := wire.NewDecoder(b)
+	version := d.Byte()
 	if version == 0 || version > rowVersion {
 		return nil, false
 	}
 	r.id, r.site = id, nil
-	origins := int(d.u8())
-	r.next, r.spilled, r.stateTop = d.u32(), d.u32(), d.u32()
+	origins := int(d.Byte())
+	r.next, r.spilled, r.stateTop = d.Uint32(), d.Uint32(), d.Uint32()
 	for i := range r.counts {
-		r.counts[i] = d.u32()
+		r.counts[i] = d.Uint32()
 	}
-	r.requests, r.bytes = d.u32(), d.u64()
-	r.name, r.politeness = d.short(), d.short()
+	r.requests, r.bytes = d.Uint32(), d.Uint64()
+	r.name, r.politeness = d.Short(), d.Short()
 	r.origins = r.origins[:0]
 	for range origins {
-		o := originRow{secure: d.u8() != 0, port: d.u16(), cursor: d.u32(), queued: d.u32(), due: d.u32(), nextDue: d.u32()}
+		o := originRow{secure: d.Byte() != 0, port: d.Uint16(), cursor: d.Uint32(), queued: d.Uint32(), due: d.Uint32(), nextDue: d.Uint32()}
 		if version >= 3 {
-			o.renewals, o.nextRenewal = d.u32(), d.u32()
+			o.renewals, o.nextRenewal = d.Uint32(), d.Uint32()
 		}
 		r.origins = append(r.origins, o)
 	}
-	return d.b, !d.bad && origins <= maxOrigins
+	return d.Rest(), d.OK() && origins <= maxOrigins
 }
 
 func (r *hostRow) decode(id HostID, b []byte) bool {
@@ -106,10 +107,10 @@ func (r *hostRow) decode(id HostID, b []byte) bool {
 	if !ok {
 		return false
 	}
-	d := decoder{b: rest}
+	d := wire.NewDecoder(rest)
 	r.recent = r.recent[:0]
-	for range int(d.u8()) {
-		r.recent = append(r.recent, recentOutcome{ordinal: d.u32(), body: d.take(int(d.u16()))})
+	for range int(d.Byte()) {
+		r.recent = append(r.recent, recentOutcome{ordinal: d.Uint32(), body: d.Bytes(int(d.Uint16()))})
 	}
 	r.plain, r.queries, r.digests, r.errors, r.payloads = 0, r.queries[:0], r.digests[:0], r.errors[:0], nil
 	if b[0] == 1 {
@@ -117,15 +118,15 @@ func (r *hostRow) decode(id HostID, b []byte) bool {
 	} else {
 		r.decodeExtras(&d)
 	}
-	r.tail = d.b
-	return !d.bad
+	r.tail = d.Rest()
+	return d.OK()
 }
 
 // decodeExtras decodes what most rows do not have.
-func (r *hostRow) decodeExtras(d *decoder) {
-	parts := d.u8()
+func (r *hostRow) decodeExtras(d *wire.Decoder) {
+	parts := d.Byte()
 	if parts&rowPlain != 0 {
-		r.plain = d.u32()
+		r.plain = d.Uint32()
 	}
 	if parts&rowQueries != 0 {
 		r.queries = decodeTally(d, r.queries, queryKeys)
@@ -134,7 +135,7 @@ func (r *hostRow) decodeExtras(d *decoder) {
 		r.digests = decodeTally(d, r.digests, digestKeys)
 	}
 	if parts&rowSite != 0 {
-		r.site = d.short()
+		r.site = d.Short()
 	}
 	if parts&rowErrors != 0 {
 		r.errors = decodeErrors(d, r.errors)
@@ -142,9 +143,7 @@ func (r *hostRow) decodeExtras(d *decoder) {
 	if parts&rowPayloads != 0 {
 		r.payloads = decodeRecentPayloads(d)
 	}
-	if parts >= rowPayloads<<1 {
-		d.bad = true
-	}
+	d.Require(parts < rowPayloads<<1)
 }
 
 // decodePayloads decodes what decodeHead does and the payloads, and passes over all that is between them.
@@ -153,35 +152,35 @@ func (r *hostRow) decodePayloads(id HostID, b []byte) bool {
 	if !ok {
 		return false
 	}
-	d := decoder{b: rest}
-	for range int(d.u8()) {
-		d.take(4)
-		d.take(int(d.u16()))
+	d := wire.NewDecoder(rest)
+	for range int(d.Byte()) {
+		d.Bytes(4)
+		d.Bytes(int(d.Uint16()))
 	}
 	r.payloads = nil
 	if b[0] == 1 {
-		return !d.bad
+		return d.OK()
 	}
-	parts := d.u8()
+	parts := d.Byte()
 	if parts&rowPlain != 0 {
-		d.take(4)
+		d.Bytes(4)
 	}
 	if parts&rowQueries != 0 {
-		d.skipCounts(8)
+		skipCounts(&d, 8)
 	}
 	if parts&rowDigests != 0 {
-		d.skipCounts(8)
+		skipCounts(&d, 8)
 	}
 	if parts&rowSite != 0 {
-		d.short()
+		d.Short()
 	}
 	if parts&rowErrors != 0 {
-		d.skipCounts(1)
+		skipCounts(&d, 1)
 	}
 	if parts&rowPayloads != 0 {
 		r.payloads = decodeRecentPayloads(&d)
 	}
-	return !d.bad
+	return d.OK()
 }
 
 func (r *hostRow) appendExtras(b []byte) []byte {

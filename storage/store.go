@@ -16,6 +16,8 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
+
+	"github.com/amble-crawler/amble/internal/wire"
 )
 
 // Version is the version of the layout that this code writes. It reads older
@@ -299,10 +301,10 @@ func appendCounters(b []byte, c Counters) []byte {
 }
 
 func decodeCounters(b []byte) (Counters, bool) {
-	d := decoder{b: b}
-	c := Counters{Hosts: d.u64(), URLs: d.u64(), Requests: d.u64(), Bytes: d.u64(), Policies: d.u64()}
+	d := wire.NewDecoder(b)
+	c := Counters{Hosts: d.Uint64(), URLs: d.Uint64(), Requests: d.Uint64(), Bytes: d.Uint64(), Policies: d.Uint64()}
 	for i := range c.States {
-		c.States[i] = d.u64()
+		c.States[i] = d.Uint64()
 	}
-	return c, !d.bad && len(d.b) == 0
+	return c, d.End() == nil
 }

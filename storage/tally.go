@@ -3,6 +3,8 @@ package storage
 import (
 	"encoding/binary"
 	"math"
+
+	"github.com/amble-crawler/amble/internal/wire"
 )
 
 // How many keys the tallies of a host's row keep.
@@ -62,12 +64,11 @@ func (t tally) append(b []byte) []byte {
 }
 
 // decodeTally reads a tally into the memory of an older one.
-func decodeTally(d *decoder, to tally, keys int) tally {
-	n := int(d.u8())
+func decodeTally(d *wire.Decoder, to tally, keys int) tally {
+	n := int(d.Byte())
 	for range n {
-		key, count := d.u64(), d.uvarint()
-		if d.bad || n > keys || count == 0 || count > math.MaxUint32 || to.count(key) != 0 {
-			d.bad = true
+		key, count := d.Uint64(), d.UvarintMax(math.MaxUint32)
+		if d.Require(n <= keys && count > 0 && to.count(key) == 0); !d.OK() {
 			return to[:0]
 		}
 		to = append(to, tallyItem{key, uint32(count)})

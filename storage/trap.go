@@ -10,6 +10,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/wire"
 )
 
 // Bounds on what is kept of refused URLs, for each host and reason.
@@ -63,24 +64,20 @@ func appendTraps(b []byte, counts []TrapCount) []byte {
 }
 
 func decodeTraps(b []byte) (counts []TrapCount, ok bool) {
-	d := decoder{b: b}
-	for last := NoTrap; len(d.b) > 0; {
-		c := TrapCount{Reason: Trap(d.u8()), Count: d.uvarint()}
-		samples := int(d.u8())
-		if d.bad || c.Reason <= last || c.Count == 0 || samples > trapSamples {
+	d := wire.NewDecoder(b)
+	for last := NoTrap; d.Len() > 0; {
+		c := TrapCount{Reason: Trap(d.Byte()), Count: d.Uvarint()}
+		samples := int(d.Byte())
+		if !d.OK() || c.Reason <= last || c.Count == 0 || samples > trapSamples {
 			return nil, false
 		}
 		for range samples {
-			n := d.uvarint()
-			if n > trapSampleBytes {
-				return nil, false
-			}
-			c.Samples = append(c.Samples, string(d.take(int(n))))
+			c.Samples = append(c.Samples, string(d.Bytes(int(d.UvarintMax(trapSampleBytes)))))
 		}
 		last = c.Reason
 		counts = append(counts, c)
 	}
-	return counts, !d.bad
+	return counts, d.OK()
 }
 
 // countTrap counts one refusal among those of a host.
