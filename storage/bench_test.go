@@ -1,8 +1,11 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -152,4 +155,102 @@ func anonymousBytes() int {
 		}
 	}
 	return 0
+}
+
+// BENCH_STORE names a directory in which the benchmarks keep their filled stores and find them again, because filling one of
+// 50 million URLs takes longer than what is measured on it. Without it each benchmark fills its own, in a temporary directory.
+func benchKept() string { return os.Getenv("BENCH_STORE") }
+
+// madeStore fills a store and returns its directory. One that is kept gets its name when it is complete, in the place of an
+// earlier one: what an interrupted benchmark leaves has another name.
+func madeStore(b *testing.B, name string, fill func(dir string)) string {
+	if benchKept() == "" {
+		dir := b.TempDir()
+		fill(dir)
+		return dir
+	}
+	dir := filepath.Join(benchKept(), name)
+	part := dir + ".part"
+	if err := errors.Join(os.RemoveAll(part), os.MkdirAll(part, 0o755)); err != nil {
+		b.Fatal(err)
+	}
+	fill(part)
+	if err := errors.Join(os.RemoveAll(dir), os.Rename(part, dir)); err != nil {
+		b.Fatal(err)
+	}
+	return dir
+}
+
+// keptStore returns the directory of a store that is kept, or fills one.
+func keptStore(b *testing.B, name string, fill func(dir string)) string {
+	if benchKept() != "" {
+		dir := filepath.Join(benchKept(), name)
+		if _, err := os.Stat(dir); err == nil {
+			b.Logf("uses %s", dir)
+			return dir
+		}
+	}
+	return madeStore(b, name, fill)
+}
+
+// changeable returns the directory of a store that the benchmark may change: a copy of one that is kept.
+func changeable(b *testing.B, dir, file string) string {
+	if benchKept() == "" {
+		return dir
+	}
+	own := b.TempDir()
+	if err := copyFile(filepath.Join(own, file), filepath.Join(dir, file)); err != nil {
+		b.Fatal(err)
+	}
+	return own
+}
+
+func copyFile(to, from string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	out, err := os.Create(to)
+	if err != nil {
+		return errors.Join(err, in.Close())
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Sync(), out.Close(), in.Close())
+}
+
+// cycled is a store in which a crawl goes on.
+type cycled interface {
+	path() string
+	take(b *testing.B, host int) // reads the next URL of a host and notes its outcome
+	find(u weburl.URL)           // notes a link of it
+	full() bool                  // whether that is as much as a crawl commits at a time
+	commit() error               // writes all that was noted, durable
+}
+
+// benchCycle takes the next URL of host after host and completes it with ten
+// links, of which two are new. All that counts, the making of the links too. It
+// returns what it saw of a store of that size.
+func benchCycle(b *testing.B, g *benchURLs, s cycled) point {
+	size, disk := g.n, benchFileSize(b, s.path())
+	all := newCommits()
+	cycles := 0
+	for b.Loop() {
+		for !s.full() {
+			cycles++
+			s.take(b, cycles%g.hosts)
+			for i := range 10 {
+				u := g.at(1 + (cycles*2654435761+i*40503)%g.n)
+				if i < 2 {
+					u = g.next()
+				}
+				s.find(u)
+			}
+		}
+		all.time(b, s.commit)
+	}
+	rate := float64(cycles) / b.Elapsed().Seconds()
+	all.report(b, cycles, "commit-cycles")
+	b.ReportMetric(rate, "cycles/s")
+	b.ReportMetric(float64(disk)/float64(size), "B/url")
+	return point{Items: size, Rate: rate, Worst: all.longest(), Memory: all.anonymous, Disk: disk}
 }

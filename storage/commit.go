@@ -79,8 +79,10 @@ type work uint64
 func newWork(host HostID, kind, index int) work { return work(host)<<32 | work(kind)<<29 | work(index) }
 
 func (i work) host() HostID { return HostID(i >> 32) }
-func (i work) kind() int    { return int(i >> 29 & 7) }
-func (i work) index() int   { return int(i & (1<<29 - 1)) }
+
+func (i work) kind() int { return int(i >> 29 & 7) }
+
+func (i work) index() int { return int(i & (1<<29 - 1)) }
 
 // The kinds, in the order in which they are applied to a host: what a page turned
 // out to be says whether its links are taken.
@@ -91,25 +93,6 @@ const (
 	workUpdate
 	workPayload
 )
-
-// transaction is what there is of bbolt while a batch is written.
-type transaction struct {
-	tx                                             *bolt.Tx
-	host, url, seen, state, due, renew, name, trap *bolt.Bucket
-	hostRows, urlRows, stateRows                   rows
-	seenCursor, dueCursor, renewCursor             *bolt.Cursor
-}
-
-// rows finds the values of a bucket by their keys. It uses one cursor again and again, where Bucket.Get makes one for every call.
-type rows struct{ cursor *bolt.Cursor }
-
-// get returns nil where there is no such row.
-func (r rows) get(key []byte) []byte {
-	if k, v := r.cursor.Seek(key); bytes.Equal(k, key) {
-		return v
-	}
-	return nil
-}
 
 // writer carries a transaction and the buffers that all transactions share.
 type writer struct {
@@ -162,20 +145,6 @@ func (w *writer) forgetNames() {
 	for _, name := range w.newIDs {
 		delete(w.ids, name)
 	}
-}
-
-// appendFill is how full the pages of rows that are only ever appended to a
-// host's may be left. With bbolt's half, the file would be a third larger.
-const appendFill = 0.9
-
-func (w *writer) begin(tx *bolt.Tx) {
-	w.tx = tx
-	w.host, w.url, w.seen = tx.Bucket(bucketHost), tx.Bucket(bucketURL), tx.Bucket(bucketSeen)
-	w.state, w.due, w.name = tx.Bucket(bucketState), tx.Bucket(bucketDue), tx.Bucket(bucketName)
-	w.renew, w.trap = tx.Bucket(bucketRenew), tx.Bucket(bucketTrap)
-	w.url.FillPercent, w.state.FillPercent = appendFill, appendFill
-	w.hostRows, w.urlRows, w.stateRows = rows{w.host.Cursor()}, rows{w.url.Cursor()}, rows{w.state.Cursor()}
-	w.seenCursor, w.dueCursor, w.renewCursor = w.seen.Cursor(), w.due.Cursor(), w.renew.Cursor()
 }
 
 func (w *writer) apply(b *Batch) error {
@@ -390,57 +359,4 @@ func (w *writer) update(r *hostRow, u *HostUpdate) error {
 		r.origins[c.Origin].cursor = c.Next
 	}
 	return nil
-}
-
-func (w *writer) putPolicies(policies []Policy) error {
-	if len(policies) == 0 {
-		return nil
-	}
-	bucket := w.tx.Bucket(bucketRobots)
-	for _, p := range policies {
-		key := []byte(p.Origin.String())
-		if bucket.Get(key) == nil {
-			w.counters.Policies++
-		}
-		if err := bucket.Put(key, p.Record); err != nil {
-			return fmt.Errorf("robots policy of %s: %w", p.Origin, err)
-		}
-	}
-	return nil
-}
-
-// putPast writes earlier versions of robots.txt files.
-func (w *writer) putPast(past []Policy) error {
-	if len(past) == 0 {
-		return nil
-	}
-	bucket, err := w.tx.CreateBucketIfNotExists(bucketPast)
-	if err != nil {
-		return err
-	}
-	for _, p := range past {
-		if err := bucket.Put([]byte(p.Origin.String()), p.Record); err != nil {
-			return fmt.Errorf("earlier robots.txt files of %s: %w", p.Origin, err)
-		}
-	}
-	return nil
-}
-
-func (w *writer) putMeta(b *Batch) error {
-	for _, seed := range b.Join {
-		if err := w.tx.Bucket(bucketScope).Put([]byte(seed), []byte{1}); err != nil {
-			return fmt.Errorf("scope seed %s: %w", seed, err)
-		}
-	}
-	marks := w.tx.Bucket(bucketMark)
-	for name, mark := range b.Marks {
-		put := func() error { return marks.Put([]byte(name), mark) }
-		if mark == nil {
-			put = func() error { return marks.Delete([]byte(name)) }
-		}
-		if err := put(); err != nil {
-			return fmt.Errorf("mark %s: %w", name, err)
-		}
-	}
-	return w.tx.Bucket(bucketMeta).Put(metaCounters, appendCounters(nil, w.counters))
 }

@@ -1,8 +1,13 @@
 package storage
 
 import (
+	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
+
+	bolt "go.etcd.io/bbolt"
 
 	"github.com/amble-crawler/amble/internal/weburl"
 )
@@ -33,4 +38,116 @@ func (s *Store) fingerprint(secure bool, port uint16, uri []byte) uint64 {
 		fp = s.weaken(fp)
 	}
 	return fp
+}
+
+// The seen bucket holds, for every URL that left its host's row, the keyed
+// fingerprint and the ordinal, sorted, in blocks named after the first
+// fingerprint they may hold. The first block of a host is named 0.
+const (
+	seenItemSize = 12
+	maxSeenItems = 96
+)
+
+type seenItem struct {
+	fingerprint uint64
+	ordinal     uint32
+}
+
+// seenBlock finds the block that covers a fingerprint. next is the name of the
+// block behind it; more says that there is one.
+func seenBlock(c *bolt.Cursor, host HostID, fingerprint uint64, keyBuf []byte) (key, val []byte, next uint64, more bool) {
+	var k []byte
+	if fingerprint == 1<<64-1 {
+		k, _ = c.Seek(appendHostKey(keyBuf[:0], host+1))
+	} else {
+		k, _ = c.Seek(appendSeenKey(keyBuf[:0], host, fingerprint+1))
+	}
+	if k != nil && hostOfKey(k) == host {
+		next, more = binary.BigEndian.Uint64(k[4:]), true
+	}
+	if k == nil {
+		key, val = c.Last()
+	} else {
+		key, val = c.Prev()
+	}
+	if key == nil || hostOfKey(key) != host {
+		return nil, nil, next, more
+	}
+	return key, val, next, more
+}
+
+// seenOrdinals appends the ordinals that a block holds for a fingerprint.
+func seenOrdinals(block []byte, fingerprint uint64, to []uint32) []uint32 {
+	n := len(block) / seenItemSize
+	lo, hi := 0, n
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if binary.BigEndian.Uint64(block[mid*seenItemSize:]) < fingerprint {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	for ; lo < n && binary.BigEndian.Uint64(block[lo*seenItemSize:]) == fingerprint; lo++ {
+		to = append(to, binary.BigEndian.Uint32(block[lo*seenItemSize+8:]))
+	}
+	return to
+}
+
+// addSeen merges the items into the host's blocks and splits blocks that
+// became too large. items is sorted in place.
+func (w *writer) addSeen(host HostID, items []seenItem) error {
+	slices.SortFunc(items, func(a, b seenItem) int { return cmp.Compare(a.fingerprint, b.fingerprint) })
+	for len(items) > 0 {
+		key, block, next, more := seenBlock(w.seenCursor, host, items[0].fingerprint, w.key)
+		first := uint64(0)
+		if key != nil {
+			first = binary.BigEndian.Uint64(key[4:])
+		}
+		n := len(items)
+		if more {
+			n, _ = slices.BinarySearchFunc(items, next, func(i seenItem, f uint64) int { return cmp.Compare(i.fingerprint, f) })
+		}
+		if err := w.putSeen(host, first, mergeSeen(w.merge[:0], block, items[:n])); err != nil {
+			return err
+		}
+		items = items[n:]
+	}
+	return nil
+}
+
+// mergeSeen merges sorted items into an encoded block.
+func mergeSeen(to, block []byte, items []seenItem) []byte {
+	for len(block) > 0 || len(items) > 0 {
+		if len(items) == 0 || len(block) > 0 && binary.BigEndian.Uint64(block) <= items[0].fingerprint {
+			to = append(to, block[:seenItemSize]...)
+			block = block[seenItemSize:]
+			continue
+		}
+		to = binary.BigEndian.AppendUint64(to, items[0].fingerprint)
+		to = binary.BigEndian.AppendUint32(to, items[0].ordinal)
+		items = items[1:]
+	}
+	return to
+}
+
+// putSeen writes merged items as one block or, where they are too many, as
+// several of even size. Equal fingerprints stay together.
+func (w *writer) putSeen(host HostID, first uint64, merged []byte) error {
+	w.merge = merged
+	for len(merged) > 0 {
+		total := len(merged) / seenItemSize
+		blocks := (total + maxSeenItems - 1) / maxSeenItems
+		n := (total + blocks - 1) / blocks * seenItemSize
+		for n < len(merged) && bytes.Equal(merged[n-seenItemSize:n-4], merged[n:n+8]) {
+			n += seenItemSize
+		}
+		if err := w.seen.Put(appendSeenKey(w.key[:0], host, first), w.arena.copy(merged[:n])); err != nil {
+			return err
+		}
+		if merged = merged[n:]; len(merged) > 0 {
+			first = binary.BigEndian.Uint64(merged)
+		}
+	}
+	return nil
 }

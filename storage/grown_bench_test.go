@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/amble-crawler/amble/internal/weburl"
 )
@@ -166,9 +167,11 @@ type storeCycle struct {
 	cursors []uint32 // of each host
 }
 
-func (c *storeCycle) path() string                { return c.s.Path() }
+func (c *storeCycle) path() string { return c.s.Path() }
+
 func (c *storeCycle) take(b *testing.B, host int) { c.complete(b, HostID(host+1), 1) }
-func (c *storeCycle) find(u weburl.URL)           { c.batch.Found = append(c.batch.Found, benchFound(c.s, u)) }
+
+func (c *storeCycle) find(u weburl.URL) { c.batch.Found = append(c.batch.Found, benchFound(c.s, u)) }
 
 // complete reads the next URLs of a host, at most so many, and adds their outcomes to the batch. It returns how many there were.
 func (c *storeCycle) complete(b *testing.B, host HostID, most int) int {
@@ -189,6 +192,7 @@ func (c *storeCycle) complete(b *testing.B, host HostID, most int) int {
 
 // items counts as the crawl does.
 func (c *storeCycle) items() int { return len(c.batch.Found) + len(c.batch.Done) + len(c.batch.Hosts) }
+
 func (c *storeCycle) full() bool { return c.items() >= c.portion.Items() }
 
 func (c *storeCycle) commit() error {
@@ -205,9 +209,11 @@ type rowsCycle struct {
 	found []weburl.URL
 }
 
-func (c *rowsCycle) path() string      { return c.r.path }
+func (c *rowsCycle) path() string { return c.r.path }
+
 func (c *rowsCycle) find(u weburl.URL) { c.found = append(c.found, u) }
-func (c *rowsCycle) full() bool        { return len(c.found)+2*len(c.done) >= mostPortion }
+
+func (c *rowsCycle) full() bool { return len(c.found)+2*len(c.done) >= mostPortion }
 
 func (c *rowsCycle) take(b *testing.B, host int) {
 	next, ok := c.r.next(benchHostName(host))
@@ -222,4 +228,56 @@ func (c *rowsCycle) commit() error {
 	err := c.r.commit(c.done, c.found)
 	c.done, c.found = c.done[:0], c.found[:0]
 	return err
+}
+
+// BenchmarkRenewal picks the renewal of a host that is overdue longest and plans it anew, with so many planned URLs in the store. It
+// is to cost the same for all sizes.
+func BenchmarkRenewal(b *testing.B) {
+	const hosts = 100
+	for _, urls := range []int{10_000, 1_000_000, 10_000_000} {
+		b.Run(fmt.Sprintf("hosts=%d/urls=%d", hosts, urls), func(b *testing.B) {
+			if urls > 1_000_000 && testing.Short() {
+				b.Skip("takes minutes to fill the store")
+			}
+			s, err := Open(b.TempDir(), Options{NoSync: true})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close()
+			fillRenewals(b, s, hosts, urls/hosts)
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				host := HostID(n%hosts + 1)
+				h, err := s.Heads(HeadsRequest{Host: host, Renewals: 1, From: uint32(urls / hosts), Now: someTime.AddDate(1, 0, 0)})
+				if err != nil || len(h.Renewals) != 1 {
+					b.Fatal(len(h.Renewals), err)
+				}
+				u := &h.Renewals[0]
+				u.Last.Due = u.Last.Due.AddDate(0, 1, 0)
+				if _, err := s.Commit(&Batch{Done: []Done{{Host: host, Ordinal: u.Ordinal, Outcome: u.Last}}}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// fillRenewals makes hosts with planned URLs.
+func fillRenewals(b *testing.B, s *Store, hosts, urls int) {
+	for host := range hosts {
+		for from := 0; from < urls; from += 10_000 {
+			var batch Batch
+			for n := from; n < min(from+10_000, urls); n++ {
+				u := parse(b, fmt.Sprintf("http://h%d.test/some/page/%d", host, n))
+				batch.Found = append(batch.Found, Found{URL: u, Fingerprint: s.Fingerprint(u), At: someTime})
+				due := someTime.Add(time.Duration(n*7919%urls) * time.Minute)
+				batch.Done = append(batch.Done, Done{Host: HostID(host + 1), Ordinal: uint32(n), Outcome: Outcome{
+					State: Fetched, Status: 200, At: someTime, Bytes: 20_000, Digest: uint64(n) + 1, Due: due, History: [8]byte{1}, Simhash: 1,
+				}})
+			}
+			if _, err := s.Commit(&batch); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
 }

@@ -2,7 +2,6 @@ package storage
 
 import (
 	"encoding/binary"
-	"fmt"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -21,12 +20,6 @@ type HeadsRequest struct {
 	Due      int       // at most so many due URLs
 	Renewals int       // at most so many URLs that are to be renewed
 	Now      time.Time // URLs whose due time is not after this are due
-}
-
-// Head is a URL whose turn may have come, with its last outcome.
-type Head struct {
-	Entry
-	Last Outcome // zero for a URL that was never touched
 }
 
 // Heads are the next URLs of one queue.
@@ -56,15 +49,6 @@ func (s *Store) Heads(q HeadsRequest) (h Heads, err error) {
 		return rd.renewals(q, &h)
 	})
 	return h, err
-}
-
-// reader reads URLs of one host, keeping the last block at hand.
-type reader struct {
-	tx    *bolt.Tx
-	row   hostRow
-	block []byte
-	at    uint32 // ordinal of block's first entry
-	have  bool
 }
 
 func (rd *reader) queued(q HeadsRequest, h *Heads) error {
@@ -119,70 +103,4 @@ func (rd *reader) due(q HeadsRequest, h *Heads) error {
 		k, _ = c.Next()
 	}
 	return nil
-}
-
-// entry decodes one URL of the host, from its block or from the tail.
-func (rd *reader) entry(ordinal uint32) (Entry, error) {
-	if ordinal >= rd.row.next {
-		return Entry{}, fmt.Errorf("host %d: URL %d: %w", rd.row.id, ordinal, ErrNotFound)
-	}
-	place := int(ordinal - rd.row.spilled)
-	block := rd.row.tail
-	if ordinal < rd.row.spilled {
-		place = int(ordinal % blockSize)
-		if !rd.have || rd.at != blockOf(ordinal) {
-			rd.at, rd.have = blockOf(ordinal), true
-			rd.block = rd.tx.Bucket(bucketURL).Get(appendBlockKey(nil, rd.row.id, ordinal))
-		}
-		block = rd.block
-	}
-	b, ok := nthEntry(block, place)
-	if ok {
-		if e, _, ok := decodeEntry(b, rd.row.id, ordinal); ok {
-			return e, nil
-		}
-	}
-	return Entry{}, fmt.Errorf("host %d: %w: URL %d cannot be read", rd.row.id, ErrCorrupt, ordinal)
-}
-
-func (rd *reader) outcome(ordinal uint32) (Outcome, error) {
-	body, ok := rd.row.recentOutcome(ordinal)
-	if !ok && ordinal < rd.row.stateTop {
-		body, ok = findSlot(rd.tx.Bucket(bucketState).Get(appendBlockKey(nil, rd.row.id, ordinal)), uint8(ordinal%blockSize))
-	}
-	if !ok {
-		return Outcome{}, nil
-	}
-	o, _, ok := decodeOutcome(body)
-	if !ok {
-		return Outcome{}, fmt.Errorf("host %d: %w: outcome of URL %d cannot be read", rd.row.id, ErrCorrupt, ordinal)
-	}
-	return o, nil
-}
-
-// URLs calls f for the URLs of a host from an ordinal on, at most max of them,
-// in one short read. It returns the ordinal to go on from; that is the host's
-// tail when there are no more.
-func (s *Store) URLs(host HostID, from uint32, max int, f func(Head)) (next uint32, err error) {
-	next = from
-	err = s.db.View(func(tx *bolt.Tx) error {
-		rd := reader{tx: tx}
-		if err := getRow(tx, host, &rd.row); err != nil {
-			return err
-		}
-		for ; next < rd.row.next && max > 0; max-- {
-			e, err := rd.entry(next)
-			if err != nil {
-				return err
-			}
-			o, err := rd.outcome(next)
-			if err != nil {
-				return err
-			}
-			f(Head{Entry: e, Last: o})
-			next++
-		}
-		return nil
-	})
-	return next, err
 }

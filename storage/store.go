@@ -11,13 +11,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
-
-	"github.com/amble-crawler/amble/internal/wire"
 )
 
 // Version is the version of the layout that this code writes. It reads older
@@ -26,6 +26,33 @@ const Version = 3
 
 // FileName is the name of the database under the data directory.
 const FileName = "amble.db"
+
+// Why a store cannot be opened or written; test with errors.Is.
+var (
+	ErrInUse       = errors.New("the database is in use by another process")
+	ErrNotDatabase = errors.New("not an amble database")
+	ErrNewer       = errors.New("written by a newer version of amble")
+	ErrTruncated   = errors.New("the file is shorter than the database in it")
+	ErrCorrupt     = errors.New("the database is damaged")
+	ErrNoSpace     = errors.New("no space left")
+	ErrMaxSize     = fmt.Errorf("%w: it is as large as it may be", ErrNoSpace) // Options.MaxBytes
+	ErrNotFound    = errors.New("not in the database")
+	ErrInDoubt     = errors.New("the disk failed while it was synced, so it is not known whether it is committed")
+)
+
+// spaceError marks errors that go away when there is room again.
+func spaceError(err error) error {
+	if err != nil && strings.Contains(err.Error(), berrors.ErrMaxSizeReached.Error()) {
+		return fmt.Errorf("%w: %w", ErrMaxSize, err)
+	}
+	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG} {
+		// bbolt passes some errors of the system on as text.
+		if errors.Is(err, full) || err != nil && strings.Contains(err.Error(), full.Error()) {
+			return fmt.Errorf("%w: %w", ErrNoSpace, err)
+		}
+	}
+	return err
+}
 
 // Options say how a store is opened. The zero value is ready for use.
 type Options struct {
@@ -185,9 +212,6 @@ func (s *Store) Close() error {
 // Path is where the database file lies.
 func (s *Store) Path() string { return s.path }
 
-// Counters returns the counters as of the last commit.
-func (s *Store) Counters() Counters { return *s.counters.Load() }
-
 var (
 	metaVersion  = []byte("version")
 	metaKey      = []byte("key")
@@ -288,23 +312,4 @@ func (s *Store) create() error {
 			meta.Put(metaCounters, appendCounters(nil, Counters{})),
 		)
 	}))
-}
-
-func appendCounters(b []byte, c Counters) []byte {
-	for _, n := range []uint64{c.Hosts, c.URLs, c.Requests, c.Bytes, c.Policies} {
-		b = binary.BigEndian.AppendUint64(b, n)
-	}
-	for _, n := range c.States {
-		b = binary.BigEndian.AppendUint64(b, n)
-	}
-	return b
-}
-
-func decodeCounters(b []byte) (Counters, bool) {
-	d := wire.NewDecoder(b)
-	c := Counters{Hosts: d.Uint64(), URLs: d.Uint64(), Requests: d.Uint64(), Bytes: d.Uint64(), Policies: d.Uint64()}
-	for i := range c.States {
-		c.States[i] = d.Uint64()
-	}
-	return c, d.End() == nil
 }

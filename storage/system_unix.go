@@ -3,10 +3,25 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
+
+// lockedByOther reports ErrInUse when another process holds the file: bbolt
+// locks it for as long as it is open.
+func lockedByOther(f *os.File) error {
+	err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return ErrInUse
+	}
+	if err != nil {
+		return fmt.Errorf("lock: %w", err)
+	}
+	return nil
+}
 
 // FreeBytes is the room that is left for this user on the file system of a directory.
 func FreeBytes(dir string) (uint64, error) {

@@ -2,7 +2,13 @@
 
 package storage
 
-import "math"
+import (
+	"math"
+	"os"
+)
+
+// lockedByOther leaves the question to bbolt's own lock.
+func lockedByOther(*os.File) error { return nil }
 
 // FreeBytes is the room that is left on the file system of a directory; where
 // the system does not tell, there is always enough.

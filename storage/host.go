@@ -2,6 +2,7 @@ package storage
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,13 @@ import (
 
 	"github.com/amble-crawler/amble/internal/weburl"
 )
+
+// HostID names a host in this store. Ids are dense, begin at 1 and are never
+// used again.
+type HostID uint32
+
+// NoHost is the zero HostID; no host has it.
+const NoHost HostID = 0
 
 // Host is what the store knows of a host.
 type Host struct {
@@ -170,55 +178,68 @@ func (s *Store) HostsFrom(id HostID, most int, f func(*Host) error) (next HostID
 	return page[len(page)-1].ID + 1, nil
 }
 
-// Policy returns the stored robots record of an origin; nil if there is none.
-func (s *Store) Policy(o weburl.Origin) (record []byte, err error) {
-	err = s.db.View(func(tx *bolt.Tx) error {
-		record = append(record, tx.Bucket(bucketRobots).Get([]byte(o.String()))...)
-		return nil
-	})
-	return record, err
+// namesPerRead bounds how long a walk over the names holds a read transaction.
+const namesPerRead = 5000
+
+// Names calls f for the names of hosts in the order of the words from the right, so that the hosts of a domain stand together, until f
+// returns an error; ErrStop is not passed on. under is a domain: only it and the hosts below it are visited; empty: all. It begins behind
+// the name after; empty: at the first. It reads in short transactions.
+func (s *Store) Names(under, after string, f func(name string, id HostID) error) error {
+	w := nameWalk{domain: weburl.ReverseHost(under), last: weburl.ReverseHost(after)}
+	for w.more = true; w.more; {
+		page, err := w.read(s)
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			if err := f(weburl.ReverseHost(page[i].reversed), page[i].id); err != nil {
+				if errors.Is(err, ErrStop) {
+					return nil
+				}
+				return err
+			}
+		}
+	}
+	return nil
 }
 
-// Past returns what is stored of the earlier robots.txt files of an origin; nil if there is nothing.
-func (s *Store) Past(o weburl.Origin) (encoded []byte, err error) {
+// nameWalk is one walk over reversed names.
+type nameWalk struct {
+	domain string // reversed; empty: all
+	last   string // visited
+	more   bool
+}
+
+type named struct {
+	reversed string
+	id       HostID
+}
+
+func (w *nameWalk) read(s *Store) (page []named, err error) {
+	w.more = false
 	err = s.db.View(func(tx *bolt.Tx) error {
-		if b := tx.Bucket(bucketPast); b != nil { // else no commit has had one yet
-			encoded = append(encoded, b.Get([]byte(o.String()))...)
+		c := tx.Bucket(bucketName).Cursor()
+		k, v := c.Seek([]byte(max(w.domain, w.last)))
+		if w.last != "" && string(k) == w.last {
+			k, v = c.Next()
+		}
+		for k != nil {
+			name := string(k)
+			switch {
+			case len(page) == namesPerRead:
+				w.more = true
+				return nil
+			case w.domain == "" || name == w.domain || strings.HasPrefix(name, w.domain+"."):
+				page = append(page, named{name, hostOfKey(v)})
+				k, v = c.Next()
+				w.last = name
+			case name < w.domain+".": // such as that of example-shop.org, between example.org and www.example.org
+				k, v = c.Seek([]byte(w.domain + "."))
+			default:
+				return nil
+			}
 		}
 		return nil
 	})
-	return encoded, err
-}
-
-// Mark returns a mark as last committed; nil if it was never set.
-func (s *Store) Mark(name string) (mark []byte, err error) {
-	err = s.db.View(func(tx *bolt.Tx) error {
-		mark = append(mark, tx.Bucket(bucketMark).Get([]byte(name))...)
-		return nil
-	})
-	return mark, err
-}
-
-// Marks returns the marks whose names begin with a prefix, by name.
-func (s *Store) Marks(prefix string) (marks map[string][]byte, err error) {
-	marks = make(map[string][]byte)
-	err = s.db.View(func(tx *bolt.Tx) error {
-		c := tx.Bucket(bucketMark).Cursor()
-		for k, v := c.Seek([]byte(prefix)); k != nil && strings.HasPrefix(string(k), prefix); k, v = c.Next() {
-			marks[string(k)] = append([]byte(nil), v...)
-		}
-		return nil
-	})
-	return marks, err
-}
-
-// Joined returns the URLs that joined the seeds.
-func (s *Store) Joined() (urls []string, err error) {
-	err = s.db.View(func(tx *bolt.Tx) error {
-		return tx.Bucket(bucketScope).ForEach(func(k, _ []byte) error {
-			urls = append(urls, string(k))
-			return nil
-		})
-	})
-	return urls, err
+	return page, err
 }

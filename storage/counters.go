@@ -2,11 +2,59 @@ package storage
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"os"
 
 	bolt "go.etcd.io/bbolt"
+
+	"github.com/amble-crawler/amble/internal/wire"
 )
+
+// Counters count over the whole store. They are part of every commit.
+type Counters struct {
+	Hosts    uint64
+	URLs     uint64
+	States   [numStates]uint64
+	Requests uint64
+	Bytes    uint64
+	Policies uint64
+}
+
+// Any reports whether there are URLs in some states.
+func (c Counters) Any(states States) bool {
+	for s, n := range c.States {
+		if n > 0 && states.Has(State(s)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Of returns the count of URLs in the given state.
+func (c Counters) Of(s State) uint64 { return c.States[s] }
+
+// Counters returns the counters as of the last commit.
+func (s *Store) Counters() Counters { return *s.counters.Load() }
+
+func appendCounters(b []byte, c Counters) []byte {
+	for _, n := range []uint64{c.Hosts, c.URLs, c.Requests, c.Bytes, c.Policies} {
+		b = binary.BigEndian.AppendUint64(b, n)
+	}
+	for _, n := range c.States {
+		b = binary.BigEndian.AppendUint64(b, n)
+	}
+	return b
+}
+
+func decodeCounters(b []byte) (Counters, bool) {
+	d := wire.NewDecoder(b)
+	c := Counters{Hosts: d.Uint64(), URLs: d.Uint64(), Requests: d.Uint64(), Bytes: d.Uint64(), Policies: d.Uint64()}
+	for i := range c.States {
+		c.States[i] = d.Uint64()
+	}
+	return c, d.End() == nil
+}
 
 // BucketStats is what one bucket takes.
 type BucketStats struct {

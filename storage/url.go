@@ -1,0 +1,162 @@
+package storage
+
+import (
+	"fmt"
+	"time"
+)
+
+// State is where a URL stands. The numbers are stored and therefore stable.
+type State uint8
+
+// The states of a URL. Queued is the state of a URL that was never touched.
+const (
+	Queued     State = 0 // waiting in its host's queue
+	Fetched    State = 1 // answered with content, or with 304
+	Redirected State = 2 // answered with a redirect; the target is a URL of its own
+	Failed     State = 3 // given up, with the reason
+	Denied     State = 4 // robots rules forbid it; asked about again when they change
+	Excluded   State = 5 // outside the scope in force when its turn came
+	Retrying   State = 6 // failed for now; has a due time
+	numStates        = 7
+)
+
+var stateNames = [numStates]string{"queued", "fetched", "redirected", "failed", "denied", "excluded", "retrying"}
+
+// String returns the state's name as the commands print it.
+func (s State) String() string {
+	if int(s) < len(stateNames) {
+		return stateNames[s]
+	}
+	return fmt.Sprintf("state(%d)", uint8(s))
+}
+
+// ParseState is the inverse of State.String.
+func ParseState(name string) (State, error) {
+	for i, n := range stateNames {
+		if n == name {
+			return State(i), nil
+		}
+	}
+	return 0, fmt.Errorf("%q is not a state (allowed: queued, fetched, redirected, failed, denied, excluded, retrying)", name)
+}
+
+// States is a set of states. The zero value stands for all of them.
+type States uint8
+
+// In is the set of some states.
+func In(states ...State) (set States) {
+	for _, s := range states {
+		set |= 1 << s
+	}
+	return set
+}
+
+// Has reports whether a state is in the set.
+func (set States) Has(s State) bool { return set == 0 || set&(1<<s) != 0 }
+
+// Reason is why a URL is in its state. The numbers are stored and therefore
+// stable: those below ReasonFetch are named here, those from ReasonFetch on
+// are ReasonFetch plus the number of a fetch error kind.
+type Reason uint8
+
+// The reasons that are not fetch errors.
+const (
+	ReasonNone      Reason = 0
+	ReasonStatus    Reason = 1 // the HTTP status says it
+	ReasonRobots    Reason = 2 // a robots rule; Outcome.Line is its line
+	ReasonScope     Reason = 3
+	ReasonDepth     Reason = 4
+	ReasonRedirects Reason = 5 // more redirects in a row than allowed
+	ReasonLocation  Reason = 6 // a redirect without a usable target
+	ReasonOperator  Reason = 7 // whoever runs the crawl wants it so
+	ReasonLoop      Reason = 8 // a redirect to itself
+	ReasonFetch     Reason = 64
+)
+
+// Frequency is how often a page changes, as a sitemap says. The numbers are stored and therefore stable: 0 not said, and then the
+// words of sitemaps.org from 1 always to 7 never. It has three bits.
+type Frequency uint8
+
+// String returns the word of sitemaps.org, "" where nothing is said.
+func (f Frequency) String() string {
+	return [...]string{"", "always", "hourly", "daily", "weekly", "monthly", "yearly", "never"}[f&7]
+}
+
+// Every is the time between changes that is meant, 0 where nothing is said. Always is taken for hourly, and never for a few years.
+func (f Frequency) Every() time.Duration {
+	const day = 24 * time.Hour
+	return [...]time.Duration{0, time.Hour, time.Hour, day, 7 * day, 30 * day, 365 * day, 3 * 365 * day}[f&7]
+}
+
+// Entry is one URL of a host's queue.
+type Entry struct {
+	Ordinal    uint32
+	Origin     uint8  // index into the host's origins
+	RequestURI string // path and query
+	Stripped   string // the same without its session ids; empty: it has none
+	Depth      uint16 // links from a seed
+	Redirects  uint8  // redirects followed in a row to get here
+	Seed       bool   // a seed, or reached from one by redirects only
+	Sitemap    bool   // not a page: somebody called it a sitemap
+	Frequency  Frequency
+	Priority   int8
+	ViaHost    HostID // the page it was found on; NoHost: none
+	ViaOrdinal uint32
+	FirstSeen  time.Time // whole seconds
+}
+
+// Outcome is what became of a URL the last time it was touched.
+type Outcome struct {
+	State    State
+	Reason   Reason
+	Status   uint16 // HTTP status; 0: none
+	Attempts uint8  // failed attempts in a row
+	At       time.Time
+	Due      time.Time // when it is to be asked next: again, in state Retrying, else as a renewal; zero: not planned
+	Bytes    uint64    // decoded body bytes
+	Digest   uint64    // first 8 bytes of the SHA-256 of the body; 0: none
+	Line     uint32    // the line of robots.txt that decided
+	ETag     string    // at most 255 bytes; longer ones are not kept
+	Modified string    // Last-Modified as sent, at most 255 bytes
+	History  [8]byte   // change history, encoded by the revisit package
+	Simhash  uint64    // of the text of the page; 0: none
+}
+
+// Cause is why a request to a host failed, in one number: an HTTP status, or a Reason. The zero value says nothing. The numbers are stored, in the
+// politeness of hosts.
+type Cause uint16
+
+// causeReason is added to a Reason: no HTTP status is as large.
+const causeReason = 1000
+
+// StatusCause is that of an HTTP status.
+func StatusCause(status int) Cause {
+	if status <= 0 || status >= causeReason {
+		return 0
+	}
+	return Cause(status)
+}
+
+// ReasonCause is that of a Reason.
+func ReasonCause(r Reason) Cause {
+	if r == ReasonNone {
+		return 0
+	}
+	return causeReason + Cause(r)
+}
+
+// Status is the HTTP status; 0: it is another cause.
+func (c Cause) Status() int {
+	if c < causeReason {
+		return int(c)
+	}
+	return 0
+}
+
+// Reason is the Reason; ReasonNone: it is another cause.
+func (c Cause) Reason() Reason {
+	if c < causeReason {
+		return ReasonNone
+	}
+	return Reason(c - causeReason)
+}
