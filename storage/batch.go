@@ -120,16 +120,16 @@ type Touched struct {
 type Portion struct{ items int }
 
 const (
-	mostPortion  = 20_000
-	firstPortion = 4_000
-	leastPortion = 1_000
-	mostChanged  = 32 << 20
+	mostItems   = 20_000
+	firstItems  = 4_000
+	leastItems  = 1_000
+	targetBytes = 32 << 20
 )
 
 // Items is how many items the next batch may hold, 1,000 to 20,000.
 func (p *Portion) Items() int {
 	if p.items == 0 {
-		return firstPortion
+		return firstItems
 	}
 	return p.items
 }
@@ -140,11 +140,11 @@ func (p *Portion) Committed(items int, changed int64) {
 	if items <= 0 || changed <= 0 {
 		return
 	}
-	now, fits := p.Items(), int(int64(items)*mostChanged/changed)
+	now, fits := p.Items(), int(int64(items)*targetBytes/changed)
 	switch {
-	case changed > mostChanged:
-		p.items = max(leastPortion, min(now, fits))
+	case changed > targetBytes:
+		p.items = max(leastItems, min(now, fits))
 	case items >= now/4*3:
-		p.items = max(now, min(now+now/8, fits, mostPortion))
+		p.items = max(now, min(now+now/8, fits, mostItems))
 	}
 }

@@ -16,17 +16,17 @@ func TestPortion(t *testing.T) {
 		}
 		return p.Items()
 	}
-	const pages = mostChanged / 4096
+	const pages = targetBytes / 4096
 	for _, test := range []struct {
 		pagesEach   float64
 		least, most int
 	}{
-		{0.1, mostPortion, mostPortion},
+		{0.1, mostItems, mostItems},
 		{1, pages * 8 / 9, pages},
 		{3, pages / 3 * 8 / 9, pages / 3},
-		{100, leastPortion, leastPortion},
+		{100, leastItems, leastItems},
 		{3, pages / 3 * 8 / 9, pages / 3},
-		{0.1, mostPortion, mostPortion},
+		{0.1, mostItems, mostItems},
 	} {
 		if got := settle(test.pagesEach); got < test.least || got > test.most {
 			t.Errorf("%v pages an item: portions of %d, want %d to %d", test.pagesEach, got, test.least, test.most)
@@ -41,8 +41,8 @@ func TestPortionOfSmallCommits(t *testing.T) {
 		p.Committed(10, 1<<20)
 		p.Committed(0, 1<<30)
 	}
-	if got := p.Items(); got != firstPortion {
-		t.Errorf("portions of %d, want %d", got, firstPortion)
+	if got := p.Items(); got != firstItems {
+		t.Errorf("portions of %d, want %d", got, firstItems)
 	}
 }
 

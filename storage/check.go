@@ -92,7 +92,7 @@ func (c *checker) totals() {
 		c.found("counters are %+v, a full count gives %+v", counters, c.sum)
 	}
 	c.rows[string(bucketName)] = int(c.sum.Hosts)
-	for _, name := range [][]byte{bucketName, bucketURL, bucketSeen, bucketState, bucketDue, bucketRenew, bucketTrap, bucketPayload} {
+	for _, name := range [][]byte{bucketName, bucketURL, bucketSeen, bucketState, bucketDue, bucketRecrawl, bucketTrap, bucketPayload} {
 		b := c.tx.Bucket(name)
 		if b == nil {
 			continue // a file of version 1 has no traps
@@ -139,7 +139,7 @@ func (c *checker) host(k, v []byte) {
 }
 
 // queueCount is a full count of one origin's queue.
-type queueCount struct{ queued, due, nextDue, renewals, nextRenewal uint32 }
+type queueCount struct{ queued, due, nextDue, recrawls, nextRecrawl uint32 }
 
 // urls walks the host's URLs and compares the row's counts with what is there.
 // It reports whether all texts can be read.
@@ -170,7 +170,7 @@ func (c *checker) urls(rd *reader) bool {
 		c.found("host %d: counts are %v, a full count gives %v", r.id, r.counts, counts)
 	}
 	for i, o := range r.origins {
-		if got := (queueCount{o.queued, o.due, o.nextDue, o.renewals, o.nextRenewal}); got != queues[i] {
+		if got := (queueCount{o.queued, o.due, o.nextDue, o.recrawls, o.nextRecrawl}); got != queues[i] {
 			c.found("host %d: origin %d says %+v, a full count gives %+v", r.id, i, got, queues[i])
 		}
 	}
@@ -180,8 +180,8 @@ func (c *checker) urls(rd *reader) bool {
 
 // queue counts one URL and looks for its due row.
 func (c *checker) queue(r *hostRow, q *queueCount, e *Entry, o *Outcome) {
-	due, renewal := o.plan()
-	c.renewal(r, q, e, renewal)
+	due, recrawl := o.plan()
+	c.recrawl(r, q, e, recrawl)
 	if o.State == Queued && r.prioritized(e.Ordinal, e.Priority) {
 		due = dueAtOnce
 	} else if o.State == Queued {

@@ -106,9 +106,9 @@ func TestCheckFinds(t *testing.T) {
 		{"outcomes garbage", editValue(bucketState, func(v []byte) []byte { v[1] = 0xff; return v }), "outcomes cannot be read"},
 		{"outcomes of URLs that are not there", put(bucketState, appendBlockKey(nil, 1, 1<<20), []byte{0, 1, 1}), "outcomes of URLs 1048576"},
 		{"due row gone", deleteFirst(bucketDue), "is due but has no due row"},
-		{"renew row gone", deleteFirst(bucketRenew), "is to be renewed but has no renew row"},
-		{"renew row without a URL", put(bucketRenew, appendRenewKey(nil, 1, 0, 5, 5), nil), "bucket renew has 2 rows, 1 belong"},
-		{"earliest renewal wrong", editRow(func(r *hostRow) { r.origins[0].nextRenewal++ }), "nextRenewal"},
+		{"renew row gone", deleteFirst(bucketRecrawl), "is planned for a recrawl but has no row in bucket renew"},
+		{"renew row without a URL", put(bucketRecrawl, appendRecrawlKey(nil, 1, 0, 5, 5), nil), "bucket renew has 2 rows, 1 belong"},
+		{"earliest renewal wrong", editRow(func(r *hostRow) { r.origins[0].nextRecrawl++ }), "nextRecrawl"},
 		{"due row without a URL", put(bucketDue, appendDueKey(nil, 1, 0, 0, 5, 5), nil), "bucket due has 2 rows, 1 belong"},
 		{"due row of a priority gone", func(tx *bolt.Tx) error {
 			return tx.Bucket(bucketDue).Delete(appendDueKey(nil, 1, 0, 2, dueAtOnce, 200))

@@ -292,7 +292,7 @@ func (w *writer) applyHost(b *Batch, items []work) error {
 	}
 	t := Touched{Host: id, Tail: r.next}
 	t.Queued, t.Due, t.NextDue = r.waiting()
-	t.Renewals, t.NextRenewal = r.renewing()
+	t.Renewals, t.NextRenewal = r.recrawls()
 	w.result.Touched = append(w.result.Touched, t)
 	return nil
 }
@@ -340,7 +340,7 @@ func (w *writer) update(r *hostRow, u *HostUpdate) error {
 		return fmt.Errorf("politeness state of %d bytes", len(u.Politeness))
 	}
 	if len(u.Site) > 255 {
-		return fmt.Errorf("memory of renewals of %d bytes", len(u.Site))
+		return fmt.Errorf("recrawl memory of %d bytes", len(u.Site))
 	}
 	if u.Politeness != nil {
 		r.politeness = u.Politeness

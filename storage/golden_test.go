@@ -141,7 +141,7 @@ func TestSizes(t *testing.T) {
 		{"row of a host with one origin, without name, politeness, outcomes and URLs", len(row.append(nil)), 85},
 		{"a body that waits in the row", len(withBody.append(nil)) - len(row.append(nil)) - 1, 48},
 		{"due row", len(appendDueKey(nil, 1, 0, 0, 1, 1)), 14},
-		{"renew row", len(appendRenewKey(nil, 1, 0, 1, 1)), 13},
+		{"renew row", len(appendRecrawlKey(nil, 1, 0, 1, 1)), 13},
 	} {
 		if c.got != c.bytes {
 			t.Errorf("%s takes %d bytes, want %d", c.what, c.got, c.bytes)

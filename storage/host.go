@@ -48,14 +48,14 @@ func (h *Host) Waiting() (queued, due, nextDue uint32) {
 
 // Renewing counts the URLs of the host that have a renewal to come, and tells when the first of them is due, in
 // Unix seconds, 0 if there is none.
-func (h *Host) Renewing() (renewals, next uint32) {
+func (h *Host) Renewing() (recrawls, next uint32) {
 	for _, q := range h.Queues {
-		renewals += q.Renewals
+		recrawls += q.Renewals
 		if q.Renewals > 0 && (next == 0 || q.NextRenewal < next) {
 			next = q.NextRenewal
 		}
 	}
-	return renewals, next
+	return recrawls, next
 }
 
 // Of returns the count of the host's URLs in a state.
@@ -85,7 +85,7 @@ func (r *hostRow) host() Host {
 		h.Errors = slices.Clone(r.errors)
 	}
 	for i, o := range r.origins {
-		h.Queues[i] = Queue{Origin: o.origin(h.Name), Cursor: o.cursor, Queued: o.queued, Due: o.due, NextDue: o.nextDue, Renewals: o.renewals, NextRenewal: o.nextRenewal}
+		h.Queues[i] = Queue{Origin: o.origin(h.Name), Cursor: o.cursor, Queued: o.queued, Due: o.due, NextDue: o.nextDue, Renewals: o.recrawls, NextRenewal: o.nextRecrawl}
 	}
 	return h
 }

@@ -15,7 +15,7 @@ var (
 	bucketSeen    = []byte("seen")
 	bucketState   = []byte("state")
 	bucketDue     = []byte("due")
-	bucketRenew   = []byte("renew")
+	bucketRecrawl = []byte("renew")
 	bucketRobots  = []byte("robots")
 	bucketPast    = []byte("past")
 	bucketScope   = []byte("scope")
@@ -26,7 +26,7 @@ var (
 )
 
 func buckets() [][]byte {
-	return [][]byte{bucketName, bucketHost, bucketURL, bucketSeen, bucketState, bucketDue, bucketRenew, bucketTrap, bucketPayload, bucketRobots, bucketPast, bucketScope, bucketMark, bucketMeta}
+	return [][]byte{bucketName, bucketHost, bucketURL, bucketSeen, bucketState, bucketDue, bucketRecrawl, bucketTrap, bucketPayload, bucketRobots, bucketPast, bucketScope, bucketMark, bucketMeta}
 }
 
 func appendHostKey(b []byte, host HostID) []byte {
@@ -52,8 +52,8 @@ func appendDueKey(b []byte, host HostID, origin uint8, priority int8, due, ordin
 	return binary.BigEndian.AppendUint32(b, ordinal)
 }
 
-// appendRenewKey orders a queue's renewals by time.
-func appendRenewKey(b []byte, host HostID, origin uint8, due, ordinal uint32) []byte {
+// appendRecrawlKey orders a queue's renewals by time.
+func appendRecrawlKey(b []byte, host HostID, origin uint8, due, ordinal uint32) []byte {
 	b = append(appendHostKey(b, host), origin)
 	b = binary.BigEndian.AppendUint32(b, due)
 	return binary.BigEndian.AppendUint32(b, ordinal)
@@ -61,11 +61,11 @@ func appendRenewKey(b []byte, host HostID, origin uint8, due, ordinal uint32) []
 
 // The sizes of the keys.
 const (
-	hostKeySize  = 4
-	blockKeySize = 4 + 4
-	seenKeySize  = 4 + 8
-	dueKeySize   = 4 + 1 + 1 + 4 + 4
-	renewKeySize = 4 + 1 + 4 + 4
+	hostKeySize    = 4
+	blockKeySize   = 4 + 4
+	seenKeySize    = 4 + 8
+	dueKeySize     = 4 + 1 + 1 + 4 + 4
+	recrawlKeySize = 4 + 1 + 4 + 4
 )
 
 // hostOfKey is the host at the start of a key; NoHost if the key is too short.

@@ -211,7 +211,7 @@ func (h *modelHost) host(id HostID) Host {
 				q.NextDue = due
 			}
 		}
-		if at := u.renewal(); at != 0 {
+		if at := u.recrawl(); at != 0 {
 			q.Renewals++
 			if q.NextRenewal == 0 || at < q.NextRenewal {
 				q.NextRenewal = at
@@ -236,7 +236,7 @@ func (h *modelHost) due(u *Head) uint32 {
 }
 
 // renewal is the time in the URL's renew row; 0: it has none.
-func (u *Head) renewal() uint32 {
+func (u *Head) recrawl() uint32 {
 	if u.Last.Due.IsZero() || u.Last.State == Retrying {
 		return 0
 	}
@@ -261,11 +261,11 @@ func (h *modelHost) heads(q HeadsRequest) Heads {
 	})
 	all.Due = all.Due[:min(len(all.Due), q.Due)]
 	for _, u := range h.urls {
-		if at := u.renewal(); u.Origin == q.Origin && at != 0 && at <= uint32(q.Now.Unix()) {
+		if at := u.recrawl(); u.Origin == q.Origin && at != 0 && at <= uint32(q.Now.Unix()) {
 			all.Renewals = append(all.Renewals, u)
 		}
 	}
-	slices.SortStableFunc(all.Renewals, func(a, b Head) int { return cmp.Compare(a.renewal(), b.renewal()) })
+	slices.SortStableFunc(all.Renewals, func(a, b Head) int { return cmp.Compare(a.recrawl(), b.recrawl()) })
 	all.Renewals = all.Renewals[:min(len(all.Renewals), q.Renewals)]
 	return all
 }

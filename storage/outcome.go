@@ -210,7 +210,7 @@ func (w *writer) done(r *hostRow, d *Done) error {
 		return nil
 	}
 	origin := &r.origins[d.Origin]
-	from, renewFrom := before.plan()
+	from, recrawlFrom := before.plan()
 	if before.State == Queued && r.prioritized(d.Ordinal, d.Priority) {
 		from = dueAtOnce
 	} else if before.State == Queued {
@@ -223,11 +223,11 @@ func (w *writer) done(r *hostRow, d *Done) error {
 	r.counts[d.Outcome.State]++
 	w.counters.States[before.State]--
 	w.counters.States[d.Outcome.State]++
-	to, renewTo := d.Outcome.plan()
+	to, recrawlTo := d.Outcome.plan()
 	if err := w.reschedule(r, d, from, to); err != nil {
 		return err
 	}
-	if err := w.renewal(r, d, renewFrom, renewTo); err != nil {
+	if err := w.moveRecrawl(r, d, recrawlFrom, recrawlTo); err != nil {
 		return err
 	}
 	if d.Outcome.counted() {

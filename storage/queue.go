@@ -46,7 +46,7 @@ func (s *Store) Heads(q HeadsRequest) (h Heads, err error) {
 		if err := rd.due(q, &h); err != nil {
 			return err
 		}
-		return rd.renewals(q, &h)
+		return rd.recrawls(q, &h)
 	})
 	return h, err
 }

@@ -14,7 +14,7 @@ import (
 // overdue, new URLs and those that are tried again are found as fast as without them, and the other way round.
 
 // plan is when a URL has a row in the due bucket, and when one in the renew bucket, in Unix seconds; 0: it has none.
-func (o *Outcome) plan() (due, renewal uint32) {
+func (o *Outcome) plan() (due, recrawl uint32) {
 	if o.State == Retrying {
 		return secondsUp(o.Due), 0
 	}
@@ -22,42 +22,42 @@ func (o *Outcome) plan() (due, renewal uint32) {
 }
 
 // renewal moves the URL's renew row from one instant to another; 0 is none.
-func (w *writer) renewal(r *hostRow, d *Done, from, to uint32) error {
+func (w *writer) moveRecrawl(r *hostRow, d *Done, from, to uint32) error {
 	if from == to {
 		return nil
 	}
 	origin := &r.origins[d.Origin]
 	if from != 0 {
-		key := appendRenewKey(w.key[:0], r.id, d.Origin, from, d.Ordinal)
-		if k, _ := w.renewCursor.Seek(key); !bytes.Equal(k, key) {
-			return fmt.Errorf("%w: URL %d of origin %d has no renew row", ErrCorrupt, d.Ordinal, d.Origin)
+		key := appendRecrawlKey(w.key[:0], r.id, d.Origin, from, d.Ordinal)
+		if k, _ := w.recrawlCursor.Seek(key); !bytes.Equal(k, key) {
+			return fmt.Errorf("%w: URL %d of origin %d has no row in bucket renew", ErrCorrupt, d.Ordinal, d.Origin)
 		}
-		if err := w.renew.Delete(key); err != nil {
+		if err := w.recrawl.Delete(key); err != nil {
 			return err
 		}
-		origin.renewals--
+		origin.recrawls--
 	}
 	if to != 0 {
-		if err := w.renew.Put(appendRenewKey(w.key[:0], r.id, d.Origin, to, d.Ordinal), nil); err != nil {
+		if err := w.recrawl.Put(appendRecrawlKey(w.key[:0], r.id, d.Origin, to, d.Ordinal), nil); err != nil {
 			return err
 		}
-		origin.renewals++
+		origin.recrawls++
 	}
-	origin.nextRenewal = 0
+	origin.nextRecrawl = 0
 	prefix := append(appendHostKey(w.key[:0], r.id), d.Origin)
-	if k, _ := w.renewCursor.Seek(prefix); bytes.HasPrefix(k, prefix) {
-		origin.nextRenewal = binary.BigEndian.Uint32(k[5:])
+	if k, _ := w.recrawlCursor.Seek(prefix); bytes.HasPrefix(k, prefix) {
+		origin.nextRecrawl = binary.BigEndian.Uint32(k[5:])
 	}
 	return nil
 }
 
 // renewals reads the renewals of a queue that are due, the longest overdue first.
-func (rd *reader) renewals(q HeadsRequest, h *Heads) error {
-	if q.Renewals == 0 || int(q.Origin) >= len(rd.row.origins) || rd.row.origins[q.Origin].renewals == 0 {
+func (rd *reader) recrawls(q HeadsRequest, h *Heads) error {
+	if q.Renewals == 0 || int(q.Origin) >= len(rd.row.origins) || rd.row.origins[q.Origin].recrawls == 0 {
 		return nil
 	}
 	now := seconds(q.Now)
-	return rd.eachRenewal(q.Origin, func(due, ordinal uint32) (bool, error) {
+	return rd.eachRecrawl(q.Origin, func(due, ordinal uint32) (bool, error) {
 		if due > now || len(h.Renewals) == q.Renewals {
 			return false, nil
 		}
@@ -71,15 +71,15 @@ func (rd *reader) renewals(q HeadsRequest, h *Heads) error {
 	})
 }
 
-// eachRenewal calls f for the renewals of a queue by time, until it returns false.
-func (rd *reader) eachRenewal(origin uint8, f func(due, ordinal uint32) (bool, error)) error {
-	bucket := rd.tx.Bucket(bucketRenew)
+// eachRecrawl calls f for the renewals of a queue by time, until it returns false.
+func (rd *reader) eachRecrawl(origin uint8, f func(due, ordinal uint32) (bool, error)) error {
+	bucket := rd.tx.Bucket(bucketRecrawl)
 	if bucket == nil { // the file is of an older version
 		return nil
 	}
 	prefix := append(appendHostKey(nil, rd.row.id), origin)
 	c := bucket.Cursor()
-	for k, _ := c.Seek(prefix); len(k) == renewKeySize && bytes.HasPrefix(k, prefix); k, _ = c.Next() {
+	for k, _ := c.Seek(prefix); len(k) == recrawlKeySize && bytes.HasPrefix(k, prefix); k, _ = c.Next() {
 		more, err := f(binary.BigEndian.Uint32(k[5:]), binary.BigEndian.Uint32(k[9:]))
 		if err != nil || !more {
 			return err
@@ -89,22 +89,22 @@ func (rd *reader) eachRenewal(origin uint8, f func(due, ordinal uint32) (bool, e
 }
 
 // renewal looks for the renew row of a URL.
-func (c *checker) renewal(r *hostRow, q *queueCount, e *Entry, at uint32) {
+func (c *checker) recrawl(r *hostRow, q *queueCount, e *Entry, at uint32) {
 	if at == 0 {
 		return
 	}
-	q.renewals++
-	if q.nextRenewal == 0 || at < q.nextRenewal {
-		q.nextRenewal = at
+	q.recrawls++
+	if q.nextRecrawl == 0 || at < q.nextRecrawl {
+		q.nextRecrawl = at
 	}
-	key := appendRenewKey(nil, r.id, e.Origin, at, e.Ordinal)
-	if bucket := c.tx.Bucket(bucketRenew); bucket != nil {
+	key := appendRecrawlKey(nil, r.id, e.Origin, at, e.Ordinal)
+	if bucket := c.tx.Bucket(bucketRecrawl); bucket != nil {
 		if k, _ := bucket.Cursor().Seek(key); bytes.Equal(k, key) {
-			c.rows[string(bucketRenew)]++
+			c.rows[string(bucketRecrawl)]++
 			return
 		}
 	}
-	c.found("host %d: URL %d is to be renewed but has no renew row", r.id, e.Ordinal)
+	c.found("host %d: URL %d is planned for a recrawl but has no row in bucket renew", r.id, e.Ordinal)
 }
 
 // Renewals calls f for the renewals of one queue by time, at most max of them, in one short read.
@@ -114,7 +114,7 @@ func (s *Store) Renewals(host HostID, origin uint8, max int, f func(Head)) error
 		if err := getRow(tx, host, &rd.row); err != nil {
 			return err
 		}
-		return rd.eachRenewal(origin, func(_, ordinal uint32) (bool, error) {
+		return rd.eachRecrawl(origin, func(_, ordinal uint32) (bool, error) {
 			if max--; max < 0 {
 				return false, nil
 			}

@@ -35,8 +35,8 @@ type originRow struct {
 	due     uint32 // URLs with a due row
 	nextDue uint32 // the earliest of them, Unix seconds
 
-	renewals    uint32 // URLs with a renew row
-	nextRenewal uint32 // the earliest of them, Unix seconds
+	recrawls    uint32 // URLs with a renew row
+	nextRecrawl uint32 // the earliest of them, Unix seconds
 }
 
 func (o originRow) origin(host string) weburl.Origin {
@@ -95,7 +95,7 @@ func (r *hostRow) decodeHead(id HostID, b []byte) ([]byte, bool) {
 	for range origins {
 		o := originRow{secure: d.Byte() != 0, port: d.Uint16(), cursor: d.Uint32(), queued: d.Uint32(), due: d.Uint32(), nextDue: d.Uint32()}
 		if version >= 3 {
-			o.renewals, o.nextRenewal = d.Uint32(), d.Uint32()
+			o.recrawls, o.nextRecrawl = d.Uint32(), d.Uint32()
 		}
 		r.origins = append(r.origins, o)
 	}
@@ -242,8 +242,8 @@ func (r *hostRow) append(b []byte) []byte {
 		b = binary.BigEndian.AppendUint32(b, o.queued)
 		b = binary.BigEndian.AppendUint32(b, o.due)
 		b = binary.BigEndian.AppendUint32(b, o.nextDue)
-		b = binary.BigEndian.AppendUint32(b, o.renewals)
-		b = binary.BigEndian.AppendUint32(b, o.nextRenewal)
+		b = binary.BigEndian.AppendUint32(b, o.recrawls)
+		b = binary.BigEndian.AppendUint32(b, o.nextRecrawl)
 	}
 	b = append(b, byte(len(r.recent)))
 	for _, o := range r.recent {
@@ -281,15 +281,15 @@ func (r *hostRow) waiting() (queued, due, nextDue uint32) {
 	return queued, due, nextDue
 }
 
-// renewing counts the URLs that have a renewal to come.
-func (r *hostRow) renewing() (renewals, next uint32) {
+// recrawls_ counts the URLs that have a renewal to come.
+func (r *hostRow) recrawls() (recrawls, next uint32) {
 	for _, o := range r.origins {
-		renewals += o.renewals
-		if o.renewals > 0 && (next == 0 || o.nextRenewal < next) {
-			next = o.nextRenewal
+		recrawls += o.recrawls
+		if o.recrawls > 0 && (next == 0 || o.nextRecrawl < next) {
+			next = o.nextRecrawl
 		}
 	}
-	return renewals, next
+	return recrawls, next
 }
 
 // recentOutcome returns the encoded outcome of an ordinal if it waits in the row.

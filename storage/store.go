@@ -276,7 +276,7 @@ func fileVersion(meta *bolt.Bucket) (uint32, error) {
 
 // addedLater reports whether a file of a version need not have a bucket.
 func addedLater(name []byte, version uint32) bool {
-	return bytes.Equal(name, bucketPayload) || bytes.Equal(name, bucketPast) || version < 2 && bytes.Equal(name, bucketTrap) || version < 3 && bytes.Equal(name, bucketRenew)
+	return bytes.Equal(name, bucketPayload) || bytes.Equal(name, bucketPast) || version < 2 && bytes.Equal(name, bucketTrap) || version < 3 && bytes.Equal(name, bucketRecrawl)
 }
 
 // upgrade makes a file of an older version one of this version, in the transaction
@@ -287,7 +287,7 @@ func upgrade(tx *bolt.Tx) error {
 	if version, err := fileVersion(meta); err != nil || version == Version {
 		return err
 	}
-	for _, name := range [][]byte{bucketTrap, bucketRenew} {
+	for _, name := range [][]byte{bucketTrap, bucketRecrawl} {
 		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
 			return fmt.Errorf("bring the file to version %d: %w", Version, err)
 		}

@@ -8,10 +8,10 @@ import (
 
 // transaction is what there is of bbolt while a batch is written.
 type transaction struct {
-	tx                                             *bolt.Tx
-	host, url, seen, state, due, renew, name, trap *bolt.Bucket
-	hostRows, urlRows, stateRows                   rows
-	seenCursor, dueCursor, renewCursor             *bolt.Cursor
+	tx                                               *bolt.Tx
+	host, url, seen, state, due, recrawl, name, trap *bolt.Bucket
+	hostRows, urlRows, stateRows                     rows
+	seenCursor, dueCursor, recrawlCursor             *bolt.Cursor
 }
 
 // appendFill is how full the pages of rows that are only ever appended to a
@@ -22,10 +22,10 @@ func (w *writer) begin(tx *bolt.Tx) {
 	w.tx = tx
 	w.host, w.url, w.seen = tx.Bucket(bucketHost), tx.Bucket(bucketURL), tx.Bucket(bucketSeen)
 	w.state, w.due, w.name = tx.Bucket(bucketState), tx.Bucket(bucketDue), tx.Bucket(bucketName)
-	w.renew, w.trap = tx.Bucket(bucketRenew), tx.Bucket(bucketTrap)
+	w.recrawl, w.trap = tx.Bucket(bucketRecrawl), tx.Bucket(bucketTrap)
 	w.url.FillPercent, w.state.FillPercent = appendFill, appendFill
 	w.hostRows, w.urlRows, w.stateRows = rows{w.host.Cursor()}, rows{w.url.Cursor()}, rows{w.state.Cursor()}
-	w.seenCursor, w.dueCursor, w.renewCursor = w.seen.Cursor(), w.due.Cursor(), w.renew.Cursor()
+	w.seenCursor, w.dueCursor, w.recrawlCursor = w.seen.Cursor(), w.due.Cursor(), w.recrawl.Cursor()
 }
 
 // rows finds the values of a bucket by their keys. It uses one cursor again and again, where Bucket.Get makes one for every call.

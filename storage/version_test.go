@@ -99,9 +99,9 @@ func TestVersion2(t *testing.T) {
 
 	s = mustOpen(t, dir, Options{})
 	defer func() { mustClose(t, s) }()
-	renewal := Outcome{State: Fetched, At: someTime, Due: someTime.Add(time.Minute), History: [8]byte{7}, Simhash: 9}
-	r := mustCommit(t, s, &Batch{Done: []Done{{Host: 1, Ordinal: 5, Outcome: renewal}}})
-	if got := r.Touched[0]; got.Renewals != 1 || got.NextRenewal != uint32(renewal.Due.Unix()) || got.Due != 0 {
+	recrawl := Outcome{State: Fetched, At: someTime, Due: someTime.Add(time.Minute), History: [8]byte{7}, Simhash: 9}
+	r := mustCommit(t, s, &Batch{Done: []Done{{Host: 1, Ordinal: 5, Outcome: recrawl}}})
+	if got := r.Touched[0]; got.Renewals != 1 || got.NextRenewal != uint32(recrawl.Due.Unix()) || got.Due != 0 {
 		t.Errorf("touched: %+v", got)
 	}
 	if versions := rowVersions(t, s); versions != [3]uint32{3, 3, 2} {
@@ -183,7 +183,7 @@ func age(t tester, s *Store) {
 	t.Helper()
 	var b Batch
 	_, err := s.Walk(context.Background(), Position{}, 0, func(l *Located) error {
-		if _, renewal := l.Last.plan(); renewal != 0 {
+		if _, recrawl := l.Last.plan(); recrawl != 0 {
 			l.Last.Due = time.Time{}
 			b.Done = append(b.Done, Done{Host: l.Host.ID, Ordinal: l.Ordinal, Origin: l.Origin, Priority: l.Priority, Outcome: l.Last})
 		}
@@ -206,7 +206,7 @@ func age(t tester, s *Store) {
 				return err
 			}
 		}
-		for _, name := range [][]byte{bucketTrap, bucketRenew, bucketPayload} {
+		for _, name := range [][]byte{bucketTrap, bucketRecrawl, bucketPayload} {
 			if err := tx.DeleteBucket(name); err != nil && !errors.Is(err, berrors.ErrBucketNotFound) {
 				return err
 			}
