@@ -6,8 +6,7 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// Batch is what one transaction commits. Everything in it becomes durable
-// together or not at all.
+// Batch is what one transaction commits. All of it becomes durable together, or nothing.
 type Batch struct {
 	Found    []Found
 	Fates    []Fate // what became of each of Found, filled in by Commit; as long as that, or nil: not wanted
@@ -45,7 +44,7 @@ type Found struct {
 	Modified    time.Time // when it last changed, as a sitemap or feed says; zero: nobody said
 }
 
-// Done is the outcome of one URL; any state but Queued.
+// Done is the outcome of one URL. Its state is not Queued.
 type Done struct {
 	Host     HostID
 	Ordinal  uint32
@@ -55,8 +54,8 @@ type Done struct {
 	Outcome  Outcome
 }
 
-// HostUpdate carries what the frontier knows of a host after a request.
-// In a batch the last one of a host counts.
+// HostUpdate carries what the frontier knows of a host after a request. The last update of a host
+// in a batch counts.
 type HostUpdate struct {
 	Host       HostID
 	Politeness []byte // encoded by the politeness package, at most 255 bytes; nil: unchanged
@@ -66,22 +65,22 @@ type HostUpdate struct {
 	Cursors    []Cursor
 }
 
-// Cursor is the next ordinal of one origin's queue.
+// Cursor sets the next ordinal of one origin's queue.
 type Cursor struct {
 	Origin uint8
 	Next   uint32
 }
 
-// Policy is the robots record of one origin, encoded by the robots package.
+// Policy is the robots record of one origin, as the robots package encodes it.
 type Policy struct {
 	Origin weburl.Origin
 	Record []byte
 }
 
-// Fate is what became of a discovery.
+// Fate is the result of an insert: what Commit did with a discovery.
 type Fate uint8
 
-// The fates.
+// The insert results.
 const (
 	FateKnown   Fate = iota // it was there before
 	FateAdded               // it is there now
@@ -89,7 +88,7 @@ const (
 	FateTrapped             // it leads into a trap
 )
 
-// Result is what a commit did.
+// Result is what a commit changed.
 type Result struct {
 	Touched []Touched
 	Ensured map[string]HostID
@@ -102,7 +101,7 @@ type Result struct {
 	Changed int64 // bytes of the pages that were written anew: see Portion
 }
 
-// Touched tells the frontier what a commit changed for one host.
+// Touched is what a commit changed for one host.
 type Touched struct {
 	Host    HostID
 	Tail    uint32 // ordinals below this exist
@@ -114,9 +113,11 @@ type Touched struct {
 	NextRenewal uint32 // Unix seconds of the earliest of them; 0: none
 }
 
-// Portion finds how many items a batch may hold for its commit to change about 32 MiB of pages and hardly more. The memory and the time of a commit go by the
-// pages that it changes, and how many an item changes differs: more than one where each lies apart from the others, as with many hosts or very
-// large ones, and a small part of one where they lie together. The zero value is ready. It may not be used concurrently.
+// Portion adapts the batch size: how many items a batch may hold so that its commit changes about
+// 32 MiB of pages. The memory and the time of a commit depend on the pages that it changes, and the
+// pages for each item vary: more than one where the rows of the items are far apart, as with many
+// or very large hosts, and a small part of one where they are close together. The zero value is
+// ready for use. A Portion must not be used concurrently.
 type Portion struct{ items int }
 
 const (
@@ -126,7 +127,7 @@ const (
 	targetBytes = 32 << 20
 )
 
-// Items is how many items the next batch may hold, 1,000 to 20,000.
+// Items returns how many items the next batch may hold, 1,000 to 20,000.
 func (p *Portion) Items() int {
 	if p.items == 0 {
 		return firstItems
@@ -134,8 +135,9 @@ func (p *Portion) Items() int {
 	return p.items
 }
 
-// Committed takes note of a commit of so many items, whose Result.Changed is changed. A commit of few items says little of
-// what many would have changed together, so only one that changed too much makes portions smaller, and only a large one makes them larger again.
+// Committed records a commit of a number of items whose Result.Changed is changed. The pages of a
+// small commit do not predict those of a large one. So the batch size shrinks only after a commit
+// that changed too much, and grows only after a large one.
 func (p *Portion) Committed(items int, changed int64) {
 	if items <= 0 || changed <= 0 {
 		return

@@ -13,12 +13,12 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// Commit makes a batch durable in one transaction and says what it changed. After an error nothing
-// of the batch is in the store, and the same batch can be committed again: a full disk is such an
-// error (errors.Is ErrNoSpace). Only ErrInDoubt is different: the disk failed at the very last
-// sync, so all of the batch may be there, or nothing. What the store shows then need not be what
-// the next Open finds, and no commit is taken any more. Only the committer may call it, one call at
-// a time.
+// Commit makes a batch durable in one transaction and returns what it changed. After an error
+// nothing of the batch is in the store, and the same batch can be committed again; a full disk is
+// such an error (errors.Is ErrNoSpace). ErrInDoubt is different: the disk failed at the very last
+// sync, so either all of the batch is durable or nothing. What the store shows then may differ from
+// what the next Open finds, and the store takes no more commits. Only the committer may call
+// Commit, one call at a time.
 func (s *Store) Commit(b *Batch) (Result, error) {
 	if s.doubt != nil {
 		return Result{}, s.doubt
@@ -48,10 +48,11 @@ func (s *Store) Commit(b *Batch) (Result, error) {
 	return w.result, nil
 }
 
-// failed is the error of a transaction that failed with another one. Its last two steps are to
-// write the meta page and to sync it. If the page is there, the sync has failed: then the page may
-// be on the disk or not, the system may forget it or not, and no second sync could tell. So the
-// store takes nothing any more. The counters become those of what is read from now on.
+// failed returns the error of transaction id, which failed with cause. The last two steps of a
+// transaction are to write the meta page and to sync it. If the page is visible, the sync has
+// failed: the page may or may not be on the disk, the system may forget it, and a second sync could
+// not tell. So the store takes no more commits. failed also sets the counters to what is read from
+// now on.
 func (s *Store) failed(id int, cause error) error {
 	there := false
 	seen := guard(func() error {
@@ -72,8 +73,8 @@ func (s *Store) failed(id int, cause error) error {
 	return fmt.Errorf("commit to %s: %w", s.path, spaceError(cause))
 }
 
-// work is one item of a batch: its host, its kind and its place among those of its kind, in 32, 3 and 29 bits, so that
-// their order as numbers is that in which they are applied.
+// work is one item of a batch: its host, its kind and its index among the items of its kind, in 32,
+// 3 and 29 bits. The order of these numbers is the order in which the items are applied.
 type work uint64
 
 func newWork(host HostID, kind, index int) work { return work(host)<<32 | work(kind)<<29 | work(index) }
@@ -84,8 +85,8 @@ func (i work) kind() int { return int(i >> 29 & 7) }
 
 func (i work) index() int { return int(i & (1<<29 - 1)) }
 
-// The kinds, in the order in which they are applied to a host: what a page turned
-// out to be says whether its links are taken.
+// The kinds, in the order in which they are applied to a host: the outcome of a page decides
+// whether its links are accepted.
 const (
 	workDone = iota
 	workFound
@@ -122,7 +123,7 @@ type writer struct {
 	merge    []byte
 }
 
-// maxIDs bounds the memory of the name table; it is emptied when full.
+// maxIDs bounds the size of writer.ids, which is emptied when it is full.
 const maxIDs = 1 << 16
 
 func newWriter(s *Store) *writer {
@@ -140,7 +141,7 @@ func (w *writer) reset(c Counters) {
 	w.arena.reset()
 }
 
-// forgetNames drops the ids that a failed transaction gave out.
+// forgetNames drops the ids that a failed transaction has given out.
 func (w *writer) forgetNames() {
 	for _, name := range w.newIDs {
 		delete(w.ids, name)
@@ -170,8 +171,8 @@ func (w *writer) apply(b *Batch) error {
 	return w.putMeta(b)
 }
 
-// plan gives every host its id and sorts the batch by host, so that every
-// bucket is written from left to right.
+// plan gives every host its id and sorts the batch by host, so that every bucket is written in the
+// order of its keys.
 func (w *writer) plan(b *Batch) error {
 	for i := range b.Found {
 		name := b.Found[i].URL.Host()
@@ -222,8 +223,7 @@ func (w *writer) plan(b *Batch) error {
 // validName reports whether a row can hold a host's name.
 func validName(name string) bool { return len(name) > 0 && len(name) <= 255 }
 
-// knownID returns the id of a host name that has one, else NoHost: a trap is not
-// to make hosts either.
+// knownID returns the id of a host name, or NoHost if it has none: a trap must not create a host.
 func (w *writer) knownID(name string) HostID {
 	if id, ok := w.ids[name]; ok || !validName(name) {
 		return id
@@ -235,7 +235,7 @@ func (w *writer) knownID(name string) HostID {
 	return hostOfKey(v)
 }
 
-// idOf returns the id of a host name and gives it one, with a row, if it is new.
+// idOf returns the id of a host name. A new name gets an id and a row.
 func (w *writer) idOf(name string) (HostID, error) {
 	if id, ok := w.ids[name]; ok {
 		return id, nil
@@ -261,7 +261,7 @@ func (w *writer) idOf(name string) (HostID, error) {
 	return id, nil
 }
 
-// applyHost applies all that the batch holds for one host to its row.
+// applyHost applies all items of the batch for one host to the host's row.
 func (w *writer) applyHost(b *Batch, items []work) error {
 	id := items[0].host()
 	v := w.hostRows.get(appendHostKey(w.key[:0], id))
@@ -297,8 +297,7 @@ func (w *writer) applyHost(b *Batch, items []work) error {
 	return nil
 }
 
-// applyItems applies the items to the row. Outcomes of URLs that the same batch
-// holds come after those.
+// applyItems applies the items to the row. Outcomes of URLs that the same batch adds come last.
 func (w *writer) applyItems(r *hostRow, b *Batch, items []work) (err error) {
 	var late []*Done
 	for _, item := range items {
@@ -334,7 +333,7 @@ func (w *writer) applyItems(r *hostRow, b *Batch, items []work) (err error) {
 	return nil
 }
 
-// update takes over what the frontier knows of the host.
+// update stores what the frontier knows of the host.
 func (w *writer) update(r *hostRow, u *HostUpdate) error {
 	if len(u.Politeness) > 255 {
 		return fmt.Errorf("politeness state of %d bytes", len(u.Politeness))

@@ -11,7 +11,7 @@ import (
 	"github.com/amble-crawler/amble/internal/wire"
 )
 
-// Counters count over the whole store. They are part of every commit.
+// Counters count over the whole store. Every commit writes them.
 type Counters struct {
 	Hosts    uint64
 	URLs     uint64
@@ -21,7 +21,7 @@ type Counters struct {
 	Policies uint64
 }
 
-// Any reports whether there are URLs in some states.
+// Any reports whether any URL is in one of the given states.
 func (c Counters) Any(states States) bool {
 	for s, n := range c.States {
 		if n > 0 && states.Has(State(s)) {
@@ -56,7 +56,7 @@ func decodeCounters(b []byte) (Counters, bool) {
 	return c, d.End() == nil
 }
 
-// BucketStats is what one bucket takes.
+// BucketStats is the size of one bucket.
 type BucketStats struct {
 	Name   string
 	Rows   int
@@ -65,7 +65,7 @@ type BucketStats struct {
 	Levels int   // of its tree
 }
 
-// Stats is what the file consists of.
+// Stats describes what the file consists of.
 type Stats struct {
 	FileBytes int64
 	PageSize  int
@@ -74,12 +74,12 @@ type Stats struct {
 	Counters  Counters
 }
 
-// overheadPages are those that every file has: two for bbolt's meta, and one each for the list of free pages and of buckets. The
-// list of free pages grows with it, which is neglected.
+// overheadPages are the pages that every file has: two meta pages, and one page each for the free
+// list and the list of buckets. The free list may take more; that is neglected.
 const overheadPages = 4
 
-// Stats walks all pages of the database, in one read transaction for each
-// bucket. It is for people who want to know, not for a running crawl's status.
+// Stats walks all pages of the database, in one read transaction for each bucket, which takes long
+// for a large file.
 func (s *Store) Stats(ctx context.Context) (Stats, error) {
 	st := Stats{Counters: s.Counters()}
 	info, err := os.Stat(s.path)

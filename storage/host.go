@@ -12,8 +12,7 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// HostID names a host in this store. Ids are dense, begin at 1 and are never
-// used again.
+// HostID identifies a host in this store. Ids are dense, begin at 1 and are never reused.
 type HostID uint32
 
 // NoHost is the zero HostID; no host has it.
@@ -33,8 +32,8 @@ type Host struct {
 	Queues     []Queue
 }
 
-// Waiting counts the URLs of the host that wait: queued ones and those with a
-// due time other than that of a renewal, and tells the earliest due time in Unix seconds, 0 if there is none.
+// Waiting returns how many URLs of the host are queued, how many have a retry or a priority, and
+// the earliest due time of these in Unix seconds, 0 if there are none.
 func (h *Host) Waiting() (queued, due, nextDue uint32) {
 	for _, q := range h.Queues {
 		queued += q.Queued
@@ -46,8 +45,8 @@ func (h *Host) Waiting() (queued, due, nextDue uint32) {
 	return queued, due, nextDue
 }
 
-// Renewing counts the URLs of the host that have a renewal to come, and tells when the first of them is due, in
-// Unix seconds, 0 if there is none.
+// Renewing returns how many URLs of the host are planned for a recrawl, and the earliest of these
+// times in Unix seconds, 0 if there are none.
 func (h *Host) Renewing() (recrawls, next uint32) {
 	for _, q := range h.Queues {
 		recrawls += q.Renewals
@@ -101,7 +100,7 @@ func getRow(tx *bolt.Tx, id HostID, r *hostRow) error {
 	return nil
 }
 
-// HostByID returns one host; ErrNotFound if there is none of that id.
+// HostByID returns a host by its id, or ErrNotFound.
 func (s *Store) HostByID(id HostID) (h Host, err error) {
 	err = s.db.View(func(tx *bolt.Tx) error {
 		var r hostRow
@@ -114,7 +113,7 @@ func (s *Store) HostByID(id HostID) (h Host, err error) {
 	return h, err
 }
 
-// HostByName returns one host by its canonical name; ErrNotFound if it is not known.
+// HostByName returns a host by its canonical name, or ErrNotFound.
 func (s *Store) HostByName(name string) (Host, error) {
 	id := NoHost
 	err := s.db.View(func(tx *bolt.Tx) error {
@@ -131,12 +130,12 @@ func (s *Store) HostByName(name string) (Host, error) {
 	return s.HostByID(id)
 }
 
-// hostsPerRead bounds how long a walk over the hosts holds a read transaction.
+// hostsPerRead bounds how many hosts are read in one transaction.
 const hostsPerRead = 2000
 
-// Hosts calls f for every host in the order of ids, those with URLs and those
-// without, until f returns an error. The Host is f's only during the call. It
-// reads in short transactions, so it sees hosts as of different moments.
+// Hosts calls f for every host in the order of ids until f returns an error. The Host is valid
+// during the call only. Hosts reads in short transactions, so it sees hosts as of different
+// moments.
 func (s *Store) Hosts(f func(*Host) error) error {
 	for next := HostID(1); next != NoHost; {
 		var err error
@@ -147,8 +146,8 @@ func (s *Store) Hosts(f func(*Host) error) error {
 	return nil
 }
 
-// HostsFrom is Hosts for at most so many hosts that come at an id and behind it, read in one transaction. It returns the id from which more are to be
-// had; NoHost: there are no more.
+// HostsFrom calls f for at most the given number of hosts from an id on, read in one transaction.
+// It returns the id to go on from, NoHost if there are no more hosts.
 func (s *Store) HostsFrom(id HostID, most int, f func(*Host) error) (next HostID, err error) {
 	var r hostRow
 	page, more := make([]Host, 0, most), false
@@ -178,12 +177,13 @@ func (s *Store) HostsFrom(id HostID, most int, f func(*Host) error) (next HostID
 	return page[len(page)-1].ID + 1, nil
 }
 
-// namesPerRead bounds how long a walk over the names holds a read transaction.
+// namesPerRead bounds how many names are read in one transaction.
 const namesPerRead = 5000
 
-// Names calls f for the names of hosts in the order of the words from the right, so that the hosts of a domain stand together, until f
-// returns an error; ErrStop is not passed on. under is a domain: only it and the hosts below it are visited; empty: all. It begins behind
-// the name after; empty: at the first. It reads in short transactions.
+// Names calls f for host names, ordered by their labels from the right so that the hosts of a
+// domain are adjacent, until f returns an error. It does not return ErrStop. If under is a domain,
+// only that domain and the hosts below it are visited. If after is a name, the walk starts behind
+// it. Names reads in short transactions.
 func (s *Store) Names(under, after string, f func(name string, id HostID) error) error {
 	w := nameWalk{domain: weburl.ReverseHost(under), last: weburl.ReverseHost(after)}
 	for w.more = true; w.more; {
@@ -203,7 +203,7 @@ func (s *Store) Names(under, after string, f func(name string, id HostID) error)
 	return nil
 }
 
-// nameWalk is one walk over reversed names.
+// nameWalk is a walk over reversed names.
 type nameWalk struct {
 	domain string // reversed; empty: all
 	last   string // visited

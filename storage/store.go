@@ -20,14 +20,14 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-// Version is the version of the layout that this code writes. It reads older
-// ones too, and turns them into this one as it writes.
+// Version is the version of the layout that this code writes. The code also reads older versions
+// and converts their rows when it writes them.
 const Version = 3
 
-// FileName is the name of the database under the data directory.
+// FileName is the name of the database in the data directory.
 const FileName = "amble.db"
 
-// Why a store cannot be opened or written; test with errors.Is.
+// The reasons why a store cannot be opened or written, for errors.Is.
 var (
 	ErrInUse       = errors.New("the database is in use by another process")
 	ErrNotDatabase = errors.New("not an amble database")
@@ -40,13 +40,13 @@ var (
 	ErrInDoubt     = errors.New("the disk failed while it was synced, so it is not known whether it is committed")
 )
 
-// spaceError marks errors that go away when there is room again.
+// spaceError wraps an error that goes away when there is room again with ErrNoSpace.
 func spaceError(err error) error {
 	if err != nil && strings.Contains(err.Error(), berrors.ErrMaxSizeReached.Error()) {
 		return fmt.Errorf("%w: %w", ErrMaxSize, err)
 	}
 	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG} {
-		// bbolt passes some errors of the system on as text.
+		// bbolt returns some errors of the system as text.
 		if errors.Is(err, full) || err != nil && strings.Contains(err.Error(), full.Error()) {
 			return fmt.Errorf("%w: %w", ErrNoSpace, err)
 		}
@@ -54,26 +54,26 @@ func spaceError(err error) error {
 	return err
 }
 
-// Options say how a store is opened. The zero value is ready for use.
+// Options are the options of Open. The zero value is ready for use.
 type Options struct {
 	ReadOnly bool // for inspection; fails like any other open while a daemon has the file
 	NoSync   bool // for benchmarks only: a power cut may then destroy the file
 	MaxBytes int  // the file may not grow beyond this; 0: no limit
 	MapBytes int  // address space mapped at first, so that growth need not wait for readers; 0: 16 GiB, with 32-bit addresses 256 MiB
 
-	// What is refused as a trap before it is stored; 0 switches a limit off. They
-	// say what is taken from now on and change nothing that is stored.
+	// The limits beyond which new URLs are refused as traps; 0 switches a limit off. They change
+	// nothing that is stored.
 	MaxHostURLs   int // URLs of one host
 	MaxQueries    int // different queries of one path
 	MaxSameDigest int // pages of one host with the same content whose links to it are taken
 
-	// Notice says when a known URL is to be renewed and what history it has from then on, when a
-	// Found with Modified, or Listed, is about it; false: as before. The committer calls it. nil:
-	// such news is not listened to.
+	// If Notice is not nil, the committer calls it for each Found about a known URL that has
+	// Modified or Listed set. It returns the time of the next recrawl and the change history that
+	// replace those of the URL; ok is false if nothing changes.
 	Notice func(Noticed) (due time.Time, history [8]byte, ok bool)
 }
 
-// limits are the limits of Options as the rows count.
+// limits are the limits of Options in the types of the rows.
 type limits struct{ hostURLs, queries, sameDigest uint32 }
 
 func (o *Options) limits() limits {
@@ -94,16 +94,16 @@ type Store struct {
 	doubt    error // ErrInDoubt, after which there is no commit; the committer's
 }
 
-// openTimeout is how long Open waits for another process to let go.
+// openTimeout is how long Open waits for the lock of another process.
 const openTimeout = 300 * time.Millisecond
 
 // defaultMapBytes is 16 GiB, and 256 MiB where addresses have 32 bits.
 const defaultMapBytes = 1 << (28 + bits.UintSize/64*6)
 
-// Open opens the database in a directory and creates both if need be. The file is looked at before
-// anything is mapped or changed: a file that is in use (ErrInUse), not a database (ErrNotDatabase),
-// cut short (ErrTruncated) or of a newer version (ErrNewer) is refused and stays as it is. What is
-// open then is durable, whatever became of the last process.
+// Open opens the database in a directory and creates both if necessary. It inspects the file before
+// it maps or changes anything: it refuses a file that is in use (ErrInUse), not a database
+// (ErrNotDatabase), cut short (ErrTruncated) or of a newer version (ErrNewer), and leaves it as it
+// is. When Open returns, all that the store shows is durable, however the last process ended.
 func Open(dir string, o Options) (*Store, error) {
 	path := filepath.Join(dir, FileName)
 	if !o.ReadOnly {
@@ -162,8 +162,8 @@ func (s *Store) open(o Options) error {
 	return nil
 }
 
-// inPlace makes sure that the file which is locked now is still the one at its
-// path: while Open waited for the lock, Compact may have put another there.
+// inPlace returns an error if the locked file is no longer the one at its path: while Open waited
+// for the lock, Compact may have replaced it.
 func (s *Store) inPlace(f *os.File) error {
 	opened, err := f.Stat()
 	if err != nil {
@@ -179,8 +179,8 @@ func (s *Store) inPlace(f *os.File) error {
 	return nil
 }
 
-// guard makes an error of what bbolt does when it meets a damaged page: it
-// panics, or touches memory that is not there.
+// guard calls f and turns what bbolt does with a damaged page, a panic or an access to unmapped
+// memory, into an error.
 func guard(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -209,7 +209,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Path is where the database file lies.
+// Path returns the path of the database file.
 func (s *Store) Path() string { return s.path }
 
 var (
@@ -218,7 +218,7 @@ var (
 	metaCounters = []byte("counters")
 )
 
-// load reads the meta bucket, and makes the buckets of a new file.
+// load reads the meta bucket. In a new file it creates the buckets.
 func (s *Store) load(readOnly bool) error {
 	fresh := false
 	var counters Counters
@@ -258,7 +258,7 @@ func (s *Store) load(readOnly bool) error {
 	return err
 }
 
-// fileVersion reads the version of a file and refuses one that is none of ours.
+// fileVersion returns the version of a file, or an error if this code cannot read that version.
 func fileVersion(meta *bolt.Bucket) (uint32, error) {
 	v := meta.Get(metaVersion)
 	if len(v) != 4 {
@@ -274,14 +274,14 @@ func fileVersion(meta *bolt.Bucket) (uint32, error) {
 	return n, nil
 }
 
-// addedLater reports whether a file of a version need not have a bucket.
+// addedLater reports whether a file of the given version may lack a bucket.
 func addedLater(name []byte, version uint32) bool {
 	return bytes.Equal(name, bucketPayload) || bytes.Equal(name, bucketPast) || version < 2 && bytes.Equal(name, bucketTrap) || version < 3 && bytes.Equal(name, bucketRecrawl)
 }
 
-// upgrade makes a file of an older version one of this version, in the transaction
-// that is the first to write rows of this version. The older rows stay
-// as they are until they are written again.
+// upgrade sets the version of an older file to Version. It runs in the first transaction that
+// writes rows of this version. Rows of an older version stay as they are until they are next
+// written.
 func upgrade(tx *bolt.Tx) error {
 	meta := tx.Bucket(bucketMeta)
 	if version, err := fileVersion(meta); err != nil || version == Version {

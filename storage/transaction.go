@@ -6,7 +6,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// transaction is what there is of bbolt while a batch is written.
+// transaction holds the buckets and cursors of bbolt while a batch is written.
 type transaction struct {
 	tx                                               *bolt.Tx
 	host, url, seen, state, due, recrawl, name, trap *bolt.Bucket
@@ -14,8 +14,8 @@ type transaction struct {
 	seenCursor, dueCursor, recrawlCursor             *bolt.Cursor
 }
 
-// appendFill is how full the pages of rows that are only ever appended to a
-// host's may be left. With bbolt's half, the file would be a third larger.
+// appendFill is the fill of the pages of url and state, whose rows arrive in the order of their
+// keys within a host. With bbolt's half, the file would be a third larger.
 const appendFill = 0.9
 
 func (w *writer) begin(tx *bolt.Tx) {
@@ -28,10 +28,11 @@ func (w *writer) begin(tx *bolt.Tx) {
 	w.seenCursor, w.dueCursor, w.recrawlCursor = w.seen.Cursor(), w.due.Cursor(), w.recrawl.Cursor()
 }
 
-// rows finds the values of a bucket by their keys. It uses one cursor again and again, where Bucket.Get makes one for every call.
+// rows finds the values of a bucket by their keys with one cursor, where Bucket.Get makes one for
+// every call.
 type rows struct{ cursor *bolt.Cursor }
 
-// get returns nil where there is no such row.
+// get returns the value of a key, or nil.
 func (r rows) get(key []byte) []byte {
 	if k, v := r.cursor.Seek(key); bytes.Equal(k, key) {
 		return v
@@ -39,8 +40,8 @@ func (r rows) get(key []byte) []byte {
 	return nil
 }
 
-// arena holds the values of one transaction: bbolt keeps referring to them
-// until the commit, after which the memory is used again by the next.
+// arena holds the values of one transaction. bbolt refers to them until the commit; then the next
+// transaction uses the memory again.
 type arena struct {
 	chunks [][]byte
 	used   int // chunks in use; the last of them is being filled
@@ -48,7 +49,7 @@ type arena struct {
 
 const arenaChunk = 1 << 20
 
-// copy returns a copy of b that stays as it is until reset.
+// copy returns a copy of b that is valid until reset.
 func (a *arena) copy(b []byte) []byte {
 	if len(b) > arenaChunk/4 {
 		return append([]byte(nil), b...)
@@ -65,7 +66,8 @@ func (a *arena) copy(b []byte) []byte {
 	return (*chunk)[at:len(*chunk):len(*chunk)]
 }
 
-// reset makes the memory free for the next transaction. What the last one had no use for is let go of, so that one large transaction does not stay in memory.
+// reset makes the memory free for the next transaction. It releases what the last one did not use,
+// so that one large transaction does not keep its memory for ever.
 func (a *arena) reset() {
 	clear(a.chunks[a.used:])
 	a.chunks = a.chunks[:a.used]

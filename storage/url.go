@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// State is where a URL stands. The numbers are stored and therefore stable.
+// State is the state of a URL. The numbers are stored and therefore stable.
 type State uint8
 
-// The states of a URL. Queued is the state of a URL that was never touched.
+// The states of a URL. A URL without an outcome is Queued.
 const (
 	Queued     State = 0 // waiting in its host's queue
 	Fetched    State = 1 // answered with content, or with 304
@@ -40,10 +40,10 @@ func ParseState(name string) (State, error) {
 	return 0, fmt.Errorf("%q is not a state (allowed: queued, fetched, redirected, failed, denied, excluded, retrying)", name)
 }
 
-// States is a set of states. The zero value stands for all of them.
+// States is a set of states. The zero value contains all of them.
 type States uint8
 
-// In is the set of some states.
+// In returns the set of the given states.
 func In(states ...State) (set States) {
 	for _, s := range states {
 		set |= 1 << s
@@ -54,9 +54,8 @@ func In(states ...State) (set States) {
 // Has reports whether a state is in the set.
 func (set States) Has(s State) bool { return set == 0 || set&(1<<s) != 0 }
 
-// Reason is why a URL is in its state. The numbers are stored and therefore
-// stable: those below ReasonFetch are named here, those from ReasonFetch on
-// are ReasonFetch plus the number of a fetch error kind.
+// Reason is why a URL is in its state. The numbers are stored and therefore stable: those below
+// ReasonFetch are named here, and ReasonFetch plus n stands for the fetch error of kind n.
 type Reason uint8
 
 // The reasons that are not fetch errors.
@@ -73,16 +72,18 @@ const (
 	ReasonFetch     Reason = 64
 )
 
-// Frequency is how often a page changes, as a sitemap says. The numbers are stored and therefore stable: 0 not said, and then the
-// words of sitemaps.org from 1 always to 7 never. It has three bits.
+// Frequency is how often a page changes, according to a sitemap. The numbers are stored and
+// therefore stable: 0 unknown, then the words of sitemaps.org from 1 always to 7 never. It has
+// three bits.
 type Frequency uint8
 
-// String returns the word of sitemaps.org, "" where nothing is said.
+// String returns the word of sitemaps.org, or "" if the frequency is unknown.
 func (f Frequency) String() string {
 	return [...]string{"", "always", "hourly", "daily", "weekly", "monthly", "yearly", "never"}[f&7]
 }
 
-// Every is the time between changes that is meant, 0 where nothing is said. Always is taken for hourly, and never for a few years.
+// Every returns the time between two changes, or 0 if the frequency is unknown. Always counts as
+// hourly, never as three years.
 func (f Frequency) Every() time.Duration {
 	const day = 24 * time.Hour
 	return [...]time.Duration{0, time.Hour, time.Hour, day, 7 * day, 30 * day, 365 * day, 3 * 365 * day}[f&7]
@@ -105,7 +106,7 @@ type Entry struct {
 	FirstSeen  time.Time // whole seconds
 }
 
-// Outcome is what became of a URL the last time it was touched.
+// Outcome is the result of the last request for a URL, or of the last decision about it.
 type Outcome struct {
 	State    State
 	Reason   Reason
@@ -122,14 +123,14 @@ type Outcome struct {
 	Simhash  uint64    // of the text of the page; 0: none
 }
 
-// Cause is why a request to a host failed, in one number: an HTTP status, or a Reason. The zero value says nothing. The numbers are stored, in the
-// politeness of hosts.
+// Cause is why a request to a host failed, in one number: an HTTP status or a Reason. The zero
+// value is an unknown cause. The numbers are stored in the politeness state of hosts.
 type Cause uint16
 
-// causeReason is added to a Reason: no HTTP status is as large.
+// causeReason is the offset of Reasons, above every HTTP status.
 const causeReason = 1000
 
-// StatusCause is that of an HTTP status.
+// StatusCause returns the Cause of an HTTP status.
 func StatusCause(status int) Cause {
 	if status <= 0 || status >= causeReason {
 		return 0
@@ -137,7 +138,7 @@ func StatusCause(status int) Cause {
 	return Cause(status)
 }
 
-// ReasonCause is that of a Reason.
+// ReasonCause returns the Cause of a Reason.
 func ReasonCause(r Reason) Cause {
 	if r == ReasonNone {
 		return 0
@@ -145,7 +146,7 @@ func ReasonCause(r Reason) Cause {
 	return causeReason + Cause(r)
 }
 
-// Status is the HTTP status; 0: it is another cause.
+// Status returns the HTTP status, or 0 if the cause is not one.
 func (c Cause) Status() int {
 	if c < causeReason {
 		return int(c)
@@ -153,7 +154,7 @@ func (c Cause) Status() int {
 	return 0
 }
 
-// Reason is the Reason; ReasonNone: it is another cause.
+// Reason returns the Reason, or ReasonNone if the cause is not one.
 func (c Cause) Reason() Reason {
 	if c < causeReason {
 		return ReasonNone
