@@ -13,16 +13,15 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// Finding is one thing that Check found wrong.
+// Finding is a defect that Check found.
 type Finding struct{ Text string }
 
-// Check reads the whole database in one long read transaction and reports
-// everything that contradicts FORMAT.md: bbolt's own page structure, rows that
-// cannot be read or belong to nothing, URLs without a fingerprint or the other
-// way round, URLs that are there twice, outcomes and due rows that do not match,
-// and counters that are not a full count. It is for a database that no daemon
-// writes. The error is the context's, or ErrCorrupt where pages are damaged: then
-// the rows are not looked at.
+// Check reads the whole database in one long read transaction and reports everything that
+// contradicts FORMAT.md: defects of bbolt's page structure, rows that cannot be read or belong to
+// nothing, URLs without a fingerprint and fingerprints without a URL, URLs that are stored twice,
+// outcomes without their due rows and due rows without an outcome, and counters that differ from a
+// full count. No process may write the database meanwhile. Check returns the context's error, or
+// ErrCorrupt if pages are damaged; then it does not look at the rows.
 func (s *Store) Check(ctx context.Context, report func(Finding)) error {
 	return guard(func() error {
 		return s.db.View(func(tx *bolt.Tx) error {
@@ -46,7 +45,7 @@ func (s *Store) Check(ctx context.Context, report func(Finding)) error {
 	})
 }
 
-// checkPages makes sure that bbolt can follow all pages that a transaction sees.
+// checkPages checks that bbolt can follow all pages that a transaction sees.
 func (s *Store) checkPages(ctx context.Context, tx *bolt.Tx, report func(Finding)) error {
 	f, err := os.Open(s.path)
 	if err != nil {
@@ -81,7 +80,7 @@ func (c *checker) found(format string, args ...any) {
 	c.report(Finding{fmt.Sprintf(format, args...)})
 }
 
-// totals compares the store's counters and row counts with the sums.
+// totals compares the counters of the store and the numbers of rows with the sums.
 func (c *checker) totals() {
 	counters, ok := decodeCounters(c.tx.Bucket(bucketMeta).Get(metaCounters))
 	if !ok {
@@ -141,8 +140,8 @@ func (c *checker) host(k, v []byte) {
 // queueCount is a full count of one origin's queue.
 type queueCount struct{ queued, due, nextDue, recrawls, nextRecrawl uint32 }
 
-// urls walks the host's URLs and compares the row's counts with what is there.
-// It reports whether all texts can be read.
+// urls reads the host's URLs and compares the counts in the row with a full count. It reports
+// whether all texts can be read.
 func (c *checker) urls(rd *reader) bool {
 	r := &rd.row
 	var counts [numStates]uint32
@@ -205,8 +204,8 @@ func (c *checker) queue(r *hostRow, q *queueCount, e *Entry, o *Outcome) {
 	c.rows[string(bucketDue)]++
 }
 
-// seen checks that each URL outside the row has its fingerprint, once, in the
-// block that a search would look in, and that no text is there twice.
+// seen checks that each URL outside the row has its fingerprint, once, in the block that a search
+// reads, and that no text is stored twice.
 func (c *checker) seen(rd *reader) {
 	r := &rd.row
 	items, last := 0, uint64(0)
@@ -255,7 +254,7 @@ func (c *checker) fingerprint(rd *reader, fp uint64, ordinal uint32, texts map[s
 	texts[u.String()] = true
 }
 
-// tail checks that the URLs in the row are nowhere else.
+// tail checks that the URLs in the row are not stored elsewhere too.
 func (c *checker) tail(rd *reader) {
 	r := &rd.row
 	for n := r.spilled; n < r.next; n++ {

@@ -312,7 +312,7 @@ func (w *writer) applyItems(r *hostRow, b *Batch, items []work) (err error) {
 			before := w.result
 			err = w.found(r, &b.Found[item.index()])
 			if b.Fates != nil {
-				b.Fates[item.index()] = w.fate(&before)
+				b.Fates[item.index()] = w.insertResult(&before)
 			}
 		case workRefused:
 			w.refuse(b.Refused[item.index()].Reason, b.Refused[item.index()].URL)

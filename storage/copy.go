@@ -11,10 +11,10 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-// Backup writes a copy of the database, as of one moment, while commits go on: to the writer that
-// begin returns when it is called with the length of the copy in bytes. It returns how many bytes
-// were written. For as long as it takes, pages that commits set free cannot be used again, so that
-// the file grows by what is rewritten meanwhile; later commits use them up.
+// Backup writes a copy of the database, as of one moment, while commits go on. It calls begin with
+// the length of the copy in bytes and writes to the writer that begin returns. It returns the
+// number of bytes written. Meanwhile, pages that commits set free cannot be used again, so the file
+// grows by what is rewritten; later commits use that room.
 func (s *Store) Backup(begin func(size int64) (io.Writer, error)) (n int64, err error) {
 	err = s.db.View(func(tx *bolt.Tx) error {
 		w, err := begin(tx.Size())
@@ -32,10 +32,10 @@ func (s *Store) Backup(begin func(size int64) (io.Writer, error)) (n int64, err 
 // compactTransaction is how many bytes Compact writes in one transaction.
 const compactTransaction = 16 << 20
 
-// Compact rewrites the database of a directory without free pages and puts the
-// new file in the old one's place when it is complete and on disk. Nobody may
-// have the database open. It needs room for both files; after an error, the
-// old one is as it was. It returns the sizes before and after, in bytes.
+// Compact rewrites the database of a directory without free pages and replaces the old file when
+// the new one is complete and durable. No process may have the database open. Compact needs room
+// for both files; after an error the old one is unchanged. It returns the sizes before and after,
+// in bytes.
 func Compact(dir string) (before, after int64, err error) {
 	path := filepath.Join(dir, FileName)
 	s, err := Open(dir, Options{ReadOnly: true})
@@ -59,7 +59,7 @@ func Compact(dir string) (before, after int64, err error) {
 	return before, after, syncDir(dir)
 }
 
-// copyTo writes all rows, in the order of their keys, to a new file with the mode of another one.
+// copyTo writes all rows in the order of their keys to a new file, which gets the mode of like.
 func (s *Store) copyTo(path, like string) error {
 	info, err := os.Stat(like)
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/amble-crawler/amble/internal/wire"
 )
 
-// How many keys the tallies of a host's row keep.
+// The number of keys in the tallies of a host's row.
 const (
 	queryKeys  = 16
 	digestKeys = 8
 )
 
-// tally counts the frequent ones among any number of keys in little room, as
-// Misra and Gries (1982) do: a count may be too low, never too high.
+// tally counts the most frequent of any number of keys in little room, by the algorithm of Misra
+// and Gries (1982): a count may be too low, never too high.
 type tally []tallyItem
 
 type tallyItem struct {
@@ -32,8 +32,7 @@ func (t tally) count(key uint64) uint32 {
 	return 0
 }
 
-// add counts a key once more. A key for which there is no room takes one off
-// each of the others.
+// add counts a key. If there is no room for a new key, the count of every other key falls by one.
 func (t tally) add(key uint64, keys int) tally {
 	for i := range t {
 		if t[i].key == key {
@@ -64,7 +63,7 @@ func (t tally) append(b []byte) []byte {
 	return b
 }
 
-// decodeTally reads a tally into the memory of an older one.
+// decodeTally decodes a tally into the memory of an older one.
 func decodeTally(d *wire.Decoder, to tally, keys int) tally {
 	n := int(d.Byte())
 	for range n {
@@ -77,17 +76,17 @@ func decodeTally(d *wire.Decoder, to tally, keys int) tally {
 	return to
 }
 
-// ErrorCount is how often something went wrong with URLs of a host, over all
-// runs, attempts that were made again included.
+// ErrorCount is how often requests for URLs of a host failed for one reason, over all runs, retries
+// included.
 type ErrorCount struct {
 	Reason Reason
 	Count  uint32
 }
 
-// errorCounts are the counts of one host, by rising reason.
+// errorCounts are the counts of one host, ordered by reason.
 type errorCounts []ErrorCount
 
-// counted reports whether an outcome is one of those that are counted.
+// counted reports whether errorCounts count an outcome.
 func (o *Outcome) counted() bool {
 	if o.State != Failed && o.State != Retrying {
 		return false
@@ -118,7 +117,7 @@ func (c errorCounts) append(b []byte) []byte {
 	return b
 }
 
-// decodeErrors decodes counts into those given. Counts out of order make d bad.
+// decodeErrors decodes counts into the memory of c. Counts out of order are a failure of d.
 func decodeErrors(d *wire.Decoder, c errorCounts) errorCounts {
 	c = c[:0]
 	last := ReasonNone

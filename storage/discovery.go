@@ -14,7 +14,7 @@ type tailRef struct {
 	session bool // the text is that without a session id; the one with it follows
 }
 
-// indexTail locates every entry of the tail, if that is not done yet.
+// indexTail locates every entry of the tail unless the index is complete.
 func (w *writer) indexTail(r *hostRow) error {
 	if len(w.index) > 0 {
 		return nil
@@ -72,8 +72,8 @@ func (w *writer) found(r *hostRow, f *Found) error {
 	return w.add(r, &e)
 }
 
-// fate is what became of the discovery since the result was as before.
-func (w *writer) fate(before *Result) Fate {
+// insertResult returns the result of the last insert, given the Result before it.
+func (w *writer) insertResult(before *Result) Fate {
 	switch {
 	case w.result.Added > before.Added:
 		return FateAdded
@@ -97,9 +97,9 @@ func (w *writer) add(r *hostRow, e *Entry) error {
 	start := len(w.tail)
 	w.tail = appendEntry(w.tail, r.id, e)
 	w.tails = w.tail
-	_, text, _, _ := entryKey(w.tail[start:])
+	_, text, facts, _ := entryKey(w.tail[start:])
 	w.index = append(w.index, tailRef{
-		start: start, uri: cap(w.tail) - cap(text), length: len(text), origin: e.Origin, session: e.Stripped != "",
+		start: start, uri: len(w.tail) - len(facts) - len(text), length: len(text), origin: e.Origin, session: e.Stripped != "",
 	})
 	if err := w.enqueue(r, e, r.next); err != nil {
 		return err
@@ -115,8 +115,8 @@ func (w *writer) add(r *hostRow, e *Entry) error {
 	return nil
 }
 
-// enqueue puts a new URL into the queue of its origin: behind the cursor, or
-// into a due row where it has a priority of its own.
+// enqueue puts a new URL into the queue of its origin: behind the cursor, or into a due row if it
+// has a priority.
 func (w *writer) enqueue(r *hostRow, e *Entry, ordinal uint32) error {
 	origin := &r.origins[e.Origin]
 	if e.Priority == 0 {
@@ -128,7 +128,7 @@ func (w *writer) enqueue(r *hostRow, e *Entry, ordinal uint32) error {
 	return w.due.Put(appendDueKey(w.key[:0], r.id, e.Origin, e.Priority, dueAtOnce, ordinal), nil)
 }
 
-// match says how far two URLs are the same.
+// match is how far two URLs are equal.
 type match uint8
 
 const (
@@ -137,10 +137,10 @@ const (
 	sameText
 )
 
-// identify looks for a discovered URL among those of its host. One that has a
-// session id is known where its form without is, too. A redirect may lead from one
-// of the two to the other, so that its target is told apart by its full text. Where the texts
-// are the same, the ordinal is that of the known one.
+// identify looks for a discovered URL among the URLs of its host. A URL with a session id is known
+// if its form without is known, too. A redirect may lead from one form to the other, so the target
+// of a redirect is identified by its full text. For equal texts, identify returns the ordinal of
+// the known URL.
 func (w *writer) identify(r *hostRow, f *Found, e *Entry) (known match, ordinal uint32, err error) {
 	if e.Stripped == "" {
 		known, ordinal, err = w.known(r, e.Origin, e.RequestURI, e.RequestURI, f.Fingerprint)
@@ -159,8 +159,8 @@ func (w *writer) identify(r *hostRow, f *Found, e *Entry) (known match, ordinal 
 	return known, ordinal, err
 }
 
-// known looks for a URL behind its fingerprint and in the host's tail, by the text that it
-// is told apart by and then by its full text. A fingerprint alone never decides.
+// known looks for a URL by its fingerprint and in the host's tail, first by its identifying text
+// and then by its full text. A fingerprint alone never decides.
 func (w *writer) known(r *hostRow, origin uint8, text, full string, fingerprint uint64) (match, uint32, error) {
 	best, ordinal, err := w.spilled(r, origin, text, full, fingerprint)
 	if err != nil || best == sameText {
@@ -180,7 +180,7 @@ func (w *writer) known(r *hostRow, origin uint8, text, full string, fingerprint 
 	return best, 0, nil
 }
 
-// spilled looks for a URL among those that are no longer in the host's row.
+// spilled looks for a URL among those that have moved out of the host's row.
 func (w *writer) spilled(r *hostRow, origin uint8, text, full string, fingerprint uint64) (match, uint32, error) {
 	if r.spilled == 0 {
 		return different, 0, nil
@@ -202,8 +202,7 @@ func (w *writer) spilled(r *hostRow, origin uint8, text, full string, fingerprin
 	return best, 0, nil
 }
 
-// compareFull compares a URL with the first encoded entry, which is told apart by
-// the same text.
+// compareFull compares a URL with the first encoded entry, which has the same identifying text.
 func compareFull(b []byte, session bool, text, full string) match {
 	if session {
 		stored, ok := sessionURI(b)

@@ -6,7 +6,7 @@ import (
 	"github.com/amble-crawler/amble/internal/wire"
 )
 
-// blockSize is how many URLs, and how many outcomes, share a row.
+// blockSize is how many URLs, and how many outcomes, are in one row.
 const blockSize = 16
 
 func blockOf(ordinal uint32) uint32 { return ordinal &^ (blockSize - 1) }
@@ -19,17 +19,18 @@ const (
 	entryExtended = 0x80 // redirects and priority follow
 )
 
-// depthSession stands beside the depth of a URL that has a session id: its text is
-// that without, and the one with it follows at the end.
+// depthSession is set with the depth of a URL that has a session id. The entry's text is the one
+// without; the full one follows at the end.
 const depthSession = 1 << 16
 
-// depthSitemap stands beside the depth of a URL that somebody called a sitemap, depthFrequency is the place of a page's frequency.
+// depthSitemap is set with the depth of a URL that something calls a sitemap. depthFrequency is the
+// offset of the bits of a page's frequency.
 const (
 	depthSitemap   = 1 << 17
 	depthFrequency = 18
 )
 
-// maxOrigins is how many origins (scheme and port) of one host are kept apart.
+// maxOrigins is how many origins (scheme and port) a host may have.
 const maxOrigins = entryOrigin + 1
 
 // appendEntry encodes one URL of a host.
@@ -78,7 +79,8 @@ func appendEntry(b []byte, host HostID, e *Entry) []byte {
 	return b
 }
 
-// entryKey splits off the identity of the first encoded entry.
+// entryKey decodes the flags and the identifying text of the first encoded entry, and returns the
+// rest.
 func entryKey(b []byte) (flags byte, uri, rest []byte, ok bool) {
 	d := wire.NewDecoder(b)
 	flags = d.Byte()
@@ -99,8 +101,8 @@ func skipEntry(b []byte) ([]byte, bool) {
 	return rest, ok && !(session && len(text) == 0)
 }
 
-// skipFacts returns what follows an entry whose identity is split off, and
-// whether it has a session id.
+// skipFacts returns what follows an entry, given the bytes behind its identifying text, and whether
+// the entry has a session id.
 func skipFacts(flags byte, b []byte) (rest []byte, session, ok bool) {
 	d := wire.NewDecoder(b)
 	session = d.Uvarint()&depthSession != 0
@@ -115,8 +117,8 @@ func skipFacts(flags byte, b []byte) (rest []byte, session, ok bool) {
 	return d.Rest(), session, d.OK()
 }
 
-// sessionURI is the full path and query of the first encoded entry; false where
-// that is the text by which it is told apart.
+// sessionURI returns the full path and query of the first encoded entry, or false if that is its
+// identifying text.
 func sessionURI(b []byte) ([]byte, bool) {
 	flags, _, facts, ok := entryKey(b)
 	if !ok {
@@ -173,7 +175,7 @@ func nthEntry(b []byte, n int) ([]byte, bool) {
 	return b, ok && len(b) > 0
 }
 
-// sameURL reports whether the first encoded entry has the given identity.
+// sameURL reports whether the first encoded entry has the given origin and identifying text.
 func sameURL(b []byte, origin uint8, uri string) bool {
 	flags, text, _, ok := entryKey(b)
 	return ok && flags&entryOrigin == origin && len(text) == len(uri) && string(text) == uri

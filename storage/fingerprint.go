@@ -14,10 +14,9 @@ import (
 
 const keySize = 16
 
-// Fingerprint is the identity of a URL among the URLs of its host in 64 bits.
-// It is keyed with a secret of this store, so that nobody can prepare URLs that
-// collide; and a collision costs only time, since texts decide. Any goroutine
-// may call it.
+// Fingerprint returns the fingerprint of a URL: 64 bits that identify it among the URLs of its
+// host. It is keyed with a secret of this store, so that nobody can prepare URLs that collide. A
+// collision only costs time, since texts decide. Any goroutine may call it.
 func (s *Store) Fingerprint(u weburl.URL) uint64 {
 	var buf [weburl.MaxLength]byte
 	return s.fingerprint(u.Scheme() == "https", u.Port(), append(buf[:0], u.RequestURI()...))
@@ -40,9 +39,9 @@ func (s *Store) fingerprint(secure bool, port uint16, uri []byte) uint64 {
 	return fp
 }
 
-// The seen bucket holds, for every URL that left its host's row, the keyed
-// fingerprint and the ordinal, sorted, in blocks named after the first
-// fingerprint they may hold. The first block of a host is named 0.
+// The seen bucket has the keyed fingerprint and the ordinal of every URL that has left its host's
+// row, sorted, in blocks. The name of a block is the first fingerprint that it may hold. The first
+// block of a host is named 0.
 const (
 	seenItemSize = 12
 	maxSeenItems = 96
@@ -53,8 +52,8 @@ type seenItem struct {
 	ordinal     uint32
 }
 
-// seenBlock finds the block that covers a fingerprint. next is the name of the
-// block behind it; more says that there is one.
+// seenBlock finds the block that covers a fingerprint. If more is set, next is the name of the
+// block behind it.
 func seenBlock(c *bolt.Cursor, host HostID, fingerprint uint64, keyBuf []byte) (key, val []byte, next uint64, more bool) {
 	var k []byte
 	if fingerprint == 1<<64-1 {
@@ -94,8 +93,8 @@ func seenOrdinals(block []byte, fingerprint uint64, to []uint32) []uint32 {
 	return to
 }
 
-// addSeen merges the items into the host's blocks and splits blocks that
-// became too large. items is sorted in place.
+// addSeen merges items into the host's blocks and splits blocks that become too large. It sorts
+// items in place.
 func (w *writer) addSeen(host HostID, items []seenItem) error {
 	slices.SortFunc(items, func(a, b seenItem) int { return cmp.Compare(a.fingerprint, b.fingerprint) })
 	for len(items) > 0 {
@@ -131,8 +130,8 @@ func mergeSeen(to, block []byte, items []seenItem) []byte {
 	return to
 }
 
-// putSeen writes merged items as one block or, where they are too many, as
-// several of even size. Equal fingerprints stay together.
+// putSeen writes merged items as one block or, if they are too many, as several of equal size.
+// Equal fingerprints stay together.
 func (w *writer) putSeen(host HostID, first uint64, merged []byte) error {
 	w.merge = merged
 	for len(merged) > 0 {

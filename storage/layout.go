@@ -33,7 +33,7 @@ func appendHostKey(b []byte, host HostID) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(host))
 }
 
-// appendBlockKey is the key of the url and state buckets.
+// appendBlockKey appends the key of a row of url or state.
 func appendBlockKey(b []byte, host HostID, ordinal uint32) []byte {
 	return binary.BigEndian.AppendUint32(appendHostKey(b, host), blockOf(ordinal))
 }
@@ -42,17 +42,17 @@ func appendSeenKey(b []byte, host HostID, fingerprint uint64) []byte {
 	return binary.BigEndian.AppendUint64(appendHostKey(b, host), fingerprint)
 }
 
-// dueAtOnce stands in the due row of a queued URL that has a priority of its own.
+// dueAtOnce is the due time of a queued URL that has a priority.
 const dueAtOnce = 1
 
-// appendDueKey orders a queue's due URLs by falling priority, then time.
+// appendDueKey appends a key that orders a queue's due URLs by falling priority, then by time.
 func appendDueKey(b []byte, host HostID, origin uint8, priority int8, due, ordinal uint32) []byte {
 	b = append(appendHostKey(b, host), origin, byte(127-int(priority)))
 	b = binary.BigEndian.AppendUint32(b, due)
 	return binary.BigEndian.AppendUint32(b, ordinal)
 }
 
-// appendRecrawlKey orders a queue's renewals by time.
+// appendRecrawlKey appends a key that orders a queue's recrawls by time.
 func appendRecrawlKey(b []byte, host HostID, origin uint8, due, ordinal uint32) []byte {
 	b = append(appendHostKey(b, host), origin)
 	b = binary.BigEndian.AppendUint32(b, due)
@@ -68,7 +68,7 @@ const (
 	recrawlKeySize = 4 + 1 + 4 + 4
 )
 
-// hostOfKey is the host at the start of a key; NoHost if the key is too short.
+// hostOfKey returns the host at the start of a key, NoHost if the key is too short.
 func hostOfKey(k []byte) HostID {
 	if len(k) < 4 {
 		return NoHost
@@ -76,7 +76,7 @@ func hostOfKey(k []byte) HostID {
 	return HostID(binary.BigEndian.Uint32(k))
 }
 
-// skipCounts passes over a number of keys of so many bytes, each with its count.
+// skipCounts skips a list of keys of the given size, each followed by its count.
 func skipCounts(d *wire.Decoder, key int) {
 	for range int(d.Byte()) {
 		d.Bytes(key)
@@ -88,7 +88,7 @@ func appendShort(b []byte, s string) []byte {
 	return append(append(b, byte(len(s))), s...)
 }
 
-// seconds is a time as the rows hold it: Unix seconds in 32 bits, 0 for none.
+// seconds returns a time as the rows have it: Unix seconds in 32 bits, 0 for the zero time.
 func seconds(t time.Time) uint32 {
 	if t.IsZero() {
 		return 0

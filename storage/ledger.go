@@ -18,7 +18,7 @@ import (
 	"github.com/amble-crawler/amble/internal/wire"
 )
 
-// LedgerName is the name of the start ledger under the data directory.
+// LedgerName is the name of the start ledger in the data directory.
 const LedgerName = "starts.log"
 
 // Start is one line of the start ledger: a request that is about to be sent.
@@ -30,15 +30,15 @@ type Start struct {
 	Note    string        // what else the caller wants to find again, without white space; may be empty
 }
 
-// MarkLedger is the name of the mark that holds a place in the ledger: every
-// request before it is settled by the commit that carries it. Places count the
-// bytes of all lines since the first ledger of a store, so they only grow.
+// MarkLedger is the name of the mark that holds an offset in the ledger. The commit with the mark
+// carries the outcome of every request before the offset. Offsets count the bytes of all lines
+// since the first ledger of a store, so they only grow.
 const MarkLedger = "ledger"
 
-// EncodePlace returns a place as Batch.Marks takes it.
+// EncodePlace encodes an offset for Batch.Marks.
 func EncodePlace(place uint64) []byte { return binary.BigEndian.AppendUint64(nil, place) }
 
-// DecodePlace is the inverse of EncodePlace; a mark that was never set is place 0.
+// DecodePlace is the inverse of EncodePlace. A mark that was never set is offset 0.
 func DecodePlace(b []byte) (uint64, error) {
 	if len(b) == 0 {
 		return 0, nil
@@ -51,8 +51,8 @@ func DecodePlace(b []byte) (uint64, error) {
 	return place, nil
 }
 
-// Debt is what a ledger left by an earlier process says about who was asked
-// without a commit that knows of it.
+// Debt describes the uncommitted requests that the ledger of an earlier process names. Their hosts
+// get a restart hold.
 type Debt struct {
 	Everyone bool                     // the machine was started anew: any host may have been asked just before
 	Hosts    map[string]time.Duration // host name to the largest delay known; negative: none was known
@@ -60,10 +60,10 @@ type Debt struct {
 	End      uint64                   // where the next ledger begins
 }
 
-// ReadDebt reads the ledger of an earlier process from the committed place on.
-// A ledger that is missing, damaged or of another start of the machine makes
-// everyone a creditor, except that a store which never asked anybody owes nothing.
-// Each is called for every request that can be read, with the place before it; it may be nil.
+// ReadDebt reads the ledger of an earlier process from the committed offset on. If the ledger is
+// missing, damaged or of another boot of the machine, Everyone is set, unless the store has never
+// sent a request. If each is not nil, it is called for every request that can be read, with the
+// offset of its line.
 func ReadDebt(dir string, settled uint64, bootID string, each func(place uint64, s Start)) (Debt, error) {
 	debt := Debt{Hosts: make(map[string]time.Duration), Waits: make(map[string]Wait), End: settled}
 	f, err := os.Open(filepath.Join(dir, LedgerName))
@@ -170,7 +170,7 @@ func parseStart(line string) (s Start, ok bool) {
 	return s, true
 }
 
-// milliseconds rounds up.
+// milliseconds converts a duration to milliseconds, rounded up.
 func milliseconds(d time.Duration) int64 {
 	ms := int64(d / time.Millisecond)
 	if d%time.Millisecond > 0 {
@@ -179,7 +179,8 @@ func milliseconds(d time.Duration) int64 {
 	return ms
 }
 
-// fromMilliseconds is the inverse of milliseconds; the longest duration for what none can hold.
+// fromMilliseconds is the inverse of milliseconds. Too many milliseconds become the longest
+// duration.
 func fromMilliseconds(ms int64) time.Duration {
 	if ms > math.MaxInt64/int64(time.Millisecond) {
 		return math.MaxInt64
@@ -187,11 +188,10 @@ func fromMilliseconds(ms int64) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// Ledger is the append-only file that names each request before it is sent, so
-// that a process killed between a request and its commit still keeps its
-// distance when it is started again. Lines are handed to the kernel with one
-// write each and not synced: that survives the end of the process, and a host
-// whose machine went down is told apart by the boot id. One goroutine owns it.
+// Ledger is the append-only file that names each request before it is sent. After a process was
+// killed between a request and its commit, the next one reads from it which hosts to keep its
+// distance from. Each line is one unsynced write, which survives the end of the process; the boot
+// id shows that the machine was restarted. One goroutine owns a Ledger.
 type Ledger struct {
 	dir    string
 	bootID string
@@ -202,8 +202,8 @@ type Ledger struct {
 	line   []byte
 }
 
-// OpenLedger begins a new ledger at Debt.End in place of the old one, whose
-// debt must be committed by then.
+// OpenLedger begins a new ledger at offset base, which is Debt.End, and replaces the old one. All
+// that the old one says must be committed by then.
 func OpenLedger(dir, bootID string, base uint64) (*Ledger, error) {
 	l := &Ledger{dir: dir, bootID: bootID}
 	if err := l.begin(base, nil); err != nil {
@@ -212,7 +212,7 @@ func OpenLedger(dir, bootID string, base uint64) (*Ledger, error) {
 	return l, nil
 }
 
-// begin writes a new file with the given lines and puts it in the old one's place.
+// begin writes a new file with the given lines and replaces the old one.
 func (l *Ledger) begin(base uint64, lines []byte) error {
 	boot := l.bootID
 	if boot == "" {
@@ -239,11 +239,11 @@ func (l *Ledger) begin(base uint64, lines []byte) error {
 	return err
 }
 
-// Place is the place behind the last line.
+// Place returns the offset of the end of the last line.
 func (l *Ledger) Place() uint64 { return l.base + uint64(l.size-l.header) }
 
-// Append writes a line and returns the place before it. After an error the
-// request must not be sent; the file is as it was.
+// Append writes a line and returns the offset of its beginning. After an error the request must not
+// be sent, and the file is unchanged.
 func (l *Ledger) Append(s Start) (place uint64, err error) {
 	place = l.Place()
 	delay := int64(-1)
@@ -267,7 +267,7 @@ func (l *Ledger) Append(s Start) (place uint64, err error) {
 // write appends a line.
 func (l *Ledger) write(line []byte) error {
 	if _, err := l.f.WriteAt(line, l.size); err != nil {
-		// The count that comes with the error leaves out a part that was written.
+		// The count that comes with the error does not include a part that was written.
 		err = errors.Join(err, l.f.Truncate(l.size))
 		return fmt.Errorf("append to start ledger: %w", spaceError(err))
 	}
@@ -278,8 +278,8 @@ func (l *Ledger) write(line []byte) error {
 // ledgerRotate is the size from which Trim begins a new file.
 const ledgerRotate = 4 << 20
 
-// Trim drops what a committed place says is settled once the file has become
-// large. What is not settled moves to the new file.
+// Trim drops the lines before a committed offset when the file has become large. The other lines
+// move to a new file.
 func (l *Ledger) Trim(settled uint64) error {
 	at := int64(settled-l.base) + l.header
 	if l.size < ledgerRotate || settled < l.base || at < l.size/2 || at > l.size {
@@ -292,11 +292,11 @@ func (l *Ledger) Trim(settled uint64) error {
 	return l.begin(settled, rest)
 }
 
-// Close closes the file. It stays in place for the next process.
+// Close closes the file, which stays for the next process.
 func (l *Ledger) Close() error { return l.f.Close() }
 
-// BootID names this start of the machine. It is empty where the system does not
-// tell, and then every restart counts as a new one.
+// BootID returns the id of this boot of the machine. It is empty if the system has none; then every
+// restart counts as a new boot.
 func BootID() string {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -305,8 +305,8 @@ func BootID() string {
 	return string(bytes.TrimSpace(b))
 }
 
-// Wait is a line of the start ledger that stands behind those of requests: what a host asked for in an answer that no
-// commit may know of yet.
+// Wait is a line of the start ledger between those of requests: a wait that a host demanded in a
+// response which may not be committed yet.
 type Wait struct {
 	Host string
 	At   time.Time     // when the answer was there
@@ -315,10 +315,10 @@ type Wait struct {
 
 const waitMagic = "wait"
 
-// AppendWait writes a line. After an error the file is as it was.
+// AppendWait writes a line. After an error the file is unchanged.
 func (l *Ledger) AppendWait(w Wait) error {
 	lost := w.Wait%time.Millisecond + time.Duration(w.At.Nanosecond())%time.Millisecond
-	// the end is rounded up, since the time loses its fraction
+	// The end is rounded up, since the time loses its fraction.
 	ms := int64(w.Wait/time.Millisecond) + milliseconds(lost)
 	b := strconv.AppendInt(append(l.line[:0], waitMagic+" "...), w.At.UnixMilli(), 10)
 	b = append(append(append(b, ' '), w.Host...), ' ')
@@ -326,7 +326,7 @@ func (l *Ledger) AppendWait(w Wait) error {
 	return l.write(l.line)
 }
 
-// parseWait reads what AppendWait writes.
+// parseWait parses what AppendWait writes.
 func parseWait(line string) (w Wait, ok bool) {
 	fields := strings.Fields(line)
 	if len(fields) != 4 || fields[0] != waitMagic {

@@ -22,13 +22,13 @@ const (
 	outcomeHistory
 )
 
-// outcomeMore stands beside the state where a second byte of flags follows at the end.
+// outcomeMore is set with the state if a second byte of flags follows at the end.
 const outcomeMore = 0x80
 
 // outcomeSimhash is a flag of the second byte.
 const outcomeSimhash = 1
 
-// maxRecent is how many outcomes wait in the host's row.
+// maxRecent is how many outcomes the host's row may hold.
 const maxRecent = 16
 
 func appendOutcome(b []byte, o *Outcome) []byte {
@@ -118,8 +118,8 @@ func decodeOutcome(b []byte) (Outcome, []byte, bool) {
 // httpDate is the form of nearly every Last-Modified (RFC 9110 section 5.6.7).
 const httpDate = "Mon, 02 Jan 2006 15:04:05 GMT"
 
-// appendModified encodes a date in the usual form as a zero and Unix seconds,
-// anything else as a short string. It never is the empty string.
+// appendModified encodes a date in the usual form as a zero and Unix seconds, anything else as a
+// short string. That string is never empty.
 func appendModified(b []byte, s string) []byte {
 	t, err := time.Parse(httpDate, s)
 	if unix := t.Unix(); err == nil && unix >= 0 && unix < 1<<32 && t.Format(httpDate) == s {
@@ -135,9 +135,9 @@ func decodeModified(d *wire.Decoder) string {
 	return time.Unix(int64(d.Uint32()), 0).UTC().Format(httpDate)
 }
 
-// slots are the outcomes of one block of sixteen ordinals as the state bucket
-// holds them: for each touched URL a byte with its place in the block, the
-// length of what follows in a uvarint, and the encoded outcome, ordered by place.
+// slots are the outcomes of one block of sixteen ordinals as the state bucket holds them: for each
+// URL with an outcome, a byte with its index in the block, the length of the outcome in a uvarint,
+// and the outcome; ordered by index.
 type slots struct {
 	place []uint8
 	body  [][]byte
@@ -178,7 +178,7 @@ func (s *slots) append(b []byte) []byte {
 	return b
 }
 
-// findSlot returns the encoded outcome of one place of a block.
+// findSlot returns the encoded outcome at an index of a block.
 func findSlot(b []byte, place uint8) ([]byte, bool) {
 	d := wire.NewDecoder(b)
 	for d.Len() > 0 {
@@ -194,7 +194,7 @@ func findSlot(b []byte, place uint8) ([]byte, bool) {
 	return nil, false
 }
 
-// done records what became of a URL and keeps the counters and due rows true.
+// done records the outcome of a URL and updates the counters and due rows.
 func (w *writer) done(r *hostRow, d *Done) error {
 	if d.Ordinal >= r.next || int(d.Origin) >= len(r.origins) {
 		return fmt.Errorf("outcome for URL %d of origin %d, but the host has %d URLs of %d origins", d.Ordinal, d.Origin, r.next, len(r.origins))
@@ -224,7 +224,7 @@ func (w *writer) done(r *hostRow, d *Done) error {
 	w.counters.States[before.State]--
 	w.counters.States[d.Outcome.State]++
 	to, recrawlTo := d.Outcome.plan()
-	if err := w.reschedule(r, d, from, to); err != nil {
+	if err := w.moveDue(r, d, from, to); err != nil {
 		return err
 	}
 	if err := w.moveRecrawl(r, d, recrawlFrom, recrawlTo); err != nil {
@@ -234,10 +234,10 @@ func (w *writer) done(r *hostRow, d *Done) error {
 		r.errors = r.errors.add(d.Outcome.Reason)
 	}
 	w.content(r, d, before.State)
-	return w.remember(r, d)
+	return w.putOutcome(r, d)
 }
 
-// outcome is the last outcome of an ordinal; the zero Outcome if there is none.
+// outcome returns the last outcome of an ordinal, the zero Outcome if there is none.
 func (w *writer) outcome(r *hostRow, ordinal uint32) (Outcome, error) {
 	body, ok := r.recentOutcome(ordinal)
 	if !ok && ordinal < r.stateTop {
@@ -253,8 +253,8 @@ func (w *writer) outcome(r *hostRow, ordinal uint32) (Outcome, error) {
 	return o, nil
 }
 
-// reschedule moves the URL's due row from one instant to another; 0 is none.
-func (w *writer) reschedule(r *hostRow, d *Done, from, to uint32) error {
+// moveDue moves the URL's due row from one time to another; 0 is none.
+func (w *writer) moveDue(r *hostRow, d *Done, from, to uint32) error {
 	if from == to {
 		return nil
 	}
@@ -279,8 +279,7 @@ func (w *writer) reschedule(r *hostRow, d *Done, from, to uint32) error {
 	return nil
 }
 
-// firstDue finds the earliest due time of a queue: the first row of each
-// priority it has.
+// firstDue returns the earliest due time of a queue. It reads the first row of each priority.
 func (w *writer) firstDue(host HostID, origin uint8) uint32 {
 	var first uint32
 	c := w.dueCursor
@@ -297,9 +296,9 @@ func (w *writer) firstDue(host HostID, origin uint8) uint32 {
 	return first
 }
 
-// remember puts the outcome into the row and, when the row has no room left,
-// moves all that it holds to the state bucket.
-func (w *writer) remember(r *hostRow, d *Done) error {
+// putOutcome puts the outcome into the row. When the row is full, all its outcomes move to the
+// state bucket.
+func (w *writer) putOutcome(r *hostRow, d *Done) error {
 	at := len(w.bodies)
 	w.bodies = appendOutcome(w.bodies, &d.Outcome)
 	body := w.bodies[at:len(w.bodies):len(w.bodies)]
@@ -326,8 +325,8 @@ func (w *writer) remember(r *hostRow, d *Done) error {
 	return nil
 }
 
-// room is how many outcomes the row holds. The first time it is fewer for most hosts: else the rows of hosts that are asked in step
-// would overflow in the same commit, then and ever after.
+// room returns how many outcomes the row may hold. The first time it is fewer for most hosts.
+// Otherwise the rows of hosts that are fetched in step would overflow in the same commit each time.
 func (r *hostRow) room() int {
 	if r.stateTop == 0 {
 		return maxRecent/2 + int(r.id)%(maxRecent/2+1)
@@ -335,7 +334,7 @@ func (r *hostRow) room() int {
 	return maxRecent
 }
 
-// putStates merges outcomes of one block into its row of the state bucket.
+// putStates merges outcomes of one block into the block's row of the state bucket.
 func (w *writer) putStates(r *hostRow, outcomes []recentOutcome) error {
 	block := blockOf(outcomes[0].ordinal)
 	key := appendBlockKey(w.key[:0], r.id, block)

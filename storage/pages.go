@@ -15,11 +15,10 @@ import (
 	"slices"
 )
 
-// What inspect knows of bbolt's file format: two meta pages, the first at the
-// start of the file, the second one page size behind it. Each has a header of 16
-// bytes and then magic, version, page size, flags (4 bytes each), the root
-// bucket (16), the freelist page (8), the number of pages in use (8), the
-// transaction (8), and an FNV-1a sum of all these (8).
+// The part of bbolt's file format that inspect reads: two meta pages, the first at the start of the
+// file, the second one page size behind it. Each has a header of 16 bytes and then magic, version,
+// page size, flags (4 bytes each), the root bucket (16), the freelist page (8), the number of pages
+// in use (8), the transaction (8), and an FNV-1a sum of all these (8).
 const (
 	boltMagic      = 0xED0CDAED
 	boltMetaOffset = 16
@@ -29,8 +28,8 @@ const (
 	boltNoFreelist = 1<<64 - 1 // in place of the freelist page: not kept in the file, which we always do
 )
 
-// inspect refuses files that must not be mapped: a mapped file that is shorter
-// than its meta page says kills the process with SIGBUS on the first read.
+// inspect refuses files that must not be mapped: if a mapped file is shorter than its meta page
+// says, the first read behind its end kills the process with SIGBUS.
 func inspect(path string, readOnly bool) (fresh bool, err error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) && !readOnly {
@@ -66,7 +65,7 @@ func inspect(path string, readOnly bool) (fresh bool, err error) {
 	return false, nil
 }
 
-// boltMeta is what a meta page says.
+// boltMeta is a decoded meta page.
 type boltMeta struct {
 	at                 int64 // where it begins in the file
 	pageSize           int64
@@ -74,8 +73,7 @@ type boltMeta struct {
 	pages              uint64 // in use or free: the file has at least so many
 }
 
-// boltSize reads from the newest valid meta page how many bytes the file has
-// to have at least.
+// boltSize returns the least size of the file in bytes, according to the newest valid meta page.
 func boltSize(f io.ReaderAt) (int64, error) {
 	metas := validMetas(f)
 	if len(metas) == 0 {
@@ -88,15 +86,15 @@ func boltSize(f io.ReaderAt) (int64, error) {
 	return int64(m.pages) * m.pageSize, nil
 }
 
-// newest is the meta page that is in force.
+// newest returns the meta page in force.
 func newest(metas []boltMeta) boltMeta {
 	return slices.MaxFunc(metas, func(a, b boltMeta) int { return cmp.Compare(a.tx, b.tx) })
 }
 
-// confirm makes what the file shows durable before anybody acts on it. If the process before had
-// its last sync fail, or was killed before it, the meta page in force may be in the memory of the
-// system alone, which may take it for written and forget it. So the page is written once more. All
-// that it refers to was synced before it was first written.
+// confirm makes what the file shows durable before anybody acts on it. If the last sync of the
+// process before failed, or the process was killed before it, the meta page in force may be in the
+// page cache only, and the system may take it for written and drop it. So confirm writes and syncs
+// the page once more. All that the page refers to was synced before the page was first written.
 func confirm(f *os.File) error {
 	metas := validMetas(f)
 	if len(metas) == 0 {
@@ -115,7 +113,7 @@ func confirm(f *os.File) error {
 
 // validMetas reads the meta pages whose sums are right.
 func validMetas(f io.ReaderAt) (metas []boltMeta) {
-	for _, at := range metaPlaces(f) {
+	for _, at := range metaOffsets(f) {
 		b := make([]byte, boltMetaSize)
 		if _, err := f.ReadAt(b, at+boltMetaOffset); err != nil {
 			continue
@@ -141,8 +139,8 @@ func metaSum(b []byte) uint64 {
 	return h.Sum64()
 }
 
-// metaPlaces are the places where a meta page can be, whatever the page size.
-func metaPlaces(f io.ReaderAt) []int64 {
+// metaOffsets returns the offsets where a meta page may be, for any page size.
+func metaOffsets(f io.ReaderAt) []int64 {
 	places := []int64{0}
 	b := make([]byte, boltMetaSize)
 	if _, err := f.ReadAt(b, boltMetaOffset); err == nil && binary.LittleEndian.Uint32(b) == boltMagic {
@@ -156,12 +154,11 @@ func metaPlaces(f io.ReaderAt) []int64 {
 	return places
 }
 
-// What pageWalk knows of bbolt's file format beyond the meta pages. A page begins
-// with a header of 16 bytes: its own number (8), type (2), number of elements
-// (2), and how many pages follow that belong to it (4). An element of a branch
-// has the place of its key, counted from the element's own start, the key's
-// size (4 each), and the number of a page (8). One of a leaf has its flags, the
-// place of its key, and the sizes of key and value (4 each).
+// The part of bbolt's file format that pageWalk reads besides the meta pages. A page begins with a
+// header of 16 bytes: its own number (8), type (2), number of elements (2), and the number of pages
+// behind it that belong to it (4). An element of a branch has the offset of its key from the
+// element's start, the key's size (4 each), and the number of a page (8). An element of a leaf has
+// its flags, the offset of its key, and the sizes of key and value (4 each).
 const (
 	boltHeader      = 16
 	boltElement     = 16
@@ -173,8 +170,8 @@ const (
 	boltMaxLevels   = 64   // of a tree; more than any real one has
 )
 
-// pageWalk follows the pages of a file by reading it. bbolt follows them in the
-// map, where a wrong page number kills the process and a ring of pages never ends.
+// pageWalk follows the pages of a file by reading it. bbolt follows them in the mapped file, where
+// a wrong page number kills the process and a cycle of pages never ends.
 type pageWalk struct {
 	ctx    context.Context
 	file   io.ReaderAt
@@ -184,8 +181,8 @@ type pageWalk struct {
 	levels [boltMaxLevels][]byte // the elements of a page of each level
 }
 
-// walkPages follows every page of the file, and reports those that bbolt could not
-// follow. The error is the context's.
+// walkPages follows every page of the file and reports those that bbolt could not follow. It
+// returns the context's error.
 func walkPages(ctx context.Context, f io.ReaderAt, m boltMeta, report func(text string)) error {
 	w := &pageWalk{ctx: ctx, file: f, meta: m, report: report, taken: make([]uint64, m.pages/64+1)}
 	w.freelist()
@@ -196,7 +193,7 @@ func (w *pageWalk) found(id uint64, format string, args ...any) {
 	w.report(fmt.Sprintf("page %d ", id) + fmt.Sprintf(format, args...))
 }
 
-// page is a page with those that belong to it, or a small bucket inside of one.
+// page is a page with the pages that belong to it, or a small bucket inside a page.
 type page struct {
 	id       uint64
 	at       int64 // place in the file
@@ -206,7 +203,8 @@ type page struct {
 	elements []byte
 }
 
-// take reads the header of a page, and notes that something led to it. False: bbolt could not read it.
+// take reads the header of a page and records that something refers to it. It returns false if
+// bbolt could not read the page.
 func (w *pageWalk) take(id uint64) (p page, ok bool) {
 	if id < 2 || id >= w.meta.pages {
 		w.found(id, "is none of the %d pages of the file", w.meta.pages)
@@ -234,7 +232,7 @@ func (w *pageWalk) take(id uint64) (p page, ok bool) {
 	return p, true
 }
 
-// readAt fills b from a place in a page.
+// readAt fills b from an offset in a page.
 func (w *pageWalk) readAt(p *page, b []byte, at int64) bool {
 	if _, err := w.file.ReadAt(b, p.at+at); err != nil {
 		w.found(p.id, "cannot be read: %v", err)
@@ -243,7 +241,7 @@ func (w *pageWalk) readAt(p *page, b []byte, at int64) bool {
 	return true
 }
 
-// tree follows the pages below one. top is that of the tree of buckets.
+// tree follows the pages below a page. top is set for the tree of buckets.
 func (w *pageWalk) tree(id uint64, level int, top bool) error {
 	if err := w.ctx.Err(); err != nil {
 		return err
@@ -279,7 +277,8 @@ func (w *pageWalk) read(p *page, level int) bool {
 	return w.readAt(p, p.elements, boltHeader)
 }
 
-// end is where something ends that an element places relative to itself. False: not in the page.
+// end returns the end of something whose offset an element has, counted from the element. It
+// returns false if that is outside the page.
 func (w *pageWalk) end(p *page, i int, sizes ...uint32) (end int64, ok bool) {
 	end = boltHeader + int64(i)*boltElement
 	for _, n := range sizes {
@@ -355,7 +354,7 @@ func (w *pageWalk) bucket(value *page, level int) error {
 	return w.leaf(&inside, level, false)
 }
 
-// freelist looks at the list of free pages.
+// freelist checks the list of free pages.
 func (w *pageWalk) freelist() {
 	p, ok := w.take(w.meta.freelist)
 	if !ok {

@@ -7,11 +7,11 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// maxScan bounds how many ordinals one Heads call looks at, for hosts where most
-// of them belong to other origins or were touched before.
+// maxScan bounds how many ordinals one Heads call looks at, for hosts where most of them belong to
+// other origins or have an outcome.
 const maxScan = 2048
 
-// HeadsRequest asks for the next URLs of one queue.
+// HeadsRequest selects the next URLs of one queue.
 type HeadsRequest struct {
 	Host     HostID
 	Origin   uint8
@@ -31,8 +31,8 @@ type Heads struct {
 	Tail     uint32 // ordinals below this existed at the time
 }
 
-// Heads reads the next URLs of a queue: queued ones from a given ordinal on,
-// and the due ones. Queued URLs that were touched before are passed over.
+// Heads reads the next URLs of a queue: queued ones from an ordinal on, due ones and recrawls. It
+// skips queued URLs that have an outcome.
 func (s *Store) Heads(q HeadsRequest) (h Heads, err error) {
 	err = s.db.View(func(tx *bolt.Tx) error {
 		rd := reader{tx: tx}

@@ -8,13 +8,13 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// Head is a URL whose turn may have come, with its last outcome.
+// Head is a URL with its last outcome.
 type Head struct {
 	Entry
 	Last Outcome // zero for a URL that was never touched
 }
 
-// reader reads URLs of one host, keeping the last block at hand.
+// reader reads URLs of one host and keeps the last block.
 type reader struct {
 	tx    *bolt.Tx
 	row   hostRow
@@ -62,15 +62,14 @@ func (rd *reader) outcome(ordinal uint32) (Outcome, error) {
 	return o, nil
 }
 
-// Lookup finds one URL by its text; where there is none, it finds the one with a
-// session id of which that is the text without. ErrNotFound if the store has
-// neither.
+// Lookup finds a URL by its text. If there is none, it finds a URL with a session id whose text
+// without is the given one. It returns ErrNotFound if the store has neither.
 func (s *Store) Lookup(u weburl.URL) (head Head, host Host, err error) {
 	return s.lookup(u, u)
 }
 
-// LookupSession finds a URL with a session id, given the path and query without it
-// too; where there is none, it finds the URL of which that is the text without.
+// LookupSession finds a URL with a session id, given also its path and query without. If there is
+// none, it finds the URL whose text is the one without.
 func (s *Store) LookupSession(u weburl.URL, stripped string) (head Head, host Host, err error) {
 	return s.lookup(u, u.Origin().URL(stripped))
 }
@@ -96,9 +95,8 @@ func (s *Store) lookup(u, identity weburl.URL) (head Head, host Host, err error)
 	return head, host, err
 }
 
-// find returns the ordinal of a URL of the reader's host that is told apart by the
-// text of u: the first of them with the given full path and query, else the
-// first with another session id.
+// find returns the ordinal of a URL of the reader's host whose identifying text is that of u: the
+// one with the given full path and query, or else the first with another session id.
 func (rd *reader) find(u weburl.URL, full string, fingerprint uint64) (uint32, error) {
 	origins := len(rd.row.origins)
 	origin, ok := rd.row.originIndex(u.Origin())
@@ -133,7 +131,7 @@ func (rd *reader) find(u weburl.URL, full string, fingerprint uint64) (uint32, e
 	return other, err
 }
 
-// identity is the path and query by which a URL is told apart from others.
+// identity returns the identifying text: the path and query that distinguish a URL from others.
 func (e *Entry) identity() string {
 	if e.Stripped != "" {
 		return e.Stripped
@@ -141,7 +139,7 @@ func (e *Entry) identity() string {
 	return e.RequestURI
 }
 
-// url is a URL of the host, identity the one by which it is told apart.
+// url returns a URL of the host, identity the one with the identifying text.
 func (r *hostRow) url(e *Entry) weburl.URL {
 	return r.origins[e.Origin].origin(string(r.name)).URL(e.RequestURI)
 }
@@ -170,9 +168,8 @@ func (s *Store) URL(host HostID, ordinal uint32) (u weburl.URL, err error) {
 	return u, err
 }
 
-// URLs calls f for the URLs of a host from an ordinal on, at most max of them,
-// in one short read. It returns the ordinal to go on from; that is the host's
-// tail when there are no more.
+// URLs calls f for at most max URLs of a host from an ordinal on, in one short read. It returns the
+// ordinal to go on from, which is the host's tail if there are no more.
 func (s *Store) URLs(host HostID, from uint32, max int, f func(Head)) (next uint32, err error) {
 	next = from
 	err = s.db.View(func(tx *bolt.Tx) error {

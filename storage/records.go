@@ -9,7 +9,7 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// Policy returns the stored robots record of an origin; nil if there is none.
+// Policy returns the stored robots record of an origin, nil if there is none.
 func (s *Store) Policy(o weburl.Origin) (record []byte, err error) {
 	err = s.db.View(func(tx *bolt.Tx) error {
 		record = append(record, tx.Bucket(bucketRobots).Get([]byte(o.String()))...)
@@ -18,7 +18,7 @@ func (s *Store) Policy(o weburl.Origin) (record []byte, err error) {
 	return record, err
 }
 
-// Past returns what is stored of the earlier robots.txt files of an origin; nil if there is nothing.
+// Past returns the stored earlier versions of the robots.txt of an origin, nil if there are none.
 func (s *Store) Past(o weburl.Origin) (encoded []byte, err error) {
 	err = s.db.View(func(tx *bolt.Tx) error {
 		if b := tx.Bucket(bucketPast); b != nil { // else no commit has had one yet
@@ -29,7 +29,7 @@ func (s *Store) Past(o weburl.Origin) (encoded []byte, err error) {
 	return encoded, err
 }
 
-// Mark returns a mark as last committed; nil if it was never set.
+// Mark returns a mark as last committed, nil if it was never set.
 func (s *Store) Mark(name string) (mark []byte, err error) {
 	err = s.db.View(func(tx *bolt.Tx) error {
 		mark = append(mark, tx.Bucket(bucketMark).Get([]byte(name))...)
@@ -51,7 +51,7 @@ func (s *Store) Marks(prefix string) (marks map[string][]byte, err error) {
 	return marks, err
 }
 
-// Joined returns the URLs that joined the seeds.
+// Joined returns the scope seeds: URLs that redirects of seeds led to.
 func (s *Store) Joined() (urls []string, err error) {
 	err = s.db.View(func(tx *bolt.Tx) error {
 		return tx.Bucket(bucketScope).ForEach(func(k, _ []byte) error {

@@ -9,11 +9,12 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// A renewal is a visit to come of a URL with which nothing is wrong: it was fetched, and is to be asked again
-// because it may have changed. Renewals have rows of their own, by time alone, so that however many of them are
-// overdue, new URLs and those that are tried again are found as fast as without them, and the other way round.
+// A recrawl fetches a page again because it may have changed. Recrawls have rows of their own,
+// ordered by time alone. So new URLs and retries are found as fast with any number of overdue
+// recrawls as without, and the other way round.
 
-// plan is when a URL has a row in the due bucket, and when one in the renew bucket, in Unix seconds; 0: it has none.
+// plan returns the time of the URL's row in the due bucket, and that of its row in the bucket of
+// recrawls, in Unix seconds; 0 if it has none.
 func (o *Outcome) plan() (due, recrawl uint32) {
 	if o.State == Retrying {
 		return secondsUp(o.Due), 0
@@ -21,7 +22,7 @@ func (o *Outcome) plan() (due, recrawl uint32) {
 	return 0, secondsUp(o.Due)
 }
 
-// renewal moves the URL's renew row from one instant to another; 0 is none.
+// moveRecrawl moves the URL's recrawl from one time to another; 0 is none.
 func (w *writer) moveRecrawl(r *hostRow, d *Done, from, to uint32) error {
 	if from == to {
 		return nil
@@ -51,7 +52,7 @@ func (w *writer) moveRecrawl(r *hostRow, d *Done, from, to uint32) error {
 	return nil
 }
 
-// renewals reads the renewals of a queue that are due, the longest overdue first.
+// recrawls reads the recrawls of a queue that are due, the earliest first.
 func (rd *reader) recrawls(q HeadsRequest, h *Heads) error {
 	if q.Renewals == 0 || int(q.Origin) >= len(rd.row.origins) || rd.row.origins[q.Origin].recrawls == 0 {
 		return nil
@@ -71,7 +72,7 @@ func (rd *reader) recrawls(q HeadsRequest, h *Heads) error {
 	})
 }
 
-// eachRecrawl calls f for the renewals of a queue by time, until it returns false.
+// eachRecrawl calls f for the recrawls of a queue by time, until it returns false.
 func (rd *reader) eachRecrawl(origin uint8, f func(due, ordinal uint32) (bool, error)) error {
 	bucket := rd.tx.Bucket(bucketRecrawl)
 	if bucket == nil { // the file is of an older version
@@ -88,7 +89,7 @@ func (rd *reader) eachRecrawl(origin uint8, f func(due, ordinal uint32) (bool, e
 	return nil
 }
 
-// renewal looks for the renew row of a URL.
+// recrawl looks for the row of a URL's recrawl.
 func (c *checker) recrawl(r *hostRow, q *queueCount, e *Entry, at uint32) {
 	if at == 0 {
 		return
@@ -107,7 +108,7 @@ func (c *checker) recrawl(r *hostRow, q *queueCount, e *Entry, at uint32) {
 	c.found("host %d: URL %d is planned for a recrawl but has no row in bucket renew", r.id, e.Ordinal)
 }
 
-// Renewals calls f for the renewals of one queue by time, at most max of them, in one short read.
+// Renewals calls f for at most max recrawls of a queue, by time, in one short read.
 func (s *Store) Renewals(host HostID, origin uint8, max int, f func(Head)) error {
 	return s.db.View(func(tx *bolt.Tx) error {
 		rd := reader{tx: tx}
@@ -129,7 +130,7 @@ func (s *Store) Renewals(host HostID, origin uint8, max int, f func(Head)) error
 	})
 }
 
-// Noticed is a known URL that a sitemap or a feed names.
+// Noticed is a known URL that a sitemap or a feed lists.
 type Noticed struct {
 	Host     string
 	Site     []byte // as HostUpdate.Site
@@ -140,7 +141,7 @@ type Noticed struct {
 	At       time.Time     // when that was read
 }
 
-// noticed asks Options.Notice whether what is said of a known URL changes when it is renewed.
+// noticed asks Options.Notice whether a listing changes the time of a known URL's recrawl.
 func (w *writer) noticed(r *hostRow, f *Found, ordinal uint32, e *Entry) error {
 	if w.store.notice == nil || f.Modified.IsZero() && !f.Listed {
 		return nil

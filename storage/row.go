@@ -10,7 +10,7 @@ import (
 // rowVersion is the first byte of a host's row.
 const rowVersion = 3
 
-// Which parts of the row follow the recent outcomes.
+// The parts of the row that may follow the recent outcomes.
 const (
 	rowPlain    = 1 << iota // hostRow.plain
 	rowQueries              // hostRow.queries
@@ -20,13 +20,13 @@ const (
 	rowPayloads             // hostRow.payloads
 )
 
-// Bounds on what waits in a host's row before it is written out as whole blocks.
+// Bounds of the tail, beyond which whole blocks of it move out of the host's row.
 const (
 	maxTail      = 4 * blockSize
 	maxTailBytes = 8 << 10
 )
 
-// originRow is one origin of a host: a queue of its own.
+// originRow is one origin of a host, with its queue.
 type originRow struct {
 	secure  bool
 	port    uint16
@@ -46,14 +46,14 @@ func (o originRow) origin(host string) weburl.Origin {
 	return weburl.Origin{Scheme: "http", Host: host, Port: o.port}
 }
 
-// recentOutcome is an outcome that waits in the row.
+// recentOutcome is an outcome that is in the row.
 type recentOutcome struct {
 	ordinal uint32
 	body    []byte
 }
 
-// hostRow is a host's row. Its slices may point into the database page it was
-// decoded from, so it does not outlive the transaction.
+// hostRow is a host's row. Its slices may point into the database page that it was decoded from, so
+// it is valid during the transaction only.
 type hostRow struct {
 	id         HostID
 	name       []byte
@@ -75,8 +75,8 @@ type hostRow struct {
 	tail       []byte // encoded entries from spilled to next
 }
 
-// decodeHead decodes everything but the recent outcomes and the tail, which is
-// all that a walk over many hosts needs. It returns the undecoded rest.
+// decodeHead decodes all but the recent outcomes and the tail, which is enough for a walk over many
+// hosts. It returns the undecoded rest.
 func (r *hostRow) decodeHead(id HostID, b []byte) ([]byte, bool) {
 	d := wire.NewDecoder(b)
 	version := d.Byte()
@@ -122,7 +122,7 @@ func (r *hostRow) decode(id HostID, b []byte) bool {
 	return d.OK()
 }
 
-// decodeExtras decodes what most rows do not have.
+// decodeExtras decodes the parts that most rows do not have.
 func (r *hostRow) decodeExtras(d *wire.Decoder) {
 	parts := d.Byte()
 	if parts&rowPlain != 0 {
@@ -146,7 +146,7 @@ func (r *hostRow) decodeExtras(d *wire.Decoder) {
 	d.Require(parts < rowPayloads<<1)
 }
 
-// decodePayloads decodes what decodeHead does and the payloads, and passes over all that is between them.
+// decodePayloads decodes what decodeHead does and the payloads, and skips what is between.
 func (r *hostRow) decodePayloads(id HostID, b []byte) bool {
 	rest, ok := r.decodeHead(id, b)
 	if !ok {
@@ -213,8 +213,8 @@ func (r *hostRow) appendExtras(b []byte) []byte {
 	return b
 }
 
-// prioritized reports whether a URL, while it is queued, has a due row in place of
-// a place behind the cursor.
+// prioritized reports whether a URL, while it is queued, has a due row and is not behind the
+// cursor.
 func (r *hostRow) prioritized(ordinal uint32, priority int8) bool {
 	return priority != 0 && ordinal >= r.plain
 }
@@ -254,7 +254,8 @@ func (r *hostRow) append(b []byte) []byte {
 	return append(r.appendExtras(b), r.tail...)
 }
 
-// originIndex finds the index of an origin, or adds it. False: too many.
+// originIndex returns the index of an origin, which it adds if necessary. It returns false if the
+// host has too many origins.
 func (r *hostRow) originIndex(o weburl.Origin) (uint8, bool) {
 	secure := o.Scheme == "https"
 	for i := range r.origins {
@@ -269,7 +270,7 @@ func (r *hostRow) originIndex(o weburl.Origin) (uint8, bool) {
 	return uint8(len(r.origins) - 1), true
 }
 
-// waiting counts the URLs that wait: queued ones and those with a due time.
+// waiting returns the number of queued URLs, and the number and earliest time of due ones.
 func (r *hostRow) waiting() (queued, due, nextDue uint32) {
 	for _, o := range r.origins {
 		queued += o.queued
@@ -281,7 +282,7 @@ func (r *hostRow) waiting() (queued, due, nextDue uint32) {
 	return queued, due, nextDue
 }
 
-// recrawls_ counts the URLs that have a renewal to come.
+// recrawls returns the number and earliest time of recrawls.
 func (r *hostRow) recrawls() (recrawls, next uint32) {
 	for _, o := range r.origins {
 		recrawls += o.recrawls
@@ -292,7 +293,7 @@ func (r *hostRow) recrawls() (recrawls, next uint32) {
 	return recrawls, next
 }
 
-// recentOutcome returns the encoded outcome of an ordinal if it waits in the row.
+// recentOutcome returns the encoded outcome of an ordinal if it is in the row.
 func (r *hostRow) recentOutcome(ordinal uint32) ([]byte, bool) {
 	for i := range r.recent {
 		if r.recent[i].ordinal == ordinal {

@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockedByOther reports ErrInUse when another process holds the file: bbolt
-// locks it for as long as it is open.
+// lockedByOther returns ErrInUse if another process has the file open: bbolt locks it for as long.
 func lockedByOther(f *os.File) error {
 	err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
@@ -23,7 +22,7 @@ func lockedByOther(f *os.File) error {
 	return nil
 }
 
-// FreeBytes is the room that is left for this user on the file system of a directory.
+// FreeBytes returns the room that this user has left on the file system of a directory.
 func FreeBytes(dir string) (uint64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {

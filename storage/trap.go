@@ -13,12 +13,12 @@ import (
 	"github.com/amble-crawler/amble/internal/wire"
 )
 
-// Trap names what is wrong with a URL that leads into a trap: a part of a site
-// that goes on for ever. The numbers are stored and therefore stable.
+// Trap is why a URL leads into a trap: a part of a site that goes on for ever. The numbers are
+// stored and therefore stable.
 type Trap uint8
 
-// The traps that a URL alone shows, and those that the store finds because it
-// knows the other URLs of the host.
+// The traps. TrapQueries to TrapHostURLs need the other URLs of the host, so the store finds them;
+// the others are visible in the URL.
 const (
 	NoTrap          Trap = 0
 	TrapDepth       Trap = 1 // too many path segments
@@ -38,7 +38,7 @@ var trapNames = [numTraps]string{
 	"queries of a path", "session id", "same content", "URLs of the host",
 }
 
-// String names the trap as reports do.
+// String returns the name that reports use.
 func (t Trap) String() string {
 	if int(t) < len(trapNames) {
 		return trapNames[t]
@@ -46,13 +46,13 @@ func (t Trap) String() string {
 	return fmt.Sprintf("trap(%d)", uint8(t))
 }
 
-// Bounds on what is kept of refused URLs, for each host and reason.
+// Bounds of what is stored of refused URLs, for each host and reason.
 const (
 	trapSamples     = 3
 	trapSampleBytes = 512 // of the text of one URL; what is longer is cut
 )
 
-// Refused is a URL that led into a trap, as a worker found out.
+// Refused is a URL that a worker found to lead into a trap.
 type Refused struct {
 	Host   string // the host that it counts for; one that the store does not know is passed over
 	Reason Trap   // not NoTrap
@@ -66,8 +66,8 @@ type TrapCount struct {
 	Samples []string // the first URLs refused, at most 3, cut to 512 bytes
 }
 
-// Traps tells what was refused of a host, by rising reason. A host of which
-// nothing was refused, known or not, has none.
+// Traps returns what was refused of a host, ordered by reason. It returns nothing for an unknown
+// host.
 func (s *Store) Traps(host HostID) (counts []TrapCount, err error) {
 	err = s.db.View(func(tx *bolt.Tx) error {
 		b := tx.Bucket(bucketTrap)
@@ -170,9 +170,8 @@ func (w *writer) putTraps(host HostID) error {
 	return w.trap.Put(appendHostKey(w.key[:0], host), w.arena.copy(appendTraps(nil, counts)))
 }
 
-// trapped says which trap a URL that is new to its host belongs to, 0 if to none.
-// Where it belongs to none it counts among the queries of its path. Seeds are
-// held to the limit of the host only.
+// trapped returns the trap that a new URL of a host leads into, or NoTrap; then it also counts the
+// URL among the queries of its path. Only the limit of the host applies to seeds.
 func (w *writer) trapped(r *hostRow, origin uint8, f *Found) Trap {
 	limits := &w.store.limits
 	if limits.hostURLs > 0 && r.next >= limits.hostURLs {
@@ -194,8 +193,8 @@ func (w *writer) trapped(r *hostRow, origin uint8, f *Found) Trap {
 	return 0
 }
 
-// pathKey is the key of a path in the tally of queries. It is keyed with the
-// secret of the store, so that no site can make two paths count as one.
+// pathKey returns the key of a path in the tally of queries. It is keyed with the secret of the
+// store, so that no site can make two paths count as one.
 func (s *Store) pathKey(o *originRow, path string) uint64 {
 	var buf [keySize + 4 + weburl.MaxLength]byte
 	b := append(append(buf[:0], s.key[:]...), 'q', 'p')
@@ -207,8 +206,8 @@ func (s *Store) pathKey(o *originRow, path string) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// content counts the digest of a page that was fetched for the first time, and
-// remembers the page for this commit where enough others had the same.
+// content counts the digest of a page that was fetched for the first time. If enough other pages
+// had the same digest, this commit refuses the links of the page.
 func (w *writer) content(r *hostRow, d *Done, before State) {
 	limit := w.store.limits.sameDigest
 	if limit == 0 || d.Outcome.State != Fetched || d.Outcome.Digest == 0 || before != Queued {
