@@ -8,40 +8,47 @@ import (
 
 // Batch is what one transaction commits. All of it becomes durable together, or nothing.
 type Batch struct {
-	Found    []Found
-	Fates    []Fate // what became of each of Found, filled in by Commit; as long as that, or nil: not wanted
+	Found []Found
+	// If Fates is not nil, it has the length of Found, and Commit sets Fates[i] to the insert result
+	// of Found[i].
+	Fates    []Fate
 	Done     []Done
 	Hosts    []HostUpdate
 	Policies []Policy
-	Past     []Policy          // what was stored for their origins before, as the robots package encodes it; each takes the place of the one before
-	Ensure   []string          // host names that need an id though they have no URL yet
-	Join     []string          // URLs that join the seeds: where redirects of seeds led
-	Refused  []Refused         // URLs that workers found to lead into traps
-	Payloads []Payload         // bodies that the output holds from this commit on, of URLs that the store has by then; the last one of a host and digest counts
-	Marks    map[string][]byte // opaque positions of files and streams beside the database; nil removes one
+	Past     []Policy  // earlier robots.txt files, as the robots package encodes them
+	Ensure   []string  // host names that need an id though they have no URL yet
+	Join     []string  // scope seeds: URLs that redirects of seeds led to
+	Refused  []Refused // URLs that workers found to lead into traps
+	// Payloads are bodies that the output holds from this commit on. Their URLs are in the store or
+	// in this batch. The last one of a host and digest counts.
+	Payloads []Payload
+	Marks    map[string][]byte // opaque positions of files and streams next to the database; nil removes one
 }
 
 // Empty reports whether there is nothing to commit.
 func (b *Batch) Empty() bool {
-	return len(b.Found)+len(b.Done)+len(b.Hosts)+len(b.Policies)+len(b.Past)+len(b.Ensure)+len(b.Join)+len(b.Refused)+len(b.Payloads)+len(b.Marks) == 0
+	return len(b.Found)+len(b.Done)+len(b.Hosts)+len(b.Policies)+len(b.Past) == 0 &&
+		len(b.Ensure)+len(b.Join)+len(b.Refused)+len(b.Payloads)+len(b.Marks) == 0
 }
 
-// Found is a discovered URL on its way into the store.
+// Found is a discovery: a URL for the store.
 type Found struct {
-	URL         weburl.URL
-	Fingerprint uint64 // Store.Fingerprint(URL), computed by the caller so that many goroutines share the work; of the URL without session ids where it has some
+	URL weburl.URL
+	// Fingerprint is Store.Fingerprint of URL, or of the URL without session ids if it has some. The
+	// caller computes it, so that many goroutines share the work.
+	Fingerprint uint64
 	Stripped    string // path and query without session ids; empty: it has none
 	Depth       uint16
 	Redirects   uint8
 	Seed        bool
-	Sitemap     bool      // not a page: somebody calls it a sitemap
-	Frequency   Frequency // as a sitemap says
-	Priority    int8      // of its host's URLs those of a higher one come first; 0: in the order of discovery
+	Sitemap     bool      // not a page: something calls it a sitemap
+	Frequency   Frequency // from a sitemap
+	Priority    int8      // URLs of a host with a higher one come first; 0: in the order of discovery
 	ViaHost     HostID
 	ViaOrdinal  uint32
 	At          time.Time
-	Listed      bool      // a sitemap or feed names it
-	Modified    time.Time // when it last changed, as a sitemap or feed says; zero: nobody said
+	Listed      bool      // a sitemap or feed lists it
+	Modified    time.Time // time of its last change, from a sitemap or feed; zero: unknown
 }
 
 // Done is the outcome of one URL. Its state is not Queued.
@@ -49,8 +56,8 @@ type Done struct {
 	Host     HostID
 	Ordinal  uint32
 	Origin   uint8
-	Priority int8   // the URL's own, as its Entry says
-	When     States // it counts only if the URL is in one of these by now: for whoever read the store a while ago
+	Priority int8   // as in the URL's Entry
+	When     States // the outcome counts only if the URL is in one of these, for callers that read the store earlier
 	Outcome  Outcome
 }
 
@@ -82,8 +89,8 @@ type Fate uint8
 
 // The insert results.
 const (
-	FateKnown   Fate = iota // it was there before
-	FateAdded               // it is there now
+	FateKnown   Fate = iota // the store had it before
+	FateAdded               // it is new
 	FateRefused             // see Result.Refused
 	FateTrapped             // it leads into a trap
 )
@@ -92,24 +99,24 @@ const (
 type Result struct {
 	Touched []Touched
 	Ensured map[string]HostID
-	Added   int // URLs that were new
-	Refused int // URLs that could not be taken: the host has too many origins, or a name of no or over 255 bytes
-	Trapped int // URLs refused as traps, those of Batch.Refused among them
+	Added   int // new URLs
+	Refused int // URLs refused because the host has too many origins, or a name of 0 or over 255 bytes
+	Trapped int // URLs refused as traps, including Batch.Refused
 
-	TrappedBy map[Trap]int // the same by reason; nil: none
+	TrappedBy map[Trap]int // Trapped by reason; nil: none
 
-	Changed int64 // bytes of the pages that were written anew: see Portion
+	Changed int64 // bytes of the pages that the commit wrote: see Portion
 }
 
 // Touched is what a commit changed for one host.
 type Touched struct {
 	Host    HostID
 	Tail    uint32 // ordinals below this exist
-	Queued  uint32 // URLs never touched and of priority 0
-	Due     uint32 // URLs to be tried again, and those never touched of other priorities
-	NextDue uint32 // Unix seconds of the earliest of them, 1 for those never touched; 0: none
+	Queued  uint32 // URLs without an outcome and of priority 0
+	Due     uint32 // retries, and URLs without an outcome of other priorities
+	NextDue uint32 // Unix seconds of the earliest of them, 1 for those without an outcome; 0: none
 
-	Renewals    uint32 // URLs that are to be asked again though nothing is wrong with them
+	Renewals    uint32 // URLs planned for a recrawl
 	NextRenewal uint32 // Unix seconds of the earliest of them; 0: none
 }
 

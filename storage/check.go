@@ -63,7 +63,7 @@ func (s *Store) checkPages(ctx context.Context, tx *bolt.Tx, report func(Finding
 		report(Finding{text})
 	})
 	if err == nil && damaged {
-		err = fmt.Errorf("%w: its pages are damaged, and the rows in them were not looked at", ErrCorrupt)
+		err = fmt.Errorf("%w: its pages are damaged, and the rows in them were not checked", ErrCorrupt)
 	}
 	return err
 }
@@ -91,10 +91,12 @@ func (c *checker) totals() {
 		c.found("counters are %+v, a full count gives %+v", counters, c.sum)
 	}
 	c.rows[string(bucketName)] = int(c.sum.Hosts)
-	for _, name := range [][]byte{bucketName, bucketURL, bucketSeen, bucketState, bucketDue, bucketRecrawl, bucketTrap, bucketPayload} {
+	for _, name := range [][]byte{
+		bucketName, bucketURL, bucketSeen, bucketState, bucketDue, bucketRecrawl, bucketTrap, bucketPayload,
+	} {
 		b := c.tx.Bucket(name)
 		if b == nil {
-			continue // a file of version 1 has no traps
+			continue // the file is of an older version
 		}
 		if n, want := b.Stats().KeyN, c.rows[string(name)]; n != want {
 			c.found("bucket %s has %d rows, %d belong to a host", name, n, want)
@@ -116,10 +118,11 @@ func (c *checker) host(k, v []byte) {
 	c.sum.Requests += uint64(r.requests)
 	c.sum.Bytes += r.bytes
 	if uint64(id) != c.sum.Hosts {
-		c.found("host %d is the %dth", id, c.sum.Hosts)
+		c.found("host %d has row number %d", id, c.sum.Hosts)
 	}
-	if got := c.tx.Bucket(bucketName).Get([]byte(weburl.ReverseHost(string(r.name)))); len(got) != hostKeySize || hostOfKey(got) != id {
-		c.found("host %d: name bucket does not lead %s to it", id, r.name)
+	got := c.tx.Bucket(bucketName).Get([]byte(weburl.ReverseHost(string(r.name))))
+	if len(got) != hostKeySize || hostOfKey(got) != id {
+		c.found("host %d: bucket name has another host or none for %s", id, r.name)
 	}
 	if r.spilled > r.next || r.spilled%blockSize != 0 {
 		c.found("host %d: %d URLs of %d in blocks", id, r.spilled, r.next)
@@ -246,10 +249,10 @@ func (c *checker) fingerprint(rd *reader, fp uint64, ordinal uint32, texts map[s
 	}
 	u := r.url(&e)
 	if c.store.Fingerprint(r.identity(&e)) != fp {
-		c.found("host %d: URL %d has another fingerprint than its text", r.id, ordinal)
+		c.found("host %d: URL %d does not have the fingerprint of its text", r.id, ordinal)
 	}
 	if texts[u.String()] {
-		c.found("host %d: URL %d is there twice", r.id, ordinal)
+		c.found("host %d: URL %d is stored twice", r.id, ordinal)
 	}
 	texts[u.String()] = true
 }
@@ -265,7 +268,7 @@ func (c *checker) tail(rd *reader) {
 		}
 		id := r.identity(&e)
 		if at, err := rd.find(id, e.RequestURI, c.store.Fingerprint(id)); err != nil || at != n {
-			c.found("host %d: URL %d is there twice", r.id, n)
+			c.found("host %d: URL %d is stored twice", r.id, n)
 		}
 	}
 }
@@ -275,17 +278,18 @@ func (c *checker) states(r *hostRow) {
 	cursor := c.tx.Bucket(bucketState).Cursor()
 	for k, v := cursor.Seek(appendHostKey(nil, r.id)); k != nil && hostOfKey(k) == r.id; k, v = cursor.Next() {
 		s, ok := decodeSlots(v)
-		if len(k) != blockKeySize || !ok || len(s.place) == 0 {
+		if len(k) != blockKeySize || !ok || len(s.index) == 0 {
 			c.found("host %d: a row of outcomes cannot be read", r.id)
 			continue
 		}
 		block := binary.BigEndian.Uint32(k[4:])
-		if last := block + uint32(s.place[len(s.place)-1]); block%blockSize != 0 || block >= r.stateTop || last >= r.next {
+		last := block + uint32(s.index[len(s.index)-1])
+		if block%blockSize != 0 || block >= r.stateTop || last >= r.next {
 			c.found("host %d: outcomes of URLs %d to %d, but there are %d", r.id, block, last, r.next)
 		}
 		for i, body := range s.body {
 			if o, rest, ok := decodeOutcome(body); !ok || len(rest) != 0 || o.State == Queued {
-				c.found("host %d: outcome of URL %d cannot be read", r.id, block+uint32(s.place[i]))
+				c.found("host %d: outcome of URL %d cannot be read", r.id, block+uint32(s.index[i]))
 			}
 		}
 		c.rows[string(bucketState)]++

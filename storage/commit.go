@@ -38,7 +38,7 @@ func (s *Store) Commit(b *Batch) (Result, error) {
 		})
 		return w.apply(b)
 	})
-	w.transaction = transaction{} // its buckets hold all pages that were read and changed
+	w.transaction = transaction{} // its buckets refer to all pages that were read and changed
 	if err != nil {
 		w.forgetNames()
 		return Result{}, s.failed(id, err)
@@ -103,8 +103,8 @@ type writer struct {
 
 	transaction
 
-	ids      map[string]HostID // host names looked up lately
-	newIDs   []string          // names given an id by this transaction
+	ids      map[string]HostID // of host names looked up before
+	newIDs   []string          // names that this transaction gave an id
 	arena    arena
 	work     []work
 	row      hostRow
@@ -116,7 +116,7 @@ type writer struct {
 	key      []byte          // for one key at a time
 	scratch  []byte          // for one row at a time
 	tail     []byte          // of the host at hand
-	ownTail  bool            // tail is no longer a part of the row as it was read
+	ownTail  bool            // tail is a copy in tails
 	tails    []byte          // memory for tails
 	bodies   []byte
 	payloads recentPayloads // of the host at hand
@@ -240,7 +240,7 @@ func (w *writer) idOf(name string) (HostID, error) {
 	if id, ok := w.ids[name]; ok {
 		return id, nil
 	}
-	name = strings.Clone(name) // it is a part of a URL, which need not stay in memory
+	name = strings.Clone(name) // so that the URL of which it is a part can be freed
 	key := []byte(weburl.ReverseHost(name))
 	if v := w.name.Get(key); v != nil {
 		id := HostID(binary.BigEndian.Uint32(v))
@@ -285,7 +285,7 @@ func (w *writer) applyHost(b *Batch, items []work) error {
 	}
 	r.tail, r.payloads = w.tail, w.payloads
 	w.scratch = r.append(w.scratch[:0])
-	if !bytes.Equal(w.scratch, v) { // links that are all known change nothing, and most are
+	if !bytes.Equal(w.scratch, v) { // known links change nothing, and most links are known
 		if err := w.host.Put(appendHostKey(w.key[:0], id), w.arena.copy(w.scratch)); err != nil {
 			return err
 		}

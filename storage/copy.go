@@ -73,7 +73,7 @@ func (s *Store) copyTo(path, like string) error {
 	if err != nil {
 		return err
 	}
-	err = os.Chmod(path, info.Mode().Perm()) // whatever is masked
+	err = os.Chmod(path, info.Mode().Perm()) // whatever the umask
 	if err == nil {
 		err = bolt.Compact(to, s.db, compactTransaction)
 	}

@@ -69,7 +69,7 @@ type BucketStats struct {
 type Stats struct {
 	FileBytes int64
 	PageSize  int
-	FreePages int // pages that hold nothing and are free for new rows; the file does not shrink
+	FreePages int // pages that are free for new rows; the file does not shrink
 	Buckets   []BucketStats
 	Counters  Counters
 }

@@ -11,7 +11,7 @@ type tailRef struct {
 	uri     int
 	length  int
 	origin  uint8
-	session bool // the text is that without a session id; the one with it follows
+	session bool // the text is the one without a session id; the full one follows
 }
 
 // indexTail locates every entry of the tail unless the index is complete.
@@ -24,7 +24,8 @@ func (w *writer) indexTail(r *hostRow) error {
 		flags, uri, facts, ok := entryKey(rest)
 		if ok {
 			t := tailRef{
-				start: len(w.tail) - len(rest), uri: len(w.tail) - len(facts) - len(uri), length: len(uri), origin: flags & entryOrigin,
+				start: len(w.tail) - len(rest), uri: len(w.tail) - len(facts) - len(uri), length: len(uri),
+				origin: flags & entryOrigin,
 			}
 			rest, t.session, ok = skipFacts(flags, facts)
 			w.index = append(w.index, t)
@@ -34,7 +35,8 @@ func (w *writer) indexTail(r *hostRow) error {
 		}
 	}
 	if len(w.index) != int(r.next-r.spilled) {
-		return fmt.Errorf("%w: the host's tail holds %d URLs, its row says %d", ErrCorrupt, len(w.index), r.next-r.spilled)
+		return fmt.Errorf("%w: the host's tail holds %d URLs, its row says %d",
+			ErrCorrupt, len(w.index), r.next-r.spilled)
 	}
 	return nil
 }
@@ -48,8 +50,9 @@ func (w *writer) found(r *hostRow, f *Found) error {
 		return nil
 	}
 	e := Entry{
-		Origin: origin, RequestURI: f.URL.RequestURI(), Stripped: f.Stripped, Depth: f.Depth, Redirects: f.Redirects, Seed: f.Seed,
-		Sitemap: f.Sitemap, Frequency: f.Frequency, Priority: f.Priority, ViaHost: f.ViaHost, ViaOrdinal: f.ViaOrdinal, FirstSeen: f.At,
+		Origin: origin, RequestURI: f.URL.RequestURI(), Stripped: f.Stripped, Depth: f.Depth, Redirects: f.Redirects,
+		Seed: f.Seed, Sitemap: f.Sitemap, Frequency: f.Frequency, Priority: f.Priority,
+		ViaHost: f.ViaHost, ViaOrdinal: f.ViaOrdinal, FirstSeen: f.At,
 	}
 	known, ordinal, err := w.identify(r, f, &e)
 	switch {
@@ -99,7 +102,8 @@ func (w *writer) add(r *hostRow, e *Entry) error {
 	w.tails = w.tail
 	_, text, facts, _ := entryKey(w.tail[start:])
 	w.index = append(w.index, tailRef{
-		start: start, uri: len(w.tail) - len(facts) - len(text), length: len(text), origin: e.Origin, session: e.Stripped != "",
+		start: start, uri: len(w.tail) - len(facts) - len(text), length: len(text),
+		origin: e.Origin, session: e.Stripped != "",
 	})
 	if err := w.enqueue(r, e, r.next); err != nil {
 		return err
@@ -133,7 +137,7 @@ type match uint8
 
 const (
 	different      match = iota
-	sameButSession       // without session ids
+	sameButSession       // equal without session ids
 	sameText
 )
 
@@ -145,7 +149,7 @@ func (w *writer) identify(r *hostRow, f *Found, e *Entry) (known match, ordinal 
 	if e.Stripped == "" {
 		known, ordinal, err = w.known(r, e.Origin, e.RequestURI, e.RequestURI, f.Fingerprint)
 		if known == sameButSession {
-			known = different // a URL without a session id is itself
+			known = different // a URL without a session id is compared by its full text
 		}
 		return known, ordinal, err
 	}

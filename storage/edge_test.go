@@ -23,7 +23,7 @@ func TestImpossibleBatches(t *testing.T) {
 		{"outcome of a URL that is not there", Batch{Done: []Done{{Host: 1, Ordinal: 10, Outcome: Outcome{State: Fetched}}}}, "outcome for URL 10"},
 		{"outcome of an origin that is not there", Batch{Done: []Done{{Host: 1, Origin: 1, Outcome: Outcome{State: Fetched}}}}, "outcome for URL 0 of origin 1"},
 		{"outcome of a host that is not there", Batch{Done: []Done{{Host: 9, Outcome: Outcome{State: Fetched}}}}, "no such host"},
-		{"outcome queued", Batch{Done: []Done{{Host: 1, Outcome: Outcome{State: Queued}}}}, "queued is not what becomes of a URL"},
+		{"outcome queued", Batch{Done: []Done{{Host: 1, Outcome: Outcome{State: Queued}}}}, "queued is not an outcome"},
 		{"outcome of an unknown state", Batch{Done: []Done{{Host: 1, Outcome: Outcome{State: 7}}}}, "state(7)"},
 		{"update of no host", Batch{Hosts: []HostUpdate{{Host: NoHost}}}, "no such host"},
 		{"politeness too long", Batch{Hosts: []HostUpdate{{Host: 1, Politeness: make([]byte, 256)}}}, "256 bytes"},

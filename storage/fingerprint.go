@@ -54,7 +54,9 @@ type seenItem struct {
 
 // seenBlock finds the block that covers a fingerprint. If more is set, next is the name of the
 // block behind it.
-func seenBlock(c *bolt.Cursor, host HostID, fingerprint uint64, keyBuf []byte) (key, val []byte, next uint64, more bool) {
+func seenBlock(
+	c *bolt.Cursor, host HostID, fingerprint uint64, keyBuf []byte,
+) (key, val []byte, next uint64, more bool) {
 	var k []byte
 	if fingerprint == 1<<64-1 {
 		k, _ = c.Seek(appendHostKey(keyBuf[:0], host+1))
@@ -105,7 +107,9 @@ func (w *writer) addSeen(host HostID, items []seenItem) error {
 		}
 		n := len(items)
 		if more {
-			n, _ = slices.BinarySearchFunc(items, next, func(i seenItem, f uint64) int { return cmp.Compare(i.fingerprint, f) })
+			n, _ = slices.BinarySearchFunc(items, next, func(i seenItem, f uint64) int {
+				return cmp.Compare(i.fingerprint, f)
+			})
 		}
 		if err := w.putSeen(host, first, mergeSeen(w.merge[:0], block, items[:n])); err != nil {
 			return err

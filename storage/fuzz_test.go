@@ -61,7 +61,7 @@ func FuzzDecodeOutcome(f *testing.F) {
 }
 
 func FuzzDecodeSlots(f *testing.F) {
-	s := slots{place: []uint8{0, 3, 15}, body: [][]byte{{1}, {}, {2, 3}}}
+	s := slots{index: []uint8{0, 3, 15}, body: [][]byte{{1}, {}, {2, 3}}}
 	f.Add(s.append(nil))
 	f.Add([]byte{1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -71,7 +71,7 @@ func FuzzDecodeSlots(f *testing.F) {
 			if !ok {
 				continue
 			}
-			i := bytes.IndexByte(s.place, place)
+			i := bytes.IndexByte(s.index, place)
 			if found != (i >= 0) || found && !bytes.Equal(body, s.body[i]) {
 				t.Fatalf("place %d: search finds %t, decoding %d", place, found, i)
 			}

@@ -28,7 +28,7 @@ type Host struct {
 	Bytes      uint64
 	Politeness []byte       // as committed, encoded by the politeness package
 	Site       []byte       // as committed, encoded by the revisit package; only of HostByID and HostByName
-	Errors     []ErrorCount // what went wrong with its URLs, by rising reason; only of HostByID and HostByName
+	Errors     []ErrorCount // failures of its URLs, ordered by reason; only of HostByID and HostByName
 	Queues     []Queue
 }
 
@@ -64,12 +64,12 @@ func (h *Host) Of(s State) uint32 { return h.Counts[s] }
 type Queue struct {
 	Origin  weburl.Origin
 	Cursor  uint32 // the next ordinal
-	Queued  uint32 // URLs never touched and of priority 0
-	Due     uint32 // URLs to be tried again, and those never touched of other priorities
-	NextDue uint32 // the earliest, Unix seconds, 1 for those never touched; 0: none
+	Queued  uint32 // URLs without an outcome and of priority 0
+	Due     uint32 // retries, and URLs without an outcome of other priorities
+	NextDue uint32 // Unix seconds of the earliest of them, 1 for those without an outcome; 0: none
 
-	Renewals    uint32 // URLs that have a renewal to come
-	NextRenewal uint32 // the earliest, Unix seconds; 0: none
+	Renewals    uint32 // URLs planned for a recrawl
+	NextRenewal uint32 // Unix seconds of the earliest of them; 0: none
 }
 
 func (r *hostRow) host() Host {
@@ -84,7 +84,10 @@ func (r *hostRow) host() Host {
 		h.Errors = slices.Clone(r.errors)
 	}
 	for i, o := range r.origins {
-		h.Queues[i] = Queue{Origin: o.origin(h.Name), Cursor: o.cursor, Queued: o.queued, Due: o.due, NextDue: o.nextDue, Renewals: o.recrawls, NextRenewal: o.nextRecrawl}
+		h.Queues[i] = Queue{
+			Origin: o.origin(h.Name), Cursor: o.cursor, Queued: o.queued, Due: o.due, NextDue: o.nextDue,
+			Renewals: o.recrawls, NextRenewal: o.nextRecrawl,
+		}
 	}
 	return h
 }
@@ -233,7 +236,7 @@ func (w *nameWalk) read(s *Store) (page []named, err error) {
 				page = append(page, named{name, hostOfKey(v)})
 				k, v = c.Next()
 				w.last = name
-			case name < w.domain+".": // such as that of example-shop.org, between example.org and www.example.org
+			case name < w.domain+".": // as example-shop.org, between example.org and www.example.org
 				k, v = c.Seek([]byte(w.domain + "."))
 			default:
 				return nil

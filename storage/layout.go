@@ -26,7 +26,10 @@ var (
 )
 
 func buckets() [][]byte {
-	return [][]byte{bucketName, bucketHost, bucketURL, bucketSeen, bucketState, bucketDue, bucketRecrawl, bucketTrap, bucketPayload, bucketRobots, bucketPast, bucketScope, bucketMark, bucketMeta}
+	return [][]byte{
+		bucketName, bucketHost, bucketURL, bucketSeen, bucketState, bucketDue, bucketRecrawl,
+		bucketTrap, bucketPayload, bucketRobots, bucketPast, bucketScope, bucketMark, bucketMeta,
+	}
 }
 
 func appendHostKey(b []byte, host HostID) []byte {

@@ -26,8 +26,8 @@ type Start struct {
 	Host    string
 	Address string
 	At      time.Time
-	Delay   time.Duration // the delay known at the time; negative: no robots.txt was read yet
-	Note    string        // what else the caller wants to find again, without white space; may be empty
+	Delay   time.Duration // in force at the time; negative: no robots.txt was read yet
+	Note    string        // of the caller, without white space; may be empty
 }
 
 // MarkLedger is the name of the mark that holds an offset in the ledger. The commit with the mark
@@ -36,7 +36,7 @@ type Start struct {
 const MarkLedger = "ledger"
 
 // EncodePlace encodes an offset for Batch.Marks.
-func EncodePlace(place uint64) []byte { return binary.BigEndian.AppendUint64(nil, place) }
+func EncodePlace(offset uint64) []byte { return binary.BigEndian.AppendUint64(nil, offset) }
 
 // DecodePlace is the inverse of EncodePlace. A mark that was never set is offset 0.
 func DecodePlace(b []byte) (uint64, error) {
@@ -44,31 +44,31 @@ func DecodePlace(b []byte) (uint64, error) {
 		return 0, nil
 	}
 	d := wire.NewDecoder(b)
-	place := d.Uint64()
+	offset := d.Uint64()
 	if d.End() != nil {
 		return 0, fmt.Errorf("%w: ledger mark", ErrCorrupt)
 	}
-	return place, nil
+	return offset, nil
 }
 
 // Debt describes the uncommitted requests that the ledger of an earlier process names. Their hosts
 // get a restart hold.
 type Debt struct {
-	Everyone bool                     // the machine was started anew: any host may have been asked just before
-	Hosts    map[string]time.Duration // host name to the largest delay known; negative: none was known
-	Waits    map[string]Wait          // by host name, what was asked for in answers
-	End      uint64                   // where the next ledger begins
+	Everyone bool                     // the machine was restarted: any host may have had a request just before
+	Hosts    map[string]time.Duration // by host name, the longest delay known; negative: none
+	Waits    map[string]Wait          // by host name, the wait that ends last
+	End      uint64                   // offset where the next ledger begins
 }
 
 // ReadDebt reads the ledger of an earlier process from the committed offset on. If the ledger is
 // missing, damaged or of another boot of the machine, Everyone is set, unless the store has never
 // sent a request. If each is not nil, it is called for every request that can be read, with the
 // offset of its line.
-func ReadDebt(dir string, settled uint64, bootID string, each func(place uint64, s Start)) (Debt, error) {
-	debt := Debt{Hosts: make(map[string]time.Duration), Waits: make(map[string]Wait), End: settled}
+func ReadDebt(dir string, committed uint64, bootID string, each func(offset uint64, s Start)) (Debt, error) {
+	debt := Debt{Hosts: make(map[string]time.Duration), Waits: make(map[string]Wait), End: committed}
 	f, err := os.Open(filepath.Join(dir, LedgerName))
 	if errors.Is(err, fs.ErrNotExist) {
-		debt.Everyone = settled != 0
+		debt.Everyone = committed != 0
 		return debt, nil
 	}
 	if err != nil {
@@ -80,18 +80,18 @@ func ReadDebt(dir string, settled uint64, bootID string, each func(place uint64,
 		return debt, fmt.Errorf("read start ledger: %w", err)
 	}
 	r := bufio.NewReaderSize(f, 64<<10)
-	first, _ := r.ReadSlice('\n') // an error makes a header that cannot be parsed
+	first, _ := r.ReadSlice('\n') // after an error the header cannot be parsed
 	header := string(first)
 	base, boot, ok := parseLedgerHeader(header)
 	end := base + uint64(info.Size()) - uint64(len(header))
-	debt.End = max(settled, end)
-	if !ok || settled < base || settled > end {
+	debt.End = max(committed, end)
+	if !ok || committed < base || committed > end {
 		debt.Everyone = true
 		return debt, nil
 	}
 	debt.Everyone = boot == "" || boot != bootID
-	if settled > base {
-		if _, err := f.Seek(int64(settled-base)+int64(len(header)), io.SeekStart); err != nil {
+	if committed > base {
+		if _, err := f.Seek(int64(committed-base)+int64(len(header)), io.SeekStart); err != nil {
 			return debt, fmt.Errorf("read start ledger: %w", err)
 		}
 		r.Reset(f)
@@ -99,10 +99,10 @@ func ReadDebt(dir string, settled uint64, bootID string, each func(place uint64,
 	if each == nil {
 		each = func(uint64, Start) {}
 	}
-	return debt, debt.read(r, settled, each)
+	return debt, debt.read(r, committed, each)
 }
 
-func (d *Debt) read(r *bufio.Reader, place uint64, each func(uint64, Start)) error {
+func (d *Debt) read(r *bufio.Reader, offset uint64, each func(uint64, Start)) error {
 	for {
 		line, err := r.ReadSlice('\n')
 		if errors.Is(err, io.EOF) {
@@ -113,16 +113,16 @@ func (d *Debt) read(r *bufio.Reader, place uint64, each func(uint64, Start)) err
 		}
 		if w, ok := parseWait(string(line)); ok && err == nil {
 			d.addWait(w)
-			place += uint64(len(line))
+			offset += uint64(len(line))
 			continue
 		}
 		start, ok := parseStart(string(line))
 		if !ok || err != nil {
-			d.Everyone = true // not a line of ours: trust none of it
+			d.Everyone = true // not a line of a ledger: trust none of it
 			return nil
 		}
-		each(place, start)
-		place += uint64(len(line))
+		each(offset, start)
+		offset += uint64(len(line))
 		if old, known := d.Hosts[start.Host]; !known || start.Delay > old {
 			d.Hosts[start.Host] = start.Delay
 		}
@@ -196,7 +196,7 @@ type Ledger struct {
 	dir    string
 	bootID string
 	f      *os.File
-	base   uint64 // place of the file's first line
+	base   uint64 // offset of the file's first line
 	header int64
 	size   int64
 	line   []byte
@@ -244,8 +244,8 @@ func (l *Ledger) Place() uint64 { return l.base + uint64(l.size-l.header) }
 
 // Append writes a line and returns the offset of its beginning. After an error the request must not
 // be sent, and the file is unchanged.
-func (l *Ledger) Append(s Start) (place uint64, err error) {
-	place = l.Place()
+func (l *Ledger) Append(s Start) (offset uint64, err error) {
+	offset = l.Place()
 	delay := int64(-1)
 	if s.Delay >= 0 {
 		delay = milliseconds(s.Delay)
@@ -261,7 +261,7 @@ func (l *Ledger) Append(s Start) (place uint64, err error) {
 		b = append(append(b, ' '), s.Note...)
 	}
 	l.line = append(b, '\n')
-	return place, l.write(l.line)
+	return offset, l.write(l.line)
 }
 
 // write appends a line.
@@ -280,16 +280,16 @@ const ledgerRotate = 4 << 20
 
 // Trim drops the lines before a committed offset when the file has become large. The other lines
 // move to a new file.
-func (l *Ledger) Trim(settled uint64) error {
-	at := int64(settled-l.base) + l.header
-	if l.size < ledgerRotate || settled < l.base || at < l.size/2 || at > l.size {
+func (l *Ledger) Trim(committed uint64) error {
+	at := int64(committed-l.base) + l.header
+	if l.size < ledgerRotate || committed < l.base || at < l.size/2 || at > l.size {
 		return nil
 	}
 	rest := make([]byte, l.size-at)
 	if _, err := l.f.ReadAt(rest, at); err != nil {
 		return fmt.Errorf("trim start ledger: %w", err)
 	}
-	return l.begin(settled, rest)
+	return l.begin(committed, rest)
 }
 
 // Close closes the file, which stays for the next process.
@@ -309,7 +309,7 @@ func BootID() string {
 // response which may not be committed yet.
 type Wait struct {
 	Host string
-	At   time.Time     // when the answer was there
+	At   time.Time     // when the response was complete
 	Wait time.Duration // from then on
 }
 

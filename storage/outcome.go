@@ -81,7 +81,8 @@ func decodeOutcome(b []byte) (Outcome, []byte, bool) {
 	d := wire.NewDecoder(b)
 	flags := d.Byte()
 	state := d.Byte()
-	o := Outcome{State: State(state &^ outcomeMore), Reason: Reason(d.Byte()), Attempts: d.Byte(), At: fromSeconds(d.Uint32())}
+	o := Outcome{State: State(state &^ outcomeMore)}
+	o.Reason, o.Attempts, o.At = Reason(d.Byte()), d.Byte(), fromSeconds(d.Uint32())
 	if flags&outcomeStatus != 0 {
 		o.Status = d.Uint16()
 	}
@@ -139,7 +140,7 @@ func decodeModified(d *wire.Decoder) string {
 // URL with an outcome, a byte with its index in the block, the length of the outcome in a uvarint,
 // and the outcome; ordered by index.
 type slots struct {
-	place []uint8
+	index []uint8
 	body  [][]byte
 }
 
@@ -148,30 +149,30 @@ func decodeSlots(b []byte) (slots, bool) {
 	d := wire.NewDecoder(b)
 	last := -1
 	for d.Len() > 0 {
-		place := d.Byte()
+		index := d.Byte()
 		body := d.Long()
-		if !d.OK() || int(place) <= last || place >= blockSize {
+		if !d.OK() || int(index) <= last || index >= blockSize {
 			return slots{}, false
 		}
-		last = int(place)
-		s.place, s.body = append(s.place, place), append(s.body, body)
+		last = int(index)
+		s.index, s.body = append(s.index, index), append(s.body, body)
 	}
 	return s, d.OK()
 }
 
-func (s *slots) set(place uint8, body []byte) {
-	i, found := slices.BinarySearch(s.place, place)
+func (s *slots) set(index uint8, body []byte) {
+	i, found := slices.BinarySearch(s.index, index)
 	if found {
 		s.body[i] = body
 		return
 	}
-	s.place = slices.Insert(s.place, i, place)
+	s.index = slices.Insert(s.index, i, index)
 	s.body = slices.Insert(s.body, i, body)
 }
 
 func (s *slots) append(b []byte) []byte {
-	for i, place := range s.place {
-		b = append(b, place)
+	for i, index := range s.index {
+		b = append(b, index)
 		b = binary.AppendUvarint(b, uint64(len(s.body[i])))
 		b = append(b, s.body[i]...)
 	}
@@ -179,15 +180,15 @@ func (s *slots) append(b []byte) []byte {
 }
 
 // findSlot returns the encoded outcome at an index of a block.
-func findSlot(b []byte, place uint8) ([]byte, bool) {
+func findSlot(b []byte, index uint8) ([]byte, bool) {
 	d := wire.NewDecoder(b)
 	for d.Len() > 0 {
 		p := d.Byte()
 		body := d.Long()
-		if !d.OK() || p > place {
+		if !d.OK() || p > index {
 			return nil, false
 		}
-		if p == place {
+		if p == index {
 			return body, true
 		}
 	}
@@ -197,10 +198,11 @@ func findSlot(b []byte, place uint8) ([]byte, bool) {
 // done records the outcome of a URL and updates the counters and due rows.
 func (w *writer) done(r *hostRow, d *Done) error {
 	if d.Ordinal >= r.next || int(d.Origin) >= len(r.origins) {
-		return fmt.Errorf("outcome for URL %d of origin %d, but the host has %d URLs of %d origins", d.Ordinal, d.Origin, r.next, len(r.origins))
+		return fmt.Errorf("outcome for URL %d of origin %d, but the host has %d URLs of %d origins",
+			d.Ordinal, d.Origin, r.next, len(r.origins))
 	}
 	if s := d.Outcome.State; s == Queued || s >= numStates {
-		return fmt.Errorf("outcome for URL %d: %s is not what becomes of a URL", d.Ordinal, s)
+		return fmt.Errorf("outcome for URL %d: %s is not an outcome", d.Ordinal, s)
 	}
 	before, err := w.outcome(r, d.Ordinal)
 	if err != nil {
@@ -262,7 +264,8 @@ func (w *writer) moveDue(r *hostRow, d *Done, from, to uint32) error {
 	if from != 0 {
 		key := appendDueKey(w.key[:0], r.id, d.Origin, d.Priority, from, d.Ordinal)
 		if k, _ := w.dueCursor.Seek(key); !bytes.Equal(k, key) {
-			return fmt.Errorf("outcome for URL %d of origin %d and priority %d, which has no due row", d.Ordinal, d.Origin, d.Priority)
+			return fmt.Errorf("outcome for URL %d of origin %d and priority %d, which has no due row",
+				d.Ordinal, d.Origin, d.Priority)
 		}
 		if err := w.due.Delete(key); err != nil {
 			return err

@@ -25,7 +25,7 @@ const (
 	boltMetaSize   = 64
 	boltMinPage    = 1 << 9
 	boltMaxPage    = 1 << 16
-	boltNoFreelist = 1<<64 - 1 // in place of the freelist page: not kept in the file, which we always do
+	boltNoFreelist = 1<<64 - 1 // in place of the freelist page: the file has none, ours always have
 )
 
 // inspect refuses files that must not be mapped: if a mapped file is shorter than its meta page
@@ -52,7 +52,7 @@ func inspect(path string, readOnly bool) (fresh bool, err error) {
 	if err := lockedByOther(f); err != nil {
 		return false, err
 	}
-	if info, err = f.Stat(); err != nil { // its size now that nobody writes it
+	if info, err = f.Stat(); err != nil { // its size now that no process writes it
 		return false, err
 	}
 	need, err := boltSize(f)
@@ -60,17 +60,18 @@ func inspect(path string, readOnly bool) (fresh bool, err error) {
 		return false, err
 	}
 	if info.Size() < need {
-		return false, fmt.Errorf("%w: it has %d bytes and should have at least %d; restore it from a copy", ErrTruncated, info.Size(), need)
+		return false, fmt.Errorf("%w: it has %d bytes and should have at least %d; restore it from a copy",
+			ErrTruncated, info.Size(), need)
 	}
 	return false, nil
 }
 
 // boltMeta is a decoded meta page.
 type boltMeta struct {
-	at                 int64 // where it begins in the file
+	at                 int64 // offset in the file
 	pageSize           int64
 	root, freelist, tx uint64
-	pages              uint64 // in use or free: the file has at least so many
+	pages              uint64 // in use or free: the least number of pages of the file
 }
 
 // boltSize returns the least size of the file in bytes, according to the newest valid meta page.
@@ -80,7 +81,8 @@ func boltSize(f io.ReaderAt) (int64, error) {
 		return 0, ErrNotDatabase
 	}
 	m := newest(metas)
-	if m.freelist == boltNoFreelist || m.pages == 0 || m.pages > math.MaxInt64/boltMaxPage { // without a free list bbolt would write one into it at once
+	// bbolt would write a free list into a file without one.
+	if m.freelist == boltNoFreelist || m.pages == 0 || m.pages > math.MaxInt64/boltMaxPage {
 		return 0, ErrNotDatabase
 	}
 	return int64(m.pages) * m.pageSize, nil
@@ -141,17 +143,17 @@ func metaSum(b []byte) uint64 {
 
 // metaOffsets returns the offsets where a meta page may be, for any page size.
 func metaOffsets(f io.ReaderAt) []int64 {
-	places := []int64{0}
+	offsets := []int64{0}
 	b := make([]byte, boltMetaSize)
 	if _, err := f.ReadAt(b, boltMetaOffset); err == nil && binary.LittleEndian.Uint32(b) == boltMagic {
 		if size := binary.LittleEndian.Uint32(b[8:]); size >= boltMinPage && size <= boltMaxPage {
-			return append(places, int64(size))
+			return append(offsets, int64(size))
 		}
 	}
 	for size := int64(boltMinPage); size <= boltMaxPage; size *= 2 {
-		places = append(places, size)
+		offsets = append(offsets, size)
 	}
-	return places
+	return offsets
 }
 
 // The part of bbolt's file format that pageWalk reads besides the meta pages. A page begins with a
@@ -166,7 +168,7 @@ const (
 	boltLeaf        = 0x02
 	boltFreelist    = 0x10
 	boltBucketEntry = 0x01 // flag of a leaf's element: the value is a bucket
-	boltBucket      = 16   // bytes of such a value: the number of the root page and a sequence; where the number is 0, the page itself follows
+	boltBucket      = 16   // bytes of such a value: the number of the root page, 0 if the page follows, and a sequence
 	boltMaxLevels   = 64   // of a tree; more than any real one has
 )
 
@@ -177,7 +179,7 @@ type pageWalk struct {
 	file   io.ReaderAt
 	meta   boltMeta
 	report func(text string)
-	taken  []uint64              // a bit for each page that something led to
+	taken  []uint64              // a bit for each page that something refers to
 	levels [boltMaxLevels][]byte // the elements of a page of each level
 }
 
@@ -196,7 +198,7 @@ func (w *pageWalk) found(id uint64, format string, args ...any) {
 // page is a page with the pages that belong to it, or a small bucket inside a page.
 type page struct {
 	id       uint64
-	at       int64 // place in the file
+	at       int64 // offset in the file
 	size     int64
 	kind     uint16
 	count    int
@@ -362,11 +364,11 @@ func (w *pageWalk) freelist() {
 	}
 	ids := bufio.NewReader(io.NewSectionReader(w.file, p.at+boltHeader, p.size-boltHeader))
 	count := uint64(p.count)
-	if count == 0xffff { // too many for 16 bits: the first number is how many
-		_ = binary.Read(ids, binary.LittleEndian, &count) // what fails to be read fails below too
+	if count == 0xffff { // too many for 16 bits: the first number is the count
+		_ = binary.Read(ids, binary.LittleEndian, &count) // what cannot be read here fails below too
 	}
 	if p.kind != boltFreelist || count > uint64(p.size/8) {
-		w.found(p.id, "is no list of free pages")
+		w.found(p.id, "is not a list of free pages")
 		return
 	}
 	for b := make([]byte, 8); count > 0; count-- {
@@ -375,7 +377,7 @@ func (w *pageWalk) freelist() {
 			return
 		}
 		if free := binary.LittleEndian.Uint64(b); free < 2 || free >= w.meta.pages {
-			w.found(p.id, "lists page %d as free, which is none of the %d pages of the file", free, w.meta.pages)
+			w.found(p.id, "lists page %d as free, but the file has %d pages", free, w.meta.pages)
 			return
 		}
 	}

@@ -18,8 +18,8 @@ import (
 type Payload struct {
 	Host    HostID
 	Digest  uint64    // as in Outcome.Digest
-	SHA256  [32]byte  // of the body as it came, packed if it was, but without chunks
-	Ordinal uint32    // of the URL that was answered
+	SHA256  [32]byte  // of the body as received, packed if it was, but without chunks
+	Ordinal uint32    // of the URL with the response
 	At      time.Time // when the request began, in whole seconds
 }
 
@@ -109,7 +109,7 @@ func (s *Store) Payload(host HostID, digest uint64) (p Payload, ok bool, err err
 			return err
 		}
 		if p, ok = decodePayload(v); !ok {
-			return fmt.Errorf("host %d: %w: where it holds a body cannot be read", host, ErrCorrupt)
+			return fmt.Errorf("host %d: %w: a payload cannot be read", host, ErrCorrupt)
 		}
 		p.Host, p.Digest = host, digest
 		return nil
@@ -130,7 +130,7 @@ func findPayload(tx *bolt.Tx, host HostID, digest uint64) ([]byte, error) {
 		}
 	}
 	b := tx.Bucket(bucketPayload)
-	if b == nil { // the file is older, and no row has overflowed yet
+	if b == nil { // the file is of an older version and no row has overflowed yet
 		return nil, nil
 	}
 	return b.Get(key), nil
@@ -171,11 +171,11 @@ func (w *writer) putPayloads(host HostID) error {
 		digest := binary.BigEndian.Uint64(item)
 		if gone := w.evicted(cursor, host, digest); gone != nil {
 			if err := bucket.Delete(gone); err != nil {
-				return fmt.Errorf("row of a body: %w", err)
+				return fmt.Errorf("payload: %w", err)
 			}
 		}
 		if err := bucket.Put(appendPayloadKey(w.key[:0], host, digest), w.arena.copy(item[8:])); err != nil {
-			return fmt.Errorf("row of a body: %w", err)
+			return fmt.Errorf("payload: %w", err)
 		}
 	}
 	return nil
@@ -188,7 +188,8 @@ func (w *writer) evicted(c *bolt.Cursor, host HostID, digest uint64) []byte {
 	n, oldest := 0, uint32(math.MaxUint32)
 	key := w.scratch[:0]
 	last := appendPayloadKey(make([]byte, 0, payloadKeySize), host, digest|within)
-	for k, v := c.Seek(appendPayloadKey(w.key[:0], host, digest&^within)); k != nil && bytes.Compare(k, last) <= 0; k, v = c.Next() {
+	k, v := c.Seek(appendPayloadKey(w.key[:0], host, digest&^within))
+	for ; k != nil && bytes.Compare(k, last) <= 0; k, v = c.Next() {
 		if len(k) != payloadKeySize || len(v) != payloadValueSize || binary.BigEndian.Uint64(k[4:]) == digest {
 			return nil
 		}
@@ -221,6 +222,6 @@ func (c *checker) payloads(r *hostRow) {
 
 func (c *checker) payload(r *hostRow, digest, v []byte) {
 	if p, ok := decodePayload(v); !ok || len(digest) != 8 || p.Ordinal >= r.next {
-		c.found("host %d: where the body %x is held cannot be read, or is no URL of the host", r.id, digest)
+		c.found("host %d: payload %x cannot be read or names no URL of the host", r.id, digest)
 	}
 }

@@ -15,18 +15,20 @@ const maxScan = 2048
 type HeadsRequest struct {
 	Host     HostID
 	Origin   uint8
-	From     uint32    // first ordinal wanted
-	Queued   int       // at most so many queued URLs
-	Due      int       // at most so many due URLs
-	Renewals int       // at most so many URLs that are to be renewed
-	Now      time.Time // URLs whose due time is not after this are due
+	From     uint32    // first ordinal
+	Queued   int       // the most queued URLs
+	Due      int       // the most due URLs
+	Renewals int       // the most recrawls
+	Now      time.Time // URLs with a later due time are not due
 }
 
 // Heads are the next URLs of one queue.
 type Heads struct {
-	Queued   []Head // never touched, of priority 0, in the order of discovery
-	Due      []Head // by falling priority, then due time, then ordinal; those never touched of priorities other than 0 come before the others of their priority
-	Renewals []Head // by the time at which they were to be renewed
+	Queued []Head // without an outcome, of priority 0, in the order of discovery
+	// Due is ordered by falling priority, then due time, then ordinal. URLs without an outcome come
+	// before the others of their priority.
+	Due      []Head
+	Renewals []Head // by the time of their recrawl
 	Next     uint32 // where the next request goes on
 	Tail     uint32 // ordinals below this existed at the time
 }

@@ -11,7 +11,7 @@ import (
 // Head is a URL with its last outcome.
 type Head struct {
 	Entry
-	Last Outcome // zero for a URL that was never touched
+	Last Outcome // zero: none
 }
 
 // reader reads URLs of one host and keeps the last block.
@@ -28,17 +28,17 @@ func (rd *reader) entry(ordinal uint32) (Entry, error) {
 	if ordinal >= rd.row.next {
 		return Entry{}, fmt.Errorf("host %d: URL %d: %w", rd.row.id, ordinal, ErrNotFound)
 	}
-	place := int(ordinal - rd.row.spilled)
+	index := int(ordinal - rd.row.spilled)
 	block := rd.row.tail
 	if ordinal < rd.row.spilled {
-		place = int(ordinal % blockSize)
+		index = int(ordinal % blockSize)
 		if !rd.have || rd.at != blockOf(ordinal) {
 			rd.at, rd.have = blockOf(ordinal), true
 			rd.block = rd.tx.Bucket(bucketURL).Get(appendBlockKey(nil, rd.row.id, ordinal))
 		}
 		block = rd.block
 	}
-	b, ok := nthEntry(block, place)
+	b, ok := nthEntry(block, index)
 	if ok {
 		if e, _, ok := decodeEntry(b, rd.row.id, ordinal); ok {
 			return e, nil
@@ -50,7 +50,8 @@ func (rd *reader) entry(ordinal uint32) (Entry, error) {
 func (rd *reader) outcome(ordinal uint32) (Outcome, error) {
 	body, ok := rd.row.recentOutcome(ordinal)
 	if !ok && ordinal < rd.row.stateTop {
-		body, ok = findSlot(rd.tx.Bucket(bucketState).Get(appendBlockKey(nil, rd.row.id, ordinal)), uint8(ordinal%blockSize))
+		block := rd.tx.Bucket(bucketState).Get(appendBlockKey(nil, rd.row.id, ordinal))
+		body, ok = findSlot(block, uint8(ordinal%blockSize))
 	}
 	if !ok {
 		return Outcome{}, nil

@@ -21,7 +21,7 @@ func (s *Store) Policy(o weburl.Origin) (record []byte, err error) {
 // Past returns the stored earlier versions of the robots.txt of an origin, nil if there are none.
 func (s *Store) Past(o weburl.Origin) (encoded []byte, err error) {
 	err = s.db.View(func(tx *bolt.Tx) error {
-		if b := tx.Bucket(bucketPast); b != nil { // else no commit has had one yet
+		if b := tx.Bucket(bucketPast); b != nil { // else no commit has stored one yet
 			encoded = append(encoded, b.Get([]byte(o.String()))...)
 		}
 		return nil
@@ -73,7 +73,7 @@ func (w *writer) putPolicies(policies []Policy) error {
 			w.counters.Policies++
 		}
 		if err := bucket.Put(key, p.Record); err != nil {
-			return fmt.Errorf("robots policy of %s: %w", p.Origin, err)
+			return fmt.Errorf("robots record of %s: %w", p.Origin, err)
 		}
 	}
 	return nil

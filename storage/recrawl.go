@@ -136,9 +136,9 @@ type Noticed struct {
 	Site     []byte // as HostUpdate.Site
 	URI      string // path and query
 	Last     Outcome
-	Modified time.Time     // when it is said to have changed; zero: nothing is said, and the last visit failed
-	Claimed  time.Duration // between changes, as is said; 0: nothing is
-	At       time.Time     // when that was read
+	Modified time.Time     // time of the last change, if it is listed; zero: it is not, and the last request failed
+	Claimed  time.Duration // listed time between changes; 0: none
+	At       time.Time     // when the listing was read
 }
 
 // noticed asks Options.Notice whether a listing changes the time of a known URL's recrawl.

@@ -30,12 +30,12 @@ const (
 type originRow struct {
 	secure  bool
 	port    uint16
-	cursor  uint32 // ordinals below it are dispatched or of other origins
-	queued  uint32 // URLs never touched, but for prioritized ones
+	cursor  uint32 // ordinals below it have an outcome or a lease, or are of other origins
+	queued  uint32 // URLs without an outcome, except prioritized ones
 	due     uint32 // URLs with a due row
 	nextDue uint32 // the earliest of them, Unix seconds
 
-	recrawls    uint32 // URLs with a renew row
+	recrawls    uint32 // URLs with a row in the bucket of recrawls
 	nextRecrawl uint32 // the earliest of them, Unix seconds
 }
 
@@ -66,9 +66,9 @@ type hostRow struct {
 	politeness []byte
 	origins    []originRow
 	recent     []recentOutcome
-	plain      uint32 // ordinals below it came in version 1, where the cursor passes every priority
-	queries    tally  // by path: how many different queries
-	digests    tally  // by digest: how many pages
+	plain      uint32 // ordinals below it are of version 1, where the cursor passes every priority
+	queries    tally  // different queries, by path
+	digests    tally  // pages, by digest
 	site       []byte // encoded by the revisit package
 	errors     errorCounts
 	payloads   recentPayloads
@@ -93,7 +93,8 @@ func (r *hostRow) decodeHead(id HostID, b []byte) ([]byte, bool) {
 	r.name, r.politeness = d.Short(), d.Short()
 	r.origins = r.origins[:0]
 	for range origins {
-		o := originRow{secure: d.Byte() != 0, port: d.Uint16(), cursor: d.Uint32(), queued: d.Uint32(), due: d.Uint32(), nextDue: d.Uint32()}
+		o := originRow{secure: d.Byte() != 0, port: d.Uint16()}
+		o.cursor, o.queued, o.due, o.nextDue = d.Uint32(), d.Uint32(), d.Uint32(), d.Uint32()
 		if version >= 3 {
 			o.recrawls, o.nextRecrawl = d.Uint32(), d.Uint32()
 		}

@@ -35,9 +35,9 @@ var (
 	ErrTruncated   = errors.New("the file is shorter than the database in it")
 	ErrCorrupt     = errors.New("the database is damaged")
 	ErrNoSpace     = errors.New("no space left")
-	ErrMaxSize     = fmt.Errorf("%w: it is as large as it may be", ErrNoSpace) // Options.MaxBytes
+	ErrMaxSize     = fmt.Errorf("%w: it has its maximum size", ErrNoSpace) // Options.MaxBytes
 	ErrNotFound    = errors.New("not in the database")
-	ErrInDoubt     = errors.New("the disk failed while it was synced, so it is not known whether it is committed")
+	ErrInDoubt     = errors.New("the last sync failed, so the commit may or may not be durable")
 )
 
 // spaceError wraps an error that goes away when there is room again with ErrNoSpace.
@@ -56,16 +56,16 @@ func spaceError(err error) error {
 
 // Options are the options of Open. The zero value is ready for use.
 type Options struct {
-	ReadOnly bool // for inspection; fails like any other open while a daemon has the file
+	ReadOnly bool // for inspection; fails too while another process has the file open
 	NoSync   bool // for benchmarks only: a power cut may then destroy the file
 	MaxBytes int  // the file may not grow beyond this; 0: no limit
-	MapBytes int  // address space mapped at first, so that growth need not wait for readers; 0: 16 GiB, with 32-bit addresses 256 MiB
+	MapBytes int  // address space to map, so that growth need not wait for readers; 0: 16 GiB, or 256 MiB on 32 bits
 
 	// The limits beyond which new URLs are refused as traps; 0 switches a limit off. They change
 	// nothing that is stored.
 	MaxHostURLs   int // URLs of one host
 	MaxQueries    int // different queries of one path
-	MaxSameDigest int // pages of one host with the same content whose links to it are taken
+	MaxSameDigest int // pages of one host with the same content whose links are accepted
 
 	// If Notice is not nil, the committer calls it for each Found about a known URL that has
 	// Modified or Listed set. It returns the time of the next recrawl and the change history that
@@ -88,10 +88,10 @@ type Store struct {
 	key      [keySize]byte
 	limits   limits
 	notice   func(Noticed) (time.Time, [8]byte, bool)
-	weaken   func(uint64) uint64 // for tests of colliding fingerprints; nil otherwise
+	weaken   func(uint64) uint64 // for tests with colliding fingerprints; otherwise nil
 	writer   *writer
 	counters atomic.Pointer[Counters]
-	doubt    error // ErrInDoubt, after which there is no commit; the committer's
+	doubt    error // ErrInDoubt, after which there is no commit; for the committer only
 }
 
 // openTimeout is how long Open waits for the lock of another process.
@@ -125,7 +125,7 @@ func Open(dir string, o Options) (*Store, error) {
 			err = errors.Join(err, s.db.Close())
 		}
 		if fresh && errors.Is(err, ErrNoSpace) {
-			err = errors.Join(err, os.Remove(path)) // what fitted of it is no database
+			err = errors.Join(err, os.Remove(path)) // the part that found room is no database
 		}
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
@@ -195,7 +195,8 @@ func openError(err error) error {
 	switch {
 	case errors.Is(err, berrors.ErrTimeout):
 		return ErrInUse
-	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrVersionMismatch), errors.Is(err, berrors.ErrChecksum):
+	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrVersionMismatch),
+		errors.Is(err, berrors.ErrChecksum):
 		return fmt.Errorf("%w: %w", ErrNotDatabase, err)
 	}
 	return spaceError(err)
@@ -269,14 +270,16 @@ func fileVersion(meta *bolt.Bucket) (uint32, error) {
 	case n == 0:
 		return 0, fmt.Errorf("%w: its version is 0", ErrNotDatabase)
 	case n > Version:
-		return 0, fmt.Errorf("%w (its version is %d, this amble reads up to %d): use a newer amble or another data_dir", ErrNewer, n, Version)
+		return 0, fmt.Errorf("%w (its version is %d, this amble reads up to %d): use a newer amble or another data_dir",
+			ErrNewer, n, Version)
 	}
 	return n, nil
 }
 
 // addedLater reports whether a file of the given version may lack a bucket.
 func addedLater(name []byte, version uint32) bool {
-	return bytes.Equal(name, bucketPayload) || bytes.Equal(name, bucketPast) || version < 2 && bytes.Equal(name, bucketTrap) || version < 3 && bytes.Equal(name, bucketRecrawl)
+	return bytes.Equal(name, bucketPayload) || bytes.Equal(name, bucketPast) ||
+		version < 2 && bytes.Equal(name, bucketTrap) || version < 3 && bytes.Equal(name, bucketRecrawl)
 }
 
 // upgrade sets the version of an older file to Version. It runs in the first transaction that
@@ -289,7 +292,7 @@ func upgrade(tx *bolt.Tx) error {
 	}
 	for _, name := range [][]byte{bucketTrap, bucketRecrawl} {
 		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
-			return fmt.Errorf("bring the file to version %d: %w", Version, err)
+			return fmt.Errorf("upgrade the file to version %d: %w", Version, err)
 		}
 	}
 	return meta.Put(metaVersion, binary.BigEndian.AppendUint32(nil, Version))
@@ -297,7 +300,7 @@ func upgrade(tx *bolt.Tx) error {
 
 func (s *Store) create() error {
 	if _, err := rand.Read(s.key[:]); err != nil {
-		return fmt.Errorf("make the key of the store: %w", err)
+		return fmt.Errorf("create the key of the store: %w", err)
 	}
 	return spaceError(s.db.Update(func(tx *bolt.Tx) error {
 		for _, name := range buckets() {

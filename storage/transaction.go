@@ -44,7 +44,7 @@ func (r rows) get(key []byte) []byte {
 // transaction uses the memory again.
 type arena struct {
 	chunks [][]byte
-	used   int // chunks in use; the last of them is being filled
+	used   int // chunks in use, the last of them not yet full
 }
 
 const arenaChunk = 1 << 20

@@ -25,11 +25,11 @@ const (
 	TrapRepetition  Trap = 2 // segments that repeat
 	TrapParameters  Trap = 3 // too many query parameters
 	TrapCalendar    Trap = 4 // a date that no page is about
-	TrapGrowth      Trap = 5 // what the page before appended, appended again
+	TrapGrowth      Trap = 5 // appends what the page before appended
 	TrapQueries     Trap = 6 // one path with very many different queries
 	TrapSession     Trap = 7 // differs from a known URL by a session id only
 	TrapSameContent Trap = 8 // found on one of many pages with the same content
-	TrapHostURLs    Trap = 9 // the host has as many URLs as it may have
+	TrapHostURLs    Trap = 9 // the host has the most URLs allowed
 	numTraps             = 10
 )
 
@@ -49,12 +49,12 @@ func (t Trap) String() string {
 // Bounds of what is stored of refused URLs, for each host and reason.
 const (
 	trapSamples     = 3
-	trapSampleBytes = 512 // of the text of one URL; what is longer is cut
+	trapSampleBytes = 512 // of the text of one URL, which is cut there
 )
 
 // Refused is a URL that a worker found to lead into a trap.
 type Refused struct {
-	Host   string // the host that it counts for; one that the store does not know is passed over
+	Host   string // the host that it counts for; an unknown one is ignored
 	Reason Trap   // not NoTrap
 	URL    weburl.URL
 }
@@ -62,7 +62,7 @@ type Refused struct {
 // TrapCount is what was refused of one host for one reason.
 type TrapCount struct {
 	Reason  Trap
-	Count   uint64   // refusals; a URL that is found again is refused again
+	Count   uint64   // of refusals, also of the same URL
 	Samples []string // the first URLs refused, at most 3, cut to 512 bytes
 }
 
@@ -71,7 +71,7 @@ type TrapCount struct {
 func (s *Store) Traps(host HostID) (counts []TrapCount, err error) {
 	err = s.db.View(func(tx *bolt.Tx) error {
 		b := tx.Bucket(bucketTrap)
-		if b == nil { // a file of version 1
+		if b == nil { // the file is of an older version
 			return nil
 		}
 		var ok bool

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -11,12 +12,12 @@ type State uint8
 // The states of a URL. A URL without an outcome is Queued.
 const (
 	Queued     State = 0 // waiting in its host's queue
-	Fetched    State = 1 // answered with content, or with 304
-	Redirected State = 2 // answered with a redirect; the target is a URL of its own
+	Fetched    State = 1 // response with content, or 304
+	Redirected State = 2 // response with a redirect; the target is a separate URL
 	Failed     State = 3 // given up, with the reason
-	Denied     State = 4 // robots rules forbid it; asked about again when they change
-	Excluded   State = 5 // outside the scope in force when its turn came
-	Retrying   State = 6 // failed for now; has a due time
+	Denied     State = 4 // robots rules forbid it; evaluated again when they change
+	Excluded   State = 5 // outside the scope in force at its turn
+	Retrying   State = 6 // failed, with a retry at its due time
 	numStates        = 7
 )
 
@@ -37,7 +38,7 @@ func ParseState(name string) (State, error) {
 			return State(i), nil
 		}
 	}
-	return 0, fmt.Errorf("%q is not a state (allowed: queued, fetched, redirected, failed, denied, excluded, retrying)", name)
+	return 0, fmt.Errorf("%q is not a state (allowed: %s)", name, strings.Join(stateNames[:], ", "))
 }
 
 // States is a set of states. The zero value contains all of them.
@@ -61,13 +62,13 @@ type Reason uint8
 // The reasons that are not fetch errors.
 const (
 	ReasonNone      Reason = 0
-	ReasonStatus    Reason = 1 // the HTTP status says it
+	ReasonStatus    Reason = 1 // the HTTP status
 	ReasonRobots    Reason = 2 // a robots rule; Outcome.Line is its line
 	ReasonScope     Reason = 3
 	ReasonDepth     Reason = 4
 	ReasonRedirects Reason = 5 // more redirects in a row than allowed
 	ReasonLocation  Reason = 6 // a redirect without a usable target
-	ReasonOperator  Reason = 7 // whoever runs the crawl wants it so
+	ReasonOperator  Reason = 7 // the operator
 	ReasonLoop      Reason = 8 // a redirect to itself
 	ReasonFetch     Reason = 64
 )
@@ -95,10 +96,10 @@ type Entry struct {
 	Origin     uint8  // index into the host's origins
 	RequestURI string // path and query
 	Stripped   string // the same without its session ids; empty: it has none
-	Depth      uint16 // links from a seed
+	Depth      uint16 // number of links from a seed
 	Redirects  uint8  // redirects followed in a row to get here
 	Seed       bool   // a seed, or reached from one by redirects only
-	Sitemap    bool   // not a page: somebody called it a sitemap
+	Sitemap    bool   // not a page: something calls it a sitemap
 	Frequency  Frequency
 	Priority   int8
 	ViaHost    HostID // the page it was found on; NoHost: none
@@ -113,10 +114,10 @@ type Outcome struct {
 	Status   uint16 // HTTP status; 0: none
 	Attempts uint8  // failed attempts in a row
 	At       time.Time
-	Due      time.Time // when it is to be asked next: again, in state Retrying, else as a renewal; zero: not planned
+	Due      time.Time // of the retry in state Retrying, otherwise of the recrawl; zero: none
 	Bytes    uint64    // decoded body bytes
 	Digest   uint64    // first 8 bytes of the SHA-256 of the body; 0: none
-	Line     uint32    // the line of robots.txt that decided
+	Line     uint32    // of robots.txt, the rule that decided
 	ETag     string    // at most 255 bytes; longer ones are not kept
 	Modified string    // Last-Modified as sent, at most 255 bytes
 	History  [8]byte   // change history, encoded by the revisit package

@@ -71,7 +71,8 @@ func (s *Store) Walk(ctx context.Context, from Position, states States, f func(*
 		}
 		for i := range page {
 			at = Position{host.ID, page[i].Ordinal}
-			err := f(&Located{At: at, Host: host, URL: host.Queues[page[i].Origin].Origin.URL(page[i].RequestURI), Head: page[i]})
+			u := host.Queues[page[i].Origin].Origin.URL(page[i].RequestURI)
+			err := f(&Located{At: at, Host: host, URL: u, Head: page[i]})
 			if err != nil {
 				return at, passedOn(err)
 			}
