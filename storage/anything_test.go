@@ -30,8 +30,7 @@ func anyText() *rapid.Generator[string] {
 	)
 }
 
-// TestAnyOutcome: whatever an outcome has in its fields, its row can be read, and has what the
-// fields can hold.
+// TestAnyOutcome: the row of any outcome can be read and holds what the fields can hold.
 func TestAnyOutcome(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Outcome{
@@ -63,7 +62,7 @@ func TestAnyOutcome(t *testing.T) {
 	})
 }
 
-// TestAnyEntry: the same of a URL.
+// TestAnyEntry: the same for a URL.
 func TestAnyEntry(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := Entry{
@@ -90,7 +89,7 @@ func TestAnyEntry(t *testing.T) {
 	})
 }
 
-// TestAnyStart: whatever delay or wait a host asks for, the start ledger can be read to its end.
+// TestAnyStart: the start ledger can be read to its end with any delays and waits.
 func TestAnyStart(t *testing.T) {
 	dir := t.TempDir()
 	durations := rapid.OneOf(

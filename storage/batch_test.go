@@ -6,7 +6,8 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// TestPortion: whatever an item changes, portions come to be as large as the bound lets them, and follow when that changes.
+// TestPortion: the batch size grows to the bound for any size of an item, and follows when that
+// size changes.
 func TestPortion(t *testing.T) {
 	var p Portion
 	settle := func(pagesEach float64) int {
@@ -34,7 +35,8 @@ func TestPortion(t *testing.T) {
 	}
 }
 
-// TestPortionOfSmallCommits: commits of few items, which change much for each, do not make portions smaller.
+// TestPortionOfSmallCommits: commits of few items, which change much for each, do not shrink the
+// batch size.
 func TestPortionOfSmallCommits(t *testing.T) {
 	var p Portion
 	for range 100 {
@@ -46,7 +48,8 @@ func TestPortionOfSmallCommits(t *testing.T) {
 	}
 }
 
-// TestChanged: a commit says how much it changed: with URLs of many hosts more than with as many of one.
+// TestChanged: a commit returns how much it changed, which is more for URLs of many hosts than for
+// as many of one.
 func TestChanged(t *testing.T) {
 	s := openTemp(t, Options{})
 	apart := &benchURLs{hosts: 2000}
@@ -67,7 +70,7 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// TestKnownLinksChangeNothing: a commit of links to pages that are all known writes no host's row anew.
+// TestKnownLinksChangeNothing: a commit of links to known pages writes no host's row.
 func TestKnownLinksChangeNothing(t *testing.T) {
 	s := openTemp(t, Options{})
 	var batch Batch
@@ -85,7 +88,8 @@ func TestKnownLinksChangeNothing(t *testing.T) {
 	}
 }
 
-// TestHostsInStep: where all hosts get their outcomes in step, the rows of only a few of them overflow in the same commit.
+// TestHostsInStep: if all hosts get their outcomes in step, the rows of only a few of them overflow
+// in the same commit.
 func TestHostsInStep(t *testing.T) {
 	const hosts, urls = 90, 70
 	s := openTemp(t, Options{NoSync: true})

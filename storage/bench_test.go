@@ -16,8 +16,10 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// benchSizes are the numbers of URLs on which the benchmarks work: a million, and those of AMBLE_BENCH_URLS too:
-// AMBLE_BENCH_URLS=10000000,50000000 go test -run '^$' -bench . -benchtime 1x ./storage
+// benchSizes returns the numbers of URLs on which the benchmarks work: a million, and those of
+// AMBLE_BENCH_URLS:
+//
+//	AMBLE_BENCH_URLS=10000000,50000000 go test -run '^$' -bench . -benchtime 1x ./storage
 func benchSizes(b *testing.B) []int {
 	sizes := []int{1_000_000}
 	for _, text := range strings.FieldsFunc(os.Getenv("AMBLE_BENCH_URLS"), func(r rune) bool { return r == ',' }) {
@@ -32,17 +34,16 @@ func benchSizes(b *testing.B) []int {
 	return sizes
 }
 
-// benchHosts is over how many hosts the stores of the benchmarks are uniform, where nothing else is said.
+// benchHosts is the number of hosts in the stores of the benchmarks.
 const benchHosts = 10_000
 
-// benchURLs makes URLs that look like a crawl's: uniform over the hosts, about
-// 75 bytes each.
+// benchURLs makes URLs that look like a crawl's: uniform over the hosts, about 75 bytes each.
 type benchURLs struct {
 	hosts int
 	n     int // made so far
 }
 
-// host is the number of the n-th URL's host.
+// host returns the number of the n-th URL's host.
 func (g *benchURLs) host(n int) int {
 	mixed := (uint64(n) + 1) * 0x9e3779b97f4a7c15
 	mixed = (mixed ^ mixed>>29) * 0xbf58476d1ce4e5b9
@@ -51,7 +52,7 @@ func (g *benchURLs) host(n int) int {
 
 func benchHostName(host int) string { return "www.site-" + strconv.Itoa(host) + ".example" }
 
-// at is the n-th URL.
+// at returns the n-th URL.
 func (g *benchURLs) at(n int) weburl.URL {
 	o := weburl.Origin{Scheme: "https", Host: benchHostName(g.host(n)), Port: 443}
 	return o.URL("/articles/2026/section-" + strconv.Itoa(n%17) + "/story-" + strconv.Itoa(n) + ".html")
@@ -62,14 +63,14 @@ func (g *benchURLs) next() weburl.URL {
 	return g.at(g.n)
 }
 
-// benchBatch is how many new URLs a commit carries.
+// benchBatch is the number of new URLs in a commit.
 const benchBatch = 20000
 
 func benchFound(s *Store, u weburl.URL) Found {
 	return Found{URL: u, Fingerprint: s.Fingerprint(u), Depth: 3, ViaHost: 1, ViaOrdinal: 77, At: someTime}
 }
 
-// benchOutcome is what became of the n-th URL of a host.
+// benchOutcome returns an outcome for the n-th URL of a host.
 func benchOutcome(n uint64) Outcome {
 	return Outcome{
 		State: Fetched, Status: 200, At: someTime, Bytes: 20_000 + n, Digest: n*0x9e3779b97f4a7c15 + 1,
@@ -91,13 +92,14 @@ func benchClose(b *testing.B, s *Store) {
 	}
 }
 
-// commits are how long commits took, and the most anonymous memory that the process had after one of them.
+// commits are the durations of commits, and the most anonymous memory of the process after one of
+// them.
 type commits struct {
 	took      []time.Duration
 	anonymous int
 }
 
-// newCommits gives back what the benchmark used before, so that the memory is that of the commits.
+// newCommits frees what the benchmark used before, so that the memory is that of the commits.
 func newCommits() *commits {
 	debug.FreeOSMemory()
 	return &commits{}
@@ -142,7 +144,7 @@ func reportSize(b *testing.B, path string, urls int) {
 	b.ReportMetric(float64(benchFileSize(b, path))/float64(urls), "B/url")
 }
 
-// anonymousBytes is the process's memory less what is mapped from files, 0 where the system does not tell.
+// anonymousBytes returns the memory of the process without mapped files, or 0 if it is unknown.
 func anonymousBytes() int {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -157,12 +159,13 @@ func anonymousBytes() int {
 	return 0
 }
 
-// BENCH_STORE names a directory in which the benchmarks keep their filled stores and find them again, because filling one of
-// 50 million URLs takes longer than what is measured on it. Without it each benchmark fills its own, in a temporary directory.
+// BENCH_STORE names a directory in which the benchmarks keep their filled stores, because filling
+// one of 50 million URLs takes longer than the measurements on it. Without it each benchmark fills
+// a store in a temporary directory.
 func benchKept() string { return os.Getenv("BENCH_STORE") }
 
-// madeStore fills a store and returns its directory. One that is kept gets its name when it is complete, in the place of an
-// earlier one: what an interrupted benchmark leaves has another name.
+// madeStore fills a store and returns its directory. A kept store gets its name when it is complete
+// and replaces an earlier one; what an interrupted benchmark leaves has another name.
 func madeStore(b *testing.B, name string, fill func(dir string)) string {
 	if benchKept() == "" {
 		dir := b.TempDir()
@@ -181,7 +184,7 @@ func madeStore(b *testing.B, name string, fill func(dir string)) string {
 	return dir
 }
 
-// keptStore returns the directory of a store that is kept, or fills one.
+// keptStore returns the directory of a kept store, or fills one.
 func keptStore(b *testing.B, name string, fill func(dir string)) string {
 	if benchKept() != "" {
 		dir := filepath.Join(benchKept(), name)
@@ -193,7 +196,7 @@ func keptStore(b *testing.B, name string, fill func(dir string)) string {
 	return madeStore(b, name, fill)
 }
 
-// changeable returns the directory of a store that the benchmark may change: a copy of one that is kept.
+// changeable returns the directory of a store that the benchmark may change: a copy of a kept one.
 func changeable(b *testing.B, dir, file string) string {
 	if benchKept() == "" {
 		return dir
@@ -227,9 +230,8 @@ type cycled interface {
 	commit() error               // writes all that was noted, durable
 }
 
-// benchCycle takes the next URL of host after host and completes it with ten
-// links, of which two are new. All that counts, the making of the links too. It
-// returns what it saw of a store of that size.
+// benchCycle takes the next URL of host after host and completes it with ten links, two of which
+// are new. All of that counts, including the creation of the links. It returns its measurements.
 func benchCycle(b *testing.B, g *benchURLs, s cycled) point {
 	size, disk := g.n, benchFileSize(b, s.path())
 	all := newCommits()

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// A copy is of one moment, and whole, though commits go on while it is written.
+// TestBackup: a copy is of one moment, and complete, though commits go on while it is written.
 func TestBackup(t *testing.T) {
 	s := openTemp(t, Options{NoSync: true})
 	add := func(from, n int) {
@@ -60,8 +60,8 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// TestCompactKeepsEveryRow rewrites a database and compares counters, URLs and
-// what Check says, before and after.
+// TestCompactKeepsEveryRow rewrites a database and compares counters, URLs and the findings of
+// Check before and after.
 func TestCompactKeepsEveryRow(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(dir, Options{})
@@ -117,7 +117,7 @@ func TestCompactKeepsEveryRow(t *testing.T) {
 	for _, bucket := range st.Buckets {
 		rows[bucket.Name] = bucket.Rows
 	}
-	// Every page is either in use or free, so the bytes of the buckets and the free pages make up the file.
+	// Every page is either in use or free, so the buckets and the free pages make up the file.
 	var used int64
 	for _, bucket := range st.Buckets {
 		used += bucket.Bytes
@@ -133,8 +133,8 @@ func TestCompactKeepsEveryRow(t *testing.T) {
 	}
 }
 
-// TestOpenNoticesAReplacedFile opens a file that another one has taken the place
-// of while the lock was awaited, as Compact does.
+// TestOpenNoticesAReplacedFile opens a file that was replaced while Open waited for the lock, as
+// Compact does.
 func TestOpenNoticesAReplacedFile(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(dir, Options{})

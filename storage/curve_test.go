@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// curve is how a benchmark went as its store grew: one point for each hundredth
-// of the way. It is written as a table into the directory that AMBLE_BENCH_CURVES
-// names; TestCurves draws the pictures of docs/PERFORMANCE.md from such tables.
+// curve is the course of a benchmark as its store grows: one point for each hundredth of the way.
+// It is written as a table into the directory that AMBLE_BENCH_CURVES names; TestCurves draws the
+// pictures of docs/PERFORMANCE.md from such tables.
 type curve struct {
 	size   int
 	points []point
@@ -25,7 +25,7 @@ type curve struct {
 	taken  int // items at the last point
 }
 
-// point is what was seen since the point before.
+// point is what was measured since the point before.
 type point struct {
 	Items  int           // items in the store
 	Rate   float64       // items a second of commit time
@@ -36,7 +36,7 @@ type point struct {
 
 func newCurve(size int) *curve { return &curve{size: size} }
 
-// add takes one more commit after which the store at path has items.
+// add adds a commit after which the store at path has items.
 func (c *curve) add(items int, took time.Duration, path string) {
 	c.since = append(c.since, took)
 	if items-c.taken < c.size/100 && items < c.size {
@@ -54,7 +54,7 @@ func (c *curve) add(items int, took time.Duration, path string) {
 	c.points, c.since, c.taken = append(c.points, p), c.since[:0], items
 }
 
-// save writes the curve under the benchmark's name, if a directory is given for it.
+// save writes the curve under the benchmark's name, if there is a directory for it.
 func (c *curve) save(b *testing.B) {
 	if dir := os.Getenv("AMBLE_BENCH_CURVES"); dir != "" {
 		writeCurve(b, filepath.Join(dir, curveName(b.Name())), c.points)
@@ -65,8 +65,8 @@ func curveName(benchmark string) string {
 	return strings.NewReplacer("/", "_", "=", "").Replace(strings.TrimPrefix(benchmark, "Benchmark")) + ".csv"
 }
 
-// savePoint writes what a benchmark saw of a store of one size into the table of all its sizes, in the place of what an
-// earlier run saw at that size. The name of the table is the benchmark's without the size.
+// savePoint writes the measurements of a store of one size into the table of all its sizes, where
+// they replace those of an earlier run. The name of the table is the benchmark's without the size.
 func savePoint(b *testing.B, p point) {
 	dir := os.Getenv("AMBLE_BENCH_CURVES")
 	if dir == "" {
@@ -75,7 +75,8 @@ func savePoint(b *testing.B, p point) {
 	path := filepath.Join(dir, curveName(strings.Replace(b.Name(), fmt.Sprintf("/urls=%d", p.Items), "", 1)))
 	points := []point{p}
 	if _, err := os.Stat(path); err == nil {
-		points = append(points, slices.DeleteFunc(readCurve(b, path), func(old point) bool { return old.Items == p.Items })...)
+		points = append(points, slices.DeleteFunc(readCurve(b, path),
+			func(old point) bool { return old.Items == p.Items })...)
 	}
 	slices.SortFunc(points, func(a, b point) int { return cmp.Compare(a.Items, b.Items) })
 	writeCurve(b, path, points)
@@ -121,13 +122,15 @@ func readCurve(t testing.TB, path string) (points []point) {
 			}
 		}
 		points = append(points, point{
-			Items: int(n[0]), Rate: n[1], Worst: time.Duration(n[2]) * time.Millisecond, Memory: int(n[3]), Disk: int64(n[4]),
+			Items: int(n[0]), Rate: n[1], Worst: time.Duration(n[2]) * time.Millisecond, Memory: int(n[3]),
+			Disk: int64(n[4]),
 		})
 	}
 	return points
 }
 
-// TestCurves holds that the pictures of docs/PERFORMANCE.md show the tables beside them. With AMBLE_DRAW=1 it draws them.
+// TestCurves checks that the pictures of docs/PERFORMANCE.md show their tables. With AMBLE_DRAW=1
+// it draws them.
 func TestCurves(t *testing.T) {
 	dir := filepath.Join("..", "docs", "performance")
 	rate := func(unit string) panel { return panel{"Rate", unit, func(p point) float64 { return p.Rate }} }
@@ -142,7 +145,8 @@ func TestCurves(t *testing.T) {
 			title: "Discovery into a growing store, 20,000 URLs to a commit at most",
 			lines: []chartLine{
 				{name: "amble, 10,000 hosts", points: table("Discover_hosts10000_urls50000000.csv")},
-				{name: "plain bbolt, one row a URL", points: table(largestTable(t, dir, "Discover_rows_hosts10000_urls"))},
+				{name: "plain bbolt, one row a URL",
+					points: table(largestTable(t, dir, "Discover_rows_hosts10000_urls"))},
 			},
 			panels: append([]panel{rate("URLs a second of commit time")}, others...),
 		},
@@ -159,7 +163,8 @@ func TestCurves(t *testing.T) {
 			title: "The cycle of a crawl by the size of its store, at most 1,667 pages of 10 links to a commit",
 			lines: []chartLine{
 				{name: "amble, 10,000 hosts", points: table("Grown_hosts10000_cycle.csv")},
-				{name: "plain bbolt, one row a URL and one a URL that waits", points: table("Grown_rows_hosts10000_cycle.csv")},
+				{name: "plain bbolt, one row a URL and one a URL that waits",
+					points: table("Grown_rows_hosts10000_cycle.csv")},
 			},
 			panels: append([]panel{rate("cycles a second")}, others...),
 		},
@@ -177,7 +182,7 @@ func TestCurves(t *testing.T) {
 	}
 }
 
-// largestTable is the name of the table of the most URLs among those whose names begin alike.
+// largestTable returns the name of the table of the most URLs among those with a prefix.
 func largestTable(t *testing.T, dir, prefix string) (name string) {
 	paths, err := filepath.Glob(filepath.Join(dir, prefix+"*.csv"))
 	if err != nil || len(paths) == 0 {
@@ -193,8 +198,8 @@ func largestTable(t *testing.T, dir, prefix string) (name string) {
 	return filepath.Base(slices.MaxFunc(paths, func(a, b string) int { return cmp.Compare(urls(a), urls(b)) }))
 }
 
-// chart is a picture of several panels, each of which shows one fact about the
-// same lines, over how many URLs there are.
+// chart is a picture of several panels. Each of them shows one fact about the same lines, over the
+// number of URLs.
 type chart struct {
 	title  string
 	lines  []chartLine
@@ -214,7 +219,7 @@ type panel struct {
 	of    func(point) float64
 }
 
-// The measures of a chart, in pixels. Two panels stand side by side.
+// The measures of a chart, in pixels. Two panels are next to each other.
 const (
 	chartWidth   = 920
 	chartTop     = 40 // title
@@ -227,7 +232,7 @@ const (
 	marginBottom = 40
 )
 
-// fewPoints is how many points a line may have so that each is marked.
+// fewPoints is the most points of a line with a mark at each.
 const fewPoints = 10
 
 // chartStyle is readable on light and on dark pages. Lines differ by dashes too.
@@ -259,7 +264,8 @@ func (c *chart) svg() string {
 }
 
 func text(b *strings.Builder, class, anchor string, x, y float64, s string) {
-	fmt.Fprintf(b, `<text class="%s" text-anchor="%s" x="%.1f" y="%.1f">%s</text>`+"\n", class, anchor, x, y, html.EscapeString(s))
+	fmt.Fprintf(b, `<text class="%s" text-anchor="%s" x="%.1f" y="%.1f">%s</text>`+"\n", class, anchor, x, y,
+		html.EscapeString(s))
 }
 
 // panel draws one panel with its corner at x, y.
@@ -308,7 +314,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-// scale leads from values to pixels, from 0 on.
+// scale converts values to pixels, from 0 on.
 type scale struct {
 	step, end float64
 	from, to  float64

@@ -13,9 +13,11 @@ import (
 func FuzzDecodeEntry(f *testing.F) {
 	f.Add(appendEntry(nil, 1, &Entry{RequestURI: "/a", FirstSeen: someTime}))
 	f.Add(appendEntry(nil, 1, &Entry{
-		Origin: 31, RequestURI: "/" + strings.Repeat("a", 300), Depth: 1000, Redirects: 2, Priority: -1, Seed: true, ViaHost: 2, ViaOrdinal: 1 << 31, FirstSeen: someTime,
+		Origin: 31, RequestURI: "/" + strings.Repeat("a", 300), Depth: 1000, Redirects: 2, Priority: -1, Seed: true,
+		ViaHost: 2, ViaOrdinal: 1 << 31, FirstSeen: someTime,
 	}))
-	f.Add(appendEntry(nil, 1, &Entry{RequestURI: "/a;sid=1", Stripped: "/a", Depth: 2, ViaHost: 3, FirstSeen: someTime}))
+	f.Add(appendEntry(nil, 1, &Entry{RequestURI: "/a;sid=1", Stripped: "/a", Depth: 2, ViaHost: 3,
+		FirstSeen: someTime}))
 	f.Add([]byte{entryFarVia, 1, '/', 0, 0, 0, 0, 9, 7, 0, 0, 0, 0})
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
 	f.Add([]byte{})
@@ -81,9 +83,10 @@ func FuzzDecodeSlots(f *testing.F) {
 
 func FuzzDecodeRow(f *testing.F) {
 	r := hostRow{
-		name: []byte("a.example"), next: 2, politeness: []byte("p"), origins: []originRow{{secure: true, port: 443, queued: 2}},
-		recent: []recentOutcome{{1, appendOutcome(nil, &Outcome{State: Fetched})}},
-		tail:   appendEntry(appendEntry(nil, 1, &Entry{RequestURI: "/a"}), 1, &Entry{RequestURI: "/b"}),
+		name: []byte("a.example"), next: 2, politeness: []byte("p"),
+		origins: []originRow{{secure: true, port: 443, queued: 2}},
+		recent:  []recentOutcome{{1, appendOutcome(nil, &Outcome{State: Fetched})}},
+		tail:    appendEntry(appendEntry(nil, 1, &Entry{RequestURI: "/a"}), 1, &Entry{RequestURI: "/b"}),
 	}
 	f.Add(r.append(nil))
 	f.Add(rowVersion1(&r))
@@ -91,7 +94,8 @@ func FuzzDecodeRow(f *testing.F) {
 	f.Add(r.append(nil))
 	r.site, r.errors = []byte("site"), errorCounts{{ReasonStatus, 5}, {ReasonLoop, 300}}
 	for n := range uint64(3) {
-		r.payloads = appendPayload(binary.BigEndian.AppendUint64(r.payloads, n), &Payload{SHA256: [32]byte{1}, Ordinal: 1, At: someTime})
+		r.payloads = binary.BigEndian.AppendUint64(r.payloads, n)
+		r.payloads = appendPayload(r.payloads, &Payload{SHA256: [32]byte{1}, Ordinal: 1, At: someTime})
 	}
 	f.Add(r.append(nil))
 	f.Add([]byte{rowVersion, 255})
@@ -121,7 +125,8 @@ func FuzzDecodeRow(f *testing.F) {
 }
 
 func FuzzDecodeTraps(f *testing.F) {
-	f.Add(appendTraps(nil, []TrapCount{{Reason: 1, Count: 1, Samples: []string{"https://a.example/"}}, {Reason: 9, Count: 1 << 40}}))
+	f.Add(appendTraps(nil, []TrapCount{{Reason: 1, Count: 1, Samples: []string{"https://a.example/"}},
+		{Reason: 9, Count: 1 << 40}}))
 	f.Add([]byte{1, 1, 3, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		counts, ok := decodeTraps(b)

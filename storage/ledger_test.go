@@ -49,22 +49,29 @@ func TestReadDebt(t *testing.T) {
 			map[string]time.Duration{"a.example": 1500 * time.Millisecond}, 1000 + uint64(len(third)+len(first))},
 		{"torn last line", header + first + third[:20], 1000, "boot-a", false,
 			map[string]time.Duration{"a.example": 1500 * time.Millisecond}, 1000 + uint64(len(first)) + 20},
-		{"another boot", header + first, 1000, "boot-b", true, map[string]time.Duration{"a.example": 1500 * time.Millisecond}, 1000 + uint64(len(first))},
-		{"boot not known now", header + first, 1000, "", true, map[string]time.Duration{"a.example": 1500 * time.Millisecond}, 1000 + uint64(len(first))},
-		{"boot not known then", "amble-starts-1 1000 -\n" + first, 1000, "", true, map[string]time.Duration{"a.example": 1500 * time.Millisecond}, 1000 + uint64(len(first))},
+		{"another boot", header + first, 1000, "boot-b", true,
+			map[string]time.Duration{"a.example": 1500 * time.Millisecond}, 1000 + uint64(len(first))},
+		{"boot not known now", header + first, 1000, "", true,
+			map[string]time.Duration{"a.example": 1500 * time.Millisecond}, 1000 + uint64(len(first))},
+		{"boot not known then", "amble-starts-1 1000 -\n" + first, 1000, "", true,
+			map[string]time.Duration{"a.example": 1500 * time.Millisecond}, 1000 + uint64(len(first))},
 		{"trimmed beyond the mark", header + first, 999, "boot-a", true, nil, 1000 + uint64(len(first))},
-		{"a database that is new beside an old ledger", header + first, 0, "boot-a", true, nil, 1000 + uint64(len(first))},
+		{"a database that is new beside an old ledger", header + first, 0, "boot-a", true, nil,
+			1000 + uint64(len(first))},
 		{"cut before the mark", header + first, 5000, "boot-a", true, nil, 5000},
-		{"mark inside a line", header + first + third, 1000 + uint64(len(first)) + 25, "boot-a", true, nil, 1000 + uint64(len(first)+len(third))},
+		{"mark inside a line", header + first + third, 1000 + uint64(len(first)) + 25, "boot-a", true, nil,
+			1000 + uint64(len(first)+len(third))},
 		{"more than a note", header + "1 - a.example 5 note more\n", 1000, "boot-a", true, nil, 1026},
 		{"header only", header, 1000, "boot-a", false, nil, 1000},
 		{"header without a line end", strings.TrimSpace(header), 1000, "boot-a", false, nil, 1000},
 		{"empty", "", 0, "boot-a", true, nil, 0},
 		{"garbage", "\x00\x01\x02 garbage\n" + first, 7, "boot-a", true, nil, uint64(len(first))},
 		{"garbage without an end", strings.Repeat("x", 200_000), 7, "boot-a", true, nil, 200_000 - 64<<10},
-		{"place out of range", "amble-starts-1 99999999999999999999 boot-a\n" + first, 7, "boot-a", true, nil, uint64(len(first))},
+		{"place out of range", "amble-starts-1 99999999999999999999 boot-a\n" + first, 7, "boot-a", true, nil,
+			uint64(len(first))},
 		{"a line that is not ours", header + first + "oops\n" + third, 1000, "boot-a", true,
-			map[string]time.Duration{"a.example": 1500 * time.Millisecond}, 1000 + uint64(len(first)+len("oops\n")+len(third))},
+			map[string]time.Duration{"a.example": 1500 * time.Millisecond},
+			1000 + uint64(len(first)+len("oops\n")+len(third))},
 		{"a delay that is no number", header + "1 - a.example soon\n", 1000, "boot-a", true, nil, 1019},
 		{"a delay too large", header + "1 - a.example 9223372036854775807\n", 1000, "boot-a", true, nil, 1034},
 		{"a delay too small", header + "1 - a.example -9223372036854775807\n", 1000, "boot-a", true, nil, 1035},
@@ -73,8 +80,10 @@ func TestReadDebt(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			debt, err := ReadDebt(writeLedger(t, test.file), test.settled, test.boot, nil)
-			if err != nil || debt.Everyone != test.everyone || !maps.Equal(debt.Hosts, test.hosts) || debt.End != test.end {
-				t.Errorf("debt is %+v, %v, want everyone %t, hosts %v, end %d", debt, err, test.everyone, test.hosts, test.end)
+			if err != nil || debt.Everyone != test.everyone || !maps.Equal(debt.Hosts, test.hosts) ||
+				debt.End != test.end {
+				t.Errorf("debt is %+v, %v, want everyone %t, hosts %v, end %d", debt, err, test.everyone, test.hosts,
+					test.end)
 			}
 		})
 	}
@@ -107,7 +116,8 @@ func mustLedger(t *testing.T, dir string, base uint64) *Ledger {
 }
 
 func start(n int) Start {
-	return Start{Host: fmt.Sprintf("host%d.example", n), Address: "192.0.2.1", At: someTime, Delay: time.Duration(n) * time.Millisecond}
+	return Start{Host: fmt.Sprintf("host%d.example", n), Address: "192.0.2.1", At: someTime,
+		Delay: time.Duration(n) * time.Millisecond}
 }
 
 func TestLedgerAppend(t *testing.T) {
@@ -145,7 +155,8 @@ func TestLedgerAppend(t *testing.T) {
 	}
 }
 
-// TestReadDebtEach: what was written comes back line by line, from the settled place on, and after a restart of the machine too.
+// TestReadDebtEach: every line is read as it was written, from the committed offset on, also after
+// a restart of the machine.
 func TestReadDebtEach(t *testing.T) {
 	dir := t.TempDir()
 	l := mustLedger(t, dir, 700)
@@ -173,14 +184,15 @@ func TestReadDebtEach(t *testing.T) {
 	}
 	for _, boot := range []string{"boot", "another"} {
 		got := map[uint64]Start{}
-		if _, err := ReadDebt(dir, first, boot, func(place uint64, s Start) { got[place] = s }); err != nil || !maps.Equal(got, want) {
+		if _, err := ReadDebt(dir, first, boot, func(place uint64, s Start) { got[place] = s }); err != nil ||
+			!maps.Equal(got, want) {
 			t.Errorf("%s: %v, %v, want %v", boot, got, err, want)
 		}
 	}
 }
 
-// TestLedgerTrim appends with a window of requests under way: none of them is
-// ever lost, places go on, and the file stays small.
+// TestLedgerTrim appends with a window of requests in flight: none of them is ever lost, offsets go
+// on, and the file stays small.
 func TestLedgerTrim(t *testing.T) {
 	const window = 300
 	dir := t.TempDir()
@@ -205,7 +217,8 @@ func TestLedgerTrim(t *testing.T) {
 		if n%50_000 == 0 && n > 0 {
 			debt, err := ReadDebt(dir, open[0], "boot", nil)
 			if err != nil || debt.Everyone || len(debt.Hosts) != window || debt.End != l.Place() {
-				t.Fatalf("after %d requests %d hosts are owed (everyone: %t), %v, want %d", n, len(debt.Hosts), debt.Everyone, err, window)
+				t.Fatalf("after %d requests %d hosts have uncommitted ones (everyone: %t), %v, want %d", n, len(debt.Hosts),
+					debt.Everyone, err, window)
 			}
 		}
 	}
@@ -253,7 +266,8 @@ func TestLedgerAppendFails(t *testing.T) {
 	}
 	whole := readFile(t, filepath.Join(dir, LedgerName))
 	if !bytes.HasSuffix(whole, []byte("\n")) || bytes.Count(whole, []byte("\n")) != n {
-		t.Errorf("%d lines after %d appends, the last of which failed; the file ends in %q", bytes.Count(whole, []byte("\n")), n, whole[len(whole)-10:])
+		t.Errorf("%d lines after %d appends, the last of which failed; the file ends in %q",
+			bytes.Count(whole, []byte("\n")), n, whole[len(whole)-10:])
 	}
 	if err := l.begin(l.Place(), make([]byte, 64<<10)); !errors.Is(err, ErrNoSpace) {
 		t.Errorf("a new file on a full disk: %v", err)
@@ -288,7 +302,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// What hosts asked for stands between the requests, and is found by who reads the ledger.
+// TestLedgerWaits: waits are between the requests and are read with them.
 func TestLedgerWaits(t *testing.T) {
 	dir := t.TempDir()
 	l := mustLedger(t, dir, 100)
@@ -310,7 +324,8 @@ func TestLedgerWaits(t *testing.T) {
 		t.Fatalf("debt %+v, %v", debt, err)
 	}
 	for host, want := range map[string]time.Duration{
-		"a.example": time.Hour, "b.example": 2 * time.Millisecond, "c.example": math.MaxInt64 / time.Millisecond * time.Millisecond,
+		"a.example": time.Hour, "b.example": 2 * time.Millisecond,
+		"c.example": math.MaxInt64 / time.Millisecond * time.Millisecond,
 	} {
 		if got := debt.Waits[host]; got.Wait < want || got.Wait-want > time.Millisecond || !got.At.Equal(at) {
 			t.Errorf("%s: %+v, want %v", host, got, want)
@@ -328,7 +343,8 @@ func TestLedgerWaits(t *testing.T) {
 
 func TestLedgerWaitsThatAreNone(t *testing.T) {
 	const header = "amble-starts-1 0 boot\n"
-	for _, line := range []string{"wait 1 a.example\n", "wait x a.example 5\n", "wait 1 a.example -5\n", "wait 1 a.example 0\n", "wait 1 a.example 5 more\n"} {
+	for _, line := range []string{"wait 1 a.example\n", "wait x a.example 5\n", "wait 1 a.example -5\n",
+		"wait 1 a.example 0\n", "wait 1 a.example 5 more\n"} {
 		debt, err := ReadDebt(writeLedger(t, header+line), 0, "boot", nil)
 		if err != nil || !debt.Everyone || len(debt.Waits) > 0 {
 			t.Errorf("%q: %+v, %v; want everyone", line, debt, err)
@@ -343,7 +359,8 @@ func TestLedgerWaitsThatAreNone(t *testing.T) {
 	}
 }
 
-// TestWaitEndsNoSooner: what is read back never ends before what was written, whatever is lost below a millisecond.
+// TestWaitEndsNoSooner: a wait that is read never ends before the one that was written, though
+// fractions of a millisecond are lost.
 func TestWaitEndsNoSooner(t *testing.T) {
 	for _, nanoseconds := range []int64{0, 1, 14_781, 500_000, 999_999} {
 		for _, wait := range []time.Duration{time.Second, time.Second + 1, time.Second + 999_999} {

@@ -10,7 +10,7 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// model is what a store is to hold, in plain maps.
+// model is what a store should hold, in plain maps.
 type model struct {
 	names    []string // by id, from 1
 	hosts    []*modelHost
@@ -38,7 +38,8 @@ type modelHost struct {
 }
 
 func newModel() *model {
-	return &model{ids: make(map[string]HostID), policies: make(map[weburl.Origin]string), joined: make(map[string]bool), marks: make(map[string]string)}
+	return &model{ids: make(map[string]HostID), policies: make(map[weburl.Origin]string),
+		joined: make(map[string]bool), marks: make(map[string]string)}
 }
 
 func (m *model) id(name string) HostID {
@@ -46,7 +47,8 @@ func (m *model) id(name string) HostID {
 		return id
 	}
 	m.names = append(m.names, name)
-	m.hosts = append(m.hosts, &modelHost{name: name, known: make(map[string]bool), payloads: make(map[uint64]Payload), modelTraps: newModelTraps()})
+	m.hosts = append(m.hosts, &modelHost{name: name, known: make(map[string]bool), payloads: make(map[uint64]Payload),
+		modelTraps: newModelTraps()})
 	m.ids[name] = HostID(len(m.names))
 	return m.ids[name]
 }
@@ -117,7 +119,9 @@ func (h *modelHost) settle(d *Done, l limits) {
 		return
 	}
 	h.content(d, u.Last.State, l)
-	if why := d.Outcome.Reason; (d.Outcome.State == Failed || d.Outcome.State == Retrying) && (why == ReasonStatus || why == ReasonRedirects || why == ReasonLocation || why == ReasonLoop || why >= ReasonFetch) {
+	if why := d.Outcome.Reason; (d.Outcome.State == Failed || d.Outcome.State == Retrying) &&
+		(why == ReasonStatus || why == ReasonRedirects || why == ReasonLocation || why == ReasonLoop ||
+			why >= ReasonFetch) {
 		if h.errors == nil {
 			h.errors = make(map[Reason]uint32)
 		}
@@ -150,8 +154,10 @@ func (h *modelHost) found(id HostID, f *Found, l limits, r *Result) {
 	}
 	h.known[f.URL.String()] = true
 	e := Entry{
-		Ordinal: uint32(len(h.urls)), Origin: uint8(origin), RequestURI: f.URL.RequestURI(), Depth: f.Depth, Redirects: f.Redirects,
-		Seed: f.Seed, Sitemap: f.Sitemap, Frequency: f.Frequency, Priority: f.Priority, ViaHost: f.ViaHost, ViaOrdinal: f.ViaOrdinal, FirstSeen: f.At,
+		Ordinal: uint32(len(h.urls)), Origin: uint8(origin), RequestURI: f.URL.RequestURI(), Depth: f.Depth,
+		Redirects: f.Redirects,
+		Seed:      f.Seed, Sitemap: f.Sitemap, Frequency: f.Frequency, Priority: f.Priority, ViaHost: f.ViaHost,
+		ViaOrdinal: f.ViaOrdinal, FirstSeen: f.At,
 	}
 	if f.Redirects == 0 {
 		e.Stripped = f.Stripped
@@ -175,18 +181,21 @@ func (h *modelHost) update(u *HostUpdate) {
 	}
 }
 
-// firstQueued is the first queued ordinal of an origin, where its cursor may stand.
+// firstQueued returns the first queued ordinal of an origin, which its cursor must not pass.
 func (h *modelHost) firstQueued(origin uint8) uint32 {
-	i := slices.IndexFunc(h.urls, func(u Head) bool { return u.Origin == origin && u.Last.State == Queued && !h.prioritized(&u) })
+	i := slices.IndexFunc(h.urls, func(u Head) bool {
+		return u.Origin == origin && u.Last.State == Queued && !h.prioritized(&u)
+	})
 	if i < 0 {
 		return uint32(len(h.urls))
 	}
 	return uint32(i)
 }
 
-// host is the Host that the store is to return.
+// host returns the Host that the store should return.
 func (h *modelHost) host(id HostID) Host {
-	host := Host{ID: id, Name: h.name, Tail: uint32(len(h.urls)), Requests: h.requests, Bytes: h.bytes, Queues: make([]Queue, len(h.origins))}
+	host := Host{ID: id, Name: h.name, Tail: uint32(len(h.urls)), Requests: h.requests, Bytes: h.bytes,
+		Queues: make([]Queue, len(h.origins))}
 	if h.politeness != "" {
 		host.Politeness = []byte(h.politeness)
 	}
@@ -221,10 +230,10 @@ func (h *modelHost) host(id HostID) Host {
 	return host
 }
 
-// prioritized reports whether a URL, while it is queued, does not wait behind the cursor.
+// prioritized reports whether a URL, while it is queued, is not behind the cursor.
 func (h *modelHost) prioritized(u *Head) bool { return u.Priority != 0 && u.Ordinal >= h.plain }
 
-// due is the time in the URL's due row; 0: it has none.
+// due returns the time in the URL's due row, 0 if it has none.
 func (h *modelHost) due(u *Head) uint32 {
 	switch {
 	case u.Last.State == Queued && h.prioritized(u):
@@ -235,7 +244,7 @@ func (h *modelHost) due(u *Head) uint32 {
 	return uint32(u.Last.Due.Unix())
 }
 
-// renewal is the time in the URL's renew row; 0: it has none.
+// recrawl returns the time in the URL's renew row, 0 if it has none.
 func (u *Head) recrawl() uint32 {
 	if u.Last.Due.IsZero() || u.Last.State == Retrying {
 		return 0
@@ -243,7 +252,7 @@ func (u *Head) recrawl() uint32 {
 	return uint32(u.Last.Due.Unix())
 }
 
-// heads are the Heads that the store is to return.
+// heads returns the Heads that the store should return.
 func (h *modelHost) heads(q HeadsRequest) Heads {
 	all := Heads{Next: q.From, Tail: uint32(len(h.urls))}
 	for ; all.Next < all.Tail && len(all.Queued) < q.Queued; all.Next++ {
@@ -270,7 +279,7 @@ func (h *modelHost) heads(q HeadsRequest) Heads {
 	return all
 }
 
-// counters are the Counters that the store is to have.
+// counters returns the Counters that the store should have.
 func (m *model) counters() Counters {
 	c := Counters{Hosts: uint64(len(m.hosts)), Policies: uint64(len(m.policies))}
 	for _, h := range m.hosts {
@@ -294,7 +303,8 @@ type modelTraps struct {
 }
 
 func newModelTraps() modelTraps {
-	return modelTraps{sessions: make(map[string]bool), copies: make(map[uint32]bool), queries: make(modelTally), digests: make(modelTally)}
+	return modelTraps{sessions: make(map[string]bool), copies: make(map[uint32]bool), queries: make(modelTally),
+		digests: make(modelTally)}
 }
 
 // modelTally counts as a tally does, by the keys themselves.
@@ -323,7 +333,7 @@ func (m *modelTraps) content(d *Done, before State, l limits) {
 	m.digests.add(o.Digest, 8)
 }
 
-// trapped says which trap a new URL belongs to, and counts its query if to none.
+// trapped returns the trap that a new URL leads into. If there is none, it counts the URL's query.
 func (h *modelHost) trapped(id HostID, f *Found, l limits) Trap {
 	path, _, hasQuery := strings.Cut(f.URL.String(), "?")
 	switch {
@@ -359,7 +369,7 @@ func (m *modelTraps) refuse(reason Trap, u weburl.URL, r *Result) {
 	slices.SortFunc(m.traps, func(a, b TrapCount) int { return int(a.Reason) - int(b.Reason) })
 }
 
-// age forgets what a file of version 1 did not have.
+// age removes what a file of version 1 did not have.
 func (m *model) age() {
 	for _, h := range m.hosts {
 		h.plain, h.site, h.errors = uint32(len(h.urls)), "", nil

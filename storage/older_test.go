@@ -19,12 +19,11 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// describeOlder writes what the code at hand reads from the database. It is for the revision that
-// made the database.
+// describeOlder writes what the code reads from the database. It is for the revision that made it.
 var describeOlder = flag.Bool("describe", false, "write testdata/database-3.txt")
 
 // TestOlderDatabase opens a database file that an earlier revision (bdfdc17) made, and reads all of
-// it: the result is what that revision read itself. Then it goes on with the file.
+// it. The result is what that revision read. Then the test goes on with the file.
 func TestOlderDatabase(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, storage.FileName)
@@ -81,12 +80,13 @@ func compareOlder(t *testing.T, text string) {
 	got, want := strings.Split(text, "\n"), strings.Split(string(b), "\n")
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) || got[i] != want[i] {
-			t.Fatalf("line %d of %s differs:\ngot  %q\nwant %q", i+1, path, got[min(i, len(got)-1)], want[min(i, len(want)-1)])
+			t.Fatalf("line %d of %s differs:\ngot  %q\nwant %q", i+1, path, got[min(i, len(got)-1)],
+				want[min(i, len(want)-1)])
 		}
 	}
 }
 
-// goOn gives every URL of the older database an outcome, adds some and has it checked.
+// goOn gives every URL of the older database an outcome, adds a URL and checks the file.
 func goOn(t *testing.T, dir string) {
 	t.Helper()
 	s, err := storage.Open(dir, storage.Options{})
@@ -133,8 +133,8 @@ func check(t *testing.T, s *storage.Store) {
 	}
 }
 
-// describe reads everything that a database holds. It names no field, so a name that changes in the
-// code does not change the text.
+// describe reads all that a database holds. It prints no names of fields, so that a renamed field
+// does not change the text.
 func describe(t *testing.T, s *storage.Store) string {
 	t.Helper()
 	check(t, s)
@@ -187,7 +187,7 @@ func (d *describer) stats() {
 	}
 }
 
-// host describes a host, its queues and what is stored for its origins.
+// host describes a host, its queues and the robots records of its origins.
 func (d *describer) host(id storage.HostID) error {
 	h, err := d.s.HostByID(id)
 	if err != nil {
@@ -254,14 +254,17 @@ func (d *describer) url(l *storage.Located) {
 	if err != nil || found.Ordinal != l.Ordinal {
 		d.t.Errorf("%s is found as %d: %v", l.URL, found.Ordinal, err)
 	}
-	d.line("%s %s, without session %q: depth %d, %d redirects, seed %t, sitemap %t, %s, priority %d, on %d.%d, found %d",
-		l.At, l.URL, l.Stripped, l.Depth, l.Redirects, l.Seed, l.Sitemap, l.Frequency, l.Priority, l.ViaHost, l.ViaOrdinal, unix(l.FirstSeen))
+	d.line("%s %s, without session %q: depth %d, %d redirects, seed %t, sitemap %t, %s, priority %d, "+
+		"on %d.%d, found %d",
+		l.At, l.URL, l.Stripped, l.Depth, l.Redirects, l.Seed, l.Sitemap, l.Frequency, l.Priority,
+		l.ViaHost, l.ViaOrdinal, unix(l.FirstSeen))
 	o := l.Last
 	if o.State == storage.Queued {
 		return
 	}
 	d.line("\t%s, %d, %d, %d attempts, at %d, due %d, %d bytes, %x, line %d, %q, %q, %x, %x",
-		o.State, o.Reason, o.Status, o.Attempts, unix(o.At), unix(o.Due), o.Bytes, o.Digest, o.Line, o.ETag, o.Modified, o.History, o.Simhash)
+		o.State, o.Reason, o.Status, o.Attempts, unix(o.At), unix(o.Due), o.Bytes, o.Digest, o.Line,
+		o.ETag, o.Modified, o.History, o.Simhash)
 	p, ok, err := d.s.Payload(l.At.Host, o.Digest)
 	d.must(err)
 	if ok {
@@ -276,7 +279,7 @@ func identity(l *storage.Located) string {
 	return l.URL.RequestURI()
 }
 
-// unix is a time in whole seconds, 0 for none.
+// unix returns a time in whole seconds, 0 for the zero time.
 func unix(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

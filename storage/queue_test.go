@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// headOrdinals are the ordinals of all heads of host 1.
+// headOrdinals returns the ordinals of all heads of host 1.
 func headOrdinals(t *testing.T, s *Store) (queued, due string) {
 	t.Helper()
 	h, err := s.Heads(HeadsRequest{Host: 1, Queued: 100, Due: 100, Now: someTime.Add(time.Hour)})
@@ -24,8 +24,8 @@ func headOrdinals(t *testing.T, s *Store) (queued, due string) {
 	return list(h.Queued), list(h.Due)
 }
 
-// TestPriorities: URLs of a priority of their own are due at once, by falling
-// priority and then in the order of discovery, and are not behind the cursor.
+// TestPriorities: URLs with a priority are due at once, by falling priority and then in the order
+// of discovery, and are not behind the cursor.
 func TestPriorities(t *testing.T) {
 	s := openTemp(t, Options{NoSync: true})
 	b := Batch{Found: found(t, s, numbered("host.example", 0, 8)...)}
@@ -51,13 +51,14 @@ func TestPriorities(t *testing.T) {
 		t.Errorf("after a retry: queued %s, due %s", queued, due)
 	}
 	mustCommit(t, s, &Batch{Hosts: []HostUpdate{{Host: 1, Cursors: []Cursor{{0, 8}}}}, Done: []Done{
-		{Host: 1, Ordinal: 3, Outcome: Outcome{State: Fetched, At: someTime}}, {Host: 1, Ordinal: 7, Outcome: Outcome{State: Fetched, At: someTime}},
+		{Host: 1, Ordinal: 3, Outcome: Outcome{State: Fetched, At: someTime}}, {Host: 1, Ordinal: 7,
+			Outcome: Outcome{State: Fetched, At: someTime}},
 	}}) // URLs 2, 4 and 6 are queued below the cursor, which Check holds to be right
 	checkClean(t, s)
 }
 
-// TestWrongPriority: an outcome with another priority than the URL's would leave
-// a due row behind, so it is refused.
+// TestWrongPriority: an outcome with another priority than the URL's would leave a due row, so it
+// is refused.
 func TestWrongPriority(t *testing.T) {
 	s := openTemp(t, Options{NoSync: true})
 	b := Batch{Found: found(t, s, numbered("host.example", 0, 2)...)}
@@ -71,7 +72,8 @@ func TestWrongPriority(t *testing.T) {
 	}
 }
 
-// TestNotice: what is said of a known URL reaches Options.Notice with what is known of it, and moves its renewal, nothing else.
+// TestNotice: Options.Notice gets the listing of a known URL and what the store knows of the URL.
+// It moves the URL's recrawl and nothing else.
 func TestNotice(t *testing.T) {
 	var asked []Noticed
 	soon := someTime.Add(time.Minute)
@@ -80,7 +82,8 @@ func TestNotice(t *testing.T) {
 		return soon, [8]byte{9}, n.URI == "/page/0"
 	}})
 	mustCommit(t, s, &Batch{Found: found(t, s, numbered("host.example", 0, 3)...)})
-	fetched := Outcome{State: Fetched, Status: 200, At: someTime, Digest: 5, ETag: "e", Simhash: 6, Due: someTime.Add(time.Hour), History: [8]byte{1}}
+	fetched := Outcome{State: Fetched, Status: 200, At: someTime, Digest: 5, ETag: "e", Simhash: 6,
+		Due: someTime.Add(time.Hour), History: [8]byte{1}}
 	retrying := Outcome{State: Retrying, At: someTime, Due: someTime.Add(time.Hour)}
 	mustCommit(t, s, &Batch{
 		Done:  []Done{{Host: 1, Ordinal: 0, Outcome: fetched}, {Host: 1, Ordinal: 1, Outcome: retrying}},
@@ -92,10 +95,12 @@ func TestNotice(t *testing.T) {
 	}
 	b.Found = append(b.Found, found(t, s, numbered("host.example", 0, 1)...)...) // a link says nothing
 	r := mustCommit(t, s, &b)
-	if r.Added != 0 || r.Touched[0].NextRenewal != uint32(soon.Unix()) || r.Touched[0].Renewals != 1 || r.Touched[0].NextDue != uint32(retrying.Due.Unix()) {
+	if r.Added != 0 || r.Touched[0].NextRenewal != uint32(soon.Unix()) || r.Touched[0].Renewals != 1 ||
+		r.Touched[0].NextDue != uint32(retrying.Due.Unix()) {
 		t.Errorf("%+v", r)
 	}
-	if len(asked) != 2 || asked[0].Host != "host.example" || string(asked[0].Site) != "site" || asked[0].Last.ETag != "e" ||
+	if len(asked) != 2 || asked[0].Host != "host.example" || string(asked[0].Site) != "site" ||
+		asked[0].Last.ETag != "e" ||
 		!asked[0].Modified.Equal(someTime.Add(time.Second)) || !asked[0].At.Equal(someTime.Add(2*time.Second)) {
 		t.Errorf("asked: %+v", asked)
 	}
@@ -105,11 +110,12 @@ func TestNotice(t *testing.T) {
 	}
 	want := fetched
 	want.Due, want.History = soon, [8]byte{9}
-	if got := h.Renewals[0].Last; got.Due.Unix() != want.Due.Unix() || got.History != want.History || got.Digest != want.Digest || got.Simhash != want.Simhash || !got.At.Equal(want.At) {
+	if got := h.Renewals[0].Last; got.Due.Unix() != want.Due.Unix() || got.History != want.History ||
+		got.Digest != want.Digest || got.Simhash != want.Simhash || !got.At.Equal(want.At) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 
-	// That a list names a URL is news of one that failed alone.
+	// Listing a URL without a date is news only if the URL has failed.
 	asked = nil
 	gone := Outcome{State: Failed, Status: 404, At: someTime, Attempts: 1}
 	mustCommit(t, s, &Batch{Done: []Done{{Host: 1, Ordinal: 2, Outcome: gone}}})

@@ -14,8 +14,8 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// rowsStore is what ours is measured beside: bbolt as it is, with a row for each URL and another for each that waits. It does
-// less than ours: it keeps nothing of a host, no counters and no times at which a URL is due.
+// rowsStore is what the store is compared with: bbolt with a row for each URL and another one for
+// each queued URL. It does less: it has no data of hosts, no counters and no due times.
 type rowsStore struct {
 	db   *bolt.DB
 	path string
@@ -30,7 +30,8 @@ const rowsFile = "rows.db"
 
 func openRows(b *testing.B, dir string) *rowsStore {
 	path := filepath.Join(dir, rowsFile)
-	db, err := bolt.Open(path, 0o600, &bolt.Options{FreelistType: bolt.FreelistMapType, InitialMmapSize: defaultMapBytes})
+	db, err := bolt.Open(path, 0o600, &bolt.Options{FreelistType: bolt.FreelistMapType,
+		InitialMmapSize: defaultMapBytes})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -54,11 +55,11 @@ func (r *rowsStore) close(b *testing.B) {
 	}
 }
 
-// knownSize is how much is kept of a URL that waits.
+// knownSize is the size of a queued URL's value.
 const knownSize = 16
 
-// appendKnown appends what is kept of a queued URL: state, depth, priority, who links to it and when that was seen. The
-// outcome follows it.
+// appendKnown appends the value of a queued URL: state, depth, priority, the page it was found on
+// and the time. The outcome follows it.
 func appendKnown(b []byte) []byte {
 	b = append(b, byte(Queued), 0, 3, 0)
 	b = binary.BigEndian.AppendUint32(b, 1)
@@ -66,7 +67,7 @@ func appendKnown(b []byte) []byte {
 	return binary.BigEndian.AppendUint32(b, seconds(someTime))
 }
 
-// appendFetched appends the value of a URL after its outcome, in as many bytes as ours.
+// appendFetched appends the value of a URL with its outcome, in as many bytes as the store's.
 func appendFetched(b, known []byte, o *Outcome) []byte {
 	b = appendOutcome(append(b, known[:knownSize]...), o)
 	b[0] = byte(o.State)
@@ -95,8 +96,8 @@ func (r *rowsStore) next(host string) (n rowsNext, ok bool) {
 	return n, ok
 }
 
-// commit writes outcomes and URLs that were found, new and known ones, durable and in one transaction. It puts found in the
-// order of the rows, as that is faster.
+// commit writes outcomes and discoveries, new and known ones, durable and in one transaction. It
+// sorts the discoveries in the order of the rows, which is faster.
 func (r *rowsStore) commit(done []rowsNext, found []weburl.URL) error {
 	return r.db.Update(func(tx *bolt.Tx) error {
 		urls, queue := tx.Bucket(rowsURL), tx.Bucket(rowsQueue)
@@ -134,7 +135,7 @@ func addRow(urls, queue *bolt.Bucket, u weburl.URL) error {
 	return queue.Put(queueKey(u.Origin().Host, number), text)
 }
 
-// hosts counts the hosts that have work: what a process has to know before it can ask the first.
+// hosts counts the hosts that have work, which a process has to know before its first fetch.
 func (r *rowsStore) hosts() (n int) {
 	_ = r.db.View(func(tx *bolt.Tx) error {
 		c := tx.Bucket(rowsQueue).Cursor()
@@ -147,7 +148,7 @@ func (r *rowsStore) hosts() (n int) {
 	return n
 }
 
-// states counts the URLs of each state, as nothing else has counted them.
+// states counts the URLs of each state.
 func (r *rowsStore) states() (counts [numStates]int) {
 	_ = r.db.View(func(tx *bolt.Tx) error {
 		c := tx.Bucket(rowsURL).Cursor()
@@ -159,20 +160,21 @@ func (r *rowsStore) states() (counts [numStates]int) {
 	return counts
 }
 
-// The FillPercent with which rows filled in the order of their keys leave leaf pages as full as those of a million URLs in
-// random order, 20,000 to a commit, by BenchmarkRowsFill: 0.69 of rows of queued URLs, 0.54 of the queue, and 0.69 of rows
-// that got their outcome later. In random order the queue's go on to a half with more URLs: each host's rows are only appended.
+// The FillPercent with which rows filled in the order of their keys leave leaf pages as full as
+// those of a million URLs in random order, 20,000 to a commit, by BenchmarkRowsFill: 0.69 for rows
+// of queued URLs, 0.54 for the queue, and 0.69 for rows that got their outcome later. In random
+// order the queue's pages fall to a half with more URLs: each host's rows are only appended.
 const (
 	rowsFillQueued  = 0.695
 	rowsFillQueue   = 0.56
 	rowsFillFetched = 0.70
 )
 
-// rowsTransaction is how many rows are filled in at a time.
+// rowsTransaction is the number of rows in a transaction.
 const rowsTransaction = 200_000
 
-// rowsFill fills plain rows in the order of their keys, because in random order 50 million take an hour. It leaves the pages
-// as full as random order does.
+// rowsFill fills plain rows in the order of their keys, because in random order 50 million take an
+// hour. It leaves the pages as full as random order does.
 type rowsFill struct {
 	r    *rowsStore
 	g    *benchURLs
@@ -261,8 +263,8 @@ func (f *rowsFill) host(tx *bolt.Tx, h *hostNumbers) error {
 	return nil
 }
 
-// BenchmarkRowsFill compares plain rows of a million URLs that came in random order with those that were filled in the order
-// of their keys: how full their leaf pages are, and how fast the cycle is on them.
+// BenchmarkRowsFill compares plain rows of a million URLs in random order with rows that were
+// filled in the order of their keys: how full their leaf pages are, and the rate of the cycle.
 func BenchmarkRowsFill(b *testing.B) {
 	const size = 1_000_000
 	for _, way := range []struct {
@@ -306,7 +308,7 @@ func fillRandom(b *testing.B, r *rowsStore, g *benchURLs, size int) {
 	}
 }
 
-// fetchRows takes URLs of host after host until none waits.
+// fetchRows takes URLs of host after host until none is queued.
 func fetchRows(b *testing.B, r *rowsStore, g *benchURLs) {
 	const step = 1000
 	r.db.NoSync = true

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestWalkSeesEveryURLOnce walks in one go and in pages, and stops in between.
+// TestWalkSeesEveryURLOnce walks at once and in pages, and stops in between.
 func TestWalkSeesEveryURLOnce(t *testing.T) {
 	s, err := Open(t.TempDir(), Options{})
 	if err != nil {
@@ -57,22 +57,25 @@ func TestWalkSeesEveryURLOnce(t *testing.T) {
 		}
 	}
 	failure := errors.New("no")
-	if _, err := s.Walk(context.Background(), Position{}, 0, func(*Located) error { return failure }); !errors.Is(err, failure) {
+	if _, err := s.Walk(context.Background(), Position{}, 0, func(*Located) error { return failure }); !errors.Is(err,
+		failure) {
 		t.Errorf("error is %v", err)
 	}
 }
 
-// TestWalkByState passes over hosts that have no URL in a state, and can be stopped while it does.
+// TestWalkByState skips hosts without a URL in a state, and stops while it does.
 func TestWalkByState(t *testing.T) {
 	s := mustOpen(t, t.TempDir(), Options{NoSync: true})
 	defer mustClose(t, s)
 	var b Batch
 	const hosts = 2*WalkPassed + 500
 	for n := range hosts {
-		b.Found = append(b.Found, found(t, s, fmt.Sprintf("https://host%d.example/a", n), fmt.Sprintf("https://host%d.example/b", n))...)
+		b.Found = append(b.Found, found(t, s, fmt.Sprintf("https://host%d.example/a", n),
+			fmt.Sprintf("https://host%d.example/b", n))...)
 	}
 	mustCommit(t, s, &b)
-	mustCommit(t, s, &Batch{Done: []Done{{Host: hosts, Outcome: Outcome{State: Failed}}, {Host: 3, Ordinal: 1, Outcome: Outcome{State: Failed}}}})
+	mustCommit(t, s, &Batch{Done: []Done{{Host: hosts, Outcome: Outcome{State: Failed}},
+		{Host: 3, Ordinal: 1, Outcome: Outcome{State: Failed}}}})
 	var got []Position
 	var passed []Position
 	take := func(l *Located) error {
@@ -124,7 +127,8 @@ func TestParsePosition(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	s := openTemp(t, Options{})
-	mustCommit(t, s, &Batch{Ensure: []string{"example.org", "www.example.org", "a.www.example.org", "example-shop.org", "example.com", "192.0.2.1", "www.example.orgs"}})
+	mustCommit(t, s, &Batch{Ensure: []string{"example.org", "www.example.org", "a.www.example.org",
+		"example-shop.org", "example.com", "192.0.2.1", "www.example.orgs"}})
 	for _, tt := range []struct{ under, after, want string }{
 		{"", "", "192.0.2.1 example.com example.org example-shop.org www.example.org a.www.example.org www.example.orgs"},
 		{"", "example-shop.org", "www.example.org a.www.example.org www.example.orgs"},
@@ -149,7 +153,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A walk of more names than one read holds misses none, and stops when told to.
+// TestNamesInSteps: a walk over more names than one read returns misses none, and stops at ErrStop.
 func TestNamesInSteps(t *testing.T) {
 	s := openTemp(t, Options{})
 	var names []string
