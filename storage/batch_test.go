@@ -30,7 +30,7 @@ func TestPortion(t *testing.T) {
 		{0.1, mostItems, mostItems},
 	} {
 		if got := settle(test.pagesEach); got < test.least || got > test.most {
-			t.Errorf("%v pages an item: portions of %d, want %d to %d", test.pagesEach, got, test.least, test.most)
+			t.Errorf("%v pages an item: batch size %d, want %d to %d", test.pagesEach, got, test.least, test.most)
 		}
 	}
 }
@@ -44,7 +44,7 @@ func TestPortionOfSmallCommits(t *testing.T) {
 		p.Committed(0, 1<<30)
 	}
 	if got := p.Items(); got != firstItems {
-		t.Errorf("portions of %d, want %d", got, firstItems)
+		t.Errorf("batch size %d, want %d", got, firstItems)
 	}
 }
 

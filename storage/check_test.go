@@ -122,7 +122,7 @@ func TestCheckFinds(t *testing.T) {
 		{"renew row gone", deleteFirst(bucketRecrawl), "is planned for a recrawl but has no row in bucket renew"},
 		{"renew row without a URL", put(bucketRecrawl, appendRecrawlKey(nil, 1, 0, 5, 5), nil),
 			"bucket renew has 2 rows, 1 belong"},
-		{"earliest renewal wrong", editRow(func(r *hostRow) { r.origins[0].nextRecrawl++ }), "nextRecrawl"},
+		{"earliest recrawl wrong", editRow(func(r *hostRow) { r.origins[0].nextRecrawl++ }), "nextRecrawl"},
 		{"due row without a URL", put(bucketDue, appendDueKey(nil, 1, 0, 0, 5, 5), nil),
 			"bucket due has 2 rows, 1 belong"},
 		{"due row of a priority gone", func(tx *bolt.Tx) error {

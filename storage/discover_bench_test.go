@@ -76,21 +76,21 @@ func fillBatch(s *Store, g *benchURLs, n int, b *Batch) {
 // discover commits URLs in batches, as a crawl does.
 func discover(b *testing.B, s *Store, g *benchURLs, size int) {
 	var batch Batch
-	var portion Portion
+	var batchSize Portion
 	var result Result
 	var before, after runtime.MemStats
 	var changed, allocated uint64 // by one commit, at most
 	all, curve := newCommits(), newCurve(size)
 	for g.n < size {
-		fillBatch(s, g, min(portion.Items(), size-g.n), &batch)
+		fillBatch(s, g, min(batchSize.Items(), size-g.n), &batch)
 		runtime.ReadMemStats(&before)
 		took := all.time(b, func() (err error) { result, err = s.Commit(&batch); return err })
 		runtime.ReadMemStats(&after)
-		portion.Committed(len(batch.Found), result.Changed)
+		batchSize.Committed(len(batch.Found), result.Changed)
 		changed, allocated = max(changed, uint64(result.Changed)), max(allocated, after.TotalAlloc-before.TotalAlloc)
 		curve.add(g.n, took, s.Path())
 	}
-	b.ReportMetric(float64(portion.Items()), "last-portion")
+	b.ReportMetric(float64(batchSize.Items()), "last-batch-size")
 	b.ReportMetric(float64(changed)/(1<<20), "most-page-MiB")
 	b.ReportMetric(float64(allocated)/(1<<20), "most-alloc-MiB")
 	curve.save(b)

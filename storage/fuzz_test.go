@@ -68,14 +68,14 @@ func FuzzDecodeSlots(f *testing.F) {
 	f.Add([]byte{1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, ok := decodeSlots(b)
-		for place := range uint8(blockSize) {
-			body, found := findSlot(b, place)
+		for index := range uint8(blockSize) {
+			body, found := findSlot(b, index)
 			if !ok {
 				continue
 			}
-			i := bytes.IndexByte(s.index, place)
+			i := bytes.IndexByte(s.index, index)
 			if found != (i >= 0) || found && !bytes.Equal(body, s.body[i]) {
-				t.Fatalf("place %d: search finds %t, decoding %d", place, found, i)
+				t.Fatalf("index %d: search finds %t, decoding %d", index, found, i)
 			}
 		}
 	})
@@ -147,22 +147,22 @@ func FuzzReadDebt(f *testing.F) {
 	f.Add([]byte("amble-starts-1 77 boot\n1 - a.exam"), uint64(80))
 	f.Add([]byte("amble-starts-1 18446744073709551615 boot\n"), uint64(1)<<63)
 	dir := f.TempDir()
-	f.Fuzz(func(t *testing.T, b []byte, settled uint64) {
+	f.Fuzz(func(t *testing.T, b []byte, committed uint64) {
 		if err := os.WriteFile(filepath.Join(dir, LedgerName), b, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		last := settled
-		debt, err := ReadDebt(dir, settled, "boot", func(place uint64, s Start) {
-			if place < last || s.Host == "" {
-				t.Fatalf("line of %+v at %d, behind %d", s, place, last)
+		last := committed
+		debt, err := ReadDebt(dir, committed, "boot", func(offset uint64, s Start) {
+			if offset < last || s.Host == "" {
+				t.Fatalf("line of %+v at %d, behind %d", s, offset, last)
 			}
-			last = place
+			last = offset
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if debt.End < settled {
-			t.Fatalf("the next ledger would begin at %d, before the mark %d", debt.End, settled)
+		if debt.End < committed {
+			t.Fatalf("the next ledger would begin at %d, before the mark %d", debt.End, committed)
 		}
 	})
 }

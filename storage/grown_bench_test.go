@@ -162,10 +162,10 @@ func fetchAll(b *testing.B, s *Store, size, each int) {
 
 // storeCycle is a Store for benchCycle.
 type storeCycle struct {
-	s       *Store
-	batch   Batch
-	portion Portion
-	cursors []uint32 // of each host
+	s         *Store
+	batch     Batch
+	batchSize Portion
+	cursors   []uint32 // of each host
 }
 
 func (c *storeCycle) path() string { return c.s.Path() }
@@ -197,11 +197,11 @@ func (c *storeCycle) complete(b *testing.B, host HostID, most int) int {
 // items counts as the crawl does.
 func (c *storeCycle) items() int { return len(c.batch.Found) + len(c.batch.Done) + len(c.batch.Hosts) }
 
-func (c *storeCycle) full() bool { return c.items() >= c.portion.Items() }
+func (c *storeCycle) full() bool { return c.items() >= c.batchSize.Items() }
 
 func (c *storeCycle) commit() error {
 	result, err := c.s.Commit(&c.batch)
-	c.portion.Committed(c.items(), result.Changed)
+	c.batchSize.Committed(c.items(), result.Changed)
 	c.batch.Found, c.batch.Done, c.batch.Hosts = c.batch.Found[:0], c.batch.Done[:0], c.batch.Hosts[:0]
 	return err
 }

@@ -33,16 +33,16 @@ func TestReadDebt(t *testing.T) {
 	unknown := time.Duration(-1) * time.Millisecond
 	everybody := map[string]time.Duration{"a.example": 1500 * time.Millisecond, "[2001:db8::1]": unknown}
 	tests := []struct {
-		name     string
-		file     string
-		settled  uint64
-		boot     string
-		everyone bool
-		hosts    map[string]time.Duration
-		end      uint64
+		name      string
+		file      string
+		committed uint64
+		boot      string
+		everyone  bool
+		hosts     map[string]time.Duration
+		end       uint64
 	}{
-		{"nothing settled", header + first + second + third, 1000, "boot-a", false, everybody, 1000 + all},
-		{"all settled", header + first + second + third, 1000 + all, "boot-a", false, nil, 1000 + all},
+		{"nothing committed", header + first + second + third, 1000, "boot-a", false, everybody, 1000 + all},
+		{"all committed", header + first + second + third, 1000 + all, "boot-a", false, nil, 1000 + all},
 		{"mark in the middle", header + first + second + third, 1000 + uint64(len(first)+len(second)), "boot-a", false,
 			map[string]time.Duration{"a.example": 500 * time.Millisecond}, 1000 + all},
 		{"the largest delay counts, whatever the order", header + third + first, 1000, "boot-a", false,
@@ -67,7 +67,7 @@ func TestReadDebt(t *testing.T) {
 		{"empty", "", 0, "boot-a", true, nil, 0},
 		{"garbage", "\x00\x01\x02 garbage\n" + first, 7, "boot-a", true, nil, uint64(len(first))},
 		{"garbage without an end", strings.Repeat("x", 200_000), 7, "boot-a", true, nil, 200_000 - 64<<10},
-		{"place out of range", "amble-starts-1 99999999999999999999 boot-a\n" + first, 7, "boot-a", true, nil,
+		{"offset out of range", "amble-starts-1 99999999999999999999 boot-a\n" + first, 7, "boot-a", true, nil,
 			uint64(len(first))},
 		{"a line that is not ours", header + first + "oops\n" + third, 1000, "boot-a", true,
 			map[string]time.Duration{"a.example": 1500 * time.Millisecond},
@@ -79,7 +79,7 @@ func TestReadDebt(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			debt, err := ReadDebt(writeLedger(t, test.file), test.settled, test.boot, nil)
+			debt, err := ReadDebt(writeLedger(t, test.file), test.committed, test.boot, nil)
 			if err != nil || debt.Everyone != test.everyone || !maps.Equal(debt.Hosts, test.hosts) ||
 				debt.End != test.end {
 				t.Errorf("debt is %+v, %v, want everyone %t, hosts %v, end %d", debt, err, test.everyone, test.hosts,
@@ -90,10 +90,10 @@ func TestReadDebt(t *testing.T) {
 }
 
 func TestReadDebtWithoutLedger(t *testing.T) {
-	for _, settled := range []uint64{0, 10} {
-		debt, err := ReadDebt(t.TempDir(), settled, "boot", nil)
-		if err != nil || debt.Everyone != (settled > 0) || debt.End != settled {
-			t.Errorf("settled %d: %+v, %v", settled, debt, err)
+	for _, committed := range []uint64{0, 10} {
+		debt, err := ReadDebt(t.TempDir(), committed, "boot", nil)
+		if err != nil || debt.Everyone != (committed > 0) || debt.End != committed {
+			t.Errorf("committed %d: %+v, %v", committed, debt, err)
 		}
 	}
 	dir := t.TempDir()
@@ -101,7 +101,7 @@ func TestReadDebtWithoutLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	if debt, err := ReadDebt(dir, 5, "boot", nil); err == nil && !debt.Everyone {
-		t.Errorf("a directory in the ledger's place owes nobody: %+v", debt)
+		t.Errorf("a directory in the ledger's offset owes nobody: %+v", debt)
 	}
 }
 
@@ -123,14 +123,14 @@ func start(n int) Start {
 func TestLedgerAppend(t *testing.T) {
 	dir := t.TempDir()
 	l := mustLedger(t, dir, 100)
-	var places []uint64
+	var offsets []uint64
 	for n := range 5 {
 		before := l.Place()
-		place, err := l.Append(start(n))
-		if err != nil || place != before || place >= l.Place() {
-			t.Fatalf("append: place %d, %v; %d before, %d after", place, err, before, l.Place())
+		offset, err := l.Append(start(n))
+		if err != nil || offset != before || offset >= l.Place() {
+			t.Fatalf("append: offset %d, %v; %d before, %d after", offset, err, before, l.Place())
 		}
-		places = append(places, place)
+		offsets = append(offsets, offset)
 	}
 	if _, err := l.Append(Start{Host: "unknown.example", At: someTime, Delay: -time.Hour}); err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func TestLedgerAppend(t *testing.T) {
 	if _, err := l.Append(Start{Host: "precise.example", At: someTime, Delay: time.Millisecond + 1}); err != nil {
 		t.Fatal(err)
 	}
-	debt, err := ReadDebt(dir, places[3], "boot", nil)
+	debt, err := ReadDebt(dir, offsets[3], "boot", nil)
 	want := map[string]time.Duration{
 		"host3.example": 3 * time.Millisecond, "host4.example": 4 * time.Millisecond,
 		"unknown.example": -time.Millisecond, "precise.example": 2 * time.Millisecond, // never rounded down
@@ -171,20 +171,20 @@ func TestReadDebtEach(t *testing.T) {
 		case 2:
 			s.Note = "p,3,http://host2.example/a?b=c"
 		}
-		place, err := l.Append(s)
+		offset, err := l.Append(s)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if n == 0 {
 			continue
 		} else if n == 1 {
-			first = place
+			first = offset
 		}
-		want[place] = s
+		want[offset] = s
 	}
 	for _, boot := range []string{"boot", "another"} {
 		got := map[uint64]Start{}
-		if _, err := ReadDebt(dir, first, boot, func(place uint64, s Start) { got[place] = s }); err != nil ||
+		if _, err := ReadDebt(dir, first, boot, func(offset uint64, s Start) { got[offset] = s }); err != nil ||
 			!maps.Equal(got, want) {
 			t.Errorf("%s: %v, %v, want %v", boot, got, err, want)
 		}
@@ -200,11 +200,11 @@ func TestLedgerTrim(t *testing.T) {
 	var open []uint64
 	largest := int64(0)
 	for n := range 300_000 {
-		place, err := l.Append(start(n))
+		offset, err := l.Append(start(n))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if open = append(open, place); len(open) > window {
+		if open = append(open, offset); len(open) > window {
 			open = open[1:]
 		}
 		if n%1000 != 0 {
@@ -223,10 +223,10 @@ func TestLedgerTrim(t *testing.T) {
 		}
 	}
 	if l.base == 0 || largest > ledgerRotate+1<<20 {
-		t.Errorf("the file begins at place %d and became %d bytes large", l.base, largest)
+		t.Errorf("the file begins at offset %d and became %d bytes large", l.base, largest)
 	}
 	if l.Place() < 10<<20 {
-		t.Errorf("place is %d: it went back", l.Place())
+		t.Errorf("offset is %d: it went back", l.Place())
 	}
 }
 
@@ -240,14 +240,14 @@ func TestLedgerTrimKeepsWhatIsOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, settled := range []uint64{0, 49, first, l.Place() + 1, 1<<64 - 1} {
-		if err := l.Trim(settled); err != nil || l.base != 50 {
-			t.Errorf("trim at place %d: %v, base %d", settled, err, l.base)
+	for _, committed := range []uint64{0, 49, first, l.Place() + 1, 1<<64 - 1} {
+		if err := l.Trim(committed); err != nil || l.base != 50 {
+			t.Errorf("trim at offset %d: %v, base %d", committed, err, l.base)
 		}
 	}
 	end := l.Place()
 	if err := l.Trim(end); err != nil || l.base != end || l.Place() != end {
-		t.Errorf("trim of all: %v, base %d, place %d, want %d", err, l.base, l.Place(), end)
+		t.Errorf("trim of all: %v, base %d, offset %d, want %d", err, l.base, l.Place(), end)
 	}
 }
 
@@ -287,13 +287,13 @@ func TestLedgerAppendFails(t *testing.T) {
 }
 
 func TestPlace(t *testing.T) {
-	for _, place := range []uint64{0, 1, 1 << 63} {
-		if got, err := DecodePlace(EncodePlace(place)); err != nil || got != place {
-			t.Errorf("place %d comes back as %d, %v", place, got, err)
+	for _, offset := range []uint64{0, 1, 1 << 63} {
+		if got, err := DecodePlace(EncodePlace(offset)); err != nil || got != offset {
+			t.Errorf("offset %d comes back as %d, %v", offset, got, err)
 		}
 	}
 	if got, err := DecodePlace(nil); err != nil || got != 0 {
-		t.Errorf("no mark is place %d, %v", got, err)
+		t.Errorf("no mark is offset %d, %v", got, err)
 	}
 	for _, bad := range [][]byte{{1}, make([]byte, 9)} {
 		if _, err := DecodePlace(bad); !errors.Is(err, ErrCorrupt) {
@@ -318,8 +318,8 @@ func TestLedgerWaits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var places []uint64
-	debt, err := ReadDebt(dir, 100, "boot", func(place uint64, s Start) { places = append(places, place) })
+	var offsets []uint64
+	debt, err := ReadDebt(dir, 100, "boot", func(offset uint64, s Start) { offsets = append(offsets, offset) })
 	if err != nil || debt.Everyone || len(debt.Hosts) != 1 || debt.End != l.Place() {
 		t.Fatalf("debt %+v, %v", debt, err)
 	}
@@ -331,12 +331,12 @@ func TestLedgerWaits(t *testing.T) {
 			t.Errorf("%s: %+v, want %v", host, got, want)
 		}
 	}
-	if len(places) != 4 {
-		t.Fatalf("%d requests were read", len(places))
+	if len(offsets) != 4 {
+		t.Fatalf("%d requests were read", len(offsets))
 	}
-	for _, place := range places { // each place is where the ledger can be read from
-		if rest, err := ReadDebt(dir, place, "boot", nil); err != nil || rest.Everyone {
-			t.Errorf("from place %d: %+v, %v", place, rest, err)
+	for _, offset := range offsets { // each offset is where the ledger can be read from
+		if rest, err := ReadDebt(dir, offset, "boot", nil); err != nil || rest.Everyone {
+			t.Errorf("from offset %d: %+v, %v", offset, rest, err)
 		}
 	}
 }

@@ -95,7 +95,7 @@ func TestVersion2(t *testing.T) {
 	checkClean(t, s)
 	if h, err := s.Heads(HeadsRequest{Host: 1, Renewals: 5, Now: someTime.Add(time.Hour)}); err != nil ||
 		len(h.Renewals) > 0 {
-		t.Errorf("renewals of version 2: %+v, %v", h.Renewals, err)
+		t.Errorf("recrawls of version 2: %+v, %v", h.Renewals, err)
 	}
 	mustClose(t, s)
 
@@ -112,7 +112,7 @@ func TestVersion2(t *testing.T) {
 	checkClean(t, s)
 	h, err := s.Heads(HeadsRequest{Host: 1, Renewals: 5, Now: someTime.Add(time.Hour)})
 	if err != nil || len(h.Renewals) != 1 || h.Renewals[0].Ordinal != 5 || h.Renewals[0].Last.Simhash != 9 {
-		t.Errorf("renewals: %+v, %v", h.Renewals, err)
+		t.Errorf("recrawls: %+v, %v", h.Renewals, err)
 	}
 }
 
