@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/amble-crawler/amble/internal/wire"
 )
 
 // anyTime draws an instant, also those that a row cannot hold.
@@ -82,9 +84,10 @@ func TestAnyEntry(t *testing.T) {
 		}
 		b := append(appendEntry(nil, host, &e), "rest"...)
 		got, rest, ok := decodeEntry(b, host, 0)
-		skipped, whole := skipEntry(b)
-		if !ok || !whole || string(rest) != "rest" || string(skipped) != "rest" || got != e {
-			t.Fatalf("read %+v, want %+v; %q and %q are left", got, e, rest, skipped)
+		d := wire.NewDecoder(b)
+		skipEntry(&d)
+		if !ok || !d.OK() || string(rest) != "rest" || string(d.Rest()) != "rest" || got != e {
+			t.Fatalf("read %+v, want %+v; %q and %q are left", got, e, rest, d.Rest())
 		}
 	})
 }

@@ -3,6 +3,8 @@ package storage
 import (
 	"fmt"
 	"math"
+
+	"github.com/amble-crawler/amble/internal/wire"
 )
 
 // tailRef locates one entry of a host's tail.
@@ -19,20 +21,15 @@ func (w *writer) indexTail(r *hostRow) error {
 	if len(w.index) > 0 {
 		return nil
 	}
-	rest := w.tail
-	for len(rest) > 0 {
-		flags, uri, facts, ok := entryKey(rest)
-		if ok {
-			t := tailRef{
-				start: len(w.tail) - len(rest), uri: len(w.tail) - len(facts) - len(uri), length: len(uri),
-				origin: flags & entryOrigin,
-			}
-			rest, t.session, ok = skipFacts(flags, facts)
-			w.index = append(w.index, t)
-		}
-		if !ok {
+	for d := wire.NewDecoder(w.tail); d.Len() > 0; {
+		t := tailRef{start: len(w.tail) - d.Len()}
+		flags, uri := entryKey(&d)
+		t.uri, t.length, t.origin = len(w.tail)-d.Len()-len(uri), len(uri), flags&entryOrigin
+		_, t.session = skipFacts(&d, flags)
+		if !d.OK() {
 			return fmt.Errorf("%w: tail of the host cannot be read", ErrCorrupt)
 		}
+		w.index = append(w.index, t)
 	}
 	if len(w.index) != int(r.next-r.spilled) {
 		return fmt.Errorf("%w: the host's tail holds %d URLs, its row says %d",
@@ -100,9 +97,10 @@ func (w *writer) add(r *hostRow, e *Entry) error {
 	start := len(w.tail)
 	w.tail = appendEntry(w.tail, r.id, e)
 	w.tails = w.tail
-	_, text, facts, _ := entryKey(w.tail[start:])
+	d := wire.NewDecoder(w.tail[start:])
+	_, text := entryKey(&d)
 	w.index = append(w.index, tailRef{
-		start: start, uri: len(w.tail) - len(facts) - len(text), length: len(text),
+		start: start, uri: len(w.tail) - d.Len() - len(text), length: len(text),
 		origin: e.Origin, session: e.Stripped != "",
 	})
 	if err := w.enqueue(r, e, r.next); err != nil {

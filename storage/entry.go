@@ -79,32 +79,18 @@ func appendEntry(b []byte, host HostID, e *Entry) []byte {
 	return b
 }
 
-// entryKey decodes the flags and the identifying text of the first encoded entry, and returns the
-// rest.
-func entryKey(b []byte) (flags byte, uri, rest []byte, ok bool) {
-	d := wire.NewDecoder(b)
+// entryKey reads the flags and the identifying text of an encoded entry.
+func entryKey(d *wire.Decoder) (flags byte, text []byte) {
 	flags = d.Byte()
 	if flags&entryExtended != 0 {
 		d.Bytes(2)
 	}
-	uri = d.Long()
-	return flags, uri, d.Rest(), d.OK()
+	return flags, d.Long()
 }
 
-// skipEntry returns what follows the first encoded entry.
-func skipEntry(b []byte) ([]byte, bool) {
-	flags, text, rest, ok := entryKey(b)
-	if !ok {
-		return nil, false
-	}
-	rest, session, ok := skipFacts(flags, rest)
-	return rest, ok && !(session && len(text) == 0)
-}
-
-// skipFacts returns what follows an entry, given the bytes behind its identifying text, and whether
-// the entry has a session id.
-func skipFacts(flags byte, b []byte) (rest []byte, session, ok bool) {
-	d := wire.NewDecoder(b)
+// skipFacts skips what follows the identifying text of an entry. If the entry has a session id, it
+// returns the full text.
+func skipFacts(d *wire.Decoder, flags byte) (full []byte, session bool) {
 	session = d.Uvarint()&depthSession != 0
 	d.Bytes(4)
 	d.Uvarint()
@@ -112,43 +98,38 @@ func skipFacts(flags byte, b []byte) (rest []byte, session, ok bool) {
 		d.Bytes(4)
 	}
 	if session {
-		d.Long()
+		full = d.Long()
 	}
-	return d.Rest(), session, d.OK()
+	return full, session
+}
+
+// skipEntry skips an encoded entry. It fails for one with a session id and no text without.
+func skipEntry(d *wire.Decoder) {
+	flags, text := entryKey(d)
+	_, session := skipFacts(d, flags)
+	d.Require(!session || len(text) > 0)
 }
 
 // sessionURI returns the full path and query of the first encoded entry, or false if that is its
 // identifying text.
 func sessionURI(b []byte) ([]byte, bool) {
-	flags, _, facts, ok := entryKey(b)
-	if !ok {
-		return nil, false
-	}
-	rest, session, ok := skipFacts(flags, facts)
-	if !ok || !session {
-		return nil, false
-	}
-	d := wire.NewDecoder(facts[:len(facts)-len(rest)])
-	d.Uvarint()
-	d.Bytes(4)
-	d.Uvarint()
-	if flags&entryFarVia != 0 {
-		d.Bytes(4)
-	}
-	return d.Long(), true
+	d := wire.NewDecoder(b)
+	flags, _ := entryKey(&d)
+	full, session := skipFacts(&d, flags)
+	return full, session && d.OK()
 }
 
 // decodeEntry decodes the first encoded entry. The URI is a copy.
 func decodeEntry(b []byte, host HostID, ordinal uint32) (Entry, []byte, bool) {
-	flags, uri, rest, ok := entryKey(b)
-	if !ok {
+	d := wire.NewDecoder(b)
+	flags, uri := entryKey(&d)
+	if !d.OK() {
 		return Entry{}, nil, false
 	}
 	e := Entry{Ordinal: ordinal, Origin: flags & entryOrigin, RequestURI: string(uri), Seed: flags&entrySeed != 0}
 	if flags&entryExtended != 0 {
 		e.Redirects, e.Priority = b[1], int8(b[2])
 	}
-	d := wire.NewDecoder(rest)
 	depth := d.Uvarint()
 	e.Depth, e.Sitemap, e.Frequency = uint16(depth), depth&depthSitemap != 0, Frequency(depth>>depthFrequency&7)
 	e.FirstSeen = fromSeconds(d.Uint32())
@@ -168,25 +149,25 @@ func decodeEntry(b []byte, host HostID, ordinal uint32) (Entry, []byte, bool) {
 
 // nthEntry returns the encoded entries from the n-th on.
 func nthEntry(b []byte, n int) ([]byte, bool) {
-	ok := true
-	for ; n > 0 && ok; n-- {
-		b, ok = skipEntry(b)
+	d := wire.NewDecoder(b)
+	for ; n > 0 && d.OK(); n-- {
+		skipEntry(&d)
 	}
-	return b, ok && len(b) > 0
+	return d.Rest(), d.Len() > 0
 }
 
 // sameURL reports whether the first encoded entry has the given origin and identifying text.
 func sameURL(b []byte, origin uint8, uri string) bool {
-	flags, text, _, ok := entryKey(b)
-	return ok && flags&entryOrigin == origin && len(text) == len(uri) && string(text) == uri
+	d := wire.NewDecoder(b)
+	flags, text := entryKey(&d)
+	return d.OK() && flags&entryOrigin == origin && len(text) == len(uri) && string(text) == uri
 }
 
 // countEntries counts the encoded entries of a block.
-func countEntries(b []byte) (int, bool) {
-	n, ok := 0, true
-	for len(b) > 0 && ok {
-		b, ok = skipEntry(b)
-		n++
+func countEntries(b []byte) (n int, ok bool) {
+	d := wire.NewDecoder(b)
+	for ; d.Len() > 0; n++ {
+		skipEntry(&d)
 	}
-	return n, ok
+	return n, d.OK()
 }

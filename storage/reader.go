@@ -6,6 +6,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/wire"
 )
 
 // Head is a URL with its last outcome.
@@ -108,13 +109,15 @@ func (rd *reader) find(u weburl.URL, full string, fingerprint uint64) (uint32, e
 	text := u.RequestURI()
 	_, block, _, _ := seenBlock(rd.tx.Bucket(bucketSeen).Cursor(), rd.row.id, fingerprint, nil)
 	candidates := seenOrdinals(block, fingerprint, nil)
-	for b, ordinal := rd.row.tail, rd.row.spilled; len(b) > 0; ordinal++ {
-		if sameURL(b, origin, text) {
+	tail := wire.NewDecoder(rd.row.tail)
+	for ordinal := rd.row.spilled; tail.Len() > 0; ordinal++ {
+		if sameURL(tail.Rest(), origin, text) {
 			candidates = append(candidates, ordinal)
 		}
-		if b, ok = skipEntry(b); !ok {
-			return 0, ErrCorrupt
-		}
+		skipEntry(&tail)
+	}
+	if !tail.OK() {
+		return 0, ErrCorrupt
 	}
 	other, err := uint32(0), ErrNotFound
 	for _, ordinal := range candidates {

@@ -18,19 +18,20 @@ var (
 // Decoder reads fields from the front of a byte slice. After the first failure every read returns a
 // zero value. The zero Decoder has no bytes. It must not be used concurrently.
 type Decoder struct {
-	rest []byte
-	err  error
+	b   []byte
+	at  int // the offset of the next field
+	err error
 }
 
 // NewDecoder returns a Decoder of b. The slices that its methods return are parts of b.
-func NewDecoder(b []byte) Decoder { return Decoder{rest: b} }
+func NewDecoder(b []byte) Decoder { return Decoder{b: b} }
 
 // Fail records a failure unless there is one already. Nothing is left to be read after it.
 func (d *Decoder) Fail(err error) {
 	if d.err == nil {
 		d.err = err
 	}
-	d.rest = nil
+	d.b, d.at = nil, 0
 }
 
 // Require fails with ErrRange unless a condition on the values read so far holds.
@@ -48,91 +49,85 @@ func (d *Decoder) Err() error { return d.err }
 
 // End returns the first failure, ErrRest if bytes are left, or nil.
 func (d *Decoder) End() error {
-	if d.err == nil && len(d.rest) > 0 {
+	if d.err == nil && d.at < len(d.b) {
 		return ErrRest
 	}
 	return d.err
 }
 
 // Rest returns the bytes that are left without reading them.
-func (d *Decoder) Rest() []byte { return d.rest }
+func (d *Decoder) Rest() []byte { return d.b[d.at:] }
 
 // Len returns the number of bytes that are left.
-func (d *Decoder) Len() int { return len(d.rest) }
+func (d *Decoder) Len() int { return len(d.b) - d.at }
 
 // Bytes reads n bytes. A negative n fails.
 func (d *Decoder) Bytes(n int) []byte {
-	if uint(n) > uint(len(d.rest)) {
+	if uint(n) > uint(len(d.b)-d.at) {
 		d.Fail(ErrShort)
 		return nil
 	}
-	v := d.rest[:n]
-	d.rest = d.rest[n:]
-	return v
+	d.at += n
+	return d.b[d.at-n : d.at]
 }
 
 // Byte reads one byte.
 func (d *Decoder) Byte() byte {
-	if len(d.rest) == 0 {
+	if d.at >= len(d.b) {
 		d.Fail(ErrShort)
 		return 0
 	}
-	v := d.rest[0]
-	d.rest = d.rest[1:]
-	return v
+	d.at++
+	return d.b[d.at-1]
 }
 
 // Uint16 reads a big-endian number of 16 bits.
 func (d *Decoder) Uint16() uint16 {
-	if len(d.rest) < 2 {
+	if len(d.b)-d.at < 2 {
 		d.Fail(ErrShort)
 		return 0
 	}
-	v := binary.BigEndian.Uint16(d.rest)
-	d.rest = d.rest[2:]
-	return v
+	d.at += 2
+	return binary.BigEndian.Uint16(d.b[d.at-2:])
 }
 
 // Uint32 reads a big-endian number of 32 bits.
 func (d *Decoder) Uint32() uint32 {
-	if len(d.rest) < 4 {
+	if len(d.b)-d.at < 4 {
 		d.Fail(ErrShort)
 		return 0
 	}
-	v := binary.BigEndian.Uint32(d.rest)
-	d.rest = d.rest[4:]
-	return v
+	d.at += 4
+	return binary.BigEndian.Uint32(d.b[d.at-4:])
 }
 
 // Uint64 reads a big-endian number of 64 bits.
 func (d *Decoder) Uint64() uint64 {
-	if len(d.rest) < 8 {
+	if len(d.b)-d.at < 8 {
 		d.Fail(ErrShort)
 		return 0
 	}
-	v := binary.BigEndian.Uint64(d.rest)
-	d.rest = d.rest[8:]
-	return v
+	d.at += 8
+	return binary.BigEndian.Uint64(d.b[d.at-8:])
 }
 
 // Uvarint reads an unsigned number as encoding/binary encodes it.
 func (d *Decoder) Uvarint() uint64 {
-	if len(d.rest) > 0 && d.rest[0] < 0x80 { // as most are
-		v := uint64(d.rest[0])
-		d.rest = d.rest[1:]
-		return v
+	if d.at < len(d.b) && d.b[d.at] < 0x80 { // as most are
+		d.at++
+		return uint64(d.b[d.at-1])
 	}
 	return d.longUvarint()
 }
 
 func (d *Decoder) longUvarint() uint64 {
-	v, n := binary.Uvarint(d.rest)
+	v, n := binary.Uvarint(d.b[d.at:])
 	return advance(d, v, n)
 }
 
 // Varint reads a signed number as encoding/binary encodes it.
 func (d *Decoder) Varint() int64 {
-	v, n := binary.Varint(d.rest)
+	v, n := binary.Varint(d.b[d.at:])
 	return advance(d, v, n)
 }
 
@@ -147,7 +142,7 @@ func advance[T int64 | uint64](d *Decoder, v T, n int) T {
 		d.Fail(ErrShort)
 		return 0
 	}
-	d.rest = d.rest[n:]
+	d.at += n
 	return v
 }
 
@@ -166,8 +161,12 @@ func (d *Decoder) Short() []byte { return d.Bytes(int(d.Byte())) }
 
 // Long reads bytes behind their length in an unsigned number of variable size.
 func (d *Decoder) Long() []byte {
-	n := d.Uvarint()
-	if n > uint64(len(d.rest)) {
+	if d.at < len(d.b) && d.b[d.at] < 0x80 { // as Uvarint, without the call
+		d.at++
+		return d.Bytes(int(d.b[d.at-1]))
+	}
+	n := d.longUvarint()
+	if n > uint64(d.Len()) {
 		d.Fail(ErrShort)
 		return nil
 	}
