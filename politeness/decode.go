@@ -1,10 +1,11 @@
 package politeness
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/wire"
 )
 
 // DecodeState reads what [State.AppendBinary] wrote, now or in an earlier version. An error wraps [ErrState]. No bytes
@@ -13,7 +14,7 @@ func DecodeState(b []byte) (State, error) {
 	if len(b) == 0 {
 		return State{}, nil
 	}
-	d := decoder{rest: b[1:]}
+	d := decoder{wire.NewDecoder(b[1:])}
 	var s State
 	switch b[0] {
 	case 1:
@@ -23,15 +24,15 @@ func DecodeState(b []byte) (State, error) {
 	default:
 		return State{}, fmt.Errorf("%w: version %d, this program knows 1 to %d", ErrState, b[0], stateVersion)
 	}
-	if d.bad || len(d.rest) > 0 {
+	if d.End() != nil {
 		return State{}, fmt.Errorf("%w: %x", ErrState, b)
 	}
 	return s, nil
 }
 
 func (d *decoder) state(version byte) (s State) {
-	has := d.byte()
-	d.refuse(has >= hasEnds)
+	has := d.Byte()
+	d.Require(has < hasEnds)
 	if has&hasEnd != 0 {
 		s.LastEnd = d.time()
 	}
@@ -48,11 +49,9 @@ func (d *decoder) state(version byte) (s State) {
 		s.TroubleSince = d.time()
 	}
 	if has&hasTrouble != 0 {
-		s.Backoff, s.Failures, s.Calm = d.byte(), d.byte(), d.byte()
+		s.Backoff, s.Failures, s.Calm = d.Byte(), d.Byte(), d.Byte()
 		if version > 2 {
-			cause := d.uvarint()
-			d.refuse(cause > math.MaxUint16)
-			s.Cause = uint16(cause)
+			s.Cause = uint16(d.UvarintMax(math.MaxUint16))
 		}
 	}
 	if has&hasSetDelay != 0 {
@@ -63,13 +62,13 @@ func (d *decoder) state(version byte) (s State) {
 
 // state1 reads version 1, which knew a single hold, no lines and no hours.
 func (d *decoder) state1() (s State) {
-	has := d.byte()
-	d.refuse(has >= hasSetDelay)
+	has := d.Byte()
+	d.Require(has < hasSetDelay)
 	if has&hasEnd != 0 {
 		s.LastEnd = d.time()
 	}
 	if has&hasHolds != 0 {
-		s.Holds = []Hold{{Until: d.time(), Length: d.duration(), Reason: Reason(d.byte())}}
+		s.Holds = []Hold{{Until: d.time(), Length: d.duration(), Reason: Reason(d.Byte())}}
 	}
 	if has&hasAsked != 0 {
 		s.Asked.Delay = d.duration()
@@ -81,21 +80,21 @@ func (d *decoder) state1() (s State) {
 		s.TroubleSince = d.time()
 	}
 	if has&hasTrouble != 0 {
-		s.Backoff, s.Failures, s.Calm = d.byte(), d.byte(), d.byte()
+		s.Backoff, s.Failures, s.Calm = d.Byte(), d.Byte(), d.Byte()
 	}
 	return s
 }
 
 func (d *decoder) holds() (list []Hold) {
-	n, headers := d.byte(), 0
-	d.refuse(n == 0 || n > maxHolds)
-	for ; n > 0 && !d.bad; n-- {
-		x := Hold{Until: d.time(), Length: d.duration(), Reason: Reason(d.byte())}
+	n, headers := d.Byte(), 0
+	d.Require(n > 0 && n <= maxHolds)
+	for ; n > 0 && d.OK(); n-- {
+		x := Hold{Until: d.time(), Length: d.duration(), Reason: Reason(d.Byte())}
 		x.Header = d.text()
 		headers += len(x.Header)
-		d.refuse(headers > MaxHeader)
+		d.Require(headers <= MaxHeader)
 		for _, other := range list {
-			d.refuse(other.Reason.kind() == x.Reason.kind())
+			d.Require(other.Reason.kind() != x.Reason.kind())
 		}
 		list = append(list, x)
 	}
@@ -103,91 +102,42 @@ func (d *decoder) holds() (list []Hold) {
 }
 
 func (d *decoder) asked() (a Asked) {
-	counts := d.byte()
+	counts := d.Byte()
 	rates, visits := int(counts>>1&7), int(counts>>4&7)
-	d.refuse(rates > MaxRates || visits > MaxVisits || counts > 0x7f)
+	d.Require(rates <= MaxRates && visits <= MaxVisits && counts <= 0x7f)
 	a.Rate, a.Delay, a.Line = counts&1 != 0, d.duration(), d.line()
-	for ; rates > 0 && !d.bad; rates-- {
+	for ; rates > 0 && d.OK(); rates-- {
 		a.Rates = append(a.Rates, Rate{d.window(), d.duration(), d.line()})
 	}
-	for ; visits > 0 && !d.bad; visits-- {
+	for ; visits > 0 && d.OK(); visits-- {
 		a.Visits = append(a.Visits, Visit{d.window(), d.line()})
 	}
 	return a.bounded()
 }
 
-// decoder reads parts from the front of rest. After the first that is not there all are zero.
-type decoder struct {
-	rest []byte
-	bad  bool
-}
-
-// refuse takes note that what was read means nothing.
-func (d *decoder) refuse(bad bool) {
-	if bad {
-		d.rest, d.bad = nil, true
-	}
-}
-
-func (d *decoder) byte() byte {
-	if len(d.rest) == 0 {
-		d.bad = true
-		return 0
-	}
-	c := d.rest[0]
-	d.rest = d.rest[1:]
-	return c
-}
+// decoder reads the parts of a state.
+type decoder struct{ wire.Decoder }
 
 func (d *decoder) text() string {
-	n := int(d.byte())
-	if d.refuse(n > MaxHeader || n > len(d.rest)); d.bad {
-		return ""
-	}
-	s := string(d.rest[:n])
-	d.rest = d.rest[n:]
-	return s
-}
-
-func (d *decoder) uvarint() uint64 {
-	v, n := binary.Uvarint(d.rest)
-	if n <= 0 {
-		d.rest, d.bad = nil, true
-		return 0
-	}
-	d.rest = d.rest[n:]
-	return v
+	n := int(d.Byte())
+	d.Require(n <= MaxHeader)
+	return string(d.Bytes(n))
 }
 
 func (d *decoder) line() Line {
-	l := Line{Origin: d.byte()}
-	n := d.uvarint()
-	d.refuse(n > maxLine)
-	l.Number = uint32(n)
-	return l
+	return Line{Origin: d.Byte(), Number: uint32(d.UvarintMax(maxLine))}
 }
 
 func (d *decoder) window() Window {
-	from, to := d.uvarint(), d.uvarint()
-	d.refuse(from > minutes || to > minutes)
-	return Window{uint16(from), uint16(to)}
+	return Window{uint16(d.UvarintMax(minutes)), uint16(d.UvarintMax(minutes))}
 }
 
-func (d *decoder) duration() time.Duration {
-	v := time.Duration(d.uvarint())
-	d.refuse(v < 0)
-	return max(v, 0)
-}
+func (d *decoder) duration() time.Duration { return time.Duration(d.UvarintMax(math.MaxInt64)) }
 
 func (d *decoder) time() time.Time {
-	seconds, n := binary.Varint(d.rest)
-	if n <= 0 {
-		d.rest, d.bad = nil, true
-		return time.Time{}
-	}
-	d.rest = d.rest[n:]
-	nanoseconds := d.uvarint()
-	if d.refuse(nanoseconds >= uint64(time.Second) || seconds > maxSeconds || seconds < -maxSeconds); d.bad {
+	seconds, nanoseconds := d.Varint(), d.UvarintMax(uint64(time.Second)-1)
+	d.Require(seconds >= -maxSeconds && seconds <= maxSeconds)
+	if !d.OK() {
 		return time.Time{}
 	}
 	return time.Unix(seconds, int64(nanoseconds)).UTC()

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/flate"
+
+	"github.com/amble-crawler/amble/internal/wire"
 )
 
 // ErrRecord is what every error of DecodeRecord wraps: the bytes are no record, or a damaged one.
@@ -88,97 +90,65 @@ func DecodeRecord(b []byte) (Record, error) {
 	if crc32.ChecksumIEEE(b) != sum {
 		return Record{}, fmt.Errorf("%w: checksum does not match", ErrRecord)
 	}
-	d := decoder{rest: b}
-	if v := d.octet(); d.err == nil && v != recordVersion {
+	d := newDecoder(b)
+	if v := d.Byte(); d.OK() && v != recordVersion {
 		return Record{}, fmt.Errorf("%w: version %d, this program knows version %d", ErrRecord, v, recordVersion)
 	}
-	r := Record{Class: Class(d.octet()), Copy: Class(d.octet()), Failure: Failure(d.octet())}
-	flags := d.octet()
+	r := Record{Class: Class(d.Byte()), Copy: Class(d.Byte()), Failure: Failure(d.Byte())}
+	flags := d.Byte()
 	r.Cut = flags&flagCut != 0
 	r.Status, r.Failures, r.Redirects = d.number(), d.number(), d.number()
 	r.Fetched, r.Expires, r.Refresh, r.FirstUnreachable = d.time(), d.time(), d.time(), d.time()
 	r.FinalURL, r.ETag, r.LastModified = d.text(), d.text(), d.text()
-	r.Body = d.body(flags&flagDeflate != 0)
-	if d.err == nil && flags >= flagsEnd {
+	r.Body = d.body(d.number(), flags&flagDeflate != 0)
+	if flags >= flagsEnd {
 		d.fail("unknown flags")
 	}
-	if d.err == nil {
-		d.err = r.check()
+	err := d.failure()
+	if err == nil {
+		err = r.check()
 	}
-	if d.err != nil {
-		return Record{}, d.err
+	if err != nil {
+		return Record{}, err
 	}
 	return r, nil
 }
 
-// decoder reads the parts of a record. After the first error it returns zeros.
-type decoder struct {
-	rest []byte
-	err  error
-}
+// decoder reads the parts of a record.
+type decoder struct{ wire.Decoder }
 
-func (d *decoder) fail(what string) {
-	if d.err == nil {
-		d.err = fmt.Errorf("%w: %s", ErrRecord, what)
-	}
-	d.rest = nil
-}
+func newDecoder(b []byte) decoder { return decoder{wire.NewDecoder(b)} }
 
-func (d *decoder) octet() byte {
-	if len(d.rest) == 0 {
-		d.fail("too short")
-		return 0
+func (d *decoder) fail(what string) { d.Fail(errors.New(what)) }
+
+// failure returns the first failure as an error that wraps ErrRecord, nil if all was read to the end.
+func (d *decoder) failure() error {
+	if err := d.End(); err != nil {
+		return fmt.Errorf("%w: %w", ErrRecord, err)
 	}
-	c := d.rest[0]
-	d.rest = d.rest[1:]
-	return c
+	return nil
 }
 
 // number reads a small number, such as a count or a length.
-func (d *decoder) number() int {
-	v, n := binary.Uvarint(d.rest)
-	if n <= 0 || v > 1<<30 {
-		d.fail("bad number")
-		return 0
-	}
-	d.rest = d.rest[n:]
-	return int(v)
-}
+func (d *decoder) number() int { return int(d.UvarintMax(1 << 30)) }
 
-func (d *decoder) time() time.Time {
-	v, n := binary.Varint(d.rest)
-	if n <= 0 {
-		d.fail("bad time")
-		return time.Time{}
-	}
-	d.rest = d.rest[n:]
-	return fromMilli(v)
-}
+func (d *decoder) time() time.Time { return fromMilli(d.Varint()) }
 
-func (d *decoder) text() string {
-	n := d.number()
-	if n > len(d.rest) {
-		d.fail("text longer than the record")
-		return ""
-	}
-	s := string(d.rest[:n])
-	d.rest = d.rest[n:]
-	return s
-}
+func (d *decoder) text() string { return string(d.Long()) }
 
-// body reads all that is left.
-func (d *decoder) body(packed bool) []byte {
-	n := d.number()
+// body reads a body of n bytes, which is all that is left.
+func (d *decoder) body(n int, packed bool) []byte {
+	rest := d.Bytes(d.Len())
 	switch {
-	case d.err != nil:
-	case n > MaxBody || !packed && n != len(d.rest) || packed && n > maxRatio*len(d.rest):
+	case !d.OK():
+	case n > MaxBody || !packed && n != len(rest) || packed && n > maxRatio*len(rest):
 		d.fail("impossible length of the body")
 	case n == 0:
 	case !packed:
-		return bytes.Clone(d.rest)
+		return bytes.Clone(rest)
 	default:
 		body := make([]byte, n)
-		r := flate.NewReader(bytes.NewReader(d.rest))
+		r := flate.NewReader(bytes.NewReader(rest))
 		if _, err := io.ReadFull(r, body); err != nil {
 			d.fail("damaged body")
 			return nil

@@ -76,49 +76,34 @@ func DecodePasts(b []byte) (Pasts, error) {
 	if len(b) == 0 {
 		return nil, nil
 	}
-	d := decoder{rest: b}
-	if v := d.octet(); v != pastVersion || len(b) > maxPasts {
+	d := newDecoder(b)
+	if v := d.Byte(); v != pastVersion || len(b) > maxPasts {
 		return nil, fmt.Errorf("%w: %d bytes of version %d are no earlier versions", ErrRecord, len(b), v)
 	}
-	n := int(d.octet())
+	n := int(d.Byte())
 	if n > MaxPast {
 		return nil, fmt.Errorf("%w: %d earlier versions", ErrRecord, n)
 	}
 	var list Pasts
 	for range n {
-		v := Past{Class: Class(d.octet())}
-		copy(v.Version[:], d.octets(len(v.Version)))
+		v := Past{Class: Class(d.Byte())}
+		copy(v.Version[:], d.Bytes(len(v.Version)))
 		v.Size = d.number()
 		v.Confirmed, v.Replaced = d.time(), d.time()
-		packed := decoder{rest: d.octets(d.number())}
+		packed := newDecoder(d.Bytes(d.number()))
 		if v.Size > MaxBody || v.Class >= classEnd {
 			d.fail("impossible version")
 		}
-		if len(packed.rest) > 0 && d.err == nil {
-			packed.rest = append(binary.AppendUvarint(nil, uint64(v.Size)), packed.rest...)
-			v.Body = packed.body(true)
+		if d.OK() && packed.Len() > 0 {
+			v.Body = packed.body(v.Size, true)
 		}
-		if d.err == nil {
-			d.err = packed.err
+		if !packed.OK() {
+			d.Fail(packed.Err())
 		}
 		list = append(list, v)
 	}
-	if d.err == nil && len(d.rest) > 0 {
-		d.fail("more than the versions")
-	}
-	if d.err != nil {
-		return nil, d.err
+	if err := d.failure(); err != nil {
+		return nil, err
 	}
 	return list, nil
-}
-
-// octets reads so many.
-func (d *decoder) octets(n int) []byte {
-	if n > len(d.rest) {
-		d.fail("too short")
-		return nil
-	}
-	b := d.rest[:n]
-	d.rest = d.rest[n:]
-	return b
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/amble-crawler/amble/internal/wire"
 )
 
 // anyTime draws an instant, also those that a row cannot hold.
@@ -30,8 +32,7 @@ func anyText() *rapid.Generator[string] {
 	)
 }
 
-// TestAnyOutcome: whatever an outcome has in its fields, its row can be read, and has what the
-// fields can hold.
+// TestAnyOutcome: the row of any outcome can be read and holds what the fields can hold.
 func TestAnyOutcome(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Outcome{
@@ -63,7 +64,7 @@ func TestAnyOutcome(t *testing.T) {
 	})
 }
 
-// TestAnyEntry: the same of a URL.
+// TestAnyEntry: the same for a URL.
 func TestAnyEntry(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := Entry{
@@ -83,14 +84,15 @@ func TestAnyEntry(t *testing.T) {
 		}
 		b := append(appendEntry(nil, host, &e), "rest"...)
 		got, rest, ok := decodeEntry(b, host, 0)
-		skipped, whole := skipEntry(b)
-		if !ok || !whole || string(rest) != "rest" || string(skipped) != "rest" || got != e {
-			t.Fatalf("read %+v, want %+v; %q and %q are left", got, e, rest, skipped)
+		d := wire.NewDecoder(b)
+		skipEntry(&d)
+		if !ok || !d.OK() || string(rest) != "rest" || string(d.Rest()) != "rest" || got != e {
+			t.Fatalf("read %+v, want %+v; %q and %q are left", got, e, rest, d.Rest())
 		}
 	})
 }
 
-// TestAnyStart: whatever delay or wait a host asks for, the start ledger can be read to its end.
+// TestAnyStart: the start ledger can be read to its end with any delays and waits.
 func TestAnyStart(t *testing.T) {
 	dir := t.TempDir()
 	durations := rapid.OneOf(

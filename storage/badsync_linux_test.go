@@ -15,8 +15,8 @@ import (
 // badSyncChild is the environment variable with the data directory of the process whose syncs fail.
 const badSyncChild = "AMBLE_TEST_BADSYNC"
 
-// TestBadSync: what a commit says and shows after its first or its last sync failed. The syncs fail
-// in a process of its own, which runs this test too.
+// TestBadSync: what a commit returns and what the store shows after its first or its last sync
+// failed. The syncs fail in a separate process, which runs this test too.
 func TestBadSync(t *testing.T) {
 	if dir := os.Getenv(badSyncChild); dir != "" {
 		failSyncs(t, dir)
@@ -51,7 +51,7 @@ func foundBatch(t *testing.T, s *Store, urls ...string) *Batch {
 	return &b
 }
 
-// failSyncs is what the child does: it lets syncs fail that are named by their number from the last
+// failSyncs runs in the child. It makes syncs fail that are given by their number since the last
 // arm.
 func failSyncs(t *testing.T, dir string) {
 	var before, failing atomic.Int64 // calls of fdatasync so far; the number of that which fails
@@ -98,7 +98,7 @@ func failSyncs(t *testing.T, dir string) {
 	}
 }
 
-// sameCounters: what the store counts is what it holds.
+// sameCounters checks that the counters equal what the store holds.
 func sameCounters(t *testing.T, s *Store, urls uint64) {
 	t.Helper()
 	held, hosts := uint64(0), uint64(0)

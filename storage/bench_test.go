@@ -1,8 +1,11 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -13,8 +16,10 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// benchSizes are the numbers of URLs on which the benchmarks work: a million, and those of AMBLE_BENCH_URLS too:
-// AMBLE_BENCH_URLS=10000000,50000000 go test -run '^$' -bench . -benchtime 1x ./storage
+// benchSizes returns the numbers of URLs on which the benchmarks work: a million, and those of
+// AMBLE_BENCH_URLS:
+//
+//	AMBLE_BENCH_URLS=10000000,50000000 go test -run '^$' -bench . -benchtime 1x ./storage
 func benchSizes(b *testing.B) []int {
 	sizes := []int{1_000_000}
 	for _, text := range strings.FieldsFunc(os.Getenv("AMBLE_BENCH_URLS"), func(r rune) bool { return r == ',' }) {
@@ -29,17 +34,16 @@ func benchSizes(b *testing.B) []int {
 	return sizes
 }
 
-// benchHosts is over how many hosts the stores of the benchmarks are uniform, where nothing else is said.
+// benchHosts is the number of hosts in the stores of the benchmarks.
 const benchHosts = 10_000
 
-// benchURLs makes URLs that look like a crawl's: uniform over the hosts, about
-// 75 bytes each.
+// benchURLs makes URLs that look like a crawl's: uniform over the hosts, about 75 bytes each.
 type benchURLs struct {
 	hosts int
 	n     int // made so far
 }
 
-// host is the number of the n-th URL's host.
+// host returns the number of the n-th URL's host.
 func (g *benchURLs) host(n int) int {
 	mixed := (uint64(n) + 1) * 0x9e3779b97f4a7c15
 	mixed = (mixed ^ mixed>>29) * 0xbf58476d1ce4e5b9
@@ -48,7 +52,7 @@ func (g *benchURLs) host(n int) int {
 
 func benchHostName(host int) string { return "www.site-" + strconv.Itoa(host) + ".example" }
 
-// at is the n-th URL.
+// at returns the n-th URL.
 func (g *benchURLs) at(n int) weburl.URL {
 	o := weburl.Origin{Scheme: "https", Host: benchHostName(g.host(n)), Port: 443}
 	return o.URL("/articles/2026/section-" + strconv.Itoa(n%17) + "/story-" + strconv.Itoa(n) + ".html")
@@ -59,14 +63,14 @@ func (g *benchURLs) next() weburl.URL {
 	return g.at(g.n)
 }
 
-// benchBatch is how many new URLs a commit carries.
+// benchBatch is the number of new URLs in a commit.
 const benchBatch = 20000
 
 func benchFound(s *Store, u weburl.URL) Found {
 	return Found{URL: u, Fingerprint: s.Fingerprint(u), Depth: 3, ViaHost: 1, ViaOrdinal: 77, At: someTime}
 }
 
-// benchOutcome is what became of the n-th URL of a host.
+// benchOutcome returns an outcome for the n-th URL of a host.
 func benchOutcome(n uint64) Outcome {
 	return Outcome{
 		State: Fetched, Status: 200, At: someTime, Bytes: 20_000 + n, Digest: n*0x9e3779b97f4a7c15 + 1,
@@ -88,13 +92,14 @@ func benchClose(b *testing.B, s *Store) {
 	}
 }
 
-// commits are how long commits took, and the most anonymous memory that the process had after one of them.
+// commits are the durations of commits, and the most anonymous memory of the process after one of
+// them.
 type commits struct {
 	took      []time.Duration
 	anonymous int
 }
 
-// newCommits gives back what the benchmark used before, so that the memory is that of the commits.
+// newCommits frees what the benchmark used before, so that the memory is that of the commits.
 func newCommits() *commits {
 	debug.FreeOSMemory()
 	return &commits{}
@@ -139,7 +144,7 @@ func reportSize(b *testing.B, path string, urls int) {
 	b.ReportMetric(float64(benchFileSize(b, path))/float64(urls), "B/url")
 }
 
-// anonymousBytes is the process's memory less what is mapped from files, 0 where the system does not tell.
+// anonymousBytes returns the memory of the process without mapped files, or 0 if it is unknown.
 func anonymousBytes() int {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -152,4 +157,102 @@ func anonymousBytes() int {
 		}
 	}
 	return 0
+}
+
+// BENCH_STORE names a directory in which the benchmarks keep their filled stores, because filling
+// one of 50 million URLs takes longer than the measurements on it. Without it each benchmark fills
+// a store in a temporary directory.
+func benchKept() string { return os.Getenv("BENCH_STORE") }
+
+// madeStore fills a store and returns its directory. A kept store gets its name when it is complete
+// and replaces an earlier one; what an interrupted benchmark leaves has another name.
+func madeStore(b *testing.B, name string, fill func(dir string)) string {
+	if benchKept() == "" {
+		dir := b.TempDir()
+		fill(dir)
+		return dir
+	}
+	dir := filepath.Join(benchKept(), name)
+	part := dir + ".part"
+	if err := errors.Join(os.RemoveAll(part), os.MkdirAll(part, 0o755)); err != nil {
+		b.Fatal(err)
+	}
+	fill(part)
+	if err := errors.Join(os.RemoveAll(dir), os.Rename(part, dir)); err != nil {
+		b.Fatal(err)
+	}
+	return dir
+}
+
+// keptStore returns the directory of a kept store, or fills one.
+func keptStore(b *testing.B, name string, fill func(dir string)) string {
+	if benchKept() != "" {
+		dir := filepath.Join(benchKept(), name)
+		if _, err := os.Stat(dir); err == nil {
+			b.Logf("uses %s", dir)
+			return dir
+		}
+	}
+	return madeStore(b, name, fill)
+}
+
+// changeable returns the directory of a store that the benchmark may change: a copy of a kept one.
+func changeable(b *testing.B, dir, file string) string {
+	if benchKept() == "" {
+		return dir
+	}
+	own := b.TempDir()
+	if err := copyFile(filepath.Join(own, file), filepath.Join(dir, file)); err != nil {
+		b.Fatal(err)
+	}
+	return own
+}
+
+func copyFile(to, from string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	out, err := os.Create(to)
+	if err != nil {
+		return errors.Join(err, in.Close())
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Sync(), out.Close(), in.Close())
+}
+
+// cycled is a store in which a crawl goes on.
+type cycled interface {
+	path() string
+	take(b *testing.B, host int) // reads the next URL of a host and notes its outcome
+	find(u weburl.URL)           // notes a link of it
+	full() bool                  // whether that is as much as a crawl commits at a time
+	commit() error               // writes all that was noted, durable
+}
+
+// benchCycle takes the next URL of host after host and completes it with ten links, two of which
+// are new. All of that counts, including the creation of the links. It returns its measurements.
+func benchCycle(b *testing.B, g *benchURLs, s cycled) point {
+	size, disk := g.n, benchFileSize(b, s.path())
+	all := newCommits()
+	cycles := 0
+	for b.Loop() {
+		for !s.full() {
+			cycles++
+			s.take(b, cycles%g.hosts)
+			for i := range 10 {
+				u := g.at(1 + (cycles*2654435761+i*40503)%g.n)
+				if i < 2 {
+					u = g.next()
+				}
+				s.find(u)
+			}
+		}
+		all.time(b, s.commit)
+	}
+	rate := float64(cycles) / b.Elapsed().Seconds()
+	all.report(b, cycles, "commit-cycles")
+	b.ReportMetric(rate, "cycles/s")
+	b.ReportMetric(float64(disk)/float64(size), "B/url")
+	return point{Items: size, Rate: rate, Worst: all.longest(), Memory: all.anonymous, Disk: disk}
 }

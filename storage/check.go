@@ -2,27 +2,29 @@ package storage
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
 
 	bolt "go.etcd.io/bbolt"
+
+	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// Finding is one thing that Check found wrong.
+// Finding is a defect that Check found.
 type Finding struct{ Text string }
 
-// Check reads the whole database in one long read transaction and reports
-// everything that contradicts FORMAT.md: bbolt's own page structure, rows that
-// cannot be read or belong to nothing, URLs without a fingerprint or the other
-// way round, URLs that are there twice, outcomes and due rows that do not match,
-// and counters that are not a full count. It is for a database that no daemon
-// writes. The error is the context's, or ErrCorrupt where pages are damaged: then
-// the rows are not looked at.
+// Check reads the whole database in one long read transaction and reports everything that
+// contradicts FORMAT.md: defects of bbolt's page structure, rows that cannot be read or belong to
+// nothing, URLs without a fingerprint and fingerprints without a URL, URLs that are stored twice,
+// outcomes without their due rows and due rows without an outcome, and counters that differ from a
+// full count. No process may write the database meanwhile. Check returns the context's error, or
+// ErrCorrupt if pages are damaged; then it does not look at the rows.
 func (s *Store) Check(ctx context.Context, report func(Finding)) error {
 	return guard(func() error {
-		return s.view(func(tx *bolt.Tx) error {
+		return s.db.View(func(tx *bolt.Tx) error {
 			if err := s.checkPages(ctx, tx, report); err != nil {
 				return err
 			}
@@ -43,7 +45,7 @@ func (s *Store) Check(ctx context.Context, report func(Finding)) error {
 	})
 }
 
-// checkPages makes sure that bbolt can follow all pages that a transaction sees.
+// checkPages checks that bbolt can follow all pages that a transaction sees.
 func (s *Store) checkPages(ctx context.Context, tx *bolt.Tx, report func(Finding)) error {
 	f, err := os.Open(s.path)
 	if err != nil {
@@ -61,7 +63,7 @@ func (s *Store) checkPages(ctx context.Context, tx *bolt.Tx, report func(Finding
 		report(Finding{text})
 	})
 	if err == nil && damaged {
-		err = fmt.Errorf("%w: its pages are damaged, and the rows in them were not looked at", ErrCorrupt)
+		err = fmt.Errorf("%w: its pages are damaged, and the rows in them were not checked", ErrCorrupt)
 	}
 	return err
 }
@@ -78,7 +80,7 @@ func (c *checker) found(format string, args ...any) {
 	c.report(Finding{fmt.Sprintf(format, args...)})
 }
 
-// totals compares the store's counters and row counts with the sums.
+// totals compares the counters of the store and the numbers of rows with the sums.
 func (c *checker) totals() {
 	counters, ok := decodeCounters(c.tx.Bucket(bucketMeta).Get(metaCounters))
 	if !ok {
@@ -89,13 +91,207 @@ func (c *checker) totals() {
 		c.found("counters are %+v, a full count gives %+v", counters, c.sum)
 	}
 	c.rows[string(bucketName)] = int(c.sum.Hosts)
-	for _, name := range [][]byte{bucketName, bucketURL, bucketSeen, bucketState, bucketDue, bucketRenew, bucketTrap, bucketPayload} {
+	for _, name := range [][]byte{
+		bucketName, bucketURL, bucketSeen, bucketState, bucketDue, bucketRecrawl, bucketTrap, bucketPayload,
+	} {
 		b := c.tx.Bucket(name)
 		if b == nil {
-			continue // a file of version 1 has no traps
+			continue // the file is of an older version
 		}
 		if n, want := b.Stats().KeyN, c.rows[string(name)]; n != want {
 			c.found("bucket %s has %d rows, %d belong to a host", name, n, want)
 		}
+	}
+}
+
+// host checks a host's row and all the rows of other buckets that belong to it.
+func (c *checker) host(k, v []byte) {
+	id := hostOfKey(k)
+	rd := reader{tx: c.tx}
+	if len(k) != hostKeySize || !rd.row.decode(id, v) {
+		c.found("host %d: row cannot be read", id)
+		return
+	}
+	r := &rd.row
+	c.sum.Hosts++
+	c.sum.URLs += uint64(r.next)
+	c.sum.Requests += uint64(r.requests)
+	c.sum.Bytes += r.bytes
+	if uint64(id) != c.sum.Hosts {
+		c.found("host %d has row number %d", id, c.sum.Hosts)
+	}
+	got := c.tx.Bucket(bucketName).Get([]byte(weburl.ReverseHost(string(r.name))))
+	if len(got) != hostKeySize || hostOfKey(got) != id {
+		c.found("host %d: bucket name has another host or none for %s", id, r.name)
+	}
+	if r.spilled > r.next || r.spilled%blockSize != 0 {
+		c.found("host %d: %d URLs of %d in blocks", id, r.spilled, r.next)
+		return
+	}
+	if n, ok := countEntries(r.tail); !ok || n != int(r.next-r.spilled) {
+		c.found("host %d: tail holds %d URLs, should hold %d", id, n, r.next-r.spilled)
+		return
+	}
+	if c.urls(&rd) {
+		c.seen(&rd)
+	}
+	c.states(r)
+	c.traps(id)
+	c.payloads(r)
+}
+
+// queueCount is a full count of one origin's queue.
+type queueCount struct{ queued, due, nextDue, recrawls, nextRecrawl uint32 }
+
+// urls reads the host's URLs and compares the counts in the row with a full count. It reports
+// whether all texts can be read.
+func (c *checker) urls(rd *reader) bool {
+	r := &rd.row
+	var counts [numStates]uint32
+	queues := make([]queueCount, len(r.origins))
+	for n := range r.next {
+		e, err := rd.entry(n)
+		if err != nil {
+			c.found("%v", err)
+			return false
+		}
+		if int(e.Origin) >= len(r.origins) {
+			c.found("host %d: URL %d of origin %d, which is unknown", r.id, n, e.Origin)
+			return false
+		}
+		o, err := rd.outcome(n)
+		if err != nil {
+			c.found("%v", err)
+			continue
+		}
+		counts[o.State]++
+		c.sum.States[o.State]++
+		c.queue(r, &queues[e.Origin], &e, &o)
+	}
+	if counts != r.counts {
+		c.found("host %d: counts are %v, a full count gives %v", r.id, r.counts, counts)
+	}
+	for i, o := range r.origins {
+		if got := (queueCount{o.queued, o.due, o.nextDue, o.recrawls, o.nextRecrawl}); got != queues[i] {
+			c.found("host %d: origin %d says %+v, a full count gives %+v", r.id, i, got, queues[i])
+		}
+	}
+	c.rows[string(bucketURL)] += int(r.spilled / blockSize)
+	return true
+}
+
+// queue counts one URL and looks for its due row.
+func (c *checker) queue(r *hostRow, q *queueCount, e *Entry, o *Outcome) {
+	due, recrawl := o.plan()
+	c.recrawl(r, q, e, recrawl)
+	if o.State == Queued && r.prioritized(e.Ordinal, e.Priority) {
+		due = dueAtOnce
+	} else if o.State == Queued {
+		q.queued++
+		if e.Ordinal < r.origins[e.Origin].cursor {
+			c.found("host %d: URL %d is queued but behind the cursor", r.id, e.Ordinal)
+		}
+	}
+	if due == 0 {
+		return
+	}
+	q.due++
+	if q.nextDue == 0 || due < q.nextDue {
+		q.nextDue = due
+	}
+	key := appendDueKey(nil, r.id, e.Origin, e.Priority, due, e.Ordinal)
+	if k, _ := c.tx.Bucket(bucketDue).Cursor().Seek(key); string(k) != string(key) {
+		c.found("host %d: URL %d is due but has no due row", r.id, e.Ordinal)
+		return
+	}
+	c.rows[string(bucketDue)]++
+}
+
+// seen checks that each URL outside the row has its fingerprint, once, in the block that a search
+// reads, and that no text is stored twice.
+func (c *checker) seen(rd *reader) {
+	r := &rd.row
+	items, last := 0, uint64(0)
+	texts := make(map[string]bool) // of the URLs that share the last fingerprint
+	cursor := c.tx.Bucket(bucketSeen).Cursor()
+	for k, v := cursor.Seek(appendHostKey(nil, r.id)); k != nil && hostOfKey(k) == r.id; k, v = cursor.Next() {
+		c.rows[string(bucketSeen)]++
+		if len(k) != seenKeySize || len(v)%seenItemSize != 0 || len(v) == 0 {
+			c.found("host %d: fingerprint block of %d bytes", r.id, len(v))
+			return
+		}
+		first := binary.BigEndian.Uint64(k[4:])
+		for ; len(v) > 0; v = v[seenItemSize:] {
+			fp, ordinal := binary.BigEndian.Uint64(v), binary.BigEndian.Uint32(v[8:])
+			if fp < first || fp < last {
+				c.found("host %d: fingerprints out of order", r.id)
+			}
+			if fp != last {
+				clear(texts)
+			}
+			last = fp
+			items++
+			c.fingerprint(rd, fp, ordinal, texts)
+		}
+	}
+	if items != int(r.spilled) {
+		c.found("host %d: %d fingerprints for %d URLs in blocks", r.id, items, r.spilled)
+	}
+	c.tail(rd)
+}
+
+func (c *checker) fingerprint(rd *reader, fp uint64, ordinal uint32, texts map[string]bool) {
+	r := &rd.row
+	e, err := rd.entry(ordinal)
+	if err != nil || ordinal >= r.spilled {
+		c.found("host %d: fingerprint of URL %d, which is not in a block", r.id, ordinal)
+		return
+	}
+	u := r.url(&e)
+	if c.store.Fingerprint(r.identity(&e)) != fp {
+		c.found("host %d: URL %d does not have the fingerprint of its text", r.id, ordinal)
+	}
+	if texts[u.String()] {
+		c.found("host %d: URL %d is stored twice", r.id, ordinal)
+	}
+	texts[u.String()] = true
+}
+
+// tail checks that the URLs in the row are not stored elsewhere too.
+func (c *checker) tail(rd *reader) {
+	r := &rd.row
+	for n := r.spilled; n < r.next; n++ {
+		e, err := rd.entry(n)
+		if err != nil {
+			c.found("%v", err)
+			return
+		}
+		id := r.identity(&e)
+		if at, err := rd.find(id, e.RequestURI, c.store.Fingerprint(id)); err != nil || at != n {
+			c.found("host %d: URL %d is stored twice", r.id, n)
+		}
+	}
+}
+
+// states checks the rows of the state bucket.
+func (c *checker) states(r *hostRow) {
+	cursor := c.tx.Bucket(bucketState).Cursor()
+	for k, v := cursor.Seek(appendHostKey(nil, r.id)); k != nil && hostOfKey(k) == r.id; k, v = cursor.Next() {
+		s, ok := decodeSlots(v)
+		if len(k) != blockKeySize || !ok || len(s.index) == 0 {
+			c.found("host %d: a row of outcomes cannot be read", r.id)
+			continue
+		}
+		block := binary.BigEndian.Uint32(k[4:])
+		last := block + uint32(s.index[len(s.index)-1])
+		if block%blockSize != 0 || block >= r.stateTop || last >= r.next {
+			c.found("host %d: outcomes of URLs %d to %d, but there are %d", r.id, block, last, r.next)
+		}
+		for i, body := range s.body {
+			if o, rest, ok := decodeOutcome(body); !ok || len(rest) != 0 || o.State == Queued {
+				c.found("host %d: outcome of URL %d cannot be read", r.id, block+uint32(s.index[i]))
+			}
+		}
+		c.rows[string(bucketState)]++
 	}
 }

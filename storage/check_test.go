@@ -11,7 +11,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// plantStore is a store with one host that has rows in every bucket.
+// plantStore returns a store with one host that has rows in every bucket.
 func plantStore(t *testing.T) *Store {
 	s := mustOpen(t, t.TempDir(), Options{NoSync: true})
 	t.Cleanup(func() { mustClose(t, s) })
@@ -29,7 +29,7 @@ func plantStore(t *testing.T) *Store {
 	return s
 }
 
-// editExtras sets a part of a row that there is none of.
+// editExtras sets the flag of a part of a row that does not exist.
 func editExtras(row []byte) []byte {
 	var r hostRow
 	r.decode(1, row)
@@ -75,11 +75,14 @@ func TestCheckFinds(t *testing.T) {
 		want  string
 	}{
 		{"row of a host cut", editValue(bucketHost, func(v []byte) []byte { return v[:30] }), "row cannot be read"},
-		{"row of a host of another version", editValue(bucketHost, func(v []byte) []byte { v[0] = 9; return v }), "row cannot be read"},
+		{"row of a host of another version", editValue(bucketHost, func(v []byte) []byte { v[0] = 9; return v }),
+			"row cannot be read"},
 		{"row of a host gone", deleteFirst(bucketHost), "bucket name has 1 rows, 0 belong"},
-		{"a host id left out", put(bucketHost, appendHostKey(nil, 3), (&hostRow{name: []byte("c.example")}).append(nil)), "host 3 is the 2th"},
-		{"name gone", deleteFirst(bucketName), "does not lead host.example to it"},
-		{"name of another", editValue(bucketName, func([]byte) []byte { return appendHostKey(nil, 7) }), "does not lead host.example to it"},
+		{"a host id left out", put(bucketHost, appendHostKey(nil, 3),
+			(&hostRow{name: []byte("c.example")}).append(nil)), "host 3 has row number 2"},
+		{"name gone", deleteFirst(bucketName), "bucket name has another host or none for host.example"},
+		{"name of another", editValue(bucketName, func([]byte) []byte { return appendHostKey(nil, 7) }),
+			"bucket name has another host or none for host.example"},
 		{"a name too many", put(bucketName, []byte("example.other"), appendHostKey(nil, 1)), "bucket name has 2 rows"},
 		{"tail cut", editRow(func(r *hostRow) { r.tail = r.tail[:len(r.tail)-1] }), "tail holds"},
 		{"next ordinal too high", editRow(func(r *hostRow) { r.next++ }), "tail holds"},
@@ -87,44 +90,66 @@ func TestCheckFinds(t *testing.T) {
 		{"count wrong", editRow(func(r *hostRow) { r.counts[Fetched]++ }), "a full count gives [181 20"},
 		{"queued wrong", editRow(func(r *hostRow) { r.origins[0].queued-- }), "a full count gives {queued:180"},
 		{"earliest due wrong", editRow(func(r *hostRow) { r.origins[0].nextDue++ }), "nextDue"},
-		{"cursor too far", editRow(func(r *hostRow) { r.origins[0].cursor = 21 }), "URL 20 is queued but behind the cursor"},
+		{"cursor too far", editRow(func(r *hostRow) { r.origins[0].cursor = 21 }),
+			"URL 20 is queued but behind the cursor"},
 		{"origin gone", editRow(func(r *hostRow) { r.origins = nil }), "which is unknown"},
 		{"recent outcome garbage", editRow(func(r *hostRow) { r.recent[0].body = []byte{1} }), "outcome of URL"},
 		{"recent outcome twice", editRow(func(r *hostRow) { r.stateTop = 0 }), "a full count gives"},
 		{"block of URLs gone", deleteFirst(bucketURL), "URL 0 cannot be read"},
-		{"block of URLs edited", editValue(bucketURL, func(v []byte) []byte { v[4]++; return v }), "another fingerprint than its text"},
+		{"block of URLs edited", editValue(bucketURL, func(v []byte) []byte { v[4]++; return v }),
+			"does not have the fingerprint of its text"},
 		{"block of URLs of nobody", put(bucketURL, appendBlockKey(nil, 9, 0), []byte{1}), "bucket url has"},
 		{"block of fingerprints gone", deleteFirst(bucketSeen), "fingerprints for 192 URLs"},
-		{"one fingerprint gone", editValue(bucketSeen, func(v []byte) []byte { return v[seenItemSize:] }), "191 fingerprints for 192 URLs"},
-		{"fingerprint edited", editValue(bucketSeen, func(v []byte) []byte { v[7]++; return v }), "another fingerprint than its text"},
-		{"fingerprint of another URL", editValue(bucketSeen, func(v []byte) []byte { v[11]++; return v }), "another fingerprint than its text"},
-		{"fingerprint of nothing", editValue(bucketSeen, func(v []byte) []byte { v[8] = 9; return v }), "which is not in a block"},
-		{"fingerprints out of order", editValue(bucketSeen, func(v []byte) []byte { return append(v[seenItemSize:], v[:seenItemSize]...) }), "out of order"},
+		{"one fingerprint gone", editValue(bucketSeen, func(v []byte) []byte { return v[seenItemSize:] }),
+			"191 fingerprints for 192 URLs"},
+		{"fingerprint edited", editValue(bucketSeen, func(v []byte) []byte { v[7]++; return v }),
+			"does not have the fingerprint of its text"},
+		{"fingerprint of another URL", editValue(bucketSeen, func(v []byte) []byte { v[11]++; return v }),
+			"does not have the fingerprint of its text"},
+		{"fingerprint of nothing", editValue(bucketSeen, func(v []byte) []byte { v[8] = 9; return v }),
+			"which is not in a block"},
+		{"fingerprints out of order",
+			editValue(bucketSeen, func(v []byte) []byte { return append(v[seenItemSize:], v[:seenItemSize]...) }),
+			"out of order"},
 		{"fingerprints cut", editValue(bucketSeen, func(v []byte) []byte { return v[:5] }), "block of 5 bytes"},
-		{"a URL twice", twice, "is there twice"},
+		{"a URL twice", twice, "is stored twice"},
 		{"outcomes gone", deleteFirst(bucketState), "a full count gives"},
-		{"outcomes garbage", editValue(bucketState, func(v []byte) []byte { v[1] = 0xff; return v }), "outcomes cannot be read"},
-		{"outcomes of URLs that are not there", put(bucketState, appendBlockKey(nil, 1, 1<<20), []byte{0, 1, 1}), "outcomes of URLs 1048576"},
+		{"outcomes garbage", editValue(bucketState, func(v []byte) []byte { v[1] = 0xff; return v }),
+			"outcomes cannot be read"},
+		{"outcomes of URLs that are not there", put(bucketState, appendBlockKey(nil, 1, 1<<20), []byte{0, 1, 1}),
+			"outcomes of URLs 1048576"},
 		{"due row gone", deleteFirst(bucketDue), "is due but has no due row"},
-		{"renew row gone", deleteFirst(bucketRenew), "is to be renewed but has no renew row"},
-		{"renew row without a URL", put(bucketRenew, appendRenewKey(nil, 1, 0, 5, 5), nil), "bucket renew has 2 rows, 1 belong"},
-		{"earliest renewal wrong", editRow(func(r *hostRow) { r.origins[0].nextRenewal++ }), "nextRenewal"},
-		{"due row without a URL", put(bucketDue, appendDueKey(nil, 1, 0, 0, 5, 5), nil), "bucket due has 2 rows, 1 belong"},
+		{"renew row gone", deleteFirst(bucketRecrawl), "is planned for a recrawl but has no row in bucket renew"},
+		{"renew row without a URL", put(bucketRecrawl, appendRecrawlKey(nil, 1, 0, 5, 5), nil),
+			"bucket renew has 2 rows, 1 belong"},
+		{"earliest recrawl wrong", editRow(func(r *hostRow) { r.origins[0].nextRecrawl++ }), "nextRecrawl"},
+		{"due row without a URL", put(bucketDue, appendDueKey(nil, 1, 0, 0, 5, 5), nil),
+			"bucket due has 2 rows, 1 belong"},
 		{"due row of a priority gone", func(tx *bolt.Tx) error {
 			return tx.Bucket(bucketDue).Delete(appendDueKey(nil, 1, 0, 2, dueAtOnce, 200))
 		}, "URL 200 is due but has no due row"},
 		{"plain too high", editRow(func(r *hostRow) { r.plain = r.next }), "a full count gives {queued:181"},
 		{"queries twice", editRow(func(r *hostRow) { r.queries = tally{{5, 1}, {5, 1}} }), "row cannot be read"},
-		{"unknown extras", editValue(bucketHost, func(v []byte) []byte { v[0] = 2; return editExtras(v) }), "row cannot be read"},
+		{"unknown extras", editValue(bucketHost, func(v []byte) []byte { v[0] = 2; return editExtras(v) }),
+			"row cannot be read"},
 		{"traps garbage", editValue(bucketTrap, func(v []byte) []byte { return v[:2] }), "traps cannot be read"},
-		{"traps of nobody", put(bucketTrap, appendHostKey(nil, 9), []byte{1, 1, 0}), "bucket trap has 2 rows, 1 belong"},
-		{"payload garbage", put(bucketPayload, appendPayloadKey(nil, 1, 5), []byte{1}), "where the body 0000000000000005 is held cannot be read"},
-		{"payload of no URL", put(bucketPayload, appendPayloadKey(nil, 1, 5), appendPayload(nil, &Payload{Ordinal: 1 << 30})), "is no URL of the host"},
-		{"payload of nobody", put(bucketPayload, appendPayloadKey(nil, 9, 5), appendPayload(nil, &Payload{})), "bucket payload has 1 rows, 0 belong"},
-		{"payload of no URL in the row", editRow(func(r *hostRow) { r.payloads = recentItems(&Payload{Digest: 5, Ordinal: r.next}) }),
-			"the body 0000000000000005 is held cannot be read, or is no URL"},
-		{"payloads out of order", editRow(func(r *hostRow) { r.payloads = recentItems(&Payload{Digest: 5}, &Payload{Digest: 4}) }), "row cannot be read"},
-		{"payload twice", editRow(func(r *hostRow) { r.payloads = recentItems(&Payload{Digest: 5}, &Payload{Digest: 5}) }), "row cannot be read"},
+		{"traps of nobody", put(bucketTrap, appendHostKey(nil, 9), []byte{1, 1, 0}),
+			"bucket trap has 2 rows, 1 belong"},
+		{"payload garbage", put(bucketPayload, appendPayloadKey(nil, 1, 5), []byte{1}),
+			"payload 0000000000000005 cannot be read"},
+		{"payload of no URL", put(bucketPayload, appendPayloadKey(nil, 1, 5),
+			appendPayload(nil, &Payload{Ordinal: 1 << 30})), "names no URL of the host"},
+		{"payload of nobody", put(bucketPayload, appendPayloadKey(nil, 9, 5), appendPayload(nil, &Payload{})),
+			"bucket payload has 1 rows, 0 belong"},
+		{"payload of no URL in the row",
+			editRow(func(r *hostRow) { r.payloads = recentItems(&Payload{Digest: 5, Ordinal: r.next}) }),
+			"payload 0000000000000005 cannot be read or names no URL"},
+		{"payloads out of order", editRow(func(r *hostRow) {
+			r.payloads = recentItems(&Payload{Digest: 5}, &Payload{Digest: 4})
+		}), "row cannot be read"},
+		{"payload twice", editRow(func(r *hostRow) {
+			r.payloads = recentItems(&Payload{Digest: 5}, &Payload{Digest: 5})
+		}), "row cannot be read"},
 		{"too many payloads", editRow(func(r *hostRow) {
 			for n := range uint64(maxRecentPayloads + 1) {
 				r.payloads = append(r.payloads, recentItems(&Payload{Digest: n})...)
@@ -147,7 +172,7 @@ func TestCheckFinds(t *testing.T) {
 	}
 }
 
-// twice makes the newest URL, in the row, the text of one that is in a block.
+// twice gives the newest URL, in the row, the text of one that is in a block.
 func twice(tx *bolt.Tx) error {
 	return editRow(func(r *hostRow) {
 		e, _, _ := decodeEntry(tx.Bucket(bucketURL).Get(appendBlockKey(nil, 1, 0)), 1, 0)

@@ -13,18 +13,15 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// Commit makes a batch durable in one transaction and says what it changed. After an error nothing
-// of the batch is in the store, and the same batch can be committed again: a full disk is such an
-// error (errors.Is ErrNoSpace). Only ErrInDoubt is different: the disk failed at the very last
-// sync, so all of the batch may be there, or nothing. What the store shows then need not be what
-// the next Open finds, and no commit is taken any more. Only the committer may call it, one call at
-// a time.
+// Commit makes a batch durable in one transaction and returns what it changed. After an error
+// nothing of the batch is in the store, and the same batch can be committed again; a full disk is
+// such an error (errors.Is ErrNoSpace). ErrInDoubt is different: the disk failed at the very last
+// sync, so either all of the batch is durable or nothing. What the store shows then may differ from
+// what the next Open finds, and the store takes no more commits. Only the committer may call
+// Commit, one call at a time.
 func (s *Store) Commit(b *Batch) (Result, error) {
 	if s.doubt != nil {
 		return Result{}, s.doubt
-	}
-	if err := s.reopen(); err != nil {
-		return Result{}, fmt.Errorf("commit to %s: %w", s.path, err)
 	}
 	w := s.writer
 	w.reset(s.Counters())
@@ -41,25 +38,25 @@ func (s *Store) Commit(b *Batch) (Result, error) {
 		})
 		return w.apply(b)
 	})
-	w.transaction = transaction{} // its buckets hold all pages that were read and changed
+	w.transaction = transaction{} // its buckets refer to all pages that were read and changed
 	if err != nil {
 		w.forgetNames()
 		return Result{}, s.failed(id, err)
 	}
-	s.changed += w.result.Changed
 	counters := w.counters
 	s.counters.Store(&counters)
 	return w.result, nil
 }
 
-// failed is the error of a transaction that failed with another one. Its last two steps are to
-// write the meta page and to sync it. If the page is there, the sync has failed: then the page may
-// be on the disk or not, the system may forget it or not, and no second sync could tell. So the
-// store takes nothing any more. The counters become those of what is read from now on.
+// failed returns the error of transaction id, which failed with cause. The last two steps of a
+// transaction are to write the meta page and to sync it. If the page is visible, the sync has
+// failed: the page may or may not be on the disk, the system may forget it, and a second sync could
+// not tell. So the store takes no more commits. failed also sets the counters to what is read from
+// now on.
 func (s *Store) failed(id int, cause error) error {
 	there := false
 	seen := guard(func() error {
-		return s.view(func(tx *bolt.Tx) error {
+		return s.db.View(func(tx *bolt.Tx) error {
 			there = id > 0 && tx.ID() >= id
 			counters, ok := decodeCounters(tx.Bucket(bucketMeta).Get(metaCounters))
 			if !ok {
@@ -76,18 +73,20 @@ func (s *Store) failed(id int, cause error) error {
 	return fmt.Errorf("commit to %s: %w", s.path, spaceError(cause))
 }
 
-// work is one item of a batch: its host, its kind and its place among those of its kind, in 32, 3 and 29 bits, so that
-// their order as numbers is that in which they are applied.
+// work is one item of a batch: its host, its kind and its index among the items of its kind, in 32,
+// 3 and 29 bits. The order of these numbers is the order in which the items are applied.
 type work uint64
 
 func newWork(host HostID, kind, index int) work { return work(host)<<32 | work(kind)<<29 | work(index) }
 
 func (i work) host() HostID { return HostID(i >> 32) }
-func (i work) kind() int    { return int(i >> 29 & 7) }
-func (i work) index() int   { return int(i & (1<<29 - 1)) }
 
-// The kinds, in the order in which they are applied to a host: what a page turned
-// out to be says whether its links are taken.
+func (i work) kind() int { return int(i >> 29 & 7) }
+
+func (i work) index() int { return int(i & (1<<29 - 1)) }
+
+// The kinds, in the order in which they are applied to a host: the outcome of a page decides
+// whether its links are accepted.
 const (
 	workDone = iota
 	workFound
@@ -95,25 +94,6 @@ const (
 	workUpdate
 	workPayload
 )
-
-// transaction is what there is of bbolt while a batch is written.
-type transaction struct {
-	tx                                             *bolt.Tx
-	host, url, seen, state, due, renew, name, trap *bolt.Bucket
-	hostRows, urlRows, stateRows                   rows
-	seenCursor, dueCursor, renewCursor             *bolt.Cursor
-}
-
-// rows finds the values of a bucket by their keys. It uses one cursor again and again, where Bucket.Get makes one for every call.
-type rows struct{ cursor *bolt.Cursor }
-
-// get returns nil where there is no such row.
-func (r rows) get(key []byte) []byte {
-	if k, v := r.cursor.Seek(key); bytes.Equal(k, key) {
-		return v
-	}
-	return nil
-}
 
 // writer carries a transaction and the buffers that all transactions share.
 type writer struct {
@@ -123,8 +103,8 @@ type writer struct {
 
 	transaction
 
-	ids      map[string]HostID // host names looked up lately
-	newIDs   []string          // names given an id by this transaction
+	ids      map[string]HostID // of host names looked up before
+	newIDs   []string          // names that this transaction gave an id
 	arena    arena
 	work     []work
 	row      hostRow
@@ -136,14 +116,14 @@ type writer struct {
 	key      []byte          // for one key at a time
 	scratch  []byte          // for one row at a time
 	tail     []byte          // of the host at hand
-	ownTail  bool            // tail is no longer a part of the row as it was read
+	ownTail  bool            // tail is a copy in tails
 	tails    []byte          // memory for tails
 	bodies   []byte
 	payloads recentPayloads // of the host at hand
 	merge    []byte
 }
 
-// maxIDs bounds the memory of the name table; it is emptied when full.
+// maxIDs bounds the size of writer.ids, which is emptied when it is full.
 const maxIDs = 1 << 16
 
 func newWriter(s *Store) *writer {
@@ -161,25 +141,11 @@ func (w *writer) reset(c Counters) {
 	w.arena.reset()
 }
 
-// forgetNames drops the ids that a failed transaction gave out.
+// forgetNames drops the ids that a failed transaction has given out.
 func (w *writer) forgetNames() {
 	for _, name := range w.newIDs {
 		delete(w.ids, name)
 	}
-}
-
-// appendFill is how full the pages of rows that are only ever appended to a
-// host's may be left. With bbolt's half, the file would be a third larger.
-const appendFill = 0.9
-
-func (w *writer) begin(tx *bolt.Tx) {
-	w.tx = tx
-	w.host, w.url, w.seen = tx.Bucket(bucketHost), tx.Bucket(bucketURL), tx.Bucket(bucketSeen)
-	w.state, w.due, w.name = tx.Bucket(bucketState), tx.Bucket(bucketDue), tx.Bucket(bucketName)
-	w.renew, w.trap = tx.Bucket(bucketRenew), tx.Bucket(bucketTrap)
-	w.url.FillPercent, w.state.FillPercent = appendFill, appendFill
-	w.hostRows, w.urlRows, w.stateRows = rows{w.host.Cursor()}, rows{w.url.Cursor()}, rows{w.state.Cursor()}
-	w.seenCursor, w.dueCursor, w.renewCursor = w.seen.Cursor(), w.due.Cursor(), w.renew.Cursor()
 }
 
 func (w *writer) apply(b *Batch) error {
@@ -205,8 +171,8 @@ func (w *writer) apply(b *Batch) error {
 	return w.putMeta(b)
 }
 
-// plan gives every host its id and sorts the batch by host, so that every
-// bucket is written from left to right.
+// plan gives every host its id and sorts the batch by host, so that every bucket is written in the
+// order of its keys.
 func (w *writer) plan(b *Batch) error {
 	for i := range b.Found {
 		name := b.Found[i].URL.Host()
@@ -257,8 +223,7 @@ func (w *writer) plan(b *Batch) error {
 // validName reports whether a row can hold a host's name.
 func validName(name string) bool { return len(name) > 0 && len(name) <= 255 }
 
-// knownID returns the id of a host name that has one, else NoHost: a trap is not
-// to make hosts either.
+// knownID returns the id of a host name, or NoHost if it has none: a trap must not create a host.
 func (w *writer) knownID(name string) HostID {
 	if id, ok := w.ids[name]; ok || !validName(name) {
 		return id
@@ -270,12 +235,12 @@ func (w *writer) knownID(name string) HostID {
 	return hostOfKey(v)
 }
 
-// idOf returns the id of a host name and gives it one, with a row, if it is new.
+// idOf returns the id of a host name. A new name gets an id and a row.
 func (w *writer) idOf(name string) (HostID, error) {
 	if id, ok := w.ids[name]; ok {
 		return id, nil
 	}
-	name = strings.Clone(name) // it is a part of a URL, which need not stay in memory
+	name = strings.Clone(name) // so that the URL of which it is a part can be freed
 	key := []byte(weburl.ReverseHost(name))
 	if v := w.name.Get(key); v != nil {
 		id := HostID(binary.BigEndian.Uint32(v))
@@ -296,7 +261,7 @@ func (w *writer) idOf(name string) (HostID, error) {
 	return id, nil
 }
 
-// applyHost applies all that the batch holds for one host to its row.
+// applyHost applies all items of the batch for one host to the host's row.
 func (w *writer) applyHost(b *Batch, items []work) error {
 	id := items[0].host()
 	v := w.hostRows.get(appendHostKey(w.key[:0], id))
@@ -320,20 +285,19 @@ func (w *writer) applyHost(b *Batch, items []work) error {
 	}
 	r.tail, r.payloads = w.tail, w.payloads
 	w.scratch = r.append(w.scratch[:0])
-	if !bytes.Equal(w.scratch, v) { // links that are all known change nothing, and most are
+	if !bytes.Equal(w.scratch, v) { // known links change nothing, and most links are known
 		if err := w.host.Put(appendHostKey(w.key[:0], id), w.arena.copy(w.scratch)); err != nil {
 			return err
 		}
 	}
 	t := Touched{Host: id, Tail: r.next}
 	t.Queued, t.Due, t.NextDue = r.waiting()
-	t.Renewals, t.NextRenewal = r.renewing()
+	t.Renewals, t.NextRenewal = r.recrawls()
 	w.result.Touched = append(w.result.Touched, t)
 	return nil
 }
 
-// applyItems applies the items to the row. Outcomes of URLs that the same batch
-// holds come after those.
+// applyItems applies the items to the row. Outcomes of URLs that the same batch adds come last.
 func (w *writer) applyItems(r *hostRow, b *Batch, items []work) (err error) {
 	var late []*Done
 	for _, item := range items {
@@ -348,7 +312,7 @@ func (w *writer) applyItems(r *hostRow, b *Batch, items []work) (err error) {
 			before := w.result
 			err = w.found(r, &b.Found[item.index()])
 			if b.Fates != nil {
-				b.Fates[item.index()] = w.fate(&before)
+				b.Fates[item.index()] = w.insertResult(&before)
 			}
 		case workRefused:
 			w.refuse(b.Refused[item.index()].Reason, b.Refused[item.index()].URL)
@@ -369,13 +333,13 @@ func (w *writer) applyItems(r *hostRow, b *Batch, items []work) (err error) {
 	return nil
 }
 
-// update takes over what the frontier knows of the host.
+// update stores what the frontier knows of the host.
 func (w *writer) update(r *hostRow, u *HostUpdate) error {
 	if len(u.Politeness) > 255 {
 		return fmt.Errorf("politeness state of %d bytes", len(u.Politeness))
 	}
 	if len(u.Site) > 255 {
-		return fmt.Errorf("memory of renewals of %d bytes", len(u.Site))
+		return fmt.Errorf("recrawl memory of %d bytes", len(u.Site))
 	}
 	if u.Politeness != nil {
 		r.politeness = u.Politeness
@@ -394,57 +358,4 @@ func (w *writer) update(r *hostRow, u *HostUpdate) error {
 		r.origins[c.Origin].cursor = c.Next
 	}
 	return nil
-}
-
-func (w *writer) putPolicies(policies []Policy) error {
-	if len(policies) == 0 {
-		return nil
-	}
-	bucket := w.tx.Bucket(bucketRobots)
-	for _, p := range policies {
-		key := []byte(p.Origin.String())
-		if bucket.Get(key) == nil {
-			w.counters.Policies++
-		}
-		if err := bucket.Put(key, p.Record); err != nil {
-			return fmt.Errorf("robots policy of %s: %w", p.Origin, err)
-		}
-	}
-	return nil
-}
-
-// putPast writes earlier versions of robots.txt files.
-func (w *writer) putPast(past []Policy) error {
-	if len(past) == 0 {
-		return nil
-	}
-	bucket, err := w.tx.CreateBucketIfNotExists(bucketPast)
-	if err != nil {
-		return err
-	}
-	for _, p := range past {
-		if err := bucket.Put([]byte(p.Origin.String()), p.Record); err != nil {
-			return fmt.Errorf("earlier robots.txt files of %s: %w", p.Origin, err)
-		}
-	}
-	return nil
-}
-
-func (w *writer) putMeta(b *Batch) error {
-	for _, seed := range b.Join {
-		if err := w.tx.Bucket(bucketScope).Put([]byte(seed), []byte{1}); err != nil {
-			return fmt.Errorf("scope seed %s: %w", seed, err)
-		}
-	}
-	marks := w.tx.Bucket(bucketMark)
-	for name, mark := range b.Marks {
-		put := func() error { return marks.Put([]byte(name), mark) }
-		if mark == nil {
-			put = func() error { return marks.Delete([]byte(name)) }
-		}
-		if err := put(); err != nil {
-			return fmt.Errorf("mark %s: %w", name, err)
-		}
-	}
-	return w.tx.Bucket(bucketMeta).Put(metaCounters, appendCounters(nil, w.counters))
 }

@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// crashBatch is the n-th batch of the writing process: ten new URLs on each of
-// three hosts, and outcomes for those of the batch before.
+// crashBatch returns the n-th batch of the writing process: ten new URLs on each of three hosts,
+// and outcomes for those of the batch before.
 func crashBatch(s *Store, n int) *Batch {
 	var b Batch
 	for host := range 3 {
@@ -56,12 +56,14 @@ func crashBatch(s *Store, n int) *Batch {
 	return &b
 }
 
-// crashPayload is the body of a URL. Those of one host are far apart, so that none is forgotten.
+// crashPayload returns the payload of a URL. Those of one host are far apart, so that none is
+// evicted.
 func crashPayload(host HostID, ordinal uint32) Payload {
-	return Payload{Host: host, Digest: uint64(ordinal+1) * 0x9e3779b97f4a7c15, SHA256: [32]byte{byte(ordinal)}, Ordinal: ordinal, At: someTime}
+	return Payload{Host: host, Digest: uint64(ordinal+1) * 0x9e3779b97f4a7c15, SHA256: [32]byte{byte(ordinal)},
+		Ordinal: ordinal, At: someTime}
 }
 
-// checkPayloads looks for the bodies that came with so many batches.
+// checkPayloads looks for the payloads of a number of batches.
 func checkPayloads(t *testing.T, s *Store, batches int) {
 	t.Helper()
 	known := uint32(max(10*(batches-1), 0))
@@ -84,7 +86,7 @@ func (panicker) Helper()                           {}
 func (panicker) Errorf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 func (panicker) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 
-// writeUntilKilled commits batch after batch and says after each that it is in.
+// writeUntilKilled commits batch after batch and prints the number of each.
 func writeUntilKilled(dir string) error {
 	s, err := Open(dir, Options{})
 	if err != nil {
@@ -109,8 +111,8 @@ func writeUntilKilled(dir string) error {
 	}
 }
 
-// TestKill kills a writing process at ten random moments. Each time the file
-// opens, is sound, and holds what the process said was committed.
+// TestKill kills a writing process at ten random moments. Each time the file opens, is sound, and
+// holds all commits that the process printed.
 func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -137,8 +139,8 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// killAfter runs the writing process until it has said so many commits, kills
-// it, and returns the number of the last batch that it said.
+// killAfter runs the writing process until it has printed a number of commits, kills it, and
+// returns the number of the last batch that it printed.
 func killAfter(t *testing.T, dir string, commits int) (said int) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -168,9 +170,9 @@ func killAfter(t *testing.T, dir string, commits int) (said int) {
 	return said
 }
 
-// TestPowerCut makes the files that a power cut in the middle of a commit can
-// leave: any of its pages written, or half written, or not, and the meta page
-// not or half. Each opens at the commit before.
+// TestPowerCut makes the files that a power cut in the middle of a commit can leave: any of its
+// pages written, half written or missing, and the meta page missing or half written. Each opens at
+// the commit before.
 func TestPowerCut(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, dir, Options{NoSync: true})
@@ -203,7 +205,7 @@ func TestPowerCut(t *testing.T) {
 	}
 }
 
-// tear takes each page but the metas from one of two images of the file, or half of it.
+// tear takes each page but the metas from one of two images of the file, or half of it from each.
 func tear(rng *rand.Rand, before, after []byte, page int) []byte {
 	cut := append(bytes.Clone(before), make([]byte, len(after)-len(before))...)
 	for at := 2 * page; at < len(after); at += page {
@@ -214,7 +216,7 @@ func tear(rng *rand.Rand, before, after []byte, page int) []byte {
 	return cut
 }
 
-// fill commits batches until one fails, and returns how many are in.
+// fill commits batches until one fails, and returns how many are committed.
 func fill(t *testing.T, s *Store, from int) (n int, err error) {
 	t.Helper()
 	for n = from; n < from+100_000; n++ {
@@ -226,8 +228,8 @@ func fill(t *testing.T, s *Store, from int) (n int, err error) {
 	return n, nil
 }
 
-// fullThenRoom fills a store until a commit fails for want of space, twice, and
-// sees that nothing is lost; then makes room and sees it go on.
+// fullThenRoom fills a store until a commit fails for lack of space, twice, and checks that nothing
+// is lost; then it makes room and checks that the store goes on.
 func fullThenRoom(t *testing.T, s *Store, room func() *Store) {
 	t.Helper()
 	n, err := fill(t, s, 0)
@@ -282,7 +284,7 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// TestFullDiskAtCreation leaves nothing that a later open would refuse.
+// TestFullDiskAtCreation: nothing is left that a later open would refuse.
 func TestFullDiskAtCreation(t *testing.T) {
 	for free := range 8 {
 		t.Run(fmt.Sprintf("pages free=%d", free), func(t *testing.T) {

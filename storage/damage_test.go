@@ -15,8 +15,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// smallStore makes a closed store of some hundred URLs and returns its bytes,
-// cut to the length that it has to have.
+// smallStore returns the bytes of a closed store of some hundred URLs, cut to their least length.
 func smallStore(t *testing.T) []byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -33,7 +32,7 @@ func smallStore(t *testing.T) []byte {
 	return b[:need]
 }
 
-// foreignDatabase makes a bbolt file that is not ours.
+// foreignDatabase returns a bbolt file that is not a database of amble.
 func foreignDatabase(t *testing.T, o *bolt.Options, bucket, key string, value []byte) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "foreign.db")
@@ -51,14 +50,14 @@ func foreignDatabase(t *testing.T, o *bolt.Options, bucket, key string, value []
 	return readFile(t, path)
 }
 
-// patched returns a copy of a file with other bytes at a place.
+// patched returns a copy of a file with other bytes at an offset.
 func patched(b []byte, at int, with []byte) []byte {
 	b = bytes.Clone(b)
 	copy(b[at:], with)
 	return b
 }
 
-// reseal makes the sums of both meta pages right again.
+// reseal corrects the sums of both meta pages.
 func reseal(b []byte) []byte {
 	page := int(binary.LittleEndian.Uint32(b[boltMetaOffset+8:]))
 	for _, at := range []int{boltMetaOffset, page + boltMetaOffset} {
@@ -71,7 +70,8 @@ func TestOpenRefuses(t *testing.T) {
 	good := smallStore(t)
 	page := os.Getpagesize()
 	garbage := bytes.Repeat([]byte{0xa5}, len(good))
-	farAway := reseal(patched(patched(good, boltMetaOffset+16, []byte{0, 0, 0, 1}), page+boltMetaOffset+16, []byte{0, 0, 0, 1}))
+	farAway := reseal(patched(patched(good, boltMetaOffset+16, []byte{0, 0, 0, 1}), page+boltMetaOffset+16,
+		[]byte{0, 0, 0, 1}))
 	tests := []struct {
 		name string
 		file []byte
@@ -89,7 +89,8 @@ func TestOpenRefuses(t *testing.T) {
 		{"all but the metas is garbage", patched(garbage, 0, good[:2*page]), ErrCorrupt},
 		{"a root page beyond the file", farAway, ErrCorrupt},
 		{"another program's", foreignDatabase(t, nil, "widgets", "a", nil), ErrNotDatabase},
-		{"another program's, without a free list", foreignDatabase(t, &bolt.Options{NoFreelistSync: true}, "widgets", "a", nil), ErrNotDatabase},
+		{"another program's, without a free list", foreignDatabase(t, &bolt.Options{NoFreelistSync: true}, "widgets",
+			"a", nil), ErrNotDatabase},
 		{"no version", foreignDatabase(t, nil, "meta", "a", nil), ErrNotDatabase},
 		{"version 0", foreignDatabase(t, nil, "meta", "version", []byte{0, 0, 0, 0}), ErrNotDatabase},
 		{"newer", foreignDatabase(t, nil, "meta", "version", []byte{0, 0, 0, Version + 1}), ErrNewer},
@@ -128,7 +129,8 @@ func TestOpenOneMetaDamaged(t *testing.T) {
 	good, page := smallStore(t), os.Getpagesize()
 	for at := range 2 {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, FileName), patched(good, at*page+boltMetaOffset+40, []byte{1, 2, 3}), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, FileName), patched(good, at*page+boltMetaOffset+40,
+			[]byte{1, 2, 3}), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		s := mustOpen(t, dir, Options{})

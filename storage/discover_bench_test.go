@@ -11,9 +11,8 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// BenchmarkDiscover commits new URLs, durable: uniform over 10,000 hosts, over
-// many hosts of ten URLs, and on one host. Beside it, in the same run, the same
-// URLs go into bbolt with one row for each.
+// BenchmarkDiscover commits new URLs, durable: uniform over 10,000 hosts, over many hosts of ten
+// URLs, and on one host. For comparison it puts the same URLs into bbolt with one row for each.
 func BenchmarkDiscover(b *testing.B) {
 	for _, size := range benchSizes(b) {
 		for _, hosts := range []int{benchHosts, size / 10, 1} {
@@ -33,7 +32,8 @@ func BenchmarkDiscover(b *testing.B) {
 
 func discoveredName(hosts, size int) string { return fmt.Sprintf("discover-%d-%d", hosts, size) }
 
-// madeDiscovered measures how a store is made. That over 10,000 hosts is kept for BenchmarkGrown and BenchmarkFetched.
+// madeDiscovered measures how a store is filled. The one with 10,000 hosts is kept for
+// BenchmarkGrown and BenchmarkFetched.
 func madeDiscovered(b *testing.B, hosts, size int) {
 	measured := func(dir string) {
 		s := benchOpen(b, dir, Options{})
@@ -47,7 +47,7 @@ func madeDiscovered(b *testing.B, hosts, size int) {
 	madeStore(b, discoveredName(hosts, size), measured)
 }
 
-// grownStore returns the directory of a store with so many queued URLs.
+// grownStore returns the directory of a store with a number of queued URLs.
 func grownStore(b *testing.B, size int) string {
 	return keptStore(b, discoveredName(benchHosts, size), func(dir string) {
 		s := benchOpen(b, dir, Options{NoSync: true})
@@ -73,24 +73,24 @@ func fillBatch(s *Store, g *benchURLs, n int, b *Batch) {
 	}
 }
 
-// discover commits URLs in portions, as a crawl does.
+// discover commits URLs in batches, as a crawl does.
 func discover(b *testing.B, s *Store, g *benchURLs, size int) {
 	var batch Batch
-	var portion Portion
+	var batchSize Portion
 	var result Result
 	var before, after runtime.MemStats
 	var changed, allocated uint64 // by one commit, at most
 	all, curve := newCommits(), newCurve(size)
 	for g.n < size {
-		fillBatch(s, g, min(portion.Items(), size-g.n), &batch)
+		fillBatch(s, g, min(batchSize.Items(), size-g.n), &batch)
 		runtime.ReadMemStats(&before)
 		took := all.time(b, func() (err error) { result, err = s.Commit(&batch); return err })
 		runtime.ReadMemStats(&after)
-		portion.Committed(len(batch.Found), result.Changed)
+		batchSize.Committed(len(batch.Found), result.Changed)
 		changed, allocated = max(changed, uint64(result.Changed)), max(allocated, after.TotalAlloc-before.TotalAlloc)
 		curve.add(g.n, took, s.Path())
 	}
-	b.ReportMetric(float64(portion.Items()), "last-portion")
+	b.ReportMetric(float64(batchSize.Items()), "last-batch-size")
 	b.ReportMetric(float64(changed)/(1<<20), "most-page-MiB")
 	b.ReportMetric(float64(allocated)/(1<<20), "most-alloc-MiB")
 	curve.save(b)
@@ -101,8 +101,8 @@ func discover(b *testing.B, s *Store, g *benchURLs, size int) {
 	reportSize(b, s.Path(), size)
 }
 
-// rowsLimit bounds how long the plain rows may take: from some size on they need
-// hours for what we do in minutes. BENCH_ROWS_LIMIT says otherwise: BENCH_ROWS_LIMIT=3h.
+// rowsLimit bounds the time for plain rows: from some size on they need hours for what takes
+// minutes here. BENCH_ROWS_LIMIT=3h changes it.
 func rowsLimit(b *testing.B) time.Duration {
 	text := os.Getenv("BENCH_ROWS_LIMIT")
 	if text == "" {
@@ -115,8 +115,8 @@ func rowsLimit(b *testing.B) time.Duration {
 	return limit
 }
 
-// discoverRows does the same with one row for each URL, without a queue: text to what is known of it.
-// It ends early after the limit, and reports how far it came.
+// discoverRows does the same with one row for each URL, without a queue. It ends early after the
+// limit, and reports how far it came.
 func discoverRows(b *testing.B, g *benchURLs, size int) {
 	r := openRows(b, b.TempDir())
 	all, curve := newCommits(), newCurve(size)

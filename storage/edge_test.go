@@ -12,18 +12,22 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// TestImpossibleBatches are refused whole: what stands before the impossible
-// item in the batch is not in the store either, and the store goes on.
+// TestImpossibleBatches: an impossible batch is refused as a whole. What is before the impossible
+// item is not in the store either, and the store goes on.
 func TestImpossibleBatches(t *testing.T) {
 	tests := []struct {
 		name  string
 		batch Batch
 		want  string
 	}{
-		{"outcome of a URL that is not there", Batch{Done: []Done{{Host: 1, Ordinal: 10, Outcome: Outcome{State: Fetched}}}}, "outcome for URL 10"},
-		{"outcome of an origin that is not there", Batch{Done: []Done{{Host: 1, Origin: 1, Outcome: Outcome{State: Fetched}}}}, "outcome for URL 0 of origin 1"},
-		{"outcome of a host that is not there", Batch{Done: []Done{{Host: 9, Outcome: Outcome{State: Fetched}}}}, "no such host"},
-		{"outcome queued", Batch{Done: []Done{{Host: 1, Outcome: Outcome{State: Queued}}}}, "queued is not what becomes of a URL"},
+		{"outcome of a URL that is not there",
+			Batch{Done: []Done{{Host: 1, Ordinal: 10, Outcome: Outcome{State: Fetched}}}}, "outcome for URL 10"},
+		{"outcome of an origin that is not there",
+			Batch{Done: []Done{{Host: 1, Origin: 1, Outcome: Outcome{State: Fetched}}}},
+			"outcome for URL 0 of origin 1"},
+		{"outcome of a host that is not there", Batch{Done: []Done{{Host: 9, Outcome: Outcome{State: Fetched}}}},
+			"no such host"},
+		{"outcome queued", Batch{Done: []Done{{Host: 1, Outcome: Outcome{State: Queued}}}}, "queued is not an outcome"},
 		{"outcome of an unknown state", Batch{Done: []Done{{Host: 1, Outcome: Outcome{State: 7}}}}, "state(7)"},
 		{"update of no host", Batch{Hosts: []HostUpdate{{Host: NoHost}}}, "no such host"},
 		{"politeness too long", Batch{Hosts: []HostUpdate{{Host: 1, Politeness: make([]byte, 256)}}}, "256 bytes"},
@@ -64,7 +68,7 @@ func TestImpossibleBatches(t *testing.T) {
 	}
 }
 
-// TestRefused: discoveries that the store cannot take do not stop the others.
+// TestRefused: discoveries that the store refuses do not stop the others.
 func TestRefused(t *testing.T) {
 	s := openTemp(t, Options{NoSync: true})
 	b := Batch{Found: found(t, s, "https://host.example/")}
@@ -83,13 +87,14 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestOutcomeInTheSameBatch: a host and its URLs may be new in the batch that
-// brings their outcomes.
+// TestOutcomeInTheSameBatch: a host and its URLs may be new in the batch that brings their
+// outcomes.
 func TestOutcomeInTheSameBatch(t *testing.T) {
 	s := openTemp(t, Options{NoSync: true})
 	b := Batch{Found: found(t, s, numbered("host.example", 0, 70)...)}
 	for n := range uint32(70) {
-		b.Done = append(b.Done, Done{Host: 1, Ordinal: n, Outcome: Outcome{State: Failed, Reason: ReasonStatus, Status: 404, At: someTime}})
+		b.Done = append(b.Done, Done{Host: 1, Ordinal: n, Outcome: Outcome{State: Failed, Reason: ReasonStatus,
+			Status: 404, At: someTime}})
 	}
 	b.Hosts = []HostUpdate{{Host: 1, Requests: 70, Cursors: []Cursor{{0, 70}}}}
 	mustCommit(t, s, &b)
@@ -98,8 +103,7 @@ func TestOutcomeInTheSameBatch(t *testing.T) {
 	}
 }
 
-// TestDueMoves follows the earliest due time through changes, one of them to
-// the same instant.
+// TestDueMoves follows the earliest due time through changes, one of them to the same instant.
 func TestDueMoves(t *testing.T) {
 	s := openTemp(t, Options{NoSync: true})
 	mustCommit(t, s, &Batch{Found: found(t, s, numbered("host.example", 0, 3)...)})
@@ -126,13 +130,14 @@ func TestDueMoves(t *testing.T) {
 		}
 		r := mustCommit(t, s, &Batch{Done: []Done{{Host: 1, Ordinal: step.ordinal, Outcome: o}}})
 		if got := r.Touched[0]; got.Due != step.count || got.NextDue != step.earliest {
-			t.Errorf("step %d: %d due, the first at %d; want %d and %d", i, got.Due, got.NextDue, step.count, step.earliest)
+			t.Errorf("step %d: %d due, the first at %d; want %d and %d", i, got.Due, got.NextDue, step.count,
+				step.earliest)
 		}
 		checkClean(t, s)
 	}
 }
 
-// TestNeverDueEarly: Heads does not hand out a URL before its instant.
+// TestNeverDueEarly: Heads does not return a URL before its due time.
 func TestNeverDueEarly(t *testing.T) {
 	s := openTemp(t, Options{NoSync: true})
 	mustCommit(t, s, &Batch{Found: found(t, s, "https://host.example/")})
@@ -158,7 +163,8 @@ func TestHeadsBeyond(t *testing.T) {
 			t.Errorf("heads from %d: %+v, %v", from, h, err)
 		}
 	}
-	if h, err := s.Heads(HeadsRequest{Host: 1, Origin: 5, Queued: 5, Due: 5, Now: someTime}); err != nil || len(h.Queued)+len(h.Due) > 0 || h.Next != 20 {
+	if h, err := s.Heads(HeadsRequest{Host: 1, Origin: 5, Queued: 5, Due: 5, Now: someTime}); err != nil ||
+		len(h.Queued)+len(h.Due) > 0 || h.Next != 20 {
 		t.Errorf("heads of an unknown origin: %+v, %v", h, err)
 	}
 	if _, err := s.Heads(HeadsRequest{Host: 2}); !errors.Is(err, ErrNotFound) {
@@ -181,8 +187,8 @@ func TestLargeBatch(t *testing.T) {
 	}
 }
 
-// TestArena: copies stay as they are until reset, and the memory of one large
-// transaction is not kept for ever.
+// TestArena: copies are unchanged until reset, and the memory of one large transaction is not kept
+// for ever.
 func TestArena(t *testing.T) {
 	var a arena
 	for round := range 2 {
@@ -203,13 +209,15 @@ func TestArena(t *testing.T) {
 	}
 }
 
-// TestValidators reads ETag and Last-Modified back as they were sent.
+// TestValidators: ETag and Last-Modified are read as they were sent.
 func TestValidators(t *testing.T) {
 	s := openTemp(t, Options{NoSync: true})
 	mustCommit(t, s, &Batch{Found: found(t, s, "https://host.example/")})
 	for _, text := range []string{
-		"", "Mon, 02 Jan 2006 15:04:05 GMT", "Mon, 2 Jan 2006 15:04:05 GMT", "Tue, 02 Jan 2006 15:04:05 GMT", "Thu, 01 Jan 1970 00:00:00 GMT",
-		"Wed, 31 Dec 1969 23:59:59 GMT", "Sun, 07 Feb 2106 06:28:15 GMT", "Sun, 07 Feb 2106 06:28:16 GMT", "Monday, 02-Jan-06 15:04:05 GMT", strings.Repeat("m", 255),
+		"", "Mon, 02 Jan 2006 15:04:05 GMT", "Mon, 2 Jan 2006 15:04:05 GMT", "Tue, 02 Jan 2006 15:04:05 GMT",
+		"Thu, 01 Jan 1970 00:00:00 GMT",
+		"Wed, 31 Dec 1969 23:59:59 GMT", "Sun, 07 Feb 2106 06:28:15 GMT", "Sun, 07 Feb 2106 06:28:16 GMT",
+		"Monday, 02-Jan-06 15:04:05 GMT", strings.Repeat("m", 255),
 	} {
 		want := Outcome{State: Fetched, At: someTime, Modified: text, ETag: `W/"x"`}
 		mustCommit(t, s, &Batch{Done: []Done{{Host: 1, Outcome: want}}})
@@ -219,7 +227,8 @@ func TestValidators(t *testing.T) {
 	}
 	long := Outcome{State: Fetched, At: someTime, Modified: strings.Repeat("m", 256), ETag: strings.Repeat("e", 256)}
 	mustCommit(t, s, &Batch{Done: []Done{{Host: 1, Outcome: long}}})
-	if head, _, err := s.Lookup(parse(t, "https://host.example/")); err != nil || head.Last.Modified != "" || head.Last.ETag != "" {
+	if head, _, err := s.Lookup(parse(t, "https://host.example/")); err != nil || head.Last.Modified != "" ||
+		head.Last.ETag != "" {
 		t.Errorf("validators too long to keep: %+v, %v", head.Last, err)
 	}
 }
@@ -235,7 +244,7 @@ func TestStateNames(t *testing.T) {
 	}
 }
 
-// TestCommitLetsGo: nothing of a transaction stays in memory when it is over, whether it was committed or not.
+// TestCommitLetsGo: nothing of a transaction stays in memory after it, committed or not.
 func TestCommitLetsGo(t *testing.T) {
 	s := openTemp(t, Options{NoSync: true})
 	mustCommit(t, s, &Batch{Found: found(t, s, "https://host.example/")})

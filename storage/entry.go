@@ -2,9 +2,11 @@ package storage
 
 import (
 	"encoding/binary"
+
+	"github.com/amble-crawler/amble/internal/wire"
 )
 
-// blockSize is how many URLs, and how many outcomes, share a row.
+// blockSize is how many URLs, and how many outcomes, are in one row.
 const blockSize = 16
 
 func blockOf(ordinal uint32) uint32 { return ordinal &^ (blockSize - 1) }
@@ -17,17 +19,18 @@ const (
 	entryExtended = 0x80 // redirects and priority follow
 )
 
-// depthSession stands beside the depth of a URL that has a session id: its text is
-// that without, and the one with it follows at the end.
+// depthSession is set with the depth of a URL that has a session id. The entry's text is the one
+// without; the full one follows at the end.
 const depthSession = 1 << 16
 
-// depthSitemap stands beside the depth of a URL that somebody called a sitemap, depthFrequency is the place of a page's frequency.
+// depthSitemap is set with the depth of a URL that something calls a sitemap. depthFrequency is the
+// offset of the bits of a page's frequency.
 const (
 	depthSitemap   = 1 << 17
 	depthFrequency = 18
 )
 
-// maxOrigins is how many origins (scheme and port) of one host are kept apart.
+// maxOrigins is how many origins (scheme and port) a host may have.
 const maxOrigins = entryOrigin + 1
 
 // appendEntry encodes one URL of a host.
@@ -76,126 +79,95 @@ func appendEntry(b []byte, host HostID, e *Entry) []byte {
 	return b
 }
 
-// entryKey splits off the identity of the first encoded entry.
-func entryKey(b []byte) (flags byte, uri, rest []byte, ok bool) {
-	if len(b) < 2 {
-		return 0, nil, nil, false
-	}
-	flags, b = b[0], b[1:]
+// entryKey reads the flags and the identifying text of an encoded entry.
+func entryKey(d *wire.Decoder) (flags byte, text []byte) {
+	flags = d.Byte()
 	if flags&entryExtended != 0 {
-		if len(b) < 3 {
-			return 0, nil, nil, false
-		}
-		b = b[2:]
+		d.Bytes(2)
 	}
-	n, w := uint64(b[0]), 1
-	if n >= 0x80 {
-		if n, w = binary.Uvarint(b); w <= 0 {
-			return 0, nil, nil, false
-		}
-	}
-	if n > uint64(len(b)-w) {
-		return 0, nil, nil, false
-	}
-	return flags, b[w : w+int(n)], b[w+int(n):], true
+	return flags, d.Long()
 }
 
-// skipEntry returns what follows the first encoded entry.
-func skipEntry(b []byte) ([]byte, bool) {
-	flags, text, rest, ok := entryKey(b)
-	if !ok {
-		return nil, false
-	}
-	rest, session, ok := skipFacts(flags, rest)
-	return rest, ok && !(session && len(text) == 0)
-}
-
-// skipFacts returns what follows an entry whose identity is split off, and
-// whether it has a session id.
-func skipFacts(flags byte, b []byte) (rest []byte, session, ok bool) {
-	d := decoder{b: b}
-	session = d.uvarint()&depthSession != 0
-	d.take(4)
-	d.uvarint()
+// skipFacts skips what follows the identifying text of an entry. If the entry has a session id, it
+// returns the full text.
+func skipFacts(d *wire.Decoder, flags byte) (full []byte, session bool) {
+	session = d.Uvarint()&depthSession != 0
+	d.Bytes(4)
+	d.Uvarint()
 	if flags&entryFarVia != 0 {
-		d.take(4)
+		d.Bytes(4)
 	}
 	if session {
-		d.long()
+		full = d.Long()
 	}
-	return d.b, session, !d.bad
+	return full, session
 }
 
-// sessionURI is the full path and query of the first encoded entry; false where
-// that is the text by which it is told apart.
+// skipEntry skips an encoded entry. It fails for one with a session id and no text without.
+func skipEntry(d *wire.Decoder) {
+	flags, text := entryKey(d)
+	_, session := skipFacts(d, flags)
+	d.Require(!session || len(text) > 0)
+}
+
+// sessionURI returns the full path and query of the first encoded entry, or false if that is its
+// identifying text.
 func sessionURI(b []byte) ([]byte, bool) {
-	flags, _, facts, ok := entryKey(b)
-	if !ok {
-		return nil, false
-	}
-	rest, session, ok := skipFacts(flags, facts)
-	if !ok || !session {
-		return nil, false
-	}
-	d := decoder{b: facts[:len(facts)-len(rest)]}
-	d.uvarint()
-	d.take(4)
-	d.uvarint()
-	if flags&entryFarVia != 0 {
-		d.take(4)
-	}
-	return d.long(), true
+	d := wire.NewDecoder(b)
+	flags, _ := entryKey(&d)
+	full, session := skipFacts(&d, flags)
+	return full, session && d.OK()
 }
 
 // decodeEntry decodes the first encoded entry. The URI is a copy.
 func decodeEntry(b []byte, host HostID, ordinal uint32) (Entry, []byte, bool) {
-	flags, uri, rest, ok := entryKey(b)
-	if !ok {
+	d := wire.NewDecoder(b)
+	flags, uri := entryKey(&d)
+	if !d.OK() {
 		return Entry{}, nil, false
 	}
 	e := Entry{Ordinal: ordinal, Origin: flags & entryOrigin, RequestURI: string(uri), Seed: flags&entrySeed != 0}
 	if flags&entryExtended != 0 {
 		e.Redirects, e.Priority = b[1], int8(b[2])
 	}
-	d := decoder{b: rest}
-	depth := d.uvarint()
+	depth := d.Uvarint()
 	e.Depth, e.Sitemap, e.Frequency = uint16(depth), depth&depthSitemap != 0, Frequency(depth>>depthFrequency&7)
-	e.FirstSeen = fromSeconds(d.u32())
-	if via := d.uvarint(); via != 0 {
+	e.FirstSeen = fromSeconds(d.Uint32())
+	if via := d.Uvarint(); via != 0 {
 		e.ViaHost, e.ViaOrdinal = host, uint32(via-1)
 	}
 	if flags&entryFarVia != 0 {
-		if e.ViaHost = HostID(d.u32()); e.ViaHost == NoHost {
+		if e.ViaHost = HostID(d.Uint32()); e.ViaHost == NoHost {
 			e.ViaOrdinal = 0
 		}
 	}
 	if depth&depthSession != 0 {
-		e.Stripped, e.RequestURI = e.RequestURI, string(d.long())
+		e.Stripped, e.RequestURI = e.RequestURI, string(d.Long())
 	}
-	return e, d.b, !d.bad && !(depth&depthSession != 0 && e.Stripped == "")
+	return e, d.Rest(), d.OK() && !(depth&depthSession != 0 && e.Stripped == "")
 }
 
 // nthEntry returns the encoded entries from the n-th on.
 func nthEntry(b []byte, n int) ([]byte, bool) {
-	ok := true
-	for ; n > 0 && ok; n-- {
-		b, ok = skipEntry(b)
+	d := wire.NewDecoder(b)
+	for ; n > 0 && d.OK(); n-- {
+		skipEntry(&d)
 	}
-	return b, ok && len(b) > 0
+	return d.Rest(), d.Len() > 0
 }
 
-// sameURL reports whether the first encoded entry has the given identity.
+// sameURL reports whether the first encoded entry has the given origin and identifying text.
 func sameURL(b []byte, origin uint8, uri string) bool {
-	flags, text, _, ok := entryKey(b)
-	return ok && flags&entryOrigin == origin && len(text) == len(uri) && string(text) == uri
+	d := wire.NewDecoder(b)
+	flags, text := entryKey(&d)
+	return d.OK() && flags&entryOrigin == origin && len(text) == len(uri) && string(text) == uri
 }
 
 // countEntries counts the encoded entries of a block.
-func countEntries(b []byte) (int, bool) {
-	n, ok := 0, true
-	for len(b) > 0 && ok {
-		b, ok = skipEntry(b)
-		n++
+func countEntries(b []byte) (n int, ok bool) {
+	d := wire.NewDecoder(b)
+	for ; d.Len() > 0; n++ {
+		skipEntry(&d)
 	}
-	return n, ok
+	return n, d.OK()
 }

@@ -8,22 +8,26 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/wire"
 )
 
 func FuzzDecodeEntry(f *testing.F) {
 	f.Add(appendEntry(nil, 1, &Entry{RequestURI: "/a", FirstSeen: someTime}))
 	f.Add(appendEntry(nil, 1, &Entry{
-		Origin: 31, RequestURI: "/" + strings.Repeat("a", 300), Depth: 1000, Redirects: 2, Priority: -1, Seed: true, ViaHost: 2, ViaOrdinal: 1 << 31, FirstSeen: someTime,
+		Origin: 31, RequestURI: "/" + strings.Repeat("a", 300), Depth: 1000, Redirects: 2, Priority: -1, Seed: true,
+		ViaHost: 2, ViaOrdinal: 1 << 31, FirstSeen: someTime,
 	}))
-	f.Add(appendEntry(nil, 1, &Entry{RequestURI: "/a;sid=1", Stripped: "/a", Depth: 2, ViaHost: 3, FirstSeen: someTime}))
+	f.Add(appendEntry(nil, 1, &Entry{RequestURI: "/a;sid=1", Stripped: "/a", Depth: 2, ViaHost: 3,
+		FirstSeen: someTime}))
 	f.Add([]byte{entryFarVia, 1, '/', 0, 0, 0, 0, 9, 7, 0, 0, 0, 0})
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		e, rest, ok := decodeEntry(b, 1, 7)
-		skipped, skips := skipEntry(b)
-		if ok != skips || ok && !bytes.Equal(rest, skipped) {
-			t.Fatalf("decoding says %t and leaves %d bytes, skipping %t and %d", ok, len(rest), skips, len(skipped))
+		d := wire.NewDecoder(b)
+		if skipEntry(&d); ok != d.OK() || ok && !bytes.Equal(rest, d.Rest()) {
+			t.Fatalf("decoding says %t and leaves %d bytes, skipping %t and %d", ok, len(rest), d.OK(), d.Len())
 		}
 		nthEntry(b, 3)
 		countEntries(b)
@@ -61,19 +65,19 @@ func FuzzDecodeOutcome(f *testing.F) {
 }
 
 func FuzzDecodeSlots(f *testing.F) {
-	s := slots{place: []uint8{0, 3, 15}, body: [][]byte{{1}, {}, {2, 3}}}
+	s := slots{index: []uint8{0, 3, 15}, body: [][]byte{{1}, {}, {2, 3}}}
 	f.Add(s.append(nil))
 	f.Add([]byte{1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, ok := decodeSlots(b)
-		for place := range uint8(blockSize) {
-			body, found := findSlot(b, place)
+		for index := range uint8(blockSize) {
+			body, found := findSlot(b, index)
 			if !ok {
 				continue
 			}
-			i := bytes.IndexByte(s.place, place)
+			i := bytes.IndexByte(s.index, index)
 			if found != (i >= 0) || found && !bytes.Equal(body, s.body[i]) {
-				t.Fatalf("place %d: search finds %t, decoding %d", place, found, i)
+				t.Fatalf("index %d: search finds %t, decoding %d", index, found, i)
 			}
 		}
 	})
@@ -81,9 +85,10 @@ func FuzzDecodeSlots(f *testing.F) {
 
 func FuzzDecodeRow(f *testing.F) {
 	r := hostRow{
-		name: []byte("a.example"), next: 2, politeness: []byte("p"), origins: []originRow{{secure: true, port: 443, queued: 2}},
-		recent: []recentOutcome{{1, appendOutcome(nil, &Outcome{State: Fetched})}},
-		tail:   appendEntry(appendEntry(nil, 1, &Entry{RequestURI: "/a"}), 1, &Entry{RequestURI: "/b"}),
+		name: []byte("a.example"), next: 2, politeness: []byte("p"),
+		origins: []originRow{{secure: true, port: 443, queued: 2}},
+		recent:  []recentOutcome{{1, appendOutcome(nil, &Outcome{State: Fetched})}},
+		tail:    appendEntry(appendEntry(nil, 1, &Entry{RequestURI: "/a"}), 1, &Entry{RequestURI: "/b"}),
 	}
 	f.Add(r.append(nil))
 	f.Add(rowVersion1(&r))
@@ -91,7 +96,8 @@ func FuzzDecodeRow(f *testing.F) {
 	f.Add(r.append(nil))
 	r.site, r.errors = []byte("site"), errorCounts{{ReasonStatus, 5}, {ReasonLoop, 300}}
 	for n := range uint64(3) {
-		r.payloads = appendPayload(binary.BigEndian.AppendUint64(r.payloads, n), &Payload{SHA256: [32]byte{1}, Ordinal: 1, At: someTime})
+		r.payloads = binary.BigEndian.AppendUint64(r.payloads, n)
+		r.payloads = appendPayload(r.payloads, &Payload{SHA256: [32]byte{1}, Ordinal: 1, At: someTime})
 	}
 	f.Add(r.append(nil))
 	f.Add([]byte{rowVersion, 255})
@@ -121,7 +127,8 @@ func FuzzDecodeRow(f *testing.F) {
 }
 
 func FuzzDecodeTraps(f *testing.F) {
-	f.Add(appendTraps(nil, []TrapCount{{Reason: 1, Count: 1, Samples: []string{"https://a.example/"}}, {Reason: 9, Count: 1 << 40}}))
+	f.Add(appendTraps(nil, []TrapCount{{Reason: 1, Count: 1, Samples: []string{"https://a.example/"}},
+		{Reason: 9, Count: 1 << 40}}))
 	f.Add([]byte{1, 1, 3, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		counts, ok := decodeTraps(b)
@@ -142,22 +149,22 @@ func FuzzReadDebt(f *testing.F) {
 	f.Add([]byte("amble-starts-1 77 boot\n1 - a.exam"), uint64(80))
 	f.Add([]byte("amble-starts-1 18446744073709551615 boot\n"), uint64(1)<<63)
 	dir := f.TempDir()
-	f.Fuzz(func(t *testing.T, b []byte, settled uint64) {
+	f.Fuzz(func(t *testing.T, b []byte, committed uint64) {
 		if err := os.WriteFile(filepath.Join(dir, LedgerName), b, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		last := settled
-		debt, err := ReadDebt(dir, settled, "boot", func(place uint64, s Start) {
-			if place < last || s.Host == "" {
-				t.Fatalf("line of %+v at %d, behind %d", s, place, last)
+		last := committed
+		debt, err := ReadDebt(dir, committed, "boot", func(offset uint64, s Start) {
+			if offset < last || s.Host == "" {
+				t.Fatalf("line of %+v at %d, behind %d", s, offset, last)
 			}
-			last = place
+			last = offset
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if debt.End < settled {
-			t.Fatalf("the next ledger would begin at %d, before the mark %d", debt.End, settled)
+		if debt.End < committed {
+			t.Fatalf("the next ledger would begin at %d, before the mark %d", debt.End, committed)
 		}
 	})
 }

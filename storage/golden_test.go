@@ -13,7 +13,8 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-var updateGolden = flag.Bool("update", false, "write testdata/golden-3.txt anew: only together with FORMAT.md and Version")
+var updateGolden = flag.Bool("update", false,
+	"write testdata/golden-3.txt: only together with FORMAT.md and Version")
 
 // goldenStore writes a store that has every kind of row, with a fixed key.
 func goldenStore(t *testing.T) *Store {
@@ -35,9 +36,11 @@ func goldenStore(t *testing.T) *Store {
 	mustCommit(t, s, &b)
 	mustCommit(t, s, &Batch{
 		Done: append(goldenOutcomes(), Done{Host: 2, Priority: -5, Outcome: Outcome{
-			State: Retrying, Reason: ReasonFetch + 2, Attempts: 3, At: someTime, Due: someTime.Add(time.Hour + time.Millisecond),
+			State: Retrying, Reason: ReasonFetch + 2, Attempts: 3, At: someTime,
+			Due: someTime.Add(time.Hour + time.Millisecond),
 		}}),
-		Hosts: []HostUpdate{{Host: 1, Politeness: []byte("polite"), Requests: 18, Bytes: 360_000, Site: []byte("site"), Cursors: []Cursor{{0, 17}}}},
+		Hosts: []HostUpdate{{Host: 1, Politeness: []byte("polite"), Requests: 18, Bytes: 360_000,
+			Site: []byte("site"), Cursors: []Cursor{{0, 17}}}},
 	})
 	mustCommit(t, s, &Batch{Policies: []Policy{{parse(t, "https://www.example.com/").Origin(), []byte("record")}}})
 	mustCommit(t, s, &Batch{Past: []Policy{{parse(t, "https://www.example.com/").Origin(), []byte("past")}}})
@@ -46,9 +49,10 @@ func goldenStore(t *testing.T) *Store {
 	return s
 }
 
-// goldenTraps adds a third host, whose rows have all that not every host's have.
+// goldenTraps adds a third host, whose rows have what not every host's have.
 func goldenTraps(t *testing.T, s *Store) {
-	b := Batch{Found: found(t, s, "https://traps.example/p?1", "https://traps.example/p?2", "https://traps.example/p?3", "http://traps.example/first")}
+	b := Batch{Found: found(t, s, "https://traps.example/p?1", "https://traps.example/p?2",
+		"https://traps.example/p?3", "http://traps.example/first")}
 	b.Found[3].Priority = 5
 	id := "https://traps.example/session"
 	b.Found = append(b.Found, withSession(t, s, id+";sid=1", id), withSession(t, s, id+";sid=2", id))
@@ -57,11 +61,13 @@ func goldenTraps(t *testing.T, s *Store) {
 	mustCommit(t, s, &b)
 }
 
-// goldenOutcomes are seventeen outcomes, which go to the state bucket, and one that stays in the row.
+// goldenOutcomes returns seventeen outcomes, which go to the state bucket, and one that stays in
+// the row.
 func goldenOutcomes() []Done {
 	var all []Done
 	for n := range uint32(18) {
-		all = append(all, Done{Host: 1, Ordinal: n, Outcome: Outcome{State: Fetched, Status: 200, At: someTime, Bytes: 20_000, Digest: 0xd1}})
+		all = append(all, Done{Host: 1, Ordinal: n, Outcome: Outcome{State: Fetched, Status: 200, At: someTime,
+			Bytes: 20_000, Digest: 0xd1}})
 	}
 	all[1].Outcome = Outcome{State: Denied, Reason: ReasonRobots, At: someTime, Line: 200}
 	o := &all[2].Outcome
@@ -72,18 +78,20 @@ func goldenOutcomes() []Done {
 	return all
 }
 
-// goldenPayloads are thirty-three bodies, which go to the payload bucket, and one that stays in the row.
+// goldenPayloads returns thirty-three payloads, which go to the payload bucket, and one that stays
+// in the row.
 func goldenPayloads() []Payload {
 	var all []Payload
 	for n := range uint32(34) {
-		all = append(all, Payload{Host: 1, Digest: 0xd1 + uint64(n)<<56, SHA256: [32]byte{0x51, 31: byte(n)}, Ordinal: n, At: someTime})
+		all = append(all, Payload{Host: 1, Digest: 0xd1 + uint64(n)<<56, SHA256: [32]byte{0x51, 31: byte(n)},
+			Ordinal: n, At: someTime})
 	}
 	return all
 }
 
-// TestGolden compares every row of a small store with the bytes on record. Where
-// it fails, files in the field cannot be read any more: change Version,
-// FORMAT.md and the code that rewrites older files, then run it with -update.
+// TestGolden compares every row of a small store with the bytes on record. If it fails, existing
+// files cannot be read any more: change Version, FORMAT.md and the code that rewrites older files,
+// then run the test with -update.
 func TestGolden(t *testing.T) {
 	s := goldenStore(t)
 	var out bytes.Buffer
@@ -112,12 +120,13 @@ func TestGolden(t *testing.T) {
 	got, want := strings.Split(out.String(), "\n"), strings.Split(string(readFile(t, path)), "\n")
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) || got[i] != want[i] {
-			t.Fatalf("line %d of %s differs:\ngot  %q\nwant %q", i+1, path, got[min(i, len(got)-1)], want[min(i, len(want)-1)])
+			t.Fatalf("line %d of %s differs:\ngot  %q\nwant %q", i+1, path, got[min(i, len(got)-1)],
+				want[min(i, len(want)-1)])
 		}
 	}
 }
 
-// TestSizes holds the table of sizes in FORMAT.md.
+// TestSizes checks the table of sizes in FORMAT.md.
 func TestSizes(t *testing.T) {
 	fetched := Outcome{State: Fetched, Status: 200, At: someTime, Bytes: 20_000, Digest: 0xd1d1d1d1d1d1d1d1}
 	validated := fetched
@@ -136,23 +145,24 @@ func TestSizes(t *testing.T) {
 		{"URL", len(appendEntry(nil, 2, &e)), 56},
 		{"fingerprint", len(mergeSeen(nil, nil, make([]seenItem, 1))), 12},
 		{"outcome: fetched, 200, 20,000 bytes, digest", len(appendOutcome(nil, &fetched)), 21},
-		{"the same, planned to be renewed, with a simhash", len(appendOutcome(nil, &renewed)), 42},
+		{"the same, planned for a recrawl, with a simhash", len(appendOutcome(nil, &renewed)), 42},
 		{"the same with an ETag of 20 bytes and a usual Last-Modified", len(appendOutcome(nil, &validated)), 47},
 		{"row of a host with one origin, without name, politeness, outcomes and URLs", len(row.append(nil)), 85},
-		{"a body that waits in the row", len(withBody.append(nil)) - len(row.append(nil)) - 1, 48},
+		{"a payload in the row", len(withBody.append(nil)) - len(row.append(nil)) - 1, 48},
 		{"due row", len(appendDueKey(nil, 1, 0, 0, 1, 1)), 14},
-		{"renew row", len(appendRenewKey(nil, 1, 0, 1, 1)), 13},
+		{"renew row", len(appendRecrawlKey(nil, 1, 0, 1, 1)), 13},
 	} {
 		if c.got != c.bytes {
 			t.Errorf("%s takes %d bytes, want %d", c.what, c.got, c.bytes)
 		}
-		if line := fmt.Sprintf("| %s | %d |", c.what, c.bytes); !strings.Contains(string(readFile(t, "FORMAT.md")), line) {
+		if line := fmt.Sprintf("| %s | %d |", c.what, c.bytes); !strings.Contains(string(readFile(t, "FORMAT.md")),
+			line) {
 			t.Errorf("FORMAT.md does not say %q", line)
 		}
 	}
 }
 
-// TestFormatNamesEveryNumber holds the enumerations of FORMAT.md to the code.
+// TestFormatNamesEveryNumber checks the enumerations of FORMAT.md.
 func TestFormatNamesEveryNumber(t *testing.T) {
 	text := string(readFile(t, "FORMAT.md"))
 	for i, name := range stateNames {
@@ -168,7 +178,7 @@ func TestFormatNamesEveryNumber(t *testing.T) {
 	if !strings.Contains(text, fmt.Sprintf("version **%d**", Version)) {
 		t.Errorf("FORMAT.md does not describe version %d", Version)
 	}
-	if !strings.Contains(text, fmt.Sprintf("at most\n%d of them", maxSeenItems)) {
+	if !strings.Contains(text, fmt.Sprintf("at most %d of them", maxSeenItems)) {
 		t.Errorf("FORMAT.md does not say how many fingerprints a row has")
 	}
 }

@@ -5,14 +5,15 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// BenchmarkGrown measures a store of many URLs over 10,000 hosts: opening it
-// (and reading one queue's head), the walk over all hosts, the reading of heads,
-// and the cycle of a crawl. Beside it, plain rows: opening them, finding the hosts
-// that have work, counting states, and the same cycle.
+// BenchmarkGrown measures a store of many URLs over 10,000 hosts: opening it (and reading one
+// queue's head), the walk over all hosts, the reading of heads, and the cycle of a crawl. For
+// comparison it does so with plain rows: opening them, finding the hosts that have work, counting
+// states, and the same cycle.
 func BenchmarkGrown(b *testing.B) {
 	for _, size := range benchSizes(b) {
 		b.Run(fmt.Sprintf("hosts=%d/urls=%d", benchHosts, size), func(b *testing.B) {
@@ -22,7 +23,8 @@ func BenchmarkGrown(b *testing.B) {
 			b.Run("heads", func(b *testing.B) { benchHeads(b, dir) })
 			b.Run("cycle", func(b *testing.B) {
 				s := benchOpen(b, changeable(b, dir, FileName), Options{})
-				savePoint(b, benchCycle(b, &benchURLs{hosts: benchHosts, n: size}, &storeCycle{s: s, cursors: make([]uint32, benchHosts+1)}))
+				savePoint(b, benchCycle(b, &benchURLs{hosts: benchHosts, n: size},
+					&storeCycle{s: s, cursors: make([]uint32, benchHosts+1)}))
 				benchClose(b, s)
 			})
 		})
@@ -63,7 +65,7 @@ func benchHeads(b *testing.B, dir string) {
 	}
 }
 
-// grownRows returns the directory of plain rows of so many queued URLs.
+// grownRows returns the directory of plain rows with a number of queued URLs.
 func grownRows(b *testing.B, size int) string {
 	return keptStore(b, fmt.Sprintf("rows-%d-%d", benchHosts, size), func(dir string) {
 		r := openRows(b, dir)
@@ -108,9 +110,9 @@ func benchGrownRows(b *testing.B, size int) {
 	})
 }
 
-// BenchmarkFetched completes every URL of a store, host after host in turn, one or
-// sixteen each, and reports what a fetched URL takes, with ETag and Last-Modified. Beside it are plain
-// rows of fetched URLs, filled in the order of their keys: only their size counts.
+// BenchmarkFetched completes every URL of a store, host after host in turn, one or sixteen each,
+// and reports what a fetched URL takes, with ETag and Last-Modified. For comparison it fills plain
+// rows of fetched URLs in the order of their keys: only their size counts.
 func BenchmarkFetched(b *testing.B) {
 	for _, size := range benchSizes(b) {
 		for _, each := range []int{1, 16} {
@@ -158,19 +160,22 @@ func fetchAll(b *testing.B, s *Store, size, each int) {
 	reportSize(b, s.Path(), size)
 }
 
-// storeCycle is ours for benchCycle.
+// storeCycle is a Store for benchCycle.
 type storeCycle struct {
-	s       *Store
-	batch   Batch
-	portion Portion
-	cursors []uint32 // of each host
+	s         *Store
+	batch     Batch
+	batchSize Portion
+	cursors   []uint32 // of each host
 }
 
-func (c *storeCycle) path() string                { return c.s.Path() }
-func (c *storeCycle) take(b *testing.B, host int) { c.complete(b, HostID(host+1), 1) }
-func (c *storeCycle) find(u weburl.URL)           { c.batch.Found = append(c.batch.Found, benchFound(c.s, u)) }
+func (c *storeCycle) path() string { return c.s.Path() }
 
-// complete reads the next URLs of a host, at most so many, and adds their outcomes to the batch. It returns how many there were.
+func (c *storeCycle) take(b *testing.B, host int) { c.complete(b, HostID(host+1), 1) }
+
+func (c *storeCycle) find(u weburl.URL) { c.batch.Found = append(c.batch.Found, benchFound(c.s, u)) }
+
+// complete reads the next URLs of a host and adds their outcomes to the batch. It returns their
+// number.
 func (c *storeCycle) complete(b *testing.B, host HostID, most int) int {
 	h, err := c.s.Heads(HeadsRequest{Host: host, From: c.cursors[host], Queued: most, Due: 1, Now: someTime})
 	if err != nil || len(h.Queued) == 0 {
@@ -178,22 +183,25 @@ func (c *storeCycle) complete(b *testing.B, host HostID, most int) int {
 	}
 	c.cursors[host] = h.Next
 	for _, head := range h.Queued {
-		c.batch.Done = append(c.batch.Done, Done{Host: host, Ordinal: head.Ordinal, Outcome: benchOutcome(uint64(head.Ordinal))})
+		c.batch.Done = append(c.batch.Done, Done{Host: host, Ordinal: head.Ordinal,
+			Outcome: benchOutcome(uint64(head.Ordinal))})
 	}
 	requests := len(h.Queued)
 	c.batch.Hosts = append(c.batch.Hosts, HostUpdate{
-		Host: host, Requests: uint32(requests), Bytes: uint64(requests) * 20_000, Politeness: make([]byte, 40), Cursors: []Cursor{{0, h.Next}},
+		Host: host, Requests: uint32(requests), Bytes: uint64(requests) * 20_000, Politeness: make([]byte,
+			40), Cursors: []Cursor{{0, h.Next}},
 	})
 	return requests
 }
 
 // items counts as the crawl does.
 func (c *storeCycle) items() int { return len(c.batch.Found) + len(c.batch.Done) + len(c.batch.Hosts) }
-func (c *storeCycle) full() bool { return c.items() >= c.portion.Items() }
+
+func (c *storeCycle) full() bool { return c.items() >= c.batchSize.Items() }
 
 func (c *storeCycle) commit() error {
 	result, err := c.s.Commit(&c.batch)
-	c.portion.Committed(c.items(), result.Changed)
+	c.batchSize.Committed(c.items(), result.Changed)
 	c.batch.Found, c.batch.Done, c.batch.Hosts = c.batch.Found[:0], c.batch.Done[:0], c.batch.Hosts[:0]
 	return err
 }
@@ -205,9 +213,11 @@ type rowsCycle struct {
 	found []weburl.URL
 }
 
-func (c *rowsCycle) path() string      { return c.r.path }
+func (c *rowsCycle) path() string { return c.r.path }
+
 func (c *rowsCycle) find(u weburl.URL) { c.found = append(c.found, u) }
-func (c *rowsCycle) full() bool        { return len(c.found)+2*len(c.done) >= mostPortion }
+
+func (c *rowsCycle) full() bool { return len(c.found)+2*len(c.done) >= mostItems }
 
 func (c *rowsCycle) take(b *testing.B, host int) {
 	next, ok := c.r.next(benchHostName(host))
@@ -222,4 +232,59 @@ func (c *rowsCycle) commit() error {
 	err := c.r.commit(c.done, c.found)
 	c.done, c.found = c.done[:0], c.found[:0]
 	return err
+}
+
+// BenchmarkRenewal takes the recrawl of a host that is overdue longest and plans the next one, with
+// a number of planned URLs in the store. It should cost the same for all sizes.
+func BenchmarkRenewal(b *testing.B) {
+	const hosts = 100
+	for _, urls := range []int{10_000, 1_000_000, 10_000_000} {
+		b.Run(fmt.Sprintf("hosts=%d/urls=%d", hosts, urls), func(b *testing.B) {
+			if urls > 1_000_000 && testing.Short() {
+				b.Skip("takes minutes to fill the store")
+			}
+			s, err := Open(b.TempDir(), Options{NoSync: true})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close()
+			fillRenewals(b, s, hosts, urls/hosts)
+			b.ReportAllocs()
+			for n := 0; b.Loop(); n++ {
+				host := HostID(n%hosts + 1)
+				h, err := s.Heads(HeadsRequest{Host: host, Renewals: 1, From: uint32(urls / hosts),
+					Now: someTime.AddDate(1, 0, 0)})
+				if err != nil || len(h.Renewals) != 1 {
+					b.Fatal(len(h.Renewals), err)
+				}
+				u := &h.Renewals[0]
+				u.Last.Due = u.Last.Due.AddDate(0, 1, 0)
+				if _, err := s.Commit(&Batch{Done: []Done{{Host: host, Ordinal: u.Ordinal,
+					Outcome: u.Last}}}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// fillRenewals makes hosts with planned URLs.
+func fillRenewals(b *testing.B, s *Store, hosts, urls int) {
+	for host := range hosts {
+		for from := 0; from < urls; from += 10_000 {
+			var batch Batch
+			for n := from; n < min(from+10_000, urls); n++ {
+				u := parse(b, fmt.Sprintf("http://h%d.test/some/page/%d", host, n))
+				batch.Found = append(batch.Found, Found{URL: u, Fingerprint: s.Fingerprint(u), At: someTime})
+				due := someTime.Add(time.Duration(n*7919%urls) * time.Minute)
+				batch.Done = append(batch.Done, Done{Host: HostID(host + 1), Ordinal: uint32(n), Outcome: Outcome{
+					State: Fetched, Status: 200, At: someTime, Bytes: 20_000, Digest: uint64(n) + 1, Due: due,
+					History: [8]byte{1}, Simhash: 1,
+				}})
+			}
+			if _, err := s.Commit(&batch); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
 }

@@ -14,9 +14,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/wire"
 )
 
-// LedgerName is the name of the start ledger under the data directory.
+// LedgerName is the name of the start ledger in the data directory.
 const LedgerName = "starts.log"
 
 // Start is one line of the start ledger: a request that is about to be sent.
@@ -24,51 +26,51 @@ type Start struct {
 	Host    string
 	Address string
 	At      time.Time
-	Delay   time.Duration // the delay known at the time; negative: no robots.txt was read yet
-	Note    string        // what else the caller wants to find again, without white space; may be empty
+	Delay   time.Duration // in force at the time; negative: no robots.txt was read yet
+	Note    string        // of the caller, without white space; may be empty
 }
 
-// MarkLedger is the name of the mark that holds a place in the ledger: every
-// request before it is settled by the commit that carries it. Places count the
-// bytes of all lines since the first ledger of a store, so they only grow.
+// MarkLedger is the name of the mark that holds an offset in the ledger. The commit with the mark
+// carries the outcome of every request before the offset. Offsets count the bytes of all lines
+// since the first ledger of a store, so they only grow.
 const MarkLedger = "ledger"
 
-// EncodePlace returns a place as Batch.Marks takes it.
-func EncodePlace(place uint64) []byte { return binary.BigEndian.AppendUint64(nil, place) }
+// EncodePlace encodes an offset for Batch.Marks.
+func EncodePlace(offset uint64) []byte { return binary.BigEndian.AppendUint64(nil, offset) }
 
-// DecodePlace is the inverse of EncodePlace; a mark that was never set is place 0.
+// DecodePlace is the inverse of EncodePlace. A mark that was never set is offset 0.
 func DecodePlace(b []byte) (uint64, error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
-	d := decoder{b: b}
-	place := d.u64()
-	if d.bad || len(d.b) != 0 {
+	d := wire.NewDecoder(b)
+	offset := d.Uint64()
+	if d.End() != nil {
 		return 0, fmt.Errorf("%w: ledger mark", ErrCorrupt)
 	}
-	return place, nil
+	return offset, nil
 }
 
-// Debt is what a ledger left by an earlier process says about who was asked
-// without a commit that knows of it.
+// Debt describes the uncommitted requests that the ledger of an earlier process names. Their hosts
+// get a restart hold.
 type Debt struct {
-	Everyone bool                     // the machine was started anew: any host may have been asked just before
-	Hosts    map[string]time.Duration // host name to the largest delay known; negative: none was known
-	Waits    map[string]Wait          // by host name, what was asked for in answers
-	End      uint64                   // where the next ledger begins
-	Died     bool                     // the process ended before it meant to, and not with the machine
-	Ended    bool                     // the process meant to end: see Ledger.AppendEnd
+	Everyone bool                     // the machine was restarted: any host may have had a request just before
+	Hosts    map[string]time.Duration // by host name, the longest delay known; negative: none
+	Waits    map[string]Wait          // by host name, the wait that ends last
+	End      uint64                   // offset where the next ledger begins
+	Died     bool                     // the process did not shut down, and the machine did not end with it
+	Ended    bool                     // the process was shutting down: see Ledger.AppendEnd
 }
 
-// ReadDebt reads the ledger of an earlier process from the committed place on.
-// A ledger that is missing, damaged or of another start of the machine makes
-// everyone a creditor, except that a store which never asked anybody owes nothing.
-// Each is called for every request that can be read, with the place before it; it may be nil.
-func ReadDebt(dir string, settled uint64, bootID string, each func(place uint64, s Start)) (Debt, error) {
-	debt := Debt{Hosts: make(map[string]time.Duration), Waits: make(map[string]Wait), End: settled}
+// ReadDebt reads the ledger of an earlier process from the committed offset on. If the ledger is
+// missing, damaged or of another boot of the machine, Everyone is set, unless the store has never
+// sent a request. If each is not nil, it is called for every request that can be read, with the
+// offset of its line.
+func ReadDebt(dir string, committed uint64, bootID string, each func(offset uint64, s Start)) (Debt, error) {
+	debt := Debt{Hosts: make(map[string]time.Duration), Waits: make(map[string]Wait), End: committed}
 	f, err := os.Open(filepath.Join(dir, LedgerName))
 	if errors.Is(err, fs.ErrNotExist) {
-		debt.Everyone = settled != 0
+		debt.Everyone = committed != 0
 		return debt, nil
 	}
 	if err != nil {
@@ -80,20 +82,20 @@ func ReadDebt(dir string, settled uint64, bootID string, each func(place uint64,
 		return debt, fmt.Errorf("read start ledger: %w", err)
 	}
 	r := bufio.NewReaderSize(f, 64<<10)
-	first, _ := r.ReadSlice('\n') // an error makes a header that cannot be parsed
+	first, _ := r.ReadSlice('\n') // after an error the header cannot be parsed
 	header := string(first)
 	base, boot, ok := parseLedgerHeader(header)
 	end := base + uint64(info.Size()) - uint64(len(header))
-	debt.End = max(settled, end)
-	if !ok || settled < base || settled > end {
+	debt.End = max(committed, end)
+	if !ok || committed < base || committed > end {
 		debt.Everyone = true
 		return debt, nil
 	}
 	debt.Everyone = boot == "" || boot != bootID
 	debt.Ended = ended(f, info.Size())
 	debt.Died = !debt.Ended && boot == bootID
-	if settled > base {
-		if _, err := f.Seek(int64(settled-base)+int64(len(header)), io.SeekStart); err != nil {
+	if committed > base {
+		if _, err := f.Seek(int64(committed-base)+int64(len(header)), io.SeekStart); err != nil {
 			return debt, fmt.Errorf("read start ledger: %w", err)
 		}
 		r.Reset(f)
@@ -101,10 +103,10 @@ func ReadDebt(dir string, settled uint64, bootID string, each func(place uint64,
 	if each == nil {
 		each = func(uint64, Start) {}
 	}
-	return debt, debt.read(r, settled, each)
+	return debt, debt.read(r, committed, each)
 }
 
-func (d *Debt) read(r *bufio.Reader, place uint64, each func(uint64, Start)) error {
+func (d *Debt) read(r *bufio.Reader, offset uint64, each func(uint64, Start)) error {
 	for {
 		line, err := r.ReadSlice('\n')
 		if errors.Is(err, io.EOF) {
@@ -115,20 +117,20 @@ func (d *Debt) read(r *bufio.Reader, place uint64, each func(uint64, Start)) err
 		}
 		if w, ok := parseWait(string(line)); ok && err == nil {
 			d.addWait(w)
-			place += uint64(len(line))
+			offset += uint64(len(line))
 			continue
 		}
 		if isEnd(string(line)) && err == nil {
-			place += uint64(len(line))
+			offset += uint64(len(line))
 			continue
 		}
 		start, ok := parseStart(string(line))
 		if !ok || err != nil {
-			d.Everyone = true // not a line of ours: trust none of it
+			d.Everyone = true // not a line of a ledger: trust none of it
 			return nil
 		}
-		each(place, start)
-		place += uint64(len(line))
+		each(offset, start)
+		offset += uint64(len(line))
 		if old, known := d.Hosts[start.Host]; !known || start.Delay > old {
 			d.Hosts[start.Host] = start.Delay
 		}
@@ -176,7 +178,7 @@ func parseStart(line string) (s Start, ok bool) {
 	return s, true
 }
 
-// milliseconds rounds up.
+// milliseconds converts a duration to milliseconds, rounded up.
 func milliseconds(d time.Duration) int64 {
 	ms := int64(d / time.Millisecond)
 	if d%time.Millisecond > 0 {
@@ -185,7 +187,8 @@ func milliseconds(d time.Duration) int64 {
 	return ms
 }
 
-// fromMilliseconds is the inverse of milliseconds; the longest duration for what none can hold.
+// fromMilliseconds is the inverse of milliseconds. Too many milliseconds become the longest
+// duration.
 func fromMilliseconds(ms int64) time.Duration {
 	if ms > math.MaxInt64/int64(time.Millisecond) {
 		return math.MaxInt64
@@ -193,23 +196,22 @@ func fromMilliseconds(ms int64) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// Ledger is the append-only file that names each request before it is sent, so
-// that a process killed between a request and its commit still keeps its
-// distance when it is started again. Lines are handed to the kernel with one
-// write each and not synced: that survives the end of the process, and a host
-// whose machine went down is told apart by the boot id. One goroutine owns it.
+// Ledger is the append-only file that names each request before it is sent. After a process was
+// killed between a request and its commit, the next one reads from it which hosts to keep its
+// distance from. Each line is one unsynced write, which survives the end of the process; the boot
+// id shows that the machine was restarted. One goroutine owns a Ledger.
 type Ledger struct {
 	dir    string
 	bootID string
 	f      *os.File
-	base   uint64 // place of the file's first line
+	base   uint64 // offset of the file's first line
 	header int64
 	size   int64
 	line   []byte
 }
 
-// OpenLedger begins a new ledger at Debt.End in place of the old one, whose
-// debt must be committed by then.
+// OpenLedger begins a new ledger at offset base, which is Debt.End, and replaces the old one. All
+// that the old one says must be committed by then.
 func OpenLedger(dir, bootID string, base uint64) (*Ledger, error) {
 	l := &Ledger{dir: dir, bootID: bootID}
 	if err := l.begin(base, nil); err != nil {
@@ -218,7 +220,7 @@ func OpenLedger(dir, bootID string, base uint64) (*Ledger, error) {
 	return l, nil
 }
 
-// begin writes a new file with the given lines and puts it in the old one's place.
+// begin writes a new file with the given lines and replaces the old one.
 func (l *Ledger) begin(base uint64, lines []byte) error {
 	boot := l.bootID
 	if boot == "" {
@@ -245,13 +247,13 @@ func (l *Ledger) begin(base uint64, lines []byte) error {
 	return err
 }
 
-// Place is the place behind the last line.
+// Place returns the offset of the end of the last line.
 func (l *Ledger) Place() uint64 { return l.base + uint64(l.size-l.header) }
 
-// Append writes a line and returns the place before it. After an error the
-// request must not be sent; the file is as it was.
-func (l *Ledger) Append(s Start) (place uint64, err error) {
-	place = l.Place()
+// Append writes a line and returns the offset of its beginning. After an error the request must not
+// be sent, and the file is unchanged.
+func (l *Ledger) Append(s Start) (offset uint64, err error) {
+	offset = l.Place()
 	delay := int64(-1)
 	if s.Delay >= 0 {
 		delay = milliseconds(s.Delay)
@@ -267,13 +269,13 @@ func (l *Ledger) Append(s Start) (place uint64, err error) {
 		b = append(append(b, ' '), s.Note...)
 	}
 	l.line = append(b, '\n')
-	return place, l.write(l.line)
+	return offset, l.write(l.line)
 }
 
 // write appends a line.
 func (l *Ledger) write(line []byte) error {
 	if _, err := l.f.WriteAt(line, l.size); err != nil {
-		// The count that comes with the error leaves out a part that was written.
+		// The count that comes with the error does not include a part that was written.
 		err = errors.Join(err, l.f.Truncate(l.size))
 		return fmt.Errorf("append to start ledger: %w", spaceError(err))
 	}
@@ -284,29 +286,110 @@ func (l *Ledger) write(line []byte) error {
 // ledgerRotate is the size from which Trim begins a new file.
 const ledgerRotate = 4 << 20
 
-// Trim drops what a committed place says is settled once the file has become
-// large. What is not settled moves to the new file.
-func (l *Ledger) Trim(settled uint64) error {
-	at := int64(settled-l.base) + l.header
-	if l.size < ledgerRotate || settled < l.base || at < l.size/2 || at > l.size {
+// Trim drops the lines before a committed offset when the file has become large. The other lines
+// move to a new file.
+func (l *Ledger) Trim(committed uint64) error {
+	at := int64(committed-l.base) + l.header
+	if l.size < ledgerRotate || committed < l.base || at < l.size/2 || at > l.size {
 		return nil
 	}
 	rest := make([]byte, l.size-at)
 	if _, err := l.f.ReadAt(rest, at); err != nil {
 		return fmt.Errorf("trim start ledger: %w", err)
 	}
-	return l.begin(settled, rest)
+	return l.begin(committed, rest)
 }
 
-// Close closes the file. It stays in place for the next process.
+// Close closes the file, which stays for the next process.
 func (l *Ledger) Close() error { return l.f.Close() }
 
-// BootID names this start of the machine. It is empty where the system does not
-// tell, and then every restart counts as a new one.
+// BootID returns the id of this boot of the machine. It is empty if the system has none; then every
+// restart counts as a new boot.
 func BootID() string {
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return ""
 	}
 	return string(bytes.TrimSpace(b))
+}
+
+// Wait is a line of the start ledger between those of requests: a wait that a host demanded in a
+// response which may not be committed yet.
+type Wait struct {
+	Host string
+	At   time.Time     // when the response was complete
+	Wait time.Duration // from then on
+}
+
+const waitMagic = "wait"
+
+// AppendWait writes a line. After an error the file is unchanged.
+func (l *Ledger) AppendWait(w Wait) error {
+	lost := w.Wait%time.Millisecond + time.Duration(w.At.Nanosecond())%time.Millisecond
+	// The end is rounded up, since the time loses its fraction.
+	ms := int64(w.Wait/time.Millisecond) + milliseconds(lost)
+	b := strconv.AppendInt(append(l.line[:0], waitMagic+" "...), w.At.UnixMilli(), 10)
+	b = append(append(append(b, ' '), w.Host...), ' ')
+	l.line = append(strconv.AppendInt(b, ms, 10), '\n')
+	return l.write(l.line)
+}
+
+// parseWait parses what AppendWait writes.
+func parseWait(line string) (w Wait, ok bool) {
+	fields := strings.Fields(line)
+	if len(fields) != 4 || fields[0] != waitMagic {
+		return Wait{}, false
+	}
+	at, err := strconv.ParseInt(fields[1], 10, 64)
+	if err != nil {
+		return Wait{}, false
+	}
+	ms, err := strconv.ParseInt(fields[3], 10, 64)
+	if err != nil || ms <= 0 {
+		return Wait{}, false
+	}
+	return Wait{Host: fields[2], At: time.UnixMilli(at), Wait: fromMilliseconds(ms)}, true
+}
+
+// addWait keeps the wait of each host that ends last.
+func (d *Debt) addWait(w Wait) {
+	if old, known := d.Waits[w.Host]; !known || w.At.Add(w.Wait).After(old.At.Add(old.Wait)) {
+		d.Waits[w.Host] = w
+	}
+}
+
+const endMagic = "end"
+
+// AppendEnd records that no more requests begin, because the process is shutting down: whatever
+// ends it from here on is not the fault of a request that is out. After an error the file is
+// unchanged.
+func (l *Ledger) AppendEnd(at time.Time) error {
+	l.line = append(strconv.AppendInt(append(l.line[:0], endMagic+" "...), at.UnixMilli(), 10), '\n')
+	return l.write(l.line)
+}
+
+// isEnd reports whether a line is that of AppendEnd.
+func isEnd(line string) bool {
+	at, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), endMagic+" ")
+	_, err := strconv.ParseInt(at, 10, 64)
+	return ok && err == nil
+}
+
+// ledgerTail is the size of the end of a ledger that is searched for the line of AppendEnd, in
+// bytes. Only waits follow that line, of requests that were in flight.
+const ledgerTail = 64 << 10
+
+// ended reports whether the last line that is not a wait is that of AppendEnd.
+func ended(f *os.File, size int64) bool {
+	tail := make([]byte, min(size, ledgerTail))
+	if _, err := f.ReadAt(tail, size-int64(len(tail))); err != nil && err != io.EOF {
+		return false
+	}
+	lines := bytes.SplitAfter(tail, []byte("\n"))
+	for i := len(lines) - 2; i >= 0; i-- { // the last one is empty, or torn
+		if _, waits := parseWait(string(lines[i])); !waits {
+			return isEnd(string(lines[i]))
+		}
+	}
+	return false
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,38 +33,45 @@ func TestReadDebt(t *testing.T) {
 	unknown := time.Duration(-1) * time.Millisecond
 	everybody := map[string]time.Duration{"a.example": 1500 * time.Millisecond, "[2001:db8::1]": unknown}
 	tests := []struct {
-		name     string
-		file     string
-		settled  uint64
-		boot     string
-		everyone bool
-		hosts    map[string]time.Duration
-		end      uint64
+		name      string
+		file      string
+		committed uint64
+		boot      string
+		everyone  bool
+		hosts     map[string]time.Duration
+		end       uint64
 	}{
-		{"nothing settled", header + first + second + third, 1000, "boot-a", false, everybody, 1000 + all},
-		{"all settled", header + first + second + third, 1000 + all, "boot-a", false, nil, 1000 + all},
+		{"nothing committed", header + first + second + third, 1000, "boot-a", false, everybody, 1000 + all},
+		{"all committed", header + first + second + third, 1000 + all, "boot-a", false, nil, 1000 + all},
 		{"mark in the middle", header + first + second + third, 1000 + uint64(len(first)+len(second)), "boot-a", false,
 			map[string]time.Duration{"a.example": 500 * time.Millisecond}, 1000 + all},
 		{"the largest delay counts, whatever the order", header + third + first, 1000, "boot-a", false,
 			map[string]time.Duration{"a.example": 1500 * time.Millisecond}, 1000 + uint64(len(third)+len(first))},
 		{"torn last line", header + first + third[:20], 1000, "boot-a", false,
 			map[string]time.Duration{"a.example": 1500 * time.Millisecond}, 1000 + uint64(len(first)) + 20},
-		{"another boot", header + first, 1000, "boot-b", true, map[string]time.Duration{"a.example": 1500 * time.Millisecond}, 1000 + uint64(len(first))},
-		{"boot not known now", header + first, 1000, "", true, map[string]time.Duration{"a.example": 1500 * time.Millisecond}, 1000 + uint64(len(first))},
-		{"boot not known then", "amble-starts-1 1000 -\n" + first, 1000, "", true, map[string]time.Duration{"a.example": 1500 * time.Millisecond}, 1000 + uint64(len(first))},
+		{"another boot", header + first, 1000, "boot-b", true,
+			map[string]time.Duration{"a.example": 1500 * time.Millisecond}, 1000 + uint64(len(first))},
+		{"boot not known now", header + first, 1000, "", true,
+			map[string]time.Duration{"a.example": 1500 * time.Millisecond}, 1000 + uint64(len(first))},
+		{"boot not known then", "amble-starts-1 1000 -\n" + first, 1000, "", true,
+			map[string]time.Duration{"a.example": 1500 * time.Millisecond}, 1000 + uint64(len(first))},
 		{"trimmed beyond the mark", header + first, 999, "boot-a", true, nil, 1000 + uint64(len(first))},
-		{"a database that is new beside an old ledger", header + first, 0, "boot-a", true, nil, 1000 + uint64(len(first))},
+		{"a database that is new beside an old ledger", header + first, 0, "boot-a", true, nil,
+			1000 + uint64(len(first))},
 		{"cut before the mark", header + first, 5000, "boot-a", true, nil, 5000},
-		{"mark inside a line", header + first + third, 1000 + uint64(len(first)) + 25, "boot-a", true, nil, 1000 + uint64(len(first)+len(third))},
+		{"mark inside a line", header + first + third, 1000 + uint64(len(first)) + 25, "boot-a", true, nil,
+			1000 + uint64(len(first)+len(third))},
 		{"more than a note", header + "1 - a.example 5 note more\n", 1000, "boot-a", true, nil, 1026},
 		{"header only", header, 1000, "boot-a", false, nil, 1000},
 		{"header without a line end", strings.TrimSpace(header), 1000, "boot-a", false, nil, 1000},
 		{"empty", "", 0, "boot-a", true, nil, 0},
 		{"garbage", "\x00\x01\x02 garbage\n" + first, 7, "boot-a", true, nil, uint64(len(first))},
 		{"garbage without an end", strings.Repeat("x", 200_000), 7, "boot-a", true, nil, 200_000 - 64<<10},
-		{"place out of range", "amble-starts-1 99999999999999999999 boot-a\n" + first, 7, "boot-a", true, nil, uint64(len(first))},
+		{"offset out of range", "amble-starts-1 99999999999999999999 boot-a\n" + first, 7, "boot-a", true, nil,
+			uint64(len(first))},
 		{"a line that is not ours", header + first + "oops\n" + third, 1000, "boot-a", true,
-			map[string]time.Duration{"a.example": 1500 * time.Millisecond}, 1000 + uint64(len(first)+len("oops\n")+len(third))},
+			map[string]time.Duration{"a.example": 1500 * time.Millisecond},
+			1000 + uint64(len(first)+len("oops\n")+len(third))},
 		{"a delay that is no number", header + "1 - a.example soon\n", 1000, "boot-a", true, nil, 1019},
 		{"a delay too large", header + "1 - a.example 9223372036854775807\n", 1000, "boot-a", true, nil, 1034},
 		{"a delay too small", header + "1 - a.example -9223372036854775807\n", 1000, "boot-a", true, nil, 1035},
@@ -71,9 +79,11 @@ func TestReadDebt(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			debt, err := ReadDebt(writeLedger(t, test.file), test.settled, test.boot, nil)
-			if err != nil || debt.Everyone != test.everyone || !maps.Equal(debt.Hosts, test.hosts) || debt.End != test.end {
-				t.Errorf("debt is %+v, %v, want everyone %t, hosts %v, end %d", debt, err, test.everyone, test.hosts, test.end)
+			debt, err := ReadDebt(writeLedger(t, test.file), test.committed, test.boot, nil)
+			if err != nil || debt.Everyone != test.everyone || !maps.Equal(debt.Hosts, test.hosts) ||
+				debt.End != test.end {
+				t.Errorf("debt is %+v, %v, want everyone %t, hosts %v, end %d", debt, err, test.everyone, test.hosts,
+					test.end)
 			}
 		})
 	}
@@ -139,10 +149,10 @@ func TestLedgerAppendEnd(t *testing.T) {
 }
 
 func TestReadDebtWithoutLedger(t *testing.T) {
-	for _, settled := range []uint64{0, 10} {
-		debt, err := ReadDebt(t.TempDir(), settled, "boot", nil)
-		if err != nil || debt.Everyone != (settled > 0) || debt.End != settled {
-			t.Errorf("settled %d: %+v, %v", settled, debt, err)
+	for _, committed := range []uint64{0, 10} {
+		debt, err := ReadDebt(t.TempDir(), committed, "boot", nil)
+		if err != nil || debt.Everyone != (committed > 0) || debt.End != committed {
+			t.Errorf("committed %d: %+v, %v", committed, debt, err)
 		}
 	}
 	dir := t.TempDir()
@@ -150,7 +160,7 @@ func TestReadDebtWithoutLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	if debt, err := ReadDebt(dir, 5, "boot", nil); err == nil && !debt.Everyone {
-		t.Errorf("a directory in the ledger's place owes nobody: %+v", debt)
+		t.Errorf("a directory in the ledger's offset owes nobody: %+v", debt)
 	}
 }
 
@@ -165,20 +175,21 @@ func mustLedger(t *testing.T, dir string, base uint64) *Ledger {
 }
 
 func start(n int) Start {
-	return Start{Host: fmt.Sprintf("host%d.example", n), Address: "192.0.2.1", At: someTime, Delay: time.Duration(n) * time.Millisecond}
+	return Start{Host: fmt.Sprintf("host%d.example", n), Address: "192.0.2.1", At: someTime,
+		Delay: time.Duration(n) * time.Millisecond}
 }
 
 func TestLedgerAppend(t *testing.T) {
 	dir := t.TempDir()
 	l := mustLedger(t, dir, 100)
-	var places []uint64
+	var offsets []uint64
 	for n := range 5 {
 		before := l.Place()
-		place, err := l.Append(start(n))
-		if err != nil || place != before || place >= l.Place() {
-			t.Fatalf("append: place %d, %v; %d before, %d after", place, err, before, l.Place())
+		offset, err := l.Append(start(n))
+		if err != nil || offset != before || offset >= l.Place() {
+			t.Fatalf("append: offset %d, %v; %d before, %d after", offset, err, before, l.Place())
 		}
-		places = append(places, place)
+		offsets = append(offsets, offset)
 	}
 	if _, err := l.Append(Start{Host: "unknown.example", At: someTime, Delay: -time.Hour}); err != nil {
 		t.Fatal(err)
@@ -186,7 +197,7 @@ func TestLedgerAppend(t *testing.T) {
 	if _, err := l.Append(Start{Host: "precise.example", At: someTime, Delay: time.Millisecond + 1}); err != nil {
 		t.Fatal(err)
 	}
-	debt, err := ReadDebt(dir, places[3], "boot", nil)
+	debt, err := ReadDebt(dir, offsets[3], "boot", nil)
 	want := map[string]time.Duration{
 		"host3.example": 3 * time.Millisecond, "host4.example": 4 * time.Millisecond,
 		"unknown.example": -time.Millisecond, "precise.example": 2 * time.Millisecond, // never rounded down
@@ -203,7 +214,8 @@ func TestLedgerAppend(t *testing.T) {
 	}
 }
 
-// TestReadDebtEach: what was written comes back line by line, from the settled place on, and after a restart of the machine too.
+// TestReadDebtEach: every line is read as it was written, from the committed offset on, also after
+// a restart of the machine.
 func TestReadDebtEach(t *testing.T) {
 	dir := t.TempDir()
 	l := mustLedger(t, dir, 700)
@@ -218,27 +230,28 @@ func TestReadDebtEach(t *testing.T) {
 		case 2:
 			s.Note = "p,3,http://host2.example/a?b=c"
 		}
-		place, err := l.Append(s)
+		offset, err := l.Append(s)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if n == 0 {
 			continue
 		} else if n == 1 {
-			first = place
+			first = offset
 		}
-		want[place] = s
+		want[offset] = s
 	}
 	for _, boot := range []string{"boot", "another"} {
 		got := map[uint64]Start{}
-		if _, err := ReadDebt(dir, first, boot, func(place uint64, s Start) { got[place] = s }); err != nil || !maps.Equal(got, want) {
+		if _, err := ReadDebt(dir, first, boot, func(offset uint64, s Start) { got[offset] = s }); err != nil ||
+			!maps.Equal(got, want) {
 			t.Errorf("%s: %v, %v, want %v", boot, got, err, want)
 		}
 	}
 }
 
-// TestLedgerTrim appends with a window of requests under way: none of them is
-// ever lost, places go on, and the file stays small.
+// TestLedgerTrim appends with a window of requests in flight: none of them is ever lost, offsets go
+// on, and the file stays small.
 func TestLedgerTrim(t *testing.T) {
 	const window = 300
 	dir := t.TempDir()
@@ -246,11 +259,11 @@ func TestLedgerTrim(t *testing.T) {
 	var open []uint64
 	largest := int64(0)
 	for n := range 300_000 {
-		place, err := l.Append(start(n))
+		offset, err := l.Append(start(n))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if open = append(open, place); len(open) > window {
+		if open = append(open, offset); len(open) > window {
 			open = open[1:]
 		}
 		if n%1000 != 0 {
@@ -263,15 +276,16 @@ func TestLedgerTrim(t *testing.T) {
 		if n%50_000 == 0 && n > 0 {
 			debt, err := ReadDebt(dir, open[0], "boot", nil)
 			if err != nil || debt.Everyone || len(debt.Hosts) != window || debt.End != l.Place() {
-				t.Fatalf("after %d requests %d hosts are owed (everyone: %t), %v, want %d", n, len(debt.Hosts), debt.Everyone, err, window)
+				t.Fatalf("after %d requests %d hosts have uncommitted ones (everyone: %t), %v, want %d", n, len(debt.Hosts),
+					debt.Everyone, err, window)
 			}
 		}
 	}
 	if l.base == 0 || largest > ledgerRotate+1<<20 {
-		t.Errorf("the file begins at place %d and became %d bytes large", l.base, largest)
+		t.Errorf("the file begins at offset %d and became %d bytes large", l.base, largest)
 	}
 	if l.Place() < 10<<20 {
-		t.Errorf("place is %d: it went back", l.Place())
+		t.Errorf("offset is %d: it went back", l.Place())
 	}
 }
 
@@ -285,14 +299,14 @@ func TestLedgerTrimKeepsWhatIsOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, settled := range []uint64{0, 49, first, l.Place() + 1, 1<<64 - 1} {
-		if err := l.Trim(settled); err != nil || l.base != 50 {
-			t.Errorf("trim at place %d: %v, base %d", settled, err, l.base)
+	for _, committed := range []uint64{0, 49, first, l.Place() + 1, 1<<64 - 1} {
+		if err := l.Trim(committed); err != nil || l.base != 50 {
+			t.Errorf("trim at offset %d: %v, base %d", committed, err, l.base)
 		}
 	}
 	end := l.Place()
 	if err := l.Trim(end); err != nil || l.base != end || l.Place() != end {
-		t.Errorf("trim of all: %v, base %d, place %d, want %d", err, l.base, l.Place(), end)
+		t.Errorf("trim of all: %v, base %d, offset %d, want %d", err, l.base, l.Place(), end)
 	}
 }
 
@@ -311,7 +325,8 @@ func TestLedgerAppendFails(t *testing.T) {
 	}
 	whole := readFile(t, filepath.Join(dir, LedgerName))
 	if !bytes.HasSuffix(whole, []byte("\n")) || bytes.Count(whole, []byte("\n")) != n {
-		t.Errorf("%d lines after %d appends, the last of which failed; the file ends in %q", bytes.Count(whole, []byte("\n")), n, whole[len(whole)-10:])
+		t.Errorf("%d lines after %d appends, the last of which failed; the file ends in %q",
+			bytes.Count(whole, []byte("\n")), n, whole[len(whole)-10:])
 	}
 	if err := l.begin(l.Place(), make([]byte, 64<<10)); !errors.Is(err, ErrNoSpace) {
 		t.Errorf("a new file on a full disk: %v", err)
@@ -331,17 +346,93 @@ func TestLedgerAppendFails(t *testing.T) {
 }
 
 func TestPlace(t *testing.T) {
-	for _, place := range []uint64{0, 1, 1 << 63} {
-		if got, err := DecodePlace(EncodePlace(place)); err != nil || got != place {
-			t.Errorf("place %d comes back as %d, %v", place, got, err)
+	for _, offset := range []uint64{0, 1, 1 << 63} {
+		if got, err := DecodePlace(EncodePlace(offset)); err != nil || got != offset {
+			t.Errorf("offset %d comes back as %d, %v", offset, got, err)
 		}
 	}
 	if got, err := DecodePlace(nil); err != nil || got != 0 {
-		t.Errorf("no mark is place %d, %v", got, err)
+		t.Errorf("no mark is offset %d, %v", got, err)
 	}
 	for _, bad := range [][]byte{{1}, make([]byte, 9)} {
 		if _, err := DecodePlace(bad); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("mark %x: %v", bad, err)
+		}
+	}
+}
+
+// TestLedgerWaits: waits are between the requests and are read with them.
+func TestLedgerWaits(t *testing.T) {
+	dir := t.TempDir()
+	l := mustLedger(t, dir, 100)
+	at := someTime.Truncate(time.Millisecond)
+	for _, w := range []Wait{
+		{"a.example", at, time.Hour}, {"a.example", at.Add(time.Minute), time.Second}, // the one that ends last counts
+		{"b.example", at, time.Millisecond + 1}, {"c.example", at, math.MaxInt64},
+	} {
+		if _, err := l.Append(start(1)); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.AppendWait(w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var offsets []uint64
+	debt, err := ReadDebt(dir, 100, "boot", func(offset uint64, s Start) { offsets = append(offsets, offset) })
+	if err != nil || debt.Everyone || len(debt.Hosts) != 1 || debt.End != l.Place() {
+		t.Fatalf("debt %+v, %v", debt, err)
+	}
+	for host, want := range map[string]time.Duration{
+		"a.example": time.Hour, "b.example": 2 * time.Millisecond,
+		"c.example": math.MaxInt64 / time.Millisecond * time.Millisecond,
+	} {
+		if got := debt.Waits[host]; got.Wait < want || got.Wait-want > time.Millisecond || !got.At.Equal(at) {
+			t.Errorf("%s: %+v, want %v", host, got, want)
+		}
+	}
+	if len(offsets) != 4 {
+		t.Fatalf("%d requests were read", len(offsets))
+	}
+	for _, offset := range offsets { // each offset is where the ledger can be read from
+		if rest, err := ReadDebt(dir, offset, "boot", nil); err != nil || rest.Everyone {
+			t.Errorf("from offset %d: %+v, %v", offset, rest, err)
+		}
+	}
+}
+
+func TestLedgerWaitsThatAreNone(t *testing.T) {
+	const header = "amble-starts-1 0 boot\n"
+	for _, line := range []string{"wait 1 a.example\n", "wait x a.example 5\n", "wait 1 a.example -5\n",
+		"wait 1 a.example 0\n", "wait 1 a.example 5 more\n"} {
+		debt, err := ReadDebt(writeLedger(t, header+line), 0, "boot", nil)
+		if err != nil || !debt.Everyone || len(debt.Waits) > 0 {
+			t.Errorf("%q: %+v, %v; want everyone", line, debt, err)
+		}
+	}
+	torn := writeLedger(t, header+"wait 1 a.example 5")
+	if debt, err := ReadDebt(torn, 0, "boot", nil); err != nil || debt.Everyone || len(debt.Waits) > 0 {
+		t.Errorf("a torn line: %+v, %v", debt, err)
+	}
+	if _, err := os.Stat(filepath.Join(torn, LedgerName)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWaitEndsNoSooner: a wait that is read never ends before the one that was written, though
+// fractions of a millisecond are lost.
+func TestWaitEndsNoSooner(t *testing.T) {
+	for _, nanoseconds := range []int64{0, 1, 14_781, 500_000, 999_999} {
+		for _, wait := range []time.Duration{time.Second, time.Second + 1, time.Second + 999_999} {
+			dir := t.TempDir()
+			at := someTime.Add(time.Duration(nanoseconds))
+			if err := mustLedger(t, dir, 0).AppendWait(Wait{Host: "a.example", At: at, Wait: wait}); err != nil {
+				t.Fatal(err)
+			}
+			debt, err := ReadDebt(dir, 0, "boot", nil)
+			got := debt.Waits["a.example"]
+			if late := got.At.Add(got.Wait).Sub(at.Add(wait)); err != nil || late < 0 || late > 2*time.Millisecond {
+				t.Errorf("a wait of %v from %d ns on ends %v late, %v", wait, nanoseconds, late, err)
+			}
 		}
 	}
 }

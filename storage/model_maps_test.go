@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// model is what a store is to hold, in plain maps.
+// model is what a store should hold, in plain maps.
 type model struct {
 	names    []string // by id, from 1
 	hosts    []*modelHost
@@ -36,7 +38,8 @@ type modelHost struct {
 }
 
 func newModel() *model {
-	return &model{ids: make(map[string]HostID), policies: make(map[weburl.Origin]string), joined: make(map[string]bool), marks: make(map[string]string)}
+	return &model{ids: make(map[string]HostID), policies: make(map[weburl.Origin]string),
+		joined: make(map[string]bool), marks: make(map[string]string)}
 }
 
 func (m *model) id(name string) HostID {
@@ -44,7 +47,8 @@ func (m *model) id(name string) HostID {
 		return id
 	}
 	m.names = append(m.names, name)
-	m.hosts = append(m.hosts, &modelHost{name: name, known: make(map[string]bool), payloads: make(map[uint64]Payload), modelTraps: newModelTraps()})
+	m.hosts = append(m.hosts, &modelHost{name: name, known: make(map[string]bool), payloads: make(map[uint64]Payload),
+		modelTraps: newModelTraps()})
 	m.ids[name] = HostID(len(m.names))
 	return m.ids[name]
 }
@@ -150,8 +154,10 @@ func (h *modelHost) found(id HostID, f *Found, l limits, r *Result) {
 	}
 	h.known[f.URL.String()] = true
 	e := Entry{
-		Ordinal: uint32(len(h.urls)), Origin: uint8(origin), RequestURI: f.URL.RequestURI(), Depth: f.Depth, Redirects: f.Redirects,
-		Seed: f.Seed, Sitemap: f.Sitemap, Frequency: f.Frequency, Priority: f.Priority, ViaHost: f.ViaHost, ViaOrdinal: f.ViaOrdinal, FirstSeen: f.At,
+		Ordinal: uint32(len(h.urls)), Origin: uint8(origin), RequestURI: f.URL.RequestURI(), Depth: f.Depth,
+		Redirects: f.Redirects,
+		Seed:      f.Seed, Sitemap: f.Sitemap, Frequency: f.Frequency, Priority: f.Priority, ViaHost: f.ViaHost,
+		ViaOrdinal: f.ViaOrdinal, FirstSeen: f.At,
 	}
 	if f.Redirects == 0 {
 		e.Stripped = f.Stripped
@@ -175,18 +181,21 @@ func (h *modelHost) update(u *HostUpdate) {
 	}
 }
 
-// firstQueued is the first queued ordinal of an origin, where its cursor may stand.
+// firstQueued returns the first queued ordinal of an origin, which its cursor must not pass.
 func (h *modelHost) firstQueued(origin uint8) uint32 {
-	i := slices.IndexFunc(h.urls, func(u Head) bool { return u.Origin == origin && u.Last.State == Queued && !h.prioritized(&u) })
+	i := slices.IndexFunc(h.urls, func(u Head) bool {
+		return u.Origin == origin && u.Last.State == Queued && !h.prioritized(&u)
+	})
 	if i < 0 {
 		return uint32(len(h.urls))
 	}
 	return uint32(i)
 }
 
-// host is the Host that the store is to return.
+// host returns the Host that the store should return.
 func (h *modelHost) host(id HostID) Host {
-	host := Host{ID: id, Name: h.name, Tail: uint32(len(h.urls)), Requests: h.requests, Bytes: h.bytes, Queues: make([]Queue, len(h.origins))}
+	host := Host{ID: id, Name: h.name, Tail: uint32(len(h.urls)), Requests: h.requests, Bytes: h.bytes,
+		Queues: make([]Queue, len(h.origins))}
 	if h.politeness != "" {
 		host.Politeness = []byte(h.politeness)
 	}
@@ -211,7 +220,7 @@ func (h *modelHost) host(id HostID) Host {
 				q.NextDue = due
 			}
 		}
-		if at := u.renewal(); at != 0 {
+		if at := u.recrawl(); at != 0 {
 			q.Renewals++
 			if q.NextRenewal == 0 || at < q.NextRenewal {
 				q.NextRenewal = at
@@ -221,10 +230,10 @@ func (h *modelHost) host(id HostID) Host {
 	return host
 }
 
-// prioritized reports whether a URL, while it is queued, does not wait behind the cursor.
+// prioritized reports whether a URL, while it is queued, is not behind the cursor.
 func (h *modelHost) prioritized(u *Head) bool { return u.Priority != 0 && u.Ordinal >= h.plain }
 
-// due is the time in the URL's due row; 0: it has none.
+// due returns the time in the URL's due row, 0 if it has none.
 func (h *modelHost) due(u *Head) uint32 {
 	switch {
 	case u.Last.State == Queued && h.prioritized(u):
@@ -235,15 +244,15 @@ func (h *modelHost) due(u *Head) uint32 {
 	return uint32(u.Last.Due.Unix())
 }
 
-// renewal is the time in the URL's renew row; 0: it has none.
-func (u *Head) renewal() uint32 {
+// recrawl returns the time in the URL's renew row, 0 if it has none.
+func (u *Head) recrawl() uint32 {
 	if u.Last.Due.IsZero() || u.Last.State == Retrying {
 		return 0
 	}
 	return uint32(u.Last.Due.Unix())
 }
 
-// heads are the Heads that the store is to return.
+// heads returns the Heads that the store should return.
 func (h *modelHost) heads(q HeadsRequest) Heads {
 	all := Heads{Next: q.From, Tail: uint32(len(h.urls))}
 	for ; all.Next < all.Tail && len(all.Queued) < q.Queued; all.Next++ {
@@ -261,16 +270,16 @@ func (h *modelHost) heads(q HeadsRequest) Heads {
 	})
 	all.Due = all.Due[:min(len(all.Due), q.Due)]
 	for _, u := range h.urls {
-		if at := u.renewal(); u.Origin == q.Origin && at != 0 && at <= uint32(q.Now.Unix()) {
+		if at := u.recrawl(); u.Origin == q.Origin && at != 0 && at <= uint32(q.Now.Unix()) {
 			all.Renewals = append(all.Renewals, u)
 		}
 	}
-	slices.SortStableFunc(all.Renewals, func(a, b Head) int { return cmp.Compare(a.renewal(), b.renewal()) })
+	slices.SortStableFunc(all.Renewals, func(a, b Head) int { return cmp.Compare(a.recrawl(), b.recrawl()) })
 	all.Renewals = all.Renewals[:min(len(all.Renewals), q.Renewals)]
 	return all
 }
 
-// counters are the Counters that the store is to have.
+// counters returns the Counters that the store should have.
 func (m *model) counters() Counters {
 	c := Counters{Hosts: uint64(len(m.hosts)), Policies: uint64(len(m.policies))}
 	for _, h := range m.hosts {
@@ -282,4 +291,97 @@ func (m *model) counters() Counters {
 		}
 	}
 	return c
+}
+
+// modelTraps is what a model's host knows in order to refuse URLs.
+type modelTraps struct {
+	sessions map[string]bool // the texts without session ids
+	copies   map[uint32]bool // pages of this batch with the content of others
+	queries  modelTally
+	digests  modelTally
+	traps    []TrapCount
+}
+
+func newModelTraps() modelTraps {
+	return modelTraps{sessions: make(map[string]bool), copies: make(map[uint32]bool), queries: make(modelTally),
+		digests: make(modelTally)}
+}
+
+// modelTally counts as a tally does, by the keys themselves.
+type modelTally map[any]uint32
+
+func (t modelTally) add(key any, keys int) {
+	if _, there := t[key]; there || len(t) < keys {
+		t[key]++
+		return
+	}
+	for other := range t {
+		if t[other]--; t[other] == 0 {
+			delete(t, other)
+		}
+	}
+}
+
+func (m *modelTraps) content(d *Done, before State, l limits) {
+	o := &d.Outcome
+	if l.sameDigest == 0 || o.State != Fetched || o.Digest == 0 || before != Queued {
+		return
+	}
+	if m.digests[o.Digest] >= l.sameDigest {
+		m.copies[d.Ordinal] = true
+	}
+	m.digests.add(o.Digest, 8)
+}
+
+// trapped returns the trap that a new URL leads into. If there is none, it counts the URL's query.
+func (h *modelHost) trapped(id HostID, f *Found, l limits) Trap {
+	path, _, hasQuery := strings.Cut(f.URL.String(), "?")
+	switch {
+	case l.hostURLs > 0 && len(h.urls) >= int(l.hostURLs):
+		return TrapHostURLs
+	case !f.Seed && f.ViaHost == id && h.copies[f.ViaOrdinal]:
+		return TrapSameContent
+	case l.queries == 0 || !hasQuery:
+		return 0
+	case !f.Seed && h.queries[path] >= l.queries:
+		return TrapQueries
+	}
+	h.queries.add(path, 16)
+	return 0
+}
+
+func (m *modelTraps) refuse(reason Trap, u weburl.URL, r *Result) {
+	r.Trapped++
+	i := slices.IndexFunc(m.traps, func(c TrapCount) bool { return c.Reason == reason })
+	if i < 0 {
+		i = len(m.traps)
+		m.traps = append(m.traps, TrapCount{Reason: reason})
+	}
+	c := &m.traps[i]
+	c.Count++
+	text := u.String()
+	if len(text) > 512 {
+		text = text[:512]
+	}
+	if len(c.Samples) < 3 && !slices.Contains(c.Samples, text) {
+		c.Samples = append(c.Samples, text)
+	}
+	slices.SortFunc(m.traps, func(a, b TrapCount) int { return int(a.Reason) - int(b.Reason) })
+}
+
+// age removes what a file of version 1 did not have.
+func (m *model) age() {
+	for _, h := range m.hosts {
+		h.plain, h.site, h.errors = uint32(len(h.urls)), "", nil
+		for i := range h.urls {
+			if last := &h.urls[i].Last; last.State != Retrying {
+				last.Due = time.Time{}
+			}
+		}
+		clear(h.cursors)
+		clear(h.queries)
+		clear(h.digests)
+		h.traps = nil
+		clear(h.payloads)
+	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// TestAgainstModel drives a store and plain maps with the same random batches,
-// failing ones and restarts between them, and compares all that can be read.
+// TestAgainstModel drives a store and plain maps with the same random batches, with failing ones
+// and restarts between them, and compares all that can be read.
 func TestAgainstModel(t *testing.T) {
 	tries(t, 40)
 	againstModel(t)
@@ -26,7 +26,8 @@ func TestAgainstModel(t *testing.T) {
 func againstModel(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
-		d := &driver{model: newModel(), weaken: weakenings()[rapid.IntRange(0, len(weakenings())-1).Draw(t, "fingerprint")]}
+		weaken := rapid.IntRange(0, len(weakenings())-1).Draw(t, "fingerprint")
+		d := &driver{model: newModel(), weaken: weakenings()[weaken]}
 		var err error
 		if d.dir, err = os.MkdirTemp(dir, ""); err != nil {
 			t.Fatal(err)
@@ -53,7 +54,7 @@ func againstModel(t *testing.T) {
 	})
 }
 
-// weakenings make fingerprints that collide in several ways: nil not at all.
+// weakenings make fingerprints collide in several ways; the first is nil.
 func weakenings() []func(uint64) uint64 {
 	return []func(uint64) uint64{
 		nil,
@@ -78,9 +79,6 @@ func (d *driver) open(t *rapid.T) {
 		o.MaxHostURLs, o.MaxQueries, o.MaxSameDigest = 200, 4, 3
 	}
 	d.store = mustOpen(t, d.dir, o)
-	if rapid.Bool().Draw(t, "reopened") {
-		d.store.reopenAfter = 0 // before each commit
-	}
 	d.model.limits = o.limits()
 	d.store.weaken = d.weaken
 }
@@ -92,7 +90,7 @@ func (d *driver) reopen(t *rapid.T) {
 	d.compare(t)
 }
 
-// batch draws a batch; its size is the library's to shrink, its contents come of a seed.
+// batch draws a batch. The library shrinks its size; its contents come from a seed.
 func (d *driver) batch(t *rapid.T) (*rand.Rand, Batch) {
 	size := rapid.IntRange(0, 250).Draw(t, "size")
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
@@ -105,7 +103,8 @@ func (d *driver) commit(t *rapid.T) {
 	want := d.model.apply(&b)
 	slices.SortFunc(want.Touched, func(a, b Touched) int { return int(a.Host) - int(b.Host) })
 	if len(got.Touched)+len(want.Touched) > 0 && !slices.Equal(got.Touched, want.Touched) ||
-		got.Added != want.Added || got.Refused != want.Refused || got.Trapped != want.Trapped || !reflect.DeepEqual(got.Ensured, want.Ensured) {
+		got.Added != want.Added || got.Refused != want.Refused || got.Trapped != want.Trapped ||
+		!reflect.DeepEqual(got.Ensured, want.Ensured) {
 		t.Fatalf("commit says %+v, want %+v", got, want)
 	}
 	if rapid.IntRange(0, 3).Draw(t, "compare") == 0 {
@@ -113,7 +112,7 @@ func (d *driver) commit(t *rapid.T) {
 	}
 }
 
-// fail commits a batch with one impossible item: nothing of it may stay.
+// fail commits a batch with one impossible item: nothing of it may remain.
 func (d *driver) fail(t *rapid.T) {
 	rng, b := d.batch(t)
 	beyond := HostID(len(d.model.hosts) + 1000)
@@ -146,7 +145,8 @@ func (d *driver) compare(t tester) {
 		t.Fatalf("counters are %+v, want %+v", got, want)
 	}
 	var walked []string
-	if err := s.Hosts(func(h *Host) error { walked = append(walked, h.Name); return nil }); err != nil || !slices.Equal(walked, m.names) {
+	if err := s.Hosts(func(h *Host) error { walked = append(walked, h.Name); return nil }); err != nil ||
+		!slices.Equal(walked, m.names) {
 		t.Fatalf("walk over hosts: %q, %v, want %q", walked, err, m.names)
 	}
 	for i, h := range m.hosts {
@@ -154,7 +154,8 @@ func (d *driver) compare(t tester) {
 		if want := h.host(HostID(i + 1)); err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("host is %+v, %v, want %+v", got, err, want)
 		}
-		if got, err := s.Traps(HostID(i + 1)); err != nil || len(got)+len(h.traps) > 0 && !reflect.DeepEqual(got, h.traps) {
+		if got, err := s.Traps(HostID(i + 1)); err != nil || len(got)+len(h.traps) > 0 &&
+			!reflect.DeepEqual(got, h.traps) {
 			t.Fatalf("traps of %s are %+v, %v, want %+v", h.name, got, err, h.traps)
 		}
 		d.compareURLs(t, HostID(i+1), h)
@@ -193,7 +194,8 @@ func (d *driver) compareURLs(t tester, id HostID, h *modelHost) {
 	}
 	for i := 0; i < len(got); i += 7 {
 		u := h.origins[got[i].Origin].URL(got[i].RequestURI)
-		if head, host, err := d.store.LookupSession(u, got[i].identity()); err != nil || head != got[i] || host.ID != id {
+		if head, host, err := d.store.LookupSession(u, got[i].identity()); err != nil || head != got[i] ||
+			host.ID != id {
 			t.Fatalf("lookup of %s: %+v, %v", u, head, err)
 		}
 		if text, err := d.store.URL(id, got[i].Ordinal); err != nil || text != u {
@@ -209,7 +211,8 @@ func (d *driver) compareURLs(t tester, id HostID, h *modelHost) {
 func (d *driver) compareHeads(t tester, id HostID, h *modelHost) {
 	for o := range h.origins {
 		for _, limit := range []int{1, 5, 1000} {
-			q := HeadsRequest{Host: id, Origin: uint8(o), From: h.cursors[o], Queued: limit, Due: limit, Renewals: limit, Now: someTime.Add(30 * time.Second)}
+			q := HeadsRequest{Host: id, Origin: uint8(o), From: h.cursors[o], Queued: limit, Due: limit,
+				Renewals: limit, Now: someTime.Add(30 * time.Second)}
 			got, err := d.store.Heads(q)
 			if want := h.heads(q); err != nil || !reflect.DeepEqual(got, want) {
 				t.Fatalf("heads of %s for %+v are\n%+v, %v, want\n%+v", h.name, q, got, err, want)
@@ -227,7 +230,8 @@ func (d *driver) comparePayloads(t tester, id HostID, h *modelHost) {
 	}
 }
 
-// modelDigests is how many bodies there are: more than wait in a row, and so far apart that none is forgotten.
+// modelDigests is the number of bodies: more than fit in a row, and so far apart that none is
+// evicted.
 const modelDigests = 200
 
 func modelDigest(n uint64) uint64 { return (n + 1) * 0x9e3779b97f4a7c15 }
@@ -239,7 +243,8 @@ func (m *model) randomBatch(rng *rand.Rand, size int, fingerprint func(weburl.UR
 		u := randomURL(rng)
 		bare, _, session := strings.Cut(u.RequestURI(), ";sid=")
 		f := Found{
-			URL: u, Fingerprint: fingerprint(u.Origin().URL(bare)), Depth: uint16(rng.IntN(300)), Seed: rng.IntN(4) == 0,
+			URL: u, Fingerprint: fingerprint(u.Origin().URL(bare)), Depth: uint16(rng.IntN(300)),
+			Seed:    rng.IntN(4) == 0,
 			ViaHost: HostID(rng.IntN(4)), At: someTime.Add(time.Duration(rng.IntN(9)) * time.Second),
 		}
 		if session {
@@ -288,7 +293,8 @@ func (m *model) randomWork(rng *rand.Rand, id HostID, h *modelHost, size int, b 
 		}
 		u := &h.urls[rng.IntN(len(h.urls))]
 		b.Done = append(b.Done, Done{
-			Host: id, Ordinal: u.Ordinal, Origin: u.Origin, Priority: u.Priority, When: States(rng.IntN(1<<numStates) >> rng.IntN(12)), Outcome: randomOutcome(rng),
+			Host: id, Ordinal: u.Ordinal, Origin: u.Origin, Priority: u.Priority,
+			When: States(rng.IntN(1<<numStates) >> rng.IntN(12)), Outcome: randomOutcome(rng),
 		})
 	}
 	for range rng.IntN(40) {
@@ -296,8 +302,9 @@ func (m *model) randomWork(rng *rand.Rand, id HostID, h *modelHost, size int, b 
 			break
 		}
 		b.Payloads = append(b.Payloads, Payload{
-			Host: id, Digest: modelDigest(rng.Uint64N(modelDigests)), SHA256: [32]byte{31: byte(rng.IntN(256))}, Ordinal: rng.Uint32N(uint32(len(h.urls))),
-			At: someTime.Add(time.Duration(rng.IntN(60)) * time.Second),
+			Host: id, Digest: modelDigest(rng.Uint64N(modelDigests)), SHA256: [32]byte{31: byte(rng.IntN(256))},
+			Ordinal: rng.Uint32N(uint32(len(h.urls))),
+			At:      someTime.Add(time.Duration(rng.IntN(60)) * time.Second),
 		})
 	}
 	u := HostUpdate{Host: id, Requests: rng.Uint32N(10), Bytes: rng.Uint64N(1e6)}
@@ -316,7 +323,8 @@ func (m *model) randomWork(rng *rand.Rand, id HostID, h *modelHost, size int, b 
 }
 
 func randomOutcome(rng *rand.Rand) Outcome {
-	o := Outcome{State: State(1 + rng.IntN(numStates-1)), Reason: Reason(rng.IntN(256)), Attempts: uint8(rng.IntN(9)), At: someTime}
+	o := Outcome{State: State(1 + rng.IntN(numStates-1)), Reason: Reason(rng.IntN(256)), Attempts: uint8(rng.IntN(9)),
+		At: someTime}
 	if rng.IntN(2) == 0 {
 		o.Due = someTime.Add(time.Duration(rng.IntN(60)) * time.Second)
 	}
@@ -328,7 +336,8 @@ func randomOutcome(rng *rand.Rand) Outcome {
 		o.State, o.Digest = Fetched, 1+rng.Uint64N(12)
 	}
 	if rng.IntN(4) == 0 {
-		o.Line, o.ETag, o.Modified, o.History = rng.Uint32(), strings.Repeat("e", rng.IntN(256)), "yesterday", [8]byte{1}
+		o.Line, o.ETag, o.Modified, o.History = rng.Uint32(), strings.Repeat("e", rng.IntN(256)), "yesterday",
+			[8]byte{1}
 	}
 	if rng.IntN(3) == 0 {
 		o.Simhash = rng.Uint64()
@@ -343,8 +352,8 @@ func hostName(n int) string {
 	return fmt.Sprintf("host%d.example", n)
 }
 
-// randomURL draws from a set that is small enough for URLs to come again, with
-// long ones, and with one host of more origins than are kept apart.
+// randomURL draws from a set that is small enough for URLs to repeat, with long ones, and with one
+// host that has more origins than it may.
 func randomURL(rng *rand.Rand) weburl.URL {
 	o := weburl.Origin{Scheme: "https", Host: hostName(min(rng.IntN(5), rng.IntN(5))), Port: 443}
 	switch rng.IntN(6) {

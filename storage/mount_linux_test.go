@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// mountTmpfs mounts a file system of its own on a directory until the test ends.
+// mountTmpfs mounts a new file system on a directory until the test ends.
 func mountTmpfs(t *testing.T, dir, options string) (unmount func()) {
 	t.Helper()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, options); err != nil {

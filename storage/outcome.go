@@ -1,9 +1,13 @@
 package storage
 
 import (
+	"bytes"
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/wire"
 )
 
 // Flags of an encoded outcome: which optional fields follow.
@@ -18,13 +22,13 @@ const (
 	outcomeHistory
 )
 
-// outcomeMore stands beside the state where a second byte of flags follows at the end.
+// outcomeMore is set with the state if a second byte of flags follows at the end.
 const outcomeMore = 0x80
 
 // outcomeSimhash is a flag of the second byte.
 const outcomeSimhash = 1
 
-// maxRecent is how many outcomes wait in the host's row.
+// maxRecent is how many outcomes the host's row may hold.
 const maxRecent = 16
 
 func appendOutcome(b []byte, o *Outcome) []byte {
@@ -74,48 +78,49 @@ func appendOutcome(b []byte, o *Outcome) []byte {
 }
 
 func decodeOutcome(b []byte) (Outcome, []byte, bool) {
-	d := decoder{b: b}
-	flags := d.u8()
-	state := d.u8()
-	o := Outcome{State: State(state &^ outcomeMore), Reason: Reason(d.u8()), Attempts: d.u8(), At: fromSeconds(d.u32())}
+	d := wire.NewDecoder(b)
+	flags := d.Byte()
+	state := d.Byte()
+	o := Outcome{State: State(state &^ outcomeMore)}
+	o.Reason, o.Attempts, o.At = Reason(d.Byte()), d.Byte(), fromSeconds(d.Uint32())
 	if flags&outcomeStatus != 0 {
-		o.Status = d.u16()
+		o.Status = d.Uint16()
 	}
 	if flags&outcomeBytes != 0 {
-		o.Bytes = d.uvarint()
+		o.Bytes = d.Uvarint()
 	}
 	if flags&outcomeDigest != 0 {
-		o.Digest = d.u64()
+		o.Digest = d.Uint64()
 	}
 	if flags&outcomeDue != 0 {
-		o.Due = fromSeconds(d.u32())
+		o.Due = fromSeconds(d.Uint32())
 	}
 	if flags&outcomeLine != 0 {
-		o.Line = uint32(d.uvarint())
+		o.Line = uint32(d.Uvarint())
 	}
 	if flags&outcomeETag != 0 {
-		o.ETag = string(d.short())
+		o.ETag = string(d.Short())
 	}
 	if flags&outcomeModified != 0 {
 		o.Modified = decodeModified(&d)
 	}
 	if flags&outcomeHistory != 0 {
-		copy(o.History[:], d.take(8))
+		copy(o.History[:], d.Bytes(8))
 	}
 	if state&outcomeMore != 0 {
-		if d.u8() != outcomeSimhash {
-			return o, d.b, false
+		if d.Byte() != outcomeSimhash {
+			return o, d.Rest(), false
 		}
-		o.Simhash = d.u64()
+		o.Simhash = d.Uint64()
 	}
-	return o, d.b, !d.bad && o.State < numStates
+	return o, d.Rest(), d.OK() && o.State < numStates
 }
 
 // httpDate is the form of nearly every Last-Modified (RFC 9110 section 5.6.7).
 const httpDate = "Mon, 02 Jan 2006 15:04:05 GMT"
 
-// appendModified encodes a date in the usual form as a zero and Unix seconds,
-// anything else as a short string. It never is the empty string.
+// appendModified encodes a date in the usual form as a zero and Unix seconds, anything else as a
+// short string. That string is never empty.
 func appendModified(b []byte, s string) []byte {
 	t, err := time.Parse(httpDate, s)
 	if unix := t.Unix(); err == nil && unix >= 0 && unix < 1<<32 && t.Format(httpDate) == s {
@@ -124,68 +129,229 @@ func appendModified(b []byte, s string) []byte {
 	return appendShort(b, s)
 }
 
-func decodeModified(d *decoder) string {
-	if n := d.u8(); n != 0 {
-		return string(d.take(int(n)))
+func decodeModified(d *wire.Decoder) string {
+	if n := d.Byte(); n != 0 {
+		return string(d.Bytes(int(n)))
 	}
-	return time.Unix(int64(d.u32()), 0).UTC().Format(httpDate)
+	return time.Unix(int64(d.Uint32()), 0).UTC().Format(httpDate)
 }
 
-// slots are the outcomes of one block of sixteen ordinals as the state bucket
-// holds them: for each touched URL a byte with its place in the block, the
-// length of what follows in a uvarint, and the encoded outcome, ordered by place.
+// slots are the outcomes of one block of sixteen ordinals as the state bucket holds them: for each
+// URL with an outcome, a byte with its index in the block, the length of the outcome in a uvarint,
+// and the outcome; ordered by index.
 type slots struct {
-	place []uint8
+	index []uint8
 	body  [][]byte
 }
 
 func decodeSlots(b []byte) (slots, bool) {
 	var s slots
-	d := decoder{b: b}
+	d := wire.NewDecoder(b)
 	last := -1
-	for len(d.b) > 0 {
-		place := d.u8()
-		body := d.take(int(d.uvarint()))
-		if d.bad || int(place) <= last || place >= blockSize {
+	for d.Len() > 0 {
+		index := d.Byte()
+		body := d.Long()
+		if !d.OK() || int(index) <= last || index >= blockSize {
 			return slots{}, false
 		}
-		last = int(place)
-		s.place, s.body = append(s.place, place), append(s.body, body)
+		last = int(index)
+		s.index, s.body = append(s.index, index), append(s.body, body)
 	}
-	return s, !d.bad
+	return s, d.OK()
 }
 
-func (s *slots) set(place uint8, body []byte) {
-	i, found := slices.BinarySearch(s.place, place)
+func (s *slots) set(index uint8, body []byte) {
+	i, found := slices.BinarySearch(s.index, index)
 	if found {
 		s.body[i] = body
 		return
 	}
-	s.place = slices.Insert(s.place, i, place)
+	s.index = slices.Insert(s.index, i, index)
 	s.body = slices.Insert(s.body, i, body)
 }
 
 func (s *slots) append(b []byte) []byte {
-	for i, place := range s.place {
-		b = append(b, place)
+	for i, index := range s.index {
+		b = append(b, index)
 		b = binary.AppendUvarint(b, uint64(len(s.body[i])))
 		b = append(b, s.body[i]...)
 	}
 	return b
 }
 
-// findSlot returns the encoded outcome of one place of a block.
-func findSlot(b []byte, place uint8) ([]byte, bool) {
-	d := decoder{b: b}
-	for len(d.b) > 0 {
-		p := d.u8()
-		body := d.take(int(d.uvarint()))
-		if d.bad || p > place {
+// findSlot returns the encoded outcome at an index of a block.
+func findSlot(b []byte, index uint8) ([]byte, bool) {
+	d := wire.NewDecoder(b)
+	for d.Len() > 0 {
+		p := d.Byte()
+		body := d.Long()
+		if !d.OK() || p > index {
 			return nil, false
 		}
-		if p == place {
+		if p == index {
 			return body, true
 		}
 	}
 	return nil, false
+}
+
+// done records the outcome of a URL and updates the counters and due rows.
+func (w *writer) done(r *hostRow, d *Done) error {
+	if d.Ordinal >= r.next || int(d.Origin) >= len(r.origins) {
+		return fmt.Errorf("outcome for URL %d of origin %d, but the host has %d URLs of %d origins",
+			d.Ordinal, d.Origin, r.next, len(r.origins))
+	}
+	if s := d.Outcome.State; s == Queued || s >= numStates {
+		return fmt.Errorf("outcome for URL %d: %s is not an outcome", d.Ordinal, s)
+	}
+	before, err := w.outcome(r, d.Ordinal)
+	if err != nil {
+		return err
+	}
+	if !d.When.Has(before.State) {
+		return nil
+	}
+	origin := &r.origins[d.Origin]
+	from, recrawlFrom := before.plan()
+	if before.State == Queued && r.prioritized(d.Ordinal, d.Priority) {
+		from = dueAtOnce
+	} else if before.State == Queued {
+		if origin.queued == 0 {
+			return fmt.Errorf("outcome for URL %d of origin %d, which has no queued URL", d.Ordinal, d.Origin)
+		}
+		origin.queued--
+	}
+	r.counts[before.State]--
+	r.counts[d.Outcome.State]++
+	w.counters.States[before.State]--
+	w.counters.States[d.Outcome.State]++
+	to, recrawlTo := d.Outcome.plan()
+	if err := w.moveDue(r, d, from, to); err != nil {
+		return err
+	}
+	if err := w.moveRecrawl(r, d, recrawlFrom, recrawlTo); err != nil {
+		return err
+	}
+	if d.Outcome.counted() {
+		r.errors = r.errors.add(d.Outcome.Reason)
+	}
+	w.content(r, d, before.State)
+	return w.putOutcome(r, d)
+}
+
+// outcome returns the last outcome of an ordinal, the zero Outcome if there is none.
+func (w *writer) outcome(r *hostRow, ordinal uint32) (Outcome, error) {
+	body, ok := r.recentOutcome(ordinal)
+	if !ok && ordinal < r.stateTop {
+		body, ok = findSlot(w.stateRows.get(appendBlockKey(w.key[:0], r.id, ordinal)), uint8(ordinal%blockSize))
+	}
+	if !ok {
+		return Outcome{}, nil
+	}
+	o, _, ok := decodeOutcome(body)
+	if !ok {
+		return Outcome{}, fmt.Errorf("%w: outcome of URL %d cannot be read", ErrCorrupt, ordinal)
+	}
+	return o, nil
+}
+
+// moveDue moves the URL's due row from one time to another; 0 is none.
+func (w *writer) moveDue(r *hostRow, d *Done, from, to uint32) error {
+	if from == to {
+		return nil
+	}
+	origin := &r.origins[d.Origin]
+	if from != 0 {
+		key := appendDueKey(w.key[:0], r.id, d.Origin, d.Priority, from, d.Ordinal)
+		if k, _ := w.dueCursor.Seek(key); !bytes.Equal(k, key) {
+			return fmt.Errorf("outcome for URL %d of origin %d and priority %d, which has no due row",
+				d.Ordinal, d.Origin, d.Priority)
+		}
+		if err := w.due.Delete(key); err != nil {
+			return err
+		}
+		origin.due--
+	}
+	if to != 0 {
+		if err := w.due.Put(appendDueKey(w.key[:0], r.id, d.Origin, d.Priority, to, d.Ordinal), nil); err != nil {
+			return err
+		}
+		origin.due++
+	}
+	origin.nextDue = w.firstDue(r.id, d.Origin)
+	return nil
+}
+
+// firstDue returns the earliest due time of a queue. It reads the first row of each priority.
+func (w *writer) firstDue(host HostID, origin uint8) uint32 {
+	var first uint32
+	c := w.dueCursor
+	for class := 0; class < 256; {
+		k, _ := c.Seek(append(appendHostKey(w.key[:0], host), origin, byte(class)))
+		if len(k) != dueKeySize || hostOfKey(k) != host || k[4] != origin {
+			break
+		}
+		if due := binary.BigEndian.Uint32(k[6:]); first == 0 || due < first {
+			first = due
+		}
+		class = int(k[5]) + 1
+	}
+	return first
+}
+
+// putOutcome puts the outcome into the row. When the row is full, all its outcomes move to the
+// state bucket.
+func (w *writer) putOutcome(r *hostRow, d *Done) error {
+	at := len(w.bodies)
+	w.bodies = appendOutcome(w.bodies, &d.Outcome)
+	body := w.bodies[at:len(w.bodies):len(w.bodies)]
+	if i := slices.IndexFunc(r.recent, func(o recentOutcome) bool { return o.ordinal == d.Ordinal }); i >= 0 {
+		r.recent[i].body = body
+		return nil
+	}
+	r.recent = append(r.recent, recentOutcome{d.Ordinal, body})
+	if len(r.recent) <= r.room() {
+		return nil
+	}
+	slices.SortFunc(r.recent, func(a, b recentOutcome) int { return int(int64(a.ordinal) - int64(b.ordinal)) })
+	for i := 0; i < len(r.recent); {
+		j := i + 1
+		for j < len(r.recent) && blockOf(r.recent[j].ordinal) == blockOf(r.recent[i].ordinal) {
+			j++
+		}
+		if err := w.putStates(r, r.recent[i:j]); err != nil {
+			return err
+		}
+		i = j
+	}
+	r.recent = r.recent[:0]
+	return nil
+}
+
+// room returns how many outcomes the row may hold. The first time it is fewer for most hosts.
+// Otherwise the rows of hosts that are fetched in step would overflow in the same commit each time.
+func (r *hostRow) room() int {
+	if r.stateTop == 0 {
+		return maxRecent/2 + int(r.id)%(maxRecent/2+1)
+	}
+	return maxRecent
+}
+
+// putStates merges outcomes of one block into the block's row of the state bucket.
+func (w *writer) putStates(r *hostRow, outcomes []recentOutcome) error {
+	block := blockOf(outcomes[0].ordinal)
+	key := appendBlockKey(w.key[:0], r.id, block)
+	var s slots
+	if block < r.stateTop {
+		var ok bool
+		if s, ok = decodeSlots(w.stateRows.get(key)); !ok {
+			return fmt.Errorf("%w: outcomes from URL %d on cannot be read", ErrCorrupt, block)
+		}
+	}
+	for _, o := range outcomes {
+		s.set(uint8(o.ordinal-block), o.body)
+	}
+	w.scratch = s.append(w.scratch[:0])
+	r.stateTop = max(r.stateTop, block+blockSize)
+	return w.state.Put(key, w.arena.copy(w.scratch))
 }

@@ -2,18 +2,165 @@ package storage
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
+	"io/fs"
+	"math"
+	"os"
+	"slices"
 )
 
-// What pageWalk knows of bbolt's file format beyond the meta pages. A page begins
-// with a header of 16 bytes: its own number (8), type (2), number of elements
-// (2), and how many pages follow that belong to it (4). An element of a branch
-// has the place of its key, counted from the element's own start, the key's
-// size (4 each), and the number of a page (8). One of a leaf has its flags, the
-// place of its key, and the sizes of key and value (4 each).
+// The part of bbolt's file format that inspect reads: two meta pages, the first at the start of the
+// file, the second one page size behind it. Each has a header of 16 bytes and then magic, version,
+// page size, flags (4 bytes each), the root bucket (16), the freelist page (8), the number of pages
+// in use (8), the transaction (8), and an FNV-1a sum of all these (8).
+const (
+	boltMagic      = 0xED0CDAED
+	boltMetaOffset = 16
+	boltMetaSize   = 64
+	boltMinPage    = 1 << 9
+	boltMaxPage    = 1 << 16
+	boltNoFreelist = 1<<64 - 1 // in place of the freelist page: the file has none, ours always have
+)
+
+// inspect refuses files that must not be mapped: if a mapped file is shorter than its meta page
+// says, the first read behind its end kills the process with SIGBUS.
+func inspect(path string, readOnly bool) (fresh bool, err error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) && !readOnly {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if !info.Mode().IsRegular() {
+		return false, fmt.Errorf("%w: it is not a regular file", ErrNotDatabase)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	if info.Size() == 0 && !readOnly {
+		return true, nil
+	}
+	if err := lockedByOther(f); err != nil {
+		return false, err
+	}
+	if info, err = f.Stat(); err != nil { // its size now that no process writes it
+		return false, err
+	}
+	need, err := boltSize(f)
+	if err != nil {
+		return false, err
+	}
+	if info.Size() < need {
+		return false, fmt.Errorf("%w: it has %d bytes and should have at least %d; restore it from a copy",
+			ErrTruncated, info.Size(), need)
+	}
+	return false, nil
+}
+
+// boltMeta is a decoded meta page.
+type boltMeta struct {
+	at                 int64 // offset in the file
+	pageSize           int64
+	root, freelist, tx uint64
+	pages              uint64 // in use or free: the least number of pages of the file
+}
+
+// boltSize returns the least size of the file in bytes, according to the newest valid meta page.
+func boltSize(f io.ReaderAt) (int64, error) {
+	metas := validMetas(f)
+	if len(metas) == 0 {
+		return 0, ErrNotDatabase
+	}
+	m := newest(metas)
+	// bbolt would write a free list into a file without one.
+	if m.freelist == boltNoFreelist || m.pages == 0 || m.pages > math.MaxInt64/boltMaxPage {
+		return 0, ErrNotDatabase
+	}
+	return int64(m.pages) * m.pageSize, nil
+}
+
+// newest returns the meta page in force.
+func newest(metas []boltMeta) boltMeta {
+	return slices.MaxFunc(metas, func(a, b boltMeta) int { return cmp.Compare(a.tx, b.tx) })
+}
+
+// confirm makes what the file shows durable before anybody acts on it. If the last sync of the
+// process before failed, or the process was killed before it, the meta page in force may be in the
+// page cache only, and the system may take it for written and drop it. So confirm writes and syncs
+// the page once more. All that the page refers to was synced before the page was first written.
+func confirm(f *os.File) error {
+	metas := validMetas(f)
+	if len(metas) == 0 {
+		return nil // bbolt refuses it
+	}
+	m := newest(metas)
+	page := make([]byte, m.pageSize)
+	if _, err := f.ReadAt(page, m.at); err != nil {
+		return err
+	}
+	if _, err := f.WriteAt(page, m.at); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// validMetas reads the meta pages whose sums are right.
+func validMetas(f io.ReaderAt) (metas []boltMeta) {
+	for _, at := range metaOffsets(f) {
+		b := make([]byte, boltMetaSize)
+		if _, err := f.ReadAt(b, at+boltMetaOffset); err != nil {
+			continue
+		}
+		le := binary.LittleEndian
+		if le.Uint32(b) != boltMagic || le.Uint64(b[56:]) != metaSum(b[:56]) {
+			continue
+		}
+		if size := le.Uint32(b[8:]); size < boltMinPage || size > boltMaxPage {
+			continue
+		}
+		metas = append(metas, boltMeta{
+			at: at, pageSize: int64(le.Uint32(b[8:])), root: le.Uint64(b[16:]), freelist: le.Uint64(b[32:]),
+			pages: le.Uint64(b[40:]), tx: le.Uint64(b[48:]),
+		})
+	}
+	return metas
+}
+
+func metaSum(b []byte) uint64 {
+	h := fnv.New64a()
+	h.Write(b)
+	return h.Sum64()
+}
+
+// metaOffsets returns the offsets where a meta page may be, for any page size.
+func metaOffsets(f io.ReaderAt) []int64 {
+	offsets := []int64{0}
+	b := make([]byte, boltMetaSize)
+	if _, err := f.ReadAt(b, boltMetaOffset); err == nil && binary.LittleEndian.Uint32(b) == boltMagic {
+		if size := binary.LittleEndian.Uint32(b[8:]); size >= boltMinPage && size <= boltMaxPage {
+			return append(offsets, int64(size))
+		}
+	}
+	for size := int64(boltMinPage); size <= boltMaxPage; size *= 2 {
+		offsets = append(offsets, size)
+	}
+	return offsets
+}
+
+// The part of bbolt's file format that pageWalk reads besides the meta pages. A page begins with a
+// header of 16 bytes: its own number (8), type (2), number of elements (2), and the number of pages
+// behind it that belong to it (4). An element of a branch has the offset of its key from the
+// element's start, the key's size (4 each), and the number of a page (8). An element of a leaf has
+// its flags, the offset of its key, and the sizes of key and value (4 each).
 const (
 	boltHeader      = 16
 	boltElement     = 16
@@ -21,23 +168,23 @@ const (
 	boltLeaf        = 0x02
 	boltFreelist    = 0x10
 	boltBucketEntry = 0x01 // flag of a leaf's element: the value is a bucket
-	boltBucket      = 16   // bytes of such a value: the number of the root page and a sequence; where the number is 0, the page itself follows
+	boltBucket      = 16   // bytes of such a value: the number of the root page, 0 if the page follows, and a sequence
 	boltMaxLevels   = 64   // of a tree; more than any real one has
 )
 
-// pageWalk follows the pages of a file by reading it. bbolt follows them in the
-// map, where a wrong page number kills the process and a ring of pages never ends.
+// pageWalk follows the pages of a file by reading it. bbolt follows them in the mapped file, where
+// a wrong page number kills the process and a cycle of pages never ends.
 type pageWalk struct {
 	ctx    context.Context
 	file   io.ReaderAt
 	meta   boltMeta
 	report func(text string)
-	taken  []uint64              // a bit for each page that something led to
+	taken  []uint64              // a bit for each page that something refers to
 	levels [boltMaxLevels][]byte // the elements of a page of each level
 }
 
-// walkPages follows every page of the file, and reports those that bbolt could not
-// follow. The error is the context's.
+// walkPages follows every page of the file and reports those that bbolt could not follow. It
+// returns the context's error.
 func walkPages(ctx context.Context, f io.ReaderAt, m boltMeta, report func(text string)) error {
 	w := &pageWalk{ctx: ctx, file: f, meta: m, report: report, taken: make([]uint64, m.pages/64+1)}
 	w.freelist()
@@ -48,17 +195,18 @@ func (w *pageWalk) found(id uint64, format string, args ...any) {
 	w.report(fmt.Sprintf("page %d ", id) + fmt.Sprintf(format, args...))
 }
 
-// page is a page with those that belong to it, or a small bucket inside of one.
+// page is a page with the pages that belong to it, or a small bucket inside a page.
 type page struct {
 	id       uint64
-	at       int64 // place in the file
+	at       int64 // offset in the file
 	size     int64
 	kind     uint16
 	count    int
 	elements []byte
 }
 
-// take reads the header of a page, and notes that something led to it. False: bbolt could not read it.
+// take reads the header of a page and records that something refers to it. It returns false if
+// bbolt could not read the page.
 func (w *pageWalk) take(id uint64) (p page, ok bool) {
 	if id < 2 || id >= w.meta.pages {
 		w.found(id, "is none of the %d pages of the file", w.meta.pages)
@@ -86,7 +234,7 @@ func (w *pageWalk) take(id uint64) (p page, ok bool) {
 	return p, true
 }
 
-// readAt fills b from a place in a page.
+// readAt fills b from an offset in a page.
 func (w *pageWalk) readAt(p *page, b []byte, at int64) bool {
 	if _, err := w.file.ReadAt(b, p.at+at); err != nil {
 		w.found(p.id, "cannot be read: %v", err)
@@ -95,7 +243,7 @@ func (w *pageWalk) readAt(p *page, b []byte, at int64) bool {
 	return true
 }
 
-// tree follows the pages below one. top is that of the tree of buckets.
+// tree follows the pages below a page. top is set for the tree of buckets.
 func (w *pageWalk) tree(id uint64, level int, top bool) error {
 	if err := w.ctx.Err(); err != nil {
 		return err
@@ -131,7 +279,8 @@ func (w *pageWalk) read(p *page, level int) bool {
 	return w.readAt(p, p.elements, boltHeader)
 }
 
-// end is where something ends that an element places relative to itself. False: not in the page.
+// end returns the end of something whose offset an element has, counted from the element. It
+// returns false if that is outside the page.
 func (w *pageWalk) end(p *page, i int, sizes ...uint32) (end int64, ok bool) {
 	end = boltHeader + int64(i)*boltElement
 	for _, n := range sizes {
@@ -207,7 +356,7 @@ func (w *pageWalk) bucket(value *page, level int) error {
 	return w.leaf(&inside, level, false)
 }
 
-// freelist looks at the list of free pages.
+// freelist checks the list of free pages.
 func (w *pageWalk) freelist() {
 	p, ok := w.take(w.meta.freelist)
 	if !ok {
@@ -215,11 +364,11 @@ func (w *pageWalk) freelist() {
 	}
 	ids := bufio.NewReader(io.NewSectionReader(w.file, p.at+boltHeader, p.size-boltHeader))
 	count := uint64(p.count)
-	if count == 0xffff { // too many for 16 bits: the first number is how many
-		_ = binary.Read(ids, binary.LittleEndian, &count) // what fails to be read fails below too
+	if count == 0xffff { // too many for 16 bits: the first number is the count
+		_ = binary.Read(ids, binary.LittleEndian, &count) // what cannot be read here fails below too
 	}
 	if p.kind != boltFreelist || count > uint64(p.size/8) {
-		w.found(p.id, "is no list of free pages")
+		w.found(p.id, "is not a list of free pages")
 		return
 	}
 	for b := make([]byte, 8); count > 0; count-- {
@@ -228,7 +377,7 @@ func (w *pageWalk) freelist() {
 			return
 		}
 		if free := binary.LittleEndian.Uint64(b); free < 2 || free >= w.meta.pages {
-			w.found(p.id, "lists page %d as free, which is none of the %d pages of the file", free, w.meta.pages)
+			w.found(p.id, "lists page %d as free, but the file has %d pages", free, w.meta.pages)
 			return
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// branchedStore makes the bytes of a store whose trees have branches.
+// branchedStore returns the bytes of a store whose trees have branches.
 func branchedStore(t *testing.T) []byte {
 	dir := t.TempDir()
 	s := mustOpen(t, dir, Options{NoSync: true})
@@ -28,7 +28,8 @@ func branchedStore(t *testing.T) []byte {
 	for n := uint32(0); n < 3000; n += 500 {
 		var b Batch
 		for i := range uint32(500) {
-			b.Done = append(b.Done, Done{Host: 1, Ordinal: n + i, Outcome: Outcome{State: Retrying, At: someTime, Due: someTime.Add(time.Hour)}})
+			b.Done = append(b.Done, Done{Host: 1, Ordinal: n + i, Outcome: Outcome{State: Retrying, At: someTime,
+				Due: someTime.Add(time.Hour)}})
 		}
 		mustCommit(t, s, &b)
 	}
@@ -42,7 +43,8 @@ func branchedStore(t *testing.T) []byte {
 	return file[:size]
 }
 
-// checkDamaged opens and checks a damaged file, which is neither to end the process nor to go on for ever.
+// checkDamaged opens and checks a damaged file, which must neither end the process nor take for
+// ever.
 func checkDamaged(t *testing.T, file []byte) (texts []string, err error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -61,7 +63,7 @@ func checkDamaged(t *testing.T, file []byte) (texts []string, err error) {
 	return texts, err
 }
 
-// TestCheckRandomDamage damages a file in many ways. Whatever it is: no crash, and no endless check.
+// TestCheckRandomDamage damages a file in many ways: no crash and no endless check.
 func TestCheckRandomDamage(t *testing.T) { damageAndCheck(t, 100) }
 
 func damageAndCheck(t *testing.T, rounds int) {
@@ -84,7 +86,7 @@ func damageAndCheck(t *testing.T, rounds int) {
 	}
 }
 
-// damaged is a copy of a file with one to three damages.
+// damaged returns a copy of a file with one to three damages.
 func damaged(rng *rand.Rand, good []byte, size int) []byte {
 	file := append([]byte(nil), good...)
 	pages := len(file) / size
@@ -111,14 +113,15 @@ func damaged(rng *rand.Rand, good []byte, size int) []byte {
 				p[i] = byte(rng.Uint32())
 			}
 		case 7: // what a meta page says, with a right sum
-			binary.LittleEndian.PutUint64(file[rng.IntN(2)*size+boltMetaOffset+8*(2+rng.IntN(4)):], rng.Uint64N(uint64(pages)+2))
+			binary.LittleEndian.PutUint64(file[rng.IntN(2)*size+boltMetaOffset+8*(2+rng.IntN(4)):],
+				rng.Uint64N(uint64(pages)+2))
 			reseal(file)
 		}
 	}
 	return file
 }
 
-// TestCheckPages damages single facts of pages that something leads to.
+// TestCheckPages damages single facts of pages that something refers to.
 func TestCheckPages(t *testing.T) {
 	good := branchedStore(t)
 	size := int(binary.LittleEndian.Uint32(good[boltMetaOffset+8:]))
@@ -126,7 +129,11 @@ func TestCheckPages(t *testing.T) {
 	writeStore(t, dir, good)
 	s := mustOpen(t, dir, Options{ReadOnly: true})
 	branch := 0
-	if err := s.db.View(func(tx *bolt.Tx) error { branch = int(tx.Bucket(bucketURL).Root()) * size; return nil }); err != nil {
+	err := s.db.View(func(tx *bolt.Tx) error {
+		branch = int(tx.Bucket(bucketURL).Root()) * size
+		return nil
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	mustClose(t, s)

@@ -9,14 +9,17 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+
+	"github.com/amble-crawler/amble/internal/wire"
 )
 
-// Payload tells in which answer the output holds a body, so that later answers with the same body can point to it.
+// Payload says which response in the output holds a body, so that later responses with the same
+// body can refer to it.
 type Payload struct {
 	Host    HostID
 	Digest  uint64    // as in Outcome.Digest
-	SHA256  [32]byte  // of the body as it came, packed if it was, but without chunks
-	Ordinal uint32    // of the URL that was answered
+	SHA256  [32]byte  // of the body as received, packed if it was, but without chunks
+	Ordinal uint32    // of the URL with the response
 	At      time.Time // when the request began, in whole seconds
 }
 
@@ -26,11 +29,12 @@ const (
 	payloadItemSize  = 8 + payloadValueSize
 )
 
-// maxRecentPayloads is how many wait in the host's row.
+// maxRecentPayloads is how many payloads the host's row may hold.
 const maxRecentPayloads = 32
 
-// The digests of a host are divided into sets by their first bits, and a set that is full forgets its oldest body for a new one. So a host has 262,144 rows
-// at most, nothing needs to be counted, and what goes lies beside what comes.
+// The digests of a host are divided into sets by their first bits. A full set evicts its oldest
+// body for a new one. So a host has at most 262,144 rows, nothing needs to be counted, and the
+// evicted row is close to the new one.
 const (
 	payloadSetBits = 13
 	payloadsOfSet  = 32
@@ -47,17 +51,18 @@ func appendPayload(b []byte, p *Payload) []byte {
 }
 
 func decodePayload(v []byte) (p Payload, ok bool) {
-	d := decoder{b: v}
-	copy(p.SHA256[:], d.take(len(p.SHA256)))
-	p.Ordinal = d.u32()
-	p.At = fromSeconds(d.u32())
-	return p, !d.bad && len(d.b) == 0
+	d := wire.NewDecoder(v)
+	copy(p.SHA256[:], d.Bytes(len(p.SHA256)))
+	p.Ordinal = d.Uint32()
+	p.At = fromSeconds(d.Uint32())
+	return p, d.End() == nil
 }
 
-// recentPayloads are those that wait in a host's row: digest and encoded payload, one behind the other by rising digest.
+// recentPayloads are the payloads in a host's row: digest and encoded payload, one after the other,
+// ordered by digest.
 type recentPayloads []byte
 
-// find returns the place of a digest, or that where it belongs.
+// find returns the offset of a digest, or the offset where it belongs.
 func (r recentPayloads) find(digest uint64) (at int, found bool) {
 	for ; at < len(r); at += payloadItemSize {
 		if d := binary.BigEndian.Uint64(r[at:]); d >= digest {
@@ -67,7 +72,7 @@ func (r recentPayloads) find(digest uint64) (at int, found bool) {
 	return at, false
 }
 
-// get returns the encoded payload of a digest; nil if it is not there.
+// get returns the encoded payload of a digest, or nil.
 func (r recentPayloads) get(digest uint64) []byte {
 	at, found := r.find(digest)
 	if !found {
@@ -80,34 +85,31 @@ func (r recentPayloads) append(b []byte) []byte {
 	return append(append(b, byte(len(r)/payloadItemSize)), r...)
 }
 
-// decodeRecentPayloads returns a part of d's bytes. Too many or none, and digests out of order, make d bad.
-func decodeRecentPayloads(d *decoder) recentPayloads {
-	n := int(d.u8())
-	r := recentPayloads(d.take(n * payloadItemSize))
-	if n == 0 || n > maxRecentPayloads {
-		d.bad = true
-	}
+// decodeRecentPayloads returns a part of d's bytes. No payloads, too many of them, and digests out
+// of order are a failure of d.
+func decodeRecentPayloads(d *wire.Decoder) recentPayloads {
+	n := int(d.Byte())
+	r := recentPayloads(d.Bytes(n * payloadItemSize))
+	d.Require(n > 0 && n <= maxRecentPayloads)
 	for at := payloadItemSize; at < len(r); at += payloadItemSize {
-		if binary.BigEndian.Uint64(r[at:]) <= binary.BigEndian.Uint64(r[at-payloadItemSize:]) {
-			d.bad = true
-		}
+		d.Require(binary.BigEndian.Uint64(r[at:]) > binary.BigEndian.Uint64(r[at-payloadItemSize:]))
 	}
-	if d.bad {
+	if !d.OK() {
 		return nil
 	}
 	return r
 }
 
-// Payload returns where the output holds a body of a host, by its Outcome.Digest; not ok where it does not. It may be
-// called concurrently.
+// Payload returns the response in the output that holds a body of a host, given its Outcome.Digest.
+// ok is false if there is none. Any goroutine may call it.
 func (s *Store) Payload(host HostID, digest uint64) (p Payload, ok bool, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.db.View(func(tx *bolt.Tx) error {
 		v, err := findPayload(tx, host, digest)
 		if err != nil || v == nil {
 			return err
 		}
 		if p, ok = decodePayload(v); !ok {
-			return fmt.Errorf("host %d: %w: where it holds a body cannot be read", host, ErrCorrupt)
+			return fmt.Errorf("host %d: %w: a payload cannot be read", host, ErrCorrupt)
 		}
 		p.Host, p.Digest = host, digest
 		return nil
@@ -115,7 +117,7 @@ func (s *Store) Payload(host HostID, digest uint64) (p Payload, ok bool, err err
 	return p, ok, err
 }
 
-// findPayload returns an encoded payload from the host's row, or else from the bucket; nil if it is in neither.
+// findPayload returns an encoded payload from the host's row or else from the bucket, or nil.
 func findPayload(tx *bolt.Tx, host HostID, digest uint64) ([]byte, error) {
 	key := appendPayloadKey(make([]byte, 0, payloadKeySize), host, digest)
 	if v := tx.Bucket(bucketHost).Get(key[:hostKeySize]); v != nil {
@@ -128,14 +130,15 @@ func findPayload(tx *bolt.Tx, host HostID, digest uint64) ([]byte, error) {
 		}
 	}
 	b := tx.Bucket(bucketPayload)
-	if b == nil { // the file is older, and no row has overflowed yet
+	if b == nil { // the file is of an older version and no row has overflowed yet
 		return nil, nil
 	}
 	return b.Get(key), nil
 }
 
-// payload puts where a body is into the row in place of what was said of the same body before. When the row has no room
-// left, all that it holds moves to the payload bucket: the keys of one host lie at random places there, so each of them costs a page.
+// payload puts a payload into the row, where it replaces the one of the same digest. When the row
+// is full, all its payloads move to the payload bucket. The keys of one host are in random order
+// there, so each of them costs a page.
 func (w *writer) payload(r *hostRow, p *Payload) error {
 	if p.Ordinal >= r.next {
 		return fmt.Errorf("body of URL %d, but the host has %d URLs", p.Ordinal, r.next)
@@ -157,7 +160,7 @@ func (w *writer) payload(r *hostRow, p *Payload) error {
 	return nil
 }
 
-// putPayloads writes those that waited in the row of a host, from left to right.
+// putPayloads moves the payloads of a host's row to the bucket, in the order of their keys.
 func (w *writer) putPayloads(host HostID) error {
 	bucket, err := w.tx.CreateBucketIfNotExists(bucketPayload)
 	if err != nil {
@@ -166,25 +169,27 @@ func (w *writer) putPayloads(host HostID) error {
 	cursor := bucket.Cursor()
 	for item := range slices.Chunk(w.payloads, payloadItemSize) {
 		digest := binary.BigEndian.Uint64(item)
-		if gone := w.forgotten(cursor, host, digest); gone != nil {
+		if gone := w.evicted(cursor, host, digest); gone != nil {
 			if err := bucket.Delete(gone); err != nil {
-				return fmt.Errorf("row of a body: %w", err)
+				return fmt.Errorf("payload: %w", err)
 			}
 		}
 		if err := bucket.Put(appendPayloadKey(w.key[:0], host, digest), w.arena.copy(item[8:])); err != nil {
-			return fmt.Errorf("row of a body: %w", err)
+			return fmt.Errorf("payload: %w", err)
 		}
 	}
 	return nil
 }
 
-// forgotten is the key that makes room for a new body: nil where its set has room, or has the body already.
-func (w *writer) forgotten(c *bolt.Cursor, host HostID, digest uint64) []byte {
+// evicted returns the key that makes room for a new body, or nil if the set of the body has room or
+// has the body already.
+func (w *writer) evicted(c *bolt.Cursor, host HostID, digest uint64) []byte {
 	const within = math.MaxUint64 >> payloadSetBits
 	n, oldest := 0, uint32(math.MaxUint32)
 	key := w.scratch[:0]
 	last := appendPayloadKey(make([]byte, 0, payloadKeySize), host, digest|within)
-	for k, v := c.Seek(appendPayloadKey(w.key[:0], host, digest&^within)); k != nil && bytes.Compare(k, last) <= 0; k, v = c.Next() {
+	k, v := c.Seek(appendPayloadKey(w.key[:0], host, digest&^within))
+	for ; k != nil && bytes.Compare(k, last) <= 0; k, v = c.Next() {
 		if len(k) != payloadKeySize || len(v) != payloadValueSize || binary.BigEndian.Uint64(k[4:]) == digest {
 			return nil
 		}
@@ -199,7 +204,7 @@ func (w *writer) forgotten(c *bolt.Cursor, host HostID, digest uint64) []byte {
 	return key
 }
 
-// payloads checks where a host's bodies are: what its row says, and what the bucket does.
+// payloads checks the payloads of a host, in its row and in the bucket.
 func (c *checker) payloads(r *hostRow) {
 	for item := range slices.Chunk(r.payloads, payloadItemSize) {
 		c.payload(r, item[:8], item[8:])
@@ -217,6 +222,6 @@ func (c *checker) payloads(r *hostRow) {
 
 func (c *checker) payload(r *hostRow, digest, v []byte) {
 	if p, ok := decodePayload(v); !ok || len(digest) != 8 || p.Ordinal >= r.next {
-		c.found("host %d: where the body %x is held cannot be read, or is no URL of the host", r.id, digest)
+		c.found("host %d: payload %x cannot be read or names no URL of the host", r.id, digest)
 	}
 }

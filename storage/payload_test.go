@@ -11,14 +11,16 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+
+	"github.com/amble-crawler/amble/internal/wire"
 )
 
-// bodyAt is a payload of the first URL of a host.
+// bodyAt returns a payload of the first URL of a host.
 func bodyAt(host HostID, digest uint64, at int64) Payload {
 	return Payload{Host: host, Digest: digest, SHA256: [32]byte{byte(at)}, At: time.Unix(at, 0)}
 }
 
-// recentItems are payloads as a host's row holds them.
+// recentItems returns payloads as a host's row holds them.
 func recentItems(payloads ...*Payload) (r recentPayloads) {
 	for _, p := range payloads {
 		r = appendPayload(binary.BigEndian.AppendUint64(r, p.Digest), p)
@@ -26,7 +28,8 @@ func recentItems(payloads ...*Payload) (r recentPayloads) {
 	return r
 }
 
-// overflow lets the payloads that wait in the row of a host move to the bucket. Those that it needs for that are of sets of their own.
+// overflow makes the payloads in the row of a host move to the bucket. The payloads that it adds
+// for that are in other sets.
 func overflow(t *testing.T, s *Store, host HostID) {
 	t.Helper()
 	var b Batch
@@ -36,8 +39,8 @@ func overflow(t *testing.T, s *Store, host HostID) {
 	mustCommit(t, s, &b)
 }
 
-// payloadPlaces counts the payloads in the row of host 1, and the rows of the bucket.
-func payloadPlaces(t *testing.T, s *Store) (row, bucket int) {
+// countPayloads counts the payloads in the row of host 1, and the rows of the bucket.
+func countPayloads(t *testing.T, s *Store) (row, bucket int) {
 	t.Helper()
 	err := s.db.View(func(tx *bolt.Tx) error {
 		var r hostRow
@@ -68,17 +71,19 @@ func wantNoPayload(t *testing.T, s *Store, host HostID, digest uint64) {
 	}
 }
 
-// TestPayload: what a commit says of bodies can be asked for afterwards, each of its host, and the last one counts: in the rows of hosts,
-// after a new start, and in the bucket.
+// TestPayload: the payloads of a commit can be read afterwards, each for its host, and the last one
+// counts: in the rows of hosts, after a restart, and in the bucket.
 func TestPayload(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, dir, Options{})
 	defer func() { mustClose(t, s) }()
 	mustCommit(t, s, &Batch{Found: found(t, s, "http://a.test/1", "http://a.test/2", "http://b.test/1")})
 	payload := func(host HostID, digest uint64, mark byte, ordinal uint32) Payload {
-		return Payload{Host: host, Digest: digest, SHA256: [32]byte{mark}, Ordinal: ordinal, At: time.Unix(1e9+int64(mark), 0)}
+		return Payload{Host: host, Digest: digest, SHA256: [32]byte{mark}, Ordinal: ordinal,
+			At: time.Unix(1e9+int64(mark), 0)}
 	}
-	r := mustCommit(t, s, &Batch{Payloads: []Payload{payload(2, 7, 1, 0), payload(1, 7, 2, 0), payload(1, 5, 3, 0), payload(1, 7, 4, 1)}})
+	r := mustCommit(t, s, &Batch{Payloads: []Payload{payload(2, 7, 1, 0), payload(1, 7, 2, 0), payload(1, 5, 3, 0),
+		payload(1, 7, 4, 1)}})
 	if len(r.Touched) != 2 || r.Touched[0] != (Touched{Host: 1, Tail: 2, Queued: 2}) {
 		t.Errorf("touched: %+v", r.Touched)
 	}
@@ -97,7 +102,7 @@ func TestPayload(t *testing.T) {
 	t.Run("opened again", compare)
 	overflow(t, s, 1)
 	overflow(t, s, 2)
-	if row, bucket := payloadPlaces(t, s); row != 2 || bucket != 2*(maxRecentPayloads+1) {
+	if row, bucket := countPayloads(t, s); row != 2 || bucket != 2*(maxRecentPayloads+1) {
 		t.Fatalf("the row has %d payloads, the bucket %d", row, bucket)
 	}
 	t.Run("bucket", compare)
@@ -109,21 +114,22 @@ func TestPayload(t *testing.T) {
 	checkClean(t, s)
 }
 
-// TestPayloadsMoveAtOnce: the payloads of a host wait in its row until there is no room left, and leave it together. One that
-// is there already takes no room.
+// TestPayloadsMoveAtOnce: the payloads of a host stay in its row until it is full, and leave it
+// together. A known one takes no room.
 func TestPayloadsMoveAtOnce(t *testing.T) {
 	s := openTemp(t, Options{})
 	mustCommit(t, s, &Batch{Found: found(t, s, "http://a.test/1")})
 	for round := range int64(3) {
 		for digest := uint64(maxRecentPayloads); digest > 0; digest-- {
-			mustCommit(t, s, &Batch{Payloads: []Payload{bodyAt(1, digest<<56, 10*round+1), bodyAt(1, digest<<56, 10*round+2)}})
+			mustCommit(t, s, &Batch{Payloads: []Payload{bodyAt(1, digest<<56, 10*round+1),
+				bodyAt(1, digest<<56, 10*round+2)}})
 		}
 	}
-	if row, bucket := payloadPlaces(t, s); row != maxRecentPayloads || bucket != 0 {
+	if row, bucket := countPayloads(t, s); row != maxRecentPayloads || bucket != 0 {
 		t.Fatalf("the row has %d payloads, the bucket %d", row, bucket)
 	}
 	mustCommit(t, s, &Batch{Payloads: []Payload{bodyAt(1, 77, 5)}})
-	if row, bucket := payloadPlaces(t, s); row != 0 || bucket != maxRecentPayloads+1 {
+	if row, bucket := countPayloads(t, s); row != 0 || bucket != maxRecentPayloads+1 {
 		t.Fatalf("with one more, the row has %d payloads, the bucket %d", row, bucket)
 	}
 	wantPayload(t, s, bodyAt(1, 77, 5))
@@ -132,7 +138,8 @@ func TestPayloadsMoveAtOnce(t *testing.T) {
 	}
 }
 
-// TestPayloadsRefused: a payload of a host or a URL that is not there is an error, and nothing of its batch is kept.
+// TestPayloadsRefused: a payload of an unknown host or URL is an error, and nothing of its batch is
+// stored.
 func TestPayloadsRefused(t *testing.T) {
 	s := openTemp(t, Options{})
 	mustCommit(t, s, &Batch{Found: found(t, s, "http://a.test/1")})
@@ -151,12 +158,14 @@ func TestPayloadsRefused(t *testing.T) {
 		wantNoPayload(t, s, 1, 4)
 		wantNoPayload(t, s, test.payload.Host, 5)
 	}
-	b := &Batch{Found: found(t, s, "http://a.test/2"), Payloads: []Payload{{Host: 1, Digest: 5, Ordinal: 1, At: someTime}}}
+	b := &Batch{Found: found(t, s, "http://a.test/2"),
+		Payloads: []Payload{{Host: 1, Digest: 5, Ordinal: 1, At: someTime}}}
 	mustCommit(t, s, b) // the URL comes with the same batch
 	wantPayload(t, s, b.Payloads[0])
 }
 
-// TestPayloadInOlderFile: a file that was made before there were payloads has none, and takes them, in rows and in the bucket.
+// TestPayloadInOlderFile: a file from before there were payloads has none, and takes them, in rows
+// and in the bucket.
 func TestPayloadInOlderFile(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, dir, Options{})
@@ -176,13 +185,14 @@ func TestPayloadInOlderFile(t *testing.T) {
 	checkClean(t, s)
 }
 
-// TestPayloadsOnlyInBucket: a file that was made before they waited in rows is read, and goes on.
+// TestPayloadsOnlyInBucket: a file from before they were in rows is read, and goes on.
 func TestPayloadsOnlyInBucket(t *testing.T) {
 	s := openTemp(t, Options{})
 	mustCommit(t, s, &Batch{Found: found(t, s, "http://a.test/1")})
 	old, kept := bodyAt(1, 5, 10), bodyAt(1, 6, 11)
 	for _, p := range []Payload{old, kept} {
-		if err := s.db.Update(put(bucketPayload, appendPayloadKey(nil, 1, p.Digest), appendPayload(nil, &p))); err != nil {
+		if err := s.db.Update(put(bucketPayload, appendPayloadKey(nil, 1, p.Digest),
+			appendPayload(nil, &p))); err != nil {
 			t.Fatal(err)
 		}
 		wantPayload(t, s, p)
@@ -193,7 +203,8 @@ func TestPayloadsOnlyInBucket(t *testing.T) {
 	wantPayload(t, s, kept)
 }
 
-// TestPayloadsAreBounded: a set of digests that is full forgets its oldest body for a new one, and nothing else.
+// TestPayloadsAreBounded: a full set of digests evicts its oldest body for a new one, and nothing
+// else.
 func TestPayloadsAreBounded(t *testing.T) {
 	s := openTemp(t, Options{})
 	mustCommit(t, s, &Batch{Found: found(t, s, "http://a.test/1", "http://b.test/1")})
@@ -242,12 +253,13 @@ func TestPayloadsAreBounded(t *testing.T) {
 	}
 }
 
-// TestPayloadsDamaged: a part of a row that is not as it was written is not believed.
+// TestPayloadsDamaged: a damaged part of a row is refused.
 func TestPayloadsDamaged(t *testing.T) {
 	first, second := bodyAt(1, 5, 1), bodyAt(1, 6, 1)
 	good := recentItems(&first, &second).append(nil)
-	if d := (decoder{b: append(bytes.Clone(good), "rest"...)}); !bytes.Equal(decodeRecentPayloads(&d), good[1:]) || d.bad || string(d.b) != "rest" {
-		t.Fatalf("what is good is bad, or %q is left", d.b)
+	if d := wire.NewDecoder(append(bytes.Clone(good), "rest"...)); !bytes.Equal(decodeRecentPayloads(&d), good[1:]) ||
+		!d.OK() || string(d.Rest()) != "rest" {
+		t.Fatalf("what is good is bad, or %q is left", d.Rest())
 	}
 	many := make(recentPayloads, (maxRecentPayloads+1)*payloadItemSize)
 	for n := range maxRecentPayloads + 1 {
@@ -263,8 +275,8 @@ func TestPayloadsDamaged(t *testing.T) {
 		"twice":        recentItems(&first, &first).append(nil),
 		"out of order": recentItems(&second, &first).append(nil),
 	} {
-		d := decoder{b: b}
-		if r := decodeRecentPayloads(&d); !d.bad || r != nil {
+		d := wire.NewDecoder(b)
+		if r := decodeRecentPayloads(&d); d.OK() || r != nil {
 			t.Errorf("%s: taken as %x", name, r)
 		}
 	}
@@ -283,7 +295,8 @@ func TestPayloadsDamaged(t *testing.T) {
 	}
 }
 
-// TestPayloadWhileCommitting: a body that moves from the row to the bucket is never out of sight.
+// TestPayloadWhileCommitting: a payload that moves from the row to the bucket can be read all the
+// time.
 func TestPayloadWhileCommitting(t *testing.T) {
 	s := openTemp(t, Options{NoSync: true})
 	mustCommit(t, s, &Batch{Found: found(t, s, "http://a.test/1"), Payloads: []Payload{bodyAt(1, 5, 1)}})
@@ -309,13 +322,14 @@ func TestPayloadWhileCommitting(t *testing.T) {
 	readers.Wait()
 }
 
-// pagesWritten counts the pages that transactions made.
+// pagesWritten counts the pages that transactions allocated.
 func pagesWritten(s *Store) int64 {
 	stats := s.db.Stats()
 	return stats.TxStats.GetPageCount()
 }
 
-// TestPayloadsCostFewPages: commits of outcomes write more pages where these come with payloads, but not a page for each of them.
+// TestPayloadsCostFewPages: commits of outcomes write more pages with payloads than without, but
+// not a page for each of them.
 func TestPayloadsCostFewPages(t *testing.T) {
 	const hosts, pages, each = 32, 128, 64
 	written := func(payloads bool) int64 {
@@ -329,8 +343,10 @@ func TestPayloadsCostFewPages(t *testing.T) {
 		for n := 0; n < hosts*pages; n += each {
 			b = Batch{}
 			for i := n; i < n+each; i++ {
-				p := Payload{Host: HostID(i%hosts + 1), Digest: uint64(i+1) * 0x9e3779b97f4a7c15, Ordinal: uint32(i / hosts), At: someTime}
-				b.Done = append(b.Done, Done{Host: p.Host, Ordinal: p.Ordinal, Outcome: Outcome{State: Fetched, At: someTime, Digest: p.Digest}})
+				p := Payload{Host: HostID(i%hosts + 1), Digest: uint64(i+1) * 0x9e3779b97f4a7c15,
+					Ordinal: uint32(i / hosts), At: someTime}
+				b.Done = append(b.Done, Done{Host: p.Host, Ordinal: p.Ordinal, Outcome: Outcome{State: Fetched,
+					At: someTime, Digest: p.Digest}})
 				if payloads {
 					b.Payloads = append(b.Payloads, p)
 				}

@@ -13,9 +13,9 @@ type image struct {
 	old, new bool // may hold the commit before, the commit itself
 }
 
-// images makes files of what a commit changed. bbolt writes the pages, syncs,
-// writes the meta page, syncs: writes after the last sync may be there, be
-// missing, or be there in part, in any order. A kill leaves fewer kinds.
+// images returns the files that a power cut during a commit can leave. bbolt writes the pages,
+// syncs, writes the meta page, syncs: writes after the last sync may be complete, missing or
+// partial, in any order. A kill leaves fewer kinds.
 func images(rng *rand.Rand, before, after []byte, page int) []image {
 	metas := func(file []byte, n int) []byte { // as much of the new meta pages
 		for at := range 2 {
@@ -26,9 +26,11 @@ func images(rng *rand.Rand, before, after []byte, page int) []image {
 	anywhere := rng.IntN(page + 1)
 	all := []image{
 		{"pages in part, meta missing", tear(rng, before, after, page), true, false},
-		{"pages in part, meta torn", metas(tear(rng, before, after, page), boltMetaOffset+1+rng.IntN(boltMetaSize-1)), true, false},
+		{"pages in part, meta torn", metas(tear(rng, before, after, page), boltMetaOffset+1+rng.IntN(boltMetaSize-1)),
+			true, false},
 		{"pages there, meta missing", append(bytes.Clone(before[:2*page]), after[2*page:]...), true, false},
-		{"pages there, meta torn anywhere", metas(append(bytes.Clone(before[:2*page]), after[2*page:]...), anywhere), true, true},
+		{"pages there, meta torn anywhere", metas(append(bytes.Clone(before[:2*page]), after[2*page:]...), anywhere),
+			true, true},
 		{"all there", after, false, true},
 	}
 	if short := tear(rng, before, after, page); len(after) > len(before) {
@@ -37,12 +39,13 @@ func images(rng *rand.Rand, before, after []byte, page int) []image {
 	return all
 }
 
-// TestPowerCutAgainstModel cuts random commits of a store in many places. Each
-// file opens at the commit before or the commit, sound, with counters that equal
-// a full count and with every row as the model says, and goes on from there.
+// TestPowerCutAgainstModel cuts random commits of a store at many points. Each file opens at the
+// commit before or at the commit, is sound, has counters that equal a full count and every row that
+// the model has, and goes on from there.
 func TestPowerCutAgainstModel(t *testing.T) { cutPower(t, 1) }
 
-// cutPower does so for a number of seeds. What a sync would keep is in the images; the files themselves need none.
+// cutPower does so for a number of seeds. The images have what a sync would keep, so the files are
+// not synced.
 func cutPower(t *testing.T, seeds uint64) {
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -68,8 +71,8 @@ func cutPower(t *testing.T, seeds uint64) {
 	}
 }
 
-// reopenCut opens what a cut left, brings it to the commit if it is not there,
-// and compares it with the model, which is.
+// reopenCut opens what a cut left, repeats the commit if it is missing, and compares the store with
+// the model, which has it.
 func reopenCut(t *testing.T, cut image, then, now Counters, b *Batch, d *driver, o Options) {
 	t.Helper()
 	writeStore(t, d.dir, cut.file)

@@ -10,10 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BenchmarkRestart does what a process has to do with its store before it can ask the first host: open it, learn which hosts
-// have work, know the counts of all states, read one queue's head. Plain rows have to read every URL for the counts. cold: the
-// file is not in the page cache. Rows that were filled in the order of their keys lie in that order in the file too, so that
-// reading them from the disk is faster than where they came in random order.
+// BenchmarkRestart does what a process has to do with its store before the first fetch: open it,
+// read which hosts have work and the counts of all states, and read one queue's head. With plain
+// rows that takes reading every URL for the counts. In the cold case the file is not in the page
+// cache. Rows that were filled in the order of their keys are in that order in the file too, so
+// they are faster to read from the disk than rows in random order.
 func BenchmarkRestart(b *testing.B) {
 	for _, size := range benchSizes(b) {
 		name := fmt.Sprintf("hosts=%d/urls=%d", benchHosts, size)
@@ -68,7 +69,7 @@ func restartRows(b *testing.B, dir string, size int) {
 	}
 }
 
-// forgetCached takes a file that is not open out of the page cache.
+// forgetCached removes a file that is not open from the page cache.
 func forgetCached(b *testing.B, path string) {
 	f, err := os.Open(path)
 	if err != nil {

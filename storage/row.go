@@ -4,12 +4,13 @@ import (
 	"encoding/binary"
 
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/wire"
 )
 
 // rowVersion is the first byte of a host's row.
 const rowVersion = 3
 
-// Which parts of the row follow the recent outcomes.
+// The parts of the row that may follow the recent outcomes.
 const (
 	rowPlain    = 1 << iota // hostRow.plain
 	rowQueries              // hostRow.queries
@@ -19,23 +20,23 @@ const (
 	rowPayloads             // hostRow.payloads
 )
 
-// Bounds on what waits in a host's row before it is written out as whole blocks.
+// Bounds of the tail, beyond which whole blocks of it move out of the host's row.
 const (
 	maxTail      = 4 * blockSize
 	maxTailBytes = 8 << 10
 )
 
-// originRow is one origin of a host: a queue of its own.
+// originRow is one origin of a host, with its queue.
 type originRow struct {
 	secure  bool
 	port    uint16
-	cursor  uint32 // ordinals below it are dispatched or of other origins
-	queued  uint32 // URLs never touched, but for prioritized ones
+	cursor  uint32 // ordinals below it have an outcome or a lease, or are of other origins
+	queued  uint32 // URLs without an outcome, except prioritized ones
 	due     uint32 // URLs with a due row
 	nextDue uint32 // the earliest of them, Unix seconds
 
-	renewals    uint32 // URLs with a renew row
-	nextRenewal uint32 // the earliest of them, Unix seconds
+	recrawls    uint32 // URLs with a row in the bucket of recrawls
+	nextRecrawl uint32 // the earliest of them, Unix seconds
 }
 
 func (o originRow) origin(host string) weburl.Origin {
@@ -45,14 +46,14 @@ func (o originRow) origin(host string) weburl.Origin {
 	return weburl.Origin{Scheme: "http", Host: host, Port: o.port}
 }
 
-// recentOutcome is an outcome that waits in the row.
+// recentOutcome is an outcome that is in the row.
 type recentOutcome struct {
 	ordinal uint32
 	body    []byte
 }
 
-// hostRow is a host's row. Its slices may point into the database page it was
-// decoded from, so it does not outlive the transaction.
+// hostRow is a host's row. Its slices may point into the database page that it was decoded from, so
+// it is valid during the transaction only.
 type hostRow struct {
 	id         HostID
 	name       []byte
@@ -65,40 +66,41 @@ type hostRow struct {
 	politeness []byte
 	origins    []originRow
 	recent     []recentOutcome
-	plain      uint32 // ordinals below it came in version 1, where the cursor passes every priority
-	queries    tally  // by path: how many different queries
-	digests    tally  // by digest: how many pages
+	plain      uint32 // ordinals below it are of version 1, where the cursor passes every priority
+	queries    tally  // different queries, by path
+	digests    tally  // pages, by digest
 	site       []byte // encoded by the revisit package
 	errors     errorCounts
 	payloads   recentPayloads
 	tail       []byte // encoded entries from spilled to next
 }
 
-// decodeHead decodes everything but the recent outcomes and the tail, which is
-// all that a walk over many hosts needs. It returns the undecoded rest.
+// decodeHead decodes all but the recent outcomes and the tail, which is enough for a walk over many
+// hosts. It returns the undecoded rest.
 func (r *hostRow) decodeHead(id HostID, b []byte) ([]byte, bool) {
-	d := decoder{b: b}
-	version := d.u8()
+	d := wire.NewDecoder(b)
+	version := d.Byte()
 	if version == 0 || version > rowVersion {
 		return nil, false
 	}
 	r.id, r.site = id, nil
-	origins := int(d.u8())
-	r.next, r.spilled, r.stateTop = d.u32(), d.u32(), d.u32()
+	origins := int(d.Byte())
+	r.next, r.spilled, r.stateTop = d.Uint32(), d.Uint32(), d.Uint32()
 	for i := range r.counts {
-		r.counts[i] = d.u32()
+		r.counts[i] = d.Uint32()
 	}
-	r.requests, r.bytes = d.u32(), d.u64()
-	r.name, r.politeness = d.short(), d.short()
+	r.requests, r.bytes = d.Uint32(), d.Uint64()
+	r.name, r.politeness = d.Short(), d.Short()
 	r.origins = r.origins[:0]
 	for range origins {
-		o := originRow{secure: d.u8() != 0, port: d.u16(), cursor: d.u32(), queued: d.u32(), due: d.u32(), nextDue: d.u32()}
+		o := originRow{secure: d.Byte() != 0, port: d.Uint16()}
+		o.cursor, o.queued, o.due, o.nextDue = d.Uint32(), d.Uint32(), d.Uint32(), d.Uint32()
 		if version >= 3 {
-			o.renewals, o.nextRenewal = d.u32(), d.u32()
+			o.recrawls, o.nextRecrawl = d.Uint32(), d.Uint32()
 		}
 		r.origins = append(r.origins, o)
 	}
-	return d.b, !d.bad && origins <= maxOrigins
+	return d.Rest(), d.OK() && origins <= maxOrigins
 }
 
 func (r *hostRow) decode(id HostID, b []byte) bool {
@@ -106,10 +108,10 @@ func (r *hostRow) decode(id HostID, b []byte) bool {
 	if !ok {
 		return false
 	}
-	d := decoder{b: rest}
+	d := wire.NewDecoder(rest)
 	r.recent = r.recent[:0]
-	for range int(d.u8()) {
-		r.recent = append(r.recent, recentOutcome{ordinal: d.u32(), body: d.take(int(d.u16()))})
+	for range int(d.Byte()) {
+		r.recent = append(r.recent, recentOutcome{ordinal: d.Uint32(), body: d.Bytes(int(d.Uint16()))})
 	}
 	r.plain, r.queries, r.digests, r.errors, r.payloads = 0, r.queries[:0], r.digests[:0], r.errors[:0], nil
 	if b[0] == 1 {
@@ -117,15 +119,15 @@ func (r *hostRow) decode(id HostID, b []byte) bool {
 	} else {
 		r.decodeExtras(&d)
 	}
-	r.tail = d.b
-	return !d.bad
+	r.tail = d.Rest()
+	return d.OK()
 }
 
-// decodeExtras decodes what most rows do not have.
-func (r *hostRow) decodeExtras(d *decoder) {
-	parts := d.u8()
+// decodeExtras decodes the parts that most rows do not have.
+func (r *hostRow) decodeExtras(d *wire.Decoder) {
+	parts := d.Byte()
 	if parts&rowPlain != 0 {
-		r.plain = d.u32()
+		r.plain = d.Uint32()
 	}
 	if parts&rowQueries != 0 {
 		r.queries = decodeTally(d, r.queries, queryKeys)
@@ -134,7 +136,7 @@ func (r *hostRow) decodeExtras(d *decoder) {
 		r.digests = decodeTally(d, r.digests, digestKeys)
 	}
 	if parts&rowSite != 0 {
-		r.site = d.short()
+		r.site = d.Short()
 	}
 	if parts&rowErrors != 0 {
 		r.errors = decodeErrors(d, r.errors)
@@ -142,46 +144,44 @@ func (r *hostRow) decodeExtras(d *decoder) {
 	if parts&rowPayloads != 0 {
 		r.payloads = decodeRecentPayloads(d)
 	}
-	if parts >= rowPayloads<<1 {
-		d.bad = true
-	}
+	d.Require(parts < rowPayloads<<1)
 }
 
-// decodePayloads decodes what decodeHead does and the payloads, and passes over all that is between them.
+// decodePayloads decodes what decodeHead does and the payloads, and skips what is between.
 func (r *hostRow) decodePayloads(id HostID, b []byte) bool {
 	rest, ok := r.decodeHead(id, b)
 	if !ok {
 		return false
 	}
-	d := decoder{b: rest}
-	for range int(d.u8()) {
-		d.take(4)
-		d.take(int(d.u16()))
+	d := wire.NewDecoder(rest)
+	for range int(d.Byte()) {
+		d.Bytes(4)
+		d.Bytes(int(d.Uint16()))
 	}
 	r.payloads = nil
 	if b[0] == 1 {
-		return !d.bad
+		return d.OK()
 	}
-	parts := d.u8()
+	parts := d.Byte()
 	if parts&rowPlain != 0 {
-		d.take(4)
+		d.Bytes(4)
 	}
 	if parts&rowQueries != 0 {
-		d.skipCounts(8)
+		skipCounts(&d, 8)
 	}
 	if parts&rowDigests != 0 {
-		d.skipCounts(8)
+		skipCounts(&d, 8)
 	}
 	if parts&rowSite != 0 {
-		d.short()
+		d.Short()
 	}
 	if parts&rowErrors != 0 {
-		d.skipCounts(1)
+		skipCounts(&d, 1)
 	}
 	if parts&rowPayloads != 0 {
 		r.payloads = decodeRecentPayloads(&d)
 	}
-	return !d.bad
+	return d.OK()
 }
 
 func (r *hostRow) appendExtras(b []byte) []byte {
@@ -214,8 +214,8 @@ func (r *hostRow) appendExtras(b []byte) []byte {
 	return b
 }
 
-// prioritized reports whether a URL, while it is queued, has a due row in place of
-// a place behind the cursor.
+// prioritized reports whether a URL, while it is queued, has a due row and is not behind the
+// cursor.
 func (r *hostRow) prioritized(ordinal uint32, priority int8) bool {
 	return priority != 0 && ordinal >= r.plain
 }
@@ -243,8 +243,8 @@ func (r *hostRow) append(b []byte) []byte {
 		b = binary.BigEndian.AppendUint32(b, o.queued)
 		b = binary.BigEndian.AppendUint32(b, o.due)
 		b = binary.BigEndian.AppendUint32(b, o.nextDue)
-		b = binary.BigEndian.AppendUint32(b, o.renewals)
-		b = binary.BigEndian.AppendUint32(b, o.nextRenewal)
+		b = binary.BigEndian.AppendUint32(b, o.recrawls)
+		b = binary.BigEndian.AppendUint32(b, o.nextRecrawl)
 	}
 	b = append(b, byte(len(r.recent)))
 	for _, o := range r.recent {
@@ -255,7 +255,8 @@ func (r *hostRow) append(b []byte) []byte {
 	return append(r.appendExtras(b), r.tail...)
 }
 
-// originIndex finds the index of an origin, or adds it. False: too many.
+// originIndex returns the index of an origin, which it adds if necessary. It returns false if the
+// host has too many origins.
 func (r *hostRow) originIndex(o weburl.Origin) (uint8, bool) {
 	secure := o.Scheme == "https"
 	for i := range r.origins {
@@ -270,7 +271,7 @@ func (r *hostRow) originIndex(o weburl.Origin) (uint8, bool) {
 	return uint8(len(r.origins) - 1), true
 }
 
-// waiting counts the URLs that wait: queued ones and those with a due time.
+// waiting returns the number of queued URLs, and the number and earliest time of due ones.
 func (r *hostRow) waiting() (queued, due, nextDue uint32) {
 	for _, o := range r.origins {
 		queued += o.queued
@@ -282,18 +283,18 @@ func (r *hostRow) waiting() (queued, due, nextDue uint32) {
 	return queued, due, nextDue
 }
 
-// renewing counts the URLs that have a renewal to come.
-func (r *hostRow) renewing() (renewals, next uint32) {
+// recrawls returns the number and earliest time of recrawls.
+func (r *hostRow) recrawls() (recrawls, next uint32) {
 	for _, o := range r.origins {
-		renewals += o.renewals
-		if o.renewals > 0 && (next == 0 || o.nextRenewal < next) {
-			next = o.nextRenewal
+		recrawls += o.recrawls
+		if o.recrawls > 0 && (next == 0 || o.nextRecrawl < next) {
+			next = o.nextRecrawl
 		}
 	}
-	return renewals, next
+	return recrawls, next
 }
 
-// recentOutcome returns the encoded outcome of an ordinal if it waits in the row.
+// recentOutcome returns the encoded outcome of an ordinal if it is in the row.
 func (r *hostRow) recentOutcome(ordinal uint32) ([]byte, bool) {
 	for i := range r.recent {
 		if r.recent[i].ordinal == ordinal {

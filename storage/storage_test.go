@@ -2,8 +2,10 @@ package storage
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// testing.TB and *rapid.T have this in common.
+// tester is what testing.TB and *rapid.T have in common.
 type tester interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -82,7 +84,7 @@ func parse(t tester, text string) weburl.URL {
 	return u
 }
 
-// found makes discoveries of texts.
+// found returns discoveries of texts.
 func found(t tester, s *Store, texts ...string) []Found {
 	t.Helper()
 	var all []Found
@@ -93,14 +95,14 @@ func found(t tester, s *Store, texts ...string) []Found {
 	return all
 }
 
-// withSession is the discovery of a URL that is the second one but for a session id.
+// withSession returns the discovery of a URL whose text without a session id is stripped.
 func withSession(t tester, s *Store, text, stripped string) Found {
 	t.Helper()
 	u := parse(t, stripped)
 	return Found{URL: parse(t, text), Fingerprint: s.Fingerprint(u), Stripped: u.RequestURI(), At: someTime}
 }
 
-// numbered are URLs of one host from a number to another.
+// numbered returns URLs of one host from a number to another.
 func numbered(host string, from, to int) []string {
 	var texts []string
 	for n := from; n < to; n++ {
@@ -116,4 +118,19 @@ func readFile(t tester, path string) []byte {
 		t.Fatalf("%v", err)
 	}
 	return b
+}
+
+// tries sets the number of random cases of rapid in a test, unless its flag or its variable does.
+func tries(t *testing.T, n int) {
+	f := flag.Lookup("rapid.checks")
+	if f.Value.String() != "100" {
+		return
+	}
+	set := func(n string) {
+		if err := flag.Set(f.Name, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(strconv.Itoa(n))
+	t.Cleanup(func() { set("100") })
 }

@@ -11,40 +11,69 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-// Version is the version of the layout that this code writes. It reads older
-// ones too, and turns them into this one as it writes.
+// Version is the version of the layout that this code writes. The code also reads older versions
+// and converts their rows when it writes them.
 const Version = 3
 
-// FileName is the name of the database under the data directory.
+// FileName is the name of the database in the data directory.
 const FileName = "amble.db"
 
-// Options say how a store is opened. The zero value is ready for use.
+// The reasons why a store cannot be opened or written, for errors.Is.
+var (
+	ErrInUse       = errors.New("the database is in use by another process")
+	ErrNotDatabase = errors.New("not an amble database")
+	ErrNewer       = errors.New("written by a newer version of amble")
+	ErrTruncated   = errors.New("the file is shorter than the database in it")
+	ErrCorrupt     = errors.New("the database is damaged")
+	ErrNoSpace     = errors.New("no space left")
+	ErrMaxSize     = fmt.Errorf("%w: it has its maximum size", ErrNoSpace) // Options.MaxBytes
+	ErrNotFound    = errors.New("not in the database")
+	ErrInDoubt     = errors.New("the last sync failed, so the commit may or may not be durable")
+)
+
+// spaceError wraps an error that goes away when there is room again with ErrNoSpace.
+func spaceError(err error) error {
+	if err != nil && strings.Contains(err.Error(), berrors.ErrMaxSizeReached.Error()) {
+		return fmt.Errorf("%w: %w", ErrMaxSize, err)
+	}
+	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG} {
+		// bbolt returns some errors of the system as text.
+		if errors.Is(err, full) || err != nil && strings.Contains(err.Error(), full.Error()) {
+			return fmt.Errorf("%w: %w", ErrNoSpace, err)
+		}
+	}
+	return err
+}
+
+// Options are the options of Open. The zero value is ready for use.
 type Options struct {
-	ReadOnly bool // for inspection; fails like any other open while a daemon has the file
+	ReadOnly bool // for inspection; fails too while another process has the file open
 	NoSync   bool // for benchmarks only: a power cut may then destroy the file
 	MaxBytes int  // the file may not grow beyond this; 0: no limit
-	MapBytes int  // address space mapped at first, so that growth need not wait for readers; 0: 16 GiB, with 32-bit addresses 256 MiB
+	MapBytes int  // address space to map, so that growth need not wait for readers; 0: 16 GiB, or 256 MiB on 32 bits
 
-	// What is refused as a trap before it is stored; 0 switches a limit off. They
-	// say what is taken from now on and change nothing that is stored.
+	// The limits beyond which new URLs are refused as traps; 0 switches a limit off. They change
+	// nothing that is stored.
 	MaxHostURLs   int // URLs of one host
 	MaxQueries    int // different queries of one path
-	MaxSameDigest int // pages of one host with the same content whose links to it are taken
+	MaxSameDigest int // pages of one host with the same content whose links are accepted
 
-	// Notice says when a known URL is to be renewed and what history it has from then on, when a
-	// Found with Modified, or Listed, is about it; false: as before. The committer calls it. nil:
-	// such news is not listened to.
+	// If Notice is not nil, the committer calls it for each Found about a known URL that has
+	// Modified or Listed set. It returns the time of the next recrawl and the change history that
+	// replace those of the URL; ok is false if nothing changes.
 	Notice func(Noticed) (due time.Time, history [8]byte, ok bool)
 }
 
-// limits are the limits of Options as the rows count.
+// limits are the limits of Options in the types of the rows.
 type limits struct{ hostURLs, queries, sameDigest uint32 }
 
 func (o *Options) limits() limits {
@@ -54,27 +83,27 @@ func (o *Options) limits() limits {
 
 // Store is an open database. See the package comment for who may call what.
 type Store struct {
-	*handle
+	db       *bolt.DB
 	path     string
 	key      [keySize]byte
 	limits   limits
 	notice   func(Noticed) (time.Time, [8]byte, bool)
-	weaken   func(uint64) uint64 // for tests of colliding fingerprints; nil otherwise
+	weaken   func(uint64) uint64 // for tests with colliding fingerprints; otherwise nil
 	writer   *writer
 	counters atomic.Pointer[Counters]
-	doubt    error // ErrInDoubt, after which there is no commit; the committer's
+	doubt    error // ErrInDoubt, after which there is no commit; for the committer only
 }
 
-// openTimeout is how long Open waits for another process to let go.
+// openTimeout is how long Open waits for the lock of another process.
 const openTimeout = 300 * time.Millisecond
 
 // defaultMapBytes is 16 GiB, and 256 MiB where addresses have 32 bits.
 const defaultMapBytes = 1 << (28 + bits.UintSize/64*6)
 
-// Open opens the database in a directory and creates both if need be. The file is looked at before
-// anything is mapped or changed: a file that is in use (ErrInUse), not a database (ErrNotDatabase),
-// cut short (ErrTruncated) or of a newer version (ErrNewer) is refused and stays as it is. What is
-// open then is durable, whatever became of the last process.
+// Open opens the database in a directory and creates both if necessary. It inspects the file before
+// it maps or changes anything: it refuses a file that is in use (ErrInUse), not a database
+// (ErrNotDatabase), cut short (ErrTruncated) or of a newer version (ErrNewer), and leaves it as it
+// is. When Open returns, all that the store shows is durable, however the last process ended.
 func Open(dir string, o Options) (*Store, error) {
 	path := filepath.Join(dir, FileName)
 	if !o.ReadOnly {
@@ -92,11 +121,11 @@ func Open(dir string, o Options) (*Store, error) {
 	s := &Store{path: path, limits: o.limits(), notice: o.Notice}
 	s.writer = newWriter(s)
 	if err := guard(func() error { return s.open(o) }); err != nil {
-		if s.handle != nil {
+		if s.db != nil {
 			err = errors.Join(err, s.db.Close())
 		}
 		if fresh && errors.Is(err, ErrNoSpace) {
-			err = errors.Join(err, os.Remove(path)) // what fitted of it is no database
+			err = errors.Join(err, os.Remove(path)) // the part that found room is no database
 		}
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
@@ -104,32 +133,37 @@ func Open(dir string, o Options) (*Store, error) {
 }
 
 func (s *Store) open(o Options) error {
-	h, err := openHandle(s.path, bolt.Options{
+	var file *os.File // the one that is locked
+	db, err := bolt.Open(s.path, 0o640, &bolt.Options{
 		Timeout:         openTimeout,
 		FreelistType:    bolt.FreelistMapType,
 		ReadOnly:        o.ReadOnly,
 		NoSync:          o.NoSync,
 		MaxSize:         o.MaxBytes,
 		InitialMmapSize: o.MapBytes,
-	}, nil)
+		OpenFile: func(name string, flag int, mode os.FileMode) (_ *os.File, err error) {
+			file, err = os.OpenFile(name, flag, mode)
+			return file, err
+		},
+	})
 	if err != nil {
 		return openError(err)
 	}
-	s.handle = h
-	if err := s.inPlace(h.file); err != nil {
+	s.db = db
+	if err := s.inPlace(file); err != nil {
 		return err
 	}
 	if err := s.load(o.ReadOnly); err != nil || o.ReadOnly || o.NoSync {
 		return err
 	}
-	if err := confirm(h.file); err != nil {
+	if err := confirm(file); err != nil {
 		return fmt.Errorf("sync what the last process committed: %w", spaceError(err))
 	}
 	return nil
 }
 
-// inPlace makes sure that the file which is locked now is still the one at its
-// path: while Open waited for the lock, Compact may have put another there.
+// inPlace returns an error if the locked file is no longer the one at its path: while Open waited
+// for the lock, Compact may have replaced it.
 func (s *Store) inPlace(f *os.File) error {
 	opened, err := f.Stat()
 	if err != nil {
@@ -145,8 +179,8 @@ func (s *Store) inPlace(f *os.File) error {
 	return nil
 }
 
-// guard makes an error of what bbolt does when it meets a damaged page: it
-// panics, or touches memory that is not there.
+// guard calls f and turns what bbolt does with a damaged page, a panic or an access to unmapped
+// memory, into an error.
 func guard(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -161,7 +195,8 @@ func openError(err error) error {
 	switch {
 	case errors.Is(err, berrors.ErrTimeout):
 		return ErrInUse
-	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrVersionMismatch), errors.Is(err, berrors.ErrChecksum):
+	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrVersionMismatch),
+		errors.Is(err, berrors.ErrChecksum):
 		return fmt.Errorf("%w: %w", ErrNotDatabase, err)
 	}
 	return spaceError(err)
@@ -175,11 +210,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Path is where the database file lies.
+// Path returns the path of the database file.
 func (s *Store) Path() string { return s.path }
-
-// Counters returns the counters as of the last commit.
-func (s *Store) Counters() Counters { return *s.counters.Load() }
 
 var (
 	metaVersion  = []byte("version")
@@ -187,11 +219,11 @@ var (
 	metaCounters = []byte("counters")
 )
 
-// load reads the meta bucket, and makes the buckets of a new file.
+// load reads the meta bucket. In a new file it creates the buckets.
 func (s *Store) load(readOnly bool) error {
 	fresh := false
 	var counters Counters
-	err := s.view(func(tx *bolt.Tx) error {
+	err := s.db.View(func(tx *bolt.Tx) error {
 		meta := tx.Bucket(bucketMeta)
 		if meta == nil {
 			if k, _ := tx.Cursor().First(); k != nil || readOnly {
@@ -227,7 +259,7 @@ func (s *Store) load(readOnly bool) error {
 	return err
 }
 
-// fileVersion reads the version of a file and refuses one that is none of ours.
+// fileVersion returns the version of a file, or an error if this code cannot read that version.
 func fileVersion(meta *bolt.Bucket) (uint32, error) {
 	v := meta.Get(metaVersion)
 	if len(v) != 4 {
@@ -238,27 +270,29 @@ func fileVersion(meta *bolt.Bucket) (uint32, error) {
 	case n == 0:
 		return 0, fmt.Errorf("%w: its version is 0", ErrNotDatabase)
 	case n > Version:
-		return 0, fmt.Errorf("%w (its version is %d, this amble reads up to %d): use a newer amble or another data_dir", ErrNewer, n, Version)
+		return 0, fmt.Errorf("%w (its version is %d, this amble reads up to %d): use a newer amble or another data_dir",
+			ErrNewer, n, Version)
 	}
 	return n, nil
 }
 
-// addedLater reports whether a file of a version need not have a bucket.
+// addedLater reports whether a file of the given version may lack a bucket.
 func addedLater(name []byte, version uint32) bool {
-	return bytes.Equal(name, bucketPayload) || bytes.Equal(name, bucketPast) || version < 2 && bytes.Equal(name, bucketTrap) || version < 3 && bytes.Equal(name, bucketRenew)
+	return bytes.Equal(name, bucketPayload) || bytes.Equal(name, bucketPast) ||
+		version < 2 && bytes.Equal(name, bucketTrap) || version < 3 && bytes.Equal(name, bucketRecrawl)
 }
 
-// upgrade makes a file of an older version one of this version, in the transaction
-// that is the first to write rows of this version. The older rows stay
-// as they are until they are written again.
+// upgrade sets the version of an older file to Version. It runs in the first transaction that
+// writes rows of this version. Rows of an older version stay as they are until they are next
+// written.
 func upgrade(tx *bolt.Tx) error {
 	meta := tx.Bucket(bucketMeta)
 	if version, err := fileVersion(meta); err != nil || version == Version {
 		return err
 	}
-	for _, name := range [][]byte{bucketTrap, bucketRenew} {
+	for _, name := range [][]byte{bucketTrap, bucketRecrawl} {
 		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
-			return fmt.Errorf("bring the file to version %d: %w", Version, err)
+			return fmt.Errorf("upgrade the file to version %d: %w", Version, err)
 		}
 	}
 	return meta.Put(metaVersion, binary.BigEndian.AppendUint32(nil, Version))
@@ -266,7 +300,7 @@ func upgrade(tx *bolt.Tx) error {
 
 func (s *Store) create() error {
 	if _, err := rand.Read(s.key[:]); err != nil {
-		return fmt.Errorf("make the key of the store: %w", err)
+		return fmt.Errorf("create the key of the store: %w", err)
 	}
 	return spaceError(s.db.Update(func(tx *bolt.Tx) error {
 		for _, name := range buckets() {
@@ -281,23 +315,4 @@ func (s *Store) create() error {
 			meta.Put(metaCounters, appendCounters(nil, Counters{})),
 		)
 	}))
-}
-
-func appendCounters(b []byte, c Counters) []byte {
-	for _, n := range []uint64{c.Hosts, c.URLs, c.Requests, c.Bytes, c.Policies} {
-		b = binary.BigEndian.AppendUint64(b, n)
-	}
-	for _, n := range c.States {
-		b = binary.BigEndian.AppendUint64(b, n)
-	}
-	return b
-}
-
-func decodeCounters(b []byte) (Counters, bool) {
-	d := decoder{b: b}
-	c := Counters{Hosts: d.u64(), URLs: d.u64(), Requests: d.u64(), Bytes: d.u64(), Policies: d.u64()}
-	for i := range c.States {
-		c.States[i] = d.u64()
-	}
-	return c, !d.bad && len(d.b) == 0
 }

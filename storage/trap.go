@@ -10,17 +10,51 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/wire"
 )
 
-// Bounds on what is kept of refused URLs, for each host and reason.
+// Trap is why a URL leads into a trap: a part of a site that goes on for ever. The numbers are
+// stored and therefore stable.
+type Trap uint8
+
+// The traps. TrapQueries to TrapHostURLs need the other URLs of the host, so the store finds them;
+// the others are visible in the URL.
+const (
+	NoTrap          Trap = 0
+	TrapDepth       Trap = 1 // too many path segments
+	TrapRepetition  Trap = 2 // segments that repeat
+	TrapParameters  Trap = 3 // too many query parameters
+	TrapCalendar    Trap = 4 // a date that no page is about
+	TrapGrowth      Trap = 5 // appends what the page before appended
+	TrapQueries     Trap = 6 // one path with very many different queries
+	TrapSession     Trap = 7 // differs from a known URL by a session id only
+	TrapSameContent Trap = 8 // found on one of many pages with the same content
+	TrapHostURLs    Trap = 9 // the host has the most URLs allowed
+	numTraps             = 10
+)
+
+var trapNames = [numTraps]string{
+	"none", "path depth", "repeated segments", "query parameters", "calendar", "growing URL",
+	"queries of a path", "session id", "same content", "URLs of the host",
+}
+
+// String returns the name that reports use.
+func (t Trap) String() string {
+	if int(t) < len(trapNames) {
+		return trapNames[t]
+	}
+	return fmt.Sprintf("trap(%d)", uint8(t))
+}
+
+// Bounds of what is stored of refused URLs, for each host and reason.
 const (
 	trapSamples     = 3
-	trapSampleBytes = 512 // of the text of one URL; what is longer is cut
+	trapSampleBytes = 512 // of the text of one URL, which is cut there
 )
 
-// Refused is a URL that led into a trap, as a worker found out.
+// Refused is a URL that a worker found to lead into a trap.
 type Refused struct {
-	Host   string // the host that it counts for; one that the store does not know is passed over
+	Host   string // the host that it counts for; an unknown one is ignored
 	Reason Trap   // not NoTrap
 	URL    weburl.URL
 }
@@ -28,16 +62,16 @@ type Refused struct {
 // TrapCount is what was refused of one host for one reason.
 type TrapCount struct {
 	Reason  Trap
-	Count   uint64   // refusals; a URL that is found again is refused again
+	Count   uint64   // of refusals, also of the same URL
 	Samples []string // the first URLs refused, at most 3, cut to 512 bytes
 }
 
-// Traps tells what was refused of a host, by rising reason. A host of which
-// nothing was refused, known or not, has none.
+// Traps returns what was refused of a host, ordered by reason. It returns nothing for an unknown
+// host.
 func (s *Store) Traps(host HostID) (counts []TrapCount, err error) {
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.db.View(func(tx *bolt.Tx) error {
 		b := tx.Bucket(bucketTrap)
-		if b == nil { // a file of version 1
+		if b == nil { // the file is of an older version
 			return nil
 		}
 		var ok bool
@@ -63,24 +97,20 @@ func appendTraps(b []byte, counts []TrapCount) []byte {
 }
 
 func decodeTraps(b []byte) (counts []TrapCount, ok bool) {
-	d := decoder{b: b}
-	for last := NoTrap; len(d.b) > 0; {
-		c := TrapCount{Reason: Trap(d.u8()), Count: d.uvarint()}
-		samples := int(d.u8())
-		if d.bad || c.Reason <= last || c.Count == 0 || samples > trapSamples {
+	d := wire.NewDecoder(b)
+	for last := NoTrap; d.Len() > 0; {
+		c := TrapCount{Reason: Trap(d.Byte()), Count: d.Uvarint()}
+		samples := int(d.Byte())
+		if !d.OK() || c.Reason <= last || c.Count == 0 || samples > trapSamples {
 			return nil, false
 		}
 		for range samples {
-			n := d.uvarint()
-			if n > trapSampleBytes {
-				return nil, false
-			}
-			c.Samples = append(c.Samples, string(d.take(int(n))))
+			c.Samples = append(c.Samples, string(d.Bytes(int(d.UvarintMax(trapSampleBytes)))))
 		}
 		last = c.Reason
 		counts = append(counts, c)
 	}
-	return counts, !d.bad
+	return counts, d.OK()
 }
 
 // countTrap counts one refusal among those of a host.
@@ -140,9 +170,8 @@ func (w *writer) putTraps(host HostID) error {
 	return w.trap.Put(appendHostKey(w.key[:0], host), w.arena.copy(appendTraps(nil, counts)))
 }
 
-// trapped says which trap a URL that is new to its host belongs to, 0 if to none.
-// Where it belongs to none it counts among the queries of its path. Seeds are
-// held to the limit of the host only.
+// trapped returns the trap that a new URL of a host leads into, or NoTrap; then it also counts the
+// URL among the queries of its path. Only the limit of the host applies to seeds.
 func (w *writer) trapped(r *hostRow, origin uint8, f *Found) Trap {
 	limits := &w.store.limits
 	if limits.hostURLs > 0 && r.next >= limits.hostURLs {
@@ -164,8 +193,8 @@ func (w *writer) trapped(r *hostRow, origin uint8, f *Found) Trap {
 	return 0
 }
 
-// pathKey is the key of a path in the tally of queries. It is keyed with the
-// secret of the store, so that no site can make two paths count as one.
+// pathKey returns the key of a path in the tally of queries. It is keyed with the secret of the
+// store, so that no site can make two paths count as one.
 func (s *Store) pathKey(o *originRow, path string) uint64 {
 	var buf [keySize + 4 + weburl.MaxLength]byte
 	b := append(append(buf[:0], s.key[:]...), 'q', 'p')
@@ -177,8 +206,8 @@ func (s *Store) pathKey(o *originRow, path string) uint64 {
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// content counts the digest of a page that was fetched for the first time, and
-// remembers the page for this commit where enough others had the same.
+// content counts the digest of a page that was fetched for the first time. If enough other pages
+// had the same digest, this commit refuses the links of the page.
 func (w *writer) content(r *hostRow, d *Done, before State) {
 	limit := w.store.limits.sameDigest
 	if limit == 0 || d.Outcome.State != Fetched || d.Outcome.Digest == 0 || before != Queued {

@@ -16,7 +16,7 @@ func mustTraps(t *testing.T, s *Store, host HostID) []TrapCount {
 	return traps
 }
 
-// texts are URLs made of one form and the numbers from one to another.
+// texts returns URLs of one form with the numbers from one to another.
 func texts(form string, from, to int) []string {
 	var all []string
 	for n := from; n < to; n++ {
@@ -48,7 +48,7 @@ func TestHostURLs(t *testing.T) {
 	}
 }
 
-// TestLimitsChangeNothingStored: a lower limit refuses what is new, not what is there.
+// TestLimitsChangeNothingStored: a lower limit refuses new URLs and keeps those that are stored.
 func TestLimitsChangeNothingStored(t *testing.T) {
 	dir := t.TempDir()
 	for _, limit := range []int{0, 10} {
@@ -62,7 +62,7 @@ func TestLimitsChangeNothingStored(t *testing.T) {
 	}
 }
 
-// TestQueries: one path with very many queries is cut off, its site is not.
+// TestQueries: one path with very many queries is limited, its site is not.
 func TestQueries(t *testing.T) {
 	s := openTemp(t, Options{NoSync: true, MaxQueries: 20})
 	for range 3 {
@@ -83,8 +83,8 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// TestTallyNeverTooHigh compares tallies with full counts, and sees that a key
-// that is more than its share of a stream is found.
+// TestTallyNeverTooHigh compares tallies with full counts, and checks that a key with more than its
+// share of a stream is found.
 func TestTallyNeverTooHigh(t *testing.T) {
 	full := make(map[uint64]uint32)
 	var small tally
@@ -108,12 +108,13 @@ func TestTallyNeverTooHigh(t *testing.T) {
 	}
 }
 
-// TestSessions: of the variants of a URL one is kept, and URLs without a session
-// id, redirects among the variants, and exact copies are told apart.
+// TestSessions: one variant of a URL is stored; URLs without a session id, redirects among the
+// variants, and exact copies are distinguished.
 func TestSessions(t *testing.T) {
 	for _, spilled := range []bool{false, true} {
 		s := openTemp(t, Options{NoSync: true})
-		page, one, two := "https://host.example/page", "https://host.example/page;sid=1", "https://host.example/page;sid=2"
+		const page = "https://host.example/page"
+		one, two := page+";sid=1", page+";sid=2"
 		redirected := withSession(t, s, two, page)
 		redirected.Redirects = 1
 		steps := []struct {
@@ -134,7 +135,8 @@ func TestSessions(t *testing.T) {
 		for i, step := range steps {
 			r := mustCommit(t, s, &Batch{Found: []Found{step.found}})
 			if r.Added != step.added || r.Trapped != step.trapped {
-				t.Errorf("spilled %t, step %d: %d added, %d trapped; want %d and %d", spilled, i, r.Added, r.Trapped, step.added, step.trapped)
+				t.Errorf("spilled %t, step %d: %d added, %d trapped; want %d and %d", spilled, i, r.Added, r.Trapped,
+					step.added, step.trapped)
 			}
 			if spilled { // each step meets those before it in the url and seen buckets
 				mustCommit(t, s, &Batch{Found: found(t, s, numbered("host.example", 100*i, 100*i+80)...)})
@@ -155,13 +157,14 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// TestSameContent: links to the host of pages beyond the limit with one content
-// are refused; links of the others and to other hosts are taken.
+// TestSameContent: links to the host of pages beyond the limit with one content are refused; links
+// of others and to other hosts are accepted.
 func TestSameContent(t *testing.T) {
 	s := openTemp(t, Options{NoSync: true, MaxSameDigest: 3})
 	mustCommit(t, s, &Batch{Found: found(t, s, numbered("host.example", 0, 10)...)})
 	page := func(n uint32, digest uint64) Batch {
-		b := Batch{Found: found(t, s, fmt.Sprintf("https://host.example/from/%d", n), fmt.Sprintf("https://other.example/from/%d", n))}
+		b := Batch{Found: found(t, s, fmt.Sprintf("https://host.example/from/%d", n),
+			fmt.Sprintf("https://other.example/from/%d", n))}
 		for i := range b.Found {
 			b.Found[i].ViaHost, b.Found[i].ViaOrdinal = 1, n
 		}
@@ -190,8 +193,8 @@ func TestSameContent(t *testing.T) {
 	}
 }
 
-// TestRefusedByWorkers: what workers refuse is counted for hosts that are known,
-// with samples of bounded size, and makes no host.
+// TestRefusedByWorkers: the URLs that workers refuse are counted for known hosts, with samples of
+// bounded size, and create no host.
 func TestRefusedByWorkers(t *testing.T) {
 	s := openTemp(t, Options{NoSync: true})
 	long := "https://host.example/" + strings.Repeat("a", 1500)

@@ -54,8 +54,8 @@ func writeRows(t *testing.T, dir, golden string) {
 	}
 }
 
-// TestVersion1 opens a file of version 1, reads it as it is, and goes on with it:
-// rows that are touched change, the others stay.
+// TestVersion1 opens a file of version 1, reads it as it is, and goes on with it: rows that change
+// are converted, the others stay.
 func TestVersion1(t *testing.T) {
 	dir := t.TempDir()
 	writeRows(t, dir, string(readFile(t, filepath.Join("testdata", "golden-1.txt"))))
@@ -80,28 +80,30 @@ func TestVersion1(t *testing.T) {
 		t.Errorf("versions of file and rows after a commit that touches host 1: %d", versions)
 	}
 	checkClean(t, s)
-	if traps, err := s.Traps(1); err != nil || len(traps) != 1 || traps[0].Reason != TrapHostURLs || traps[0].Count != 10 {
+	if traps, err := s.Traps(1); err != nil || len(traps) != 1 || traps[0].Reason != TrapHostURLs ||
+		traps[0].Count != 10 {
 		t.Errorf("traps: %+v, %v", traps, err)
 	}
 	readVersion1(t, s)
 }
 
-// TestVersion2 does the same with a file of version 2: what is renewed is new in version 3.
+// TestVersion2 does the same with a file of version 2: recrawls are new in version 3.
 func TestVersion2(t *testing.T) {
 	dir := t.TempDir()
 	writeRows(t, dir, string(readFile(t, filepath.Join("testdata", "golden-2.txt"))))
 	s := mustOpen(t, dir, Options{ReadOnly: true})
 	checkClean(t, s)
-	if h, err := s.Heads(HeadsRequest{Host: 1, Renewals: 5, Now: someTime.Add(time.Hour)}); err != nil || len(h.Renewals) > 0 {
-		t.Errorf("renewals of version 2: %+v, %v", h.Renewals, err)
+	if h, err := s.Heads(HeadsRequest{Host: 1, Renewals: 5, Now: someTime.Add(time.Hour)}); err != nil ||
+		len(h.Renewals) > 0 {
+		t.Errorf("recrawls of version 2: %+v, %v", h.Renewals, err)
 	}
 	mustClose(t, s)
 
 	s = mustOpen(t, dir, Options{})
 	defer func() { mustClose(t, s) }()
-	renewal := Outcome{State: Fetched, At: someTime, Due: someTime.Add(time.Minute), History: [8]byte{7}, Simhash: 9}
-	r := mustCommit(t, s, &Batch{Done: []Done{{Host: 1, Ordinal: 5, Outcome: renewal}}})
-	if got := r.Touched[0]; got.Renewals != 1 || got.NextRenewal != uint32(renewal.Due.Unix()) || got.Due != 0 {
+	recrawl := Outcome{State: Fetched, At: someTime, Due: someTime.Add(time.Minute), History: [8]byte{7}, Simhash: 9}
+	r := mustCommit(t, s, &Batch{Done: []Done{{Host: 1, Ordinal: 5, Outcome: recrawl}}})
+	if got := r.Touched[0]; got.Renewals != 1 || got.NextRenewal != uint32(recrawl.Due.Unix()) || got.Due != 0 {
 		t.Errorf("touched: %+v", got)
 	}
 	if versions := rowVersions(t, s); versions != [3]uint32{3, 3, 2} {
@@ -110,7 +112,7 @@ func TestVersion2(t *testing.T) {
 	checkClean(t, s)
 	h, err := s.Heads(HeadsRequest{Host: 1, Renewals: 5, Now: someTime.Add(time.Hour)})
 	if err != nil || len(h.Renewals) != 1 || h.Renewals[0].Ordinal != 5 || h.Renewals[0].Last.Simhash != 9 {
-		t.Errorf("renewals: %+v, %v", h.Renewals, err)
+		t.Errorf("recrawls: %+v, %v", h.Renewals, err)
 	}
 }
 
@@ -132,7 +134,7 @@ func readVersion1(t *testing.T, s *Store) {
 	}
 }
 
-// rowVersions are the versions of the file and of the rows of hosts 1 and 2.
+// rowVersions returns the versions of the file and of the rows of hosts 1 and 2.
 func rowVersions(t *testing.T, s *Store) (v [3]uint32) {
 	t.Helper()
 	err := s.db.View(func(tx *bolt.Tx) error {
@@ -148,8 +150,8 @@ func rowVersions(t *testing.T, s *Store) (v [3]uint32) {
 	return v
 }
 
-// TestVersion1Priorities: queued URLs that came in version 1 stay in the order of
-// the cursor whatever their priority; those that come later do not.
+// TestVersion1Priorities: queued URLs of version 1 stay in the order of the cursor whatever their
+// priority; later ones do not.
 func TestVersion1Priorities(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, dir, Options{NoSync: true})
@@ -178,14 +180,15 @@ func TestVersion1Priorities(t *testing.T) {
 	}
 }
 
-// age makes a file one of version 1, as that would have written it: it had no renewals.
+// age turns a file into one of version 1, which had no recrawls.
 func age(t tester, s *Store) {
 	t.Helper()
 	var b Batch
 	_, err := s.Walk(context.Background(), Position{}, 0, func(l *Located) error {
-		if _, renewal := l.Last.plan(); renewal != 0 {
+		if _, recrawl := l.Last.plan(); recrawl != 0 {
 			l.Last.Due = time.Time{}
-			b.Done = append(b.Done, Done{Host: l.Host.ID, Ordinal: l.Ordinal, Origin: l.Origin, Priority: l.Priority, Outcome: l.Last})
+			b.Done = append(b.Done, Done{Host: l.Host.ID, Ordinal: l.Ordinal, Origin: l.Origin, Priority: l.Priority,
+				Outcome: l.Last})
 		}
 		return nil
 	})
@@ -206,7 +209,7 @@ func age(t tester, s *Store) {
 				return err
 			}
 		}
-		for _, name := range [][]byte{bucketTrap, bucketRenew, bucketPayload} {
+		for _, name := range [][]byte{bucketTrap, bucketRecrawl, bucketPayload} {
 			if err := tx.DeleteBucket(name); err != nil && !errors.Is(err, berrors.ErrBucketNotFound) {
 				return err
 			}
@@ -245,7 +248,7 @@ func forgetPriorities(tx *bolt.Tx, r *hostRow) error {
 	return nil
 }
 
-// rowVersion1 encodes a row as version 1 did: without renewals and extras.
+// rowVersion1 encodes a row as version 1 did: without recrawls and extras.
 func rowVersion1(r *hostRow) []byte {
 	old := *r
 	old.plain, old.queries, old.digests, old.site, old.errors, old.payloads, old.tail = 0, nil, nil, nil, nil, nil, nil

@@ -11,17 +11,17 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// Position is a place in the walk over all URLs: by host, then by ordinal. The
-// zero value is the begin.
+// Position is a position in the walk over all URLs: by host, then by ordinal. The zero value is the
+// beginning.
 type Position struct {
 	Host    HostID
 	Ordinal uint32
 }
 
-// String is the form that ParsePosition reads: "12.340".
+// String returns the form that ParsePosition reads: "12.340".
 func (p Position) String() string { return fmt.Sprintf("%d.%d", p.Host, p.Ordinal) }
 
-// ParsePosition is the inverse of Position.String; the empty string is the begin.
+// ParsePosition is the inverse of Position.String. The empty string is the beginning.
 func ParsePosition(s string) (p Position, err error) {
 	if s == "" {
 		return p, nil
@@ -34,8 +34,7 @@ func ParsePosition(s string) (p Position, err error) {
 	return p, nil
 }
 
-// Located is a URL with where it stands. It is valid only during the call that
-// it is handed to.
+// Located is a URL with its host and its position. It is valid only during the call that gets it.
 type Located struct {
 	At   Position
 	Host *Host
@@ -43,19 +42,18 @@ type Located struct {
 	Head
 }
 
-// ErrStop ends a walk without being an error of it.
+// ErrStop ends a walk that then returns no error.
 var ErrStop = errors.New("stop the walk")
 
-// walkPage is how many URLs one read transaction of a walk looks at.
+// walkPage is how many URLs a walk reads in one transaction.
 const walkPage = 500
 
-// Walk calls f for the URLs of the store from a position on, in the order of
-// hosts and ordinals, until f returns an error. Hosts that have none in some
-// states are passed over, unread; of the others f gets all. It reads in short
-// transactions, so it sees hosts as of different moments and does not hold up
-// a crawl. After every WalkPassed hosts that it passed over f is called with no
-// Host, so that it can end the walk. It returns the position to go on from: behind the last URL that f
-// took, or of the one that f returned an error for. ErrStop is not passed on.
+// Walk calls f for the URLs of the store from a position on, in the order of hosts and ordinals,
+// until f returns an error. Hosts without URLs in the given states are skipped unread; f gets all
+// URLs of the others. Walk reads in short transactions, so it sees hosts as of different moments
+// and does not delay a crawl. After every WalkPassed skipped hosts it calls f with no Host, so that
+// f can end the walk. It returns the position to go on from: behind the last URL that f accepted,
+// or that of the URL for which f returned an error. It does not return ErrStop.
 func (s *Store) Walk(ctx context.Context, from Position, states States, f func(*Located) error) (Position, error) {
 	at := from
 	for {
@@ -73,7 +71,8 @@ func (s *Store) Walk(ctx context.Context, from Position, states States, f func(*
 		}
 		for i := range page {
 			at = Position{host.ID, page[i].Ordinal}
-			err := f(&Located{At: at, Host: host, URL: host.Queues[page[i].Origin].Origin.URL(page[i].RequestURI), Head: page[i]})
+			u := host.Queues[page[i].Origin].Origin.URL(page[i].RequestURI)
+			err := f(&Located{At: at, Host: host, URL: u, Head: page[i]})
 			if err != nil {
 				return at, passedOn(err)
 			}
@@ -89,14 +88,14 @@ func passedOn(err error) error {
 	return err
 }
 
-// WalkPassed is how many hosts a walk passes over in one read transaction.
+// WalkPassed is how many hosts a walk skips in one read transaction.
 const WalkPassed = 2000
 
-// walkPage reads the next URLs of one host that has some in some states. A nil host: it passed over others only, or, where next is the
-// position that was given, there are no more.
+// walkPage reads the next URLs of one host that has some in the given states. If host is nil, it
+// has only skipped others or, if next is the given position, there are no more.
 func (s *Store) walkPage(at Position, states States) (page []Head, host *Host, next Position, err error) {
 	next = at
-	err = s.view(func(tx *bolt.Tx) error {
+	err = s.db.View(func(tx *bolt.Tx) error {
 		var rd reader
 		rd.tx = tx
 		c := tx.Bucket(bucketHost).Cursor()
@@ -132,7 +131,7 @@ func (s *Store) walkPage(at Position, states States) (page []Head, host *Host, n
 	return page, host, next, err
 }
 
-// has reports whether a URL of the host is in one of some states.
+// has reports whether a URL of the host is in one of the given states.
 func (r *hostRow) has(states States) bool {
 	for s, n := range r.counts {
 		if n > 0 && states.Has(State(s)) {

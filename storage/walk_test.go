@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 )
 
-// TestWalkSeesEveryURLOnce walks in one go and in pages, and stops in between.
+// TestWalkSeesEveryURLOnce walks at once and in pages, and stops in between.
 func TestWalkSeesEveryURLOnce(t *testing.T) {
 	s, err := Open(t.TempDir(), Options{})
 	if err != nil {
@@ -56,22 +57,25 @@ func TestWalkSeesEveryURLOnce(t *testing.T) {
 		}
 	}
 	failure := errors.New("no")
-	if _, err := s.Walk(context.Background(), Position{}, 0, func(*Located) error { return failure }); !errors.Is(err, failure) {
+	if _, err := s.Walk(context.Background(), Position{}, 0, func(*Located) error { return failure }); !errors.Is(err,
+		failure) {
 		t.Errorf("error is %v", err)
 	}
 }
 
-// TestWalkByState passes over hosts that have no URL in a state, and can be stopped while it does.
+// TestWalkByState skips hosts without a URL in a state, and stops while it does.
 func TestWalkByState(t *testing.T) {
 	s := mustOpen(t, t.TempDir(), Options{NoSync: true})
 	defer mustClose(t, s)
 	var b Batch
 	const hosts = 2*WalkPassed + 500
 	for n := range hosts {
-		b.Found = append(b.Found, found(t, s, fmt.Sprintf("https://host%d.example/a", n), fmt.Sprintf("https://host%d.example/b", n))...)
+		b.Found = append(b.Found, found(t, s, fmt.Sprintf("https://host%d.example/a", n),
+			fmt.Sprintf("https://host%d.example/b", n))...)
 	}
 	mustCommit(t, s, &b)
-	mustCommit(t, s, &Batch{Done: []Done{{Host: hosts, Outcome: Outcome{State: Failed}}, {Host: 3, Ordinal: 1, Outcome: Outcome{State: Failed}}}})
+	mustCommit(t, s, &Batch{Done: []Done{{Host: hosts, Outcome: Outcome{State: Failed}},
+		{Host: 3, Ordinal: 1, Outcome: Outcome{State: Failed}}}})
 	var got []Position
 	var passed []Position
 	take := func(l *Located) error {
@@ -118,5 +122,60 @@ func TestParsePosition(t *testing.T) {
 		if p, err := ParsePosition(bad); err == nil {
 			t.Errorf("%q was read as %v", bad, p)
 		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	s := openTemp(t, Options{})
+	mustCommit(t, s, &Batch{Ensure: []string{"example.org", "www.example.org", "a.www.example.org",
+		"example-shop.org", "example.com", "192.0.2.1", "www.example.orgs"}})
+	for _, tt := range []struct{ under, after, want string }{
+		{"", "", "192.0.2.1 example.com example.org example-shop.org www.example.org a.www.example.org www.example.orgs"},
+		{"", "example-shop.org", "www.example.org a.www.example.org www.example.orgs"},
+		{"", "b.example.com", "example.org example-shop.org www.example.org a.www.example.org www.example.orgs"},
+		{"example.org", "", "example.org www.example.org a.www.example.org"},
+		{"example.org", "example.org", "www.example.org a.www.example.org"},
+		{"www.example.org", "", "www.example.org a.www.example.org"},
+		{"org", "", "example.org example-shop.org www.example.org a.www.example.org"},
+		{"none.example", "", ""},
+	} {
+		var got []string
+		err := s.Names(tt.under, tt.after, func(name string, id HostID) error {
+			if h, err := s.HostByID(id); err != nil || h.Name != name {
+				t.Errorf("%s is host %d, %q, %v", name, id, h.Name, err)
+			}
+			got = append(got, name)
+			return nil
+		})
+		if err != nil || strings.Join(got, " ") != tt.want {
+			t.Errorf("under %q after %q: %v, %v, want %s", tt.under, tt.after, got, err, tt.want)
+		}
+	}
+}
+
+// TestNamesInSteps: a walk over more names than one read returns misses none, and stops at ErrStop.
+func TestNamesInSteps(t *testing.T) {
+	s := openTemp(t, Options{})
+	var names []string
+	for i := range 2*namesPerRead + 3 {
+		names = append(names, fmt.Sprintf("h%d.example", i))
+	}
+	mustCommit(t, s, &Batch{Ensure: names})
+	var got []string
+	take := func(name string, _ HostID) error {
+		got = append(got, name)
+		return nil
+	}
+	if err := s.Names("", "", take); err != nil || len(got) != len(names) {
+		t.Fatalf("%d of %d, %v", len(got), len(names), err)
+	}
+	slices.Sort(got)
+	slices.Sort(names)
+	if !slices.Equal(got, names) {
+		t.Error("other names than were put in")
+	}
+	n := 0
+	if err := s.Names("", "", func(string, HostID) error { n++; return ErrStop }); err != nil || n != 1 {
+		t.Errorf("%d names after ErrStop, %v", n, err)
 	}
 }

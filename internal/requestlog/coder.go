@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/wire"
 )
 
 // The bounds of numbers. A value beyond its bound is the bound, for the writer and the reader
@@ -19,27 +21,21 @@ const (
 
 // coder writes the fields of a payload, or reads them. Each frame describes its fields once, in a
 // method code that serves both directions, so the reader accepts whatever the writer produces.
+// Fields behind one that is missing or impossible are zero.
 type coder struct {
-	b     []byte // written so far, or left to be read
+	b     []byte // written so far
 	reads bool
-	bad   bool // a field is missing or impossible; all fields behind it are zero
+	in    wire.Decoder // left to be read
 }
 
-func (c *coder) fail() { c.bad, c.b = true, nil }
-
-// complete reports whether the payload was read to its end and nothing was missing.
-func (c *coder) complete() bool { return !c.bad && len(c.b) == 0 }
+func newReader(payload []byte) coder { return coder{reads: true, in: wire.NewDecoder(payload)} }
 
 func (c *coder) octet(v *byte) {
-	switch {
-	case !c.reads:
+	if !c.reads {
 		c.b = append(c.b, *v)
-	case len(c.b) == 0:
-		*v = 0
-		c.fail()
-	default:
-		*v, c.b = c.b[0], c.b[1:]
+		return
 	}
+	*v = c.in.Byte()
 }
 
 func (c *coder) uvarint(v *uint64) {
@@ -47,13 +43,7 @@ func (c *coder) uvarint(v *uint64) {
 		c.b = binary.AppendUvarint(c.b, *v)
 		return
 	}
-	n := 0
-	if *v, n = binary.Uvarint(c.b); n <= 0 {
-		*v = 0
-		c.fail()
-		return
-	}
-	c.b = c.b[n:]
+	*v = c.in.Uvarint()
 }
 
 // signed codes a number between -most and most.
@@ -62,12 +52,7 @@ func (c *coder) signed(v *int64, most int64) {
 		c.b = binary.AppendVarint(c.b, clamp(*v, -most, most))
 		return
 	}
-	read, n := binary.Varint(c.b)
-	if *v = 0; n <= 0 {
-		c.fail()
-		return
-	}
-	*v, c.b = clamp(read, -most, most), c.b[n:]
+	*v = clamp(c.in.Varint(), -most, most)
 }
 
 // number codes a number between 0 and most.
@@ -86,29 +71,20 @@ func (c *coder) duration(v *time.Duration) {
 
 // text codes a text behind its length.
 func (c *coder) text(v *string) {
-	n := uint64(len(*v))
-	c.uvarint(&n)
-	switch {
-	case !c.reads:
-		c.b = append(c.b, *v...)
-	case n > uint64(len(c.b)):
-		*v = ""
-		c.fail()
-	default:
-		*v, c.b = string(c.b[:n]), c.b[n:]
+	if !c.reads {
+		c.b = append(binary.AppendUvarint(c.b, uint64(len(*v))), *v...)
+		return
 	}
+	*v = string(c.in.Long())
 }
 
 // fixed codes as many bytes as v has.
 func (c *coder) fixed(v []byte) {
-	switch {
-	case !c.reads:
+	if !c.reads {
 		c.b = append(c.b, v...)
-	case len(c.b) < len(v):
-		c.fail()
-	default:
-		c.b = c.b[copy(v, c.b):]
+		return
 	}
+	copy(v, c.in.Bytes(len(v)))
 }
 
 // rest codes all that is left. What is read is a part of the payload, not a copy.
@@ -117,7 +93,7 @@ func (c *coder) rest(v *[]byte) {
 		c.b = append(c.b, *v...)
 		return
 	}
-	*v, c.b = c.b, nil
+	*v = c.in.Bytes(c.in.Len())
 }
 
 func clamp[T int | int64 | time.Duration](v, low, high T) T { return max(low, min(v, high)) }

@@ -36,9 +36,9 @@ func decodeHeader(payload []byte) (*header, bool) {
 
 // decode reads the fields of a payload behind its type.
 func decode(payload []byte, f fields) bool {
-	c := coder{b: payload[1:], reads: true}
+	c := newReader(payload[1:])
 	f.code(&c)
-	return c.complete()
+	return c.in.End() == nil
 }
 
 // fileDecoder makes requests of the frames of one file.

@@ -42,10 +42,7 @@ func (h *headerFields) code(c *coder) {
 	name := [len(magic)]byte([]byte(magic))
 	c.fixed(name[:])
 	c.octet(&h.version)
-	if string(name[:]) != magic || h.version == 0 || h.version > version {
-		c.fail()
-		return
-	}
+	c.in.Require(string(name[:]) == magic && h.version > 0 && h.version <= version)
 	c.signed(&h.began, maxTime)
 	c.duration(&h.uptime)
 	c.text(&h.boot)
@@ -53,7 +50,7 @@ func (h *headerFields) code(c *coder) {
 	n := uint64(len(h.tokens))
 	c.uvarint(&n)
 	if c.reads {
-		h.tokens = make([]string, min(n, uint64(len(c.b)))) // a token takes a byte at least
+		h.tokens = make([]string, min(n, uint64(c.in.Len()))) // a token takes a byte at least
 	}
 	for i := range h.tokens {
 		c.text(&h.tokens[i])

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+
+	"github.com/amble-crawler/amble/internal/wire"
 )
 
 // census counts the pages that are planned, by the level of their rate and by importance. It is exact: what a page
@@ -145,20 +147,11 @@ func decodeCensus(b []byte) (*census, error) {
 	if len(b) == 0 || b[0] != censusVersion {
 		return nil, errCensus
 	}
-	b = b[1:]
-	bad := false
-	next := func() uint64 {
-		n, w := binary.Uvarint(b)
-		if bad = bad || w <= 0; bad {
-			return 0
-		}
-		b = b[w:]
-		return n
-	}
-	c.fixed, c.plain = next(), next()
-	for at := uint64(0); len(b) > 0 && !bad; {
-		apart, n := next(), next()
-		if apart >= levels*uint64(importances) || apart == 0 && c.pages > 0 || n == 0 || n > math.MaxUint32 || bad {
+	d := wire.NewDecoder(b[1:])
+	c.fixed, c.plain = d.Uvarint(), d.Uvarint()
+	for at := uint64(0); d.Len() > 0; {
+		apart, n := d.UvarintMax(levels*uint64(importances)-1), d.UvarintMax(math.MaxUint32)
+		if !d.OK() || apart == 0 && c.pages > 0 || n == 0 {
 			return nil, errCensus
 		}
 		if at += apart; at >= levels*uint64(importances) {
@@ -170,7 +163,7 @@ func decodeCensus(b []byte) (*census, error) {
 		c.pages += n
 		c.levels += n * l
 	}
-	if bad {
+	if !d.OK() {
 		return nil, errCensus
 	}
 	return c, nil

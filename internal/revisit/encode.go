@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+
+	"github.com/amble-crawler/amble/internal/wire"
 )
 
 const planVersion = 1
@@ -24,14 +26,12 @@ func (p *Plan) Restore(b []byte) error {
 	if len(b) == 0 {
 		return nil
 	}
-	if len(b) < 17 || b[0] != planVersion {
+	d := wire.NewDecoder(b)
+	version, price, trim := d.Byte(), math.Float64frombits(d.Uint64()), math.Float64frombits(d.Uint64())
+	if !d.OK() || version != planVersion || !(price >= cheapest && price <= math.MaxFloat64) || !(trim >= leastTrim && trim <= mostTrim) {
 		return errPlan
 	}
-	price, trim := math.Float64frombits(binary.BigEndian.Uint64(b[1:])), math.Float64frombits(binary.BigEndian.Uint64(b[9:]))
-	if !(price >= cheapest && price <= math.MaxFloat64) || !(trim >= leastTrim && trim <= mostTrim) {
-		return errPlan
-	}
-	c, err := decodeCensus(b[17:])
+	c, err := decodeCensus(d.Rest())
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,8 @@ package revisit
 import (
 	"encoding/binary"
 	"errors"
+
+	"github.com/amble-crawler/amble/internal/wire"
 )
 
 // Site is what is remembered of a host: how often its pages change, as a prior for those of which
@@ -80,16 +82,12 @@ func DecodeSite(b []byte) (s Site, err error) {
 	if b[0] != siteVersion {
 		return s, errSite
 	}
-	b = b[1:]
+	d := wire.NewDecoder(b[1:])
 	for i := range n {
-		w := 0
-		if n[i], w = binary.Uvarint(b); w <= 0 {
-			return s, errSite
-		}
-		b = b[w:]
+		n[i] = d.Uvarint()
 	}
 	s = Site{pages: uint32(n[0]), levels: n[1], notices: uint16(n[2]), confirmed: uint16(n[3])}
-	if len(b) > 0 || uint64(s.pages) != n[0] || uint64(s.notices) != n[2] || n[3] > n[2] || n[1] > n[0]*levels {
+	if d.End() != nil || uint64(s.pages) != n[0] || uint64(s.notices) != n[2] || n[3] > n[2] || n[1] > n[0]*levels {
 		return Site{}, errSite
 	}
 	return s, nil

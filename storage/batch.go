@@ -1,0 +1,159 @@
+package storage
+
+import (
+	"time"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+)
+
+// Batch is what one transaction commits. All of it becomes durable together, or nothing.
+type Batch struct {
+	Found []Found
+	// If Fates is not nil, it has the length of Found, and Commit sets Fates[i] to the insert result
+	// of Found[i].
+	Fates    []Fate
+	Done     []Done
+	Hosts    []HostUpdate
+	Policies []Policy
+	Past     []Policy  // earlier robots.txt files, as the robots package encodes them
+	Ensure   []string  // host names that need an id though they have no URL yet
+	Join     []string  // scope seeds: URLs that redirects of seeds led to
+	Refused  []Refused // URLs that workers found to lead into traps
+	// Payloads are bodies that the output holds from this commit on. Their URLs are in the store or
+	// in this batch. The last one of a host and digest counts.
+	Payloads []Payload
+	Marks    map[string][]byte // opaque positions of files and streams next to the database; nil removes one
+}
+
+// Empty reports whether there is nothing to commit.
+func (b *Batch) Empty() bool {
+	return len(b.Found)+len(b.Done)+len(b.Hosts)+len(b.Policies)+len(b.Past) == 0 &&
+		len(b.Ensure)+len(b.Join)+len(b.Refused)+len(b.Payloads)+len(b.Marks) == 0
+}
+
+// Found is a discovery: a URL for the store.
+type Found struct {
+	URL weburl.URL
+	// Fingerprint is Store.Fingerprint of URL, or of the URL without session ids if it has some. The
+	// caller computes it, so that many goroutines share the work.
+	Fingerprint uint64
+	Stripped    string // path and query without session ids; empty: it has none
+	Depth       uint16
+	Redirects   uint8
+	Seed        bool
+	Sitemap     bool      // not a page: something calls it a sitemap
+	Frequency   Frequency // from a sitemap
+	Priority    int8      // URLs of a host with a higher one come first; 0: in the order of discovery
+	ViaHost     HostID
+	ViaOrdinal  uint32
+	At          time.Time
+	Listed      bool      // a sitemap or feed lists it
+	Modified    time.Time // time of its last change, from a sitemap or feed; zero: unknown
+}
+
+// Done is the outcome of one URL. Its state is not Queued.
+type Done struct {
+	Host     HostID
+	Ordinal  uint32
+	Origin   uint8
+	Priority int8   // as in the URL's Entry
+	When     States // the outcome counts only if the URL is in one of these, for callers that read the store earlier
+	Outcome  Outcome
+}
+
+// HostUpdate carries what the frontier knows of a host after a request. The last update of a host
+// in a batch counts.
+type HostUpdate struct {
+	Host       HostID
+	Politeness []byte // encoded by the politeness package, at most 255 bytes; nil: unchanged
+	Site       []byte // encoded by the revisit package, at most 255 bytes; nil: unchanged
+	Requests   uint32 // requests sent since the last update; these add up
+	Bytes      uint64 // body bytes received since the last update; these add up
+	Cursors    []Cursor
+}
+
+// Cursor sets the next ordinal of one origin's queue.
+type Cursor struct {
+	Origin uint8
+	Next   uint32
+}
+
+// Policy is the robots record of one origin, as the robots package encodes it.
+type Policy struct {
+	Origin weburl.Origin
+	Record []byte
+}
+
+// Fate is the result of an insert: what Commit did with a discovery.
+type Fate uint8
+
+// The insert results.
+const (
+	FateKnown   Fate = iota // the store had it before
+	FateAdded               // it is new
+	FateRefused             // see Result.Refused
+	FateTrapped             // it leads into a trap
+)
+
+// Result is what a commit changed.
+type Result struct {
+	Touched []Touched
+	Ensured map[string]HostID
+	Added   int // new URLs
+	Refused int // URLs refused because the host has too many origins, or a name of 0 or over 255 bytes
+	Trapped int // URLs refused as traps, including Batch.Refused
+
+	TrappedBy map[Trap]int // Trapped by reason; nil: none
+
+	Changed int64 // bytes of the pages that the commit wrote: see Portion
+}
+
+// Touched is what a commit changed for one host.
+type Touched struct {
+	Host    HostID
+	Tail    uint32 // ordinals below this exist
+	Queued  uint32 // URLs without an outcome and of priority 0
+	Due     uint32 // retries, and URLs without an outcome of other priorities
+	NextDue uint32 // Unix seconds of the earliest of them, 1 for those without an outcome; 0: none
+
+	Renewals    uint32 // URLs planned for a recrawl
+	NextRenewal uint32 // Unix seconds of the earliest of them; 0: none
+}
+
+// Portion adapts the batch size: how many items a batch may hold so that its commit changes about
+// 32 MiB of pages. The memory and the time of a commit depend on the pages that it changes, and the
+// pages for each item vary: more than one where the rows of the items are far apart, as with many
+// or very large hosts, and a small part of one where they are close together. The zero value is
+// ready for use. A Portion must not be used concurrently.
+type Portion struct{ items int }
+
+const (
+	mostItems   = 20_000
+	firstItems  = 4_000
+	leastItems  = 1_000
+	targetBytes = 32 << 20
+)
+
+// Items returns how many items the next batch may hold, 1,000 to 20,000.
+func (p *Portion) Items() int {
+	if p.items == 0 {
+		return firstItems
+	}
+	return p.items
+}
+
+// Committed records a commit of a number of items whose Result.Changed is changed. The pages of a
+// small commit do not predict those of a large one. So the batch size shrinks only after a commit
+// that changed too much, and grows only after a large one.
+func (p *Portion) Committed(items int, changed int64) {
+	if items <= 0 || changed <= 0 {
+		return
+	}
+	now, fits := p.Items(), int(int64(items)*targetBytes/changed)
+	switch {
+	case changed > targetBytes:
+		p.items = max(leastItems, min(now, fits))
+	case items >= now/4*3:
+		p.items = max(now, min(now+now/8, fits, mostItems))
+	}
+}

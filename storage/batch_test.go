@@ -1,0 +1,130 @@
+package storage
+
+import (
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// TestPortion: the batch size grows to the bound for any size of an item, and follows when that
+// size changes.
+func TestPortion(t *testing.T) {
+	var p Portion
+	settle := func(pagesEach float64) int {
+		for range 60 {
+			items := p.Items()
+			p.Committed(items, int64(float64(items)*pagesEach*4096))
+		}
+		return p.Items()
+	}
+	const pages = targetBytes / 4096
+	for _, test := range []struct {
+		pagesEach   float64
+		least, most int
+	}{
+		{0.1, mostItems, mostItems},
+		{1, pages * 8 / 9, pages},
+		{3, pages / 3 * 8 / 9, pages / 3},
+		{100, leastItems, leastItems},
+		{3, pages / 3 * 8 / 9, pages / 3},
+		{0.1, mostItems, mostItems},
+	} {
+		if got := settle(test.pagesEach); got < test.least || got > test.most {
+			t.Errorf("%v pages an item: batch size %d, want %d to %d", test.pagesEach, got, test.least, test.most)
+		}
+	}
+}
+
+// TestPortionOfSmallCommits: commits of few items, which change much for each, do not shrink the
+// batch size.
+func TestPortionOfSmallCommits(t *testing.T) {
+	var p Portion
+	for range 100 {
+		p.Committed(10, 1<<20)
+		p.Committed(0, 1<<30)
+	}
+	if got := p.Items(); got != firstItems {
+		t.Errorf("batch size %d, want %d", got, firstItems)
+	}
+}
+
+// TestChanged: a commit returns how much it changed, which is more for URLs of many hosts than for
+// as many of one.
+func TestChanged(t *testing.T) {
+	s := openTemp(t, Options{})
+	apart := &benchURLs{hosts: 2000}
+	var batch Batch
+	fillBatch(s, apart, 2000, &batch)
+	mustCommit(t, s, &batch)
+	changed := func(hosts int) int64 {
+		fillBatch(s, &benchURLs{hosts: hosts, n: 10_000}, 500, &batch)
+		result, err := s.Commit(&batch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.Changed
+	}
+	many, one := changed(2000), changed(1)
+	if one < 4096 || many < 4*one {
+		t.Errorf("500 URLs of many hosts changed %d bytes, of one host %d", many, one)
+	}
+}
+
+// TestKnownLinksChangeNothing: a commit of links to known pages writes no host's row.
+func TestKnownLinksChangeNothing(t *testing.T) {
+	s := openTemp(t, Options{})
+	var batch Batch
+	fillBatch(s, &benchURLs{hosts: 500}, 2000, &batch)
+	first, err := s.Commit(&batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := s.Commit(&batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Added != 0 || again.Changed > 8*4096 || first.Changed < 50*4096 {
+		t.Errorf("%d URLs were new; %d bytes changed, at first %d", again.Added, again.Changed, first.Changed)
+	}
+}
+
+// TestHostsInStep: if all hosts get their outcomes in step, the rows of only a few of them overflow
+// in the same commit.
+func TestHostsInStep(t *testing.T) {
+	const hosts, urls = 90, 70
+	s := openTemp(t, Options{NoSync: true})
+	for h := range hosts {
+		mustCommit(t, s, &Batch{Found: found(t, s, numbered(benchHostName(h), 0, urls)...)})
+	}
+	tops := make([]uint32, hosts)
+	moved := 0
+	for n := range uint32(urls) {
+		var b Batch
+		for h := range hosts {
+			b.Done = append(b.Done, Done{Host: HostID(h + 1), Ordinal: n, Outcome: benchOutcome(uint64(n))})
+		}
+		mustCommit(t, s, &b)
+		together := 0
+		for h := range hosts {
+			if top := stateTop(t, s, HostID(h+1)); top != tops[h] {
+				tops[h] = top
+				together++
+			}
+		}
+		if together > hosts/6 {
+			t.Errorf("the rows of %d of %d hosts overflowed at outcome %d", together, hosts, n)
+		}
+		moved += together
+	}
+	if moved < hosts*3 {
+		t.Errorf("rows overflowed %d times", moved)
+	}
+}
+
+func stateTop(t *testing.T, s *Store, id HostID) uint32 {
+	var r hostRow
+	if err := s.db.View(func(tx *bolt.Tx) error { return getRow(tx, id, &r) }); err != nil {
+		t.Fatal(err)
+	}
+	return r.stateTop
+}

@@ -1,0 +1,162 @@
+package storage
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestBackup: a copy is of one moment, and complete, though commits go on while it is written.
+func TestBackup(t *testing.T) {
+	s := openTemp(t, Options{NoSync: true})
+	add := func(from, n int) {
+		var b Batch
+		for i := range n {
+			u := parse(t, fmt.Sprintf("http://h%d.test/%d", i%50, from+i))
+			b.Found = append(b.Found, Found{URL: u, Fingerprint: s.Fingerprint(u), At: someTime})
+		}
+		mustCommit(t, s, &b)
+	}
+	add(0, 5000)
+	var copied bytes.Buffer
+	w := writerFunc(func(p []byte) (int, error) {
+		add(5000+copied.Len(), 50)
+		return copied.Write(p)
+	})
+	announced := int64(0)
+	n, err := s.Backup(func(size int64) (io.Writer, error) {
+		announced = size
+		return w, nil
+	})
+	if err != nil || n != int64(copied.Len()) || n != announced {
+		t.Fatalf("%d bytes of %d, %d were announced: %v", n, copied.Len(), announced, err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, FileName), copied.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := mustOpen(t, dir, Options{ReadOnly: true})
+	defer mustClose(t, c)
+	checkClean(t, c)
+	if c.Counters().URLs != 5000 {
+		t.Errorf("the copy has %d URLs", c.Counters().URLs)
+	}
+	full := errors.New("full")
+	into := writerFunc(func([]byte) (int, error) { return 0, full })
+	if _, err := s.Backup(func(int64) (io.Writer, error) { return into, nil }); err == nil {
+		t.Error("a copy that cannot be written is no error")
+	}
+	if _, err := s.Backup(func(int64) (io.Writer, error) { return nil, full }); !errors.Is(err, full) {
+		t.Errorf("a copy that nobody takes: %v", err)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// TestCompactKeepsEveryRow rewrites a database and compares counters, URLs and the findings of
+// Check before and after.
+func TestCompactKeepsEveryRow(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &benchURLs{hosts: 50}
+	var b Batch
+	for range 5 {
+		fillBatch(s, g, 2000, &b)
+		if _, err := s.Commit(&b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, first := s.Counters(), b.Found[0].URL
+	full, err := s.Stats(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wasFree := full.FreePages
+	if _, _, err := Compact(dir); err == nil {
+		t.Error("a database in use was compacted")
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	before, after, err := Compact(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after > before {
+		t.Errorf("the file grew from %d to %d bytes", before, after)
+	}
+	s, err = Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if got := s.Counters(); got != want {
+		t.Errorf("counters are %+v, were %+v", got, want)
+	}
+	if _, _, err := s.Lookup(first); err != nil {
+		t.Error(err)
+	}
+	if err := s.Check(context.Background(), func(f Finding) { t.Error(f.Text) }); err != nil {
+		t.Fatal(err)
+	}
+	st, err := s.Stats(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := make(map[string]int)
+	for _, bucket := range st.Buckets {
+		rows[bucket.Name] = bucket.Rows
+	}
+	// Every page is either in use or free, so the buckets and the free pages make up the file.
+	var used int64
+	for _, bucket := range st.Buckets {
+		used += bucket.Bytes
+	}
+	if sum := used + int64(st.FreePages+overheadPages)*int64(st.PageSize); sum != st.FileBytes {
+		t.Errorf("%d bytes in use and %d free pages make %d, the file has %d", used, st.FreePages, sum, st.FileBytes)
+	}
+	if wasFree <= st.FreePages {
+		t.Errorf("%d pages were free, and %d are after compaction", wasFree, st.FreePages)
+	}
+	if rows["host"] != 50 || rows["url"] == 0 || rows["seen"] == 0 || st.FileBytes != after {
+		t.Errorf("statistics are %+v", st)
+	}
+}
+
+// TestOpenNoticesAReplacedFile opens a file that was replaced while Open waited for the lock, as
+// Compact does.
+func TestOpenNoticesAReplacedFile(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	old, err := os.Open(s.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	if err := s.inPlace(old); err != nil {
+		t.Errorf("the file in place: %v", err)
+	}
+	if err := s.copyTo(s.Path()+".compact", s.Path()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(s.Path()+".compact", s.Path()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.inPlace(old); !errors.Is(err, ErrInUse) {
+		t.Errorf("a replaced file: %v", err)
+	}
+}

@@ -1,0 +1,248 @@
+package storage
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+)
+
+// HostID identifies a host in this store. Ids are dense, begin at 1 and are never reused.
+type HostID uint32
+
+// NoHost is the zero HostID; no host has it.
+const NoHost HostID = 0
+
+// Host is what the store knows of a host.
+type Host struct {
+	ID         HostID
+	Name       string
+	Tail       uint32 // ordinals below this exist
+	Counts     [numStates]uint32
+	Requests   uint32
+	Bytes      uint64
+	Politeness []byte       // as committed, encoded by the politeness package
+	Site       []byte       // as committed, encoded by the revisit package; only of HostByID and HostByName
+	Errors     []ErrorCount // failures of its URLs, ordered by reason; only of HostByID and HostByName
+	Queues     []Queue
+}
+
+// Waiting returns how many URLs of the host are queued, how many have a retry or a priority, and
+// the earliest due time of these in Unix seconds, 0 if there are none.
+func (h *Host) Waiting() (queued, due, nextDue uint32) {
+	for _, q := range h.Queues {
+		queued += q.Queued
+		due += q.Due
+		if q.Due > 0 && (nextDue == 0 || q.NextDue < nextDue) {
+			nextDue = q.NextDue
+		}
+	}
+	return queued, due, nextDue
+}
+
+// Renewing returns how many URLs of the host are planned for a recrawl, and the earliest of these
+// times in Unix seconds, 0 if there are none.
+func (h *Host) Renewing() (recrawls, next uint32) {
+	for _, q := range h.Queues {
+		recrawls += q.Renewals
+		if q.Renewals > 0 && (next == 0 || q.NextRenewal < next) {
+			next = q.NextRenewal
+		}
+	}
+	return recrawls, next
+}
+
+// Of returns the count of the host's URLs in a state.
+func (h *Host) Of(s State) uint32 { return h.Counts[s] }
+
+// Queue is the queue of one origin of a host.
+type Queue struct {
+	Origin  weburl.Origin
+	Cursor  uint32 // the next ordinal
+	Queued  uint32 // URLs without an outcome and of priority 0
+	Due     uint32 // retries, and URLs without an outcome of other priorities
+	NextDue uint32 // Unix seconds of the earliest of them, 1 for those without an outcome; 0: none
+
+	Renewals    uint32 // URLs planned for a recrawl
+	NextRenewal uint32 // Unix seconds of the earliest of them; 0: none
+}
+
+func (r *hostRow) host() Host {
+	h := Host{
+		ID: r.id, Name: string(r.name), Tail: r.next, Counts: r.counts, Requests: r.requests, Bytes: r.bytes,
+		Politeness: append([]byte(nil), r.politeness...), Queues: make([]Queue, len(r.origins)),
+	}
+	if len(r.site) > 0 {
+		h.Site = append([]byte(nil), r.site...)
+	}
+	if len(r.errors) > 0 {
+		h.Errors = slices.Clone(r.errors)
+	}
+	for i, o := range r.origins {
+		h.Queues[i] = Queue{
+			Origin: o.origin(h.Name), Cursor: o.cursor, Queued: o.queued, Due: o.due, NextDue: o.nextDue,
+			Renewals: o.recrawls, NextRenewal: o.nextRecrawl,
+		}
+	}
+	return h
+}
+
+func getRow(tx *bolt.Tx, id HostID, r *hostRow) error {
+	v := tx.Bucket(bucketHost).Get(appendHostKey(nil, id))
+	if v == nil {
+		return fmt.Errorf("host %d: %w", id, ErrNotFound)
+	}
+	if !r.decode(id, v) {
+		return fmt.Errorf("host %d: %w: its row cannot be read", id, ErrCorrupt)
+	}
+	return nil
+}
+
+// HostByID returns a host by its id, or ErrNotFound.
+func (s *Store) HostByID(id HostID) (h Host, err error) {
+	err = s.db.View(func(tx *bolt.Tx) error {
+		var r hostRow
+		if err := getRow(tx, id, &r); err != nil {
+			return err
+		}
+		h = r.host()
+		return nil
+	})
+	return h, err
+}
+
+// HostByName returns a host by its canonical name, or ErrNotFound.
+func (s *Store) HostByName(name string) (Host, error) {
+	id := NoHost
+	err := s.db.View(func(tx *bolt.Tx) error {
+		v := tx.Bucket(bucketName).Get([]byte(weburl.ReverseHost(name)))
+		if v == nil {
+			return fmt.Errorf("host %s: %w", name, ErrNotFound)
+		}
+		id = HostID(binary.BigEndian.Uint32(v))
+		return nil
+	})
+	if err != nil {
+		return Host{}, err
+	}
+	return s.HostByID(id)
+}
+
+// hostsPerRead bounds how many hosts are read in one transaction.
+const hostsPerRead = 2000
+
+// Hosts calls f for every host in the order of ids until f returns an error. The Host is valid
+// during the call only. Hosts reads in short transactions, so it sees hosts as of different
+// moments.
+func (s *Store) Hosts(f func(*Host) error) error {
+	for next := HostID(1); next != NoHost; {
+		var err error
+		if next, err = s.HostsFrom(next, hostsPerRead, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// HostsFrom calls f for at most the given number of hosts from an id on, read in one transaction.
+// It returns the id to go on from, NoHost if there are no more hosts.
+func (s *Store) HostsFrom(id HostID, most int, f func(*Host) error) (next HostID, err error) {
+	var r hostRow
+	page, more := make([]Host, 0, most), false
+	err = s.db.View(func(tx *bolt.Tx) error {
+		c := tx.Bucket(bucketHost).Cursor()
+		k, v := c.Seek(appendHostKey(nil, id))
+		for ; k != nil && len(page) < most; k, v = c.Next() {
+			if _, ok := r.decodeHead(hostOfKey(k), v); !ok {
+				return fmt.Errorf("host %d: %w: its row cannot be read", hostOfKey(k), ErrCorrupt)
+			}
+			page = append(page, r.host())
+		}
+		more = k != nil
+		return nil
+	})
+	if err != nil {
+		return NoHost, err
+	}
+	for i := range page {
+		if err := f(&page[i]); err != nil {
+			return NoHost, err
+		}
+	}
+	if !more || len(page) == 0 {
+		return NoHost, nil
+	}
+	return page[len(page)-1].ID + 1, nil
+}
+
+// namesPerRead bounds how many names are read in one transaction.
+const namesPerRead = 5000
+
+// Names calls f for host names, ordered by their labels from the right so that the hosts of a
+// domain are adjacent, until f returns an error. It does not return ErrStop. If under is a domain,
+// only that domain and the hosts below it are visited. If after is a name, the walk starts behind
+// it. Names reads in short transactions.
+func (s *Store) Names(under, after string, f func(name string, id HostID) error) error {
+	w := nameWalk{domain: weburl.ReverseHost(under), last: weburl.ReverseHost(after)}
+	for w.more = true; w.more; {
+		page, err := w.read(s)
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			if err := f(weburl.ReverseHost(page[i].reversed), page[i].id); err != nil {
+				if errors.Is(err, ErrStop) {
+					return nil
+				}
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// nameWalk is a walk over reversed names.
+type nameWalk struct {
+	domain string // reversed; empty: all
+	last   string // visited
+	more   bool
+}
+
+type named struct {
+	reversed string
+	id       HostID
+}
+
+func (w *nameWalk) read(s *Store) (page []named, err error) {
+	w.more = false
+	err = s.db.View(func(tx *bolt.Tx) error {
+		c := tx.Bucket(bucketName).Cursor()
+		k, v := c.Seek([]byte(max(w.domain, w.last)))
+		if w.last != "" && string(k) == w.last {
+			k, v = c.Next()
+		}
+		for k != nil {
+			name := string(k)
+			switch {
+			case len(page) == namesPerRead:
+				w.more = true
+				return nil
+			case w.domain == "" || name == w.domain || strings.HasPrefix(name, w.domain+"."):
+				page = append(page, named{name, hostOfKey(v)})
+				k, v = c.Next()
+				w.last = name
+			case name < w.domain+".": // as example-shop.org, between example.org and www.example.org
+				k, v = c.Seek([]byte(w.domain + "."))
+			default:
+				return nil
+			}
+		}
+		return nil
+	})
+	return page, err
+}

@@ -1,0 +1,116 @@
+package storage
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/wire"
+)
+
+// The buckets. FORMAT.md describes their keys and values.
+var (
+	bucketName    = []byte("name")
+	bucketHost    = []byte("host")
+	bucketURL     = []byte("url")
+	bucketSeen    = []byte("seen")
+	bucketState   = []byte("state")
+	bucketDue     = []byte("due")
+	bucketRecrawl = []byte("renew")
+	bucketRobots  = []byte("robots")
+	bucketPast    = []byte("past")
+	bucketScope   = []byte("scope")
+	bucketTrap    = []byte("trap")
+	bucketPayload = []byte("payload")
+	bucketMark    = []byte("mark")
+	bucketMeta    = []byte("meta")
+)
+
+func buckets() [][]byte {
+	return [][]byte{
+		bucketName, bucketHost, bucketURL, bucketSeen, bucketState, bucketDue, bucketRecrawl,
+		bucketTrap, bucketPayload, bucketRobots, bucketPast, bucketScope, bucketMark, bucketMeta,
+	}
+}
+
+func appendHostKey(b []byte, host HostID) []byte {
+	return binary.BigEndian.AppendUint32(b, uint32(host))
+}
+
+// appendBlockKey appends the key of a row of url or state.
+func appendBlockKey(b []byte, host HostID, ordinal uint32) []byte {
+	return binary.BigEndian.AppendUint32(appendHostKey(b, host), blockOf(ordinal))
+}
+
+func appendSeenKey(b []byte, host HostID, fingerprint uint64) []byte {
+	return binary.BigEndian.AppendUint64(appendHostKey(b, host), fingerprint)
+}
+
+// dueAtOnce is the due time of a queued URL that has a priority.
+const dueAtOnce = 1
+
+// appendDueKey appends a key that orders a queue's due URLs by falling priority, then by time.
+func appendDueKey(b []byte, host HostID, origin uint8, priority int8, due, ordinal uint32) []byte {
+	b = append(appendHostKey(b, host), origin, byte(127-int(priority)))
+	b = binary.BigEndian.AppendUint32(b, due)
+	return binary.BigEndian.AppendUint32(b, ordinal)
+}
+
+// appendRecrawlKey appends a key that orders a queue's recrawls by time.
+func appendRecrawlKey(b []byte, host HostID, origin uint8, due, ordinal uint32) []byte {
+	b = append(appendHostKey(b, host), origin)
+	b = binary.BigEndian.AppendUint32(b, due)
+	return binary.BigEndian.AppendUint32(b, ordinal)
+}
+
+// The sizes of the keys.
+const (
+	hostKeySize    = 4
+	blockKeySize   = 4 + 4
+	seenKeySize    = 4 + 8
+	dueKeySize     = 4 + 1 + 1 + 4 + 4
+	recrawlKeySize = 4 + 1 + 4 + 4
+)
+
+// hostOfKey returns the host at the start of a key, NoHost if the key is too short.
+func hostOfKey(k []byte) HostID {
+	if len(k) < 4 {
+		return NoHost
+	}
+	return HostID(binary.BigEndian.Uint32(k))
+}
+
+// skipCounts skips a list of keys of the given size, each followed by its count.
+func skipCounts(d *wire.Decoder, key int) {
+	for range int(d.Byte()) {
+		d.Bytes(key)
+		d.Uvarint()
+	}
+}
+
+func appendShort(b []byte, s string) []byte {
+	return append(append(b, byte(len(s))), s...)
+}
+
+// seconds returns a time as the rows have it: Unix seconds in 32 bits, 0 for the zero time.
+func seconds(t time.Time) uint32 {
+	if t.IsZero() {
+		return 0
+	}
+	return uint32(min(max(t.Unix(), 1), 1<<32-1))
+}
+
+// secondsUp rounds up, for instants that must not come early.
+func secondsUp(t time.Time) uint32 {
+	s := seconds(t)
+	if s != 0 && t.Nanosecond() > 0 && s != 1<<32-1 {
+		s++
+	}
+	return s
+}
+
+func fromSeconds(s uint32) time.Time {
+	if s == 0 {
+		return time.Time{}
+	}
+	return time.Unix(int64(s), 0)
+}

@@ -1,0 +1,133 @@
+package storage
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// headOrdinals returns the ordinals of all heads of host 1.
+func headOrdinals(t *testing.T, s *Store) (queued, due string) {
+	t.Helper()
+	h, err := s.Heads(HeadsRequest{Host: 1, Queued: 100, Due: 100, Now: someTime.Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := func(heads []Head) string {
+		var all []string
+		for _, h := range heads {
+			all = append(all, fmt.Sprint(h.Ordinal))
+		}
+		return strings.Join(all, " ")
+	}
+	return list(h.Queued), list(h.Due)
+}
+
+// TestPriorities: URLs with a priority are due at once, by falling priority and then in the order
+// of discovery, and are not behind the cursor.
+func TestPriorities(t *testing.T) {
+	s := openTemp(t, Options{NoSync: true})
+	b := Batch{Found: found(t, s, numbered("host.example", 0, 8)...)}
+	for i, p := range []int8{0, 3, -128, 0, 3, 127, -1, 0} {
+		b.Found[i].Priority = p
+	}
+	if r := mustCommit(t, s, &b); r.Touched[0] != (Touched{Host: 1, Tail: 8, Queued: 3, Due: 5, NextDue: 1}) {
+		t.Errorf("touched: %+v", r.Touched[0])
+	}
+	if queued, due := headOrdinals(t, s); queued != "0 3 7" || due != "5 1 4 6 2" {
+		t.Errorf("queued %s, due %s", queued, due)
+	}
+	if got := s.Counters().Of(Queued); got != 8 {
+		t.Errorf("%d are queued, want 8", got)
+	}
+	retry := Outcome{State: Retrying, At: someTime, Due: someTime.Add(time.Minute)}
+	mustCommit(t, s, &Batch{Done: []Done{
+		{Host: 1, Ordinal: 1, Priority: 3, Outcome: retry},
+		{Host: 1, Ordinal: 5, Priority: 127, Outcome: Outcome{State: Fetched, At: someTime}},
+		{Host: 1, Ordinal: 0, Outcome: retry},
+	}})
+	if queued, due := headOrdinals(t, s); queued != "3 7" || due != "4 1 0 6 2" {
+		t.Errorf("after a retry: queued %s, due %s", queued, due)
+	}
+	mustCommit(t, s, &Batch{Hosts: []HostUpdate{{Host: 1, Cursors: []Cursor{{0, 8}}}}, Done: []Done{
+		{Host: 1, Ordinal: 3, Outcome: Outcome{State: Fetched, At: someTime}}, {Host: 1, Ordinal: 7,
+			Outcome: Outcome{State: Fetched, At: someTime}},
+	}}) // URLs 2, 4 and 6 are queued below the cursor, which Check holds to be right
+	checkClean(t, s)
+}
+
+// TestWrongPriority: an outcome with another priority than the URL's would leave a due row, so it
+// is refused.
+func TestWrongPriority(t *testing.T) {
+	s := openTemp(t, Options{NoSync: true})
+	b := Batch{Found: found(t, s, numbered("host.example", 0, 2)...)}
+	b.Found[0].Priority = 3
+	mustCommit(t, s, &b)
+	for _, d := range []Done{{Ordinal: 0, Priority: 2}, {Ordinal: 1, Priority: 3}} {
+		d.Host, d.Outcome = 1, Outcome{State: Fetched, At: someTime}
+		if _, err := s.Commit(&Batch{Done: []Done{d}}); err == nil || !strings.Contains(err.Error(), "no due row") {
+			t.Errorf("outcome %+v: %v", d, err)
+		}
+	}
+}
+
+// TestNotice: Options.Notice gets the listing of a known URL and what the store knows of the URL.
+// It moves the URL's recrawl and nothing else.
+func TestNotice(t *testing.T) {
+	var asked []Noticed
+	soon := someTime.Add(time.Minute)
+	s := openTemp(t, Options{Notice: func(n Noticed) (time.Time, [8]byte, bool) {
+		asked = append(asked, n)
+		return soon, [8]byte{9}, n.URI == "/page/0"
+	}})
+	mustCommit(t, s, &Batch{Found: found(t, s, numbered("host.example", 0, 3)...)})
+	fetched := Outcome{State: Fetched, Status: 200, At: someTime, Digest: 5, ETag: "e", Simhash: 6,
+		Due: someTime.Add(time.Hour), History: [8]byte{1}}
+	retrying := Outcome{State: Retrying, At: someTime, Due: someTime.Add(time.Hour)}
+	mustCommit(t, s, &Batch{
+		Done:  []Done{{Host: 1, Ordinal: 0, Outcome: fetched}, {Host: 1, Ordinal: 1, Outcome: retrying}},
+		Hosts: []HostUpdate{{Host: 1, Site: []byte("site")}},
+	})
+	b := Batch{Found: found(t, s, numbered("host.example", 0, 3)...)}
+	for i := range b.Found {
+		b.Found[i].Modified, b.Found[i].At = someTime.Add(time.Second), someTime.Add(2*time.Second)
+	}
+	b.Found = append(b.Found, found(t, s, numbered("host.example", 0, 1)...)...) // a link says nothing
+	r := mustCommit(t, s, &b)
+	if r.Added != 0 || r.Touched[0].NextRenewal != uint32(soon.Unix()) || r.Touched[0].Renewals != 1 ||
+		r.Touched[0].NextDue != uint32(retrying.Due.Unix()) {
+		t.Errorf("%+v", r)
+	}
+	if len(asked) != 2 || asked[0].Host != "host.example" || string(asked[0].Site) != "site" ||
+		asked[0].Last.ETag != "e" ||
+		!asked[0].Modified.Equal(someTime.Add(time.Second)) || !asked[0].At.Equal(someTime.Add(2*time.Second)) {
+		t.Errorf("asked: %+v", asked)
+	}
+	h, err := s.Heads(HeadsRequest{Host: 1, Renewals: 5, Now: soon})
+	if err != nil || len(h.Renewals) != 1 {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	want := fetched
+	want.Due, want.History = soon, [8]byte{9}
+	if got := h.Renewals[0].Last; got.Due.Unix() != want.Due.Unix() || got.History != want.History ||
+		got.Digest != want.Digest || got.Simhash != want.Simhash || !got.At.Equal(want.At) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+
+	// Listing a URL without a date is news only if the URL has failed.
+	asked = nil
+	gone := Outcome{State: Failed, Status: 404, At: someTime, Attempts: 1}
+	mustCommit(t, s, &Batch{Done: []Done{{Host: 1, Ordinal: 2, Outcome: gone}}})
+	b = Batch{Found: found(t, s, numbered("host.example", 0, 3)...)}
+	for i := range b.Found {
+		b.Found[i].Listed, b.Found[i].Frequency, b.Found[i].At = true, Frequency(3), someTime.Add(3*time.Second)
+	}
+	mustCommit(t, s, &b)
+	if len(asked) != 1 || asked[0].URI != "/page/2" || asked[0].Last.State != Failed {
+		t.Errorf("asked of listed URLs: %+v", asked)
+	} else if asked[0].Claimed != 24*time.Hour || !asked[0].Modified.IsZero() {
+		t.Errorf("asked of a listed URL: %+v", asked[0])
+	}
+	checkClean(t, s)
+}

@@ -1,0 +1,199 @@
+package storage
+
+import (
+	"fmt"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/internal/wire"
+)
+
+// Head is a URL with its last outcome.
+type Head struct {
+	Entry
+	Last Outcome // zero: none
+}
+
+// reader reads URLs of one host and keeps the last block.
+type reader struct {
+	tx    *bolt.Tx
+	row   hostRow
+	block []byte
+	at    uint32 // ordinal of block's first entry
+	have  bool
+}
+
+// entry decodes one URL of the host, from its block or from the tail.
+func (rd *reader) entry(ordinal uint32) (Entry, error) {
+	if ordinal >= rd.row.next {
+		return Entry{}, fmt.Errorf("host %d: URL %d: %w", rd.row.id, ordinal, ErrNotFound)
+	}
+	index := int(ordinal - rd.row.spilled)
+	block := rd.row.tail
+	if ordinal < rd.row.spilled {
+		index = int(ordinal % blockSize)
+		if !rd.have || rd.at != blockOf(ordinal) {
+			rd.at, rd.have = blockOf(ordinal), true
+			rd.block = rd.tx.Bucket(bucketURL).Get(appendBlockKey(nil, rd.row.id, ordinal))
+		}
+		block = rd.block
+	}
+	b, ok := nthEntry(block, index)
+	if ok {
+		if e, _, ok := decodeEntry(b, rd.row.id, ordinal); ok {
+			return e, nil
+		}
+	}
+	return Entry{}, fmt.Errorf("host %d: %w: URL %d cannot be read", rd.row.id, ErrCorrupt, ordinal)
+}
+
+func (rd *reader) outcome(ordinal uint32) (Outcome, error) {
+	body, ok := rd.row.recentOutcome(ordinal)
+	if !ok && ordinal < rd.row.stateTop {
+		block := rd.tx.Bucket(bucketState).Get(appendBlockKey(nil, rd.row.id, ordinal))
+		body, ok = findSlot(block, uint8(ordinal%blockSize))
+	}
+	if !ok {
+		return Outcome{}, nil
+	}
+	o, _, ok := decodeOutcome(body)
+	if !ok {
+		return Outcome{}, fmt.Errorf("host %d: %w: outcome of URL %d cannot be read", rd.row.id, ErrCorrupt, ordinal)
+	}
+	return o, nil
+}
+
+// Lookup finds a URL by its text. If there is none, it finds a URL with a session id whose text
+// without is the given one. It returns ErrNotFound if the store has neither.
+func (s *Store) Lookup(u weburl.URL) (head Head, host Host, err error) {
+	return s.lookup(u, u)
+}
+
+// LookupSession finds a URL with a session id, given also its path and query without. If there is
+// none, it finds the URL whose text is the one without.
+func (s *Store) LookupSession(u weburl.URL, stripped string) (head Head, host Host, err error) {
+	return s.lookup(u, u.Origin().URL(stripped))
+}
+
+func (s *Store) lookup(u, identity weburl.URL) (head Head, host Host, err error) {
+	if host, err = s.HostByName(u.Host()); err != nil {
+		return head, host, err
+	}
+	err = s.db.View(func(tx *bolt.Tx) error {
+		rd := reader{tx: tx}
+		if err := getRow(tx, host.ID, &rd.row); err != nil {
+			return err
+		}
+		ordinal, err := rd.find(identity, u.RequestURI(), s.Fingerprint(identity))
+		if err != nil {
+			return fmt.Errorf("%s: %w", u, err)
+		}
+		if head.Entry, err = rd.entry(ordinal); err == nil {
+			head.Last, err = rd.outcome(ordinal)
+		}
+		return err
+	})
+	return head, host, err
+}
+
+// find returns the ordinal of a URL of the reader's host whose identifying text is that of u: the
+// one with the given full path and query, or else the first with another session id.
+func (rd *reader) find(u weburl.URL, full string, fingerprint uint64) (uint32, error) {
+	origins := len(rd.row.origins)
+	origin, ok := rd.row.originIndex(u.Origin())
+	if !ok || len(rd.row.origins) != origins {
+		rd.row.origins = rd.row.origins[:origins]
+		return 0, ErrNotFound
+	}
+	text := u.RequestURI()
+	_, block, _, _ := seenBlock(rd.tx.Bucket(bucketSeen).Cursor(), rd.row.id, fingerprint, nil)
+	candidates := seenOrdinals(block, fingerprint, nil)
+	tail := wire.NewDecoder(rd.row.tail)
+	for ordinal := rd.row.spilled; tail.Len() > 0; ordinal++ {
+		if sameURL(tail.Rest(), origin, text) {
+			candidates = append(candidates, ordinal)
+		}
+		skipEntry(&tail)
+	}
+	if !tail.OK() {
+		return 0, ErrCorrupt
+	}
+	other, err := uint32(0), ErrNotFound
+	for _, ordinal := range candidates {
+		e, failed := rd.entry(ordinal)
+		switch {
+		case failed != nil:
+			return 0, failed
+		case e.Origin != origin || e.identity() != text:
+		case e.RequestURI == full:
+			return ordinal, nil
+		case err != nil:
+			other, err = ordinal, nil
+		}
+	}
+	return other, err
+}
+
+// identity returns the identifying text: the path and query that distinguish a URL from others.
+func (e *Entry) identity() string {
+	if e.Stripped != "" {
+		return e.Stripped
+	}
+	return e.RequestURI
+}
+
+// url returns a URL of the host, identity the one with the identifying text.
+func (r *hostRow) url(e *Entry) weburl.URL {
+	return r.origins[e.Origin].origin(string(r.name)).URL(e.RequestURI)
+}
+
+func (r *hostRow) identity(e *Entry) weburl.URL {
+	return r.origins[e.Origin].origin(string(r.name)).URL(e.identity())
+}
+
+// URL returns the text of a URL by host and ordinal.
+func (s *Store) URL(host HostID, ordinal uint32) (u weburl.URL, err error) {
+	err = s.db.View(func(tx *bolt.Tx) error {
+		rd := reader{tx: tx}
+		if err := getRow(tx, host, &rd.row); err != nil {
+			return err
+		}
+		e, err := rd.entry(ordinal)
+		if err != nil {
+			return err
+		}
+		if int(e.Origin) >= len(rd.row.origins) {
+			return fmt.Errorf("host %d: %w: URL %d has no origin", host, ErrCorrupt, ordinal)
+		}
+		u = rd.row.url(&e)
+		return nil
+	})
+	return u, err
+}
+
+// URLs calls f for at most max URLs of a host from an ordinal on, in one short read. It returns the
+// ordinal to go on from, which is the host's tail if there are no more.
+func (s *Store) URLs(host HostID, from uint32, max int, f func(Head)) (next uint32, err error) {
+	next = from
+	err = s.db.View(func(tx *bolt.Tx) error {
+		rd := reader{tx: tx}
+		if err := getRow(tx, host, &rd.row); err != nil {
+			return err
+		}
+		for ; next < rd.row.next && max > 0; max-- {
+			e, err := rd.entry(next)
+			if err != nil {
+				return err
+			}
+			o, err := rd.outcome(next)
+			if err != nil {
+				return err
+			}
+			f(Head{Entry: e, Last: o})
+			next++
+		}
+		return nil
+	})
+	return next, err
+}

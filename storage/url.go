@@ -1,0 +1,165 @@
+package storage
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// State is the state of a URL. The numbers are stored and therefore stable.
+type State uint8
+
+// The states of a URL. A URL without an outcome is Queued.
+const (
+	Queued     State = 0 // waiting in its host's queue
+	Fetched    State = 1 // response with content, or 304
+	Redirected State = 2 // response with a redirect; the target is a separate URL
+	Failed     State = 3 // given up, with the reason
+	Denied     State = 4 // robots rules forbid it; evaluated again when they change
+	Excluded   State = 5 // outside the scope in force at its turn
+	Retrying   State = 6 // failed, with a retry at its due time
+	numStates        = 7
+)
+
+var stateNames = [numStates]string{"queued", "fetched", "redirected", "failed", "denied", "excluded", "retrying"}
+
+// String returns the state's name as the commands print it.
+func (s State) String() string {
+	if int(s) < len(stateNames) {
+		return stateNames[s]
+	}
+	return fmt.Sprintf("state(%d)", uint8(s))
+}
+
+// ParseState is the inverse of State.String.
+func ParseState(name string) (State, error) {
+	for i, n := range stateNames {
+		if n == name {
+			return State(i), nil
+		}
+	}
+	return 0, fmt.Errorf("%q is not a state (allowed: %s)", name, strings.Join(stateNames[:], ", "))
+}
+
+// States is a set of states. The zero value contains all of them.
+type States uint8
+
+// In returns the set of the given states.
+func In(states ...State) (set States) {
+	for _, s := range states {
+		set |= 1 << s
+	}
+	return set
+}
+
+// Has reports whether a state is in the set.
+func (set States) Has(s State) bool { return set == 0 || set&(1<<s) != 0 }
+
+// Reason is why a URL is in its state. The numbers are stored and therefore stable: those below
+// ReasonFetch are named here, and ReasonFetch plus n stands for the fetch error of kind n.
+type Reason uint8
+
+// The reasons that are not fetch errors.
+const (
+	ReasonNone      Reason = 0
+	ReasonStatus    Reason = 1 // the HTTP status
+	ReasonRobots    Reason = 2 // a robots rule; Outcome.Line is its line
+	ReasonScope     Reason = 3
+	ReasonDepth     Reason = 4
+	ReasonRedirects Reason = 5 // more redirects in a row than allowed
+	ReasonLocation  Reason = 6 // a redirect without a usable target
+	ReasonOperator  Reason = 7 // the operator
+	ReasonLoop      Reason = 8 // a redirect to itself
+	ReasonCrash     Reason = 9 // the crawler itself failed at the response
+	ReasonFetch     Reason = 64
+)
+
+// Frequency is how often a page changes, according to a sitemap. The numbers are stored and
+// therefore stable: 0 unknown, then the words of sitemaps.org from 1 always to 7 never. It has
+// three bits.
+type Frequency uint8
+
+// String returns the word of sitemaps.org, or "" if the frequency is unknown.
+func (f Frequency) String() string {
+	return [...]string{"", "always", "hourly", "daily", "weekly", "monthly", "yearly", "never"}[f&7]
+}
+
+// Every returns the time between two changes, or 0 if the frequency is unknown. Always counts as
+// hourly, never as three years.
+func (f Frequency) Every() time.Duration {
+	const day = 24 * time.Hour
+	return [...]time.Duration{0, time.Hour, time.Hour, day, 7 * day, 30 * day, 365 * day, 3 * 365 * day}[f&7]
+}
+
+// Entry is one URL of a host's queue.
+type Entry struct {
+	Ordinal    uint32
+	Origin     uint8  // index into the host's origins
+	RequestURI string // path and query
+	Stripped   string // the same without its session ids; empty: it has none
+	Depth      uint16 // number of links from a seed
+	Redirects  uint8  // redirects followed in a row to get here
+	Seed       bool   // a seed, or reached from one by redirects only
+	Sitemap    bool   // not a page: something calls it a sitemap
+	Frequency  Frequency
+	Priority   int8
+	ViaHost    HostID // the page it was found on; NoHost: none
+	ViaOrdinal uint32
+	FirstSeen  time.Time // whole seconds
+}
+
+// Outcome is the result of the last request for a URL, or of the last decision about it.
+type Outcome struct {
+	State    State
+	Reason   Reason
+	Status   uint16 // HTTP status; 0: none
+	Attempts uint8  // failed attempts in a row
+	At       time.Time
+	Due      time.Time // of the retry in state Retrying, otherwise of the recrawl; zero: none
+	Bytes    uint64    // decoded body bytes
+	Digest   uint64    // first 8 bytes of the SHA-256 of the body; 0: none
+	Line     uint32    // of robots.txt, the rule that decided
+	ETag     string    // at most 255 bytes; longer ones are not kept
+	Modified string    // Last-Modified as sent, at most 255 bytes
+	History  [8]byte   // change history, encoded by the revisit package
+	Simhash  uint64    // of the text of the page; 0: none
+}
+
+// Cause is why a request to a host failed, in one number: an HTTP status or a Reason. The zero
+// value is an unknown cause. The numbers are stored in the politeness state of hosts.
+type Cause uint16
+
+// causeReason is the offset of Reasons, above every HTTP status.
+const causeReason = 1000
+
+// StatusCause returns the Cause of an HTTP status.
+func StatusCause(status int) Cause {
+	if status <= 0 || status >= causeReason {
+		return 0
+	}
+	return Cause(status)
+}
+
+// ReasonCause returns the Cause of a Reason.
+func ReasonCause(r Reason) Cause {
+	if r == ReasonNone {
+		return 0
+	}
+	return causeReason + Cause(r)
+}
+
+// Status returns the HTTP status, or 0 if the cause is not one.
+func (c Cause) Status() int {
+	if c < causeReason {
+		return int(c)
+	}
+	return 0
+}
+
+// Reason returns the Reason, or ReasonNone if the cause is not one.
+func (c Cause) Reason() Reason {
+	if c < causeReason {
+		return ReasonNone
+	}
+	return Reason(c - causeReason)
+}
