@@ -133,8 +133,11 @@ func (s *story) fields(page *extract.Page) {
 			s.line(label, "%s: %s", name, printable(value))
 		}
 	}
-	if page.Rule > 0 && page.Truncated {
+	switch {
+	case page.Rule > 0 && page.Truncated:
 		s.line("", "only a part of the document was read: fields may be missing")
+	case page.Rule > 0 && page.Flat:
+		s.line("", "elements are nested too deep: fields may be missing")
 	}
 }
 

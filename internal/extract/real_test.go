@@ -38,6 +38,9 @@ func TestRealDocumentation(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 			return nil
 		}
+		if want, ok := judged(t, text, o); ok && !p.Truncated && p.Text != want.Text {
+			t.Errorf("%s: text %.200q\nwant %.200q", path, p.Text, want.Text)
+		}
 		if !utf8.ValidString(p.Text) || !utf8.ValidString(p.Title) || utf8.Valid(body) && strings.Contains(p.Text, "\ufffd") && !bytes.Contains(body, []byte("\ufffd")) &&
 			!bytes.Contains(body, []byte("&#")) && !bytes.ContainsRune(body, 0) {
 			t.Errorf("%s: the text was not decoded right", path)

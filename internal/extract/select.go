@@ -9,8 +9,7 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// selectors have the elements that say something to a crawler: what an element needs for that, by
-// its name. A title is one without attributes.
+// selectors select the elements that say something to a crawler, by their names.
 var selectors = map[atom.Atom]cascadia.Selector{
 	atom.A:      cascadia.MustCompile("a[href]"),
 	atom.Area:   cascadia.MustCompile("area[href]"),
@@ -50,8 +49,7 @@ func (m speaking) Match(n *html.Node) bool {
 	if n.Type != html.ElementNode || !isWanted(n.DataAtom, m.o) || n.Namespace != "" && n.DataAtom != atom.A {
 		return false
 	}
-	selector := selectors[n.DataAtom]
-	return selector(n)
+	return selectors[n.DataAtom].Match(n)
 }
 
 // MatchAll returns those in a tree, in document order.

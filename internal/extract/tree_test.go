@@ -22,7 +22,7 @@ func TestStepsAreLinear(t *testing.T) {
 			continue
 		}
 		for _, full := range []bool{false, true} {
-			once, twice := f.text(2000), f.text(4000)
+			once, twice := f.text(1000), f.text(2000)
 			first, second := measured(once, full), measured(twice, full)
 			if float64(second.steps) > 2.5*float64(first.steps)+10_000 {
 				t.Errorf("%s, full %v: %d steps for %d bytes, %d for %d", name, full, first.steps, len(once),
@@ -42,7 +42,7 @@ func TestTreesAreAsLargeAsTheySay(t *testing.T) {
 		if f.kind != NotAList {
 			continue
 		}
-		b := measured(f.text(1000), true)
+		b := measured(f.text(500), true)
 		nodes, attributes, depth, deepest := 0, 0, 0, 0
 		for n := b.root; n != nil; {
 			if nodes++; n.Type == html.TextNode && n.NextSibling != nil && n.NextSibling.Type == html.TextNode {
