@@ -1,5 +1,5 @@
-// Package crawl is the engine: it owns every goroutine, every channel and every reading of the clock
-// that a crawl has.
+// Package crawl is the engine: it owns every goroutine, every channel and every reading of the
+// clock that a crawl has.
 //
 // # Roles
 //
@@ -13,15 +13,16 @@
 //	loader      one goroutine; reads queue heads and robots records, and compiles rules.
 //	sweeper     one goroutine; walks over many URLs and decides which of them change.
 //
-// What roles share is immutable (Options, the logger) or safe for concurrent use (the tally, the space
-// on the disk, the store, of which each role sees the methods that it uses). Engine opens and closes
-// what they work on, and newCrew wires them. Its other methods reach the dispatcher by the mailbox.
+// What roles share is immutable (Options, the logger) or safe for concurrent use (the tally, the
+// space on the disk, the store, of which each role sees the methods that it uses). Engine opens and
+// closes what they work on, and newCrew wires them. Its other methods reach the dispatcher by the
+// mailbox.
 //
 // # A crash at any moment
 //
-// The dispatcher writes a line to the start ledger before a lease reaches a worker. A commit holds the
-// outcomes, the discoveries, the hosts' politeness, the length of the output and the offset in the
-// ledger before which all requests are settled; the output is on disk before the commit that counts
-// it. So after a crash the store and the output agree, only requests without a commit are made again,
-// and their hosts have a restart hold.
+// The dispatcher writes a line to the start ledger before a lease reaches a worker. A commit holds
+// the outcomes, the discoveries, the hosts' politeness, the length of the output and the offset in
+// the ledger before which all requests are settled; the output is on disk before the commit that
+// counts it. So after a crash the store and the output agree, only requests without a commit are
+// made again, and their hosts have a restart hold.
 package crawl

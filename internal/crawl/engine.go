@@ -89,7 +89,7 @@ func open(o Options, s store, log *slog.Logger) (*Engine, error) {
 		crashes: &crashes{dir: filepath.Join(o.DataDir, CrashDir), version: o.Version},
 	}
 	e.live.Store(newInForce(&e.o, o.Live()))
-	for _, step := range []func() error{e.openOutput, e.restorePlan, e.openClient, e.recover} {
+	for _, step := range []func() error{e.openOutput, e.restorePlan, e.openClient, e.settleLastProcess} {
 		if err := step(); err != nil {
 			return nil, errors.Join(err, e.closeParts())
 		}

@@ -39,9 +39,9 @@ type recovery struct {
 	suspects  bool      // URLs that were in flight at deaths are in the database
 }
 
-// recover reads the start ledger of the process before this one, commits the restart holds of its
-// hosts, and begins a new ledger.
-func (e *Engine) recover() error {
+// settleLastProcess reads the start ledger of the process before this one, commits the restart
+// holds of its hosts, and begins a new ledger.
+func (e *Engine) settleLastProcess() error {
 	r := &recovery{
 		o: &e.o, log: e.log, store: e.store, files: e.files, encoder: e.encoder, tally: &e.tally,
 		limits: e.live.Load().politeness, opened: e.opened, started: make(map[uint64]requestlog.Request),
