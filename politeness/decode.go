@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// DecodeState reads what [State.AppendBinary] wrote, now or in an earlier version. An error wraps [ErrState]. No bytes
-// at all are the state of a host that was never asked.
+// DecodeState reads what [State.AppendBinary] of this or an earlier version wrote. An error wraps
+// [ErrState]. No bytes at all are the state of a host without a request.
 func DecodeState(b []byte) (State, error) {
 	if len(b) == 0 {
 		return State{}, nil
@@ -38,8 +38,8 @@ func (d *decoder) state(version byte) (s State) {
 	if has&hasHolds != 0 {
 		s.Holds = d.holds()
 	}
-	if has&hasAsked != 0 {
-		s.Asked = d.asked()
+	if has&hasDemands != 0 {
+		s.Asked = d.demands()
 	}
 	if has&hasResponse != 0 {
 		s.LastResponse = d.duration()
@@ -47,7 +47,7 @@ func (d *decoder) state(version byte) (s State) {
 	if has&hasSince != 0 {
 		s.TroubleSince = d.time()
 	}
-	if has&hasTrouble != 0 {
+	if has&hasHealth != 0 {
 		s.Backoff, s.Failures, s.Calm = d.byte(), d.byte(), d.byte()
 		if version > 2 {
 			cause := d.uvarint()
@@ -61,7 +61,7 @@ func (d *decoder) state(version byte) (s State) {
 	return s
 }
 
-// state1 reads version 1, which knew a single hold, no lines and no hours.
+// state1 reads version 1, which had a single hold, no lines and no hours.
 func (d *decoder) state1() (s State) {
 	has := d.byte()
 	d.refuse(has >= hasSetDelay)
@@ -71,7 +71,7 @@ func (d *decoder) state1() (s State) {
 	if has&hasHolds != 0 {
 		s.Holds = []Hold{{Until: d.time(), Length: d.duration(), Reason: Reason(d.byte())}}
 	}
-	if has&hasAsked != 0 {
+	if has&hasDemands != 0 {
 		s.Asked.Delay = d.duration()
 	}
 	if has&hasResponse != 0 {
@@ -80,7 +80,7 @@ func (d *decoder) state1() (s State) {
 	if has&hasSince != 0 {
 		s.TroubleSince = d.time()
 	}
-	if has&hasTrouble != 0 {
+	if has&hasHealth != 0 {
 		s.Backoff, s.Failures, s.Calm = d.byte(), d.byte(), d.byte()
 	}
 	return s
@@ -102,7 +102,7 @@ func (d *decoder) holds() (list []Hold) {
 	return list
 }
 
-func (d *decoder) asked() (a Asked) {
+func (d *decoder) demands() (a Asked) {
 	counts := d.byte()
 	rates, visits := int(counts>>1&7), int(counts>>4&7)
 	d.refuse(rates > MaxRates || visits > MaxVisits || counts > 0x7f)
@@ -116,13 +116,13 @@ func (d *decoder) asked() (a Asked) {
 	return a.bounded()
 }
 
-// decoder reads parts from the front of rest. After the first that is not there all are zero.
+// decoder reads parts from the front of rest. After the first missing part, all others are zero.
 type decoder struct {
 	rest []byte
 	bad  bool
 }
 
-// refuse takes note that what was read means nothing.
+// refuse records that the bytes read have no valid meaning.
 func (d *decoder) refuse(bad bool) {
 	if bad {
 		d.rest, d.bad = nil, true
