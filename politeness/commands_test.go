@@ -83,8 +83,8 @@ func TestPausedBySetting(t *testing.T) {
 	}
 }
 
-// Commands survive a restart, and a clock that was set back makes none of them longer.
-func TestOrdersSurvive(t *testing.T) {
+// Pauses and delays survive a restart, and a clock that was set back makes none of them longer.
+func TestCommandsSurviveARestart(t *testing.T) {
 	h := newHost(nil)
 	h.SetDelay(7 * time.Second)
 	h.Pause(at(0), at(time.Hour))

@@ -129,7 +129,7 @@ func TestHoursWithOtherSigns(t *testing.T) {
 }
 
 // Setting the clock changes when the hours are, never the delay.
-func TestHoursFollowTheWallClock(t *testing.T) {
+func TestHoursUseTheWallClock(t *testing.T) {
 	midnight := time.Now().Add(-time.Hour) // with a monotonic reading
 	c := clock{}
 	wallOf := func() time.Time { return c.now().Round(0).UTC() }

@@ -151,8 +151,8 @@ func TestSteadyHostIsNotKeptWaiting(t *testing.T) {
 	})
 }
 
-// TestOrderOfEndsDoesNotMatter: requests in flight together may be reported in any order.
-func TestOrderOfEndsDoesNotMatter(t *testing.T) {
+// TestSequenceOfEndsDoesNotMatter: requests in flight together may be reported in any sequence.
+func TestSequenceOfEndsDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ends := rapid.SliceOfN(rapid.Int64Range(0, int64(time.Minute)), 1, 8).Draw(rt, "ends")
 		h := newHost(func(o *Options) { o.Delay, o.PerHost = 0, 8 })

@@ -8,15 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// WarningKind says what a warning is about.
+// WarningKind is the kind of a warning.
 type WarningKind uint8
 
 const (
 	WarnIgnored   WarningKind = iota // the line is no record
 	WarnUnknown                      // the key has no meaning here
-	WarnMisspelt                     // the line was read although its key or separator is not written as it should be
+	WarnMisspelt                     // the line was read, although its key or separator is misspelt
 	WarnOutside                      // a rule or extension before the first user-agent line
-	WarnAgent                        // a name that no crawler has, or of which only the beginning counts
+	WarnAgent                        // a name that no crawler has, or one whose beginning alone counts
 	WarnPattern                      // a pattern that no URL matches
 	WarnValue                        // a value that cannot be used
 	WarnSitemap                      // a sitemap that is not absolute, or not http or https
@@ -39,7 +39,7 @@ func (k WarningKind) String() string {
 	return "warning"
 }
 
-// Warning is something in a file that its author would want to know.
+// Warning is a defect of a file that its author would want to know.
 type Warning struct {
 	Line int // 0: the file as a whole
 	Kind WarningKind
@@ -67,7 +67,8 @@ func quote(b []byte) string {
 
 var keyNames = [...]string{
 	keyUnknown:   "unknown",
-	keyUserAgent: "User-agent", keyAllow: "Allow", keyDisallow: "Disallow", keySitemap: "Sitemap", keyCrawlDelay: "Crawl-delay",
+	keyUserAgent: "User-agent", keyAllow: "Allow", keyDisallow: "Disallow", keySitemap: "Sitemap",
+	keyCrawlDelay:  "Crawl-delay",
 	keyRequestRate: "Request-rate", keyVisitTime: "Visit-time", keyContentSignal: "Content-Signal",
 	keyContentUsage: "Content-Usage", keyHost: "Host", keyCleanParam: "Clean-param",
 }
@@ -86,7 +87,7 @@ func (p *parser) encoding(enc encoding) {
 	}
 }
 
-// octets warns of what makes a line mean something else than its author sees.
+// octets warns of octets that give a line another meaning than its author sees.
 func (p *parser) octets(line []byte) {
 	switch {
 	case bytes.HasPrefix(line, []byte("\xEF\xBB\xBF")):
@@ -106,7 +107,7 @@ func (p *parser) misspelled(word []byte, k key, colon bool) {
 	p.warn(WarnMisspelt, "%s was read as %s, but not every crawler does", quote(word), k)
 }
 
-// checkAgent warns of a name that is not what its author may think.
+// checkAgent warns of a name that has another meaning than its author may think.
 func (p *parser) checkAgent(value []byte, name string) {
 	switch {
 	case name == "*" && len(value) > 1:
@@ -115,7 +116,8 @@ func (p *parser) checkAgent(value []byte, name string) {
 	case len(value) == 0:
 		p.warn(WarnAgent, "no name: the group is for nobody by this line")
 	case name == "":
-		p.warn(WarnAgent, "%s is no product token (letters, - and _): no crawler that keeps to RFC 9309 has this name", quote(value))
+		p.warn(WarnAgent, "%s is no product token (letters, - and _): no crawler that keeps to RFC 9309 has this name",
+			quote(value))
 	default:
 		p.warn(WarnAgent, "only %q of %s counts", name, quote(value))
 	}

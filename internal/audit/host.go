@@ -119,7 +119,7 @@ func (h *host) hours(q *requestlog.Request, f *Finding) {
 	f.violated(WrongHour, fmt.Sprintf("line %d of its robots.txt asks for visits from %s to %s UTC", v.Line, v.Window.From, v.Window.To))
 }
 
-// open tells whether a window is open at a time.
+// open reports whether a window is open at a time.
 func open(w robots.Window, at time.Time) bool {
 	from, to := w.Minutes()
 	now := 60*at.Hour() + at.Minute()

@@ -179,7 +179,7 @@ func FuzzHost(f *testing.F) {
 	})
 }
 
-// followsSameRules tells whether the library's rules for a host are ours: it puts ASCII names through IDNA, takes signs
+// followsSameRules reports whether the library's rules for a host are ours: it puts ASCII names through IDNA, takes signs
 // in front of the numbers of IPv4 addresses and letters behind long ones, and keeps dots and lengths that DNS
 // cannot hold.
 func followsSameRules(raw string) bool {

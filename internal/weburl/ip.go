@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// endsInNumber tells whether a host is to be read as an IPv4 address: its last label is a number, decimal
+// endsInNumber reports whether a host is to be read as an IPv4 address: its last label is a number, decimal
 // or hexadecimal (WHATWG URL Standard, section 3.5, "ends in a number").
 func endsInNumber(host string) bool {
 	last := host[strings.LastIndexByte(host, '.')+1:]
@@ -76,7 +76,7 @@ func formatIPv6(b [16]byte) string {
 	return fmt.Sprintf("::ffff:%x:%x", uint16(b[12])<<8|uint16(b[13]), uint16(b[14])<<8|uint16(b[15]))
 }
 
-// isIPv4 tells whether host is an IPv4 address as canonicalIPv4 writes it: four decimal numbers up to 255 with no
+// isIPv4 reports whether host is an IPv4 address as canonicalIPv4 writes it: four decimal numbers up to 255 with no
 // zero in front.
 func isIPv4(host string) bool {
 	dots, value, digits := 0, 0, 0

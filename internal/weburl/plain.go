@@ -143,7 +143,7 @@ func scanQuery(s string, i int) (end int, ok bool) {
 	return i, true
 }
 
-// startsWithDotSegment tells whether the first path segment of s is one or two dots, each also as %2e or %2E.
+// startsWithDotSegment reports whether the first path segment of s is one or two dots, each also as %2e or %2E.
 func startsWithDotSegment(s string) bool {
 	for dots := 0; ; dots++ {
 		switch {

@@ -65,7 +65,7 @@ func (u URL) join(n int, rest string, ok bool) (URL, bool) {
 	return u, true
 }
 
-// mayHaveScheme tells whether there is a ":" in the first segment of a reference.
+// mayHaveScheme reports whether there is a ":" in the first segment of a reference.
 func mayHaveScheme(ref string) bool {
 	for i := 0; i < len(ref); i++ {
 		switch ref[i] {

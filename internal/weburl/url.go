@@ -21,7 +21,7 @@ type URL struct {
 	port    uint16 // effective port
 }
 
-// IsZero tells whether u is the zero value.
+// IsZero reports whether u is the zero value.
 func (u URL) IsZero() bool { return u.text == "" }
 
 // String returns the canonical form. Parse(u.String()) is u.
