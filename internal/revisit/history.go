@@ -34,7 +34,7 @@ const (
 
 	plain        = 253
 	plainNoticed = 254
-	plainIdle    = 255
+	plainUnplanned    = 255
 
 	unchanged = 1
 	changed   = unchanged + levels
@@ -87,7 +87,7 @@ func (h History) awaited() float64 {
 func (h History) deferBy(seconds float64) History {
 	switch {
 	case h.isPlain():
-		h[0] = plainIdle
+		h[0] = plainUnplanned
 	case h != History{}:
 		h[0] = deferred + levelOf(h.awaited()+max(seconds, 0))
 	}

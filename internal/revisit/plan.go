@@ -179,7 +179,7 @@ func (v *Visit) elapsed() History {
 // forward for shows: a change, or that the page is back.
 func (p *Plan) forget(v *Visit, s *Site, rule *Rule, back bool) {
 	if v.Memory.History.Noticed() || rule.broughtForward(v.Memory, v.TimesGone, v.Claimed) {
-		s.told(v.Change == Changed || back)
+		s.countNotice(v.Change == Changed || back)
 	}
 	p.census.remove(v.Memory.History, ImportanceOf(v.Priority, v.Depth))
 	s.remove(v.Memory.History)

@@ -39,7 +39,7 @@ func (s *Site) remove(h History) {
 }
 
 // told takes note of what a notice was worth. Of many notices the newest count.
-func (s *Site) told(changed bool) {
+func (s *Site) countNotice(changed bool) {
 	const most = 200
 	if s.notices >= most {
 		s.notices, s.confirmed = s.notices/2, s.confirmed/2

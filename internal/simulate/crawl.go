@@ -117,7 +117,7 @@ func (p *page) scale(all []*page) (most float64) {
 // step hands out what is due and lets the next thing happen; false when the end is reached.
 func (c *crawl) step(end time.Time) bool {
 	for {
-		c.lookUpNames()
+		c.resolveNames()
 		l, ok := c.f.Next(c.now)
 		loaded := c.collect()
 		if ok {
@@ -194,7 +194,7 @@ func (c *crawl) load(w frontier.LoadRequest) {
 }
 
 // lookUpNames lets name servers answer the lookups that are due.
-func (c *crawl) lookUpNames() {
+func (c *crawl) resolveNames() {
 	for l, ok := c.f.NextName(c.now); ok; l, ok = c.f.NextName(c.now) {
 		address := netip.AddrFrom4([4]byte{203, 0, byte(l.Host >> 8), byte(l.Host)})
 		c.after(20*time.Millisecond, func() {

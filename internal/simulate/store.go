@@ -25,7 +25,7 @@ type memoryHost struct {
 type turn struct {
 	at     uint32 // Unix seconds; 0: it has none to come
 	queued bool   // it waits behind the cursor
-	renews bool   // it is a renewal
+	recrawl bool   // it is a renewal
 }
 
 func turnOf(u *storage.Head) turn {
@@ -41,7 +41,7 @@ func turnOf(u *storage.Head) turn {
 	if u.Last.Due.Nanosecond() > 0 {
 		s++
 	}
-	return turn{at: uint32(s), renews: u.Last.State != storage.Retrying}
+	return turn{at: uint32(s), recrawl: u.Last.State != storage.Retrying}
 }
 
 func newMemory() *memory {
@@ -108,7 +108,7 @@ func (h *memoryHost) count() {
 		case t.queued:
 			q.Queued++
 		case t.at == 0:
-		case t.renews:
+		case t.recrawl:
 			add(&q.Renewals, &q.NextRenewal, t.at)
 		default:
 			add(&q.Due, &q.NextDue, t.at)
@@ -134,7 +134,7 @@ func (m *memory) heads(r storage.HeadsRequest) storage.Heads {
 	for i, t := range h.turns {
 		switch {
 		case t.at == 0 || int64(t.at) > r.Now.Unix():
-		case t.renews:
+		case t.recrawl:
 			renewals = append(renewals, i)
 		default:
 			due = append(due, i)

@@ -88,12 +88,10 @@ func streams(c *certificates) (all []server) {
 		{"h2-status-65736", func(s *stream) bool { return s.answer(":status", "65736") }},
 		{"h2-status-word", func(s *stream) bool { return s.answer(":status", "fine") }},
 		{"h2-two-lengths", func(s *stream) bool {
-			return s.answer(":status", "200", "content-length", "0",
-				"content-length", "1")
+			return s.answer(":status", "200", "content-length", "0", "content-length", "1")
 		}},
 		{"h2-header-large", func(s *stream) bool {
-			return s.answer(":status", "200", "x",
-				strings.Repeat("y", 100<<10))
+			return s.answer(":status", "200", "x", strings.Repeat("y", 100<<10))
 		}},
 		{"h2-header-endless", func(s *stream) bool {
 			_ = s.WriteHeaders(http2.HeadersFrameParam{StreamID: s.id})
