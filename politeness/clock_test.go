@@ -93,7 +93,7 @@ func TestClockSetBetweenRuns(t *testing.T) {
 		name  string
 		state State
 		now   time.Duration // after the last end, by the clock as it is then
-		want  time.Duration // what is left
+		want  time.Duration // the rest of the wait
 	}{
 		{"in time", State{LastEnd: wall}, 4 * s, 6 * s},
 		{"long after", State{LastEnd: wall}, 100 * time.Hour, 0},

@@ -28,7 +28,7 @@ const (
 	hasEnds                 // the first bit without a meaning
 )
 
-// Limits of what is stored. Larger values cannot be meant.
+// Limits of stored values. Larger values cannot be meant.
 const (
 	maxSeconds = 1 << 40 // of a time, either way from 1970
 	maxLine    = 1<<21 - 1

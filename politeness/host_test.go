@@ -167,7 +167,7 @@ func TestCrawlDelayChangesWhileWaiting(t *testing.T) {
 		h.SetAsked(Asked{Delay: tt.set})
 		wantReady(t, h, tt.want, tt.reason)
 	}
-	// Raised while a request is under way, it counts from that request's end.
+	// Raised while a request is in flight, it counts from that request's end.
 	h.SetAsked(Asked{Delay: 20 * s})
 	h.Ended(at(50*s), ok(s))
 	wantReady(t, h, 70*s, ReasonCrawlDelay)

@@ -176,7 +176,7 @@ func (p *parser) agent(value []byte) {
 func (p *parser) addRule(allow bool, value []byte) {
 	g := p.group()
 	if g == nil {
-		p.warn(WarnOutside, "rule before the first user-agent line: it is for nobody")
+		p.warn(WarnOutside, "rule before the first user-agent line: it applies to no crawler")
 		return
 	}
 	p.rule, p.ext = true, true
@@ -189,7 +189,7 @@ func (p *parser) addRule(allow bool, value []byte) {
 func (p *parser) extension(k key, word, value []byte) {
 	g := p.group()
 	if g == nil {
-		p.warn(WarnOutside, "%s before the first user-agent line: it is for nobody", k)
+		p.warn(WarnOutside, "%s before the first user-agent line: it applies to no crawler", k)
 		return
 	}
 	p.ext = true
@@ -208,7 +208,7 @@ func (p *parser) record(k key, word, value []byte) {
 	case keySitemap:
 		p.checkSitemap(field.Value)
 	case keyUnknown:
-		p.warn(WarnUnknown, "unknown key %s: it means nothing here", quote(word))
+		p.warn(WarnUnknown, "unknown key %s: it has no meaning here", quote(word))
 	}
 }
 
@@ -216,6 +216,6 @@ func (p *parser) finish() {
 	p.withoutRules(p.group())
 	if p.file.Cut {
 		p.line++
-		p.warn(WarnCut, "the file is longer than %d octets: this line and all behind it were not read", MaxBody)
+		p.warn(WarnCut, "the file is longer than %d octets: this line and all lines after it were not read", MaxBody)
 	}
 }

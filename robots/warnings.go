@@ -91,7 +91,7 @@ func (p *parser) encoding(enc encoding) {
 func (p *parser) octets(line []byte) {
 	switch {
 	case bytes.HasPrefix(line, []byte("\xEF\xBB\xBF")):
-		p.warn(WarnEncoding, "a byte order mark inside the file: the line is not read as it looks")
+		p.warn(WarnEncoding, "a byte order mark inside the file: the line has another meaning than it shows")
 	case bytes.IndexByte(line, 0) >= 0:
 		p.warn(WarnEncoding, "the line holds octets of value zero")
 	case !utf8.Valid(line):
@@ -111,12 +111,12 @@ func (p *parser) misspelled(word []byte, k key, colon bool) {
 func (p *parser) checkAgent(value []byte, name string) {
 	switch {
 	case name == "*" && len(value) > 1:
-		p.warn(WarnAgent, "what follows the star is not looked at: %s", quote(value))
+		p.warn(WarnAgent, "the text after the star is ignored: %s", quote(value))
 	case name == "*" || len(name) == len(value) && name != "":
 	case len(value) == 0:
-		p.warn(WarnAgent, "no name: the group is for nobody by this line")
+		p.warn(WarnAgent, "no name: this line adds no crawler to the group")
 	case name == "":
-		p.warn(WarnAgent, "%s is no product token (letters, - and _): no crawler that keeps to RFC 9309 has this name",
+		p.warn(WarnAgent, "%s is no product token (letters, - and _): no crawler that follows RFC 9309 has this name",
 			quote(value))
 	default:
 		p.warn(WarnAgent, "only %q of %s counts", name, quote(value))
@@ -130,7 +130,7 @@ func (p *parser) withoutRules(g *Group) {
 	}
 	line := p.line
 	p.line = g.Agents[len(g.Agents)-1].Line
-	p.warn(WarnNoRules, "no rules follow: everything is allowed to who is named here")
+	p.warn(WarnNoRules, "no rules follow: everything is allowed to these crawlers")
 	p.line = line
 }
 

@@ -62,7 +62,7 @@ func compare(t *testing.T, got, want []entry) {
 const sample = "\ufeffhttp://A.test/x#top\r\n" +
 	"\n" +
 	"# a comment\n" +
-	"  https://b.test/ # behind white space\n" +
+	"  https://b.test/ # after white space\n" +
 	"ftp://c.test/\n" +
 	"http://d.test/a b\n" +
 	"{\"url\":\"http://e.test/\",\"depth\":7,\"priority\":-3,\"state\":\"fetched\"}\n" +
