@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// BenchmarkHost is one turn of a host: it ends a request, is asked when it is ready, and stored.
+// BenchmarkHost measures one turn of a host: a request ends, Ready is computed, the state is
+// stored.
 func BenchmarkHost(b *testing.B) {
 	h := newHost(nil)
 	h.SetAsked(Asked{Delay: 10 * time.Second})

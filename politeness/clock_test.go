@@ -8,18 +8,19 @@ import (
 	"unsafe"
 )
 
-// clock is a machine's: its wall clock can be set, its monotonic clock cannot and stands still while
-// the machine is suspended.
+// clock models the clocks of a machine: the wall clock can be set; the monotonic clock cannot, and
+// stands still while the machine is suspended.
 type clock struct {
 	monotonic time.Duration // since epoch
-	wall      time.Duration // by how much the wall clock is ahead of that
+	wall      time.Duration // how far the wall clock is ahead of monotonic
 }
 
-// now is the instant both clocks show, as time.Now would return it.
+// now returns the instant that both clocks show, as time.Now would.
 func (c *clock) now() time.Time { return stepWall(at(c.monotonic), c.wall) }
 
-// stepWall moves the wall reading of an instant by whole seconds and leaves its monotonic reading. The time
-// package has no way to say this: it relies on its layout, which TestStepWall checks.
+// stepWall moves the wall reading of an instant by whole seconds and keeps its monotonic reading.
+// The time package has no function for that, so stepWall relies on its layout, which TestStepWall
+// checks.
 func stepWall(t time.Time, by time.Duration) time.Time {
 	reading := (*struct {
 		wall uint64 // a flag, 33 bits of seconds, 30 bits of nanoseconds
@@ -34,7 +35,7 @@ func TestStepWall(t *testing.T) {
 	for _, by := range []time.Duration{0, time.Hour, -time.Hour, 24 * time.Hour} {
 		stepped := stepWall(at(time.Minute), by)
 		if got := stepped.Sub(epoch); got != time.Minute {
-			t.Errorf("a step of %v is seen by the monotonic clock: %v", by, got)
+			t.Errorf("a step of %v moved the monotonic clock: %v", by, got)
 		}
 		if got := stepped.Round(0).Sub(epoch.Round(0)); got != time.Minute+by {
 			t.Errorf("after a step of %v the wall clock moved by %v", by, got)
@@ -79,7 +80,7 @@ func TestMachineSuspended(t *testing.T) {
 	c.monotonic += 10 * time.Second
 	c.wall += time.Hour // an hour passed without the monotonic clock
 	if got := h.Ready(epoch).Sub(c.now()); got != 50*time.Second {
-		t.Errorf("%v left, want 50s: sleep does not shorten a wait", got)
+		t.Errorf("%v left, want 50s: a suspended machine does not shorten a wait", got)
 	}
 }
 
@@ -92,20 +93,25 @@ func TestClockSetBetweenRuns(t *testing.T) {
 		name  string
 		state State
 		now   time.Duration // after the last end, by the clock as it is then
-		want  time.Duration // what is left
+		want  time.Duration // the rest of the wait
 	}{
 		{"in time", State{LastEnd: wall}, 4 * s, 6 * s},
 		{"long after", State{LastEnd: wall}, 100 * time.Hour, 0},
 		{"set back an hour", State{LastEnd: wall}, -time.Hour, 10 * s},
 		{"set back a century", State{LastEnd: wall}, -100 * 365 * 24 * time.Hour, 10 * s},
-		{"hold", State{Holds: []Hold{{Until: wall.Add(time.Hour), Length: time.Hour}}}, 20 * time.Minute, 40 * time.Minute},
+		{"hold", State{Holds: []Hold{{Until: wall.Add(time.Hour), Length: time.Hour}}}, 20 * time.Minute,
+			40 * time.Minute},
 		{"hold over", State{Holds: []Hold{{Until: wall.Add(time.Hour), Length: time.Hour}}}, 2 * time.Hour, 0},
-		{"hold, set back an hour", State{Holds: []Hold{{Until: wall.Add(time.Hour), Length: time.Hour}}}, -time.Hour, time.Hour},
-		{"hold, set back to 1970", State{Holds: []Hold{{Until: wall.Add(time.Hour), Length: time.Hour}}}, -56 * 365 * 24 * time.Hour, time.Hour},
+		{"hold, set back an hour", State{Holds: []Hold{{Until: wall.Add(time.Hour), Length: time.Hour}}}, -time.Hour,
+			time.Hour},
+		{"hold, set back to 1970", State{Holds: []Hold{{Until: wall.Add(time.Hour), Length: time.Hour}}},
+			-56 * 365 * 24 * time.Hour, time.Hour},
 		{"hold without length", State{Holds: []Hold{{Until: wall.Add(time.Hour)}}}, 0, 0},
 		{"both", State{LastEnd: wall, Holds: []Hold{{Until: wall.Add(7 * s), Length: 7 * s}}}, s, 9 * s},
-		{"negative numbers", State{LastEnd: wall, Asked: Asked{Delay: -s}, LastResponse: -s, Holds: []Hold{{Until: wall, Length: -s}}}, s, 9 * s},
-		{"numbers too large", State{LastEnd: wall, Holds: []Hold{{Until: wall.Add(math.MaxInt64), Length: 5 * s}}, Backoff: 255, Failures: 255, Calm: 255}, s, 59 * s},
+		{"negative numbers", State{LastEnd: wall, Asked: Asked{Delay: -s}, LastResponse: -s,
+			Holds: []Hold{{Until: wall, Length: -s}}}, s, 9 * s},
+		{"numbers too large", State{LastEnd: wall, Holds: []Hold{{Until: wall.Add(math.MaxInt64), Length: 5 * s}},
+			Backoff: 255, Failures: 255, Calm: 255}, s, 59 * s},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -114,7 +120,8 @@ func TestClockSetBetweenRuns(t *testing.T) {
 			if got := max(h.Ready(epoch).Sub(now), 0); got != tt.want {
 				t.Errorf("%v left, want %v", got, tt.want)
 			}
-			if again := NewHost(&o, h.State(now), now); !again.Ready(epoch).Equal(h.Ready(epoch)) && h.Ready(epoch).After(now) {
+			again := NewHost(&o, h.State(now), now)
+			if !again.Ready(epoch).Equal(h.Ready(epoch)) && h.Ready(epoch).After(now) {
 				t.Errorf("a second restart made %v of %v", again.Ready(epoch), h.Ready(epoch))
 			}
 		})
@@ -144,6 +151,6 @@ func TestStateKeepsEverything(t *testing.T) {
 		t.Fatalf("a hold that is over is stored: %+v", got)
 	}
 	if got := newHost(nil).State(now); !reflect.DeepEqual(got, State{}) {
-		t.Fatalf("the state of a host never asked is %+v", got)
+		t.Fatalf("the state of a host without a request is %+v", got)
 	}
 }

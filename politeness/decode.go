@@ -8,8 +8,8 @@ import (
 	"github.com/amble-crawler/amble/internal/wire"
 )
 
-// DecodeState reads what [State.AppendBinary] wrote, now or in an earlier version. An error wraps [ErrState]. No bytes
-// at all are the state of a host that was never asked.
+// DecodeState reads what [State.AppendBinary] of this or an earlier version wrote. An error wraps
+// [ErrState]. No bytes at all are the state of a host without a request.
 func DecodeState(b []byte) (State, error) {
 	if len(b) == 0 {
 		return State{}, nil
@@ -39,8 +39,8 @@ func (d *decoder) state(version byte) (s State) {
 	if has&hasHolds != 0 {
 		s.Holds = d.holds()
 	}
-	if has&hasAsked != 0 {
-		s.Asked = d.asked()
+	if has&hasDemands != 0 {
+		s.Asked = d.demands()
 	}
 	if has&hasResponse != 0 {
 		s.LastResponse = d.duration()
@@ -48,7 +48,7 @@ func (d *decoder) state(version byte) (s State) {
 	if has&hasSince != 0 {
 		s.TroubleSince = d.time()
 	}
-	if has&hasTrouble != 0 {
+	if has&hasHealth != 0 {
 		s.Backoff, s.Failures, s.Calm = d.Byte(), d.Byte(), d.Byte()
 		if version > 2 {
 			s.Cause = uint16(d.UvarintMax(math.MaxUint16))
@@ -60,7 +60,7 @@ func (d *decoder) state(version byte) (s State) {
 	return s
 }
 
-// state1 reads version 1, which knew a single hold, no lines and no hours.
+// state1 reads version 1, which had a single hold, no lines and no hours.
 func (d *decoder) state1() (s State) {
 	has := d.Byte()
 	d.Require(has < hasSetDelay)
@@ -70,7 +70,7 @@ func (d *decoder) state1() (s State) {
 	if has&hasHolds != 0 {
 		s.Holds = []Hold{{Until: d.time(), Length: d.duration(), Reason: Reason(d.Byte())}}
 	}
-	if has&hasAsked != 0 {
+	if has&hasDemands != 0 {
 		s.Asked.Delay = d.duration()
 	}
 	if has&hasResponse != 0 {
@@ -79,7 +79,7 @@ func (d *decoder) state1() (s State) {
 	if has&hasSince != 0 {
 		s.TroubleSince = d.time()
 	}
-	if has&hasTrouble != 0 {
+	if has&hasHealth != 0 {
 		s.Backoff, s.Failures, s.Calm = d.Byte(), d.Byte(), d.Byte()
 	}
 	return s
@@ -101,7 +101,7 @@ func (d *decoder) holds() (list []Hold) {
 	return list
 }
 
-func (d *decoder) asked() (a Asked) {
+func (d *decoder) demands() (a Asked) {
 	counts := d.Byte()
 	rates, visits := int(counts>>1&7), int(counts>>4&7)
 	d.Require(rates <= MaxRates && visits <= MaxVisits && counts <= 0x7f)

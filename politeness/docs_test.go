@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestReasonsAreDocumented holds docs/POLITENESS.md to the names that reports show, and its table to the back-off.
+// TestReasonsAreDocumented compares docs/POLITENESS.md with the names that reports show, and its
+// table with the backoff.
 func TestReasonsAreDocumented(t *testing.T) {
 	b, err := os.ReadFile("../docs/POLITENESS.md")
 	if err != nil {
@@ -20,12 +21,12 @@ func TestReasonsAreDocumented(t *testing.T) {
 			t.Errorf("%v has no row", r)
 		}
 	}
-	row := "| Back-off |"
+	row := "| Backoff |"
 	for level := uint8(1); level <= maxLevel; level++ {
 		row += " " + spell(backoff(level, 0)) + " |"
 	}
 	if !strings.Contains(text, row+"\n") {
-		t.Errorf("the table of back-offs should read %s", row)
+		t.Errorf("the table of backoffs should read %s", row)
 	}
 }
 

@@ -9,34 +9,35 @@ import (
 // ErrState is wrapped by the errors of [DecodeState].
 var ErrState = errors.New("politeness: not a stored state")
 
-// MaxStateBytes is the most that [State.AppendBinary] appends.
+// MaxStateBytes is the largest number of bytes that [State.AppendBinary] appends.
 const MaxStateBytes = 255
 
-// stateVersion is the first byte of an encoded State. Versions 1 and 2 are read as well.
+// stateVersion is the first byte of an encoded State. DecodeState reads versions 1 and 2 as well.
 const stateVersion = 3
 
-// The bits of the second byte: which parts follow, in this order. Numbers are varints, times are Unix
-// seconds and nanoseconds, durations nanoseconds.
+// The bits of the second byte say which parts follow, in this order. Numbers are varints, times are
+// Unix seconds and nanoseconds, durations nanoseconds.
 const (
 	hasEnd      = 1 << iota // LastEnd
-	hasHolds                // Holds: their number, then of each Until, Length, Reason and Header with its length before it
-	hasAsked                // Asked
+	hasHolds                // Holds: their number, then Until, Length, Reason, length of Header, Header of each
+	hasDemands              // Asked
 	hasResponse             // LastResponse
 	hasSince                // TroubleSince
-	hasTrouble              // Backoff, Failures, Calm: a byte each; Cause, since version 3
+	hasHealth               // Backoff, Failures, Calm: a byte each; Cause, since version 3
 	hasSetDelay             // SetDelay
-	hasEnds                 // no such bit
+	hasEnds                 // the first bit without a meaning
 )
 
-// The most that is stored; what is more could not be meant.
+// Limits of stored values. Larger values cannot be meant.
 const (
 	maxSeconds = 1 << 40 // of a time, either way from 1970
 	maxLine    = 1<<21 - 1
 	maxHolds   = 3
 )
 
-// AppendBinary appends the state to b as [DecodeState] reads it: two bytes for a host never asked, about
-// 18 for one that answers, MaxStateBytes at most. The error is always nil.
+// AppendBinary appends the state to b in the form that [DecodeState] reads: two bytes for a host
+// without a request, about 18 for one that responds, MaxStateBytes at most. The error is always
+// nil.
 func (s State) AppendBinary(b []byte) ([]byte, error) {
 	start := len(b)
 	b = append(b, stateVersion, 0)
@@ -52,8 +53,8 @@ func (s State) AppendBinary(b []byte) ([]byte, error) {
 	if part(hasHolds, len(s.Holds) > 0) {
 		b = appendHolds(b, s.Holds)
 	}
-	if part(hasAsked, s.Asked.Delay > 0 || len(s.Asked.Rates)+len(s.Asked.Visits) > 0) {
-		b = appendAsked(b, s.Asked.bounded())
+	if part(hasDemands, s.Asked.Delay > 0 || len(s.Asked.Rates)+len(s.Asked.Visits) > 0) {
+		b = appendDemands(b, s.Asked.bounded())
 	}
 	if part(hasResponse, s.LastResponse > 0) {
 		b = appendDuration(b, s.LastResponse)
@@ -61,7 +62,7 @@ func (s State) AppendBinary(b []byte) ([]byte, error) {
 	if part(hasSince, !s.TroubleSince.IsZero()) {
 		b = appendTime(b, s.TroubleSince)
 	}
-	if part(hasTrouble, s.Backoff|s.Failures|s.Calm > 0 || s.Cause > 0) {
+	if part(hasHealth, s.Backoff|s.Failures|s.Calm > 0 || s.Cause > 0) {
 		b = binary.AppendUvarint(append(b, s.Backoff, s.Failures, s.Calm), uint64(s.Cause))
 	}
 	if part(hasSetDelay, s.SetDelay > 0) {
@@ -73,7 +74,7 @@ func (s State) AppendBinary(b []byte) ([]byte, error) {
 func appendHolds(b []byte, list []Hold) []byte {
 	list = list[:min(len(list), maxHolds)]
 	b = append(b, byte(len(list)))
-	room := MaxHeader // for the headers of all
+	room := MaxHeader // for all headers together
 	for _, x := range list {
 		b = appendDuration(appendTime(b, x.Until), x.Length)
 		header := x.Header[:min(len(x.Header), room)]
@@ -84,8 +85,9 @@ func appendHolds(b []byte, list []Hold) []byte {
 	return b
 }
 
-// appendAsked writes how many there are of each in one byte: a bit for Rate, three each for Rates and Visits.
-func appendAsked(b []byte, a Asked) []byte {
+// appendDemands writes all counts in one byte: a bit for Rate, three bits each for Rates and
+// Visits.
+func appendDemands(b []byte, a Asked) []byte {
 	counts := byte(len(a.Rates)<<1 | len(a.Visits)<<4)
 	if a.Rate {
 		counts |= 1

@@ -37,11 +37,13 @@ func TestStateGolden(t *testing.T) {
 		state State
 		want  string
 	}{
-		{"never asked", State{}, "0300"},
+		{"no request", State{}, "0300"},
 		{"answers", State{LastEnd: stored, LastResponse: time.Millisecond}, "0309ce9e82b00d959aef3ac0843d"},
 		{"everything", fullState(), "037fce9e82b00d959aef3a" +
-			"03eed682b00d959aef3a8080c58bc6d101050437323030" + "c69f82b00d959aef3a80b09dc2df010600" + "d6928e8c5294cabad203ffffffffffffffff7f0a00" +
-			"1280c8afa02501ac02" + "e8028d0480d88ee16f0004" + "a80af0010005" + "80e59a77aee681b00d959aef3a030201aa0880e497d012"},
+			"03eed682b00d959aef3a8080c58bc6d101050437323030" + "c69f82b00d959aef3a80b09dc2df010600" +
+			"d6928e8c5294cabad203ffffffffffffffff7f0a00" +
+			"1280c8afa02501ac02" + "e8028d0480d88ee16f0004" + "a80af0010005" +
+			"80e59a77aee681b00d959aef3a030201aa0880e497d012"},
 	}
 	for _, tt := range tests {
 		b, err := tt.state.AppendBinary([]byte("x"))
@@ -55,12 +57,13 @@ func TestStateGolden(t *testing.T) {
 	}
 }
 
-// What version 2 wrote is read by every later one.
+// Later versions read what version 2 wrote.
 func TestStateOfVersion2(t *testing.T) {
 	want := fullState()
 	want.Cause = 0
 	b, err := hex.DecodeString("027fce9e82b00d959aef3a" +
-		"03eed682b00d959aef3a8080c58bc6d101050437323030" + "c69f82b00d959aef3a80b09dc2df010600" + "d6928e8c5294cabad203ffffffffffffffff7f0a00" +
+		"03eed682b00d959aef3a8080c58bc6d101050437323030" + "c69f82b00d959aef3a80b09dc2df010600" +
+		"d6928e8c5294cabad203ffffffffffffffff7f0a00" +
 		"1280c8afa02501ac02" + "e8028d0480d88ee16f0004" + "a80af0010005" + "80e59a77aee681b00d959aef3a03020180e497d012")
 	if err != nil {
 		t.Fatal(err)
@@ -70,18 +73,21 @@ func TestStateOfVersion2(t *testing.T) {
 	}
 }
 
-// What version 1 wrote is read by every later one.
+// Later versions read what version 1 wrote.
 func TestStateOfVersion1(t *testing.T) {
 	tests := []struct {
 		name, bytes string
 		want        State
 	}{
-		{"never asked", "0100", State{}},
+		{"no request", "0100", State{}},
 		{"answers", "0109ce9e82b00d959aef3ac0843d", State{LastEnd: stored, LastResponse: time.Millisecond}},
-		{"everything", "013fce9e82b00d959aef3aeed682b00d959aef3a8080c58bc6d10106" + "80c8afa02580e59a77aee681b00d959aef3a030201", State{
-			LastEnd: stored, Holds: []Hold{{Until: stored.Add(time.Hour), Length: 2 * time.Hour, Reason: ReasonBackoff}},
-			Asked: Asked{Delay: 10 * time.Second}, LastResponse: 250 * time.Millisecond, TroubleSince: stored.Add(-time.Hour),
-			Backoff: 3, Failures: 2, Calm: 1,
+		{"everything", "013fce9e82b00d959aef3aeed682b00d959aef3a8080c58bc6d10106" +
+			"80c8afa02580e59a77aee681b00d959aef3a030201", State{
+			LastEnd: stored, Holds: []Hold{{Until: stored.Add(time.Hour), Length: 2 * time.Hour,
+				Reason: ReasonBackoff}},
+			Asked: Asked{Delay: 10 * time.Second}, LastResponse: 250 * time.Millisecond,
+			TroubleSince: stored.Add(-time.Hour),
+			Backoff:      3, Failures: 2, Calm: 1,
 		}},
 	}
 	for _, tt := range tests {
@@ -95,13 +101,14 @@ func TestStateOfVersion1(t *testing.T) {
 	}
 }
 
-// However much a host and its operator ask for, it fits into the row of the host, and nothing that holds it is lost.
+// The largest demands of a host and its operator fit into MaxStateBytes, and no hold is lost.
 func TestStateStaysSmall(t *testing.T) {
 	far := time.Unix(maxSeconds, 999_999_999)
 	line := Line{255, math.MaxUint32}
 	s := State{
-		LastEnd: far, TroubleSince: far, LastResponse: math.MaxInt64, Backoff: 255, Failures: 255, Calm: 255, SetDelay: math.MaxInt64,
-		Asked: Asked{Delay: math.MaxInt64, Rate: true, Line: line},
+		LastEnd: far, TroubleSince: far, LastResponse: math.MaxInt64, Backoff: 255, Failures: 255, Calm: 255,
+		SetDelay: math.MaxInt64,
+		Asked:    Asked{Delay: math.MaxInt64, Rate: true, Line: line},
 	}
 	for _, r := range []Reason{ReasonRetryAfter, ReasonBackoff, ReasonPause} {
 		s.Holds = append(s.Holds, Hold{far, Forever, r, strings.Repeat("x", MaxHeader)})
@@ -134,16 +141,16 @@ func TestDecodeStateRefuses(t *testing.T) {
 		{1, 0x40},
 		{2, 0x80},
 		{3, 0x80},
-		{3, hasTrouble, 1, 1, 1, 0x80, 0x80, 0x04},   // a cause of more than 16 bits
+		{3, hasHealth, 1, 1, 1, 0x80, 0x80, 0x04},    // a cause of more than 16 bits
 		{2, hasEnd, 0, 0x80, 0x94, 0xeb, 0xdc, 0x03}, // a second of nanoseconds
-		append([]byte{1, hasAsked}, negative...),
+		append([]byte{1, hasDemands}, negative...),
 		append([]byte{2, hasResponse}, negative...),
 		{2, hasHolds, 0},
 		{2, hasHolds, 4},
 		{2, hasHolds, 2, 0, 0, 1, byte(ReasonPause), 0, 0, 0, 1, byte(ReasonPause), 0}, // two of a kind
-		{2, hasHolds, 1, 0, 0, 1, byte(ReasonRetryAfter), 3, 'a', 'b'},                 // less text than said
-		{2, hasAsked, 0x06, 0, 0, 0},                                                   // three Request-rates
-		{2, hasAsked, 0x10, 0, 0, 0, 0xa1, 0x0b, 0, 0, 0},                              // minute 1441
+		{2, hasHolds, 1, 0, 0, 1, byte(ReasonRetryAfter), 3, 'a', 'b'},                 // text too short
+		{2, hasDemands, 0x06, 0, 0, 0},                                                 // three Request-rates
+		{2, hasDemands, 0x10, 0, 0, 0, 0xa1, 0x0b, 0, 0, 0},                            // minute 1441
 	} {
 		if s, err := DecodeState(bad); !errors.Is(err, ErrState) {
 			t.Errorf("%x is taken for %+v (%v)", bad, s, err)

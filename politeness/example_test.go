@@ -12,8 +12,8 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 // after writes an instant as the time since noon.
 func after(t time.Time) time.Duration { return t.Sub(noon) }
 
-// A crawler keeps one Host for each host name. It starts a request no sooner than Ready, and reports
-// the end of each.
+// A crawler keeps one Host for each host name. It starts a request no sooner than Ready, and
+// reports the end of each.
 func ExampleHost() {
 	options := politeness.DefaultOptions() // one second between requests
 	host := politeness.NewHost(&options, politeness.State{}, noon)

@@ -6,33 +6,33 @@ import (
 	"time"
 )
 
-// ParkedAfter is the length of a hold beyond which a host counts as parked, and is worth reporting.
+// ParkedAfter is the length of a hold beyond which a host counts as parked.
 const ParkedAfter = 7 * 24 * time.Hour
 
-// Explanation says why a host may not be asked before an instant.
+// Explanation says why no request to a host may start before an instant.
 type Explanation struct {
 	Reason       Reason        // the sign that decides
-	Source       Source        // where it comes from
-	Since        time.Time     // when its wait began; zero: there is none, or that is not known
+	Source       Source        // where Reason comes from
+	Since        time.Time     // when the wait began; zero: there is none, or it is unknown
 	Until        time.Time     // Host.Ready
 	Delay        time.Duration // the delay in force between requests
-	DelayReason  Reason        // the sign that asks for Delay
-	DelaySource  Source        // where that comes from
-	Backoff      int           // the back-off level; 0: none
-	TroubleSince time.Time     // end of the first request that failed; zero: all is well
+	DelayReason  Reason        // the sign that decides Delay
+	DelaySource  Source        // where DelayReason comes from
+	Backoff      int           // the backoff level; 0: none
+	TroubleSince time.Time     // end of the first request that failed; zero: the host is not failing
 	Cause        uint16        // why the last request failed, as Result.Cause; 0: not known
-	Parked       bool          // the host asked to be left alone for more than ParkedAfter
-	Forever      bool          // the operator has paused it until further notice
+	Parked       bool          // the host demands to be left alone for more than ParkedAfter
+	Forever      bool          // the operator has paused the host until further notice
 }
 
-// Source is where a sign comes from: at most one of these is set.
+// Source says where a sign comes from. At most one of its fields is set.
 type Source struct {
 	Line   Line   // of a robots.txt
 	Header string // the value of Retry-After
-	Name   string // of a setting, or of what several hosts share: "politeness.overrides, item 2", "address 192.0.2.1"
+	Name   string // of a setting or a shared limit: "politeness.overrides, item 2", "address 192.0.2.1"
 }
 
-// String is the source in a few words; empty: there is nothing to say.
+// String returns the source in a few words, or nothing for the zero Source.
 func (s Source) String() string {
 	switch {
 	case s.Line.Number > 0:
@@ -43,7 +43,7 @@ func (s Source) String() string {
 	return s.Name
 }
 
-// Explain says which sign decides [Host.Ready], and all that an operator would ask next.
+// Explain returns the sign that decides [Host.Ready], with what an operator needs to judge it.
 func (h *Host) Explain(now time.Time) Explanation {
 	w, d := h.wait(now), h.delayAt(now)
 	return Explanation{
@@ -54,15 +54,15 @@ func (h *Host) Explain(now time.Time) Explanation {
 		Delay:        d.delay,
 		DelayReason:  d.reason,
 		DelaySource:  h.source(d.reason, d.line, ""),
-		Backoff:      int(h.trouble.level),
-		TroubleSince: h.trouble.since,
-		Cause:        h.trouble.cause,
+		Backoff:      int(h.health.level),
+		TroubleSince: h.health.since,
+		Cause:        h.health.cause,
 		Parked:       w.length > ParkedAfter && w.reason != ReasonPause,
 		Forever:      w.length == Forever && w.reason == ReasonPause,
 	}
 }
 
-// source is where a sign comes from.
+// source returns where a sign comes from.
 func (h *Host) source(r Reason, line Line, header string) Source {
 	switch {
 	case r == ReasonDelay, r == ReasonPause && h.options.Paused:
@@ -74,13 +74,13 @@ func (h *Host) source(r Reason, line Line, header string) Source {
 }
 
 var reasonTexts = [...]string{
-	ReasonNone:       "nothing asks for a wait",
+	ReasonNone:       "no wait is required",
 	ReasonDelay:      "the configured delay",
 	ReasonCrawlDelay: "the Crawl-delay of its robots.txt",
-	ReasonAdaptive:   "the time its last answer took",
+	ReasonAdaptive:   "the duration of its last request",
 	ReasonErrors:     "a longer delay after errors",
 	ReasonRetryAfter: "its Retry-After header",
-	ReasonBackoff:    "a back-off after errors",
+	ReasonBackoff:    "a backoff after errors",
 	ReasonRestart:    "requests that may have reached it before the crawler restarted",
 
 	ReasonRequestRate: "the Request-rate of its robots.txt",
@@ -91,7 +91,7 @@ var reasonTexts = [...]string{
 	ReasonLimit:       "a limit that it shares with other hosts",
 }
 
-// text is the reason as a noun phrase.
+// text returns the reason as a noun phrase.
 func (r Reason) text() string {
 	if int(r) < len(reasonTexts) {
 		return reasonTexts[r]
@@ -99,7 +99,7 @@ func (r Reason) text() string {
 	return r.String()
 }
 
-// sentence is a reason with its source.
+// sentence returns a reason with its source.
 func sentence(r Reason, s Source) string {
 	if source := s.String(); source != "" {
 		return r.text() + " (" + source + ")"
@@ -107,12 +107,12 @@ func sentence(r Reason, s Source) string {
 	return r.text()
 }
 
-// String is the explanation in one line of English, its instants in UTC.
+// String returns the explanation in one line of English, with instants in UTC.
 func (e Explanation) String() string {
 	var b strings.Builder
 	switch {
 	case e.Reason == ReasonNone || e.Since.IsZero() && !e.Forever:
-		b.WriteString("may be asked at any time")
+		b.WriteString("may be fetched from at any time")
 	case e.Forever:
 		b.WriteString("not until it is resumed")
 	default:
@@ -131,10 +131,10 @@ func (e Explanation) String() string {
 		}
 	}
 	if e.Backoff > 0 {
-		fmt.Fprintf(&b, "; back-off level %d of %d", e.Backoff, maxLevel)
+		fmt.Fprintf(&b, "; backoff level %d of %d", e.Backoff, maxLevel)
 	}
 	if !e.TroubleSince.IsZero() {
-		fmt.Fprintf(&b, "; in trouble since %s", stamp(e.TroubleSince))
+		fmt.Fprintf(&b, "; failing since %s", stamp(e.TroubleSince))
 	}
 	if e.Parked {
 		b.WriteString("; parked")

@@ -8,22 +8,22 @@ import (
 // Hold is a wait of known length that does not depend on the delay in force.
 type Hold struct {
 	Until  time.Time
-	Length time.Duration // of the whole wait, which began at Until - Length
+	Length time.Duration // of the whole wait, from Until - Length to Until
 	Reason Reason
-	Header string // the value of Retry-After, cut at MaxHeader bytes; empty: it has none
+	Header string // the value of Retry-After, cut at MaxHeader bytes; empty: there was none
 }
 
-// MaxHeader is how much of the value of a header is kept.
+// MaxHeader is the number of bytes that are kept of a header's value.
 const MaxHeader = 40
 
 // Forever is the length of a hold that does not end by itself.
 const Forever time.Duration = math.MaxInt64
 
-// holds are those of a host: at most one of each kind. What the host is owed, what the crawler does of its own
-// accord and what its operator wants are kept apart, because each can be dropped without the others.
+// holds are the holds of a host, at most one of each kind: what the host demands, what the crawler
+// decides, and what the operator wants. Each kind can be dropped without the others.
 type holds []Hold
 
-// kind is the class of a hold; see holds.
+// kind returns the class of a hold; see holds.
 func (r Reason) kind() Reason {
 	switch r {
 	case ReasonBackoff, ReasonPause:
@@ -32,7 +32,7 @@ func (r Reason) kind() Reason {
 	return ReasonRetryAfter
 }
 
-// extend holds until length after since, where that is later than the hold of the same kind.
+// extend adds a hold of x.Length after since, unless the hold of the same kind ends later.
 func (h *holds) extend(since time.Time, x Hold) {
 	if x.Length <= 0 {
 		return
@@ -50,7 +50,7 @@ func (h *holds) extend(since time.Time, x Hold) {
 	*h = append(*h, x)
 }
 
-// drop ends the hold of a kind.
+// drop removes the hold of a kind.
 func (h *holds) drop(kind Reason) {
 	var kept holds
 	for _, x := range *h {
@@ -61,7 +61,7 @@ func (h *holds) drop(kind Reason) {
 	*h = kept
 }
 
-// last is the hold that ends last, of all kinds but one; the zero Hold where there is none.
+// last returns the hold that ends last, of all kinds but one, or the zero Hold if there is none.
 func (h holds) last(without Reason) (last Hold) {
 	for _, x := range h {
 		if x.Reason.kind() != without && x.Until.After(last.Until) {
@@ -71,8 +71,8 @@ func (h holds) last(without Reason) (last Hold) {
 	return last
 }
 
-// trouble reports whether the host is held at an instant because of what it answered.
-func (h holds) trouble(at time.Time) bool {
+// causedByHost reports whether the host is held at an instant because of its responses.
+func (h holds) causedByHost(at time.Time) bool {
 	for _, x := range h {
 		if at.Before(x.Until) && (x.Reason == ReasonBackoff || x.Reason == ReasonRetryAfter) {
 			return true
@@ -81,5 +81,5 @@ func (h holds) trouble(at time.Time) bool {
 	return false
 }
 
-// clipped cuts the value of a header.
+// clipped cuts the value of a header to MaxHeader bytes.
 func clipped(header string) string { return header[:min(len(header), MaxHeader)] }

@@ -10,21 +10,21 @@ type Host struct {
 	options      *Options
 	pace         pace
 	holds        holds
-	trouble      trouble
-	asked        *asked // nil: its robots.txt asks for nothing
+	health       health
+	demands      *demands // nil: its robots.txt demands nothing
 	lastResponse time.Duration
 	setDelay     time.Duration // by the operator; 0: Options.Delay counts
 }
 
-// NewHost returns the politeness of a host as s left it; the zero State is that of a host never
-// asked. The options are shared, not copied; [Host.SetOptions] puts others in their place. What remains of a wait in s is never more than its
-// length, even if the clock was set back since.
+// NewHost returns the politeness of a host as s left it. The zero State is that of a host without a
+// request. The options are shared, not copied; [Host.SetOptions] replaces them. The rest of a wait
+// in s is never longer than the whole wait, even if the clock was set back since.
 func NewHost(o *Options, s State, now time.Time) *Host {
 	h := &Host{
 		options:      o,
 		lastResponse: max(s.LastResponse, 0),
 		setDelay:     max(s.SetDelay, 0),
-		trouble: trouble{
+		health: health{
 			level:    min(s.Backoff, maxLevel),
 			failures: min(s.Failures, failuresToBackoff),
 			calm:     s.Calm,
@@ -45,23 +45,23 @@ func NewHost(o *Options, s State, now time.Time) *Host {
 	return h
 }
 
-// SetAsked sets what robots.txt asks for: of all the host's origins, see [Asked.Merge]. A delay is never clamped, and
-// counts from the end of the last request at once.
+// SetAsked sets the demands of robots.txt, merged over all origins of the host with [Asked.Merge].
+// A delay is never clamped, and counts from the end of the last request at once.
 func (h *Host) SetAsked(a Asked) {
 	a = a.bounded()
-	h.asked = nil
+	h.demands = nil
 	if a.Delay > 0 || len(a.Rates)+len(a.Visits) > 0 {
-		h.asked = &asked{Asked: a, hourly: make([]pace, len(a.Rates))}
+		h.demands = &demands{Asked: a, hourly: make([]pace, len(a.Rates))}
 	}
 	h.charge()
 }
 
-// Asked is what [Host.SetAsked] was told.
+// Asked returns the last argument of [Host.SetAsked].
 func (h *Host) Asked() Asked {
-	if h.asked == nil {
+	if h.demands == nil {
 		return Asked{}
 	}
-	return h.asked.Asked
+	return h.demands.Asked
 }
 
 // charge puts the delays in force into the limiters, as of the end of the last request.
@@ -71,15 +71,15 @@ func (h *Host) charge() { h.endAt(h.pace.end) }
 func (h *Host) endAt(end time.Time) {
 	d := h.delay()
 	h.pace.ended(end, d.delay)
-	if h.asked == nil {
+	if h.demands == nil {
 		return
 	}
-	for i := range h.asked.hourly {
-		h.asked.hourly[i].ended(h.pace.end, h.asked.Rates[i].Delay)
+	for i := range h.demands.hourly {
+		h.demands.hourly[i].ended(h.pace.end, h.demands.Rates[i].Delay)
 	}
 }
 
-// Ended takes note of a request that ended, robots.txt included.
+// Ended records a request that ended, robots.txt included.
 func (h *Host) Ended(end time.Time, r Result) {
 	h.lastResponse = max(r.Duration, 0)
 	h.judge(end, r)
@@ -87,15 +87,15 @@ func (h *Host) Ended(end time.Time, r Result) {
 	h.endAt(end)
 }
 
-// Owe makes the host wait until d after now at least, for the reason given: [ReasonRestart] for what is owed after a
-// crash to a host which a request may have reached whose end nobody wrote down, [ReasonRetryAfter] for what it asked for
-// in an answer that was not committed, [ReasonStart] for a start that is spread out.
+// Owe holds the host until d after now at least. The reason is [ReasonRestart] for a request that
+// may have reached the host before a crash and whose end is unknown, [ReasonRetryAfter] for the
+// header of a response that was not committed, or [ReasonStart] for a start that is spread out.
 func (h *Host) Owe(now time.Time, d time.Duration, r Reason) {
 	h.holds.extend(now, Hold{Length: d, Reason: r})
 }
 
-// Trim lets what the host is held for, pauses apart, end at an instant at the latest: where it is known better than from the wall clock
-// how long the host has waited.
+// Trim ends all holds at an instant at the latest, except pauses. It is for callers that know
+// better than the wall clock how long the host has waited.
 func (h *Host) Trim(at time.Time) {
 	for i, x := range h.holds {
 		if x.Reason.kind() != ReasonPause && x.Until.After(at) {
@@ -104,7 +104,8 @@ func (h *Host) Trim(at time.Time) {
 	}
 }
 
-// Pause makes the host wait until an instant, or where that is zero until [Host.Resume]. The last Pause counts.
+// Pause holds the host until an instant, or until [Host.Resume] if that is zero. The last Pause
+// counts.
 func (h *Host) Pause(now, until time.Time) {
 	h.Resume()
 	length := Forever
@@ -114,44 +115,46 @@ func (h *Host) Pause(now, until time.Time) {
 	h.holds.extend(now, Hold{Length: length, Reason: ReasonPause})
 }
 
-// Resume ends a Pause. Everything else that holds the host goes on to.
+// Resume ends a Pause. All other holds stay.
 func (h *Host) Resume() { h.holds.drop(ReasonPause) }
 
-// SetDelay makes d count in place of Options.Delay; 0: Options.Delay counts again. No delay that the host itself asks
-// for becomes shorter.
+// SetDelay replaces Options.Delay by d for this host; 0 ends that. The demands of the host itself
+// still count.
 func (h *Host) SetDelay(d time.Duration) {
 	h.setDelay = max(d, 0)
 	h.charge()
 }
 
-// SetOptions puts other limits in force. Like a delay of robots.txt, theirs counts from the end of the last request at once.
+// SetOptions replaces the options. A longer delay counts from the end of the last request at once.
 func (h *Host) SetOptions(o *Options) {
 	h.options = o
 	h.charge()
 }
 
-// Forget drops what was learned from answers: failures, back-off, and how long the last answer took. What is owed
-// stays: the delay since the last request, Retry-After, debts; and so does what the operator and robots.txt ask for.
+// Forget drops what responses have taught: failures, backoff, and the duration of the last request.
+// It keeps the delay since the last request, Retry-After, the restart hold, and the demands of the
+// operator and robots.txt.
 func (h *Host) Forget() {
-	h.trouble, h.lastResponse = trouble{}, 0
+	h.health, h.lastResponse = health{}, 0
 	h.holds.drop(ReasonBackoff)
 	h.charge()
 }
 
-// LastEnd is when the last request to the host ended; zero if none is known of.
+// LastEnd returns when the last request to the host ended, or zero if no request is known.
 func (h *Host) LastEnd() time.Time { return h.pace.end }
 
-// Ready is the earliest instant at which the next request may start: the zero time where the host
-// was never asked and nothing is owed to it. The wall clock shows now; that matters where robots.txt has hours.
+// Ready returns the earliest instant at which the next request may start, or the zero time if the
+// host has had no request and no hold. The wall clock shows now, which matters if robots.txt names
+// hours.
 func (h *Host) Ready(now time.Time) time.Time { w := h.wait(now); return w.until }
 
-// Owed is [Host.Ready] as it would be if nobody had paused the host.
-func (h *Host) Owed(now time.Time) time.Time { w := h.owed(now, ReasonPause); return w.until }
+// Owed returns what [Host.Ready] would return if nobody had paused the host.
+func (h *Host) Owed(now time.Time) time.Time { w := h.waitWithout(now, ReasonPause); return w.until }
 
-// Reason is the sign that decides [Host.Ready].
+// Reason returns the sign that decides [Host.Ready].
 func (h *Host) Reason(now time.Time) Reason { w := h.wait(now); return w.reason }
 
-// wait is what one sign asks for.
+// wait is the wait that one sign requires.
 type wait struct {
 	reason       Reason
 	since, until time.Time
@@ -160,16 +163,17 @@ type wait struct {
 	header       string
 }
 
-// wait returns the sign that asks for the latest instant.
+// wait returns the sign with the latest instant.
 func (h *Host) wait(now time.Time) wait {
 	if h.options.Paused {
 		return wait{reason: ReasonPause, until: now.Add(Forever), length: Forever}
 	}
-	return h.owed(now, ReasonNone)
+	return h.waitWithout(now, ReasonNone)
 }
 
-// owed is the wait without the holds of a kind. This is the one place where signs meet.
-func (h *Host) owed(now time.Time, without Reason) wait {
+// waitWithout returns the wait, without the holds of one kind. It is the only place that combines
+// signs.
+func (h *Host) waitWithout(now time.Time, without Reason) wait {
 	d := h.delay()
 	w := wait{reason: d.reason, since: h.pace.end, until: h.pace.ready(), line: d.line}
 	if h.pace.end.IsZero() {
@@ -178,31 +182,31 @@ func (h *Host) owed(now time.Time, without Reason) wait {
 	if x := h.holds.last(without); x.Until.After(w.until) {
 		w = wait{reason: x.Reason, since: x.Until.Add(-x.Length), until: x.Until, length: x.Length, header: x.Header}
 	}
-	if h.asked != nil && len(h.asked.Rates)+len(h.asked.Visits) > 0 {
-		w = h.asked.fit(w, h.pace.end, now)
+	if h.demands != nil && len(h.demands.Rates)+len(h.demands.Visits) > 0 {
+		w = h.demands.fit(w, h.pace.end, now)
 	}
 	return w
 }
 
-// Delay is the delay in force at an instant: the least time from the end of a request to the start of the next.
-// Retry-After, back-off and hours come on top of it, once.
+// Delay returns the delay in force at an instant: the least time from the end of a request to the
+// start of the next. Retry-After, backoff and hours are counted on their own.
 func (h *Host) Delay(now time.Time) time.Duration { d := h.delayAt(now); return d.delay }
 
-// sign is a delay and what asks for it.
+// sign is a delay and where it comes from.
 type sign struct {
 	delay  time.Duration
 	reason Reason
 	line   Line
 }
 
-// longer replaces a sign by one that asks for more.
+// longer replaces a sign by one with a longer delay.
 func (s *sign) longer(delay time.Duration, reason Reason, line Line) {
 	if delay > s.delay {
 		*s = sign{delay, reason, line}
 	}
 }
 
-// delay returns the delay that is in force at all hours.
+// delay returns the delay in force at all hours.
 func (h *Host) delay() sign {
 	var s sign
 	if h.setDelay > 0 {
@@ -210,7 +214,7 @@ func (h *Host) delay() sign {
 	} else {
 		s.longer(h.options.Delay, ReasonDelay, Line{})
 	}
-	if a := h.asked; a != nil {
+	if a := h.demands; a != nil {
 		reason := ReasonCrawlDelay
 		if a.Rate {
 			reason = ReasonRequestRate
@@ -218,21 +222,21 @@ func (h *Host) delay() sign {
 		s.longer(a.Delay, reason, a.Line)
 	}
 	s.longer(h.adaptive(), ReasonAdaptive, Line{})
-	s.longer(h.trouble.slow(s.delay), ReasonErrors, Line{})
+	s.longer(h.health.slow(s.delay), ReasonErrors, Line{})
 	return s
 }
 
-// delayAt returns the delay that is in force at an instant.
+// delayAt returns the delay in force at an instant.
 func (h *Host) delayAt(now time.Time) sign {
 	s := h.delay()
-	if h.asked != nil {
-		d, line := h.asked.rate(now)
+	if h.demands != nil {
+		d, line := h.demands.rate(now)
 		s.longer(d, ReasonRequestRate, line)
 	}
 	return s
 }
 
-// adaptive is the delay that the duration of the last request asks for.
+// adaptive returns the delay that follows from the duration of the last request.
 func (h *Host) adaptive() time.Duration {
 	if h.options.AdaptiveFactor <= 0 {
 		return 0
@@ -240,10 +244,10 @@ func (h *Host) adaptive() time.Duration {
 	return min(saturate(h.options.AdaptiveFactor*float64(h.lastResponse)), h.options.AdaptiveMax)
 }
 
-// InFlightLimit is how many requests to the host may be under way at once: Options.PerHost where no
-// delay is ever in force, else one. A host that recovers from trouble has a delay.
+// InFlightLimit returns the number of requests that may be in flight to the host: Options.PerHost
+// if no delay is ever in force, else one. A host that is failing or recovering has a delay.
 func (h *Host) InFlightLimit() int {
-	if d := h.delay(); d.delay > 0 || h.asked != nil && len(h.asked.Rates) > 0 {
+	if d := h.delay(); d.delay > 0 || h.demands != nil && len(h.demands.Rates) > 0 {
 		return 1
 	}
 	return h.options.PerHost

@@ -7,10 +7,11 @@ import (
 	"time"
 )
 
-// epoch is the start of every test. Like every instant of the real clock it has a monotonic reading.
+// epoch is the start of every test. It has a monotonic reading, like every instant of the real
+// clock.
 var epoch = time.Now()
 
-// at is the instant d after the start.
+// at returns the instant d after the start.
 func at(d time.Duration) time.Time { return epoch.Add(d) }
 
 func ok(d time.Duration) Result { return Result{Duration: d} }
@@ -40,7 +41,7 @@ func TestNewHostIsReady(t *testing.T) {
 	}
 	h.SetAsked(Asked{Delay: time.Hour})
 	if !h.Ready(epoch).IsZero() {
-		t.Fatalf("a Crawl-delay alone holds a host that was never asked until %v", h.Ready(epoch))
+		t.Fatalf("a Crawl-delay alone holds a host without a request until %v", h.Ready(epoch))
 	}
 }
 
@@ -55,7 +56,7 @@ func TestReadyCountsFromTheEnd(t *testing.T) {
 		{20 * s, 25 * s},         // late
 		{25*s + 1, 30*s + 1},     // to the nanosecond
 		{60 * s, 65 * s},         // a request of half a minute
-		{62 * s, 67 * s},         // asked before its time: still from the end
+		{62 * s, 67 * s},         // a request before its time: still from the end
 		{61 * s, 67 * s},         // reported out of order
 		{900000 * s, 900005 * s}, // days later
 	}
@@ -66,12 +67,13 @@ func TestReadyCountsFromTheEnd(t *testing.T) {
 	}
 }
 
-// TestNeverEarly holds the limiter's float against whole nanoseconds.
+// TestNeverEarly compares the limiter's floating-point answers with whole nanoseconds.
 func TestNeverEarly(t *testing.T) {
 	delays := []time.Duration{
 		1, 2, 3, 7, 999, 1001, time.Millisecond, time.Second / 3, time.Second / 7, time.Second / 30, time.Second,
 		time.Second + 1, 10 * time.Second, 59*time.Second + 999999999, 7 * time.Hour, 7*time.Hour + 1, 24 * time.Hour,
-		24*time.Hour - 1, 365 * 24 * time.Hour, 1<<53 - 1, 1 << 53, 1<<53 + 1, 1<<62 + 12345, math.MaxInt64 - 1, math.MaxInt64,
+		24*time.Hour - 1, 365 * 24 * time.Hour, 1<<53 - 1, 1 << 53, 1<<53 + 1, 1<<62 + 12345, math.MaxInt64 - 1,
+		math.MaxInt64,
 	}
 	for d := time.Duration(1); d < 1<<61; d = d*3 + 1 {
 		delays = append(delays, d, d-1, d*3/2)
@@ -116,12 +118,17 @@ func TestDelayInForce(t *testing.T) {
 		{"crawl-delay without end", Options{Delay: s}, math.MaxInt64, 0, math.MaxInt64, ReasonCrawlDelay},
 		{"negative crawl-delay", Options{Delay: s}, -s, 0, s, ReasonDelay},
 		{"adaptive", Options{Delay: s, AdaptiveFactor: 5, AdaptiveMax: time.Minute}, 0, 2 * s, 10 * s, ReasonAdaptive},
-		{"adaptive below the floor", Options{Delay: s, AdaptiveFactor: 5, AdaptiveMax: time.Minute}, 0, s / 10, s, ReasonDelay},
-		{"adaptive clamped", Options{Delay: s, AdaptiveFactor: 5, AdaptiveMax: time.Minute}, 0, time.Hour, time.Minute, ReasonAdaptive},
-		{"adaptive does not clamp crawl-delay", Options{Delay: s, AdaptiveFactor: 5, AdaptiveMax: time.Minute}, time.Hour, time.Hour, time.Hour, ReasonCrawlDelay},
-		{"adaptive beyond all numbers", Options{AdaptiveFactor: 1e300, AdaptiveMax: math.MaxInt64}, 0, math.MaxInt64, math.MaxInt64, ReasonAdaptive},
+		{"adaptive below the floor", Options{Delay: s, AdaptiveFactor: 5, AdaptiveMax: time.Minute}, 0, s / 10, s,
+			ReasonDelay},
+		{"adaptive clamped", Options{Delay: s, AdaptiveFactor: 5, AdaptiveMax: time.Minute}, 0, time.Hour, time.Minute,
+			ReasonAdaptive},
+		{"adaptive does not clamp crawl-delay", Options{Delay: s, AdaptiveFactor: 5, AdaptiveMax: time.Minute},
+			time.Hour, time.Hour, time.Hour, ReasonCrawlDelay},
+		{"adaptive beyond all numbers", Options{AdaptiveFactor: 1e300, AdaptiveMax: math.MaxInt64}, 0, math.MaxInt64,
+			math.MaxInt64, ReasonAdaptive},
 		{"adaptive off", Options{Delay: s, AdaptiveMax: time.Minute}, 0, time.Hour, s, ReasonDelay},
-		{"adaptive, negative duration", Options{Delay: s, AdaptiveFactor: 5, AdaptiveMax: time.Minute}, 0, -time.Hour, s, ReasonDelay},
+		{"adaptive, negative duration", Options{Delay: s, AdaptiveFactor: 5, AdaptiveMax: time.Minute}, 0, -time.Hour,
+			s, ReasonDelay},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -160,7 +167,7 @@ func TestCrawlDelayChangesWhileWaiting(t *testing.T) {
 		h.SetAsked(Asked{Delay: tt.set})
 		wantReady(t, h, tt.want, tt.reason)
 	}
-	// Raised while a request is under way, it counts from that request's end.
+	// Raised while a request is in flight, it counts from that request's end.
 	h.SetAsked(Asked{Delay: 20 * s})
 	h.Ended(at(50*s), ok(s))
 	wantReady(t, h, 70*s, ReasonCrawlDelay)
@@ -198,12 +205,12 @@ func TestInFlightLimit(t *testing.T) {
 	h.Ended(at(3*s), ok(0))
 	want(8, "after a success")
 	h.Ended(at(4*s), Result{Signal: SignalThrottled})
-	want(1, "in a back-off")
-	for i := range time.Duration(calmToHeal) {
-		want(1, "while it heals")
+	want(1, "in a backoff")
+	for i := range time.Duration(successesToRecover) {
+		want(1, "while it recovers")
 		h.Ended(at(500*s+i*s), ok(0))
 	}
-	want(8, "when it has healed")
+	want(8, "when it has recovered")
 }
 
 func TestOwe(t *testing.T) {
@@ -217,11 +224,11 @@ func TestOwe(t *testing.T) {
 	wantReady(t, h, 10*s, ReasonRestart)
 	h.Ended(at(12*s), ok(s))
 	wantReady(t, h, 13*s, ReasonDelay)
-	// An answer that comes in before is no part of an incident: it counts.
+	// A response that arrives before the restart hold belongs to no incident: it counts.
 	h.Owe(at(13*s), 100*s, ReasonRestart)
 	h.Ended(at(14*s), Result{Signal: SignalThrottled})
 	if h.Explain(epoch).Backoff != 1 {
-		t.Error("a debt hid a 429")
+		t.Error("a restart hold hid a 429")
 	}
 }
 
@@ -233,21 +240,29 @@ func TestExplain(t *testing.T) {
 		do   func(*Host)
 		want string
 	}{
-		{"never asked", func(*Host) {}, "may be asked at any time; 1s between requests (the configured delay)"},
+		{"no request", func(*Host) {}, "may be fetched from at any time; 1s between requests (the configured delay)"},
 		{"delay", func(h *Host) { h.Ended(day, ok(s)) },
-			"not before 2026-11-20 13:00:01.000 UTC, since 2026-11-20 13:00:00.000 UTC: the configured delay; 1s between requests"},
+			"not before 2026-11-20 13:00:01.000 UTC, since 2026-11-20 13:00:00.000 UTC: the configured delay; 1s " +
+				"between requests"},
 		{"crawl-delay", func(h *Host) { h.SetAsked(Asked{Delay: 90 * s}); h.Ended(day, ok(s)) },
-			"not before 2026-11-20 13:01:30.000 UTC, since 2026-11-20 13:00:00.000 UTC: the Crawl-delay of its robots.txt; 1m30s between requests"},
+			"not before 2026-11-20 13:01:30.000 UTC, since 2026-11-20 13:00:00.000 UTC: the Crawl-delay of its " +
+				"robots.txt; 1m30s between requests"},
 		{"retry-after", func(h *Host) { h.Ended(day, Result{RetryAfter: time.Hour}) },
-			"not before 2026-11-20 14:00:00.000 UTC, since 2026-11-20 13:00:00.000 UTC: its Retry-After header; 1s between requests (the configured delay)"},
+			"not before 2026-11-20 14:00:00.000 UTC, since 2026-11-20 13:00:00.000 UTC: its Retry-After header; 1s " +
+				"between requests (the configured delay)"},
 		{"parked", func(h *Host) { h.Ended(day, Result{RetryAfter: 7*24*time.Hour + 1}) },
-			"not before 2026-11-27 13:00:00.000 UTC, since 2026-11-20 13:00:00.000 UTC: its Retry-After header; 1s between requests (the configured delay); parked"},
+			"not before 2026-11-27 13:00:00.000 UTC, since 2026-11-20 13:00:00.000 UTC: its Retry-After header; 1s " +
+				"between requests (the configured delay); parked"},
 		{"error", func(h *Host) { h.Ended(day, Result{Signal: SignalUnreachable}) },
-			"not before 2026-11-20 13:00:02.000 UTC, since 2026-11-20 13:00:00.000 UTC: a longer delay after errors; 2s between requests; in trouble since 2026-11-20 13:00:00.000 UTC"},
+			"not before 2026-11-20 13:00:02.000 UTC, since 2026-11-20 13:00:00.000 UTC: a longer delay after errors; " +
+				"2s between requests; failing since 2026-11-20 13:00:00.000 UTC"},
 		{"back-off", func(h *Host) { h.Ended(day, Result{Signal: SignalThrottled}) },
-			"not before 2026-11-20 13:01:00.000 UTC, since 2026-11-20 13:00:00.000 UTC: a back-off after errors; 16s between requests (a longer delay after errors); back-off level 1 of 12; in trouble since 2026-11-20 13:00:00.000 UTC"},
+			"not before 2026-11-20 13:01:00.000 UTC, since 2026-11-20 13:00:00.000 UTC: a backoff after errors; 16s " +
+				"between requests (a longer delay after errors); backoff level 1 of 12; failing since 2026-11-20 " +
+				"13:00:00.000 UTC"},
 		{"restart", func(h *Host) { h.Owe(day, 10*s, ReasonRestart) },
-			"not before 2026-11-20 13:00:10.000 UTC, since 2026-11-20 13:00:00.000 UTC: requests that may have reached it before the crawler restarted; 1s between requests (the configured delay)"},
+			"not before 2026-11-20 13:00:10.000 UTC, since 2026-11-20 13:00:00.000 UTC: requests that may have " +
+				"reached it before the crawler restarted; 1s between requests (the configured delay)"},
 	}
 	for _, tt := range tests {
 		h := newHost(nil)
@@ -257,7 +272,7 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%s:\ngot  %s\nwant %s", tt.name, got, tt.want)
 		}
 		if e.Until != h.Ready(epoch) || e.Delay != h.Delay(epoch) || e.Reason != h.Reason(epoch) {
-			t.Errorf("%s: %+v is not what the host says", tt.name, e)
+			t.Errorf("%s: %+v differs from the methods of the host", tt.name, e)
 		}
 	}
 }
@@ -276,7 +291,8 @@ func TestNamesOfReasonsAndSignals(t *testing.T) {
 			t.Errorf("signal %d has no name", s)
 		}
 	}
-	if got := Reason(200).String() + Reason(200).text() + Signal(200).String(); got != "reason(200)reason(200)signal(200)" {
+	got := Reason(200).String() + Reason(200).text() + Signal(200).String()
+	if got != "reason(200)reason(200)signal(200)" {
 		t.Error(got)
 	}
 }

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// Limit bounds the requests to all hosts that share something: an IP address, a range of addresses, a registrable
-// domain. It has one owner at a time: its methods may not be called concurrently, and it may not be copied once it is in use.
+// Limit bounds the requests to all hosts that share an IP address, a range of addresses or a
+// registrable domain. It has one owner at a time: its methods may not be called concurrently, and
+// it may not be copied once it is in use.
 type Limit struct {
 	options  LimitOptions
 	pace     pace
@@ -17,7 +18,7 @@ type Limit struct {
 
 // LimitOptions are the numbers of a [Limit].
 type LimitOptions struct {
-	InFlight int           // requests under way; one where Delay is not zero. 0: as many as there are
+	InFlight int           // requests in flight; one if Delay is not zero. 0: no limit
 	Delay    time.Duration // from the end of a request to the start of the next
 }
 
@@ -25,7 +26,8 @@ type LimitOptions struct {
 func (o LimitOptions) Validate() error {
 	var errs []error
 	if o.InFlight < 0 {
-		errs = append(errs, fmt.Errorf("%w: a limit of %d requests in flight, allowed is 0 (none) or more", ErrOption, o.InFlight))
+		errs = append(errs, fmt.Errorf("%w: a limit of %d requests in flight, allowed is 0 (none) or more", ErrOption,
+			o.InFlight))
 	}
 	if o.Delay < 0 {
 		errs = append(errs, fmt.Errorf("%w: a limit with a delay of %v, allowed is 0s or more", ErrOption, o.Delay))
@@ -36,29 +38,30 @@ func (o LimitOptions) Validate() error {
 // NewLimit returns a limit to which no request was made.
 func NewLimit(o LimitOptions) Limit { return Limit{options: o} }
 
-// SetOptions puts other numbers in force. A longer delay counts from the end of the last request at once.
+// SetOptions replaces the options. A longer delay counts from the end of the last request at once.
 func (l *Limit) SetOptions(o LimitOptions) {
 	l.options = o
 	l.pace.charge(o.Delay)
 }
 
-// Begin takes note of a request that starts.
+// Begin records a request that starts.
 func (l *Limit) Begin() { l.inFlight++ }
 
-// Ended takes note of the end of a request that was begun.
+// Ended records the end of a request that has begun.
 func (l *Limit) Ended(end time.Time) {
 	l.inFlight = max(l.inFlight-1, 0)
 	l.pace.ended(end, l.options.Delay)
 }
 
-// Owe makes the limit wait as if a request had ended now: for after a crash, see [Host.Owe].
+// Owe holds the limit as if a request had ended now, as after a crash. See [Host.Owe].
 func (l *Limit) Owe(now time.Time) { l.pace.ended(now, l.options.Delay) }
 
-// Ready is the earliest instant at which the next request may start: the zero time before the first.
+// Ready returns the earliest instant at which the next request may start, or the zero time before
+// the first.
 func (l *Limit) Ready() time.Time { return l.pace.ready() }
 
-// Free reports whether one more request may be in flight: fewer than LimitOptions.InFlight are, or none where there is a
-// Delay, because a gap between requests and requests side by side exclude each other.
+// Free reports whether one more request may be in flight: fewer than LimitOptions.InFlight are, or
+// none if there is a Delay, because a gap between requests excludes requests in parallel.
 func (l *Limit) Free() bool {
 	if l.options.Delay > 0 {
 		return l.inFlight == 0
@@ -66,12 +69,13 @@ func (l *Limit) Free() bool {
 	return l.options.InFlight == 0 || l.inFlight < l.options.InFlight
 }
 
-// Idle reports whether nothing is in flight and nothing is owed at now, so that the Limit can be forgotten.
+// Idle reports whether nothing is in flight and no delay runs at now, so that the Limit can be
+// dropped.
 func (l *Limit) Idle(now time.Time) bool { return l.inFlight == 0 && !now.Before(l.Ready()) }
 
-// AddressKey is what requests are counted by: a single IPv4 address, and the /64 network of an IPv6
-// one, which is what a single customer is given (RFC 6177). An IPv4 address in IPv6 clothes counts as IPv4. The
-// invalid address has the invalid prefix.
+// AddressKey returns the key that requests are counted by: a single IPv4 address, or the /64
+// network of an IPv6 address, which one customer gets (RFC 6177). An IPv4-mapped IPv6 address
+// counts as IPv4. The invalid address has the invalid prefix.
 func AddressKey(a netip.Addr) netip.Prefix {
 	a = a.Unmap()
 	bits := 64

@@ -44,7 +44,7 @@ func TestAddressCountsRequestsInFlight(t *testing.T) {
 	a.Ended(at(1))
 	a.Ended(at(2))
 	if !a.Idle(at(2)) {
-		t.Fatal("not idle without requests")
+		t.Fatal("in use without requests")
 	}
 	a.Ended(at(3)) // an end without a beginning does not make room
 	for range 3 {
@@ -61,7 +61,7 @@ func TestAddressDelay(t *testing.T) {
 	o.PerIP, o.IPDelay = 3, s/4
 	a := NewLimit(o.Address())
 	if !a.Ready().IsZero() || !a.Free() || !a.Idle(at(0)) {
-		t.Fatal("an address that was never asked is not ready")
+		t.Fatal("an address without a request is not ready")
 	}
 	for _, end := range []time.Duration{s, 2 * s, 2*s + s/4, 10 * s} {
 		a.Begin()
@@ -73,7 +73,7 @@ func TestAddressDelay(t *testing.T) {
 			t.Errorf("ready at %v, want %v", got, want)
 		}
 		if a.Idle(at(end+s/4-1)) || !a.Idle(at(end+s/4)) {
-			t.Error("idle while a wait is owed, or not when it is over")
+			t.Error("unused while a delay runs, or in use after it")
 		}
 	}
 	a.Owe(at(20 * s))

@@ -7,9 +7,10 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// pace is the limiter that keeps the gap between two requests. It is the only place where that gap is computed. Its
-// bucket holds one token and is emptied at the end of each request, so the next request starts when the limiter grants
-// a token again. The zero value belongs to a host or a limit to which no request was made.
+// pace is the limiter that keeps the gap between two requests. It is the only place where that gap
+// is computed. Its bucket holds one token and is emptied at the end of each request, so the next
+// request starts when the limiter grants a token again. The zero value belongs to a host or a limit
+// to which no request was made.
 type pace struct {
 	limiter *rate.Limiter // nil while there is no delay to keep
 	end     time.Time     // of the last request; zero before the first
@@ -47,11 +48,12 @@ func (p *pace) charge(delay time.Duration) {
 	next.CancelAt(p.end) // the token is the next request's, whose end empties the bucket
 }
 
-// ready is the earliest instant of the next request; the zero time before the first.
+// ready returns the earliest instant of the next request, or the zero time before the first.
 func (p *pace) ready() time.Time { return p.end.Add(p.gap) }
 
-// every is the rate of a delay, which is rounded up to whole microseconds, so that neverEarly can restore it from the
-// limiter's answer. A delay of more than 146 years is no rate at all: the limiter never grants its token.
+// every returns the rate of a delay. It rounds the delay up to whole microseconds, so that
+// neverEarly can restore it from the limiter's answer. A delay of more than 146 years has the rate
+// 0: the limiter never grants its token.
 func every(delay time.Duration) rate.Limit {
 	if delay > math.MaxInt64/2 {
 		return 0
@@ -59,8 +61,9 @@ func every(delay time.Duration) rate.Limit {
 	return rate.Every((delay + time.Microsecond - 1).Truncate(time.Microsecond))
 }
 
-// neverEarly corrects the answer of a limiter, whose rate is a floating-point number, to the whole microsecond. The
-// answer to a delay of up to 200 days is wrong by 16 ns at most; for longer ones, a margin grows with the error.
+// neverEarly corrects the answer of a limiter, whose rate is a floating-point number, to the whole
+// microsecond. The answer to a delay of up to 200 days is wrong by 16 ns at most; for longer ones,
+// a margin grows with the error.
 func neverEarly(answer time.Duration) time.Duration {
 	margin := answer >> 50
 	if answer > math.MaxInt64-margin-time.Microsecond {

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// TestPaceOfManyDelays compares the limiter's answers, which are floating-point numbers, with whole microseconds. Up to
-// 200 days they are the same; beyond that, no request is early and none is late by more than a part in 2^48.
+// TestPaceOfManyDelays compares the limiter's answers, which are floating-point numbers, with whole
+// microseconds. Up to 200 days they are the same; beyond that, no request is early and none is late
+// by more than a part in 2^48.
 func TestPaceOfManyDelays(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200_000 {

@@ -10,32 +10,36 @@ import (
 // ErrOption is wrapped by every error of [Options.Validate].
 var ErrOption = errors.New("politeness: bad option")
 
-// Options are the limits the operator of the crawler sets. They must not change while a [Host] or
-// an [Address] uses them; hosts with limits of their own get an Options of their own.
+// Options are the limits that the operator of the crawler sets. They must not change while a [Host]
+// uses them. A host with limits of its own gets an Options of its own.
 type Options struct {
 	// Delay is the least time between the end of a request to a host and the start of the next.
-	// Zero leaves the pace to the host: its Crawl-delay and its troubles.
+	// Zero leaves the pace to the host: its Crawl-delay and its failures.
 	Delay time.Duration
-	// AdaptiveFactor makes the delay at least this many times the duration of the last request. Zero: off.
+	// AdaptiveFactor makes the delay at least this many times the duration of the last request.
+	// Zero: off.
 	AdaptiveFactor float64
-	// AdaptiveMax is the most that AdaptiveFactor may ask for.
+	// AdaptiveMax is the longest delay that AdaptiveFactor can cause.
 	AdaptiveMax time.Duration
-	// PerHost is the number of requests in flight to a host whose delay in force is zero. Others have one.
+	// PerHost is the number of requests in flight to a host whose delay in force is zero. Other
+	// hosts have one.
 	PerHost int
 	// Bandwidth is how many bytes a second of a host's responses may be received, by whoever makes the
 	// requests. Zero: no limit.
 	Bandwidth int64
-	// Paused keeps hosts from being asked at all.
+	// Paused stops all requests to hosts with these options.
 	Paused bool
-	// Setting is what the settings call Delay and Paused, for reports.
+	// Setting is the name of Delay and Paused in the settings, for reports.
 	Setting string
-	// PerIP is the number of requests in flight to an address, whatever their hosts. One where IPDelay is not zero.
+	// PerIP is the number of requests in flight to an address, over all hosts. It is one if IPDelay
+	// is not zero.
 	PerIP int
-	// IPDelay is the least time between the end of a request to an address and the start of the next.
+	// IPDelay is the least time between the end of a request to an address and the start of the
+	// next.
 	IPDelay time.Duration
 }
 
-// DefaultOptions are what an empty configuration means.
+// DefaultOptions returns the options of an empty configuration.
 func DefaultOptions() Options {
 	return Options{
 		Delay:       time.Second,
@@ -45,8 +49,8 @@ func DefaultOptions() Options {
 	}
 }
 
-// Validate returns nil, or every value that cannot be used, each with what is allowed, by the names
-// of the configuration. The error wraps [ErrOption].
+// Validate returns nil, or an error that names every invalid value and what is allowed, by the
+// names of the configuration. The error wraps [ErrOption].
 func (o Options) Validate() error {
 	var errs []error
 	refuse := func(name string, value any, allowed string) {
@@ -76,5 +80,5 @@ func (o Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Address is the limit of one IP address.
+// Address returns the limit of one IP address.
 func (o Options) Address() LimitOptions { return LimitOptions{InFlight: o.PerIP, Delay: o.IPDelay} }

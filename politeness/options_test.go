@@ -20,7 +20,8 @@ func TestOptionsValidate(t *testing.T) {
 		{"factor", func(o *Options) { o.AdaptiveFactor = -1 }, []string{"adaptive_factor is -1"}},
 		{"factor NaN", func(o *Options) { o.AdaptiveFactor = math.NaN() }, []string{"adaptive_factor is NaN"}},
 		{"factor infinite", func(o *Options) { o.AdaptiveFactor = math.Inf(1) }, []string{"adaptive_factor is +Inf"}},
-		{"a factor that can do nothing", func(o *Options) { o.AdaptiveFactor, o.AdaptiveMax = 1, 0 }, []string{"adaptive_max is 0s"}},
+		{"a factor that can do nothing", func(o *Options) { o.AdaptiveFactor, o.AdaptiveMax = 1, 0 },
+			[]string{"adaptive_max is 0s"}},
 		{"all at once", func(o *Options) { *o = Options{Delay: -1, AdaptiveMax: -1, IPDelay: -1} },
 			[]string{"delay is", "adaptive_max is", "per_host is 0", "per_ip is 0", "ip_delay is"}},
 	}

@@ -9,22 +9,22 @@ import (
 	"pgregory.net/rapid"
 )
 
-// world drives a host through everything that can happen to it, and knows what it is owed without the
-// host: all its instants are true ones, whatever the wall clock says.
+// world drives a host through everything that can happen to it, and computes the required waits
+// independently. All its instants are true time, whatever the wall clock says.
 type world struct {
-	o     Options
-	h     *Host
-	now   time.Duration // true time since epoch
-	wall  time.Duration // error of the wall clock
-	asked bool
-	end   time.Duration // of the last request
-	held  time.Duration // what Retry-After, a 429 or a debt forbids to be earlier
-	crawl time.Duration
+	o       Options
+	h       *Host
+	now     time.Duration // true time since epoch
+	wall    time.Duration // error of the wall clock
+	fetched bool
+	end     time.Duration // of the last request
+	held    time.Duration // the latest end of Retry-After, backoff and restart hold
+	crawl   time.Duration
 }
 
 func (w *world) clock() time.Time { return at(w.now).Round(0).Add(w.wall) }
 
-// ready is when the host says that it may be asked, in true time.
+// ready returns the host's Ready in true time.
 func (w *world) ready() time.Duration {
 	if w.h.Ready(epoch).IsZero() {
 		return w.now
@@ -32,18 +32,18 @@ func (w *world) ready() time.Duration {
 	return w.now + w.h.Ready(epoch).Sub(w.clock())
 }
 
-// check holds the one promise of the package.
+// check compares the host with the promise of the package.
 func (w *world) check(rt *rapid.T) {
 	delay := w.h.Delay(epoch)
 	if least := max(w.o.Delay, w.crawl); delay < least {
 		rt.Fatalf("delay in force %v, configured %v, Crawl-delay %v", delay, w.o.Delay, w.crawl)
 	}
-	owed := w.held
-	if w.asked {
-		owed = max(owed, w.end+delay)
+	required := w.held
+	if w.fetched {
+		required = max(required, w.end+delay)
 	}
-	if got := w.ready(); got < owed && owed > w.now {
-		rt.Fatalf("ready at %v, owed until %v (last end %v, delay %v)", got, owed, w.end, delay)
+	if got := w.ready(); got < required && required > w.now {
+		rt.Fatalf("ready at %v, required is %v (last end %v, delay %v)", got, required, w.end, delay)
 	}
 	if delay > 0 && w.h.InFlightLimit() != 1 {
 		rt.Fatalf("%d in flight with a delay of %v", w.h.InFlightLimit(), delay)
@@ -54,18 +54,19 @@ func (w *world) check(rt *rapid.T) {
 func (w *world) request(r Result, late time.Duration) {
 	w.now = max(w.now, w.ready()) + late + r.Duration
 	w.h.Ended(w.clock(), r)
-	w.end, w.asked = w.now, true
+	w.end, w.fetched = w.now, true
 	w.held = max(w.held, w.now+r.RetryAfter)
 	if r.Signal == SignalThrottled && r.RetryAfter == 0 {
 		w.held = max(w.held, w.now+backoffFirst)
 	}
 }
 
-// TestNoRequestIsEarly: for any sequence of results, Crawl-delays, restarts and steps of the clock, no
-// request is allowed before the delay in force since the end of the last one.
+// TestNoRequestIsEarly: for any sequence of results, Crawl-delays, restarts and steps of the clock,
+// no request is allowed before the delay in force since the end of the last one.
 func TestNoRequestIsEarly(t *testing.T) {
 	durations := rapid.OneOf(
-		rapid.SampledFrom([]time.Duration{0, 1, time.Millisecond, time.Second / 3, time.Second, 10 * time.Second, time.Minute, 7 * time.Hour, 24 * time.Hour}),
+		rapid.SampledFrom([]time.Duration{0, 1, time.Millisecond, time.Second / 3, time.Second, 10 * time.Second,
+			time.Minute, 7 * time.Hour, 24 * time.Hour}),
 		rapid.Map(rapid.Int64Range(0, int64(100*time.Hour)), func(n int64) time.Duration { return time.Duration(n) }),
 	)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -79,9 +80,10 @@ func TestNoRequestIsEarly(t *testing.T) {
 		rt.Repeat(map[string]func(*rapid.T){
 			"request": func(rt *rapid.T) {
 				r := Result{
-					Signal:   Signal(rapid.IntRange(0, int(SignalAborted)).Draw(rt, "signal")),
-					Duration: rapid.SampledFrom([]time.Duration{0, 1, time.Millisecond, time.Second, 30 * time.Second}).Draw(rt, "duration"),
-					Jitter:   rapid.Float64Range(0, 1).Draw(rt, "jitter"),
+					Signal: Signal(rapid.IntRange(0, int(SignalAborted)).Draw(rt, "signal")),
+					Duration: rapid.SampledFrom([]time.Duration{0, 1, time.Millisecond, time.Second,
+						30 * time.Second}).Draw(rt, "duration"),
+					Jitter: rapid.Float64Range(0, 1).Draw(rt, "jitter"),
 				}
 				if rapid.Bool().Draw(rt, "has retry-after") {
 					r.RetryAfter = durations.Draw(rt, "retry-after")
@@ -98,7 +100,7 @@ func TestNoRequestIsEarly(t *testing.T) {
 			},
 			"time passes": func(rt *rapid.T) { w.now += durations.Draw(rt, "for") },
 			"crash": func(rt *rapid.T) {
-				d := durations.Draw(rt, "debt")
+				d := durations.Draw(rt, "restart hold")
 				w.h.Owe(w.clock(), d, ReasonRestart)
 				w.held = max(w.held, w.now+d)
 			},
@@ -108,8 +110,10 @@ func TestNoRequestIsEarly(t *testing.T) {
 					rt.Fatal(err)
 				}
 				w.now += durations.Draw(rt, "off for")
-				// Only a clock set back is safe: one set forward between two runs cannot be told from time that passed.
-				w.wall -= rapid.SampledFrom([]time.Duration{0, 0, time.Second, time.Hour, 1000 * 24 * time.Hour}).Draw(rt, "clock set back by")
+				// Only a clock set back is safe: one set forward between two runs cannot be told
+				// from time that passed.
+				w.wall -= rapid.SampledFrom([]time.Duration{0, 0, time.Second, time.Hour,
+					1000 * 24 * time.Hour}).Draw(rt, "clock set back by")
 				state, err := DecodeState(stored)
 				if err != nil {
 					rt.Fatal(err)
@@ -128,7 +132,8 @@ func TestNoRequestIsEarly(t *testing.T) {
 	})
 }
 
-// TestSteadyHostIsNotKeptWaiting: without trouble the only wait is the delay in force, rounded up to the microsecond.
+// TestSteadyHostIsNotKeptWaiting: without failures the only wait is the delay in force, rounded up
+// to the microsecond.
 func TestSteadyHostIsNotKeptWaiting(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		delay := time.Duration(rapid.Int64Range(0, int64(48*time.Hour)).Draw(rt, "delay"))
@@ -146,8 +151,8 @@ func TestSteadyHostIsNotKeptWaiting(t *testing.T) {
 	})
 }
 
-// TestOrderOfEndsDoesNotMatter: requests in flight together may be reported in any order.
-func TestOrderOfEndsDoesNotMatter(t *testing.T) {
+// TestSequenceOfEndsDoesNotMatter: requests in flight together may be reported in any sequence.
+func TestSequenceOfEndsDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		ends := rapid.SliceOfN(rapid.Int64Range(0, int64(time.Minute)), 1, 8).Draw(rt, "ends")
 		h := newHost(func(o *Options) { o.Delay, o.PerHost = 0, 8 })
@@ -161,7 +166,7 @@ func TestOrderOfEndsDoesNotMatter(t *testing.T) {
 	})
 }
 
-// Whatever a state has in its fields, it fits into the row of its host and can be read again.
+// Any state fits into MaxStateBytes and can be read again.
 func TestAnyState(t *testing.T) {
 	durations := rapid.Map(rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{0, 1, math.MaxInt64, math.MinInt64})),
 		func(n int64) time.Duration { return time.Duration(n) })

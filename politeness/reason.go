@@ -2,29 +2,29 @@ package politeness
 
 import "strconv"
 
-// Reason names the sign that decides when a host may be asked. The numbers are stored: new ones are
-// added at the end only.
+// Reason names the sign that decides when a request to a host may start. The numbers are stored:
+// new reasons are added at the end only.
 type Reason uint8
 
 // The signs.
 const (
-	ReasonNone        Reason = iota // nothing asks for a wait
+	ReasonNone        Reason = iota // no wait is required
 	ReasonDelay                     // the configured delay
 	ReasonCrawlDelay                // Crawl-delay of robots.txt
 	ReasonAdaptive                  // the duration of the last request, times adaptive_factor
-	ReasonErrors                    // the delay is doubled, because requests failed or the host recovers from a back-off
+	ReasonErrors                    // the delay is doubled, because the host is failing or recovering
 	ReasonRetryAfter                // the host sent Retry-After
-	ReasonBackoff                   // the host refused or failed repeatedly and did not say for how long
-	ReasonRestart                   // requests that were on their way when the crawler stopped may have reached the host
+	ReasonBackoff                   // backoff: the host refused or failed repeatedly and named no time
+	ReasonRestart                   // restart hold: requests in flight at a crash may have reached the host
 	ReasonRequestRate               // Request-rate of robots.txt
 	ReasonVisitTime                 // Visit-time of robots.txt
-	ReasonPause                     // the operator of the crawler, here or in the settings
-	ReasonSetDelay                  // the delay that the operator has set for the host
-	ReasonStart                     // hosts that could all start at once are spread over a delay
+	ReasonPause                     // the operator has paused the host, by a command or in the settings
+	ReasonSetDelay                  // the operator has set a delay for the host
+	ReasonStart                     // the starts of many hosts are spread over a delay
 	ReasonLimit                     // the limit of its address, of a range of addresses or of its registrable domain
 )
 
-// Holds reports whether the reason is that of a [Hold], pauses apart.
+// Holds reports whether the reason is that of a [Hold] other than a pause.
 func (r Reason) Holds() bool {
 	switch r {
 	case ReasonRetryAfter, ReasonBackoff, ReasonRestart, ReasonStart:
@@ -51,7 +51,7 @@ var reasonNames = [...]string{
 	ReasonLimit:       "limit",
 }
 
-// String is the reason in one lower-case word, as reports and the API show it.
+// String returns the reason in one lower-case word, as reports and the API show it.
 func (r Reason) String() string {
 	if int(r) < len(reasonNames) {
 		return reasonNames[r]

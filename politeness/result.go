@@ -5,33 +5,35 @@ import (
 	"time"
 )
 
-// Result is what politeness has to know about a request that ended.
+// Result describes a request that ended.
 type Result struct {
 	Signal Signal
 	// Duration is the time from the start of the request to its end.
 	Duration time.Duration
-	// RetryAfter is how long the host asked to be left alone, counted from the end of the request:
-	// what [ParseRetryAfter] returned. It is honoured with every signal and at any length. Zero: it did not ask.
+	// RetryAfter is the time for which the host demands to be left alone, from the end of the
+	// request, as [ParseRetryAfter] returned it. It is honoured with every signal and at any
+	// length. Zero: no demand.
 	RetryAfter time.Duration
 	// Header is the value of the Retry-After header, for reports.
 	Header string
-	// Cause is why the request failed, in the caller's numbers; 0: not known. It is kept while the host is in trouble.
+	// Cause is why the request failed, in the caller's numbers; 0: unknown. It is kept while the
+	// host is failing.
 	Cause uint16
-	// Jitter is a random number from 0 to 1. It makes a back-off up to a quarter longer, so that
+	// Jitter is a random number from 0 to 1. It makes a backoff up to a quarter longer, so that
 	// hosts that failed together do not return together.
 	Jitter float64
 }
 
-// Signal is the kind of answer a request had, as far as the pace is concerned.
+// Signal is the kind of response to a request, as far as the pace is concerned.
 type Signal uint8
 
 // The signals.
 const (
-	SignalOK          Signal = iota // any answer that is no complaint about the pace: 2xx, 3xx, most of 4xx
+	SignalOK          Signal = iota // any response that is no complaint about the pace: 2xx, 3xx, most of 4xx
 	SignalThrottled                 // 429 or 503
 	SignalServerError               // any other 5xx
-	SignalUnreachable               // no answer: name, connection, TLS or time failed
-	SignalAborted                   // the crawler gave up for reasons of its own: says nothing about the host
+	SignalUnreachable               // no response: a failure of name, connection, TLS or time
+	SignalAborted                   // the crawler gave up for reasons of its own, unrelated to the host
 )
 
 var signalNames = [...]string{
@@ -42,7 +44,7 @@ var signalNames = [...]string{
 	SignalAborted:     "aborted",
 }
 
-// String is the signal in one lower-case word.
+// String returns the signal in one lower-case word.
 func (s Signal) String() string {
 	if int(s) < len(signalNames) {
 		return signalNames[s]

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// TestHostsOnOneAddress runs a small crawler by a fake clock: forty hosts on four addresses, a goroutine
-// for each request, one owner of all politeness. The gaps are read where a server would read them.
+// TestHostsOnOneAddress runs a small crawler by a fake clock: forty hosts on four addresses, a
+// goroutine for each request, one owner of all politeness. It measures the gaps as a server would
+// see them.
 func TestHostsOnOneAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := DefaultOptions()
@@ -29,7 +30,7 @@ func TestHostsOnOneAddress(t *testing.T) {
 				t.Errorf("host %d has %d requests left", i, h.left)
 			}
 		}
-		// A host takes 24 delays and 25 answers; what the address makes it wait comes on top of some of them.
+		// A host takes 24 delays and 25 responses. Waits for the address add to some of them.
 		if took, most := time.Since(began), 25*(5*time.Second+200*time.Millisecond); took > most {
 			t.Errorf("took %v, a host needs %v at most", took, most)
 		}
@@ -78,7 +79,7 @@ func (c *miniCrawler) run() {
 	}
 }
 
-// next is the host that may be asked first, and when.
+// next returns the host that may be fetched from first, and when.
 func (c *miniCrawler) next() (next *miniHost, at time.Time) {
 	for _, h := range c.hosts {
 		if h.left == 0 || h.inFlight || !h.at.Free() {
@@ -98,10 +99,10 @@ func (c *miniCrawler) next() (next *miniHost, at time.Time) {
 func (c *miniCrawler) start(h *miniHost) {
 	now := time.Now()
 	if gap := now.Sub(h.last); gap < 5*time.Second {
-		c.t.Errorf("host asked %v after its last answer", gap)
+		c.t.Errorf("request to the host %v after the end of its last one", gap)
 	}
 	if gap := now.Sub(h.at.last); gap < time.Second/3 {
-		c.t.Errorf("address asked %v after its last answer", gap)
+		c.t.Errorf("request to the address %v after the end of its last one", gap)
 	}
 	h.inFlight = true
 	h.at.Begin()

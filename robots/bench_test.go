@@ -28,15 +28,20 @@ func benchFiles() []benchFile {
 // fileA has 25 rules in 1 KB, as a small shop writes them.
 func fileA() []byte {
 	var b bytes.Buffer
-	b.WriteString("# robots.txt of a small shop; please be kind to our only server, it is old and slow\n\nUser-agent: *\nCrawl-delay: 2\n")
+	b.WriteString("# robots.txt of a small shop; please be kind to our only server, it is old and " +
+		"slow\n\nUser-agent: *\nCrawl-delay: 2\n")
 	for _, p := range []string{
-		"/admin/", "/cart", "/checkout/", "/account/", "/search?", "/*?sort=", "/*&filter=", "/tmp/", "/cgi-bin/", "/private/documents/",
-		"/customer/account/login/", "/wishlist/index/add/", "/newsletter/manage/", "/review/product/list/", "/*.pdf$", "/sendfriend/",
-		"/catalogsearch/result/", "/products/*/print", "/downloadable/download/", "/includes/", "/lib/", "/pkginfo/", "/report/",
+		"/admin/", "/cart", "/checkout/", "/account/", "/search?", "/*?sort=", "/*&filter=", "/tmp/", "/cgi-bin/",
+		"/private/documents/",
+		"/customer/account/login/", "/wishlist/index/add/", "/newsletter/manage/", "/review/product/list/", "/*.pdf$",
+		"/sendfriend/",
+		"/catalogsearch/result/", "/products/*/print", "/downloadable/download/", "/includes/", "/lib/", "/pkginfo/",
+		"/report/",
 	} {
 		fmt.Fprintf(&b, "Disallow: %s\n", p)
 	}
-	b.WriteString("Allow: /products/\nAllow: /checkout/help\n\nUser-agent: BadBot\nUser-agent: WorseBot\nDisallow: /\n\n")
+	b.WriteString("Allow: /products/\nAllow: /checkout/help\n\nUser-agent: BadBot\nUser-agent: " +
+		"WorseBot\nDisallow: /\n\n")
 	b.WriteString("Sitemap: https://shop.example.com/sitemap.xml\n# the end: ")
 	for b.Len() < 1023 {
 		b.WriteByte('.')
@@ -45,7 +50,8 @@ func fileA() []byte {
 	return b.Bytes()
 }
 
-// fileB has 2,000 rules in 48.5 KB, of which 1,250 are ours; 18 in 100 have a star, as in real files.
+// fileB has 2,000 rules in 48.5 KB. 1,250 of them are for our group, and 18 in 100 have a star, as
+// in real files.
 func fileB() []byte {
 	var b bytes.Buffer
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// build lays out the rules for matching: patterns in normal form, literals sorted with a link to their longest
-// prefix, wildcards by falling length.
+// build lays out the rules for matching: patterns in normal form, literals sorted with a link to
+// their longest prefix, wildcards by descending length.
 func build(text []byte, rules []rule) *Rules {
 	b := builder{normal: make([]byte, 0, patternBytes(rules)), items: make([]item, 0, len(rules))}
 	for _, r := range rules {
@@ -41,7 +41,7 @@ func build(text []byte, rules []rule) *Rules {
 	return r
 }
 
-// addLiteral appends a literal that sorts behind all others there are.
+// addLiteral appends a literal that sorts after all others.
 func (r *Rules) addLiteral(pattern []byte, line lineAllow) {
 	up := int32(len(r.literals)) - 1
 	for up >= 0 && !bytes.HasPrefix(pattern, r.literal(up)) {
@@ -64,9 +64,9 @@ func patternBytes(rules []rule) int {
 	return n
 }
 
-// item is a rule on its way to its place.
+// item is a rule that is being sorted.
 type item struct {
-	key        uint64 // what is sorted by at the moment
+	key        uint64 // the current sort key
 	start, end uint32 // of the pattern in builder.normal
 	line       lineAllow
 }
@@ -89,7 +89,8 @@ func (b *builder) total(items []item) int {
 	return n
 }
 
-// add takes one rule. A pattern that starts with neither a slash nor a star matches no URL and is left out.
+// add adds one rule, unless its pattern starts with neither a slash nor a star: that matches no
+// URL.
 func (b *builder) add(pattern []byte, line lineAllow) {
 	if pattern[0] != '/' && pattern[0] != '*' {
 		return
@@ -111,8 +112,8 @@ func (b *builder) add(pattern []byte, line lineAllow) {
 	}
 }
 
-// matchesAll tells whether a pattern in normal form matches every URL: at most one slash, and a "$" only behind a
-// star.
+// matchesAll reports whether a pattern in normal form matches every URL: at most one slash, and a
+// "$" only after a star.
 func matchesAll(pattern []byte) bool {
 	slashes := 0
 	for i, c := range pattern {
@@ -127,10 +128,10 @@ func matchesAll(pattern []byte) bool {
 	return slashes <= 1
 }
 
-// sortLiterals sorts by pattern, octet by octet from depth on: eight octets at a time, so that most comparisons are of
-// two numbers.
+// sortLiterals sorts by pattern, octet by octet from depth on. It takes eight octets at a time, so
+// that most comparisons compare two numbers.
 func (b *builder) sortLiterals(items []item, depth uint32) {
-	const maxDepth = 64 // behind it, long common prefixes are compared as they are
+	const maxDepth = 64 // longer common prefixes are compared as they are
 	if depth >= maxDepth {
 		slices.SortFunc(items, func(x, y item) int { return bytes.Compare(b.pattern(x), b.pattern(y)) })
 		return
@@ -151,7 +152,8 @@ func (b *builder) sortLiterals(items []item, depth uint32) {
 	}
 }
 
-// keyAt returns eight octets of a pattern as a number, zeros behind its end. No pattern in normal form holds a zero.
+// keyAt returns eight octets of a pattern as a number, with zeros after its end. No pattern in
+// normal form holds a zero.
 func (b *builder) keyAt(it item, depth uint32) uint64 {
 	p := b.pattern(it)
 	if uint32(len(p)) >= depth+8 {
@@ -164,7 +166,7 @@ func (b *builder) keyAt(it item, depth uint32) uint64 {
 	return binary.BigEndian.Uint64(eight[:])
 }
 
-// dedupe leaves one rule of each pattern: an allow rule where there is one, and of those the first in the file.
+// dedupe keeps one rule for each pattern: an allow rule if there is one, and the first in the file.
 func (b *builder) dedupe(items []item) []item {
 	kept := items[:0]
 	for _, it := range items {
@@ -179,7 +181,7 @@ func (b *builder) dedupe(items []item) []item {
 	return kept
 }
 
-// beats tells whether, of two rules with the same pattern, the first is the one to name.
+// beats reports whether x is the rule to report, of two rules with the same pattern.
 func beats(x, y lineAllow) bool {
 	if x.allow() != y.allow() {
 		return x.allow()
@@ -187,7 +189,8 @@ func beats(x, y lineAllow) bool {
 	return x.line() < y.line()
 }
 
-// sortWildcards sorts by falling length of pattern, allow before disallow, then by line: the first that matches wins.
+// sortWildcards sorts by descending length of pattern, allow before disallow, then by line: the
+// first that matches wins.
 func (b *builder) sortWildcards(items []item) {
 	for i, it := range items {
 		length := math.MaxUint32 - uint64(it.end-it.start)

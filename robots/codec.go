@@ -14,11 +14,12 @@ import (
 	"github.com/amble-crawler/amble/internal/wire"
 )
 
-// ErrRecord is what every error of DecodeRecord wraps: the bytes are no record, or a damaged one.
+// ErrRecord is wrapped by every error of DecodeRecord: the bytes are no record, or a damaged one.
 var ErrRecord = errors.New("robots record")
 
-// The format of a stored record, version 1. Numbers are unsigned varints unless said otherwise, text is its length and
-// its octets, times are signed varints of milliseconds since 1970 with 0 for "never".
+// The format of a stored record, version 1. Numbers are unsigned varints unless said otherwise,
+// text is its length and its octets, times are signed varints of milliseconds since 1970 with 0 for
+// "never".
 //
 //	version 1 B | class 1 B | copy 1 B | failure 1 B | flags 1 B | status | failures | redirects |
 //	fetched | expires | refresh | first unreachable | final URL | etag | last modified |
@@ -31,10 +32,10 @@ const (
 	flagsEnd
 )
 
-// maxRatio is more than DEFLATE can shrink anything by, so a body that claims more is a lie.
+// maxRatio is more than DEFLATE can shrink anything by. A body that claims more is invalid.
 const maxRatio = 1100
 
-// AppendBinary appends the record as it is stored. Times keep milliseconds.
+// AppendBinary appends the record in its stored form. Times keep milliseconds.
 func (r Record) AppendBinary(b []byte) ([]byte, error) {
 	if err := r.check(); err != nil {
 		return b, err
@@ -65,7 +66,7 @@ func (r Record) AppendBinary(b []byte) ([]byte, error) {
 	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b[start:])), nil
 }
 
-// check returns an error for a record that could not be read again.
+// check returns an error if the record could not be read back.
 func (r Record) check() error {
 	switch {
 	case r.Class >= classEnd || r.Copy >= classEnd || r.Failure >= failureEnd:
@@ -80,8 +81,8 @@ func (r Record) check() error {
 	return nil
 }
 
-// DecodeRecord reads a record that AppendBinary wrote. It copies what it keeps. The bytes may be anything: it returns an
-// error that wraps ErrRecord, and never allocates more than MaxBody for the body.
+// DecodeRecord reads a record that AppendBinary wrote. It copies what it keeps. b may hold
+// anything: the error wraps ErrRecord, and the body never takes more than MaxBody bytes.
 func DecodeRecord(b []byte) (Record, error) {
 	if len(b) < 4 {
 		return Record{}, fmt.Errorf("%w: %d bytes", ErrRecord, len(b))
@@ -162,7 +163,7 @@ func (d *decoder) body(n int, packed bool) []byte {
 	return nil
 }
 
-// deflate compresses a body. It needs no encoder that would have to be kept for the next one.
+// deflate compresses a body. Its encoder is not kept for the next body.
 func deflate(body []byte) ([]byte, error) {
 	var packed bytes.Buffer
 	if err := flate.StatelessDeflate(&packed, body, true, nil); err != nil {

@@ -14,18 +14,21 @@ import (
 )
 
 var fullRecord = Record{
-	Class: ClassUnreachable, Copy: ClassFound, Status: 503, Failure: FailureTimeout, Cut: true, Failures: 7, Redirects: 3,
-	Body: []byte("User-agent: *\nDisallow: /a\n"), FinalURL: "https://a.example/robots.txt", ETag: `"abc"`,
+	Class: ClassUnreachable, Copy: ClassFound, Status: 503, Failure: FailureTimeout, Cut: true, Failures: 7,
+	Redirects: 3,
+	Body:      []byte("User-agent: *\nDisallow: /a\n"), FinalURL: "https://a.example/robots.txt", ETag: `"abc"`,
 	LastModified: "Sat, 21 Nov 2026 10:00:00 GMT", Fetched: begin, Expires: begin.Add(time.Hour),
 	Refresh: begin.Add(1500 * time.Millisecond), FirstUnreachable: begin.Add(-time.Second),
 }
 
-// golden is fullRecord as version 1 stores it. It must never change: it is what lies on the disks of users.
+// golden is fullRecord as version 1 stores it. It must never change: databases of users hold it.
 const golden = "0105010401f703070380a4e3d8bf6880de9adcbf68b8bbe3d8bf68b094e3d8bf68" + // to the times
-	"1c68747470733a2f2f612e6578616d706c652f726f626f74732e747874" + "0522616263221d5361742c203231204e6f7620323032362031303a30303a303020474d54" +
+	"1c68747470733a2f2f612e6578616d706c652f726f626f74732e747874" +
+	"0522616263221d5361742c203231204e6f7620323032362031303a30303a303020474d54" +
 	"1b557365722d6167656e743a202a0a446973616c6c6f773a202f610a" + "6767079d"
 
-// goldenPacked is the same with packedBody. A compressor may find other bytes for it some day; these must be read for ever.
+// goldenPacked is the same record with packedBody. A later compressor may produce other bytes;
+// these must stay readable.
 const goldenPacked = "0105010403f703070380a4e3d8bf6880de9adcbf68b8bbe3d8bf68b094e3d8bf681c68747470733a2f2f612e6578616d706c652f726f626f74732e7478740522616263221d5361742c203231204e6f7620323032362031303a30303a303020474d5492020b2d4e2dd24d4c4fcd2bb152d0e272c92c4eccc9c92fb752d04f1ca91c00cbd5681a"
 
 var packedBody = []byte("User-agent: *\n" + strings.Repeat("Disallow: /a\n", 20))
@@ -89,7 +92,7 @@ func TestRecordRefuses(t *testing.T) {
 	}
 }
 
-// sealed appends the checksum, so that what it seals is looked at.
+// sealed appends the checksum, so that the decoder reads on.
 func sealed(b []byte) []byte {
 	return binary.BigEndian.AppendUint32(bytes.Clone(b), crc32.ChecksumIEEE(b))
 }
@@ -113,12 +116,13 @@ func TestDecodeHostile(t *testing.T) {
 		}
 		DecodeRecord(sealed(flipped[:len(flipped)-4])) // must not panic
 	}
-	if _, err := DecodeRecord(sealed([]byte{2, 0, 0, 0, 0})); err == nil || !strings.Contains(err.Error(), "version 2") {
+	_, err = DecodeRecord(sealed([]byte{2, 0, 0, 0, 0}))
+	if err == nil || !strings.Contains(err.Error(), "version 2") {
 		t.Errorf("another version: %v", err)
 	}
 }
 
-// TestDecodeBomb has records that claim more than they hold, or hold more than they claim.
+// TestDecodeBomb decodes records that claim more than they hold, or hold more than they claim.
 func TestDecodeBomb(t *testing.T) {
 	header := func(flags byte, length uint64) []byte {
 		b := append([]byte{recordVersion, 1, 1, 0, flags}, make([]byte, 3+4+3)...)
@@ -152,7 +156,8 @@ func TestDecodeBomb(t *testing.T) {
 	}
 }
 
-// TestVersion: rules know which body they were made of, the same after a restart, and none where there was no file.
+// TestVersion: rules know the version of the body that they were compiled from, also after a
+// restart. Without a file they have none.
 func TestVersion(t *testing.T) {
 	body := []byte("User-agent: *\nDisallow: /a\n")
 	r := Record{Class: ClassFound, Copy: ClassFound, Body: body}

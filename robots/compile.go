@@ -2,9 +2,10 @@ package robots
 
 import "bytes"
 
-// Compile reads a robots.txt file for one crawler. The first of the tokens that has a group wins, with all groups of
-// that name as one; where none has, the groups for "*" count (RFC 9309 section 2.2.1). So a crawler may ask for
-// ("amble-news", "amble"). It never fails: what cannot be read is skipped.
+// Compile reads a robots.txt file for one crawler. The first of the tokens that has a group wins,
+// and all groups of that name count as one. If no token has a group, the groups for "*" count (RFC
+// 9309 section 2.2.1). So a crawler may pass "amble-news", "amble". Compile never fails: it skips
+// what it cannot read.
 func Compile(body []byte, tokens ...string) *Rules {
 	text, _, _ := readable(body)
 	return compile(text, tokens, nil)
@@ -29,13 +30,13 @@ func compile(text []byte, tokens []string, s *sitemaps) *Rules {
 	return r
 }
 
-// rule is a rule of the group that applies so far: where its pattern stands in the text.
+// rule is a rule of the group that applies so far, with the offsets of its pattern in the text.
 type rule struct {
 	start, end uint32
 	line       lineAllow
 }
 
-// collector reads a file for some tokens and keeps what belongs to the best of them.
+// collector reads a file for some tokens and keeps the rules of the best of them.
 type collector struct {
 	tokens   []string
 	rules    []rule
@@ -85,8 +86,9 @@ func (c *collector) read(text []byte) {
 	}
 }
 
-// userAgent takes one more name. Only rules end the run of names that starts a group, while the names that an
-// extension belongs to are those directly above it (RFC 9309 section 2.2.4: other records must not end a group).
+// userAgent handles one more name. Only rules end the run of names that starts a group, while an
+// extension belongs to the names directly above it (RFC 9309 section 2.2.4: other records must not
+// end a group).
 func (c *collector) userAgent(value []byte) {
 	if c.inRule {
 		c.inRule, c.group = false, noRank
@@ -104,7 +106,8 @@ func (c *collector) userAgent(value []byte) {
 	}
 }
 
-// offset returns where part, which was sliced from text without a limit on its capacity, starts in it.
+// offset returns the offset of part in text. part was sliced from text without a limit on its
+// capacity.
 func offset(text, part []byte) uint32 {
 	return uint32(cap(text) - cap(part))
 }

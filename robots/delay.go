@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// MaxDelay is the longest delay of a Pace. It is no cap in any practical sense: it only keeps a time to
-// which it is added within what a clock can hold.
+// MaxDelay is the longest delay of a Pace. It only keeps the sum of a time and a delay within what
+// a clock can hold.
 const MaxDelay = 100 * 365 * 24 * time.Hour
 
-// Pace is what a file asks of the pace of requests.
+// Pace is the pace of requests that a file demands.
 type Pace struct {
 	Delay  time.Duration // the largest Crawl-delay, or Request-rate that holds at all hours; at most MaxDelay; 0: none
 	Rate   bool          // Delay is that of a Request-rate
-	Line   int           // where Delay is written
+	Line   int           // of Delay
 	Rates  []TimedRate   // Request-rates that hold at some hours only
-	Visits []Visit       // the hours at which the site may be visited; none: all
+	Visits []Visit       // the hours at which the site may be fetched from; none: all
 }
 
 // TimedRate is a Request-rate that holds at some hours only: the time from one request to the next.
@@ -33,11 +33,11 @@ type Visit struct {
 	Line   int
 }
 
-// maxTimed is how many lines with hours are kept of each kind. Of more than these, Request-rates count at all hours
-// and Visit-times not at all: that is never less polite.
+// maxTimed is the number of lines with hours that are kept, of each kind. Further Request-rates
+// count at all hours and further Visit-times not at all, which is never less polite.
 const maxTimed = 8
 
-// delays gathers what a file says about the pace of requests.
+// delays collects what a file says about the pace of requests.
 type delays struct {
 	seconds float64 // negative: nothing
 	rate    bool
@@ -80,7 +80,7 @@ func (d *delays) longer(seconds float64, rate bool, line int) {
 	}
 }
 
-// pace is what was gathered; nil: nothing.
+// pace returns what was collected, or nil for nothing.
 func (d *delays) pace() *Pace {
 	if d.seconds < 0 && len(d.rates)+len(d.visits) == 0 {
 		return nil
@@ -92,7 +92,7 @@ func (d *delays) pace() *Pace {
 	return p
 }
 
-// toDuration turns seconds into a duration of at most MaxDelay.
+// toDuration converts seconds to a duration of at most MaxDelay.
 func toDuration(seconds float64) time.Duration {
 	if seconds >= MaxDelay.Seconds() {
 		return MaxDelay
@@ -100,7 +100,8 @@ func toDuration(seconds float64) time.Duration {
 	return time.Duration(math.Ceil(seconds * float64(time.Second)))
 }
 
-// RequestRate is the value of a Request-rate line: so many requests in so many seconds, at some hours only or always.
+// RequestRate is the value of a Request-rate line: a number of requests in a number of seconds, at
+// some hours or always.
 type RequestRate struct {
 	Requests int
 	Seconds  float64
@@ -110,10 +111,11 @@ type RequestRate struct {
 // interval returns the seconds from one request to the next.
 func (r RequestRate) interval() float64 { return r.Seconds / float64(r.Requests) }
 
-// Window is a part of the day in UTC, as four digits each: hour and minute. It may go over midnight.
+// Window is a part of the day in UTC, as four digits each: hour and minute. It may go over
+// midnight.
 type Window struct{ From, To string }
 
-// Minutes are the ends as minutes of the day, 0 to 1440.
+// Minutes returns both ends as minutes of the day, 0 to 1440.
 func (w Window) Minutes() (from, to int) { return minuteOf(w.From), minuteOf(w.To) }
 
 // minuteOf reads the four digits of a Window.
@@ -122,8 +124,9 @@ func minuteOf(clock string) int {
 	return n/100*60 + n%100
 }
 
-// parseDelay reads the value of a Crawl-delay line in seconds. A fraction may have a point or a comma, a unit may
-// follow, and so may other words: a wish that can be read is obeyed. What is negative, not finite or no number is not.
+// parseDelay reads the value of a Crawl-delay line in seconds. A fraction may have a point or a
+// comma. A unit and other words may follow: every demand that can be read is obeyed. A value that
+// is negative, not finite or no number is invalid.
 func parseDelay(s string) (seconds float64, ok bool) {
 	seconds, rest, ok := leadingNumber(strings.TrimPrefix(s, "+"))
 	if !ok {
@@ -179,7 +182,7 @@ func exponent(s string) int {
 	return n
 }
 
-// unit returns how many seconds the unit at the start of s has; seconds are meant where there is none.
+// unit returns the seconds in the unit at the start of s, and 1 if there is no unit.
 func unit(s string) float64 {
 	s = strings.TrimLeft(s, " \t")
 	n := 0
@@ -219,7 +222,7 @@ func parseRate(s string) (RequestRate, bool) {
 	return rate, true
 }
 
-// parseWindow reads "0600-0845", blanks around the hyphen or not.
+// parseWindow reads "0600-0845", with or without blanks around the hyphen.
 func parseWindow(s string) (Window, bool) {
 	from, to, found := strings.Cut(s, "-")
 	from, to = strings.TrimSpace(from), strings.TrimSpace(to)

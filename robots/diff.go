@@ -11,7 +11,7 @@ import (
 // Change is one difference between two files for one crawler.
 type Change struct {
 	Added bool   // in the new file only; else in the old file only
-	Line  int    // in the file that it is in; 0 where it is no single line
+	Line  int    // in its file; 0: not a single line
 	Text  string // "Disallow: /a", "Crawl-delay: 5", "group: *"
 }
 
@@ -27,9 +27,10 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s %s (line %d)", sign, c.Text, c.Line)
 }
 
-// Diff returns what changed for a crawler with the given tokens: which group applies, its delays, and its rules. Rules
-// are the same if they are of one kind and their patterns have one normal form, wherever they stand. The old file's
-// come first, each in file order.
+// Diff returns what changed for a crawler with the given tokens: the group that applies, its
+// delays, and its rules. Two rules are the same if they are of one kind and their patterns have one
+// normal form, on any line. The changes of the old file come first; each file's changes are in file
+// order.
 func Diff(old, new *File, tokens ...string) []Change {
 	before, after := old.Policy(tokens...), new.Policy(tokens...)
 	changes := append(before.without(after, false), after.without(before, true)...)
@@ -45,7 +46,7 @@ func Diff(old, new *File, tokens ...string) []Change {
 	return changes
 }
 
-// without returns what p says and other does not.
+// without returns the statements of p that other lacks.
 func (p Policy) without(other Policy, added bool) []Change {
 	var changes []Change
 	add := func(line int, text string) { changes = append(changes, Change{added, line, text}) }
@@ -83,8 +84,8 @@ func (r Rule) normal() string {
 	return Rule{Allow: r.Allow, Pattern: string(appendPattern(nil, []byte(r.Pattern)))}.String()
 }
 
-// Equal tells whether two sets of rules are the same but for the lines that they are on. Rules that are equal give every
-// URL the same verdict; rules that are not may still do so.
+// Equal reports whether two sets of rules are the same, apart from line numbers. Equal rules give
+// every URL the same verdict. Unequal rules may do so too.
 func (r *Rules) Equal(other *Rules) bool {
 	return r.reason == other.reason && r.refuse == other.refuse && string(r.text) == string(other.text) &&
 		slices.EqualFunc(r.literals, other.literals, func(a, b literal) bool {

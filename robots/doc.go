@@ -20,14 +20,14 @@
 //     people and tools. [File.Text] quotes the line behind a verdict, [File.Sitemaps] lists the
 //     sitemaps, and [Diff] compares two files.
 //   - [Options.Next] is the state machine of the fetch. It takes the last [Record] of an origin and
-//     the [Outcome] of a request, and returns the next Record. [Options.Standing] says what a
+//     the [Outcome] of a request, and returns the next Record. [Options.Standing] decides what a
 //     Record means for the pages of the origin at one instant: fetch robots.txt first, hold the
 //     origin, or match the rules. [Record.AppendBinary] and [DecodeRecord] store a Record.
 //
 // # Concurrency
 //
-// Any number of goroutines may call any function and method of this package at a time. In return a
-// caller changes neither the body that it gave to [Parse], nor the Body of a Record or a Past, nor
+// Any number of goroutines may call any function and method of this package at a time. In return, a
+// caller changes neither the body passed to [Parse], nor the Body of a Record or a Past, nor
 // anything that a [File] or [Rules] returned.
 //
 // # Hostile files
@@ -50,5 +50,5 @@
 //
 // Start with lines.go and field.go (a file as records), token.go (the groups of a crawler),
 // normal.go (the normal form), compile.go and build.go (what Rules keep), and match.go (the
-// verdict); then record.go, next.go and standing.go.
+// verdict); then record.go, next.go and decision.go.
 package robots

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestDocument checks every example in docs/ROBOTS.md: table rows that end in a file, a URL and a verdict.
+// TestDocument checks every example in docs/ROBOTS.md: table rows that end in a file, a URL and a
+// verdict.
 func TestDocument(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "docs", "ROBOTS.md"))
 	if err != nil {

@@ -108,8 +108,8 @@ func ExampleDiff() {
 	// + Crawl-delay: 5
 }
 
-// Next turns each response into the next record. Standing tells what the record means for the pages
-// of the origin.
+// Next turns each response into the next record. Standing decides what the record means for the
+// pages of the origin.
 func ExampleOptions_Next() {
 	o := robots.DefaultOptions()
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

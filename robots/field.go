@@ -2,7 +2,7 @@ package robots
 
 import "bytes"
 
-// key says what a line is about.
+// key is the meaning of a line.
 type key uint8
 
 const (
@@ -20,7 +20,7 @@ const (
 	keyCleanParam
 )
 
-// scoped tells whether a record of this kind belongs to the user-agent lines directly above it.
+// scoped reports whether a record of this kind belongs to the user-agent lines directly above it.
 func (k key) scoped() bool {
 	return k >= keyCrawlDelay && k <= keyContentUsage
 }
@@ -33,8 +33,9 @@ type spelling struct {
 	proper bool // not a misspelling
 }
 
-// spellings lists the accepted keys by first letter, so that a line is compared with few of them. The five that
-// decide something are found by prefix, and with the misspellings that Google's parser accepts.
+// spellings lists the accepted keys by first letter, so that each line is compared with few of
+// them. The five keys that decide something are found by prefix, and in the misspellings that
+// Google's parser accepts.
 func spellings(first byte) []spelling {
 	switch first | 0x20 {
 	case 'u':
@@ -91,8 +92,8 @@ var (
 	spellingsH = [...]spelling{{"host", keyHost, false, true}}
 )
 
-// keyOf finds the key that word spells, in any case. proper is false for an accepted misspelling and for a word
-// that is longer than its key.
+// keyOf finds the key that word spells, in any case. proper is false for an accepted misspelling
+// and for a word that is longer than its key.
 func keyOf(word []byte) (k key, proper bool) {
 	if len(word) == 0 {
 		return keyUnknown, false
@@ -107,8 +108,9 @@ func keyOf(word []byte) (k key, proper bool) {
 	return keyUnknown, false
 }
 
-// split parts a line into the word before the colon and the value behind it, both trimmed. Without a colon, blanks
-// part them if that leaves exactly two words. found is false where the line is no record.
+// split divides a line into the word before the colon and the value after it, both trimmed. Without
+// a colon, blanks divide it if that leaves exactly two words. found is false if the line is no
+// record.
 func split(line []byte) (word, value []byte, colon, found bool) {
 	if i := bytes.IndexByte(line, '#'); i >= 0 {
 		line = line[:i]
@@ -153,7 +155,7 @@ func trim(b []byte) []byte {
 	return b
 }
 
-// equalFold compares octets, ASCII letters without regard to case.
+// equalFold compares octets, ignoring the case of ASCII letters.
 func equalFold(b []byte, s string) bool {
 	if len(b) != len(s) {
 		return false

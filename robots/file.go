@@ -2,14 +2,15 @@ package robots
 
 import "bytes"
 
-// File is everything that a robots.txt says, with line numbers: what Compile leaves out is here too. It is for
-// people and for tools; a crawler asks Rules. Line numbers count from 1. A File is not changed after Parse.
+// File is everything that a robots.txt says, with line numbers, including what Compile leaves out.
+// It is for people and tools; a crawler uses Rules. Line numbers count from 1. A File does not
+// change after Parse.
 type File struct {
 	Groups  []Group
-	Records []Field // that belong to the whole file (Sitemap, Host, Clean-param) or mean nothing here, in file order
+	Records []Field // of the whole file (Sitemap, Host, Clean-param) or without a meaning here, in file order
 
 	Warnings []Warning // at most maxWarnings
-	Omitted  int       // warnings that there was no room for
+	Omitted  int       // number of warnings beyond maxWarnings
 
 	Lines int  // that were read
 	Cut   bool // the file is longer than MaxBody: the rest was not read
@@ -17,7 +18,7 @@ type File struct {
 	text []byte
 }
 
-// Group is a run of user-agent lines and the rules behind it (RFC 9309 section 2.2.1).
+// Group is a run of user-agent lines and the rules that follow (RFC 9309 section 2.2.1).
 type Group struct {
 	Agents     []Agent
 	Rules      []Rule
@@ -27,18 +28,18 @@ type Group struct {
 // Agent is a user-agent line.
 type Agent struct {
 	Line  int
-	Name  string // the product token that it names, "*" for everybody, or "" for nobody
+	Name  string // the product token, "*" for everybody, or "" for nobody
 	Value string // as it is written
 }
 
-// Rule is an allow or disallow line. An empty pattern says nothing.
+// Rule is an allow or disallow line. An empty pattern has no effect.
 type Rule struct {
 	Line    int
 	Allow   bool
 	Pattern string // as it is written
 }
 
-// String returns the rule as it would be written, such as "Disallow: /a".
+// String returns the rule as a line of a file, such as "Disallow: /a".
 func (r Rule) String() string {
 	if r.Allow {
 		return "Allow: " + r.Pattern
@@ -46,8 +47,9 @@ func (r Rule) String() string {
 	return "Disallow: " + r.Pattern
 }
 
-// Extension is another record of a group. It belongs to the user-agent lines directly above it, which may be fewer than
-// those of the group: a delay between two names is the first one's, while the rules below are for both.
+// Extension is another record of a group. It belongs to the user-agent lines directly above it,
+// which may be fewer than those of the group: a delay between two names belongs to the first, while
+// the rules below belong to both.
 type Extension struct {
 	Field
 	Agents []Agent
@@ -61,8 +63,8 @@ type Field struct {
 	Value string
 }
 
-// Parse reads a whole robots.txt file. It never fails: what cannot be read is in the warnings. The File keeps body, which
-// must not be changed any more.
+// Parse reads a whole robots.txt file. It never fails: the warnings list what it cannot read. The
+// File keeps body, which must not change any more.
 func Parse(body []byte) *File {
 	text, enc, cut := readable(body)
 	p := parser{file: &File{text: text, Cut: cut}}
@@ -83,11 +85,12 @@ func Parse(body []byte) *File {
 // Rules compiles the file for one crawler; see Compile.
 func (f *File) Rules(tokens ...string) *Rules { return compile(f.text, tokens, nil) }
 
-// Text returns the line with the given number as the file spells it, without white space at its ends, or "".
+// Text returns the line with the given number as in the file, without white space at its ends, or
+// "".
 func (f *File) Text(line int) string { return lineText(f.text, line) }
 
-// LineText returns the line of a robots.txt body with the given number, such as Verdict.Line, without white space at its
-// ends, or "" where there is none.
+// LineText returns the line of a robots.txt body with the given number, such as Verdict.Line,
+// without white space at its ends, or "" if there is none.
 func LineText(body []byte, line int) string {
 	text, _, _ := readable(body)
 	return lineText(text, line)
@@ -173,7 +176,7 @@ func (p *parser) agent(value []byte) {
 func (p *parser) addRule(allow bool, value []byte) {
 	g := p.group()
 	if g == nil {
-		p.warn(WarnOutside, "rule before the first user-agent line: it is for nobody")
+		p.warn(WarnOutside, "rule before the first user-agent line: it applies to no crawler")
 		return
 	}
 	p.rule, p.ext = true, true
@@ -186,7 +189,7 @@ func (p *parser) addRule(allow bool, value []byte) {
 func (p *parser) extension(k key, word, value []byte) {
 	g := p.group()
 	if g == nil {
-		p.warn(WarnOutside, "%s before the first user-agent line: it is for nobody", k)
+		p.warn(WarnOutside, "%s before the first user-agent line: it applies to no crawler", k)
 		return
 	}
 	p.ext = true
@@ -205,7 +208,7 @@ func (p *parser) record(k key, word, value []byte) {
 	case keySitemap:
 		p.checkSitemap(field.Value)
 	case keyUnknown:
-		p.warn(WarnUnknown, "unknown key %s: it means nothing here", quote(word))
+		p.warn(WarnUnknown, "unknown key %s: it has no meaning here", quote(word))
 	}
 }
 
@@ -213,6 +216,6 @@ func (p *parser) finish() {
 	p.withoutRules(p.group())
 	if p.file.Cut {
 		p.line++
-		p.warn(WarnCut, "the file is longer than %d octets: this line and all behind it were not read", MaxBody)
+		p.warn(WarnCut, "the file is longer than %d octets: this line and all lines after it were not read", MaxBody)
 	}
 }

@@ -41,13 +41,15 @@ func TestParse(t *testing.T) {
 	if got := fmt.Sprint(f.Groups[0].Rules); got != "[Disallow: /a Allow: /a/b]" || f.Groups[0].Rules[1].Line != 11 {
 		t.Errorf("rules %+v", got)
 	}
-	if e := f.Groups[0].Extensions; len(e) != 6 || len(e[0].Agents) != 1 || e[0].Agents[0].Name != "B" || len(e[1].Agents) != 2 || e[1].Value != "3" {
+	if e := f.Groups[0].Extensions; len(e) != 6 || len(e[0].Agents) != 1 || e[0].Agents[0].Name != "B" ||
+		len(e[1].Agents) != 2 || e[1].Value != "3" {
 		t.Errorf("extensions %+v", e)
 	}
 	if len(f.Records) != 4 || f.Records[3] != (Field{18, "X-Else", "y"}) || f.Lines != 21 || f.Cut {
 		t.Errorf("records %+v, %d lines", f.Records, f.Lines)
 	}
-	if got := f.Sitemaps("https://site.example/robots.txt"); !slices.Equal(got, []string{"https://site.example/s.xml"}) {
+	want := []string{"https://site.example/s.xml"}
+	if got := f.Sitemaps("https://site.example/robots.txt"); !slices.Equal(got, want) {
 		t.Errorf("sitemaps %v", got)
 	}
 	if got := f.CleanParams(); !reflect.DeepEqual(got, []CleanParam{{17, []string{"a", "b"}, "/c"}}) {
@@ -64,7 +66,8 @@ func TestParse(t *testing.T) {
 func TestPolicy(t *testing.T) {
 	f := Parse([]byte(everything))
 	p := f.Policy("amble")
-	if p.Group != "amble" || len(p.Agents) != 1 || len(p.Rules) != 2 || *p.CrawlDelay != 3 || p.RequestRate.Seconds != 4 {
+	if p.Group != "amble" || len(p.Agents) != 1 || len(p.Rules) != 2 || *p.CrawlDelay != 3 ||
+		p.RequestRate.Seconds != 4 {
 		t.Errorf("%+v", p)
 	}
 	if !reflect.DeepEqual(p.VisitTimes, []Window{{"0600", "0845"}}) {
@@ -72,7 +75,8 @@ func TestPolicy(t *testing.T) {
 	}
 	signal := Preference{13, "search=yes, AI-train = no", "", map[string]string{"search": "yes", "ai-train": "no"}}
 	usage := Preference{14, "/a train-ai=n", "/a", map[string]string{"train-ai": "n"}}
-	if !reflect.DeepEqual(p.ContentSignals, []Preference{signal}) || !reflect.DeepEqual(p.ContentUsage, []Preference{usage}) {
+	if !reflect.DeepEqual(p.ContentSignals, []Preference{signal}) ||
+		!reflect.DeepEqual(p.ContentUsage, []Preference{usage}) {
 		t.Errorf("preferences %+v %+v", p.ContentSignals, p.ContentUsage)
 	}
 	if d, ok := f.Rules("amble").CrawlDelay(); !ok || d.Seconds() != 4 {
@@ -151,7 +155,8 @@ func TestDiff(t *testing.T) {
 		{old + "Request-rate: 1/30\n", "+ Request-rate: one request in 30s"},
 		{old + "User-agent: B\nDisallow: /\n", ""},
 		{"User-agent: *\n" + strings.SplitN(old, "\n", 2)[1], "- group: amble; + group: *"},
-		{"", "- group: amble; - Crawl-delay: 5; - Disallow: /a (line 3); - Disallow: /b (line 4); - Allow: /c (line 5); - Disallow: /e%7E (line 6); + group: none"},
+		{"", "- group: amble; - Crawl-delay: 5; - Disallow: /a (line 3); - Disallow: /b (line 4); - Allow: /c (line " +
+			"5); - Disallow: /e%7E (line 6); + group: none"},
 	}
 	for _, tt := range tests {
 		var got []string

@@ -21,7 +21,8 @@ func addFiles(f *testing.F, add func(body []byte)) {
 	add([]byte("\xEF\xBBUser-agent: *\x00\nDisallow: /\x00\xFF*$\n"))
 }
 
-// FuzzParse holds File against Rules: two readers of one file that must agree on group, delay, rules and line.
+// FuzzParse compares File with Rules: two readers of one file that must agree on group, delay,
+// rules and line.
 func FuzzParse(f *testing.F) {
 	addFiles(f, func(body []byte) { f.Add(body, "/a/b") })
 	f.Fuzz(func(t *testing.T, body []byte, uri string) {
@@ -70,12 +71,13 @@ func checkDelays(t *testing.T, r *Rules, p Policy) {
 		want = max(want, p.RequestRate.interval())
 	}
 	d, ok := r.CrawlDelay()
-	if ok != (want >= 0) || ok && (d != toDuration(want) || d < 0 || d > MaxDelay) || math.IsNaN(want) || math.IsInf(want, 0) {
+	if ok != (want >= 0) || ok && (d != toDuration(want) || d < 0 || d > MaxDelay) || math.IsNaN(want) ||
+		math.IsInf(want, 0) {
 		t.Fatalf("delay %v %v, the file says %v", d, ok, want)
 	}
 }
 
-// FuzzMatch asks one URL in spellings that mean the same.
+// FuzzMatch matches one URL in several spellings with the same meaning.
 func FuzzMatch(f *testing.F) {
 	addFiles(f, func(body []byte) { f.Add(body, "/a?b=%41%e9*$") })
 	f.Fuzz(func(t *testing.T, body []byte, uri string) {
@@ -129,7 +131,7 @@ func FuzzDecodeRecord(f *testing.F) {
 	})
 }
 
-// FuzzNext drives the state machine with any answers, and holds what must always be true of it.
+// FuzzNext drives the state machine with any responses, and checks its invariants.
 func FuzzNext(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, "max-age=60", "120", "/x", []byte(everything))
 	f.Add([]byte{200, 50, 0, 0, 50, 200}, "no-store", "Sat, 21 Nov 2026 10:30:00 GMT", "//a/b", []byte("<html>"))
@@ -138,7 +140,8 @@ func FuzzNext(f *testing.F) {
 		o, r, now, redirects := DefaultOptions(), Record{}, begin, 0
 		for _, step := range steps[:min(len(steps), 64)] {
 			out := Outcome{URL: robotsURL, Redirects: redirects, Status: statuses[int(step)%len(statuses)], Body: body}
-			out.Header = Header{CacheControl: cache, RetryAfter: retry, Location: location, ETag: retry, Expires: cache, Age: retry}
+			out.Header = Header{CacheControl: cache, RetryAfter: retry, Location: location, ETag: retry, Expires: cache,
+				Age: retry}
 			out.Failure, out.HostAnswers = Failure(step>>5), step&16 != 0
 			var action Action
 			r, action = o.Next(r, out, now)
@@ -156,13 +159,14 @@ func FuzzNext(f *testing.F) {
 func checkRecord(t *testing.T, o Options, r Record, now time.Time) {
 	wait := r.Refresh.Sub(now)
 	if wait < o.MinRetry || wait > day {
-		t.Fatalf("asked for again after %v: %+v", wait, r)
+		t.Fatalf("fetched again after %v: %+v", wait, r)
 	}
 	s := o.Standing(r, 0, now)
 	if s.Kind == StandingFetch || s.Kind == StandingAsk && !s.Until.After(now) || s.RefreshDue {
-		t.Fatalf("no verdict in force right behind an attempt: %+v of %+v", s, r)
+		t.Fatalf("no verdict in force right after an attempt: %+v of %+v", s, r)
 	}
-	if (r.Class == ClassUnreachable || r.Copy == ClassUnavailable && r.Failures > 0) != (r.Failures > 0) || (r.Failures > 0) == r.FirstUnreachable.IsZero() {
+	if (r.Class == ClassUnreachable || r.Copy == ClassUnavailable && r.Failures > 0) != (r.Failures > 0) ||
+		(r.Failures > 0) == r.FirstUnreachable.IsZero() {
 		t.Fatalf("failures and class do not agree: %+v", r)
 	}
 	if r.Class == ClassUnreachable && r.Copy == ClassNone && s.Kind != StandingHold {
@@ -172,7 +176,8 @@ func checkRecord(t *testing.T, o Options, r Record, now time.Time) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if back, err := DecodeRecord(b); err != nil || !reflect.DeepEqual(back.Rules("x"), r.Rules("x")) || o.Standing(back, 0, now) != s {
+	if back, err := DecodeRecord(b); err != nil || !reflect.DeepEqual(back.Rules("x"), r.Rules("x")) ||
+		o.Standing(back, 0, now) != s {
 		t.Fatalf("%+v comes back as %+v, %v", r, back, err)
 	}
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/amble-crawler/amble/internal/httpfield"
 )
 
-// lifetime returns how long an answer that came at now may be used: max-age less Age, else Expires less Date, within
-// the bounds of the options (RFC 9111 section 4.2). known is false where the headers do not say.
+// lifetime returns how long a response that arrived at now may be used: max-age minus Age, else
+// Expires minus Date, within the bounds of the options (RFC 9111 section 4.2). known is false if
+// the headers do not say.
 func (o Options) lifetime(h Header, now time.Time) (d time.Duration, known bool) {
 	d, known = freshness(h, now)
 	if !known {
@@ -37,13 +38,15 @@ func freshness(h Header, now time.Time) (d time.Duration, known bool) {
 	return expires.Sub(now), true
 }
 
-// age is for how long an answer has been on its way.
+// age returns for how long a response has been on its way.
 func age(h Header) time.Duration {
 	d, _ := httpfield.Seconds(h.Age)
 	return d
 }
 
-// cacheControl returns max-age, or -1, and whether the answer must not be used without asking again.
+// cacheControl returns max-age, or -1, and whether the response has to be fetched again for each
+// use.
+// cacheControl returns max-age, or -1, and whether the response may only be used once.
 func cacheControl(value string) (maxAge time.Duration, stale bool) {
 	maxAge = -1
 	for value != "" {

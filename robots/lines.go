@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// MaxBody is the number of octets of a robots.txt file that are read: 500 KiB, the least that RFC 9309 section 2.5
-// permits. What follows is not read, and neither is a line that the limit cuts in two.
+// MaxBody is the number of octets of a robots.txt file that are read: 500 KiB, the least that RFC
+// 9309 section 2.5 permits. The rest is not read, and neither is a line that the limit cuts in two.
 const MaxBody = 512_000
 
-// encoding is how the octets of a file spell its text.
+// encoding is how the octets of a file encode its text.
 type encoding uint8
 
 const (
@@ -19,8 +19,9 @@ const (
 	encodingUTF16          // UTF-16 with a byte order mark, either order
 )
 
-// readable returns the part of body that is read, as plain octets: at most MaxBody of them, cut at the last whole
-// line, without a byte order mark, and with UTF-16 turned into UTF-8. It copies only where it must decode.
+// readable returns the part of body that is read, as plain octets: at most MaxBody of them, cut
+// after the last whole line, without a byte order mark, and with UTF-16 converted to UTF-8. It
+// copies only to decode.
 func readable(body []byte) (text []byte, enc encoding, cut bool) {
 	if len(body) > MaxBody {
 		body, cut = body[:MaxBody], true
@@ -55,8 +56,8 @@ func decode(body []byte) ([]byte, encoding) {
 	return body, encodingPlain
 }
 
-// decodeUTF16 turns UTF-16 code units, whose low and high octets are at the given places, into UTF-8. What is not
-// a character becomes U+FFFD; an odd octet at the end is dropped.
+// decodeUTF16 converts UTF-16 code units to UTF-8. low and high are the offsets of the octets in a
+// unit. It replaces what is not a character by U+FFFD and drops an odd octet at the end.
 func decodeUTF16(body []byte, low, high int) []byte {
 	text := make([]byte, 0, len(body))
 	unit := func(i int) rune { return rune(body[i+low]) | rune(body[i+high])<<8 }
@@ -77,11 +78,14 @@ func decodeUTF16(body []byte, low, high int) []byte {
 	return text
 }
 
-// lines walks over the lines of a text. A line ends at LF, CR or CRLF and at nothing else (RFC 9309 section 2.2).
+// lines iterates over the lines of a text. A line ends at LF, CR or CRLF and at nothing else (RFC
+// 9309 section 2.2).
 type lines struct {
-	text   []byte
-	at     int // where the next line starts
-	feed   int // the first LF at or after at, or len(text); found once, else a file of CRs would be searched to its end for each line
+	text []byte
+	at   int // where the next line starts
+	// feed is the first LF at or after at, or len(text). It is found once: otherwise each line of a
+	// file of CRs would be searched for to the end of the file.
+	feed   int
 	number int // of the line returned last, from 1
 }
 

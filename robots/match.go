@@ -5,17 +5,18 @@ import (
 	"math"
 )
 
-// inline is the length of a request URI, with the "$" at its end, up to which Match needs no large buffer, and maxURI
-// the one up to which it needs none from the heap, even if every octet has to be escaped.
+// inline is the length of a request URI, with the "$" at its end, up to which Match needs no large
+// buffer. Up to maxURI it needs none from the heap, even if every octet has to be escaped.
 const (
 	inline = 256
 	maxURI = 2048
 )
 
-// Match tells whether a URL may be fetched, given as request URI: path and query, as in "/a?b". The longest pattern
-// that matches decides, an allow rule where two are of one length, and nothing matching means allowed (RFC 9309
-// section 2.2.2). It does not allocate for URLs of up to 2,048 octets and takes time in proportion to the length of
-// the URL and the number of rules with a star, whatever they say.
+// Match returns the verdict on a URL, given as request URI: path and query, as in "/a?b". The
+// longest pattern that matches decides, an allow rule if two have one length. Without a match the
+// URL is allowed (RFC 9309 section 2.2.2). Match does not allocate for URLs of up to 2,048 octets.
+// For any rules, it takes time in proportion to the length of the URL and the number of rules with
+// a star.
 func (r *Rules) Match(requestURI string) Verdict {
 	v, _ := r.MatchWithin(requestURI, math.MaxInt)
 	return v
@@ -45,7 +46,7 @@ func (r *Rules) matchAny(requestURI string, work int) (Verdict, bool) {
 
 const robotsFile = "/robots.txt$"
 
-// match answers for a URL in normal form.
+// match returns the verdict on a URL in normal form.
 func (r *Rules) match(uri []byte, work int) (Verdict, bool) {
 	if string(uri) == robotsFile {
 		return Verdict{Allowed: true, Reason: ReasonRobotsFile}, true
@@ -67,8 +68,9 @@ func ruleVerdict(l lineAllow, rule int) Verdict {
 	return Verdict{Allowed: l.allow(), Reason: ReasonRule, Line: l.line(), rule: int32(rule)}
 }
 
-// longestLiteral returns the longest literal that is a prefix of uri, and its length, or -1. All prefixes of uri are
-// prefixes of the last literal that does not sort behind uri, so it starts there and climbs from prefix to prefix.
+// longestLiteral returns the longest literal that is a prefix of uri, and its length, or -1. All
+// prefixes of uri are prefixes of the last literal that does not sort after uri, so the search
+// starts there and climbs from prefix to prefix.
 func (r *Rules) longestLiteral(uri []byte) (best int32, length int) {
 	low, high := 0, len(r.literals)
 	for low < high {
@@ -104,8 +106,8 @@ func commonPrefix(a, b []byte) int {
 }
 
 // firstWildcard returns the best wildcard that matches uri and beats a literal of the given length,
-// or -1. They are sorted best first, so the search ends at the first that matches or can no longer
-// win. ok is false where that takes more than work.
+// or -1. The best wildcards come first, so the search ends at the first that matches or can no
+// longer win. ok is false if the search takes more than work.
 func (r *Rules) firstWildcard(uri []byte, length int, allow bool, work int) (w int, ok bool) {
 	if work -= len(r.wildcards); work < 0 {
 		return -1, false
@@ -137,9 +139,9 @@ func (r *Rules) firstWildcard(uri []byte, length int, allow bool, work int) (w i
 	return -1, true
 }
 
-// glob tells whether pattern, in which a star stands for any octets, matches the start of uri. Each
-// piece between stars is taken where it is found first: if a match exists, one exists that does so.
-// Nothing is ever tried twice. left is the rest of the work; below 0 the bound was exceeded.
+// glob reports whether pattern, in which a star matches any octets, matches the start of uri. It
+// takes each piece between stars at its first occurrence: if a match exists, one exists that does
+// so. It tries nothing twice. left is the rest of the work; below 0 the bound was exceeded.
 func glob(pattern, uri []byte, work int) (matches bool, left int) {
 	star := bytes.IndexByte(pattern, '*')
 	if star < 0 {

@@ -47,8 +47,8 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// Of a file that takes long, a verdict within a bound is the verdict, or none, and no more is
-// looked at than that.
+// For a file that takes long, MatchWithin returns the same verdict or none, and compares no more
+// octets than its bound.
 func TestMatchWithin(t *testing.T) {
 	uri := "/" + strings.Repeat("ab", 500)
 	for name, body := range map[string]string{
@@ -86,27 +86,28 @@ func TestMatchWithin(t *testing.T) {
 	}
 }
 
-// What glob has left of its work says what it has looked at.
+// The work that glob leaves shows how many octets it has compared.
 func TestGlobCounts(t *testing.T) {
 	uri := []byte("/" + strings.Repeat("a", 1000) + "$")
 	for _, pattern := range []string{"/a", "/*", "*", "/*a", "/*b", "/*a*a*a", "/" + strings.Repeat("*", 1000),
 		"/" + strings.Repeat("*a", 900), "/*" + strings.Repeat("a", 900)} {
 		matches, left := glob([]byte(pattern), uri, 1<<20)
-		looked := 1<<20 - left
-		if looked < 0 || looked > len(pattern)+len(uri) {
-			t.Errorf("%.20s: %d octets are counted", pattern, looked)
+		compared := 1<<20 - left
+		if compared < 0 || compared > len(pattern)+len(uri) {
+			t.Errorf("%.20s: %d octets are counted", pattern, compared)
 		}
-		if again, left := glob([]byte(pattern), uri, looked); again != matches || left != 0 {
-			t.Errorf("%.20s: exactly within %d octets: %v, %d are left", pattern, looked, again, left)
+		if again, left := glob([]byte(pattern), uri, compared); again != matches || left != 0 {
+			t.Errorf("%.20s: exactly within %d octets: %v, %d are left", pattern, compared, again, left)
 		}
-		if _, left := glob([]byte(pattern), uri, looked-1); left >= 0 {
-			t.Errorf("%.20s: within %d octets: %d are left", pattern, looked-1, left)
+		if _, left := glob([]byte(pattern), uri, compared-1); left >= 0 {
+			t.Errorf("%.20s: within %d octets: %d are left", pattern, compared-1, left)
 		}
 	}
 }
 
 func TestMatchLongURL(t *testing.T) {
-	r := Compile([]byte("User-agent: *\nDisallow: /*.php$\nAllow: /"+strings.Repeat("a", 10_000)+"\nDisallow: /b\n"), "x")
+	r := Compile([]byte("User-agent: *\nDisallow: /*.php$\nAllow: /"+strings.Repeat("a", 10_000)+"\nDisallow: /b\n"),
+		"x")
 	for uri, allowed := range map[string]bool{
 		"/" + strings.Repeat("a", 100_000) + ".php":   true,
 		"/b" + strings.Repeat("é", 50_000):            false,
@@ -124,7 +125,8 @@ func TestMatchLongURL(t *testing.T) {
 
 func TestMatchOddURI(t *testing.T) {
 	r := Compile([]byte("User-agent: *\nDisallow: /a\nDisallow: /$\n"), "x")
-	for uri, allowed := range map[string]bool{"": false, "a": false, "?x": true, "#": false, "#/a": false, "b": true, "/b#/a": true} {
+	for uri, allowed := range map[string]bool{"": false, "a": false, "?x": true, "#": false, "#/a": false, "b": true,
+		"/b#/a": true} {
 		if v := r.Match(uri); v.Allowed != allowed {
 			t.Errorf("%q: %+v", uri, v)
 		}
@@ -166,7 +168,8 @@ func TestDisallowsAll(t *testing.T) {
 }
 
 func TestTokens(t *testing.T) {
-	body := []byte("User-agent: *\nDisallow: /star\n\nUser-agent: amble\nDisallow: /amble\nCrawl-delay: 3\n\nUser-agent: amble-news\nDisallow: /news\n")
+	body := []byte("User-agent: *\nDisallow: /star\n\nUser-agent: amble\nDisallow: /amble\nCrawl-delay: " +
+		"3\n\nUser-agent: amble-news\nDisallow: /news\n")
 	tests := []struct {
 		tokens []string
 		group  string
@@ -192,11 +195,13 @@ func TestTokens(t *testing.T) {
 		if _, ok := r.CrawlDelay(); ok != (tt.path == "/amble") {
 			t.Errorf("%v: crawl-delay %v", tt.tokens, ok)
 		}
-		if p := Parse(body).Policy(tt.tokens...); p.Group != tt.group || len(p.Rules) != 1 || p.Rules[0].Pattern != tt.path {
+		if p := Parse(body).Policy(tt.tokens...); p.Group != tt.group || len(p.Rules) != 1 ||
+			p.Rules[0].Pattern != tt.path {
 			t.Errorf("%v: policy %+v", tt.tokens, p)
 		}
 	}
-	for token, want := range map[string]bool{"amble": true, "A-b_C": true, "": false, "a1": false, "a/1": false, "é": false} {
+	for token, want := range map[string]bool{"amble": true, "A-b_C": true, "": false, "a1": false, "a/1": false,
+		"é": false} {
 		if ValidToken(token) != want {
 			t.Errorf("ValidToken(%q) = %v", token, !want)
 		}
@@ -205,7 +210,8 @@ func TestTokens(t *testing.T) {
 
 func TestVerdictText(t *testing.T) {
 	r := Compile([]byte("User-agent: *\nDisallow: /a b\nAllow: /x*%7e\n"), "amble")
-	for uri, want := range map[string]string{"/a%20b": "Disallow: /a%20b", "/xy~": "Allow: /x*~", "/": "", "/robots.txt": ""} {
+	for uri, want := range map[string]string{"/a%20b": "Disallow: /a%20b", "/xy~": "Allow: /x*~", "/": "",
+		"/robots.txt": ""} {
 		if got := r.RuleText(r.Match(uri)); got != want {
 			t.Errorf("%s: %q, want %q", uri, got, want)
 		}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// metaVector is one case of the records that are no rules.
+// metaVector is one case of the records other than rules.
 type metaVector struct {
 	ID           string                     `json:"id"`
 	Level        string                     `json:"level"`
@@ -24,7 +24,7 @@ type metaVector struct {
 	ContentUsage []string                   `json:"content_usage"`
 	Signals      []string                   `json:"content_signal"`
 	Hosts        []string                   `json:"host"`
-	Fields       map[string]json.RawMessage `json:"-"` // which of them the vector has
+	Fields       map[string]json.RawMessage `json:"-"` // the fields that the vector has
 }
 
 type metaRate struct {
@@ -41,12 +41,13 @@ func (v *metaVector) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &v.Fields)
 }
 
-// metaGot is what the engine says to the fields of a meta vector, in the form that the vectors have it in.
+// metaGot is what the engine returns for the fields of a meta vector, in the form of the vectors.
 func metaGot(v metaVector) map[string]any {
 	f := Parse([]byte(v.Robots))
 	p := f.Policy(v.Agent)
 	got := map[string]any{
-		"crawl_delay_s": p.CrawlDelay, "sitemaps": f.Sitemaps(v.Base), "request_rate": (*metaRate)(nil), "visit_time": []string(nil),
+		"crawl_delay_s": p.CrawlDelay, "sitemaps": f.Sitemaps(v.Base), "request_rate": (*metaRate)(nil),
+		"visit_time":    []string(nil),
 		"content_usage": values(p.ContentUsage), "content_signal": values(p.ContentSignals), "host": f.Hosts(),
 	}
 	if r := p.RequestRate; r != nil {
@@ -82,8 +83,8 @@ func checkMeta(t *testing.T, vectors []metaVector) {
 			"content_signal": slices.Equal(got["content_signal"].([]string), v.Signals),
 			"host":           slices.Equal(got["host"].([]string), v.Hosts),
 		} {
-			want, asked := v.Fields[field]
-			if !asked || same {
+			want, has := v.Fields[field]
+			if !has || same {
 				continue
 			}
 			text, _ := json.Marshal(got[field])

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestNames: every value that can be reported has a name of its own.
+// TestNames: every value that is reported has its own name.
 func TestNames(t *testing.T) {
 	kinds := map[string][]fmt.Stringer{}
 	for c := ClassNone; c < classEnd; c++ {
@@ -19,7 +19,7 @@ func TestNames(t *testing.T) {
 		kinds["reason"] = append(kinds["reason"], r)
 	}
 	for k := StandingFetch; k <= StandingHold; k++ {
-		kinds["standing"] = append(kinds["standing"], k)
+		kinds["decision"] = append(kinds["decision"], k)
 	}
 	for k := range warningsCount {
 		kinds["warning"] = append(kinds["warning"], k)
@@ -42,7 +42,7 @@ func TestCrawlDelay(t *testing.T) {
 	for line, want := range map[string]time.Duration{
 		"Crawl-delay: 0":            0,
 		"Crawl-delay: 0.001":        time.Millisecond,
-		"Crawl-delay: 0.0000000001": time.Nanosecond, // rounded up: never faster than asked
+		"Crawl-delay: 0.0000000001": time.Nanosecond, // rounded up: never faster than demanded
 		"Crawl-delay: 604800":       7 * 24 * time.Hour,
 		"Crawl-delay: 1d":           24 * time.Hour,
 		"Crawl-delay: 1e20":         MaxDelay,
@@ -64,7 +64,8 @@ func TestCrawlDelay(t *testing.T) {
 	}
 }
 
-// TestForbiddenStays: what was forbidden and then cannot be reached does not become allowed by waiting.
+// TestForbiddenStays: a forbidden origin that becomes unreachable does not become allowed by
+// waiting.
 func TestForbiddenStays(t *testing.T) {
 	o := DefaultOptions()
 	o.ForbiddenDenies = true

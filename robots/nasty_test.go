@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// nasty is a file that was made to break a reader, with a question that it must still answer. Their sizes are about the
-// limit, so they are made here and not kept.
+// nasty is a file made to break a reader, with a URL that must still get its verdict. The files are
+// about as large as the limit, so they are made here.
 type nasty struct {
 	name    string
 	body    []byte
@@ -48,9 +48,12 @@ func nastyFiles() []nasty {
 	return []nasty{
 		{"wildcards", []byte("User-agent: *\n" + fill("Disallow: /*a*b*c*d$\n")), long, true},
 		{"single stars", []byte("User-agent: *\n" + fill("Disallow: /*a*a*a*a*a*b\n")), long, true},
-		{"one pattern of stars", []byte("User-agent: *\nDisallow: /" + strings.Repeat("*", MaxBody-100) + "b\n"), long, true},
-		{"one pattern of pieces", []byte("User-agent: *\nDisallow: /" + strings.Repeat("a*", MaxBody/2-100) + "b\n"), long, true},
-		{"long common prefixes", []byte("User-agent: *\n" + fill("Disallow: /"+strings.Repeat("a", 1000)+"b\n")), long, true},
+		{"one pattern of stars", []byte("User-agent: *\nDisallow: /" + strings.Repeat("*", MaxBody-100) + "b\n"),
+			long, true},
+		{"one pattern of pieces", []byte("User-agent: *\nDisallow: /" + strings.Repeat("a*", MaxBody/2-100) + "b\n"),
+			long, true},
+		{"long common prefixes", []byte("User-agent: *\n" + fill("Disallow: /"+strings.Repeat("a", 1000)+"b\n")),
+			long, true},
 		{"prefix of prefix", []byte("User-agent: *\n" + deep.String()), long, false},
 		{"24,000 groups", []byte(groups), "/a", false},
 		{"names only", []byte(fill("User-agent: a\n") + "User-agent: amble\nDisallow: /"), "/a", true},
@@ -67,14 +70,15 @@ func nastyFiles() []nasty {
 		{"colons only", []byte(head + fill(":")), "/a", false},
 		{"UTF-16", utf16Of(head), "/a", false},
 		{"UTF-16, long", utf16Of(head + fill("# x\n")), "/a", false},
-		{"UTF-16, nothing but half pairs", append([]byte{0xFE, 0xFF}, bytes.Repeat([]byte{0xD8, 0x00}, MaxBody/2)...), "/a", true},
+		{"UTF-16, nothing but half pairs", append([]byte{0xFE, 0xFF}, bytes.Repeat([]byte{0xD8, 0x00}, MaxBody/2)...),
+			"/a", true},
 		{"bombs in UTF-16", append([]byte{0xFE, 0xFF}, bytes.Repeat([]byte{0xFF, 0xFD}, MaxBody/2)...), "/a", true},
 		{"noise", noise, "/a", true},
 		{"sitemaps", []byte(head + fill("Sitemap: https://a.example/s https://a.example/t\n")), "/a", false},
 	}
 }
 
-// TestNasty reads each of them in every way there is.
+// TestNasty reads each of them with every function.
 func TestNasty(t *testing.T) {
 	for _, n := range nastyFiles() {
 		r := Compile(n.body, "amble-news", "amble")
@@ -116,7 +120,8 @@ func TestLimit(t *testing.T) {
 	if r := Compile([]byte(first+pad+last), "amble"); r.Match("/last").Allowed {
 		t.Error("the last line within the limit is not read")
 	}
-	if r := Compile([]byte(first+pad+last+"Disallow: /more\n"), "amble"); r.Match("/last").Allowed || !r.Match("/more").Allowed {
+	if r := Compile([]byte(first+pad+last+"Disallow: /more\n"), "amble"); r.Match("/last").Allowed ||
+		!r.Match("/more").Allowed {
 		t.Error("the limit is not at 512,000 octets")
 	}
 	if r := Compile([]byte(first+"#"+pad+last), "amble"); !r.Match("/last").Allowed || !r.Match("/la").Allowed {

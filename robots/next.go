@@ -8,7 +8,7 @@ import (
 	"github.com/amble-crawler/amble/internal/httpfield"
 )
 
-// Header holds the response headers that matter, as they came.
+// Header holds the response headers that matter, unchanged.
 type Header struct {
 	ContentType  string
 	Location     string
@@ -21,43 +21,45 @@ type Header struct {
 	LastModified string
 }
 
-// Outcome is what one HTTP exchange for a robots.txt came to.
+// Outcome is the result of one HTTP exchange for a robots.txt.
 type Outcome struct {
-	URL       string  // that was asked: the origin's /robots.txt, or where a redirect led
-	Redirects int     // followed before URL was asked
-	Failure   Failure // FailureNone: a complete answer came
-	Status    int     // of the answer, 0 where none came
+	URL       string  // requested: the origin's /robots.txt, or the target of a redirect
+	Redirects int     // followed before URL
+	Failure   Failure // FailureNone: the response is complete
+	Status    int     // of the response; 0: there was none
 	Header    Header
-	Body      []byte  // decoded; what is longer than MaxBody is cut
-	Truncated bool    // the fetcher cut Body at its own limit; not an answer that broke off, which is FailureTransfer
+	Body      []byte  // decoded; cut at MaxBody
+	Truncated bool    // the fetcher cut Body at its own limit; a broken transfer is FailureTransfer
 	Jitter    float64 // random, 0 to 1, from the caller
 
-	// HostAnswers says that the host has answered other requests while its robots.txt was unreachable. It matters
-	// behind Options.UndefinedAfter only.
+	// HostAnswers says that the host has responded to other requests while its robots.txt was
+	// unreachable. It matters only after Options.UndefinedAfter.
 	HostAnswers bool
 }
 
-// ActionKind says what is to be done next.
+// ActionKind says what the caller does next.
 type ActionKind uint8
 
 const (
-	ActionDone     ActionKind = iota // the record is complete: ask Standing
+	ActionDone     ActionKind = iota // the record is complete: call Standing
 	ActionRedirect                   // fetch Action.URL, with Action.Redirects, and call Next again
 )
 
-// Action is what is to be done next. A redirect may lead to another host: asking it is a request to that host like any
-// other, while the rules found there count for the first origin (RFC 9309 section 2.3.1.2).
+// Action is what the caller does next. A redirect may lead to another host: its request is subject
+// to that host's politeness, while the rules found there count for the first origin (RFC 9309
+// section 2.3.1.2).
 type Action struct {
 	Kind      ActionKind
 	URL       string // absolute, http or https, without a fragment
 	Redirects int    // for the next Outcome
 }
 
-// maxValidator bounds the validators and URLs that are kept, in octets.
+// maxValidator is the length up to which validators and URLs are kept, in octets.
 const maxValidator = 2048
 
-// Next is the state machine of RFC 9309 section 2.3.1: what was known before and what came now give what is known
-// from now on. It is a pure function. While redirects are followed the record does not change.
+// Next is the state machine of RFC 9309 section 2.3.1: it computes the next record from the last
+// record and the outcome of a request. It is a pure function. While redirects are followed, the
+// record does not change.
 func (o Options) Next(prev Record, out Outcome, now time.Time) (Record, Action) {
 	now = now.Round(0).UTC()
 	switch {
@@ -70,7 +72,7 @@ func (o Options) Next(prev Record, out Outcome, now time.Time) (Record, Action) 
 		return o.unavailable(out, now), Action{}
 	case out.Status == 304:
 		return o.confirmed(prev, out, now), Action{}
-	case out.Status == 206: // a part that nobody asked for
+	case out.Status == 206: // a part, which was not requested
 		out.Failure = FailureTransfer
 		return o.unreachable(prev, out, now), Action{}
 	case out.Status >= 200 && out.Status < 300:
@@ -88,8 +90,8 @@ func (o Options) Next(prev Record, out Outcome, now time.Time) (Record, Action) 
 	return o.unreachable(prev, out, now), Action{}
 }
 
-// redirectTarget returns the absolute URL that a redirect leads to. ok is false where it leads nowhere, to itself, or
-// to something other than http and https.
+// redirectTarget returns the absolute URL that a redirect leads to. ok is false if it leads
+// nowhere, to itself, or to a scheme other than http and https.
 func redirectTarget(out Outcome) (target string, ok bool) {
 	if out.Header.Location == "" || len(out.Header.Location) > maxValidator {
 		return "", false
@@ -98,7 +100,7 @@ func redirectTarget(out Outcome) (target string, ok bool) {
 	return target, ok && target != out.URL
 }
 
-// answered is a 2xx: a robots.txt, an empty one, or something else under its name.
+// answered handles a 2xx: a robots.txt, an empty one, or other content under its name.
 func (o Options) answered(out Outcome, now time.Time) Record {
 	r := known(ClassFound, out)
 	body := out.Body
@@ -122,7 +124,7 @@ func (o Options) answered(out Outcome, now time.Time) Record {
 	return r.fresh(now, d, out.Jitter)
 }
 
-// unavailable is a 4xx, or redirects without end.
+// unavailable handles a 4xx, or too many redirects.
 func (o Options) unavailable(out Outcome, now time.Time) Record {
 	class := ClassUnavailable
 	if o.ForbiddenDenies && (out.Status == 401 || out.Status == 403) {
@@ -132,7 +134,8 @@ func (o Options) unavailable(out Outcome, now time.Time) Record {
 	return known(class, out).fresh(now, d, out.Jitter)
 }
 
-// confirmed is a 304: the copy counts for another lifetime, by default as long as the one before.
+// confirmed handles a 304: the copy counts for another lifetime, by default as long as the one
+// before.
 func (o Options) confirmed(prev Record, out Outcome, now time.Time) Record {
 	etag, lastModified := prev.Validators(out.URL)
 	if etag == "" && lastModified == "" {
@@ -157,7 +160,7 @@ func (o Options) confirmed(prev Record, out Outcome, now time.Time) Record {
 	return r.fresh(now, d, out.Jitter)
 }
 
-// unreachable is a failure: what was known stays, and the file is asked for again after a while.
+// unreachable handles a failure: the copy stays, and the next attempt waits.
 func (o Options) unreachable(prev Record, out Outcome, now time.Time) Record {
 	r := prev
 	r.Class, r.Status, r.Failure = ClassUnreachable, out.Status, out.Failure
@@ -172,8 +175,9 @@ func (o Options) unreachable(prev Record, out Outcome, now time.Time) Record {
 	return r
 }
 
-// undefined is an unreachable file after the 30 days of RFC 9309 section 2.3.1.4. A copy goes on to count; without one
-// the file is unavailable if the host answers at all, and the row of failures goes on under that class.
+// undefined handles a file that is unreachable for longer than the 30 days of RFC 9309 section
+// 2.3.1.4. A copy still counts. Without a copy the file is unavailable if the host responds at all,
+// and failures are still counted.
 func (o Options) undefined(r Record, out Outcome, now time.Time) Record {
 	switch r.Copy {
 	case ClassFound:
@@ -193,8 +197,8 @@ func (o Options) undefined(r Record, out Outcome, now time.Time) Record {
 	return r
 }
 
-// retry returns how long to wait after one more failure behind failures of them: what Retry-After asks for, else a time
-// that doubles.
+// retry returns the wait after one more failure: Retry-After, else a time that doubles with
+// failures.
 func (o Options) retry(failures int, out Outcome, now time.Time) time.Duration {
 	if d, ok := httpfield.RetryAfter(out.Header.RetryAfter, now); ok && out.Failure == FailureNone {
 		return min(max(d, o.MinRetry), o.MaxRetryAfter)
@@ -207,12 +211,12 @@ func (o Options) retry(failures int, out Outcome, now time.Time) time.Duration {
 	return d + time.Duration(unitInterval(out.Jitter)*float64(d)/4)
 }
 
-// known starts the record of an answer.
+// known starts the record of a response.
 func known(class Class, out Outcome) Record {
 	return Record{Class: class, Copy: class, Status: out.Status, FinalURL: bounded(out.URL), Redirects: out.Redirects}
 }
 
-// fresh starts a lifetime at now. It is to be refreshed when 80 to 95 % of it have passed.
+// fresh starts a lifetime at now. The refresh is due when 80 to 95 % of it have passed.
 func (r Record) fresh(now time.Time, d time.Duration, jitter float64) Record {
 	r.Fetched = storable(now)
 	r.Expires = r.Fetched.Add(d)
@@ -236,10 +240,10 @@ func bounded(s string) string {
 	return strings.Clone(s)
 }
 
-// storable returns t as it comes back from the disk: without monotonic clock and finer parts than milliseconds.
+// storable returns t as it is read back from the disk: without monotonic clock and in milliseconds.
 func storable(t time.Time) time.Time {
 	return t.Round(0).UTC().Truncate(time.Millisecond)
 }
 
-// storableFrom is the first instant from t on that is storable: what is due at t is never early.
+// storableFrom returns the first storable instant from t on, so that nothing due at t is early.
 func storableFrom(t time.Time) time.Time { return storable(t.Add(time.Millisecond - 1)) }

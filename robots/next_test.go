@@ -30,7 +30,8 @@ func good() Record {
 	return r
 }
 
-// TestNextAnswer has one row for each kind of answer: what class it is, what it says about a page, and how long.
+// TestNextAnswer has one row for each kind of response: its class, the verdict on a page, and the
+// lifetime.
 func TestNextAnswer(t *testing.T) {
 	at := func(d time.Duration) string { return begin.Add(d).Format("Mon, 02 Jan 2006 15:04:05 GMT") }
 	html := "<!DOCTYPE html>\n<html><body>Not found: nothing here</body></html>\n"
@@ -47,36 +48,59 @@ func TestNextAnswer(t *testing.T) {
 		{"200 empty", response(200, "", Header{}), ClassFound, Verdict{true, ReasonNoGroup, 0, 0}, day},
 		{"204", response(204, "", Header{}), ClassFound, Verdict{true, ReasonNoGroup, 0, 0}, day},
 		{"only comments", response(200, "# welcome\n", Header{}), ClassFound, Verdict{true, ReasonNoGroup, 0, 0}, day},
-		{"only a sitemap", response(200, "Sitemap: /s.xml\n", Header{}), ClassFound, Verdict{true, ReasonNoGroup, 0, 0}, day},
-		{"HTML instead", response(200, html, Header{ContentType: "text/html"}), ClassNotRobots, Verdict{true, ReasonNotRobots, 0, 0}, hour},
-		{"HTML with a long max-age", response(200, html, Header{CacheControl: "max-age=86400"}), ClassNotRobots, Verdict{true, ReasonNotRobots, 0, 0}, hour},
-		{"HTML served as text/html with rules in it", response(200, "<pre>\n"+rules+"</pre>", Header{ContentType: "text/html"}), ClassFound, Verdict{false, ReasonRule, 3, 0}, day},
-		{"JSON instead", response(200, `{"error": "not found"}`, Header{}), ClassNotRobots, Verdict{true, ReasonNotRobots, 0, 0}, hour},
+		{"only a sitemap", response(200, "Sitemap: /s.xml\n", Header{}), ClassFound, Verdict{true, ReasonNoGroup, 0, 0},
+			day},
+		{"HTML instead", response(200, html, Header{ContentType: "text/html"}), ClassNotRobots,
+			Verdict{true, ReasonNotRobots, 0, 0}, hour},
+		{"HTML with a long max-age", response(200, html, Header{CacheControl: "max-age=86400"}), ClassNotRobots,
+			Verdict{true, ReasonNotRobots, 0, 0}, hour},
+		{"HTML served as text/html with rules in it", response(200, "<pre>\n"+rules+"</pre>",
+			Header{ContentType: "text/html"}), ClassFound, Verdict{false, ReasonRule, 3, 0}, day},
+		{"JSON instead", response(200, `{"error": "not found"}`, Header{}), ClassNotRobots,
+			Verdict{true, ReasonNotRobots, 0, 0}, hour},
 		{"404", response(404, html, Header{}), ClassUnavailable, Verdict{true, ReasonUnavailable, 0, 0}, day},
-		{"404 with rules in its body", response(404, "User-agent: *\nDisallow: /", Header{}), ClassUnavailable, Verdict{true, ReasonUnavailable, 0, 0}, day},
-		{"410 with max-age", response(410, "", Header{CacheControl: "max-age=3600"}), ClassUnavailable, Verdict{true, ReasonUnavailable, 0, 0}, hour},
+		{"404 with rules in its body", response(404, "User-agent: *\nDisallow: /", Header{}), ClassUnavailable,
+			Verdict{true, ReasonUnavailable, 0, 0}, day},
+		{"410 with max-age", response(410, "", Header{CacheControl: "max-age=3600"}), ClassUnavailable,
+			Verdict{true, ReasonUnavailable, 0, 0}, hour},
 		{"400", response(400, "", Header{}), ClassUnavailable, Verdict{true, ReasonUnavailable, 0, 0}, day},
 		{"401", response(401, "", Header{}), ClassUnavailable, Verdict{true, ReasonUnavailable, 0, 0}, day},
 		{"403", response(403, "", Header{}), ClassUnavailable, Verdict{true, ReasonUnavailable, 0, 0}, day},
 		{"451", response(451, "", Header{}), ClassUnavailable, Verdict{true, ReasonUnavailable, 0, 0}, day},
 		{"300", response(300, "", Header{}), ClassUnavailable, Verdict{true, ReasonUnavailable, 0, 0}, day},
 
-		{"max-age", response(200, rules, Header{CacheControl: "public, max-age=7200"}), ClassFound, Verdict{false, ReasonRule, 2, 0}, 2 * hour},
-		{"max-age in quotes and capitals", response(200, rules, Header{CacheControl: `Max-Age="7200"`}), ClassFound, Verdict{false, ReasonRule, 2, 0}, 2 * hour},
-		{"max-age less Age", response(200, rules, Header{CacheControl: "max-age=7200", Age: "3600"}), ClassFound, Verdict{false, ReasonRule, 2, 0}, hour},
-		{"Age beyond max-age", response(200, rules, Header{CacheControl: "max-age=7200", Age: "36000"}), ClassFound, Verdict{false, ReasonRule, 2, 0}, 10 * minute},
-		{"the smaller of two max-age", response(200, rules, Header{CacheControl: "max-age=7200, max-age=3600"}), ClassFound, Verdict{false, ReasonRule, 2, 0}, hour},
-		{"max-age of a second", response(200, rules, Header{CacheControl: "max-age=1"}), ClassFound, Verdict{false, ReasonRule, 2, 0}, 10 * minute},
-		{"max-age of a year", response(200, rules, Header{CacheControl: "max-age=31536000"}), ClassFound, Verdict{false, ReasonRule, 2, 0}, day},
-		{"max-age that overflows", response(200, rules, Header{CacheControl: "max-age=99999999999999999999"}), ClassFound, Verdict{false, ReasonRule, 2, 0}, day},
-		{"max-age that is no number", response(200, rules, Header{CacheControl: "max-age=-5"}), ClassFound, Verdict{false, ReasonRule, 2, 0}, day},
-		{"no-store", response(200, rules, Header{CacheControl: "no-store, max-age=7200"}), ClassFound, Verdict{false, ReasonRule, 2, 0}, 10 * minute},
-		{"no-cache", response(200, rules, Header{CacheControl: "no-cache"}), ClassFound, Verdict{false, ReasonRule, 2, 0}, 10 * minute},
-		{"Expires less Date", response(200, rules, Header{Expires: at(5 * hour), Date: at(2 * hour)}), ClassFound, Verdict{false, ReasonRule, 2, 0}, 3 * hour},
-		{"Expires without Date", response(200, rules, Header{Expires: at(3 * hour)}), ClassFound, Verdict{false, ReasonRule, 2, 0}, 3 * hour},
-		{"Expires in the past", response(200, rules, Header{Expires: at(-hour)}), ClassFound, Verdict{false, ReasonRule, 2, 0}, 10 * minute},
-		{"Expires: 0", response(200, rules, Header{Expires: "0"}), ClassFound, Verdict{false, ReasonRule, 2, 0}, 10 * minute},
-		{"max-age before Expires", response(200, rules, Header{CacheControl: "max-age=7200", Expires: at(hour)}), ClassFound, Verdict{false, ReasonRule, 2, 0}, 2 * hour},
+		{"max-age", response(200, rules, Header{CacheControl: "public, max-age=7200"}), ClassFound,
+			Verdict{false, ReasonRule, 2, 0}, 2 * hour},
+		{"max-age in quotes and capitals", response(200, rules, Header{CacheControl: `Max-Age="7200"`}), ClassFound,
+			Verdict{false, ReasonRule, 2, 0}, 2 * hour},
+		{"max-age less Age", response(200, rules, Header{CacheControl: "max-age=7200", Age: "3600"}), ClassFound,
+			Verdict{false, ReasonRule, 2, 0}, hour},
+		{"Age beyond max-age", response(200, rules, Header{CacheControl: "max-age=7200", Age: "36000"}), ClassFound,
+			Verdict{false, ReasonRule, 2, 0}, 10 * minute},
+		{"the smaller of two max-age", response(200, rules, Header{CacheControl: "max-age=7200, max-age=3600"}),
+			ClassFound, Verdict{false, ReasonRule, 2, 0}, hour},
+		{"max-age of a second", response(200, rules, Header{CacheControl: "max-age=1"}), ClassFound,
+			Verdict{false, ReasonRule, 2, 0}, 10 * minute},
+		{"max-age of a year", response(200, rules, Header{CacheControl: "max-age=31536000"}), ClassFound,
+			Verdict{false, ReasonRule, 2, 0}, day},
+		{"max-age that overflows", response(200, rules, Header{CacheControl: "max-age=99999999999999999999"}),
+			ClassFound, Verdict{false, ReasonRule, 2, 0}, day},
+		{"max-age that is no number", response(200, rules, Header{CacheControl: "max-age=-5"}), ClassFound,
+			Verdict{false, ReasonRule, 2, 0}, day},
+		{"no-store", response(200, rules, Header{CacheControl: "no-store, max-age=7200"}), ClassFound,
+			Verdict{false, ReasonRule, 2, 0}, 10 * minute},
+		{"no-cache", response(200, rules, Header{CacheControl: "no-cache"}), ClassFound,
+			Verdict{false, ReasonRule, 2, 0}, 10 * minute},
+		{"Expires less Date", response(200, rules, Header{Expires: at(5 * hour), Date: at(2 * hour)}), ClassFound,
+			Verdict{false, ReasonRule, 2, 0}, 3 * hour},
+		{"Expires without Date", response(200, rules, Header{Expires: at(3 * hour)}), ClassFound,
+			Verdict{false, ReasonRule, 2, 0}, 3 * hour},
+		{"Expires in the past", response(200, rules, Header{Expires: at(-hour)}), ClassFound,
+			Verdict{false, ReasonRule, 2, 0}, 10 * minute},
+		{"Expires: 0", response(200, rules, Header{Expires: "0"}), ClassFound, Verdict{false, ReasonRule, 2, 0},
+			10 * minute},
+		{"max-age before Expires", response(200, rules, Header{CacheControl: "max-age=7200", Expires: at(hour)}),
+			ClassFound, Verdict{false, ReasonRule, 2, 0}, 2 * hour},
 	}
 	o := DefaultOptions()
 	for _, tt := range tests {
@@ -97,7 +121,7 @@ func TestNextAnswer(t *testing.T) {
 			t.Errorf("%s: refresh after %v of %v", tt.name, ahead, tt.lifetime)
 		}
 		if s := o.Standing(r, 0, begin); s.Kind != StandingAsk || !s.Until.Equal(r.Expires) || s.RefreshDue {
-			t.Errorf("%s: standing %+v", tt.name, s)
+			t.Errorf("%s: decision %+v", tt.name, s)
 		}
 	}
 }
@@ -113,7 +137,8 @@ func TestNextUnreachable(t *testing.T) {
 		{"429", response(429, "", Header{}), minute},
 		{"429, seconds", response(429, "", Header{RetryAfter: "300"}), 5 * minute},
 		{"429, date", response(429, "", Header{RetryAfter: "Sat, 21 Nov 2026 10:30:00 GMT"}), 30 * minute},
-		{"429, date of RFC 850", response(429, "", Header{RetryAfter: "Saturday, 21-Nov-26 10:30:00 GMT"}), 30 * minute},
+		{"429, date of RFC 850", response(429, "", Header{RetryAfter: "Saturday, 21-Nov-26 10:30:00 GMT"}),
+			30 * minute},
 		{"429, date of asctime", response(429, "", Header{RetryAfter: "Sat Nov 21 10:30:00 2026"}), 30 * minute},
 		{"429, date in the past", response(429, "", Header{RetryAfter: "Sat, 21 Nov 2020 10:30:00 GMT"}), minute},
 		{"429, nothing", response(429, "", Header{RetryAfter: "0"}), minute},
@@ -150,7 +175,7 @@ func TestNextUnreachable(t *testing.T) {
 		}
 		want := Standing{Kind: StandingHold, Until: begin.Add(tt.wait), Reason: ReasonUnreachable}
 		if s := o.Standing(r, 0, begin); s != want {
-			t.Errorf("%s: standing %+v, want %+v", tt.name, s, want)
+			t.Errorf("%s: decision %+v, want %+v", tt.name, s, want)
 		}
 		if s := o.Standing(r, 0, begin.Add(tt.wait)); s.Kind != StandingFetch {
 			t.Errorf("%s: after the wait %+v", tt.name, s)
@@ -158,12 +183,13 @@ func TestNextUnreachable(t *testing.T) {
 	}
 }
 
-func TestNextBackOffDoubles(t *testing.T) {
+func TestNextBackoffDoubles(t *testing.T) {
 	o := DefaultOptions()
 	for _, jitter := range []float64{0, 0.5, 1, -3, 7} {
 		var r Record
 		now := begin
-		for i, want := range []time.Duration{minute, 2 * minute, 4 * minute, 8 * minute, 16 * minute, 32 * minute, hour, hour, hour} {
+		for i, want := range []time.Duration{minute, 2 * minute, 4 * minute, 8 * minute, 16 * minute, 32 * minute, hour,
+			hour, hour} {
 			r, _ = o.Next(r, Outcome{URL: robotsURL, Failure: FailureTimeout, Jitter: jitter}, now)
 			got := r.Refresh.Sub(now)
 			if jitter > 0 && jitter <= 1 {
@@ -194,14 +220,14 @@ func TestNextForbidden(t *testing.T) {
 		}
 		want := Standing{Kind: StandingHold, Until: r.Refresh, Reason: ReasonForbidden}
 		if s := o.Standing(r, 0, begin.Add(hour)); s != want {
-			t.Errorf("%d: standing %+v, want %+v", status, s, want)
+			t.Errorf("%d: decision %+v, want %+v", status, s, want)
 		}
 		if s := o.Standing(r, 0, r.Refresh); s.Kind != StandingFetch {
-			t.Errorf("%d: standing %+v at the time to ask again", status, s)
+			t.Errorf("%d: decision %+v when the next request is due", status, s)
 		}
 		r, _ = o.Next(r, response(500, "", Header{}), begin.Add(hour))
 		if s := o.Standing(r, 0, begin.Add(hour)); s.Kind != StandingHold || !r.Rules("x").DisallowsAll() {
-			t.Errorf("%d, then 500: standing %+v", status, s)
+			t.Errorf("%d, then 500: decision %+v", status, s)
 		}
 	}
 	if r, _ := o.Next(Record{}, response(404, "", Header{}), begin); r.Class != ClassUnavailable {
@@ -247,7 +273,7 @@ func TestNextRedirect(t *testing.T) {
 	}
 }
 
-// TestNextRedirectChain follows a chain over hosts: the rules count for the origin that was asked for first.
+// TestNextRedirectChain follows a chain over hosts: the rules count for the first origin.
 func TestNextRedirectChain(t *testing.T) {
 	o := DefaultOptions()
 	record, next := Record{}, Action{URL: robotsURL}
@@ -259,7 +285,8 @@ func TestNextRedirectChain(t *testing.T) {
 			t.Fatalf("hop %d: %+v, %+v", i, record, next)
 		}
 	}
-	record, next = o.Next(record, Outcome{URL: next.URL, Redirects: next.Redirects, Status: 200, Body: rulesBody, Header: Header{ETag: `"x"`}}, begin)
+	record, next = o.Next(record, Outcome{URL: next.URL, Redirects: next.Redirects, Status: 200, Body: rulesBody,
+		Header: Header{ETag: `"x"`}}, begin)
 	if next.Kind != ActionDone || record.FinalURL != "https://h4.example.net/robots.txt" || record.Redirects != 5 {
 		t.Fatalf("%+v, %+v", record, next)
 	}
@@ -276,7 +303,8 @@ func TestNextRedirectChain(t *testing.T) {
 
 func TestNextNotModified(t *testing.T) {
 	o := DefaultOptions()
-	prev, _ := o.Next(Record{}, response(200, string(rulesBody), Header{ETag: `"1"`, LastModified: "Fri, 20 Nov 2026 00:00:00 GMT", CacheControl: "max-age=3600"}), begin)
+	prev, _ := o.Next(Record{}, response(200, string(rulesBody),
+		Header{ETag: `"1"`, LastModified: "Fri, 20 Nov 2026 00:00:00 GMT", CacheControl: "max-age=3600"}), begin)
 	if etag, modified := prev.Validators(robotsURL); etag != `"1"` || modified != "Fri, 20 Nov 2026 00:00:00 GMT" {
 		t.Fatalf("validators %q %q", etag, modified)
 	}
@@ -292,9 +320,11 @@ func TestNextNotModified(t *testing.T) {
 	if r.Expires.Sub(r.Fetched) != 2*hour || r.ETag != `"2"` {
 		t.Errorf("headers of the 304 do not count: %+v", r)
 	}
-	// A 304 from a URL that was not asked with validators means nothing, and the next request must be a plain one.
+	// A 304 from a URL that was requested without validators means nothing, and the next request
+	// must be a plain one.
 	r, _ = o.Next(prev, Outcome{URL: "https://other.example/robots.txt", Status: 304}, begin.Add(hour))
-	if etag, modified := r.Validators(robotsURL); r.Class != ClassUnreachable || etag+modified != "" || r.Copy != ClassFound {
+	if etag, modified := r.Validators(robotsURL); r.Class != ClassUnreachable || etag+modified != "" ||
+		r.Copy != ClassFound {
 		t.Errorf("304 out of place: %+v", r)
 	}
 }
@@ -308,9 +338,12 @@ func TestNextCutsBody(t *testing.T) {
 		end  string
 	}{
 		{"long body", response(200, "User-agent: *\n"+long, Header{}), "aaa\n"},
-		{"cut by the fetcher", Outcome{URL: robotsURL, Status: 200, Body: []byte("User-agent: *\nDisallow: /x\nDisallow: /part"), Truncated: true}, "/x\n"},
-		{"UTF-16", Outcome{URL: robotsURL, Status: 200, Body: utf16Of("User-agent: *\nDisallow: /x\nDisallow: /part"), Truncated: true}, "/x\n"},
-		{"one endless line", response(200, "User-agent: *\nDisallow: /"+strings.Repeat("a", MaxBody), Header{}), "User-agent: *\n"},
+		{"cut by the fetcher", Outcome{URL: robotsURL, Status: 200,
+			Body: []byte("User-agent: *\nDisallow: /x\nDisallow: /part"), Truncated: true}, "/x\n"},
+		{"UTF-16", Outcome{URL: robotsURL, Status: 200, Body: utf16Of("User-agent: *\nDisallow: /x\nDisallow: /part"),
+			Truncated: true}, "/x\n"},
+		{"one endless line", response(200, "User-agent: *\nDisallow: /"+strings.Repeat("a", MaxBody), Header{}),
+			"User-agent: *\n"},
 	}
 	for _, tt := range tests {
 		r, _ := o.Next(Record{}, tt.out, begin)
@@ -321,7 +354,8 @@ func TestNextCutsBody(t *testing.T) {
 }
 
 func TestNextDropsLongValidators(t *testing.T) {
-	r, _ := DefaultOptions().Next(Record{}, response(200, string(rulesBody), Header{ETag: strings.Repeat("e", 5000)}), begin)
+	r, _ := DefaultOptions().Next(Record{}, response(200, string(rulesBody), Header{ETag: strings.Repeat("e", 5000)}),
+		begin)
 	if r.ETag != "" {
 		t.Errorf("an etag of %d octets is kept", len(r.ETag))
 	}
@@ -330,8 +364,8 @@ func TestNextDropsLongValidators(t *testing.T) {
 	}
 }
 
-// TestRefreshIsNeverEarly: what is stored are milliseconds, and clocks are finer. The time between
-// an answer and the next request for the file is never shortened by that.
+// TestRefreshIsNeverEarly: stored times have milliseconds, and clocks are finer. That never
+// shortens the time between a response and the next request for the file.
 func TestRefreshIsNeverEarly(t *testing.T) {
 	o := DefaultOptions()
 	o.ForbiddenDenies = true
@@ -352,7 +386,7 @@ func TestRefreshIsNeverEarly(t *testing.T) {
 		} {
 			r, _ := o.Next(Record{}, tt.out, now)
 			if wait := r.Refresh.Sub(now); wait < tt.least || wait >= tt.least+time.Millisecond {
-				t.Errorf("status %d, %v behind a millisecond: asked again after %v, want %v",
+				t.Errorf("status %d, %v after a millisecond: fetched again after %v, want %v",
 					tt.out.Status, fraction, wait, tt.least)
 			}
 			if stored := storable(r.Refresh); !stored.Equal(r.Refresh) || r.Fetched.After(now) {

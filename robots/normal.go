@@ -1,11 +1,12 @@
 package robots
 
-// Both sides of a match are compared in one normal form (RFC 9309 section 2.2.2): escapes in upper case, escapes of
-// unreserved octets decoded, everything encoded that may not stand in a URI, reserved octets as they are. A raw "*"
-// or "$" means nothing in a URL, so there it is written %2A or %24; in a pattern the raw ones are the special ones.
+// Both sides of a match are compared in one normal form (RFC 9309 section 2.2.2): escapes in upper
+// case, escapes of unreserved octets decoded, octets that may not occur in a URI encoded, reserved
+// octets unchanged. A raw "*" or "$" has no special meaning in a URL, so it becomes %2A or %24
+// there; in a pattern the raw ones are special.
 //
-// The normal form of a URL ends in one "$" of its own, which no URL can hold otherwise. So the "$" at the end of a
-// pattern is an octet like any other, and nothing in the matcher has to know of it.
+// The normal form of a URL ends in one "$", which no URL can hold otherwise. So the "$" at the end
+// of a pattern is an octet like any other, and the matcher has no case for it.
 
 // octet classes
 const (
@@ -56,8 +57,8 @@ func isUnreserved(c byte) bool {
 		c == '-' || c == '.' || c == '_' || c == '~'
 }
 
-// appendEscape appends the normal form of what stands at s[i], a percent sign, and returns the index behind it. A
-// percent sign without two hexadecimal digits stands for itself.
+// appendEscape appends the normal form of the escape at s[i], a percent sign, and returns the index
+// after it. A percent sign without two hexadecimal digits is kept.
 func appendEscape[T string | []byte](dst []byte, s T, i int) ([]byte, int) {
 	if i+2 < len(s) {
 		high, low := unhex(s[i+1]), unhex(s[i+2])
@@ -118,7 +119,7 @@ func appendURI(dst []byte, uri string) []byte {
 	return append(dst, '$')
 }
 
-// isNormal tells whether a request URI is its own normal form but for the "$" at the end.
+// isNormal reports whether a request URI is its own normal form, apart from the "$" at the end.
 func isNormal(uri string) bool {
 	if uri == "" || uri[0] != '/' {
 		return false

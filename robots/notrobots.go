@@ -1,7 +1,7 @@
 package robots
 
-// notRobots tells whether an answer with status 200 is no robots.txt but a page that says "not found" or some JSON: it
-// says something outside of comments, and no line of it is a record of robots.txt.
+// notRobots reports whether a response with status 200 is no robots.txt, but a page that says "not
+// found" or some JSON: it has content outside of comments, and no line is a record of robots.txt.
 func notRobots(body []byte) bool {
 	text, _, _ := readable(body)
 	l := newLines(text)
@@ -19,7 +19,7 @@ func notRobots(body []byte) bool {
 	}
 }
 
-// isContent tells whether a line has anything outside of a comment.
+// isContent reports whether a line has anything outside of a comment.
 func isContent(line []byte) bool {
 	line = trim(line)
 	return len(line) > 0 && line[0] != '#'

@@ -6,39 +6,42 @@ import (
 	"time"
 )
 
-// Options says how the fetch of robots.txt is judged. Options are read only and may be shared by goroutines.
+// Options say how responses to requests for robots.txt are judged. They are read-only and may be
+// shared by goroutines.
 type Options struct {
-	// ForbiddenDenies makes 401 and 403 a complete disallow. RFC 9309 section 2.3.1.3 lets them count as "no file".
+	// ForbiddenDenies makes 401 and 403 a complete disallow. RFC 9309 section 2.3.1.3 lets them
+	// count as "no file".
 	ForbiddenDenies bool
 
-	// MaxRedirects is the number of redirects followed one after another; the file counts as unavailable behind
-	// them. At least 5 (RFC 9309 section 2.3.1.2).
+	// MaxRedirects is the number of redirects followed one after another. After more, the file
+	// counts as unavailable. At least 5 (RFC 9309 section 2.3.1.2).
 	MaxRedirects int
 
-	// MinLifetime and MaxLifetime bound what Cache-Control and Expires may ask for. MaxLifetime is at most 24 h
-	// (RFC 9309 section 2.4). A no-store file lives for MinLifetime.
+	// MinLifetime and MaxLifetime bound the lifetime from Cache-Control and Expires. MaxLifetime is
+	// at most 24 h (RFC 9309 section 2.4). A no-store file lives for MinLifetime.
 	MinLifetime, MaxLifetime time.Duration
 
-	// NotRobotsLifetime is the lifetime of an answer that is no robots.txt, such as an HTML page.
+	// NotRobotsLifetime is the lifetime of a response that is no robots.txt, such as an HTML page.
 	NotRobotsLifetime time.Duration
 
-	// MinRetry and MaxRetry bound the wait before an unreachable file is asked for again: it starts at MinRetry and
-	// doubles up to MaxRetry, and a random part of up to a quarter comes on top.
+	// MinRetry and MaxRetry bound the wait before the next request for an unreachable file. It
+	// starts at MinRetry and doubles up to MaxRetry, plus a random part of up to a quarter.
 	MinRetry, MaxRetry time.Duration
 
-	// MaxRetryAfter bounds what a Retry-After header may ask for.
+	// MaxRetryAfter bounds the wait from a Retry-After header.
 	MaxRetryAfter time.Duration
 
-	// DisallowFor is how long an unreachable file means complete disallow once its last good copy is older than
-	// MaxLifetime; behind it that copy counts again.
+	// DisallowFor is how long an unreachable file means complete disallow, from the time when its
+	// last good copy is older than MaxLifetime. After that the copy counts again.
 	DisallowFor time.Duration
 
-	// UndefinedAfter is the "reasonably long period" of RFC 9309 section 2.3.1.4, 30 days: behind it an unreachable file
-	// counts as unavailable where there is no copy of it and the host answers other requests.
+	// UndefinedAfter is the "reasonably long period" of RFC 9309 section 2.3.1.4, 30 days. After
+	// it, an unreachable file counts as unavailable if it has no copy and the host responds to
+	// other requests.
 	UndefinedAfter time.Duration
 
-	// ForgetCopy makes a copy count no more behind UndefinedAfter: the file then is unavailable. Else the copy
-	// goes on to count; RFC 9309 permits both.
+	// ForgetCopy ends the use of a copy after UndefinedAfter: the file then counts as unavailable.
+	// Otherwise the copy still counts; RFC 9309 permits both.
 	ForgetCopy bool
 }
 
@@ -57,10 +60,10 @@ func DefaultOptions() Options {
 	}
 }
 
-// ErrOptions is what every error of Validate wraps.
+// ErrOptions is wrapped by every error of Validate.
 var ErrOptions = errors.New("robots options")
 
-// Validate returns an error that names the first option with an impossible value.
+// Validate returns an error that names the first invalid option, or nil.
 func (o Options) Validate() error {
 	checks := []struct {
 		ok   bool
@@ -70,7 +73,8 @@ func (o Options) Validate() error {
 		{o.MinLifetime > 0, "MinLifetime must be more than 0"},
 		{o.MaxLifetime >= o.MinLifetime, "MaxLifetime must not be less than MinLifetime"},
 		{o.MaxLifetime <= 24*time.Hour, "MaxLifetime must be at most 24h"},
-		{o.NotRobotsLifetime > 0 && o.NotRobotsLifetime <= o.MaxLifetime, "NotRobotsLifetime must be more than 0 and at most MaxLifetime"},
+		{o.NotRobotsLifetime > 0 && o.NotRobotsLifetime <= o.MaxLifetime, "NotRobotsLifetime must be more than 0 and " +
+			"at most MaxLifetime"},
 		{o.MinRetry > 0, "MinRetry must be more than 0"},
 		{o.MaxRetry >= o.MinRetry, "MaxRetry must not be less than MinRetry"},
 		{o.MaxRetryAfter >= o.MaxRetry, "MaxRetryAfter must not be less than MaxRetry"},

@@ -2,30 +2,31 @@ package robots
 
 import "strings"
 
-// Policy is what a file says to one crawler, as data: everything of the groups that apply, merged. Only Rules decide
-// about URLs; the rest is there to be known, and the delays to be kept.
+// Policy is what a file says to one crawler, as data: the groups that apply, merged. Only Rules
+// decide about URLs. The rest is for information, and for the delays.
 type Policy struct {
-	Group  string  // the name that applies: one of the tokens, "*", or "" where no group does
+	Group  string  // the name that applies: one of the tokens, "*", or "" for no group
 	Agents []Agent // the user-agent lines with that name
 	Rules  []Rule  // those with a pattern, in file order
 
-	CrawlDelay  *float64     // seconds, as written; the largest where there are several; nil where there is none
-	RequestRate *RequestRate // the slowest where there are several; nil where there is none
+	CrawlDelay  *float64     // seconds, as written; the largest if there are several; nil: none
+	RequestRate *RequestRate // the slowest if there are several; nil: none
 
 	VisitTimes     []Window
 	ContentSignals []Preference
 	ContentUsage   []Preference
 }
 
-// Preference is a Content-Signal or Content-Usage record: what its author wishes to be done with the content.
+// Preference is a Content-Signal or Content-Usage record: what its author wishes for the content.
 type Preference struct {
 	Line   int
 	Value  string            // as written
-	Path   string            // the paths that it is about; "" means all
+	Path   string            // the paths it applies to; "" means all
 	Wishes map[string]string // such as "ai-train": "no"; names in lower case
 }
 
-// Policy returns what the file says to a crawler with the given tokens; which group applies is as in Compile.
+// Policy returns what the file says to a crawler with the given tokens. Compile says which group
+// applies.
 func (f *File) Policy(tokens ...string) Policy {
 	best := noRank
 	for _, g := range f.Groups {
@@ -68,7 +69,7 @@ func ranked(agents []Agent, tokens []string, rank int) []Agent {
 	return found
 }
 
-// extend adds the extensions that stand directly below one of the agents. Both are in file order.
+// extend adds the extensions directly below one of the agents. Both lists are in file order.
 func (p *Policy) extend(extensions []Extension, agents []Agent) {
 	for _, e := range extensions {
 		first, last := e.Agents[0].Line, e.Agents[len(e.Agents)-1].Line
@@ -102,7 +103,7 @@ func (p *Policy) add(e Extension) {
 	}
 }
 
-// parsePreference reads "search=yes, ai-train=no", perhaps behind a path.
+// parsePreference reads "search=yes, ai-train=no", which may follow a path.
 func parsePreference(f Field) Preference {
 	p := Preference{Line: f.Line, Value: f.Value, Wishes: map[string]string{}}
 	wishes := f.Value

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Class is what the fetch of a robots.txt came to. The numbers are stored; new ones are added at the end.
+// Class is the result of the fetch of a robots.txt. The numbers are stored; new ones are added at
+// the end.
 type Class uint8
 
 const (
@@ -37,20 +38,21 @@ func (c Class) String() string {
 	return "never fetched"
 }
 
-// Failure is why an exchange brought no complete answer. The numbers are stored; new ones are added at the end.
+// Failure is why an exchange brought no complete response. The numbers are stored; new ones are
+// added at the end.
 type Failure uint8
 
 const (
 	FailureNone     Failure = iota
 	FailureDNS              // the name could not be resolved
-	FailureConnect          // refused, reset or no route, before an answer
+	FailureConnect          // refused, reset or no route, before a response
 	FailureTLS              // handshake or certificate
 	FailureTimeout          // the deadline passed
-	FailureTransfer         // the answer broke off, or its coding is broken (gzip, chunks)
+	FailureTransfer         // the response is incomplete, or its coding is broken (gzip, chunks)
 	FailureBlocked          // the address may not be dialled
-	FailureProtocol         // the answer makes no sense: not HTTP, a 304 to a plain request
-	FailureCrowded          // a redirect leads to a host where too many requests for the robots.txt of others wait
-	FailureCrash            // what came made the crawler itself fail
+	FailureProtocol         // the response is invalid: not HTTP, or a 304 to a plain request
+	FailureCrowded          // the target of a redirect has too many robots jobs of other hosts
+	FailureCrash            // the response made the crawler itself fail
 	failureEnd
 )
 
@@ -79,38 +81,40 @@ func (f Failure) String() string {
 	return "none"
 }
 
-// Record is what is known about the robots.txt of one origin. It is plain data: copy it, store it with AppendBinary, and
-// let Options.Next make the next one. The zero value means that the file was never asked for.
+// Record is the robots record of one origin. It is plain data: copy it, store it with AppendBinary,
+// and let Options.Next make the next one. The zero value means that the file was never fetched.
 //
-// An unreachable file leaves what was known before in place: Copy, Body, FinalURL, Fetched, Expires and the
-// validators are always those of the last answer, Class, Status and Failure those of the last attempt.
+// An unreachable file changes nothing that was known before: Copy, Body, FinalURL, Fetched, Expires
+// and the validators always belong to the last response, Class, Status and Failure to the last
+// attempt.
 type Record struct {
 	Class   Class
 	Failure Failure // of the last attempt
-	Copy    Class   // what the last answer came to: ClassNone, or any class but ClassUnreachable
+	Copy    Class   // of the last response: ClassNone, or any class except ClassUnreachable
 	Cut     bool    // Body is the beginning of a longer file
 
-	Status   int    // HTTP status of the last attempt, 0 where none came
-	Body     []byte // with Copy ClassFound, at most MaxBody octets; nobody may change them
-	FinalURL string // where the answer came from, behind all redirects
+	Status   int    // HTTP status of the last attempt, 0: there was no response
+	Body     []byte // with Copy ClassFound, at most MaxBody octets; read-only
+	FinalURL string // of the response, after all redirects
 
-	Fetched time.Time // when the answer came, or was confirmed by a 304
+	Fetched time.Time // when the response arrived, or a 304 confirmed it
 	Expires time.Time // when its lifetime ends
-	Refresh time.Time // when to ask again: ahead of Expires, or after the back-off while unreachable
+	Refresh time.Time // when to fetch again: before Expires, or after the backoff while unreachable
 
-	FirstUnreachable time.Time // when the present row of failures began; zero while reachable
+	FirstUnreachable time.Time // when the failures in a row began; zero while reachable
 	Failures         int       // attempts that failed in a row
-	Redirects        int       // that led to the answer
+	Redirects        int       // that led to the response
 
 	ETag, LastModified string // validators of Body, for FinalURL only; see Validators
 }
 
-// Rules returns the rules to ask, whatever the class: those of the file, or rules that allow or disallow everything. Of
-// a file that is unreachable they are those of its last good copy; Options.Standing says whether that may be used.
+// Rules returns the rules for URLs, for any class: those of the file, or rules that allow or
+// disallow everything. For an unreachable file they are those of its last good copy;
+// Options.Standing says whether they count.
 func (r Record) Rules(tokens ...string) *Rules { return r.read(nil, tokens) }
 
-// Read is Rules and the sitemaps that the file names ([File.Sitemaps]), in one pass over the file. There are sitemaps
-// only of a file that was found, not of its last good copy.
+// Read returns Rules and the sitemaps that the file names ([File.Sitemaps]), in one pass over the
+// file. Only a file that was found has sitemaps, not its last good copy.
 func (r Record) Read(tokens ...string) (rules *Rules, urls []string) {
 	if r.Class != ClassFound {
 		return r.Rules(tokens...), nil
@@ -141,8 +145,8 @@ func (r Record) read(s *sitemaps, tokens []string) *Rules {
 	return answer(false, ReasonUnreachable)
 }
 
-// Version names a robots.txt by its content: the first half of the SHA-256 of its body, as the crawler got it. The zero
-// value means that no file stands behind the rules.
+// Version identifies the content of a robots.txt: the first half of the SHA-256 of its body, as
+// received. The zero value means that there is no file.
 type Version [16]byte
 
 // ParseVersion is the inverse of String.
@@ -164,11 +168,11 @@ func VersionOf(body []byte) (v Version) {
 // String returns the version in hexadecimal digits, as sha256sum begins.
 func (v Version) String() string { return hex.EncodeToString(v[:]) }
 
-// IsZero tells whether there is no file.
+// IsZero reports whether there is no file.
 func (v Version) IsZero() bool { return v == Version{} }
 
-// Validators returns the values of If-None-Match and If-Modified-Since to send when url is asked for, both empty where
-// the copy did not come from there.
+// Validators returns the values of If-None-Match and If-Modified-Since for a request to url. Both
+// are empty if the copy has another URL.
 func (r Record) Validators(url string) (etag, lastModified string) {
 	if r.Copy != ClassFound || url != r.FinalURL {
 		return "", ""
@@ -176,8 +180,8 @@ func (r Record) Validators(url string) (etag, lastModified string) {
 	return r.ETag, r.LastModified
 }
 
-// Forget returns the record with its lifetime at an end: the file is asked for again, in full, before the next page.
-// What it said stays, to be compared with what comes; failures do not.
+// Forget returns the record with an expired lifetime: the file is fetched again, in full, before
+// the next page. Its content stays, for comparison with the next response; its failures do not.
 func (r Record) Forget() Record {
 	if r.Copy == ClassNone {
 		return Record{}

@@ -6,8 +6,9 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// Sitemaps returns the sitemaps that the file names, resolved against base, the URL of the file, each once, in file
-// order. Only http and https URLs are among them. Sitemaps belong to no group.
+// Sitemaps returns the sitemaps that the file names, resolved against base, the URL of the file.
+// Each occurs once, in file order, and only if it is an http or https URL. Sitemaps belong to no
+// group.
 func (f *File) Sitemaps(base string) []string {
 	s := sitemaps{base: base}
 	for _, r := range f.Records {
@@ -18,14 +19,14 @@ func (f *File) Sitemaps(base string) []string {
 	return s.urls
 }
 
-// sitemaps gathers the sitemaps that a file names.
+// sitemaps collects the sitemaps that a file names.
 type sitemaps struct {
 	base string // the URL of the file
 	urls []string
 	seen map[string]bool
 }
 
-// add takes the value of a record.
+// add adds the value of a record.
 func (s *sitemaps) add(value string) {
 	if s.seen == nil {
 		s.seen = make(map[string]bool)
@@ -38,7 +39,8 @@ func (s *sitemaps) add(value string) {
 	}
 }
 
-// sitemapField returns key and value of a sitemap record. In "Sitemap https://a/b" the first colon is that of the URL.
+// sitemapField returns key and value of a sitemap record. In "Sitemap https://a/b" the first colon
+// is that of the URL.
 func sitemapField(word, value []byte) (key, text string) {
 	if i := indexBlank(word); i > 0 {
 		if k, _ := keyOf(word[:i]); k == keySitemap {
@@ -64,8 +66,8 @@ func sitemapRefs(value string) []string {
 	return words
 }
 
-// resolve returns the http or https URL that ref, found at base, leads to, in canonical form. An absolute one needs no
-// base.
+// resolve returns ref, found at base, as an http or https URL in canonical form. An absolute ref
+// needs no base.
 func resolve(base, ref string) (string, bool) {
 	u, err := weburl.Parse(ref)
 	if err != nil {
@@ -80,7 +82,8 @@ func resolve(base, ref string) (string, bool) {
 	return u.String(), true
 }
 
-// Hosts returns the values of the Host records: names that the site would rather be known by. Data only.
+// Hosts returns the values of the Host records: the names that the site prefers. They are
+// information only.
 func (f *File) Hosts() []string {
 	var all []string
 	for _, r := range f.Records {
@@ -91,15 +94,15 @@ func (f *File) Hosts() []string {
 	return all
 }
 
-// CleanParam is a Clean-param record: query parameters that do not change the page, below a path. It never changes what
-// a URL is.
+// CleanParam is a Clean-param record: query parameters that do not change the page, below a path.
+// It never changes the identity of a URL.
 type CleanParam struct {
 	Line   int
 	Params []string
 	Path   string // "" means everywhere
 }
 
-// CleanParams returns the Clean-param records. Data only.
+// CleanParams returns the Clean-param records. They are information only.
 func (f *File) CleanParams() []CleanParam {
 	var all []CleanParam
 	for _, r := range f.Records {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// The reference: RFC 9309 written down as slowly and plainly as can be, with nothing of the engine in it.
+// The reference implements RFC 9309 as slowly and plainly as possible, and shares nothing with the
+// engine.
 
 type refRule struct {
 	allow   bool
@@ -97,14 +98,16 @@ func refName(value string) string {
 		return "*"
 	}
 	name := ""
-	for i := 0; i < len(value) && strings.IndexByte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_", value[i]) >= 0; i++ {
+	for i := 0; i < len(value) && strings.IndexByte("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_",
+		value[i]) >= 0; i++ {
 		name += value[i : i+1]
 	}
 	return refLower(name)
 }
 
-// refNormal follows section 2.2.2: percent-encode what is not ASCII and what no URI may hold, decode what is unreserved.
-// In a pattern the special characters of section 2.2.3 stay, in a URL they are encoded.
+// refNormal follows section 2.2.2: percent-encode what is not ASCII and what no URI may hold,
+// decode what is unreserved. In a pattern the special characters of section 2.2.3 stay, in a URL
+// they are encoded.
 func refNormal(s string, pattern bool) string {
 	const unreserved = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 	const reserved = ":/?#[]@!$&'()*+,;="
@@ -168,7 +171,8 @@ func refMatches(pattern, path string) bool {
 	return row[len(path)]
 }
 
-// refVerdict answers by sections 2.2.1 and 2.2.2. octets is the length of the pattern that decided, 0 where none did.
+// refVerdict returns the verdict by sections 2.2.1 and 2.2.2. octets is the length of the pattern
+// that decided, 0 if none did.
 func refVerdict(body string, tokens []string, uri string) (allowed bool, octets int) {
 	if !strings.HasPrefix(uri, "/") {
 		uri = "/" + uri
@@ -208,7 +212,7 @@ func refRules(groups []refGroup, tokens []string) []refRule {
 	return nil
 }
 
-// compare holds the engine against the reference for one file and URL.
+// compare compares the engine with the reference for one file and URL.
 func compare(t *testing.T, body []byte, tokens []string, uri string) {
 	t.Helper()
 	r := Compile(body, tokens...)
@@ -220,11 +224,14 @@ func compare(t *testing.T, body []byte, tokens []string, uri string) {
 		got = len(pattern)
 	}
 	if v.Allowed != allowed || got != octets {
-		t.Fatalf("%q for %q, URL %q: %+v %q, the reference says %v by %d octets", body, tokens, uri, v, r.RuleText(v), allowed, octets)
+		t.Fatalf("%q for %q, URL %q: %+v %q, the reference says %v by %d octets", body, tokens, uri, v, r.RuleText(v),
+			allowed, octets)
 	}
 	if v.Reason == ReasonRule {
-		key, value := refSplit(strings.Split(strings.ReplaceAll(strings.ReplaceAll(string(body), "\r\n", "\n"), "\r", "\n"), "\n")[v.Line-1])
-		if refNormal(value, true) != strings.TrimPrefix(strings.TrimPrefix(r.RuleText(v), "Allow: "), "Disallow: ") || refHasPrefix(key, "allow") != v.Allowed {
+		key, value := refSplit(strings.Split(strings.ReplaceAll(strings.ReplaceAll(string(body), "\r\n", "\n"), "\r",
+			"\n"), "\n")[v.Line-1])
+		if refNormal(value, true) != strings.TrimPrefix(strings.TrimPrefix(r.RuleText(v), "Allow: "), "Disallow: ") ||
+			refHasPrefix(key, "allow") != v.Allowed {
 			t.Fatalf("%q for %q, URL %q: line %d does not hold %q", body, tokens, uri, v.Line, r.RuleText(v))
 		}
 	}
@@ -233,18 +240,23 @@ func compare(t *testing.T, body []byte, tokens []string, uri string) {
 	}
 }
 
-// comparable tells whether the reference reads a file at all: it knows neither UTF-16 nor the length limit.
+// comparable reports whether the reference can read a file: it knows neither UTF-16 nor the length
+// limit.
 func isComparable(body []byte) bool {
-	return len(body) < 4096 && !strings.HasPrefix(string(body), "\xFE\xFF") && !strings.HasPrefix(string(body), "\xFF\xFE")
+	return len(body) < 4096 && !strings.HasPrefix(string(body), "\xFE\xFF") && !strings.HasPrefix(string(body),
+		"\xFF\xFE")
 }
 
 var grammar = struct{ lines, paths, names []string }{
 	lines: []string{
-		"User-agent: %n", "User-agent: %n", "user-agent:%n # c", "Useragent : %n\r", "User-agent %n", "Disallow: %p", "Disallow: %p", "Disallow: %p",
-		"Allow: %p", "Allow: %p", "disallow:%p # c", " allow :\t%p\r", "Disallow %p", "Dissallow: %p", "Disallow:", "", "# %p", "Sitemap: %p", "Crawl-delay: 3", "x%p",
+		"User-agent: %n", "User-agent: %n", "user-agent:%n # c", "Useragent : %n\r", "User-agent %n", "Disallow: %p",
+		"Disallow: %p", "Disallow: %p",
+		"Allow: %p", "Allow: %p", "disallow:%p # c", " allow :\t%p\r", "Disallow %p", "Dissallow: %p", "Disallow:", "",
+		"# %p", "Sitemap: %p", "Crawl-delay: 3", "x%p",
 	},
 	paths: []string{
-		"/", "/", "/", "a", "b", "ab", "*", "*", "$", "?", "=", "%61", "%2F", "%2f", "%2A", "%24", "%", "%4", "é", "%C3%A9", "%c3%a9", " ", "~", "%7e", ".php", "//", "|", "%7C", "robots.txt",
+		"/", "/", "/", "a", "b", "ab", "*", "*", "$", "?", "=", "%61", "%2F", "%2f", "%2A", "%24", "%", "%4", "é",
+		"%C3%A9", "%c3%a9", " ", "~", "%7e", ".php", "//", "|", "%7C", "robots.txt",
 	},
 	names: []string{"amble", "amble", "*", "*", "Amble/1.0", "amble-news", "B", "* x", "", "amb", "*b", "9b"},
 }
@@ -272,7 +284,7 @@ func randomFile(rng *rand.Rand) string {
 	return b.String()
 }
 
-// TestDifferential holds the engine against the reference on files and URLs from a small grammar.
+// TestDifferential compares the engine with the reference on files and URLs from a small grammar.
 func TestDifferential(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9309, 2022))
 	files := 4000

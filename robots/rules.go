@@ -14,9 +14,9 @@ const (
 	ReasonNoRule             // the group that applies has no rule that matches
 	ReasonNoGroup            // no group applies
 	ReasonRobotsFile         // /robots.txt itself is always allowed
-	ReasonUnavailable        // there is no robots.txt (4xx, or unreachable for so long that it counts as such)
+	ReasonUnavailable        // there is no robots.txt (4xx, or unreachable for so long that it counts as unavailable)
 	ReasonUnreachable        // robots.txt could not be read: complete disallow
-	ReasonNotRobots          // what came is no robots.txt: an HTML page, JSON
+	ReasonNotRobots          // the response is no robots.txt: an HTML page, JSON
 	ReasonForbidden          // 401 or 403, and the option says that this is a disallow
 )
 
@@ -43,28 +43,30 @@ func (r Reason) String() string {
 	return "none"
 }
 
-// Verdict is the answer to one URL.
+// Verdict is the result of Match for one URL.
 type Verdict struct {
 	Allowed bool
 	Reason  Reason
-	Line    int   // of the rule that decided, from 1; 0 where none did
+	Line    int   // of the rule that decided, from 1; 0: no rule did
 	rule    int32 // literals first, then wildcards; meaningful with ReasonRule only
 }
 
-// Rules is what one robots.txt says to one crawler: immutable, compact, and safe for any number of readers.
+// Rules are what one robots.txt says to one crawler: immutable, compact, and safe for any number of
+// readers.
 // The zero value has no rules and allows everything.
 type Rules struct {
-	// text holds the patterns in normal form: the literals in octet order, then the wildcards by falling length.
+	// text holds the patterns in normal form: the literals in octet order, then the wildcards by
+	// descending length.
 	text      []byte
 	literals  []literal
 	wildcards []wildcard
 
-	group   string // the token that the rules were written for, "*", or empty
-	pace    *Pace  // nil: the file asks for none
-	reason  Reason // where no rule matches
-	refuse  bool   // where no rule matches: disallowed
+	group   string // the token that the rules apply to, "*", or empty
+	pace    *Pace  // nil: the file demands none
+	reason  Reason // if no rule matches
+	refuse  bool   // if no rule matches: disallowed
 	denyAll bool
-	version Version // of the file; zero where Compile was called for itself
+	version Version // of the file; zero if the caller used Compile
 }
 
 // literal is a rule without a star.
@@ -120,16 +122,17 @@ func (r *Rules) wildcardsStart() uint32 {
 	return 0
 }
 
-// Group returns the name of the group that applies, as it was asked for: one of the tokens, "*", or "" where no
-// group applies.
+// Group returns the name of the group that applies: one of the tokens, as passed to Compile, "*",
+// or "" if no group applies.
 func (r *Rules) Group() string { return r.group }
 
 // Len returns the number of distinct rules.
 func (r *Rules) Len() int { return len(r.literals) + len(r.wildcards) }
 
-// CrawlDelay returns the least time between two requests that the file asks of us at all hours: the largest
-// Crawl-delay or Request-rate of the group that applies. ok is false where the file does not say. It is never clamped,
-// except to MaxDelay, which only keeps the arithmetic of clocks from overflowing.
+// CrawlDelay returns the least time between two requests that the file demands at all hours: the
+// largest Crawl-delay or Request-rate of the group that applies. ok is false if the file demands
+// none. The delay is never clamped, except to MaxDelay, which only keeps the arithmetic of clocks
+// from overflowing.
 func (r *Rules) CrawlDelay() (d time.Duration, ok bool) {
 	if r.group == "" || r.pace == nil || r.pace.Line == 0 {
 		return 0, false
@@ -137,7 +140,7 @@ func (r *Rules) CrawlDelay() (d time.Duration, ok bool) {
 	return r.pace.Delay, true
 }
 
-// Pace returns all that the file asks of the pace of requests. Nobody may change it.
+// Pace returns the pace of requests that the file demands. Nobody may change it.
 func (r *Rules) Pace() Pace {
 	if r.group == "" || r.pace == nil {
 		return Pace{}
@@ -145,11 +148,11 @@ func (r *Rules) Pace() Pace {
 	return *r.pace
 }
 
-// DisallowsAll tells whether nothing but /robots.txt can be allowed: a bare "Disallow: /" that no allow rule can
-// beat, or a file that could not be read.
+// DisallowsAll reports whether no URL but /robots.txt can be allowed: the file has a bare
+// "Disallow: /" that no allow rule can beat, or could not be read.
 func (r *Rules) DisallowsAll() bool { return r.denyAll }
 
-// Version names the file that Record.Rules made the rules of; zero where there was none.
+// Version returns the version of the file that Record.Rules compiled, or zero if there was none.
 func (r *Rules) Version() Version { return r.version }
 
 // Size returns the bytes that the rules retain.
@@ -158,8 +161,8 @@ func (r *Rules) Size() int {
 		cap(r.wildcards)*int(unsafe.Sizeof(wildcard{}))
 }
 
-// RuleText returns the rule that decided, its pattern in normal form, or "" where no rule did. LineText has the line
-// as the file spells it.
+// RuleText returns the rule that decided, its pattern in normal form, or "" if no rule did.
+// LineText returns the line as in the file.
 func (r *Rules) RuleText(v Verdict) string {
 	if v.Reason != ReasonRule || int(v.rule) >= r.Len() {
 		return ""
@@ -176,15 +179,16 @@ func (r *Rules) RuleText(v Verdict) string {
 	return kind + string(pattern)
 }
 
-// answer returns rules that give every URL the same answer.
+// answer returns rules with the same verdict for every URL.
 func answer(allowed bool, reason Reason) *Rules {
 	return &Rules{reason: reason, refuse: !allowed, denyAll: !allowed}
 }
 
-// size is the bytes that a Pace retains.
+// size returns the bytes that a Pace retains.
 func (p *Pace) size() int {
 	if p == nil {
 		return 0
 	}
-	return int(unsafe.Sizeof(*p)) + cap(p.Rates)*int(unsafe.Sizeof(TimedRate{})) + cap(p.Visits)*int(unsafe.Sizeof(Visit{}))
+	return int(unsafe.Sizeof(*p)) + cap(p.Rates)*int(unsafe.Sizeof(TimedRate{})) +
+		cap(p.Visits)*int(unsafe.Sizeof(Visit{}))
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestSites reads robots.txt files that stood on real sites around 2007, each with what a reader would say of some URLs:
-// "+" is allowed, "-" is not.
+// TestSites reads robots.txt files of real sites of about 2007, each with the verdicts of a human
+// reader on some URLs: "+" is allowed, "-" is not.
 func TestSites(t *testing.T) {
 	tests := []struct{ site, agent, urls string }{
 		{"problogger-net", "amble", "+/ +/a"},
@@ -23,7 +23,8 @@ func TestSites(t *testing.T) {
 		{"shoemoney", "googlebot", "-/feed -/feeds -/gallery2x -/category/ +/category -/link.php?a"},
 		{"scoreboard-media", "amble", "-/cgi-bin/ +/category/ +/wp-content"},
 		{"scoreboard-media", "Googlebot", "+/cgi-bin/ -/category/ -/wp-content -/wp- +/wp -/x/feed/"},
-		{"seomoz-org", "amble", "-/blogdetail.php?ID=537 -/blogdetail.php?ID=5370 +/blogdetail.php?ID=53 -/blog?page=2 +/blog -/trackers -/ugc/author/x +/ugc"},
+		{"seomoz-org", "amble", "-/blogdetail.php?ID=537 -/blogdetail.php?ID=5370 +/blogdetail.php?ID=53 " +
+			"-/blog?page=2 +/blog -/trackers -/ugc/author/x +/ugc"},
 		{"wolf-howl", "amble", "-/?a -/a?b=c -/2004/05 +/2010/ +/a%3Fb -/terms-of-service/ +/terms-of-service"},
 		{"john-chow", "amble", "-/go/x -/feed/ +/feed"},
 		{"john-chow", "Googlebot-Image", "+/wp-content/uploads/a +/go/"},
@@ -34,7 +35,8 @@ func TestSites(t *testing.T) {
 		{"smashing-magazine", "psbot", "-/"},
 		{"smashing-magazine", "Slurp", "+/styles/a"},
 		{"gizmodo", "amble", "+/index.xml"},
-		{"gizmodo", "Googlebot", "-/index.xml +/index.xml?a -/excerpts.xml +/sitemap.xml -/a?view=rss -/?view=rss -/aview=rss +/a?view=rss2 -/x?format=rss"},
+		{"gizmodo", "Googlebot", "-/index.xml +/index.xml?a -/excerpts.xml +/sitemap.xml -/a?view=rss -/?view=rss " +
+			"-/aview=rss +/a?view=rss2 -/x?format=rss"},
 		{"lifehacker", "Googlebot", "-/index.xml -/a/b?c&view=rss +/a"},
 		{"wall-street-journal", "amble", "-/article_email/x -/PA2VJBNA4R/ +/pa2vjbna4r/"},
 		{"zdnet", "amble", "-/Ads/ +/ads/ +/i/ -/1304-x -/1317- +/1318- -/mac-ads"},
@@ -42,7 +44,8 @@ func TestSites(t *testing.T) {
 		{"ny-times", "Mediapartners-Google", "+/college/"},
 		{"youtube", "amble", "-/watch_ajax +/watch -/results?q=a -/profile -/profiles -/t/terms +/t/"},
 		{"youtube", "mediapartners-google", "+/watch_ajax"},
-		{"google", "amble", "+/searchhistory/ -/searchhistory -/search?q=a -/news +/news?output=xhtml -/news?output=xhtml& -/newsx -/? -/?q=1 +/ " +
+		{"google", "amble", "+/searchhistory/ -/searchhistory -/search?q=a -/news +/news?output=xhtml " +
+			"-/news?output=xhtml& -/newsx -/? -/?q=1 +/ " +
 			"-/m?x +/m -/m/search? +/m/search -/u/ +/u -/url?x -/pda/search?q"},
 	}
 	read := map[string]bool{}
@@ -65,9 +68,10 @@ func TestSites(t *testing.T) {
 	}
 }
 
-// TestProse reads pages that are about robots.txt as if they were one.
+// TestProse parses pages about robots.txt as if they were a robots.txt.
 func TestProse(t *testing.T) {
-	prose := "The format\n\nThe record starts with one or more User-agent lines.\n\nUser-agent\nThe name of the robot.\n\n" +
+	prose := "The format\n\nThe record starts with one or more User-agent lines.\n\nUser-agent\nThe name of " +
+		"the robot.\n\n" +
 		"For example:\n\n User-agent: *\n Disallow: /tmp/\n"
 	if r := Compile([]byte(prose), "amble"); r.Match("/tmp/x").Allowed || !r.Match("/a").Allowed {
 		t.Error("rules inside prose are parseable lines")

@@ -2,8 +2,9 @@ package robots
 
 import "strings"
 
-// RequestURI returns the path and query of a URL, without checking that it is one: the scheme, the host and the
-// fragment go, and a missing path is "/". A reference without a scheme may start with the path or with "//host".
+// RequestURI returns the path and query of a URL, without checking that it is one: the scheme, the
+// host and the fragment go, and a missing path is "/". A reference without a scheme may start with
+// the path or with "//host".
 func RequestURI(url string) string {
 	url, _, _ = strings.Cut(url, "#")
 	rest, isNetwork := strings.CutPrefix(url, "//")
@@ -21,8 +22,8 @@ func RequestURI(url string) string {
 	return "/" + rest[path:]
 }
 
-// MatchURL is Match for a whole URL; see RequestURI for what it makes of it. The crawler itself has the request URI at
-// hand and uses Match.
+// MatchURL is Match for the RequestURI of a whole URL. A crawler that has the request URI uses
+// Match.
 func (r *Rules) MatchURL(url string) Verdict {
 	return r.Match(RequestURI(url))
 }

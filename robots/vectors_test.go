@@ -32,7 +32,8 @@ func (v vector) body(t *testing.T) []byte {
 	return b
 }
 
-// readLines returns the JSON objects of a file of JSON lines. What is cut off at its ends is no object and is left out.
+// readLines returns the JSON objects of a file of JSON lines. What is cut off at its ends is no
+// object and is left out.
 func readLines[T any](t *testing.T, file string) []T {
 	f, err := os.Open(file)
 	if err != nil {

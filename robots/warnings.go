@@ -8,15 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// WarningKind says what a warning is about.
+// WarningKind is the kind of a warning.
 type WarningKind uint8
 
 const (
 	WarnIgnored   WarningKind = iota // the line is no record
 	WarnUnknown                      // the key has no meaning here
-	WarnMisspelt                     // the line was read although its key or separator is not written as it should be
+	WarnMisspelt                     // the line was read, although its key or separator is misspelt
 	WarnOutside                      // a rule or extension before the first user-agent line
-	WarnAgent                        // a name that no crawler has, or of which only the beginning counts
+	WarnAgent                        // a name that no crawler has, or one whose beginning alone counts
 	WarnPattern                      // a pattern that no URL matches
 	WarnValue                        // a value that cannot be used
 	WarnSitemap                      // a sitemap that is not absolute, or not http or https
@@ -39,7 +39,7 @@ func (k WarningKind) String() string {
 	return "warning"
 }
 
-// Warning is something in a file that its author would want to know.
+// Warning is a defect of a file that its author would want to know.
 type Warning struct {
 	Line int // 0: the file as a whole
 	Kind WarningKind
@@ -67,7 +67,8 @@ func quote(b []byte) string {
 
 var keyNames = [...]string{
 	keyUnknown:   "unknown",
-	keyUserAgent: "User-agent", keyAllow: "Allow", keyDisallow: "Disallow", keySitemap: "Sitemap", keyCrawlDelay: "Crawl-delay",
+	keyUserAgent: "User-agent", keyAllow: "Allow", keyDisallow: "Disallow", keySitemap: "Sitemap",
+	keyCrawlDelay:  "Crawl-delay",
 	keyRequestRate: "Request-rate", keyVisitTime: "Visit-time", keyContentSignal: "Content-Signal",
 	keyContentUsage: "Content-Usage", keyHost: "Host", keyCleanParam: "Clean-param",
 }
@@ -86,11 +87,11 @@ func (p *parser) encoding(enc encoding) {
 	}
 }
 
-// octets warns of what makes a line mean something else than its author sees.
+// octets warns of octets that give a line another meaning than its author sees.
 func (p *parser) octets(line []byte) {
 	switch {
 	case bytes.HasPrefix(line, []byte("\xEF\xBB\xBF")):
-		p.warn(WarnEncoding, "a byte order mark inside the file: the line is not read as it looks")
+		p.warn(WarnEncoding, "a byte order mark inside the file: the line has another meaning than it shows")
 	case bytes.IndexByte(line, 0) >= 0:
 		p.warn(WarnEncoding, "the line holds octets of value zero")
 	case !utf8.Valid(line):
@@ -106,16 +107,17 @@ func (p *parser) misspelled(word []byte, k key, colon bool) {
 	p.warn(WarnMisspelt, "%s was read as %s, but not every crawler does", quote(word), k)
 }
 
-// checkAgent warns of a name that is not what its author may think.
+// checkAgent warns of a name that has another meaning than its author may think.
 func (p *parser) checkAgent(value []byte, name string) {
 	switch {
 	case name == "*" && len(value) > 1:
-		p.warn(WarnAgent, "what follows the star is not looked at: %s", quote(value))
+		p.warn(WarnAgent, "the text after the star is ignored: %s", quote(value))
 	case name == "*" || len(name) == len(value) && name != "":
 	case len(value) == 0:
-		p.warn(WarnAgent, "no name: the group is for nobody by this line")
+		p.warn(WarnAgent, "no name: this line adds no crawler to the group")
 	case name == "":
-		p.warn(WarnAgent, "%s is no product token (letters, - and _): no crawler that keeps to RFC 9309 has this name", quote(value))
+		p.warn(WarnAgent, "%s is no product token (letters, - and _): no crawler that follows RFC 9309 has this name",
+			quote(value))
 	default:
 		p.warn(WarnAgent, "only %q of %s counts", name, quote(value))
 	}
@@ -128,7 +130,7 @@ func (p *parser) withoutRules(g *Group) {
 	}
 	line := p.line
 	p.line = g.Agents[len(g.Agents)-1].Line
-	p.warn(WarnNoRules, "no rules follow: everything is allowed to who is named here")
+	p.warn(WarnNoRules, "no rules follow: everything is allowed to these crawlers")
 	p.line = line
 }
 

@@ -11,58 +11,59 @@ import (
 	"github.com/amble-crawler/amble/robots"
 )
 
-// Options say what to look at.
+// Options select what an audit judges.
 type Options struct {
-	Since  time.Time      // requests that began before it are not judged; zero: all are
+	Since  time.Time      // requests that began earlier are not judged; zero: all are judged
 	Host   string         // only this host; empty: all
-	Robots robots.Options // as the crawl has them
+	Robots robots.Options // of the crawl
 
-	// Each is called for every request that is judged, in the order of the log, with what was found out about it; nil: nobody
-	// asks. The Request and the Finding are valid only during the call. An error ends the audit and comes through.
+	// Each is called for every judged request, in the order of the log, with its finding; nil: no
+	// calls. The Request and the Finding are valid only during the call. Run ends with an error of
+	// Each.
 	Each func(*requestlog.Request, *Finding) error
 }
 
-// MaxViolations is how many violations a Report lists. All are counted.
+// MaxViolations is the number of violations that a Report lists. All are counted.
 const MaxViolations = 1000
 
-// Report is what an audit found.
+// Report is the result of an audit.
 type Report struct {
 	Counts
 	From    time.Time           `json:"from,omitzero"` // when the first request began
 	To      time.Time           `json:"to,omitzero"`   // when the last one began
-	Lost    uint64              `json:"lost"`          // requests that the log says could not be written
+	Lost    uint64              `json:"lost"`          // requests that could not be written, according to the log
 	Damaged []requestlog.Damage `json:"damaged,omitempty"`
-	// Unfinished is the length of a record at the end of the newest file that is being written, or
-	// was at a crash.
+	// Unfinished is the length of an incomplete record at the end of the newest file, which is
+	// being written or was so at a crash.
 	Unfinished int64       `json:"unfinished_bytes,omitzero"`
 	Violations []Violation `json:"violations"` // the first MaxViolations
 
 	hosts map[string]*host
 }
 
-// Counts are what there is to count of all hosts, or of one.
+// Counts are the counts of all hosts, or of one.
 type Counts struct {
 	Requests   uint64 `json:"requests"`
 	Pages      uint64 `json:"pages"`
 	Robots     uint64 `json:"robots"`         // requests for a robots.txt
-	Failed     uint64 `json:"failed"`         // requests without an answer
-	NoEnd      uint64 `json:"no_end_known"`   // requests that were under way when the process was killed
-	Again      uint64 `json:"again"`          // requests made again since a killed process could not commit them
+	Failed     uint64 `json:"failed"`         // requests without a response
+	NoEnd      uint64 `json:"no_end_known"`   // requests in flight when the process was killed
+	Again      uint64 `json:"again"`          // requests made again because a killed process could not commit them
 	Unproven   uint64 `json:"unproven"`       // pages whose robots.txt is not in the log, or cannot be read
-	WallClock  uint64 `json:"by_wall_clock"`  // gaps that only the wall clock tells, which may have been set
-	Violations uint64 `json:"all_violations"` // as many as there are
+	WallClock  uint64 `json:"by_wall_clock"`  // gaps by the wall clock, which may have been set
+	Violations uint64 `json:"all_violations"` // of the report, listed or not
 
-	// UnprovenNoEnd are those of Unproven that were under way when the process was killed.
+	// UnprovenNoEnd counts those of Unproven that were in flight when the process was killed.
 	UnprovenNoEnd uint64 `json:"unproven_no_end_known"`
 }
 
-// Run reads the request log in a directory and judges it. It keeps about 1 KB of each host, and one file of the log at most beside
-// it, however long the log is. The log may be written meanwhile.
+// Run reads the request log in a directory and judges it. It keeps about 1 KB for each host, and
+// besides that one file of the log at most. The log may be written meanwhile.
 func Run(ctx context.Context, dir string, o Options) (*Report, error) {
 	r := &Report{Violations: []Violation{}, hosts: make(map[string]*host)}
 	j := newJudge(o.Robots)
 	s, err := requestlog.Read(dir, requestlog.Query{Since: o.Since}, func(q *requestlog.Request) error {
-		if ctx.Err() != nil { // there are files that take long for each verdict
+		if ctx.Err() != nil { // a robots.txt may take long for each verdict
 			return ctx.Err()
 		}
 		j.enter(q)
@@ -94,7 +95,7 @@ func (r *Report) host(name string) *host {
 	return h
 }
 
-// judge counts a request and finds out what is to be known of it.
+// judge counts a request and returns its finding.
 func (r *Report) judge(j *judge, q *requestlog.Request) *Finding {
 	h := r.host(q.URL.Host())
 	f := &Finding{}
@@ -143,7 +144,7 @@ func one(is bool) uint64 {
 	return 0
 }
 
-// Hosts are the hosts that were judged, those with most violations first, then by name.
+// Hosts returns the judged hosts, those with most violations first, then by name.
 func (r *Report) Hosts() []*Host {
 	var list []*Host
 	for _, name := range slices.Sorted(maps.Keys(r.hosts)) {

@@ -36,9 +36,10 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// begin begins a process, so long after the start of the machine.
+// begin begins a process, at a time since the start of the machine.
 func (w *world) begin(at time.Time, uptime time.Duration) {
-	w.process = requestlog.Process{Began: at, Uptime: uptime, Boot: "boot", Agent: "amble/1", Tokens: []string{"amble"}, Obey: true}
+	w.process = requestlog.Process{Began: at, Uptime: uptime, Boot: "boot", Agent: "amble/1", Tokens: []string{"amble"},
+		Obey: true}
 	w.open()
 }
 
@@ -61,14 +62,16 @@ func (w *world) close() {
 	}
 }
 
-// policy is a robots.txt that was fetched at a time.
+// policy returns a robots.txt that was fetched at a time.
 func policy(body string, fetched time.Time) *requestlog.Policy {
-	r := robots.Record{Class: robots.ClassFound, Copy: robots.ClassFound, Status: 200, Body: []byte(body), Fetched: fetched,
+	r := robots.Record{Class: robots.ClassFound, Copy: robots.ClassFound, Status: 200, Body: []byte(body),
+		Fetched: fetched,
 		Expires: fetched.Add(24 * time.Hour), Refresh: fetched.Add(20 * time.Hour)}
 	return &requestlog.Policy{Record: r, Version: robots.VersionOf(r.Body)}
 }
 
-// page is a request that a polite crawler makes, for others to spoil: 100 ms long, so long after the begin.
+// page writes a request of a polite crawler, 100 ms long and at a time since the begin. change may
+// spoil it.
 func (w *world) page(url string, after time.Duration, change func(*requestlog.Request)) {
 	w.t.Helper()
 	u, err := weburl.Parse(url)
@@ -76,8 +79,10 @@ func (w *world) page(url string, after time.Duration, change func(*requestlog.Re
 		w.t.Fatal(err)
 	}
 	start := w.process.Began.Add(after)
-	q := &requestlog.Request{URL: u, Address: netip.MustParseAddr("192.0.2.1"), Sent: true, Status: 200, Start: start, Decided: start.Add(-time.Millisecond),
-		End: start.Add(100 * time.Millisecond), Delay: time.Second, DelayReason: politeness.ReasonCrawlDelay, Allowed: true, Policy: policy(rules, began)}
+	q := &requestlog.Request{URL: u, Address: netip.MustParseAddr("192.0.2.1"), Sent: true, Status: 200, Start: start,
+		Decided: start.Add(-time.Millisecond),
+		End:     start.Add(100 * time.Millisecond), Delay: time.Second, DelayReason: politeness.ReasonCrawlDelay,
+		Allowed: true, Policy: policy(rules, began)}
 	if change != nil {
 		change(q)
 	}
@@ -104,7 +109,7 @@ func kindsOf(r *Report) (kinds []Kind) {
 	return kinds
 }
 
-// TestViolations: each thing that should not happen is found, and what looks like it is not.
+// TestViolations: the audit finds each violation, and nothing in requests that only look like one.
 func TestViolations(t *testing.T) {
 	const a = "http://a.test/"
 	type change = func(*requestlog.Request)
@@ -117,13 +122,16 @@ func TestViolations(t *testing.T) {
 		want []Kind
 	}{
 		{"polite", func(w *world) { w.page(a, 0, nil); w.page(a+"b", 1100*time.Millisecond, nil) }, nil},
-		{"a nanosecond early", func(w *world) { w.page(a, 0, nil); w.page(a+"b", 1100*time.Millisecond-1, nil) }, []Kind{ShortGap}},
-		{"after a long answer", func(w *world) {
+		{"a nanosecond early", func(w *world) { w.page(a, 0, nil); w.page(a+"b", 1100*time.Millisecond-1, nil) },
+			[]Kind{ShortGap}},
+		{"after a long response", func(w *world) {
 			w.page(a, 0, func(q *requestlog.Request) { q.End = q.Start.Add(5 * time.Second) })
 			w.page(a+"b", 5500*time.Millisecond, nil)
 		}, []Kind{ShortGap}},
 		{"another host", func(w *world) { w.page(a, 0, nil); w.page("http://b.test/", 0, nil) }, nil},
-		{"another port of the host", func(w *world) { w.page(a, 0, nil); w.page("http://a.test:81/", 500*time.Millisecond, nil) }, []Kind{ShortGap}},
+		{"another port of the host",
+			func(w *world) { w.page(a, 0, nil); w.page("http://a.test:81/", 500*time.Millisecond, nil) },
+			[]Kind{ShortGap}},
 		{"a robots.txt counts", func(w *world) {
 			w.page(a+"robots.txt", 0, func(q *requestlog.Request) { q.Kind = requestlog.Robots })
 			w.page(a, 500*time.Millisecond, nil)
@@ -132,8 +140,10 @@ func TestViolations(t *testing.T) {
 			w.page(a, 0, func(q *requestlog.Request) { q.Status, q.Failure, q.Sent = 0, fetch.KindRefused, false })
 			w.page(a, 500*time.Millisecond, nil)
 		}, []Kind{ShortGap}},
-		{"side by side without a delay", func(w *world) { w.page(a, 0, delayed(0)); w.page(a+"b", 50*time.Millisecond, delayed(0)) }, nil},
-		{"side by side with a delay", func(w *world) { w.page(a, 0, nil); w.page(a+"b", 50*time.Millisecond, nil) }, []Kind{ShortGap}},
+		{"side by side without a delay",
+			func(w *world) { w.page(a, 0, delayed(0)); w.page(a+"b", 50*time.Millisecond, delayed(0)) }, nil},
+		{"side by side with a delay", func(w *world) { w.page(a, 0, nil); w.page(a+"b", 50*time.Millisecond, nil) },
+			[]Kind{ShortGap}},
 		{"within a longer one", func(w *world) {
 			w.page(a+"in", 2*time.Second, nil)
 			w.page(a+"out", 0, func(q *requestlog.Request) { q.End = q.Start.Add(10 * time.Second) })
@@ -146,14 +156,15 @@ func TestViolations(t *testing.T) {
 		{"over a restart, in time though the clock was set back", func(w *world) {
 			w.page(a, 0, nil)
 			w.begin(began.Add(-time.Hour), 1+time.Second)
-			w.page(a, 100*time.Millisecond, func(q *requestlog.Request) { q.Policy = policy(rules, began.Add(-time.Hour)) })
+			w.page(a, 100*time.Millisecond,
+				func(q *requestlog.Request) { q.Policy = policy(rules, began.Add(-time.Hour)) })
 		}, nil},
 		{"over a restart, too early though the clock was set forward", func(w *world) {
 			w.page(a, 0, nil)
 			w.begin(began.Add(time.Hour), 1+time.Second)
 			w.page(a, 50*time.Millisecond, nil)
 		}, []Kind{ShortGap}},
-		{"after one that nobody saw the end of", func(w *world) {
+		{"after one without a known end", func(w *world) {
 			w.page(a, 0, nil)
 			w.begin(began.Add(5*time.Second), 1+5*time.Second)
 			w.page(a+"open", -2*time.Second, func(q *requestlog.Request) { q.End = time.Time{} })
@@ -177,36 +188,47 @@ func TestViolations(t *testing.T) {
 			w.page(a, 0, func(q *requestlog.Request) { q.Status, q.RetryAfter = 503, time.Minute })
 			w.page(a, 60*time.Second+100*time.Millisecond, nil)
 		}, nil},
-		{"under way when Retry-After came", func(w *world) {
+		{"in flight when Retry-After arrived", func(w *world) {
 			w.page(a, 0, func(q *requestlog.Request) { delayed(0)(q); q.Status, q.RetryAfter = 503, time.Minute })
 			w.page(a+"b", 50*time.Millisecond, delayed(0))
 		}, nil},
-		{"disallowed, whatever the log says", func(w *world) { w.page(a+"no/page", 0, func(q *requestlog.Request) { q.Line = 3 }) }, []Kind{Disallowed}},
+		{"disallowed, whatever the log says",
+			func(w *world) { w.page(a+"no/page", 0, func(q *requestlog.Request) { q.Line = 3 }) }, []Kind{Disallowed}},
 		{"the longer rule allows", func(w *world) { w.page(a+"no/but", 0, nil) }, nil},
 		{"a robots.txt is always allowed", func(w *world) {
 			w.page(a+"no/robots.txt", 0, func(q *requestlog.Request) { q.Kind = requestlog.Robots })
 		}, nil},
-		{"without a robots.txt", func(w *world) { w.page(a, 0, func(q *requestlog.Request) { q.Policy = nil }) }, []Kind{NoVerdict}},
+		{"without a robots.txt", func(w *world) { w.page(a, 0, func(q *requestlog.Request) { q.Policy = nil }) },
+			[]Kind{NoVerdict}},
 		{"by a robots.txt that lapsed", func(w *world) {
 			w.page(a, 0, func(q *requestlog.Request) { q.Policy = policy(rules, began.Add(-25*time.Hour)) })
 		}, []Kind{NotInForce}},
 		{"by one that is older, where the delay is long", func(w *world) {
-			w.page(a, 0, func(q *requestlog.Request) { q.Delay, q.Policy = 2*time.Hour, policy(rules, began.Add(-25*time.Hour)) })
+			w.page(a, 0, func(q *requestlog.Request) {
+				q.Delay, q.Policy = 2*time.Hour, policy(rules, began.Add(-25*time.Hour))
+			})
 		}, nil},
 		{"by one that was not found", func(w *world) {
 			w.page(a+"no", 0, func(q *requestlog.Request) {
 				q.Policy = policy("", began)
-				q.Policy.Record.Class, q.Policy.Record.Copy, q.Policy.Record.Body, q.Policy.Version = robots.ClassUnavailable, robots.ClassUnavailable, nil, robots.Version{}
+				record := &q.Policy.Record
+				record.Class, record.Copy, record.Body = robots.ClassUnavailable, robots.ClassUnavailable, nil
+				q.Policy.Version = robots.Version{}
 			})
 		}, nil},
 		{"by one that could not be read", func(w *world) {
 			w.page(a, 0, func(q *requestlog.Request) {
-				q.Policy = &requestlog.Policy{Record: robots.Record{Class: robots.ClassUnreachable, FirstUnreachable: began, Refresh: began.Add(time.Hour), Failures: 1}}
+				q.Policy = &requestlog.Policy{Record: robots.Record{Class: robots.ClassUnreachable,
+					FirstUnreachable: began, Refresh: began.Add(time.Hour), Failures: 1}}
 			})
 		}, []Kind{Disallowed, NotInForce}},
-		{"faster than its Crawl-delay", func(w *world) { w.page(a, 0, func(q *requestlog.Request) { q.Delay = 999 * time.Millisecond }) }, []Kind{SlowDelay}},
+		{"faster than its Crawl-delay",
+			func(w *world) { w.page(a, 0, func(q *requestlog.Request) { q.Delay = 999 * time.Millisecond }) },
+			[]Kind{SlowDelay}},
 		{"outside of Visit-time", func(w *world) {
-			w.page(a, 0, func(q *requestlog.Request) { q.Policy = policy("User-agent: *\nVisit-time: 0200-0600\n", began) })
+			w.page(a, 0, func(q *requestlog.Request) {
+				q.Policy = policy("User-agent: *\nVisit-time: 0200-0600\n", began)
+			})
 		}, []Kind{WrongHour}},
 		{"within Visit-time", func(w *world) {
 			w.page(a, 0, func(q *requestlog.Request) {
@@ -226,12 +248,14 @@ func TestViolations(t *testing.T) {
 	}
 }
 
-// TestReport: what is counted, and of which host.
+// TestReport: the counts, and the hosts that they belong to.
 func TestReport(t *testing.T) {
 	w := newWorld(t)
 	w.page("http://a.test/robots.txt", 0, func(q *requestlog.Request) { q.Kind = requestlog.Robots })
 	w.page("http://a.test/1", 1200*time.Millisecond, nil)
-	w.page("http://a.test/2", 2301*time.Millisecond, func(q *requestlog.Request) { q.Status, q.Failure = 0, fetch.KindReset })
+	w.page("http://a.test/2", 2301*time.Millisecond, func(q *requestlog.Request) {
+		q.Status, q.Failure = 0, fetch.KindReset
+	})
 	w.page("http://b.test/no", 3*time.Second, nil)
 	newer := policy(rules+"# newer\n", began)
 	w.begin(began.Add(10*time.Second), 1+10*time.Second)
@@ -248,10 +272,12 @@ func TestReport(t *testing.T) {
 		t.Fatalf("hosts: %+v", hosts)
 	}
 	a := hosts[1]
-	if g := a.Smallest; g == nil || g.Seconds != 1 || g.Delay != 1 || g.Reason != "crawl-delay" || !g.Exact || !g.At.Equal(began.Add(11*time.Second)) {
+	if g := a.Smallest; g == nil || g.Seconds != 1 || g.Delay != 1 || g.Reason != "crawl-delay" || !g.Exact ||
+		!g.At.Equal(began.Add(11*time.Second)) {
 		t.Errorf("smallest gap %+v", a.Smallest)
 	}
-	if len(a.Versions) != 2 || a.Versions[0].Pages != 3 || a.Versions[1].Pages != 2 || a.Versions[1].Version != newer.Version.String() ||
+	if len(a.Versions) != 2 || a.Versions[0].Pages != 3 || a.Versions[1].Pages != 2 ||
+		a.Versions[1].Version != newer.Version.String() ||
 		a.Versions[0].Class != "found" || a.Versions[1].Origin != "http://a.test" {
 		t.Errorf("versions %+v", a.Versions)
 	}
@@ -262,13 +288,14 @@ func TestReport(t *testing.T) {
 	if err != nil || only.Requests != 1 || len(only.Hosts()) != 1 {
 		t.Errorf("of one host: %+v, %v", only, err)
 	}
-	since, err := Run(context.Background(), w.dir, Options{Since: began.Add(11 * time.Second), Robots: robots.DefaultOptions()})
+	since, err := Run(context.Background(), w.dir,
+		Options{Since: began.Add(11 * time.Second), Robots: robots.DefaultOptions()})
 	if err != nil || since.Requests != 2 || since.Counts.Violations != 0 || since.Hosts()[0].Smallest == nil {
 		t.Errorf("since then: %+v, %v", since, err)
 	}
 }
 
-// TestEach: what is told about single requests, and that an error ends it.
+// TestEach: the findings of single requests. An error of Each ends the audit.
 func TestEach(t *testing.T) {
 	w := newWorld(t)
 	w.page("http://a.test/no/but", 0, func(q *requestlog.Request) { q.RetryAfter = time.Second })
@@ -279,15 +306,17 @@ func TestEach(t *testing.T) {
 		return nil
 	}})
 	l := lines[0]
-	if l.Rule != "Allow: /no/but" || l.RuleLine != 3 || !*l.Allowed || l.Verdict != "rule" || l.Gap != nil || l.DelayLine != 4 ||
-		l.DelayText != "Crawl-delay: 1" || l.RetryAfter != 1 || l.Method != "GET" || l.Agent != "amble/1" || l.Seconds != 0.1 {
+	if l.Rule != "Allow: /no/but" || l.RuleLine != 3 || !*l.Allowed || l.Verdict != "rule" || l.Gap != nil ||
+		l.DelayLine != 4 || l.DelayText != "Crawl-delay: 1" || l.RetryAfter != 1 || l.Method != "GET" || l.Agent != "amble/1" ||
+		l.Seconds != 0.1 {
 		t.Errorf("%+v", l)
 	}
 	if l = lines[1]; l.Gap == nil || *l.Gap != 1.9 || !l.Exact || l.Verdict != "no rule" || l.Rule != "" {
 		t.Errorf("%+v", l)
 	}
 	enough := errors.New("enough")
-	if _, err := Run(context.Background(), w.dir, Options{Each: func(*requestlog.Request, *Finding) error { return enough }}); !errors.Is(err, enough) {
+	if _, err := Run(context.Background(), w.dir,
+		Options{Each: func(*requestlog.Request, *Finding) error { return enough }}); !errors.Is(err, enough) {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -301,7 +330,8 @@ func TestEach(t *testing.T) {
 	}
 }
 
-// TestUnproven: where the log had no room for a robots.txt, the pages that it allowed are neither proven nor a violation.
+// TestUnproven: if the log had no room for a robots.txt, its pages are neither proven nor a
+// violation.
 func TestUnproven(t *testing.T) {
 	w := newWorld(t)
 	o := requestlog.Options{MaxSize: requestlog.MinSize}
@@ -321,8 +351,8 @@ func TestUnproven(t *testing.T) {
 	}
 }
 
-// TestNoFileAtKill: a page that was under way at a kill names no robots.txt where there was none.
-// What was known of the origin then judges it.
+// TestNoFileAtKill: a page in flight at a kill names no robots.txt if there was none. The last
+// known state of the origin then judges it.
 func TestNoFileAtKill(t *testing.T) {
 	gone := policy("", began)
 	gone.Record.Class, gone.Record.Copy = robots.ClassUnavailable, robots.ClassUnavailable
@@ -342,7 +372,8 @@ func TestNoFileAtKill(t *testing.T) {
 	}
 }
 
-// TestDamagedLog: an audit says what of the log it could not read, in the newest file too.
+// TestDamagedLog: an audit reports the parts of the log that it could not read, also in the newest
+// file.
 func TestDamagedLog(t *testing.T) {
 	w := newWorld(t)
 	for i := range 3000 {
@@ -365,7 +396,8 @@ func TestDamagedLog(t *testing.T) {
 	}
 }
 
-// TestManyViolations: the list is bounded, the count is not; and so are the versions of a host.
+// TestManyViolations: the list of violations and the versions of a host are bounded; the count is
+// not.
 func TestManyViolations(t *testing.T) {
 	w := newWorld(t)
 	for i := range MaxViolations + 50 {
@@ -381,8 +413,8 @@ func TestManyViolations(t *testing.T) {
 	}
 }
 
-// TestPolicyThatPanics: a robots.txt at which amble panics leaves its pages unproven, and the audit
-// goes on.
+// TestPolicyThatPanics: pages whose robots.txt makes amble panic are unproven, and the audit goes
+// on.
 func TestPolicyThatPanics(t *testing.T) {
 	j := newJudge(robots.DefaultOptions())
 	u, err := weburl.Parse("http://a.test/")

@@ -14,7 +14,7 @@ import (
 	"github.com/amble-crawler/amble/robots"
 )
 
-// BenchmarkRun audits a long log. heap-B/host is what the report keeps of each host.
+// BenchmarkRun audits a long log. heap-B/host is the memory of the report for each host.
 func BenchmarkRun(b *testing.B) {
 	for _, c := range []struct{ hosts, requests int }{{1000, 200_000}, {100_000, 1_000_000}} {
 		b.Run(fmt.Sprintf("hosts=%d/requests=%d", c.hosts, c.requests), func(b *testing.B) {
@@ -24,7 +24,8 @@ func BenchmarkRun(b *testing.B) {
 			var r *Report
 			for b.Loop() {
 				var err error
-				if r, err = Run(context.Background(), dir, Options{Robots: robots.DefaultOptions()}); err != nil || r.Counts.Violations > 0 {
+				if r, err = Run(context.Background(), dir, Options{Robots: robots.DefaultOptions()}); err != nil ||
+					r.Counts.Violations > 0 {
 					b.Fatalf("%+v, %v", r.Counts, err)
 				}
 			}
@@ -45,19 +46,23 @@ func heap() float64 {
 // writeLog writes requests to one host after the other, a second apart for each of them.
 func writeLog(b *testing.B, dir string, hosts, requests int) {
 	b.Helper()
-	l, err := requestlog.Open(dir, requestlog.DefaultOptions(), requestlog.Process{Began: began, Uptime: 1, Boot: "boot", Tokens: []string{"amble"}, Obey: true})
+	l, err := requestlog.Open(dir, requestlog.DefaultOptions(),
+		requestlog.Process{Began: began, Uptime: 1, Boot: "boot", Tokens: []string{"amble"}, Obey: true})
 	if err != nil {
 		b.Fatal(err)
 	}
 	p := policy(rules, began)
 	for i := range requests {
 		end := began.Add(time.Duration(i) * 2 * time.Second / time.Duration(hosts))
-		u, err := weburl.Parse(fmt.Sprintf("http://www.host%d.example/articles/2026/a-title-of-some-length-%d", i%hosts, i))
+		u, err := weburl.Parse(fmt.Sprintf("http://www.host%d.example/articles/2026/a-title-of-some-length-%d",
+			i%hosts, i))
 		if err != nil {
 			b.Fatal(err)
 		}
-		err = l.Append(&requestlog.Request{URL: u, Address: netip.AddrFrom4([4]byte{192, 0, byte(i % hosts / 256), byte(i % hosts)}), Sent: true, Status: 200,
-			Start: end.Add(-100 * time.Millisecond), Decided: end.Add(-101 * time.Millisecond), End: end, Bytes: 20_000, Delay: time.Second,
+		err = l.Append(&requestlog.Request{URL: u,
+			Address: netip.AddrFrom4([4]byte{192, 0, byte(i % hosts / 256), byte(i % hosts)}), Sent: true, Status: 200,
+			Start: end.Add(-100 * time.Millisecond), Decided: end.Add(-101 * time.Millisecond), End: end, Bytes: 20_000,
+			Delay:       time.Second,
 			DelayReason: politeness.ReasonCrawlDelay, Allowed: true, Policy: p})
 		if err != nil {
 			b.Fatal(err)

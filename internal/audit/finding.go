@@ -6,39 +6,39 @@ import (
 	"github.com/amble-crawler/amble/robots"
 )
 
-// Finding is what an audit found out about one request.
+// Finding is the result of an audit for one request.
 type Finding struct {
-	HasGap bool          // there is a request to the host before it
-	Gap    time.Duration // since that one ended; negative: they were under way together
+	HasGap bool          // there is an earlier request to the host
+	Gap    time.Duration // since that request ended; negative: both were in flight
 	Exact  bool          // Gap was measured by a clock that nobody can set
 
-	Verdict   robots.Verdict // of the robots package, now; of pages whose robots.txt is known
-	Rule      string         // the line of the robots.txt that decides, as it is written; "" where none does
-	DelayLine int            // the line of the robots.txt that asks for the longest delay; 0: none does
-	DelayText string         // as it is written
+	Verdict   robots.Verdict // by the robots package of now; for pages whose robots.txt is known
+	Rule      string         // the line of the robots.txt that decides, as written; "": none does
+	DelayLine int            // the line of the robots.txt with the longest delay; 0: none
+	DelayText string         // as written
 	Unproven  bool           // the robots.txt that allowed the page is not in the log
 
 	Violations []Violation
 
-	class  string         // what the fetch of the robots.txt came to
-	visits []robots.Visit // the hours that it allows
+	class  string         // of the robots record
+	visits []robots.Visit // the hours of the robots.txt
 }
 
-// Kind says what should not have happened.
+// Kind is the kind of a violation.
 type Kind string
 
 // The kinds of violations.
 const (
-	ShortGap    Kind = "gap"          // less than the delay in force since the request before
-	EarlyReturn Kind = "retry-after"  // before the time at which the host asked to be asked again
+	ShortGap    Kind = "gap"          // less than the delay in force since the last request
+	EarlyReturn Kind = "retry-after"  // before the time that the host's Retry-After named
 	NoVerdict   Kind = "no-verdict"   // a page without a robots.txt that allows it
 	Disallowed  Kind = "disallowed"   // a page that its robots.txt disallows
-	NotInForce  Kind = "not-in-force" // a page allowed by a robots.txt that was to be asked for again first
-	SlowDelay   Kind = "crawl-delay"  // the delay in force was less than the robots.txt asks for
-	WrongHour   Kind = "visit-time"   // outside of the hours that the robots.txt allows
+	NotInForce  Kind = "not-in-force" // a page allowed by a robots.txt that had to be fetched again first
+	SlowDelay   Kind = "crawl-delay"  // the delay in force was less than the robots.txt demands
+	WrongHour   Kind = "visit-time"   // outside of the hours of the robots.txt
 )
 
-// Violation is something that should not have happened.
+// Violation is a request that broke a rule.
 type Violation struct {
 	Kind Kind      `json:"kind"`
 	Host string    `json:"host"`

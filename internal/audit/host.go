@@ -9,13 +9,13 @@ import (
 	"github.com/amble-crawler/amble/robots"
 )
 
-// Host is what was found out about a host.
+// Host is the result of an audit for one host.
 type Host struct {
 	Host string `json:"host"`
 	Counts
 	First    time.Time `json:"first"` // when its first request began
 	Last     time.Time `json:"last"`
-	Smallest *Gap      `json:"smallest_gap,omitempty"` // between two requests, where a delay was in force; nil: there are not two
+	Smallest *Gap      `json:"smallest_gap,omitempty"` // between two requests with a delay in force; nil: none
 	Versions []Version `json:"robots_versions"`        // the newest MaxVersions
 	Older    int       `json:"older_robots_versions,omitempty"`
 }
@@ -23,7 +23,7 @@ type Host struct {
 // Gap is the time from the end of one request to the start of the next.
 type Gap struct {
 	Seconds float64   `json:"seconds"`
-	Delay   float64   `json:"delay_seconds"` // that was in force
+	Delay   float64   `json:"delay_seconds"` // in force
 	Reason  string    `json:"delay_reason"`
 	Exact   bool      `json:"exact"` // false: by the wall clock
 	At      time.Time `json:"at"`
@@ -31,10 +31,10 @@ type Gap struct {
 
 // Version is a robots.txt that allowed pages.
 type Version struct {
-	Version string    `json:"version"` // the begin of the SHA-256 of its body; empty: there was no file
-	Class   string    `json:"class"`   // what the fetch of it came to
+	Version string    `json:"version"` // the start of the SHA-256 of its body; empty: there was no file
+	Class   string    `json:"class"`   // of the robots record
 	Origin  string    `json:"origin"`
-	First   time.Time `json:"first"` // when the first page that it allowed was asked for
+	First   time.Time `json:"first"` // when the first page that it allowed was requested
 	Last    time.Time `json:"last"`
 	Pages   uint64    `json:"pages"`
 
@@ -42,28 +42,28 @@ type Version struct {
 	origin  weburl.Origin
 }
 
-// MaxVersions is how many versions of robots.txt files a Host lists.
+// MaxVersions is the number of versions of robots.txt files that a Host lists.
 const MaxVersions = 16
 
-// host is a Host and what the next request to it is held against.
+// host is a Host with the state that its next request is compared with.
 type host struct {
 	Host
-	asked     bool
+	seen      bool
 	ended     requestlog.Instant // the latest end
 	started   requestlog.Instant // the latest start
-	delay     time.Duration      // that was in force at it
-	answered  requestlog.Instant // when a Retry-After came
-	notBefore requestlog.Instant // that it asked for
+	delay     time.Duration      // in force at the latest start
+	answered  requestlog.Instant // when the latest Retry-After arrived
+	notBefore requestlog.Instant // the time that it named
 	origin    weburl.Origin
-	origins   bool // there is more than one
+	origins   bool // the host has more than one origin
 }
 
-// ledgerGrain is how exactly the start of a request is known that only the start ledger tells of.
+// ledgerGrain is the precision of a start that is known only from the start ledger.
 const ledgerGrain = time.Millisecond
 
-// gap holds a request against the one before it.
+// gap compares a request with the one before it.
 func (h *host) gap(q *requestlog.Request, f *Finding) {
-	if !h.asked {
+	if !h.seen {
 		return
 	}
 	start := q.StartedAt()
@@ -73,16 +73,20 @@ func (h *host) gap(q *requestlog.Request, f *Finding) {
 	f.HasGap = true
 	f.Gap, f.Exact = start.Sub(h.ended)
 	if since, _ := start.Sub(h.started); since < 0 {
-		// The one before in the log began after this one, and ended before it: it is that which came too early.
+		// The request before this one in the log began later and ended earlier: that one came too
+		// early.
 		if early, _ := h.started.Sub(q.EndedAt()); h.delay > 0 && early < h.delay {
-			f.violated(ShortGap, fmt.Sprintf("another request began while this one was under way, and %v were in force", h.delay))
+			f.violated(ShortGap, fmt.Sprintf("another request began while this one was in flight, and the delay in "+
+				"force was %v", h.delay))
 		}
 	} else if q.Delay > 0 && f.Gap < q.Delay {
-		f.violated(ShortGap, fmt.Sprintf("%v after the end of the request before; %v were in force (%s)%s", f.Gap, q.Delay, q.DelayReason, byClock(f.Exact)))
+		f.violated(ShortGap, fmt.Sprintf("%v after the end of the last request; the delay in force was %v (%s)%s",
+			f.Gap, q.Delay, q.DelayReason, byClock(f.Exact)))
 	}
 	h.early(start, f)
 	if q.Delay > 0 && (h.Smallest == nil || f.Gap.Seconds() < h.Smallest.Seconds) {
-		h.Smallest = &Gap{Seconds: f.Gap.Seconds(), Delay: q.Delay.Seconds(), Reason: q.DelayReason.String(), Exact: f.Exact, At: q.Start}
+		h.Smallest = &Gap{Seconds: f.Gap.Seconds(), Delay: q.Delay.Seconds(), Reason: q.DelayReason.String(),
+			Exact: f.Exact, At: q.Start}
 	}
 }
 
@@ -93,7 +97,8 @@ func byClock(exact bool) string {
 	return ", by the wall clock"
 }
 
-// early holds a request against the Retry-After of an answer before it. Those that were under way when it came could not know of it.
+// early compares a request with an earlier Retry-After. Requests in flight when it arrived are
+// exempt.
 func (h *host) early(start requestlog.Instant, f *Finding) {
 	if h.notBefore.IsZero() {
 		return
@@ -104,8 +109,8 @@ func (h *host) early(start requestlog.Instant, f *Finding) {
 	}
 }
 
-// hours holds a request against the Visit-time of its robots.txt. Where a host has several origins, with files of their own, they may contradict
-// each other: then it is not judged.
+// hours compares a request with the Visit-time of its robots.txt. If a host has several origins,
+// their files may contradict each other: then it is not judged.
 func (h *host) hours(q *requestlog.Request, f *Finding) {
 	if h.origins || f.visits == nil || q.End.IsZero() {
 		return
@@ -116,10 +121,11 @@ func (h *host) hours(q *requestlog.Request, f *Finding) {
 		}
 	}
 	v := f.visits[0]
-	f.violated(WrongHour, fmt.Sprintf("line %d of its robots.txt asks for visits from %s to %s UTC", v.Line, v.Window.From, v.Window.To))
+	f.violated(WrongHour, fmt.Sprintf("line %d of its robots.txt allows requests from %s to %s UTC only", v.Line,
+		v.Window.From, v.Window.To))
 }
 
-// open tells whether a window is open at a time.
+// open reports whether a window is open at a time.
 func open(w robots.Window, at time.Time) bool {
 	from, to := w.Minutes()
 	now := 60*at.Hour() + at.Minute()
@@ -129,7 +135,7 @@ func open(w robots.Window, at time.Time) bool {
 	return now >= from || now < to
 }
 
-// pass takes note of a request, for the next one to be held against.
+// pass records a request, for comparison with the next one.
 func (h *host) pass(q *requestlog.Request) {
 	if later(q.EndedAt(), h.ended) {
 		h.ended = q.EndedAt()
@@ -140,8 +146,8 @@ func (h *host) pass(q *requestlog.Request) {
 	if until := q.EndedAt().Add(q.RetryAfter); q.RetryAfter > 0 && later(until, h.notBefore) {
 		h.answered, h.notBefore = q.EndedAt(), until
 	}
-	h.origins = h.origins || h.asked && h.origin != q.URL.Origin()
-	h.origin, h.asked = q.URL.Origin(), true
+	h.origins = h.origins || h.seen && h.origin != q.URL.Origin()
+	h.origin, h.seen = q.URL.Origin(), true
 }
 
 func later(a, b requestlog.Instant) bool {
@@ -152,7 +158,7 @@ func later(a, b requestlog.Instant) bool {
 	return d > 0
 }
 
-// note takes down when the host was asked, and what allowed it.
+// note records when the host was requested, and which robots.txt allowed it.
 func (h *host) note(q *requestlog.Request, f *Finding) {
 	if h.First.IsZero() {
 		h.First = q.Start
@@ -173,7 +179,8 @@ func (h *host) note(q *requestlog.Request, f *Finding) {
 		h.Versions = append(h.Versions[:0], h.Versions[1:]...)
 		h.Older++
 	}
-	v := Version{Class: f.class, Origin: origin.String(), First: q.Start, Last: q.Start, Pages: 1, version: q.Policy.Version, origin: origin}
+	v := Version{Class: f.class, Origin: origin.String(), First: q.Start, Last: q.Start, Pages: 1,
+		version: q.Policy.Version, origin: origin}
 	if !q.Policy.Version.IsZero() {
 		v.Version = q.Policy.Version.String()
 	}

@@ -9,13 +9,13 @@ import (
 	"github.com/amble-crawler/amble/robots"
 )
 
-// judge puts pages to the robots package again.
+// judge matches pages with the robots package again.
 type judge struct {
 	o        robots.Options
 	process  *requestlog.Process // of the file that is being read
 	versions map[robots.Version]*requestlog.Policy
 	before   map[robots.Version]*requestlog.Policy // of the file before
-	// absent says of origins that there was no robots.txt, where that is what came last.
+	// absent holds the origins whose last known state is that there was no robots.txt.
 	absent   map[weburl.Origin]*requestlog.Policy
 	compiled map[*requestlog.Policy]*compiled
 	bytes    int
@@ -25,10 +25,10 @@ type judge struct {
 type compiled struct {
 	rules  *robots.Rules
 	record robots.Record
-	delay  string // the line that asks for the longest delay
+	delay  string // the line with the longest delay
 }
 
-// maxCompiled bounds the bytes of rules that are kept to be asked again.
+// maxCompiled bounds the bytes of rules that are kept for more requests.
 const maxCompiled = 64 << 20
 
 func newJudge(o robots.Options) *judge {
@@ -38,7 +38,7 @@ func newJudge(o robots.Options) *judge {
 	}
 }
 
-// enter takes note of the files that a request brings. Each file of the log has a Process of its own.
+// enter records the robots.txt of a request. Each file of the log has a Process of its own.
 func (j *judge) enter(q *requestlog.Request) {
 	if q.Process != j.process {
 		j.process = q.Process
@@ -58,7 +58,7 @@ func (j *judge) enter(q *requestlog.Request) {
 	}
 }
 
-// rulesOf is the origin whose rules a request is about.
+// rulesOf returns the origin whose rules a request is for.
 func rulesOf(q *requestlog.Request) weburl.Origin {
 	if q.For != (weburl.Origin{}) {
 		return q.For
@@ -66,10 +66,11 @@ func rulesOf(q *requestlog.Request) weburl.Origin {
 	return q.URL.Origin()
 }
 
-// decisionGrain is how exactly the times of a robots.txt are stored.
+// decisionGrain is the precision of the stored times of a robots.txt.
 const decisionGrain = time.Millisecond
 
-// rules judges a page. One whose robots.txt makes amble panic is not proven; the others are judged.
+// rules judges a page. A page whose robots.txt makes amble panic is unproven; the others are
+// judged.
 func (j *judge) rules(q *requestlog.Request, f *Finding) {
 	defer func() {
 		if recover() != nil {
@@ -77,7 +78,7 @@ func (j *judge) rules(q *requestlog.Request, f *Finding) {
 		}
 	}()
 	p := q.Policy
-	if p == nil && q.End.IsZero() { // the start ledger names no robots.txt where there was none
+	if p == nil && q.End.IsZero() { // the start ledger names no robots.txt if there was none
 		p = j.absent[q.URL.Origin()]
 	}
 	if p == nil {
@@ -88,7 +89,7 @@ func (j *judge) rules(q *requestlog.Request, f *Finding) {
 		return
 	}
 	if p.Record.Class == robots.ClassNone {
-		if p = j.named(p.Version); p == nil {
+		if p = j.policyOf(p.Version); p == nil {
 			f.Unproven = q.Kind == requestlog.Page
 			return
 		}
@@ -116,10 +117,11 @@ func (j *judge) rules(q *requestlog.Request, f *Finding) {
 		return
 	}
 	if pace.Delay > q.Delay {
-		f.violated(SlowDelay, fmt.Sprintf("line %d of its robots.txt asks for %v between requests; %v were in force", pace.Line, pace.Delay, q.Delay))
+		f.violated(SlowDelay, fmt.Sprintf("line %d of its robots.txt demands %v between requests; the delay in force "+
+			"was %v", pace.Line, pace.Delay, q.Delay))
 	}
 	if s := j.o.Standing(c.record, q.Delay, q.Decided.Add(-decisionGrain)); s.Kind != robots.StandingAsk {
-		f.violated(NotInForce, fmt.Sprintf("what was known of its robots.txt, from %s, was to be asked for again first%s",
+		f.violated(NotInForce, fmt.Sprintf("its robots.txt, fetched at %s, had to be fetched again first%s",
 			c.record.Fetched.UTC().Format(time.RFC3339), disobedient(q)))
 	}
 }
@@ -131,15 +133,16 @@ func disobedient(q *requestlog.Request) string {
 	return " (robots.obey was false)"
 }
 
-// named finds the policy that a request without an end names by its version: its process had it in its last file.
-func (j *judge) named(v robots.Version) *requestlog.Policy {
+// policyOf returns the policy that a request without an end names by its version. Its process had
+// that in this or the last file.
+func (j *judge) policyOf(v robots.Version) *requestlog.Policy {
 	if p := j.versions[v]; p != nil {
 		return p
 	}
 	return j.before[v]
 }
 
-// compile makes rules of a policy; nil where the log lacks its body.
+// compile returns the rules of a policy, or nil if the log lacks its body.
 func (j *judge) compile(p *requestlog.Policy) *compiled {
 	if c, known := j.compiled[p]; known {
 		return c

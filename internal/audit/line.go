@@ -6,7 +6,7 @@ import (
 	"github.com/amble-crawler/amble/internal/requestlog"
 )
 
-// Line is one request with what was found out about it, as it is printed and sent.
+// Line is one request with its finding, as it is printed and sent.
 type Line struct {
 	At         time.Time `json:"at"` // when it began
 	Host       string    `json:"host"`
@@ -14,29 +14,29 @@ type Line struct {
 	Method     string    `json:"method"`
 	URL        string    `json:"url"`
 	Kind       string    `json:"kind"`                // page, robots
-	For        string    `json:"for,omitempty"`       // the origin whose robots.txt is wanted, where that is another one
-	Status     int       `json:"status,omitempty"`    // of the answer; 0: none came
-	Failure    string    `json:"failure,omitempty"`   // why none came
-	NoEnd      bool      `json:"no_end,omitempty"`    // nobody saw its end: the process was killed
-	Again      bool      `json:"again,omitempty"`     // made again since a killed process could not commit it
-	Seconds    float64   `json:"seconds"`             // that it took
+	For        string    `json:"for,omitempty"`       // the origin that the robots.txt is for, if it is another one
+	Status     int       `json:"status,omitempty"`    // of the response; 0: there was none
+	Failure    string    `json:"failure,omitempty"`   // why there was no response
+	NoEnd      bool      `json:"no_end,omitempty"`    // its end is unknown: the process was killed
+	Again      bool      `json:"again,omitempty"`     // made again because a killed process could not commit it
+	Seconds    float64   `json:"seconds"`             // duration
 	Bytes      uint64    `json:"bytes"`               // received
 	Agent      string    `json:"user_agent"`          // sent
-	RetryAfter float64   `json:"retry_after_seconds"` // that the answer asked for; 0: none
+	RetryAfter float64   `json:"retry_after_seconds"` // of the response; 0: none
 
-	Gap        *float64 `json:"gap_seconds"`   // since the request to the host before had ended; null: there is none
+	Gap        *float64 `json:"gap_seconds"`   // since the end of the last request to the host; null: there was none
 	Exact      bool     `json:"gap_exact"`     // false: by the wall clock
-	Delay      float64  `json:"delay_seconds"` // that was in force
-	Reason     string   `json:"delay_reason"`  // the sign that asked for it
+	Delay      float64  `json:"delay_seconds"` // in force
+	Reason     string   `json:"delay_reason"`  // the sign that decides it
 	DelayLine  int      `json:"delay_line,omitempty"`
 	DelayText  string   `json:"delay_text,omitempty"` // that line of the robots.txt
 	WaitReason string   `json:"wait_reason"`          // the sign that the host waited for last
 
-	Allowed  *bool  `json:"allowed,omitempty"` // by the robots.txt in force, as judged now; null: a robots.txt, or not known any more
+	Allowed  *bool  `json:"allowed,omitempty"` // by the robots.txt in force, judged now; null: a robots.txt, or unknown
 	Verdict  string `json:"verdict,omitempty"` // why: rule, no rule, unavailable...
 	Rule     string `json:"rule,omitempty"`    // the line that decides
 	RuleLine int    `json:"rule_line,omitempty"`
-	Version  string `json:"robots_version,omitempty"` // the begin of the SHA-256 of the robots.txt
+	Version  string `json:"robots_version,omitempty"` // the start of the SHA-256 of the robots.txt
 
 	Violations []Violation `json:"violations,omitempty"`
 }
@@ -44,9 +44,12 @@ type Line struct {
 // NewLine describes a request.
 func NewLine(q *requestlog.Request, f *Finding) Line {
 	l := Line{
-		At: q.Start, Host: q.URL.Host(), Address: q.Address.String(), Method: q.Method.String(), URL: q.URL.String(), Kind: q.Kind.String(),
-		For: q.For.String(), Status: q.Status, NoEnd: q.End.IsZero(), Again: q.Again, Bytes: q.Bytes, Agent: q.Process.Agent,
-		RetryAfter: q.RetryAfter.Seconds(), Exact: f.Exact, Delay: max(q.Delay, 0).Seconds(), Reason: q.DelayReason.String(), WaitReason: q.Reason.String(),
+		At: q.Start, Host: q.URL.Host(), Address: q.Address.String(), Method: q.Method.String(), URL: q.URL.String(),
+		Kind: q.Kind.String(),
+		For:  q.For.String(), Status: q.Status, NoEnd: q.End.IsZero(), Again: q.Again, Bytes: q.Bytes,
+		Agent:      q.Process.Agent,
+		RetryAfter: q.RetryAfter.Seconds(), Exact: f.Exact, Delay: max(q.Delay, 0).Seconds(),
+		Reason: q.DelayReason.String(), WaitReason: q.Reason.String(),
 		DelayLine: f.DelayLine, DelayText: f.DelayText, Violations: f.Violations,
 	}
 	if !l.NoEnd {

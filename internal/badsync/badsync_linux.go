@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Install makes every sync of this process, from now to its end, fail with EIO if fails says so.
-// fails is called for one sync at a time with how it is made and its number among those that are
-// made so, from 1. It may not sync itself. No privileges are needed. An error means that the system
-// does not let it.
+// Install makes every sync of this process, from now to its end, fail with EIO if fails returns
+// true. fails is called for one sync at a time, with its system call and its number among those of
+// this call, from 1. It may not sync itself. Install needs no privileges. It returns an error if
+// the system does not allow it.
 //
-// The kernel asks about each such call over a seccomp listener, which a goroutine of this process
-// answers.
+// For each such call, the kernel sends a request over a seccomp listener, and a goroutine of this
+// process replies.
 func Install(fails func(c Call, n int) bool) error {
 	filter := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // the number of the system call
@@ -41,7 +41,7 @@ func Install(fails func(c Call, n int) bool) error {
 	return nil
 }
 
-// question is struct seccomp_notif. Only what is used has a name.
+// question is struct seccomp_notif. Only the fields in use have names.
 type question struct {
 	id     uint64
 	_      [2]uint32
@@ -57,7 +57,7 @@ type reply struct {
 	flags uint32
 }
 
-// goOn is SECCOMP_USER_NOTIF_FLAG_CONTINUE: the system call is made after all.
+// goOn is SECCOMP_USER_NOTIF_FLAG_CONTINUE: the system call continues.
 const goOn = 1
 
 func answer(listener uintptr, fails func(c Call, n int) bool) {

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child syncs a file four times, of which the third has to fail.
+// child syncs a file four times. The third sync has to fail.
 func child(path string) int {
 	f, err := os.Create(path)
 	if err != nil {

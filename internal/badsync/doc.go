@@ -1,12 +1,12 @@
-// Package badsync makes syncs fail in the process that asks for it, as those of a failing disk do,
-// so that tests can see what a program does then.
+// Package badsync makes syncs fail in its process, like those of a failing disk, so that tests can
+// check what a program does then.
 package badsync
 
-// Call is how a file is synced.
+// Call is the system call that syncs a file.
 type Call int
 
 // The system calls that sync a file.
 const (
 	Fdatasync Call = iota // of the database for each commit
-	Fsync                 // of all else
+	Fsync                 // of all other files
 )

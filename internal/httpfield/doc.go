@@ -1,3 +1,3 @@
-// Package httpfield reads what header fields of HTTP say: seconds, dates, how long to wait, and what
-// counts where a server sends a field on several lines. Its functions are pure.
+// Package httpfield reads the values of HTTP header fields: seconds, dates, waits, and the line
+// that counts if a server sends a field on several lines. Its functions are pure.
 package httpfield

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Settle leaves one line of each field of a response that can count only once, where a server sends
-// several: that which asks for the most (Retry-After, Age, Expires), the last one that says a type
-// (Content-Type; so do browsers), none where they contradict each other (Location, ETag, Last-Modified,
-// Date). The lines of Cache-Control become one. Other fields stay as they are.
+// Settle leaves one line of each field of a response that can count only once, if a server sends
+// several: the longest wait or age (Retry-After, Age), the earliest date (Expires), the last valid
+// type (Content-Type, as in browsers), and none if they contradict each other (Location, ETag,
+// Last-Modified, Date). It joins the lines of Cache-Control. Other fields stay unchanged.
 func Settle(h http.Header, now time.Time) {
 	for _, field := range [...]struct {
 		name   string
@@ -32,14 +32,14 @@ func Settle(h http.Header, now time.Time) {
 	}
 }
 
-// longest is the line that asks for the longest wait, the first one where none is understood.
+// longest returns the line with the longest wait, or the first line if none is valid.
 func longest(lines []string, now time.Time) string {
 	return slices.MaxFunc(lines, func(a, b string) int {
 		return compareWaits(a, b, now)
 	})
 }
 
-// compareWaits orders lines by how long they ask to wait; what is not understood asks for nothing.
+// compareWaits orders lines by their wait. An invalid line means no wait.
 func compareWaits(a, b string, now time.Time) int {
 	wait := func(line string) time.Duration {
 		if d, ok := RetryAfter(line, now); ok {
@@ -50,7 +50,8 @@ func compareWaits(a, b string, now time.Time) int {
 	return int(min(max(wait(a)-wait(b), -1), 1))
 }
 
-// soonest is the line with the earliest date. What is no date has passed (RFC 9111, section 5.3).
+// soonest returns the line with the earliest date. An invalid date is in the past (RFC 9111,
+// section 5.3).
 func soonest(lines []string, now time.Time) string {
 	return slices.MinFunc(lines, func(a, b string) int {
 		first, ok := Date(a, now)
@@ -65,10 +66,10 @@ func soonest(lines []string, now time.Time) string {
 	})
 }
 
-// joined is one line with the items of all (RFC 9110, section 5.3).
+// joined returns one line with the items of all (RFC 9110, section 5.3).
 func joined(lines []string, _ time.Time) string { return strings.Join(lines, ", ") }
 
-// lastType is the last line that is a media type (Fetch standard, "extract a MIME type").
+// lastType returns the last line that is a media type (Fetch standard, "extract a MIME type").
 func lastType(lines []string, _ time.Time) string {
 	for _, line := range slices.Backward(lines) {
 		if media, _, err := mime.ParseMediaType(line); err == nil && strings.Contains(media, "/") && media != "*/*" {
@@ -78,7 +79,7 @@ func lastType(lines []string, _ time.Time) string {
 	return lines[0]
 }
 
-// agreed is what all lines say; "" where they differ.
+// agreed returns the value of all lines, or "" if they differ.
 func agreed(lines []string, _ time.Time) string {
 	for _, line := range lines {
 		if line != lines[0] {

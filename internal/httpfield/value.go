@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// blanks may stand around a value (RFC 9110, section 5.6.3).
+// blanks may surround a value (RFC 9110, section 5.6.3).
 const blanks = " \t"
 
-// Seconds reads a number of seconds, 0 or more. A fraction, which no field should have and some do,
-// is rounded up. What no Duration can hold is the longest Duration.
+// Seconds reads a number of seconds, 0 or more. It rounds a fraction up, which no field should have
+// but some do. A number beyond the range of Duration is the longest Duration.
 func Seconds(value string) (time.Duration, bool) {
 	whole, fraction, _ := strings.Cut(strings.Trim(value, blanks), ".")
 	if whole == "" || strings.Trim(whole, "0123456789") != "" || strings.Trim(fraction, "0123456789") != "" {
@@ -27,8 +27,8 @@ func Seconds(value string) (time.Duration, bool) {
 	return time.Duration(n) * time.Second, true
 }
 
-// Date reads a date in any of the three forms of RFC 9110, section 5.6.7. A year of two digits is that
-// of the century that now makes likely. UTC is taken for GMT, and no other zone.
+// Date reads a date in any of the three forms of RFC 9110, section 5.6.7. now decides the century
+// of a year of two digits. UTC counts as GMT; other zones are invalid.
 func Date(value string, now time.Time) (time.Time, bool) {
 	value = strings.Trim(value, blanks)
 	if before, ok := strings.CutSuffix(value, " UTC"); ok {
@@ -44,8 +44,8 @@ func Date(value string, now time.Time) (time.Time, bool) {
 	return t, err == nil
 }
 
-// century chooses the century of a year of two digits: a date that seems to be more than 50 years
-// ahead is in the past (RFC 9110, section 5.6.7).
+// century chooses the century of a year of two digits: a date more than 50 years ahead is in the
+// past (RFC 9110, section 5.6.7).
 func century(t, now time.Time) time.Time {
 	limit := now.AddDate(50, 0, 0)
 	for t.After(limit) {
@@ -57,9 +57,9 @@ func century(t, now time.Time) time.Time {
 	return t
 }
 
-// RetryAfter reads the value of Retry-After (RFC 9110, section 10.2.3): seconds, or a date, which counts
-// from now. It returns how long to wait and whether the value was understood. A date in the past is 0;
-// what no Duration can hold is the longest Duration.
+// RetryAfter reads the value of Retry-After (RFC 9110, section 10.2.3): seconds, or a date,
+// relative to now. It returns the time to wait and whether the value is valid. A date before now is
+// 0. A time beyond the range of Duration is the longest Duration.
 func RetryAfter(value string, now time.Time) (time.Duration, bool) {
 	if d, ok := Seconds(value); ok {
 		return d, true
@@ -71,8 +71,8 @@ func RetryAfter(value string, now time.Time) (time.Duration, bool) {
 	return max(t.Sub(now), 0), true
 }
 
-// IsRedirect reports whether a status leads elsewhere, to the target that Location names (RFC 9110,
-// section 15.4).
+// IsRedirect reports whether a status is a redirect to the target in Location (RFC 9110, section
+// 15.4).
 func IsRedirect(status int) bool {
 	switch status {
 	case 301, 302, 303, 307, 308:

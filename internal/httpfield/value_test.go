@@ -71,7 +71,8 @@ func TestRetryAfter(t *testing.T) {
 }
 
 func FuzzRetryAfter(f *testing.F) {
-	for _, v := range []string{"120", "-1", "1.5", "Fri, 20 Nov 2026 13:01:00 GMT", "Friday, 20-Nov-26 13:01:00 GMT", "Fri Nov 20 13:01:00 2026", "x"} {
+	for _, v := range []string{"120", "-1", "1.5", "Fri, 20 Nov 2026 13:01:00 GMT", "Friday, 20-Nov-26 13:01:00 GMT",
+		"Fri Nov 20 13:01:00 2026", "x"} {
 		f.Add(v, int64(1_795_179_600))
 	}
 	f.Fuzz(func(t *testing.T, value string, seconds int64) {
@@ -80,7 +81,8 @@ func FuzzRetryAfter(f *testing.F) {
 		if d < 0 || !ok && d != 0 {
 			t.Fatalf("%q at %v: %v %v", value, now, d, ok)
 		}
-		h := http.Header{"Retry-After": {value, "60"}, "Expires": {value, "0"}, "Content-Type": {value, "text/html"}, "Location": {value, "/"}}
+		h := http.Header{"Retry-After": {value, "60"}, "Expires": {value, "0"}, "Content-Type": {value, "text/html"},
+			"Location": {value, "/"}}
 		Settle(h, now)
 		if got, _ := RetryAfter(h.Get("Retry-After"), now); got < max(d, time.Minute) {
 			t.Errorf("%q and 60 came to %q", value, h.Get("Retry-After"))
@@ -100,7 +102,7 @@ func TestIsRedirect(t *testing.T) {
 	}
 }
 
-// Whatever the order of the lines, the strictest counts.
+// The strictest line counts, in any order of the lines.
 func TestSettle(t *testing.T) {
 	now := time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
 	for _, tt := range []struct {
@@ -113,7 +115,8 @@ func TestSettle(t *testing.T) {
 		{"Retry-After", []string{"soon", "0"}, "0"},
 		{"Retry-After", []string{"99999999999999999999", "5"}, "99999999999999999999"},
 		{"Age", []string{"5", "7200"}, "7200"},
-		{"Expires", []string{"Fri, 20 Nov 2026 14:00:00 GMT", "Fri, 20 Nov 2026 13:30:00 GMT"}, "Fri, 20 Nov 2026 13:30:00 GMT"},
+		{"Expires", []string{"Fri, 20 Nov 2026 14:00:00 GMT", "Fri, 20 Nov 2026 13:30:00 GMT"},
+			"Fri, 20 Nov 2026 13:30:00 GMT"},
 		{"Expires", []string{"Fri, 20 Nov 2026 14:00:00 GMT", "0"}, "0"},
 		{"Location", []string{"/a", "/b"}, ""},
 		{"Location", []string{"/a", "/a"}, "/a"},
@@ -143,7 +146,8 @@ func TestSettle(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tt.name, h.Get(tt.name), tt.want)
 		}
 	}
-	h := http.Header{"Set-Cookie": {"a=1", "b=2"}, "X-Robots-Tag": {"noindex", "nofollow"}, "Link": {"<a>", "<b>"}, "Content-Type": {"text/html"}}
+	h := http.Header{"Set-Cookie": {"a=1", "b=2"}, "X-Robots-Tag": {"noindex", "nofollow"}, "Link": {"<a>", "<b>"},
+		"Content-Type": {"text/html"}}
 	want := maps.Clone(h)
 	if Settle(h, now); !maps.EqualFunc(h, want, slices.Equal) {
 		t.Errorf("%v, want %v", h, want)

@@ -19,13 +19,13 @@ type Conn struct {
 	abrupt bool // Close resets
 }
 
-// Read is net.Conn's.
+// Read implements net.Conn.
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.in.read(p)
 	return n, c.blame("read", err)
 }
 
-// Write is net.Conn's.
+// Write implements net.Conn.
 func (c *Conn) Write(p []byte) (int, error) {
 	n, err := c.out.write(p)
 	return n, c.blame("write", err)
@@ -38,8 +38,7 @@ func (c *Conn) blame(op string, err error) error {
 	return &net.OpError{Op: op, Net: "tcp", Source: c.local, Addr: c.remote, Err: err}
 }
 
-// Close ends the connection: what was written before still arrives, unless SetLinger(0) says
-// otherwise.
+// Close ends the connection. Bytes written before still arrive, unless SetLinger(0) was called.
 func (c *Conn) Close() error {
 	err := c.blame("close", net.ErrClosed)
 	c.once.Do(func() {
@@ -54,19 +53,19 @@ func (c *Conn) Close() error {
 	return err
 }
 
-// CloseWrite ends the direction to the other end alone.
+// CloseWrite ends the direction to the other end.
 func (c *Conn) CloseWrite() error {
 	c.out.end()
 	return nil
 }
 
-// SetLinger makes Close reset the connection where it is 0, as that of net.TCPConn does.
+// SetLinger(0) makes Close reset the connection, as for net.TCPConn.
 func (c *Conn) SetLinger(seconds int) error {
 	c.abrupt = seconds == 0
 	return nil
 }
 
-// reset ends the connection as a machine does that knows nothing of it.
+// reset ends the connection like a machine that does not know it.
 func (c *Conn) reset() {
 	c.abrupt = true
 	_ = c.Close()
@@ -74,26 +73,26 @@ func (c *Conn) reset() {
 
 func reset() error { return os.NewSyscallError("read", syscall.ECONNRESET) }
 
-// LocalAddr is net.Conn's, a *net.TCPAddr.
+// LocalAddr implements net.Conn. It returns a *net.TCPAddr.
 func (c *Conn) LocalAddr() net.Addr { return c.local }
 
-// RemoteAddr is net.Conn's, a *net.TCPAddr.
+// RemoteAddr implements net.Conn. It returns a *net.TCPAddr.
 func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 
-// SetDeadline is net.Conn's.
+// SetDeadline implements net.Conn.
 func (c *Conn) SetDeadline(t time.Time) error {
 	c.in.readBy(t)
 	c.out.writeBy(t)
 	return nil
 }
 
-// SetReadDeadline is net.Conn's.
+// SetReadDeadline implements net.Conn.
 func (c *Conn) SetReadDeadline(t time.Time) error {
 	c.in.readBy(t)
 	return nil
 }
 
-// SetWriteDeadline is net.Conn's.
+// SetWriteDeadline implements net.Conn.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
 	c.out.writeBy(t)
 	return nil

@@ -11,23 +11,23 @@ import (
 	"time"
 )
 
-// Options say how good a network is. The zero value has no latency and no limit.
+// Options are the properties of a network. The zero value has no latency and no limit.
 type Options struct {
 	Latency time.Duration // from one end of a connection to the other
-	// Rate is how many bytes a second the line of the clients carries, all connections together, in
-	// the direction to them. 0: no limit.
+	// Rate is the number of bytes a second that the line of the clients carries in the direction to
+	// them, over all connections. 0: no limit.
 	Rate int64
 }
 
-// Network connects clients with listeners. Its methods may be called by any goroutine.
+// Network connects clients with listeners. Any goroutine may call its methods.
 type Network struct {
 	o Options
 
 	mu        sync.Mutex // guards what follows; nothing blocks under it
 	listeners map[netip.AddrPort]*listener
 	silent    map[netip.Addr]bool
-	port      uint16    // the last one that was given to a listener or a client
-	free      time.Time // when the line of the clients has carried what is under way
+	port      uint16    // the last port of a listener or a client
+	free      time.Time // when the line of the clients has carried all bytes in flight
 }
 
 // New returns a network without listeners.
@@ -37,17 +37,17 @@ func New(o Options) *Network {
 	}
 }
 
-// firstPort is where the ports begin that the network itself gives out.
+// firstPort is the first port that the network itself assigns.
 const firstPort = 32768
 
-// Silence makes an address answer nothing: whoever dials it waits for as long as he can.
+// Silence makes an address unresponsive: a dial to it waits until it is cancelled.
 func (n *Network) Silence(a netip.Addr) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.silent[a] = true
 }
 
-// Listen listens on an address and port, as net.Listen does; port 0 takes one that is free there.
+// Listen listens on an address and port, as net.Listen does; port 0 means any free port.
 func (n *Network) Listen(network, address string) (net.Listener, error) {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -67,7 +67,7 @@ func (n *Network) Listen(network, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// nextPortLocked is a port that no listener has.
+// nextPortLocked returns a port without a listener.
 func (n *Network) nextPortLocked() uint16 {
 	for {
 		if n.port++; n.port < firstPort {
@@ -83,8 +83,8 @@ func (n *Network) nextPortLocked() uint16 {
 	}
 }
 
-// Dial connects with a listener, as net.Dialer.DialContext does. It takes two latencies. Where
-// nobody listens the connection is refused.
+// Dial connects to a listener, as net.Dialer.DialContext does. It takes two latencies. Without a
+// listener, the connection is refused.
 func (n *Network) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -137,7 +137,7 @@ func sleepUntil(ctx context.Context, at time.Time) error {
 	}
 }
 
-// connect makes both ends of a connection.
+// connect returns both ends of a new connection.
 func (n *Network) connect(client, server netip.AddrPort) (near, far *Conn) {
 	up := newStream(func(int) time.Time { return time.Now().Add(n.o.Latency) })
 	down := newStream(func(bytes int) time.Time {
@@ -149,11 +149,11 @@ func (n *Network) connect(client, server netip.AddrPort) (near, far *Conn) {
 	return &Conn{in: down, out: up, local: a, remote: b}, &Conn{in: up, out: down, local: b, remote: a}
 }
 
-// headerBytes is what a packet takes on the line besides its content.
+// headerBytes is the size of a packet's headers on the line.
 const headerBytes = 60
 
-// arrivalLocked is when bytes that leave a server now are at the client, behind all that is under
-// way.
+// arrivalLocked returns when bytes that leave a server now arrive at the client, after all bytes in
+// flight.
 func (n *Network) arrivalLocked(bytes int) time.Time {
 	now := time.Now()
 	if n.o.Rate > 0 {
@@ -166,10 +166,10 @@ func (n *Network) arrivalLocked(bytes int) time.Time {
 	return now.Add(n.o.Latency)
 }
 
-// backlog is how many connections may wait for Accept.
+// backlog is the number of connections that may wait for Accept.
 const backlog = 1024
 
-// listener is a place where connections arrive.
+// listener accepts connections at one address.
 type listener struct {
 	network *Network
 	at      netip.AddrPort
@@ -178,7 +178,7 @@ type listener struct {
 	closed  chan struct{}
 }
 
-// Accept is net.Listener's.
+// Accept implements net.Listener.
 func (l *listener) Accept() (net.Conn, error) {
 	select {
 	case <-l.closed:
@@ -188,7 +188,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close ends the listener. Connections that nobody has accepted are reset.
+// Close ends the listener and resets connections that were not accepted.
 func (l *listener) Close() error {
 	err := fmt.Errorf("close %v: %w", l.at, net.ErrClosed)
 	l.once.Do(func() {
@@ -209,5 +209,5 @@ func (l *listener) Close() error {
 	return err
 }
 
-// Addr is where the listener listens, a *net.TCPAddr.
+// Addr returns the address of the listener, a *net.TCPAddr.
 func (l *listener) Addr() net.Addr { return net.TCPAddrFromAddrPort(l.at) }

@@ -31,7 +31,7 @@ func bubble(t *testing.T, o Options, f func(t *testing.T, n *Network, l net.List
 	})
 }
 
-// pair is a connection: the client's end and the server's.
+// pair returns both ends of a connection.
 func pair(t *testing.T, n *Network, l net.Listener) (client, server net.Conn) {
 	t.Helper()
 	client, err := n.Dial(t.Context(), "tcp", here)
@@ -96,7 +96,7 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// TestWriterWaits: a writer is at most a window ahead of its reader, and goes on when that reads.
+// TestWriterWaits: a writer is at most a window ahead of its reader, and continues when that reads.
 func TestWriterWaits(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, n *Network, l net.Listener) {
 		client, server := pair(t, n, l)
@@ -146,7 +146,8 @@ func TestDeadlines(t *testing.T) {
 		}
 		_ = server.SetWriteDeadline(start.Add(time.Hour))
 		written, err := server.Write(make([]byte, 1<<20))
-		if took := time.Since(start); !errors.Is(err, os.ErrDeadlineExceeded) || written < maxBuffered || took != time.Hour {
+		if took := time.Since(start); !errors.Is(err, os.ErrDeadlineExceeded) || written < maxBuffered ||
+			took != time.Hour {
 			t.Errorf("%d bytes, %v after %v", written, err, took)
 		}
 	})
@@ -203,7 +204,7 @@ func TestEnds(t *testing.T) {
 	})
 }
 
-// TestHTTP: net/http serves and asks over the network.
+// TestHTTP: net/http serves and fetches over the network.
 func TestHTTP(t *testing.T) {
 	bubble(t, Options{Latency: time.Second}, func(t *testing.T, n *Network, l net.Listener) {
 		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -15,17 +15,17 @@ type stream struct {
 	arrival func(bytes int) time.Time // when bytes that are written now can be read
 
 	mu       sync.Mutex // guards what follows
-	moved    sync.Cond  // something below has changed
+	moved    sync.Cond  // a field below has changed
 	segments []segment  // written and not read, in order
 	buffered int        // bytes in them
-	ended    time.Time  // when the end arrives; zero: the writer goes on
+	ended    time.Time  // when the end arrives; zero: the stream has not ended
 	failed   error      // of both ends
-	gone     bool       // nobody reads any more
+	gone     bool       // the reader has gone
 	reader   deadline
 	writer   deadline
 }
 
-// segment is what one packet carries.
+// segment is the content of one packet.
 type segment struct {
 	at   time.Time // when it can be read
 	data []byte
@@ -33,7 +33,7 @@ type segment struct {
 
 const (
 	maxSegment  = 1448     // bytes of a packet
-	maxBuffered = 64 << 10 // bytes that may be under way before the writer waits
+	maxBuffered = 64 << 10 // bytes that may be in flight before the writer waits
 )
 
 func newStream(arrival func(int) time.Time) *stream {
@@ -42,7 +42,7 @@ func newStream(arrival func(int) time.Time) *stream {
 	return s
 }
 
-// deadline is a bound on waiting.
+// deadline bounds a wait.
 type deadline struct {
 	at    time.Time // zero: none
 	timer *time.Timer
@@ -50,7 +50,7 @@ type deadline struct {
 
 func (d *deadline) passed() bool { return !d.at.IsZero() && !time.Now().Before(d.at) }
 
-// set moves a deadline, and wakes who waits when it has passed.
+// set moves a deadline, and wakes the waiting goroutines when it has passed.
 func (s *stream) set(d *deadline, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +65,7 @@ func (s *stream) set(d *deadline, at time.Time) {
 	s.moved.Broadcast()
 }
 
-// wakeLocked wakes who waits, at an instant.
+// wakeLocked wakes the waiting goroutines at an instant.
 func (s *stream) wakeLocked(at time.Time) *time.Timer {
 	return time.AfterFunc(time.Until(at), func() {
 		s.mu.Lock()
@@ -77,7 +77,7 @@ func (s *stream) wakeLocked(at time.Time) *time.Timer {
 func (s *stream) readBy(at time.Time)  { s.set(&s.reader, at) }
 func (s *stream) writeBy(at time.Time) { s.set(&s.writer, at) }
 
-// write waits for room and puts bytes under way.
+// write waits for room and sends bytes.
 func (s *stream) write(p []byte) (written int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +148,7 @@ func (s *stream) takeLocked(p []byte) int {
 	return n
 }
 
-// waitLocked waits until something changes, or until an instant; zero: there is none.
+// waitLocked waits until a field changes, or until an instant; zero: no instant.
 func (s *stream) waitLocked(until time.Time) {
 	if until.IsZero() {
 		s.moved.Wait()
@@ -159,7 +159,7 @@ func (s *stream) waitLocked(until time.Time) {
 	timer.Stop()
 }
 
-// end says that the writer has written all.
+// end records that the writer has written everything.
 func (s *stream) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -169,7 +169,7 @@ func (s *stream) end() {
 	}
 }
 
-// fail breaks the stream: what has not been read is lost.
+// fail breaks the stream. Bytes that were not read are lost.
 func (s *stream) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,7 +177,7 @@ func (s *stream) fail(err error) {
 	s.moved.Broadcast()
 }
 
-// abandon says that nobody reads any more.
+// abandon records that the reader has gone.
 func (s *stream) abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +185,7 @@ func (s *stream) abandon() {
 	s.moved.Broadcast()
 }
 
-// unread reports whether bytes are under way that nobody has read.
+// unread reports whether bytes are in flight that were not read.
 func (s *stream) unread() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,12 +2,13 @@ package revisit
 
 import "time"
 
-// The two rules move an interval by what each visit finds. Their constants are the defaults of the crawlers
+// Both rules adjust an interval after each visit. Their constants are the defaults of the crawlers
 // that they come from.
 
-// nutch is AdaptiveFetchSchedule of Nutch 1.x with the values of its nutch-default.xml: longer by 0.4 after a visit
-// without a change, shorter by 0.2 after one with, and where the page tells when it changed, the next visit
-// tries to keep step with that. It returns the interval to keep and the wait for the next visit.
+// nutch is AdaptiveFetchSchedule of Nutch 1.x with the values of its nutch-default.xml: longer by
+// 0.4 after a visit without a change, shorter by 0.2 after one with a change. If the page says when
+// it changed, the next visit tries to keep step with that. It returns the interval to keep and the
+// wait for the next visit.
 func nutch(interval time.Duration, v *Visit, r *Rule) (keep, next time.Duration) {
 	const longer, shorter, step = 0.4, 0.2, 0.3
 	switch v.Change {
@@ -26,7 +27,7 @@ func nutch(interval time.Duration, v *Visit, r *Rule) (keep, next time.Duration)
 }
 
 // stormcrawler is AdaptiveScheduler of StormCrawler: longer by half after a visit without a change,
-// half way to the shortest interval after one with.
+// half way to the shortest interval after one with a change.
 func stormcrawler(interval time.Duration, v *Visit, r *Rule) time.Duration {
 	switch v.Change {
 	case Same:

@@ -8,19 +8,19 @@ import (
 	"github.com/amble-crawler/amble/internal/wire"
 )
 
-// census counts the pages that are planned, by the level of their rate and by importance. It is exact: what a page
-// counted as stands in its history, and is taken off again when the page is planned anew. From it
-// the price is computed, and what a budget buys is foretold, without looking at a page.
+// census counts the planned pages by the level of their rate and by importance. It is exact: each
+// history holds what its page counts as, and that is subtracted when the page is planned again. The
+// price and the forecast are computed from the census, without reading pages.
 type census struct {
 	counts [levels][importances]uint32
 	at     [levels]uint64 // pages of each level
 	pages  uint64         // the sum of counts
 	levels uint64         // the sum of their levels
-	fixed  uint64         // visits of plain policies, in trillionths a second
+	fixed  uint64         // visits of plain policies, in units of fixedUnit
 	plain  uint64         // pages of plain policies
 }
 
-// fixedUnit is how many of the units of census.fixed are a visit a second.
+// fixedUnit is the number of units of census.fixed in one visit a second.
 const fixedUnit = 1e12
 
 func fixedRate(h History) uint64 { return uint64(fixedUnit / max(h.interval().Seconds(), shortest)) }
@@ -38,7 +38,7 @@ func (c *census) add(h History, i Importance) {
 	}
 }
 
-// remove takes a page off that add has counted.
+// remove subtracts a page that add has counted.
 func (c *census) remove(h History, i Importance) {
 	switch {
 	case h.indexed():
@@ -56,7 +56,7 @@ func (c *census) remove(h History, i Importance) {
 	}
 }
 
-// each calls f for every kind of page that there is.
+// each calls f for every combination of rate and importance that has pages.
 func (c *census) each(f func(rate Rate, i Importance, pages float64)) {
 	for l := range c.counts {
 		if c.at[l] == 0 {
@@ -70,7 +70,7 @@ func (c *census) each(f func(rate Rate, i Importance, pages float64)) {
 	}
 }
 
-// demand is how many visits a second the pages planned by the index need at a price.
+// demand returns the visits a second that the pages planned by the index need at a price.
 func (c *census) demand(price float64, b bounds) (visits float64) {
 	c.each(func(rate Rate, i Importance, pages float64) {
 		visits += pages / b.clamp(indexWait(rate, i.Weight(), price))
@@ -78,15 +78,15 @@ func (c *census) demand(price float64, b bounds) (visits float64) {
 	return visits
 }
 
-// The ends of the price, in seconds.
+// The bounds of the price, in seconds.
 const (
 	cheapest = 1e-3
 	dearest  = 1e15
 )
 
-// price is that at which the pages planned by the index need so many visits a second; the cheapest one if they
-// need less at any price. near is where to look first. Demand falls as the price rises, on the scale of logarithms
-// with a slope between 0 and -1.
+// price returns the price at which the pages planned by the index need a number of visits a second,
+// or the cheapest one if they need less at any price. near is the first guess. Demand falls as the
+// price rises, on the scale of logarithms with a slope between 0 and -1.
 func (c *census) price(visits, near float64, b bounds) float64 {
 	if c.pages == 0 || visits <= 0 {
 		return near
@@ -97,7 +97,7 @@ func (c *census) price(visits, near float64, b bounds) float64 {
 		return cheapest
 	}
 	if missing(high) >= 0 {
-		return dearest // not even all of them at their longest waits can be had
+		return dearest // the budget is too small even for all of them at their longest waits
 	}
 	at := min(max(math.Log(near), low), high)
 	for range 60 {
@@ -110,7 +110,7 @@ func (c *census) price(visits, near float64, b bounds) float64 {
 		} else {
 			high = at
 		}
-		// The slope is about -1/2 where waits are short and -1 where they are long.
+		// The slope is about -1/2 for short waits and -1 for long ones.
 		if at += 1.4 * m; at <= low || at >= high {
 			at = (low + high) / 2
 		}
@@ -122,8 +122,8 @@ const censusVersion = 1
 
 var errCensus = errors.New("revisit: the census of planned pages cannot be read")
 
-// appendBinary encodes the census: a version, fixed and plain, then for each count that is not 0 how many places it lies
-// behind the one before, and the count; all in uvarints.
+// appendBinary encodes the census: a version, fixed and plain, then for each count other than 0 its
+// distance from the one before, and the count; all in uvarints.
 func (c *census) appendBinary(b []byte) []byte {
 	b = append(b, censusVersion)
 	b = binary.AppendUvarint(b, c.fixed)

@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// mostClaimed is the factor by which a claim makes a rate higher or lower at most.
+// mostClaimed is the largest factor by which a claim raises or lowers a rate.
 const mostClaimed = 4
 
-// claimed moves the rate that is expected of a page towards what its site claims of it: half of the way on the scale of logarithms, and
-// not far. It is for the wait after the first visit of a page, of which nothing else is known. No claim enters what is
-// believed of the page, of its host or of all pages: it would count for pages that nobody has seen change.
+// claimed moves the expected rate of a page towards the rate that its site claims: half of the way
+// on the scale of logarithms, within mostClaimed. It applies to the wait after the first visit of a
+// page, when nothing else is known. No claim changes the estimate for the page, its host or all
+// pages: it would count for pages that nobody has seen change.
 func (r Rate) claimed(every time.Duration) Rate {
 	if every <= 0 {
 		return r

@@ -10,10 +10,11 @@ import (
 
 const planVersion = 1
 
-// errPlan says that the bytes of a plan cannot be read.
+// errPlan is the error for a plan that cannot be decoded.
 var errPlan = errors.New("revisit: the plan cannot be read")
 
-// AppendBinary encodes what a plan has learned: a version, price and trim as IEEE 754 bits, big-endian, and the census.
+// AppendBinary encodes the state of a plan: a version, price and trim as IEEE 754 bits, big-endian,
+// and the census.
 func (p *Plan) AppendBinary(b []byte) ([]byte, error) {
 	b = append(b, planVersion)
 	b = binary.BigEndian.AppendUint64(b, math.Float64bits(p.price))
@@ -21,7 +22,8 @@ func (p *Plan) AppendBinary(b []byte) ([]byte, error) {
 	return p.census.appendBinary(b), nil
 }
 
-// Restore takes over what an earlier plan had learned, as AppendBinary has encoded it; no bytes: nothing.
+// Restore takes over the state of an earlier plan from the bytes of AppendBinary. No bytes mean no
+// state.
 func (p *Plan) Restore(b []byte) error {
 	if len(b) == 0 {
 		return nil
@@ -36,9 +38,9 @@ func (p *Plan) Restore(b []byte) error {
 		return err
 	}
 	p.price, p.trim, p.census = price, trim, *c
-	p.priced = math.MaxUint32 // the price is computed anew: another budget may be in force now
+	p.priced = math.MaxUint32 // compute the price again: the budget may have changed
 	return nil
 }
 
-// Pages is how many pages have a visit to come.
+// Pages returns the number of pages with a planned visit.
 func (p *Plan) Pages() int { return int(p.census.pages + p.census.plain) }

@@ -5,33 +5,33 @@ import (
 	"time"
 )
 
-// Rate is how often a page changes: changes a second on average.
+// Rate is how often a page changes, in changes a second on average.
 type Rate float64
 
-// perDay gives a rate in changes a day.
+// perDay converts a rate to changes a day.
 const perDay = 24 * 60 * 60
 
-// PerDay is the rate in changes a day.
+// PerDay returns the rate in changes a day.
 func (r Rate) PerDay() float64 { return float64(r) * perDay }
 
-// RateOf is that of one change in so long on average.
+// RateOf returns the rate of one change in mean on average.
 func RateOf(mean time.Duration) Rate { return Rate(1 / max(mean.Seconds(), shortest)) }
 
-// mean is the time between changes in seconds.
+// mean returns the time between changes in seconds.
 func (r Rate) mean() float64 { return 1 / float64(r) }
 
-// Bounds of an estimate: those of the levels.
+// Bounds of an estimate, which are those of the levels.
 const (
 	slowestRate = 1 / longest
 	fastestRate = 1 / shortest
 )
 
-// evidence is what the observations of a page come to. In the likelihood of a rate, times
-// without a change add up, and so do dated changes; only changes within an interval stay apart.
+// evidence sums up the observations of a page. In the likelihood of a rate, times without a change
+// add up, and so do dated changes. Only changes within an interval stay separate.
 type evidence struct {
 	calm    float64   // seconds without a change
-	dated   float64   // changes of which the time is known
-	visits  float64   // visits with an answer that knows such times
+	dated   float64   // changes whose time is known
+	visits  float64   // visits whose response had such a time
 	within  []float64 // intervals in which there was a change, seconds
 	storage [observations]float64
 }
@@ -58,16 +58,19 @@ func (h History) evidence() (e evidence) {
 	return e
 }
 
-// priorSpread is the variance of the logarithm of rates around the prior: one deviation is a factor of five and a half.
+// priorSpread is the variance of the logarithm of rates around the prior: one standard deviation is
+// a factor of five and a half.
 const priorSpread = 3.0
 
-// estimate is the most likely rate of changes, if they come independently, after observations at irregular intervals
-// (Cho and Garcia-Molina, Estimating frequency of change, TOIT 2003). Without a prior it solves
+// estimate returns the most likely rate of changes, if they are independent, after observations at
+// irregular intervals (Cho and Garcia-Molina, Estimating frequency of change, TOIT 2003). Without a
+// prior it solves
 //
 //	sum over changes within d of d/(exp(rate d)-1) + dated/rate = calm
 //
-// The prior is lognormal, as rates of pages are; on the scale of its logarithm the equation is that below. So an estimate is
-// finite whatever was seen. Dated changes are corrected for what their number overrates, as the same paper does.
+// The prior is lognormal, as rates of pages are. On the scale of its logarithm, the equation is
+// that below. So an estimate is finite for any observations. Dated changes are corrected for the
+// overestimate of their number, as in the same paper.
 func (h History) estimate(prior Rate) Rate {
 	e := h.evidence()
 	dated := correctDated(e.dated, e.visits)
@@ -79,7 +82,7 @@ func (h History) estimate(prior Rate) Rate {
 		return sum
 	}
 	low, high := math.Log(slowestRate), math.Log(fastestRate)
-	for range 20 { // the excess falls with the rate; the last half is a millionth of the range
+	for range 20 { // the excess falls with the rate; the last step is a millionth of the range
 		middle := (low + high) / 2
 		if excess(math.Exp(middle)) > 0 {
 			low = middle
@@ -90,11 +93,12 @@ func (h History) estimate(prior Rate) Rate {
 	return Rate(math.Exp((low + high) / 2))
 }
 
-// hidden is d/(exp(rate d)-1): how long after the begin of an interval with a change in it the rate expects
-// the time since the last one to have begun.
+// hidden is d/(exp(rate d)-1): the expected time from the start of an interval with a change in it
+// to the last change.
 func hidden(rate, d float64) float64 { return d / math.Expm1(rate*d) }
 
-// correctDated takes off what counting the last change of each visit overrates a rate by:
+// correctDated subtracts the overestimate that comes from counting only the last change of each
+// visit:
 // X' = (X-1) - X/(n ln(1-X/n)).
 func correctDated(changes, visits float64) float64 {
 	switch {

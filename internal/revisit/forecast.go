@@ -2,16 +2,16 @@ package revisit
 
 import "math"
 
-// Forecast is what a budget comes to for the pages that are on the plan now, if they go on changing as they are
-// believed to, and every renewal is made when it is due.
+// Forecast is the effect of a budget on the pages that are on the plan now, if they change at their
+// estimated rates and every recrawl is made when it is due.
 type Forecast struct {
-	Budget    float64 // renewals a day; 0: no limit
-	Visits    float64 // renewals a day that are made: less than the budget where there is nothing more to gain
-	Freshness float64 // part of the time in which copies are the same as their pages, by importance; of pages planned by the index
+	Budget    float64 // recrawls a day; 0: no limit
+	Visits    float64 // recrawls a day; less than the budget if more would gain nothing
+	Freshness float64 // part of the time in which copies equal their pages, by importance; index only
 }
 
-// Forecast foretells what a budget would come to. It looks at the census only, so that it takes no longer for many pages
-// than for few.
+// Forecast returns the effect of a budget. It reads only the census, so its time does not depend on
+// the number of pages.
 func (p *Plan) Forecast(budget float64) Forecast {
 	f := Forecast{Budget: budget, Visits: float64(p.census.fixed) / fixedUnit * perDay}
 	price, b := p.priceAt(budget), p.o.bounds()
@@ -30,5 +30,5 @@ func (p *Plan) Forecast(budget float64) Forecast {
 	return f
 }
 
-// Planned counts the pages that the index plans, and those of plain policies.
+// Planned returns the number of pages that the index plans, and of those of plain policies.
 func (p *Plan) Planned() (indexed, plain int) { return int(p.census.pages), int(p.census.plain) }

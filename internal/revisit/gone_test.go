@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestGoneWait: a page that is gone is looked for after a day, or sooner where its sitemap says
-// that it changes more often, and ever later.
+// TestGoneWait: a page that is gone is fetched again after a day, or sooner if its sitemap says
+// that it changes more often, and later each time.
 func TestGoneWait(t *testing.T) {
 	for _, c := range []struct {
 		claimed, min time.Duration
@@ -24,7 +24,7 @@ func TestGoneWait(t *testing.T) {
 		for times := range p.o.Missing - 1 {
 			v.TimesGone = times
 			if wait := p.Gone(v, &Site{}).Due.Sub(start); wait != c.want<<times {
-				t.Errorf("claimed %v, min %v, %d visits before: looked for after %v, want %v",
+				t.Errorf("claimed %v, min %v, %d visits before: fetched after %v, want %v",
 					c.claimed, c.min, times, wait, c.want<<times)
 			}
 		}
@@ -47,7 +47,7 @@ func TestNewsOfGonePages(t *testing.T) {
 		if !ok {
 			return m, 1
 		}
-		noticed.Due = noticed.Due.Truncate(time.Second) // as it comes from the disk
+		noticed.Due = noticed.Due.Truncate(time.Second) // as read from the disk
 		if again, ok := p.Notice(&Page{}, noticed, site, news); ok {
 			t.Errorf("the same news moves the visit again, from %v to %v", noticed.Due.Sub(m.At), again.Due.Sub(m.At))
 		}
@@ -63,7 +63,7 @@ func TestNewsOfGonePages(t *testing.T) {
 	if parts[0] < 0.45 || parts[0] > 0.55 || parts[10] < 0.9 {
 		t.Errorf("news that were false brought visits forward to %.2f of their waits", parts)
 	}
-	for range 30 { // and pages that came back
+	for range 30 { // now with pages that came back
 		m = p.Gone(&Visit{At: start}, site)
 		noticed, part := visit(m, 1)
 		parts = append(parts, part)
@@ -74,8 +74,8 @@ func TestNewsOfGonePages(t *testing.T) {
 	}
 }
 
-// TestNewsOfPagesThatNeverWere: a URL that was asked for in vain, and that a list names later, is
-// looked for a day after that, sooner where the list says that the page has changed since.
+// TestNewsOfPagesThatNeverWere: a URL that never had a page, and that a list names later, is
+// fetched a day after the last visit, or sooner if the list says that the page has changed since.
 func TestNewsOfPagesThatNeverWere(t *testing.T) {
 	p, failed := newPlan(t, nil), Memory{At: start}
 	for _, c := range []struct {
@@ -95,11 +95,11 @@ func TestNewsOfPagesThatNeverWere(t *testing.T) {
 		}
 		m, ok := p.Notice(&Page{Claimed: c.claimed}, failed, &Site{}, news)
 		if got := m.Due.Sub(start); !ok || got != c.want {
-			t.Errorf("%+v: looked for after %v (%t), want %v", c, got, ok, c.want)
+			t.Errorf("%+v: fetched after %v (%t), want %v", c, got, ok, c.want)
 		}
 	}
 	never := newPlan(t, func(o *Options) { o.Policy = Never })
 	if _, ok := never.Notice(&Page{}, failed, &Site{}, News{Read: start.Add(time.Hour), Gone: true}); ok {
-		t.Error("a page that is never visited again is looked for")
+		t.Error("a page with the policy never is fetched again")
 	}
 }

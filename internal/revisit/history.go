@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// History is what is remembered of a page between visits. The first byte says how it was
+// History is the memory of a page between visits, in 8 bytes. The first byte says how the page was
 // planned; its forms are
 //
-//	0          nothing is remembered
+//	0          empty
 //	1..84      by the index, with the estimated time between changes as a level
 //	85..168    the same, and a notice has brought the visit forward
-//	169..252   not planned: the visits since the last answer failed, for as long as the level says
+//	169..252   not planned: the visits since the last response failed, for as long as the level says
 //	253        by a plain policy, with the interval in seconds in bytes 4 to 7
 //	254        the same, and a notice has brought the visit forward
-//	255        the same, but not planned at the moment
+//	255        the same, but without a planned visit
 //
 // For all but plain policies, bytes 1 to 7 are observations, the newest first:
 //
@@ -23,25 +23,26 @@ import (
 //	85..168    a change, some time within as long as the level says
 //	169..252   a change, as long ago as the level says
 //
-// It is stored as it is, so that a change of its meaning is a change of the store's format.
+// The database stores it unchanged, so a change of its meaning is a change of the database's
+// format.
 type History [8]byte
 
-// What the first byte, and each observation, begins to count from.
+// The first value of each range, in the first byte and in observations.
 const (
 	byIndex  = 1
 	noticed  = byIndex + levels
 	deferred = noticed + levels
 
-	plain        = 253
-	plainNoticed = 254
-	plainIdle    = 255
+	plain          = 253
+	plainNoticed   = 254
+	plainUnplanned = 255
 
 	unchanged = 1
 	changed   = unchanged + levels
 	exact     = changed + levels
 )
 
-// observations are how many a History has room for.
+// observations is the number of observations in a History.
 const observations = 7
 
 // indexed reports whether the page is planned by the index.
@@ -50,31 +51,31 @@ func (h History) indexed() bool { return h[0] >= byIndex && h[0] < deferred }
 // isPlain reports whether a plain policy wrote the history.
 func (h History) isPlain() bool { return h[0] >= plain }
 
-// Planned reports whether the page has a visit to come that counts against the budget.
+// Planned reports whether the page has a planned visit that counts against the budget.
 func (h History) Planned() bool { return h.indexed() || h[0] == plain || h[0] == plainNoticed }
 
 // Noticed reports whether a notice has brought the visit forward.
 func (h History) Noticed() bool { return h[0] >= noticed && h[0] < deferred || h[0] == plainNoticed }
 
-// level is the estimated time between changes of a page planned by the index.
+// level returns the estimated time between changes of a page planned by the index, as a level.
 func (h History) level() uint8 { return (h[0] - byIndex) % levels }
 
-// interval is that of a plain policy.
+// interval returns the interval of a plain policy.
 func (h History) interval() time.Duration {
 	return time.Duration(binary.BigEndian.Uint32(h[4:])) * time.Second
 }
 
-// plainHistory is that of a page with an interval of a plain policy.
+// plainHistory returns the history of a page with an interval of a plain policy.
 func plainHistory(interval time.Duration) (h History) {
 	h[0] = plain
 	binary.BigEndian.PutUint32(h[4:], uint32(interval/time.Second))
 	return h
 }
 
-// observed reports whether anything is known of how the page changes.
+// observed reports whether there is an observation of how the page changes.
 func (h History) observed() bool { return !h.isPlain() && h[1] != 0 }
 
-// awaited is how long ago the last answer was when the last attempt failed, in seconds.
+// awaited returns the seconds from the last response to the last attempt, if that failed.
 func (h History) awaited() float64 {
 	if h[0] < deferred || h.isPlain() {
 		return 0
@@ -82,27 +83,27 @@ func (h History) awaited() float64 {
 	return levelSeconds(h[0] - deferred)
 }
 
-// deferBy is the history after an attempt that failed, so long after the one before.
-// The page is no longer planned.
+// deferBy returns the history after an attempt that failed, at a time in seconds after the one
+// before. The page is no longer planned.
 func (h History) deferBy(seconds float64) History {
 	switch {
 	case h.isPlain():
-		h[0] = plainIdle
+		h[0] = plainUnplanned
 	case h != History{}:
 		h[0] = deferred + levelOf(h.awaited()+max(seconds, 0))
 	}
 	return h
 }
 
-// planned is the history of a page that the index has planned.
+// planned returns the history of a page that the index has planned.
 func (h History) planned(meanSeconds float64) History {
 	h[0] = byIndex + levelOf(meanSeconds)
 	return h
 }
 
-// observe adds an observation. When there is no room left, two visits in a row without a change become
-// one over both their times: the two that are most alike, because a short time would be lost in the rounding of a long one. Where
-// there are no such two, the oldest observation goes.
+// observe adds an observation. If there is no room left, it joins two visits in a row without a
+// change to one over both their times: the two most alike ones, because a short time would be lost
+// in the rounding of a long one. If there are no such two, the oldest observation is dropped.
 func (h History) observe(kind uint8, seconds float64) History {
 	if h.isPlain() {
 		h = History{}
@@ -130,14 +131,14 @@ func shorten(all []byte) []byte {
 	return append(all[:at+1], all[at+2:]...)
 }
 
-// Observation is what one visit, or several without a change, said about a page.
+// Observation is what one visit, or several without a change, showed about a page.
 type Observation struct {
 	Change Change        // Same or Changed
-	Span   time.Duration // within which that was so, roughly
-	Dated  bool          // the change was as long ago as the span when it was seen, by the page's Last-Modified
+	Span   time.Duration // the approximate time that it is about
+	Dated  bool          // Span is the age of the change at the visit, by Last-Modified
 }
 
-// Observations are what is remembered of a page, the newest first.
+// Observations returns the observations of a page, the newest first.
 func (h History) Observations() (all []Observation) {
 	if h.isPlain() {
 		return nil
@@ -157,7 +158,7 @@ func (h History) Observations() (all []Observation) {
 	return all
 }
 
-// Rate is the estimate by which the page was planned; false: it was not planned by one.
+// Rate returns the estimate that the page was planned by, or false if there was none.
 func (h History) Rate() (Rate, bool) {
 	if !h.indexed() {
 		return 0, false

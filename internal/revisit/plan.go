@@ -5,37 +5,38 @@ import (
 	"time"
 )
 
-// Plan decides about visits. One goroutine owns it; Notice, Plans and Budget alone may be called by others at the same time.
+// Plan plans visits. One goroutine owns it; others may only call Notice, Plans and Budget at the
+// same time.
 type Plan struct {
 	o      Options
 	census census
-	price  float64 // seconds; computed for the census as it was lately
+	price  float64 // seconds; computed for a recent state of the census
 	priced uint64  // changes of the census since
-	trim   float64 // logarithm of what the price aims at, as a part of the budget
+	trim   float64 // logarithm of the part of the budget that the price aims at
 }
 
-// Page is what is fixed of a page.
+// Page is the fixed part of a page.
 type Page struct {
 	Host       string
 	RequestURI string // path and query
 	Priority   int8
 	Depth      uint16
-	Claimed    time.Duration // between changes, as a sitemap says; 0: nothing is said
+	Claimed    time.Duration // time between changes by a sitemap; 0: none
 }
 
-// Memory is what is kept of a page between visits.
+// Memory is the part of a page that is kept between visits.
 type Memory struct {
 	At      time.Time // of the last attempt; zero: none
 	Due     time.Time // of the next visit; zero: none is planned
 	History History
 }
 
-// Change is what a visit found.
+// Change is the result of a visit.
 type Change uint8
 
-// What a visit may find.
+// The results of a visit.
 const (
-	First   Change = iota // the page was never seen before, so there is nothing to compare it with
+	First   Change = iota // the first visit: there is nothing to compare with
 	Same                  // as at the visit before
 	Changed               // not as at the visit before
 )
@@ -43,13 +44,13 @@ const (
 // Visit is a visit of a page that has ended.
 type Visit struct {
 	Page
-	Memory               // as it was before
+	Memory               // before the visit
 	At         time.Time // when it ended
 	Change     Change
 	Modified   time.Time // Last-Modified; zero: not known
-	Expires    time.Time // from when on the page asks not to be fetched; zero: it does not
+	Expires    time.Time // the page demands not to be fetched from then on; zero: no demand
 	TimesGone  int       // visits in a row before this one that did not find the page
-	GoneForAll bool      // it was said that the page will not come back
+	GoneForAll bool      // the response says that the page will not come back
 }
 
 // New returns a plan without pages.
@@ -60,17 +61,17 @@ func New(o Options) (*Plan, error) {
 	return &Plan{o: o, price: float64(expectedSeconds)}, nil
 }
 
-// Plans reports whether a page is to be visited again at all. Any goroutine may call it.
+// Plans reports whether a page is visited again at all. Any goroutine may call it.
 func (p *Plan) Plans(page *Page) bool { return p.o.rule(page).Policy != Never }
 
-// expectedSeconds is how long pages stay the same as long as nothing at all is known.
+// expectedSeconds is the expected time between changes while nothing is known.
 const expectedSeconds = 14 * perDay
 
-// Budget is how many visits a day may be made; 0: no limit.
+// Budget returns the number of visits a day that may be made; 0: no limit.
 func (p *Plan) Budget() float64 { return p.o.Budget }
 
-// Answered plans the next visit of a page after one that brought the page, or brought that it is the
-// same. It takes note of what the visit says about the site.
+// Answered plans the next visit of a page, after a visit that brought the page or the answer that
+// it has not changed. It records what the visit says about the site.
 func (p *Plan) Answered(v *Visit, s *Site) Memory {
 	rule := p.o.rule(&v.Page)
 	p.forget(v, s, rule, v.TimesGone > 0)
@@ -118,7 +119,7 @@ func (p *Plan) harmonic(v *Visit, s *Site, rule *Rule) (History, time.Duration) 
 	return h, time.Duration(wait * float64(time.Second))
 }
 
-// learn adds what a visit says to the history.
+// learn returns the history with the observation of a visit.
 func (v *Visit) learn() History {
 	h := v.Memory.History
 	age := v.At.Sub(v.Modified)
@@ -137,17 +138,17 @@ func (v *Visit) learn() History {
 	return h.observe(changed, since)
 }
 
-// leastAge is how old a page has to be by its Last-Modified for that to be believed: pages that are made for each request
-// often carry the time of the request.
+// leastAge is the least age of a page by its Last-Modified that is believed: pages that are made
+// for each request often carry the time of the request.
 const leastAge = time.Minute
 
-// expected is the level to expect of a page of which nothing is known, nor of its host.
+// expected returns the expected level of a page when nothing is known of it and its host.
 func (p *Plan) expected() float64 {
 	return (float64(p.census.levels) + doubt*float64(levelOf(expectedSeconds))) / (float64(p.census.pages) + doubt)
 }
 
-// Gone plans another visit of a page that was there once and is no more, each time later; none after
-// Options.Missing of them, or where it was said that the page will not come back.
+// Gone plans another visit of a page that no longer exists, later each time. It plans none after
+// Options.Missing of them, or if the response says that the page will not come back.
 func (p *Plan) Gone(v *Visit, s *Site) Memory {
 	rule := p.o.rule(&v.Page)
 	p.forget(v, s, rule, false)
@@ -159,14 +160,14 @@ func (p *Plan) Gone(v *Visit, s *Site) Memory {
 	return m
 }
 
-// Unanswered takes a page off the plan that could not be had, or may not be asked for: who calls it
-// decides when it is asked again. It returns the history to keep.
+// Unanswered takes a page off the plan that could not be fetched, or may not be fetched. The caller
+// decides when it is fetched again. It returns the history to keep.
 func (p *Plan) Unanswered(v *Visit, s *Site) History {
 	p.forget(v, s, p.o.rule(&v.Page), false)
 	return v.elapsed()
 }
 
-// elapsed is the history after an attempt that brought no page.
+// elapsed returns the history after an attempt that brought no page.
 func (v *Visit) elapsed() History {
 	since := 0.0
 	if !v.Memory.At.IsZero() {
@@ -175,11 +176,11 @@ func (v *Visit) elapsed() History {
 	return v.Memory.History.deferBy(since)
 }
 
-// forget takes a page off census and site, as it was counted there. What its visit was brought
-// forward for shows: a change, or that the page is back.
+// forget subtracts a page from census and site. If its visit was brought forward, forget records
+// whether the notice was true: the page has changed, or is back.
 func (p *Plan) forget(v *Visit, s *Site, rule *Rule, back bool) {
 	if v.Memory.History.Noticed() || rule.broughtForward(v.Memory, v.TimesGone, v.Claimed) {
-		s.told(v.Change == Changed || back)
+		s.countNotice(v.Change == Changed || back)
 	}
 	p.census.remove(v.Memory.History, ImportanceOf(v.Priority, v.Depth))
 	s.remove(v.Memory.History)
@@ -192,10 +193,11 @@ func (p *Plan) count(v *Visit, s *Site, h History) {
 	p.priced++
 }
 
-// repriceAfter is the part of the pages that has to be planned anew for the price to be computed anew.
+// repriceAfter is the part of the pages that must be planned again before the price is computed
+// again.
 const repriceAfter = 1.0 / 16
 
-// currentPrice is the price, computed anew when the census has changed by more than a little.
+// currentPrice returns the price. It computes it again when the census has changed enough.
 func (p *Plan) currentPrice() float64 {
 	if float64(p.priced) > repriceAfter*float64(p.census.pages) {
 		p.priced = 0
@@ -204,8 +206,8 @@ func (p *Plan) currentPrice() float64 {
 	return p.price
 }
 
-// priceAt is the price at which all visits together come to so many a day. What plain policies take is taken off, but no
-// more than nine tenths.
+// priceAt returns the price at which all visits together match a number a day. Visits of plain
+// policies are subtracted, up to nine tenths of the number.
 func (p *Plan) priceAt(perDayVisits float64) float64 {
 	if perDayVisits == 0 {
 		return cheapest
@@ -215,20 +217,21 @@ func (p *Plan) priceAt(perDayVisits float64) float64 {
 	return p.census.price(visits, p.price, p.o.bounds())
 }
 
-// The price follows what the budget really buys: retries, pages that are gone and hosts that are slow are not in
-// the census. trimStep is how far one round of all pages moves it if there was room for twice as many renewals, or if each of
-// them was late by its whole wait.
+// The price follows the real effect of the budget: retries, pages that are gone and slow hosts are
+// not in the census. trimStep is how far one round of all pages moves the price if there was room
+// for twice as many recrawls, or if each of them was late by its whole wait.
 const (
 	trimStep  = 0.5
 	leastTrim = -1.0
 	mostTrim  = 1.5
 )
 
-// Spent tells the plan when a renewal begins how many more the budget would have allowed since the one before, less than 0 if it
-// begins sooner than that; and by what part of its wait it is late because it had to wait for the budget, 0 to 1. So the budget is
-// used up, as far as that makes nobody wait for long.
+// Spent adjusts the plan when a recrawl begins. spare is the number of further recrawls that the
+// budget would have allowed since the one before; it is negative if this one begins too soon. late
+// is the part of its wait, 0 to 1, by which the recrawl is late because it had to wait for the
+// budget. So the budget is used up, as long as no page waits much longer than planned.
 func (p *Plan) Spent(spare, late float64) {
-	if spare > 0 && p.price <= cheapest { // there is nothing to spend it on
+	if spare > 0 && p.price <= cheapest { // there is nothing more to fetch
 		spare = 0
 	}
 	pages := float64(p.census.pages + p.census.plain)

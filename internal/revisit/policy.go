@@ -13,7 +13,7 @@ type Policy uint8
 
 // The policies.
 const (
-	Harmonic     Policy = iota // by estimate, importance and price, so that all pages together use the budget
+	Harmonic     Policy = iota // by estimate, importance and price, so that all pages together match the budget
 	Fixed                      // every interval
 	Nutch                      // the rule of Nutch's AdaptiveFetchSchedule
 	StormCrawler               // the rule of StormCrawler's AdaptiveScheduler
@@ -22,7 +22,7 @@ const (
 
 var policyNames = [...]string{"harmonic", "fixed", "nutch", "stormcrawler", "never"}
 
-// String is the policy's name in the config.
+// String returns the policy's name in the config.
 func (p Policy) String() string {
 	if int(p) < len(policyNames) {
 		return policyNames[p]
@@ -40,24 +40,24 @@ func ParsePolicy(name string) (Policy, error) {
 	return 0, fmt.Errorf("%q is not a policy (allowed: %s)", name, strings.Join(policyNames[:], ", "))
 }
 
-// Options configure a Plan. They do not change while it lives.
+// Options configure a Plan. They do not change during its life.
 type Options struct {
-	Rule            // for pages that no rule of Rules is for
+	Rule            // for pages without a rule in Rules
 	Budget  float64 // visits of known pages a day, those of plain policies included; 0: no limit
-	Rules   []Rule  // the first that is for a page counts
-	Missing int     // visits in a row that find a page gone before it is given up
+	Rules   []Rule  // the first that matches a page counts
+	Missing int     // visits in a row without the page, after which it is given up
 }
 
-// Rule is a policy and the pages that it is for.
+// Rule is a policy and the pages that it applies to.
 type Rule struct {
-	Hosts    []string       // host names; *.example.com stands for all hosts below example.com; none: every host
+	Hosts    []string       // host names; *.example.com matches all hosts below example.com; none: every host
 	Pattern  *regexp.Regexp // of the path and query; nil: any
 	Policy   Policy
-	Interval time.Duration // of Fixed; that of the adaptive rules after the first visit
+	Interval time.Duration // of Fixed; for the adaptive rules, the first interval
 	Min, Max time.Duration // no wait is shorter, or longer
 }
 
-// DefaultOptions plan by the index, within a budget of 100,000 visits a day.
+// DefaultOptions returns options that plan by the index, within a budget of 100,000 visits a day.
 func DefaultOptions() Options {
 	return Options{
 		Rule:   Rule{Policy: Harmonic, Interval: 7 * 24 * time.Hour, Min: time.Hour, Max: 180 * 24 * time.Hour},
@@ -65,7 +65,7 @@ func DefaultOptions() Options {
 	}
 }
 
-// Validate says what is wrong with the options.
+// Validate returns an error that names the invalid options, or nil.
 func (o *Options) Validate() error {
 	errs := []error{o.Rule.validate("revisit")}
 	for i := range o.Rules {
@@ -85,14 +85,15 @@ func (r *Rule) validate(where string) error {
 	case int(r.Policy) >= len(policyNames):
 		return fmt.Errorf("%s: %s is unknown", where, r.Policy)
 	case r.Min < time.Second || r.Max < r.Min:
-		return fmt.Errorf("%s: waits of %v to %v; the shortest should be at least 1s, the longest no shorter than that", where, r.Min, r.Max)
+		return fmt.Errorf("%s: waits of %v to %v; the shortest should be at least 1s, the longest no shorter than that",
+			where, r.Min, r.Max)
 	case r.Policy != Never && r.Interval <= 0:
 		return fmt.Errorf("%s: Interval is %v, should be more than 0", where, r.Interval)
 	}
 	return nil
 }
 
-// isFor reports whether the rule is for a page.
+// isFor reports whether the rule applies to a page.
 func (r *Rule) isFor(p *Page) bool {
 	if r.Pattern != nil && !r.Pattern.MatchString(p.RequestURI) {
 		return false
@@ -108,7 +109,7 @@ func (r *Rule) isFor(p *Page) bool {
 	return false
 }
 
-// rule is the one that counts for a page.
+// rule returns the rule that applies to a page.
 func (o *Options) rule(p *Page) *Rule {
 	for i := range o.Rules {
 		if o.Rules[i].isFor(p) {
@@ -118,7 +119,7 @@ func (o *Options) rule(p *Page) *Rule {
 	return &o.Rule
 }
 
-// bounds of a wait in seconds.
+// bounds are the bounds of a wait in seconds.
 type bounds struct{ least, most float64 }
 
 func (r *Rule) bounds() bounds { return bounds{r.Min.Seconds(), r.Max.Seconds()} }

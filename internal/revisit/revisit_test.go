@@ -28,8 +28,8 @@ func newPlan(t testing.TB, change func(*Options)) *Plan {
 	return p
 }
 
-// TestEstimate lets pages of a known rate be visited and compares what is believed of them, on the scale of logarithms,
-// over many pages.
+// TestEstimate simulates visits of pages with a known rate and compares it with the estimates, on
+// the scale of logarithms, over many pages.
 func TestEstimate(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, c := range []struct {
@@ -70,7 +70,8 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// TestEstimateOfLittle: what is seen moves the estimate from the prior in the right direction, and nothing makes it endless.
+// TestEstimateOfLittle: observations move the estimate from the prior in the right direction, and
+// it stays finite.
 func TestEstimateOfLittle(t *testing.T) {
 	prior := RateOf(10 * day)
 	if got := (History{}).estimate(prior); math.Abs(float64(got/prior)-1) > 0.01 {
@@ -80,7 +81,8 @@ func TestEstimateOfLittle(t *testing.T) {
 	busy := History{}.observe(changed, perDay).estimate(prior)
 	dated := History{}.observe(exact, perDay).estimate(prior)
 	if !(calm < prior && prior < busy && busy < 10*prior && prior < dated && dated < 10*prior) {
-		t.Errorf("prior %.3g, after a month without a change %.3g, after a change within a day %.3g, a day ago %.3g a day",
+		t.Errorf("prior %.3g, after a month without a change %.3g, after a change within a day %.3g, a day "+
+			"ago %.3g a day",
 			prior.PerDay(), calm.PerDay(), busy.PerDay(), dated.PerDay())
 	}
 	always := History{}
@@ -92,7 +94,8 @@ func TestEstimateOfLittle(t *testing.T) {
 	}
 }
 
-// TestHistory: room is made by joining visits without a change, of which the time stays, and else the oldest leaves.
+// TestHistory: a full history joins visits without a change and keeps their time, or else drops the
+// oldest observation.
 func TestHistory(t *testing.T) {
 	h := History{}
 	for range 100 {
@@ -107,7 +110,8 @@ func TestHistory(t *testing.T) {
 	}
 	h = h.observe(changed, 3600).observe(exact, 60)
 	all := h.Observations()
-	if len(all) != 7 || !all[0].Dated || all[0].Change != Changed || all[1].Change != Changed || all[1].Dated || all[2].Change != Same {
+	if len(all) != 7 || !all[0].Dated || all[0].Change != Changed || all[1].Change != Changed || all[1].Dated ||
+		all[2].Change != Same {
 		t.Errorf("%+v", all)
 	}
 	for range 7 {
@@ -120,14 +124,14 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestDeferred: time in which a page could not be had counts when it can be had again.
+// TestDeferred: the time in which a page could not be fetched counts when it can be fetched again.
 func TestDeferred(t *testing.T) {
 	p, site := newPlan(t, nil), &Site{}
 	m := p.Answered(&Visit{At: start}, site)
 	v := &Visit{Memory: m, At: start.Add(10 * day)}
 	h := p.Unanswered(v, site)
 	if p.Pages() != 0 || h.Planned() {
-		t.Errorf("a page that cannot be had is on the plan: %v", h)
+		t.Errorf("a page that cannot be fetched is on the plan: %v", h)
 	}
 	m = p.Answered(&Visit{Memory: Memory{At: v.At, History: h}, At: start.Add(12 * day), Change: Same}, site)
 	got := m.History.Observations()
@@ -136,7 +140,7 @@ func TestDeferred(t *testing.T) {
 	}
 }
 
-// TestWait holds the index to its equation.
+// TestWait checks the index against its equation.
 func TestWait(t *testing.T) {
 	for _, c := range []float64{1e-12, 1e-6, 0.01, 0.5, 1, 7, 1e6} {
 		x := wait(c)
@@ -146,13 +150,15 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// TestPriceFollowsTheBudget: the waits of all pages come to the budget, for any mixture of pages, and when it changes.
-func TestPriceFollowsTheBudget(t *testing.T) {
+// TestPriceMatchesTheBudget: the waits of all pages match the budget, for any mixture of pages, and
+// after changes.
+func TestPriceMatchesTheBudget(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	p := newPlan(t, func(o *Options) { o.Min, o.Max = time.Second, 3000*day })
 	site := &Site{}
 	for range 5000 {
-		v := &Visit{Page: Page{Priority: int8(random.IntN(60) - 30)}, Memory: Memory{At: start}, At: start, Change: Changed}
+		v := &Visit{Page: Page{Priority: int8(random.IntN(60) - 30)}, Memory: Memory{At: start}, At: start,
+			Change: Changed}
 		v.At = start.Add(time.Duration(math.Exp(random.NormFloat64()*2) * float64(day)))
 		if random.IntN(2) == 0 {
 			v.Change = Same
@@ -175,25 +181,30 @@ func TestPriceFollowsTheBudget(t *testing.T) {
 	}
 }
 
-// TestSpent: a part of what is planned that does not come about is made up for, what is too much is taken back, and room that nobody
-// has a use for changes nothing.
+// TestSpent: the plan makes up for planned visits that are not made, takes back visits beyond the
+// budget, and ignores room that it cannot use.
 func TestSpent(t *testing.T) {
-	rounds := func(spent func(demand float64) (spare, late float64)) float64 {
+	rounds := func(use func(demand float64) (spare, late float64)) float64 {
 		p := newPlan(t, func(o *Options) { o.Budget = 100 })
 		for n := range 1000 {
-			v := Visit{Page: Page{Host: "h", RequestURI: fmt.Sprint("/", n)}, At: start, Change: First, Modified: start.Add(-time.Duration(n+1) * time.Hour)}
+			v := Visit{Page: Page{Host: "h", RequestURI: fmt.Sprint("/", n)}, At: start, Change: First,
+				Modified: start.Add(-time.Duration(n+1) * time.Hour)}
 			p.Answered(&v, &Site{})
 		}
 		for range 20 * 1000 {
-			p.Spent(spent(p.census.demand(p.priceAt(p.o.Budget*math.Exp(p.trim)), p.o.bounds()) * perDay / p.o.Budget))
+			p.Spent(use(p.census.demand(p.priceAt(p.o.Budget*math.Exp(p.trim)), p.o.bounds()) * perDay / p.o.Budget))
 		}
 		return math.Exp(p.trim)
 	}
-	if got := rounds(func(demand float64) (float64, float64) { return 1/(0.8*demand) - 1, 0 }); math.Abs(got-1/0.8) > 0.03 {
-		t.Errorf("four in five renewals come about, the price aims at %.2f of the budget", got)
+	if got := rounds(func(demand float64) (float64, float64) {
+		return 1/(0.8*demand) - 1, 0
+	}); math.Abs(got-1/0.8) > 0.03 {
+		t.Errorf("four in five recrawls are made, the price aims at %.2f of the budget", got)
 	}
-	if got := rounds(func(demand float64) (float64, float64) { return 0, max(1.2*demand-1, 0) }); math.Abs(got-1/1.2) > 0.03 {
-		t.Errorf("six renewals are made where five are planned, the price aims at %.2f of the budget", got)
+	if got := rounds(func(demand float64) (float64, float64) {
+		return 0, max(1.2*demand-1, 0)
+	}); math.Abs(got-1/1.2) > 0.03 {
+		t.Errorf("six recrawls are made and five are planned, the price aims at %.2f of the budget", got)
 	}
 	p := newPlan(t, func(o *Options) { o.Budget = 1e9 })
 	p.Answered(&Visit{Page: Page{Host: "h", RequestURI: "/"}, At: start}, &Site{})
@@ -202,11 +213,12 @@ func TestSpent(t *testing.T) {
 		p.Spent(100, 0)
 	}
 	if p.trim != 0 {
-		t.Errorf("the price aims at %.2f of a budget that nobody has a use for", math.Exp(p.trim))
+		t.Errorf("the price aims at %.2f of a budget that it cannot use up", math.Exp(p.trim))
 	}
 }
 
-// TestCensusIsExact: whatever happens to pages, the census is what counting them anew gives, and it comes back from its bytes.
+// TestCensusIsExact: after any events, the census equals a new count of the pages, and survives
+// encoding.
 func TestCensusIsExact(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	rules := []Rule{
@@ -251,7 +263,8 @@ func TestCensusIsExact(t *testing.T) {
 		wantSites[n%len(sites)].add(v.Memory.History)
 	}
 	if want != p.census {
-		t.Errorf("the census counts %d and %d pages, there are %d and %d", p.census.pages, p.census.plain, want.pages, want.plain)
+		t.Errorf("the census counts %d and %d pages, there are %d and %d", p.census.pages, p.census.plain, want.pages,
+			want.plain)
 	}
 	for i := range sites {
 		if sites[i].pages != wantSites[i].pages || sites[i].levels != wantSites[i].levels {
@@ -264,7 +277,8 @@ func TestCensusIsExact(t *testing.T) {
 	}
 	encoded, _ := p.AppendBinary(nil)
 	again := newPlan(t, func(o *Options) { o.Rules = rules })
-	if err := again.Restore(encoded); err != nil || again.census != p.census || again.price != p.price || again.trim != p.trim {
+	if err := again.Restore(encoded); err != nil || again.census != p.census || again.price != p.price ||
+		again.trim != p.trim {
 		t.Errorf("the plan comes back different: %v", err)
 	}
 	v := Visit{Page: Page{RequestURI: "/"}, At: start}
@@ -273,7 +287,7 @@ func TestCensusIsExact(t *testing.T) {
 	}
 }
 
-// TestPrior: a page seen once is planned by what is known of its host.
+// TestPrior: a page with one visit is planned by the rates of its host.
 func TestPrior(t *testing.T) {
 	p := newPlan(t, func(o *Options) { o.Budget = 10 })
 	news, archive := &Site{}, &Site{}
@@ -285,16 +299,18 @@ func TestPrior(t *testing.T) {
 	a, b, c := first(news), first(&Site{}), first(archive)
 	rate := func(m Memory) Rate { r, _ := m.History.Rate(); return r }
 	if !(rate(a) > 5*rate(b) && rate(b) > 5*rate(c)) {
-		t.Errorf("a first page of a busy host is believed to change %.3g times a day, of an unknown one %.3g, of a calm one %.3g",
+		t.Errorf("a first page of a busy host is believed to change %.3g times a day, of an unknown one %.3g, of a "+
+			"calm one %.3g",
 			rate(a).PerDay(), rate(b).PerDay(), rate(c).PerDay())
 	}
 }
 
-// TestClaims: what a sitemap says about a page counts for its first wait, within bounds, and for nothing else.
+// TestClaims: the claim of a sitemap counts for the first wait of a page, within bounds, and for
+// nothing else.
 func TestClaims(t *testing.T) {
 	plan := func(v Visit, claimed time.Duration) (Memory, *Plan, Site) {
 		p, site := newPlan(t, func(o *Options) { o.Budget = 1; o.Max = 1000 * day }), Site{}
-		for range 20 { // known pages make the price
+		for range 20 { // known pages determine the price
 			p.Answered(&Visit{Memory: Memory{At: start}, At: start.Add(14 * day), Change: Same}, &site)
 		}
 		v.At, v.Claimed = start.Add(100*day), claimed
@@ -307,7 +323,8 @@ func TestClaims(t *testing.T) {
 	none := wait(Visit{}, 0)
 	daily, weekly, yearly := wait(Visit{}, day), wait(Visit{}, 7*day), wait(Visit{}, 365*day)
 	if !(daily < weekly && weekly < none && none < yearly) {
-		t.Errorf("a page said to change daily waits for %v, weekly %v, yearly %v, one of which nothing is said %v", daily, weekly, yearly, none)
+		t.Errorf("a page said to change daily waits for %v, weekly %v, yearly %v, one without a claim %v", daily,
+			weekly, yearly, none)
 	}
 	for _, hostile := range []time.Duration{1, time.Second, math.MaxInt64} {
 		if got := wait(Visit{}, hostile); got < none/mostClaimed || got > none*mostClaimed {
@@ -318,7 +335,8 @@ func TestClaims(t *testing.T) {
 		"without a change":        {Memory: Memory{At: start}, Change: Same},
 		"with a change":           {Memory: Memory{At: start}, Change: Changed},
 		"with a date, seen first": {Change: First, Modified: start.Add(60 * day)},
-		"of a page seen often":    {Memory: Memory{At: start, History: History{byIndex + 40, unchanged + 60, changed + 50}}, Change: Same},
+		"of a page seen often": {Memory: Memory{At: start,
+			History: History{byIndex + 40, unchanged + 60, changed + 50}}, Change: Same},
 	} {
 		if a, b := wait(v, 0), wait(v, time.Second); a != b {
 			t.Errorf("a visit %s, and a claim: it waits for %v in place of %v", name, b, a)
@@ -327,11 +345,11 @@ func TestClaims(t *testing.T) {
 	m, p, site := plan(Visit{}, 0)
 	claimed, pc, sitec := plan(Visit{}, time.Hour)
 	if m.History != claimed.History || p.census != pc.census || site != sitec {
-		t.Error("a claim changes what is believed of the page, of its host or of all pages")
+		t.Error("a claim changes the estimate of the page, its host or all pages")
 	}
 }
 
-// TestPlainPolicies holds the plain rules to what their crawlers do.
+// TestPlainPolicies compares the plain rules with their crawlers.
 func TestPlainPolicies(t *testing.T) {
 	for _, c := range []struct {
 		policy   Policy
@@ -367,8 +385,8 @@ func TestPlainPolicies(t *testing.T) {
 	}
 }
 
-// TestNotices: news of a change brings a visit forward, more so where such news was true before. A site that cries wolf
-// gains nothing in the end.
+// TestNotices: news of a change brings a visit forward, the further the more such news were true.
+// In the end, a site with false news gains nothing.
 func TestNotices(t *testing.T) {
 	for _, honest := range []bool{true, false} {
 		p, site := newPlan(t, func(o *Options) { o.Budget = 0.02; o.Max = 400 * day }), &Site{}
@@ -376,13 +394,13 @@ func TestNotices(t *testing.T) {
 		var parts []float64
 		for range 30 {
 			planned := m.Due.Sub(m.At)
-			told := m.At.Add(planned / 100)
-			noticed, ok := p.Notice(&Page{}, m, site, News{Modified: told, Read: told})
+			listed := m.At.Add(planned / 100)
+			noticed, ok := p.Notice(&Page{}, m, site, News{Modified: listed, Read: listed})
 			if !ok {
 				parts = append(parts, 1)
 			} else {
 				parts = append(parts, float64(noticed.Due.Sub(m.At))/float64(planned))
-				later := told.Add(time.Second)
+				later := listed.Add(time.Second)
 				if again, ok := p.Notice(&Page{}, noticed, site, News{Modified: later, Read: later}); ok {
 					t.Fatalf("a second notice moves the visit again, to %v", again.Due)
 				}
@@ -396,19 +414,20 @@ func TestNotices(t *testing.T) {
 		}
 		first, last := parts[0], parts[len(parts)-1]
 		if honest && !(first < 0.6 && last < 0.1) || !honest && !(last > 0.9) {
-			t.Errorf("honest %t: visits came after %.2f of their wait at first and %.2f in the end", honest, first, last)
+			t.Errorf("honest %t: visits came after %.2f of their wait at first and %.2f in the end", honest,
+				first, last)
 		}
 	}
 	p := newPlan(t, nil)
 	gone := Memory{At: start}
-	for range 3 { // a page that was given up is looked for again, no more than every interval
+	for range 3 { // a page that was given up is fetched again, but not before each interval
 		read := gone.At.Add(time.Minute)
 		if _, ok := p.Notice(&Page{}, gone, &Site{}, News{Read: read, Gone: true, TimesGone: 5}); ok {
-			t.Error("a page that was given up is looked for because a list names it")
+			t.Error("a page that was given up is fetched because a list names it")
 		}
 		m, ok := p.Notice(&Page{}, gone, &Site{}, News{Modified: read, Read: read, Gone: true, TimesGone: 5})
 		if !ok || m.Due.Sub(gone.At) < 7*day {
-			t.Errorf("a page that was given up is looked for after %v", m.Due.Sub(gone.At))
+			t.Errorf("a page that was given up is fetched after %v", m.Due.Sub(gone.At))
 		}
 		gone = p.Gone(&Visit{Memory: m, At: m.Due, TimesGone: 6}, &Site{})
 		if !gone.Due.IsZero() {
@@ -417,11 +436,12 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-// TestRules: the first rule that is for a page counts.
+// TestRules: the first rule that matches a page counts.
 func TestRules(t *testing.T) {
 	o := DefaultOptions()
 	o.Rules = []Rule{
-		{Hosts: []string{"*.news.test"}, Pattern: regexp.MustCompile("^/live"), Policy: Fixed, Interval: time.Hour, Min: time.Second, Max: day},
+		{Hosts: []string{"*.news.test"}, Pattern: regexp.MustCompile("^/live"), Policy: Fixed, Interval: time.Hour,
+			Min: time.Second, Max: day},
 		{Hosts: []string{"news.test", "*.news.test"}, Policy: Never, Min: time.Second, Max: day},
 	}
 	for page, want := range map[Page]Policy{
@@ -443,9 +463,10 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestSimhash: what changes with every look at a page does not count, what it says does.
+// TestSimhash: text that changes with every request does not count; the content does.
 func TestSimhash(t *testing.T) {
-	text := strings.Repeat("A harbour, a lighthouse and a handful of houses lie at the end of the road, where the ferry leaves twice a day. ", 3) +
+	text := strings.Repeat("A harbour, a lighthouse and a handful of houses lie at the end of the road, where the "+
+		"ferry leaves twice a day. ", 3) +
 		"Old boats rest on the beach until somebody paints them again."
 	base := Simhash(text + " Read 1,204 times. 21.11.2026 20:15")
 	for other, similar := range map[string]bool{
@@ -463,11 +484,12 @@ func TestSimhash(t *testing.T) {
 	}
 }
 
-// FuzzDecode: bytes that come from a damaged file are refused or lead to a plan that works.
+// FuzzDecode: damaged bytes are refused or give a plan that works.
 func FuzzDecode(f *testing.F) {
 	p := newPlan(f, nil)
 	for n := range 20 {
-		p.Answered(&Visit{Page: Page{Priority: int8(n)}, Memory: Memory{At: start}, At: start.Add(time.Duration(n) * day), Change: Changed}, &Site{})
+		p.Answered(&Visit{Page: Page{Priority: int8(n)}, Memory: Memory{At: start},
+			At: start.Add(time.Duration(n) * day), Change: Changed}, &Site{})
 	}
 	encoded, _ := p.AppendBinary(nil)
 	site, _ := (&Site{pages: 3, levels: 100, notices: 2, confirmed: 1}).AppendBinary(nil)
@@ -493,14 +515,15 @@ func FuzzDecode(f *testing.F) {
 			h[i] = byte(history >> (8 * i))
 		}
 		_ = h.Observations()
-		m := p.Answered(&Visit{Memory: Memory{At: start, Due: start.Add(day), History: h}, At: start.Add(day), Change: Same}, &s)
+		m := p.Answered(&Visit{Memory: Memory{At: start, Due: start.Add(day), History: h}, At: start.Add(day),
+			Change: Same}, &s)
 		if wait := m.Due.Sub(m.At); wait < p.o.Min || wait > p.o.Max {
 			t.Fatalf("a page of history %v waits for %v", h, wait)
 		}
 	})
 }
 
-// BenchmarkAnswered: planning a visit takes no longer for many pages than for few.
+// BenchmarkAnswered: the time to plan a visit does not depend on the number of pages.
 func BenchmarkAnswered(b *testing.B) {
 	for _, pages := range []int{10_000, 10_000_000} {
 		b.Run("pages="+map[int]string{10_000: "10k", 10_000_000: "10M"}[pages], func(b *testing.B) {

@@ -5,9 +5,10 @@ import (
 	"unicode"
 )
 
-// Simhash is a sum over the words of a text of which a few words more or less change few bits (Charikar, STOC 2002). Case and
-// what stands between words do not count, and a word with a digit in it stands for any other: a date, a time or a
-// counter in a page is not what the page says. 0 is that of a text without words.
+// Simhash is a sum over the words of a text. A few words more or less change few of its bits
+// (Charikar, STOC 2002). It ignores case and the characters between words. All words with a digit
+// count as the same word: a date, a time or a counter in a page is not its content. A text without
+// words has 0.
 func Simhash(text string) uint64 {
 	var sums [64]int32
 	words := 0
@@ -50,20 +51,20 @@ func Simhash(text string) uint64 {
 	return sum
 }
 
-// Of FNV-1a, which here takes a character at a time.
+// The constants of FNV-1a, which takes a character at a time here.
 const (
 	fnvOffset = 0xcbf29ce484222325
 	fnvPrime  = 0x100000001b3
 )
 
-// mix spreads what FNV leaves in the low bits over all of them (the finalizer of MurmurHash3).
+// mix spreads the low bits of FNV over all bits (the finalizer of MurmurHash3).
 func mix(h uint64) uint64 {
 	h = (h ^ h>>33) * 0xff51afd7ed558ccd
 	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
 	return h ^ h>>33
 }
 
-// Similar reports whether two texts differ by no more than so many bits of their simhashes. Texts without
+// Similar reports whether the simhashes of two texts differ in at most most bits. Texts without
 // words are similar to none.
 func Similar(a, b uint64, most int) bool {
 	return a != 0 && b != 0 && bits.OnesCount64(a^b) <= most

@@ -7,20 +7,20 @@ import (
 	"github.com/amble-crawler/amble/internal/wire"
 )
 
-// Site is what is remembered of a host: how often its pages change, as a prior for those of which
-// little is known, and what its notices of changes are worth. The zero value knows nothing.
+// Site is the memory of a host: how often its pages change, as a prior for pages with few
+// observations, and how reliable its notices of changes are. The zero value knows nothing.
 type Site struct {
-	pages     uint32 // that were observed and are planned by the index
+	pages     uint32 // with observations, planned by the index
 	levels    uint64 // the sum of their times between changes
 	notices   uint16 // visits that a notice brought forward
-	confirmed uint16 // of these, those that found a change
+	confirmed uint16 // those of notices that found a change
 }
 
-// doubt is how many pages of a host it takes for them to count as much as those of all hosts.
+// doubt is the number of pages of a host that count as much as all pages of other hosts.
 const doubt = 3
 
-// prior is the rate to expect of a page of the host: the mean of its pages' estimates on the scale of
-// logarithms, drawn to an expectation while they are few.
+// prior returns the expected rate of a page of the host: the mean of its pages' estimates on the
+// scale of logarithms, drawn towards expected while they are few.
 func (s *Site) prior(expected float64) Rate {
 	mean := (float64(s.levels) + doubt*expected) / (float64(s.pages) + doubt)
 	return Rate(1 / levelSecondsOf(mean))
@@ -40,8 +40,8 @@ func (s *Site) remove(h History) {
 	}
 }
 
-// told takes note of what a notice was worth. Of many notices the newest count.
-func (s *Site) told(changed bool) {
+// countNotice records whether a notice was true. Of many notices, the newest count.
+func (s *Site) countNotice(changed bool) {
 	const most = 200
 	if s.notices >= most {
 		s.notices, s.confirmed = s.notices/2, s.confirmed/2
@@ -52,13 +52,13 @@ func (s *Site) told(changed bool) {
 	}
 }
 
-// trust is the share of the host's notices that is expected to be true.
+// trust returns the share of the host's notices that is expected to be true.
 func (s *Site) trust() float64 { return float64(s.confirmed+1) / float64(s.notices+2) }
 
 const siteVersion = 1
 
-// AppendBinary encodes the site: a version, then pages, levels, notices and confirmed
-// notices in uvarints. Nothing is appended for a site of which nothing is known.
+// AppendBinary encodes the site: a version, then pages, levels, notices and confirmed notices in
+// uvarints. It appends nothing for the zero value.
 func (s *Site) AppendBinary(b []byte) ([]byte, error) {
 	if *s == (Site{}) {
 		return b, nil
@@ -70,7 +70,7 @@ func (s *Site) AppendBinary(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// errSite says that a site's bytes cannot be read.
+// errSite is the error for a site that cannot be decoded.
 var errSite = errors.New("revisit: what is remembered of a host cannot be read")
 
 // DecodeSite is the inverse of Site.AppendBinary.

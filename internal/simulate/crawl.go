@@ -15,16 +15,16 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// epoch is when the simulated time begins.
+// epoch is the start of the simulated time.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// answers is how the web answers.
+// answers describe the responses of the web.
 type answers struct {
-	failing      float64 // the part of the requests for pages that end in an error
-	least, extra int     // milliseconds that a request takes at least, and up to how many more
+	failing      float64 // the part of the requests for pages that fail
+	least, extra int     // milliseconds that a request takes: at least, and up to this many more
 }
 
-// usual is a web as it is.
+// usual is a web with the usual responses.
 var usual = answers{failing: 0.005, least: 100, extra: 400}
 
 // crawl is one run of a policy on a web.
@@ -34,20 +34,20 @@ type crawl struct {
 	store *memory
 	pages map[string]*page // by URL
 	answers
-	dates  bool // pages tell when they changed last
+	dates  bool // pages say when they changed last
 	random *rand.Rand
 	now    time.Time
 	events events
 	batch  storage.Batch
 	err    error
 
-	renewals, early int
+	recrawls, early int
 	ends            map[storage.HostID]time.Time // of the last request to each host
 	delays          map[string]time.Duration     // Crawl-delays
 }
 
-// run lets a policy look after a web for some days that do not count and some that do, and scores what comes of it. It fails if a
-// host is asked sooner than its Crawl-delay allows.
+// run lets a policy crawl a web for some days that do not count and some that do, and returns its
+// score. It fails if a request to a host comes sooner than its Crawl-delay allows.
 func run(which int, seed uint64, p policy, budget float64, warmUp, counts int) (Score, error) {
 	all, days := newWeb(which, seed), warmUp+counts
 	for _, page := range all {
@@ -64,11 +64,11 @@ func run(which int, seed uint64, p policy, budget float64, warmUp, counts int) (
 	c.dates = p.Dates
 	c.until(epoch.Add(time.Duration(days) * day))
 	s := score(all, float64(days))
-	s.Visits = float64(c.renewals) / float64(days)
+	s.Visits = float64(c.recrawls) / float64(days)
 	return s, c.err
 }
 
-// newCrawl makes a crawl of pages.
+// newCrawl returns a crawl of pages.
 func newCrawl(all []*page, renewer frontier.Renewer, o frontier.Options, a answers, seed uint64) (*crawl, error) {
 	c := &crawl{
 		store: newMemory(), pages: map[string]*page{}, answers: a, random: rand.New(rand.NewPCG(seed, 99)), now: epoch,
@@ -83,7 +83,7 @@ func newCrawl(all []*page, renewer frontier.Renewer, o frontier.Options, a answe
 	return c, nil
 }
 
-// until lets the crawl go on to an instant.
+// until runs the crawl up to an instant.
 func (c *crawl) until(end time.Time) {
 	for c.err == nil && c.step(end) {
 	}
@@ -92,21 +92,22 @@ func (c *crawl) until(end time.Time) {
 	}
 }
 
-// addPages puts all pages into the store. Their importance reaches the crawler as a priority.
+// addPages adds all pages to the store. Their importance becomes a priority.
 func (c *crawl) addPages(all []*page) {
 	middle := 1 / math.Sqrt(float64(len(all))) * all[0].scale(all)
 	var b storage.Batch
 	for _, p := range all {
 		c.pages[p.url.String()] = p
 		c.delays[p.url.Host()] = delays[p.host%len(delays)]
-		b.Found = append(b.Found, storage.Found{URL: p.url, Priority: int8(math.Round(4 * math.Log2(p.weight/middle))), At: c.now})
+		b.Found = append(b.Found, storage.Found{URL: p.url, Priority: int8(math.Round(4 * math.Log2(p.weight/middle))),
+			At: c.now})
 	}
 	r := c.store.commit(&b)
 	c.f.Committed(&b, r, c.now)
 	c.collect()
 }
 
-// scale is the importance of the most important page.
+// scale returns the importance of the most important page.
 func (p *page) scale(all []*page) (most float64) {
 	for _, p := range all {
 		most = max(most, p.weight)
@@ -114,10 +115,10 @@ func (p *page) scale(all []*page) (most float64) {
 	return most
 }
 
-// step hands out what is due and lets the next thing happen; false when the end is reached.
+// step starts what is due and runs the next event. It returns false when the end is reached.
 func (c *crawl) step(end time.Time) bool {
 	for {
-		c.lookUpNames()
+		c.resolveNames()
 		l, ok := c.f.Next(c.now)
 		loaded := c.collect()
 		if ok {
@@ -147,8 +148,8 @@ func (c *crawl) step(end time.Time) bool {
 	return true
 }
 
-// collect takes over what the frontier has for the store, and answers what it wants to know at once. It reports whether
-// there was something to answer.
+// collect takes the frontier's results for the store, and answers its load requests at once. It
+// reports whether there were any.
 func (c *crawl) collect() (loaded bool) {
 	for {
 		b := c.f.TakeBatch()
@@ -166,7 +167,7 @@ func (c *crawl) collect() (loaded bool) {
 	}
 }
 
-// flush commits what has gathered.
+// flush commits the collected results.
 func (c *crawl) flush() {
 	for !c.batch.Empty() {
 		b := c.batch
@@ -184,7 +185,8 @@ func (c *crawl) load(w frontier.LoadRequest) {
 	}
 	l := &frontier.Load{Host: host, At: c.now, Queues: make([]frontier.QueueLoad, 1)}
 	to := &l.Queues[0]
-	to.Heads = c.store.heads(storage.HeadsRequest{Host: w.Host, From: q.From, Queued: q.Max, Due: w.Due, Renewals: w.Renewals, Now: c.now})
+	to.Heads = c.store.heads(storage.HeadsRequest{Host: w.Host, From: q.From, Queued: q.Max, Due: w.Due,
+		Renewals: w.Renewals, Now: c.now})
 	if encoded := c.store.policies[host.Queues[0].Origin]; !q.Known && len(encoded) > 0 {
 		record, err := robots.DecodeRecord(encoded)
 		c.fail(err)
@@ -193,19 +195,21 @@ func (c *crawl) load(w frontier.LoadRequest) {
 	c.fail(c.f.Loaded(l, c.now))
 }
 
-// lookUpNames lets name servers answer the lookups that are due.
-func (c *crawl) lookUpNames() {
+// resolveNames answers the lookups that are due.
+func (c *crawl) resolveNames() {
 	for l, ok := c.f.NextName(c.now); ok; l, ok = c.f.NextName(c.now) {
 		address := netip.AddrFrom4([4]byte{203, 0, byte(l.Host >> 8), byte(l.Host)})
 		c.after(20*time.Millisecond, func() {
-			c.fail(c.f.CompleteResolve(l.ID, frontier.ResolveReport{End: c.now, Addresses: []netip.Addr{address}, TTL: day}))
+			c.fail(c.f.CompleteResolve(l.ID, frontier.ResolveReport{End: c.now, Addresses: []netip.Addr{address},
+				TTL: day}))
 		})
 	}
 }
 
-// start lets the web answer a lease.
+// start makes the web respond to a lease.
 func (c *crawl) start(l frontier.Lease) {
-	if last, ok := c.ends[l.Host]; ok && c.now.Sub(last) < max(c.delays[l.HostName], c.o.Politeness.Delay) && l.Learned {
+	if last, ok := c.ends[l.Host]; ok && c.now.Sub(last) < max(c.delays[l.HostName], c.o.Politeness.Delay) &&
+		l.Learned {
 		c.early++
 	}
 	took := time.Duration(c.least+c.random.IntN(c.extra)) * time.Millisecond
@@ -220,19 +224,20 @@ func (c *crawl) start(l frontier.Lease) {
 	})
 }
 
-// robots answers a request for robots.txt.
+// robots responds to a request for robots.txt.
 func (c *crawl) robots(l frontier.Lease, report frontier.Report) {
 	body := fmt.Sprintf("User-agent: *\nDisallow: /private\nCrawl-delay: %d\n", int(c.delays[l.HostName].Seconds()))
 	out := robots.Outcome{URL: l.URL.String(), Status: 200, Body: []byte(body)}
 	out.Header.CacheControl = "max-age=86400"
 	record, _ := c.o.Robots.Next(l.Robots.Previous, out, c.now)
-	c.fail(c.f.CompleteRobots(l.ID, frontier.RobotsReport{Report: report, Record: record, Rules: record.Rules(c.o.Tokens...)}))
+	c.fail(c.f.CompleteRobots(l.ID, frontier.RobotsReport{Report: report, Record: record,
+		Rules: record.Rules(c.o.Tokens...)}))
 }
 
-// page answers a request for a page.
+// page responds to a request for a page.
 func (c *crawl) page(l frontier.Lease, report frontier.Report) {
 	if l.Head.Last.State != storage.Queued {
-		c.renewals++
+		c.recrawls++
 	}
 	r := frontier.PageReport{Report: report, Outcome: storage.Outcome{State: storage.Fetched, Status: 200}}
 	if c.random.Float64() < c.failing {
@@ -255,7 +260,7 @@ func (c *crawl) page(l frontier.Lease, report frontier.Report) {
 	c.fail(c.f.CompletePage(l.ID, r))
 }
 
-// today is the time in days.
+// today returns the time in days.
 func (c *crawl) today() float64 { return c.now.Sub(epoch).Hours() / 24 }
 
 func (c *crawl) fail(err error) {
@@ -264,7 +269,7 @@ func (c *crawl) fail(err error) {
 	}
 }
 
-// event is something that happens later.
+// event is a function to call at an instant.
 type event struct {
 	at time.Time
 	n  int
@@ -283,10 +288,10 @@ func (e events) Less(i, j int) bool {
 }
 func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
 
-// Push is heap.Push's.
+// Push implements heap.Interface.
 func (e *events) Push(x any) { *e = append(*e, x.(event)) }
 
-// Pop is heap.Pop's.
+// Pop implements heap.Interface.
 func (e *events) Pop() any {
 	last := (*e)[len(*e)-1]
 	*e = (*e)[:len(*e)-1]

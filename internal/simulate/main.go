@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// Result is what one policy came to on one web, seed by seed.
+// Result is the result of one policy on one web, seed by seed.
 type Result struct {
 	Web    string  `json:"web"`
 	Budget float64 `json:"budget"`
@@ -19,23 +19,25 @@ type Result struct {
 	Seeds  []Score `json:"seeds"` // of the first seed and those that follow it
 }
 
-// Results are those of all runs, as they stand in the file that the tables and drawings are made of.
+// Results are the results of all runs, as stored in the file that the tables and drawings are made
+// from.
 type Results struct {
 	Command string   `json:"command"`
 	Results []Result `json:"results"`
 }
 
-// Seeds are those of the webs that are made up: the first and the last.
+// Seeds are the seeds of the invented webs: the first and the last.
 type Seeds [2]uint64
 
-// String is the form of the flag.
+// String returns the form of the flag.
 func (s *Seeds) String() string { return fmt.Sprintf("%d-%d", s[0], s[1]) }
 
-// Set is that of flag.Value.
+// Set implements flag.Value.
 func (s *Seeds) Set(text string) error {
 	var got Seeds
-	if n, err := fmt.Sscanf(text, "%d-%d", &got[0], &got[1]); n != 2 || err != nil || got[1] < got[0] || got.String() != text {
-		return fmt.Errorf("%q is not a range of seeds, as 1-6 is one", text)
+	if n, err := fmt.Sscanf(text, "%d-%d", &got[0], &got[1]); n != 2 || err != nil || got[1] < got[0] ||
+		got.String() != text {
+		return fmt.Errorf("%q is not a range of seeds such as 1-6", text)
 	}
 	*s = got
 	return nil
@@ -43,19 +45,19 @@ func (s *Seeds) Set(text string) error {
 
 func (s *Seeds) count() int { return int(s[1] - s[0] + 1) }
 
-// budgets are the renewals a day.
+// budgets are the recrawls a day.
 var budgets = []float64{100, 300}
 
-// resultsFile is where the results stand under the directory of the documentation.
+// resultsFile is the file of the results under the directory of the documentation.
 const resultsFile = "freshness/results.json"
 
 func main() {
 	seeds := Seeds{101, 106}
 	docs := flag.String("docs", "docs", "directory of the documentation")
-	flag.Var(&seeds, "seeds", "first and last `seed` of the webs that are made up")
-	web := flag.String("web", "", "run this web only, and keep the results that are there of the others")
+	flag.Var(&seeds, "seeds", "first and last `seed` of the invented webs")
+	web := flag.String("web", "", "run this web only, and keep the existing results of the others")
 	parallel := flag.Int("parallel", 2, "runs at a time")
-	draw := flag.Bool("draw", false, "do not run, only make tables and drawings of the results that are there")
+	draw := flag.Bool("draw", false, "do not run; make tables and drawings of the existing results")
 	flag.Parse()
 	if err := do(*docs, seeds, *web, *parallel, *draw); err != nil {
 		fmt.Fprintln(os.Stderr, "simulate:", err)
@@ -106,7 +108,7 @@ func readResults(path string) (r Results, err error) {
 	return r, nil
 }
 
-// run runs every policy on one web, or on all if it has no name.
+// run runs every policy on one web, or on all webs if only is empty.
 func (r *Results) run(only string, seeds Seeds, parallel int) error {
 	var wait sync.WaitGroup
 	var lock sync.Mutex
@@ -119,7 +121,8 @@ func (r *Results) run(only string, seeds Seeds, parallel int) error {
 		for _, budget := range budgets {
 			for _, p := range policies() {
 				to := make([]Score, seeds.count())
-				r.Results = append(r.Results, Result{Web: w.name, Budget: budget, Policy: p.Name, First: seeds[0], Seeds: to})
+				r.Results = append(r.Results, Result{Web: w.name, Budget: budget, Policy: p.Name, First: seeds[0],
+					Seeds: to})
 				for i := range to {
 					seed := seeds[0] + uint64(i)
 					slots <- struct{}{}
@@ -132,7 +135,8 @@ func (r *Results) run(only string, seeds Seeds, parallel int) error {
 						if err != nil && failed == nil {
 							failed = fmt.Errorf("%s, %s at %g a day, seed %d: %w", p.Name, w.name, budget, seed, err)
 						}
-						fmt.Printf("%-20s %3g a day, seed %d: %-31s fresh %.3f, penalty %.3f, age %.2f d, %.1f visits a day\n",
+						fmt.Printf("%-20s %3g a day, seed %d: %-31s fresh %.3f, penalty %.3f, age %.2f d, %.1f "+
+							"visits a day\n",
 							w.name, budget, seed, p.Name, s.Freshness, s.Penalty, s.Age, s.Visits)
 					})
 				}

@@ -9,17 +9,18 @@ import (
 	"github.com/amble-crawler/amble/internal/revisit"
 )
 
-// policy is one that is compared.
+// policy is one of the compared policies.
 type policy struct {
 	Name   string
-	Oracle bool // it knows the rates of the pages
-	Dates  bool // pages tell when they changed last
+	Oracle bool // the policy knows the rates of the pages
+	Dates  bool // pages say when they changed last
 	make   func(all []*page, budget float64) (frontier.Renewer, error)
 }
 
-// policies are those that are compared, in the order of the tables.
+// policies returns the compared policies, in the order of the tables.
 func policies() []policy {
-	plain := func(p revisit.Policy, interval, least, most time.Duration) func([]*page, float64) (frontier.Renewer, error) {
+	plain := func(p revisit.Policy, interval, least, most time.Duration) func([]*page, float64) (frontier.Renewer,
+		error) {
 		return func(_ []*page, budget float64) (frontier.Renewer, error) {
 			o := revisit.DefaultOptions()
 			o.Policy, o.Interval, o.Min, o.Max, o.Budget = p, interval, least, most, budget
@@ -41,7 +42,8 @@ func policies() []policy {
 	}
 }
 
-// known is a policy with a fixed interval for each page, computed from what no crawler can know.
+// known is a policy with a fixed interval for each page, computed from rates that no crawler can
+// know.
 type known struct {
 	budget    float64
 	intervals map[string]time.Duration // by host and path
@@ -65,8 +67,8 @@ func (k *known) Spent(_, _ float64) {}
 
 func (k *known) Budget() float64 { return k.budget }
 
-// oracle makes a policy of a rule that says how many days to wait for a page at a price; the price is that
-// at which all pages together use the budget.
+// oracle makes a policy of a rule for the wait in days for a page at a price. At the policy's
+// price, all pages together use the budget.
 func oracle(interval func(rate, weight, price float64) float64) func([]*page, float64) (frontier.Renewer, error) {
 	return func(all []*page, budget float64) (frontier.Renewer, error) {
 		visits := func(logPrice float64) (sum float64) {
@@ -77,7 +79,8 @@ func oracle(interval func(rate, weight, price float64) float64) func([]*page, fl
 			}
 			return sum
 		}
-		price := math.Exp(-60 + float64(sort.Search(100_000, func(i int) bool { return visits(-60+float64(i)/1000) <= budget }))/1000)
+		price := math.Exp(-60 + float64(sort.Search(100_000,
+			func(i int) bool { return visits(-60+float64(i)/1000) <= budget }))/1000)
 		k := &known{budget: budget, intervals: make(map[string]time.Duration, len(all))}
 		for _, p := range all {
 			if p.rate > 0 {
@@ -90,14 +93,15 @@ func oracle(interval func(rate, weight, price float64) float64) func([]*page, fl
 	}
 }
 
-// indexInterval is the wait of the harmonic index.
+// indexInterval returns the wait of the harmonic index.
 func indexInterval(rate, weight, price float64) float64 {
 	c := price * rate / weight
 	return solve(func(x float64) float64 { return x + math.Expm1(-x) }, c) / rate
 }
 
-// freshInterval is the fixed interval that makes copies fresh for most of the time (Cho and Garcia-Molina, Effective page
-// refresh policies, TODS 2003). Pages that change too fast for their importance are not visited.
+// freshInterval returns the fixed interval with the greatest freshness (Cho and Garcia-Molina,
+// Effective page refresh policies, TODS 2003). Pages that change too fast for their importance are
+// not visited.
 func freshInterval(rate, weight, price float64) float64 {
 	c := price * rate / weight
 	if c >= 1 {
@@ -106,7 +110,7 @@ func freshInterval(rate, weight, price float64) float64 {
 	return solve(func(x float64) float64 { return 1 - (1+x)*math.Exp(-x) }, c) / rate
 }
 
-// solve finds the x at which a rising function reaches a value.
+// solve returns the x at which a rising function reaches a value.
 func solve(f func(float64) float64, value float64) float64 {
 	low, high := 0.0, 1.0
 	for f(high) < value && high < 1e15 {

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// The page of the documentation has the tables between these two lines.
+// FRESHNESS.md has the tables between these two lines.
 const (
 	document = "FRESHNESS.md"
 	tablesIn = "<!-- simulate: begin -->\n"
 	tablesTo = "<!-- simulate: end -->\n"
 )
 
-// mean is the mean over the seeds.
+// mean returns the mean over the seeds.
 func (r *Result) mean() (m Score) {
 	n := float64(len(r.Seeds))
 	for _, s := range r.Seeds {
@@ -27,7 +27,7 @@ func (r *Result) mean() (m Score) {
 	return m
 }
 
-// of finds the result of a policy.
+// of returns the result of a policy.
 func (r *Results) of(web string, budget float64, policy string) *Result {
 	for i := range r.Results {
 		if x := &r.Results[i]; x.Web == web && x.Budget == budget && x.Policy == policy {
@@ -37,7 +37,7 @@ func (r *Results) of(web string, budget float64, policy string) *Result {
 	return &Result{}
 }
 
-// best is the highest freshness of the policies that know the rates.
+// best returns the highest freshness of the policies that know the rates.
 func (r *Results) best(web string, budget float64) (best float64) {
 	for _, p := range policies() {
 		if p.Oracle {
@@ -47,7 +47,7 @@ func (r *Results) best(web string, budget float64) (best float64) {
 	return best
 }
 
-// tables writes the results as tables of Markdown.
+// tables returns the results as tables of Markdown.
 func (r *Results) tables() string {
 	var b strings.Builder
 	for which, w := range webs {
@@ -57,7 +57,8 @@ func (r *Results) tables() string {
 			seeds = fmt.Sprintf("Mean of seeds %d to %d, and the range of freshness", one.First, one.First+n-1)
 		}
 		fmt.Fprintf(&b, "### Web: %s\n\n%s.\n\n", w.name, seeds)
-		b.WriteString("| Policy | 100 a day: fresh / penalty / age in days / visits a day | of the best oracle | 300 a day: the same | of the best oracle |\n|---|---|---|---|---|\n")
+		b.WriteString("| Policy | 100 a day: fresh / penalty / age in days / visits a day | of the best oracle | 300 " +
+			"a day: the same | of the best oracle |\n|---|---|---|---|---|\n")
 		for _, p := range policies() {
 			fmt.Fprintf(&b, "| %s |", p.Name)
 			for _, budget := range budgets {
@@ -71,7 +72,8 @@ func (r *Results) tables() string {
 					}
 					spread = fmt.Sprintf(" (%.3f to %.3f)", least, most)
 				}
-				fmt.Fprintf(&b, " %.3f%s / %.3f / %.2f / %.0f | %.3f |", m.Freshness, spread, m.Penalty, m.Age, m.Visits, m.Freshness/r.best(w.name, budget))
+				fmt.Fprintf(&b, " %.3f%s / %.3f / %.2f / %.0f | %.3f |", m.Freshness, spread, m.Penalty, m.Age,
+					m.Visits, m.Freshness/r.best(w.name, budget))
 			}
 			b.WriteString("\n")
 		}
@@ -80,7 +82,7 @@ func (r *Results) tables() string {
 	return b.String()
 }
 
-// drawingOf is the name of the drawing of a web under the directory of the documentation.
+// drawingOf returns the file name of the drawing of a web under the directory of the documentation.
 func drawingOf(which int) string {
 	name := strings.ToLower(strings.NewReplacer(",", "", " ", "-").Replace(webs[which].name))
 	return "freshness/" + name + ".svg"
@@ -98,21 +100,26 @@ const (
 	textAttributes = `font-family="sans-serif" font-size="12" fill="#777"`
 )
 
-// drawing is a chart of one web: freshness of each policy with both budgets. Its colours can be read on light and on dark.
+// drawing returns a chart of one web: the freshness of each policy with both budgets. Its colours
+// are readable on light and dark.
 func (r *Results) drawing(which int) string {
 	w := webs[which]
 	var b strings.Builder
 	height := top + bottom + rowHeight*len(policies())
 	x := func(v float64) float64 { return left + v*float64(width-left-20) }
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-label="freshness by policy, %s">`+"\n", width, height, w.name)
-	fmt.Fprintf(&b, `<text x="%d" y="20" %s font-weight="bold">Weighted freshness, web: %s</text>`+"\n", left, textAttributes, w.name)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" `+
+		`role="img" aria-label="freshness by policy, %s">`+"\n", width, height, w.name)
+	fmt.Fprintf(&b, `<text x="%d" y="20" %s font-weight="bold">Weighted freshness, web: %s</text>`+"\n", left,
+		textAttributes, w.name)
 	for i, budget := range budgets {
-		fmt.Fprintf(&b, `<rect x="%d" y="30" width="12" height="8" fill="%s"/><text x="%d" y="38" %s>%g visits a day</text>`+"\n",
+		fmt.Fprintf(&b, `<rect x="%d" y="30" width="12" height="8" fill="%s"/>`+
+			`<text x="%d" y="38" %s>%g visits a day</text>`+"\n",
 			left+150*i, [...]string{colourFew, colourMany}[i], left+150*i+18, textAttributes, budget)
 	}
 	for tick := range 6 {
 		v := float64(tick) / 5
-		fmt.Fprintf(&b, `<line x1="%.0f" x2="%.0f" y1="%d" y2="%d" stroke="#999" stroke-opacity="0.4"/><text x="%.0f" y="%d" text-anchor="middle" %s>%.1f</text>`+"\n",
+		fmt.Fprintf(&b, `<line x1="%.0f" x2="%.0f" y1="%d" y2="%d" stroke="#999" stroke-opacity="0.4"/>`+
+			`<text x="%.0f" y="%d" text-anchor="middle" %s>%.1f</text>`+"\n",
 			x(v), x(v), top-6, height-bottom+4, x(v), height-bottom+20, textAttributes, v)
 	}
 	for i, p := range policies() {
@@ -121,14 +128,16 @@ func (r *Results) drawing(which int) string {
 		if p.Name == ours {
 			weight = "bold"
 		}
-		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end" %s font-weight="%s">%s</text>`+"\n", left-8, y+13, textAttributes, weight, p.Name)
+		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end" %s font-weight="%s">%s</text>`+"\n", left-8, y+13,
+			textAttributes, weight, p.Name)
 		for j, budget := range budgets {
 			v := r.of(w.name, budget, p.Name).mean().Freshness
 			opacity := 1.0
 			if p.Oracle {
 				opacity = 0.45
 			}
-			fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%.1f" height="%d" fill="%s" fill-opacity="%g"><title>%.3f</title></rect>`+"\n",
+			fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%.1f" height="%d" fill="%s" `+
+				`fill-opacity="%g"><title>%.3f</title></rect>`+"\n",
 				left, y+1+j*(barHeight+1), x(v)-left, barHeight, [...]string{colourFew, colourMany}[j], opacity, v)
 		}
 	}
@@ -136,10 +145,11 @@ func (r *Results) drawing(which int) string {
 	return b.String()
 }
 
-// write puts tables and drawings into the documentation.
+// write writes tables and drawings to the documentation.
 func write(docs string, r Results) error {
 	for which := range webs {
-		if err := os.WriteFile(filepath.Join(docs, filepath.FromSlash(drawingOf(which))), []byte(r.drawing(which)), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(docs, filepath.FromSlash(drawingOf(which))), []byte(r.drawing(which)),
+			0o644); err != nil {
 			return err
 		}
 	}

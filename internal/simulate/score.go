@@ -1,6 +1,6 @@
 package main
 
-// until brings a page and its score forward to a day.
+// until advances a page and its score to a day.
 func (p *page) until(today float64) {
 	for p.next <= today {
 		p.score(p.next)
@@ -14,8 +14,8 @@ func (p *page) until(today float64) {
 	p.score(today)
 }
 
-// score counts the days up to one on which nothing changes. A page without a copy counts as one
-// that has missed a change.
+// score counts the days up to one, in which nothing changes. A page without a copy counts as if its
+// copy had missed a change.
 func (p *page) score(today float64) {
 	from := max(p.since, p.from)
 	if today > from {
@@ -31,7 +31,7 @@ func (p *page) score(today float64) {
 	p.since = max(p.since, today)
 }
 
-// harmonic is 1 + 1/2 + ... over the changes that the copy has missed.
+// harmonic returns 1 + 1/2 + ... over the changes that the copy has missed.
 func (p *page) harmonic() (h float64) {
 	n := p.missed
 	if !p.seen {
@@ -43,7 +43,7 @@ func (p *page) harmonic() (h float64) {
 	return h
 }
 
-// fetched takes note of a visit and reports whether the copy it replaces was another.
+// fetched records a visit and reports whether the copy that it replaces was different.
 func (p *page) fetched(today float64) (first, changed bool) {
 	p.until(today)
 	first, changed = !p.seen, p.seen && p.missed > 0
@@ -51,12 +51,12 @@ func (p *page) fetched(today float64) (first, changed bool) {
 	return first, changed
 }
 
-// Score is what a policy comes to, over all pages by their importance.
+// Score is the result of a policy, over all pages weighted by importance.
 type Score struct {
-	Freshness float64 `json:"freshness"` // part of the time in which copies are the same as the pages
+	Freshness float64 `json:"freshness"` // part of the time in which copies equal the pages
 	Penalty   float64 `json:"penalty"`   // mean harmonic penalty of missed changes
 	Age       float64 `json:"age"`       // mean days that copies are out of date
-	Visits    float64 `json:"visits"`    // renewals a day
+	Visits    float64 `json:"visits"`    // recrawls a day
 }
 
 func score(all []*page, end float64) (s Score) {

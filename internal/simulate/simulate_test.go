@@ -10,7 +10,7 @@ import (
 
 const docs = "../../docs"
 
-// TestDocumentation: the tables and drawings of the documentation are those that the results in it make.
+// TestDocumentation: the tables and drawings of the documentation match the results in it.
 func TestDocumentation(t *testing.T) {
 	r, err := readResults(filepath.Join(docs, filepath.FromSlash(resultsFile)))
 	if err != nil {
@@ -23,7 +23,8 @@ func TestDocumentation(t *testing.T) {
 		}
 		return string(b)
 	}
-	if page := read(document); !strings.Contains(page, tablesIn+r.tables()+tablesTo) || !strings.Contains(page, r.Command) {
+	if page := read(document); !strings.Contains(page, tablesIn+r.tables()+tablesTo) ||
+		!strings.Contains(page, r.Command) {
 		t.Errorf("%s does not have the tables of %s, or not the command that made them", document, resultsFile)
 	}
 	for which := range webs {
@@ -33,7 +34,8 @@ func TestDocumentation(t *testing.T) {
 	}
 }
 
-// TestTargets holds the results to what the scheduler is to reach, with the limits of hosts in force.
+// TestTargets checks the results against the scheduler's targets, with the limits of hosts in
+// force.
 func TestTargets(t *testing.T) {
 	r, err := readResults(filepath.Join(docs, filepath.FromSlash(resultsFile)))
 	if err != nil {
@@ -43,16 +45,18 @@ func TestTargets(t *testing.T) {
 		got := r.of(webs[0].name, target.budget, ours)
 		for seed, s := range got.Seeds {
 			if s.Freshness < target.fresh || s.Penalty >= target.penalty {
-				t.Errorf("%g a day, seed %d: %+v, want a freshness of %g and a penalty under %g", target.budget, got.First+uint64(seed), s, target.fresh, target.penalty)
+				t.Errorf("%g a day, seed %d: %+v, want a freshness of %g and a penalty under %g", target.budget,
+					got.First+uint64(seed), s, target.fresh, target.penalty)
 			}
 		}
 		if part := got.mean().Freshness / r.best(webs[0].name, target.budget); part < 0.95 {
-			t.Errorf("%g a day: %.3f of the best that is possible", target.budget, part)
+			t.Errorf("%g a day: %.3f of the best possible", target.budget, part)
 		}
 	}
 }
 
-// TestSmallRun lets two policies look after a web for some weeks: the learned one is ahead, and a run of the same seed is the same.
+// TestSmallRun crawls a web for some weeks with two policies: the learned one is better, and the
+// same seed gives the same run.
 func TestSmallRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -76,7 +80,7 @@ func TestSmallRun(t *testing.T) {
 	}
 	again, err := run(0, 1, policies()[0], 100, 40, 20)
 	if err != nil || again != scores["uniform"] {
-		t.Errorf("a run of the same seed comes to %+v, not %+v (%v)", again, scores["uniform"], err)
+		t.Errorf("a run of the same seed scores %+v, not %+v (%v)", again, scores["uniform"], err)
 	}
 }
 
@@ -103,7 +107,7 @@ func TestPagesChangeAtTheirRates(t *testing.T) {
 	}
 }
 
-// TestScore follows the copy of one page.
+// TestScore computes the score of the copy of one page.
 func TestScore(t *testing.T) {
 	p := &page{kind: periodic, rate: 0.1, weight: 1, from: warmUp, next: warmUp + 10}
 	p.fetched(warmUp)

@@ -8,7 +8,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// memory is a store for as many pages as fit into memory. Each host has one origin.
+// memory is a store in memory. Each host has one origin.
 type memory struct {
 	hosts    []*memoryHost // by id, from 1
 	ids      map[string]storage.HostID
@@ -21,11 +21,11 @@ type memoryHost struct {
 	turns []turn // of urls
 }
 
-// turn is when a URL's turn is.
+// turn is when a URL is due.
 type turn struct {
-	at     uint32 // Unix seconds; 0: it has none to come
-	queued bool   // it waits behind the cursor
-	renews bool   // it is a renewal
+	at      uint32 // Unix seconds; 0: never
+	queued  bool   // it waits in the queue, after the cursor
+	recrawl bool   // it is a recrawl
 }
 
 func turnOf(u *storage.Head) turn {
@@ -41,49 +41,53 @@ func turnOf(u *storage.Head) turn {
 	if u.Last.Due.Nanosecond() > 0 {
 		s++
 	}
-	return turn{at: uint32(s), renews: u.Last.State != storage.Retrying}
+	return turn{at: uint32(s), recrawl: u.Last.State != storage.Retrying}
 }
 
 func newMemory() *memory {
-	return &memory{hosts: make([]*memoryHost, 1), ids: map[string]storage.HostID{}, policies: map[weburl.Origin][]byte{}}
+	return &memory{hosts: make([]*memoryHost, 1), ids: map[string]storage.HostID{},
+		policies: map[weburl.Origin][]byte{}}
 }
 
-// commit does what storage.Store does with what a crawl of known pages brings.
+// commit does what storage.Store does with the batches of a crawl of known pages.
 func (m *memory) commit(b *storage.Batch) storage.Result {
-	touched := map[storage.HostID]bool{}
+	changed := map[storage.HostID]bool{}
 	for i := range b.Found {
 		f := &b.Found[i]
 		id, ok := m.ids[f.URL.Host()]
 		if !ok {
 			id = storage.HostID(len(m.hosts))
 			m.ids[f.URL.Host()] = id
-			m.hosts = append(m.hosts, &memoryHost{Host: storage.Host{ID: id, Name: f.URL.Host(), Queues: []storage.Queue{{Origin: f.URL.Origin()}}}})
+			m.hosts = append(m.hosts,
+				&memoryHost{Host: storage.Host{ID: id, Name: f.URL.Host(),
+					Queues: []storage.Queue{{Origin: f.URL.Origin()}}}})
 		}
 		h := m.hosts[id]
-		h.urls = append(h.urls, storage.Head{Entry: storage.Entry{Ordinal: h.Tail, RequestURI: f.URL.RequestURI(), Priority: f.Priority}})
+		h.urls = append(h.urls, storage.Head{Entry: storage.Entry{Ordinal: h.Tail, RequestURI: f.URL.RequestURI(),
+			Priority: f.Priority}})
 		h.turns = append(h.turns, turnOf(&h.urls[h.Tail]))
 		h.Tail++
-		touched[id] = true
+		changed[id] = true
 	}
 	for i := range b.Done {
 		d := &b.Done[i]
 		h := m.hosts[d.Host]
 		h.urls[d.Ordinal].Last = d.Outcome
 		h.turns[d.Ordinal] = turnOf(&h.urls[d.Ordinal])
-		touched[d.Host] = true
+		changed[d.Host] = true
 	}
 	for i := range b.Hosts {
 		u := &b.Hosts[i]
 		h := m.hosts[u.Host]
 		h.Politeness, h.Site = u.Politeness, u.Site
 		h.Queues[0].Cursor = u.Cursors[0].Next
-		touched[u.Host] = true
+		changed[u.Host] = true
 	}
 	for _, p := range b.Policies {
 		m.policies[p.Origin] = p.Record
 	}
 	var r storage.Result
-	for id := range touched {
+	for id := range changed {
 		h := m.hosts[id]
 		h.count()
 		t := storage.Touched{Host: id, Tail: h.Tail}
@@ -108,7 +112,7 @@ func (h *memoryHost) count() {
 		case t.queued:
 			q.Queued++
 		case t.at == 0:
-		case t.renews:
+		case t.recrawl:
 			add(&q.Renewals, &q.NextRenewal, t.at)
 		default:
 			add(&q.Due, &q.NextDue, t.at)
@@ -134,7 +138,7 @@ func (m *memory) heads(r storage.HeadsRequest) storage.Heads {
 	for i, t := range h.turns {
 		switch {
 		case t.at == 0 || int64(t.at) > r.Now.Unix():
-		case t.renews:
+		case t.recrawl:
 			renewals = append(renewals, i)
 		default:
 			due = append(due, i)

@@ -9,8 +9,8 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// The web that is simulated: as many pages as the comparison in the literature has, on hosts of very different sizes
-// and delays.
+// The simulated web has as many pages as the comparison in the literature, on hosts with very
+// different sizes and delays.
 const (
 	pages  = 2000
 	hosts  = 100
@@ -35,11 +35,11 @@ const (
 // kindOfWeb is a mixture of pages.
 type kindOfWeb struct {
 	name  string
-	kinds []kind  // taken in turn
+	kinds []kind  // in turn
 	hosts float64 // part of the variance of rates that lies between hosts
 }
 
-// webs are the mixtures that are simulated.
+// webs are the simulated mixtures.
 var webs = []kindOfWeb{
 	{"Poisson", []kind{poisson}, 0},
 	{"bursty", []kind{bursty}, 0},
@@ -47,7 +47,7 @@ var webs = []kindOfWeb{
 	{"mixed", []kind{poisson, bursty, periodic, never}, 0.5},
 }
 
-// page is a page of the web and what is known of its copy.
+// page is a page of the web and its copy.
 type page struct {
 	host   int
 	url    weburl.URL
@@ -69,13 +69,14 @@ type page struct {
 	first    float64 // day of the first change that the copy has missed
 }
 
-// meanDays and spread are the median and the deviation, on the scale of logarithms, of the time between changes.
+// meanDays and spread are the median and the deviation, on the scale of logarithms, of the time
+// between changes.
 const (
 	medianDays = 30
 	spread     = 2
 )
 
-// newWeb makes up the web of a seed. Importance follows Zipf's law.
+// newWeb invents the web of a seed. Importance follows Zipf's law.
 func newWeb(which int, seed uint64) []*page {
 	w := webs[which]
 	random := rand.New(rand.NewPCG(seed, uint64(which)))
@@ -86,7 +87,8 @@ func newWeb(which int, seed uint64) []*page {
 	all := make([]*page, pages)
 	sum := 0.0
 	for i := range all {
-		// Host sizes follow Zipf's law too, softened so that the largest has about one page in twelve.
+		// Host sizes follow Zipf's law too, softened so that the largest has about one page in
+		// twelve.
 		host := min(int(math.Exp(random.Float64()*math.Log(hosts+4)))-1, hosts-1)
 		if random.IntN(3) > 0 {
 			host = random.IntN(hosts)
@@ -114,7 +116,7 @@ func newWeb(which int, seed uint64) []*page {
 	return all
 }
 
-// begin is the day of the first change.
+// begin returns the day of the first change.
 func (p *page) begin() float64 {
 	switch p.kind {
 	case never:
@@ -125,10 +127,10 @@ func (p *page) begin() float64 {
 	return p.after(0)
 }
 
-// activePart is the part of the time in which a bursty page changes.
+// activePart returns the part of the time in which a bursty page changes.
 const activePart = 0.1
 
-// after is the day of the change that follows one.
+// after returns the day of the next change after a day.
 func (p *page) after(at float64) float64 {
 	switch p.kind {
 	case periodic:

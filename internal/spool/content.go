@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// Content is a finished sequence of bytes, in memory or in a file. Any number of
-// goroutines may read it until it is closed. A nil Content is an empty one.
+// Content is a finished sequence of bytes, in memory or in a file. Any number of goroutines may
+// read it until it is closed. A nil Content is empty.
 type Content struct {
 	pool *Pool
 	mem  []byte   // everything while file is nil, else the head
@@ -19,10 +19,10 @@ type Content struct {
 	closed bool
 }
 
-// Of returns a content of bytes that are in memory anyhow; no budget counts them.
+// Of returns a content of bytes that are in memory anyway. It counts against no budget.
 func Of(b []byte) *Content { return &Content{mem: b, size: int64(len(b))} }
 
-// Size is the number of bytes.
+// Size returns the number of bytes.
 func (c *Content) Size() int64 {
 	if c == nil {
 		return 0
@@ -30,8 +30,8 @@ func (c *Content) Size() int64 {
 	return c.size
 }
 
-// Bytes returns all bytes where they are in memory; they may not be changed, nor
-// be used after Close. It reports false for a content in a file.
+// Bytes returns all bytes if they are in memory. They may not be changed, nor be used after Close.
+// It returns false for a content in a file.
 func (c *Content) Bytes() ([]byte, bool) {
 	if c == nil {
 		return nil, true
@@ -39,8 +39,8 @@ func (c *Content) Bytes() ([]byte, bool) {
 	return c.mem, c.file == nil
 }
 
-// Head returns the first n bytes, less where the content or [HeadBytes] is
-// shorter. It reads no file. The bytes may not be changed, nor be used after Close.
+// Head returns the first n bytes, or fewer if the content or [HeadBytes] is shorter. It reads no
+// file. The bytes may not be changed, nor be used after Close.
 func (c *Content) Head(n int) []byte {
 	if c == nil {
 		return nil
@@ -48,8 +48,8 @@ func (c *Content) Head(n int) []byte {
 	return c.mem[:min(n, len(c.mem), HeadBytes)]
 }
 
-// Load returns the first n bytes, all where there are not more: those in memory,
-// or else read into buf, which grows where it is too small. An error is an *Error.
+// Load returns the first n bytes, or all if there are fewer: those in memory, or else read into
+// buf, which grows if it is too small. An error is an *Error.
 func (c *Content) Load(buf []byte, n int64) ([]byte, error) {
 	n = min(n, c.Size())
 	if n == 0 {
@@ -68,8 +68,8 @@ func (c *Content) Load(buf []byte, n int64) ([]byte, error) {
 	return buf, nil
 }
 
-// NewReader returns a reader of all bytes, with its own place in them. It reads,
-// reads at an offset and seeks.
+// NewReader returns a reader of all bytes, with an offset of its own. It can read, read at an
+// offset and seek.
 func (c *Content) NewReader() *io.SectionReader {
 	return io.NewSectionReader(c.readerAt(), 0, c.Size())
 }
@@ -96,7 +96,7 @@ func (c *Content) WriteTo(w io.Writer) (int64, error) {
 // errClosed is the error of a second Close.
 var errClosed = errors.New("spool: the content is closed already")
 
-// Close gives back the memory and the file. No reader may be used after it.
+// Close releases the memory and the file. No reader may be used afterwards.
 func (c *Content) Close() error {
 	if c == nil {
 		return nil
@@ -104,7 +104,7 @@ func (c *Content) Close() error {
 	if c.closed {
 		return errClosed
 	}
-	c.pool.giveBack(c.mem, c.held)
+	c.pool.recycle(c.mem, c.held)
 	var err error
 	if c.file != nil {
 		err = c.pool.discard(c.file)

@@ -8,22 +8,21 @@ import (
 	"sync/atomic"
 )
 
-// Options bound what contents take of the memory.
+// Options bound the memory of contents.
 type Options struct {
-	// Dir is the directory of the files. Open creates it, and removes the files
-	// that an earlier process left in it.
+	// Dir is the directory of the files. Open creates it, and removes the files that an earlier
+	// process left there.
 	Dir string
-	// Above is the size in bytes from which a single content is in a file.
+	// Above is the size in bytes above which a content is in a file.
 	Above int64
-	// Budget is how many bytes all contents together may hold in memory.
+	// Budget is the number of bytes that all contents together may hold in memory.
 	Budget int64
 }
 
-// DefaultOptions returns 1 MiB for a content and 64 MiB for all of them. Dir is
-// left for the caller to fill in.
+// DefaultOptions returns 1 MiB for a content and 64 MiB for all of them. The caller sets Dir.
 func DefaultOptions() Options { return Options{Above: 1 << 20, Budget: 64 << 20} }
 
-// Validate reports the first option that cannot be used, by its name.
+// Validate returns an error that names the first invalid option, or nil.
 func (o Options) Validate() error {
 	switch {
 	case o.Dir == "":
@@ -36,21 +35,20 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// Pool is a budget of memory and a directory for what does not fit into it. It is
-// safe for concurrent use. A nil Pool has no bounds and no directory: everything
-// written through it stays in memory.
+// Pool is a budget of memory and a directory for contents beyond it. It is safe for concurrent use.
+// A nil Pool has no bounds and no directory: all its contents stay in memory.
 type Pool struct {
 	o     Options
 	held  atomic.Int64
 	files atomic.Int64
-	shelf shelf
+	free  freeList
 	rooms rooms
 }
 
-// pattern is how files are named for the moment in which they have a name.
+// pattern is the name of a file for the moment in which it has a name.
 const pattern = "content-*.tmp"
 
-// Open makes the directory ready. It must belong to this process alone.
+// Open prepares the directory, which must belong to this process alone.
 func Open(o Options) (*Pool, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -70,7 +68,7 @@ func Open(o Options) (*Pool, error) {
 	return &Pool{o: o}, nil
 }
 
-// escape quotes what filepath.Glob would take for a pattern.
+// escape quotes the characters that filepath.Glob would read as a pattern.
 func escape(dir string) string {
 	if runtime.GOOS == "windows" {
 		return dir // its separator is the escape character elsewhere
@@ -86,7 +84,7 @@ func escape(dir string) string {
 	return string(quoted)
 }
 
-// Held is how many bytes of the budget are taken, Files how many files are open.
+// Held returns the number of bytes of the budget in use.
 func (p *Pool) Held() int64 {
 	if p == nil {
 		return 0
@@ -94,7 +92,7 @@ func (p *Pool) Held() int64 {
 	return p.held.Load()
 }
 
-// Files is the number of contents that are in a file.
+// Files returns the number of contents in a file.
 func (p *Pool) Files() int64 {
 	if p == nil {
 		return 0
@@ -102,7 +100,7 @@ func (p *Pool) Files() int64 {
 	return p.files.Load()
 }
 
-// reserve takes n bytes of the budget and reports false where they are not there.
+// reserve takes n bytes of the budget. It returns false if they are not available.
 func (p *Pool) reserve(n int64) bool {
 	if p == nil {
 		return true
@@ -120,37 +118,38 @@ func (p *Pool) release(n int64) {
 	}
 }
 
-// memory returns empty memory with room for n bytes; false where a content of n bytes may not be in memory.
+// memory returns empty memory with room for n bytes, or false if a content of n bytes may not be in
+// memory.
 func (p *Pool) memory(n int64) ([]byte, bool) {
 	if p == nil {
 		return make([]byte, 0, n), true
 	}
 	room, at := roomOf(n)
-	if room > p.o.Above { // no content may have that much
-		room, at = n, len(p.shelf.sizes)
+	if room > p.o.Above { // no content may be that large
+		room, at = n, len(p.free.sizes)
 	}
 	if !p.fits(n) || !p.reserve(room) {
 		return nil, false
 	}
-	return p.shelf.take(room, at), true
+	return p.free.take(room, at), true
 }
 
-// giveBack returns memory. Nobody may have a part of it any more.
-func (p *Pool) giveBack(b []byte, held int64) {
+// recycle returns memory for later contents. Nobody may hold a part of it any more.
+func (p *Pool) recycle(b []byte, held int64) {
 	if p == nil {
 		return
 	}
 	p.release(held)
 	if held > 0 {
-		p.shelf.put(b)
+		p.free.put(b)
 	}
 }
 
 // fits reports whether a content of n bytes may be in memory.
 func (p *Pool) fits(n int64) bool { return p == nil || n <= p.o.Above }
 
-// create makes a file. Where the system lets an open file lose its name, it has
-// none from then on, so nothing can be left behind.
+// create makes a file. If the system can unlink an open file, create does, so nothing can be left
+// behind.
 func (p *Pool) create() (*os.File, error) {
 	f, err := os.CreateTemp(p.o.Dir, pattern)
 	if err != nil {
@@ -176,7 +175,7 @@ func (p *Pool) discard(f *os.File) error {
 	return err
 }
 
-// Error is a failure of the directory or of a file in it: a full disk, for one.
+// Error is a failure of the directory or of a file in it, such as a full disk.
 type Error struct{ Err error }
 
 // Error names the file and the cause.

@@ -6,24 +6,24 @@ import (
 	"sync"
 )
 
-// rooms are the parts of the budget that decoders and the like hold.
+// rooms are the parts of the budget in use by decoders and the like.
 type rooms struct {
 	mu      sync.Mutex // guards what follows
 	holders int
 	queue   list.List // of *roomWait, the longest first
 }
 
-// roomWait is somebody who waits for room.
+// roomWait is a caller that waits for room.
 type roomWait struct {
 	n     int64
 	ready chan struct{} // closed when the room is reserved
 }
 
 // Room reserves n bytes of the budget for memory that the caller allocates itself, such as the
-// window of a decoder, until release is called. It waits in line while others hold such room and the
-// budget has not enough. One holder there may always be, however little the budget has, so that there
-// is always one that goes on: whoever holds room waits for nothing but the processor and the disk,
-// above all for no other room. The error is that of ctx.
+// window of a decoder, until release is called. It waits in a queue while others hold such room and
+// the budget is too small. One holder is always allowed, however small the budget, so that one
+// always makes progress: a holder waits only for the processor and the disk, and never for more
+// room. The error is that of ctx.
 func (p *Pool) Room(ctx context.Context, n int64) (release func(), err error) {
 	if p == nil {
 		return func() {}, ctx.Err()
@@ -34,7 +34,7 @@ func (p *Pool) Room(ctx context.Context, n int64) (release func(), err error) {
 		return func() { p.leave(n) }, nil
 	}
 	w := &roomWait{n: n, ready: make(chan struct{})}
-	place := p.rooms.queue.PushBack(w)
+	element := p.rooms.queue.PushBack(w)
 	p.rooms.mu.Unlock()
 	select {
 	case <-w.ready:
@@ -43,18 +43,19 @@ func (p *Pool) Room(ctx context.Context, n int64) (release func(), err error) {
 	}
 	p.rooms.mu.Lock()
 	select {
-	case <-w.ready: // meanwhile
+	case <-w.ready: // admitted meanwhile
 		p.rooms.mu.Unlock()
 		p.leave(n)
 	default:
-		p.rooms.queue.Remove(place)
-		p.admit() // the next one may want less
+		p.rooms.queue.Remove(element)
+		p.admit() // the next one may need less
 		p.rooms.mu.Unlock()
 	}
 	return nil, context.Cause(ctx)
 }
 
-// enter reserves n bytes where they are there, or nobody else holds room. It is called with the lock.
+// enter reserves n bytes if they are available, or if nobody else holds room. The caller holds the
+// lock.
 func (p *Pool) enter(n int64) bool {
 	if p.rooms.holders == 0 {
 		p.held.Add(n)
@@ -65,7 +66,7 @@ func (p *Pool) enter(n int64) bool {
 	return true
 }
 
-// leave gives n bytes back.
+// leave returns n bytes to the budget.
 func (p *Pool) leave(n int64) {
 	p.rooms.mu.Lock()
 	defer p.rooms.mu.Unlock()
@@ -74,7 +75,7 @@ func (p *Pool) leave(n int64) {
 	p.admit()
 }
 
-// admit gives room to those who wait, in their order. It is called with the lock.
+// admit gives room to the waiting callers, in their order. The caller holds the lock.
 func (p *Pool) admit() {
 	for e := p.rooms.queue.Front(); e != nil; e = p.rooms.queue.Front() {
 		w := e.Value.(*roomWait)

@@ -24,7 +24,7 @@ func open(t testing.TB, above, budget int64) *Pool {
 	return p
 }
 
-// random is n bytes that no other place has.
+// random returns n random bytes.
 func random(n int) []byte {
 	b := make([]byte, n)
 	r := rand.NewChaCha8([32]byte{1})
@@ -32,7 +32,7 @@ func random(n int) []byte {
 	return b
 }
 
-// check reads c in every way there is.
+// check reads c with every method.
 func check(t *testing.T, c *Content, want []byte) {
 	t.Helper()
 	if c.Size() != int64(len(want)) {
@@ -55,7 +55,8 @@ func check(t *testing.T, c *Content, want []byte) {
 		}
 	}
 	middle := make([]byte, len(want)/2)
-	if _, err := c.NewReader().ReadAt(middle, int64(len(want)/4)); err != nil && len(middle) > 0 || !bytes.Equal(middle, want[len(want)/4:][:len(middle)]) {
+	if _, err := c.NewReader().ReadAt(middle, int64(len(want)/4)); err != nil && len(middle) > 0 ||
+		!bytes.Equal(middle, want[len(want)/4:][:len(middle)]) {
 		t.Errorf("ReadAt: %v", err)
 	}
 	if got, in := c.Bytes(); in && !bytes.Equal(got, want) {
@@ -63,14 +64,20 @@ func check(t *testing.T, c *Content, want []byte) {
 	}
 }
 
-// The content is what was written, however it was written and wherever it is.
+// A content equals what was written, for every method of writing and in every place.
 func TestContentIsWhatWasWritten(t *testing.T) {
 	for _, size := range []int{0, 1, HeadBytes - 1, HeadBytes, HeadBytes + 1, 10_000, 65_535, 65_536, 65_537, 300_000} {
 		want := random(size)
-		ways := map[string]func(*Writer) error{
-			"read":           func(w *Writer) error { _, err := w.ReadFrom(bytes.NewReader(want)); return err },
-			"read in pieces": func(w *Writer) error { _, err := w.ReadFrom(iotest.HalfReader(bytes.NewReader(want))); return err },
-			"read with end":  func(w *Writer) error { _, err := w.ReadFrom(iotest.DataErrReader(bytes.NewReader(want))); return err },
+		methods := map[string]func(*Writer) error{
+			"read": func(w *Writer) error { _, err := w.ReadFrom(bytes.NewReader(want)); return err },
+			"read in pieces": func(w *Writer) error {
+				_, err := w.ReadFrom(iotest.HalfReader(bytes.NewReader(want)))
+				return err
+			},
+			"read with end": func(w *Writer) error {
+				_, err := w.ReadFrom(iotest.DataErrReader(bytes.NewReader(want)))
+				return err
+			},
 			"written": func(w *Writer) error {
 				for rest := want; len(rest) > 0; {
 					n := min(len(rest), 777)
@@ -87,9 +94,10 @@ func TestContentIsWhatWasWritten(t *testing.T) {
 				return errors.Join(err, err2)
 			},
 		}
-		for name, write := range ways {
+		for name, write := range methods {
 			for _, guess := range []int64{0, 100, int64(size) + 1} {
-				for _, p := range []*Pool{nil, open(t, 65_536, 1<<20), open(t, HeadBytes, 1<<20), open(t, 1<<20, 20_000), open(t, 1<<20, 0)} {
+				for _, p := range []*Pool{nil, open(t, 65_536, 1<<20), open(t, HeadBytes, 1<<20),
+					open(t, 1<<20, 20_000), open(t, 1<<20, 0)} {
 					w := p.NewWriter(guess)
 					if err := write(w); err != nil {
 						t.Fatal(err)
@@ -161,7 +169,7 @@ func TestBudgetIsShared(t *testing.T) {
 	}
 }
 
-// Files have no name while they are in use, and what an earlier process left behind goes away.
+// Files have no name while they are in use, and Open removes those of an earlier process.
 func TestDirectoryIsEmpty(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"content-1.tmp", "content-abc.tmp", "notes.txt"} {
@@ -202,7 +210,8 @@ func TestErrors(t *testing.T) {
 	w.Discard()
 	w = p.NewWriter(0)
 	broken := errors.New("broken")
-	if _, err := w.ReadFrom(io.MultiReader(strings.NewReader("abc"), iotest.ErrReader(broken))); err != broken || w.Size() != 3 {
+	if _, err := w.ReadFrom(io.MultiReader(strings.NewReader("abc"), iotest.ErrReader(broken))); err != broken ||
+		w.Size() != 3 {
 		t.Errorf("%v after %d bytes", err, w.Size())
 	}
 	c := w.Content()
@@ -222,7 +231,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// Memory that a content gave back serves the next of about its size; none is shared by two that are open.
+// The memory of a closed content is used for a later one of about its size. Two open contents never
+// share memory.
 func TestMemoryIsUsedAgain(t *testing.T) {
 	p := open(t, 64<<10, 1<<20)
 	var held []*Content
@@ -268,7 +278,7 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 		last = &w.mem[0]
 		w.Discard()
 	}
-	if again == 0 { // not each time: the collector may take it, and the race detector makes sure that it sometimes does
+	if again == 0 { // not each time: the collector may take it, and under the race detector it sometimes does
 		t.Error("memory is never used again")
 	}
 }
@@ -284,8 +294,8 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// Those who hold room are in the budget, one of them more at most; all get theirs, those who wait in their order, and nobody who
-// gives up keeps any.
+// Room stays within the budget, plus one holder at most. All callers get theirs, those that wait in
+// order, and none that gives up keeps any.
 func TestRoomForDecoders(t *testing.T) {
 	p := open(t, 1<<20, 100)
 	hold := func(n int64) func() {
@@ -295,8 +305,8 @@ func TestRoomForDecoders(t *testing.T) {
 		}
 		return release
 	}
-	first := hold(300) // more than there is, and nobody else has any
-	ctx, giveUp := context.WithCancel(t.Context())
+	first := hold(300) // more than the budget, and nobody else holds any
+	ctx, cancel := context.WithCancel(t.Context())
 	errs := make(chan error)
 	go func() { _, err := p.Room(ctx, 200); errs <- err }()
 	waits := func(n int) {
@@ -319,7 +329,7 @@ func TestRoomForDecoders(t *testing.T) {
 	if p.Held() != 300 {
 		t.Errorf("%d bytes held, want 300", p.Held())
 	}
-	giveUp()
+	cancel()
 	if err := <-errs; !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
@@ -347,7 +357,7 @@ func TestRoomForDecoders(t *testing.T) {
 	}
 }
 
-// Many who hold contents and want room never wait for one another for ever.
+// Many goroutines that hold contents and need room never wait for one another for ever.
 func TestRoomEndsInNoDeadlock(t *testing.T) {
 	p := open(t, 64<<10, 100_000)
 	var wg sync.WaitGroup

@@ -6,14 +6,14 @@ import (
 )
 
 const (
-	// HeadBytes is how much of the begin of a content is always in memory.
+	// HeadBytes is how many bytes at the start of a content are always in memory.
 	HeadBytes = 4 << 10
 	// copyBytes is the buffer between a reader and a file.
 	copyBytes = 32 << 10
 )
 
-// Writer gathers a content. It belongs to one goroutine. It ends with Content or
-// with Discard; only these give back what it holds.
+// Writer collects a content. It belongs to one goroutine. It ends with Content or with Discard;
+// only these release what it holds.
 type Writer struct {
 	pool *Pool
 	mem  []byte   // everything while file is nil, else the head
@@ -22,7 +22,7 @@ type Writer struct {
 	held int64 // of the pool's budget
 }
 
-// NewWriter returns a writer with room for size bytes, a guess.
+// NewWriter returns a writer with room for size bytes, which is a guess.
 func (p *Pool) NewWriter(size int64) *Writer {
 	w := &Writer{pool: p}
 	if size > 0 {
@@ -33,11 +33,10 @@ func (p *Pool) NewWriter(size int64) *Writer {
 	return w
 }
 
-// Size is the number of bytes so far.
+// Size returns the number of bytes so far.
 func (w *Writer) Size() int64 { return w.size }
 
-// Write appends p. An error is an *Error and what was written may then be
-// incomplete.
+// Write appends p. An error is an *Error; the content may then be incomplete.
 func (w *Writer) Write(p []byte) (int, error) {
 	if w.file == nil {
 		if fits, err := w.room(len(p)); err != nil {
@@ -51,8 +50,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return w.toFile(p)
 }
 
-// ReadFrom appends what r gives, to its end. An error of the file is an *Error,
-// every other is that of r.
+// ReadFrom appends the bytes of r, to its end. An error of the file is an *Error, any other error
+// comes from r.
 func (w *Writer) ReadFrom(r io.Reader) (n int64, err error) {
 	begin := w.size
 	for w.file == nil {
@@ -88,8 +87,8 @@ func (w *Writer) ReadFrom(r io.Reader) (n int64, err error) {
 	}
 }
 
-// room makes room in memory for n bytes more. Where there is none it moves the
-// content to a file and reports false.
+// room makes room in memory for n more bytes. If there is none, it moves the content to a file and
+// returns false.
 func (w *Writer) room(n int) (bool, error) {
 	need := int64(len(w.mem) + n)
 	have := int64(cap(w.mem))
@@ -103,7 +102,7 @@ func (w *Writer) room(n int) (bool, error) {
 		}
 		if grown, ok := w.pool.memory(more); ok {
 			grown = append(grown, w.mem...)
-			w.pool.giveBack(w.mem, w.held)
+			w.pool.recycle(w.mem, w.held)
 			w.mem, w.held = grown, int64(cap(grown))
 			return true, nil
 		}
@@ -123,7 +122,7 @@ func (w *Writer) spill() error {
 	}
 	w.file = f
 	head := append(make([]byte, 0, HeadBytes), w.mem[:min(len(w.mem), HeadBytes)]...)
-	w.pool.giveBack(w.mem, w.held)
+	w.pool.recycle(w.mem, w.held)
 	w.mem, w.held = head, 0
 	return nil
 }
@@ -140,8 +139,8 @@ func (w *Writer) toFile(p []byte) (int, error) {
 	return n, err
 }
 
-// Truncate cuts the content to its first n bytes, where it is longer. After it
-// nothing may be written.
+// Truncate cuts the content to its first n bytes, if it is longer. Nothing may be written
+// afterwards.
 func (w *Writer) Truncate(n int64) error {
 	if n >= w.size {
 		return nil
@@ -156,14 +155,12 @@ func (w *Writer) Truncate(n int64) error {
 	return nil
 }
 
-// Content ends the writing and hands over what was written, to be closed by the
-// caller.
+// Content ends the writing and returns what was written. The caller closes it.
 func (w *Writer) Content() *Content {
 	c := &Content{pool: w.pool, mem: w.mem, file: w.file, size: w.size, held: w.held}
 	*w = Writer{}
 	return c
 }
 
-// Discard ends the writing and forgets what was written. After Content it does
-// nothing.
+// Discard ends the writing and drops what was written. After Content it does nothing.
 func (w *Writer) Discard() { _ = w.Content().Close() }

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 )
 
-// recordedListener hands out connections that time the requests on them.
+// recordedListener accepts connections that time the requests on them.
 type recordedListener struct {
 	net.Listener
 	recorder *recorder
@@ -25,23 +25,22 @@ func (l *recordedListener) Accept() (net.Conn, error) {
 	return &conn{Conn: c, recorder: l.recorder, address: address, number: l.recorder.conns.Add(1)}, nil
 }
 
-// conn notes when the bytes of a request come from the kernel and when those
-// of its response go there. net/http reads from a goroutine of its own while
-// a handler runs, hence the atomics.
+// conn records when the bytes of a request come from the kernel and when those of its response go
+// there. net/http reads in a goroutine of its own while a handler runs, so the fields are atomic.
 type conn struct {
 	net.Conn
 	recorder *recorder
 	address  string // the server's
 	number   int64
 
-	firstByte atomic.Int64          // when the first byte of the coming request was read; 0: not yet
-	current   atomic.Pointer[entry] // the request being answered; nil between requests
+	firstByte atomic.Int64          // when the first byte of the next request was read; 0: not yet
+	current   atomic.Pointer[entry] // the request being handled; nil between requests
 	hijacked  atomic.Bool
 	closed    atomic.Bool
 }
 
-// writePiece splits long writes, so that the time before the last piece is
-// close to the time of the last byte even where the client reads slowly.
+// writePiece splits long writes, so that the time before the last piece is close to the time of the
+// last byte even if the client reads slowly.
 const writePiece = 32 << 10
 
 func (c *conn) Read(b []byte) (int, error) {
@@ -49,7 +48,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	if n > 0 && c.firstByte.Load() == 0 {
 		c.firstByte.Store(c.recorder.now())
 	}
-	// net/http ends its own background read by a deadline: no sign of the client.
+	// net/http ends its own background read by a deadline: this is not from the client.
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		if e := c.current.Load(); e != nil {
 			e.gone.CompareAndSwap(0, c.recorder.now())
@@ -77,8 +76,8 @@ func (c *conn) Write(b []byte) (int, error) {
 	}
 }
 
-// Close ends the request of a hijacked connection; any other was over before,
-// or is ended by cut.
+// Close ends the request of a hijacked connection. Any other request has ended before, or cut ends
+// it.
 func (c *conn) Close() error {
 	if c.hijacked.Load() {
 		c.cut()
@@ -91,26 +90,25 @@ func (c *conn) Close() error {
 	return err
 }
 
-// begin makes e the request that reads and writes belong to.
+// begin makes e the request of the following reads and writes.
 func (c *conn) begin(e *entry) { c.current.Store(e) }
 
-// cut notes that the connection is about to be closed under the response.
+// cut records that the connection will be closed before the end of the response.
 func (c *conn) cut() {
 	if e := c.current.Load(); e != nil {
 		e.end.Store(c.recorder.now())
 	}
 }
 
-// finish ends the current request, if any: nothing more is written for it.
+// finish ends the current request, if any.
 func (c *conn) finish() {
 	if e := c.current.Swap(nil); e != nil {
 		e.finish(c.recorder.now())
 	}
 }
 
-// takeFirstByte is when the request now being handled began to arrive. One
-// that arrived in the same read as the request before it arrived, at the
-// latest, now.
+// takeFirstByte returns when the request that is now handled began to arrive. If it arrived in the
+// same read as the request before it, the result is now.
 func (c *conn) takeFirstByte() int64 {
 	if first := c.firstByte.Swap(0); first != 0 {
 		return first
@@ -126,7 +124,7 @@ func connContext(ctx context.Context, c net.Conn) context.Context {
 
 func connOf(ctx context.Context) *conn { return ctx.Value(connKey{}).(*conn) }
 
-// connState is told by net/http when a connection has finished a request.
+// connState is called by net/http when a connection has finished a request.
 func connState(nc net.Conn, state http.ConnState) {
 	c := nc.(*conn)
 	switch state {

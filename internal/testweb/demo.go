@@ -8,16 +8,15 @@ import (
 	"time"
 )
 
-// demoSlowness is how long the slow host of the demo thinks about each answer.
+// demoSlowness is the time that the slow host of the demo takes for each response.
 const demoSlowness = 150 * time.Millisecond
 
 // Demo returns the sites of "amble demo", a small town's web of 18 hosts and
 // more than 400 pages, and the facts about it.
 //
-// Its calendar is a trap: every month links to the next for ever. Robots rules
-// close the past to a crawler; only a limit of depth bounds the future. The
-// demo runs with crawl.max_depth set to Facts.MaxDepth and thereby takes a
-// dozen months of it.
+// Its calendar is a trap: every month links to the next for ever. Robots rules disallow the earlier
+// months; only a limit of depth bounds the later ones. The demo runs with crawl.max_depth set to
+// Facts.MaxDepth, which takes a dozen months.
 func Demo() ([]Site, Facts) {
 	d := &demo{facts: Facts{CrawlDelay: make(map[string]time.Duration), MaxDepth: 12}}
 	d.portal()
@@ -42,7 +41,7 @@ func Demo() ([]Site, Facts) {
 	return d.sites, d.facts
 }
 
-// demo collects the sites and, page by page, what is to be said of them.
+// demo collects the sites and, page by page, the facts about them.
 type demo struct {
 	sites []Site
 	facts Facts
@@ -55,7 +54,7 @@ type demoSite struct {
 	routes     Routes
 }
 
-// site begins a site whose root is a seed. Robots nil: there is no such file.
+// site begins a site whose root is a seed. If robots is nil, the site has no robots.txt.
 func (d *demo) site(host, name string, robots http.Handler) *demoSite {
 	s := &demoSite{demo: d, host: host, name: name, routes: Routes{}}
 	if robots != nil {
@@ -66,13 +65,13 @@ func (d *demo) site(host, name string, robots http.Handler) *demoSite {
 	return s
 }
 
-// last is the site begun last, to be changed.
+// last returns the site that was begun last, for changes.
 func (d *demo) last() *Site { return &d.sites[len(d.sites)-1] }
 
-// must adds a place that is to be asked for once, and answers with status.
+// must adds a page that is fetched once and responds with status.
 func (s *demoSite) must(path string, status int, h http.Handler) { s.recovers(path, 1, status, h) }
 
-// recovers adds a place that answers with status at the given try.
+// recovers adds a page that responds with status at the given attempt.
 func (s *demoSite) recovers(path string, tries, status int, h http.Handler) {
 	if _, twice := s.routes[path]; twice {
 		panic("testweb: the demo has two pages at " + s.host + path)
@@ -86,19 +85,19 @@ func (s *demoSite) page(path, title string, links ...link) {
 	s.must(path, http.StatusOK, s.render(path, title, "", links))
 }
 
-// pageWithHead adds a page that has something more in its head.
+// pageWithHead adds a page with additional text in its head.
 func (s *demoSite) pageWithHead(path, title, head string, links ...link) {
 	s.must(path, http.StatusOK, s.render(path, title, head, links))
 }
 
-// may adds a page that a crawler may or may not ask for.
+// may adds a page that a crawler may fetch.
 func (s *demoSite) may(path string, h http.Handler) {
 	s.routes[path] = h
 	s.facts.May = append(s.facts.May, Ref{s.host, path})
 }
 
-// never says that nothing is to be asked for at paths that begin like this
-// one, and serves a page there for those who do.
+// never forbids all paths with this prefix to a crawler, and serves a page there for crawlers that
+// fetch them anyway.
 func (s *demoSite) never(prefix string) {
 	s.routes[prefix] = s.render(prefix, "Not for crawlers", "", nil)
 	s.facts.Never = append(s.facts.Never, Ref{s.host, prefix})
@@ -109,15 +108,17 @@ type link struct{ href, text, attributes string }
 
 func to(href, text string) link { return link{href: href, text: text} }
 
-// render makes a page of the site: prose of its own, and the links. In head,
-// PORT stands for the port of the web.
+// render makes a page of the site, with prose of its own and the links. PORT in head stands for the
+// port of the web.
 func (s *demoSite) render(path, title, head string, links []link) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text := newProse(s.host + path)
 		_, port := splitPort(r.Host)
 		var b strings.Builder
-		fmt.Fprintf(&b, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>%s – %s</title>\n"+
-			"<link rel=\"stylesheet\" href=\"/style.css\">\n%s</head>\n<body>\n<header><a href=\"/\">%s</a></header>\n<main>\n<h1>%s</h1>\n",
+		fmt.Fprintf(&b, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>%s "+
+			"– %s</title>\n"+
+			"<link rel=\"stylesheet\" href=\"/style.css\">\n%s</head>\n<body>\n<header><a "+
+			"href=\"/\">%s</a></header>\n<main>\n<h1>%s</h1>\n",
 			html.EscapeString(title), s.name, strings.ReplaceAll(head, ":PORT", port), s.name, html.EscapeString(title))
 		for range 3 {
 			fmt.Fprintf(&b, "<p>%s</p>\n", text.paragraph())
@@ -128,15 +129,17 @@ func (s *demoSite) render(path, title, head string, links []link) http.Handler {
 			if href != l.href {
 				href = "http:" + href
 			}
-			fmt.Fprintf(&b, "<li><a href=\"%s\"%s>%s</a></li>\n", html.EscapeString(href), l.attributes, html.EscapeString(l.text))
+			fmt.Fprintf(&b, "<li><a href=\"%s\"%s>%s</a></li>\n", html.EscapeString(href), l.attributes,
+				html.EscapeString(l.text))
 		}
-		b.WriteString("</ul>\n</main>\n<footer><p>A page of the demonstration web of amble.</p></footer>\n</body>\n</html>\n")
+		b.WriteString("</ul>\n</main>\n<footer><p>A page of the demonstration web of " +
+			"amble.</p></footer>\n</body>\n</html>\n")
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = w.Write([]byte(b.String()))
 	})
 }
 
-// withPort is content in which :PORT becomes the port of the web.
+// withPort is content in which :PORT is replaced by the port of the web.
 func withPort(contentType, text string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, port := splitPort(r.Host)

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// walker is a crawler as naive as can be: level by level, without any delay.
-// It knows nothing of the facts it is to confirm.
+// walker is a very simple crawler: level by level, without any delay. It knows nothing of the facts
+// that it confirms.
 type walker struct {
 	t      *testing.T
 	web    *Web
@@ -56,7 +56,7 @@ func (w *walker) walk(seeds []Ref, maxDepth int) {
 	}
 }
 
-// allowed is for one goroutine.
+// allowed may be called by one goroutine only.
 func (w *walker) allowed(page string) bool {
 	u, err := url.Parse(page)
 	if err != nil || u.Scheme != "http" || !slices.Contains(w.web.Sites(), u.Hostname()) {
@@ -71,11 +71,11 @@ func (w *walker) allowed(page string) bool {
 }
 
 func (w *walker) fetchRules(host string) *robotstxt.RobotsData {
-	place := "http://" + host + "/robots.txt"
+	target := "http://" + host + "/robots.txt"
 	for range 5 {
-		response, body := get(w.t, w.client, place)
+		response, body := get(w.t, w.client, target)
 		if location, err := response.Location(); response.StatusCode/100 == 3 && err == nil {
-			place = location.String()
+			target = location.String()
 			continue
 		}
 		if strings.HasPrefix(response.Header.Get("Content-Type"), "text/html") {
@@ -85,15 +85,15 @@ func (w *walker) fetchRules(host string) *robotstxt.RobotsData {
 		body = strings.ReplaceAll(strings.TrimPrefix(body, "\ufeff"), " :", ":")
 		data, err := robotstxt.FromStatusAndString(response.StatusCode, body)
 		if err != nil {
-			w.t.Fatalf("%s: %v", place, err)
+			w.t.Fatalf("%s: %v", target, err)
 		}
 		return data
 	}
-	w.t.Fatalf("%s: too many redirects", place)
+	w.t.Fatalf("%s: too many redirects", target)
 	return nil
 }
 
-// visit asks for a page until it answers without a server error, three times at most.
+// visit fetches a page until it responds without a server error, three times at most.
 func (w *walker) visit(page string) {
 	var links []string
 	var status int
@@ -181,7 +181,7 @@ func TestDemoFactsAreTrue(t *testing.T) {
 		}
 	}
 	if early := log.BeforeRobots(); len(early) != 0 {
-		t.Errorf("the walker asked before it knew the rules: %+v", early)
+		t.Errorf("the walker fetched pages before it knew the rules: %+v", early)
 	}
 	for _, host := range web.Sites() {
 		rules := w.rules[strings.TrimPrefix(web.URL(host, ""), "http://")]
@@ -196,12 +196,12 @@ func TestDemoFactsAreTrue(t *testing.T) {
 	}
 }
 
-// The demo has to have what it is described to have, and to be small enough
-// to end within a minute.
+// The demo has what its documentation says, and is small enough to end within a minute.
 func TestDemoSize(t *testing.T) {
 	sites, facts := Demo()
 	if len(sites) < 12 || len(facts.Seeds) != len(sites) || facts.Pages() < 400 {
-		t.Errorf("%d hosts, %d seeds, %d pages; want at least 12 hosts, a seed for each, and 400 pages", len(sites), len(facts.Seeds), facts.Pages())
+		t.Errorf("%d hosts, %d seeds, %d pages; want at least 12 hosts, a seed for each, and 400 pages", len(sites),
+			len(facts.Seeds), facts.Pages())
 	}
 	perHost := make(map[string]int)
 	unique := make(map[Ref]bool)
@@ -213,7 +213,8 @@ func TestDemoSize(t *testing.T) {
 		perHost[e.Host]++
 	}
 	for host, n := range perHost {
-		if delay := max(facts.CrawlDelay[host], 200*time.Millisecond); n > 60 || time.Duration(n)*delay > 20*time.Second {
+		if delay := max(facts.CrawlDelay[host], 200*time.Millisecond); n > 60 ||
+			time.Duration(n)*delay > 20*time.Second {
 			t.Errorf("%s: %d pages take more than 20 s, or are more than 60", host, n)
 		}
 	}
@@ -235,7 +236,8 @@ func TestDemoTrapHasNoEnd(t *testing.T) {
 			t.Errorf("month %d does not link to %s", month, next)
 		}
 	}
-	for path, want := range map[string]int{"/month/x": 404, "/elsewhere": 404, "/month/7/day/15": 200, "/past/month/3": 200} {
+	for path, want := range map[string]int{"/month/x": 404, "/elsewhere": 404, "/month/7/day/15": 200,
+		"/past/month/3": 200} {
 		if response, _ := get(t, client, web.URL("calendar.amble.test", path)); response.StatusCode != want {
 			t.Errorf("%s: status %d, want %d", path, response.StatusCode, want)
 		}
@@ -250,16 +252,18 @@ func TestFactsCheck(t *testing.T) {
 		Never:    []Ref{{"a", "/private"}, {"b", "/"}},
 	}
 	good := []string{"a/robots.txt", "a/", "a/flaky", "a/flaky", "b/robots.txt", "a/month/7", "a/may"}
-	for name, c := range map[string]struct{ asked, want []string }{
-		"right":      {good, nil},
-		"missed":     {[]string{"a/flaky", "a/flaky"}, []string{"a/: asked for 0 times, must be 1"}},
-		"gave up":    {[]string{"a/", "a/flaky"}, []string{"a/flaky: asked for 1 times, must be 2"}},
-		"forbidden":  {append([]string{"b/x", "a/private/x"}, good...), []string{"a/private/x: asked for, must never be", "b/x: asked for, must never be"}},
-		"unexpected": {append([]string{"a/invented"}, good...), []string{"a/invented: asked for, but nothing leads there"}},
+	for name, c := range map[string]struct{ fetched, want []string }{
+		"right":   {good, nil},
+		"missed":  {[]string{"a/flaky", "a/flaky"}, []string{"a/: fetched 0 times, must be 1"}},
+		"gave up": {[]string{"a/", "a/flaky"}, []string{"a/flaky: fetched 1 times, must be 2"}},
+		"forbidden": {append([]string{"b/x", "a/private/x"}, good...),
+			[]string{"a/private/x: fetched, must never be", "b/x: fetched, must never be"}},
+		"unexpected": {append([]string{"a/invented"}, good...),
+			[]string{"a/invented: fetched, but nothing leads there"}},
 	} {
 		var log Log
-		for _, place := range c.asked {
-			log = append(log, request(place[:1], place[1:], 0, 1))
+		for _, path := range c.fetched {
+			log = append(log, request(path[:1], path[1:], 0, 1))
 		}
 		if got := facts.Check(log); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)

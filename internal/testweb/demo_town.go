@@ -10,38 +10,44 @@ import (
 // portal links to all other sites. Its robots.txt is empty.
 func (d *demo) portal() {
 	s := d.site("www.amble.test", "Amble", Robots(""))
-	home := []link{to("/about", "About"), to("/visit/", "Visit"), to("/departments/", "Departments"), to("/start", "Start here"),
+	home := []link{to("/about", "About"), to("/visit/", "Visit"), to("/departments/", "Departments"),
+		to("/start", "Start here"),
 		to("/links", "Links"), to("/partners", "Partners"), {"/guestbook", "Sign the guestbook", ` rel="nofollow"`}}
 	s.page("/", "The town of Amble", home...)
-	s.page("/about", "About this town", to("/print/about", "Print"), to("/about#history", "History"), to("", "This page"))
-	s.pageWithHead("/print/about", "About this town", "<link rel=\"canonical\" href=\"http://www.amble.test:PORT/about\">\n")
+	s.page("/about", "About this town", to("/print/about", "Print"), to("/about#history", "History"),
+		to("", "This page"))
+	s.pageWithHead("/print/about", "About this town",
+		"<link rel=\"canonical\" href=\"http://www.amble.test:PORT/about\">\n")
 	s.pageWithHead("/start", "One moment", "<meta http-equiv=\"refresh\" content=\"0; url=/visit/refreshed\">\n")
 	s.page("/visit/refreshed", "Welcome")
 	s.page("/visit/", "How to get here", to("by-ferry", "By ferry"), to("by-foot", "On foot"), to("./", "Top"))
 	s.page("/visit/by-ferry", "By ferry", to("by-foot", "Or walk"))
 	s.page("/visit/by-foot", "On foot", to("../about", "About the town"))
-	s.pageWithHead("/partners", "Partners", "<meta name=\"robots\" content=\"nofollow\">\n", to("/partners/offers", "Offers"))
+	s.pageWithHead("/partners", "Partners", "<meta name=\"robots\" content=\"nofollow\">\n",
+		to("/partners/offers", "Offers"))
 	s.may("/partners/offers", s.render("/partners/offers", "Offers", "", nil))
 	s.may("/guestbook", s.render("/guestbook", "Guestbook", "", nil))
 
 	var departments []link
-	for _, name := range []string{"Harbour", "Roads", "Schools", "Parks", "Water", "Ferries", "Lighting", "Markets", "Archives", "Music"} {
+	for _, name := range []string{"Harbour", "Roads", "Schools", "Parks", "Water", "Ferries", "Lighting", "Markets",
+		"Archives", "Music"} {
 		path := "/departments/" + strings.ToLower(name)
 		departments = append(departments, to(path, name))
 		s.page(path, "Department of "+name, to("/departments/", "All departments"))
 	}
 	s.page("/departments/", "Departments", departments...)
 
-	links := []link{to("//outside.test/", "Far away"), to("mailto:town@amble.test", "Write to us"), to("javascript:void(0)", "Nothing")}
-	for _, name := range strings.Fields("news docs shop wiki blog archive forum mirror gallery closed down calendar slow moved old errors world") {
+	links := []link{to("//outside.test/", "Far away"), to("mailto:town@amble.test", "Write to us"),
+		to("javascript:void(0)", "Nothing")}
+	for _, name := range strings.Fields("news docs shop wiki blog archive forum mirror gallery closed down calendar " +
+		"slow moved old errors world") {
 		links = append(links, to("//"+name+".amble.test/", capital(name)))
 	}
 	s.page("/links", "The web of the town", links...)
 	d.facts.Outside = append(d.facts.Outside, "outside.test")
 }
 
-// news is a paper: lists of ten articles, a feed, and a sitemap that its
-// robots.txt names.
+// news is a newspaper: lists of ten articles, a feed, and a sitemap that its robots.txt names.
 func (d *demo) news() {
 	s := d.site("news.amble.test", "The Amble Gazette",
 		withPort("text/plain", "User-agent: *\nAllow: /\n\nSitemap: http://news.amble.test:PORT/sitemap.xml\n"))
@@ -75,16 +81,18 @@ func (d *demo) news() {
 	var sitemap, feed strings.Builder
 	for i, path := range paths {
 		fmt.Fprintf(&sitemap, "<url><loc>http://news.amble.test:PORT%s</loc></url>\n", path)
-		fmt.Fprintf(&feed, "<item><title>%s</title><link>http://news.amble.test:PORT%s</link></item>\n", titles[i], path)
+		fmt.Fprintf(&feed, "<item><title>%s</title><link>http://news.amble.test:PORT%s</link></item>\n",
+			titles[i], path)
 	}
 	s.may("/sitemap.xml", withPort("application/xml",
-		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n"+sitemap.String()+"</urlset>\n"))
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<urlset "+
+			"xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n"+sitemap.String()+"</urlset>\n"))
 	s.may("/feed.xml", withPort("application/rss+xml",
-		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<rss version=\"2.0\"><channel><title>The Amble Gazette</title>\n"+feed.String()+"</channel></rss>\n"))
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<rss version=\"2.0\"><channel><title>The Amble "+
+			"Gazette</title>\n"+feed.String()+"</channel></rss>\n"))
 }
 
-// docs is a manual of chapters and sections whose links are relative. It has
-// no robots.txt.
+// docs is a manual of chapters and sections with relative links. It has no robots.txt.
 func (d *demo) docs() {
 	s := d.site("docs.amble.test", "The Harbour Manual", nil)
 	const chapters, sections = 6, 8
@@ -97,7 +105,8 @@ func (d *demo) docs() {
 			name := fmt.Sprintf("section-%d.html", i)
 			list = append(list, to(name, fmt.Sprintf("Section %d.%d", c, i)))
 			s.page(folder+name, newProse(folder+name).headline(),
-				to("./", "Up"), to(fmt.Sprintf("section-%d.html", i%sections+1), "Next"), to("../../contents", "Contents"))
+				to("./", "Up"), to(fmt.Sprintf("section-%d.html", i%sections+1), "Next"),
+				to("../../contents", "Contents"))
 		}
 		s.page(folder, fmt.Sprintf("Chapter %d", c), list...)
 	}
@@ -105,11 +114,12 @@ func (d *demo) docs() {
 	s.pageWithHead("/contents", "Contents", "<base href=\"/manual/\">\n", contents...)
 }
 
-// shop has areas closed to every crawler: the cart but for its help page, the
-// checkout, and the sorted copies of its lists.
+// shop disallows areas to every crawler: the cart except for its help page, the checkout, and the
+// sorted copies of its lists.
 func (d *demo) shop() {
 	s := d.site("shop.amble.test", "Amble Chandlery",
-		Robots("# goods, not carts\nUser-agent: *\nDisallow: /cart\nAllow: /cart/help\nDisallow: /checkout/\nDisallow: /*?*sort=\n"))
+		Robots("# goods, not carts\nUser-agent: *\nDisallow: /cart\nAllow: /cart/help\nDisallow: "+
+			"/checkout/\nDisallow: /*?*sort=\n"))
 	home := []link{to("/cart/help", "How to order"), to("/checkout/", "Check out"), to("/cart/items", "Your cart")}
 	for _, kind := range []string{"ropes", "lamps", "sails", "charts", "boots"} {
 		folder := "/" + kind + "/"
@@ -118,7 +128,8 @@ func (d *demo) shop() {
 		for i := 1; i <= 8; i++ {
 			path := fmt.Sprintf("%s%d", folder, i)
 			list = append(list, to(path, fmt.Sprintf("%s no. %d", capital(kind), i)))
-			s.page(path, fmt.Sprintf("%s no. %d", capital(kind), i), to(fmt.Sprintf("/cart?add=%s-%d", kind, i), "Buy"), to(folder, "More"))
+			s.page(path, fmt.Sprintf("%s no. %d", capital(kind), i), to(fmt.Sprintf("/cart?add=%s-%d", kind, i), "Buy"),
+				to(folder, "More"))
 		}
 		s.page(folder, capital(kind), list...)
 		s.never(folder + "?sort=")
@@ -133,14 +144,15 @@ func (d *demo) shop() {
 
 const wikiEntries = 56
 
-// wikiEntry is the name of an entry that the wiki has.
+// wikiEntry returns the name of an entry of the wiki.
 func wikiEntry(i int) string { return fmt.Sprintf("Entry_%d", i%wikiEntries) }
 
-// wiki is densely linked. Its robots.txt has a byte order mark, CRLF line
-// ends, comments and a pattern with both wildcards.
+// wiki is densely linked. Its robots.txt has a byte order mark, CRLF line ends, comments and a
+// pattern with both wildcards.
 func (d *demo) wiki() {
 	s := d.site("wiki.amble.test", "Amble Wiki",
-		Robots("\ufeff# wiki\r\nUSER-AGENT : *   # all of you\r\nDisallow: /*/edit$\r\n\r\nDisallow: /special:\r\nUnknown-line\r\n"))
+		Robots("\ufeff# wiki\r\nUSER-AGENT : *   # all of you\r\nDisallow: /*/edit$\r\n\r\nDisallow: "+
+			"/special:\r\nUnknown-line\r\n"))
 	var all []link
 	for i := range wikiEntries {
 		path := "/" + wikiEntry(i)

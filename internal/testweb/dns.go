@@ -14,26 +14,26 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// dnsServer answers A and AAAA questions about the hosts of a web, over UDP
-// and TCP on one port of 127.0.0.1.
+// dnsServer answers A and AAAA questions about the hosts of a web, over UDP and TCP on one port of
+// 127.0.0.1.
 type dnsServer struct {
-	packets net.PacketConn // nil: in virtual time, where all questions come over streams
+	packets net.PacketConn // nil: in virtual time, when all questions come over streams
 	streams net.Listener
 	ttl     uint32        // seconds
-	absence time.Duration // before it is said that a name does not exist
-	lasts   uint32        // seconds that it does not exist for; 0: nothing is said
+	absence time.Duration // before the answer that a name does not exist
+	lasts   uint32        // lifetime of that answer in seconds; 0: the answer has none
 	running sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows
-	answers map[string][]netip.Addr
-	asked   map[string]int
-	open    map[net.Conn]struct{}
-	closed  bool
+	mu        sync.Mutex // guards what follows
+	answers   map[string][]netip.Addr
+	questions map[string]int
+	open      map[net.Conn]struct{}
+	closed    bool
 }
 
 const (
-	dnsStreamTimeout = 5 * time.Second // of an idle TCP connection
-	maxAskedNames    = 100_000         // counted; further ones are answered alone
+	dnsStreamTimeout = 5 * time.Second // for a TCP connection without a question
+	maxCountedNames  = 100_000         // further names are answered and not counted
 )
 
 func newDNS(answers map[string][]netip.Addr, c *Config) (*dnsServer, error) {
@@ -42,14 +42,14 @@ func newDNS(answers map[string][]netip.Addr, c *Config) (*dnsServer, error) {
 		return nil, err
 	}
 	d := &dnsServer{
-		packets: packets,
-		streams: streams,
-		ttl:     uint32(c.TTL / time.Second),
-		absence: c.AbsenceTakes,
-		lasts:   uint32(c.AbsenceLasts / time.Second),
-		answers: maps.Clone(answers),
-		asked:   make(map[string]int),
-		open:    make(map[net.Conn]struct{}),
+		packets:   packets,
+		streams:   streams,
+		ttl:       uint32(c.TTL / time.Second),
+		absence:   c.AbsenceTakes,
+		lasts:     uint32(c.AbsenceLasts / time.Second),
+		answers:   maps.Clone(answers),
+		questions: make(map[string]int),
+		open:      make(map[net.Conn]struct{}),
 	}
 	if packets != nil {
 		d.running.Go(d.servePackets)
@@ -164,7 +164,7 @@ func (d *dnsServer) serveStream(c net.Conn) {
 	}
 }
 
-// reply answers one message after a while; nil: it is no question and gets no answer.
+// reply answers one message after a while. Packed is nil if the message is no question.
 func (d *dnsServer) reply(query []byte) (packed []byte, wait time.Duration) {
 	var parser dnsmessage.Parser
 	header, err := parser.Start(query)
@@ -202,7 +202,7 @@ func (d *dnsServer) reply(query []byte) (packed []byte, wait time.Duration) {
 	return packed, wait
 }
 
-// authority says for how long a name does not exist (RFC 2308, section 3).
+// authority returns the record that says for how long a name does not exist (RFC 2308, section 3).
 func (d *dnsServer) authority() []dnsmessage.Resource {
 	if d.lasts == 0 {
 		return nil
@@ -214,12 +214,12 @@ func (d *dnsServer) authority() []dnsmessage.Resource {
 	}}
 }
 
-// resourceBody is the record of an address if a question of that type asks for it.
-func resourceBody(a netip.Addr, asked dnsmessage.Type) dnsmessage.ResourceBody {
+// resourceBody returns the record of an address for a question of a type, or nil.
+func resourceBody(a netip.Addr, kind dnsmessage.Type) dnsmessage.ResourceBody {
 	switch {
-	case asked == dnsmessage.TypeA && a.Is4():
+	case kind == dnsmessage.TypeA && a.Is4():
 		return &dnsmessage.AResource{A: a.As4()}
-	case asked == dnsmessage.TypeAAAA && a.Is6():
+	case kind == dnsmessage.TypeAAAA && a.Is6():
 		return &dnsmessage.AAAAResource{AAAA: a.As16()}
 	}
 	return nil
@@ -231,8 +231,8 @@ func (d *dnsServer) lookup(name string) (addrs []netip.Addr, known bool) {
 	name = hostName(name)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, counted := d.asked[name]; counted || len(d.asked) < maxAskedNames {
-		d.asked[name]++
+	if _, counted := d.questions[name]; counted || len(d.questions) < maxCountedNames {
+		d.questions[name]++
 	}
 	addrs, known = d.answers[name]
 	return addrs, known
@@ -251,5 +251,5 @@ func (d *dnsServer) set(host string, addrs []netip.Addr) {
 func (d *dnsServer) lookups(host string) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.asked[hostName(host)]
+	return d.questions[hostName(host)]
 }

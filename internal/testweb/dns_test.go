@@ -27,7 +27,8 @@ func TestDNSAnswers(t *testing.T) {
 		}
 	}
 	if web.Lookups("a.test") < 4 || web.Lookups("b.test") != 0 {
-		t.Errorf("lookups counted: a.test %d, b.test %d; want at least 4, and 0", web.Lookups("a.test"), web.Lookups("b.test"))
+		t.Errorf("lookups counted: a.test %d, b.test %d; want at least 4, and 0", web.Lookups("a.test"),
+			web.Lookups("b.test"))
 	}
 }
 
@@ -42,7 +43,8 @@ func TestDNSAnswersChange(t *testing.T) {
 	v4, v6 := netip.MustParseAddr("127.9.9.9"), netip.MustParseAddr("2001:db8::1")
 	web.SetAnswer("A.test", v4, v6)
 	for network, want := range map[string]netip.Addr{"ip4": v4, "ip6": v6} {
-		if got, err := r.LookupNetIP(context.Background(), network, "a.test"); err != nil || len(got) != 1 || got[0] != want {
+		if got, err := r.LookupNetIP(context.Background(), network, "a.test"); err != nil || len(got) != 1 ||
+			got[0] != want {
 			t.Errorf("%s: %v, %v; want %v", network, got, err, want)
 		}
 	}
@@ -59,8 +61,9 @@ func TestDNSMessage(t *testing.T) {
 		"sub.a.test.": dnsmessage.RCodeNameError,
 	} {
 		query := dnsmessage.Message{
-			Header:    dnsmessage.Header{ID: 4711, RecursionDesired: true},
-			Questions: []dnsmessage.Question{{Name: dnsmessage.MustNewName(name), Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET}},
+			Header: dnsmessage.Header{ID: 4711, RecursionDesired: true},
+			Questions: []dnsmessage.Question{{Name: dnsmessage.MustNewName(name), Type: dnsmessage.TypeA,
+				Class: dnsmessage.ClassINET}},
 		}
 		packed, err := query.Pack()
 		if err != nil {
@@ -84,7 +87,7 @@ func TestDNSMessage(t *testing.T) {
 }
 
 func FuzzDNSReply(f *testing.F) {
-	d := &dnsServer{answers: map[string][]netip.Addr{"a.test": {loopback(1)}}, asked: make(map[string]int)}
+	d := &dnsServer{answers: map[string][]netip.Addr{"a.test": {loopback(1)}}, questions: make(map[string]int)}
 	query := dnsmessage.Message{Questions: []dnsmessage.Question{
 		{Name: dnsmessage.MustNewName("a.test."), Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET},
 	}}

@@ -1,8 +1,6 @@
-// Package testweb is a small web on loopback addresses, for the demo, the
-// tests and the benchmarks. It serves any number of sites by host name, each
-// at an address of its own, answers DNS for their names, and keeps a record of
-// every request it served, so that politeness can be judged where it counts:
-// at the server.
+// Package testweb is a small web on loopback addresses, for the demo, the tests and the benchmarks.
+// It serves any number of sites by host name, each at an address of its own, answers DNS for their
+// names, and records every request, so that politeness can be measured at the server's side.
 //
 //	web, err := testweb.New(testweb.Config{Sites: []testweb.Site{{
 //		Host: "news.amble.test",
@@ -15,29 +13,26 @@
 //	// crawl web.URL("news.amble.test", "/") with the resolver web.ResolverAddr()
 //	short := web.Requests().Host("news.amble.test").ShortGaps(time.Second)
 //
-// All sites of a web share one port. Where the system has no loopback address
-// but 127.0.0.1 (macOS), all of them share that address too.
+// All sites of a web share one port. If the system has no loopback address except 127.0.0.1
+// (macOS), all sites share that address too.
 //
 // # What the times mean
 //
-// A request's Start is read just after its first byte came from the kernel:
-// never before the client sent it. Its End is read just before the last bytes
-// of the response are handed to the kernel: never after the client saw the
-// response end. A measured gap (from an End to the next Start) is therefore
-// never shorter than the gap the client left, and measured requests in flight
-// are never more than there were. Every violation a Log shows is a true one and needs no
-// tolerance; what can escape it is a violation smaller than a write and a
-// read on the loopback.
+// A request's Start is read just after its first byte came from the kernel: never before the client
+// sent it. Its End is read just before the last bytes of the response are handed to the kernel:
+// never after the client saw the response end. So a measured gap (from an End to the next Start) is
+// never shorter than the gap that the client left, and measured requests in flight are never more
+// than there were. Every violation in a Log is real and needs no tolerance. A Log can miss a
+// violation that is shorter than a write and a read on the loopback.
 //
-// Where the client goes away before the response is complete (a timeout, a
-// crash), End is the moment the server noticed, which may be a little later
-// than the client's; such a request is marked Aborted. Times advance with
-// the monotonic clock alone, so a step of the wall clock does not disturb them.
-// Requests are taken to have no body, as a crawler's have none.
+// If the client goes away before the response is complete (a timeout, a crash), End is the moment
+// when the server noticed, which may be a little later than the client's. Such a request is marked
+// Aborted. Times advance with the monotonic clock alone, so a step of the wall clock does not
+// disturb them. Requests are expected to have no body, like a crawler's.
 //
 // # Ready-made webs
 //
-// Demo returns the web of "amble demo" with the Facts about it: what a correct
-// crawler must fetch, may fetch and must never fetch. Mesh returns an
-// arithmetical web of any size whose pages cost next to nothing to serve.
+// Demo returns the web of "amble demo" with the Facts about it: what a correct crawler must fetch,
+// may fetch and must never fetch. Mesh returns an arithmetical web of any size whose pages cost
+// almost nothing to serve.
 package testweb

@@ -7,24 +7,23 @@ import (
 	"time"
 )
 
-// Ref names a place in a web; Web.URL makes a URL of it.
+// Ref names a page of a web. Web.URL makes a URL of it.
 type Ref struct{ Host, Path string }
 
-// String is the host and the path, joined.
+// String returns the host and the path, joined.
 func (r Ref) String() string { return r.Host + r.Path }
 
-// Expected is a page that must be asked for, and what comes of it.
+// Expected is a page that must be fetched, and its result.
 type Expected struct {
 	Ref
-	Status int // of the answer; 0: the connection breaks, always
-	Tries  int // requests until that answer; 1 but for pages that recover from an error
+	Status int // of the response; 0: the connection always breaks
+	Tries  int // requests until that response; 1 except for pages that recover from an error
 }
 
-// Facts say what a correct crawler does with a web: seeded with Seeds, scope
-// mode host, product token "amble", following redirects (five of them) but no
-// link that is marked nofollow. It asks for everything in Must, may ask for
-// what is in May and for any /robots.txt, and for nothing else, least of all
-// for what is in Never.
+// Facts say what a correct crawler does with a web: seeded with Seeds, scope mode host, product
+// token "amble", following redirects (five of them) but no link that is marked nofollow. It fetches
+// everything in Must, may fetch what is in May and any /robots.txt, and fetches nothing else, least
+// of all what is in Never.
 type Facts struct {
 	Seeds    []Ref
 	Must     []Expected
@@ -32,15 +31,15 @@ type Facts struct {
 	MayUnder []Ref // with all paths that begin like one of them
 	Never    []Ref // with all paths that begin like one of them, but not /robots.txt
 
-	CrawlDelay map[string]time.Duration // as robots.txt files have it, by host
-	Outside    []string                 // hosts that are linked but out of scope: not even to be looked up
+	CrawlDelay map[string]time.Duration // of the robots.txt files, by host
+	Outside    []string                 // hosts that are linked but out of scope: not even looked up
 
 	// MaxDepth is the crawl.max_depth that bounds the web's trap. Every page in
 	// Must is nearer to a seed. 0: there is no trap.
 	MaxDepth int
 }
 
-// Pages is the number of pages in Must that answer with status 200.
+// Pages returns the number of pages in Must that respond with status 200.
 func (f Facts) Pages() int {
 	n := 0
 	for _, e := range f.Must {
@@ -51,31 +50,31 @@ func (f Facts) Pages() int {
 	return n
 }
 
-// Check compares the requests of a finished crawl with the facts and returns
-// what is wrong, sorted, in words. It does not look at times; see Log for those.
+// Check compares the requests of a finished crawl with the facts and returns the differences, in
+// words and sorted. It ignores times; see Log for those.
 func (f Facts) Check(log Log) []string {
 	var wrong []string
-	asked := make(map[Ref]int)
+	requests := make(map[Ref]int)
 	for _, q := range log {
-		asked[Ref{q.Host, q.Path}]++
+		requests[Ref{q.Host, q.Path}]++
 	}
 	allowed := make(map[Ref]bool)
 	for _, e := range f.Must {
 		allowed[e.Ref] = true
-		if n := asked[e.Ref]; n < e.Tries {
-			wrong = append(wrong, fmt.Sprintf("%s: asked for %d times, must be %d", e.Ref, n, e.Tries))
+		if n := requests[e.Ref]; n < e.Tries {
+			wrong = append(wrong, fmt.Sprintf("%s: fetched %d times, must be %d", e.Ref, n, e.Tries))
 		}
 	}
 	for _, r := range f.May {
 		allowed[r] = true
 	}
-	for r := range asked {
+	for r := range requests {
 		switch {
 		case r.Path == "/robots.txt":
 		case r.under(f.Never):
-			wrong = append(wrong, fmt.Sprintf("%s: asked for, must never be", r))
+			wrong = append(wrong, fmt.Sprintf("%s: fetched, must never be", r))
 		case !allowed[r] && !r.under(f.MayUnder):
-			wrong = append(wrong, fmt.Sprintf("%s: asked for, but nothing leads there", r))
+			wrong = append(wrong, fmt.Sprintf("%s: fetched, but nothing leads there", r))
 		}
 	}
 	slices.Sort(wrong)

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// Routes answers by request URI: the path with its query as sent, else the
-// path alone, else 404. Unlike http.ServeMux it never redirects of its own.
+// Routes maps request URIs to handlers: the path with its query as sent, else the path alone, else
+// 404. Unlike http.ServeMux it never redirects.
 type Routes map[string]http.Handler
 
-// ServeHTTP answers a request.
+// ServeHTTP handles a request.
 func (routes Routes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, key := range []string{r.RequestURI, r.URL.EscapedPath()} {
 		if h := routes[key]; h != nil {
@@ -25,8 +25,8 @@ func (routes Routes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	Status(http.StatusNotFound).ServeHTTP(w, r)
 }
 
-// onPort gives a link to another site ("//docs.amble.test/a") the port that
-// the request came to, which is every site's; other links stay as they are.
+// onPort adds the port of the request, which all sites share, to a link to another site
+// ("//docs.amble.test/a"). It returns other links unchanged.
 func onPort(link string, r *http.Request) string {
 	rest, ok := strings.CutPrefix(link, "//")
 	if !ok {
@@ -37,8 +37,8 @@ func onPort(link string, r *http.Request) string {
 	return "//" + host + port + "/" + path
 }
 
-// Page is an HTML page with a title and links. A link to another site of the
-// web is written "//host/path", without a port.
+// Page is an HTML page with a title and links. A link to another site of the web has the form
+// "//host/path", without a port.
 func Page(title string, links ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var b strings.Builder
@@ -65,7 +65,7 @@ func Content(contentType string, body []byte) http.Handler {
 	})
 }
 
-// Redirect leads to location, which is sent as it is but for the port added to
+// Redirect redirects to location, which is sent unchanged, except that the port is added to
 // "//host/path".
 func Redirect(status int, location string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -74,7 +74,7 @@ func Redirect(status int, location string) http.Handler {
 	})
 }
 
-// Status is a short HTML page that says no more than its status.
+// Status is a short HTML page with the text of its status.
 func Status(status int) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		text := fmt.Sprintf("%d %s", status, http.StatusText(status))
@@ -84,7 +84,7 @@ func Status(status int) http.Handler {
 	})
 }
 
-// RetryAfter is Status with a Retry-After header, seconds or an HTTP date, on a line for each value.
+// RetryAfter is Status with Retry-After headers, seconds or HTTP dates, one line for each value.
 func RetryAfter(status int, values ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header()["Retry-After"] = values
@@ -92,7 +92,7 @@ func RetryAfter(status int, values ...string) http.Handler {
 	})
 }
 
-// Slow waits before h answers; not longer than the client stays.
+// Slow waits before h responds, or until the client leaves.
 func Slow(wait time.Duration, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		timer := time.NewTimer(wait)
@@ -105,7 +105,7 @@ func Slow(wait time.Duration, h http.Handler) http.Handler {
 	})
 }
 
-// Flaky answers the first n requests with bad and the later ones with good.
+// Flaky handles the first n requests with bad and the later ones with good.
 func Flaky(n int, bad, good http.Handler) http.Handler {
 	var count atomic.Int64
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -117,7 +117,7 @@ func Flaky(n int, bad, good http.Handler) http.Handler {
 	})
 }
 
-// Reset resets the connection (TCP RST) instead of answering.
+// Reset resets the connection (TCP RST) instead of responding.
 func Reset() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		c, _, err := http.NewResponseController(w).Hijack()
@@ -139,7 +139,7 @@ func resetOnClose(c net.Conn) {
 	}
 }
 
-// Cut announces more bytes than it sends and then closes the connection.
+// Cut announces more bytes than it sends, and then closes the connection.
 func Cut(contentType string, body []byte) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", contentType)

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// addressGroups assigns each host the number of its address.
+// addressGroups maps each host to the number of its address.
 type addressGroups struct {
 	names []string
 	index map[string]int
@@ -41,9 +41,9 @@ func groupSites(sites []Site) (addressGroups, error) {
 // portAttempts bounds the search for a port that is free at every address.
 const portAttempts = 20
 
-// listen opens n (at least one) listeners on one common port, any if it is 0: at 127.0.0.1,
-// then at address(1), address(2) and so on. It returns the first alone where
-// the system has no other loopback address.
+// listen opens n (at least one) listeners on one common port, or on any if it is 0: at 127.0.0.1,
+// then at address(1), address(2) and so on. It returns only the first if the system has no other
+// loopback address.
 func listen(n int, port uint16, address func(int) netip.Addr, open listenFunc) ([]net.Listener, error) {
 	var last error
 	for range portAttempts {
@@ -56,7 +56,7 @@ func listen(n int, port uint16, address func(int) netip.Addr, open listenFunc) (
 	return nil, fmt.Errorf("no port free at all of %d loopback addresses: %w", n, last)
 }
 
-// listenFunc is net.Listen or does as it does.
+// listenFunc is net.Listen or a function like it.
 type listenFunc = func(network, address string) (net.Listener, error)
 
 func listenOnce(n int, wanted uint16, address func(int) netip.Addr, open listenFunc) ([]net.Listener, error) {
@@ -81,8 +81,8 @@ func listenOnce(n int, wanted uint16, address func(int) netip.Addr, open listenF
 	return listeners, nil
 }
 
-// loopback is the i-th address after 127.0.0.1: 127.1.0.1, 127.1.0.2 and so
-// on, 250 to a /24.
+// loopback returns the i-th address after 127.0.0.1: 127.1.0.1, 127.1.0.2 and so on, 250 in each
+// /24.
 func loopback(i int) netip.Addr {
 	i--
 	return netip.AddrFrom4([4]byte{127, byte(1 + i/64_000), byte(i / 250 % 256), byte(1 + i%250)})

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Log is a record of requests in the order of Start. Its methods do not change
-// it. Narrow it first, then ask: log.Host("news.amble.test").MaxInFlight().
+// Log is a record of requests in the order of Start. Its methods do not change it. Select the
+// requests first, then measure: log.Host("news.amble.test").MaxInFlight().
 type Log []Request
 
 // Gap is the pause between a request and the next one.
 type Gap struct {
-	Before, After Request       // Before is the last to end among those that started earlier
+	Before, After Request       // Before ended last of those that started earlier
 	Length        time.Duration // negative: After started while Before was in flight
 }
 
@@ -20,7 +20,7 @@ func (l Log) sort() {
 	slices.SortStableFunc(l, func(a, b Request) int { return a.Start.Compare(b.Start) })
 }
 
-// Filter is the part of the log for which keep is true.
+// Filter returns the requests for which keep is true.
 func (l Log) Filter(keep func(Request) bool) Log {
 	var part Log
 	for _, q := range l {
@@ -31,30 +31,30 @@ func (l Log) Filter(keep func(Request) bool) Log {
 	return part
 }
 
-// Host is the part of the log that asked one host name.
+// Host returns the requests to one host name.
 func (l Log) Host(host string) Log {
 	return l.Filter(func(q Request) bool { return q.Host == host })
 }
 
-// Address is the part of the log that reached one IP address.
+// Address returns the requests that reached one IP address.
 func (l Log) Address(address string) Log {
 	return l.Filter(func(q Request) bool { return q.Address == address })
 }
 
-// Path is the part of the log that asked for one path (with its query).
+// Path returns the requests for one path (with its query).
 func (l Log) Path(path string) Log {
 	return l.Filter(func(q Request) bool { return q.Path == path })
 }
 
-// Pages is the log without the requests for robots.txt files.
+// Pages returns the requests for anything except robots.txt files.
 func (l Log) Pages() Log {
 	return l.Filter(func(q Request) bool { return !q.Robots() })
 }
 
-// Hosts lists the host names that were asked, sorted.
+// Hosts returns the host names of the requests, sorted.
 func (l Log) Hosts() []string { return l.distinct(func(q Request) string { return q.Host }) }
 
-// Addresses lists the IP addresses that were reached, sorted.
+// Addresses returns the IP addresses that the requests reached, sorted.
 func (l Log) Addresses() []string { return l.distinct(func(q Request) string { return q.Address }) }
 
 func (l Log) distinct(key func(Request) string) []string {
@@ -66,9 +66,8 @@ func (l Log) distinct(key func(Request) string) []string {
 	return slices.Compact(keys)
 }
 
-// Gaps lists the pauses between the requests of the log, whatever their host:
-// from the end of all that started before to the start of the next. There is
-// one less than there are requests.
+// Gaps returns the gaps between the requests of the log, whatever their host: from the end of all
+// requests that started before to the start of the next. There is one gap less than requests.
 func (l Log) Gaps() []Gap {
 	var gaps []Gap
 	for i, last := 1, 0; i < len(l); i++ {
@@ -80,12 +79,12 @@ func (l Log) Gaps() []Gap {
 	return gaps
 }
 
-// ShortGaps lists the gaps that are shorter than least.
+// ShortGaps returns the gaps that are shorter than least.
 func (l Log) ShortGaps(least time.Duration) []Gap {
 	return slices.DeleteFunc(l.Gaps(), func(g Gap) bool { return g.Length >= least })
 }
 
-// MaxInFlight is the largest number of requests that were in flight at once.
+// MaxInFlight returns the largest number of requests that were in flight at once.
 func (l Log) MaxInFlight() int {
 	ends := make([]time.Time, len(l))
 	for i, q := range l {
@@ -102,10 +101,9 @@ func (l Log) MaxInFlight() int {
 	return most
 }
 
-// BeforeRobots lists the page requests that started before a request for the
-// /robots.txt of their host had ended: invariant 1, per origin of the web,
-// whose hosts have one port. A robots.txt in a folder, as a redirect may
-// lead to, counts neither as a page nor as the host's rules.
+// BeforeRobots returns the page requests that started before a request for the /robots.txt of their
+// host had ended: invariant 1, per origin of the web, whose hosts have one port. A robots.txt in a
+// folder, as a redirect may lead to, counts neither as a page nor as the host's rules.
 func (l Log) BeforeRobots() Log {
 	first := make(map[string]time.Time) // host: end of its first robots request
 	for _, q := range l {
@@ -131,7 +129,7 @@ func (l Log) CountByPath() map[string]int {
 	return count
 }
 
-// Repeats is CountByPath of the pages that were asked for more than once.
+// Repeats is CountByPath of the pages that were fetched more than once.
 func (l Log) Repeats() map[string]int {
 	count := l.Pages().CountByPath()
 	for path, n := range count {

@@ -16,7 +16,7 @@ func newRequest(t *testing.T) *http.Request {
 	return httptest.NewRequest(http.MethodGet, "http://a.test/", nil)
 }
 
-// request is one to "host/path" from start to end, in seconds.
+// request returns a request to "host/path" from start to end, in seconds.
 func request(host, path string, start, end int) Request {
 	zero := time.Unix(1_000_000, 0)
 	return Request{
@@ -31,13 +31,17 @@ func TestGaps(t *testing.T) {
 		want     []int // seconds
 		inFlight int
 	}{
-		"nothing":          {nil, nil, 0},
-		"one":              {Log{request("a", "/", 0, 1)}, nil, 1},
-		"one by one":       {Log{request("a", "/", 0, 1), request("a", "/", 3, 5), request("a", "/", 5, 6)}, []int{2, 0}, 1},
-		"overlap":          {Log{request("a", "/", 0, 4), request("a", "/", 3, 5)}, []int{-1}, 2},
-		"long over short":  {Log{request("a", "/", 0, 9), request("a", "/", 1, 2), request("a", "/", 5, 6)}, []int{-8, -4}, 2},
-		"three at once":    {Log{request("a", "/", 0, 9), request("a", "/", 1, 9), request("a", "/", 2, 3)}, []int{-8, -7}, 3},
-		"two after a rest": {Log{request("a", "/", 0, 1), request("a", "/", 2, 4), request("a", "/", 3, 4)}, []int{1, -1}, 2},
+		"nothing": {nil, nil, 0},
+		"one":     {Log{request("a", "/", 0, 1)}, nil, 1},
+		"one by one": {Log{request("a", "/", 0, 1), request("a", "/", 3, 5), request("a", "/", 5, 6)},
+			[]int{2, 0}, 1},
+		"overlap": {Log{request("a", "/", 0, 4), request("a", "/", 3, 5)}, []int{-1}, 2},
+		"long over short": {Log{request("a", "/", 0, 9), request("a", "/", 1, 2), request("a", "/", 5, 6)},
+			[]int{-8, -4}, 2},
+		"three at once": {Log{request("a", "/", 0, 9), request("a", "/", 1, 9), request("a", "/", 2, 3)},
+			[]int{-8, -7}, 3},
+		"two after a rest": {Log{request("a", "/", 0, 1), request("a", "/", 2, 4), request("a", "/", 3, 4)},
+			[]int{1, -1}, 2},
 	} {
 		var got []int
 		for _, gap := range c.log.Gaps() {

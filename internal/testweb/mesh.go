@@ -6,28 +6,27 @@ import (
 	"strings"
 )
 
-// Mesh is an arithmetical web for benchmarks: equal hosts with equally many
-// pages, every one of which can be reached from the root of its host, and
-// every host from every other. The same numbers always give the same web.
-// A page is put together from rendered parts when it is asked for.
+// Mesh is an arithmetical web for benchmarks: equal hosts with the same number of pages. Every page
+// can be reached from the root of its host, and every host from every other. The same numbers
+// always give the same web. A request puts its page together from rendered parts.
 type Mesh struct {
 	Hosts     int // at least 1
 	Pages     int // of one host, the root included; at least 1
 	Links     int // on a page; at least 2. One in four leads to another host
-	PageBytes int // about; a page is at least as long as its links
+	PageBytes int // approximate; a page is at least as long as its links
 
-	// Addresses is over how many IP addresses the hosts are spread evenly.
+	// Addresses is the number of IP addresses that the hosts are spread over evenly.
 	// 0: each host has its own, and the web one listener for each.
 	Addresses int
 }
 
-// TotalPages is the number of pages of all hosts.
+// TotalPages returns the number of pages of all hosts.
 func (m Mesh) TotalPages() int { return m.Hosts * m.Pages }
 
-// Host is the name of host number h, from 0.
+// Host returns the name of host number h, from 0.
 func (m Mesh) Host(h int) string { return fmt.Sprintf("h%d.mesh.test", h) }
 
-// Path is the path of page number i of any host; 0 is the root.
+// Path returns the path of page number i of any host; 0 is the root.
 func (m Mesh) Path(i int) string { return string(appendMeshPath(nil, i)) }
 
 func appendMeshPath(b []byte, i int) []byte {
@@ -53,8 +52,8 @@ func (m Mesh) pageNumber(path string) (int, bool) {
 	return i, true
 }
 
-// target is where link j of page i of host h leads. The first half of the
-// links make a tree of the host's pages; every fourth of all leads to another host.
+// target returns the host and page that link j of page i of host h leads to. The first half of the
+// links form a tree of the host's pages; every fourth link leads to another host.
 func (m Mesh) target(h, i, j int) (host, page int) {
 	fanout := m.Links / 2
 	switch child := i*fanout + j + 1; {
@@ -67,9 +66,9 @@ func (m Mesh) target(h, i, j int) (host, page int) {
 	}
 }
 
-// NewMesh starts a web that serves a mesh and nothing else; the Sites of the
-// Config are not used. It speaks just enough HTTP/1.1 for a crawler: GET
-// without a body, kept alive, one write for a response.
+// NewMesh starts a web that serves only a mesh; the Sites of the Config are not used. It speaks
+// just enough HTTP/1.1 for a crawler: GET without a body, kept connections, one write for each
+// response.
 func NewMesh(m Mesh, c Config) (*Web, error) {
 	m.Hosts, m.Pages, m.Links = max(m.Hosts, 1), max(m.Pages, 1), max(m.Links, 2)
 	c.Sites = make([]Site, m.Hosts)
@@ -83,7 +82,8 @@ func NewMesh(m Mesh, c Config) (*Web, error) {
 }
 
 const (
-	meshHead = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<link rel=\"stylesheet\" href=\"/style.css\">\n<title>"
+	meshHead = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<link rel=\"stylesheet\" " +
+		"href=\"/style.css\">\n<title>"
 	meshBody = "</title>\n</head>\n<body>\n<main>\n<ul class=\"links\">\n"
 	meshFoot = "</main>\n<footer><p>A page of the mesh.</p></footer>\n</body>\n</html>\n"
 	meshPara = "<p class=\"text\">The river <em>mesh</em> winds past mills and meadows, and each of its " +
@@ -91,8 +91,7 @@ const (
 	meshRobots = "User-agent: *\nDisallow: /private/\n"
 )
 
-// filler is the part that all pages have in common, as long as it must be for
-// a page to have PageBytes.
+// filler returns the part that all pages have in common. Its length gives each page PageBytes.
 func (m Mesh) filler() []byte {
 	links := m.Links * len("<li><a href=\"/section-10/page-1000\">Page 1000</a></li>\n")
 	missing := m.PageBytes - links - len(meshHead) - len(meshBody) - len(meshFoot)

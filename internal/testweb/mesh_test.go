@@ -66,7 +66,7 @@ func startMesh(t *testing.T, m Mesh) *Web {
 	return web
 }
 
-// anchors are the absolute targets of a page's links.
+// anchors returns the absolute targets of a page's links.
 func anchors(t *testing.T, response *http.Response, body string) []string {
 	t.Helper()
 	document, err := goquery.NewDocumentFromReader(strings.NewReader(body))
@@ -87,7 +87,8 @@ func TestMeshHasNoOtherPages(t *testing.T) {
 	web := startMesh(t, m)
 	client := newClient(t, web)
 	for path, want := range map[string]int{
-		m.Path(9): 200, m.Path(10): 404, "/section-1/page-2": 404, "/page-1": 404, "/x": 404, "/section-0/page-0": 404, "/robots.txt": 200,
+		m.Path(9): 200, m.Path(10): 404, "/section-1/page-2": 404, "/page-1": 404, "/x": 404, "/section-0/page-0": 404,
+		"/robots.txt": 200,
 	} {
 		if response, _ := get(t, client, web.URL(m.Host(1), path)); response.StatusCode != want {
 			t.Errorf("%s: status %d, want %d", path, response.StatusCode, want)
@@ -102,11 +103,13 @@ func TestMeshIsRecorded(t *testing.T) {
 	get(t, client, web.URL(m.Host(0), m.Path(3)))
 	get(t, client, web.URL(m.Host(1), "/none"))
 	log := finished(t, web)
-	if len(log) != 2 || log[0].Path != m.Path(3) || log[0].Status != 200 || log[1].Status != 404 || log[1].Host != m.Host(1) {
+	if len(log) != 2 || log[0].Path != m.Path(3) || log[0].Status != 200 || log[1].Status != 404 ||
+		log[1].Host != m.Host(1) {
 		t.Errorf("recorded %+v", log)
 	}
 	if web.Served() != 2 || web.ServedBy(m.Host(1)) != 1 || web.Address(m.Host(0)) != web.Address(m.Host(1)) {
-		t.Errorf("served %d, by the second host %d; want 2 and 1, at one address", web.Served(), web.ServedBy(m.Host(1)))
+		t.Errorf("served %d, by the second host %d; want 2 and 1, at one address", web.Served(),
+			web.ServedBy(m.Host(1)))
 	}
 }
 
@@ -128,8 +131,8 @@ func FuzzMeshRequest(f *testing.F) {
 	})
 }
 
-// BenchmarkMesh asks with a client that costs next to nothing, so that the
-// figure is about the server.
+// BenchmarkMesh fetches with a client that costs almost nothing, so that the figure is about the
+// server.
 func BenchmarkMesh(b *testing.B) {
 	for _, countOnly := range []bool{true, false} {
 		b.Run(fmt.Sprintf("count-only=%v", countOnly), func(b *testing.B) {
@@ -139,12 +142,12 @@ func BenchmarkMesh(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer web.Close()
-			askRaw(b, web, m, 16)
+			fetchRaw(b, web, m, 16)
 		})
 	}
 }
 
-func askRaw(b *testing.B, web *Web, m Mesh, clients int) {
+func fetchRaw(b *testing.B, web *Web, m Mesh, clients int) {
 	var next atomic.Int64
 	var wait sync.WaitGroup
 	for h := range clients {
@@ -157,7 +160,8 @@ func askRaw(b *testing.B, web *Web, m Mesh, clients int) {
 		wait.Go(func() {
 			answers := bufio.NewReaderSize(c, 16<<10)
 			for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
-				_, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s:%d\r\nUser-Agent: amble/1\r\n\r\n", m.Path(int(i)%m.Pages), host, web.Port())
+				_, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: %s:%d\r\nUser-Agent: amble/1\r\n\r\n",
+					m.Path(int(i)%m.Pages), host, web.Port())
 				if err != nil {
 					b.Error(err)
 					return

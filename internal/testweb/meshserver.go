@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// meshServer serves a mesh with as few system calls as it takes, because it
-// shares the machine with the crawler that is measured.
+// meshServer serves a mesh with as few system calls as possible, because it shares the machine with
+// the crawler that is measured.
 type meshServer struct {
 	mesh    Mesh
 	web     *Web
@@ -38,7 +38,7 @@ func newMeshServer(m Mesh, w *Web) *meshServer {
 	return s
 }
 
-// Serve answers on l until Close.
+// Serve handles connections to l until Close.
 func (s *meshServer) Serve(l net.Listener) error {
 	if !s.enter(l, nil) {
 		return l.Close()
@@ -48,7 +48,7 @@ func (s *meshServer) Serve(l net.Listener) error {
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return err
-		case err != nil: // too many open files, say: later there may be fewer
+		case err != nil: // for example too many open files; later there may be fewer
 			time.Sleep(10 * time.Millisecond)
 		case !s.enter(c, func() { s.serveConn(c) }):
 			return c.Close()
@@ -56,7 +56,7 @@ func (s *meshServer) Serve(l net.Listener) error {
 	}
 }
 
-// Close closes listeners and connections and waits for those who served them.
+// Close closes listeners and connections and waits for their goroutines.
 func (s *meshServer) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -69,8 +69,8 @@ func (s *meshServer) Close() error {
 	return all
 }
 
-// enter makes Close close c, and starts what serves it, if anything; false once
-// the server is closed.
+// enter registers c for Close, and starts serve, if it is not nil. It returns false once the server
+// is closed.
 func (s *meshServer) enter(c io.Closer, serve func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func (s *meshServer) serveConn(c net.Conn) {
 			return
 		}
 		if recorded != nil {
-			recorded.begin(s.web.recorder.begin(recorded, q.asked))
+			recorded.begin(s.web.recorder.begin(recorded, q.requestInfo))
 		}
 		answer := s.answer(body[:0], q)
 		body = answer.body
@@ -122,17 +122,17 @@ func (s *meshServer) serveConn(c net.Conn) {
 	}
 }
 
-// meshRequest is what a mesh needs to know of a request.
+// meshRequest is the part of a request that a mesh needs.
 type meshRequest struct {
-	asked
+	requestInfo
 	port string // of the Host header, with its colon
 	last bool   // the client wants the connection closed
 }
 
 const maxMeshHeaders = 100
 
-// readMeshRequest reads a request; false at the end of the connection and
-// where a line is longer than the buffer or not HTTP.
+// readMeshRequest reads a request. It returns false at the end of the connection, and if a line is
+// longer than the buffer or not HTTP.
 func readMeshRequest(r *bufio.Reader) (q meshRequest, ok bool) {
 	line, err := r.ReadSlice('\n')
 	if err != nil {
@@ -171,14 +171,14 @@ func (q *meshRequest) note(name, value string) {
 	}
 }
 
-// meshAnswer is a response: its body is body and then text.
+// meshAnswer is a response. Its body is body followed by text.
 type meshAnswer struct {
 	status      int
 	contentType string
 	body, text  []byte
 }
 
-// answer decides what q gets; room is where to build the body.
+// answer returns the response to q. room is memory for the body.
 func (s *meshServer) answer(room []byte, q meshRequest) meshAnswer {
 	s.web.served.Add(1)
 	a := meshAnswer{status: http.StatusOK, contentType: "text/html; charset=utf-8", body: room}
@@ -202,7 +202,7 @@ func (s *meshServer) answer(room []byte, q meshRequest) meshAnswer {
 	return a
 }
 
-// append appends the response as it goes over the wire.
+// append appends the response in the form of the wire.
 func (a meshAnswer) append(b []byte) []byte {
 	b = append(b, "HTTP/1.1 "...)
 	b = strconv.AppendInt(b, int64(a.status), 10)

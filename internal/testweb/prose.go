@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// prose invents English that reads like a small town's: the same every time
-// for the same page.
+// prose invents English that reads like a small town's. The same page always gets the same text.
 type prose struct{ random *rand.Rand }
 
 func newProse(page string) prose {
@@ -19,9 +18,11 @@ func newProse(page string) prose {
 func (p prose) pick(words ...string) string { return words[p.random.IntN(len(words))] }
 
 func (p prose) subject() string {
-	return p.pick("the harbour office", "the tide mill", "the public library", "the ferry to the island", "the lighthouse",
+	return p.pick("the harbour office", "the tide mill", "the public library", "the ferry to the island",
+		"the lighthouse",
 		"the fish market", "the old ropewalk", "the weather station", "the walking club", "the night train",
-		"the town archive", "the boat builders' yard", "the school orchestra", "the botanical garden", "the post office")
+		"the town archive", "the boat builders' yard", "the school orchestra", "the botanical garden",
+		"the post office")
 }
 
 func (p prose) predicate() string {
@@ -32,11 +33,13 @@ func (p prose) predicate() string {
 }
 
 func (p prose) circumstance() string {
-	return p.pick("after the storm", "before the holidays", "as it did last year", "to everyone's surprise", "with the council's consent",
-		"while the bridge is closed", "at low water", "until the end of the month", "in spite of the fog", "for the first time in years")
+	return p.pick("after the storm", "before the holidays", "as it did last year", "to everyone's surprise",
+		"with the council's consent",
+		"while the bridge is closed", "at low water", "until the end of the month", "in spite of the fog",
+		"for the first time in years")
 }
 
-// headline is a title, without a full stop.
+// headline returns a title, without a full stop.
 func (p prose) headline() string { return capital(p.subject() + " " + p.predicate()) }
 
 func (p prose) sentence() string {
@@ -48,7 +51,8 @@ func (p prose) sentence() string {
 	case 2:
 		return "Anyone who remembers how " + p.subject() + " once looked will hardly know it now."
 	default:
-		return "It is said that " + p.subject() + " " + p.predicate() + " whenever " + p.subject() + " " + p.predicate() + "."
+		return "It is said that " + p.subject() + " " + p.predicate() + " whenever " + p.subject() + " " +
+			p.predicate() + "."
 	}
 }
 
@@ -62,7 +66,8 @@ func (p prose) paragraph() string {
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// slug is a title as a part of a path.
+// slug returns a title as a part of a path.
 func slug(title string) string {
-	return strings.Join(strings.FieldsFunc(strings.ToLower(title), func(r rune) bool { return r < 'a' || r > 'z' }), "-")
+	return strings.Join(strings.FieldsFunc(strings.ToLower(title), func(r rune) bool { return r < 'a' || r > 'z' }),
+		"-")
 }

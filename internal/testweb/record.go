@@ -8,34 +8,32 @@ import (
 	"time"
 )
 
-// Request is one request as the server saw it. The package comment says what
-// its times mean.
+// Request is one request as the server saw it. The package comment says what its times mean.
 type Request struct {
 	Start           time.Time `json:"start"`
-	End             time.Time `json:"end"`               // of an unfinished request: the last write so far, else the time of the snapshot
-	Host            string    `json:"host"`              // as asked for, lower case, without port
+	End             time.Time `json:"end"`               // if unfinished: the last write, else the time of the snapshot
+	Host            string    `json:"host"`              // as requested, lower case, without port
 	Address         string    `json:"address"`           // the server's IP address
 	Conn            int64     `json:"conn"`              // number of the connection, from 1
 	Method          string    `json:"method"`            //
-	Path            string    `json:"path"`              // with the query, as sent; at most 4 KiB of it
+	Path            string    `json:"path"`              // with the query, as sent; at most 4 KiB
 	UserAgent       string    `json:"user_agent"`        //
 	IfNoneMatch     string    `json:"if_none_match"`     //
 	IfModifiedSince string    `json:"if_modified_since"` //
-	Status          int       `json:"status"`            // as written to the wire; 0: nothing was
+	Status          int       `json:"status"`            // as written to the wire; 0: nothing was written
 	Bytes           int64     `json:"bytes"`             // of the response, headers included, taken by the kernel
-	Done            bool      `json:"done"`              // the server has nothing left to do for it
+	Done            bool      `json:"done"`              // the server has finished it
 	Aborted         bool      `json:"aborted"`           // the client went away before the response was complete
 }
 
 const maxRecordedPath = 4 << 10
 
-// recorder keeps the requests of a web. Times are nanoseconds since base, by
-// the monotonic clock.
+// recorder keeps the requests of a web. Times are nanoseconds since base, by the monotonic clock.
 type recorder struct {
 	base    time.Time
 	max     int
 	conns   atomic.Int64 // accepted so far
-	open    atomic.Int64 // of them, those that are not closed
+	open    atomic.Int64 // accepted and not closed
 	dropped atomic.Int64
 
 	mu      sync.Mutex // guards what follows
@@ -43,21 +41,21 @@ type recorder struct {
 	names   map[string]string // one copy of each repeated string
 }
 
-// asked is what a request says.
-type asked struct {
+// requestInfo is the content of a request.
+type requestInfo struct {
 	method, host, path, agent, noneMatch, modifiedSince string
 }
 
-// entry is a request in the record. The plain fields are written once, before
-// it is in the record; the connection goes on writing the atomic ones.
+// entry is a request in the record. The plain fields are written once, before it is in the record;
+// the connection writes the atomic fields at any time.
 type entry struct {
-	asked
+	requestInfo
 	address string
 
 	conn   int64
 	start  time.Duration
 	end    atomic.Int64 // before the last write so far; 0: none
-	gone   atomic.Int64 // when the client was found to have left; 0: it has not
+	gone   atomic.Int64 // when the server noticed that the client had left; 0: it has not
 	status atomic.Int32
 	bytes  atomic.Int64
 	done   atomic.Bool
@@ -70,7 +68,7 @@ func newRecorder(max int) *recorder {
 func (r *recorder) now() int64 { return int64(time.Since(r.base)) }
 
 // begin makes the entry of a request that was read on c.
-func (r *recorder) begin(c *conn, q asked) *entry {
+func (r *recorder) begin(c *conn, q requestInfo) *entry {
 	e := &entry{conn: c.number, start: time.Duration(c.takeFirstByte())}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,7 +76,7 @@ func (r *recorder) begin(c *conn, q asked) *entry {
 		r.dropped.Add(1)
 		return e
 	}
-	// Nothing kept may hold on to the buffers of the request.
+	// No kept string may share memory with the buffers of the request.
 	e.path = strings.Clone(q.path[:min(len(q.path), maxRecordedPath)])
 	e.method, e.host, e.agent = r.share(q.method), r.share(q.host), r.share(q.agent)
 	e.noneMatch, e.modifiedSince = strings.Clone(q.noneMatch), strings.Clone(q.modifiedSince)
@@ -87,7 +85,7 @@ func (r *recorder) begin(c *conn, q asked) *entry {
 	return e
 }
 
-// maxShared bounds the table of repeated strings; others are simply copied.
+// maxShared bounds the table of repeated strings. Further strings are copied.
 const maxShared = 10_000
 
 // share returns one copy of s for all requests. The caller holds mu.
@@ -132,9 +130,9 @@ func (e *entry) finish(now int64) {
 	e.done.Store(true)
 }
 
-// request is the entry as of now, in wall-clock time.
+// request returns the entry as of now, in wall-clock time.
 func (e *entry) request(base time.Time, now int64) Request {
-	base = base.Round(0) // the difference of two times then is that of their offsets
+	base = base.Round(0) // so the difference of two times is that of their offsets
 	q := Request{
 		Start: base.Add(e.start), Host: e.host, Address: e.address, Conn: e.conn,
 		Method: e.method, Path: e.path, UserAgent: e.agent,

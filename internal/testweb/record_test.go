@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// finished waits until the server is through with all that it recorded.
+// finished waits until the server has finished all that it recorded.
 func finished(t *testing.T, web *Web) Log {
 	t.Helper()
 	for range 1000 {
@@ -30,7 +30,7 @@ func finished(t *testing.T, web *Web) Log {
 	return nil
 }
 
-func TestRecordSaysWhatWasAsked(t *testing.T) {
+func TestRecordHasTheRequest(t *testing.T) {
 	web := start(t, Config{Sites: []Site{{Host: "a.test", Handler: Routes{"/p?q=1": Page("P")}}}})
 	client := newClient(t, web)
 	request, err := http.NewRequest(http.MethodHead, web.URL("a.test", "/p?q=1"), nil)
@@ -57,7 +57,8 @@ func TestRecordSaysWhatWasAsked(t *testing.T) {
 	}
 	got.Start, got.End, got.Bytes = time.Time{}, time.Time{}, 0
 	want := Request{
-		Host: "a.test", Address: web.Address("a.test").String(), Conn: 1, Method: "HEAD", Path: "/p?q=1", UserAgent: "amble/1",
+		Host: "a.test", Address: web.Address("a.test").String(), Conn: 1, Method: "HEAD", Path: "/p?q=1",
+		UserAgent:   "amble/1",
 		IfNoneMatch: `"x"`, IfModifiedSince: "Sat, 01 Jan 2000 00:00:00 GMT", Status: 200, Done: true,
 	}
 	if got != want {
@@ -68,12 +69,13 @@ func TestRecordSaysWhatWasAsked(t *testing.T) {
 	}
 }
 
-// The promise of the package comment: no measured gap is shorter than the one
-// the client left, whatever the size of the response and the connection.
+// No measured gap is shorter than the one that the client left, for any size of the response and
+// any connection. The package comment promises that.
 func TestMeasuredTimesLieWithinTheClients(t *testing.T) {
 	big := Content("text/plain", []byte(strings.Repeat("a long body ", 100_000)))
 	web := start(t, Config{Sites: []Site{{Host: "a.test", Handler: Routes{
-		"/": Page("A"), "/big": big, "/slow": Slow(10*time.Millisecond, Page("slow")), "/none": Status(204), "/reset": Reset(), "/cut": Cut("text/html", []byte("<p>")),
+		"/": Page("A"), "/big": big, "/slow": Slow(10*time.Millisecond, Page("slow")), "/none": Status(204),
+		"/reset": Reset(), "/cut": Cut("text/html", []byte("<p>")),
 	}}}})
 	for _, reuse := range []bool{true, false} {
 		client := newClient(t, web)
@@ -88,8 +90,8 @@ func TestMeasuredTimesLieWithinTheClients(t *testing.T) {
 	}
 }
 
-// within checks that requests were recorded and lie between two times. There
-// may be several: net/http asks again on its own when a reused connection is reset.
+// within checks that requests were recorded and lie between two times. There may be several:
+// net/http sends a request again when a reused connection is reset.
 func within(t *testing.T, web *Web, log Log, started, ended time.Time) {
 	t.Helper()
 	if len(log) == 0 {
@@ -97,7 +99,7 @@ func within(t *testing.T, web *Web, log Log, started, ended time.Time) {
 	}
 	offset := func(x time.Time) time.Duration { return x.Sub(web.recorder.base) }
 	for _, q := range log {
-		// The record's base is wall-clock time only; offsets are compared.
+		// The record's base has wall-clock time only, so the test compares offsets.
 		start, end := q.Start.Sub(web.recorder.base.Round(0)), q.End.Sub(web.recorder.base.Round(0))
 		if start < offset(started) || end > offset(ended) || end < start {
 			t.Errorf("%s on connection %d: recorded from %v to %v, the client saw %v to %v",
@@ -126,7 +128,8 @@ func TestStatusIsTheOneOnTheWire(t *testing.T) {
 		response, _ := get(t, client, web.URL("a.test", c.path))
 		log := finished(t, web).Path(c.path)
 		if got := log[len(log)-1].Status; response.StatusCode != c.seen || got != c.served {
-			t.Errorf("%s: client saw %d, recorded %d; want %d and %d", c.path, response.StatusCode, got, c.seen, c.served)
+			t.Errorf("%s: client saw %d, recorded %d; want %d and %d", c.path, response.StatusCode, got,
+				c.seen, c.served)
 		}
 		switch c.path {
 		case "/busy":
@@ -134,7 +137,8 @@ func TestStatusIsTheOneOnTheWire(t *testing.T) {
 				t.Errorf("Retry-After %q, want 7", got)
 			}
 		case "/moved":
-			if got, want := response.Header.Get("Location"), strings.TrimPrefix(web.URL("b.test", "/x"), "http:"); got != want {
+			if got, want := response.Header.Get("Location"),
+				strings.TrimPrefix(web.URL("b.test", "/x"), "http:"); got != want {
 				t.Errorf("Location %q, want %q", got, want)
 			}
 		}
@@ -143,10 +147,11 @@ func TestStatusIsTheOneOnTheWire(t *testing.T) {
 
 func TestClientThatLeavesIsAborted(t *testing.T) {
 	begun := make(chan struct{})
-	web := start(t, Config{Sites: []Site{{Host: "a.test", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		close(begun)
-		Slow(time.Hour, Page("never")).ServeHTTP(w, r)
-	})}}})
+	web := start(t, Config{Sites: []Site{{Host: "a.test",
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			close(begun)
+			Slow(time.Hour, Page("never")).ServeHTTP(w, r)
+		})}}})
 	client := newClient(t, web)
 	ctx, cancel := context.WithCancel(context.Background())
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, web.URL("a.test", "/"), nil)
@@ -165,7 +170,8 @@ func TestClientThatLeavesIsAborted(t *testing.T) {
 	}
 }
 
-// TestSettle: what was sent by clients that are gone is in the record, all of it; clients that stay are waited for.
+// TestSettle: everything that clients sent before they left is in the record. Settle waits for
+// clients that stay.
 func TestSettle(t *testing.T) {
 	const clients = 200
 	web := start(t, Config{Sites: []Site{{Host: "a.test", Handler: Page("A")}, {Host: "b.test"}}})

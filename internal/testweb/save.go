@@ -34,8 +34,8 @@ func (c *countingWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Save writes the log to a file as JSON lines, for another process to Load. A
-// file of that name is replaced.
+// Save writes the log to a file as JSON lines, for another process to Load. It replaces an existing
+// file.
 func (l Log) Save(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o640)
 	if err != nil {

@@ -22,14 +22,14 @@ import (
 // Site is one host of a Web.
 type Site struct {
 	Host    string       // lower case, without port
-	Handler http.Handler // answers every request to Host, /robots.txt included; nil: 404 everywhere
+	Handler http.Handler // handles every request to Host, /robots.txt included; nil: 404 everywhere
 
-	// Group is the name of an address: sites of the same group share one.
-	// Empty: an address of its own.
+	// Group is the name of an address. Sites of the same group share one. Empty: an address of its
+	// own.
 	Group string
 }
 
-// Config says what a Web serves. Its zero value is a web without sites.
+// Config says what a Web serves. Its zero value has no sites.
 type Config struct {
 	Sites []Site
 
@@ -40,23 +40,22 @@ type Config struct {
 	// (Dropped), but not kept. 0: DefaultMaxRequests.
 	MaxRequests int
 
-	// CountOnly keeps no record but the number of requests, for benchmarks:
-	// no clock is read and Requests is always empty.
+	// CountOnly keeps no record except the number of requests, for benchmarks: no clock is read and
+	// Requests is always empty.
 	CountOnly bool
 
-	// Port is that of the web, for stores of an earlier process that name it.
-	// 0: one that is free.
+	// Port is the port of the web, for stores of an earlier process that name it. 0: any free port.
 	Port uint16
 
-	// Network is where the web listens, in virtual time. Nil: on the loopback.
+	// Network is the network in virtual time on which the web listens. Nil: the loopback.
 	Network *memnet.Network
 
-	// AbsenceTakes is how long DNS takes to say that a name does not exist,
-	// AbsenceLasts for how long it says so; 0: it does not say for how long.
+	// AbsenceTakes is the time until DNS answers that a name does not exist. AbsenceLasts is the
+	// lifetime of that answer; 0: the answer has none.
 	AbsenceTakes, AbsenceLasts time.Duration
 }
 
-// listener opens listeners.
+// listener returns the function that opens listeners.
 func (c *Config) listener() func(network, address string) (net.Listener, error) {
 	if c.Network != nil {
 		return c.Network.Listen
@@ -74,12 +73,11 @@ func (c *Config) dial() Dial {
 	return new(net.Dialer).DialContext
 }
 
-// DefaultMaxRequests is how many requests a Web remembers when its Config does
-// not say. One takes about 300 bytes.
+// DefaultMaxRequests is the number of requests that a Web records if its Config has none. One takes
+// about 300 bytes.
 const DefaultMaxRequests = 200_000
 
-// Web serves its sites until it is closed. All methods may be called
-// concurrently.
+// Web serves its sites until it is closed. Any goroutine may call its methods.
 type Web struct {
 	port      uint16
 	hosts     []string // as configured
@@ -110,7 +108,7 @@ func New(c Config) (*Web, error) {
 	return newWeb(c, func(w *Web) server { return newHTTPServer(w, c.CountOnly) })
 }
 
-// server answers on listeners until it is closed.
+// server handles connections to listeners until it is closed.
 type server interface {
 	Serve(net.Listener) error
 	Close() error
@@ -141,7 +139,7 @@ func newWeb(c Config, newServer func(*Web) server) (*Web, error) {
 	w.context, w.stop = context.WithCancel(context.Background())
 	answers := make(map[string][]netip.Addr, len(c.Sites))
 	for _, s := range c.Sites {
-		// Fewer listeners than groups: the system has 127.0.0.1 alone.
+		// Fewer listeners than groups: the system has only 127.0.0.1.
 		i := min(groups.index[s.Host], len(listeners)-1)
 		a := listeners[i].Addr().(*net.TCPAddr).AddrPort().Addr()
 		w.hosts = append(w.hosts, s.Host)
@@ -188,8 +186,7 @@ func newHTTPServer(w *Web, countOnly bool) *http.Server {
 	return s
 }
 
-// Close ends the web: no goroutine, connection or listener is left. The record
-// stays readable.
+// Close ends the web: no goroutine, connection or listener is left. The record stays readable.
 func (w *Web) Close() error {
 	w.mu.Lock()
 	w.closed = true
@@ -200,7 +197,7 @@ func (w *Web) Close() error {
 	return err
 }
 
-// enter registers a running handler; false once the web is closing.
+// enter registers a running handler. It returns false once the web is closing.
 func (w *Web) enter() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -227,7 +224,7 @@ func (w *Web) record(rw http.ResponseWriter, r *http.Request) {
 	}
 	defer w.running.Done()
 	c := connOf(r.Context())
-	c.begin(w.recorder.begin(c, asked{
+	c.begin(w.recorder.begin(c, requestInfo{
 		method: r.Method, host: hostOf(r.Host), path: r.RequestURI, agent: r.UserAgent(),
 		noneMatch: r.Header.Get("If-None-Match"), modifiedSince: r.Header.Get("If-Modified-Since"),
 	}))
@@ -252,14 +249,14 @@ func (w *Web) answer(rw http.ResponseWriter, r *http.Request) {
 	(*s.handler.Load()).ServeHTTP(rw, r)
 }
 
-// hostOf is the host of a Host header, in lower case and without port.
+// hostOf returns the host of a Host header, in lower case and without port.
 func hostOf(header string) string {
 	host, _ := splitPort(header)
 	return strings.ToLower(host)
 }
 
-// splitPort cuts a Host header before the colon of its port. No site's host
-// is an IPv6 address.
+// splitPort cuts a Host header before the colon of its port. No site has an IPv6 address as its
+// host.
 func splitPort(header string) (host, port string) {
 	if i := strings.LastIndexByte(header, ':'); i >= 0 {
 		return header[:i], header[i:]
@@ -267,7 +264,7 @@ func splitPort(header string) (host, port string) {
 	return header, ""
 }
 
-// Dial connects with the web, and with its name server.
+// Dial connects to the web, or to its name server.
 func (w *Web) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return w.dial(ctx, network, address)
 }
@@ -275,21 +272,21 @@ func (w *Web) Dial(ctx context.Context, network, address string) (net.Conn, erro
 // Virtual reports whether the web is in virtual time: see Config.Network.
 func (w *Web) Virtual() bool { return w.virtual }
 
-// Port is the port of every site.
+// Port returns the port of every site.
 func (w *Web) Port() uint16 { return w.port }
 
-// URL is the address of a path (with its query) at a site.
+// URL returns the URL of a path (with its query) at a site.
 func (w *Web) URL(host, path string) string {
 	return "http://" + host + ":" + strconv.Itoa(int(w.port)) + path
 }
 
-// ResolverAddr is the host:port of the DNS server, for UDP and TCP.
+// ResolverAddr returns the host:port of the DNS server, for UDP and TCP.
 func (w *Web) ResolverAddr() string { return w.dns.addr() }
 
-// Sites lists the host names, in the order of the Config.
+// Sites returns the host names, in the order of the Config.
 func (w *Web) Sites() []string { return slices.Clone(w.hosts) }
 
-// Address is the address a site was given; the zero Addr for an unknown host.
+// Address returns the address of a site, or the zero Addr for an unknown host.
 func (w *Web) Address(host string) netip.Addr {
 	if s := w.sites[host]; s != nil {
 		return s.address
@@ -297,28 +294,26 @@ func (w *Web) Address(host string) netip.Addr {
 	return netip.Addr{}
 }
 
-// SetHandler replaces what a site answers from the next request on. A host the
-// web does not serve is ignored.
+// SetHandler replaces the handler of a site from the next request on. It ignores a host that the
+// web does not serve.
 func (w *Web) SetHandler(host string, h http.Handler) {
 	if s := w.sites[host]; s != nil {
 		s.handler.Store(&h)
 	}
 }
 
-// SetAnswer changes what DNS says of a name, known or not: its A and AAAA
-// records; none at all means NXDOMAIN. Every address of the web serves every
-// site, so a site can be moved to another one's address.
+// SetAnswer changes the A and AAAA records of a name, known or not. Without addresses, DNS answers
+// NXDOMAIN. Every address of the web serves every site, so a site can be moved to the address of
+// another.
 func (w *Web) SetAnswer(host string, addrs ...netip.Addr) { w.dns.set(host, addrs) }
 
-// Settle waits until the web is done with every client there was: each of their
-// connections is accepted, what came on it is answered and in the record, and
-// it is closed. A process that was killed, or broke its requests off, may have
-// sent what a busy web reads only later. It returns ctx's error where clients
-// stay. A web that keeps no record cannot tell, and does not wait.
+// Settle waits until the web has finished with all clients: each of their connections is accepted
+// and closed, and every request on it is handled and recorded. A process that was killed, or broke
+// its requests off, may have sent bytes that a busy web reads only later. Settle returns ctx's
+// error if clients stay. A web without a record cannot tell, and does not wait.
 func (w *Web) Settle(ctx context.Context) error {
 	for _, a := range w.listening {
-		// Connections are accepted in their order: where this one was, those
-		// before it were.
+		// Connections are accepted in their order: when this one is accepted, all earlier ones are.
 		c, err := w.dial(ctx, a.Network(), a.String())
 		if err != nil {
 			return fmt.Errorf("testweb: settle: %w", err)
@@ -343,13 +338,13 @@ func (w *Web) Settle(ctx context.Context) error {
 	return nil
 }
 
-// Lookups is the number of DNS questions asked about a name.
+// Lookups returns the number of DNS questions about a name.
 func (w *Web) Lookups(host string) int { return w.dns.lookups(host) }
 
-// Served is the number of requests that reached the web so far.
+// Served returns the number of requests that reached the web so far.
 func (w *Web) Served() int64 { return w.served.Load() }
 
-// ServedBy is the number of requests that reached one site so far.
+// ServedBy returns the number of requests that reached one site so far.
 func (w *Web) ServedBy(host string) int64 {
 	if s := w.sites[host]; s != nil {
 		return s.served.Load()
@@ -357,8 +352,8 @@ func (w *Web) ServedBy(host string) int64 {
 	return 0
 }
 
-// Requests is the record so far, in the order of Start.
+// Requests returns the record so far, in the order of Start.
 func (w *Web) Requests() Log { return w.recorder.snapshot() }
 
-// Dropped is the number of requests the record had no room for.
+// Dropped returns the number of requests beyond MaxRequests, which are not in the record.
 func (w *Web) Dropped() int64 { return w.recorder.dropped.Load() }

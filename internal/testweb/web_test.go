@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// start serves a web until the test ends.
+// start runs a web until the test ends.
 func start(t *testing.T, c Config) *Web {
 	t.Helper()
 	web, err := New(c)
@@ -30,7 +30,7 @@ func start(t *testing.T, c Config) *Web {
 	return web
 }
 
-// newClient finds the web's hosts by its DNS server and follows no redirect.
+// newClient returns a client that uses the web's DNS server and follows no redirect.
 func newClient(t *testing.T, web *Web) *http.Client {
 	t.Helper()
 	transport := &http.Transport{DialContext: (&net.Dialer{Resolver: resolver(web, "udp")}).DialContext}
@@ -50,7 +50,7 @@ func resolver(web *Web, network string) *net.Resolver {
 	}
 }
 
-// get asks for a page and returns status and body; status 0: no answer.
+// get fetches a page and returns response and body. The status is 0 if there was no response.
 func get(t *testing.T, c *http.Client, url string) (*http.Response, string) {
 	t.Helper()
 	response, err := c.Get(url)
@@ -79,7 +79,7 @@ func TestSitesAnswerByNameAndAddress(t *testing.T) {
 		}
 		for _, q := range web.Requests().Host(host) {
 			if q.Address != web.Address(host).String() {
-				t.Errorf("%s was asked at %s, has address %s", host, q.Address, web.Address(host))
+				t.Errorf("%s was reached at %s, has address %s", host, q.Address, web.Address(host))
 			}
 		}
 	}
@@ -94,7 +94,7 @@ func TestSitesAnswerByNameAndAddress(t *testing.T) {
 	}
 }
 
-// loopbackIsOneAddress reports whether the system has 127.0.0.1 alone.
+// loopbackIsOneAddress reports whether the system has only 127.0.0.1.
 func loopbackIsOneAddress(t *testing.T) bool {
 	t.Helper()
 	l, err := net.Listen("tcp4", "127.1.0.1:0")
@@ -116,7 +116,8 @@ func TestEveryAddressServesEverySite(t *testing.T) {
 		t.Errorf("recorded %s at %s, want a.test at the address of b.test", got.Host, got.Address)
 	}
 	web.SetAnswer("stranger.test", web.Address("a.test"))
-	if response, _ := get(t, client, web.URL("stranger.test", "/")); response.StatusCode != http.StatusMisdirectedRequest {
+	if response, _ := get(t, client,
+		web.URL("stranger.test", "/")); response.StatusCode != http.StatusMisdirectedRequest {
 		t.Errorf("a host that is not served: status %d, want 421", response.StatusCode)
 	}
 }
@@ -150,14 +151,14 @@ func TestLoopbackAddressesAreDistinct(t *testing.T) {
 	for i := 1; i <= 200_000; i++ {
 		a := loopback(i)
 		if !a.IsLoopback() || seen[a.String()] {
-			t.Fatalf("address %d, %s, is no loopback address or was given before", i, a)
+			t.Fatalf("address %d, %s, is no loopback address or occurred before", i, a)
 		}
 		seen[a.String()] = true
 	}
 }
 
 func TestSystemWithOneLoopbackAddress(t *testing.T) {
-	// 192.0.2.0/24 is for documentation (RFC 5737): no address of this machine.
+	// 192.0.2.0/24 is for documentation (RFC 5737), so this machine does not have it.
 	listeners, err := listen(3, 0, func(int) netip.Addr { return netip.MustParseAddr("192.0.2.1") }, net.Listen)
 	if err != nil || len(listeners) != 1 {
 		t.Errorf("%d listeners, %v; want 127.0.0.1 alone", len(listeners), err)
@@ -179,15 +180,16 @@ func TestListenersShareAPort(t *testing.T) {
 
 func TestCloseEndsWhatIsRunning(t *testing.T) {
 	begun := make(chan struct{})
-	web, err := New(Config{Sites: []Site{{Host: "a.test", Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		close(begun)
-		Slow(time.Hour, Page("never")).ServeHTTP(w, r)
-	})}}})
+	web, err := New(Config{Sites: []Site{{Host: "a.test",
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			close(begun)
+			Slow(time.Hour, Page("never")).ServeHTTP(w, r)
+		})}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	client := newClient(t, web)
-	stream, err := net.Dial("tcp", web.ResolverAddr()) // an idle DNS connection
+	stream, err := net.Dial("tcp", web.ResolverAddr()) // a DNS connection without a question
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,6 +213,7 @@ func TestCountOnlyKeepsNoRecord(t *testing.T) {
 	get(t, client, web.URL("a.test", "/"))
 	get(t, client, web.URL("a.test", "/x"))
 	if web.Served() != 2 || web.ServedBy("a.test") != 2 || len(web.Requests()) != 0 {
-		t.Errorf("served %d, by host %d, recorded %d; want 2, 2, 0", web.Served(), web.ServedBy("a.test"), len(web.Requests()))
+		t.Errorf("served %d, by host %d, recorded %d; want 2, 2, 0", web.Served(), web.ServedBy("a.test"),
+			len(web.Requests()))
 	}
 }

@@ -1,7 +1,9 @@
-// Package urllist reads lists of URLs of any length: one a line, as text or as a JSON object, plain or packed with gzip or zstd,
-// which is told by the content. One line is held at a time, and a bad one is reported with its number and does not end the list.
+// Package urllist reads lists of URLs of any length, one a line, as text or as JSON objects, plain
+// or compressed with gzip or zstd. It recognises the format by the content. It holds one line at a
+// time. It reports a bad line with its number and continues with the next.
 //
-// A line of text is a URL. Empty lines are left out, and so is what follows a # at the start of a line or after white space. A line
-// that begins with a brace is a JSON object with the members url, depth and priority, of which only the first must be there; others
-// are ignored, so that the lines of an export can be read again.
+// A line of text is a URL. Empty lines are ignored, and so is a # at the start of a line or after
+// white space, with the text after it. A line that begins with a brace is a JSON object with the
+// members url, depth and priority. Only url is required. Other members are ignored, so that the
+// lines of an export can be read again.
 package urllist

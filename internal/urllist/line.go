@@ -10,15 +10,15 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// shownText is how many bytes of a bad line are kept.
+// shownText is the number of bytes of a bad line that are kept.
 const shownText = 120
 
-// bad is the error for the present line.
+// bad returns the error for the current line.
 func (r *Reader) bad(line []byte, reason string) *BadLine {
 	return &BadLine{Line: r.line, Text: shorten(line), Reason: reason}
 }
 
-// shorten cuts a text, not within a character.
+// shorten cuts a text between characters.
 func shorten(text []byte) string {
 	if len(text) <= shownText {
 		return string(text)
@@ -65,7 +65,7 @@ func (r *Reader) item(line []byte, text string, depth uint16, priority int8) (It
 
 func urlReason(err error) string {
 	if cause := errors.Unwrap(err); cause != nil {
-		err = cause // without the text, which is shown anyway
+		err = cause // without the text, which the error shows anyway
 	}
 	return err.Error()
 }

@@ -13,28 +13,29 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// MaxLine is how long a line may be, in bytes without its end. An export's longest line is shorter.
+// MaxLine is the largest length of a line, in bytes without its end. The longest line of an export
+// is shorter.
 const MaxLine = 64 << 10
 
-// maxWindow is the most memory that a zstd stream may ask for, in bytes: what zstd itself grants by default.
+// maxWindow is the largest window of a zstd stream, in bytes: zstd's own default limit.
 const maxWindow = 128 << 20
 
 // Item is one URL of a list.
 type Item struct {
 	URL      weburl.URL
 	Depth    uint16 // links from a seed
-	Priority int8   // higher ones are asked first
+	Priority int8   // higher ones are fetched first
 	Line     int    // from 1
 }
 
-// BadLine is the error of a line that holds no URL. The list goes on behind it.
+// BadLine is the error of a line without a valid URL. The list continues after it.
 type BadLine struct {
 	Line   int    // from 1
 	Text   string // its beginning
 	Reason string // what is wrong, for people
 }
 
-// Error says where the line is, what it holds and what is wrong.
+// Error returns the number of the line, its text and the reason.
 func (b *BadLine) Error() string {
 	return fmt.Sprintf("line %d: read %q; %s", b.Line, b.Text, b.Reason)
 }
@@ -47,7 +48,8 @@ type Reader struct {
 	unpack func() // frees what the decompression holds; nil: nothing is packed
 }
 
-// NewReader begins to read a list. The error is that of the stream, or of a packed one that is damaged from its begin.
+// NewReader begins to read a list. The error is that of the stream, or of a compressed list with a
+// damaged start.
 func NewReader(r io.Reader) (*Reader, error) {
 	plain := bufio.NewReaderSize(r, MaxLine+2) // with the line's end
 	magic, err := plain.Peek(4)
@@ -82,16 +84,16 @@ func (r *Reader) Close() {
 	}
 }
 
-// Lines is how many lines were read so far.
+// Lines returns the number of lines read so far.
 func (r *Reader) Lines() int { return r.line }
 
-// Next returns the next URL. The error is a [*BadLine] where the line holds none, and Next may be called again; io.EOF at the end;
-// any other is that of the stream, and final.
+// Next returns the next URL. The error is a [*BadLine] if the line has no valid URL, and Next may
+// be called again; io.EOF at the end; any other error is that of the stream, and final.
 func (r *Reader) Next() (Item, error) {
 	for !r.ended {
 		line, length, err := r.readLine()
 		if err != nil && err != io.EOF {
-			return Item{}, fmt.Errorf("behind line %d: %w", r.line, err)
+			return Item{}, fmt.Errorf("after line %d: %w", r.line, err)
 		}
 		r.ended = err == io.EOF
 		r.line++
@@ -108,13 +110,14 @@ func (r *Reader) Next() (Item, error) {
 			return r.text(line)
 		}
 		if r.ended && length == 0 {
-			r.line-- // nothing behind the last end of line is no line
+			r.line-- // the empty text after the last end of line is no line
 		}
 	}
 	return Item{}, io.EOF
 }
 
-// readLine returns the next line, or its beginning and true length where it is too long. The bytes hold until the next call.
+// readLine returns the next line, or its beginning and true length if it is too long. The bytes are
+// valid until the next call.
 func (r *Reader) readLine() (line []byte, length int, err error) {
 	line, err = r.lines.ReadSlice('\n')
 	length = len(line)
@@ -131,7 +134,7 @@ func (r *Reader) readLine() (line []byte, length int, err error) {
 	return line, len(line), err
 }
 
-// withoutComment cuts a comment. A # inside of a word begins a fragment.
+// withoutComment cuts a comment. A # inside a word begins a fragment.
 func withoutComment(line []byte) []byte {
 	for i, c := range line {
 		if c == '#' && (i == 0 || line[i-1] == ' ' || line[i-1] == '\t') {

@@ -11,7 +11,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// entry is what a line is expected to be: a URL, or bad.
+// entry is the expected result of a line: a URL, or an error.
 type entry struct {
 	url      string
 	depth    uint16
@@ -39,7 +39,8 @@ func readAll(t *testing.T, r io.Reader) (all []entry, end error) {
 		case err != nil:
 			return all, err
 		default:
-			all = append(all, entry{url: item.URL.String(), depth: item.Depth, priority: item.Priority, line: item.Line})
+			all = append(all, entry{url: item.URL.String(), depth: item.Depth, priority: item.Priority,
+				line: item.Line})
 		}
 	}
 }
@@ -61,7 +62,7 @@ func compare(t *testing.T, got, want []entry) {
 const sample = "\ufeffhttp://A.test/x#top\r\n" +
 	"\n" +
 	"# a comment\n" +
-	"  https://b.test/ # behind white space\n" +
+	"  https://b.test/ # after white space\n" +
 	"ftp://c.test/\n" +
 	"http://d.test/a b\n" +
 	"{\"url\":\"http://e.test/\",\"depth\":7,\"priority\":-3,\"state\":\"fetched\"}\n" +
@@ -136,7 +137,7 @@ func TestPackedLists(t *testing.T) {
 	}
 }
 
-// A list that breaks off must not look like one that ended.
+// A truncated list must not look like a complete one.
 func TestDamagedPackedLists(t *testing.T) {
 	long := strings.Repeat("http://a.test/\n", 1000)
 	for name, body := range map[string][]byte{"gzip": packGzip(t, long), "zstd": packZstd(t, long)} {
@@ -145,11 +146,11 @@ func TestDamagedPackedLists(t *testing.T) {
 		}
 	}
 	if _, err := readAll(t, bytes.NewReader([]byte{0x1f, 0x8b, 0, 0})); err == nil {
-		t.Error("what begins like gzip and is none has no error")
+		t.Error("a text that begins like gzip and is not gzip has no error")
 	}
 }
 
-// endless is a line that never ends, up to a size.
+// endless is one very long line.
 type endless struct{ left int }
 
 func (e *endless) Read(p []byte) (int, error) {
@@ -171,14 +172,15 @@ func TestLongLinesAreBoundedAndPassedOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	var bad *BadLine
-	if _, err := list.Next(); !errors.As(err, &bad) || bad.Line != 1 || len(bad.Text) > shownText || !strings.Contains(bad.Reason, "too long") {
+	if _, err := list.Next(); !errors.As(err, &bad) || bad.Line != 1 || len(bad.Text) > shownText ||
+		!strings.Contains(bad.Reason, "too long") {
 		t.Errorf("%v", err)
 	}
 	if item, err := list.Next(); err != nil || item.Line != 2 {
 		t.Errorf("%+v, %v", item, err)
 	}
 	if _, err := list.Next(); err != io.EOF || list.Lines() != 2 {
-		t.Errorf("%v behind %d lines", err, list.Lines())
+		t.Errorf("%v after %d lines", err, list.Lines())
 	}
 	exact := "http://a.test/" + strings.Repeat("a", MaxLine-14)
 	if got, err := readAll(t, strings.NewReader(exact+"\n"+exact+"a\n")); err != nil || len(got) != 2 ||
@@ -224,7 +226,7 @@ func FuzzReader(f *testing.F) {
 				t.Fatal("neither a URL nor an error")
 			}
 			if line <= last {
-				t.Fatalf("line %d behind line %d", line, last)
+				t.Fatalf("line %d after line %d", line, last)
 			}
 			last = line
 		}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// cutAuthority splits what follows the slashes of a URL into user name, password, host and port, and the rest.
+// cutAuthority splits the text after the slashes of a URL into the authority and the rest.
 func cutAuthority(s string) (authority, target string) {
 	if end := strings.IndexAny(s, `/\?`); end >= 0 {
 		return s[:end], s[end:]
@@ -13,7 +13,7 @@ func cutAuthority(s string) (authority, target string) {
 	return s, ""
 }
 
-// parseAuthority returns the origin of an authority. User name and password go.
+// parseAuthority returns the origin of an authority. It drops user name and password.
 func parseAuthority(scheme, authority string) (Origin, error) {
 	host, port := cutPort(authority[strings.LastIndexByte(authority, '@')+1:])
 	if host == "" {
@@ -27,7 +27,7 @@ func parseAuthority(scheme, authority string) (Origin, error) {
 	return Origin{Scheme: scheme, Host: host, Port: number}, err
 }
 
-// cutPort cuts at the first colon that is not between brackets.
+// cutPort cuts at the first colon outside of brackets.
 func cutPort(s string) (host, port string) {
 	inBrackets := false
 	for i := 0; i < len(s); i++ {
@@ -57,7 +57,7 @@ func parsePort(scheme, s string) (uint16, error) {
 	case s == "":
 		return defaultPort(scheme), nil
 	case port == 0:
-		return 0, fmt.Errorf("%w: nothing can be asked of port 0", ErrSyntax)
+		return 0, fmt.Errorf("%w: port 0 cannot be used", ErrSyntax)
 	}
 	return uint16(port), nil
 }

@@ -2,10 +2,10 @@ package weburl
 
 import "strings"
 
-// isControlOrSpace matches what the standard strips from both ends of its input.
+// isControlOrSpace matches the characters that the standard strips from both ends of its input.
 func isControlOrSpace(r rune) bool { return r <= ' ' }
 
-// removeTabAndNewline removes what the standard removes from anywhere in its input.
+// removeTabAndNewline removes the characters that the standard removes everywhere in its input.
 func removeTabAndNewline(s string) string {
 	if !strings.ContainsAny(s, "\t\n\r") {
 		return s
@@ -13,7 +13,7 @@ func removeTabAndNewline(s string) string {
 	return strings.NewReplacer("\t", "", "\n", "", "\r", "").Replace(s)
 }
 
-// schemeOf returns the scheme of a URL in lower case, or "" where the text is relative.
+// schemeOf returns the scheme of a URL in lower case, or "" if the text is relative.
 func schemeOf(s string) string {
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {

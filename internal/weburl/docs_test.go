@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestDocumentedExamples checks every example of docs/URLS.md: the cells between grave accents are a text and its
-// canonical form, with the page in front where the text is a reference.
+// TestDocumentedExamples checks every example of docs/URLS.md. Its code spans are a text and its
+// canonical form, after the page if the text is a reference.
 func TestDocumentedExamples(t *testing.T) {
 	document, err := os.ReadFile("../../docs/URLS.md")
 	if err != nil {

@@ -2,9 +2,9 @@ package weburl
 
 import "golang.org/x/net/publicsuffix"
 
-// RegistrableDomain returns the domain that somebody registered, by the Public Suffix List: example.co.uk for
-// www.example.co.uk. A host with none (an IP address, a public suffix itself, a single label) is its own.
-// host is a host as [URL.Host] returns it.
+// RegistrableDomain returns the registrable domain of a host, by the Public Suffix List:
+// example.co.uk for www.example.co.uk. For a host without one (an IP address, a public suffix
+// itself, a single label) it returns host. host is a host as [URL.Host] returns it.
 func RegistrableDomain(host string) string {
 	if host == "" || host[0] == '[' || isIPv4(host) {
 		return host
@@ -16,8 +16,9 @@ func RegistrableDomain(host string) string {
 	return domain
 }
 
-// ReverseHost returns the labels of host in reverse order, com.example.www for www.example.com, so that the
-// hosts of a domain sort together. IP addresses stay as they are. ReverseHost(ReverseHost(host)) is host.
+// ReverseHost returns the labels of host in reverse order, com.example.www for www.example.com, so
+// that the hosts of a domain sort together. IP addresses stay as they are.
+// ReverseHost(ReverseHost(host)) is host.
 func ReverseHost(host string) string {
 	if isIPv4(host) {
 		return host

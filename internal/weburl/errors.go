@@ -6,23 +6,25 @@ import (
 	"strings"
 )
 
-// Why a text is no URL for amble. Every error of this package matches exactly one of these with [errors.Is].
+// The reasons why a text is no URL for amble. Every error of this package matches exactly one with
+// [errors.Is].
 var (
-	// ErrScheme: the URL is not http or https, or it is relative and there was nothing to resolve it against.
+	// ErrScheme: the URL is not http or https, or it is relative and has no base.
 	ErrScheme = errors.New("not an http or https URL")
 	// ErrNoHost: the URL names no host, as in "http://" or "https://user@/".
 	ErrNoHost = errors.New("URL without a host")
-	// ErrTooLong: the canonical form is longer than [MaxLength] bytes, or the text more than three times that.
+	// ErrTooLong: the canonical form is longer than [MaxLength] bytes, or the text more than three
+	// times that.
 	ErrTooLong = errors.New("URL too long")
-	// ErrSyntax: the host or the port is not one that can be asked.
+	// ErrSyntax: the host or the port cannot be used.
 	ErrSyntax = errors.New("malformed URL")
 )
 
-// shownInput is how many bytes of a refused text an error repeats.
+// shownInput is the number of bytes of an invalid text that an error shows.
 const shownInput = 120
 
-// parseError says which text was refused and why. It is put into words only when somebody reads it, since most
-// refused links (mailto, javascript) are merely counted.
+// parseError holds the invalid text and the reason. It is formatted only on demand, since most
+// invalid links (mailto, javascript) are only counted.
 type parseError struct {
 	input string
 	err   error

@@ -2,7 +2,8 @@ package weburl
 
 import "testing"
 
-// FuzzParse holds that both paths agree, that a canonical form is its own, and that its parts fit together.
+// FuzzParse checks that both paths agree, that a canonical form is its own, and that its parts fit
+// together.
 func FuzzParse(f *testing.F) {
 	for _, test := range parseCases {
 		f.Add(test.raw)
@@ -17,7 +18,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzResolve holds the same for references.
+// FuzzResolve checks the same for references.
 func FuzzResolve(f *testing.F) {
 	for _, test := range resolveCases {
 		f.Add(test.base, test.ref)

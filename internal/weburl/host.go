@@ -12,13 +12,13 @@ import (
 const (
 	maxHost  = 253 // octets of the name without its final dot
 	maxLabel = 63  // octets of a label
-	// maxHostInput bounds the work of IDNA. Four bytes for every octet of a legal name are enough.
+	// maxHostInput bounds the work of IDNA. Four bytes for each octet of a legal name are enough.
 	maxHostInput = 4 * maxHost
 )
 
-// canonicalHost is the host parser of the WHATWG URL Standard (section 3.5) for special schemes, which also refuses
-// names that DNS cannot hold (empty or long labels) and drops the final dot: both forms name the same host, and its
-// politeness must not be counted twice.
+// canonicalHost is the host parser of the WHATWG URL Standard (section 3.5) for special schemes. It
+// also refuses names that DNS cannot hold (empty or long labels), and drops the final dot: both
+// forms name the same host, whose politeness must not be counted twice.
 func canonicalHost(raw string) (string, error) {
 	if strings.HasPrefix(raw, "[") {
 		return canonicalIPv6(raw)
@@ -40,8 +40,8 @@ func canonicalHost(raw string) (string, error) {
 	return host, checkLabels(host)
 }
 
-// domainToASCII lower-cases an ASCII name and leaves labels that look like punycode as they are; only other names
-// are put through IDNA (UTS #46, non-transitional).
+// domainToASCII lower-cases an ASCII name and keeps labels that look like punycode. It applies IDNA
+// (UTS #46, non-transitional) only to other names.
 func domainToASCII(domain string) (string, error) {
 	if len(domain) > maxHostInput {
 		return "", fmt.Errorf("%w: a host of %d bytes", ErrSyntax, len(domain))
@@ -59,10 +59,11 @@ func domainToASCII(domain string) (string, error) {
 	return ascii, nil
 }
 
-// lookupProfile has the parameters that the standard's "domain to ASCII" prescribes. Lengths are checked afterwards.
+// lookupProfile has the parameters of the standard's "domain to ASCII". Lengths are checked
+// afterwards.
 var lookupProfile = idna.New(
 	idna.MapForLookup(),
-	idna.ValidateLabels(true), // before CheckHyphens, which it would switch on
+	idna.ValidateLabels(true), // before CheckHyphens, which it would enable
 	idna.BidiRule(),
 	idna.CheckJoiners(true),
 	idna.CheckHyphens(false),
@@ -71,7 +72,7 @@ var lookupProfile = idna.New(
 	idna.VerifyDNSLength(false),
 )
 
-// checkLabels refuses a name that cannot be asked for in DNS.
+// checkLabels refuses a name that DNS cannot look up.
 func checkLabels(host string) error {
 	if len(host) > maxHost {
 		return fmt.Errorf("%w: a host of %d octets, %d are allowed", ErrSyntax, len(host), maxHost)
@@ -92,7 +93,7 @@ func isForbiddenInDomain(r rune) bool {
 	return r <= ' ' || r == 0x7F || strings.ContainsRune("#%/:<>?@[\\]^|", r)
 }
 
-// decodePercent replaces each %xx by its byte and leaves every other "%" alone.
+// decodePercent replaces each %xx by its byte and keeps every other "%".
 func decodePercent(s string) string {
 	if !strings.Contains(s, "%") {
 		return s

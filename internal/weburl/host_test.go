@@ -154,7 +154,7 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// FuzzHost compares our host parser to the library's, where both follow the same rules.
+// FuzzHost compares this host parser with the library's, for hosts with the same rules.
 func FuzzHost(f *testing.F) {
 	for _, test := range hostCases {
 		f.Add(test.raw)
@@ -166,7 +166,7 @@ func FuzzHost(f *testing.F) {
 				t.Fatalf("%q gives %q, and that gives %q, error %v", raw, host, again, err)
 			}
 		}
-		if !followsSameRules(raw) {
+		if !hasSameRules(raw) {
 			return
 		}
 		theirs, theirErr := whatwg.Parse("http://" + raw + "/")
@@ -179,10 +179,10 @@ func FuzzHost(f *testing.F) {
 	})
 }
 
-// followsSameRules tells whether the library's rules for a host are ours: it puts ASCII names through IDNA, takes signs
-// in front of the numbers of IPv4 addresses and letters behind long ones, and keeps dots and lengths that DNS
-// cannot hold.
-func followsSameRules(raw string) bool {
+// hasSameRules reports whether the library has the same rules for a host. The library applies IDNA
+// to ASCII names, accepts signs before the numbers of IPv4 addresses and letters after long ones,
+// and keeps dots and lengths that DNS cannot hold.
+func hasSameRules(raw string) bool {
 	host := decodePercent(raw)
 	if !isASCII(host) || len(host) > maxHost || strings.ContainsAny(raw, "/\\?#@\t\r\n") {
 		return false

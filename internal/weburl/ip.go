@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// endsInNumber tells whether a host is to be read as an IPv4 address: its last label is a number, decimal
-// or hexadecimal (WHATWG URL Standard, section 3.5, "ends in a number").
+// endsInNumber reports whether a host counts as an IPv4 address: its last label is a number,
+// decimal or hexadecimal (WHATWG URL Standard, section 3.5, "ends in a number").
 func endsInNumber(host string) bool {
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	if hexadecimal, found := strings.CutPrefix(last, "0x"); found {
@@ -17,7 +17,8 @@ func endsInNumber(host string) bool {
 	return last != "" && strings.Trim(last, "0123456789") == ""
 }
 
-// canonicalIPv4 reads one to four numbers, of which the last fills the bytes that are left, as inet_aton does.
+// canonicalIPv4 reads one to four numbers. The last number fills the remaining bytes, as in
+// inet_aton.
 func canonicalIPv4(host string) (string, error) {
 	parts := strings.Split(host, ".")
 	if len(parts) > 4 {
@@ -35,14 +36,16 @@ func canonicalIPv4(host string) (string, error) {
 		}
 		address = address<<bits | n
 	}
-	return netip.AddrFrom4([4]byte{byte(address >> 24), byte(address >> 16), byte(address >> 8), byte(address)}).String(), nil
+	return netip.AddrFrom4([4]byte{byte(address >> 24), byte(address >> 16), byte(address >> 8),
+		byte(address)}).String(), nil
 }
 
 func errIPv4(host string) error {
 	return fmt.Errorf("%w: the host %q ends in a number but is no IPv4 address", ErrSyntax, host)
 }
 
-// parseIPv4Number reads a decimal, an octal ("0" in front) or a hexadecimal number ("0x" in front; alone it is 0).
+// parseIPv4Number reads a decimal, an octal ("0" in front) or a hexadecimal number ("0x" in front;
+// alone it is 0).
 func parseIPv4Number(s string) (uint64, bool) {
 	base := 10
 	if hexadecimal, found := strings.CutPrefix(s, "0x"); found {
@@ -57,8 +60,8 @@ func parseIPv4Number(s string) (uint64, bool) {
 	return n, err == nil
 }
 
-// canonicalIPv6 reads an address between brackets and writes its shortest form (RFC 5952, but never with
-// an IPv4 address inside: WHATWG URL Standard, section 3.5, "IPv6 serializer").
+// canonicalIPv6 reads an address between brackets and returns its shortest form (RFC 5952, but
+// never with an IPv4 address inside: WHATWG URL Standard, section 3.5, "IPv6 serializer").
 func canonicalIPv6(raw string) (string, error) {
 	inner := strings.TrimSuffix(raw[1:], "]")
 	address, err := netip.ParseAddr(inner)
@@ -72,12 +75,13 @@ func formatIPv6(b [16]byte) string {
 	if address := netip.AddrFrom16(b); !address.Is4In6() {
 		return address.String()
 	}
-	// An IPv4-mapped address is five zero groups, ffff, and the two groups that netip would write as IPv4.
+	// An IPv4-mapped address is five zero groups, ffff, and the two groups that netip would write
+	// as IPv4.
 	return fmt.Sprintf("::ffff:%x:%x", uint16(b[12])<<8|uint16(b[13]), uint16(b[14])<<8|uint16(b[15]))
 }
 
-// isIPv4 tells whether host is an IPv4 address as canonicalIPv4 writes it: four decimal numbers up to 255 with no
-// zero in front.
+// isIPv4 reports whether host is an IPv4 address in the form of canonicalIPv4: four decimal numbers
+// up to 255 without leading zeros.
 func isIPv4(host string) bool {
 	dots, value, digits := 0, 0, 0
 	for i := 0; i < len(host); i++ {

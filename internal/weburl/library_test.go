@@ -7,11 +7,13 @@ import (
 	whatwg "github.com/nlnwa/whatwg-url/url"
 )
 
-// pathEncodeSet is the path percent-encode set of today's standard: the library's lacks the "^".
+// pathEncodeSet is the path percent-encode set of today's standard. The library's set lacks the
+// "^".
 var pathEncodeSet = whatwg.PathPercentEncodeSet.Set('^')
 
-// libraryParse has a text parsed by another implementation of the standard, with our host parser in the place of its own, whose rules are
-// older. It reports false where it is no judge: of bytes that are not UTF-8, and of lengths.
+// libraryParse parses a text with another implementation of the standard, but with this package's
+// host parser, because the library's host rules are older. judge is false if the library cannot
+// decide: for bytes that are not UTF-8, and for lengths.
 func libraryParse(base URL, input string) (text string, judge bool) {
 	if strings.ToValidUTF8(input, "") != input || len(base.String())+len(input) > MaxLength {
 		return "", false

@@ -5,15 +5,15 @@ import (
 	"strconv"
 )
 
-// Origin is what robots rules belong to (RFC 9309 section 2.3): scheme, host and effective port. It is comparable
-// with ==. The zero value is the origin of the zero URL.
+// Origin is the scheme, host and effective port that robots rules belong to (RFC 9309 section 2.3).
+// It is comparable with ==. The zero value is the origin of the zero URL.
 type Origin struct {
 	Scheme string // "http" or "https"
 	Host   string // as [URL.Host] returns it
-	Port   uint16 // effective port, never 0 but in the zero value
+	Port   uint16 // effective port, 0 only in the zero value
 }
 
-// String returns scheme://host, and :port where it is not the scheme's default. The zero value is "".
+// String returns scheme://host, and :port if it is not the scheme's default. The zero value is "".
 func (o Origin) String() string {
 	if o == (Origin{}) {
 		return ""
@@ -21,8 +21,9 @@ func (o Origin) String() string {
 	return o.Scheme + "://" + o.Host + o.portSuffix()
 }
 
-// URL joins the origin and a request URI to a URL. It checks nothing: requestURI must come from [URL.RequestURI]
-// or be a constant that could, such as "/robots.txt". The zero origin gives the zero URL.
+// URL returns the URL of the origin and a request URI. It checks nothing: requestURI must come from
+// [URL.RequestURI] or be a valid constant, such as "/robots.txt". The zero origin gives the zero
+// URL.
 func (o Origin) URL(requestURI string) URL {
 	if o == (Origin{}) {
 		return URL{}
@@ -38,7 +39,7 @@ func (o Origin) URL(requestURI string) URL {
 	}
 }
 
-// portSuffix returns the port as it stands in the canonical form: nothing where it is the scheme's default.
+// portSuffix returns the port as in the canonical form: nothing if it is the scheme's default.
 func (o Origin) portSuffix() string {
 	if o.Port == defaultPort(o.Scheme) {
 		return ""
@@ -46,8 +47,8 @@ func (o Origin) portSuffix() string {
 	return ":" + strconv.Itoa(int(o.Port))
 }
 
-// ParseOrigin parses what [Origin.String] returns, and any other URL with neither path (other than "/") nor query.
-// Its errors are those of [Parse].
+// ParseOrigin parses a result of [Origin.String], and any other URL without a path (other than "/")
+// and a query. Its errors are those of [Parse].
 func ParseOrigin(s string) (Origin, error) {
 	u, err := Parse(s)
 	if err != nil {

@@ -5,12 +5,13 @@ import (
 	"strings"
 )
 
-// maxInput is the greatest length of a text that is looked at, in bytes and without the white space around it. It is
-// more than MaxLength because dot segments, a fragment or a user name may go away.
+// maxInput is the largest length of a text, in bytes without the white space around it. It is more
+// than MaxLength because dot segments, a fragment or a user name may be removed.
 const maxInput = 3 * MaxLength
 
-// Parse returns the canonical form of an absolute http or https URL. The errors match [ErrScheme], [ErrNoHost],
-// [ErrTooLong] or [ErrSyntax]. raw must not change afterwards: the URL may share its memory.
+// Parse returns the canonical form of an absolute http or https URL. The errors match [ErrScheme],
+// [ErrNoHost], [ErrTooLong] or [ErrSyntax]. raw must not change afterwards: the URL may share its
+// memory.
 func Parse(raw string) (URL, error) {
 	if u, ok := parsePlain(raw); ok {
 		return u, nil
@@ -18,8 +19,8 @@ func Parse(raw string) (URL, error) {
 	return parseFull(URL{}, raw)
 }
 
-// Resolve returns what the reference ref, as found in a page, means on the page u. An absolute ref is parsed
-// as by [Parse], and so is every ref where u is the zero value. The errors are those of Parse.
+// Resolve returns the URL of the reference ref on the page u. It parses an absolute ref as [Parse]
+// does, and so every ref if u is the zero value. Its errors are those of Parse.
 func (u URL) Resolve(ref string) (URL, error) {
 	if v, ok := u.resolvePlain(ref); ok {
 		return v, nil
@@ -27,7 +28,7 @@ func (u URL) Resolve(ref string) (URL, error) {
 	return parseFull(u, ref)
 }
 
-// parseFull parses any text. A zero base is no base.
+// parseFull parses any text. A zero base means no base.
 func parseFull(base URL, raw string) (URL, error) {
 	u, err := parseInput(base, raw)
 	if err != nil {
@@ -36,8 +37,8 @@ func parseFull(base URL, raw string) (URL, error) {
 	return u, nil
 }
 
-// parseInput is the standard's basic URL parser (section 4.4) for http and https: what its states do one character after the
-// other is done here part by part.
+// parseInput is the standard's basic URL parser (section 4.4) for http and https. The standard's
+// states work character by character; parseInput works part by part.
 func parseInput(base URL, raw string) (URL, error) {
 	input := strings.TrimFunc(raw, isControlOrSpace)
 	if len(input) > maxInput {
@@ -69,7 +70,7 @@ func parseInput(base URL, raw string) (URL, error) {
 	return newURL(origin, "", target)
 }
 
-// relative resolves a reference that names no host.
+// relative resolves a reference without a host.
 func (u URL) relative(ref string) (URL, error) {
 	path := u.text[u.target:u.pathEnd()]
 	switch {
@@ -84,7 +85,8 @@ func (u URL) relative(ref string) (URL, error) {
 	return newURL(u.Origin(), path[:strings.LastIndexByte(path, '/')], ref)
 }
 
-// newURL joins an origin, the folder that target is relative to, without its last slash, and a path and query of any form.
+// newURL returns the URL of an origin, a folder without its last slash, and a path and query of any
+// form.
 func newURL(origin Origin, folder, target string) (URL, error) {
 	path, query, hasQuery := strings.Cut(target, "?")
 	b := appendPath(append(make([]byte, 0, len(folder)+len(target)+1), folder...), path)

@@ -11,7 +11,7 @@ var sentinels = map[string]error{
 	"ErrScheme": ErrScheme, "ErrNoHost": ErrNoHost, "ErrTooLong": ErrTooLong, "ErrSyntax": ErrSyntax,
 }
 
-// checkResult compares a result with what a table wants: a canonical form or the name of an error.
+// checkResult compares a result with a table's want: a canonical form or the name of an error.
 func checkResult(t *testing.T, u URL, err error, want string) {
 	t.Helper()
 	if sentinel, ok := sentinels[want]; ok {
@@ -27,7 +27,7 @@ func checkResult(t *testing.T, u URL, err error, want string) {
 	checkInvariants(t, u)
 }
 
-// checkInvariants checks what holds for every URL that is not zero.
+// checkInvariants checks the invariants of every URL except the zero URL.
 func checkInvariants(t *testing.T, u URL) {
 	t.Helper()
 	text := u.String()
@@ -37,28 +37,30 @@ func checkInvariants(t *testing.T, u URL) {
 	if full, err := parseFull(URL{}, text); err != nil || full != u {
 		t.Errorf("the full path makes %+v, error %v, of the canonical form %+v", full, err, u)
 	}
-	if joined := u.Scheme() + "://" + u.HostPort() + u.RequestURI(); joined != text {
-		t.Errorf("the parts of %q make %q", text, joined)
+	if rebuilt := u.Scheme() + "://" + u.HostPort() + u.RequestURI(); rebuilt != text {
+		t.Errorf("the parts of %q make %q", text, rebuilt)
 	}
 	if !strings.HasPrefix(u.HostPort(), u.Host()) || u.Host() == "" || u.Port() == 0 || u.RequestURI()[0] != '/' {
 		t.Errorf("%q has host %q, host and port %q, port %d, request URI %q",
 			text, u.Host(), u.HostPort(), u.Port(), u.RequestURI())
 	}
-	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || r == '#' }) || len(text) > MaxLength {
+	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || r == '#' }) ||
+		len(text) > MaxLength {
 		t.Errorf("%q is no canonical form", text)
 	}
 	if strings.ToLower(u.Host()) != u.Host() || strings.HasSuffix(u.Host(), ".") {
 		t.Errorf("host %q is not canonical", u.Host())
 	}
-	if joined := u.Origin().URL(u.RequestURI()); joined != u {
-		t.Errorf("origin and request URI of %+v make %+v", u, joined)
+	if rebuilt := u.Origin().URL(u.RequestURI()); rebuilt != u {
+		t.Errorf("origin and request URI of %+v make %+v", u, rebuilt)
 	}
 	if origin, err := ParseOrigin(u.Origin().String()); err != nil || origin != u.Origin() {
 		t.Errorf("ParseOrigin(%q) = %+v, error %v", u.Origin(), origin, err)
 	}
 }
 
-// parseCases are read by several tests. A want that names an error of this package is that error.
+// parseCases are shared by several tests. A want is a canonical form or the name of an error of
+// this package.
 var parseCases = []struct{ raw, want string }{
 	// Plain ones.
 	{"http://example.com/", "http://example.com/"},
@@ -234,7 +236,7 @@ func TestErrorText(t *testing.T) {
 		{"mailto:a@b", `parse URL "mailto:a@b": not an http or https URL: its scheme is "mailto"`},
 		{"/a\nb", `parse URL "/a\nb": not an http or https URL: it has no scheme`},
 		{"http://", `parse URL "http://": URL without a host`},
-		{"http://a:0", `parse URL "http://a:0": malformed URL: nothing can be asked of port 0`},
+		{"http://a:0", `parse URL "http://a:0": malformed URL: port 0 cannot be used`},
 		{"http://a:x", `parse URL "http://a:x": malformed URL: the port is not a number from 1 to 65535`},
 		{"http://1.2.3.256", `parse URL "http://1.2.3.256": malformed URL: ` +
 			`the host "1.2.3.256" ends in a number but is no IPv4 address`},
@@ -266,7 +268,8 @@ func TestPartsOfURL(t *testing.T) {
 		}
 		if u.Scheme() != test.scheme || u.Host() != test.host || u.HostPort() != test.hostPort ||
 			u.RequestURI() != test.requestURI || u.Port() != test.port {
-			t.Errorf("%q: got %q, %q, %q, %q, %d", test.raw, u.Scheme(), u.Host(), u.HostPort(), u.RequestURI(), u.Port())
+			t.Errorf("%q: got %q, %q, %q, %q, %d",
+				test.raw, u.Scheme(), u.Host(), u.HostPort(), u.RequestURI(), u.Port())
 		}
 	}
 }

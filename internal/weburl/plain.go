@@ -2,15 +2,16 @@ package weburl
 
 import "strings"
 
-// Where a byte may stand without any change to the text.
+// The parts in which a byte may occur unchanged.
 const (
 	inHost uint8 = 1 << iota
 	inPath
 	inQuery
 )
 
-// plainBytes says where each byte may stand. It is the standard's path and special-query percent-encode sets turned
-// round, less the bytes that end a part or that, as "/" in a path and "." in a host, want a second look.
+// plainBytes says in which parts each byte may occur. It is the complement of the standard's path
+// and special-query percent-encode sets, without the bytes that end a part or need a closer look,
+// such as "/" in a path and "." in a host.
 var plainBytes = func() (table [256]uint8) {
 	for c := '!'; c <= '~'; c++ {
 		if !strings.ContainsRune("\"#/<>?\\^`{}", c) {
@@ -26,8 +27,8 @@ var plainBytes = func() (table [256]uint8) {
 	return table
 }()
 
-// parsePlain parses an absolute URL that is canonical but for a fragment or a missing "/" after the host. It gives up
-// (ok is false) on anything else, be it wrong or merely not plain.
+// parsePlain parses an absolute URL that is canonical apart from a fragment or a missing "/" after
+// the host. ok is false for anything else, whether invalid or just not plain.
 func parsePlain(raw string) (u URL, ok bool) {
 	start := 0
 	scheme := schemeHTTP
@@ -65,8 +66,9 @@ func parsePlain(raw string) (u URL, ok bool) {
 	return URL{text: text, host: uint16(start), hostEnd: uint16(hostEnd), target: uint16(target), port: port}, true
 }
 
-// scanHost returns the end of the host that starts at s[start]. It accepts names of lower case letters, digits, "-"
-// and "_" whose labels have legal lengths, and IPv4 addresses in canonical form.
+// scanHost returns the end of the host that starts at s[start]. It accepts names of lower case
+// letters, digits, "-" and "_" whose labels have legal lengths, and IPv4 addresses in canonical
+// form.
 func scanHost(s string, start int) (end int, ok bool) {
 	label := start
 	i := start
@@ -86,14 +88,14 @@ func scanHost(s string, start int) (end int, ok bool) {
 	if i == label || i-label > maxLabel || i-start > maxHost {
 		return 0, false
 	}
-	// A last label that starts with a digit may be a number, and the host an IPv4 address.
+	// If the last label starts with a digit, it may be a number, and the host an IPv4 address.
 	if isDigit(s[label]) && !isIPv4(s[start:i]) {
 		return 0, false
 	}
 	return i, true
 }
 
-// scanPort reads the port at s[i:], if there is one. It gives up on ports that are not canonical.
+// scanPort reads the port at s[i:], if there is one. It gives up on a port that is not canonical.
 func scanPort(s string, i int, byDefault uint16) (port uint16, end int, ok bool) {
 	if i == len(s) || s[i] != ':' {
 		return byDefault, i, true
@@ -143,7 +145,8 @@ func scanQuery(s string, i int) (end int, ok bool) {
 	return i, true
 }
 
-// startsWithDotSegment tells whether the first path segment of s is one or two dots, each also as %2e or %2E.
+// startsWithDotSegment reports whether the first path segment of s is one or two dots, also as %2e
+// or %2E.
 func startsWithDotSegment(s string) bool {
 	for dots := 0; ; dots++ {
 		switch {

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestPlainIsTaken names what must not fall back to the full path: nothing else would notice.
+// TestPlainIsTaken lists texts that must not fall back to the full path. No other test would notice
+// that.
 func TestPlainIsTaken(t *testing.T) {
 	for _, raw := range []string{
 		"http://example.com",
@@ -42,8 +43,8 @@ func TestPlainIsTaken(t *testing.T) {
 	}
 }
 
-// sameAsFull checks that both paths through the package agree, and returns the result of Resolve, which is that of
-// Parse where base is zero.
+// sameAsFull checks that both paths agree, and returns the result of Resolve, which equals that of
+// Parse if base is zero.
 func sameAsFull(t *testing.T, base URL, ref string) (URL, error) {
 	t.Helper()
 	u, err := base.Resolve(ref)
@@ -93,7 +94,7 @@ func TestPlainEqualsFullOnTables(t *testing.T) {
 	}
 }
 
-// TestPlainEqualsFullForEveryByte puts every byte in every part of a URL.
+// TestPlainEqualsFullForEveryByte tries every byte in every part of a URL.
 func TestPlainEqualsFullForEveryByte(t *testing.T) {
 	base, err := Parse("http://example.com/a/b?c")
 	if err != nil {
@@ -101,9 +102,11 @@ func TestPlainEqualsFullForEveryByte(t *testing.T) {
 	}
 	templates := []string{
 		"http://example.com/a\x00b", "http://example.com/\x00", "http://example.com/?a\x00b", "http://exa\x00mple.com/",
-		"http://\x00.com/", "http://example.com\x00", "http://example.com\x008080/", "http://example.com:8\x000/", "http\x00//a/",
+		"http://\x00.com/", "http://example.com\x00", "http://example.com\x008080/", "http://example.com:8\x000/",
+		"http\x00//a/",
 		"http://example.com/.\x00/a", "http://example.com/.\x00", "http://1.2.3.\x00/", "http://example.com/#a\x00",
-		"\x00", "\x00a", "a\x00b", "a\x00", "/\x00", "/\x00a", "//\x00", ".\x00", "..\x00a", "../\x00", "?\x00", "#\x00", "%2\x00",
+		"\x00", "\x00a", "a\x00b", "a\x00", "/\x00", "/\x00a", "//\x00", ".\x00", "..\x00a", "../\x00", "?\x00",
+		"#\x00", "%2\x00",
 	}
 	for _, template := range templates {
 		for b := range 256 {
@@ -114,12 +117,16 @@ func TestPlainEqualsFullForEveryByte(t *testing.T) {
 	}
 }
 
-// TestPlainEqualsFullOnTokenSoup strings together what URLs are made of, at random but the same in every run.
+// TestPlainEqualsFullOnTokenSoup strings together the tokens of URLs, at random but the same in
+// every run.
 func TestPlainEqualsFullOnTokenSoup(t *testing.T) {
 	tokens := []string{
-		"http:", "https:", "HTTP:", "//", "//", "/", "/", "/", "?", "#", ":", "@", "\\", ".", ".", "..", "./", "../", "%2e", "%2E", "%",
-		"%41", "a", "b", "example", ".com", "WWW", "_", "-", "xn--", "0x7f", "0", "1", "127", "255", "256", "80", ":80", ":443", ":8080", "[::1]",
-		" ", "\t", "\n", "'", "\"", "^", "|", "{", "<", "é", "\xff", "\x7f", "&", "=", ";", ",", "+", "~", "!", "mailto:",
+		"http:", "https:", "HTTP:", "//", "//", "/", "/", "/", "?", "#", ":", "@", "\\", ".", ".", "..", "./", "../",
+		"%2e", "%2E", "%",
+		"%41", "a", "b", "example", ".com", "WWW", "_", "-", "xn--", "0x7f", "0", "1", "127", "255", "256", "80", ":80",
+		":443", ":8080", "[::1]",
+		" ", "\t", "\n", "'", "\"", "^", "|", "{", "<", "é", "\xff", "\x7f", "&", "=", ";", ",", "+", "~",
+		"!", "mailto:",
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	soup := func() string {
@@ -163,7 +170,8 @@ func TestAllocations(t *testing.T) {
 		call func()
 	}{
 		{"accessors", 0, func() {
-			length += len(base.String()) + len(base.Scheme()) + len(base.Host()) + len(base.HostPort()) + len(base.RequestURI()) +
+			length += len(base.String()) + len(base.Scheme()) + len(base.Host()) + len(base.HostPort()) +
+				len(base.RequestURI()) +
 				int(base.Port()) + len(base.Origin().Host)
 		}},
 		{"Parse", 0, func() { u, _ := Parse("https://example.com/a/b?c#d"); length += len(u.text) }},

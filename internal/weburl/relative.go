@@ -2,8 +2,8 @@ package weburl
 
 import "strings"
 
-// resolvePlain resolves the references that only have to be appended to a part of the base. It gives up (ok is false)
-// on anything else, be it wrong or merely not plain.
+// resolvePlain resolves references that only have to be appended to a part of the base. ok is false
+// for anything else, whether invalid or just not plain.
 func (u URL) resolvePlain(ref string) (v URL, ok bool) {
 	if u.IsZero() {
 		return parsePlain(ref)
@@ -17,13 +17,13 @@ func (u URL) resolvePlain(ref string) (v URL, ok bool) {
 	switch ref[0] {
 	case '?':
 		end, ok := scanQuery(ref, 1)
-		return u.join(u.pathEnd(), ref[:end], ok)
+		return u.withTail(u.pathEnd(), ref[:end], ok)
 	case '/':
 		if strings.HasPrefix(ref, "//") {
 			return parsePlain(u.Scheme() + ":" + ref)
 		}
 		end, ok := scanPath(ref, 0)
-		return u.join(int(u.target), ref[:end], ok)
+		return u.withTail(int(u.target), ref[:end], ok)
 	}
 	if v, ok := parsePlain(ref); ok {
 		return v, true
@@ -31,7 +31,8 @@ func (u URL) resolvePlain(ref string) (v URL, ok bool) {
 	return u.resolveSibling(ref)
 }
 
-// resolveSibling resolves a reference that is relative to the base's directory, such as "next", "./next" or "../next".
+// resolveSibling resolves a reference that is relative to the base's directory, such as "next",
+// "./next" or "../next".
 func (u URL) resolveSibling(ref string) (v URL, ok bool) {
 	if mayHaveScheme(ref) {
 		return URL{}, false
@@ -53,11 +54,11 @@ func (u URL) resolveSibling(ref string) (v URL, ok bool) {
 		return URL{}, false
 	}
 	end, ok := scanPath(ref, 0)
-	return u.join(directory+1, ref[:end], ok)
+	return u.withTail(directory+1, ref[:end], ok)
 }
 
-// join returns the URL of the first n bytes of u, which include host and port, and rest.
-func (u URL) join(n int, rest string, ok bool) (URL, bool) {
+// withTail returns the URL of the first n bytes of u, which include host and port, and rest.
+func (u URL) withTail(n int, rest string, ok bool) (URL, bool) {
 	if !ok || n+len(rest) > MaxLength {
 		return URL{}, false
 	}
@@ -65,7 +66,7 @@ func (u URL) join(n int, rest string, ok bool) (URL, bool) {
 	return u, true
 }
 
-// mayHaveScheme tells whether there is a ":" in the first segment of a reference.
+// mayHaveScheme reports whether there is a ":" in the first segment of a reference.
 func mayHaveScheme(ref string) bool {
 	for i := 0; i < len(ref); i++ {
 		switch ref[i] {

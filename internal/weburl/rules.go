@@ -5,19 +5,20 @@ import (
 	"strings"
 )
 
-// Rules change URLs beyond the canonical form, where whoever runs a crawl knows that its sites do not tell them apart. Each of them could make
-// one URL of two pages that differ, so none is in force unless it is asked for. The zero value changes nothing.
+// Rules change URLs beyond the canonical form, for an operator who knows that the sites do not tell
+// these URLs apart. Each of them may merge two different pages, so none applies by default. The
+// zero value changes nothing.
 type Rules struct {
-	StripParameters  []string // parameters that are removed from queries; a star at the end stands for any rest of a name
-	SortQuery        bool     // parameters in the order of their names; those of one name stay in theirs
-	DropEmptyQuery   bool     // no "?" without anything behind it
-	CollapseSlashes  bool     // one slash for several in a row, in the path
+	StripParameters  []string // parameters to remove from queries; a star at the end matches any rest of a name
+	SortQuery        bool     // sort parameters by name; those of one name keep their order
+	DropEmptyQuery   bool     // remove a "?" at the end
+	CollapseSlashes  bool     // replace several slashes in a row of the path by one
 	NormalizeEscapes bool     // RFC 3986 section 6.2.2: %7e is ~, %2f is %2F
 	MaxLength        int      // bytes of a URL; 0: [MaxLength]
 }
 
-// Apply returns the URL that the rules make of u, and whether it is short enough. Apply of its result changes nothing. Any goroutine may
-// call it.
+// Apply returns the URL that the rules make of u, and whether it is short enough. Applying the
+// rules again changes nothing. Any goroutine may call Apply.
 func (r *Rules) Apply(u URL) (URL, bool) {
 	before := u.RequestURI()
 	if after := r.target(before); after != before {
@@ -58,7 +59,8 @@ func collapseSlashes(path string) string {
 	return path
 }
 
-// stripParameters removes parameters, whatever the letter case of their names. A query of nothing else is gone as a whole.
+// stripParameters removes parameters, ignoring the case of their names. It returns "" if no
+// parameter is left.
 func (r *Rules) stripParameters(query string) string {
 	kept := make([]string, 0, 8)
 	for parameter := range strings.SplitSeq(query, "&") {
@@ -90,8 +92,9 @@ func sortQuery(query string) string {
 	return strings.Join(parameters, "&")
 }
 
-// normalizeEscapes decodes the escapes of unreserved characters and puts others into upper case. A percent sign that escapes nothing
-// must not come to escape something, so the two characters behind one stay encoded.
+// normalizeEscapes decodes the escapes of unreserved characters and puts the others into upper
+// case. A percent sign that escapes nothing must not become part of an escape, so the two
+// characters after one stay encoded.
 func normalizeEscapes(s string) string {
 	if !strings.Contains(s, "%") {
 		return s
@@ -117,7 +120,8 @@ func normalizeEscapes(s string) string {
 	return string(b)
 }
 
-// isUnreserved matches the characters that mean the same encoded and not (RFC 3986 section 2.3).
+// isUnreserved matches the characters with the same meaning encoded and not encoded (RFC 3986
+// section 2.3).
 func isUnreserved(c byte) bool {
 	return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'z' || strings.IndexByte("-._~", c) >= 0
 }

@@ -5,12 +5,13 @@ import (
 	"testing"
 )
 
-// allRules changes whatever can be changed.
+// allRules has every rule.
 var allRules = Rules{
-	StripParameters: []string{"utm_*", "gclid"}, SortQuery: true, DropEmptyQuery: true, CollapseSlashes: true, NormalizeEscapes: true,
+	StripParameters: []string{"utm_*", "gclid"}, SortQuery: true, DropEmptyQuery: true, CollapseSlashes: true,
+	NormalizeEscapes: true,
 }
 
-// documentedRules are the rules by the settings that docs/URLS.md names.
+// documentedRules are the rules by the names of their settings in docs/URLS.md.
 var documentedRules = map[string]*Rules{
 	"urls.strip_parameters":  {StripParameters: []string{"utm_*", "gclid"}},
 	"urls.sort_query":        {SortQuery: true},
@@ -21,7 +22,8 @@ var documentedRules = map[string]*Rules{
 
 func TestRules(t *testing.T) {
 	strip, sort := documentedRules["urls.strip_parameters"], documentedRules["urls.sort_query"]
-	slashes, escapes, empty := documentedRules["urls.collapse_slashes"], documentedRules["urls.normalize_escapes"], documentedRules["urls.drop_empty_query"]
+	slashes, escapes, empty := documentedRules["urls.collapse_slashes"], documentedRules["urls.normalize_escapes"],
+		documentedRules["urls.drop_empty_query"]
 	tests := []struct {
 		rules     *Rules
 		uri, want string
@@ -58,7 +60,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// checkRules checks what holds for every URL: the result is canonical, and the rules do nothing to it any more.
+// checkRules checks invariants: the result is canonical, and applying the rules again changes
+// nothing.
 func checkRules(t *testing.T, r *Rules, u URL) {
 	t.Helper()
 	once, _ := r.Apply(u)
@@ -79,14 +82,15 @@ func TestRulesLength(t *testing.T) {
 	for _, tt := range []struct {
 		rules Rules
 		want  bool
-	}{{Rules{}, true}, {Rules{MaxLength: 50}, false}, {Rules{MaxLength: len(u.String())}, true}, {Rules{MaxLength: 50, StripParameters: []string{"utm_*"}}, true}} {
+	}{{Rules{}, true}, {Rules{MaxLength: 50}, false}, {Rules{MaxLength: len(u.String())}, true},
+		{Rules{MaxLength: 50, StripParameters: []string{"utm_*"}}, true}} {
 		if _, ok := tt.rules.Apply(u); ok != tt.want {
 			t.Errorf("%+v: %v", tt.rules, ok)
 		}
 	}
 }
 
-func TestRulesCostNothingWhenIdle(t *testing.T) {
+func TestUnusedRulesCostNothing(t *testing.T) {
 	u, err := Parse("http://example.com/a/b?c=d&e=f")
 	if err != nil {
 		t.Fatal(err)
@@ -97,9 +101,11 @@ func TestRulesCostNothingWhenIdle(t *testing.T) {
 	}
 }
 
-// FuzzRules holds that every rule alone, and all together, lead to a canonical form and stay there.
+// FuzzRules checks that each rule alone, and all together, give a canonical form that they do not
+// change again.
 func FuzzRules(f *testing.F) {
-	for _, seed := range []string{"/", "//a//b?", "/%%34%31", "/?utm_a=1&b&a=%7e", "/%2e%2e/..%2f", "/a?b=2&a=1", "/%%%333"} {
+	for _, seed := range []string{"/", "//a//b?", "/%%34%31", "/?utm_a=1&b&a=%7e", "/%2e%2e/..%2f", "/a?b=2&a=1",
+		"/%%%333"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, target string) {

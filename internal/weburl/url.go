@@ -1,6 +1,6 @@
 package weburl
 
-// MaxLength is the greatest length of a canonical form, in bytes.
+// MaxLength is the largest length of a canonical form, in bytes.
 const MaxLength = 2048
 
 // The two schemes a URL can have.
@@ -9,19 +9,20 @@ const (
 	schemeHTTPS = "https"
 )
 
-// URL is an absolute http or https URL in canonical form. It is immutable and comparable with ==: two URLs are equal
-// if and only if their texts are. The zero value is "no URL": all its parts are empty and its port is 0.
+// URL is an absolute http or https URL in canonical form. It is immutable and comparable with ==:
+// two URLs are equal if and only if their texts are. The zero value is "no URL": all its parts are
+// empty and its port is 0.
 //
-// A URL keeps the text it was parsed from in memory where that text was canonical already.
+// A URL shares the memory of the text that it was parsed from, if that text was canonical already.
 type URL struct {
 	text    string
-	host    uint16 // where the host starts: behind "://"
+	host    uint16 // where the host starts: after "://"
 	hostEnd uint16 // where it ends
-	target  uint16 // where the request URI starts, which is where host and port end
+	target  uint16 // where the request URI starts, and host and port end
 	port    uint16 // effective port
 }
 
-// IsZero tells whether u is the zero value.
+// IsZero reports whether u is the zero value.
 func (u URL) IsZero() bool { return u.text == "" }
 
 // String returns the canonical form. Parse(u.String()) is u.
@@ -38,19 +39,19 @@ func (u URL) Scheme() string {
 	return ""
 }
 
-// Host returns the host without the port: a domain in lower case ASCII with no final dot, an IPv4 address of four
-// decimal numbers, or an IPv6 address in its shortest form between brackets.
+// Host returns the host without the port: a domain in lower case ASCII without a final dot, an IPv4
+// address of four decimal numbers, or an IPv6 address in its shortest form between brackets.
 func (u URL) Host() string { return u.text[u.host:u.hostEnd] }
 
-// Port returns the port that is connected to, whether the text names it or not.
+// Port returns the port to connect to, whether the text names it or not.
 func (u URL) Port() uint16 { return u.port }
 
-// HostPort returns host and port as the Host header carries them (RFC 9110 section 7.2): no port where it is the
-// scheme's default.
+// HostPort returns host and port in the form of the Host header (RFC 9110 section 7.2), without the
+// port if it is the scheme's default.
 func (u URL) HostPort() string { return u.text[u.host:u.target] }
 
-// RequestURI returns the path and the query, "?" included, as the request line carries them (origin-form, RFC 9112
-// section 3.2.1). It starts with "/".
+// RequestURI returns the path and the query, "?" included, in the form of the request line
+// (origin-form, RFC 9112 section 3.2.1). It starts with "/".
 func (u URL) RequestURI() string { return u.text[u.target:] }
 
 // Origin returns scheme, host and port.
@@ -66,7 +67,7 @@ func (u URL) pathEnd() int {
 	return len(u.text)
 }
 
-// defaultPort returns the port of a URL of that scheme that names none.
+// defaultPort returns the default port of a scheme.
 func defaultPort(scheme string) uint16 {
 	if scheme == schemeHTTPS {
 		return 443

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// wptCase is a case of urltestdata.json of the Web Platform Tests. The fields that the standard's serialisation does not give away are left out.
+// wptCase is a case of urltestdata.json of the Web Platform Tests, without the fields that these
+// tests do not use.
 type wptCase struct {
 	Input   string  `json:"input"`
 	Base    *string `json:"base"`
@@ -16,7 +17,7 @@ type wptCase struct {
 	Failure bool    `json:"failure"`
 }
 
-// wptData reads a file of the Web Platform Tests. Items that are comments are left out.
+// wptData reads a file of the Web Platform Tests. It leaves out items that are comments.
 func wptData[T any](t testing.TB, name string) []T {
 	t.Helper()
 	text, err := os.ReadFile("testdata/wpt/" + name)
@@ -41,8 +42,8 @@ func wptData[T any](t testing.TB, name string) []T {
 	return all
 }
 
-// expected is what this package makes of a case, going by what the standard makes of it: http and https only, without user name,
-// password, fragment and the last dot of a host.
+// expected returns the expected result of a case: the standard's result for http and https only,
+// without user name, password, fragment and the last dot of a host.
 func (c *wptCase) expected() string {
 	scheme, rest, ok := strings.Cut(c.Href, "://")
 	if c.Failure || !ok || scheme != "http" && scheme != "https" {
@@ -60,12 +61,13 @@ func (c *wptCase) expected() string {
 	return scheme + "://" + authority + rest[slash:]
 }
 
-// wptDeviations are the cases in which this package departs from the test data on purpose.
+// wptDeviations are the cases in which this package deliberately departs from the test data.
 var wptDeviations = map[string][]string{
-	"nothing can be asked of port 0": {"http://f:0/c", "http://f:00000000000000/c"},
-	"DNS cannot hold empty labels":   {"http://./", "http://../", "http://foo.09.."},
+	"port 0 cannot be used":        {"http://f:0/c", "http://f:00000000000000/c"},
+	"DNS cannot hold empty labels": {"http://./", "http://../", "http://foo.09.."},
 	"the standard has since given up putting ASCII hosts through IDNA": {
-		"http://a.b.c.xn--pokxncvks", "http://10.0.0.xn--pokxncvks", "http://a.b.c.XN--pokxncvks", "http://a.b.c.Xn--pokxncvks",
+		"http://a.b.c.xn--pokxncvks", "http://10.0.0.xn--pokxncvks", "http://a.b.c.XN--pokxncvks",
+		"http://a.b.c.Xn--pokxncvks",
 		"http://10.0.0.XN--pokxncvks", "http://10.0.0.xN--pokxncvks", "https://xn--/",
 	},
 }
@@ -81,7 +83,7 @@ func TestWebPlatformURLs(t *testing.T) {
 		if c.Base != nil {
 			u, err := Parse(*c.Base)
 			if err != nil {
-				foreign++ // relative to what is no page
+				foreign++ // relative to something other than a page
 				continue
 			}
 			base = u
@@ -106,27 +108,30 @@ func TestWebPlatformURLs(t *testing.T) {
 		t.Errorf("departed from %q, the list of deviations says %q", departed, listed)
 	}
 	if passed != 682 || foreign != 126 {
-		t.Errorf("%d cases passed and %d are relative to what is no http or https URL; docs/URLS.md says 682 and 126", passed, foreign)
+		t.Errorf("%d cases passed and %d have a base that is no http or https URL; docs/URLS.md says 682 and 126",
+			passed, foreign)
 	}
 }
 
-// wptHost is a case of toascii.json or IdnaTestV2.json; no output: the host is refused.
+// wptHost is a case of toascii.json or IdnaTestV2.json. Without output, the host is invalid.
 type wptHost struct {
 	Input  string  `json:"input"`
 	Output *string `json:"output"`
 }
 
-// hostEnds encodes what would end a host, so that a case is one of a host as a whole.
+// hostEnds encodes the characters that end a host, so that a case is about the host as a whole.
 var hostEnds = strings.NewReplacer(":", "%3A", "/", "%2F", "?", "%3F", "#", "%23", `\`, "%5C")
 
-// Hosts come out as the files say, but for names that DNS cannot hold, and for ASCII names, which the standard of today takes as they are.
+// Hosts match the files, except names that DNS cannot hold, and ASCII names, which today's standard
+// accepts unchanged.
 func TestWebPlatformHosts(t *testing.T) {
 	for name, equal := range map[string]int{"toascii.json": 24, "IdnaTestV2.json": 1433} {
 		passed := 0
 		for _, c := range wptData[wptHost](t, name) {
 			u, err := Parse("http://" + hostEnds.Replace(c.Input) + "/")
 			switch {
-			case c.Output == nil && err != nil, c.Output != nil && err == nil && u.Host() == strings.TrimSuffix(strings.ToLower(*c.Output), "."):
+			case c.Output == nil && err != nil, c.Output != nil && err == nil &&
+				u.Host() == strings.TrimSuffix(strings.ToLower(*c.Output), "."):
 				passed++
 			case c.Output == nil && isASCII(c.Input) && strings.Contains(strings.ToLower(c.Input), "xn--"):
 			case c.Output != nil && err != nil && !fitsDNS(*c.Output):
@@ -143,5 +148,6 @@ func TestWebPlatformHosts(t *testing.T) {
 // fitsDNS reports whether DNS can hold a name: RFC 1035 section 2.3.4.
 func fitsDNS(name string) bool {
 	name = strings.TrimSuffix(name, ".")
-	return name != "" && len(name) <= 253 && !slices.ContainsFunc(strings.Split(name, "."), func(label string) bool { return label == "" || len(label) > 63 })
+	return name != "" && len(name) <= 253 && !slices.ContainsFunc(strings.Split(name, "."),
+		func(label string) bool { return label == "" || len(label) > 63 })
 }

@@ -10,18 +10,24 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// bombBytes is what a bomb comes to.
+// bombBytes is the decoded size of a bomb.
 const bombBytes = 24 << 20
 
-// codings are animals that say they compress.
-func codings() []animal {
+// codings are servers with content codings.
+func codings() []server {
 	bomb := pack(gzipTo, zeros())
 	page := pack(gzipTo, strings.NewReader("<p>a page that is long enough to be cut somewhere"))
 	member := pack(gzipTo, strings.NewReader(""))
-	return []animal{
+	return []server{
 		answers("gzip-bomb", packed("gzip", bomb)),
-		answers("br-bomb", packed("br", pack(func(w io.Writer) io.WriteCloser { return brotli.NewWriterLevel(w, 0) }, zeros()))),
-		answers("zstd-bomb", packed("zstd", pack(func(w io.Writer) io.WriteCloser { z, _ := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)); return z }, zeros()))),
+		answers("br-bomb", packed("br", pack(func(w io.Writer) io.WriteCloser { return brotli.NewWriterLevel(w, 0) },
+			zeros()))),
+		answers("zstd-bomb", packed("zstd",
+			pack(func(w io.Writer) io.WriteCloser {
+				z,
+					_ := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))
+				return z
+			}, zeros()))),
 		answers("gzip-in-gzip-bomb", packed("gzip, gzip", pack(gzipTo, strings.NewReader(bomb)))),
 		answers("zstd-large-window", coded("zstd", "\x28\xb5\x2f\xfd\x00\xa8\x09\x00\x00x")),
 		answers("three-codings", coded("gzip, gzip, gzip", page)),
@@ -32,8 +38,8 @@ func codings() []animal {
 		answers("gzip-cut", coded("gzip", page[:len(page)/2])),
 		answers("gzip-bad-sum", coded("gzip", page[:len(page)-8]+"\x00\x00\x00\x00\x00\x00\x00\x00")),
 		answers("gzip-then-noise", coded("gzip", page+"and some padding")),
-		after("gzip-empty-members", func(g *guest) {
-			g.say("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\n\r\n")
+		after("gzip-empty-members", func(g *client) {
+			g.send("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\n\r\n")
 			g.forever(0, strings.Repeat(member, 500))
 		}),
 	}
@@ -62,7 +68,7 @@ func (zeroReader) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// pack compresses all of r. Writing into memory does not fail.
+// pack compresses all of r. Writing to memory does not fail.
 func pack(to func(io.Writer) io.WriteCloser, r io.Reader) string {
 	var b bytes.Buffer
 	w := to(&b)

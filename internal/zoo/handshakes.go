@@ -12,65 +12,69 @@ import (
 	"time"
 )
 
-// handshakes are animals behind TLS, or in front of it.
-func handshakes(c *certificates) []animal {
+// handshakes are servers with a bad TLS handshake, or none.
+func handshakes(c *certificates) []server {
 	over := behindTLS
-	below := func(name string, do func(*guest)) animal {
-		return animal{name: name, secure: true, path: "/", bite: do}
+	below := func(name string, do func(*client)) server {
+		return server{name: name, secure: true, path: "/", serve: do}
 	}
 	h2 := c.config(c.good)
 	h2.NextProtos = []string{"h2"}
 	old := c.config(c.good)
 	old.MinVersion, old.MaxVersion = tls.VersionTLS10, tls.VersionTLS10
-	answer := func(g *guest) {
-		g.asked()
-		g.say(sized("text/html", "<p>should not be seen"))
+	answer := func(g *client) {
+		g.request()
+		g.send(sized("text/html", "<p>should not be seen"))
 	}
-	return []animal{
-		below("tls-stalls", (*guest).wait),
-		below("tls-closes", func(*guest) {}),
-		below("tls-resets", func(g *guest) {
+	return []server{
+		below("tls-stalls", (*client).wait),
+		below("tls-closes", func(*client) {}),
+		below("tls-resets", func(g *client) {
 			_, _ = g.r.Peek(1)
 			g.reset()
 		}),
-		below("tls-is-http", func(g *guest) {
+		below("tls-is-http", func(g *client) {
 			_, _ = g.r.Peek(1)
-			g.say("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+			g.send("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
 			g.wait()
 		}),
-		below("tls-noise", func(g *guest) { g.forever(0, "\x16\x03\x03\xff\xff"+strings.Repeat("\x00", 1000)) }),
-		below("tls-alert", func(g *guest) {
+		below("tls-noise", func(g *client) { g.forever(0, "\x16\x03\x03\xff\xff"+strings.Repeat("\x00", 1000)) }),
+		below("tls-alert", func(g *client) {
 			_, _ = g.r.Peek(1)
-			g.say("\x15\x03\x03\x00\x02\x02\x28")
+			g.send("\x15\x03\x03\x00\x02\x02\x28")
 			g.wait()
 		}),
 		over("tls-old", old, answer),
 		over("certificate-self-signed", c.config(c.selfSigned), answer),
 		over("certificate-expired", c.config(c.expired), answer),
 		over("certificate-wrong-host", c.config(c.wrongHost), answer),
-		over("h2-says-nothing", h2, (*guest).wait),
-		over("h2-is-http1", h2, func(g *guest) {
-			g.say("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+		over("h2-says-nothing", h2, (*client).wait),
+		over("h2-is-http1", h2, func(g *client) {
+			g.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 			g.wait()
 		}),
-		over("h2-noise", h2, func(g *guest) { g.forever(0, "\x00\x40\x00\x04\x00\x00\x00\x00\x00"+strings.Repeat("\x00", 1000)) }),
-		over("h2-pings", h2, func(g *guest) {
-			g.say("\x00\x00\x00\x04\x00\x00\x00\x00\x00") // SETTINGS
+		over("h2-noise", h2, func(g *client) {
+			g.forever(0,
+				"\x00\x40\x00\x04\x00\x00\x00\x00\x00"+strings.Repeat("\x00", 1000))
+		}),
+		over("h2-pings", h2, func(g *client) {
+			g.send("\x00\x00\x00\x04\x00\x00\x00\x00\x00") // SETTINGS
 			g.forever(time.Millisecond, strings.Repeat("\x00\x00\x08\x06\x00\x00\x00\x00\x0012345678", 10))
 		}),
-		over("h2-goes-away", h2, func(g *guest) {
-			g.say("\x00\x00\x00\x04\x00\x00\x00\x00\x00", "\x00\x00\x08\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")
+		over("h2-goes-away", h2, func(g *client) {
+			g.send("\x00\x00\x00\x04\x00\x00\x00\x00\x00",
+				"\x00\x00\x08\x07\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")
 			g.wait()
 		}),
-		over("tls-cut-body", c.config(c.good), func(g *guest) {
-			g.asked()
-			g.say("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>the end is not signed")
+		over("tls-cut-body", c.config(c.good), func(g *client) {
+			g.request()
+			g.send("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>the end is not signed")
 			_ = g.raw.Close()
 		}),
 	}
 }
 
-// certificates are what the animals show.
+// certificates are the certificates of the servers.
 type certificates struct {
 	roots                                *x509.CertPool
 	good, selfSigned, expired, wrongHost tls.Certificate
@@ -107,7 +111,7 @@ func (c *certificates) config(one tls.Certificate) *tls.Config {
 	return &tls.Config{Certificates: []tls.Certificate{one}, SessionTicketsDisabled: true}
 }
 
-// issue makes a certificate that by has signed; nil: it signs itself.
+// issue makes a certificate signed by by, or self-signed if that is nil.
 func issue(by *tls.Certificate, name string, now time.Time, lasts time.Duration) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -119,7 +123,8 @@ func issue(by *tls.Certificate, name string, now time.Time, lasts time.Duration)
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(lasts), KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(lasts),
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		BasicConstraintsValid: true, IsCA: by == nil,
 	}
 	parent, signer := template, any(key)

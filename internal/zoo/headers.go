@@ -5,36 +5,35 @@ import (
 	"time"
 )
 
-// headers are animals that do not come to the end of a header, or not to one of
-// HTTP.
-func headers() []animal {
+// headers are servers whose header never ends, or is not one of HTTP.
+func headers() []server {
 	line := "X-Line: " + strings.Repeat("y", 1000) + "\r\n"
 	long := strings.Repeat("z", 32<<10)
-	return []animal{
-		after("silent", (*guest).wait),
-		after("header-drips", func(g *guest) {
-			g.say("HTTP/1.1 200 OK\r\nX: ")
+	return []server{
+		after("silent", (*client).wait),
+		after("header-drips", func(g *client) {
+			g.send("HTTP/1.1 200 OK\r\nX: ")
 			g.forever(20*time.Millisecond, "y")
 		}),
-		after("header-endless", func(g *guest) {
-			g.say("HTTP/1.1 200 OK\r\n")
+		after("header-endless", func(g *client) {
+			g.send("HTTP/1.1 200 OK\r\n")
 			g.forever(0, line)
 		}),
-		after("header-line-endless", func(g *guest) {
-			g.say("HTTP/1.1 200 OK\r\nX: ")
+		after("header-line-endless", func(g *client) {
+			g.send("HTTP/1.1 200 OK\r\nX: ")
 			g.forever(0, long)
 		}),
-		after("header-name-endless", func(g *guest) {
-			g.say("HTTP/1.1 200 OK\r\n")
+		after("header-name-endless", func(g *client) {
+			g.send("HTTP/1.1 200 OK\r\n")
 			g.forever(0, long)
 		}),
-		after("status-endless", func(g *guest) {
-			g.say("HTTP/1.1 200 ")
+		after("status-endless", func(g *client) {
+			g.send("HTTP/1.1 200 ")
 			g.forever(0, long)
 		}),
-		after("noise", func(g *guest) { g.forever(0, "\x00\xff\x01\n") }),
-		after("interim-flood", func(g *guest) { g.forever(0, "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n") }),
-		after("interim-large", func(g *guest) { g.forever(0, "HTTP/1.1 103 Early Hints\r\nLink: "+long+"\r\n\r\n") }),
+		after("noise", func(g *client) { g.forever(0, "\x00\xff\x01\n") }),
+		after("interim-flood", func(g *client) { g.forever(0, "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n") }),
+		after("interim-large", func(g *client) { g.forever(0, "HTTP/1.1 103 Early Hints\r\nLink: "+long+"\r\n\r\n") }),
 		answers("switches-protocols", "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
 		answers("http-0.9", "<html><a href=/old>old</a></html>\n"),
 		answers("speaks-ssh", "SSH-2.0-OpenSSH_9.9\r\n"),
@@ -51,13 +50,13 @@ func headers() []animal {
 		answers("unasked-304", "HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n"),
 		answers("nul-in-header", "HTTP/1.1 200 OK\r\nX\x00Y: z\r\n\r\n"),
 		answers("no-colon", "HTTP/1.1 200 OK\r\nthis is no field\r\n\r\n"),
-		{name: "closes-at-once", path: "/", bite: func(*guest) {}},
-		{name: "resets-at-once", path: "/", bite: (*guest).reset},
+		{name: "closes-at-once", path: "/", serve: func(*client) {}},
+		{name: "resets-at-once", path: "/", serve: (*client).reset},
 		answers("closes-after-request"),
 		answers("closes-in-header", "HTTP/1.1 200 OK\r\nX:"),
-		after("resets-after-request", (*guest).reset),
-		after("resets-in-header", func(g *guest) {
-			g.say("HTTP/1.1 200")
+		after("resets-after-request", (*client).reset),
+		after("resets-in-header", func(g *client) {
+			g.send("HTTP/1.1 200")
 			g.reset()
 		}),
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// hollow are animals whose compressed bodies take memory or time to decode, and carry nothing.
-func hollow() (all []animal) {
+// hollow are servers whose compressed bodies take much memory or time to decode, and carry nothing.
+func hollow() (all []server) {
 	for _, h := range Hollow() {
 		all = append(all, answers(h.Name, coded(h.Coding, h.Body)))
 	}
@@ -18,8 +18,8 @@ func hollow() (all []animal) {
 // Coded is a body in a content coding.
 type Coded struct{ Name, Coding, Body string }
 
-// Hollow are compressed bodies that carry next to nothing: those whose name begins with "wide" want a
-// large window for it, the others want to be decoded for long.
+// Hollow returns compressed bodies with almost no content. Those whose name begins with "wide" need
+// a large window, the others take long to decode.
 func Hollow() []Coded {
 	frame := "\x28\xb5\x2f\xfd\x20\x00\x01\x00\x00" // an empty frame of zstd: one segment, one raw block of no bytes
 	skippable := string(binary.LittleEndian.AppendUint32([]byte("\x50\x2a\x4d\x18"), 0))
@@ -48,7 +48,7 @@ func deflated(text string) string {
 	return b.String()
 }
 
-// bits writes brotli, whose fields begin with the lowest bit (RFC 7932, section 1.5.1).
+// bits writes brotli, whose fields start at the lowest bit (RFC 7932, section 1.5.1).
 type bits struct {
 	b []byte
 	n uint
@@ -64,7 +64,7 @@ func (w *bits) put(value uint64, n uint) {
 	}
 }
 
-// brotliWide is the begin of a stream of brotli that has 16 MiB in a window of as much.
+// brotliWide returns the start of a brotli stream that has 16 MiB in a window of that size.
 func brotliWide() string {
 	w := &bits{}
 	w.put(15, 4)       // a window of 16 MiB
@@ -75,8 +75,9 @@ func brotliWide() string {
 	return string(w.b) + "nearly all"
 }
 
-// brotliTables is a stream of brotli with one meta-block of one byte that has 768 prefix codes, and n
-// empty ones behind it (RFC 7932, section 9.2). Some decoders touch the tables of the codes for each.
+// brotliTables returns a brotli stream with one meta-block of one byte that has 768 prefix codes,
+// followed by n empty ones (RFC 7932, section 9.2). Some decoders read the tables of the codes for
+// each.
 func brotliTables(n int) string {
 	const (
 		most   = 127<<4 | 7<<1 | 1 // 256 of something, in 11 bits

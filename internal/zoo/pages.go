@@ -12,23 +12,23 @@ const (
 	link = `<a href="/good">good</a>`
 )
 
-// page is an animal with one page, and a good one at /good.
-func page(name, contentType, body string) animal {
-	return animal{name: name, path: "/", bite: func(g *guest) {
-		for target := g.asked(); target != ""; target = g.asked() {
+// page is a server with one page, and a good page at /good.
+func page(name, contentType, body string) server {
+	return server{name: name, path: "/", serve: func(g *client) {
+		for target := g.request(); target != ""; target = g.request() {
 			if target == "/good" {
-				g.say(sized("text/html", "<title>good</title>"))
+				g.send(sized("text/html", "<title>good</title>"))
 			} else {
-				g.say(sized(contentType, body))
+				g.send(sized(contentType, body))
 			}
 		}
 	}}
 }
 
-// pages are animals whose pages are the trouble. A link to /good leads to a good
-// page where it is found.
-func pages() []animal {
-	return []animal{
+// pages are servers with hostile pages. A link to /good leads to a good page if the crawler finds
+// it.
+func pages() []server {
+	return []server{
 		page("links-100000", html, link+numbered(100_000, `<a href="http://elsewhere.test/%d">x</a>`)),
 		page("attribute-10MB", html, link+`<p title="`+strings.Repeat("long ", 2<<20)+`">`),
 		page("nested-100000", html, link+strings.Repeat("<div>", 100_000)),
@@ -46,8 +46,10 @@ func pages() []animal {
 		page("binary-as-html", html, "\x7fELF\x02\x01\x01"+strings.Repeat("\x00\x9f\x80<", 20_000)),
 		page("base-elsewhere", html, `<base href="file:///etc/"><a href="passwd">p</a>`),
 		page("refresh-to-itself", html, `<meta http-equiv=refresh content="0;url=/">`+link),
-		page("xml-entities", "application/xhtml+xml", `<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;&a;">]><html><p>&b;</p>`+link+`</html>`),
-		page("sitemap-entities", "application/xml", `<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;">]><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>&b;</loc></url></urlset>`),
+		page("xml-entities", "application/xhtml+xml",
+			`<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;&a;">]><html><p>&b;</p>`+link+`</html>`),
+		page("sitemap-entities", "application/xml",
+			`<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;">]><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>&b;</loc></url></urlset>`),
 		calendar(), sessions(), cookies(),
 	}
 }
@@ -60,33 +62,35 @@ func numbered(n int, format string) string {
 	return b.String()
 }
 
-// calendar has a page for every month there will ever be.
-func calendar() animal {
-	return animal{name: "calendar", path: "/calendar?year=2026&month=1", bite: func(g *guest) {
-		for target := g.asked(); target != ""; target = g.asked() {
+// calendar has a page for every month, without end.
+func calendar() server {
+	return server{name: "calendar", path: "/calendar?year=2026&month=1", serve: func(g *client) {
+		for target := g.request(); target != ""; target = g.request() {
 			var year, month int
 			_, _ = fmt.Sscanf(target, "/calendar?year=%d&month=%d", &year, &month)
-			g.say(sized("text/html", fmt.Sprintf(`<a href="/calendar?year=%d&month=%d">next</a>`, year+month/12, month%12+1)))
+			g.send(sized("text/html", fmt.Sprintf(`<a href="/calendar?year=%d&month=%d">next</a>`, year+month/12,
+				month%12+1)))
 		}
 	}}
 }
 
-// sessions gives every link a session of its own.
-func sessions() animal {
+// sessions puts a new session id into every link.
+func sessions() server {
 	var n atomic.Int64
-	return animal{name: "sessions", path: "/", bite: func(g *guest) {
-		for target := g.asked(); target != ""; target = g.asked() {
-			g.say(sized("text/html", fmt.Sprintf(`<a href="/good?PHPSESSID=%032x">good</a>`, n.Add(1))))
+	return server{name: "sessions", path: "/", serve: func(g *client) {
+		for target := g.request(); target != ""; target = g.request() {
+			g.send(sized("text/html", fmt.Sprintf(`<a href="/good?PHPSESSID=%032x">good</a>`, n.Add(1))))
 		}
 	}}
 }
 
-// cookies sets cookies without end.
-func cookies() animal {
+// cookies sets very many cookies.
+func cookies() server {
 	lines := numbered(800, "Set-Cookie: c%d=0123456789012345678901234567890123456789\r\n")
-	return animal{name: "cookies", path: "/", bite: func(g *guest) {
-		for target := g.asked(); target != ""; target = g.asked() {
-			g.say("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n" + lines + "Content-Length: 24\r\n\r\n" + `<a href="/good">good</a>`)
+	return server{name: "cookies", path: "/", serve: func(g *client) {
+		for target := g.request(); target != ""; target = g.request() {
+			g.send("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n" + lines + "Content-Length: 24\r\n\r\n" +
+				`<a href="/good">good</a>`)
 		}
 	}}
 }

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// parsers are animals whose pages, lists and rules are made to take whoever reads them down, or as
-// long as possible. Their pages lead to /good too.
-func parsers() []animal {
+// parsers are servers whose pages, lists and rules crash their reader, or take it as long as
+// possible. Their pages lead to /good too.
+func parsers() []server {
 	repeat := strings.Repeat
 	deep := repeat("<span>", 480)
 	long := "http://elsewhere.test/" + repeat("long/", 380)
-	return []animal{
+	return []server{
 		page("title-ends-at-bound", html, "<title>"+repeat("a", 1024)+" b</title>"+link),
 		page("tag-in-tag", html, link+repeat("<xxxx", 200_000)),
 		page("end-tags-deep-down", html, link+deep+repeat("</p>", 200_000)),
@@ -40,9 +40,9 @@ func parsers() []animal {
 	}
 }
 
-// wildcards has a robots.txt of nothing but rules with stars that may match any of its links, and
-// disallows most of these.
-func wildcards() animal {
+// wildcards has a robots.txt of rules with stars that may match any of its links, and disallows
+// most of the links.
+func wildcards() server {
 	const rule = "Disallow: /*a*b*c\n"
 	a := page("robots-of-wildcards", html, link+numbered(40, "<a href=/denied/"+strings.Repeat("ab", 100)+"/%d>x</a>"))
 	a.rules = fmt.Sprintf("User-agent: *\n%sDisallow: /denied\n", strings.Repeat(rule, (499<<10)/len(rule)))

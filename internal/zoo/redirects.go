@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// redirect is a response that leads elsewhere.
+// redirect is a response with a redirect.
 func redirect(to string) string {
 	return "HTTP/1.1 302 Found\r\nLocation: " + to + "\r\nContent-Length: 0\r\n\r\n"
 }
 
-// redirects are animals that lead astray.
-func redirects() []animal {
-	return []animal{
+// redirects are servers with bad redirects.
+func redirects() []server {
+	return []server{
 		answers("redirects-to-itself", redirect("/")),
 		answers("redirects-to-file", redirect("file:///etc/passwd")),
 		answers("redirects-to-gopher", redirect("gopher://127.0.0.1:70/")),
@@ -24,22 +24,23 @@ func redirects() []animal {
 		answers("redirects-to-metadata", redirect("http://169.254.169.254/latest/meta-data/")),
 		answers("redirects-to-mapped", redirect("http://[::ffff:10.1.2.3]/")),
 		answers("redirects-to-decimal", redirect("http://167838211/")),
-		{name: "redirect-chain", path: "/0", bite: func(g *guest) {
-			n, _ := strconv.Atoi(strings.TrimPrefix(g.asked(), "/"))
-			g.say(redirect("/" + strconv.Itoa(n+1)))
+		{name: "redirect-chain", path: "/0", serve: func(g *client) {
+			n, _ := strconv.Atoi(strings.TrimPrefix(g.request(), "/"))
+			g.send(redirect("/" + strconv.Itoa(n+1)))
 		}},
-		{name: "redirect-loop", path: "/a", bite: func(g *guest) {
-			if g.asked() == "/a" {
-				g.say(redirect("/b"))
+		{name: "redirect-loop", path: "/a", serve: func(g *client) {
+			if g.request() == "/a" {
+				g.send(redirect("/b"))
 			} else {
-				g.say(redirect("/a"))
+				g.send(redirect("/a"))
 			}
 		}},
-		{name: "redirect-grows", path: "/x", bite: func(g *guest) { g.say(redirect(g.asked() + "/x")) }},
-		after("redirect-with-endless-body", func(g *guest) {
-			g.say("HTTP/1.1 301 Moved\r\nLocation: http://10.1.2.3/\r\n\r\n")
+		{name: "redirect-grows", path: "/x", serve: func(g *client) { g.send(redirect(g.request() + "/x")) }},
+		after("redirect-with-endless-body", func(g *client) {
+			g.send("HTTP/1.1 301 Moved\r\nLocation: http://10.1.2.3/\r\n\r\n")
 			g.forever(0, strings.Repeat("y", 32<<10))
 		}),
-		answers("two-locations", "HTTP/1.1 302 Found\r\nLocation: http://10.1.2.3/a\r\nLocation: http://10.1.2.3/b\r\nContent-Length: 0\r\n\r\n"),
+		answers("two-locations", "HTTP/1.1 302 Found\r\nLocation: http://10.1.2.3/a\r\nLocation: "+
+			"http://10.1.2.3/b\r\nContent-Length: 0\r\n\r\n"),
 	}
 }

@@ -11,12 +11,12 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// numberedLinks is a page that leads to 20 others of its host.
+// numberedLinks is a page with links to 20 other pages of its host.
 func numberedLinks() string { return "<p>start" + numbered(20, `<a href="/%d">p</a>`) }
 
-// kept are animals that keep connections, for no good.
-func kept(c *certificates) []animal {
-	over := func(name string, do func(g *guest)) animal {
+// kept are servers that misuse kept connections.
+func kept(c *certificates) []server {
+	over := func(name string, do func(g *client)) server {
 		return behindTLS(name, c.config(c.good), do)
 	}
 	page := func(target string) string {
@@ -25,29 +25,30 @@ func kept(c *certificates) []animal {
 		}
 		return "<p>this is " + target
 	}
-	return []animal{
-		over("tls-answers-twice", func(g *guest) {
-			for target := g.asked(); target != ""; target = g.asked() {
-				g.say(sized("text/html", page(target)) + sized("text/html", `<a href="/forged">forged</a>`))
+	return []server{
+		over("tls-answers-twice", func(g *client) {
+			for target := g.request(); target != ""; target = g.request() {
+				g.send(sized("text/html", page(target)) + sized("text/html", `<a href="/forged">forged</a>`))
 			}
 		}),
-		over("tls-answers-again", func(g *guest) {
-			for target := g.asked(); target != ""; target = g.asked() {
-				g.say(sized("text/html", page(target)), sized("text/html", `<a href="/forged">forged</a>`))
+		over("tls-answers-again", func(g *client) {
+			for target := g.request(); target != ""; target = g.request() {
+				g.send(sized("text/html", page(target)), sized("text/html", `<a href="/forged">forged</a>`))
 			}
 		}),
-		over("tls-length-too-small", func(g *guest) {
-			for target := g.asked(); target != ""; target = g.asked() {
+		over("tls-length-too-small", func(g *client) {
+			for target := g.request(); target != ""; target = g.request() {
 				body := page(target)
-				g.say(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%s%20s", len(body), body, "surplus"))
+				g.send(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%s%20s",
+					len(body), body, "surplus"))
 			}
 		}),
 	}
 }
 
-// behindTLS is an animal that shakes hands with a configuration first.
-func behindTLS(name string, config *tls.Config, do func(*guest)) animal {
-	return animal{name: name, secure: true, path: "/", bite: func(g *guest) {
+// behindTLS is a server that first completes a TLS handshake.
+func behindTLS(name string, config *tls.Config, do func(*client)) server {
+	return server{name: name, secure: true, path: "/", serve: func(g *client) {
 		secured := tls.Server(g.raw, config)
 		if secured.Handshake() != nil {
 			return
@@ -66,8 +67,9 @@ type stream struct {
 	nth  int // of the connection, from 0
 }
 
-// streams are animals that speak HTTP/2. Each is told of every request, and says whether the connection goes on.
-func streams(c *certificates) (all []animal) {
+// streams are servers that speak HTTP/2. Each gets every request, and returns whether the
+// connection goes on.
+func streams(c *certificates) (all []server) {
 	config := c.config(c.good)
 	config.NextProtos = []string{"h2"}
 	either := c.config(c.good)
@@ -85,8 +87,12 @@ func streams(c *certificates) (all []animal) {
 		}},
 		{"h2-status-65736", func(s *stream) bool { return s.answer(":status", "65736") }},
 		{"h2-status-word", func(s *stream) bool { return s.answer(":status", "fine") }},
-		{"h2-two-lengths", func(s *stream) bool { return s.answer(":status", "200", "content-length", "0", "content-length", "1") }},
-		{"h2-header-large", func(s *stream) bool { return s.answer(":status", "200", "x", strings.Repeat("y", 100<<10)) }},
+		{"h2-two-lengths", func(s *stream) bool {
+			return s.answer(":status", "200", "content-length", "0", "content-length", "1")
+		}},
+		{"h2-header-large", func(s *stream) bool {
+			return s.answer(":status", "200", "x", strings.Repeat("y", 100<<10))
+		}},
 		{"h2-header-endless", func(s *stream) bool {
 			_ = s.WriteHeaders(http2.HeadersFrameParam{StreamID: s.id})
 			return s.flood(func() error { return s.WriteContinuation(s.id, false, nil) })
@@ -109,21 +115,21 @@ func streams(c *certificates) (all []animal) {
 			return s.page() && s.flood(func() error { return s.WriteData(s.id, false, make([]byte, 1000)) })
 		}},
 	} {
-		all = append(all, behindTLS(one.name, config, func(g *guest) { g.streams(one.do) }))
+		all = append(all, behindTLS(one.name, config, func(g *client) { g.streams(one.do) }))
 	}
-	return append(all, behindTLS("h2-wants-http1", either, func(g *guest) {
+	return append(all, behindTLS("h2-wants-http1", either, func(g *client) {
 		if g.Conn.(*tls.Conn).ConnectionState().NegotiatedProtocol == "h2" {
 			g.streams(func(s *stream) bool { return s.WriteRSTStream(s.id, http2.ErrCodeHTTP11Required) == nil })
 			return
 		}
-		for target := g.asked(); target != ""; target = g.asked() {
-			g.say(sized("text/html", numberedLinks()))
+		for target := g.request(); target != ""; target = g.request() {
+			g.send(sized("text/html", numberedLinks()))
 		}
 	}))
 }
 
-// streams speaks HTTP/2 until one side has enough.
-func (g *guest) streams(do func(*stream) bool) {
+// streams speaks HTTP/2 until either side ends the connection.
+func (g *client) streams(do func(*stream) bool) {
 	preface := make([]byte, len(http2.ClientPreface))
 	if _, err := io.ReadFull(g.r, preface); err != nil {
 		return
@@ -150,28 +156,30 @@ func (g *guest) streams(do func(*stream) bool) {
 	}
 }
 
-// page answers with a page, the start page of a host with links.
+// page sends a page. The start page has links.
 func (s *stream) page() bool {
 	body := "<p>this is " + s.path
 	if s.path == "/" {
 		body = numberedLinks()
 	}
-	return s.header(false, ":status", "200", "content-type", "text/html") == nil && s.WriteData(s.id, true, []byte(body)) == nil
+	return s.header(false, ":status", "200", "content-type", "text/html") == nil &&
+		s.WriteData(s.id, true, []byte(body)) == nil
 }
 
-// answer is a response without a body.
+// answer sends a response without a body.
 func (s *stream) answer(fields ...string) bool { return s.header(true, fields...) == nil }
 
 func (s *stream) header(end bool, fields ...string) error {
 	var block bytes.Buffer
 	e := hpack.NewEncoder(&block)
-	e.SetMaxDynamicTableSizeLimit(0) // each block is for itself
+	e.SetMaxDynamicTableSizeLimit(0) // each block is independent
 	for i := 0; i < len(fields); i += 2 {
 		_ = e.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1]})
 	}
 	const most = 16 << 10
 	first := block.Next(most)
-	err := s.WriteHeaders(http2.HeadersFrameParam{StreamID: s.id, BlockFragment: first, EndHeaders: block.Len() == 0, EndStream: end})
+	err := s.WriteHeaders(http2.HeadersFrameParam{StreamID: s.id, BlockFragment: first, EndHeaders: block.Len() == 0,
+		EndStream: end})
 	for err == nil && block.Len() > 0 {
 		fragment := block.Next(most)
 		err = s.WriteContinuation(s.id, block.Len() == 0, fragment)
@@ -179,7 +187,7 @@ func (s *stream) header(end bool, fields ...string) error {
 	return err
 }
 
-// flood sends the same again and again until the guest has gone.
+// flood sends the same frame again and again until the client has gone.
 func (s *stream) flood(frame func() error) bool {
 	for frame() == nil {
 	}

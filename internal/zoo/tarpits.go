@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// drip is how long a tarpit waits between two bytes.
+// drip is the time between two bytes of a tarpit.
 const drip = time.Second
 
-// AddTarpits lets out n tarpits, each at an address of its own, and returns their names: hosts that
-// keep a client for as long as it stays, a byte a second, from one phase of a request or another.
-// They are of all kinds in turn. It is to be called before the zoo is visited.
+// AddTarpits starts n tarpits, each at an address of its own, and returns their names: hosts that
+// hold a client for as long as it stays, with a byte a second, in different phases of a request.
+// The kinds of tarpits take turns. Call it before the first visit.
 func (z *Zoo) AddTarpits(n int, address func(i int) netip.Addr) (names []string, err error) {
 	for i := range n {
 		a := tarpit(i)
 		a.name = fmt.Sprintf("%s-%d", a.name, i)
 		at := net.JoinHostPort(address(i).String(), "0")
-		if err := z.letOut(a, at); err != nil {
+		if err := z.start(a, at); err != nil {
 			return nil, errors.Join(err, z.Close())
 		}
 		names = append(names, a.name)
@@ -30,62 +30,63 @@ func (z *Zoo) AddTarpits(n int, address func(i int) netip.Addr) (names []string,
 	return names, nil
 }
 
-// tarpit is the i-th of the kinds of tarpits, in turn.
-func tarpit(i int) animal {
+// tarpit returns a tarpit of the i-th kind, modulo the number of kinds.
+func tarpit(i int) server {
 	const page = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
 	const file = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"
-	drips := func(begin, text string) func(*guest) {
-		return func(g *guest) {
-			g.say(begin)
+	drips := func(begin, text string) func(*client) {
+		return func(g *client) {
+			g.send(begin)
 			g.forever(drip, text)
 		}
 	}
-	asked := func(do func(*guest)) func(*guest) {
-		return func(g *guest) {
-			if g.asked() != "" {
+	afterRequest := func(do func(*client)) func(*client) {
+		return func(g *client) {
+			if g.request() != "" {
 				do(g)
 			}
 		}
 	}
-	kinds := []animal{
-		{name: "tarpit-silent", rude: true, bite: asked((*guest).wait)},
-		{name: "tarpit-tls", rude: true, secure: true, bite: drips("\x16\x03\x03\x40\x00\x02\x00\x3f\xfc", "\x00")},
-		{name: "tarpit-header", rude: true, bite: asked(drips("HTTP/1.1 200 OK\r\nX: ", "y"))},
-		{name: "tarpit-interim", rude: true, bite: asked(drips("", "HTTP/1.1 103 Early Hints\r\n\r\n"))},
-		{name: "tarpit-robots", rude: true, bite: asked(drips(file, "#"))},
-		{name: "tarpit-body", bite: asked(drips(page, "x"))},
-		{name: "tarpit-redirects", bite: redirectsSlowly},
-		{name: "tarpit-turns", bite: turns(func(n int64) bool { return n == 1 })},
-		{name: "tarpit-alternates", bite: turns(func(n int64) bool { return n%2 == 1 })},
+	kinds := []server{
+		{name: "tarpit-silent", fromStart: true, serve: afterRequest((*client).wait)},
+		{name: "tarpit-tls", fromStart: true, secure: true,
+			serve: drips("\x16\x03\x03\x40\x00\x02\x00\x3f\xfc", "\x00")},
+		{name: "tarpit-header", fromStart: true, serve: afterRequest(drips("HTTP/1.1 200 OK\r\nX: ", "y"))},
+		{name: "tarpit-interim", fromStart: true, serve: afterRequest(drips("", "HTTP/1.1 103 Early Hints\r\n\r\n"))},
+		{name: "tarpit-robots", fromStart: true, serve: afterRequest(drips(file, "#"))},
+		{name: "tarpit-body", serve: afterRequest(drips(page, "x"))},
+		{name: "tarpit-redirects", serve: redirectsSlowly},
+		{name: "tarpit-turns", serve: turns(func(n int64) bool { return n == 1 })},
+		{name: "tarpit-alternates", serve: turns(func(n int64) bool { return n%2 == 1 })},
 	}
 	a := kinds[i%len(kinds)]
 	a.path = "/"
 	return a
 }
 
-// redirectsSlowly leads from page to page, and has each wait.
-func redirectsSlowly(g *guest) {
-	for target := g.asked(); target != ""; target = g.asked() {
+// redirectsSlowly redirects from page to page, and delays each redirect.
+func redirectsSlowly(g *client) {
+	for target := g.request(); target != ""; target = g.request() {
 		n, _ := strconv.Atoi(strings.TrimPrefix(target, "/"))
 		g.sleep(8 * drip)
-		g.say(redirect("/" + strconv.Itoa(n+1)))
+		g.send(redirect("/" + strconv.Itoa(n+1)))
 	}
 }
 
-// turns answers some requests, by their number, as a good server does, with links to more pages.
-// The others get a byte a second.
-func turns(good func(n int64) bool) func(*guest) {
+// turns responds to some requests, by their number, as a good server does, with links to more
+// pages. The others get a byte a second.
+func turns(good func(n int64) bool) func(*client) {
 	var n atomic.Int64
-	return func(g *guest) {
-		for g.asked() != "" {
+	return func(g *client) {
+		for g.request() != "" {
 			i := n.Add(1)
 			if !good(i) {
-				g.say("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n")
+				g.send("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n")
 				g.forever(drip, "x")
 				return
 			}
 			links := strings.ReplaceAll(numbered(10, `<a href="/n%d">next</a>`), "/n", fmt.Sprintf("/%d-", i))
-			g.say(sized("text/html", links))
+			g.send(sized("text/html", links))
 		}
 	}
 }

@@ -15,61 +15,59 @@ import (
 	"time"
 )
 
-// animal is one kind of bad server. It gets each connection but the first, and may
-// do with it what it wants.
-type animal struct {
-	name   string
-	secure bool // https
-	rude   bool // it gets the first connection too
-	path   string
-	rules  string // its robots.txt
-	bite   func(*guest)
+// server is one kind of bad server. It handles each connection except the first, as it likes.
+type server struct {
+	name      string
+	secure    bool // https
+	fromStart bool // it handles the first connection too
+	path      string
+	rules     string // its robots.txt
+	serve     func(*client)
 }
 
-// Zoo holds all animals until it is closed. Its methods may be called by any
-// goroutine.
+// Zoo runs all servers until it is closed. Any goroutine may call its methods.
 type Zoo struct {
-	clock   Clock
-	listen  func(network, address string) (net.Listener, error)
-	cages   map[string]*cage
-	names   []string
-	roots   *x509.CertPool
-	good    *tls.Config // for the first connection of each
-	running sync.WaitGroup
+	clock     Clock
+	listen    func(network, address string) (net.Listener, error)
+	instances map[string]*instance
+	names     []string
+	roots     *x509.CertPool
+	good      *tls.Config // for the first connection of each
+	running   sync.WaitGroup
 
-	mu     sync.Mutex // guards what follows
-	guests map[net.Conn]struct{}
-	closed bool
+	mu      sync.Mutex // guards what follows
+	clients map[net.Conn]struct{}
+	closed  bool
 }
 
-// cage is an animal behind its listener.
-type cage struct {
-	animal
+// instance is a server with its listener.
+type instance struct {
+	server
 	net.Listener
-	robots atomic.Bool // robots.txt was served
-	met    atomic.Int64
-	bitten atomic.Int64
+	robots   atomic.Bool // robots.txt was served
+	accepted atomic.Int64
+	served   atomic.Int64
 }
 
-// Clock is the time that a zoo goes by: to be late is the trade of some animals.
+// Clock is the time of a zoo: some servers misbehave by being late.
 type Clock struct {
 	Now   func() time.Time
 	Sleep func(time.Duration)
 }
 
-// New lets all animals out, on the loopback.
+// New starts all servers, on the loopback.
 func New(clock Clock) (*Zoo, error) { return NewOn(clock, net.Listen) }
 
-// NewOn lets all animals out where listen opens their listeners.
+// NewOn starts all servers. listen opens their listeners.
 func NewOn(clock Clock, listen func(network, address string) (net.Listener, error)) (*Zoo, error) {
-	z := &Zoo{clock: clock, listen: listen, cages: make(map[string]*cage), guests: make(map[net.Conn]struct{})}
+	z := &Zoo{clock: clock, listen: listen, instances: make(map[string]*instance), clients: make(map[net.Conn]struct{})}
 	certificates, err := newCertificates(clock.Now())
 	if err != nil {
 		return nil, err
 	}
 	z.roots, z.good = certificates.roots, certificates.config(certificates.good)
-	for _, a := range animals(certificates) {
-		if err := z.letOut(a, "127.0.0.1:0"); err != nil {
+	for _, a := range servers(certificates) {
+		if err := z.start(a, "127.0.0.1:0"); err != nil {
 			return nil, errors.Join(err, z.Close())
 		}
 		z.names = append(z.names, a.name)
@@ -77,35 +75,36 @@ func NewOn(clock Clock, listen func(network, address string) (net.Listener, erro
 	return z, nil
 }
 
-// letOut opens the cage of an animal.
-func (z *Zoo) letOut(a animal, address string) error {
+// start starts a server.
+func (z *Zoo) start(a server, address string) error {
 	l, err := z.listen("tcp", address)
 	if err != nil {
 		return err
 	}
-	c := &cage{animal: a, Listener: l}
-	z.cages[a.name] = c
+	c := &instance{server: a, Listener: l}
+	z.instances[a.name] = c
 	z.running.Go(func() { z.guard(c) })
 	return nil
 }
 
-func animals(c *certificates) (all []animal) {
-	for _, house := range [][]animal{headers(), bodies(), codings(), hollow(), redirects(), pages(), parsers(), handshakes(c), kept(c), streams(c)} {
+func servers(c *certificates) (all []server) {
+	for _, house := range [][]server{headers(), bodies(), codings(), hollow(), redirects(), pages(), parsers(),
+		handshakes(c), kept(c), streams(c)} {
 		all = append(all, house...)
 	}
 	return all
 }
 
-// Names are those of the animals, tarpits of AddTarpits apart. Each has the host NAME.zoo.test.
+// Names returns the names of the servers, except tarpits of AddTarpits. Each has the host
+// NAME.zoo.test.
 func (z *Zoo) Names() []string { return z.names }
 
-// Host is the host name of an animal; it is for a name server of the test to say
-// that it is at Address.
+// Host returns the host name of a server. The test's name server resolves it to Address.
 func (z *Zoo) Host(name string) string { return name + ".zoo.test" }
 
-// URL is where an animal is to be visited.
+// URL returns the URL of a server's first page.
 func (z *Zoo) URL(name string) string {
-	c := z.cages[name]
+	c := z.instances[name]
 	scheme := "http"
 	if c.secure {
 		scheme = "https"
@@ -113,29 +112,29 @@ func (z *Zoo) URL(name string) string {
 	return fmt.Sprintf("%s://%s:%d%s", scheme, z.Host(name), c.Addr().(*net.TCPAddr).Port, c.path)
 }
 
-// Address is where an animal is.
+// Address returns the address of a server.
 func (z *Zoo) Address(name string) netip.Addr {
-	return z.cages[name].Addr().(*net.TCPAddr).AddrPort().Addr()
+	return z.instances[name].Addr().(*net.TCPAddr).AddrPort().Addr()
 }
 
-// Roots are the authorities whose certificates the good servers have.
+// Roots returns the authorities that signed the certificates of the good servers.
 func (z *Zoo) Roots() *x509.CertPool { return z.roots }
 
-// Bitten is how many connections an animal got.
-func (z *Zoo) Bitten(name string) int64 { return z.cages[name].bitten.Load() }
+// Bitten returns the number of connections that a server handled itself.
+func (z *Zoo) Bitten(name string) int64 { return z.instances[name].served.Load() }
 
-// Met is how many connections there were to an animal, the first for its robots.txt included.
-func (z *Zoo) Met(name string) int64 { return z.cages[name].met.Load() }
+// Met returns the number of connections to a server, including the first one for its robots.txt.
+func (z *Zoo) Met(name string) int64 { return z.instances[name].accepted.Load() }
 
-// Close ends the zoo: no goroutine, connection or listener is left.
+// Close stops the zoo: no goroutine, connection or listener is left.
 func (z *Zoo) Close() error {
 	var errs []error
 	z.mu.Lock()
 	z.closed = true
-	for _, c := range z.cages {
+	for _, c := range z.instances {
 		errs = append(errs, c.Close())
 	}
-	for g := range z.guests {
+	for g := range z.clients {
 		_ = g.Close()
 	}
 	z.mu.Unlock()
@@ -143,8 +142,8 @@ func (z *Zoo) Close() error {
 	return errors.Join(errs...)
 }
 
-// guard lets guests to an animal.
-func (z *Zoo) guard(c *cage) {
+// guard accepts the connections to a server.
+func (z *Zoo) guard(c *instance) {
 	for {
 		conn, err := c.Accept()
 		if err != nil {
@@ -156,54 +155,55 @@ func (z *Zoo) guard(c *cage) {
 			_ = conn.Close()
 			return
 		}
-		z.guests[conn] = struct{}{}
+		z.clients[conn] = struct{}{}
 		z.mu.Unlock()
 		z.running.Go(func() {
 			z.receive(c, conn)
 			_ = conn.Close()
 			z.mu.Lock()
-			delete(z.guests, conn)
+			delete(z.clients, conn)
 			z.mu.Unlock()
 		})
 	}
 }
 
-// longest is how long a guest is kept at most.
+// longest is the longest time that a connection is held.
 const longest = time.Minute
 
-func (z *Zoo) receive(c *cage, conn net.Conn) {
-	c.met.Add(1)
+func (z *Zoo) receive(c *instance, conn net.Conn) {
+	c.accepted.Add(1)
 	_ = conn.SetDeadline(z.clock.Now().Add(longest))
-	g := &guest{Conn: conn, raw: conn, cage: c, sleep: z.clock.Sleep}
-	if c.rude || c.robots.Load() {
-		c.bitten.Add(1)
+	g := &client{Conn: conn, raw: conn, instance: c, sleep: z.clock.Sleep}
+	if c.fromStart || c.robots.Load() {
+		c.served.Add(1)
 		g.r = bufio.NewReader(g)
-		c.bite(g)
+		c.serve(g)
 		return
 	}
 	if c.secure {
 		g.Conn = tls.Server(conn, z.good)
 	}
 	g.r = bufio.NewReader(g)
-	if g.asked() == "/robots.txt" {
+	if g.request() == "/robots.txt" {
 		c.robots.Store(true)
-		g.say(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(c.rules), c.rules))
+		g.send(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: "+
+			"close\r\n\r\n%s", len(c.rules), c.rules))
 		g.close()
 	}
 }
 
-// guest is a connection of a client.
-type guest struct {
+// client is a connection of a client.
+type client struct {
 	net.Conn
-	raw  net.Conn // below TLS
-	cage *cage
-	r    *bufio.Reader
+	raw      net.Conn // below TLS
+	instance *instance
+	r        *bufio.Reader
 
 	sleep func(time.Duration)
 }
 
-// asked reads a request and returns its target; "" where none comes.
-func (g *guest) asked() (target string) {
+// request reads a request and returns its target, or "" if none arrives.
+func (g *client) request() (target string) {
 	for i := 0; ; i++ {
 		line, err := g.r.ReadString('\n')
 		if err != nil {
@@ -218,8 +218,8 @@ func (g *guest) asked() (target string) {
 	}
 }
 
-// say sends text and reports whether the guest is still there.
-func (g *guest) say(parts ...string) bool {
+// send sends text and reports whether the client is still connected.
+func (g *client) send(parts ...string) bool {
 	for _, p := range parts {
 		if _, err := io.WriteString(g.Conn, p); err != nil {
 			return false
@@ -228,8 +228,8 @@ func (g *guest) say(parts ...string) bool {
 	return true
 }
 
-// forever sends text again and again until the guest has gone.
-func (g *guest) forever(pause time.Duration, text string) {
+// forever sends text again and again until the client has gone.
+func (g *client) forever(pause time.Duration, text string) {
 	b := []byte(text)
 	for {
 		if _, err := g.Write(b); err != nil {
@@ -239,11 +239,11 @@ func (g *guest) forever(pause time.Duration, text string) {
 	}
 }
 
-// wait does nothing until the guest has gone.
-func (g *guest) wait() { _, _ = io.Copy(io.Discard, g.r) }
+// wait does nothing until the client has gone.
+func (g *client) wait() { _, _ = io.Copy(io.Discard, g.r) }
 
 // reset ends the connection with RST, after what was sent has arrived.
-func (g *guest) reset() {
+func (g *client) reset() {
 	g.sleep(10 * time.Millisecond)
 	if tcp, ok := g.raw.(interface{ SetLinger(seconds int) error }); ok {
 		_ = tcp.SetLinger(0)
@@ -251,22 +251,22 @@ func (g *guest) reset() {
 	_ = g.raw.Close()
 }
 
-// close ends the connection in order: TLS says so first.
-func (g *guest) close() { _ = g.Conn.Close() }
+// close ends the connection in order, with TLS's own end first.
+func (g *client) close() { _ = g.Conn.Close() }
 
-// answers is an animal that reads a request, sends what is given, and goes.
-func answers(name string, parts ...string) animal {
-	return animal{name: name, path: "/", bite: func(g *guest) {
-		if g.asked() != "" {
-			g.say(parts...)
+// answers is a server that reads a request, sends parts, and closes the connection.
+func answers(name string, parts ...string) server {
+	return server{name: name, path: "/", serve: func(g *client) {
+		if g.request() != "" {
+			g.send(parts...)
 		}
 	}}
 }
 
-// after is an animal that reads a request and then does as it wants.
-func after(name string, do func(*guest)) animal {
-	return animal{name: name, path: "/", bite: func(g *guest) {
-		if g.asked() != "" {
+// after is a server that reads a request and then does as it likes.
+func after(name string, do func(*client)) server {
+	return server{name: name, path: "/", serve: func(g *client) {
+		if g.request() != "" {
 			do(g)
 		}
 	}}
@@ -274,5 +274,6 @@ func after(name string, do func(*guest)) animal {
 
 // sized is a good response with a body.
 func sized(contentType, body string) string {
-	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", contentType, len(body), body)
+	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", contentType,
+		len(body), body)
 }

@@ -10,11 +10,13 @@ func TestPauseAndResume(t *testing.T) {
 	h := newHost(nil)
 	h.Ended(at(0), Result{Signal: SignalThrottled, RetryAfter: 10 * s, Header: "10"})
 	h.Pause(at(s), time.Time{})
-	if e := h.Explain(at(s)); e.Reason != ReasonPause || !e.Forever || e.Parked || !e.Since.Equal(at(s)) || h.Ready(at(s)).Before(at(100*365*day)) {
+	e := h.Explain(at(s))
+	if e.Reason != ReasonPause || !e.Forever || e.Parked || !e.Since.Equal(at(s)) ||
+		h.Ready(at(s)).Before(at(100*365*day)) {
 		t.Fatalf("paused: %v", e)
 	}
 	h.Pause(at(2*s), at(5*s))
-	wantReady(t, h, 10*s, ReasonRetryAfter) // the last pause counts, and ends before what the host asked for
+	wantReady(t, h, 10*s, ReasonRetryAfter) // the last pause counts, and ends before the Retry-After
 	h.Pause(at(2*s), at(100*s))
 	wantReady(t, h, 100*s, ReasonPause)
 	h.Resume()
@@ -36,13 +38,13 @@ func TestSetDelay(t *testing.T) {
 	wantReady(t, h, 30*s, ReasonSetDelay)
 	h.SetAsked(Asked{Delay: 60 * s})
 	h.SetDelay(s)
-	wantReady(t, h, 60*s, ReasonCrawlDelay) // what the site asks for is never undercut
+	wantReady(t, h, 60*s, ReasonCrawlDelay) // the demands of the site always count
 	h.SetAsked(Asked{})
 	h.SetDelay(0)
 	wantReady(t, h, 10*s, ReasonDelay)
 }
 
-// What is dropped is what the crawler made of answers; what is owed stays.
+// Forget drops what responses have taught, and keeps all holds that the host demands.
 func TestForget(t *testing.T) {
 	const s = time.Second
 	h := newHost(func(o *Options) { o.AdaptiveFactor = 10 })
@@ -62,7 +64,7 @@ func TestForget(t *testing.T) {
 	wantReady(t, h, 10*s+time.Hour, ReasonRetryAfter)
 }
 
-// A pause in the settings holds for as long as it stands there, and does not get into the state.
+// A pause in the settings holds while the setting is there, and is not stored in the state.
 func TestPausedBySetting(t *testing.T) {
 	o := DefaultOptions()
 	o.Paused, o.Setting = true, "politeness.overrides, item 2"
@@ -71,7 +73,9 @@ func TestPausedBySetting(t *testing.T) {
 	if e.Reason != ReasonPause || !e.Forever || e.Source.Name != o.Setting || !e.Since.IsZero() {
 		t.Errorf("%+v", e)
 	}
-	if got, want := e.String(), "not until it is resumed: paused by the operator (politeness.overrides, item 2); 1s between requests (the configured delay (politeness.overrides, item 2))"; got != want {
+	want := "not until it is resumed: paused by the operator (politeness.overrides, item 2); " +
+		"1s between requests (the configured delay (politeness.overrides, item 2))"
+	if got := e.String(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if len(h.State(at(0)).Holds) > 0 {
@@ -79,8 +83,8 @@ func TestPausedBySetting(t *testing.T) {
 	}
 }
 
-// Orders survive a restart, and a clock that was set back prolongs none of them.
-func TestOrdersSurvive(t *testing.T) {
+// Pauses and delays survive a restart, and a clock that was set back makes none of them longer.
+func TestCommandsSurviveARestart(t *testing.T) {
 	h := newHost(nil)
 	h.SetDelay(7 * time.Second)
 	h.Pause(at(0), at(time.Hour))

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Asked is what the robots.txt files of a host ask of the pace of requests.
+// Asked is what the robots.txt files of a host demand of the pace of requests.
 type Asked struct {
 	Delay  time.Duration // the longest Crawl-delay, or Request-rate that holds at all hours; 0: none
 	Rate   bool          // Delay is that of a Request-rate
 	Line   Line          // where Delay is written
 	Rates  []Rate        // Request-rates that hold at some hours only, at most MaxRates
-	Visits []Visit       // the hours at which the host may be asked, at most MaxVisits; none: all of them
+	Visits []Visit       // the hours at which the host may be fetched from, at most MaxVisits; none: all of them
 }
 
-// asked is what was asked of a host, with the limiters that keep the gaps of the Rates.
-type asked struct {
+// demands are the demands on a host, with the limiters that keep the gaps of the Rates.
+type demands struct {
 	Asked
 	hourly []pace // in the order of Rates
 }
@@ -40,11 +40,11 @@ type Visit struct {
 	Line   Line
 }
 
-// Window is a part of the day in UTC, from one minute to before another. It may go over midnight. Where both
-// are the same it is the whole day.
+// Window is a part of the day in UTC, from one minute to before another. It may go over midnight.
+// If both minutes are equal, it is the whole day.
 type Window struct{ From, To uint16 }
 
-// The most that is kept of a host: files ask for one of these at most, all others are somebody's joke.
+// Limits of what is kept for one host. A real file has one Request-rate or Visit-time at most.
 const (
 	MaxRates  = 2
 	MaxVisits = 4
@@ -55,8 +55,9 @@ const (
 	minutes = 24 * 60 // of a day
 )
 
-// Merge is what two files ask for together: the longer delay, the Request-rates of both, and the hours that both
-// allow. Where there are none, those of either: a host is not given up because its files contradict each other.
+// Merge returns what two files demand together: the longer delay, the Request-rates of both, and
+// the hours that both allow. If they have no hour in common, it returns the hours of both: a host
+// is not given up because its files contradict each other.
 func (a Asked) Merge(b Asked) Asked {
 	if b.Delay > a.Delay {
 		a.Delay, a.Rate, a.Line = b.Delay, b.Rate, b.Line
@@ -66,7 +67,7 @@ func (a Asked) Merge(b Asked) Asked {
 	return a.bounded()
 }
 
-// commonHours are the windows that lie in one of each list.
+// commonHours returns the windows that lie in both lists.
 func commonHours(a, b []Visit) []Visit {
 	if len(a) == 0 {
 		return b
@@ -88,7 +89,7 @@ func commonHours(a, b []Visit) []Visit {
 	return both
 }
 
-// common is where two windows overlap, which may be twice.
+// common returns the overlap of two windows, which may be two windows.
 func (w Window) common(o Window) (parts []Window) {
 	for _, p := range w.parts() {
 		for _, q := range o.parts() {
@@ -100,7 +101,7 @@ func (w Window) common(o Window) (parts []Window) {
 	return parts
 }
 
-// parts are the one or two windows, not over midnight, that make up a window.
+// parts returns the one or two windows, none over midnight, that make up a window.
 func (w Window) parts() []Window {
 	switch w = w.valid(); {
 	case w.From < w.To:
@@ -111,8 +112,8 @@ func (w Window) parts() []Window {
 	return []Window{{w.From, minutes}, {0, w.To}}
 }
 
-// bounded makes what came from the network or the disk fit to count with. Request-rates beyond MaxRates hold
-// at all hours; hours beyond MaxVisits are left out.
+// bounded limits values from the network or the disk to what the package computes with.
+// Request-rates beyond MaxRates hold at all hours. Hours beyond MaxVisits are left out.
 func (a Asked) bounded() Asked {
 	a.Delay = max(a.Delay, 0)
 	if a.Delay == 0 {
@@ -130,10 +131,10 @@ func (a Asked) bounded() Asked {
 	return a
 }
 
-// valid brings the ends into a day.
+// valid limits both ends to one day.
 func (w Window) valid() Window { return Window{min(w.From, minutes), min(w.To, minutes)} }
 
-// length is how long the window is open.
+// length returns how long the window is open.
 func (w Window) length() time.Duration {
 	w = w.valid()
 	if n := (minutes + int(w.To) - int(w.From)) % minutes; n > 0 {
@@ -142,8 +143,8 @@ func (w Window) length() time.Duration {
 	return day
 }
 
-// opened is how long ago the window opened last, at a time of the wall clock. It is open where that is less than
-// its length.
+// opened returns the time since the window opened last, at a time of the wall clock. The window is
+// open if that is less than its length.
 func (w Window) opened(wall time.Time) time.Duration {
 	wall = wall.UTC()
 	ofDay := wall.Sub(time.Date(wall.Year(), wall.Month(), wall.Day(), 0, 0, 0, 0, time.UTC))
@@ -152,13 +153,13 @@ func (w Window) opened(wall time.Time) time.Duration {
 
 func (w Window) open(wall time.Time) bool { return w.opened(wall) < w.length() }
 
-// maxSteps bounds how many windows a wait is moved behind before the hours of Request-rates are given up and
-// they are taken to hold always.
+// maxSteps bounds the number of windows that a wait is moved behind. After that, all Request-rates
+// count as if they held at all hours.
 const maxSteps = 64
 
-// fit moves a wait behind the hours at which the files do not let the host be asked. The wall clock shows now: it
-// may have been set since the wait began.
-func (a *asked) fit(w wait, end, now time.Time) wait {
+// fit moves a wait behind the hours at which the files forbid a request. The wall clock shows now:
+// it may have been set since the wait began.
+func (a *demands) fit(w wait, end, now time.Time) wait {
 	at := w.until
 	if at.Before(now) {
 		at = now
@@ -178,15 +179,16 @@ func (a *asked) fit(w wait, end, now time.Time) wait {
 	return a.nextVisit(w, w.until, now)
 }
 
-// next is the wait at an instant: itself where the host may be asked then.
-func (a *asked) next(w wait, at, end, now time.Time) wait {
+// next returns the wait at an instant: w itself if a request may start then.
+func (a *demands) next(w wait, at, end, now time.Time) wait {
 	clock := wall(at, now)
 	for i, r := range a.Rates {
 		until := a.hourly[i].ready()
 		if !until.After(at) || !r.Window.open(clock) {
 			continue
 		}
-		if closes := at.Add(r.Window.length() - r.Window.opened(clock)); closes.Before(until) && r.Window.length() < day {
+		length := r.Window.length()
+		if closes := at.Add(length - r.Window.opened(clock)); closes.Before(until) && length < day {
 			until = closes
 		}
 		return wait{reason: ReasonRequestRate, since: end, until: until, line: r.Line}
@@ -194,7 +196,7 @@ func (a *asked) next(w wait, at, end, now time.Time) wait {
 	return a.nextVisit(w, at, now)
 }
 
-// nextVisit is the wait for the hours at which the host may be asked; w where it may be at the instant.
+// nextVisit returns the wait for the next Visit-time, or w if the instant lies in one.
 func (a *Asked) nextVisit(w wait, at, now time.Time) wait {
 	if len(a.Visits) == 0 {
 		return w
@@ -214,7 +216,7 @@ func (a *Asked) nextVisit(w wait, at, now time.Time) wait {
 	return soonest
 }
 
-// rate is the longest delay of the Request-rates that hold at an instant, and where it is written.
+// rate returns the longest delay of the Request-rates that hold at an instant, and its line.
 func (a *Asked) rate(now time.Time) (longest time.Duration, line Line) {
 	for _, r := range a.Rates {
 		if r.Delay > longest && r.Window.open(now) {

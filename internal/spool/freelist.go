@@ -5,13 +5,14 @@ import (
 	"sync"
 )
 
-// shelf keeps memory that contents gave back, for the next ones: else most of what a crawl allocates would be for bodies. What lies on it belongs to the
-// garbage collector, which takes it when nobody else does.
-type shelf struct {
+// freeList keeps the memory of closed contents for later ones. Without it, most of what a crawl
+// allocates would be bodies. The garbage collector may take memory from the list at any time.
+type freeList struct {
 	sizes [2 * 24]sync.Pool // of *[]byte: two sizes for each power of two
 }
 
-// roomOf is the size of the memory for a content of n bytes: at least n, and at most half as much again.
+// roomOf returns the size of the memory for a content of n bytes: at least n, and at most half as
+// much again.
 func roomOf(n int64) (room int64, at int) {
 	if n <= HeadBytes {
 		return HeadBytes, 0
@@ -25,7 +26,7 @@ func roomOf(n int64) (room int64, at int) {
 }
 
 // take returns empty memory of a size of roomOf.
-func (s *shelf) take(room int64, at int) []byte {
+func (s *freeList) take(room int64, at int) []byte {
 	if at < len(s.sizes) {
 		if b, ok := s.sizes[at].Get().(*[]byte); ok {
 			return (*b)[:0]
@@ -34,8 +35,8 @@ func (s *shelf) take(room int64, at int) []byte {
 	return make([]byte, 0, room)
 }
 
-// put takes memory back. What is not of a size of roomOf is left to the collector.
-func (s *shelf) put(b []byte) {
+// put adds memory to the list, unless it has no size of roomOf: then the collector frees it.
+func (s *freeList) put(b []byte) {
 	if room, at := roomOf(int64(cap(b))); room == int64(cap(b)) && at < len(s.sizes) {
 		s.sizes[at].Put(&b)
 	}

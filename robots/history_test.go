@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-func pastRecord(class Class, body string) Record {
+func testRecord(class Class, body string) Record {
 	return Record{Class: class, Copy: class, Body: []byte(body), Fetched: time.UnixMilli(1_790_000_000_123).UTC()}
 }
 
 func TestReplaces(t *testing.T) {
-	known, failed := pastRecord(ClassFound, "Disallow: /a"), pastRecord(ClassFound, "Disallow: /a")
+	known, failed := testRecord(ClassFound, "Disallow: /a"), testRecord(ClassFound, "Disallow: /a")
 	failed.Class, failed.Failures = ClassUnreachable, 1
 	for _, tt := range []struct {
 		name        string
@@ -27,11 +27,11 @@ func TestReplaces(t *testing.T) {
 		{"same", known, known, false},
 		{"unreachable", failed, known, false},
 		{"back as it was", known, failed, false},
-		{"another file", pastRecord(ClassFound, "Disallow: /b"), known, true},
-		{"another file after trouble", pastRecord(ClassFound, "Disallow: /b"), failed, true},
-		{"gone", pastRecord(ClassUnavailable, ""), known, true},
-		{"there", known, pastRecord(ClassUnavailable, ""), true},
-		{"still gone", pastRecord(ClassUnavailable, ""), pastRecord(ClassUnavailable, ""), false},
+		{"another file", testRecord(ClassFound, "Disallow: /b"), known, true},
+		{"another file after failures", testRecord(ClassFound, "Disallow: /b"), failed, true},
+		{"gone", testRecord(ClassUnavailable, ""), known, true},
+		{"there", known, testRecord(ClassUnavailable, ""), true},
+		{"still gone", testRecord(ClassUnavailable, ""), testRecord(ClassUnavailable, ""), false},
 	} {
 		if got := tt.next.Replaces(tt.known); got != tt.want {
 			t.Errorf("%s: %v", tt.name, got)
@@ -39,22 +39,23 @@ func TestReplaces(t *testing.T) {
 	}
 }
 
-func TestPasts(t *testing.T) {
+func TestHistory(t *testing.T) {
 	now := time.UnixMilli(1_790_000_100_456).UTC()
 	var p Pasts
 	for i := range 3 * MaxPast {
-		p = p.With(pastRecord(ClassFound, "Disallow: /"+strconv.Itoa(i)), now.Add(time.Duration(i)*time.Hour))
+		p = p.With(testRecord(ClassFound, "Disallow: /"+strconv.Itoa(i)), now.Add(time.Duration(i)*time.Hour))
 	}
 	if len(p) != MaxPast || string(p[0].Body) != "Disallow: /23" || string(p[MaxPast-1].Body) != "Disallow: /16" {
 		t.Fatalf("%d versions, %q to %q", len(p), p[0].Body, p[len(p)-1].Body)
 	}
-	p = p.With(pastRecord(ClassUnavailable, ""), now)
-	long := pastRecord(ClassFound, strings.Repeat("Disallow: /a\n", MaxPastBody/13+1))
+	p = p.With(testRecord(ClassUnavailable, ""), now)
+	long := testRecord(ClassFound, strings.Repeat("Disallow: /a\n", MaxPastBody/13+1))
 	p = p.With(long, now)
 	if v := p[0]; v.Body != nil || v.Size != len(long.Body) || v.Version != VersionOf(long.Body) {
 		t.Errorf("a long one: %d octets of %d, %s", len(v.Body), v.Size, v.Version)
 	}
-	if v := p[1]; !v.Version.IsZero() || v.Class != ClassUnavailable || !v.Replaced.Equal(now) || !v.Confirmed.Equal(long.Fetched) {
+	if v := p[1]; !v.Version.IsZero() || v.Class != ClassUnavailable || !v.Replaced.Equal(now) ||
+		!v.Confirmed.Equal(long.Fetched) {
 		t.Errorf("none: %+v", v)
 	}
 	b, err := p.AppendBinary(nil)
@@ -72,14 +73,14 @@ func TestPasts(t *testing.T) {
 	}
 }
 
-// The largest that there can be is read again.
-func TestLongPasts(t *testing.T) {
+// The largest history can be read again.
+func TestLongHistory(t *testing.T) {
 	var p Pasts
 	noise := rand.NewChaCha8([32]byte{})
 	for range MaxPast {
 		body := make([]byte, MaxPastBody)
 		_, _ = noise.Read(body)
-		p = p.With(pastRecord(ClassFound, string(body)), time.UnixMilli(1))
+		p = p.With(testRecord(ClassFound, string(body)), time.UnixMilli(1))
 	}
 	b, err := p.AppendBinary(nil)
 	if err != nil {
@@ -91,8 +92,9 @@ func TestLongPasts(t *testing.T) {
 	}
 }
 
-func FuzzDecodePasts(f *testing.F) {
-	b, err := Pasts{}.With(pastRecord(ClassFound, "Disallow: /"), time.UnixMilli(5)).With(pastRecord(ClassUnavailable, ""), time.UnixMilli(9)).AppendBinary(nil)
+func FuzzDecodeHistory(f *testing.F) {
+	p := Pasts{}.With(testRecord(ClassFound, "Disallow: /"), time.UnixMilli(5))
+	b, err := p.With(testRecord(ClassUnavailable, ""), time.UnixMilli(9)).AppendBinary(nil)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -25,18 +25,19 @@ func TestVisitTime(t *testing.T) {
 		return a
 	}
 	tests := []struct {
-		name  string
-		asked Asked
-		now   time.Time // at which a request ended
-		want  time.Time
-		line  uint32
+		name    string
+		demands Asked
+		now     time.Time // at which a request ended
+		want    time.Time
+		line    uint32
 	}{
 		{"within", visits(hours(600, 845)), clockTime(7, 0), clockTime(7, 0).Add(time.Second), 0},
 		{"before", visits(hours(600, 845)), clockTime(3, 0), clockTime(6, 0), 1},
 		{"after", visits(hours(600, 845)), clockTime(9, 0), clockTime(30, 0), 1},
 		{"the first minute", visits(hours(600, 845)), clockTime(6, 0), clockTime(6, 0).Add(time.Second), 0},
-		{"the minute behind the last", visits(hours(600, 845)), clockTime(8, 45), clockTime(30, 0), 1},
-		{"the delay ends outside", visits(hours(600, 845)), clockTime(8, 45).Add(-time.Millisecond), clockTime(30, 0), 1},
+		{"the minute after the last", visits(hours(600, 845)), clockTime(8, 45), clockTime(30, 0), 1},
+		{"the delay ends outside", visits(hours(600, 845)), clockTime(8, 45).Add(-time.Millisecond),
+			clockTime(30, 0), 1},
 		{"over midnight, before", visits(hours(2200, 400)), clockTime(23, 0), clockTime(23, 0).Add(time.Second), 0},
 		{"over midnight, after", visits(hours(2200, 400)), clockTime(3, 0), clockTime(3, 0).Add(time.Second), 0},
 		{"over midnight, outside", visits(hours(2200, 400)), clockTime(12, 0), clockTime(22, 0), 1},
@@ -47,7 +48,7 @@ func TestVisitTime(t *testing.T) {
 	}
 	for _, tt := range tests {
 		h := newHost(nil)
-		h.SetAsked(tt.asked)
+		h.SetAsked(tt.demands)
 		h.Ended(tt.now, ok(0))
 		if got := h.Ready(tt.now); !got.Equal(tt.want) {
 			t.Errorf("%s: ready at %v, want %v", tt.name, got, tt.want)
@@ -62,8 +63,8 @@ func TestVisitTime(t *testing.T) {
 	}
 }
 
-// A host that was never asked has to wait for its hours too.
-func TestVisitTimeOfAHostNeverAsked(t *testing.T) {
+// A host without a request has to wait for its hours too.
+func TestVisitTimeBeforeTheFirstRequest(t *testing.T) {
 	h := newHost(nil)
 	h.SetAsked(Asked{Visits: []Visit{{hours(600, 845), Line{}}}})
 	if got := h.Ready(clockTime(7, 0)); !got.IsZero() {
@@ -84,10 +85,14 @@ func TestRequestRateAtSomeHours(t *testing.T) {
 		delay time.Duration
 	}{
 		{"within", []Rate{rate(hours(600, 845), time.Minute)}, clockTime(7, 0), clockTime(7, 1), time.Minute},
-		{"outside", []Rate{rate(hours(600, 845), time.Minute)}, clockTime(9, 0), clockTime(9, 0).Add(time.Second), time.Second},
-		{"the hours end first", []Rate{rate(hours(600, 845), 24*time.Hour)}, clockTime(8, 0), clockTime(8, 45), 24 * time.Hour},
-		{"the delay reaches into the hours", []Rate{rate(hours(600, 845), time.Minute)}, clockTime(6, 0).Add(-time.Second / 2), clockTime(6, 1).Add(-time.Second / 2), time.Second},
-		{"one behind the other", []Rate{rate(hours(600, 700), day), rate(hours(700, 800), day)}, clockTime(6, 30), clockTime(8, 0), day},
+		{"outside", []Rate{rate(hours(600, 845), time.Minute)}, clockTime(9, 0), clockTime(9, 0).Add(time.Second),
+			time.Second},
+		{"the hours end first", []Rate{rate(hours(600, 845), 24*time.Hour)}, clockTime(8, 0), clockTime(8, 45),
+			24 * time.Hour},
+		{"the delay reaches into the hours", []Rate{rate(hours(600, 845), time.Minute)},
+			clockTime(6, 0).Add(-time.Second / 2), clockTime(6, 1).Add(-time.Second / 2), time.Second},
+		{"one after the other", []Rate{rate(hours(600, 700), day), rate(hours(700, 800), day)}, clockTime(6, 30),
+			clockTime(8, 0), day},
 		{"all day", []Rate{rate(hours(0, 0), 3*day)}, clockTime(6, 30), clockTime(6, 30).Add(3 * day), 3 * day},
 	}
 	for _, tt := range tests {
@@ -107,8 +112,9 @@ func TestRequestRateAtSomeHours(t *testing.T) {
 	}
 }
 
-// A Request-rate at some hours means one request in flight at all hours, and hours go on to count in a hold.
-func TestHoursBesideOtherSigns(t *testing.T) {
+// A Request-rate at some hours allows one request in flight at all hours. Hours also count during a
+// hold.
+func TestHoursWithOtherSigns(t *testing.T) {
 	h := newHost(func(o *Options) { o.Delay, o.PerHost = 0, 8 })
 	h.SetAsked(Asked{Rates: []Rate{{hours(600, 845), time.Minute, Line{}}}})
 	if got := h.InFlightLimit(); got != 1 {
@@ -122,8 +128,8 @@ func TestHoursBesideOtherSigns(t *testing.T) {
 	}
 }
 
-// A clock that is set changes when the hours are, never the delay.
-func TestHoursFollowTheWallClock(t *testing.T) {
+// Setting the clock changes when the hours are, never the delay.
+func TestHoursUseTheWallClock(t *testing.T) {
 	midnight := time.Now().Add(-time.Hour) // with a monotonic reading
 	c := clock{}
 	wallOf := func() time.Time { return c.now().Round(0).UTC() }
@@ -154,16 +160,23 @@ func TestMerge(t *testing.T) {
 		a, b, want Asked
 	}{
 		{"nothing", Asked{}, Asked{}, Asked{}},
-		{"the longer delay", Asked{Delay: s, Line: Line{0, 1}}, Asked{Delay: 2 * s, Rate: true, Line: Line{1, 2}}, Asked{Delay: 2 * s, Rate: true, Line: Line{1, 2}}},
+		{"the longer delay", Asked{Delay: s, Line: Line{0, 1}}, Asked{Delay: 2 * s, Rate: true, Line: Line{1, 2}},
+			Asked{Delay: 2 * s, Rate: true, Line: Line{1, 2}}},
 		{"hours of one", Asked{}, Asked{Visits: []Visit{visit(600, 700)}}, Asked{Visits: []Visit{visit(600, 700)}}},
-		{"common hours", Asked{Visits: []Visit{visit(600, 1200)}}, Asked{Visits: []Visit{visit(1000, 1400)}}, Asked{Visits: []Visit{visit(1000, 1200)}}},
-		{"over midnight", Asked{Visits: []Visit{visit(2200, 400)}}, Asked{Visits: []Visit{visit(300, 2300)}}, Asked{Visits: []Visit{visit(2200, 2300), visit(300, 400)}}},
-		{"no common hours", Asked{Visits: []Visit{visit(600, 700)}}, Asked{Visits: []Visit{visit(800, 900)}}, Asked{Visits: []Visit{visit(600, 700), visit(800, 900)}}},
-		{"rates of both", Asked{Rates: []Rate{{hours(0, 100), s, Line{}}}}, Asked{Rates: []Rate{{hours(0, 100), 2 * s, Line{}}}},
+		{"common hours", Asked{Visits: []Visit{visit(600, 1200)}}, Asked{Visits: []Visit{visit(1000, 1400)}},
+			Asked{Visits: []Visit{visit(1000, 1200)}}},
+		{"over midnight", Asked{Visits: []Visit{visit(2200, 400)}}, Asked{Visits: []Visit{visit(300, 2300)}},
+			Asked{Visits: []Visit{visit(2200, 2300), visit(300, 400)}}},
+		{"no common hours", Asked{Visits: []Visit{visit(600, 700)}}, Asked{Visits: []Visit{visit(800, 900)}},
+			Asked{Visits: []Visit{visit(600, 700), visit(800, 900)}}},
+		{"rates of both", Asked{Rates: []Rate{{hours(0, 100), s, Line{}}}},
+			Asked{Rates: []Rate{{hours(0, 100), 2 * s, Line{}}}},
 			Asked{Rates: []Rate{{hours(0, 100), s, Line{}}, {hours(0, 100), 2 * s, Line{}}}}},
 		{"too many rates: the slowest is kept as it is, others hold always",
-			Asked{Rates: []Rate{{hours(0, 100), 3 * s, Line{}}, {hours(1, 100), s, Line{0, 9}}}}, Asked{Rates: []Rate{{hours(2, 100), 2 * s, Line{}}}},
-			Asked{Delay: s, Rate: true, Line: Line{0, 9}, Rates: []Rate{{hours(0, 100), 3 * s, Line{}}, {hours(2, 100), 2 * s, Line{}}}}},
+			Asked{Rates: []Rate{{hours(0, 100), 3 * s, Line{}}, {hours(1, 100), s, Line{0, 9}}}},
+			Asked{Rates: []Rate{{hours(2, 100), 2 * s, Line{}}}},
+			Asked{Delay: s, Rate: true, Line: Line{0, 9}, Rates: []Rate{{hours(0, 100), 3 * s, Line{}},
+				{hours(2, 100), 2 * s, Line{}}}}},
 	}
 	for _, tt := range tests {
 		if got := tt.a.Merge(tt.b); !reflect.DeepEqual(got, tt.want) {
@@ -172,8 +185,8 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestHoursAreKept: whatever hours and rates a file has, the instant that comes out lies in them, is not before what
-// the other signs ask for, and is found.
+// TestHoursAreKept: for any hours and rates, Ready returns an instant that respects them and the
+// delay, and it ends.
 func TestHoursAreKept(t *testing.T) {
 	window := rapid.Custom(func(rt *rapid.T) Window {
 		return Window{rapid.Uint16Range(0, 1440).Draw(rt, "from"), rapid.Uint16Range(0, 1440).Draw(rt, "to")}

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// The sites in this file differ by what their robots.txt asks for.
+// The sites in this file differ by their robots.txt.
 
 // sharedAddress is the Group of three small sites of one provider.
 const sharedAddress = "shared hosting"
 
-// blog asks for half a second between requests.
+// blog demands half a second between requests.
 func (d *demo) blog() {
 	s := d.site("blog.amble.test", "Notes from the quay", Robots("User-agent: *\nCrawl-delay: 0.5\n"))
 	d.facts.CrawlDelay[s.host] = 500 * time.Millisecond
@@ -19,12 +19,13 @@ func (d *demo) blog() {
 	for i := 1; i <= 20; i++ {
 		path := fmt.Sprintf("/post/%d", i)
 		posts = append(posts, to(path, fmt.Sprintf("Note %d", i)))
-		s.page(path, newProse(s.host+path).headline(), to(fmt.Sprintf("/post/%d", i%20+1), "Next note"), to("//news.amble.test/", "The paper"))
+		s.page(path, newProse(s.host+path).headline(), to(fmt.Sprintf("/post/%d", i%20+1), "Next note"),
+			to("//news.amble.test/", "The paper"))
 	}
 	s.page("/", "Notes from the quay", posts...)
 }
 
-// archive asks for a whole second, and that its scans be left alone.
+// archive demands a whole second, and disallows its scans.
 func (d *demo) archive() {
 	s := d.site("archive.amble.test", "Town archive", Robots("User-agent: *\nDisallow: /scans/\nCrawl-delay: 1\n"))
 	d.facts.CrawlDelay[s.host] = time.Second
@@ -40,7 +41,7 @@ func (d *demo) archive() {
 
 const forumRobots = "User-agent: *\nDisallow: /\n\nUser-agent: amble\nDisallow: /private/\nDisallow: /search\n"
 
-// forum closes itself to all crawlers but lets amble in, with two exceptions.
+// forum disallows all crawlers except amble, with two exceptions.
 func (d *demo) forum() {
 	s := d.site("forum.amble.test", "Forum", Robots(forumRobots))
 	d.last().Group = sharedAddress
@@ -61,7 +62,7 @@ func (d *demo) forum() {
 	s.never("/private/")
 }
 
-// mirror has its robots.txt at another host: the forum's rules are its own too.
+// mirror redirects its robots.txt to another host: the forum's rules count for it too.
 func (d *demo) mirror() {
 	s := d.site("mirror.amble.test", "Mirror", Redirect(http.StatusMovedPermanently, "//forum.amble.test/robots.txt"))
 	d.last().Group = sharedAddress
@@ -75,8 +76,8 @@ func (d *demo) mirror() {
 	s.never("/private/")
 }
 
-// gallery answers 200 and an HTML page to whatever it does not have, its
-// robots.txt included. Such a file has no rules.
+// gallery responds with 200 and an HTML page to every unknown path, its robots.txt included. Such a
+// file has no rules.
 func (d *demo) gallery() {
 	s := d.site("gallery.amble.test", "Gallery", nil)
 	notFound := s.render("not found", "We could not find that picture", "", nil)
@@ -99,19 +100,19 @@ func (d *demo) gallery() {
 	s.must("/pictures/lost", http.StatusOK, notFound)
 }
 
-// closed wants no crawler at all.
+// closed disallows all crawlers.
 func (d *demo) closed() {
 	s := d.site("closed.amble.test", "Closed", Robots("User-agent: *\nDisallow: /\n"))
 	s.never("/")
 }
 
-// down cannot tell its rules: until it can, nothing may be asked of it.
+// down has an unreachable robots.txt. Until it is reachable, nothing on down may be fetched.
 func (d *demo) down() {
 	s := d.site("down.amble.test", "Down", Status(http.StatusServiceUnavailable))
 	s.never("/")
 }
 
-// calendar is the trap: the past is closed by robots.txt, the future has no end.
+// calendar is the trap: robots.txt disallows the earlier months, the later ones have no end.
 func (d *demo) calendar() {
 	s := d.site("calendar.amble.test", "Calendar", Robots("User-agent: *\nDisallow: /past/\n"))
 	s.page("/", "Calendar", to("/month/1", "Next month"), to("/past/month/1", "Last month"))
@@ -127,12 +128,13 @@ func (d *demo) calendar() {
 	})
 }
 
-// calendarPage is any month, of either direction, or any day of one.
+// calendarPage is any month, earlier or later, or any day of one.
 func (s *demoSite) calendarPage(path string) http.Handler {
 	for _, folder := range []string{"/month/", "/past/month/"} {
 		var month, day int
 		if n, _ := fmt.Sscanf(path, folder+"%d/day/%d", &month, &day); n == 2 {
-			return s.render(path, fmt.Sprintf("Day %d of month %d", day, month), "", []link{to(fmt.Sprint(folder, month), "Month")})
+			return s.render(path, fmt.Sprintf("Day %d of month %d", day, month), "",
+				[]link{to(fmt.Sprint(folder, month), "Month")})
 		}
 		if n, _ := fmt.Sscanf(path, folder+"%d", &month); n == 1 {
 			return s.render(path, fmt.Sprintf("Month %d", month), "", []link{
@@ -145,7 +147,7 @@ func (s *demoSite) calendarPage(path string) http.Handler {
 	return Status(http.StatusNotFound)
 }
 
-// slow thinks a while about everything, its robots.txt included.
+// slow takes a while for every response, its robots.txt included.
 func (d *demo) slow() {
 	s := d.site("slow.amble.test", "The slow library", Robots("User-agent: *\nDisallow:\n"))
 	var shelves []link

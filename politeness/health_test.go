@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// TestTroubleTable is docs/POLITENESS.md in numbers: after each result, when the host is ready and why.
-func TestTroubleTable(t *testing.T) {
+// TestHealthTable checks the tables of docs/POLITENESS.md: when and why the host is ready after
+// each result.
+func TestHealthTable(t *testing.T) {
 	const s = time.Second
 	type step struct {
 		wait   time.Duration // from the last ready to the end
@@ -40,13 +41,13 @@ func TestTroubleTable(t *testing.T) {
 			{0, failed, 2 * s, ReasonErrors},
 			{0, failed, 60 * s, ReasonBackoff},
 		}},
-		{"success heals", Options{Delay: s, PerHost: 1}, []step{
+		{"a success ends the failures", Options{Delay: s, PerHost: 1}, []step{
 			{0, failed, 2 * s, ReasonErrors},
 			{0, failed, 4 * s, ReasonErrors},
 			{0, good, s, ReasonDelay},
 			{0, failed, 2 * s, ReasonErrors},
 		}},
-		{"what the crawler gives up itself says nothing", Options{Delay: s, PerHost: 1}, []step{
+		{"aborted requests do not count", Options{Delay: s, PerHost: 1}, []step{
 			{0, failed, 2 * s, ReasonErrors},
 			{0, Result{Signal: SignalAborted}, 2 * s, ReasonErrors},
 			{0, failed, 4 * s, ReasonErrors},
@@ -75,12 +76,13 @@ func TestTroubleTable(t *testing.T) {
 		}},
 		{"retry-after", Options{Delay: s, PerHost: 1}, []step{
 			{0, Result{Signal: SignalThrottled, RetryAfter: 17 * s}, 17 * s, ReasonRetryAfter},
-			{0, Result{Signal: SignalThrottled, RetryAfter: 3 * s}, 4 * s, ReasonErrors},         // the doubled delay is longer
-			{0, Result{Signal: SignalThrottled, RetryAfter: 3 * s}, 60 * s, ReasonBackoff},       // it was obeyed, and did not help
-			{0, Result{Signal: SignalThrottled, RetryAfter: 500 * s}, 500 * s, ReasonRetryAfter}, // longer than the back-off
+			{0, Result{Signal: SignalThrottled, RetryAfter: 3 * s}, 4 * s, ReasonErrors},         // doubled delay
+			{0, Result{Signal: SignalThrottled, RetryAfter: 3 * s}, 60 * s, ReasonBackoff},       // did not help
+			{0, Result{Signal: SignalThrottled, RetryAfter: 500 * s}, 500 * s, ReasonRetryAfter}, // > backoff
 		}},
 		{"retry-after of years", Options{Delay: s, PerHost: 1}, []step{
-			{0, Result{Signal: SignalThrottled, RetryAfter: 100 * 365 * 24 * time.Hour}, 100 * 365 * 24 * time.Hour, ReasonRetryAfter},
+			{0, Result{Signal: SignalThrottled, RetryAfter: 100 * 365 * 24 * time.Hour}, 100 * 365 * 24 * time.Hour,
+				ReasonRetryAfter},
 		}},
 		{"retry-after with any answer", Options{Delay: s, PerHost: 1}, []step{
 			{0, Result{Signal: SignalOK, RetryAfter: time.Minute}, time.Minute, ReasonRetryAfter},
@@ -99,7 +101,8 @@ func TestTroubleTable(t *testing.T) {
 				h.Ended(end, step.result)
 				now = h.Ready(epoch)
 				if got := now.Sub(end); got != step.want || h.Reason(epoch) != step.reason {
-					t.Errorf("step %d: %v because of %v, want %v because of %v", i, got, h.Reason(epoch), step.want, step.reason)
+					t.Errorf("step %d: %v because of %v, want %v because of %v", i, got, h.Reason(epoch), step.want,
+						step.reason)
 				}
 			}
 		})
@@ -125,7 +128,8 @@ func TestBackoffReachesADay(t *testing.T) {
 	}
 }
 
-// TestOneEscalationPerIncident lets requests that were in flight together fail together.
+// TestOneEscalationPerIncident: requests that were in flight together fail together, as one
+// incident.
 func TestOneEscalationPerIncident(t *testing.T) {
 	const s = time.Second
 	for _, r := range []Result{
@@ -140,12 +144,12 @@ func TestOneEscalationPerIncident(t *testing.T) {
 		for i := range time.Duration(7) {
 			h.Ended(at(10*s+i*s/10), r)
 		}
-		h.Ended(at(11*s), ok(5*s)) // one of them went well: it was sent before, and heals nothing
+		h.Ended(at(11*s), ok(5*s)) // a success of a request from before does not count
 		if got := h.Explain(epoch); got.Backoff != first.Backoff {
 			t.Errorf("%v: level %d became %d", r, first.Backoff, got.Backoff)
 		}
 		if r.Signal == SignalThrottled && h.InFlightLimit() != 1 {
-			t.Errorf("%v: an answer from before healed the host", r)
+			t.Errorf("%v: a response to an earlier request ended the incident", r)
 		}
 		if want := at(11 * s).Add(r.RetryAfter - s/2); r.RetryAfter > 0 && h.Ready(epoch).Before(want) {
 			t.Errorf("%v: a later Retry-After was not obeyed: ready %v too early", r, want.Sub(h.Ready(epoch)))
@@ -153,7 +157,7 @@ func TestOneEscalationPerIncident(t *testing.T) {
 	}
 }
 
-func TestTroubleDecaysStepByStep(t *testing.T) {
+func TestBackoffFallsStepByStep(t *testing.T) {
 	const s = time.Second
 	h := newHost(nil)
 	succeed := func(n int) {
@@ -169,23 +173,23 @@ func TestTroubleDecaysStepByStep(t *testing.T) {
 		if got := h.Explain(epoch); got.Backoff != level || got.TroubleSince != since {
 			t.Fatalf("level %d since %v, want %d since %v", got.Backoff, got.TroubleSince, level, since)
 		}
-		succeed(calmToHeal - 1)
+		succeed(successesToRecover - 1)
 		if got := h.Explain(epoch).Backoff; got != level {
-			t.Fatalf("level %d healed to %d too soon", level, got)
+			t.Fatalf("level %d fell to %d too soon", level, got)
 		}
 		if h.Delay(epoch) != 2*s {
-			t.Fatalf("delay %v while it heals", h.Delay(epoch))
+			t.Fatalf("delay %v while it recovers", h.Delay(epoch))
 		}
 		succeed(1)
 	}
 	if got := h.Explain(epoch); got.Backoff != 0 || !got.TroubleSince.IsZero() || h.Delay(epoch) != s {
-		t.Fatalf("did not heal: %v", got)
+		t.Fatalf("did not recover: %v", got)
 	}
-	// A failure among the successes begins the count again.
+	// A failure among the successes restarts the count.
 	h.Ended(h.Ready(epoch).Add(s), Result{Signal: SignalThrottled})
-	succeed(calmToHeal - 1)
+	succeed(successesToRecover - 1)
 	h.Ended(h.Ready(epoch).Add(s), Result{Signal: SignalServerError})
-	succeed(calmToHeal - 1)
+	succeed(successesToRecover - 1)
 	if got := h.Explain(epoch).Backoff; got != 1 {
 		t.Fatalf("level %d", got)
 	}
@@ -194,7 +198,8 @@ func TestTroubleDecaysStepByStep(t *testing.T) {
 func TestOverflowSaturates(t *testing.T) {
 	h := newHost(nil)
 	h.SetAsked(Asked{Delay: math.MaxInt64})
-	h.Ended(at(0), Result{Signal: SignalThrottled, RetryAfter: math.MaxInt64, Duration: math.MaxInt64, Jitter: math.Inf(1)})
+	h.Ended(at(0), Result{Signal: SignalThrottled, RetryAfter: math.MaxInt64, Duration: math.MaxInt64,
+		Jitter: math.Inf(1)})
 	if century := at(0).AddDate(200, 0, 0); h.Ready(epoch).Before(century) {
 		t.Fatalf("ready at %v", h.Ready(epoch))
 	}
@@ -207,7 +212,8 @@ func TestOverflowSaturates(t *testing.T) {
 	h.Explain(epoch)
 }
 
-// TestCause: why the last request failed is known while a host is in trouble, over a restart too, and forgotten when it is well.
+// TestCause: the cause of the last failure is known while a host is failing, also after a restart,
+// and dropped when the host has recovered.
 func TestCause(t *testing.T) {
 	o := DefaultOptions()
 	h := NewHost(&o, State{}, at(0))

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-func TestStandingFirst(t *testing.T) {
+func TestDecisionFirst(t *testing.T) {
 	if s := DefaultOptions().Standing(Record{}, hour, begin); s != (Standing{Kind: StandingFetch}) {
-		t.Errorf("a file never asked for: %+v", s)
+		t.Errorf("a file never fetched: %+v", s)
 	}
 }
 
-// TestStandingLifetime goes through the life of a good file, with and without a delay in force.
-func TestStandingLifetime(t *testing.T) {
+// TestDecisionLifetime covers the life of a good file, with and without a delay in force.
+func TestDecisionLifetime(t *testing.T) {
 	o := DefaultOptions()
 	r := good()
 	ahead := r.Refresh.Sub(begin)
@@ -46,8 +46,9 @@ func TestStandingLifetime(t *testing.T) {
 	}
 }
 
-// TestStandingPhases goes through the phases of a file that became unreachable an hour after it was fetched.
-func TestStandingPhases(t *testing.T) {
+// TestDecisionPhases covers the phases of a file that became unreachable an hour after it was
+// fetched.
+func TestDecisionPhases(t *testing.T) {
 	o := DefaultOptions()
 	tests := []struct {
 		name string
@@ -76,20 +77,21 @@ func TestStandingPhases(t *testing.T) {
 			t.Errorf("%s: %+v", tt.name, s)
 		}
 		if s.RefreshDue {
-			t.Errorf("%s: asked for again before the back-off is over: %+v", tt.name, s)
+			t.Errorf("%s: fetched again before the backoff is over: %+v", tt.name, s)
 		}
 		if v := r.Rules("amble").Match("/private"); v.Allowed || v.Reason != ReasonRule {
 			t.Errorf("%s: the rules of the copy are lost: %+v", tt.name, v)
 		}
 		s = o.Standing(r, 0, r.Refresh)
 		if asks := s.Kind == StandingFetch || s.RefreshDue; !asks {
-			t.Errorf("%s: not asked for again at the end of the back-off: %+v", tt.name, s)
+			t.Errorf("%s: not fetched again at the end of the backoff: %+v", tt.name, s)
 		}
 	}
 }
 
-// TestStandingLateFailure has the copy lapse while the file is not asked for: the disallow begins with the failure.
-func TestStandingLateFailure(t *testing.T) {
+// TestDecisionLateFailure lets the copy lapse while the file is not fetched: the disallow begins
+// with the failure.
+func TestDecisionLateFailure(t *testing.T) {
 	o := DefaultOptions()
 	late := begin.Add(5 * day)
 	r, _ := o.Next(good(), response(500, "", Header{}), late)
@@ -102,15 +104,16 @@ func TestStandingLateFailure(t *testing.T) {
 	}
 }
 
-// TestStandingWithoutCopy has no good file to go back to: never asked for, or it was not there.
-func TestStandingWithoutCopy(t *testing.T) {
+// TestDecisionWithoutCopy has no good file to fall back to: it was never fetched, or did not exist.
+func TestDecisionWithoutCopy(t *testing.T) {
 	o := DefaultOptions()
 	missing, _ := o.Next(Record{}, response(404, "", Header{}), begin)
 	page, _ := o.Next(Record{}, response(200, "<html>", Header{}), begin)
 	for name, before := range map[string]Record{"never": {}, "404": missing, "page": page} {
 		r, _ := o.Next(before, response(500, "", Header{}), begin.Add(hour))
 		s := o.Standing(r, 0, begin.Add(hour))
-		if known := before.Class != ClassNone; known && (s.Kind != StandingAsk || !r.Rules("x").Match("/").Allowed) || !known && s.Kind != StandingHold {
+		if known := before.Class != ClassNone; known && (s.Kind != StandingAsk || !r.Rules("x").Match("/").Allowed) ||
+			!known && s.Kind != StandingHold {
 			t.Errorf("%s: within a day %+v", name, s)
 		}
 		for _, age := range []time.Duration{day, 2 * day, 10 * day, 29 * day} {
@@ -122,17 +125,17 @@ func TestStandingWithoutCopy(t *testing.T) {
 		out := response(500, "", Header{})
 		still, _ := o.Next(r, out, begin.Add(32*day))
 		if s := o.Standing(still, 0, begin.Add(32*day)); s.Kind != StandingHold {
-			t.Errorf("%s: after 30 days, from a host that answers nothing: %+v", name, s)
+			t.Errorf("%s: after 30 days, from a host that does not respond: %+v", name, s)
 		}
 		out.HostAnswers = true
 		for _, age := range []time.Duration{32 * day, 33 * day, 40 * day} {
 			r, _ = o.Next(r, out, begin.Add(age))
 			s := o.Standing(r, 0, begin.Add(age))
 			if s.Kind != StandingAsk || s.Reason != ReasonUnavailable || !r.Rules("x").Match("/").Allowed {
-				t.Errorf("%s: after %v, from a host that answers: %+v", name, age, s)
+				t.Errorf("%s: after %v, from a host that responds: %+v", name, age, s)
 			}
 			if r.FirstUnreachable.IsZero() || r.Failures == 0 || !r.Refresh.Before(begin.Add(age+2*hour)) {
-				t.Errorf("%s: the row of failures is forgotten: %+v", name, r)
+				t.Errorf("%s: the failures in a row are forgotten: %+v", name, r)
 			}
 		}
 		r, _ = o.Next(r, response(200, string(rulesBody), Header{}), begin.Add(41*day))
@@ -149,13 +152,14 @@ func TestForgetCopy(t *testing.T) {
 	for _, age := range []time.Duration{hour, 20 * day, 32 * day} {
 		r, _ = o.Next(r, response(500, "", Header{}), begin.Add(age))
 	}
-	if s := o.Standing(r, 0, begin.Add(32*day)); s.Kind != StandingAsk || s.Reason != ReasonUnavailable || r.Body != nil {
+	if s := o.Standing(r, 0, begin.Add(32*day)); s.Kind != StandingAsk || s.Reason != ReasonUnavailable ||
+		r.Body != nil {
 		t.Errorf("%+v, %+v", s, r)
 	}
 }
 
-// TestLongDelayStillFetchesPages: with a delay of a day between requests, every second one at least is for a page, and
-// no page is asked for under rules older than delay plus lifetime.
+// TestLongDelayStillFetchesPages: with a delay of a day between requests, at least every second
+// request is for a page, and no page is fetched under rules older than delay plus lifetime.
 func TestLongDelayStillFetchesPages(t *testing.T) {
 	o := DefaultOptions()
 	for _, delay := range []time.Duration{hour, 20 * hour, day, 3 * day, 100 * day} {
@@ -181,8 +185,9 @@ func TestLongDelayStillFetchesPages(t *testing.T) {
 	}
 }
 
-// TestStandingBadClock: times from the future, as after a clock was set back, hold nothing for long.
-func TestStandingBadClock(t *testing.T) {
+// TestDecisionBadClock: times in the future, as after a clock was set back, do not hold an origin
+// for long.
+func TestDecisionBadClock(t *testing.T) {
 	o := DefaultOptions()
 	r, _ := o.Next(Record{}, response(503, "", Header{RetryAfter: "7200"}), begin.Add(1000*day))
 	if s := o.Standing(r, 0, begin); s.Kind != StandingFetch {
@@ -218,8 +223,9 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// A record that was made under the other value of ForbiddenDenies is not in force: the file is fetched again.
-func TestStandingForbiddenChanged(t *testing.T) {
+// A record made under the other value of ForbiddenDenies is not in force: the file is fetched
+// again.
+func TestDecisionForbiddenChanged(t *testing.T) {
 	strict := DefaultOptions()
 	strict.ForbiddenDenies = true
 	for _, status := range []int{401, 403, 404} {

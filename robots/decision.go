@@ -6,9 +6,9 @@ import "time"
 type StandingKind uint8
 
 const (
-	StandingFetch StandingKind = iota // no verdict is in force: robots.txt must be asked for first, now
-	StandingAsk                       // Record.Rules decides about each URL
-	StandingHold                      // nothing of the origin may be asked
+	StandingFetch StandingKind = iota // no verdict is in force: fetch robots.txt first
+	StandingAsk                       // match each URL with Record.Rules
+	StandingHold                      // nothing of the origin may be fetched
 )
 
 // String returns the name used in reports.
@@ -25,26 +25,27 @@ func (k StandingKind) String() string {
 // Standing is what a record means for page requests at one instant.
 type Standing struct {
 	Kind   StandingKind
-	Until  time.Time // StandingAsk: when it ends; StandingHold: when to ask for robots.txt again
-	Reason Reason    // where it is not the rules of a file: why everything is allowed, or held
+	Until  time.Time // StandingAsk: when it ends; StandingHold: when to fetch robots.txt again
+	Reason Reason    // if there are no rules of a file: why everything is allowed, or held
 
-	// RefreshDue says that robots.txt should be asked for ahead of the next page, though Until has not come.
+	// RefreshDue says that robots.txt is due before the next page, although Until has not come.
 	RefreshDue bool
 }
 
-// Standing says what a record means for page requests at now. slack is the delay in force between requests to the host:
-// rules count that much longer than their lifetime, and are refreshed that much later, because else a host with a
-// delay of a day would be asked for nothing but its robots.txt.
+// Standing decides what a record means for page requests at now. slack is the delay in force
+// between requests to the host: rules count that much longer than their lifetime, and are refreshed
+// that much later. Otherwise every request to a host with a delay of a day would be for its
+// robots.txt.
 func (o Options) Standing(r Record, slack time.Duration, now time.Time) Standing {
 	slack = max(slack, 0)
 	switch r.Class {
 	case ClassNone:
 		return Standing{Kind: StandingFetch}
 	case ClassUnreachable:
-		return o.standingUnreachable(r, slack, now)
+		return o.decideUnreachable(r, slack, now)
 	}
 	until := r.Expires.Add(slack)
-	if !now.Before(until) || o.fromFuture(r, now) || o.judgedOtherwise(r) {
+	if !now.Before(until) || o.fromFuture(r, now) || o.isReclassified(r) {
 		return Standing{Kind: StandingFetch}
 	}
 	if r.Class == ClassForbidden {
@@ -56,24 +57,25 @@ func (o Options) Standing(r Record, slack time.Duration, now time.Time) Standing
 	return Standing{Kind: StandingAsk, Until: until, Reason: r.reason(), RefreshDue: !now.Before(r.Refresh.Add(slack))}
 }
 
-// judgedOtherwise reports whether the record was made under the other value of ForbiddenDenies and would be another one now.
-func (o Options) judgedOtherwise(r Record) bool {
+// isReclassified reports whether the record was made under the other value of ForbiddenDenies, and
+// would have another class now.
+func (o Options) isReclassified(r Record) bool {
 	if o.ForbiddenDenies {
 		return r.Class == ClassUnavailable && (r.Status == 401 || r.Status == 403)
 	}
 	return r.Class == ClassForbidden
 }
 
-// fromFuture tells whether a record says that it was made well after now. Then a clock was set back, and that must not
-// make rules last longer.
+// fromFuture reports whether a record was made well after now. Then a clock was set back, which
+// must not make rules last longer.
 func (o Options) fromFuture(r Record, now time.Time) bool {
 	return r.Fetched.Sub(now) > o.MinLifetime
 }
 
-// standingUnreachable goes through the phases of an unreachable file: its copy is young enough; complete disallow; the
-// copy again.
-func (o Options) standingUnreachable(r Record, slack time.Duration, now time.Time) Standing {
-	if r.Refresh.Sub(now) > o.MaxRetryAfter { // a clock that was set back
+// decideUnreachable applies the phases of an unreachable file: its copy is young enough; complete
+// disallow; the copy again.
+func (o Options) decideUnreachable(r Record, slack time.Duration, now time.Time) Standing {
+	if r.Refresh.Sub(now) > o.MaxRetryAfter { // a clock was set back
 		r.Refresh = now
 	}
 	hasCopy := r.Copy != ClassNone && r.Copy != ClassForbidden && !o.fromFuture(r, now)
@@ -99,7 +101,7 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// reason names the class that stands in for rules, or ReasonNone where a file decides.
+// reason returns why no file decides, or ReasonNone if a file does.
 func (r Record) reason() Reason {
 	switch r.Copy {
 	case ClassUnavailable:

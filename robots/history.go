@@ -7,27 +7,28 @@ import (
 	"time"
 )
 
-// Past is a version of a robots.txt that was in force before.
+// Past is an earlier version of a robots.txt.
 type Past struct {
-	Class     Class     // what the answer came to: ClassFound, or one that has no file
+	Class     Class     // of the response: ClassFound, or one without a file
 	Version   Version   // of the file; zero: there was none
 	Size      int       // of the file in octets
 	Confirmed time.Time // when it was last fetched, or confirmed by a 304
-	Replaced  time.Time // when another answer came
-	Body      []byte    // the file; empty where it was too long to be kept. Nobody may change it
+	Replaced  time.Time // when another response replaced it
+	Body      []byte    // the file; empty if it was longer than MaxPastBody; read-only
 }
 
-// Bounds of a Pasts.
+// Bounds of Pasts.
 const (
-	MaxPast     = 8         // versions
-	MaxPastBody = 16 << 10  // octets of one file, longer ones are not kept
-	maxPasts    = 512 << 10 // octets of an encoded Pasts, more than it can take
+	MaxPast         = 8         // versions
+	MaxPastBody     = 16 << 10  // octets of one file; longer ones are not kept
+	maxHistoryBytes = 512 << 10 // octets of encoded Pasts, more than they can take
 )
 
 // Pasts are the earlier versions of the robots.txt of one origin, the newest first.
 type Pasts []Past
 
-// Replaces reports whether a record has another answer than the one before it. An attempt without an answer has not, nor has the first answer of all.
+// Replaces reports whether r replaces the response of previous: not if r is an attempt without a
+// response, or the first response of all.
 func (r Record) Replaces(previous Record) bool {
 	if previous.Copy == ClassNone || r.Class == ClassUnreachable {
 		return false
@@ -35,7 +36,8 @@ func (r Record) Replaces(previous Record) bool {
 	return r.Copy != previous.Copy || !bytes.Equal(r.Body, previous.Body)
 }
 
-// With are the versions with another in front that is replaced now; the oldest are forgotten.
+// With returns the versions with a replaced record in front. It drops the oldest ones beyond
+// MaxPast.
 func (p Pasts) With(replaced Record, now time.Time) Pasts {
 	last := Past{Class: replaced.Copy, Size: len(replaced.Body), Confirmed: replaced.Fetched, Replaced: now}
 	if replaced.Copy == ClassFound {
@@ -47,13 +49,14 @@ func (p Pasts) With(replaced Record, now time.Time) Pasts {
 	return append(Pasts{last}, p[:min(len(p), MaxPast-1)]...)
 }
 
-// The format of stored versions, as that of a record: version 1 B, their number, and of each: class 1 B | version 16 B | size | confirmed | replaced |
-// length and octets of the body, packed by DEFLATE.
-const pastVersion = 1
+// The format of stored versions, with the encodings of a record: version 1 B, number of versions,
+// and of each: class 1 B | version 16 B | size | confirmed | replaced | length and octets of the
+// body, packed by DEFLATE.
+const historyFormat = 1
 
-// AppendBinary appends the versions as they are stored. Times keep milliseconds.
+// AppendBinary appends the versions in their stored form. Times keep milliseconds.
 func (p Pasts) AppendBinary(b []byte) ([]byte, error) {
-	b = append(b, pastVersion, byte(len(p)))
+	b = append(b, historyFormat, byte(len(p)))
 	for _, v := range p {
 		b = append(append(b, byte(v.Class)), v.Version[:]...)
 		b = binary.AppendUvarint(b, uint64(v.Size))
@@ -70,14 +73,14 @@ func (p Pasts) AppendBinary(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// DecodePasts reads what AppendBinary wrote; no bytes are no versions. The bytes may be anything: an error wraps ErrRecord, and
-// what is allocated is bounded.
+// DecodePasts reads what AppendBinary wrote. No bytes are no versions. b may hold anything: an
+// error wraps ErrRecord, and the memory is bounded.
 func DecodePasts(b []byte) (Pasts, error) {
 	if len(b) == 0 {
 		return nil, nil
 	}
 	d := newDecoder(b)
-	if v := d.Byte(); v != pastVersion || len(b) > maxPasts {
+	if v := d.Byte(); v != historyFormat || len(b) > maxHistoryBytes {
 		return nil, fmt.Errorf("%w: %d bytes of version %d are no earlier versions", ErrRecord, len(b), v)
 	}
 	n := int(d.Byte())

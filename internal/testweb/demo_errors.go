@@ -13,13 +13,14 @@ import (
 	"golang.org/x/text/encoding/unicode"
 )
 
-// The sites in this file answer in unusual ways.
+// The sites in this file respond in unusual ways.
 
-// moved is all redirects. Its robots.txt may not be read, which allows everything.
+// moved has only redirects. Its robots.txt responds with 403, which allows everything.
 func (d *demo) moved() {
 	s := d.site("moved.amble.test", "Moved", Status(http.StatusForbidden))
 	s.page("/", "We have moved", to("/paper", "To the paper"), to("/chain/1", "A chain"), to("/loop/a", "A loop"),
-		to("/self", "Here"), to("/relative/old", "Next door"), to("/deep/0", "A deep chain"), to("/away", "Far away"), to("/nowhere", "Nowhere"))
+		to("/self", "Here"), to("/relative/old", "Next door"), to("/deep/0", "A deep chain"), to("/away", "Far away"),
+		to("/nowhere", "Nowhere"))
 	for _, r := range []struct {
 		path   string
 		status int
@@ -31,13 +32,13 @@ func (d *demo) moved() {
 		{"/self", 301, "/self"},
 		{"/relative/old", 303, "new"},
 		{"/away", 301, "//outside.test/"},
-		{"/nowhere", 302, ""}, // a redirect that does not say where to
+		{"/nowhere", 302, ""}, // a redirect without a target
 	} {
 		s.must(r.path, r.status, Redirect(r.status, r.target))
 	}
 	s.page("/chain/end", "The end of the chain")
 	s.page("/relative/new", "Next door")
-	// Longer than anyone follows; where five redirects end is a matter of counting.
+	// Longer than any crawler follows. Crawlers count differently where five redirects end.
 	for i := range 5 {
 		s.must(fmt.Sprintf("/deep/%d", i), 302, Redirect(302, fmt.Sprintf("/deep/%d", i+1)))
 	}
@@ -46,13 +47,13 @@ func (d *demo) moved() {
 	}
 }
 
-// old is a host that is nothing but a redirect from its root.
+// old is a host with a redirect at its root and nothing else.
 func (d *demo) old() {
 	s := d.site("old.amble.test", "Old", Status(http.StatusGone))
 	s.must("/", http.StatusMovedPermanently, Redirect(http.StatusMovedPermanently, "//www.amble.test/"))
 }
 
-// errors has pages that are not there, and some that recover.
+// errors has missing pages, and some pages that recover.
 func (d *demo) errors() {
 	s := d.site("errors.amble.test", "Errors", Robots("User-agent: *\nAllow: /\n"))
 	home := []link{to("/busy", "Busy"), to("/flaky", "Flaky"), to("/fine", "Fine")}
@@ -67,8 +68,7 @@ func (d *demo) errors() {
 	s.page("/", "Errors", home...)
 }
 
-// broken has a page that ends in the middle and one whose connection is reset,
-// however often they are asked for.
+// broken has a page that always ends in the middle, and one whose connection is always reset.
 func (d *demo) broken() {
 	s := d.site("broken.amble.test", "Broken", nil)
 	s.must("/cut", 0, Cut("text/html", []byte("<!DOCTYPE html><title>Cut short</title><p>This page ends in the mid")))
@@ -76,8 +76,8 @@ func (d *demo) broken() {
 	s.page("/", "Broken", to("/cut", "Cut short"), to("/reset", "Reset"))
 }
 
-// world has pages in several encodings, links that are hard to read, a big
-// page, and files that are not HTML.
+// world has pages in several encodings, links that are hard to read, a big page, and files that are
+// not HTML.
 func (d *demo) world() {
 	s := d.site("world.amble.test", "World", Robots("User-agent: *\nDisallow: /nothing-here\n"))
 	home := []link{to("/links", "Links"), to("/big", "Big"), to("/gzip", "Compressed")}
@@ -111,11 +111,12 @@ func (d *demo) world() {
 	s.hardLinks()
 	s.must("/big", 200, bigPage())
 	s.page("/big/end", "The end of the big page")
-	s.must("/gzip", 200, compressed("<!DOCTYPE html><title>Compressed</title><p><a href=\"/gzip/inside\">Inside</a></p>"))
+	s.must("/gzip", 200, compressed("<!DOCTYPE html><title>Compressed</title><p><a "+
+		"href=\"/gzip/inside\">Inside</a></p>"))
 	s.page("/gzip/inside", "Inside")
 }
 
-// hardLinks adds a page of links in all the ways browsers understand.
+// hardLinks adds a page with links in all forms that browsers understand.
 func (s *demoSite) hardLinks() {
 	s.must("/links", 200, Content("text/html; charset=utf-8", []byte(`<!doctype html><title>Links</title>
 <a href=" /trimmed
@@ -126,7 +127,8 @@ func (s *demoSite) hardLinks() {
 <map><area href="/area" alt=""></map> <iframe src="/iframe"></iframe> <img src="/picture.png" alt=""> <script src="/code.js"></script>
 <!-- <a href="/not-a-link">in a comment</a> --> <script>"<a href='/not-a-link'>"</script>
 <p>open <a href="/unclosed">tags <b>everywhere`)))
-	for _, path := range []string{"/trimmed", "/a/flat", "/unquoted", "/query?x=1&y=2", "/links?page=2", "/back/slash", "/with%20space", "/area", "/iframe", "/unclosed"} {
+	for _, path := range []string{"/trimmed", "/a/flat", "/unquoted", "/query?x=1&y=2", "/links?page=2", "/back/slash",
+		"/with%20space", "/area", "/iframe", "/unclosed"} {
 		s.page(path, "Reached by "+path)
 	}
 }
@@ -143,14 +145,15 @@ func escapePath(path string) string {
 	return b.String()
 }
 
-// encodedPage links to target, whose path is not ASCII, in an encoding that is named in
-// the header, in the document or only by a byte order mark.
+// encodedPage links to target, whose path is not ASCII, in an encoding that is named in the header,
+// in the document or only by a byte order mark.
 func encodedPage(target, inHeader, inMeta string, e encoding.Encoding) http.Handler {
 	meta := ""
 	if inMeta != "" {
 		meta = "<meta charset=\"" + inMeta + "\">"
 	}
-	body, err := e.NewEncoder().String("<!DOCTYPE html>\n<html><head>" + meta + "<title>" + target[1:] + "</title></head>\n" +
+	body, err := e.NewEncoder().String("<!DOCTYPE html>\n<html><head>" + meta + "<title>" + target[1:] +
+		"</title></head>\n" +
 		"<body><p><a href=\"" + target + "\">" + target[1:] + "</a></p></body></html>\n")
 	if err != nil {
 		panic("testweb: the demo's page of " + target + ": " + err.Error())
@@ -158,7 +161,7 @@ func encodedPage(target, inHeader, inMeta string, e encoding.Encoding) http.Hand
 	return Content("text/html"+inHeader, []byte(body))
 }
 
-// bigPage is over a megabyte long and has its only link at the end.
+// bigPage is more than a megabyte long and has its only link at the end.
 func bigPage() http.Handler {
 	var b strings.Builder
 	b.WriteString("<!DOCTYPE html>\n<html><head><title>The big page</title></head><body>\n")
@@ -169,7 +172,7 @@ func bigPage() http.Handler {
 	return Content("text/html; charset=utf-8", []byte(b.String()))
 }
 
-// compressed serves a page in gzip to those who accept that.
+// compressed serves a page with gzip to clients that accept it.
 func compressed(page string) http.Handler {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
