@@ -229,7 +229,8 @@ func (m *memory) Heads(q storage.HeadsRequest) (storage.Heads, error) {
 	})
 	heads.Renewals = heads.Renewals[:min(len(heads.Renewals), q.Renewals)]
 	slices.SortFunc(heads.Due, func(a, b storage.Head) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Last.Due.Compare(b.Last.Due), cmp.Compare(a.Ordinal, b.Ordinal))
+		byPriority, byDue := cmp.Compare(b.Priority, a.Priority), a.Last.Due.Compare(b.Last.Due)
+		return cmp.Or(byPriority, byDue, cmp.Compare(a.Ordinal, b.Ordinal))
 	})
 	heads.Due = heads.Due[:min(len(heads.Due), q.Due)]
 	return heads, nil

@@ -47,9 +47,10 @@ var simulations = []simulation{
 
 // What a mixed simulation adds.
 var (
-	mixedDomain   = politeness.LimitOptions{InFlight: 2, Delay: 300 * time.Millisecond} // of 25 hosts
-	mixedRange    = politeness.LimitOptions{InFlight: 3}                                // of four addresses in sixteen
-	mixedOverride = 3 * time.Second                                                     // the delay of every seventh host
+	mixedDomain = politeness.LimitOptions{InFlight: 2, Delay: 300 * time.Millisecond} // of 25 hosts
+	mixedRange  = politeness.LimitOptions{InFlight: 3}                                // of four addresses in sixteen
+
+	mixedOverride = 3 * time.Second // the delay of every seventh host
 )
 
 const (
@@ -345,7 +346,7 @@ func (s *simulated) report(t *testing.T, took time.Duration) {
 			addressTime += elapsed
 		}
 	}
-	t.Logf("%d requests (%d robots.txt, %d times 429) of %d hosts at %d addresses in %v; %.1f us each with web and store",
+	t.Logf("%d requests (%d robots.txt, %d times 429) of %d hosts at %d addresses in %v; %.1f us each with the store",
 		s.requests, s.robots, s.throttled, len(s.hosts)-1, len(s.peers), elapsed.Round(time.Second),
 		float64(took.Microseconds())/float64(s.requests))
 	if free > 0 {

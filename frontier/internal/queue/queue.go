@@ -186,7 +186,8 @@ func (q *Queue) Bytes() int {
 
 // compareDue orders due URLs.
 func compareDue(a, b storage.Head) int {
-	return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Last.Due.Compare(b.Last.Due), cmp.Compare(a.Ordinal, b.Ordinal))
+	byPriority, byDue := cmp.Compare(b.Priority, a.Priority), a.Last.Due.Compare(b.Last.Due)
+	return cmp.Or(byPriority, byDue, cmp.Compare(a.Ordinal, b.Ordinal))
 }
 
 func (q *Queue) addDue(head storage.Head) {
