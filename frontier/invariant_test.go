@@ -311,9 +311,10 @@ func (c *census) cursors(t tester, f *Frontier, h *host) {
 		}
 		want := q.ReadTo()
 		for _, out := range f.leases {
-			ofQueue := out.host == h && (out.lease.Kind == Page || out.lease.Kind == Match) && int(out.lease.Head.Origin) == i
-			if ofQueue && out.urlKind == queue.New {
-				want = min(want, out.lease.Head.Ordinal)
+			l := &out.lease
+			ofURL := (l.Kind == Page || l.Kind == Match) && out.urlKind == queue.New
+			if ofURL && out.host == h && int(l.Head.Origin) == i {
+				want = min(want, l.Head.Ordinal)
 			}
 		}
 		if got := q.Cursor(); got != want {

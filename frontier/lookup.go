@@ -20,13 +20,13 @@ type ResolveReport struct {
 	// out of reach), and the reason for URLs that fail because of it. A cached answer does not
 	// count as another one: it is not Absent.
 	Final  bool // fail the host's URLs at once
-	Absent bool // fail them after as many such answers in a row as a URL has attempts
+	Absent bool // fail them after Options.MaxAttempts of these answers in a row
 	Reason storage.Reason
 }
 
-// Lookups take no worker: up to Options.Resolvers of them are in flight beside the requests. A name
-// that was never looked up may not exist, and name servers take longest to say so. Names that were
-// resolved before therefore never wait for the others.
+// Lookups take no worker: up to Options.Resolvers of them are in flight in addition to the
+// requests. A name that was never looked up may not exist, and name servers take longest to say so.
+// Names that were resolved before therefore never wait for the others.
 
 // lookupResult is the result of the last lookup of a host's name.
 type lookupResult uint8

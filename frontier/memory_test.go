@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/amble-crawler/amble/frontier/internal/queue"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -229,7 +228,10 @@ func (m *memory) Heads(q storage.HeadsRequest) (storage.Heads, error) {
 		return cmp.Or(a.Last.Due.Compare(b.Last.Due), cmp.Compare(a.Ordinal, b.Ordinal))
 	})
 	heads.Renewals = heads.Renewals[:min(len(heads.Renewals), q.Renewals)]
-	slices.SortFunc(heads.Due, queue.CompareDue)
+	slices.SortFunc(heads.Due, func(a, b storage.Head) int {
+		byPriority, byDue := cmp.Compare(b.Priority, a.Priority), a.Last.Due.Compare(b.Last.Due)
+		return cmp.Or(byPriority, byDue, cmp.Compare(a.Ordinal, b.Ordinal))
+	})
 	heads.Due = heads.Due[:min(len(heads.Due), q.Due)]
 	return heads, nil
 }

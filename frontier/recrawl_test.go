@@ -131,7 +131,8 @@ func TestSpent(t *testing.T) {
 				spare, late = spare+s.spare[i]/float64(n), late+s.late[i]/float64(n)
 			}
 			if n < 12 || spare < c.spare-c.excess || spare > c.spare+c.excess || late < c.late[0] || late > c.late[1] {
-				t.Errorf("room for %.2f more, recrawls late by %.2f of their wait (%d of %d)", spare, late, n, len(s.spare))
+				t.Errorf("room for %.2f more, recrawls late by %.2f of their wait (%d of %d)",
+					spare, late, n, len(s.spare))
 			}
 		})
 	}

@@ -27,13 +27,13 @@ func TestSimulation(t *testing.T) {
 
 // simulation is a web of 10,000 hosts.
 type simulation struct {
-	name    string
-	hosts   int
-	perIP   int
-	ipDelay time.Duration
-	delays  []time.Duration // Crawl-delays, taken in turn; 0: none
-	groups  []int           // hosts on one address, taken in turn
-	trouble int             // in a thousand answers
+	name     string
+	hosts    int
+	perIP    int
+	ipDelay  time.Duration
+	delays   []time.Duration // Crawl-delays, taken in turn; 0: none
+	groups   []int           // hosts on one address, taken in turn
+	failures int             // in a thousand answers
 
 	mixed bool // also ranges of addresses, limits of domains, overrides and hours
 }
@@ -47,9 +47,10 @@ var simulations = []simulation{
 
 // What a mixed simulation adds.
 var (
-	mixedDomain   = politeness.LimitOptions{InFlight: 2, Delay: 300 * time.Millisecond} // of 25 hosts
-	mixedRange    = politeness.LimitOptions{InFlight: 3}                                // of four addresses in sixteen
-	mixedOverride = 3 * time.Second                                                     // the delay of every seventh host
+	mixedDomain = politeness.LimitOptions{InFlight: 2, Delay: 300 * time.Millisecond} // of 25 hosts
+	mixedRange  = politeness.LimitOptions{InFlight: 3}                                // of four addresses in sixteen
+
+	mixedOverride = 3 * time.Second // the delay of every seventh host
 )
 
 const (
@@ -74,8 +75,8 @@ type simulated struct {
 	hosts  []simulatedHost // by storage.HostID, from 1
 	peers  []simulatedPeer // addresses
 
-	requests, robots, troubles int
-	early                      []string
+	requests, robots, throttled int
+	early                       []string
 }
 
 // simulatedHost is a host as its server sees it.
@@ -93,7 +94,7 @@ type simulatedHost struct {
 	late, owed time.Duration // lost by the crawler, and waited as it should
 	longest    time.Duration // that it was late
 	served     int
-	troubled   bool // it answered 429 at least once
+	throttled  bool // it answered 429 at least once
 }
 
 // simulatedPeer is an address, a range or a domain as its servers see it.
@@ -227,10 +228,10 @@ func (s *simulated) serve(l Lease) answer {
 		return a
 	}
 	switch n := s.random.IntN(1000); {
-	case n < s.trouble/2:
+	case n < s.failures/2:
 		a.signal, a.state = politeness.SignalThrottled, storage.Retrying
 		a.retryAfter = time.Duration(1+s.random.IntN(300)) * time.Second
-	case n < s.trouble:
+	case n < s.failures:
 		a.signal, a.state = politeness.SignalThrottled, storage.Retrying
 	}
 	return a
@@ -297,8 +298,8 @@ func (s *simulated) ends(l Lease, a answer) {
 		wait = max(wait, h.crawlDelay)
 	}
 	if a.signal == politeness.SignalThrottled {
-		s.troubles++
-		h.troubled = true
+		s.throttled++
+		h.throttled = true
 		wait = max(wait, a.retryAfter)
 		if a.retryAfter == 0 {
 			wait = max(wait, time.Minute)
@@ -345,8 +346,8 @@ func (s *simulated) report(t *testing.T, took time.Duration) {
 			addressTime += elapsed
 		}
 	}
-	t.Logf("%d requests (%d robots.txt, %d times 429) of %d hosts at %d addresses in %v; %.1f us each with web and store",
-		s.requests, s.robots, s.troubles, len(s.hosts)-1, len(s.peers), elapsed.Round(time.Second),
+	t.Logf("%d requests (%d robots.txt, %d times 429) of %d hosts at %d addresses in %v; %.1f us each with the store",
+		s.requests, s.robots, s.throttled, len(s.hosts)-1, len(s.peers), elapsed.Round(time.Second),
 		float64(took.Microseconds())/float64(s.requests))
 	if free > 0 {
 		use := 1 - float64(hostLate)/float64(hostLate+hostOwed)
@@ -419,7 +420,7 @@ func (s *simulated) fair(t *testing.T) {
 	served := map[class][]int{}
 	for i := range s.hosts[1:] {
 		h := &s.hosts[i+1]
-		if h.troubled || h.hours.To > 0 {
+		if h.throttled || h.hours.To > 0 {
 			continue
 		}
 		alike := class{fmt.Sprint(h.peers), max(h.delay, h.crawlDelay)}

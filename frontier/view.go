@@ -102,7 +102,9 @@ func (f *Frontier) view(h *host, now instant, v *View) {
 		start = max(f.nextFetch(h), now)
 		v.Until = f.timeOrZero(start)
 		v.Next = v.Until
-	case recrawlOnly, waitingToRecrawl:
+	case recrawlOnly:
+		v.Next = f.time(max(h.recrawlAt+lead, f.share.nextAt, 0))
+	case waitingToRecrawl:
 		v.Next = f.time(max(h.recrawlAt, f.share.nextAt, 0))
 	}
 	if v.Left > 0 && !v.Paused && start <= never/2 {

@@ -1,9 +1,11 @@
 package frontier
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -88,5 +90,61 @@ func TestWaitOfDormantHost(t *testing.T) {
 	w.finish(2*time.Hour, 3*time.Hour)
 	if gap := w.log[1].start.Sub(w.log[0].end); gap < time.Hour {
 		t.Errorf("fetched again after %v", gap)
+	}
+}
+
+// TestViewOfRecrawls: of a host that has only pages to recrawl a view says when the next one is
+// due, whether the host is active or dormant.
+func TestViewOfRecrawls(t *testing.T) {
+	for after, want := range map[time.Duration]state{10 * time.Second: waitingToRecrawl, time.Hour: recrawlOnly} {
+		interval := 30 * time.Second
+		if want == recrawlOnly {
+			interval = 6 * time.Hour
+		}
+		w := recrawlWorld(t, every(interval), 0.5)
+		w.add("http://a.test/1")
+		w.open()
+		w.run(after)
+		due := w.log[len(w.log)-1].end.Add(interval)
+		v, ok := w.f.Look(1)
+		if late := v.Next.Sub(due).Abs(); !ok || v.Place != want.String() || !v.Until.IsZero() || late > time.Second {
+			t.Errorf("%+v, %t; want %s, next at about %v", v, ok, want, due)
+		}
+		walked := 0
+		w.f.Walk(0, 1<<10, w.now, func(walk *View) {
+			if walked++; *walk != v {
+				t.Errorf("a walk sees %+v, a look %+v", walk, v)
+			}
+		})
+		if walked != 1 {
+			t.Errorf("a walk sees %d hosts", walked)
+		}
+		w.f.Waiting(w.now, func(v View) { t.Errorf("%+v is waiting", v) })
+	}
+}
+
+// TestViewOfLimit: if a shared limit holds a host for longer than its own delay does, a view names
+// the limit.
+func TestViewOfLimit(t *testing.T) {
+	o := testOptions()
+	o.Politeness.PerIP, o.Politeness.IPDelay = 1, time.Minute
+	w, _ := sharedAddress(t, o, 2, 10)
+	w.open()
+	w.run(10 * time.Minute)
+	limits := 0
+	for id := range storage.HostID(2) {
+		v, ok := w.f.Look(id + 1)
+		if !ok || !v.Active || v.Left == 0 {
+			t.Fatalf("%+v, %t", v, ok)
+		}
+		if v.Polite.Reason == politeness.ReasonLimit && strings.HasPrefix(v.Polite.Source.Name, "address ") {
+			limits++
+		}
+		if v.Reason == politeness.ReasonLimit {
+			t.Errorf("the reason of the host itself is that of its limit: %+v", v)
+		}
+	}
+	if limits == 0 {
+		t.Error("neither host waits for its address")
 	}
 }

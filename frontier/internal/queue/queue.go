@@ -99,7 +99,7 @@ func (q *Queue) Before(other *Queue) bool {
 	case priority != otherPriority:
 		return priority > otherPriority
 	case k == Due && otherKind == Due:
-		return CompareDue(q.due[0], other.due[0]) < 0
+		return compareDue(q.due[0], other.due[0]) < 0
 	case k != otherKind:
 		return k == Due
 	}
@@ -184,18 +184,13 @@ func (q *Queue) Bytes() int {
 	return n
 }
 
-// CompareDue orders due URLs.
-func CompareDue(a, b storage.Head) int {
-	if c := cmp.Compare(b.Priority, a.Priority); c != 0 {
-		return c
-	}
-	if c := a.Last.Due.Compare(b.Last.Due); c != 0 {
-		return c
-	}
-	return cmp.Compare(a.Ordinal, b.Ordinal)
+// compareDue orders due URLs.
+func compareDue(a, b storage.Head) int {
+	byPriority, byDue := cmp.Compare(b.Priority, a.Priority), a.Last.Due.Compare(b.Last.Due)
+	return cmp.Or(byPriority, byDue, cmp.Compare(a.Ordinal, b.Ordinal))
 }
 
 func (q *Queue) addDue(head storage.Head) {
-	i, _ := slices.BinarySearchFunc(q.due, head, CompareDue)
+	i, _ := slices.BinarySearchFunc(q.due, head, compareDue)
 	q.due = slices.Insert(q.due, i, head)
 }
