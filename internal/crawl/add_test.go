@@ -144,8 +144,8 @@ func TestAddAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	crawl(t, o)
-	if asked := pagesOf(web, "a.test"); asked["/gone"] != 3 || asked["/fine"] != 1 || asked["/no/1"] != 0 {
-		t.Errorf("requests: %v", asked)
+	if requested := pagesOf(web, "a.test"); requested["/gone"] != 3 || requested["/fine"] != 1 || requested["/no/1"] != 0 {
+		t.Errorf("requests: %v", requested)
 	}
 	checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
 }
@@ -301,7 +301,7 @@ func TestAddSettlesNoRequest(t *testing.T) {
 	o := testOptions(t, web)
 	o.ShutdownGrace = 0
 	e, _ := daemon(t, o, web.URL("a.test", "/"))
-	eventually(t, "the page is asked for", func() bool { return web.Served() == 2 })
+	eventually(t, "the page is requested", func() bool { return web.Served() == 2 })
 	if sum, err := e.Add(context.Background(), additions(t, web.URL("a.test", "/1"))); err != nil || sum.Added != 1 {
 		t.Fatalf("%+v, %v", sum, err)
 	}

@@ -31,7 +31,7 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// openForCopies opens an engine with a database, of which copies are made.
+// openForCopies opens an engine with a database, , which copies are made.
 func openForCopies(t *testing.T, log slog.Handler, now func() time.Time) (*Engine, *copiedStore) {
 	t.Helper()
 	web := startWeb(t, site("a.test", "", paths("/", 5), nil))

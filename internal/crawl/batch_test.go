@@ -8,7 +8,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Results gather between two commits, but nobody waits for a commit that nothing would be added to, or that he asked for.
+// Results gather between two commits, but nobody waits for a commit that nothing would be added to, or that he waits for.
 func TestGathers(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepare func(*dispatcher)

@@ -43,15 +43,15 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestClockIsSet crawls two hosts, one of which asks for some seconds of rest, while the wall clock is set back by an hour or forward by a day, or runs on
+// TestClockIsSet crawls two hosts, one , which requests some seconds of rest, while the wall clock is set back by an hour or forward by a day, or runs on
 // while the machine is suspended. As the server sees it no wait is shorter; none is longer by the step either, or the crawl would not come to its end.
 func TestClockIsSet(t *testing.T) {
 	const delay, rest = time.Second, 4 * time.Second
 	for _, c := range []struct {
-		name    string
-		step    time.Duration
-		restart bool
-		asked   int // requests for pages: 11 of them, one a second time
+		name      string
+		step      time.Duration
+		restart   bool
+		requested int // requests for pages: 11 of them, one a second time
 	}{
 		{"set back by an hour", -time.Hour, false, 12},
 		{"set forward by a day", 24 * time.Hour, false, 12},
@@ -75,11 +75,11 @@ func TestClockIsSet(t *testing.T) {
 			clock.set(c.step)
 			if c.restart {
 				n := len(web.Requests().Host("steady.test"))
-				eventually(t, "steady.test is asked by the new time", func() bool { return len(web.Requests().Host("steady.test")) >= n+2 })
+				eventually(t, "steady.test is requested by the new time", func() bool { return len(web.Requests().Host("steady.test")) >= n+2 })
 				stop()
 				_, stop = daemon(t, o, seeds...)
 			}
-			eventually(t, "all that is due is asked for", func() bool { return len(web.Requests().Pages()) >= c.asked })
+			eventually(t, "all that is due is requested", func() bool { return len(web.Requests().Pages()) >= c.requested })
 			stop()
 			log := web.Requests()
 			for _, host := range []string{"steady.test", "tired.test"} {
@@ -96,8 +96,8 @@ func TestClockIsSet(t *testing.T) {
 					}
 				}
 			}
-			if n := len(log.Pages()); n != c.asked {
-				t.Errorf("pages were asked for %d times, want %d", n, c.asked)
+			if n := len(log.Pages()); n != c.requested {
+				t.Errorf("pages were requested %d times, want %d", n, c.requested)
 			}
 		})
 	}

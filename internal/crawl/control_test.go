@@ -61,7 +61,7 @@ func (r *running) pages(host string) (n int) {
 	return n
 }
 
-// robots counts how often a host was asked for its robots.txt.
+// robots counts how often the robots.txt of a host was requested.
 func (r *running) robots(host string) (n int) {
 	for _, q := range r.web.Requests() {
 		if q.Host == host && q.Path == "/robots.txt" {
@@ -100,11 +100,11 @@ func (r *running) quiet(host string) {
 	before := r.pages(host)
 	time.Sleep(300 * time.Millisecond)
 	if n := r.pages(host); n != before {
-		r.t.Errorf("%s was asked %d times while paused", host, n-before)
+		r.t.Errorf("%s was requested %d times while paused", host, n-before)
 	}
 }
 
-// A host that is paused is asked for nothing, its neighbour goes on; the pause survives a restart, and ends when it is resumed.
+// A paused host gets no request, its neighbour goes on; the pause survives a restart, and ends when it is resumed.
 func TestPauseOfAHost(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, site("a.test", "", paths("/", 300), nil), site("b.test", "", paths("/", 300), nil))
@@ -155,7 +155,7 @@ func TestPauseUntil(t *testing.T) {
 	r.until("pages after the pause", func() bool { return after() > 0 })
 	for _, q := range web.Requests() {
 		if q.Start.After(paused) && q.Start.Before(until) {
-			t.Errorf("%s is asked %v before the end of the pause", q.Path, until.Sub(q.Start))
+			t.Errorf("%s is requested %v before the end of the pause", q.Path, until.Sub(q.Start))
 		}
 	}
 }
@@ -184,7 +184,7 @@ func TestSetDelayOfAHost(t *testing.T) {
 	}
 }
 
-// A host that is forgotten is asked for its robots.txt again, and its back-off is over.
+// The robots.txt of a forgotten host is requested again, and its backoff is over.
 func TestForgetAHost(t *testing.T) {
 	t.Parallel()
 	var healthy atomic.Bool
@@ -207,7 +207,7 @@ func TestForgetAHost(t *testing.T) {
 	healthy.Store(true)
 	before := r.robots("a.test")
 	r.must("a.test", frontier.Order{Kind: frontier.OrderForget})
-	r.until("robots.txt to be asked for again, and the page", func() bool {
+	r.until("robots.txt to be requested again, and the page", func() bool {
 		return r.robots("a.test") > before && r.pages("a.test") > 1
 	})
 	checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
@@ -238,7 +238,7 @@ func TestPauseOfTheCrawl(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := r.pages("a.test"); n != 101 {
-		t.Errorf("%d pages were asked for, want 101", n)
+		t.Errorf("%d pages were requested, want 101", n)
 	}
 	if err := r.Control(t.Context(), "a.test", frontier.Order{}); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("an order after the end: %v", err)

@@ -107,7 +107,7 @@ func crashFiles(t *testing.T, o Options) (texts []string) {
 }
 
 // TestCrashCostsItsURL: a panic in a worker ends its URL, is counted and kept, and nothing else
-// changes. The URL is not asked for again by the same version, and by another one it is.
+// changes. The URL is not requested again by the same version, and by another one it is.
 func TestCrashCostsItsURL(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, site("a.test", "", append(paths("/", 10), "/bomb"), nil), site("b.test", "", paths("/", 5), nil))
@@ -153,13 +153,13 @@ func TestCrashCostsItsURL(t *testing.T) {
 
 	crawlWith(t, o, b, testLog(t), seeds...)
 	if b.hit != 1 {
-		t.Errorf("the same version asked for the URL %d times", b.hit)
+		t.Errorf("the same version requested the URL %d times", b.hit)
 	}
 	o.Version = "1.1"
 	crawlWith(t, o, b, testLog(t), seeds...)
 	crawlWith(t, o, b, testLog(t), seeds...)
 	if got := ended(stored(t, o.DataDir)[web.URL("a.test", "/bomb")], false); b.hit != 2 || got != "failed crash 200" {
-		t.Errorf("another version asked for the URL %d times, and it is %q", b.hit-1, got)
+		t.Errorf("another version requested the URL %d times, and it is %q", b.hit-1, got)
 	}
 	o.Version = "1.2"
 	crawlWith(t, o, &bomb{}, testLog(t))
@@ -168,7 +168,7 @@ func TestCrashCostsItsURL(t *testing.T) {
 	}
 	checkNoMarks(t, o, markCrash, markOffer)
 	if n := len(web.Requests().Pages()); n != 18+2 {
-		t.Errorf("%d pages were asked for, want 20", n)
+		t.Errorf("%d pages were requested, want 20", n)
 	}
 }
 

@@ -119,7 +119,7 @@ func TestDeathsAreCounted(t *testing.T) {
 		"the machine between two deaths":     {[]string{"u", "machine", "u", "machine u", "u"}, "failed crash"},
 		"a robots.txt is not a page":         {[]string{"robots", "robots", "robots"}, "queued"},
 		"more than three":                    {[]string{"u", "u", "u", "u"}, "failed crash"},
-		"of which some were never written":   {[]string{"u", "torn", "torn"}, "queued"},
+		", which some were never written":    {[]string{"u", "torn", "torn"}, "queued"},
 		"killed while the count is written":  {[]string{"u", "again", "u", "again"}, "retrying"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -200,9 +200,9 @@ func TestEndInOrderForgetsDeaths(t *testing.T) {
 // shutting down, so a kill at that time is not the fault of any of them.
 func TestShutdownIsNoDeath(t *testing.T) {
 	t.Parallel()
-	asked, said := make(chan struct{}), make(chan struct{})
+	requested, said := make(chan struct{}), make(chan struct{})
 	web := startWeb(t, site("a.test", "", nil, testweb.Routes{
-		"/held": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(asked); <-said }),
+		"/held": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(requested); <-said }),
 	}))
 	o := testOptions(t, web)
 	o.ShutdownGrace = time.Minute
@@ -213,7 +213,7 @@ func TestShutdownIsNoDeath(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	go func() {
 		defer close(said)
-		<-asked
+		<-requested
 		stop()
 		for range 3000 {
 			if debt, err := storage.ReadDebt(o.DataDir, 0, storage.BootID(), nil); err == nil && debt.Ended {
@@ -229,7 +229,7 @@ func TestShutdownIsNoDeath(t *testing.T) {
 	}
 }
 
-// TestSuspectsAreSeparated: what was in flight at two deaths is asked for at different times, and
+// TestSuspectsAreSeparated: what was in flight at two deaths is requested at different times, and
 // not at once.
 func TestSuspectsAreSeparated(t *testing.T) {
 	t.Parallel()

@@ -31,7 +31,7 @@ func TestDropQueue(t *testing.T) {
 	if _, err := e.Add(ctx, additions(t, web.URL("a.test", "/later"))); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a later URL is asked", func() bool { return len(web.Requests().Path("/later")) > 0 })
+	eventually(t, "a later URL is requested", func() bool { return len(web.Requests().Path("/later")) > 0 })
 	eventually(t, "b.test is done", func() bool { return waits(t, e, "b.test") == 0 })
 	stop()
 	if _, err := e.DropQueue(ctx, "a.test"); !errors.Is(err, ErrNotRunning) {
@@ -81,7 +81,7 @@ func checkDropped(t *testing.T, o Options, least int) {
 	}
 }
 
-// TestDropGoesOn: a drop that an earlier process began is ended by the next, before anything of it is asked.
+// TestDropGoesOn: a drop that an earlier process began is ended by the next, before anything of it is requested.
 func TestDropGoesOn(t *testing.T) {
 	t.Parallel()
 	const all, below = 2600, 2500
@@ -107,7 +107,7 @@ func TestDropGoesOn(t *testing.T) {
 	}
 	crawl(t, o, web.URL("a.test", "/2599"))
 	if n := len(web.Requests().Pages()); n != all-below {
-		t.Errorf("%d pages were asked, want %d", n, all-below)
+		t.Errorf("%d pages were requested, want %d", n, all-below)
 	}
 	checkDropped(t, o, below)
 }

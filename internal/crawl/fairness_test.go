@@ -17,7 +17,7 @@ import (
 	"github.com/amble-crawler/amble/internal/zoo"
 )
 
-// endlessSite is a site of as many pages as anybody asks for: each links to two more, and takes a
+// endlessSite is a site of as many pages as anybody requests: each links to two more, and takes a
 // while.
 func endlessSite(host string, takes time.Duration) testweb.Site {
 	page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -62,7 +62,7 @@ type outing struct {
 	sum     Summary
 }
 
-// pages are those of good hosts that were asked for by a time.
+// pages are those of good hosts that were requested by a time.
 func (o *outing) pages(by time.Duration) int {
 	return len(o.log.Pages().Filter(func(q testweb.Request) bool { return q.Start.Sub(o.began) < by }))
 }
@@ -130,7 +130,7 @@ func virtualCompany(t *testing.T, c company) (out *outing) {
 
 // TestGoodHostsBesideTarpits: good hosts keep four fifths of the pages that they would have alone,
 // whatever so many others do to keep the workers, though nobody knows in the beginning which they
-// are; and none of the others is asked more often for that.
+// are; and none of the others is requested more often for that.
 func TestGoodHostsBesideTarpits(t *testing.T) {
 	t.Parallel()
 	c := company{good: 5, takes: 200 * time.Millisecond, delay: time.Second, workers: 16, lasts: 2 * time.Minute}

@@ -142,9 +142,9 @@ func ride(t *testing.T, e *Engine, web *testweb.Web, seeds []Seed, log *messages
 	wait("20 requests", func() bool { return web.Served() >= 20 })
 	fill()
 	wait("stall", func() bool { s := e.Status(); return s.State == "stalled" && s.InFlight == 0 && s.Reason != "" })
-	asked := web.Served()
+	requested := web.Served()
 	time.Sleep(2500 * time.Millisecond)
-	if n := web.Served() - asked; n != 0 {
+	if n := web.Served() - requested; n != 0 {
 		t.Errorf("%d requests on a full disk", n)
 	}
 	if n := log.of(says); n != 1 {
@@ -216,17 +216,17 @@ func TestOutputDirectoryGone(t *testing.T) {
 func checkWhole(t *testing.T, web *testweb.Web, o Options, repeats int) {
 	t.Helper()
 	if n := len(web.Requests().Pages().CountByPath()); n != 100 {
-		t.Errorf("%d pages were asked for, want 100", n)
+		t.Errorf("%d pages were requested, want 100", n)
 	}
 	if r := web.Requests().Repeats(); len(r) > repeats {
-		t.Errorf("asked for more than once: %v", r)
+		t.Errorf("requested more than once: %v", r)
 	}
 	checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
 	checkOutput(t, o)
 }
 
 // TestStopOnFullDisk: a crawl that is told to stop on a full disk ends within the
-// grace with that error; what was not committed is asked for again.
+// grace with that error; what was not committed is requested again.
 func TestStopOnFullDisk(t *testing.T) {
 	t.Parallel()
 	web, seeds := fullWeb(t)

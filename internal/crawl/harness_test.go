@@ -236,8 +236,8 @@ func outputLines(t testing.TB, dir string) map[string][]line {
 	return all
 }
 
-// asked reports whether an outcome is final and that of a request.
-func asked(o storage.Outcome) bool {
+// requested reports whether an outcome is final and that of a request.
+func requested(o storage.Outcome) bool {
 	switch o.State {
 	case storage.Fetched, storage.Redirected:
 		return true
@@ -254,7 +254,7 @@ func checkOutput(t testing.TB, o Options) {
 	lines := outputLines(t, o.Archive.Dir)
 	for u, outcome := range stored(t, o.DataDir) {
 		want := 0
-		if asked(outcome) {
+		if requested(outcome) {
 			want = 1
 		}
 		got := lines[u]
@@ -297,7 +297,7 @@ func checkStates(t testing.TB, o Options, want map[string]storage.State) {
 }
 
 // checkPolite reports gaps at the server that are shorter than least, and pages
-// that were asked for before the robots.txt of their host. When a client went
+// that were requested before the robots.txt of their host. When a client went
 // away the server knows a little late; there the start of the request counts.
 func checkPolite(t testing.TB, log testweb.Log, least time.Duration) {
 	t.Helper()
@@ -310,12 +310,12 @@ func checkPolite(t testing.TB, log testweb.Log, least time.Duration) {
 		}
 	}
 	for _, q := range log.BeforeRobots() {
-		t.Errorf("%s%s was asked for before the robots.txt", q.Host, q.Path)
+		t.Errorf("%s%s was requested before the robots.txt", q.Host, q.Path)
 	}
 }
 
-// answered waits until the web is done with what it was asked. Requests that the
-// crawler broke off are among it, some of which the web may not even have read:
+// answered waits until the web is done with all requests. Requests that the
+// crawler broke off are among it, some , which the web may not even have read:
 // when it gets to them is out of the crawler's hands.
 func answered(t *testing.T, web *testweb.Web) {
 	t.Helper()

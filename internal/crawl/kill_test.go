@@ -14,7 +14,7 @@ import (
 )
 
 // chaos is a crawl whose process is killed at random moments. Its hosts have but a short delay to keep; cmd/amble has one that kills the real
-// program, with hosts that ask for more.
+// program, with hosts that request more.
 type chaos struct {
 	hosts, pages int
 	delay        time.Duration // as configured
@@ -29,16 +29,16 @@ func TestKillInHaste(t *testing.T) {
 	chaos{hosts: 8, pages: 150, delay: 5 * time.Millisecond, kills: 5, life: 400 * time.Millisecond}.run(t)
 }
 
-// TestKillBeforeRules: a host that was asked for its robots.txt by a process that was
-// killed is left alone for ten seconds, because it may have asked for as much.
+// TestKillBeforeRules: a host whose robots.txt was requested by a process that was
+// killed is left alone for ten seconds, because its robots.txt may demand as much.
 func TestKillBeforeRules(t *testing.T) {
 	t.Parallel()
-	asked := make(chan struct{}, 10)
-	routes := testweb.Routes{"/robots.txt": signal(asked, testweb.Slow(time.Hour, testweb.Robots("")))}
+	requested := make(chan struct{}, 10)
+	routes := testweb.Routes{"/robots.txt": signal(requested, testweb.Slow(time.Hour, testweb.Robots("")))}
 	web := startWeb(t, site("a.test", "", paths("/", 2), routes))
 	dir, o := newChild(t, web, 20*time.Millisecond)
 	child, done := startChild(t, dir)
-	<-asked
+	<-requested
 	if err := child.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestKillBeforeRules(t *testing.T) {
 	log := web.Requests()
 	checkPolite(t, log[1:], time.Second)
 	if gap := log[1].Start.Sub(killed); gap < 10*time.Second {
-		t.Errorf("%v after the kill the host was asked for %s", gap, log[1].Path)
+		t.Errorf("%v after the kill the host got a request for %s", gap, log[1].Path)
 	}
 	checkOutput(t, o)
 }
@@ -107,7 +107,7 @@ func (c chaos) run(t *testing.T) {
 			t.Errorf("%s is blamed for kills that came by chance", u)
 		}
 	}
-	t.Logf("%d kills, %d requests, asked for twice: %v", len(killed), len(log), log.Repeats())
+	t.Logf("%d kills, %d requests, requested twice: %v", len(killed), len(log), log.Repeats())
 }
 
 // sites are hosts whose pages link to the pages behind them, so that there is
@@ -133,19 +133,19 @@ func (c chaos) checkPages(t *testing.T, log testweb.Log) {
 	for i := range c.hosts {
 		for _, p := range append(paths("/p", c.pages-1), "/") {
 			if place := fmt.Sprintf("h%d.test%s", i, p); count[place] == 0 {
-				t.Errorf("%s was never asked for", place)
+				t.Errorf("%s was never requested", place)
 			}
 		}
 	}
 	for place := range count {
 		if strings.Contains(place, "/no/") {
-			t.Errorf("%s is disallowed and was asked for", place)
+			t.Errorf("%s is disallowed and was requested", place)
 		}
 	}
 }
 
-// checkRepeats: what was committed before a kill is not asked for after it; and
-// what its process asked for and did not commit stands in the ledger.
+// checkRepeats: what was committed before a kill is not requested after it; and
+// what its process requested and did not commit stands in the ledger.
 func checkRepeats(t *testing.T, web *testweb.Web, log testweb.Log, kill int, before time.Time, r remains) {
 	t.Helper()
 	uncommitted := make(map[string]map[string]bool)
@@ -153,7 +153,7 @@ func checkRepeats(t *testing.T, web *testweb.Web, log testweb.Log, kill int, bef
 		final := r.final[web.URL(q.Host, q.Path)]
 		switch {
 		case q.Start.After(r.at) && final:
-			t.Errorf("kill %d: %s%s was committed before it and asked for after it", kill, q.Host, q.Path)
+			t.Errorf("kill %d: %s%s was committed before it and requested after it", kill, q.Host, q.Path)
 		case q.Start.After(before) && q.Start.Before(r.at) && !final:
 			if uncommitted[q.Host] == nil {
 				uncommitted[q.Host] = make(map[string]bool)
@@ -163,7 +163,7 @@ func checkRepeats(t *testing.T, web *testweb.Web, log testweb.Log, kill int, bef
 	}
 	for host, pages := range uncommitted {
 		if len(pages) > r.open[host] {
-			t.Errorf("kill %d: %s was asked for %v without a commit; the ledger has %d such requests", kill, host, pages, r.open[host])
+			t.Errorf("kill %d: %s was requested %v without a commit; the ledger has %d such requests", kill, host, pages, r.open[host])
 		}
 	}
 }

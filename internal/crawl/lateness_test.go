@@ -17,7 +17,7 @@ import (
 )
 
 // BenchmarkLateness crawls many hosts with a delay and reports how long after the
-// instant at which politeness let a host be asked the server saw the request. It
+// instant at which politeness allowed a request the server saw the request. It
 // fails if one came early.
 func BenchmarkLateness(b *testing.B) {
 	for _, c := range []struct {

@@ -254,8 +254,8 @@ func TestSettingsOfferAgain(t *testing.T) {
 	checkNoMarks(t, o)
 }
 
-// TestSettingsForgiveRobots: an origin whose robots.txt could not be had because of a port that was not allowed is asked as soon as it is, and not
-// when the file would be asked for again.
+// TestSettingsForgiveRobots: an origin whose robots.txt could not be had because of a port that was not allowed is requested as soon as it is, and not
+// when the file would be requested again.
 func TestSettingsForgiveRobots(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, site("a.test", "", paths("/", 3), nil))

@@ -133,7 +133,7 @@ func TestChangeOfWorkers(t *testing.T) {
 	}
 }
 
-// URLs that are queued already are asked about when their turn comes.
+// URLs that are queued already are checked when their turn comes.
 func TestChangeOfTheScope(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, site("a.test", "", append(paths("/in/", 30), paths("/out/", 200)...), nil))

@@ -10,7 +10,7 @@ import (
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
-// after is an answer with a Retry-After that is a date, so long after it is asked for. Dates have whole seconds: it is rounded up.
+// after is a response with a Retry-After that is a date, so long after the request. Dates have whole seconds: it is rounded up.
 func after(status int, wait time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		date := time.Now().Add(wait + time.Second).Truncate(time.Second)
@@ -49,7 +49,7 @@ func TestRetryAfterForms(t *testing.T) {
 					}
 				}
 				if n := len(web.Requests().Path("/aa")); !held || n != 2 {
-					t.Errorf("/aa was asked for %d times", n)
+					t.Errorf("/aa was requested %d times", n)
 				}
 				checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
 				checkLogged(t, o.DataDir, web.Requests())
@@ -146,10 +146,10 @@ func TestRetriesKeepTheGap(t *testing.T) {
 				}
 			}
 			if failures != 2 || slow != c.slow {
-				t.Errorf("%d failures, of which %d slowed the host down, want 2 and %d: %+v", failures, slow, c.slow, log.Gaps())
+				t.Errorf("%d failures, , which %d slowed the host down, want 2 and %d: %+v", failures, slow, c.slow, log.Gaps())
 			}
 			if n := len(log.Path("/ab")); n != 3 {
-				t.Errorf("/ab was asked for %d times, want 3", n)
+				t.Errorf("/ab was requested %d times, want 3", n)
 			}
 		})
 	}
@@ -177,7 +177,7 @@ func TestStopsKeepTheGap(t *testing.T) {
 	log := web.Requests()
 	checkPolite(t, log, delay)
 	if n := len(log.Pages()); n != 5*7 {
-		t.Errorf("%d pages were asked for, want 35", n)
+		t.Errorf("%d pages were requested, want 35", n)
 	}
 	checkLogged(t, o.DataDir, log)
 }

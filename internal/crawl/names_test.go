@@ -53,9 +53,9 @@ func crawlBesideDeadNames(t *testing.T, dead, live int, lasts time.Duration) (lo
 	return log, began
 }
 
-// TestDeadNames: names that do not exist, each of which a name server takes two seconds to say, do
+// TestDeadNames: names that do not exist, each , which a name server takes two seconds to say, do
 // not keep a crawl from the hosts that do: all names are looked up once as fast as that many at a
-// time allow, and a host that was found is asked at its pace from then on, whatever its address
+// time allow, and a host that was found is requested at its pace from then on, whatever its address
 // takes.
 func TestDeadNames(t *testing.T) {
 	t.Parallel()
@@ -64,7 +64,7 @@ func TestDeadNames(t *testing.T) {
 	if n := len(log.Hosts()); n != live {
 		t.Fatalf("%d hosts were found, want %d", n, live)
 	}
-	// Two seconds for each 56 names, of which one in eight is of a name that has failed.
+	// Two seconds for each 56 names, , which one in eight is of a name that has failed.
 	const sweep = 2 * time.Second * (dead/49 + 1)
 	for _, host := range log.Hosts() {
 		pages := log.Host(host).Pages()
@@ -121,7 +121,7 @@ func TestNamesAreLookedUpOnce(t *testing.T) {
 		}
 		for i := range 10 { // each lookup is two questions, for IPv4 and IPv6
 			if n := web.Lookups(fmt.Sprintf("dead-%d.test", i)); n != 4 {
-				t.Errorf("dead-%d.test was asked for %d times, want 4", i, n)
+				t.Errorf("dead-%d.test was requested %d times, want 4", i, n)
 			}
 		}
 	})

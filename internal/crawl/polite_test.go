@@ -43,14 +43,14 @@ func TestGaps(t *testing.T) {
 			crawl(t, o, web.URL("a.test", "/"))
 			checkPolite(t, web.Requests(), c.least)
 			if r := web.Requests().Repeats(); len(r) > 0 {
-				t.Errorf("asked for more than once: %v", r)
+				t.Errorf("requested more than once: %v", r)
 			}
 			checkOutput(t, o)
 		})
 	}
 }
 
-// TestRequestsSideBySide: without any delay a host is asked by as many requests at
+// TestRequestsSideBySide: without any delay a host is requested by as many requests at
 // a time as allowed, and by no more. The first answers wait until so many requests are there, however slow the machine.
 func TestRequestsSideBySide(t *testing.T) {
 	t.Parallel()
@@ -82,7 +82,7 @@ func TestRequestsSideBySide(t *testing.T) {
 }
 
 // TestRetryAfter: 429 and 503 with Retry-After hold the whole host for so long, and
-// the URL is asked for again. Where there are several, the longest counts.
+// the URL is requested again. Where there are several, the longest counts.
 func TestRetryAfter(t *testing.T) {
 	for _, status := range []int{429, 503} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestRetryAfter(t *testing.T) {
 				}
 			}
 			if n := len(log.Path("/aa")); n != 2 {
-				t.Errorf("/aa was asked for %d times, want 2", n)
+				t.Errorf("/aa was requested %d times, want 2", n)
 			}
 			checkStates(t, o, map[string]storage.State{"a.test/": storage.Fetched, "a.test/aa": storage.Fetched,
 				"a.test/ab": storage.Fetched, "a.test/ac": storage.Fetched, "a.test/ad": storage.Fetched})
@@ -137,7 +137,7 @@ func TestBackOff(t *testing.T) {
 		t.Errorf("busy.test after its 429: %d requests, the last for %s", len(last), last[len(last)-1].Path)
 	}
 	if last := log.Host("down.test"); last[len(last)-1].Path != "/ac" {
-		t.Errorf("down.test was asked for %s after its third failure", last[len(last)-1].Path)
+		t.Errorf("down.test got a request for %s after its third failure", last[len(last)-1].Path)
 	}
 	// Each failure in a row doubles the delay, from half a second on.
 	gaps := log.Host("down.test").Gaps()
@@ -175,7 +175,7 @@ func TestSharedAddress(t *testing.T) {
 			t.Errorf("%d requests at a time reached the address, want 2", n)
 		}
 		if n := len(web.Requests().Pages()); n != 6*5 {
-			t.Errorf("%d pages were asked for, want 30", n)
+			t.Errorf("%d pages were requested, want 30", n)
 		}
 	})
 	t.Run("ip_delay", func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestSharedAddress(t *testing.T) {
 			t.Errorf("%v between %s%s and %s%s", g.Length, g.Before.Host, g.Before.Path, g.After.Host, g.After.Path)
 		}
 		if n := len(web.Requests().Pages()); n != 6*5 {
-			t.Errorf("%d pages were asked for, want 30", n)
+			t.Errorf("%d pages were requested, want 30", n)
 		}
 	})
 }
@@ -205,7 +205,7 @@ func seedsOf(web *testweb.Web, hosts []string) (seeds []string) {
 	return seeds
 }
 
-// TestHostMoves: a host that moves to another address is asked there, at the pace
+// TestHostMoves: a host that moves to another address is requested there, at the pace
 // of that address.
 func TestHostMoves(t *testing.T) {
 	t.Parallel()
@@ -217,9 +217,9 @@ func TestHostMoves(t *testing.T) {
 	crawl(t, o, web.URL("a.test", "/"), web.URL("a.test", "/new"))
 	got := web.Requests().Path("/new")
 	if len(got) != 1 || got[0].Address != web.Address("b.test").String() {
-		t.Errorf("/new was asked for like this: %+v", got)
+		t.Errorf("/new was requested like this: %+v", got)
 	}
 	if addresses := web.Requests().Addresses(); !slices.Contains(addresses, web.Address("a.test").String()) {
-		t.Errorf("addresses asked: %v", addresses)
+		t.Errorf("addresses requested: %v", addresses)
 	}
 }

@@ -97,7 +97,7 @@ func TestSweepMarkOfASecond(t *testing.T) {
 }
 
 // TestSecondRecheckReadsTooEarly: a second recheck that reads the denied URLs before what the first
-// found is on disk must not ask for them once more.
+// found is on disk must not request them once more.
 func TestSecondRecheckReadsTooEarly(t *testing.T) {
 	s, err := storage.Open(t.TempDir(), storage.Options{NoSync: true})
 	if err != nil {

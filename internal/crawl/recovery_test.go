@@ -23,7 +23,7 @@ func TestRetryAfterWithoutACommit(t *testing.T) {
 	ledger, err := os.ReadFile(filepath.Join(o.DataDir, storage.LedgerName))
 	lines := bytes.Count(ledger, []byte(" a.test 1000\n")) + bytes.Count(ledger, []byte(" a.test 1001\n")) // rounded up
 	if err != nil || lines != 1 {
-		t.Errorf("the ledger does not say that a.test asked for a second: %q (%v)", ledger, err)
+		t.Errorf("the ledger does not say that a.test requested a second: %q (%v)", ledger, err)
 	}
 
 	time.Sleep(time.Until(lastOf(web).Add(1100 * time.Millisecond))) // it is over

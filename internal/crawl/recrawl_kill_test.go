@@ -19,8 +19,8 @@ func TestKillKeepsTheSchedule(t *testing.T) {
 	killRenewals(t, 6)
 }
 
-// killRenewals kills a daemon that renews pages at random moments. What the next process finds on disk is the schedule that it keeps: a page is asked for when
-// it is due by that and no sooner, and a page that was not asked for is due when it was.
+// killRenewals kills a daemon that renews pages at random moments. What the next process finds on disk is the schedule that it keeps: a page is requested when
+// it is due by that and no sooner, and a page that was not requested is due when it was.
 func killRenewals(t *testing.T, kills int) {
 	const hosts, each = 3, 20
 	web := startWeb(t, renewedSites(hosts, each)...)
@@ -33,10 +33,10 @@ func killRenewals(t *testing.T, kills int) {
 		Resolver: web.ResolverAddr(), Delay: 2 * time.Millisecond, Seeds: seedsOf(web, web.Sites()),
 		Formats: []string{archive.FormatNone}, Compress: archive.CompressNone, Renew: &o,
 	})
-	before, renewed, kept := map[string]storage.Outcome{}, 0, 0
-	for kill := 0; kill < kills || renewed < hosts*each || kept < hosts*each; kill++ {
+	before, recrawled, kept := map[string]storage.Outcome{}, 0, 0
+	for kill := 0; kill < kills || recrawled < hosts*each || kept < hosts*each; kill++ {
 		if kill == kills+30 {
-			t.Fatalf("after %d kills %d renewals were made, and %d pages not due were left alone", kill, renewed, kept)
+			t.Fatalf("after %d kills %d recrawls were made, and %d pages not due were left alone", kill, recrawled, kept)
 		}
 		began := time.Now()
 		child, done := startChild(t, dir)
@@ -53,20 +53,20 @@ func killRenewals(t *testing.T, kills int) {
 		first := firstAsked(web, began)
 		after := stored(t, options.DataDir)
 		for u, was := range before {
-			asked, is := first[u], after[u]
+			requested, is := first[u], after[u]
 			if was.State != storage.Fetched {
 				continue
 			}
-			if !asked.IsZero() && asked.Before(was.Due) {
-				t.Errorf("kill %d: %s was due at %v and asked for %v before that", kill, u, was.Due, was.Due.Sub(asked))
+			if !requested.IsZero() && requested.Before(was.Due) {
+				t.Errorf("kill %d: %s was due at %v and requested %v before that", kill, u, was.Due, was.Due.Sub(requested))
 			}
 			switch {
 			case !is.At.Equal(was.At):
-				if renewed++; asked.IsZero() || is.At.Before(was.Due) {
-					t.Errorf("kill %d: %s was asked for at %v; on disk is %+v after %+v", kill, u, asked, is, was)
+				if recrawled++; requested.IsZero() || is.At.Before(was.Due) {
+					t.Errorf("kill %d: %s was requested at %v; on disk is %+v after %+v", kill, u, requested, is, was)
 				}
 			case is != was:
-				t.Errorf("kill %d: %s was not asked for; on disk is %+v, was %+v", kill, u, is, was)
+				t.Errorf("kill %d: %s was not requested; on disk is %+v, was %+v", kill, u, is, was)
 			case is.Due.After(began):
 				kept++
 			}
@@ -75,10 +75,10 @@ func killRenewals(t *testing.T, kills int) {
 	}
 	checkPlan(t, options, before)
 	checkPolite(t, web.Requests(), 2*time.Millisecond)
-	t.Logf("%d renewals on disk before a kill, %d times a page was left alone over one", renewed, kept)
+	t.Logf("%d recrawls on disk before a kill, %d times a page was left alone over one", recrawled, kept)
 }
 
-// renewedSites are hosts with pages that are renewed all the time, and as many that are not renewed within the test.
+// renewedSites are hosts with pages that are recrawled all the time, and as many that are not recrawled within the test.
 func renewedSites(hosts, each int) (sites []testweb.Site) {
 	for host := range hosts {
 		sites = append(sites, site(fmt.Sprintf("h%d.test", host), "", append(paths("/busy", each), paths("/calm", each)...), nil))
@@ -86,7 +86,7 @@ func renewedSites(hosts, each int) (sites []testweb.Site) {
 	return sites
 }
 
-// firstAsked is when each page was asked for first since an instant, by URL.
+// firstAsked is when each page was requested first since an instant, by URL.
 func firstAsked(web *testweb.Web, since time.Time) map[string]time.Time {
 	first := map[string]time.Time{}
 	for _, q := range web.Requests().Pages() {
@@ -113,6 +113,6 @@ func checkPlan(t *testing.T, o Options, all map[string]storage.Outcome) {
 		}
 	}
 	if e.plan.Pages() != planned {
-		t.Errorf("%d pages are on the plan, %d on disk have a renewal to come", e.plan.Pages(), planned)
+		t.Errorf("%d pages are on the plan, %d on disk have a recrawl to come", e.plan.Pages(), planned)
 	}
 }

@@ -65,8 +65,8 @@ func (p *tickingPage) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 // The sped-up web: a day of a page that changes every three weeks is about a second. internal/simulate has the same set-up in virtual time.
 const (
 	spedHosts, spedPages = 4, 240
-	spedBudget           = 16 * 24 * 60 * 60 // renewals a day: 16 a second
-	spedWarmUp           = 150 * time.Second // a minute until the first renewals, and some visits of each page until its rate is known
+	spedBudget           = 16 * 24 * 60 * 60 // recrawls a day: 16 a second
+	spedWarmUp           = 150 * time.Second // a minute until the first recrawls, and some visits of each page until its rate is known
 	spedLength           = 390 * time.Second
 )
 

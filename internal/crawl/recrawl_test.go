@@ -91,7 +91,7 @@ func outcomes(t *testing.T, dir string) map[string]storage.Outcome {
 	return all
 }
 
-// TestRenewals: pages are asked for again, with what they said to be the same by, and what each visit finds is remembered.
+// TestRenewals: pages are requested again, with what they said to be the same by, and what each visit finds is remembered.
 func TestRenewals(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, changingSite())
@@ -155,7 +155,7 @@ func TestRestartKeepsTheSchedule(t *testing.T) {
 		before = outcomes(t, o.DataDir)
 	}
 	if n := planned(before); n != 6 || len(before) != 6 {
-		t.Fatalf("%d of %d pages have a renewal to come, want 6: %+v", n, len(before), before)
+		t.Fatalf("%d of %d pages have a recrawl to come, want 6: %+v", n, len(before), before)
 	}
 	e, err := Open(o, testLog(t))
 	if err != nil {
@@ -234,7 +234,7 @@ func TestNotice(t *testing.T) {
 
 // TestGonePagesAreLookedForWhenListed: a page that was not there once is looked for as soon as its
 // sitemap gives reason to, not after a day whatever that says: one that a sitemap names for the
-// first time after it was asked for, and one that is said to change every hour.
+// first time after it was requested, and one that is said to change every hour.
 func TestGonePagesAreLookedForWhenListed(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{}, func(t *testing.T, network *memnet.Network) {
@@ -291,7 +291,7 @@ func TestGonePagesAreLookedForWhenListed(t *testing.T) {
 			"/away":     {0, 6, 9},
 		} {
 			if got, _ := visits.Load(path); fmt.Sprint(got) != fmt.Sprint(want) {
-				t.Errorf("%s was asked for in the hours %v, want %v", path, got, want)
+				t.Errorf("%s was requested in the hours %v, want %v", path, got, want)
 			}
 		}
 	})

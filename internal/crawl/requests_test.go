@@ -90,7 +90,7 @@ func TestRequestLog(t *testing.T) {
 			delay, why = 20*time.Millisecond, politeness.ReasonDelay
 		}
 		if place == "a.test/aa" && r.Status == 503 && r.RetryAfter != time.Second {
-			t.Errorf("%s asked for %v", place, r.RetryAfter)
+			t.Errorf("%s requested %v", place, r.RetryAfter)
 		}
 		if r.DelayReason == politeness.ReasonErrors {
 			delay, why = r.Delay, r.DelayReason
@@ -142,13 +142,13 @@ func TestRequestLogFailures(t *testing.T) {
 // marked, even if a process between them was killed too. What ended and was committed is neither.
 func TestRequestLogAfterKill(t *testing.T) {
 	t.Parallel()
-	asked := make(chan struct{}, 10)
+	requested := make(chan struct{}, 10)
 	slow := testweb.Slow(time.Hour, testweb.Page("slow"))
 	const rules = "User-agent: *\nAllow: /slow\nCrawl-delay: 1\n"
-	web := startWeb(t, site("a.test", rules, []string{"/first", "/slow"}, testweb.Routes{"/slow": signal(asked, slow)}))
+	web := startWeb(t, site("a.test", rules, []string{"/first", "/slow"}, testweb.Routes{"/slow": signal(requested, slow)}))
 	dir, o := newChild(t, web, 20*time.Millisecond)
 	child, done := startChild(t, dir)
-	<-asked
+	<-requested
 	time.Sleep(200 * time.Millisecond) // what ended before is committed
 	if err := child.Process.Kill(); err != nil {
 		t.Fatal(err)

@@ -91,7 +91,7 @@ func TestRunWithoutSeeds(t *testing.T) {
 		}
 	}
 	if n := len(web.Requests().Pages()); n != 41 {
-		t.Errorf("%d pages were asked for, want 41", n)
+		t.Errorf("%d pages were requested, want 41", n)
 	}
 }
 
@@ -102,14 +102,14 @@ func TestNewSeed(t *testing.T) {
 	o := testOptions(t, web)
 	crawl(t, o, web.URL("a.test", "/"))
 	if n := len(web.Requests().Host("b.test")); n != 0 {
-		t.Errorf("b.test was asked %d times before it was a seed", n)
+		t.Errorf("b.test was requested %d times before it was a seed", n)
 	}
 	crawl(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
 	if n := len(web.Requests().Host("b.test").Pages()); n != 19 {
-		t.Errorf("b.test: %d pages were asked for, want 19", n)
+		t.Errorf("b.test: %d pages were requested, want 19", n)
 	}
 	if again := web.Requests().Repeats(); len(again) > 0 {
-		t.Errorf("asked for more than once: %v", again)
+		t.Errorf("requested more than once: %v", again)
 	}
 }
 
@@ -127,7 +127,7 @@ func TestScopeChanges(t *testing.T) {
 	crawl(t, o, web.URL("a.test", "/"))
 	for _, q := range web.Requests()[before:] {
 		if q.Path[:2] == "/d" {
-			t.Errorf("%s was asked for after it was excluded", q.Path)
+			t.Errorf("%s was requested after it was excluded", q.Path)
 		}
 	}
 	excluded := 0
@@ -163,13 +163,13 @@ func TestSeedRedirects(t *testing.T) {
 	crawl(t, o)
 	log := web.Requests()
 	if n := len(log.Host("foreign.test")); n != 0 {
-		t.Errorf("foreign.test was asked %d times", n)
+		t.Errorf("foreign.test was requested %d times", n)
 	}
 	if got := log.Host("home.test").Pages().CountByPath(); len(got) != 22 {
-		t.Errorf("home.test: %d pages were asked for, want 22: %v", len(got), slices.Sorted(maps.Keys(got)))
+		t.Errorf("home.test: %d pages were requested, want 22: %v", len(got), slices.Sorted(maps.Keys(got)))
 	}
 	if got := log.Host("short.test").Path("/more"); len(got) != 1 {
-		t.Errorf("the seed's own host was asked for /more %d times", len(got))
+		t.Errorf("the seed's own host was requested /more %d times", len(got))
 	}
 	checkPolite(t, log, o.Frontier.Politeness.Delay)
 	checkOutput(t, o)

@@ -63,14 +63,14 @@ func TestRetryOfARunningCrawl(t *testing.T) {
 	}
 	eventually(t, "they are fetched", func() bool { n := e.Status().URLs; return n["fetched"] == 22 && n["failed"] == 2 && n["denied"] == 1 })
 	stop()
-	asked := pagesOf(web, "a.test")
+	requested := pagesOf(web, "a.test")
 	for _, path := range gone {
-		if asked[path] != 2 {
-			t.Errorf("%s was requested %d times, want 2", path, asked[path])
+		if requested[path] != 2 {
+			t.Errorf("%s was requested %d times, want 2", path, requested[path])
 		}
 	}
-	if asked["/no/1"] != 0 || asked["/other"] != 1 || asked["/fine"] != 1 || pagesOf(web, "b.test")["/"] != 1 {
-		t.Errorf("requests: %v", asked)
+	if requested["/no/1"] != 0 || requested["/other"] != 1 || requested["/fine"] != 1 || pagesOf(web, "b.test")["/"] != 1 {
+		t.Errorf("requests: %v", requested)
 	}
 	checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
 	if _, err := e.Retry(ctx, s, noProgress); !errors.Is(err, ErrNotRunning) {
@@ -121,14 +121,14 @@ func TestRetryGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	crawl(t, o)
-	asked := pagesOf(web, "a.test")
+	requested := pagesOf(web, "a.test")
 	for i := range all {
 		path, want := fmt.Sprintf("/%d", i), 0
 		if i >= from {
 			want = 1
 		}
-		if asked[path] != want {
-			t.Fatalf("%s was requested %d times, want %d", path, asked[path], want)
+		if requested[path] != want {
+			t.Fatalf("%s was requested %d times, want %d", path, requested[path], want)
 		}
 	}
 	checkNoMarks(t, o, markRetry)
@@ -187,9 +187,9 @@ func TestRetrierDies(t *testing.T) {
 				if left == 1 && !after { // nothing of it was on disk
 					want = 0
 				}
-				asked := pagesOf(web, "a.test")
+				requested := pagesOf(web, "a.test")
 				for i := range all {
-					if n := asked[fmt.Sprintf("/%d", i)]; n != want {
+					if n := requested[fmt.Sprintf("/%d", i)]; n != want {
 						t.Fatalf("/%d was requested %d times, want %d", i, n, want)
 					}
 				}

@@ -154,7 +154,7 @@ func (v *visits) crawl() (testweb.Log, Summary) {
 	return v.web.Requests()[before:], sum
 }
 
-// want compares a visit with what it should have asked for, in order.
+// want compares a visit with what it should have requested, in order.
 func (v *visits) want(what string, log testweb.Log, paths ...string) {
 	v.t.Helper()
 	var got []string
@@ -162,7 +162,7 @@ func (v *visits) want(what string, log testweb.Log, paths ...string) {
 		got = append(got, q.Path)
 	}
 	if !slices.Equal(got, paths) {
-		v.t.Errorf("%s: visit %d asked for %q, want %q", what, v.n, got, paths)
+		v.t.Errorf("%s: visit %d requested %q, want %q", what, v.n, got, paths)
 	}
 }
 
@@ -205,8 +205,8 @@ func TestRobotsAcrossRestarts(t *testing.T) {
 	v.o.GiveUpAfter = 5 * time.Second
 	letPass(t, v.o.DataDir, 2*time.Hour)
 	log, _ = v.crawl()
-	if got := pagesAsked(log); robotsAsked(log) != 1 || !slices.Equal(got, []string{"/open/7", "/private/2", "/private/3", "/private/4", "/private/5", "/private/6", "/private/7"}) {
-		t.Errorf("mended and changed: asked for %q", got)
+	if got := pagesAsked(log); robotsRequests(log) != 1 || !slices.Equal(got, []string{"/open/7", "/private/2", "/private/3", "/private/4", "/private/5", "/private/6", "/private/7"}) {
+		t.Errorf("mended and changed: requested %q", got)
 	}
 }
 
@@ -219,8 +219,8 @@ func TestRobotsHistory(t *testing.T) {
 	} {
 		v.robots.set(answer)
 		log, _ := v.crawl()
-		if robotsAsked(log) != 1 {
-			t.Fatalf("visit %d asked %d times for robots.txt", v.n, robotsAsked(log))
+		if robotsRequests(log) != 1 {
+			t.Fatalf("visit %d requested %d times for robots.txt", v.n, robotsRequests(log))
 		}
 		letPass(t, v.o.DataDir, 25*time.Hour)
 	}
@@ -265,7 +265,7 @@ func TestRobotsRevalidated(t *testing.T) {
 		t.Errorf("validators of one URL were sent to another: %+v", q)
 	}
 	if q := log[1]; q.IfNoneMatch != `"one"` || q.IfModifiedSince != "Mon, 02 Mar 2026 10:00:00 GMT" || q.Status != 304 {
-		t.Errorf("asked again without the validators: %+v", q)
+		t.Errorf("requested again without the validators: %+v", q)
 	}
 
 	letPass(t, v.o.DataDir, 30*time.Minute)
@@ -281,7 +281,7 @@ func TestRobotsRevalidated(t *testing.T) {
 	letPass(t, v.o.DataDir, time.Hour)
 	log, _ = v.crawl()
 	if got := pagesAsked(log.Host(v.host)); !slices.Equal(got, []string{"/private/1", "/private/2", "/private/3", "/private/4", "/private/5"}) {
-		t.Errorf("a changed file: asked for %q", got)
+		t.Errorf("a changed file: requested %q", got)
 	}
 	if q := log[1]; q.Status != 200 || q.IfNoneMatch != `"one"` {
 		t.Errorf("a changed file came as %+v", q)
@@ -298,7 +298,7 @@ func shortLived(t *testing.T, web *testweb.Web, lifetime time.Duration) Options 
 }
 
 // TestRobotsAskedOnceALifetime crawls for several lifetimes of robots.txt: it is
-// asked again, with its validators, once in each.
+// requested again, with its validators, once in each.
 func TestRobotsAskedOnceALifetime(t *testing.T) {
 	t.Parallel()
 	const lifetime = 400 * time.Millisecond
@@ -321,26 +321,26 @@ func TestRobotsAskedOnceALifetime(t *testing.T) {
 	log := web.Requests()
 	files := log.Path("/robots.txt")
 	if len(files) < 2 {
-		t.Fatalf("robots.txt was asked for %d times, want several", len(files))
+		t.Fatalf("robots.txt was requested %d times, want several", len(files))
 	}
 	if short := files.ShortGaps(lifetime * 8 / 10); len(short) > 0 {
-		t.Errorf("robots.txt was asked again after %v of %v", short[0].Length, lifetime)
+		t.Errorf("robots.txt was requested again after %v of %v", short[0].Length, lifetime)
 	}
 	for _, q := range files[1:] {
 		if q.IfNoneMatch != `"one"` || q.Status != 304 {
-			t.Errorf("asked again without the validators: %+v", q)
+			t.Errorf("requested again without the validators: %+v", q)
 		}
 	}
 	if got := pagesAsked(log); len(got) != 30 || len(log.Repeats()) > 0 || got[0][:6] != "/open/" || got[29][:6] != "/open/" {
-		t.Errorf("asked for %q", got)
+		t.Errorf("requested %q", got)
 	}
 	if early := log.BeforeRobots(); len(early) > 0 {
-		t.Errorf("%s was asked before robots.txt was read", early[0].Path)
+		t.Errorf("%s was requested before robots.txt was read", early[0].Path)
 	}
 }
 
 // TestRobotsClosedSite crawls a site that closes itself to all crawlers and
-// opens later, and one that never does. Neither is asked for anything but
+// opens later, and one that never does. Neither is requested anything but
 // robots.txt while closed, and that once a lifetime; and the crawl ends, though
 // lifetimes are shorter than the time after which it gives up. A fourth site
 // keeps the crawl busy for some lifetimes.
@@ -370,10 +370,10 @@ func testRobotsClosedSite(t *testing.T, network *memnet.Network) {
 	for _, host := range []string{"opens.test", "closed.test", "forbidden.test"} {
 		files := web.Requests().Host(host).Path("/robots.txt")
 		if len(files) < 3 {
-			t.Errorf("%s was asked for robots.txt %d times, want 3 at least", host, len(files))
+			t.Errorf("%s was requested robots.txt %d times, want 3 at least", host, len(files))
 		}
 		if short := files.ShortGaps(lifetime * 8 / 10); len(short) > 0 {
-			t.Errorf("%s was asked for robots.txt again after %v of %v", host, short[0].Length, lifetime)
+			t.Errorf("%s was requested robots.txt again after %v of %v", host, short[0].Length, lifetime)
 		}
 	}
 	log := web.Requests().Host("opens.test")

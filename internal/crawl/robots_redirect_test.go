@@ -24,7 +24,7 @@ func TestRobotsRedirects(t *testing.T) {
 		}
 		return testweb.Site{Host: host, Handler: routes}
 	}
-	// other.test lets everything of its own be asked.
+	// other.test lets everything of its own be requested.
 	other := testweb.Routes{
 		"/rules.txt": rules, "/gone": testweb.Status(404), "/broken": encodedRobots("gzip", []byte("no")),
 		"/back":   to("//loop.test/robots.txt"),
@@ -63,24 +63,24 @@ func TestRobotsRedirects(t *testing.T) {
 	log := web.Requests()
 	for _, path := range reachesAll.pages() {
 		if len(log.Host("other.test").Path(path)) != 1 {
-			t.Errorf("other.test was not asked for %s once", path)
+			t.Errorf("other.test was not requested %s once", path)
 		}
 	}
 	total := 0
 	for _, c := range cases {
 		checkRedirected(t, web, c.host+".test", c.want)
 		total += c.elsew
-		files := robotsAsked(log.Host(c.host + ".test"))
+		files := robotsRequests(log.Host(c.host + ".test"))
 		if want := map[bool]int{false: 1, true: 3}[c.host == "loop"]; files != want {
-			t.Errorf("%s was asked for robots.txt %d times, want %d", c.host, files, want)
+			t.Errorf("%s was requested robots.txt %d times, want %d", c.host, files, want)
 		}
 	}
 	for _, host := range []string{"to-broken.test", "no-such-host.test"} {
 		checkPostponed(t, sum, host, "robots.txt: unreachable")
 	}
-	asked := len(log.Host("other.test")) - 1 - len(reachesAll.pages())
-	if asked != total {
-		t.Errorf("other.test served %d requests of redirects, want %d", asked, total)
+	requested := len(log.Host("other.test")) - 1 - len(reachesAll.pages())
+	if requested != total {
+		t.Errorf("other.test served %d requests of redirects, want %d", requested, total)
 	}
 	if n := len(log.Path("/beyond/5")); n != 0 {
 		t.Errorf("a sixth redirect was followed")
@@ -102,12 +102,12 @@ func checkRedirected(t *testing.T, web *testweb.Web, host string, want reach) {
 		t.Errorf("%s saw requests for %q, want %q", host, got, want.pages())
 	}
 	if early := log.BeforeRobots(); len(early) > 0 {
-		t.Errorf("%s was asked for %s before its robots.txt was read", host, early[0].Path)
+		t.Errorf("%s was requested %s before its robots.txt was read", host, early[0].Path)
 	}
 }
 
 // TestRobotsRedirectChain follows a robots.txt through five redirects over five
-// hosts, each of which is crawled at the same time and asks for a delay of its
+// hosts, each , which is crawled at the same time and requests a delay of its
 // own. The rules at the end bind the site where the chain began and no other,
 // and the hops are as polite to their hosts as all other requests.
 func TestRobotsRedirectChain(t *testing.T) {
@@ -147,11 +147,11 @@ func TestRobotsRedirectChain(t *testing.T) {
 		known := host.Path("/robots.txt")[0]
 		paced := host.Filter(func(q testweb.Request) bool { return !q.Start.Before(known.Start) })
 		if short := paced.ShortGaps(delay(i)); len(short) > 0 {
-			t.Errorf("%s asks for %v: %s came %v after %s", hop(i), delay(i), short[0].After.Path, short[0].Length, short[0].Before.Path)
+			t.Errorf("%s requests %v: %s came %v after %s", hop(i), delay(i), short[0].After.Path, short[0].Length, short[0].Before.Path)
 		}
 	}
 	if first := log.Host("start.test").Pages()[0]; first.Start.Before(last.End) {
-		t.Errorf("start.test was asked for %s before the end of the chain", first.Path)
+		t.Errorf("start.test was requested %s before the end of the chain", first.Path)
 	}
 }
 
@@ -186,16 +186,16 @@ func TestRobotsRedirectToOtherPort(t *testing.T) {
 	if got := pagesAsked(b.Requests()); !slices.Equal(got, []string{"/", "/private/1", "/rules.txt"}) {
 		t.Errorf("the second port saw requests for %q", got)
 	}
-	if robotsAsked(a.Requests()) != 1 || robotsAsked(b.Requests()) != 1 {
-		t.Errorf("robots.txt was asked for %d and %d times", robotsAsked(a.Requests()), robotsAsked(b.Requests()))
+	if robotsRequests(a.Requests()) != 1 || robotsRequests(b.Requests()) != 1 {
+		t.Errorf("robots.txt was requested %d and %d times", robotsRequests(a.Requests()), robotsRequests(b.Requests()))
 	}
 	log := together(a, b)
 	if short := log.ShortGaps(delay); len(short) > 0 || log.MaxInFlight() > 1 {
-		t.Errorf("two ports of one host were asked %d times within %v", len(short), delay)
+		t.Errorf("two ports of one host were requested %d times within %v", len(short), delay)
 	}
 	rules, page := b.Requests().Path("/rules.txt")[0], a.Requests().Pages()[0]
 	if page.Start.Before(rules.End) {
-		t.Errorf("%s was asked before the rules had come", page.Path)
+		t.Errorf("%s was requested before the rules had come", page.Path)
 	}
 }
 

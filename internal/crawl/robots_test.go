@@ -24,16 +24,16 @@ import (
 // closePrivate is the robots.txt of most tests. Its second line decides.
 const closePrivate = "User-agent: *\nDisallow: /private/\n"
 
-// reach says how much of a robotsSite a polite crawler asks for.
+// reach says how much of a robotsSite a polite crawler requests.
 type reach uint8
 
 const (
 	reachesAll  reach = iota // everything is allowed
 	reachesOpen              // /private/ is denied
-	reachesNone              // nothing but robots.txt may be asked
+	reachesNone              // nothing but robots.txt may be requested
 )
 
-// pages are the pages of a robotsSite that are asked for, sorted.
+// pages are the pages of a robotsSite that are requested, sorted.
 func (r reach) pages() []string {
 	switch r {
 	case reachesAll:
@@ -109,8 +109,8 @@ func pagesAsked(log testweb.Log) []string {
 	return slices.Compact(paths)
 }
 
-// robotsAsked is how often the log asks for /robots.txt.
-func robotsAsked(log testweb.Log) int { return len(log.Path("/robots.txt")) }
+// robotsRequests is how often the log requests /robots.txt.
+func robotsRequests(log testweb.Log) int { return len(log.Path("/robots.txt")) }
 
 // checkReach compares what a host saw with what it should have seen.
 func checkReach(t *testing.T, web *testweb.Web, host string, want reach) {
@@ -120,11 +120,11 @@ func checkReach(t *testing.T, web *testweb.Web, host string, want reach) {
 		t.Errorf("%s saw requests for %q, want %q", host, got, want.pages())
 	}
 	if early := log.BeforeRobots(); len(early) > 0 {
-		t.Errorf("%s was asked for %s before its robots.txt was read", host, early[0].Path)
+		t.Errorf("%s was requested %s before its robots.txt was read", host, early[0].Path)
 	}
 }
 
-// checkPostponed expects a host among those that could not be asked, with the
+// checkPostponed expects a host among those that could not be requested, with the
 // reason given.
 func checkPostponed(t *testing.T, sum Summary, host, reason string) {
 	t.Helper()
@@ -206,7 +206,7 @@ func longRobots() (text string, line int) {
 }
 
 // TestRobotsAnswers crawls a site for each kind of answer to /robots.txt that
-// settles what is allowed. Each must have been asked for it exactly once.
+// settles what is allowed. Each must have been requested it exactly once.
 func TestRobotsAnswers(t *testing.T) {
 	t.Parallel()
 	text := testweb.Robots
@@ -261,8 +261,8 @@ func TestRobotsAnswers(t *testing.T) {
 	for _, c := range cases {
 		host := c.host + ".test"
 		checkReach(t, web, host, c.want)
-		if n := robotsAsked(web.Requests().Host(host)); n != 1 {
-			t.Errorf("%s was asked for robots.txt %d times, want once", host, n)
+		if n := robotsRequests(web.Requests().Host(host)); n != 1 {
+			t.Errorf("%s was requested robots.txt %d times, want once", host, n)
 		}
 		got := robotsOutcomes(t, o.DataDir, web.URL(host, "/open/1"), web.URL(host, "/private/1"))
 		if got[0].State != storage.Fetched {
@@ -292,8 +292,8 @@ func TestRobotsForbidden(t *testing.T) {
 	for _, host := range []string{"status-401.test", "status-403.test"} {
 		checkReach(t, web, host, reachesNone)
 		checkPostponed(t, sum, host, "robots.txt: forbidden")
-		if n := robotsAsked(web.Requests().Host(host)); n != 1 {
-			t.Errorf("%s was asked for robots.txt %d times, want once", host, n)
+		if n := robotsRequests(web.Requests().Host(host)); n != 1 {
+			t.Errorf("%s was requested robots.txt %d times, want once", host, n)
 		}
 	}
 	checkReach(t, web, "status-404.test", reachesAll)
@@ -338,7 +338,7 @@ func TestRobotsBomb(t *testing.T) {
 
 // TestRobotsOneFlight gives a crawler that may have many requests in flight to
 // a host a hundred URLs of each of three hosts, whose robots.txt take their
-// time. One request for robots.txt must be made, and no page asked before it ends.
+// time. One request for robots.txt must be made, and no page requested before it ends.
 func TestRobotsOneFlight(t *testing.T) {
 	t.Parallel()
 	const urls = 100
@@ -365,11 +365,11 @@ func TestRobotsOneFlight(t *testing.T) {
 	crawlOnce(t, o, seeds...)
 	for _, host := range web.Sites() {
 		log := web.Requests().Host(host)
-		if n := robotsAsked(log); n != 1 {
-			t.Errorf("%s was asked for robots.txt %d times, want once", host, n)
+		if n := robotsRequests(log); n != 1 {
+			t.Errorf("%s was requested robots.txt %d times, want once", host, n)
 		}
 		if early := log.BeforeRobots(); len(early) > 0 {
-			t.Errorf("%d pages of %s were asked before its robots.txt was read", len(early), host)
+			t.Errorf("%d pages of %s were requested before its robots.txt was read", len(early), host)
 		}
 		pages := pagesAsked(log)
 		private := slices.ContainsFunc(pages, func(p string) bool { return strings.HasPrefix(p, "/private/") })

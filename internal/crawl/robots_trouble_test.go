@@ -76,7 +76,7 @@ func bareStatus(status int, body string) http.Handler {
 }
 
 // TestRobotsUnreachable crawls sites whose robots.txt cannot be read, though
-// each would allow everything. Nothing but that file may be asked of them, and
+// each would allow everything. Nothing but that file may be requested of them, and
 // that once, for it is not to be tried again for a minute. What else there is
 // to crawl goes on.
 func TestRobotsUnreachable(t *testing.T) {
@@ -117,8 +117,8 @@ func TestRobotsUnreachable(t *testing.T) {
 		}
 		checkReach(t, web, host, reachesNone)
 		checkPostponed(t, sum, host, "robots.txt: unreachable")
-		if n := robotsAsked(web.Requests().Host(host)); n != 1 {
-			t.Errorf("%s was asked for robots.txt %d times, want once", host, n)
+		if n := robotsRequests(web.Requests().Host(host)); n != 1 {
+			t.Errorf("%s was requested robots.txt %d times, want once", host, n)
 		}
 	}
 	if len(sum.Postponed) != len(sites)-1 {
@@ -164,20 +164,20 @@ func TestRobotsRecovers(t *testing.T) {
 		log := web.Requests().Host(c.host)
 		robots := log.Path("/robots.txt")
 		if len(robots) != 2 {
-			t.Errorf("%s was asked for robots.txt %d times, want twice", c.host, len(robots))
+			t.Errorf("%s was requested robots.txt %d times, want twice", c.host, len(robots))
 			continue
 		}
 		checkReach(t, web, c.host, reachesOpen)
 		if log[1].Path != "/robots.txt" {
-			t.Errorf("%s: %s was asked before its robots.txt could be read", c.host, log[1].Path)
+			t.Errorf("%s: %s was requested before its robots.txt could be read", c.host, log[1].Path)
 		}
 		if short := log[:2].ShortGaps(c.wait); len(short) > 0 {
-			t.Errorf("%s was asked again after %v, want %v at least", c.host, short[0].Length, c.wait)
+			t.Errorf("%s was requested again after %v, want %v at least", c.host, short[0].Length, c.wait)
 		}
 	}
 	for _, q := range web.Requests().Host("until-429.test")[1:] {
 		if q.Start.Before(date) {
-			t.Errorf("until-429.test was asked again at %v, not before %v was wanted", q.Start, date)
+			t.Errorf("until-429.test was requested again at %v, not before %v was wanted", q.Start, date)
 		}
 	}
 }
@@ -203,8 +203,8 @@ func TestRobotsThrottled(t *testing.T) {
 			if i < 0 || sum.Postponed[i].Until.Before(started.Add(time.Minute)) {
 				t.Errorf("%s should wait for a minute: %+v", host, sum.Postponed)
 			}
-			if n := robotsAsked(web.Requests().Host(host)); n != 1 {
-				t.Errorf("%s was asked for robots.txt %d times, want once", host, n)
+			if n := robotsRequests(web.Requests().Host(host)); n != 1 {
+				t.Errorf("%s was requested robots.txt %d times, want once", host, n)
 			}
 		}
 	}
@@ -212,8 +212,8 @@ func TestRobotsThrottled(t *testing.T) {
 	crawlOnce(t, o, seeds...)
 	for _, host := range web.Sites() {
 		checkReach(t, web, host, reachesOpen)
-		if n := robotsAsked(web.Requests().Host(host)); n != 2 {
-			t.Errorf("%s was asked for robots.txt %d times, want twice", host, n)
+		if n := robotsRequests(web.Requests().Host(host)); n != 2 {
+			t.Errorf("%s was requested robots.txt %d times, want twice", host, n)
 		}
 	}
 }
@@ -247,7 +247,7 @@ func TestRobotsBrokenOff(t *testing.T) {
 	checkReach(t, web, "site.test", reachesNone)
 	crawlOnce(t, o, rootSeeds(t, web)...)
 	checkReach(t, web, "site.test", reachesOpen)
-	if n := robotsAsked(web.Requests()); n != 2 {
-		t.Errorf("robots.txt was asked for %d times, want twice", n)
+	if n := robotsRequests(web.Requests()); n != 2 {
+		t.Errorf("robots.txt was requested %d times, want twice", n)
 	}
 }

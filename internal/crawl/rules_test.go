@@ -10,7 +10,7 @@ import (
 )
 
 // TestRulesBeforePages: no page before the robots.txt of its host, nothing that
-// it disallows, and every host is asked for it once.
+// it disallows, and every host is requested it once.
 func TestRulesBeforePages(t *testing.T) {
 	t.Parallel()
 	rules := "User-agent: *\nDisallow: /no/\n"
@@ -24,12 +24,12 @@ func TestRulesBeforePages(t *testing.T) {
 	checkPolite(t, log, o.Frontier.Politeness.Delay)
 	for _, q := range log {
 		if strings.HasPrefix(q.Path, "/no/") {
-			t.Errorf("%s%s is disallowed and was asked for", q.Host, q.Path)
+			t.Errorf("%s%s is disallowed and was requested", q.Host, q.Path)
 		}
 	}
 	for _, host := range []string{"a.test", "b.test"} {
 		if n := len(log.Host(host).Path("/robots.txt")); n != 1 {
-			t.Errorf("%s: robots.txt was asked for %d times", host, n)
+			t.Errorf("%s: robots.txt was requested %d times", host, n)
 		}
 	}
 	checkStates(t, o, map[string]storage.State{
@@ -61,7 +61,7 @@ func TestRulesExpire(t *testing.T) {
 		}
 	}
 	if files < 3 {
-		t.Errorf("robots.txt was asked for %d times in a crawl of several lifetimes", files)
+		t.Errorf("robots.txt was requested %d times in a crawl of several lifetimes", files)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestHeldHosts(t *testing.T) {
 	sum := crawl(t, o, web.URL("good.test", "/"), web.URL("broken.test", "/"), web.URL("closed.test", "/"), web.URL("closed.test", "/aa"))
 	for _, q := range web.Requests().Pages() {
 		if q.Host != "good.test" {
-			t.Errorf("%s%s was asked for", q.Host, q.Path)
+			t.Errorf("%s%s was requested", q.Host, q.Path)
 		}
 	}
 	reasons := make(map[string]string)
@@ -97,7 +97,7 @@ func TestHeldHosts(t *testing.T) {
 	})
 }
 
-// TestRulesNotObeyed: with obey off the rules are not asked, but robots.txt is
+// TestRulesNotObeyed: with obey off the rules are not requested, but robots.txt is
 // fetched, and its Crawl-delay counts.
 func TestRulesNotObeyed(t *testing.T) {
 	t.Parallel()
@@ -107,6 +107,6 @@ func TestRulesNotObeyed(t *testing.T) {
 	crawl(t, o, web.URL("a.test", "/"))
 	checkPolite(t, web.Requests(), 300*time.Millisecond)
 	if got := len(web.Requests().Pages()); got != 4 {
-		t.Errorf("%d pages were asked for, want 4", got)
+		t.Errorf("%d pages were requested, want 4", got)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// sitemapXML is a sitemap, or an index of sitemaps, of paths on the host that is asked.
+// sitemapXML is a sitemap, or an index of sitemaps, of paths on the host that is requested.
 func sitemapXML(root, item string, paths ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var b strings.Builder
@@ -126,7 +126,7 @@ func TestSitemaps(t *testing.T) {
 	}
 }
 
-// What is not wanted is not asked for, and what comes as a page is then an ordinary one.
+// What is not wanted is not requested, and what comes as a page is then an ordinary one.
 func TestSitemapsNotFollowed(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, testweb.Site{Host: "maps.test", Handler: testweb.Routes{

@@ -13,7 +13,7 @@ import (
 )
 
 // TestEveryURLEnds: each URL that was ever committed is in the state that its
-// answers mean, and in the output if it was asked for.
+// answers mean, and in the output if it was requested.
 func TestEveryURLEnds(t *testing.T) {
 	t.Parallel()
 	routes := testweb.Routes{
@@ -61,17 +61,17 @@ func TestEveryURLEnds(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", path, got, want)
 		}
 	}
-	if asked := web.Requests().Host("other.test"); len(asked) > 0 {
-		t.Errorf("other.test is out of scope and was asked: %v", asked.CountByPath())
+	if requested := web.Requests().Host("other.test"); len(requested) > 0 {
+		t.Errorf("other.test is out of scope and was requested: %v", requested.CountByPath())
 	}
 	if n := len(web.Requests().Host("error.test").Path("/")); n != 2 {
-		t.Errorf("error.test was asked %d times, want 2", n)
+		t.Errorf("error.test was requested %d times, want 2", n)
 	}
 	checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
 }
 
 // TestNamesThatLeadNowhere: a name that does not exist, and one whose addresses
-// are out of reach, end in a final state that says so, and nothing is asked.
+// are out of reach, end in a final state that says so, and nothing is requested.
 func TestNamesThatLeadNowhere(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, site("a.test", "", nil, nil), site("private.test", "", nil, nil))

@@ -16,7 +16,7 @@ import (
 )
 
 // stuck is a page that answers when the client leaves.
-func stuck() (h testweb.Routes, asked <-chan struct{}) {
+func stuck() (h testweb.Routes, requested <-chan struct{}) {
 	c := make(chan struct{}, 100)
 	hold := testweb.Slow(time.Hour, testweb.Page("never"))
 	return testweb.Routes{"/stuck": signal(c, hold)}, c
@@ -30,11 +30,11 @@ func signal(c chan<- struct{}, h http.Handler) http.Handler {
 	})
 }
 
-// TestBreakOff: when the grace is over a request is broken off. Its URL is asked for
+// TestBreakOff: when the grace is over a request is broken off. Its URL is requested
 // again by the next process, not sooner than the host allows.
 func TestBreakOff(t *testing.T) {
 	t.Parallel()
-	routes, asked := stuck()
+	routes, requested := stuck()
 	web := startWeb(t, site("a.test", "", []string{"/stuck", "/aa"}, routes))
 	o := testOptions(t, web)
 	o.ShutdownGrace = 50 * time.Millisecond
@@ -45,7 +45,7 @@ func TestBreakOff(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
-		<-asked
+		<-requested
 		cancel()
 	}()
 	sum, err := e.Run(ctx, []Seed{seed(t, web.URL("a.test", "/"))})
@@ -59,7 +59,7 @@ func TestBreakOff(t *testing.T) {
 	crawl(t, o, web.URL("a.test", "/"))
 	log := web.Requests()
 	if n := len(log.Path("/stuck")); n != 2 {
-		t.Errorf("/stuck was asked for %d times, want 2", n)
+		t.Errorf("/stuck was requested %d times, want 2", n)
 	}
 	checkPolite(t, log, o.Frontier.Politeness.Delay)
 	checkStates(t, o, map[string]storage.State{"a.test/": storage.Fetched, "a.test/stuck": storage.Fetched, "a.test/aa": storage.Fetched})
@@ -201,7 +201,7 @@ func TestFailedCommit(t *testing.T) {
 				}
 			}
 			if got := web.Requests().Pages().CountByPath(); len(got) != 41 {
-				t.Errorf("%d pages were asked for in the end, want 41", len(got))
+				t.Errorf("%d pages were requested in the end, want 41", len(got))
 			}
 			checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
 			checkOutput(t, o)

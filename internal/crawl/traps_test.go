@@ -216,12 +216,12 @@ func TestBudgetIsReported(t *testing.T) {
 			t.Errorf("postponed %+v", p)
 		}
 		if n := web.Requests().Pages().CountByPath(); len(n) != 14 {
-			t.Errorf("asked for %v", n)
+			t.Errorf("requested %v", n)
 		}
 	}
 }
 
-// TestSeedPriority: seeds of a higher priority are asked first.
+// TestSeedPriority: seeds of a higher priority are requested first.
 func TestSeedPriority(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, site("a.test", "", paths("/", 30), nil))
@@ -245,6 +245,6 @@ func TestSeedPriority(t *testing.T) {
 		order = append(order, q.Path)
 	}
 	if n := len(order); n != 31 || order[0] != "/ac" || order[1] != "/ab" || order[2] != "/" || order[n-1] != "/aa" {
-		t.Errorf("asked in the order %v", order)
+		t.Errorf("requested in the order %v", order)
 	}
 }

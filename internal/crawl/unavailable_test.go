@@ -40,8 +40,8 @@ func TestUnavailableAfter(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	asked := web.Requests().Host("a.test").CountByPath()
-	if asked["a.test/over"] != 1 || asked["a.test/soon"] != 1 || asked["a.test/later"] < 4 || asked["a.test/"] < 3 {
-		t.Errorf("asked: %v", asked)
+	requested := web.Requests().Host("a.test").CountByPath()
+	if requested["a.test/over"] != 1 || requested["a.test/soon"] != 1 || requested["a.test/later"] < 4 || requested["a.test/"] < 3 {
+		t.Errorf("requested: %v", requested)
 	}
 }

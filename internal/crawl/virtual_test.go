@@ -24,7 +24,7 @@ func virtually(t *testing.T, o memnet.Options, test func(t *testing.T, network *
 }
 
 // TestVirtualTime: a crawl in virtual time takes exactly as long as its delays and the latency of
-// its network ask for, and is as polite.
+// its network request, and is as polite.
 func TestVirtualTime(t *testing.T) {
 	t.Parallel()
 	const latency = 50 * time.Millisecond

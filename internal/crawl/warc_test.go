@@ -60,7 +60,7 @@ func checkArchive(t testing.TB, o Options) {
 		delete(captures, u)
 		final := slices.DeleteFunc(slices.Clone(got), func(e warc.Entry) bool { return e.Status != int(outcome.Status) })
 		switch {
-		case asked(outcome) && outcome.Status != 0 && len(final) != 1:
+		case requested(outcome) && outcome.Status != 0 && len(final) != 1:
 			t.Errorf("%s is %s with status %d, and there are %d records of that", u, outcome.State, outcome.Status, len(final))
 		case outcome.State == storage.Queued && len(got) > 0:
 			t.Errorf("%s is queued, and there are records of it: %+v", u, got)
@@ -115,7 +115,7 @@ func TestArchive(t *testing.T) {
 		"/moved": testweb.Redirect(301, "/same1"), "/missing": testweb.Status(404),
 		"/signs": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Usage", "train-ai=n")
-			testweb.Page("signs", "/same2").ServeHTTP(w, r) // found, so asked for, when /same1 has been committed
+			testweb.Page("signs", "/same2").ServeHTTP(w, r) // found, so requested, when /same1 has been committed
 		}),
 	}
 	pages := []string{"/same1", "/chunked", "/moved", "/missing", "/signs"}

@@ -146,7 +146,7 @@ func visitZoo(t *testing.T, z *zoo.Zoo, patience time.Duration, pick func(name s
 		}
 	}
 	if n := len(web.Requests().Pages()); n != 31 {
-		t.Errorf("the good host was asked for %d pages, want 31", n)
+		t.Errorf("the good host was requested %d pages, want 31", n)
 	}
 	checkOutput(t, o)
 	return o, all
@@ -174,7 +174,7 @@ func hostErrors(t testing.TB, dir string, hosts ...string) (counts []map[string]
 	return counts
 }
 
-// watchHeap notes how many bytes of memory the process has in use, until it is asked for the most.
+// watchHeap notes how many bytes of memory the process has in use, until it is requested the most.
 func watchHeap() (most func() uint64) {
 	stop, result := make(chan struct{}), make(chan uint64)
 	go func() {
@@ -252,7 +252,7 @@ func TestZoo(t *testing.T) {
 			ends[origin.URL(fmt.Sprintf("/%d", i)).String()] = "fetched 200"
 		}
 		if _, known := all[origin.URL("/forged").String()]; known {
-			t.Errorf("%s: an answer that nobody asked for was taken", name)
+			t.Errorf("%s: an answer that nobody requested was taken", name)
 		}
 		if n := hostErrors(t, o.DataDir, z.Host(name)); len(n[0]) != 0 {
 			t.Errorf("%s: counted errors %v", name, n)
@@ -291,7 +291,7 @@ func TestZoo(t *testing.T) {
 	}
 }
 
-// TestNameThatChangesItsAnswer: a name server that says one address when it is asked what may be reached, and loopback to whoever asks again, gets
+// TestNameThatChangesItsAnswer: a name server that says one address when it is requested what may be reached, and loopback to whoever asks again, gets
 // nobody to loopback: what was checked is what is dialled. Asked again in a later run, the new answer is refused.
 func TestNameThatChangesItsAnswer(t *testing.T) {
 	t.Parallel()
@@ -315,7 +315,7 @@ func TestNameThatChangesItsAnswer(t *testing.T) {
 	<-flipped
 	for _, q := range web.Requests() {
 		if q.Address != public.String() {
-			t.Errorf("%s%s was asked of %s", q.Host, q.Path, q.Address)
+			t.Errorf("%s%s was requested of %s", q.Host, q.Path, q.Address)
 		}
 	}
 	if n := len(web.Requests().Pages()); n != 6 {
@@ -327,7 +327,7 @@ func TestNameThatChangesItsAnswer(t *testing.T) {
 		t.Errorf("%q", ended(got, false))
 	}
 	if web.Served() != before {
-		t.Error("an address that may not be reached was asked")
+		t.Error("an address that may not be reached was requested")
 	}
 }
 
