@@ -132,7 +132,7 @@ type Error struct {
 	// Op is the phase in which it happened: "resolve", "request", "connect",
 	// "tls", "send", "header" or "body".
 	Op string
-	// URL is the canonical URL asked for, or the host name for "resolve".
+	// URL is the canonical URL of the request, or the host name for "resolve".
 	URL string
 	// Sent reports whether bytes of the request may have reached the server.
 	// False means certainly not: the request may be made again at once.

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// Family says which addresses of a host are asked.
+// Family says which addresses of a host are dialled.
 type Family uint8
 
 // The choices of addresses.
@@ -37,7 +37,7 @@ func (f Family) String() string {
 	return fmt.Sprintf("family_%d", uint8(f))
 }
 
-// network is what the resolver is asked for.
+// network is the network that the resolver looks up.
 func (f Family) network() string {
 	switch f {
 	case IPv4Only:
@@ -56,7 +56,7 @@ func (f Family) compare(a, b netip.Addr) int {
 	return a.Compare(b) // IPv4 sorts first
 }
 
-// check refuses an address of a family that is not asked.
+// check refuses an address of a family that is not dialled.
 func (f Family) check(a netip.Addr) error {
 	if f == IPv4Only && !a.Is4() || f == IPv6Only && a.Is4() {
 		return fmt.Errorf("address %s is not %s: %w", a, f, errBlocked)

@@ -173,8 +173,8 @@ func TestMinRateOverHTTP2(t *testing.T) {
 	})
 }
 
-// TestBrokenOff: a caller who breaks a request off because others wait says why, and can tell how
-// the request was doing.
+// TestBrokenOff: a caller who aborts a request because others wait gives the reason, and can see
+// how far the request was.
 func TestBrokenOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := memnet.New(memnet.Options{})
