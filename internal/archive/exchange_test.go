@@ -189,7 +189,7 @@ func TestRevisits(t *testing.T) {
 	first := exchangeOf("http://h.test/a", body, 1)
 	item := mustEncode(t, e, &Visit{Exchange: first})
 	if !item.Stored {
-		t.Fatal("the first answer is not said to be stored")
+		t.Fatal("the first response is not reported as stored")
 	}
 	original := &Original{URL: first.URL, At: first.At, Payload: item.Payload}
 	full := item.Size()
@@ -197,7 +197,7 @@ func TestRevisits(t *testing.T) {
 	second.Original = original
 	repeated := mustEncode(t, e, &Visit{Exchange: second})
 	if repeated.Stored || repeated.Payload != item.Payload {
-		t.Errorf("of the second answer: stored %t, payload %s", repeated.Stored, repeated.Payload)
+		t.Errorf("the second response: stored %t, payload %s", repeated.Stored, repeated.Payload)
 	}
 	if repeated.Size() > full+400 {
 		t.Errorf("the first takes %d bytes, the second %d", full, repeated.Size())

@@ -246,7 +246,7 @@ func (k *verifier) chain(ctx context.Context, rec *warc.Record) {
 		}
 	case warc.TypeRequest, warc.TypeMetadata:
 		if id := rec.Header.Get(warc.FieldConcurrentTo); id != k.answer || id == "" {
-			k.problem(rec.Offset, "it belongs to %s, and the answer before it is %s", id, k.answer)
+			k.problem(rec.Offset, "it belongs to %s, and the response before it is %s", id, k.answer)
 		}
 	}
 }

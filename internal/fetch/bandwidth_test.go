@@ -45,7 +45,7 @@ type sentConn struct {
 	host string
 }
 
-// Write sends a packet at a time, and takes note of each.
+// Write sends a packet at a time, and records each.
 func (c *sentConn) Write(p []byte) (written int, err error) {
 	for written < len(p) && err == nil {
 		var n int
@@ -69,7 +69,7 @@ func (s *sender) note(host string, n int) {
 	}
 }
 
-// most is by how much the bytes of a host, or of all for "", exceeded a rate in any time at all.
+// most returns by how many bytes those of a host, or of all for "", exceeded a rate in any period.
 func (s *sender) most(host string, perSecond int64) (excess int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +153,7 @@ func receiveOf(t *testing.T, c *Client, scheme, host string, length int) (*Respo
 	return resp, nil
 }
 
-// testTLS is the certificate of a server in virtual time, and who trusts it.
+// testTLS is the certificate of a server in virtual time, with the options to trust it.
 func testTLS(t *testing.T) (server, client *tls.Config, from time.Time) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(nil)
@@ -295,13 +295,13 @@ func TestSlowHostUnderALimit(t *testing.T) {
 				if failure.Throttled < 16*time.Second || own < rateWindow || own > tt.most {
 					t.Errorf("%v after %v, with a wait of %v for bandwidth", err, time.Since(start), failure.Throttled)
 				}
-				time.Sleep(2 * time.Hour) // until the server has seen that nobody listens
+				time.Sleep(2 * time.Hour) // until the server has seen that nothing listens
 			})
 		})
 	}
 }
 
-// TestThrottledIsNotSlow: a request that waits for bandwidth is not one that brings nothing.
+// TestThrottledIsNotSlow: a request that waits for bandwidth is not slow.
 func TestThrottledIsNotSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serveSent(t, nil, func(net.Conn) { time.Sleep(time.Hour) })
@@ -464,9 +464,8 @@ func TestCancelDuringAWait(t *testing.T) {
 	})
 }
 
-// TestBandwidthOverHTTP2IsNotTheHostsFault: the waits that a timer does not count are those of
-// another goroutine over HTTP/2, which has begun with the next one when a piece of the body is
-// there.
+// TestBandwidthOverHTTP2IsNotTheHostsFault: a timer does not count the waits of another goroutine
+// over HTTP/2, which has begun the next wait when a piece of the body arrives.
 func TestBandwidthOverHTTP2IsNotTheHostsFault(t *testing.T) {
 	bounds := func(o *Options) { o.Timeout, o.MinRate = 2*time.Second, 64<<10 }
 	overHTTP2Virtually(t, 1<<20, func(t *testing.T, c *Client) {
@@ -545,12 +544,12 @@ func overHTTP2Virtually(t *testing.T, length int, test func(*testing.T, *Client)
 		c.Close()
 		_ = serving.Close()
 		<-served
-		time.Sleep(time.Hour) // until the handlers have seen that nobody listens
+		time.Sleep(time.Hour) // until the handlers have seen that nothing listens
 	})
 }
 
 // TestBandwidthOverHTTP2: streams keep to the limit, and the timeouts do not count the waits, which
-// are those of another goroutine there.
+// happen in another goroutine.
 func TestBandwidthOverHTTP2(t *testing.T) {
 	overHTTP2Virtually(t, 1<<20, func(t *testing.T, c *Client) {
 		c.SetBandwidth(16<<10, nil)

@@ -75,6 +75,9 @@ func New(o Options, now func() time.Time) (*Client, error) {
 // connections. No goroutine is left after that.
 func (c *Client) Close() { c.pool.close() }
 
+// CloseIdle closes the idle connections and reports whether there were any.
+func (c *Client) CloseIdle() bool { return c.pool.closeIdle() }
+
 // Request is one GET.
 type Request struct {
 	// URL is the URL to fetch. It is sent byte for byte.

@@ -119,7 +119,7 @@ func TestBodylessResponses(t *testing.T) {
 	}
 }
 
-// A 304 answers a request that named a version of the page, and no other.
+// A 304 is valid only for a request with validators.
 func TestUnaskedNotModified(t *testing.T) {
 	s := serve(t, func(c net.Conn, r *bufio.Reader) {
 		for readHead(r) != "" {

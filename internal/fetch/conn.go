@@ -73,7 +73,7 @@ type meter struct {
 	done    chan struct{} // closed when nothing is read any more
 
 	// instant, while not 0, is how many bytes may still be read without blocking. A read beyond
-	// what has arrived returns errNothing. It belongs to whoever has the connection.
+	// what has arrived returns errNothing. It belongs to the owner of the connection.
 	instant int
 }
 

@@ -355,7 +355,7 @@ func TestUnaskedBytesOverTLS(t *testing.T) {
 						t.Fatal("an unsolicited response was taken")
 					}
 					if !arrived(c) {
-						t.Error("nothing has arrived behind the answer")
+						t.Error("nothing has arrived behind the response")
 					}
 					if s.accepted() != n+1 {
 						t.Errorf("%d connections for %d requests", s.accepted(), n+1)

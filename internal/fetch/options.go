@@ -19,8 +19,7 @@ import (
 type Options struct {
 	// UserAgent is sent as User-Agent (RFC 9110, section 10.1.5). Required.
 	UserAgent string
-	// From is sent as From (RFC 9110, section 10.1.2) unless empty: a mail
-	// address of whoever runs the crawler.
+	// From is sent as From (RFC 9110, section 10.1.2) unless empty: a mail address of the operator.
 	From string
 	// Accept is sent as Accept (RFC 9110, section 12.5.1) unless empty.
 	Accept string
@@ -48,7 +47,7 @@ type Options struct {
 	// ResolveTimeout bounds one call of Resolve.
 	ResolveTimeout time.Duration
 
-	// MaxHeader bounds the bytes of the response header, interim responses included.
+	// MaxHeader bounds the bytes of the response header, including interim responses.
 	MaxHeader int64
 	// MaxBody bounds the body, both on the wire and decoded. A longer body is cut there, and the
 	// response is marked Truncated.
@@ -102,8 +101,7 @@ type Options struct {
 	HTTP2 bool
 }
 
-// DefaultOptions returns the options a crawler of the public web should use.
-// UserAgent is left for the caller to fill in.
+// DefaultOptions returns the options for a crawler of the public web. The caller sets UserAgent.
 func DefaultOptions() Options {
 	return Options{
 		Accept:          "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5",

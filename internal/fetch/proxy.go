@@ -120,9 +120,9 @@ func (p *proxyServer) openTunnel(wire net.Conn, target, userAgent string) error 
 	case err != nil:
 		return err
 	case resp.StatusCode/100 != 2:
-		return fmt.Errorf("it answers CONNECT with status %d", resp.StatusCode)
+		return fmt.Errorf("it responds to CONNECT with status %d", resp.StatusCode)
 	case br.Buffered() > 0:
-		return errors.New("it sends more than an answer to CONNECT")
+		return errors.New("it sends more than a response to CONNECT")
 	}
 	return nil
 }

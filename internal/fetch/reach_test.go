@@ -64,7 +64,7 @@ func TestReachOptions(t *testing.T) {
 	}
 }
 
-// The kernel's view of the address is checked too, whatever led there.
+// The kernel's address is checked too, whatever its source.
 func TestDialerChecksWhatIsDialled(t *testing.T) {
 	s := serve(t, answer(okEmpty))
 	w := newWatch(t.Context(), time.Minute, nil)

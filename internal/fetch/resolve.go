@@ -15,19 +15,18 @@ import (
 const (
 	// maxAddrs bounds the addresses of one name.
 	maxAddrs = 16
-	// minTTL and maxTTL bound how long a resolution may be used, defaultTTL
-	// stands in where no time to live was seen (a hosts file, say).
+	// minTTL and maxTTL bound how long a resolution may be used. defaultTTL replaces an unknown
+	// time to live, as of a hosts file.
 	minTTL, maxTTL, defaultTTL = 30 * time.Second, time.Hour, 5 * time.Minute
 )
 
-// Resolution is what a host name stands for at the moment.
+// Resolution is the result of resolving a host name.
 type Resolution struct {
-	// Addrs are the addresses that may be dialled, at most 16: those of the
-	// family that Options.Family prefers first, each family in ascending order.
-	// With a proxy it is one address that only stands for the host.
+	// Addrs are the addresses that may be dialled, at most 16: those of the family that
+	// Options.Family prefers first, each family in ascending order. With a proxy it is one address
+	// that only stands for the host.
 	Addrs []netip.Addr
-	// TTL is how long the answer may be used: the least of the answer's
-	// records, from 30 s to 1 h.
+	// TTL is how long the result may be used: the least of its records, from 30 s to 1 h.
 	TTL time.Duration
 	// Remembered means that no name server was queried: the result comes from the cache.
 	Remembered bool

@@ -47,7 +47,7 @@ type Reader struct {
 	record  bool // one was begun and has not ended
 }
 
-// NewReader returns a reader of records, each of which is a gzip member.
+// NewReader returns a reader of records with a gzip member each.
 func NewReader(r io.Reader) *Reader {
 	source := &countingReader{r: r}
 	return &Reader{source: source, buffer: bufio.NewReaderSize(source, 64<<10), content: bufio.NewReaderSize(nil, 4<<10)}
