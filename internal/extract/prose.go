@@ -226,11 +226,10 @@ func (w *words) separate() {
 func gapAround(a atom.Atom) gap {
 	switch a {
 	case 0, atom.A, atom.Abbr, atom.Acronym, atom.B, atom.Bdi, atom.Bdo, atom.Big, atom.Cite, atom.Code, atom.Data,
-		atom.Del,
-		atom.Dfn, atom.Em, atom.Font, atom.I, atom.Ins, atom.Kbd, atom.Label, atom.Mark, atom.Nobr, atom.Q, atom.Rb, atom.Rp,
-		atom.Rt, atom.Rtc, atom.Ruby, atom.S, atom.Samp, atom.Small, atom.Span, atom.Strike, atom.Strong, atom.Sub, atom.Sup,
-		atom.Time, atom.Tt, atom.U, atom.Var, atom.Wbr, atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Meta,
-		atom.Link:
+		atom.Del, atom.Dfn, atom.Em, atom.Font, atom.I, atom.Ins, atom.Kbd, atom.Label, atom.Mark, atom.Nobr, atom.Q,
+		atom.Rb, atom.Rp, atom.Rt, atom.Rtc, atom.Ruby, atom.S, atom.Samp, atom.Small, atom.Span, atom.Strike,
+		atom.Strong, atom.Sub, atom.Sup, atom.Time, atom.Tt, atom.U, atom.Var, atom.Wbr, atom.Script, atom.Style,
+		atom.Noscript, atom.Template, atom.Meta, atom.Link:
 		return noGap
 	case atom.Td, atom.Th, atom.Img, atom.Svg, atom.Button, atom.Input, atom.Select, atom.Iframe:
 		return wordGap
@@ -242,8 +241,8 @@ func gapAround(a atom.Atom) gap {
 func isUnseen(a atom.Atom, attrs []html.Attribute) bool {
 	switch a {
 	case atom.Script, atom.Style, atom.Noscript, atom.Noframes, atom.Noembed, atom.Title, atom.Template, atom.Iframe,
-		atom.Svg,
-		atom.Math, atom.Canvas, atom.Audio, atom.Video, atom.Object, atom.Select, atom.Datalist, atom.Textarea, atom.Button:
+		atom.Svg, atom.Math, atom.Canvas, atom.Audio, atom.Video, atom.Object, atom.Select, atom.Datalist, atom.Textarea,
+		atom.Button:
 		return true
 	}
 	for i := range attrs {

@@ -264,8 +264,8 @@ func (c *Client) captured(cn *conn, r Request, fields []field, resp *http.Respon
 }
 
 // exchange sends the request over cn and reads the header of its response.
-func (c *Client) exchange(w *watch, cn *conn, r Request, fields []field, limit int64) (resp *http.Response,
-	firstByte time.Time, err error) {
+func (c *Client) exchange(w *watch, cn *conn, r Request, fields []field,
+	limit int64) (resp *http.Response, firstByte time.Time, err error) {
 	if cn.h2 == nil {
 		return c.exchange1(w, cn, r, fields, limit)
 	}

@@ -19,8 +19,8 @@ func ParseHostPattern(text string) (HostPattern, error) {
 	}
 	name, below := strings.CutPrefix(text, "*.")
 	u, err := weburl.Parse("http://" + name + "/")
-	if err != nil || u.RequestURI() != "/" || u.Port() != 80 || strings.ContainsAny(name, "*@:/?#") &&
-		!strings.HasPrefix(name, "[") {
+	if err != nil || u.RequestURI() != "/" || u.Port() != 80 ||
+		strings.ContainsAny(name, "*@:/?#") && !strings.HasPrefix(name, "[") {
 		return "", fmt.Errorf("%q is no host: want example.com, *.example.com or *", text)
 	}
 	if below {

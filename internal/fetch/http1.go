@@ -38,8 +38,8 @@ func (c *Client) requestHead(r Request, fields []field) []byte {
 
 // exchange1 sends one request over HTTP/1.1 and reads the header of the response. limit is the
 // bound of the body.
-func (c *Client) exchange1(w *watch, cn *conn, r Request, fields []field, limit int64) (resp *http.Response,
-	firstByte time.Time, err error) {
+func (c *Client) exchange1(w *watch, cn *conn, r Request, fields []field,
+	limit int64) (resp *http.Response, firstByte time.Time, err error) {
 	w.enter(phaseSend, c.o.HeaderTimeout)
 	if _, err := cn.rw.Write(c.requestHead(r, fields)); err != nil {
 		return nil, firstByte, err

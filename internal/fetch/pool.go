@@ -50,8 +50,10 @@ const noReuseFor = 10 * time.Minute
 const http1For = 24 * time.Hour
 
 func newConnPool(max int, ttl time.Duration) *pool {
-	return &pool{max: max, ttl: ttl, idle: make(map[connKey][]*conn), lru: list.New(), noReuse: newMemory(noReuseFor),
-		http1: newMemory(http1For)}
+	return &pool{
+		max: max, ttl: ttl, idle: make(map[connKey][]*conn), lru: list.New(),
+		noReuse: newMemory(noReuseFor), http1: newMemory(http1For),
+	}
 }
 
 // take returns a connection for key that still looks alive, or nil.

@@ -65,8 +65,7 @@ func TestTLSThroughHTTPProxy(t *testing.T) {
 		}))
 		proxy, seen := connectProxy(t, "me:secret")
 		c := newClient(t, quick(trust, viaProxy("http", proxy), func(o *Options) {
-			o.ProxyAuth, o.AllowPrivate = "me:secret",
-				false
+			o.ProxyAuth, o.AllowPrivate = "me:secret", false
 		}))
 		port := securePort(target.Listener)
 		for range 2 {
@@ -215,8 +214,7 @@ func TestProxyFailures(t *testing.T) {
 func TestResolveWithProxy(t *testing.T) {
 	ns := serveDNS(t, zone{})
 	c := newClient(t, quick(func(o *Options) {
-		o.Resolver, o.Proxy, o.AllowPrivate = ns.address, "http://127.0.0.1:3128",
-			false
+		o.Resolver, o.Proxy, o.AllowPrivate = ns.address, "http://127.0.0.1:3128", false
 	}))
 	one, err := c.Resolve(context.Background(), "one.test")
 	two, err2 := c.Resolve(context.Background(), "two.test")

@@ -95,8 +95,8 @@ func (r *reach) checkPort(port uint16) error {
 		return fmt.Errorf("port %d is not among the allowed ports: %w", port, ErrPort)
 	}
 	if _, bad := slices.BinarySearch(r.bad, port); bad && len(r.ports) == 0 {
-		return fmt.Errorf("port %d is not for HTTP, and no browser would connect to it; fetch.ports may name it: %w", port,
-			ErrPort)
+		return fmt.Errorf("port %d is not for HTTP, and no browser would connect to it; fetch.ports may name it: %w",
+			port, ErrPort)
 	}
 	return nil
 }

@@ -112,8 +112,8 @@ func (c *Client) lookup(parent context.Context, host string) (Resolution, Kind, 
 // addresses looks up a host in the hosts file of the machine and at the name servers.
 func (c *Client) addresses(ctx context.Context, host string) ([]netip.Addr, error) {
 	name := absolute(host)
-	if bare := strings.TrimSuffix(name, "."); !strings.Contains(bare,
-		".") { // net.Resolver does not look for "localhost." in the hosts file
+	// net.Resolver does not find "localhost." in the hosts file.
+	if bare := strings.TrimSuffix(name, "."); !strings.Contains(bare, ".") {
 		if addrs, err := c.hostsFile.LookupNetIP(ctx, c.o.Family.network(), bare); err == nil {
 			return addrs, nil
 		}

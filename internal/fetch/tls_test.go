@@ -119,8 +119,7 @@ func TestTLSFailures(t *testing.T) {
 	t.Run("speaks HTTP", func(t *testing.T) {
 		plain := serve(t, func(c net.Conn, r *bufio.Reader) {
 			fmt.Fprint(c, "HTTP/1.1 400 Bad Request\r\n\r\n")
-			stall(c,
-				r)
+			stall(c, r)
 		})
 		_, err := getTLS(t, newClient(t, quick()), "example.com", int(plain.port()), "/")
 		wantKind(t, err, KindTLS)

@@ -55,8 +55,8 @@ func Read(dir string, q Query, each func(*Request) error) (Summary, error) {
 		if headers[i], err = readHeader(path(dir, files[i].serial)); err != nil {
 			return s, fmt.Errorf("read the request log: %w", err)
 		}
-		if h := headers[i]; h != nil && (!q.Since.IsZero() && !h.begun.After(q.Since) || h.ledgerBase <= q.Place &&
-			q.Place > 0) {
+		if h := headers[i]; h != nil &&
+			(!q.Since.IsZero() && !h.begun.After(q.Since) || h.ledgerBase <= q.Place && q.Place > 0) {
 			first = i
 		}
 	}
