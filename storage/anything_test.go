@@ -121,18 +121,18 @@ func TestAnyStart(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		debt, err := ReadDebt(dir, 0, "boot", nil)
-		if err != nil || debt.Everyone || debt.End != l.Place() || len(debt.Hosts) != len(starts) ||
-			len(debt.Waits) != len(waits) {
-			t.Fatalf("%+v, want %d starts and %d waits (%v)", debt, len(starts), len(waits), err)
+		uncommitted, err := ReadDebt(dir, 0, "boot", nil)
+		if err != nil || uncommitted.Everyone || uncommitted.End != l.Place() || len(uncommitted.Hosts) != len(starts) ||
+			len(uncommitted.Waits) != len(waits) {
+			t.Fatalf("%+v, want %d starts and %d waits (%v)", uncommitted, len(starts), len(waits), err)
 		}
 		for host, d := range starts {
-			if got := debt.Hosts[host]; d >= 0 && got < d || d < 0 && got >= 0 {
+			if got := uncommitted.Hosts[host]; d >= 0 && got < d || d < 0 && got >= 0 {
 				t.Fatalf("a delay of %v became %v", d, got)
 			}
 		}
 		for host, d := range waits {
-			if got := debt.Waits[host].Wait; got < d {
+			if got := uncommitted.Waits[host].Wait; got < d {
 				t.Fatalf("a wait of %v became %v", d, got)
 			}
 		}

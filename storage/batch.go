@@ -9,8 +9,8 @@ import (
 // Batch is what one transaction commits. All of it becomes durable together, or nothing.
 type Batch struct {
 	Found []Found
-	// If Fates is not nil, it has the length of Found, and Commit sets Fates[i] to the insert result
-	// of Found[i].
+	// If Fates is not nil, it has the length of Found, and Commit sets Fates[i] to the insert
+	// result of Found[i].
 	Fates    []Fate
 	Done     []Done
 	Hosts    []HostUpdate
@@ -34,8 +34,8 @@ func (b *Batch) Empty() bool {
 // Found is a discovery: a URL for the store.
 type Found struct {
 	URL weburl.URL
-	// Fingerprint is Store.Fingerprint of URL, or of the URL without session ids if it has some. The
-	// caller computes it, so that many goroutines share the work.
+	// Fingerprint is Store.Fingerprint of URL, or of the URL without session ids if it has some.
+	// The caller computes it, so that many goroutines share the work.
 	Fingerprint uint64
 	Stripped    string // path and query without session ids; empty: it has none
 	Depth       uint16

@@ -230,8 +230,8 @@ type cycled interface {
 	commit() error               // writes all that was noted, durable
 }
 
-// benchCycle takes the next URL of host after host and completes it with ten links, two of which
-// are new. All of that counts, including the creation of the links. It returns its measurements.
+// benchCycle takes the next URL of each host in turn and completes it with ten links, two of them
+// new. All of that counts, including the creation of the links. It returns its measurements.
 func benchCycle(b *testing.B, g *benchURLs, s cycled) point {
 	size, disk := g.n, benchFileSize(b, s.path())
 	all := newCommits()

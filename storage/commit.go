@@ -165,7 +165,7 @@ func (w *writer) apply(b *Batch) error {
 	if err := w.putPolicies(b.Policies); err != nil {
 		return err
 	}
-	if err := w.putPast(b.Past); err != nil {
+	if err := w.putRobotsHistory(b.Past); err != nil {
 		return err
 	}
 	return w.putMeta(b)
@@ -240,7 +240,7 @@ func (w *writer) idOf(name string) (HostID, error) {
 	if id, ok := w.ids[name]; ok {
 		return id, nil
 	}
-	name = strings.Clone(name) // so that the URL of which it is a part can be freed
+	name = strings.Clone(name) // so that the URL that contains it can be freed
 	key := []byte(weburl.ReverseHost(name))
 	if v := w.name.Get(key); v != nil {
 		id := HostID(binary.BigEndian.Uint32(v))

@@ -147,7 +147,7 @@ func TestOpenNoticesAReplacedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer old.Close()
-	if err := s.inPlace(old); err != nil {
+	if err := s.checkPath(old); err != nil {
 		t.Errorf("the file in place: %v", err)
 	}
 	if err := s.copyTo(s.Path()+".compact", s.Path()); err != nil {
@@ -156,7 +156,7 @@ func TestOpenNoticesAReplacedFile(t *testing.T) {
 	if err := os.Rename(s.Path()+".compact", s.Path()); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.inPlace(old); !errors.Is(err, ErrInUse) {
+	if err := s.checkPath(old); !errors.Is(err, ErrInUse) {
 		t.Errorf("a replaced file: %v", err)
 	}
 }

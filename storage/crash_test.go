@@ -117,7 +117,7 @@ func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 10 {
-		said := killAfter(t, dir, rng.IntN(40))
+		reported := killAfter(t, dir, rng.IntN(40))
 		s := mustOpen(t, dir, Options{})
 		checkClean(t, s)
 		mark, err := s.Mark("batch")
@@ -125,8 +125,8 @@ func TestKill(t *testing.T) {
 		if mark != nil {
 			_, err = fmt.Sscan(string(mark), &batches)
 		}
-		if err != nil || batches < said || batches > said+1 {
-			t.Fatalf("the process said batch %d, the store holds %d, %v", said, batches, err)
+		if err != nil || batches < reported || batches > reported+1 {
+			t.Fatalf("the process reported batch %d, the store has %d, %v", reported, batches, err)
 		}
 		if got, want := s.Counters().URLs, uint64(30*(batches+1)); got != want {
 			t.Fatalf("%d URLs after batch %d, want %d", got, batches, want)
@@ -141,7 +141,7 @@ func TestKill(t *testing.T) {
 
 // killAfter runs the writing process until it has printed a number of commits, kills it, and
 // returns the number of the last batch that it printed.
-func killAfter(t *testing.T, dir string, commits int) (said int) {
+func killAfter(t *testing.T, dir string, commits int) (reported int) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "AMBLE_TEST_WRITER="+dir)
@@ -152,10 +152,10 @@ func killAfter(t *testing.T, dir string, commits int) (said int) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	said = -1
+	reported = -1
 	lines := bufio.NewScanner(out)
 	for n := 0; lines.Scan(); n++ {
-		if _, err := fmt.Sscanf(lines.Text(), "committed %d", &said); err != nil {
+		if _, err := fmt.Sscanf(lines.Text(), "committed %d", &reported); err != nil {
 			t.Fatalf("the process says %q", lines.Text())
 		}
 		if n == commits {
@@ -167,7 +167,7 @@ func killAfter(t *testing.T, dir string, commits int) (said int) {
 	if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Fatalf("the process ended with %v", err)
 	}
-	return said
+	return reported
 }
 
 // TestPowerCut makes the files that a power cut in the middle of a commit can leave: any of its

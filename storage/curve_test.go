@@ -248,7 +248,8 @@ func (c *chart) svg() string {
 	legend := chartTop + legendLine*((len(c.lines)+1)/2)
 	height := legend + panelHeight*((len(c.panels)+1)/2)
 	b := &strings.Builder{}
-	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img">`+"\n", chartWidth, height, chartWidth, height)
+	fmt.Fprintf(b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" role="img">`+"\n",
+		chartWidth, height, chartWidth, height)
 	fmt.Fprintf(b, "<title>%s</title>\n<style>%s</style>\n", html.EscapeString(c.title), chartStyle)
 	text(b, "title", "start", marginLeft, 22, c.title)
 	for i, l := range c.lines {

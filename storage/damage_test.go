@@ -190,7 +190,7 @@ func TestOpenTwice(t *testing.T) {
 	mustClose(t, s)
 	a, b := mustOpen(t, dir, Options{ReadOnly: true}), mustOpen(t, dir, Options{ReadOnly: true})
 	if _, err := Open(dir, Options{}); !errors.Is(err, ErrInUse) {
-		t.Errorf("open for writing beside readers: %v", err)
+		t.Errorf("open for writing while there are readers: %v", err)
 	}
 	if _, err := a.Commit(&Batch{Join: []string{"x"}}); err == nil {
 		t.Error("a read-only store took a commit")

@@ -154,7 +154,7 @@ func FuzzReadDebt(f *testing.F) {
 			t.Fatal(err)
 		}
 		last := committed
-		debt, err := ReadDebt(dir, committed, "boot", func(offset uint64, s Start) {
+		uncommitted, err := ReadDebt(dir, committed, "boot", func(offset uint64, s Start) {
 			if offset < last || s.Host == "" {
 				t.Fatalf("line of %+v at %d, behind %d", s, offset, last)
 			}
@@ -163,8 +163,8 @@ func FuzzReadDebt(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if debt.End < committed {
-			t.Fatalf("the next ledger would begin at %d, before the mark %d", debt.End, committed)
+		if uncommitted.End < committed {
+			t.Fatalf("the next ledger would begin at %d, before the mark %d", uncommitted.End, committed)
 		}
 	})
 }

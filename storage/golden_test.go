@@ -131,8 +131,8 @@ func TestSizes(t *testing.T) {
 	fetched := Outcome{State: Fetched, Status: 200, At: someTime, Bytes: 20_000, Digest: 0xd1d1d1d1d1d1d1d1}
 	validated := fetched
 	validated.ETag, validated.Modified = strings.Repeat("e", 20), "Mon, 02 Jan 2006 15:04:05 GMT"
-	renewed := fetched
-	renewed.Due, renewed.History, renewed.Simhash = someTime, [8]byte{1}, 1
+	recrawled := fetched
+	recrawled.Due, recrawled.History, recrawled.Simhash = someTime, [8]byte{1}, 1
 	e := Entry{RequestURI: strings.Repeat("u", 43), Depth: 3, FirstSeen: someTime, ViaHost: 1, ViaOrdinal: 1000}
 	row := hostRow{origins: make([]originRow, 1)}
 	withBody := row
@@ -145,12 +145,12 @@ func TestSizes(t *testing.T) {
 		{"URL", len(appendEntry(nil, 2, &e)), 56},
 		{"fingerprint", len(mergeSeen(nil, nil, make([]seenItem, 1))), 12},
 		{"outcome: fetched, 200, 20,000 bytes, digest", len(appendOutcome(nil, &fetched)), 21},
-		{"the same, planned for a recrawl, with a simhash", len(appendOutcome(nil, &renewed)), 42},
+		{"the same, planned for a recrawl, with a simhash", len(appendOutcome(nil, &recrawled)), 42},
 		{"the same with an ETag of 20 bytes and a usual Last-Modified", len(appendOutcome(nil, &validated)), 47},
 		{"row of a host with one origin, without name, politeness, outcomes and URLs", len(row.append(nil)), 85},
 		{"a payload in the row", len(withBody.append(nil)) - len(row.append(nil)) - 1, 48},
 		{"due row", len(appendDueKey(nil, 1, 0, 0, 1, 1)), 14},
-		{"renew row", len(appendRecrawlKey(nil, 1, 0, 1, 1)), 13},
+		{"recrawl row", len(appendRecrawlKey(nil, 1, 0, 1, 1)), 13},
 	} {
 		if c.got != c.bytes {
 			t.Errorf("%s takes %d bytes, want %d", c.what, c.got, c.bytes)

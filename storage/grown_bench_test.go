@@ -234,9 +234,9 @@ func (c *rowsCycle) commit() error {
 	return err
 }
 
-// BenchmarkRenewal takes the recrawl of a host that is overdue longest and plans the next one, with
+// BenchmarkRecrawl takes the recrawl of a host that is overdue longest and plans the next one, with
 // a number of planned URLs in the store. It should cost the same for all sizes.
-func BenchmarkRenewal(b *testing.B) {
+func BenchmarkRecrawl(b *testing.B) {
 	const hosts = 100
 	for _, urls := range []int{10_000, 1_000_000, 10_000_000} {
 		b.Run(fmt.Sprintf("hosts=%d/urls=%d", hosts, urls), func(b *testing.B) {
@@ -248,7 +248,7 @@ func BenchmarkRenewal(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer s.Close()
-			fillRenewals(b, s, hosts, urls/hosts)
+			fillRecrawls(b, s, hosts, urls/hosts)
 			b.ReportAllocs()
 			for n := 0; b.Loop(); n++ {
 				host := HostID(n%hosts + 1)
@@ -268,8 +268,8 @@ func BenchmarkRenewal(b *testing.B) {
 	}
 }
 
-// fillRenewals makes hosts with planned URLs.
-func fillRenewals(b *testing.B, s *Store, hosts, urls int) {
+// fillRecrawls makes hosts with planned URLs.
+func fillRecrawls(b *testing.B, s *Store, hosts, urls int) {
 	for host := range hosts {
 		for from := 0; from < urls; from += 10_000 {
 			var batch Batch

@@ -213,12 +213,12 @@ type nameWalk struct {
 	more   bool
 }
 
-type named struct {
+type nameRow struct {
 	reversed string
 	id       HostID
 }
 
-func (w *nameWalk) read(s *Store) (page []named, err error) {
+func (w *nameWalk) read(s *Store) (page []nameRow, err error) {
 	w.more = false
 	err = s.db.View(func(tx *bolt.Tx) error {
 		c := tx.Bucket(bucketName).Cursor()
@@ -233,7 +233,7 @@ func (w *nameWalk) read(s *Store) (page []named, err error) {
 				w.more = true
 				return nil
 			case w.domain == "" || name == w.domain || strings.HasPrefix(name, w.domain+"."):
-				page = append(page, named{name, hostOfKey(v)})
+				page = append(page, nameRow{name, hostOfKey(v)})
 				k, v = c.Next()
 				w.last = name
 			case name < w.domain+".": // as example-shop.org, between example.org and www.example.org

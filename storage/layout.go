@@ -9,26 +9,26 @@ import (
 
 // The buckets. FORMAT.md describes their keys and values.
 var (
-	bucketName    = []byte("name")
-	bucketHost    = []byte("host")
-	bucketURL     = []byte("url")
-	bucketSeen    = []byte("seen")
-	bucketState   = []byte("state")
-	bucketDue     = []byte("due")
-	bucketRecrawl = []byte("renew")
-	bucketRobots  = []byte("robots")
-	bucketPast    = []byte("past")
-	bucketScope   = []byte("scope")
-	bucketTrap    = []byte("trap")
-	bucketPayload = []byte("payload")
-	bucketMark    = []byte("mark")
-	bucketMeta    = []byte("meta")
+	bucketName          = []byte("name")
+	bucketHost          = []byte("host")
+	bucketURL           = []byte("url")
+	bucketSeen          = []byte("seen")
+	bucketState         = []byte("state")
+	bucketDue           = []byte("due")
+	bucketRecrawl       = []byte("renew")
+	bucketRobots        = []byte("robots")
+	bucketRobotsHistory = []byte("past")
+	bucketScope         = []byte("scope")
+	bucketTrap          = []byte("trap")
+	bucketPayload       = []byte("payload")
+	bucketMark          = []byte("mark")
+	bucketMeta          = []byte("meta")
 )
 
 func buckets() [][]byte {
 	return [][]byte{
 		bucketName, bucketHost, bucketURL, bucketSeen, bucketState, bucketDue, bucketRecrawl,
-		bucketTrap, bucketPayload, bucketRobots, bucketPast, bucketScope, bucketMark, bucketMeta,
+		bucketTrap, bucketPayload, bucketRobots, bucketRobotsHistory, bucketScope, bucketMark, bucketMeta,
 	}
 }
 

@@ -67,43 +67,43 @@ type Debt struct {
 // sent a request. If each is not nil, it is called for every request that can be read, with the
 // offset of its line.
 func ReadDebt(dir string, committed uint64, bootID string, each func(offset uint64, s Start)) (Debt, error) {
-	debt := Debt{Hosts: make(map[string]time.Duration), Waits: make(map[string]Wait), End: committed}
+	uncommitted := Debt{Hosts: make(map[string]time.Duration), Waits: make(map[string]Wait), End: committed}
 	f, err := os.Open(filepath.Join(dir, LedgerName))
 	if errors.Is(err, fs.ErrNotExist) {
-		debt.Everyone = committed != 0
-		return debt, nil
+		uncommitted.Everyone = committed != 0
+		return uncommitted, nil
 	}
 	if err != nil {
-		return debt, fmt.Errorf("read start ledger: %w", err)
+		return uncommitted, fmt.Errorf("read start ledger: %w", err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return debt, fmt.Errorf("read start ledger: %w", err)
+		return uncommitted, fmt.Errorf("read start ledger: %w", err)
 	}
 	r := bufio.NewReaderSize(f, 64<<10)
 	first, _ := r.ReadSlice('\n') // after an error the header cannot be parsed
 	header := string(first)
 	base, boot, ok := parseLedgerHeader(header)
 	end := base + uint64(info.Size()) - uint64(len(header))
-	debt.End = max(committed, end)
+	uncommitted.End = max(committed, end)
 	if !ok || committed < base || committed > end {
-		debt.Everyone = true
-		return debt, nil
+		uncommitted.Everyone = true
+		return uncommitted, nil
 	}
-	debt.Everyone = boot == "" || boot != bootID
-	debt.Ended = ended(f, info.Size())
-	debt.Died = !debt.Ended && boot == bootID
+	uncommitted.Everyone = boot == "" || boot != bootID
+	uncommitted.Ended = ended(f, info.Size())
+	uncommitted.Died = !uncommitted.Ended && boot == bootID
 	if committed > base {
 		if _, err := f.Seek(int64(committed-base)+int64(len(header)), io.SeekStart); err != nil {
-			return debt, fmt.Errorf("read start ledger: %w", err)
+			return uncommitted, fmt.Errorf("read start ledger: %w", err)
 		}
 		r.Reset(f)
 	}
 	if each == nil {
 		each = func(uint64, Start) {}
 	}
-	return debt, debt.read(r, committed, each)
+	return uncommitted, uncommitted.read(r, committed, each)
 }
 
 func (d *Debt) read(r *bufio.Reader, offset uint64, each func(uint64, Start)) error {

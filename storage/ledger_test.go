@@ -56,7 +56,7 @@ func TestReadDebt(t *testing.T) {
 		{"boot not known then", "amble-starts-1 1000 -\n" + first, 1000, "", true,
 			map[string]time.Duration{"a.example": 1500 * time.Millisecond}, 1000 + uint64(len(first))},
 		{"trimmed beyond the mark", header + first, 999, "boot-a", true, nil, 1000 + uint64(len(first))},
-		{"a database that is new beside an old ledger", header + first, 0, "boot-a", true, nil,
+		{"a new database with an old ledger", header + first, 0, "boot-a", true, nil,
 			1000 + uint64(len(first))},
 		{"cut before the mark", header + first, 5000, "boot-a", true, nil, 5000},
 		{"mark inside a line", header + first + third, 1000 + uint64(len(first)) + 25, "boot-a", true, nil,
@@ -79,10 +79,11 @@ func TestReadDebt(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			debt, err := ReadDebt(writeLedger(t, test.file), test.committed, test.boot, nil)
-			if err != nil || debt.Everyone != test.everyone || !maps.Equal(debt.Hosts, test.hosts) ||
-				debt.End != test.end {
-				t.Errorf("debt is %+v, %v, want everyone %t, hosts %v, end %d", debt, err, test.everyone, test.hosts,
+			uncommitted, err := ReadDebt(writeLedger(t, test.file), test.committed, test.boot, nil)
+			if err != nil || uncommitted.Everyone != test.everyone || !maps.Equal(uncommitted.Hosts, test.hosts) ||
+				uncommitted.End != test.end {
+				t.Errorf("uncommitted requests are %+v, %v, want everyone %t, hosts %v, end %d", uncommitted, err, test.everyone,
+					test.hosts,
 					test.end)
 			}
 		})
@@ -117,12 +118,12 @@ func TestReadDebtOfADeath(t *testing.T) {
 		{"no ledger", "garbage\n", "boot", false, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			debt, err := ReadDebt(writeLedger(t, test.file), 0, test.boot, nil)
-			if err != nil || debt.Died != test.died || debt.Ended != test.ended {
-				t.Errorf("died %v, ended %v, %v; want %v, %v", debt.Died, debt.Ended, err, test.died, test.ended)
+			uncommitted, err := ReadDebt(writeLedger(t, test.file), 0, test.boot, nil)
+			if err != nil || uncommitted.Died != test.died || uncommitted.Ended != test.ended {
+				t.Errorf("died %v, ended %v, %v; want %v, %v", uncommitted.Died, uncommitted.Ended, err, test.died, test.ended)
 			}
-			if strings.Contains(test.file, end) && debt.Everyone != (test.boot == "other") {
-				t.Errorf("everyone is owed: %v", debt.Everyone)
+			if strings.Contains(test.file, end) && uncommitted.Everyone != (test.boot == "other") {
+				t.Errorf("every host is held: %v", uncommitted.Everyone)
 			}
 		})
 	}
@@ -141,26 +142,27 @@ func TestLedgerAppendEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	var starts int
-	debt, err := ReadDebt(dir, 100, "boot", func(uint64, Start) { starts++ })
-	if err != nil || !debt.Ended || debt.Died || debt.Everyone || starts != 1 || len(debt.Waits) != 1 ||
-		debt.End != l.Place() {
-		t.Errorf("%+v, %v, %d requests", debt, err, starts)
+	uncommitted, err := ReadDebt(dir, 100, "boot", func(uint64, Start) { starts++ })
+	if err != nil || !uncommitted.Ended || uncommitted.Died || uncommitted.Everyone || starts != 1 ||
+		len(uncommitted.Waits) != 1 ||
+		uncommitted.End != l.Place() {
+		t.Errorf("%+v, %v, %d requests", uncommitted, err, starts)
 	}
 }
 
 func TestReadDebtWithoutLedger(t *testing.T) {
 	for _, committed := range []uint64{0, 10} {
-		debt, err := ReadDebt(t.TempDir(), committed, "boot", nil)
-		if err != nil || debt.Everyone != (committed > 0) || debt.End != committed {
-			t.Errorf("committed %d: %+v, %v", committed, debt, err)
+		uncommitted, err := ReadDebt(t.TempDir(), committed, "boot", nil)
+		if err != nil || uncommitted.Everyone != (committed > 0) || uncommitted.End != committed {
+			t.Errorf("committed %d: %+v, %v", committed, uncommitted, err)
 		}
 	}
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, LedgerName), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if debt, err := ReadDebt(dir, 5, "boot", nil); err == nil && !debt.Everyone {
-		t.Errorf("a directory in the ledger's offset owes nobody: %+v", debt)
+	if uncommitted, err := ReadDebt(dir, 5, "boot", nil); err == nil && !uncommitted.Everyone {
+		t.Errorf("a directory with the ledger's name holds no host: %+v", uncommitted)
 	}
 }
 
@@ -197,20 +199,21 @@ func TestLedgerAppend(t *testing.T) {
 	if _, err := l.Append(Start{Host: "precise.example", At: someTime, Delay: time.Millisecond + 1}); err != nil {
 		t.Fatal(err)
 	}
-	debt, err := ReadDebt(dir, offsets[3], "boot", nil)
+	uncommitted, err := ReadDebt(dir, offsets[3], "boot", nil)
 	want := map[string]time.Duration{
 		"host3.example": 3 * time.Millisecond, "host4.example": 4 * time.Millisecond,
 		"unknown.example": -time.Millisecond, "precise.example": 2 * time.Millisecond, // never rounded down
 	}
-	if err != nil || debt.Everyone || !maps.Equal(debt.Hosts, want) || debt.End != l.Place() {
-		t.Errorf("debt is %+v, %v, want %v and end %d", debt, err, want, l.Place())
+	if err != nil || uncommitted.Everyone || !maps.Equal(uncommitted.Hosts, want) || uncommitted.End != l.Place() {
+		t.Errorf("uncommitted requests are %+v, %v, want %v and end %d", uncommitted, err, want, l.Place())
 	}
-	next := mustLedger(t, dir, debt.End)
-	if next.Place() != debt.End {
-		t.Errorf("the next ledger begins at %d, want %d", next.Place(), debt.End)
+	next := mustLedger(t, dir, uncommitted.End)
+	if next.Place() != uncommitted.End {
+		t.Errorf("the next ledger begins at %d, want %d", next.Place(), uncommitted.End)
 	}
-	if debt, err := ReadDebt(dir, debt.End, "boot", nil); err != nil || debt.Everyone || len(debt.Hosts) > 0 {
-		t.Errorf("a new ledger owes %+v, %v", debt, err)
+	if uncommitted, err := ReadDebt(dir, uncommitted.End, "boot", nil); err != nil || uncommitted.Everyone ||
+		len(uncommitted.Hosts) > 0 {
+		t.Errorf("a new ledger has uncommitted requests %+v, %v", uncommitted, err)
 	}
 }
 
@@ -274,10 +277,10 @@ func TestLedgerTrim(t *testing.T) {
 		}
 		largest = max(largest, l.size)
 		if n%50_000 == 0 && n > 0 {
-			debt, err := ReadDebt(dir, open[0], "boot", nil)
-			if err != nil || debt.Everyone || len(debt.Hosts) != window || debt.End != l.Place() {
-				t.Fatalf("after %d requests %d hosts have uncommitted ones (everyone: %t), %v, want %d", n, len(debt.Hosts),
-					debt.Everyone, err, window)
+			uncommitted, err := ReadDebt(dir, open[0], "boot", nil)
+			if err != nil || uncommitted.Everyone || len(uncommitted.Hosts) != window || uncommitted.End != l.Place() {
+				t.Fatalf("after %d requests %d hosts have uncommitted ones (everyone: %t), %v, want %d", n, len(uncommitted.Hosts),
+					uncommitted.Everyone, err, window)
 			}
 		}
 	}
@@ -325,7 +328,7 @@ func TestLedgerAppendFails(t *testing.T) {
 	}
 	whole := readFile(t, filepath.Join(dir, LedgerName))
 	if !bytes.HasSuffix(whole, []byte("\n")) || bytes.Count(whole, []byte("\n")) != n {
-		t.Errorf("%d lines after %d appends, the last of which failed; the file ends in %q",
+		t.Errorf("%d lines after %d appends (the last one failed); the file ends in %q",
 			bytes.Count(whole, []byte("\n")), n, whole[len(whole)-10:])
 	}
 	if err := l.begin(l.Place(), make([]byte, 64<<10)); !errors.Is(err, ErrNoSpace) {
@@ -378,15 +381,15 @@ func TestLedgerWaits(t *testing.T) {
 		}
 	}
 	var offsets []uint64
-	debt, err := ReadDebt(dir, 100, "boot", func(offset uint64, s Start) { offsets = append(offsets, offset) })
-	if err != nil || debt.Everyone || len(debt.Hosts) != 1 || debt.End != l.Place() {
-		t.Fatalf("debt %+v, %v", debt, err)
+	uncommitted, err := ReadDebt(dir, 100, "boot", func(offset uint64, s Start) { offsets = append(offsets, offset) })
+	if err != nil || uncommitted.Everyone || len(uncommitted.Hosts) != 1 || uncommitted.End != l.Place() {
+		t.Fatalf("uncommitted requests %+v, %v", uncommitted, err)
 	}
 	for host, want := range map[string]time.Duration{
 		"a.example": time.Hour, "b.example": 2 * time.Millisecond,
 		"c.example": math.MaxInt64 / time.Millisecond * time.Millisecond,
 	} {
-		if got := debt.Waits[host]; got.Wait < want || got.Wait-want > time.Millisecond || !got.At.Equal(at) {
+		if got := uncommitted.Waits[host]; got.Wait < want || got.Wait-want > time.Millisecond || !got.At.Equal(at) {
 			t.Errorf("%s: %+v, want %v", host, got, want)
 		}
 	}
@@ -404,14 +407,15 @@ func TestLedgerWaitsThatAreNone(t *testing.T) {
 	const header = "amble-starts-1 0 boot\n"
 	for _, line := range []string{"wait 1 a.example\n", "wait x a.example 5\n", "wait 1 a.example -5\n",
 		"wait 1 a.example 0\n", "wait 1 a.example 5 more\n"} {
-		debt, err := ReadDebt(writeLedger(t, header+line), 0, "boot", nil)
-		if err != nil || !debt.Everyone || len(debt.Waits) > 0 {
-			t.Errorf("%q: %+v, %v; want everyone", line, debt, err)
+		uncommitted, err := ReadDebt(writeLedger(t, header+line), 0, "boot", nil)
+		if err != nil || !uncommitted.Everyone || len(uncommitted.Waits) > 0 {
+			t.Errorf("%q: %+v, %v; want everyone", line, uncommitted, err)
 		}
 	}
 	torn := writeLedger(t, header+"wait 1 a.example 5")
-	if debt, err := ReadDebt(torn, 0, "boot", nil); err != nil || debt.Everyone || len(debt.Waits) > 0 {
-		t.Errorf("a torn line: %+v, %v", debt, err)
+	if uncommitted, err := ReadDebt(torn, 0, "boot", nil); err != nil || uncommitted.Everyone ||
+		len(uncommitted.Waits) > 0 {
+		t.Errorf("a torn line: %+v, %v", uncommitted, err)
 	}
 	if _, err := os.Stat(filepath.Join(torn, LedgerName)); err != nil {
 		t.Error(err)
@@ -428,8 +432,8 @@ func TestWaitEndsNoSooner(t *testing.T) {
 			if err := mustLedger(t, dir, 0).AppendWait(Wait{Host: "a.example", At: at, Wait: wait}); err != nil {
 				t.Fatal(err)
 			}
-			debt, err := ReadDebt(dir, 0, "boot", nil)
-			got := debt.Waits["a.example"]
+			uncommitted, err := ReadDebt(dir, 0, "boot", nil)
+			got := uncommitted.Waits["a.example"]
 			if late := got.At.Add(got.Wait).Sub(at.Add(wait)); err != nil || late < 0 || late > 2*time.Millisecond {
 				t.Errorf("a wait of %v from %d ns on ends %v late, %v", wait, nanoseconds, late, err)
 			}

@@ -12,13 +12,13 @@ import (
 
 // model is what a store should hold, in plain maps.
 type model struct {
-	names    []string // by id, from 1
-	hosts    []*modelHost
-	ids      map[string]HostID
-	policies map[weburl.Origin]string
-	joined   map[string]bool
-	marks    map[string]string
-	limits   limits
+	names      []string // by id, from 1
+	hosts      []*modelHost
+	ids        map[string]HostID
+	policies   map[weburl.Origin]string
+	scopeSeeds map[string]bool
+	marks      map[string]string
+	limits     limits
 }
 
 type modelHost struct {
@@ -39,7 +39,7 @@ type modelHost struct {
 
 func newModel() *model {
 	return &model{ids: make(map[string]HostID), policies: make(map[weburl.Origin]string),
-		joined: make(map[string]bool), marks: make(map[string]string)}
+		scopeSeeds: make(map[string]bool), marks: make(map[string]string)}
 }
 
 func (m *model) id(name string) HostID {
@@ -55,17 +55,17 @@ func (m *model) id(name string) HostID {
 
 func (m *model) apply(b *Batch) Result {
 	var r Result
-	touched := make(map[HostID]bool)
+	changed := make(map[HostID]bool)
 	for i := range b.Found {
 		f := &b.Found[i]
-		touched[m.id(f.URL.Host())] = true
+		changed[m.id(f.URL.Host())] = true
 	}
 	for _, h := range m.hosts {
 		clear(h.copies)
 	}
 	for i := range b.Done {
 		d := &b.Done[i]
-		touched[d.Host] = true
+		changed[d.Host] = true
 		m.hosts[d.Host-1].settle(d, m.limits)
 	}
 	for i := range b.Found {
@@ -74,16 +74,16 @@ func (m *model) apply(b *Batch) Result {
 	}
 	for _, refused := range b.Refused {
 		if id, ok := m.ids[refused.Host]; ok {
-			touched[id] = true
+			changed[id] = true
 			m.hosts[id-1].refuse(refused.Reason, refused.URL, &r)
 		}
 	}
 	for i := range b.Hosts {
-		touched[b.Hosts[i].Host] = true
+		changed[b.Hosts[i].Host] = true
 		m.hosts[b.Hosts[i].Host-1].update(&b.Hosts[i])
 	}
 	for _, p := range b.Payloads {
-		touched[p.Host] = true
+		changed[p.Host] = true
 		m.hosts[p.Host-1].payloads[p.Digest] = p
 	}
 	for _, name := range b.Ensure {
@@ -96,14 +96,14 @@ func (m *model) apply(b *Batch) Result {
 		m.policies[p.Origin] = string(p.Record)
 	}
 	for _, u := range b.Join {
-		m.joined[u] = true
+		m.scopeSeeds[u] = true
 	}
 	for name, mark := range b.Marks {
 		if m.marks[name] = string(mark); mark == nil {
 			delete(m.marks, name)
 		}
 	}
-	for id := range touched {
+	for id := range changed {
 		h := m.hosts[id-1].host(id)
 		t := Touched{Host: id, Tail: h.Tail}
 		t.Queued, t.Due, t.NextDue = h.Waiting()
@@ -244,7 +244,7 @@ func (h *modelHost) due(u *Head) uint32 {
 	return uint32(u.Last.Due.Unix())
 }
 
-// recrawl returns the time in the URL's renew row, 0 if it has none.
+// recrawl returns the time in the URL's recrawl row, 0 if it has none.
 func (u *Head) recrawl() uint32 {
 	if u.Last.Due.IsZero() || u.Last.State == Retrying {
 		return 0

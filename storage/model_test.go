@@ -176,8 +176,8 @@ func (d *driver) compare(t tester) {
 			t.Fatalf("mark %s is %q, %v, want %q", name, got, err, mark)
 		}
 	}
-	if got, err := s.Joined(); err != nil || len(got) != len(m.joined) {
-		t.Fatalf("joined: %q, %v, want %v", got, err, m.joined)
+	if got, err := s.Joined(); err != nil || len(got) != len(m.scopeSeeds) {
+		t.Fatalf("joined: %q, %v, want %v", got, err, m.scopeSeeds)
 	}
 }
 

@@ -242,9 +242,9 @@ func (d *describer) robots(o weburl.Origin) {
 		r.Class, r.Status, unix(r.Fetched), r.ETag, len(r.Body), robots.VersionOf(r.Body), r.Body)
 	encoded, err := d.s.Past(o)
 	d.must(err)
-	past, err := robots.DecodePasts(encoded)
+	history, err := robots.DecodePasts(encoded)
 	d.must(err)
-	for _, p := range past {
+	for _, p := range history {
 		d.line("\t\tbefore %d: %s, %q", unix(p.Replaced), p.Class, p.Body)
 	}
 }

@@ -288,7 +288,7 @@ func TestPayloadsDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := s.Payload(1, 5); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("asked for a body in a damaged row: %v", err)
+		t.Errorf("a body in a damaged row: %v", err)
 	}
 	if _, err := s.Commit(&Batch{Payloads: []Payload{first}}); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("commit to a damaged row: %v", err)

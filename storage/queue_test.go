@@ -75,10 +75,10 @@ func TestWrongPriority(t *testing.T) {
 // TestNotice: Options.Notice gets the listing of a known URL and what the store knows of the URL.
 // It moves the URL's recrawl and nothing else.
 func TestNotice(t *testing.T) {
-	var asked []Noticed
+	var noticed []Noticed
 	soon := someTime.Add(time.Minute)
 	s := openTemp(t, Options{Notice: func(n Noticed) (time.Time, [8]byte, bool) {
-		asked = append(asked, n)
+		noticed = append(noticed, n)
 		return soon, [8]byte{9}, n.URI == "/page/0"
 	}})
 	mustCommit(t, s, &Batch{Found: found(t, s, numbered("host.example", 0, 3)...)})
@@ -99,10 +99,10 @@ func TestNotice(t *testing.T) {
 		r.Touched[0].NextDue != uint32(retrying.Due.Unix()) {
 		t.Errorf("%+v", r)
 	}
-	if len(asked) != 2 || asked[0].Host != "host.example" || string(asked[0].Site) != "site" ||
-		asked[0].Last.ETag != "e" ||
-		!asked[0].Modified.Equal(someTime.Add(time.Second)) || !asked[0].At.Equal(someTime.Add(2*time.Second)) {
-		t.Errorf("asked: %+v", asked)
+	if len(noticed) != 2 || noticed[0].Host != "host.example" || string(noticed[0].Site) != "site" ||
+		noticed[0].Last.ETag != "e" ||
+		!noticed[0].Modified.Equal(someTime.Add(time.Second)) || !noticed[0].At.Equal(someTime.Add(2*time.Second)) {
+		t.Errorf("noticed %+v", noticed)
 	}
 	h, err := s.Heads(HeadsRequest{Host: 1, Renewals: 5, Now: soon})
 	if err != nil || len(h.Renewals) != 1 {
@@ -116,7 +116,7 @@ func TestNotice(t *testing.T) {
 	}
 
 	// Listing a URL without a date is news only if the URL has failed.
-	asked = nil
+	noticed = nil
 	gone := Outcome{State: Failed, Status: 404, At: someTime, Attempts: 1}
 	mustCommit(t, s, &Batch{Done: []Done{{Host: 1, Ordinal: 2, Outcome: gone}}})
 	b = Batch{Found: found(t, s, numbered("host.example", 0, 3)...)}
@@ -124,10 +124,10 @@ func TestNotice(t *testing.T) {
 		b.Found[i].Listed, b.Found[i].Frequency, b.Found[i].At = true, Frequency(3), someTime.Add(3*time.Second)
 	}
 	mustCommit(t, s, &b)
-	if len(asked) != 1 || asked[0].URI != "/page/2" || asked[0].Last.State != Failed {
-		t.Errorf("asked of listed URLs: %+v", asked)
-	} else if asked[0].Claimed != 24*time.Hour || !asked[0].Modified.IsZero() {
-		t.Errorf("asked of a listed URL: %+v", asked[0])
+	if len(noticed) != 1 || noticed[0].URI != "/page/2" || noticed[0].Last.State != Failed {
+		t.Errorf("noticed, of listed URLs: %+v", noticed)
+	} else if noticed[0].Claimed != 24*time.Hour || !noticed[0].Modified.IsZero() {
+		t.Errorf("noticed, of a listed URL: %+v", noticed[0])
 	}
 	checkClean(t, s)
 }

@@ -21,7 +21,7 @@ func (s *Store) Policy(o weburl.Origin) (record []byte, err error) {
 // Past returns the stored earlier versions of the robots.txt of an origin, nil if there are none.
 func (s *Store) Past(o weburl.Origin) (encoded []byte, err error) {
 	err = s.db.View(func(tx *bolt.Tx) error {
-		if b := tx.Bucket(bucketPast); b != nil { // else no commit has stored one yet
+		if b := tx.Bucket(bucketRobotsHistory); b != nil { // else no commit has stored one yet
 			encoded = append(encoded, b.Get([]byte(o.String()))...)
 		}
 		return nil
@@ -80,15 +80,15 @@ func (w *writer) putPolicies(policies []Policy) error {
 }
 
 // putPast writes earlier versions of robots.txt files.
-func (w *writer) putPast(past []Policy) error {
-	if len(past) == 0 {
+func (w *writer) putRobotsHistory(history []Policy) error {
+	if len(history) == 0 {
 		return nil
 	}
-	bucket, err := w.tx.CreateBucketIfNotExists(bucketPast)
+	bucket, err := w.tx.CreateBucketIfNotExists(bucketRobotsHistory)
 	if err != nil {
 		return err
 	}
-	for _, p := range past {
+	for _, p := range history {
 		if err := bucket.Put([]byte(p.Origin.String()), p.Record); err != nil {
 			return fmt.Errorf("earlier robots.txt files of %s: %w", p.Origin, err)
 		}

@@ -31,7 +31,7 @@ func (w *writer) moveRecrawl(r *hostRow, d *Done, from, to uint32) error {
 	if from != 0 {
 		key := appendRecrawlKey(w.key[:0], r.id, d.Origin, from, d.Ordinal)
 		if k, _ := w.recrawlCursor.Seek(key); !bytes.Equal(k, key) {
-			return fmt.Errorf("%w: URL %d of origin %d has no row in bucket renew", ErrCorrupt, d.Ordinal, d.Origin)
+			return fmt.Errorf("%w: URL %d of origin %d has no row in bucket %s", ErrCorrupt, d.Ordinal, d.Origin, bucketRecrawl)
 		}
 		if err := w.recrawl.Delete(key); err != nil {
 			return err
@@ -105,7 +105,7 @@ func (c *checker) recrawl(r *hostRow, q *queueCount, e *Entry, at uint32) {
 			return
 		}
 	}
-	c.found("host %d: URL %d is planned for a recrawl but has no row in bucket renew", r.id, e.Ordinal)
+	c.found("host %d: URL %d is planned for a recrawl but has no row in bucket %s", r.id, e.Ordinal, bucketRecrawl)
 }
 
 // Renewals calls f for at most max recrawls of a queue, by time, in one short read.
@@ -141,7 +141,8 @@ type Noticed struct {
 	At       time.Time     // when the listing was read
 }
 
-// noticed asks Options.Notice whether a listing changes the time of a known URL's recrawl.
+// noticed calls Options.Notice to find out whether a listing changes the time of a known URL's
+// recrawl.
 func (w *writer) noticed(r *hostRow, f *Found, ordinal uint32, e *Entry) error {
 	if w.store.notice == nil || f.Modified.IsZero() && !f.Listed {
 		return nil

@@ -267,19 +267,19 @@ func (f *rowsFill) host(tx *bolt.Tx, h *hostNumbers) error {
 // filled in the order of their keys: how full their leaf pages are, and the rate of the cycle.
 func BenchmarkRowsFill(b *testing.B) {
 	const size = 1_000_000
-	for _, way := range []struct {
+	for _, keys := range []struct {
 		name string
 		fill func(*testing.B, *rowsStore, *benchURLs)
 	}{
 		{"random", func(b *testing.B, r *rowsStore, g *benchURLs) { fillRandom(b, r, g, size) }},
 		{"ordered", func(b *testing.B, r *rowsStore, g *benchURLs) { (&rowsFill{r: r, g: g, size: size}).run(b) }},
 	} {
-		b.Run(way.name, func(b *testing.B) {
+		b.Run(keys.name, func(b *testing.B) {
 			r, g := openRows(b, b.TempDir()), &benchURLs{hosts: benchHosts}
-			way.fill(b, r, g)
+			keys.fill(b, r, g)
 			b.Run("queued", func(b *testing.B) { reportFill(b, r, rowsURL, rowsQueue) })
 			b.Run("cycle", func(b *testing.B) { benchCycle(b, g, &rowsCycle{r: r}) })
-			if way.name == "random" {
+			if keys.name == "random" {
 				b.Run("fetched", func(b *testing.B) {
 					fetchRows(b, r, g)
 					reportFill(b, r, rowsURL)

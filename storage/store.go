@@ -150,7 +150,7 @@ func (s *Store) open(o Options) error {
 		return openError(err)
 	}
 	s.db = db
-	if err := s.inPlace(file); err != nil {
+	if err := s.checkPath(file); err != nil {
 		return err
 	}
 	if err := s.load(o.ReadOnly); err != nil || o.ReadOnly || o.NoSync {
@@ -162,18 +162,18 @@ func (s *Store) open(o Options) error {
 	return nil
 }
 
-// inPlace returns an error if the locked file is no longer the one at its path: while Open waited
+// checkPath returns an error if the locked file is no longer the one at its path: while Open waited
 // for the lock, Compact may have replaced it.
-func (s *Store) inPlace(f *os.File) error {
+func (s *Store) checkPath(f *os.File) error {
 	opened, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	named, err := os.Stat(s.path)
+	atPath, err := os.Stat(s.path)
 	if err != nil {
 		return err
 	}
-	if !os.SameFile(opened, named) {
+	if !os.SameFile(opened, atPath) {
 		return fmt.Errorf("%w: it was just compacted; try again", ErrInUse)
 	}
 	return nil
@@ -278,7 +278,7 @@ func fileVersion(meta *bolt.Bucket) (uint32, error) {
 
 // addedLater reports whether a file of the given version may lack a bucket.
 func addedLater(name []byte, version uint32) bool {
-	return bytes.Equal(name, bucketPayload) || bytes.Equal(name, bucketPast) ||
+	return bytes.Equal(name, bucketPayload) || bytes.Equal(name, bucketRobotsHistory) ||
 		version < 2 && bytes.Equal(name, bucketTrap) || version < 3 && bytes.Equal(name, bucketRecrawl)
 }
 

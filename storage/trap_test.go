@@ -152,7 +152,7 @@ func TestSessions(t *testing.T) {
 			t.Errorf("lookup of the first variant: %+v, %v", head, err)
 		}
 		if u, err := s.URL(1, 0); err != nil || u.String() != one {
-			t.Errorf("the URL to ask for is %s, %v, want %s", u, err, one)
+			t.Errorf("the URL to fetch is %s, %v, want %s", u, err, one)
 		}
 	}
 }
@@ -183,7 +183,7 @@ func TestSameContent(t *testing.T) {
 			t.Errorf("page %d: %d added, %d trapped; want %d added", n, r.Added, r.Trapped, added)
 		}
 	}
-	b := page(0, 7) // asked again: known, and not one more page with this content
+	b := page(0, 7) // fetched again: known, and not one more page with this content
 	if r := mustCommit(t, s, &b); r.Added+r.Trapped != 0 {
 		t.Errorf("the first page again: %+v", r)
 	}

@@ -11,21 +11,21 @@ import (
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
-// answer is the record of an answer in the making.
+// answer is the record of a response that is being made.
 type answer struct {
 	x       *Exchange
 	id      string
-	head    []byte         // of the HTTP answer, as it is stored
-	body    *spool.Content // what follows it is here, from its byte first on
+	head    []byte         // of the HTTP response, as it is stored
+	body    *spool.Content // what follows head, from byte first on
 	first   int64
-	own     bool // body is the answer's, and not that of the exchange
+	own     bool // body belongs to the answer, not to the exchange
 	kind    string
-	profile string      // of a revisit
-	block   warc.Digest // zero where that of the payload is enough: the gzip member has a checksum of all
+	profile string      // of a revisit record
+	block   warc.Digest // zero if the payload's digest is enough: the gzip member has a checksum of everything
 	payload warc.Digest
 }
 
-// newAnswer decides what the record will be.
+// newAnswer decides what the record will contain.
 func (e *Encoder) newAnswer(unchunk *bufio.Reader, x *Exchange) (*answer, error) {
 	start, err := x.Response.Load(nil, maxHTTPHead)
 	if err != nil {
@@ -48,8 +48,8 @@ func (e *Encoder) newAnswer(unchunk *bufio.Reader, x *Exchange) (*answer, error)
 	return a, nil
 }
 
-// asStored takes the chunks out of the body, so that equal bodies are equal however they came, and
-// lets the header say how long the body is that is stored.
+// asStored removes the chunks from the body, so that equal bodies are equal however they came, and
+// sets the length of the stored body in the header.
 func (e *Encoder) asStored(unchunk *bufio.Reader, a *answer) error {
 	if a.x.Chunked {
 		body := e.pool.NewWriter(a.size())
@@ -68,7 +68,7 @@ func (e *Encoder) asStored(unchunk *bufio.Reader, a *answer) error {
 	return nil
 }
 
-// describe finds the digests, and whether the answer repeats a stored one.
+// describe computes the digests, and finds out whether the response repeats a stored one.
 func (a *answer) describe(whole bool) (err error) {
 	if !whole {
 		if a.block, err = a.blockDigest(); err != nil {
@@ -97,15 +97,15 @@ func (a *answer) describe(whole bool) (err error) {
 	return nil
 }
 
-// close gives back what the answer holds besides the exchange.
+// close frees what the answer holds besides the exchange.
 func (a *answer) close() {
 	if a.own {
-		_ = a.body.Close() // a file that cannot be closed: nothing is to be done about it
+		_ = a.body.Close() // nothing can be done about a file that cannot be closed
 		a.own = false
 	}
 }
 
-// size is that of the body.
+// size returns the length of the body.
 func (a *answer) size() int64 { return a.body.Size() - a.first }
 
 func (a *answer) bodyReader() io.Reader {
@@ -114,7 +114,7 @@ func (a *answer) bodyReader() io.Reader {
 
 func (a *answer) empty() bool { return a.size() == 0 }
 
-// isNew reports whether the payload is in the files for the first time, and whole.
+// isNew reports whether the payload is stored for the first time, and whole.
 func (a *answer) isNew() bool {
 	return a.kind == warc.TypeResponse && !a.empty() && a.x.Truncated == ""
 }
@@ -131,7 +131,7 @@ func (a *answer) addFields(h *warc.Header) {
 	}
 	switch {
 	case a.profile == warc.ProfileIdenticalPayload:
-		h.Add(warc.FieldTruncated, string(TooLong)) // also of a revisit, says section 6.7.2
+		h.Add(warc.FieldTruncated, string(TooLong)) // also of a revisit record: section 6.7.2
 	case a.x.Truncated != "":
 		h.Add(warc.FieldTruncated, string(a.x.Truncated))
 	}
@@ -142,7 +142,7 @@ func (a *answer) addFields(h *warc.Header) {
 	}
 }
 
-// blockDigest is that of header and body.
+// blockDigest returns the digest of header and body.
 func (a *answer) blockDigest() (warc.Digest, error) {
 	h := warc.NewHash()
 	h.Write(a.head)
@@ -150,7 +150,7 @@ func (a *answer) blockDigest() (warc.Digest, error) {
 	return warc.Sum(h), err
 }
 
-// digestFrom is that of what follows the first bytes of a content.
+// digestFrom returns the digest of a content from a byte on.
 func digestFrom(c *spool.Content, first int64) (warc.Digest, error) {
 	if b, ok := c.Bytes(); ok {
 		return warc.DigestOf(b[first:]), nil

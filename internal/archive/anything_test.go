@@ -9,8 +9,8 @@ import (
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
-// TestAnyJournal: whatever stands in an answer, the line of its record in the journal can be read,
-// and the entry in it.
+// TestAnyJournal: whatever a response contains, the line of its record in the journal, and the
+// entry in it, can be read.
 func TestAnyJournal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var h warc.Header

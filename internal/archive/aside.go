@@ -9,23 +9,22 @@ import (
 	"strconv"
 )
 
-// Aside is a file that was set aside: it has what the crawl does not know of.
+// Aside is a file that was set aside: it has records that the crawl's database does not have.
 type Aside struct {
 	File string // its name when complete
 	As   string // its name now
-	// Older means that the database is an older copy; else it has never known of files of this
-	// format.
+	// Older means that the database is an older copy. Otherwise it never had a mark of this format.
 	Older bool
-	Kept  int64 // bytes at its begin that the database knows of; they are in a file of the old name, too
+	Kept  int64 // bytes at the begin that the database has; a file of the old name has them, too
 }
 
-// crashTail is more than a crash leaves behind a mark in one file, in bytes: about what one commit
-// writes.
+// crashTail is an upper bound, in bytes, of what a crash leaves behind a mark in one file: about
+// what one commit writes.
 const crashTail = 64 << 20
 
 // isAhead reports whether the output certainly has more than was committed before a mark, and not
-// only what a crash left: then the database is an older copy. Only what is committed becomes
-// complete. The error says that the output has less.
+// only what a crash left: then the database is an older copy, because files are completed only
+// after a commit. The error says that the output has less.
 func (s *series) isAhead(m *Mark) (bool, error) {
 	at, err := s.position(m)
 	if err == nil {
@@ -46,10 +45,10 @@ func (s *series) isAhead(m *Mark) (bool, error) {
 	return behind || found.suffix == "" && found.size > at.length || found.size > at.length+crashTail, nil
 }
 
-// keepPast sets aside whatever files have behind a mark, because the database is an older copy. It
-// may be broken off at any moment and begun again. The files that tell that the database is older
+// setAsideTail sets aside whatever files have behind a mark, because the database is an older copy.
+// It may be interrupted at any moment and repeated. The files that show that the database is older
 // come last.
-func (s *series) keepPast(m *Mark) error {
+func (s *series) setAsideTail(m *Mark) error {
 	at, err := s.position(m)
 	if err != nil {
 		return err
@@ -68,7 +67,7 @@ func (s *series) keepPast(m *Mark) error {
 			if e.serial == at.serial {
 				size, err := s.disk.size(s.path(e.file))
 				if err != nil {
-					return fmt.Errorf("archive: look at a marked file: %w", err)
+					return fmt.Errorf("archive: check a marked file: %w", err)
 				}
 				if size <= at.length {
 					continue
@@ -87,7 +86,7 @@ func (s *series) keepPast(m *Mark) error {
 	return s.bringBack(at)
 }
 
-// suffixNew is that of a copy of the begin of a file that is about to be set aside.
+// suffixNew is the suffix of a copy of the begin of a file that is about to be set aside.
 const suffixNew = suffixOpen + ".new"
 
 // copyPrefix copies the first bytes of a file.
@@ -112,7 +111,8 @@ func (s *series) copyPrefix(e entry, length int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// bringBack lets the copy of the begin of a marked file take its place, when that was set aside.
+// bringBack renames the copy of the begin of a marked file to the name of that file, if the file
+// was set aside.
 func (s *series) bringBack(at position) error {
 	copied := s.path(at.name) + suffixNew
 	size, err := s.disk.size(copied)
@@ -125,7 +125,7 @@ func (s *series) bringBack(at position) error {
 	}
 	taken := slices.ContainsFunc(entries, func(e entry) bool { return e.name == at.name && !isAside(e.suffix) })
 	if taken || size != at.length || at.complete {
-		err = s.disk.remove(copied) // the last try came no further, and another database is here now
+		err = s.disk.remove(copied) // the last attempt stopped here, and the database is another one now
 	} else {
 		err = s.disk.rename(copied, s.openPath(at.name))
 	}
@@ -135,7 +135,7 @@ func (s *series) bringBack(at position) error {
 	return nil
 }
 
-// setAside takes a file out of the output without losing it. It takes no name that is taken.
+// setAside takes a file out of the output without losing it. It never uses an existing name.
 func (s *series) setAside(e entry, older bool, kept int64) error {
 	suffix := suffixUnmarked
 	for n := 2; ; n++ {

@@ -11,8 +11,9 @@ import (
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
-// BenchmarkExchange makes the records of one exchange with a page of text and links. Beside it, in the same run, is what
-// packing the same bytes takes, which no writer of such records is without.
+// BenchmarkExchange makes the records of one exchange with a page of text and links. For
+// comparison, the same run measures the compression of the same bytes, which every writer of such
+// records needs.
 func BenchmarkExchange(b *testing.B) {
 	for _, size := range []int{8 << 10, 30 << 10} {
 		o := options(b)
@@ -52,7 +53,8 @@ func BenchmarkExchange(b *testing.B) {
 	}
 }
 
-// benchExchange is an exchange with a page of so many bytes: words of a small language, and links.
+// benchExchange returns an exchange with a page of size bytes: words of a small language, and
+// links.
 func benchExchange(size int) *Exchange {
 	random := rand.New(rand.NewPCG(1, 2))
 	word := func() []byte {
@@ -69,21 +71,27 @@ func benchExchange(size int) *Exchange {
 	body := []byte("<!DOCTYPE html>\n<html lang=\"en\"><head><title>A page of text</title></head><body>\n")
 	for n := 0; len(body) < size; n++ {
 		if n%60 == 59 {
-			body = fmt.Appendf(body, "</p>\n<p><a href=\"/section-%d/story-%d.html\">Story %d</a> ", random.IntN(20), random.IntN(5000), n)
+			body = fmt.Appendf(body, "</p>\n<p><a href=\"/section-%d/story-%d.html\">Story %d</a> ", random.IntN(20),
+				random.IntN(5000), n)
 		}
 		body = append(body, words[min(random.IntN(len(words)), random.IntN(len(words)))]...)
 	}
 	response := fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Fri, 20 Nov 2026 12:14:15 GMT\r\nContent-Type: text/html; charset=utf-8\r\n"+
-		"Content-Length: %d\r\nLast-Modified: Thu, 19 Nov 2026 08:00:00 GMT\r\nETag: \"6740b1c0-2000\"\r\n\r\n%s", len(body), body)
+		"Content-Length: %d\r\nLast-Modified: Thu, 19 Nov 2026 08:00:00 GMT\r\nETag: \"6740b1c0-2000\"\r\n\r\n%s", len(body),
+		body)
 	request := "GET /section-3/story-77.html HTTP/1.1\r\nHost: www.site-17.example\r\nUser-Agent: amble/1.0 (+https://amble.example/)\r\n" +
 		"Accept: text/html,application/xhtml+xml;q=0.9,*/*;q=0.1\r\nAccept-Encoding: gzip\r\n\r\n"
 	facts := []warc.Field{
-		{Name: "via", Value: "https://www.site-17.example/section-3/"}, {Name: "depth", Value: "3"}, {Name: "attempt", Value: "1"},
-		{Name: "robots", Value: "allowed"}, {Name: "robots-reason", Value: "no rule"}, {Name: "robots-version", Value: "sha256:" + strconv.Itoa(1<<40)},
-		{Name: "delay", Value: "1s"}, {Name: "delay-reason", Value: "configured"}, {Name: "first-byte-ms", Value: "12"}, {Name: "fetch-time-ms", Value: "15"},
+		{Name: "via", Value: "https://www.site-17.example/section-3/"}, {Name: "depth", Value: "3"},
+		{Name: "attempt", Value: "1"},
+		{Name: "robots", Value: "allowed"}, {Name: "robots-reason", Value: "no rule"},
+		{Name: "robots-version", Value: "sha256:" + strconv.Itoa(1<<40)},
+		{Name: "delay", Value: "1s"}, {Name: "delay-reason", Value: "configured"}, {Name: "first-byte-ms", Value: "12"},
+		{Name: "fetch-time-ms", Value: "15"},
 	}
 	return &Exchange{
-		URL: "https://www.site-17.example/section-3/story-77.html", At: startOfTime, Address: netip.MustParseAddr("192.0.2.7"),
+		URL: "https://www.site-17.example/section-3/story-77.html", At: startOfTime,
+		Address: netip.MustParseAddr("192.0.2.7"),
 		Request: spool.Of([]byte(request)), Response: spool.Of(response), Facts: facts,
 	}
 }

@@ -15,11 +15,12 @@ import (
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
-// ErrNoCapture says that a URL is not in the collection, or was not yet at that time.
+// ErrNoCapture means that the collection has no capture of a URL, or none of that time or before.
 var ErrNoCapture = errors.New("archive: no capture of it is stored")
 
-// Captures calls each for every capture whose URL begins with a prefix, file by file in the order in which they were written. A prefix
-// without a scheme stands for http and https. A WARC file without an index has no captures.
+// Captures calls each for every capture whose URL begins with a prefix, file by file, in the order
+// in which they were written. A prefix without a scheme stands for http and https. A WARC file
+// without an index has no captures.
 func (c *Collection) Captures(ctx context.Context, prefix string, each func(*warc.Entry) error) error {
 	scheme, _, found := strings.Cut(prefix, "://")
 	key := ""
@@ -40,12 +41,13 @@ func (c *Collection) Captures(ctx context.Context, prefix string, each func(*war
 	})
 }
 
-// prefixKey is what the keys of all URLs with a prefix begin with. The last part of the prefix may be the begin of a longer
-// one, which the key would take for a whole: it counts up to the last slash, or the host before it.
+// prefixKey returns the begin of the keys of all URLs with a prefix. The last part of the prefix
+// may be the begin of a longer one, but the key would treat it as a whole part. So the key ends at
+// the last slash, or before the host.
 func prefixKey(prefix string) string {
 	start := strings.Index(prefix, "://") + 3
 	slash := strings.LastIndexByte(strings.SplitN(prefix, "?", 2)[0], '/')
-	if slash < start { // not even the host is known to be whole
+	if slash < start { // the host may be incomplete, too
 		return ""
 	}
 	return strings.TrimSuffix(warc.Key(prefix[:slash+1]), "/")
@@ -100,7 +102,7 @@ func (c *Collection) searchFile(f File, key string, each func(*warc.Entry) error
 	})
 }
 
-// searchJournal goes through a journal. What a crawl has not yet written as a whole is not looked at.
+// searchJournal searches a journal. It ignores a line that a crawl has not yet written completely.
 func searchJournal(r io.Reader, key string, each func(*warc.Entry) error) error {
 	return eachLine(r, func(line []byte) (bool, error) {
 		j, ok := parseJournal(line)
@@ -115,12 +117,13 @@ func searchJournal(r io.Reader, key string, each func(*warc.Entry) error) error 
 	})
 }
 
-// maxLine bounds a line of an index: a URL can stand in it twice, with escapes.
+// maxLine bounds a line of an index: a URL can occur in it twice, with escapes.
 const maxLine = 1 << 20
 
 var errLongLine = fmt.Errorf("%w: it is longer than %d bytes", warc.ErrEntry, maxLine)
 
-// eachLine calls f for each line with its newline, the last one perhaps without, until it is told to stop.
+// eachLine calls f for each line with its newline (the last line may have none), until f returns
+// false.
 func eachLine(r io.Reader, f func(line []byte) (more bool, err error)) error {
 	lines := bufio.NewReaderSize(r, 64<<10)
 	var long []byte
@@ -150,12 +153,13 @@ func eachLine(r io.Reader, f func(line []byte) (more bool, err error)) error {
 	}
 }
 
-// seekLine returns where the first line begins that is not less than a text, in a file of sorted lines.
+// seekLine returns the offset of the first line that is not less than a text, in a file of sorted
+// lines.
 func seekLine(r io.ReaderAt, size int64, text []byte) (int64, error) {
-	low, high := int64(0), size // begins of lines: those before low are less, the one at high is not
+	low, high := int64(0), size // offsets of lines: those before low are less, the one at high is not
 	for low < high {
 		start, line, err := lineBehind(r, size, (low+high)/2)
-		if err == nil && start >= high { // the middle lies in the last line that is left
+		if err == nil && start >= high { // the middle is in the last remaining line
 			start, line, err = lineBehind(r, size, low)
 		}
 		if err != nil {
@@ -170,11 +174,12 @@ func seekLine(r io.ReaderAt, size int64, text []byte) (int64, error) {
 	return low, nil
 }
 
-// lineBehind returns the first line that begins at a byte or behind it, and where it does; at the end of the file there is none.
+// lineBehind returns the first line that begins at an offset or behind it, and its offset. There is
+// none at the end of the file.
 func lineBehind(r io.ReaderAt, size, at int64) (start int64, line []byte, err error) {
 	inside := at > 0
 	if inside {
-		at-- // a line that begins at the byte has its newline before it
+		at-- // a line that begins at the offset has its newline before it
 	}
 	start = at
 	err = eachLine(io.NewSectionReader(r, at, size-at), func(l []byte) (bool, error) {
@@ -189,8 +194,8 @@ func lineBehind(r io.ReaderAt, size, at int64) (start int64, line []byte, err er
 	return start, line, err
 }
 
-// Find returns the newest capture of a URL that is not younger than a time; of any age where the time is zero. The error is
-// [ErrNoCapture] where there is none.
+// Find returns the newest capture of a URL that is not younger than a time; of any age if the time
+// is zero. The error is [ErrNoCapture] if there is none.
 func (c *Collection) Find(ctx context.Context, url string, at time.Time) (warc.Entry, error) {
 	var best warc.Entry
 	err := c.capturesOf(ctx, url, func(e *warc.Entry) {
@@ -213,13 +218,13 @@ func (c *Collection) capturesOf(ctx context.Context, url string, each func(*warc
 	})
 }
 
-// original finds the capture that a revisit record refers to: that of the URL and time it names, else the newest one of
-// its own URL before it.
+// original finds the capture that a revisit record refers to: that of the URL and time that the
+// record names, else the newest one of its own URL before it.
 func (c *Collection) original(ctx context.Context, h warc.Header) (best warc.Entry, err error) {
 	url := h.Get(warc.FieldRefersToTargetURI)
 	at, dateErr := warc.ParseDate(h.Get(warc.FieldRefersToDate))
-	named := url != "" && dateErr == nil
-	if !named {
+	refers := url != "" && dateErr == nil
+	if !refers {
 		url = h.Get(warc.FieldTargetURI)
 		if at, err = warc.ParseDate(h.Get(warc.FieldDate)); err != nil {
 			return best, fmt.Errorf("archive: a revisit record without a date: %w", err)
@@ -227,14 +232,14 @@ func (c *Collection) original(ctx context.Context, h warc.Header) (best warc.Ent
 	}
 	err = c.capturesOf(ctx, url, func(e *warc.Entry) {
 		switch {
-		case e.Mime == warc.MimeRevisit || e.Time.After(at) || named && !e.Time.Equal(at.Truncate(time.Second)):
-		case named && h.Get(warc.FieldPayloadDigest) != e.Digest:
+		case e.Mime == warc.MimeRevisit || e.Time.After(at) || refers && !e.Time.Equal(at.Truncate(time.Second)):
+		case refers && h.Get(warc.FieldPayloadDigest) != e.Digest:
 		case best.URL == "" || !e.Time.Before(best.Time):
 			best = *e
 		}
 	})
 	if err == nil && best.URL == "" {
-		err = fmt.Errorf("%w: that of %s of %s, which holds the content", ErrNoCapture, url, warc.FormatDate(at))
+		err = fmt.Errorf("%w: the one of %s of %s, which has the content", ErrNoCapture, url, warc.FormatDate(at))
 	}
 	return best, err
 }
@@ -242,12 +247,12 @@ func (c *Collection) original(ctx context.Context, h warc.Header) (best warc.Ent
 // Stored is a capture that can be read.
 type Stored struct {
 	Entry     warc.Entry
-	Head      []byte     // the HTTP header of the answer, with the empty line
-	Truncated Truncation // why the body is not all of what the server had; empty: it is
-	// Body is what follows the header: packed, if it came so; in chunks only as earlier versions
-	// stored it. Of a revisit it is that of the original.
+	Head      []byte     // the HTTP header of the response, with the empty line
+	Truncated Truncation // why the body is incomplete; empty: it is complete
+	// Body is what follows the header: in its content encoding, and in chunks only if an earlier
+	// version stored it. Of a revisit record, it is the body of the original.
 	Body io.Reader
-	// BodyHead is the HTTP header that goes with Body: Head, or that of the original.
+	// BodyHead is the HTTP header that belongs to Body: Head, or that of the original.
 	BodyHead []byte
 
 	files []*os.File
@@ -262,12 +267,12 @@ func (s *Stored) Close() error {
 	return errors.Join(errs...)
 }
 
-// Open opens a capture. Of a revisit record, the content is that of the capture it refers to.
+// Open opens a capture. The content of a revisit record is that of the capture that it refers to.
 func (c *Collection) Open(ctx context.Context, e warc.Entry) (*Stored, error) {
 	s := &Stored{Entry: e}
 	rec, err := c.record(s, e)
 	if err == nil && e.Mime == warc.MimeRevisit {
-		err = c.follow(ctx, s, rec)
+		err = c.resolveRevisit(ctx, s, rec)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("archive: %s at byte %d: %w", e.Filename, e.Offset, err), s.Close())
@@ -306,13 +311,13 @@ func (c *Collection) record(s *Stored, e warc.Entry) (*warc.Record, error) {
 	if s.Head == nil {
 		s.Head = s.BodyHead
 	}
-	content.Discard(n) // they are in the buffer
+	content.Discard(n) // the buffer has them
 	s.Body, s.Truncated = content, Truncation(rec.Header.Get(warc.FieldTruncated))
 	return rec, nil
 }
 
-// follow takes the body of a revisit from the capture it refers to.
-func (c *Collection) follow(ctx context.Context, s *Stored, rec *warc.Record) error {
+// resolveRevisit takes the body of a revisit record from the capture that it refers to.
+func (c *Collection) resolveRevisit(ctx context.Context, s *Stored, rec *warc.Record) error {
 	e, err := c.original(ctx, rec.Header)
 	if err != nil {
 		return err

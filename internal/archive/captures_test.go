@@ -18,7 +18,7 @@ import (
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
-// TestSeekLine holds the search in sorted lines against looking at each.
+// TestSeekLine compares the search in sorted lines with a linear search.
 func TestSeekLine(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		lines := rapid.SliceOf(rapid.StringMatching(`[a-c]{0,4}`)).Draw(rt, "lines")
@@ -42,13 +42,15 @@ func TestSeekLine(t *testing.T) {
 	})
 }
 
-// TestCapturesByPrefix: the beginning of a URL finds what begins so and nothing else, whatever the keys have in common.
+// TestCapturesByPrefix: a prefix finds exactly the URLs that begin with it, whatever their keys
+// have in common.
 func TestCapturesByPrefix(t *testing.T) {
 	o := allOptions(t)
 	o.Formats = []string{FormatWARC}
 	w, e := mustOpen(t, o, nil), newEncoder(t, o)
 	urls := []string{
-		"http://a.test/", "http://a.test/x", "http://a.test/x/1", "http://a.test/x?q=1", "http://a.test/xy", "http://www.a.test/x",
+		"http://a.test/", "http://a.test/x", "http://a.test/x/1", "http://a.test/x?q=1", "http://a.test/xy",
+		"http://www.a.test/x",
 		"https://a.test/x", "http://a.test.evil.test/x", "http://a.test:8080/x", "http://ab.test/", "http://a.test/X",
 	}
 	for i, u := range urls {
@@ -59,10 +61,11 @@ func TestCapturesByPrefix(t *testing.T) {
 			finish(t, w)
 		}
 		for prefix, want := range map[string][]string{
-			"http://a.test/x":   {"http://a.test/x", "http://a.test/x/1", "http://a.test/x?q=1", "http://a.test/xy"},
-			"http://a.test/x/":  {"http://a.test/x/1"},
-			"http://a.test/x?":  {"http://a.test/x?q=1"},
-			"a.test/x":          {"http://a.test/x", "http://a.test/x/1", "http://a.test/x?q=1", "http://a.test/xy", "https://a.test/x"},
+			"http://a.test/x":  {"http://a.test/x", "http://a.test/x/1", "http://a.test/x?q=1", "http://a.test/xy"},
+			"http://a.test/x/": {"http://a.test/x/1"},
+			"http://a.test/x?": {"http://a.test/x?q=1"},
+			"a.test/x": {"http://a.test/x", "http://a.test/x/1", "http://a.test/x?q=1", "http://a.test/xy",
+				"https://a.test/x"},
 			"https://":          {"https://a.test/x"},
 			"http://www.a.test": {"http://www.a.test/x"},
 			"http://nobody/":    nil,
@@ -80,7 +83,8 @@ func TestCapturesByPrefix(t *testing.T) {
 	}
 }
 
-// TestHostileIndex: an index that is not one of ours is an error, not a way to fill the memory or to read other files.
+// TestHostileIndex: a foreign index causes an error; it cannot fill the memory or make other files
+// readable.
 func TestHostileIndex(t *testing.T) {
 	dir := t.TempDir()
 	const base = "amble-20261120121415-000001-h"
@@ -104,13 +108,14 @@ func TestHostileIndex(t *testing.T) {
 	if err := c.Captures(context.Background(), "", each); !errors.Is(err, warc.ErrEntry) {
 		t.Errorf("nonsense: %v", err)
 	}
-	if s, err := c.Open(context.Background(), warc.Entry{URL: "http://a.test/", Filename: "../secret.warc.gz", Length: 10}); err == nil {
+	if s, err := c.Open(context.Background(), warc.Entry{URL: "http://a.test/", Filename: "../secret.warc.gz",
+		Length: 10}); err == nil {
 		s.Close()
 		t.Error("a file of another directory was opened")
 	}
 }
 
-// TestVerifyFinds damages an archive in one way after the other.
+// TestVerifyFinds damages an archive in several ways, one at a time.
 func TestVerifyFinds(t *testing.T) {
 	o := allOptions(t)
 	o.MaxFileBytes, o.Compress = 1<<20, CompressNone
@@ -131,11 +136,13 @@ func TestVerifyFinds(t *testing.T) {
 		{"*.warc.gz", repacked("xxx", "yyy"), "its WARC-Payload-Digest is"},
 		{"*.warc.gz", repacked("depth: ", "DEPTH: "), "its WARC-Block-Digest is"},
 		{"*.warc.gz", repacked("WARC-Payload-Digest: ", "WARC-Missing-Digest: "), "it has no WARC-Payload-Digest"},
-		{"*.warc.gz", repacked("Content-Type: application/http;msgtype=response\r\n", "Content-Type: application/http;msgtype=response\r\n"+
-			"WARC-Block-Digest: "+warc.DigestOf(nil).String()+"\r\n"), "its WARC-Block-Digest is"},
+		{"*.warc.gz", repacked("Content-Type: application/http;msgtype=response\r\n",
+			"Content-Type: application/http;msgtype=response\r\n"+
+				"WARC-Block-Digest: "+warc.DigestOf(nil).String()+"\r\n"), "its WARC-Block-Digest is"},
 		{"*.cdxj", func(b []byte) []byte { return b[bytes.IndexByte(b, '\n')+1:] }, "the index has no line for it"},
 		{"*.cdxj", func(b []byte) []byte { return append(b, b...) }, "the index has it twice"},
-		{"*.cdxj", func(b []byte) []byte { return bytes.Replace(b, []byte("text/html"), []byte("text/css"), 1) }, "the index says"},
+		{"*.cdxj", func(b []byte) []byte { return bytes.Replace(b, []byte("text/html"), []byte("text/css"), 1) },
+			"the index says"},
 		{"*.cdxj", func(b []byte) []byte { return reversed(b) }, "is not behind the one before it"},
 		{"pages-*", func(b []byte) []byte { return b[:len(b)-1] }, "has no end"},
 		{"links-*", func(b []byte) []byte { return append(b, "nonsense\n"...) }, "is no JSON object"},
@@ -165,7 +172,7 @@ func TestVerifyFinds(t *testing.T) {
 	}
 }
 
-// repacked replaces a text in each record, under checksums of gzip that are right.
+// repacked replaces a text in each record and recomputes the gzip checksums.
 func repacked(from, to string) func([]byte) []byte {
 	return func(b []byte) []byte {
 		var out bytes.Buffer
@@ -188,7 +195,7 @@ func repacked(from, to string) func([]byte) []byte {
 	}
 }
 
-// reversed has the lines in the opposite order.
+// reversed returns the lines in the opposite order.
 func reversed(b []byte) []byte {
 	lines := slices.Collect(bytes.Lines(b))
 	slices.Reverse(lines)

@@ -14,11 +14,12 @@ import (
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
-// Collection reads the files of an output directory. It changes nothing, and may be used while a crawl writes them. It keeps no file
-// open; any number of goroutines may use it.
+// Collection reads the files of an output directory. It changes nothing, and may be used while a
+// crawl writes the files. It keeps no file open. It is safe for concurrent use.
 type Collection struct{ dir string }
 
-// OpenCollection returns the collection of a directory. The error wraps fs.ErrNotExist where there is none.
+// OpenCollection returns the collection of a directory. The error wraps fs.ErrNotExist if there is
+// no such directory.
 func OpenCollection(dir string) (*Collection, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
@@ -28,7 +29,7 @@ func OpenCollection(dir string) (*Collection, error) {
 
 // File is a file of the output.
 type File struct {
-	Name   string // when it is complete
+	Name   string // its name when complete
 	Format string
 	Open   bool // it is being written
 	Size   int64
@@ -36,7 +37,8 @@ type File struct {
 	serial int
 }
 
-// Files lists the files, by format and in the order in which they were written. Those that were set aside are not among them.
+// Files lists the files, by format and in the order in which they were written, without those that
+// were set aside.
 func (c *Collection) Files() ([]File, error) {
 	entries, err := os.ReadDir(c.dir)
 	if err != nil {
@@ -52,12 +54,13 @@ func (c *Collection) Files() ([]File, error) {
 			}
 			info, err := e.Info()
 			if errors.Is(err, fs.ErrNotExist) {
-				info, err = os.Stat(filepath.Join(c.dir, name)) // completed meanwhile
+				info, err = os.Stat(filepath.Join(c.dir, name)) // it has just been completed
 			}
 			if err != nil {
 				return nil, fmt.Errorf("archive: %w", err)
 			}
-			files = append(files, File{Name: name, Format: form.String(), Open: suffix == suffixOpen, Size: info.Size(), serial: serial})
+			files = append(files, File{Name: name, Format: form.String(), Open: suffix == suffixOpen, Size: info.Size(),
+				serial: serial})
 		}
 	}
 	slices.SortFunc(files, func(a, b File) int {
@@ -68,7 +71,7 @@ func (c *Collection) Files() ([]File, error) {
 	return files, nil
 }
 
-// namings are those of all forms. With them, names are only read.
+// namings returns the namings of all forms. They are only used to read names.
 func namings() map[form]naming {
 	names := map[form]naming{formWARC: dated("", "")}
 	for _, f := range []form{formPages, formLinks, formText} {
@@ -95,7 +98,8 @@ func (c *Collection) open(f File) (*os.File, error) {
 	return os.Open(path)
 }
 
-// openIndex opens the index of a WARC file. sorted tells whether it is that of a complete file; else it is a journal.
+// openIndex opens the index of a WARC file. sorted reports whether it is that of a complete file;
+// else it is a journal.
 func (c *Collection) openIndex(f File) (opened *os.File, sorted bool, err error) {
 	base := filepath.Join(c.dir, strings.TrimSuffix(f.Name, warcExtension))
 	if f.Open {
@@ -108,10 +112,10 @@ func (c *Collection) openIndex(f File) (opened *os.File, sorted bool, err error)
 	return opened, true, err
 }
 
-// Contents are what the index of a WARC file says of it.
+// Contents summarises the index of a WARC file.
 type Contents struct {
 	Captures    int
-	First, Last time.Time // of the captures; zero where there are none
+	First, Last time.Time // of the captures; zero if there are none
 }
 
 // Contents counts the captures of a WARC file. Files of lines have none.

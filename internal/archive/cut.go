@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// Errors of [Open] and [Writer.Rollback]: the output does not hold what the marks say was committed.
+// Errors of [Open] and [Writer.Rollback]: the output does not have what was committed according to
+// the marks.
 var (
 	ErrMissing = errors.New("archive: a marked file is missing")
 	ErrShort   = errors.New("archive: a marked file is shorter than its mark")
 )
 
-// adopt readies a directory whose files the crawl knows nothing of: complete ones stay, those that
-// were being written are set aside, and numbers go on behind the highest.
+// adopt prepares a directory whose files are unknown to the crawl. Complete files stay, unfinished
+// ones are set aside, and new files get higher numbers.
 func (s *series) adopt() error {
 	entries, err := s.entries()
 	if err != nil {
@@ -32,7 +33,8 @@ func (s *series) adopt() error {
 	return s.cut(s.base)
 }
 
-// restore goes back to a mark that was committed, or, without one, to what was there before.
+// restore goes back to a committed mark or, without one, to the state of the directory before the
+// crawl.
 func (s *series) restore(m *Mark) error {
 	if m == nil {
 		if s.base.length != whole {
@@ -47,7 +49,7 @@ func (s *series) restore(m *Mark) error {
 	return s.cut(at)
 }
 
-// position is where a mark is.
+// position returns the position of a mark.
 func (s *series) position(m *Mark) (position, error) {
 	serial, name, suffix, ok := s.naming.parse(m.File)
 	if !ok || suffix != "" || m.Length < 0 {
@@ -59,10 +61,10 @@ func (s *series) position(m *Mark) (position, error) {
 // revert goes back to the last mark.
 func (s *series) revert() error { return s.cut(s.synced) }
 
-// cut makes the directory hold what lies before a position and nothing else, and goes on from there.
-// Nothing is changed in a directory that does not hold what it should.
+// cut makes the directory contain what lies before a position and nothing else, and goes on from
+// there. It changes nothing in a directory that lacks committed bytes.
 func (s *series) cut(at position) error {
-	s.torn = true // until the end of this is reached
+	s.torn = true // until cut succeeds
 	s.synced, s.written, s.finished, s.dirty = at, at, nil, false
 	s.letGo()
 	entries, err := s.entries()
@@ -86,9 +88,9 @@ func (s *series) cut(at position) error {
 	return nil
 }
 
-// entry is a file of the series as the directory has it.
+// entry is a file of the series in the directory.
 type entry struct {
-	file   string // as it is called now
+	file   string // its present name
 	name   string // without its suffix
 	serial int
 	suffix string
@@ -109,16 +111,16 @@ func (s *series) entries() ([]entry, error) {
 	return entries, nil
 }
 
-// marked is the file a position lies in.
+// marked is the file that a position is in.
 type marked struct {
 	suffix string
 	size   int64
 	exists bool
 }
 
-// inspect looks at the file a position lies in, and refuses one that does not hold all that lies
-// before it. A file that is complete is not looked at: whoever reads the output may have changed it
-// or taken it away.
+// inspect checks the file that a position is in, and refuses one that does not have all bytes
+// before it. It does not check a complete file: a reader of the output may have changed it or moved
+// it away.
 func (s *series) inspect(at position, entries []entry) (m marked, err error) {
 	if at.length == whole {
 		return marked{}, nil
@@ -129,7 +131,8 @@ func (s *series) inspect(at position, entries []entry) (m marked, err error) {
 			continue
 		}
 		if m.exists {
-			return m, fmt.Errorf("archive: %s is there with and without the suffix %s: move the one that is a copy away", path, suffixOpen)
+			return m, fmt.Errorf("archive: %s is there with and without the suffix %s: move the one that is a copy away",
+				path, suffixOpen)
 		}
 		m = marked{suffix: e.suffix, exists: true}
 	}
@@ -141,14 +144,14 @@ func (s *series) inspect(at position, entries []entry) (m marked, err error) {
 		if i := slices.IndexFunc(entries, func(e entry) bool { return e.name == at.name }); i >= 0 {
 			hint = "it may be " + entries[i].file + ", which was set aside when an older copy of the database was here"
 		}
-		return m, fmt.Errorf("%w: %s, of which %d bytes belong to the crawl: put it back (%s)", ErrMissing,
+		return m, fmt.Errorf("%w: %s, and %d bytes of it belong to the crawl: put it back (%s)", ErrMissing,
 			path+suffixOpen, at.length, hint)
 	}
 	if m.size, err = s.disk.size(path + m.suffix); err != nil {
-		return m, fmt.Errorf("archive: look at a marked file: %w", err)
+		return m, fmt.Errorf("archive: check a marked file: %w", err)
 	}
 	if m.size < at.length {
-		return m, fmt.Errorf("%w: %s has %d bytes, of which the crawl committed %d: put the whole file back",
+		return m, fmt.Errorf("%w: %s has %d bytes, and the crawl committed %d: put the whole file back",
 			ErrShort, path+m.suffix, m.size, at.length)
 	}
 	return m, nil
@@ -178,7 +181,7 @@ func (s *series) sweep(at position, entries []entry) error {
 	return s.index.sweep(func(name string) bool { return name == at.name })
 }
 
-// remove deletes a file of which nothing was committed.
+// remove deletes a file without committed bytes.
 func (s *series) remove(e entry) error {
 	if s.index != nil {
 		if err := s.index.forget(e.name); err != nil {
@@ -188,10 +191,11 @@ func (s *series) remove(e entry) error {
 	return s.disk.remove(s.path(e.file))
 }
 
-// resume cuts the marked file to its mark and goes on writing it. One that is complete stays so,
-// and the next record begins a new file; so it does where files are packed in another way by now.
+// resume cuts the marked file to its mark and goes on writing it. A complete file stays complete,
+// and the next record begins a new file. The same happens if the compression of the files has
+// changed.
 func (s *series) resume(at position, m marked) error {
-	if m.exists && m.suffix == "" { // and the mark is from before marks said so
+	if m.exists && m.suffix == "" { // the mark is of a version whose marks did not say so
 		s.synced.complete, s.written.complete = true, true
 	}
 	if m.suffix != suffixOpen {

@@ -5,10 +5,11 @@ import (
 	"os"
 )
 
-// disk is what a series needs of the file system. Tests put one in between that fails.
+// disk has the operations that a series needs of the file system. Tests replace it with one that
+// fails.
 type disk interface {
 	list(dir string) ([]string, error) // names, in any order
-	size(path string) (int64, error)   // fs.ErrNotExist where there is none
+	size(path string) (int64, error)   // fs.ErrNotExist if there is none
 	create(path string) (file, error)  // a new file, to append to
 	reopen(path string) (file, error)  // one that exists, to append to
 	open(path string) (io.ReadCloser, error)
@@ -17,14 +18,14 @@ type disk interface {
 	syncDir(dir string) error // makes creations, renames and removals survive a power cut
 }
 
-// file is one that is appended to.
+// file is a file that is appended to.
 type file interface {
 	io.WriteCloser
 	Truncate(size int64) error
 	Sync() error
 }
 
-// osDisk is the real one.
+// osDisk is the disk of the operating system.
 type osDisk struct{}
 
 func (osDisk) list(dir string) ([]string, error) {

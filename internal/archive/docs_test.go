@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestOutputIsDocumented holds docs/OUTPUT.md to the fields of the lines.
+// TestOutputIsDocumented compares docs/OUTPUT.md with the fields of the lines.
 func TestOutputIsDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/OUTPUT.md")
 	if err != nil {

@@ -12,44 +12,45 @@ import (
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
-// Exchange is one request and its answer, byte for byte, for FormatWARC.
+// Exchange is one request and its response, byte for byte, for FormatWARC.
 type Exchange struct {
-	URL       string // that was asked for
+	URL       string // of the request
 	At        time.Time
-	Address   netip.Addr // that was asked
+	Address   netip.Addr // that the request went to
 	Request   *spool.Content
-	Response  *spool.Content // with its header, as it came: in chunks and packed, if it was
+	Response  *spool.Content // with its header, as received: in chunks and in its content encoding
 	Chunked   bool           // its body is in chunks
-	Truncated Truncation     // why Response is not all of it; empty: it is
-	// Payload is the digest of what follows the header in Response, without chunks, where the
-	// caller knows it; else zero.
+	Truncated Truncation     // why Response is incomplete; empty: it is complete
+	// Payload is the digest of what follows the header in Response, without chunks, if the caller
+	// knows it; else zero.
 	Payload warc.Digest
-	// Original is a stored answer that may have the same payload. Where it has, or where this answer is a 304, only the header
-	// of this answer is written, with a pointer to the original. Nil: none is known.
+	// Original is a stored response that may have the same payload. If it has, or if this response
+	// is a 304, only the header of this response is written, with a reference to the original. Nil:
+	// none is known.
 	Original *Original
-	// Facts are what the metadata record says. Empty: there is none.
+	// Facts are the fields of the metadata record. Empty: there is none.
 	Facts []warc.Field
 }
 
-// Truncation is why only the begin of an answer is there, as WARC-Truncated says it.
+// Truncation is the reason why only the begin of a response is stored, as WARC-Truncated names it.
 type Truncation string
 
 // The reasons.
 const (
-	TooLong      Truncation = "length"      // it is longer than is kept
+	TooLong      Truncation = "length"      // it is longer than the limit
 	TookTooLong  Truncation = "time"        // it did not end in time
-	Disconnected Truncation = "disconnect"  // the connection broke, or ended before the answer did
-	Unspecified  Truncation = "unspecified" // nothing more was read for another reason
+	Disconnected Truncation = "disconnect"  // the connection broke, or ended before the response did
+	Unspecified  Truncation = "unspecified" // reading ended for another reason
 )
 
-// Original is a stored answer.
+// Original is a stored response.
 type Original struct {
 	URL     string
 	At      time.Time // when its request began
 	Payload warc.Digest
 }
 
-// exchangeWriter makes the records of one exchange at a time, in memory that serves the next one again.
+// exchangeWriter makes the records of one exchange at a time, in memory that it reuses.
 type exchangeWriter struct {
 	packer        *warc.Packer
 	unchunk       *bufio.Reader
@@ -59,7 +60,7 @@ type exchangeWriter struct {
 	date, address string // as the headers have them
 }
 
-// take returns a writer that nobody uses, for an exchange. As many as there are cores work at once.
+// take returns an unused writer, for an exchange. At most as many as there are cores are in use.
 func (e *Encoder) take(x *Exchange) (*exchangeWriter, error) {
 	r := <-e.writers
 	if r == nil {
@@ -77,8 +78,8 @@ func (e *Encoder) take(x *Exchange) (*exchangeWriter, error) {
 	return r, nil
 }
 
-// giveBack ends the use of a writer.
-func (e *Encoder) giveBack(r *exchangeWriter) {
+// release ends the use of a writer.
+func (e *Encoder) release(r *exchangeWriter) {
 	r.x = nil
 	e.writers <- r
 }
@@ -89,7 +90,7 @@ func (e *Encoder) exchange(item *Item, x *Exchange) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer e.giveBack(r)
+	defer e.release(r)
 	answer, err := e.newAnswer(r.unchunk, x)
 	if err != nil {
 		return nil, err
@@ -156,7 +157,7 @@ func (r *exchangeWriter) writeFacts(out io.Writer, answer string) error {
 	return r.writeBeside(out, answer, warc.TypeMetadata, warc.MediaFields, r.block)
 }
 
-// writeBeside writes a record that belongs to that of the answer.
+// writeBeside writes a record that belongs to that of the response.
 func (r *exchangeWriter) writeBeside(out io.Writer, answer, kind, media string, block []byte) error {
 	r.begin(kind, warc.NewID())
 	r.header.Add(warc.FieldConcurrentTo, answer)

@@ -18,7 +18,7 @@ import (
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
-// allOptions are those of every format, with small files.
+// allOptions returns options with every format and small files.
 func allOptions(t testing.TB) Options {
 	o := options(t)
 	o.Formats, o.MaxFileBytes, o.Compress = formats(), 3000, CompressZstd
@@ -28,10 +28,11 @@ func allOptions(t testing.TB) Options {
 
 var startOfTime = time.Date(2026, 11, 20, 12, 14, 15, 0, time.UTC)
 
-// exchangeOf is an exchange of a body, at a number of seconds.
+// exchangeOf returns an exchange with a body, at a number of seconds.
 func exchangeOf(url, body string, seconds int) *Exchange {
 	request := "GET / HTTP/1.1\r\nHost: h.test\r\n\r\n"
-	response := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	response := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: %d\r\n\r\n%s",
+		len(body), body)
 	return &Exchange{
 		URL: url, At: startOfTime.Add(time.Duration(seconds) * time.Second), Address: netip.MustParseAddr("127.0.0.1"),
 		Request: spool.Of([]byte(request)), Response: spool.Of([]byte(response)),
@@ -57,12 +58,13 @@ func mustEncode(t testing.TB, e *Encoder, v *Visit) *Item {
 	return item
 }
 
-// visitOf is a visit of a page whose URL and content tell its number.
+// visitOf returns a visit of a page whose URL and content depend on its number.
 func visitOf(n int) *Visit {
 	url := fmt.Sprintf("http://h.test/%d", n)
 	return &Visit{
 		Page: &Page{URL: url, Status: 200, FetchedAt: startOfTime}, Exchange: exchangeOf(url, strings.Repeat("x", n), n),
-		Links: []Link{{To: "http://h.test/a", Text: "A", Rel: "next"}, {To: "http://h.test/b"}}, Text: &Text{Title: "T", Text: "some text"},
+		Links: []Link{{To: "http://h.test/a", Text: "A", Rel: "next"}, {To: "http://h.test/b"}},
+		Text:  &Text{Title: "T", Text: "some text"},
 	}
 }
 
@@ -76,7 +78,7 @@ func mustWrite(t testing.TB, w *Writer, items ...*Item) []Mark {
 	return mustSync(t, w)
 }
 
-// verify holds that a directory has nothing wrong in it.
+// verify checks that a directory has no defect.
 func verify(t testing.TB, dir string) Verified {
 	t.Helper()
 	c, err := OpenCollection(dir)
@@ -90,7 +92,7 @@ func verify(t testing.TB, dir string) Verified {
 	return v
 }
 
-// captures are the URLs of all captures, in their order in each file.
+// captures returns the URLs of all captures, in their order in each file.
 func captures(t testing.TB, dir string) (urls []string) {
 	t.Helper()
 	c, err := OpenCollection(dir)
@@ -130,10 +132,10 @@ func get(t testing.TB, dir, url string, at time.Time) (head, body string) {
 }
 
 func TestAllFormats(t *testing.T) {
-	for _, way := range []string{CompressNone, CompressGzip, CompressZstd} {
-		t.Run(way, func(t *testing.T) {
+	for _, compression := range []string{CompressNone, CompressGzip, CompressZstd} {
+		t.Run(compression, func(t *testing.T) {
 			o := allOptions(t)
-			o.Compress = way
+			o.Compress = compression
 			w, e := mustOpen(t, o, nil), newEncoder(t, o)
 			for n := range 20 {
 				mustWrite(t, w, mustEncode(t, e, visitOf(n)))
@@ -166,7 +168,7 @@ func TestAllFormats(t *testing.T) {
 	}
 }
 
-// linesFiles is how many files of lines there are beyond one of each form.
+// linesFiles returns how many files of lines there are beyond one of each form.
 func linesFiles(t testing.TB, dir string) int {
 	t.Helper()
 	n := -3
@@ -178,7 +180,8 @@ func linesFiles(t testing.TB, dir string) int {
 	return n
 }
 
-// TestRevisits: an answer that equals a stored one is a pointer to it, and so is a 304.
+// TestRevisits: a response that equals a stored one is stored as a reference to it, and so is a
+// 304.
 func TestRevisits(t *testing.T) {
 	o := allOptions(t)
 	w, e := mustOpen(t, o, nil), newEncoder(t, o)
@@ -186,7 +189,7 @@ func TestRevisits(t *testing.T) {
 	first := exchangeOf("http://h.test/a", body, 1)
 	item := mustEncode(t, e, &Visit{Exchange: first})
 	if !item.Stored {
-		t.Fatal("the first answer is not said to be stored")
+		t.Fatal("the first response is not reported as stored")
 	}
 	original := &Original{URL: first.URL, At: first.At, Payload: item.Payload}
 	full := item.Size()
@@ -194,7 +197,7 @@ func TestRevisits(t *testing.T) {
 	second.Original = original
 	repeated := mustEncode(t, e, &Visit{Exchange: second})
 	if repeated.Stored || repeated.Payload != item.Payload {
-		t.Errorf("of the second answer: stored %t, payload %s", repeated.Stored, repeated.Payload)
+		t.Errorf("the second response: stored %t, payload %s", repeated.Stored, repeated.Payload)
 	}
 	if repeated.Size() > full+400 {
 		t.Errorf("the first takes %d bytes, the second %d", full, repeated.Size())
@@ -204,16 +207,19 @@ func TestRevisits(t *testing.T) {
 	unchanged.Original = original
 	other := exchangeOf("http://h.test/c", body+"!", 40)
 	other.Original = original
-	mustWrite(t, w, item, repeated, mustEncode(t, e, &Visit{Exchange: unchanged}), mustEncode(t, e, &Visit{Exchange: other}))
+	mustWrite(t, w, item, repeated, mustEncode(t, e, &Visit{Exchange: unchanged}),
+		mustEncode(t, e, &Visit{Exchange: other}))
 	for _, closed := range []bool{false, true} {
 		if closed {
 			finish(t, w)
 		}
 		verify(t, o.Dir)
-		if head, got := get(t, o.Dir, "http://h.test/a", time.Time{}); got != body || !strings.HasPrefix(head, "HTTP/1.1 304") {
+		if head, got := get(t, o.Dir, "http://h.test/a", time.Time{}); got != body ||
+			!strings.HasPrefix(head, "HTTP/1.1 304") {
 			t.Errorf("the page that did not change: %q, %d bytes", head, len(got))
 		}
-		if head, got := get(t, o.Dir, "http://h.test/a", startOfTime.Add(29*time.Second)); got != body || !strings.HasPrefix(head, "HTTP/1.1 200") {
+		if head, got := get(t, o.Dir, "http://h.test/a", startOfTime.Add(29*time.Second)); got != body ||
+			!strings.HasPrefix(head, "HTTP/1.1 200") {
 			t.Errorf("the page before: %q, %d bytes", head, len(got))
 		}
 		if _, got := get(t, o.Dir, "http://h.test/b", time.Time{}); got != body {
@@ -229,7 +235,7 @@ func TestRevisits(t *testing.T) {
 	}
 }
 
-// inChunks is an answer whose body comes in chunks of a size.
+// inChunks returns a response whose body is in chunks of a size.
 func inChunks(url, body string, size, seconds int) *Exchange {
 	var b strings.Builder
 	b.WriteString("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\ntransfer-ENCODING: chunked\r\n")
@@ -245,8 +251,7 @@ func inChunks(url, body string, size, seconds int) *Exchange {
 	return x
 }
 
-// TestChunks: a body is stored without the chunks that it came in, so equal bodies are equal
-// however they came.
+// TestChunks: a body is stored without its chunks, so equal bodies are equal however they came.
 func TestChunks(t *testing.T) {
 	o := allOptions(t)
 	pool, err := spool.Open(spool.Options{Dir: filepath.Join(t.TempDir(), "spool"), Above: 4 << 10, Budget: 64 << 10})
@@ -303,8 +308,8 @@ func TestChunks(t *testing.T) {
 	}
 }
 
-// TestBrokenOff: what came of an answer is stored with why there is no more, and its header
-// promises no more than that.
+// TestBrokenOff: an incomplete response is stored with the reason, and its header announces only
+// the stored body.
 func TestBrokenOff(t *testing.T) {
 	o := allOptions(t)
 	w, e := mustOpen(t, o, nil), newEncoder(t, o)
@@ -312,7 +317,7 @@ func TestBrokenOff(t *testing.T) {
 	plain := exchangeOf("http://h.test/plain", body, 1)
 	plain.Response = spool.Of(bytes.Replace(mustBytes(t, plain.Response), []byte("2000"), []byte("9000"), 1))
 	chunked := inChunks("http://h.test/chunked", body+body, 1500, 2)
-	// 400 bytes of the second chunk are there
+	// the second chunk has 400 bytes
 	head, _, _ := bytes.Cut(mustBytes(t, chunked.Response), []byte("5dc;ext=1\r\n"))
 	chunked.Response = spool.Of(mustBytes(t, chunked.Response)[:len(head)+2*len("5dc;ext=1\r\n")+1500+len("\r\n")+400])
 	broken := inChunks("http://h.test/malformed", body, 1500, 3)
@@ -351,7 +356,7 @@ func mustBytes(t *testing.T, c *spool.Content) []byte {
 	return b
 }
 
-// TestTruncated: what was cut says so, and is no original.
+// TestTruncated: a cut response is marked as cut, and is never an original.
 func TestTruncated(t *testing.T) {
 	o := allOptions(t)
 	w, e := mustOpen(t, o, nil), newEncoder(t, o)
@@ -380,7 +385,7 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// TestSpooled: what is too long for memory takes the way over the disk, and comes to the same.
+// TestSpooled: an exchange that is too long for memory is spooled to disk, with the same result.
 func TestSpooled(t *testing.T) {
 	o := allOptions(t)
 	pool, err := spool.Open(spool.Options{Dir: filepath.Join(t.TempDir(), "spool"), Above: 4 << 10, Budget: 64 << 10})
@@ -416,7 +421,7 @@ func TestSpooled(t *testing.T) {
 	}
 }
 
-// incompressible returns bytes that do not become fewer.
+// incompressible returns bytes that do not compress.
 func incompressible(n int) []byte {
 	b := make([]byte, 0, n)
 	for i := 0; len(b) < n; i++ {
@@ -463,7 +468,7 @@ func TestIndexIsMadeAgain(t *testing.T) {
 	}
 }
 
-// hollow fills a file with zeros from a byte on, as a power cut can.
+// hollow fills a file with zeros from an offset on, as a power cut can.
 func hollow(path string, from int) error {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -491,7 +496,8 @@ func TestFilesRotateByAge(t *testing.T) {
 	verify(t, o.Dir)
 }
 
-// TestFilesExpire: a file that is old enough is completed without a record that comes behind it, and the next record begins another.
+// TestFilesExpire: a file that is old enough is completed even if no record comes, and the next
+// record begins another file.
 func TestFilesExpire(t *testing.T) {
 	o := allOptions(t)
 	o.Formats, o.MaxFileBytes, o.MaxFileAge = []string{FormatWARC, FormatJSONL}, 1<<20, time.Hour
@@ -516,9 +522,11 @@ func TestFilesExpire(t *testing.T) {
 	expire(startOfTime.Add(100 * time.Hour)) // there is no file
 	marks = add(0, startOfTime)
 	expire(startOfTime.Add(59 * time.Minute))
-	wantNames(t, o.Dir, "amble-20261120121415-000001-localhost.cdxj.open", "amble-20261120121415-000001-localhost.warc.gz.open", "pages-000001.jsonl.zst.open")
+	wantNames(t, o.Dir, "amble-20261120121415-000001-localhost.cdxj.open",
+		"amble-20261120121415-000001-localhost.warc.gz.open", "pages-000001.jsonl.zst.open")
 	expire(startOfTime.Add(time.Hour))
-	complete := []string{"amble-20261120121415-000001-localhost.cdxj", "amble-20261120121415-000001-localhost.warc.gz", "pages-000001.jsonl.zst"}
+	complete := []string{"amble-20261120121415-000001-localhost.cdxj", "amble-20261120121415-000001-localhost.warc.gz",
+		"pages-000001.jsonl.zst"}
 	wantNames(t, o.Dir, complete...)
 	add(1, startOfTime.Add(2*time.Hour))
 	if err := w.Rollback(marks); err != nil { // the commit of the next fails
@@ -533,13 +541,15 @@ func TestFilesExpire(t *testing.T) {
 	expire(startOfTime.Add(100 * time.Hour))
 	expire(startOfTime.Add(101 * time.Hour))
 	verify(t, o.Dir)
-	complete = append(complete, "amble-20261120151415-000002-localhost.cdxj", "amble-20261120151415-000002-localhost.warc.gz", "pages-000002.jsonl.zst")
+	complete = append(complete, "amble-20261120151415-000002-localhost.cdxj",
+		"amble-20261120151415-000002-localhost.warc.gz", "pages-000002.jsonl.zst")
 	slices.Sort(complete)
 	wantNames(t, o.Dir, complete...)
 }
 
-// TestAnotherWayToPack: a file that was begun in one way is completed, and the next begun in the new one.
-func TestAnotherWayToPack(t *testing.T) {
+// TestChangedCompression: after the compression has changed, an unfinished file is completed, and
+// the next file has the new compression.
+func TestChangedCompression(t *testing.T) {
 	o := options(t)
 	w := mustOpen(t, o, nil)
 	mustAppend(t, w, "{}")

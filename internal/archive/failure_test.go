@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// failingDisk fails one operation, or every write once its room is used up. It syncs nothing, since nobody cuts its power.
+// failingDisk fails one operation, or every write once its room is used up. It never syncs, since
+// the test has no power cut.
 type failingDisk struct {
 	osDisk
 	room  int // bytes that can still be written
@@ -22,7 +23,7 @@ type failingDisk struct {
 
 var errInjected = fmt.Errorf("injected: %w", syscall.EIO)
 
-// turn counts an operation and says whether it fails.
+// turn counts an operation and reports whether it fails.
 func (d *failingDisk) turn() error {
 	d.seen++
 	if d.fail > 0 && d.seen >= d.fail && d.seen < d.fail+d.times {
@@ -87,7 +88,7 @@ type failingFile struct {
 	disk *failingDisk
 }
 
-// Write writes half of what it cannot write as a whole.
+// Write writes half of the bytes that do not fit.
 func (f *failingFile) Write(p []byte) (int, error) {
 	if err := f.disk.turn(); err != nil {
 		n, _ := f.file.Write(p[:len(p)/2])
@@ -124,7 +125,7 @@ func (f *failingFile) Close() error {
 	return f.file.Close()
 }
 
-// batch appends and syncs lines from the first, as often as it takes.
+// batch appends and syncs lines from the first one, until that succeeds.
 func batch(w *Writer, all []string) ([]Mark, error) {
 	for _, l := range all {
 		if err := w.Append(itemOf(l), time.Now()); err != nil {
@@ -164,8 +165,8 @@ func TestFullDisk(t *testing.T) {
 	wantOutput(t, o.Dir, lines(0, 120))
 }
 
-// TestEveryOperationFails runs three batches over several files once for each operation of the disk, lets
-// that one and a number of those after it fail, and tries again until it works.
+// TestEveryOperationFails runs three batches over several files once for each operation of the
+// disk. That operation and a number of later ones fail; the batch is retried until it succeeds.
 func TestEveryOperationFails(t *testing.T) {
 	for _, formats := range [][]string{{FormatJSONL}, {FormatWARC}} {
 		o := options(t)
@@ -195,7 +196,7 @@ func TestEveryOperationFails(t *testing.T) {
 	}
 }
 
-// survivor writes batches to a disk that fails, and tries again until it works.
+// survivor writes batches to a disk that fails, and retries until it succeeds.
 type survivor struct {
 	t     *testing.T
 	o     Options
@@ -259,7 +260,7 @@ func survive(t *testing.T, o Options, d *failingDisk, items []*Item) {
 	}
 }
 
-// someItems are items for one format, numbered.
+// someItems returns items for one format, numbered.
 func someItems(t *testing.T, o Options, n int) (items []*Item) {
 	e := newEncoder(t, o)
 	for i := range n {
@@ -303,7 +304,7 @@ func (s *survivor) batch(i int) error {
 	return err
 }
 
-// want holds that the files have the first n items and nothing else.
+// want checks that the files have the first n items and nothing else.
 func (s *survivor) want(n int) {
 	s.t.Helper()
 	if s.o.Has(FormatJSONL) {

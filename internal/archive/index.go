@@ -9,26 +9,28 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
-// The extensions of the files beside a WARC file, in the place of warcExtension.
+// The extensions of the files next to a WARC file, instead of warcExtension.
 const (
 	indexExtension   = ".cdxj"      // the index of a complete file, sorted
 	journalExtension = ".cdxj.open" // of the file being written: see index
 )
 
-// maxIndexBytes bounds an index, which is sorted in memory: a file whose index is that long takes no more records.
+// maxIndexBytes bounds an index, which is sorted in memory: a file whose index has that length
+// takes no more records.
 const maxIndexBytes = 16 << 20
 
 // index keeps the index of each file of a WARC series.
 //
-// Beside the file being written lies a journal. It has a line for each record that was appended to the file, in their order: where it
-// begins, how long it is, and its entry of the index if it has one. So it is plain from the journal alone whether it covers
-// a file up to a mark. It need not be synced: what is missing is read from the file itself. When the file is
-// complete, the entries are sorted into the index.
+// The journal is next to the file being written. It has a line for each record that was appended to
+// the file, in order: the record's offset, its length, and its index entry if it has one. So the
+// journal alone shows whether it covers the file up to a mark. It need not be synced: missing lines
+// are read from the file itself. When the file is complete, the entries are sorted into the index.
 type index struct {
 	disk   disk
 	dir    string
@@ -42,8 +44,8 @@ func newIndex(d disk, dir string) *index {
 	return &index{disk: d, dir: dir, buffer: bufio.NewWriterSize(nil, 64<<10)}
 }
 
-// beside is the path of a file beside that of a name.
-func (x *index) beside(name, extension string) string {
+// pathOf returns the path of a file next to the WARC file with a name.
+func (x *index) pathOf(name, extension string) string {
 	return filepath.Join(x.dir, strings.TrimSuffix(name, warcExtension)+extension)
 }
 
@@ -52,10 +54,10 @@ func (x *index) full() bool { return x.length >= maxIndexBytes }
 // begin begins the journal of a new file.
 func (x *index) begin(name string) error {
 	x.drop()
-	if err := x.remove(x.beside(name, journalExtension)); err != nil {
+	if err := x.remove(x.pathOf(name, journalExtension)); err != nil {
 		return err
 	}
-	f, err := x.disk.create(x.beside(name, journalExtension))
+	f, err := x.disk.create(x.pathOf(name, journalExtension))
 	if err != nil {
 		return fmt.Errorf("archive: begin an index: %w", err)
 	}
@@ -68,7 +70,8 @@ func (x *index) use(f file, name string, length int64) {
 	x.buffer.Reset(f)
 }
 
-// add notes a record of the file being written. entry is its line up to the offset, nil where the index has no line for it.
+// add adds a record of the file being written. entry is its line up to the offset; nil if the index
+// has no line for it.
 func (x *index) add(offset, length int64, entry []byte) error {
 	line := appendJournal(x.buffer.AvailableBuffer(), offset, length, x.name, entry)
 	n, err := x.buffer.Write(line)
@@ -76,7 +79,7 @@ func (x *index) add(offset, length int64, entry []byte) error {
 	return err
 }
 
-// flush hands the journal to the system. It is not synced.
+// flush passes the journal to the system. It does not sync it.
 func (x *index) flush() error { return x.buffer.Flush() }
 
 // drop closes the journal without what was not flushed.
@@ -87,7 +90,7 @@ func (x *index) drop() {
 	}
 }
 
-// resume readies the journal of a file that was cut to a length.
+// resume prepares the journal of a file that was cut to a length.
 func (x *index) resume(name, path string, length int64) error {
 	lines, err := x.cover(name, path, length, parseJournal)
 	if err != nil {
@@ -96,17 +99,19 @@ func (x *index) resume(name, path string, length int64) error {
 	return x.rewrite(name, lines)
 }
 
-// parser reads a line of a journal: parseJournal, or splitJournal where all of it is known to be whole.
+// parser reads a line of a journal. It is parseJournal, or splitJournal for a journal that is known
+// to be undamaged.
 type parser func(line []byte) (journalLine, bool)
 
-// cover returns the lines for all records of a file up to a length: those of the journal, and for the rest what the file says.
+// cover returns the lines for all records of a file up to a length. It takes them from the journal,
+// and reads the missing ones from the file.
 func (x *index) cover(name, path string, length int64, parse parser) ([]byte, error) {
 	lines, covered, err := x.read(name, length, parse)
 	if err != nil || covered == length {
 		return lines, err
 	}
 	more, err := x.scan(name, path, lines, covered, length)
-	if err != nil && covered > 0 { // the journal is not to be trusted
+	if err != nil && covered > 0 { // the journal may be damaged
 		more, err = x.scan(name, path, nil, 0, length)
 	}
 	return more, err
@@ -114,7 +119,7 @@ func (x *index) cover(name, path string, length int64, parse parser) ([]byte, er
 
 // rewrite makes a new journal of lines.
 func (x *index) rewrite(name string, lines []byte) error {
-	if err := x.remove(x.beside(name, indexExtension)); err != nil { // of a file that is reopened
+	if err := x.remove(x.pathOf(name, indexExtension)); err != nil { // of a file that is reopened
 		return err
 	}
 	if err := x.begin(name); err != nil {
@@ -125,9 +130,10 @@ func (x *index) rewrite(name string, lines []byte) error {
 	return errors.Join(err, x.flush())
 }
 
-// read returns the lines of the journal that cover the file without a gap up to a length at most, and how far they do.
+// read returns the lines of the journal that cover the file without a gap, up to a length at most,
+// and the length that they cover.
 func (x *index) read(name string, length int64, parse parser) (lines []byte, covered int64, err error) {
-	f, err := x.disk.open(x.beside(name, journalExtension))
+	f, err := x.disk.open(x.pathOf(name, journalExtension))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, nil
 	}
@@ -151,7 +157,7 @@ func (x *index) read(name string, length int64, parse parser) (lines []byte, cov
 	return text[:whole:whole], covered, nil
 }
 
-// scan adds the lines of the records from an offset of the file on, up to a length.
+// scan adds the lines of the records of the file between two offsets.
 func (x *index) scan(name, path string, lines []byte, from, to int64) ([]byte, error) {
 	f, err := x.disk.open(path)
 	if err != nil {
@@ -178,7 +184,7 @@ func (x *index) scan(name, path string, lines []byte, from, to int64) ([]byte, e
 	}
 }
 
-// maxHTTPHead is how much of an answer is looked at to find its header.
+// maxHTTPHead bounds how many bytes of a response are searched for the end of its header.
 const maxHTTPHead = 64 << 10
 
 // entryOf makes the line of a record up to the offset, and reads the record to its end.
@@ -207,7 +213,7 @@ func readEntry(r *warc.Reader, rec *warc.Record) (e warc.Entry, ok bool, err err
 	return e, ok, nil
 }
 
-// complete writes the sorted index of a file, which is complete and still has suffixOpen at path.
+// complete writes the sorted index of a complete file, which still has suffixOpen at path.
 func (x *index) complete(name, path string) error {
 	parse := parseJournal
 	if x.name == name {
@@ -230,9 +236,9 @@ func (x *index) complete(name, path string) error {
 	return x.save(name, sortedEntries(lines))
 }
 
-// save puts the index in its place as a whole.
+// save writes the index atomically.
 func (x *index) save(name string, entries []byte) error {
-	path := x.beside(name, indexExtension)
+	path := x.pathOf(name, indexExtension)
 	if err := x.remove(path + ".new"); err != nil {
 		return err
 	}
@@ -253,15 +259,15 @@ func (x *index) save(name string, entries []byte) error {
 	return nil
 }
 
-// forget removes the journal of a file that needs it no more.
+// forget removes the journal of a file that no longer needs it.
 func (x *index) forget(name string) error {
 	if x.name == name {
 		x.drop()
 	}
-	return x.remove(x.beside(name, journalExtension))
+	return x.remove(x.pathOf(name, journalExtension))
 }
 
-// sweep removes what a crash left of files that were complete, or were begun.
+// sweep removes files that a crash left: the journals of complete files, and unfinished indexes.
 func (x *index) sweep(open func(name string) bool) error {
 	names, err := x.disk.list(x.dir)
 	if err != nil {
@@ -278,13 +284,12 @@ func (x *index) sweep(open func(name string) bool) error {
 	return nil
 }
 
-// setAside takes the index of a file that is set aside out of the way. It gets the suffix that the
-// file gets.
+// setAside renames the index of a file that is set aside. It gets the suffix that the file gets.
 func (x *index) setAside(name, suffix string) error {
 	if err := x.forget(name); err != nil {
 		return err
 	}
-	path := x.beside(name, indexExtension)
+	path := x.pathOf(name, indexExtension)
 	err := x.disk.rename(path, path+suffix)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -301,7 +306,8 @@ func (x *index) remove(path string) error {
 	return fmt.Errorf("archive: %w", err)
 }
 
-// sortedEntries are the entries of a journal as the index has them: in the order of their bytes, each once.
+// sortedEntries returns the entries of a journal in the form of the index: sorted by their bytes,
+// each once.
 func sortedEntries(journal []byte) []byte {
 	var entries [][]byte
 	for line := range bytes.Lines(journal) {
@@ -311,4 +317,54 @@ func sortedEntries(journal []byte) []byte {
 	}
 	slices.SortFunc(entries, bytes.Compare)
 	return bytes.Join(entries, nil)
+}
+
+// journalLine is a line of the journal of a WARC file.
+type journalLine struct {
+	offset, length int64
+	entry          []byte // of the index, with its newline; empty: the record has none
+}
+
+// appendJournal appends a line. An entry, which is the start of a line of the index, is completed
+// with the offset and the file's name.
+func appendJournal(b []byte, offset, length int64, name string, entry []byte) []byte {
+	b = strconv.AppendInt(b, offset, 10)
+	b = append(b, ' ')
+	b = strconv.AppendInt(b, length, 10)
+	if entry == nil {
+		return append(b, '\n')
+	}
+	b = append(b, ' ')
+	b = append(b, entry...)
+	return warc.AppendEnd(b, offset, name)
+}
+
+// parseJournal reads a line. A line without its newline was not written completely and is not ok;
+// nor is a line in which a power cut left a hole.
+func parseJournal(line []byte) (j journalLine, ok bool) {
+	if j, ok = splitJournal(line); ok && j.entry != nil {
+		_, err := warc.ParseEntry(j.entry)
+		ok = err == nil
+	}
+	return j, ok
+}
+
+// splitJournal reads a line that this process wrote, or has read before.
+func splitJournal(line []byte) (j journalLine, ok bool) {
+	text, found := bytes.CutSuffix(line, []byte("\n"))
+	if !found {
+		return j, false
+	}
+	offset, rest, _ := bytes.Cut(text, []byte(" "))
+	length, entry, has := bytes.Cut(rest, []byte(" "))
+	var err, other error
+	j.offset, err = strconv.ParseInt(string(offset), 10, 64)
+	j.length, other = strconv.ParseInt(string(length), 10, 64)
+	if err != nil || other != nil || j.offset < 0 || j.length <= 0 {
+		return journalLine{}, false
+	}
+	if has {
+		j.entry = line[len(text)-len(entry):]
+	}
+	return j, true
 }

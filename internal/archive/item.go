@@ -9,25 +9,27 @@ import (
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
-// Visit is what a request came to. What is not needed for the formats in use may be left out.
+// Visit is the result of a request. Fields that the formats in use do not need may be left out.
 type Visit struct {
-	Page     *Page     // for FormatJSONL; nil: its URL has not come to a final state
+	Page     *Page     // for FormatJSONL; nil: its URL has no final state yet
 	Links    []Link    // of the page
 	Text     *Text     // of the page
-	Exchange *Exchange // for FormatWARC; nil: there was no answer
+	Exchange *Exchange // for FormatWARC; nil: there was no response
 }
 
-// Item is what one request adds to the files, encoded. Whoever has it closes it, when what it adds is committed or is not to be.
+// Item is the encoded output of one request. Its owner closes it when the output is committed or
+// dropped.
 type Item struct {
 	records [numForms]*record
 
-	// Payload is the digest of the answer's body as it came, and Stored whether the files hold this body from now on, whole and
-	// not empty, so that later ones may be said to equal it. Only with FormatWARC.
+	// Payload is the digest of the response's body as received. Stored reports whether the files
+	// contain this body from now on, whole and not empty, so that later records may refer to it.
+	// Only with FormatWARC.
 	Payload warc.Digest
 	Stored  bool
 }
 
-// Size is how many bytes it adds, before lines are packed.
+// Size returns how many bytes the item adds, before lines are compressed.
 func (i *Item) Size() (n int64) {
 	for _, r := range i.records {
 		if r != nil {
@@ -37,10 +39,10 @@ func (i *Item) Size() (n int64) {
 	return n
 }
 
-// Empty reports whether it adds nothing.
+// Empty reports whether the item adds nothing.
 func (i *Item) Empty() bool { return i.records == [numForms]*record{} }
 
-// Close gives back what the item holds.
+// Close frees what the item holds.
 func (i *Item) Close() error {
 	var errs []error
 	for _, r := range i.records {
@@ -51,14 +53,15 @@ func (i *Item) Close() error {
 	return errors.Join(errs...)
 }
 
-// Encoder makes items. Any number of goroutines may use it.
+// Encoder makes items. It is safe for concurrent use.
 type Encoder struct {
 	o       Options
 	pool    *spool.Pool
-	writers chan *exchangeWriter // as many as cores: more at once would not be faster. Nil: not made yet
+	writers chan *exchangeWriter // one for each core: more at once would not be faster; nil: not made yet
 }
 
-// NewEncoder returns an encoder for the formats of the options. What it makes is held in the pool. The error is that of Options.Validate.
+// NewEncoder returns an encoder for the formats of the options. The items are held in the pool. The
+// error is that of Options.Validate.
 func NewEncoder(o Options, pool *spool.Pool) (*Encoder, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -70,7 +73,7 @@ func NewEncoder(o Options, pool *spool.Pool) (*Encoder, error) {
 	return e, nil
 }
 
-// Encode makes an item of a visit. An error is that of the spool, or an [ErrPage].
+// Encode makes the item of a visit. The error is one of the spool, or an [ErrPage].
 func (e *Encoder) Encode(v *Visit) (*Item, error) {
 	item := &Item{}
 	err := e.encode(item, v)

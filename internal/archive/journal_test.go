@@ -22,8 +22,8 @@ func (d *readsDisk) open(path string) (io.ReadCloser, error) {
 }
 
 // TestJournalIsWhole: the journal has the right offset and length of every record, so no WARC file
-// is read to make its index, neither when the file is complete nor after a restart. A journal that
-// is lost or wrong is made from the file.
+// is read to make its index, neither when the file is complete nor after a restart. A lost or wrong
+// journal is made from the file.
 func TestJournalIsWhole(t *testing.T) {
 	tests := []struct {
 		name    string

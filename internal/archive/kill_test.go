@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// commitFile stands for the database: batches are committed by renaming a file.
+// commitFile replaces the database: a batch is committed by renaming a file.
 type commitFile struct {
 	Lines int    // committed so far
 	Marks []Mark // that go with them
@@ -40,7 +40,8 @@ func (c commitFile) store(path string) error {
 	return os.Rename(path+".new", path)
 }
 
-// TestMain lets the test kill a process of its own: with AMBLE_ARCHIVE_DIR set, the program writes there until it is killed.
+// TestMain lets the test kill a process of its own: with AMBLE_ARCHIVE_DIR set, the program writes
+// there until it is killed.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("AMBLE_ARCHIVE_DIR"); dir != "" {
 		fmt.Fprintln(os.Stderr, writeForever(dir))
@@ -107,6 +108,6 @@ func TestKilledProcessLeavesCommittedLines(t *testing.T) {
 		}
 	}
 	if c.Lines == 0 {
-		t.Error("nothing was committed in all the time")
+		t.Error("nothing was committed")
 	}
 }

@@ -5,7 +5,7 @@ import "time"
 // Link is one reference of a page, for FormatLinks.
 type Link struct {
 	To   string // the URL it leads to
-	Text string // what a reader clicks on
+	Text string // the text of the link
 	Rel  string // the rel attribute
 }
 
@@ -28,7 +28,7 @@ func encodeLinks(from string, links []Link) (lines []byte, err error) {
 	return lines, nil
 }
 
-// Text is what a page says to people, for FormatText.
+// Text is the text of a page, for FormatText.
 type Text struct {
 	Title    string
 	Language string

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestModel runs random batches, commits that fail, crashes and ends in order against a list of
-// lines, while somebody takes complete files away.
+// TestModel runs random batches, failed commits, crashes and clean shutdowns against a list of
+// lines, while complete files are moved away.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newModel(t, rt)
@@ -25,8 +25,8 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// TestModelOfOlderCopies does the same while now and then an older copy of the database is put
-// back. No complete file is ever changed or lost.
+// TestModelOfOlderCopies does the same while an older copy of the database is put back
+// occasionally. No complete file is ever changed or lost.
 func TestModelOfOlderCopies(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newModel(t, rt)
@@ -104,7 +104,7 @@ func (m *model) steps() map[string]func(*rapid.T) {
 		"commit fails":    func(*rapid.T) { m.sync(); m.rollback() },
 		"crash":           func(*rapid.T) { m.w.Close(); m.open() },
 		"crash on commit": func(*rapid.T) { m.sync(); m.w.Close(); m.open() },
-		// the commit was there after all
+		// the commit had succeeded
 		"in doubt":     func(*rapid.T) { m.sync(); m.markCommitted(); m.w.Close(); m.open() },
 		"end":          func(*rapid.T) { m.end(); m.open() },
 		"crash at end": func(*rapid.T) { m.finish(); m.w.Close(); m.open() },
@@ -119,8 +119,8 @@ func (m *model) check(rt *rapid.T) {
 	}
 }
 
-// noteComplete takes note of complete files, and holds that those it knows are there as they were,
-// under their name or set aside.
+// noteComplete records complete files, and checks that those it knows are unchanged, under their
+// name or set aside.
 func (m *model) noteComplete(rt *rapid.T) {
 	now := make(map[string]bool)
 	for _, file := range names(m.t, m.o.Dir) {
@@ -144,7 +144,7 @@ func (m *model) noteComplete(rt *rapid.T) {
 	}
 }
 
-// takeAway moves complete files out of the directory, as whoever reads the output may.
+// takeAway moves complete files out of the directory, as a reader of the output may.
 func (m *model) takeAway() {
 	for _, file := range names(m.t, m.o.Dir) {
 		if _, _, suffix, ok := pageNames.parse(file); !ok || suffix != "" {
@@ -209,7 +209,7 @@ func (m *model) rollback() {
 	m.pending, m.dirty = nil, false
 }
 
-// expire lets a day go by. What is not committed keeps its file open.
+// expire advances the time by a day. A file with uncommitted records stays open.
 func (m *model) expire() {
 	for _, hours := range []time.Duration{1, 24} { // a file that was gone on with counts from the first look
 		marks, err := m.w.Expire(time.Now().Add(hours * time.Hour))

@@ -46,7 +46,8 @@ func FuzzNamingParse(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		if serial, base, suffix, ok := pageNames.parse(name); ok && (base+suffix != name || !strings.HasPrefix(name, "pages-"+serialText(serial)+".jsonl")) {
+		if serial, base, suffix, ok := pageNames.parse(name); ok &&
+			(base+suffix != name || !strings.HasPrefix(name, "pages-"+serialText(serial)+".jsonl")) {
 			t.Fatalf("%q is taken for number %d with suffix %q", name, serial, suffix)
 		}
 	})

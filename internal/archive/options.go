@@ -11,10 +11,10 @@ import (
 
 // The formats of Options.Formats.
 const (
-	FormatJSONL = "jsonl" // a line a page
-	FormatWARC  = "warc"  // what was sent and received, WARC 1.1
-	FormatLinks = "links" // a line a link
-	FormatText  = "text"  // a line a page with its main text
+	FormatJSONL = "jsonl" // a line for each page
+	FormatWARC  = "warc"  // requests and responses, WARC 1.1
+	FormatLinks = "links" // a line for each link
+	FormatText  = "text"  // a line for each page with its main text
 	FormatNone  = "none"  // nothing is written
 )
 
@@ -30,13 +30,13 @@ const (
 	numForms
 )
 
-// formats are the names of the forms.
+// formats returns the names of the forms.
 func formats() []string { return []string{FormatJSONL, FormatWARC, FormatLinks, FormatText} }
 
-// String is the name in Options.Formats.
+// String returns the name in Options.Formats.
 func (f form) String() string { return formats()[f] }
 
-// linesPrefix is what the names of files of lines begin with.
+// linesPrefix returns the begin of the names of files of lines.
 func (f form) linesPrefix() string {
 	return [numForms]string{formPages: "pages-", formLinks: "links-", formText: "text-"}[f]
 }
@@ -44,42 +44,46 @@ func (f form) linesPrefix() string {
 // ErrOption is wrapped by every error of [Options.Validate].
 var ErrOption = errors.New("archive: bad option")
 
-// Options say what is written where.
+// Options say where and how the output is written.
 type Options struct {
-	// Dir is the directory of the files. It is made where it does not exist.
+	// Dir is the directory of the files. It is made if it does not exist.
 	Dir string
-	// Formats are the forms of output, written side by side; FormatNone stands alone.
+	// Formats are the forms of output, written in parallel. FormatNone excludes all others.
 	Formats []string
-	// MaxFileBytes is the size at which a new file is begun. A line, or the records of one request, are never divided: what is
-	// longer gets a file of its own.
+	// MaxFileBytes is the size at which a new file is begun. A line, or the records of one request,
+	// are never divided: longer ones get a file of their own.
 	MaxFileBytes int64
-	// MaxFileAge is the time after which a file is complete, looked at whenever something is written and by Writer.Expire. 0: no limit.
+	// MaxFileAge is the time after which a file is complete. It is checked whenever something is
+	// written, and by Writer.Expire. 0: no limit.
 	MaxFileAge time.Duration
-	// Compress is how files of lines are packed: CompressNone, CompressGzip or CompressZstd. WARC files are always packed record by record with gzip.
+	// Compress is the compression of files of lines: CompressNone, CompressGzip or CompressZstd.
+	// WARC files are always compressed record by record with gzip.
 	Compress string
 
-	// Prefix is what the names of WARC files begin with.
+	// Prefix is the begin of the names of WARC files.
 	Prefix string
 	// Host is the name of this machine in the names of WARC files and in their first record.
 	Host string
-	// Outlinks says that the metadata records of a WARC name the links of their page. The caller fills them in.
+	// Outlinks says that the metadata records of a WARC file list the links of their page. The
+	// caller fills them in.
 	Outlinks bool
-	// GzipLevel is how hard WARC records are packed, from 1 to 9.
+	// GzipLevel is the compression level of WARC records, from 1 to 9.
 	GzipLevel int
-	// Crawler is what a WARC file says of who made it.
+	// Crawler describes the crawler in WARC files.
 	Crawler Crawler
 }
 
-// Crawler is what the first record of a WARC file, its warcinfo, says of who made it. What is empty is left out.
+// Crawler describes the crawler in the first record of a WARC file, its warcinfo. Empty fields are
+// left out.
 type Crawler struct {
 	Software  string // name and version
 	UserAgent string // as it is sent
 	From      string // as it is sent
-	Operator  string // contact of whoever runs the crawler
+	Operator  string // contact of the operator
 	Robots    string // policy, such as "obey"
 }
 
-// DefaultOptions are what an empty configuration means; Dir has no default.
+// DefaultOptions returns the options of an empty configuration; Dir has no default.
 func DefaultOptions() Options {
 	return Options{
 		Formats: []string{FormatJSONL}, MaxFileBytes: 256 << 20, Compress: CompressNone,
@@ -111,7 +115,7 @@ func (o Options) Validate() error {
 		case f != FormatNone && !slices.Contains(formats(), f):
 			refuse("format is %q, allowed are %s", f, allowed)
 		case f == FormatNone && len(o.Formats) > 1:
-			refuse("format %s excludes all others, of which there are %d", f, len(o.Formats)-1)
+			refuse("format %s excludes all others, and there are %d", f, len(o.Formats)-1)
 		case slices.Contains(o.Formats[:i], f):
 			refuse("format %s is given twice", f)
 		}

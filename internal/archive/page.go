@@ -9,52 +9,53 @@ import (
 	"unicode/utf8"
 )
 
-// Version is the version of the JSON lines of all formats. A reader may rely on the names and meanings of one version;
-// new names can appear within it.
+// Version is the version of the JSON lines of all formats. A reader may rely on the names and
+// meanings of one version; a version may get new names.
 const Version = 1
 
-// maxText is the most bytes of a text that a stranger wrote (title, content type, language, error).
+// maxText bounds the bytes of a text from outside (title, content type, language, error).
 const maxText = 1024
 
-// ErrPage is returned for a Page that no line can be made of.
+// ErrPage means that a Page cannot be written as a line.
 var ErrPage = errors.New("archive: not a page")
 
-// Page is one URL that came to a final state: what was fetched, or why nothing was. docs/OUTPUT.md gives
-// the name of each field in the line.
+// Page is one URL in its final state: the fetched page, or the reason why none was fetched.
+// docs/OUTPUT.md gives the name of each field in the line.
 type Page struct {
 	URL         string
-	Status      int           // of the answer; 0: there was none
+	Status      int           // of the response; 0: there was none
 	FetchedAt   time.Time     // start of the last request; zero: none was made
-	FirstByte   time.Duration // from the start to the first byte of the answer
+	FirstByte   time.Duration // from the start to the first byte of the response
 	Duration    time.Duration // from the start to the end of the body
 	ContentType string        // as the server sent it
-	Kind        string        // what is not a page: sitemap, sitemap index, text sitemap, rss, atom, json feed
+	Kind        string        // of a document that is no page: sitemap, sitemap index, text sitemap, rss, atom, json feed
 	Bytes       int64         // of the decoded body that was kept
 	Digest      string        // of the same bytes, as [warc.Digest] writes it
 	Title       string
 	Language    string
-	Canonical   string   // the URL that the page says is its own
+	Canonical   string   // the URL that the page names as its own
 	Robots      []string // directives that the page gives to this crawler, in lower case
-	NoIndex     bool     // it asks not to be indexed, or its time is over
-	Preferences []string // what it says about its use for artificial intelligence and text mining, as name and value
+	NoIndex     bool     // the page must not be indexed: noindex, or UnavailableAfter has passed
+	Preferences []string // the page's wishes for artificial intelligence and text mining, as name and value
 	Depth       int      // links from a seed
 	Via         string   // the URL it was found on; empty for a seed
 	Outlinks    int      // different URLs the page links to
-	Redirect    string   // the target, where the answer is a redirect
-	Reason      string   // why it ended as it did, in one word, where the answer alone does not say
-	Error       string   // what failed, for people
+	Redirect    string   // the target, if the response is a redirect
+	Reason      string   // the reason for its final state, in one word, if the response does not show it
+	Error       string   // the error, for people
 	Attempts    int      // requests made for it, this one included
-	// UnavailableAfter is the time after which it is not to be shown; zero: it has none.
+	// UnavailableAfter is the time after which the page must not be shown; zero: it has none.
 	UnavailableAfter time.Time
-	Truncated        bool   // the body was longer than the limit, or the connection broke: only its beginning was read
-	Extracted        string // how its links and text were taken, where not from the whole document: one of those below
-	// Fields are the values that extract.rules take of it, by their names: a string or a []string each.
+	Truncated        bool   // the body was longer than the limit, or the connection broke: only its begin was read
+	Extracted        string // how links and text were extracted, if not from all of it: a value below
+	// Fields are the values that extract.rules take from the page, by name: a string or a []string
+	// each.
 	Fields map[string]any
 }
 
-// How links and text were taken of a page.
+// How links and text were extracted from a page.
 const (
-	ExtractedFlat = "flat" // elements that are nested too deep were read as if they were side by side
+	ExtractedFlat = "flat" // elements that are nested too deep were read as siblings
 	ExtractedPart = "part" // a bound cut some off
 )
 
@@ -93,8 +94,9 @@ type line struct {
 // timeLayout is RFC 3339 with milliseconds, always in UTC.
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
-// Encode returns the page as one line of JSON with its newline. Texts of strangers are cut after 1,024 bytes, and
-// what is not UTF-8 in them is replaced. The error is [ErrPage], where there is no URL. Any goroutine may call it.
+// Encode returns the page as one line of JSON with its newline. Texts from outside are cut after
+// 1,024 bytes, and invalid UTF-8 in them is replaced. The error is [ErrPage] if there is no URL.
+// Any goroutine may call it.
 func (p Page) Encode() ([]byte, error) {
 	if p.URL == "" {
 		return nil, fmt.Errorf("%w: it has no URL", ErrPage)
@@ -137,14 +139,14 @@ func (p Page) Encode() ([]byte, error) {
 func appendLine(b []byte, object any) ([]byte, error) {
 	buffer := bytes.NewBuffer(b)
 	encoder := json.NewEncoder(buffer)
-	encoder.SetEscapeHTML(false) // URLs stay readable; nothing here ends up in a script
+	encoder.SetEscapeHTML(false) // URLs stay readable; no line ends up in a script
 	if err := encoder.Encode(object); err != nil {
 		return nil, fmt.Errorf("archive: encode a line: %w", err)
 	}
 	return buffer.Bytes(), nil
 }
 
-// formatTime is empty for no time.
+// formatTime returns the empty text for the zero time.
 func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -157,7 +159,7 @@ func milliseconds(d time.Duration) float64 {
 	return float64(d.Microseconds()) / 1000
 }
 
-// clip cuts a text to maxText bytes, not within a character.
+// clip cuts a text to at most maxText bytes, between characters.
 func clip(s string) string {
 	if len(s) <= maxText {
 		return s

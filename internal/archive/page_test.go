@@ -85,7 +85,7 @@ func TestEncodeBoundsTexts(t *testing.T) {
 	if bytes.ContainsRune(got, utf8.RuneError) {
 		t.Error("a character was cut in two")
 	}
-	// Continuation bytes alone have no place to cut at.
+	// Continuation bytes alone cannot be cut between characters.
 	if _, err := (Page{URL: "http://a/", Title: strings.Repeat("\x80", 1<<20)}).Encode(); err != nil {
 		t.Error(err)
 	}
@@ -95,7 +95,8 @@ func FuzzEncode(f *testing.F) {
 	f.Add("http://a/", "title", "text/html", int64(5), 200)
 	f.Add("http://a/", "\xff\xfe\n\r\u2028</script>", "\x00", int64(-1), -5)
 	f.Fuzz(func(t *testing.T, url, title, contentType string, n int64, status int) {
-		p := Page{URL: url, Title: title, ContentType: contentType, Error: title, Status: status, Bytes: n, Duration: time.Duration(n)}
+		p := Page{URL: url, Title: title, ContentType: contentType, Error: title, Status: status, Bytes: n,
+			Duration: time.Duration(n)}
 		got, err := p.Encode()
 		if err != nil {
 			if url != "" {

@@ -116,9 +116,10 @@ func TestOpenCutsToTheMarks(t *testing.T) {
 		{
 			name:  "files that were never marked",
 			marks: []Mark{{File: "pages-000002.jsonl", Length: 2}},
-			have:  files{"pages-000001.jsonl": "a\n", "pages-000002.jsonl.open": "b\nc\n", "pages-000003.jsonl.open": "d\n", "pages-000004.jsonl.open": "e"},
-			want:  files{"pages-000001.jsonl": "a\n", "pages-000002.jsonl.open": "b\n"},
-			next:  "pages-000002.jsonl.open",
+			have: files{"pages-000001.jsonl": "a\n", "pages-000002.jsonl.open": "b\nc\n", "pages-000003.jsonl.open": "d\n",
+				"pages-000004.jsonl.open": "e"},
+			want: files{"pages-000001.jsonl": "a\n", "pages-000002.jsonl.open": "b\n"},
+			next: "pages-000002.jsonl.open",
 		},
 		{
 			name:  "older files not yet renamed",
@@ -200,14 +201,15 @@ func TestOpenRefusesLostOutput(t *testing.T) {
 	}{
 		{"missing", Mark{File: "pages-000002.jsonl", Length: 2}, ErrMissing, "pages-000002.jsonl"},
 		{"short", Mark{File: "pages-000001.jsonl", Length: 20}, ErrShort,
-			"has 4 bytes, of which the crawl committed 20"},
+			"has 4 bytes, and the crawl committed 20"},
 		{"negative", Mark{File: "pages-000001.jsonl", Length: -1}, nil, "no mark"},
 		{"twice", Mark{File: "pages-000005.jsonl", Length: 2}, nil, "with and without"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			o := options(t)
-			have := []string{"pages-000001.jsonl.open", "pages-000003.jsonl.open", "pages-000004.jsonl", "pages-000005.jsonl", "pages-000005.jsonl.open"}
+			have := []string{"pages-000001.jsonl.open", "pages-000003.jsonl.open", "pages-000004.jsonl", "pages-000005.jsonl",
+				"pages-000005.jsonl.open"}
 			for _, name := range have {
 				write(t, o.Dir, name, "a\nb\n")
 			}

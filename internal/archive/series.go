@@ -8,17 +8,16 @@ import (
 	"time"
 )
 
-// position is a byte of a file of a series. Length whole means that files up to the serial number are
-// complete and none of them is looked at.
+// position is an offset in a file of a series. The length whole means that all files up to the
+// serial number are complete, and that none of them is checked.
 type position struct {
 	serial   int
-	name     string // of the file; empty where the length is whole
+	name     string // of the file; empty if the length is whole
 	length   int64
-	complete bool // nothing is written to the file any more
+	complete bool // nothing more is written to the file
 }
 
-// done reports whether a file that is complete at a position gets its final name when the position
-// is committed.
+// done reports whether a complete file gets its final name when the position is committed.
 func (p position) done(serial int) bool { return serial < p.serial || serial == p.serial && p.complete }
 
 const whole = -1
@@ -29,34 +28,35 @@ type full struct {
 	name   string
 }
 
-// series is a sink of numbered files, each at most so long and, while records come, so old.
+// series is a sink of numbered files. The size of each file is bounded, and its age while records
+// come.
 type series struct {
 	form      form
 	disk      disk
 	dir       string
 	naming    naming
-	extension string // of new files: one with another is not gone on with
+	extension string // of new files: a file with another one is not continued
 	maxBytes  int64
 	maxAge    time.Duration // 0: no limit
 
-	// Of a WARC: what a file begins with, and the index beside it. Nil: none.
+	// Of a WARC series: the begin of a file, and the index next to it. Nil: none.
 	head  func(name string, now time.Time) (*record, error)
 	index *index
 
-	base     position // behind the files that were there before this crawl, if it began without a mark
-	synced   position // where the last mark is
+	base     position // behind the files that existed before this crawl, if it began without a mark
+	synced   position // the last mark
 	written  position // where the next record goes
 	dirty    bool     // something was appended since the last mark
 	next     int      // serial number of the next new file
 	finished []full
 	out      stream    // to the current file; without one, the next record begins one
-	began    time.Time // when the current file was begun, or gone on with; zero: its first record tells
-	created  bool      // the directory has to be synced
-	torn     bool      // a failure could not be undone yet: revert comes before anything else
+	began    time.Time // when the current file was begun or continued; zero: set by its first record
+	created  bool      // the directory must be synced
+	torn     bool      // a failure is not undone yet: revert must come first
 	aside    []Aside   // files that were set aside
 }
 
-// append adds a record, in the current file or, where that is full, in a new one.
+// append adds a record to the current file or, if that is full, to a new one.
 func (s *series) append(r *record, now time.Time) error {
 	if s.torn {
 		if err := s.revert(); err != nil {
@@ -86,7 +86,7 @@ func (s *series) full(r *record, now time.Time) bool {
 	}
 	size := r.size()
 	if s.out.packer != nil {
-		size = 0 // who knows
+		size = 0 // unknown
 	}
 	return s.out.length+size > s.maxBytes ||
 		s.maxAge > 0 && !s.began.IsZero() && now.Sub(s.began) >= s.maxAge ||
@@ -134,7 +134,7 @@ func (s *series) begin(now time.Time) error {
 	return s.write(r)
 }
 
-// use makes f the file being written, which is as long as at says.
+// use makes f the file being written. at has its length.
 func (s *series) use(f file, at position) {
 	s.written, s.began = at, time.Time{}
 	s.out.use(f, at.length)
@@ -192,8 +192,8 @@ func (s *series) sync() error {
 	return nil
 }
 
-// committed gives the files that are complete their final names: the mark is committed. An error
-// loses nothing: the next call tries again.
+// committed gives the complete files their final names: the mark is committed. An error loses
+// nothing: the next call tries again.
 func (s *series) committed() error {
 	if s.torn || len(s.finished) == 0 || !s.synced.done(s.finished[0].serial) {
 		return nil
@@ -210,7 +210,7 @@ func (s *series) committed() error {
 	return nil
 }
 
-// expire completes a file that is older than it may be, so that it need not wait for a record that
+// expire completes a file that is older than its limit, so that it does not wait for a record that
 // may never come. It does nothing while records are not synced.
 func (s *series) expire(now time.Time) (moved bool, err error) {
 	if s.torn || s.dirty {
@@ -225,7 +225,7 @@ func (s *series) expire(now time.Time) (moved bool, err error) {
 	return s.end()
 }
 
-// end completes the current file and moves the mark there. What was not synced is dropped.
+// end completes the current file and moves the mark there. It drops what was not synced.
 func (s *series) end() (moved bool, err error) {
 	if s.torn || s.dirty {
 		if err := s.revert(); err != nil {
@@ -233,7 +233,7 @@ func (s *series) end() (moved bool, err error) {
 		}
 	}
 	if s.out.file == nil {
-		moved, s.synced = s.written != s.synced, s.written // else an earlier try came no further
+		moved, s.synced = s.written != s.synced, s.written // else an earlier attempt stopped here
 		return moved, nil
 	}
 	if s.written.length == 0 {
@@ -250,8 +250,8 @@ func (s *series) end() (moved bool, err error) {
 	return true, nil
 }
 
-// complete gives a file its final name, when its index is there. It may be broken off and tried
-// again.
+// complete gives a file its final name, after its index is written. It may be interrupted and
+// repeated.
 func (s *series) complete(name string) error {
 	_, err := s.disk.size(s.openPath(name))
 	renamed := errors.Is(err, fs.ErrNotExist)
@@ -271,7 +271,7 @@ func (s *series) complete(name string) error {
 	return nil
 }
 
-// letGo closes what is open. What was not flushed is lost.
+// letGo closes the open files. What was not flushed is lost.
 func (s *series) letGo() {
 	s.out.drop()
 	if s.index != nil {
@@ -279,7 +279,7 @@ func (s *series) letGo() {
 	}
 }
 
-// mark is where the last sync ended; not ok before anything was ever synced.
+// mark returns the position of the last sync; it is not ok before the first sync.
 func (s *series) mark() (Mark, bool) {
 	if s.synced.length == whole {
 		return Mark{}, false

@@ -10,46 +10,48 @@ import (
 	"github.com/amble-crawler/amble/internal/spool"
 )
 
-// bufferBytes is how much is gathered before it is written.
+// bufferBytes is how many bytes are gathered before they are written.
 const bufferBytes = 256 << 10
 
-// The ways to pack lines, Options.Compress.
+// The compressions of lines, Options.Compress.
 const (
 	CompressNone = "none"
 	CompressGzip = "gzip"
 	CompressZstd = "zstd"
 )
 
-// packer packs what is written to it into frames. Frames that follow each other can be read as one.
+// packer compresses what is written to it into frames. Consecutive frames can be read as one.
 type packer interface {
 	io.Writer
 	Reset(io.Writer) // begin a frame
 	Close() error    // end it
 }
 
-// newPacker returns the packer of a way, nil where nothing is packed, and the extension of the files.
-func newPacker(way string) (p packer, extension string, err error) {
-	switch way {
+// newPacker returns the packer of a compression, nil if there is none, and the extension of the
+// files.
+func newPacker(compression string) (p packer, extension string, err error) {
+	switch compression {
 	case CompressGzip:
 		p, err = gzip.NewWriterLevel(nil, gzip.DefaultCompression)
 		return p, ".gz", err
 	case CompressZstd:
-		p, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true))
+		p, err = zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20),
+			zstd.WithLowerEncoderMem(true))
 		return p, ".zst", err
 	}
 	return nil, "", nil
 }
 
-// stream is the file being written: what was written and not flushed stays in memory.
+// stream is the file being written. What was written and not flushed stays in memory.
 type stream struct {
 	file   file
 	buffer *bufio.Writer
 	packer packer // nil: records are written as they are
 	frame  bool   // one was begun
-	length int64  // of the file with its buffer; within a frame, of what the packer let go of
+	length int64  // of the file with its buffer; within a frame, of the packer's output so far
 }
 
-// use goes on with a file of a length.
+// use continues with a file of a length.
 func (s *stream) use(f file, length int64) {
 	s.file, s.length, s.frame = f, length, false
 	if s.buffer == nil {
@@ -97,12 +99,12 @@ func (s *stream) flush() error {
 // drop closes the file without what was not flushed.
 func (s *stream) drop() {
 	if s.file != nil {
-		s.file.Close() // what it may still hold is about to be cut: an error of it says nothing more
+		s.file.Close() // its last bytes are about to be cut: an error does not matter
 		s.file = nil
 	}
 }
 
-// record is what one call of append adds to a series, never divided between two files.
+// record is what one call of append adds to a series. It is never divided between two files.
 type record struct {
 	content *spool.Content
 	entry   []byte // of a WARC: the line of the index up to the offset; nil: it has none

@@ -16,14 +16,14 @@ import (
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
-// Problem is something that is wrong with a file.
+// Problem is a defect of a file.
 type Problem struct {
 	File   string
 	Offset int64 // of the record; negative: of none
 	Text   string
 }
 
-// String is the problem for people.
+// String returns the problem for people.
 func (p Problem) String() string {
 	if p.Offset < 0 {
 		return p.File + ": " + p.Text
@@ -37,9 +37,11 @@ type Verified struct {
 	Bytes                           int64
 }
 
-// Verify reads the whole collection and reports everything that is not as it should be. Of WARC files: lengths, digests, checksums, the
-// fields that a record needs, which records belong together, the originals of revisits, and the index. Of files of lines:
-// that each is an object of JSON. The last record or line of a file that is being written may be incomplete. An error means that it could not go on.
+// Verify reads the whole collection and reports every defect. In WARC files it checks lengths,
+// digests, checksums, required fields, which records belong together, the originals of revisit
+// records, and the index. In files of lines it checks that each line is an object of JSON. The last
+// record or line of an unfinished file may be incomplete. An error means that it could not
+// continue.
 func (c *Collection) Verify(ctx context.Context, report func(Problem)) (v Verified, err error) {
 	files, err := c.Files()
 	if err != nil {
@@ -70,9 +72,9 @@ type verifier struct {
 	report func(Problem)
 	v      *Verified
 
-	index  map[int64]warc.Entry // by offset; what a record was found for is taken out
+	index  map[int64]warc.Entry // by offset; entries of records that were found are removed
 	sorted bool
-	answer string // the id of the last response or revisit
+	answer string // the id of the last response or revisit record
 }
 
 func (k *verifier) problem(offset int64, format string, args ...any) {
@@ -110,12 +112,12 @@ func (k *verifier) warc(ctx context.Context) error {
 	}
 }
 
-// readIndex reads the index, which is short enough for that.
+// readIndex reads the index into memory; its length is bounded.
 func (k *verifier) readIndex() error {
 	k.index = make(map[int64]warc.Entry)
 	f, sorted, err := k.c.openIndex(k.file)
 	if errors.Is(err, fs.ErrNotExist) && k.file.Open {
-		return nil // begun this moment
+		return nil // it has just been begun
 	}
 	if err != nil {
 		return err
@@ -147,10 +149,10 @@ func (k *verifier) readIndex() error {
 	})
 }
 
-// leftOver reports the lines of the index that no record was found for.
+// leftOver reports the lines of the index that have no record.
 func (k *verifier) leftOver() error {
 	if !k.sorted {
-		return nil // they may be ahead of what could be read
+		return nil // they may be ahead of the file
 	}
 	for offset := range k.index {
 		k.problem(offset, "the index names it, and there is no such record")
@@ -181,7 +183,8 @@ func (k *verifier) record(ctx context.Context, r *warc.Reader, rec *warc.Record,
 	return nil
 }
 
-// digests checks those of a record, whose block it reads, and returns the header of the HTTP message in it.
+// digests checks the digests of a record, whose block it reads, and returns the header of the HTTP
+// message in it.
 func (k *verifier) digests(r *warc.Reader, rec *warc.Record) (head []byte, err error) {
 	start, err := io.ReadAll(io.LimitReader(rec.Block, maxHTTPHead))
 	if err != nil {
@@ -208,7 +211,7 @@ func (k *verifier) digests(r *warc.Reader, rec *warc.Record) (head []byte, err e
 	if answer {
 		k.digest(rec, warc.FieldPayloadDigest, payload)
 	}
-	if !answer || rec.Header.Get(warc.FieldBlockDigest) != "" { // of an answer it need not be there
+	if !answer || rec.Header.Get(warc.FieldBlockDigest) != "" { // a response may lack it
 		k.digest(rec, warc.FieldBlockDigest, block)
 	}
 	return head, nil
@@ -227,8 +230,8 @@ func (k *verifier) digest(rec *warc.Record, name string, h hash.Hash) {
 	}
 }
 
-// chain checks what a record says of others: request and metadata belong to the answer before them, and the original of a revisit is
-// in the collection.
+// chain checks the references of a record: request and metadata belong to the response before them,
+// and the original of a revisit record is in the collection.
 func (k *verifier) chain(ctx context.Context, rec *warc.Record) {
 	switch rec.Type() {
 	case warc.TypeResponse:
@@ -236,14 +239,14 @@ func (k *verifier) chain(ctx context.Context, rec *warc.Record) {
 	case warc.TypeRevisit:
 		k.answer = rec.Header.Get(warc.FieldRecordID)
 		if rec.Header.Get(warc.FieldRefersToTargetURI) == "" && rec.Header.Get(warc.FieldProfile) == warc.ProfileNotModified {
-			return // a 304 to something that was never stored
+			return // a 304 without a stored original
 		}
 		if _, err := k.c.original(ctx, rec.Header); err != nil {
 			k.problem(rec.Offset, "%v", err)
 		}
 	case warc.TypeRequest, warc.TypeMetadata:
 		if id := rec.Header.Get(warc.FieldConcurrentTo); id != k.answer || id == "" {
-			k.problem(rec.Offset, "it belongs to %s, and the answer before it is %s", id, k.answer)
+			k.problem(rec.Offset, "it belongs to %s, and the response before it is %s", id, k.answer)
 		}
 	}
 }
@@ -299,7 +302,7 @@ func (k *verifier) lines(ctx context.Context) error {
 	}))
 }
 
-// torn passes over the end of a file that is being written.
+// torn skips the end of an unfinished file.
 func (k *verifier) torn(err error) error {
 	if k.file.Open && (errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)) {
 		return nil
@@ -307,7 +310,7 @@ func (k *verifier) torn(err error) error {
 	return err
 }
 
-// unpack reads a file of lines as its name says.
+// unpack reads a file of lines with the compression of its name.
 func unpack(r io.Reader, name string) (io.Reader, func(), error) {
 	switch {
 	case strings.HasSuffix(name, ".gz"):

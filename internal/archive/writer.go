@@ -13,13 +13,12 @@ import (
 // ErrClosed is the error of a [Writer] that was closed.
 var ErrClosed = errors.New("archive: the writer is closed")
 
-// Mark says that the first Length bytes of File, and all of the files numbered before it, belong to
-// the crawl. File is a name within Options.Dir, without ".open" whether it is still being written or not.
+// Mark says that the first Length bytes of File, and all files numbered before it, belong to the
+// crawl. File is a name within Options.Dir, without ".open" even while the file is unfinished.
 type Mark struct {
 	File   string
 	Length int64
-	// Complete means that nothing is written to the file any more; whoever reads the output may
-	// take it away.
+	// Complete means that nothing more is written to the file, and that it may be moved away.
 	Complete bool `json:",omitempty"`
 }
 
@@ -27,10 +26,10 @@ type Mark struct {
 type sink interface {
 	owns(name string) bool                // whether a mark is its own
 	adopt() error                         // begin in a directory without a mark
-	restore(m *Mark) error                // go back to a committed mark; nil: to what was there before
+	restore(m *Mark) error                // go back to a committed mark; nil: to the state before the crawl
 	append(r *record, at time.Time) error // it may stay in memory
 	sync() error                          // everything appended survives a power cut
-	mark() (Mark, bool)                   // where the last sync ended
+	mark() (Mark, bool)                   // the end of the last sync
 	revert() error                        // drop what was appended since
 	expire(now time.Time) (bool, error)   // complete a file that is too old; true: the mark has moved
 	end() (bool, error)                   // drop what was appended since, complete the file; true: the mark has moved
@@ -38,19 +37,19 @@ type sink interface {
 	letGo()                               // close what is open
 }
 
-// Writer appends what requests came to to the files of all formats. It has one owner: its methods may not be called
-// concurrently.
+// Writer appends the results of requests to the files of all formats. It has one owner: its methods
+// must not be called concurrently.
 type Writer struct {
 	sinks   []sink // all that are written
 	forms   []form // which record of an item each takes
-	carried []Mark // of forms that are not written at present; they come back with every Sync
+	carried []Mark // of forms that are not written at present; every Sync returns them
 	aside   []Aside
 	closed  bool
 }
 
-// Open readies the directory for writing behind marks, those that were committed last; a new crawl has
-// none. What lies beyond them is cut. A marked file that is missing or too short is refused with [ErrMissing] or
-// [ErrShort]: going on without it would lose pages that count as fetched.
+// Open prepares the directory for writing behind marks, those that were committed last; a new crawl
+// has none. It cuts what lies beyond them. It refuses a marked file that is missing or too short
+// with [ErrMissing] or [ErrShort]: to go on without it would lose pages that count as fetched.
 func Open(o Options, marks []Mark) (*Writer, error) {
 	return open(o, marks, osDisk{})
 }
@@ -76,7 +75,7 @@ func open(o Options, marks []Mark, d disk) (*Writer, error) {
 		}
 		all = append(all, s)
 	}
-	if err := keepPast(all, marks); err != nil {
+	if err := setAsideTails(all, marks); err != nil {
 		return nil, err
 	}
 	for _, s := range all {
@@ -91,10 +90,10 @@ func open(o Options, marks []Mark, d disk) (*Writer, error) {
 	return w, nil
 }
 
-// keepPast sets aside what files have behind their marks where one of them tells that the database
-// is an older copy: what one of them has was committed once, and so was what the others have.
-// Nothing is changed in a directory that does not hold what it should.
-func keepPast(all []*series, marks []Mark) error {
+// setAsideTails sets aside what files have behind their marks if one of the files shows that the
+// database is an older copy: then everything in that file and in the others was committed once. It
+// changes nothing in a directory that lacks committed bytes.
+func setAsideTails(all []*series, marks []Mark) error {
 	ahead := false
 	for _, s := range all {
 		if m := markOf(s, marks); m != nil {
@@ -110,7 +109,7 @@ func keepPast(all []*series, marks []Mark) error {
 	}
 	for _, s := range all {
 		if m := markOf(s, marks); m != nil {
-			if err := s.keepPast(m); err != nil {
+			if err := s.setAsideTail(m); err != nil {
 				return err
 			}
 		}
@@ -139,7 +138,7 @@ func newSeries(o Options, f form, d disk) (*series, error) {
 	return s, nil
 }
 
-// makeDir makes the output directory where there is none.
+// makeDir makes the output directory if there is none.
 func makeDir(dir string, d disk) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
@@ -154,7 +153,7 @@ func makeDir(dir string, d disk) error {
 	return nil
 }
 
-// add readies a sink behind its mark, if it has one, and drives it from now on.
+// add prepares a sink behind its mark, if it has one, and drives it from now on.
 func (w *Writer) add(s sink, f form, marks []Mark) error {
 	var err error
 	if m := markOf(s, marks); m != nil {
@@ -168,7 +167,7 @@ func (w *Writer) add(s sink, f form, marks []Mark) error {
 	return err
 }
 
-// markOf returns the sink's own mark, nil where there is none.
+// markOf returns the sink's own mark, or nil.
 func markOf(s sink, marks []Mark) *Mark {
 	for i := range marks {
 		if s.owns(marks[i].File) {
@@ -188,8 +187,9 @@ func (w *Writer) carry(marks []Mark) {
 	}
 }
 
-// Append adds what an [Encoder] made. It may stay in memory until Sync. now decides about the age of files. A failure drops
-// everything since the last mark, so that the batch can be tried again from its first item.
+// Append adds an item. It may stay in memory until Sync. now decides about the age of files. A
+// failure drops everything since the last mark, so that the batch can be retried from its first
+// item.
 func (w *Writer) Append(item *Item, now time.Time) error {
 	if w.closed {
 		return ErrClosed
@@ -207,7 +207,8 @@ func (w *Writer) Append(item *Item, now time.Time) error {
 }
 
 // Sync makes everything that was appended survive a power cut, and returns the marks to commit with
-// it. A failure drops everything since the last mark, so that the batch can be tried again from its first item.
+// it. A failure drops everything since the last mark, so that the batch can be retried from its
+// first item.
 func (w *Writer) Sync() ([]Mark, error) {
 	if w.closed {
 		return nil, ErrClosed
@@ -219,7 +220,7 @@ func (w *Writer) Sync() ([]Mark, error) {
 	return w.Marks(), nil
 }
 
-// syncAll syncs the sinks side by side: each waits for the disk.
+// syncAll syncs the sinks concurrently: each waits for the disk.
 func (w *Writer) syncAll() error {
 	errs := make([]error, len(w.sinks))
 	var others sync.WaitGroup
@@ -235,8 +236,8 @@ func (w *Writer) syncAll() error {
 	return errors.Join(errs...)
 }
 
-// Marks are those of the last Sync, Expire or Finish; before them, those of Open, which may say
-// more than the ones it was given.
+// Marks returns the marks of the last Sync, Expire or Finish; before them, those of Open, which may
+// have more than the marks that it was called with.
 func (w *Writer) Marks() []Mark {
 	marks := slices.Clone(w.carried)
 	for _, s := range w.sinks {
@@ -247,8 +248,8 @@ func (w *Writer) Marks() []Mark {
 	return marks
 }
 
-// Rollback cuts the files back to marks that were committed before the last Sync: for when the
-// commit of that Sync's marks failed and its batch will be tried again.
+// Rollback cuts the files back to marks that were committed before the last Sync, after the commit
+// of that Sync's marks has failed and before its batch is retried.
 func (w *Writer) Rollback(marks []Mark) error {
 	if w.closed {
 		return ErrClosed
@@ -260,19 +261,19 @@ func (w *Writer) Rollback(marks []Mark) error {
 	return errors.Join(errs...)
 }
 
-// Expire completes files that are older than Options.MaxFileAge, for when nothing is appended that
-// would, and returns the marks to commit; nil: it did nothing. Where they are not committed, those
-// of the next Sync take their place. The marks of the last Sync have to be committed. An error
-// loses nothing: the next call tries again.
+// Expire completes files that are older than Options.MaxFileAge while nothing is appended, and
+// returns the marks to commit; nil: it did nothing. If they are not committed, those of the next
+// Sync replace them. The marks of the last Sync must have been committed. An error loses nothing:
+// the next call tries again.
 func (w *Writer) Expire(now time.Time) ([]Mark, error) {
 	return w.complete(func(s sink) (bool, error) { return s.expire(now) })
 }
 
 // Finish drops what was not synced, completes the files and returns the marks to commit; nil: the
-// marks are as they were.
+// marks are unchanged.
 func (w *Writer) Finish() ([]Mark, error) { return w.complete(sink.end) }
 
-// complete completes files, and returns the marks where one has moved.
+// complete completes files, and returns the marks if one has moved.
 func (w *Writer) complete(f func(sink) (bool, error)) ([]Mark, error) {
 	if w.closed {
 		return nil, ErrClosed
@@ -289,9 +290,9 @@ func (w *Writer) complete(f func(sink) (bool, error)) ([]Mark, error) {
 	return w.Marks(), errors.Join(errs...)
 }
 
-// Committed says that the marks of the last Sync, Expire or Finish are committed: files that are
-// complete by them get their final names. An error loses nothing: the next call tries again, and so
-// does the next Open.
+// Committed records that the marks of the last Sync, Expire or Finish are committed: files that are
+// complete according to them get their final names. An error loses nothing: the next call, or the
+// next Open, tries again.
 func (w *Writer) Committed() error {
 	if w.closed {
 		return ErrClosed
@@ -303,7 +304,7 @@ func (w *Writer) Committed() error {
 	return errors.Join(errs...)
 }
 
-// revert drops what was appended since the last mark, everywhere.
+// revert drops what was appended to any sink since the last mark.
 func (w *Writer) revert() error {
 	var errs []error
 	for _, s := range w.sinks {
@@ -312,7 +313,7 @@ func (w *Writer) revert() error {
 	return errors.Join(errs...)
 }
 
-// Close closes the files and leaves them as they are: what was appended since the last mark is
+// Close closes the files and leaves them as they are. What was appended since the last mark is
 // dropped when they are opened again. A second Close does nothing.
 func (w *Writer) Close() {
 	if w.closed {
@@ -324,5 +325,5 @@ func (w *Writer) Close() {
 	}
 }
 
-// Aside are the files that Open set aside.
+// Aside returns the files that Open set aside.
 func (w *Writer) Aside() []Aside { return w.aside }

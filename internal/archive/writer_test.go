@@ -13,7 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/spool"
 )
 
-// options are those of small files, so that a few lines fill one.
+// options returns options with small files, so that a few lines fill one.
 func options(t testing.TB) Options {
 	o := DefaultOptions()
 	o.Dir = filepath.Join(t.TempDir(), "output")
@@ -40,7 +40,7 @@ func mustAppend(t testing.TB, w *Writer, lines ...string) {
 	}
 }
 
-// itemOf is an item of one line for FormatJSONL.
+// itemOf returns an item of one line for FormatJSONL.
 func itemOf(line string) *Item {
 	return &Item{records: [numForms]*record{formPages: {content: spool.Of([]byte(line + "\n"))}}}
 }
@@ -110,7 +110,7 @@ func wantOutput(t testing.TB, dir string, want []string) {
 	}
 }
 
-// finish ends a writer in order, and returns what has to be committed by then.
+// finish ends a writer cleanly, and returns the marks that must be committed by then.
 func finish(t testing.TB, w *Writer) []Mark {
 	t.Helper()
 	marks, err := w.Finish()
@@ -132,7 +132,7 @@ func TestFilesRotateBetweenLines(t *testing.T) {
 	if got, want := mustSync(t, w), []Mark{{File: "pages-000003.jsonl", Length: 40}}; !slices.Equal(got, want) {
 		t.Fatalf("marks %v, want %v", got, want)
 	}
-	// What a mark has not been committed for keeps its suffix: the commit may still fail.
+	// A file whose mark is not committed keeps its suffix: the commit may still fail.
 	wantNames(t, o.Dir, "pages-000001.jsonl.open", "pages-000002.jsonl.open", "pages-000003.jsonl.open")
 	if err := w.Committed(); err != nil {
 		t.Fatal(err)

@@ -10,8 +10,8 @@ const (
 	// maxAttributes bounds the attributes of a tag: the tokenizer takes 40 times their size to hold
 	// them.
 	maxAttributes = 20_000
-	// fewFrom is the size from which on the attributes of a document are counted, in bytes. Less
-	// are no harm.
+	// fewFrom is the size in bytes from which the attributes of a document are counted. Those of
+	// smaller documents do no harm.
 	fewFrom = 1 << 20
 )
 
@@ -21,7 +21,7 @@ func fewAttributes(text []byte) []byte {
 		return text
 	}
 	var kept []byte
-	from := 0 // what is before is in kept
+	from := 0 // kept has everything before it
 	for at := 0; ; {
 		next := bytes.IndexByte(text[at:], '<')
 		if next < 0 || at+next+1 == len(text) {
@@ -44,8 +44,8 @@ func fewAttributes(text []byte) []byte {
 	return append(kept, text[from:]...)
 }
 
-// behind returns the index behind the next mark in a text from i on, the end of the text if there
-// is none.
+// behind returns the index behind the next mark in a text from i on; if there is none, the end of
+// the text.
 func behind(text []byte, i int, mark string) int {
 	n := bytes.Index(text[i:], []byte(mark))
 	if n < 0 {
@@ -54,8 +54,8 @@ func behind(text []byte, i int, mark string) int {
 	return i + n + len(mark)
 }
 
-// behindRawText returns the index of the end of the element whose tag is from at to end, if it has
-// raw text, otherwise the end of the tag.
+// behindRawText returns the end of the element whose tag is from at to end, if it has raw text;
+// otherwise the end of the tag.
 func behindRawText(text []byte, at, end int) int {
 	n := at
 	for n < end && isLetter(text[n]) {
@@ -73,8 +73,8 @@ func behindRawText(text []byte, at, end int) int {
 }
 
 // scanTag reads the tag whose name is at i, as the tokenizer does (HTML, sections 13.2.5.8 and
-// 13.2.5.32 to 13.2.5.40). It returns the index of its end, and the one behind as many attributes
-// as it may have.
+// 13.2.5.32 to 13.2.5.40). It returns the end of the tag, and the end of the last attribute within
+// the bound.
 func scanTag(text []byte, i int) (end, most int) {
 	for i < len(text) && !endsKey(text[i], true) {
 		i++
@@ -111,7 +111,7 @@ func skipSpace(text []byte, i int) int {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f' }
 
-// endsKey reports whether c ends an attribute's name; an equals sign in its first place does not,
+// endsKey reports whether c ends an attribute's name. An equals sign in its first place does not,
 // nor does one in the name of a tag.
 func endsKey(c byte, first bool) bool {
 	return c == '>' || c == '/' || isSpace(c) || (c == '=' && !first)

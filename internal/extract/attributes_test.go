@@ -24,7 +24,7 @@ func TestScanTagAgreesWithTheTokenizer(t *testing.T) {
 	}
 }
 
-// Of a tag with very many attributes the first count, and all that is behind it.
+// The first attributes of a tag with very many count, and everything behind the tag.
 func TestTagsWithVeryManyAttributes(t *testing.T) {
 	many := count(1<<18, " a%d=1")
 	text := "<a href=/first" + many + ">x</a><script>'<b" + many + "'</script><a href=/second>y</a><p" + many +

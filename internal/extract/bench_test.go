@@ -12,11 +12,10 @@ import (
 	"github.com/PuerkitoBio/goquery"
 )
 
-// benchPage is an article page as they are: navigation, paragraphs with links,
-// lists, a table, scripts.
+// benchPage is a typical article page: navigation, paragraphs with links, lists, a table, scripts.
 func benchPage(paragraphs int) []byte {
 	rnd := rand.New(rand.NewPCG(1, 2))
-	words := strings.Fields("the crawler asks a host for one page and waits as long as the host likes before it asks again")
+	words := strings.Fields("the crawler fetches one page of a host and waits as long as the host likes before it fetches again")
 	var b strings.Builder
 	b.WriteString("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>A page about pages</title>\n" +
 		"<link rel=\"stylesheet\" href=\"/style.css\"><link rel=canonical href=\"/page\"><script>if (1 < 2) { run('<b>'); }</script></head><body>\n<nav><ul>")
@@ -47,7 +46,7 @@ func benchPage(paragraphs int) []byte {
 	return []byte(b.String())
 }
 
-// bare is what any crawler in Go would do at least.
+// bare does the least that any crawler in Go would do.
 func bare(b *testing.B, page []byte) {
 	doc, err := goquery.NewDocumentFromReader(bytes.NewReader(page))
 	if err != nil || doc.Find("a[href]").Length() == 0 {
@@ -55,8 +54,9 @@ func bare(b *testing.B, page []byte) {
 	}
 }
 
-// BenchmarkHTML compares HTML with that. The benchmark "paired" does both in turn, so that other work on the machine hits them
-// alike, and reports the speed of ours as a share of the bare one's: the quotient of the medians.
+// BenchmarkHTML compares HTML with bare. The benchmark "paired" runs both in turn, so that other
+// work on the machine affects them alike, and reports the speed of HTML as a share of that of bare:
+// the quotient of the medians.
 func BenchmarkHTML(b *testing.B) {
 	base := mustParse(b, "https://example.com/dir/page")
 	full := DefaultOptions()
@@ -114,7 +114,8 @@ func BenchmarkSitemap(b *testing.B) {
 		b.ReportAllocs()
 		b.SetBytes(int64(text.Len()))
 		for b.Loop() {
-			list, err := ReadList(strings.NewReader(text.String()), ListSitemap, "application/xml", base, DefaultListOptions(), func(Item) error { return nil })
+			list, err := ReadList(strings.NewReader(text.String()), ListSitemap, "application/xml", base, DefaultListOptions(),
+				func(Item) error { return nil })
 			if err != nil || list.Items != 50_000 {
 				b.Fatal(err, list)
 			}

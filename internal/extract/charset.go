@@ -15,18 +15,17 @@ import (
 )
 
 const (
-	// prescanBytes is how far a document is searched for its own declaration
-	// (HTML, section 13.2.3.2).
+	// prescanBytes is the length of the begin of a document that is searched for its own
+	// declaration (HTML, section 13.2.3.2).
 	prescanBytes = 1024
-	// sampleBytes is how much of an undeclared document is looked at.
+	// sampleBytes is the length of the sample of a document without a declaration.
 	sampleBytes = 16 << 10
 	// minConfidence is the least confidence, of 100, in a guess.
 	minConfidence = 20
 )
 
-// toUTF8 returns body in UTF-8: body itself where it is that already. The
-// encoding is that of the byte order mark, else of the Content-Type, else of
-// the document's own declaration, else a guess.
+// toUTF8 returns body in UTF-8: body itself if it is in UTF-8 already. The encoding is that of the
+// byte order mark, else of the Content-Type, else of the document's own declaration, else a guess.
 func toUTF8(body []byte, contentType string) []byte {
 	if rest, ok := bytes.CutPrefix(body, []byte("\xef\xbb\xbf")); ok {
 		return validUTF8(rest)
@@ -49,14 +48,14 @@ func toUTF8(body []byte, contentType string) []byte {
 	if err != nil {
 		return validUTF8(body)
 	}
-	return bytes.TrimPrefix(text, []byte("\ufeff")) // the mark of UTF-16 would begin the body
+	return bytes.TrimPrefix(text, []byte("\ufeff")) // else the mark of UTF-16 would begin the body
 }
 
-// validUTF8 replaces what is not UTF-8.
+// validUTF8 replaces invalid UTF-8.
 func validUTF8(body []byte) []byte { return bytes.ToValidUTF8(body, []byte("\ufffd")) }
 
-// declared returns the encoding that the response or the document names. A nil
-// encoding means none.
+// declared returns the encoding that the response or the document declares. A nil encoding means
+// none.
 func declared(body []byte, contentType string) (encoding.Encoding, string) {
 	head := body[:min(len(body), prescanBytes)]
 	if bytes.HasPrefix(head, []byte("\xfe\xff")) || bytes.HasPrefix(head, []byte("\xff\xfe")) {
@@ -75,8 +74,7 @@ func declared(body []byte, contentType string) (encoding.Encoding, string) {
 	return e, name
 }
 
-// mentionsCharset reports whether a declaration can be there: every one has
-// this word in it.
+// mentionsCharset reports whether there may be a declaration: every declaration contains this word.
 func mentionsCharset(head []byte) bool {
 	const word = "charset"
 	for {
@@ -91,16 +89,16 @@ func mentionsCharset(head []byte) bool {
 	}
 }
 
-// guess names the encoding of a document that is not UTF-8 and declares none.
+// guess returns the name of the encoding of a document that is not UTF-8 and declares none.
 func guess(body []byte) (encoding.Encoding, string) {
 	first := bytes.IndexFunc(body, func(r rune) bool { return r >= utf8.RuneSelf })
 	start := max(0, first-prescanBytes)
 	if cut := body[:len(body)-partialRune(body)]; utf8.Valid(cut) {
-		return nil, "" // UTF-8, cut in the middle of a character
+		return nil, "" // UTF-8, cut within a character
 	}
 	sample := body[start:min(len(body), start+sampleBytes)]
 	if best, err := chardet.NewHtmlDetector().DetectBest(sample); err == nil && best.Confidence >= minConfidence {
-		label := strings.Replace(best.Charset, "GB-18030", "gb18030", 1) // its one name that is no label
+		label := strings.Replace(best.Charset, "GB-18030", "gb18030", 1) // its only name that is no label
 		if e, name := charset.Lookup(label); e != nil {
 			return e, name
 		}
@@ -108,8 +106,8 @@ func guess(body []byte) (encoding.Encoding, string) {
 	return charset.Lookup("windows-1252")
 }
 
-// partialRune is the number of bytes at the end of body that begin a character
-// but do not complete it.
+// partialRune returns the number of bytes at the end of body that begin a character but do not
+// complete it.
 func partialRune(body []byte) int {
 	for i := 1; i < utf8.UTFMax && i <= len(body); i++ {
 		if b := body[len(body)-i]; utf8.RuneStart(b) {
@@ -122,8 +120,8 @@ func partialRune(body []byte) int {
 	return 0
 }
 
-// isPlainASCII reports whether body reads the same in every encoding a web page
-// can have, UTF-16 apart: ISO-2022-JP is ASCII with escapes.
+// isPlainASCII reports whether body is the same in every encoding that a web page can have, except
+// UTF-16: ISO-2022-JP is ASCII with escapes.
 func isPlainASCII(body []byte) bool {
 	for _, b := range body {
 		if b >= utf8.RuneSelf || b == 0x1b {
@@ -133,8 +131,9 @@ func isPlainASCII(body []byte) bool {
 	return true
 }
 
-// toUTF8Reader decodes a list as it is read. Its encoding is that of the byte order mark, else of the Content-Type, else of
-// its XML declaration, else UTF-8, in which bytes that are not valid stay as they are.
+// toUTF8Reader decodes a list as it is read. The encoding is that of the byte order mark, else of
+// the Content-Type, else of the XML declaration, else UTF-8, in which invalid bytes stay as they
+// are.
 func toUTF8Reader(r io.Reader, contentType string) io.Reader {
 	in := bufio.NewReaderSize(r, 4096)
 	head, _ := in.Peek(prescanBytes)
@@ -170,7 +169,7 @@ func listEncoding(head []byte, contentType string) (encoding.Encoding, string) {
 	}
 	label, _, _ := strings.Cut(value[1:], value[:1])
 	if e, name := charset.Lookup(label); e != nil && name != "utf-16le" && name != "utf-16be" {
-		return e, name // a declaration that can be read is not in UTF-16, whatever it says
+		return e, name // a readable declaration is not in UTF-16, whatever it says
 	}
 	return nil, ""
 }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/text/encoding/htmlindex"
 )
 
-// Sentences long enough to be told apart, one for each way to write.
+// Sentences long enough to be distinguished, one for each encoding.
 const (
 	russian  = "Поисковый робот обходит страницы сайта и не спешит: он ждёт столько, сколько просит сервер. После этого он снова посылает запрос и получает ответ, который записывает на диск."
 	japanese = "いろはにほへとちりぬるを、わかよたれそつねならむ。うゐのおくやまけふこえて、あさきゆめみしゑひもせす。日本語の文章です。"

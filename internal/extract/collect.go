@@ -9,40 +9,40 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// space is what HTML calls ASCII whitespace.
+// space is the ASCII whitespace of HTML.
 const space = " \t\n\f\r"
 
 const (
 	maxTitleBytes    = 1024
 	maxLanguageBytes = 64
-	// maxRefusedFactor times MaxLinks bounds the references that are tried in
-	// vain, so that a page of nothing else costs no more than one of links.
+	// maxRefusedFactor times MaxLinks bounds the refused references, so that a page full of them
+	// costs no more than a page full of links.
 	maxRefusedFactor = 4
-	// bytesPerLink is how much of a document there is to a link, roughly.
+	// bytesPerLink is roughly how many bytes of a document there are for each link.
 	bytesPerLink = 200
 	// referencesPerByte and referencesFloor bound the bytes of the references of a document, each
-	// together with the base that it is relative to: a page of "<a href=1>" whose own URL is long
-	// is not to make a hundred times its size of URLs.
+	// together with its base. A page full of "<a href=1>" whose own URL is long must not make a
+	// hundred times its size of URLs.
 	referencesPerByte, referencesFloor = 16, 1 << 20
 )
 
-// collector gathers what the elements of one document say.
+// collector gathers links and directives from the elements of one document.
 type collector struct {
 	tokens []string
 	o      Options
 
-	base weburl.URL // what references are relative to
+	base weburl.URL // the base of references
 
 	at         map[string]int32 // canonical form -> index in p.Links
 	references int              // references seen
-	room       int              // bytes of references and the bases they are relative to that may still be looked at
-	latest     int              // index in p.Links of what the element at hand refers to; less than 0: nothing
+	room       int              // remaining bytes for references and their bases
+	latest     int              // index in p.Links of the link of the current element; less than 0: none
 	ruled      *ruled           // nil: no rule is for the page
-	isMuted    bool             // the rule leaves out the links of the element at hand
+	isMuted    bool             // the rule leaves out the links of the current element
 	p          Page
 }
 
-// newCollector returns a collector for a document of that many bytes.
+// newCollector returns a collector for a document of size bytes.
 func newCollector(base weburl.URL, tokens []string, o Options, size int) *collector {
 	room := min(size/bytesPerLink+1, o.MaxLinks)
 	return &collector{base: base, tokens: tokens, o: o,
@@ -50,7 +50,7 @@ func newCollector(base weburl.URL, tokens []string, o Options, size int) *collec
 		at:   make(map[string]int32, room), p: Page{Links: make([]Link, 0, room)}}
 }
 
-// element takes what one element refers to, or says in its attributes.
+// element takes the references of one element, and the values of its attributes.
 func (c *collector) element(a atom.Atom, attrs []html.Attribute) {
 	switch a {
 	case atom.A:
@@ -72,7 +72,7 @@ func (c *collector) element(a atom.Atom, attrs []html.Attribute) {
 	}
 }
 
-// attribute returns the value of the first attribute of that name.
+// attribute returns the value of the first attribute with a name.
 func attribute(attrs []html.Attribute, name string) string {
 	for i := range attrs {
 		if attrs[i].Key == name && attrs[i].Namespace == "" {
@@ -96,8 +96,7 @@ func (c *collector) setBase(href string) {
 	}
 }
 
-// refer resolves a reference and keeps it, unless it is one into the document
-// itself.
+// refer resolves a reference and keeps it, unless it points into the document itself.
 func (c *collector) refer(raw string, kind Kind, noFollow bool) {
 	raw = strings.Trim(raw, space)
 	if raw == "" || raw[0] == '#' {
@@ -138,7 +137,7 @@ func (c *collector) keep(l Link) {
 	c.p.Links = append(c.p.Links, l)
 }
 
-// noFollow reports whether a rel attribute asks not to follow.
+// noFollow reports whether a rel attribute has nofollow, ugc or sponsored.
 func noFollow(rel string) bool {
 	if rel == "" {
 		return false
@@ -151,7 +150,7 @@ func noFollow(rel string) bool {
 	return false
 }
 
-// link takes a <link>: the relations that name another document.
+// link takes a <link> whose relation names another document.
 func (c *collector) link(attrs []html.Attribute) {
 	href, rel := attribute(attrs, "href"), attribute(attrs, "rel")
 	if href == "" || rel == "" {

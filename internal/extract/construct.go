@@ -8,8 +8,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// startTag takes a start tag. selfClosing says that it is written as <x/>, which counts in SVG and
-// MathML only.
+// startTag takes a start tag. selfClosing means that it is written as <x/>, which counts only in
+// SVG and MathML.
 func (b *builder) startTag(selfClosing bool) {
 	b.tag = b.name()
 	b.unread, b.attrs = true, nil
@@ -42,10 +42,11 @@ func (b *builder) startTag(selfClosing bool) {
 	if b.token.traits&content != 0 {
 		b.noContent = false
 	}
-	b.place()
+	b.insertAndOpen()
 }
 
-// sink takes a start tag in a template that was opened beyond the bound: nothing in it counts.
+// sink takes a start tag in a template that was opened beyond the bound. It ignores the content of
+// that template.
 func (b *builder) sink() {
 	switch b.token.atom() {
 	case atom.Template:
@@ -55,16 +56,16 @@ func (b *builder) sink() {
 	}
 }
 
-// place inserts the element of the tag at hand and, unless it is void, opens it.
-func (b *builder) place() {
+// insertAndOpen inserts the element of the current tag and, unless it is void, opens it.
+func (b *builder) insertAndOpen() {
 	b.insert()
 	if b.token.traits&void == 0 {
 		b.push()
 	}
 }
 
-// belongs brings the document to the part in which the tag at hand stands. It reports whether there
-// is an element of it.
+// belongs moves the document to the part in which the current tag is. It reports whether the tag
+// makes an element.
 func (b *builder) belongs() bool {
 	a := b.token.atom()
 	if b.mode == framesetMode {
@@ -105,7 +106,7 @@ func (b *builder) belongs() bool {
 	return true
 }
 
-// openBody ends the head, unless that is over or the document is in a template.
+// openBody ends the head, unless it has ended or the document is in a template.
 func (b *builder) openBody() {
 	if b.mode != headMode || b.templates > 0 {
 		return
@@ -116,7 +117,7 @@ func (b *builder) openBody() {
 	b.open = append(b.open, b.body)
 }
 
-// openFrameset makes the document one of frames, if nothing has come yet that a reader would see.
+// openFrameset makes the document one of frames, if it has no visible content yet.
 func (b *builder) openFrameset() bool {
 	if !b.noContent || b.templates > 0 {
 		return false
@@ -129,7 +130,7 @@ func (b *builder) openFrameset() bool {
 	return true
 }
 
-// merge gives an element those attributes of the tag at hand that it has not.
+// merge gives an element those attributes of the current tag that it lacks.
 func (b *builder) merge(n *html.Node) {
 	for _, attr := range b.readAttributes() {
 		has := slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == attr.Key })
@@ -140,8 +141,8 @@ func (b *builder) merge(n *html.Node) {
 	}
 }
 
-// makeRoom closes what the tag at hand closes and opens what it implies. It reports whether the
-// element is one where it stands.
+// makeRoom closes the elements that the current tag closes, and opens those that it implies. It
+// reports whether the tag makes an element at this place.
 func (b *builder) makeRoom() bool {
 	a, t := b.token.atom(), b.token.traits
 	switch {
@@ -201,7 +202,7 @@ func (b *builder) closeParagraph() {
 	}
 }
 
-// closeItem closes the open item of a list before another one, and the paragraph in it.
+// closeItem closes the open item of a list, and the paragraph in it, before another item.
 func (b *builder) closeItem(one, other atom.Atom) {
 	for i := len(b.open) - 1; i >= max(len(b.open)-maxSearch, 1); i-- {
 		b.steps++
@@ -217,7 +218,7 @@ func (b *builder) closeItem(one, other atom.Atom) {
 	b.closeParagraph()
 }
 
-// closeImplied closes the elements whose end tags may be left out, down to one of a name, and
+// closeImplied closes the elements whose end tags may be left out, down to one with a name. It
 // reports whether they are in an element that has them.
 func (b *builder) closeImplied(within, keep atom.Atom) bool {
 	if b.find(uint32(within), scope) < 0 {
@@ -231,9 +232,9 @@ func (b *builder) closeImplied(within, keep atom.Atom) bool {
 	return true
 }
 
-// closeFormatting closes a formatting element with all that is in it. If other than formatting
-// elements are open in it, these stay open, with what is between them (HTML, section 13.2.6.4.7,
-// "adoption agency algorithm", without the copies that it makes).
+// closeFormatting closes a formatting element with its content. If other than formatting elements
+// are open in it, these stay open, with the elements between them (HTML, section 13.2.6.4.7,
+// "adoption agency algorithm", without its copies).
 func (b *builder) closeFormatting(id uint32) {
 	i := b.find(id, scope)
 	if i < 0 {
@@ -252,8 +253,8 @@ func (b *builder) closeFormatting(id uint32) {
 	b.remove(i)
 }
 
-// openTablePart closes what a part of a table ends, and opens the parts around it that were left
-// out. It reports whether there is a table.
+// openTablePart closes the elements that a part of a table ends, and opens the implied parts around
+// it. It reports whether there is a table.
 func (b *builder) openTablePart(a atom.Atom) bool {
 	table := b.find(uint32(atom.Table), tableEnd)
 	if table < 0 {
@@ -272,8 +273,8 @@ func (b *builder) openTablePart(a atom.Atom) bool {
 	return true
 }
 
-// openAround closes the open elements down to the innermost of those that may stand around a part
-// of a table, and opens the others of them.
+// openAround closes the open elements down to the innermost one that may contain a part of a table,
+// and opens the other parts around it.
 func (b *builder) openAround(table int, around []atom.Atom) {
 	if len(around) == 0 {
 		b.popTo(table + 1)
@@ -291,11 +292,11 @@ func (b *builder) openAround(table int, around []atom.Atom) {
 	b.openImplied(around[0])
 }
 
-// openImplied opens an element that has no tag, before that of the tag at hand.
+// openImplied opens an element that has no tag, before that of the current tag.
 func (b *builder) openImplied(a atom.Atom) {
 	token, unread, attrs := b.token, b.unread, b.attrs
 	b.token, b.unread, b.attrs = element{id: uint32(a), traits: traitsOf(a)}, false, nil
-	b.place()
+	b.insertAndOpen()
 	b.token, b.unread, b.attrs = token, unread, attrs
 }
 
@@ -328,7 +329,7 @@ func (b *builder) endTag() {
 	}
 }
 
-// endInHead reports whether an end tag in the head is one of nothing.
+// endInHead reports whether an end tag in the head ends nothing.
 func (b *builder) endInHead(a atom.Atom) bool {
 	if a == atom.Br {
 		b.openBody()
@@ -364,13 +365,13 @@ func (b *builder) end(id uint32, a atom.Atom, t traits) {
 		b.close(id, tableEnd)
 	case a == atom.Br:
 		b.token.traits, b.noContent = t, false
-		b.place()
+		b.insertAndOpen()
 	default:
 		b.close(id, special)
 	}
 }
 
-// endHeading closes the innermost heading, whichever it is.
+// endHeading closes the innermost heading of any level.
 func (b *builder) endHeading() {
 	for i := len(b.open) - 1; i >= max(len(b.open)-maxSearch, 1); i-- {
 		b.steps++
@@ -383,7 +384,7 @@ func (b *builder) endHeading() {
 	}
 }
 
-// endTemplate closes the innermost template with all that is in it.
+// endTemplate closes the innermost template with its content.
 func (b *builder) endTemplate() {
 	if b.templates == 0 {
 		return

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// The forms of dates in sitemaps (W3C Datetime), Atom (RFC 3339) and RSS (RFC 822), and what is
-// written in their place, by how they begin: so that few of them are tried on a text. A date
-// without a zone is one in UTC.
+// The forms of dates in sitemaps (W3C Datetime), Atom (RFC 3339) and RSS (RFC 822), and of wrong
+// ones that occur, by their begin: so only few of them are tried on a text. A date without a zone
+// is in UTC.
 var (
 	yearMonthDay = [...]string{"2006-01-02", "2006-01", "2006"}
 	yearTime     = [...]string{time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05Z0700",
@@ -23,7 +23,7 @@ var (
 	}
 )
 
-// layoutsOf returns the forms that a text may have by its beginning and its length.
+// layoutsOf returns the forms that a text may have, by its begin and its length.
 func layoutsOf(text string) []string {
 	const digits = "0123456789"
 	switch number := len(text) - len(strings.TrimLeft(text, digits)); {

@@ -19,7 +19,7 @@ func parseAny(text string) time.Time {
 	return time.Time{}
 }
 
-// Choosing the forms by how a text begins loses none of them.
+// The choice of forms by the begin of a text loses none of them.
 func FuzzDate(f *testing.F) {
 	at := time.Date(2026, 3, 5, 7, 8, 9, 123e6, time.FixedZone("CET", 3600))
 	for _, layout := range slices.Concat(yearTime[:], yearMonthDay[:], yearAndTime[:], weekdayFirst[:],
@@ -38,7 +38,7 @@ func FuzzDate(f *testing.F) {
 	})
 }
 
-// A text that is no date costs a few attempts, not one for each form there is.
+// A text that is no date costs a few attempts, not one for each form.
 func TestFewFormsAreTried(t *testing.T) {
 	for _, text := range []string{"", "x", strings.Repeat("1", 60), "2026-99-99", "2026-99-99T99:99:99Z", "99 Foo 2026",
 		strings.Repeat("9", 4) + strings.Repeat(" ", 60)} {

@@ -8,25 +8,28 @@ import (
 )
 
 const (
-	// maxDirectives bounds Directives.Seen and Directives.Preferences, maxDirective a single one in bytes.
+	// maxDirectives bounds Directives.Seen and Directives.Preferences, maxDirective a single one in
+	// bytes.
 	maxDirectives, maxDirective = 32, 256
 )
 
-// Directives are what a page asks of crawlers: in X-Robots-Tag, in <meta name=robots>, and in either under one of our tokens. Several sources add
-// up to the strictest.
+// Directives are the directives of a page for crawlers: in X-Robots-Tag, in <meta name=robots>, and
+// in either under one of our tokens. The strictest of several sources counts.
 type Directives struct {
-	// Seen are the directives as they were given to us, in lower case, each once: "noindex", "max-snippet:20".
+	// Seen are the directives for this crawler, in lower case, each once: "noindex",
+	// "max-snippet:20".
 	Seen []string
-	// NoIndex and NoFollow are also those of "none".
+	// NoIndex and NoFollow are also set by "none".
 	NoIndex, NoFollow bool
-	// UnavailableAfter is the earliest time after which the page is not to be shown; zero: not said.
+	// UnavailableAfter is the earliest time after which the page must not be shown; zero: none.
 	UnavailableAfter time.Time
-	// Preferences are what the page says about its use for artificial intelligence and text mining, as name and
+	// Preferences are the page's wishes for artificial intelligence and text mining, as name and
 	// value: "content-usage: train-ai=n", "robots: noai", "tdm-reservation: 1".
 	Preferences []string
 }
 
-// HeaderDirectives returns what the header of a response asks of a crawler with these tokens.
+// HeaderDirectives returns the directives in the header of a response for a crawler with these
+// tokens.
 func HeaderDirectives(header http.Header, tokens []string) Directives {
 	var d Directives
 	for _, value := range header.Values("X-Robots-Tag") {
@@ -40,8 +43,8 @@ func HeaderDirectives(header http.Header, tokens []string) Directives {
 	return d
 }
 
-// addTag takes a value of X-Robots-Tag. It may begin with the name of the crawler it is for; within a value, such a name holds for what
-// follows it.
+// addTag takes a value of X-Robots-Tag. It may begin with the name of a crawler. Within a value,
+// such a name applies to the directives behind it.
 func (d *Directives) addTag(value string, tokens []string) {
 	ours := true
 	for _, part := range splitDirectives(value) {
@@ -55,7 +58,7 @@ func (d *Directives) addTag(value string, tokens []string) {
 	}
 }
 
-// addMeta takes a <meta> of that name: "robots", one of our tokens, or a preference.
+// addMeta takes a <meta> with a name: "robots", one of our tokens, or a preference.
 func (d *Directives) addMeta(name, content string, tokens []string) {
 	switch {
 	case strings.EqualFold(name, "robots") || isToken(name, tokens):
@@ -73,7 +76,8 @@ func (d *Directives) addMeta(name, content string, tokens []string) {
 	}
 }
 
-// splitDirectives splits a list at its commas and semicolons, but not within a date such as "Wed, 25 Jun 2025".
+// splitDirectives splits a list at its commas and semicolons, but not within a date such as "Wed,
+// 25 Jun 2025".
 func splitDirectives(list string) []string {
 	parts := strings.FieldsFunc(clip(list, maxDirectives*maxDirective), func(r rune) bool { return r == ',' || r == ';' })
 	for i := 0; i+1 < len(parts); i++ {
@@ -98,7 +102,8 @@ func isWeekday(text string) bool {
 
 const unavailableAfter = "unavailable_after"
 
-// takesValue reports whether name is a directive that has a value, so that it is not taken for the name of a crawler.
+// takesValue reports whether name is a directive that has a value, and so not the name of a
+// crawler.
 func takesValue(name string) bool {
 	switch strings.ToLower(strings.TrimSpace(name)) {
 	case unavailableAfter, "max-snippet", "max-image-preview", "max-video-preview":
@@ -123,7 +128,8 @@ func (d *Directives) add(directive string) {
 	case "noai", "noimageai":
 		d.prefer("robots", name)
 	case unavailableAfter:
-		if at := parseDate(clip(directive[strings.Index(directive, ":")+1:], maxDirective)); !at.IsZero() && (d.UnavailableAfter.IsZero() || at.Before(d.UnavailableAfter)) {
+		if at := parseDate(clip(directive[strings.Index(directive, ":")+1:], maxDirective)); !at.IsZero() &&
+			(d.UnavailableAfter.IsZero() || at.Before(d.UnavailableAfter)) {
 			d.UnavailableAfter = at
 		}
 	}
@@ -151,4 +157,41 @@ func remember(list []string, text string) []string {
 func isToken(name string, tokens []string) bool {
 	name = strings.TrimSpace(name)
 	return slices.ContainsFunc(tokens, func(t string) bool { return strings.EqualFold(t, name) })
+}
+
+// refreshTarget returns the URL of a refresh such as "5; url='next.html'", as HTML parses it (HTML,
+// section 4.2.5.3, "shared declarative refresh steps"). It returns the empty text for a refresh of
+// the page itself.
+func refreshTarget(content string) string {
+	s := strings.TrimLeft(content, space)
+	digits := len(s) - len(strings.TrimLeft(s, "0123456789"))
+	if digits == 0 && !strings.HasPrefix(s, ".") {
+		return ""
+	}
+	s = strings.TrimLeft(s[digits:], "0123456789.")
+	rest := strings.TrimLeft(s, space)
+	if rest == "" || (len(rest) == len(s) && rest[0] != ';' && rest[0] != ',') {
+		return ""
+	}
+	s = strings.TrimLeft(rest, space)
+	if s[0] == ';' || s[0] == ',' {
+		s = strings.TrimLeft(s[1:], space)
+	}
+	s = afterURLEquals(s)
+	if s != "" && (s[0] == '"' || s[0] == '\'') {
+		s, _, _ = strings.Cut(s[1:], s[:1])
+	}
+	return strings.Trim(s, space)
+}
+
+// afterURLEquals returns s without "url =" at its begin.
+func afterURLEquals(s string) string {
+	if len(s) < 3 || !strings.EqualFold(s[:3], "url") {
+		return s
+	}
+	rest := strings.TrimLeft(s[3:], space)
+	if !strings.HasPrefix(rest, "=") {
+		return s
+	}
+	return strings.TrimLeft(rest[1:], space)
 }

@@ -19,29 +19,39 @@ func TestDirectives(t *testing.T) {
 		after             string
 	}{
 		{name: "nothing"},
-		{name: "meta", text: `<meta name=robots content="noindex, nofollow">`, noIndex: true, noFollow: true, seen: "noindex nofollow"},
-		{name: "meta none in capitals", text: `<META NAME="ROBOTS" CONTENT="NONE">`, noIndex: true, noFollow: true, seen: "none"},
-		{name: "meta without commas", text: `<meta name=robots content="noindex nofollow">`, noIndex: true, noFollow: true, seen: "noindex nofollow"},
+		{name: "meta", text: `<meta name=robots content="noindex, nofollow">`, noIndex: true, noFollow: true,
+			seen: "noindex nofollow"},
+		{name: "meta none in capitals", text: `<META NAME="ROBOTS" CONTENT="NONE">`, noIndex: true, noFollow: true,
+			seen: "none"},
+		{name: "meta without commas", text: `<meta name=robots content="noindex nofollow">`, noIndex: true, noFollow: true,
+			seen: "noindex nofollow"},
 		{name: "our meta", text: `<meta name=Amble content=nofollow>`, noFollow: true, seen: "nofollow"},
 		{name: "another's meta", text: `<meta name=googlebot content=noindex>`},
 		{name: "others are recorded", text: `<meta name=robots content="noarchive, max-snippet: -1, index"><meta name=robots content=noarchive>`, seen: "noarchive max-snippet:-1 index"},
 		{name: "header", tags: []string{"noarchive", "noindex"}, noIndex: true, seen: "noarchive noindex"},
-		{name: "header for us", tags: []string{"AMBLE: nofollow, noindex"}, noIndex: true, noFollow: true, seen: "nofollow noindex"},
+		{name: "header for us", tags: []string{"AMBLE: nofollow, noindex"}, noIndex: true, noFollow: true,
+			seen: "nofollow noindex"},
 		{name: "header for another", tags: []string{"otherbot: noindex, nofollow"}},
-		{name: "header for another, then us", tags: []string{"otherbot: noindex, amble: nofollow"}, noFollow: true, seen: "nofollow"},
-		{name: "header and meta add up", text: `<meta name=robots content="index, nofollow">`, tags: []string{"noindex"}, noIndex: true, noFollow: true, seen: "noindex index nofollow"},
-		{name: "a date is no name", tags: []string{"unavailable_after: 25 Jun 2025 15:00:00 UTC, noindex"}, noIndex: true, after: after,
-			seen: "unavailable_after:25_jun_2025_15:00:00_utc noindex"},
-		{name: "a date with a comma", tags: []string{"amble: unavailable_after: Wed, 25 Jun 2025 15:00:00 GMT, noindex"}, noIndex: true, after: after,
+		{name: "header for another, then us", tags: []string{"otherbot: noindex, amble: nofollow"}, noFollow: true,
+			seen: "nofollow"},
+		{name: "header and meta add up", text: `<meta name=robots content="index, nofollow">`, tags: []string{"noindex"},
+			noIndex: true, noFollow: true, seen: "noindex index nofollow"},
+		{name: "a date is no name", tags: []string{"unavailable_after: 25 Jun 2025 15:00:00 UTC, noindex"}, noIndex: true,
+			after: after,
+			seen:  "unavailable_after:25_jun_2025_15:00:00_utc noindex"},
+		{name: "a date with a comma", tags: []string{"amble: unavailable_after: Wed, 25 Jun 2025 15:00:00 GMT, noindex"},
+			noIndex: true, after: after,
 			seen: "unavailable_after:wed,_25_jun_2025_15:00:00_gmt noindex"},
 		{name: "a date in a meta", text: `<meta name=robots content="unavailable_after: 2025-06-25T15:00:00Z"><meta name=robots content="unavailable_after: 2030-01-01">`, after: after,
 			seen: "unavailable_after:2025-06-25t15:00:00z unavailable_after:2030-01-01"},
-		{name: "in the form of RFC 850", tags: []string{"unavailable_after: Wednesday, 25-Jun-25 15:00:00 GMT"}, after: after, seen: "unavailable_after:wednesday,_25-jun-25_15:00:00_gmt"},
+		{name: "in the form of RFC 850", tags: []string{"unavailable_after: Wednesday, 25-Jun-25 15:00:00 GMT"}, after: after,
+			seen: "unavailable_after:wednesday,_25-jun-25_15:00:00_gmt"},
 		{name: "a date that is none", tags: []string{"unavailable_after: soon"}, seen: "unavailable_after:soon"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p, err := HTML([]byte(tt.text), http.Header{"Content-Type": {"text/html"}, "X-Robots-Tag": tt.tags}, mustParse(t, "http://a.test/"), []string{"amble"}, DefaultOptions())
+			p, err := HTML([]byte(tt.text), http.Header{"Content-Type": {"text/html"}, "X-Robots-Tag": tt.tags},
+				mustParse(t, "http://a.test/"), []string{"amble"}, DefaultOptions())
 			d := &p.Robots
 			if err != nil || d.NoIndex != tt.noIndex || d.NoFollow != tt.noFollow {
 				t.Errorf("noindex %v nofollow %v, want %v %v (%v)", d.NoIndex, d.NoFollow, tt.noIndex, tt.noFollow, err)
@@ -53,7 +63,8 @@ func TestDirectives(t *testing.T) {
 			if got := strings.Join(seen, " "); got != tt.seen {
 				t.Errorf("seen %q, want %q", got, tt.seen)
 			}
-			if got := d.UnavailableAfter; !got.IsZero() && got.Format(time.RFC3339) != tt.after || got.IsZero() != (tt.after == "") {
+			if got := d.UnavailableAfter; !got.IsZero() && got.Format(time.RFC3339) != tt.after ||
+				got.IsZero() != (tt.after == "") {
 				t.Errorf("unavailable after %v, want %q", got, tt.after)
 			}
 		})
@@ -67,7 +78,8 @@ func TestPreferences(t *testing.T) {
 	header.Set("X-Robots-Tag", "noai, noimageai")
 	const text = `<meta name="tdm-reservation" content="1"><meta name="tdm-policy" content="https://a.test/policy.json"><meta name=robots content=noai>`
 	p, err := HTML([]byte(text), header, mustParse(t, "http://a.test/"), nil, DefaultOptions())
-	want := []string{"robots: noai", "robots: noimageai", "content-usage: train-ai=n, search=y", "tdm-reservation: 1", "tdm-policy: https://a.test/policy.json"}
+	want := []string{"robots: noai", "robots: noimageai", "content-usage: train-ai=n, search=y", "tdm-reservation: 1",
+		"tdm-policy: https://a.test/policy.json"}
 	if err != nil || !slices.Equal(p.Robots.Preferences, want) {
 		t.Errorf("%v %q\nwant %q", err, p.Robots.Preferences, want)
 	}
@@ -76,7 +88,8 @@ func TestPreferences(t *testing.T) {
 func TestDirectivesAreBounded(t *testing.T) {
 	var b strings.Builder
 	for i := range 1000 {
-		fmt.Fprintf(&b, "<meta name=robots content='word%d, %s'><meta name=tdm-policy content=%d>", i, strings.Repeat("ü", 1000), i)
+		fmt.Fprintf(&b, "<meta name=robots content='word%d, %s'><meta name=tdm-policy content=%d>", i,
+			strings.Repeat("ü", 1000), i)
 	}
 	d := read(t, b.String()).Robots
 	if len(d.Seen) != maxDirectives || len(d.Preferences) != maxDirectives || len(d.Seen[1]) > maxDirective {

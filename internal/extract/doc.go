@@ -1,17 +1,15 @@
-// Package extract reads what a crawler needs from a response body: links, the
-// page's own directives about indexing and following, its title and its language,
-// and the fields that rules ask for.
+// Package extract reads a response body for a crawler: links, the page's directives about indexing
+// and following, its title and language, and the fields that rules define.
 //
-// [HTML] decodes a body to UTF-8 only where it has to (charset.go) and builds a tree
-// from its tokens (tree.go, construct.go, foreign.go, traits.go), which has either
-// what links need or everything. The elements that say something are selected by
-// goquery (select.go) and given to a collector (collect.go), which resolves the
-// references. The text is gathered in a walk over the tree (walk.go, prose.go). A
-// rule (rules.go, selector.go) leaves out links and parts, and takes fields.
+// [HTML] decodes a body to UTF-8 only if that is necessary (charset.go) and builds a tree from its
+// tokens (tree.go, construct.go, foreign.go, traits.go). The tree contains only what links need, or
+// everything. goquery selects the elements with links and directives (select.go), and a collector
+// resolves the references (collect.go). A walk over the tree gathers the text (walk.go, prose.go).
+// A rule (rules.go, selector.go) leaves out links and parts, and takes fields.
 //
-// The tree of a hostile document could be hundreds of times larger than its bytes, or
-// take a time that grows with their square. So nodes and depth are bounded, and each
-// token takes a bounded number of steps.
+// The tree of a hostile document could be hundreds of times larger than its bytes, or take a time
+// that grows with their square. So nodes and depth are bounded, and each token takes a bounded
+// number of steps.
 //
 // Whatever a body holds, the time and the memory for it grow linearly with its size.
 // families_test.go has a list of texts that test this, and soak_test.go counts the

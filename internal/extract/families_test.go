@@ -11,7 +11,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// family are hostile texts of any size for one parser: of n units each.
+// family is a family of hostile texts of any size for one parser: each has n units.
 type family struct {
 	contentType string
 	kind        ListKind // NotAList: an HTML document
@@ -48,7 +48,7 @@ func count(n int, format string) string {
 	return b.String()
 }
 
-// families are those that took, or could take, a parser more than its share.
+// families are the texts that took, or could take, a parser too much time or memory.
 func families() map[string]family {
 	repeat := strings.Repeat
 	deep, flat := repeat("<span>", 400), repeat("<div>", 600)
@@ -171,8 +171,7 @@ func families() map[string]family {
 	return all
 }
 
-// Twice the text makes a parser take at most two and a half times the memory, all that it gives
-// back included.
+// A text of twice the size takes at most two and a half times the memory, freed memory included.
 func TestMemoryIsLinear(t *testing.T) {
 	for name, f := range families() {
 		once, twice := f.text(2000), f.text(4000)
@@ -183,7 +182,7 @@ func TestMemoryIsLinear(t *testing.T) {
 	}
 }
 
-// allocated is how many bytes a function allocates.
+// allocated returns how many bytes a function allocates.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -7,12 +7,12 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// feedReader reads RSS and Atom (RFC 4287). The two share their shape, a head and items, and differ in names.
+// feedReader reads RSS and Atom (RFC 4287). Both have a head and items; the names differ.
 type feedReader struct {
 	*listReader
 	x     *xmlReader
 	open  bool   // an item is open
-	part  string // the element that is passed over: what is in it is not about the item
+	part  string // the element that is ignored: its content is not about the item
 	field string // the element whose text is gathered
 	text  []byte
 
@@ -54,7 +54,7 @@ func (f *feedReader) start() error {
 	name := f.x.name
 	switch {
 	case name == "item" || name == "entry":
-		err := f.end() // of one that was left open
+		err := f.end() // it was left open
 		f.open, f.part, f.itemBase = true, "", f.rebase(f.feedBase)
 		f.item.Priority = defaultPriority
 		return err
@@ -74,8 +74,8 @@ func (f *feedReader) start() error {
 	return nil
 }
 
-// passedOver reports whether the inside of an element says nothing of the item or the feed: texts, which may hold markup, and
-// what belongs to others.
+// passedOver reports whether the content of an element does not describe the item or the feed:
+// texts, which may have markup, and parts of other formats.
 func passedOver(name string) bool {
 	switch name {
 	case "description", "content", "summary", "encoded", "source", "image", "textinput", "author", "contributor":
@@ -145,7 +145,8 @@ func (f *feedReader) set(name, text string) error {
 		f.link = text
 	case name == "guid" && f.permaLink:
 		f.guid = text
-	case name == "pubdate" || name == "published" || name == "date" || name == "updated" || name == "modified" || name == "issued":
+	case name == "pubdate" || name == "published" || name == "date" || name == "updated" || name == "modified" ||
+		name == "issued":
 		if at := parseDate(text); at.After(f.item.Modified) {
 			f.item.Modified = at
 		}
@@ -159,7 +160,7 @@ func (f *feedReader) other(raw string, role Role) {
 	}
 }
 
-// end hands over the item that is open, if there is one.
+// end passes on the open item, if there is one.
 func (f *feedReader) end() error {
 	if !f.open {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// namespaceOf returns the namespace of the element of the start tag at hand (HTML, section 13.2.6).
-// It closes the SVG or MathML that the tag does not belong in.
+// namespaceOf returns the namespace of the element of the current start tag (HTML, section 13.2.6).
+// It closes the SVG or MathML that the tag cannot be in.
 func (b *builder) namespaceOf(a atom.Atom) namespace {
 	top := b.top()
 	switch {
@@ -31,7 +31,7 @@ func (b *builder) namespaceOf(a atom.Atom) namespace {
 	return inHTML
 }
 
-// leaveForeign closes elements down to the innermost that may hold HTML.
+// leaveForeign closes elements down to the innermost one that may contain HTML.
 func (b *builder) leaveForeign() {
 	n := len(b.open)
 	for e := &b.open[n-1]; e.ns != inHTML && !e.htmlInside && !e.textInside; e = &b.open[n-1] {
@@ -57,7 +57,7 @@ func (b *builder) startForeign(selfClosing bool) {
 	}
 }
 
-// describeForeign says what an element of SVG or MathML may hold.
+// describeForeign determines what an element of SVG or MathML may contain.
 func (b *builder) describeForeign(a atom.Atom) {
 	e := &b.token
 	switch {
@@ -75,8 +75,8 @@ func (b *builder) describeForeign(a atom.Atom) {
 	}
 }
 
-// endForeign closes an element of SVG or MathML, and reports whether the end tag at hand is one of
-// it.
+// endForeign closes an element of SVG or MathML, and reports whether the current end tag is one of
+// SVG or MathML.
 func (b *builder) endForeign(id uint32) bool {
 	if a := b.token.atom(); a == atom.P || a == atom.Br {
 		b.leaveForeign()

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// fuzzOptions ask for everything, within bounds that are soon met.
+// fuzzOptions includes everything, within bounds that are soon reached.
 func fuzzOptions() Options {
 	return Options{MaxLinks: 50, MaxNodes: 5000, MaxDepth: 100, Text: true, LinkText: true, MaxText: 300, Media: true,
 		Forms: true}
 }
 
-// checkPage fails where a page is not within the bounds, or has a text that is not UTF-8: with a
-// tree of some nodes, and of one.
+// checkPage fails if a page is not within the bounds, or has a text that is not UTF-8, with a tree
+// of some nodes and with a tree of one.
 func checkPage(t *testing.T, body []byte, header http.Header) {
 	t.Helper()
 	o := fuzzOptions()
@@ -68,8 +68,10 @@ func FuzzHTML(f *testing.F) {
 	for _, seed := range []string{
 		``, `<a href=x>`, `<base href=//y><a href=z rel=nofollow>`, `<meta charset=shift_jis><title>` + "\x82\xa0" +
 			`</title>`,
-		`<meta http-equiv=refresh content="0;url=/x"><link rel=canonical href=/c>`, "\xff\xfe<\x00a\x00", `<template><template></template><a href=x>`,
-		`<frameset><frame src=a></frameset>`, `<table><a href=b><svg><title>x</title></svg>`, `<html lang=a><html lang=b>`, "\x1b$B<a href=x>",
+		`<meta http-equiv=refresh content="0;url=/x"><link rel=canonical href=/c>`, "\xff\xfe<\x00a\x00",
+		`<template><template></template><a href=x>`,
+		`<frameset><frame src=a></frameset>`, `<table><a href=b><svg><title>x</title></svg>`, `<html lang=a><html lang=b>`,
+		"\x1b$B<a href=x>",
 	} {
 		f.Add([]byte(seed), "text/html", "nofollow")
 	}
@@ -81,11 +83,11 @@ func FuzzHTML(f *testing.F) {
 	})
 }
 
-// encodings are those that FuzzDocument lays over one another.
+// encodings are the encodings that FuzzDocument nests.
 var encodings = [...]string{"utf-8", "utf-16le", "utf-16be", "iso-2022-jp", "shift_jis", "gb18030", "big5", "euc-kr",
 	"windows-1252", "koi8-r", "replacement", "x-user-defined", "unknown"}
 
-// encodeAs writes a text in an encoding, as far as it can.
+// encodeAs encodes a text as far as possible.
 func encodeAs(text []byte, name string) []byte {
 	e, _ := charset.Lookup(name)
 	if e == nil {
@@ -97,9 +99,9 @@ func encodeAs(text []byte, name string) []byte {
 	return text
 }
 
-// FuzzDocument makes documents of parts that are hard to come by at random: words that end at the
-// bounds, tags with many attributes, elements deep down, and bytes that are encoded twice and
-// declared a third way.
+// FuzzDocument makes documents of parts that random bytes hardly contain: words that end at the
+// bounds, tags with many attributes, deep elements, and bytes that are encoded twice and declared
+// in a third encoding.
 func FuzzDocument(f *testing.F) {
 	f.Add("a", uint16(1024), " b", uint16(3), uint16(3), uint8(0), uint8(0), uint8(0))
 	f.Add("ü", uint16(512), "ü", uint16(300), uint16(600), uint8(1), uint8(3), uint8(2))
@@ -123,7 +125,7 @@ func FuzzDocument(f *testing.F) {
 	})
 }
 
-// FuzzAttributes reads what the parts of a page read that take a text alone.
+// FuzzAttributes reads the parts of a page that are parsed from a text alone.
 func FuzzAttributes(f *testing.F) {
 	for _, seed := range []string{"5; url='next.html'", "a 2x, b (,) 3x,,c",
 		"unavailable_after: Wed, 25 Jun 2025 15:00:00 PST, noindex", "amble: none, noindex;noai", "A B\tc\n",
@@ -151,8 +153,8 @@ func FuzzAttributes(f *testing.F) {
 	})
 }
 
-// FuzzList reads lists that are packed and encoded more than once, from readers that give a byte at
-// a time.
+// FuzzList reads lists that are compressed and encoded more than once, from readers that return a
+// byte at a time.
 func FuzzList(f *testing.F) {
 	f.Add([]byte(urlset+"<url><loc>/a</loc></url>"), uint8(1), uint8(0), uint8(0), false)
 	f.Add([]byte(`{"version": "https://jsonfeed.org/version/1.1", "items": [{"url": 5}, {"url": "/a"}], "items": [[]]`),

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// Each of these took a parser down somewhere: by stack, by memory or by quadratic time. What they
-// cost is counted by TestMemoryIsLinear and TestSoakWorkIsLinear; here they are as large as a page
+// Each of these has defeated a parser somewhere: by stack, memory or quadratic time.
+// TestMemoryIsLinear and TestSoakWorkIsLinear count their cost; here they are as large as a page
 // may be.
 func TestHostileDocuments(t *testing.T) {
 	link := `<a href="/found">x</a>`

@@ -12,19 +12,17 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// MaxDocument is how much of a document is read, in bytes, whoever reads it: the memory of a parser
-// has a bound that does not depend on fetch.max_body. HTML itself does not cut a document.
+// MaxDocument is how many bytes of a document callers read: so the memory of a parser has a bound
+// that does not depend on fetch.max_body. HTML itself does not cut a document.
 const MaxDocument = 8 << 20
 
-// errNoBase is a call of HTML that could not resolve any reference.
+// errNoBase is the error of a call of HTML that could not resolve any reference.
 var errNoBase = errors.New("the document has no URL to resolve its links against")
 
-// HTML reads an HTML document. base is the URL it was fetched from, header that
-// of its response, and tokens are the names under which robots directives
-// address this crawler. Body is not kept
-// and not changed. Markup, however broken, is never an error: an error means
-// that the options are not valid or base is missing. HTML keeps no state and is
-// safe for concurrent use.
+// HTML reads an HTML document. base is the URL from which it was fetched, header is that of its
+// response, and tokens are the names under which robots directives address this crawler. Body is
+// neither kept nor changed. Broken markup is never an error: an error means that the options are
+// not valid or base is missing. HTML keeps no state and is safe for concurrent use.
 func HTML(body []byte, header http.Header, base weburl.URL, tokens []string, o Options) (Page, error) {
 	if err := o.Validate(); err != nil {
 		return Page{}, err
@@ -53,8 +51,8 @@ func HTML(body []byte, header http.Header, base weburl.URL, tokens []string, o O
 	return c.p, nil
 }
 
-// IsHTML reports whether a response is an HTML or XHTML document: by its
-// Content-Type, or by its first bytes where that is missing or no media type.
+// IsHTML reports whether a response is an HTML or XHTML document, by its Content-Type, or by its
+// first bytes if that is missing or no media type.
 func IsHTML(contentType string, body []byte) bool {
 	media := mediaType(contentType)
 	switch media {
@@ -66,8 +64,8 @@ func IsHTML(contentType string, body []byte) bool {
 	return !strings.Contains(media, "/") && mediaType(http.DetectContentType(body)) == "text/html"
 }
 
-// mediaType is the media type of a Content-Type without its parameters, in
-// lower case, whatever state the parameters are in.
+// mediaType returns the media type of a Content-Type without its parameters, in lower case, even if
+// the parameters are invalid.
 func mediaType(contentType string) string {
 	if media, _, err := mime.ParseMediaType(contentType); err == nil {
 		return media

@@ -20,13 +20,14 @@ func mustParse(t testing.TB, s string) weburl.URL {
 	return u
 }
 
-// typed is the header of a response of that type.
+// typed returns the header of a response with a type.
 func typed(contentType string) http.Header { return http.Header{"Content-Type": {contentType}} }
 
 // read extracts text as a page at http://site.test/dir/page in UTF-8.
 func read(t testing.TB, text string) Page {
 	t.Helper()
-	p, err := HTML([]byte(text), typed("text/html; charset=utf-8"), mustParse(t, "http://site.test/dir/page"), []string{"amble"}, DefaultOptions())
+	p, err := HTML([]byte(text), typed("text/html; charset=utf-8"), mustParse(t, "http://site.test/dir/page"),
+		[]string{"amble"}, DefaultOptions())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +85,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// Where elements are nested too deep the same must be found.
+// The same must be found if elements are nested too deep.
 func TestDeepDocumentsSayTheSame(t *testing.T) {
 	text := `<html lang=de><head><base href=/b/><title>A &amp; B</title><meta name=robots content=noindex></head>
 		<body><a href=x rel=nofollow>1</a><template><a href=/no></a></template><area href=y><iframe src=z></iframe>`
@@ -102,10 +103,11 @@ func TestDeepDocumentsSayTheSame(t *testing.T) {
 	}
 }
 
-// A very large tag changes nothing about what is read behind it.
+// A very large tag changes nothing about the content behind it.
 func TestLargeTagsDeepDown(t *testing.T) {
 	large := " title='" + strings.Repeat("x", 40_000) + "'"
-	text := strings.Repeat("<div>", 600) + "<title" + large + ">T</title><a href=/a" + large + ">x</a><script" + large + ">'<a href=/no>'</script><a href=/b>y</a><p" + large + "><a href=/c>"
+	text := strings.Repeat("<div>", 600) + "<title" + large + ">T</title><a href=/a" + large + ">x</a><script" + large +
+		">'<a href=/no>'</script><a href=/b>y</a><p" + large + "><a href=/c>"
 	p := read(t, text)
 	if got := show(p); p.Title != "T" || !slices.Equal(got, []string{"anchor /a", "anchor /b", "anchor /c"}) {
 		t.Errorf("title %q, links %q", p.Title, got)
@@ -170,7 +172,8 @@ func TestErrors(t *testing.T) {
 	if _, err := HTML(nil, nil, weburl.URL{}, nil, DefaultOptions()); !errors.Is(err, errNoBase) {
 		t.Errorf("no base: %v", err)
 	}
-	if _, err := HTML(nil, nil, mustParse(t, "http://a.test/"), nil, Options{MaxLinks: 1, MaxDepth: 1}); err == nil || !strings.Contains(err.Error(), "MaxNodes") {
+	if _, err := HTML(nil, nil, mustParse(t, "http://a.test/"), nil, Options{MaxLinks: 1, MaxDepth: 1}); err == nil ||
+		!strings.Contains(err.Error(), "MaxNodes") {
 		t.Errorf("options: %v", err)
 	}
 }
@@ -211,13 +214,16 @@ func TestBounds(t *testing.T) {
 	if p := extract(links(10), Options{MaxLinks: 5, MaxNodes: 1000, MaxDepth: 10}); len(p.Links) != 5 || !p.Truncated {
 		t.Errorf("MaxLinks: %d links, truncated %v", len(p.Links), p.Truncated)
 	}
-	if p := extract("<div><div><div><div>"+links(1), Options{MaxLinks: 5, MaxNodes: 1000, MaxDepth: 4}); len(p.Links) != 0 || !p.Truncated {
+	if p := extract("<div><div><div><div>"+links(1), Options{MaxLinks: 5, MaxNodes: 1000,
+		MaxDepth: 4}); len(p.Links) != 0 || !p.Truncated {
 		t.Errorf("MaxDepth: %d links, truncated %v", len(p.Links), p.Truncated)
 	}
-	if p := extract(links(1000), Options{MaxLinks: 5000, MaxNodes: 100, MaxDepth: 10}); len(p.Links) < 90 || len(p.Links) > 100 || !p.Truncated {
+	if p := extract(links(1000), Options{MaxLinks: 5000, MaxNodes: 100, MaxDepth: 10}); len(p.Links) < 90 ||
+		len(p.Links) > 100 || !p.Truncated {
 		t.Errorf("MaxNodes: %d links, truncated %v", len(p.Links), p.Truncated)
 	}
-	if p := extract(strings.Repeat("<a href=x:y>", 1000), Options{MaxLinks: 5, MaxNodes: 1 << 20, MaxDepth: 1000}); p.Refused != 20 || !p.Truncated {
+	if p := extract(strings.Repeat("<a href=x:y>", 1000),
+		Options{MaxLinks: 5, MaxNodes: 1 << 20, MaxDepth: 1000}); p.Refused != 20 || !p.Truncated {
 		t.Errorf("refused %d, truncated %v", p.Refused, p.Truncated)
 	}
 }

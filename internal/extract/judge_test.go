@@ -16,7 +16,7 @@ import (
 )
 
 // judged reads a document in UTF-8 as HTML does, but from the tree of golang.org/x/net. ok is false
-// where that has none.
+// if there is no such tree.
 func judged(t testing.TB, text []byte, o Options) (p Page, ok bool) {
 	t.Helper()
 	root, err := html.ParseWithOptions(bytes.NewReader(text), html.ParseOptionEnableScripting(false))
@@ -38,16 +38,16 @@ func judged(t testing.TB, text []byte, o Options) (p Page, ok bool) {
 	return c.p, true
 }
 
-// judgeOptions ask for what the judge compares.
+// judgeOptions includes everything that the judge compares.
 func judgeOptions() Options {
 	o := DefaultOptions()
 	o.Media, o.Forms = true, true
 	return o
 }
 
-// told is what a page says that does not depend on where its elements stand, in the order of the
-// document or, where elements of tables may have been moved, in any.
-func told(p *Page, ordered bool) string {
+// describe returns the data of a page that do not depend on where its elements are. They are in the
+// order of the document or, if elements of tables may have been moved, sorted.
+func describe(p *Page, ordered bool) string {
 	links := make([]string, len(p.Links))
 	for i, l := range p.Links {
 		links[i] = fmt.Sprintf("%v nofollow=%v", l.URL, l.NoFollow)
@@ -63,8 +63,8 @@ func told(p *Page, ordered bool) string {
 		strings.Join(links, "\n"))
 }
 
-// agree fails unless a document says the same as with the tree of golang.org/x/net, at both levels
-// of detail.
+// agree fails unless a document yields the same as with the tree of golang.org/x/net, at both
+// levels of detail.
 func agree(t *testing.T, name string, text []byte, ordered bool) {
 	t.Helper()
 	o := judgeOptions()
@@ -82,20 +82,20 @@ func agree(t *testing.T, name string, text []byte, ordered bool) {
 		if got.Truncated || want.Truncated {
 			continue
 		}
-		if told(&got, ordered) != told(&want, ordered) {
-			t.Errorf("%s, full %v: %s\nwant %s", name, full, told(&got, ordered), told(&want, ordered))
+		if describe(&got, ordered) != describe(&want, ordered) {
+			t.Errorf("%s, full %v: %s\nwant %s", name, full, describe(&got, ordered), describe(&want, ordered))
 			return
 		}
 	}
 }
 
-// differs reports whether a document may have what is read in another way on purpose:
+// differs reports whether a document may have a part that is read differently on purpose:
 //   - an HTML template in SVG or MathML, behind which golang.org/x/net reads nothing,
 //   - an element of SVG or MathML that golang.org/x/net takes for a part of a table,
 //   - raw text in SVG or MathML that a misnested formatting element may end,
 //   - a formatting element of a template that is opened again behind it,
 //   - parts of tables in a template that is a shadow tree: a browser takes only such parts there,
-//   - two titles, of which a table may move one before the other.
+//   - two titles, if a table may move one before the other.
 func differs(text []byte) bool {
 	lower := string(bytes.ToLower(text))
 	if at := foreignTag.FindStringIndex(lower); at != nil {
@@ -177,7 +177,7 @@ func judgedSeeds() []string {
 	}
 }
 
-// generated makes a document of which each byte chooses a tag or a text.
+// generated makes a document. Each byte chooses a tag or a text.
 func generated(choices []byte) []byte {
 	names := strings.Fields("a b i font nobr p div span li ul ol dl dd dt h1 h2 table tbody thead tr td th caption col " +
 		"colgroup form input select option optgroup button object applet template noscript svg math desc foreignObject " +
@@ -203,7 +203,7 @@ func generated(choices []byte) []byte {
 	return []byte(b.String())
 }
 
-// TestGeneratedDocumentsAgreeWithTheJudge reads documents of tags at random.
+// TestGeneratedDocumentsAgreeWithTheJudge reads random documents of tags.
 func TestGeneratedDocumentsAgreeWithTheJudge(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 7))
 	for range 5000 {

@@ -13,16 +13,16 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// Role says what a URL of a list is.
+// Role is the role of a URL in a list.
 type Role uint8
 
 // The roles.
 const (
 	RolePage      Role = iota // a page
-	RoleSitemap               // another sitemap, named by an index
-	RoleAlternate             // the page before it in another language, form or place
+	RoleSitemap               // another sitemap, listed by an index
+	RoleAlternate             // the page before it in another language or form
 	RoleMedia                 // an image, a video or an enclosure; only with ListOptions.Media
-	RoleNext                  // where the feed goes on (RFC 5005 section 3)
+	RoleNext                  // the next page of the feed (RFC 5005 section 3)
 )
 
 // String returns the name of the role, such as "page".
@@ -30,7 +30,8 @@ func (r Role) String() string {
 	return [...]string{"page", "sitemap", "alternate", "media", "next"}[r]
 }
 
-// Frequency is how often a page changes, as its sitemap says. The numbers are stored and therefore stable.
+// Frequency is how often a page changes, according to its sitemap. The numbers are stored and
+// therefore stable.
 type Frequency uint8
 
 // The frequencies of sitemaps.org.
@@ -50,26 +51,27 @@ var frequencyNames = [...]string{"", "always", "hourly", "daily", "weekly", "mon
 // String returns the word of sitemaps.org; "" for FrequencyUnknown.
 func (f Frequency) String() string { return frequencyNames[f] }
 
-// Item is one URL of a sitemap or feed, with what is said of it.
+// Item is one URL of a sitemap or feed, with its data.
 type Item struct {
 	URL       weburl.URL
 	Role      Role
-	Modified  time.Time // when it last changed; zero: not said
+	Modified  time.Time // when it last changed; zero: unknown
 	Frequency Frequency
-	Priority  float64 // from 0 to 1; 0.5 where nothing is said, which is what sitemaps.org has it mean
+	Priority  float64 // from 0 to 1; 0.5 if there is none, as sitemaps.org defines
 }
 
-// defaultPriority is that of a page whose sitemap gives none.
+// defaultPriority is the priority of a page whose sitemap gives none.
 const defaultPriority = 0.5
 
-// ListOptions bound what one list may cost, and say how it is read.
+// ListOptions bound the cost of one list, and select its URLs.
 type ListOptions struct {
 	MaxItems int   // URLs taken from one file
 	MaxBytes int64 // of a file, decompressed
 	Media    bool  // images, videos and enclosures too
 }
 
-// DefaultListOptions returns bounds beyond those of sitemaps.org, 50,000 URLs in 50 MB: 100,000 URLs in 50 MiB.
+// DefaultListOptions returns bounds beyond those of sitemaps.org, 50,000 URLs in 50 MB: 100,000
+// URLs in 50 MiB.
 func DefaultListOptions() ListOptions { return ListOptions{MaxItems: 100_000, MaxBytes: 50 << 20} }
 
 // Validate reports a bound that is not positive, by its name.
@@ -80,23 +82,25 @@ func (o ListOptions) Validate() error {
 	return nil
 }
 
-// List is what there is to say of a whole sitemap or feed.
+// List is the data of a whole sitemap or feed.
 type List struct {
 	Kind      ListKind
 	Title     string // of a feed, at most 1 KiB
-	Items     int    // handed over
+	Items     int    // passed on
 	Refused   int    // that are no http or https URL
-	Truncated bool   // the file goes on behind a bound, or breaks off
+	Truncated bool   // the file continues beyond a bound, or is incomplete
 }
 
 // errEnough ends the reading of a list at a bound.
 var errEnough = errors.New("bound reached")
 
-// ReadList reads a sitemap or feed of the given kind, which [SniffList] recognises, and hands over its URLs one by one,
-// in order. It holds no more of the file than one element. base is the URL that the file was fetched from, contentType its
-// Content-Type. What is wrong in a file is never an error: it is read as far as it goes. The error is that of each, which
-// ends the reading, or says that the options are not valid.
-func ReadList(r io.Reader, kind ListKind, contentType string, base weburl.URL, o ListOptions, each func(Item) error) (List, error) {
+// ReadList reads a sitemap or feed of the given kind, which [SniffList] recognises, and passes on
+// its URLs one by one, in order. It holds at most one element of the file. base is the URL from
+// which the file was fetched, contentType its Content-Type. Defects of a file are never an error:
+// it is read as far as possible. The error is that of each, which ends the reading, or means that
+// the options are not valid.
+func ReadList(r io.Reader, kind ListKind, contentType string, base weburl.URL, o ListOptions,
+	each func(Item) error) (List, error) {
 	if err := o.Validate(); err != nil {
 		return List{}, err
 	}
@@ -135,10 +139,10 @@ type listReader struct {
 	base weburl.URL
 	o    ListOptions
 	each func(Item) error
-	seen int // items, those without a URL among them
+	seen int // items, including those without a URL
 }
 
-// next counts an item, whatever is in it.
+// next counts an item of any content.
 func (l *listReader) next() error {
 	if l.seen++; l.seen > l.o.MaxItems {
 		return errEnough
@@ -146,7 +150,7 @@ func (l *listReader) next() error {
 	return nil
 }
 
-// add hands a URL over. raw is resolved against base.
+// add passes on a URL. raw is resolved against base.
 func (l *listReader) add(base weburl.URL, raw string, item Item) error {
 	if raw == "" || item.Role == RoleMedia && !l.o.Media {
 		return nil
@@ -164,7 +168,7 @@ func (l *listReader) add(base weburl.URL, raw string, item Item) error {
 	return l.each(item)
 }
 
-// boundedReader ends behind a number of bytes, and says why it ended before its time.
+// boundedReader ends after a number of bytes, and records why it ended early.
 type boundedReader struct {
 	r    io.Reader
 	left int64

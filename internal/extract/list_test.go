@@ -13,7 +13,7 @@ import (
 	"unicode/utf16"
 )
 
-// showItem writes an item as "role path", with what else is known of it.
+// showItem writes an item as "role path", with its other data.
 func showItem(i Item) string {
 	s := i.Role.String() + " " + strings.TrimPrefix(i.URL.String(), "http://site.test")
 	if !i.Modified.IsZero() {
@@ -28,15 +28,16 @@ func showItem(i Item) string {
 	return s
 }
 
-// readAll sniffs and reads a list at http://site.test/dir/list, which somebody called a sitemap.
+// readAll sniffs and reads a list at http://site.test/dir/list that was announced as a sitemap.
 func readAll(t testing.TB, text string, o ListOptions) (List, []string) {
 	t.Helper()
 	kind := SniffList("", []byte(text), true)
 	items := []string{}
-	list, err := ReadList(strings.NewReader(text), kind, "", mustParse(t, "http://site.test/dir/list"), o, func(i Item) error {
-		items = append(items, showItem(i))
-		return nil
-	})
+	list, err := ReadList(strings.NewReader(text), kind, "", mustParse(t, "http://site.test/dir/list"), o,
+		func(i Item) error {
+			items = append(items, showItem(i))
+			return nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,12 +69,15 @@ func TestSitemap(t *testing.T) {
 	}{
 		{"everything there is", urlset + `<url><loc>http://site.test/a</loc><lastmod>2025-03-01</lastmod><changefreq>Daily</changefreq><priority>0.8</priority></url></urlset>`,
 			[]string{"page /a 2025-03-01T00:00:00Z daily 0.8"}},
-		{"nothing but the URL", urlset + "<url>\n <loc>\n http://site.test/a </loc></url><url><loc>/b</loc></url></urlset>", []string{"page /a", "page /b"}},
+		{"nothing but the URL", urlset + "<url>\n <loc>\n http://site.test/a </loc></url><url><loc>/b</loc></url></urlset>",
+			[]string{"page /a", "page /b"}},
 		{"entities", urlset + `<url><loc>http://site.test/?a=1&amp;b=&#50;&#x33;</loc></url>`, []string{"page /?a=1&b=23"}},
-		{"an & that nobody escaped", urlset + `<url><loc>http://site.test/?a=1&copy=2&lt</loc></url>`, []string{"page /?a=1&copy=2&lt"}},
+		{"an & that nobody escaped", urlset + `<url><loc>http://site.test/?a=1&copy=2&lt</loc></url>`,
+			[]string{"page /?a=1&copy=2&lt"}},
 		{"CDATA", urlset + `<url><loc><![CDATA[http://site.test/?a&amp;b]]></loc></url>`, []string{"page /?a&amp;b"}},
-		{"a prefix", `<s:urlset xmlns:s="x"><s:url><s:loc>/a</s:loc><s:lastmod>2024</s:lastmod></s:url></s:urlset>`, []string{"page /a 2024-01-01T00:00:00Z"}},
-		{"images and videos are not asked for", urlset + `<url><image:image><image:loc>/i.png</image:loc></image:image><loc>/a</loc>
+		{"a prefix", `<s:urlset xmlns:s="x"><s:url><s:loc>/a</s:loc><s:lastmod>2024</s:lastmod></s:url></s:urlset>`,
+			[]string{"page /a 2024-01-01T00:00:00Z"}},
+		{"images and videos are not included", urlset + `<url><image:image><image:loc>/i.png</image:loc></image:image><loc>/a</loc>
 			<video:video><video:content_loc>/v.mp4</video:content_loc></video:video></url>`, []string{"page /a"}},
 		{"the page that plays a video", urlset + `<url><loc>/a</loc><video:video><video:player_loc>/play</video:player_loc></video:video></url>`,
 			[]string{"page /a", "alternate /play"}},
@@ -89,7 +93,8 @@ func TestSitemap(t *testing.T) {
 		{"no URLs", urlset + `<url><loc>mailto:a@b</loc></url><url><loc></loc></url><url></url>`, []string{}},
 		{"after a message", "Warning: cannot connect\n" + urlset + `<url><loc>/a</loc></url></urlset>`, []string{"page /a"}},
 		{"comments and a document type", `<!DOCTYPE urlset [ <!ENTITY x "y"> ]><!-- <url><loc>/no</loc></url> --><urlset><url><!-- --><loc>/a</loc></url></urlset>`, []string{"page /a"}},
-		{"text", "\ufeffhttp://site.test/a\r\n\r\n  HTTPS://other.test/b \n# no\nmailto:x@y\nhttp://site.test/c", []string{"page /a", "page https://other.test/b", "page /c"}},
+		{"text", "\ufeffhttp://site.test/a\r\n\r\n  HTTPS://other.test/b \n# no\nmailto:x@y\nhttp://site.test/c",
+			[]string{"page /a", "page https://other.test/b", "page /c"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -146,11 +151,13 @@ func TestFeeds(t *testing.T) {
 func TestJSONFeed(t *testing.T) {
 	const text = `{"version": "https://jsonfeed.org/version/1.1", "title": "T", "home_page_url": "/", "next_url": "/feed?2", "items": [
 		{"url": "/1", "date_published": "2025-03-01T10:00:00Z", "attachments": [{"url": "/a.mp3"}]}, {"external_url": "http://other.test/"}]}`
-	if SniffList("text/plain", []byte(text), true) != NotAList || SniffList("application/feed+json", []byte(text), false) != ListJSON {
+	if SniffList("text/plain", []byte(text), true) != NotAList || SniffList("application/feed+json", []byte(text),
+		false) != ListJSON {
 		t.Error("a JSON Feed is one by its type and its version")
 	}
 	var got []string
-	list, err := ReadList(strings.NewReader(text), ListJSON, "application/feed+json", mustParse(t, "http://site.test/feed"), DefaultListOptions(),
+	list, err := ReadList(strings.NewReader(text), ListJSON, "application/feed+json",
+		mustParse(t, "http://site.test/feed"), DefaultListOptions(),
 		func(i Item) error { got = append(got, showItem(i)); return nil })
 	want := []string{"page /", "next /feed?2", "page /1 2025-03-01T10:00:00Z", "page http://other.test/"}
 	if err != nil || list.Title != "T" || !slices.Equal(got, want) {
@@ -164,10 +171,14 @@ func TestSniffList(t *testing.T) {
 		announced bool
 		want      ListKind
 	}{
-		{urlset, false, ListSitemap}, {"\ufeff <sitemapindex>", false, ListIndex}, {"<!-- x --><?y?><!DOCTYPE z><RSS version=2>", false, ListRSS},
-		{`<feed xmlns="http://www.w3.org/2005/Atom">`, false, ListAtom}, {`<feed><thing>`, false, NotAList}, {`<rdf:RDF xmlns="http://purl.org/rss/1.0/">`, false, ListRSS},
-		{`<rdf:RDF>`, false, NotAList}, {"<!DOCTYPE html><html><urlset>", false, NotAList}, {"http://site.test/\n", false, NotAList}, {"http://site.test/\n", true, ListText},
-		{"http://site.test/ is a site", true, NotAList}, {"", true, NotAList}, {"<", true, NotAList}, {"<!--", true, NotAList}, {"{}", true, NotAList},
+		{urlset, false, ListSitemap}, {"\ufeff <sitemapindex>", false, ListIndex},
+		{"<!-- x --><?y?><!DOCTYPE z><RSS version=2>", false, ListRSS},
+		{`<feed xmlns="http://www.w3.org/2005/Atom">`, false, ListAtom}, {`<feed><thing>`, false, NotAList},
+		{`<rdf:RDF xmlns="http://purl.org/rss/1.0/">`, false, ListRSS},
+		{`<rdf:RDF>`, false, NotAList}, {"<!DOCTYPE html><html><urlset>", false, NotAList},
+		{"http://site.test/\n", false, NotAList}, {"http://site.test/\n", true, ListText},
+		{"http://site.test/ is a site", true, NotAList}, {"", true, NotAList}, {"<", true, NotAList},
+		{"<!--", true, NotAList}, {"{}", true, NotAList},
 		{"\x1f\x8b broken", true, NotAList}, {zipped(t, urlset), false, ListSitemap}, {zipped(t, "text"), false, NotAList},
 	}
 	for _, tt := range tests {
@@ -193,10 +204,13 @@ func TestListEncodings(t *testing.T) {
 
 func TestDates(t *testing.T) {
 	for text, want := range map[string]string{
-		"2025": "2025-01-01T00:00:00Z", "2025-03": "2025-03-01T00:00:00Z", "2025-03-04": "2025-03-04T00:00:00Z", "2025-03-04T05:06Z": "2025-03-04T05:06:00Z",
-		"2025-03-04T05:06:07+01:00": "2025-03-04T04:06:07Z", "2025-03-04T05:06:07.89Z": "2025-03-04T05:06:07.89Z", "2025-03-04 05:06:07": "2025-03-04T05:06:07Z",
-		"Tue, 4 Mar 2025 05:06:07 +0100": "2025-03-04T04:06:07Z", "Tue, 04 Mar 2025 05:06:07 GMT": "2025-03-04T05:06:07Z", "4 Mar 2025 05:06:07 GMT": "2025-03-04T05:06:07Z",
-		"": "", "now": "", "0001-01-01": "", "2025-13-01": "",
+		"2025": "2025-01-01T00:00:00Z", "2025-03": "2025-03-01T00:00:00Z", "2025-03-04": "2025-03-04T00:00:00Z",
+		"2025-03-04T05:06Z":         "2025-03-04T05:06:00Z",
+		"2025-03-04T05:06:07+01:00": "2025-03-04T04:06:07Z", "2025-03-04T05:06:07.89Z": "2025-03-04T05:06:07.89Z",
+		"2025-03-04 05:06:07":            "2025-03-04T05:06:07Z",
+		"Tue, 4 Mar 2025 05:06:07 +0100": "2025-03-04T04:06:07Z", "Tue, 04 Mar 2025 05:06:07 GMT": "2025-03-04T05:06:07Z",
+		"4 Mar 2025 05:06:07 GMT": "2025-03-04T05:06:07Z",
+		"":                        "", "now": "", "0001-01-01": "", "2025-13-01": "",
 	} {
 		got := ""
 		if at := parseDate(text); !at.IsZero() {
@@ -269,10 +283,12 @@ func TestListsAreBounded(t *testing.T) {
 	})
 	t.Run("exactly at the bounds", func(t *testing.T) {
 		text := urlset + strings.Repeat("<url><loc>/a</loc></url>", 1000) + "</urlset>"
-		if list, got := readAll(t, text, ListOptions{MaxItems: 1000, MaxBytes: int64(len(text))}); list.Truncated || len(got) != 1000 {
+		if list, got := readAll(t, text, ListOptions{MaxItems: 1000, MaxBytes: int64(len(text))}); list.Truncated ||
+			len(got) != 1000 {
 			t.Errorf("%+v", list)
 		}
-		if list, got := readAll(t, text, ListOptions{MaxItems: 999, MaxBytes: int64(len(text))}); !list.Truncated || len(got) != 999 {
+		if list, got := readAll(t, text, ListOptions{MaxItems: 999, MaxBytes: int64(len(text))}); !list.Truncated ||
+			len(got) != 999 {
 			t.Errorf("%+v", list)
 		}
 	})
@@ -281,7 +297,8 @@ func TestListsAreBounded(t *testing.T) {
 func TestListEndsWithItsReceiver(t *testing.T) {
 	stop := errors.New("stop")
 	n := 0
-	_, err := ReadList(strings.NewReader(urlset+strings.Repeat("<url><loc>/a</loc></url>", 10)), ListSitemap, "", mustParse(t, "http://site.test/"),
+	_, err := ReadList(strings.NewReader(urlset+strings.Repeat("<url><loc>/a</loc></url>", 10)), ListSitemap, "",
+		mustParse(t, "http://site.test/"),
 		DefaultListOptions(), func(Item) error {
 			if n++; n == 3 {
 				return stop
@@ -307,12 +324,14 @@ func fuzzList(f *testing.F, kinds []ListKind, seeds ...string) {
 			n := 0
 			list, err := ReadList(bytes.NewReader(body), kind, contentType, base, o, func(i Item) error {
 				n++
-				if i.URL.IsZero() || i.Priority < 0 || i.Priority > 1 || i.Frequency > Never || i.Role > RoleNext || !i.Modified.IsZero() && i.Modified.Year() < 1970 {
+				if i.URL.IsZero() || i.Priority < 0 || i.Priority > 1 || i.Frequency > Never || i.Role > RoleNext ||
+					!i.Modified.IsZero() && i.Modified.Year() < 1970 {
 					t.Errorf("item %+v", i)
 				}
 				return nil
 			})
-			if err != nil || n != list.Items || n > o.MaxItems || len(list.Title) > maxTitleBytes || list.Title != strings.ToValidUTF8(list.Title, "") {
+			if err != nil || n != list.Items || n > o.MaxItems || len(list.Title) > maxTitleBytes ||
+				list.Title != strings.ToValidUTF8(list.Title, "") {
 				t.Errorf("%v: %v, %d items, %+v", kind, err, n, list)
 			}
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// ListKind says what sort of list of URLs a file is.
+// ListKind is the kind of a list of URLs.
 type ListKind uint8
 
 // The kinds of list.
@@ -16,13 +16,13 @@ const (
 	NotAList    ListKind = iota
 	ListSitemap          // <urlset> of sitemaps.org
 	ListIndex            // <sitemapindex>
-	ListText             // a URL a line
-	ListRSS              // RSS 0.9 to 2.0, RSS 1.0 (RDF) among them
+	ListText             // a URL on each line
+	ListRSS              // RSS 0.9 to 2.0, including RSS 1.0 (RDF)
 	ListAtom             // RFC 4287
 	ListJSON             // JSON Feed
 )
 
-// String returns the name that the output has for it.
+// String returns the name of the kind in the output.
 func (k ListKind) String() string {
 	return [...]string{"", "sitemap", "sitemap index", "text sitemap", "rss", "atom", "json feed"}[k]
 }
@@ -30,20 +30,21 @@ func (k ListKind) String() string {
 // IsFeed reports whether the list is a feed rather than a sitemap.
 func (k ListKind) IsFeed() bool { return k >= ListRSS }
 
-// SniffBytes is how much of the begin of a file SniffList can make use of.
+// SniffBytes is how many bytes of the begin of a file SniffList can use.
 const SniffBytes = 4096
 
 var gzipMagic = []byte{0x1f, 0x8b}
 
-// SniffList recognises a sitemap or feed by the first bytes of its file, compressed with gzip or not. announced means that
-// somebody called it a sitemap: a plain list of URLs is recognised only then, and then a sitemap may have something before it.
+// SniffList recognises a sitemap or feed by the first bytes of its file, which may be compressed
+// with gzip. announced means that the file was announced as a sitemap. Only then a plain list of
+// URLs is recognised, and only then a sitemap may have something before it.
 func SniffList(contentType string, head []byte, announced bool) ListKind {
 	head = head[:min(len(head), SniffBytes)]
 	if bytes.HasPrefix(head, gzipMagic) {
 		head = unzipHead(head)
 	}
 	if bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff")) {
-		head = bytes.ReplaceAll(head[2:], []byte{0}, nil) // UTF-16: good enough to read names
+		head = bytes.ReplaceAll(head[2:], []byte{0}, nil) // UTF-16: this is enough to read names
 	}
 	text := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), space)
 	switch {
@@ -53,7 +54,8 @@ func SniffList(contentType string, head []byte, announced bool) ListKind {
 		if kind := listOfRoot(rootName(text), head); kind != NotAList {
 			return kind
 		}
-	case text[0] == '{' && bytes.Contains(head, []byte("jsonfeed.org/version/")) && strings.Contains(mediaType(contentType), "json"):
+	case text[0] == '{' && bytes.Contains(head, []byte("jsonfeed.org/version/")) &&
+		strings.Contains(mediaType(contentType), "json"):
 		return ListJSON
 	case announced && startsWithURL(text):
 		return ListText
@@ -64,14 +66,14 @@ func SniffList(contentType string, head []byte, announced bool) ListKind {
 	return NotAList
 }
 
-// unzipHead decompresses as much of the begin of a gzip file as there is.
+// unzipHead decompresses the begin of a gzip file.
 func unzipHead(head []byte) []byte {
 	z, err := gzip.NewReader(bytes.NewReader(head))
 	if err != nil {
 		return nil
 	}
 	out := make([]byte, SniffBytes)
-	n, _ := io.ReadFull(z, out) // it breaks off, as it must
+	n, _ := io.ReadFull(z, out) // it ends early, as expected
 	return out[:n]
 }
 
@@ -123,7 +125,8 @@ func listOfRoot(name string, head []byte) ListKind {
 	return NotAList
 }
 
-// listWithin looks for a sitemap that begins after something else, such as a message of the program that wrote it.
+// listWithin searches for a sitemap behind something else, such as a message of the program that
+// wrote it.
 func listWithin(head []byte) ListKind {
 	switch {
 	case bytes.Contains(head, []byte("<urlset")):
@@ -139,5 +142,6 @@ func startsWithURL(text []byte) bool {
 	line, _, _ := bytes.Cut(text, []byte("\n"))
 	line = bytes.TrimRight(line, space)
 	lower := bytes.ToLower(line[:min(len(line), len("https://"))])
-	return (bytes.HasPrefix(lower, []byte("http://")) || bytes.HasPrefix(lower, []byte("https://"))) && !bytes.ContainsAny(line, space)
+	return (bytes.HasPrefix(lower, []byte("http://")) || bytes.HasPrefix(lower, []byte("https://"))) &&
+		!bytes.ContainsAny(line, space)
 }

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// media takes an element that shows something: its file, and what it shows in the place of one.
+// media takes an element that shows a file: that file, and the one shown in its place.
 func (c *collector) media(a atom.Atom, attrs []html.Attribute) {
 	if a == atom.Input && !strings.EqualFold(attribute(attrs, "type"), "image") {
 		return
@@ -53,7 +53,7 @@ func (c *collector) srcset(s string) {
 	}
 }
 
-// afterDescriptors cuts off all up to the next comma outside of parentheses.
+// afterDescriptors returns s from the next comma outside of parentheses on.
 func afterDescriptors(s string) string {
 	for depth, i := 0, 0; i < len(s); i++ {
 		switch s[i] {
@@ -70,7 +70,7 @@ func afterDescriptors(s string) string {
 	return ""
 }
 
-// form takes a form that asks for a page: its action, without what a reader would fill in.
+// form takes a form with method GET: its action, without the fields.
 func (c *collector) form(attrs []html.Attribute) {
 	if method := attribute(attrs, "method"); method == "" || strings.EqualFold(strings.TrimSpace(method), "get") {
 		c.refer(attribute(attrs, "action"), Form, false)

@@ -11,7 +11,8 @@ func TestMediaAndForms(t *testing.T) {
 		/p2 (x, y) 200w, data:image/png;base64,AA== 3x"></picture><video src=/v poster=/vp><source src=/vs><track src=/no></video><audio src=/a></audio><embed src=/e>
 		<object data=/o></object><input type=image src=/in><input src=/no><script src=/no></script>
 		<form action=/search method=GET></form><form action=/post method=post></form><form action=/plain></form><form></form>`
-	want := []string{"/i", "/i1", "/i2", "/i3", "/p1", "/p2", "/v", "/vp", "/vs", "/a", "/e", "/o", "/in", "/search", "/plain"}
+	want := []string{"/i", "/i1", "/i2", "/i3", "/p1", "/p2", "/v", "/vp", "/vs", "/a", "/e", "/o", "/in", "/search",
+		"/plain"}
 	o := DefaultOptions()
 	o.Media, o.Forms = true, true
 	for name, text := range map[string]string{"tree": text, "flat": text + strings.Repeat("<div>", 600)} {
@@ -31,13 +32,14 @@ func TestMediaAndForms(t *testing.T) {
 		}
 	}
 	if p := read(t, text); len(p.Links) > 0 {
-		t.Errorf("links %v though nobody asked", p.Links)
+		t.Errorf("links %v without Options.Media", p.Links)
 	}
 }
 
 func TestSrcset(t *testing.T) {
 	for srcset, want := range map[string]string{
-		"": "", ",, ,": "", "/a": "/a", "/a,": "/a", "/a,/b": "/a,/b", "/a, /b": "/a /b", " /a  1x ,\n/b": "/a /b", "/a 1x,/b 2x": "/a /b", "/a (1,2) 3x, /b": "/a /b", "/a (1, /b": "/a",
+		"": "", ",, ,": "", "/a": "/a", "/a,": "/a", "/a,/b": "/a,/b", "/a, /b": "/a /b", " /a  1x ,\n/b": "/a /b",
+		"/a 1x,/b 2x": "/a /b", "/a (1,2) 3x, /b": "/a /b", "/a (1, /b": "/a",
 		"/a,, /b": "/a /b",
 	} {
 		o := DefaultOptions()
@@ -56,7 +58,7 @@ func TestSrcset(t *testing.T) {
 	}
 }
 
-// A crawler that runs no scripts is who noscript is for.
+// amble runs no scripts, so the content of noscript counts.
 func TestNoscript(t *testing.T) {
 	const text = `<head><noscript><link rel=canonical href=/c></noscript></head><noscript><a href=/a>x</a><meta http-equiv=refresh content="0;/r"></noscript><a href=/b>`
 	want := []string{"canonical /c", "anchor /a", "refresh /r", "anchor /b"}

@@ -6,8 +6,8 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// Kind says where a link was found. The numbers are stored: a kind is added at
-// the end and never renumbered.
+// Kind says where a link was found. The numbers are stored: a kind is added at the end and never
+// renumbered.
 type Kind uint8
 
 // The kinds of link.
@@ -38,78 +38,75 @@ type Link struct {
 	URL weburl.URL
 	// Kind is where the URL was found first.
 	Kind Kind
-	// NoFollow means that every reference to the URL carries rel=nofollow, ugc
-	// or sponsored.
+	// NoFollow means that every reference to the URL has rel=nofollow, ugc or sponsored.
 	NoFollow bool
-	// Text is what a reader clicks on, white space collapsed, at most 256 bytes: the
-	// text of an <a>, images in it by their alternative text. Rel is the rel
-	// attribute of the first reference, in lower case and at most 256 bytes. Both
-	// only with Options.LinkText.
+	// Text is the visible text of the link, at most 256 bytes: the text of an <a> with its white
+	// space collapsed and images replaced by their alternative text. Rel is the rel attribute of
+	// the first reference, in lower case and at most 256 bytes. Both are set only with
+	// Options.LinkText.
 	Text, Rel string
 }
 
-// Page is what a document says.
+// Page is the extracted content of a document.
 type Page struct {
 	// Title is the text of the first <title>, white space collapsed, at most 1 KiB.
 	Title string
 	// Language is the lang attribute of <html>, empty if there is none.
 	Language string
-	// Base is what the references are relative to: the document's <base href>, or its URL.
+	// Base is the base of references: the document's <base href>, or its URL.
 	Base weburl.URL
-	// Links are in document order, each URL once. References within the
-	// document itself (#fragment) are none.
+	// Links are in document order, each URL once. References within the document itself (#fragment)
+	// are left out.
 	Links []Link
 	// Canonical is the target of the first usable <link rel=canonical>. It is
 	// among Links too.
 	Canonical weburl.URL
-	// Robots is what the document and its header ask of crawlers.
+	// Robots are the directives of the document and its header for crawlers.
 	Robots Directives
-	// Text is what a reader sees, only with Options.Text: that of <main> where the
-	// document has one, else all but navigation, banners, side bars and footers.
-	// White space is collapsed, blocks are separated by a newline. It has at most
-	// Options.MaxText bytes.
+	// Text is the visible text, only with Options.Text: that of <main> if the document has one,
+	// else everything except navigation, banners, side bars and footers. White space is collapsed,
+	// and blocks are separated by a newline. It has at most Options.MaxText bytes.
 	Text string
 	// Truncated means that a bound cut something off: one of Options, that of the work for
 	// references, or one of the fields.
 	Truncated bool
-	// Flat means that elements are nested too deep. Those beyond the bound were read as if they were
-	// side by side.
+	// Flat means that elements are nested too deep. Elements beyond the bound were read as
+	// siblings.
 	Flat bool
-	// Fields are the values that the rule for the page takes, by their names: a string, or a []string
-	// where the rule asks for a list. Fields without a value are left out.
+	// Fields are the values that the rule for the page takes, by name: a string, or a []string if
+	// the field is a list. Fields without a value are left out.
 	Fields map[string]any
-	// Rule is the item of Options.Rules that is for the page, counted from 1; 0: none is. Whole means
-	// that the tree had all elements and texts, and not only what links and directives need.
+	// Rule is the number of the item of Options.Rules that applies to the page, counted from 1; 0:
+	// none does. Whole means that the tree had all elements and texts, and not only those that
+	// links and directives need.
 	Rule  int
 	Whole bool
 	// Refused counts the references that are no http or https URL.
 	Refused int
 }
 
-// Options bound what one document may cost. Start from [DefaultOptions].
+// Options bound the cost of one document. Start from [DefaultOptions].
 type Options struct {
 	// MaxLinks bounds Page.Links.
 	MaxLinks int
-	// MaxNodes bounds the nodes of the tree, 100 to 150 bytes each. What is
-	// behind them is not read. From three quarters of them on, only what links
-	// and directives need becomes a node.
+	// MaxNodes bounds the nodes of the tree, 100 to 150 bytes each. Nothing behind them is read.
+	// From three quarters of them on, only elements that links and directives need become nodes.
 	MaxNodes int
-	// MaxDepth is the depth below which elements are not looked at.
+	// MaxDepth is the depth below which elements are ignored.
 	MaxDepth int
-	// Forms asks for links to the actions of forms, Media for links to images,
-	// video, sound and embedded objects.
+	// Forms includes links to the actions of forms, Media links to images, video, sound and
+	// embedded objects.
 	Forms, Media bool
-	// Text asks for Page.Text, LinkText for Link.Text and Link.Rel.
+	// Text includes Page.Text, LinkText includes Link.Text and Link.Rel.
 	Text, LinkText bool
 	// MaxText bounds Page.Text, in bytes.
 	MaxText int
-	// Rules say what is taken of some pages; the first that is for a page counts.
+	// Rules say what is taken from some pages. The first that applies to a page counts.
 	Rules []*Rule
 }
 
-// DefaultOptions returns bounds that ordinary documents do not meet: 10,000
-// links, 500,000 nodes, 512 levels, 256 KiB of text. It asks for no
-// forms, media or text.
+// DefaultOptions returns bounds that ordinary documents do not reach: 10,000 links, 500,000 nodes,
+// 512 levels, 256 KiB of text. Forms, media and text are not included.
 func DefaultOptions() Options {
 	return Options{MaxLinks: 10_000, MaxNodes: 500_000, MaxDepth: 512, MaxText: 256 << 10}
 }

@@ -11,23 +11,23 @@ import (
 // maxLinkText bounds Link.Text and Link.Rel, in bytes.
 const maxLinkText = 256
 
-// prose gathers the text of a document that a reader sees, and the text of its links.
+// prose gathers the visible text of a document, and the text of its links.
 type prose struct {
-	main  words // of the document, without what repeats on every page of a site
-	link  words // of the link that is open
+	main  words // of the document, without the parts that repeat on every page of a site
+	link  words // of the open link
 	links bool
 
 	at     int    // index of the open link in Page.Links; less than 0: none
 	anchor region // the open <a>
 
-	unseen    region // what no reader sees: scripts, hidden parts, the inside of controls
+	unseen    region // invisible: scripts, hidden parts, the inside of controls
 	landmark  region // navigation, banner, side bar, footer
 	principal region // <main>
-	verbatim  region // <pre>, whose lines stay lines
-	section   int    // open sectioning elements, in which header and footer are those of the section
+	verbatim  region // <pre>, which keeps its line breaks
+	section   int    // open sectioning elements, in which header and footer belong to the section
 }
 
-// newProse returns a gatherer of what the options ask for; nil for nothing.
+// newProse returns a gatherer of the text that the options include; nil for none.
 func newProse(o Options) *prose {
 	if !o.Text && !o.LinkText {
 		return nil
@@ -39,10 +39,10 @@ func newProse(o Options) *prose {
 	return p
 }
 
-// region is a part of a document that an element opens and its end closes.
+// region is a part of a document, from the begin to the end of an element.
 type region struct {
 	element atom.Atom
-	nested  int // open elements of that name within; 0: not in the region
+	nested  int // open elements with that name within; 0: not in the region
 }
 
 func (r *region) open(a atom.Atom, begins bool) {
@@ -62,10 +62,10 @@ func (r *region) close(a atom.Atom) bool {
 	return r.nested == 0
 }
 
-// open takes the begin of an element. link is the index of the link that it is; less than 0: none.
+// open takes the begin of an element. link is the index of its link; less than 0: none.
 func (p *prose) open(a atom.Atom, attrs []html.Attribute, link int, page *Page) {
 	if p.links && link >= 0 && a == atom.A {
-		p.endLink(page) // of a link that was not closed
+		p.endLink(page) // it was not closed
 		p.at, p.link = link, words{b: p.link.b[:0], max: maxLinkText}
 		p.anchor = region{element: a, nested: 1}
 	} else {
@@ -77,7 +77,7 @@ func (p *prose) open(a atom.Atom, attrs []html.Attribute, link int, page *Page) 
 	p.verbatim.open(a, isVerbatim(a))
 	if a == atom.Main || role == "main" {
 		if p.principal.nested == 0 && !p.main.only {
-			p.main = words{b: p.main.b[:0], max: p.main.max, only: true} // what came before is not the document's own text
+			p.main = words{b: p.main.b[:0], max: p.main.max, only: true} // the text before it is not the document's own
 		}
 		p.principal.open(a, true)
 	} else {
@@ -107,7 +107,7 @@ func (p *prose) close(a atom.Atom, page *Page) {
 	}
 }
 
-// endLink gives the open link its text. Of several references to a URL the first with a text counts.
+// endLink sets the text of the open link. The first reference to a URL that has a text counts.
 func (p *prose) endLink(page *Page) {
 	if p.at >= 0 && page.Links[p.at].Text == "" {
 		page.Links[p.at].Text = string(p.link.b)
@@ -154,7 +154,7 @@ func (p *prose) boundary(a atom.Atom) {
 	p.link.gap = max(p.link.gap, min(g, wordGap)) // one line
 }
 
-// gap is what separates two words.
+// gap is the separation of two words.
 type gap uint8
 
 const (
@@ -166,14 +166,14 @@ const (
 // words joins text with its white space collapsed, up to a bound.
 type words struct {
 	b     []byte
-	max   int // 0: none is taken
+	max   int // 0: no text is taken
 	gap   gap // before the next word
 	lines int // line breaks of a verbatim text before the next word
 	cut   bool
 	only  bool // the text is that of <main>
 }
 
-// write takes text. Of verbatim text the line breaks are kept.
+// write takes text. It keeps the line breaks of verbatim text.
 func (w *words) write(text string, verbatim bool) {
 	for text != "" && w.max > 0 && !w.cut {
 		rest := strings.TrimLeft(text, space)
@@ -203,7 +203,7 @@ func (w *words) word(word string) {
 	w.b, w.cut = append(w.b, clip(word, room)...), len(word) > room
 }
 
-// separate writes what is between the last word and the next; there has to be room for both.
+// separate writes the separation between the last word and the next; there must be room for both.
 func (w *words) separate() {
 	lines := w.lines
 	if w.gap == lineGap {
@@ -222,13 +222,14 @@ func (w *words) separate() {
 	}
 }
 
-// gapAround returns what separates the text around the tags of an element.
+// gapAround returns the separation of the text around the tags of an element.
 func gapAround(a atom.Atom) gap {
 	switch a {
-	case 0, atom.A, atom.Abbr, atom.Acronym, atom.B, atom.Bdi, atom.Bdo, atom.Big, atom.Cite, atom.Code, atom.Data, atom.Del,
-		atom.Dfn, atom.Em, atom.Font, atom.I, atom.Ins, atom.Kbd, atom.Label, atom.Mark, atom.Nobr, atom.Q, atom.Rb, atom.Rp,
-		atom.Rt, atom.Rtc, atom.Ruby, atom.S, atom.Samp, atom.Small, atom.Span, atom.Strike, atom.Strong, atom.Sub, atom.Sup,
-		atom.Time, atom.Tt, atom.U, atom.Var, atom.Wbr, atom.Script, atom.Style, atom.Noscript, atom.Template, atom.Meta, atom.Link:
+	case 0, atom.A, atom.Abbr, atom.Acronym, atom.B, atom.Bdi, atom.Bdo, atom.Big, atom.Cite, atom.Code, atom.Data,
+		atom.Del, atom.Dfn, atom.Em, atom.Font, atom.I, atom.Ins, atom.Kbd, atom.Label, atom.Mark, atom.Nobr, atom.Q,
+		atom.Rb, atom.Rp, atom.Rt, atom.Rtc, atom.Ruby, atom.S, atom.Samp, atom.Small, atom.Span, atom.Strike,
+		atom.Strong, atom.Sub, atom.Sup, atom.Time, atom.Tt, atom.U, atom.Var, atom.Wbr, atom.Script, atom.Style,
+		atom.Noscript, atom.Template, atom.Meta, atom.Link:
 		return noGap
 	case atom.Td, atom.Th, atom.Img, atom.Svg, atom.Button, atom.Input, atom.Select, atom.Iframe:
 		return wordGap
@@ -236,11 +237,12 @@ func gapAround(a atom.Atom) gap {
 	return lineGap
 }
 
-// isUnseen reports whether a reader does not see the text in an element.
+// isUnseen reports whether the text in an element is invisible.
 func isUnseen(a atom.Atom, attrs []html.Attribute) bool {
 	switch a {
-	case atom.Script, atom.Style, atom.Noscript, atom.Noframes, atom.Noembed, atom.Title, atom.Template, atom.Iframe, atom.Svg,
-		atom.Math, atom.Canvas, atom.Audio, atom.Video, atom.Object, atom.Select, atom.Datalist, atom.Textarea, atom.Button:
+	case atom.Script, atom.Style, atom.Noscript, atom.Noframes, atom.Noembed, atom.Title, atom.Template, atom.Iframe,
+		atom.Svg, atom.Math, atom.Canvas, atom.Audio, atom.Video, atom.Object, atom.Select, atom.Datalist, atom.Textarea,
+		atom.Button:
 		return true
 	}
 	for i := range attrs {
@@ -257,8 +259,9 @@ func isUnseen(a atom.Atom, attrs []html.Attribute) bool {
 	return false
 }
 
-// isLandmark reports whether an element holds what is around the text: by its role, or by its name where it has none. A header
-// or footer is the page's only outside of sections (HTML-AAM, section 3.5).
+// isLandmark reports whether an element contains text around the main text: by its role, or by its
+// name if it has no role. A header or footer belongs to the page only outside of sections
+// (HTML-AAM, section 3.5).
 func isLandmark(a atom.Atom, role string, inSection bool) bool {
 	switch role {
 	case "navigation", "banner", "contentinfo", "complementary", "search":
@@ -275,3 +278,42 @@ func isVerbatim(a atom.Atom) bool {
 }
 
 func isSection(a atom.Atom) bool { return a == atom.Article || a == atom.Section || a == atom.Main }
+
+// walk passes the nodes below root to the gatherer of text, in document order. It needs no stack:
+// the nodes know their parents. references are the links among them, in the same order. Nodes that
+// a rule ignores are left out.
+func (p *prose) walk(root *html.Node, references []reference, c *collector) {
+	page := &c.p
+	for n := root; n != nil; {
+		switch n.Type {
+		case html.ElementNode:
+			link := -1
+			if len(references) > 0 && references[0].node == n {
+				link, references = references[0].link, references[1:]
+			}
+			p.open(n.DataAtom, n.Attr, link, page)
+		case html.TextNode:
+			p.write(n.Data)
+		}
+		if n.FirstChild != nil && !c.ruled.ignores(n) {
+			n = n.FirstChild
+			continue
+		}
+		p.leave(n, page)
+		for n != root && n.NextSibling == nil {
+			n = n.Parent
+			p.leave(n, page)
+		}
+		if n == root {
+			return
+		}
+		n = n.NextSibling
+	}
+}
+
+// leave takes the end of a node.
+func (p *prose) leave(n *html.Node, page *Page) {
+	if n.Type == html.ElementNode {
+		p.close(n.DataAtom, page)
+	}
+}

@@ -26,7 +26,8 @@ func TestText(t *testing.T) {
 			"<p aria-hidden=true>x</p><template>t</template><textarea>t</textarea><select><option>o</select><svg><text>v</text></svg><p>seen", "seen"},
 		{"what is around the text", "<header>top</header><nav>menu<nav>sub</nav>menu</nav><div role=banner>ad<div>ad</div>ad</div><p>text</p><aside>side</aside><footer>end</footer>", "text"},
 		{"a section's own header", "<article><header>Heading</header><p>text</p><footer>by me</footer></article><footer>end</footer>", "Heading\ntext\nby me"},
-		{"main is all that counts", "<div>before</div><main><header>Heading</header>text</main><div>after</div>", "Heading\ntext"},
+		{"main is all that counts", "<div>before</div><main><header>Heading</header>text</main><div>after</div>",
+			"Heading\ntext"},
 		{"main by its role", "<div>before</div><div role=main>a<div>b</div>c</div><div>after</div>", "a\nb\nc"},
 		{"two mains", "x<main>a</main>x<main>b</main>x", "a\nb"},
 		{"navigation in main", "<main>a<nav>n</nav>b</main>", "a\nb"},
@@ -47,7 +48,7 @@ func TestText(t *testing.T) {
 				t.Errorf("deep down: text %q\nwant %q", got, tt.want)
 			}
 			if got := read(t, tt.text).Text; got != "" {
-				t.Errorf("text %q though nobody asked", got)
+				t.Errorf("text %q without Options.Text", got)
 			}
 		})
 	}
@@ -67,7 +68,8 @@ func TestLinkText(t *testing.T) {
 	const text = `<nav><a href=/a rel="Next  TAG">to <b>the</b> <svg><title>x</title></svg> <script>no</script>next
 		page</a></nav><a href=/b><img src=i alt=" an  image ">of it</a><a href=/c></a><a href=/c>second</a><a href=/c>third</a>
 		<map><area href=/d alt="the area" rel=nofollow></map><link rel=next href=/e>` + "<a href=/f>" // long and without an end
-	want := []Link{{Text: "to the next page", Rel: "next tag"}, {Text: "an image of it"}, {Text: "second"}, {Text: "the area", Rel: "nofollow"},
+	want := []Link{{Text: "to the next page", Rel: "next tag"}, {Text: "an image of it"}, {Text: "second"},
+		{Text: "the area", Rel: "nofollow"},
 		{Rel: "next"}, {Text: strings.Repeat("y", maxLinkText)}}
 	for name, p := range map[string]Page{
 		"tree": readText(t, text+strings.Repeat("y", 1000), 1000),

@@ -14,8 +14,8 @@ import (
 	"github.com/PuerkitoBio/goquery"
 )
 
-// TestRealDocumentation extracts the HTML pages of the documentation that Debian packages brought to this machine, and
-// holds the links against those that goquery alone finds, and all that a page says against the judge.
+// TestRealDocumentation extracts the HTML pages of the documentation in this machine's Debian
+// packages. It compares the links with those that goquery alone finds, and all data with the judge.
 func TestRealDocumentation(t *testing.T) {
 	const enough = 3000
 	pages, links := 0, 0
@@ -41,7 +41,8 @@ func TestRealDocumentation(t *testing.T) {
 		if want, ok := judged(t, text, o); ok && !p.Truncated && p.Text != want.Text {
 			t.Errorf("%s: text %.200q\nwant %.200q", path, p.Text, want.Text)
 		}
-		if !utf8.ValidString(p.Text) || !utf8.ValidString(p.Title) || utf8.Valid(body) && strings.Contains(p.Text, "\ufffd") && !bytes.Contains(body, []byte("\ufffd")) &&
+		if !utf8.ValidString(p.Text) || !utf8.ValidString(p.Title) || utf8.Valid(body) &&
+			strings.Contains(p.Text, "\ufffd") && !bytes.Contains(body, []byte("\ufffd")) &&
 			!bytes.Contains(body, []byte("&#")) && !bytes.ContainsRune(body, 0) {
 			t.Errorf("%s: the text was not decoded right", path)
 		}

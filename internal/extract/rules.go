@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// maxFields bounds the fields of a rule, maxFieldName the name of one in bytes.
+	// maxFields bounds the fields of a rule, maxFieldName the length of a name in bytes.
 	maxFields, maxFieldName = 32, 64
-	// maxValues bounds the values of a field that is a list, maxValue a value in bytes.
+	// maxValues bounds the values of a list, maxValue the length of a value in bytes.
 	maxValues, maxValue = 100, 8 << 10
-	// maxFieldsBytes bounds all values of a page together.
+	// maxFieldsBytes bounds the bytes of all values of a page.
 	maxFieldsBytes = 64 << 10
-	// maxFieldNodes bounds the nodes that are looked at for the texts of fields.
+	// maxFieldNodes bounds the nodes that are visited for the texts of fields.
 	maxFieldNodes = 2_000_000
 )
 
-// Rule says what is taken of some pages: those of its hosts and pattern. Make it with [NewRule].
+// Rule says what is taken from some pages: those of its hosts and pattern. Make it with [NewRule].
 type Rule struct {
 	hosts   []string
 	pattern *regexp.Regexp
@@ -35,29 +35,29 @@ type Rule struct {
 	fields        []field
 }
 
-// field is a value that is taken of a page.
+// field is a value that is taken from a page.
 type field struct {
 	name      string
 	parts     partSet
-	attribute string // whose value it is; empty: the text is
+	attribute string // whose value is taken; empty: the text is taken
 	list      bool   // all matches are taken, not the first alone
 }
 
 // RuleText is a rule as people write it.
 type RuleText struct {
-	// Hosts are names in canonical form; *.example.com stands for all hosts below example.com. None:
-	// every host.
+	// Hosts are names in canonical form; *.example.com stands for all hosts below example.com.
+	// None: every host.
 	Hosts   []string
 	Pattern string // regular expression of path and query; empty: any
-	// Links are CSS selectors: only links that they select, or in what they select, count. None: all
-	// links do. What Ignore selects is not read for links or text.
+	// Links are CSS selectors. Only links that they select, or that are in a selected element,
+	// count. None: all links count.
 	Links, Ignore []string
 	// Fields are selectors by the name of the field, with "@name" for the value of an attribute and
 	// "*" at the end for a list of all matches.
 	Fields map[string]string
 }
 
-// RuleError is what is wrong with one text of a rule.
+// RuleError is the error of one text of a rule.
 type RuleError struct {
 	Key  string // pattern, links, ignore, or fields.NAME
 	Text string
@@ -70,10 +70,10 @@ func (e *RuleError) Error() string { return fmt.Sprintf("%s: %q: %v", e.Key, e.T
 // Unwrap returns Err.
 func (e *RuleError) Unwrap() error { return e.Err }
 
-// RuleErrors are all that is wrong with a rule.
+// RuleErrors are all errors of a rule.
 type RuleErrors []*RuleError
 
-// Error has one line for each.
+// Error returns a line for each error.
 func (e RuleErrors) Error() string {
 	lines := make([]string, len(e))
 	for i, bad := range e {
@@ -149,7 +149,7 @@ func (c *compiler) field(name, text string) (f field, err error) {
 	return f, err
 }
 
-// isFor reports whether the rule is for a page.
+// isFor reports whether the rule applies to a page.
 func (r *Rule) isFor(u weburl.URL) bool {
 	if r.pattern != nil && !r.pattern.MatchString(u.RequestURI()) {
 		return false
@@ -160,8 +160,8 @@ func (r *Rule) isFor(u weburl.URL) bool {
 	})
 }
 
-// ruleFor returns the first rule that is for a page, and its number, counted from 1; nil and 0 where
-// there is none.
+// ruleFor returns the first rule that applies to a page, and its number, counted from 1; nil and 0
+// if there is none.
 func (o *Options) ruleFor(u weburl.URL) (*Rule, int) {
 	for i, r := range o.Rules {
 		if r.isFor(u) {
@@ -171,13 +171,13 @@ func (o *Options) ruleFor(u weburl.URL) (*Rule, int) {
 	return nil, 0
 }
 
-// ruled is what a rule says of a document.
+// ruled is the result of a rule for a document.
 type ruled struct {
 	rule    *Rule
 	muted   map[*html.Node]bool // elements whose links do not count
-	ignored map[*html.Node]bool // elements that are not read, with all that is in them
+	ignored map[*html.Node]bool // elements that are not read, with their content
 	matches [][]*html.Node      // of each field
-	room    int                 // what may still be compared, in bytes
+	room    int                 // bytes that may still be compared
 	cut     bool                // a bound left out matches or values
 }
 
@@ -195,7 +195,7 @@ func (r *Rule) apply(root *html.Node, o *Options) *ruled {
 		matches: make([][]*html.Node, len(r.fields)), room: maxWork}
 	type level struct {
 		around         surroundings // of the elements of the level
-		linked, hidden bool         // the level is in what Links select; in what Ignore selects
+		linked, hidden bool         // the level is in an element that Links select; that Ignore selects
 	}
 	levels := []level{{}}
 	speaks := speaking{o}
@@ -242,7 +242,7 @@ func (d *ruled) match(n *html.Node, around *surroundings) partSet {
 	return matched
 }
 
-// note keeps an element for the fields that it matches.
+// note adds an element to the fields that it matches.
 func (d *ruled) note(n *html.Node, matched partSet) {
 	for i := range d.rule.fields {
 		f := &d.rule.fields[i]
@@ -256,7 +256,7 @@ func (d *ruled) note(n *html.Node, matched partSet) {
 	}
 }
 
-// fields returns the values of the fields that the document has: a text or, of lists, texts.
+// fields returns the values of the fields that the document has: a text or, for lists, texts.
 func (d *ruled) fields() map[string]any {
 	values := make(map[string]any, len(d.rule.fields))
 	room, nodes := maxFieldsBytes, maxFieldNodes
@@ -279,8 +279,8 @@ func (d *ruled) fields() map[string]any {
 	return values
 }
 
-// value returns the value of an attribute of an element or, where key is empty, its text: at most so
-// many bytes, white space collapsed.
+// value returns the value of an attribute of an element or, if key is empty, its text: at most max
+// bytes, white space collapsed.
 func (d *ruled) value(n *html.Node, key string, most int, nodes *int) string {
 	if key == "" {
 		return d.text(n, most, nodes)
@@ -290,8 +290,9 @@ func (d *ruled) value(n *html.Node, key string, most int, nodes *int) string {
 	return clip(value, most)
 }
 
-// text returns the text in an element, without what the rule ignores and without scripts and
-// styles, unless the element is one of them. nodes is how many may still be looked at.
+// text returns the text in an element, without the parts that the rule ignores and without scripts
+// and styles, unless the element is one of them. nodes is the number of nodes that may still be
+// visited.
 func (d *ruled) text(root *html.Node, most int, nodes *int) string {
 	w := words{max: max(most, 1), cut: most == 0}
 	for n := root; !w.cut; n = n.NextSibling {
@@ -318,7 +319,7 @@ func (d *ruled) text(root *html.Node, most int, nodes *int) string {
 	return string(w.b)
 }
 
-// enter writes a text, or what is around an element.
+// enter writes a text, or the separation around an element.
 func (w *words) enter(n *html.Node) {
 	switch n.Type {
 	case html.TextNode:

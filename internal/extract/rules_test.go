@@ -143,7 +143,7 @@ func TestRuleErrors(t *testing.T) {
 	}
 }
 
-// Selectors match what they match one element at a time by cascadia.
+// Selectors match the same elements as cascadia does one at a time.
 func TestSelectorsMatchAsCascadia(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	simple := []string{"a", "b", "p", "div", "*", ".x", "#y", "[href]", "a[href]", "div.x", ":first-child",
@@ -188,7 +188,7 @@ func (c counting) Match(n *html.Node) bool {
 	return c.Sel.Match(n)
 }
 
-// On a page made to be hard for a selector, an element is tried once against each of its parts.
+// On a page made to be hard for a selector, each part is tried once on an element.
 func TestHardSelectorsAreLinear(t *testing.T) {
 	selectors := []string{"a a a a a a b", "a ~ a ~ a ~ a b", "a + a + a", ":first-child :last-child",
 		"div div div div div > b", "a:nth-child(100) a"}
@@ -210,7 +210,7 @@ func TestHardSelectorsAreLinear(t *testing.T) {
 	}
 }
 
-// Values and matches are bounded, and a page that has more says so.
+// Values and matches are bounded, and a page that has more is marked.
 func TestFieldsAreBounded(t *testing.T) {
 	long := strings.Repeat("word ", 10_000)
 	nested := strings.Repeat("<div>", 90) + strings.Repeat("<i> </i>", 25_000)

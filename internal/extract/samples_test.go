@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// samples are what the files of testdata/charset say: language, title, which is also where the link leads, and text. The files were
-// written by encoders that have nothing to do with those of the tests.
+// samples are the contents of the files of testdata/charset: language, title, which is also the
+// path of the link, and text. Encoders that are unrelated to those of the tests wrote the files.
 var samples = map[string]struct{ language, title, text string }{
 	"utf-8":        {"cs", "Příliš žluťoučký kůň", "Robot čeká tak dlouho, jak si hostitel přeje, a teprve potom se zeptá na další stránku. Šedá ťuhýk ďábel ňouma."},
 	"utf-16le":     {"ru", "Вежливый робот", "Робот ждёт столько, сколько хочет сервер, и только потом просит следующую страницу."},
@@ -28,7 +28,8 @@ var samples = map[string]struct{ language, title, text string }{
 	"euc-kr":       {"ko", "예의 바른 로봇", "로봇은 서버가 원하는 만큼 기다린 다음에야 다음 페이지를 요청한다. 모든 사이트에는 규칙이 있다."},
 }
 
-// Every file is read right by its own declaration or mark, by the header alone, and with a header that is not about encodings.
+// Every file is read correctly by its own declaration or mark, by the header alone, and with a
+// header that says nothing about encodings.
 func TestCharsetSamples(t *testing.T) {
 	files, err := filepath.Glob("testdata/charset/*.html")
 	if err != nil || len(files) != len(samples) {
@@ -41,13 +42,16 @@ func TestCharsetSamples(t *testing.T) {
 		}
 		undeclared := []byte(strings.Replace(string(body), "<meta charset=\""+name+"\">", "", 1))
 		for how, p := range map[string]Page{
-			"by itself":          sample(t, body, "text/html"),
-			"by its header":      sample(t, undeclared, "text/html; charset="+name),
-			"by its header only": sample(t, []byte(strings.Replace(string(body), "charset=\""+name, "charset=\"x-unknown", 1)), "TEXT/HTML; Charset=\""+strings.ToUpper(name)+"\""),
+			"by itself":     sample(t, body, "text/html"),
+			"by its header": sample(t, undeclared, "text/html; charset="+name),
+			"by its header only": sample(t, []byte(strings.Replace(string(body), "charset=\""+name, "charset=\"x-unknown", 1)),
+				"TEXT/HTML; Charset=\""+strings.ToUpper(name)+"\""),
 		} {
 			link := "http://a.test/" + url.PathEscape(want.title)
-			if p.Language != want.language || p.Title != want.title || p.Text != want.text+"\n"+want.title || len(p.Links) != 1 || p.Links[0].URL.String() != link {
-				t.Errorf("%s %s: language %q, title %q, text %q, links %v; want %+v and %s", name, how, p.Language, p.Title, p.Text, p.Links, want, link)
+			if p.Language != want.language || p.Title != want.title || p.Text != want.text+"\n"+want.title ||
+				len(p.Links) != 1 || p.Links[0].URL.String() != link {
+				t.Errorf("%s %s: language %q, title %q, text %q, links %v; want %+v and %s", name, how, p.Language, p.Title, p.Text,
+					p.Links, want, link)
 			}
 		}
 	}

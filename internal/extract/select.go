@@ -9,7 +9,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// selectors select the elements that say something to a crawler, by their names.
+// selectors select the elements that have links or data for a crawler: the conditions for an
+// element, by its name. A title has no condition.
 var selectors = map[atom.Atom]cascadia.Selector{
 	atom.A:      cascadia.MustCompile("a[href]"),
 	atom.Area:   cascadia.MustCompile("area[href]"),
@@ -30,7 +31,7 @@ var selectors = map[atom.Atom]cascadia.Selector{
 	atom.Input:  cascadia.MustCompile("input[src][type]"),
 }
 
-// isWanted reports whether an element can say something that the options ask for.
+// isWanted reports whether an element can have data that the options include.
 func isWanted(a atom.Atom, o *Options) bool {
 	switch a {
 	case atom.A, atom.Area, atom.Frame, atom.Iframe, atom.Link, atom.Meta, atom.Base, atom.Html, atom.Title:
@@ -41,10 +42,10 @@ func isWanted(a atom.Atom, o *Options) bool {
 	return o.Media && isMedia(a)
 }
 
-// speaking is the goquery.Matcher of all elements that say something that the options ask for.
+// speaking is the goquery.Matcher of all elements that have data that the options include.
 type speaking struct{ o *Options }
 
-// Match reports whether an element is one of them. Of SVG only links are.
+// Match reports whether an element is one of them. In SVG, only links are.
 func (m speaking) Match(n *html.Node) bool {
 	if n.Type != html.ElementNode || !isWanted(n.DataAtom, m.o) || n.Namespace != "" && n.DataAtom != atom.A {
 		return false
@@ -52,7 +53,7 @@ func (m speaking) Match(n *html.Node) bool {
 	return selectors[n.DataAtom].Match(n)
 }
 
-// MatchAll returns those in a tree, in document order.
+// MatchAll returns the matching elements in a tree, in document order.
 func (m speaking) MatchAll(root *html.Node) (found []*html.Node) {
 	for n := root; n != nil; n = next(n, root) {
 		if m.Match(n) {
@@ -62,7 +63,7 @@ func (m speaking) MatchAll(root *html.Node) (found []*html.Node) {
 	return found
 }
 
-// Filter returns those among nodes.
+// Filter returns the matching elements among nodes.
 func (m speaking) Filter(nodes []*html.Node) (found []*html.Node) {
 	for _, n := range nodes {
 		if m.Match(n) {
@@ -91,8 +92,8 @@ type reference struct {
 	link int // index in Page.Links
 }
 
-// take takes what a document says, its text excepted. It returns the elements that are links, where
-// Options.LinkText asks for their texts.
+// take takes the data of a document, except for its text. If Options.LinkText is set, it returns
+// the elements that are links.
 func (c *collector) take(document *goquery.Document) (references []reference) {
 	found := document.FindMatcher(speaking{&c.o})
 	c.takeWhole(found)
@@ -108,7 +109,8 @@ func (c *collector) take(document *goquery.Document) (references []reference) {
 	return references
 }
 
-// takeWhole takes what counts for the whole document, wherever it stands: base, title, language.
+// takeWhole takes the data that count for the whole document, wherever they are: base, title,
+// language.
 func (c *collector) takeWhole(found *goquery.Selection) {
 	var hasBase, hasTitle bool
 	for _, n := range found.Nodes {
@@ -130,7 +132,7 @@ func (c *collector) takeWhole(found *goquery.Selection) {
 	}
 }
 
-// describe notes the relation of the link at hand, and the text of an area.
+// describe sets the relation of the current link, and the text of an area.
 func (c *collector) describe(n *html.Node) {
 	l := &c.p.Links[c.latest]
 	if l.Rel == "" {
@@ -141,7 +143,7 @@ func (c *collector) describe(n *html.Node) {
 	}
 }
 
-// textOf joins the texts right below n.
+// textOf joins the texts directly below n.
 func textOf(n *html.Node) string {
 	first := n.FirstChild
 	if first != nil && first.NextSibling == nil && first.Type == html.TextNode {

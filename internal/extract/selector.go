@@ -12,35 +12,35 @@ import (
 )
 
 const (
-	// maxParts bounds the parts of all selectors of a rule: "main a[href], nav" has three. Each is a
-	// bit of partSet.
+	// maxParts bounds the parts of all selectors of a rule: "main a[href], nav" has three. Each is
+	// a bit of partSet.
 	maxParts = 64
 	// maxSelector bounds a selector, in bytes.
 	maxSelector = 1024
-	// maxWork bounds what is compared on a page, in bytes: each part that an element is tried against
+	// maxWork bounds the bytes that are compared for a page: each part that is tried on an element
 	// counts with elementWork and the attributes of the element.
 	maxWork, elementWork = 128 << 20, 16
-	// maxNth bounds the number in :nth-child(number), which is how many siblings are counted.
+	// maxNth bounds the number in :nth-child(number): so many siblings are counted.
 	maxNth = 100
 )
 
 // partSet is a set of the parts of a rule's selectors, by their index.
 type partSet uint64
 
-// part is what a selector demands of one element: in "main > a[href]" there are two. The selectors
-// of a rule are matched together, in one pass over the document, in which each element is tried
-// against each part once: cascadia would try an element against each of its ancestors for each
-// space in a selector.
+// part is the demand of a selector on one element: "main > a[href]" has two parts. The selectors of
+// a rule are matched together, in one pass over the document, in which each part is tried once on
+// each element. cascadia would try an element on each of its ancestors for each space in a
+// selector.
 type part struct {
 	matcher    cascadia.Sel
-	combinator byte    // how it is related to the part before it: ' ', '>', '+' or '~'; 0: it is the first
+	combinator byte    // its relation to the part before it: ' ', '>', '+' or '~'; 0: it is the first
 	before     partSet // the part before it
 }
 
 // compiler makes parts of selectors.
 type compiler struct {
 	parts []part
-	count int // of the parts, those in :not() included
+	count int // of the parts, including those in :not()
 }
 
 // compile adds the parts of a list of selectors. It returns the last part of each.
@@ -90,7 +90,7 @@ type scanner struct{ rest string }
 
 const combinators = ">+~"
 
-// combinator cuts off what is between two parts; 0 at a comma or the end.
+// combinator cuts off the text between two parts; it returns 0 at a comma or the end.
 func (s *scanner) combinator() byte {
 	trimmed := strings.TrimLeft(s.rest, space)
 	descends := len(trimmed) < len(s.rest)
@@ -108,7 +108,7 @@ func (s *scanner) combinator() byte {
 	return 0
 }
 
-// errUnclosed is returned for a bracket, parenthesis or quote that is not closed.
+// errUnclosed is the error of a bracket, parenthesis or quote that is not closed.
 var errUnclosed = errors.New("a bracket, parenthesis or quote is not closed")
 
 // compound cuts off the next part.
@@ -161,7 +161,8 @@ func (s *scanner) cut(i int) (string, error) {
 	return compound, nil
 }
 
-// pseudoClasses are those that look at a bounded number of elements, unlike :has() and :contains().
+// pseudoClasses are the pseudo-classes that check a bounded number of elements, unlike :has() and
+// :contains().
 var pseudoClasses = []string{"not", "first-child", "last-child", "only-child", "nth-child", "nth-last-child", "empty",
 	"root", "link", "checked"}
 
@@ -187,11 +188,11 @@ func checkPseudoClass(text string) error {
 
 // surroundings are the parts that match around an element.
 type surroundings struct {
-	parent, above partSet // above: any element that the element is in
+	parent, above partSet // above: any ancestor of the element
 	last, earlier partSet // the sibling right before it; any before it
 }
 
-// allow returns the sets of parts whose predecessor is in place.
+// allow returns the parts whose predecessor matches.
 func (s *surroundings) allow(p *part) bool {
 	switch p.combinator {
 	case 0:

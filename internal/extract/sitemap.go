@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// maxAlternates bounds the alternates, images and videos that are taken of one page of a sitemap.
+// maxAlternates bounds the alternates, images and videos that are taken from one page of a sitemap.
 const maxAlternates = 200
 
-// sitemapReader reads a <urlset> or a <sitemapindex> (https://www.sitemaps.org/protocol.html), with the extensions for images,
-// videos, news and alternates.
+// sitemapReader reads a <urlset> or a <sitemapindex> (https://www.sitemaps.org/protocol.html), with
+// the extensions for images, videos, news and alternates.
 type sitemapReader struct {
 	*listReader
 	x     *xmlReader
-	role  Role   // of the item that is open
+	role  Role   // of the open item
 	open  bool   // an item is open
-	part  string // the extension's element that is open within: image, video or news
+	part  string // the open element of an extension: image, video or news
 	field string // the element whose text is gathered
 	text  []byte
 
@@ -26,7 +26,7 @@ type sitemapReader struct {
 	others []otherURL
 }
 
-// otherURL is a URL that stands beside that of an item.
+// otherURL is a URL that belongs to that of an item.
 type otherURL struct {
 	raw  string
 	role Role
@@ -63,7 +63,7 @@ func (s *sitemapReader) start() error {
 	name := s.x.name
 	switch {
 	case name == "url" || name == "sitemap":
-		err := s.end() // of one that was left open
+		err := s.end() // it was left open
 		s.open, s.role, s.item.Priority = true, RolePage, defaultPriority
 		if name == "sitemap" {
 			s.role = RoleSitemap
@@ -141,7 +141,7 @@ func (s *sitemapReader) other(raw string, role Role) {
 	}
 }
 
-// end hands over the item that is open, if there is one.
+// end passes on the open item, if there is one.
 func (s *sitemapReader) end() error {
 	if !s.open {
 		return nil

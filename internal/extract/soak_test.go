@@ -18,8 +18,8 @@ const counted = "github.com/amble-crawler/amble/internal/extract,github.com/ambl
 	"github.com/andybalholm/cascadia,github.com/PuerkitoBio/goquery,golang.org/x/net/html,golang.org/x/net/html/charset,golang.org/x/net/idna," +
 	"golang.org/x/text/transform,golang.org/x/text/encoding/japanese,github.com/saintfish/chardet,encoding/json,strings,bytes,mime"
 
-// TestSoakWorkIsLinear counts the statements that are executed, those of the libraries included,
-// for a text and for one twice as long: they may be two and a half times as many. The compiler's
+// TestSoakWorkIsLinear counts the executed statements, including those of the libraries, for a text
+// and for one twice as long: the second count may be two and a half times the first. The compiler's
 // coverage does the counting, in a process for each text.
 func TestSoakWorkIsLinear(t *testing.T) {
 	dir := t.TempDir()
@@ -39,7 +39,7 @@ func TestSoakWorkIsLinear(t *testing.T) {
 	}
 }
 
-// statements is how many the child executes for so many units of a family.
+// statements returns how many statements the child executes for n units of a family.
 func statements(t *testing.T, child, family string, units int) (n int) {
 	t.Helper()
 	profile := filepath.Join(t.TempDir(), "profile")

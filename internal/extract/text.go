@@ -2,7 +2,7 @@ package extract
 
 import "strings"
 
-// clip cuts s to n bytes, not within a character.
+// clip cuts s to at most n bytes, between characters.
 func clip(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -10,8 +10,8 @@ func clip(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "")
 }
 
-// collapse is s with single spaces in the place of its white space, cut to n bytes and not within a
-// character.
+// collapse returns s with its white space replaced by single spaces, cut to at most n bytes,
+// between characters.
 func collapse(s string, n int) string {
 	var b strings.Builder
 	for word := range strings.FieldsSeq(s) {

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// readText reads a text sitemap: a URL a line.
+// readText reads a text sitemap: a URL on each line.
 func (l *listReader) readText(r io.Reader) error {
 	in := bufio.NewReaderSize(r, maxFieldBytes)
 	for {
@@ -30,7 +30,7 @@ func (l *listReader) readText(r io.Reader) error {
 	}
 }
 
-// maxFeedJSON bounds how much of a JSON Feed is read. One item of it is held at a time.
+// maxFeedJSON bounds how many bytes of a JSON Feed are read. One of its items is held at a time.
 const maxFeedJSON = 4 << 20
 
 // jsonItem is what is read of an item of a JSON Feed (https://www.jsonfeed.org/version/1.1/).

@@ -11,16 +11,16 @@ import (
 // maxTag is the size of a tag, in bytes, after which the tokenizer is replaced.
 const maxTag = 16 << 10
 
-// Tokenizer is the tokenizer of golang.org/x/net in linear time. That one empties the table of
-// attribute names before each tag, and the table never gets smaller: a tag with a million
-// attributes would slow down every tag that follows.
+// Tokenizer is the tokenizer of golang.org/x/net in linear time. The original empties the table of
+// attribute names before each tag, and the table never shrinks: a tag with a million attributes
+// would slow down every later tag.
 type Tokenizer struct {
 	*html.Tokenizer
-	r      io.Reader
-	maxBuf int
-	cdata  bool
-	renew  bool // replace the tokenizer before the next token
-	behind bool // replace it after the next end tag, that of raw text: only this tokenizer knows its name
+	r       io.Reader
+	maxBuf  int
+	cdata   bool
+	replace bool // replace the tokenizer before the next token
+	behind  bool // replace it after the next end tag of raw text, whose name only this tokenizer knows
 }
 
 // NewTokenizer returns a tokenizer of text in UTF-8.
@@ -28,7 +28,7 @@ func NewTokenizer(r io.Reader) *Tokenizer { return &Tokenizer{Tokenizer: html.Ne
 
 // Next moves to the next token.
 func (t *Tokenizer) Next() html.TokenType {
-	if t.renew {
+	if t.replace {
 		t.restart()
 	}
 	kind := t.Tokenizer.Next()
@@ -36,21 +36,21 @@ func (t *Tokenizer) Next() html.TokenType {
 	case html.StartTagToken, html.SelfClosingTagToken:
 		if tag := t.Raw(); len(tag) > maxTag {
 			t.behind = isRawText(tag)
-			t.renew = !t.behind
+			t.replace = !t.behind
 		}
 	case html.EndTagToken:
-		t.renew, t.behind = t.behind, false
+		t.replace, t.behind = t.behind, false
 	}
 	return kind
 }
 
-// restart goes on with a new tokenizer where the old one is.
+// restart continues with a new tokenizer at the offset of the old one.
 func (t *Tokenizer) restart() {
 	t.r = io.MultiReader(bytes.NewReader(bytes.Clone(t.Buffered())), t.r)
 	t.Tokenizer = html.NewTokenizer(t.r)
 	t.Tokenizer.SetMaxBuf(t.maxBuf)
 	t.Tokenizer.AllowCDATA(t.cdata)
-	t.renew = false
+	t.replace = false
 }
 
 // SetMaxBuf bounds a token, in bytes; 0: it has no bound.
@@ -59,20 +59,20 @@ func (t *Tokenizer) SetMaxBuf(n int) {
 	t.Tokenizer.SetMaxBuf(n)
 }
 
-// AllowCDATA says whether CDATA sections are texts from here on, or comments.
+// AllowCDATA sets whether CDATA sections are texts from here on, or comments.
 func (t *Tokenizer) AllowCDATA(allow bool) {
 	t.cdata = allow
 	t.Tokenizer.AllowCDATA(allow)
 }
 
-// NextIsNotRawText says that the content of the element at hand is markup, whatever its name is.
+// NextIsNotRawText says that the content of the current element is markup, whatever its name is.
 func (t *Tokenizer) NextIsNotRawText() {
-	t.renew, t.behind = t.renew || t.behind, false
+	t.replace, t.behind = t.replace || t.behind, false
 	t.Tokenizer.NextIsNotRawText()
 }
 
-// name returns the lower-cased name of the tag at hand, as TagName does; but TagName makes a copy of
-// each. It is valid until the next token.
+// name returns the lower-cased name of the current tag, as TagName does, without a copy. It is
+// valid until the next token.
 func (t *Tokenizer) name() []byte {
 	name := nameIn(t.Raw())
 	for _, c := range name {
@@ -95,7 +95,7 @@ func nameIn(tag []byte) []byte {
 	return name
 }
 
-// isRawText reports whether what the element of a tag holds is not markup.
+// isRawText reports whether the content of a tag's element is not markup.
 func isRawText(tag []byte) bool {
 	a := atom.Lookup(bytes.ToLower(nameIn(tag)))
 	return traitsOf(a)&rawText != 0 || a == atom.Noscript || a == atom.Plaintext

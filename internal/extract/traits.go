@@ -2,8 +2,8 @@ package extract
 
 import "golang.org/x/net/html/atom"
 
-// traits are what the tree construction needs to know of an element by its name (HTML, sections
-// 13.2.4.2 and 13.2.6.4).
+// traits are the properties of an element that the tree construction needs, by its name (HTML,
+// sections 13.2.4.2 and 13.2.6.4).
 type traits uint32
 
 const (
@@ -13,14 +13,14 @@ const (
 	noList                        // ends the scope of li
 	tableEnd                      // ends the scope of the parts of tables
 	void                          // has no content and no end tag
-	block                         // its start tag closes a p, its end tag all that is open in it
+	block                         // its start tag closes a p, its end tag all elements open in it
 	heading                       // h1 to h6: one closes another
 	implied                       // its end tag may be left out
 	formatting                    // its end tag closes it from within other elements
 	inHead                        // stays in the head
 	content                       // a document that has it has no frameset
-	tablePart                     // stands in a table only
-	rawText                       // holds text alone, up to its end tag
+	tablePart                     // is in a table only
+	rawText                       // has only text, up to its end tag
 )
 
 // traitsOf returns the traits of an HTML element.

@@ -10,22 +10,20 @@ import (
 )
 
 const (
-	// maxOpen bounds the open elements, and the depth of the tree. What is nested deeper is put side
-	// by side.
+	// maxOpen bounds the open elements, and the depth of the tree. Deeper elements become siblings.
 	maxOpen = 510
-	// maxSearch bounds how many open elements an end tag, or a start tag that implies one, is
-	// searched among.
+	// maxSearch bounds how many open elements are searched for an end tag, or for a start tag that
+	// implies one.
 	maxSearch = 128
-	// maxKeys bounds the attributes of an element in the tree; those that say something to a crawler
-	// are kept beyond it.
+	// maxKeys bounds the attributes of an element in the tree; those with data for a crawler are
+	// kept beyond it.
 	maxKeys = 128
 	// slabSize is the most nodes that are allocated at a time.
 	slabSize = 512
 )
 
 // builder makes the tree of a document from its tokens. Each token costs a bounded number of steps.
-// Where the document is well-formed the tree is that of a browser; docs/EXTRACTION.md has the
-// differences.
+// The tree of a well-formed document is that of a browser; docs/EXTRACTION.md has the differences.
 type builder struct {
 	*Tokenizer
 	o    Options
@@ -42,23 +40,23 @@ type builder struct {
 	inForm     bool // a form began whose end tag has not come
 	paragraphs int  // open p
 	templates  int  // open templates
-	inert      int  // those whose content is not part of the document
-	sunk       int  // those that were opened beyond maxOpen
+	inert      int  // templates whose content is not part of the document
+	sunk       int  // templates that were opened beyond maxOpen
 
-	token  element          // the tag at hand
+	token  element          // the current tag
 	tag    []byte           // its name
 	attrs  []html.Attribute // its attributes, once they are read
 	unread bool             // they are not read yet
-	text   []byte           // that is to be added to the open element
+	text   []byte           // to add to the open element
 
 	nodes      []html.Node      // the rest of a slab
 	attributes []html.Attribute // the rest of a slab
-	keys       []html.Attribute // of the tag at hand, while they are read
+	keys       []html.Attribute // of the current tag, while they are read
 	values     []byte           // of these, one after the other
 	ends       []int            // of these values
 	size       int              // of the tree, in nodes; two attributes count as one
 	steps      int              // made among the open elements
-	cut, flat  bool             // a bound of the size or depth left something out; elements were put side by side
+	cut, flat  bool             // a bound on size or depth left something out; elements became siblings
 }
 
 // mode is the part of the document that is being read.
@@ -70,7 +68,7 @@ const (
 	framesetMode
 )
 
-// namespace is that of an element.
+// namespace is the namespace of an element.
 type namespace uint8
 
 const (
@@ -81,20 +79,20 @@ const (
 
 // element is an open element.
 type element struct {
-	id     uint32 // of its name: the atom, or a hash where the name is no atom
+	id     uint32 // of its name: the atom, or a hash if the name is no atom
 	traits traits
 	ns     namespace
-	// htmlInside and textInside say that an element of SVG or MathML may hold HTML. In the second
-	// case mglyph and malignmark are MathML all the same.
+	// htmlInside and textInside say that an element of SVG or MathML may contain HTML. With
+	// textInside, mglyph and malignmark are MathML all the same.
 	htmlInside, textInside bool
 	inert                  bool       // it is a template whose content is not part of the document
-	node                   *html.Node // what its content goes to: its own, or that around it if it is not in the tree
-	depth                  int        // of the node; it can be more than the open elements, some of which may have ended
+	node                   *html.Node // where its content goes: its own node, or the one around it if it is not in the tree
+	depth                  int        // of the node; more than the open elements if some of them have ended
 }
 
 func (e *element) is(a atom.Atom) bool { return e.id == uint32(a) && e.ns == inHTML }
 
-// atom returns 0 for names that are none.
+// atom returns 0 for names that are no atoms.
 func (e *element) atom() atom.Atom {
 	if e.id&hashed != 0 {
 		return 0
@@ -105,8 +103,8 @@ func (e *element) atom() atom.Atom {
 // hashed marks the ids that are no atoms.
 const hashed = 1 << 31
 
-// nameID returns the id of a name. Two names can have the same, at the cost of the document that
-// has both.
+// nameID returns the id of a name. Two names can have the same id; that affects only a document
+// that has both.
 func nameID(name []byte) uint32 {
 	if a := atom.Lookup(name); a != 0 {
 		return uint32(a)
@@ -165,8 +163,8 @@ func (b *builder) newElement(a atom.Atom) element {
 	return element{id: uint32(a), traits: traitsOf(a), node: n, depth: 2}
 }
 
-// insert puts the element of the tag at hand into the tree, below what is open, if it is needed
-// there. It sets where the content of the element goes to.
+// insert puts the element of the current tag into the tree, below the open element, if it is needed
+// there. It sets where the content of the element goes.
 func (b *builder) insert() {
 	b.flush()
 	parent := b.top().node
@@ -195,12 +193,12 @@ func (b *builder) insert() {
 	b.token.depth++
 }
 
-// needs reports whether an element says something to a crawler.
+// needs reports whether an element has data for a crawler.
 func (b *builder) needs(a atom.Atom) bool {
 	return (b.token.ns == inHTML || a == atom.A) && isWanted(a, &b.o)
 }
 
-// newNode takes a node of the slab.
+// newNode takes a node from the slab.
 func (b *builder) newNode() *html.Node {
 	if len(b.nodes) == 0 {
 		b.nodes = make([]html.Node, b.slab())
@@ -211,11 +209,11 @@ func (b *builder) newNode() *html.Node {
 	return n
 }
 
-// slab returns how many nodes or attributes are allocated together: the more, the larger the tree is.
+// slab returns how many nodes or attributes are allocated together: more for a larger tree.
 func (b *builder) slab() int { return min(max(16, b.size/3), slabSize) }
 
-// push opens the element of the tag at hand. Beyond the bound it is not opened, so that what it
-// holds stands beside it; but one of raw text is, because nothing can be nested in it.
+// push opens the element of the current tag. Beyond the bound it is not opened, so its content is
+// next to it; but an element of raw text is opened, because nothing can be nested in it.
 func (b *builder) push() {
 	if max(len(b.open), b.token.depth) >= maxOpen && b.token.traits&rawText == 0 {
 		b.flat = true
@@ -254,7 +252,7 @@ func (b *builder) remove(i int) {
 	b.open = slices.Delete(b.open, i, i+1)
 }
 
-// forget counts an element that is not open any more.
+// forget counts an element that is no longer open.
 func (b *builder) forget(e *element) {
 	if e.is(atom.P) {
 		b.paragraphs--
@@ -267,8 +265,8 @@ func (b *builder) forget(e *element) {
 	}
 }
 
-// find returns the index of the innermost open element of a name, or -1. It does not look beyond an
-// element with one of the traits.
+// find returns the index of the innermost open element with a name, or -1. It does not search
+// beyond an element with one of the traits.
 func (b *builder) find(id uint32, ends traits) int {
 	for i := len(b.open) - 1; i >= max(len(b.open)-maxSearch, 0); i-- {
 		b.steps++
@@ -282,7 +280,7 @@ func (b *builder) find(id uint32, ends traits) int {
 	return -1
 }
 
-// close closes the innermost open element of a name with all that is in it, if there is one.
+// close closes the innermost open element with a name, and its content, if there is one.
 func (b *builder) close(id uint32, ends traits) bool {
 	i := b.find(id, ends)
 	if i > 0 {
@@ -309,7 +307,7 @@ func (b *builder) addText() {
 	}
 }
 
-// flush adds the text that has come to the open element.
+// flush adds the pending text to the open element.
 func (b *builder) flush() {
 	if len(b.text) == 0 {
 		return
@@ -334,8 +332,8 @@ func (b *builder) flush() {
 	}
 }
 
-// readAttributes returns the attributes of the tag at hand: all, or those that say something to a
-// crawler. Their values are parts of one string.
+// readAttributes returns the attributes of the current tag: all, or those with data for a crawler.
+// Their values are parts of one string.
 func (b *builder) readAttributes() []html.Attribute {
 	if !b.unread {
 		return b.attrs
@@ -373,7 +371,7 @@ func (b *builder) readAttributes() []html.Attribute {
 	return b.attrs
 }
 
-// isNeeded reports whether an attribute says something to a crawler or to the builder.
+// isNeeded reports whether the crawler or the builder needs an attribute.
 func isNeeded(a atom.Atom, key []byte) bool {
 	switch a {
 	case atom.Href, atom.Rel, atom.Src, atom.Srcset, atom.Name, atom.Content, atom.HttpEquiv, atom.Lang, atom.Type,

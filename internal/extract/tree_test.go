@@ -9,13 +9,13 @@ import (
 	"golang.org/x/net/html"
 )
 
-// measured is what a document comes to.
+// measured is the size and cost of a document.
 func measured(text string, full bool) *builder {
 	return buildTree(toUTF8([]byte(text), "text/html; charset=utf-8"), judgeOptions(), full)
 }
 
-// Twice the document is at most two and a half times the steps, and no tag takes more than a few
-// searches.
+// A document of twice the size takes at most two and a half times the steps, and no tag takes more
+// than a few searches.
 func TestStepsAreLinear(t *testing.T) {
 	for name, f := range families() {
 		if f.kind != NotAList {
@@ -35,8 +35,8 @@ func TestStepsAreLinear(t *testing.T) {
 	}
 }
 
-// The size of a tree is what its nodes and attributes come to, its depth is bounded, and each text
-// is one node.
+// The size of a tree is the sum of its nodes and attributes, its depth is bounded, and each text is
+// one node.
 func TestTreesAreAsLargeAsTheySay(t *testing.T) {
 	for name, f := range families() {
 		if f.kind != NotAList {
@@ -70,7 +70,7 @@ func TestTreesAreAsLargeAsTheySay(t *testing.T) {
 	}
 }
 
-// Bounds of the tree cut it off and say so; links go on where there is no room for text.
+// Bounds of the tree cut it off and mark the page; links continue where there is no room for text.
 func TestTreeIsBounded(t *testing.T) {
 	o := judgeOptions()
 	o.MaxNodes, o.LinkText = 2000, true
@@ -93,8 +93,8 @@ func TestTreeIsBounded(t *testing.T) {
 	}
 }
 
-// Deeper than the bound, elements are side by side; templates are inert there too, titles and
-// scripts stay what they are.
+// Deeper than the bound, elements are siblings. Templates are inert there too, and titles and
+// scripts keep their meaning.
 func TestDeepElements(t *testing.T) {
 	deep := strings.Repeat("<div>", 600)
 	text := deep + "<template><a href=/no></a><template></template><a href=/no></a></template>" +
@@ -108,7 +108,7 @@ func TestDeepElements(t *testing.T) {
 	}
 }
 
-// links are the references of a tree, in its order.
+// links returns the references of a tree, in order.
 func links(root *html.Node) string {
 	var all []string
 	for _, n := range (speaking{&Options{}}).MatchAll(root) {
@@ -117,7 +117,7 @@ func links(root *html.Node) string {
 	return strings.Join(all, " ")
 }
 
-// What is judged to be different from the tree of a browser (docs/EXTRACTION.md).
+// The intended differences from the tree of a browser (docs/EXTRACTION.md).
 func TestJudgedDifferences(t *testing.T) {
 	tests := []struct{ text, want string }{
 		{"<table><tr><td>a</td></tr>b</table>", "<table><tbody><tr><td>a</td></tr>b</tbody></table>"},

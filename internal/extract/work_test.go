@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// What a child of TestSoakWorkIsLinear reads: a family, and how many units of it.
+// A child of TestSoakWorkIsLinear reads a family, and how many units of it, from these.
 const (
 	workFamily = "AMBLE_WORK_FAMILY"
 	workUnits  = "AMBLE_WORK_UNITS"
 )
 
-// TestWorkChild is the child: a test of its own only when it is asked to be one.
+// TestWorkChild is the child. It does nothing when it runs as a test of its own.
 func TestWorkChild(t *testing.T) {
 	f, wanted := families()[os.Getenv(workFamily)]
 	if !wanted {

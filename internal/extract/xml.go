@@ -13,21 +13,22 @@ import (
 const (
 	// maxTokenBytes bounds a tag, or a text between two tags, of a list.
 	maxTokenBytes = 1 << 20
-	// maxFieldBytes bounds the text of one element that is looked at.
+	// maxFieldBytes bounds how many bytes of the text of one element are read.
 	maxFieldBytes = 8 << 10
 )
 
-// xmlReader reads the XML of sitemaps and feeds as a stream of tags and texts. It has HTML's tokenizer below it, which takes
-// any bytes and whose memory is bounded; encoding/xml keeps all open elements, and gives up at the first mistake.
+// xmlReader reads the XML of sitemaps and feeds as a stream of tags and texts. It uses HTML's
+// tokenizer, which takes any bytes and whose memory is bounded; encoding/xml keeps all open
+// elements, and fails at the first error.
 type xmlReader struct {
 	z     *Tokenizer
-	name  string // of the element at hand, without its prefix, in lower case
+	name  string // of the current element, without its prefix, in lower case
 	attrs []html.Attribute
 	empty bool // the element has ended with its begin: <a/>
 	text  []byte
 }
 
-// event is what next came to.
+// event is the kind of what next read.
 type event uint8
 
 const (
@@ -44,7 +45,7 @@ func newXMLReader(r io.Reader) *xmlReader {
 	return x
 }
 
-// next moves on. broken is whether the end came by a bound.
+// next moves on. broken reports whether a bound caused the end.
 func (x *xmlReader) next() (e event, broken bool) {
 	for {
 		switch x.z.Next() {
@@ -74,7 +75,7 @@ func (x *xmlReader) start(empty bool) {
 	x.attrs = attributes(x.z, more, x.attrs[:0])
 }
 
-// usualNames saves a copy of each name that lists are full of.
+// usualNames saves a copy of each name that is frequent in lists.
 var usualNames = func() map[string]string {
 	names := make(map[string]string)
 	for name := range strings.FieldsSeq("urlset url loc lastmod changefreq priority sitemap link image title caption news publication_date " +
@@ -93,12 +94,12 @@ func elementName(name []byte) string {
 	return string(local)
 }
 
-// attribute returns an attribute of the element at hand. The name is in lower case.
+// attribute returns an attribute of the current element. The name is in lower case.
 func (x *xmlReader) attribute(name string) string { return attribute(x.attrs, name) }
 
 var cdataStart, cdataEnd = []byte("<![CDATA["), []byte("]]>")
 
-// appendText appends the text at hand to a field, with its entities replaced, up to a bound.
+// appendText appends the current text to a field, with its entities replaced, up to a bound.
 func (x *xmlReader) appendText(field []byte) []byte {
 	raw := x.text
 	room := maxFieldBytes - len(field)
@@ -109,8 +110,8 @@ func (x *xmlReader) appendText(field []byte) []byte {
 	return appendUnescaped(field, raw[:min(len(raw), max(room, 0))])
 }
 
-// appendUnescaped replaces the entities that XML has without a declaration (XML 1.0, sections 4.1 and 4.6). Others stay: most of
-// them are an "&" of a URL that nobody escaped.
+// appendUnescaped replaces the entities that XML has without a declaration (XML 1.0, sections 4.1
+// and 4.6). Others stay: most of them are an unescaped "&" of a URL.
 func appendUnescaped(to, text []byte) []byte {
 	for {
 		i := bytes.IndexByte(text, '&')
@@ -130,7 +131,7 @@ func appendUnescaped(to, text []byte) []byte {
 	}
 }
 
-// entity returns what the entity of that name stands for.
+// entity returns the replacement of the entity with a name.
 func entity(name []byte) (rune, bool) {
 	switch string(name) {
 	case "amp":
@@ -156,10 +157,10 @@ func entity(name []byte) (rune, bool) {
 	return rune(n), err == nil && n <= utf8.MaxRune && n > 0
 }
 
-// maxListAttributes bounds the attributes that are looked at of one tag.
+// maxListAttributes bounds how many attributes of one tag are read.
 const maxListAttributes = 64
 
-// attributes appends the first attributes of the tag at hand.
+// attributes appends the first attributes of the current tag.
 func attributes(t *Tokenizer, more bool, attrs []html.Attribute) []html.Attribute {
 	for more && len(attrs) < maxListAttributes {
 		var key, value []byte

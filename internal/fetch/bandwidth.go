@@ -11,7 +11,7 @@ import (
 
 // The bandwidth of the crawl and of each host can be limited. Every byte that a request receives
 // counts as it comes over the connection: TLS handshakes and records, headers, and bodies in their
-// content and transfer codings. Whoever takes bytes off a connection waits until they fit within the
+// content and transfer codings. A reader of a connection waits until the bytes fit within the
 // limits. The server notices as soon as the buffers between it and the reader are full.
 //
 // A wait for bandwidth is not the host's fault, so it counts for no timeout and for no rate.
@@ -19,11 +19,12 @@ import (
 const (
 	// burstTime is the time whose bytes may come at once.
 	burstTime = 100 * time.Millisecond
-	// chunk is how many bytes are taken off a connection at once under a limit, and the least burst.
+	// chunk is how many bytes are taken off a connection at once under a limit, and the least
+	// burst.
 	chunk = 4 << 10
 )
 
-// bandwidth is what all requests of a Client share. It is safe for concurrent use.
+// bandwidth is shared by all requests of a Client. It is safe for concurrent use.
 type bandwidth struct {
 	received atomic.Int64 // bytes
 	waited   atomic.Int64 // nanoseconds, of all requests together
@@ -55,8 +56,8 @@ func newLimit(perSecond int64) limit {
 	return limit{perSecond: perSecond, limiter: rate.NewLimiter(rate.Limit(perSecond), int(burst))}
 }
 
-// change replaces a limit and reports whether it is another one. The new one begins without a burst:
-// what has come lately was counted by the old one.
+// change replaces a limit and reports whether it differs. The new limit begins without a burst: the
+// old one has counted the latest bytes.
 func (l *limit) change(perSecond int64, now time.Time) bool {
 	if perSecond = max(perSecond, 0); perSecond == l.perSecond {
 		return false
@@ -67,13 +68,14 @@ func (l *limit) change(perSecond int64, now time.Time) bool {
 	return true
 }
 
-// claim is bytes that were taken from a limiter, and the instant at which they fit within the limit.
+// claim is bytes that were taken from a limiter, and the instant at which they fit within the
+// limit.
 type claim struct {
 	limiter *rate.Limiter // nil: there is no limit
 	ready   time.Time
 }
 
-// claim takes n bytes, unless c is of this limit already.
+// claim takes n bytes, unless c is already of this limit.
 func (l *limit) claim(c *claim, n int, now time.Time) {
 	if c.limiter == l.limiter {
 		return
@@ -86,16 +88,16 @@ func (l *limit) claim(c *claim, n int, now time.Time) {
 	}
 }
 
-// hostLimit is the limit of one host. It exists while requests to the host are under way, and after
-// them until its burst is there again.
+// hostLimit is the limit of one host. It exists while requests to the host are under way, and then
+// until its burst is available again.
 type hostLimit struct {
 	limit
-	host  string
-	users int           // requests under way
-	place *list.Element // in bandwidth.refilling; nil while there are users
+	host    string
+	users   int           // requests under way
+	element *list.Element // in bandwidth.refilling; nil while there are users
 }
 
-// set puts limits in force, also for what is being received.
+// set applies limits, also to bodies that are being received.
 func (b *bandwidth) set(all int64, ofHost func(host string) int64, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -111,7 +113,7 @@ func (b *bandwidth) set(all int64, ofHost func(host string) int64, now time.Time
 	}
 }
 
-// most is how many of n bytes may be read at once.
+// most returns how many of n bytes may be read at once.
 func (b *bandwidth) most(n int) int {
 	if b.limited.Load() {
 		return min(n, chunk)
@@ -126,8 +128,9 @@ func (b *bandwidth) limitOfLocked(host string) int64 {
 	return b.ofHost(host)
 }
 
-// claim takes n bytes for a request, of the whole crawl and of its host. It returns what is closed when
-// that has to be done again, because a limit has changed: only what that limit gave is taken again then.
+// claim takes n bytes for a request, from the limit of the whole crawl and from that of its host.
+// The returned channel is closed when a limit changes. Then claim must be called again; it takes
+// bytes only from the limit that changed.
 func (b *bandwidth) claim(a *account, all, host *claim, n int, now time.Time) (changed <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -152,21 +155,21 @@ func (b *bandwidth) useLocked(host string) *hostLimit {
 		h = &hostLimit{limit: newLimit(perSecond), host: host}
 		b.hosts[host] = h
 	}
-	if h.users++; h.place != nil {
-		b.refilling.Remove(h.place)
-		h.place = nil
+	if h.users++; h.element != nil {
+		b.refilling.Remove(h.element)
+		h.element = nil
 	}
 	return h
 }
 
-// release takes note of a request that ends, and forgets the limits that are of no use any more.
+// release records that a request ends, and forgets the limits that are no longer needed.
 func (b *bandwidth) release(a *account, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	a.closed = true
 	if h := a.limit; h != nil {
 		if h.users--; h.users == 0 {
-			h.place = b.refilling.PushBack(h)
+			h.element = b.refilling.PushBack(h)
 		}
 	}
 	for e := b.refilling.Front(); e != nil; e = b.refilling.Front() {
@@ -179,7 +182,7 @@ func (b *bandwidth) release(a *account, now time.Time) {
 	}
 }
 
-// account is what one request receives. Its zero value and nil have no limit.
+// account counts the bytes that one request receives. Its zero value and nil have no limit.
 type account struct {
 	shared *bandwidth
 	host   string
@@ -192,8 +195,8 @@ type account struct {
 	closed bool       // guarded by shared.mu
 }
 
-// waiting says how long the request has waited for bandwidth so far, and how long it will still wait if
-// no limit changes.
+// waiting returns how long the request has waited for bandwidth so far, and how long it will still
+// wait if no limit changes.
 func (a *account) waiting() (waited, still time.Duration) {
 	if a == nil {
 		return 0, 0
@@ -207,13 +210,13 @@ func (a *account) waiting() (waited, still time.Duration) {
 	return a.total + now.Sub(a.since), max(a.until.Sub(now), 0)
 }
 
-// waited is how long the request has waited for bandwidth so far.
+// waited returns how long the request has waited for bandwidth so far.
 func (a *account) waited() time.Duration {
 	waited, _ := a.waiting()
 	return waited
 }
 
-// begin takes note of a wait that begins, end of one that ends.
+// begin records the begin of a wait, end its end.
 func (a *account) begin(now time.Time, wait time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -229,7 +232,7 @@ func (a *account) end(now time.Time) {
 	a.shared.waited.Add(int64(waited))
 }
 
-// take counts n bytes that have come, and waits until they fit within the limits. It ends early when
+// take counts n received bytes, and waits until they fit within the limits. It returns early when
 // done is closed.
 func (a *account) take(n int, done <-chan struct{}) {
 	if a == nil {
@@ -245,7 +248,7 @@ func (a *account) take(n int, done <-chan struct{}) {
 	}
 }
 
-// wait waits, and reports whether it has been for nothing because a limit has changed.
+// wait waits, and reports whether the wait ended because a limit has changed.
 func (a *account) wait(wait time.Duration, changed, done <-chan struct{}) (again bool) {
 	a.begin(time.Now(), wait)
 	defer func() { a.end(time.Now()) }()
@@ -261,21 +264,21 @@ func (a *account) wait(wait time.Duration, changed, done <-chan struct{}) (again
 	}
 }
 
-// SetBandwidth limits the bytes a second that are received: by all requests together, and by those to
-// each host, which ofHost says by the host's name. 0: no limit; a nil ofHost limits none. Any goroutine
-// may call it; it takes effect at once, also for responses that are being received. ofHost is called
-// while a lock is held, by any goroutine.
+// SetBandwidth limits the received bytes per second: of all requests together, and of the requests
+// to each host, for which ofHost returns the limit. 0: no limit; a nil ofHost limits none. Any
+// goroutine may call SetBandwidth; it takes effect at once, also for responses that are being
+// received. ofHost is called while a lock is held, by any goroutine.
 //
-// What counts is every byte that comes over the connections of requests, TLS and headers included. In
-// any time there are at most the bytes of the limit for that time, those of a tenth of a second (4 KiB
-// at least) and 4 KiB a connection. What a server has sent may be more by what the buffers of both
-// machines hold.
+// What counts is every byte that comes over the connections of requests, TLS and headers included.
+// In any period, at most the bytes of the limit for that period, those of a tenth of a second (4
+// KiB at least) and 4 KiB for each connection are received. A server may have sent more, by what
+// the buffers of both machines hold.
 func (c *Client) SetBandwidth(all int64, ofHost func(host string) int64) {
 	c.bandwidth.set(all, ofHost, time.Now())
 }
 
-// Received is how many bytes have come over the connections of requests, and how long these have
-// waited for bandwidth, all together. Any goroutine may call it.
+// Received returns how many bytes have come over the connections of requests, and how long all
+// requests together have waited for bandwidth. Any goroutine may call it.
 func (c *Client) Received() (bytes int64, waited time.Duration) {
 	return c.bandwidth.received.Load(), time.Duration(c.bandwidth.waited.Load())
 }

@@ -45,7 +45,7 @@ type sentConn struct {
 	host string
 }
 
-// Write sends a packet at a time, and takes note of each.
+// Write sends a packet at a time, and records each.
 func (c *sentConn) Write(p []byte) (written int, err error) {
 	for written < len(p) && err == nil {
 		var n int
@@ -69,7 +69,7 @@ func (s *sender) note(host string, n int) {
 	}
 }
 
-// most is by how much the bytes of a host, or of all for "", exceeded a rate in any time at all.
+// most returns by how many bytes those of a host, or of all for "", exceeded a rate in any period.
 func (s *sender) most(host string, perSecond int64) (excess int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +87,8 @@ func (s *sender) most(host string, perSecond int64) (excess int64) {
 	return excess
 }
 
-// serveSent serves bodies of "x" over HTTP/1.1, as long as the path says, and afterwards what more does.
+// serveSent serves bodies of "x" over HTTP/1.1, as long as the path says, and afterwards what more
+// does.
 func serveSent(t *testing.T, config *tls.Config, more func(net.Conn)) *sender {
 	t.Helper()
 	s := &sender{network: memnet.New(memnet.Options{}), sent: make(map[string][]sending)}
@@ -152,7 +153,7 @@ func receiveOf(t *testing.T, c *Client, scheme, host string, length int) (*Respo
 	return resp, nil
 }
 
-// testTLS is the certificate of a server in virtual time, and who trusts it.
+// testTLS is the certificate of a server in virtual time, with the options to trust it.
 func testTLS(t *testing.T) (server, client *tls.Config, from time.Time) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(nil)
@@ -229,8 +230,8 @@ func TestNoBandwidth(t *testing.T) {
 	})
 }
 
-// TestBandwidthIsNotTheHostsFault: no timeout and no minimum rate counts the time that a request waits
-// for bandwidth, with TLS and without; and the wait is known.
+// TestBandwidthIsNotTheHostsFault: no timeout and no minimum rate counts the time that a request
+// waits for bandwidth, with TLS and without; and the wait is known.
 func TestBandwidthIsNotTheHostsFault(t *testing.T) {
 	server, client, from := testTLS(t)
 	for _, scheme := range []string{"http", "https"} {
@@ -255,14 +256,15 @@ func TestBandwidthIsNotTheHostsFault(t *testing.T) {
 				}
 				took := time.Since(start)
 				if took < (length-chunk)/(1<<10)*time.Second || resp.Throttled != took {
-					t.Errorf("it lasted %v, of which %v for bandwidth", took, resp.Throttled)
+					t.Errorf("the request took %v and waited %v for bandwidth", took, resp.Throttled)
 				}
 			})
 		})
 	}
 }
 
-// TestSlowHostUnderALimit: a host that sends nothing is found out under a limit too, after its own time.
+// TestSlowHostUnderALimit: under a limit, too, a host that sends nothing is found to be slow after
+// its own time.
 func TestSlowHostUnderALimit(t *testing.T) {
 	for name, tt := range map[string]struct {
 		every time.Duration
@@ -291,15 +293,15 @@ func TestSlowHostUnderALimit(t *testing.T) {
 				failure := wantKind(t, err, tt.kind)
 				own := time.Since(start) - failure.Throttled
 				if failure.Throttled < 16*time.Second || own < rateWindow || own > tt.most {
-					t.Errorf("%v after %v, %v of which for bandwidth", err, time.Since(start), failure.Throttled)
+					t.Errorf("%v after %v, with a wait of %v for bandwidth", err, time.Since(start), failure.Throttled)
 				}
-				time.Sleep(2 * time.Hour) // until the server has seen that nobody listens
+				time.Sleep(2 * time.Hour) // until the server has seen that nothing listens
 			})
 		})
 	}
 }
 
-// TestThrottledIsNotSlow: a request that waits for bandwidth is not one that brings nothing.
+// TestThrottledIsNotSlow: a request that waits for bandwidth is not slow.
 func TestThrottledIsNotSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serveSent(t, nil, func(net.Conn) { time.Sleep(time.Hour) })
@@ -371,7 +373,7 @@ func TestChangeOfBandwidth(t *testing.T) {
 	}
 }
 
-// TestChangeOfAnotherLimit: whoever waits does so for the limits that have changed only.
+// TestChangeOfAnotherLimit: a wait goes on unless the limit that it waits for has changed.
 func TestChangeOfAnotherLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serveSent(t, nil, nil)
@@ -447,7 +449,8 @@ func TestLimitWhileReceiving(t *testing.T) {
 	})
 }
 
-// TestCancelDuringAWait: the end of a request ends its wait for bandwidth at once, over each protocol.
+// TestCancelDuringAWait: the end of a request ends its wait for bandwidth at once, over each
+// protocol.
 func TestCancelDuringAWait(t *testing.T) {
 	t.Run("HTTP/1.1", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -461,8 +464,8 @@ func TestCancelDuringAWait(t *testing.T) {
 	})
 }
 
-// TestBandwidthOverHTTP2IsNotTheHostsFault: the waits that a timer does not count are those of another
-// goroutine over HTTP/2, which has begun with the next one when a piece of the body is there.
+// TestBandwidthOverHTTP2IsNotTheHostsFault: a timer does not count the waits of another goroutine
+// over HTTP/2, which has begun the next wait when a piece of the body arrives.
 func TestBandwidthOverHTTP2IsNotTheHostsFault(t *testing.T) {
 	bounds := func(o *Options) { o.Timeout, o.MinRate = 2*time.Second, 64<<10 }
 	overHTTP2Virtually(t, 1<<20, func(t *testing.T, c *Client) {
@@ -475,8 +478,8 @@ func TestBandwidthOverHTTP2IsNotTheHostsFault(t *testing.T) {
 	}, short(time.Second), bounds)
 }
 
-// TestNobodyWaitsForAClosedConnection: a connection that is given up because its body is too long ends
-// the wait of whoever reads it, over HTTP/2 too.
+// TestNobodyWaitsForAClosedConnection: a connection that is closed because its body is too long
+// ends the wait of its reader, over HTTP/2 too.
 func TestNobodyWaitsForAClosedConnection(t *testing.T) {
 	overHTTP2Virtually(t, 1<<20, func(t *testing.T, c *Client) {
 		c.SetBandwidth(64, nil)
@@ -515,7 +518,8 @@ func checkCancel(t *testing.T, c *Client, u string) {
 	}
 }
 
-// overHTTP2Virtually runs a test with a client, and with a server of bodies of a length over HTTP/2.
+// overHTTP2Virtually runs a test with a client, and with a server of bodies of a length over
+// HTTP/2.
 func overHTTP2Virtually(t *testing.T, length int, test func(*testing.T, *Client), change ...func(*Options)) {
 	t.Helper()
 	server, client, from := testTLS(t)
@@ -540,12 +544,12 @@ func overHTTP2Virtually(t *testing.T, length int, test func(*testing.T, *Client)
 		c.Close()
 		_ = serving.Close()
 		<-served
-		time.Sleep(time.Hour) // until the handlers have seen that nobody listens
+		time.Sleep(time.Hour) // until the handlers have seen that nothing listens
 	})
 }
 
-// TestBandwidthOverHTTP2: streams keep to the limit, and the timeouts do not count the waits, which are
-// those of another goroutine there.
+// TestBandwidthOverHTTP2: streams keep to the limit, and the timeouts do not count the waits, which
+// happen in another goroutine.
 func TestBandwidthOverHTTP2(t *testing.T) {
 	overHTTP2Virtually(t, 1<<20, func(t *testing.T, c *Client) {
 		c.SetBandwidth(16<<10, nil)
@@ -595,8 +599,8 @@ func TestTripsUnderALimit(t *testing.T) {
 	})
 }
 
-// TestLimitsOfHostsAreForgotten: the limits of hosts exist while they are needed, and a host gets its
-// burst once.
+// TestLimitsOfHostsAreForgotten: the limits of hosts exist while they are needed, and a host gets
+// its burst once.
 func TestLimitsOfHostsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serveSent(t, nil, nil)

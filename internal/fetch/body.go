@@ -12,8 +12,7 @@ import (
 // errWireLimit ends a body that is too long.
 var errWireLimit = errors.New("the body exceeds its bound")
 
-// wireBody is the body as it arrives: bounded in bytes, and in the time between
-// two pieces.
+// wireBody is the body as it arrives, bounded in bytes and in the time between two pieces.
 type wireBody struct {
 	r     io.Reader
 	w     *watch
@@ -40,14 +39,15 @@ func (b *wireBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// receive takes the body of resp off the wire as it is, at most limit bytes of it. A body is complete
-// before it is decoded, so a slow server never holds the memory of a decoder. Where it is not cut, the
-// connection stands at the end of the response.
+// receive reads the body of resp off the wire without decoding it, at most limit bytes of it. A
+// body is complete before it is decoded, so a slow server never holds the memory of a decoder. If
+// the body is not cut, the connection is at the end of the response.
 func (c *Client) receive(w *watch, resp *http.Response, limit int64) (body *spool.Content, cut bool, err error) {
 	w.enter(phaseBody, c.o.BodyIdleTimeout)
 	into := c.o.Spool.NewWriter(min(sizeHint(resp.ContentLength), limit+1))
 	defer into.Discard()
-	_, err = into.ReadFrom(&wireBody{r: resp.Body, w: w, idle: c.o.BodyIdleTimeout, left: limit + 1, paced: resp.ProtoMajor == 2})
+	_, err = into.ReadFrom(&wireBody{r: resp.Body, w: w, idle: c.o.BodyIdleTimeout, left: limit + 1,
+		paced: resp.ProtoMajor == 2})
 	if err != nil && err != errWireLimit {
 		return nil, false, err
 	}
@@ -58,8 +58,8 @@ func (c *Client) receive(w *watch, resp *http.Response, limit int64) (body *spoo
 	return into.Content(), cut, nil
 }
 
-// sizeHint is the room to start with: the announced length as far as it can be
-// trusted, and one byte more to see the end.
+// sizeHint returns the size of the first buffer: the announced length as far as it can be trusted,
+// and one more byte to see the end.
 func sizeHint(length int64) int64 {
 	const most = 256 << 10
 	if length < 0 {

@@ -8,27 +8,26 @@ import (
 	"github.com/amble-crawler/amble/internal/spool"
 )
 
-// Wire is one exchange as HTTP/1.1 carried it, below which there may be TLS.
+// Wire is one exchange as HTTP/1.1 carried it, inside of TLS if there is any.
 type Wire struct {
-	// Request is the request as sent: request line, header and empty line. Only
-	// credentials are left out, so that no archive gives them away.
+	// Request is the request as sent: request line, header and empty line. Credentials are left
+	// out, so that no archive reveals them.
 	Request *spool.Content
-	// Response is the response as received: status line, header and body, the
-	// latter still in its content encodings and in chunks. Interim (1xx)
-	// responses before it are left out.
+	// Response is the response as received: status line, header and body. The body is still in its
+	// content encodings and in chunks. Interim (1xx) responses before it are left out.
 	Response *spool.Content
 	// Chunked means that the body in Response is in chunks.
 	Chunked bool
-	// Plain means that the body in Response, but for the chunks, is that of the
-	// answer as it is: neither packed nor cut.
+	// Plain means that the body in Response, apart from the chunks, is the content itself: neither
+	// encoded nor cut.
 	Plain bool
-	// Truncated means that Response is not all of it: the body was longer than
-	// MaxBody, or the framing made more of it than MaxBody and Options.MaxHeader
-	// together, or the request failed within the body.
+	// Truncated means that Response is incomplete: the body was longer than MaxBody, or body and
+	// framing were longer than MaxBody and Options.MaxHeader together, or the request failed within
+	// the body.
 	Truncated bool
 }
 
-// close gives back what the exchange holds.
+// close frees what the exchange holds.
 func (w *Wire) close() error {
 	if w == nil {
 		return nil
@@ -36,13 +35,13 @@ func (w *Wire) close() error {
 	return errors.Join(w.Request.Close(), w.Response.Close())
 }
 
-// tap keeps what passes through a connection while it is open.
+// tap keeps the bytes that pass through a connection while it is open.
 type tap struct {
 	net.Conn
 	into *spool.Writer // nil: closed
 	seen int64         // bytes since begin
 	most int64         // that are kept
-	last int64         // bytes of the last response: a guess of the next
+	last int64         // bytes of the last response: a guess for the next
 	err  error         // of keeping
 }
 
@@ -62,7 +61,7 @@ func (t *tap) keep(p []byte) {
 	_, t.err = t.into.Write(p[:min(int64(len(p)), room)])
 }
 
-// begin starts a response: what br has read ahead belongs to it.
+// begin starts a response. The bytes that br has read ahead belong to it.
 func (t *tap) begin(pool *spool.Pool, most int64, br *bufio.Reader) {
 	if t.into != nil {
 		t.into.Discard()
@@ -72,8 +71,7 @@ func (t *tap) begin(pool *spool.Pool, most int64, br *bufio.Reader) {
 	t.keep(ahead)
 }
 
-// end returns the response, without what br has read beyond it, and whether it
-// is cut.
+// end returns the response, without what br has read beyond it, and whether it is cut.
 func (t *tap) end(br *bufio.Reader) (response *spool.Content, cut bool, err error) {
 	length := t.seen - int64(br.Buffered())
 	if t.err == nil {
@@ -86,7 +84,7 @@ func (t *tap) end(br *bufio.Reader) (response *spool.Content, cut bool, err erro
 	return response, length > t.most, nil
 }
 
-// abandon forgets the response where end has not returned it.
+// abandon discards a response that end has not returned.
 func (t *tap) abandon() {
 	if t != nil && t.into != nil {
 		t.into.Discard()

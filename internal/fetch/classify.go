@@ -13,7 +13,7 @@ import (
 	"github.com/amble-crawler/amble/internal/spool"
 )
 
-// lostError is a request that failed with its connection, and is not held against the server.
+// lostError is a request that failed with its connection and is not held against the server.
 type lostError struct{ err error }
 
 func (e *lostError) Error() string { return e.err.Error() }
@@ -24,8 +24,8 @@ type unsupportedError struct{ reason string }
 
 func (e *unsupportedError) Error() string { return e.reason }
 
-// classify names the failure err of a request. The second result is the error
-// to show: where time ran out, that is the cause and not its consequence.
+// classify names the failure err of a request. The second result is the error to show: after a
+// timeout, the timeout and not its consequence.
 func (w *watch) classify(err error) (Kind, error) {
 	if cause := context.Cause(w.ctx); cause != nil {
 		var timeout *timeoutError
@@ -46,7 +46,7 @@ func (w *watch) classify(err error) (Kind, error) {
 	return cmp.Or(kindOfSystem(err), kindOfHTTP2(err), w.phase.failure(err)), err
 }
 
-// kindOfOurs names the errors that this package made itself.
+// kindOfOurs names the errors of this package.
 func kindOfOurs(err error) Kind {
 	var encoding *encodingError
 	var unsupported *unsupportedError
@@ -102,7 +102,7 @@ func kindOfSystem(err error) Kind {
 	return KindUnknown
 }
 
-// failure names an error by the phase it came in.
+// failure names an error by the phase in which it occurred.
 func (p phase) failure(err error) Kind {
 	ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
 	switch p {
@@ -121,4 +121,14 @@ func (p phase) failure(err error) Kind {
 		return KindIncompleteBody
 	}
 	return KindUnknown
+}
+
+// errDescriptors says which resource is missing when no file can be opened.
+var errDescriptors = errors.New("this process has as many files and connections open as it may: " +
+	"raise the limit (ulimit -n, or LimitNOFILE= of a service), or lower crawl.workers")
+
+// OutOfDescriptors reports whether err means that this process, or the whole machine, has as many
+// files open as it may.
+func OutOfDescriptors(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }

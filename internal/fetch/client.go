@@ -16,8 +16,8 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// Client makes requests. It is safe for concurrent use. Its clock only stamps
-// responses and errors; the bounds in time are those of the machine.
+// Client makes requests. It is safe for concurrent use. Its clock only stamps responses and errors;
+// timeouts follow the clock of the machine.
 type Client struct {
 	o      Options
 	now    func() time.Time
@@ -29,22 +29,21 @@ type Client struct {
 	resolver    *net.Resolver
 	hostsFile   *net.Resolver
 	resolutions *resolutions
-	benches     chan *bench // those where no body is being decoded
+	benches     chan *bench // those that decode no body now
 	line        *line
 	bandwidth   *bandwidth
 
-	proxy   *way     // nil: none
-	cookies *cookies // nil: none are kept
+	proxy   *proxyServer // nil: none
+	cookies *cookies     // nil: no cookies are kept
 }
 
-// New returns a client. The error is that of [Options.Validate], or of reading
-// Options.CAFile.
+// New returns a client. It returns the error of [Options.Validate], or of reading Options.CAFile.
 func New(o Options, now func() time.Time) (*Client, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	r := newReach(o)
-	proxy, err := newWay(o)
+	proxy, err := newProxyServer(o)
 	if err != nil {
 		return nil, err
 	}
@@ -72,16 +71,19 @@ func New(o Options, now func() time.Time) (*Client, error) {
 	}, nil
 }
 
-// Close closes the idle connections. Requests under way end as they would, and
-// their connections are closed then. No goroutine is left after both.
+// Close closes the idle connections. Requests under way end normally and then close their
+// connections. No goroutine is left after that.
 func (c *Client) Close() { c.pool.close() }
+
+// CloseIdle closes the idle connections and reports whether there were any.
+func (c *Client) CloseIdle() bool { return c.pool.closeIdle() }
 
 // Request is one GET.
 type Request struct {
-	// URL is what to ask for; it is sent byte for byte as it reads.
+	// URL is the URL to fetch. It is sent byte for byte.
 	URL weburl.URL
-	// Address is where to ask, and the only address that is dialled. With a proxy
-	// nothing but the proxy is.
+	// Address is the address to connect to. No other address is dialled. With a proxy, only the
+	// proxy is dialled.
 	Address netip.Addr
 	// ETag and LastModified are the validators of a stored response, sent as
 	// If-None-Match and If-Modified-Since (RFC 9110, section 13.1) unless empty.
@@ -90,41 +92,41 @@ type Request struct {
 	MaxBody int64
 	// AnyType takes a body of any type, whatever Options.ContentTypes says.
 	AnyType bool
-	// Progress, unless nil, tells how the request is doing.
+	// Progress, unless nil, reports how far the request is.
 	Progress *Progress
 }
 
-// Response is a whole response, whatever its status. Close gives back the memory
-// and the files that Body and Wire take.
+// Response is a whole response of any status. Close frees the memory and the files that Body and
+// Wire take.
 type Response struct {
 	Status int
 	// Proto is "HTTP/1.0", "HTTP/1.1" or "HTTP/2.0".
 	Proto string
-	// Header is as received, but for fields that count only once and came more often:
-	// see httpfield.Settle. Content-Encoding names what Body no longer has.
+	// Header is as received, except for fields that count only once and came more often: see
+	// httpfield.Settle. Content-Encoding names the encodings that were removed from Body.
 	Header http.Header
-	// Body is decoded. Truncated means that it goes on beyond MaxBody.
+	// Body is decoded. Truncated means that the body goes on beyond MaxBody.
 	Body      *spool.Content
 	Truncated bool
-	// NewCookies means that cookies were kept of it, which the next request brings.
+	// NewCookies means that the response set cookies, which the next request sends.
 	NewCookies bool
-	// Wire is what went over the wire. Nil without Options.Capture.
+	// Wire is the exchange as it went over the wire. It is nil without Options.Capture.
 	Wire *Wire
-	// Start is when the request began (dialling included), Connected when there was
-	// a connection, FirstByte when the answer began, End when the body had been received.
+	// Start is when the request began (dialling included), Connected when the connection was ready,
+	// FirstByte when the response began, and End when the body had been received.
 	Start, Connected, FirstByte, End time.Time
-	// Throttled is how long of that the request waited for bandwidth: see SetBandwidth.
+	// Throttled is the time between Start and End for which the request waited for bandwidth: see
+	// SetBandwidth.
 	Throttled time.Duration
-	// WireBytes counts what was received, header and TLS framing included.
+	// WireBytes counts the bytes received, header and TLS framing included.
 	WireBytes int64
-	// RemoteAddr is the address that was really asked. Zero with a proxy, which
-	// does not tell.
+	// RemoteAddr is the address that served the request. It is zero with a proxy, which does not
+	// report it.
 	RemoteAddr netip.AddrPort
 }
 
-// Close gives back what the response holds. Neither Body nor Wire may be used
-// after it. An error means that a file could not be closed; nothing is to be done
-// about it.
+// Close frees what the response holds. Neither Body nor Wire may be used after it. An error means
+// that a file could not be closed; the caller can do nothing about it.
 func (r *Response) Close() error {
 	if r == nil {
 		return nil
@@ -132,9 +134,9 @@ func (r *Response) Close() error {
 	return errors.Join(r.Body.Close(), r.Wire.close())
 }
 
-// Do makes exactly one request, or none: [Error].Sent tells which when it fails.
-// Every error is an *[Error]. A response of any final status is no error, and
-// a redirect is a response like others. The caller closes the response.
+// Do makes exactly one request, or none: [Error].Sent tells which when it fails. Every error is an
+// *[Error]. A response of any final status is no error; redirects are responses like others. The
+// caller closes the response.
 func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	start := c.now()
 	a := &account{shared: c.bandwidth, host: r.URL.Host()}
@@ -158,8 +160,8 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	return resp, nil
 }
 
-// do connects, asks once and reads the answer. sent reports whether bytes of
-// the request may have left. With an error, a response is an Error.Partial.
+// do connects, sends the request once and reads the response. sent reports whether bytes of the
+// request may have left. A response that comes with an error is an Error.Partial.
 func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 	limit, err := c.check(r)
 	if err != nil {
@@ -226,7 +228,7 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 		return answer, true, nil
 	}
 	if answer.Truncated = true; answer.Wire == nil {
-		return nil, true, failed // there is nothing to show for it
+		return nil, true, failed // no captured bytes to return
 	}
 	return answer, true, failed
 }
@@ -234,7 +236,7 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 // accept refuses a response whose body is of no use.
 func (c *Client) accept(r Request, resp *http.Response) error {
 	if resp.StatusCode == http.StatusProxyAuthRequired && c.proxy.forwards(r.URL.Scheme()) {
-		return &proxyError{errors.New("it asks for credentials that it has not been given")}
+		return &proxyError{errors.New("it requires credentials: set the proxy's user and password")}
 	}
 	if resp.StatusCode == http.StatusNotModified && r.ETag == "" && r.LastModified == "" {
 		return errNotModified
@@ -242,10 +244,10 @@ func (c *Client) accept(r Request, resp *http.Response) error {
 	return c.checkType(r, resp)
 }
 
-// errNotModified is a 304 that does not answer what was asked.
-var errNotModified = errors.New("status 304 was not asked for: the request named no version of the page")
+// errNotModified is a 304 to a request without validators.
+var errNotModified = errors.New("unexpected status 304: the request had no If-None-Match and no If-Modified-Since")
 
-// captured is the exchange that cn has just carried.
+// captured returns the exchange that cn has just carried.
 func (c *Client) captured(cn *conn, r Request, fields []field, resp *http.Response, truncated bool) (*Wire, error) {
 	response, cut, err := cn.tap.end(cn.br)
 	if err != nil {
@@ -261,8 +263,9 @@ func (c *Client) captured(cn *conn, r Request, fields []field, resp *http.Respon
 	}, nil
 }
 
-// exchange sends the request over cn and awaits the header of its response.
-func (c *Client) exchange(w *watch, cn *conn, r Request, fields []field, limit int64) (resp *http.Response, firstByte time.Time, err error) {
+// exchange sends the request over cn and reads the header of its response.
+func (c *Client) exchange(w *watch, cn *conn, r Request, fields []field,
+	limit int64) (resp *http.Response, firstByte time.Time, err error) {
 	if cn.h2 == nil {
 		return c.exchange1(w, cn, r, fields, limit)
 	}
@@ -273,8 +276,7 @@ func (c *Client) exchange(w *watch, cn *conn, r Request, fields []field, limit i
 	return resp, c.now(), err
 }
 
-// connect returns a connection that was pinned to the address of r, or makes
-// one.
+// connect returns an idle connection that was pinned to the address of r, or dials one.
 func (c *Client) connect(w *watch, r Request) (*conn, func() bool, error) {
 	key := connKey{scheme: r.URL.Scheme(), host: r.URL.Host(), port: r.URL.Port()}
 	w.enter(phaseConnect, c.o.ConnectTimeout)
@@ -295,16 +297,17 @@ func (c *Client) connect(w *watch, r Request) (*conn, func() bool, error) {
 	return cn, release, err
 }
 
-// excuse marks the failure of an exchange that is not the server's: its connection was a kept one, or
-// the server gave the request back. Each server has that once in a while: from then on each of its
-// requests has a connection of its own, or is made over HTTP/1.1, and what fails is its failure.
+// excuse marks a failure of an exchange that is not held against the server: the connection was a
+// reused one, or the server refused the request unprocessed. That excuses a server once in a while.
+// After it, each request to that server has its own connection, or uses HTTP/1.1, and a failure
+// counts.
 func (c *Client) excuse(w *watch, cn *conn, err error) error {
 	excused := false
 	switch kind, _ := w.classify(err); {
 	case kind != KindReset && kind != KindClosed && kind != KindBadResponse && kind != KindHeaderTooLarge:
 	case wantsHTTP1(err):
 		excused = c.pool.wantsHTTP1(cn.key, c.now())
-	case cn.reused || givenBack(err):
+	case cn.reused || isUnprocessed(err):
 		excused = c.pool.broke(cn.key, c.now()) || cn.reused
 	}
 	if excused {
@@ -313,8 +316,8 @@ func (c *Client) excuse(w *watch, cn *conn, err error) error {
 	return err
 }
 
-// checkReach refuses a request that leads where none may go. What a proxy makes
-// of a name cannot be known here; addresses are looked at all the same.
+// checkReach refuses a request to an address or port that may not be dialled. The address that a
+// proxy finds for a name is not known here, but an IP literal is checked even with a proxy.
 func (c *Client) checkReach(r Request) error {
 	if c.proxy == nil {
 		return c.reach.check(netip.AddrPortFrom(r.Address.Unmap(), r.URL.Port()))
@@ -326,7 +329,7 @@ func (c *Client) checkReach(r Request) error {
 	return err
 }
 
-// check refuses what cannot be sent and returns the bound of the body.
+// check refuses a request that cannot be sent, and returns the bound of the body.
 func (c *Client) check(r Request) (limit int64, err error) {
 	limit = r.MaxBody
 	if limit == 0 {

@@ -25,7 +25,8 @@ func TestRequestOnTheWire(t *testing.T) {
 	})
 	c := newClient(t, quick(func(o *Options) { o.From = "crawl@amble.test"; o.Accept = "text/html" }))
 	u := s.url(t, "/a/%7eb%2F;c='d'?e=f|g&%zz=")
-	if _, err := c.Do(context.Background(), Request{URL: u, Address: loopback, ETag: `W/"x"`, LastModified: "Mon, 02 Jan 2006 15:04:05 GMT"}); err != nil {
+	if _, err := c.Do(context.Background(), Request{URL: u, Address: loopback, ETag: `W/"x"`,
+		LastModified: "Mon, 02 Jan 2006 15:04:05 GMT"}); err != nil {
 		t.Fatal(err)
 	}
 	want := "GET " + u.RequestURI() + " HTTP/1.1\r\nHost: " + u.HostPort() + "\r\n" +
@@ -64,10 +65,12 @@ func TestResponse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Status != 404 || r.Proto != "HTTP/1.1" || text(t, r) != "hello world" || r.Truncated || len(r.Header["X-Robots-Tag"]) != 2 {
+	if r.Status != 404 || r.Proto != "HTTP/1.1" || text(t, r) != "hello world" || r.Truncated ||
+		len(r.Header["X-Robots-Tag"]) != 2 {
 		t.Errorf("response %+v", r)
 	}
-	if r.Start.Unix() != 1001 || r.Connected.Unix() != 1002 || r.FirstByte.Unix() != 1003 || !r.End.After(r.FirstByte) || r.End.Unix() > 1010 {
+	if r.Start.Unix() != 1001 || r.Connected.Unix() != 1002 || r.FirstByte.Unix() != 1003 || !r.End.After(r.FirstByte) ||
+		r.End.Unix() > 1010 {
 		t.Errorf("times %v %v %v %v are not the client's clock", r.Start, r.Connected, r.FirstByte, r.End)
 	}
 	if r.RemoteAddr != netip.AddrPortFrom(loopback, s.port()) {
@@ -116,7 +119,7 @@ func TestBodylessResponses(t *testing.T) {
 	}
 }
 
-// A 304 answers a request that named a version of the page, and no other.
+// A 304 is valid only for a request with validators.
 func TestUnaskedNotModified(t *testing.T) {
 	s := serve(t, func(c net.Conn, r *bufio.Reader) {
 		for readHead(r) != "" {
@@ -128,7 +131,8 @@ func TestUnaskedNotModified(t *testing.T) {
 		etag, modified string
 		kind           Kind
 	}{{"", "", KindBadResponse}, {`"x"`, "", 0}, {"", "Fri, 20 Nov 2026 14:00:00 GMT", 0}} {
-		r, err := c.Do(context.Background(), Request{URL: s.url(t, "/"), Address: loopback, ETag: tt.etag, LastModified: tt.modified})
+		r, err := c.Do(context.Background(), Request{URL: s.url(t, "/"), Address: loopback, ETag: tt.etag,
+			LastModified: tt.modified})
 		if tt.kind != 0 {
 			wantKind(t, err, tt.kind)
 		} else if err != nil || r.Status != 304 {
@@ -145,7 +149,8 @@ func TestFieldsOnSeveralLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := http.Header{"Retry-After": {"120"}, "Cache-Control": {"max-age=5, no-store"}, "Content-Type": {"text/html"}, "X-Robots-Tag": {"a", "b"}, "Content-Length": {"0"}}
+	want := http.Header{"Retry-After": {"120"}, "Cache-Control": {"max-age=5, no-store"}, "Content-Type": {"text/html"},
+		"X-Robots-Tag": {"a", "b"}, "Content-Length": {"0"}}
 	if !maps.EqualFunc(r.Header, want, slices.Equal) {
 		t.Errorf("%v, want %v", r.Header, want)
 	}
@@ -184,18 +189,18 @@ func TestUnsupportedRequests(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	asked := make(chan struct{})
+	received := make(chan struct{})
 	s := serve(t, func(c net.Conn, r *bufio.Reader) {
 		if readHead(r) == "" {
 			return // the client had given up while connecting
 		}
-		close(asked)
+		close(received)
 		readHead(r)
 	})
 	c := newClient(t, quick())
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
-		<-asked
+		<-received
 		cancel()
 	}()
 	_, err := c.Do(ctx, Request{URL: s.url(t, "/"), Address: loopback})

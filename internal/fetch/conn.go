@@ -16,7 +16,7 @@ import (
 // belongs to the goroutine of that request, or to the pool.
 type conn struct {
 	key  connKey
-	tcp  net.Conn // *net.TCPConn unless Options.Dial makes others
+	tcp  net.Conn // *net.TCPConn, unless Options.Dial returns another type
 	wire *meter   // over tcp
 	rw   net.Conn // wire, or TLS over it
 
@@ -28,8 +28,8 @@ type conn struct {
 	frames *frames // over rw; HTTP/2 only
 	reused bool    // has carried a request before
 
-	place  *list.Element // in the pool's order; nil while in use; guarded by pool.mu
-	expiry *time.Timer   // guarded by pool.mu
+	element *list.Element // in pool.lru; nil while in use; guarded by pool.mu
+	expiry  *time.Timer   // guarded by pool.mu
 }
 
 // alive reports whether an idle connection can still be expected to work.
@@ -40,18 +40,18 @@ func (c *conn) alive() bool {
 	return c.br.Buffered() == 0 && c.silent()
 }
 
-// silent reports whether nothing has followed the last response: neither an end, nor a reset, nor
-// bytes that nobody asked for, wherever they are: in the kernel, in TLS or decrypted. Records of TLS
-// itself, such as tickets for later sessions, are processed and do not count. It does not block.
+// silent reports whether nothing has followed the last response: no end, no reset and no
+// unsolicited bytes, whether they are in the kernel, in TLS or decrypted. Records of TLS itself,
+// such as session tickets, are processed and do not count. It does not block.
 func (c *conn) silent() bool {
-	c.wire.instant = maxUnasked
+	c.wire.instant = maxUnsolicited
 	defer func() { c.wire.instant = 0 }()
 	var b [1]byte
 	n, err := c.rw.Read(b[:])
 	return n == 0 && errors.Is(err, errNothing)
 }
 
-// close closes the connection without a wait: unsent data is of no use.
+// close closes the connection at once: unsent data is of no use.
 func (c *conn) close() {
 	if c.h2 != nil {
 		_ = c.h2.Close()
@@ -63,24 +63,25 @@ func (c *conn) close() {
 // meter counts the bytes that pass through a connection, below TLS.
 type meter struct {
 	net.Conn
-	tcp           *net.TCPConn // the same; nil where Options.Dial makes others
+	tcp           *net.TCPConn // the same; nil where Options.Dial returns another type
 	read, written atomic.Int64
 
 	bandwidth *bandwidth
 
 	account atomic.Pointer[account] // of the request under way; nil: there is none
 	once    sync.Once
-	done    chan struct{} // closed when nobody wants to read any more
+	done    chan struct{} // closed when nothing is read any more
 
-	// instant, while not 0, is how many bytes may still be read; what is not there yet is errNothing.
-	// It belongs to whoever has the connection.
+	// instant, while not 0, is how many bytes may still be read without blocking. A read beyond
+	// what has arrived returns errNothing. It belongs to the owner of the connection.
 	instant int
 }
 
 // maxUnasked bounds the bytes of TLS records that may wait on an idle connection.
-const maxUnasked = 64 << 10
+const maxUnsolicited = 64 << 10
 
-// nothing is the error of reading what is not there. It is temporary, so that TLS goes on later.
+// nothing is the error of a read when nothing has arrived. It is temporary, so that TLS can read
+// again.
 type nothing struct{}
 
 func (nothing) Error() string   { return "nothing has arrived" }
@@ -89,8 +90,8 @@ func (nothing) Temporary() bool { return true }
 
 var (
 	errNothing error = nothing{}
-	// errUnasked ends the check of an idle connection that has more to say than a server may.
-	errUnasked = errors.New("the connection was to be idle")
+	// errUnasked ends the check of an idle connection on which the server sends more than it may.
+	errUnsolicited = errors.New("data on an idle connection")
 )
 
 func newMeter(c net.Conn, b *bandwidth) *meter {
@@ -98,7 +99,7 @@ func newMeter(c net.Conn, b *bandwidth) *meter {
 	return &meter{Conn: c, tcp: tcp, bandwidth: b, done: make(chan struct{})}
 }
 
-// end ends a wait for bandwidth, and all later ones.
+// end ends the current wait for bandwidth, and all later ones.
 func (m *meter) end() { m.once.Do(func() { close(m.done) }) }
 
 // interrupt makes every pending and later read and write fail.
@@ -111,7 +112,7 @@ func (m *meter) Read(p []byte) (n int, err error) {
 	if m.instant == 0 {
 		return m.receive(p)
 	} else if m.instant < 0 {
-		return 0, errUnasked
+		return 0, errUnsolicited
 	} else if m.tcp == nil {
 		return 0, errNothing
 	} else if n, err = readInstant(m.tcp, p); n > 0 {
@@ -134,20 +135,20 @@ func (m *meter) receive(p []byte) (int, error) {
 	return n, err
 }
 
-// Write counts before it writes, so that a failed write counts as sent: some of it may have left. An
-// idle connection has nothing to say.
+// Write counts before it writes, so that a failed write counts as sent: a part of it may have left.
+// An idle connection writes nothing.
 func (m *meter) Write(p []byte) (int, error) {
 	if m.instant != 0 {
-		return 0, errUnasked
+		return 0, errUnsolicited
 	}
 	m.written.Add(int64(len(p)))
 	return m.Conn.Write(p)
 }
 
-// errHeaderTooLarge is what reading a header beyond its bound comes to.
+// errHeaderTooLarge ends the reading of a header that exceeds its bound.
 var errHeaderTooLarge = errors.New("the response header exceeds its bound")
 
-// headReader bounds what is read while a header is awaited. Its errors stay:
+// headReader bounds the bytes that are read while a header is awaited. Its errors are permanent:
 // some readers above drop the first.
 type headReader struct {
 	net.Conn

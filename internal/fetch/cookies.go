@@ -12,8 +12,8 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// The bounds of what is kept for hosts (RFC 6265, section 6.1, asks for 50 of
-// 4096 bytes at least), and of the header that comes of it.
+// The bounds of the cookies that are kept (RFC 6265, section 6.1, requires at least 50 cookies of
+// 4096 bytes a host), and of the Cookie field.
 const (
 	maxCookieHosts  = 10_000
 	maxCookies      = 50
@@ -21,15 +21,15 @@ const (
 	maxCookieHeader = 8 << 10
 )
 
-// cookies keeps the cookies of the hosts that it is to keep them of, each host's
-// for itself: none is ever sent to another host, whatever its Domain says. They
-// live as long as the client. It is safe for concurrent use; nil keeps none.
+// cookies keeps the cookies of the hosts that CookieHosts names, each host's separately: a cookie
+// is never sent to another host, whatever its Domain says. Cookies live as long as the client. It
+// is safe for concurrent use; nil keeps none.
 type cookies struct {
 	hosts []HostPattern
 
-	mu    sync.Mutex // guards what follows; nothing blocks under it
-	jars  map[string]*list.Element
-	order *list.List // of *hostJar, the longest unused first
+	mu   sync.Mutex // guards what follows; nothing blocks under it
+	jars map[string]*list.Element
+	lru  *list.List // of *hostJar, the least recently used first
 }
 
 // hostJar holds the cookies of one host.
@@ -45,7 +45,7 @@ func newCookies(hosts []HostPattern) *cookies {
 	if len(hosts) == 0 {
 		return nil
 	}
-	return &cookies{hosts: hosts, jars: make(map[string]*list.Element), order: list.New()}
+	return &cookies{hosts: hosts, jars: make(map[string]*list.Element), lru: list.New()}
 }
 
 // wants reports whether cookies of host are kept.
@@ -61,7 +61,7 @@ func (c *cookies) wants(host string) bool {
 	return false
 }
 
-// header is the value of Cookie for a request to u; empty: none.
+// header returns the value of Cookie for a request to u; empty: none.
 func (c *cookies) header(u weburl.URL) string {
 	if !c.wants(u.Host()) {
 		return ""
@@ -72,7 +72,7 @@ func (c *cookies) header(u weburl.URL) string {
 	if e == nil {
 		return ""
 	}
-	c.order.MoveToBack(e)
+	c.lru.MoveToBack(e)
 	var b strings.Builder
 	for _, cookie := range e.Value.(*hostJar).jar.Cookies(asURL(u)) {
 		pair := cookie.Name + "=" + cookie.Value
@@ -87,8 +87,8 @@ func (c *cookies) header(u weburl.URL) string {
 	return b.String()
 }
 
-// take keeps what a response to a request for u sets, and reports whether that
-// is anything.
+// take keeps the cookies that a response to a request for u sets, and reports whether there are
+// any.
 func (c *cookies) take(u weburl.URL, h http.Header) (kept bool) {
 	lines := h["Set-Cookie"]
 	if len(lines) == 0 || !c.wants(u.Host()) {
@@ -116,21 +116,21 @@ func (c *cookies) take(u weburl.URL, h http.Header) (kept bool) {
 	return kept
 }
 
-// jarLocked returns the jar of a host and makes it where there is none.
+// jarLocked returns the jar of a host, and makes it if there is none.
 func (c *cookies) jarLocked(host string) *hostJar {
 	if e := c.jars[host]; e != nil {
-		c.order.MoveToBack(e)
+		c.lru.MoveToBack(e)
 		return e.Value.(*hostJar)
 	}
 	jar, err := cookiejar.New(&cookiejar.Options{PublicSuffixList: publicsuffix.List})
 	if err != nil {
 		return nil
 	}
-	if c.order.Len() >= maxCookieHosts {
-		oldest := c.order.Remove(c.order.Front()).(*hostJar)
+	if c.lru.Len() >= maxCookieHosts {
+		oldest := c.lru.Remove(c.lru.Front()).(*hostJar)
 		delete(c.jars, oldest.host)
 	}
 	j := &hostJar{host: strings.Clone(host), jar: jar, kept: make(map[cookieName]struct{})}
-	c.jars[j.host] = c.order.PushBack(j)
+	c.jars[j.host] = c.lru.PushBack(j)
 	return j
 }

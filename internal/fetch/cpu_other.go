@@ -4,5 +4,5 @@ package fetch
 
 import "time"
 
-// threadTime is not to be had on this system: bodies are bounded by their bytes alone.
+// threadTime is not available on this system: only the bytes of bodies are bounded.
 func threadTime() time.Duration { return 0 }

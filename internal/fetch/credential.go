@@ -11,8 +11,8 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// Credential is a header field for the requests to some hosts, and to no others:
-// a redirect elsewhere goes without it.
+// Credential is a header field for the requests to some hosts. A redirect to another host goes
+// without it.
 type Credential struct {
 	hosts  HostPattern
 	scheme string
@@ -20,7 +20,7 @@ type Credential struct {
 	field  field
 }
 
-// errCredential says how a credential is written.
+// errCredential explains the form of a credential.
 var errCredential = errors.New("want HOST basic USER:PASSWORD, HOST bearer TOKEN or HOST header NAME: VALUE, " +
 	"where HOST is example.com or *.example.com for https, or begins with http:// for a host without it")
 
@@ -88,7 +88,7 @@ func (c *Credential) setHosts(host string) error {
 	return nil
 }
 
-// basic is the value of Authorization for user:password (RFC 7617).
+// basic returns the value of Authorization for user:password (RFC 7617).
 func basic(user string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user))
 }
@@ -106,8 +106,7 @@ func (c Credential) String() string {
 // GoString is String.
 func (c Credential) GoString() string { return c.String() }
 
-// credential returns the field for u, if there is one; the first that matches
-// counts.
+// credential returns the field of the first credential that matches u.
 func (c *Client) credential(u weburl.URL) (field, bool) {
 	for i := range c.o.Credentials {
 		if c.o.Credentials[i].Matches(u) {
@@ -117,7 +116,7 @@ func (c *Client) credential(u weburl.URL) (field, bool) {
 	return field{}, false
 }
 
-// asURL is u as net/url has it, for libraries that ask for it.
+// asURL returns u as a net/url URL, for libraries that need one.
 func asURL(u weburl.URL) *url.URL {
 	path, query, _ := strings.Cut(u.RequestURI(), "?")
 	return &url.URL{Scheme: u.Scheme(), Host: u.HostPort(), Path: path, RawQuery: query}

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// acceptEncoding names what decode can undo.
+	// acceptEncoding names the encodings that decode can undo.
 	acceptEncoding = "gzip, deflate, br, zstd"
-	// maxEncodings bounds the encodings laid over one another.
+	// maxEncodings bounds the number of nested encodings.
 	maxEncodings = 2
 )
 
@@ -33,8 +33,8 @@ type encodingError struct{ err error }
 func (e *encodingError) Error() string { return e.err.Error() }
 func (e *encodingError) Unwrap() error { return e.err }
 
-// encodings lists the content encodings of a response in the order in which
-// they were applied (RFC 9110, section 8.4), less those that change nothing.
+// encodings lists the content encodings of a response in the order in which they were applied (RFC
+// 9110, section 8.4), without those that change nothing.
 func encodings(h http.Header) ([]string, error) {
 	var list []string
 	for _, line := range h["Content-Encoding"] {
@@ -58,10 +58,11 @@ func encodings(h http.Header) ([]string, error) {
 	return list, nil
 }
 
-// decode undoes the encodings of a body, at most limit bytes of the result; cut is that there is
-// more. cutBefore is that the body itself is cut: then its end is no error. The body is complete, so
-// that a decoder waits for nothing but the processor, and gives back its memory soon.
-func (c *Client) decode(ctx context.Context, body *spool.Content, list []string, limit int64, cutBefore bool) (_ *spool.Content, cut bool, err error) {
+// decode undoes the encodings of a body, for at most limit bytes of the result; cut reports that
+// there is more. cutBefore says that the body itself is cut: then its early end is no error. The
+// body is complete, so a decoder waits for nothing but the processor, and frees its memory soon.
+func (c *Client) decode(ctx context.Context, body *spool.Content, list []string, limit int64,
+	cutBefore bool) (_ *spool.Content, cut bool, err error) {
 	if len(list) == 0 || body.Size() == 0 { // no body, so nothing was encoded
 		return body, cutBefore, nil
 	}
@@ -79,9 +80,10 @@ func (c *Client) decode(ctx context.Context, body *spool.Content, list []string,
 	return decoded, cut || cutBefore, nil
 }
 
-// decodeIn is decode in the room that a stream with such a head needs, or where head is nil, any
-// stream. The content that comes with an error is what was decoded before it.
-func (c *Client) decodeIn(ctx context.Context, body *spool.Content, head []byte, list []string, limit int64) (_ *spool.Content, cut bool, err error) {
+// decodeIn is decode with the memory that a stream with this head needs, or, if head is nil, any
+// stream. With an error it returns the content that was decoded before it.
+func (c *Client) decodeIn(ctx context.Context, body *spool.Content, head []byte, list []string,
+	limit int64) (_ *spool.Content, cut bool, err error) {
 	room, last := int64(0), len(list)-1
 	for i, name := range list {
 		if i != last {
@@ -119,8 +121,9 @@ func (c *Client) decodeIn(ctx context.Context, body *spool.Content, head []byte,
 	return into.Content(), cut, err
 }
 
-// undo returns a reader of what is below the encodings, the last applied undone first. window is the
-// largest that a zstd stream on the outside may have. work may be nil. done releases the decoders.
+// undo returns a reader of the decoded body; the encoding applied last is undone first. window is
+// the largest window that an outermost zstd stream may have. work may be nil. done releases the
+// decoders.
 func undo(r io.Reader, list []string, window uint64, work *effort, b *bench) (_ io.Reader, done func(), err error) {
 	var closers []func()
 	done = func() {
@@ -145,11 +148,11 @@ func undo(r io.Reader, list []string, window uint64, work *effort, b *bench) (_ 
 	return r, done, nil
 }
 
-// bench is where bodies are decoded, one at a time. It keeps the decoder of the encoding that most of
-// them have, which is small.
+// bench decodes bodies, one at a time. It keeps the decoder of the most frequent encoding, which is
+// small.
 type bench struct{ gzip gzip.Reader }
 
-// newBenches returns as many as there are cores: more at once would not be faster.
+// newBenches returns one bench for each core: more at once would not be faster.
 func newBenches() chan *bench {
 	n := runtime.GOMAXPROCS(0)
 	benches := make(chan *bench, n)
@@ -195,8 +198,8 @@ func inflater(br *bufio.Reader) (io.Reader, error) {
 	return flate.NewReader(br), nil
 }
 
-// gzipMembers reads the members of a gzip stream one after another and ignores
-// what follows the last, as browsers do: some servers pad.
+// gzipMembers reads the members of a gzip stream one after another and ignores what follows the
+// last, as browsers do: some servers pad.
 type gzipMembers struct {
 	z  *gzip.Reader
 	br *bufio.Reader
@@ -220,10 +223,20 @@ func (g *gzipMembers) Read(p []byte) (int, error) {
 	}
 }
 
-// readUpTo reads r to its end, or limit bytes and no further.
+// readUpTo reads r to its end, but at most limit bytes.
 func readUpTo(into *spool.Writer, r io.Reader, limit int64) (cut bool, err error) {
 	if _, err := into.ReadFrom(io.LimitReader(r, limit+1)); err != nil {
 		return false, errors.Join(err, into.Truncate(limit))
 	}
 	return into.Size() > limit, into.Truncate(limit)
+}
+
+// Decode undoes the content encodings that a header names, for a body that was stored as it came.
+// release frees the decoders. The body is not bounded: the reader decides how much to read.
+func Decode(h http.Header, body io.Reader) (_ io.Reader, release func(), err error) {
+	list, err := encodings(h)
+	if err != nil {
+		return nil, nil, err
+	}
+	return undo(body, list, zstdWindow, nil, &bench{})
 }

@@ -13,11 +13,12 @@ import (
 	"testing"
 )
 
-// childPort is the environment variable that makes TestDescriptorsInChild do something: the port of a server.
+// childPort is the environment variable that makes TestDescriptorsInChild do something: the port of
+// a server.
 const childPort = "AMBLE_TEST_PORT"
 
-// Where no file can be opened any more, idle connections are given up first; where that is not enough the error says what is missing. It
-// is tried in a process of its own.
+// When no file can be opened any more, idle connections are closed first. If that is not enough,
+// the error says which resource is missing. The test runs in a process of its own.
 func TestDescriptorsRunOut(t *testing.T) {
 	var requests atomic.Int32
 	s := serve(t, keepAlive(&requests))
@@ -41,11 +42,12 @@ func TestDescriptorsInChild(t *testing.T) {
 		return len(list)
 	}
 	c := newClient(t, quick())
-	ask := func(n int) error {
-		_, err := c.Do(context.Background(), Request{URL: parseURL(t, fmt.Sprintf("http://h%d.test:%s/", n, port)), Address: loopback})
+	request := func(n int) error {
+		_, err := c.Do(context.Background(), Request{URL: parseURL(t, fmt.Sprintf("http://h%d.test:%s/", n, port)),
+			Address: loopback})
 		return err
 	}
-	if err := ask(0); err != nil {
+	if err := request(0); err != nil {
 		t.Fatal(err)
 	}
 	limit := syscall.Rlimit{Cur: uint64(open() + 10), Max: uint64(open() + 10)}
@@ -53,7 +55,7 @@ func TestDescriptorsInChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range 50 {
-		if err := ask(n); err != nil {
+		if err := request(n); err != nil {
 			t.Fatalf("request %d, with %d idle connections: %v", n, c.pool.len(), err)
 		}
 	}
@@ -68,7 +70,7 @@ func TestDescriptorsInChild(t *testing.T) {
 		}
 		held = append(held, f)
 	}
-	e := wantKind(t, ask(99), KindLocal)
+	e := wantKind(t, request(99), KindLocal)
 	if e.Sent || e.Op != "connect" || !strings.Contains(e.Error(), "ulimit -n") {
 		t.Errorf("%v", e)
 	}

@@ -20,7 +20,7 @@ import (
 // concurrent use.
 type dialer struct {
 	reach                      *reach
-	proxy                      *way // nil: none
+	proxy                      *proxyServer // nil: none
 	userAgent                  string
 	dialContext                func(ctx context.Context, network, address string) (net.Conn, error)
 	tls                        *tls.Config
@@ -28,10 +28,10 @@ type dialer struct {
 	capture                    bool
 	maxHeader                  int64
 	line                       *line
-	h2                         *http.Transport // turns a connection into an http.ClientConn; dials nothing. nil: no HTTP/2
+	h2                         *http.Transport // for http.ClientConn; dials nothing; nil: no HTTP/2
 }
 
-func newDialer(o Options, r *reach, p *way) (*dialer, error) {
+func newDialer(o Options, r *reach, p *proxyServer) (*dialer, error) {
 	d := &dialer{reach: r, proxy: p, userAgent: o.UserAgent,
 		connectTimeout: o.ConnectTimeout, tlsTimeout: o.TLSTimeout, capture: o.Capture, line: newLine()}
 	system := &net.Dialer{KeepAlive: -1}
@@ -87,7 +87,7 @@ func readCAs(file string) (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// control looks once more at the address the kernel is about to connect to.
+// control checks the address again that the kernel is about to connect to.
 func (d *dialer) control(_, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -96,19 +96,19 @@ func (d *dialer) control(_, address string, _ syscall.RawConn) error {
 	return d.reach.check(ap)
 }
 
-// dial connects to key.addr and, for https, shakes hands for key.host and offers HTTP/2 if it may.
-// The returned release is that of watch.interrupt.
+// dial connects to key.addr and, for https, does the TLS handshake for key.host, and offers HTTP/2
+// if http2 is set. The returned release is that of watch.interrupt.
 func (d *dialer) dial(w *watch, key connKey, http2 bool) (_ *conn, release func() bool, err error) {
 	w.enter(phaseConnect, d.connectTimeout)
-	key.host = strings.Clone(key.host) // it outlives the URL it is a part of
-	// DialTCP would bind a port of its own to every connection, each usable for one
-	// server only, and search for a free one longer the more there are.
+	key.host = strings.Clone(key.host) // it outlives the URL that it is a part of
+	// DialTCP would bind a separate port to each connection, and search longer for a free one the
+	// more there are.
 	start := time.Now()
 	tcp, err := d.dialContext(w.ctx, "tcp", d.address(key))
 	if err != nil {
 		return nil, nil, d.blame(err)
 	}
-	if d.proxy == nil { // which may be on this machine
+	if d.proxy == nil { // the proxy may be on this machine
 		d.line.trip(time.Since(start))
 	}
 	c := &conn{key: key, tcp: tcp, wire: newMeter(tcp, w.account.shared)}
@@ -140,7 +140,7 @@ func (d *dialer) dial(w *watch, key connKey, http2 bool) (_ *conn, release func(
 	return c, release, nil
 }
 
-// address is what is dialled.
+// address returns the address to dial.
 func (d *dialer) address(key connKey) string {
 	if d.proxy != nil {
 		return d.proxy.address
@@ -148,7 +148,7 @@ func (d *dialer) address(key connKey) string {
 	return key.remote().String()
 }
 
-// blame says whose an error of dialling is.
+// blame attributes an error of dialling to the proxy or to the host.
 func (d *dialer) blame(err error) error {
 	if d.proxy != nil {
 		return &proxyError{err}
@@ -156,7 +156,7 @@ func (d *dialer) blame(err error) error {
 	return err
 }
 
-// protocols are what a handshake offers.
+// protocols returns the protocols that a handshake offers.
 func (d *dialer) protocols(http2 bool) []string {
 	if http2 && d.h2 != nil {
 		return []string{"h2", "http/1.1"}
@@ -187,8 +187,8 @@ func (d *dialer) secure(ctx context.Context, c *conn, http2 bool) error {
 	}
 }
 
-// serverName is the host as TLS wants it: no brackets around an IPv6 address,
-// no dot at the end (RFC 6066, section 3).
+// serverName returns the host in the form that TLS needs: no brackets around an IPv6 address, no
+// dot at the end (RFC 6066, section 3).
 func serverName(host string) string {
 	host = strings.TrimSuffix(host, ".")
 	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")

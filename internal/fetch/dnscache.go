@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// maxAbsence bounds how long the absence of a name is remembered (RFC 2308,
-// section 5, allows hours): a name that is just being set up is asked for again.
+// maxAbsence bounds how long the absence of a name is cached. RFC 2308, section 5, allows hours,
+// but a name that is just being set up has to be resolved again soon.
 const maxAbsence = 5 * time.Minute
 
-// resolutions remembers what names resolved to, the absence of addresses too, for
-// as long as the answers hold. It is bounded in number and safe for concurrent use.
+// resolutions caches the results of resolving names, the absence of addresses too, for their time
+// to live. It is bounded in number and safe for concurrent use.
 type resolutions struct {
 	max int
 
 	mu    sync.Mutex // guards what follows; nothing blocks under it
 	known map[string]*list.Element
-	order *list.List // of *resolved, the longest unused first
+	lru   *list.List // of *resolved, the least recently used first
 }
 
-// resolved is what a name resolved to.
+// resolved is the result of resolving a name.
 type resolved struct {
 	host  string
 	res   Resolution
@@ -31,10 +31,10 @@ type resolved struct {
 }
 
 func newResolutions(max int) *resolutions {
-	return &resolutions{max: max, known: make(map[string]*list.Element), order: list.New()}
+	return &resolutions{max: max, known: make(map[string]*list.Element), lru: list.New()}
 }
 
-// get returns what is known of host. Its TTL is what is left of it.
+// get returns the cached result for host. Its TTL is the remaining time.
 func (c *resolutions) get(host string, now time.Time) (Resolution, Kind, error, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,11 +48,11 @@ func (c *resolutions) get(host string, now time.Time) (Resolution, Kind, error, 
 		c.removeLocked(e)
 		return Resolution{}, 0, nil, false
 	}
-	c.order.MoveToBack(e)
+	c.lru.MoveToBack(e)
 	return Resolution{Addrs: r.res.Addrs, TTL: left, Remembered: true}, r.kind, r.err, true
 }
 
-// put remembers an answer that tells how long it holds.
+// put caches a result that has a time to live.
 func (c *resolutions) put(host string, now time.Time, res Resolution, kind Kind, err error) {
 	if c.max == 0 || res.TTL <= 0 {
 		return
@@ -66,13 +66,13 @@ func (c *resolutions) put(host string, now time.Time, res Resolution, kind Kind,
 	if e := c.known[host]; e != nil {
 		c.removeLocked(e)
 	}
-	if c.order.Len() >= c.max {
-		c.removeLocked(c.order.Front())
+	if c.lru.Len() >= c.max {
+		c.removeLocked(c.lru.Front())
 	}
 	host = strings.Clone(host)
-	c.known[host] = c.order.PushBack(&resolved{host: host, res: res, kind: kind, err: err, until: now.Add(hold)})
+	c.known[host] = c.lru.PushBack(&resolved{host: host, res: res, kind: kind, err: err, until: now.Add(hold)})
 }
 
 func (c *resolutions) removeLocked(e *list.Element) {
-	delete(c.known, c.order.Remove(e).(*resolved).host)
+	delete(c.known, c.lru.Remove(e).(*resolved).host)
 }

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// Answers are asked for once while they hold, absence included, and no more of them are kept than the bound says.
-func TestResolutionsAreRemembered(t *testing.T) {
+// A name is resolved once while its result holds, absence included. The cache has no more names
+// than its bound.
+func TestResolutionsAreCached(t *testing.T) {
 	ns := serveDNS(t, zone{
 		"one.test":    {addrs: []string{"93.184.216.34"}, ttl: 299},
 		"silent.test": {silent: true},
@@ -22,10 +23,10 @@ func TestResolutionsAreRemembered(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	asked := func(host string, want bool) Resolution {
+	resolve := func(host string, want bool) Resolution {
 		t.Helper()
 		ns.mu.Lock()
-		ns.asked = nil
+		ns.queries = nil
 		ns.mu.Unlock()
 		res, _ := c.Resolve(context.Background(), host)
 		if res.Remembered == want {
@@ -33,27 +34,27 @@ func TestResolutionsAreRemembered(t *testing.T) {
 		}
 		ns.mu.Lock()
 		defer ns.mu.Unlock()
-		if got := slices.Contains(ns.asked, host+" udp"); got != want {
-			t.Errorf("%s: asked for %v, want %v", host, got, want)
+		if got := slices.Contains(ns.queries, host+" udp"); got != want {
+			t.Errorf("%s: queried %v, want %v", host, got, want)
 		}
 		return res
 	}
-	asked("one.test", true)
+	resolve("one.test", true)
 	now = now.Add(100 * time.Second)
-	if res := asked("one.test", false); res.TTL != 200*time.Second || len(res.Addrs) != 1 {
+	if res := resolve("one.test", false); res.TTL != 200*time.Second || len(res.Addrs) != 1 {
 		t.Errorf("%+v, want what is left of it", res)
 	}
 	now = now.Add(200 * time.Second)
-	asked("one.test", true)
-	asked("missing.test", true)
-	if res := asked("missing.test", false); res.TTL != 77*time.Second {
+	resolve("one.test", true)
+	resolve("missing.test", true)
+	if res := resolve("missing.test", false); res.TTL != 77*time.Second {
 		t.Errorf("absence %+v", res)
 	}
-	asked("silent.test", true)
-	asked("silent.test", true)
-	asked("other.test", true) // the third: one.test has to go
-	asked("missing.test", false)
-	asked("one.test", true)
+	resolve("silent.test", true)
+	resolve("silent.test", true)
+	resolve("other.test", true) // the third: one.test has to go
+	resolve("missing.test", false)
+	resolve("one.test", true)
 }
 
 func TestAbsenceIsNotRememberedForLong(t *testing.T) {
@@ -70,7 +71,8 @@ func TestAbsenceIsNotRememberedForLong(t *testing.T) {
 
 func TestFamilies(t *testing.T) {
 	ns := serveDNS(t, zone{
-		"both.test": {addrs: []string{"2606:2800:220:1::2", "93.184.216.34", "2606:2800:220:1::1", "93.184.216.35"}, ttl: 600},
+		"both.test": {addrs: []string{"2606:2800:220:1::2", "93.184.216.34", "2606:2800:220:1::1", "93.184.216.35"},
+			ttl: 600},
 		"four.test": {addrs: []string{"93.184.216.34"}, ttl: 600},
 	})
 	for name, want := range map[string]string{

@@ -11,11 +11,11 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// newResolver returns a resolver that asks Options.Resolver, or those of the
-// system if that is empty. net.Resolver does the asking (retries, TCP after a cut
-// answer, hosts file) but hides how long an answer holds, so its connections
-// are read along with. Where there is no descriptor for one, makeRoom is called,
-// and where that made room it is tried once more.
+// newResolver returns a resolver that queries Options.Resolver, or the system's name servers if
+// that is empty. net.Resolver does the work (retries, TCP after a truncated response, hosts file)
+// but hides the time to live, so the resolver's connections are read along with. If no descriptor
+// is left for a connection, makeRoom is called; if it reports that there is room now, dialling is
+// tried once more.
 func newResolver(o Options, makeRoom func() bool) *net.Resolver {
 	dial := o.Dial
 	if dial == nil {
@@ -40,28 +40,28 @@ func newResolver(o Options, makeRoom func() bool) *net.Resolver {
 	}
 }
 
-// newHostsFile returns a resolver that knows the hosts file of the machine and asks nobody.
+// newHostsFile returns a resolver that reads the machine's hosts file and queries no name server.
 func newHostsFile() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
-		return nil, errors.New("no name server is asked")
+		return nil, errors.New("no name server is queried")
 	}}
 }
 
 // ttlKey is the context key of the ttlRecord of a lookup.
 type ttlKey struct{}
 
-// ttlRecord collects the least time to live of the answers of one lookup. The
-// two queries of a lookup (A and AAAA) add to it concurrently.
+// ttlRecord collects the least time to live of the responses of one lookup. The two queries of a
+// lookup (A and AAAA) add to it concurrently.
 type ttlRecord struct {
 	mu       sync.Mutex // guards what follows
-	seconds  uint32     // of answers
+	seconds  uint32     // of responses
 	positive bool       // seconds is set
-	negative uint32     // of answers without a record (RFC 2308, section 5)
+	negative uint32     // of responses without a record (RFC 2308, section 5)
 	none     bool       // negative is set
-	local    error      // why a name server could not be asked, where that is this machine's fault
+	local    error      // the local error that kept a query from a name server
 }
 
-// recordOf is the record of the lookup that ctx belongs to.
+// recordOf returns the record of the lookup that ctx belongs to.
 func recordOf(ctx context.Context) *ttlRecord {
 	if record, ok := ctx.Value(ttlKey{}).(*ttlRecord); ok {
 		return record
@@ -69,7 +69,7 @@ func recordOf(ctx context.Context) *ttlRecord {
 	return &ttlRecord{}
 }
 
-// failed takes note of a connection that could not be made.
+// failed records a connection that could not be made.
 func (t *ttlRecord) failed(err error) {
 	if !OutOfDescriptors(err) {
 		return
@@ -79,15 +79,15 @@ func (t *ttlRecord) failed(err error) {
 	t.local = err
 }
 
-// fault is why this machine could not ask; nil where it could.
+// fault returns the local error that kept a query from a name server; nil if there was none.
 func (t *ttlRecord) fault() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.local
 }
 
-// least returns the time to live of the records if there were any, else that of
-// their absence.
+// least returns the least time to live of the records, or, if there were none, that of their
+// absence.
 func (t *ttlRecord) least() (time.Duration, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,7 +100,7 @@ func (t *ttlRecord) least() (time.Duration, bool) {
 	return 0, false
 }
 
-// absence is how long the answer holds that there is no such name; 0: nobody has said.
+// absence returns how long the absence of the name may be cached; 0: no name server has said.
 func (t *ttlRecord) absence() time.Duration {
 	ttl, ok := t.least()
 	if !ok {
@@ -125,9 +125,9 @@ func (t *ttlRecord) addAbsence(seconds uint32) {
 	}
 }
 
-// addMessage takes the times to live from one DNS response. Whatever does not
-// parse is ignored: the resolver itself judges the message. It runs in a
-// goroutine of net.Resolver, where a panic would end the process.
+// addMessage takes the times to live from one DNS response. A message that does not parse is
+// ignored: the resolver itself judges it. addMessage runs in a goroutine of net.Resolver, where a
+// panic would end the process.
 func (t *ttlRecord) addMessage(msg []byte) {
 	defer func() { _ = recover() }()
 	var p dnsmessage.Parser
@@ -178,8 +178,8 @@ func (t *ttlRecord) addAuthority(p *dnsmessage.Parser) {
 	}
 }
 
-// readAlong returns c with its answers recorded in the ttlRecord of ctx, and
-// closed when ctx ends, so that an abandoned lookup leaves nothing behind.
+// readAlong returns c wrapped so that its responses are recorded in the ttlRecord of ctx, and so
+// that it is closed when ctx ends: an abandoned lookup leaves nothing behind.
 func readAlong(ctx context.Context, c net.Conn) net.Conn {
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	record := recordOf(ctx)
@@ -189,7 +189,7 @@ func readAlong(ctx context.Context, c net.Conn) net.Conn {
 	return &tcpAlong{Conn: c, record: record, stop: stop}
 }
 
-// udpAlong keeps being a net.PacketConn, by which net.Resolver knows UDP.
+// udpAlong remains a net.PacketConn, by which net.Resolver recognises UDP.
 type udpAlong struct {
 	*net.UDPConn
 	record *ttlRecord
@@ -209,8 +209,8 @@ func (c *udpAlong) Close() error {
 	return c.UDPConn.Close()
 }
 
-// tcpAlong gathers a message with its two bytes of length (RFC 1035, section
-// 4.2.2); one connection carries one answer.
+// tcpAlong gathers a message with its two bytes of length (RFC 1035, section 4.2.2). One connection
+// carries one response.
 type tcpAlong struct {
 	net.Conn
 	record *ttlRecord

@@ -8,30 +8,32 @@ import (
 )
 
 const (
-	// idleInput and idleRatio bound what a decoder may read for what it gives: compressed content is
-	// shorter than content. It is for streams that decode to nothing: of empty members, frames or blocks.
+	// idleInput and idleRatio bound how many bytes a decoder may read for those that it returns:
+	// compressed content is shorter than content. They stop streams of empty members, frames or
+	// blocks, which decode to nothing.
 	idleInput, idleRatio = 256 << 10, 4
-	// innerRatio bounds how much an encoding below another one may come to: what is compressed does
-	// not compress well. It is for streams of nothing that are packed once more.
+	// innerRatio bounds the size of an encoding below another one: compressed data does not
+	// compress well. It stops streams of nothing that are compressed twice.
 	innerRatio = 32
-	// cpuBase and cpuByte bound the processor time of a body, some thirty times what a byte takes. It
-	// is for streams whose tables take longer to build than their content to read.
+	// cpuBase and cpuByte bound the processor time of a body, at some thirty times what a byte
+	// takes. They stop streams whose tables take longer to build than their content to read.
 	cpuBase, cpuByte = 250 * time.Millisecond, 500 * time.Nanosecond
 )
 
-// fedBytes is how much a decoder gets at a time: after that it is looked at what it has made of it.
+// fedBytes is how many bytes a decoder gets at a time. After each piece, its output is compared
+// with its input.
 const fedBytes = 1 << 10
 
 // errNoWork ends a stream that costs more than it carries.
 var errNoWork = errors.New("it takes much to decode and carries next to nothing")
 
-// effort is what decoding a body has taken. It belongs to one goroutine, which stays on its thread.
+// effort is the cost of decoding a body. It belongs to one goroutine, which stays on its thread.
 type effort struct {
 	begin time.Duration // of the thread's processor time
 	bytes int64         // in and out, of all stages
 }
 
-// spend counts n bytes more, and reports whether too much has been spent. A nil effort has no bound.
+// spend adds n bytes, and reports whether the cost is too high. A nil effort has no bound.
 func (e *effort) spend(n int) (tooMuch bool) {
 	if e == nil {
 		return false
@@ -44,11 +46,11 @@ func (e *effort) spend(n int) (tooMuch bool) {
 type stage struct {
 	name    string
 	work    *effort
-	inner   bool      // what it gives is to be decoded again
+	inner   bool      // its output is decoded again
 	from    io.Reader // encoded
 	to      io.Reader // decoded; reads from fed
 	in, out int64     // bytes
-	err     error     // of from or of a bound; stays
+	err     error     // of from or of a bound; permanent
 }
 
 // fed is the encoded side of a stage.

@@ -12,8 +12,8 @@ import (
 	"github.com/amble-crawler/amble/internal/zoo"
 )
 
-// Bodies that take much to decode and carry nothing end as such, long before their end: what is counted is how much of them a
-// decoder reads.
+// Bodies that cost much to decode and carry nothing fail long before their end. The test counts how
+// much of them a decoder reads.
 func TestHollowBodies(t *testing.T) {
 	c := newClient(t, quick(func(o *Options) { o.MaxBody = 64 << 20 }))
 	for _, body := range zoo.Hollow() {
@@ -27,7 +27,7 @@ func TestHollowBodies(t *testing.T) {
 			case body.Name == "wide-br" && err != nil && strings.Contains(err.Error(), "unexpected EOF"):
 			case strings.HasPrefix(body.Name, "wide-zstd") && err == nil && decoded.Size() == 1:
 			case strings.Contains(body.Name, "tables") && threadTime() == 0:
-				t.Skip("the processor time of a thread is not to be had on this system")
+				t.Skip("the processor time of a thread is not available on this system")
 			case err == nil || !strings.Contains(err.Error(), errNoWork.Error()):
 				t.Errorf("%v, want %v", err, errNoWork)
 			}
@@ -57,7 +57,8 @@ func TestCompressedWithinReason(t *testing.T) {
 		}
 	}
 	flushed := flushedGzip(t, strings.Repeat("0123456789\n", 20_000), 11)
-	if body, _, err := c.decode(t.Context(), spool.Of(flushed), []string{"gzip"}, c.o.MaxBody, false); err != nil || body.Size() != 220_000 {
+	if body, _, err := c.decode(t.Context(), spool.Of(flushed), []string{"gzip"}, c.o.MaxBody, false); err != nil ||
+		body.Size() != 220_000 {
 		t.Errorf("flushed each line: %d bytes, %v", body.Size(), err)
 	}
 }
@@ -87,8 +88,8 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// However many decoders there are, and however large the windows that servers name, what they hold stays in the budget, one decoder
-// more at most; and slow servers hold none of it.
+// However many decoders there are, and however large the windows that servers announce, the memory
+// of decoders stays within the budget, or exceeds it by one decoder. Slow servers hold none of it.
 func TestDecodersAreInTheBudget(t *testing.T) {
 	const budget = 32 << 20
 	pool := newSpool(t, 1<<20, budget)

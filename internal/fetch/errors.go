@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Kind says what ended a request that brought no response. The numbers are
-// stored on disk: a kind is added at the end and never renumbered.
+// Kind says what ended a request without a response. The numbers are stored on disk: a kind is
+// added at the end and never renumbered.
 type Kind uint8
 
 // The kinds of failure.
@@ -18,11 +18,11 @@ const (
 	KindCanceled Kind = 1
 	// KindDNSNotFound means that the name has no address, says its name server.
 	KindDNSNotFound Kind = 2
-	// KindDNSFailure means that the name servers gave no usable answer.
+	// KindDNSFailure means that the name servers gave no usable response.
 	KindDNSFailure Kind = 3
-	// KindDNSTimeout means that the name servers did not answer in time.
+	// KindDNSTimeout means that the name servers did not respond in time.
 	KindDNSTimeout Kind = 4
-	// KindBlockedAddress means that the address or port may not be reached.
+	// KindBlockedAddress means that the address or port must not be dialled.
 	KindBlockedAddress Kind = 5
 	// KindRefused means that nothing listens at the address.
 	KindRefused Kind = 6
@@ -40,25 +40,24 @@ const (
 	KindReset Kind = 12
 	// KindClosed means that the server closed the connection before a whole header.
 	KindClosed Kind = 13
-	// KindLostOnReuse means that a connection kept from an earlier request
-	// broke before the first byte of an answer.
+	// KindLostOnReuse means that a reused connection broke before the first byte of a response.
 	KindLostOnReuse Kind = 14
 	// KindHeaderTimeout means that the header did not arrive in time.
 	KindHeaderTimeout Kind = 15
 	// KindHeaderTooLarge means that the header exceeds Options.MaxHeader.
 	KindHeaderTooLarge Kind = 16
-	// KindBadResponse means that what was received is not an HTTP response.
+	// KindBadResponse means that the received bytes are not an HTTP response.
 	KindBadResponse Kind = 17
 	// KindBodyTimeout means that the body stalled or did not end in time.
 	KindBodyTimeout Kind = 18
 	// KindIncompleteBody means that the body ended before its announced end.
 	KindIncompleteBody Kind = 19
-	// KindBadEncoding means that the content encoding is unknown, nested too
-	// deeply, or not what the bytes are.
+	// KindBadEncoding means that the content encoding is unknown, nested too deeply, or does not
+	// match the bytes.
 	KindBadEncoding Kind = 20
 	// KindUnsupported means that the request cannot be sent as it is.
 	KindUnsupported Kind = 21
-	// KindLocal means that this machine lacks something: descriptors, ports, memory.
+	// KindLocal means that this machine lacks a resource: descriptors, ports, memory.
 	KindLocal Kind = 22
 	// KindTypeNotWanted means that the content is of a type that
 	// Options.ContentTypes leaves out.
@@ -112,9 +111,9 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind_%d", uint8(k))
 }
 
-// Temporary reports whether the same request may well succeed later without
-// anybody changing anything: networks, name servers and overloaded hosts
-// recover, a bad certificate or a malformed response usually does not.
+// Temporary reports whether the same request may well succeed later without a change: networks,
+// name servers and overloaded hosts recover; a bad certificate or a malformed response usually does
+// not.
 func (k Kind) Temporary() bool {
 	switch k {
 	case KindCanceled, KindDNSFailure, KindDNSTimeout, KindRefused, KindUnreachable,
@@ -127,24 +126,25 @@ func (k Kind) Temporary() bool {
 
 // Error is the error of every failed [Client.Do] and [Client.Resolve].
 type Error struct {
-	// Kind is what happened, in the stable vocabulary.
+	// Kind is the kind of the failure.
 	Kind Kind
 	// Op is the phase in which it happened: "resolve", "request", "connect",
 	// "tls", "send", "header" or "body".
 	Op string
-	// URL is the canonical URL asked for, or the host name for "resolve".
+	// URL is the canonical URL of the request, or the host name for "resolve".
 	URL string
-	// Sent reports whether bytes of the request may have reached the server.
-	// False means certainly not: the request may be made again at once.
+	// Sent reports whether bytes of the request may have reached the server. If it is false,
+	// certainly none have, and the request may be made again at once.
 	Sent bool
 	// Start and End bound the attempt on the client's clock.
 	Start, End time.Time
-	// Throttled is how long of that the request waited for bandwidth: see Client.SetBandwidth.
+	// Throttled is the time between Start and End for which the request waited for bandwidth: see
+	// Client.SetBandwidth.
 	Throttled time.Duration
 	// Err is the cause.
 	Err error
-	// Partial is what came of a response until its body broke off, without Body: what is kept of it
-	// is in Wire. Nil without Options.Capture, and where no whole header came. Whoever has the
+	// Partial is the incomplete response whose body broke off, without Body; Wire has what was
+	// received. It is nil without Options.Capture, and if no whole header came. The owner of the
 	// error closes it.
 	Partial *Response
 }

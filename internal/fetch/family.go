@@ -5,18 +5,18 @@ import (
 	"net/netip"
 )
 
-// Family says which addresses of a host are asked.
+// Family says which addresses of a host are dialled.
 type Family uint8
 
-// The choices of addresses.
+// The families.
 const (
-	IPv4First Family = iota // both, IPv4 where there is one
-	IPv6First               // both, IPv6 where there is one
+	IPv4First Family = iota // both, IPv4 if there is one
+	IPv6First               // both, IPv6 if there is one
 	IPv4Only
 	IPv6Only
 )
 
-// families are the names of the choices.
+// families returns the names of the families.
 func families() []string { return []string{"ipv4-first", "ipv6-first", "ipv4", "ipv6"} }
 
 // ParseFamily is the inverse of String.
@@ -29,7 +29,7 @@ func ParseFamily(name string) (Family, error) {
 	return 0, fmt.Errorf("%q is none of %v", name, families())
 }
 
-// String is ipv4-first, ipv6-first, ipv4 or ipv6.
+// String returns ipv4-first, ipv6-first, ipv4 or ipv6.
 func (f Family) String() string {
 	if names := families(); int(f) < len(names) {
 		return names[f]
@@ -37,7 +37,7 @@ func (f Family) String() string {
 	return fmt.Sprintf("family_%d", uint8(f))
 }
 
-// network is what the resolver is asked for.
+// network is the network that the resolver looks up.
 func (f Family) network() string {
 	switch f {
 	case IPv4Only:
@@ -56,7 +56,7 @@ func (f Family) compare(a, b netip.Addr) int {
 	return a.Compare(b) // IPv4 sorts first
 }
 
-// check refuses an address of a family that is not asked.
+// check refuses an address of a family that is not dialled.
 func (f Family) check(a netip.Addr) error {
 	if f == IPv4Only && !a.Is4() || f == IPv6Only && a.Is4() {
 		return fmt.Errorf("address %s is not %s: %w", a, f, errBlocked)

@@ -10,11 +10,12 @@ import (
 )
 
 const (
-	// maxOverhead bounds the bytes of an HTTP/2 connection that carry nothing: frames that are empty,
-	// unknown or about the connection itself, and padding. It is what net/http allows the chunks of
-	// HTTP/1.1. Content makes up for some of it, and a new request for all of it.
+	// maxOverhead bounds the bytes of an HTTP/2 connection that carry nothing: frames that are
+	// empty, unknown or about the connection itself, and padding. net/http allows the chunks of
+	// HTTP/1.1 as much. Content makes up for some of it, and a new request for all of it.
 	maxOverhead = 16 << 10
-	// overheadFrame and overheadByte are how much a frame with content, and each byte of it, make up for.
+	// overheadFrame and overheadByte are the overhead that a frame with content, and each byte of
+	// it, make up for.
 	overheadFrame, overheadByte = 16, 2
 )
 
@@ -32,18 +33,18 @@ const (
 )
 
 // frames reads along with HTTP/2, which net/http speaks over it, and bounds what a server may send:
-// the bytes of headers, and those that are neither header nor content. One that sends more, also
-// while no request is under way, loses its connection.
+// the bytes of headers, and the bytes that are neither header nor content. A server that sends more
+// loses its connection, also while no request is under way.
 type frames struct {
 	net.Conn
 	raw       net.Conn // below TLS
 	maxHeader int64
 
-	// Of the frame that is being read. They belong to the reader.
+	// The frame that is being read. These fields belong to the reader.
 	head [10]byte // its header; for padded content also the length of the padding
 	have int      // of head
 	left int64    // payload to come
-	err  error    // stays
+	err  error    // permanent
 
 	mu       sync.Mutex // guards what follows
 	stream   uint32     // of the request under way, or of the last one
@@ -64,14 +65,15 @@ func (f *frames) begin() {
 	f.busy, f.header, f.long, f.overhead = true, 0, false, 0
 }
 
-// end ends the request: from now on nothing is expected.
+// end ends the request. Nothing is expected after it.
 func (f *frames) end() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.busy = false
 }
 
-// explain names the error of a request. That a header is longer than net/http takes is the same error there as many others.
+// explain names the error of a request. net/http reports a header longer than it accepts with the
+// same error as many others.
 func (f *frames) explain(err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -90,17 +92,17 @@ func (f *frames) Read(p []byte) (int, error) {
 		return 0, f.err
 	}
 	n, err := f.Conn.Read(p)
-	if f.err = f.follow(p[:n]); f.err != nil {
+	if f.err = f.advance(p[:n]); f.err != nil {
 		return 0, f.err
 	}
 	return n, err
 }
 
-// Close closes the connection at once. TLS would wait for room to say goodbye.
+// Close closes the connection at once. TLS would wait until it can send close_notify.
 func (f *frames) Close() error { return f.raw.Close() }
 
-// follow takes the next bytes of the connection, whatever they begin and end with.
-func (f *frames) follow(b []byte) error {
+// follow takes the next bytes of the connection, wherever they begin and end.
+func (f *frames) advance(b []byte) error {
 	for len(b) > 0 {
 		if f.left > 0 {
 			n := min(f.left, int64(len(b)))
@@ -124,7 +126,8 @@ func (f *frames) follow(b []byte) error {
 	return nil
 }
 
-// wanted is how many bytes of a frame have to be known: its header, and of padded content one more.
+// wanted returns how many bytes of a frame must be known: its header, and one more for padded
+// content.
 func (f *frames) wanted() int {
 	if f.have >= 9 && f.head[3] == frameData && f.head[4]&flagPadded != 0 && f.head[0]|f.head[1]|f.head[2] != 0 {
 		return 10
@@ -132,7 +135,7 @@ func (f *frames) wanted() int {
 	return 9
 }
 
-// count counts the frame whose header is known, with that many bytes of payload.
+// count counts the frame whose header is known, with length bytes of payload.
 func (f *frames) count(length int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

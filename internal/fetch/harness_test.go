@@ -141,7 +141,7 @@ func readHead(r *bufio.Reader) string {
 	}
 }
 
-// answer reads one request and writes what is given.
+// answer reads one request and writes the given text.
 func answer(parts ...string) func(net.Conn, *bufio.Reader) {
 	return func(c net.Conn, r *bufio.Reader) {
 		if readHead(r) == "" {
@@ -155,7 +155,7 @@ func answer(parts ...string) func(net.Conn, *bufio.Reader) {
 	}
 }
 
-// get asks s for "/".
+// get fetches "/" from s.
 func get(t testing.TB, c *Client, s *server) (*Response, error) {
 	t.Helper()
 	return c.Do(context.Background(), Request{URL: s.url(t, "/"), Address: loopback})

@@ -13,8 +13,7 @@ import (
 // Header is a field that every request carries.
 type Header struct{ Name, Value string }
 
-// ParseHeader reads "Name: value". Fields that the protocol or another option
-// fills in are refused.
+// ParseHeader reads "Name: value". It refuses fields that the protocol or another option fills in.
 func ParseHeader(text string) (Header, error) {
 	h, err := splitHeader(text)
 	if err != nil {
@@ -46,14 +45,14 @@ func (h Header) validate() error {
 // ownHeaders are the fields that an option or the protocol fills in.
 func ownHeaders() []string {
 	return []string{"Accept-Encoding", "Authorization", "Connection", "Content-Length", "Cookie", "Expect", "From", "Host",
-		"If-Match", "If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since", "Keep-Alive", "Proxy-Authorization",
-		"Proxy-Connection", "Range", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent"}
+		"If-Match", "If-Modified-Since", "If-None-Match", "If-Range", "If-Unmodified-Since", "Keep-Alive",
+		"Proxy-Authorization", "Proxy-Connection", "Range", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent"}
 }
 
 // field is one line of a request header.
 type field struct {
 	name, value string
-	secret      bool // is not to be kept anywhere
+	secret      bool // is never stored
 }
 
 // fixedFields are the header fields that every request carries.
@@ -73,7 +72,7 @@ func fixedFields(o Options) []field {
 	return fs
 }
 
-// fields returns the header of a request, less Host.
+// fields returns the header of a request, without Host.
 func (c *Client) fields(r Request) []field {
 	fs := append(make([]field, 0, len(c.fixed)+4), c.fixed...)
 	if r.ETag != "" && validHeaderValue(r.ETag) {

@@ -12,7 +12,7 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// heads serves empty pages and says what it was asked, in order.
+// heads serves empty pages and records the headers of the requests, in order.
 func heads(t testing.TB, response string) (*server, chan string) {
 	seen := make(chan string, 100)
 	return serve(t, func(c net.Conn, r *bufio.Reader) {
@@ -36,10 +36,12 @@ func TestHeaders(t *testing.T) {
 		t.Fatal(err)
 	}
 	head := <-seen
-	if !strings.Contains(head, "\r\naccept: text/html\r\nAccept-Language: de, en;q=0.5\r\n") || strings.Contains(head, "\r\nAccept: ") {
+	if !strings.Contains(head, "\r\naccept: text/html\r\nAccept-Language: de, en;q=0.5\r\n") ||
+		strings.Contains(head, "\r\nAccept: ") {
 		t.Errorf("head %q", head)
 	}
-	for _, bad := range []string{"", "Host: x", "no colon", "a b: c", "X: y\r\nZ: a", "cookie: a=b", "Transfer-Encoding: chunked", "X: ü", ": x"} {
+	for _, bad := range []string{"", "Host: x", "no colon", "a b: c", "X: y\r\nZ: a", "cookie: a=b",
+		"Transfer-Encoding: chunked", "X: ü", ": x"} {
 		if h, err := ParseHeader(bad); err == nil {
 			t.Errorf("%q is taken as %+v", bad, h)
 		}
@@ -55,8 +57,10 @@ func TestHostPatterns(t *testing.T) {
 		want          bool
 	}{
 		{"example.com", "example.com", true}, {"EXAMPLE.com", "example.com", true}, {"example.com", "www.example.com", false},
-		{"*.example.com", "www.example.com", true}, {"*.example.com", "a.b.example.com", true}, {"*.example.com", "example.com", false},
-		{"*.example.com", "badexample.com", false}, {"*", "any.test", true}, {"bücher.example", "xn--bcher-kva.example", true},
+		{"*.example.com", "www.example.com", true}, {"*.example.com", "a.b.example.com", true},
+		{"*.example.com", "example.com", false},
+		{"*.example.com", "badexample.com", false}, {"*", "any.test", true},
+		{"bücher.example", "xn--bcher-kva.example", true},
 		{"127.0.0.1", "127.0.0.1", true}, {"[::1]", "[::1]", true}, {"example.com", "example.com.evil.test", false},
 	} {
 		p, err := ParseHostPattern(tt.pattern)
@@ -64,7 +68,8 @@ func TestHostPatterns(t *testing.T) {
 			t.Errorf("%q (%v) and %q: want %v, %v", tt.pattern, p, tt.host, tt.want, err)
 		}
 	}
-	for _, bad := range []string{"", "*.", "a/b", "http://a.test", "a.test:80", "a.*.test", "**", "a b", "u@a.test", "?", "#"} {
+	for _, bad := range []string{"", "*.", "a/b", "http://a.test", "a.test:80", "a.*.test", "**", "a b", "u@a.test", "?",
+		"#"} {
 		if p, err := ParseHostPattern(bad); err == nil {
 			t.Errorf("%q is taken as %q", bad, p)
 		}
@@ -108,8 +113,10 @@ func TestCredentials(t *testing.T) {
 			t.Errorf("%s gives the secret away", shown)
 		}
 	}
-	for _, bad := range []string{"", "a.test", "a.test basic", "a.test basic nocolon", "a.test bearer ", "a.test digest x", "* bearer t", "a.test header Host: x",
-		"a.test header nocolon", "ftp://a.test bearer t", "a.test:0 bearer t", "a.test:x bearer t", "a.test bearer ü", "a.test/path bearer secret"} {
+	for _, bad := range []string{"", "a.test", "a.test basic", "a.test basic nocolon", "a.test bearer ", "a.test digest x",
+		"* bearer t", "a.test header Host: x",
+		"a.test header nocolon", "ftp://a.test bearer t", "a.test:0 bearer t", "a.test:x bearer t", "a.test bearer ü",
+		"a.test/path bearer secret"} {
 		if c, err := ParseCredential(bad); err == nil {
 			t.Errorf("%q is taken as %v", bad, c)
 		} else if strings.Contains(err.Error(), "secret") {
@@ -159,7 +166,8 @@ func TestCookies(t *testing.T) {
 			t.Errorf("%s: %q, want %q", u, got, want)
 		}
 	}
-	set("http://a.test/", "sid=1; Path=/", "deep=2; Path=/deep", "safe=3; Secure", "gone=4; Max-Age=0", "wide=5; Domain=test")
+	set("http://a.test/", "sid=1; Path=/", "deep=2; Path=/deep", "safe=3; Secure", "gone=4; Max-Age=0",
+		"wide=5; Domain=test")
 	want("http://a.test/", "sid=1")
 	want("http://a.test/deep/x", "deep=2; sid=1")
 	set("http://b.a.test/", "shared=1; Domain=a.test")
@@ -173,7 +181,7 @@ func TestCookies(t *testing.T) {
 	set("http://d.test/", "bad", "=", "a=b\r\nX: y", "c=d; Expires=never")
 	want("http://d.test/", "c=d")
 	if newCookies(nil).header(parseURL(t, "http://a.test/")) != "" {
-		t.Error("cookies without being asked for")
+		t.Error("cookies are kept though CookieHosts is empty")
 	}
 }
 
@@ -201,12 +209,13 @@ func TestCookiesAreBounded(t *testing.T) {
 		}
 		c.take(v, http.Header{"Set-Cookie": {"a=b"}})
 	}
-	if len(c.jars) != maxCookieHosts || c.order.Len() != maxCookieHosts {
+	if len(c.jars) != maxCookieHosts || c.lru.Len() != maxCookieHosts {
 		t.Errorf("%d hosts", len(c.jars))
 	}
 }
 
-// What one response sets goes out with the next request, over the wire and to that host alone.
+// Cookies that one response sets go out with the next request, over the wire and to that host
+// alone.
 func TestCookiesOnTheWire(t *testing.T) {
 	s, seen := heads(t, "HTTP/1.1 302 Found\r\nLocation: /\r\nSet-Cookie: sid=42\r\nContent-Length: 0\r\n\r\n")
 	for _, tt := range []struct {
@@ -230,9 +239,11 @@ func TestContentTypes(t *testing.T) {
 		response, media string
 		wanted          bool
 	}{
-		{"200 OK", "text/html; charset=utf-8", true}, {"200 OK", "TEXT/Plain", true}, {"200 OK", "application/xhtml+xml;x", true},
+		{"200 OK", "text/html; charset=utf-8", true}, {"200 OK", "TEXT/Plain", true},
+		{"200 OK", "application/xhtml+xml;x", true},
 		{"200 OK", "application/pdf", false}, {"206 Partial", "video/mp4", false}, {"200 OK", "textual/html", false},
-		{"200 OK", "", true}, {"200 OK", "nonsense", true}, {"302 Found", "application/pdf", true}, {"404 Not Found", "image/png", true},
+		{"200 OK", "", true}, {"200 OK", "nonsense", true}, {"302 Found", "application/pdf", true},
+		{"404 Not Found", "image/png", true},
 	} {
 		s := serve(t, answer("HTTP/1.1 "+tt.response+"\r\nContent-Type: "+tt.media+"\r\nContent-Length: 5\r\n\r\nhello"))
 		c := newClient(t, quick(func(o *Options) { o.ContentTypes = []string{"Text/*", "application/xhtml+xml"} }))
@@ -249,27 +260,31 @@ func TestContentTypes(t *testing.T) {
 	}
 	s := serve(t, answer("HTTP/1.1 200 OK\r\nContent-Type: application/pdf\r\nContent-Length: 5\r\n\r\nhello"))
 	c := newClient(t, quick(func(o *Options) { o.ContentTypes = []string{"text/*"} }))
-	if r, err := c.Do(context.Background(), Request{URL: s.url(t, "/"), Address: loopback, AnyType: true}); err != nil || text(t, r) != "hello" {
+	if r, err := c.Do(context.Background(), Request{URL: s.url(t, "/"), Address: loopback, AnyType: true}); err != nil ||
+		text(t, r) != "hello" {
 		t.Errorf("any type: %v", err)
 	}
-	for text, want := range map[string]bool{"text/html": true, "text/*": true, "*/*": true, "*": false, "*/html": false, "text": false, "text/html; q=1": false, "": false, "/": false, "a b/c": false} {
+	for text, want := range map[string]bool{"text/html": true, "text/*": true, "*/*": true, "*": false, "*/html": false,
+		"text": false, "text/html; q=1": false, "": false, "/": false, "a b/c": false} {
 		if ValidMediaRange(text) != want {
 			t.Errorf("%q: want %v", text, want)
 		}
 	}
 }
 
-// What is read from settings either is refused or cannot say more than it should: no line break gets into a header, and no pattern names hosts beside
-// its own.
+// Settings are refused, or cannot do more than they should: no line break gets into a header, and
+// no pattern names hosts besides its own.
 func FuzzSettings(f *testing.F) {
-	for _, seed := range []string{"example.com basic user:pass", "*.example.com bearer t", "http://a.test:8080 header X-Key: v", "X: y", "*", "bücher.example", "[::1]:8443 bearer t",
+	for _, seed := range []string{"example.com basic user:pass", "*.example.com bearer t",
+		"http://a.test:8080 header X-Key: v", "X: y", "*", "bücher.example", "[::1]:8443 bearer t",
 		"http://p.test:3128", "socks5://[::1]:1080", "10.0.0.0/8", "text/*", "a.test header Host: b"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		clean := func(s string) bool { return !strings.ContainsAny(s, "\r\n\x00") }
 		if c, err := ParseCredential(text); err == nil {
-			if !clean(c.field.name) || !clean(c.field.value) || c.field.name == "" || strings.EqualFold(c.field.name, "Host") || c.port == 0 {
+			if !clean(c.field.name) || !clean(c.field.value) || c.field.name == "" || strings.EqualFold(c.field.name, "Host") ||
+				c.port == 0 {
 				t.Errorf("credential %q: %+v", text, c.field)
 			}
 			if c.hosts.Match("unrelated.invalid") && !strings.Contains(text, "invalid") {

@@ -54,19 +54,23 @@ func TestHostileServers(t *testing.T) {
 	}{
 		{"accepts and says nothing", stall, KindHeaderTimeout, "header"},
 		{"header drips", forever("HTTP/1.1 200 OK\r\n", "X", 10*time.Millisecond), KindHeaderTimeout, "header"},
-		{"header lines without end", forever("HTTP/1.1 200 OK\r\n", "X-Y: "+big[:1000]+"\r\n", 0), KindHeaderTooLarge, "header"},
+		{"header lines without end", forever("HTTP/1.1 200 OK\r\n", "X-Y: "+big[:1000]+"\r\n", 0), KindHeaderTooLarge,
+			"header"},
 		{"header line without end", forever("HTTP/1.1 200 OK\r\nX: ", big, 0), KindHeaderTooLarge, "header"},
 		{"status line without end", forever("HTTP/1.1 200 ", big, 0), KindHeaderTooLarge, "header"},
 		{"no line at all", forever("", big, 0), KindHeaderTooLarge, "header"},
 		{"interim responses without end", forever("", "HTTP/1.1 103 Early Hints\r\n\r\n", 0), KindBadResponse, "header"},
-		{"large interim responses", forever("", "HTTP/1.1 103 Early Hints\r\nLink: "+big[:30<<10]+"\r\n\r\n", 0), KindHeaderTooLarge, "header"},
-		{"switches protocols", answer("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"), KindBadResponse, "header"},
+		{"large interim responses", forever("", "HTTP/1.1 103 Early Hints\r\nLink: "+big[:30<<10]+"\r\n\r\n", 0),
+			KindHeaderTooLarge, "header"},
+		{"switches protocols", answer("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
+			KindBadResponse, "header"},
 		{"HTTP/0.9", answer("<html>old</html>\n"), KindBadResponse, "header"},
 		{"speaks SSH", answer("SSH-2.0-OpenSSH_9.9\r\n"), KindBadResponse, "header"},
 		{"another version", answer("HTTP/2.0 200 OK\r\nContent-Length: 0\r\n\r\n"), KindBadResponse, "header"},
 		{"bad status", answer("HTTP/1.1 2x0 OK\r\n\r\n"), KindBadResponse, "header"},
 		{"status 99", answer("HTTP/1.1 099 OK\r\n\r\n"), KindBadResponse, "header"},
-		{"two lengths", answer("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx"), KindBadResponse, "header"},
+		{"two lengths", answer("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx"), KindBadResponse,
+			"header"},
 		{"negative length", answer("HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n"), KindBadResponse, "header"},
 		{"unknown transfer encoding", answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: xyz\r\n\r\n"), KindBadResponse, "header"},
 		{"NUL in header", answer("HTTP/1.1 200 OK\r\nX\x00Y: z\r\n\r\n"), KindBadResponse, "header"},
@@ -77,12 +81,18 @@ func TestHostileServers(t *testing.T) {
 		{"resets in the header", then("HTTP/1.1 200", reset), KindReset, "header"},
 		{"resets in the body", then("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc", reset), KindReset, "body"},
 		{"body stalls", then("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc", stall), KindBodyTimeout, "body"},
-		{"body shorter than announced", answer("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc"), KindIncompleteBody, "body"},
-		{"half a chunk", answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\nabc"), KindIncompleteBody, "body"},
-		{"no last chunk", answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"), KindIncompleteBody, "body"},
-		{"bad chunk length", answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n"), KindIncompleteBody, "body"},
-		{"chunk extensions without end", forever("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "1;"+big[:3000]+"\r\nx\r\n", 0), KindIncompleteBody, "body"},
-		{"trailers without end", forever("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n", "X: "+big[:3000]+"\r\n", 0), KindIncompleteBody, "body"},
+		{"body shorter than announced", answer("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc"), KindIncompleteBody,
+			"body"},
+		{"half a chunk", answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\nabc"), KindIncompleteBody,
+			"body"},
+		{"no last chunk", answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"), KindIncompleteBody,
+			"body"},
+		{"bad chunk length", answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n"), KindIncompleteBody,
+			"body"},
+		{"chunk extensions without end", forever("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+			"1;"+big[:3000]+"\r\nx\r\n", 0), KindIncompleteBody, "body"},
+		{"trailers without end", forever("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n",
+			"X: "+big[:3000]+"\r\n", 0), KindIncompleteBody, "body"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -154,8 +164,10 @@ func TestConnectFailures(t *testing.T) {
 
 func FuzzResponse(f *testing.F) {
 	for _, seed := range []string{
-		okEmpty, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", "HTTP/1.0 200\r\n\r\nabc", "HTTP/1.1 103 E\r\n\r\nHTTP/1.1 204 N\r\n\r\n",
-		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n0\r\nT: u\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip, br\r\n\r\n\x1f\x8b",
+		okEmpty, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc", "HTTP/1.0 200\r\n\r\nabc",
+		"HTTP/1.1 103 E\r\n\r\nHTTP/1.1 204 N\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n0\r\nT: u\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nContent-Encoding: gzip, br\r\n\r\n\x1f\x8b",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -174,7 +186,8 @@ func FuzzResponse(f *testing.F) {
 			t.Errorf("status %d, %d bytes", r.Status, r.Body.Size())
 		default:
 			wire, err := r.Wire.Response.Load(nil, 1<<20)
-			if err != nil || !bytes.Contains(response, wire) || !bytes.HasPrefix(wire, []byte("HTTP/1.")) || len(wire) > 4096+2048 {
+			if err != nil || !bytes.Contains(response, wire) || !bytes.HasPrefix(wire, []byte("HTTP/1.")) ||
+				len(wire) > 4096+2048 {
 				t.Errorf("captured %q, %v", wire, err)
 			}
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// HostPattern names hosts: "example.com" that host, "*.example.com" every host
-// below it, "*" all. The zero value names none.
+// HostPattern names hosts: "example.com" names that host, "*.example.com" every host below it, and
+// "*" all. The zero value names none.
 type HostPattern string
 
 // ParseHostPattern reads a pattern as people write it: in any case, with
@@ -19,7 +19,8 @@ func ParseHostPattern(text string) (HostPattern, error) {
 	}
 	name, below := strings.CutPrefix(text, "*.")
 	u, err := weburl.Parse("http://" + name + "/")
-	if err != nil || u.RequestURI() != "/" || u.Port() != 80 || strings.ContainsAny(name, "*@:/?#") && !strings.HasPrefix(name, "[") {
+	if err != nil || u.RequestURI() != "/" || u.Port() != 80 ||
+		strings.ContainsAny(name, "*@:/?#") && !strings.HasPrefix(name, "[") {
 		return "", fmt.Errorf("%q is no host: want example.com, *.example.com or *", text)
 	}
 	if below {

@@ -10,10 +10,10 @@ import (
 // maxInterim bounds the interim (1xx) responses before the one that counts.
 const maxInterim = 16
 
-// errInterim ends a server that goes beyond it.
+// errInterim ends a response with more interim responses than maxInterim.
 var errInterim = errors.New("too many interim responses")
 
-// requestHead is the request as HTTP/1.1 sends it (RFC 9112, section 3).
+// requestHead returns the request as HTTP/1.1 sends it (RFC 9112, section 3).
 func (c *Client) requestHead(r Request, fields []field) []byte {
 	b := append(make([]byte, 0, 512), "GET "...)
 	if c.proxy.forwards(r.URL.Scheme()) { // the absolute form (RFC 9112, section 3.2.2)
@@ -36,9 +36,10 @@ func (c *Client) requestHead(r Request, fields []field) []byte {
 	return append(b, "\r\n\r\n"...)
 }
 
-// exchange1 sends one request and awaits its header, over HTTP/1.1. limit is the
+// exchange1 sends one request over HTTP/1.1 and reads the header of the response. limit is the
 // bound of the body.
-func (c *Client) exchange1(w *watch, cn *conn, r Request, fields []field, limit int64) (resp *http.Response, firstByte time.Time, err error) {
+func (c *Client) exchange1(w *watch, cn *conn, r Request, fields []field,
+	limit int64) (resp *http.Response, firstByte time.Time, err error) {
 	w.enter(phaseSend, c.o.HeaderTimeout)
 	if _, err := cn.rw.Write(c.requestHead(r, fields)); err != nil {
 		return nil, firstByte, err
@@ -62,9 +63,9 @@ func (c *Client) exchange1(w *watch, cn *conn, r Request, fields []field, limit 
 		case err != nil:
 			return nil, firstByte, err
 		case resp.ProtoMajor != 1:
-			return nil, firstByte, fmt.Errorf("%s was not asked for", resp.Proto)
+			return nil, firstByte, fmt.Errorf("unexpected protocol %s", resp.Proto)
 		case resp.StatusCode == http.StatusSwitchingProtocols || resp.StatusCode < 100:
-			return nil, firstByte, fmt.Errorf("status %d was not asked for", resp.StatusCode)
+			return nil, firstByte, fmt.Errorf("unexpected status %d", resp.StatusCode)
 		case resp.StatusCode >= 200:
 			cn.head.unlimited()
 			return resp, firstByte, nil

@@ -18,13 +18,13 @@ import (
 // http2Window bounds the body bytes that a server may send ahead of the reader.
 const http2Window = 1 << 20
 
-// connOfContext is the context key under which overHTTP2 hands its connection to the transport.
+// connOfContext is the context key under which overHTTP2 passes its connection to the transport.
 type connOfContext struct{}
 
-// newHTTP2 returns a transport that speaks HTTP/2 over connections it is
-// handed. It dials nothing and pools nothing: only its NewClientConn is used,
-// whose RoundTrip sends a request once. It takes the connections for such without
-// TLS, because it would have to see the TLS itself otherwise.
+// newHTTP2 returns a transport that speaks HTTP/2 over connections that it is passed. It dials
+// nothing and pools nothing: only its NewClientConn is used, whose RoundTrip sends a request once.
+// It treats the connections as connections without TLS, because otherwise it would have to see the
+// TLS itself.
 func newHTTP2(maxHeader int64) *http.Transport {
 	var protocols http.Protocols
 	protocols.SetHTTP2(true)
@@ -54,7 +54,7 @@ func overHTTP2(ctx context.Context, t *http.Transport, c net.Conn, host string) 
 	return t.NewClientConn(ctx, "http", net.JoinHostPort(serverName(host), "443"))
 }
 
-// exchange2 sends one request and awaits its header, over HTTP/2.
+// exchange2 sends one request over HTTP/2 and reads the header of the response.
 func (c *Client) exchange2(w *watch, cn *conn, r Request, fields []field) (*http.Response, error) {
 	w.enter(phaseHeader, c.o.HeaderTimeout)
 	cn.frames.begin()
@@ -77,7 +77,7 @@ func (c *Client) exchange2(w *watch, cn *conn, r Request, fields []field) (*http
 	return resp, nil
 }
 
-// interim bounds the interim (1xx) responses before the one that counts.
+// interim bounds the interim (1xx) responses before the final one.
 func interim(maxHeader int64) *httptrace.ClientTrace {
 	responses, left := 0, maxHeader
 	return &httptrace.ClientTrace{Got1xxResponse: func(_ int, header textproto.MIMEHeader) error {
@@ -95,11 +95,11 @@ func interim(maxHeader int64) *httptrace.ClientTrace {
 	}}
 }
 
-// checkHTTP2 refuses a response that could not have come over HTTP/1.1, which net/http lets pass.
+// checkHTTP2 refuses a response that could not have come over HTTP/1.1. net/http accepts it.
 func checkHTTP2(resp *http.Response) error {
 	status, _, _ := strings.Cut(resp.Status, " ")
 	if len(status) != 3 || resp.StatusCode < 200 || resp.StatusCode > 999 {
-		return fmt.Errorf("status %.20q was not asked for", status)
+		return fmt.Errorf("unexpected status %.20q", status)
 	}
 	lengths := resp.Header["Content-Length"]
 	for _, other := range lengths {
@@ -113,8 +113,8 @@ func checkHTTP2(resp *http.Response) error {
 	return nil
 }
 
-// streamError is the error of one HTTP/2 stream, which net/http does not export
-// but fills in for a type of the same fields.
+// streamError is the error of one HTTP/2 stream. net/http does not export it, but fills in any type
+// with the same fields.
 type streamError struct {
 	StreamID uint32
 	Code     uint32
@@ -131,13 +131,14 @@ const (
 	codeHTTP11        = 0xd
 )
 
-// fromPeer reports whether it was the server that reset the stream, and not net/http.
+// fromPeer reports whether the server, and not net/http, reset the stream.
 func (e streamError) fromPeer() bool {
 	return e.Cause != nil && e.Cause.Error() == "received from peer"
 }
 
-// wantsHTTP1 reports whether err is that the server wants HTTP/1.1 (RFC 9113, section 9.2.3, has it
-// for TLS renegotiation; IIS for Windows authentication). A connection that ends for that has no type.
+// wantsHTTP1 reports whether err means that the server wants HTTP/1.1 (RFC 9113, section 9.2.3, has
+// it for TLS renegotiation; IIS for Windows authentication). The error of a connection that ends
+// for that reason has no type.
 func wantsHTTP1(err error) bool {
 	var stream streamError
 	if errors.As(err, &stream) {
@@ -147,9 +148,9 @@ func wantsHTTP1(err error) bool {
 	return strings.Contains(text, "GOAWAY") && strings.Contains(text, "HTTP_1_1_REQUIRED")
 }
 
-// givenBack reports whether the server says that it has not begun with the request: it refused the
-// stream, or it is about to close and will not look at this one (RFC 9113, section 8.7).
-func givenBack(err error) bool {
+// givenBack reports whether the server says that it has not processed the request: it refused the
+// stream, or it is about to close and will not process this one (RFC 9113, section 8.7).
+func isUnprocessed(err error) bool {
 	var stream streamError
 	if errors.As(err, &stream) {
 		return stream.fromPeer() && stream.Code == codeRefusedStream
@@ -157,8 +158,7 @@ func givenBack(err error) bool {
 	return strings.Contains(err.Error(), "graceful shutdown GOAWAY")
 }
 
-// kindOfHTTP2 names the errors of HTTP/2. Those that have no type are told by
-// their text.
+// kindOfHTTP2 names the errors of HTTP/2. Errors without a type are recognised by their text.
 func kindOfHTTP2(err error) Kind {
 	var stream streamError
 	switch text := err.Error(); {
@@ -176,9 +176,8 @@ func kindOfHTTP2(err error) Kind {
 	return KindUnknown
 }
 
-// opaque is u in the form that net/http sends byte for byte: a URL that was
-// taken apart and put together again could differ from the one robots.txt was
-// asked about.
+// opaque returns u in the form that net/http sends byte for byte. A URL that is parsed and put
+// together again could differ from the one that was checked against robots.txt.
 func opaque(u weburl.URL) *url.URL {
 	return &url.URL{Scheme: u.Scheme(), Host: u.HostPort(), Opaque: "//" + u.HostPort() + u.RequestURI()}
 }

@@ -18,19 +18,21 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// After one request that a kept connection failed, without a fault of the server, each request has a connection of its own, over
-// HTTP/2 as over HTTP/1.1, and a break there counts.
+// After one request that a reused connection failed, without a fault of the server, each request
+// has its own connection, over HTTP/2 as over HTTP/1.1, and a break there counts.
 func TestBrokenHTTP2Connections(t *testing.T) {
 	for name, tt := range map[string]struct {
 		refuse func(f *http2.Framer, id uint32)
 		fresh  Kind // of the same on a new connection
 	}{
-		"closes":          {func(*http2.Framer, uint32) {}, KindClosed},
-		"refused stream":  {func(f *http2.Framer, id uint32) { _ = f.WriteRSTStream(id, http2.ErrCodeRefusedStream) }, KindReset},
-		"protocol error":  {func(f *http2.Framer, id uint32) { _ = f.WriteRSTStream(id, http2.ErrCodeProtocol) }, KindReset},
-		"going away":      {func(f *http2.Framer, id uint32) { _ = f.WriteGoAway(0, http2.ErrCodeNo, nil) }, KindClosed},
-		"goes away, busy": {func(f *http2.Framer, id uint32) { _ = f.WriteGoAway(0, http2.ErrCodeEnhanceYourCalm, nil) }, KindClosed},
-		"bad status":      {func(f *http2.Framer, id uint32) { respond(f, id, ":status", "65736") }, KindBadResponse},
+		"closes": {func(*http2.Framer, uint32) {}, KindClosed},
+		"refused stream": {func(f *http2.Framer, id uint32) { _ = f.WriteRSTStream(id, http2.ErrCodeRefusedStream) },
+			KindReset},
+		"protocol error": {func(f *http2.Framer, id uint32) { _ = f.WriteRSTStream(id, http2.ErrCodeProtocol) }, KindReset},
+		"going away":     {func(f *http2.Framer, id uint32) { _ = f.WriteGoAway(0, http2.ErrCodeNo, nil) }, KindClosed},
+		"goes away, busy": {func(f *http2.Framer, id uint32) { _ = f.WriteGoAway(0, http2.ErrCodeEnhanceYourCalm, nil) },
+			KindClosed},
+		"bad status": {func(f *http2.Framer, id uint32) { respond(f, id, ":status", "65736") }, KindBadResponse},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var requests atomic.Int32
@@ -65,14 +67,15 @@ func TestBrokenHTTP2Connections(t *testing.T) {
 	}
 }
 
-// A first stream that is refused costs nothing once; a server that refuses all of them fails.
+// A refused first stream costs nothing once. A server that refuses all streams fails.
 func TestRefusedOnNewConnections(t *testing.T) {
 	for name, tt := range map[string]struct {
 		refuse func(f *http2.Framer, id uint32)
 		then   Kind
 	}{
-		"refused stream": {func(f *http2.Framer, id uint32) { _ = f.WriteRSTStream(id, http2.ErrCodeRefusedStream) }, KindReset},
-		"going away":     {func(f *http2.Framer, id uint32) { _ = f.WriteGoAway(0, http2.ErrCodeNo, nil) }, KindClosed},
+		"refused stream": {func(f *http2.Framer, id uint32) { _ = f.WriteRSTStream(id, http2.ErrCodeRefusedStream) },
+			KindReset},
+		"going away": {func(f *http2.Framer, id uint32) { _ = f.WriteGoAway(0, http2.ErrCodeNo, nil) }, KindClosed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, trust := rawHTTP2(t, func(f *http2.Framer, id uint32) bool { tt.refuse(f, id); return true })
@@ -85,7 +88,7 @@ func TestRefusedOnNewConnections(t *testing.T) {
 	}
 }
 
-// A server that wants HTTP/1.1 for a request gets it from then on.
+// A server that wants HTTP/1.1 for a request gets HTTP/1.1 from then on.
 func TestHTTP11Required(t *testing.T) {
 	for name, refuse := range map[string]func(*http2.Framer, uint32){
 		"stream":     func(f *http2.Framer, id uint32) { _ = f.WriteRSTStream(id, http2.ErrCodeHTTP11Required) },
@@ -108,8 +111,8 @@ func TestHTTP11Required(t *testing.T) {
 	}
 }
 
-// What HTTP/1.1 would not let pass, HTTP/2 does not either, under the same name.
-func TestHTTP2IsNamedAsHTTP1(t *testing.T) {
+// HTTP/2 refuses what HTTP/1.1 would refuse, with the same kind of error.
+func TestHTTP2RefusesAsHTTP1(t *testing.T) {
 	header := func(f *http2.Framer, id uint32, end bool, block string) {
 		_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: []byte(block), EndHeaders: end})
 	}
@@ -121,8 +124,14 @@ func TestHTTP2IsNamedAsHTTP1(t *testing.T) {
 		do   func(f *http2.Framer, id uint32)
 		kind Kind
 	}{
-		"100 KB of header":  {func(f *http2.Framer, id uint32) { respond(f, id, append([]string{":status", "200"}, big...)...) }, KindHeaderTooLarge},
-		"a field of 100 KB": {func(f *http2.Framer, id uint32) { respond(f, id, ":status", "200", "x", strings.Repeat("v", 100_000)) }, KindHeaderTooLarge},
+		"100 KB of header": {func(f *http2.Framer, id uint32) {
+			respond(f, id,
+				append([]string{":status", "200"}, big...)...)
+		}, KindHeaderTooLarge},
+		"a field of 100 KB": {func(f *http2.Framer, id uint32) {
+			respond(f, id, ":status", "200", "x",
+				strings.Repeat("v", 100_000))
+		}, KindHeaderTooLarge},
 		"an endless header": {func(f *http2.Framer, id uint32) {
 			header(f, id, false, "")
 			for f.WriteContinuation(id, false, []byte(strings.Repeat("\x00\x01x\x01y", 20))) == nil {
@@ -152,9 +161,12 @@ func TestHTTP2IsNamedAsHTTP1(t *testing.T) {
 		"two lengths": {func(f *http2.Framer, id uint32) {
 			respond(f, id, ":status", "200", "content-length", "0", "content-length", "1")
 		}, KindBadResponse},
-		"length of a word":  {func(f *http2.Framer, id uint32) { respond(f, id, ":status", "200", "content-length", "-1") }, KindBadResponse},
-		"shorter than said": {func(f *http2.Framer, id uint32) { respond(f, id, ":status", "200", "content-length", "5") }, KindIncompleteBody},
-		"reset":             {func(f *http2.Framer, id uint32) { _ = f.WriteRSTStream(id, http2.ErrCodeInternal) }, KindReset},
+		"length of a word": {func(f *http2.Framer, id uint32) { respond(f, id, ":status", "200", "content-length", "-1") },
+			KindBadResponse},
+		"shorter than said": {func(f *http2.Framer, id uint32) { respond(f, id, ":status", "200", "content-length", "5") },
+			KindIncompleteBody},
+		"reset": {func(f *http2.Framer, id uint32) { _ = f.WriteRSTStream(id, http2.ErrCodeInternal) },
+			KindReset},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, trust := rawHTTP2(t, func(f *http2.Framer, id uint32) bool { tt.do(f, id); return true })
@@ -172,7 +184,8 @@ func TestNotModifiedHasALength(t *testing.T) {
 	})
 	c := newClient(t, quick(trust))
 	for range 2 {
-		r, err := c.Do(context.Background(), Request{URL: parseURL(t, fmt.Sprintf("https://example.com:%d/", s.port())), Address: loopback, ETag: `"x"`})
+		r, err := c.Do(context.Background(), Request{URL: parseURL(t, fmt.Sprintf("https://example.com:%d/", s.port())),
+			Address: loopback, ETag: `"x"`})
 		if err != nil || r.Status != 304 || r.Body.Size() != 0 {
 			t.Fatalf("%+v, %v", r, err)
 		}
@@ -200,7 +213,8 @@ func floods() map[string]func(f *http2.Framer) error {
 	}
 }
 
-// A server that floods a connection with frames that carry nothing loses it, whether a request is under way or not.
+// A server that floods a connection with frames that carry nothing loses the connection, whether a
+// request is under way or not.
 func TestHTTP2Floods(t *testing.T) {
 	for name, flood := range floods() {
 		for _, when := range []string{"header", "body", "idle"} {
@@ -220,7 +234,10 @@ func TestHTTP2Floods(t *testing.T) {
 					close(done)
 					return false
 				})
-				c := newClient(t, quick(trust, func(o *Options) { o.HeaderTimeout, o.BodyIdleTimeout, o.Timeout = time.Hour, time.Hour, time.Hour }))
+				c := newClient(t, quick(trust, func(o *Options) {
+					o.HeaderTimeout, o.BodyIdleTimeout, o.Timeout = time.Hour,
+						time.Hour, time.Hour
+				}))
 				_, err := getTLS(t, c, "example.com", int(s.port()), "/")
 				if when == "idle" && err != nil {
 					t.Fatal(err)
@@ -237,7 +254,7 @@ func TestHTTP2Floods(t *testing.T) {
 	}
 }
 
-// What servers do within reason is no flood: small pieces, some padding, pings now and then.
+// Reasonable servers are not taken for floods: small pieces, some padding, occasional pings.
 func TestHTTP2WithinReason(t *testing.T) {
 	const pieces = 5000
 	s, trust := rawHTTP2(t, func(f *http2.Framer, id uint32) bool {
@@ -274,17 +291,17 @@ func FuzzFrames(f *testing.F) {
 			have                   int
 			err                    error
 		}
-		follow := func(size int) state {
+		advance := func(size int) state {
 			g := frames{maxHeader: 1000}
 			g.begin()
 			for piece := range slices.Chunk(b, size) {
-				if err := g.follow(piece); err != nil {
+				if err := g.advance(piece); err != nil {
 					return state{overhead: g.overhead, header: g.header, err: err}
 				}
 			}
 			return state{overhead: g.overhead, header: g.header, left: g.left, have: g.have}
 		}
-		if whole, pieces := follow(max(len(b), 1)), follow(max(int(size), 1)); whole != pieces {
+		if whole, pieces := advance(max(len(b), 1)), advance(max(int(size), 1)); whole != pieces {
 			t.Errorf("%+v in one, %+v in pieces", whole, pieces)
 		}
 	})
@@ -303,10 +320,11 @@ func serveTLS(t *testing.T, version uint16, handle func(net.Conn, *bufio.Reader)
 	}), trust
 }
 
-// Bytes behind a response never become the answer to the next request: neither those that TLS has decrypted, nor those it
-// has still to decrypt.
+// Bytes behind a response never become the response to the next request: neither those that TLS has
+// decrypted, nor those that it has still to decrypt.
 func TestUnaskedBytesOverTLS(t *testing.T) {
-	const first, forged = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfirst", "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged"
+	const first, forged = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfirst",
+		"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged"
 	big := strings.Repeat("x", 12_000)
 	large := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(big), big)
 	for name, parts := range map[string][]string{
@@ -334,10 +352,10 @@ func TestUnaskedBytesOverTLS(t *testing.T) {
 						t.Fatal(err)
 					}
 					if got := text(t, r); got == "forged" {
-						t.Fatal("an answer that nobody asked for was taken")
+						t.Fatal("an unsolicited response was taken")
 					}
 					if !arrived(c) {
-						t.Error("nothing has arrived behind the answer")
+						t.Error("nothing has arrived behind the response")
 					}
 					if s.accepted() != n+1 {
 						t.Errorf("%d connections for %d requests", s.accepted(), n+1)
@@ -348,7 +366,7 @@ func TestUnaskedBytesOverTLS(t *testing.T) {
 	}
 }
 
-// arrived waits until each idle connection has something to read, and is as good as gone.
+// arrived waits until each idle connection has something to read.
 func arrived(c *Client) bool {
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
@@ -365,7 +383,7 @@ func arrived(c *Client) bool {
 	return true
 }
 
-// Tickets for later sessions are no answer: the connection is kept.
+// Session tickets are no response: the connection is kept.
 func TestTicketsDoNotEndAConnection(t *testing.T) {
 	s, trust := serveTLS(t, tls.VersionTLS13, func(c net.Conn, r *bufio.Reader) {
 		for readHead(r) != "" {
@@ -383,7 +401,8 @@ func TestTicketsDoNotEndAConnection(t *testing.T) {
 	}
 }
 
-// A bad answer on a kept connection may be the rest of another: the URL goes back, and on a new connection it counts.
+// A bad response on a reused connection may be the rest of another: the request is excused, and on
+// a new connection the failure counts.
 func TestBadAnswersOnKeptConnections(t *testing.T) {
 	var requests atomic.Int32
 	s := serve(t, func(c net.Conn, r *bufio.Reader) {

@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// readInstant reads what has arrived on c, without a wait: where nothing has, its error is errNothing.
+// readInstant reads what has arrived on c without blocking. If nothing has arrived, its error is
+// errNothing.
 func readInstant(c *net.TCPConn, p []byte) (n int, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -19,22 +19,20 @@ import (
 type Options struct {
 	// UserAgent is sent as User-Agent (RFC 9110, section 10.1.5). Required.
 	UserAgent string
-	// From is sent as From (RFC 9110, section 10.1.2) unless empty: a mail
-	// address of whoever runs the crawler.
+	// From is sent as From (RFC 9110, section 10.1.2) unless empty: a mail address of the operator.
 	From string
 	// Accept is sent as Accept (RFC 9110, section 12.5.1) unless empty.
 	Accept string
 
-	// Headers are sent with every request. One called Accept replaces Accept.
+	// Headers are sent with every request. A header named Accept replaces Accept.
 	Headers []Header
-	// Credentials are sent to the hosts that each names. The first that names a
-	// host counts.
+	// Credentials are sent to the hosts that each names. The first that names a host is used.
 	Credentials []Credential
 	// CookieHosts are the hosts whose cookies are kept, until Close, and sent back.
 	CookieHosts []HostPattern
-	// ContentTypes are the media ranges that are wanted, such as text/*. The body
-	// of another one is not read, and the request fails with KindTypeNotWanted.
-	// Redirects and errors are of any type. Empty: all.
+	// ContentTypes are the wanted media ranges, such as text/*. The body of another type is not
+	// read, and the request fails with KindTypeNotWanted. Redirects and error responses may have
+	// any type. Empty: all.
 	ContentTypes []string
 
 	// Timeout bounds a whole request, from dialling to the last body byte.
@@ -43,22 +41,22 @@ type Options struct {
 	// HeaderTimeout the wait from the request sent to the header's last byte,
 	// BodyIdleTimeout the wait for each further piece of the body.
 	ConnectTimeout, TLSTimeout, HeaderTimeout, BodyIdleTimeout time.Duration
-	// MinRate is how many bytes a second a response has to bring from its first byte
-	// on, over 10 s, unless the line of this machine is what is slow. 0: any.
+	// MinRate is the least rate of a response in bytes per second, from its first byte on, over 10
+	// s. It does not hold while this machine's line is slow. 0: any.
 	MinRate int64
-	// ResolveTimeout bounds one Resolve.
+	// ResolveTimeout bounds one call of Resolve.
 	ResolveTimeout time.Duration
 
-	// MaxHeader bounds the bytes of the response header, interim responses included.
+	// MaxHeader bounds the bytes of the response header, including interim responses.
 	MaxHeader int64
-	// MaxBody bounds the body, both on the wire and decoded. A longer one is
-	// cut there and the response marked Truncated.
+	// MaxBody bounds the body, both on the wire and decoded. A longer body is cut there, and the
+	// response is marked Truncated.
 	MaxBody int64
 
-	// Spool is where bodies are held. Nil: in memory, whatever their number.
+	// Spool holds the bodies. Nil: they are in memory, whatever their number.
 	Spool *spool.Pool
-	// Capture keeps every request and response as they went over the wire, in
-	// Response.Wire. HTTP/2 has no such form, so it is not offered then.
+	// Capture keeps every request and response as they went over the wire, in Response.Wire. HTTP/2
+	// has no such form, so it is not offered.
 	Capture bool
 
 	// MaxIdleConns bounds the idle connections kept for reuse, IdleTimeout how
@@ -74,38 +72,36 @@ type Options struct {
 	// Ports are the ports that may be dialled. Empty: all that browsers connect to.
 	Ports []uint16
 
-	// Family says which of a host's addresses are asked.
+	// Family says which of a host's addresses are dialled.
 	Family Family
-	// Proxy is http://HOST:PORT or socks5://HOST:PORT. Everything goes through it
-	// then, names included: which address a host has can be neither known nor
-	// checked. Empty: none.
+	// Proxy is http://HOST:PORT or socks5://HOST:PORT. All requests go through it, and the proxy
+	// resolves the names: the addresses of hosts are neither known nor checked. Empty: none.
 	Proxy string
 	// ProxyAuth is USER:PASSWORD for the proxy. Empty: none.
 	ProxyAuth string
 
-	// Resolver is the host:port of the DNS server to ask. Empty: the system's.
+	// Resolver is the host:port of the DNS server. Empty: the system's.
 	Resolver string
 
-	// ResolveCache is how many names are remembered with their addresses, for as
-	// long as the answers hold. 0: none.
+	// ResolveCache is how many names are cached with their addresses, for their time to live. 0:
+	// none.
 	ResolveCache int
 
-	// Dial makes all connections, those to name servers and proxies too. Nil: the
-	// system does. It is for tests in virtual time.
+	// Dial makes all connections, those to name servers and proxies too. Nil: the system does. It
+	// is for tests in virtual time.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	// TLSConfig is the base of every TLS handshake; its ServerName and
 	// NextProtos are overwritten. Nil: system roots.
 	TLSConfig *tls.Config
-	// CAFile is a PEM file with certificates of authorities to trust beside the
-	// system's. Empty: none.
+	// CAFile is a PEM file with certificates of authorities to trust besides the system's. Empty:
+	// none.
 	CAFile string
 	// HTTP2 offers HTTP/2 in the TLS handshake.
 	HTTP2 bool
 }
 
-// DefaultOptions returns the options a crawler of the public web should use.
-// UserAgent is left for the caller to fill in.
+// DefaultOptions returns the options for a crawler of the public web. The caller sets UserAgent.
 func DefaultOptions() Options {
 	return Options{
 		Accept:          "text/html,application/xhtml+xml;q=0.9,*/*;q=0.5",
@@ -162,7 +158,7 @@ func (o Options) Validate() error {
 	return errors.Join(o.validateResolver(), o.validateFields())
 }
 
-// validateFields checks what is sent, and to whom.
+// validateFields checks the header fields, and the hosts that they go to.
 func (o Options) validateFields() error {
 	for _, h := range o.Headers {
 		if err := h.validate(); err != nil {
@@ -182,7 +178,7 @@ func (o Options) validateFields() error {
 	if int(o.Family) >= len(families()) {
 		return fmt.Errorf("fetch: Family %d is not known", o.Family)
 	}
-	if _, err := newWay(o); err != nil {
+	if _, err := newProxyServer(o); err != nil {
 		return fmt.Errorf("fetch: Proxy: %w", err)
 	}
 	return nil

@@ -2,22 +2,23 @@ package fetch
 
 import (
 	"container/list"
+	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
 
-// connKey says which requests a connection may carry: those for the same
-// scheme and host name (the certificate was checked for it) that are pinned to
-// the same address and port.
+// connKey says which requests a connection may carry: those for the same scheme and host name, for
+// which the certificate was checked, that are pinned to the same address and port.
 type connKey struct {
 	scheme, host string
 	port         uint16
-	addr         netip.Addr // invalid: whatever a proxy takes for the host
+	addr         netip.Addr // invalid with a proxy, which resolves the host
 }
 
-// remote is where a connection leads, zero where a proxy knows.
+// remote returns the address of the other end; zero if only a proxy knows it.
 func (k connKey) remote() netip.AddrPort {
 	if !k.addr.IsValid() {
 		return netip.AddrPort{}
@@ -25,30 +26,34 @@ func (k connKey) remote() netip.AddrPort {
 	return netip.AddrPortFrom(k.addr, k.port)
 }
 
-// pool keeps idle connections, the newest of a key on top, bounded in number
-// and in time. It is safe for concurrent use.
+// pool keeps idle connections, the newest of a key on top. It is bounded in number and in time, and
+// safe for concurrent use.
 type pool struct {
 	max int
 	ttl time.Duration
 
-	mu     sync.Mutex // guards what follows; nothing blocks under it
-	idle   map[connKey][]*conn
-	order  *list.List // of *conn, the longest idle first
-	lossy  memory     // a connection of theirs failed a request without being at fault; none is kept
-	http1  memory     // they want HTTP/1.1
-	closed bool
+	mu      sync.Mutex // guards what follows; nothing blocks under it
+	idle    map[connKey][]*conn
+	lru     *list.List // of *conn, the longest idle first
+	noReuse memory     // servers that broke a reused connection: no connection to them is kept
+	http1   memory     // they want HTTP/1.1
+	closed  bool
 }
 
-// lossyFor is for how long no connection is kept where a kept one broke under a request. That may happen to any connection that its
-// server was about to close. But a server that breaks them on purpose, because it has had enough, must not be able to hide behind
-// that: on a new connection it is the server's failure.
-const lossyFor = 10 * time.Minute
+// noReuseFor is how long no connection to a server is kept after a reused one broke under a
+// request. That can happen to any connection that its server was about to close. A server that
+// breaks connections on purpose, because it has had enough, must not be able to hide behind that:
+// on a new connection a break is the server's failure.
+const noReuseFor = 10 * time.Minute
 
-// http1For is for how long a server that wants HTTP/1.1 is not offered HTTP/2.
+// http1For is how long a server that wants HTTP/1.1 is not offered HTTP/2.
 const http1For = 24 * time.Hour
 
 func newConnPool(max int, ttl time.Duration) *pool {
-	return &pool{max: max, ttl: ttl, idle: make(map[connKey][]*conn), order: list.New(), lossy: newMemory(lossyFor), http1: newMemory(http1For)}
+	return &pool{
+		max: max, ttl: ttl, idle: make(map[connKey][]*conn), lru: list.New(),
+		noReuse: newMemory(noReuseFor), http1: newMemory(http1For),
+	}
 }
 
 // take returns a connection for key that still looks alive, or nil.
@@ -74,14 +79,15 @@ func (p *pool) pop(key connKey) *conn {
 	return c
 }
 
-// broke notes that a connection failed a request without being at fault, and reports whether that is news.
+// broke records that a connection failed a request without the server being at fault, and reports
+// whether that is new.
 func (p *pool) broke(key connKey, now time.Time) (news bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.lossy.note(key, now)
+	return p.noReuse.note(key, now)
 }
 
-// wantsHTTP1 notes that a server wants HTTP/1.1, and reports whether that is news.
+// wantsHTTP1 records that a server wants HTTP/1.1, and reports whether that is new.
 func (p *pool) wantsHTTP1(key connKey, now time.Time) (news bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,34 +101,34 @@ func (p *pool) http2(key connKey, now time.Time) bool {
 	return !p.http1.has(key, now)
 }
 
-// put keeps c for later, or closes it.
+// put keeps c for a later request, or closes it.
 func (p *pool) put(c *conn, now time.Time) {
 	if evicted := p.add(c, now); evicted != nil {
 		evicted.close()
 	}
 }
 
-// add keeps c and returns the connection that has to go instead, if any.
+// add keeps c, and returns the connection that must be closed instead, if any.
 func (p *pool) add(c *conn, now time.Time) (evicted *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || p.max == 0 || p.lossy.has(c.key, now) {
+	if p.closed || p.max == 0 || p.noReuse.has(c.key, now) {
 		return c
 	}
-	if p.order.Len() >= p.max {
-		evicted = p.order.Front().Value.(*conn)
+	if p.lru.Len() >= p.max {
+		evicted = p.lru.Front().Value.(*conn)
 		p.removeLocked(evicted)
 	}
 	p.idle[c.key] = append(p.idle[c.key], c)
-	c.place = p.order.PushBack(c)
+	c.element = p.lru.PushBack(c)
 	c.expiry = time.AfterFunc(p.ttl, func() { p.expire(c) })
 	return evicted
 }
 
-// expire closes c if it is still idle since the same put.
+// expire closes c if it has been idle since the same put.
 func (p *pool) expire(c *conn) {
 	p.mu.Lock()
-	idle := c.place != nil
+	idle := c.element != nil
 	if idle {
 		p.removeLocked(c)
 	}
@@ -134,8 +140,8 @@ func (p *pool) expire(c *conn) {
 
 func (p *pool) removeLocked(c *conn) {
 	c.expiry.Stop()
-	p.order.Remove(c.place)
-	c.place = nil
+	p.lru.Remove(c.element)
+	c.element = nil
 	conns := p.idle[c.key]
 	i := slices.Index(conns, c)
 	if conns = slices.Delete(conns, i, i+1); len(conns) == 0 {
@@ -145,7 +151,7 @@ func (p *pool) removeLocked(c *conn) {
 	}
 }
 
-// close closes every idle connection, and from now on every one that is put.
+// close closes every idle connection, and every connection that is put later.
 func (p *pool) close() {
 	p.mu.Lock()
 	p.closed = true
@@ -157,7 +163,7 @@ func (p *pool) close() {
 func (p *pool) closeIdle() bool {
 	p.mu.Lock()
 	var conns []*conn
-	for e := p.order.Front(); e != nil; e = p.order.Front() {
+	for e := p.lru.Front(); e != nil; e = p.lru.Front() {
 		c := e.Value.(*conn)
 		p.removeLocked(c)
 		conns = append(conns, c)
@@ -169,9 +175,42 @@ func (p *pool) closeIdle() bool {
 	return len(conns) > 0
 }
 
-// len is the number of idle connections.
+// len returns the number of idle connections.
 func (p *pool) len() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.order.Len()
+	return p.lru.Len()
+}
+
+// maxMemory bounds the number of servers in a memory.
+const maxMemory = 4096
+
+// memory is a set of servers. Each leaves it after a while. The set is bounded: servers beyond the
+// bound are not added.
+type memory struct {
+	hold  time.Duration
+	until map[connKey]time.Time
+}
+
+func newMemory(hold time.Duration) memory {
+	return memory{hold: hold, until: make(map[connKey]time.Time)}
+}
+
+// has reports whether the set has key.
+func (m *memory) has(key connKey, now time.Time) bool { return now.Before(m.until[key]) }
+
+// note adds key to the set. It reports whether key is in the set now and was not before.
+func (m *memory) note(key connKey, now time.Time) (news bool) {
+	if m.has(key, now) {
+		return false
+	}
+	if len(m.until) >= maxMemory {
+		maps.DeleteFunc(m.until, func(_ connKey, until time.Time) bool { return !now.Before(until) })
+	}
+	if len(m.until) >= maxMemory {
+		return false
+	}
+	key.host = strings.Clone(key.host) // it may be a part of a long URL
+	m.until[key] = now.Add(m.hold)
+	return true
 }

@@ -16,29 +16,29 @@ import (
 	"golang.org/x/net/proxy"
 )
 
-// proxyError is a failure on the way to or of the proxy, not of the host.
+// proxyError is a failure to reach the proxy, or of the proxy itself. The host did not fail.
 type proxyError struct{ err error }
 
 func (e *proxyError) Error() string { return "proxy: " + e.err.Error() }
 func (e *proxyError) Unwrap() error { return e.err }
 
 // way is the proxy that all connections go through. It is immutable.
-type way struct {
+type proxyServer struct {
 	socks         bool   // SOCKS5 (RFC 1928), else HTTP (RFC 9110, section 9.3.6)
 	address       string // host:port
 	authorization string // value of Proxy-Authorization; empty: none
 	user          *proxy.Auth
 }
 
-// ParseProxy checks a proxy as people write it: http://HOST:PORT or
-// socks5://HOST:PORT. Its credentials are an option of their own.
+// ParseProxy checks a proxy as people write it: http://HOST:PORT or socks5://HOST:PORT. Its
+// credentials are a separate option.
 func ParseProxy(text string) error {
-	_, err := newWay(Options{Proxy: text})
+	_, err := newProxyServer(Options{Proxy: text})
 	return err
 }
 
-// newWay returns the proxy of o, nil if it has none.
-func newWay(o Options) (*way, error) {
+// newWay returns the proxy of o, or nil if it has none.
+func newProxyServer(o Options) (*proxyServer, error) {
 	if o.Proxy == "" {
 		return nil, nil
 	}
@@ -55,7 +55,7 @@ func newWay(o Options) (*way, error) {
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 		return nil, errProxy
 	}
-	p := &way{socks: u.Scheme == "socks5", address: net.JoinHostPort(u.Hostname(), port)}
+	p := &proxyServer{socks: u.Scheme == "socks5", address: net.JoinHostPort(u.Hostname(), port)}
 	if o.ProxyAuth != "" {
 		user, password, _ := strings.Cut(o.ProxyAuth, ":")
 		p.user = &proxy.Auth{User: user, Password: password}
@@ -64,12 +64,12 @@ func newWay(o Options) (*way, error) {
 	return p, nil
 }
 
-// forwards reports whether requests of that scheme are handed to the proxy as
-// they are, with their whole URL, rather than through a tunnel.
-func (p *way) forwards(scheme string) bool { return p != nil && !p.socks && scheme == "http" }
+// forwards reports whether requests of the scheme go to the proxy with their whole URL, rather than
+// through a tunnel.
+func (p *proxyServer) forwards(scheme string) bool { return p != nil && !p.socks && scheme == "http" }
 
-// open makes the proxy connect c, which leads to it, with the host of key.
-func (p *way) open(ctx context.Context, c *conn, port uint16, userAgent string) error {
+// open makes the proxy connect c, which leads to the proxy, to the host of key.
+func (p *proxyServer) open(ctx context.Context, c *conn, port uint16, userAgent string) error {
 	if p.forwards(c.key.scheme) {
 		return nil
 	}
@@ -86,7 +86,7 @@ func (p *way) open(ctx context.Context, c *conn, port uint16, userAgent string) 
 	return nil
 }
 
-func (p *way) openSocks(ctx context.Context, wire net.Conn, target string) error {
+func (p *proxyServer) openSocks(ctx context.Context, wire net.Conn, target string) error {
 	d, err := proxy.SOCKS5("tcp", p.address, p.user, nil)
 	if err != nil {
 		return err
@@ -95,16 +95,16 @@ func (p *way) openSocks(ctx context.Context, wire net.Conn, target string) error
 		DialWithConn(ctx context.Context, c net.Conn, network, address string) (net.Addr, error)
 	})
 	if !ok {
-		return errors.New("SOCKS5 over a connection is not to be had")
+		return errors.New("SOCKS5 over a connection is not supported")
 	}
 	_, err = over.DialWithConn(context.WithoutCancel(ctx), wire, "tcp", target) // the watch interrupts it
 	return err
 }
 
-// maxProxyHeader bounds the answer to CONNECT.
+// maxProxyHeader bounds the response to CONNECT.
 const maxProxyHeader = 16 << 10
 
-func (p *way) openTunnel(wire net.Conn, target, userAgent string) error {
+func (p *proxyServer) openTunnel(wire net.Conn, target, userAgent string) error {
 	request := "CONNECT " + target + " HTTP/1.1\r\nHost: " + target + "\r\nUser-Agent: " + userAgent + "\r\n"
 	if p.authorization != "" {
 		request += "Proxy-Authorization: " + p.authorization + "\r\n"
@@ -120,16 +120,15 @@ func (p *way) openTunnel(wire net.Conn, target, userAgent string) error {
 	case err != nil:
 		return err
 	case resp.StatusCode/100 != 2:
-		return fmt.Errorf("it answers CONNECT with status %d", resp.StatusCode)
+		return fmt.Errorf("it responds to CONNECT with status %d", resp.StatusCode)
 	case br.Buffered() > 0:
-		return errors.New("it sends more than an answer to CONNECT")
+		return errors.New("it sends more than a response to CONNECT")
 	}
 	return nil
 }
 
-// standIn is an address that stands for a host whose addresses only the proxy
-// knows: politeness per address is then one per host. It is from the range of
-// unique local addresses (RFC 4193) and never dialled.
+// standIn returns an address that stands for a host whose addresses only the proxy knows: limits
+// per address then hold per host. It is a unique local address (RFC 4193) and never dialled.
 func standIn(host string) netip.Addr {
 	sum := sha256.Sum256([]byte(host))
 	var a [16]byte

@@ -18,9 +18,9 @@ import (
 // relay copies both ways until one side ends.
 func relay(a, b net.Conn) {
 	var wg sync.WaitGroup
-	for _, way := range [][2]net.Conn{{a, b}, {b, a}} {
+	for _, ends := range [][2]net.Conn{{a, b}, {b, a}} {
 		wg.Go(func() {
-			_, _ = io.Copy(way[0], way[1])
+			_, _ = io.Copy(ends[0], ends[1])
 			a.Close()
 			b.Close()
 		})
@@ -59,12 +59,18 @@ func viaProxy(scheme string, s *server) func(*Options) {
 
 func TestTLSThroughHTTPProxy(t *testing.T) {
 	for _, http2 := range []bool{false, true} {
-		target, trust := secure(t, http2, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Host) }))
+		target, trust := secure(t, http2, http.HandlerFunc(func(w http.ResponseWriter,
+			r *http.Request) {
+			fmt.Fprint(w, r.Host)
+		}))
 		proxy, seen := connectProxy(t, "me:secret")
-		c := newClient(t, quick(trust, viaProxy("http", proxy), func(o *Options) { o.ProxyAuth, o.AllowPrivate = "me:secret", false }))
+		c := newClient(t, quick(trust, viaProxy("http", proxy), func(o *Options) {
+			o.ProxyAuth, o.AllowPrivate = "me:secret", false
+		}))
 		port := securePort(target.Listener)
 		for range 2 {
-			r, err := c.Do(context.Background(), Request{URL: parseURL(t, fmt.Sprintf("https://example.com:%d/", port)), Address: standIn("example.com")})
+			r, err := c.Do(context.Background(), Request{URL: parseURL(t, fmt.Sprintf("https://example.com:%d/", port)),
+				Address: standIn("example.com")})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +78,8 @@ func TestTLSThroughHTTPProxy(t *testing.T) {
 				t.Errorf("%q from %v", text(t, r), r.RemoteAddr)
 			}
 		}
-		if head := <-seen; !strings.HasPrefix(head, fmt.Sprintf("CONNECT example.com:%d HTTP/1.1\r\nHost: example.com:%d\r\n", port, port)) {
+		if head := <-seen; !strings.HasPrefix(head, fmt.Sprintf("CONNECT example.com:%d HTTP/1.1\r\nHost: example.com:%d\r\n",
+			port, port)) {
 			t.Errorf("head %q", head)
 		}
 		if n := proxy.accepted(); n != 1 {
@@ -89,7 +96,8 @@ func TestPlainHTTPThroughHTTPProxy(t *testing.T) {
 		t.Fatal(err)
 	}
 	head := <-seen
-	if !strings.HasPrefix(head, "GET http://far.test/a?b HTTP/1.1\r\nHost: far.test\r\n") || !strings.Contains(head, "\r\nProxy-Authorization: Basic bWU6\r\n") {
+	if !strings.HasPrefix(head, "GET http://far.test/a?b HTTP/1.1\r\nHost: far.test\r\n") ||
+		!strings.Contains(head, "\r\nProxy-Authorization: Basic bWU6\r\n") {
 		t.Errorf("head %q", head)
 	}
 	if sent, _ := r.Wire.Request.Load(nil, 1<<20); strings.Contains(string(sent), "Proxy-Authorization") {
@@ -153,7 +161,7 @@ func TestThroughSOCKS5(t *testing.T) {
 			t.Fatal(err)
 		}
 		if name := <-seen; name != "site.test" {
-			t.Errorf("the proxy was asked for %q", name)
+			t.Errorf("the proxy got the name %q", name)
 		}
 	}
 }
@@ -166,7 +174,7 @@ func TestProxyFailures(t *testing.T) {
 	closed.Close()
 	strict, _ := connectProxy(t, "me:secret")
 	open, _ := connectProxy(t, "")
-	asks := serve(t, answer("HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n"))
+	unauthorized := serve(t, answer("HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n"))
 	chatty := serve(t, answer("HTTP/1.1 200 OK\r\n\r\nmore than that"))
 	endless := serve(t, forever("HTTP/1.1 200 OK\r\n", "X: "+strings.Repeat("y", 1000)+"\r\n", 0))
 	socks, _ := socksProxy(t, "")
@@ -178,7 +186,7 @@ func TestProxyFailures(t *testing.T) {
 		"not there":          {"http://" + closed.Addr().String(), "https://a.test/", KindProxy},
 		"not there, socks":   {"socks5://" + closed.Addr().String(), "https://a.test/", KindProxy},
 		"wants a password":   {"http://" + strict.Addr().String(), "https://a.test/", KindProxy},
-		"wants one, plain":   {"http://" + asks.Addr().String(), "http://a.test/", KindProxy},
+		"wants one, plain":   {"http://" + unauthorized.Addr().String(), "http://a.test/", KindProxy},
 		"cannot connect":     {"http://" + open.Addr().String(), "https://a.test:1/", KindProxy},
 		"cannot, socks":      {"socks5://" + socks.Addr().String(), "http://a.test:1/", KindProxy},
 		"no socks":           {"socks5://" + other.Addr().String(), "http://a.test/", KindProxy},
@@ -202,10 +210,12 @@ func TestProxyFailures(t *testing.T) {
 	}
 }
 
-// With a proxy no name is asked for here, and every host has a place of its own among the addresses.
+// With a proxy no name is resolved here, and every host has an address of its own.
 func TestResolveWithProxy(t *testing.T) {
 	ns := serveDNS(t, zone{})
-	c := newClient(t, quick(func(o *Options) { o.Resolver, o.Proxy, o.AllowPrivate = ns.address, "http://127.0.0.1:3128", false }))
+	c := newClient(t, quick(func(o *Options) {
+		o.Resolver, o.Proxy, o.AllowPrivate = ns.address, "http://127.0.0.1:3128", false
+	}))
 	one, err := c.Resolve(context.Background(), "one.test")
 	two, err2 := c.Resolve(context.Background(), "two.test")
 	if err != nil || err2 != nil || len(one.Addrs) != 1 || one.Addrs[0] == two.Addrs[0] || !one.Addrs[0].IsPrivate() {
@@ -217,11 +227,13 @@ func TestResolveWithProxy(t *testing.T) {
 	if _, err := c.Resolve(context.Background(), "10.0.0.1"); err == nil {
 		t.Error("a private address is resolved")
 	}
-	if len(ns.asked) > 0 {
-		t.Errorf("asked for %v", ns.asked)
+	if len(ns.queries) > 0 {
+		t.Errorf("queries %v", ns.queries)
 	}
-	for text, ok := range map[string]bool{"http://p.test": true, "socks5://127.0.0.1:1080": true, "http://[::1]:3128/": true, "https://p.test": false,
-		"p.test:3128": false, "http://u:p@p.test": false, "http://p.test/x": false, "http://p.test:0": false, "http://": false} {
+	for text, ok := range map[string]bool{"http://p.test": true, "socks5://127.0.0.1:1080": true,
+		"http://[::1]:3128/": true, "https://p.test": false,
+		"p.test:3128": false, "http://u:p@p.test": false, "http://p.test/x": false, "http://p.test:0": false,
+		"http://": false} {
 		if err := ParseProxy(text); (err == nil) != ok {
 			t.Errorf("%s: %v", text, err)
 		}

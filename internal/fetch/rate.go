@@ -6,29 +6,28 @@ import (
 	"time"
 )
 
-// A response that comes a byte at a time passes every timeout but that of the whole request. So
-// what comes has a minimum rate, over windows that begin when the first byte has come: how long a
-// server thinks before that is what Options.HeaderTimeout is about.
+// A response that comes a byte at a time passes every timeout except that of the whole request. So
+// a response has a minimum rate, over windows that begin with the first byte. Options.HeaderTimeout
+// bounds the time before that.
 //
-// Whether the server is slow or the line of this machine cannot be seen from one response. It can
-// be seen from round trips: on a line that carries more than it can take they last seconds,
-// whatever the server. So a rate counts only while round trips of any request are quick.
+// One response does not show whether the server or this machine's line is slow. Round trips do: on
+// an overloaded line they last seconds, whatever the server. So a rate counts only while round
+// trips of any request are quick.
 
 const (
-	// rateWindow is how long a response may go on below the minimum rate.
+	// rateWindow is how long a response may stay below the minimum rate.
 	rateWindow = 10 * time.Second
-	// quickTrip is how long a round trip lasts at most on a line that is not at its limit. It
+	// quickTrip is the longest round trip on a line that is not overloaded. A quick round trip
 	// proves that for quickFor.
 	quickTrip = time.Second
 	quickFor  = 2 * rateWindow
 )
 
-// ErrTooSlow ends a request whose host has sent less than Options.MinRate. It is the cause, too,
-// with which the caller's context ends where he breaks a request off for that reason: the kind is
-// KindTooSlow.
+// ErrTooSlow ends a request whose host has sent less than Options.MinRate. A caller who aborts a
+// request for that reason also uses it as the cause of the context's end: the kind is KindTooSlow.
 var ErrTooSlow = errors.New("the host sends less than fetch.min_rate")
 
-// line is what is known of the line of this machine. It is safe for concurrent use.
+// line records whether this machine's line is overloaded. It is safe for concurrent use.
 type line struct {
 	base  time.Time
 	quick atomic.Int64 // when the last quick round trip ended, in nanoseconds since base; 0: none has
@@ -36,14 +35,14 @@ type line struct {
 
 func newLine() *line { return &line{base: time.Now()} }
 
-// trip takes note of a round trip that ends.
+// trip records a round trip that ends.
 func (l *line) trip(took time.Duration) {
 	if took < quickTrip {
 		l.quick.Store(max(int64(time.Since(l.base)), 1))
 	}
 }
 
-// isQuick reports whether the line is not what is slow, as far as anybody can know.
+// isQuick reports whether the line is not overloaded, as far as is known.
 func (l *line) isQuick() bool {
 	quick := l.quick.Load()
 	return quick > 0 && time.Since(l.base)-time.Duration(quick) <= quickFor
@@ -70,7 +69,7 @@ func (p *pace) begin(bytes int) {
 	}
 }
 
-// took takes note of bytes that have come, and returns ErrTooSlow if they are too few.
+// took records received bytes, and returns ErrTooSlow if they are too few.
 func (p *pace) took(n int) error {
 	if p.start.IsZero() {
 		return nil
@@ -87,13 +86,13 @@ func (p *pace) took(n int) error {
 	return nil
 }
 
-// isTooSlow reports whether a host that has sent so many bytes in a time is slower than it may be,
-// and nobody else is to blame.
+// isTooSlow reports whether a host that has sent n bytes in a time is slower than it may be, and
+// neither the line nor the bandwidth limit is the cause.
 func (c *Client) isTooSlow(bytes int64, in time.Duration) bool {
 	return c.o.MinRate > 0 && float64(bytes) < float64(c.o.MinRate)*in.Seconds() && c.line.isQuick()
 }
 
-// Progress tells how a request is doing while it is under way. Any goroutine may ask it. The zero
+// Progress reports how far a request is while it is under way. Any goroutine may call it. The zero
 // value is that of a request that has not begun.
 type Progress struct {
 	account atomic.Pointer[account]
@@ -102,21 +101,21 @@ type Progress struct {
 	ended   atomic.Bool
 }
 
-// begin says that the request begins. A nil Progress is told nothing.
+// begin records that the request begins. It does nothing if p is nil.
 func (p *Progress) begin(a *account) {
 	if p != nil {
 		p.account.Store(a)
 	}
 }
 
-// end says that the request has ended. A nil Progress is told nothing.
+// end records that the request has ended. It does nothing if p is nil.
 func (p *Progress) end() {
 	if p != nil {
 		p.ended.Store(true)
 	}
 }
 
-// connected says which connection the request goes over. A nil Progress is told nothing.
+// connected records the connection that the request uses. It does nothing if p is nil.
 func (p *Progress) connected(wire *meter) {
 	if p != nil {
 		p.before.Store(wire.read.Load())
@@ -124,7 +123,7 @@ func (p *Progress) connected(wire *meter) {
 	}
 }
 
-// received is how many bytes have come of the answer; 0 while there is no connection.
+// received returns how many bytes of the response have come; 0 while there is no connection.
 func (p *Progress) received() int64 {
 	if wire := p.wire.Load(); wire != nil {
 		return wire.read.Load() - p.before.Load()
@@ -132,9 +131,9 @@ func (p *Progress) received() int64 {
 	return 0
 }
 
-// IsSlow reports whether a request that has been under way for a time has brought less than
-// Options.MinRate for longer than patience, and has not ended. Time in which it waited for bandwidth
-// does not count. A caller who has others wait for it may break it off then, with ErrTooSlow.
+// IsSlow reports whether a request that has not ended has been below Options.MinRate for longer
+// than patience. Time in which it waited for bandwidth does not count. A caller whose other
+// requests wait for it may then abort it with ErrTooSlow.
 func (c *Client) IsSlow(p *Progress, lasts, patience time.Duration) bool {
 	lasts -= p.account.Load().waited()
 	return !p.ended.Load() && lasts > patience && c.isTooSlow(p.received(), lasts)

@@ -17,9 +17,8 @@ import (
 	"github.com/amble-crawler/amble/internal/memnet"
 )
 
-// TestMinRate: a response that brings less than the minimum rate over ten seconds ends then, in
-// whatever phase it is, in virtual time; and how long a server thinks before its first byte is not
-// its rate.
+// TestMinRate: a response below the minimum rate over ten seconds ends then, in any phase, in
+// virtual time. The time before its first byte does not count.
 func TestMinRate(t *testing.T) {
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 	const chunked, hints = head + "Transfer-Encoding: chunked\r\n\r\n", "HTTP/1.1 103 Early Hints\r\n\r\n"
@@ -161,7 +160,7 @@ func TestMinRateOverHTTP2(t *testing.T) {
 		defer func() {
 			_ = serving.Close()
 			<-served
-			time.Sleep(time.Hour) // until the handler has seen that nobody listens
+			time.Sleep(time.Hour) // until the handler has seen that nothing listens
 		}()
 		c := newClient(t, quick(func(o *Options) { o.Dial, o.TLSConfig = network.Dial, roots }))
 		start := time.Now()
@@ -173,8 +172,8 @@ func TestMinRateOverHTTP2(t *testing.T) {
 	})
 }
 
-// TestBrokenOff: a caller who breaks a request off because others wait says why, and can tell how
-// the request was doing.
+// TestBrokenOff: a caller who aborts a request because others wait gives the reason, and can see
+// how far the request was.
 func TestBrokenOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := memnet.New(memnet.Options{})

@@ -11,9 +11,11 @@ import (
 func TestReach(t *testing.T) {
 	blocked := []string{
 		"0.0.0.0", "0.1.2.3", "10.0.0.1", "100.64.0.1", "100.100.100.200", "127.0.0.1", "127.255.255.254", "169.254.169.254",
-		"172.16.0.1", "172.31.255.255", "192.0.0.192", "192.0.2.1", "192.168.0.1", "198.18.0.1", "198.51.100.1", "203.0.113.1",
+		"172.16.0.1", "172.31.255.255", "192.0.0.192", "192.0.2.1", "192.168.0.1", "198.18.0.1", "198.51.100.1",
+		"203.0.113.1",
 		"224.0.0.1", "240.0.0.1", "255.255.255.255", "168.63.129.16",
-		"::", "::1", "::127.0.0.1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "64:ff9b:1::1", "100::1", "2001::1", "2001:db8::1",
+		"::", "::1", "::127.0.0.1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1", "64:ff9b:1::1", "100::1",
+		"2001::1", "2001:db8::1",
 		"2002:7f00:1::", "fc00::1", "fd00:ec2::254", "fe80::1", "fec0::1", "ff02::1",
 	}
 	free := []string{"1.1.1.1", "93.184.216.34", "::ffff:93.184.216.34", "2606:4700:4700::1111", "168.63.129.17"}
@@ -48,9 +50,11 @@ func TestReachOptions(t *testing.T) {
 		addr string
 		want bool
 	}{
-		{ranges, "10.1.0.1:80", true}, {ranges, "10.2.0.1:80", false}, {ranges, "10.1.9.1:80", false}, {ranges, "[fd00:1::1]:80", true},
+		{ranges, "10.1.0.1:80", true}, {ranges, "10.2.0.1:80", false}, {ranges, "10.1.9.1:80", false},
+		{ranges, "[fd00:1::1]:80", true},
 		{ranges, "1.1.1.1:80", false}, {ranges, "8.8.8.8:8080", true}, {ranges, "8.8.8.8:443", false},
-		{private, "127.0.0.1:81", true}, {private, "192.168.0.1:2222", true}, {private, "127.0.0.2:80", false}, {private, "[::ffff:127.0.0.2]:80", false},
+		{private, "127.0.0.1:81", true}, {private, "192.168.0.1:2222", true}, {private, "127.0.0.2:80", false},
+		{private, "[::ffff:127.0.0.2]:80", false},
 		{private, "224.0.0.1:80", false}, {private, "0.0.0.0:80", false}, {private, "8.8.8.8:0", false},
 	}
 	for _, tt := range tests {
@@ -60,7 +64,7 @@ func TestReachOptions(t *testing.T) {
 	}
 }
 
-// The kernel's view of the address is checked too, whatever led there.
+// The kernel's address is checked too, whatever its source.
 func TestDialerChecksWhatIsDialled(t *testing.T) {
 	s := serve(t, answer(okEmpty))
 	w := newWatch(t.Context(), time.Minute, nil)
@@ -78,17 +82,18 @@ func TestDialerChecksWhatIsDialled(t *testing.T) {
 	}
 }
 
-// Ports of other protocols are refused unless they are named.
+// Ports of other protocols are refused unless fetch.ports names them.
 func TestBadPorts(t *testing.T) {
 	if !slices.IsSorted(badPorts()) {
 		t.Fatal("the ports are not in order")
 	}
-	open, named := newReach(quick()), newReach(quick(func(o *Options) { o.Ports = []uint16{80, 25} }))
+	usual, chosen := newReach(quick()), newReach(quick(func(o *Options) { o.Ports = []uint16{80, 25} }))
 	for port, want := range map[uint16][2]bool{
-		80: {true, true}, 443: {true, false}, 8080: {true, false}, 25: {false, true}, 22: {false, false}, 6667: {false, false},
+		80: {true, true}, 443: {true, false}, 8080: {true, false}, 25: {false, true}, 22: {false, false},
+		6667:  {false, false},
 		10080: {false, false}, 10081: {true, false}, 1: {false, false}, 0: {false, false}, 65535: {true, false},
 	} {
-		for i, r := range []*reach{open, named} {
+		for i, r := range []*reach{usual, chosen} {
 			if err := r.checkPort(port); (err == nil) != want[i] || err != nil && !errors.Is(err, errBlocked) {
 				t.Errorf("port %d: %v", port, err)
 			}

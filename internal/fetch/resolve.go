@@ -15,31 +15,29 @@ import (
 const (
 	// maxAddrs bounds the addresses of one name.
 	maxAddrs = 16
-	// minTTL and maxTTL bound how long a resolution may be used, defaultTTL
-	// stands in where no time to live was seen (a hosts file, say).
+	// minTTL and maxTTL bound how long a resolution may be used. defaultTTL replaces an unknown
+	// time to live, as of a hosts file.
 	minTTL, maxTTL, defaultTTL = 30 * time.Second, time.Hour, 5 * time.Minute
 )
 
-// Resolution is what a host name stands for at the moment.
+// Resolution is the result of resolving a host name.
 type Resolution struct {
-	// Addrs are the addresses that may be dialled, at most 16: those of the
-	// family that Options.Family prefers first, each family in ascending order.
-	// With a proxy it is one address that only stands for the host.
+	// Addrs are the addresses that may be dialled, at most 16: those of the family that
+	// Options.Family prefers first, each family in ascending order. With a proxy it is one address
+	// that only stands for the host.
 	Addrs []netip.Addr
-	// TTL is how long the answer may be used: the least of the answer's
-	// records, from 30 s to 1 h.
+	// TTL is how long the result may be used: the least of its records, from 30 s to 1 h.
 	TTL time.Duration
-	// Remembered means that no name server was asked: the answer is one of before.
+	// Remembered means that no name server was queried: the result comes from the cache.
 	Remembered bool
 }
 
-// Resolve asks for the addresses of a host as [weburl.URL.Host] gives it. An IP
-// literal answers itself. Addresses out of reach are left out; if none remains
-// the kind is KindBlockedAddress. Every error is an *[Error]; the Resolution
-// that comes with KindDNSNotFound or KindBlockedAddress has no address and
-// tells in TTL how long that answer holds: that of absence for at most five
-// minutes, and 0 where the name servers do not say (RFC 2308, section 5). Answers
-// are remembered for that long; the addresses may not be changed.
+// Resolve resolves a host as [weburl.URL.Host] returns it. An IP literal resolves to itself.
+// Addresses that may not be dialled are left out; if none remains, the kind is KindBlockedAddress.
+// Every error is an *[Error]. The Resolution that comes with KindDNSNotFound or KindBlockedAddress
+// has no address; its TTL says how long that result holds. The absence of a name holds for at most
+// five minutes, and 0 if the name servers set no time (RFC 2308, section 5). Results are cached for
+// their TTL. The addresses must not be changed.
 func (c *Client) Resolve(ctx context.Context, host string) (Resolution, error) {
 	start := c.now()
 	res, kind, err := c.resolve(ctx, host, start)
@@ -53,14 +51,14 @@ func (c *Client) resolve(ctx context.Context, host string, now time.Time) (Resol
 	if res, kind, err, known := c.known(host, now); known {
 		return res, kind, err
 	}
-	res, kind, err := c.lookUp(ctx, host)
+	res, kind, err := c.lookup(ctx, host)
 	c.resolutions.put(host, c.now(), res, kind, err)
 	return res, kind, err
 }
 
-// Known is [Client.Resolve] where no name server has to be asked: for an IP literal, behind a
-// proxy, and while an earlier answer holds that was not the absence of the name. False: Resolve has
-// to be called. It waits for nothing.
+// Known is [Client.Resolve] where no name server has to be queried: for an IP literal, behind a
+// proxy, and while a cached result holds that is not the absence of the name. False: call Resolve.
+// It does not block.
 func (c *Client) Known(host string) (Resolution, error, bool) {
 	now := c.now()
 	res, kind, err, known := c.known(host, now)
@@ -73,7 +71,7 @@ func (c *Client) Known(host string) (Resolution, error, bool) {
 	return res, err, true
 }
 
-// known is what can be said of a host without asking anybody.
+// known returns what is known of a host without a query.
 func (c *Client) known(host string, now time.Time) (Resolution, Kind, error, bool) {
 	if c.proxy != nil {
 		res, kind, err := c.resolveByProxy(host)
@@ -86,8 +84,8 @@ func (c *Client) known(host string, now time.Time) (Resolution, Kind, error, boo
 	return c.resolutions.get(host, now)
 }
 
-// lookUp asks the name servers.
-func (c *Client) lookUp(parent context.Context, host string) (Resolution, Kind, error) {
+// lookup queries the name servers.
+func (c *Client) lookup(parent context.Context, host string) (Resolution, Kind, error) {
 	ctx, cancel := context.WithTimeout(parent, c.o.ResolveTimeout)
 	defer cancel()
 	seen := &ttlRecord{}
@@ -111,10 +109,11 @@ func (c *Client) lookUp(parent context.Context, host string) (Resolution, Kind, 
 	return Resolution{}, KindDNSFailure, err
 }
 
-// addresses asks the hosts file of the machine and the name servers.
+// addresses looks up a host in the hosts file of the machine and at the name servers.
 func (c *Client) addresses(ctx context.Context, host string) ([]netip.Addr, error) {
 	name := absolute(host)
-	if bare := strings.TrimSuffix(name, "."); !strings.Contains(bare, ".") { // net.Resolver does not look for "localhost." in the hosts file
+	// net.Resolver does not find "localhost." in the hosts file.
+	if bare := strings.TrimSuffix(name, "."); !strings.Contains(bare, ".") {
 		if addrs, err := c.hostsFile.LookupNetIP(ctx, c.o.Family.network(), bare); err == nil {
 			return addrs, nil
 		}
@@ -122,11 +121,11 @@ func (c *Client) addresses(ctx context.Context, host string) ([]netip.Addr, erro
 	return c.resolver.LookupNetIP(ctx, c.o.Family.network(), name)
 }
 
-// absolute keeps the search list of the machine away from the names of URLs: without the dot at its
+// absolute keeps the search list of the machine away from the names of URLs. Without the dot at its
 // end, a name that does not exist would be tried again with the operator's own domain behind it.
 func absolute(host string) string { return strings.TrimSuffix(host, ".") + "." }
 
-// resolveByProxy stands in for names that only the proxy resolves.
+// resolveByProxy returns a stand-in address for names that only the proxy resolves.
 func (c *Client) resolveByProxy(host string) (Resolution, Kind, error) {
 	if a, err := netip.ParseAddr(serverName(host)); err == nil {
 		if err := c.reach.checkAddr(a); err != nil {

@@ -24,7 +24,7 @@ type record struct {
 	alias  string // a CNAME before the addresses
 	rcode  dnsmessage.RCode
 	silent bool
-	cut    bool // over UDP, so that the resolver asks over TCP
+	cut    bool // over UDP, so that the resolver repeats the query over TCP
 }
 
 // nameServer serves a zone over UDP and TCP on one loopback port.
@@ -32,7 +32,7 @@ type nameServer struct {
 	zone    zone
 	address string
 	mu      sync.Mutex
-	asked   []string // name and transport
+	queries []string // name and transport
 }
 
 func serveDNS(t testing.TB, z zone) *nameServer {
@@ -92,7 +92,7 @@ func (s *nameServer) reply(query []byte, transport string) []byte {
 	}
 	name := strings.ToLower(q.Name.String())
 	s.mu.Lock()
-	s.asked = append(s.asked, strings.TrimSuffix(name, ".")+" "+transport)
+	s.queries = append(s.queries, strings.TrimSuffix(name, ".")+" "+transport)
 	s.mu.Unlock()
 	r, known := s.zone[strings.TrimSuffix(name, ".")]
 	if r.silent {
@@ -112,21 +112,25 @@ func (s *nameServer) reply(query []byte, transport string) []byte {
 	owner := q.Name
 	if r.alias != "" {
 		alias := dnsmessage.MustNewName(r.alias + ".")
-		m.Answers = append(m.Answers, dnsmessage.Resource{Header: header(owner, r.ttl), Body: &dnsmessage.CNAMEResource{CNAME: alias}})
+		m.Answers = append(m.Answers, dnsmessage.Resource{Header: header(owner, r.ttl),
+			Body: &dnsmessage.CNAMEResource{CNAME: alias}})
 		owner = alias
 	}
 	for _, text := range r.addrs {
 		a := netip.MustParseAddr(text)
 		switch {
 		case a.Is4() && q.Type == dnsmessage.TypeA:
-			m.Answers = append(m.Answers, dnsmessage.Resource{Header: header(owner, r.ttl+1), Body: &dnsmessage.AResource{A: a.As4()}})
+			m.Answers = append(m.Answers, dnsmessage.Resource{Header: header(owner, r.ttl+1),
+				Body: &dnsmessage.AResource{A: a.As4()}})
 		case a.Is6() && q.Type == dnsmessage.TypeAAAA:
-			m.Answers = append(m.Answers, dnsmessage.Resource{Header: header(owner, r.ttl), Body: &dnsmessage.AAAAResource{AAAA: a.As16()}})
+			m.Answers = append(m.Answers, dnsmessage.Resource{Header: header(owner, r.ttl),
+				Body: &dnsmessage.AAAAResource{AAAA: a.As16()}})
 		}
 	}
 	if len(m.Answers) == 0 {
-		m.Authorities = []dnsmessage.Resource{{Header: header(dnsmessage.MustNewName("test."), 900), Body: &dnsmessage.SOAResource{
-			NS: dnsmessage.MustNewName("ns.test."), MBox: dnsmessage.MustNewName("admin.test."), MinTTL: 77}}}
+		m.Authorities = []dnsmessage.Resource{{Header: header(dnsmessage.MustNewName("test."), 900),
+			Body: &dnsmessage.SOAResource{
+				NS: dnsmessage.MustNewName("ns.test."), MBox: dnsmessage.MustNewName("admin.test."), MinTTL: 77}}}
 	}
 	return pack(m)
 }
@@ -215,34 +219,36 @@ func TestResolve(t *testing.T) {
 			}
 		})
 	}
-	if res, err := c.Resolve(context.Background(), "many.test"); err != nil || len(res.Addrs) != maxAddrs || !slices.IsSortedFunc(res.Addrs, netip.Addr.Compare) {
+	if res, err := c.Resolve(context.Background(), "many.test"); err != nil || len(res.Addrs) != maxAddrs ||
+		!slices.IsSortedFunc(res.Addrs, netip.Addr.Compare) {
 		t.Errorf("many: %v %v", res.Addrs, err)
 	}
 }
 
-// The search list of the machine must not be tried, whatever the name: what is asked for ends with a dot, which ends that.
-func TestResolveAsksForTheNameItself(t *testing.T) {
+// The search list of the machine must not be tried for any name: the dot at the end of the query
+// prevents it.
+func TestResolveQueriesTheNameItself(t *testing.T) {
 	ns := serveDNS(t, zone{})
 	for _, host := range []string{"no.such.test", "no.such.test.", "wiki"} {
 		c := newClient(t, quick(func(o *Options) { o.Resolver = ns.address }))
 		_, err := c.Resolve(context.Background(), host)
 		wantKind(t, err, KindDNSNotFound)
 		ns.mu.Lock()
-		for _, asked := range ns.asked {
-			if asked != strings.TrimSuffix(host, ".")+" udp" {
-				t.Errorf("%s: asked for %q", host, asked)
+		for _, query := range ns.queries {
+			if query != strings.TrimSuffix(host, ".")+" udp" {
+				t.Errorf("%s: query for %q", host, query)
 			}
 		}
-		ns.asked = nil
+		ns.queries = nil
 		ns.mu.Unlock()
 	}
 }
 
-// The machine of a test may have no search list.
+// The machine that runs a test may have no search list.
 func TestNamesAreAbsolute(t *testing.T) {
 	for host, want := range map[string]string{"wiki": "wiki.", "wiki.": "wiki.", "a.b": "a.b.", "a.b.": "a.b."} {
 		if got := absolute(host); got != want {
-			t.Errorf("%s is asked for as %q, want %q", host, got, want)
+			t.Errorf("%s is queried as %q, want %q", host, got, want)
 		}
 	}
 }
@@ -266,8 +272,7 @@ func TestResolverThatIsNotThere(t *testing.T) {
 	}
 }
 
-// The name may change its address between the check and the request: what
-// counts is what is dialled.
+// The name may change its address between the check and the request: the dialled address counts.
 func TestPinnedAddressIsCheckedAgain(t *testing.T) {
 	c := newClient(t, quick(func(o *Options) { o.AllowPrivate = false }))
 	s := serve(t, answer(okEmpty))
@@ -302,4 +307,61 @@ func FuzzDNSMessage(f *testing.F) {
 			t.Errorf("TTL %v", d)
 		}
 	})
+}
+
+// TestKnown: what takes no lookup is known without one, and nothing else is.
+func TestKnown(t *testing.T) {
+	ns := serveDNS(t, zone{
+		"one.test":     {addrs: []string{"93.184.216.34"}, ttl: 300},
+		"private.test": {addrs: []string{"10.0.0.1"}, ttl: 300},
+	})
+	c := newClient(t, quick(func(o *Options) { o.Resolver = ns.address; o.AllowPrivate = false }))
+	for _, host := range []string{"one.test", "private.test", "missing.test"} {
+		if _, _, known := c.Known(host); known {
+			t.Errorf("%s is known before it was looked up", host)
+		}
+		_, _ = c.Resolve(context.Background(), host)
+	}
+	for host, want := range map[string]struct {
+		known bool
+		kind  Kind
+	}{
+		"one.test": {true, 0}, "private.test": {true, KindBlockedAddress}, "missing.test": {}, "other.test": {},
+		"93.184.216.34": {true, 0}, "[2606:2800:220:1::1]": {true, 0}, "127.0.0.1": {true, KindBlockedAddress},
+	} {
+		res, err, known := c.Known(host)
+		usable := len(res.Addrs) == 1 && res.TTL > 0
+		if known != want.known || (err == nil) != (want.kind == 0) || known && err == nil && !usable {
+			t.Errorf("%s: %+v, %v, known: %t", host, res, err, known)
+		}
+		if err != nil {
+			wantKind(t, err, want.kind)
+		}
+	}
+	proxied := newClient(t, quick(func(o *Options) { o.Proxy = "http://127.0.0.1:1" }))
+	if res, err, known := proxied.Known("any.test"); !known || err != nil || len(res.Addrs) != 1 {
+		t.Errorf("behind a proxy: %+v, %v, known: %t", res, err, known)
+	}
+}
+
+// TestAbsenceHolds for as long as the name server says, and not at all where it does not say.
+func TestAbsenceHolds(t *testing.T) {
+	absent := func(seconds uint32, rcode dnsmessage.RCode) []byte {
+		m := dnsmessage.Message{Header: dnsmessage.Header{Response: true, RCode: rcode}}
+		if seconds > 0 {
+			root := dnsmessage.MustNewName(".")
+			m.Authorities = []dnsmessage.Resource{{
+				Header: dnsmessage.ResourceHeader{Name: root, Class: dnsmessage.ClassINET, TTL: 86400},
+				Body:   &dnsmessage.SOAResource{NS: root, MBox: root, MinTTL: seconds},
+			}}
+		}
+		return pack(m)
+	}
+	for seconds, want := range map[uint32]time.Duration{0: 0, 1: minTTL, 60: time.Minute, 86400: maxAbsence} {
+		var r ttlRecord
+		r.addMessage(absent(seconds, dnsmessage.RCodeNameError))
+		if got := r.absence(); got != want {
+			t.Errorf("%d s of absence: %v, want %v", seconds, got, want)
+		}
+	}
 }

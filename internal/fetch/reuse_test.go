@@ -68,11 +68,9 @@ func TestNoSecondSendOnAReusedConnection(t *testing.T) {
 	}
 }
 
-// A connection that the server closed while it was idle is noticed before
-// anything is sent on it.
-// TestLossyServers: where a kept connection broke under a request none is kept for a while, so that the next break counts as the server's
-// failure.
-func TestLossyServers(t *testing.T) {
+// TestNoReuse: after a reused connection broke under a request, no connection to that server is
+// kept for a while, so the next break counts as the failure of the server.
+func TestNoReuse(t *testing.T) {
 	s := serve(t, func(c net.Conn, r *bufio.Reader) {
 		for n := 0; readHead(r) != ""; n++ {
 			if n == 1 {
@@ -84,7 +82,7 @@ func TestLossyServers(t *testing.T) {
 	c := newClient(t, quick())
 	now := time.Now()
 	c.now = func() time.Time { return now }
-	ask := func(want Kind) {
+	request := func(want Kind) {
 		t.Helper()
 		_, err := get(t, c, s)
 		if want != KindUnknown {
@@ -93,22 +91,23 @@ func TestLossyServers(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	ask(KindUnknown)
-	ask(KindLostOnReuse)
+	request(KindUnknown)
+	request(KindLostOnReuse)
 	for range 3 {
-		ask(KindUnknown)
+		request(KindUnknown)
 	}
-	now = now.Add(lossyFor)
-	ask(KindUnknown)
-	ask(KindLostOnReuse)
+	now = now.Add(noReuseFor)
+	request(KindUnknown)
+	request(KindLostOnReuse)
 	for n := range 2 * maxMemory {
 		c.pool.broke(connKey{host: fmt.Sprint(n)}, now)
 	}
-	if n := len(c.pool.lossy.until); n > maxMemory {
+	if n := len(c.pool.noReuse.until); n > maxMemory {
 		t.Errorf("%d hosts are remembered, want %d at most", n, maxMemory)
 	}
 }
 
+// The client notices that the server closed an idle connection before it sends anything on it.
 func TestClosedIdleConnectionIsReplaced(t *testing.T) {
 	closed := make(chan struct{}, 1)
 	s := serve(t, func(c net.Conn, r *bufio.Reader) {
@@ -134,7 +133,7 @@ func TestClosedIdleConnectionIsReplaced(t *testing.T) {
 	}
 }
 
-// Bytes that nobody asked for must not become the answer to the next request.
+// Unsolicited bytes must not become the response to the next request.
 func TestUnsolicitedBytesAreNoAnswer(t *testing.T) {
 	s := serve(t, answer(okEmpty, "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged"))
 	c := newClient(t, quick())
@@ -186,7 +185,7 @@ func TestAddressIsPinned(t *testing.T) {
 				t.Fatal(err)
 			}
 			if r.RemoteAddr.Addr() != addr.Unmap() {
-				t.Errorf("asked %v, want %v", r.RemoteAddr, addr)
+				t.Errorf("fetched from %v, want %v", r.RemoteAddr, addr)
 			}
 		}
 	}
@@ -215,23 +214,23 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 	var requests atomic.Int32
 	s := serve(t, keepAlive(&requests))
 	c := newClient(t, quick(func(o *Options) { o.MaxIdleConns = 2 }))
-	ask := func(host string) {
+	request := func(host string) {
 		u := parseURL(t, fmt.Sprintf("http://%s.test:%d/", host, s.port()))
 		if _, err := c.Do(context.Background(), Request{URL: u, Address: loopback}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, host := range []string{"a", "b", "c"} {
-		ask(host)
+		request(host)
 	}
 	if n := c.pool.len(); n != 2 {
 		t.Errorf("%d idle connections, want 2", n)
 	}
-	ask("b")
+	request("b")
 	if s.accepted() != 3 {
 		t.Error("the newest connections should have been kept")
 	}
-	ask("a")
+	request("a")
 	if s.accepted() != 4 {
 		t.Error("the oldest connection should have been given up")
 	}
@@ -265,10 +264,10 @@ func TestNoIdleConnections(t *testing.T) {
 }
 
 func TestCloseWhileBusy(t *testing.T) {
-	asked, proceed := make(chan struct{}), make(chan struct{})
+	received, proceed := make(chan struct{}), make(chan struct{})
 	s := serve(t, func(c net.Conn, r *bufio.Reader) {
 		readHead(r)
-		close(asked)
+		close(received)
 		<-proceed
 		fmt.Fprint(c, okEmpty)
 	})
@@ -278,7 +277,7 @@ func TestCloseWhileBusy(t *testing.T) {
 		_, err := c.Do(context.Background(), Request{URL: s.url(t, "/"), Address: loopback})
 		done <- err
 	}()
-	<-asked
+	<-received
 	c.Close()
 	close(proceed)
 	if err := <-done; err != nil {

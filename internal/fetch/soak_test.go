@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// TestPeakOfDecoders prints how much memory 250 requests take at once, to servers that send the begin of a stream with a large
-// window, wait for one another, and send its end.
+// TestPeakOfDecoders prints the peak memory of 250 concurrent requests to servers that send the
+// begin of a stream with a large window, wait for one another, and send the end.
 func TestPeakOfDecoders(t *testing.T) {
 	const hosts = 250
 	for name, tt := range map[string]struct{ coding, begin, end string }{
@@ -28,7 +28,8 @@ func TestPeakOfDecoders(t *testing.T) {
 			arrived.Add(hosts)
 			s := serve(t, func(c net.Conn, r *bufio.Reader) {
 				readHead(r)
-				fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n%s", tt.coding, len(tt.begin+tt.end), tt.begin)
+				fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n%s", tt.coding,
+					len(tt.begin+tt.end), tt.begin)
 				arrived.Done()
 				arrived.Wait()
 				time.Sleep(500 * time.Millisecond) // all have read that

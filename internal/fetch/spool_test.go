@@ -44,7 +44,8 @@ func gzipped(t testing.TB, text string) string {
 	return b.String()
 }
 
-// A body beyond the bound of one is in a file, and so are those for which there is no memory left; closing gives everything back.
+// A body longer than the bound of one body is in a file, and so is a body for which no memory is
+// left. Close frees everything.
 func TestLargeBodiesAreInFiles(t *testing.T) {
 	page := strings.Repeat("0123456789abcdef", 4096) // 64 KiB
 	packed := gzipped(t, page)
@@ -86,8 +87,8 @@ func TestLargeBodiesAreInFiles(t *testing.T) {
 	}
 }
 
-// Requests that fail while a body is read hold nothing afterwards, but for what came until then
-// where exchanges are kept.
+// Requests that fail within a body hold nothing afterwards, except the bytes captured until then if
+// exchanges are kept.
 func TestFailedBodies(t *testing.T) {
 	part := strings.Repeat("x", 40<<10)
 	for name, tt := range map[string]struct {
@@ -129,7 +130,7 @@ func TestFailedBodies(t *testing.T) {
 	}
 }
 
-// A directory that cannot be written is this machine's trouble, not the server's.
+// A directory that cannot be written is a fault of this machine, not of the server.
 func TestSpoolWithoutRoom(t *testing.T) {
 	dir := t.TempDir()
 	pool, err := spool.Open(spool.Options{Dir: dir + "/s", Above: 8 << 10, Budget: 1 << 20})
@@ -152,7 +153,7 @@ func TestSpoolWithoutRoom(t *testing.T) {
 	}
 }
 
-// What Wire has is what the two sides exchanged, byte for byte, on a connection that is used again too.
+// Wire has what the two sides exchanged, byte for byte, on a reused connection too.
 func TestCapture(t *testing.T) {
 	big := strings.Repeat("y", 50_000)
 	responses := []string{
@@ -202,7 +203,8 @@ func TestCapture(t *testing.T) {
 			t.Errorf("%d: chunked is %t", i, r.Wire.Chunked)
 		}
 		if r.Wire.Plain != (r.Wire.Chunked || bytes.Equal(body, payload)) || err != nil {
-			t.Errorf("%d: plain is %t, but the body has %d bytes, the payload %d; %v", i, r.Wire.Plain, len(body), len(payload), err)
+			t.Errorf("%d: plain is %t, but the body has %d bytes, the payload %d; %v", i, r.Wire.Plain, len(body), len(payload),
+				err)
 		}
 		if err := r.Close(); err != nil {
 			t.Error(err)
@@ -213,7 +215,7 @@ func TestCapture(t *testing.T) {
 	}
 }
 
-// What is kept of a response is bounded by the bounds of header and body, whatever its framing.
+// The capture of a response is bounded by the bounds of header and body, whatever its framing.
 func TestCaptureIsBounded(t *testing.T) {
 	for name, tt := range map[string]struct {
 		first, part string
@@ -264,7 +266,10 @@ func BenchmarkDoSpooled(b *testing.B) {
 		b.Run(fmt.Sprintf("capture=%v", capture), func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(body)))
-			c := newClient(b, quick(func(o *Options) { o.Spool, o.Capture, o.MaxBody = newSpool(b, 1<<20, 64<<20), capture, 10<<20 }))
+			c := newClient(b, quick(func(o *Options) {
+				o.Spool, o.Capture, o.MaxBody = newSpool(b, 1<<20, 64<<20), capture,
+					10<<20
+			}))
 			u := s.url(b, "/")
 			for b.Loop() {
 				r, err := c.Do(context.Background(), Request{URL: u, Address: loopback})
@@ -277,7 +282,7 @@ func BenchmarkDoSpooled(b *testing.B) {
 	}
 }
 
-// What a server sends beyond the end of its response is not a part of it.
+// Bytes that a server sends beyond the end of its response are not a part of it.
 func TestCaptureEndsWithTheResponse(t *testing.T) {
 	for _, want := range []string{
 		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
@@ -289,7 +294,8 @@ func TestCaptureEndsWithTheResponse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if received, err := r.Wire.Response.Load(nil, 1<<20); err != nil || string(received) != want || text(t, r) != "hello" {
+		if received, err := r.Wire.Response.Load(nil, 1<<20); err != nil || string(received) != want ||
+			text(t, r) != "hello" {
 			t.Errorf("captured %q, %v, want %q", received, err, want)
 		}
 		if err := r.Close(); err != nil {

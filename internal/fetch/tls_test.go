@@ -20,7 +20,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// secure is a TLS server for "example.com", and the options to trust it.
+// secure starts a TLS server for "example.com", and returns it with the options to trust it.
 func secure(t *testing.T, http2 bool, h http.Handler) (*httptest.Server, func(*Options)) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(h)
@@ -37,7 +37,8 @@ func securePort(s net.Listener) int { return s.Addr().(*net.TCPAddr).Port }
 
 func getTLS(t *testing.T, c *Client, host string, port int, path string) (*Response, error) {
 	t.Helper()
-	return c.Do(context.Background(), Request{URL: parseURL(t, fmt.Sprintf("https://%s:%d%s", host, port, path)), Address: loopback})
+	return c.Do(context.Background(), Request{URL: parseURL(t, fmt.Sprintf("https://%s:%d%s", host, port, path)),
+		Address: loopback})
 }
 
 func TestTLS(t *testing.T) {
@@ -50,12 +51,14 @@ func TestTLS(t *testing.T) {
 			s, trust := secure(t, tt.http2, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				clients.Store(r.RemoteAddr, true)
 				w.Header().Set("Content-Encoding", "gzip")
-				_, _ = w.Write(encoded(t, "gzip", []byte(strings.Join([]string{r.RequestURI, r.Host, r.TLS.ServerName, r.UserAgent(), r.Header.Get("If-None-Match")}, " "))))
+				_, _ = w.Write(encoded(t, "gzip", []byte(strings.Join([]string{r.RequestURI, r.Host, r.TLS.ServerName,
+					r.UserAgent(), r.Header.Get("If-None-Match")}, " "))))
 			}))
 			c := newClient(t, quick(trust))
 			port := securePort(s.Listener)
 			for range 3 {
-				r, err := c.Do(context.Background(), Request{URL: parseURL(t, fmt.Sprintf("https://example.com:%d/a%%2f?b|c", port)), Address: loopback, ETag: `"e"`})
+				r, err := c.Do(context.Background(), Request{URL: parseURL(t, fmt.Sprintf("https://example.com:%d/a%%2f?b|c",
+					port)), Address: loopback, ETag: `"e"`})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -98,7 +101,12 @@ func TestTLSFailures(t *testing.T) {
 		wantKind(t, err, KindCertificate)
 	})
 	t.Run("expired", func(t *testing.T) {
-		c := newClient(t, quick(trust, func(o *Options) { o.TLSConfig.Time = func() time.Time { return time.Unix(1<<40, 0) } }))
+		c := newClient(t, quick(trust, func(o *Options) {
+			o.TLSConfig.Time = func() time.Time {
+				return time.Unix(1<<40,
+					0)
+			}
+		}))
 		_, err := getTLS(t, c, "example.com", port, "/")
 		wantKind(t, err, KindCertificate)
 	})
@@ -109,7 +117,10 @@ func TestTLSFailures(t *testing.T) {
 		}
 	})
 	t.Run("speaks HTTP", func(t *testing.T) {
-		plain := serve(t, func(c net.Conn, r *bufio.Reader) { fmt.Fprint(c, "HTTP/1.1 400 Bad Request\r\n\r\n"); stall(c, r) })
+		plain := serve(t, func(c net.Conn, r *bufio.Reader) {
+			fmt.Fprint(c, "HTTP/1.1 400 Bad Request\r\n\r\n")
+			stall(c, r)
+		})
 		_, err := getTLS(t, newClient(t, quick()), "example.com", int(plain.port()), "/")
 		wantKind(t, err, KindTLS)
 	})
@@ -123,8 +134,8 @@ func TestTLSFailures(t *testing.T) {
 	})
 }
 
-// rawHTTP2 is an HTTP/2 server that is told what to do with each request; false ends the connection. A client that offers HTTP/1.1
-// alone gets that.
+// rawHTTP2 is an HTTP/2 server that runs a function for each request; if that returns false, the
+// connection ends. A client that offers HTTP/1.1 alone gets HTTP/1.1.
 func rawHTTP2(t *testing.T, handle func(f *http2.Framer, stream uint32) bool) (*server, func(*Options)) {
 	t.Helper()
 	certified, trust := secure(t, false, http.NotFoundHandler())
@@ -183,7 +194,8 @@ func writeHeader(f *http2.Framer, stream uint32, end bool, fields []string) {
 	block := []byte(b.String())
 	first := block[:min(len(block), 16<<10)]
 	block = block[len(first):]
-	_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: first, EndHeaders: len(block) == 0, EndStream: end})
+	_ = f.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: first, EndHeaders: len(block) == 0,
+		EndStream: end})
 	for len(block) > 0 {
 		n := min(len(block), 16<<10)
 		_ = f.WriteContinuation(stream, n == len(block), block[:n])
@@ -194,7 +206,8 @@ func writeHeader(f *http2.Framer, stream uint32, end bool, fields []string) {
 func TestHostileHTTP2(t *testing.T) {
 	t.Run("header stalls", func(t *testing.T) {
 		s, trust := rawHTTP2(t, func(*http2.Framer, uint32) bool { return true })
-		_, err := getTLS(t, newClient(t, quick(trust, func(o *Options) { o.HeaderTimeout = impatient })), "example.com", int(s.port()), "/")
+		_, err := getTLS(t, newClient(t, quick(trust, func(o *Options) { o.HeaderTimeout = impatient })), "example.com",
+			int(s.port()), "/")
 		wantKind(t, err, KindHeaderTimeout)
 	})
 	t.Run("header too large", func(t *testing.T) {
@@ -226,11 +239,15 @@ func TestHostileHTTP2(t *testing.T) {
 			_ = http.NewResponseController(w).Flush()
 			<-r.Context().Done()
 		}))
-		_, err := getTLS(t, newClient(t, quick(trust, func(o *Options) { o.BodyIdleTimeout = impatient })), "example.com", securePort(s.Listener), "/")
+		_, err := getTLS(t, newClient(t, quick(trust, func(o *Options) { o.BodyIdleTimeout = impatient })), "example.com",
+			securePort(s.Listener), "/")
 		wantKind(t, err, KindBodyTimeout)
 	})
 	t.Run("closes", func(t *testing.T) {
-		s, trust := secure(t, true, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+		s, trust := secure(t, true, http.HandlerFunc(func(http.ResponseWriter,
+			*http.Request) {
+			panic(http.ErrAbortHandler)
+		}))
 		_, err := getTLS(t, newClient(t, quick(trust)), "example.com", securePort(s.Listener), "/")
 		e, _ := err.(*Error)
 		if e == nil || !e.Kind.Temporary() {

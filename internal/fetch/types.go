@@ -23,8 +23,8 @@ func ValidMediaRange(text string) bool {
 	return err == nil && len(params) == 0 && media == strings.ToLower(text)
 }
 
-// checkType refuses a response with content of a type that is not wanted. One
-// that does not say its type may be anything, so it is wanted.
+// checkType refuses a response with content of a type that is not wanted. A response without a type
+// is wanted: it may be anything.
 func (c *Client) checkType(r Request, resp *http.Response) error {
 	if r.AnyType || len(c.o.ContentTypes) == 0 || resp.StatusCode/100 != 2 || resp.StatusCode == http.StatusNoContent {
 		return nil

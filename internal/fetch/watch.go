@@ -19,12 +19,12 @@ const (
 	phaseBody
 )
 
-// op is the name of the phase in errors.
+// op returns the name of the phase in errors.
 func (p phase) op() string {
 	return [...]string{"request", "connect", "tls", "send", "header", "body"}[p]
 }
 
-// timeout is the kind that running out of time in the phase has.
+// timeout returns the kind of a timeout in the phase.
 func (p phase) timeout() Kind {
 	return [...]Kind{KindConnectTimeout, KindConnectTimeout, KindTLSTimeout,
 		KindHeaderTimeout, KindHeaderTimeout, KindBodyTimeout}[p]
@@ -37,9 +37,8 @@ func (e *timeoutError) Error() string   { return fmt.Sprintf("nothing within %v"
 func (e *timeoutError) Timeout() bool   { return true }
 func (e *timeoutError) Temporary() bool { return true }
 
-// watch ends a request in time: its context is cancelled when the phase at
-// hand, or the request as a whole, has taken too long. It belongs to the
-// goroutine of one Do.
+// watch ends a request in time: it cancels the request's context when the current phase, or the
+// whole request, has taken too long. It belongs to the goroutine of one Do.
 type watch struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
@@ -66,7 +65,8 @@ func (w *watch) after(d time.Duration) *bound {
 	return b
 }
 
-// bound is a timer that ends a request. Time in which the request waits for bandwidth does not count.
+// bound is a timer that ends a request. Time in which the request waits for bandwidth does not
+// count.
 type bound struct {
 	watch *watch
 	after time.Duration
@@ -77,8 +77,8 @@ type bound struct {
 	stopped bool
 }
 
-// end ends the request, unless it has waited for bandwidth in the meantime: then it has as much time
-// more.
+// end ends the request, unless it has waited for bandwidth in the meantime. Then the timer is
+// extended by that wait.
 func (b *bound) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -120,10 +120,10 @@ func (w *watch) enter(p phase, d time.Duration) {
 	w.timer = w.after(d)
 }
 
-// progress gives the phase at hand d from now.
+// progress gives the current phase d from now.
 func (w *watch) progress(d time.Duration) { w.timer.reset(d) }
 
-// arrived ends the bounds in time: what is still to be done is not for the network.
+// arrived ends the timeouts: what is left needs no network.
 func (w *watch) arrived() {
 	w.total.stop()
 	w.timer.stop()
@@ -138,9 +138,9 @@ func (w *watch) stop() {
 	w.cancel(context.Canceled)
 }
 
-// interrupt makes every pending and later read and write of c fail when the
-// watch ends, and counts what c receives until then as that of the request. The
-// returned function takes that back and reports whether c is still untouched.
+// interrupt makes every pending and later read and write of c fail when the watch ends, and
+// attributes what c receives until then to the request. The returned function undoes that and
+// reports whether c is still usable.
 func (w *watch) interrupt(c *meter) (release func() bool) {
 	c.account.Store(w.account)
 	stop := context.AfterFunc(w.ctx, c.interrupt)
@@ -150,8 +150,8 @@ func (w *watch) interrupt(c *meter) (release func() bool) {
 	}
 }
 
-// trip begins a round trip. The returned function says how long it has taken, waits for bandwidth left
-// out.
+// trip begins a round trip. The returned function returns how long it has taken, without waits for
+// bandwidth.
 func (w *watch) trip() (took func() time.Duration) {
 	start, waited := time.Now(), w.account.waited()
 	return func() time.Duration { return time.Since(start) - (w.account.waited() - waited) }

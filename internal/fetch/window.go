@@ -6,15 +6,15 @@ import "github.com/klauspost/compress/zstd"
 // section 3.1.1.1.2; RFC 9659).
 const zstdWindow = 8 << 20
 
-// What decoders hold besides their windows: tables and buffers, as measured, and rounded up.
+// The memory of decoders besides their windows: tables and buffers, as measured and rounded up.
 const (
 	inflateRoom = 96 << 10 // with the window, which is 32 KiB
-	brotliRoom  = 3 << 20  // three times 256 prefix codes, which a stream of some hundred bytes asks for
+	brotliRoom  = 3 << 20  // three times 256 prefix codes, which some hundred bytes of a stream can define
 	zstdRoom    = 1 << 20
 )
 
-// roomFor is how many bytes a decoder may hold that undoes an encoding of a stream with such a head.
-// A nil head means any stream.
+// roomFor returns how many bytes a decoder of an encoding may hold for a stream with such a head. A
+// nil head means any stream.
 func roomFor(name string, head []byte) int64 {
 	switch name {
 	case "br":
@@ -33,8 +33,8 @@ func roomFor(name string, head []byte) int64 {
 	return inflateRoom
 }
 
-// windowBits is the logarithm of the window of a brotli stream (RFC 7932, section 9.1). What no stream
-// begins with needs none.
+// windowBits returns the logarithm of the window of a brotli stream (RFC 7932, section 9.1). A
+// first byte that no stream has needs no window.
 func windowBits(first byte) uint {
 	switch {
 	case first&1 == 0:
@@ -47,8 +47,8 @@ func windowBits(first byte) uint {
 	return 8 + uint(first>>4&7)
 }
 
-// windowOf is the window of the first frame of a zstd stream, at most zstdWindow, which it also is
-// where the stream does not begin with it.
+// windowOf returns the window of the first frame of a zstd stream, at most zstdWindow. It is
+// zstdWindow if the stream does not begin with a frame header.
 func windowOf(head []byte) uint64 {
 	var h zstd.Header
 	if err := h.Decode(head); err != nil || h.Skippable {

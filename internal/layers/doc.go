@@ -1,3 +1,3 @@
-// Package layers holds the import table of docs/ARCHITECTURE.md: its test
-// fails when a package imports one of its own floor or above.
+// Package layers tests the import table of docs/ARCHITECTURE.md: the test fails if a package
+// imports one of its own floor or above.
 package layers

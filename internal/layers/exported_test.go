@@ -15,8 +15,8 @@ import (
 // libraries are the packages that other modules import.
 var libraries = []string{"robots", "politeness"}
 
-// TestExportedTypes fails when a library exports something that mentions a type of an internal package: other modules
-// cannot name such a type.
+// TestExportedTypes fails when a library exports something that mentions a type of an internal
+// package: other modules cannot name such a type.
 func TestExportedTypes(t *testing.T) {
 	for _, name := range libraries {
 		for _, found := range internalTypes(importPackage(t, "../../"+name)) {
@@ -58,21 +58,21 @@ func TestInternalTypes(t *testing.T) {
 	}
 	p := types.NewPackage(module+"library", "library")
 	private := types.NewField(token.NoPos, p, "f", secret, false)
-	named := types.NewNamed(types.NewTypeName(token.NoPos, p, "T", nil), types.NewStruct([]*types.Var{private}, nil), nil)
-	p.Scope().Insert(named.Obj())
+	typ := types.NewNamed(types.NewTypeName(token.NoPos, p, "T", nil), types.NewStruct([]*types.Var{private}, nil), nil)
+	p.Scope().Insert(typ.Obj())
 	p.Scope().Insert(types.NewVar(token.NoPos, p, "v", secret))
 	if found := internalTypes(p); len(found) != 0 {
-		t.Errorf("what is not exported: %q", found)
+		t.Errorf("unexported names: %q", found)
 	}
-	receiver := types.NewVar(token.NoPos, p, "t", named)
+	receiver := types.NewVar(token.NoPos, p, "t", typ)
 	params := types.NewTuple(newVar("p", types.NewPointer(secret)))
-	named.AddMethod(types.NewFunc(token.NoPos, p, "M", types.NewSignatureType(receiver, nil, nil, params, nil, false)))
+	typ.AddMethod(types.NewFunc(token.NoPos, p, "M", types.NewSignatureType(receiver, nil, nil, params, nil, false)))
 	if found := internalTypes(p); len(found) != 1 {
 		t.Errorf("an exported method: %q", found)
 	}
 }
 
-// importPackage loads the export data of the package in dir, which names everything that the package exports.
+// importPackage loads the export data of the package in dir, which has all of its exported names.
 func importPackage(t *testing.T, dir string) *types.Package {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}}={{.Export}}", dir).Output()
@@ -104,7 +104,7 @@ func internalTypes(p *types.Package) []string {
 	return w.found
 }
 
-// walker follows types from what a package exports.
+// walker visits the types that the exported names of a package mention.
 type walker struct {
 	pkg   *types.Package
 	seen  map[types.Type]bool
@@ -122,7 +122,7 @@ func (w *walker) walk(t types.Type, at string) {
 		w.walk(types.Unalias(t), at)
 	case *types.Named:
 		w.name(t.Obj(), at)
-		w.named(t, at)
+		w.declaration(t, at)
 	case *types.Signature:
 		w.tuple(t.Params(), at+" parameter")
 		w.tuple(t.Results(), at+" result")
@@ -144,8 +144,8 @@ func (w *walker) walk(t types.Type, at string) {
 	}
 }
 
-// named follows a type that p declares itself. Those of other packages end the walk.
-func (w *walker) named(t *types.Named, at string) {
+// declaration walks a type that p declares. Types of other packages end the walk.
+func (w *walker) declaration(t *types.Named, at string) {
 	for argument := range t.TypeArgs().Types() {
 		w.walk(argument, at)
 	}

@@ -16,7 +16,7 @@ import (
 
 const module = "github.com/amble-crawler/amble/"
 
-// soleUsers are libraries that one package alone may import outside of tests.
+// soleUsers names, for some libraries, the only package that may import them outside of tests.
 var soleUsers = map[string]string{
 	"go.etcd.io/bbolt":             "storage",
 	"github.com/spf13/viper":       "internal/config",
@@ -24,7 +24,7 @@ var soleUsers = map[string]string{
 	"github.com/nlnwa/whatwg-url/": "internal/weburl",
 }
 
-// forbidden are imports that a pure package may not have.
+// forbidden are the imports that a pure package must not have.
 var forbidden = map[string][]string{
 	"robots":     {"net", "net/http", "os", "sync"},
 	"frontier":   {"net/http", "os", "sync", "context", "database/sql"},
@@ -59,8 +59,8 @@ func TestImportTable(t *testing.T) {
 	}
 }
 
-// ownerOf is the package of the table that a package belongs to: the internal packages of another are
-// parts of it, which the compiler lets nobody else import.
+// ownerOf returns the package of the table that a package belongs to. The internal packages of
+// another package are parts of it: the compiler lets no other package import them.
 func ownerOf(name string) string {
 	owner, _, _ := strings.Cut(name, "/internal/")
 	return owner

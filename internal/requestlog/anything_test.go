@@ -17,7 +17,7 @@ import (
 	"github.com/amble-crawler/amble/robots"
 )
 
-// anyDuration draws a duration, often one at an end of what there is.
+// anyDuration draws a duration, often an extreme one.
 func anyDuration() *rapid.Generator[time.Duration] {
 	return rapid.OneOf(
 		rapid.SampledFrom([]time.Duration{0, 1, -1, time.Second, maxDuration - 1, maxDuration, maxDuration + 1,
@@ -100,7 +100,7 @@ func anyRequest() *rapid.Generator[*Request] {
 	})
 }
 
-// stored is a request as the log keeps it, without its times.
+// stored returns a request as the log keeps it, without its times.
 func stored(r Request) string {
 	var body []byte
 	version := robots.Version{}
@@ -127,8 +127,8 @@ func stored(r Request) string {
 		clamp(r.Line, 0, maxNumber), version, len(body))
 }
 
-// TestAnything: whatever a request has in its fields, it is written in a way in which it can be
-// read, and so is what follows it.
+// TestAnything: a request with any values in its fields is written so that it, and the frames
+// behind it, can be read.
 func TestAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := testProcess()
@@ -186,8 +186,8 @@ func readBytes(t *rapid.T, file []byte) (got []*Request, s Summary) {
 	return got, s
 }
 
-// TestLongestBody: a robots.txt of the most octets that are read fits into a frame, also where it
-// cannot be packed.
+// TestLongestBody: a robots.txt of the greatest readable length fits into a frame, even if it
+// cannot be compressed.
 func TestLongestBody(t *testing.T) {
 	dir := t.TempDir()
 	noise := make([]byte, robots.MaxBody)

@@ -8,9 +8,9 @@ import (
 	"github.com/amble-crawler/amble/internal/wire"
 )
 
-// The bounds of numbers. A value beyond its bound is the bound, for the writer and the reader
-// alike: an answer may ask for a Retry-After that no clock can hold, and one such field must not
-// make a log unreadable.
+// The bounds of numbers. A value beyond its bound is replaced by the bound, by the writer and the
+// reader alike: a response may have a Retry-After that no clock can hold, and one such field must
+// not make a log unreadable.
 const (
 	maxDuration = math.MaxInt64 / 8 // so that the sum of a few durations is a duration, too
 	maxOffset   = maxDuration / int64(time.Microsecond)
@@ -19,9 +19,9 @@ const (
 	maxStatus   = 999
 )
 
-// coder writes the fields of a payload, or reads them. Each frame describes its fields once, in a
-// method code that serves both directions, so the reader accepts whatever the writer produces.
-// Fields behind one that is missing or impossible are zero.
+// coder writes the fields of a payload, or reads them from one. Each frame describes its fields
+// once, in a method code that serves both directions, so the reader accepts whatever the writer
+// produces. Fields behind a missing or impossible one are zero.
 type coder struct {
 	b     []byte // written so far
 	reads bool
@@ -69,7 +69,7 @@ func (c *coder) duration(v *time.Duration) {
 	*v = time.Duration(min(u, maxDuration))
 }
 
-// text codes a text behind its length.
+// text codes a text after its length.
 func (c *coder) text(v *string) {
 	if !c.reads {
 		c.b = append(binary.AppendUvarint(c.b, uint64(len(*v))), *v...)
@@ -78,7 +78,7 @@ func (c *coder) text(v *string) {
 	*v = string(c.in.Long())
 }
 
-// fixed codes as many bytes as v has.
+// fixed codes the bytes of v, without a length.
 func (c *coder) fixed(v []byte) {
 	if !c.reads {
 		c.b = append(c.b, v...)
@@ -87,7 +87,7 @@ func (c *coder) fixed(v []byte) {
 	copy(v, c.in.Bytes(len(v)))
 }
 
-// rest codes all that is left. What is read is a part of the payload, not a copy.
+// rest codes all remaining bytes. Bytes that are read are a part of the payload, not a copy.
 func (c *coder) rest(v *[]byte) {
 	if !c.reads {
 		c.b = append(c.b, *v...)

@@ -12,7 +12,7 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// damagedFile is a file of the log that something happened to.
+// damagedFile is a file of the log that was damaged.
 type damagedFile struct {
 	requests []*Request
 	ends     []int // where the frame of each ends
@@ -62,13 +62,13 @@ func (d *damagedFile) harm(t *rapid.T, end int) {
 		d.file[d.at] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
 	case 2:
 		copy(d.file[d.at:end], rapid.SliceOfN(rapid.Byte(), end-d.at, end-d.at).Draw(t, "bytes"))
-	case 3: // a part is missing: what stands behind it is not where it was
+	case 3: // a part is missing: the offsets behind it have changed
 		d.file = append(d.file[:d.at:d.at], d.file[end:]...)
 	}
 }
 
-// TestAnyDamage: whatever happens to a file, what is read is right, all before the damage is there,
-// and what is missing is said to be.
+// TestAnyDamage: whatever happens to a file, the requests that are read are right, all requests
+// before the damage are read, and missing ones are reported.
 func TestAnyDamage(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := anyDamage().Draw(t, "file")
@@ -81,7 +81,7 @@ func TestAnyDamage(t *testing.T) {
 				t.Fatalf("%+v of a file of %d bytes", s, len(d.file))
 			}
 		}
-		cut := len(s.Damaged) == 0 // nothing, or the whole end of the file, which nobody can know of
+		cut := len(s.Damaged) == 0 // nothing, or the whole end of the file, which leaves no trace
 		if lost := len(d.requests) - len(got); known && !cut && lost != missing ||
 			cut && lost > 0 && len(d.file) >= d.ends[len(d.ends)-1] {
 			t.Fatalf("%d of %d requests, %+v", len(got), len(d.requests), s)
@@ -101,7 +101,7 @@ func TestAnyDamage(t *testing.T) {
 }
 
 // TestGoesOn: behind damage the log can be read again, within a file of its usual size, also in the
-// newest one; what is missing is counted.
+// newest one. Missing requests are counted.
 func TestGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, DefaultOptions(), testProcess())

@@ -13,10 +13,10 @@ import (
 
 // header is the first frame of a file.
 type header struct {
-	version byte
-	process Process
-	begun   time.Time // the file
-	place   uint64    // requests of earlier files stand before it in the start ledger
+	version    byte
+	process    Process
+	begun      time.Time // of the file
+	ledgerBase uint64    // requests of earlier files have lower offsets in the start ledger
 }
 
 func decodeHeader(payload []byte) (*header, bool) {
@@ -30,7 +30,7 @@ func decodeHeader(payload []byte) (*header, bool) {
 			Began: time.Unix(0, f.began).UTC(), Uptime: f.uptime, Boot: f.boot, Agent: f.agent, Tokens: f.tokens,
 			Obey: f.obey == 1,
 		},
-		begun: time.Unix(0, f.begun).UTC(), place: f.place,
+		begun: time.Unix(0, f.begun).UTC(), ledgerBase: f.ledgerBase,
 	}, true
 }
 
@@ -41,29 +41,28 @@ func decode(payload []byte, f fields) bool {
 	return c.in.End() == nil
 }
 
-// fileDecoder makes requests of the frames of one file.
+// fileDecoder makes requests from the frames of one file.
 type fileDecoder struct {
-	clocks   map[string]int // numbers of the clocks, over all files
-	version  byte           // of the file
-	process  *Process
-	place    uint64
-	contexts []context
-	policies []policy
-	bodies   map[robots.Version]body
-	last     time.Duration
-	offset   int64
-	lost     uint64
-	losts    uint64 // frames of that type so far
-	read     uint64 // requests so far
+	clocks     map[string]int // numbers of the clocks, over all files
+	version    byte           // of the file
+	process    *Process
+	ledgerBase uint64
+	contexts   []context
+	policies   []policy
+	bodies     map[robots.Version]body
+	last       time.Duration
+	offset     int64
+	lost       uint64
+	losts      uint64 // frames of that type so far
+	read       uint64 // requests so far
 
 	fields  requestFields
 	request Request
 	ready   bool // there is a request
-	unknown bool // there is one that refers to what could not be read
+	unknown bool // there is a request that refers to a damaged part
 }
 
-// context is what requests have in common. One that stands in a damaged part of the file is not
-// known.
+// context has the common values of requests. A context in a damaged part of the file is unknown.
 type context struct {
 	known   bool
 	origin  weburl.Origin
@@ -71,7 +70,7 @@ type context struct {
 	policy  *Policy
 }
 
-// policy is one that contexts refer to. One that stands in a damaged part of the file is not known.
+// policy is a policy that contexts refer to. A policy in a damaged part of the file is unknown.
 type policy struct {
 	known bool
 	*Policy
@@ -100,7 +99,7 @@ func (f *fileDecoder) takeLost() uint64 {
 	return n
 }
 
-// frame takes in a frame. False: it is not one that belongs there.
+// frame reads a frame. It returns false for a frame that cannot be at this place.
 func (f *fileDecoder) frame(payload []byte) bool {
 	f.ready, f.unknown = false, false
 	if f.process == nil {
@@ -154,7 +153,7 @@ func (f *fileDecoder) header(payload []byte) bool {
 	if !ok {
 		return false
 	}
-	f.version, f.process, f.place = h.version, &h.process, h.place
+	f.version, f.process, f.ledgerBase = h.version, &h.process, h.ledgerBase
 	name := "boot " + h.process.Boot
 	if h.process.Boot == "" || h.process.Uptime == 0 {
 		name = "process " + strconv.FormatInt(h.process.Began.UnixNano(), 10)
@@ -166,11 +165,10 @@ func (f *fileDecoder) header(payload []byte) bool {
 	return true
 }
 
-// resume goes on behind a part of the file that could not be read. It returns how many requests
-// that part had.
+// resume continues behind a damaged part of the file. It returns how many requests that part had.
 func (f *fileDecoder) resume(s *syncFields) (missing uint64) {
 	missing = s.requests - min(f.read, s.requests)
-	if s.lost != f.losts { // the numbers began again meanwhile
+	if s.lost != f.losts { // the numbers began again in the damaged part
 		f.contexts, f.policies = nil, nil
 	}
 	f.contexts, f.policies = grown(f.contexts, min(s.contexts, maxContexts)), grown(f.policies,
@@ -180,7 +178,7 @@ func (f *fileDecoder) resume(s *syncFields) (missing uint64) {
 	return missing
 }
 
-// grown is a list with n elements; those that are added are zero.
+// grown returns a list with n elements; the added ones are zero.
 func grown[T any](list []T, n int) []T { return append(list, make([]T, max(n-len(list), 0))...) }
 
 func (f *fileDecoder) takeContext(x *contextFields) bool {
@@ -201,7 +199,7 @@ func (f *fileDecoder) takeContext(x *contextFields) bool {
 	return true
 }
 
-// addressOf reads an address. None stands for one that the writer did not know.
+// addressOf reads an address. An empty one means that the writer did not know it.
 func addressOf(text string) (a netip.Addr, ok bool) {
 	if text == "" {
 		return a, true
@@ -239,7 +237,7 @@ func (f *fileDecoder) takeRequest(q *requestFields) bool {
 	*r = Request{
 		Kind: kindOf(q.flags), Again: q.flags&flagAgain != 0, Sent: q.flags&flagSent != 0,
 		Allowed: q.flags&flagAllowed != 0,
-		Address: c.address, Policy: c.policy, Process: f.process, Place: f.place + uint64(q.place),
+		Address: c.address, Policy: c.policy, Process: f.process, Place: f.ledgerBase + uint64(q.ledgerOffset),
 		Delay: q.delay, DelayReason: politeness.Reason(q.delayReason), Reason: politeness.Reason(q.reason),
 		Method:  Method(q.method),
 		Failure: fetch.Kind(q.failure), Status: q.status, Bytes: q.bytes, RetryAfter: q.retryAfter, Line: q.line,
@@ -268,7 +266,7 @@ func (f *fileDecoder) takeOpen(q *openFields) bool {
 	*r = Request{
 		Kind: kindOf(q.flags), Sent: true, Again: q.flags&flagAgain != 0, Allowed: q.flags&flagAllowed != 0,
 		Process: f.process,
-		Place:   q.place, Start: time.Unix(0, q.start).UTC(), Delay: time.Duration(q.delay), Line: q.line,
+		Place:   q.ledgerOffset, Start: time.Unix(0, q.start).UTC(), Delay: time.Duration(q.delay), Line: q.line,
 	}
 	r.Decided, r.starts = r.Start, Instant{Wall: r.Start}
 	r.ends = f.process.instant(f.process.Began, 0)

@@ -8,24 +8,25 @@ import (
 	"github.com/amble-crawler/amble/robots"
 )
 
-// encoder makes frames of requests. What requests have in common is written once: a context where it is first used.
+// encoder makes frames from requests. Common values of requests are written once, as a context,
+// before the first request that has them.
 type encoder struct {
-	began    time.Time
-	place    uint64        // no request of an earlier file stands here in the start ledger, or behind it
-	behind   uint64        // the same of all requests so far
-	last     time.Duration // end of the last request, since began
-	offset   int64         // by how many microseconds the wall clock had been set then
-	contexts map[contextKey]int
-	policies map[policyKey]int
-	bodies   map[robots.Version]bool
-	room     int    // bytes that bodies may still take
-	losts    uint64 // frames of that type in the file
+	began      time.Time
+	ledgerBase uint64        // every request of an earlier file has a lower offset in the start ledger
+	ledgerEnd  uint64        // the same for all requests so far
+	last       time.Duration // end of the last request, since began
+	offset     int64         // microseconds by which the wall clock had been set at that time
+	contexts   map[contextKey]int
+	policies   map[policyKey]int
+	bodies     map[robots.Version]bool
+	room       int    // bytes that bodies may still take
+	losts      uint64 // frames of that type in the file
 
 	coder  coder
 	fields requestFields
 }
 
-// maxContexts bounds the memory of the encoder; behind it the numbers begin again.
+// maxContexts bounds the memory of the encoder; beyond it, the numbers begin again.
 const maxContexts = 1 << 15
 
 type contextKey struct {
@@ -34,7 +35,7 @@ type contextKey struct {
 	policy  policyKey
 }
 
-// policyKey tells policies apart.
+// policyKey distinguishes policies.
 type policyKey struct {
 	version                          robots.Version
 	class, copied                    robots.Class
@@ -47,11 +48,12 @@ func keyOf(p *Policy) policyKey {
 	}
 	r := &p.Record
 	return policyKey{
-		p.Version, r.Class, r.Copy, r.Fetched.UnixMilli(), r.Refresh.UnixMilli(), r.FirstUnreachable.UnixMilli(), r.Expires.UnixMilli(),
+		p.Version, r.Class, r.Copy, r.Fetched.UnixMilli(), r.Refresh.UnixMilli(), r.FirstUnreachable.UnixMilli(),
+		r.Expires.UnixMilli(),
 	}
 }
 
-// reset begins a file: nothing is known to its reader.
+// reset begins a file: its reader knows nothing yet.
 func (e *encoder) reset(room int) {
 	e.contexts, e.policies = make(map[contextKey]int), make(map[policyKey]int)
 	e.bodies, e.room = make(map[robots.Version]bool), room
@@ -61,11 +63,11 @@ func (e *encoder) reset(room int) {
 // header appends the frame that begins a file.
 func (e *encoder) header(b []byte, p *Process, now time.Time, room int) []byte {
 	e.reset(room)
-	e.behind = max(e.behind, p.Place)
-	e.began, e.place, e.losts = p.Began, e.behind, 0
+	e.ledgerEnd = max(e.ledgerEnd, p.Place)
+	e.began, e.ledgerBase, e.losts = p.Began, e.ledgerEnd, 0
 	return e.frame(b, frameHeader, &headerFields{
 		version: version, began: p.Began.UnixNano(), uptime: p.Uptime, boot: p.Boot, agent: p.Agent, tokens: p.Tokens,
-		obey: flag(p.Obey, 1), begun: now.UnixNano(), place: e.place,
+		obey: flag(p.Obey, 1), begun: now.UnixNano(), ledgerBase: e.ledgerBase,
 	})
 }
 
@@ -76,15 +78,15 @@ func (e *encoder) frame(b []byte, kind byte, f fields) []byte {
 	return appendFrame(b, e.coder.b)
 }
 
-// lost appends the frame that says how many requests are missing, and begins the numbers again.
+// lost appends a frame with the number of missing requests, and begins the numbers again.
 func (e *encoder) lost(b []byte, n uint64) []byte {
 	e.reset(e.room)
 	e.losts++
 	return e.frame(b, frameLost, &lostFields{n})
 }
 
-// sync appends the frame from which on a reader can go on that does not know what stands before it.
-// It stands at a byte of the file, behind so many requests.
+// sync appends a frame from which a reader can continue that does not know the frames before it. at
+// is its offset in the file, and requests the number of requests before it.
 func (e *encoder) sync(b []byte, at int64, requests uint64) []byte {
 	return e.frame(b, frameSync, &syncFields{
 		at: uint64(at), requests: requests, lost: e.losts, contexts: len(e.contexts), policies: len(e.policies),
@@ -92,14 +94,14 @@ func (e *encoder) sync(b []byte, at int64, requests uint64) []byte {
 	})
 }
 
-// request appends the frame of a request that ended, and before it those of what it refers to.
+// request appends the frame of a request that ended, after the frames that it refers to.
 func (e *encoder) request(b []byte, r *Request) []byte {
 	b, context := e.context(b, r)
 	end := clamp(r.End.Sub(e.began), -maxDuration, maxDuration)
 	offset := clamp(r.End.UnixMicro()-e.began.Add(end).UnixMicro(), -maxOffset, maxOffset)
 	q := &e.fields
 	*q = requestFields{
-		flags: requestFlags(r), context: context, place: int64(r.Place - e.place), end: int64(end - e.last),
+		flags: requestFlags(r), context: context, ledgerOffset: int64(r.Place - e.ledgerBase), end: int64(end - e.last),
 		offset:   offset - e.offset,
 		duration: r.End.Sub(r.Start), waited: r.Start.Sub(r.Decided), delay: r.Delay,
 		delayReason: byte(r.DelayReason), reason: byte(r.Reason), method: byte(r.Method),
@@ -110,7 +112,7 @@ func (e *encoder) request(b []byte, r *Request) []byte {
 		q.origin = r.For.String()
 	}
 	e.last, e.offset = end, offset
-	e.behind = max(e.behind, r.Place+1)
+	e.ledgerEnd = max(e.ledgerEnd, r.Place+1)
 	return e.frame(b, frameRequest, q)
 }
 
@@ -127,7 +129,7 @@ func flag(set bool, bit byte) byte {
 	return 0
 }
 
-// context returns the number of a request's context. It appends its frame where there is none yet.
+// context returns the number of a request's context. It appends the frame of a new context first.
 func (e *encoder) context(b []byte, r *Request) ([]byte, int) {
 	key := contextKey{origin: r.URL.Origin(), address: r.Address, policy: keyOf(r.Policy)}
 	if n, known := e.contexts[key]; known {
@@ -144,7 +146,8 @@ func (e *encoder) context(b []byte, r *Request) ([]byte, int) {
 	}), n
 }
 
-// policy returns the number of a policy, from 1; 0 for none. It appends its frame where there is none yet.
+// policy returns the number of a policy, from 1; 0 for none. It appends the frame of a new policy
+// first.
 func (e *encoder) policy(b []byte, p *Policy, key policyKey) ([]byte, int) {
 	if p == nil {
 		return b, 0
@@ -164,7 +167,8 @@ func (e *encoder) policy(b []byte, p *Policy, key policyKey) ([]byte, int) {
 	return e.frame(b, framePolicy, &policyFields{p.Version, encoded}), n
 }
 
-// body appends a robots.txt that is not in the file yet, or that there was no room for it.
+// body appends a robots.txt that is not in the file yet, or a frame that says that there was no
+// room for it.
 func (e *encoder) body(b []byte, p *Policy) []byte {
 	if len(p.Record.Body) == 0 || e.bodies[p.Version] {
 		return b
@@ -178,11 +182,11 @@ func (e *encoder) body(b []byte, p *Policy) []byte {
 	return e.frame(b, frameBody, &f)
 }
 
-// open appends the frame of a request whose end nobody saw.
+// open appends the frame of a request whose end is unknown.
 func (e *encoder) open(b []byte, r *Request) []byte {
 	b, policy := e.policy(b, r.Policy, keyOf(r.Policy))
 	return e.frame(b, frameOpen, &openFields{
-		flags: requestFlags(r), place: r.Place, start: r.Start.UnixNano(), delay: int64(r.Delay),
+		flags: requestFlags(r), ledgerOffset: r.Place, start: r.Start.UnixNano(), delay: int64(r.Delay),
 		address: string(r.Address.AsSlice()), policy: policy, line: r.Line, url: r.URL.String(),
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/amble-crawler/amble/robots"
 )
 
-// fields are those of one type of frame.
+// fields are the fields of one type of frame.
 type fields interface {
 	// code writes the fields to a payload, or reads them from one.
 	code(*coder)
@@ -17,25 +17,25 @@ const (
 	flagRobots = 1 << iota
 	flagAgain
 	flagSent
-	flagFailed     // a kind of failure stands in the place of the status
-	flagRetryAfter // what Retry-After asked for follows
+	flagFailed     // a kind of failure replaces the status
+	flagRetryAfter // Retry-After follows
 	flagAllowed
-	flagFor  // the origin whose rules are wanted follows
-	flagLine // the line that gave the verdict follows
+	flagFor  // the origin whose rules are needed follows
+	flagLine // the line that decided follows
 	flagsEnd
 )
 
-// headerFields are those of frameHeader.
+// headerFields are the fields of frameHeader.
 type headerFields struct {
-	version byte
-	began   int64 // Unix time of the process in nanoseconds
-	uptime  time.Duration
-	boot    string
-	agent   string
-	tokens  []string
-	obey    byte
-	begun   int64  // Unix time of the file in nanoseconds
-	place   uint64 // requests of earlier files stand before it in the start ledger
+	version    byte
+	began      int64 // Unix time of the process in nanoseconds
+	uptime     time.Duration
+	boot       string
+	agent      string
+	tokens     []string
+	obey       byte
+	begun      int64  // Unix time of the file in nanoseconds
+	ledgerBase uint64 // requests of earlier files have lower offsets in the start ledger
 }
 
 func (h *headerFields) code(c *coder) {
@@ -50,25 +50,25 @@ func (h *headerFields) code(c *coder) {
 	n := uint64(len(h.tokens))
 	c.uvarint(&n)
 	if c.reads {
-		h.tokens = make([]string, min(n, uint64(c.in.Len()))) // a token takes a byte at least
+		h.tokens = make([]string, min(n, uint64(c.in.Len()))) // a token takes at least a byte
 	}
 	for i := range h.tokens {
 		c.text(&h.tokens[i])
 	}
 	c.octet(&h.obey)
 	c.signed(&h.begun, maxTime)
-	c.uvarint(&h.place)
+	c.uvarint(&h.ledgerBase)
 }
 
-// requestFields are those of frameRequest. Times are in nanoseconds, that of the wall clock in
+// requestFields are the fields of frameRequest. Times are in nanoseconds, that of the wall clock in
 // microseconds.
 type requestFields struct {
 	flags            uint64
 	context          int
-	place            int64         // behind that of the header
-	end              int64         // behind the end of the request before
-	offset           int64         // of the wall clock against the monotonic one, behind that of the request before
-	duration, waited time.Duration // of the request; before it, from when it was given out
+	ledgerOffset     int64         // relative to the base in the header
+	end              int64         // relative to the end of the request before
+	offset           int64         // of the wall clock against the monotonic one, relative to that of the request before
+	duration, waited time.Duration // of the request; from its decision to its start
 	delay            time.Duration
 	delayReason      byte
 	reason           byte
@@ -85,7 +85,7 @@ type requestFields struct {
 func (q *requestFields) code(c *coder) {
 	c.uvarint(&q.flags)
 	c.number(&q.context, maxNumber)
-	c.signed(&q.place, maxTime)
+	c.signed(&q.ledgerOffset, maxTime)
 	c.signed(&q.end, 2*maxDuration)
 	c.signed(&q.offset, 2*maxOffset)
 	c.duration(&q.duration)
@@ -112,7 +112,7 @@ func (q *requestFields) code(c *coder) {
 	c.text(&q.target)
 }
 
-// contextFields are those of frameContext.
+// contextFields are the fields of frameContext.
 type contextFields struct {
 	origin  string
 	address string // 4 or 16 bytes
@@ -125,7 +125,7 @@ func (x *contextFields) code(c *coder) {
 	c.number(&x.policy, maxNumber)
 }
 
-// policyFields are those of framePolicy.
+// policyFields are the fields of framePolicy.
 type policyFields struct {
 	version robots.Version
 	record  []byte
@@ -136,7 +136,7 @@ func (p *policyFields) code(c *coder) {
 	c.rest(&p.record)
 }
 
-// bodyFields are those of frameBody.
+// bodyFields are the fields of frameBody.
 type bodyFields struct {
 	version robots.Version
 	size    int
@@ -151,26 +151,26 @@ func (b *bodyFields) code(c *coder) {
 	c.rest(&b.packed)
 }
 
-// lostFields are those of frameLost.
+// lostFields are the fields of frameLost.
 type lostFields struct{ requests uint64 }
 
 func (l *lostFields) code(c *coder) { c.uvarint(&l.requests) }
 
-// openFields are those of frameOpen.
+// openFields are the fields of frameOpen.
 type openFields struct {
-	flags   uint64
-	place   uint64
-	start   int64 // Unix time in nanoseconds
-	delay   int64 // in nanoseconds
-	address string
-	policy  int // its number, from 1; 0: none
-	line    int
-	url     string
+	flags        uint64
+	ledgerOffset uint64
+	start        int64 // Unix time in nanoseconds
+	delay        int64 // in nanoseconds
+	address      string
+	policy       int // its number, from 1; 0: none
+	line         int
+	url          string
 }
 
 func (q *openFields) code(c *coder) {
 	c.uvarint(&q.flags)
-	c.uvarint(&q.place)
+	c.uvarint(&q.ledgerOffset)
 	c.signed(&q.start, maxTime)
 	c.signed(&q.delay, maxDuration)
 	c.text(&q.address)
@@ -179,9 +179,9 @@ func (q *openFields) code(c *coder) {
 	c.text(&q.url)
 }
 
-// syncFields are those of frameSync: all that a reader has to know to go on from there.
+// syncFields are the fields of frameSync: everything that a reader needs to continue from there.
 type syncFields struct {
-	at       uint64 // where the frame begins in its file
+	at       uint64 // offset of the frame in its file
 	requests uint64 // before it in the file
 	lost     uint64 // frames of that type before it: each begins the numbers again
 	contexts int    // that have a number

@@ -13,14 +13,14 @@ import (
 // DirName is the name of the log's directory under the data directory.
 const DirName = "requests"
 
-// file is one of the log.
+// file is a file of the log.
 type file struct {
 	serial  int
-	size    int64 // that counts for MaxSize: a file takes a block at least
+	size    int64 // as counted for MaxSize: a file takes at least a block
 	written time.Time
 }
 
-// blockBytes is what the smallest file takes of a disk.
+// blockBytes is the disk space of the smallest file.
 const blockBytes = 4 << 10
 
 const pattern = "requests-%010d.log"
@@ -39,12 +39,13 @@ func list(dir string) ([]file, error) {
 	var files []file
 	for _, entry := range entries {
 		f := file{}
-		if n, err := fmt.Sscanf(entry.Name(), pattern, &f.serial); n != 1 || err != nil || path("", f.serial) != entry.Name() {
+		if n, err := fmt.Sscanf(entry.Name(), pattern, &f.serial); n != 1 || err != nil ||
+			path("", f.serial) != entry.Name() {
 			continue
 		}
 		info, err := entry.Info()
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // dropped meanwhile
+			continue // just deleted
 		}
 		if err != nil {
 			return nil, err

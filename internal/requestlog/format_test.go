@@ -18,13 +18,14 @@ import (
 	"github.com/amble-crawler/amble/robots"
 )
 
-// every is one request of each kind.
+// every returns one request of each kind.
 func every(t testing.TB) []*Request {
 	p, q := policyOf("User-agent: *\nCrawl-delay: 1\nAllow: /\n"), policyOf(strings.Repeat("# long\n", 4000))
 	robotsFile := request(t, 0, "http://a.test/robots.txt", time.Second, p)
 	robotsFile.Kind, robotsFile.Allowed, robotsFile.Line = Robots, false, 0
 	foreign := request(t, 3, "https://b.test:8443/elsewhere/robots.txt", 5*time.Second, nil)
-	foreign.Kind, foreign.For, foreign.Status, foreign.Allowed, foreign.Line = Robots, weburl.Origin{Scheme: "http", Host: "a.test", Port: 80}, 301, false, 0
+	foreign.Kind, foreign.For, foreign.Status, foreign.Allowed, foreign.Line = Robots,
+		weburl.Origin{Scheme: "http", Host: "a.test", Port: 80}, 301, false, 0
 	failed := request(t, 4, "http://[2001:db8::1]/x?y=ü", 6*time.Second, q)
 	failed.Status, failed.Failure, failed.Sent, failed.Bytes, failed.Again = 0, fetch.KindRefused, false, 0, true
 	failed.Address = netip.MustParseAddr("2001:db8::1")
@@ -44,7 +45,8 @@ func TestRoundTrip(t *testing.T) {
 	for i := range want {
 		same(t, got[i], want[i])
 		p := got[i].Process
-		if p.Boot != "boot-a" || p.Agent != testProcess().Agent || !reflect.DeepEqual(p.Tokens, []string{"amble"}) || !p.Obey || !p.Began.Equal(began) {
+		if p.Boot != "boot-a" || p.Agent != testProcess().Agent || !reflect.DeepEqual(p.Tokens, []string{"amble"}) ||
+			!p.Obey || !p.Began.Equal(began) {
 			t.Errorf("process is %+v", p)
 		}
 	}
@@ -53,7 +55,8 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestBodiesWithoutRoom: a hostile number of long files does not push the requests out; what is missing is known to be missing.
+// TestBodiesWithoutRoom: a hostile number of long files does not displace the requests, and missing
+// bodies are known to be missing.
 func TestBodiesWithoutRoom(t *testing.T) {
 	dir := t.TempDir()
 	o := Options{MaxSize: MinSize}
@@ -88,7 +91,8 @@ func TestBodiesWithoutRoom(t *testing.T) {
 // TestEmptyBody: a robots.txt without content is a file all the same.
 func TestEmptyBody(t *testing.T) {
 	dir := t.TempDir()
-	mustAppend(t, mustOpen(t, dir, DefaultOptions(), testProcess()), request(t, 1, "http://a.test/", time.Second, policyOf("")))
+	mustAppend(t, mustOpen(t, dir, DefaultOptions(), testProcess()), request(t, 1, "http://a.test/", time.Second,
+		policyOf("")))
 	n := 0
 	_, err := Read(dir, Query{}, func(r *Request) error {
 		n++
@@ -102,7 +106,7 @@ func TestEmptyBody(t *testing.T) {
 	}
 }
 
-// TestManyContexts: with more hosts than are remembered nothing is mixed up.
+// TestManyContexts: more hosts than the encoder remembers are not mixed up.
 func TestManyContexts(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, DefaultOptions(), testProcess())
@@ -121,14 +125,14 @@ func TestManyContexts(t *testing.T) {
 	}
 }
 
-// goldenRequests are those of the golden files.
+// goldenRequests returns the requests of the golden files.
 func goldenRequests(t *testing.T) []*Request {
 	open := request(t, 5, "http://a.test/open", 7*time.Second, policyOf("User-agent: *\n"))
 	open.End = time.Time{}
 	return append(every(t), open)
 }
 
-// TestGolden holds the format still: files that are on disks have to stay readable.
+// TestGolden keeps the format stable: files on disk must stay readable.
 func TestGolden(t *testing.T) {
 	dir := t.TempDir()
 	l := mustOpen(t, dir, DefaultOptions(), testProcess())
@@ -154,7 +158,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestVersion1: files of the version before are read as they are.
+// TestVersion1: files of the previous version are read.
 func TestVersion1(t *testing.T) {
 	dir := t.TempDir()
 	text, err := os.ReadFile(filepath.Join("testdata", "requests-1.golden"))
@@ -170,7 +174,7 @@ func TestVersion1(t *testing.T) {
 		t.Fatalf("%d requests, %+v", len(got), s)
 	}
 	for i := range want {
-		if want[i].End.IsZero() { // of these not all is stored
+		if want[i].End.IsZero() { // they are not stored completely
 			want[i].Status, want[i].Bytes, want[i].DelayReason, want[i].Reason = 0, 0, 0, 0
 			want[i].Start, want[i].Decided = got[i].Start, got[i].Decided
 		}
@@ -179,8 +183,8 @@ func TestVersion1(t *testing.T) {
 }
 
 // TestUnboundedNumbers: earlier versions wrote numbers that they refused to read, such as a
-// Retry-After of 99999999999999999999 seconds. They are read as their bound, and so is what stands
-// behind them.
+// Retry-After of 99999999999999999999 seconds. They are read as their bound, and the frames behind
+// them are read.
 func TestUnboundedNumbers(t *testing.T) {
 	dir := t.TempDir()
 	text, err := os.ReadFile(filepath.Join("testdata", "requests-1.golden"))

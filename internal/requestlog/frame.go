@@ -28,10 +28,10 @@ const (
 	version = 2
 )
 
-// maxPayload bounds what a reader believes: a body, and a little.
+// maxPayload bounds the payload that a reader accepts: a body, and a little.
 const maxPayload = robots.MaxBody + 64<<10
 
-// checksumBytes is the length of the checksum behind a payload.
+// checksumBytes is the length of the checksum after a payload.
 const checksumBytes = 4
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -43,7 +43,7 @@ func appendFrame(b, payload []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(payload, castagnoli))
 }
 
-// pack makes a body shorter where that is possible.
+// pack compresses a body if that makes it shorter.
 func pack(body []byte) []byte {
 	var packed bytes.Buffer
 	if err := flate.StatelessDeflate(&packed, body, true, nil); err != nil || packed.Len() >= len(body) {

@@ -14,7 +14,8 @@ import (
 var began = time.Date(2026, 11, 20, 12, 0, 0, 123_456_789, time.UTC)
 
 func testProcess() Process {
-	return Process{Began: began, Uptime: 5 * time.Hour, Boot: "boot-a", Agent: "amble/1 (+bot@one.example)", Tokens: []string{"amble"}, Obey: true, Place: 1000}
+	return Process{Began: began, Uptime: 5 * time.Hour, Boot: "boot-a", Agent: "amble/1 (+bot@one.example)",
+		Tokens: []string{"amble"}, Obey: true, Place: 1000}
 }
 
 func mustURL(t testing.TB, text string) weburl.URL {
@@ -27,18 +28,21 @@ func mustURL(t testing.TB, text string) weburl.URL {
 }
 
 func policyOf(body string) *Policy {
-	r := robots.Record{Class: robots.ClassFound, Copy: robots.ClassFound, Status: 200, Body: []byte(body), FinalURL: "http://a.test/robots.txt",
-		Fetched: began.Truncate(time.Millisecond), Expires: began.Truncate(time.Millisecond).Add(24 * time.Hour)}
+	r := robots.Record{Class: robots.ClassFound, Copy: robots.ClassFound, Status: 200, Body: []byte(body),
+		FinalURL: "http://a.test/robots.txt",
+		Fetched:  began.Truncate(time.Millisecond), Expires: began.Truncate(time.Millisecond).Add(24 * time.Hour)}
 	return &Policy{Record: r, Version: robots.VersionOf(r.Body)}
 }
 
-// request is a page request that ended so long after the begin of the process.
+// request returns a page request with an end relative to the begin of the process.
 func request(t testing.TB, n int, url string, end time.Duration, p *Policy) *Request {
 	e := began.Add(end)
 	return &Request{
-		URL: mustURL(t, url), Address: netip.MustParseAddr("192.0.2.7"), Place: uint64(1000 + 50*n), Sent: true, Start: e.Add(-120*time.Millisecond - 7),
-		Decided: e.Add(-121 * time.Millisecond), End: e, Status: 200, Bytes: 14_211, Delay: time.Second, DelayReason: politeness.ReasonCrawlDelay,
-		Reason: politeness.ReasonRetryAfter, Allowed: true, Line: 3, Policy: p,
+		URL: mustURL(t, url), Address: netip.MustParseAddr("192.0.2.7"), Place: uint64(1000 + 50*n), Sent: true,
+		Start:   e.Add(-120*time.Millisecond - 7),
+		Decided: e.Add(-121 * time.Millisecond), End: e, Status: 200, Bytes: 14_211, Delay: time.Second,
+		DelayReason: politeness.ReasonCrawlDelay,
+		Reason:      politeness.ReasonRetryAfter, Allowed: true, Line: 3, Policy: p,
 	}
 }
 
@@ -65,7 +69,8 @@ func mustAppend(t testing.TB, l *Log, all ...*Request) {
 	}
 }
 
-// readAll reads a log. Bodies are put back where they belong, so that requests can be compared with those that were written.
+// readAll reads a log. It restores the bodies, so that requests can be compared with those that
+// were written.
 func readAll(t testing.TB, dir string, q Query) ([]*Request, Summary) {
 	t.Helper()
 	var all []*Request
@@ -87,7 +92,8 @@ func readAll(t testing.TB, dir string, q Query) ([]*Request, Summary) {
 	return all, s
 }
 
-// same compares a request that was read with the one that was written. Instants keep nanoseconds on the monotonic clock, microseconds on the other.
+// same compares a request that was read with the one that was written. Instants keep nanoseconds on
+// the monotonic clock, microseconds on the other.
 func same(t testing.TB, got, want *Request) {
 	t.Helper()
 	w := *want

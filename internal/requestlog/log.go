@@ -19,23 +19,24 @@ type Log struct {
 	at     time.Time
 	serial int
 	size   int64
-	synced int64 // where the last frame stands that a reader can go on from
+	synced int64 // offset of the last sync frame
 
 	pending  []byte // encoded, and not written because the disk was full
 	written  uint64 // requests in the file
 	requests uint64 // in pending
-	lost     uint64 // not written for good, and not said so in the log yet
+	lost     uint64 // never written, and not yet reported in the log
 }
 
-// maxPending bounds what is held while nothing can be written. What comes on top is lost, and the log says how much that was.
+// maxPending bounds the memory for records while nothing can be written. Records beyond it are
+// lost, and the log reports how many.
 const maxPending = 1 << 20
 
-// syncEvery is after how many bytes there is a frame that a reader can go on from: so damage costs
-// little more than what it hits.
+// syncEvery is the distance of sync frames in bytes. So damage costs little more than the bytes
+// that it hits.
 const syncEvery = 64 << 10
 
-// Open prepares the log of a process in a directory of its own, which is made when there is something to write, and drops old files.
-// With MaxSize 0 it drops nothing and writes nothing.
+// Open prepares the log of a process in its directory, and deletes old files. The directory is made
+// when there is something to write. With MaxSize 0, Open deletes nothing and nothing is written.
 func Open(dir string, o Options, p Process) (*Log, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -54,8 +55,8 @@ func Open(dir string, o Options, p Process) (*Log, error) {
 	return l, l.prune(files, p.Began)
 }
 
-// Append writes a request that ended, or one whose end nobody saw. After an error it is held, and written with the next: the caller has nothing to do
-// but to say so.
+// Append writes a request that ended, or one whose end is unknown. After an error the request is
+// held and written with the next one: the caller only has to report the error.
 func (l *Log) Append(r *Request) error {
 	if l.o.MaxSize == 0 {
 		return nil
@@ -89,7 +90,7 @@ func (l *Log) Append(r *Request) error {
 	return errors.Join(closed, l.flush())
 }
 
-// flush writes what is pending.
+// flush writes the pending records.
 func (l *Log) flush() error {
 	if l.file == nil {
 		if err := l.create(); err != nil {
@@ -106,7 +107,7 @@ func (l *Log) flush() error {
 	return nil
 }
 
-// hold keeps what could not be written, as long as there is room.
+// hold keeps records that could not be written, as long as there is room.
 func (l *Log) hold(err error) error {
 	if len(l.pending) > maxPending {
 		l.lost += l.requests
@@ -151,7 +152,7 @@ func (l *Log) finish() error {
 	return nil
 }
 
-// prune drops the oldest files: those that are too old, and those that leave no room for another.
+// prune deletes the oldest files: those that are too old, and those that leave no room for another.
 func (l *Log) prune(files []file, now time.Time) error {
 	total := l.o.fileBytes()
 	for _, f := range files {
@@ -163,12 +164,12 @@ func (l *Log) prune(files []file, now time.Time) error {
 			continue
 		}
 		if err := os.Remove(path(l.dir, f.serial)); err != nil {
-			return fmt.Errorf("drop a file of the request log: %w", err)
+			return fmt.Errorf("delete a file of the request log: %w", err)
 		}
 		total -= f.size
 	}
 	return nil
 }
 
-// Close ends the log. What could not be written until now is lost.
+// Close ends the log. Records that are still pending are lost.
 func (l *Log) Close() error { return l.finish() }

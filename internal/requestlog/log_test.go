@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// TestRotation: the files stay within their bounds, and what is left can be read without what went.
+// TestRotation: the files stay within their bounds, and the remaining files can be read without the
+// deleted ones.
 func TestRotation(t *testing.T) {
 	dir := t.TempDir()
 	o := Options{MaxSize: MinSize}
@@ -18,7 +19,8 @@ func TestRotation(t *testing.T) {
 	policies := []*Policy{policyOf("User-agent: *\nDisallow: /a\n"), policyOf("User-agent: *\nDisallow: /b\n"), nil}
 	const n = 25_000
 	for i := range n {
-		mustAppend(t, l, request(t, i, fmt.Sprintf("http://host%d.test/page/%d", i%50, i), time.Duration(i)*time.Second, policies[i%3]))
+		mustAppend(t, l, request(t, i, fmt.Sprintf("http://host%d.test/page/%d", i%50, i), time.Duration(i)*time.Second,
+			policies[i%3]))
 	}
 	files, err := list(dir)
 	if err != nil {
@@ -37,7 +39,8 @@ func TestRotation(t *testing.T) {
 	}
 	for i, r := range got {
 		number := n - len(got) + i
-		same(t, r, request(t, number, fmt.Sprintf("http://host%d.test/page/%d", number%50, number), time.Duration(number)*time.Second, policies[number%3]))
+		same(t, r, request(t, number, fmt.Sprintf("http://host%d.test/page/%d", number%50, number),
+			time.Duration(number)*time.Second, policies[number%3]))
 	}
 	if per := float64(s.Bytes) / float64(s.Requests); per > 100 {
 		t.Errorf("%.1f bytes a request, want 100 at most", per)
@@ -46,14 +49,14 @@ func TestRotation(t *testing.T) {
 	if len(since) < 10 || len(since) >= len(got) || !reflect.DeepEqual(since[len(since)-1].URL, got[len(got)-1].URL) {
 		t.Errorf("%d requests since the tenth from the end, of %d", len(since), len(got))
 	}
-	place := got[len(got)-10].Place
-	behind, _ := readAll(t, dir, Query{Place: place})
-	if len(behind) < 10 || len(behind) >= len(got) || behind[0].Place > place {
-		t.Errorf("%d requests from place %d on, the first at %d", len(behind), place, behind[0].Place)
+	offset := got[len(got)-10].Place
+	behind, _ := readAll(t, dir, Query{Place: offset})
+	if len(behind) < 10 || len(behind) >= len(got) || behind[0].Place > offset {
+		t.Errorf("%d requests from offset %d on, the first at %d", len(behind), offset, behind[0].Place)
 	}
 }
 
-// TestKeep: files go when they are too old, by the next process and while it runs.
+// TestKeep: files that are too old are deleted, by the next process and while it runs.
 func TestKeep(t *testing.T) {
 	dir := t.TempDir()
 	o := Options{MaxSize: MinSize, Keep: 16 * time.Hour}
@@ -68,8 +71,8 @@ func TestKeep(t *testing.T) {
 	if files, _ := list(dir); len(files) != 2 {
 		t.Fatalf("%d files", len(files))
 	}
-	past := time.Now().Add(-17 * time.Hour)
-	if err := os.Chtimes(path(dir, 1), past, past); err != nil {
+	old := time.Now().Add(-17 * time.Hour)
+	if err := os.Chtimes(path(dir, 1), old, old); err != nil {
 		t.Fatal(err)
 	}
 	mustOpen(t, dir, o, p)
@@ -101,7 +104,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestDiskFails: nothing that cannot be written stops anybody; what fits into memory is written later, and what does not is counted.
+// TestDiskFails: a failed write stops nothing. Records that fit into memory are written later, and
+// the others are counted.
 func TestDiskFails(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "requests")
 	block := func() {

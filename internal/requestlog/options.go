@@ -7,17 +7,17 @@ import (
 
 // Options bound the log.
 type Options struct {
-	MaxSize int64         // bytes of all files; the oldest go first. 0: no log is kept
-	Keep    time.Duration // a file that was last written longer ago goes; 0: none does for its age
+	MaxSize int64         // of all files; the oldest are deleted first. 0: no log is kept
+	Keep    time.Duration // a file that was last written longer ago is deleted; 0: no file is deleted for its age
 }
 
-// DefaultOptions keep about fifteen million requests, for ninety days.
+// DefaultOptions returns options that keep about fifteen million requests, for ninety days.
 func DefaultOptions() Options { return Options{MaxSize: 1 << 30, Keep: 90 * 24 * time.Hour} }
 
-// MinSize is the least MaxSize but 0.
+// MinSize is the least MaxSize other than 0.
 const MinSize = 1 << 20
 
-// Validate says which option cannot be used.
+// Validate returns an error for an option that cannot be used.
 func (o Options) Validate() error {
 	if o.MaxSize != 0 && o.MaxSize < MinSize {
 		return fmt.Errorf("request log: MaxSize is %d, should be 0 or at least %d", o.MaxSize, MinSize)
@@ -28,16 +28,17 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// parts is how many files a full log has at least, so that what goes is a small part of it.
+// parts is the least number of files of a full log, so that each deletion removes a small part of
+// it.
 const parts = 16
 
-// maxFile bounds a file, and with it what a reader keeps in memory.
+// maxFile bounds a file, and with it the memory of a reader.
 const maxFile = 64 << 20
 
-// fileBytes is from which length on a file is not gone on with.
+// fileBytes returns the length from which a file is complete.
 func (o Options) fileBytes() int64 { return min(o.MaxSize/parts, maxFile) }
 
-// fileAge is from which age on a file is not gone on with.
+// fileAge returns the age from which a file is complete.
 func (o Options) fileAge() time.Duration {
 	if o.Keep == 0 {
 		return 1<<63 - 1

@@ -12,35 +12,37 @@ import (
 	"time"
 )
 
-// Query says what to read.
+// Query selects the files to read.
 type Query struct {
 	Since time.Time // files that end before it are left out; requests before it may still come
-	Place uint64    // files whose requests all stand before this place of the start ledger are left out
+	Place uint64    // files whose requests all have lower offsets in the start ledger are left out
 }
 
-// Summary is what was read, and what could not be.
+// Summary says how much was read, and what could not be read.
 type Summary struct {
 	Files    int
 	Bytes    int64
 	Requests uint64
-	Lost     uint64   // requests that the log says could not be written
+	Lost     uint64   // requests that could not be written, as the log reports
 	Damaged  []Damage // parts of files that cannot be read
-	// Unfinished is the length in bytes of a record at the end of the newest file that is not
-	// whole: it is being written, or was at a crash.
+	// Unfinished is the length in bytes of an incomplete record at the end of the newest file: it
+	// is being written, or was at a crash.
 	Unfinished int64
 }
 
 // Damage is a part of a file that cannot be read.
 type Damage struct {
 	File     string
-	Offset   int64 // where it begins
+	Offset   int64 // of its begin
 	Bytes    int64 // that cannot be read
-	Requests int64 // that cannot be read, those behind it included that refer to it; -1: not known
+	Requests int64 // that cannot be read, including later ones that refer to it; -1: not known
 }
 
-// Read calls each for every request, in the order in which they ended; those whose end nobody saw come where the next process
-// begins. The Request, and what it points to, must not be changed, and the Request itself is valid only during the call. Files may be written and dropped meanwhile. An
-// error of each ends the reading and comes through. A directory that does not exist is an empty log.
+// Read calls each for every request, in the order in which they ended. A request with an unknown
+// end comes where the next process begins. The Request, and what it points to, must not be changed,
+// and the Request itself is valid only during the call. Files may be written and deleted meanwhile.
+// An error of each ends the reading and is returned. A directory that does not exist is an empty
+// log.
 func Read(dir string, q Query, each func(*Request) error) (Summary, error) {
 	var s Summary
 	files, err := list(dir)
@@ -53,7 +55,8 @@ func Read(dir string, q Query, each func(*Request) error) (Summary, error) {
 		if headers[i], err = readHeader(path(dir, files[i].serial)); err != nil {
 			return s, fmt.Errorf("read the request log: %w", err)
 		}
-		if h := headers[i]; h != nil && (!q.Since.IsZero() && !h.begun.After(q.Since) || h.place <= q.Place && q.Place > 0) {
+		if h := headers[i]; h != nil &&
+			(!q.Since.IsZero() && !h.begun.After(q.Since) || h.ledgerBase <= q.Place && q.Place > 0) {
 			first = i
 		}
 	}
@@ -66,7 +69,7 @@ func Read(dir string, q Query, each func(*Request) error) (Summary, error) {
 	return s, nil
 }
 
-// readHeader returns nil for a file that has none, or that was dropped.
+// readHeader returns nil for a file that has no header, or that was deleted.
 func readHeader(name string) (*header, error) {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -95,7 +98,8 @@ func errUnlessEnd(err error) error {
 	return err
 }
 
-// readFile reads one file. In the last one the writer may be in the middle of a frame: that is no damage.
+// readFile reads one file. In the last one the writer may be in the middle of a frame: that is no
+// damage.
 func (s *Summary) readFile(name string, last bool, clocks map[string]int, each func(*Request) error) error {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -135,7 +139,7 @@ func (s *Summary) read(r *frames, last bool, clocks map[string]int, each func(*R
 	}
 }
 
-// take passes on what a frame brought.
+// take passes on the request of a frame.
 func (s *Summary) take(d *fileDecoder, each func(*Request) error) error {
 	s.Lost += d.takeLost()
 	if n := len(s.Damaged); d.unknown && n > 0 && s.Damaged[n-1].Requests >= 0 {
@@ -148,12 +152,12 @@ func (s *Summary) take(d *fileDecoder, each func(*Request) error) error {
 	return each(&d.request)
 }
 
-// skip passes over what cannot be read from an offset on. It reports whether there is a place
-// behind it to go on from.
+// skip skips a damaged part from an offset on. It reports whether the file can be read again behind
+// it.
 func (s *Summary) skip(r *frames, d *fileDecoder, at int64, unfinished bool) (more bool, err error) {
 	damage := Damage{File: r.name, Offset: at, Requests: -1}
 	var sync syncFields
-	if d.version > 1 { // else it has no frame to go on from
+	if d.version > 1 { // else it has no sync frame
 		if more, err = r.findSync(at+1, &sync); err != nil {
 			return false, err
 		}
@@ -186,7 +190,7 @@ type frames struct {
 	name    string
 	f       io.ReadSeeker
 	r       *bufio.Reader
-	at      int64 // where the next frame begins
+	at      int64 // offset of the next frame
 	payload []byte
 }
 
@@ -194,8 +198,8 @@ func newFrames(name string, f io.ReadSeeker) *frames {
 	return &frames{name: name, f: f, r: bufio.NewReaderSize(f, 64<<10)}
 }
 
-// next returns the next payload, which is not empty, and valid until the one after it is read.
-// io.EOF: there is none.
+// next returns the next payload. It is not empty, and valid until the next call. io.EOF: there is
+// none.
 func (f *frames) next() ([]byte, error) {
 	b, err := f.r.Peek(binary.MaxVarintLen64)
 	n, width := binary.Uvarint(b)
@@ -230,15 +234,15 @@ func (f *frames) next() ([]byte, error) {
 	return payload, nil
 }
 
-// sumsUp checks the sum behind a payload.
+// sumsUp checks the checksum after a payload.
 func sumsUp(b []byte) bool {
 	n := len(b) - checksumBytes
 	return crc32.Checksum(b[:n], castagnoli) == binary.LittleEndian.Uint32(b[n:])
 }
 
-// findSync goes to the first frame of that type from an offset on. Such a frame is short, so the
-// time that this takes does not depend on what stands in the file; and it says where it stands, so
-// what a robots.txt contains cannot pass for one.
+// findSync goes to the first sync frame from an offset on. Such a frame is short, so the time for
+// that does not depend on the content of the file. The frame contains its own offset, so the
+// content of a robots.txt cannot pass for one.
 func (f *frames) findSync(from int64, s *syncFields) (found bool, err error) {
 	if err := f.seek(from); err != nil {
 		return false, err
@@ -264,11 +268,11 @@ func (f *frames) seek(at int64) error {
 	return err
 }
 
-// maxSync is the length of the longest frame of that type: its length, its type, six varints and
-// the sum.
+// maxSync is the length of the longest sync frame: its length, its type, six varints and the
+// checksum.
 const maxSync = 1 + 1 + 6*binary.MaxVarintLen64 + checksumBytes
 
-// decodeSync reads a frame of that type at the begin of b.
+// decodeSync reads a sync frame at the begin of b.
 func decodeSync(b []byte, s *syncFields) bool {
 	if len(b) < 2 || b[1] != frameSync {
 		return false

@@ -12,7 +12,8 @@ import (
 	"github.com/amble-crawler/amble/robots"
 )
 
-// TestTorn: of a file that ends early, all that is whole comes, and the rest is reported; in the last file it may be about to be written.
+// TestTorn: all whole records of a file that ends early are read, and the rest is reported. In the
+// last file the rest may be about to be written.
 func TestTorn(t *testing.T) {
 	whole := t.TempDir()
 	want := every(t)
@@ -103,7 +104,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// fixChecksums makes the frames of a text pass their checksum, so that what is in them is looked at.
+// fixChecksums corrects the checksums of the frames of a text, so that their content is read.
 func fixChecksums(b []byte) []byte {
 	var fixed []byte
 	for {
@@ -116,7 +117,8 @@ func fixChecksums(b []byte) []byte {
 	}
 }
 
-// TestClock: a step of the wall clock changes what the wall clock shows and not what is between two requests.
+// TestClock: a step of the wall clock changes the wall clock times and not the time between two
+// requests.
 func TestClock(t *testing.T) {
 	dir := t.TempDir()
 	p := testProcess()
@@ -148,14 +150,16 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestOpenRequests: what the start ledger of a killed process names comes with the begin of the next one as the latest end.
+// TestOpenRequests: a request from the start ledger of a killed process comes with the begin of the
+// next process as its latest end.
 func TestOpenRequests(t *testing.T) {
 	dir := t.TempDir()
 	p := testProcess()
 	p.Began = began.Add(time.Hour)
 	v := robots.VersionOf([]byte("x"))
 	policy := policyOf("User-agent: *\nDisallow: /x\n")
-	want := &Request{URL: mustURL(t, "http://a.test/open"), Address: netip.MustParseAddr("192.0.2.7"), Place: 7, Sent: true, Start: began.Add(3 * time.Second),
+	want := &Request{URL: mustURL(t, "http://a.test/open"), Address: netip.MustParseAddr("192.0.2.7"), Place: 7,
+		Sent: true, Start: began.Add(3 * time.Second),
 		Decided: began.Add(3 * time.Second), Delay: -time.Millisecond, Line: 12, Allowed: true, Policy: &Policy{Version: v}}
 	known := *want
 	known.Policy, known.Place = policy, 8

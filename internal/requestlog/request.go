@@ -10,7 +10,7 @@ import (
 	"github.com/amble-crawler/amble/robots"
 )
 
-// Kind says what was asked for. The numbers are stored; new ones are added at the end.
+// Kind says what a request was for. The numbers are stored; new ones are added at the end.
 type Kind uint8
 
 // The kinds of requests.
@@ -20,7 +20,7 @@ const (
 	kinds
 )
 
-// String names the kind as reports do.
+// String returns the name of the kind in reports.
 func (k Kind) String() string {
 	if k < kinds {
 		return [...]string{"page", "robots"}[k]
@@ -31,13 +31,13 @@ func (k Kind) String() string {
 // Method is the HTTP method. The numbers are stored; new ones are added at the end.
 type Method uint8
 
-// The methods: a crawler only gets.
+// The methods. A crawler only uses GET.
 const (
 	Get Method = iota
 	methods
 )
 
-// String is the method as it stands in a request.
+// String returns the method as a request has it.
 func (m Method) String() string {
 	if m < methods {
 		return [...]string{"GET"}[m]
@@ -50,68 +50,71 @@ type Request struct {
 	Kind    Kind
 	Method  Method
 	URL     weburl.URL
-	For     weburl.Origin // of Robots: whose rules are wanted, where that is not the origin of URL; else zero
+	For     weburl.Origin // of Robots: the origin whose rules are needed, if it is not that of URL; else zero
 	Address netip.Addr    // that was dialled
 	Place   uint64        // of its line in the start ledger
-	Again   bool          // made before by a process that ended before it could commit the outcome
+	Again   bool          // repeated: a process had ended before it could commit the outcome
 
-	Start, End time.Time     // End is zero where nobody saw it: the process was killed
-	Decided    time.Time     // when it was given out
-	Sent       bool          // bytes of it may have reached the server; false: no connection came about
-	Status     int           // of the answer; 0: none came
-	Failure    fetch.Kind    // why none came; meaningful with Status 0 and a known End
+	Start, End time.Time     // End is zero if it is unknown: the process was killed
+	Decided    time.Time     // when the frontier granted it
+	Sent       bool          // bytes of it may have reached the server; false: there was no connection
+	Status     int           // of the response; 0: there was none
+	Failure    fetch.Kind    // why there was no response; meaningful with Status 0 and a known End
 	Bytes      uint64        // received
-	RetryAfter time.Duration // that the answer asked for
+	RetryAfter time.Duration // of the response
 
 	Delay       time.Duration     // the delay in force at Decided
-	DelayReason politeness.Reason // the sign that asked for it
-	Reason      politeness.Reason // the sign that the host had to wait for last
+	DelayReason politeness.Reason // the source of that delay
+	Reason      politeness.Reason // the reason for which the host last had to wait
 
-	Policy  *Policy // of Page: what allowed it; of Robots: what it came to. nil: nothing
+	Policy  *Policy // of Page: the policy that allowed it; of Robots: the new policy; nil: none
 	Allowed bool    // of Page: the verdict
 	Line    int     // of Page: the line of the robots.txt that gave the verdict; 0: none did
 
-	// What the process that makes a request knows of it besides; the log does not keep it.
+	// Only the process that makes the request knows these; the log does not keep them.
 	BodyBytes int64         // of the body, decoded
-	Connected time.Time     // when there was a connection; zero: no whole response came
+	Connected time.Time     // when the connection was ready; zero: no whole response came
 	FirstByte time.Time     // when the response began; zero: no whole response came
 	Late      time.Duration // from the instant that politeness allowed to Start; 0: the host waited for nothing
 	Gap       time.Duration // since the last request to the host had ended; negative: the process knows of none
 
-	Process *Process // that made it, or that found it in the start ledger where End is zero; set by Read
+	Process *Process // that made it, or, if End is zero, that found it in the start ledger; set by Read
 
 	starts, ends Instant
 }
 
-// StartedAt is Start as it can be compared with instants of other requests. It is set by Read.
+// StartedAt returns Start in a form that can be compared with instants of other requests. Read sets
+// it.
 func (r *Request) StartedAt() Instant { return r.starts }
 
-// EndedAt is End as it can be compared with instants of other requests. Where nobody saw the end it is the latest that it can have been: the
-// begin of the next process. It is set by Read.
+// EndedAt returns End in a form that can be compared with instants of other requests. If the end is
+// unknown, it is the latest possible one: the begin of the next process. Read sets it.
 func (r *Request) EndedAt() Instant { return r.ends }
 
-// Process is who makes requests. Nothing of it changes while it runs.
+// Process is a process that makes requests. It does not change while it runs.
 type Process struct {
 	Began  time.Time     // with a monotonic clock reading
-	Uptime time.Duration // what the clock of the system that runs since its start showed at Began; 0: not known
-	Boot   string        // names that start of the system; "": not known
+	Uptime time.Duration // the time since the start of the machine at Began; 0: not known
+	Boot   string        // identifies that start of the machine; "": not known
 	Agent  string        // the User-Agent header
-	Tokens []string      // the names looked for in robots.txt
+	Tokens []string      // the names that apply in robots.txt
 	Obey   bool          // robots.txt is obeyed
-	Place  uint64        // where its start ledger begins; not set by Read
+	Place  uint64        // the first offset of its start ledger; Read does not set it
 
-	clock int // the number of the clock that its instants are on; set by Read
+	clock int // the number of the clock of its instants; set by Read
 }
 
-// Instant is a moment on a clock that cannot be set, if the system has one that goes on from one process to the next, and on the wall clock.
+// Instant is a moment on the wall clock, and, if the system has one that continues from one process
+// to the next, on a clock that cannot be set.
 type Instant struct {
 	Wall  time.Time
 	since time.Duration
-	clock int // instants of one number can be compared exactly
+	clock int // instants with equal numbers can be compared exactly
 }
 
-// Sub returns how long after u the instant t lies. It is exact where both are on one clock: within a process, and on Linux from one
-// process to the next too as long as the machine was not started anew. Else it is the difference by the wall clock.
+// Sub returns how long after u the instant t is. It is exact if both are on one clock: within a
+// process, and on Linux from one process to the next until the machine restarts. Otherwise it is
+// the difference by the wall clock.
 func (t Instant) Sub(u Instant) (d time.Duration, exact bool) {
 	if t.clock == u.clock && t.clock != 0 {
 		return t.since - u.since, true
@@ -125,28 +128,28 @@ func (t Instant) Add(d time.Duration) Instant {
 	return t
 }
 
-// IsZero tells whether there is no such moment.
+// IsZero reports whether there is no such moment.
 func (t Instant) IsZero() bool { return t.Wall.IsZero() }
 
-// instant is where a time of the process lies.
+// instant returns a time of the process as an Instant.
 func (p *Process) instant(wall time.Time, mono time.Duration) Instant {
 	return Instant{Wall: wall, since: p.Uptime + mono, clock: p.clock}
 }
 
-// Policy is a robots.txt as it was in force. Of one that is only known by its version the Record is zero.
+// Policy is a robots.txt as it was in force. The Record is zero if only the version is known.
 type Policy struct {
 	Record  robots.Record  // of a policy that was read: without the body
-	Version robots.Version // of the body; zero: no file stands behind it
+	Version robots.Version // of the body; zero: there is no file
 
-	packed []byte // the body as it stands in the log
+	packed []byte // the body as the log has it
 	size   int
 	kept   bool
 }
 
-// Body returns the robots.txt, unpacked; false where the log had no room for it, or there was none.
+// Body returns the unpacked robots.txt; false if the log had no room for it, or there was none.
 func (p *Policy) Body() ([]byte, bool) {
 	if p.Version == robots.VersionOf(nil) {
-		return nil, true // empty, and known to be
+		return nil, true // it is known to be empty
 	}
 	if !p.kept {
 		return nil, false

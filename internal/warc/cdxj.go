@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// ErrEntry says that a text is no line of a CDXJ index.
+// ErrEntry means that a text is no line of a CDXJ index.
 var ErrEntry = errors.New("warc: not a line of a CDXJ index")
 
 // timestampLayout is the time of an entry: fourteen digits, UTC.
 const timestampLayout = "20060102150405"
 
-// Entry is a line of a CDXJ index: where a capture of a URL lies.
+// Entry is a line of a CDXJ index: the place of a capture of a URL in the files.
 type Entry struct {
 	Key      string // of URL: see the function Key
 	Time     time.Time
 	URL      string
 	Mime     string // media type; MimeRevisit for a revisit record
-	Status   int    // of the HTTP answer; 0: not known
+	Status   int    // of the HTTP response; 0: not known
 	Digest   string // of the payload
 	Offset   int64  // of the record in the file
 	Length   int64  // of its gzip member
@@ -33,7 +33,7 @@ type Entry struct {
 // MimeRevisit is the Mime of a revisit record.
 const MimeRevisit = "warc/revisit"
 
-// entryJSON is the JSON in a line, to be read. Numbers are texts in it, as the tools write them.
+// entryJSON is the JSON in a line, for reading. Numbers are texts in it, as other tools write them.
 type entryJSON struct {
 	URL      string `json:"url"`
 	Mime     string `json:"mime"`
@@ -50,7 +50,8 @@ func (e *Entry) Append(b []byte) []byte {
 	return AppendEnd(b, e.Offset, e.Filename)
 }
 
-// AppendStart appends the line as far as it can be made before it is known in which file the record will be, and where.
+// AppendStart appends the part of the line that is known before the file and the offset of the
+// record are.
 func (e *Entry) AppendStart(b []byte) []byte {
 	b = e.appendKey(slices.Grow(b, len(e.Key)+len(e.URL)+len(e.Mime)+len(e.Digest)+100))
 	b = appendText(append(b, `{"url":`...), e.URL)
@@ -75,7 +76,7 @@ func AppendEnd(b []byte, offset int64, filename string) []byte {
 	return append(b, "}\n"...)
 }
 
-// appendText appends a text of JSON. Most need no escapes.
+// appendText appends a text as JSON. Most texts need no escapes.
 func appendText(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' {
@@ -91,18 +92,19 @@ func appendEscaped(b []byte, s string) []byte {
 	encoder := json.NewEncoder(text)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(s); err != nil {
-		panic(err) // a text can be encoded
+		panic(err) // a text can always be encoded
 	}
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
 }
 
-// appendKey appends what the line begins with and is sorted by: key and time, each with a space behind it.
+// appendKey appends the begin of the line, by which lines are sorted: key and time, each followed
+// by a space.
 func (e *Entry) appendKey(b []byte) []byte {
 	b = append(append(b, e.Key...), ' ')
 	return append(e.Time.UTC().AppendFormat(b, timestampLayout), ' ')
 }
 
-// ParseEntry reads a line, with its newline or without. Fields that it does not know are passed over.
+// ParseEntry reads a line, with its newline or without. It ignores unknown fields.
 func ParseEntry(line []byte) (Entry, error) {
 	key, rest, found := bytes.Cut(line, []byte(" "))
 	stamp, text, more := bytes.Cut(rest, []byte(" "))
@@ -126,13 +128,14 @@ func ParseEntry(line []byte) (Entry, error) {
 		e.Status, err = strconv.Atoi(j.Status)
 	}
 	if err != nil || e.Offset < 0 || e.Length < 0 {
-		return Entry{}, fmt.Errorf("%w: a number in it is none: %.200q", ErrEntry, text)
+		return Entry{}, fmt.Errorf("%w: it has an invalid number: %.200q", ErrEntry, text)
 	}
 	return e, nil
 }
 
-// EntryOf makes the entry of a record that an index names: a response or a revisit of a URL. http is the header of the HTTP answer
-// in its block. Offset, Length and Filename are left to the caller. Other records are not ok.
+// EntryOf makes the entry of a record that an index lists: a response or a revisit of a URL. http
+// is the header of the HTTP response in its block. The caller sets Offset, Length and Filename.
+// Other records are not ok.
 func EntryOf(h Header, http []byte) (e Entry, ok bool) {
 	kind := h.Get(FieldType)
 	if kind != TypeResponse && kind != TypeRevisit {
@@ -153,10 +156,10 @@ func EntryOf(h Header, http []byte) (e Entry, ok bool) {
 	return e, true
 }
 
-// IndexKey is the key of a URL as an index has it: one word, whatever the URL.
+// IndexKey returns the key of a URL in an index: one word, whatever the URL.
 func IndexKey(url string) string { return strings.ReplaceAll(Key(url), " ", "%20") }
 
-// mediaType is a Content-Type without its parameters.
+// mediaType returns a Content-Type without its parameters.
 func mediaType(contentType string) string {
 	if end := strings.IndexAny(contentType, "; \t"); end >= 0 {
 		contentType = contentType[:end]

@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// Digest is a SHA-256 as the digest fields hold it.
+// Digest is a SHA-256 as the digest fields contain it.
 type Digest [sha256.Size]byte
 
-// ErrDigest says that a text is no digest that can be checked.
+// ErrDigest means that a text is no digest that can be checked.
 var ErrDigest = errors.New("warc: not a SHA-256 digest in hexadecimal digits")
 
 const digestLabel = "sha256:"
 
-// String is the digest as a field holds it: "sha256:" and 64 hexadecimal digits.
+// String returns the digest as a field contains it: "sha256:" and 64 hexadecimal digits.
 func (d Digest) String() string {
 	b := append(make([]byte, 0, len(digestLabel)+2*len(d)), digestLabel...)
 	return string(hex.AppendEncode(b, d[:]))
@@ -33,10 +33,10 @@ func ParseDigest(s string) (d Digest, err error) {
 	return Digest(sum), nil
 }
 
-// NewHash returns the hash that digests are made with.
+// NewHash returns the hash for digests.
 func NewHash() hash.Hash { return sha256.New() }
 
-// Sum returns the digest of what was written to a hash of NewHash.
+// Sum returns the digest of the bytes written to a hash of NewHash.
 func Sum(h hash.Hash) (d Digest) {
 	h.Sum(d[:0])
 	return d

@@ -11,7 +11,8 @@ import (
 // Version is the first line of every record.
 const Version = "WARC/1.1"
 
-// The types of records that are written (section 5.5 of the standard). A reader may meet others.
+// The types of the records that are written (section 5.5 of the standard). A reader may meet
+// others.
 const (
 	TypeInfo     = "warcinfo"
 	TypeRequest  = "request"
@@ -55,10 +56,11 @@ const (
 // Field is one named field of a header, or of a block of [MediaFields].
 type Field struct{ Name, Value string }
 
-// Header is the header of a record: its fields in the order in which they stand.
+// Header is the header of a record: its fields in order.
 type Header []Field
 
-// Get returns the value of the first field with the name, in any case of letters; empty where there is none.
+// Get returns the value of the first field with the name, in any letter case; empty if there is
+// none.
 func (h Header) Get(name string) string {
 	for i := range h {
 		if strings.EqualFold(h[i].Name, name) {
@@ -75,13 +77,14 @@ func (h *Header) Add(name, value string) {
 	}
 }
 
-// append appends the header as it stands in a file, with the empty line behind it.
+// append appends the header as it is in a file, with the empty line behind it.
 func (h Header) append(b []byte) []byte {
 	b = append(b, Version+"\r\n"...)
 	return append(AppendFields(b, h), "\r\n"...)
 }
 
-// AppendFields appends lines of "name: value". Control characters in a value, which would begin another line, become spaces.
+// AppendFields appends lines of "name: value". Control characters in a value become spaces, because
+// they would begin another line.
 func AppendFields(b []byte, fields []Field) []byte {
 	for _, f := range fields {
 		b = append(b, f.Name...)
@@ -98,10 +101,11 @@ func AppendFields(b []byte, fields []Field) []byte {
 	return b
 }
 
-// NewID returns a fresh WARC-Record-ID: a random UUID (RFC 9562 section 5.4) as a URN in angle brackets.
+// NewID returns a fresh WARC-Record-ID: a random UUID (RFC 9562 section 5.4) as a URN in angle
+// brackets.
 func NewID() string {
 	var u [16]byte
-	binary.NativeEndian.PutUint64(u[:8], rand.Uint64()) // it has to be unique, not secret
+	binary.NativeEndian.PutUint64(u[:8], rand.Uint64()) // it must be unique, not secret
 	binary.NativeEndian.PutUint64(u[8:], rand.Uint64())
 	u[6], u[8] = u[6]&0x0f|0x40, u[8]&0x3f|0x80
 	b := make([]byte, 0, 48)
@@ -115,8 +119,8 @@ func NewID() string {
 	return string(append(b, '>'))
 }
 
-// FormatDate is how WARC-Date is written: UTC, whole seconds, as every tool reads it.
+// FormatDate formats a WARC-Date: UTC, whole seconds, as every tool reads it.
 func FormatDate(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// ParseDate reads a WARC-Date, with a fraction of the second or without.
+// ParseDate reads a WARC-Date, with or without a fraction of the second.
 func ParseDate(s string) (time.Time, error) { return time.Parse(time.RFC3339, s) }

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// HTTPHead returns how many bytes of a block the header of an HTTP message takes, the empty line behind it included. It is not ok where
-// that line is not among the bytes.
+// HTTPHead returns the length of the header of an HTTP message at the begin of a block, with the
+// empty line behind it. It is not ok if the bytes do not contain that line.
 func HTTPHead(block []byte) (n int, ok bool) {
 	for at := 0; ; {
 		end := bytes.IndexByte(block[at:], '\n')
@@ -21,7 +21,7 @@ func HTTPHead(block []byte) (n int, ok bool) {
 	}
 }
 
-// Status returns the status of an HTTP answer from its header; 0 where there is none.
+// Status returns the status of an HTTP response from its header; 0 if there is none.
 func Status(head []byte) int {
 	line, _, _ := bytes.Cut(head, []byte("\n"))
 	_, rest, found := bytes.Cut(line, []byte(" "))
@@ -48,13 +48,13 @@ func HTTPField(head []byte, name string) string {
 	return ""
 }
 
-// originally stands before the name of a field that no longer says what it said on the wire. Replay
-// tools use the same.
+// originally is the prefix of the names of fields that are no longer as they were on the wire.
+// Replay tools use the same prefix.
 const originally = "X-Archive-Orig-"
 
-// AppendStoredHead appends the header of an answer as it has to be where the body behind it is
-// stored without chunks (RFC 9112, section 7.1.3), or not as a whole: Content-Length is what is
-// stored. The fields that say otherwise get other names, and all else stays byte for byte.
+// AppendStoredHead appends the header of a response whose body is stored without chunks (RFC 9112,
+// section 7.1.3), or not as a whole. Content-Length is the length of the stored body. Fields that
+// contradict it are renamed, and everything else stays byte for byte.
 func AppendStoredHead(b, head []byte, length int64) []byte {
 	for len(head) > 0 {
 		end := bytes.IndexByte(head, '\n') + 1

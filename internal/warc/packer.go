@@ -9,21 +9,22 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// ErrLength says that a block is not as long as its record says.
+// ErrLength means that a block does not have the length that its record announces.
 var ErrLength = errors.New("warc: the block is not as long as announced")
 
-// packFrom is the length of a block from which on its record is packed. Of shorter ones packing would save some two hundred bytes, and cost as much
-// time as it does for a whole page.
+// packFrom is the least length of a block that is compressed. Compression of a shorter one would
+// save some two hundred bytes, and take as much time as that of a whole page.
 const packFrom = 1 << 10
 
-// Packer writes records, each as a gzip member of its own, so that a reader can begin at any of them. It may not be
-// used concurrently.
+// Packer writes records, each as a gzip member of its own, so that a reader can begin at any of
+// them. It must not be used concurrently.
 type Packer struct {
 	packing, storing *gzip.Writer
 	scratch          []byte
 }
 
-// NewPacker returns a packer of a compression level, 1 (fast) to 9 (small). Short records are stored in their gzip member as they are.
+// NewPacker returns a packer with a compression level, 1 (fast) to 9 (small). Short records are
+// stored in their gzip member without compression.
 func NewPacker(level int) (*Packer, error) {
 	packing, err := gzip.NewWriterLevel(io.Discard, level)
 	if err != nil {
@@ -33,7 +34,7 @@ func NewPacker(level int) (*Packer, error) {
 	return &Packer{packing: packing, storing: storing}, err
 }
 
-// Write writes a record whose block is the parts, one behind the other.
+// Write writes a record whose block is the concatenation of the parts.
 func (p *Packer) Write(w io.Writer, h Header, parts ...[]byte) error {
 	length := 0
 	for _, part := range parts {
@@ -51,7 +52,7 @@ func (p *Packer) Write(w io.Writer, h Header, parts ...[]byte) error {
 	return p.end(z)
 }
 
-// WriteFrom writes a record whose block is what r has, which must be as many bytes as length says.
+// WriteFrom writes a record whose block is read from r, which must have exactly length bytes.
 func (p *Packer) WriteFrom(w io.Writer, h Header, r io.Reader, length int64) error {
 	z, err := p.begin(w, h, length)
 	if err != nil {
@@ -67,7 +68,7 @@ func (p *Packer) WriteFrom(w io.Writer, h Header, r io.Reader, length int64) err
 	return p.end(z)
 }
 
-// begin writes the header, to which it adds the length of the block.
+// begin writes the header, and adds the length of the block to it.
 func (p *Packer) begin(w io.Writer, h Header, length int64) (*gzip.Writer, error) {
 	z := p.packing
 	if length < packFrom {

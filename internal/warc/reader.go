@@ -14,9 +14,9 @@ import (
 
 // Errors of a [Reader].
 var (
-	// ErrTorn says that the file ends within a record.
+	// ErrTorn means that the file ends within a record.
 	ErrTorn = errors.New("warc: the file ends within a record")
-	// ErrFormat says that something is no record.
+	// ErrFormat means that something is no record.
 	ErrFormat = errors.New("warc: not a record")
 )
 
@@ -26,10 +26,10 @@ const (
 	maxFields = 1000
 )
 
-// Record is a record as it is read. Its block can be read until the next call of Next.
+// Record is a record that was read. Its block can be read until the next call of Next.
 type Record struct {
 	Header Header
-	Offset int64 // where its gzip member begins, from where the reader began
+	Offset int64 // of its gzip member, from where the reader began
 	Size   int64 // of the block
 	Block  io.Reader
 }
@@ -44,10 +44,10 @@ type Reader struct {
 	gzip    *gzip.Reader
 	content *bufio.Reader // of the gzip member
 	block   io.LimitedReader
-	record  bool // one was begun and not ended
+	record  bool // one was begun and has not ended
 }
 
-// NewReader returns a reader of records that are a gzip member each.
+// NewReader returns a reader of records with a gzip member each.
 func NewReader(r io.Reader) *Reader {
 	source := &countingReader{r: r}
 	return &Reader{source: source, buffer: bufio.NewReaderSize(source, 64<<10), content: bufio.NewReaderSize(nil, 4<<10)}
@@ -64,11 +64,13 @@ func (c *countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Offset is where the next record begins, once the last one has been read to its end or Next has been called.
+// Offset returns where the next record begins, once the last one has been read to its end or Next
+// has been called.
 func (r *Reader) Offset() int64 { return r.source.n - int64(r.buffer.Buffered()) }
 
-// Next goes to the next record. What was not read of the last one is skipped, and checked as far as the gzip checksum goes. At the end of the
-// file the error is io.EOF. Other errors wrap [ErrTorn] or [ErrFormat], or come from the file; behind them nothing can be read.
+// Next goes to the next record. It skips the rest of the last one, and checks it as far as the gzip
+// checksum goes. The error is io.EOF at the end of the file. Other errors wrap [ErrTorn] or
+// [ErrFormat], or come from the file; nothing behind them can be read.
 func (r *Reader) Next() (*Record, error) {
 	if r.record {
 		if err := r.Skip(); err != nil {
@@ -110,7 +112,7 @@ func (r *Reader) open(rec *Record) (err error) {
 	return nil
 }
 
-// blockReader reads the block of the record at hand.
+// blockReader reads the block of the current record.
 type blockReader struct{ r *Reader }
 
 func (b blockReader) Read(p []byte) (int, error) {
@@ -124,7 +126,7 @@ func (b blockReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Skip reads the record at hand to its end and checks that it ends as it should. Next does the same.
+// Skip reads the current record to its end and checks that it ends correctly. Next does the same.
 func (r *Reader) Skip() error {
 	r.record = false
 	if _, err := io.Copy(io.Discard, blockReader{r}); err != nil {
@@ -148,7 +150,7 @@ func (r *Reader) Skip() error {
 	}
 }
 
-// packed names what is wrong with a gzip member.
+// packed names the error of a gzip member.
 func packed(err error) error {
 	if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%w: %w", ErrTorn, io.ErrUnexpectedEOF)
@@ -182,7 +184,7 @@ func readHeader(r *bufio.Reader) (Header, error) {
 		if len(h) == maxFields {
 			return nil, fmt.Errorf("%w: more than %d fields", ErrFormat, maxFields)
 		}
-		if line[0] == ' ' || line[0] == '\t' { // a value goes on
+		if line[0] == ' ' || line[0] == '\t' { // a value continues
 			if len(h) == 0 {
 				return nil, fmt.Errorf("%w: its header begins with a space", ErrFormat)
 			}

@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// Key returns the form of a URL that an index is sorted and searched by, as the tools of the Internet Archive make it: the host in
-// reverse, everything in lower case, without what hardly ever tells two pages apart (scheme, www, default port, a last
-// slash, session ids, the order of the query). So http://www.Example.com/A/?b=2&a=1 becomes com,example)/a?a=1&b=2.
+// Key returns the form of a URL by which an index is sorted and searched, as the tools of the
+// Internet Archive make it: the host in reverse, everything in lower case, without the parts that
+// hardly ever distinguish two pages (scheme, www, default port, a last slash, session ids, the
+// order of the query). So http://www.Example.com/A/?b=2&a=1 becomes com,example)/a?a=1&b=2.
 func Key(url string) string {
 	scheme, rest, found := strings.Cut(url, "://")
 	if !found {
@@ -35,7 +36,7 @@ func Key(url string) string {
 	return string(b)
 }
 
-// splitPort parts host and port; the port that the scheme has anyway is none, and a user is left out.
+// splitPort separates host and port. It drops the default port of the scheme, and a user.
 func splitPort(authority, scheme string) (host, port string) {
 	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
 		authority = authority[at+1:]
@@ -52,7 +53,8 @@ func splitPort(authority, scheme string) (host, port string) {
 
 // appendHost appends the labels of a host in reverse, without a first label such as www or www2.
 func appendHost(b []byte, host string) []byte {
-	if label, rest, found := strings.Cut(host, "."); found && strings.HasPrefix(label, "www") && strings.Trim(label[3:], "0123456789") == "" {
+	if label, rest, found := strings.Cut(host, "."); found && strings.HasPrefix(label, "www") &&
+		strings.Trim(label[3:], "0123456789") == "" {
 		host = rest
 	}
 	labels := strings.Split(host, ".")
@@ -93,7 +95,7 @@ func keyPath(path string) string {
 	return path
 }
 
-// normalPath resolves dots and takes empty segments out.
+// normalPath resolves dots and removes empty segments.
 func normalPath(path string) string {
 	if !strings.Contains(path, "//") && !strings.Contains(path, "/.") && path != "" {
 		return path
@@ -124,7 +126,8 @@ func keyQuery(query string) string {
 		return ""
 	}
 	query = escape(unescape(query))
-	if lower := strings.ToLower(query); strings.Contains(lower, "sid=") || strings.Contains(lower, "sessionid") || strings.Contains(lower, "cfid=") {
+	if lower := strings.ToLower(query); strings.Contains(lower, "sid=") || strings.Contains(lower, "sessionid") ||
+		strings.Contains(lower, "cfid=") {
 		for _, r := range sessionQuery {
 			query = r.ReplaceAllString(query, "$1$2")
 		}
@@ -154,7 +157,7 @@ func compareParameters(a, b string) int {
 	return strings.Compare(aValue, bValue)
 }
 
-// unescape resolves %XX, again and again until none is left.
+// unescape resolves %XX repeatedly until none is left.
 func unescape(s string) string {
 	for {
 		next := unescapeOnce(s)
@@ -191,7 +194,7 @@ func unhex(c byte) byte {
 	return c | 0x20 - 'a' + 10
 }
 
-// escape writes as %XX what cannot stand in a URL, and # and %, once.
+// escape writes characters that cannot be in a URL, and # and %, as %XX, once.
 func escape(s string) string {
 	plain := func(c byte) bool { return c > ' ' && c < 0x7f && c != '#' && c != '%' }
 	at := 0

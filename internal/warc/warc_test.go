@@ -80,7 +80,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// TestOffsets: a reader can begin at each offset, and each is where the last record ended.
+// TestOffsets: a reader can begin at each offset, and each offset is the end of the last record.
 func TestOffsets(t *testing.T) {
 	data := file(t, "one", strings.Repeat("two", 3000), "three")
 	r := NewReader(bytes.NewReader(data))
@@ -106,7 +106,7 @@ func TestOffsets(t *testing.T) {
 	}
 }
 
-// gzipped is a gzip member of anything.
+// gzipped returns a gzip member with any content.
 func gzipped(text string) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -115,7 +115,7 @@ func gzipped(text string) []byte {
 	return b.Bytes()
 }
 
-// readAll reads a file to its end, or to what is wrong in it.
+// readAll reads a file to its end, or to its first defect.
 func readAll(data []byte) (records int, err error) {
 	r := NewReader(bytes.NewReader(data))
 	for {
@@ -156,7 +156,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestTornAnywhere: wherever a file ends, all whole records before that can be read, and the end is told from damage.
+// TestTornAnywhere: wherever a file ends, all whole records before that can be read, and a torn end
+// is distinguished from damage.
 func TestTornAnywhere(t *testing.T) {
 	first, data := len(file(t, "first")), file(t, "first", "second")
 	for n := range data {
@@ -175,7 +176,8 @@ func TestTornAnywhere(t *testing.T) {
 	}
 }
 
-// TestLinesOfOthers: what other tools write is read: folded values, lines that end in LF, any case of names.
+// TestLinesOfOthers: the records of other tools can be read: folded values, lines that end in LF,
+// any letter case of names.
 func TestLinesOfOthers(t *testing.T) {
 	rec, err := NewReader(bytes.NewReader(gzipped("WARC/1.0\nwarc-type: response\nX: a\n  b\nCONTENT-LENGTH:2\n\nab\r\n\r\n"))).Next()
 	if err != nil {
@@ -201,7 +203,8 @@ func TestDigest(t *testing.T) {
 	if back, err := ParseDigest(d.String()); back != d || err != nil {
 		t.Errorf("back: %s, %v", back, err)
 	}
-	for _, bad := range []string{"", "sha256:", "sha256:2cf2", "sha1:VL2MMHO4YXUKFWV63YHTWSBM3GXKSQ2N", "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"} {
+	for _, bad := range []string{"", "sha256:", "sha256:2cf2", "sha1:VL2MMHO4YXUKFWV63YHTWSBM3GXKSQ2N",
+		"2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"} {
 		if _, err := ParseDigest(bad); !errors.Is(err, ErrDigest) {
 			t.Errorf("%q: %v", bad, err)
 		}
@@ -212,7 +215,8 @@ func TestIDsDiffer(t *testing.T) {
 	seen := make(map[string]bool)
 	for range 1000 {
 		id := NewID()
-		if len(id) != len("<urn:uuid:00000000-0000-4000-8000-000000000000>") || id[24] != '4' || !strings.Contains("89ab", id[29:30]) || seen[id] {
+		if len(id) != len("<urn:uuid:00000000-0000-4000-8000-000000000000>") || id[24] != '4' ||
+			!strings.Contains("89ab", id[29:30]) || seen[id] {
 			t.Fatalf("%q", id)
 		}
 		seen[id] = true
@@ -234,7 +238,8 @@ func TestHTTP(t *testing.T) {
 	if _, ok := HTTPHead([]byte("HTTP/1.1 200 OK\r\nA: b\r\n")); ok {
 		t.Error("a header without an end is whole")
 	}
-	if Status([]byte(head)) != 301 || HTTPField([]byte(head), "LOCATION") != "/x" || HTTPField([]byte(head), "nothing") != "" {
+	if Status([]byte(head)) != 301 || HTTPField([]byte(head), "LOCATION") != "/x" ||
+		HTTPField([]byte(head), "nothing") != "" {
 		t.Errorf("status %d, location %q", Status([]byte(head)), HTTPField([]byte(head), "LOCATION"))
 	}
 	for _, bad := range []string{"", "HTTP/1.1", "HTTP/1.1 x", "HTTP/1.1 99", "HTTP/1.1 abc d"} {
@@ -246,7 +251,8 @@ func TestHTTP(t *testing.T) {
 
 var someEntry = Entry{
 	Key: "com,example)/a?b=c", Time: time.Date(2026, 11, 20, 12, 14, 15, 0, time.UTC), URL: "https://example.com/a?b=c",
-	Mime: "text/html", Status: 200, Digest: "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824", Offset: 1024, Length: 512, Filename: "a.warc.gz",
+	Mime: "text/html", Status: 200, Digest: "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824",
+	Offset: 1024, Length: 512, Filename: "a.warc.gz",
 }
 
 func TestStoredHead(t *testing.T) {
@@ -278,7 +284,8 @@ func TestEntry(t *testing.T) {
 			t.Errorf("got %+v, want %+v: %v", back, e, err)
 		}
 	}
-	for _, bad := range []string{"", "a", "a b", "a 20261120121415", "a 2026 {}", "a 20261120121415 nonsense", " 20261120121415 {}",
+	for _, bad := range []string{"", "a", "a b", "a 20261120121415", "a 2026 {}", "a 20261120121415 nonsense",
+		" 20261120121415 {}",
 		`a 20261120121415 {"length":"x","offset":"1"}`, `a 20261120121415 {"length":"1","offset":"-1"}`,
 		`a 20261120121415 {"length":"1","offset":"1","status":"x"}`} {
 		if _, err := ParseEntry([]byte(bad)); !errors.Is(err, ErrEntry) {
@@ -292,7 +299,8 @@ func TestEntryOf(t *testing.T) {
 	h.Add(FieldTargetURI, "http://www.example.com/A/")
 	head := []byte("HTTP/1.1 404 Not Found\r\nContent-Type: text/HTML; charset=x\r\n\r\n")
 	e, ok := EntryOf(h, head)
-	if want := (Entry{Key: "com,example)/a", Time: someEntry.Time, URL: "http://www.example.com/A/", Mime: "text/HTML", Status: 404}); e != want || !ok {
+	if want := (Entry{Key: "com,example)/a", Time: someEntry.Time, URL: "http://www.example.com/A/", Mime: "text/HTML",
+		Status: 404}); e != want || !ok {
 		t.Errorf("got %+v", e)
 	}
 	h[0].Value = TypeRevisit
@@ -307,7 +315,7 @@ func TestEntryOf(t *testing.T) {
 	}
 }
 
-// TestKey holds the keys to those of the Python package surt 0.3.1.
+// TestKey compares the keys with those of the Python package surt 0.3.1.
 func TestKey(t *testing.T) {
 	for url, want := range map[string]string{
 		"http://www.archive.org/":                                          "org,archive)/",
@@ -384,7 +392,8 @@ func FuzzParseEntry(f *testing.F) {
 }
 
 func FuzzKey(f *testing.F) {
-	for _, s := range []string{"http://www.example.com/A?b=c", "http://[::1]:80/%25", "http://a/?sid=x", "//", "http://a/%%41"} {
+	for _, s := range []string{"http://www.example.com/A?b=c", "http://[::1]:80/%25", "http://a/?sid=x", "//",
+		"http://a/%%41"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, url string) {
