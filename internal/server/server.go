@@ -1,8 +1,29 @@
+// Package server answers questions about a running crawl over HTTP, on the address server.listen.
+//
+// docs/API.md describes it for people, /api/v1/openapi.json for programs. The operations are registered with huma, which checks what comes in and
+// makes the description; each file registers those of one subject (hosts.go, urls.go, control.go and so on). Tests hold every answer against the
+// description.
+//
+// Lists come in pages that take no walk over the store. Streams are JSON objects, one a line (application/jsonl), and come at the client's pace. If an answer
+// cannot be completed the connection breaks. An error is an application/problem+json object (RFC 9457).
+//
+// # Who may ask
+//
+// The guards stand around everything, in this order: how often a client may ask, the name in the Host header (DNS rebinding), the origin of what
+// changes something (cross-site requests), the token. /healthz and /readyz ask for no token. Headers, bodies, connections and times are bounded.
+//
+// # How to find it
+//
+// Start writes the address in use to the file server.addr in the data directory, and Close removes it. Ask reads
+// that file and puts a question to the crawl it names. A file that a crash left behind does no harm: it also holds the
+// identity of the process, every answer repeats it, and Ask believes no other.
 package server
 
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -10,6 +31,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -176,4 +198,78 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 	s.serving.Wait()
 	return err
+}
+
+// identity is the certificate that the server shows. A renewed one is taken up with the next handshake.
+type identity struct {
+	certFile, keyFile string
+	renewed           func(fingerprint string) error // called before another certificate is in force
+
+	mu       sync.Mutex
+	modified [2]time.Time // of the files in use
+	current  *tls.Certificate
+}
+
+func newIdentity(certFile, keyFile string, renewed func(fingerprint string) error) (*identity, error) {
+	i := &identity{certFile: certFile, keyFile: keyFile, renewed: renewed}
+	modified, err := i.stat()
+	if err != nil {
+		return nil, fmt.Errorf("server.tls_cert: %w", err)
+	}
+	certificate, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("server.tls_cert: %s and %s: %w", certFile, keyFile, err)
+	}
+	i.modified, i.current = modified, &certificate
+	return i, nil
+}
+
+func (i *identity) stat() (modified [2]time.Time, err error) {
+	for n, name := range []string{i.certFile, i.keyFile} {
+		info, err := os.Stat(name)
+		if err != nil {
+			return modified, err
+		}
+		modified[n] = info.ModTime()
+	}
+	return modified, nil
+}
+
+func (i *identity) config() *tls.Config {
+	return &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return i.certificate(), nil },
+	}
+}
+
+// certificate is the one in force. Files that cannot be read, or do not fit together because one of them is still to come, leave it as it is.
+func (i *identity) certificate() *tls.Certificate {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	modified, err := i.stat()
+	if err != nil || modified == i.modified {
+		return i.current
+	}
+	fresh, err := tls.LoadX509KeyPair(i.certFile, i.keyFile)
+	if err != nil {
+		return i.current
+	}
+	if i.renewed(fingerprint(fresh.Certificate[0])) != nil {
+		return i.current // clients that know the old one only could not find us
+	}
+	i.current, i.modified = &fresh, modified
+	return i.current
+}
+
+// fingerprint names the certificate in force.
+func (i *identity) fingerprint() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return fingerprint(i.current.Certificate[0])
+}
+
+// fingerprint is the SHA-256 of a certificate as it goes over the wire.
+func fingerprint(der []byte) string {
+	sum := sha256.Sum256(der)
+	return hex.EncodeToString(sum[:])
 }
