@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"strings"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -87,4 +88,89 @@ func (p *policy) describe() Robots {
 		r.CrawlDelayText = robots.LineText(p.record.Body, r.CrawlDelayLine)
 	}
 	return r
+}
+
+// RobotsText is the robots.txt of an origin as it is in force, and what it was before.
+type RobotsText struct {
+	Origin  string          `json:"origin"`
+	Robots  Robots          `json:"robots"`
+	Version string          `json:"version,omitempty"` // of the file, by its content; absent: there is none
+	Text    string          `json:"text"`              // the rules in force; octets that are no UTF-8 are replaced
+	Earlier []EarlierRobots `json:"earlier"`           // the newest first
+}
+
+// EarlierRobots is a version of a robots.txt that was in force before.
+type EarlierRobots struct {
+	Class     string    `json:"class"`             // what the answer came to
+	Version   string    `json:"version,omitempty"` // as above
+	Bytes     int       `json:"bytes"`             // of the file
+	Confirmed time.Time `json:"confirmed,omitzero"`
+	Replaced  time.Time `json:"replaced"`           // when another answer came
+	Text      string    `json:"text"`               // empty where it was too long to be kept
+	TooLong   bool      `json:"too_long,omitempty"` // it was
+}
+
+// RobotsText is the robots.txt of an origin that the store has; one that was never fetched has no text.
+func (v *View) RobotsText(o weburl.Origin) (RobotsText, error) {
+	p, err := v.policy(o)
+	if err != nil {
+		return RobotsText{}, err
+	}
+	t := RobotsText{Origin: o.String(), Robots: p.describe(), Version: versionName(p.rules.Version()), Text: plainText(p.record.Body)}
+	t.Earlier, err = v.earlierRobots(o)
+	return t, err
+}
+
+// earlierRobots are the versions that were in force before. Where they cannot be read there are none, as for the crawl.
+func (v *View) earlierRobots(o weburl.Origin) ([]EarlierRobots, error) {
+	list := []EarlierRobots{}
+	encoded, err := v.store.Past(o)
+	if err != nil {
+		return list, err
+	}
+	past, err := robots.DecodePasts(encoded)
+	if err != nil {
+		return list, nil
+	}
+	for _, p := range past {
+		list = append(list, EarlierRobots{
+			Class: p.Class.String(), Version: versionName(p.Version), Bytes: p.Size, Confirmed: p.Confirmed.UTC(), Replaced: p.Replaced.UTC(),
+			Text: plainText(p.Body), TooLong: p.Size > len(p.Body),
+		})
+	}
+	return list, nil
+}
+
+// versionName is a version for people and programs; empty: there is no file.
+func versionName(v robots.Version) string {
+	if v.IsZero() {
+		return ""
+	}
+	return v.String()
+}
+
+func plainText(body []byte) string { return strings.ToValidUTF8(string(body), "\uFFFD") }
+
+// Checked is what the robots.txt that the store has says about a URL.
+type Checked struct {
+	URL string `json:"url"` // in its canonical form
+	Verdict
+}
+
+// CheckRobots is the verdict of robots.txt about URLs, of which several origins may be.
+func (v *View) CheckRobots(urls []weburl.URL) ([]Checked, error) {
+	policies := make(map[weburl.Origin]policy)
+	list := make([]Checked, 0, len(urls))
+	for _, u := range urls {
+		p, read := policies[u.Origin()]
+		if !read {
+			var err error
+			if p, err = v.policy(u.Origin()); err != nil {
+				return nil, err
+			}
+			policies[u.Origin()] = p
+		}
+		list = append(list, Checked{URL: u.String(), Verdict: p.verdict(u)})
+	}
+	return list, nil
 }

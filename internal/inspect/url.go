@@ -1,9 +1,12 @@
 package inspect
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -56,4 +59,143 @@ func newURL(text string, h *storage.Head) URL {
 		u.Judged = o.At.UTC()
 	}
 	return u
+}
+
+// URLStory is all that is known of a URL, and what would become of it now. Of one that is not in the store it says the latter.
+type URLStory struct {
+	URL
+	Known    bool      `json:"known"`             // it is in the store
+	Chain    []Step    `json:"chain,omitempty"`   // how it was found: the page it was found on, the one that was found on, and so on to a seed
+	Scope    *Scope    `json:"scope,omitempty"`   // what the scope says of it now
+	Earliest time.Time `json:"earliest,omitzero"` // when it may be asked at the earliest; absent: now, or never
+	Robots   Verdict   `json:"robots"`
+	Host     Host      `json:"host"`
+}
+
+// StateUnknown is the state of a URL, and of a host, that is not in the store.
+const StateUnknown = "unknown"
+
+// Step is one URL on the way to another.
+type Step struct {
+	URL   string `json:"url"`
+	State string `json:"state"`
+	Depth int    `json:"depth"`
+	Seed  bool   `json:"seed,omitempty"`
+}
+
+// maxSteps bounds a chain.
+const maxSteps = 50
+
+// Scope is whether the scope lets a URL into the crawl.
+type Scope struct {
+	In     bool   `json:"in"`
+	Reason string `json:"reason"`
+}
+
+// Verdict is what the stored robots.txt of an origin says about one URL now.
+type Verdict struct {
+	Allowed bool   `json:"allowed"`
+	Reason  string `json:"reason"`
+	Line    int    `json:"line,omitempty"`
+	Rule    string `json:"rule,omitempty"` // the deciding line
+	Record  Robots `json:"record"`
+}
+
+// URL tells one URL's story, also of one that is not in the store.
+func (v *View) URL(ctx context.Context, u weburl.URL) (s URLStory, err error) {
+	head, host, err := v.store.Lookup(u)
+	switch {
+	case errors.Is(err, storage.ErrNotFound):
+		s.URL = URL{URL: u.String(), State: StateUnknown}
+		err = v.strangersHost(ctx, u.Host(), &s)
+	case err == nil:
+		s.Known, s.URL = true, newURL(u.String(), &head)
+		err = v.known(ctx, &head, &host, &s)
+	}
+	if err != nil {
+		return s, err
+	}
+	if v.o.Scope != nil {
+		in, why := v.o.Scope(u)
+		s.Scope = &Scope{In: in, Reason: why}
+	}
+	s.Robots, err = v.verdict(u)
+	return s, err
+}
+
+// known adds what the store says.
+func (v *View) known(ctx context.Context, head *storage.Head, host *storage.Host, s *URLStory) (err error) {
+	if s.Chain, err = v.chain(&head.Entry); err != nil {
+		return err
+	}
+	if len(s.Chain) > 0 {
+		s.Via = s.Chain[0].URL
+	}
+	if s.Host, err = v.oneHost(ctx, host); err != nil {
+		return err
+	}
+	if state := head.Last.State; state == storage.Queued || state == storage.Retrying || !s.Due.IsZero() {
+		s.Earliest = s.Host.Next
+		if s.Due.After(s.Earliest) {
+			s.Earliest = s.Due
+		}
+	}
+	return nil
+}
+
+// strangersHost is the host of a URL that is not known, which may be known itself.
+func (v *View) strangersHost(ctx context.Context, name string, s *URLStory) error {
+	host, err := v.store.HostByName(name)
+	if errors.Is(err, storage.ErrNotFound) {
+		s.Host = Host{Host: name, State: StateUnknown}
+		return nil
+	}
+	if err == nil {
+		s.Host, err = v.oneHost(ctx, &host)
+	}
+	return err
+}
+
+// chain follows where a URL was found.
+func (v *View) chain(from *storage.Entry) (steps []Step, err error) {
+	host, ordinal := from.ViaHost, from.ViaOrdinal
+	for len(steps) < maxSteps && host != storage.NoHost {
+		u, err := v.store.URL(host, ordinal)
+		if err != nil {
+			return steps, fmt.Errorf("how it was found: %w", err)
+		}
+		step := Step{URL: u.String()}
+		_, err = v.store.URLs(host, ordinal, 1, func(h storage.Head) {
+			step.State, step.Depth, step.Seed = h.Last.State.String(), int(h.Depth), h.Seed
+			host, ordinal = h.ViaHost, h.ViaOrdinal
+		})
+		if err != nil {
+			return steps, fmt.Errorf("how it was found: %w", err)
+		}
+		steps = append(steps, step)
+		if step.Seed {
+			break
+		}
+	}
+	return steps, nil
+}
+
+func (v *View) verdict(u weburl.URL) (Verdict, error) {
+	p, err := v.policy(u.Origin())
+	if err != nil {
+		return Verdict{}, err
+	}
+	return p.verdict(u), nil
+}
+
+// verdict is what a policy says about one URL of its origin.
+func (p *policy) verdict(u weburl.URL) Verdict {
+	verdict := Verdict{Record: p.describe()}
+	if !p.known {
+		verdict.Reason = "robots.txt was not asked for yet"
+		return verdict
+	}
+	m := p.rules.Match(u.RequestURI())
+	verdict.Allowed, verdict.Reason, verdict.Line, verdict.Rule = m.Allowed, m.Reason.String(), m.Line, p.rules.RuleText(m)
+	return verdict
 }

@@ -1,7 +1,14 @@
+// Package inspect says what is known of hosts and URLs, as the commands print it and the API sends it. It reads the store in short
+// transactions and holds no more than what it was asked for, so that it may look into a frontier of any size while a crawl works on it.
+// What it sees is of different moments.
+//
+// Its types are plain data that goes out as JSON; docs/OUTPUT.md describes the line of a URL.
 package inspect
 
 import (
 	"context"
+	"encoding/json"
+	"io"
 	"net/netip"
 	"time"
 
@@ -86,3 +93,16 @@ func (v *View) live(ctx context.Context, id storage.HostID) (*Live, error) {
 	}
 	return &answers[0], nil
 }
+
+// Lines writes one JSON object a line. URLs stay readable: nothing of it ends up in a script.
+type Lines struct{ encoder *json.Encoder }
+
+// NewLines writes to w, each line in one write.
+func NewLines(w io.Writer) Lines {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	return Lines{encoder}
+}
+
+// Write writes a line.
+func (l Lines) Write(value any) error { return l.encoder.Encode(value) }
