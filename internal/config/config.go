@@ -1,8 +1,21 @@
+// Package config turns the settings of a crawl into the Options of each package.
+//
+// A setting has a name such as politeness.delay and may be given in four places, in order of
+// increasing strength: the defaults, a YAML file, the environment (AMBLE_POLITENESS_DELAY=2s) and
+// --set flags (politeness.delay=2s). viper lays these on top of each other; this is the only package
+// that knows of it. The file is read through YAML nodes, so that every problem is reported
+// with its line, and all of them at once.
+//
+// The shipped config.yaml is the reference of all settings. A test holds it equal to Default.
 package config
 
 import (
+	"net/mail"
 	"path/filepath"
+	"strings"
 	"time"
+
+	"github.com/amble-crawler/amble/robots"
 )
 
 // Config holds every setting of a crawl. The mapstructure tags are the names used in the file.
@@ -185,4 +198,38 @@ func (c *Config) resolvePaths() {
 			*path = filepath.Join(dir, *path)
 		}
 	}
+}
+
+// UserAgent is the User-Agent header: fetch.user_agent, or else the product token, the version and the contact,
+// such as "amble/1.0 (+https://example.org/crawler)".
+func (c *Config) UserAgent(version string) string {
+	if c.Fetch.UserAgent != "" {
+		return c.Fetch.UserAgent
+	}
+	agent := c.Robots.ProductToken + "/" + version
+	if c.Fetch.Contact != "" {
+		agent += " (+" + c.Fetch.Contact + ")"
+	}
+	return agent
+}
+
+// mailAddress is the contact where it is one, without a name or a scheme; else "".
+func (c *Config) mailAddress() string {
+	address, err := mail.ParseAddress(strings.TrimPrefix(c.Fetch.Contact, "mailto:"))
+	if err != nil {
+		return ""
+	}
+	return address.Address
+}
+
+// ProductTokens are the names looked for in robots.txt: the first that a file has a group for counts.
+func (c *Config) ProductTokens() []string {
+	return append([]string{c.Robots.ProductToken}, c.Robots.FallbackTokens...)
+}
+
+// RobotsOptions are the options of robots. The lifetimes are those of RFC 9309; no setting changes them.
+func (c *Config) RobotsOptions() robots.Options {
+	o := robots.DefaultOptions()
+	o.ForbiddenDenies = c.Robots.ForbiddenDenies
+	return o
 }
