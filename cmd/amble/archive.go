@@ -22,11 +22,11 @@ import (
 )
 
 func newArchiveCommand(settings *settingsFlags) *cobra.Command {
-	return group("archive", "Read what was stored", `Read the output files of a crawl, in output.dir. Nothing is changed, and a crawl may be running.`,
+	return group("archive", "Read the stored output", `Read the output files of a crawl, in output.dir. Nothing is changed, and a crawl may be running.`,
 		newArchiveGetCommand(settings), newArchiveListCommand(settings), newArchiveVerifyCommand(settings))
 }
 
-// openCollection opens the output of the settings.
+// openCollection opens the output directory of the settings.
 func openCollection(settings *settingsFlags) (*archive.Collection, string, error) {
 	c, err := settings.load()
 	if err != nil {
@@ -44,9 +44,10 @@ func newArchiveListCommand(settings *settingsFlags) *cobra.Command {
 	var lines bool
 	command := &cobra.Command{
 		Use:   "ls [PREFIX]",
-		Short: "List the files, or what is stored of a site",
-		Long: `List the output files with their sizes, and how many answers each WARC file holds from when to when. With the beginning of a URL, list the
-answers that are stored for the URLs that begin so, file by file. Without a scheme it stands for http and https.
+		Short: "List the output files, or the stored responses of a site",
+		Long: `List the output files with their sizes, and the number and time range of the responses in each
+WARC file. With the beginning of a URL, list the responses stored for the URLs with that prefix, file by file.
+A prefix without a scheme matches http and https.
 
 Exit code 0: done. 1: there is no output, it cannot be read, or nothing is stored under the prefix. 2: wrong usage or settings.`,
 		Example: `  amble archive ls
@@ -74,7 +75,7 @@ Exit code 0: done. 1: there is no output, it cannot be read, or nothing is store
 	return command
 }
 
-// fileLine is a file as JSON.
+// fileLine is the JSON form of an output file.
 type fileLine struct {
 	Name     string    `json:"name"`
 	Format   string    `json:"format"`
@@ -123,7 +124,7 @@ func fileCells(f archive.File, n archive.Contents) []string {
 	return []string{name, f.Format, size(uint64(f.Size)), grouped(n.Captures), moment(n.First), moment(n.Last)}
 }
 
-// moment writes a time of an answer.
+// moment formats the time of a stored response, or a dash.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -131,7 +132,7 @@ func moment(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// captureLine is an answer as JSON.
+// captureLine is the JSON form of a stored response.
 type captureLine struct {
 	URL    string    `json:"url"`
 	Time   time.Time `json:"time"`
@@ -164,7 +165,7 @@ func listCaptures(command *cobra.Command, c *archive.Collection, prefix string, 
 	return t.flush()
 }
 
-// orDash stands in for a text that is not known.
+// orDash returns text, or a dash if it is empty.
 func orDash(text string) string {
 	if text == "" {
 		return "-"
@@ -172,7 +173,7 @@ func orDash(text string) string {
 	return text
 }
 
-// archiveGetFlags are those of amble archive get.
+// archiveGetFlags are the flags of amble archive get.
 type archiveGetFlags struct {
 	at           string
 	headers, raw bool
@@ -183,13 +184,13 @@ func newArchiveGetCommand(settings *settingsFlags) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "get URL",
 		Short: "Print a stored page",
-		Long: `Print the newest answer that is stored for a URL, or with --at the one that was the newest then. The body is printed as a browser gets it, without
-chunks and content encoding. Where an answer was not stored because an earlier one had the same content, or because the server said that
-nothing had changed, the content is that of the earlier one.
+		Long: `Print the newest stored response for a URL, or with --at the newest at that time. The body is
+printed decoded, without chunks and content encoding. If a response was not stored because its content was the
+same as before, or because the server answered 304 Not Modified, the earlier content is printed.
 
-This reads WARC files: output.format has to have warc in it. A crawl may be running.
+This reads WARC files, so output.format must contain warc. A crawl may be running.
 
-Exit code 0: done. 1: no answer is stored for the URL, or it cannot be read. 2: wrong usage or settings.`,
+Exit code 0: done. 1: no response is stored for the URL, or it cannot be read. 2: wrong usage or settings.`,
 		Example: `  amble archive get https://example.com/
   amble archive get https://example.com/ --at 2026-11-20
   amble archive get https://example.com/logo.png > logo.png
@@ -212,23 +213,24 @@ Exit code 0: done. 1: no answer is stored for the URL, or it cannot be read. 2: 
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&f.at, "at", "", "as it was at this `time`: 2026-11-20, 2026-11-20T12:14:15Z or 20261120121415")
-	flags.BoolVar(&f.headers, "headers", false, "print the header of the answer before the body")
-	flags.BoolVar(&f.raw, "raw", false, "print the body as it is stored, packed if it came so")
+	flags.StringVar(&f.at, "at", "", "the newest response at this `time`: 2026-11-20, 2026-11-20T12:14:15Z or 20261120121415")
+	flags.BoolVar(&f.headers, "headers", false, "print the response header before the body")
+	flags.BoolVar(&f.raw, "raw", false, "print the body as stored, without decoding")
 	return command
 }
 
-// exactlyOne is for commands that take one argument.
+// exactlyOne requires one argument.
 func exactlyOne(what string) cobra.PositionalArgs {
-	return func(command *cobra.Command, given []string) error {
-		if len(given) != 1 {
-			return usagef("%q takes one %s, and %d were given", command.CommandPath(), what, len(given))
+	return func(command *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usagef("%q takes one %s, and %d were given", command.CommandPath(), what, len(args))
 		}
 		return nil
 	}
 }
 
-// parseMoment reads a time in the forms that people and archives write; a day is meant to its end. Empty: the zero time.
+// parseMoment parses a time in the forms that people and archives write. A day means its last
+// second. An empty text is the zero time.
 func parseMoment(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -264,17 +266,17 @@ func (f *archiveGetFlags) get(command *cobra.Command, c *archive.Collection, dir
 	switch s.Truncated {
 	case "":
 	case archive.TooLong:
-		command.PrintErrln("amble: the server had more of it; this is what was stored (fetch.max_body)")
+		command.PrintErrln("amble: the stored body is incomplete: the response was longer than fetch.max_body")
 	default:
-		command.PrintErrf("amble: the answer broke off; this is what came of it (%s)\n", printable(string(s.Truncated)))
+		command.PrintErrf("amble: the stored body is incomplete: the response broke off (%s)\n", printable(string(s.Truncated)))
 	}
 	return nil
 }
 
-// notStored says why there is nothing to print, and what there is.
+// notStored explains why there is nothing to print, and names what is stored.
 func notStored(ctx context.Context, c *archive.Collection, dir, url string, at time.Time) error {
 	if newest, err := c.Find(ctx, url, time.Time{}); err == nil {
-		return fmt.Errorf("%s is not stored as of %s; there are later answers, the newest of %s", url, at.Format(time.RFC3339), newest.Time.Format(time.RFC3339))
+		return fmt.Errorf("%s is not stored as of %s; the newest stored response is of %s", url, at.Format(time.RFC3339), newest.Time.Format(time.RFC3339))
 	}
 	return fmt.Errorf("%s is not stored in the WARC files of %s: amble archive ls lists what is", url, dir)
 }
@@ -282,7 +284,7 @@ func notStored(ctx context.Context, c *archive.Collection, dir, url string, at t
 func (f *archiveGetFlags) print(w io.Writer, s *archive.Stored) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	if f.headers {
-		out.Write(s.Head) // errors come with Flush
+		out.Write(s.Head) // Flush returns its error
 	}
 	body, release := s.Body, func() {}
 	if !f.raw {
@@ -299,7 +301,7 @@ func (f *archiveGetFlags) print(w io.Writer, s *archive.Stored) error {
 	return errors.Join(err, out.Flush())
 }
 
-// plainBody is the body of an answer without chunks and content encodings.
+// plainBody returns the body of a response without chunks and content encodings.
 func plainBody(s *archive.Stored) (io.Reader, func(), error) {
 	resp, err := http.ReadResponse(bufio.NewReader(io.MultiReader(bytes.NewReader(s.BodyHead), s.Body)), nil)
 	if err != nil {
@@ -311,12 +313,13 @@ func plainBody(s *archive.Stored) (io.Reader, func(), error) {
 func newArchiveVerifyCommand(settings *settingsFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify",
-		Short: "Read all output and report what is wrong with it",
-		Long: `Read all output files and report everything that is not as it should be: of WARC files the lengths, checksums and digests, which records
-belong together, the originals of answers that were not stored twice, and the index; of the other files, whether each line is a JSON object.
-A crawl may be running: the last record of a file that is being written may be incomplete.
+		Short: "Verify all output files",
+		Long: `Read all output files and report everything that is wrong. In WARC files it checks the lengths,
+checksums and digests, the links between records, the originals of responses that were not stored twice, and
+the index. In the other files it checks that each line is a JSON object. A crawl may be running: the last
+record of an open file may be incomplete.
 
-Exit code 0: nothing is wrong. 1: something is, or there is no output. 2: wrong usage or settings.`,
+Exit code 0: nothing is wrong. 1: there are problems, or there is no output. 2: wrong usage or settings.`,
 		Example: `  amble archive verify
   amble archive verify --set output.dir=/srv/crawl/output`,
 		Args: noArguments,

@@ -21,7 +21,7 @@ import (
 // chaos is a crawl by the real program, killed at random moments until it is done.
 type chaos struct {
 	hosts, pages int
-	delay        time.Duration // as the robots.txt of every host asks for
+	delay        time.Duration // the crawl delay of every robots.txt
 	kills        int
 	life         time.Duration // at most, of a process that is killed
 
@@ -150,7 +150,7 @@ func (c *chaos) live(t *testing.T, killed *[]remains) (over bool) {
 	case <-time.After(life):
 	}
 	if len(*killed)%3 == 1 {
-		c.audit(t) // beside the running crawl
+		c.audit(t) // while the crawl runs
 	}
 	if err := p.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -183,9 +183,9 @@ func (c *chaos) left(t *testing.T) remains {
 	defer s.Close()
 	mark, err := s.Mark(storage.MarkLedger)
 	if err == nil {
-		var settled uint64
-		if settled, err = storage.DecodePlace(mark); err == nil {
-			_, err = storage.ReadDebt(c.data(), settled, storage.BootID(), func(_ uint64, start storage.Start) {
+		var outcomes uint64
+		if outcomes, err = storage.DecodePlace(mark); err == nil {
+			_, err = storage.ReadDebt(c.data(), outcomes, storage.BootID(), func(_ uint64, start storage.Start) {
 				if note := strings.SplitN(start.Note, ",", 4); len(note) == 4 {
 					r.open[note[3]] = true
 				}
@@ -220,7 +220,7 @@ func (c *chaos) checkGaps(t *testing.T, log testweb.Log) {
 		}
 	}
 	for _, q := range log.BeforeRobots() {
-		t.Errorf("%s%s was asked for before the robots.txt", q.Host, q.Path)
+		t.Errorf("%s%s was fetched before the robots.txt", q.Host, q.Path)
 	}
 }
 
@@ -230,23 +230,23 @@ func (c *chaos) checkPages(t *testing.T, log testweb.Log) {
 	count := log.Pages().CountByPath()
 	for i := range c.hosts {
 		for n := range c.pages {
-			place := fmt.Sprintf("h%d.test/", i)
+			page := fmt.Sprintf("h%d.test/", i)
 			if n > 0 {
-				place += fmt.Sprint(n)
+				page += fmt.Sprint(n)
 			}
-			if count[place] == 0 {
-				t.Errorf("%s was never asked for", place)
+			if count[page] == 0 {
+				t.Errorf("%s was never fetched", page)
 			}
 		}
 	}
-	for place := range count {
-		if strings.Contains(place, "/no/") {
-			t.Errorf("%s is disallowed and was asked for", place)
+	for page := range count {
+		if strings.Contains(page, "/no/") {
+			t.Errorf("%s is disallowed and was fetched", page)
 		}
 	}
 }
 
-// checkRepeats: a page is asked for again only after a kill that found it leased and not committed. It returns how many were.
+// checkRepeats: a page is fetched again only after a kill that found it leased and not committed. It returns how many were.
 func (c *chaos) checkRepeats(t *testing.T, log testweb.Log, killed []remains) (repeats int) {
 	t.Helper()
 	last := make(map[string]testweb.Request)
@@ -261,11 +261,11 @@ func (c *chaos) checkRepeats(t *testing.T, log testweb.Log, killed []remains) (r
 		kill := firstAfter(killed, before.Start)
 		switch {
 		case kill == nil || kill.at.After(q.Start):
-			t.Errorf("%s was asked for twice by one process", u)
+			t.Errorf("%s was fetched twice by one process", u)
 		case kill.final[u]:
-			t.Errorf("%s was asked for again though it was committed", u)
+			t.Errorf("%s was fetched again though it was committed", u)
 		case !kill.open[u]:
-			t.Errorf("%s was asked for and not committed, and is not in the start ledger", u)
+			t.Errorf("%s was fetched and not committed, and is not in the start ledger", u)
 		}
 	}
 	return repeats

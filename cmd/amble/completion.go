@@ -11,13 +11,13 @@ import (
 	"github.com/amble-crawler/amble/internal/config"
 )
 
-// Bounds of what a completion may cost.
+// Bounds of the cost of a completion.
 const (
 	maxOffers    = 100
 	completeTime = 2 * time.Second
 )
 
-// offer completes a flag by fixed values.
+// offer completes a flag with fixed values.
 func offer(command *cobra.Command, flag string, values []string) {
 	completeFlag(command, flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -28,23 +28,24 @@ func completeFlag(command *cobra.Command, flag string, f cobra.CompletionFunc) {
 	}
 }
 
-// offerHosts completes the flag --host by names of hosts.
+// offerHosts completes the flag --host with names of hosts.
 func offerHosts(command *cobra.Command, settings *settingsFlags) {
 	completeFlag(command, "host", completeHost(settings))
 }
 
-// completeHostArgument completes the first argument of a command by names of hosts.
+// completeHostArgument completes the first argument of a command with names of hosts.
 func completeHostArgument(settings *settingsFlags) cobra.CompletionFunc {
 	complete := completeHost(settings)
-	return func(command *cobra.Command, given []string, begun string) ([]string, cobra.ShellCompDirective) {
-		if len(given) > 0 {
+	return func(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return complete(command, given, begun)
+		return complete(command, args, begun)
 	}
 }
 
-// completeHost offers the names of hosts that the running crawl, or the database, knows. What goes wrong offers nothing.
+// completeHost offers the names of hosts that the running crawl, or the database, knows. After an
+// error it offers nothing.
 func completeHost(settings *settingsFlags) cobra.CompletionFunc {
 	return func(command *cobra.Command, _ []string, begun string) (names []string, _ cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(contextOf(command)), completeTime)
@@ -57,7 +58,7 @@ func completeHost(settings *settingsFlags) cobra.CompletionFunc {
 	}
 }
 
-// contextOf is that of a command; one that is only completed may have none.
+// contextOf returns the context of a command. A command that is only completed may have none.
 func contextOf(command *cobra.Command) context.Context {
 	if ctx := command.Context(); ctx != nil {
 		return ctx
@@ -65,12 +66,13 @@ func contextOf(command *cobra.Command) context.Context {
 	return context.Background()
 }
 
-// completeSetting offers the names of the settings, each with its default, and behind a name the values that it may have where there are few.
+// completeSetting offers the names of the settings, each with its default. After a name it offers
+// the values, if there are few.
 func completeSetting(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 	return offerSettings(begun, func(string) bool { return true })
 }
 
-// completeLiveSetting is completeSetting for settings that can change while a crawl runs.
+// completeLiveSetting is completeSetting for live settings.
 func completeLiveSetting(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
 	return offerSettings(begun, config.Live)
 }

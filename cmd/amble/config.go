@@ -22,7 +22,7 @@ import (
 
 func newConfigCommand(settings *settingsFlags) *cobra.Command {
 	return group("config", "Check and show the settings",
-		"Check the settings, or show which are in force and where each of them comes from.",
+		"Check the settings, or show the settings in force and the source of each.",
 		newConfigCheckCommand(settings),
 		newConfigShowCommand(settings),
 	)
@@ -31,11 +31,11 @@ func newConfigCommand(settings *settingsFlags) *cobra.Command {
 func newConfigCheckCommand(settings *settingsFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
-		Short: "Report everything that is wrong with the settings and the seeds",
-		Long: `Report everything that is wrong with the settings and the seeds, one line each, with the file and line, what
-was read and what is allowed. Nothing is fetched and no database is opened.
+		Short: "Report all problems of the settings and the seeds",
+		Long: `Report all problems of the settings and the seeds, one a line, with the file and line, the
+value read and the values allowed. Nothing is fetched and no database is opened.
 
-Exit code 0: nothing is wrong. 2: something is.`,
+Exit code 0: no problems. 2: there are problems.`,
 		Example: `  amble config check
   amble config check -c /etc/amble/config.yaml
   AMBLE_POLITENESS_DELAY=fast amble config check`,
@@ -50,7 +50,7 @@ Exit code 0: nothing is wrong. 2: something is.`,
 	}
 }
 
-// checkSettings reports on settings that could be loaded: the seeds, and what is allowed but worth knowing.
+// checkSettings reports on settings that were loaded: bad seeds, and warnings.
 func checkSettings(command *cobra.Command, c *config.Config) error {
 	good, bad := 0, 0
 	config.VisitSeeds(c, nil, func(config.Seed) { good++ }, func(b config.BadSeed) {
@@ -61,7 +61,7 @@ func checkSettings(command *cobra.Command, c *config.Config) error {
 		command.PrintErrln("warning:", w)
 	}
 	if bad > 0 {
-		return exit(exitUsage, fmt.Errorf("%d bad and %d good seeds; a crawl would go on with the good ones", bad, good))
+		return exit(exitUsage, fmt.Errorf("%d bad and %d good seeds; a crawl would use the good ones", bad, good))
 	}
 	name := c.File()
 	if name == "" {
@@ -75,8 +75,8 @@ func newConfigShowCommand(settings *settingsFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show",
 		Short: "Print the settings in force and the source of each",
-		Long: `Print the settings in force as a config file, with the source of each behind it: the default, a line of the file, a
-variable of the environment, or --set. The token of the API is not printed.`,
+		Long: `Print the settings in force as a config file, with the source of each after it: the default, a
+line of the file, an environment variable, or --set. Secrets are not printed.`,
 		Example: `  amble config show
   amble config show --set politeness.delay=2s | grep -v default`,
 		Args: noArguments,
@@ -90,28 +90,29 @@ variable of the environment, or --set. The token of the API is not printed.`,
 	}
 }
 
-// liveSettings are the settings of the crawl of this process, which may change while it runs. Its methods may be called concurrently.
+// liveSettings are the settings of the running crawl of this process. Its methods may be called
+// concurrently.
 type liveSettings struct {
 	load  func(patch []byte) (*config.Config, error)
 	apply func(context.Context, crawl.Live) error
 	level *slog.LevelVar
 	log   *slog.Logger
 
-	tokens func(full, read string) // puts others in force; nil: there is no API
+	tokens func(full, read string) // sets the API's tokens; nil: there is no API
 
-	mu      sync.Mutex // held while settings change, so that one change follows the other
+	mu      sync.Mutex // held during a change, so that changes are serial
 	current *config.Config
-	patch   map[string]any // what was changed over the API, merged
+	patch   map[string]any // the changes made over the API, merged
 }
 
-// useTokens sets who is told of other tokens.
+// useTokens sets the function that receives changed tokens.
 func (l *liveSettings) useTokens(set func(full, read string)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tokens = set
 }
 
-// Settings is part of server.Settings.
+// Settings implements server.Settings.
 func (l *liveSettings) Settings() []server.Setting {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,25 +123,25 @@ func (l *liveSettings) Settings() []server.Setting {
 	return list
 }
 
-// Change is part of server.Settings.
+// Change implements server.Settings.
 func (l *liveSettings) Change(ctx context.Context, patch []byte) ([]string, error) {
-	var given map[string]any
-	if err := json.Unmarshal(patch, &given); err != nil {
+	var changed map[string]any
+	if err := json.Unmarshal(patch, &changed); err != nil {
 		return nil, server.Rejected{{Message: err.Error()}}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.replace(ctx, merged(l.patch, given))
+	return l.replace(ctx, merged(l.patch, changed))
 }
 
-// Reload is part of server.Settings.
+// Reload implements server.Settings.
 func (l *liveSettings) Reload(ctx context.Context) ([]string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.replace(ctx, nil)
 }
 
-// replace loads the settings again, with a patch, and puts in force what is different.
+// replace loads the settings again, with a patch, and applies the differences.
 func (l *liveSettings) replace(ctx context.Context, patch map[string]any) ([]string, error) {
 	var encoded []byte
 	if len(patch) > 0 {
@@ -175,7 +176,8 @@ func (l *liveSettings) replace(ctx context.Context, patch map[string]any) ([]str
 	return changes, nil
 }
 
-// withFixed adds settings that cannot change to the problems of a load, which have to come to an end before those are known.
+// withFixed adds the fixed settings to the problems of a load. The load fails before they are
+// known.
 func withFixed(err error, fixed config.Errors) error {
 	var problems config.Errors
 	if !errors.As(err, &problems) {
@@ -189,7 +191,7 @@ func withFixed(err error, fixed config.Errors) error {
 	return problems
 }
 
-// rejected names each problem of settings by its key.
+// rejected lists each problem by the key of its setting.
 func rejected(err error) error {
 	var problems config.Errors
 	if !errors.As(err, &problems) {
@@ -225,7 +227,7 @@ func merged(to, patch map[string]any) map[string]any {
 	return result
 }
 
-// reloadOnHangup reads the config file again at each SIGHUP, until stop.
+// reloadOnHangup reads the config file again at each SIGHUP, until stop is called.
 func (l *liveSettings) reloadOnHangup(ctx context.Context) (stop func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP)
@@ -254,11 +256,11 @@ func (l *liveSettings) reload(ctx context.Context) {
 	switch {
 	case errors.As(err, &problems):
 		for _, p := range problems {
-			l.log.Error("the settings cannot take effect, those before stay", "key", p.Key, "problem", p.Message)
+			l.log.Error("the settings are not applied, the previous ones stay in force", "key", p.Key, "problem", p.Message)
 		}
 	case err != nil:
-		l.log.Error("the settings cannot take effect, those before stay", "error", fmt.Errorf("reload: %w", err))
+		l.log.Error("the settings are not applied, the previous ones stay in force", "error", fmt.Errorf("reload: %w", err))
 	case len(changes) == 0:
-		l.log.Warn("the settings were read again: nothing is different")
+		l.log.Warn("settings reloaded: nothing has changed")
 	}
 }

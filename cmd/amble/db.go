@@ -16,18 +16,18 @@ import (
 )
 
 func newDBCommand(settings *settingsFlags) *cobra.Command {
-	return group("db", "Look after the database", "Look after the database in data_dir.", newDBCheckCommand(settings), newDBStatsCommand(settings), newDBCompactCommand(settings), newDBBackupCommand(settings))
+	return group("db", "Maintain the database", "Maintain the database in data_dir.", newDBCheckCommand(settings), newDBStatsCommand(settings), newDBCompactCommand(settings), newDBBackupCommand(settings))
 }
 
 func newDBCheckCommand(settings *settingsFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
-		Short: "Read the whole database and report what is wrong with it",
+		Short: "Verify the whole database",
 		Long: `Read the whole database in data_dir and report everything that contradicts its format: damaged pages, rows that cannot be read,
 URLs and counters that do not match. Nothing is changed. The crawl must not be running; large databases take minutes.
 
-Exit code 0: nothing is wrong. 1: something is, or the file is no database. 2: wrong usage or settings. 3: another process has the
-database.`,
+Exit code 0: no problems. 1: there are problems, or the file is no database. 2: wrong usage or settings. 3:
+another process has the database.`,
 		Example: `  amble db check
   amble db check --set data_dir=/srv/crawl`,
 		Args: noArguments,
@@ -57,18 +57,19 @@ func checkDatabase(command *cobra.Command, c *config.Config) error {
 		return exit(exitProblem, fmt.Errorf("%s: %w", path, err))
 	}
 	if findings > 0 {
-		return exit(exitProblem, fmt.Errorf("%s: %s; restore it from a copy, or begin anew with another data_dir", path, plural(findings, "problem")))
+		return exit(exitProblem, fmt.Errorf("%s: %s; restore it from a copy, or start again with another data_dir", path, plural(findings, "problem")))
 	}
 	_, err = fmt.Fprintf(out, "%s: no problems, %s of %s\n", path, plural(n.URLs, "URL"), plural(n.Hosts, "host"))
 	return err
 }
 
-// readAll is storage.Check for files that may be damaged in any way: what makes reading impossible is a finding too.
+// readAll is storage.Check for files that may be damaged in any way. A fault that makes reading
+// impossible is a finding too.
 func readAll(ctx context.Context, store *storage.Store, report func(storage.Finding)) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a page that leads out of the mapped file
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a damaged page number leads out of the mapped file
 	defer func() {
 		if failure := recover(); failure != nil {
-			report(storage.Finding{Text: fmt.Sprintf("the pages cannot be followed any further: %v", failure)})
+			report(storage.Finding{Text: fmt.Sprintf("the remaining pages cannot be read: %v", failure)})
 		}
 	}()
 	return store.Check(ctx, report)
@@ -78,9 +79,9 @@ func newDBStatsCommand(settings *settingsFlags) *cobra.Command {
 	asJSON := false
 	command := &cobra.Command{
 		Use:   "stats",
-		Short: "Say what the database consists of",
-		Long: `Read all pages of the database in data_dir and say what each of its buckets takes, how many rows it has, and how many pages are free for
-new rows. The crawl must not be running.
+		Short: "Print the size of each part of the database",
+		Long: `Read all pages of the database in data_dir and print the size and the number of rows of each
+bucket, and the number of free pages. The crawl must not be running.
 
 Exit code 0: done. 1: there is no database, or it cannot be used. 2: wrong usage or settings. 3: another process has the
 database.`,
@@ -141,7 +142,7 @@ func printStats(w io.Writer, path string, s *storage.Stats) error {
 	return err
 }
 
-// bucketObject is one bucket of the JSON form.
+// bucketObject is the JSON form of a bucket.
 type bucketObject struct {
 	Name   string `json:"name"`
 	Rows   int    `json:"rows"`
@@ -168,37 +169,38 @@ func statsObject(s *storage.Stats) any {
 func newDBBackupCommand(settings *settingsFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "backup DIRECTORY",
-		Short: "Copy the database while the crawl goes on",
-		Long: `Copy the database in data_dir to a directory, which is made if there is none, and read the copy once. The copy
-is of one moment; a running crawl gives it over its API and goes on. It copies the database to a file under
-data_dir first. If there is no room for that, the copy must be written within a minute and at 32 MiB/s behind
-that, or the crawl breaks it off. With data_dir set to the directory the crawl can be looked at, and goes on
-from there: what was fetched since is fetched again.
+		Short: "Copy the database of a running or stopped crawl",
+		Long: `Copy the database in data_dir to a directory, which is made if it does not exist, and read the
+copy once. The copy is consistent. A running crawl continues and serves the copy over its API: it copies the
+database to a file under data_dir first. If there is no room for that, the copy must be written within a
+minute plus the time it takes at 32 MiB/s, or the crawl breaks it off. Set data_dir to the directory to
+inspect or continue the crawl as of the copy; later requests are repeated.
 
 Exit code 0: done. 1: there is no database, it cannot be used, or the copy cannot be written. 2: wrong usage or settings. 3: another
 process has the database and no API answers.`,
 		Example: `  amble db backup /backup/amble-monday`,
 		Args:    exactly(1, "DIRECTORY"),
-		RunE: func(command *cobra.Command, given []string) error {
+		RunE: func(command *cobra.Command, args []string) error {
 			c, err := settings.load()
 			if err != nil {
 				return err
 			}
-			n, err := backup(command.Context(), c, given[0])
+			n, err := backup(command.Context(), c, args[0])
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(command.OutOrStdout(), "%s: %s\n", filepath.Join(given[0], storage.FileName), size(uint64(n)))
+			_, err = fmt.Fprintf(command.OutOrStdout(), "%s: %s\n", filepath.Join(args[0], storage.FileName), size(uint64(n)))
 			return err
 		},
 	}
 }
 
-// backup copies the database into a directory, where it takes its name when it is complete and can be read.
+// backup copies the database into a directory. The copy gets its name when it is complete and was
+// read.
 func backup(ctx context.Context, c *config.Config, dir string) (n int64, err error) {
 	path := filepath.Join(dir, storage.FileName)
 	if _, err := os.Stat(path); err == nil {
-		return 0, exit(exitUsage, fmt.Errorf("%s is there already: name another directory", path))
+		return 0, exit(exitUsage, fmt.Errorf("%s exists already: name another directory", path))
 	}
 	source, err := openSource(ctx, c)
 	if err != nil {
@@ -222,13 +224,13 @@ func backup(ctx context.Context, c *config.Config, dir string) (n int64, err err
 	return n, nil
 }
 
-// databaseSource gives copies of a database.
+// databaseSource provides copies of a database.
 type databaseSource interface {
 	Backup(context.Context, io.Writer) (int64, error)
 	io.Closer
 }
 
-// openSource is the running crawl, or the database of one that does not run.
+// openSource returns the running crawl, or the database if no crawl is running.
 func openSource(ctx context.Context, c *config.Config) (databaseSource, error) {
 	client, store, err := openCrawl(ctx, c)
 	switch {
@@ -242,7 +244,7 @@ func openSource(ctx context.Context, c *config.Config) (databaseSource, error) {
 
 type storedSource struct{ *storage.Store }
 
-// Backup is part of databaseSource.
+// Backup implements databaseSource.
 func (s storedSource) Backup(_ context.Context, w io.Writer) (int64, error) {
 	return s.Store.Backup(func(int64) (io.Writer, error) { return w, nil })
 }
@@ -271,8 +273,9 @@ func newDBCompactCommand(settings *settingsFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "compact",
 		Short: "Rewrite the database without free pages",
-		Long: `Write the rows of the database in data_dir to a new file, without the pages that are free, and put it in the old one's place when
-it is complete and on disk. The crawl must not be running. It needs room for both files; after an error the old one is as it was.
+		Long: `Write the rows of the database in data_dir to a new file without free pages, and replace the
+old file when the new one is complete and on disk. The crawl must not be running. There must be room for both
+files. After an error the old file is unchanged.
 
 Exit code 0: done. 1: there is no database, it cannot be used, or there is no room. 2: wrong usage or settings. 3: another process has
 the database.`,

@@ -21,35 +21,36 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// defaultDemoDelay is a delay at which the demo takes about a quarter of a minute.
+// defaultDemoDelay is a delay at which the demo takes about 15 seconds.
 const defaultDemoDelay = 150 * time.Millisecond
 
 func newDemoCommand(settings *settingsFlags) *cobra.Command {
 	d := &demo{settings: settings}
 	command := &cobra.Command{
 		Use:   "demo",
-		Short: "Crawl a small web on this machine and show what was done",
-		Long: `Serve a small web on loopback addresses and crawl it: a town of 19 hosts and more than 400 pages, with different robots.txt
-files, a Crawl-delay, closed areas, redirects, errors, a slow host and a trap without end. It is the real crawler with the
-real database; nothing leaves this machine and no internet is needed. It takes about 20 seconds.
+		Short: "Crawl a small web on this machine and show what happened",
+		Long: `Serve a small web on loopback addresses and crawl it: a town of 19 hosts and more than 400
+pages, with different robots.txt files, a Crawl-delay, disallowed areas, redirects, errors, a slow host and an
+endless trap. It is the real crawler with the real database; nothing leaves this machine and no internet is
+needed. It takes about 20 seconds.
 
-The web keeps a record of every request. At the end it is compared with what a correct crawler does there.
+The web records every request. At the end the record is compared with what a correct crawler does there.
 
-Everything lies in one directory, which stays: the settings (config.yaml), the database and the output (data/), and the web's
-record (requests.jsonl). Without --dir it is a new directory in the system's directory for temporary files.
+Everything is in one directory, which is kept: the settings (config.yaml), the database and the output
+(data/), and the web's record (requests.jsonl). Without --dir it is a new temporary directory.
 
-Settings of the environment do not count here; --set does.
+Settings of the environment are ignored; --set is not.
 
-Exit code 0: done, and the crawler behaved. 1: it did not, or the work failed. 2: wrong usage.`,
+Exit code 0: done, and the crawler behaved. 1: it did not, or an error occurred. 2: wrong usage.`,
 		Example: `  amble demo
   amble demo --dir my-demo --delay 50ms
   amble demo --set crawl.workers=1`,
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return d.run(command) },
 	}
-	command.Flags().StringVar(&d.dir, "dir", "", "`directory` for everything the demo writes; new or empty")
+	command.Flags().StringVar(&d.dir, "dir", "", "`directory` for all files of the demo; new or empty")
 	command.Flags().DurationVar(&d.delay, "delay", defaultDemoDelay, "least `time` between two requests to a host (politeness.delay)")
-	_ = command.MarkFlagDirname("dir") // it exists
+	_ = command.MarkFlagDirname("dir") // the flag exists
 	return command
 }
 
@@ -62,7 +63,7 @@ type demo struct {
 
 func (d *demo) run(command *cobra.Command) error {
 	if d.settings.file != "" {
-		return usagef("amble demo makes settings of its own, so -c has no meaning here; change one with --set key=value")
+		return usagef("amble demo has its own settings and takes no -c; change one with --set key=value")
 	}
 	if err := d.makeDir(); err != nil {
 		return err
@@ -79,7 +80,7 @@ func (d *demo) run(command *cobra.Command) error {
 	return errors.Join(err, web.Close())
 }
 
-// makeDir makes the directory, or refuses one that holds something.
+// makeDir makes the directory. It refuses a directory that is not empty.
 func (d *demo) makeDir() (err error) {
 	if d.dir == "" {
 		d.dir, err = os.MkdirTemp("", "amble-demo-")
@@ -90,7 +91,7 @@ func (d *demo) makeDir() (err error) {
 		return exit(exitUsage, err)
 	}
 	if len(entries) > 0 {
-		return exit(exitUsage, fmt.Errorf("%s is not empty: give --dir a new directory, or leave it out for a temporary one", d.dir))
+		return exit(exitUsage, fmt.Errorf("%s is not empty: set --dir to a new directory, or omit it for a temporary one", d.dir))
 	}
 	return os.MkdirAll(d.dir, 0o750)
 }
@@ -139,7 +140,7 @@ func (d *demo) configFile() string { return filepath.Join(d.dir, "config.yaml") 
 
 func (d *demo) crawl(command *cobra.Command, c *config.Config, web *testweb.Web, facts testweb.Facts) error {
 	k := newCrawling(c, d.load, command.ErrOrStderr())
-	fmt.Fprintf(k.messages, "Crawling a web of %s and %s on loopback addresses, with %s between two\nrequests to a host, or more where its robots.txt asks for it. Everything goes to\n%s\n",
+	fmt.Fprintf(k.messages, "Crawling a web of %s and %s on loopback addresses, with %s between two\nrequests to a host, or the longer crawl delay of its robots.txt. Everything goes to\n%s\n",
 		plural(len(web.Sites()), "host"), plural(facts.Pages(), "page"), c.Politeness.Delay, d.dir)
 	seeds, err := readSeeds(c, nil, func(text string) { k.notice("bad seed", text) })
 	if err != nil {
@@ -158,7 +159,7 @@ func (d *demo) crawl(command *cobra.Command, c *config.Config, web *testweb.Web,
 	return r.print(command.OutOrStdout())
 }
 
-// demoReport says what the demo did, by the record that its web kept.
+// demoReport describes what the demo did, according to the record of its web.
 type demoReport struct {
 	config *config.Config
 	dir    string
@@ -195,7 +196,8 @@ func (r *demoReport) print(w io.Writer) error {
 	return nil
 }
 
-// writeHosts writes a row for each host that was asked, and returns how many of their gaps were too short.
+// writeHosts writes a row for each host that got requests, and returns the number of gaps that were
+// too short.
 func (r *demoReport) writeHosts(b *strings.Builder) (tooShort int) {
 	rows := [][]string{{"host", "robots", "2xx", "3xx", "4xx", "5xx", "broken", "least gap", "delay in force"}}
 	for _, host := range r.log.Hosts() {
@@ -205,8 +207,8 @@ func (r *demoReport) writeHosts(b *strings.Builder) (tooShort int) {
 			cells = append(cells, dash(n))
 		}
 		delay, why := r.config.Politeness.Delay, ""
-		if asked := r.facts.CrawlDelay[host]; asked > delay {
-			delay, why = asked, ", its Crawl-delay"
+		if crawlDelay := r.facts.CrawlDelay[host]; crawlDelay > delay {
+			delay, why = crawlDelay, ", its Crawl-delay"
 		}
 		if short := len(log.ShortGaps(delay)); short > 0 {
 			tooShort += short
@@ -218,7 +220,7 @@ func (r *demoReport) writeHosts(b *strings.Builder) (tooShort int) {
 	return tooShort
 }
 
-// byClass counts the answers with 2xx, 3xx, 4xx, 5xx, and those that broke off.
+// byClass counts the responses with 2xx, 3xx, 4xx, 5xx, and those that broke off.
 func byClass(log testweb.Log) (n [5]int) {
 	for _, q := range log {
 		if class := q.Status/100 - 2; q.Status != 0 && class >= 0 && class < 4 {
@@ -249,7 +251,7 @@ func leastGap(log testweb.Log) string {
 	return least.Truncate(100 * time.Microsecond).String() // rounded up it might look long enough
 }
 
-// writeVerdict says whether the crawler did what a correct one does.
+// writeVerdict says whether the crawler behaved correctly.
 func writeVerdict(b *strings.Builder, wrong []string, tooShort, early int) {
 	yes := func(good bool) string {
 		if good {
@@ -259,16 +261,16 @@ func writeVerdict(b *strings.Builder, wrong []string, tooShort, early int) {
 	}
 	b.WriteString("\n")
 	writeTable(b, [][]string{
-		{"every page asked for that should be, and no other:", yes(len(wrong) == 0)},
-		{"every host left alone for its delay after each request:", yes(tooShort == 0)},
-		{"no page asked for before its host's robots.txt:", yes(early == 0)},
+		{"fetched exactly the pages that it should:", yes(len(wrong) == 0)},
+		{"kept the delay of every host after each request:", yes(tooShort == 0)},
+		{"fetched no page before its host's robots.txt:", yes(early == 0)},
 	})
 	for _, text := range wrong[:min(len(wrong), maxPostponed)] {
 		fmt.Fprintln(b, "    "+text)
 	}
 }
 
-// writeNext says where everything lies and what to try next.
+// writeNext says where the files are and what to try next.
 func (r *demoReport) writeNext(b *strings.Builder) {
 	info, _ := debug.ReadBuildInfo()
 	amble, settings := commandOf(os.Args[0], info), " -c "+filepath.Join(r.dir, "config.yaml")
@@ -280,10 +282,11 @@ func (r *demoReport) writeNext(b *strings.Builder) {
 		{"less " + filepath.Join(r.config.OutputDir(), "pages-000001.jsonl"), "the pages, one JSON object a line"},
 		{"less " + filepath.Join(r.dir, "requests.jsonl"), "what the web saw"},
 	})
-	fmt.Fprintf(b, "All of it lies in %s, which can be deleted.\n", r.dir)
+	fmt.Fprintf(b, "All files are in %s, which can be deleted.\n", r.dir)
 }
 
-// commandOf is what to type for the program that runs as a file. go run deletes that file at the end, so there it is go run once more.
+// commandOf returns the command that runs this program. go run deletes the executable at the end,
+// so then it is go run again.
 func commandOf(file string, info *debug.BuildInfo) string {
 	dir := filepath.ToSlash(filepath.Dir(file))
 	if info == nil || info.Path == "" || !strings.Contains(dir, "/go-build") || !strings.HasSuffix(dir, "/exe") {
@@ -295,10 +298,10 @@ func commandOf(file string, info *debug.BuildInfo) string {
 	return "go run " + info.Path
 }
 
-// maxDenied is how many denied URLs the report names, each of another host.
+// maxDenied is how many denied URLs the report lists, each of another host.
 const maxDenied = 5
 
-// writeDenied names some URLs that robots.txt kept the crawler from, each with the line that did.
+// writeDenied lists some URLs that robots.txt denied, each with the line that decided.
 func (r *demoReport) writeDenied(b *strings.Builder) error {
 	n := r.out.since("denied")
 	if n == 0 {
@@ -312,15 +315,15 @@ func (r *demoReport) writeDenied(b *strings.Builder) error {
 	if err = errors.Join(err, store.Close()); err != nil {
 		return err
 	}
-	fmt.Fprintf(b, "%s not asked for, because robots.txt says so. Some of them, and the line that decides:\n", were(n, "URL"))
+	fmt.Fprintf(b, "%s not fetched, because robots.txt disallows it. Examples, each with the line that decides:\n", were(n, "URL"))
 	writeTable(b, rows)
 	return nil
 }
 
 func (r *demoReport) denied(store *storage.Store) (rows [][]string, err error) {
-	named := map[string]bool{}
+	listed := map[string]bool{}
 	for _, never := range r.facts.Never {
-		if named[never.Host] || len(rows) == maxDenied {
+		if listed[never.Host] || len(rows) == maxDenied {
 			continue
 		}
 		u, err := weburl.Parse(r.web.URL(never.Host, never.Path))
@@ -338,13 +341,13 @@ func (r *demoReport) denied(store *storage.Store) (rows [][]string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		named[never.Host] = true
+		listed[never.Host] = true
 		rows = append(rows, []string{never.String(), line})
 	}
 	return rows, nil
 }
 
-// robotsLine is a line of the robots.txt that is kept of an origin.
+// robotsLine returns a line of the stored robots.txt of an origin.
 func robotsLine(store *storage.Store, origin weburl.Origin, line int) (string, error) {
 	encoded, err := store.Policy(origin)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// extractFlags are those of amble extract.
+// extractFlags are the flags of amble extract.
 type extractFlags struct {
 	base, record, contentType string
 	text, asJSON, explain     bool
@@ -27,13 +27,14 @@ func newExtractCommand(settings *settingsFlags) *cobra.Command {
 	f := extractFlags{}
 	command := &cobra.Command{
 		Use:   "extract URL|FILE|-",
-		Short: "Show what a page yields: links, fields, directives, text",
-		Long: `Show what a crawl with these settings takes of a page: its links and their kinds, what they are relative to,
-title, language, directives for crawlers, the fields of extract.rules and, with --text, the text. No request is made.
+		Short: "Show what is extracted from a page: links, fields, directives, text",
+		Long: `Show what a crawl with these settings extracts from a page: its links and their kinds, its base
+URL, title, language, directives for crawlers, the fields of extract.rules and, with --text, the text. No
+request is made.
 
-The page is the newest answer that the WARC files of the crawl have for a URL, a file, a record of a WARC file, or
-standard input (-). A file needs --base, the URL that it came from: links are relative to it, and extract.rules are
-chosen by it. The first 8 MiB are read, as in a crawl.
+The page is the newest response that the WARC files of the crawl have for a URL, a file, a record of a WARC
+file, or standard input (-). A file needs --base, its URL: links are resolved against it, and extract.rules
+are selected by it. The first 8 MiB are read, as in a crawl.
 
 Exit code 0: done. 1: the page is not stored, cannot be read, or is not HTML. 2: wrong usage or settings.`,
 		Example: `  amble extract page.html --base https://example.com/item/7
@@ -41,21 +42,21 @@ Exit code 0: done. 1: the page is not stored, cannot be read, or is not HTML. 2:
   amble extract https://example.com/item/7 --explain
   amble extract amble-20261120121415-000001.warc.gz --url https://example.com/ --text`,
 		Args: exactlyOne("URL, file or -"),
-		RunE: func(command *cobra.Command, given []string) error {
+		RunE: func(command *cobra.Command, args []string) error {
 			c, err := settings.load()
 			if err != nil {
 				return err
 			}
-			return f.run(command, settings, c, given[0])
+			return f.run(command, settings, c, args[0])
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&f.base, "base", "", "the `URL` that a file came from")
-	flags.StringVar(&f.record, "url", "", "the `URL` whose record of a WARC file is read")
-	flags.StringVar(&f.contentType, "content-type", "text/html", "the Content-Type that a file came with")
-	flags.BoolVar(&f.text, "text", false, "also the text, and those of the links")
+	flags.StringVar(&f.base, "base", "", "the `URL` of the file")
+	flags.StringVar(&f.record, "url", "", "the `URL` of the record to read from a WARC file")
+	flags.StringVar(&f.contentType, "content-type", "text/html", "the Content-Type of the file")
+	flags.BoolVar(&f.text, "text", false, "also print the text of the page and of its links")
 	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
-	flags.BoolVar(&f.explain, "explain", false, "say how much of the document was looked at, and why")
+	flags.BoolVar(&f.explain, "explain", false, "explain how much of the document was read, and why")
 	command.MarkFlagsMutuallyExclusive("base", "url")
 	command.MarkFlagsMutuallyExclusive("content-type", "url")
 	return command
@@ -86,18 +87,18 @@ func (f *extractFlags) run(command *cobra.Command, settings *settingsFlags, c *c
 	return f.print(command.OutOrStdout(), source.url, &page)
 }
 
-// reason says why so much of a document was looked at.
+// reason says why this much of a document was read.
 func (f *extractFlags) reason(page *extract.Page) string {
 	switch {
 	case page.Rule > 0:
-		return fmt.Sprintf("item %d of extract.rules is for the page", page.Rule)
+		return fmt.Sprintf("item %d of extract.rules matches the page", page.Rule)
 	case f.text:
-		return "--text asks for the text; no item of extract.rules is for the page"
+		return "--text needs the text; no item of extract.rules matches the page"
 	}
-	return "no item of extract.rules is for the page, and no text is asked for"
+	return "no item of extract.rules matches the page, and --text is not set"
 }
 
-// detail says how much of a document was looked at.
+// detail says how much of a document was read.
 func detail(page *extract.Page) string {
 	if page.Whole {
 		return "full"
@@ -135,7 +136,7 @@ type extractedLink struct {
 	Rel      string `json:"rel,omitzero"`
 }
 
-// extractedHow is the field extracted of the output of a crawl.
+// extractedHow is the value of the output field extracted.
 func extractedHow(page *extract.Page) string {
 	switch {
 	case page.Truncated:
@@ -146,7 +147,7 @@ func extractedHow(page *extract.Page) string {
 	return ""
 }
 
-// describe makes the JSON of a page.
+// describe returns the JSON form of a page.
 func (f *extractFlags) describe(u weburl.URL, page *extract.Page) *extractedPage {
 	e := &extractedPage{
 		URL: u.String(), Base: page.Base.String(), Title: page.Title, Language: page.Language,
@@ -174,7 +175,7 @@ func printJSON(command *cobra.Command, object any) error {
 	return encoder.Encode(object)
 }
 
-// print tells people of a page.
+// print prints a page as text.
 func (f *extractFlags) print(w io.Writer, u weburl.URL, page *extract.Page) error {
 	s := &story{}
 	s.line("URL", "%s", u)
@@ -207,7 +208,7 @@ func (f *extractFlags) print(w io.Writer, u weburl.URL, page *extract.Page) erro
 	return err
 }
 
-// fields are the values that a rule takes.
+// fields prints the values of the rule's fields.
 func (s *story) fields(page *extract.Page) {
 	for _, name := range slices.Sorted(maps.Keys(page.Fields)) {
 		values, isList := page.Fields[name].([]string)
@@ -227,7 +228,7 @@ func (s *story) fields(page *extract.Page) {
 	}
 }
 
-// links are the links of a page, one a line.
+// links prints the links of a page, one a line.
 func (s *story) links(page *extract.Page) {
 	s.line("links", "%s, %s refused", plural(len(page.Links), "link"), plural(page.Refused, "reference"))
 	for i := range page.Links {

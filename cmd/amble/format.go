@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// grouped writes a count with commas: 1,234,567.
+// grouped formats a count with commas: 1,234,567.
 func grouped[N int | uint64](n N) string {
 	text := strconv.FormatUint(uint64(max(n, 0)), 10)
 	for i := len(text) - 3; i > 0; i -= 3 {
@@ -17,7 +17,7 @@ func grouped[N int | uint64](n N) string {
 	return text
 }
 
-// plural is a count and its noun: 1 page, 2 pages.
+// plural formats a count and its noun: 1 page, 2 pages.
 func plural[N int | uint64](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -25,7 +25,7 @@ func plural[N int | uint64](n N, noun string) string {
 	return grouped(n) + " " + noun + "s"
 }
 
-// size writes bytes in the unit that keeps it short: 512 B, 1.6 MiB.
+// size formats bytes in the unit that keeps it short: 512 B, 1.6 MiB.
 func size[N uint64 | float64](n N) string {
 	value, unit := float64(n), "B"
 	for _, larger := range []string{"KiB", "MiB", "GiB", "TiB"} {
@@ -40,7 +40,7 @@ func size[N uint64 | float64](n N) string {
 	return fmt.Sprintf("%.1f %s", value, unit)
 }
 
-// span writes a duration by its two largest units: 0s, 14s, 2m 5s, 1h 4m, 3d 2h.
+// span formats a duration by its two largest units: 0s, 14s, 2m 5s, 1h 4m, 3d 2h.
 func span(d time.Duration) string {
 	const day = 24 * time.Hour
 	seconds := int(max(d, 0).Round(time.Second) / time.Second)
@@ -56,7 +56,7 @@ func span(d time.Duration) string {
 	}
 }
 
-// instantText writes a time for people: the clock today, else with the date.
+// instantText formats a time for people: the clock time today, otherwise with the date.
 func instantText(t, now time.Time) string {
 	t = t.Local()
 	if y, m, d := now.Local().Date(); t.Year() == y && t.Month() == m && t.Day() == d {
@@ -65,10 +65,10 @@ func instantText(t, now time.Time) string {
 	return t.Format("2006-01-02 15:04")
 }
 
-// tableRows is how many rows a table aligns together. It holds no more.
+// tableRows is how many rows a table aligns together. It buffers no more.
 const tableRows = 500
 
-// table writes rows of any number in aligned columns.
+// table writes any number of rows in aligned columns.
 type table struct {
 	w    io.Writer
 	rows [][]string
@@ -86,7 +86,7 @@ func (t *table) row(cells ...string) error {
 	return t.flush()
 }
 
-// flush writes what has gathered.
+// flush writes the buffered rows.
 func (t *table) flush() error {
 	var b strings.Builder
 	writeTable(&b, t.rows)

@@ -17,7 +17,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// hostsFlags are those of amble hosts.
+// hostsFlags are the flags of amble hosts.
 type hostsFlags struct {
 	query         inspect.HostQuery
 	asJSON, lines bool
@@ -27,14 +27,16 @@ func newHostsCommand(settings *settingsFlags) *cobra.Command {
 	f := hostsFlags{}
 	command := &cobra.Command{
 		Use:   "hosts [HOST]",
-		Short: "List the hosts, or tell all about one",
-		Long: `List the hosts of the crawl in data_dir with how many of their URLs wait, the delay in force and when and why they are asked next; or
-tell the whole story of one: URLs by state, each origin with its queue and its robots.txt, and which sign decides when it may be asked.
-A running crawl is asked over its API; otherwise the database is opened for reading only.
+		Short: "List the hosts, or explain one",
+		Long: `List the hosts of the crawl in data_dir: how many of their URLs wait, the delay in force, and
+when and why each is fetched from next. With a host, print everything known of it: its URLs by state, each
+origin with its queue and its robots.txt, and what decides when it may be fetched from. A running crawl
+answers over its API; otherwise the database is opened read-only.
 
-States: idle (none of its URLs waits), ready (may be asked now), busy (is being asked), waiting (may not be asked yet), trouble (so too, after
-errors), held (its robots.txt lets nothing be asked).
-Orders: ` + strings.Join(inspect.HostOrders(), ", ") + `. Numbers are sorted most first. A sorted list has at most ` + grouped(inspect.MaxSorted) + ` hosts;
+States: idle (none of its URLs waits), ready (may be fetched from now), busy (has requests in flight), waiting
+(for an instant), trouble (waiting after failures), held (its robots.txt disallows everything). Orders: ` +
+			strings.Join(inspect.HostOrders(), ", ") + ` (numbers: largest first). A sorted list has at most ` +
+			grouped(inspect.MaxSorted) + ` hosts;
 --sort found --limit 0 lists all.
 
 Exit code 0: done. 1: the host is not known, there is no database, or it cannot be used. 2: wrong usage or settings. 3: another
@@ -59,8 +61,8 @@ process has the database and no API answers.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&f.query.State, "state", "", "only hosts in this `state`")
-	flags.StringVar(&f.query.Sort, "sort", inspect.HostOrders()[0], "the `order`")
-	flags.IntVar(&f.query.Limit, "limit", 50, "at most so many; 0: all, with --sort found")
+	flags.StringVar(&f.query.Sort, "sort", inspect.HostOrders()[0], "the sort `order`")
+	flags.IntVar(&f.query.Limit, "limit", 50, "at most this many; 0: all, with --sort found")
 	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	flags.BoolVar(&f.lines, "jsonl", false, "print one JSON object a line")
 	command.MarkFlagsMutuallyExclusive("json", "jsonl")
@@ -69,11 +71,11 @@ process has the database and no API answers.`,
 	return command
 }
 
-// atMostOne is for commands that take one argument or none.
+// atMostOne allows at most one argument.
 func atMostOne(what string) cobra.PositionalArgs {
-	return func(command *cobra.Command, given []string) error {
-		if len(given) > 1 {
-			return usagef("%q takes one %s at most, and %d were given", command.CommandPath(), what, len(given))
+	return func(command *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return usagef("%q takes one %s at most, and %d were given", command.CommandPath(), what, len(args))
 		}
 		return nil
 	}
@@ -90,7 +92,7 @@ func (f *hostsFlags) one(command *cobra.Command, i inspector, name string) error
 	return printHostStory(command.OutOrStdout(), &story, time.Now())
 }
 
-// unknown adds what to do about something that is not in the database.
+// unknown adds a hint to the error for an unknown host or URL.
 func unknown(err error) error {
 	if errors.Is(err, inspect.ErrUnknown) {
 		return exit(exitProblem, fmt.Errorf("%w: amble hosts lists the hosts, and amble urls the URLs", err))
@@ -111,7 +113,7 @@ func (f *hostsFlags) list(command *cobra.Command, i inspector) error {
 	return errors.Join(f.listText(command, i, out), out.Flush())
 }
 
-// listJSON writes one object and holds one host.
+// listJSON writes one object and holds one host at a time.
 func (f *hostsFlags) listJSON(command *cobra.Command, i inspector, w io.Writer) error {
 	before := `{"hosts":[`
 	matching, err := i.Hosts(command.Context(), f.query, func(h *inspect.Host) error {
@@ -166,7 +168,7 @@ func nextText(h *inspect.Host, now time.Time) string {
 	return "in " + span(h.Next.Sub(now)+time.Second/2)
 }
 
-// whyHost is why a host waits, or what is under way with it, and why the last request to it failed.
+// whyHost says why a host waits, or what is under way, and why the last request to it failed.
 func whyHost(h *inspect.Host) string {
 	why := postponedReason(h.Reason)
 	if h.Trouble == "" {
@@ -175,7 +177,7 @@ func whyHost(h *inspect.Host) string {
 	return strings.TrimPrefix(why+"; last failure: "+h.Trouble, "; ")
 }
 
-// secondsOf is a duration of a number that may be too large for one.
+// secondsOf converts seconds to a duration. Large numbers are cut off.
 func secondsOf(s float64) time.Duration {
 	return fromSeconds(min(s, math.MaxInt64/1e9/2)).Round(time.Millisecond)
 }
@@ -190,7 +192,7 @@ func (s *story) line(label, format string, args ...any) {
 	s.WriteString(strings.TrimRight(pad(label, 14)+fmt.Sprintf(format, args...), " ") + "\n")
 }
 
-// at is an instant for people, and how far it is away.
+// at formats an instant and its distance from now.
 func (s *story) at(t time.Time) string {
 	if t.IsZero() {
 		return "never"
@@ -284,21 +286,21 @@ func (s *story) robots(r *inspect.Robots) {
 		s.line("", "fetched %s, in force until %s", s.at(r.Fetched), s.at(r.Expires))
 	}
 	if r.Failures > 0 {
-		s.line("", "%s in a row since %s; asked for again %s", plural(r.Failures, "failure"), s.at(r.FirstUnreachable), s.at(r.Refresh))
+		s.line("", "%s in a row since %s; fetched again %s", plural(r.Failures, "failure"), s.at(r.FirstUnreachable), s.at(r.Refresh))
 	}
 	if r.CrawlDelay != nil {
 		s.line("", "line %d: %s (%s)", r.CrawlDelayLine, printable(r.CrawlDelayText), secondsOf(*r.CrawlDelay))
 	}
-	s.line("", "now: %s", standingText(r))
+	s.line("", "now: %s", decisionText(r))
 }
 
-// standingText says what a robots.txt means for pages at the moment.
-func standingText(r *inspect.Robots) string {
+// decisionText says what a robots.txt means for pages now.
+func decisionText(r *inspect.Robots) string {
 	switch r.Standing {
 	case "ask":
-		return "its rules decide about each URL"
+		return "its rules are matched for each URL"
 	case "hold":
-		return "nothing of this origin may be asked"
+		return "nothing of this origin may be fetched"
 	}
-	return "it is asked for before the next page"
+	return "it is fetched before the next page"
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/amble-crawler/amble/internal/config"
 )
 
-// newLogger returns the log that the settings ask for. Its level may be changed later.
+// newLogger returns the log of the settings. Its level may be changed later.
 func newLogger(w io.Writer, c config.Log) (*slog.Logger, *slog.LevelVar) {
 	level := new(slog.LevelVar)
 	level.Set(levelOf(c))
@@ -32,25 +32,25 @@ func newLogger(w io.Writer, c config.Log) (*slog.Logger, *slog.LevelVar) {
 
 func levelOf(c config.Log) (level slog.Level) {
 	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
-		return slog.LevelInfo // config.Load lets only names of levels pass
+		return slog.LevelInfo // config.Load accepts only names of levels
 	}
 	return level
 }
 
-// standardLog takes what libraries print through package log, net/http about HTTP/2 for one: servers
-// decide how much that is. It goes to the log of the program at level debug, at a bounded rate.
+// standardLog receives what libraries print through package log, such as net/http about HTTP/2.
+// Servers decide how much that is, so it is logged at level debug and at a bounded rate.
 type standardLog struct {
 	log     *slog.Logger
 	now     func() time.Time
 	limiter *rate.Limiter
-	left    int // lines left out since the last that was logged
+	left    int // lines left out since the last logged one
 }
 
 func newStandardLog(to *slog.Logger, now func() time.Time) *standardLog {
 	return &standardLog{log: to, now: now, limiter: rate.NewLimiter(1, standardLines)}
 }
 
-// standardLines is how many lines may come at once; in the long run it is one a second.
+// standardLines is the burst of lines; the sustained rate is one a second.
 const standardLines = 10
 
 // redirectStandardLog makes package log print to a logger until restore is called.
@@ -64,29 +64,32 @@ func redirectStandardLog(to *slog.Logger) (restore func()) {
 	}
 }
 
-// Write takes one line; package log calls it for one at a time.
+// Write takes one line. Package log serialises the calls.
 func (s *standardLog) Write(line []byte) (int, error) {
 	if !s.limiter.AllowN(s.now(), 1) {
 		s.left++
 		return len(line), nil
 	}
-	s.log.Debug("a library says", "text", string(bytes.TrimSpace(line)), "lines_left_out", s.left)
+	s.log.Debug("message of a library", "text", string(bytes.TrimSpace(line)), "lines_left_out", s.left)
 	s.left = 0
 	return len(line), nil
 }
 
-// Texts of strangers reach the terminal in many places: URLs, titles, lines of robots.txt, errors. What could steer a terminal, or turn the order
-// of its characters around, is escaped in the one place that all output passes.
+// Foreign text reaches the terminal in many places: URLs, titles, lines of robots.txt, errors. All
+// output passes through plainWriter, which escapes the characters that control a terminal or
+// reverse the direction of text.
 
-// isPlain reports whether a character does nothing but stand there. Line ends and tabs are what amble itself writes.
+// isPlain reports whether a character is printable and has no effect on others. Line ends and tabs
+// come from amble itself.
 func isPlain(c rune) bool {
 	return c == '\n' || c == '\t' || !unicode.In(c, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
-// isPlainByte is isPlain for what most text consists of.
+// isPlainByte is isPlain for ASCII.
 func isPlainByte(b byte) bool { return b >= ' ' && b < 0x7f || b == '\n' || b == '\t' }
 
-// plainText is a text in which all characters are plain. Others are escaped as JSON does it, so that JSON stays what it was.
+// plainText escapes all characters that are not plain. It escapes them as JSON does, so that JSON
+// stays the same.
 func plainText(text string) string {
 	for i := range len(text) {
 		if !isPlainByte(text[i]) {
@@ -112,7 +115,7 @@ func escaped(text string) string {
 	return b.String()
 }
 
-// printable is a text as one line of plain characters.
+// printable returns text as one line of plain characters.
 func printable(text string) string {
 	return strings.Map(func(c rune) rune {
 		if !isPlain(c) || c == '\n' || c == '\t' {
@@ -122,15 +125,15 @@ func printable(text string) string {
 	}, text)
 }
 
-// plainWriter writes text in which all characters are plain. It may be used by several goroutines.
+// plainWriter writes text with all characters plain. It may be used by several goroutines.
 type plainWriter struct {
 	w io.Writer
 
 	mu   sync.Mutex
-	part []byte // the begin of a character whose end is still to come
+	part []byte // the beginning of a character whose end is still to come
 }
 
-// Write is part of io.Writer.
+// Write implements io.Writer.
 func (p *plainWriter) Write(text []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,7 +146,7 @@ func (p *plainWriter) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// partial is how many bytes at the end are the begin of a character.
+// partial returns how many bytes at the end are the beginning of a character.
 func partial(text []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if b := text[len(text)-n:]; utf8.RuneStart(b[0]) {
@@ -156,7 +159,7 @@ func partial(text []byte) int {
 	return 0
 }
 
-// rawOutput is where bytes go as they are, if that is no terminal.
+// rawOutput returns the unescaped output, unless that is a terminal.
 func rawOutput(w io.Writer) io.Writer {
 	p, ok := w.(*plainWriter)
 	if !ok {

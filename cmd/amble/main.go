@@ -8,7 +8,8 @@ import (
 	"os"
 )
 
-// version is set by the linker: -ldflags '-X main.version=1.2.3'. Where it is empty, see programVersion.
+// version is set by the linker: -ldflags '-X main.version=1.2.3'. If it is empty, see
+// programVersion.
 var version string
 
 func main() {

@@ -54,7 +54,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// newScriptWeb serves the robots.txt files that the scripts ask for over HTTP, and a few pages to crawl.
+// newScriptWeb serves the robots.txt files that the scripts fetch over HTTP, and a few pages to crawl.
 func newScriptWeb() http.Handler {
 	mux := http.NewServeMux()
 	addScriptPages(mux)
@@ -185,14 +185,14 @@ func (p *program) amble(arguments ...string) *exec.Cmd {
 // exits runs a command that has to end with a code, and returns what it printed.
 func (p *program) exits(code int, arguments ...string) (stdout, stderr string) {
 	p.t.Helper()
-	var out, said bytes.Buffer
+	var out, messages bytes.Buffer
 	command := p.amble(arguments...)
-	command.Stdout, command.Stderr = &out, &said
+	command.Stdout, command.Stderr = &out, &messages
 	_ = command.Run() // the code says it
 	if got := command.ProcessState.ExitCode(); got != code {
-		p.t.Fatalf("amble %q: exit code %d, want %d\n%s%s", arguments, got, code, out.String(), said.String())
+		p.t.Fatalf("amble %q: exit code %d, want %d\n%s%s", arguments, got, code, out.String(), messages.String())
 	}
-	return out.String(), said.String()
+	return out.String(), messages.String()
 }
 
 // waitFor answers when a channel is closed.

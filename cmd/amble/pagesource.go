@@ -21,12 +21,12 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// pageSource is a page to extract.
+// pageSource is a page to extract from.
 type pageSource struct {
 	url    weburl.URL
 	header http.Header
 	body   []byte // the first extract.MaxDocument bytes
-	longer bool   // there was more
+	longer bool   // the document is longer
 }
 
 // find reads the page that the argument names.
@@ -36,7 +36,7 @@ func (f *extractFlags) find(command *cobra.Command, settings *settingsFlags, fro
 	case f.record != "" && !isWARC:
 		return nil, usagef("--url is for a WARC file, whose name ends in .warc.gz")
 	case isWebURL(from) && f.base != "":
-		return nil, usagef("--base is for a file; a stored page has the URL that it was fetched from")
+		return nil, usagef("--base is for a file; a stored page has its own URL")
 	case isWebURL(from):
 		return storedPage(command, settings, from)
 	case isWARC:
@@ -62,10 +62,10 @@ func (s *pageSource) fill(body io.Reader) error {
 	return err
 }
 
-// filePage reads a page of a file, or of standard input.
+// filePage reads a page from a file, or from standard input.
 func (f *extractFlags) filePage(stdin io.Reader, path string) (*pageSource, error) {
 	if f.base == "" {
-		return nil, usagef("%s has no URL that its links are relative to: give it with --base https://example.com/page", path)
+		return nil, usagef("%s has no URL to resolve its links against: set it with --base https://example.com/page", path)
 	}
 	u, err := parsePageURL(f.base)
 	if err != nil {
@@ -95,10 +95,10 @@ func withFile(path string, read func(io.Reader) error) error {
 	return err
 }
 
-// warcPage reads the last answer that a WARC file has for a URL.
+// warcPage reads the last response that a WARC file has for a URL.
 func (f *extractFlags) warcPage(path string) (*pageSource, error) {
 	if f.record == "" {
-		return nil, usagef("%s holds many pages: say which with --url https://example.com/page", path)
+		return nil, usagef("%s holds many pages: select one with --url https://example.com/page", path)
 	}
 	u, err := parsePageURL(f.record)
 	if err != nil {
@@ -119,7 +119,7 @@ func (f *extractFlags) warcPage(path string) (*pageSource, error) {
 				continue
 			}
 			s = &pageSource{url: u}
-			if err := s.readAnswer(record.Block, record.Header.Get(warc.FieldTruncated) != ""); err != nil {
+			if err := s.readResponse(record.Block, record.Header.Get(warc.FieldTruncated) != ""); err != nil {
 				return err
 			}
 		}
@@ -128,13 +128,13 @@ func (f *extractFlags) warcPage(path string) (*pageSource, error) {
 	case err != nil:
 		return nil, exit(exitProblem, fmt.Errorf("%s cannot be read: %w", path, err))
 	case s == nil:
-		return nil, exit(exitProblem, fmt.Errorf("%s has no answer for %s that holds a page", path, u))
+		return nil, exit(exitProblem, fmt.Errorf("%s has no response for %s that holds a page", path, u))
 	}
 	return s, nil
 }
 
-// readAnswer reads an HTTP answer; cut says that its end is missing.
-func (s *pageSource) readAnswer(answer io.Reader, cut bool) error {
+// readResponse reads an HTTP response; cut says that its end is missing.
+func (s *pageSource) readResponse(answer io.Reader, cut bool) error {
 	resp, err := http.ReadResponse(bufio.NewReader(answer), nil)
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (s *pageSource) readAnswer(answer io.Reader, cut bool) error {
 	return err
 }
 
-// storedPage reads the newest answer that the crawl has stored for a URL.
+// storedPage reads the newest response that the crawl has stored for a URL.
 func storedPage(command *cobra.Command, settings *settingsFlags, text string) (*pageSource, error) {
 	u, err := parsePageURL(text)
 	if err != nil {
@@ -176,14 +176,14 @@ func storedPage(command *cobra.Command, settings *settingsFlags, text string) (*
 	defer stored.Close()
 	s := &pageSource{url: u}
 	answer := io.MultiReader(bytes.NewReader(stored.BodyHead), stored.Body)
-	if err := s.readAnswer(answer, stored.Truncated != ""); err != nil {
+	if err := s.readResponse(answer, stored.Truncated != ""); err != nil {
 		return nil, exit(exitProblem, fmt.Errorf("%s: %w", u, err))
 	}
 	return s, nil
 }
 
-// noRequest says why a URL cannot be shown, and what to do.
+// noRequest explains why a page is not available, and what to do.
 func noRequest(u weburl.URL, err error) error {
-	const advice = "amble extract makes no request: crawl it with output.format: [warc], or give a file"
+	const advice = "amble extract makes no request: crawl the page with output.format: [warc], or name a file"
 	return exit(exitProblem, fmt.Errorf("%s: %w; %s", u, err, advice))
 }

@@ -16,17 +16,16 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 )
 
-// abortOnCrash makes a crash of the program end it by SIGABRT, which every supervisor tells from an
-// exit code. Go's runtime would exit with 2, which is that of wrong settings: a service is not
-// started again then. What is in the memory is not dumped: that may be secret.
+// abortOnCrash makes a crash of the program end it by SIGABRT, which every supervisor can tell from
+// an exit code. By default Go's runtime exits with 2, the code for wrong settings, after which a
+// service is not restarted. Memory may hold secrets, so it is not dumped.
 func abortOnCrash() {
 	debug.SetTraceback("crash")
 	forbidDump()
 }
 
-// checkDescriptors compares how many files this process may have open with what a crawl needs. It
-// warns where connections will be given up early, and fails where workers would have to wait for one
-// another.
+// checkDescriptors compares the limit of open files with the needs of a crawl. It warns if
+// connections will be closed early, and fails if workers would have to wait for each other.
 func checkDescriptors(limit int, o *crawl.Options, warn func(text string)) error {
 	least, full := o.Descriptors()
 	may := fmt.Sprintf("this process may have %d files and connections open, and %d workers", limit, o.Workers)
@@ -40,11 +39,13 @@ func checkDescriptors(limit int, o *crawl.Options, warn func(text string)) error
 	return nil
 }
 
-// sameWish is how soon after the first signal another one is the same wish: GNU timeout, for one, signals the process and then its group.
+// sameWish is how soon after the first signal another one is taken for the same: GNU timeout, for
+// example, signals the process and then its group.
 const sameWish = time.Second
 
-// interruptible returns a context that the first SIGINT or SIGTERM ends; another one, a second later or more, ends the process at once, which
-// loses nothing that was committed. stop gives the signals back their usual meaning.
+// interruptible returns a context that the first SIGINT or SIGTERM ends. Another one, a second
+// later or more, ends the process at once, and nothing that was committed is lost. stop restores
+// the default handling of the signals.
 func interruptible(parent context.Context, say io.Writer, grace time.Duration) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(parent)
 	signals := make(chan os.Signal, 2)
@@ -65,7 +66,7 @@ func interruptible(parent context.Context, say io.Writer, grace time.Duration) (
 			case now.Sub(first) < sameWish:
 				continue
 			default:
-				fmt.Fprintln(say, "amble: stopped at once; what was committed is safe, and the next run makes up for the rest")
+				fmt.Fprintln(say, "amble: stopped at once; what was committed is safe, and the next run fetches the rest")
 				os.Exit(exitInterrupted)
 			}
 			fmt.Fprintf(say, "amble: stopping; requests in flight have %s to end. A second signal stops at once\n", span(grace))
@@ -80,21 +81,22 @@ func interruptible(parent context.Context, say io.Writer, grace time.Duration) (
 	}
 }
 
-// untilInterrupted returns a context that the first SIGINT or SIGTERM ends, for commands that say then what they did. A second later they have
-// their usual meaning.
+// untilInterrupted returns a context that the first SIGINT or SIGTERM ends, for commands that
+// report their progress then. A second later the signals have their default handling again.
 func untilInterrupted(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, stop = signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, func() { time.AfterFunc(sameWish, stop) })
 	return ctx, stop
 }
 
-// untilDone reads until its context ends, also where a read waits: that one goes on by itself.
+// untilDone reads until its context ends, even while a read blocks: that read goes on in its
+// goroutine.
 type untilDone struct {
 	ctx context.Context
 	r   io.Reader
 }
 
-// Read is part of io.Reader.
+// Read implements io.Reader.
 func (u *untilDone) Read(piece []byte) (int, error) {
 	if err := u.ctx.Err(); err != nil {
 		return 0, err
@@ -117,14 +119,14 @@ func (u *untilDone) Read(piece []byte) (int, error) {
 	}
 }
 
-// supervisor is the one that has started this process and wants to know how it is: systemd with Type=notify. What it is told is
-// described in sd_notify(3). A nil one is told nothing.
+// supervisor is a service manager that wants to know the state of this process: systemd with
+// Type=notify. sd_notify(3) describes the messages. A nil supervisor gets none.
 type supervisor struct {
 	socket   string        // NOTIFY_SOCKET
-	watchdog time.Duration // WATCHDOG_USEC: it ends a process that says nothing for so long; 0: it does not
+	watchdog time.Duration // WATCHDOG_USEC: the longest silence before it ends the process; 0: no watchdog
 }
 
-// findSupervisor reads what the supervisor says in the environment; nil: there is none.
+// findSupervisor reads the supervisor from the environment. It returns nil if there is none.
 func findSupervisor(getenv func(string) string) *supervisor {
 	s := &supervisor{socket: getenv("NOTIFY_SOCKET")}
 	if s.socket == "" {
@@ -136,8 +138,8 @@ func findSupervisor(getenv func(string) string) *supervisor {
 	return s
 }
 
-// tell sends a message. That nobody listens is not our trouble.
-func (s *supervisor) tell(message string) {
+// notify sends a message. It ignores errors: the crawl does not depend on the supervisor.
+func (s *supervisor) notify(message string) {
 	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: s.socket, Net: "unixgram"})
 	if err != nil {
 		return
@@ -146,8 +148,9 @@ func (s *supervisor) tell(message string) {
 	_, _ = c.Write([]byte(message))
 }
 
-// watch tells that the crawl is ready when it works, and from then on that it lives for as long as its dispatcher does: one that hangs
-// is found out by a status that grows old. end tells that the crawl stops, and ends the watch.
+// watch reports that the crawl is ready when it works, and from then on that it is alive for as
+// long as its dispatcher is: a dispatcher that hangs is detected by the age of its status. end
+// reports that the crawl stops, and ends the watch.
 func (s *supervisor) watch(status func() crawl.Status) (end func()) {
 	if s == nil {
 		return func() {}
@@ -165,10 +168,10 @@ func (s *supervisor) watch(status func() crawl.Status) (end func()) {
 			st := status()
 			if !ready && st.State != "opened" {
 				ready = true
-				s.tell("READY=1")
+				s.notify("READY=1")
 			}
 			if ready {
-				s.tell(s.alive(&st, time.Now()))
+				s.notify(s.alive(&st, time.Now()))
 			}
 			select {
 			case <-done:
@@ -178,13 +181,13 @@ func (s *supervisor) watch(status func() crawl.Status) (end func()) {
 		}
 	})
 	return func() {
-		s.tell("STOPPING=1")
+		s.notify("STOPPING=1")
 		close(done)
 		watching.Wait()
 	}
 }
 
-// alive is the message of a moment.
+// alive is the message at a moment.
 func (s *supervisor) alive(st *crawl.Status, now time.Time) string {
 	message := fmt.Sprintf("STATUS=%s: %d fetched, %d queued, %.1f pages/s", st.State, st.URLs["fetched"], st.URLs["queued"], st.PagesPerSec)
 	if s.watchdog > 0 && (now.Sub(st.At) < s.watchdog || st.State == "stopping" || st.State == "finished") {

@@ -7,8 +7,7 @@ import (
 	"syscall"
 )
 
-// forbidDump sets the size that a core dump may have to 0. That it cannot be set is no reason not
-// to run.
+// forbidDump sets the maximum size of a core dump to 0. It ignores errors.
 func forbidDump() {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_CORE, &limit) == nil {
@@ -17,8 +16,8 @@ func forbidDump() {
 	}
 }
 
-// descriptorLimit is how many files this process may have open. The Go runtime has raised the soft
-// limit to the hard one.
+// descriptorLimit returns how many files this process may have open. The Go runtime has raised the
+// soft limit to the hard one.
 func descriptorLimit() (limit int, known bool) {
 	var r syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r); err != nil {

@@ -130,8 +130,8 @@ func TestRunTellsItsSupervisor(t *testing.T) {
 		"--set", "crawl.exit_when_done=false", "--set", "server.listen=", web.URL+"/crawl/")
 	command.Args[0], command.Dir = "amble", dir
 	command.Env = append(slices.DeleteFunc(os.Environ(), isSetting), "GORACE=atexit_sleep_ms=0", "NOTIFY_SOCKET="+socket, "WATCHDOG_USEC=2000000")
-	var said strings.Builder
-	command.Stderr = &said
+	var messages strings.Builder
+	command.Stderr = &messages
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestRunTellsItsSupervisor(t *testing.T) {
 		for {
 			n, err := listener.Read(b)
 			if err != nil {
-				t.Fatalf("waiting for %q after %q: %v\n%s", want, heard, err, &said)
+				t.Fatalf("waiting for %q after %q: %v\n%s", want, heard, err, &messages)
 			}
 			heard = append(heard, string(b[:n]))
 			if strings.Contains(heard[len(heard)-1], want) {
@@ -164,6 +164,6 @@ func TestRunTellsItsSupervisor(t *testing.T) {
 	}
 	wait("STOPPING=1")
 	if err := command.Wait(); err != nil {
-		t.Errorf("%v\n%s", err, &said)
+		t.Errorf("%v\n%s", err, &messages)
 	}
 }

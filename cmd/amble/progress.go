@@ -21,7 +21,8 @@ const (
 	logEvery  = 10 * time.Second
 )
 
-// watch shows how a crawl stands until stop is called: as a block on the screen, or without one as a line of the log now and then.
+// watch shows the state of the crawl until stop is called: as a block on the screen, or as a line
+// of the log at intervals.
 func watch(status func() crawl.Status, s *screen, log *slog.Logger) (stop func()) {
 	every, show := logEvery, func() { logProgress(log, status()) }
 	if s != nil {
@@ -54,7 +55,7 @@ func watch(status func() crawl.Status, s *screen, log *slog.Logger) (stop func()
 	}
 }
 
-// logProgress is the block in one line of the log.
+// logProgress logs the block as one line.
 func logProgress(log *slog.Logger, s crawl.Status) {
 	active, waiting := hostsAt(s)
 	attributes := []any{
@@ -74,9 +75,9 @@ func logProgress(log *slog.Logger, s crawl.Status) {
 	log.Info(s.State, attributes...)
 }
 
-const stalledText = "nothing is asked until the disk has room again"
+const stalledText = "nothing is fetched until the disk has room again"
 
-// progressRows is the block for a screen of a width.
+// progressRows returns the block for a screen of a width.
 func progressRows(s crawl.Status, now time.Time, width int) []row {
 	active, waiting := hostsAt(s)
 	cells := [][2]string{
@@ -104,7 +105,7 @@ func progressRows(s crawl.Status, now time.Time, width int) []row {
 func title(s crawl.Status, now time.Time) string {
 	switch {
 	case s.Started.IsZero():
-		return "amble: reading what is known"
+		return "amble: reading the database"
 	case s.State == "stopping":
 		return "amble: stopping, " + plural(s.InFlight, "request") + " in flight; Ctrl-C again to stop at once"
 	default:
@@ -117,7 +118,7 @@ const (
 	cellWidth  = 38 // of the left one of two columns
 )
 
-// columns lays cells out in two columns where there is room, else in one.
+// columns lays cells out in two columns if there is room, otherwise in one.
 func columns(cells [][2]string, width int) []row {
 	var rows []row
 	for i, cell := range cells {
@@ -135,7 +136,7 @@ func pad(text string, width int) string {
 	return text + strings.Repeat(" ", max(width-len(text), 1))
 }
 
-// finishText says how long it will take, and which host decides that; empty where it is not known.
+// finishText says how long it will take, and which host determines that; empty if it is not known.
 func finishText(s crawl.Status) string {
 	if len(s.Slowest) == 0 {
 		return ""
@@ -143,10 +144,10 @@ func finishText(s crawl.Status) string {
 	return fmt.Sprintf("about %s; %s has %s", span(fromSeconds(s.Finish)), s.Slowest[0].Host, plural(s.Slowest[0].URLs, "URL"))
 }
 
-// hostsAt counts the hosts that are being asked, and those that have work and wait for their turn.
+// hostsAt counts the hosts that have requests in flight, and those that have work and wait.
 func hostsAt(s crawl.Status) (active, waiting int) {
-	for place, n := range s.Places {
-		switch place {
+	for state, n := range s.Places {
+		switch state {
 		case "leased", "loading", "resolving":
 			active += n
 		case "waiting", "crowded", "dormant", "parked":
@@ -156,7 +157,7 @@ func hostsAt(s crawl.Status) (active, waiting int) {
 	return active, waiting
 }
 
-// queued counts the URLs that will still be asked for.
+// queued counts the URLs that will still be fetched.
 func queued(s crawl.Status) int { return s.URLs["queued"] + s.URLs["retrying"] }
 
 func fromSeconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
@@ -169,7 +170,7 @@ type row struct {
 	style style
 }
 
-// style is how a row stands out where colour is wanted.
+// style is how a row stands out on a terminal with colour.
 type style string
 
 // The styles, as parameters of the terminal's SGR sequence.
@@ -179,8 +180,8 @@ const (
 	styleDanger style = "31" // red
 )
 
-// screen is a terminal with a block of rows that is redrawn in place, below all other text that is written to it. It may be used
-// by several goroutines.
+// screen is a terminal with a block of rows that is redrawn in place, below all other text that is
+// written to it. It may be used by several goroutines.
 type screen struct {
 	w      io.Writer
 	size   func() (width, height int)
@@ -191,10 +192,10 @@ type screen struct {
 	drawn []int // length of each row on the screen
 }
 
-// newScreen returns the terminal that w is, or nil where it is none or one that cannot move its cursor.
+// newScreen returns the terminal that w is, or nil if w is not a terminal that can move its cursor.
 func newScreen(w io.Writer) *screen {
 	if p, plain := w.(*plainWriter); plain {
-		w = p.w // the screen writes plain text by itself, and what moves the cursor
+		w = p.w // the screen escapes text by itself
 	}
 	file, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) || os.Getenv("TERM") == "dumb" || os.Getenv("TERM") == "" {
@@ -220,7 +221,7 @@ func (s *screen) Write(text []byte) (int, error) {
 	return len(text), s.redraw(string(text))
 }
 
-// Draw replaces the block. Without rows there is none.
+// Draw replaces the block. Without rows the block is removed.
 func (s *screen) Draw(rows ...row) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,7 +229,8 @@ func (s *screen) Draw(rows ...row) {
 	_ = s.redraw("") // a terminal that is gone ends the program by SIGHUP
 }
 
-// redraw erases the block, writes text, and draws the block again, all in one write, so that nothing flickers.
+// redraw erases the block, writes text, and draws the block again, all in one write, so that
+// nothing flickers.
 func (s *screen) redraw(text string) error {
 	width, height := s.size()
 	var b strings.Builder
@@ -249,7 +251,7 @@ func (s *screen) redraw(text string) error {
 	return err
 }
 
-// height is how many lines the drawn block takes on a screen that may have become narrower since.
+// height is how many lines the drawn block takes. The screen may have become narrower since.
 func (s *screen) height(width int) int {
 	lines := 0
 	for _, length := range s.drawn {

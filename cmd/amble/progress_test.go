@@ -78,7 +78,7 @@ func TestProgressTitles(t *testing.T) {
 	if got := progressRows(s, someTime, 80)[1]; got.style != styleDanger || !strings.Contains(got.text, "until the disk has room again: no space left") {
 		t.Error(got)
 	}
-	if got := progressRows(crawl.Status{State: "opened"}, someTime, 80)[0].text; got != "amble: reading what is known" {
+	if got := progressRows(crawl.Status{State: "opened"}, someTime, 80)[0].text; got != "amble: reading the database" {
 		t.Error(got)
 	}
 }
@@ -240,7 +240,7 @@ func (g *glass) String() string {
 	return strings.Join(g.lines, "\n")
 }
 
-func TestScreenRedrawsInPlace(t *testing.T) {
+func TestScreenRedrawsBlock(t *testing.T) {
 	g := &glass{t: t, width: 20}
 	s := &screen{w: g, size: func() (int, int) { return g.width, 10 }, colour: true}
 	s.Draw(row{"one", styleTitle}, row{"two", styleNone})

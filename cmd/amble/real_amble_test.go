@@ -41,7 +41,7 @@ type crawl struct {
 	runs        int // how often it was started
 }
 
-// agentOfRun begins the User-Agent header; the number of the run follows, so that the log tells which process asked.
+// agentOfRun begins the User-Agent header; the number of the run follows, so that the log tells which process made a request.
 const agentOfRun = "amble-real/"
 
 // newCrawl makes an empty data directory and the settings for a crawl of everything the server has. maxPages 0 is no limit.
@@ -93,7 +93,7 @@ type line struct {
 	Outlinks int
 }
 
-// lines reads the output: each URL that was asked for, once.
+// lines reads the output: each URL that was fetched, once.
 func (c *crawl) lines(t *testing.T) map[page]line {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(c.dir, "data", "output", "pages-*"))
@@ -112,7 +112,7 @@ func (c *crawl) lines(t *testing.T) map[page]line {
 				t.Fatalf("%s: not a line of JSON: %q (%v)", file, text, err)
 			}
 			if l.Attempts == 0 {
-				continue // never asked for
+				continue // never fetched
 			}
 			p := c.page(t, l.URL)
 			if _, twice := lines[p]; twice {
@@ -247,12 +247,12 @@ func (k killing) due(t *testing.T, c *crawl, p *process) bool {
 	return false
 }
 
-// checkRepeats holds that a page is asked for again only by a later run, and only where the kill before that run found it not
+// checkRepeats checks that a page is fetched again only by a later run, and only where the kill before that run found it not
 // committed. It returns how many pages each kill made to be fetched again.
 func checkRepeats(t *testing.T, log []request, kills []kill) []int {
 	t.Helper()
 	repeats := make([]int, len(kills))
-	last := make(map[page]int) // the run that asked for it last
+	last := make(map[page]int) // the run that fetched it last
 	slices.SortStableFunc(log, func(a, b request) int { return cmp.Compare(a.run, b.run) })
 	for _, r := range log {
 		before, again := last[r.page]

@@ -131,13 +131,13 @@ func TestRealArchiveOfOddAnswers(t *testing.T) {
 }
 
 // testKillBeforeRobots kills a crawl while it waits for its first robots.txt, so that it cannot know what Crawl-delay
-// the host asks for. The host must be left alone for 10 s after that, though the delay of the settings is 0.
+// the host demands. The host must be left alone for 10 s after that, though the delay of the settings is 0.
 func testKillBeforeRobots(t *testing.T, binary string) {
 	const unknown = 10 * time.Second
-	asked := make(chan time.Time, 100)
+	requests := make(chan time.Time, 100)
 	answer := make(chan struct{})
 	host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked <- time.Now()
+		requests <- time.Now()
 		select {
 		case <-answer:
 		case <-r.Context().Done():
@@ -147,28 +147,28 @@ func testKillBeforeRobots(t *testing.T, binary string) {
 	defer host.Close()
 	c := newCrawl(t, binary, &nginx{seeds: []string{host.URL + "/"}}, fast, 0)
 	p := c.start(t)
-	next(t, asked, p)
+	next(t, requests, p)
 	p.signal(syscall.SIGKILL)
 	p.wait(10 * time.Second)
 	killed := time.Now()
 	close(answer)
 	p = c.start(t)
-	waited := next(t, asked, p).Sub(killed)
+	waited := next(t, requests, p).Sub(killed)
 	c.finish(t, p)
 	t.Logf("%s from the kill to the next request", waited.Round(time.Millisecond))
 	if waited < unknown {
-		t.Errorf("the host was asked again %s after the kill, want %s", waited, unknown)
+		t.Errorf("the host got a request again %s after the kill, want %s", waited, unknown)
 	}
 }
 
 // next waits for the next request that p makes.
-func next(t *testing.T, asked <-chan time.Time, p *process) time.Time {
+func next(t *testing.T, requests <-chan time.Time, p *process) time.Time {
 	t.Helper()
 	select {
-	case at := <-asked:
+	case at := <-requests:
 		return at
 	case <-time.After(time.Minute):
-		t.Fatalf("the host was not asked in a minute\n%s", tail(p.output.String()))
+		t.Fatalf("the host got no request in a minute\n%s", tail(p.output.String()))
 		return time.Time{}
 	}
 }

@@ -100,18 +100,18 @@ func parseIndex(t *testing.T, text string) (entries []warc.Entry) {
 func sameEntries(t *testing.T, who string, theirs, ours []warc.Entry) {
 	t.Helper()
 	key := func(e warc.Entry) string { return fmt.Sprintf("%s %012d", e.Filename, e.Offset) }
-	byPlace := make(map[string]warc.Entry)
+	byOffset := make(map[string]warc.Entry)
 	for _, e := range ours {
-		byPlace[key(e)] = e
+		byOffset[key(e)] = e
 	}
 	for _, e := range theirs {
-		if mine, found := byPlace[key(e)]; !found || mine != e {
+		if mine, found := byOffset[key(e)]; !found || mine != e {
 			t.Errorf("%s says %+v, our index %+v", who, e, mine)
 		}
-		delete(byPlace, key(e))
+		delete(byOffset, key(e))
 	}
-	if len(byPlace) > 0 {
-		t.Errorf("%s does not have %d of our lines, such as %q", who, len(byPlace), slices.Sorted(maps.Keys(byPlace))[0])
+	if len(byOffset) > 0 {
+		t.Errorf("%s does not have %d of our lines, such as %q", who, len(byOffset), slices.Sorted(maps.Keys(byOffset))[0])
 	}
 	t.Logf("%s: %d lines, the same as ours", who, len(theirs))
 }
@@ -161,7 +161,7 @@ func readWithPython(t *testing.T, files []string, ours []warc.Entry) {
 		t.Errorf("warcio check: %v\n%s", err, tail(output))
 	}
 	passed := strings.Count(output, "digest pass")
-	if passed < 2*len(ours) { // a response, a request and a metadata record each, but for revisits
+	if passed < 2*len(ours) { // a response, a request and a metadata record each, except for revisit records
 		t.Errorf("warcio checked %d records for %d lines of the index", passed, len(ours))
 	}
 	t.Logf("warcio check: %d records pass", passed)
@@ -231,14 +231,14 @@ func startReplay(t *testing.T, files []string) (address string) {
 // replay compares pages that pywb serves with what amble says is stored.
 func replay(t *testing.T, c *crawl, files []string, ours []warc.Entry) {
 	address := startReplay(t, files)
-	compared, revisits := 0, 0
+	compared, duplicates := 0, 0
 	for i, e := range ours {
-		revisit := e.Mime == warc.MimeRevisit
-		if e.Status != 200 || !revisit && i%37 != 0 || revisit && revisits >= 20 {
+		duplicate := e.Mime == warc.MimeRevisit
+		if e.Status != 200 || !duplicate && i%37 != 0 || duplicate && duplicates >= 20 {
 			continue
 		}
-		if revisit {
-			revisits++
+		if duplicate {
+			duplicates++
 		}
 		want, err := command(t, time.Minute, c.binary, "archive", "get", e.URL, "-c", filepath.Join(c.dir, "config.yaml"))
 		if err != nil {
@@ -253,7 +253,7 @@ func replay(t *testing.T, c *crawl, files []string, ours []warc.Entry) {
 	if compared < 20 {
 		t.Errorf("only %d pages were compared", compared)
 	}
-	t.Logf("pywb: %d pages are as amble says, %d of them by revisits", compared, revisits)
+	t.Logf("pywb: %d pages are as amble says, %d of them by revisit records", compared, duplicates)
 }
 
 // awaitServer waits until somebody listens.

@@ -86,7 +86,7 @@ type configurationServer struct {
 // many as come.
 func serve(t *testing.T, sites []site, pace int) *nginx {
 	t.Helper()
-	const tries = 3 // a port that was free may be taken when nginx asks for it
+	const tries = 3 // a port that was free may be taken when nginx listens on it
 	for i := 1; ; i++ {
 		n, err := tryServe(t, sites, pace)
 		if err == nil {

@@ -23,12 +23,12 @@ import (
 // references tell how the documents of a server name each page: by which element or attribute, such as "a href" or
 // "link rel=next", and in which document, one for each. They are read with nothing of amble's, so that they can judge it.
 type references struct {
-	ways    map[page]map[string]page
+	sources map[page]map[string]page
 	digests map[page]string          // of the content, as amble's output has it
-	links   map[page]map[string]bool // URLs that a page links to by the ways that amble follows, other hosts included
+	links   map[page]map[string]bool // URLs that a page links to by the sources that amble follows, other hosts included
 }
 
-// followed are the ways by which amble goes on.
+// followed are the sources by which amble goes on.
 var followed = []string{
 	"a href", "area href", "frame src", "iframe src", "meta refresh",
 	"link rel=next", "link rel=prev", "link rel=alternate", "link rel=canonical",
@@ -46,7 +46,7 @@ func readReferences(t *testing.T, server *nginx, pages []page) *references {
 	for address, site := range server.hosts {
 		addresses[site] = address
 	}
-	refs := &references{ways: make(map[page]map[string]page), digests: make(map[page]string), links: make(map[page]map[string]bool)}
+	refs := &references{sources: make(map[page]map[string]page), digests: make(map[page]string), links: make(map[page]map[string]bool)}
 	for _, p := range pages {
 		u, err := url.Parse("http://" + addresses[p.site] + p.uri)
 		if err != nil {
@@ -72,22 +72,22 @@ func (r *references) read(client *http.Client, server *nginx, p page, u *url.URL
 	sum := sha256.Sum256(body)
 	r.digests[p] = "sha256:" + hex.EncodeToString(sum[:])
 	r.links[p] = make(map[string]bool)
-	add := func(base *url.URL, reference, way string) {
+	add := func(base *url.URL, reference, source string) {
 		target, err := base.Parse(strings.TrimSpace(reference))
 		if err != nil || target.Scheme != "http" && target.Scheme != "https" {
 			return
 		}
-		if slices.Contains(followed, way) && !strings.HasPrefix(reference, "#") {
+		if slices.Contains(followed, source) && !strings.HasPrefix(reference, "#") {
 			r.links[p][linked(target)] = true
 		}
 		if server.hosts[target.Host] == "" {
 			return
 		}
-		named := page{server.hosts[target.Host], target.RequestURI()}
-		if r.ways[named] == nil {
-			r.ways[named] = make(map[string]page)
+		listed := page{server.hosts[target.Host], target.RequestURI()}
+		if r.sources[listed] == nil {
+			r.sources[listed] = make(map[string]page)
 		}
-		r.ways[named][way] = p
+		r.sources[listed][source] = p
 	}
 	switch kind := response.Header.Get("Content-Type"); {
 	case strings.HasPrefix(kind, "text/html"):
@@ -114,7 +114,7 @@ func linked(u *url.URL) string {
 }
 
 // readHTML reports every attribute that holds a URL.
-func readHTML(body []byte, base *url.URL, add func(base *url.URL, reference, way string)) {
+func readHTML(body []byte, base *url.URL, add func(base *url.URL, reference, source string)) {
 	for tokens := html.NewTokenizer(bytes.NewReader(body)); ; {
 		switch tokens.Next() {
 		case html.ErrorToken:
@@ -133,7 +133,7 @@ func readHTML(body []byte, base *url.URL, add func(base *url.URL, reference, way
 			}
 			for _, name := range []string{"href", "src", "data", "action", "poster", "background"} {
 				if attributes[name] != "" {
-					add(base, attributes[name], way(token.Data, name, attributes))
+					add(base, attributes[name], source(token.Data, name, attributes))
 				}
 			}
 			if target, found := refreshTarget(attributes); found && token.Data == "meta" {
@@ -143,8 +143,8 @@ func readHTML(body []byte, base *url.URL, add func(base *url.URL, reference, way
 	}
 }
 
-// way says how an attribute names something.
-func way(element, attribute string, attributes map[string]string) string {
+// source says how an attribute names something.
+func source(element, attribute string, attributes map[string]string) string {
 	switch {
 	case element == "link" && attributes["rel"] != "":
 		return "link rel=" + strings.ToLower(attributes["rel"])
@@ -163,20 +163,20 @@ func refreshTarget(attributes map[string]string) (string, bool) {
 	return strings.Trim(target, ` "'`), found
 }
 
-// describe lists the ways to a page, for people.
+// describe lists the sources to a page, for people.
 func (r *references) describe(p page) string {
-	if len(r.ways[p]) == 0 {
+	if len(r.sources[p]) == 0 {
 		return "nothing that was fetched names it"
 	}
 	var b strings.Builder
-	for way, from := range r.ways[p] {
-		fmt.Fprintf(&b, "%s in %s; ", way, from)
+	for source, from := range r.sources[p] {
+		fmt.Fprintf(&b, "%s in %s; ", source, from)
 	}
 	return strings.TrimSuffix(b.String(), "; ")
 }
 
-// notFollowed are the ways by which wget goes on and amble does not, and why that is right. A page that only wget
-// fetched is explained if every way to it is one of these. That amble fetches what wget does not is never right here.
+// notFollowed are the sources by which wget goes on and amble does not, and why that is right. A page that only wget
+// fetched is explained if every source to it is one of these. That amble fetches what wget does not is never right here.
 var notFollowed = map[string]string{
 	"img src":                "an image is shown in a page and is none",
 	"script src":             "a script is run in a page and is none",
@@ -203,7 +203,7 @@ func compare(t *testing.T, ofAmble, ofWget map[page]int, refs *references) {
 	reasons := make(map[string]int)
 	for _, p := range sorted(ofWget) {
 		status, both := ofAmble[p]
-		switch reason := explain(refs.ways[p]); {
+		switch reason := explain(refs.sources[p]); {
 		case both && status != ofWget[p]:
 			t.Errorf("%s: status %d for amble, %d for wget", p, status, ofWget[p])
 		case both:
@@ -223,11 +223,11 @@ func compare(t *testing.T, ofAmble, ofWget map[page]int, refs *references) {
 	}
 }
 
-// explain says why these ways are not followed; it says nothing if one of them should be, or if there is none.
-func explain(ways map[string]page) string {
+// explain says why these sources are not followed; it says nothing if one of them should be, or if there is none.
+func explain(sources map[string]page) string {
 	var reasons []string
-	for way := range ways {
-		reason := notFollowed[way]
+	for source := range sources {
+		reason := notFollowed[source]
 		if reason == "" {
 			return ""
 		}

@@ -65,8 +65,8 @@ func TestRealServers(t *testing.T) {
 		t.Fatalf("amble run: %v\n%s", err, tail(p.output.String()))
 	}
 	for _, s := range servers {
-		if n := len(s.requests(t)); n != s.asked {
-			t.Errorf("%s was asked %d times by a crawler that does not trust it: %v", s.name, n-s.asked, s.requests(t)[s.asked:])
+		if n := len(s.requests(t)); n != s.seen {
+			t.Errorf("%s got %d requests from a crawler that does not trust it: %v", s.name, n-s.seen, s.requests(t)[s.seen:])
 		}
 	}
 }
@@ -97,7 +97,7 @@ type secureServer struct {
 	start          []string
 	configuration  string
 	process        *process
-	asked          int // requests that check saw
+	seen           int // requests that check saw
 }
 
 // lighttpdConfiguration offers HTTP/2 by itself.
@@ -269,10 +269,10 @@ func (s *secureServer) check(t *testing.T) {
 	}
 	seen, compressed := make(map[string]string), 0
 	requests := s.requests(t)
-	s.asked = len(requests)
+	s.seen = len(requests)
 	for _, r := range requests {
 		if _, twice := seen[r.path]; twice {
-			t.Errorf("%s: %s was asked for twice", s.name, r.path)
+			t.Errorf("%s: %s was fetched twice", s.name, r.path)
 		}
 		seen[r.path] = r.status
 		if r.protocol != "HTTP/2.0" {
@@ -289,12 +289,12 @@ func (s *secureServer) check(t *testing.T) {
 		delete(seen, path)
 	}
 	if len(seen) > 0 {
-		t.Errorf("%s: also asked for: %v", s.name, seen)
+		t.Errorf("%s: also fetched: %v", s.name, seen)
 	}
 	if compressed < 30 {
 		t.Errorf("%s: %d answers were compressed", s.name, compressed)
 	}
-	t.Logf("%-8s %d requests, %d answers compressed", s.name, s.asked, compressed)
+	t.Logf("%-8s %d requests, %d answers compressed", s.name, s.seen, compressed)
 }
 
 // authority signs certificates. Its own is in ca.pem.

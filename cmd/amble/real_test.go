@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// fast is the politeness of a crawl that owes its hosts no delay.
+// fast is the politeness of a crawl without delays.
 const fast = "delay: 0s, per_host: 4, per_ip: 4"
 
 // TestReal needs Debian's nginx, wget, python3-doc and postgresql-doc, and installs what is missing.
@@ -87,7 +87,7 @@ func figures(t *testing.T, who string, pages, requests int, took time.Duration) 
 	t.Logf("%-6s %5d pages, %5d requests, %6.2f s, %5.0f pages/s", who, pages, requests, took.Seconds(), float64(pages)/took.Seconds())
 }
 
-// longestPause is the longest time in which nobody asked for anything. Where a crawl was slow it tells one long wait, such as
+// longestPause is the longest time without a request. Where a crawl was slow it tells one long wait, such as
 // for a retry, from a machine or a disk that is busy with something else.
 func longestPause(log []request) time.Duration {
 	var starts []time.Time
@@ -102,13 +102,13 @@ func longestPause(log []request) time.Duration {
 	return longest
 }
 
-// checkOnce holds that a crawl without a kill asks for nothing twice, robots.txt included.
+// checkOnce holds that a crawl without a kill fetches nothing twice, robots.txt included.
 func checkOnce(t *testing.T, log []request) {
 	t.Helper()
 	seen := make(map[page]bool)
 	for _, r := range log {
 		if seen[r.page] {
-			t.Errorf("%s was asked for twice", r.page)
+			t.Errorf("%s was fetched twice", r.page)
 		}
 		seen[r.page] = true
 	}
@@ -126,13 +126,13 @@ func checkRobots(t *testing.T, sites []site, refs *references, fetched map[page]
 		}
 		return false
 	}
-	named := 0
-	for p := range refs.ways {
+	listed := 0
+	for p := range refs.sources {
 		if denied(p) {
-			named++
+			listed++
 		}
 	}
-	if named == 0 {
+	if listed == 0 {
 		t.Error("no page names anything that robots.txt denies: this proves nothing about robots.txt")
 	}
 	for _, p := range sorted(fetched) {
@@ -140,7 +140,7 @@ func checkRobots(t *testing.T, sites []site, refs *references, fetched map[page]
 			t.Errorf("%s was fetched and robots.txt denies it", p)
 		}
 	}
-	t.Logf("%4d URLs denied by robots.txt, none of them fetched", named)
+	t.Logf("%4d URLs denied by robots.txt, none of them fetched", listed)
 }
 
 // checkLines holds the output against the log: a line for each page, with its status and the digest of its content.

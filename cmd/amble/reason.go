@@ -17,7 +17,7 @@ func reasonTexts() map[string]string {
 		"depth":            "it is deeper than crawl.max_depth",
 		"redirects":        "too many redirects in a row",
 		"location":         "it redirects to nothing that can be fetched",
-		"operator":         "it was dropped by order",
+		"operator":         "the operator dropped it",
 		"loop":             "it redirects to itself",
 		"dns_not_found":    "the name has no address",
 		"dns_failure":      "the name servers gave no usable answer",
@@ -34,7 +34,7 @@ func reasonTexts() map[string]string {
 		"lost_on_reuse":    "a kept connection broke",
 		"header_timeout":   "the response header did not arrive in time",
 		"header_too_large": "the response header is longer than fetch.max_header",
-		"bad_response":     "what came is not HTTP",
+		"bad_response":     "the response is not HTTP",
 		"body_timeout":     "the body did not end in time",
 		"too_slow":         "its server was too slow: fetch.min_rate, or others needed the worker",
 		"incomplete_body":  "the body ended before its announced end",
@@ -44,7 +44,7 @@ func reasonTexts() map[string]string {
 		"unsupported":      "the request cannot be sent as it is",
 		"local":            "this machine lacked descriptors, ports or disk space",
 		"canceled":         "the crawl ended meanwhile",
-		"crash":            "amble itself failed at it: a bug, please report it (docs/OPERATING.md)",
+		"crash":            "amble itself failed on it: a bug, please report it (docs/OPERATING.md)",
 		"unknown":          "something else went wrong",
 	}
 }
@@ -57,10 +57,10 @@ func reasonText(reason string) string {
 	return postponedReason(reason)
 }
 
-// mostShown is how many kinds a list of counts names.
+// mostShown is how many kinds countsText lists.
 const mostShown = 4
 
-// countsText lists counts, most first: "3 status 404, 1 certificate".
+// countsText lists counts, largest first: "3 status 404, 1 certificate".
 func countsText(counts map[string]uint64) string {
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), strings.Compare(a, b))

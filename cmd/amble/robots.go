@@ -15,33 +15,33 @@ import (
 )
 
 func newRobotsCommand(settings *settingsFlags) *cobra.Command {
-	return group("robots", "Ask what a robots.txt says to a crawler",
-		"Ask what a robots.txt says to a crawler, which of its lines says so, and what a change of it means.",
+	return group("robots", "Check, show and compare robots.txt files",
+		"Check URLs against a robots.txt, show everything it says, or compare two of them.",
 		newRobotsCheckCommand(settings),
 		newRobotsShowCommand(settings),
 		newRobotsDiffCommand(settings),
 	)
 }
 
-// robotsFlags are the flags that the commands about robots.txt have in common.
+// robotsFlags are the common flags of the commands about robots.txt.
 type robotsFlags struct {
 	settings *settingsFlags
-	from     string // not for diff, which has arguments instead
+	from     string // diff has arguments instead
 	agents   []string
 	json     bool
 }
 
 func (f *robotsFlags) addFrom(command *cobra.Command) {
-	command.Flags().StringVar(&f.from, "robots", "", "`file or URL` of the robots.txt; a URL is asked for as the crawler would ask")
+	command.Flags().StringVar(&f.from, "robots", "", "`file or URL` of the robots.txt; a URL is fetched as the crawler would fetch it")
 }
 
 func (f *robotsFlags) addCommon(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringSliceVar(&f.agents, "agent", nil, "product `token` of the crawler; of several the first with a group of its own counts (default: robots.product_token and robots.fallback_tokens)")
+	flags.StringSliceVar(&f.agents, "agent", nil, "product `token` of the crawler; the first with a group of its own counts (default: robots.product_token and robots.fallback_tokens)")
 	flags.BoolVar(&f.json, "json", false, "print JSON")
 }
 
-// tokens are the product tokens asked about, the strongest first.
+// tokens are the product tokens to match, the strongest first.
 func (f *robotsFlags) tokens(command *cobra.Command) ([]string, error) {
 	if command.Flags().Changed("agent") {
 		if len(f.agents) == 0 || slices.Contains(f.agents, "") {
@@ -56,11 +56,11 @@ func (f *robotsFlags) tokens(command *cobra.Command) ([]string, error) {
 	return c.ProductTokens(), nil
 }
 
-// read returns the tokens, and what the robots.txt of --robots says. What the answer to a URL means is noted where it is not
-// plainly a file.
+// read returns the tokens and the robots.txt of --robots. It prints a note if a URL has no
+// robots.txt.
 func (f *robotsFlags) read(command *cobra.Command) (tokens []string, record robots.Record, err error) {
 	if f.from == "" {
-		return nil, record, usagef("which robots.txt? Give its file or URL with --robots")
+		return nil, record, usagef("which robots.txt? Name its file or URL with --robots")
 	}
 	if tokens, err = f.tokens(command); err != nil {
 		return nil, record, err
@@ -69,7 +69,7 @@ func (f *robotsFlags) read(command *cobra.Command) (tokens []string, record robo
 	if record, err = reader.read(command.Context(), f.from); err != nil {
 		return nil, record, err
 	}
-	if note := standing(record); note != "" {
+	if note := responseNote(record); note != "" {
 		command.PrintErrln("note:", printable(note))
 	}
 	return tokens, record, nil
@@ -79,12 +79,13 @@ func newRobotsCheckCommand(settings *settingsFlags) *cobra.Command {
 	flags := &robotsFlags{settings: settings}
 	command := &cobra.Command{
 		Use:   "check --robots FILE-or-URL [--agent TOKEN]... URL...",
-		Short: "Say of URLs whether they may be fetched, and which line decides",
-		Long: `Say of each URL whether the crawler may fetch it. A line of output has "allow" or "disallow", the URL as it was given, and
-the line of the file that decides or the reason why none does, separated by tabs. The URL - reads URLs from standard
-input, one a line. With --json each line is an object with url, allowed, rule, line, group and reason.
+		Short: "Check whether URLs may be fetched, and which line decides",
+		Long: `Check for each URL whether the crawler may fetch it. A line of output has "allow" or
+"disallow", the URL as given, and the line of the file that decides or the reason why none does, separated by
+tabs. The URL - reads URLs from standard input, one a line. With --json each line is an object with url,
+allowed, rule, line, group and reason.
 
-The path and query of a URL are compared as they are given; the host is not looked at.
+The path and query of a URL are compared as given; its host is ignored.
 
 Exit code 0: all URLs are allowed. 1: some are disallowed. 2: error.`,
 		Example: `  amble robots check --robots robots.txt --agent amble https://example.com/private/page
@@ -92,7 +93,7 @@ Exit code 0: all URLs are allowed. 1: some are disallowed. 2: error.`,
   amble robots check --robots robots.txt --json - < urls.txt`,
 		Args: func(_ *cobra.Command, urls []string) error {
 			if len(urls) == 0 {
-				return usagef("which URLs? Give them as arguments, or - to read them from standard input")
+				return usagef("which URLs? Name them as arguments, or - to read them from standard input")
 			}
 			return nil
 		},
@@ -134,10 +135,10 @@ func (f *robotsFlags) check(command *cobra.Command, urls []string) error {
 	return nil
 }
 
-// robotsChecker prints the verdict on one URL after the other.
+// robotsChecker prints the verdicts.
 type robotsChecker struct {
 	body       []byte
-	lines      map[int]string // of the file, that decided so far
+	lines      map[int]string // the text of the lines that decided so far
 	rules      *robots.Rules
 	out        io.Writer
 	json       bool
@@ -163,12 +164,12 @@ func (c *robotsChecker) urls(in io.Reader) error {
 	return lines.Err()
 }
 
-// checkedURL is the JSON of one verdict. Names are part of the contract.
+// checkedURL is the JSON of one verdict. The names are part of the contract.
 type checkedURL struct {
 	URL     string `json:"url"`
 	Allowed bool   `json:"allowed"`
-	Rule    string `json:"rule"` // "" where no rule decided
-	Line    int    `json:"line"` // 0 where no line decided
+	Rule    string `json:"rule"` // empty: no rule decided
+	Line    int    `json:"line"` // 0: no line decided
 	Group   string `json:"group"`
 	Reason  string `json:"reason"`
 }
@@ -192,7 +193,8 @@ func (c *robotsChecker) url(u string) error {
 	return err
 }
 
-// text is a line of the file as its author spelt it, or "" for line 0. Of many URLs few different lines decide.
+// text returns a line of the file as written, or "" for line 0. It caches lines: few different
+// lines decide about many URLs.
 func (c *robotsChecker) text(line int) string {
 	text, known := c.lines[line]
 	if !known {
@@ -213,12 +215,13 @@ func newRobotsDiffCommand(settings *settingsFlags) *cobra.Command {
 	flags := &robotsFlags{settings: settings}
 	command := &cobra.Command{
 		Use:   "diff [--agent TOKEN]... OLD NEW",
-		Short: "Say what a change of robots.txt means for a crawler",
-		Long: `Say what changed for the crawler between two robots.txt files, each a file or a URL: which group applies, its delays
-and its rules. What stands in other groups, or only moved, is no change. Lines that begin with - are in the old file only,
-those with + in the new one. With --json each line is an object with added, line and text.
+		Short: "Show what a change of robots.txt means for a crawler",
+		Long: `Show what changed for the crawler between two robots.txt files, each a file or a URL: which
+group applies, its delays and its rules. Other groups and moved lines are no change. Lines that begin with -
+are in the old file only, lines with + in the new one. With --json each line is an object with added, line and
+text.
 
-Exit code 0: nothing changed for the crawler. 1: something did. 2: error.`,
+Exit code 0: nothing changed for the crawler. 1: something changed. 2: error.`,
 		Example: `  amble robots diff yesterday.txt today.txt --agent amble
   amble robots diff robots.txt https://example.com/robots.txt`,
 		Args: func(_ *cobra.Command, files []string) error {
@@ -245,7 +248,7 @@ func (f *robotsFlags) diff(command *cobra.Command, files []string) error {
 		if err != nil {
 			return err
 		}
-		if note := standing(record); note != "" {
+		if note := responseNote(record); note != "" {
 			return asUsage(fmt.Errorf("%s cannot be compared: %s", from, printable(note)))
 		}
 		parsed[i] = robots.Parse(record.Body)
@@ -260,10 +263,10 @@ func (f *robotsFlags) diff(command *cobra.Command, files []string) error {
 	return nil
 }
 
-// shownChange is the JSON of one change. Names are part of the contract.
+// shownChange is the JSON of one change. The names are part of the contract.
 type shownChange struct {
 	Added bool   `json:"added"`
-	Line  int    `json:"line"` // in the file that has it; 0 where it is no single line
+	Line  int    `json:"line"` // in the file that has it; 0 if it is not a single line
 	Text  string `json:"text"`
 }
 

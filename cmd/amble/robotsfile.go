@@ -21,11 +21,11 @@ import (
 
 // robotsReader reads robots.txt files from disk and from the web.
 type robotsReader struct {
-	settings *settingsFlags
-	asked    bool // a request was made: the next one waits politeness.delay
+	settings  *settingsFlags
+	requested bool // a request was made: the next one waits for politeness.delay
 }
 
-// read returns what the robots.txt at from says, a file or a URL. The settings are read for a URL only.
+// read returns the robots.txt at from, a file or a URL. The settings are read for a URL only.
 func (r *robotsReader) read(ctx context.Context, from string) (robots.Record, error) {
 	if isWebURL(from) {
 		record, err := r.fetch(ctx, from)
@@ -40,7 +40,7 @@ func isWebURL(from string) bool {
 	return strings.HasPrefix(lower, "http://") || strings.HasPrefix(lower, "https://")
 }
 
-// asUsage gives the error the exit code 2, since 1 is an answer of these commands.
+// asUsage gives the error the exit code 2: these commands use 1 for a result.
 func asUsage(err error) error {
 	if err == nil {
 		return nil
@@ -48,7 +48,8 @@ func asUsage(err error) error {
 	return exit(exitUsage, err)
 }
 
-// readRobotsFile reads a little more than the crawler would, so that the parser can tell that a file is cut.
+// readRobotsFile reads one byte more than the crawler would, so that the parser can tell that a
+// file is cut.
 func readRobotsFile(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err == nil {
@@ -64,8 +65,8 @@ func readRobotsFile(path string) ([]byte, error) {
 	return nil, fmt.Errorf("robots.txt %s cannot be read: %w", path, err)
 }
 
-// fetch asks for a robots.txt as the crawler would: with its User-Agent, its limits and its pause between two requests, following
-// the redirects that RFC 9309 section 2.3.1.2 asks for.
+// fetch fetches a robots.txt as the crawler would: with its User-Agent, its limits and its delay
+// between two requests, following the redirects as RFC 9309 section 2.3.1.2 says.
 func (r *robotsReader) fetch(ctx context.Context, rawURL string) (robots.Record, error) {
 	c, err := r.settings.load()
 	if err != nil {
@@ -79,24 +80,24 @@ func (r *robotsReader) fetch(ctx context.Context, rawURL string) (robots.Record,
 	options := c.RobotsOptions()
 	record, action := robots.Record{}, robots.Action{Kind: robots.ActionRedirect, URL: rawURL}
 	for action.Kind == robots.ActionRedirect {
-		if r.asked {
+		if r.requested {
 			if err := pause(ctx, c.Politeness.Delay); err != nil {
 				return record, err
 			}
 		}
-		r.asked = true
-		outcome, err := askRobots(ctx, client, action)
+		r.requested = true
+		outcome, err := fetchRobots(ctx, client, action)
 		if err != nil {
-			return record, fmt.Errorf("robots.txt cannot be asked for: %w", err)
+			return record, fmt.Errorf("robots.txt cannot be fetched: %w", err)
 		}
 		record, action = options.Next(record, outcome, time.Now())
 	}
 	return record, nil
 }
 
-// askRobots makes one request. Only an answer is an outcome here: a person who asks wants to hear of a host name that does
-// not exist, not that it disallows everything.
-func askRobots(ctx context.Context, client *fetch.Client, action robots.Action) (robots.Outcome, error) {
+// fetchRobots makes one request. Only a response is an outcome here. A person wants to be told that
+// the host name does not exist, not that everything is disallowed.
+func fetchRobots(ctx context.Context, client *fetch.Client, action robots.Action) (robots.Outcome, error) {
 	u, err := weburl.Parse(action.URL)
 	if err != nil {
 		return robots.Outcome{}, err
@@ -155,13 +156,13 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// standing says what an answer that was no robots.txt means, or "".
-func standing(record robots.Record) string {
+// responseNote says what a response means that was no robots.txt, or "".
+func responseNote(record robots.Record) string {
 	switch record.Class {
 	case robots.ClassUnavailable:
 		return fmt.Sprintf("%s: no robots.txt (status %d): everything is allowed", record.FinalURL, record.Status)
 	case robots.ClassNotRobots:
-		return fmt.Sprintf("%s: what came is no robots.txt: everything is allowed", record.FinalURL)
+		return fmt.Sprintf("%s: the response is no robots.txt: everything is allowed", record.FinalURL)
 	case robots.ClassForbidden:
 		return fmt.Sprintf("%s: forbidden (status %d): everything is disallowed", record.FinalURL, record.Status)
 	case robots.ClassUnreachable:
@@ -175,11 +176,12 @@ func newRobotsShowCommand(settings *settingsFlags) *cobra.Command {
 	var base string
 	command := &cobra.Command{
 		Use:   "show --robots FILE-or-URL [--agent TOKEN]...",
-		Short: "Show everything a robots.txt says",
-		Long: `Show everything a robots.txt says: which group is meant for the crawler and how long it has to wait, all groups with
-their rules, the sitemaps, and warnings about lines that do not say what their author may think.
+		Short: "Show everything that a robots.txt says",
+		Long: `Show everything that a robots.txt says: the group that applies to the crawler and its delay,
+all groups with their rules, the sitemaps, and warnings about lines that may not mean what their author
+thinks.
 
-With --json it is one object. crawl_delay is in seconds, or null where the file has none for the crawler.
+With --json it is one object. crawl_delay is in seconds, or null if the file has none for the crawler.
 
 Exit code 0: shown. 2: error.`,
 		Example: `  amble robots show --robots https://example.com/robots.txt
@@ -212,20 +214,20 @@ func (f *robotsFlags) show(command *cobra.Command, shown shownRobots) error {
 	return err
 }
 
-// shownRobots is the JSON of robots show. Names are part of the contract.
+// shownRobots is the JSON of robots show. The names are part of the contract.
 type shownRobots struct {
-	Agents         []string       `json:"agents"`          // that were asked about
-	Class          string         `json:"class"`           // what the answer came to
+	Agents         []string       `json:"agents"`          // as given
+	Class          string         `json:"class"`           // what the response means
 	Group          string         `json:"group"`           // that applies: one of agents, "*", or ""
 	CrawlDelay     *float64       `json:"crawl_delay"`     // seconds
-	EffectiveDelay *float64       `json:"effective_delay"` // seconds, with Request-rate: what the crawler keeps to
+	EffectiveDelay *float64       `json:"effective_delay"` // seconds, with Request-rate: the delay that the crawler keeps
 	Groups         []shownGroup   `json:"groups"`
 	Sitemaps       []string       `json:"sitemaps"`
 	Hosts          []string       `json:"hosts"`
 	Warnings       []shownWarning `json:"warnings"`
 	Omitted        int            `json:"omitted_warnings"`
 	Lines          int            `json:"lines"`
-	Cut            bool           `json:"cut"` // longer than what is read of it
+	Cut            bool           `json:"cut"` // the file is longer than the part that was read
 }
 
 type shownGroup struct {

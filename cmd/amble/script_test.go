@@ -17,7 +17,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// processes are the programs that a script started and that run beside it.
+// processes are the programs that a script started and that run at the same time.
 type processes struct {
 	mu      sync.Mutex
 	running map[string]*process
@@ -64,7 +64,7 @@ func addProcesses(env *testscript.Env) {
 	})
 }
 
-// start is the script command `start NAME program args...`: the program runs beside the script.
+// start is the script command `start NAME program args...`: the program runs in the background.
 func start(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: start NAME program [args...]")

@@ -16,7 +16,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// urlsFlags are those of amble urls.
+// urlsFlags are the flags of amble urls.
 type urlsFlags struct {
 	query               inspect.URLQuery
 	state, reason, from string
@@ -27,12 +27,13 @@ func newURLsCommand(settings *settingsFlags) *cobra.Command {
 	f := urlsFlags{}
 	command := &cobra.Command{
 		Use:   "urls [URL]",
-		Short: "List the URLs, or tell all about one",
-		Long: `List the URLs that are known, host by host in the order in which they were found; or tell the whole story of one, and what its robots.txt
-says about it now. A running crawl is asked over its API; otherwise the database is opened for reading only.
+		Short: "List the URLs, or explain one",
+		Long: `List the known URLs, host by host in the order of discovery. With a URL, print everything known
+of it, and what its robots.txt says about it now. A running crawl answers over its API; otherwise the database
+is opened read-only.
 
-Where the limit ends the list, the position to go on from is printed last; with --jsonl it goes to standard error. The fields of
-a line are described in docs/OUTPUT.md.
+If the limit ends the list, the position to continue from is printed last; with --jsonl it goes to standard
+error. docs/OUTPUT.md describes the fields of a line.
 
 States: queued, fetched, redirected, failed, denied, excluded, retrying.
 Reasons: ` + wrapped(inspect.ReasonNames(), 120) + `.
@@ -59,9 +60,9 @@ Exit code 0: done. 1: the URL or the host is not known, there is no database, or
 	flags.StringVar(&f.query.Host, "host", "", "only URLs of this `host`")
 	flags.StringVar(&f.state, "state", "", "only URLs in this `state`")
 	flags.StringVar(&f.reason, "reason", "", "only URLs that are in their state for this `reason`")
-	flags.StringVar(&f.from, "from", "", "go on from this `position`")
-	flags.IntVar(&f.query.Limit, "limit", 100, "at most so many; 0: all")
-	flags.BoolVar(&f.asJSON, "json", false, "print the story of one URL as a JSON object")
+	flags.StringVar(&f.from, "from", "", "continue from this `position`")
+	flags.IntVar(&f.query.Limit, "limit", 100, "at most this many; 0: all")
+	flags.BoolVar(&f.asJSON, "json", false, "print everything known of one URL as a JSON object")
 	flags.BoolVar(&f.lines, "jsonl", false, "print one JSON object a line")
 	offer(command, "state", stateNames())
 	offer(command, "reason", inspect.ReasonNames())
@@ -127,7 +128,7 @@ func (f *urlsFlags) one(command *cobra.Command, settings *settingsFlags, text st
 
 func (f *urlsFlags) list(command *cobra.Command, i inspector) error {
 	if f.asJSON {
-		return usagef("a list of URLs is printed as JSON lines: take --jsonl")
+		return usagef("a list of URLs is printed as JSON lines: use --jsonl")
 	}
 	out := bufio.NewWriter(command.OutOrStdout())
 	write, end := f.printer(out)
@@ -142,11 +143,11 @@ func (f *urlsFlags) list(command *cobra.Command, i inspector) error {
 	if f.lines {
 		to = command.ErrOrStderr()
 	}
-	_, err = fmt.Fprintf(to, "There are more: go on with --from %s\n", next)
+	_, err = fmt.Fprintf(to, "There are more: continue with --from %s\n", next)
 	return err
 }
 
-// printer is how a list is printed, and what ends it.
+// printer returns functions that print a URL and that end the list.
 func (f *urlsFlags) printer(out *bufio.Writer) (write func(*inspect.URL) error, end func() error) {
 	if f.lines {
 		lines := inspect.NewLines(out)
@@ -194,7 +195,7 @@ func printURLStory(w io.Writer, u *inspect.URLStory, now time.Time) error {
 		s.line("last fetched", "%s, %s", s.at(u.LastFetched), size(u.Bytes))
 	}
 	if !u.Judged.IsZero() {
-		s.line("settled", "%s, without a request", s.at(u.Judged))
+		s.line("decided", "%s, without a request", s.at(u.Judged))
 	}
 	if !u.Due.IsZero() {
 		s.line("due", "%s", s.at(u.Due))
@@ -203,7 +204,7 @@ func printURLStory(w io.Writer, u *inspect.URLStory, now time.Time) error {
 	s.text("etag", u.ETag)
 	s.text("modified", u.LastModified)
 	s.line("robots.txt", "%s", verdictText(&u.Robots))
-	s.line("", "%s", standingText(&u.Robots.Record))
+	s.line("", "%s", decisionText(&u.Robots.Record))
 	if u.Host.State == inspect.StateUnknown {
 		s.line("host", "%s: not known", u.Host.Host)
 		_, err := io.WriteString(w, s.String())
@@ -214,7 +215,7 @@ func printURLStory(w io.Writer, u *inspect.URLStory, now time.Time) error {
 	return err
 }
 
-// text is a line with a stranger's text; none where there is nothing to say.
+// text is a line with foreign text. It prints nothing if the text is empty.
 func (s *story) text(label, text string) {
 	if text != "" {
 		s.line(label, "%s", printable(text))
@@ -232,7 +233,7 @@ func urlState(u *inspect.URLStory) string {
 	return text
 }
 
-// found says how the URL came into the frontier.
+// found says how the URL was discovered.
 func (s *story) found(u *inspect.URLStory) {
 	s.line("first seen", "%s", s.at(u.FirstSeen))
 	text := fmt.Sprintf("%d", u.Depth)

@@ -76,7 +76,7 @@ var factors = [...]float64{0.25, 0.5, 1, 2, 4, 8}
 // are bounded however many hosts and pages there are. ErrQuery: no page is asked for again, by the settings.
 func (v *View) RenewalPlan(ctx context.Context, hosts int) (RenewalPlan, error) {
 	if v.o.Renew == nil {
-		return RenewalPlan{}, fmt.Errorf("%w: no page is asked for again, because crawl.exit_when_done is true or recrawl.policy is never", ErrQuery)
+		return RenewalPlan{}, fmt.Errorf("%w: no page is recrawled, because crawl.exit_when_done is true or recrawl.policy is never", ErrQuery)
 	}
 	plan, err := v.plan()
 	if err != nil {
