@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// Every number and duration has a least and a greatest value; the values next to them are refused with both.
+// Every number and duration has a least and a greatest value; the values next to them are refused
+// with both.
 func TestRanges(t *testing.T) {
 	tests := []struct{ key, below, above, allowed string }{
 		{"crawl.workers", "0", "4097", "1 to 4096"},
@@ -81,13 +82,15 @@ func TestRanges(t *testing.T) {
 		for _, value := range []string{tt.below, tt.above} {
 			_, err := inFile(t, "", []string{tt.key + "=" + value}, nil)
 			var problems Errors
-			if !errors.As(err, &problems) || problems[0].Key != tt.key || problems[0].Read != value || problems[0].Message != "want "+tt.allowed {
+			if !errors.As(err, &problems) || problems[0].Key != tt.key || problems[0].Read != value ||
+				problems[0].Message != "want "+tt.allowed {
 				t.Errorf("%s=%s: got %v, want it to say that %s is allowed", tt.key, value, err, tt.allowed)
 			}
 		}
 	}
 	for _, s := range settings() {
-		if kind := wanted(s.typ); (strings.Contains(kind, "number") || strings.Contains(kind, "duration") || strings.Contains(kind, "size")) && !bounded[s.key] {
+		if kind := wanted(s.typ); (strings.Contains(kind, "number") || strings.Contains(kind, "duration") ||
+			strings.Contains(kind, "size")) && !bounded[s.key] {
 			t.Errorf("%s has no row in this table", s.key)
 		}
 	}
@@ -98,7 +101,8 @@ var record = flag.Bool("record", false, "rewrite the expected messages of testda
 
 const wantPrefix = "# want: "
 
-// TestBadFiles loads each testdata/*.bad.yaml and compares every message with the "# want:" lines at its end.
+// TestBadFiles loads each testdata/*.bad.yaml and compares every message with the "# want:" lines
+// at its end.
 func TestBadFiles(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.bad.yaml")
 	if err != nil {

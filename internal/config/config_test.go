@@ -34,7 +34,8 @@ func TestReferenceEqualsDefaults(t *testing.T) {
 			t.Errorf("%s: config.yaml says %v, the default is %v", s.key, got, want)
 		}
 	}
-	// A key in the file that is no setting is an error of Load, so the other direction has been checked too.
+	// A key in the file that is no setting is an error of Load, so the other direction has been
+	// checked too.
 }
 
 func TestReferenceHasACommentForEverySetting(t *testing.T) {
@@ -120,12 +121,17 @@ func TestDefaultsAgreeWithThePackages(t *testing.T) {
 	}
 }
 
-// What passes the check of a config file passes that of each package, at both ends of what is allowed.
+// What passes the check of a config file passes that of each package, at both ends of what is
+// allowed.
 func TestAllowedValuesAreAllowedByThePackages(t *testing.T) {
 	ends := map[string][]string{
-		"least": {"politeness.delay=0", "politeness.adaptive_max=1ms", "politeness.per_ip=1", "fetch.timeout=1ms", "fetch.max_body=1KiB", "output.max_file=64KiB", "output.format=none", "output.gzip_level=1"},
-		"most": {"politeness.delay=168h", "politeness.adaptive_factor=1000", "politeness.adaptive_max=168h", "politeness.per_ip=4096", "politeness.ip_delay=168h",
-			"fetch.timeout=1h", "fetch.max_body=1GiB", "output.max_file=1TiB", "output.max_age=8760h", "output.gzip_level=9", "output.format=jsonl,warc,links,text", "output.compress=zstd", "crawl.workers=4096", "fetch.contact=mailto:a@b.example",
+		"least": {"politeness.delay=0", "politeness.adaptive_max=1ms", "politeness.per_ip=1", "fetch.timeout=1ms",
+			"fetch.max_body=1KiB", "output.max_file=64KiB", "output.format=none", "output.gzip_level=1"},
+		"most": {"politeness.delay=168h", "politeness.adaptive_factor=1000", "politeness.adaptive_max=168h",
+			"politeness.per_ip=4096", "politeness.ip_delay=168h",
+			"fetch.timeout=1h", "fetch.max_body=1GiB", "output.max_file=1TiB", "output.max_age=8760h",
+			"output.gzip_level=9", "output.format=jsonl,warc,links,text", "output.compress=zstd",
+			"crawl.workers=4096", "fetch.contact=mailto:a@b.example",
 			"fetch.resolver=[::1]:53", "fetch.user_agent=" + strings.Repeat("x", 256)},
 	}
 	for name, sets := range ends {
@@ -166,12 +172,14 @@ func TestUserAgent(t *testing.T) {
 }
 
 func TestFetchOptionsCarryTheSettings(t *testing.T) {
-	c, err := inFile(t, "", []string{"fetch.timeout=7s", "fetch.max_body=1MiB", "fetch.allow_private=true", "fetch.resolver=127.0.0.1:53", "crawl.workers=1000"}, nil)
+	c, err := inFile(t, "", []string{"fetch.timeout=7s", "fetch.max_body=1MiB", "fetch.allow_private=true",
+		"fetch.resolver=127.0.0.1:53", "crawl.workers=1000"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := c.FetchOptions("1")
-	if o.Timeout != 7*time.Second || o.MaxBody != 1<<20 || !o.AllowPrivate || o.Resolver != "127.0.0.1:53" || o.MaxIdleConns != 1000 {
+	if o.Timeout != 7*time.Second || o.MaxBody != 1<<20 || !o.AllowPrivate || o.Resolver != "127.0.0.1:53" ||
+		o.MaxIdleConns != 1000 {
 		t.Errorf("%+v", o)
 	}
 }
@@ -186,9 +194,12 @@ func TestWarnings(t *testing.T) {
 		{[]string{"fetch.user_agent=amble/2 (+https://one.example/bot)"}, nil},
 		{[]string{"fetch.user_agent=amble/2 by me"}, []string{"default: fetch.contact is empty: "}},
 		{nil, []string{"default: fetch.contact is empty: "}},
-		{[]string{"fetch.user_agent=mybot"}, []string{"default: fetch.contact is empty: ", "--set: fetch.user_agent does not hold robots.product_token, amble: "}},
+		{[]string{"fetch.user_agent=mybot"},
+			[]string{"default: fetch.contact is empty: ", "--set: fetch.user_agent does not contain " +
+				"robots.product_token, amble: "}},
 		{[]string{"fetch.contact=a@b.example", "robots.obey=false", "politeness.delay=0", "fetch.allow_private=true"},
-			[]string{"--set: robots.obey is false: ", "--set: politeness.delay is 0s: ", "--set: fetch.allow_private is true: "}},
+			[]string{"--set: robots.obey is false: ", "--set: politeness.delay is 0s: ",
+				"--set: fetch.allow_private is true: "}},
 	}
 	for _, tt := range tests {
 		c, err := inFile(t, "", tt.sets, nil)
@@ -218,11 +229,16 @@ func TestFetchOptionsCarryTheListsToo(t *testing.T) {
 		t.Error(err)
 	}
 	switch {
-	case len(o.Headers) != 1 || o.Headers[0].Name != "Accept-Language", len(o.Credentials) != 2, len(o.CookieHosts) != 2,
-		!slices.Equal(o.ContentTypes, []string{"text/*", "application/pdf"}), o.ConnectTimeout != 3*time.Second, o.TLSTimeout != 3*time.Second,
-		o.HeaderTimeout != 4*time.Second, o.BodyIdleTimeout != 5*time.Second, o.ResolveTimeout != 6*time.Second, o.MaxHeader != 32<<10, o.HTTP2,
-		o.Family != fetch.IPv6Only, !slices.Equal(o.Ports, []uint16{80, 443}), len(o.AllowRanges) != 3 || o.AllowRanges[2].Bits() != 32,
-		len(o.DenyRanges) != 1, o.Proxy != "socks5://proxy.example:1080", o.ProxyAuth != "user:geheim", o.CAFile != "testdata/ca.pem":
+	case len(o.Headers) != 1 || o.Headers[0].Name != "Accept-Language", len(o.Credentials) != 2,
+		len(o.CookieHosts) != 2,
+		!slices.Equal(o.ContentTypes, []string{"text/*", "application/pdf"}), o.ConnectTimeout != 3*time.Second,
+		o.TLSTimeout != 3*time.Second,
+		o.HeaderTimeout != 4*time.Second, o.BodyIdleTimeout != 5*time.Second, o.ResolveTimeout != 6*time.Second,
+		o.MaxHeader != 32<<10, o.HTTP2,
+		o.Family != fetch.IPv6Only, !slices.Equal(o.Ports, []uint16{80, 443}), len(o.AllowRanges) != 3 ||
+			o.AllowRanges[2].Bits() != 32,
+		len(o.DenyRanges) != 1, o.Proxy != "socks5://proxy.example:1080", o.ProxyAuth != "user:geheim",
+		o.CAFile != "testdata/ca.pem":
 		t.Errorf("%+v", o)
 	}
 	if s := c.SpoolOptions(); s.Above != 1<<20 || s.Budget != 64<<20 {
@@ -250,15 +266,18 @@ func TestFetchSecretsStayHidden(t *testing.T) {
 
 // The names looked for in robots.txt, and what a forbidden one means, come from the settings.
 func TestRobotsSettings(t *testing.T) {
-	c, err := inFile(t, "robots:\n  product_token: amble-news\n  fallback_tokens: [amble, bot]\n  forbidden_denies: true\n", nil, nil)
+	c, err := inFile(t, "robots:\n  product_token: amble-news\n  fallback_tokens: [amble, bot]\n  forbidden_denies: "+
+		"true\n", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := c.FrontierOptions(); !slices.Equal(o.Tokens, []string{"amble-news", "amble", "bot"}) || !o.Robots.ForbiddenDenies {
+	if o := c.FrontierOptions(); !slices.Equal(o.Tokens, []string{"amble-news", "amble", "bot"}) ||
+		!o.Robots.ForbiddenDenies {
 		t.Errorf("tokens %q, forbidden denies: %v", o.Tokens, o.Robots.ForbiddenDenies)
 	}
 	for _, list := range []string{"[amble, 'a b']", "[a, a, a, a, a, a, a, a, a]"} {
-		if _, err := inFile(t, "robots:\n  fallback_tokens: "+list+"\n", nil, nil); err == nil || !strings.Contains(err.Error(), "robots.fallback_tokens") {
+		if _, err := inFile(t, "robots:\n  fallback_tokens: "+list+"\n", nil, nil); err == nil ||
+			!strings.Contains(err.Error(), "robots.fallback_tokens") {
 			t.Errorf("%s: %v", list, err)
 		}
 	}
