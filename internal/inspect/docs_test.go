@@ -38,14 +38,16 @@ func TestLinesAreDocumented(t *testing.T) {
 	}
 }
 
-// docs/ERRORS.md has a row for every reason and no other, and says of each kind of failure what is done about it.
+// docs/ERRORS.md has a row for every reason and no other, and says of each kind of failure what is
+// done about it.
 func TestErrorsPage(t *testing.T) {
 	text, err := os.ReadFile("../../docs/ERRORS.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var listed []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|.*\\| ([^|]+) \\|$").FindAllStringSubmatch(string(text), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|.*\\| ([^|]+) \\|$").FindAllStringSubmatch(
+		string(text), -1) {
 		name, again := row[1], row[2]
 		listed = append(listed, name)
 		r, err := ParseReason(name)

@@ -12,25 +12,31 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// RenewalPlan is what is to come of the pages that were fetched.
+// RenewalPlan is the recrawl plan of the fetched pages.
 type RenewalPlan struct {
-	Pages     int              `json:"pages"`               // that are to be asked for again
-	Plain     int              `json:"plain"`               // of these, those of plain policies: fixed, nutch, stormcrawler
-	Hosts     int              `json:"hosts"`               // that they are on
-	Overdue   int              `json:"overdue_hosts"`       // hosts with a renewal that is overdue
-	Budget    float64          `json:"budget_per_day"`      // 0: no limit
-	Visits    float64          `json:"visits_per_day"`      // that the plan asks for
-	Freshness *float64         `json:"freshness,omitempty"` // part of the time in which copies are up to date, by importance; of pages that harmonic plans
-	Budgets   []BudgetForecast `json:"budgets"`             // what other budgets would come to
-	Largest   []HostRenewals   `json:"largest_hosts"`       // the hosts with the most pages
-	Next      []Renewal        `json:"next"`                // the renewals that come first
-	Unplanned int              `json:"unplanned"`           // hosts with pages that were fetched without a plan and are put on it when the crawl runs
-	Known     int              `json:"known_hosts"`
-	LookedAt  int              `json:"hosts_looked_at"` // where these are fewer, the counts of hosts are estimates, and the lists are of the hosts that were looked at
-	At        time.Time        `json:"at"`
+	Pages int `json:"pages"` // pages in the plan
+	// of these, the pages with the policies fixed, nutch and stormcrawler
+	Plain   int     `json:"plain"`
+	Hosts   int     `json:"hosts"`          // hosts in the plan
+	Overdue int     `json:"overdue_hosts"`  // hosts with an overdue recrawl
+	Budget  float64 `json:"budget_per_day"` // 0: no limit
+	Visits  float64 `json:"visits_per_day"` // recrawls a day
+	// part of the time in which copies are up to date, by importance; of pages with the policy
+	// harmonic
+	Freshness *float64         `json:"freshness,omitempty"`
+	Budgets   []BudgetForecast `json:"budgets"`       // the effect of other budgets
+	Largest   []HostRenewals   `json:"largest_hosts"` // the hosts with the most pages
+	Next      []Renewal        `json:"next"`          // the next recrawls
+	// hosts with fetched pages that are not in the plan; the crawl adds them when it runs
+	Unplanned int `json:"unplanned"`
+	Known     int `json:"known_hosts"`
+	// if fewer than Known, the counts of hosts are estimates, and the lists are of the inspected
+	// hosts
+	LookedAt int       `json:"hosts_looked_at"`
+	At       time.Time `json:"at"`
 }
 
-// BudgetForecast is what a budget would come to.
+// BudgetForecast is the effect of a budget.
 type BudgetForecast struct {
 	Factor    float64  `json:"factor"` // of the budget in force
 	Budget    float64  `json:"budget_per_day"`
@@ -38,7 +44,8 @@ type BudgetForecast struct {
 	Freshness *float64 `json:"freshness,omitempty"`
 }
 
-// HostRenewals are the renewals of a host. Visits and freshness are those of a sample of its pages, taken for all.
+// HostRenewals are the recrawls of a host. Visits and freshness are extrapolated from a sample of
+// its pages.
 type HostRenewals struct {
 	Host      string    `json:"host"`
 	Pages     int       `json:"pages"`
@@ -48,35 +55,37 @@ type HostRenewals struct {
 	Sample    int       `json:"sample"`
 }
 
-// Renewal is one visit to come.
+// Renewal is one recrawl to come.
 type Renewal struct {
 	URL     string    `json:"url"`
 	Due     time.Time `json:"due"`
 	Fetched time.Time `json:"fetched"`
-	Changes *float64  `json:"changes_per_day,omitempty"` // as the page is believed to change
+	Changes *float64  `json:"changes_per_day,omitempty"` // estimated changes of the page
 }
 
 // Bounds of a RenewalPlan.
 const (
 	MaxPlanHosts = 1000 // largest hosts
-	sampleSize   = 64   // pages of a host that are looked at
-	nextRenewals = 20
-	maxLookedAt  = 1 << 16 // hosts; of more of them an even sample is taken
-	stretch      = 256     // hosts that are read together, of which maxLookedAt is a multiple
+	sampleSize   = 64   // pages of a host that are inspected
+	nextRecrawls = 20
+	maxInspected = 1 << 16 // hosts; of more hosts an even sample is inspected
+	stretch      = 256     // hosts that are read together; maxInspected is a multiple of it
 )
 
-// markPlan is the name of the mark in which a crawl keeps its plan.
+// markPlan is the name of the mark of the plan.
 const markPlan = "plan"
 
 // factors are the budgets that are compared with the one in force.
 var factors = [...]float64{0.25, 0.5, 1, 2, 4, 8}
 
-// RenewalPlan foretells the renewals of the crawl, with at most so many of its largest hosts. It looks at 65,536 hosts at most, evenly
-// over all, and at a sample of the pages of those it lists; the rest is known from sums that the crawl keeps. So its time and memory
-// are bounded however many hosts and pages there are. ErrQuery: no page is asked for again, by the settings.
+// RenewalPlan forecasts the recrawls of the crawl, with at most so many of its largest hosts. It
+// inspects at most 65,536 hosts, evenly spread over all, and a sample of the pages of those it
+// lists; the rest comes from sums that the crawl keeps. So its time and memory are bounded for any
+// number of hosts and pages. It returns ErrQuery if the settings recrawl no page.
 func (v *View) RenewalPlan(ctx context.Context, hosts int) (RenewalPlan, error) {
 	if v.o.Renew == nil {
-		return RenewalPlan{}, fmt.Errorf("%w: no page is recrawled, because crawl.exit_when_done is true or recrawl.policy is never", ErrQuery)
+		return RenewalPlan{}, fmt.Errorf("%w: no page is recrawled, because crawl.exit_when_done is true or "+
+			"recrawl.policy is never", ErrQuery)
 	}
 	plan, err := v.plan()
 	if err != nil {
@@ -92,10 +101,11 @@ func (v *View) RenewalPlan(ctx context.Context, hosts int) (RenewalPlan, error) 
 	if r.Budget > 0 {
 		for _, factor := range factors {
 			f := plan.Forecast(r.Budget * factor)
-			r.Budgets = append(r.Budgets, BudgetForecast{Factor: factor, Budget: f.Budget, Visits: f.Visits, Freshness: known(f.Freshness)})
+			r.Budgets = append(r.Budgets, BudgetForecast{Factor: factor, Budget: f.Budget, Visits: f.Visits,
+				Freshness: known(f.Freshness)})
 		}
 	}
-	largest, soonest, err := v.renewingHosts(ctx, &r, min(hosts, MaxPlanHosts))
+	largest, soonest, err := v.recrawlHosts(ctx, &r, min(hosts, MaxPlanHosts))
 	if err != nil {
 		return r, err
 	}
@@ -109,7 +119,7 @@ func (v *View) RenewalPlan(ctx context.Context, hosts int) (RenewalPlan, error) 
 	return r, v.nextOf(&r, soonest)
 }
 
-// plan is the crawl's, as it was last committed.
+// plan returns the crawl's plan as last committed.
 func (v *View) plan() (*revisit.Plan, error) {
 	plan, err := revisit.New(*v.o.Renew)
 	if err != nil {
@@ -122,7 +132,7 @@ func (v *View) plan() (*revisit.Plan, error) {
 	return plan, plan.Restore(encoded)
 }
 
-// known is a number that may be none.
+// known returns the address of a number, or nil if it is not a number.
 func known(n float64) *float64 {
 	if math.IsNaN(n) {
 		return nil
@@ -130,8 +140,9 @@ func known(n float64) *float64 {
 	return &n
 }
 
-// renewingHosts looks for the hosts with the most renewals and those with the next ones.
-func (v *View) renewingHosts(ctx context.Context, r *RenewalPlan, most int) (largest, soonest []storage.Host, err error) {
+// recrawlHosts finds the hosts with the most recrawls and those with the next ones.
+func (v *View) recrawlHosts(ctx context.Context, r *RenewalPlan, most int) (largest, soonest []storage.Host,
+	err error) {
 	byPages := func(a, b storage.Host) int {
 		n, _ := a.Renewing()
 		m, _ := b.Renewing()
@@ -154,7 +165,7 @@ func (v *View) renewingHosts(ctx context.Context, r *RenewalPlan, most int) (lar
 		if int64(next) < r.At.Unix() {
 			r.Overdue++
 		}
-		largest, soonest = keepFirst(largest, *h, most, byPages), keepFirst(soonest, *h, nextRenewals, byTime)
+		largest, soonest = keepFirst(largest, *h, most, byPages), keepFirst(soonest, *h, nextRecrawls, byTime)
 		return nil
 	})
 	if r.LookedAt < r.Known {
@@ -165,33 +176,33 @@ func (v *View) renewingHosts(ctx context.Context, r *RenewalPlan, most int) (lar
 	return largest, soonest, err
 }
 
-// someHosts calls f for all hosts, or for stretches of them that lie evenly among all.
+// someHosts calls f for all hosts, or for evenly spread stretches of them.
 func (v *View) someHosts(ctx context.Context, r *RenewalPlan, f func(*storage.Host) error) error {
-	look := func(h *storage.Host) error {
+	inspect := func(h *storage.Host) error {
 		r.LookedAt++
 		return f(h)
 	}
 	r.Known = int(v.store.Counters().Hosts)
-	sampled := r.Known > v.lookAt
-	for n, next := 1, storage.HostID(1); next != storage.NoHost && (!sampled || n <= v.lookAt/stretch); n++ {
+	sampled := r.Known > v.maxHosts
+	for n, next := 1, storage.HostID(1); next != storage.NoHost && (!sampled || n <= v.maxHosts/stretch); n++ {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		var err error
-		if next, err = v.store.HostsFrom(next, stretch, look); err != nil {
+		if next, err = v.store.HostsFrom(next, stretch, inspect); err != nil {
 			return err
 		}
-		if sampled { // ids are given out one after the other
-			next = storage.HostID(1 + uint64(r.Known-stretch)*uint64(n)/uint64(v.lookAt/stretch-1))
+		if sampled { // ids are consecutive
+			next = storage.HostID(1 + uint64(r.Known-stretch)*uint64(n)/uint64(v.maxHosts/stretch-1))
 		}
 	}
 	r.Known = max(r.Known, r.LookedAt) // the crawl goes on
 	return nil
 }
 
-// keepFirst puts a host among the first of an order.
-func keepFirst(first []storage.Host, h storage.Host, most int, order func(a, b storage.Host) int) []storage.Host {
-	i, _ := slices.BinarySearchFunc(first, h, order)
+// keepFirst inserts a host into the first hosts of an order.
+func keepFirst(first []storage.Host, h storage.Host, most int, compare func(a, b storage.Host) int) []storage.Host {
+	i, _ := slices.BinarySearchFunc(first, h, compare)
 	if i == most {
 		return first
 	}
@@ -199,7 +210,7 @@ func keepFirst(first []storage.Host, h storage.Host, most int, order func(a, b s
 	return first[:min(len(first), most)]
 }
 
-// sample looks at some pages of a host, evenly over those it has.
+// sample inspects some pages of a host, evenly spread.
 func (v *View) sample(h *storage.Host) (HostRenewals, error) {
 	pages, next := h.Renewing()
 	r := HostRenewals{Host: h.Name, Pages: int(pages), Next: time.Unix(int64(next), 0).UTC()}
@@ -233,13 +244,14 @@ func (v *View) sample(h *storage.Host) (HostRenewals, error) {
 	return r, nil
 }
 
-// nextOf finds the renewals that come first, among those of the hosts that have the next ones.
+// nextOf finds the next recrawls of some hosts.
 func (v *View) nextOf(r *RenewalPlan, hosts []storage.Host) error {
 	for i := range hosts {
 		h := &hosts[i]
 		for origin := range h.Queues {
-			err := v.store.Renewals(h.ID, uint8(origin), nextRenewals, func(head storage.Head) {
-				next := Renewal{URL: h.Queues[origin].Origin.URL(head.RequestURI).String(), Due: head.Last.Due.UTC(), Fetched: head.Last.At.UTC()}
+			err := v.store.Renewals(h.ID, uint8(origin), nextRecrawls, func(head storage.Head) {
+				next := Renewal{URL: h.Queues[origin].Origin.URL(head.RequestURI).String(), Due: head.Last.Due.UTC(),
+					Fetched: head.Last.At.UTC()}
 				if rate, ok := revisit.History(head.Last.History).Rate(); ok {
 					next.Changes = known(rate.PerDay())
 				}
@@ -251,6 +263,6 @@ func (v *View) nextOf(r *RenewalPlan, hosts []storage.Host) error {
 		}
 	}
 	slices.SortStableFunc(r.Next, func(a, b Renewal) int { return a.Due.Compare(b.Due) })
-	r.Next = r.Next[:min(len(r.Next), nextRenewals)]
+	r.Next = r.Next[:min(len(r.Next), nextRecrawls)]
 	return nil
 }

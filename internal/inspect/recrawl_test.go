@@ -13,8 +13,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestRenewalPlan compares what is foretold with what a full count of the pages gives.
-func TestRenewalPlan(t *testing.T) {
+// TestRecrawlPlan compares what is foretold with what a full count of the pages gives.
+func TestRecrawlPlan(t *testing.T) {
 	s := openStore(t)
 	o := revisit.DefaultOptions()
 	o.Budget = 50
@@ -48,9 +48,10 @@ func TestRenewalPlan(t *testing.T) {
 				}
 			}
 			m := plan.Answered(v, &sites[host])
-			b.Done = append(b.Done, storage.Done{Host: storage.HostID(host + 1), Ordinal: uint32(ordinal), Outcome: storage.Outcome{
-				State: storage.Fetched, Status: 200, At: at, Due: m.Due, History: m.History,
-			}})
+			b.Done = append(b.Done, storage.Done{Host: storage.HostID(host + 1), Ordinal: uint32(ordinal),
+				Outcome: storage.Outcome{
+					State: storage.Fetched, Status: 200, At: at, Due: m.Due, History: m.History,
+				}})
 			every := m.Due.Sub(at).Seconds()
 			rate, _ := m.History.Rate()
 			want.visits += 86400 / every / 61
@@ -63,11 +64,12 @@ func TestRenewalPlan(t *testing.T) {
 		b.Marks = map[string][]byte{"plan": encoded}
 		commit(t, s, b)
 	}
-	commit(t, s, storage.Batch{Done: []storage.Done{{Host: 3, Outcome: storage.Outcome{State: storage.Fetched, At: now}}}})
+	commit(t, s, storage.Batch{Done: []storage.Done{{Host: 3,
+		Outcome: storage.Outcome{State: storage.Fetched, At: now}}}})
 
 	options := testOptions()
 	if _, err := New(s, options).RenewalPlan(t.Context(), 10); !errors.Is(err, ErrQuery) {
-		t.Errorf("without renewals: %v", err)
+		t.Errorf("without recrawls: %v", err)
 	}
 	options.Renew = &o
 	r, err := New(s, options).RenewalPlan(t.Context(), 10)
@@ -78,7 +80,7 @@ func TestRenewalPlan(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if math.Abs(r.Visits-50) > 1 {
-		t.Errorf("the plan asks for %g visits a day, the budget is 50", r.Visits)
+		t.Errorf("the plan has %g visits a day, the budget is 50", r.Visits)
 	}
 	last := 0.0
 	for _, f := range r.Budgets {
@@ -88,17 +90,20 @@ func TestRenewalPlan(t *testing.T) {
 		last = *f.Freshness
 	}
 	large := r.Largest[0]
-	if large.Host != "large.test" || large.Pages != 60 || large.Sample != 60 || math.Abs(large.Visits/60-want.visits) > 0.05*want.visits || math.Abs(*large.Freshness-want.fresh) > 0.02 {
-		t.Errorf("%+v with a freshness of %g, want %g visits a day of a page and %g", large, *large.Freshness, want.visits, want.fresh)
+	if large.Host != "large.test" || large.Pages != 60 || large.Sample != 60 ||
+		math.Abs(large.Visits/60-want.visits) > 0.05*want.visits || math.Abs(*large.Freshness-want.fresh) > 0.02 {
+		t.Errorf("%+v with a freshness of %g, want %g visits a day of a page and %g", large, *large.Freshness,
+			want.visits, want.fresh)
 	}
-	if len(r.Next) != 20 || r.Next[0].Due.Sub(want.soonest).Abs() > time.Second || r.Next[0].Due.After(r.Next[19].Due) || r.Next[0].Changes == nil {
+	if len(r.Next) != 20 || r.Next[0].Due.Sub(want.soonest).Abs() > time.Second ||
+		r.Next[0].Due.After(r.Next[19].Due) || r.Next[0].Changes == nil {
 		t.Errorf("next: %+v, want the first at %v", r.Next, want.soonest)
 	}
 }
 
-// TestRenewalPlanOfManyHosts: of more hosts than are looked at an even sample counts for all.
-func TestRenewalPlanOfManyHosts(t *testing.T) {
-	const hosts, looked = 3000, 8 * stretch
+// TestRecrawlPlanOfManyHosts: of more hosts than the limit, an even sample is inspected.
+func TestRecrawlPlanOfManyHosts(t *testing.T) {
+	const hosts, sampled = 3000, 8 * stretch
 	s, err := storage.Open(t.TempDir(), storage.Options{NoSync: true})
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +116,8 @@ func TestRenewalPlanOfManyHosts(t *testing.T) {
 		if n%4 == 3 {
 			continue
 		}
-		o := storage.Outcome{State: storage.Fetched, At: now.Add(-time.Hour), Due: now.Add(time.Duration(n+1) * time.Hour)}
+		o := storage.Outcome{State: storage.Fetched, At: now.Add(-time.Hour),
+			Due: now.Add(time.Duration(n+1) * time.Hour)}
 		if n%4 == 2 {
 			o.Due = now.Add(-time.Minute)
 		}
@@ -122,14 +128,16 @@ func TestRenewalPlanOfManyHosts(t *testing.T) {
 	o.Renew = new(revisit.Options)
 	*o.Renew = revisit.DefaultOptions()
 	v := New(s, o)
-	v.lookAt = looked
+	v.maxHosts = sampled
 	r, err := v.RenewalPlan(t.Context(), 10)
 	if err != nil {
 		t.Fatal(err)
 	}
 	near := func(got, want int) bool { return math.Abs(float64(got)/float64(want)-1) < 0.01 }
-	if r.Known != hosts || r.LookedAt != looked || !near(r.Hosts, hosts*3/4) || !near(r.Overdue, hosts/4) || len(r.Largest) != 10 || len(r.Next) != nextRenewals {
-		t.Errorf("%d hosts are known, %d were looked at; %d with renewals, %d with one that is overdue, %d listed", r.Known, r.LookedAt, r.Hosts, r.Overdue, len(r.Largest))
+	if r.Known != hosts || r.LookedAt != sampled || !near(r.Hosts, hosts*3/4) || !near(r.Overdue, hosts/4) ||
+		len(r.Largest) != 10 || len(r.Next) != nextRecrawls {
+		t.Errorf("%d hosts are known, %d were inspected; %d with recrawls, %d with one that is overdue, %d listed",
+			r.Known, r.LookedAt, r.Hosts, r.Overdue, len(r.Largest))
 	}
 	seen := map[storage.HostID]bool{}
 	last := storage.NoHost
@@ -137,8 +145,8 @@ func TestRenewalPlanOfManyHosts(t *testing.T) {
 		seen[h.ID], last = true, h.ID
 		return nil
 	})
-	if err != nil || len(seen) != looked || last != hosts {
-		t.Errorf("%d hosts were looked at, up to id %d of %d (%v)", len(seen), last, hosts, err)
+	if err != nil || len(seen) != sampled || last != hosts {
+		t.Errorf("%d hosts were inspected, up to id %d of %d (%v)", len(seen), last, hosts, err)
 	}
 }
 
@@ -150,8 +158,9 @@ func stored(t *testing.T, s *storage.Store, host storage.HostID, ordinal uint32)
 	return o
 }
 
-// BenchmarkRenewalPlan: what is foretold takes as long for many pages as for few, and for a million hosts as for as many as are looked at.
-func BenchmarkRenewalPlan(b *testing.B) {
+// BenchmarkRecrawlPlan: a forecast takes as long for many pages as for few, and no longer beyond
+// the limit of inspected hosts.
+func BenchmarkRecrawlPlan(b *testing.B) {
 	for _, size := range []struct{ hosts, pages int }{{20, 50}, {20, 5000}, {10_000, 2}, {100_000, 2}, {1_000_000, 2}} {
 		b.Run(fmt.Sprintf("hosts=%d/pages=%d", size.hosts, size.hosts*size.pages), func(b *testing.B) {
 			if size.hosts > 100_000 && testing.Short() {
@@ -171,7 +180,8 @@ func BenchmarkRenewalPlan(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				p, err := view.RenewalPlan(b.Context(), 20)
-				if err != nil || p.Pages != size.hosts*size.pages || len(p.Largest) != 20 || len(p.Next) != nextRenewals {
+				if err != nil || p.Pages != size.hosts*size.pages || len(p.Largest) != 20 ||
+					len(p.Next) != nextRecrawls {
 					b.Fatalf("%+v, %v", p, err)
 				}
 			}
@@ -199,9 +209,10 @@ func planPages(b *testing.B, s *storage.Store, o revisit.Options, hosts, pages i
 		for n := range pages {
 			batch.Found = append(batch.Found, foundIn(b, s, fmt.Sprintf("http://h%d.test/%d", host, n)))
 			m := plan.Answered(&revisit.Visit{At: now.Add(time.Duration(host+n) * time.Second)}, &site)
-			batch.Done = append(batch.Done, storage.Done{Host: storage.HostID(host + 1), Ordinal: uint32(n), Outcome: storage.Outcome{
-				State: storage.Fetched, Status: 200, At: m.At, Due: m.Due, History: m.History,
-			}})
+			batch.Done = append(batch.Done, storage.Done{Host: storage.HostID(host + 1), Ordinal: uint32(n),
+				Outcome: storage.Outcome{
+					State: storage.Fetched, Status: 200, At: m.At, Due: m.Due, History: m.History,
+				}})
 		}
 		if len(batch.Done) < 4000 && host < hosts-1 {
 			continue

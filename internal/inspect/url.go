@@ -10,38 +10,39 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// URL is all that is known of a URL. Times are of whole seconds, in UTC.
+// URL is everything known of a URL. Times are in whole seconds, in UTC.
 type URL struct {
 	URL          string    `json:"url"`
 	State        string    `json:"state"`
 	Reason       string    `json:"reason,omitempty"` // why it is in this state, see ReasonName
-	Status       int       `json:"status,omitempty"` // of the last answer
+	Status       int       `json:"status,omitempty"` // of the last response
 	Depth        int       `json:"depth"`
 	Priority     int       `json:"priority,omitempty"`
 	Seed         bool      `json:"seed,omitempty"`
-	Sitemap      bool      `json:"sitemap,omitempty"`    // somebody called it a sitemap
-	ChangeFreq   string    `json:"changefreq,omitempty"` // how often it changes, as a sitemap says
-	Redirects    int       `json:"redirects,omitempty"`  // in a row that led here
+	Sitemap      bool      `json:"sitemap,omitempty"`    // it was announced as a sitemap
+	ChangeFreq   string    `json:"changefreq,omitempty"` // how often it changes, according to a sitemap
+	Redirects    int       `json:"redirects,omitempty"`  // redirects in a row that led here
 	Via          string    `json:"via,omitempty"`        // the page it was found on
 	FirstSeen    time.Time `json:"first_seen"`
 	LastFetched  time.Time `json:"last_fetched,omitzero"` // end of the last request
-	Judged       time.Time `json:"judged,omitzero"`       // when it was settled without a request
-	Attempts     int       `json:"attempts,omitempty"`    // failed ones in a row
-	Due          time.Time `json:"due,omitzero"`          // when it may be asked next
+	Judged       time.Time `json:"judged,omitzero"`       // when its state was decided without a request
+	Attempts     int       `json:"attempts,omitempty"`    // failed requests in a row
+	Due          time.Time `json:"due,omitzero"`          // when it may be fetched next
 	Bytes        uint64    `json:"bytes,omitempty"`
-	Digest       string    `json:"digest,omitempty"` // the beginning of that in the output
+	Digest       string    `json:"digest,omitempty"` // beginning of the digest in the output
 	ETag         string    `json:"etag,omitempty"`
 	LastModified string    `json:"last_modified,omitempty"`
 	RobotsLine   int       `json:"robots_line,omitempty"`
-	Position     string    `json:"position,omitempty"` // in the walk over all URLs
+	Position     string    `json:"position,omitempty"` // position in the walk over all URLs
 }
 
-// newURL makes a URL of what the store holds. via is filled in by the caller.
+// newURL makes a URL from the store's data. The caller sets Via.
 func newURL(text string, h *storage.Head) URL {
 	o := &h.Last
 	u := URL{
 		URL: text, State: o.State.String(), Reason: ReasonName(o.Reason), Status: int(o.Status),
-		Depth: int(h.Depth), Priority: int(h.Priority), Seed: h.Seed, Sitemap: h.Sitemap, ChangeFreq: h.Frequency.String(), Redirects: int(h.Redirects),
+		Depth: int(h.Depth), Priority: int(h.Priority), Seed: h.Seed, Sitemap: h.Sitemap,
+		ChangeFreq: h.Frequency.String(), Redirects: int(h.Redirects),
 		FirstSeen: h.FirstSeen.UTC(), Attempts: int(o.Attempts), Bytes: o.Bytes, ETag: o.ETag, LastModified: o.Modified,
 		RobotsLine: int(o.Line),
 	}
@@ -61,13 +62,16 @@ func newURL(text string, h *storage.Head) URL {
 	return u
 }
 
-// URLStory is all that is known of a URL, and what would become of it now. Of one that is not in the store it says the latter.
+// URLStory is everything known of a URL, and what would become of it now. For a URL that is not in
+// the store it has only the latter.
 type URLStory struct {
 	URL
-	Known    bool      `json:"known"`             // it is in the store
-	Chain    []Step    `json:"chain,omitempty"`   // how it was found: the page it was found on, the one that was found on, and so on to a seed
-	Scope    *Scope    `json:"scope,omitempty"`   // what the scope says of it now
-	Earliest time.Time `json:"earliest,omitzero"` // when it may be asked at the earliest; absent: now, or never
+	Known bool `json:"known"` // it is in the store
+	// how it was found: the page it was found on, the page that one was found on, and so on to a
+	// seed
+	Chain    []Step    `json:"chain,omitempty"`
+	Scope    *Scope    `json:"scope,omitempty"`   // what the scope says about it now
+	Earliest time.Time `json:"earliest,omitzero"` // when it may be fetched at the earliest; absent: now, or never
 	Robots   Verdict   `json:"robots"`
 	Host     Host      `json:"host"`
 }
@@ -86,7 +90,7 @@ type Step struct {
 // maxSteps bounds a chain.
 const maxSteps = 50
 
-// Scope is whether the scope lets a URL into the crawl.
+// Scope is whether the scope allows a URL.
 type Scope struct {
 	In     bool   `json:"in"`
 	Reason string `json:"reason"`
@@ -101,7 +105,7 @@ type Verdict struct {
 	Record  Robots `json:"record"`
 }
 
-// URL tells one URL's story, also of one that is not in the store.
+// URL returns everything known of a URL, which may be missing in the store.
 func (v *View) URL(ctx context.Context, u weburl.URL) (s URLStory, err error) {
 	head, host, err := v.store.Lookup(u)
 	switch {
@@ -123,7 +127,7 @@ func (v *View) URL(ctx context.Context, u weburl.URL) (s URLStory, err error) {
 	return s, err
 }
 
-// known adds what the store says.
+// known adds the data of the store.
 func (v *View) known(ctx context.Context, head *storage.Head, host *storage.Host, s *URLStory) (err error) {
 	if s.Chain, err = v.chain(&head.Entry); err != nil {
 		return err
@@ -143,7 +147,7 @@ func (v *View) known(ctx context.Context, head *storage.Head, host *storage.Host
 	return nil
 }
 
-// strangersHost is the host of a URL that is not known, which may be known itself.
+// strangersHost returns the host of an unknown URL. The host itself may be known.
 func (v *View) strangersHost(ctx context.Context, name string, s *URLStory) error {
 	host, err := v.store.HostByName(name)
 	if errors.Is(err, storage.ErrNotFound) {
@@ -156,7 +160,7 @@ func (v *View) strangersHost(ctx context.Context, name string, s *URLStory) erro
 	return err
 }
 
-// chain follows where a URL was found.
+// chain follows the pages on which a URL was found.
 func (v *View) chain(from *storage.Entry) (steps []Step, err error) {
 	host, ordinal := from.ViaHost, from.ViaOrdinal
 	for len(steps) < maxSteps && host != storage.NoHost {
@@ -188,14 +192,15 @@ func (v *View) verdict(u weburl.URL) (Verdict, error) {
 	return p.verdict(u), nil
 }
 
-// verdict is what a policy says about one URL of its origin.
+// verdict returns what a policy says about one URL of its origin.
 func (p *policy) verdict(u weburl.URL) Verdict {
 	verdict := Verdict{Record: p.describe()}
 	if !p.known {
-		verdict.Reason = "robots.txt was not asked for yet"
+		verdict.Reason = "robots.txt was not fetched yet"
 		return verdict
 	}
 	m := p.rules.Match(u.RequestURI())
-	verdict.Allowed, verdict.Reason, verdict.Line, verdict.Rule = m.Allowed, m.Reason.String(), m.Line, p.rules.RuleText(m)
+	verdict.Allowed, verdict.Reason, verdict.Line, verdict.Rule = m.Allowed, m.Reason.String(), m.Line,
+		p.rules.RuleText(m)
 	return verdict
 }
