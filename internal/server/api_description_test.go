@@ -14,11 +14,13 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// TestWhatTheDescriptionRefuses: what is against the description is refused, and what is in it is not.
+// TestWhatTheDescriptionRefuses: what is against the description is refused, and what is in it is
+// not.
 func TestWhatTheDescriptionRefuses(t *testing.T) {
 	r := startCrawl(t)
-	r.settled(t)
-	past, next := time.Now().Add(-time.Hour).UTC().Format(time.RFC3339), time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+	r.finished(t)
+	before, next := time.Now().Add(-time.Hour).UTC().Format(time.RFC3339),
+		time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	for _, c := range []struct {
 		method, path, body string
 		status             int
@@ -43,7 +45,7 @@ func TestWhatTheDescriptionRefuses(t *testing.T) {
 		{"POST", "/urls?each=", "http://a.test/\n", 422},
 		{"POST", "/urls?each=true", "\n", 200},
 		{"POST", "/hosts/a.test/pause", `{"until":null,"seconds":null}`, 200},
-		{"POST", "/hosts/a.test/pause", `{"until":"` + past + `"}`, 422},
+		{"POST", "/hosts/a.test/pause", `{"until":"` + before + `"}`, 422},
 		{"POST", "/hosts/a.test/pause", `{"until":"` + next + `"}`, 200},
 		{"POST", "/hosts/a.test/pause", `{"seconds":0}`, 422},
 		{"POST", "/hosts/a.test/pause", `{"seconds":2}`, 200},
@@ -73,9 +75,11 @@ func TestLongHeader(t *testing.T) {
 		if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
 			t.Fatal(err)
 		}
-		_, _ = fmt.Fprintf(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: %s\r\nConnection: close\r\n\r\n", strings.Repeat("x", size))
+		_, _ = fmt.Fprintf(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: %s\r\nConnection: close\r\n\r\n",
+			strings.Repeat("x", size))
 		answer, _ := io.ReadAll(c) // it may be reset after the answer
-		if !strings.HasPrefix(string(answer), "HTTP/1.1 431 ") || size < mostHeader && !strings.Contains(string(answer), "application/problem+json") {
+		if !strings.HasPrefix(string(answer), "HTTP/1.1 431 ") || size < mostHeader &&
+			!strings.Contains(string(answer), "application/problem+json") {
 			t.Errorf("%d bytes: %.200s", size, answer)
 		}
 		if err := c.Close(); err != nil {
@@ -93,12 +97,13 @@ func TestRefusalsAreWords(t *testing.T) {
 	}
 	defer client.Close()
 	err = client.Order(t.Context(), http.MethodPatch, "/config", map[string]any{"crawl": 1}, nil)
-	if err == nil || strings.Contains(err.Error(), "<nil>") || !strings.Contains(err.Error(), "read 0; want 1 to 4096 (body.crawl.workers)") {
+	if err == nil || strings.Contains(err.Error(), "<nil>") ||
+		!strings.Contains(err.Error(), "read 0; want 1 to 4096 (body.crawl.workers)") {
 		t.Error(err)
 	}
 }
 
-// refusing are settings of which none can be what is asked for.
+// refusing are settings that refuse every change.
 type refusing struct{}
 
 func (refusing) Settings() []Setting { return nil }
@@ -109,8 +114,9 @@ func (refusing) Change(context.Context, []byte) ([]string, error) {
 
 func (refusing) Reload(context.Context) ([]string, error) { return nil, nil }
 
-// conforms holds an answer against the description of the API: that the operation has such a status, with such a type, and that the body is as its
-// schema says. What is no operation may only answer with a problem, and has to for an error.
+// conforms holds an answer against the description of the API: that the operation has such a
+// status, with such a type, and that the body is as its schema says. What is no operation may only
+// answer with a problem, and has to for an error.
 func conforms(t *testing.T, s *Server, response *http.Response, body string) {
 	t.Helper()
 	request := response.Request
@@ -150,7 +156,8 @@ func operationOf(s *Server, r *http.Request) *huma.Operation {
 	mux := http.NewServeMux()
 	var found *huma.Operation
 	for path, item := range s.api.OpenAPI().Paths {
-		for method, op := range map[string]*huma.Operation{"GET": item.Get, "POST": item.Post, "PATCH": item.Patch, "PUT": item.Put, "DELETE": item.Delete} {
+		for method, op := range map[string]*huma.Operation{"GET": item.Get, "POST": item.Post, "PATCH": item.Patch,
+			"PUT": item.Put, "DELETE": item.Delete} {
 			if op != nil {
 				mux.HandleFunc(method+" "+path, func(http.ResponseWriter, *http.Request) { found = op })
 			}
@@ -177,14 +184,16 @@ func validate(t *testing.T, s *Server, what string, schema *huma.Schema, body st
 			return
 		}
 		var result huma.ValidateResult
-		huma.Validate(s.api.OpenAPI().Components.Schemas, schema, huma.NewPathBuffer(nil, 0), huma.ModeReadFromServer, value, &result)
+		huma.Validate(s.api.OpenAPI().Components.Schemas, schema, huma.NewPathBuffer(nil, 0), huma.ModeReadFromServer,
+			value, &result)
 		for _, err := range result.Errors {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 }
 
-// The description is complete: it says what each operation is for, and answers in the form that it promises.
+// The description is complete: it says what each operation is for, and answers in the form that it
+// promises.
 func TestDescription(t *testing.T) {
 	s := start(t, Options{Token: "secret", Version: "1.2.3"})
 	response, body := request(t, s, "GET", "/api/v1/openapi.json", map[string]string{"Authorization": "Bearer secret"})
@@ -200,7 +209,8 @@ func TestDescription(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &d); err != nil || response.StatusCode != 200 {
 		t.Fatalf("%d, %v", response.StatusCode, err)
 	}
-	if !strings.HasPrefix(d.OpenAPI, "3.1") || d.Info.Version != "1.2.3" || len(d.Components.SecuritySchemes) != 2 || len(d.Paths) == 0 {
+	if !strings.HasPrefix(d.OpenAPI, "3.1") || d.Info.Version != "1.2.3" || len(d.Components.SecuritySchemes) != 2 ||
+		len(d.Paths) == 0 {
 		t.Errorf("%.300s", body)
 	}
 	if strings.Contains(body, "$schema") {

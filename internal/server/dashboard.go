@@ -18,15 +18,17 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 )
 
-// pages are the files of the dashboard, as a browser gets them. dashboard/vendor holds what others wrote, with its licences.
+// pages are the files of the dashboard. dashboard/vendor holds third-party files with their
+// licences.
 //
 //go:embed dashboard
 var pages embed.FS
 
-// pagePolicy lets a page of the dashboard load and ask nothing but this server.
-const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
+// pagePolicy lets a page of the dashboard load from and connect to this server only.
+const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
 
-// dashboard serves the files, each under a pattern of its own.
+// dashboard serves the files, each under its own pattern.
 func dashboard(mux *http.ServeMux) error {
 	return fs.WalkDir(pages, "dashboard", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -58,7 +60,8 @@ func file(name string, content []byte) http.Handler {
 	})
 }
 
-// History is how the crawl went, as columns: the n-th value of each belongs to the n-th instant.
+// History is the past of the crawl as columns: the n-th value of each column belongs to the n-th
+// instant.
 type History struct {
 	At       []int64   `json:"at"` // Unix seconds
 	Pages    []float64 `json:"pages_per_second"`
@@ -82,7 +85,7 @@ type Point struct {
 	InFlight int     `json:"in_flight"`
 }
 
-// sample is what one look at the crawl said.
+// sample is the state of the crawl at an instant.
 type sample struct {
 	at                      time.Time
 	run                     crawl.Rates
@@ -91,14 +94,15 @@ type sample struct {
 }
 
 func sampleOf(s *crawl.Status) sample {
-	p := sample{at: s.At, run: s.Run, fetched: s.URLs["fetched"], waiting: s.URLs["queued"] + s.URLs["retrying"], inFlight: s.InFlight}
+	p := sample{at: s.At, run: s.Run, fetched: s.URLs["fetched"], waiting: s.URLs["queued"] + s.URLs["retrying"],
+		inFlight: s.InFlight}
 	for _, n := range s.URLs {
 		p.known += n
 	}
 	return p
 }
 
-// since is the point that a sample makes with the one before it.
+// since returns the point between an earlier sample and this one.
 func (p *sample) since(before *sample) Point {
 	seconds := p.at.Sub(before.at).Seconds()
 	rate := func(now, then uint64) float64 {
@@ -108,12 +112,14 @@ func (p *sample) since(before *sample) Point {
 		return float64(now-then) / seconds
 	}
 	return Point{
-		At: p.at.Unix(), Pages: rate(p.run.Pages, before.run.Pages), Bytes: rate(p.run.Bytes, before.run.Bytes), Errors: rate(p.run.Errors, before.run.Errors),
-		Known: p.known, Waiting: p.waiting, Fetched: p.fetched, InFlight: p.inFlight,
+		At: p.at.Unix(), Pages: rate(p.run.Pages, before.run.Pages), Bytes: rate(p.run.Bytes, before.run.Bytes),
+		Errors: rate(p.run.Errors, before.run.Errors),
+		Known:  p.known, Waiting: p.waiting, Fetched: p.fetched, InFlight: p.inFlight,
 	}
 }
 
-// The history is kept at three steps. Each keeps as many samples, so that a short past is fine, a long one coarse, and the memory bounded.
+// The history is kept at three steps with the same number of samples each. So a short past is fine,
+// a long one is coarse, and memory is bounded.
 const samplesKept = 600
 
 func steps() []time.Duration {
@@ -129,7 +135,7 @@ type recorder struct {
 // ring keeps the newest samples of one step.
 type ring struct {
 	kept []sample
-	next int // where the oldest is, once it is full
+	next int // the index of the oldest, when full
 }
 
 func (r *ring) newest() *sample {
@@ -148,7 +154,7 @@ func (r *ring) add(p sample) {
 	r.next = (r.next + 1) % len(r.kept)
 }
 
-// record takes one look. One that is no newer than the last is passed over.
+// record takes one sample. A sample that is no newer than the last is ignored.
 func (c *recorder) record(s *crawl.Status) {
 	p := sampleOf(s)
 	c.mu.Lock()
@@ -161,17 +167,20 @@ func (c *recorder) record(s *crawl.Status) {
 	}
 }
 
-// history is the past of one step.
+// history is the past at one step.
 func (c *recorder) history(step int) History {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := &c.rings[step]
-	h := History{At: []int64{}, Pages: []float64{}, Bytes: []float64{}, Errors: []float64{}, Known: []int{}, Waiting: []int{}, Fetched: []int{}, InFlight: []int{}}
+	h := History{At: []int64{}, Pages: []float64{}, Bytes: []float64{}, Errors: []float64{}, Known: []int{},
+		Waiting: []int{}, Fetched: []int{}, InFlight: []int{}}
 	for i := 1; i < len(r.kept); i++ {
 		before, at := (r.next+i-1)%len(r.kept), (r.next+i)%len(r.kept)
 		p := r.kept[at].since(&r.kept[before])
-		h.At, h.Pages, h.Bytes, h.Errors = append(h.At, p.At), append(h.Pages, p.Pages), append(h.Bytes, p.Bytes), append(h.Errors, p.Errors)
-		h.Known, h.Waiting, h.Fetched, h.InFlight = append(h.Known, p.Known), append(h.Waiting, p.Waiting), append(h.Fetched, p.Fetched), append(h.InFlight, p.InFlight)
+		h.At, h.Pages, h.Bytes, h.Errors = append(h.At, p.At), append(h.Pages, p.Pages), append(h.Bytes, p.Bytes),
+			append(h.Errors, p.Errors)
+		h.Known, h.Waiting, h.Fetched, h.InFlight = append(h.Known, p.Known), append(h.Waiting, p.Waiting),
+			append(h.Fetched, p.Fetched), append(h.InFlight, p.InFlight)
 	}
 	return h
 }
@@ -188,7 +197,7 @@ func (c *recorder) last() (Point, bool) {
 	return r.newest().since(&r.kept[before]), true
 }
 
-// keepHistory looks at the crawl once a second until the server closes.
+// keepHistory samples the crawl once a second until the server closes.
 func (s *Server) keepHistory() {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
@@ -203,13 +212,14 @@ func (s *Server) keepHistory() {
 	}
 }
 
-// historyQuery asks for the past.
+// historyQuery has the parameters of the request.
 type historyQuery struct {
 	Window string `query:"window" enum:"10m,2h,24h" default:"10m" doc:"how far back: ten minutes by the second, two hours by 12 seconds, or a day by 144"`
 }
 
 func (s *Server) historyAPI(api huma.API) {
-	handle(api, operation("GET", "/history", "crawl-history", "How the crawl went, as columns"), func(_ context.Context, q *historyQuery) (*object[History], error) {
-		return answer(s.recorder.history(slices.Index([]string{"10m", "2h", "24h"}, q.Window)), nil)
-	})
+	handle(api, operation("GET", "/history", "crawl-history", "The past of the crawl, as columns"),
+		func(_ context.Context, q *historyQuery) (*object[History], error) {
+			return answer(s.recorder.history(slices.Index([]string{"10m", "2h", "24h"}, q.Window)), nil)
+		})
 }

@@ -102,8 +102,10 @@ func TestDashboard(t *testing.T) {
 	b.wait(`document.querySelector("details pre").textContent.includes("Crawl-delay: 2\nDisallow: /private")`)
 	b.text(`document.getElementById("query").value = "Site-7.test", document.querySelector("#search button").click() ?? ""`)
 	b.wait(`document.querySelector("h1").textContent === "site-7.test"`)
-	b.show(c.url+"/#/url/"+"http%3A%2F%2Fsite-3.test%3A"+c.port(t)+"%2Fprivate", 1280, false, `document.body.innerText.includes("not allowed") && document.body.innerText.includes("Disallow: /private")`)
-	b.show(c.url+"/#/url/http%3A%2F%2Fnowhere.test%2F", 1280, false, `document.querySelector("h1").textContent.includes("nowhere.test")`)
+	b.show(c.url+"/#/url/"+"http%3A%2F%2Fsite-3.test%3A"+c.port(t)+"%2Fprivate", 1280, false,
+		`document.body.innerText.includes("not allowed") && document.body.innerText.includes("Disallow: /private")`)
+	b.show(c.url+"/#/url/http%3A%2F%2Fnowhere.test%2F", 1280, false,
+		`document.querySelector("h1").textContent.includes("nowhere.test")`)
 	b.wait(`!document.body.innerText.includes("[object Object]")`)
 	b.text(`import("/dom.js").then((m) => { window.none = [m.facts([["a", ""], ["b", null]]), m.bars([])]; }) && ""`)
 	b.wait(`window.none?.every((list) => list.tagName !== "DL") === true`)
@@ -117,7 +119,8 @@ func (c *busyCrawl) port(t *testing.T) string {
 	return strconv.Itoa(int(u.Port()))
 }
 
-// TestDashboardOnAPhone: nothing is wider than a small screen, in the dark too, and the keyboard reaches the controls.
+// TestDashboardOnAPhone: nothing is wider than a small screen, in the dark too, and the keyboard
+// reaches the controls.
 func TestDashboardOnAPhone(t *testing.T) {
 	c := startBusyCrawl(t)
 	b := openBrowser(t)
@@ -179,7 +182,10 @@ func TestDashboardControls(t *testing.T) {
 
 // arrived counts the requests for a host since an instant; no host: for all.
 func (c *busyCrawl) arrived(host string, since time.Time) int {
-	return len(c.web.Requests().Filter(func(q testweb.Request) bool { return (host == "" || q.Host == host) && q.Start.After(since) }))
+	return len(c.web.Requests().Filter(func(q testweb.Request) bool {
+		return (host == "" || q.Host == host) &&
+			q.Start.After(since)
+	}))
 }
 
 // quiet checks that no request arrives for a while, after those that were on their way.
@@ -193,9 +199,11 @@ func (c *busyCrawl) quiet(t *testing.T, host string) {
 	}
 }
 
-// BenchmarkDashboard crawls over a large store without any delay, as fast as the machine lets it (see startSized), and compares slices of that with a browser and
-// slices without: off, on, on, off, so that what drifts counts for both. The browser has the live stream open and goes from page to page, one each second; a host
-// page asks for its host again every other second; /metrics is scraped in between. slower is the part of the requests that the crawl does not make meanwhile.
+// BenchmarkDashboard crawls over a large store without any delay, as fast as the machine lets it
+// (see startSized), and compares slices of that with a browser and slices without: off, on, on,
+// off, so that what drifts counts for both. The browser has the live stream open and goes from page
+// to page, one each second; a host page requests its host again every other second; /metrics is
+// scraped in between. slower is the part of the requests that the crawl does not make meanwhile.
 func BenchmarkDashboard(b *testing.B) {
 	const slice = 5 * time.Second
 	c := startSized(b, 0)
@@ -242,7 +250,7 @@ func (c *sizedCrawl) watch(b *testing.B, ctx context.Context) {
 	_, _ = io.Copy(io.Discard, response.Body) // until the browser leaves
 }
 
-// browse asks for what each page of the dashboard asks for.
+// browse makes the requests of each page of the dashboard.
 func (c *sizedCrawl) browse(b *testing.B, ctx context.Context) {
 	host, second := c.mesh.Host(c.mesh.Hosts/2), time.NewTicker(time.Second)
 	defer second.Stop()
@@ -250,7 +258,8 @@ func (c *sizedCrawl) browse(b *testing.B, ctx context.Context) {
 		{"/", "/app.js", "/style.css", "/api/v1/history?window=10m"},
 		{"/api/v1/hosts?sort=waiting&limit=50"},
 		{"/api/v1/hosts?sort=finish&limit=50"},
-		{"/api/v1/hosts/" + host, "/api/v1/urls?limit=50&host=" + host, "/api/v1/robots?origin=" + url.QueryEscape(c.web.URL(host, ""))},
+		{"/api/v1/hosts/" + host, "/api/v1/urls?limit=50&host=" + host, "/api/v1/robots?origin=" +
+			url.QueryEscape(c.web.URL(host, ""))},
 		{"/metrics"},
 		{"/api/v1/hosts/" + host},
 		{"/api/v1/hosts?state=busy&sort=delay&limit=50"},

@@ -37,33 +37,33 @@ func (f *fake) close() {
 
 // The rest of a crawl that never moves: it has nothing to look at, and takes nothing.
 
-func (standing) Observe(crawl.Observer) {}
+func (fixedCrawl) Observe(crawl.Observer) {}
 
-func (standing) View() *inspect.View { return nil }
+func (fixedCrawl) View() *inspect.View { return nil }
 
-func (standing) Add(context.Context, []crawl.Addition) (crawl.Added, error) {
+func (fixedCrawl) Add(context.Context, []crawl.Addition) (crawl.Added, error) {
 	return crawl.Added{}, crawl.ErrNotRunning
 }
 
-func (standing) Backup(context.Context, io.Writer, func(int64)) (int64, error) {
+func (fixedCrawl) Backup(context.Context, io.Writer, func(int64)) (int64, error) {
 	return 0, crawl.ErrNotRunning
 }
-func (standing) Retry(context.Context, crawl.Selection, func(crawl.Retried) error) (crawl.Retried, error) {
+func (fixedCrawl) Retry(context.Context, crawl.Selection, func(crawl.Retried) error) (crawl.Retried, error) {
 	return crawl.Retried{}, crawl.ErrNotRunning
 }
 
-func (standing) CountRetries(context.Context, crawl.Selection, func(crawl.Retried) error) (crawl.Retried, error) {
+func (fixedCrawl) CountRetries(context.Context, crawl.Selection, func(crawl.Retried) error) (crawl.Retried, error) {
 	return crawl.Retried{}, crawl.ErrNotRunning
 }
 
-func (standing) Pause(context.Context) error { return crawl.ErrNotRunning }
+func (fixedCrawl) Pause(context.Context) error { return crawl.ErrNotRunning }
 
-func (standing) Resume(context.Context) error { return crawl.ErrNotRunning }
+func (fixedCrawl) Resume(context.Context) error { return crawl.ErrNotRunning }
 
-func (standing) Drain(context.Context, bool) error { return crawl.ErrNotRunning }
+func (fixedCrawl) Drain(context.Context, bool) error { return crawl.ErrNotRunning }
 
-func (standing) Stop(context.Context) error { return crawl.ErrNotRunning }
+func (fixedCrawl) Stop(context.Context) error { return crawl.ErrNotRunning }
 
-func (standing) Control(context.Context, string, frontier.Order) error { return crawl.ErrNotRunning }
+func (fixedCrawl) Control(context.Context, string, frontier.Order) error { return crawl.ErrNotRunning }
 
-func (standing) DropQueue(context.Context, string) (int, error) { return 0, crawl.ErrNotRunning }
+func (fixedCrawl) DropQueue(context.Context, string) (int, error) { return 0, crawl.ErrNotRunning }

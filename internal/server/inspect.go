@@ -20,24 +20,24 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// hostsQuery asks for a page of hosts.
+// hostsQuery selects a page of hosts.
 type hostsQuery struct {
 	State    string `query:"state" enum:"idle,ready,busy,waiting,trouble,held,paused" doc:"only hosts in this state"`
-	Sort     string `query:"sort" enum:"waiting,urls,requests,bytes,delay,finish,next,name,found" doc:"the order: numbers most first, next soonest first, name by the words from the right, found in the order of discovery; waiting, or name with under and contains, where it is missing"`
+	Sort     string `query:"sort" enum:"waiting,urls,requests,bytes,delay,finish,next,name,found" doc:"the order: numbers largest first, next soonest first, name by the labels from the right, found in the order of discovery; default: waiting, or name with under and contains"`
 	Limit    int    `query:"limit" minimum:"1" maximum:"1000" default:"50" doc:"hosts of a page"`
-	After    string `query:"after" maxLength:"512" doc:"next of the page before"`
+	After    string `query:"after" maxLength:"512" doc:"next of the previous page"`
 	Under    string `query:"under" maxLength:"512" doc:"only this domain and the hosts below it, by name"`
-	Contains string `query:"contains" maxLength:"512" doc:"only hosts with this in their name, by name; a page ends after a bounded number of names was looked at, and may be empty"`
+	Contains string `query:"contains" maxLength:"512" doc:"only hosts with this in their name, by name; a page ends after a bounded number of names was inspected, and may be empty"`
 }
 
-// HostPath names a host. It is exported because only fields of exported types are read.
+// HostPath names a host. It is exported because huma reads only fields of exported types.
 type HostPath struct {
 	Host string `path:"host" maxLength:"512" doc:"its name"`
 }
 
 func (s *Server) hostsAPI(api huma.API) {
 	handle(api, operation("GET", "/hosts", "hosts-list", "Hosts, a page at a time"), s.listHosts)
-	handle(api, operation("GET", "/hosts/{host}", "hosts-one", "All that is known of a host", http.StatusNotFound),
+	handle(api, operation("GET", "/hosts/{host}", "hosts-one", "Everything known of a host", http.StatusNotFound),
 		func(ctx context.Context, q *HostPath) (*object[inspect.HostStory], error) {
 			return answer(s.crawl.View().Host(ctx, q.Host))
 		})
@@ -55,12 +55,12 @@ func (s *Server) listHosts(ctx context.Context, q *hostsQuery) (*object[inspect.
 	}))
 }
 
-// URLFilter says which URLs are wanted. It is exported because only fields of exported types are read.
+// URLFilter selects URLs. It is exported because huma reads only fields of exported types.
 type URLFilter struct {
 	Host   string     `query:"host" maxLength:"512" doc:"only URLs of this host"`
 	State  string     `query:"state" enum:"queued,fetched,redirected,failed,denied,excluded,retrying" doc:"only URLs in this state"`
 	Reason ReasonName `query:"reason" doc:"only URLs that are in their state for this reason"`
-	From   string     `query:"from" maxLength:"32" pattern:"^([1-3]?[0-9]{1,9}[.][1-3]?[0-9]{1,9})?$" doc:"go on from here: next of the page before" example:"12.340"`
+	From   string     `query:"from" maxLength:"32" pattern:"^([1-3]?[0-9]{1,9}[.][1-3]?[0-9]{1,9})?$" doc:"continue from here: next of the previous page" example:"12.340"`
 }
 
 func (f *URLFilter) query() (q inspect.URLQuery, err error) {
@@ -74,7 +74,7 @@ func (f *URLFilter) query() (q inspect.URLQuery, err error) {
 	return q, err
 }
 
-// urlsQuery asks for a page of URLs.
+// urlsQuery selects a page of URLs.
 type urlsQuery struct {
 	URLFilter
 	Limit int `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"URLs of a page at most"`
@@ -85,14 +85,16 @@ type urlQuery struct {
 	URL string `query:"url" required:"true" maxLength:"2048" doc:"the URL, in any form"`
 }
 
-// maxExamined is how many URLs are looked at for one page.
+// maxExamined is how many URLs are inspected for one page.
 const maxExamined = 10_000
 
 func (s *Server) urlsAPI(api huma.API) {
 	list := operation("GET", "/urls", "urls-list", "URLs, a page at a time", http.StatusNotFound)
-	list.Description = "Host by host in the order in which they were found. A page ends with the limit, or after a bounded number of URLs was looked at, and may be empty: it is the last one where next is missing."
+	list.Description = "Host by host in the order of discovery. A page ends with the limit, or after a bounded " +
+		"number of URLs was inspected, and may be empty: it is the last one if next is missing."
 	handle(api, list, s.listURLs)
-	handle(api, operation("GET", "/url", "urls-one", "All that is known of a URL, and what would become of it", http.StatusNotFound), s.tellURL)
+	handle(api, operation("GET", "/url", "urls-one", "Everything known of a URL, and what would become of it",
+		http.StatusNotFound), s.showURL)
 	s.addAPI(api)
 	s.retryAPI(api)
 }
@@ -106,7 +108,7 @@ func (s *Server) listURLs(ctx context.Context, q *urlsQuery) (*object[inspect.UR
 	return answer(s.crawl.View().URLPage(ctx, query))
 }
 
-func (s *Server) tellURL(ctx context.Context, q *urlQuery) (*object[inspect.URLStory], error) {
+func (s *Server) showURL(ctx context.Context, q *urlQuery) (*object[inspect.URLStory], error) {
 	u, err := weburl.Parse(q.URL)
 	if err != nil {
 		return nil, errQuery{err}
@@ -130,15 +132,18 @@ type robotsChecks struct {
 }
 
 func (s *Server) robotsAPI(api huma.API) {
-	handle(api, operation("GET", "/robots", "robots-text", "The robots.txt of an origin as it is in force, and its earlier versions"), func(_ context.Context, q *robotsQuery) (*object[inspect.RobotsText], error) {
-		u, err := weburl.Parse(q.Origin)
-		if err != nil {
-			return nil, errQuery{err}
-		}
-		return answer(s.crawl.View().RobotsText(u.Origin()))
-	})
+	handle(api, operation("GET", "/robots", "robots-text",
+		"The robots.txt of an origin in force, and its earlier versions"),
+		func(_ context.Context, q *robotsQuery) (*object[inspect.RobotsText], error) {
+			u, err := weburl.Parse(q.Origin)
+			if err != nil {
+				return nil, errQuery{err}
+			}
+			return answer(s.crawl.View().RobotsText(u.Origin()))
+		})
 	check := operation("GET", "/robots/check", "robots-check", "What robots.txt says about URLs")
-	check.Description = "By the robots.txt of each origin that is stored. Nothing is fetched: where none was read yet, nothing is allowed yet."
+	check.Description = "By the stored robots.txt of each origin. Nothing is fetched: if no robots.txt was read " +
+		"yet, nothing is allowed yet."
 	handle(api, check, func(_ context.Context, q *robotsCheckQuery) (*object[robotsChecks], error) {
 		urls := make([]weburl.URL, 0, len(q.URLs))
 		for _, text := range q.URLs {
@@ -153,13 +158,13 @@ func (s *Server) robotsAPI(api huma.API) {
 	})
 }
 
-// planQuery asks for the plan of renewals.
+// planQuery has the parameters of the recrawl plan.
 type planQuery struct {
-	Hosts int `query:"hosts" minimum:"0" maximum:"1000" default:"20" doc:"how many of the hosts with the most pages are looked at one by one"`
+	Hosts int `query:"hosts" minimum:"0" maximum:"1000" default:"20" doc:"how many of the hosts with the most pages are listed"`
 }
 
 func (s *Server) planAPI(api huma.API) {
-	handle(api, operation("GET", "/plan", "plan-show", "What will be asked for again, and how fresh the copies are"),
+	handle(api, operation("GET", "/plan", "plan-show", "What will be recrawled, and how fresh the copies are"),
 		func(ctx context.Context, q *planQuery) (*object[inspect.RenewalPlan], error) {
 			return answer(s.crawl.View().RenewalPlan(ctx, q.Hosts))
 		})
@@ -167,27 +172,30 @@ func (s *Server) planAPI(api huma.API) {
 
 // Trailers of streams.
 const (
-	trailerMatching = "Amble-Matching" // hosts that the question is for
-	trailerNext     = "Amble-Next"     // the position to go on from; absent at the end
+	trailerMatching = "Amble-Matching" // matching hosts
+	trailerNext     = "Amble-Next"     // the position to continue from; absent at the end
 )
 
-// exportQuery asks for URLs without a bound.
+// exportQuery selects any number of URLs.
 type exportQuery struct {
 	URLFilter
-	Limit int `query:"limit" minimum:"0" default:"0" doc:"at most so many; 0: all"`
+	Limit int `query:"limit" minimum:"0" default:"0" doc:"at most this many; 0: all"`
 }
 
-// exportHostsQuery asks for hosts without a bound.
+// exportHostsQuery selects any number of hosts.
 type exportHostsQuery struct {
 	State string `query:"state" enum:"idle,ready,busy,waiting,trouble,held,paused" doc:"only hosts in this state"`
-	Limit int    `query:"limit" minimum:"0" default:"0" doc:"at most so many; 0: all"`
+	Limit int    `query:"limit" minimum:"0" default:"0" doc:"at most this many; 0: all"`
 }
 
 func (s *Server) exportAPI(api huma.API) {
-	urls := streams[inspect.URL](api, operation("GET", "/export", "export-urls", "Every URL as JSON lines", http.StatusNotFound))
-	urls.Description = "Walks over all that is stored, in short steps, while the crawl goes on. Where the limit ended it, the trailer " + trailerNext + " has the place to go on from."
+	urls := streams[inspect.URL](api, operation("GET", "/export", "export-urls", "Every URL as JSON lines",
+		http.StatusNotFound))
+	urls.Description = "Walks over the whole database, in short steps, while the crawl continues. If the limit " +
+		"ended it, the trailer " + trailerNext + " has the position to continue from."
 	handle(api, urls, s.exportURLs)
-	hosts := streams[inspect.Host](api, operation("GET", "/export/hosts", "export-hosts", "Every host as JSON lines, in the order of discovery"))
+	hosts := streams[inspect.Host](api,
+		operation("GET", "/export/hosts", "export-hosts", "Every host as JSON lines, in the order of discovery"))
 	hosts.Description = "The trailer " + trailerMatching + " has their number."
 	handle(api, hosts, s.exportHosts)
 }
@@ -226,28 +234,30 @@ func (s *Server) exportHosts(ctx context.Context, q *exportHostsQuery) (*huma.St
 	}), nil
 }
 
-// The trailers of an audit: how many violations there are, and how many parts of the log could not
-// be read.
+// The trailers of an audit: the number of violations, and the number of parts of the log that could
+// not be read.
 const (
 	trailerViolations = "Amble-Violations"
 	trailerDamaged    = "Amble-Damaged"
 )
 
-// auditQuery asks for requests.
+// auditQuery selects requests.
 type auditQuery struct {
 	Host  string    `query:"host" maxLength:"512" doc:"only requests to this host"`
 	Since time.Time `query:"since" doc:"only requests that began since"`
 }
 
 func (s *Server) auditAPI(api huma.API) {
-	op := streams[audit.Line](api, operation("GET", "/audit", "audit", "Every request, and what it was held against"))
-	op.Description = "Reads the request log to its end, which takes a while for a long one: " +
+	op := streams[audit.Line](api, operation("GET", "/audit", "audit",
+		"Every request, and the limits it was checked against"))
+	op.Description = "Reads the request log to its end, which takes time for a long log: " +
 		"only one audit runs at a time. " +
 		"The trailer " + trailerViolations + " has the number of violations, and " + trailerDamaged +
-		" that of the parts of the log that could not be read: about those nothing is proven."
+		" that of the parts of the log that could not be read: nothing is proven about those."
 	handle(api, op, func(ctx context.Context, q *auditQuery) (*huma.StreamResponse, error) {
 		if !s.auditing.TryLock() {
-			return nil, huma.NewError(http.StatusServiceUnavailable, "an audit is under way already: try again when it has ended")
+			return nil, huma.NewError(http.StatusServiceUnavailable,
+				"another audit is running: try again when it has ended")
 		}
 		return s.stream(func(t *stream) error {
 			defer s.auditing.Unlock()
@@ -269,7 +279,7 @@ func (s *Server) audit(ctx context.Context, t *stream, q *auditQuery) error {
 	t.begin()
 	report, err := audit.Run(ctx, filepath.Join(s.o.DataDir, requestlog.DirName), o)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = nil // nothing was asked for yet, or no log is kept
+		err = nil // no request was made yet, or no log is kept
 	}
 	if report != nil {
 		t.w.Header().Set(trailerViolations, strconv.FormatUint(report.Counts.Violations, 10))

@@ -14,22 +14,23 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// gate is a listener that holds a bounded number of connections. Where one more comes, the one that has longest had no request at
-// work makes room; so those that only hold connections open keep nobody out. Where all are at work, the new one is closed.
+// gate is a listener that holds a bounded number of connections. If one more arrives, the
+// connection that has been idle longest is closed, so idle connections keep nobody out. If all are
+// busy, the new one is closed.
 type gate struct {
 	net.Listener
 	most int
 
 	mu     sync.Mutex
 	idle   *list.List // of *guest, longest first
-	guests int        // all of them, at work or not
+	guests int        // all of them, busy or idle
 }
 
 // guest is one connection.
 type guest struct {
 	net.Conn
 	gate *gate
-	idle *list.Element // in gate.idle; nil: a request is at work
+	idle *list.Element // in gate.idle; nil: a request is in progress
 	left bool
 }
 
@@ -49,7 +50,7 @@ func (g *gate) Accept() (net.Conn, error) {
 	}
 }
 
-// admit makes room for a connection; nil: there is none.
+// admit makes room for a connection. It returns nil if there is none.
 func (g *gate) admit(c net.Conn) *guest {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -68,7 +69,7 @@ func (g *gate) admit(c net.Conn) *guest {
 	return v
 }
 
-// leave forgets a connection. The lock is held.
+// leave forgets a connection. The caller holds the lock.
 func (g *gate) leave(v *guest) {
 	if v.left {
 		return
@@ -81,7 +82,7 @@ func (g *gate) leave(v *guest) {
 	}
 }
 
-// Close ends the connection.
+// Close closes the connection.
 func (v *guest) Close() error {
 	v.gate.mu.Lock()
 	v.gate.leave(v)
@@ -89,7 +90,7 @@ func (v *guest) Close() error {
 	return v.Conn.Close()
 }
 
-// work says whether a request is at work.
+// work records whether a request is in progress.
 func (v *guest) work(at bool) {
 	v.gate.mu.Lock()
 	defer v.gate.mu.Unlock()
@@ -105,19 +106,19 @@ func (v *guest) work(at bool) {
 
 type guestKey struct{}
 
-// connContext is that of http.Server.
+// connContext is http.Server.ConnContext.
 func (g *gate) connContext(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, guestKey{}, guestOf(c))
 }
 
-// connState is that of http.Server.
+// connState is http.Server.ConnState.
 func (g *gate) connState(c net.Conn, state http.ConnState) {
 	if v := guestOf(c); v != nil && state == http.StateIdle {
 		v.work(false)
 	}
 }
 
-// atWork marks the connections of requests that have been read as far as their header.
+// atWork marks the connections of requests whose header has been read.
 func (g *gate) atWork(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if v, _ := r.Context().Value(guestKey{}).(*guest); v != nil {
@@ -136,15 +137,15 @@ func guestOf(c net.Conn) *guest {
 	return v
 }
 
-// How often one client may ask, and how often with a wrong token. After too many wrong ones, right ones are refused too for a
-// while, else guessing would go on.
+// Limits of the requests of one client, and of its requests with a wrong token. After too many
+// wrong tokens, right ones are refused for a while too; otherwise guessing could continue.
 const (
 	requestBurst, requestsPerSecond = 1000, 200
 	failureBurst, failuresPerSecond = 20, 1.0 / 6
 	maxClients                      = 4096
 )
 
-// limiters bound how often each client may do something: a limiter for each client, and a bound for their number.
+// limiters holds a limiter for each client, and bounds the number of clients.
 type limiters struct {
 	limit rate.Limit
 	burst int
@@ -159,7 +160,7 @@ func newLimiters(burst int, limit rate.Limit, now func() time.Time) *limiters {
 	return &limiters{limit: limit, burst: burst, now: now, clients: make(map[netip.Prefix]*rate.Limiter)}
 }
 
-// allow takes a token of a client; false: there is none left.
+// allow takes a token of a client. It returns false if none is left.
 func (l *limiters) allow(client netip.Prefix) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -175,7 +176,8 @@ func (l *limiters) exhausted(client netip.Prefix) bool {
 	return limiter != nil && limiter.TokensAt(l.now()) < 1
 }
 
-// of returns the limiter of a client. Clients for which there is no room share one. The caller holds mu.
+// of returns the limiter of a client. Clients without room for a limiter share one. The caller
+// holds mu.
 func (l *limiters) of(client netip.Prefix, now time.Time) *rate.Limiter {
 	if l.clients[client] == nil && !l.hasRoom(now) {
 		client = netip.Prefix{}
@@ -188,8 +190,8 @@ func (l *limiters) of(client netip.Prefix, now time.Time) *rate.Limiter {
 	return limiter
 }
 
-// hasRoom reports whether there is room for another client. Where there is none, it drops those that have all their
-// tokens back, once a second at most.
+// hasRoom reports whether there is room for another client. If there is none, it drops those whose
+// bucket is full again, at most once a second.
 func (l *limiters) hasRoom(now time.Time) bool {
 	if len(l.clients) >= maxClients && now.Sub(l.tidied) >= time.Second {
 		l.tidied = now
@@ -202,7 +204,7 @@ func (l *limiters) hasRoom(now time.Time) bool {
 	return len(l.clients) < maxClients
 }
 
-// limitRate refuses clients that ask too often, or have guessed at tokens too often.
+// limitRate refuses clients that send requests too often, or too many wrong tokens.
 func (s *Server) limitRate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		client := s.clientOf(r)
@@ -216,15 +218,16 @@ func (s *Server) limitRate(next http.Handler) http.Handler {
 
 func writeTooMany(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "6")
-	writeProblem(w, http.StatusTooManyRequests, "too many requests, or too many wrong tokens, from your address: wait a little")
+	writeProblem(w, http.StatusTooManyRequests, "too many requests, or too many wrong tokens, from your address: "+
+		"wait a little")
 }
 
-// clientOf is the network of whoever asks: an IPv4 address, or the /64 of an IPv6 one.
+// clientOf returns the network of the client: an IPv4 address, or the /64 of an IPv6 address.
 func (s *Server) clientOf(r *http.Request) netip.Prefix {
 	peer, _ := netip.ParseAddrPort(r.RemoteAddr)
 	address := peer.Addr()
 	if s.o.BehindProxy {
-		// The proxy adds whom it talks to behind what it was sent.
+		// The proxy appends its peer to the received value.
 		hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 		if a, err := netip.ParseAddr(strings.TrimSpace(hops[len(hops)-1])); err == nil {
 			address = a

@@ -20,25 +20,27 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 )
 
-// AddressFile is the name of the file in the data directory that says where the API of a running crawl listens: the address
-// on the first line, then the identity and the id of the process, and the fingerprint of its certificate where it has one.
+// AddressFile is the name of the file in the data directory that has the address of the API of a
+// running crawl: the address on the first line, then the identity and the id of the process, and
+// the fingerprint of its certificate if it has one.
 const AddressFile = "server.addr"
 
-// Running is what the address file says of a crawl.
+// Running is the content of the address file.
 type Running struct {
 	Address     string // host:port
 	Instance    string // changes with every start
-	Process     int    // its id
-	Certificate string // fingerprint of the one that it shows; empty: it speaks plain HTTP
+	Process     int    // process id
+	Certificate string // fingerprint of its certificate; empty: plain HTTP
 }
 
-// maxAddressFile bounds what is read of the file, in bytes.
+// maxAddressFile bounds how many bytes of the file are read.
 const maxAddressFile = 4 << 10
 
-// ErrNotRunning says that no crawl answers for the data directory.
+// ErrNotRunning reports that no crawl answers for the data directory.
 var ErrNotRunning = errors.New("no running crawl answers for this data directory")
 
-// readAddress reads the address file of a data directory; ErrNotRunning where there is none or it makes no sense.
+// readAddress reads the address file of a data directory. It returns ErrNotRunning if there is none
+// or it is damaged.
 func readAddress(dataDir string) (Running, error) {
 	path := filepath.Join(dataDir, AddressFile)
 	file, err := os.Open(path)
@@ -70,7 +72,7 @@ func readAddress(dataDir string) (Running, error) {
 	return running, nil
 }
 
-// writeAddress writes the file as a whole or not at all.
+// writeAddress writes the file atomically.
 func writeAddress(dataDir, address, instance, certificate string) error {
 	path := filepath.Join(dataDir, AddressFile)
 	text := fmt.Sprintf("%s\ninstance %s\nprocess %d\n", address, instance, os.Getpid())
@@ -90,36 +92,37 @@ func removeAddress(dataDir string) error {
 	return nil
 }
 
-// ErrToken says that the crawl wants a token, or another one.
+// ErrToken reports that the crawl does not accept the token.
 var ErrToken = errors.New("the running crawl does not accept the token")
 
 const (
-	askTimeout    = 5 * time.Second
-	maxAnswer     = 1 << 20
-	maxAnswerHead = 64 << 10
+	requestTimeout = 5 * time.Second
+	maxAnswer      = 1 << 20
+	maxAnswerHead  = 64 << 10
 )
 
-// AskStatus asks the crawl that works on a data directory how it stands, and says who it is. ErrNotRunning: there is none that
-// answers. ErrToken: it wants another token.
+// AskStatus fetches the status of the crawl that works on a data directory, and says which crawl
+// that is. It returns ErrNotRunning if none answers, and ErrToken if it does not accept the token.
 func AskStatus(ctx context.Context, dataDir, token string) (crawl.Status, Running, error) {
 	var s crawl.Status
 	running, err := readAddress(dataDir)
 	if err != nil {
 		return s, running, err
 	}
-	body, err := ask(ctx, running, token, "/api/v1/status")
+	body, err := getWithToken(ctx, running, token, "/api/v1/status")
 	if err != nil {
 		return s, running, err
 	}
 	if err := json.Unmarshal(body, &s); err != nil {
-		return s, running, fmt.Errorf("the answer of %s: %w", running.Address, err)
+		return s, running, fmt.Errorf("the response of %s: %w", running.Address, err)
 	}
 	return s, running, nil
 }
 
-// ask puts one question to a running crawl. The token goes nowhere before the crawl has said who it is.
-func ask(ctx context.Context, running Running, token, path string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+// getWithToken sends one request to a running crawl. It sends the token only after the crawl has
+// identified itself.
+func getWithToken(ctx context.Context, running Running, token, path string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	transport := running.transport()
 	defer transport.CloseIdleConnections()
@@ -157,13 +160,15 @@ func get(ctx context.Context, transport *http.Transport, running Running, token,
 	return body, nil
 }
 
-// transport speaks to the crawl and, where it shows a certificate, to nobody who shows another. No proxy: the crawl is near.
+// transport connects to the crawl and, if the crawl has a certificate, accepts no other one. It
+// uses no proxy: the crawl is near.
 func (r Running) transport() *http.Transport {
 	t := &http.Transport{MaxResponseHeaderBytes: maxAnswerHead}
 	if r.Certificate != "" {
 		t.TLSClientConfig = &tls.Config{
-			MinVersion:         tls.VersionTLS12,
-			InsecureSkipVerify: true, // names and issuers tell nothing here: it has to be the very certificate of the address file
+			MinVersion: tls.VersionTLS12,
+			// the certificate must be the one in the address file; names and issuers do not matter
+			InsecureSkipVerify: true,
 			VerifyConnection: func(s tls.ConnectionState) error {
 				if len(s.PeerCertificates) == 0 || fingerprint(s.PeerCertificates[0].Raw) != r.Certificate {
 					return errors.New("it shows another certificate than the running crawl has")
@@ -175,7 +180,7 @@ func (r Running) transport() *http.Transport {
 	return t
 }
 
-// url is that of a path at the crawl.
+// url returns the URL of a path of the API.
 func (r Running) url(path string) string {
 	if r.Certificate != "" {
 		return "https://" + reachable(r.Address) + path
@@ -183,7 +188,8 @@ func (r Running) url(path string) string {
 	return "http://" + reachable(r.Address) + path
 }
 
-// reachable is the address to dial for one that is listened on: of all addresses, the loopback one.
+// reachable returns the address to dial for a listening address: of the unspecified address, the
+// loopback one.
 func reachable(address string) string {
 	parsed, err := netip.ParseAddrPort(address)
 	if err != nil || !parsed.Addr().IsUnspecified() {

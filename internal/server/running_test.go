@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-func TestAskFindsAnyPort(t *testing.T) {
+func TestStatusFindsAnyPort(t *testing.T) {
 	dir := t.TempDir()
 	s := start(t, Options{DataDir: dir, Token: "secret"})
 	got, running, err := AskStatus(context.Background(), dir, "secret")
@@ -28,7 +28,7 @@ func TestAskFindsAnyPort(t *testing.T) {
 	}
 }
 
-func TestAskAfterClose(t *testing.T) {
+func TestStatusAfterClose(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Start(Options{Listen: "127.0.0.1:0", DataDir: dir, Now: time.Now}, example)
 	if err != nil {
@@ -56,8 +56,9 @@ func TestAskAfterClose(t *testing.T) {
 	}
 }
 
-// The port of a crawl that crashed may belong to something else by now: another crawl, or a thief of tokens.
-func TestAskBelievesNoOther(t *testing.T) {
+// The port of a crawl that crashed may belong to something else by now: another crawl, or a thief
+// of tokens.
+func TestStatusOfAnotherProcess(t *testing.T) {
 	dir := t.TempDir()
 	other := start(t, Options{})
 	write := func(address string) {
@@ -82,7 +83,7 @@ func TestAskBelievesNoOther(t *testing.T) {
 }
 
 // An answer without end is cut, one that never comes ends with the context.
-func TestAskIsBounded(t *testing.T) {
+func TestStatusIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	stranger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(instanceHeader, "me")
@@ -118,7 +119,8 @@ func TestAskIsBounded(t *testing.T) {
 }
 
 func TestDamagedAddressFile(t *testing.T) {
-	for _, text := range []string{"", "127.0.0.1:1", "a b c d e", "127.0.0.1:1\ninstance x\nprocess many\n", "\x00\nbad host:1\ninstance x process 1", strings.Repeat("x", 1<<20)} {
+	for _, text := range []string{"", "127.0.0.1:1", "a b c d e", "127.0.0.1:1\ninstance x\nprocess many\n",
+		"\x00\nbad host:1\ninstance x process 1", strings.Repeat("x", 1<<20)} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, AddressFile), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -131,7 +133,8 @@ func TestDamagedAddressFile(t *testing.T) {
 
 func TestReachable(t *testing.T) {
 	for listened, want := range map[string]string{
-		"127.0.0.1:80": "127.0.0.1:80", "[::]:80": "[::1]:80", "0.0.0.0:80": "127.0.0.1:80", "192.0.2.1:80": "192.0.2.1:80", "[::1]:9": "[::1]:9",
+		"127.0.0.1:80": "127.0.0.1:80", "[::]:80": "[::1]:80", "0.0.0.0:80": "127.0.0.1:80",
+		"192.0.2.1:80": "192.0.2.1:80", "[::1]:9": "[::1]:9",
 	} {
 		if got := reachable(listened); got != want {
 			t.Errorf("%s: %s, want %s", listened, got, want)

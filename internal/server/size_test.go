@@ -24,8 +24,9 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// sizedCrawl is a crawl of a mesh whose store was large before it began, with its API: hosts of ten URLs, of every fourth five fetched; a failed
-// URL of the last host; and one host with as many URLs as there are hosts, half of them fetched.
+// sizedCrawl is a crawl of a mesh whose store was large before it began, with its API: hosts of ten
+// URLs, of every fourth five fetched; a failed URL of the last host; and one host with as many URLs
+// as there are hosts, half of them fetched.
 type sizedCrawl struct {
 	mesh   testweb.Mesh
 	web    *testweb.Web
@@ -41,7 +42,8 @@ const bigHost = "big.test"
 // storePort is the port of the web where the store is kept for the next process.
 const storePort = 18377
 
-// startSized makes 100,000 URLs, or as many as AMBLE_BENCH_URLS says. BENCH_STORE names a directory in which the store is kept, and found by the next run.
+// startSized makes 100,000 URLs, or as many as AMBLE_BENCH_URLS says. BENCH_STORE names a directory
+// in which the store is kept, and found by the next run.
 func startSized(b *testing.B, delay time.Duration) *sizedCrawl {
 	size := 100_000
 	if n, err := strconv.Atoi(os.Getenv("AMBLE_BENCH_URLS")); err == nil {
@@ -61,15 +63,16 @@ func startSized(b *testing.B, delay time.Duration) *sizedCrawl {
 	o.DataDir, o.Fetch.UserAgent, o.Fetch.AllowPrivate, o.Fetch.Resolver = dir, "amble-test", true, c.web.ResolverAddr()
 	o.Archive.Dir, o.Archive.Formats = b.TempDir(), []string{archive.FormatNone}
 	o.Mode, o.ExitWhenDone, o.Frontier.Politeness.Delay, o.Fetch.MaxIdleConns = frontier.ModeAny, false, delay, 1000
-	renew := revisit.DefaultOptions()
-	o.Renew = &renew
+	recrawl := revisit.DefaultOptions()
+	o.Renew = &recrawl
 	if _, err := os.Stat(filepath.Join(dir, storage.FileName)); err != nil {
 		c.fill(b, dir)
 	}
 	if c.engine, err = crawl.Open(o, slog.New(slog.DiscardHandler)); err != nil {
 		b.Fatal(err)
 	}
-	c.server, err = Start(Options{Listen: "127.0.0.1:0", DataDir: dir, Metrics: NewMetrics("test"), Now: time.Now}, c.engine)
+	c.server, err = Start(Options{Listen: "127.0.0.1:0", DataDir: dir, Metrics: NewMetrics("test"), Now: time.Now},
+		c.engine)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -100,7 +103,7 @@ func (c *sizedCrawl) run(b *testing.B) {
 	c.opened = time.Since(begun)
 }
 
-// get asks, reads all of the answer, and returns the time to its first byte.
+// get sends a request, reads the whole response, and returns the time to its first byte.
 func (c *sizedCrawl) get(ctx context.Context, path string) (time.Duration, []byte, error) {
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.server.Address()+path, nil)
 	if err != nil {
@@ -156,7 +159,8 @@ func (c *sizedCrawl) fill(b *testing.B, dir string) {
 	fetched := func(n int) []storage.Outcome {
 		list := make([]storage.Outcome, n)
 		for i := range list {
-			list[i] = storage.Outcome{State: storage.Fetched, Status: 200, At: now, Due: now.Add(time.Duration(i+1) * time.Hour), Bytes: 2 << 10, Digest: uint64(i + 1)}
+			list[i] = storage.Outcome{State: storage.Fetched, Status: 200, At: now,
+				Due: now.Add(time.Duration(i+1) * time.Hour), Bytes: 2 << 10, Digest: uint64(i + 1)}
 		}
 		return list
 	}
@@ -172,7 +176,8 @@ func (c *sizedCrawl) fill(b *testing.B, dir string) {
 		add(mustParse(b, c.web.URL(c.mesh.Host(h), "/")), c.mesh.Path, c.mesh.Pages, outcomes...)
 	}
 	commit()
-	add(mustParse(b, "http://"+bigHost+"/"), func(i int) string { return "/" + strconv.Itoa(i) }, c.mesh.Hosts, fetched(c.mesh.Hosts/2)...)
+	add(mustParse(b, "http://"+bigHost+"/"), func(i int) string { return "/" + strconv.Itoa(i) }, c.mesh.Hosts,
+		fetched(c.mesh.Hosts/2)...)
 	commit()
 	if err := s.Close(); err != nil {
 		b.Fatal(err)
@@ -187,8 +192,9 @@ func mustParse(b *testing.B, text string) weburl.URL {
 	return u
 }
 
-// BenchmarkAPI asks a crawl that is paused for everything that the API has, with the arguments that are hardest for it (see startSized). longest is that of all
-// calls, the first after the start of the crawl among them; first-byte is the mean time to the first byte.
+// BenchmarkAPI requests everything that the API has from a paused crawl, with the arguments that
+// are hardest for it (see startSized). longest is that of all calls, the first after the start of
+// the crawl among them; first-byte is the mean time to the first byte.
 func BenchmarkAPI(b *testing.B) {
 	c := startSized(b, time.Minute)
 	ctx := context.Background()

@@ -20,16 +20,16 @@ import (
 	"github.com/amble-crawler/amble/internal/requestlog"
 )
 
-// jsonLines is the type of answers that are one JSON object a line.
+// jsonLines is the media type of responses with one JSON object a line.
 const jsonLines = "application/jsonl"
 
-// Bounds of answers and bodies of any length: how long one piece of it may take.
+// Bounds of responses and bodies of any length: how long one piece of it may take.
 const (
 	streamTimeout = 30 * time.Second
 	streamBuffer  = 32 << 10
 )
 
-// streams describes an operation whose answer is lines of T.
+// streams describes an operation whose response is lines of T.
 func streams[T any](api huma.API, op huma.Operation) huma.Operation {
 	line := api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[T](), true, "")
 	op.Responses = map[string]*huma.Response{"200": {
@@ -38,7 +38,7 @@ func streams[T any](api huma.API, op huma.Operation) huma.Operation {
 	return op
 }
 
-// stream answers with what f writes.
+// stream returns a response that f writes.
 func (s *Server) stream(f func(*stream) error) *huma.StreamResponse {
 	return &huma.StreamResponse{Body: func(c huma.Context) {
 		r, w := humago.Unwrap(c)
@@ -47,7 +47,7 @@ func (s *Server) stream(f func(*stream) error) *huma.StreamResponse {
 	}}
 }
 
-// stream is an answer of any length. It goes at the client's pace, and holds no more than a buffer.
+// stream is a response of any length. It is written at the client's pace, through a buffer.
 type stream struct {
 	inspect.Lines
 	w       http.ResponseWriter
@@ -63,11 +63,12 @@ func (s *Server) newStream(w http.ResponseWriter, r *http.Request) *stream {
 	t := &stream{w: w, r: r, control: http.NewResponseController(w), now: s.o.Now, kind: jsonLines}
 	t.buffer = bufio.NewWriterSize(t, streamBuffer)
 	t.Lines = inspect.NewLines(t.buffer)
-	_ = t.control.SetReadDeadline(time.Time{}) // else the end of the time to read a request would break off the answer
+	// otherwise the timeout for reading the request would break off the response
+	_ = t.control.SetReadDeadline(time.Time{})
 	return t
 }
 
-// Write sends a piece.
+// Write writes a piece.
 func (t *stream) Write(piece []byte) (int, error) {
 	if !t.begun {
 		t.begun = true
@@ -77,19 +78,20 @@ func (t *stream) Write(piece []byte) (int, error) {
 	return t.w.Write(piece)
 }
 
-// begin says that the answer comes, where it may be long until there is something to send. An error after that breaks the connection.
+// begin starts a response that may have nothing to send for a long time. After an error later the
+// connection breaks.
 func (t *stream) begin() {
-	_, _ = t.Write(nil) // a client that went away is noticed by the next one
+	_, _ = t.Write(nil) // the next write notices that the client has gone
 	_ = t.control.Flush()
 }
 
-// flush sends what has gathered.
+// flush writes the buffer.
 func (t *stream) flush() error {
 	return errors.Join(t.buffer.Flush(), t.control.Flush())
 }
 
-// end ends the answer. After an error a client must not take what it got for all of it: where nothing was sent yet it is told
-// what is wrong, else the connection breaks.
+// end ends the response. After an error the client must not take what it got for complete: if
+// nothing was sent yet it gets a problem, otherwise the connection breaks.
 func (t *stream) end(err error) {
 	switch {
 	case err == nil:
@@ -98,28 +100,28 @@ func (t *stream) end(err error) {
 			return
 		}
 	case !t.begun:
-		said := asProblem(err)
+		problem := asProblem(err)
 		t.w.Header().Del("Trailer")
-		writeProblem(t.w, said.GetStatus(), said.Error())
+		writeProblem(t.w, problem.GetStatus(), problem.Error())
 		return
 	}
 	panic(http.ErrAbortHandler)
 }
 
-// patient is a body of any length that may take its time, but not stop.
-type patient struct {
+// listBody is a request body of any length. It may be slow, but must not stop.
+type listBody struct {
 	body    io.Reader
 	control *http.ResponseController
 	now     func() time.Time
 }
 
 // Read reads a piece.
-func (p *patient) Read(piece []byte) (int, error) {
+func (p *listBody) Read(piece []byte) (int, error) {
 	_ = p.control.SetReadDeadline(p.now().Add(streamTimeout))
 	return p.body.Read(piece)
 }
 
-// Fetch is the form of a finished request in the live stream.
+// Fetch is a finished request in the live stream.
 type Fetch struct {
 	At      time.Time `json:"at"` // its end
 	Host    string    `json:"host"`
@@ -128,10 +130,10 @@ type Fetch struct {
 	Status  int       `json:"status,omitempty"`
 	Error   string    `json:"error,omitempty"` // the kind of failure, where there was no whole answer
 	Bytes   int64     `json:"bytes"`
-	Seconds float64   `json:"seconds"` // from its start to its end
+	Seconds float64   `json:"seconds"` // from start to end
 }
 
-// fetchOf returns the form of a request.
+// fetchOf returns the Fetch of a request.
 func fetchOf(q *requestlog.Request) Fetch {
 	f := Fetch{
 		At: q.End.UTC(), Host: q.URL.Host(), URL: q.URL.String(), Kind: q.Kind.String(), Status: q.Status,
@@ -143,18 +145,18 @@ func fetchOf(q *requestlog.Request) Fetch {
 	return f
 }
 
-// recentFetches is how many of the newest fetches are kept for those who come later.
+// recentFetches is how many of the newest fetches are kept for new clients.
 const recentFetches = 200
 
-// feed keeps the newest fetches. Whoever watches reads them at intervals, so that a slow reader holds up nobody; what it misses in a fast
-// crawl it misses.
+// feed keeps the newest fetches. Clients poll it, so a slow client blocks nobody. In a fast crawl a
+// client misses some fetches.
 type feed struct {
 	mu   sync.Mutex
 	kept [recentFetches]requestlog.Request
-	n    int // told so far
+	n    int // fetches so far
 }
 
-// Requested is part of crawl.Observer.
+// Requested implements crawl.Observer.
 func (f *feed) Requested(q requestlog.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -162,10 +164,10 @@ func (f *feed) Requested(q requestlog.Request) {
 	f.n++
 }
 
-// Committed is part of crawl.Observer.
+// Committed implements crawl.Observer.
 func (f *feed) Committed(time.Duration, int) {}
 
-// since returns the newest of the fetches after the first n, oldest first, and how many there were in all.
+// since returns the newest of the fetches after the first n, oldest first, and their total number.
 func (f *feed) since(n, most int) ([]Fetch, int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -198,22 +200,25 @@ func (w *watchers) leave() { w.n.Add(-1) }
 
 func (s *Server) eventsAPI(api huma.API) {
 	op := operation("GET", "/events", "crawl-events", "The crawl live, as server-sent events")
-	op.Description = "Events of type status and point come once a second, fetches up to twice: the newest of the requests that ended, a list. What a fast crawl does beyond that is left out."
-	op.Responses = map[string]*huma.Response{"200": {Description: "an endless stream", Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}}}}
+	op.Description = "Events of type status and point are sent once a second, fetches up to twice: a list of the " +
+		"newest requests that ended. In a fast crawl some are left out."
+	op.Responses = map[string]*huma.Response{"200": {Description: "an endless stream",
+		Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}}}}
 	handle(api, op, func(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) {
 		if !s.watchers.enter() {
-			return nil, huma.NewError(http.StatusServiceUnavailable, fmt.Sprintf("%d live streams are open, more are not served", maxWatchers))
+			return nil, huma.NewError(http.StatusServiceUnavailable,
+				fmt.Sprintf("%d live streams are open, more are not served", maxWatchers))
 		}
 		return s.stream(func(t *stream) error {
 			defer s.watchers.leave()
 			t.kind = "text/event-stream"
-			return s.tellLive(ctx, t)
+			return s.sendLive(ctx, t)
 		}), nil
 	})
 }
 
-// tellLive sends events until the client goes or the server closes.
-func (s *Server) tellLive(ctx context.Context, t *stream) error {
+// sendLive sends events until the client goes or the server closes.
+func (s *Server) sendLive(ctx context.Context, t *stream) error {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
 	list, seen := s.feed.since(0, recentFetches)
