@@ -22,7 +22,8 @@ import (
 )
 
 func newArchiveCommand(settings *settingsFlags) *cobra.Command {
-	return group("archive", "Read the stored output", `Read the output files of a crawl, in output.dir. Nothing is changed, and a crawl may be running.`,
+	return group("archive", "Read the stored output",
+		`Read the output files of a crawl, in output.dir. Nothing is changed, and a crawl may be running.`,
 		newArchiveGetCommand(settings), newArchiveListCommand(settings), newArchiveVerifyCommand(settings))
 }
 
@@ -49,7 +50,8 @@ func newArchiveListCommand(settings *settingsFlags) *cobra.Command {
 WARC file. With the beginning of a URL, list the responses stored for the URLs with that prefix, file by file.
 A prefix without a scheme matches http and https.
 
-Exit code 0: done. 1: there is no output, it cannot be read, or nothing is stored under the prefix. 2: wrong usage or settings.`,
+Exit code 0: done. 1: there is no output, it cannot be read, or nothing is stored under the prefix. 2: wrong
+usage or settings.`,
 		Example: `  amble archive ls
   amble archive ls https://example.com/docs/
   amble archive ls example.com/ --jsonl`,
@@ -152,7 +154,8 @@ func listCaptures(command *cobra.Command, c *archive.Collection, prefix string, 
 	err := c.Captures(command.Context(), prefix, func(e *warc.Entry) error {
 		found++
 		if lines {
-			return encoder.Encode(captureLine{e.URL, e.Time, e.Status, e.Mime, e.Digest, e.Filename, e.Offset, e.Length})
+			return encoder.Encode(captureLine{e.URL, e.Time, e.Status, e.Mime, e.Digest, e.Filename, e.Offset,
+				e.Length})
 		}
 		return t.row(moment(e.Time), strconv.Itoa(e.Status), orDash(e.Mime), size(uint64(e.Length)), e.URL)
 	})
@@ -213,7 +216,8 @@ Exit code 0: done. 1: no response is stored for the URL, or it cannot be read. 2
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&f.at, "at", "", "the newest response at this `time`: 2026-11-20, 2026-11-20T12:14:15Z or 20261120121415")
+	flags.StringVar(&f.at, "at", "", "the newest response at this `time`: 2026-11-20, 2026-11-20T12:14:15Z or "+
+		"20261120121415")
 	flags.BoolVar(&f.headers, "headers", false, "print the response header before the body")
 	flags.BoolVar(&f.raw, "raw", false, "print the body as stored, without decoding")
 	return command
@@ -268,7 +272,8 @@ func (f *archiveGetFlags) get(command *cobra.Command, c *archive.Collection, dir
 	case archive.TooLong:
 		command.PrintErrln("amble: the stored body is incomplete: the response was longer than fetch.max_body")
 	default:
-		command.PrintErrf("amble: the stored body is incomplete: the response broke off (%s)\n", printable(string(s.Truncated)))
+		command.PrintErrf("amble: the stored body is incomplete: the response broke off (%s)\n",
+			printable(string(s.Truncated)))
 	}
 	return nil
 }
@@ -276,7 +281,8 @@ func (f *archiveGetFlags) get(command *cobra.Command, c *archive.Collection, dir
 // notStored explains why there is nothing to print, and names what is stored.
 func notStored(ctx context.Context, c *archive.Collection, dir, url string, at time.Time) error {
 	if newest, err := c.Find(ctx, url, time.Time{}); err == nil {
-		return fmt.Errorf("%s is not stored as of %s; the newest stored response is of %s", url, at.Format(time.RFC3339), newest.Time.Format(time.RFC3339))
+		return fmt.Errorf("%s is not stored as of %s; the newest stored response is of %s", url,
+			at.Format(time.RFC3339), newest.Time.Format(time.RFC3339))
 	}
 	return fmt.Errorf("%s is not stored in the WARC files of %s: amble archive ls lists what is", url, dir)
 }
@@ -340,7 +346,8 @@ Exit code 0: nothing is wrong. 1: there are problems, or there is no output. 2: 
 			if problems > 0 {
 				return exit(exitProblem, errors.New(dir+": "+plural(problems, "problem")))
 			}
-			_, err = fmt.Fprintf(out, "%s: no problems, %s in %s, %s, %s\n", dir, plural(v.Records, "WARC record"), plural(v.Files, "file"),
+			_, err = fmt.Fprintf(out, "%s: no problems, %s in %s, %s, %s\n", dir, plural(v.Records, "WARC record"),
+				plural(v.Files, "file"),
 				plural(v.Lines, "JSON line"), size(uint64(v.Bytes)))
 			return err
 		},

@@ -109,7 +109,8 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("--since %q is not a duration such as 24h, a date such as 2026-11-20, or a time such as 2026-11-20T13:00:00Z", text)
+	return time.Time{}, fmt.Errorf("--since %q is not a duration such as 24h, a date such as 2026-11-20, or a time "+
+		"such as 2026-11-20T13:00:00Z", text)
 }
 
 func (f *auditFlags) run(command *cobra.Command, c *config.Config, o audit.Options) error {
@@ -187,7 +188,8 @@ func (f *auditFlags) list(out io.Writer, o *audit.Options) (end func() error) {
 func noRequests(dir string, c *config.Config, o audit.Options) error {
 	switch {
 	case c.Audit.MaxSize == 0:
-		return exit(exitProblem, fmt.Errorf("no request log is kept: audit.max_size is 0 (%s)", c.Source("audit.max_size")))
+		return exit(exitProblem, fmt.Errorf("no request log is kept: audit.max_size is 0 (%s)",
+			c.Source("audit.max_size")))
 	case o.Host != "" || !o.Since.IsZero():
 		return exit(exitProblem, fmt.Errorf("the request log in %s has no matching request", dir))
 	}
@@ -245,7 +247,8 @@ func (f *auditFlags) printHosts(w io.Writer, hosts []*audit.Host) error {
 		if g := h.Smallest; g != nil {
 			gap, delay = gapText(g.Seconds), gapText(g.Delay)+" "+g.Reason
 		}
-		err := t.row(h.Host, grouped(h.Requests), grouped(h.Pages), gap, delay, plural(len(h.Versions)+h.Older, "version"), grouped(h.Counts.Violations))
+		err := t.row(h.Host, grouped(h.Requests), grouped(h.Pages), gap, delay,
+			plural(len(h.Versions)+h.Older, "version"), grouped(h.Counts.Violations))
 		if err != nil {
 			return err
 		}
@@ -266,13 +269,15 @@ func gapText(seconds float64) string {
 func hostAudit(h *audit.Host) string {
 	s := &story{}
 	s.line("host", "%s", h.Host)
-	s.line("requests", "%s: %s, %s for robots.txt; %s without a response", grouped(h.Requests), plural(h.Pages, "page"), grouped(h.Robots), grouped(h.Failed))
+	s.line("requests", "%s: %s, %s for robots.txt; %s without a response", grouped(h.Requests),
+		plural(h.Pages, "page"), grouped(h.Robots), grouped(h.Failed))
 	s.line("", "from %s to %s", stampOf(h.First), stampOf(h.Last))
 	if h.NoEnd+h.Again > 0 {
 		s.line("crashes", "%s without a known end, %s repeated after that", grouped(h.NoEnd), grouped(h.Again))
 	}
 	if g := h.Smallest; g != nil {
-		s.line("smallest gap", "%s, where %s were in force (%s), at %s%s", gapText(g.Seconds), gapText(g.Delay), g.Reason, stampOf(g.At), inexact(g.Exact))
+		s.line("smallest gap", "%s, where %s were in force (%s), at %s%s", gapText(g.Seconds), gapText(g.Delay),
+			g.Reason, stampOf(g.At), inexact(g.Exact))
 	}
 	for _, v := range h.Versions {
 		name := v.Version
@@ -323,7 +328,8 @@ func conclusion(r *audit.Report, hosts int) string {
 			plural(r.Requests, "request"), plural(hosts, "host"), stampOf(r.From), stampOf(r.To), what)
 	}
 	if r.NoEnd > 0 {
-		fmt.Fprintf(&b, "%s under way when the crawler was killed: counted as if it had ended when the next process began.\n", were(r.NoEnd, "request"))
+		fmt.Fprintf(&b, "%s under way when the crawler was killed: counted as if it had ended when the next process "+
+			"began.\n", were(r.NoEnd, "request"))
 	}
 	if r.WallClock > 0 {
 		fmt.Fprintf(&b, "%s measured by the wall clock only, which may have been set.\n", were(r.WallClock, "gap"))
@@ -364,7 +370,8 @@ func requestCells(l *audit.Line) []string {
 	if l.Gap != nil {
 		gap = gapText(*l.Gap)
 	}
-	return []string{stampOf(l.At), l.Kind, answerText(l), gap, gapText(l.Delay), l.Reason, allowedBy(l), printable(l.URL)}
+	return []string{stampOf(l.At), l.Kind, answerText(l), gap, gapText(l.Delay), l.Reason, allowedBy(l),
+		printable(l.URL)}
 }
 
 func answerText(l *audit.Line) string {

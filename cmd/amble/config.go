@@ -256,10 +256,12 @@ func (l *liveSettings) reload(ctx context.Context) {
 	switch {
 	case errors.As(err, &problems):
 		for _, p := range problems {
-			l.log.Error("the settings are not applied, the previous ones stay in force", "key", p.Key, "problem", p.Message)
+			l.log.Error("the settings are not applied, the previous ones stay in force", "key", p.Key, "problem",
+				p.Message)
 		}
 	case err != nil:
-		l.log.Error("the settings are not applied, the previous ones stay in force", "error", fmt.Errorf("reload: %w", err))
+		l.log.Error("the settings are not applied, the previous ones stay in force", "error",
+			fmt.Errorf("reload: %w", err))
 	case len(changes) == 0:
 		l.log.Warn("settings reloaded: nothing has changed")
 	}

@@ -25,10 +25,13 @@ func newControlCommand(settings *settingsFlags) *cobra.Command {
 	c := &controlling{settings: settings}
 	return group("control", "Control the running crawl", controlLong,
 		c.pause(), c.resume(),
-		c.crawlCommand("drain", "End the crawl when all is done", "Add no more URLs from outside, crawl everything that is known and the links found there, and end then. amble control resume undoes it."),
-		c.crawlCommand("stop", "End the crawl now", "Shut the crawl down as SIGTERM does: requests in flight have crawl.shutdown_grace to end, and everything is committed."),
+		c.crawlCommand("drain", "End the crawl when all is done", "Add no more URLs from outside, crawl everything "+
+			"that is known and the links found there, and end then. amble control resume undoes it."),
+		c.crawlCommand("stop", "End the crawl now", "Shut the crawl down as SIGTERM does: requests in flight have "+
+			"crawl.shutdown_grace to end, and everything is committed."),
 		c.delay(),
-		c.hostCommand("forget", "Forget what was learned about a host", "Drop the backoff and the errors of a host, and fetch its robots.txt again. Its restart hold stays."),
+		c.hostCommand("forget", "Forget what was learned about a host", "Drop the backoff and the errors of a host, "+
+			"and fetch its robots.txt again. Its restart hold stays."),
 		c.drop(), c.set(), c.reload(),
 	)
 }
@@ -76,13 +79,15 @@ func (c *controlling) crawl(command *cobra.Command, name string) error {
 }
 
 func (c *controlling) crawlCommand(name, short, long string) *cobra.Command {
-	return &cobra.Command{Use: name, Short: short, Long: long, Args: noArguments, RunE: func(command *cobra.Command, _ []string) error { return c.crawl(command, name) }}
+	return &cobra.Command{Use: name, Short: short, Long: long, Args: noArguments,
+		RunE: func(command *cobra.Command, _ []string) error { return c.crawl(command, name) }}
 }
 
 func (c *controlling) hostCommand(name, short, long string) *cobra.Command {
-	return &cobra.Command{Use: name + " HOST", Short: short, Long: long, Args: exactly(1, "HOST"), ValidArgsFunction: completeHostArgument(c.settings), RunE: func(command *cobra.Command, hosts []string) error {
-		return c.post(command.Context(), hostCommandPath(hosts[0], name), nil, nil)
-	}}
+	return &cobra.Command{Use: name + " HOST", Short: short, Long: long, Args: exactly(1, "HOST"),
+		ValidArgsFunction: completeHostArgument(c.settings), RunE: func(command *cobra.Command, hosts []string) error {
+			return c.post(command.Context(), hostCommandPath(hosts[0], name), nil, nil)
+		}}
 }
 
 func (c *controlling) pause() *cobra.Command {
@@ -104,7 +109,8 @@ func (c *controlling) pause() *cobra.Command {
 			case length == 0:
 				return c.post(command.Context(), hostCommandPath(hosts[0], "pause"), nil, nil)
 			}
-			return c.post(command.Context(), hostCommandPath(hosts[0], "pause"), map[string]float64{"seconds": length.Seconds()}, nil)
+			return c.post(command.Context(), hostCommandPath(hosts[0], "pause"),
+				map[string]float64{"seconds": length.Seconds()}, nil)
 		},
 	}
 	command.Flags().DurationVar(&length, "for", 0, "duration of the pause, such as 2h")
@@ -113,7 +119,8 @@ func (c *controlling) pause() *cobra.Command {
 
 func (c *controlling) resume() *cobra.Command {
 	return &cobra.Command{
-		Use: "resume [HOST]", Short: "Resume the crawl or a host", Long: "End a pause or a drain of the crawl, or the pause of one host.",
+		Use: "resume [HOST]", Short: "Resume the crawl or a host",
+		Long:              "End a pause or a drain of the crawl, or the pause of one host.",
 		ValidArgsFunction: completeHostArgument(c.settings),
 		Args:              atMostOne("host"),
 		RunE: func(command *cobra.Command, hosts []string) error {
@@ -128,7 +135,8 @@ func (c *controlling) resume() *cobra.Command {
 func (c *controlling) delay() *cobra.Command {
 	return &cobra.Command{
 		Use: "delay HOST TIME", Short: "Set the delay between requests to a host",
-		Long:              "Set the delay between two requests to a host, in place of politeness.delay; 0s removes it. A longer delay that the host demands stays in force.",
+		Long: "Set the delay between two requests to a host, in place of politeness.delay; 0s removes " +
+			"it. A longer delay that the host demands stays in force.",
 		Example:           "  amble control delay www.example.com 30s",
 		ValidArgsFunction: completeHostArgument(c.settings),
 		Args:              exactly(2, "HOST TIME"),
@@ -137,7 +145,8 @@ func (c *controlling) delay() *cobra.Command {
 			if err != nil || d < 0 {
 				return usagef("%q is not a delay; want a duration with its unit, such as 30s", args[1])
 			}
-			return c.post(command.Context(), hostCommandPath(args[0], "delay"), map[string]float64{"seconds": d.Seconds()}, nil)
+			return c.post(command.Context(), hostCommandPath(args[0], "delay"),
+				map[string]float64{"seconds": d.Seconds()}, nil)
 		},
 	}
 }
@@ -146,8 +155,9 @@ func (c *controlling) drop() *cobra.Command {
 	return &cobra.Command{
 		Use: "drop HOST", Short: "Drop the queue of a host",
 		ValidArgsFunction: completeHostArgument(c.settings),
-		Long:              "Exclude all URLs of a host that wait now, in the background. They stay known, with that reason. URLs found later are queued as usual.",
-		Args:              exactly(1, "HOST"),
+		Long: "Exclude all URLs of a host that wait now, in the background. They stay known, with that " +
+			"reason. URLs found later are queued as usual.",
+		Args: exactly(1, "HOST"),
 		RunE: func(command *cobra.Command, hosts []string) error {
 			var done struct{ Dropped int }
 			if err := c.post(command.Context(), hostCommandPath(hosts[0], "drop"), nil, &done); err != nil {
@@ -162,9 +172,11 @@ func (c *controlling) drop() *cobra.Command {
 func (c *controlling) set() *cobra.Command {
 	return &cobra.Command{
 		Use: "set KEY=VALUE...", Short: "Change settings of the running crawl",
-		Long: "Change settings of the running crawl. If one of them is wrong or cannot change, none is changed. They hold until the crawl ends, or reads its config\n" +
+		Long: "Change settings of the running crawl. If one of them is wrong or cannot change, none is changed. " +
+			"They hold until the crawl ends, or reads its config\n" +
 			"file again. These can change:\n" + wrapped(config.LiveKeys(), 100) + ".",
-		Example:           "  amble control set crawl.workers=128 politeness.delay=2s\n  amble control set 'scope.exclude=[\"\\\\.pdf$\"]'",
+		Example: "  amble control set crawl.workers=128 politeness.delay=2s\n" +
+			"  amble control set 'scope.exclude=[\"\\\\.pdf$\"]'",
 		ValidArgsFunction: completeLiveSetting,
 		Args: func(command *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -185,7 +197,8 @@ func (c *controlling) set() *cobra.Command {
 func (c *controlling) reload() *cobra.Command {
 	return &cobra.Command{
 		Use: "reload", Short: "Let the running crawl read its config file again",
-		Long: "Let the running crawl read its config file again, as SIGHUP does. This undoes amble control set. If a setting is wrong or cannot change, nothing is changed.",
+		Long: "Let the running crawl read its config file again, as SIGHUP does. This undoes amble control set. If " +
+			"a setting is wrong or cannot change, nothing is changed.",
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return c.changed(command, http.MethodPost, "/config/reload", nil)

@@ -16,15 +16,17 @@ import (
 )
 
 func newDBCommand(settings *settingsFlags) *cobra.Command {
-	return group("db", "Maintain the database", "Maintain the database in data_dir.", newDBCheckCommand(settings), newDBStatsCommand(settings), newDBCompactCommand(settings), newDBBackupCommand(settings))
+	return group("db", "Maintain the database", "Maintain the database in data_dir.", newDBCheckCommand(settings),
+		newDBStatsCommand(settings), newDBCompactCommand(settings), newDBBackupCommand(settings))
 }
 
 func newDBCheckCommand(settings *settingsFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
 		Short: "Verify the whole database",
-		Long: `Read the whole database in data_dir and report everything that contradicts its format: damaged pages, rows that cannot be read,
-URLs and counters that do not match. Nothing is changed. The crawl must not be running; large databases take minutes.
+		Long: `Read the whole database in data_dir and report everything that contradicts its format: damaged
+pages, rows that cannot be read, URLs and counters that do not match. Nothing is changed. The crawl must not
+be running; large databases take minutes.
 
 Exit code 0: no problems. 1: there are problems, or the file is no database. 2: wrong usage or settings. 3:
 another process has the database.`,
@@ -57,7 +59,8 @@ func checkDatabase(command *cobra.Command, c *config.Config) error {
 		return exit(exitProblem, fmt.Errorf("%s: %w", path, err))
 	}
 	if findings > 0 {
-		return exit(exitProblem, fmt.Errorf("%s: %s; restore it from a copy, or start again with another data_dir", path, plural(findings, "problem")))
+		return exit(exitProblem, fmt.Errorf("%s: %s; restore it from a copy, or start again with another data_dir",
+			path, plural(findings, "problem")))
 	}
 	_, err = fmt.Fprintf(out, "%s: no problems, %s of %s\n", path, plural(n.URLs, "URL"), plural(n.Hosts, "host"))
 	return err
@@ -120,7 +123,8 @@ func readStats(command *cobra.Command, settings *settingsFlags) (stats storage.S
 func printStats(w io.Writer, path string, s *storage.Stats) error {
 	free := uint64(s.FreePages) * uint64(s.PageSize)
 	if _, err := fmt.Fprintf(w, "%s: %s in %s of %s; %s free (%s)\n", path, size(uint64(s.FileBytes)),
-		plural(uint64(s.FileBytes)/uint64(s.PageSize), "page"), size(uint64(s.PageSize)), grouped(s.FreePages), size(free)); err != nil {
+		plural(uint64(s.FileBytes)/uint64(s.PageSize), "page"), size(uint64(s.PageSize)), grouped(s.FreePages),
+		size(free)); err != nil {
 		return err
 	}
 	t := newTable(w, "BUCKET", "ROWS", "BYTES", "IN USE", "LEVELS")
@@ -176,8 +180,8 @@ database to a file under data_dir first. If there is no room for that, the copy 
 minute plus the time it takes at 32 MiB/s, or the crawl breaks it off. Set data_dir to the directory to
 inspect or continue the crawl as of the copy; later requests are repeated.
 
-Exit code 0: done. 1: there is no database, it cannot be used, or the copy cannot be written. 2: wrong usage or settings. 3: another
-process has the database and no API answers.`,
+Exit code 0: done. 1: there is no database, it cannot be used, or the copy cannot be written. 2: wrong usage
+or settings. 3: another process has the database and no API answers.`,
 		Example: `  amble db backup /backup/amble-monday`,
 		Args:    exactly(1, "DIRECTORY"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -189,7 +193,8 @@ process has the database and no API answers.`,
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(command.OutOrStdout(), "%s: %s\n", filepath.Join(args[0], storage.FileName), size(uint64(n)))
+			_, err = fmt.Fprintf(command.OutOrStdout(), "%s: %s\n", filepath.Join(args[0], storage.FileName),
+				size(uint64(n)))
 			return err
 		},
 	}
@@ -277,8 +282,8 @@ func newDBCompactCommand(settings *settingsFlags) *cobra.Command {
 old file when the new one is complete and on disk. The crawl must not be running. There must be room for both
 files. After an error the old file is unchanged.
 
-Exit code 0: done. 1: there is no database, it cannot be used, or there is no room. 2: wrong usage or settings. 3: another process has
-the database.`,
+Exit code 0: done. 1: there is no database, it cannot be used, or there is no room. 2: wrong usage or
+settings. 3: another process has the database.`,
 		Example: `  amble db compact
   amble db compact --set data_dir=/srv/crawl`,
 		Args: noArguments,

@@ -49,7 +49,8 @@ Exit code 0: done, and the crawler behaved. 1: it did not, or an error occurred.
 		RunE: func(command *cobra.Command, _ []string) error { return d.run(command) },
 	}
 	command.Flags().StringVar(&d.dir, "dir", "", "`directory` for all files of the demo; new or empty")
-	command.Flags().DurationVar(&d.delay, "delay", defaultDemoDelay, "least `time` between two requests to a host (politeness.delay)")
+	command.Flags().DurationVar(&d.delay, "delay", defaultDemoDelay,
+		"least `time` between two requests to a host (politeness.delay)")
 	_ = command.MarkFlagDirname("dir") // the flag exists
 	return command
 }
@@ -91,7 +92,8 @@ func (d *demo) makeDir() (err error) {
 		return exit(exitUsage, err)
 	}
 	if len(entries) > 0 {
-		return exit(exitUsage, fmt.Errorf("%s is not empty: set --dir to a new directory, or omit it for a temporary one", d.dir))
+		return exit(exitUsage, fmt.Errorf("%s is not empty: set --dir to a new directory, or omit it for a "+
+			"temporary one", d.dir))
 	}
 	return os.MkdirAll(d.dir, 0o750)
 }
@@ -140,7 +142,8 @@ func (d *demo) configFile() string { return filepath.Join(d.dir, "config.yaml") 
 
 func (d *demo) crawl(command *cobra.Command, c *config.Config, web *testweb.Web, facts testweb.Facts) error {
 	k := newCrawling(c, d.load, command.ErrOrStderr())
-	fmt.Fprintf(k.messages, "Crawling a web of %s and %s on loopback addresses, with %s between two\nrequests to a host, or the longer crawl delay of its robots.txt. Everything goes to\n%s\n",
+	fmt.Fprintf(k.messages, "Crawling a web of %s and %s on loopback addresses, with %s between two\nrequests to a "+
+		"host, or the longer crawl delay of its robots.txt. Everything goes to\n%s\n",
 		plural(len(web.Sites()), "host"), plural(facts.Pages(), "page"), c.Politeness.Delay, d.dir)
 	seeds, err := readSeeds(c, nil, func(text string) { k.notice("bad seed", text) })
 	if err != nil {
@@ -172,7 +175,8 @@ type demoReport struct {
 func (r *demoReport) print(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\n", happened(r.config, r.out))
-	fmt.Fprintf(&b, "What the web itself saw, in %s. The least gap is the shortest time from the\nend of one request to the start of the next:\n",
+	fmt.Fprintf(&b, "What the web itself saw, in %s. The least gap is the shortest time from the\nend of one "+
+		"request to the start of the next:\n",
 		plural(len(r.log), "request"))
 	tooShort := r.writeHosts(&b)
 	b.WriteString("\n")
@@ -315,7 +319,8 @@ func (r *demoReport) writeDenied(b *strings.Builder) error {
 	if err = errors.Join(err, store.Close()); err != nil {
 		return err
 	}
-	fmt.Fprintf(b, "%s not fetched, because robots.txt disallows it. Examples, each with the line that decides:\n", were(n, "URL"))
+	fmt.Fprintf(b, "%s not fetched, because robots.txt disallows it. Examples, each with the line that decides:\n",
+		were(n, "URL"))
 	writeTable(b, rows)
 	return nil
 }

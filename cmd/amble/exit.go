@@ -109,21 +109,28 @@ func databaseError(ctx context.Context, c *config.Config, err error) error {
 	case errors.Is(err, storage.ErrInUse):
 		return exit(exitInUse, inUse(ctx, c))
 	case errors.Is(err, storage.ErrNotDatabase):
-		return exit(exitProblem, fmt.Errorf("%w; it was not changed: set data_dir to another directory, or move the file away", err))
+		return exit(exitProblem, fmt.Errorf("%w; it was not changed: set data_dir to another directory, or move the "+
+			"file away", err))
 	case errors.Is(err, storage.ErrCorrupt):
-		return exit(exitProblem, fmt.Errorf("%w; it was not changed: restore it from a copy, or start again with another data_dir", err))
+		return exit(exitProblem, fmt.Errorf("%w; it was not changed: restore it from a copy, or start again with "+
+			"another data_dir", err))
 	case danglingLink(c.DataDir) != "":
-		return exit(exitProblem, fmt.Errorf("data_dir %s is a symbolic link to %s, which does not exist: make that directory, or set data_dir to another", c.DataDir, danglingLink(c.DataDir)))
+		return exit(exitProblem, fmt.Errorf("data_dir %s is a symbolic link to %s, which does not exist: make that "+
+			"directory, or set data_dir to another", c.DataDir, danglingLink(c.DataDir)))
 	case errors.Is(err, fs.ErrNotExist):
-		return exit(exitProblem, fmt.Errorf("there is no database in %s yet: amble run creates it; if there should be one, set data_dir or name the config file with -c", c.DataDir))
+		return exit(exitProblem, fmt.Errorf("there is no database in %s yet: amble run creates it; if there should "+
+			"be one, set data_dir or name the config file with -c", c.DataDir))
 	}
 	return exit(exitProblem, err)
 }
 
 // makeError is databaseError for commands that create the database and the output.
 func makeError(ctx context.Context, c *config.Config, err error) error {
-	if danglingLink(c.DataDir) == "" && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.ENOTDIR)) {
-		return exit(exitProblem, fmt.Errorf("%w; set data_dir, and output.dir, to directories that can be created and written to", err))
+	if danglingLink(c.DataDir) == "" &&
+		(errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) ||
+			errors.Is(err, syscall.ENOTDIR)) {
+		return exit(exitProblem, fmt.Errorf("%w; set data_dir, and output.dir, to directories that can be created "+
+			"and written to", err))
 	}
 	return databaseError(ctx, c, err)
 }
@@ -145,8 +152,10 @@ func inUse(ctx context.Context, c *config.Config) error {
 	path := filepath.Join(c.DataDir, storage.FileName)
 	_, running, err := server.AskStatus(ctx, c.DataDir, c.Server.Token)
 	if err == nil || errors.Is(err, server.ErrToken) {
-		return fmt.Errorf("%s is in use by the running crawl, process %d, whose API is at %s: stop it first, inspect it with amble status, or set another data_dir",
+		return fmt.Errorf("%s is in use by the running crawl, process %d, whose API is at %s: stop it first, "+
+			"inspect it with amble status, or set another data_dir",
 			path, running.Process, running.Address)
 	}
-	return fmt.Errorf("%s is in use by another process, probably an amble without an API (server.listen is empty) or one that is starting or checking: wait for it or stop it, or set another data_dir", path)
+	return fmt.Errorf("%s is in use by another process, probably an amble without an API (server.listen is empty) "+
+		"or one that is starting or checking: wait for it or stop it, or set another data_dir", path)
 }

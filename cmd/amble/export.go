@@ -27,8 +27,8 @@ read-only.
 
 With -o the file gets its name when it is complete, and is compressed as the name says: .gz or .zst.
 
-Exit code 0: done. 1: there is no database, it cannot be used, or the file cannot be written. 2: wrong usage or settings. 3: another
-process has the database and no API answers.`,
+Exit code 0: done. 1: there is no database, it cannot be used, or the file cannot be written. 2: wrong usage
+or settings. 3: another process has the database and no API answers.`,
 		Example: `  amble export -o urls.jsonl.zst
   amble export --state failed | jq -r .url`,
 		Args: noArguments,

@@ -39,8 +39,8 @@ States: idle (none of its URLs waits), ready (may be fetched from now), busy (ha
 			grouped(inspect.MaxSorted) + ` hosts;
 --sort found --limit 0 lists all.
 
-Exit code 0: done. 1: the host is not known, there is no database, or it cannot be used. 2: wrong usage or settings. 3: another
-process has the database and no API answers.`,
+Exit code 0: done. 1: the host is not known, there is no database, or it cannot be used. 2: wrong usage or
+settings. 3: another process has the database and no API answers.`,
 		Example: `  amble hosts
   amble hosts --state trouble --sort urls --limit 20
   amble hosts --sort found --limit 0 --jsonl
@@ -139,7 +139,8 @@ func (f *hostsFlags) listText(command *cobra.Command, i inspector, w io.Writer) 
 	shown := 0
 	matching, err := i.Hosts(command.Context(), f.query, func(h *inspect.Host) error {
 		shown++
-		return t.row(h.Host, h.State, grouped(uint64(h.Waiting)), grouped(uint64(h.Known)), secondsOf(h.Delay).String(), nextText(h, now), whyHost(h))
+		return t.row(h.Host, h.State, grouped(uint64(h.Waiting)), grouped(uint64(h.Known)),
+			secondsOf(h.Delay).String(), nextText(h, now), whyHost(h))
 	})
 	if err = errors.Join(err, t.flush()); err != nil {
 		return err
@@ -286,7 +287,8 @@ func (s *story) robots(r *inspect.Robots) {
 		s.line("", "fetched %s, in force until %s", s.at(r.Fetched), s.at(r.Expires))
 	}
 	if r.Failures > 0 {
-		s.line("", "%s in a row since %s; fetched again %s", plural(r.Failures, "failure"), s.at(r.FirstUnreachable), s.at(r.Refresh))
+		s.line("", "%s in a row since %s; fetched again %s", plural(r.Failures, "failure"), s.at(r.FirstUnreachable),
+			s.at(r.Refresh))
 	}
 	if r.CrawlDelay != nil {
 		s.line("", "line %d: %s (%s)", r.CrawlDelayLine, printable(r.CrawlDelayText), secondsOf(*r.CrawlDelay))

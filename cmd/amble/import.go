@@ -33,8 +33,8 @@ all.
 When the command ends, all URLs counted as added are on disk. While a running crawl is stalled because its
 disk is full, the command waits and says so; Ctrl-C ends it with what was added until then.
 
-Exit code 0: done. 1: some lines are bad, a list cannot be read to its end, or the database cannot be used. 2: wrong usage or settings.
-3: another process has the database and no API answers.`,
+Exit code 0: done. 1: some lines are bad, a list cannot be read to its end, or the database cannot be used. 2:
+wrong usage or settings. 3: another process has the database and no API answers.`,
 		Example: `  amble import urls.txt
   amble import --set scope.mode=any urls.jsonl.zst more.txt.gz
   sort -u urls.txt | amble import -
@@ -67,7 +67,8 @@ Exit code 0: done. 1: some lines are bad, a list cannot be read to its end, or t
 		},
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print the counts as one JSON object")
-	command.Flags().BoolVar(&again, "again", false, "put known URLs that failed, were denied or excluded back into their queues")
+	command.Flags().BoolVar(&again, "again", false, "put known URLs that failed, were denied or excluded back into "+
+		"their queues")
 	return command
 }
 
@@ -95,7 +96,8 @@ func newWaitNotice(w io.Writer) func(reason string) {
 	return func(reason string) {
 		if reason != reported {
 			reported = reason
-			fmt.Fprintf(w, "waiting: the crawl is stalled, and adds URLs when there is room again: %s\n", printable(reason))
+			fmt.Fprintf(w, "waiting: the crawl is stalled, and adds URLs when there is room again: %s\n",
+				printable(reason))
 		}
 	}
 }
@@ -183,7 +185,8 @@ func (i *importing) list(name string, r io.Reader) error {
 		case err != nil:
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		i.group = append(i.group, crawl.Addition{URL: item.URL, Depth: item.Depth, Priority: item.Priority, Again: i.again})
+		i.group = append(i.group, crawl.Addition{URL: item.URL, Depth: item.Depth, Priority: item.Priority,
+			Again: i.again})
 		if len(i.group) == crawl.MaxAdditions {
 			if err := i.add(); err != nil {
 				return err
@@ -217,7 +220,8 @@ func (i *importing) ended(err error, asJSON bool) error {
 		i.command.PrintErrf("and %s\n", plural(more, "more bad line"))
 	}
 	if s.Outside > 0 {
-		i.command.PrintErrf("%s outside the scope and left out; add seeds of their sites, or set scope.mode to domain or any\n", are(s.Outside, "URL"))
+		i.command.PrintErrf("%s outside the scope and left out; add seeds of their sites, or set scope.mode to "+
+			"domain or any\n", are(s.Outside, "URL"))
 	}
 	out := i.command.OutOrStdout()
 	if asJSON {
@@ -228,14 +232,17 @@ func (i *importing) ended(err error, asJSON bool) error {
 			back = grouped(s.Again) + " put back, "
 		}
 		_, printing := fmt.Fprintf(out, "%s: %s added, %s%s known, %s outside the scope, %s refused, %s bad\n",
-			plural(s.Lines, "line"), grouped(s.Added.Added), back, grouped(s.Known), grouped(s.Outside), grouped(s.Refused), grouped(s.Bad))
+			plural(s.Lines, "line"), grouped(s.Added.Added), back, grouped(s.Known), grouped(s.Outside),
+			grouped(s.Refused), grouped(s.Bad))
 		err = errors.Join(err, printing)
 	}
 	switch {
 	case errors.Is(err, context.Canceled):
-		return exit(exitProblem, errors.New("the import was interrupted. What is counted as added is safe; more may have been added, and the same lists may be imported again"))
+		return exit(exitProblem, errors.New("the import was interrupted. What is counted as added is safe; more may "+
+			"have been added, and the same lists may be imported again"))
 	case err != nil:
-		return exit(exitProblem, fmt.Errorf("the import ended early: %w. What is counted as added is safe, and the same lists may be imported again", err))
+		return exit(exitProblem, fmt.Errorf("the import ended early: %w. What is counted as added is safe, and the "+
+			"same lists may be imported again", err))
 	case s.Bad > 0:
 		return exit(exitProblem, nil)
 	}

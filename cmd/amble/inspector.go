@@ -70,7 +70,8 @@ func openInspector(ctx context.Context, c *config.Config) (inspector, error) {
 	}
 	o := c.FrontierOptions()
 	view := inspect.New(store, inspect.Options{
-		Politeness: o.HostPoliteness(), Robots: o.Robots, Tokens: o.Tokens, Obey: o.Obey, Renew: recrawl, Now: time.Now, Scope: storedScope(store, c),
+		Politeness: o.HostPoliteness(), Robots: o.Robots, Tokens: o.Tokens, Obey: o.Obey, Renew: recrawl,
+		Now: time.Now, Scope: storedScope(store, c),
 	})
 	return &storedInspector{view, store}, nil
 }
@@ -80,7 +81,8 @@ func openInspector(ctx context.Context, c *config.Config) (inspector, error) {
 func storedScope(store *storage.Store, c *config.Config) func(weburl.URL) (bool, string) {
 	scope := sync.OnceValue(func() func(weburl.URL) (bool, string) {
 		var seeds []crawl.Seed
-		config.VisitSeeds(c, nil, func(s config.Seed) { seeds = append(seeds, crawl.Seed{URL: s.URL}) }, func(config.BadSeed) {})
+		config.VisitSeeds(c, nil, func(s config.Seed) { seeds = append(seeds, crawl.Seed{URL: s.URL}) },
+			func(config.BadSeed) {})
 		options, err := c.CrawlOptions(programVersion())
 		if err == nil {
 			var found func(weburl.URL) (bool, string)
@@ -99,7 +101,8 @@ type storedInspector struct {
 }
 
 // tokenHint says what to do about a token that the running crawl does not accept.
-const tokenHint = "set server.token, or AMBLE_SERVER_TOKEN, to the crawl's token; if the config file was changed since, SIGHUP makes the crawl use the new one"
+const tokenHint = "set server.token, or AMBLE_SERVER_TOKEN, to the crawl's token; if the config file was changed " +
+	"since, SIGHUP makes the crawl use the new one"
 
 // dial finds the running crawl. It returns nil if there is none.
 func dial(ctx context.Context, c *config.Config) (*server.Client, error) {

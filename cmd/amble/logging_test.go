@@ -12,7 +12,8 @@ import (
 	"github.com/amble-crawler/amble/internal/config"
 )
 
-// What libraries print is part of the log, at level debug and in its format, and no server can make it grow as it likes.
+// What libraries print is part of the log, at level debug and in its format, and no server can make
+// it grow as it likes.
 func TestStandardLog(t *testing.T) {
 	for level, want := range map[string]int{"debug": 11, "info": 0} {
 		var out bytes.Buffer
@@ -45,7 +46,8 @@ func TestStandardLogIsRestored(t *testing.T) {
 	}
 }
 
-// hostile is text that a stranger may choose: it moves the cursor, clears the screen, turns around what follows, and hides.
+// hostile is text that a stranger may choose: it moves the cursor, clears the screen, turns around
+// what follows, and hides.
 const hostile = "a\x1b[2Jb\u202ec\u2066d\u200ee\u009bf\rg\x07h\u2028i\u200bj\ufeffk\U000e0001l\x7fm"
 
 // isHarmless reports whether a terminal shows a text as it stands.
@@ -53,7 +55,8 @@ func isHarmless(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(c rune) bool { return !isPlain(c) })
 }
 
-// TestPlainWriter: what a terminal gets does nothing but stand there, however it is cut into pieces; JSON stays the same value.
+// TestPlainWriter: what a terminal gets does nothing but stand there, however it is cut into
+// pieces; JSON stays the same value.
 func TestPlainWriter(t *testing.T) {
 	good := "plain, ünïcödé, 日本語\tand a line\n"
 	encoded, err := json.Marshal(map[string]string{"title": hostile})
@@ -65,7 +68,8 @@ func TestPlainWriter(t *testing.T) {
 			var b bytes.Buffer
 			w := &plainWriter{w: &b}
 			for at := 0; at < len(text); at += size {
-				if n, err := w.Write([]byte(text[at:min(at+size, len(text))])); err != nil || n != min(size, len(text)-at) {
+				if n, err := w.Write([]byte(text[at:min(at+size, len(text))])); err != nil ||
+					n != min(size, len(text)-at) {
 					t.Fatal(n, err)
 				}
 			}
@@ -91,7 +95,8 @@ func TestAllOutputIsPlain(t *testing.T) {
 	var out, errors bytes.Buffer
 	run([]string{"robots", "check", "--robots", "/nowhere" + hostile, hostile}, strings.NewReader(""), &out, &errors)
 	run([]string{hostile}, strings.NewReader(""), &out, &errors)
-	run([]string{"robots", "check", "--agent", "x", "--robots", "/dev/null", "http://a.test/" + hostile}, strings.NewReader(""), &out, &errors)
+	run([]string{"robots", "check", "--agent", "x", "--robots", "/dev/null", "http://a.test/" + hostile},
+		strings.NewReader(""), &out, &errors)
 	for _, text := range []string{out.String(), errors.String()} {
 		if !isHarmless(text) || text == "" {
 			t.Errorf("%q", text)

@@ -1,6 +1,6 @@
-// Amble is a polite crawler. A command is in the file of its name; root.go lists them and exit.go says how their errors
-// become exit codes. Commands read their input through cobra's streams, so that all of them run in the test scripts
-// under testdata/script as a user would run them.
+// Amble is a polite crawler. A command is in the file of its name; root.go lists them and exit.go
+// says how their errors become exit codes. Commands read their input through cobra's streams, so
+// that all of them run in the test scripts under testdata/script as a user would run them.
 package main
 
 import (

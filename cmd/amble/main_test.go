@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs amble as a user would: one script for each command, failures and exit codes included. $WEB is a web server on
-// loopback.
+// TestScripts runs amble as a user would: one script for each command, failures and exit codes
+// included. $WEB is a web server on loopback.
 func TestScripts(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	web := httptest.NewServer(newScriptWeb())
@@ -49,12 +49,14 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "start": start, "signal": sendSignal, "ends": ends, "says": says, "eventually": eventually, "damage": damage,
+			"exits": exits, "start": start, "signal": sendSignal, "ends": ends, "says": says,
+			"eventually": eventually, "damage": damage,
 		},
 	})
 }
 
-// newScriptWeb serves the robots.txt files that the scripts fetch over HTTP, and a few pages to crawl.
+// newScriptWeb serves the robots.txt files that the scripts fetch over HTTP, and a few pages to
+// crawl.
 func newScriptWeb() http.Handler {
 	mux := http.NewServeMux()
 	addScriptPages(mux)
@@ -76,7 +78,8 @@ func newScriptWeb() http.Handler {
 	return mux
 }
 
-// exits is the script command `exits CODE program args...`: it runs a program and fails unless it ends with exactly that code.
+// exits is the script command `exits CODE program args...`: it runs a program and fails unless it
+// ends with exactly that code.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE program [args...]")

@@ -65,7 +65,8 @@ func (s *pageSource) fill(body io.Reader) error {
 // filePage reads a page from a file, or from standard input.
 func (f *extractFlags) filePage(stdin io.Reader, path string) (*pageSource, error) {
 	if f.base == "" {
-		return nil, usagef("%s has no URL to resolve its links against: set it with --base https://example.com/page", path)
+		return nil, usagef("%s has no URL to resolve its links against: set it with --base https://example.com/page",
+			path)
 	}
 	u, err := parsePageURL(f.base)
 	if err != nil {

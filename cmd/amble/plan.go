@@ -56,7 +56,8 @@ settings. 3: another process has the database and no API answers.`,
 }
 
 func printPlan(w io.Writer, p *inspect.RenewalPlan) error {
-	fmt.Fprintf(w, "%s of %s are recrawled, %s a day", plural(p.Pages, "page"), plural(p.Hosts, "host"), grouped(int(p.Visits+0.5)))
+	fmt.Fprintf(w, "%s of %s are recrawled, %s a day", plural(p.Pages, "page"), plural(p.Hosts, "host"),
+		grouped(int(p.Visits+0.5)))
 	if p.Budget > 0 {
 		fmt.Fprintf(w, " of the %s that the budget allows", grouped(int(p.Budget)))
 	}
@@ -65,13 +66,15 @@ func printPlan(w io.Writer, p *inspect.RenewalPlan) error {
 		fmt.Fprintf(w, "Their copies are up to date for %s of the time, by importance.\n", percent(p.Freshness))
 	}
 	if p.LookedAt < p.Known {
-		fmt.Fprintf(w, "%s of %s were inspected, evenly: counts of hosts are estimates, and the lists are of these.\n", grouped(p.LookedAt), plural(p.Known, "host"))
+		fmt.Fprintf(w, "%s of %s were inspected, evenly: counts of hosts are estimates, "+
+			"and the lists are of these.\n", grouped(p.LookedAt), plural(p.Known, "host"))
 	}
 	if p.Overdue > 0 {
 		fmt.Fprintf(w, "%s with an overdue recrawl.\n", plural(p.Overdue, "host"))
 	}
 	if p.Unplanned > 0 {
-		fmt.Fprintf(w, "%s with pages that are not in the plan: the next run adds them, unless a rule says never.\n", plural(p.Unplanned, "host"))
+		fmt.Fprintf(w, "%s with pages that are not in the plan: the next run adds them, unless a rule says never.\n",
+			plural(p.Unplanned, "host"))
 	}
 	for _, part := range []func(io.Writer, *inspect.RenewalPlan) error{printBudgets, printPlanHosts, printNext} {
 		if err := part(w, p); err != nil {
@@ -106,7 +109,8 @@ func printPlanHosts(w io.Writer, p *inspect.RenewalPlan) error {
 	fmt.Fprintln(w)
 	t := newTable(w, "HOST", "PAGES", "RECRAWLED A DAY", "UP TO DATE", "NEXT")
 	for _, h := range p.Largest {
-		if err := t.row(h.Host, grouped(h.Pages), fmt.Sprintf("%.1f", h.Visits), percent(h.Freshness), until(h.Next, p.At)); err != nil {
+		if err := t.row(h.Host, grouped(h.Pages), fmt.Sprintf("%.1f", h.Visits), percent(h.Freshness),
+			until(h.Next, p.At)); err != nil {
 			return err
 		}
 	}

@@ -66,10 +66,12 @@ func interruptible(parent context.Context, say io.Writer, grace time.Duration) (
 			case now.Sub(first) < sameWish:
 				continue
 			default:
-				fmt.Fprintln(say, "amble: stopped at once; what was committed is safe, and the next run fetches the rest")
+				fmt.Fprintln(say, "amble: stopped at once; what was committed is safe, and the next run fetches the "+
+					"rest")
 				os.Exit(exitInterrupted)
 			}
-			fmt.Fprintf(say, "amble: stopping; requests in flight have %s to end. A second signal stops at once\n", span(grace))
+			fmt.Fprintf(say, "amble: stopping; requests in flight have %s to end. A second signal stops at once\n",
+				span(grace))
 			cancel()
 		}
 	})
@@ -189,7 +191,8 @@ func (s *supervisor) watch(status func() crawl.Status) (end func()) {
 
 // alive is the message at a moment.
 func (s *supervisor) alive(st *crawl.Status, now time.Time) string {
-	message := fmt.Sprintf("STATUS=%s: %d fetched, %d queued, %.1f pages/s", st.State, st.URLs["fetched"], st.URLs["queued"], st.PagesPerSec)
+	message := fmt.Sprintf("STATUS=%s: %d fetched, %d queued, %.1f pages/s", st.State, st.URLs["fetched"],
+		st.URLs["queued"], st.PagesPerSec)
 	if s.watchdog > 0 && (now.Sub(st.At) < s.watchdog || st.State == "stopping" || st.State == "finished") {
 		message += "\nWATCHDOG=1"
 	}

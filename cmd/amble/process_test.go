@@ -14,10 +14,12 @@ import (
 	"github.com/amble-crawler/amble/internal/crawl"
 )
 
-// TestUntilDone: a reader that waits for more is left when its context ends; until then it reads as any other.
+// TestUntilDone: a reader that waits for more is left when its context ends; until then it reads as
+// any other.
 func TestUntilDone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	if text, err := io.ReadAll(&untilDone{ctx, strings.NewReader("one\ntwo\n")}); err != nil || string(text) != "one\ntwo\n" {
+	if text, err := io.ReadAll(&untilDone{ctx, strings.NewReader("one\ntwo\n")}); err != nil ||
+		string(text) != "one\ntwo\n" {
 		t.Errorf("%q, %v", text, err)
 	}
 	r, w := io.Pipe()

@@ -114,7 +114,8 @@ func (p *program) checkModes(path string, masked fs.FileMode) {
 	}
 }
 
-// TestRunTellsItsSupervisor runs the program as systemd does: it says when it is ready, that it lives, how it stands, and that it stops.
+// TestRunTellsItsSupervisor runs the program as systemd does: it says when it is ready, that it
+// lives, how it stands, and that it stops.
 func TestRunTellsItsSupervisor(t *testing.T) {
 	web := httptest.NewServer(newScriptWeb())
 	defer web.Close()
@@ -126,10 +127,12 @@ func TestRunTellsItsSupervisor(t *testing.T) {
 	}
 	defer listener.Close()
 
-	command := exec.Command(os.Args[0], "run", "--set", "data_dir="+filepath.Join(dir, "data"), "--set", "fetch.contact=bot@one.example", "--set", "fetch.allow_private=true",
+	command := exec.Command(os.Args[0], "run", "--set", "data_dir="+filepath.Join(dir, "data"), "--set",
+		"fetch.contact=bot@one.example", "--set", "fetch.allow_private=true",
 		"--set", "crawl.exit_when_done=false", "--set", "server.listen=", web.URL+"/crawl/")
 	command.Args[0], command.Dir = "amble", dir
-	command.Env = append(slices.DeleteFunc(os.Environ(), isSetting), "GORACE=atexit_sleep_ms=0", "NOTIFY_SOCKET="+socket, "WATCHDOG_USEC=2000000")
+	command.Env = append(slices.DeleteFunc(os.Environ(), isSetting), "GORACE=atexit_sleep_ms=0", "NOTIFY_SOCKET="+
+		socket, "WATCHDOG_USEC=2000000")
 	var messages strings.Builder
 	command.Stderr = &messages
 	if err := command.Start(); err != nil {

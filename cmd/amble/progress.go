@@ -60,7 +60,8 @@ func logProgress(log *slog.Logger, s crawl.Status) {
 	active, waiting := hostsAt(s)
 	attributes := []any{
 		"pages", s.Run.Pages, "pages_per_second", rounded(s.PagesPerSec), "bytes", s.Run.Bytes,
-		"hosts_active", active, "hosts_waiting", waiting, "queued", queued(s), "denied", s.URLs["denied"], "errors", total(errorKinds(s)),
+		"hosts_active", active, "hosts_waiting", waiting, "queued", queued(s), "denied", s.URLs["denied"], "errors",
+		total(errorKinds(s)),
 	}
 	if len(s.Slowest) > 0 {
 		attributes = append(attributes, "finish", span(fromSeconds(s.Finish)), "slowest_host", s.Slowest[0].Host)
@@ -141,7 +142,8 @@ func finishText(s crawl.Status) string {
 	if len(s.Slowest) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("about %s; %s has %s", span(fromSeconds(s.Finish)), s.Slowest[0].Host, plural(s.Slowest[0].URLs, "URL"))
+	return fmt.Sprintf("about %s; %s has %s", span(fromSeconds(s.Finish)), s.Slowest[0].Host,
+		plural(s.Slowest[0].URLs, "URL"))
 }
 
 // hostsAt counts the hosts that have requests in flight, and those that have work and wait.

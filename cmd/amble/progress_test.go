@@ -22,8 +22,11 @@ func someStatus() crawl.Status {
 		State: "running", Started: someTime.Add(-75 * time.Second),
 		URLs:     map[string]int{"queued": 1200, "retrying": 34, "denied": 5, "fetched": 99},
 		Places:   map[string]int{"leased": 2, "resolving": 1, "waiting": 3, "dormant": 4, "idle": 100},
-		InFlight: 2, Run: crawl.Rates{Pages: 1234, Bytes: 3 << 20, Errors: 6}, Errors: map[string]uint64{"refused": 2, "status_5xx": 3, "dns_not_found": 1, "status_4xx": 9, "canceled": 4},
-		PagesPerSec: 12.34, BytesPerSec: 2048, Finish: 125, Slowest: []crawl.SlowHost{{Host: "slow.example", URLs: 7, Finish: 125}},
+		InFlight: 2, Run: crawl.Rates{Pages: 1234, Bytes: 3 << 20, Errors: 6},
+		Errors: map[string]uint64{"refused": 2, "status_5xx": 3, "dns_not_found": 1, "status_4xx": 9,
+			"canceled": 4},
+		PagesPerSec: 12.34, BytesPerSec: 2048, Finish: 125,
+		Slowest: []crawl.SlowHost{{Host: "slow.example", URLs: 7, Finish: 125}},
 	}
 }
 
@@ -65,7 +68,8 @@ func TestProgressBlock(t *testing.T) {
 func TestProgressTitles(t *testing.T) {
 	s := someStatus()
 	s.State = "stopping"
-	if got := progressRows(s, someTime, 80)[0].text; got != "amble: stopping, 2 requests in flight; Ctrl-C again to stop at once" {
+	if got := progressRows(s, someTime,
+		80)[0].text; got != "amble: stopping, 2 requests in flight; Ctrl-C again to stop at once" {
 		t.Error(got)
 	}
 	s.State, s.Reason, s.Since = "stalled", "no space left", someTime.Add(-7*time.Second)
@@ -75,7 +79,8 @@ func TestProgressTitles(t *testing.T) {
 	if got := stateText(s); !strings.Contains(got, "stalled, since "+instantText(s.Since, s.At)) {
 		t.Error(got)
 	}
-	if got := progressRows(s, someTime, 80)[1]; got.style != styleDanger || !strings.Contains(got.text, "until the disk has room again: no space left") {
+	if got := progressRows(s, someTime, 80)[1]; got.style != styleDanger ||
+		!strings.Contains(got.text, "until the disk has room again: no space left") {
 		t.Error(got)
 	}
 	if got := progressRows(crawl.Status{State: "opened"}, someTime, 80)[0].text; got != "amble: reading the database" {
@@ -96,7 +101,9 @@ func TestProgressInTheLog(t *testing.T) {
 		if len(lines) != 3 {
 			t.Fatalf("%d lines in 35 s:\n%s", len(lines), b.String())
 		}
-		for _, want := range []string{"level=INFO", "msg=running", "pages=1234", "pages_per_second=12.3", "hosts_active=3", "hosts_waiting=7", "queued=1234", "denied=5", "errors=6", `finish="2m 5s"`, "slowest_host=slow.example"} {
+		for _, want := range []string{"level=INFO", "msg=running", "pages=1234", "pages_per_second=12.3",
+			"hosts_active=3", "hosts_waiting=7", "queued=1234", "denied=5", "errors=6", `finish="2m 5s"`,
+			"slowest_host=slow.example"} {
 			if !strings.Contains(lines[0], want) {
 				t.Errorf("no %s in %s", want, lines[0])
 			}
@@ -130,7 +137,8 @@ func TestLogger(t *testing.T) {
 	log, _ := newLogger(&b, config.Log{Level: "warn", Format: "json"})
 	log.Info("hidden")
 	log.Warn("shown", "n", 1)
-	if got := b.String(); !strings.HasPrefix(got, "{") || !strings.Contains(got, `"msg":"shown","n":1}`) || strings.Contains(got, "hidden") {
+	if got := b.String(); !strings.HasPrefix(got, "{") || !strings.Contains(got, `"msg":"shown","n":1}`) ||
+		strings.Contains(got, "hidden") {
 		t.Error(got)
 	}
 }
@@ -249,7 +257,8 @@ func TestScreenRedrawsBlock(t *testing.T) {
 	}
 	io.WriteString(s, "a line of the log that is longer than the screen is wide\n")
 	s.Draw(row{"three", styleDanger}, row{strings.Repeat("x", 100), styleNone}, row{"end", styleNone})
-	if got := g.String(); got != "a line of the log th\nat is longer than th\ne screen is wide\nthree\n"+strings.Repeat("x", 16)+"...\nend\n" {
+	if got := g.String(); got != "a line of the log th\nat is longer than th\ne screen is wide\nthree\n"+
+		strings.Repeat("x", 16)+"...\nend\n" {
 		t.Errorf("%q", got)
 	}
 	s.Draw()

@@ -41,10 +41,12 @@ type crawl struct {
 	runs        int // how often it was started
 }
 
-// agentOfRun begins the User-Agent header; the number of the run follows, so that the log tells which process made a request.
+// agentOfRun begins the User-Agent header; the number of the run follows, so that the log tells
+// which process made a request.
 const agentOfRun = "amble-real/"
 
-// newCrawl makes an empty data directory and the settings for a crawl of everything the server has. maxPages 0 is no limit.
+// newCrawl makes an empty data directory and the settings for a crawl of everything the server has.
+// maxPages 0 is no limit.
 func newCrawl(t *testing.T, binary string, server *nginx, politeness string, maxPages int) *crawl {
 	t.Helper()
 	c := &crawl{binary: binary, dir: t.TempDir(), server: server}
@@ -73,7 +75,8 @@ server:
 func (c *crawl) start(t *testing.T) *process {
 	t.Helper()
 	c.runs++
-	return start(t, c.binary, "run", "-c", filepath.Join(c.dir, "config.yaml"), "--set", "fetch.user_agent="+agentOfRun+strconv.Itoa(c.runs))
+	return start(t, c.binary, "run", "-c", filepath.Join(c.dir, "config.yaml"), "--set", "fetch.user_agent="+
+		agentOfRun+strconv.Itoa(c.runs))
 }
 
 // finish waits for the crawl to be done.
@@ -180,9 +183,10 @@ type killing struct {
 // maxKills bounds the kills of one crawl; after that it may finish.
 const maxKills = 60
 
-// killings are the two paces: a slow server, so that kills meet requests in flight and little else that is not committed, and
-// a fast one, so that they meet commits. What ends while a commit is under way waits for the next one, and that can be more
-// than there are workers when the server is fast or the disk is slow.
+// killings are the two paces: a slow server, so that kills meet requests in flight and little else
+// that is not committed, and a fast one, so that they meet commits. What ends while a commit is
+// under way waits for the next one, and that can be more than there are workers when the server is
+// fast or the disk is slow.
 var killings = []killing{
 	{name: "KillEverySeconds", pace: 30, every: 3 * time.Second, pages: 1 << 30, least: 5, most: workers},
 	{name: "KillEveryHundredPages", every: time.Minute, pages: 100, least: 8},
@@ -191,7 +195,8 @@ var killings = []killing{
 // kill is the end of a run, and what was committed by then.
 type kill struct{ committed map[page]bool }
 
-// test crawls, killed over and over, and holds the result against that of the crawl that was not killed.
+// test crawls, killed over and over, and holds the result against that of the crawl that was not
+// killed.
 func (k killing) test(t *testing.T, sites []site, binary string, want map[page]int) {
 	if want == nil {
 		t.Skip("TestReal/Compare was not run, so nobody knows what to fetch: run it too")
@@ -212,7 +217,8 @@ func (k killing) test(t *testing.T, sites []site, binary string, want map[page]i
 	figures(t, "killed", len(fetched), len(log), took)
 	t.Logf("%d kills, %d pages fetched twice, %v by kill", len(kills), sum(repeats), repeats)
 	if k.most > 0 && sum(repeats) > k.most*len(kills) {
-		t.Errorf("%d pages were fetched twice after %d kills, want %d for each at most", sum(repeats), len(kills), k.most)
+		t.Errorf("%d pages were fetched twice after %d kills, want %d for each at most", sum(repeats), len(kills),
+			k.most)
 	}
 }
 
@@ -247,8 +253,9 @@ func (k killing) due(t *testing.T, c *crawl, p *process) bool {
 	return false
 }
 
-// checkRepeats checks that a page is fetched again only by a later run, and only where the kill before that run found it not
-// committed. It returns how many pages each kill made to be fetched again.
+// checkRepeats checks that a page is fetched again only by a later run, and only where the kill
+// before that run found it not committed. It returns how many pages each kill made to be fetched
+// again.
 func checkRepeats(t *testing.T, log []request, kills []kill) []int {
 	t.Helper()
 	repeats := make([]int, len(kills))

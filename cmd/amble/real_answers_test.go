@@ -130,8 +130,9 @@ func TestRealArchiveOfOddAnswers(t *testing.T) {
 	})
 }
 
-// testKillBeforeRobots kills a crawl while it waits for its first robots.txt, so that it cannot know what Crawl-delay
-// the host demands. The host must be left alone for 10 s after that, though the delay of the settings is 0.
+// testKillBeforeRobots kills a crawl while it waits for its first robots.txt, so that it cannot
+// know what Crawl-delay the host demands. The host must be left alone for 10 s after that, though
+// the delay of the settings is 0.
 func testKillBeforeRobots(t *testing.T, binary string) {
 	const unknown = 10 * time.Second
 	requests := make(chan time.Time, 100)
@@ -173,9 +174,9 @@ func next(t *testing.T, requests <-chan time.Time, p *process) time.Time {
 	}
 }
 
-// testPolite crawls a part of the sites with a delay, killed once, and reads the gaps in nginx's log: from the end of a
-// request to the start of the next one to the same host. The log has milliseconds and cuts off the rest, so a gap may look 1 ms shorter
-// than it was.
+// testPolite crawls a part of the sites with a delay, killed once, and reads the gaps in nginx's
+// log: from the end of a request to the start of the next one to the same host. The log has
+// milliseconds and cuts off the rest, so a gap may look 1 ms shorter than it was.
 func testPolite(t *testing.T, sites []site, binary string) {
 	const (
 		delay     = 200 * time.Millisecond
@@ -213,7 +214,8 @@ func testPolite(t *testing.T, sites []site, binary string) {
 	}
 }
 
-// gaps are the times between the requests to a site, the shortest first, and the one that the kill lies in.
+// gaps are the times between the requests to a site, the shortest first, and the one that the kill
+// lies in.
 func gaps(s site, log []request) (all []time.Duration, across time.Duration) {
 	requests := slices.DeleteFunc(slices.Clone(log), func(r request) bool { return r.page.site != s.name })
 	slices.SortFunc(requests, func(a, b request) int { return a.start.Compare(b.start) })

@@ -25,9 +25,10 @@ const (
 	nodeWarcio    = "warcio@2.4.11"
 )
 
-// TestRealArchive stores real documentation in WARC files and lets programs of others read them: warcio and cdxj-indexer of the Python Package
-// Index, warcio of npm, and pywb, which serves the pages again. What they come from decides where a reader can be had; where one cannot, its part
-// of the test is skipped and says so.
+// TestRealArchive stores real documentation in WARC files and lets programs of others read them:
+// warcio and cdxj-indexer of the Python Package Index, warcio of npm, and pywb, which serves the
+// pages again. What they come from decides where a reader can be had; where one cannot, its part of
+// the test is skipped and says so.
 func TestRealArchive(t *testing.T) {
 	forgetSettings(t)
 	sites := install(t)
@@ -40,7 +41,8 @@ func TestRealArchive(t *testing.T) {
 	if err != nil || len(files) < 2 {
 		t.Fatalf("WARC files %q: %v", files, err)
 	}
-	if output, err := command(t, time.Minute, c.binary, "archive", "verify", "-c", filepath.Join(c.dir, "config.yaml")); err != nil {
+	if output, err := command(t, time.Minute, c.binary, "archive", "verify", "-c",
+		filepath.Join(c.dir, "config.yaml")); err != nil {
 		t.Errorf("amble archive verify: %v\n%s", err, output)
 	}
 	ours := c.index(t)
@@ -111,7 +113,8 @@ func sameEntries(t *testing.T, who string, theirs, ours []warc.Entry) {
 		delete(byOffset, key(e))
 	}
 	if len(byOffset) > 0 {
-		t.Errorf("%s does not have %d of our lines, such as %q", who, len(byOffset), slices.Sorted(maps.Keys(byOffset))[0])
+		t.Errorf("%s does not have %d of our lines, such as %q", who, len(byOffset),
+			slices.Sorted(maps.Keys(byOffset))[0])
 	}
 	t.Logf("%s: %d lines, the same as ours", who, len(theirs))
 }
@@ -125,7 +128,8 @@ func compareSizes(t *testing.T, sites []site, files []string, pages int) {
 	requests := len(server.stop(t))
 	perPage := float64(sizeOf(t, files...)) / float64(pages)
 	ofWget := float64(sizeOf(t, prefix+".warc.gz")) / float64(requests)
-	t.Logf("amble: %.0f bytes a page, metadata records included; wget --warc-file: %.0f bytes a request (pages, scripts and images)", perPage, ofWget)
+	t.Logf("amble: %.0f bytes a page, metadata records included; wget --warc-file: %.0f bytes a request (pages, "+
+		"scripts and images)", perPage, ofWget)
 }
 
 func sizeOf(t *testing.T, files ...string) (n int64) {
@@ -148,7 +152,8 @@ func python(t *testing.T, packages ...string) (bin string) {
 		t.Skipf("no environment of Python: %v\n%s", err, tail(output))
 	}
 	bin = filepath.Join(dir, "bin")
-	if output, err := command(t, 8*time.Minute, filepath.Join(bin, "pip"), append([]string{"install", "--quiet"}, packages...)...); err != nil {
+	if output, err := command(t, 8*time.Minute, filepath.Join(bin, "pip"),
+		append([]string{"install", "--quiet"}, packages...)...); err != nil {
 		t.Skipf("the Python packages %q cannot be had: %v\n%s", packages, err, tail(output))
 	}
 	return bin
@@ -174,12 +179,14 @@ func readWithPython(t *testing.T, files []string, ours []warc.Entry) {
 
 func readWithNode(t *testing.T, files []string, ours []warc.Entry) {
 	dir := t.TempDir()
-	if output, err := command(t, 5*time.Minute, "npm", "install", "--prefix", dir, "--no-audit", "--no-fund", "--silent", nodeWarcio); err != nil {
+	if output, err := command(t, 5*time.Minute, "npm", "install", "--prefix", dir, "--no-audit", "--no-fund",
+		"--silent", nodeWarcio); err != nil {
 		t.Skipf("the npm package %s cannot be had: %v\n%s", nodeWarcio, err, tail(output))
 	}
 	index := filepath.Join(dir, "index.cdxj")
 	script := `"$0" cdx-index "$@" > ` + index
-	output, err := command(t, 5*time.Minute, "sh", append([]string{"-c", script, filepath.Join(dir, "node_modules", ".bin", "warcio")}, files...)...)
+	output, err := command(t, 5*time.Minute, "sh",
+		append([]string{"-c", script, filepath.Join(dir, "node_modules", ".bin", "warcio")}, files...)...)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, tail(output))
 	}
@@ -190,7 +197,8 @@ func readWithNode(t *testing.T, files []string, ours []warc.Entry) {
 	sameEntries(t, "npm warcio", asOurs(parseIndex(t, string(text))), ours)
 }
 
-// asOurs gives lines the spellings in which ours are. The npm package makes simpler keys, and digests without "sha256:".
+// asOurs gives lines the spellings in which ours are. The npm package makes simpler keys, and
+// digests without "sha256:".
 func asOurs(theirs []warc.Entry) []warc.Entry {
 	for i := range theirs {
 		e := &theirs[i]
@@ -240,7 +248,8 @@ func replay(t *testing.T, c *crawl, files []string, ours []warc.Entry) {
 		if duplicate {
 			duplicates++
 		}
-		want, err := command(t, time.Minute, c.binary, "archive", "get", e.URL, "-c", filepath.Join(c.dir, "config.yaml"))
+		want, err := command(t, time.Minute, c.binary, "archive", "get", e.URL, "-c",
+			filepath.Join(c.dir, "config.yaml"))
 		if err != nil {
 			t.Fatalf("%v\n%s", err, want)
 		}

@@ -20,12 +20,14 @@ import (
 	"golang.org/x/net/html"
 )
 
-// references tell how the documents of a server name each page: by which element or attribute, such as "a href" or
-// "link rel=next", and in which document, one for each. They are read with nothing of amble's, so that they can judge it.
+// references tell how the documents of a server name each page: by which element or attribute, such
+// as "a href" or "link rel=next", and in which document, one for each. They are read with nothing
+// of amble's, so that they can judge it.
 type references struct {
 	sources map[page]map[string]page
-	digests map[page]string          // of the content, as amble's output has it
-	links   map[page]map[string]bool // URLs that a page links to by the sources that amble follows, other hosts included
+	digests map[page]string // of the content, as amble's output has it
+	// URLs that a page links to by the sources that amble follows, other hosts included
+	links map[page]map[string]bool
 }
 
 // followed are the sources by which amble goes on.
@@ -40,13 +42,15 @@ var cssReference = regexp.MustCompile(`(?:url\(\s*["']?|@import\s+["'])([^"')\s]
 // readReferences fetches the pages once more and reads all of them.
 func readReferences(t *testing.T, server *nginx, pages []page) *references {
 	t.Helper()
-	client := &http.Client{Timeout: 20 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{Timeout: 20 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	defer client.CloseIdleConnections()
 	addresses := make(map[string]string)
 	for address, site := range server.hosts {
 		addresses[site] = address
 	}
-	refs := &references{sources: make(map[page]map[string]page), digests: make(map[page]string), links: make(map[page]map[string]bool)}
+	refs := &references{sources: make(map[page]map[string]page), digests: make(map[page]string),
+		links: make(map[page]map[string]bool)}
 	for _, p := range pages {
 		u, err := url.Parse("http://" + addresses[p.site] + p.uri)
 		if err != nil {
@@ -175,8 +179,9 @@ func (r *references) describe(p page) string {
 	return strings.TrimSuffix(b.String(), "; ")
 }
 
-// notFollowed are the sources by which wget goes on and amble does not, and why that is right. A page that only wget
-// fetched is explained if every source to it is one of these. That amble fetches what wget does not is never right here.
+// notFollowed are the sources by which wget goes on and amble does not, and why that is right. A
+// page that only wget fetched is explained if every source to it is one of these. That amble
+// fetches what wget does not is never right here.
 var notFollowed = map[string]string{
 	"img src":                "an image is shown in a page and is none",
 	"script src":             "a script is run in a page and is none",
@@ -223,7 +228,8 @@ func compare(t *testing.T, ofAmble, ofWget map[page]int, refs *references) {
 	}
 }
 
-// explain says why these sources are not followed; it says nothing if one of them should be, or if there is none.
+// explain says why these sources are not followed; it says nothing if one of them should be, or if
+// there is none.
 func explain(sources map[string]page) string {
 	var reasons []string
 	for source := range sources {

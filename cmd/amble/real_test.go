@@ -1,7 +1,8 @@
 //go:build real
 
-// The tests of this file and of real_*_test.go crawl real documentation, served by a real web server on loopback
-// addresses, with the program itself, and hold what it did against what wget does, and against nginx's log.
+// The tests of this file and of real_*_test.go crawl real documentation, served by a real web
+// server on loopback addresses, with the program itself, and hold what it did against what wget
+// does, and against nginx's log.
 package main_test
 
 import (
@@ -23,7 +24,8 @@ import (
 // fast is the politeness of a crawl without delays.
 const fast = "delay: 0s, per_host: 4, per_ip: 4"
 
-// TestReal needs Debian's nginx, wget, python3-doc and postgresql-doc, and installs what is missing.
+// TestReal needs Debian's nginx, wget, python3-doc and postgresql-doc, and installs what is
+// missing.
 func TestReal(t *testing.T) {
 	forgetSettings(t)
 	sites := install(t)
@@ -84,11 +86,12 @@ func testCompare(t *testing.T, sites []site, binary string) map[page]int {
 // figures prints what a crawl did.
 func figures(t *testing.T, who string, pages, requests int, took time.Duration) {
 	t.Helper()
-	t.Logf("%-6s %5d pages, %5d requests, %6.2f s, %5.0f pages/s", who, pages, requests, took.Seconds(), float64(pages)/took.Seconds())
+	t.Logf("%-6s %5d pages, %5d requests, %6.2f s, %5.0f pages/s", who, pages, requests, took.Seconds(),
+		float64(pages)/took.Seconds())
 }
 
-// longestPause is the longest time without a request. Where a crawl was slow it tells one long wait, such as
-// for a retry, from a machine or a disk that is busy with something else.
+// longestPause is the longest time without a request. Where a crawl was slow it tells one long
+// wait, such as for a retry, from a machine or a disk that is busy with something else.
 func longestPause(log []request) time.Duration {
 	var starts []time.Time
 	for _, r := range log {
@@ -114,7 +117,8 @@ func checkOnce(t *testing.T, log []request) {
 	}
 }
 
-// checkRobots holds that nothing was fetched that robots.txt denies, and that there was something to deny.
+// checkRobots holds that nothing was fetched that robots.txt denies, and that there was something
+// to deny.
 func checkRobots(t *testing.T, sites []site, refs *references, fetched map[page]int) {
 	t.Helper()
 	denied := func(p page) bool {
@@ -143,7 +147,8 @@ func checkRobots(t *testing.T, sites []site, refs *references, fetched map[page]
 	t.Logf("%4d URLs denied by robots.txt, none of them fetched", listed)
 }
 
-// checkLines holds the output against the log: a line for each page, with its status and the digest of its content.
+// checkLines holds the output against the log: a line for each page, with its status and the digest
+// of its content.
 func checkLines(t *testing.T, lines map[page]line, fetched map[page]int, refs *references) {
 	t.Helper()
 	sameSet(t, "the output", lines, "nginx's log", fetched)
@@ -151,7 +156,8 @@ func checkLines(t *testing.T, lines map[page]line, fetched map[page]int, refs *r
 	for _, p := range sorted(lines) {
 		l := lines[p]
 		if l.Status != fetched[p] || l.Attempts != 1 {
-			t.Errorf("%s: the output says status %d after %d attempts, the log says %d after 1", p, l.Status, l.Attempts, fetched[p])
+			t.Errorf("%s: the output says status %d after %d attempts, the log says %d after 1", p, l.Status,
+				l.Attempts, fetched[p])
 		}
 		if l.Status == 200 && l.Digest != refs.digests[p] {
 			t.Errorf("%s: the digest is %s, that of the content %s", p, l.Digest, refs.digests[p])
@@ -164,7 +170,8 @@ func checkLines(t *testing.T, lines map[page]line, fetched map[page]int, refs *r
 	t.Logf("%d links on %d pages, each page's number as another reader counts them", links, len(lines))
 }
 
-// process is a program that the tests started. It dies with the test: at the end of it, and when the test binary dies.
+// process is a program that the tests started. It dies with the test: at the end of it, and when
+// the test binary dies.
 type process struct {
 	name   string
 	id     int
@@ -173,7 +180,8 @@ type process struct {
 	err    error // how it ended; to be read when ended is closed
 }
 
-// start starts a program. Its last signal, should it still run at the end of the test, is SIGTERM, then SIGKILL.
+// start starts a program. Its last signal, should it still run at the end of the test, is SIGTERM,
+// then SIGKILL.
 func start(t *testing.T, name string, arguments ...string) *process {
 	t.Helper()
 	p := &process{name: name, ended: make(chan struct{})}

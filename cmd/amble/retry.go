@@ -44,8 +44,8 @@ settings remove which reasons.
 States: ` + strings.Join(retryStates(), ", ") + `.
 Reasons: ` + wrapped(inspect.ReasonNames(), 120) + `.
 
-Exit code 0: done. 1: the host is not known, there is no database, it cannot be used, or the crawl ended meanwhile. 2: wrong usage or settings.
-3: another process has the database and no API answers.`,
+Exit code 0: done. 1: the host is not known, there is no database, it cannot be used, or the crawl ended
+meanwhile. 2: wrong usage or settings. 3: another process has the database and no API answers.`,
 		Example: `  amble retry --state failed --dry-run
   amble retry --reason blocked_address --reason certificate
   amble retry --state failed --host www.example.com
@@ -55,7 +55,8 @@ Exit code 0: done. 1: the host is not known, there is no database, it cannot be 
 	}
 	flags := command.Flags()
 	flags.StringSliceVar(&f.query.States, "state", nil, "only URLs in this `state`; may be repeated")
-	flags.StringSliceVar(&f.reasons, "reason", nil, "only URLs that are in their state for this `reason`; may be repeated")
+	flags.StringSliceVar(&f.reasons, "reason", nil,
+		"only URLs that are in their state for this `reason`; may be repeated")
 	flags.StringVar(&f.query.Host, "host", "", "only URLs of this `host`")
 	flags.StringVar(&f.query.Pattern, "pattern", "", "only URLs that match this regular `expression` (RE2)")
 	flags.BoolVar(&f.query.DryRun, "dry-run", false, "count them and change nothing")
@@ -159,20 +160,23 @@ func openRetrier(ctx context.Context, c *config.Config, dry bool) (retrier, erro
 type runningRetrier struct{ *server.Client }
 
 // Retry implements retrier.
-func (r runningRetrier) Retry(ctx context.Context, q server.Retry, _ crawl.Selection, each func(crawl.Retried) error) (crawl.Retried, error) {
+func (r runningRetrier) Retry(ctx context.Context, q server.Retry, _ crawl.Selection,
+	each func(crawl.Retried) error) (crawl.Retried, error) {
 	return r.Client.Retry(ctx, q, each)
 }
 
 type storedRetrier struct{ *crawl.Retrier }
 
 // Retry implements retrier.
-func (r storedRetrier) Retry(ctx context.Context, _ server.Retry, s crawl.Selection, each func(crawl.Retried) error) (crawl.Retried, error) {
+func (r storedRetrier) Retry(ctx context.Context, _ server.Retry, s crawl.Selection,
+	each func(crawl.Retried) error) (crawl.Retried, error) {
 	return r.Retrier.Retry(ctx, s, each)
 }
 
 type storedCounter struct{ *storage.Store }
 
 // Retry implements retrier.
-func (r storedCounter) Retry(ctx context.Context, _ server.Retry, s crawl.Selection, each func(crawl.Retried) error) (crawl.Retried, error) {
+func (r storedCounter) Retry(ctx context.Context, _ server.Retry, s crawl.Selection,
+	each func(crawl.Retried) error) (crawl.Retried, error) {
 	return crawl.CountRetries(ctx, r.Store, s, each)
 }

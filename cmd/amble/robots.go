@@ -32,12 +32,14 @@ type robotsFlags struct {
 }
 
 func (f *robotsFlags) addFrom(command *cobra.Command) {
-	command.Flags().StringVar(&f.from, "robots", "", "`file or URL` of the robots.txt; a URL is fetched as the crawler would fetch it")
+	command.Flags().StringVar(&f.from, "robots", "", "`file or URL` of the robots.txt; a URL is fetched as the "+
+		"crawler would fetch it")
 }
 
 func (f *robotsFlags) addCommon(command *cobra.Command) {
 	flags := command.Flags()
-	flags.StringSliceVar(&f.agents, "agent", nil, "product `token` of the crawler; the first with a group of its own counts (default: robots.product_token and robots.fallback_tokens)")
+	flags.StringSliceVar(&f.agents, "agent", nil, "product `token` of the crawler; the first with a group of its "+
+		"own counts (default: robots.product_token and robots.fallback_tokens)")
 	flags.BoolVar(&f.json, "json", false, "print JSON")
 }
 
@@ -180,7 +182,8 @@ func (c *robotsChecker) url(u string) error {
 		c.disallowed = true
 	}
 	if c.json {
-		return writeJSON(c.out, checkedURL{u, why.Allowed, c.text(why.Line), why.Line, c.rules.Group(), why.Reason.String()})
+		return writeJSON(c.out, checkedURL{u, why.Allowed, c.text(why.Line), why.Line, c.rules.Group(),
+			why.Reason.String()})
 	}
 	word, because := "disallow", why.Reason.String()
 	if why.Allowed {

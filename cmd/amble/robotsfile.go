@@ -106,7 +106,8 @@ func fetchRobots(ctx context.Context, client *fetch.Client, action robots.Action
 	if err != nil {
 		return robots.Outcome{}, withHint(err)
 	}
-	response, err := client.Do(ctx, fetch.Request{URL: u, Address: resolution.Addrs[0], MaxBody: robots.MaxBody + 1, AnyType: true})
+	response, err := client.Do(ctx, fetch.Request{URL: u, Address: resolution.Addrs[0], MaxBody: robots.MaxBody + 1,
+		AnyType: true})
 	if err != nil {
 		return robots.Outcome{}, withHint(err)
 	}
@@ -166,7 +167,8 @@ func responseNote(record robots.Record) string {
 	case robots.ClassForbidden:
 		return fmt.Sprintf("%s: forbidden (status %d): everything is disallowed", record.FinalURL, record.Status)
 	case robots.ClassUnreachable:
-		return fmt.Sprintf("robots.txt is unreachable (status %d): everything is disallowed for now (RFC 9309 section 2.3.1.4)", record.Status)
+		return fmt.Sprintf("robots.txt is unreachable (status %d): everything is disallowed for now (RFC 9309 "+
+			"section 2.3.1.4)", record.Status)
 	}
 	return ""
 }
@@ -201,7 +203,8 @@ Exit code 0: shown. 2: error.`,
 		},
 	}
 	flags.addFrom(command)
-	command.Flags().StringVar(&base, "base", "", "`URL` that relative sitemaps are resolved against (default: that of --robots)")
+	command.Flags().StringVar(&base, "base", "", "`URL` that relative sitemaps are resolved against (default: that "+
+		"of --robots)")
 	flags.addCommon(command)
 	return command
 }
@@ -216,11 +219,12 @@ func (f *robotsFlags) show(command *cobra.Command, shown shownRobots) error {
 
 // shownRobots is the JSON of robots show. The names are part of the contract.
 type shownRobots struct {
-	Agents         []string       `json:"agents"`          // as given
-	Class          string         `json:"class"`           // what the response means
-	Group          string         `json:"group"`           // that applies: one of agents, "*", or ""
-	CrawlDelay     *float64       `json:"crawl_delay"`     // seconds
-	EffectiveDelay *float64       `json:"effective_delay"` // seconds, with Request-rate: the delay that the crawler keeps
+	Agents     []string `json:"agents"`      // as given
+	Class      string   `json:"class"`       // what the response means
+	Group      string   `json:"group"`       // that applies: one of agents, "*", or ""
+	CrawlDelay *float64 `json:"crawl_delay"` // seconds
+	// seconds, with Request-rate: the delay that the crawler keeps
+	EffectiveDelay *float64       `json:"effective_delay"`
 	Groups         []shownGroup   `json:"groups"`
 	Sitemaps       []string       `json:"sitemaps"`
 	Hosts          []string       `json:"hosts"`

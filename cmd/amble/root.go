@@ -108,9 +108,11 @@ func knownCommand(command *cobra.Command, args []string) error {
 // otherWords are other names that people use for the commands.
 func otherWords() map[string][]string {
 	return map[string][]string{
-		"run": {"crawl", "start", "fetch", "resume"}, "status": {"state", "info", "progress"}, "hosts": {"sites", "domains"}, "urls": {"pages", "links", "list"},
-		"retry": {"requeue", "again"}, "import": {"add", "feed"}, "export": {"dump"}, "control": {"pause", "stop", "drain", "set", "reload"},
-		"config": {"settings", "check"}, "db": {"database", "backup", "compact"}, "archive": {"warc"},
+		"run": {"crawl", "start", "fetch", "resume"}, "status": {"state", "info", "progress"},
+		"hosts": {"sites", "domains"}, "urls": {"pages", "links", "list"},
+		"retry": {"requeue", "again"}, "import": {"add", "feed"}, "export": {"dump"},
+		"control": {"pause", "stop", "drain", "set", "reload"},
+		"config":  {"settings", "check"}, "db": {"database", "backup", "compact"}, "archive": {"warc"},
 	}
 }
 
@@ -122,7 +124,8 @@ func suggestions(group *cobra.Command, word string) (names []string) {
 		if !group.HasParent() {
 			words = append(words, otherWords()[c.Name()]...)
 		}
-		if c.IsAvailableCommand() && slices.ContainsFunc(words, func(w string) bool { return config.Like(word, w) || len(word) > 1 && strings.HasPrefix(w, word) }) {
+		if c.IsAvailableCommand() && slices.ContainsFunc(words,
+			func(w string) bool { return config.Like(word, w) || len(word) > 1 && strings.HasPrefix(w, word) }) {
 			names = append(names, c.Name())
 		}
 	}
@@ -139,7 +142,8 @@ func addSettingsFlags(root *cobra.Command) *settingsFlags {
 	s := &settingsFlags{}
 	flags := root.PersistentFlags()
 	flags.StringVarP(&s.file, "config", "c", "", "config `file`; default: ./config.yaml if it exists")
-	flags.StringArrayVar(&s.sets, "set", nil, "one setting as `key=value`, stronger than file and environment; may be repeated")
+	flags.StringArrayVar(&s.sets, "set", nil, "one setting as `key=value`, stronger than file and environment; may "+
+		"be repeated")
 	completeFlag(root, "config", cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt))
 	completeFlag(root, "set", completeSetting)
 	return s

@@ -63,7 +63,8 @@ signal.`,
 	}
 }
 
-func runCrawl(command *cobra.Command, c *config.Config, load func([]byte) (*config.Config, error), urls []string) error {
+func runCrawl(command *cobra.Command, c *config.Config, load func([]byte) (*config.Config, error),
+	urls []string) error {
 	k := newCrawling(c, load, command.ErrOrStderr())
 	for _, w := range c.Warnings() {
 		k.notice("warning", w)
@@ -105,7 +106,8 @@ func somethingToCrawl(c *config.Config, seeds int) error {
 	case c.Crawl.ExitWhenDone:
 		return exit(exitUsage, crawl.ErrNothing)
 	case c.Server.Listen == "":
-		return exit(exitUsage, errors.New("there is nothing to crawl, and no API to add URLs: name seeds, or set server.listen"))
+		return exit(exitUsage, errors.New("there is nothing to crawl, and no API to add URLs: name seeds, or set "+
+			"server.listen"))
 	}
 	return nil
 }
@@ -115,7 +117,8 @@ func nothingInScope(c *config.Config, seeds int) string {
 	if seeds > 0 || hasDatabase(c) || c.Scope.Mode == "any" {
 		return ""
 	}
-	return fmt.Sprintf("%s: scope.mode is %s and there are no seeds, so every URL that is added to this crawl is outside its scope; set scope.mode: any, or crawl.seeds",
+	return fmt.Sprintf("%s: scope.mode is %s and there are no seeds, so every URL that is added to this crawl is "+
+		"outside its scope; set scope.mode: any, or crawl.seeds",
 		c.Source("scope.mode"), c.Scope.Mode)
 }
 
@@ -236,11 +239,13 @@ func (k *crawling) ended(ctx context.Context, out *outcome, err error) error {
 		out.Status = out.before
 		return nil
 	case errors.Is(err, crawl.ErrNothing) && len(k.seeds) > 0:
-		return exit(exitUsage, fmt.Errorf("there is nothing to crawl: %s outside of scope.include or inside of scope.exclude, see the warnings above", allSeeds(len(k.seeds))))
+		return exit(exitUsage, fmt.Errorf("there is nothing to crawl: %s outside of scope.include or inside of "+
+			"scope.exclude, see the warnings above", allSeeds(len(k.seeds))))
 	case errors.Is(err, crawl.ErrNothing):
 		return exit(exitUsage, err)
 	}
-	return exit(exitProblem, fmt.Errorf("the crawl had to stop: %w. What was committed is safe; the same command continues the crawl", err))
+	return exit(exitProblem, fmt.Errorf("the crawl had to stop: %w. What was committed is safe; the same command "+
+		"continues the crawl", err))
 }
 
 func allSeeds(n int) string {
@@ -260,12 +265,14 @@ func (k *crawling) startServer(c server.Crawl) (*server.Server, error) {
 	}
 	api, err := server.Start(server.Options{
 		Listen: s.Listen, Token: s.Token, ReadToken: s.ReadToken, Hosts: s.Hosts, TLSCert: s.TLSCert, TLSKey: s.TLSKey,
-		BehindProxy: s.BehindTLSProxy, Pprof: s.Pprof, Metrics: server.NewMetrics(programVersion()), Settings: k.settings,
-		DataDir: k.config.DataDir, Version: programVersion(), Now: time.Now,
+		BehindProxy: s.BehindTLSProxy, Pprof: s.Pprof, Metrics: server.NewMetrics(programVersion()),
+		Settings: k.settings,
+		DataDir:  k.config.DataDir, Version: programVersion(), Now: time.Now,
 	}, c)
 	if err != nil {
 		return nil, exit(exitUsage, fmt.Errorf(
-			"%s: server.listen: %w; amble status needs this API. Set another port, any free one with --set server.listen=127.0.0.1:0, or disable the API with --set server.listen=",
+			"%s: server.listen: %w; amble status needs this API. Set another port, any free one with --set "+
+				"server.listen=127.0.0.1:0, or disable the API with --set server.listen=",
 			k.config.Source("server.listen"), err))
 	}
 	k.settings.useTokens(api.SetTokens)

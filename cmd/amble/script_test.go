@@ -50,7 +50,8 @@ func (p *printed) String() string {
 
 type processesKey struct{}
 
-// addProcesses prepares a script for start, signal and ends, and lets nothing that it started outlive it.
+// addProcesses prepares a script for start, signal and ends, and lets nothing that it started
+// outlive it.
 func addProcesses(env *testscript.Env) {
 	all := &processes{running: map[string]*process{}}
 	env.Values[processesKey{}] = all
@@ -92,8 +93,8 @@ func sendSignal(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(all.running[args[0]].command.Process.Signal(known[args[1]]))
 }
 
-// ends is the script command `ends NAME CODE`: it waits for the end of a program and writes what it printed to the files
-// NAME.stdout and NAME.stderr.
+// ends is the script command `ends NAME CODE`: it waits for the end of a program and writes what it
+// printed to the files NAME.stdout and NAME.stderr.
 func ends(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: ends NAME CODE")
@@ -111,7 +112,8 @@ func ends(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// says is the script command `says NAME PATTERN`: it waits until a program that was started has printed a line like that to standard error.
+// says is the script command `says NAME PATTERN`: it waits until a program that was started has
+// printed a line like that to standard error.
 func says(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: says NAME PATTERN")
@@ -131,7 +133,8 @@ func says(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("%s says nothing like %s:\n%s", args[0], args[1], p.stderr.String())
 }
 
-// eventually is the script command `eventually program args...`: it runs a program again and again until it ends with 0.
+// eventually is the script command `eventually program args...`: it runs a program again and again
+// until it ends with 0.
 func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 {
 		ts.Fatalf("usage: eventually program [args...]")
@@ -146,8 +149,8 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("%v", err)
 }
 
-// damage is the script command `damage KIND FILE`: it makes a database, or with flip any file, one that has to be refused or reported. FILE may be a pattern
-// that matches one file.
+// damage is the script command `damage KIND FILE`: it makes a database, or with flip any file, one
+// that has to be refused or reported. FILE may be a pattern that matches one file.
 func damage(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: damage truncate|newer|count|flip FILE")
@@ -160,7 +163,10 @@ func damage(ts *testscript.TestScript, neg bool, args []string) {
 	case "truncate":
 		ts.Check(os.Truncate(path, 3*4096))
 	case "newer":
-		inMeta(ts, path, func(b *bolt.Bucket) error { return b.Put([]byte("version"), binary.BigEndian.AppendUint32(nil, 99)) })
+		inMeta(ts, path, func(b *bolt.Bucket) error {
+			return b.Put([]byte("version"),
+				binary.BigEndian.AppendUint32(nil, 99))
+		})
 	case "count":
 		inMeta(ts, path, func(b *bolt.Bucket) error {
 			counters := append([]byte(nil), b.Get([]byte("counters"))...)

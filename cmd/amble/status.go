@@ -28,8 +28,8 @@ settings have the token. Otherwise the figures come from the database, which is 
 
 With --json the output is one object, that of GET /api/v1/status.
 
-Exit code 0: done. 1: there is no database, or it cannot be used. 2: wrong usage or settings, or the running crawl does not accept
-the token. 3: another process has the database and no API answers.`,
+Exit code 0: done. 1: there is no database, or it cannot be used. 2: wrong usage or settings, or the running
+crawl does not accept the token. 3: another process has the database and no API answers.`,
 		Example: `  amble status
   amble status -c site.yaml --json
   amble status --set data_dir=/srv/crawl`,
@@ -60,7 +60,8 @@ func readStatus(ctx context.Context, c *config.Config) (crawl.Status, error) {
 	case err == nil:
 		return s, nil
 	case errors.Is(err, server.ErrToken):
-		return s, exit(exitUsage, fmt.Errorf("the running crawl, process %d, does not accept the token: %s", running.Process, tokenHint))
+		return s, exit(exitUsage, fmt.Errorf("the running crawl, process %d, does not accept the token: %s",
+			running.Process, tokenHint))
 	case !errors.Is(err, server.ErrNotRunning):
 		return s, exit(exitProblem, err)
 	}
@@ -79,7 +80,8 @@ func stored(c *config.Config) (crawl.Status, error) {
 	n := store.Counters()
 	return crawl.Status{
 		State: "not running", At: time.Now(), URLs: crawl.StateCounts(n), Places: map[string]int{}, Hosts: int(n.Hosts),
-		Requests: n.Requests, Bytes: n.Bytes, DataDir: c.DataDir, OutputDir: c.OutputDir(), ProductToken: c.Robots.ProductToken,
+		Requests: n.Requests, Bytes: n.Bytes, DataDir: c.DataDir, OutputDir: c.OutputDir(),
+		ProductToken: c.Robots.ProductToken,
 	}, store.Close()
 }
 
@@ -144,7 +146,8 @@ func slowestRows(hosts []crawl.SlowHost) (rows [][]string) {
 	}
 	label := "slowest"
 	for _, h := range hosts {
-		rows = append(rows, []string{label, fmt.Sprintf("%-*s  about %s for %s", width, h.Host, span(fromSeconds(h.Finish)), plural(h.URLs, "URL"))})
+		rows = append(rows, []string{label,
+			fmt.Sprintf("%-*s  about %s for %s", width, h.Host, span(fromSeconds(h.Finish)), plural(h.URLs, "URL"))})
 		label = ""
 	}
 	return rows

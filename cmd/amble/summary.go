@@ -21,13 +21,15 @@ func printSummary(w io.Writer, c *config.Config, out outcome, badSeeds int) erro
 	case out.Stopped:
 		fmt.Fprintf(&b, "%s still queued; the same command continues with them.\n", are(left, "URL"))
 	case reachedMaxPages(c, out):
-		fmt.Fprintf(&b, "crawl.max_pages (%s) is reached, and %s still queued; raise it to go on.\n", grouped(uint64(c.Crawl.MaxPages)), are(left, "URL"))
+		fmt.Fprintf(&b, "crawl.max_pages (%s) is reached, and %s still queued; raise it to go on.\n",
+			grouped(uint64(c.Crawl.MaxPages)), are(left, "URL"))
 	default:
 		writePostponed(&b, out.Postponed, time.Now())
 	}
 	writeFailures(&b, out)
 	if badSeeds > 0 {
-		fmt.Fprintf(&b, "%s bad and left out; amble config check lists those of the settings.\n", were(badSeeds, "seed"))
+		fmt.Fprintf(&b, "%s bad and left out; amble config check lists those of the settings.\n",
+			were(badSeeds, "seed"))
 	}
 	writeFiles(&b, c)
 	_, err := io.WriteString(w, b.String())
@@ -44,13 +46,15 @@ func happened(c *config.Config, out outcome) string {
 		if out.Stopped || len(out.Postponed) > 0 || reachedMaxPages(c, out) {
 			return "Nothing was fetched."
 		}
-		return "There was nothing new to fetch: everything known is done, " + plural(out.Status.URLs["fetched"], "page") + " in all."
+		return "There was nothing new to fetch: everything known is done, " +
+			plural(out.Status.URLs["fetched"], "page") + " in all."
 	}
 	verb := "Finished"
 	if out.Stopped {
 		verb = "Stopped"
 	}
-	text := fmt.Sprintf("%s after %s: fetched %s (%s received)", verb, span(out.took), plural(out.since("fetched"), "page"), size(out.Status.Run.Bytes))
+	text := fmt.Sprintf("%s after %s: fetched %s (%s received)", verb, span(out.took),
+		plural(out.since("fetched"), "page"), size(out.Status.Run.Bytes))
 	if n := out.Status.Run.Recrawls; n > 0 {
 		text += ", recrawled " + plural(n, "page")
 	}
@@ -80,7 +84,8 @@ func (o *outcome) since(state string) int { return max(o.Status.URLs[state]-o.be
 // failed, with the commands that show more.
 func writeFailures(b *strings.Builder, out outcome) {
 	if len(out.Status.Failed) > 0 {
-		fmt.Fprintf(b, "Given up for: %s; amble urls --state failed lists them, amble retry requests them again.\n", countsText(out.Status.Failed))
+		fmt.Fprintf(b, "Given up for: %s; amble urls --state failed lists them, amble retry requests them again.\n",
+			countsText(out.Status.Failed))
 	}
 	seeds := &out.Seeds
 	if out.Stopped || !seeds.Failed {

@@ -38,8 +38,8 @@ error. docs/OUTPUT.md describes the fields of a line.
 States: queued, fetched, redirected, failed, denied, excluded, retrying.
 Reasons: ` + wrapped(inspect.ReasonNames(), 120) + `.
 
-Exit code 0: done. 1: the URL or the host is not known, there is no database, or it cannot be used. 2: wrong usage or settings.
-3: another process has the database and no API answers.`,
+Exit code 0: done. 1: the URL or the host is not known, there is no database, or it cannot be used. 2: wrong
+usage or settings. 3: another process has the database and no API answers.`,
 		Example: `  amble urls --state failed --reason connect_timeout
   amble urls --host www.example.com --limit 20
   amble urls --from 12.340

@@ -13,7 +13,7 @@ func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version and what it was built from",
-		Long:    "Print the version, the commit it was built from where that is known, and the Go release and platform.",
+		Long:    "Print the version, the commit of the build if known, and the Go release and platform.",
 		Example: "  amble version",
 		Args:    noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {

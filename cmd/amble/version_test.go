@@ -36,7 +36,8 @@ func TestVersions(t *testing.T) {
 // TestCommandOf: the program that go run deletes is not named.
 func TestCommandOf(t *testing.T) {
 	const path = "example.org/amble/cmd/amble"
-	devel, released := &debug.BuildInfo{Path: path, Main: debug.Module{Version: "(devel)"}}, &debug.BuildInfo{Path: path, Main: debug.Module{Version: "v1.2.3"}}
+	devel, released := &debug.BuildInfo{Path: path, Main: debug.Module{Version: "(devel)"}},
+		&debug.BuildInfo{Path: path, Main: debug.Module{Version: "v1.2.3"}}
 	for _, tt := range []struct {
 		file string
 		info *debug.BuildInfo
