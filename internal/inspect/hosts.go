@@ -16,8 +16,8 @@ import (
 // HostQuery selects and sorts hosts.
 type HostQuery struct {
 	State string // one of HostStates; empty: all
-	Sort  string // one of HostOrders; empty: the first of them
-	Limit int    // 0: no limit, only with OrderFound
+	Sort  string // one of HostSorts; empty: the first of them
+	Limit int    // 0: no limit, only with SortFound
 
 	// Of View.HostPage only.
 	After    string // HostPage.Next of the previous page
@@ -25,13 +25,13 @@ type HostQuery struct {
 	Contains string // a part of the name, in the order of names
 }
 
-// OrderFound is the order in which the hosts were found. Only this order keeps nothing in memory.
+// SortFound is the order in which the hosts were found. Only this order keeps nothing in memory.
 const OrderFound = "found"
 
 // MaxSorted is how many hosts a query may sort.
 const MaxSorted = 10_000
 
-// HostOrders returns the names of all orders: numbers largest first, names by their labels from the
+// HostSorts returns the names of all orders: numbers largest first, names by their labels from the
 // right, and next soonest first.
 func HostOrders() []string {
 	return []string{"waiting", "urls", "requests", "bytes", "delay", "finish", "next", "name", OrderFound}
@@ -56,7 +56,7 @@ func (q HostQuery) Check() error {
 }
 
 // Hosts calls each for the hosts that match a query. It returns how many match, without the limit;
-// with OrderFound it stops at the limit and counts the hosts up to it. The Host is valid only
+// with SortFound it stops at the limit and counts the hosts up to it. The Host is valid only
 // during the call.
 func (v *View) Hosts(ctx context.Context, q HostQuery, each func(*Host) error) (matching int, err error) {
 	if err := q.Check(); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// RenewalPlan is the recrawl plan of the fetched pages.
+// RecrawlPlan is the recrawl plan of the fetched pages.
 type RenewalPlan struct {
 	Pages int `json:"pages"` // pages in the plan
 	// of these, the pages with the policies fixed, nutch and stormcrawler
@@ -44,7 +44,7 @@ type BudgetForecast struct {
 	Freshness *float64 `json:"freshness,omitempty"`
 }
 
-// HostRenewals are the recrawls of a host. Visits and freshness are extrapolated from a sample of
+// HostRecrawls are the recrawls of a host. Visits and freshness are extrapolated from a sample of
 // its pages.
 type HostRenewals struct {
 	Host      string    `json:"host"`
@@ -55,7 +55,7 @@ type HostRenewals struct {
 	Sample    int       `json:"sample"`
 }
 
-// Renewal is one recrawl to come.
+// Recrawl is one recrawl to come.
 type Renewal struct {
 	URL     string    `json:"url"`
 	Due     time.Time `json:"due"`
@@ -63,7 +63,7 @@ type Renewal struct {
 	Changes *float64  `json:"changes_per_day,omitempty"` // estimated changes of the page
 }
 
-// Bounds of a RenewalPlan.
+// Bounds of a RecrawlPlan.
 const (
 	MaxPlanHosts = 1000 // largest hosts
 	sampleSize   = 64   // pages of a host that are inspected
@@ -78,7 +78,7 @@ const markPlan = "plan"
 // factors are the budgets that are compared with the one in force.
 var factors = [...]float64{0.25, 0.5, 1, 2, 4, 8}
 
-// RenewalPlan forecasts the recrawls of the crawl, with at most so many of its largest hosts. It
+// RecrawlPlan forecasts the recrawls of the crawl, with at most so many of its largest hosts. It
 // inspects at most 65,536 hosts, evenly spread over all, and a sample of the pages of those it
 // lists; the rest comes from sums that the crawl keeps. So its time and memory are bounded for any
 // number of hosts and pages. It returns ErrQuery if the settings recrawl no page.

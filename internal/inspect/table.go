@@ -45,7 +45,7 @@ func (t *Table) row(id storage.HostID) *Row {
 	return &t.Rows[i]
 }
 
-// tableKey returns the sort key of an sort of HostOrders, smallest first, or nil for orders that a
+// tableKey returns the sort key of an order of HostSorts, smallest first, or nil for orders that a
 // table does not know.
 func tableKey(sort string) func(*Row) uint64 {
 	most := func(f float32) uint64 { return math.MaxUint32 - uint64(math.Float32bits(max(f, 0))) }

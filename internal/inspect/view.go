@@ -77,7 +77,7 @@ const LivePage = 500
 type View struct {
 	store    Store
 	o        Options
-	maxHosts int // hosts that RenewalPlan inspects
+	maxHosts int // hosts that RecrawlPlan inspects
 }
 
 // New returns a view of a store.

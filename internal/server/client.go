@@ -120,7 +120,7 @@ func (c *Client) Host(ctx context.Context, name string) (story inspect.HostStory
 	return story, c.object(ctx, "/api/v1/hosts/"+url.PathEscape(name), nil, &story)
 }
 
-// RenewalPlan is [inspect.View.RenewalPlan] of the running crawl.
+// RecrawlPlan is [inspect.View.RecrawlPlan] of the running crawl.
 func (c *Client) RenewalPlan(ctx context.Context, hosts int) (plan inspect.RenewalPlan, err error) {
 	return plan, c.object(ctx, "/api/v1/plan", url.Values{"hosts": {strconv.Itoa(hosts)}}, &plan)
 }
@@ -167,7 +167,7 @@ func (c *Client) Backup(ctx context.Context, w io.Writer) (int64, error) {
 	return n, nil
 }
 
-// Order submits a command to the API of the running crawl: path is relative to the API, body is
+// Command submits a command to the API of the running crawl: path is relative to the API, body is
 // sent as JSON unless it is nil. The response is decoded into to, which may be nil.
 func (c *Client) Order(ctx context.Context, method, path string, body, to any) error {
 	var sent io.Reader
