@@ -52,7 +52,7 @@ func (c *controlling) submit(ctx context.Context, method, path string, body, to 
 	if err != nil {
 		return err
 	}
-	err = errors.Join(client.Order(ctx, method, path, body, to), client.Close())
+	err = errors.Join(client.Command(ctx, method, path, body, to), client.Close())
 	switch {
 	case errors.Is(err, inspect.ErrUnknown):
 		return unknown(err)

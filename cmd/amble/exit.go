@@ -150,7 +150,7 @@ func danglingLink(name string) string {
 // inUse says which process has the database, if that is known.
 func inUse(ctx context.Context, c *config.Config) error {
 	path := filepath.Join(c.DataDir, storage.FileName)
-	_, running, err := server.AskStatus(ctx, c.DataDir, c.Server.Token)
+	_, running, err := server.FetchStatus(ctx, c.DataDir, c.Server.Token)
 	if err == nil || errors.Is(err, server.ErrToken) {
 		return fmt.Errorf("%s is in use by the running crawl, process %d, whose API is at %s: stop it first, "+
 			"inspect it with amble status, or set another data_dir",

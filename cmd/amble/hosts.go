@@ -35,7 +35,7 @@ answers over its API; otherwise the database is opened read-only.
 
 States: idle (none of its URLs waits), ready (may be fetched from now), busy (has requests in flight), waiting
 (for an instant), trouble (waiting after failures), held (its robots.txt disallows everything). Orders: ` +
-			strings.Join(inspect.HostOrders(), ", ") + ` (numbers: largest first). A sorted list has at most ` +
+			strings.Join(inspect.HostSorts(), ", ") + ` (numbers: largest first). A sorted list has at most ` +
 			grouped(inspect.MaxSorted) + ` hosts;
 --sort found --limit 0 lists all.
 
@@ -61,13 +61,13 @@ settings. 3: another process has the database and no API answers.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&f.query.State, "state", "", "only hosts in this `state`")
-	flags.StringVar(&f.query.Sort, "sort", inspect.HostOrders()[0], "the sort `order`")
+	flags.StringVar(&f.query.Sort, "sort", inspect.HostSorts()[0], "the sort `order`")
 	flags.IntVar(&f.query.Limit, "limit", 50, "at most this many; 0: all, with --sort found")
 	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	flags.BoolVar(&f.lines, "jsonl", false, "print one JSON object a line")
 	command.MarkFlagsMutuallyExclusive("json", "jsonl")
 	offer(command, "state", inspect.HostStates())
-	offer(command, "sort", inspect.HostOrders())
+	offer(command, "sort", inspect.HostSorts())
 	return command
 }
 
@@ -147,7 +147,7 @@ func (f *hostsFlags) listText(command *cobra.Command, i inspector, w io.Writer) 
 	}
 	if matching > shown {
 		more := grouped(matching)
-		if f.query.Sort == inspect.OrderFound || f.query.Sort == "name" {
+		if f.query.Sort == inspect.SortFound || f.query.Sort == "name" {
 			more = "more"
 		}
 		_, err = fmt.Fprintf(w, "%s of %s hosts; --limit shows others\n", grouped(shown), more)
@@ -172,10 +172,10 @@ func nextText(h *inspect.Host, now time.Time) string {
 // whyHost says why a host waits, or what is under way, and why the last request to it failed.
 func whyHost(h *inspect.Host) string {
 	why := postponedReason(h.Reason)
-	if h.Trouble == "" {
+	if h.LastFailure == "" {
 		return why
 	}
-	return strings.TrimPrefix(why+"; last failure: "+h.Trouble, "; ")
+	return strings.TrimPrefix(why+"; last failure: "+h.LastFailure, "; ")
 }
 
 // secondsOf converts seconds to a duration. Large numbers are cut off.
@@ -207,8 +207,8 @@ func (s *story) at(t time.Time) string {
 func printHostStory(w io.Writer, h *inspect.HostStory, now time.Time) error {
 	s := &story{now: now}
 	state := h.State
-	if h.Place != "" && h.Place != h.State {
-		state += ", " + h.Place + " in the frontier"
+	if h.FrontierState != "" && h.FrontierState != h.State {
+		state += ", " + h.FrontierState + " in the frontier"
 	}
 	s.line("host", "%s", h.Host.Host)
 	s.line("state", "%s", state)
@@ -298,7 +298,7 @@ func (s *story) robots(r *inspect.Robots) {
 
 // decisionText says what a robots.txt means for pages now.
 func decisionText(r *inspect.Robots) string {
-	switch r.Standing {
+	switch r.Decision {
 	case "ask":
 		return "its rules are matched for each URL"
 	case "hold":

@@ -22,7 +22,7 @@ type inspector interface {
 	Host(context.Context, string) (inspect.HostStory, error)
 	URLs(context.Context, inspect.URLQuery, func(*inspect.URL) error) (*storage.Position, error)
 	URL(context.Context, weburl.URL) (inspect.URLStory, error)
-	RenewalPlan(ctx context.Context, hosts int) (inspect.RenewalPlan, error)
+	RecrawlPlan(ctx context.Context, hosts int) (inspect.RecrawlPlan, error)
 	HostNames(ctx context.Context, begin string, most int) ([]string, error)
 	io.Closer
 }
@@ -70,7 +70,7 @@ func openInspector(ctx context.Context, c *config.Config) (inspector, error) {
 	}
 	o := c.FrontierOptions()
 	view := inspect.New(store, inspect.Options{
-		Politeness: o.HostPoliteness(), Robots: o.Robots, Tokens: o.Tokens, Obey: o.Obey, Renew: recrawl,
+		Politeness: o.HostPoliteness(), Robots: o.Robots, Tokens: o.Tokens, Obey: o.Obey, Recrawl: recrawl,
 		Now: time.Now, Scope: storedScope(store, c),
 	})
 	return &storedInspector{view, store}, nil

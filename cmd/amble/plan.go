@@ -33,7 +33,7 @@ settings. 3: another process has the database and no API answers.`,
 				return usagef("--hosts is %d, want 0 to %d", hosts, inspect.MaxPlanHosts)
 			}
 			return withInspector(command.Context(), settings, func(i inspector) error {
-				plan, err := i.RenewalPlan(command.Context(), hosts)
+				plan, err := i.RecrawlPlan(command.Context(), hosts)
 				if err != nil {
 					return err
 				}
@@ -55,7 +55,7 @@ settings. 3: another process has the database and no API answers.`,
 	return command
 }
 
-func printPlan(w io.Writer, p *inspect.RenewalPlan) error {
+func printPlan(w io.Writer, p *inspect.RecrawlPlan) error {
 	fmt.Fprintf(w, "%s of %s are recrawled, %s a day", plural(p.Pages, "page"), plural(p.Hosts, "host"),
 		grouped(int(p.Visits+0.5)))
 	if p.Budget > 0 {
@@ -65,9 +65,9 @@ func printPlan(w io.Writer, p *inspect.RenewalPlan) error {
 	if p.Freshness != nil {
 		fmt.Fprintf(w, "Their copies are up to date for %s of the time, by importance.\n", percent(p.Freshness))
 	}
-	if p.LookedAt < p.Known {
+	if p.Inspected < p.Known {
 		fmt.Fprintf(w, "%s of %s were inspected, evenly: counts of hosts are estimates, "+
-			"and the lists are of these.\n", grouped(p.LookedAt), plural(p.Known, "host"))
+			"and the lists are of these.\n", grouped(p.Inspected), plural(p.Known, "host"))
 	}
 	if p.Overdue > 0 {
 		fmt.Fprintf(w, "%s with an overdue recrawl.\n", plural(p.Overdue, "host"))
@@ -76,7 +76,7 @@ func printPlan(w io.Writer, p *inspect.RenewalPlan) error {
 		fmt.Fprintf(w, "%s with pages that are not in the plan: the next run adds them, unless a rule says never.\n",
 			plural(p.Unplanned, "host"))
 	}
-	for _, part := range []func(io.Writer, *inspect.RenewalPlan) error{printBudgets, printPlanHosts, printNext} {
+	for _, part := range []func(io.Writer, *inspect.RecrawlPlan) error{printBudgets, printPlanHosts, printNext} {
 		if err := part(w, p); err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func printPlan(w io.Writer, p *inspect.RenewalPlan) error {
 	return nil
 }
 
-func printBudgets(w io.Writer, p *inspect.RenewalPlan) error {
+func printBudgets(w io.Writer, p *inspect.RecrawlPlan) error {
 	if len(p.Budgets) == 0 || p.Freshness == nil {
 		return nil
 	}
@@ -102,7 +102,7 @@ func printBudgets(w io.Writer, p *inspect.RenewalPlan) error {
 	return t.flush()
 }
 
-func printPlanHosts(w io.Writer, p *inspect.RenewalPlan) error {
+func printPlanHosts(w io.Writer, p *inspect.RecrawlPlan) error {
 	if len(p.Largest) == 0 {
 		return nil
 	}
@@ -117,7 +117,7 @@ func printPlanHosts(w io.Writer, p *inspect.RenewalPlan) error {
 	return t.flush()
 }
 
-func printNext(w io.Writer, p *inspect.RenewalPlan) error {
+func printNext(w io.Writer, p *inspect.RecrawlPlan) error {
 	if len(p.Next) == 0 {
 		return nil
 	}

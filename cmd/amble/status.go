@@ -55,7 +55,7 @@ crawl does not accept the token. 3: another process has the database and no API 
 
 // readStatus gets the status from the running crawl, or else from the database.
 func readStatus(ctx context.Context, c *config.Config) (crawl.Status, error) {
-	s, running, err := server.AskStatus(ctx, c.DataDir, c.Server.Token)
+	s, running, err := server.FetchStatus(ctx, c.DataDir, c.Server.Token)
 	switch {
 	case err == nil:
 		return s, nil

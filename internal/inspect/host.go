@@ -13,18 +13,18 @@ import (
 
 // The states of a host.
 const (
-	HostIdle    = "idle"    // none of its URLs waits
+	HostEmpty   = "idle"    // none of its URLs waits
 	HostReady   = "ready"   // may be fetched from now
 	HostBusy    = "busy"    // has requests in flight, or is being resolved or read
 	HostWaiting = "waiting" // may not be fetched from before an instant
-	HostTrouble = "trouble" // waiting after failures, and not yet recovered
+	HostFailing = "trouble" // waiting after failures, and not yet recovered
 	HostHeld    = "held"    // its robots.txt disallows everything
 	HostPaused  = "paused"  // the operator paused it
 )
 
 // HostStates returns all states.
 func HostStates() []string {
-	return []string{HostIdle, HostReady, HostBusy, HostWaiting, HostTrouble, HostHeld, HostPaused}
+	return []string{HostEmpty, HostReady, HostBusy, HostWaiting, HostFailing, HostHeld, HostPaused}
 }
 
 // Counts are numbers of URLs by state. Their JSON is an object of the names of states, without
@@ -72,11 +72,11 @@ type Host struct {
 	Reason string    `json:"reason,omitempty"` // why it waits, or what is under way
 	// why the last request to it, or the last lookup of its name, failed, while it is failing; see
 	// CauseName
-	Trouble      string    `json:"trouble,omitempty"`
-	Parked       bool      `json:"parked,omitempty"` // it demanded to be left alone for more than a week
-	TroubleSince time.Time `json:"trouble_since,omitzero"`
-	Finish       float64   `json:"finish_seconds"`  // until the last of its URLs is fetched, at the delay in force
-	Place        string    `json:"place,omitempty"` // its host state in the running crawl
+	LastFailure   string    `json:"trouble,omitempty"`
+	Parked        bool      `json:"parked,omitempty"` // it demanded to be left alone for more than a week
+	FailingSince  time.Time `json:"trouble_since,omitzero"`
+	Finish        float64   `json:"finish_seconds"`  // until the last of its URLs is fetched, at the delay in force
+	FrontierState string    `json:"place,omitempty"` // its host state in the running crawl
 }
 
 // hostView is a host with the facts that explain it.
@@ -114,7 +114,7 @@ func (s *hostView) setState(now time.Time) {
 		next = s.due
 	}
 	if l := s.live; l != nil {
-		s.Place, next = l.Place, l.Next
+		s.FrontierState, next = l.State, l.Next
 		s.Delay = l.Delay.Seconds()
 		if l.Polite != nil {
 			s.polite = *l.Polite
@@ -124,8 +124,8 @@ func (s *hostView) setState(now time.Time) {
 		s.Next = next.UTC()
 	}
 	s.Parked = s.polite.Parked && s.polite.Until.After(now)
-	if s.TroubleSince = s.polite.TroubleSince.UTC(); !s.TroubleSince.IsZero() {
-		s.Trouble = CauseName(storage.Cause(s.polite.Cause))
+	if s.FailingSince = s.polite.TroubleSince.UTC(); !s.FailingSince.IsZero() {
+		s.LastFailure = CauseName(storage.Cause(s.polite.Cause))
 	}
 	s.State = s.state()
 	s.Reason = s.reason()
@@ -136,16 +136,16 @@ func (s *hostView) setState(now time.Time) {
 
 func (s *hostView) state() string {
 	switch {
-	case s.live != nil && IsBusy(s.live.Place):
+	case s.live != nil && IsBusy(s.live.State):
 		return HostBusy
 	case s.paused():
 		return HostPaused
 	case s.Waiting == 0:
-		return HostIdle
+		return HostEmpty
 	case s.live != nil && s.live.Robots != robots.ReasonNone:
 		return HostHeld
-	case !s.TroubleSince.IsZero():
-		return HostTrouble
+	case !s.FailingSince.IsZero():
+		return HostFailing
 	case !s.Next.IsZero():
 		return HostWaiting
 	}
@@ -184,7 +184,7 @@ func busyReason(state string) string {
 func (s *hostView) reason() string {
 	switch {
 	case s.State == HostBusy:
-		return busyReason(s.Place)
+		return busyReason(s.FrontierState)
 	case s.paused():
 		return politeness.ReasonPause.String()
 	case s.Parked && s.Waiting > 0:
@@ -280,7 +280,7 @@ type Politeness struct {
 	DelaySource  string    `json:"delay_source,omitempty"` // of DelayReason
 	Paused       bool      `json:"paused,omitempty"`       // until it is resumed
 	Backoff      int       `json:"backoff"`                // level; 0: none
-	TroubleSince time.Time `json:"trouble_since,omitzero"`
+	FailingSince time.Time `json:"trouble_since,omitzero"`
 	Parked       bool      `json:"parked"`
 }
 
@@ -382,7 +382,7 @@ func explained(e *politeness.Explanation) Politeness {
 	}
 	return Politeness{
 		Text: e.String(), Reason: e.Reason.String(), Since: e.Since.UTC(), Until: until, Delay: e.Delay.Seconds(),
-		DelayReason: e.DelayReason.String(), Backoff: e.Backoff, TroubleSince: e.TroubleSince.UTC(), Parked: e.Parked,
+		DelayReason: e.DelayReason.String(), Backoff: e.Backoff, FailingSince: e.TroubleSince.UTC(), Parked: e.Parked,
 		Paused: e.Forever,
 	}
 }

@@ -26,15 +26,15 @@ type HostQuery struct {
 }
 
 // SortFound is the order in which the hosts were found. Only this order keeps nothing in memory.
-const OrderFound = "found"
+const SortFound = "found"
 
 // MaxSorted is how many hosts a query may sort.
 const MaxSorted = 10_000
 
 // HostSorts returns the names of all orders: numbers largest first, names by their labels from the
 // right, and next soonest first.
-func HostOrders() []string {
-	return []string{"waiting", "urls", "requests", "bytes", "delay", "finish", "next", "name", OrderFound}
+func HostSorts() []string {
+	return []string{"waiting", "urls", "requests", "bytes", "delay", "finish", "next", "name", SortFound}
 }
 
 // Check returns what is wrong with a query.
@@ -44,13 +44,13 @@ func (q HostQuery) Check() error {
 		return errors.New("hosts of a domain, or with a part of a name, come in the order of names: sort by name")
 	case q.State != "" && !slices.Contains(HostStates(), q.State):
 		return fmt.Errorf("%q is not a state of a host (allowed: %s)", q.State, strings.Join(HostStates(), ", "))
-	case q.Sort != "" && !slices.Contains(HostOrders(), q.Sort):
-		return fmt.Errorf("hosts cannot be sorted by %q (allowed: %s)", q.Sort, strings.Join(HostOrders(), ", "))
+	case q.Sort != "" && !slices.Contains(HostSorts(), q.Sort):
+		return fmt.Errorf("hosts cannot be sorted by %q (allowed: %s)", q.Sort, strings.Join(HostSorts(), ", "))
 	case q.Limit < 0:
 		return fmt.Errorf("the limit is %d, should be 0 or more", q.Limit)
-	case q.Sort != OrderFound && (q.Limit == 0 || q.Limit > MaxSorted):
+	case q.Sort != SortFound && (q.Limit == 0 || q.Limit > MaxSorted):
 		return fmt.Errorf("a sorted list has at most %d hosts: set a limit from 1 to that, or sort by %s", MaxSorted,
-			OrderFound)
+			SortFound)
 	}
 	return nil
 }
@@ -62,7 +62,7 @@ func (v *View) Hosts(ctx context.Context, q HostQuery, each func(*Host) error) (
 	if err := q.Check(); err != nil {
 		return 0, err
 	}
-	if q.Sort == OrderFound {
+	if q.Sort == SortFound {
 		return v.hostsFound(ctx, q, each)
 	}
 	best := ranking{less: compareBy(q.Sort), limit: q.Limit}

@@ -13,7 +13,7 @@ import (
 )
 
 // RecrawlPlan is the recrawl plan of the fetched pages.
-type RenewalPlan struct {
+type RecrawlPlan struct {
 	Pages int `json:"pages"` // pages in the plan
 	// of these, the pages with the policies fixed, nutch and stormcrawler
 	Plain   int     `json:"plain"`
@@ -25,15 +25,15 @@ type RenewalPlan struct {
 	// harmonic
 	Freshness *float64         `json:"freshness,omitempty"`
 	Budgets   []BudgetForecast `json:"budgets"`       // the effect of other budgets
-	Largest   []HostRenewals   `json:"largest_hosts"` // the hosts with the most pages
-	Next      []Renewal        `json:"next"`          // the next recrawls
+	Largest   []HostRecrawls   `json:"largest_hosts"` // the hosts with the most pages
+	Next      []Recrawl        `json:"next"`          // the next recrawls
 	// hosts with fetched pages that are not in the plan; the crawl adds them when it runs
 	Unplanned int `json:"unplanned"`
 	Known     int `json:"known_hosts"`
 	// if fewer than Known, the counts of hosts are estimates, and the lists are of the inspected
 	// hosts
-	LookedAt int       `json:"hosts_looked_at"`
-	At       time.Time `json:"at"`
+	Inspected int       `json:"hosts_looked_at"`
+	At        time.Time `json:"at"`
 }
 
 // BudgetForecast is the effect of a budget.
@@ -46,7 +46,7 @@ type BudgetForecast struct {
 
 // HostRecrawls are the recrawls of a host. Visits and freshness are extrapolated from a sample of
 // its pages.
-type HostRenewals struct {
+type HostRecrawls struct {
 	Host      string    `json:"host"`
 	Pages     int       `json:"pages"`
 	Next      time.Time `json:"next"`
@@ -56,7 +56,7 @@ type HostRenewals struct {
 }
 
 // Recrawl is one recrawl to come.
-type Renewal struct {
+type Recrawl struct {
 	URL     string    `json:"url"`
 	Due     time.Time `json:"due"`
 	Fetched time.Time `json:"fetched"`
@@ -82,19 +82,19 @@ var factors = [...]float64{0.25, 0.5, 1, 2, 4, 8}
 // inspects at most 65,536 hosts, evenly spread over all, and a sample of the pages of those it
 // lists; the rest comes from sums that the crawl keeps. So its time and memory are bounded for any
 // number of hosts and pages. It returns ErrQuery if the settings recrawl no page.
-func (v *View) RenewalPlan(ctx context.Context, hosts int) (RenewalPlan, error) {
-	if v.o.Renew == nil {
-		return RenewalPlan{}, fmt.Errorf("%w: no page is recrawled, because crawl.exit_when_done is true or "+
+func (v *View) RecrawlPlan(ctx context.Context, hosts int) (RecrawlPlan, error) {
+	if v.o.Recrawl == nil {
+		return RecrawlPlan{}, fmt.Errorf("%w: no page is recrawled, because crawl.exit_when_done is true or "+
 			"recrawl.policy is never", ErrQuery)
 	}
 	plan, err := v.plan()
 	if err != nil {
-		return RenewalPlan{}, err
+		return RecrawlPlan{}, err
 	}
 	indexed, plain := plan.Planned()
-	r := RenewalPlan{
+	r := RecrawlPlan{
 		Pages: indexed + plain, Plain: plain, Budget: plan.Budget(), At: v.o.Now(),
-		Budgets: []BudgetForecast{}, Largest: []HostRenewals{}, Next: []Renewal{},
+		Budgets: []BudgetForecast{}, Largest: []HostRecrawls{}, Next: []Recrawl{},
 	}
 	now := plan.Forecast(r.Budget)
 	r.Visits, r.Freshness = now.Visits, known(now.Freshness)
@@ -121,7 +121,7 @@ func (v *View) RenewalPlan(ctx context.Context, hosts int) (RenewalPlan, error) 
 
 // plan returns the crawl's plan as last committed.
 func (v *View) plan() (*revisit.Plan, error) {
-	plan, err := revisit.New(*v.o.Renew)
+	plan, err := revisit.New(*v.o.Recrawl)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func known(n float64) *float64 {
 }
 
 // recrawlHosts finds the hosts with the most recrawls and those with the next ones.
-func (v *View) recrawlHosts(ctx context.Context, r *RenewalPlan, most int) (largest, soonest []storage.Host,
+func (v *View) recrawlHosts(ctx context.Context, r *RecrawlPlan, most int) (largest, soonest []storage.Host,
 	err error) {
 	byPages := func(a, b storage.Host) int {
 		n, _ := a.Renewing()
@@ -168,18 +168,18 @@ func (v *View) recrawlHosts(ctx context.Context, r *RenewalPlan, most int) (larg
 		largest, soonest = keepFirst(largest, *h, most, byPages), keepFirst(soonest, *h, nextRecrawls, byTime)
 		return nil
 	})
-	if r.LookedAt < r.Known {
+	if r.Inspected < r.Known {
 		for _, count := range []*int{&r.Unplanned, &r.Hosts, &r.Overdue} {
-			*count = int(math.Round(float64(*count) * float64(r.Known) / float64(r.LookedAt)))
+			*count = int(math.Round(float64(*count) * float64(r.Known) / float64(r.Inspected)))
 		}
 	}
 	return largest, soonest, err
 }
 
 // someHosts calls f for all hosts, or for evenly spread stretches of them.
-func (v *View) someHosts(ctx context.Context, r *RenewalPlan, f func(*storage.Host) error) error {
+func (v *View) someHosts(ctx context.Context, r *RecrawlPlan, f func(*storage.Host) error) error {
 	inspect := func(h *storage.Host) error {
-		r.LookedAt++
+		r.Inspected++
 		return f(h)
 	}
 	r.Known = int(v.store.Counters().Hosts)
@@ -196,7 +196,7 @@ func (v *View) someHosts(ctx context.Context, r *RenewalPlan, f func(*storage.Ho
 			next = storage.HostID(1 + uint64(r.Known-stretch)*uint64(n)/uint64(v.maxHosts/stretch-1))
 		}
 	}
-	r.Known = max(r.Known, r.LookedAt) // the crawl goes on
+	r.Known = max(r.Known, r.Inspected) // the crawl goes on
 	return nil
 }
 
@@ -211,9 +211,9 @@ func keepFirst(first []storage.Host, h storage.Host, most int, compare func(a, b
 }
 
 // sample inspects some pages of a host, evenly spread.
-func (v *View) sample(h *storage.Host) (HostRenewals, error) {
+func (v *View) sample(h *storage.Host) (HostRecrawls, error) {
 	pages, next := h.Renewing()
-	r := HostRenewals{Host: h.Name, Pages: int(pages), Next: time.Unix(int64(next), 0).UTC()}
+	r := HostRecrawls{Host: h.Name, Pages: int(pages), Next: time.Unix(int64(next), 0).UTC()}
 	fresh, weights, visits := 0.0, 0.0, 0.0
 	parts := min(h.Tail, sampleSize)
 	for n := range parts {
@@ -245,12 +245,12 @@ func (v *View) sample(h *storage.Host) (HostRenewals, error) {
 }
 
 // nextOf finds the next recrawls of some hosts.
-func (v *View) nextOf(r *RenewalPlan, hosts []storage.Host) error {
+func (v *View) nextOf(r *RecrawlPlan, hosts []storage.Host) error {
 	for i := range hosts {
 		h := &hosts[i]
 		for origin := range h.Queues {
 			err := v.store.Renewals(h.ID, uint8(origin), nextRecrawls, func(head storage.Head) {
-				next := Renewal{URL: h.Queues[origin].Origin.URL(head.RequestURI).String(), Due: head.Last.Due.UTC(),
+				next := Recrawl{URL: h.Queues[origin].Origin.URL(head.RequestURI).String(), Due: head.Last.Due.UTC(),
 					Fetched: head.Last.At.UTC()}
 				if rate, ok := revisit.History(head.Last.History).Rate(); ok {
 					next.Changes = known(rate.PerDay())
@@ -262,7 +262,7 @@ func (v *View) nextOf(r *RenewalPlan, hosts []storage.Host) error {
 			}
 		}
 	}
-	slices.SortStableFunc(r.Next, func(a, b Renewal) int { return a.Due.Compare(b.Due) })
+	slices.SortStableFunc(r.Next, func(a, b Recrawl) int { return a.Due.Compare(b.Due) })
 	r.Next = r.Next[:min(len(r.Next), nextRecrawls)]
 	return nil
 }

@@ -68,11 +68,11 @@ func TestRecrawlPlan(t *testing.T) {
 		Outcome: storage.Outcome{State: storage.Fetched, At: now}}}})
 
 	options := testOptions()
-	if _, err := New(s, options).RenewalPlan(t.Context(), 10); !errors.Is(err, ErrQuery) {
+	if _, err := New(s, options).RecrawlPlan(t.Context(), 10); !errors.Is(err, ErrQuery) {
 		t.Errorf("without recrawls: %v", err)
 	}
-	options.Renew = &o
-	r, err := New(s, options).RenewalPlan(t.Context(), 10)
+	options.Recrawl = &o
+	r, err := New(s, options).RecrawlPlan(t.Context(), 10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,23 +125,23 @@ func TestRecrawlPlanOfManyHosts(t *testing.T) {
 	}
 	commit(t, s, b)
 	o := testOptions()
-	o.Renew = new(revisit.Options)
-	*o.Renew = revisit.DefaultOptions()
+	o.Recrawl = new(revisit.Options)
+	*o.Recrawl = revisit.DefaultOptions()
 	v := New(s, o)
 	v.maxHosts = sampled
-	r, err := v.RenewalPlan(t.Context(), 10)
+	r, err := v.RecrawlPlan(t.Context(), 10)
 	if err != nil {
 		t.Fatal(err)
 	}
 	near := func(got, want int) bool { return math.Abs(float64(got)/float64(want)-1) < 0.01 }
-	if r.Known != hosts || r.LookedAt != sampled || !near(r.Hosts, hosts*3/4) || !near(r.Overdue, hosts/4) ||
+	if r.Known != hosts || r.Inspected != sampled || !near(r.Hosts, hosts*3/4) || !near(r.Overdue, hosts/4) ||
 		len(r.Largest) != 10 || len(r.Next) != nextRecrawls {
 		t.Errorf("%d hosts are known, %d were inspected; %d with recrawls, %d with one that is overdue, %d listed",
-			r.Known, r.LookedAt, r.Hosts, r.Overdue, len(r.Largest))
+			r.Known, r.Inspected, r.Hosts, r.Overdue, len(r.Largest))
 	}
 	seen := map[storage.HostID]bool{}
 	last := storage.NoHost
-	err = v.someHosts(t.Context(), &RenewalPlan{}, func(h *storage.Host) error {
+	err = v.someHosts(t.Context(), &RecrawlPlan{}, func(h *storage.Host) error {
 		seen[h.ID], last = true, h.ID
 		return nil
 	})
@@ -174,12 +174,12 @@ func BenchmarkRecrawlPlan(b *testing.B) {
 			o := revisit.DefaultOptions()
 			planPages(b, s, o, size.hosts, size.pages)
 			options := testOptions()
-			options.Renew = &o
+			options.Recrawl = &o
 			view := New(s, options)
 			before := heapBytes()
 			b.ReportAllocs()
 			for b.Loop() {
-				p, err := view.RenewalPlan(b.Context(), 20)
+				p, err := view.RecrawlPlan(b.Context(), 20)
 				if err != nil || p.Pages != size.hosts*size.pages || len(p.Largest) != 20 ||
 					len(p.Next) != nextRecrawls {
 					b.Fatalf("%+v, %v", p, err)

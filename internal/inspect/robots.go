@@ -25,7 +25,7 @@ type Robots struct {
 	CrawlDelayLine   int       `json:"crawl_delay_line,omitempty"`
 	CrawlDelayText   string    `json:"crawl_delay_text,omitempty"`
 	DisallowsAll     bool      `json:"disallows_all,omitempty"`
-	Standing         string    `json:"standing"` // robots decision for pages now: fetch, ask (match the rules), hold
+	Decision         string    `json:"standing"` // robots decision for pages now: fetch, ask (match the rules), hold
 	Until            time.Time `json:"until,omitzero"`
 }
 
@@ -75,7 +75,7 @@ func (p *policy) describe() Robots {
 		Expires: p.record.Expires.UTC(),
 		Refresh: p.record.Refresh.UTC(), FirstUnreachable: p.record.FirstUnreachable.UTC(), Failures: p.record.Failures,
 		FinalURL: p.record.FinalURL, Group: p.rules.Group(), Rules: p.rules.Len(),
-		Standing: p.hostView.Kind.String(), Until: p.hostView.Until.UTC(),
+		Decision: p.hostView.Kind.String(), Until: p.hostView.Until.UTC(),
 	}
 	if p.record.Failure != robots.FailureNone {
 		r.Failure = p.record.Failure.String()

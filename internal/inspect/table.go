@@ -56,7 +56,7 @@ func tableKey(sort string) func(*Row) uint64 {
 		return func(r *Row) uint64 { return most(r.Delay) }
 	case "finish":
 		return func(r *Row) uint64 { return most(r.Finish) }
-	case OrderFound:
+	case SortFound:
 		return func(*Row) uint64 { return 0 }
 	case "next":
 		return func(r *Row) uint64 {

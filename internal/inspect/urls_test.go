@@ -102,7 +102,7 @@ func TestURLStory(t *testing.T) {
 	if u.State != "fetched" || u.Status != 200 || u.Digest != "sha256:2cf24dba5fb0a30e" || u.ETag != `"x"` ||
 		u.LastModified != "yesterday" ||
 		!u.LastFetched.Equal(now) || !u.Judged.IsZero() || u.Robots.Allowed ||
-		u.Robots.Record.Class != "never fetched" || u.Host.State != HostIdle {
+		u.Robots.Record.Class != "never fetched" || u.Host.State != HostEmpty {
 		t.Errorf("%+v", u)
 	}
 	for path, allowed := range map[string]bool{"https://slow.test/private": false, "http://slow.test/": true} {
@@ -125,7 +125,7 @@ func TestStoryOfAnUnknownURL(t *testing.T) {
 	o.Scope = func(u weburl.URL) (bool, string) { return u.Host() != "nobody.test", "because" }
 	v := New(fill(t), o)
 	for text, want := range map[string]struct{ host, allowed, in string }{
-		"http://done.test/other":         {HostIdle, "false", "true"}, // its robots.txt was never fetched
+		"http://done.test/other":         {HostEmpty, "false", "true"}, // its robots.txt was never fetched
 		"https://slow.test/private/more": {HostWaiting, "false", "true"},
 		"https://slow.test/public":       {HostWaiting, "true", "true"},
 		"http://nobody.test/":            {StateUnknown, "false", "false"},

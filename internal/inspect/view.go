@@ -43,7 +43,7 @@ type Store interface {
 // Live is what only a running crawl knows of a host.
 type Live struct {
 	Host     storage.HostID
-	Place    string        // host state in the frontier
+	State    string        // host state in the frontier
 	Next     time.Time     // next request; zero: an event decides
 	Delay    time.Duration // between requests
 	Robots   robots.Reason // why robots.txt holds everything it has to do; ReasonNone: it does not
@@ -58,7 +58,7 @@ type Options struct {
 	Robots     robots.Options
 	Tokens     []string
 	Obey       bool
-	Renew      *revisit.Options // when pages are recrawled; nil: never
+	Recrawl    *revisit.Options // when pages are recrawled; nil: never
 	Now        func() time.Time
 	// Scope says whether a URL is in the scope, and why. nil: this is not reported.
 	Scope func(weburl.URL) (in bool, why string)

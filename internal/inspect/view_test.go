@@ -151,7 +151,7 @@ func TestHosts(t *testing.T) {
 		matching int
 	}{
 		{HostQuery{Sort: "name", Limit: 10}, "closed held, done idle, ready ready, sick trouble, slow waiting", 5},
-		{HostQuery{Sort: OrderFound}, "ready ready, done idle, slow waiting, sick trouble, closed held", 5},
+		{HostQuery{Sort: SortFound}, "ready ready, done idle, slow waiting, sick trouble, closed held", 5},
 		{HostQuery{Sort: "urls", Limit: 2}, "ready ready, slow waiting", 5},
 		{HostQuery{Limit: 1}, "slow waiting", 5},
 		{HostQuery{Sort: "bytes", Limit: 1}, "done idle", 5},
@@ -160,9 +160,9 @@ func TestHosts(t *testing.T) {
 		{HostQuery{Sort: "finish", Limit: 2}, "sick trouble, slow waiting", 5},
 		{HostQuery{Sort: "next", Limit: 9}, "closed held, ready ready, slow waiting, sick trouble, done idle", 5},
 		{HostQuery{State: HostHeld, Sort: "name", Limit: 9}, "closed held", 1},
-		{HostQuery{State: HostReady, Sort: OrderFound}, "ready ready", 1},
-		{HostQuery{State: HostTrouble, Limit: 9}, "sick trouble", 1},
-		{HostQuery{Sort: OrderFound, Limit: 2}, "ready ready, done idle", 3},
+		{HostQuery{State: HostReady, Sort: SortFound}, "ready ready", 1},
+		{HostQuery{State: HostFailing, Limit: 9}, "sick trouble", 1},
+		{HostQuery{Sort: SortFound, Limit: 2}, "ready ready, done idle", 3},
 	} {
 		got, matching := listed(t, v, c.query)
 		if text := strings.Join(got, ", "); text != c.want || matching != c.matching {
@@ -202,25 +202,25 @@ func TestLiveHosts(t *testing.T) {
 			requests++
 			switch id {
 			case 1:
-				live = append(live, Live{Host: id, Place: "leased", InFlight: 1, Delay: time.Second})
+				live = append(live, Live{Host: id, State: "leased", InFlight: 1, Delay: time.Second})
 			case 3:
-				live = append(live, Live{Host: id, Place: "dormant", Robots: robots.ReasonUnreachable,
+				live = append(live, Live{Host: id, State: "dormant", Robots: robots.ReasonUnreachable,
 					Next: now.Add(time.Minute)})
 			case 4:
-				live = append(live, Live{Host: id, Place: "waiting",
+				live = append(live, Live{Host: id, State: "waiting",
 					Polite: &politeness.Explanation{Delay: 2 * time.Second}, Delay: 2 * time.Second})
 			}
 		}
 		return live, nil
 	}
 	v := New(fill(t), o)
-	got, _ := listed(t, v, HostQuery{Sort: OrderFound})
+	got, _ := listed(t, v, HostQuery{Sort: SortFound})
 	if text := strings.Join(got, ", "); text != "ready busy, done idle, slow held, sick ready, closed held" ||
 		requests != 5 {
 		t.Errorf("%s, %d requests", text, requests)
 	}
 	h, err := v.Host(context.Background(), "READY.test:8080")
-	if err != nil || h.InFlight != 1 || h.Place != "leased" || h.State != HostBusy {
+	if err != nil || h.InFlight != 1 || h.FrontierState != "leased" || h.State != HostBusy {
 		t.Errorf("%+v, %v", h, err)
 	}
 	broken := errors.New("broken")
@@ -249,12 +249,12 @@ func TestHostStory(t *testing.T) {
 		first.Robots.Group != "*" || first.Queued != 1 {
 		t.Errorf("%+v", first)
 	}
-	if second.Origin != "https://slow.test" || second.Robots.CrawlDelay != nil || second.Robots.Standing != "ask" {
+	if second.Origin != "https://slow.test" || second.Robots.CrawlDelay != nil || second.Robots.Decision != "ask" {
 		t.Errorf("%+v", second)
 	}
 	sick, err := v.Host(context.Background(), "sick.test")
 	if err != nil || sick.Politeness.Reason != "retry-after" || sick.Politeness.Source == "" ||
-		sick.TroubleSince.IsZero() || sick.Reason != "retry-after" {
+		sick.FailingSince.IsZero() || sick.Reason != "retry-after" {
 		t.Errorf("%+v, %v", sick, err)
 	}
 	if _, err := v.Host(context.Background(), "nobody.test"); !errors.Is(err, ErrUnknown) {

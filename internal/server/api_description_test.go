@@ -96,7 +96,7 @@ func TestRefusalsAreWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	err = client.Order(t.Context(), http.MethodPatch, "/config", map[string]any{"crawl": 1}, nil)
+	err = client.Command(t.Context(), http.MethodPatch, "/config", map[string]any{"crawl": 1}, nil)
 	if err == nil || strings.Contains(err.Error(), "<nil>") ||
 		!strings.Contains(err.Error(), "read 0; want 1 to 4096 (body.crawl.workers)") {
 		t.Error(err)

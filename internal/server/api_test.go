@@ -335,7 +335,7 @@ func TestHostFilters(t *testing.T) {
 			}
 		}
 	}
-	for _, sort := range inspect.HostOrders() {
+	for _, sort := range inspect.HostSorts() {
 		if response, body := r.read(t, "GET", "/api/v1/hosts?sort="+sort, nil); response.StatusCode != http.StatusOK {
 			t.Errorf("sorted by %s: %s", sort, body)
 		}

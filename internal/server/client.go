@@ -37,7 +37,7 @@ type Client struct {
 // Dial finds the running crawl of a data directory. It returns ErrNotRunning if none answers, and
 // ErrToken if it does not accept the token.
 func Dial(ctx context.Context, dataDir, token string) (*Client, error) {
-	_, running, err := AskStatus(ctx, dataDir, token)
+	_, running, err := FetchStatus(ctx, dataDir, token)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (c *Client) Close() error {
 // matching says only whether there are more.
 func (c *Client) Hosts(ctx context.Context, q inspect.HostQuery, each func(*inspect.Host) error) (matching int,
 	err error) {
-	if q.Sort == inspect.OrderFound {
+	if q.Sort == inspect.SortFound {
 		return c.hostsFound(ctx, q, each)
 	}
 	for taken := 0; taken < q.Limit; {
@@ -121,7 +121,7 @@ func (c *Client) Host(ctx context.Context, name string) (story inspect.HostStory
 }
 
 // RecrawlPlan is [inspect.View.RecrawlPlan] of the running crawl.
-func (c *Client) RenewalPlan(ctx context.Context, hosts int) (plan inspect.RenewalPlan, err error) {
+func (c *Client) RecrawlPlan(ctx context.Context, hosts int) (plan inspect.RecrawlPlan, err error) {
 	return plan, c.object(ctx, "/api/v1/plan", url.Values{"hosts": {strconv.Itoa(hosts)}}, &plan)
 }
 
@@ -169,7 +169,7 @@ func (c *Client) Backup(ctx context.Context, w io.Writer) (int64, error) {
 
 // Command submits a command to the API of the running crawl: path is relative to the API, body is
 // sent as JSON unless it is nil. The response is decoded into to, which may be nil.
-func (c *Client) Order(ctx context.Context, method, path string, body, to any) error {
+func (c *Client) Command(ctx context.Context, method, path string, body, to any) error {
 	var sent io.Reader
 	if body != nil {
 		encoded, err := json.Marshal(body)

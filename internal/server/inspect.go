@@ -165,8 +165,8 @@ type planQuery struct {
 
 func (s *Server) planAPI(api huma.API) {
 	handle(api, operation("GET", "/plan", "plan-show", "What will be recrawled, and how fresh the copies are"),
-		func(ctx context.Context, q *planQuery) (*object[inspect.RenewalPlan], error) {
-			return answer(s.crawl.View().RenewalPlan(ctx, q.Hosts))
+		func(ctx context.Context, q *planQuery) (*object[inspect.RecrawlPlan], error) {
+			return answer(s.crawl.View().RecrawlPlan(ctx, q.Hosts))
 		})
 }
 
@@ -224,7 +224,7 @@ func (s *Server) exportURLs(ctx context.Context, q *exportQuery) (*huma.StreamRe
 }
 
 func (s *Server) exportHosts(ctx context.Context, q *exportHostsQuery) (*huma.StreamResponse, error) {
-	query := inspect.HostQuery{State: q.State, Sort: inspect.OrderFound, Limit: q.Limit}
+	query := inspect.HostQuery{State: q.State, Sort: inspect.SortFound, Limit: q.Limit}
 	return s.stream(func(t *stream) error {
 		t.w.Header().Set("Trailer", trailerMatching)
 		t.begin()

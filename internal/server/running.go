@@ -103,7 +103,7 @@ const (
 
 // FetchStatus fetches the status of the crawl that works on a data directory, and says which crawl
 // that is. It returns ErrNotRunning if none answers, and ErrToken if it does not accept the token.
-func AskStatus(ctx context.Context, dataDir, token string) (crawl.Status, Running, error) {
+func FetchStatus(ctx context.Context, dataDir, token string) (crawl.Status, Running, error) {
 	var s crawl.Status
 	running, err := readAddress(dataDir)
 	if err != nil {

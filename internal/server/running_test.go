@@ -16,14 +16,14 @@ import (
 func TestStatusFindsAnyPort(t *testing.T) {
 	dir := t.TempDir()
 	s := start(t, Options{DataDir: dir, Token: "secret"})
-	got, running, err := AskStatus(context.Background(), dir, "secret")
+	got, running, err := FetchStatus(context.Background(), dir, "secret")
 	if err != nil || got.Hosts != 7 || running.Address != s.Address() || running.Process != os.Getpid() {
 		t.Errorf("%+v, %+v, %v", got, running, err)
 	}
-	if _, _, err := AskStatus(context.Background(), dir, "guess"); !errors.Is(err, ErrToken) {
+	if _, _, err := FetchStatus(context.Background(), dir, "guess"); !errors.Is(err, ErrToken) {
 		t.Errorf("a wrong token: %v", err)
 	}
-	if _, _, err := AskStatus(context.Background(), dir, ""); !errors.Is(err, ErrToken) {
+	if _, _, err := FetchStatus(context.Background(), dir, ""); !errors.Is(err, ErrToken) {
 		t.Errorf("no token: %v", err)
 	}
 }
@@ -41,7 +41,7 @@ func TestStatusAfterClose(t *testing.T) {
 	if err := s.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := AskStatus(context.Background(), dir, ""); !errors.Is(err, ErrNotRunning) {
+	if _, _, err := FetchStatus(context.Background(), dir, ""); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("after Close: %v", err)
 	}
 	if files, _ := os.ReadDir(dir); len(files) != 0 {
@@ -51,7 +51,7 @@ func TestStatusAfterClose(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, AddressFile), left, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := AskStatus(context.Background(), dir, ""); !errors.Is(err, ErrNotRunning) {
+	if _, _, err := FetchStatus(context.Background(), dir, ""); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("after a crash: %v", err)
 	}
 }
@@ -67,7 +67,7 @@ func TestStatusOfAnotherProcess(t *testing.T) {
 		}
 	}
 	write(other.Address())
-	if _, _, err := AskStatus(context.Background(), dir, ""); !errors.Is(err, ErrNotRunning) {
+	if _, _, err := FetchStatus(context.Background(), dir, ""); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("another crawl at the address: %v", err)
 	}
 	thief := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -77,7 +77,7 @@ func TestStatusOfAnotherProcess(t *testing.T) {
 	}))
 	defer thief.Close()
 	write(thief.Listener.Addr().String())
-	if _, _, err := AskStatus(context.Background(), dir, "secret"); !errors.Is(err, ErrNotRunning) {
+	if _, _, err := FetchStatus(context.Background(), dir, "secret"); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("something else at the address: %v", err)
 	}
 }
@@ -100,7 +100,7 @@ func TestStatusIsBounded(t *testing.T) {
 	if err := writeAddress(dir, stranger.Listener.Addr().String(), "me", ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := AskStatus(context.Background(), dir, ""); err == nil {
+	if _, _, err := FetchStatus(context.Background(), dir, ""); err == nil {
 		t.Error("an endless answer is an answer")
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -113,7 +113,7 @@ func TestStatusIsBounded(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, _, err := AskStatus(ctx, dir, ""); !errors.Is(err, ErrNotRunning) {
+	if _, _, err := FetchStatus(ctx, dir, ""); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("nobody answers: %v", err)
 	}
 }
@@ -125,7 +125,7 @@ func TestDamagedAddressFile(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, AddressFile), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := AskStatus(context.Background(), dir, ""); !errors.Is(err, ErrNotRunning) {
+		if _, _, err := FetchStatus(context.Background(), dir, ""); !errors.Is(err, ErrNotRunning) {
 			t.Errorf("%.20q: %v", text, err)
 		}
 	}

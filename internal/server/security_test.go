@@ -383,7 +383,7 @@ func TestTLS(t *testing.T) {
 	o.TLSCert, o.TLSKey = certify(t, certificates, 1)
 	s := start(t, o)
 	send := func() error {
-		_, _, err := AskStatus(context.Background(), dir, "secret")
+		_, _, err := FetchStatus(context.Background(), dir, "secret")
 		return err
 	}
 	if err := send(); err != nil {
