@@ -1,21 +1,33 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net/http"
+	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/warc"
+	"github.com/amble-crawler/amble/internal/weburl"
 )
 
 func newArchiveCommand(settings *settingsFlags) *cobra.Command {
-	return group("archive", "Read what was stored", `Read the output files of a crawl, in output.dir. Nothing is changed, and a crawl may be running.`,
+	return group("archive", "Read the stored output",
+		`Read the output files of a crawl, in output.dir. Nothing is changed, and a crawl may be running.`,
 		newArchiveGetCommand(settings), newArchiveListCommand(settings), newArchiveVerifyCommand(settings))
 }
 
-// openCollection opens the output of the settings.
+// openCollection opens the output directory of the settings.
 func openCollection(settings *settingsFlags) (*archive.Collection, string, error) {
 	c, err := settings.load()
 	if err != nil {
@@ -27,4 +39,317 @@ func openCollection(settings *settingsFlags) (*archive.Collection, string, error
 		err = exit(exitProblem, fmt.Errorf("there is no output in %s yet; output.dir says where it is", dir))
 	}
 	return collection, dir, err
+}
+
+func newArchiveListCommand(settings *settingsFlags) *cobra.Command {
+	var lines bool
+	command := &cobra.Command{
+		Use:   "ls [PREFIX]",
+		Short: "List the output files, or the stored responses of a site",
+		Long: `List the output files with their sizes, and the number and time range of the responses in each
+WARC file. With the beginning of a URL, list the responses stored for the URLs with that prefix, file by file.
+A prefix without a scheme matches http and https.
+
+Exit code 0: done. 1: there is no output, it cannot be read, or nothing is stored under the prefix. 2: wrong
+usage or settings.`,
+		Example: `  amble archive ls
+  amble archive ls https://example.com/docs/
+  amble archive ls example.com/ --jsonl`,
+		Args: atMostOne("prefix"),
+		RunE: func(command *cobra.Command, prefixes []string) error {
+			c, _, err := openCollection(settings)
+			if err != nil {
+				return err
+			}
+			out := bufio.NewWriter(command.OutOrStdout())
+			if len(prefixes) == 1 {
+				err = listCaptures(command, c, prefixes[0], out, lines)
+			} else {
+				err = listFiles(c, out, lines)
+			}
+			if err = errors.Join(err, out.Flush()); err != nil {
+				return exit(exitProblem, err)
+			}
+			return nil
+		},
+	}
+	command.Flags().BoolVar(&lines, "jsonl", false, "print one JSON object a line")
+	return command
+}
+
+// fileLine is the JSON form of an output file.
+type fileLine struct {
+	Name     string    `json:"name"`
+	Format   string    `json:"format"`
+	Open     bool      `json:"open"`
+	Size     int64     `json:"size"`
+	Captures int       `json:"captures"`
+	First    time.Time `json:"first,omitzero"`
+	Last     time.Time `json:"last,omitzero"`
+}
+
+func listFiles(c *archive.Collection, out io.Writer, lines bool) error {
+	files, err := c.Files()
+	if err != nil {
+		return err
+	}
+	encoder := json.NewEncoder(out)
+	t := newTable(out, "FILE", "FORMAT", "SIZE", "ANSWERS", "FROM", "TO")
+	for _, f := range files {
+		n, err := c.Contents(f)
+		if err != nil {
+			return err
+		}
+		if lines {
+			err = encoder.Encode(fileLine{f.Name, f.Format, f.Open, f.Size, n.Captures, n.First, n.Last})
+		} else {
+			err = t.row(fileCells(f, n)...)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if lines {
+		return nil
+	}
+	return t.flush()
+}
+
+func fileCells(f archive.File, n archive.Contents) []string {
+	name := f.Name
+	if f.Open {
+		name += " (being written)"
+	}
+	if f.Format != archive.FormatWARC {
+		return []string{name, f.Format, size(uint64(f.Size)), "-", "-", "-"}
+	}
+	return []string{name, f.Format, size(uint64(f.Size)), grouped(n.Captures), moment(n.First), moment(n.Last)}
+}
+
+// moment formats the time of a stored response, or a dash.
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// captureLine is the JSON form of a stored response.
+type captureLine struct {
+	URL    string    `json:"url"`
+	Time   time.Time `json:"time"`
+	Status int       `json:"status"`
+	Type   string    `json:"type"`
+	Digest string    `json:"digest,omitzero"`
+	File   string    `json:"file"`
+	Offset int64     `json:"offset"`
+	Length int64     `json:"length"`
+}
+
+func listCaptures(command *cobra.Command, c *archive.Collection, prefix string, out io.Writer, lines bool) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	t := newTable(out, "TIME", "STATUS", "TYPE", "STORED", "URL")
+	found := 0
+	err := c.Captures(command.Context(), prefix, func(e *warc.Entry) error {
+		found++
+		if lines {
+			return encoder.Encode(captureLine{e.URL, e.Time, e.Status, e.Mime, e.Digest, e.Filename, e.Offset,
+				e.Length})
+		}
+		return t.row(moment(e.Time), strconv.Itoa(e.Status), orDash(e.Mime), size(uint64(e.Length)), e.URL)
+	})
+	if err == nil && found == 0 {
+		err = errors.New("nothing is stored under " + prefix + ": amble archive ls lists the files")
+	}
+	if err != nil || lines {
+		return err
+	}
+	return t.flush()
+}
+
+// orDash returns text, or a dash if it is empty.
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// archiveGetFlags are the flags of amble archive get.
+type archiveGetFlags struct {
+	at           string
+	headers, raw bool
+}
+
+func newArchiveGetCommand(settings *settingsFlags) *cobra.Command {
+	f := archiveGetFlags{}
+	command := &cobra.Command{
+		Use:   "get URL",
+		Short: "Print a stored page",
+		Long: `Print the newest stored response for a URL, or with --at the newest at that time. The body is
+printed decoded, without chunks and content encoding. If a response was not stored because its content was the
+same as before, or because the server answered 304 Not Modified, the earlier content is printed.
+
+This reads WARC files, so output.format must contain warc. A crawl may be running.
+
+Exit code 0: done. 1: no response is stored for the URL, or it cannot be read. 2: wrong usage or settings.`,
+		Example: `  amble archive get https://example.com/
+  amble archive get https://example.com/ --at 2026-11-20
+  amble archive get https://example.com/logo.png > logo.png
+  amble archive get https://example.com/ --headers`,
+		Args: exactlyOne("URL"),
+		RunE: func(command *cobra.Command, urls []string) error {
+			u, err := weburl.Parse(urls[0])
+			if err != nil {
+				return usagef("%w", err)
+			}
+			at, err := parseMoment(f.at)
+			if err != nil {
+				return err
+			}
+			c, dir, err := openCollection(settings)
+			if err != nil {
+				return err
+			}
+			return f.get(command, c, dir, u.String(), at)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&f.at, "at", "", "the newest response at this `time`: 2026-11-20, 2026-11-20T12:14:15Z or "+
+		"20261120121415")
+	flags.BoolVar(&f.headers, "headers", false, "print the response header before the body")
+	flags.BoolVar(&f.raw, "raw", false, "print the body as stored, without decoding")
+	return command
+}
+
+// exactlyOne requires one argument.
+func exactlyOne(what string) cobra.PositionalArgs {
+	return func(command *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usagef("%q takes one %s, and %d were given", command.CommandPath(), what, len(args))
+		}
+		return nil
+	}
+}
+
+// parseMoment parses a time in the forms that people and archives write. A day means its last
+// second. An empty text is the zero time.
+func parseMoment(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if day, err := time.Parse(time.DateOnly, text); err == nil {
+		return day.Add(24*time.Hour - time.Second), nil
+	}
+	for _, layout := range []string{time.RFC3339, "20060102150405"} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, usagef("%q is not a time, such as 2026-11-20, 2026-11-20T12:14:15Z or 20261120121415", text)
+}
+
+func (f *archiveGetFlags) get(command *cobra.Command, c *archive.Collection, dir, url string, at time.Time) error {
+	ctx := command.Context()
+	e, err := c.Find(ctx, url, at)
+	if errors.Is(err, archive.ErrNoCapture) {
+		return exit(exitProblem, notStored(ctx, c, dir, url, at))
+	}
+	if err != nil {
+		return exit(exitProblem, err)
+	}
+	s, err := c.Open(ctx, e)
+	if err != nil {
+		return exit(exitProblem, err)
+	}
+	err = f.print(rawOutput(command.OutOrStdout()), s)
+	if err = errors.Join(err, s.Close()); err != nil {
+		return exit(exitProblem, fmt.Errorf("%s: %w", url, err))
+	}
+	switch s.Truncated {
+	case "":
+	case archive.TooLong:
+		command.PrintErrln("amble: the stored body is incomplete: the response was longer than fetch.max_body")
+	default:
+		command.PrintErrf("amble: the stored body is incomplete: the response broke off (%s)\n",
+			printable(string(s.Truncated)))
+	}
+	return nil
+}
+
+// notStored explains why there is nothing to print, and names what is stored.
+func notStored(ctx context.Context, c *archive.Collection, dir, url string, at time.Time) error {
+	if newest, err := c.Find(ctx, url, time.Time{}); err == nil {
+		return fmt.Errorf("%s is not stored as of %s; the newest stored response is of %s", url,
+			at.Format(time.RFC3339), newest.Time.Format(time.RFC3339))
+	}
+	return fmt.Errorf("%s is not stored in the WARC files of %s: amble archive ls lists what is", url, dir)
+}
+
+func (f *archiveGetFlags) print(w io.Writer, s *archive.Stored) error {
+	out := bufio.NewWriterSize(w, 64<<10)
+	if f.headers {
+		out.Write(s.Head) // Flush returns its error
+	}
+	body, release := s.Body, func() {}
+	if !f.raw {
+		var err error
+		if body, release, err = plainBody(s); err != nil {
+			return err
+		}
+	}
+	defer release()
+	_, err := io.Copy(out, body)
+	if s.Truncated != "" && errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil // the end of what was stored
+	}
+	return errors.Join(err, out.Flush())
+}
+
+// plainBody returns the body of a response without chunks and content encodings.
+func plainBody(s *archive.Stored) (io.Reader, func(), error) {
+	resp, err := http.ReadResponse(bufio.NewReader(io.MultiReader(bytes.NewReader(s.BodyHead), s.Body)), nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	return fetch.Decode(resp.Header, resp.Body)
+}
+
+func newArchiveVerifyCommand(settings *settingsFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify",
+		Short: "Verify all output files",
+		Long: `Read all output files and report everything that is wrong. In WARC files it checks the lengths,
+checksums and digests, the links between records, the originals of responses that were not stored twice, and
+the index. In the other files it checks that each line is a JSON object. A crawl may be running: the last
+record of an open file may be incomplete.
+
+Exit code 0: nothing is wrong. 1: there are problems, or there is no output. 2: wrong usage or settings.`,
+		Example: `  amble archive verify
+  amble archive verify --set output.dir=/srv/crawl/output`,
+		Args: noArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			c, dir, err := openCollection(settings)
+			if err != nil {
+				return err
+			}
+			problems := 0
+			out := command.OutOrStdout()
+			v, err := c.Verify(command.Context(), func(p archive.Problem) {
+				problems++
+				_, _ = fmt.Fprintln(out, p) // the exit code says it too
+			})
+			if err != nil {
+				return exit(exitProblem, err)
+			}
+			if problems > 0 {
+				return exit(exitProblem, errors.New(dir+": "+plural(problems, "problem")))
+			}
+			_, err = fmt.Fprintf(out, "%s: no problems, %s in %s, %s, %s\n", dir, plural(v.Records, "WARC record"),
+				plural(v.Files, "file"),
+				plural(v.Lines, "JSON line"), size(uint64(v.Bytes)))
+			return err
+		},
+	}
 }

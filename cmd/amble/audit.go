@@ -19,7 +19,7 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// auditFlags are those of amble audit.
+// auditFlags are the flags of amble audit.
 type auditFlags struct {
 	host, url, since        string
 	limit                   int
@@ -31,18 +31,19 @@ func newAuditCommand(settings *settingsFlags) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "audit",
 		Short: "Prove from the request log how polite the crawl was",
-		Long: `Read the log of all requests in data_dir and hold each of them against what was in force: the delay since the request to the
-host before, Retry-After, and the robots.txt, whose rules are asked again. Print for each host the smallest gap, the robots.txt versions
-that allowed its pages, and every violation.
+		Long: `Read the log of all requests in data_dir and check each of them against what was in force: the
+delay since the previous request to the host, Retry-After, and the rules of robots.txt, which are matched
+again. Print for each host the smallest gap, the robots.txt versions that allowed its pages, and every
+violation.
 
---host tells about one host only. --url answers "why did you fetch this, and how fast?": each request for the URL with the line of the
-robots.txt that allowed it. --requests lists the requests themselves. --since takes a duration (24h: of the last day), a date, or a time such as
-2026-11-20T13:00:00Z.
+--host reports one host only. --url answers "why did you fetch this, and how fast?": each request for the URL
+with the line of the robots.txt that allowed it. --requests lists the requests themselves. --since takes a
+duration (24h: the last day), a date, or a time such as 2026-11-20T13:00:00Z.
 
-It works beside the running crawl and without it. docs/AUDIT.md says what it proves and what it cannot.
+It works with or without a running crawl. docs/AUDIT.md says what it proves and what it cannot.
 
-Exit code 0: no violation. 1: there is one, or there is no log, or a part of it cannot be read. 2: wrong usage or
-settings.`,
+Exit code 0: no violation. 1: there are violations, there is no log, or a part of it cannot be read. 2: wrong
+usage or settings.`,
 		Example: `  amble audit
   amble audit --host www.example.com --since 24h
   amble audit --url https://www.example.com/page
@@ -61,10 +62,10 @@ settings.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&f.host, "host", "", "only this `host`")
-	flags.StringVar(&f.url, "url", "", "the story of each request for this `URL`")
-	flags.StringVar(&f.since, "since", "", "only requests since this `time`, or of the last duration")
-	flags.IntVar(&f.limit, "limit", 50, "list at most so many hosts; 0: all")
+	flags.StringVar(&f.host, "host", "", "only requests to this `host`")
+	flags.StringVar(&f.url, "url", "", "explain each request for this `URL`")
+	flags.StringVar(&f.since, "since", "", "only requests since this `time`, or within the last duration")
+	flags.IntVar(&f.limit, "limit", 50, "list at most this many hosts; 0: all")
 	flags.BoolVar(&f.requests, "requests", false, "list the requests")
 	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	flags.BoolVar(&f.lines, "jsonl", false, "print the requests, one JSON object a line")
@@ -76,7 +77,7 @@ settings.`,
 	return command
 }
 
-// options reads the flags.
+// options parses the flags.
 func (f *auditFlags) options(now time.Time) (o audit.Options, err error) {
 	if f.limit < 0 {
 		return o, fmt.Errorf("the limit is %d, should be 0 or more", f.limit)
@@ -95,7 +96,7 @@ func (f *auditFlags) options(now time.Time) (o audit.Options, err error) {
 	return o, nil
 }
 
-// parseSince reads a duration before now, a day, or a time.
+// parseSince parses a duration before now, a day, or a time.
 func parseSince(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -108,7 +109,8 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("--since %q is neither a duration such as 24h, nor a date such as 2026-11-20, nor a time such as 2026-11-20T13:00:00Z", text)
+	return time.Time{}, fmt.Errorf("--since %q is not a duration such as 24h, a date such as 2026-11-20, or a time "+
+		"such as 2026-11-20T13:00:00Z", text)
 }
 
 func (f *auditFlags) run(command *cobra.Command, c *config.Config, o audit.Options) error {
@@ -135,8 +137,7 @@ func (f *auditFlags) run(command *cobra.Command, c *config.Config, o audit.Optio
 	return err
 }
 
-// auditProblem is the error of an audit that proves less than that the crawl was polite; nil: it
-// proves that.
+// auditProblem returns an error unless the audit proves that the crawl was polite.
 func auditProblem(r *audit.Report) error {
 	var problems []string
 	if n := r.Counts.Violations; n > 0 {
@@ -155,7 +156,7 @@ func auditProblem(r *audit.Report) error {
 	return exit(exitProblem, errors.New(strings.Join(problems, "; ")))
 }
 
-// list makes the audit print the requests that are asked for, and returns what ends that.
+// list makes the audit print the selected requests. The returned function completes the list.
 func (f *auditFlags) list(out io.Writer, o *audit.Options) (end func() error) {
 	end = func() error { return nil }
 	if !f.requests && !f.lines && f.url == "" {
@@ -183,18 +184,19 @@ func (f *auditFlags) list(out io.Writer, o *audit.Options) (end func() error) {
 	return end
 }
 
-// noRequests says why there is nothing to audit.
+// noRequests explains why there is nothing to audit.
 func noRequests(dir string, c *config.Config, o audit.Options) error {
 	switch {
 	case c.Audit.MaxSize == 0:
-		return exit(exitProblem, fmt.Errorf("no log is kept: audit.max_size is 0 (%s)", c.Source("audit.max_size")))
+		return exit(exitProblem, fmt.Errorf("no request log is kept: audit.max_size is 0 (%s)",
+			c.Source("audit.max_size")))
 	case o.Host != "" || !o.Since.IsZero():
-		return exit(exitProblem, fmt.Errorf("the request log in %s has no such request", dir))
+		return exit(exitProblem, fmt.Errorf("the request log in %s has no matching request", dir))
 	}
 	return exit(exitProblem, fmt.Errorf("there is no request in %s: nothing was crawled with this data_dir yet", dir))
 }
 
-// printAuditJSON writes one object and holds one host.
+// printAuditJSON writes one object and holds one host at a time.
 func printAuditJSON(w io.Writer, r *audit.Report) error {
 	report, err := json.Marshal(r)
 	if err != nil {
@@ -215,5 +217,220 @@ func printAuditJSON(w io.Writer, r *audit.Report) error {
 		}
 	}
 	_, err = io.WriteString(w, "]}\n")
+	return err
+}
+
+// print writes the report as text.
+func (f *auditFlags) print(w io.Writer, r *audit.Report) error {
+	hosts := r.Hosts()
+	if f.host != "" || f.url != "" {
+		for _, h := range hosts {
+			if _, err := io.WriteString(w, hostAudit(h)); err != nil {
+				return err
+			}
+		}
+	} else if err := f.printHosts(w, hosts); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, violations(r)+conclusion(r, len(hosts)))
+	return err
+}
+
+func (f *auditFlags) printHosts(w io.Writer, hosts []*audit.Host) error {
+	t := newTable(w, "HOST", "REQUESTS", "PAGES", "SMALLEST GAP", "DELAY", "ROBOTS.TXT", "VIOLATIONS")
+	shown := len(hosts)
+	if f.limit > 0 {
+		shown = min(shown, f.limit)
+	}
+	for _, h := range hosts[:shown] {
+		gap, delay := "-", "-"
+		if g := h.Smallest; g != nil {
+			gap, delay = gapText(g.Seconds), gapText(g.Delay)+" "+g.Reason
+		}
+		err := t.row(h.Host, grouped(h.Requests), grouped(h.Pages), gap, delay,
+			plural(len(h.Versions)+h.Older, "version"), grouped(h.Counts.Violations))
+		if err != nil {
+			return err
+		}
+	}
+	if err := t.flush(); err != nil || shown == len(hosts) {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%s of %s hosts; --limit 0 shows all\n", grouped(shown), grouped(len(hosts)))
+	return err
+}
+
+// gapText formats a time to the millisecond, rounded down.
+func gapText(seconds float64) string {
+	return fromSeconds(seconds).Round(time.Microsecond).Truncate(time.Millisecond).String()
+}
+
+// hostAudit prints everything about one host.
+func hostAudit(h *audit.Host) string {
+	s := &story{}
+	s.line("host", "%s", h.Host)
+	s.line("requests", "%s: %s, %s for robots.txt; %s without a response", grouped(h.Requests),
+		plural(h.Pages, "page"), grouped(h.Robots), grouped(h.Failed))
+	s.line("", "from %s to %s", stampOf(h.First), stampOf(h.Last))
+	if h.NoEnd+h.Again > 0 {
+		s.line("crashes", "%s without a known end, %s repeated after that", grouped(h.NoEnd), grouped(h.Again))
+	}
+	if g := h.Smallest; g != nil {
+		s.line("smallest gap", "%s, where %s were in force (%s), at %s%s", gapText(g.Seconds), gapText(g.Delay),
+			g.Reason, stampOf(g.At), inexact(g.Exact))
+	}
+	for _, v := range h.Versions {
+		name := v.Version
+		if name == "" {
+			name = v.Class
+		}
+		s.line("robots.txt", "%s allowed %s of %s", name, plural(v.Pages, "page"), printable(v.Origin))
+		s.line("", "from %s to %s", stampOf(v.First), stampOf(v.Last))
+	}
+	if h.Older > 0 {
+		s.line("", "and %s before them", plural(h.Older, "version"))
+	}
+	return s.String()
+}
+
+func inexact(exact bool) string {
+	if exact {
+		return ""
+	}
+	return ", by the wall clock"
+}
+
+func stampOf(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05.000") }
+
+// violations formats the listed violations.
+func violations(r *audit.Report) string {
+	var b strings.Builder
+	for _, v := range r.Violations {
+		fmt.Fprintf(&b, "violation (%s) at %s: %s: %s\n", v.Kind, stampOf(v.At), printable(v.URL), printable(v.Text))
+	}
+	if more := r.Counts.Violations - uint64(len(r.Violations)); more > 0 {
+		fmt.Fprintf(&b, "and %s\n", plural(more, "violation"))
+	}
+	return b.String()
+}
+
+// conclusion is the last paragraph: what was found, and what could not be checked.
+func conclusion(r *audit.Report, hosts int) string {
+	var b strings.Builder
+	what := "no violation"
+	if n := r.Counts.Violations; n > 0 {
+		what = plural(n, "violation")
+	}
+	if r.Requests == 0 {
+		b.WriteString("No request could be read.\n")
+	} else {
+		fmt.Fprintf(&b, "%s to %s from %s to %s: %s.\n",
+			plural(r.Requests, "request"), plural(hosts, "host"), stampOf(r.From), stampOf(r.To), what)
+	}
+	if r.NoEnd > 0 {
+		fmt.Fprintf(&b, "%s under way when the crawler was killed: counted as if it had ended when the next process "+
+			"began.\n", were(r.NoEnd, "request"))
+	}
+	if r.WallClock > 0 {
+		fmt.Fprintf(&b, "%s measured by the wall clock only, which may have been set.\n", were(r.WallClock, "gap"))
+	}
+	if n := r.Unproven - r.UnprovenNoEnd; n > 0 {
+		fmt.Fprintf(&b, "%s could not be checked: the log does not have the robots.txt, "+
+			"for lack of room or because it is damaged.\n", plural(n, "page"))
+	}
+	if n := r.UnprovenNoEnd; n > 0 {
+		fmt.Fprintf(&b, "%s under way when the crawler was killed and could not be checked: "+
+			"the log does not name the robots.txt.\n", were(n, "page"))
+	}
+	if r.Lost > 0 {
+		fmt.Fprintf(&b, "%s not written, because the disk was full.\n", were(r.Lost, "request"))
+	}
+	for i := range r.Damaged {
+		fmt.Fprintf(&b, "damaged, not read: %s.\n", damageText(&r.Damaged[i]))
+	}
+	if r.Unfinished > 0 {
+		fmt.Fprintf(&b, "The last %s of the log are an incomplete record: it is being written, "+
+			"or the machine went down.\n", size(uint64(r.Unfinished)))
+	}
+	return b.String()
+}
+
+// damageText describes a part of a file that cannot be read.
+func damageText(d *requestlog.Damage) string {
+	requests := "an unknown number of requests"
+	if d.Requests >= 0 {
+		requests = plural(uint64(d.Requests), "request")
+	}
+	return fmt.Sprintf("%s from byte %d on, %s, %s", d.File, d.Offset, size(uint64(d.Bytes)), requests)
+}
+
+// requestCells are the columns of a request.
+func requestCells(l *audit.Line) []string {
+	gap := "-"
+	if l.Gap != nil {
+		gap = gapText(*l.Gap)
+	}
+	return []string{stampOf(l.At), l.Kind, answerText(l), gap, gapText(l.Delay), l.Reason, allowedBy(l),
+		printable(l.URL)}
+}
+
+func answerText(l *audit.Line) string {
+	switch {
+	case l.NoEnd:
+		return "no end known"
+	case l.Status == 0:
+		return l.Failure
+	}
+	return fmt.Sprint(l.Status)
+}
+
+// allowedBy says in a few words which rule allowed a page.
+func allowedBy(l *audit.Line) string {
+	switch {
+	case l.Kind != "page":
+		return "-"
+	case l.Allowed == nil:
+		return "not known any more"
+	case !*l.Allowed:
+		return fmt.Sprintf("DISALLOWED by line %d", l.RuleLine)
+	case l.RuleLine > 0:
+		return fmt.Sprintf("line %d", l.RuleLine)
+	}
+	return l.Verdict
+}
+
+// printRequest explains why a URL was fetched, and how fast.
+func printRequest(w io.Writer, l *audit.Line, now time.Time) error {
+	s := &story{now: now}
+	s.line("request", "%s, %s (%s)", stampOf(l.At), l.Method+" "+printable(l.URL), l.Kind)
+	s.line("", "at %s as %s", l.Address, printable(l.Agent))
+	answer := answerText(l)
+	if !l.NoEnd {
+		answer += fmt.Sprintf(", %s in %s", size(l.Bytes), gapText(l.Seconds))
+	}
+	if l.RetryAfter > 0 {
+		answer += ", Retry-After " + gapText(l.RetryAfter)
+	}
+	if l.Again {
+		answer += "; fetched again, because the first response was lost in a crash"
+	}
+	s.line("answer", "%s", answer)
+	if l.Gap != nil {
+		s.line("gap", "%s since the end of the previous request%s", gapText(*l.Gap), inexact(l.Exact))
+	}
+	s.line("delay", "%s in force (%s)", gapText(l.Delay), l.Reason)
+	if l.DelayLine > 0 {
+		s.line("", "robots.txt line %d: %s", l.DelayLine, printable(l.DelayText))
+	}
+	if l.Kind == "page" {
+		s.line("allowed by", "%s", strings.TrimSuffix(allowedBy(l)+": "+printable(l.Rule), ": "))
+		if l.Version != "" {
+			s.line("", "of robots.txt %s", l.Version)
+		}
+	}
+	for _, v := range l.Violations {
+		s.line("violation", "%s: %s", v.Kind, printable(v.Text))
+	}
+	_, err := io.WriteString(w, s.String()+"\n")
 	return err
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestAuditReadsAbsurdAnswers: an answer that asks for more time than there is costs the audit
+// TestAuditReadsAbsurdAnswers: a response that demands an absurd delay costs the audit
 // nothing, neither its own request nor those behind it.
 func TestAuditReadsAbsurdAnswers(t *testing.T) {
 	t.Parallel()
@@ -52,7 +52,7 @@ func TestAuditReadsAbsurdAnswers(t *testing.T) {
 		}
 	}
 	if disallowed != 3 || report.Violations != disallowed {
-		t.Errorf("%d disallowed pages were asked for, the audit has %d violations", disallowed, report.Violations)
+		t.Errorf("%d disallowed pages were fetched, the audit has %d violations", disallowed, report.Violations)
 	}
 }
 
@@ -74,9 +74,9 @@ func TestAuditAfterKill(t *testing.T) {
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(time.Minute); p.pagesUnderWay() < len(sites); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); p.pagesInFlight() < len(sites); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("the pages are not asked for")
+			t.Fatal("the pages are not fetched")
 		}
 	}
 	if err := run.Process.Kill(); err != nil {
@@ -98,8 +98,8 @@ func TestAuditAfterKill(t *testing.T) {
 	}
 }
 
-// pagesUnderWay is how many pages are in the start ledger.
-func (p *program) pagesUnderWay() int {
+// pagesInFlight is how many pages are in the start ledger.
+func (p *program) pagesInFlight() int {
 	text, _ := os.ReadFile(p.path("data", storage.LedgerName)) // not there yet: none
 	return strings.Count(string(text), " page,")
 }

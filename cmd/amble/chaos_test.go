@@ -21,7 +21,7 @@ import (
 // chaos is a crawl by the real program, killed at random moments until it is done.
 type chaos struct {
 	hosts, pages int
-	delay        time.Duration // as the robots.txt of every host asks for
+	delay        time.Duration // the crawl delay of every robots.txt
 	kills        int
 	life         time.Duration // at most, of a process that is killed
 
@@ -43,7 +43,8 @@ type remains struct {
 	open  map[string]bool // URLs in the start ledger that no commit settles
 }
 
-// run crawls and kills, and then holds what the servers saw against what a polite and lossless crawler does.
+// run crawls and kills, and then holds what the servers saw against what a polite and lossless
+// crawler does.
 func (c *chaos) run(t *testing.T) {
 	web, err := testweb.New(testweb.Config{Sites: c.sites()})
 	if err != nil {
@@ -63,26 +64,30 @@ func (c *chaos) run(t *testing.T) {
 	c.checkOutput(t)
 	report := c.audit(t)
 	repeats += len(log) - len(log.Pages()) - c.hosts // of robots.txt
-	if report.Requests < len(log) || report.Again < repeats || report.Lost > 0 || report.Unproven > 0 || report.Hosts != c.hosts {
+	if report.Requests < len(log) || report.Again < repeats || report.Lost > 0 || report.Unproven > 0 ||
+		report.Hosts != c.hosts {
 		t.Errorf("the web served %d requests, %d of them again; the audit says %+v", len(log), repeats, report)
 	}
 	t.Logf("%d kills, %d requests, %d of them again; audit: %+v", len(killed), len(log), repeats, report)
 }
 
-// sites are hosts whose pages link to the pages behind them, so that there is something to discover until the end, and to three that are disallowed.
-// Most take a while, so that kills meet requests that are under way.
+// sites are hosts whose pages link to the pages behind them, so that there is something to discover
+// until the end, and to three that are disallowed. Most take a while, so that kills meet requests
+// that are under way.
 func (c *chaos) sites() (sites []testweb.Site) {
 	for i := range c.hosts {
 		routes := testweb.Routes{
-			"/robots.txt": testweb.Robots(fmt.Sprintf("User-agent: *\nDisallow: /no/\nCrawl-delay: %g\n", c.delay.Seconds())),
-			"/":           testweb.Page("root", "/1", "/no/1"),
+			"/robots.txt": testweb.Robots(fmt.Sprintf("User-agent: *\nDisallow: /no/\nCrawl-delay: %g\n",
+				c.delay.Seconds())),
+			"/": testweb.Page("root", "/1", "/no/1"),
 		}
 		for n := 1; n < c.pages; n++ {
 			links := []string{"/", fmt.Sprintf("/no/%d", n%3)}
 			for next := n + 1; next < min(n+4, c.pages); next++ {
 				links = append(links, fmt.Sprintf("/%d", next))
 			}
-			routes[fmt.Sprintf("/%d", n)] = testweb.Slow(time.Duration((n+i)%4)*150*time.Millisecond, testweb.Page("page", links...))
+			routes[fmt.Sprintf("/%d", n)] = testweb.Slow(time.Duration((n+i)%4)*150*time.Millisecond,
+				testweb.Page("page", links...))
 		}
 		sites = append(sites, testweb.Site{Host: fmt.Sprintf("h%d.test", i), Handler: routes})
 	}
@@ -98,10 +103,11 @@ func (c *chaos) configure(t *testing.T) {
 	text, err := json.Marshal(map[string]any{
 		"crawl":      map[string]any{"seeds": seeds, "give_up_after": "1m"},
 		"politeness": map[string]any{"delay": "20ms"},
-		"fetch":      map[string]any{"allow_private": true, "resolver": c.web.ResolverAddr(), "contact": "bot@one.example"},
-		"storage":    map[string]any{"min_free": 0},
-		"server":     map[string]any{"listen": ""},
-		"log":        map[string]any{"level": "error"},
+		"fetch": map[string]any{"allow_private": true, "resolver": c.web.ResolverAddr(),
+			"contact": "bot@one.example"},
+		"storage": map[string]any{"min_free": 0},
+		"server":  map[string]any{"listen": ""},
+		"log":     map[string]any{"level": "error"},
 	})
 	if err == nil {
 		err = os.WriteFile(c.config(), text, 0o644) // JSON is YAML
@@ -125,7 +131,8 @@ func (c *chaos) amble(arguments ...string) *exec.Cmd {
 // isSetting reports whether a variable of the environment would be read as a setting.
 func isSetting(variable string) bool { return strings.HasPrefix(variable, "AMBLE_") }
 
-// live runs a process, and kills it after a while unless there were enough kills. It reports whether the crawl is done.
+// live runs a process, and kills it after a while unless there were enough kills. It reports
+// whether the crawl is done.
 func (c *chaos) live(t *testing.T, killed *[]remains) (over bool) {
 	t.Helper()
 	var stderr bytes.Buffer
@@ -150,7 +157,7 @@ func (c *chaos) live(t *testing.T, killed *[]remains) (over bool) {
 	case <-time.After(life):
 	}
 	if len(*killed)%3 == 1 {
-		c.audit(t) // beside the running crawl
+		c.audit(t) // while the crawl runs
 	}
 	if err := p.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -183,9 +190,9 @@ func (c *chaos) left(t *testing.T) remains {
 	defer s.Close()
 	mark, err := s.Mark(storage.MarkLedger)
 	if err == nil {
-		var settled uint64
-		if settled, err = storage.DecodePlace(mark); err == nil {
-			_, err = storage.ReadDebt(c.data(), settled, storage.BootID(), func(_ uint64, start storage.Start) {
+		var outcomes uint64
+		if outcomes, err = storage.DecodePlace(mark); err == nil {
+			_, err = storage.ReadDebt(c.data(), outcomes, storage.BootID(), func(_ uint64, start storage.Start) {
 				if note := strings.SplitN(start.Note, ",", 4); len(note) == 4 {
 					r.open[note[3]] = true
 				}
@@ -208,8 +215,8 @@ func (c *chaos) left(t *testing.T) remains {
 	return r
 }
 
-// checkGaps: no gap at the server under the delay, and no page before the robots.txt. When a client is killed the server knows a little
-// late; there the start of the request counts.
+// checkGaps: no gap at the server under the delay, and no page before the robots.txt. When a client
+// is killed the server knows a little late; there the start of the request counts.
 func (c *chaos) checkGaps(t *testing.T, log testweb.Log) {
 	t.Helper()
 	for _, host := range log.Hosts() {
@@ -220,7 +227,7 @@ func (c *chaos) checkGaps(t *testing.T, log testweb.Log) {
 		}
 	}
 	for _, q := range log.BeforeRobots() {
-		t.Errorf("%s%s was asked for before the robots.txt", q.Host, q.Path)
+		t.Errorf("%s%s was fetched before the robots.txt", q.Host, q.Path)
 	}
 }
 
@@ -230,23 +237,24 @@ func (c *chaos) checkPages(t *testing.T, log testweb.Log) {
 	count := log.Pages().CountByPath()
 	for i := range c.hosts {
 		for n := range c.pages {
-			place := fmt.Sprintf("h%d.test/", i)
+			page := fmt.Sprintf("h%d.test/", i)
 			if n > 0 {
-				place += fmt.Sprint(n)
+				page += fmt.Sprint(n)
 			}
-			if count[place] == 0 {
-				t.Errorf("%s was never asked for", place)
+			if count[page] == 0 {
+				t.Errorf("%s was never fetched", page)
 			}
 		}
 	}
-	for place := range count {
-		if strings.Contains(place, "/no/") {
-			t.Errorf("%s is disallowed and was asked for", place)
+	for page := range count {
+		if strings.Contains(page, "/no/") {
+			t.Errorf("%s is disallowed and was fetched", page)
 		}
 	}
 }
 
-// checkRepeats: a page is asked for again only after a kill that found it leased and not committed. It returns how many were.
+// checkRepeats: a page is fetched again only after a kill that found it leased and not committed.
+// It returns how many were.
 func (c *chaos) checkRepeats(t *testing.T, log testweb.Log, killed []remains) (repeats int) {
 	t.Helper()
 	last := make(map[string]testweb.Request)
@@ -261,11 +269,11 @@ func (c *chaos) checkRepeats(t *testing.T, log testweb.Log, killed []remains) (r
 		kill := firstAfter(killed, before.Start)
 		switch {
 		case kill == nil || kill.at.After(q.Start):
-			t.Errorf("%s was asked for twice by one process", u)
+			t.Errorf("%s was fetched twice by one process", u)
 		case kill.final[u]:
-			t.Errorf("%s was asked for again though it was committed", u)
+			t.Errorf("%s was fetched again though it was committed", u)
 		case !kill.open[u]:
-			t.Errorf("%s was asked for and not committed, and is not in the start ledger", u)
+			t.Errorf("%s was fetched and not committed, and is not in the start ledger", u)
 		}
 	}
 	return repeats
@@ -342,14 +350,16 @@ func (c *chaos) audit(t *testing.T) (sum audited) {
 	if err := json.Unmarshal(out, &report); err != nil {
 		t.Fatal(err)
 	}
-	sum = audited{Requests: report.Requests, Again: report.Again, NoEnd: report.NoEnd, Lost: report.Lost, Unproven: report.Unproven, Hosts: len(report.Hosts)}
+	sum = audited{Requests: report.Requests, Again: report.Again, NoEnd: report.NoEnd, Lost: report.Lost,
+		Unproven: report.Unproven, Hosts: len(report.Hosts)}
 	for _, h := range report.Hosts {
 		if h.Smallest != nil && (sum.Smallest == 0 || h.Smallest.Seconds < sum.Smallest) {
 			sum.Smallest = h.Smallest.Seconds
 		}
 	}
 	if report.WallClock > report.NoEnd {
-		t.Errorf("%d gaps are known by the wall clock only, and %d requests have no end", report.WallClock, report.NoEnd)
+		t.Errorf("%d gaps are known by the wall clock only, and %d requests have no end", report.WallClock,
+			report.NoEnd)
 	}
 	return sum
 }

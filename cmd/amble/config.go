@@ -1,16 +1,28 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/server"
 )
 
 func newConfigCommand(settings *settingsFlags) *cobra.Command {
 	return group("config", "Check and show the settings",
-		"Check the settings, or show which are in force and where each of them comes from.",
+		"Check the settings, or show the settings in force and the source of each.",
 		newConfigCheckCommand(settings),
 		newConfigShowCommand(settings),
 	)
@@ -19,11 +31,11 @@ func newConfigCommand(settings *settingsFlags) *cobra.Command {
 func newConfigCheckCommand(settings *settingsFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check",
-		Short: "Report everything that is wrong with the settings and the seeds",
-		Long: `Report everything that is wrong with the settings and the seeds, one line each, with the file and line, what
-was read and what is allowed. Nothing is fetched and no database is opened.
+		Short: "Report all problems of the settings and the seeds",
+		Long: `Report all problems of the settings and the seeds, one a line, with the file and line, the
+value read and the values allowed. Nothing is fetched and no database is opened.
 
-Exit code 0: nothing is wrong. 2: something is.`,
+Exit code 0: no problems. 2: there are problems.`,
 		Example: `  amble config check
   amble config check -c /etc/amble/config.yaml
   AMBLE_POLITENESS_DELAY=fast amble config check`,
@@ -38,7 +50,7 @@ Exit code 0: nothing is wrong. 2: something is.`,
 	}
 }
 
-// checkSettings reports on settings that could be loaded: the seeds, and what is allowed but worth knowing.
+// checkSettings reports on settings that were loaded: bad seeds, and warnings.
 func checkSettings(command *cobra.Command, c *config.Config) error {
 	good, bad := 0, 0
 	config.VisitSeeds(c, nil, func(config.Seed) { good++ }, func(b config.BadSeed) {
@@ -49,7 +61,7 @@ func checkSettings(command *cobra.Command, c *config.Config) error {
 		command.PrintErrln("warning:", w)
 	}
 	if bad > 0 {
-		return exit(exitUsage, fmt.Errorf("%d bad and %d good seeds; a crawl would go on with the good ones", bad, good))
+		return exit(exitUsage, fmt.Errorf("%d bad and %d good seeds; a crawl would use the good ones", bad, good))
 	}
 	name := c.File()
 	if name == "" {
@@ -63,8 +75,8 @@ func newConfigShowCommand(settings *settingsFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show",
 		Short: "Print the settings in force and the source of each",
-		Long: `Print the settings in force as a config file, with the source of each behind it: the default, a line of the file, a
-variable of the environment, or --set. The token of the API is not printed.`,
+		Long: `Print the settings in force as a config file, with the source of each after it: the default, a
+line of the file, an environment variable, or --set. Secrets are not printed.`,
 		Example: `  amble config show
   amble config show --set politeness.delay=2s | grep -v default`,
 		Args: noArguments,
@@ -75,5 +87,182 @@ variable of the environment, or --set. The token of the API is not printed.`,
 			}
 			return c.Show(command.OutOrStdout())
 		},
+	}
+}
+
+// liveSettings are the settings of the running crawl of this process. Its methods may be called
+// concurrently.
+type liveSettings struct {
+	load  func(patch []byte) (*config.Config, error)
+	apply func(context.Context, crawl.Live) error
+	level *slog.LevelVar
+	log   *slog.Logger
+
+	tokens func(full, read string) // sets the API's tokens; nil: there is no API
+
+	mu      sync.Mutex // held during a change, so that changes are serial
+	current *config.Config
+	patch   map[string]any // the changes made over the API, merged
+}
+
+// useTokens sets the function that receives changed tokens.
+func (l *liveSettings) useTokens(set func(full, read string)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tokens = set
+}
+
+// Settings implements server.Settings.
+func (l *liveSettings) Settings() []server.Setting {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var list []server.Setting
+	for _, e := range l.current.Entries() {
+		list = append(list, server.Setting{Key: e.Key, Value: e.Value, Source: e.Source, Live: e.Live})
+	}
+	return list
+}
+
+// Change implements server.Settings.
+func (l *liveSettings) Change(ctx context.Context, patch []byte) ([]string, error) {
+	var changed map[string]any
+	if err := json.Unmarshal(patch, &changed); err != nil {
+		return nil, server.Rejected{{Message: err.Error()}}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.replace(ctx, merged(l.patch, changed))
+}
+
+// Reload implements server.Settings.
+func (l *liveSettings) Reload(ctx context.Context) ([]string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.replace(ctx, nil)
+}
+
+// replace loads the settings again, with a patch, and applies the differences.
+func (l *liveSettings) replace(ctx context.Context, patch map[string]any) ([]string, error) {
+	var encoded []byte
+	if len(patch) > 0 {
+		var err error
+		if encoded, err = json.Marshal(patch); err != nil {
+			return nil, err
+		}
+	}
+	fresh, err := l.load(encoded)
+	if err != nil {
+		return nil, rejected(withFixed(err, l.current.FixedIn(encoded)))
+	}
+	changes := l.current.Changes(fresh)
+	if fixed := l.current.Fixed(fresh); len(fixed) > 0 {
+		return nil, rejected(fixed)
+	}
+	options, err := fresh.CrawlOptions(programVersion())
+	if err != nil {
+		return nil, rejected(err)
+	}
+	if err := l.apply(ctx, options.Live()); err != nil {
+		return nil, err
+	}
+	l.level.Set(levelOf(fresh.Log))
+	if l.tokens != nil {
+		l.tokens(fresh.Server.Token, fresh.Server.ReadToken)
+	}
+	l.current, l.patch = fresh, patch
+	if len(changes) > 0 {
+		l.log.Warn("settings have changed", "keys", strings.Join(changes, " "))
+	}
+	return changes, nil
+}
+
+// withFixed adds the fixed settings to the problems of a load. The load fails before they are
+// known.
+func withFixed(err error, fixed config.Errors) error {
+	var problems config.Errors
+	if !errors.As(err, &problems) {
+		return err
+	}
+	for _, p := range fixed {
+		if !slices.ContainsFunc(problems, func(q config.Problem) bool { return q.Key == p.Key }) {
+			problems = append(problems, p)
+		}
+	}
+	return problems
+}
+
+// rejected lists each problem by the key of its setting.
+func rejected(err error) error {
+	var problems config.Errors
+	if !errors.As(err, &problems) {
+		return server.Rejected{{Message: err.Error()}}
+	}
+	var list server.Rejected
+	for _, p := range problems {
+		key := p.Key
+		p.Key = ""
+		list = append(list, server.RejectedSetting{Key: key, Message: p.String()})
+	}
+	return list
+}
+
+// merged applies a JSON merge patch (RFC 7396) to another one.
+func merged(to, patch map[string]any) map[string]any {
+	result := make(map[string]any)
+	for key, value := range to {
+		result[key] = value
+	}
+	for key, value := range patch {
+		inner, isObject := value.(map[string]any)
+		switch {
+		case value == nil:
+			delete(result, key)
+		case isObject:
+			before, _ := result[key].(map[string]any)
+			result[key] = merged(before, inner)
+		default:
+			result[key] = value
+		}
+	}
+	return result
+}
+
+// reloadOnHangup reads the config file again at each SIGHUP, until stop is called.
+func (l *liveSettings) reloadOnHangup(ctx context.Context) (stop func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGHUP)
+	done := make(chan struct{})
+	var listening sync.WaitGroup
+	listening.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			case <-signals:
+				l.reload(ctx)
+			}
+		}
+	})
+	return func() {
+		signal.Stop(signals)
+		close(done)
+		listening.Wait()
+	}
+}
+
+func (l *liveSettings) reload(ctx context.Context) {
+	changes, err := l.Reload(ctx)
+	var problems server.Rejected
+	switch {
+	case errors.As(err, &problems):
+		for _, p := range problems {
+			l.log.Error("the settings are not applied, the previous ones stay in force", "key", p.Key, "problem",
+				p.Message)
+		}
+	case err != nil:
+		l.log.Error("the settings are not applied, the previous ones stay in force", "error",
+			fmt.Errorf("reload: %w", err))
+	case len(changes) == 0:
+		l.log.Warn("settings reloaded: nothing has changed")
 	}
 }

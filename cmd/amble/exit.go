@@ -1,30 +1,37 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/server"
+	"github.com/amble-crawler/amble/storage"
 )
 
-// Exit codes. They are part of the contract of the program and listed in the help of the root
-// command. A crash of the program is none of them: it ends by SIGABRT (abortOnCrash), which a shell
-// shows as 134.
+// Exit codes. They are a part of the contract of the program and are listed in the help of the root
+// command. A crash of the program has none of them: it ends by SIGABRT (abortOnCrash), which a
+// shell shows as 134.
 const (
 	exitDone        = 0
 	exitProblem     = 1   // the work found a problem
 	exitUsage       = 2   // wrong usage or configuration
 	exitInUse       = 3   // another process has the database
-	exitNoSeed      = 4   // of a run, no seed could be fetched
+	exitNoSeed      = 4   // no seed of a run could be fetched
 	exitInterrupted = 130 // interrupted a second time
 )
 
 // exitError is an error that knows its exit code.
 type exitError struct {
 	code int
-	err  error // nil: the command has said everything itself
+	err  error // nil: the command has printed everything itself
 }
 
 func (e *exitError) Error() string {
@@ -39,7 +46,7 @@ func (e *exitError) Unwrap() error { return e.err }
 // exit ends the command with the code; err is printed unless it is nil.
 func exit(code int, err error) error { return &exitError{code: code, err: err} }
 
-// usageError is a command line that cannot be meant; what is printed points to the help.
+// usageError is an invalid command line. Its message points to the help.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
@@ -47,7 +54,8 @@ func (e *usageError) Unwrap() error { return e.err }
 
 func usagef(format string, args ...any) error { return &usageError{fmt.Errorf(format, args...)} }
 
-// report prints the error of a command, once, and returns the exit code. This is the only place that knows both.
+// report prints the error of a command, once, and returns the exit code. Only report maps errors to
+// exit codes.
 func report(command *cobra.Command, err error) int {
 	if err == nil {
 		return exitDone
@@ -66,7 +74,8 @@ func report(command *cobra.Command, err error) int {
 	return code
 }
 
-// printError says what went wrong: each problem of the settings on its own line, and after wrong usage where to find help.
+// printError prints an error: each problem of the settings on its own line, and after wrong usage
+// where to find help.
 func printError(command *cobra.Command, err error) {
 	var silent *exitError
 	var problems config.Errors
@@ -85,10 +94,68 @@ func printError(command *cobra.Command, err error) {
 	}
 }
 
-// noArguments is for commands that take flags only.
-func noArguments(command *cobra.Command, given []string) error {
-	if len(given) > 0 {
-		return usagef("%q takes no arguments, and %q was given", command.CommandPath(), given[0])
+// noArguments refuses all arguments.
+func noArguments(command *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("%q takes no arguments, and %q was given", command.CommandPath(), args[0])
 	}
 	return nil
+}
+
+// databaseError returns the error for a database that cannot be opened, with what to do and the
+// exit code. The database is unchanged.
+func databaseError(ctx context.Context, c *config.Config, err error) error {
+	switch {
+	case errors.Is(err, storage.ErrInUse):
+		return exit(exitInUse, inUse(ctx, c))
+	case errors.Is(err, storage.ErrNotDatabase):
+		return exit(exitProblem, fmt.Errorf("%w; it was not changed: set data_dir to another directory, or move the "+
+			"file away", err))
+	case errors.Is(err, storage.ErrCorrupt):
+		return exit(exitProblem, fmt.Errorf("%w; it was not changed: restore it from a copy, or start again with "+
+			"another data_dir", err))
+	case danglingLink(c.DataDir) != "":
+		return exit(exitProblem, fmt.Errorf("data_dir %s is a symbolic link to %s, which does not exist: make that "+
+			"directory, or set data_dir to another", c.DataDir, danglingLink(c.DataDir)))
+	case errors.Is(err, fs.ErrNotExist):
+		return exit(exitProblem, fmt.Errorf("there is no database in %s yet: amble run creates it; if there should "+
+			"be one, set data_dir or name the config file with -c", c.DataDir))
+	}
+	return exit(exitProblem, err)
+}
+
+// makeError is databaseError for commands that create the database and the output.
+func makeError(ctx context.Context, c *config.Config, err error) error {
+	if danglingLink(c.DataDir) == "" &&
+		(errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) ||
+			errors.Is(err, syscall.ENOTDIR)) {
+		return exit(exitProblem, fmt.Errorf("%w; set data_dir, and output.dir, to directories that can be created "+
+			"and written to", err))
+	}
+	return databaseError(ctx, c, err)
+}
+
+// danglingLink returns the target of a symbolic link that leads to nothing, or "".
+func danglingLink(name string) string {
+	target, err := os.Readlink(name)
+	if err != nil {
+		return ""
+	}
+	if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	return target
+}
+
+// inUse says which process has the database, if that is known.
+func inUse(ctx context.Context, c *config.Config) error {
+	path := filepath.Join(c.DataDir, storage.FileName)
+	_, running, err := server.FetchStatus(ctx, c.DataDir, c.Server.Token)
+	if err == nil || errors.Is(err, server.ErrToken) {
+		return fmt.Errorf("%s is in use by the running crawl, process %d, whose API is at %s: stop it first, "+
+			"inspect it with amble status, or set another data_dir",
+			path, running.Process, running.Address)
+	}
+	return fmt.Errorf("%s is in use by another process, probably an amble without an API (server.listen is empty) "+
+		"or one that is starting or checking: wait for it or stop it, or set another data_dir", path)
 }

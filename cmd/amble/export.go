@@ -5,7 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"strings"
 
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/inspect"
@@ -15,15 +19,16 @@ func newExportCommand(settings *settingsFlags) *cobra.Command {
 	var state, file string
 	command := &cobra.Command{
 		Use:   "export",
-		Short: "Write what is known of every URL as JSON lines",
-		Long: `Write one JSON object a line for every URL that is known, host by host in the order in which they were found. The fields are described
-in docs/OUTPUT.md; amble import reads such lines. A running crawl is asked over its API and goes on meanwhile, so that what was written first
-may be older than what was written last; otherwise the database is opened for reading only.
+		Short: "Write every known URL as a JSON line",
+		Long: `Write one JSON object a line for every known URL, host by host in the order of discovery.
+docs/OUTPUT.md describes the fields; amble import reads such lines. A running crawl serves the export over its
+API and continues, so that the first lines may be older than the last ones. Otherwise the database is opened
+read-only.
 
-With -o the file takes its name when it is complete, and is packed as the name says: .gz or .zst.
+With -o the file gets its name when it is complete, and is compressed as the name says: .gz or .zst.
 
-Exit code 0: done. 1: there is no database, it cannot be used, or the file cannot be written. 2: wrong usage or settings. 3: another
-process has the database and no API answers.`,
+Exit code 0: done. 1: there is no database, it cannot be used, or the file cannot be written. 2: wrong usage
+or settings. 3: another process has the database and no API answers.`,
 		Example: `  amble export -o urls.jsonl.zst
   amble export --state failed | jq -r .url`,
 		Args: noArguments,
@@ -42,7 +47,7 @@ process has the database and no API answers.`,
 		},
 	}
 	command.Flags().StringVar(&state, "state", "", "only URLs in this `state`")
-	command.Flags().StringVarP(&file, "output", "o", "", "write to this `file`; without it, to standard output")
+	command.Flags().StringVarP(&file, "output", "o", "", "write to this `file`; default: standard output")
 	offer(command, "state", stateNames())
 	return command
 }
@@ -68,4 +73,57 @@ func exportTo(command *cobra.Command, i inspector, q inspect.URLQuery, w io.Writ
 		return lines.Write(u)
 	})
 	return n, errors.Join(err, out.Flush())
+}
+
+// outFile is a file that gets its name when it is complete. It is compressed as its name says: .gz,
+// .zst.
+type outFile struct {
+	io.Writer
+	name  string
+	file  *os.File
+	parts []io.Closer // the compressors
+	plain *bufio.Writer
+}
+
+func createOutFile(name string) (*outFile, error) {
+	file, err := os.OpenFile(name+".partial", os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o640)
+	if err != nil {
+		return nil, err
+	}
+	f := &outFile{name: name, file: file, plain: bufio.NewWriterSize(file, 1<<16)}
+	f.Writer = f.plain
+	switch {
+	case strings.HasSuffix(name, ".gz"):
+		packer := gzip.NewWriter(f.plain)
+		f.Writer, f.parts = packer, []io.Closer{packer}
+	case strings.HasSuffix(name, ".zst"), strings.HasSuffix(name, ".zstd"):
+		packer, err := zstd.NewWriter(f.plain, zstd.WithEncoderConcurrency(1))
+		if err != nil {
+			return nil, errors.Join(err, f.drop())
+		}
+		f.Writer, f.parts = packer, []io.Closer{packer}
+	}
+	return f, nil
+}
+
+// finish completes the file and gives it its name. After an error, its own or err, it removes the
+// file.
+func (f *outFile) finish(err error) error {
+	if err != nil {
+		return errors.Join(err, f.drop())
+	}
+	for _, p := range f.parts {
+		err = errors.Join(err, p.Close())
+	}
+	if err = errors.Join(err, f.plain.Flush(), f.file.Sync()); err != nil {
+		return errors.Join(err, f.drop())
+	}
+	if err := f.file.Close(); err != nil {
+		return errors.Join(err, os.Remove(f.file.Name()))
+	}
+	return os.Rename(f.file.Name(), f.name)
+}
+
+func (f *outFile) drop() error {
+	return errors.Join(f.file.Close(), os.Remove(f.file.Name()))
 }

@@ -1,15 +1,23 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/extract"
+	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// extractFlags are those of amble extract.
+// extractFlags are the flags of amble extract.
 type extractFlags struct {
 	base, record, contentType string
 	text, asJSON, explain     bool
@@ -19,13 +27,14 @@ func newExtractCommand(settings *settingsFlags) *cobra.Command {
 	f := extractFlags{}
 	command := &cobra.Command{
 		Use:   "extract URL|FILE|-",
-		Short: "Show what a page yields: links, fields, directives, text",
-		Long: `Show what a crawl with these settings takes of a page: its links and their kinds, what they are relative to,
-title, language, directives for crawlers, the fields of extract.rules and, with --text, the text. No request is made.
+		Short: "Show what is extracted from a page: links, fields, directives, text",
+		Long: `Show what a crawl with these settings extracts from a page: its links and their kinds, its base
+URL, title, language, directives for crawlers, the fields of extract.rules and, with --text, the text. No
+request is made.
 
-The page is the newest answer that the WARC files of the crawl have for a URL, a file, a record of a WARC file, or
-standard input (-). A file needs --base, the URL that it came from: links are relative to it, and extract.rules are
-chosen by it. The first 8 MiB are read, as in a crawl.
+The page is the newest response that the WARC files of the crawl have for a URL, a file, a record of a WARC
+file, or standard input (-). A file needs --base, its URL: links are resolved against it, and extract.rules
+are selected by it. The first 8 MiB are read, as in a crawl.
 
 Exit code 0: done. 1: the page is not stored, cannot be read, or is not HTML. 2: wrong usage or settings.`,
 		Example: `  amble extract page.html --base https://example.com/item/7
@@ -33,21 +42,21 @@ Exit code 0: done. 1: the page is not stored, cannot be read, or is not HTML. 2:
   amble extract https://example.com/item/7 --explain
   amble extract amble-20261120121415-000001.warc.gz --url https://example.com/ --text`,
 		Args: exactlyOne("URL, file or -"),
-		RunE: func(command *cobra.Command, given []string) error {
+		RunE: func(command *cobra.Command, args []string) error {
 			c, err := settings.load()
 			if err != nil {
 				return err
 			}
-			return f.run(command, settings, c, given[0])
+			return f.run(command, settings, c, args[0])
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&f.base, "base", "", "the `URL` that a file came from")
-	flags.StringVar(&f.record, "url", "", "the `URL` whose record of a WARC file is read")
-	flags.StringVar(&f.contentType, "content-type", "text/html", "the Content-Type that a file came with")
-	flags.BoolVar(&f.text, "text", false, "also the text, and those of the links")
+	flags.StringVar(&f.base, "base", "", "the `URL` of the file")
+	flags.StringVar(&f.record, "url", "", "the `URL` of the record to read from a WARC file")
+	flags.StringVar(&f.contentType, "content-type", "text/html", "the Content-Type of the file")
+	flags.BoolVar(&f.text, "text", false, "also print the text of the page and of its links")
 	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
-	flags.BoolVar(&f.explain, "explain", false, "say how much of the document was looked at, and why")
+	flags.BoolVar(&f.explain, "explain", false, "explain how much of the document was read, and why")
 	command.MarkFlagsMutuallyExclusive("base", "url")
 	command.MarkFlagsMutuallyExclusive("content-type", "url")
 	return command
@@ -78,21 +87,162 @@ func (f *extractFlags) run(command *cobra.Command, settings *settingsFlags, c *c
 	return f.print(command.OutOrStdout(), source.url, &page)
 }
 
-// reason says why so much of a document was looked at.
+// reason says why this much of a document was read.
 func (f *extractFlags) reason(page *extract.Page) string {
 	switch {
 	case page.Rule > 0:
-		return fmt.Sprintf("item %d of extract.rules is for the page", page.Rule)
+		return fmt.Sprintf("item %d of extract.rules matches the page", page.Rule)
 	case f.text:
-		return "--text asks for the text; no item of extract.rules is for the page"
+		return "--text needs the text; no item of extract.rules matches the page"
 	}
-	return "no item of extract.rules is for the page, and no text is asked for"
+	return "no item of extract.rules matches the page, and --text is not set"
 }
 
-// detail says how much of a document was looked at.
+// detail says how much of a document was read.
 func detail(page *extract.Page) string {
 	if page.Whole {
 		return "full"
 	}
 	return "links"
+}
+
+// extractedPage is the JSON of amble extract.
+type extractedPage struct {
+	URL              string          `json:"url"`
+	Base             string          `json:"base"`
+	Title            string          `json:"title,omitzero"`
+	Language         string          `json:"language,omitzero"`
+	Canonical        string          `json:"canonical,omitzero"`
+	Robots           []string        `json:"robots,omitempty"`
+	NoIndex          bool            `json:"noindex,omitzero"`
+	NoFollow         bool            `json:"nofollow,omitzero"`
+	UnavailableAfter *time.Time      `json:"unavailable_after,omitempty"`
+	Preferences      []string        `json:"preferences,omitempty"`
+	Extracted        string          `json:"extracted,omitzero"`
+	Fields           map[string]any  `json:"fields,omitempty"`
+	Links            []extractedLink `json:"links"`
+	Refused          int             `json:"refused"`
+	Text             string          `json:"text,omitzero"`
+	Detail           string          `json:"detail,omitzero"`
+	Rule             int             `json:"rule,omitzero"`
+	Reason           string          `json:"reason,omitzero"`
+}
+
+type extractedLink struct {
+	To       string `json:"to"`
+	Kind     string `json:"kind"`
+	NoFollow bool   `json:"nofollow,omitzero"`
+	Text     string `json:"text,omitzero"`
+	Rel      string `json:"rel,omitzero"`
+}
+
+// extractedHow is the value of the output field extracted.
+func extractedHow(page *extract.Page) string {
+	switch {
+	case page.Truncated:
+		return archive.ExtractedPart
+	case page.Flat:
+		return archive.ExtractedFlat
+	}
+	return ""
+}
+
+// describe returns the JSON form of a page.
+func (f *extractFlags) describe(u weburl.URL, page *extract.Page) *extractedPage {
+	e := &extractedPage{
+		URL: u.String(), Base: page.Base.String(), Title: page.Title, Language: page.Language,
+		Canonical: page.Canonical.String(), Robots: page.Robots.Seen, NoIndex: page.Robots.NoIndex,
+		NoFollow: page.Robots.NoFollow, Preferences: page.Robots.Preferences, Extracted: extractedHow(page),
+		Fields: page.Fields, Links: []extractedLink{}, Refused: page.Refused, Text: page.Text,
+	}
+	if at := page.Robots.UnavailableAfter; !at.IsZero() {
+		e.UnavailableAfter = &at
+	}
+	for i := range page.Links {
+		l := &page.Links[i]
+		e.Links = append(e.Links, extractedLink{l.URL.String(), l.Kind.String(), l.NoFollow, l.Text, l.Rel})
+	}
+	if f.explain {
+		e.Detail, e.Rule, e.Reason = detail(page), page.Rule, f.reason(page)
+	}
+	return e
+}
+
+// printJSON prints an object on a line.
+func printJSON(command *cobra.Command, object any) error {
+	encoder := json.NewEncoder(command.OutOrStdout())
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(object)
+}
+
+// print prints a page as text.
+func (f *extractFlags) print(w io.Writer, u weburl.URL, page *extract.Page) error {
+	s := &story{}
+	s.line("URL", "%s", u)
+	if page.Base != u {
+		s.line("base", "%s", page.Base)
+	}
+	s.text("title", page.Title)
+	s.text("language", page.Language)
+	s.text("canonical", page.Canonical.String())
+	s.text("robots", strings.Join(page.Robots.Seen, ", "))
+	if at := page.Robots.UnavailableAfter; !at.IsZero() {
+		s.line("unavailable", "after %s", at.UTC().Format(time.RFC3339))
+	}
+	s.text("preferences", strings.Join(page.Robots.Preferences, ", "))
+	if how := extractedHow(page); how != "" {
+		s.line("extracted", "%s", how)
+	}
+	if f.explain {
+		s.line("detail", "%s: %s", detail(page), f.reason(page))
+	}
+	s.fields(page)
+	s.links(page)
+	if page.Text != "" {
+		s.WriteString("\n")
+		for line := range strings.SplitSeq(page.Text, "\n") {
+			s.WriteString(printable(line) + "\n")
+		}
+	}
+	_, err := io.WriteString(w, s.String())
+	return err
+}
+
+// fields prints the values of the rule's fields.
+func (s *story) fields(page *extract.Page) {
+	for _, name := range slices.Sorted(maps.Keys(page.Fields)) {
+		values, isList := page.Fields[name].([]string)
+		if !isList {
+			values = []string{fmt.Sprint(page.Fields[name])}
+		}
+		for i, value := range values {
+			label := ""
+			if i == 0 {
+				label = "field"
+			}
+			s.line(label, "%s: %s", name, printable(value))
+		}
+	}
+	switch {
+	case page.Rule > 0 && page.Truncated:
+		s.line("", "only a part of the document was read: fields may be missing")
+	case page.Rule > 0 && page.Flat:
+		s.line("", "elements are nested too deep: fields may be missing")
+	}
+}
+
+// links prints the links of a page, one a line.
+func (s *story) links(page *extract.Page) {
+	s.line("links", "%s, %s refused", plural(len(page.Links), "link"), plural(page.Refused, "reference"))
+	for i := range page.Links {
+		l := &page.Links[i]
+		mark := ""
+		if l.NoFollow {
+			mark = "  nofollow"
+		}
+		if l.Text != "" {
+			mark += "  " + printable(l.Text)
+		}
+		s.WriteString("  " + pad(l.Kind.String(), 10) + "  " + l.URL.String() + mark + "\n")
+	}
 }

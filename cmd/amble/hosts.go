@@ -5,16 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/storage"
 )
 
-// hostsFlags are those of amble hosts.
+// hostsFlags are the flags of amble hosts.
 type hostsFlags struct {
 	query         inspect.HostQuery
 	asJSON, lines bool
@@ -24,18 +27,20 @@ func newHostsCommand(settings *settingsFlags) *cobra.Command {
 	f := hostsFlags{}
 	command := &cobra.Command{
 		Use:   "hosts [HOST]",
-		Short: "List the hosts, or tell all about one",
-		Long: `List the hosts of the crawl in data_dir with how many of their URLs wait, the delay in force and when and why they are asked next; or
-tell the whole story of one: URLs by state, each origin with its queue and its robots.txt, and which sign decides when it may be asked.
-A running crawl is asked over its API; otherwise the database is opened for reading only.
+		Short: "List the hosts, or explain one",
+		Long: `List the hosts of the crawl in data_dir: how many of their URLs wait, the delay in force, and
+when and why each is fetched from next. With a host, print everything known of it: its URLs by state, each
+origin with its queue and its robots.txt, and what decides when it may be fetched from. A running crawl
+answers over its API; otherwise the database is opened read-only.
 
-States: idle (none of its URLs waits), ready (may be asked now), busy (is being asked), waiting (may not be asked yet), trouble (so too, after
-errors), held (its robots.txt lets nothing be asked).
-Orders: ` + strings.Join(inspect.HostOrders(), ", ") + `. Numbers are sorted most first. A sorted list has at most ` + grouped(inspect.MaxSorted) + ` hosts;
+States: idle (none of its URLs waits), ready (may be fetched from now), busy (has requests in flight), waiting
+(for an instant), trouble (waiting after failures), held (its robots.txt disallows everything). Orders: ` +
+			strings.Join(inspect.HostSorts(), ", ") + ` (numbers: largest first). A sorted list has at most ` +
+			grouped(inspect.MaxSorted) + ` hosts;
 --sort found --limit 0 lists all.
 
-Exit code 0: done. 1: the host is not known, there is no database, or it cannot be used. 2: wrong usage or settings. 3: another
-process has the database and no API answers.`,
+Exit code 0: done. 1: the host is not known, there is no database, or it cannot be used. 2: wrong usage or
+settings. 3: another process has the database and no API answers.`,
 		Example: `  amble hosts
   amble hosts --state trouble --sort urls --limit 20
   amble hosts --sort found --limit 0 --jsonl
@@ -56,21 +61,21 @@ process has the database and no API answers.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&f.query.State, "state", "", "only hosts in this `state`")
-	flags.StringVar(&f.query.Sort, "sort", inspect.HostOrders()[0], "the `order`")
-	flags.IntVar(&f.query.Limit, "limit", 50, "at most so many; 0: all, with --sort found")
+	flags.StringVar(&f.query.Sort, "sort", inspect.HostSorts()[0], "the sort `order`")
+	flags.IntVar(&f.query.Limit, "limit", 50, "at most this many; 0: all, with --sort found")
 	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	flags.BoolVar(&f.lines, "jsonl", false, "print one JSON object a line")
 	command.MarkFlagsMutuallyExclusive("json", "jsonl")
 	offer(command, "state", inspect.HostStates())
-	offer(command, "sort", inspect.HostOrders())
+	offer(command, "sort", inspect.HostSorts())
 	return command
 }
 
-// atMostOne is for commands that take one argument or none.
+// atMostOne allows at most one argument.
 func atMostOne(what string) cobra.PositionalArgs {
-	return func(command *cobra.Command, given []string) error {
-		if len(given) > 1 {
-			return usagef("%q takes one %s at most, and %d were given", command.CommandPath(), what, len(given))
+	return func(command *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return usagef("%q takes one %s at most, and %d were given", command.CommandPath(), what, len(args))
 		}
 		return nil
 	}
@@ -87,7 +92,7 @@ func (f *hostsFlags) one(command *cobra.Command, i inspector, name string) error
 	return printHostStory(command.OutOrStdout(), &story, time.Now())
 }
 
-// unknown adds what to do about something that is not in the database.
+// unknown adds a hint to the error for an unknown host or URL.
 func unknown(err error) error {
 	if errors.Is(err, inspect.ErrUnknown) {
 		return exit(exitProblem, fmt.Errorf("%w: amble hosts lists the hosts, and amble urls the URLs", err))
@@ -108,7 +113,7 @@ func (f *hostsFlags) list(command *cobra.Command, i inspector) error {
 	return errors.Join(f.listText(command, i, out), out.Flush())
 }
 
-// listJSON writes one object and holds one host.
+// listJSON writes one object and holds one host at a time.
 func (f *hostsFlags) listJSON(command *cobra.Command, i inspector, w io.Writer) error {
 	before := `{"hosts":[`
 	matching, err := i.Hosts(command.Context(), f.query, func(h *inspect.Host) error {
@@ -134,14 +139,15 @@ func (f *hostsFlags) listText(command *cobra.Command, i inspector, w io.Writer) 
 	shown := 0
 	matching, err := i.Hosts(command.Context(), f.query, func(h *inspect.Host) error {
 		shown++
-		return t.row(h.Host, h.State, grouped(uint64(h.Waiting)), grouped(uint64(h.Known)), secondsOf(h.Delay).String(), nextText(h, now), whyHost(h))
+		return t.row(h.Host, h.State, grouped(uint64(h.Waiting)), grouped(uint64(h.Known)),
+			secondsOf(h.Delay).String(), nextText(h, now), whyHost(h))
 	})
 	if err = errors.Join(err, t.flush()); err != nil {
 		return err
 	}
 	if matching > shown {
 		more := grouped(matching)
-		if f.query.Sort == inspect.OrderFound || f.query.Sort == "name" {
+		if f.query.Sort == inspect.SortFound || f.query.Sort == "name" {
 			more = "more"
 		}
 		_, err = fmt.Fprintf(w, "%s of %s hosts; --limit shows others\n", grouped(shown), more)
@@ -163,16 +169,140 @@ func nextText(h *inspect.Host, now time.Time) string {
 	return "in " + span(h.Next.Sub(now)+time.Second/2)
 }
 
-// whyHost is why a host waits, or what is under way with it, and why the last request to it failed.
+// whyHost says why a host waits, or what is under way, and why the last request to it failed.
 func whyHost(h *inspect.Host) string {
 	why := postponedReason(h.Reason)
-	if h.Trouble == "" {
+	if h.LastFailure == "" {
 		return why
 	}
-	return strings.TrimPrefix(why+"; last failure: "+h.Trouble, "; ")
+	return strings.TrimPrefix(why+"; last failure: "+h.LastFailure, "; ")
 }
 
-// secondsOf is a duration of a number that may be too large for one.
+// secondsOf converts seconds to a duration. Large numbers are cut off.
 func secondsOf(s float64) time.Duration {
 	return fromSeconds(min(s, math.MaxInt64/1e9/2)).Round(time.Millisecond)
+}
+
+// story is a list of labelled lines.
+type story struct {
+	strings.Builder
+	now time.Time
+}
+
+func (s *story) line(label, format string, args ...any) {
+	s.WriteString(strings.TrimRight(pad(label, 14)+fmt.Sprintf(format, args...), " ") + "\n")
+}
+
+// at formats an instant and its distance from now.
+func (s *story) at(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	if away := t.Sub(s.now); away > 0 {
+		return instantText(t, s.now) + " (in " + span(away) + ")"
+	}
+	return instantText(t, s.now) + " (" + span(s.now.Sub(t)) + " ago)"
+}
+
+func printHostStory(w io.Writer, h *inspect.HostStory, now time.Time) error {
+	s := &story{now: now}
+	state := h.State
+	if h.FrontierState != "" && h.FrontierState != h.State {
+		state += ", " + h.FrontierState + " in the frontier"
+	}
+	s.line("host", "%s", h.Host.Host)
+	s.line("state", "%s", state)
+	s.line("next", "%s", strings.TrimSuffix(nextText(&h.Host, now)+"; "+whyHost(&h.Host), "; "))
+	s.politeness(&h.Politeness)
+	if h.InFlight > 0 {
+		s.line("in flight", "%s", plural(h.InFlight, "request"))
+	}
+	if h.Address != "" {
+		s.line("address", "%s", h.Address)
+	}
+	s.line("URLs", "%s known, %s waiting", grouped(uint64(h.Known)), grouped(uint64(h.Waiting)))
+	for state := storage.Queued; state <= storage.Retrying; state++ {
+		if n := h.URLs[state]; n > 0 {
+			s.line("  "+state.String(), "%s", grouped(uint64(n)))
+		}
+	}
+	s.line("requests", "%s, %s received", grouped(uint64(h.Requests)), size(h.Bytes))
+	for _, name := range slices.Sorted(maps.Keys(h.Errors)) {
+		s.line("  "+name, "%s", grouped(uint64(h.Errors[name])))
+	}
+	if h.Waiting > 0 {
+		s.line("left", "about %s at this delay", span(secondsOf(h.Finish)))
+	}
+	for i := range h.Origins {
+		s.origin(&h.Origins[i])
+	}
+	for _, t := range h.Traps {
+		s.line("refused", "%s (%s)", plural(int(t.Refused), "URL"), t.Reason)
+		for _, sample := range t.Samples {
+			s.line("", "such as %s", printable(sample))
+		}
+	}
+	_, err := io.WriteString(w, s.String())
+	return err
+}
+
+func (s *story) politeness(p *inspect.Politeness) {
+	s.line("politeness", "%s", p.Text)
+	for _, source := range []string{p.Source, p.DelaySource} {
+		if source != "" {
+			s.line("", "by %s", printable(source))
+		}
+		if p.DelaySource == p.Source {
+			break
+		}
+	}
+}
+
+func (s *story) origin(o *inspect.Origin) {
+	s.line("origin", "%s", o.Origin)
+	due := ""
+	if o.Due > 0 {
+		due = fmt.Sprintf(", %s due, the first at %s", grouped(uint64(o.Due)), s.at(o.NextDue))
+	}
+	s.line("  queue", "%s queued%s; the cursor is at %s", grouped(uint64(o.Queued)), due, grouped(uint64(o.Cursor)))
+	s.robots(&o.Robots)
+}
+
+func (s *story) robots(r *inspect.Robots) {
+	text := r.Class
+	if r.Status != 0 {
+		text += fmt.Sprintf(", status %d", r.Status)
+	}
+	if r.Failure != "" {
+		text += ", " + r.Failure
+	}
+	if r.Group != "" {
+		text += fmt.Sprintf(", group %s with %s", printable(r.Group), plural(r.Rules, "rule"))
+	}
+	if r.DisallowsAll {
+		text += ", which disallow everything"
+	}
+	s.line("  robots.txt", "%s", text)
+	if !r.Fetched.IsZero() {
+		s.line("", "fetched %s, in force until %s", s.at(r.Fetched), s.at(r.Expires))
+	}
+	if r.Failures > 0 {
+		s.line("", "%s in a row since %s; fetched again %s", plural(r.Failures, "failure"), s.at(r.FirstUnreachable),
+			s.at(r.Refresh))
+	}
+	if r.CrawlDelay != nil {
+		s.line("", "line %d: %s (%s)", r.CrawlDelayLine, printable(r.CrawlDelayText), secondsOf(*r.CrawlDelay))
+	}
+	s.line("", "now: %s", decisionText(r))
+}
+
+// decisionText says what a robots.txt means for pages now.
+func decisionText(r *inspect.Robots) string {
+	switch r.Decision {
+	case "ask":
+		return "its rules are matched for each URL"
+	case "hold":
+		return "nothing of this origin may be fetched"
+	}
+	return "it is fetched before the next page"
 }

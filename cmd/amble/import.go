@@ -20,19 +20,21 @@ func newImportCommand(settings *settingsFlags) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "import FILE... | -",
 		Short: "Add URLs to the frontier, from lists of any length",
-		Long: `Add the URLs of one or more lists to the crawl in data_dir; - is standard input. A list has one URL a line, or one JSON object a line
-with "url" and, if need be, "depth" (links from a seed) and "priority" (-128 to 127, higher ones first); the lines of amble export are such. What
-follows a # is a comment. Lists packed with gzip or zstd are unpacked, whatever their names.
+		Long: `Add the URLs of one or more lists to the crawl in data_dir; - is standard input. A list has one
+URL a line, or one JSON object a line with "url" and optionally "depth" (links from a seed) and "priority"
+(-128 to 127, higher ones first), such as the lines of amble export. A # begins a comment. Lists compressed
+with gzip or zstd are detected by their content.
 
-A running crawl is given the URLs over its API; without one they go into the database, which is made if there is none.
-URLs that are known are left as they are; with --again those that failed, were denied or excluded are put back into their queues. Those outside the
-scope are left out and counted: it is that of the seeds, and scope.mode=any takes all.
+A running crawl receives the URLs over its API. Otherwise they are added to the database, which is created if
+there is none. Known URLs are left unchanged; with --again those that failed, were denied or excluded are put
+back into their queues. URLs outside the scope of the seeds are counted and left out; scope.mode=any takes
+all.
 
-When the command ends, all that it counts as added is on disk. While a running crawl stands still because it has no room, it waits and says so;
-Ctrl-C ends it with what was added by then.
+When the command ends, all URLs counted as added are on disk. While a running crawl is stalled because its
+disk is full, the command waits and says so; Ctrl-C ends it with what was added until then.
 
-Exit code 0: done. 1: some lines are bad, a list cannot be read to its end, or the database cannot be used. 2: wrong usage or settings.
-3: another process has the database and no API answers.`,
+Exit code 0: done. 1: some lines are bad, a list cannot be read to its end, or the database cannot be used. 2:
+wrong usage or settings. 3: another process has the database and no API answers.`,
 		Example: `  amble import urls.txt
   amble import --set scope.mode=any urls.jsonl.zst more.txt.gz
   sort -u urls.txt | amble import -
@@ -65,11 +67,12 @@ Exit code 0: done. 1: some lines are bad, a list cannot be read to its end, or t
 		},
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print the counts as one JSON object")
-	command.Flags().BoolVar(&again, "again", false, "put known URLs that failed, were denied or excluded back into their queues")
+	command.Flags().BoolVar(&again, "again", false, "put known URLs that failed, were denied or excluded back into "+
+		"their queues")
 	return command
 }
 
-// adder takes URLs: a running crawl, or the store of one that does not run.
+// adder adds URLs to a running crawl, or to the database.
 type adder interface {
 	Add(context.Context, []crawl.Addition) (crawl.Added, error)
 	io.Closer
@@ -81,18 +84,20 @@ type clientAdder struct {
 	waits func(reason string)
 }
 
-// Add is part of adder.
+// Add implements adder.
 func (a clientAdder) Add(ctx context.Context, urls []crawl.Addition) (crawl.Added, error) {
 	return a.Client.Add(ctx, urls, a.waits)
 }
 
-// newWaitNotice says that a running crawl takes nothing at the moment, once for each reason.
+// newWaitNotice returns a function that reports why a running crawl adds nothing at the moment,
+// once for each reason.
 func newWaitNotice(w io.Writer) func(reason string) {
-	said := ""
+	reported := ""
 	return func(reason string) {
-		if reason != said {
-			said = reason
-			fmt.Fprintf(w, "waiting: the crawl stands still, and takes URLs when there is room again: %s\n", printable(reason))
+		if reason != reported {
+			reported = reason
+			fmt.Fprintf(w, "waiting: the crawl is stalled, and adds URLs when there is room again: %s\n",
+				printable(reason))
 		}
 	}
 }
@@ -120,7 +125,7 @@ func openAdder(ctx context.Context, c *config.Config, waits func(reason string))
 	return i, nil
 }
 
-// importing is lists on their way into the frontier.
+// importing is an import under way.
 type importing struct {
 	command *cobra.Command
 	ctx     context.Context
@@ -130,7 +135,7 @@ type importing struct {
 	sum     imported
 }
 
-// imported is what came of them.
+// imported are its counts.
 type imported struct {
 	Lines int `json:"lines"`
 	crawl.Added
@@ -180,7 +185,8 @@ func (i *importing) list(name string, r io.Reader) error {
 		case err != nil:
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		i.group = append(i.group, crawl.Addition{URL: item.URL, Depth: item.Depth, Priority: item.Priority, Again: i.again})
+		i.group = append(i.group, crawl.Addition{URL: item.URL, Depth: item.Depth, Priority: item.Priority,
+			Again: i.again})
 		if len(i.group) == crawl.MaxAdditions {
 			if err := i.add(); err != nil {
 				return err
@@ -196,7 +202,7 @@ func (i *importing) complain(name string, bad *urllist.BadLine) {
 	}
 }
 
-// add gives a group to the crawl.
+// add submits a group to the crawl.
 func (i *importing) add() error {
 	if len(i.group) == 0 {
 		return nil
@@ -207,14 +213,15 @@ func (i *importing) add() error {
 	return err
 }
 
-// ended prints what came of it, also where it ended early.
+// ended prints the counts, also after an early end.
 func (i *importing) ended(err error, asJSON bool) error {
 	s := &i.sum
 	if more := s.Bad - maxBadShown; more > 0 {
 		i.command.PrintErrf("and %s\n", plural(more, "more bad line"))
 	}
 	if s.Outside > 0 {
-		i.command.PrintErrf("%s outside the scope and left out; add seeds of their sites, or set scope.mode to domain or any\n", are(s.Outside, "URL"))
+		i.command.PrintErrf("%s outside the scope and left out; add seeds of their sites, or set scope.mode to "+
+			"domain or any\n", are(s.Outside, "URL"))
 	}
 	out := i.command.OutOrStdout()
 	if asJSON {
@@ -225,14 +232,17 @@ func (i *importing) ended(err error, asJSON bool) error {
 			back = grouped(s.Again) + " put back, "
 		}
 		_, printing := fmt.Fprintf(out, "%s: %s added, %s%s known, %s outside the scope, %s refused, %s bad\n",
-			plural(s.Lines, "line"), grouped(s.Added.Added), back, grouped(s.Known), grouped(s.Outside), grouped(s.Refused), grouped(s.Bad))
+			plural(s.Lines, "line"), grouped(s.Added.Added), back, grouped(s.Known), grouped(s.Outside),
+			grouped(s.Refused), grouped(s.Bad))
 		err = errors.Join(err, printing)
 	}
 	switch {
 	case errors.Is(err, context.Canceled):
-		return exit(exitProblem, errors.New("the import was interrupted. What is counted as added is safe; what was on its way may be there too, and the same lists may be imported again"))
+		return exit(exitProblem, errors.New("the import was interrupted. What is counted as added is safe; more may "+
+			"have been added, and the same lists may be imported again"))
 	case err != nil:
-		return exit(exitProblem, fmt.Errorf("the import ended early: %w. What is counted as added is safe, and the same lists may be imported again", err))
+		return exit(exitProblem, fmt.Errorf("the import ended early: %w. What is counted as added is safe, and the "+
+			"same lists may be imported again", err))
 	case s.Bad > 0:
 		return exit(exitProblem, nil)
 	}

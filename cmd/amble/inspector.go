@@ -16,18 +16,18 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// inspector looks into a frontier: that of the running crawl, over its API, or that of the database.
+// inspector inspects a frontier: of the running crawl, over its API, or of the database.
 type inspector interface {
 	Hosts(context.Context, inspect.HostQuery, func(*inspect.Host) error) (matching int, err error)
 	Host(context.Context, string) (inspect.HostStory, error)
 	URLs(context.Context, inspect.URLQuery, func(*inspect.URL) error) (*storage.Position, error)
 	URL(context.Context, weburl.URL) (inspect.URLStory, error)
-	RenewalPlan(ctx context.Context, hosts int) (inspect.RenewalPlan, error)
+	RecrawlPlan(ctx context.Context, hosts int) (inspect.RecrawlPlan, error)
 	HostNames(ctx context.Context, begin string, most int) ([]string, error)
 	io.Closer
 }
 
-// withInspector finds the running crawl, or opens the database for reading only, and lets f look.
+// withInspector finds the running crawl, or opens the database read-only, and calls f with it.
 func withInspector(ctx context.Context, settings *settingsFlags, f func(inspector) error) error {
 	c, err := settings.load()
 	if err != nil {
@@ -43,7 +43,7 @@ func withInspector(ctx context.Context, settings *settingsFlags, f func(inspecto
 	return err
 }
 
-// openCrawl is the running crawl or, where none runs, its database.
+// openCrawl returns the running crawl or, if none is running, its database.
 func openCrawl(ctx context.Context, c *config.Config) (*server.Client, *storage.Store, error) {
 	client, err := dial(ctx, c)
 	if client != nil || err != nil {
@@ -64,22 +64,25 @@ func openInspector(ctx context.Context, c *config.Config) (inspector, error) {
 	case client != nil:
 		return client, nil
 	}
-	renew, err := c.RenewOptions()
+	recrawl, err := c.RenewOptions()
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
 	o := c.FrontierOptions()
 	view := inspect.New(store, inspect.Options{
-		Politeness: o.HostPoliteness(), Robots: o.Robots, Tokens: o.Tokens, Obey: o.Obey, Renew: renew, Now: time.Now, Scope: storedScope(store, c),
+		Politeness: o.HostPoliteness(), Robots: o.Robots, Tokens: o.Tokens, Obey: o.Obey, Recrawl: recrawl,
+		Now: time.Now, Scope: storedScope(store, c),
 	})
 	return &storedInspector{view, store}, nil
 }
 
-// storedScope is the scope that a crawl with these settings would have. It is found out when it is asked for: there may be many seeds.
+// storedScope returns the scope that a crawl with these settings would have. It is computed on
+// first use: there may be many seeds.
 func storedScope(store *storage.Store, c *config.Config) func(weburl.URL) (bool, string) {
 	scope := sync.OnceValue(func() func(weburl.URL) (bool, string) {
 		var seeds []crawl.Seed
-		config.VisitSeeds(c, nil, func(s config.Seed) { seeds = append(seeds, crawl.Seed{URL: s.URL}) }, func(config.BadSeed) {})
+		config.VisitSeeds(c, nil, func(s config.Seed) { seeds = append(seeds, crawl.Seed{URL: s.URL}) },
+			func(config.BadSeed) {})
 		options, err := c.CrawlOptions(programVersion())
 		if err == nil {
 			var found func(weburl.URL) (bool, string)
@@ -97,10 +100,11 @@ type storedInspector struct {
 	io.Closer
 }
 
-// tokenHint is what to do about a token that the running crawl does not accept.
-const tokenHint = "set server.token, or AMBLE_SERVER_TOKEN, to the one that it has; where the config file has another one by now, SIGHUP makes the crawl take it"
+// tokenHint says what to do about a token that the running crawl does not accept.
+const tokenHint = "set server.token, or AMBLE_SERVER_TOKEN, to the crawl's token; if the config file was changed " +
+	"since, SIGHUP makes the crawl use the new one"
 
-// dial finds the running crawl; nil where there is none.
+// dial finds the running crawl. It returns nil if there is none.
 func dial(ctx context.Context, c *config.Config) (*server.Client, error) {
 	client, err := server.Dial(ctx, c.DataDir, c.Server.Token)
 	switch {

@@ -2,17 +2,24 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"log"
 	"log/slog"
+	"os"
+	"strings"
+	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
+	"golang.org/x/term"
 	"golang.org/x/time/rate"
 
 	"github.com/amble-crawler/amble/internal/config"
 )
 
-// newLogger returns the log that the settings ask for. Its level may be changed later.
+// newLogger returns the log of the settings. Its level may be changed later.
 func newLogger(w io.Writer, c config.Log) (*slog.Logger, *slog.LevelVar) {
 	level := new(slog.LevelVar)
 	level.Set(levelOf(c))
@@ -25,25 +32,25 @@ func newLogger(w io.Writer, c config.Log) (*slog.Logger, *slog.LevelVar) {
 
 func levelOf(c config.Log) (level slog.Level) {
 	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
-		return slog.LevelInfo // config.Load lets only names of levels pass
+		return slog.LevelInfo // config.Load accepts only names of levels
 	}
 	return level
 }
 
-// standardLog takes what libraries print through package log, net/http about HTTP/2 for one: servers
-// decide how much that is. It goes to the log of the program at level debug, at a bounded rate.
+// standardLog receives what libraries print through package log, such as net/http about HTTP/2.
+// Servers decide how much that is, so it is logged at level debug and at a bounded rate.
 type standardLog struct {
 	log     *slog.Logger
 	now     func() time.Time
 	limiter *rate.Limiter
-	left    int // lines left out since the last that was logged
+	left    int // lines left out since the last logged one
 }
 
 func newStandardLog(to *slog.Logger, now func() time.Time) *standardLog {
 	return &standardLog{log: to, now: now, limiter: rate.NewLimiter(1, standardLines)}
 }
 
-// standardLines is how many lines may come at once; in the long run it is one a second.
+// standardLines is the burst of lines; the sustained rate is one a second.
 const standardLines = 10
 
 // redirectStandardLog makes package log print to a logger until restore is called.
@@ -57,13 +64,109 @@ func redirectStandardLog(to *slog.Logger) (restore func()) {
 	}
 }
 
-// Write takes one line; package log calls it for one at a time.
+// Write takes one line. Package log serialises the calls.
 func (s *standardLog) Write(line []byte) (int, error) {
 	if !s.limiter.AllowN(s.now(), 1) {
 		s.left++
 		return len(line), nil
 	}
-	s.log.Debug("a library says", "text", string(bytes.TrimSpace(line)), "lines_left_out", s.left)
+	s.log.Debug("message of a library", "text", string(bytes.TrimSpace(line)), "lines_left_out", s.left)
 	s.left = 0
 	return len(line), nil
+}
+
+// Foreign text reaches the terminal in many places: URLs, titles, lines of robots.txt, errors. All
+// output passes through plainWriter, which escapes the characters that control a terminal or
+// reverse the direction of text.
+
+// isPlain reports whether a character is printable and has no effect on others. Line ends and tabs
+// come from amble itself.
+func isPlain(c rune) bool {
+	return c == '\n' || c == '\t' || !unicode.In(c, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
+}
+
+// isPlainByte is isPlain for ASCII.
+func isPlainByte(b byte) bool { return b >= ' ' && b < 0x7f || b == '\n' || b == '\t' }
+
+// plainText escapes all characters that are not plain. It escapes them as JSON does, so that JSON
+// stays the same.
+func plainText(text string) string {
+	for i := range len(text) {
+		if !isPlainByte(text[i]) {
+			return escaped(text)
+		}
+	}
+	return text
+}
+
+func escaped(text string) string {
+	var b strings.Builder
+	for _, c := range text {
+		switch {
+		case isPlain(c):
+			b.WriteRune(c)
+		case c > 0xffff:
+			c -= 0x10000
+			fmt.Fprintf(&b, `\u%04x\u%04x`, 0xd800+c>>10, 0xdc00+c&0x3ff)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, c)
+		}
+	}
+	return b.String()
+}
+
+// printable returns text as one line of plain characters.
+func printable(text string) string {
+	return strings.Map(func(c rune) rune {
+		if !isPlain(c) || c == '\n' || c == '\t' {
+			return unicode.ReplacementChar
+		}
+		return c
+	}, text)
+}
+
+// plainWriter writes text with all characters plain. It may be used by several goroutines.
+type plainWriter struct {
+	w io.Writer
+
+	mu   sync.Mutex
+	part []byte // the beginning of a character whose end is still to come
+}
+
+// Write implements io.Writer.
+func (p *plainWriter) Write(text []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	whole := append(p.part, text...)
+	cut := len(whole) - partial(whole)
+	p.part = append([]byte(nil), whole[cut:]...)
+	if _, err := io.WriteString(p.w, plainText(string(whole[:cut]))); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+// partial returns how many bytes at the end are the beginning of a character.
+func partial(text []byte) int {
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if b := text[len(text)-n:]; utf8.RuneStart(b[0]) {
+			if utf8.FullRune(b) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
+}
+
+// rawOutput returns the unescaped output, unless that is a terminal.
+func rawOutput(w io.Writer) io.Writer {
+	p, ok := w.(*plainWriter)
+	if !ok {
+		return w
+	}
+	if file, isFile := p.w.(*os.File); isFile && term.IsTerminal(int(file.Fd())) {
+		return p
+	}
+	return p.w
 }

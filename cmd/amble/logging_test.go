@@ -2,15 +2,18 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"log"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/amble-crawler/amble/internal/config"
 )
 
-// What libraries print is part of the log, at level debug and in its format, and no server can make it grow as it likes.
+// What libraries print is part of the log, at level debug and in its format, and no server can make
+// it grow as it likes.
 func TestStandardLog(t *testing.T) {
 	for level, want := range map[string]int{"debug": 11, "info": 0} {
 		var out bytes.Buffer
@@ -40,5 +43,77 @@ func TestStandardLogIsRestored(t *testing.T) {
 	restore()
 	if !strings.Contains(out.String(), "text=hello") || log.Writer() != before {
 		t.Errorf("%q", out.String())
+	}
+}
+
+// hostile is text that a stranger may choose: it moves the cursor, clears the screen, turns around
+// what follows, and hides.
+const hostile = "a\x1b[2Jb\u202ec\u2066d\u200ee\u009bf\rg\x07h\u2028i\u200bj\ufeffk\U000e0001l\x7fm"
+
+// isHarmless reports whether a terminal shows a text as it stands.
+func isHarmless(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(c rune) bool { return !isPlain(c) })
+}
+
+// TestPlainWriter: what a terminal gets does nothing but stand there, however it is cut into
+// pieces; JSON stays the same value.
+func TestPlainWriter(t *testing.T) {
+	good := "plain, ünïcödé, 日本語\tand a line\n"
+	encoded, err := json.Marshal(map[string]string{"title": hostile})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{good, hostile + "\n", string(encoded) + "\n", "\xff\xfe" + good, ""} {
+		for size := 1; size < 9; size++ {
+			var b bytes.Buffer
+			w := &plainWriter{w: &b}
+			for at := 0; at < len(text); at += size {
+				if n, err := w.Write([]byte(text[at:min(at+size, len(text))])); err != nil ||
+					n != min(size, len(text)-at) {
+					t.Fatal(n, err)
+				}
+			}
+			if got := b.String(); !isHarmless(got) || got != plainText(text) {
+				t.Errorf("in pieces of %d: %q", size, got)
+			}
+		}
+	}
+	if got := plainText(good); got != good {
+		t.Errorf("%q becomes %q", good, got)
+	}
+	var back map[string]string
+	if err := json.Unmarshal([]byte(plainText(string(encoded))), &back); err != nil || back["title"] != hostile {
+		t.Errorf("%q, %v", back["title"], err)
+	}
+	if got := printable(hostile + "\n"); !isHarmless(got) || strings.Contains(got, "\n") {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestAllOutputIsPlain: whatever a command prints passes the writer that escapes.
+func TestAllOutputIsPlain(t *testing.T) {
+	var out, errors bytes.Buffer
+	run([]string{"robots", "check", "--robots", "/nowhere" + hostile, hostile}, strings.NewReader(""), &out, &errors)
+	run([]string{hostile}, strings.NewReader(""), &out, &errors)
+	run([]string{"robots", "check", "--agent", "x", "--robots", "/dev/null", "http://a.test/" + hostile},
+		strings.NewReader(""), &out, &errors)
+	for _, text := range []string{out.String(), errors.String()} {
+		if !isHarmless(text) || text == "" {
+			t.Errorf("%q", text)
+		}
+	}
+}
+
+// TestScreenIsPlain: the block and the lines above it are plain, but for what moves the cursor.
+func TestScreenIsPlain(t *testing.T) {
+	var b bytes.Buffer
+	s := &screen{w: &b, size: func() (int, int) { return 80, 24 }}
+	s.Draw(row{text: "slow host " + hostile})
+	if _, err := s.Write([]byte(hostile + "\n")); err != nil {
+		t.Fatal(err)
+	}
+	moves := strings.NewReplacer("\r\x1b[1A\x1b[J", "", "\r\x1b[2A\x1b[J", "", "\r\x1b[3A\x1b[J", "")
+	if got := moves.Replace(b.String()); !isHarmless(got) {
+		t.Errorf("%q", got)
 	}
 }

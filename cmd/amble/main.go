@@ -1,3 +1,6 @@
+// Amble is a polite crawler. A command is in the file of its name; root.go lists them and exit.go
+// says how their errors become exit codes. Commands read their input through cobra's streams, so
+// that all of them run in the test scripts under testdata/script as a user would run them.
 package main
 
 import (
@@ -5,7 +8,8 @@ import (
 	"os"
 )
 
-// version is set by the linker: -ldflags '-X main.version=1.2.3'. Where it is empty, see programVersion.
+// version is set by the linker: -ldflags '-X main.version=1.2.3'. If it is empty, see
+// programVersion.
 var version string
 
 func main() {

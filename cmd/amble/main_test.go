@@ -1,13 +1,25 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.uber.org/goleak"
+
+	"github.com/amble-crawler/amble/internal/testweb"
 )
 
 func TestMain(m *testing.M) {
@@ -20,8 +32,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs amble as a user would: one script for each command, failures and exit codes included. $WEB is a web server on
-// loopback.
+// TestScripts runs amble as a user would: one script for each command, failures and exit codes
+// included. $WEB is a web server on loopback.
 func TestScripts(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	web := httptest.NewServer(newScriptWeb())
@@ -37,12 +49,14 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "start": start, "signal": sendSignal, "ends": ends, "says": says, "eventually": eventually, "damage": damage,
+			"exits": exits, "start": start, "signal": sendSignal, "ends": ends, "says": says,
+			"eventually": eventually, "damage": damage,
 		},
 	})
 }
 
-// newScriptWeb serves the robots.txt files that the scripts ask for over HTTP, and a few pages to crawl.
+// newScriptWeb serves the robots.txt files that the scripts fetch over HTTP, and a few pages to
+// crawl.
 func newScriptWeb() http.Handler {
 	mux := http.NewServeMux()
 	addScriptPages(mux)
@@ -62,4 +76,136 @@ func newScriptWeb() http.Handler {
 		io.WriteString(w, "User-agent: amble\nDisallow: /"+r.Header.Get("User-Agent")+"\n")
 	})
 	return mux
+}
+
+// exits is the script command `exits CODE program args...`: it runs a program and fails unless it
+// ends with exactly that code.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE program [args...]")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	got := 0
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		got = failed.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+// addScriptPages adds the pages that the scripts crawl. /robots.txt disallows /private.
+func addScriptPages(mux *http.ServeMux) {
+	page := func(path string, links ...string) {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			io.WriteString(w, "<!DOCTYPE html><title>"+path+"</title>")
+			for _, l := range links {
+				fmt.Fprintf(w, "<a href=%q>link</a>", l)
+			}
+		})
+	}
+	page("/crawl/{$}", "a", "b", "/private/c", "missing")
+	page("/crawl/a", "/crawl/", "http://outside.test/")
+	page("/crawl/b", "a")
+	page("/private/c")
+	page("/other")
+	page("/many/", "1", "2", "3", "4", "5", "6", "7", "8", "9")
+	page("/hanging", "/hang")
+	mux.HandleFunc("/whoami", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, "<title>agent %s, from %s</title>", r.UserAgent(), r.Header.Get("From"))
+	})
+	mux.HandleFunc("/hang", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+}
+
+// program is the real program with a web to crawl, in a directory of its own.
+type program struct {
+	t   testing.TB
+	web *testweb.Web
+	dir string
+}
+
+// newProgram starts the web and writes a config file: the sites are the seeds, and settings come on
+// top, by section and name.
+func newProgram(t testing.TB, sites []testweb.Site, settings map[string]map[string]any) *program {
+	t.Helper()
+	web, err := testweb.New(testweb.Config{Sites: sites})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := web.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	p := &program{t: t, web: web, dir: t.TempDir()}
+	var seeds []string
+	for _, host := range web.Sites() {
+		seeds = append(seeds, web.URL(host, "/"))
+	}
+	all := map[string]map[string]any{
+		"crawl":      {"seeds": seeds, "give_up_after": "2s"},
+		"politeness": {"delay": "1ms"},
+		"fetch":      {"allow_private": true, "resolver": web.ResolverAddr(), "contact": "bot@one.example"},
+		"storage":    {"min_free": 0},
+		"server":     {"listen": ""},
+		"log":        {"level": "warn"},
+	}
+	for section, values := range settings {
+		if all[section] == nil {
+			all[section] = make(map[string]any)
+		}
+		maps.Copy(all[section], values)
+	}
+	text, err := json.Marshal(all)
+	if err == nil {
+		err = os.WriteFile(p.path("config.yaml"), text, 0o600) // JSON is YAML
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (p *program) path(parts ...string) string {
+	return filepath.Join(append([]string{p.dir}, parts...)...)
+}
+
+// amble is a command of the real program: the test binary is one that has main under this name.
+func (p *program) amble(arguments ...string) *exec.Cmd {
+	command := exec.Command(os.Args[0], append(arguments, "-c", p.path("config.yaml"))...)
+	command.Args[0], command.Dir = "amble", p.dir
+	command.Env = append(slices.DeleteFunc(os.Environ(), isSetting), "GORACE=atexit_sleep_ms=0")
+	return command
+}
+
+// exits runs a command that has to end with a code, and returns what it printed.
+func (p *program) exits(code int, arguments ...string) (stdout, stderr string) {
+	p.t.Helper()
+	var out, messages bytes.Buffer
+	command := p.amble(arguments...)
+	command.Stdout, command.Stderr = &out, &messages
+	_ = command.Run() // the code says it
+	if got := command.ProcessState.ExitCode(); got != code {
+		p.t.Fatalf("amble %q: exit code %d, want %d\n%s%s", arguments, got, code, out.String(), messages.String())
+	}
+	return out.String(), messages.String()
+}
+
+// waitFor answers when a channel is closed.
+func waitFor(leave <-chan struct{}) http.Handler {
+	page := testweb.Page("at last")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-leave:
+			page.ServeHTTP(w, r)
+		case <-r.Context().Done():
+		}
+	})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// chain is a site of n pages, each of which links to the next ones.
+// chain is a site of n pages, and each links to the next ones.
 func chain(host string, n int) testweb.Site {
 	routes := testweb.Routes{"/robots.txt": testweb.Robots(""), "/": testweb.Page("root", "/1", "/2")}
 	for i := 1; i < n; i++ {
@@ -76,7 +76,7 @@ func (p *program) checkPages(files map[string]string, host string, n int) {
 }
 
 // TestOlderDatabase: an older copy of the database that is put back costs no complete file. What it
-// does not know of is set aside and said.
+// does not know of is set aside and messages.
 func TestOlderDatabase(t *testing.T) {
 	t.Parallel()
 	const pages = 300
@@ -112,7 +112,7 @@ func TestOlderDatabase(t *testing.T) {
 	if err := os.WriteFile(database, older, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, said := p.exits(0, "run")
+	_, messages := p.exits(0, "run")
 	after := p.files()
 	aside := 0
 	for name, text := range before {
@@ -123,8 +123,8 @@ func TestOlderDatabase(t *testing.T) {
 		if after[name+".unmarked"] != text {
 			t.Errorf("%s is neither as it was nor set aside", name)
 		}
-		if !strings.HasSuffix(name, ".cdxj") && !strings.Contains(said, "file="+name+" now="+name+".unmarked") {
-			t.Errorf("nothing was said of %s:\n%s", name, said)
+		if !strings.HasSuffix(name, ".cdxj") && !strings.Contains(messages, "file="+name+" now="+name+".unmarked") {
+			t.Errorf("nothing was messages of %s:\n%s", name, messages)
 		}
 	}
 	if aside < 2 {

@@ -17,13 +17,14 @@ func newPlanCommand(settings *settingsFlags) *cobra.Command {
 	var hosts int
 	command := &cobra.Command{
 		Use:   "plan",
-		Short: "Foretell what is asked for again, and how fresh the copies are",
-		Long: `Say what becomes of the pages that were fetched, with crawl.exit_when_done: false: which of them are asked for again next, how often those of
-each host are, what part of the time their copies are up to date, and what another budget would make of it (recrawl.budget).
-A running crawl is asked over its API; otherwise the database is opened for reading only. The figures of a host come from a sample of its pages.
+		Short: "Forecast the recrawl, and how fresh the copies are",
+		Long: `Print the recrawl plan of a crawl with crawl.exit_when_done: false: which pages are fetched
+again next, how often the pages of each host are recrawled, for what part of the time their copies are up to
+date, and the effect of another budget (recrawl.budget). A running crawl answers over its API; otherwise the
+database is opened read-only. The figures of a host come from a sample of its pages.
 
-Exit code 0: done. 1: there is no database, it cannot be used, or no page is asked for again. 2: wrong usage or settings. 3: another
-process has the database and no API answers.`,
+Exit code 0: done. 1: there is no database, it cannot be used, or no page is recrawled. 2: wrong usage or
+settings. 3: another process has the database and no API answers.`,
 		Example: `  amble plan
   amble plan --hosts 100 --json`,
 		Args: cobra.NoArgs,
@@ -32,7 +33,7 @@ process has the database and no API answers.`,
 				return usagef("--hosts is %d, want 0 to %d", hosts, inspect.MaxPlanHosts)
 			}
 			return withInspector(command.Context(), settings, func(i inspector) error {
-				plan, err := i.RenewalPlan(command.Context(), hosts)
+				plan, err := i.RecrawlPlan(command.Context(), hosts)
 				if err != nil {
 					return err
 				}
@@ -50,12 +51,13 @@ process has the database and no API answers.`,
 		},
 	}
 	command.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	command.Flags().IntVar(&hosts, "hosts", 20, "list at most so many of the hosts with the most pages")
+	command.Flags().IntVar(&hosts, "hosts", 20, "list at most this many of the hosts with the most pages")
 	return command
 }
 
-func printPlan(w io.Writer, p *inspect.RenewalPlan) error {
-	fmt.Fprintf(w, "%s of %s are asked for again, %s a day", plural(p.Pages, "page"), plural(p.Hosts, "host"), grouped(int(p.Visits+0.5)))
+func printPlan(w io.Writer, p *inspect.RecrawlPlan) error {
+	fmt.Fprintf(w, "%s of %s are recrawled, %s a day", plural(p.Pages, "page"), plural(p.Hosts, "host"),
+		grouped(int(p.Visits+0.5)))
 	if p.Budget > 0 {
 		fmt.Fprintf(w, " of the %s that the budget allows", grouped(int(p.Budget)))
 	}
@@ -63,16 +65,18 @@ func printPlan(w io.Writer, p *inspect.RenewalPlan) error {
 	if p.Freshness != nil {
 		fmt.Fprintf(w, "Their copies are up to date for %s of the time, by importance.\n", percent(p.Freshness))
 	}
-	if p.LookedAt < p.Known {
-		fmt.Fprintf(w, "%s of %s were looked at, evenly: counts of hosts are estimates, and the lists are of these.\n", grouped(p.LookedAt), plural(p.Known, "host"))
+	if p.Inspected < p.Known {
+		fmt.Fprintf(w, "%s of %s were inspected, evenly: counts of hosts are estimates, "+
+			"and the lists are of these.\n", grouped(p.Inspected), plural(p.Known, "host"))
 	}
 	if p.Overdue > 0 {
-		fmt.Fprintf(w, "%s with a renewal that is overdue.\n", plural(p.Overdue, "host"))
+		fmt.Fprintf(w, "%s with an overdue recrawl.\n", plural(p.Overdue, "host"))
 	}
 	if p.Unplanned > 0 {
-		fmt.Fprintf(w, "%s with pages that are not on the plan: they are put on it when the crawl runs, unless a rule says never.\n", plural(p.Unplanned, "host"))
+		fmt.Fprintf(w, "%s with pages that are not in the plan: the next run adds them, unless a rule says never.\n",
+			plural(p.Unplanned, "host"))
 	}
-	for _, part := range []func(io.Writer, *inspect.RenewalPlan) error{printBudgets, printPlanHosts, printNext} {
+	for _, part := range []func(io.Writer, *inspect.RecrawlPlan) error{printBudgets, printPlanHosts, printNext} {
 		if err := part(w, p); err != nil {
 			return err
 		}
@@ -80,12 +84,12 @@ func printPlan(w io.Writer, p *inspect.RenewalPlan) error {
 	return nil
 }
 
-func printBudgets(w io.Writer, p *inspect.RenewalPlan) error {
+func printBudgets(w io.Writer, p *inspect.RecrawlPlan) error {
 	if len(p.Budgets) == 0 || p.Freshness == nil {
 		return nil
 	}
 	fmt.Fprintln(w)
-	t := newTable(w, "BUDGET A DAY", "ASKED A DAY", "UP TO DATE", "CHANGE")
+	t := newTable(w, "BUDGET A DAY", "RECRAWLED A DAY", "UP TO DATE", "CHANGE")
 	for _, b := range p.Budgets {
 		change := "now"
 		if b.Factor != 1 {
@@ -98,21 +102,22 @@ func printBudgets(w io.Writer, p *inspect.RenewalPlan) error {
 	return t.flush()
 }
 
-func printPlanHosts(w io.Writer, p *inspect.RenewalPlan) error {
+func printPlanHosts(w io.Writer, p *inspect.RecrawlPlan) error {
 	if len(p.Largest) == 0 {
 		return nil
 	}
 	fmt.Fprintln(w)
-	t := newTable(w, "HOST", "PAGES", "ASKED A DAY", "UP TO DATE", "NEXT")
+	t := newTable(w, "HOST", "PAGES", "RECRAWLED A DAY", "UP TO DATE", "NEXT")
 	for _, h := range p.Largest {
-		if err := t.row(h.Host, grouped(h.Pages), fmt.Sprintf("%.1f", h.Visits), percent(h.Freshness), until(h.Next, p.At)); err != nil {
+		if err := t.row(h.Host, grouped(h.Pages), fmt.Sprintf("%.1f", h.Visits), percent(h.Freshness),
+			until(h.Next, p.At)); err != nil {
 			return err
 		}
 	}
 	return t.flush()
 }
 
-func printNext(w io.Writer, p *inspect.RenewalPlan) error {
+func printNext(w io.Writer, p *inspect.RecrawlPlan) error {
 	if len(p.Next) == 0 {
 		return nil
 	}
@@ -130,7 +135,7 @@ func printNext(w io.Writer, p *inspect.RenewalPlan) error {
 	return t.flush()
 }
 
-// until says when something is due.
+// until formats when something is due.
 func until(at, now time.Time) string {
 	if !at.After(now) {
 		return "now"
@@ -138,7 +143,7 @@ func until(at, now time.Time) string {
 	return "in " + span(at.Sub(now))
 }
 
-// percent is a part of 1; a dash where it is not known.
+// percent formats a fraction, or a dash if it is not known.
 func percent(part *float64) string {
 	if part == nil {
 		return "-"

@@ -17,9 +17,10 @@ import (
 // schemathesis is a tester of APIs by their description that nobody here wrote.
 const schemathesis = "schemathesis==4.32.5"
 
-// schemathesisConfig says which statuses are right beyond what the tool takes for it. Some parameters have a language of their own, which a
-// description cannot hold: what is no URL, no regular expression, no instant to come, no setting, no place in a list is 422. And what does not come
-// whole, or is too long for the header, is 408, 413 or 431.
+// schemathesisConfig says which statuses are right beyond what the tool takes for it. Some
+// parameters have a language of their own, which a description cannot hold: what is no URL, no
+// regular expression, no instant to come, no setting, no place in a list is 422. And what does not
+// come whole, or is too long for the header, is 408, 413 or 431.
 const schemathesisConfig = `
 [checks.negative_data_rejection]
 expected-statuses = ["400", "401", "403", "404", "405", "406", "408", "409", "413", "415", "422", "428", "429", "431", "5xx"]
@@ -29,8 +30,9 @@ include-operation-id = ["urls-one", "robots-text", "robots-check", "config-chang
 checks.positive_data_acceptance.expected-statuses = ["2xx", "404", "422", "431"]
 `
 
-// TestRealDescription holds the API of a running crawl against its description, with requests that schemathesis makes up. What ends the crawl is left
-// out, and the stream that has no end. Lines of JSON are held against their schema by the tests of internal/server.
+// TestRealDescription holds the API of a running crawl against its description, with requests that
+// schemathesis makes up. What ends the crawl is left out, and the stream that has no end. Lines of
+// JSON are held against their schema by the tests of internal/server.
 func TestRealDescription(t *testing.T) {
 	forgetSettings(t)
 	dir := t.TempDir()
@@ -38,8 +40,10 @@ func TestRealDescription(t *testing.T) {
 	binary := build(t)
 	page := testweb.Page("page", "/1", "/2", "/private", "/missing")
 	web, err := testweb.New(testweb.Config{Sites: []testweb.Site{
-		{Host: "a.test", Handler: testweb.Routes{"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /private\n"), "/": page, "/1": page, "/2": page}},
-		{Host: "b.test", Handler: testweb.Routes{"/robots.txt": testweb.Robots("User-agent: *\nCrawl-delay: 600\n"), "/": page}},
+		{Host: "a.test", Handler: testweb.Routes{"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /private\n"),
+			"/": page, "/1": page, "/2": page}},
+		{Host: "b.test", Handler: testweb.Routes{"/robots.txt": testweb.Robots("User-agent: *\nCrawl-delay: 600\n"),
+			"/": page}},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +73,8 @@ server:
 	run := func(more ...string) {
 		t.Helper()
 		arguments := append([]string{
-			"--config-file", "schemathesis.toml", "run", "http://" + address + "/api/v1/openapi.json", "-H", "Authorization: Bearer secret",
+			"--config-file", "schemathesis.toml", "run", "http://" + address + "/api/v1/openapi.json", "-H",
+			"Authorization: Bearer secret",
 			"--rate-limit", "180/s", "--generation-database", "none", "--seed", "1", "--no-color",
 		}, more...)
 		output, err := command(t, 30*time.Minute, filepath.Join(bin, "schemathesis"), arguments...)
@@ -80,8 +85,10 @@ server:
 			t.Log(output[i:])
 		}
 	}
-	run("-n", "100", "--exclude-checks", "ignored_auth", "--exclude-operation-id", "crawl-stop", "--exclude-operation-id", "crawl-drain", "--exclude-operation-id", "crawl-events")
-	run("-n", "3", "--checks", "ignored_auth", "--include-operation-id", "crawl-status") // too many wrong tokens close the door for right ones
+	run("-n", "100", "--exclude-checks", "ignored_auth", "--exclude-operation-id", "crawl-stop",
+		"--exclude-operation-id", "crawl-drain", "--exclude-operation-id", "crawl-events")
+	// too many wrong tokens close the door for right ones
+	run("-n", "3", "--checks", "ignored_auth", "--include-operation-id", "crawl-status")
 	output, err := command(t, time.Minute, binary, "status", "-c", "config.yaml", "--json")
 	var status struct{ State string }
 	if err == nil {

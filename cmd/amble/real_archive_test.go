@@ -25,9 +25,10 @@ const (
 	nodeWarcio    = "warcio@2.4.11"
 )
 
-// TestRealArchive stores real documentation in WARC files and lets programs of others read them: warcio and cdxj-indexer of the Python Package
-// Index, warcio of npm, and pywb, which serves the pages again. What they come from decides where a reader can be had; where one cannot, its part
-// of the test is skipped and says so.
+// TestRealArchive stores real documentation in WARC files and lets programs of others read them:
+// warcio and cdxj-indexer of the Python Package Index, warcio of npm, and pywb, which serves the
+// pages again. What they come from decides where a reader can be had; where one cannot, its part of
+// the test is skipped and says so.
 func TestRealArchive(t *testing.T) {
 	forgetSettings(t)
 	sites := install(t)
@@ -40,7 +41,8 @@ func TestRealArchive(t *testing.T) {
 	if err != nil || len(files) < 2 {
 		t.Fatalf("WARC files %q: %v", files, err)
 	}
-	if output, err := command(t, time.Minute, c.binary, "archive", "verify", "-c", filepath.Join(c.dir, "config.yaml")); err != nil {
+	if output, err := command(t, time.Minute, c.binary, "archive", "verify", "-c",
+		filepath.Join(c.dir, "config.yaml")); err != nil {
 		t.Errorf("amble archive verify: %v\n%s", err, output)
 	}
 	ours := c.index(t)
@@ -100,18 +102,19 @@ func parseIndex(t *testing.T, text string) (entries []warc.Entry) {
 func sameEntries(t *testing.T, who string, theirs, ours []warc.Entry) {
 	t.Helper()
 	key := func(e warc.Entry) string { return fmt.Sprintf("%s %012d", e.Filename, e.Offset) }
-	byPlace := make(map[string]warc.Entry)
+	byOffset := make(map[string]warc.Entry)
 	for _, e := range ours {
-		byPlace[key(e)] = e
+		byOffset[key(e)] = e
 	}
 	for _, e := range theirs {
-		if mine, found := byPlace[key(e)]; !found || mine != e {
+		if mine, found := byOffset[key(e)]; !found || mine != e {
 			t.Errorf("%s says %+v, our index %+v", who, e, mine)
 		}
-		delete(byPlace, key(e))
+		delete(byOffset, key(e))
 	}
-	if len(byPlace) > 0 {
-		t.Errorf("%s does not have %d of our lines, such as %q", who, len(byPlace), slices.Sorted(maps.Keys(byPlace))[0])
+	if len(byOffset) > 0 {
+		t.Errorf("%s does not have %d of our lines, such as %q", who, len(byOffset),
+			slices.Sorted(maps.Keys(byOffset))[0])
 	}
 	t.Logf("%s: %d lines, the same as ours", who, len(theirs))
 }
@@ -125,7 +128,8 @@ func compareSizes(t *testing.T, sites []site, files []string, pages int) {
 	requests := len(server.stop(t))
 	perPage := float64(sizeOf(t, files...)) / float64(pages)
 	ofWget := float64(sizeOf(t, prefix+".warc.gz")) / float64(requests)
-	t.Logf("amble: %.0f bytes a page, metadata records included; wget --warc-file: %.0f bytes a request (pages, scripts and images)", perPage, ofWget)
+	t.Logf("amble: %.0f bytes a page, metadata records included; wget --warc-file: %.0f bytes a request (pages, "+
+		"scripts and images)", perPage, ofWget)
 }
 
 func sizeOf(t *testing.T, files ...string) (n int64) {
@@ -148,7 +152,8 @@ func python(t *testing.T, packages ...string) (bin string) {
 		t.Skipf("no environment of Python: %v\n%s", err, tail(output))
 	}
 	bin = filepath.Join(dir, "bin")
-	if output, err := command(t, 8*time.Minute, filepath.Join(bin, "pip"), append([]string{"install", "--quiet"}, packages...)...); err != nil {
+	if output, err := command(t, 8*time.Minute, filepath.Join(bin, "pip"),
+		append([]string{"install", "--quiet"}, packages...)...); err != nil {
 		t.Skipf("the Python packages %q cannot be had: %v\n%s", packages, err, tail(output))
 	}
 	return bin
@@ -161,7 +166,7 @@ func readWithPython(t *testing.T, files []string, ours []warc.Entry) {
 		t.Errorf("warcio check: %v\n%s", err, tail(output))
 	}
 	passed := strings.Count(output, "digest pass")
-	if passed < 2*len(ours) { // a response, a request and a metadata record each, but for revisits
+	if passed < 2*len(ours) { // a response, a request and a metadata record each, except for revisit records
 		t.Errorf("warcio checked %d records for %d lines of the index", passed, len(ours))
 	}
 	t.Logf("warcio check: %d records pass", passed)
@@ -174,12 +179,14 @@ func readWithPython(t *testing.T, files []string, ours []warc.Entry) {
 
 func readWithNode(t *testing.T, files []string, ours []warc.Entry) {
 	dir := t.TempDir()
-	if output, err := command(t, 5*time.Minute, "npm", "install", "--prefix", dir, "--no-audit", "--no-fund", "--silent", nodeWarcio); err != nil {
+	if output, err := command(t, 5*time.Minute, "npm", "install", "--prefix", dir, "--no-audit", "--no-fund",
+		"--silent", nodeWarcio); err != nil {
 		t.Skipf("the npm package %s cannot be had: %v\n%s", nodeWarcio, err, tail(output))
 	}
 	index := filepath.Join(dir, "index.cdxj")
 	script := `"$0" cdx-index "$@" > ` + index
-	output, err := command(t, 5*time.Minute, "sh", append([]string{"-c", script, filepath.Join(dir, "node_modules", ".bin", "warcio")}, files...)...)
+	output, err := command(t, 5*time.Minute, "sh",
+		append([]string{"-c", script, filepath.Join(dir, "node_modules", ".bin", "warcio")}, files...)...)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, tail(output))
 	}
@@ -190,7 +197,8 @@ func readWithNode(t *testing.T, files []string, ours []warc.Entry) {
 	sameEntries(t, "npm warcio", asOurs(parseIndex(t, string(text))), ours)
 }
 
-// asOurs gives lines the spellings in which ours are. The npm package makes simpler keys, and digests without "sha256:".
+// asOurs gives lines the spellings in which ours are. The npm package makes simpler keys, and
+// digests without "sha256:".
 func asOurs(theirs []warc.Entry) []warc.Entry {
 	for i := range theirs {
 		e := &theirs[i]
@@ -231,16 +239,17 @@ func startReplay(t *testing.T, files []string) (address string) {
 // replay compares pages that pywb serves with what amble says is stored.
 func replay(t *testing.T, c *crawl, files []string, ours []warc.Entry) {
 	address := startReplay(t, files)
-	compared, revisits := 0, 0
+	compared, duplicates := 0, 0
 	for i, e := range ours {
-		revisit := e.Mime == warc.MimeRevisit
-		if e.Status != 200 || !revisit && i%37 != 0 || revisit && revisits >= 20 {
+		duplicate := e.Mime == warc.MimeRevisit
+		if e.Status != 200 || !duplicate && i%37 != 0 || duplicate && duplicates >= 20 {
 			continue
 		}
-		if revisit {
-			revisits++
+		if duplicate {
+			duplicates++
 		}
-		want, err := command(t, time.Minute, c.binary, "archive", "get", e.URL, "-c", filepath.Join(c.dir, "config.yaml"))
+		want, err := command(t, time.Minute, c.binary, "archive", "get", e.URL, "-c",
+			filepath.Join(c.dir, "config.yaml"))
 		if err != nil {
 			t.Fatalf("%v\n%s", err, want)
 		}
@@ -253,7 +262,7 @@ func replay(t *testing.T, c *crawl, files []string, ours []warc.Entry) {
 	if compared < 20 {
 		t.Errorf("only %d pages were compared", compared)
 	}
-	t.Logf("pywb: %d pages are as amble says, %d of them by revisits", compared, revisits)
+	t.Logf("pywb: %d pages are as amble says, %d of them by revisit records", compared, duplicates)
 }
 
 // awaitServer waits until somebody listens.

@@ -52,7 +52,8 @@ func install(t *testing.T) []site {
 		t.Fatal("postgresql-doc is installed, but there is no /usr/share/doc/postgresql-doc-*/html/index.html")
 	}
 	return []site{
-		{name: "python", host: "127.0.0.2", folder: folderOf(t, "/usr/share/doc/python3-doc/html/index.html"), robots: "User-agent: *\nDisallow: /whatsnew/\n"},
+		{name: "python", host: "127.0.0.2", folder: folderOf(t, "/usr/share/doc/python3-doc/html/index.html"),
+			robots: "User-agent: *\nDisallow: /whatsnew/\n"},
 		{name: "postgresql", host: "127.0.0.3", folder: folderOf(t, postgres), gzip: true},
 	}
 }
@@ -61,12 +62,14 @@ func install(t *testing.T) []site {
 func aptInstall(t *testing.T, packages []string) {
 	t.Helper()
 	if !has("apt-get") {
-		t.Fatalf("missing: %s. This test needs them, and there is no apt-get to install them with (Debian or Ubuntu has it)", strings.Join(packages, ", "))
+		t.Fatalf("missing: %s. This test needs them, and there is no apt-get to install them with (Debian or Ubuntu "+
+			"has it)", strings.Join(packages, ", "))
 	}
 	var asRoot []string
 	if os.Geteuid() != 0 {
 		if _, err := command(t, 10*time.Second, "sudo", "-n", "true"); err != nil {
-			t.Fatalf("missing: %s. Only root may install them: run this test as root, let sudo work without a password, or run\n  sudo apt-get install --no-install-recommends %s",
+			t.Fatalf("missing: %s. Only root may install them: run this test as root, let sudo work without a "+
+				"password, or run\n  sudo apt-get install --no-install-recommends %s",
 				strings.Join(packages, ", "), strings.Join(packages, " "))
 		}
 		asRoot = []string{"sudo", "-n"}
@@ -94,14 +97,16 @@ func newestPostgres(t *testing.T) string {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
-	newest := newestOf(strings.FieldsFunc(output, func(r rune) bool { return r == '\n' || r == ' ' }), "postgresql-doc-")
+	newest := newestOf(strings.FieldsFunc(output, func(r rune) bool { return r == '\n' || r == ' ' }),
+		"postgresql-doc-")
 	if newest == "" {
 		t.Fatal("apt-cache knows no package postgresql-doc-N")
 	}
 	return newest
 }
 
-// newestInstalled is the path that matches the pattern and has the highest number in it; empty if none matches.
+// newestInstalled is the path that matches the pattern and has the highest number in it; empty if
+// none matches.
 func newestInstalled(pattern string) string {
 	paths, _ := filepath.Glob(pattern) // the pattern is a constant
 	before, _, _ := strings.Cut(pattern, "*")

@@ -42,7 +42,8 @@ type nginx struct {
 	seeds   []string
 }
 
-// configuration is that of nginx. The worker that is told to quit finishes what it serves and logs it.
+// configuration is that of nginx. The worker that is told to quit finishes what it serves and logs
+// it.
 var configuration = template.Must(template.New("nginx").Parse(`
 daemon off;
 worker_processes 1;
@@ -82,11 +83,11 @@ type configurationServer struct {
 	Gzip                    bool
 }
 
-// serve starts a server of the sites on free ports. pace is how many requests a second each site answers, the others wait; 0: as
-// many as come.
+// serve starts a server of the sites on free ports. pace is how many requests a second each site
+// answers, the others wait; 0: as many as come.
 func serve(t *testing.T, sites []site, pace int) *nginx {
 	t.Helper()
-	const tries = 3 // a port that was free may be taken when nginx asks for it
+	const tries = 3 // a port that was free may be taken when nginx listens on it
 	for i := 1; ; i++ {
 		n, err := tryServe(t, sites, pace)
 		if err == nil {
@@ -107,12 +108,14 @@ func tryServe(t *testing.T, sites []site, pace int) (*nginx, error) {
 		n.hosts[address] = sites[i].name
 		n.seeds = append(n.seeds, "http://"+address+"/")
 		servers = append(servers, configurationServer{
-			Address: address, Folder: sites[i].folder, Robots: strings.ReplaceAll(sites[i].robots, "\n", `\n`), Gzip: sites[i].gzip,
+			Address: address, Folder: sites[i].folder, Robots: strings.ReplaceAll(sites[i].robots, "\n", `\n`),
+			Gzip: sites[i].gzip,
 		})
 	}
 	name, group := currentUser(t)
 	var text bytes.Buffer
-	err := configuration.Execute(&text, map[string]any{"Dir": dir, "User": name, "Group": group, "Pace": pace, "Servers": servers})
+	err := configuration.Execute(&text,
+		map[string]any{"Dir": dir, "User": name, "Group": group, "Pace": pace, "Servers": servers})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -19,15 +20,17 @@ import (
 	"golang.org/x/net/html"
 )
 
-// references tell how the documents of a server name each page: by which element or attribute, such as "a href" or
-// "link rel=next", and in which document, one for each. They are read with nothing of amble's, so that they can judge it.
+// references tell how the documents of a server name each page: by which element or attribute, such
+// as "a href" or "link rel=next", and in which document, one for each. They are read with nothing
+// of amble's, so that they can judge it.
 type references struct {
-	ways    map[page]map[string]page
-	digests map[page]string          // of the content, as amble's output has it
-	links   map[page]map[string]bool // URLs that a page links to by the ways that amble follows, other hosts included
+	sources map[page]map[string]page
+	digests map[page]string // of the content, as amble's output has it
+	// URLs that a page links to by the sources that amble follows, other hosts included
+	links map[page]map[string]bool
 }
 
-// followed are the ways by which amble goes on.
+// followed are the sources by which amble goes on.
 var followed = []string{
 	"a href", "area href", "frame src", "iframe src", "meta refresh",
 	"link rel=next", "link rel=prev", "link rel=alternate", "link rel=canonical",
@@ -39,13 +42,15 @@ var cssReference = regexp.MustCompile(`(?:url\(\s*["']?|@import\s+["'])([^"')\s]
 // readReferences fetches the pages once more and reads all of them.
 func readReferences(t *testing.T, server *nginx, pages []page) *references {
 	t.Helper()
-	client := &http.Client{Timeout: 20 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{Timeout: 20 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	defer client.CloseIdleConnections()
 	addresses := make(map[string]string)
 	for address, site := range server.hosts {
 		addresses[site] = address
 	}
-	refs := &references{ways: make(map[page]map[string]page), digests: make(map[page]string), links: make(map[page]map[string]bool)}
+	refs := &references{sources: make(map[page]map[string]page), digests: make(map[page]string),
+		links: make(map[page]map[string]bool)}
 	for _, p := range pages {
 		u, err := url.Parse("http://" + addresses[p.site] + p.uri)
 		if err != nil {
@@ -71,22 +76,22 @@ func (r *references) read(client *http.Client, server *nginx, p page, u *url.URL
 	sum := sha256.Sum256(body)
 	r.digests[p] = "sha256:" + hex.EncodeToString(sum[:])
 	r.links[p] = make(map[string]bool)
-	add := func(base *url.URL, reference, way string) {
+	add := func(base *url.URL, reference, source string) {
 		target, err := base.Parse(strings.TrimSpace(reference))
 		if err != nil || target.Scheme != "http" && target.Scheme != "https" {
 			return
 		}
-		if slices.Contains(followed, way) && !strings.HasPrefix(reference, "#") {
+		if slices.Contains(followed, source) && !strings.HasPrefix(reference, "#") {
 			r.links[p][linked(target)] = true
 		}
 		if server.hosts[target.Host] == "" {
 			return
 		}
-		named := page{server.hosts[target.Host], target.RequestURI()}
-		if r.ways[named] == nil {
-			r.ways[named] = make(map[string]page)
+		listed := page{server.hosts[target.Host], target.RequestURI()}
+		if r.sources[listed] == nil {
+			r.sources[listed] = make(map[string]page)
 		}
-		r.ways[named][way] = p
+		r.sources[listed][source] = p
 	}
 	switch kind := response.Header.Get("Content-Type"); {
 	case strings.HasPrefix(kind, "text/html"):
@@ -113,7 +118,7 @@ func linked(u *url.URL) string {
 }
 
 // readHTML reports every attribute that holds a URL.
-func readHTML(body []byte, base *url.URL, add func(base *url.URL, reference, way string)) {
+func readHTML(body []byte, base *url.URL, add func(base *url.URL, reference, source string)) {
 	for tokens := html.NewTokenizer(bytes.NewReader(body)); ; {
 		switch tokens.Next() {
 		case html.ErrorToken:
@@ -132,7 +137,7 @@ func readHTML(body []byte, base *url.URL, add func(base *url.URL, reference, way
 			}
 			for _, name := range []string{"href", "src", "data", "action", "poster", "background"} {
 				if attributes[name] != "" {
-					add(base, attributes[name], way(token.Data, name, attributes))
+					add(base, attributes[name], source(token.Data, name, attributes))
 				}
 			}
 			if target, found := refreshTarget(attributes); found && token.Data == "meta" {
@@ -142,8 +147,8 @@ func readHTML(body []byte, base *url.URL, add func(base *url.URL, reference, way
 	}
 }
 
-// way says how an attribute names something.
-func way(element, attribute string, attributes map[string]string) string {
+// source says how an attribute names something.
+func source(element, attribute string, attributes map[string]string) string {
 	switch {
 	case element == "link" && attributes["rel"] != "":
 		return "link rel=" + strings.ToLower(attributes["rel"])
@@ -162,14 +167,139 @@ func refreshTarget(attributes map[string]string) (string, bool) {
 	return strings.Trim(target, ` "'`), found
 }
 
-// describe lists the ways to a page, for people.
+// describe lists the sources to a page, for people.
 func (r *references) describe(p page) string {
-	if len(r.ways[p]) == 0 {
+	if len(r.sources[p]) == 0 {
 		return "nothing that was fetched names it"
 	}
 	var b strings.Builder
-	for way, from := range r.ways[p] {
-		fmt.Fprintf(&b, "%s in %s; ", way, from)
+	for source, from := range r.sources[p] {
+		fmt.Fprintf(&b, "%s in %s; ", source, from)
 	}
 	return strings.TrimSuffix(b.String(), "; ")
+}
+
+// notFollowed are the sources by which wget goes on and amble does not, and why that is right. A
+// page that only wget fetched is explained if every source to it is one of these. That amble
+// fetches what wget does not is never right here.
+var notFollowed = map[string]string{
+	"img src":                "an image is shown in a page and is none",
+	"script src":             "a script is run in a page and is none",
+	"link rel=stylesheet":    "a style sheet is no page",
+	"link rel=icon":          "an icon is no page",
+	"link rel=shortcut icon": "an icon is no page",
+	"link rel=search":        "a search description is for browsers",
+	"link rev=made":          "names an author; rev is obsolete",
+	"object data":            "an embedded object is no page",
+	"embed src":              "an embedded object is no page",
+	"input src":              "an image is shown in a page and is none",
+	"video src":              "media are played in a page and are none",
+	"audio src":              "media are played in a page and are none",
+	"source src":             "media are played in a page and are none",
+	"video poster":           "an image is shown in a page and is none",
+	"body background":        "an image is shown in a page and is none",
+	"form action":            "a form is for people to fill in",
+	"css url":                "what a style sheet names is no page",
+}
+
+// compare holds what amble fetched against what wget fetched. Every difference must have a reason.
+func compare(t *testing.T, ofAmble, ofWget map[page]int, refs *references) {
+	t.Helper()
+	reasons := make(map[string]int)
+	for _, p := range sorted(ofWget) {
+		status, both := ofAmble[p]
+		switch reason := explain(refs.sources[p]); {
+		case both && status != ofWget[p]:
+			t.Errorf("%s: status %d for amble, %d for wget", p, status, ofWget[p])
+		case both:
+		case reason == "":
+			t.Errorf("missed: wget fetched %s and amble did not: %s", p, refs.describe(p))
+		default:
+			reasons[reason]++
+		}
+	}
+	for _, p := range sorted(ofAmble) {
+		if _, both := ofWget[p]; !both {
+			t.Errorf("invented: amble fetched %s and wget did not: %s", p, refs.describe(p))
+		}
+	}
+	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+		t.Logf("%4d fetched by wget alone: %s", reasons[reason], reason)
+	}
+}
+
+// explain says why these sources are not followed; it says nothing if one of them should be, or if
+// there is none.
+func explain(sources map[string]page) string {
+	var reasons []string
+	for source := range sources {
+		reason := notFollowed[source]
+		if reason == "" {
+			return ""
+		}
+		if !slices.Contains(reasons, reason) {
+			reasons = append(reasons, reason)
+		}
+	}
+	slices.Sort(reasons)
+	return strings.Join(reasons, "; ")
+}
+
+// sameSet reports what one of the two sets has and the other has not.
+func sameSet[A, B any](t *testing.T, nameA string, a map[page]A, nameB string, b map[page]B) {
+	t.Helper()
+	for _, p := range sorted(a) {
+		if _, both := b[p]; !both {
+			t.Errorf("%s is in %s and not in %s", p, nameA, nameB)
+		}
+	}
+	for _, p := range sorted(b) {
+		if _, both := a[p]; !both {
+			t.Errorf("%s is in %s and not in %s", p, nameB, nameA)
+		}
+	}
+}
+
+// sorted are the pages of a set in their order.
+func sorted[V any](set map[page]V) []page {
+	return slices.SortedFunc(maps.Keys(set), func(a, b page) int { return strings.Compare(a.String(), b.String()) })
+}
+
+// pagesOf is the status of each page of a log, robots.txt left out.
+func pagesOf(log []request) map[page]int {
+	pages := make(map[page]int)
+	for _, r := range log {
+		if !r.page.isRobots() {
+			pages[r.page] = r.status
+		}
+	}
+	return pages
+}
+
+const crawlTimeout = 4 * time.Minute // of one crawl by anybody
+
+// wget fetches the sites recursively, with robots.txt obeyed, and returns how long that took.
+func wget(t *testing.T, server *nginx, more ...string) time.Duration {
+	t.Helper()
+	arguments := []string{
+		"--recursive", "--level=inf", "--no-parent", "--execute", "robots=on",
+		"--no-verbose", "--no-config", "--no-proxy", "--tries=1", "--timeout=20", "--directory-prefix", t.TempDir(),
+	}
+	begun := time.Now()
+	output, err := command(t, crawlTimeout, "wget", slices.Concat(arguments, more, server.seeds)...)
+	took := time.Since(begun)
+	const serverError = "exit status 8" // an answer such as 404; the log has it
+	if err != nil && !strings.HasSuffix(err.Error(), serverError) {
+		t.Fatalf("%v\n%s", err, tail(output))
+	}
+	return took
+}
+
+// tail is the end of a long text.
+func tail(text string) string {
+	const enough = 3000
+	if len(text) > enough {
+		return "..." + text[len(text)-enough:]
+	}
+	return text
 }

@@ -25,8 +25,9 @@ import (
 	"time"
 )
 
-// TestRealServers crawls two servers of different make, nginx and lighttpd: HTTP/2 over TLS with certificates of an authority
-// of the test's own, directory listings as each writes them, gzip, and redirects from one to the other.
+// TestRealServers crawls two servers of different make, nginx and lighttpd: HTTP/2 over TLS with
+// certificates of an authority of the test's own, directory listings as each writes them, gzip, and
+// redirects from one to the other.
 func TestRealServers(t *testing.T) {
 	forgetSettings(t)
 	t.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin:/sbin")
@@ -35,8 +36,10 @@ func TestRealServers(t *testing.T) {
 	authority := newAuthority(t, dir)
 	addresses := freeAddresses(t, []site{{host: "127.0.0.4"}, {host: "127.0.0.5"}})
 	servers := []*secureServer{
-		{name: "lighttpd", address: addresses[0], other: addresses[1], start: []string{"lighttpd", "-D", "-f"}, configuration: lighttpdConfiguration},
-		{name: "nginx", address: addresses[1], other: addresses[0], start: []string{"nginx", "-c"}, configuration: nginxConfiguration},
+		{name: "lighttpd", address: addresses[0], other: addresses[1], start: []string{"lighttpd", "-D", "-f"},
+			configuration: lighttpdConfiguration},
+		{name: "nginx", address: addresses[1], other: addresses[0], start: []string{"nginx", "-c"},
+			configuration: nginxConfiguration},
 	}
 	seeds := []string{}
 	for _, s := range servers {
@@ -46,7 +49,8 @@ func TestRealServers(t *testing.T) {
 		s.run(t)
 		seeds = append(seeds, "https://"+s.address+"/files/")
 	}
-	settings := fmt.Sprintf("data_dir: ./data\ncrawl: {seeds: [%s], workers: 16}\npoliteness: {%s}\nfetch: {allow_private: true, tls_ca_file: ca.pem, user_agent: amble-real}\nserver: {listen: \"\"}\n",
+	settings := fmt.Sprintf("data_dir: ./data\ncrawl: {seeds: [%s], workers: 16}\npoliteness: {%s}\nfetch: "+
+		"{allow_private: true, tls_ca_file: ca.pem, user_agent: amble-real}\nserver: {listen: \"\"}\n",
 		strings.Join(seeds, ", "), fast)
 	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(settings), 0o600); err != nil {
 		t.Fatal(err)
@@ -60,13 +64,15 @@ func TestRealServers(t *testing.T) {
 	}
 
 	// Without the authority nothing is fetched: every certificate is refused.
-	p = start(t, binary, "run", "-c", filepath.Join(dir, "config.yaml"), "--set", "fetch.tls_ca_file=", "--set", "data_dir="+filepath.Join(dir, "strict"), "--set", "crawl.give_up_after=1s")
+	p = start(t, binary, "run", "-c", filepath.Join(dir, "config.yaml"), "--set", "fetch.tls_ca_file=", "--set",
+		"data_dir="+filepath.Join(dir, "strict"), "--set", "crawl.give_up_after=1s")
 	if err := p.wait(time.Minute); err != nil {
 		t.Fatalf("amble run: %v\n%s", err, tail(p.output.String()))
 	}
 	for _, s := range servers {
-		if n := len(s.requests(t)); n != s.asked {
-			t.Errorf("%s was asked %d times by a crawler that does not trust it: %v", s.name, n-s.asked, s.requests(t)[s.asked:])
+		if n := len(s.requests(t)); n != s.seen {
+			t.Errorf("%s got %d requests from a crawler that does not trust it: %v", s.name, n-s.seen,
+				s.requests(t)[s.seen:])
 		}
 	}
 }
@@ -79,7 +85,8 @@ func installServers(t *testing.T) {
 		name  string
 	}{
 		{has("nginx"), "nginx"}, {has("lighttpd"), "lighttpd"},
-		{isFile("/usr/lib/lighttpd/mod_openssl.so"), "lighttpd-mod-openssl"}, {isFile("/usr/lib/lighttpd/mod_deflate.so"), "lighttpd-mod-deflate"},
+		{isFile("/usr/lib/lighttpd/mod_openssl.so"), "lighttpd-mod-openssl"},
+		{isFile("/usr/lib/lighttpd/mod_deflate.so"), "lighttpd-mod-deflate"},
 	} {
 		if !need.there {
 			missing = append(missing, need.name)
@@ -97,7 +104,7 @@ type secureServer struct {
 	start          []string
 	configuration  string
 	process        *process
-	asked          int // requests that check saw
+	seen           int // requests that check saw
 }
 
 // lighttpdConfiguration offers HTTP/2 by itself.
@@ -150,11 +157,12 @@ http {
 }
 `
 
-// plant makes the files: a tree under /files/ that only its listings tell of, with a page that links to addresses that have moved, and what
-// has moved to here, under /hidden/.
+// plant makes the files: a tree under /files/ that only its listings tell of, with a page that
+// links to addresses that have moved, and what has moved to here, under /hidden/.
 func (s *secureServer) plant(t *testing.T) {
 	t.Helper()
-	body := "<!DOCTYPE html><title>a page</title>" + strings.Repeat("<p>It has words enough to be worth a compression.", 100)
+	body := "<!DOCTYPE html><title>a page</title>" +
+		strings.Repeat("<p>It has words enough to be worth a compression.", 100)
 	var moved strings.Builder
 	for i := range 5 {
 		fmt.Fprintf(&moved, "<a href=\"/moved/%d.html\">moved</a>\n", i)
@@ -246,7 +254,8 @@ func (s *secureServer) requests(t *testing.T) (all []logged) {
 	return all
 }
 
-// check holds the log against the files: each was fetched once, over HTTP/2, what can be compressed was, and the other server's redirects led here.
+// check holds the log against the files: each was fetched once, over HTTP/2, what can be compressed
+// was, and the other server's redirects led here.
 func (s *secureServer) check(t *testing.T) {
 	t.Helper()
 	want := map[string]string{"/robots.txt": "404", "/files/": "200", "/": "200"}
@@ -269,10 +278,10 @@ func (s *secureServer) check(t *testing.T) {
 	}
 	seen, compressed := make(map[string]string), 0
 	requests := s.requests(t)
-	s.asked = len(requests)
+	s.seen = len(requests)
 	for _, r := range requests {
 		if _, twice := seen[r.path]; twice {
-			t.Errorf("%s: %s was asked for twice", s.name, r.path)
+			t.Errorf("%s: %s was fetched twice", s.name, r.path)
 		}
 		seen[r.path] = r.status
 		if r.protocol != "HTTP/2.0" {
@@ -289,12 +298,12 @@ func (s *secureServer) check(t *testing.T) {
 		delete(seen, path)
 	}
 	if len(seen) > 0 {
-		t.Errorf("%s: also asked for: %v", s.name, seen)
+		t.Errorf("%s: also fetched: %v", s.name, seen)
 	}
 	if compressed < 30 {
 		t.Errorf("%s: %d answers were compressed", s.name, compressed)
 	}
-	t.Logf("%-8s %d requests, %d answers compressed", s.name, s.asked, compressed)
+	t.Logf("%-8s %d requests, %d answers compressed", s.name, s.seen, compressed)
 }
 
 // authority signs certificates. Its own is in ca.pem.
@@ -310,7 +319,8 @@ func newAuthority(t *testing.T, dir string) *authority {
 		t.Fatal(err)
 	}
 	a := &authority{key: key, certificate: &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority of a test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority of a test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}}
 	der, err := x509.CreateCertificate(rand.Reader, a.certificate, a.certificate, key.Public(), key)
@@ -333,8 +343,9 @@ func (a *authority) certify(t *testing.T, dir, address string) {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: host}, IPAddresses: []net.IP{net.ParseIP(host)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: host},
+		IPAddresses: []net.IP{net.ParseIP(host)},
+		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key)
 	if err != nil {
@@ -344,7 +355,8 @@ func (a *authority) certify(t *testing.T, dir, address string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	writePEM(t, filepath.Join(dir, "server.pem"), &pem.Block{Type: "EC PRIVATE KEY", Bytes: private}, &pem.Block{Type: "CERTIFICATE", Bytes: der})
+	writePEM(t, filepath.Join(dir, "server.pem"), &pem.Block{Type: "EC PRIVATE KEY", Bytes: private},
+		&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
 func writePEM(t *testing.T, path string, blocks ...*pem.Block) {

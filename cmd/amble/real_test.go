@@ -1,22 +1,31 @@
 //go:build real
 
-// The tests of this file and of real_*_test.go crawl real documentation, served by a real web server on loopback
-// addresses, with the program itself, and hold what it did against what wget does, and against nginx's log.
+// The tests of this file and of real_*_test.go crawl real documentation, served by a real web
+// server on loopback addresses, with the program itself, and hold what it did against what wget
+// does, and against nginx's log.
 package main_test
 
 import (
+	"bytes"
+	"context"
+	"fmt"
 	"maps"
 	"os"
+	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
 
-// fast is the politeness of a crawl that owes its hosts no delay.
+// fast is the politeness of a crawl without delays.
 const fast = "delay: 0s, per_host: 4, per_ip: 4"
 
-// TestReal needs Debian's nginx, wget, python3-doc and postgresql-doc, and installs what is missing.
+// TestReal needs Debian's nginx, wget, python3-doc and postgresql-doc, and installs what is
+// missing.
 func TestReal(t *testing.T) {
 	forgetSettings(t)
 	sites := install(t)
@@ -77,11 +86,12 @@ func testCompare(t *testing.T, sites []site, binary string) map[page]int {
 // figures prints what a crawl did.
 func figures(t *testing.T, who string, pages, requests int, took time.Duration) {
 	t.Helper()
-	t.Logf("%-6s %5d pages, %5d requests, %6.2f s, %5.0f pages/s", who, pages, requests, took.Seconds(), float64(pages)/took.Seconds())
+	t.Logf("%-6s %5d pages, %5d requests, %6.2f s, %5.0f pages/s", who, pages, requests, took.Seconds(),
+		float64(pages)/took.Seconds())
 }
 
-// longestPause is the longest time in which nobody asked for anything. Where a crawl was slow it tells one long wait, such as
-// for a retry, from a machine or a disk that is busy with something else.
+// longestPause is the longest time without a request. Where a crawl was slow it tells one long
+// wait, such as for a retry, from a machine or a disk that is busy with something else.
 func longestPause(log []request) time.Duration {
 	var starts []time.Time
 	for _, r := range log {
@@ -95,19 +105,20 @@ func longestPause(log []request) time.Duration {
 	return longest
 }
 
-// checkOnce holds that a crawl without a kill asks for nothing twice, robots.txt included.
+// checkOnce holds that a crawl without a kill fetches nothing twice, robots.txt included.
 func checkOnce(t *testing.T, log []request) {
 	t.Helper()
 	seen := make(map[page]bool)
 	for _, r := range log {
 		if seen[r.page] {
-			t.Errorf("%s was asked for twice", r.page)
+			t.Errorf("%s was fetched twice", r.page)
 		}
 		seen[r.page] = true
 	}
 }
 
-// checkRobots holds that nothing was fetched that robots.txt denies, and that there was something to deny.
+// checkRobots holds that nothing was fetched that robots.txt denies, and that there was something
+// to deny.
 func checkRobots(t *testing.T, sites []site, refs *references, fetched map[page]int) {
 	t.Helper()
 	denied := func(p page) bool {
@@ -119,13 +130,13 @@ func checkRobots(t *testing.T, sites []site, refs *references, fetched map[page]
 		}
 		return false
 	}
-	named := 0
-	for p := range refs.ways {
+	listed := 0
+	for p := range refs.sources {
 		if denied(p) {
-			named++
+			listed++
 		}
 	}
-	if named == 0 {
+	if listed == 0 {
 		t.Error("no page names anything that robots.txt denies: this proves nothing about robots.txt")
 	}
 	for _, p := range sorted(fetched) {
@@ -133,10 +144,11 @@ func checkRobots(t *testing.T, sites []site, refs *references, fetched map[page]
 			t.Errorf("%s was fetched and robots.txt denies it", p)
 		}
 	}
-	t.Logf("%4d URLs denied by robots.txt, none of them fetched", named)
+	t.Logf("%4d URLs denied by robots.txt, none of them fetched", listed)
 }
 
-// checkLines holds the output against the log: a line for each page, with its status and the digest of its content.
+// checkLines holds the output against the log: a line for each page, with its status and the digest
+// of its content.
 func checkLines(t *testing.T, lines map[page]line, fetched map[page]int, refs *references) {
 	t.Helper()
 	sameSet(t, "the output", lines, "nginx's log", fetched)
@@ -144,7 +156,8 @@ func checkLines(t *testing.T, lines map[page]line, fetched map[page]int, refs *r
 	for _, p := range sorted(lines) {
 		l := lines[p]
 		if l.Status != fetched[p] || l.Attempts != 1 {
-			t.Errorf("%s: the output says status %d after %d attempts, the log says %d after 1", p, l.Status, l.Attempts, fetched[p])
+			t.Errorf("%s: the output says status %d after %d attempts, the log says %d after 1", p, l.Status,
+				l.Attempts, fetched[p])
 		}
 		if l.Status == 200 && l.Digest != refs.digests[p] {
 			t.Errorf("%s: the digest is %s, that of the content %s", p, l.Digest, refs.digests[p])
@@ -155,4 +168,109 @@ func checkLines(t *testing.T, lines map[page]line, fetched map[page]int, refs *r
 		links += l.Outlinks
 	}
 	t.Logf("%d links on %d pages, each page's number as another reader counts them", links, len(lines))
+}
+
+// process is a program that the tests started. It dies with the test: at the end of it, and when
+// the test binary dies.
+type process struct {
+	name   string
+	id     int
+	output lockedBuffer
+	ended  chan struct{}
+	err    error // how it ended; to be read when ended is closed
+}
+
+// start starts a program. Its last signal, should it still run at the end of the test, is SIGTERM,
+// then SIGKILL.
+func start(t *testing.T, name string, arguments ...string) *process {
+	t.Helper()
+	p := &process{name: name, ended: make(chan struct{})}
+	command := exec.Command(name, arguments...)
+	command.Stdout, command.Stderr = &p.output, &p.output
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // Pdeathsig comes when the thread ends, so this one stays
+		defer runtime.UnlockOSThread()
+		err := command.Start()
+		if err == nil {
+			p.id = command.Process.Pid
+		}
+		started <- err
+		if err == nil {
+			p.err = command.Wait()
+			close(p.ended)
+		}
+	}()
+	if err := <-started; err != nil {
+		t.Fatalf("start %s: %v", name, err)
+	}
+	t.Cleanup(func() {
+		for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+			if p.running() {
+				p.signal(signal)
+				p.wait(5 * time.Second)
+			}
+		}
+	})
+	return p
+}
+
+// signal sends a signal, unless the process has ended.
+func (p *process) signal(s syscall.Signal) {
+	if p.running() {
+		syscall.Kill(p.id, s)
+	}
+}
+
+// running reports whether the process has not ended yet.
+func (p *process) running() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// wait waits for the end of the process and returns how it ended: nil is exit code 0.
+func (p *process) wait(atMost time.Duration) error {
+	select {
+	case <-p.ended:
+		return p.err
+	case <-time.After(atMost):
+		return fmt.Errorf("%s still runs after %s", p.name, atMost)
+	}
+}
+
+// command runs a program to its end and returns what it wrote.
+func command(t *testing.T, atMost time.Duration, name string, arguments ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), atMost)
+	defer cancel()
+	c := exec.CommandContext(ctx, name, arguments...)
+	c.WaitDelay = time.Second
+	output, err := c.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%s: %w", c, err)
+	}
+	return string(output), err
+}
+
+// lockedBuffer is a buffer that is written by one goroutine while another one reads it.
+type lockedBuffer struct {
+	mutex  sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.buffer.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	return b.buffer.String()
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// retryFlags are those of amble retry.
+// retryFlags are the flags of amble retry.
 type retryFlags struct {
 	query   server.Retry
 	reasons []string
@@ -28,21 +28,24 @@ func newRetryCommand(settings *settingsFlags) *cobra.Command {
 	f := retryFlags{}
 	command := &cobra.Command{
 		Use:   "retry",
-		Short: "Put URLs back into their queues that failed, were denied or excluded",
-		Long: `Put URLs of the crawl in data_dir back into their queues: those that meet all of --state, --reason, --host and --pattern, at least one of
-which has to be given. They are due at once; the delays of their hosts, back-off included, and robots.txt decide about them as about any other URL.
-With --dry-run they are only counted.
+		Short: "Put URLs that failed, were denied or excluded back into their queues",
+		Long: `Put URLs of the crawl in data_dir back into their queues: those that match all of --state,
+--reason, --host and --pattern. At least one of these flags is required. The URLs are due at once; the delays
+and the backoff of their hosts, and robots.txt, apply to them as to any other URL. With --dry-run they are
+only counted.
 
-A running crawl is told over its API and does it in the background: what the command says to be put back is on disk, and when it is interrupted
-the crawl goes on with it. Without one the database is changed, and the next run requests them.
+A running crawl receives the command over its API and executes it in the background. What the command reports
+is on disk, and if it is interrupted the crawl continues. Otherwise the database is changed, and the next run
+requests the URLs.
 
-A run puts back by itself what a change of its settings lifts: docs/ERRORS.md lists which settings lift which reasons.
+A run puts back by itself the URLs whose reason a change of its settings removes: docs/ERRORS.md lists which
+settings remove which reasons.
 
 States: ` + strings.Join(retryStates(), ", ") + `.
 Reasons: ` + wrapped(inspect.ReasonNames(), 120) + `.
 
-Exit code 0: done. 1: the host is not known, there is no database, it cannot be used, or the crawl ended meanwhile. 2: wrong usage or settings.
-3: another process has the database and no API answers.`,
+Exit code 0: done. 1: the host is not known, there is no database, it cannot be used, or the crawl ended
+meanwhile. 2: wrong usage or settings. 3: another process has the database and no API answers.`,
 		Example: `  amble retry --state failed --dry-run
   amble retry --reason blocked_address --reason certificate
   amble retry --state failed --host www.example.com
@@ -52,7 +55,8 @@ Exit code 0: done. 1: the host is not known, there is no database, it cannot be 
 	}
 	flags := command.Flags()
 	flags.StringSliceVar(&f.query.States, "state", nil, "only URLs in this `state`; may be repeated")
-	flags.StringSliceVar(&f.reasons, "reason", nil, "only URLs that are in their state for this `reason`; may be repeated")
+	flags.StringSliceVar(&f.reasons, "reason", nil,
+		"only URLs that are in their state for this `reason`; may be repeated")
 	flags.StringVar(&f.query.Host, "host", "", "only URLs of this `host`")
 	flags.StringVar(&f.query.Pattern, "pattern", "", "only URLs that match this regular `expression` (RE2)")
 	flags.BoolVar(&f.query.DryRun, "dry-run", false, "count them and change nothing")
@@ -90,7 +94,7 @@ func (f *retryFlags) run(command *cobra.Command, settings *settingsFlags) error 
 	return f.ended(command, done, errors.Join(err, r.Close()))
 }
 
-// ended prints what came of it.
+// ended prints the result.
 func (f *retryFlags) ended(command *cobra.Command, done crawl.Retried, err error) error {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return unknown(exit(exitProblem, err))
@@ -104,27 +108,27 @@ func (f *retryFlags) ended(command *cobra.Command, done crawl.Retried, err error
 	if f.asJSON {
 		printing = writeJSON(out, done)
 	} else {
-		_, printing = fmt.Fprintf(out, "%s %s, of %s looked at\n", plural(done.Back, "URL"), verb, grouped(done.Looked))
+		_, printing = fmt.Fprintf(out, "%s %s, of %s inspected\n", plural(done.Back, "URL"), verb, grouped(done.Looked))
 	}
 	if err != nil {
-		return exit(exitProblem, errors.New("interrupted; a running crawl goes on with it, without one the same command does"))
+		return exit(exitProblem, errors.New("interrupted; a running crawl continues, without one repeat the command"))
 	}
 	return printing
 }
 
-// newRetryProgress says now and then that it goes on.
+// newRetryProgress returns a function that reports the progress at intervals.
 func newRetryProgress(w io.Writer) func(crawl.Retried) error {
-	said := time.Now()
+	reported := time.Now()
 	return func(p crawl.Retried) error {
-		if now := time.Now(); now.Sub(said) >= logEvery {
-			said = now
-			fmt.Fprintf(w, "%s looked at, %s so far\n", plural(p.Looked, "URL"), grouped(p.Back))
+		if now := time.Now(); now.Sub(reported) >= logEvery {
+			reported = now
+			fmt.Fprintf(w, "%s inspected, %s so far\n", plural(p.Looked, "URL"), grouped(p.Back))
 		}
 		return nil
 	}
 }
 
-// retrier puts URLs back: those of a running crawl, or of the database of one that does not run.
+// retrier puts URLs back into the queues of a running crawl, or of the database.
 type retrier interface {
 	Retry(context.Context, server.Retry, crawl.Selection, func(crawl.Retried) error) (crawl.Retried, error)
 	io.Closer
@@ -155,21 +159,24 @@ func openRetrier(ctx context.Context, c *config.Config, dry bool) (retrier, erro
 
 type runningRetrier struct{ *server.Client }
 
-// Retry is part of retrier.
-func (r runningRetrier) Retry(ctx context.Context, q server.Retry, _ crawl.Selection, each func(crawl.Retried) error) (crawl.Retried, error) {
+// Retry implements retrier.
+func (r runningRetrier) Retry(ctx context.Context, q server.Retry, _ crawl.Selection,
+	each func(crawl.Retried) error) (crawl.Retried, error) {
 	return r.Client.Retry(ctx, q, each)
 }
 
 type storedRetrier struct{ *crawl.Retrier }
 
-// Retry is part of retrier.
-func (r storedRetrier) Retry(ctx context.Context, _ server.Retry, s crawl.Selection, each func(crawl.Retried) error) (crawl.Retried, error) {
+// Retry implements retrier.
+func (r storedRetrier) Retry(ctx context.Context, _ server.Retry, s crawl.Selection,
+	each func(crawl.Retried) error) (crawl.Retried, error) {
 	return r.Retrier.Retry(ctx, s, each)
 }
 
 type storedCounter struct{ *storage.Store }
 
-// Retry is part of retrier.
-func (r storedCounter) Retry(ctx context.Context, _ server.Retry, s crawl.Selection, each func(crawl.Retried) error) (crawl.Retried, error) {
+// Retry implements retrier.
+func (r storedCounter) Retry(ctx context.Context, _ server.Retry, s crawl.Selection,
+	each func(crawl.Retried) error) (crawl.Retried, error) {
 	return crawl.CountRetries(ctx, r.Store, s, each)
 }

@@ -10,24 +10,23 @@ import (
 	"github.com/amble-crawler/amble/internal/config"
 )
 
-const rootLong = `amble is a polite crawler. It starts from the URLs you give it, walks the sites they reach, one host
-at a time and never faster than each host allows, remembers everything on disk, and goes on
-where it was after any kind of stop.
+const rootLong = `amble is a polite crawler. It starts from the given URLs, crawls the sites they reach, never
+faster than each host allows, keeps everything on disk, and continues after any kind of stop.
 
-Settings come from config.yaml, the environment (AMBLE_POLITENESS_DELAY=2s) and --set flags, the
-later the stronger. The shipped config.yaml describes each of them.`
+Settings come from config.yaml, the environment (AMBLE_POLITENESS_DELAY=2s) and --set flags; later ones are
+stronger. The shipped config.yaml describes each of them.`
 
 const rootExample = `  amble demo                                  see a crawl of a small web on this machine
-  amble config check                          is everything in ./config.yaml as it should be?
+  amble config check                          is ./config.yaml correct?
   amble robots check --robots https://example.com/robots.txt https://example.com/a
                                               may this URL be fetched, and which line says so?
-  amble run https://example.com/              crawl, or go on with a crawl
-  amble status                                how does the crawl stand?
+  amble run https://example.com/              crawl, or continue a crawl
+  amble status                                what is the state of the crawl?
   amble hosts www.example.com                 what is known of a host, and why does it wait?
-  amble urls --state failed                   which URLs were given up, and why?
+  amble urls --state failed                   which URLs failed, and why?
   amble retry --state failed                  request them again
-  amble plan                                  what is asked for again, and how fresh are the copies?
-  amble audit                                 was every host asked as its robots.txt and the delays in force say?`
+  amble plan                                  what is recrawled, and how fresh are the copies?
+  amble audit                                 did every request keep to robots.txt and the delays in force?`
 
 const exitCodes = `
 Exit codes:
@@ -72,7 +71,7 @@ func newRootCommand() *cobra.Command {
 	return root
 }
 
-// flagsThatGoTogether makes wrong usage of flags that exclude each other.
+// flagsThatGoTogether reports flags that exclude each other as wrong usage.
 func flagsThatGoTogether(command *cobra.Command, _ []string) error {
 	if err := command.ValidateFlagGroups(); err != nil {
 		return &usageError{err}
@@ -93,42 +92,47 @@ func group(name, short, long string, commands ...*cobra.Command) *cobra.Command 
 	return command
 }
 
-// knownCommand refuses any argument of a group, since it can only be the name of a command that does not exist.
-func knownCommand(command *cobra.Command, given []string) error {
-	if len(given) == 0 {
+// knownCommand refuses any argument of a group, since it can only be the name of a command that
+// does not exist.
+func knownCommand(command *cobra.Command, args []string) error {
+	if len(args) == 0 {
 		return nil
 	}
 	hint := ""
-	if near := suggestions(command, given[0]); len(near) > 0 {
+	if near := suggestions(command, args[0]); len(near) > 0 {
 		hint = "; did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return usagef("there is no command %q in %q%s", given[0], command.CommandPath(), hint)
+	return usagef("there is no command %q in %q%s", args[0], command.CommandPath(), hint)
 }
 
-// otherWords are what people call commands that have another name.
+// otherWords are other names that people use for the commands.
 func otherWords() map[string][]string {
 	return map[string][]string{
-		"run": {"crawl", "start", "fetch", "resume"}, "status": {"state", "info", "progress"}, "hosts": {"sites", "domains"}, "urls": {"pages", "links", "list"},
-		"retry": {"requeue", "again"}, "import": {"add", "feed"}, "export": {"dump"}, "control": {"pause", "stop", "drain", "set", "reload"},
-		"config": {"settings", "check"}, "db": {"database", "backup", "compact"}, "archive": {"warc"},
+		"run": {"crawl", "start", "fetch", "resume"}, "status": {"state", "info", "progress"},
+		"hosts": {"sites", "domains"}, "urls": {"pages", "links", "list"},
+		"retry": {"requeue", "again"}, "import": {"add", "feed"}, "export": {"dump"},
+		"control": {"pause", "stop", "drain", "set", "reload"},
+		"config":  {"settings", "check"}, "db": {"database", "backup", "compact"}, "archive": {"warc"},
 	}
 }
 
-// suggestions are the commands that a word may stand for: those whose name, or another word for them, is like it or begins with it.
+// suggestions are the commands that a word may stand for: the word is similar to a name of the
+// command, or a prefix of it.
 func suggestions(group *cobra.Command, word string) (names []string) {
 	for _, c := range group.Commands() {
 		words := []string{c.Name()}
 		if !group.HasParent() {
 			words = append(words, otherWords()[c.Name()]...)
 		}
-		if c.IsAvailableCommand() && slices.ContainsFunc(words, func(w string) bool { return config.Like(word, w) || len(word) > 1 && strings.HasPrefix(w, word) }) {
+		if c.IsAvailableCommand() && slices.ContainsFunc(words,
+			func(w string) bool { return config.Like(word, w) || len(word) > 1 && strings.HasPrefix(w, word) }) {
 			names = append(names, c.Name())
 		}
 	}
 	return names
 }
 
-// settingsFlags are the flags by which every command finds its settings.
+// settingsFlags are the flags that name the settings.
 type settingsFlags struct {
 	file string
 	sets []string
@@ -137,14 +141,15 @@ type settingsFlags struct {
 func addSettingsFlags(root *cobra.Command) *settingsFlags {
 	s := &settingsFlags{}
 	flags := root.PersistentFlags()
-	flags.StringVarP(&s.file, "config", "c", "", "config `file`; without it ./config.yaml if there is one, else the defaults")
-	flags.StringArrayVar(&s.sets, "set", nil, "one setting as `key=value`, stronger than file and environment; may be repeated")
+	flags.StringVarP(&s.file, "config", "c", "", "config `file`; default: ./config.yaml if it exists")
+	flags.StringArrayVar(&s.sets, "set", nil, "one setting as `key=value`, stronger than file and environment; may "+
+		"be repeated")
 	completeFlag(root, "config", cobra.FixedCompletions([]string{"yaml", "yml"}, cobra.ShellCompDirectiveFilterFileExt))
 	completeFlag(root, "set", completeSetting)
 	return s
 }
 
-// load reads the settings of this process.
+// load loads the settings of this process.
 func (s *settingsFlags) load() (*config.Config, error) {
 	return s.patched(nil)
 }

@@ -1,42 +1,51 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/server"
 	"github.com/amble-crawler/amble/storage"
 )
 
 func newRunCommand(settings *settingsFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "run [URL...]",
-		Short: "Crawl, or go on with a crawl",
-		Long: `Crawl from the seeds of the settings (crawl.seeds, crawl.seeds_file) and from the URLs given here, or go on with the crawl
-that is in data_dir. What is known is not fetched again; new seeds are added to what is there. It ends
-when everything that can be asked within crawl.give_up_after is done; hosts that want to be left alone for longer are listed
-as postponed, and the next run goes on with them.
+		Short: "Crawl, or continue a crawl",
+		Long: `Crawl from the seeds of the settings (crawl.seeds, crawl.seeds_file) and from the URLs given
+here, or continue the crawl that is in data_dir. Known URLs are not fetched again; new seeds are added. It
+ends when everything that can be fetched within crawl.give_up_after is done. Hosts that must be left alone for
+longer are listed as postponed, and the next run continues with them.
 
-A bad seed is reported with its place, and the good ones go on. Where seeds are given and none can be used, nothing is begun.
+A bad seed is reported with its source, and the good ones are used. If seeds are given and all are bad, the
+crawl does not start.
 
-The first SIGINT or SIGTERM stops: what is in flight may end within crawl.shutdown_grace, then all is committed. Another one, at least a second
-later, stops at once; even that loses nothing that was committed. amble status tells how a running crawl stands.
+The first SIGINT or SIGTERM stops the crawl: requests in flight have crawl.shutdown_grace to end, then
+everything is committed. Another one, at least a second later, stops at once; nothing that was committed is
+lost. amble status shows the state of a running crawl.
 
-SIGHUP, where the messages do not go to a terminal, makes it read the config file again: the settings that may change while a crawl runs take
-effect, all of them or, where one is wrong or may not change, none. The API can change them too.
+SIGHUP makes it read the config file again, unless the messages go to a terminal. The settings that may change
+while a crawl runs take effect. If one is wrong or may not change, none takes effect. The API can change them
+too.
 
-On a terminal one block of lines shows the progress; without one there is a line of the log every ten seconds.
-Messages go to standard error, the summary at the end to standard output.
+On a terminal a block of lines shows the progress; otherwise a line is logged every ten seconds. Messages go
+to standard error, the summary at the end to standard output.
 
-Exit code 0: all is done, postponed, or stopped by a signal. 1: it had to stop, or the database cannot be used.
-2: wrong settings or usage, no seed that can be used, or nothing to crawl. 3: another process has the database.
-4: no seed could be fetched, the summary says why. 130: stopped at once by a second signal.`,
+Exit code 0: everything is done or postponed, or a signal stopped the crawl. 1: an error stopped it, or the
+database cannot be used. 2: wrong settings or usage, no usable seed, or nothing to crawl. 3: another process
+has the database. 4: no seed could be fetched, the summary says why. 130: stopped at once by a second
+signal.`,
 		Example: `  amble run https://example.com/
   amble run -c site.yaml
   amble run --set data_dir=/srv/crawl --set crawl.max_pages=500 https://example.com/docs/
@@ -54,7 +63,8 @@ Exit code 0: all is done, postponed, or stopped by a signal. 1: it had to stop, 
 	}
 }
 
-func runCrawl(command *cobra.Command, c *config.Config, load func([]byte) (*config.Config, error), urls []string) error {
+func runCrawl(command *cobra.Command, c *config.Config, load func([]byte) (*config.Config, error),
+	urls []string) error {
 	k := newCrawling(c, load, command.ErrOrStderr())
 	for _, w := range c.Warnings() {
 		k.notice("warning", w)
@@ -64,7 +74,7 @@ func runCrawl(command *cobra.Command, c *config.Config, load func([]byte) (*conf
 		return err
 	}
 	if err := somethingToCrawl(c, len(seeds.good)); err != nil {
-		return err // and no directory is made for it
+		return err // before any directory is made
 	}
 	if text := nothingInScope(c, len(seeds.good)); text != "" {
 		k.notice("warning", text)
@@ -96,16 +106,185 @@ func somethingToCrawl(c *config.Config, seeds int) error {
 	case c.Crawl.ExitWhenDone:
 		return exit(exitUsage, crawl.ErrNothing)
 	case c.Server.Listen == "":
-		return exit(exitUsage, errors.New("there is nothing to crawl, and no API by which URLs could come: give seeds, or set server.listen"))
+		return exit(exitUsage, errors.New("there is nothing to crawl, and no API to add URLs: name seeds, or set "+
+			"server.listen"))
 	}
 	return nil
 }
 
-// nothingInScope says what keeps URLs out that are given to a crawl without seeds.
+// nothingInScope warns if the scope refuses all URLs that are added to a crawl without seeds.
 func nothingInScope(c *config.Config, seeds int) string {
 	if seeds > 0 || hasDatabase(c) || c.Scope.Mode == "any" {
 		return ""
 	}
-	return fmt.Sprintf("%s: scope.mode is %s and there are no seeds, so every URL that is given to this crawl is outside its scope; set scope.mode: any, or crawl.seeds",
+	return fmt.Sprintf("%s: scope.mode is %s and there are no seeds, so every URL that is added to this crawl is "+
+		"outside its scope; set scope.mode: any, or crawl.seeds",
 		c.Source("scope.mode"), c.Scope.Mode)
+}
+
+// seedList holds the seeds of a run.
+type seedList struct {
+	good []crawl.Seed
+	bad  int
+}
+
+// readSeeds collects the seeds of the settings and of the arguments, and reports each bad one with
+// its source and the problem. It returns a usage error if seeds were given and all are bad.
+func readSeeds(c *config.Config, arguments []string, complain func(string)) (seedList, error) {
+	var list seedList
+	config.VisitSeeds(c, arguments,
+		func(s config.Seed) {
+			list.good = append(list.good, crawl.Seed{URL: s.URL, Source: s.Source.String(), Priority: s.Priority})
+		},
+		func(b config.BadSeed) {
+			list.bad++
+			complain(b.String())
+		})
+	if list.bad > 0 && len(list.good) == 0 {
+		return list, exit(exitUsage, fmt.Errorf("no seed can be used: %s", badSeeds(list.bad)))
+	}
+	return list, nil
+}
+
+func badSeeds(n int) string {
+	if n == 1 {
+		return "the only one given is bad, see above"
+	}
+	return "all " + grouped(n) + " are bad, see above"
+}
+
+// crawling is one crawl of this process, from the opening of its data directory to the last commit.
+type crawling struct {
+	config   *config.Config
+	seeds    []crawl.Seed
+	screen   *screen // nil: no terminal
+	messages io.Writer
+	log      *slog.Logger
+	settings *liveSettings
+}
+
+// newCrawling prepares a crawl whose messages go to messages, above the progress block if that is a
+// terminal. load reloads its settings, with a patch or without.
+func newCrawling(c *config.Config, load func(patch []byte) (*config.Config, error), messages io.Writer) *crawling {
+	k := &crawling{config: c, screen: newScreen(messages), messages: messages}
+	if k.screen != nil {
+		k.messages = k.screen
+	}
+	log, level := newLogger(k.messages, c.Log)
+	k.log, k.settings = log, &liveSettings{load: load, level: level, log: log, current: c}
+	return k
+}
+
+// notice prints one line of its own, or logs it if the log must stay machine-readable.
+func (k *crawling) notice(kind, text string) {
+	if k.config.Log.Format == "json" {
+		k.log.Warn(text)
+		return
+	}
+	fmt.Fprintf(k.messages, "%s: %s\n", kind, text)
+}
+
+// outcome is the result of a run, and the status before it.
+type outcome struct {
+	crawl.Summary
+	before crawl.Status
+	took   time.Duration
+}
+
+// run crawls until everything is done or a signal arrives. Its errors have an exit code.
+func (k *crawling) run(ctx context.Context) (out outcome, err error) {
+	options, err := k.config.CrawlOptions(programVersion())
+	if err != nil {
+		return out, exit(exitUsage, err)
+	}
+	if limit, known := descriptorLimit(); known {
+		if err := checkDescriptors(limit, &options, func(text string) { k.notice("warning", text) }); err != nil {
+			return out, err
+		}
+	}
+	defer redirectStandardLog(k.log)()
+	ctx, stop := interruptible(ctx, k.messages, k.config.Crawl.ShutdownGrace)
+	defer stop()
+	engine, err := crawl.Open(options, k.log)
+	if err != nil {
+		return out, makeError(ctx, k.config, err)
+	}
+	defer func() { err = errors.Join(err, engine.Close()) }()
+	k.settings.apply = engine.Change
+	if k.screen == nil {
+		defer k.settings.reloadOnHangup(ctx)() // on a terminal the signal means that the terminal is gone
+	}
+	api, err := k.startServer(engine)
+	if err != nil {
+		return out, err
+	}
+	started := time.Now()
+	out.before = engine.Status()
+	unwatch := watch(engine.Status, k.screen, k.log)
+	stopping := findSupervisor(os.Getenv).watch(engine.Status)
+	out.Summary, err = engine.Run(ctx, k.seeds)
+	stopping()
+	unwatch()
+	out.took = time.Since(started)
+	return out, errors.Join(k.ended(ctx, &out, err), closeServer(api))
+}
+
+// ended gives the error of Engine.Run an exit code.
+func (k *crawling) ended(ctx context.Context, out *outcome, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		out.Stopped = true // before the first request
+		out.Status = out.before
+		return nil
+	case errors.Is(err, crawl.ErrNothing) && len(k.seeds) > 0:
+		return exit(exitUsage, fmt.Errorf("there is nothing to crawl: %s outside of scope.include or inside of "+
+			"scope.exclude, see the warnings above", allSeeds(len(k.seeds))))
+	case errors.Is(err, crawl.ErrNothing):
+		return exit(exitUsage, err)
+	}
+	return exit(exitProblem, fmt.Errorf("the crawl had to stop: %w. What was committed is safe; the same command "+
+		"continues the crawl", err))
+}
+
+func allSeeds(n int) string {
+	if n == 1 {
+		return "the only seed is"
+	}
+	return "all " + grouped(n) + " seeds are"
+}
+
+// closeGrace is how long responses of the API that are being written may take at the end.
+const closeGrace = 2 * time.Second
+
+func (k *crawling) startServer(c server.Crawl) (*server.Server, error) {
+	s := k.config.Server
+	if s.Listen == "" {
+		return nil, nil
+	}
+	api, err := server.Start(server.Options{
+		Listen: s.Listen, Token: s.Token, ReadToken: s.ReadToken, Hosts: s.Hosts, TLSCert: s.TLSCert, TLSKey: s.TLSKey,
+		BehindProxy: s.BehindTLSProxy, Pprof: s.Pprof, Metrics: server.NewMetrics(programVersion()),
+		Settings: k.settings,
+		DataDir:  k.config.DataDir, Version: programVersion(), Now: time.Now,
+	}, c)
+	if err != nil {
+		return nil, exit(exitUsage, fmt.Errorf(
+			"%s: server.listen: %w; amble status needs this API. Set another port, any free one with --set "+
+				"server.listen=127.0.0.1:0, or disable the API with --set server.listen=",
+			k.config.Source("server.listen"), err))
+	}
+	k.settings.useTokens(api.SetTokens)
+	k.log.Info("the API listens", "address", api.Address())
+	return api, nil
+}
+
+func closeServer(api *server.Server) error {
+	if api == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+	defer cancel()
+	return api.Close(ctx)
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestSoakChaos kills the program 20 times at random moments while it crawls hosts that ask for a second between requests, again and
-// again for ten minutes, or for as long as AMBLE_SOAK says.
+// TestSoakChaos kills the program 20 times at random moments while it crawls hosts with a crawl
+// delay of a second, again and again for ten minutes, or for as long as AMBLE_SOAK says.
 func TestSoakChaos(t *testing.T) {
 	length := 10 * time.Minute
 	if text := os.Getenv("AMBLE_SOAK"); text != "" {

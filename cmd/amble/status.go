@@ -21,15 +21,15 @@ func newStatusCommand(settings *settingsFlags) *cobra.Command {
 	asJSON := false
 	command := &cobra.Command{
 		Use:   "status",
-		Short: "Say how a crawl stands",
-		Long: `Say how the crawl in data_dir stands: URLs by state, hosts, rates and the time it will take. A running crawl is asked over
-its API, wherever it listens; the address is in the file server.addr in data_dir, the token in the settings. Otherwise the figures come from
-the database, which is opened for reading only.
+		Short: "Show the state of a crawl",
+		Long: `Show the state of the crawl in data_dir: URLs by state, hosts, rates and the time left. A
+running crawl answers over its API at any address: the file server.addr in data_dir has the address, the
+settings have the token. Otherwise the figures come from the database, which is opened read-only.
 
-With --json the answer is one object; it is that of GET /api/v1/status.
+With --json the output is one object, that of GET /api/v1/status.
 
-Exit code 0: done. 1: there is no database, or it cannot be used. 2: wrong usage or settings, or the running crawl does not accept
-the token. 3: another process has the database and no API answers.`,
+Exit code 0: done. 1: there is no database, or it cannot be used. 2: wrong usage or settings, or the running
+crawl does not accept the token. 3: another process has the database and no API answers.`,
 		Example: `  amble status
   amble status -c site.yaml --json
   amble status --set data_dir=/srv/crawl`,
@@ -53,14 +53,15 @@ the token. 3: another process has the database and no API answers.`,
 	return command
 }
 
-// readStatus asks the running crawl, or reads the database of one that does not run.
+// readStatus gets the status from the running crawl, or else from the database.
 func readStatus(ctx context.Context, c *config.Config) (crawl.Status, error) {
-	s, running, err := server.AskStatus(ctx, c.DataDir, c.Server.Token)
+	s, running, err := server.FetchStatus(ctx, c.DataDir, c.Server.Token)
 	switch {
 	case err == nil:
 		return s, nil
 	case errors.Is(err, server.ErrToken):
-		return s, exit(exitUsage, fmt.Errorf("the running crawl, process %d, does not accept the token: %s", running.Process, tokenHint))
+		return s, exit(exitUsage, fmt.Errorf("the running crawl, process %d, does not accept the token: %s",
+			running.Process, tokenHint))
 	case !errors.Is(err, server.ErrNotRunning):
 		return s, exit(exitProblem, err)
 	}
@@ -70,7 +71,7 @@ func readStatus(ctx context.Context, c *config.Config) (crawl.Status, error) {
 	return s, nil
 }
 
-// stored is the status of a crawl that does not run.
+// stored is the status of a crawl that is not running.
 func stored(c *config.Config) (crawl.Status, error) {
 	store, err := storage.Open(c.DataDir, storage.Options{ReadOnly: true})
 	if err != nil {
@@ -79,7 +80,8 @@ func stored(c *config.Config) (crawl.Status, error) {
 	n := store.Counters()
 	return crawl.Status{
 		State: "not running", At: time.Now(), URLs: crawl.StateCounts(n), Places: map[string]int{}, Hosts: int(n.Hosts),
-		Requests: n.Requests, Bytes: n.Bytes, DataDir: c.DataDir, OutputDir: c.OutputDir(), ProductToken: c.Robots.ProductToken,
+		Requests: n.Requests, Bytes: n.Bytes, DataDir: c.DataDir, OutputDir: c.OutputDir(),
+		ProductToken: c.Robots.ProductToken,
 	}, store.Close()
 }
 
@@ -116,8 +118,8 @@ func printStatus(w io.Writer, s crawl.Status) error {
 	return err
 }
 
-// limitsText names the limits of the whole crawl that are set, and how long they have held it; empty:
-// there are none.
+// limitsText lists the limits of the whole crawl that are set, and how long they have held requests
+// back; empty: there are none.
 func limitsText(l crawl.Limits) string {
 	var parts []string
 	if l.MaxRate > 0 {
@@ -133,7 +135,7 @@ func limitsText(l crawl.Limits) string {
 	return strings.Join(parts, "; ")
 }
 
-// slowestRows names the hosts that take longest; where there is only one, the line before says it.
+// slowestRows lists the hosts that take longest. If there is only one, the line before names it.
 func slowestRows(hosts []crawl.SlowHost) (rows [][]string) {
 	if len(hosts) < 2 {
 		return nil
@@ -144,13 +146,15 @@ func slowestRows(hosts []crawl.SlowHost) (rows [][]string) {
 	}
 	label := "slowest"
 	for _, h := range hosts {
-		rows = append(rows, []string{label, fmt.Sprintf("%-*s  about %s for %s", width, h.Host, span(fromSeconds(h.Finish)), plural(h.URLs, "URL"))})
+		rows = append(rows, []string{label,
+			fmt.Sprintf("%-*s  about %s for %s", width, h.Host, span(fromSeconds(h.Finish)), plural(h.URLs, "URL"))})
 		label = ""
 	}
 	return rows
 }
 
-// writeStatusTable aligns numbers to the right; a row of two cells that is no number stands as it is.
+// writeStatusTable aligns numbers to the right. A row of two cells that is not a number is left as
+// it is.
 func writeStatusTable(b *strings.Builder, rows [][]string) {
 	width := 0
 	for _, cells := range rows {
@@ -180,7 +184,8 @@ func stateText(s crawl.Status) string {
 	return text
 }
 
-// stateSince is since when the crawl is in its state: of one that runs, since when it does, whatever held it meanwhile.
+// stateSince returns when the crawl entered its state. For a running crawl that is its start, even
+// if it was held meanwhile.
 func stateSince(s crawl.Status) time.Time {
 	if s.State == "running" || s.Since.IsZero() {
 		return s.Started
@@ -200,8 +205,8 @@ func errorsText(s crawl.Status) string {
 	return text
 }
 
-// errorKinds counts what went wrong in this run, lookups of names included, by kind: not what the crawl itself broke off, and not 4xx, which are
-// answers.
+// errorKinds counts the failures of this run by kind, lookups of names included. It leaves out
+// requests that the crawl itself broke off, and 4xx, which are responses.
 func errorKinds(s crawl.Status) map[string]uint64 {
 	kinds := maps.Clone(s.Errors)
 	delete(kinds, "status_4xx")
@@ -219,7 +224,7 @@ func total(counts map[string]uint64) (sum uint64) {
 func stateMeaning(s storage.State) string {
 	return map[storage.State]string{
 		storage.Queued:     "wait for their turn",
-		storage.Fetched:    "answered with content",
+		storage.Fetched:    "fetched with content",
 		storage.Redirected: "led to another URL",
 		storage.Failed:     "given up",
 		storage.Denied:     "forbidden by robots.txt",

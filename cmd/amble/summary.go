@@ -12,24 +12,26 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// printSummary says at the end of a run what came of it and what to do next.
+// printSummary prints the result of a run and what to do next.
 func printSummary(w io.Writer, c *config.Config, out outcome, badSeeds int) error {
 	var b strings.Builder
 	fmt.Fprintln(&b, happened(c, out))
 	left := queued(out.Status)
 	switch {
 	case out.Stopped:
-		fmt.Fprintf(&b, "%s still queued; the same command goes on with them.\n", are(left, "URL"))
+		fmt.Fprintf(&b, "%s still queued; the same command continues with them.\n", are(left, "URL"))
 	case reachedMaxPages(c, out):
-		fmt.Fprintf(&b, "crawl.max_pages (%s) is reached, and %s still queued; raise it to go on.\n", grouped(uint64(c.Crawl.MaxPages)), are(left, "URL"))
+		fmt.Fprintf(&b, "crawl.max_pages (%s) is reached, and %s still queued; raise it to go on.\n",
+			grouped(uint64(c.Crawl.MaxPages)), are(left, "URL"))
 	default:
 		writePostponed(&b, out.Postponed, time.Now())
 	}
 	writeFailures(&b, out)
 	if badSeeds > 0 {
-		fmt.Fprintf(&b, "%s bad and left out; amble config check lists those of the settings.\n", were(badSeeds, "seed"))
+		fmt.Fprintf(&b, "%s bad and left out; amble config check lists those of the settings.\n",
+			were(badSeeds, "seed"))
 	}
-	writePlaces(&b, c)
+	writeFiles(&b, c)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -38,19 +40,21 @@ func reachedMaxPages(c *config.Config, out outcome) bool {
 	return c.Crawl.MaxPages > 0 && out.Status.URLs["fetched"] >= int(c.Crawl.MaxPages)
 }
 
-// happened says first of all what this run did.
+// happened says what this run did.
 func happened(c *config.Config, out outcome) string {
 	if !out.Fresh {
 		if out.Stopped || len(out.Postponed) > 0 || reachedMaxPages(c, out) {
 			return "Nothing was fetched."
 		}
-		return "Nothing new was to be fetched: all that is known is done, " + plural(out.Status.URLs["fetched"], "page") + " in all."
+		return "There was nothing new to fetch: everything known is done, " +
+			plural(out.Status.URLs["fetched"], "page") + " in all."
 	}
 	verb := "Finished"
 	if out.Stopped {
 		verb = "Stopped"
 	}
-	text := fmt.Sprintf("%s after %s: fetched %s (%s received)", verb, span(out.took), plural(out.since("fetched"), "page"), size(out.Status.Run.Bytes))
+	text := fmt.Sprintf("%s after %s: fetched %s (%s received)", verb, span(out.took),
+		plural(out.since("fetched"), "page"), size(out.Status.Run.Bytes))
 	if n := out.Status.Run.Recrawls; n > 0 {
 		text += ", recrawled " + plural(n, "page")
 	}
@@ -73,13 +77,15 @@ func happened(c *config.Config, out outcome) string {
 	return text + "."
 }
 
-// since counts the URLs that came to a state in this run.
+// since counts the URLs that entered a state in this run.
 func (o *outcome) since(state string) int { return max(o.Status.URLs[state]-o.before.URLs[state], 0) }
 
-// writeFailures says why URLs were given up in this run, and why the seeds could not be fetched if none could, with the commands that show more.
+// writeFailures says why URLs failed in this run, and why the seeds could not be fetched if all
+// failed, with the commands that show more.
 func writeFailures(b *strings.Builder, out outcome) {
 	if len(out.Status.Failed) > 0 {
-		fmt.Fprintf(b, "Given up for: %s; amble urls --state failed lists them, amble retry requests them again.\n", countsText(out.Status.Failed))
+		fmt.Fprintf(b, "Given up for: %s; amble urls --state failed lists them, amble retry requests them again.\n",
+			countsText(out.Status.Failed))
 	}
 	seeds := &out.Seeds
 	if out.Stopped || !seeds.Failed {
@@ -94,17 +100,17 @@ func writeFailures(b *strings.Builder, out outcome) {
 	if more := seeds.Total - len(seeds.First); more > 0 {
 		fmt.Fprintf(b, "  and %s\n", plural(more, "more seed"))
 	}
-	fmt.Fprintf(b, "amble urls %s tells all that is known of it.\n", seeds.First[0].URL)
+	fmt.Fprintf(b, "amble urls %s shows everything known of it.\n", seeds.First[0].URL)
 }
 
 const maxPostponed = 10
 
-// writePostponed lists the hosts that could not be asked in this run.
+// writePostponed lists the hosts that could not be fetched from in this run.
 func writePostponed(b *strings.Builder, hosts []crawl.Postponed, now time.Time) {
 	if len(hosts) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "%s postponed; a later run goes on with them:\n", are(len(hosts), "host"))
+	fmt.Fprintf(b, "%s postponed; a later run continues with them:\n", are(len(hosts), "host"))
 	var rows [][]string
 	for _, p := range hosts[:min(len(hosts), maxPostponed)] {
 		until := ""
@@ -123,7 +129,7 @@ func writePostponed(b *strings.Builder, hosts []crawl.Postponed, now time.Time) 
 	}
 }
 
-// postponedReason puts the one-word reasons of politeness and robots into words.
+// postponedReason explains the one-word reasons of politeness and robots.
 func postponedReason(reason string) string {
 	words := map[string]string{
 		"budget":                  "its pages are spent: limits.host_pages or limits.domain_pages",
@@ -131,7 +137,7 @@ func postponedReason(reason string) string {
 		"crawl-delay":             "Crawl-delay of its robots.txt",
 		"adaptive":                "it answers slowly",
 		"errors":                  "requests to it failed",
-		"retry-after":             "it asked to wait (Retry-After)",
+		"retry-after":             "it demanded a pause (Retry-After)",
 		"back-off":                "it refused or failed repeatedly",
 		"restart":                 "requests of an earlier run may have reached it",
 		"request-rate":            "Request-rate of its robots.txt",
@@ -142,8 +148,8 @@ func postponedReason(reason string) string {
 		"request":                 "a request is in flight",
 		"set-delay":               "the delay set by the operator",
 		"start":                   "its turn comes later",
-		"limit":                   "its address or domain has to be left alone for now",
-		"parked: retry-after":     "parked: it asked to be left alone for more than a week (Retry-After)",
+		"limit":                   "a shared limit of its address or domain",
+		"parked: retry-after":     "parked: it demanded a pause of more than a week (Retry-After)",
 		"robots.txt: rule":        "its robots.txt disallows everything",
 		"robots.txt: unreachable": "its robots.txt cannot be read",
 		"robots.txt: forbidden":   "its robots.txt is forbidden",
@@ -154,8 +160,8 @@ func postponedReason(reason string) string {
 	return reason
 }
 
-// writePlaces says where things lie and what can be done with them.
-func writePlaces(b *strings.Builder, c *config.Config) {
+// writeFiles says where the files are and which commands read them.
+func writeFiles(b *strings.Builder, c *config.Config) {
 	rows := [][]string{{"database", filepath.Join(c.DataDir, storage.FileName)}}
 	if c.Output.Format[0] != "none" {
 		rows = append(rows, []string{"output", c.OutputDir()})

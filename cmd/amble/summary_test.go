@@ -13,8 +13,9 @@ import (
 
 func counts(fetched, redirected, failed, denied, excluded, queued int) crawl.Status {
 	return crawl.Status{
-		URLs: map[string]int{"fetched": fetched, "redirected": redirected, "failed": failed, "denied": denied, "excluded": excluded, "queued": queued},
-		Run:  crawl.Rates{Bytes: 2048},
+		URLs: map[string]int{"fetched": fetched, "redirected": redirected, "failed": failed, "denied": denied,
+			"excluded": excluded, "queued": queued},
+		Run: crawl.Rates{Bytes: 2048},
 	}
 }
 
@@ -31,20 +32,29 @@ func TestSummaries(t *testing.T) {
 		not   string
 	}{
 		{"only what this run did counts", false,
-			outcome{Summary: crawl.Summary{Status: counts(7, 2, 1, 3, 1, 0), Fresh: true}, before: counts(2, 1, 1, 0, 0, 4), took: 75 * time.Second}, 0,
-			[]string{"Finished after 1m 15s: fetched 5 pages (2.0 KiB received) and followed 1 redirect.\n3 URLs were denied by robots.txt, 1 URL was outside the scope.\n", "  database  data/amble.db\n  output    data/output\n"}, "failed"},
+			outcome{Summary: crawl.Summary{Status: counts(7, 2, 1, 3, 1, 0), Fresh: true},
+				before: counts(2, 1, 1, 0, 0, 4), took: 75 * time.Second}, 0,
+			[]string{"Finished after 1m 15s: fetched 5 pages (2.0 KiB received) and followed 1 redirect.\n3 URLs " +
+				"were denied by robots.txt, 1 URL was outside the scope.\n",
+				"  database  data/amble.db\n  output    data/output\n"}, "failed"},
 		{"stopped", false,
-			outcome{Summary: crawl.Summary{Status: counts(7, 0, 0, 0, 0, 9), Fresh: true, Stopped: true, Postponed: later}, before: counts(6, 0, 0, 0, 0, 0)}, 0,
-			[]string{"Stopped after 0s: fetched 1 page (2.0 KiB received).\n9 URLs are still queued; the same command goes on with them.\n"}, "postponed"},
-		{"stopped before anything was asked", false,
+			outcome{Summary: crawl.Summary{Status: counts(7, 0, 0, 0, 0, 9), Fresh: true, Stopped: true,
+				Postponed: later}, before: counts(6, 0, 0, 0, 0, 0)}, 0,
+			[]string{"Stopped after 0s: fetched 1 page (2.0 KiB received).\n9 URLs are still queued; the same " +
+				"command continues with them.\n"}, "postponed"},
+		{"stopped before the first request", false,
 			outcome{Summary: crawl.Summary{Status: counts(7, 0, 0, 0, 0, 1), Stopped: true}}, 0,
 			[]string{"Nothing was fetched.\n1 URL is still queued"}, "new"},
 		{"nothing new", false, outcome{Summary: crawl.Summary{Status: counts(7, 0, 0, 0, 0, 0)}}, 0,
-			[]string{"Nothing new was to be fetched: all that is known is done, 7 pages in all.\n"}, "postponed"},
-		{"nothing but postponed hosts", false, outcome{Summary: crawl.Summary{Status: counts(7, 0, 0, 0, 0, 2), Postponed: later}}, 0,
-			[]string{"Nothing was fetched.\n1 host is postponed; a later run goes on with them:\n", "  a.example  2 URLs    it asked to wait (Retry-After)\n"}, "all that is known"},
-		{"the most pages", true, outcome{Summary: crawl.Summary{Status: counts(7, 0, 0, 0, 0, 2), Fresh: true, Postponed: later}}, 0,
-			[]string{"fetched 7 pages (2.0 KiB received).\ncrawl.max_pages (7) is reached, and 2 URLs are still queued; raise it to go on.\n"}, "postponed"},
+			[]string{"There was nothing new to fetch: everything known is done, 7 pages in all.\n"}, "postponed"},
+		{"nothing but postponed hosts", false,
+			outcome{Summary: crawl.Summary{Status: counts(7, 0, 0, 0, 0, 2), Postponed: later}}, 0,
+			[]string{"Nothing was fetched.\n1 host is postponed; a later run continues with them:\n",
+				"  a.example  2 URLs    it demanded a pause (Retry-After)\n"}, "everything known"},
+		{"the most pages", true, outcome{Summary: crawl.Summary{Status: counts(7, 0, 0, 0, 0, 2), Fresh: true,
+			Postponed: later}}, 0,
+			[]string{"fetched 7 pages (2.0 KiB received).\ncrawl.max_pages (7) is reached, and 2 URLs are still " +
+				"queued; raise it to go on.\n"}, "postponed"},
 		{"bad seeds", false, outcome{Summary: crawl.Summary{Status: counts(1, 0, 0, 0, 0, 0), Fresh: true}}, 2,
 			[]string{"2 seeds were bad and left out"}, "one"},
 	}
@@ -73,12 +83,14 @@ func TestSummaries(t *testing.T) {
 func TestManyPostponedHosts(t *testing.T) {
 	var hosts []crawl.Postponed
 	for i := range 25 {
-		hosts = append(hosts, crawl.Postponed{Host: fmt.Sprintf("h%d.example", i), URLs: 1, Until: someTime.Add(time.Hour), Reason: "back-off"})
+		hosts = append(hosts, crawl.Postponed{Host: fmt.Sprintf("h%d.example", i), URLs: 1,
+			Until: someTime.Add(time.Hour), Reason: "back-off"})
 	}
 	var b strings.Builder
 	writePostponed(&b, hosts, someTime)
 	text := b.String()
-	if strings.Count(text, ".example") != 10 || !strings.Contains(text, "25 hosts are postponed") || !strings.Contains(text, "  and 15 more hosts\n") ||
+	if strings.Count(text, ".example") != 10 || !strings.Contains(text, "25 hosts are postponed") ||
+		!strings.Contains(text, "  and 15 more hosts\n") ||
 		!strings.Contains(text, "it refused or failed repeatedly") {
 		t.Error(text)
 	}

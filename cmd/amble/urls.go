@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -15,7 +16,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// urlsFlags are those of amble urls.
+// urlsFlags are the flags of amble urls.
 type urlsFlags struct {
 	query               inspect.URLQuery
 	state, reason, from string
@@ -26,18 +27,19 @@ func newURLsCommand(settings *settingsFlags) *cobra.Command {
 	f := urlsFlags{}
 	command := &cobra.Command{
 		Use:   "urls [URL]",
-		Short: "List the URLs, or tell all about one",
-		Long: `List the URLs that are known, host by host in the order in which they were found; or tell the whole story of one, and what its robots.txt
-says about it now. A running crawl is asked over its API; otherwise the database is opened for reading only.
+		Short: "List the URLs, or explain one",
+		Long: `List the known URLs, host by host in the order of discovery. With a URL, print everything known
+of it, and what its robots.txt says about it now. A running crawl answers over its API; otherwise the database
+is opened read-only.
 
-Where the limit ends the list, the position to go on from is printed last; with --jsonl it goes to standard error. The fields of
-a line are described in docs/OUTPUT.md.
+If the limit ends the list, the position to continue from is printed last; with --jsonl it goes to standard
+error. docs/OUTPUT.md describes the fields of a line.
 
 States: queued, fetched, redirected, failed, denied, excluded, retrying.
 Reasons: ` + wrapped(inspect.ReasonNames(), 120) + `.
 
-Exit code 0: done. 1: the URL or the host is not known, there is no database, or it cannot be used. 2: wrong usage or settings.
-3: another process has the database and no API answers.`,
+Exit code 0: done. 1: the URL or the host is not known, there is no database, or it cannot be used. 2: wrong
+usage or settings. 3: another process has the database and no API answers.`,
 		Example: `  amble urls --state failed --reason connect_timeout
   amble urls --host www.example.com --limit 20
   amble urls --from 12.340
@@ -58,9 +60,9 @@ Exit code 0: done. 1: the URL or the host is not known, there is no database, or
 	flags.StringVar(&f.query.Host, "host", "", "only URLs of this `host`")
 	flags.StringVar(&f.state, "state", "", "only URLs in this `state`")
 	flags.StringVar(&f.reason, "reason", "", "only URLs that are in their state for this `reason`")
-	flags.StringVar(&f.from, "from", "", "go on from this `position`")
-	flags.IntVar(&f.query.Limit, "limit", 100, "at most so many; 0: all")
-	flags.BoolVar(&f.asJSON, "json", false, "print the story of one URL as a JSON object")
+	flags.StringVar(&f.from, "from", "", "continue from this `position`")
+	flags.IntVar(&f.query.Limit, "limit", 100, "at most this many; 0: all")
+	flags.BoolVar(&f.asJSON, "json", false, "print everything known of one URL as a JSON object")
 	flags.BoolVar(&f.lines, "jsonl", false, "print one JSON object a line")
 	offer(command, "state", stateNames())
 	offer(command, "reason", inspect.ReasonNames())
@@ -126,7 +128,7 @@ func (f *urlsFlags) one(command *cobra.Command, settings *settingsFlags, text st
 
 func (f *urlsFlags) list(command *cobra.Command, i inspector) error {
 	if f.asJSON {
-		return usagef("a list of URLs is printed as JSON lines: take --jsonl")
+		return usagef("a list of URLs is printed as JSON lines: use --jsonl")
 	}
 	out := bufio.NewWriter(command.OutOrStdout())
 	write, end := f.printer(out)
@@ -141,11 +143,11 @@ func (f *urlsFlags) list(command *cobra.Command, i inspector) error {
 	if f.lines {
 		to = command.ErrOrStderr()
 	}
-	_, err = fmt.Fprintf(to, "There are more: go on with --from %s\n", next)
+	_, err = fmt.Fprintf(to, "There are more: continue with --from %s\n", next)
 	return err
 }
 
-// printer is how a list is printed, and what ends it.
+// printer returns functions that print a URL and that end the list.
 func (f *urlsFlags) printer(out *bufio.Writer) (write func(*inspect.URL) error, end func() error) {
 	if f.lines {
 		lines := inspect.NewLines(out)
@@ -174,4 +176,95 @@ func statusText(u *inspect.URL) string {
 		return ""
 	}
 	return strconv.Itoa(u.Status)
+}
+
+func printURLStory(w io.Writer, u *inspect.URLStory, now time.Time) error {
+	s := &story{now: now}
+	s.line("URL", "%s", u.URL.URL)
+	s.line("state", "%s", urlState(u))
+	if u.Known {
+		s.found(u)
+	}
+	if u.Scope != nil {
+		s.line("scope", "%s", u.Scope.Reason)
+	}
+	if u.Attempts > 0 {
+		s.line("attempts", "%d failed in a row", u.Attempts)
+	}
+	if !u.LastFetched.IsZero() {
+		s.line("last fetched", "%s, %s", s.at(u.LastFetched), size(u.Bytes))
+	}
+	if !u.Judged.IsZero() {
+		s.line("decided", "%s, without a request", s.at(u.Judged))
+	}
+	if !u.Due.IsZero() {
+		s.line("due", "%s", s.at(u.Due))
+	}
+	s.text("digest", u.Digest)
+	s.text("etag", u.ETag)
+	s.text("modified", u.LastModified)
+	s.line("robots.txt", "%s", verdictText(&u.Robots))
+	s.line("", "%s", decisionText(&u.Robots.Record))
+	if u.Host.State == inspect.StateUnknown {
+		s.line("host", "%s: not known", u.Host.Host)
+		_, err := io.WriteString(w, s.String())
+		return err
+	}
+	s.line("host", "%s: %s, next %s", u.Host.Host, u.Host.State, nextText(&u.Host, now))
+	_, err := io.WriteString(w, s.String())
+	return err
+}
+
+// text is a line with foreign text. It prints nothing if the text is empty.
+func (s *story) text(label, text string) {
+	if text != "" {
+		s.line(label, "%s", printable(text))
+	}
+}
+
+func urlState(u *inspect.URLStory) string {
+	text := u.State
+	if state, err := storage.ParseState(u.State); err == nil {
+		text += " (" + stateMeaning(state) + ")"
+	}
+	if why := whyText(&u.URL); why != "-" {
+		text += ": " + why
+	}
+	return text
+}
+
+// found says how the URL was discovered.
+func (s *story) found(u *inspect.URLStory) {
+	s.line("first seen", "%s", s.at(u.FirstSeen))
+	text := fmt.Sprintf("%d", u.Depth)
+	if u.Redirects > 0 {
+		text += ", behind " + plural(u.Redirects, "redirect")
+	}
+	switch {
+	case u.Seed:
+		text += ", a seed"
+	case u.Via != "":
+		text += ", found on " + u.Via
+	}
+	s.line("depth", "%s", text)
+	for _, step := range u.Chain[min(len(u.Chain), 1):] {
+		s.line("", "which was found on %s", step.URL)
+	}
+	if u.Priority != 0 {
+		s.line("priority", "%d", u.Priority)
+	}
+}
+
+func verdictText(v *inspect.Verdict) string {
+	if v.Record.Class == "never fetched" {
+		return v.Reason
+	}
+	text := "disallowed"
+	if v.Allowed {
+		text = "allowed"
+	}
+	if v.Line > 0 {
+		return fmt.Sprintf("%s by line %d: %s", text, v.Line, printable(v.Rule))
+	}
+	return text + ": " + v.Reason
 }

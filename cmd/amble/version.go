@@ -13,7 +13,7 @@ func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version and what it was built from",
-		Long:    "Print the version, the commit it was built from where that is known, and the Go release and platform.",
+		Long:    "Print the version, the commit of the build if known, and the Go release and platform.",
 		Example: "  amble version",
 		Args:    noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -28,27 +28,28 @@ func newVersionCommand() *cobra.Command {
 	}
 }
 
-// programVersion is the version given at build time, else that of the module, else the commit, else "dev". It has no leading v, as in a
-// User-Agent header.
+// programVersion is the version set at build time, else that of the module, else the commit, else
+// "dev". It has no leading v, as in a User-Agent header.
 func programVersion() string {
 	info, _ := debug.ReadBuildInfo()
 	return versionOf(version, info)
 }
 
-// versionOf is the version of a program that was given one, and built from what info says; nil: that is not known.
-func versionOf(given string, info *debug.BuildInfo) string {
-	if given == "" && info != nil {
-		if given = info.Main.Version; given == "" || given == "(devel)" {
-			given = revisionOf(info)
+// versionOf returns the version of a program built with a version set and with info; nil: info is
+// not known.
+func versionOf(set string, info *debug.BuildInfo) string {
+	if set == "" && info != nil {
+		if set = info.Main.Version; set == "" || set == "(devel)" {
+			set = revisionOf(info)
 		}
 	}
-	if given == "" {
+	if set == "" {
 		return "dev"
 	}
-	return strings.TrimPrefix(given, "v")
+	return strings.TrimPrefix(set, "v")
 }
 
-// revisionOf is the commit in a short form; empty where the toolchain did not record it.
+// revisionOf is the commit in a short form, or "" if the toolchain did not record it.
 func revisionOf(info *debug.BuildInfo) string {
 	const short = 12
 	recorded := recordedOf(info)
@@ -63,7 +64,7 @@ func revisionOf(info *debug.BuildInfo) string {
 	return text
 }
 
-// recordedOf are the settings that the toolchain recorded.
+// recordedOf returns the settings that the toolchain recorded.
 func recordedOf(info *debug.BuildInfo) map[string]string {
 	recorded := map[string]string{}
 	for _, s := range info.Settings {
@@ -72,7 +73,7 @@ func recordedOf(info *debug.BuildInfo) map[string]string {
 	return recorded
 }
 
-// builtFrom is a line with the commit and its date, or "" where the toolchain did not record them.
+// builtFrom is a line with the commit and its date, or "" if the toolchain did not record them.
 func builtFrom(info *debug.BuildInfo) string {
 	recorded := recordedOf(info)
 	if recorded["vcs.revision"] == "" {

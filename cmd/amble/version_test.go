@@ -15,9 +15,9 @@ func TestVersions(t *testing.T) {
 	}
 	const revision = "abd411d71ff282003e38358ce5adcc64557f8b86"
 	for _, tt := range []struct {
-		given string
-		info  *debug.BuildInfo
-		want  string
+		set  string
+		info *debug.BuildInfo
+		want string
 	}{
 		{"v1.2.3", info("v9"), "1.2.3"},
 		{"", info("v1.4.0"), "1.4.0"},
@@ -27,8 +27,8 @@ func TestVersions(t *testing.T) {
 		{"", info("(devel)"), "dev"},
 		{"", nil, "dev"},
 	} {
-		if got := versionOf(tt.given, tt.info); got != tt.want {
-			t.Errorf("%q, %v: %s, want %s", tt.given, tt.info, got, tt.want)
+		if got := versionOf(tt.set, tt.info); got != tt.want {
+			t.Errorf("%q, %v: %s, want %s", tt.set, tt.info, got, tt.want)
 		}
 	}
 }
@@ -36,7 +36,8 @@ func TestVersions(t *testing.T) {
 // TestCommandOf: the program that go run deletes is not named.
 func TestCommandOf(t *testing.T) {
 	const path = "example.org/amble/cmd/amble"
-	devel, released := &debug.BuildInfo{Path: path, Main: debug.Module{Version: "(devel)"}}, &debug.BuildInfo{Path: path, Main: debug.Module{Version: "v1.2.3"}}
+	devel, released := &debug.BuildInfo{Path: path, Main: debug.Module{Version: "(devel)"}},
+		&debug.BuildInfo{Path: path, Main: debug.Module{Version: "v1.2.3"}}
 	for _, tt := range []struct {
 		file string
 		info *debug.BuildInfo

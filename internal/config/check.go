@@ -17,15 +17,15 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// checker holds the values of a Config against what is allowed. A setting whose value could not be read has been
-// reported already and is left out.
+// checker checks the values of a Config. It leaves out settings whose value could not be read:
+// these were reported already.
 type checker struct {
 	c     *Config
 	words *vocabulary
 	r     *report
 }
 
-// check reports every value, and every pair of values, that cannot be meant.
+// check reports every invalid value, and every invalid pair of values.
 func (c *Config) check(r *report) {
 	k := &checker{c: c, words: newVocabulary(), r: r}
 	k.numbers()
@@ -35,14 +35,14 @@ func (c *Config) check(r *report) {
 	k.pairs()
 }
 
-// reject reports the value of one setting at the place where it was given.
+// reject reports the value of one setting at its source.
 func (k *checker) reject(key, message string) {
 	if !k.unsure(key) {
 		k.r.add(k.problem(key, message))
 	}
 }
 
-// conflict reports a value that is fine alone but not beside another.
+// conflict reports a value that is valid alone but not together with another.
 func (k *checker) conflict(key, message string) {
 	if !k.unsure(key) {
 		k.r.problems = append(k.r.problems, k.problem(key, message))
@@ -79,7 +79,7 @@ func between[T cmp.Ordered](k *checker, key string, value, least, most T) {
 	}
 }
 
-// bandwidth rejects a limit of bytes a second that is none.
+// bandwidth rejects an invalid limit of bytes a second.
 func (k *checker) bandwidth(key string, value ByteSize) {
 	if !isBandwidth(value) {
 		k.reject(key, wantBandwidth)
@@ -117,7 +117,7 @@ func (k *checker) numbers() {
 	k.outputNumbers()
 }
 
-// limits checks what bounds a host and what finds traps.
+// limits checks the limits of a host and the traps.
 func (k *checker) limits() {
 	l, t, s := k.c.Limits, k.c.Traps, k.c.Storage
 	between(k, "limits.host_urls", l.HostURLs, 0, math.MaxInt32)
@@ -135,7 +135,8 @@ func (k *checker) limits() {
 	between(k, "storage.min_free", s.MinFree, 0, 1024*TiB)
 	for i, name := range t.SessionNames {
 		if !isParameter(name) {
-			k.rejectItem("traps.session_names", i, name, "want the name of a parameter of a URL, such as visitid, or the begin of one and a star")
+			k.rejectItem("traps.session_names", i, name, "want the name of a parameter of a URL, such as visitid, "+
+				"or a prefix and a star")
 		}
 	}
 }
@@ -157,14 +158,15 @@ func choices() map[string][]string {
 		"scope.mode":      {"host", "domain", "prefix", "any"},
 		"fetch.addresses": {"ipv4-first", "ipv6-first", "ipv4", "ipv6"},
 		"recrawl.policy":  policies(),
-		"output.format":   {archive.FormatJSONL, archive.FormatWARC, archive.FormatLinks, archive.FormatText, archive.FormatNone},
+		"output.format": {archive.FormatJSONL, archive.FormatWARC, archive.FormatLinks, archive.FormatText,
+			archive.FormatNone},
 		"output.compress": {archive.CompressNone, archive.CompressGzip, archive.CompressZstd},
 		"log.level":       {"debug", "info", "warn", "error"},
 		"log.format":      {"text", "json"},
 	}
 }
 
-// Choices are the values that a setting may have, if they are few; else there are none.
+// Choices returns the values that a setting may have, if they are few; otherwise none.
 func Choices(key string) []string {
 	if s, known := newVocabulary().byKey[key]; known && s.typ.Kind() == reflect.Bool {
 		return []string{"true", "false"}
@@ -186,12 +188,13 @@ func (k *checker) scope() {
 func (k *checker) patterns(key string, patterns []string) {
 	for i, pattern := range patterns {
 		if _, err := regexp.Compile(pattern); err != nil {
-			k.rejectItem(key, i, pattern, strings.TrimPrefix(err.Error(), "error parsing regexp: ")+"; want a regular expression of Go (RE2)")
+			k.rejectItem(key, i, pattern, strings.TrimPrefix(err.Error(), "error parsing regexp: ")+
+				"; want a regular expression of Go (RE2)")
 		}
 	}
 }
 
-// network checks what other people's machines get to see, and what listens to them.
+// network checks what other machines can see, and what the API listens to.
 func (k *checker) network() {
 	c := k.c
 	const wantToken = "want letters, - and _ only, such as amble (RFC 9309 section 2.2.1)"
@@ -210,15 +213,17 @@ func (k *checker) network() {
 	k.server()
 }
 
-// pairs checks settings that are each fine alone.
+// pairs checks settings that are valid alone.
 func (k *checker) pairs() {
 	p := k.c.Politeness
 	if p.PerHost > 1 && p.Delay > 0 && !k.unsure("politeness.delay") {
 		k.conflict("politeness.per_host", fmt.Sprintf(
-			"more than 1 needs politeness.delay: 0s, and it is %s: a host with a delay is asked one thing at a time", format(p.Delay)))
+			"more than 1 needs politeness.delay: 0s, and it is %s: a host with a delay gets one request at a time",
+			format(p.Delay)))
 	} else if p.PerHost > 1 && p.AdaptiveFactor > 0 && !k.unsure("politeness.adaptive_factor") {
 		k.conflict("politeness.per_host", fmt.Sprintf(
-			"more than 1 needs politeness.adaptive_factor: 0, and it is %s: a host with a delay is asked one thing at a time", format(p.AdaptiveFactor)))
+			"more than 1 needs politeness.adaptive_factor: 0, and it is %s: a host with a delay gets one request at "+
+				"a time", format(p.AdaptiveFactor)))
 	}
 	if p.PerHost > p.PerIP && !k.unsure("politeness.per_ip") {
 		k.conflict("politeness.per_host", fmt.Sprintf(
@@ -227,7 +232,8 @@ func (k *checker) pairs() {
 	k.exposure()
 }
 
-// unsure reports whether the value of a setting was found wrong, so that it cannot be held against another.
+// unsure reports whether the value of a setting was found invalid, so that it cannot be compared
+// with another.
 func (k *checker) unsure(key string) bool { return k.r.failed[key] }
 
 // maxFallbackTokens bounds the names that every robots.txt is searched for.
@@ -237,11 +243,15 @@ func isProductToken(token string) bool {
 	return token != "" && len(token) <= 64 && strings.Trim(strings.ToLower(token), "abcdefghijklmnopqrstuvwxyz-_") == ""
 }
 
-// isParameter reports whether text can be the name of a parameter, or a begin that is more than one letter.
+// isParameter reports whether text can be the name of a parameter, or a prefix of more than one
+// letter.
 func isParameter(text string) bool {
 	name, begin := strings.CutSuffix(text, "*")
 	return name != "" && len(name) <= 64 && !(begin && len(name) < 3) &&
-		!strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune("*=&;?/#", c) })
+		!strings.ContainsFunc(name, func(c rune) bool {
+			return c <= ' ' || c > '~' ||
+				strings.ContainsRune("*=&;?/#", c)
+		})
 }
 
 func isHeaderText(text string) bool {
@@ -263,4 +273,37 @@ func isContact(contact string) bool {
 func isResolver(address string) bool {
 	parsed, err := netip.ParseAddrPort(address)
 	return err == nil && parsed.Port() != 0
+}
+
+// Warnings returns a sentence for each setting that is allowed but that the operator should know
+// of.
+func (c *Config) Warnings() []string {
+	var list []string
+	warn := func(key, format string, args ...any) {
+		list = append(list, fmt.Sprintf("%s: %s %s", c.Source(key), key, fmt.Sprintf(format, args...)))
+	}
+	if !c.Robots.Obey {
+		warn("robots.obey", "is false: disallowed URLs are fetched; only the Crawl-delay is honoured")
+	}
+	if !c.Robots.ObeyNoFollow {
+		warn("robots.obey_nofollow", "is false: links are followed despite rel=nofollow, the robots directives of a "+
+			"page and its X-Robots-Tag")
+	}
+	if c.Politeness.Delay == 0 {
+		warn("politeness.delay", "is 0s: requests to a host have no pause between them unless its robots.txt has a "+
+			"Crawl-delay; meant for servers of your own")
+	}
+	if c.Fetch.AllowPrivate {
+		warn("fetch.allow_private", "is true: links may lead the crawler to loopback and private addresses")
+	}
+	if agent := c.Fetch.UserAgent; c.Fetch.Contact == "" && !strings.Contains(agent, "://") &&
+		!strings.Contains(agent, "@") {
+		warn("fetch.contact", "is empty: operators of the sites cannot reach you; set it to a URL or a mail address")
+	}
+	agent, token := strings.ToLower(c.Fetch.UserAgent), strings.ToLower(c.Robots.ProductToken)
+	if agent != "" && !strings.Contains(agent, token) {
+		warn("fetch.user_agent", "does not contain robots.product_token, %s: operators cannot tell which group of "+
+			"their robots.txt applies (RFC 9309 section 2.2.1)", c.Robots.ProductToken)
+	}
+	return list
 }

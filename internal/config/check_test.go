@@ -1,12 +1,18 @@
 package config
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
+	"flag"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// Every number and duration has a least and a greatest value; the values next to them are refused with both.
+// Every number and duration has a least and a greatest value; the values next to them are refused
+// with both.
 func TestRanges(t *testing.T) {
 	tests := []struct{ key, below, above, allowed string }{
 		{"crawl.workers", "0", "4097", "1 to 4096"},
@@ -76,14 +82,101 @@ func TestRanges(t *testing.T) {
 		for _, value := range []string{tt.below, tt.above} {
 			_, err := inFile(t, "", []string{tt.key + "=" + value}, nil)
 			var problems Errors
-			if !errors.As(err, &problems) || problems[0].Key != tt.key || problems[0].Read != value || problems[0].Message != "want "+tt.allowed {
+			if !errors.As(err, &problems) || problems[0].Key != tt.key || problems[0].Read != value ||
+				problems[0].Message != "want "+tt.allowed {
 				t.Errorf("%s=%s: got %v, want it to say that %s is allowed", tt.key, value, err, tt.allowed)
 			}
 		}
 	}
 	for _, s := range settings() {
-		if kind := wanted(s.typ); (strings.Contains(kind, "number") || strings.Contains(kind, "duration") || strings.Contains(kind, "size")) && !bounded[s.key] {
+		if kind := wanted(s.typ); (strings.Contains(kind, "number") || strings.Contains(kind, "duration") ||
+			strings.Contains(kind, "size")) && !bounded[s.key] {
 			t.Errorf("%s has no row in this table", s.key)
 		}
+	}
+}
+
+// record writes what Load says into the testdata files, for a person to read and judge.
+var record = flag.Bool("record", false, "rewrite the expected messages of testdata/*.bad.yaml")
+
+const wantPrefix = "# want: "
+
+// TestBadFiles loads each testdata/*.bad.yaml and compares every message with the "# want:" lines
+// at its end.
+func TestBadFiles(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*.bad.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(paths) < 30 {
+		t.Fatalf("%d bad files, want at least 30", len(paths))
+	}
+	for _, path := range paths {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			c, err := Load(path, nil, nil)
+			var problems Errors
+			if !errors.As(err, &problems) || c != nil {
+				t.Fatalf("Load = %v, %v; want no Config and Errors", c, err)
+			}
+			got := strings.ReplaceAll(problems.Error(), filepath.Dir(path)+"/", "")
+			if *record {
+				recordWants(t, path, got)
+				return
+			}
+			if want := wants(t, path); got != want {
+				t.Errorf("messages differ\n got:\n%s\nwant:\n%s", got, want)
+			}
+		})
+	}
+}
+
+func TestGoodFiles(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*.good.yaml")
+	if err != nil || len(paths) == 0 {
+		t.Fatal(paths, err)
+	}
+	for _, path := range paths {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			if _, err := Load(path, nil, nil); err != nil {
+				t.Errorf("Load: %v", err)
+			}
+		})
+	}
+}
+
+func wants(t *testing.T, path string) string {
+	body, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for scanner := bufio.NewScanner(bytes.NewReader(body)); scanner.Scan(); {
+		if want, ok := strings.CutPrefix(scanner.Text(), wantPrefix); ok {
+			lines = append(lines, want)
+		}
+	}
+	if len(lines) == 0 {
+		t.Fatalf("%s says nowhere what is expected; want lines that begin with %q", path, wantPrefix)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func recordWants(t *testing.T, path, got string) {
+	body, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []string
+	for line := range strings.Lines(string(body)) {
+		if !strings.HasPrefix(line, wantPrefix) {
+			kept = append(kept, line)
+		}
+	}
+	text := strings.Join(kept, "")
+	for line := range strings.SplitSeq(got, "\n") {
+		text += wantPrefix + line + "\n"
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,15 +1,28 @@
+// Package config turns the settings of a crawl into the Options of each package.
+//
+// A setting has a name such as politeness.delay and may be set in four places, in order of
+// increasing strength: the defaults, a YAML file, the environment (AMBLE_POLITENESS_DELAY=2s) and
+// --set flags (politeness.delay=2s). viper merges them; only this package uses viper. The file is
+// read through YAML nodes, so that every problem is reported with its line, and all of them at
+// once.
+//
+// The shipped config.yaml is the reference of all settings. A test keeps it equal to Default.
 package config
 
 import (
+	"net/mail"
 	"path/filepath"
+	"strings"
 	"time"
+
+	"github.com/amble-crawler/amble/robots"
 )
 
-// Config holds every setting of a crawl. The mapstructure tags are the names used in the file.
-// A Config returned by Load is complete and checked, its paths are absolute or relative to the
-// working directory, and it may be read by any number of goroutines.
+// Config holds every setting of a crawl. The mapstructure tags are the names used in the file. A
+// Config returned by Load is complete and checked, its paths are absolute or relative to the
+// working directory, and any number of goroutines may read it.
 type Config struct {
-	DataDir    string     `mapstructure:"data_dir"` // where the database and, by default, the output live
+	DataDir    string     `mapstructure:"data_dir"` // the database and, by default, the output
 	Crawl      Crawl      `mapstructure:"crawl"`
 	Scope      Scope      `mapstructure:"scope"`
 	Limits     Limits     `mapstructure:"limits"`
@@ -29,56 +42,62 @@ type Config struct {
 	Log        Log        `mapstructure:"log"`
 
 	file    string            // the file read; empty: none
-	origins map[string]origin // where each setting that is not a default was given
+	origins map[string]origin // source of each setting that is not a default
 }
 
 // Crawl says where a crawl starts, how wide it is and when it ends.
 type Crawl struct {
-	Seeds         []string      `mapstructure:"seeds"`          // URLs as written; see Seeds
-	SeedsFile     string        `mapstructure:"seeds_file"`     // one URL a line, with a priority where it has one; empty: none
-	Workers       int           `mapstructure:"workers"`        // requests in flight, all hosts together
-	MaxRate       float64       `mapstructure:"max_rate"`       // requests a second, all hosts together; 0: no limit
-	ExitWhenDone  bool          `mapstructure:"exit_when_done"` // false: stay up as a daemon
-	GiveUpAfter   time.Duration `mapstructure:"give_up_after"`  // hosts that cannot be asked by then are postponed
-	ShutdownGrace time.Duration `mapstructure:"shutdown_grace"` // for requests in flight when asked to stop
+	Seeds []string `mapstructure:"seeds"` // URLs as written; see Seeds
+	// one URL a line, with an optional priority; empty: none
+	SeedsFile    string  `mapstructure:"seeds_file"`
+	Workers      int     `mapstructure:"workers"`        // requests in flight, all hosts together
+	MaxRate      float64 `mapstructure:"max_rate"`       // requests a second, all hosts together; 0: no limit
+	ExitWhenDone bool    `mapstructure:"exit_when_done"` // false: stay up as a daemon
+	// hosts that cannot be fetched from by then are postponed
+	GiveUpAfter   time.Duration `mapstructure:"give_up_after"`
+	ShutdownGrace time.Duration `mapstructure:"shutdown_grace"` // for requests in flight at shutdown
 	MaxPages      int64         `mapstructure:"max_pages"`      // 0: no limit
-	MaxDepth      int           `mapstructure:"max_depth"`      // links away from a seed; 0: no limit
+	MaxDepth      int           `mapstructure:"max_depth"`      // links from a seed; 0: no limit
 }
 
-// Scope says which of the discovered URLs are followed.
+// Scope says which of the discovered URLs are fetched.
 type Scope struct {
 	Mode    string   `mapstructure:"mode"`    // host, domain, prefix or any
 	Include []string `mapstructure:"include"` // regular expressions; empty: everything in the mode
 	Exclude []string `mapstructure:"exclude"` // regular expressions; stronger than Include
 }
 
-// Limits say how much is taken of one host or domain, over all runs, so that none takes the whole crawl. 0: no limit.
+// Limits bound how much is fetched from one host or domain, over all runs. 0: no limit.
 type Limits struct {
 	HostURLs    int `mapstructure:"host_urls"`    // URLs kept of a host
 	HostPages   int `mapstructure:"host_pages"`   // pages fetched of a host
 	DomainPages int `mapstructure:"domain_pages"` // pages fetched of all hosts of a registrable domain
-	Session     int `mapstructure:"session"`      // requests to a host in a row while others wait for room
+	Session     int `mapstructure:"session"`      // requests in a row to a host while others wait for room
 }
 
-// Traps say which URLs are refused because they belong to a part of a site that goes on for ever. 0 or false: not looked for.
+// Traps say which URLs are refused as a part of a site that goes on for ever. 0 or false: the check
+// is off.
 type Traps struct {
-	PathDepth        int      `mapstructure:"path_depth"`        // segments of a path
-	RepeatedSegments int      `mapstructure:"repeated_segments"` // times a run of segments may follow itself
-	QueryParameters  int      `mapstructure:"query_parameters"`  // parameters of a query
-	QueriesPerPath   int      `mapstructure:"queries_per_path"`  // different queries of one path
-	SameDigest       int      `mapstructure:"same_digest"`       // pages of a host with the same content
-	Calendar         bool     `mapstructure:"calendar"`          // dates that no page is about
-	SessionIDs       bool     `mapstructure:"session_ids"`       // URLs that differ by a session id only are one
-	SessionNames     []string `mapstructure:"session_names"`     // parameters that carry one, beside the well-known
+	PathDepth        int  `mapstructure:"path_depth"`        // segments of a path
+	RepeatedSegments int  `mapstructure:"repeated_segments"` // times that a run of segments may repeat
+	QueryParameters  int  `mapstructure:"query_parameters"`  // parameters of a query
+	QueriesPerPath   int  `mapstructure:"queries_per_path"`  // different queries of one path
+	SameDigest       int  `mapstructure:"same_digest"`       // pages of a host with the same content
+	Calendar         bool `mapstructure:"calendar"`          // dates far from today
+	SessionIDs       bool `mapstructure:"session_ids"`       // URLs that differ only in a session id are the same
+	// parameters with a session id, besides the well-known ones
+	SessionNames []string `mapstructure:"session_names"`
 }
 
-// Robots says under which names robots.txt is read, and what counts.
+// Robots says under which names robots.txt is read, and what applies.
 type Robots struct {
-	ProductToken    string   `mapstructure:"product_token"`    // RFC 9309 section 2.2.1
-	FallbackTokens  []string `mapstructure:"fallback_tokens"`  // further names, each for files that have no group of those before it
-	Obey            bool     `mapstructure:"obey"`             // false: only the Crawl-delay is honoured
-	ObeyNoFollow    bool     `mapstructure:"obey_nofollow"`    // false: links are followed whatever pages ask
-	ForbiddenDenies bool     `mapstructure:"forbidden_denies"` // a robots.txt that answers 401 or 403 disallows everything
+	ProductToken string `mapstructure:"product_token"` // RFC 9309 section 2.2.1
+	// further names, each for files without a group for those before it
+	FallbackTokens []string `mapstructure:"fallback_tokens"`
+	Obey           bool     `mapstructure:"obey"`          // false: only the Crawl-delay is honoured
+	ObeyNoFollow   bool     `mapstructure:"obey_nofollow"` // false: links are followed despite nofollow
+	// a robots.txt that answers 401 or 403 disallows everything
+	ForbiddenDenies bool `mapstructure:"forbidden_denies"`
 }
 
 // Retry says how often, and how soon, a failed request is tried again.
@@ -87,7 +106,7 @@ type Retry struct {
 	Delay       time.Duration `mapstructure:"delay"`        // before the second attempt at a URL; doubles with each
 }
 
-// Storage bounds what the database takes of the disk.
+// Storage bounds the database on disk.
 type Storage struct {
 	MaxSize ByteSize `mapstructure:"max_size"` // of the database; 0: no limit
 	MinFree ByteSize `mapstructure:"min_free"` // left free on the disk; 0: nothing
@@ -98,19 +117,20 @@ type Output struct {
 	Dir       string        `mapstructure:"dir"`        // as written; see Config.OutputDir
 	Format    []string      `mapstructure:"format"`     // jsonl, warc, links, text; or none
 	Compress  string        `mapstructure:"compress"`   // of files of lines: none, gzip or zstd
-	MaxFile   ByteSize      `mapstructure:"max_file"`   // a file that reaches it is closed and the next one begun
-	MaxAge    time.Duration `mapstructure:"max_age"`    // so is one that is older; 0: no limit
+	MaxFile   ByteSize      `mapstructure:"max_file"`   // a file that reaches it is closed and the next one opened
+	MaxAge    time.Duration `mapstructure:"max_age"`    // so is an older one; 0: no limit
 	Prefix    string        `mapstructure:"prefix"`     // of the names of WARC files
 	GzipLevel int           `mapstructure:"gzip_level"` // of WARC records
-	Outlinks  bool          `mapstructure:"outlinks"`   // WARC metadata records name the links of their page
+	Outlinks  bool          `mapstructure:"outlinks"`   // write WARC metadata records with the links of a page
 }
 
-// Server is the API and the dashboard.
+// Server configures the API and the dashboard.
 type Server struct {
-	Listen         string   `mapstructure:"listen"`           // host:port; empty: no API
-	Token          string   `mapstructure:"token"`            // asked of clients; needed where Listen is not a loopback address
-	ReadToken      string   `mapstructure:"read_token"`       // of clients that may only look; empty: there are none
-	Hosts          []string `mapstructure:"hosts"`            // names that lead here, beside those of loopback
+	Listen string `mapstructure:"listen"` // host:port; empty: no API
+	// of clients; required unless Listen is a loopback address
+	Token          string   `mapstructure:"token"`
+	ReadToken      string   `mapstructure:"read_token"`       // of clients that may only read; empty: there are none
+	Hosts          []string `mapstructure:"hosts"`            // names that lead here, besides those of loopback
 	TLSCert        string   `mapstructure:"tls_cert"`         // file of the certificate chain, PEM; empty: no TLS
 	TLSKey         string   `mapstructure:"tls_key"`          // file of its key, PEM
 	BehindTLSProxy bool     `mapstructure:"behind_tls_proxy"` // something in front does TLS
@@ -123,7 +143,7 @@ type Log struct {
 	Format string `mapstructure:"format"` // text or json
 }
 
-// Default returns the settings in force where nothing else was said.
+// Default returns the default settings.
 func Default() Config {
 	return Config{
 		DataDir: "./data",
@@ -156,17 +176,18 @@ func Default() Config {
 		Retry:    Retry{MaxAttempts: 5, Delay: time.Minute},
 		Recrawl:  defaultRecrawl(),
 		Storage:  Storage{MinFree: 256 * MiB},
-		Output:   Output{Format: []string{"jsonl"}, Compress: "none", MaxFile: 256 * MiB, Prefix: "amble", GzipLevel: 1},
-		Audit:    Audit{MaxSize: 1 * GiB, Keep: 90 * 24 * time.Hour},
-		Server:   Server{Listen: "127.0.0.1:8377", Hosts: []string{}},
-		Log:      Log{Level: "info", Format: "text"},
+		Output: Output{Format: []string{"jsonl"}, Compress: "none", MaxFile: 256 * MiB, Prefix: "amble",
+			GzipLevel: 1},
+		Audit:  Audit{MaxSize: 1 * GiB, Keep: 90 * 24 * time.Hour},
+		Server: Server{Listen: "127.0.0.1:8377", Hosts: []string{}},
+		Log:    Log{Level: "info", Format: "text"},
 	}
 }
 
-// File returns the path of the file that was read, or "" where none was.
+// File returns the path of the file that was read, or "" if none was.
 func (c *Config) File() string { return c.file }
 
-// OutputDir is the directory that the output goes to.
+// OutputDir returns the directory of the output.
 func (c *Config) OutputDir() string {
 	if c.Output.Dir == "" {
 		return filepath.Join(c.DataDir, "output")
@@ -180,9 +201,46 @@ func (c *Config) resolvePaths() {
 		return
 	}
 	dir := filepath.Dir(c.file)
-	for _, path := range []*string{&c.DataDir, &c.Crawl.SeedsFile, &c.Output.Dir, &c.Fetch.TLSCAFile, &c.Server.TLSCert, &c.Server.TLSKey} {
+	for _, path := range []*string{&c.DataDir, &c.Crawl.SeedsFile, &c.Output.Dir, &c.Fetch.TLSCAFile,
+		&c.Server.TLSCert, &c.Server.TLSKey} {
 		if *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(dir, *path)
 		}
 	}
+}
+
+// UserAgent returns the User-Agent header: fetch.user_agent, or else the product token, the version
+// and the contact, such as "amble/1.0 (+https://example.org/crawler)".
+func (c *Config) UserAgent(version string) string {
+	if c.Fetch.UserAgent != "" {
+		return c.Fetch.UserAgent
+	}
+	agent := c.Robots.ProductToken + "/" + version
+	if c.Fetch.Contact != "" {
+		agent += " (+" + c.Fetch.Contact + ")"
+	}
+	return agent
+}
+
+// mailAddress returns the contact if it is a mail address without a name or a scheme, else "".
+func (c *Config) mailAddress() string {
+	address, err := mail.ParseAddress(strings.TrimPrefix(c.Fetch.Contact, "mailto:"))
+	if err != nil {
+		return ""
+	}
+	return address.Address
+}
+
+// ProductTokens returns the names to look for in robots.txt: the first that a file has a group for
+// counts.
+func (c *Config) ProductTokens() []string {
+	return append([]string{c.Robots.ProductToken}, c.Robots.FallbackTokens...)
+}
+
+// RobotsOptions returns the options of robots. The lifetimes are those of RFC 9309; no setting
+// changes them.
+func (c *Config) RobotsOptions() robots.Options {
+	o := robots.DefaultOptions()
+	o.ForbiddenDenies = c.Robots.ForbiddenDenies
+	return o
 }

@@ -1,12 +1,18 @@
 package config
 
 import (
+	"fmt"
+	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
-	"os"
+	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/politeness"
 )
 
 const reference = "../../config.yaml"
@@ -28,7 +34,8 @@ func TestReferenceEqualsDefaults(t *testing.T) {
 			t.Errorf("%s: config.yaml says %v, the default is %v", s.key, got, want)
 		}
 	}
-	// A key in the file that is no setting is an error of Load, so the other direction has been checked too.
+	// A key in the file that is no setting is an error of Load, so the other direction has been
+	// checked too.
 }
 
 func TestReferenceHasACommentForEverySetting(t *testing.T) {
@@ -88,5 +95,190 @@ func TestOutputDir(t *testing.T) {
 	c.Output.Dir = "/srv/pages"
 	if got := c.OutputDir(); got != "/srv/pages" {
 		t.Errorf("OutputDir() = %q", got)
+	}
+}
+
+// The defaults of this package are those of the packages they go to.
+func TestDefaultsAgreeWithThePackages(t *testing.T) {
+	c := Default()
+	if got, want := c.PolitenessOptions(), politeness.DefaultOptions(); got != want {
+		t.Errorf("politeness %+v, its own defaults are %+v", got, want)
+	}
+	want := fetch.DefaultOptions()
+	want.UserAgent = "amble/1.2"
+	if got := c.FetchOptions("1.2"); !reflect.DeepEqual(got, want) {
+		t.Errorf("fetch %+v, its own defaults are %+v", got, want)
+	}
+	files := archive.DefaultOptions()
+	files.Dir = "data/output"
+	got := c.ArchiveOptions("1.2")
+	if !archive.IsNamePart(got.Host) {
+		t.Errorf("the machine is called %q", got.Host)
+	}
+	files.Host, files.Crawler = got.Host, archive.Crawler{Software: "amble/1.2", UserAgent: "amble/1.2", Robots: "obey"}
+	if !reflect.DeepEqual(got, files) {
+		t.Errorf("archive %+v, its own defaults are %+v", got, files)
+	}
+}
+
+// What passes the check of a config file passes that of each package, at both ends of what is
+// allowed.
+func TestAllowedValuesAreAllowedByThePackages(t *testing.T) {
+	ends := map[string][]string{
+		"least": {"politeness.delay=0", "politeness.adaptive_max=1ms", "politeness.per_ip=1", "fetch.timeout=1ms",
+			"fetch.max_body=1KiB", "output.max_file=64KiB", "output.format=none", "output.gzip_level=1"},
+		"most": {"politeness.delay=168h", "politeness.adaptive_factor=1000", "politeness.adaptive_max=168h",
+			"politeness.per_ip=4096", "politeness.ip_delay=168h",
+			"fetch.timeout=1h", "fetch.max_body=1GiB", "output.max_file=1TiB", "output.max_age=8760h",
+			"output.gzip_level=9", "output.format=jsonl,warc,links,text", "output.compress=zstd",
+			"crawl.workers=4096", "fetch.contact=mailto:a@b.example",
+			"fetch.resolver=[::1]:53", "fetch.user_agent=" + strings.Repeat("x", 256)},
+	}
+	for name, sets := range ends {
+		c, err := inFile(t, "", sets, nil)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for part, err := range map[string]error{
+			"politeness": c.PolitenessOptions().Validate(),
+			"fetch":      c.FetchOptions("1").Validate(),
+			"archive":    c.ArchiveOptions("1.2").Validate(),
+			"robots":     c.RobotsOptions().Validate(),
+		} {
+			if err != nil {
+				t.Errorf("%s: %s refuses what config allows: %v", name, part, err)
+			}
+		}
+	}
+}
+
+func TestUserAgent(t *testing.T) {
+	tests := []struct{ agent, contact, token, want, from string }{
+		{"", "", "amble", "amble/1.2", ""},
+		{"", "https://example.org/bot", "amble", "amble/1.2 (+https://example.org/bot)", ""},
+		{"", "bot@example.org", "shopbot", "shopbot/1.2 (+bot@example.org)", "bot@example.org"},
+		{"", "mailto:bot@example.org", "amble", "amble/1.2 (+mailto:bot@example.org)", "bot@example.org"},
+		{"mybot/3 amble", "bot@example.org", "amble", "mybot/3 amble", "bot@example.org"},
+	}
+	for _, tt := range tests {
+		c := Default()
+		c.Fetch.UserAgent, c.Fetch.Contact, c.Robots.ProductToken = tt.agent, tt.contact, tt.token
+		o := c.FetchOptions("1.2")
+		if o.UserAgent != tt.want || o.From != tt.from {
+			t.Errorf("%+v: User-Agent %q, From %q", tt, o.UserAgent, o.From)
+		}
+	}
+}
+
+func TestFetchOptionsCarryTheSettings(t *testing.T) {
+	c, err := inFile(t, "", []string{"fetch.timeout=7s", "fetch.max_body=1MiB", "fetch.allow_private=true",
+		"fetch.resolver=127.0.0.1:53", "crawl.workers=1000"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := c.FetchOptions("1")
+	if o.Timeout != 7*time.Second || o.MaxBody != 1<<20 || !o.AllowPrivate || o.Resolver != "127.0.0.1:53" ||
+		o.MaxIdleConns != 1000 {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	tests := []struct {
+		sets []string
+		want []string
+	}{
+		{[]string{"fetch.contact=a@b.example"}, nil},
+		{[]string{"fetch.user_agent=amble/2 by me@one.example"}, nil},
+		{[]string{"fetch.user_agent=amble/2 (+https://one.example/bot)"}, nil},
+		{[]string{"fetch.user_agent=amble/2 by me"}, []string{"default: fetch.contact is empty: "}},
+		{nil, []string{"default: fetch.contact is empty: "}},
+		{[]string{"fetch.user_agent=mybot"},
+			[]string{"default: fetch.contact is empty: ", "--set: fetch.user_agent does not contain " +
+				"robots.product_token, amble: "}},
+		{[]string{"fetch.contact=a@b.example", "robots.obey=false", "politeness.delay=0", "fetch.allow_private=true"},
+			[]string{"--set: robots.obey is false: ", "--set: politeness.delay is 0s: ",
+				"--set: fetch.allow_private is true: "}},
+	}
+	for _, tt := range tests {
+		c, err := inFile(t, "", tt.sets, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := c.Warnings()
+		if len(got) != len(tt.want) {
+			t.Errorf("%q: warnings %q, want %q", tt.sets, got, tt.want)
+			continue
+		}
+		for i := range got {
+			if !strings.HasPrefix(got[i], tt.want[i]) {
+				t.Errorf("%q: warning %q, want it to begin %q", tt.sets, got[i], tt.want[i])
+			}
+		}
+	}
+}
+
+func TestFetchOptionsCarryTheListsToo(t *testing.T) {
+	c, err := Load("testdata/fetch.good.yaml", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := c.FetchOptions("1")
+	if err := o.Validate(); err != nil {
+		t.Error(err)
+	}
+	switch {
+	case len(o.Headers) != 1 || o.Headers[0].Name != "Accept-Language", len(o.Credentials) != 2,
+		len(o.CookieHosts) != 2,
+		!slices.Equal(o.ContentTypes, []string{"text/*", "application/pdf"}), o.ConnectTimeout != 3*time.Second,
+		o.TLSTimeout != 3*time.Second,
+		o.HeaderTimeout != 4*time.Second, o.BodyIdleTimeout != 5*time.Second, o.ResolveTimeout != 6*time.Second,
+		o.MaxHeader != 32<<10, o.HTTP2,
+		o.Family != fetch.IPv6Only, !slices.Equal(o.Ports, []uint16{80, 443}), len(o.AllowRanges) != 3 ||
+			o.AllowRanges[2].Bits() != 32,
+		len(o.DenyRanges) != 1, o.Proxy != "socks5://proxy.example:1080", o.ProxyAuth != "user:geheim",
+		o.CAFile != "testdata/ca.pem":
+		t.Errorf("%+v", o)
+	}
+	if s := c.SpoolOptions(); s.Above != 1<<20 || s.Budget != 64<<20 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Neither what is shown nor what is complained about gives a credential away.
+func TestFetchSecretsStayHidden(t *testing.T) {
+	c, err := Load("testdata/fetch.good.yaml", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown strings.Builder
+	if err := c.Show(&shown); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Load("testdata/fetch.bad.yaml", nil, nil)
+	for _, text := range []string{shown.String(), err.Error(), fmt.Sprintf("%+v", c.FetchOptions("1").Credentials)} {
+		if strings.Contains(text, "geheim") || strings.Contains(text, "abc") {
+			t.Errorf("gives a secret away:\n%s", text)
+		}
+	}
+}
+
+// The names looked for in robots.txt, and what a forbidden one means, come from the settings.
+func TestRobotsSettings(t *testing.T) {
+	c, err := inFile(t, "robots:\n  product_token: amble-news\n  fallback_tokens: [amble, bot]\n  forbidden_denies: "+
+		"true\n", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o := c.FrontierOptions(); !slices.Equal(o.Tokens, []string{"amble-news", "amble", "bot"}) ||
+		!o.Robots.ForbiddenDenies {
+		t.Errorf("tokens %q, forbidden denies: %v", o.Tokens, o.Robots.ForbiddenDenies)
+	}
+	for _, list := range []string{"[amble, 'a b']", "[a, a, a, a, a, a, a, a, a]"} {
+		if _, err := inFile(t, "robots:\n  fallback_tokens: "+list+"\n", nil, nil); err == nil ||
+			!strings.Contains(err.Error(), "robots.fallback_tokens") {
+			t.Errorf("%s: %v", list, err)
+		}
 	}
 }

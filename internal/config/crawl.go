@@ -7,12 +7,13 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
 
-// CrawlOptions are the options of internal/crawl, and with them those of all packages below it. version is that of the program.
-// A Config that came from Load has no error: what could be wrong was checked there.
+// CrawlOptions returns the options of internal/crawl and of all packages below it. version is that
+// of the program. It returns no error for a Config from Load, which has checked everything.
 func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 	mode, err := frontier.ParseMode(c.Scope.Mode)
 	if err != nil {
@@ -26,7 +27,7 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 	if err != nil {
 		return crawl.Options{}, err
 	}
-	renew, err := c.RenewOptions()
+	recrawl, err := c.RenewOptions()
 	if err != nil {
 		return crawl.Options{}, err
 	}
@@ -36,7 +37,7 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 	}
 	return crawl.Options{
 		Version:       version,
-		Renew:         renew,
+		Renew:         recrawl,
 		SimilarBits:   c.Recrawl.SimilarBits,
 		MinFree:       uint64(c.Storage.MinFree),
 		URLs:          c.URLRules(),
@@ -65,7 +66,7 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 	}, nil
 }
 
-// FrontierOptions are the options of frontier. The bounds of its memory are its own.
+// FrontierOptions returns the options of frontier. The frontier itself bounds its memory.
 func (c *Config) FrontierOptions() frontier.Options {
 	o := frontier.DefaultOptions()
 	o.Politeness = c.PolitenessOptions()
@@ -87,15 +88,16 @@ func (c *Config) FrontierOptions() frontier.Options {
 	return o
 }
 
-// TrapOptions are the checks of single URLs.
+// TrapOptions returns the checks of single URLs.
 func (c *Config) TrapOptions() frontier.TrapOptions {
 	t := c.Traps
 	return frontier.TrapOptions{
-		PathDepth: t.PathDepth, RepeatedSegments: t.RepeatedSegments, QueryParameters: t.QueryParameters, Calendar: t.Calendar,
+		PathDepth: t.PathDepth, RepeatedSegments: t.RepeatedSegments, QueryParameters: t.QueryParameters,
+		Calendar: t.Calendar,
 	}
 }
 
-// sessionNames are the parameters that carry a session id; none where they are not looked for.
+// sessionNames returns the parameters that carry a session id, or none if the check is off.
 func (c *Config) sessionNames() []string {
 	if !c.Traps.SessionIDs {
 		return nil
@@ -103,7 +105,7 @@ func (c *Config) sessionNames() []string {
 	return append(frontier.SessionNames(), c.Traps.SessionNames...)
 }
 
-// StorageOptions are the options of storage.
+// StorageOptions returns the options of storage.
 func (c *Config) StorageOptions() storage.Options {
 	return storage.Options{
 		MaxBytes:      int(min(int64(c.Storage.MaxSize), math.MaxInt)),
@@ -123,4 +125,37 @@ func compiled(key string, patterns []string) ([]*regexp.Regexp, error) {
 		expressions = append(expressions, expression)
 	}
 	return expressions, nil
+}
+
+// URLs says which URLs are the same beyond their canonical form.
+type URLs struct {
+	StripParameters  []string `mapstructure:"strip_parameters"`  // removed from queries
+	SortQuery        bool     `mapstructure:"sort_query"`        // parameters in the order of their names
+	DropEmptyQuery   bool     `mapstructure:"drop_empty_query"`  // no ? with nothing behind it
+	CollapseSlashes  bool     `mapstructure:"collapse_slashes"`  // several slashes become one
+	NormalizeEscapes bool     `mapstructure:"normalize_escapes"` // %7e is ~, %2f is %2F
+	MaxLength        int      `mapstructure:"max_length"`        // in bytes
+}
+
+func defaultURLs() URLs { return URLs{StripParameters: []string{}, MaxLength: weburl.MaxLength} }
+
+// urls checks the section.
+func (k *checker) urls() {
+	between(k, "urls.max_length", k.c.URLs.MaxLength, 64, weburl.MaxLength)
+	for i, name := range k.c.URLs.StripParameters {
+		if !isParameter(name) {
+			k.rejectItem("urls.strip_parameters", i, name, "want the name of a parameter of a URL, such as gclid, "+
+				"or a prefix and a star, such as utm_*")
+		}
+	}
+}
+
+// URLRules returns the rules for URLs.
+func (c *Config) URLRules() weburl.Rules {
+	u := c.URLs
+	return weburl.Rules{
+		StripParameters: append([]string(nil), u.StripParameters...), SortQuery: u.SortQuery,
+		DropEmptyQuery:  u.DropEmptyQuery,
+		CollapseSlashes: u.CollapseSlashes, NormalizeEscapes: u.NormalizeEscapes, MaxLength: u.MaxLength,
+	}
 }

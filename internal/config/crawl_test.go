@@ -10,6 +10,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/requestlog"
+	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -31,9 +32,11 @@ func TestDefaultsAgreeWithTheEngine(t *testing.T) {
 	}
 }
 
-// What passes the check of a config file passes the engine's, at both ends of what is allowed, and no number is cut on the way.
+// What passes the check of a config file passes the engine's, at both ends of what is allowed, and
+// no number is cut on the way.
 func TestEndsReachTheEngine(t *testing.T) {
-	least, err := inFile(t, "", []string{"crawl.workers=1", "crawl.give_up_after=0", "crawl.shutdown_grace=0", "crawl.max_pages=0",
+	least, err := inFile(t, "", []string{"crawl.workers=1", "crawl.give_up_after=0", "crawl.shutdown_grace=0",
+		"crawl.max_pages=0",
 		"fetch.max_redirects=0", "retry.max_attempts=1", "retry.delay=1ms"}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +46,8 @@ func TestEndsReachTheEngine(t *testing.T) {
 		t.Errorf("least: %v, %v", err, o.Validate())
 	}
 	most, err := inFile(t, "", []string{"crawl.workers=4096", "crawl.max_rate=100000",
-		"fetch.bandwidth=1TiB", "politeness.host_bandwidth=1TiB", "crawl.max_pages=1000000000000000", "crawl.max_depth=65535",
+		"fetch.bandwidth=1TiB", "politeness.host_bandwidth=1TiB", "crawl.max_pages=1000000000000000",
+		"crawl.max_depth=65535",
 		"fetch.max_redirects=50", "retry.max_attempts=100", "retry.delay=24h"}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -52,17 +56,22 @@ func TestEndsReachTheEngine(t *testing.T) {
 		t.Errorf("most: %v, %v", err, o.Validate())
 	}
 	f := o.Frontier
-	if o.Workers != 4096 || o.MaxPages != 1e15 || f.MaxDepth != 65535 || f.MaxRedirects != 50 || f.MaxAttempts != 100 || f.RetryDelay != 24*time.Hour {
+	if o.Workers != 4096 || o.MaxPages != 1e15 || f.MaxDepth != 65535 || f.MaxRedirects != 50 ||
+		f.MaxAttempts != 100 || f.RetryDelay != 24*time.Hour {
 		t.Errorf("%+v", o)
 	}
 }
 
 func TestCrawlOptionsCarryTheSettings(t *testing.T) {
-	c, err := inFile(t, "", []string{"data_dir=/d", "crawl.exit_when_done=false", "crawl.give_up_after=3s", "crawl.shutdown_grace=4s",
-		"scope.mode=prefix", "scope.include=^http,\\.html$", "scope.exclude=/private/", "robots.product_token=shopbot", "robots.obey=false",
+	c, err := inFile(t, "", []string{"data_dir=/d", "crawl.exit_when_done=false", "crawl.give_up_after=3s",
+		"crawl.shutdown_grace=4s",
+		"scope.mode=prefix", "scope.include=^http,\\.html$", "scope.exclude=/private/",
+		"robots.product_token=shopbot", "robots.obey=false",
 		"politeness.delay=5s", "output.dir=/o", "output.format=none", "fetch.timeout=6s",
-		"limits.host_pages=7", "limits.domain_pages=8", "limits.session=9", "traps.path_depth=10", "traps.repeated_segments=11", "traps.query_parameters=12",
-		"traps.calendar=false", "traps.session_names=visitid,sess*", "traps.queries_per_path=13", "traps.same_digest=14",
+		"limits.host_pages=7", "limits.domain_pages=8", "limits.session=9", "traps.path_depth=10",
+		"traps.repeated_segments=11", "traps.query_parameters=12",
+		"traps.calendar=false", "traps.session_names=visitid,sess*", "traps.queries_per_path=13",
+		"traps.same_digest=14",
 		"limits.host_urls=15", "storage.max_size=1GiB", "storage.min_free=2GiB", "audit.max_size=3GiB", "audit.keep=4h",
 		"crawl.max_rate=2.5", "fetch.bandwidth=3MiB", "politeness.host_bandwidth=4KiB"}, nil)
 	if err != nil {
@@ -77,7 +86,8 @@ func TestCrawlOptionsCarryTheSettings(t *testing.T) {
 	case o.DataDir != "/d", o.ExitWhenDone, o.GiveUpAfter != 3*time.Second, o.ShutdownGrace != 4*time.Second,
 		o.Mode != frontier.ModePrefix, len(o.Include) != 2, o.Include[1].String() != `\.html$`, len(o.Exclude) != 1,
 		f.Tokens[0] != "shopbot", f.Obey, f.Politeness.Delay != 5*time.Second,
-		o.Archive.Dir != "/o", o.Archive.Formats[0] != "none", o.Fetch.Timeout != 6*time.Second, o.Fetch.UserAgent != "shopbot/1.2":
+		o.Archive.Dir != "/o", o.Archive.Formats[0] != "none", o.Fetch.Timeout != 6*time.Second,
+		o.Fetch.UserAgent != "shopbot/1.2":
 		t.Errorf("%+v", o)
 	}
 	if o.MaxRate != 2.5 || o.Bandwidth != 3<<20 || f.Politeness.Bandwidth != 4<<10 {
@@ -85,8 +95,12 @@ func TestCrawlOptionsCarryTheSettings(t *testing.T) {
 	}
 	names := append(frontier.SessionNames(), "visitid", "sess*")
 	switch {
-	case o.Requests != (requestlog.Options{MaxSize: 3 << 30, Keep: 4 * time.Hour}), f.HostBudget != 7, f.DomainBudget != 8, f.Session != 9, !reflect.DeepEqual(o.Storage, storage.Options{MaxBytes: 1 << 30, MaxHostURLs: 15, MaxQueries: 13, MaxSameDigest: 14}), o.MinFree != 2<<30,
-		o.Traps != frontier.TrapOptions{PathDepth: 10, RepeatedSegments: 11, QueryParameters: 12}, !slices.Equal(o.SessionNames, names):
+	case o.Requests != (requestlog.Options{MaxSize: 3 << 30, Keep: 4 * time.Hour}), f.HostBudget != 7,
+		f.DomainBudget != 8, f.Session != 9,
+		!reflect.DeepEqual(o.Storage, storage.Options{MaxBytes: 1 << 30, MaxHostURLs: 15, MaxQueries: 13,
+			MaxSameDigest: 14}), o.MinFree != 2<<30,
+		o.Traps != frontier.TrapOptions{PathDepth: 10, RepeatedSegments: 11, QueryParameters: 12},
+		!slices.Equal(o.SessionNames, names):
 		t.Errorf("%+v", o)
 	}
 }
@@ -115,5 +129,25 @@ func TestCrawlOptionsRefuse(t *testing.T) {
 		if _, err := c.CrawlOptions("1"); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%v, want an error that names %s", err, tt.want)
 		}
+	}
+}
+
+func TestURLRules(t *testing.T) {
+	c, err := inFile(t, "", []string{"urls.strip_parameters=utm_*,gclid", "urls.sort_query=true",
+		"urls.drop_empty_query=true", "urls.collapse_slashes=true",
+		"urls.normalize_escapes=true", "urls.max_length=100"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := c.CrawlOptions("1")
+	want := weburl.Rules{StripParameters: []string{"utm_*", "gclid"}, SortQuery: true, DropEmptyQuery: true,
+		CollapseSlashes: true, NormalizeEscapes: true, MaxLength: 100}
+	if err != nil || !reflect.DeepEqual(o.URLs, want) {
+		t.Errorf("%v, %+v", err, o.URLs)
+	}
+	usual := Default()
+	if o, err := usual.CrawlOptions("1"); err != nil ||
+		!reflect.DeepEqual(o.URLs, weburl.Rules{MaxLength: weburl.MaxLength}) {
+		t.Errorf("%v, %+v", err, o.URLs)
 	}
 }

@@ -9,35 +9,36 @@ import (
 	"github.com/amble-crawler/amble/internal/extract"
 )
 
-// Extract says what is taken of a page beside its links to other pages.
+// Extract says what is extracted from a page besides its links to other pages.
 type Extract struct {
 	Media    bool `mapstructure:"media"`     // images, video, sound and embedded objects as links
 	Forms    bool `mapstructure:"forms"`     // actions of forms with method GET as links
 	MaxLinks int  `mapstructure:"max_links"` // links taken of one page
-	MaxDepth int  `mapstructure:"max_depth"` // elements within each other that are looked into
+	MaxDepth int  `mapstructure:"max_depth"` // depth of elements that are searched
 
-	Rules []ExtractRule `mapstructure:"rules"` // pages of which something else is taken
+	Rules []ExtractRule `mapstructure:"rules"` // for pages with additional fields, or links of their own
 }
 
-// ExtractRule says what is taken of some pages. The first rule that is for a page counts.
+// ExtractRule says what is extracted from some pages. The first rule that matches a page counts.
 type ExtractRule struct {
-	Hosts   []string          `mapstructure:"hosts"`   // names, and patterns such as *.example.com; none: every host
-	Pattern string            `mapstructure:"pattern"` // regular expression of path and query
-	Links   []string          `mapstructure:"links"`   // CSS selectors of what has the links that count; none: all do
-	Ignore  []string          `mapstructure:"ignore"`  // CSS selectors of what is not read for links or text
-	Fields  map[string]string `mapstructure:"fields"`  // CSS selectors of values for the output, by their names
+	Hosts   []string `mapstructure:"hosts"`   // names, and patterns such as *.example.com; none: every host
+	Pattern string   `mapstructure:"pattern"` // regular expression of path and query
+	Links   []string `mapstructure:"links"`   // CSS selectors of elements whose links count; none: all links
+	// CSS selectors of elements that are not searched for links or text
+	Ignore []string          `mapstructure:"ignore"`
+	Fields map[string]string `mapstructure:"fields"` // CSS selectors of values for the output, by field name
 }
 
-// maxExtractRules bounds the rules: each page is tried against one after the other.
+// maxExtractRules bounds the rules: each page is matched against them in order.
 const maxExtractRules = 1000
 
 // Sitemaps says which lists of URLs are read, and how far.
 type Sitemaps struct {
-	Follow  bool     `mapstructure:"follow"`   // those that a robots.txt, a link or an index names, and those that come as pages
-	Guess   bool     `mapstructure:"guess"`    // ask for /sitemap.xml where robots.txt names none
+	Follow  bool     `mapstructure:"follow"`   // sitemaps named by a robots.txt, a link or an index, or found as pages
+	Guess   bool     `mapstructure:"guess"`    // fetch /sitemap.xml if robots.txt names none
 	Feeds   bool     `mapstructure:"feeds"`    // RSS, Atom and JSON feeds
-	MaxURLs int      `mapstructure:"max_urls"` // taken of one file
-	MaxSize ByteSize `mapstructure:"max_size"` // read of one file, unpacked
+	MaxURLs int      `mapstructure:"max_urls"` // per file
+	MaxSize ByteSize `mapstructure:"max_size"` // per file, decompressed
 }
 
 func defaultExtract() Extract {
@@ -48,7 +49,7 @@ func defaultSitemaps() Sitemaps {
 	return Sitemaps{Follow: true, Feeds: true, MaxURLs: 100_000, MaxSize: 50 * MiB}
 }
 
-// lists checks what is taken of pages, sitemaps and feeds.
+// lists checks what is extracted from pages, sitemaps and feeds.
 func (k *checker) lists() {
 	between(k, "extract.max_links", k.c.Extract.MaxLinks, 1, 1_000_000)
 	between(k, "extract.max_depth", k.c.Extract.MaxDepth, 1, 512)
@@ -70,11 +71,12 @@ func (k *checker) extractRules() {
 		case len(item.Hosts) == 0 && item.Pattern == "":
 			reject("item "+fmt.Sprint(i+1), "want hosts, or a pattern: a regular expression of path and query")
 		case len(item.Links)+len(item.Ignore)+len(item.Fields) == 0:
-			reject("item "+fmt.Sprint(i+1), "want links, ignore or fields: what to take of the pages")
+			reject("item "+fmt.Sprint(i+1), "want links, ignore or fields: what to extract from the pages")
 		}
 		for _, pattern := range item.Hosts {
 			if _, ok := hostPattern(pattern); !ok {
-				reject(pattern, "want the name of a host, such as www.example.com, or a pattern for all names below one, "+
+				reject(pattern, "want the name of a host, such as www.example.com, or a pattern for all names below "+
+					"one, "+
 					"such as *.example.com")
 			}
 		}
@@ -107,7 +109,8 @@ func (item *ExtractRule) compile() (*extract.Rule, error) {
 	return extract.NewRule(&text)
 }
 
-// ExtractOptions are the options of internal/extract. A Config that came from Load has no error.
+// ExtractOptions returns the options of internal/extract. It returns no error for a Config from
+// Load.
 func (c *Config) ExtractOptions() (extract.Options, error) {
 	o := extract.DefaultOptions()
 	o.Media, o.Forms = c.Extract.Media, c.Extract.Forms
@@ -122,7 +125,7 @@ func (c *Config) ExtractOptions() (extract.Options, error) {
 	return o, nil
 }
 
-// SitemapOptions say which lists of URLs are read.
+// SitemapOptions returns which lists of URLs are read.
 func (c *Config) SitemapOptions() crawl.SitemapOptions {
 	s := c.Sitemaps
 	return crawl.SitemapOptions{

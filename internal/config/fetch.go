@@ -11,13 +11,14 @@ import (
 	"github.com/amble-crawler/amble/internal/spool"
 )
 
-// Fetch bounds a single request, and what all of them take together.
+// Fetch bounds a single request, and all requests together.
 type Fetch struct {
-	UserAgent      string        `mapstructure:"user_agent"`      // empty: see Config.UserAgent
-	Contact        string        `mapstructure:"contact"`         // URL or mail address for site operators
-	Headers        []string      `mapstructure:"headers"`         // Name: value, for every request
-	Auth           []string      `mapstructure:"auth"`            // see fetch.ParseCredential
-	Cookies        []string      `mapstructure:"cookies"`         // hosts whose cookies are kept; see fetch.ParseHostPattern
+	UserAgent string   `mapstructure:"user_agent"` // empty: see Config.UserAgent
+	Contact   string   `mapstructure:"contact"`    // URL or mail address for site operators
+	Headers   []string `mapstructure:"headers"`    // Name: value, for every request
+	Auth      []string `mapstructure:"auth"`       // see fetch.ParseCredential
+	// hosts whose cookies are kept; see fetch.ParseHostPattern
+	Cookies        []string      `mapstructure:"cookies"`
 	ContentTypes   []string      `mapstructure:"content_types"`   // media ranges that are wanted; empty: all
 	Timeout        time.Duration `mapstructure:"timeout"`         // whole request, body included
 	ConnectTimeout time.Duration `mapstructure:"connect_timeout"` // TCP connection, and TLS handshake
@@ -25,23 +26,24 @@ type Fetch struct {
 	IdleTimeout    time.Duration `mapstructure:"idle_timeout"`    // between two pieces of a body
 	ResolveTimeout time.Duration `mapstructure:"resolve_timeout"` // for the addresses of a name
 	MinRate        ByteSize      `mapstructure:"min_rate"`        // bytes a second of a response; 0: any
-	Bandwidth      ByteSize      `mapstructure:"bandwidth"`       // bytes a second of all responses together; 0: no limit
-	MaxHeader      ByteSize      `mapstructure:"max_header"`      // bytes of a response header
-	MaxBody        ByteSize      `mapstructure:"max_body"`        // decoded bytes kept of a body
-	SpoolAbove     ByteSize      `mapstructure:"spool_above"`     // bodies as large as this are in files
-	MemoryBudget   ByteSize      `mapstructure:"memory_budget"`   // for all bodies together
-	MaxRedirects   int           `mapstructure:"max_redirects"`
-	HTTP2          bool          `mapstructure:"http2"`
-	Addresses      string        `mapstructure:"addresses"`       // ipv4-first, ipv6-first, ipv4 or ipv6
-	Ports          []string      `mapstructure:"ports"`           // that may be reached; empty: all
-	AllowPrivate   bool          `mapstructure:"allow_private"`   // true: may reach loopback and private addresses
-	AllowAddresses []string      `mapstructure:"allow_addresses"` // ranges that may be reached although private
-	DenyAddresses  []string      `mapstructure:"deny_addresses"`  // ranges that may never be reached
-	Resolver       string        `mapstructure:"resolver"`        // host:port of a DNS server; empty: the system's
-	Resolvers      int           `mapstructure:"resolvers"`       // names looked up at a time
-	Proxy          string        `mapstructure:"proxy"`           // URL of a proxy; empty: none
-	ProxyAuth      string        `mapstructure:"proxy_auth"`      // user:password for the proxy
-	TLSCAFile      string        `mapstructure:"tls_ca_file"`     // PEM file with authorities to trust; empty: none
+	// bytes a second of all responses together; 0: no limit
+	Bandwidth      ByteSize `mapstructure:"bandwidth"`
+	MaxHeader      ByteSize `mapstructure:"max_header"`    // bytes of a response header
+	MaxBody        ByteSize `mapstructure:"max_body"`      // decoded bytes kept of a body
+	SpoolAbove     ByteSize `mapstructure:"spool_above"`   // larger bodies go to files
+	MemoryBudget   ByteSize `mapstructure:"memory_budget"` // for all bodies together
+	MaxRedirects   int      `mapstructure:"max_redirects"`
+	HTTP2          bool     `mapstructure:"http2"`
+	Addresses      string   `mapstructure:"addresses"`       // ipv4-first, ipv6-first, ipv4 or ipv6
+	Ports          []string `mapstructure:"ports"`           // that may be reached; empty: all
+	AllowPrivate   bool     `mapstructure:"allow_private"`   // true: may reach loopback and private addresses
+	AllowAddresses []string `mapstructure:"allow_addresses"` // ranges that may be reached although they are private
+	DenyAddresses  []string `mapstructure:"deny_addresses"`  // ranges that may never be reached
+	Resolver       string   `mapstructure:"resolver"`        // host:port of a DNS server; empty: the system's
+	Resolvers      int      `mapstructure:"resolvers"`       // names looked up at a time
+	Proxy          string   `mapstructure:"proxy"`           // URL of a proxy; empty: none
+	ProxyAuth      string   `mapstructure:"proxy_auth"`      // user:password for the proxy
+	TLSCAFile      string   `mapstructure:"tls_ca_file"`     // PEM file with authorities to trust; empty: none
 }
 
 func defaultFetch() Fetch {
@@ -90,10 +92,12 @@ func (k *checker) fetchTexts() {
 		k.reject("fetch.user_agent", "want at most 256 printable ASCII characters on one line")
 	}
 	if f.Contact != "" && !isContact(f.Contact) {
-		k.reject("fetch.contact", "want a URL such as https://example.org/crawler or a mail address such as crawler@example.org")
+		k.reject("fetch.contact", "want a URL such as https://example.org/crawler or a mail address such as "+
+			"crawler@example.org")
 	}
 	if f.Resolver != "" && !isResolver(f.Resolver) {
-		k.reject("fetch.resolver", "want the IP address and port of a DNS server, such as 9.9.9.9:53 or [2620:fe::fe]:53")
+		k.reject("fetch.resolver", "want the IP address and port of a DNS server, such as 9.9.9.9:53 or "+
+			"[2620:fe::fe]:53")
 	}
 	if _, err := fetch.ParseFamily(f.Addresses); err != nil {
 		k.reject("fetch.addresses", "want ipv4-first, ipv6-first, ipv4 or ipv6")
@@ -109,14 +113,17 @@ func (k *checker) fetchTexts() {
 	const wantRange = "want an address such as 10.1.2.3, or a range such as 10.0.0.0/8"
 	items(k, "fetch.headers", f.Headers, fetch.ParseHeader, "")
 	items(k, "fetch.auth", f.Auth, fetch.ParseCredential, "")
-	items(k, "fetch.cookies", f.Cookies, fetch.ParseHostPattern, "want a host: example.com, *.example.com for those below it, or * for all")
-	items(k, "fetch.content_types", f.ContentTypes, parseMediaRange, "want a media type such as text/html, or all of a kind such as text/*")
+	items(k, "fetch.cookies", f.Cookies, fetch.ParseHostPattern, "want a host: example.com, *.example.com for those "+
+		"below it, or * for all")
+	items(k, "fetch.content_types", f.ContentTypes, parseMediaRange,
+		"want a media type such as text/html, or all of a kind such as text/*")
 	items(k, "fetch.ports", f.Ports, parsePort, "want the number of a port: 1 to 65535")
 	items(k, "fetch.allow_addresses", f.AllowAddresses, fetch.ParseRange, wantRange)
 	items(k, "fetch.deny_addresses", f.DenyAddresses, fetch.ParseRange, wantRange)
 }
 
-// items rejects each item of a list that parse does not take. want says what it takes; where it is empty the error does.
+// items rejects each item of a list that parse refuses. want says what is valid; if it is empty the
+// error does.
 func items[T any](k *checker, key string, list []string, parse func(string) (T, error), want string) {
 	for i, item := range list {
 		if _, err := parse(item); err != nil {
@@ -125,7 +132,7 @@ func items[T any](k *checker, key string, list []string, parse func(string) (T, 
 	}
 }
 
-// parsed is a list of items that were checked.
+// parsed parses a list of items that were checked.
 func parsed[T any](list []string, parse func(string) (T, error)) (all []T) {
 	for _, item := range list {
 		if value, err := parse(item); err == nil {
@@ -135,8 +142,8 @@ func parsed[T any](list []string, parse func(string) (T, error)) (all []T) {
 	return all
 }
 
-// errItem is an item that does not fit; the checker says what would.
-var errItem = errors.New("item does not fit")
+// errItem is an invalid item; the checker says what is valid.
+var errItem = errors.New("invalid item")
 
 func parseMediaRange(text string) (string, error) {
 	if !fetch.ValidMediaRange(text) {
@@ -153,7 +160,7 @@ func parsePort(text string) (uint16, error) {
 	return uint16(n), nil
 }
 
-// FetchOptions are the options of internal/fetch. version is that of the program.
+// FetchOptions returns the options of internal/fetch. version is that of the program.
 func (c *Config) FetchOptions(version string) fetch.Options {
 	f, o := c.Fetch, fetch.DefaultOptions()
 	o.UserAgent = c.UserAgent(version)
@@ -162,7 +169,8 @@ func (c *Config) FetchOptions(version string) fetch.Options {
 	o.Credentials = parsed(f.Auth, fetch.ParseCredential)
 	o.CookieHosts = parsed(f.Cookies, fetch.ParseHostPattern)
 	o.ContentTypes = parsed(f.ContentTypes, parseMediaRange)
-	o.Timeout, o.HeaderTimeout, o.BodyIdleTimeout, o.ResolveTimeout = f.Timeout, f.HeaderTimeout, f.IdleTimeout, f.ResolveTimeout
+	o.Timeout, o.HeaderTimeout, o.BodyIdleTimeout, o.ResolveTimeout = f.Timeout, f.HeaderTimeout, f.IdleTimeout,
+		f.ResolveTimeout
 	o.ConnectTimeout, o.TLSTimeout = f.ConnectTimeout, f.ConnectTimeout
 	o.MinRate = int64(f.MinRate)
 	o.MaxHeader, o.MaxBody = int64(f.MaxHeader), int64(f.MaxBody)
@@ -179,7 +187,7 @@ func (c *Config) FetchOptions(version string) fetch.Options {
 	return o
 }
 
-// SpoolOptions are the options of internal/spool. Where its files go is left to the engine.
+// SpoolOptions returns the options of internal/spool. The engine sets the directory of its files.
 func (c *Config) SpoolOptions() spool.Options {
 	return spool.Options{Above: int64(c.Fetch.SpoolAbove), Budget: int64(c.Fetch.MemoryBudget)}
 }

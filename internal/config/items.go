@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A setting may be a list of items that have settings of their own: a slice of structs. A field that is a pointer is nil
-// where the item does not name it.
+// A setting may be a list of items with settings of their own: a slice of structs. A pointer field
+// is nil if the item does not set it.
 
 // isItems reports whether s is such a list.
 func (s setting) isItems() bool { return s.isList() && s.typ.Elem().Kind() == reflect.Struct }
@@ -36,9 +36,10 @@ func (s setting) readItems(node *yaml.Node) (value any, lines []int, bad *mismat
 func readItem(typ reflect.Type, node *yaml.Node, n int) (reflect.Value, *mismatch) {
 	item := reflect.New(typ).Elem()
 	if node.Kind != yaml.MappingNode {
-		return item, &mismatch{read: kindName(node) + " as item " + strconv.Itoa(n), want: "want settings such as " + names(typ)[0] + ": in each item", line: node.Line}
+		return item, &mismatch{read: kindName(node) + " as item " + strconv.Itoa(n), want: "want settings such as " +
+			names(typ)[0] + ": in each item", line: node.Line}
 	}
-	given := map[string]bool{}
+	seen := map[string]bool{}
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		name, value := node.Content[i], node.Content[i+1]
 		where := func(message string) *mismatch {
@@ -48,10 +49,10 @@ func readItem(typ reflect.Type, node *yaml.Node, n int) (reflect.Value, *mismatc
 		switch {
 		case !known:
 			return item, where("unknown key; an item has: " + strings.Join(names(typ), ", "))
-		case given[name.Value]:
-			return item, where("given twice; keep one")
+		case seen[name.Value]:
+			return item, where("is set twice; keep one")
 		}
-		given[name.Value] = true
+		seen[name.Value] = true
 		target := field.Type()
 		if target.Kind() == reflect.Pointer {
 			target = target.Elem()
@@ -65,7 +66,7 @@ func readItem(typ reflect.Type, node *yaml.Node, n int) (reflect.Value, *mismatc
 	return item, nil
 }
 
-// set fills a field, or what it points to.
+// set sets a field, or what it points to.
 func set(field, value reflect.Value) {
 	if field.Kind() == reflect.Pointer {
 		field.Set(reflect.New(field.Type().Elem()))
@@ -91,7 +92,7 @@ func names(typ reflect.Type) []string {
 	return all
 }
 
-// formatItems writes the items of a list as YAML on one line.
+// formatItems formats the items of a list as YAML on one line.
 func formatItems(list reflect.Value) string {
 	var items []string
 	for i := range list.Len() {
@@ -127,7 +128,7 @@ func formatWords(words []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// formatMap writes a mapping as YAML on one line, in the order of its names.
+// formatMap formats a mapping as YAML on one line, in the order of its names.
 func formatMap(values map[string]string) string {
 	var pairs []string
 	for _, name := range slices.Sorted(maps.Keys(values)) {

@@ -7,13 +7,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// LiveKeys are the settings that take effect while a crawl runs.
+// LiveKeys returns the settings that take effect while a crawl runs.
 func LiveKeys() []string {
 	return []string{
-		"crawl.workers", "crawl.max_rate", "crawl.exit_when_done", "crawl.give_up_after", "crawl.shutdown_grace", "crawl.max_pages",
+		"crawl.workers", "crawl.max_rate", "crawl.exit_when_done", "crawl.give_up_after", "crawl.shutdown_grace",
+		"crawl.max_pages",
 		"scope.include", "scope.exclude",
 		"limits.host_pages", "fetch.resolvers", "fetch.bandwidth", "recrawl.share",
-		"politeness.overrides", "politeness.delay", "politeness.adaptive_factor", "politeness.adaptive_max", "politeness.per_host", "politeness.host_bandwidth", "politeness.per_ip", "politeness.ip_delay",
+		"politeness.overrides", "politeness.delay", "politeness.adaptive_factor", "politeness.adaptive_max",
+		"politeness.per_host", "politeness.host_bandwidth", "politeness.per_ip", "politeness.ip_delay",
 		"log.level",
 	}
 }
@@ -21,11 +23,12 @@ func LiveKeys() []string {
 // Live reports whether a change of a setting takes effect while a crawl runs.
 func Live(key string) bool { return slices.Contains(LiveKeys(), key) }
 
-// reloaded reports whether a setting takes effect when the config file is read again while a crawl runs, and in no other way: secrets, which are not
-// to be sent over the API.
+// reloaded reports whether a setting takes effect only when the config file is read again while a
+// crawl runs. These are secrets, which are not sent over the API.
 func reloaded(key string) bool { return key == "server.token" || key == "server.read_token" }
 
-// PatchOf makes a patch for LoadPatched of settings in the form of --set flags. The error is of type Errors.
+// PatchOf makes a patch for LoadPatched from settings in the form of --set flags. The error is of
+// type Errors.
 func PatchOf(sets []string) (map[string]any, error) {
 	words, r := newVocabulary(), newReport()
 	patch := make(map[string]any)
@@ -47,7 +50,7 @@ func PatchOf(sets []string) (map[string]any, error) {
 	return patch, nil
 }
 
-// Changes are the settings in which another Config differs, in the order of the file.
+// Changes returns the settings in which another Config differs, in the order of the file.
 func (c *Config) Changes(other *Config) (keys []string) {
 	for _, s := range settings() {
 		if !reflect.DeepEqual(s.value(c), s.value(other)) {
@@ -57,21 +60,23 @@ func (c *Config) Changes(other *Config) (keys []string) {
 	return keys
 }
 
-// Fixed are the settings in which another Config differs and that cannot change while a crawl runs, as problems at the place where they were given.
+// Fixed returns the settings in which another Config differs and that cannot change while a crawl
+// runs, as problems at their source.
 func (c *Config) Fixed(other *Config) (fixed Errors) {
 	words := newVocabulary()
 	for _, key := range c.Changes(other) {
 		s, source := words.byKey[key], other.origins[key].Source
-		if !Live(key) && !(reloaded(key) && source.order != orderPatch) {
+		if !Live(key) && !(reloaded(key) && source.rank != rankPatch) {
 			fixed = append(fixed, c.fixed(s, s.value(other), source))
 		}
 	}
 	return fixed
 }
 
-// FixedIn are the settings of a patch that cannot change while a crawl runs, also where the patch has other problems.
+// FixedIn returns the settings of a patch that cannot change while a crawl runs, even if the patch
+// has other problems.
 func (c *Config) FixedIn(patch []byte) (fixed Errors) {
-	d := &document{path: PatchName, order: orderPatch, words: newVocabulary(), r: newReport()}
+	d := &document{path: PatchName, rank: rankPatch, words: newVocabulary(), r: newReport()}
 	for _, g := range d.read(patch) {
 		if !Live(g.setting.key) && !reflect.DeepEqual(g.value, g.setting.value(c)) {
 			fixed = append(fixed, c.fixed(g.setting, g.value, g.origin.Source))
@@ -80,11 +85,13 @@ func (c *Config) FixedIn(patch []byte) (fixed Errors) {
 	return fixed
 }
 
-// fixed is the problem of another value of a setting that cannot change.
+// fixed is the problem of a changed value of a setting that cannot change.
 func (c *Config) fixed(s setting, value any, source Source) Problem {
-	message := "cannot change while the crawl runs, where it is " + s.show(format(s.value(c))) + ": change it in the file and start the crawl again"
+	message := "cannot change while the crawl runs, where it is " + s.show(format(s.value(c))) +
+		": change it in the file and start the crawl again"
 	if reloaded(s.key) {
-		message = "is not taken over the API: change it in the file and send the process SIGHUP, or start the crawl again"
+		message = "cannot be changed over the API: change it in the file and send the process SIGHUP, or start the " +
+			"crawl again"
 	}
 	return Problem{Source: source, Key: s.key, Read: s.show(format(value)), Message: message}
 }
@@ -92,22 +99,24 @@ func (c *Config) fixed(s setting, value any, source Source) Problem {
 // Entry is one setting in force.
 type Entry struct {
 	Key    string
-	Value  any    // of a type that encodes as people would write it: text, number, bool, list of texts
+	Value  any    // encodes as in the config file: text, number, bool, list of texts
 	Source string // "default", "config.yaml:12", "AMBLE_LOG_LEVEL", "--set", "API"
 	Live   bool   // a change takes effect while a crawl runs
 }
 
-// Entries are all settings in force, in the order of the file. Of a secret there is only whether it is set.
+// Entries returns all settings in force, in the order of the file. The value of a secret is whether
+// it is set.
 func (c *Config) Entries() []Entry {
 	var list []Entry
 	for _, s := range settings() {
-		list = append(list, Entry{Key: s.key, Value: told(s, s.value(c)), Source: c.Source(s.key).String(), Live: Live(s.key)})
+		list = append(list, Entry{Key: s.key, Value: public(s, s.value(c)), Source: c.Source(s.key).String(),
+			Live: Live(s.key)})
 	}
 	return list
 }
 
-// told is a value as plain has it, without secrets.
-func told(s setting, value any) any {
+// public is plain without secrets.
+func public(s setting, value any) any {
 	switch v := value.(type) {
 	case string:
 		if v != "" && s.secret() {
@@ -121,7 +130,7 @@ func told(s setting, value any) any {
 	return plain(s, value)
 }
 
-// plain is a value without types of Go, as JSON and YAML have it.
+// plain returns a value as JSON and YAML have it, without types of Go.
 func plain(s setting, value any) any {
 	v := reflect.ValueOf(value)
 	switch {

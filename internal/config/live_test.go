@@ -20,7 +20,8 @@ func TestPatchIsStrongest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Crawl.Workers != 9 || c.Crawl.MaxDepth != 2 || c.Log.Level != "debug" || !slices.Equal(c.Scope.Exclude, []string{`\.pdf$`, "a,b"}) {
+	if c.Crawl.Workers != 9 || c.Crawl.MaxDepth != 2 || c.Log.Level != "debug" ||
+		!slices.Equal(c.Scope.Exclude, []string{`\.pdf$`, "a,b"}) {
 		t.Errorf("%+v", c)
 	}
 	if got := before.Changes(c); !slices.Equal(got, []string{"crawl.workers", "scope.exclude", "log.level"}) {
@@ -45,7 +46,8 @@ func TestPatchesThatMakeNoSense(t *testing.T) {
 		`{"crawl": `:                      `API`,
 		`{} {}`:                           `API`,
 	} {
-		if _, err := LoadPatched(writeFile(t, ""), nil, nil, []byte(patch)); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := LoadPatched(writeFile(t, ""), nil, nil, []byte(patch)); err == nil ||
+			!strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", patch, err, want)
 		}
 	}
@@ -57,17 +59,21 @@ func TestWhatCannotChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := LoadPatched(path, nil, nil, []byte(`{"data_dir": "/elsewhere", "server": {"token": "open"}, "log": {"level": "warn"}}`))
+	after, err := LoadPatched(path, nil, nil,
+		[]byte(`{"data_dir": "/elsewhere", "server": {"token": "open"}, "log": {"level": "warn"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	text := before.Fixed(after).Error()
-	if strings.Count(text, "\n") != 1 || !strings.Contains(text, "data_dir: read \"/elsewhere\"; cannot change while the crawl runs") || strings.Contains(text, "sesame") {
+	if strings.Count(text, "\n") != 1 ||
+		!strings.Contains(text, "data_dir: read \"/elsewhere\"; cannot change while the crawl runs") ||
+		strings.Contains(text, "sesame") {
 		t.Error(text)
 	}
 }
 
-// A token changes with the file, and not over the API; a patch whose other values are wrong still has its fixed settings named.
+// A token changes with the file, and not over the API; a patch whose other values are wrong still
+// has its fixed settings named.
 func TestTokensChangeWithTheFile(t *testing.T) {
 	path := writeFile(t, "server:\n  token: one\n")
 	before, err := Load(path, nil, nil)
@@ -105,7 +111,8 @@ func TestLiveKeys(t *testing.T) {
 }
 
 func TestEntries(t *testing.T) {
-	c, err := Load(writeFile(t, "server:\n  token: sesame\npoliteness:\n  delay: 90s\n  overrides: [{hosts: [\"*.example.com\"], delay: 5s}]\n"+
+	c, err := Load(writeFile(t, "server:\n  token: sesame\npoliteness:\n  delay: 90s\n  overrides: [{hosts: "+
+		"[\"*.example.com\"], delay: 5s}]\n"+
 		"fetch:\n  auth: [\"a.example basic sesame:sesame\"]\n"), []string{"fetch.max_body=3MiB"}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -115,8 +122,10 @@ func TestEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		`{"Key":"server.token","Value":"(set, not shown)"`, `{"Key":"server.read_token","Value":""`, `{"Key":"politeness.delay","Value":"1m30s"`,
-		`{"Key":"politeness.overrides","Value":[{"delay":"5s","hosts":["*.example.com"]}]`, `{"Key":"fetch.auth","Value":["(set, not shown)"]`,
+		`{"Key":"server.token","Value":"(set, not shown)"`, `{"Key":"server.read_token","Value":""`,
+		`{"Key":"politeness.delay","Value":"1m30s"`,
+		`{"Key":"politeness.overrides","Value":[{"delay":"5s","hosts":["*.example.com"]}]`,
+		`{"Key":"fetch.auth","Value":["(set, not shown)"]`,
 		`{"Key":"fetch.max_body","Value":"3MiB","Source":"--set"`, `{"Key":"crawl.seeds","Value":[],"Source":"default"`,
 		`{"Key":"crawl.workers","Value":64,"Source":"default","Live":true}`,
 	} {
@@ -139,7 +148,9 @@ func writeFile(t *testing.T, body string) string {
 }
 
 func TestPatchOf(t *testing.T) {
-	sets := []string{"crawl.workers=7", "politeness.delay=90s", `politeness.overrides=[{hosts: ["*.example.com"], delay: 5s}]`, `scope.exclude=["a,b", c]`, "fetch.max_body=3MiB", "crawl.exit_when_done=false", "data_dir=/x"}
+	sets := []string{"crawl.workers=7", "politeness.delay=90s",
+		`politeness.overrides=[{hosts: ["*.example.com"], delay: 5s}]`, `scope.exclude=["a,b", c]`,
+		"fetch.max_body=3MiB", "crawl.exit_when_done=false", "data_dir=/x"}
 	patch, err := PatchOf(sets)
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +171,8 @@ func TestPatchOf(t *testing.T) {
 	if different := a.Changes(b); len(different) > 0 || a.Crawl.Workers != 7 {
 		t.Errorf("%s: %v are different", encoded, different)
 	}
-	if _, err := PatchOf([]string{"crawl.wokers=1"}); err == nil || !strings.Contains(err.Error(), "did you mean crawl.workers?") {
+	if _, err := PatchOf([]string{"crawl.wokers=1"}); err == nil ||
+		!strings.Contains(err.Error(), "did you mean crawl.workers?") {
 		t.Error(err)
 	}
 }

@@ -23,7 +23,8 @@ func inFile(t *testing.T, body string, sets, environ []string) (*Config, error) 
 
 func TestLaterSourcesAreStronger(t *testing.T) {
 	const file = "politeness:\n  delay: 2s\ncrawl:\n  seeds: [https://file.example/]\n  workers: 7\n"
-	environ := []string{"PATH=/bin", "AMBLE_POLITENESS_DELAY=3s", "AMBLE_CRAWL_SEEDS=https://env.example/", "AMBLE_LOG_LEVEL="}
+	environ := []string{"PATH=/bin", "AMBLE_POLITENESS_DELAY=3s", "AMBLE_CRAWL_SEEDS=https://env.example/",
+		"AMBLE_LOG_LEVEL="}
 	tests := []struct {
 		name    string
 		sets    []string
@@ -34,7 +35,8 @@ func TestLaterSourcesAreStronger(t *testing.T) {
 	}{
 		{"file", nil, nil, 2 * time.Second, []string{"https://file.example/"}, "config.yaml:2"},
 		{"environment", nil, environ, 3 * time.Second, []string{"https://env.example/"}, "AMBLE_POLITENESS_DELAY"},
-		{"flag", []string{"politeness.delay=9s", "politeness.delay=4s", "crawl.seeds="}, environ, 4 * time.Second, []string{}, "--set"},
+		{"flag", []string{"politeness.delay=9s", "politeness.delay=4s", "crawl.seeds="}, environ, 4 * time.Second,
+			[]string{}, "--set"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -83,7 +85,8 @@ func TestEveryTypeFromTheOutside(t *testing.T) {
 		want.Robots.Obey = false
 		want.Politeness.Delay, want.Politeness.AdaptiveFactor = 250*time.Millisecond, 1.5
 		want.Fetch.MaxBody = 2 * MiB
-		want.Scope = Scope{Mode: "domain", Include: []string{`^https://a{1,2}\.example/`, "b"}, Exclude: []string{"x", "y"}}
+		want.Scope = Scope{Mode: "domain", Include: []string{`^https://a{1,2}\.example/`, "b"},
+			Exclude: []string{"x", "y"}}
 		want.DataDir = c.DataDir
 		for _, s := range settings() {
 			if got := s.value(c); !reflect.DeepEqual(got, s.value(&want)) {
@@ -100,22 +103,38 @@ func TestProblemsOutsideTheFile(t *testing.T) {
 		environ []string
 		want    string
 	}{
-		{"flag without value", []string{"politeness.delay"}, nil, `--set: read "politeness.delay"; want key=value, such as --set politeness.delay=2s`},
-		{"flag without key", []string{"=2s"}, nil, `--set: read "=2s"; want key=value, such as --set politeness.delay=2s`},
-		{"misspelt flag", []string{"politeness.dealy=2s"}, nil, `--set: politeness.dealy: unknown key; did you mean politeness.delay?`},
-		{"flag names a section", []string{"politeness=2s"}, nil, `--set: politeness: is a section, not a setting; did you mean politeness.delay?`},
-		{"flag of a wrong type", []string{"politeness.delay=fast"}, nil, `--set: politeness.delay: read "fast"; want a duration with its unit, such as 500ms, 2s or 1h30m`},
+		{"flag without value", []string{"politeness.delay"}, nil,
+			`--set: read "politeness.delay"; want key=value, such as --set politeness.delay=2s`},
+		{"flag without key", []string{"=2s"}, nil,
+			`--set: read "=2s"; want key=value, such as --set politeness.delay=2s`},
+		{"misspelt flag", []string{"politeness.dealy=2s"}, nil,
+			`--set: politeness.dealy: unknown key; did you mean politeness.delay?`},
+		{"flag names a section", []string{"politeness=2s"}, nil,
+			`--set: politeness: is a section, not a setting; did you mean politeness.delay?`},
+		{"flag of a wrong type", []string{"politeness.delay=fast"}, nil,
+			`--set: politeness.delay: read "fast"; want a duration with its unit, such as 500ms, 2s or 1h30m`},
 		{"flag out of range", []string{"crawl.workers=0"}, nil, `--set: crawl.workers: read 0; want 1 to 4096`},
-		{"flag with a broken list", []string{"crawl.seeds=[a"}, nil, `--set: crawl.seeds: read "[a"; want items separated by commas, or a YAML list such as ['a,b', c]`},
-		{"flag with a nested list", []string{"crawl.seeds=[[a]]"}, nil, `--set: crawl.seeds: read a list as item 1; want a list of plain values`},
-		{"misspelt variable", nil, []string{"AMBLE_POLITNESS_DELAY=2s"}, `AMBLE_POLITNESS_DELAY: is no setting; did you mean AMBLE_POLITENESS_DELAY?`},
-		{"strange variable", nil, []string{"AMBLE_COLOUR=blue"}, `AMBLE_COLOUR: is no setting; AMBLE_ and the name of a setting in capitals, such as AMBLE_POLITENESS_DELAY, or unset it`},
-		{"variable of a wrong type", nil, []string{"AMBLE_ROBOTS_OBEY=no"}, `AMBLE_ROBOTS_OBEY: robots.obey: read "no"; want true or false`},
-		{"secret is not repeated", nil, []string{"AMBLE_SERVER_TOKEN=open sesame"}, `AMBLE_SERVER_TOKEN: server.token: read a value of 11 bytes; want at most 256 printable ASCII characters without spaces`},
-		{"pair from two sources", []string{"politeness.per_host=2"}, []string{"AMBLE_POLITENESS_DELAY=5s"}, `--set: politeness.per_host: read 2; more than 1 needs politeness.delay: 0s, and it is 5s: a host with a delay is asked one thing at a time`},
-		{"both pairs of one setting", []string{"politeness.per_host=9"}, nil, "--set: politeness.per_host: read 9; more than 1 needs politeness.delay: 0s, and it is 1s: a host with a delay is asked one thing at a time\n" +
-			"--set: politeness.per_host: read 9; is more than politeness.per_ip, 4, so it can never be reached; want at most that"},
-		{"all of them, file first", []string{"log.level=loud"}, []string{"AMBLE_LOG_FORMAT=xml"}, `AMBLE_LOG_FORMAT: log.format: read "xml"; want one of text, json` + "\n" + `--set: log.level: read "loud"; want one of debug, info, warn, error`},
+		{"flag with a broken list", []string{"crawl.seeds=[a"}, nil,
+			`--set: crawl.seeds: read "[a"; want items separated by commas, or a YAML list such as ['a,b', c]`},
+		{"flag with a nested list", []string{"crawl.seeds=[[a]]"}, nil,
+			`--set: crawl.seeds: read a list as item 1; want a list of plain values`},
+		{"misspelt variable", nil, []string{"AMBLE_POLITNESS_DELAY=2s"},
+			`AMBLE_POLITNESS_DELAY: is no setting; did you mean AMBLE_POLITENESS_DELAY?`},
+		{"strange variable", nil, []string{"AMBLE_COLOUR=blue"},
+			`AMBLE_COLOUR: is no setting; use AMBLE_ and the name of a setting in capitals, such as AMBLE_POLITENESS_DELAY, or unset it`},
+		{"variable of a wrong type", nil, []string{"AMBLE_ROBOTS_OBEY=no"},
+			`AMBLE_ROBOTS_OBEY: robots.obey: read "no"; want true or false`},
+		{"secret is not repeated", nil, []string{"AMBLE_SERVER_TOKEN=open sesame"},
+			`AMBLE_SERVER_TOKEN: server.token: read a value of 11 bytes; want at most 256 printable ASCII characters without spaces`},
+		{"pair from two sources", []string{"politeness.per_host=2"}, []string{"AMBLE_POLITENESS_DELAY=5s"},
+			`--set: politeness.per_host: read 2; more than 1 needs politeness.delay: 0s, and it is 5s: a host with a delay gets one request at a time`},
+		{"both pairs of one setting", []string{"politeness.per_host=9"}, nil, "--set: politeness.per_host: read 9; " +
+			"more than 1 needs politeness.delay: 0s, and it is 1s: a host with a delay gets one request at a time\n" +
+			"--set: politeness.per_host: read 9; is more than politeness.per_ip, 4, so it can never be reached; " +
+			"want at most that"},
+		{"all of them, file first", []string{"log.level=loud"}, []string{"AMBLE_LOG_FORMAT=xml"},
+			`AMBLE_LOG_FORMAT: log.format: read "xml"; want one of text, json` + "\n" +
+				`--set: log.level: read "loud"; want one of debug, info, warn, error`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -131,11 +150,14 @@ func TestProblemsOutsideTheFile(t *testing.T) {
 	}
 }
 
-// Kubernetes gives every container variables about every service, so a service called amble must not stop amble.
+// Kubernetes gives every container variables about every service, so a service called amble must
+// not stop amble.
 func TestVariablesOfAnOrchestratorAreNoMistake(t *testing.T) {
 	environ := []string{
-		"AMBLE_SERVICE_HOST=10.0.0.1", "AMBLE_SERVICE_PORT=8377", "AMBLE_SERVICE_PORT_HTTP=8377", "AMBLE_PORT=tcp://10.0.0.1:8377",
-		"AMBLE_PORT_8377_TCP=tcp://10.0.0.1:8377", "AMBLE_PORT_8377_TCP_ADDR=10.0.0.1", "AMBLE_API_SERVICE_HOST=10.0.0.1",
+		"AMBLE_SERVICE_HOST=10.0.0.1", "AMBLE_SERVICE_PORT=8377", "AMBLE_SERVICE_PORT_HTTP=8377",
+		"AMBLE_PORT=tcp://10.0.0.1:8377",
+		"AMBLE_PORT_8377_TCP=tcp://10.0.0.1:8377", "AMBLE_PORT_8377_TCP_ADDR=10.0.0.1",
+		"AMBLE_API_SERVICE_HOST=10.0.0.1",
 	}
 	if _, err := inFile(t, "", nil, environ); err != nil {
 		t.Error(err)
@@ -194,7 +216,8 @@ func TestFileOfUnreasonableSize(t *testing.T) {
 }
 
 func FuzzLoad(f *testing.F) {
-	for _, body := range []string{"", "crawl:\n  workers: 5\n", "a: &a [*a]\n", "? {a: b}\n: c\n", "crawl: *x", "crawl: &c {seeds: [*c]}", "\tx", "a: !!binary x", "%YAML 1.1\n--- ~"} {
+	for _, body := range []string{"", "crawl:\n  workers: 5\n", "a: &a [*a]\n", "? {a: b}\n: c\n", "crawl: *x",
+		"crawl: &c {seeds: [*c]}", "\tx", "a: !!binary x", "%YAML 1.1\n--- ~"} {
 		f.Add(body, "politeness.delay=1s", "AMBLE_LOG_LEVEL=info")
 	}
 	f.Add("", "crawl.seeds=[&a [*a]]", "AMBLE_CRAWL_SEEDS=[a,]")

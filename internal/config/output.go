@@ -4,8 +4,10 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/requestlog"
 )
 
 func (k *checker) outputNumbers() {
@@ -19,7 +21,8 @@ func (k *checker) outputChoices() {
 	k.outputFormats()
 	k.oneOf("output.compress", k.c.Output.Compress)
 	if !archive.IsNamePart(k.c.Output.Prefix) {
-		k.reject("output.prefix", "want the begin of a file name, such as amble: letters, digits, dots, dashes and underscores, a letter or digit first")
+		k.reject("output.prefix", "want the beginning of a file name, such as amble: letters, digits, dots, dashes "+
+			"and underscores, a letter or digit first")
 	}
 }
 
@@ -40,11 +43,11 @@ func (k *checker) outputFormats() {
 	}
 	if len(formats) > 1 && slices.Contains(formats, archive.FormatNone) {
 		k.rejectItem(key, slices.Index(formats, archive.FormatNone), archive.FormatNone,
-			"means that nothing is written, so it stands alone; keep either none or the others")
+			"means that nothing is written, and must be the only item; keep either none or the others")
 	}
 }
 
-// ArchiveOptions are the options of internal/archive. version is that of the program.
+// ArchiveOptions returns the options of internal/archive. version is that of the program.
 func (c *Config) ArchiveOptions(version string) archive.Options {
 	robots := "obey"
 	if !c.Robots.Obey {
@@ -61,12 +64,13 @@ func (c *Config) ArchiveOptions(version string) archive.Options {
 		Outlinks:     c.Output.Outlinks,
 		GzipLevel:    c.Output.GzipLevel,
 		Crawler: archive.Crawler{
-			Software: "amble/" + version, UserAgent: c.UserAgent(version), From: c.mailAddress(), Operator: c.Fetch.Contact, Robots: robots,
+			Software: "amble/" + version, UserAgent: c.UserAgent(version), From: c.mailAddress(),
+			Operator: c.Fetch.Contact, Robots: robots,
 		},
 	}
 }
 
-// machine is the name of this machine as a file name can have it.
+// machine returns the name of this machine in a form that file names can have.
 func machine() string {
 	name, err := os.Hostname()
 	name = strings.Map(func(r rune) rune {
@@ -79,4 +83,23 @@ func machine() string {
 		return archive.DefaultOptions().Host
 	}
 	return name
+}
+
+// Audit bounds the request log, which amble audit reads.
+type Audit struct {
+	MaxSize ByteSize      `mapstructure:"max_size"` // of all files; 0: no log is kept
+	Keep    time.Duration `mapstructure:"keep"`     // of a file; 0: no limit
+}
+
+// RequestLogOptions returns the options of internal/requestlog.
+func (c *Config) RequestLogOptions() requestlog.Options {
+	return requestlog.Options{MaxSize: int64(c.Audit.MaxSize), Keep: c.Audit.Keep}
+}
+
+// audit checks the section.
+func (k *checker) audit() {
+	if size := k.c.Audit.MaxSize; size != 0 && (size < requestlog.MinSize || size > 1024*TiB) {
+		k.reject("audit.max_size", "want 0, or 1MiB to 1024TiB")
+	}
+	between(k, "audit.keep", k.c.Audit.Keep, 0, 100*year)
 }

@@ -13,30 +13,34 @@ import (
 	"github.com/amble-crawler/amble/politeness"
 )
 
-// Politeness bounds how fast hosts, addresses and domains are asked.
+// Politeness bounds how fast hosts, addresses and domains are fetched from.
 type Politeness struct {
-	Delay          time.Duration  `mapstructure:"delay"`           // least time between two requests to a host
-	AdaptiveFactor float64        `mapstructure:"adaptive_factor"` // delay at least this many times the last response time; 0: off
-	AdaptiveMax    time.Duration  `mapstructure:"adaptive_max"`    // most that the adaptive delay may come to
-	PerHost        int            `mapstructure:"per_host"`        // requests in flight; more than 1 only where no delay is in force
-	HostBandwidth  ByteSize       `mapstructure:"host_bandwidth"`  // bytes a second received of a host; 0: no limit
-	PerIP          int            `mapstructure:"per_ip"`          // requests in flight to one IP address
-	IPDelay        time.Duration  `mapstructure:"ip_delay"`        // least time between two requests to one IP address
-	PerDomain      int            `mapstructure:"per_domain"`      // requests in flight to all hosts of a registrable domain; 0: no limit
-	DomainDelay    time.Duration  `mapstructure:"domain_delay"`    // least time between two requests to a registrable domain
-	Addresses      []AddressRange `mapstructure:"addresses"`       // ranges with limits of their own
-	Overrides      []Override     `mapstructure:"overrides"`       // hosts with settings of their own
+	Delay time.Duration `mapstructure:"delay"` // least time between two requests to a host
+	// delay at least this many times the last response time; 0: off
+	AdaptiveFactor float64       `mapstructure:"adaptive_factor"`
+	AdaptiveMax    time.Duration `mapstructure:"adaptive_max"` // longest adaptive delay
+	// requests in flight; more than 1 only where no delay is in force
+	PerHost       int           `mapstructure:"per_host"`
+	HostBandwidth ByteSize      `mapstructure:"host_bandwidth"` // bytes a second received from a host; 0: no limit
+	PerIP         int           `mapstructure:"per_ip"`         // requests in flight to one IP address
+	IPDelay       time.Duration `mapstructure:"ip_delay"`       // least time between two requests to one IP address
+	// requests in flight to all hosts of a registrable domain; 0: no limit
+	PerDomain   int            `mapstructure:"per_domain"`
+	DomainDelay time.Duration  `mapstructure:"domain_delay"` // least time between two requests to a registrable domain
+	Addresses   []AddressRange `mapstructure:"addresses"`    // ranges with limits of their own
+	Overrides   []Override     `mapstructure:"overrides"`    // hosts with settings of their own
 }
 
-// AddressRange gives a range of IP addresses limits of its own. What is nil is as for all addresses.
+// AddressRange gives a range of IP addresses limits of its own. A nil field is as for all
+// addresses.
 type AddressRange struct {
 	Range   string         `mapstructure:"range"`    // 192.0.2.0/24, or one address
 	PerIP   *int           `mapstructure:"per_ip"`   // requests in flight
 	IPDelay *time.Duration `mapstructure:"ip_delay"` // least time between two requests
-	Shared  bool           `mapstructure:"shared"`   // the range is one address as far as limits are concerned
+	Shared  bool           `mapstructure:"shared"`   // the whole range counts as one address
 }
 
-// Override gives hosts settings of their own. What is nil is as for all hosts.
+// Override gives hosts settings of their own. A nil field is as for all hosts.
 type Override struct {
 	Hosts          []string       `mapstructure:"hosts"` // names, and patterns such as *.example.com
 	Delay          *time.Duration `mapstructure:"delay"`
@@ -44,10 +48,10 @@ type Override struct {
 	PerHost        *int           `mapstructure:"per_host"`
 	HostBandwidth  *ByteSize      `mapstructure:"host_bandwidth"`
 	HostPages      *int           `mapstructure:"host_pages"` // limits.host_pages of each of them
-	Pause          bool           `mapstructure:"pause"`      // nothing is asked of them
+	Pause          bool           `mapstructure:"pause"`      // nothing is fetched from them
 }
 
-// PolitenessOptions are the options of politeness for hosts without an override.
+// PolitenessOptions returns the options of politeness for hosts without an override.
 func (c *Config) PolitenessOptions() politeness.Options {
 	p := c.Politeness
 	return politeness.Options{
@@ -61,7 +65,7 @@ func (c *Config) PolitenessOptions() politeness.Options {
 	}
 }
 
-// overrides are those of the frontier: each with all that is in force for its hosts.
+// overrides returns the overrides of the frontier: each with all settings in force for its hosts.
 func (c *Config) overrides() []frontier.Override {
 	var list []frontier.Override
 	for i, o := range c.Politeness.Overrides {
@@ -86,7 +90,7 @@ func (c *Config) overrides() []frontier.Override {
 	return list
 }
 
-// ranges are those of the frontier.
+// ranges returns the address ranges of the frontier.
 func (c *Config) ranges() []frontier.Range {
 	var list []frontier.Range
 	for _, a := range c.Politeness.Addresses {
@@ -99,7 +103,7 @@ func (c *Config) ranges() []frontier.Range {
 	return list
 }
 
-// orElse is the value of an item, or else the general one.
+// orElse returns the value of an item, or else the general one.
 func orElse[T any](value *T, general T) T {
 	if value == nil {
 		return general
@@ -111,7 +115,8 @@ func orElse[T any](value *T, general T) T {
 func hostPattern(text string) (string, bool) {
 	name, below := strings.CutPrefix(text, "*.")
 	u, err := weburl.Parse("http://" + name + "/")
-	if err != nil || u.RequestURI() != "/" || u.Origin().Port != 80 || strings.ContainsAny(name, "*@/?#: \t") && !strings.HasPrefix(name, "[") {
+	if err != nil || u.RequestURI() != "/" || u.Origin().Port != 80 || strings.ContainsAny(name, "*@/?#: \t") &&
+		!strings.HasPrefix(name, "[") {
 		return "", false
 	}
 	if below {
@@ -120,7 +125,7 @@ func hostPattern(text string) (string, bool) {
 	return u.Host(), true
 }
 
-// addressRange reads a network, or a single address as one.
+// addressRange parses a network, or a single address.
 func addressRange(text string) (netip.Prefix, bool) {
 	if network, err := netip.ParsePrefix(text); err == nil {
 		return network.Masked(), true
@@ -164,9 +169,10 @@ func (k *checker) overrides() {
 		for _, pattern := range o.Hosts {
 			canonical, ok := hostPattern(pattern)
 			if !ok {
-				reject(pattern, "want the name of a host, such as www.example.com, or a pattern for all names below one, such as *.example.com")
+				reject(pattern, "want the name of a host, such as www.example.com, or a pattern for all names below "+
+					"one, such as *.example.com")
 			} else if first, twice := seen[canonical]; twice {
-				reject(pattern, fmt.Sprintf("is in item %d already; one item counts for a host, so keep it in one", first))
+				reject(pattern, fmt.Sprintf("is in item %d already; one item applies to a host: keep it in one", first))
 			}
 			seen[canonical] = i + 1
 		}
@@ -179,7 +185,8 @@ func (k *checker) overrides() {
 		itemBetween(reject, "host_pages", o.HostPages, 0, math.MaxInt32)
 		delay, factor := orElse(o.Delay, k.c.Politeness.Delay), orElse(o.AdaptiveFactor, k.c.Politeness.AdaptiveFactor)
 		if o.PerHost != nil && *o.PerHost > 1 && (delay > 0 || factor > 0) {
-			reject(fmt.Sprintf("per_host: %d", *o.PerHost), "more than 1 needs delay: 0s and adaptive_factor: 0: a host with a delay is asked one thing at a time")
+			reject(fmt.Sprintf("per_host: %d", *o.PerHost), "more than 1 needs delay: 0s and adaptive_factor: 0: a "+
+				"host with a delay gets one request at a time")
 		}
 	}
 }
@@ -203,7 +210,8 @@ func (k *checker) addresses() {
 }
 
 // itemBetween rejects a value of an item outside of least and most.
-func itemBetween[T time.Duration | int | float64](reject func(read, message string), name string, value *T, least, most T) {
+func itemBetween[T time.Duration | int | float64](reject func(read, message string), name string, value *T, least,
+	most T) {
 	if value != nil && (*value < least || *value > most) {
 		reject(name+": "+format(*value), "want "+format(least)+" to "+format(most))
 	}

@@ -33,7 +33,8 @@ func TestOverridesAndRangesReachTheFrontier(t *testing.T) {
 	}
 	ranges := []frontier.Range{
 		{Network: netip.MustParsePrefix("192.0.2.0/24"), Limit: politeness.LimitOptions{InFlight: 8}, Shared: true},
-		{Network: netip.MustParsePrefix("2001:db8::/32"), Limit: politeness.LimitOptions{InFlight: 4, Delay: time.Second}},
+		{Network: netip.MustParsePrefix("2001:db8::/32"),
+			Limit: politeness.LimitOptions{InFlight: 4, Delay: time.Second}},
 		{Network: netip.MustParsePrefix("198.51.100.7/32"), Limit: politeness.LimitOptions{InFlight: 4}},
 	}
 	if !reflect.DeepEqual(o.Ranges, ranges) {
@@ -62,7 +63,8 @@ func TestListsOfItemsAsText(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(again.Politeness, c.Politeness) || len(again.Politeness.Overrides) != 1 {
 		t.Errorf("came back as %+v (%v)", again, err)
 	}
-	if _, err := inFile(t, "", []string{"politeness.overrides=a.example"}, nil); err == nil || !strings.Contains(err.Error(), "want a YAML list in one line, such as [{hosts: ...}]") {
+	if _, err := inFile(t, "", []string{"politeness.overrides=a.example"}, nil); err == nil ||
+		!strings.Contains(err.Error(), "want a YAML list in one line, such as [{hosts: ...}]") {
 		t.Errorf("a name alone: %v", err)
 	}
 }

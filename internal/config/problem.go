@@ -9,23 +9,24 @@ import (
 	"unicode/utf8"
 )
 
-// Source says where something was given: a file with a line, a variable of the environment, a flag, an argument.
+// Source says where a setting was set: a file with a line, an environment variable, a flag, an
+// argument.
 type Source struct {
-	Name  string // the file, "AMBLE_LOG_LEVEL", "--set", "argument 2"; empty: the default
-	Line  int    // counted from 1; 0: no line is known
-	order int    // file, environment, flags, patch
+	Name string // the file, "AMBLE_LOG_LEVEL", "--set", "argument 2"; empty: the default
+	Line int    // counted from 1; 0: no line is known
+	rank int    // rank of the source: file, environment, flags, patch
 }
 
 // The order in which problems are reported.
 const (
-	orderFile = iota
-	orderEnvironment
-	orderFlag
-	orderPatch
-	orderArgument
+	rankFile = iota
+	rankEnvironment
+	rankFlag
+	rankPatch
+	rankArgument
 )
 
-// String returns "file:line", the name alone where there is no line, or "default".
+// String returns "file:line", the name alone if there is no line, or "default".
 func (s Source) String() string {
 	switch {
 	case s.Name == "":
@@ -37,15 +38,15 @@ func (s Source) String() string {
 	}
 }
 
-// Problem is one thing that is wrong with the settings.
+// Problem is one problem of the settings.
 type Problem struct {
 	Source  Source
-	Key     string // the setting, such as politeness.delay; empty where the file as a whole is meant
-	Read    string // the value that was read, quoted where it was text; empty where there is none
+	Key     string // the setting, such as politeness.delay; empty: the file as a whole
+	Read    string // the value that was read, quoted if it is text; empty: there is none
 	Message string // what is allowed, or what to do
 }
 
-// String is one line for people.
+// String returns the problem as one line.
 func (p Problem) String() string {
 	var b strings.Builder
 	b.WriteString(p.Source.String())
@@ -60,7 +61,8 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Errors is every problem that Load found, in the order of the file, then of the environment, then of the flags.
+// Errors lists all problems that Load found, in the order of the file, then of the environment,
+// then of the flags.
 type Errors []Problem
 
 // Error has one line for each problem.
@@ -75,7 +77,7 @@ func (e Errors) Error() string {
 // report collects problems while settings are read and checked.
 type report struct {
 	problems Errors
-	failed   map[string]bool // settings whose value could not be used
+	failed   map[string]bool // settings whose value is invalid
 }
 
 func newReport() *report { return &report{failed: map[string]bool{}} }
@@ -85,18 +87,18 @@ func (r *report) add(p Problem) {
 	r.failed[p.Key] = true
 }
 
-// sorted returns the problems in the order in which people look for them.
+// sorted returns the problems in the order of their sources.
 func (r *report) sorted() Errors {
 	slices.SortStableFunc(r.problems, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Source.order, b.Source.order), cmp.Compare(a.Source.Line, b.Source.Line))
+		return cmp.Or(cmp.Compare(a.Source.rank, b.Source.rank), cmp.Compare(a.Source.Line, b.Source.Line))
 	})
 	return r.problems
 }
 
-// longestShown bounds what a message repeats of a value.
+// longestShown bounds the part of a value in a message.
 const longestShown = 60
 
-// shown quotes a value for a message, shortened where it is long.
+// shown quotes a value for a message, and shortens a long one.
 func shown(text string) string {
 	if len(text) <= longestShown {
 		return strconv.Quote(text)

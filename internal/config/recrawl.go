@@ -9,20 +9,22 @@ import (
 	"github.com/amble-crawler/amble/internal/revisit"
 )
 
-// Recrawl says when pages that were fetched are asked for again, by a crawl that does not end when it is done.
+// Recrawl says when fetched pages are recrawled, by a crawl that does not end when it is done.
 type Recrawl struct {
 	Policy      string        `mapstructure:"policy"`       // harmonic, fixed, nutch, stormcrawler or never
-	Interval    time.Duration `mapstructure:"interval"`     // of fixed; that of the adaptive rules after the first visit
-	MinInterval time.Duration `mapstructure:"min_interval"` // no page is asked for sooner again
-	MaxInterval time.Duration `mapstructure:"max_interval"` // every page is asked for again within that
-	Budget      int           `mapstructure:"budget"`       // renewals a day; 0: no limit
-	Share       float64       `mapstructure:"share"`        // of the requests for pages that renewals get where new URLs wait too
-	SimilarBits int           `mapstructure:"similar_bits"` // of a simhash that may differ; 0: the bodies have to be the same
-	GoneAfter   int           `mapstructure:"gone_after"`   // visits in a row that find a page gone before it is given up
-	Rules       []RecrawlRule `mapstructure:"rules"`        // pages with a policy of their own
+	Interval    time.Duration `mapstructure:"interval"`     // of fixed; of nutch and stormcrawler after the first fetch
+	MinInterval time.Duration `mapstructure:"min_interval"` // least time between two fetches of a page
+	MaxInterval time.Duration `mapstructure:"max_interval"` // most time between two fetches of a page
+	Budget      int           `mapstructure:"budget"`       // recrawls a day; 0: no limit
+	// of the page requests that recrawls get if new URLs wait too
+	Share       float64 `mapstructure:"share"`
+	SimilarBits int     `mapstructure:"similar_bits"` // of a simhash that may differ; 0: the bodies must be equal
+	// recrawls in a row that find a page gone before it is given up
+	GoneAfter int           `mapstructure:"gone_after"`
+	Rules     []RecrawlRule `mapstructure:"rules"` // pages with a policy of their own
 }
 
-// RecrawlRule gives pages a policy of their own. What is nil or empty is as for all pages.
+// RecrawlRule gives pages a policy of their own. A nil or empty field is as for all pages.
 type RecrawlRule struct {
 	Hosts       []string       `mapstructure:"hosts"`   // names, and patterns such as *.example.com; none: every host
 	Pattern     string         `mapstructure:"pattern"` // regular expression of path and query
@@ -32,7 +34,7 @@ type RecrawlRule struct {
 	MaxInterval *time.Duration `mapstructure:"max_interval"`
 }
 
-// defaultRecrawl is what internal/revisit does by default.
+// defaultRecrawl has the defaults of internal/revisit.
 func defaultRecrawl() Recrawl {
 	o := revisit.DefaultOptions()
 	return Recrawl{
@@ -41,8 +43,8 @@ func defaultRecrawl() Recrawl {
 	}
 }
 
-// RenewOptions are the options of internal/revisit; nil where a crawl ends when it is done, or visits no page again. A Config
-// that came from Load has no error.
+// RenewOptions returns the options of internal/revisit, or nil if the crawl ends when it is done or
+// recrawls no page. It returns no error for a Config from Load.
 func (c *Config) RenewOptions() (*revisit.Options, error) {
 	r := c.Recrawl
 	policy, err := revisit.ParsePolicy(r.Policy)
@@ -66,7 +68,7 @@ func (c *Config) RenewOptions() (*revisit.Options, error) {
 	return o, nil
 }
 
-// rule is an item over what is in force for all pages.
+// rule returns an item with the settings for all pages where the item has none.
 func (item *RecrawlRule) rule(rule revisit.Rule) (revisit.Rule, error) {
 	rule.Interval = orElse(item.Interval, rule.Interval)
 	rule.Min, rule.Max = orElse(item.MinInterval, rule.Min), orElse(item.MaxInterval, rule.Max)
@@ -89,7 +91,7 @@ func (item *RecrawlRule) rule(rule revisit.Rule) (revisit.Rule, error) {
 	return rule, nil
 }
 
-// Bounds of the times between two visits of a page.
+// Bounds of the times between two fetches of a page.
 const (
 	leastInterval = time.Second
 	mostInterval  = 10 * 365 * 24 * time.Hour
@@ -106,7 +108,8 @@ func (k *checker) recrawl() {
 	between(k, "recrawl.similar_bits", r.SimilarBits, 0, 32)
 	between(k, "recrawl.gone_after", r.GoneAfter, 1, 100)
 	if r.MinInterval > r.MaxInterval && !k.unsure("recrawl.max_interval") {
-		k.conflict("recrawl.min_interval", fmt.Sprintf("is more than recrawl.max_interval, %s; want at most that", format(r.MaxInterval)))
+		k.conflict("recrawl.min_interval",
+			fmt.Sprintf("is more than recrawl.max_interval, %s; want at most that", format(r.MaxInterval)))
 	}
 	k.recrawlRules()
 }
@@ -131,11 +134,13 @@ func (k *checker) recrawlRules() {
 		}
 		for _, pattern := range item.Hosts {
 			if _, ok := hostPattern(pattern); !ok {
-				reject(pattern, "want the name of a host, such as www.example.com, or a pattern for all names below one, such as *.example.com")
+				reject(pattern, "want the name of a host, such as www.example.com, or a pattern for all names below "+
+					"one, such as *.example.com")
 			}
 		}
 		if _, err := regexp.Compile(item.Pattern); err != nil {
-			reject(item.Pattern, strings.TrimPrefix(err.Error(), "error parsing regexp: ")+"; want a regular expression of Go (RE2)")
+			reject(item.Pattern, strings.TrimPrefix(err.Error(), "error parsing regexp: ")+
+				"; want a regular expression of Go (RE2)")
 		}
 		if _, err := revisit.ParsePolicy(item.Policy); item.Policy != "" && err != nil {
 			reject(item.Policy, "want one of "+strings.Join(policies(), ", "))
@@ -143,7 +148,8 @@ func (k *checker) recrawlRules() {
 		itemBetween(reject, "interval", item.Interval, leastInterval, mostInterval)
 		itemBetween(reject, "min_interval", item.MinInterval, leastInterval, mostInterval)
 		itemBetween(reject, "max_interval", item.MaxInterval, leastInterval, mostInterval)
-		least, most := orElse(item.MinInterval, k.c.Recrawl.MinInterval), orElse(item.MaxInterval, k.c.Recrawl.MaxInterval)
+		least, most := orElse(item.MinInterval, k.c.Recrawl.MinInterval),
+			orElse(item.MaxInterval, k.c.Recrawl.MaxInterval)
 		if least > most {
 			reject("min_interval: "+format(least), "is more than max_interval, "+format(most)+"; want at most that")
 		}

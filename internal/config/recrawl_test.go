@@ -9,7 +9,8 @@ import (
 	"github.com/amble-crawler/amble/internal/revisit"
 )
 
-// What the section says reaches the plan, a rule with what is in force for all pages where it says nothing itself.
+// What the section says reaches the plan, a rule with what is in force for all pages where it says
+// nothing itself.
 func TestRecrawlReachesThePlan(t *testing.T) {
 	c, err := inFile(t, `
 crawl: {exit_when_done: false}
@@ -31,7 +32,8 @@ recrawl:
 		t.Fatalf("%+v, %v", o.Renew, err)
 	}
 	r := o.Renew
-	if r.Policy != revisit.Nutch || r.Min != 2*time.Hour || r.Max != 4320*time.Hour || r.Budget != 500 || r.Missing != 3 || o.Frontier.RenewShare != 0.25 {
+	if r.Policy != revisit.Nutch || r.Min != 2*time.Hour || r.Max != 4320*time.Hour || r.Budget != 500 ||
+		r.Missing != 3 || o.Frontier.RenewShare != 0.25 {
 		t.Errorf("%+v", r)
 	}
 	first, second := r.Rules[0], r.Rules[1]
@@ -47,7 +49,7 @@ recrawl:
 	}
 }
 
-// A crawl that ends when it is done asks for no page again, and neither does one with the policy never.
+// A crawl that ends when it is done recrawls no page, and neither does one with the policy never.
 func TestNoRecrawl(t *testing.T) {
 	for _, text := range []string{"", "crawl: {exit_when_done: false}\nrecrawl: {policy: never}"} {
 		c, err := inFile(t, text, nil, nil)
@@ -73,7 +75,8 @@ func TestBadRecrawl(t *testing.T) {
 		"recrawl: {max_interval: 2h, rules: [{pattern: a, min_interval: 180m}]}": "is more than max_interval, 2h",
 	} {
 		var problems Errors
-		if _, err := inFile(t, text, nil, nil); !errors.As(err, &problems) || !strings.Contains(problems[0].Message, want) {
+		if _, err := inFile(t, text, nil, nil); !errors.As(err, &problems) ||
+			!strings.Contains(problems[0].Message, want) {
 			t.Errorf("%s: %v, want it to say %q", text, err, want)
 		}
 	}

@@ -1,8 +1,12 @@
 package config
 
 import (
+	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -11,21 +15,22 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-// Seed is a URL to start from. Whether it is in scope is for the frontier to say, which names Source when it is not.
+// Seed is a URL to start from. The frontier decides whether it is in scope, and names Source if it
+// is not.
 type Seed struct {
 	URL      weburl.URL
 	Source   Source // "config.yaml:12", "seeds.txt:7", "argument 2"
-	Priority int8   // as a line of the seeds file says; else 0
+	Priority int8   // from the seeds file; else 0
 }
 
 // BadSeed is a seed that cannot be used, or a seeds file that cannot be read.
 type BadSeed struct {
 	Source Source
-	Text   string // as it was read, shortened; empty where a file as a whole is meant
+	Text   string // as read, shortened; empty: the file as a whole
 	Reason string // what is wrong, and what to do
 }
 
-// String is one line for people.
+// String returns the bad seed as one line.
 func (b BadSeed) String() string {
 	if b.Text == "" {
 		return b.Source.String() + ": " + b.Reason
@@ -33,15 +38,17 @@ func (b BadSeed) String() string {
 	return b.Source.String() + ": read " + shown(b.Text) + "; " + b.Reason
 }
 
-// Seeds returns the URLs to start from: those of crawl.seeds, those of the file crawl.seeds_file, and extra, which are
-// the arguments of the command line. Bad ones are set aside, each with its place and the reason. It reads the seeds
-// file when it is called, and reports a file that cannot be read as a BadSeed.
+// Seeds returns the URLs to start from: those of crawl.seeds, those of the file crawl.seeds_file,
+// and extra, the arguments of the command line. It returns bad ones separately, each with its
+// source and the reason. It reads the seeds file when it is called, and reports a file that cannot
+// be read as a BadSeed.
 func Seeds(c *Config, extra []string) (good []Seed, bad []BadSeed) {
 	VisitSeeds(c, extra, func(s Seed) { good = append(good, s) }, func(b BadSeed) { bad = append(bad, b) })
 	return good, bad
 }
 
-// VisitSeeds is Seeds for a seeds file of any length: each seed is handed over as soon as it is read and nothing is kept.
+// VisitSeeds is Seeds for a seeds file of any length: it passes on each seed as soon as it is read
+// and keeps nothing.
 func VisitSeeds(c *Config, extra []string, good func(Seed), bad func(BadSeed)) {
 	v := seedVisitor{good: good, bad: bad}
 	from := c.origins["crawl.seeds"]
@@ -52,7 +59,7 @@ func VisitSeeds(c *Config, extra []string, good func(Seed), bad func(BadSeed)) {
 		v.visitFile(c.Crawl.SeedsFile, c.origins["crawl.seeds_file"].Source)
 	}
 	for i, text := range extra {
-		v.visitArgument(text, Source{Name: "argument " + strconv.Itoa(i+1), order: orderArgument})
+		v.visitArgument(text, Source{Name: "argument " + strconv.Itoa(i+1), rank: rankArgument})
 	}
 }
 
@@ -72,10 +79,11 @@ func (v seedVisitor) visitWith(text string, priority int8, from Source) {
 	v.good(Seed{URL: u, Source: from, Priority: priority})
 }
 
-// visitArgument is visit with a hint for those who give a file where a URL is wanted.
+// visitArgument is visit with a hint if the argument is a file.
 func (v seedVisitor) visitArgument(text string, from Source) {
 	if info, err := os.Stat(text); err == nil && info.Mode().IsRegular() {
-		v.bad(BadSeed{Source: from, Text: text, Reason: "is a file, not a URL; to read seeds from it use --set crawl.seeds_file=" + text})
+		v.bad(BadSeed{Source: from, Text: text, Reason: "is a file, not a URL; to read seeds from it use --set " +
+			"crawl.seeds_file=" + text})
 		return
 	}
 	v.visit(text, from)
@@ -90,7 +98,7 @@ func parseSeed(text string) (weburl.URL, string) {
 	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
 		return weburl.URL{}, "is not UTF-8 text; want a URL such as https://example.com/"
 	case strings.ContainsAny(text, " \t\r\n"):
-		return weburl.URL{}, "holds white space; want one URL, in which a space is written %20"
+		return weburl.URL{}, "contains white space; want one URL, in which a space is written %20"
 	}
 	u, err := weburl.Parse(text)
 	if err == nil {
@@ -117,10 +125,11 @@ func seedReason(text string, err error) string {
 	if cause := errors.Unwrap(err); cause != nil {
 		err = cause
 	}
-	return "is not a URL that can be asked (" + err.Error() + ")"
+	return "is not a URL that can be fetched (" + err.Error() + ")"
 }
 
-// withScheme is the URL that is meant by a host without a scheme, such as example.com or localhost:8080.
+// withScheme returns the URL that a host without a scheme stands for, such as example.com or
+// localhost:8080.
 func withScheme(text string) (string, bool) {
 	if strings.Contains(text, "://") || strings.ContainsAny(text, "@\\") {
 		return "", false
@@ -139,4 +148,120 @@ func shortened(text string) string {
 		return strings.Clone(text[:most])
 	}
 	return text
+}
+
+const (
+	// maxSeedLine bounds a line of the seeds file, in bytes: three times the longest URL, and room
+	// for a comment.
+	maxSeedLine = 8 << 10
+	// maxBadLines bounds the reports about one file, which may not be a list of URLs at all.
+	maxBadLines = 1000
+)
+
+// visitFile reads a seeds file. setBy is the source of its name.
+func (v seedVisitor) visitFile(path string, setBy Source) {
+	file, err := os.Open(path)
+	if err == nil {
+		defer file.Close()
+		err = v.visitLines(file, path)
+	}
+	if err == nil {
+		return
+	}
+	reason := err.Error()
+	if pathError := (*fs.PathError)(nil); errors.As(err, &pathError) {
+		reason = pathError.Err.Error()
+	}
+	v.bad(BadSeed{Source: setBy, Reason: fmt.Sprintf("crawl.seeds_file: %s cannot be read: %s", path, reason)})
+}
+
+// visitLines reads one URL a line, with an optional priority after it. It skips empty lines, and
+// comments from a # at the start of a line or after white space; it tolerates a byte order mark and
+// CRLF. It holds one line at a time.
+func (v seedVisitor) visitLines(r io.Reader, name string) error {
+	lines := bufio.NewReaderSize(r, maxSeedLine+1) // with its newline
+	bad := 0
+	limited := seedVisitor{good: v.good, bad: func(b BadSeed) {
+		if bad++; bad <= maxBadLines {
+			v.bad(b)
+		}
+	}}
+	for number := 1; ; number++ {
+		line, length, err := readLine(lines)
+		if err != nil && err != io.EOF {
+			return err
+		}
+		if number == 1 {
+			line = bytes.TrimPrefix(line, []byte("\ufeff"))
+		}
+		from := Source{Name: name, Line: number}
+		if length > maxSeedLine {
+			limited.bad(BadSeed{Source: from, Text: shortened(string(line)),
+				Reason: fmt.Sprintf("the line is too long (%d bytes); one URL a line", length)})
+		} else if text := withoutComment(line); len(text) > 0 {
+			limited.visitLine(string(text), from)
+		}
+		if err == io.EOF {
+			break
+		}
+	}
+	if bad > maxBadLines {
+		v.bad(BadSeed{Source: Source{Name: name},
+			Reason: fmt.Sprintf("%d more lines are bad; is this a list of URLs?", bad-maxBadLines)})
+	}
+	return nil
+}
+
+// Priorities that a seed may have.
+const (
+	leastPriority = -100
+	mostPriority  = 100
+)
+
+// visitLine reads "https://example.com/" or "https://example.com/ priority=5".
+func (v seedVisitor) visitLine(text string, from Source) {
+	at := strings.LastIndexAny(text, " \t")
+	number, isPriority := strings.CutPrefix(text[at+1:], "priority=")
+	if at < 0 || !isPriority {
+		v.visit(text, from)
+		return
+	}
+	priority, err := strconv.Atoi(number)
+	if err != nil || priority < leastPriority || priority > mostPriority {
+		v.bad(BadSeed{Source: from, Text: shortened(text),
+			Reason: fmt.Sprintf("priority: want a whole number from %d to %d", leastPriority, mostPriority)})
+		return
+	}
+	v.visitWith(text[:at], int8(priority), from)
+}
+
+// readLine returns the next line without its end. If the line is longer than the buffer it returns
+// its beginning and its true length. The bytes are valid until the next call.
+func readLine(r *bufio.Reader) (line []byte, length int, err error) {
+	line, err = r.ReadSlice('\n')
+	length = len(line)
+	if err == bufio.ErrBufferFull {
+		line = bytes.Clone(line[:4*longestShown])
+		for err == bufio.ErrBufferFull {
+			var more []byte
+			more, err = r.ReadSlice('\n')
+			length += len(more)
+		}
+	}
+	if err == nil {
+		length-- // the newline
+	}
+	return bytes.TrimRight(line, "\r\n"), length, err
+}
+
+// withoutComment cuts a comment and the white space around the rest. A # inside a word begins a
+// fragment.
+func withoutComment(line []byte) []byte {
+	for i, c := range line {
+		if c == '#' && (i == 0 || line[i-1] == ' ' || line[i-1] == '\t') {
+			line = line[:i]
+			break
+		}
+	}
+	return bytes.TrimSpace(line)
 }

@@ -12,10 +12,11 @@ import (
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
-func TestSeedsCarryTheirPlace(t *testing.T) {
+func TestSeedsHaveSources(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	write(t, "seeds.txt", "\ufeffhttps://one.example/\r\n\r\n# a comment\r\n  https://two.example/a#top # why\r\nftp://three.example/\r\nhttps://four.example")
+	write(t, "seeds.txt", "\ufeffhttps://one.example/\r\n\r\n# a comment\r\n  https://two.example/a#top # "+
+		"why\r\nftp://three.example/\r\nhttps://four.example")
 	write(t, "config.yaml", `crawl:
   seeds_file: seeds.txt
   seeds:
@@ -50,7 +51,7 @@ func TestSeedsCarryTheirPlace(t *testing.T) {
 		`config.yaml:5: read "six.example"; has no scheme; did you mean https://six.example/?`,
 		`config.yaml:6: read "https://"; has no host; want a URL such as https://example.com/`,
 		`seeds.txt:5: read "ftp://three.example/"; ftp is not supported; want a URL that begins with http:// or https://`,
-		`argument 2: read "not a url"; holds white space; want one URL, in which a space is written %20`,
+		`argument 2: read "not a url"; contains white space; want one URL, in which a space is written %20`,
 		`argument 3: read "seeds.txt"; is a file, not a URL; to read seeds from it use --set crawl.seeds_file=seeds.txt`,
 	}
 	if !slices.Equal(got, want) {
@@ -72,7 +73,8 @@ func TestSeedReasons(t *testing.T) {
 		{"http://", "has no host; want a URL such as https://example.com/"},
 		{"https:///?q", "has no host; want a URL such as https://example.com/"},
 		{long, "is too long (3020 bytes); a URL may have 2048 bytes"},
-		{"https://a.example/ https://b.example/", "holds white space; want one URL, in which a space is written %20"},
+		{"https://a.example/ https://b.example/",
+			"contains white space; want one URL, in which a space is written %20"},
 		{"\xff\xfeh", "is not UTF-8 text; want a URL such as https://example.com/"},
 		{"https://a.example/\x00", "is not UTF-8 text; want a URL such as https://example.com/"},
 		{"  ", "is empty; want a URL such as https://example.com/"},
@@ -82,7 +84,8 @@ func TestSeedReasons(t *testing.T) {
 			t.Errorf("parseSeed(%.40q)\n got %q %q\nwant %q", tt.text, u, got, tt.want)
 		}
 	}
-	if _, got := parseSeed("https://example.com:99999/"); !strings.HasPrefix(got, "is not a URL that can be asked (malformed URL") {
+	if _, got := parseSeed("https://example.com:99999/"); !strings.HasPrefix(got,
+		"is not a URL that can be fetched (malformed URL") {
 		t.Errorf("a port that is none: %q", got)
 	}
 }
@@ -97,7 +100,8 @@ func TestSeedsFileThatCannotBeRead(t *testing.T) {
 		if len(good) != 1 || len(bad) != 1 {
 			t.Fatalf("%s: %d good and %d bad seeds, want one of each", name, len(good), len(bad))
 		}
-		if got := bad[0].String(); !strings.Contains(got, "config.yaml:2: crawl.seeds_file: ") || !strings.Contains(got, " cannot be read: ") {
+		if got := bad[0].String(); !strings.Contains(got, "config.yaml:2: crawl.seeds_file: ") ||
+			!strings.Contains(got, " cannot be read: ") {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
@@ -114,7 +118,8 @@ func TestSeedsFileIsBounded(t *testing.T) {
 	if err := v.visitLines(body, "f"); err != nil {
 		t.Fatal(err)
 	}
-	if len(good) != 1 || good[0].Source.Line != 2 || len(bad) != 1 || !strings.Contains(bad[0].Reason, "too long (67108864 bytes)") {
+	if len(good) != 1 || good[0].Source.Line != 2 || len(bad) != 1 ||
+		!strings.Contains(bad[0].Reason, "too long (67108864 bytes)") {
 		t.Errorf("good %v, bad %v", good, bad)
 	}
 	if len(bad) > 0 && len(bad[0].Text) > 300 {
@@ -152,7 +157,8 @@ func TestLineOfExactlyTheLongestLength(t *testing.T) {
 }
 
 func FuzzSeedLines(f *testing.F) {
-	for _, body := range []string{"", "\ufeff#x\r\nhttps://a.example/ # b\n", "example.com\n\n", "\x00\xff", strings.Repeat("h", 9000), "https://[::1]:0/\n"} {
+	for _, body := range []string{"", "\ufeff#x\r\nhttps://a.example/ # b\n", "example.com\n\n", "\x00\xff",
+		strings.Repeat("h", 9000), "https://[::1]:0/\n"} {
 		f.Add(body)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
@@ -198,7 +204,8 @@ https://eight.example/ importance=5
 priority=5
 not a url priority=5
 `)
-	good, bad := Seeds(&Config{Crawl: Crawl{SeedsFile: "seeds.txt", Seeds: []string{"https://nine.example/ priority=5"}}}, nil)
+	good, bad := Seeds(&Config{Crawl: Crawl{SeedsFile: "seeds.txt",
+		Seeds: []string{"https://nine.example/ priority=5"}}}, nil)
 	got := map[string]int8{}
 	for _, s := range good {
 		got[s.URL.Host()] = s.Priority
@@ -213,13 +220,13 @@ not a url priority=5
 	}
 	const outOfRange = "priority: want a whole number from -100 to 100"
 	wantBad := []string{
-		`default: read "https://nine.example/ priority=5"; holds white space; want one URL, in which a space is written %20`,
+		`default: read "https://nine.example/ priority=5"; contains white space; want one URL, in which a space is written %20`,
 		`seeds.txt:5: read "https://five.example/ priority=101"; ` + outOfRange,
 		`seeds.txt:6: read "https://six.example/ priority="; ` + outOfRange,
 		`seeds.txt:7: read "https://seven.example/ priority=1.5"; ` + outOfRange,
-		`seeds.txt:8: read "https://eight.example/ importance=5"; holds white space; want one URL, in which a space is written %20`,
+		`seeds.txt:8: read "https://eight.example/ importance=5"; contains white space; want one URL, in which a space is written %20`,
 		`seeds.txt:9: read "priority=5"; is not a URL; want one such as https://example.com/`,
-		`seeds.txt:10: read "not a url"; holds white space; want one URL, in which a space is written %20`,
+		`seeds.txt:10: read "not a url"; contains white space; want one URL, in which a space is written %20`,
 	}
 	if !slices.Equal(lines, wantBad) {
 		t.Errorf("bad seeds\n got %q\nwant %q", lines, wantBad)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// server checks what the API listens to, and whom.
+// server checks the addresses, names and tokens of the API.
 func (k *checker) server() {
 	s := k.c.Server
 	if s.Listen != "" && !isListenAddress(s.Listen) {
@@ -20,17 +20,18 @@ func (k *checker) server() {
 	}
 	for i, name := range s.Hosts {
 		if name == "" || strings.ContainsAny(name, " /:@") || !isHeaderText(name) {
-			k.rejectItem("server.hosts", i, name, "want the name of a host without scheme and port, such as crawler.example.org")
+			k.rejectItem("server.hosts", i, name, "want the name of a host without scheme and port, such as "+
+				"crawler.example.org")
 		}
 	}
 }
 
-// exposure checks what protects the API where other machines can reach it.
+// exposure checks the protection of an API that other machines can reach.
 func (k *checker) exposure() {
 	s := k.c.Server
 	switch {
 	case s.ReadToken != "" && s.Token == "":
-		k.conflict("server.read_token", "needs server.token too: without that one everybody may do everything")
+		k.conflict("server.read_token", "needs server.token too: without it every client may do everything")
 	case s.ReadToken != "" && s.ReadToken == s.Token:
 		k.conflict("server.read_token", "is the same as server.token; want another")
 	}
@@ -46,10 +47,12 @@ func (k *checker) exposure() {
 	}
 	switch {
 	case s.Token == "":
-		k.conflict("server.listen", "other machines can reach it, so server.token must be set too; or listen on 127.0.0.1")
+		k.conflict("server.listen", "other machines can reach it, so server.token must be set too; or listen on "+
+			"127.0.0.1")
 	case s.TLSCert == "" && !s.BehindTLSProxy:
-		k.conflict("server.listen", "other machines can reach it, and the token would go over the net for everybody to read: "+
-			"set server.tls_cert and server.tls_key, or server.behind_tls_proxy: true where something in front does TLS; or listen on 127.0.0.1")
+		k.conflict("server.listen", "other machines can reach it, and the token would cross the network unencrypted: "+
+			"set server.tls_cert and server.tls_key, or server.behind_tls_proxy: true if something in front does "+
+			"TLS; or listen on 127.0.0.1")
 	}
 }
 

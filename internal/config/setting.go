@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// setting is one leaf of Config: what it is called and what it holds.
+// setting is one leaf of Config: its name and its type.
 type setting struct {
 	key   string       // section.name, or name alone at the top
 	typ   reflect.Type // of the field
 	index []int        // of the field in Config
 }
 
-// settings lists every setting in the order of the struct, which is the order of the file.
+// settings returns every setting in the order of the struct, which is the order of the file.
 func settings() []setting {
 	var list []setting
 	collect(reflect.TypeFor[Config](), "", nil, &list)
@@ -35,7 +35,7 @@ func collect(t reflect.Type, prefix string, index []int, list *[]setting) {
 	}
 }
 
-// section is the part of the key before the dot, or "".
+// section returns the part of the key before the dot, or "".
 func (s setting) section() string {
 	section, _, nested := strings.Cut(s.key, ".")
 	if !nested {
@@ -44,10 +44,10 @@ func (s setting) section() string {
 	return section
 }
 
-// name is the part of the key after the dot.
+// name returns the part of the key after the dot.
 func (s setting) name() string { return s.key[strings.LastIndexByte(s.key, '.')+1:] }
 
-// variable is the name of the setting in the environment.
+// variable returns the name of the setting in the environment.
 func (s setting) variable() string {
 	return variablePrefix + strings.ToUpper(strings.ReplaceAll(s.key, ".", "_"))
 }
@@ -61,12 +61,12 @@ func (s setting) secret() bool {
 	return false
 }
 
-// value is the value of the setting in c.
+// value returns the value of the setting in c.
 func (s setting) value(c *Config) any {
 	return reflect.ValueOf(c).Elem().FieldByIndex(s.index).Interface()
 }
 
-// vocabulary answers which names exist.
+// vocabulary knows all names of settings and sections.
 type vocabulary struct {
 	settings []setting
 	byKey    map[string]setting
@@ -84,7 +84,7 @@ func newVocabulary() *vocabulary {
 	return v
 }
 
-// unknown says what may have been meant by a key that is no setting.
+// unknown says what a key that is no setting may stand for.
 func (v *vocabulary) unknown(key string) string {
 	if v.sections[key] {
 		return "is a section, not a setting; did you mean " + v.firstOf(key) + "?"
@@ -118,8 +118,8 @@ func (v *vocabulary) namesIn(section string) []string {
 	return names
 }
 
-// nearest is the setting or section whose spelling is closest to key, or the setting of the same name in
-// another section, or "".
+// nearest returns the setting or section whose spelling is closest to key, or the setting of the
+// same name in another section, or "".
 func (v *vocabulary) nearest(key string) string {
 	best, least := "", tolerance(key)+1
 	consider := func(candidate string) {
@@ -131,7 +131,7 @@ func (v *vocabulary) nearest(key string) string {
 		consider(s.key)
 	}
 	if !strings.Contains(key, ".") {
-		for _, s := range v.settings { // in order, for one answer always
+		for _, s := range v.settings { // in order, so that the answer is always the same
 			if s.section() != "" {
 				consider(s.section())
 			}
@@ -147,4 +147,60 @@ func (v *vocabulary) nearest(key string) string {
 		}
 	}
 	return ""
+}
+
+// longestSuggestible bounds the work of a suggestion; the names of all settings are much shorter.
+const longestSuggestible = 64
+
+// tolerance returns how many edits may separate a misspelt key from the right one.
+func tolerance(key string) int {
+	switch {
+	case len(key) > longestSuggestible:
+		return -1
+	case len(key) <= 4:
+		return 1
+	case len(key) <= 8:
+		return 2
+	default:
+		return 3
+	}
+}
+
+// Like reports whether a word is a misspelling of another one, or that word itself.
+func Like(word, other string) bool { return distance(word, other) <= tolerance(word) }
+
+// distance counts the insertions, deletions, substitutions and swaps of neighbours that turn a into
+// b (optimal string alignment), in bytes and ignoring ASCII case. The distance of strings that are
+// too long is the maximum.
+func distance(a, b string) int {
+	if len(a) > longestSuggestible || len(b) > longestSuggestible {
+		return longestSuggestible
+	}
+	var before, last, row [longestSuggestible + 1]int
+	for j := range len(b) + 1 {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			x, y := lower(a[i-1]), lower(b[j-1])
+			cost := 1
+			if x == y {
+				cost = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && x == lower(b[j-2]) && lower(a[i-2]) == y {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		return c + 'a' - 'A'
+	}
+	return c
 }

@@ -9,13 +9,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Source says where the value in force of a setting, such as politeness.delay, was given.
+// Source returns the source of the value in force of a setting, such as politeness.delay.
 func (c *Config) Source(key string) Source { return c.origins[key].Source }
 
-// Description is a setting as help texts and completions need it.
+// Description describes a setting for help texts and completions.
 type Description struct {
 	Key     string // such as politeness.delay
-	Default string // as it would be written in the file
+	Default string // as in the file
 }
 
 // Describe lists every setting in the order of the config file.
@@ -32,8 +32,8 @@ func Describe() []Description {
 	return list
 }
 
-// Show writes every setting in force as a config file, with the source of each behind it. Paths are the resolved ones.
-// A secret is not written.
+// Show writes every setting in force as a config file, with the source of each after it. Paths are
+// the resolved ones. Secrets are hidden.
 func (c *Config) Show(w io.Writer) error {
 	var b bytes.Buffer
 	section := ""
@@ -59,7 +59,7 @@ func (c *Config) Show(w io.Writer) error {
 // notShown stands for a secret.
 const notShown = "(set, not shown)"
 
-// shownValue is the value of s as YAML on one line.
+// shownValue returns the value of s as YAML on one line.
 func (c *Config) shownValue(s setting) (string, error) {
 	value := s.value(c)
 	switch v := value.(type) {
@@ -81,7 +81,7 @@ func (c *Config) shownValue(s setting) (string, error) {
 	}
 }
 
-// flow writes text or a list of it as YAML on one line.
+// flow formats a text or a list of texts as YAML on one line.
 func flow(value any) (string, error) {
 	var node yaml.Node
 	if err := node.Encode(value); err != nil {

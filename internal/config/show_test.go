@@ -12,7 +12,8 @@ import (
 func TestShowCanBeReadBack(t *testing.T) {
 	hard := []string{`https://example.com/?a=1,2#"x"`, "true", "a: b", "ü", "'", strings.Repeat("long ", 60)}
 	body := "crawl:\n  workers: 3\n"
-	c, err := inFile(t, body, []string{"fetch.max_body=3MiB", "server.token=geheim", `scope.include=["a,b", "(x # y)"]`}, []string{"AMBLE_POLITENESS_DELAY=90m"})
+	c, err := inFile(t, body, []string{"fetch.max_body=3MiB", "server.token=geheim",
+		`scope.include=["a,b", "(x # y)"]`}, []string{"AMBLE_POLITENESS_DELAY=90m"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +24,8 @@ func TestShowCanBeReadBack(t *testing.T) {
 	}
 	text := out.String()
 	for _, want := range []string{
-		"delay: 1h30m ", " # AMBLE_POLITENESS_DELAY\n", "max_body: 3MiB ", " # --set\n", "workers: 3 ", "config.yaml:2\n", " # default\n",
+		"delay: 1h30m ", " # AMBLE_POLITENESS_DELAY\n", "max_body: 3MiB ", " # --set\n", "workers: 3 ",
+		"config.yaml:2\n", " # default\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("Show lacks %q:\n%s", want, text)

@@ -17,7 +17,8 @@ func TestParseByteSize(t *testing.T) {
 			t.Errorf("ParseByteSize(%q) = %d, %v; want %d", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "MiB", "-1", "+1", "1.5MiB", "1M", "1 2", "1MiBs", "9223372036854775808", "9007199254740992KiB", "1e3", "1\nKiB"} {
+	for _, text := range []string{"", "MiB", "-1", "+1", "1.5MiB", "1M", "1 2", "1MiBs", "9223372036854775808",
+		"9007199254740992KiB", "1e3", "1\nKiB"} {
 		if got, err := ParseByteSize(text); err == nil {
 			t.Errorf("ParseByteSize(%q) = %d, want an error", text, got)
 		}
@@ -45,7 +46,8 @@ func FuzzParseByteSize(f *testing.F) {
 func TestFormatDuration(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0s", time.Second: "1s", time.Minute: "1m", time.Hour: "1h", 90 * time.Minute: "1h30m",
-		time.Hour + time.Second: "1h0m1s", 250 * time.Millisecond: "250ms", 100 * time.Minute: "1h40m", 20 * time.Second: "20s",
+		time.Hour + time.Second: "1h0m1s", 250 * time.Millisecond: "250ms", 100 * time.Minute: "1h40m",
+		20 * time.Second: "20s",
 	} {
 		if got := formatDuration(d); got != want {
 			t.Errorf("formatDuration(%v) = %q, want %q", d, got, want)

@@ -278,9 +278,9 @@ func TestLookIntoARunningCrawl(t *testing.T) {
 		var err, err2 error
 		a, err = view.Host(context.Background(), "a.test")
 		b, err2 = view.Host(context.Background(), "b.test")
-		return err == nil && err2 == nil && a.State == inspect.HostWaiting && a.Delay == 3600 && b.State == inspect.HostTrouble
+		return err == nil && err2 == nil && a.State == inspect.HostWaiting && a.Delay == 3600 && b.State == inspect.HostFailing
 	})
-	if a.Politeness.DelayReason != "crawl-delay" || a.Place == "" || a.Next.IsZero() || a.Politeness.Source == "" || b.Politeness.TroubleSince.IsZero() {
+	if a.Politeness.DelayReason != "crawl-delay" || a.FrontierState == "" || a.Next.IsZero() || a.Politeness.Source == "" || b.Politeness.FailingSince.IsZero() {
 		t.Errorf("%+v\n%+v", a, b)
 	}
 	var names []string

@@ -173,7 +173,7 @@ func TestWhyAHostIsBusy(t *testing.T) {
 	e, stop := daemon(t, o, "http://nowhere.invalid/")
 	trouble := func(v *inspect.View) bool {
 		h, err := v.Host(t.Context(), "nowhere.invalid")
-		return err == nil && h.Trouble == "dns_not_found" && !h.TroubleSince.IsZero()
+		return err == nil && h.LastFailure == "dns_not_found" && !h.FailingSince.IsZero()
 	}
 	eventually(t, "the lookup failed", func() bool { return trouble(e.View()) })
 	eventually(t, "it is counted", func() bool { return e.Status().Errors["dns_not_found"] > 0 })

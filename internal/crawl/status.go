@@ -264,7 +264,7 @@ func (d *dispatcher) robotsCause(h *storage.Host) string {
 func (e *Engine) View() *inspect.View {
 	return inspect.New(e.store, inspect.Options{
 		Politeness: e.live.Load().politeness, Robots: e.o.Frontier.Robots, Tokens: e.o.Frontier.Tokens,
-		Obey: e.o.Frontier.Obey, Renew: e.o.Renew, Now: e.o.Now, Live: e.inspectHosts, Table: e.hosts,
+		Obey: e.o.Frontier.Obey, Recrawl: e.o.Renew, Now: e.o.Now, Live: e.inspectHosts, Table: e.hosts,
 		Scope: func(u weburl.URL) (bool, string) { return isInScope(e.scope.Load(), u) },
 	})
 }
@@ -288,7 +288,7 @@ func (d *dispatcher) inspect(hosts []storage.HostID) []inspect.Live {
 			continue
 		}
 		l := inspect.Live{
-			Host: id, Place: v.Place, Next: v.Next, Delay: v.Delay, Robots: v.Robots, InFlight: v.InFlight,
+			Host: id, State: v.Place, Next: v.Next, Delay: v.Delay, Robots: v.Robots, InFlight: v.InFlight,
 			Address: v.Address,
 		}
 		if v.Active {

@@ -222,11 +222,11 @@ func stateIndex(w *frontier.Waiting, waits bool) uint8 {
 	case w.Paused:
 		state = inspect.HostPaused
 	case w.Left == 0:
-		state = inspect.HostIdle
+		state = inspect.HostEmpty
 	case w.Robots != robots.ReasonNone:
 		state = inspect.HostHeld
 	case w.Trouble:
-		state = inspect.HostTrouble
+		state = inspect.HostFailing
 	case waits:
 		state = inspect.HostWaiting
 	}

@@ -3,8 +3,13 @@ package inspect
 import (
 	"os"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/storage"
 )
 
 // TestLinesAreDocumented holds the second part of docs/OUTPUT.md to the fields of a URL.
@@ -30,5 +35,39 @@ func TestLinesAreDocumented(t *testing.T) {
 	}
 	if rows := strings.Count(text, "\n| `"); rows != fields {
 		t.Errorf("%d rows for %d fields", rows, fields)
+	}
+}
+
+// docs/ERRORS.md has a row for every reason and no other, and says of each kind of failure what is
+// done about it.
+func TestErrorsPage(t *testing.T) {
+	text, err := os.ReadFile("../../docs/ERRORS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|.*\\| ([^|]+) \\|$").FindAllStringSubmatch(
+		string(text), -1) {
+		name, again := row[1], row[2]
+		listed = append(listed, name)
+		r, err := ParseReason(name)
+		if err != nil {
+			t.Errorf("%s is in the page and no reason", name)
+			continue
+		}
+		if r < storage.ReasonFetch {
+			continue
+		}
+		if k := fetch.Kind(r - storage.ReasonFetch); (again == "yes") != k.Temporary() && k != fetch.KindDNSNotFound {
+			t.Errorf("%s: the page says again: %s, Temporary is %v", name, again, k.Temporary())
+		}
+	}
+	for _, name := range ReasonNames() {
+		if n := strings.Count(strings.Join(append([]string{""}, append(listed, "")...), " "), " "+name+" "); n != 1 {
+			t.Errorf("%s has %d rows in the page, want 1", name, n)
+		}
+	}
+	if !slices.Contains(listed, "loop") {
+		t.Error("the rows are not found")
 	}
 }

@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/amble-crawler/amble/politeness"
@@ -12,42 +13,43 @@ import (
 
 // The states of a host.
 const (
-	HostIdle    = "idle"    // none of its URLs waits
-	HostReady   = "ready"   // may be asked now
-	HostBusy    = "busy"    // is being asked, resolved or read
-	HostWaiting = "waiting" // may not be asked before an instant
-	HostTrouble = "trouble" // so too, after errors that are not over
-	HostHeld    = "held"    // its robots.txt lets nothing be asked
-	HostPaused  = "paused"  // the operator lets nothing be asked
+	HostEmpty   = "idle"    // none of its URLs waits
+	HostReady   = "ready"   // may be fetched from now
+	HostBusy    = "busy"    // has requests in flight, or is being resolved or read
+	HostWaiting = "waiting" // may not be fetched from before an instant
+	HostFailing = "trouble" // waiting after failures, and not yet recovered
+	HostHeld    = "held"    // its robots.txt disallows everything
+	HostPaused  = "paused"  // the operator paused it
 )
 
-// HostStates are all of them.
+// HostStates returns all states.
 func HostStates() []string {
-	return []string{HostIdle, HostReady, HostBusy, HostWaiting, HostTrouble, HostHeld, HostPaused}
+	return []string{HostEmpty, HostReady, HostBusy, HostWaiting, HostFailing, HostHeld, HostPaused}
 }
 
-// Counts are numbers of URLs by state. As JSON they have the states' names, without those that count nothing.
+// Counts are numbers of URLs by state. Their JSON is an object of the names of states, without
+// zeros.
 type Counts [7]uint32
 
-// MarshalJSON writes an object.
+// MarshalJSON encodes an object.
 func (c Counts) MarshalJSON() ([]byte, error) {
-	named := make(map[string]uint32)
+	byName := make(map[string]uint32)
 	for state, n := range c {
 		if n > 0 {
-			named[storage.State(state).String()] = n
+			byName[storage.State(state).String()] = n
 		}
 	}
-	return json.Marshal(named)
+	return json.Marshal(byName)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes; names that it does not know are passed over.
+// UnmarshalJSON decodes the result of MarshalJSON; it ignores unknown names.
 func (c *Counts) UnmarshalJSON(b []byte) error {
-	var named map[string]uint32
-	if err := json.Unmarshal(b, &named); err != nil {
+	var byName map[string]uint32
+	if err := json.Unmarshal(b, &byName); err != nil {
 		return err
 	}
 	*c = Counts{}
-	for name, n := range named {
+	for name, n := range byName {
 		if state, err := storage.ParseState(name); err == nil {
 			c[state] = n
 		}
@@ -57,58 +59,62 @@ func (c *Counts) UnmarshalJSON(b []byte) error {
 
 // Host is one host in a list. Seconds are those of the delays in force.
 type Host struct {
-	Host         string    `json:"host"`
-	State        string    `json:"state"`
-	Known        uint32    `json:"known"` // URLs
-	URLs         Counts    `json:"urls"`  // by state
-	Waiting      uint32    `json:"waiting"`
-	Requests     uint32    `json:"requests"`
-	Bytes        uint64    `json:"bytes"`
-	Delay        float64   `json:"delay_seconds"`     // between requests
-	Next         time.Time `json:"next,omitzero"`     // when it is asked next; absent: now, or an event decides, or nothing waits
-	Reason       string    `json:"reason,omitempty"`  // why it waits, or what is under way
-	Trouble      string    `json:"trouble,omitempty"` // why the last request to it, or the last lookup of its name, failed, while it is in trouble; see CauseName
-	Parked       bool      `json:"parked,omitempty"`  // it asked to be left alone for more than a week
-	TroubleSince time.Time `json:"trouble_since,omitzero"`
-	Finish       float64   `json:"finish_seconds"`  // until the last of its URLs is fetched, at the delay in force
-	Place        string    `json:"place,omitempty"` // in the frontier of the running crawl
+	Host     string  `json:"host"`
+	State    string  `json:"state"`
+	Known    uint32  `json:"known"` // URLs
+	URLs     Counts  `json:"urls"`  // by state
+	Waiting  uint32  `json:"waiting"`
+	Requests uint32  `json:"requests"`
+	Bytes    uint64  `json:"bytes"`
+	Delay    float64 `json:"delay_seconds"` // between requests
+	// when it is fetched from next; absent: now, or an event decides, or no URL waits
+	Next   time.Time `json:"next,omitzero"`
+	Reason string    `json:"reason,omitempty"` // why it waits, or what is under way
+	// why the last request to it, or the last lookup of its name, failed, while it is failing; see
+	// CauseName
+	LastFailure   string    `json:"trouble,omitempty"`
+	Parked        bool      `json:"parked,omitempty"` // it demanded to be left alone for more than a week
+	FailingSince  time.Time `json:"trouble_since,omitzero"`
+	Finish        float64   `json:"finish_seconds"`  // until the last of its URLs is fetched, at the delay in force
+	FrontierState string    `json:"place,omitempty"` // its host state in the running crawl
 }
 
-// standing is a host with what explains it.
-type standing struct {
+// hostView is a host with the facts that explain it.
+type hostView struct {
 	Host
 	id     storage.HostID
 	polite politeness.Explanation
-	due    time.Time // nothing waits that may be asked before
+	due    time.Time // when the first waiting URL is due
 	live   *Live
 }
 
-// stand reads a host as the store has it.
-func (v *View) stand(h *storage.Host, now time.Time) (standing, error) {
+// newHostView reads a host from the store.
+func (v *View) newHostView(h *storage.Host, now time.Time) (hostView, error) {
 	state, err := politeness.DecodeState(h.Politeness)
 	if err != nil {
-		return standing{}, err
+		return hostView{}, err
 	}
 	queued, due, nextDue := h.Waiting()
-	s := standing{id: h.ID, polite: politeness.NewHost(v.o.Politeness(h.Name), state, now).Explain(now)}
+	s := hostView{id: h.ID, polite: politeness.NewHost(v.o.Politeness(h.Name), state, now).Explain(now)}
 	if queued == 0 && due > 0 {
 		s.due = time.Unix(int64(nextDue), 0)
 	}
 	s.Host = Host{
-		Host: h.Name, Known: h.Tail, URLs: Counts(h.Counts), Waiting: queued + due, Requests: h.Requests, Bytes: h.Bytes,
+		Host: h.Name, Known: h.Tail, URLs: Counts(h.Counts), Waiting: queued + due, Requests: h.Requests,
+		Bytes: h.Bytes,
 		Delay: s.polite.Delay.Seconds(),
 	}
 	return s, nil
 }
 
-// settle says where the host stands, by what the crawl knows of it and by the store.
-func (s *standing) settle(now time.Time) {
+// setState sets the state of the host from the crawl and the store.
+func (s *hostView) setState(now time.Time) {
 	next := s.polite.Until
 	if s.due.After(next) {
 		next = s.due
 	}
 	if l := s.live; l != nil {
-		s.Place, next = l.Place, l.Next
+		s.FrontierState, next = l.State, l.Next
 		s.Delay = l.Delay.Seconds()
 		if l.Polite != nil {
 			s.polite = *l.Polite
@@ -118,8 +124,8 @@ func (s *standing) settle(now time.Time) {
 		s.Next = next.UTC()
 	}
 	s.Parked = s.polite.Parked && s.polite.Until.After(now)
-	if s.TroubleSince = s.polite.TroubleSince.UTC(); !s.TroubleSince.IsZero() {
-		s.Trouble = CauseName(storage.Cause(s.polite.Cause))
+	if s.FailingSince = s.polite.TroubleSince.UTC(); !s.FailingSince.IsZero() {
+		s.LastFailure = CauseName(storage.Cause(s.polite.Cause))
 	}
 	s.State = s.state()
 	s.Reason = s.reason()
@@ -128,41 +134,42 @@ func (s *standing) settle(now time.Time) {
 	}
 }
 
-func (s *standing) state() string {
+func (s *hostView) state() string {
 	switch {
-	case s.live != nil && IsBusy(s.live.Place):
+	case s.live != nil && IsBusy(s.live.State):
 		return HostBusy
 	case s.paused():
 		return HostPaused
 	case s.Waiting == 0:
-		return HostIdle
+		return HostEmpty
 	case s.live != nil && s.live.Robots != robots.ReasonNone:
 		return HostHeld
-	case !s.TroubleSince.IsZero():
-		return HostTrouble
+	case !s.FailingSince.IsZero():
+		return HostFailing
 	case !s.Next.IsZero():
 		return HostWaiting
 	}
 	return HostReady
 }
 
-// IsBusy reports whether a host at a place of the frontier is being asked, resolved or read.
-func IsBusy(place string) bool {
-	switch place {
+// IsBusy reports whether a host in a host state of the frontier has requests in flight, or is being
+// resolved or read.
+func IsBusy(state string) bool {
+	switch state {
 	case "loading", "resolving", "crowded", "leased":
 		return true
 	}
 	return false
 }
 
-// paused reports whether the operator holds the host.
-func (s *standing) paused() bool {
+// paused reports whether the operator paused the host.
+func (s *hostView) paused() bool {
 	return s.polite.Forever || s.polite.Reason == politeness.ReasonPause && !s.Next.IsZero()
 }
 
-// busyReason is what is under way with a host at a place of the frontier.
-func busyReason(place string) string {
-	switch place {
+// busyReason says what is under way with a host in a host state of the frontier.
+func busyReason(state string) string {
+	switch state {
 	case "loading":
 		return "loading"
 	case "resolving":
@@ -173,11 +180,11 @@ func busyReason(place string) string {
 	return "request"
 }
 
-// reason is why the host waits, or what is under way, in one word or two.
-func (s *standing) reason() string {
+// reason says why the host waits, or what is under way, in one word or two.
+func (s *hostView) reason() string {
 	switch {
 	case s.State == HostBusy:
-		return busyReason(s.Place)
+		return busyReason(s.FrontierState)
 	case s.paused():
 		return politeness.ReasonPause.String()
 	case s.Parked && s.Waiting > 0:
@@ -194,8 +201,8 @@ func (s *standing) reason() string {
 	return ""
 }
 
-// hold finds out for a host that no crawl answers for whether robots.txt closes all that it has to do.
-func (v *View) hold(s *standing, h *storage.Host, now time.Time) error {
+// hold finds out whether robots.txt closes everything that a host has to do, if no crawl knows it.
+func (v *View) hold(s *hostView, h *storage.Host, now time.Time) error {
 	if s.live != nil || s.Waiting == 0 || s.paused() {
 		return nil
 	}
@@ -211,8 +218,8 @@ func (v *View) hold(s *standing, h *storage.Host, now time.Time) error {
 		if !v.o.Obey || !p.closes() {
 			return nil
 		}
-		if until.IsZero() || p.standing.Until.Before(until) {
-			why, until = p.why(), p.standing.Until
+		if until.IsZero() || p.hostView.Until.Before(until) {
+			why, until = p.why(), p.hostView.Until
 		}
 	}
 	s.State, s.Reason = HostHeld, "robots.txt: "+why
@@ -222,21 +229,177 @@ func (v *View) hold(s *standing, h *storage.Host, now time.Time) error {
 	return nil
 }
 
-// oneHost is a host with all that is known of it.
+// oneHost returns a host with everything known of it.
 func (v *View) oneHost(ctx context.Context, h *storage.Host) (Host, error) {
-	s, err := v.standing(ctx, h)
+	s, err := v.hostView(ctx, h)
 	return s.Host, err
 }
 
-func (v *View) standing(ctx context.Context, h *storage.Host) (standing, error) {
+func (v *View) hostView(ctx context.Context, h *storage.Host) (hostView, error) {
 	now := v.o.Now()
-	s, err := v.stand(h, now)
+	s, err := v.newHostView(h, now)
 	if err != nil {
 		return s, err
 	}
 	if s.live, err = v.live(ctx, h.ID); err != nil {
 		return s, err
 	}
-	s.settle(now)
+	s.setState(now)
 	return s, v.hold(&s, h, now)
+}
+
+// HostStory is everything known of a host.
+type HostStory struct {
+	Host
+	Politeness Politeness `json:"politeness"`
+	InFlight   int        `json:"in_flight"`         // requests; only a running crawl has some
+	Address    string     `json:"address,omitempty"` // the address that the running crawl uses
+	Origins    []Origin   `json:"origins"`
+	Traps      []Trap     `json:"traps,omitempty"`
+
+	Errors map[string]uint32 `json:"errors,omitempty"` // failed requests over all runs, by the names of docs/ERRORS.md
+}
+
+// Trap is one kind of trap of a host: URLs that were refused because they lead into it.
+type Trap struct {
+	Reason  string   `json:"reason"`
+	Refused uint64   `json:"refused"`
+	Samples []string `json:"samples"` // a few of them
+}
+
+// Politeness says why a host may not be fetched from before an instant, and how fast it may be.
+type Politeness struct {
+	Text        string    `json:"text"`   // all of it in one line
+	Reason      string    `json:"reason"` // of the limit that decides
+	Since       time.Time `json:"since,omitzero"`
+	Until       time.Time `json:"until,omitzero"`
+	Delay       float64   `json:"delay_seconds"` // in force between requests
+	DelayReason string    `json:"delay_reason"`  // of the limit that sets the delay
+	// of Reason: a line of robots.txt, a header, a setting, a shared limit
+	Source       string    `json:"source,omitempty"`
+	DelaySource  string    `json:"delay_source,omitempty"` // of DelayReason
+	Paused       bool      `json:"paused,omitempty"`       // until it is resumed
+	Backoff      int       `json:"backoff"`                // level; 0: none
+	FailingSince time.Time `json:"trouble_since,omitzero"`
+	Parked       bool      `json:"parked"`
+}
+
+// Origin is one queue of a host: robots.txt belongs to a scheme, host and port.
+type Origin struct {
+	Origin  string    `json:"origin"`
+	Cursor  uint32    `json:"cursor"` // the ordinal before which no URL is queued
+	Queued  uint32    `json:"queued"`
+	Due     uint32    `json:"due"` // URLs that wait for another attempt
+	NextDue time.Time `json:"next_due,omitzero"`
+	Robots  Robots    `json:"robots"`
+	Next    []string  `json:"next"` // the next URLs, a few of them
+}
+
+// nextURLs is how many of the next URLs are listed.
+const nextURLs = 10
+
+// Host returns everything known of a host, or ErrUnknown if it is not in the store.
+func (v *View) Host(ctx context.Context, name string) (HostStory, error) {
+	h, err := v.host(name)
+	if err != nil {
+		return HostStory{}, err
+	}
+	s, err := v.hostView(ctx, &h)
+	if err != nil {
+		return HostStory{}, err
+	}
+	story := HostStory{Host: s.Host, Politeness: explained(&s.polite), Origins: []Origin{}, Errors: errorCounts(&h)}
+	if s.live != nil {
+		story.InFlight = s.live.InFlight
+		if s.live.Address.IsValid() {
+			story.Address = s.live.Address.String()
+		}
+	}
+	for i, q := range h.Queues {
+		o, err := v.origin(h.ID, uint8(i), &q)
+		if err != nil {
+			return story, err
+		}
+		story.Origins = append(story.Origins, o)
+	}
+	if story.Politeness.Source, err = v.source(s.polite.Source, &h); err != nil {
+		return story, err
+	}
+	if story.Politeness.DelaySource, err = v.source(s.polite.DelaySource, &h); err != nil {
+		return story, err
+	}
+	story.Traps, err = v.traps(h.ID)
+	return story, err
+}
+
+func errorCounts(h *storage.Host) map[string]uint32 {
+	if len(h.Errors) == 0 {
+		return nil
+	}
+	m := make(map[string]uint32, len(h.Errors))
+	for _, e := range h.Errors {
+		m[ReasonName(e.Reason)] = e.Count
+	}
+	return m
+}
+
+func (v *View) traps(id storage.HostID) ([]Trap, error) {
+	counts, err := v.store.Traps(id)
+	if err != nil {
+		return nil, err
+	}
+	var traps []Trap
+	for _, c := range counts {
+		traps = append(traps, Trap{Reason: c.Reason.String(), Refused: c.Count, Samples: c.Samples})
+	}
+	return traps, nil
+}
+
+func (v *View) origin(host storage.HostID, index uint8, q *storage.Queue) (Origin, error) {
+	p, err := v.policy(q.Origin)
+	o := Origin{Origin: q.Origin.String(), Cursor: q.Cursor, Queued: q.Queued, Due: q.Due, Robots: p.describe(),
+		Next: []string{}}
+	if q.NextDue > 0 {
+		o.NextDue = time.Unix(int64(q.NextDue), 0).UTC()
+	}
+	if err != nil || q.Queued+q.Due == 0 {
+		return o, err
+	}
+	heads, err := v.store.Heads(storage.HeadsRequest{Host: host, Origin: index, From: q.Cursor, Queued: nextURLs,
+		Due: nextURLs, Now: v.o.Now()})
+	for _, list := range [][]storage.Head{heads.Due, heads.Queued} {
+		for i := range list[:min(len(list), nextURLs-len(o.Next))] {
+			o.Next = append(o.Next, q.Origin.URL(list[i].RequestURI).String())
+		}
+	}
+	return o, err
+}
+
+func explained(e *politeness.Explanation) Politeness {
+	until := e.Until.UTC()
+	if e.Forever {
+		until = time.Time{}
+	}
+	return Politeness{
+		Text: e.String(), Reason: e.Reason.String(), Since: e.Since.UTC(), Until: until, Delay: e.Delay.Seconds(),
+		DelayReason: e.DelayReason.String(), Backoff: e.Backoff, FailingSince: e.TroubleSince.UTC(), Parked: e.Parked,
+		Paused: e.Forever,
+	}
+}
+
+// source names the source of a limit for people. It quotes the line of robots.txt.
+func (v *View) source(s politeness.Source, h *storage.Host) (string, error) {
+	switch {
+	case s.Header != "":
+		return "Retry-After: " + s.Header, nil
+	case s.Line.Number == 0 || int(s.Line.Origin) >= len(h.Queues):
+		return s.String(), nil
+	}
+	origin := h.Queues[s.Line.Origin].Origin
+	p, err := v.policy(origin)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s/robots.txt line %d: %s", origin, s.Line.Number,
+		robots.LineText(p.record.Body, int(s.Line.Number))), nil
 }

@@ -13,57 +13,60 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// HostQuery says which hosts are wanted, and in which order.
+// HostQuery selects and sorts hosts.
 type HostQuery struct {
 	State string // one of HostStates; empty: all
-	Sort  string // one of HostOrders; empty: the first of them
-	Limit int    // 0: no limit, which only OrderFound can do
+	Sort  string // one of HostSorts; empty: the first of them
+	Limit int    // 0: no limit, only with SortFound
 
 	// Of View.HostPage only.
-	After    string // HostPage.Next of the page before
+	After    string // HostPage.Next of the previous page
 	Under    string // a domain: only it and the hosts below it, in the order of names
 	Contains string // a part of the name, in the order of names
 }
 
-// OrderFound is the order in which the hosts were found. It alone keeps nothing in memory.
-const OrderFound = "found"
+// SortFound is the order in which the hosts were found. Only this order keeps nothing in memory.
+const SortFound = "found"
 
-// MaxSorted is how many hosts a query may put in order.
+// MaxSorted is how many hosts a query may sort.
 const MaxSorted = 10_000
 
-// HostOrders are the names of all orders: most or longest first, names by their words from the right, and the soonest next first.
-func HostOrders() []string {
-	return []string{"waiting", "urls", "requests", "bytes", "delay", "finish", "next", "name", OrderFound}
+// HostSorts returns the names of all orders: numbers largest first, names by their labels from the
+// right, and next soonest first.
+func HostSorts() []string {
+	return []string{"waiting", "urls", "requests", "bytes", "delay", "finish", "next", "name", SortFound}
 }
 
-// Check says what is wrong with a query.
+// Check returns what is wrong with a query.
 func (q HostQuery) Check() error {
 	switch {
 	case (q.Under != "" || q.Contains != "") && q.Sort != "name":
 		return errors.New("hosts of a domain, or with a part of a name, come in the order of names: sort by name")
 	case q.State != "" && !slices.Contains(HostStates(), q.State):
 		return fmt.Errorf("%q is not a state of a host (allowed: %s)", q.State, strings.Join(HostStates(), ", "))
-	case q.Sort != "" && !slices.Contains(HostOrders(), q.Sort):
-		return fmt.Errorf("hosts cannot be sorted by %q (allowed: %s)", q.Sort, strings.Join(HostOrders(), ", "))
+	case q.Sort != "" && !slices.Contains(HostSorts(), q.Sort):
+		return fmt.Errorf("hosts cannot be sorted by %q (allowed: %s)", q.Sort, strings.Join(HostSorts(), ", "))
 	case q.Limit < 0:
 		return fmt.Errorf("the limit is %d, should be 0 or more", q.Limit)
-	case q.Sort != OrderFound && (q.Limit == 0 || q.Limit > MaxSorted):
-		return fmt.Errorf("a sorted list has at most %d hosts: take a limit from 1 to that, or sort by %s", MaxSorted, OrderFound)
+	case q.Sort != SortFound && (q.Limit == 0 || q.Limit > MaxSorted):
+		return fmt.Errorf("a sorted list has at most %d hosts: set a limit from 1 to that, or sort by %s", MaxSorted,
+			SortFound)
 	}
 	return nil
 }
 
-// Hosts calls each for the hosts that a query is for. It returns how many there are, without the limit; with OrderFound it stops
-// at the limit and counts those it saw. The Host is each's only during the call.
+// Hosts calls each for the hosts that match a query. It returns how many match, without the limit;
+// with SortFound it stops at the limit and counts the hosts up to it. The Host is valid only
+// during the call.
 func (v *View) Hosts(ctx context.Context, q HostQuery, each func(*Host) error) (matching int, err error) {
 	if err := q.Check(); err != nil {
 		return 0, err
 	}
-	if q.Sort == OrderFound {
+	if q.Sort == SortFound {
 		return v.hostsFound(ctx, q, each)
 	}
-	best := ranking{less: order(q.Sort), limit: q.Limit}
-	err = v.visit(ctx, q.State, func(s *standing) error {
+	best := ranking{less: compareBy(q.Sort), limit: q.Limit}
+	err = v.visit(ctx, q.State, func(s *hostView) error {
 		matching++
 		best.add(s)
 		return nil
@@ -83,7 +86,7 @@ func (v *View) Hosts(ctx context.Context, q HostQuery, each func(*Host) error) (
 }
 
 func (v *View) hostsFound(ctx context.Context, q HostQuery, each func(*Host) error) (matching int, err error) {
-	err = v.visit(ctx, q.State, func(s *standing) error {
+	err = v.visit(ctx, q.State, func(s *hostView) error {
 		if matching++; q.Limit > 0 && matching > q.Limit {
 			return storage.ErrStop
 		}
@@ -95,8 +98,8 @@ func (v *View) hostsFound(ctx context.Context, q HostQuery, each func(*Host) err
 	return matching, err
 }
 
-// explain looks at robots.txt too, if the query's state has not made that necessary already.
-func (v *View) explain(state string, s *standing) error {
+// explain reads robots.txt too, unless the state of the query required it already.
+func (v *View) explain(state string, s *hostView) error {
 	if state != "" || s.live != nil || s.Waiting == 0 {
 		return nil
 	}
@@ -107,9 +110,10 @@ func (v *View) explain(state string, s *standing) error {
 	return v.hold(s, &h, v.o.Now())
 }
 
-// visit calls f for every host of a state. It asks the running crawl about a page of them at a time.
-func (v *View) visit(ctx context.Context, state string, f func(*standing) error) error {
-	page := make([]standing, 0, LivePage)
+// visit calls f for every host in a state. It gets the hosts from the running crawl a page at a
+// time.
+func (v *View) visit(ctx context.Context, state string, f func(*hostView) error) error {
+	page := make([]hostView, 0, LivePage)
 	flush := func() error {
 		err := v.visitPage(ctx, page, state, f)
 		page = page[:0]
@@ -119,7 +123,7 @@ func (v *View) visit(ctx context.Context, state string, f func(*standing) error)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		s, err := v.stand(h, v.o.Now())
+		s, err := v.newHostView(h, v.o.Now())
 		if err != nil {
 			return fmt.Errorf("host %s: %w", h.Name, err)
 		}
@@ -137,14 +141,14 @@ func (v *View) visit(ctx context.Context, state string, f func(*standing) error)
 	return err
 }
 
-func (v *View) visitPage(ctx context.Context, page []standing, state string, f func(*standing) error) error {
-	if err := v.askLive(ctx, page); err != nil {
+func (v *View) visitPage(ctx context.Context, page []hostView, state string, f func(*hostView) error) error {
+	if err := v.addLive(ctx, page); err != nil {
 		return err
 	}
 	now := v.o.Now()
 	for i := range page {
 		s := &page[i]
-		s.settle(now)
+		s.setState(now)
 		if state != "" && s.live == nil && s.Waiting > 0 {
 			h, err := v.store.HostByID(s.id)
 			if err != nil {
@@ -164,7 +168,7 @@ func (v *View) visitPage(ctx context.Context, page []standing, state string, f f
 	return nil
 }
 
-func (v *View) askLive(ctx context.Context, page []standing) error {
+func (v *View) addLive(ctx context.Context, page []hostView) error {
 	if v.o.Live == nil || len(page) == 0 {
 		return nil
 	}
@@ -186,23 +190,23 @@ func (v *View) askLive(ctx context.Context, page []standing) error {
 	return nil
 }
 
-// order is how an order compares, names deciding where nothing else does.
-func order(name string) func(a, b *standing) int {
-	by := map[string]func(a, b *standing) int{
-		"urls":     func(a, b *standing) int { return cmp.Compare(b.Known, a.Known) },
-		"requests": func(a, b *standing) int { return cmp.Compare(b.Requests, a.Requests) },
-		"bytes":    func(a, b *standing) int { return cmp.Compare(b.Bytes, a.Bytes) },
-		"delay":    func(a, b *standing) int { return cmp.Compare(b.Delay, a.Delay) },
-		"finish":   func(a, b *standing) int { return cmp.Compare(b.Finish, a.Finish) },
+// compareBy compares hosts, by name if they are equal otherwise.
+func compareBy(name string) func(a, b *hostView) int {
+	by := map[string]func(a, b *hostView) int{
+		"urls":     func(a, b *hostView) int { return cmp.Compare(b.Known, a.Known) },
+		"requests": func(a, b *hostView) int { return cmp.Compare(b.Requests, a.Requests) },
+		"bytes":    func(a, b *hostView) int { return cmp.Compare(b.Bytes, a.Bytes) },
+		"delay":    func(a, b *hostView) int { return cmp.Compare(b.Delay, a.Delay) },
+		"finish":   func(a, b *hostView) int { return cmp.Compare(b.Finish, a.Finish) },
 		"next":     bySoonest,
-		"name": func(a, b *standing) int {
+		"name": func(a, b *hostView) int {
 			return cmp.Compare(weburl.ReverseHost(a.Host.Host), weburl.ReverseHost(b.Host.Host))
 		},
 	}[name]
 	if by == nil {
-		by = func(a, b *standing) int { return cmp.Compare(b.Waiting, a.Waiting) }
+		by = func(a, b *hostView) int { return cmp.Compare(b.Waiting, a.Waiting) }
 	}
-	return func(a, b *standing) int {
+	return func(a, b *hostView) int {
 		if c := by(a, b); c != 0 {
 			return c
 		}
@@ -211,21 +215,21 @@ func order(name string) func(a, b *standing) int {
 }
 
 // bySoonest puts hosts without work last.
-func bySoonest(a, b *standing) int {
+func bySoonest(a, b *hostView) int {
 	if c := cmp.Compare(min(b.Waiting, 1), min(a.Waiting, 1)); c != 0 {
 		return c
 	}
 	return a.Next.Compare(b.Next)
 }
 
-// ranking keeps the first of an order: a heap whose top is the last of them.
+// ranking keeps the first hosts of an order: a heap whose top is the last of them.
 type ranking struct {
-	less  func(a, b *standing) int
+	less  func(a, b *hostView) int
 	limit int
-	kept  []standing
+	kept  []hostView
 }
 
-func (r *ranking) add(s *standing) {
+func (r *ranking) add(s *hostView) {
 	switch {
 	case len(r.kept) < r.limit:
 		heap.Push(r, *s)
@@ -235,24 +239,24 @@ func (r *ranking) add(s *standing) {
 	}
 }
 
-func (r *ranking) sorted() []standing {
-	slices.SortFunc(r.kept, func(a, b standing) int { return r.less(&a, &b) })
+func (r *ranking) sorted() []hostView {
+	slices.SortFunc(r.kept, func(a, b hostView) int { return r.less(&a, &b) })
 	return r.kept
 }
 
-// Len is part of heap.Interface.
+// Len implements heap.Interface.
 func (r *ranking) Len() int { return len(r.kept) }
 
-// Less is part of heap.Interface.
+// Less implements heap.Interface.
 func (r *ranking) Less(i, j int) bool { return r.less(&r.kept[i], &r.kept[j]) > 0 }
 
-// Swap is part of heap.Interface.
+// Swap implements heap.Interface.
 func (r *ranking) Swap(i, j int) { r.kept[i], r.kept[j] = r.kept[j], r.kept[i] }
 
-// Push is part of heap.Interface.
-func (r *ranking) Push(s any) { r.kept = append(r.kept, s.(standing)) }
+// Push implements heap.Interface.
+func (r *ranking) Push(s any) { r.kept = append(r.kept, s.(hostView)) }
 
-// Pop is part of heap.Interface.
+// Pop implements heap.Interface.
 func (r *ranking) Pop() any {
 	last := len(r.kept) - 1
 	s := r.kept[last]

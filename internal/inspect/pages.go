@@ -9,10 +9,10 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// ErrQuery says that a question makes no sense.
-var ErrQuery = errors.New("cannot be asked")
+// ErrQuery reports an invalid query.
+var ErrQuery = errors.New("invalid query")
 
-// ErrTooMany says that a list would take a walk over more hosts than one answer may.
+// ErrTooMany reports that a list would need a walk over more hosts than one request may.
 var ErrTooMany = errors.New("too many hosts")
 
 // HostPage is a part of a list of hosts.
@@ -24,12 +24,13 @@ type HostPage struct {
 
 // Bounds of one page.
 const (
-	maxNames   = 50_000  // names that are looked at
-	maxVisited = 100_000 // hosts that a store may have for orders that only it knows
+	maxNames   = 50_000  // names that are inspected
+	maxVisited = 100_000 // hosts of a store for orders that only the store knows
 )
 
-// HostPage is one page of hosts. Orders of what the running crawl has in memory cost no walk over the store; those that only the store knows
-// (urls, requests, bytes) are for stores of a bounded size, and come without a next page. Between two pages hosts move: one may then be on both, or on none.
+// HostPage returns one page of hosts. Orders that the running crawl has in memory need no walk over
+// the store. Those that only the store knows (urls, requests, bytes) work for stores of a bounded
+// size, and have a single page. Between two pages hosts move: one may then be on both, or on none.
 func (v *View) HostPage(ctx context.Context, q HostQuery) (HostPage, error) {
 	if err := q.Check(); err != nil {
 		return HostPage{}, fmt.Errorf("%w: %w", ErrQuery, err)
@@ -45,7 +46,8 @@ func (v *View) HostPage(ctx context.Context, q HostQuery) (HostPage, error) {
 	case key != nil:
 		return v.fromTable(ctx, t, q, key)
 	case len(t.Rows) > maxVisited:
-		return HostPage{}, fmt.Errorf("%w: %w to sort by %s, which only the database knows: sort by waiting, delay, finish, next, name or found", ErrQuery, ErrTooMany, q.Sort)
+		return HostPage{}, fmt.Errorf("%w: %w to sort by %s, which only the database knows: sort by waiting, delay, "+
+			"finish, next, name or found", ErrQuery, ErrTooMany, q.Sort)
 	}
 	if q.After != "" || q.Under != "" || q.Contains != "" {
 		return HostPage{}, fmt.Errorf("%w: this list has one page only", ErrQuery)
@@ -60,7 +62,7 @@ func (v *View) table(ctx context.Context) (*Table, error) {
 	return v.o.Table(ctx)
 }
 
-// onePage is the page of a list that is made by a walk over the store.
+// onePage makes the page of a list by a walk over the store.
 func (v *View) onePage(ctx context.Context, q HostQuery) (HostPage, error) {
 	page := HostPage{Hosts: []Host{}}
 	matching, err := v.Hosts(ctx, q, func(h *Host) error {
@@ -71,7 +73,7 @@ func (v *View) onePage(ctx context.Context, q HostQuery) (HostPage, error) {
 	return page, err
 }
 
-// byName is a page in the order of names.
+// byName returns a page in the order of names.
 func (v *View) byName(ctx context.Context, t *Table, q HostQuery) (HostPage, error) {
 	page := HostPage{Matching: -1}
 	var ids []storage.HostID
@@ -94,7 +96,8 @@ func (v *View) byName(ctx context.Context, t *Table, q HostQuery) (HostPage, err
 	return page, err
 }
 
-// HostNames are names of hosts that begin with a text, at most so many, of a bounded number of names that is looked at.
+// HostNames returns at most limit names of hosts that begin with a prefix. It inspects a bounded
+// number of names.
 func (v *View) HostNames(_ context.Context, begin string, most int) (names []string, err error) {
 	seen := 0
 	err = v.store.Names("", "", func(name string, _ storage.HostID) error {

@@ -31,7 +31,8 @@ func tableView(t testing.TB, n int) *View {
 		b.Ensure = append(b.Ensure, fmt.Sprintf("h%d.test", i+1))
 		state := HostStates()[i%3+1] // ready, busy, waiting
 		table.Rows = append(table.Rows, Row{
-			Host: storage.HostID(i + 1), Left: uint32(i * 7919 % 101), Next: uint32(i * 31 % 17), Delay: float32(i % 13), Finish: float32(i % 5),
+			Host: storage.HostID(i + 1), Left: uint32(i * 7919 % 101), Next: uint32(i * 31 % 17),
+			Delay: float32(i % 13), Finish: float32(i % 5),
 			State: uint8(slices.Index(HostStates(), state)),
 		})
 		if len(b.Ensure) == 20_000 || i+1 == n {
@@ -64,7 +65,8 @@ func allPages(t *testing.T, v *View, q HostQuery) (names []string) {
 	}
 }
 
-// Whatever the order and the size of a page, all pages together hold every host once, in that order.
+// Whatever the order and the size of a page, all pages together hold every host once, in that
+// order.
 func TestHostPages(t *testing.T) {
 	const n = 500
 	v := tableView(t, n)
@@ -96,7 +98,8 @@ func TestHostPages(t *testing.T) {
 			}
 		}
 		names := allPages(t, v, HostQuery{Sort: sort, Limit: 10, State: HostBusy})
-		if len(names) != 167 || slices.ContainsFunc(names, func(name string) bool { return HostStates()[row(name).State] != HostBusy }) {
+		if len(names) != 167 || slices.ContainsFunc(names,
+			func(name string) bool { return HostStates()[row(name).State] != HostBusy }) {
 			t.Errorf("by %s: %d busy hosts", sort, len(names))
 		}
 	}
@@ -112,7 +115,8 @@ func TestHostPagesByName(t *testing.T) {
 		q.Sort, q.Limit = "name", 4
 		return strings.Join(allPages(t, v, q), " ")
 	}
-	if got := names(HostQuery{Contains: "h11"}); got != "h11.test h110.test h111.test h112.test h113.test h114.test h115.test h116.test h117.test h118.test h119.test" {
+	if got := names(HostQuery{Contains: "h11"}); got != "h11.test h110.test h111.test h112.test h113.test h114.test "+
+		"h115.test h116.test h117.test h118.test h119.test" {
 		t.Error(got)
 	}
 	if got := names(HostQuery{Under: "h7.test"}); got != "h7.test" {
@@ -126,7 +130,8 @@ func TestHostPagesByName(t *testing.T) {
 func TestHostPagesThatMakeNoSense(t *testing.T) {
 	v := tableView(t, 3)
 	for _, q := range []HostQuery{
-		{Sort: "waiting", Limit: 1, After: "nonsense"}, {Sort: "waiting", Limit: 1, After: "1.x"}, {Sort: "delay", Limit: 1, After: "1.99999999999"},
+		{Sort: "waiting", Limit: 1, After: "nonsense"}, {Sort: "waiting", Limit: 1, After: "1.x"},
+		{Sort: "delay", Limit: 1, After: "1.99999999999"},
 		{Sort: "waiting", Limit: 1, Contains: "x"}, {Sort: "beauty", Limit: 1}, {Sort: "urls", Limit: 1, After: "1.1"},
 	} {
 		if _, err := v.HostPage(context.Background(), q); !errors.Is(err, ErrQuery) {
@@ -144,7 +149,8 @@ func TestRowsOfTable(t *testing.T) {
 			t.Errorf("host %d: %+v", id, r)
 		}
 	}
-	if key := tableKey("delay"); key(&Row{Delay: math.MaxFloat32}) >= key(&Row{Delay: 1}) || key(&Row{Delay: 1}) >= key(&Row{}) {
+	if key := tableKey("delay"); key(&Row{Delay: math.MaxFloat32}) >= key(&Row{Delay: 1}) ||
+		key(&Row{Delay: 1}) >= key(&Row{}) {
 		t.Error("longer delays do not come first")
 	}
 }
@@ -154,16 +160,18 @@ func BenchmarkHostPage(b *testing.B) {
 	const n = 1_000_000
 	v := tableView(b, n)
 	for _, q := range []HostQuery{
-		{Sort: "waiting", Limit: 50}, {Sort: "finish", State: HostWaiting, Limit: 1000}, {Sort: "found", Limit: 50, After: "0.999000"},
+		{Sort: "waiting", Limit: 50}, {Sort: "finish", State: HostWaiting, Limit: 1000},
+		{Sort: "found", Limit: 50, After: "0.999000"},
 		{Sort: "name", Limit: 50}, {Sort: "name", Limit: 50, Contains: "nowhere"},
 	} {
-		b.Run(fmt.Sprintf("hosts=%d/sort=%s/state=%s/contains=%s/limit=%d", n, q.Sort, q.State, q.Contains, q.Limit), func(b *testing.B) {
-			for b.Loop() {
-				if _, err := v.HostPage(context.Background(), q); err != nil {
-					b.Fatal(err)
+		b.Run(fmt.Sprintf("hosts=%d/sort=%s/state=%s/contains=%s/limit=%d", n, q.Sort, q.State, q.Contains, q.Limit),
+			func(b *testing.B) {
+				for b.Loop() {
+					if _, err := v.HostPage(context.Background(), q); err != nil {
+						b.Fatal(err)
+					}
 				}
-			}
-		})
+			})
 	}
 }
 
@@ -192,7 +200,8 @@ func BenchmarkURLPage(b *testing.B) {
 	state, reason := storage.Queued, storage.ReasonRobots // no URL has both, though every host has some of the state
 	b.Run(fmt.Sprintf("urls=%d/examined=%d", n, examined), func(b *testing.B) {
 		for b.Loop() {
-			page, err := v.URLPage(context.Background(), URLQuery{State: &state, Reason: &reason, Limit: 100, Examine: examined})
+			page, err := v.URLPage(context.Background(),
+				URLQuery{State: &state, Reason: &reason, Limit: 100, Examine: examined})
 			if err != nil || page.Next == "" {
 				b.Fatal(page.Next, err)
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// reasonNames are the reasons that are not fetch errors, by their number.
+// reasonNames are the names of the reasons that are not fetch errors, by number.
 func reasonNames() []string {
 	return []string{
 		storage.ReasonNone:      "",
@@ -25,8 +25,8 @@ func reasonNames() []string {
 	}
 }
 
-// ReasonName is a reason in one word: that of a fetch error is the name of its kind, such as "connect_timeout"; that of
-// ReasonNone is empty.
+// ReasonName returns the name of a reason. For a fetch error it is the name of its kind, such as
+// "connect_timeout"; for ReasonNone it is empty.
 func ReasonName(r storage.Reason) string {
 	if r >= storage.ReasonFetch {
 		return fetch.Kind(r - storage.ReasonFetch).String()
@@ -37,7 +37,8 @@ func ReasonName(r storage.Reason) string {
 	return fmt.Sprintf("reason_%d", r)
 }
 
-// CauseName is why a request failed, or a lookup, in one word or two: "status 503", or the name of a reason; empty where it is not known.
+// CauseName says in one word or two why a request or a lookup failed: "status 503", or the name of
+// a reason; empty if it is not known.
 func CauseName(c storage.Cause) string {
 	if status := c.Status(); status > 0 {
 		return fmt.Sprintf("status %d", status)
@@ -45,7 +46,7 @@ func CauseName(c storage.Cause) string {
 	return ReasonName(c.Reason())
 }
 
-// ReasonNames are all names that ParseReason knows.
+// ReasonNames returns all names that ParseReason knows.
 func ReasonNames() []string {
 	names := reasonNames()[1:]
 	for k := fetch.Kind(0); !strings.HasPrefix(k.String(), "kind_"); k++ {

@@ -18,42 +18,45 @@ import (
 type Row struct {
 	Host   storage.HostID
 	Left   uint32  // URLs that wait
-	Next   uint32  // seconds from Table.At until it is asked next
+	Next   uint32  // seconds from Table.At until the next request
 	Delay  float32 // seconds
 	Finish float32 // seconds
 	State  uint8   // index in HostStates
 }
 
-// Table is where all hosts of a running crawl stood, by rising id. It is immutable.
+// Table holds the state of all hosts of a running crawl at an instant, sorted by id. It is
+// immutable.
 type Table struct {
 	At   time.Time
 	Rows []Row
 }
 
-// row finds a host; nil: it is not there.
+// row finds a host. It returns nil if the host is not there.
 func (t *Table) row(id storage.HostID) *Row {
-	// Ids are given out one after the other, so that most often the place is known.
+	// Ids are consecutive, so that usually the index is known.
 	if i := int(id) - 1; i >= 0 && i < len(t.Rows) && t.Rows[i].Host == id {
 		return &t.Rows[i]
 	}
-	i, found := slices.BinarySearchFunc(t.Rows, id, func(r Row, id storage.HostID) int { return cmp.Compare(r.Host, id) })
+	i, found := slices.BinarySearchFunc(t.Rows, id,
+		func(r Row, id storage.HostID) int { return cmp.Compare(r.Host, id) })
 	if !found {
 		return nil
 	}
 	return &t.Rows[i]
 }
 
-// tableKey is the order of a table by one of HostOrders, the smallest first; nil for orders that a table does not know.
-func tableKey(order string) func(*Row) uint64 {
+// tableKey returns the sort key of an order of HostSorts, smallest first, or nil for orders that a
+// table does not know.
+func tableKey(sort string) func(*Row) uint64 {
 	most := func(f float32) uint64 { return math.MaxUint32 - uint64(math.Float32bits(max(f, 0))) }
-	switch order {
+	switch sort {
 	case "", "waiting":
 		return func(r *Row) uint64 { return math.MaxUint32 - uint64(r.Left) }
 	case "delay":
 		return func(r *Row) uint64 { return most(r.Delay) }
 	case "finish":
 		return func(r *Row) uint64 { return most(r.Finish) }
-	case OrderFound:
+	case SortFound:
 		return func(*Row) uint64 { return 0 }
 	case "next":
 		return func(r *Row) uint64 {
@@ -66,7 +69,7 @@ func tableKey(order string) func(*Row) uint64 {
 	return nil
 }
 
-// ranked is a host with its place in an order. Equal keys are told apart by the id.
+// ranked is a host with its sort key. The id decides between equal keys.
 type ranked struct {
 	key  uint64
 	host storage.HostID
@@ -76,7 +79,7 @@ func (a ranked) compare(b ranked) int {
 	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.host, b.host))
 }
 
-// String is the form that parseRanked reads.
+// String returns the form that parseRanked reads.
 func (a ranked) String() string { return fmt.Sprintf("%x.%d", a.key, a.host) }
 
 func parseRanked(s string) (a ranked, err error) {
@@ -92,13 +95,14 @@ func parseRanked(s string) (a ranked, err error) {
 	return a, nil
 }
 
-// firsts keeps the first of an order that come after a place in it: a heap whose top is the last of them.
+// firsts keeps the first hosts of an order after a position in it: a heap whose top is the last of
+// them.
 type firsts struct {
 	limit int
 	after ranked
-	begun bool // after counts
+	begun bool // after is set
 	kept  []ranked
-	left  bool // more of them come behind those kept
+	left  bool // there are more after those kept
 }
 
 func (f *firsts) add(a ranked) {
@@ -114,7 +118,7 @@ func (f *firsts) add(a ranked) {
 	}
 }
 
-// page is what was kept, in order, and where the next page begins.
+// page returns the hosts kept, in order, and the position of the next page.
 func (f *firsts) page() (page []ranked, next string) {
 	slices.SortFunc(f.kept, ranked.compare)
 	if f.left {
@@ -123,26 +127,26 @@ func (f *firsts) page() (page []ranked, next string) {
 	return f.kept, next
 }
 
-// Len is part of heap.Interface.
+// Len implements heap.Interface.
 func (f *firsts) Len() int { return len(f.kept) }
 
-// Less is part of heap.Interface.
+// Less implements heap.Interface.
 func (f *firsts) Less(i, j int) bool { return f.kept[i].compare(f.kept[j]) > 0 }
 
-// Swap is part of heap.Interface.
+// Swap implements heap.Interface.
 func (f *firsts) Swap(i, j int) { f.kept[i], f.kept[j] = f.kept[j], f.kept[i] }
 
-// Push is part of heap.Interface.
+// Push implements heap.Interface.
 func (f *firsts) Push(a any) { f.kept = append(f.kept, a.(ranked)) }
 
-// Pop is part of heap.Interface.
+// Pop implements heap.Interface.
 func (f *firsts) Pop() any {
 	a := f.kept[len(f.kept)-1]
 	f.kept = f.kept[:len(f.kept)-1]
 	return a
 }
 
-// fromTable is a page of the hosts in a table.
+// fromTable returns a page of the hosts in a table.
 func (v *View) fromTable(ctx context.Context, t *Table, q HostQuery, key func(*Row) uint64) (HostPage, error) {
 	best := firsts{limit: q.Limit, begun: q.After != ""}
 	if best.begun {
@@ -173,19 +177,19 @@ func (v *View) fromTable(ctx context.Context, t *Table, q HostQuery, key func(*R
 func (v *View) hostsOf(ctx context.Context, ids []storage.HostID) ([]Host, error) {
 	hosts := make([]Host, 0, len(ids))
 	for part := range slices.Chunk(ids, LivePage) {
-		page := make([]standing, 0, len(part))
+		page := make([]hostView, 0, len(part))
 		for _, id := range part {
 			h, err := v.store.HostByID(id)
 			if err != nil {
 				return nil, err
 			}
-			s, err := v.stand(&h, v.o.Now())
+			s, err := v.newHostView(&h, v.o.Now())
 			if err != nil {
 				return nil, fmt.Errorf("host %s: %w", h.Name, err)
 			}
 			page = append(page, s)
 		}
-		err := v.visitPage(ctx, page, "", func(s *standing) error {
+		err := v.visitPage(ctx, page, "", func(s *hostView) error {
 			if err := v.explain("", s); err != nil {
 				return err
 			}

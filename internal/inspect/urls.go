@@ -9,18 +9,18 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// URLQuery says which URLs are wanted. The zero value is all of them.
+// URLQuery selects URLs. The zero value selects all.
 type URLQuery struct {
 	Host   string           // canonical name; empty: all hosts
 	State  *storage.State   // nil: all states
 	Reason *storage.Reason  // nil: all reasons
 	From   storage.Position // where an earlier query ended
 	Limit  int              // 0: no limit
-	// Examine bounds how many URLs are looked at, whether the query is for them or not; 0: it does not.
+	// Examine bounds how many URLs are inspected, whether they match or not; 0: no bound.
 	Examine int
 }
 
-// Filter sets the state and the reason by their names; an empty name is all of them.
+// Filter sets the state and the reason by their names; an empty name selects all.
 func (q *URLQuery) Filter(state, reason string) error {
 	if state != "" {
 		s, err := storage.ParseState(state)
@@ -39,11 +39,12 @@ func (q *URLQuery) Filter(state, reason string) error {
 	return nil
 }
 
-// ErrUnknown says that nothing is known of a host or URL.
+// ErrUnknown reports that a host or URL is not known.
 var ErrUnknown = errors.New("not in the database")
 
-// URLs calls each for the URLs that a query is for, host by host in the order in which they were found. It returns the position to
-// go on from where the limit ended it, nil where there are no more. The URL is each's only during the call.
+// URLs calls each for the URLs that match a query, host by host in the order of discovery. It
+// returns the position to continue from if the limit ended it, and nil if there are no more. The
+// URL is valid only during the call.
 func (v *View) URLs(ctx context.Context, q URLQuery, each func(*URL) error) (*storage.Position, error) {
 	only := storage.NoHost
 	if q.Host != "" {
@@ -65,7 +66,7 @@ func (v *View) URLs(ctx context.Context, q URLQuery, each func(*URL) error) (*st
 	return w.next, err
 }
 
-// CanonicalHost is the name of a host as the store has it, made of one that a person gave.
+// CanonicalHost returns the name of a host as in the store, made from one that a person wrote.
 func CanonicalHost(name string) string {
 	if u, err := weburl.Parse("http://" + name + "/"); err == nil {
 		return u.Host()
@@ -73,13 +74,14 @@ func CanonicalHost(name string) string {
 	return name
 }
 
-// KnowsHost is nil if a host is in the store, by the name that a person gave; else ErrUnknown.
+// KnowsHost returns nil if a host is in the store, by a name that a person wrote; otherwise
+// ErrUnknown.
 func (v *View) KnowsHost(name string) error {
 	_, err := v.host(name)
 	return err
 }
 
-// host is one host by the name that a person gave.
+// host returns a host by a name that a person wrote.
 func (v *View) host(name string) (storage.Host, error) {
 	h, err := v.store.HostByName(CanonicalHost(name))
 	if errors.Is(err, storage.ErrNotFound) {
@@ -97,10 +99,10 @@ type walk struct {
 	taken int
 	seen  int
 	next  *storage.Position
-	via   map[source]string // texts looked up lately
+	via   map[source]string // texts looked up recently
 }
 
-// source is the place of a URL that others were found on.
+// source is the store's key of a page on which others were found.
 type source struct {
 	host    storage.HostID
 	ordinal uint32
@@ -109,7 +111,7 @@ type source struct {
 // maxVia bounds the texts that are kept; URLs of one page follow each other.
 const maxVia = 1024
 
-// passedCost is how many hosts are passed over in about the time that a URL takes to be looked at.
+// passedCost is how many hosts can be passed over in the time of inspecting a URL.
 const passedCost = 8
 
 func (w *walk) take(l *storage.Located) error {
@@ -130,7 +132,8 @@ func (w *walk) take(l *storage.Located) error {
 	}
 	w.seen++
 	switch {
-	case w.query.State != nil && l.Last.State != *w.query.State, w.query.Reason != nil && l.Last.Reason != *w.query.Reason:
+	case w.query.State != nil && l.Last.State != *w.query.State, w.query.Reason != nil &&
+		l.Last.Reason != *w.query.Reason:
 		return nil
 	case w.query.Limit > 0 && w.taken >= w.query.Limit:
 		w.next = &l.At

@@ -24,7 +24,8 @@ func TestURLs(t *testing.T) {
 		limit               int
 		want                string
 	}{
-		{want: "http://ready.test/1 http://ready.test/2 http://ready.test/3 http://ready.test/4 http://done.test/ http://done.test/4 " +
+		{want: "http://ready.test/1 http://ready.test/2 http://ready.test/3 http://ready.test/4 http://done.test/ " +
+			"http://done.test/4 " +
 			"http://slow.test/ https://slow.test/private http://sick.test/ http://closed.test/"},
 		{host: "done.test", want: "http://done.test/ http://done.test/4"},
 		{host: "closed.test", want: "http://closed.test/"},
@@ -98,18 +99,22 @@ func TestURLStory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if u.State != "fetched" || u.Status != 200 || u.Digest != "sha256:2cf24dba5fb0a30e" || u.ETag != `"x"` || u.LastModified != "yesterday" ||
-		!u.LastFetched.Equal(now) || !u.Judged.IsZero() || u.Robots.Allowed || u.Robots.Record.Class != "never fetched" || u.Host.State != HostIdle {
+	if u.State != "fetched" || u.Status != 200 || u.Digest != "sha256:2cf24dba5fb0a30e" || u.ETag != `"x"` ||
+		u.LastModified != "yesterday" ||
+		!u.LastFetched.Equal(now) || !u.Judged.IsZero() || u.Robots.Allowed ||
+		u.Robots.Record.Class != "never fetched" || u.Host.State != HostEmpty {
 		t.Errorf("%+v", u)
 	}
 	for path, allowed := range map[string]bool{"https://slow.test/private": false, "http://slow.test/": true} {
 		u, err := v.URL(context.Background(), parse(t, path))
-		if err != nil || u.Robots.Allowed != allowed || (u.Robots.Line == 2 && u.Robots.Rule == "Disallow: /private") == allowed {
+		if err != nil || u.Robots.Allowed != allowed ||
+			(u.Robots.Line == 2 && u.Robots.Rule == "Disallow: /private") == allowed {
 			t.Errorf("%s: %+v, %v", path, u.Robots, err)
 		}
 	}
 	denied, err := v.URL(context.Background(), parse(t, "http://ready.test/3"))
-	if err != nil || !denied.Judged.Equal(now) || !denied.LastFetched.IsZero() || denied.RobotsLine != 9 || denied.Reason != "robots" {
+	if err != nil || !denied.Judged.Equal(now) || !denied.LastFetched.IsZero() || denied.RobotsLine != 9 ||
+		denied.Reason != "robots" {
 		t.Errorf("%+v, %v", denied, err)
 	}
 }
@@ -120,14 +125,15 @@ func TestStoryOfAnUnknownURL(t *testing.T) {
 	o.Scope = func(u weburl.URL) (bool, string) { return u.Host() != "nobody.test", "because" }
 	v := New(fill(t), o)
 	for text, want := range map[string]struct{ host, allowed, in string }{
-		"http://done.test/other":         {HostIdle, "false", "true"}, // its robots.txt was never fetched
+		"http://done.test/other":         {HostEmpty, "false", "true"}, // its robots.txt was never fetched
 		"https://slow.test/private/more": {HostWaiting, "false", "true"},
 		"https://slow.test/public":       {HostWaiting, "true", "true"},
 		"http://nobody.test/":            {StateUnknown, "false", "false"},
 	} {
 		u, err := v.URL(context.Background(), parse(t, text))
 		if err != nil || u.Known || u.State != StateUnknown || u.URL.URL != text || u.Host.State != want.host ||
-			fmt.Sprint(u.Robots.Allowed) != want.allowed || fmt.Sprint(u.Scope.In) != want.in || u.Scope.Reason != "because" {
+			fmt.Sprint(u.Robots.Allowed) != want.allowed || fmt.Sprint(u.Scope.In) != want.in ||
+			u.Scope.Reason != "because" {
 			t.Errorf("%s: %+v, %+v, %v", text, u, u.Scope, err)
 		}
 	}
@@ -155,7 +161,8 @@ func TestChain(t *testing.T) {
 			t.Fatalf("%d: %d steps, %v", n, len(u.Chain), err)
 		}
 		for i, step := range u.Chain {
-			if step.URL != fmt.Sprintf("http://a.test/%d", n-1-i) || step.Depth != n-1-i || step.Seed != (step.Depth == 0) || step.State != "queued" {
+			if step.URL != fmt.Sprintf("http://a.test/%d", n-1-i) || step.Depth != n-1-i ||
+				step.Seed != (step.Depth == 0) || step.State != "queued" {
 				t.Errorf("%d: step %d is %+v", n, i, step)
 			}
 		}
@@ -165,14 +172,18 @@ func TestChain(t *testing.T) {
 func TestRobotsTextAndCheck(t *testing.T) {
 	v := New(fill(t), testOptions())
 	text, err := v.RobotsText(parse(t, "https://slow.test/").Origin())
-	if err != nil || !strings.Contains(text.Text, "Disallow: /private") || text.Robots.Rules == 0 || text.Origin != "https://slow.test" {
+	if err != nil || !strings.Contains(text.Text, "Disallow: /private") || text.Robots.Rules == 0 ||
+		text.Origin != "https://slow.test" {
 		t.Errorf("%+v, %v", text, err)
 	}
-	if text, err = v.RobotsText(parse(t, "http://nobody.test/").Origin()); err != nil || text.Text != "" || text.Robots.Class != "never fetched" {
+	if text, err = v.RobotsText(parse(t, "http://nobody.test/").Origin()); err != nil || text.Text != "" ||
+		text.Robots.Class != "never fetched" {
 		t.Errorf("%+v, %v", text, err)
 	}
-	list, err := v.CheckRobots([]weburl.URL{parse(t, "https://slow.test/private"), parse(t, "https://slow.test/"), parse(t, "http://nobody.test/")})
-	if err != nil || len(list) != 3 || list[0].Allowed || list[0].Rule != "Disallow: /private" || !list[1].Allowed || list[2].Allowed {
+	list, err := v.CheckRobots([]weburl.URL{parse(t, "https://slow.test/private"), parse(t, "https://slow.test/"),
+		parse(t, "http://nobody.test/")})
+	if err != nil || len(list) != 3 || list[0].Allowed || list[0].Rule != "Disallow: /private" || !list[1].Allowed ||
+		list[2].Allowed {
 		t.Errorf("%+v, %v", list, err)
 	}
 }

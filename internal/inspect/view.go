@@ -1,7 +1,15 @@
+// Package inspect reports what is known of hosts and URLs, as the commands print it and the API
+// sends it. It reads the store in short transactions and holds no more than the result of a query,
+// so that it can inspect a frontier of any size while a crawl works on it. Its data are of
+// different instants.
+//
+// Its types are plain data that is sent as JSON; docs/OUTPUT.md describes the line of a URL.
 package inspect
 
 import (
 	"context"
+	"encoding/json"
+	"io"
 	"net/netip"
 	"time"
 
@@ -12,7 +20,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Store is what is read of the storage package.
+// Store is the part of the storage package that is read.
 type Store interface {
 	Walk(context.Context, storage.Position, storage.States, func(*storage.Located) error) (storage.Position, error)
 	Hosts(func(*storage.Host) error) error
@@ -35,47 +43,47 @@ type Store interface {
 // Live is what only a running crawl knows of a host.
 type Live struct {
 	Host     storage.HostID
-	Place    string        // of the frontier
-	Next     time.Time     // when it is asked next; zero: an event decides
+	State    string        // host state in the frontier
+	Next     time.Time     // next request; zero: an event decides
 	Delay    time.Duration // between requests
-	Robots   robots.Reason // why robots.txt holds all it has to do; ReasonNone: it does not
+	Robots   robots.Reason // why robots.txt holds everything it has to do; ReasonNone: it does not
 	InFlight int
-	Address  netip.Addr              // zero: it has none at the moment
+	Address  netip.Addr              // zero: it has none now
 	Polite   *politeness.Explanation // nil: what the store holds counts
 }
 
-// Options are those of the crawl that is looked at.
+// Options are those of the inspected crawl.
 type Options struct {
 	Politeness func(host string) *politeness.Options // in force for a host
 	Robots     robots.Options
 	Tokens     []string
 	Obey       bool
-	Renew      *revisit.Options // when pages are asked for again; nil: never
+	Recrawl    *revisit.Options // when pages are recrawled; nil: never
 	Now        func() time.Time
-	// Scope says whether a URL is in the scope, and why. nil: nothing is said of that.
+	// Scope says whether a URL is in the scope, and why. nil: this is not reported.
 	Scope func(weburl.URL) (in bool, why string)
-	// Live asks the running crawl about hosts, at most LivePage at a time. The answer may leave some out, or all where no crawl
-	// runs. nil: none does.
+	// Live returns the data of the running crawl about at most LivePage hosts. The result may leave
+	// out some, or all if no crawl runs. nil: no crawl runs.
 	Live func(context.Context, []storage.HostID) ([]Live, error)
-	// Table asks the running crawl about all hosts at once, so that a list of them needs no walk over the store. The answer may be some
-	// seconds old, or nil where no crawl runs. nil: none does.
+	// Table returns the state of all hosts of the running crawl, so that a list of them needs no
+	// walk over the store. It may be some seconds old, or nil if no crawl runs. nil: no crawl runs.
 	Table func(context.Context) (*Table, error)
 }
 
-// LivePage is how many hosts Options.Live is asked about at a time.
+// LivePage is the largest number of hosts for Options.Live.
 const LivePage = 500
 
-// View looks into a store. It may be used by any number of goroutines.
+// View inspects a store. It may be used by any number of goroutines.
 type View struct {
-	store  Store
-	o      Options
-	lookAt int // hosts that RenewalPlan looks at
+	store    Store
+	o        Options
+	maxHosts int // hosts that RecrawlPlan inspects
 }
 
-// New makes a view of a store.
-func New(s Store, o Options) *View { return &View{store: s, o: o, lookAt: maxLookedAt} }
+// New returns a view of a store.
+func New(s Store, o Options) *View { return &View{store: s, o: o, maxHosts: maxInspected} }
 
-// live asks about one host.
+// live returns the live data of one host.
 func (v *View) live(ctx context.Context, id storage.HostID) (*Live, error) {
 	if v.o.Live == nil {
 		return nil, nil
@@ -86,3 +94,16 @@ func (v *View) live(ctx context.Context, id storage.HostID) (*Live, error) {
 	}
 	return &answers[0], nil
 }
+
+// Lines writes one JSON object a line. URLs stay readable: nothing of it is put into a script.
+type Lines struct{ encoder *json.Encoder }
+
+// NewLines returns Lines that write to w, each line in one write.
+func NewLines(w io.Writer) Lines {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	return Lines{encoder}
+}
+
+// Write writes a line.
+func (l Lines) Write(value any) error { return l.encoder.Encode(value) }

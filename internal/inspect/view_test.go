@@ -22,7 +22,8 @@ var now = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
 func testOptions() Options {
 	return Options{
-		Politeness: func(string) *politeness.Options { o := politeness.DefaultOptions(); return &o }, Robots: robots.DefaultOptions(), Tokens: []string{"amble"}, Obey: true,
+		Politeness: func(string) *politeness.Options { o := politeness.DefaultOptions(); return &o },
+		Robots:     robots.DefaultOptions(), Tokens: []string{"amble"}, Obey: true,
 		Now: func() time.Time { return now },
 	}
 }
@@ -69,7 +70,8 @@ func found(t *testing.T, s *storage.Store, texts ...string) (all []storage.Found
 func policyOf(t *testing.T, origin, body string) storage.Policy {
 	t.Helper()
 	record := robots.Record{
-		Class: robots.ClassFound, Copy: robots.ClassFound, Status: 200, Body: []byte(body), FinalURL: origin + "/robots.txt",
+		Class: robots.ClassFound, Copy: robots.ClassFound, Status: 200, Body: []byte(body), FinalURL: origin +
+			"/robots.txt",
 		Fetched: now.Add(-time.Minute), Expires: now.Add(time.Hour), Refresh: now.Add(time.Hour),
 	}
 	encoded, err := record.AppendBinary(nil)
@@ -92,7 +94,8 @@ func polite(t *testing.T, s politeness.State) []byte {
 func fill(t *testing.T) *storage.Store {
 	s := openStore(t)
 	commit(t, s, storage.Batch{Found: found(t, s, "http://ready.test/1", "http://ready.test/2", "http://ready.test/3",
-		"http://done.test/", "http://slow.test/", "https://slow.test/private", "http://sick.test/", "http://closed.test/")})
+		"http://done.test/", "http://slow.test/", "https://slow.test/private", "http://sick.test/",
+		"http://closed.test/")})
 	ids := map[string]storage.HostID{}
 	if err := s.Hosts(func(h *storage.Host) error { ids[h.Name] = h.ID; return nil }); err != nil {
 		t.Fatal(err)
@@ -100,19 +103,26 @@ func fill(t *testing.T) *storage.Store {
 	commit(t, s, storage.Batch{
 		Done: []storage.Done{
 			{Host: ids["done.test"], Ordinal: 0, Outcome: storage.Outcome{
-				State: storage.Fetched, Status: 200, At: now, Bytes: 5, Digest: 0x2cf24dba5fb0a30e, ETag: `"x"`, Modified: "yesterday"}},
+				State: storage.Fetched, Status: 200, At: now, Bytes: 5, Digest: 0x2cf24dba5fb0a30e, ETag: `"x"`,
+				Modified: "yesterday"}},
 			{Host: ids["ready.test"], Ordinal: 1, Outcome: storage.Outcome{
-				State: storage.Failed, Reason: storage.ReasonFetch + storage.Reason(fetch.KindTLS), At: now, Attempts: 3}},
-			{Host: ids["ready.test"], Ordinal: 2, Outcome: storage.Outcome{State: storage.Denied, Reason: storage.ReasonRobots, Line: 9, At: now}},
+				State: storage.Failed, Reason: storage.ReasonFetch + storage.Reason(fetch.KindTLS), At: now,
+				Attempts: 3}},
+			{Host: ids["ready.test"], Ordinal: 2,
+				Outcome: storage.Outcome{State: storage.Denied, Reason: storage.ReasonRobots, Line: 9, At: now}},
 		},
 		Hosts: []storage.HostUpdate{
-			{Host: ids["slow.test"], Politeness: polite(t, politeness.State{LastEnd: now.Add(-time.Second), Asked: politeness.Asked{Delay: 30 * time.Second, Line: politeness.Line{Number: 7}}})},
+			{Host: ids["slow.test"], Politeness: polite(t,
+				politeness.State{LastEnd: now.Add(-time.Second),
+					Asked: politeness.Asked{Delay: 30 * time.Second, Line: politeness.Line{Number: 7}}})},
 			{Host: ids["sick.test"], Politeness: polite(t, politeness.State{
-				LastEnd: now, Holds: []politeness.Hold{{Until: now.Add(time.Hour), Length: time.Hour, Reason: politeness.ReasonRetryAfter, Header: "3600"}}, TroubleSince: now.Add(-time.Minute)})},
+				LastEnd: now, Holds: []politeness.Hold{{Until: now.Add(time.Hour), Length: time.Hour,
+					Reason: politeness.ReasonRetryAfter, Header: "3600"}}, TroubleSince: now.Add(-time.Minute)})},
 			{Host: ids["done.test"], Requests: 2, Bytes: 700},
 		},
 		Policies: []storage.Policy{
-			policyOf(t, "http://slow.test", "User-agent: other\nCrawl-delay: 30\n\nUser-agent: *\nDisallow: /x\n# slowly\ncrawl-delay : 30\n"),
+			policyOf(t, "http://slow.test", "User-agent: other\nCrawl-delay: 30\n\nUser-agent: *\nDisallow: /x\n# "+
+				"slowly\ncrawl-delay : 30\n"),
 			policyOf(t, "https://slow.test", "User-agent: *\nDisallow: /private\n"),
 			policyOf(t, "http://closed.test", "User-agent: *\nDisallow: /\n"),
 		},
@@ -141,7 +151,7 @@ func TestHosts(t *testing.T) {
 		matching int
 	}{
 		{HostQuery{Sort: "name", Limit: 10}, "closed held, done idle, ready ready, sick trouble, slow waiting", 5},
-		{HostQuery{Sort: OrderFound}, "ready ready, done idle, slow waiting, sick trouble, closed held", 5},
+		{HostQuery{Sort: SortFound}, "ready ready, done idle, slow waiting, sick trouble, closed held", 5},
 		{HostQuery{Sort: "urls", Limit: 2}, "ready ready, slow waiting", 5},
 		{HostQuery{Limit: 1}, "slow waiting", 5},
 		{HostQuery{Sort: "bytes", Limit: 1}, "done idle", 5},
@@ -150,16 +160,17 @@ func TestHosts(t *testing.T) {
 		{HostQuery{Sort: "finish", Limit: 2}, "sick trouble, slow waiting", 5},
 		{HostQuery{Sort: "next", Limit: 9}, "closed held, ready ready, slow waiting, sick trouble, done idle", 5},
 		{HostQuery{State: HostHeld, Sort: "name", Limit: 9}, "closed held", 1},
-		{HostQuery{State: HostReady, Sort: OrderFound}, "ready ready", 1},
-		{HostQuery{State: HostTrouble, Limit: 9}, "sick trouble", 1},
-		{HostQuery{Sort: OrderFound, Limit: 2}, "ready ready, done idle", 3},
+		{HostQuery{State: HostReady, Sort: SortFound}, "ready ready", 1},
+		{HostQuery{State: HostFailing, Limit: 9}, "sick trouble", 1},
+		{HostQuery{Sort: SortFound, Limit: 2}, "ready ready, done idle", 3},
 	} {
 		got, matching := listed(t, v, c.query)
 		if text := strings.Join(got, ", "); text != c.want || matching != c.matching {
 			t.Errorf("%+v: %s (%d), want %s (%d)", c.query, text, matching, c.want, c.matching)
 		}
 	}
-	for _, q := range []HostQuery{{}, {Limit: -1}, {Limit: MaxSorted + 1}, {State: "well", Limit: 1}, {Sort: "beauty", Limit: 1}} {
+	for _, q := range []HostQuery{{}, {Limit: -1}, {Limit: MaxSorted + 1}, {State: "well", Limit: 1},
+		{Sort: "beauty", Limit: 1}} {
 		if _, err := v.Hosts(context.Background(), q, nil); err == nil {
 			t.Errorf("%+v is no error", q)
 		}
@@ -185,28 +196,31 @@ func TestManyHostsAreRanked(t *testing.T) {
 // What the running crawl says counts more than what is stored.
 func TestLiveHosts(t *testing.T) {
 	o := testOptions()
-	asked := 0
+	requests := 0
 	o.Live = func(_ context.Context, ids []storage.HostID) (live []Live, _ error) {
 		for _, id := range ids {
-			asked++
+			requests++
 			switch id {
 			case 1:
-				live = append(live, Live{Host: id, Place: "leased", InFlight: 1, Delay: time.Second})
+				live = append(live, Live{Host: id, State: "leased", InFlight: 1, Delay: time.Second})
 			case 3:
-				live = append(live, Live{Host: id, Place: "dormant", Robots: robots.ReasonUnreachable, Next: now.Add(time.Minute)})
+				live = append(live, Live{Host: id, State: "dormant", Robots: robots.ReasonUnreachable,
+					Next: now.Add(time.Minute)})
 			case 4:
-				live = append(live, Live{Host: id, Place: "waiting", Polite: &politeness.Explanation{Delay: 2 * time.Second}, Delay: 2 * time.Second})
+				live = append(live, Live{Host: id, State: "waiting",
+					Polite: &politeness.Explanation{Delay: 2 * time.Second}, Delay: 2 * time.Second})
 			}
 		}
 		return live, nil
 	}
 	v := New(fill(t), o)
-	got, _ := listed(t, v, HostQuery{Sort: OrderFound})
-	if text := strings.Join(got, ", "); text != "ready busy, done idle, slow held, sick ready, closed held" || asked != 5 {
-		t.Errorf("%s, %d asked", text, asked)
+	got, _ := listed(t, v, HostQuery{Sort: SortFound})
+	if text := strings.Join(got, ", "); text != "ready busy, done idle, slow held, sick ready, closed held" ||
+		requests != 5 {
+		t.Errorf("%s, %d requests", text, requests)
 	}
 	h, err := v.Host(context.Background(), "READY.test:8080")
-	if err != nil || h.InFlight != 1 || h.Place != "leased" || h.State != HostBusy {
+	if err != nil || h.InFlight != 1 || h.FrontierState != "leased" || h.State != HostBusy {
 		t.Errorf("%+v, %v", h, err)
 	}
 	broken := errors.New("broken")
@@ -222,7 +236,8 @@ func TestHostStory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h.Politeness.DelayReason != "crawl-delay" || h.Politeness.Delay != 30 || !h.Politeness.Until.Equal(now.Add(29*time.Second)) ||
+	if h.Politeness.DelayReason != "crawl-delay" || h.Politeness.Delay != 30 ||
+		!h.Politeness.Until.Equal(now.Add(29*time.Second)) ||
 		h.Politeness.Source != "http://slow.test/robots.txt line 7: crawl-delay : 30" {
 		t.Errorf("politeness: %+v", h.Politeness)
 	}
@@ -230,14 +245,16 @@ func TestHostStory(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 	first, second := h.Origins[0], h.Origins[1]
-	if first.Robots.CrawlDelay == nil || *first.Robots.CrawlDelay != 30 || first.Robots.CrawlDelayLine != 7 || first.Robots.Group != "*" || first.Queued != 1 {
+	if first.Robots.CrawlDelay == nil || *first.Robots.CrawlDelay != 30 || first.Robots.CrawlDelayLine != 7 ||
+		first.Robots.Group != "*" || first.Queued != 1 {
 		t.Errorf("%+v", first)
 	}
-	if second.Origin != "https://slow.test" || second.Robots.CrawlDelay != nil || second.Robots.Standing != "ask" {
+	if second.Origin != "https://slow.test" || second.Robots.CrawlDelay != nil || second.Robots.Decision != "ask" {
 		t.Errorf("%+v", second)
 	}
 	sick, err := v.Host(context.Background(), "sick.test")
-	if err != nil || sick.Politeness.Reason != "retry-after" || sick.Politeness.Source == "" || sick.TroubleSince.IsZero() || sick.Reason != "retry-after" {
+	if err != nil || sick.Politeness.Reason != "retry-after" || sick.Politeness.Source == "" ||
+		sick.FailingSince.IsZero() || sick.Reason != "retry-after" {
 		t.Errorf("%+v, %v", sick, err)
 	}
 	if _, err := v.Host(context.Background(), "nobody.test"); !errors.Is(err, ErrUnknown) {

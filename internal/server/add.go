@@ -15,30 +15,31 @@ import (
 	"github.com/amble-crawler/amble/internal/urllist"
 )
 
-// AddReport says what became of a list of URLs so far. It is one line of the answer, and the last one has Done or Error.
+// AddReport reports the progress of adding a list of URLs. It is one line of the response; the last
+// one has Done or Error.
 type AddReport struct {
-	Lines int `json:"lines"` // read
+	Lines int `json:"lines"` // lines read
 	crawl.Added
 	Bad      int       `json:"bad"`                // lines without a URL
-	Problems []BadLine `json:"problems,omitempty"` // the bad lines since the last report, the first of them
-	Answers  []Answer  `json:"answers,omitempty"`  // one for each line since the last report, where that is asked for
-	Waiting  string    `json:"waiting,omitempty"`  // why nothing is added at the moment: the crawl stands still until there is room
-	Done     bool      `json:"done,omitempty"`     // the list is at its end
-	Error    string    `json:"error,omitempty"`    // why it was not read to the end
+	Problems []BadLine `json:"problems,omitempty"` // the first bad lines since the last report
+	Answers  []Answer  `json:"answers,omitempty"`  // one for each line since the last report, if the request wants them
+	Waiting  string    `json:"waiting,omitempty"`  // why no URL is added now: the crawl is stalled until there is room
+	Done     bool      `json:"done,omitempty"`     // the whole list was added
+	Error    string    `json:"error,omitempty"`    // why the list was not read to its end
 }
 
-// Answer says what became of one line.
+// Answer is the result of one line.
 type Answer struct {
 	Line   int    `json:"line"`
 	URL    string `json:"url,omitempty"` // in its canonical form
 	Result string `json:"result" enum:"added,known,outside,refused,again,bad"`
-	Reason string `json:"reason,omitempty"` // why it is bad
+	Reason string `json:"reason,omitempty"` // why the line is bad
 }
 
-// addQuery says what is wanted of the reports.
+// addQuery has the parameters of the request.
 type addQuery struct {
-	Each  bool `query:"each" doc:"an answer for each line too"`
-	Again bool `query:"again" doc:"URLs that are known and failed, were denied or excluded are put back into their queues"`
+	Each  bool `query:"each" doc:"also report the result of each line"`
+	Again bool `query:"again" doc:"put known URLs that failed, were denied or excluded back into their queues"`
 }
 
 // BadLine is one line of a list that holds no URL.
@@ -48,17 +49,21 @@ type BadLine struct {
 	Reason string `json:"reason"`
 }
 
-// maxProblems is how many bad lines one report names.
+// maxProblems is how many bad lines one report lists.
 const maxProblems = 20
 
 func (s *Server) addAPI(api huma.API) {
-	op := streams[AddReport](api, operation("POST", "/urls", "urls-add", "Add URLs, a list of any length", http.StatusBadRequest, http.StatusConflict))
-	op.Description = "The body has one URL a line, or one JSON object a line with url and, if need be, depth and priority; it may be packed with gzip or zstd. " +
-		"Reports come while the list is read, each when what it counts is on disk: after at most " + strconv.Itoa(crawl.MaxAdditions) + " URLs. The last one has done or error. " +
-		"While the crawl stands still because it has no room, reports say so, and the list goes on when there is."
+	op := streams[AddReport](api, operation("POST", "/urls", "urls-add", "Add URLs, a list of any length",
+		http.StatusBadRequest, http.StatusConflict))
+	op.Description = "The body has one URL a line, or one JSON object a line with url and optionally depth and " +
+		"priority; it may be compressed with gzip or zstd. " +
+		"Reports are sent while the list is read, each when the URLs it counts are on disk: after at most " +
+		strconv.Itoa(crawl.MaxAdditions) + " URLs. The last one has done or error. " +
+		"While the crawl is stalled because there is no room, reports say so; the list continues when there is room."
 	one := 1
 	list := &huma.Schema{Type: huma.TypeString, MinLength: &one}
-	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{jsonLines: {Schema: list}, "text/plain": {Schema: list}}}
+	op.RequestBody = &huma.RequestBody{Required: true,
+		Content: map[string]*huma.MediaType{jsonLines: {Schema: list}, "text/plain": {Schema: list}}}
 	handle(api, op, func(ctx context.Context, q *addQuery) (*huma.StreamResponse, error) {
 		return s.stream(func(t *stream) error {
 			if t.r.ContentLength == 0 {
@@ -69,11 +74,11 @@ func (s *Server) addAPI(api huma.API) {
 	})
 }
 
-// addURLs reads a list, gives it to the crawl in groups, and reports after each that it is on disk. The next group is read only
-// then, so that a sender is no faster than the disk.
+// addURLs reads a list, adds it to the crawl in groups, and reports when each group is on disk. It
+// reads the next group only then, so that a sender is no faster than the disk.
 func (s *Server) addURLs(ctx context.Context, t *stream, q *addQuery) error {
-	_ = t.control.EnableFullDuplex() // HTTP/1: reports go out while the list comes in
-	list, err := urllist.NewReader(&patient{body: t.r.Body, control: t.control, now: s.o.Now})
+	_ = t.control.EnableFullDuplex() // HTTP/1: reports are written while the list is read
+	list, err := urllist.NewReader(&listBody{body: t.r.Body, control: t.control, now: s.o.Now})
 	if err != nil {
 		return errQuery{err}
 	}
@@ -91,7 +96,7 @@ func (s *Server) addURLs(ctx context.Context, t *stream, q *addQuery) error {
 	return err
 }
 
-// adding is one list on its way into the crawl.
+// adding is one list that is being added to the crawl.
 type adding struct {
 	server *Server
 	stream *stream
@@ -103,7 +108,7 @@ type adding struct {
 	report AddReport
 }
 
-// next takes one group.
+// next reads one group.
 func (a *adding) next(ctx context.Context) error {
 	a.group, a.lines, a.report.Problems, a.report.Answers = a.group[:0], a.lines[:0], nil, nil
 	var err error
@@ -124,10 +129,11 @@ func (a *adding) next(ctx context.Context) error {
 	return err
 }
 
-// waitingReports is how often it is told that nothing is added.
+// waitingReports is the interval of reports while the crawl is stalled.
 const waitingReports = time.Second
 
-// add gives the group to the crawl. While that stands still, reports say so: they find out as well whether the client is still there.
+// add adds the group to the crawl. While the crawl is stalled, it sends reports, which also detect
+// that the client has gone.
 func (a *adding) add(ctx context.Context) (sum crawl.Added, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -150,7 +156,7 @@ func (a *adding) add(ctx context.Context) (sum crawl.Added, err error) {
 	}
 }
 
-// reportWaiting says why nothing is added, if the crawl stands still.
+// reportWaiting reports why no URL is added, if the crawl is stalled.
 func (a *adding) reportWaiting() error {
 	s := a.server.crawl.Status()
 	if s.State != "stalled" {
@@ -160,19 +166,20 @@ func (a *adding) reportWaiting() error {
 	return errors.Join(a.stream.Lines.Write(&report), a.stream.flush())
 }
 
-// answer tells what became of each line of the group.
+// answer reports the result of each line of the group.
 func (a *adding) answer() {
 	if !a.each {
 		return
 	}
 	for i := range a.group {
 		g := &a.group[i]
-		a.report.Answers = append(a.report.Answers, Answer{Line: a.lines[i], URL: g.URL.String(), Result: g.Fate.String()})
+		a.report.Answers = append(a.report.Answers,
+			Answer{Line: a.lines[i], URL: g.URL.String(), Result: g.Fate.String()})
 	}
 	slices.SortFunc(a.report.Answers, func(a, b Answer) int { return a.Line - b.Line })
 }
 
-// read takes one line.
+// read reads one line.
 func (a *adding) read() error {
 	item, err := a.list.Next()
 	var bad *urllist.BadLine

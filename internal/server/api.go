@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
+	"net/http/pprof"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -17,16 +20,17 @@ import (
 	"github.com/amble-crawler/amble/internal/inspect"
 )
 
-// basePath is where the API begins.
+// basePath is the path of the API.
 const basePath = "/api/v1"
 
-const description = `What a running crawl knows and does. Errors are application/problem+json (RFC 9457). Lists come in pages; ask for the next one with the
-cursor of the last. Streams are JSON lines: one that cannot be completed ends with a broken connection.`
+const description = `Inspect and control a running crawl. Errors are application/problem+json (RFC 9457).
+Lists are paged; request the next page with the cursor of the last. Streams are JSON lines: a stream that
+cannot be completed ends with a broken connection.`
 
-// registerAPI registers every operation on the mux, and the description of them all.
+// registerAPI registers all operations on the mux, and their description.
 func (s *Server) registerAPI(mux *http.ServeMux) error {
 	config := huma.DefaultConfig("amble", s.o.Version)
-	config.CreateHooks = nil                                             // they put a $schema into every answer
+	config.CreateHooks = nil                                             // they add a $schema to every response
 	config.DocsPath, config.SchemasPath, config.OpenAPIPath = "", "", "" // the first loads from a CDN
 	config.RejectUnknownQueryParameters = true
 	config.Info.Description = description
@@ -39,8 +43,10 @@ func (s *Server) registerAPI(mux *http.ServeMux) error {
 	}
 	api := humago.New(mux, config)
 	api.UseMiddleware(refuseEmpty(api))
-	api.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[inspect.Counts](), reflect.TypeFor[map[string]uint32]())
-	for _, register := range []func(huma.API){s.statusAPI, s.controlAPI, s.historyAPI, s.eventsAPI, s.hostsAPI, s.urlsAPI, s.robotsAPI, s.exportAPI, s.backupAPI, s.auditAPI, s.planAPI} {
+	api.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[inspect.Counts](),
+		reflect.TypeFor[map[string]uint32]())
+	for _, register := range []func(huma.API){s.statusAPI, s.controlAPI, s.historyAPI, s.eventsAPI, s.hostsAPI,
+		s.urlsAPI, s.robotsAPI, s.exportAPI, s.backupAPI, s.auditAPI, s.planAPI} {
 		register(api)
 	}
 	if s.o.Settings != nil {
@@ -58,14 +64,16 @@ func (s *Server) registerAPI(mux *http.ServeMux) error {
 	return nil
 }
 
-// refuseEmpty refuses parameters of the query that are there and empty, where their schema has no empty value. To huma they are not there.
+// refuseEmpty refuses query parameters that are present but empty, unless their schema allows an
+// empty value. Huma takes them for absent.
 func refuseEmpty(api huma.API) func(huma.Context, func(huma.Context)) {
 	return func(c huma.Context, next func(huma.Context)) {
 		u := c.URL()
 		query, path := u.Query(), huma.NewPathBuffer(nil, 0)
 		var result huma.ValidateResult
 		for _, p := range c.Operation().Parameters {
-			if values, given := query[p.Name]; p.In == "query" && given && values[0] == "" && p.Schema.Type != huma.TypeArray {
+			if values, present := query[p.Name]; p.In == "query" && present && values[0] == "" &&
+				p.Schema.Type != huma.TypeArray {
 				path.Reset()
 				path.Push("query")
 				path.Push(p.Name)
@@ -73,17 +81,18 @@ func refuseEmpty(api huma.API) func(huma.Context, func(huma.Context)) {
 			}
 		}
 		if len(result.Errors) > 0 {
-			_ = huma.WriteErr(api, c, http.StatusUnprocessableEntity, "validation failed", result.Errors...) // a client that went away is not our problem
+			// the client may have gone
+			_ = huma.WriteErr(api, c, http.StatusUnprocessableEntity, "validation failed", result.Errors...)
 			return
 		}
 		next(c)
 	}
 }
 
-// object is an answer of one JSON object.
+// object is a response of one JSON object.
 type object[T any] struct{ Body T }
 
-// answer wraps the answer of a handler.
+// answer wraps the response of a handler.
 func answer[T any](value T, err error) (*object[T], error) {
 	if err != nil {
 		return nil, err
@@ -91,22 +100,25 @@ func answer[T any](value T, err error) (*object[T], error) {
 	return &object[T]{value}, nil
 }
 
-// operation is one thing that can be asked, with the errors that every one of them may have.
+// operation describes an operation, with the errors that all operations may have.
 func operation(method, path, id, summary string, more ...int) huma.Operation {
 	errs := append([]int{
-		http.StatusUnauthorized, http.StatusForbidden, http.StatusMisdirectedRequest, http.StatusUnprocessableEntity, http.StatusTooManyRequests,
+		http.StatusUnauthorized, http.StatusForbidden, http.StatusMisdirectedRequest, http.StatusUnprocessableEntity,
+		http.StatusTooManyRequests,
 		http.StatusRequestHeaderFieldsTooLarge, http.StatusServiceUnavailable,
 	}, more...)
 	tag, _, _ := strings.Cut(id, "-")
-	return huma.Operation{Method: method, Path: basePath + path, OperationID: id, Summary: summary, Tags: []string{tag}, Errors: errs, MaxBodyBytes: maxBody}
+	return huma.Operation{Method: method, Path: basePath + path, OperationID: id, Summary: summary,
+		Tags: []string{tag}, Errors: errs, MaxBodyBytes: maxBody}
 }
 
-// bodyErrors are those that an operation with a body may have besides.
+// bodyErrors are the additional errors of an operation with a body.
 func bodyErrors() []int {
-	return []int{http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType}
+	return []int{http.StatusBadRequest, http.StatusRequestTimeout, http.StatusRequestEntityTooLarge,
+		http.StatusUnsupportedMediaType}
 }
 
-// handle registers an operation whose errors become problems.
+// handle registers an operation and turns its errors into problems.
 func handle[I, O any](api huma.API, op huma.Operation, f func(context.Context, *I) (*O, error)) {
 	huma.Register(api, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := f(ctx, in)
@@ -117,10 +129,10 @@ func handle[I, O any](api huma.API, op huma.Operation, f func(context.Context, *
 	})
 }
 
-// errQuery is a question that makes no sense.
+// errQuery is an invalid request.
 type errQuery struct{ error }
 
-// asProblem is what a client is told of an error.
+// asProblem returns the problem that a client gets for an error.
 func asProblem(err error) huma.StatusError {
 	var known huma.StatusError
 	var rejected Rejected
@@ -148,7 +160,7 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// writeProblem answers outside of an operation.
+// writeProblem writes a problem outside of an operation.
 func writeProblem(w http.ResponseWriter, status int, detail string) {
 	body, err := json.Marshal(huma.NewError(status, detail))
 	if err != nil {
@@ -156,10 +168,10 @@ func writeProblem(w http.ResponseWriter, status int, detail string) {
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // a client that went away is not our problem
+	_, _ = w.Write(append(body, '\n')) // the client may have gone
 }
 
-// problems makes problems of what the mux says by itself: that there is no such path, or not with that method.
+// problems turns the errors of the mux into problems: unknown paths and methods.
 func problems(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h, pattern := mux.Handler(r)
@@ -167,29 +179,96 @@ func problems(mux *http.ServeMux) http.Handler {
 			mux.ServeHTTP(w, r)
 			return
 		}
-		said := verdict{header: http.Header{}}
-		h.ServeHTTP(&said, r)
-		maps.Copy(w.Header(), said.header)
+		recorded := verdict{header: http.Header{}}
+		h.ServeHTTP(&recorded, r)
+		maps.Copy(w.Header(), recorded.header)
 		detail := "there is nothing at this path; " + basePath + "/openapi.json describes what there is"
-		if said.status == http.StatusMethodNotAllowed {
-			detail = "this path is asked with " + said.header.Get("Allow")
+		if recorded.status == http.StatusMethodNotAllowed {
+			detail = "this path allows the methods " + recorded.header.Get("Allow")
 		}
 		w.Header().Del("Content-Length")
-		writeProblem(w, said.status, detail)
+		writeProblem(w, recorded.status, detail)
 	})
 }
 
-// verdict keeps the status and header of an answer, and drops its body.
+// verdict records the status and header of a response, and drops its body.
 type verdict struct {
 	header http.Header
 	status int
 }
 
-// Header is part of http.ResponseWriter.
+// Header implements http.ResponseWriter.
 func (v *verdict) Header() http.Header { return v.header }
 
-// WriteHeader is part of http.ResponseWriter.
+// WriteHeader implements http.ResponseWriter.
 func (v *verdict) WriteHeader(status int) { v.status = status }
 
-// Write is part of http.ResponseWriter.
+// Write implements http.ResponseWriter.
 func (v *verdict) Write(b []byte) (int, error) { return len(b), nil }
+
+// handler returns everything that is served, behind the guards.
+func (s *Server) handler() (http.Handler, error) {
+	mux := http.NewServeMux()
+	if err := s.registerAPI(mux); err != nil {
+		return nil, err
+	}
+	if err := dashboard(mux); err != nil {
+		return nil, err
+	}
+	mux.HandleFunc("GET /healthz", s.health)
+	mux.HandleFunc("GET /readyz", s.ready)
+	if s.o.Metrics != nil {
+		mux.Handle("GET /metrics", s.o.Metrics.handler(s.crawl, s.o.Now))
+	}
+	if s.o.Pprof {
+		s.profiles(mux)
+	}
+	open := problems(mux)
+	closed := s.authenticate(open)
+	return s.guarded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/healthz", "/readyz": // supervisors have no token
+			open.ServeHTTP(w, r)
+		default:
+			closed.ServeHTTP(w, r)
+		}
+	})), nil
+}
+
+// health reports that the process answers.
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, "ok\n")
+}
+
+// ready reports whether the crawl works: it has begun and can write its results.
+func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
+	switch state := s.crawl.Status().State; state {
+	case "running", "paused", "draining":
+		s.health(w, nil)
+	default:
+		writeProblem(w, http.StatusServiceUnavailable, "the crawl is "+state)
+	}
+}
+
+// longestProfile is how long a profile may be recorded.
+const longestProfile = 2 * time.Minute
+
+// profiles registers net/http/pprof. It needs the full token: profiles cost time, and show the
+// content of memory.
+func (s *Server) profiles(mux *http.ServeMux) {
+	for path, h := range map[string]http.HandlerFunc{
+		"/debug/pprof/": pprof.Index, "/debug/pprof/cmdline": pprof.Cmdline, "/debug/pprof/profile": pprof.Profile,
+		"/debug/pprof/symbol": pprof.Symbol, "/debug/pprof/trace": pprof.Trace,
+	} {
+		mux.Handle("GET "+path, onlyFull(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_ = http.NewResponseController(w).SetWriteDeadline(s.o.Now().Add(longestProfile))
+			h(w, r)
+		})))
+	}
+}
+
+func (s *Server) statusAPI(api huma.API) {
+	handle(api, operation("GET", "/status", "crawl-status", "The status of the crawl"),
+		func(context.Context, *struct{}) (*object[crawl.Status], error) { return answer(s.crawl.Status(), nil) })
+}

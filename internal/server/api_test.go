@@ -18,7 +18,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// running is a real crawl of two small sites, with its API. It stays up until the test ends, or until stop.
+// running is a real crawl of two small sites, with its API. It stays up until the test ends, or
+// until stop.
 type running struct {
 	web    *testweb.Web
 	server *Server
@@ -31,8 +32,10 @@ func startCrawl(t *testing.T) *running {
 	t.Helper()
 	page := testweb.Page("page", "/1", "/2", "/private", "/missing")
 	web, err := testweb.New(testweb.Config{Sites: []testweb.Site{
-		{Host: "a.test", Handler: testweb.Routes{"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /private\n"), "/": page, "/1": page, "/2": page}},
-		{Host: "b.test", Handler: testweb.Routes{"/robots.txt": testweb.Robots("User-agent: *\nCrawl-delay: 600\n"), "/": page}},
+		{Host: "a.test", Handler: testweb.Routes{"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /private\n"),
+			"/": page, "/1": page, "/2": page}},
+		{Host: "b.test", Handler: testweb.Routes{"/robots.txt": testweb.Robots("User-agent: *\nCrawl-delay: 600\n"),
+			"/": page}},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +50,8 @@ func startCrawl(t *testing.T) *running {
 		t.Fatal(err)
 	}
 	r := &running{web: web, ended: make(chan struct{})}
-	if r.server, err = Start(Options{Listen: "127.0.0.1:0", Token: "secret", DataDir: o.DataDir, Now: time.Now}, engine); err != nil {
+	if r.server, err = Start(Options{Listen: "127.0.0.1:0", Token: "secret", DataDir: o.DataDir, Now: time.Now},
+		engine); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -83,8 +87,8 @@ func parse(t *testing.T, text string) weburl.URL {
 	return u
 }
 
-// settled waits until all of a.test is done.
-func (r *running) settled(t *testing.T) {
+// finished waits until all of a.test is done.
+func (r *running) finished(t *testing.T) {
 	t.Helper()
 	for range 1000 {
 		if h, err := r.client.Host(context.Background(), "a.test"); err == nil && h.Known == 5 && h.Waiting == 0 {
@@ -128,7 +132,7 @@ func (r *running) read(t *testing.T, method, path string, body io.Reader, header
 
 func TestClientSeesTheCrawl(t *testing.T) {
 	r := startCrawl(t)
-	r.settled(t)
+	r.finished(t)
 	ctx := context.Background()
 	var hosts []string
 	n, err := r.client.Hosts(ctx, inspect.HostQuery{Sort: "name", Limit: 1}, func(h *inspect.Host) error {
@@ -143,7 +147,8 @@ func TestClientSeesTheCrawl(t *testing.T) {
 	for pages := 0; ; pages++ {
 		q := inspect.URLQuery{From: from, Limit: 2}
 		next, err := r.client.URLs(ctx, q, func(u *inspect.URL) error {
-			states[strings.TrimPrefix(u.URL, strings.TrimSuffix(r.web.URL("a.test", "/"), "/"))] = u.State + " " + u.Reason
+			states[strings.TrimPrefix(u.URL, strings.TrimSuffix(r.web.URL("a.test", "/"), "/"))] = u.State + " " +
+				u.Reason
 			return nil
 		})
 		if err != nil {
@@ -156,7 +161,8 @@ func TestClientSeesTheCrawl(t *testing.T) {
 			t.Fatal("the pages do not end")
 		}
 	}
-	for path, want := range map[string]string{"/": "fetched ", "/private": "denied robots", "/missing": "failed status", "/2": "fetched "} {
+	for path, want := range map[string]string{"/": "fetched ", "/private": "denied robots",
+		"/missing": "failed status", "/2": "fetched "} {
 		if states[path] != want {
 			t.Errorf("%s is %q, want %q", path, states[path], want)
 		}
@@ -165,14 +171,17 @@ func TestClientSeesTheCrawl(t *testing.T) {
 	if err != nil || u.Robots.Allowed || u.Robots.Rule != "Disallow: /private" || u.Via != r.web.URL("a.test", "/") {
 		t.Errorf("%+v, %v", u, err)
 	}
-	if _, err := r.client.Host(ctx, "nobody.test"); !errors.Is(err, inspect.ErrUnknown) || err.Error() != "host nobody.test: not in the database" {
+	if _, err := r.client.Host(ctx, "nobody.test"); !errors.Is(err, inspect.ErrUnknown) ||
+		err.Error() != "host nobody.test: not in the database" {
 		t.Errorf("the error is %v", err)
 	}
-	if u, err := r.client.URL(ctx, parse(t, "http://a.test/none")); err != nil || u.Known || u.Host.State == inspect.StateUnknown {
+	if u, err := r.client.URL(ctx, parse(t, "http://a.test/none")); err != nil || u.Known ||
+		u.Host.State == inspect.StateUnknown {
 		t.Errorf("%+v, %v", u, err)
 	}
 	failed := errors.New("enough")
-	if _, err := r.client.URLs(ctx, inspect.URLQuery{}, func(*inspect.URL) error { return failed }); !errors.Is(err, failed) {
+	if _, err := r.client.URLs(ctx, inspect.URLQuery{}, func(*inspect.URL) error { return failed }); !errors.Is(err,
+		failed) {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -180,20 +189,26 @@ func TestClientSeesTheCrawl(t *testing.T) {
 func TestQuestionsThatMakeNoSense(t *testing.T) {
 	r := startCrawl(t)
 	for path, status := range map[string]int{
-		"/api/v1/hosts?limit=-1": 422, "/api/v1/hosts?limit=0": 422, "/api/v1/hosts?sort=beauty": 422, "/api/v1/hosts?state=x": 422,
-		"/api/v1/hosts?colour=red": 422, "/api/v1/export/hosts": 200, "/api/v1/hosts/none.test": 404, "/api/v1/urls?from=x": 422,
-		"/api/v1/urls?limit=x": 422, "/api/v1/urls?state=asleep": 422, "/api/v1/urls?reason=bad": 422, "/api/v1/export?reason=bad": 422,
+		"/api/v1/hosts?limit=-1": 422, "/api/v1/hosts?limit=0": 422, "/api/v1/hosts?sort=beauty": 422,
+		"/api/v1/hosts?state=x":    422,
+		"/api/v1/hosts?colour=red": 422, "/api/v1/export/hosts": 200, "/api/v1/hosts/none.test": 404,
+		"/api/v1/urls?from=x":  422,
+		"/api/v1/urls?limit=x": 422, "/api/v1/urls?state=asleep": 422, "/api/v1/urls?reason=bad": 422,
+		"/api/v1/export?reason=bad":   422,
 		"/api/v1/urls?host=none.test": 404, "/api/v1/export?host=none.test": 404,
-		"/api/v1/url": 422, "/api/v1/audit?since=x": 422, "/api/v1/audit": 200, "/api/v1/robots": 422, "/api/v1/robots?origin=x": 422, "/api/v1/robots/check": 422, "/api/v1/robots/check?url=x": 422,
+		"/api/v1/url": 422, "/api/v1/audit?since=x": 422, "/api/v1/audit": 200, "/api/v1/robots": 422,
+		"/api/v1/robots?origin=x": 422, "/api/v1/robots/check": 422, "/api/v1/robots/check?url=x": 422,
 		"/api/v1/url?url=nonsense": 422, "/api/v1/export": 200,
 	} {
 		response, body := r.read(t, "GET", path, nil)
-		if kind := response.Header.Get("Content-Type"); response.StatusCode != status || status != 200 && kind != "application/problem+json" ||
+		if kind := response.Header.Get("Content-Type"); response.StatusCode != status || status != 200 &&
+			kind != "application/problem+json" ||
 			status == 200 && kind != "application/jsonl" {
 			t.Errorf("%s: %d, %s, %s", path, response.StatusCode, kind, body)
 		}
 	}
-	for _, path := range []string{"/api/v1/hosts", "/api/v1/hosts/a.test", "/api/v1/urls", "/api/v1/url", "/api/v1/export"} {
+	for _, path := range []string{"/api/v1/hosts", "/api/v1/hosts/a.test", "/api/v1/urls", "/api/v1/url",
+		"/api/v1/export"} {
 		if response, _ := r.read(t, "GET", path, nil, "Authorization", "Bearer wrong"); response.StatusCode != 401 {
 			t.Errorf("%s without the token: %d", path, response.StatusCode)
 		}
@@ -203,12 +218,16 @@ func TestQuestionsThatMakeNoSense(t *testing.T) {
 // Every answer of the crawl is as the description of the API has it.
 func TestAnswersConform(t *testing.T) {
 	r := startCrawl(t)
-	r.settled(t)
+	r.finished(t)
 	for _, path := range []string{
-		"/api/v1/status", "/api/v1/hosts", "/api/v1/hosts?sort=name&limit=1", "/api/v1/hosts?sort=bytes", "/api/v1/hosts?state=waiting&sort=next",
-		"/api/v1/hosts/a.test", "/api/v1/hosts/b.test", "/api/v1/urls?limit=2", "/api/v1/urls?host=a.test&state=denied", "/api/v1/export",
-		"/api/v1/export/hosts", "/api/v1/url?url=" + r.web.URL("a.test", "/private"), "/api/v1/url?url=" + r.web.URL("b.test", "/"),
-		"/api/v1/url?url=http://none.test/", "/api/v1/robots?origin=" + r.web.URL("a.test", "/"), "/api/v1/robots?origin=http://none.test",
+		"/api/v1/status", "/api/v1/hosts", "/api/v1/hosts?sort=name&limit=1", "/api/v1/hosts?sort=bytes",
+		"/api/v1/hosts?state=waiting&sort=next",
+		"/api/v1/hosts/a.test", "/api/v1/hosts/b.test", "/api/v1/urls?limit=2",
+		"/api/v1/urls?host=a.test&state=denied", "/api/v1/export",
+		"/api/v1/export/hosts", "/api/v1/url?url=" + r.web.URL("a.test", "/private"), "/api/v1/url?url=" +
+			r.web.URL("b.test", "/"),
+		"/api/v1/url?url=http://none.test/", "/api/v1/robots?origin=" + r.web.URL("a.test", "/"),
+		"/api/v1/robots?origin=http://none.test",
 		"/api/v1/robots/check?url=" + r.web.URL("a.test", "/private") + "&url=http://none.test/",
 	} {
 		if response, body := r.read(t, "GET", path, nil); response.StatusCode != 200 || body == "" {
@@ -220,19 +239,20 @@ func TestAnswersConform(t *testing.T) {
 // The audit has a line for each request of a host, and says that there was no violation.
 func TestAuditOverTheAPI(t *testing.T) {
 	r := startCrawl(t)
-	r.settled(t)
-	asked := 0
+	r.finished(t)
+	requested := 0
 	for _, q := range r.web.Requests() {
 		if q.Host == "a.test" {
-			asked++
+			requested++
 		}
 	}
 	response, body := r.read(t, "GET", "/api/v1/audit?host=A.test", nil)
-	if n := strings.Count(body, "\n"); n != asked || response.Trailer.Get(trailerViolations) != "0" ||
+	if n := strings.Count(body, "\n"); n != requested || response.Trailer.Get(trailerViolations) != "0" ||
 		response.Trailer.Get(trailerDamaged) != "0" || !strings.Contains(body, `"kind":"robots"`) {
-		t.Errorf("%d lines of %d requests, %v: %s", n, asked, response.Trailer, body)
+		t.Errorf("%d lines of %d requests, %v: %s", n, requested, response.Trailer, body)
 	}
-	if _, body := r.read(t, "GET", "/api/v1/audit?since="+time.Now().Add(time.Hour).UTC().Format(time.RFC3339), nil); body != "" {
+	if _, body := r.read(t, "GET", "/api/v1/audit?since="+time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
+		nil); body != "" {
 		t.Error(body)
 	}
 	r.server.auditing.Lock()
@@ -244,8 +264,9 @@ func TestAuditOverTheAPI(t *testing.T) {
 
 func TestAddWithTheClient(t *testing.T) {
 	r := startCrawl(t)
-	r.settled(t)
-	urls := []crawl.Addition{{URL: parse(t, r.web.URL("a.test", "/deep")), Depth: 9, Priority: -4}, {URL: parse(t, "http://out.test/")}}
+	r.finished(t)
+	urls := []crawl.Addition{{URL: parse(t, r.web.URL("a.test", "/deep")), Depth: 9, Priority: -4},
+		{URL: parse(t, "http://out.test/")}}
 	sum, err := r.client.Add(context.Background(), urls, nil)
 	if err != nil || sum != (crawl.Added{Added: 1, Outside: 1}) {
 		t.Errorf("%+v, %v", sum, err)
@@ -266,8 +287,9 @@ func TestAddWithTheClient(t *testing.T) {
 // An answer that breaks off must not look complete.
 func TestBrokenAnswers(t *testing.T) {
 	r := startCrawl(t)
-	r.settled(t)
-	if _, err := r.client.Add(context.Background(), []crawl.Addition{{URL: parse(t, r.web.URL("a.test", "/x"))}}, nil); err != nil {
+	r.finished(t)
+	if _, err := r.client.Add(context.Background(), []crawl.Addition{{URL: parse(t, r.web.URL("a.test", "/x"))}},
+		nil); err != nil {
 		t.Fatal(err)
 	}
 	stream := func(fail bool) error {
@@ -289,7 +311,8 @@ func TestBrokenAnswers(t *testing.T) {
 			return err
 		}
 		defer fake.close()
-		c := &Client{running: Running{Address: fake.address, Instance: r.client.running.Instance}, transport: &http.Transport{}}
+		c := &Client{running: Running{Address: fake.address, Instance: r.client.running.Instance},
+			transport: &http.Transport{}}
 		defer c.Close()
 		_, err = c.URLs(context.Background(), inspect.URLQuery{}, func(*inspect.URL) error { return nil })
 		return err
@@ -297,12 +320,12 @@ func TestBrokenAnswers(t *testing.T) {
 	if err := stream(false); err != nil {
 		t.Error(err)
 	}
-	if err := stream(true); err == nil || !strings.Contains(err.Error(), "broke off its answer") {
+	if err := stream(true); err == nil || !strings.Contains(err.Error(), "broke off its response") {
 		t.Errorf("the error is %v", err)
 	}
 }
 
-// Every state and order that hosts have can be asked for.
+// Every state and sort order of hosts works.
 func TestHostFilters(t *testing.T) {
 	r := startCrawl(t)
 	for _, state := range inspect.HostStates() {
@@ -312,9 +335,9 @@ func TestHostFilters(t *testing.T) {
 			}
 		}
 	}
-	for _, order := range inspect.HostOrders() {
-		if response, body := r.read(t, "GET", "/api/v1/hosts?sort="+order, nil); response.StatusCode != http.StatusOK {
-			t.Errorf("sorted by %s: %s", order, body)
+	for _, sort := range inspect.HostSorts() {
+		if response, body := r.read(t, "GET", "/api/v1/hosts?sort="+sort, nil); response.StatusCode != http.StatusOK {
+			t.Errorf("sorted by %s: %s", sort, body)
 		}
 	}
 }

@@ -15,18 +15,19 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// browser is a tab of a headless Chromium that remembers what went wrong in it and where it sent requests.
+// browser is a tab of a headless Chromium that remembers what went wrong in it and where it sent
+// requests.
 type browser struct {
 	t   *testing.T
 	ctx context.Context
 
-	mu       sync.Mutex
-	messages []string // errors and warnings on the console, exceptions, and what the browser refused
-	asked    []string // URLs
+	mu        sync.Mutex
+	messages  []string // errors and warnings on the console, exceptions, and what the browser refused
+	requested []string // URLs
 }
 
-// findBrowser is the program; the test is skipped where there is none, and fails there when BROWSER_TESTS is set, as it is in continuous
-// integration.
+// findBrowser is the program; the test is skipped where there is none, and fails there when
+// BROWSER_TESTS is set, as it is in continuous integration.
 func findBrowser(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -35,7 +36,7 @@ func findBrowser(t *testing.T) string {
 		}
 	}
 	if os.Getenv("BROWSER_TESTS") != "" {
-		t.Fatal("there is no Chromium, and BROWSER_TESTS asks for the tests with one")
+		t.Fatal("there is no Chromium, and BROWSER_TESTS requires it")
 	}
 	t.Skip("there is no Chromium on this machine: apt-get install chromium")
 	return ""
@@ -44,8 +45,10 @@ func findBrowser(t *testing.T) string {
 func openBrowser(t *testing.T) *browser {
 	t.Helper()
 	// Chromium keeps sockets and shared files; in a home of its own they go with the test.
-	allocator, closeAllocator := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(findBrowser(t)), chromedp.Flag("no-sandbox", true), chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1280, 900))...)
+	allocator, closeAllocator := chromedp.NewExecAllocator(context.Background(),
+		append(chromedp.DefaultExecAllocatorOptions[:],
+			chromedp.ExecPath(findBrowser(t)), chromedp.Flag("no-sandbox", true), chromedp.UserDataDir(t.TempDir()),
+			chromedp.WindowSize(1280, 900))...)
 	tab, closeTab := chromedp.NewContext(allocator)
 	ctx, cancel := context.WithTimeout(tab, 90*time.Second)
 	b := &browser{t: t, ctx: ctx}
@@ -77,7 +80,7 @@ func openBrowser(t *testing.T) *browser {
 				return
 			}
 			b.mu.Lock()
-			b.asked = append(b.asked, e.Request.URL)
+			b.requested = append(b.requested, e.Request.URL)
 			b.mu.Unlock()
 		}
 	})
@@ -99,7 +102,9 @@ func (b *browser) show(url string, width int64, dark bool, ready string) {
 		scheme = "dark"
 	}
 	b.do(chromedp.EmulateViewport(width, 900), chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
-		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia,
+			emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme",
+				Value: scheme}}})
 		return err
 	}), chromedp.Navigate(url))
 	b.wait(ready)
@@ -112,7 +117,8 @@ func (b *browser) show(url string, width int64, dark bool, ready string) {
 // wait waits until an expression is true in the page.
 func (b *browser) wait(expression string) {
 	b.t.Helper()
-	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(20*time.Second), chromedp.WithPollingInterval(50*time.Millisecond))); err != nil {
+	if _, err := chromedp.Run(b.ctx, chromedp.Poll[bool](expression, chromedp.WithPollingTimeout(20*time.Second),
+		chromedp.WithPollingInterval(50*time.Millisecond))); err != nil {
 		page, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string]("document.body.innerText"))
 		b.t.Fatalf("wait for %s: %v\nthe page says:\n%s", expression, err, page)
 	}
@@ -131,7 +137,8 @@ func (b *browser) text(expression string) string {
 // press presses the button of a label, and answers the dialog that it opens.
 func (b *browser) press(label string) {
 	b.t.Helper()
-	b.text(`[...document.querySelectorAll("main button")].find((x) => x.textContent === ` + quote(label) + `).click() ?? ""`)
+	b.text(`[...document.querySelectorAll("main button")].find((x) => x.textContent === ` + quote(label) +
+		`).click() ?? ""`)
 	b.wait(`document.getElementById("dialog").open`)
 	b.text(`document.querySelector("#dialog button[value=yes]").click() ?? ""`)
 }
@@ -155,7 +162,7 @@ func (b *browser) picture(name string, after time.Duration) {
 	}
 }
 
-// clean checks that nothing went wrong in the tab, and that it asked nobody but the server.
+// clean checks that nothing went wrong in the tab, and that all its requests went to the server.
 func (b *browser) clean(server string) {
 	b.t.Helper()
 	b.mu.Lock()
@@ -163,12 +170,12 @@ func (b *browser) clean(server string) {
 	for _, m := range b.messages {
 		b.t.Errorf("the console says %s", m)
 	}
-	for _, u := range b.asked {
+	for _, u := range b.requested {
 		if !strings.HasPrefix(u, server) && !strings.HasPrefix(u, "data:") {
 			b.t.Errorf("a request left for %s", u)
 		}
 	}
-	if len(b.asked) == 0 {
+	if len(b.requested) == 0 {
 		b.t.Error("no request was seen at all")
 	}
 }

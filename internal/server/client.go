@@ -20,40 +20,44 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// maxObject bounds an answer of one object, in bytes.
+// maxObject bounds a response of one object, in bytes.
 const maxObject = 16 << 20
 
 // maxPage is how many hosts the API has on one page.
 const maxPage = 1000
 
-// Client puts questions of any length to the crawl that works on a data directory. Its methods may be called concurrently.
+// Client sends requests to the crawl that works on a data directory. Its methods may be called
+// concurrently.
 type Client struct {
 	running   Running
 	token     string
 	transport *http.Transport
 }
 
-// Dial finds the running crawl of a data directory. ErrNotRunning: there is none that answers. ErrToken: it wants another token.
+// Dial finds the running crawl of a data directory. It returns ErrNotRunning if none answers, and
+// ErrToken if it does not accept the token.
 func Dial(ctx context.Context, dataDir, token string) (*Client, error) {
-	_, running, err := AskStatus(ctx, dataDir, token)
+	_, running, err := FetchStatus(ctx, dataDir, token)
 	if err != nil {
 		return nil, err
 	}
 	return &Client{running: running, token: token, transport: running.transport()}, nil
 }
 
-// Running says which crawl it is.
+// Running returns which crawl it is.
 func (c *Client) Running() Running { return c.running }
 
-// Close drops idle connections.
+// Close closes idle connections.
 func (c *Client) Close() error {
 	c.transport.CloseIdleConnections()
 	return nil
 }
 
-// Hosts is [inspect.View.Hosts] of the running crawl. Where it did not count the hosts, matching says only whether there are more.
-func (c *Client) Hosts(ctx context.Context, q inspect.HostQuery, each func(*inspect.Host) error) (matching int, err error) {
-	if q.Sort == inspect.OrderFound {
+// Hosts is [inspect.View.Hosts] of the running crawl. If the crawl did not count the hosts,
+// matching says only whether there are more.
+func (c *Client) Hosts(ctx context.Context, q inspect.HostQuery, each func(*inspect.Host) error) (matching int,
+	err error) {
+	if q.Sort == inspect.SortFound {
 		return c.hostsFound(ctx, q, each)
 	}
 	for taken := 0; taken < q.Limit; {
@@ -100,7 +104,8 @@ func (c *Client) HostNames(ctx context.Context, begin string, most int) (names [
 	return names, err
 }
 
-func (c *Client) hostsFound(ctx context.Context, q inspect.HostQuery, each func(*inspect.Host) error) (matching int, err error) {
+func (c *Client) hostsFound(ctx context.Context, q inspect.HostQuery, each func(*inspect.Host) error) (matching int,
+	err error) {
 	v := url.Values{"limit": {strconv.Itoa(q.Limit)}}
 	set(v, "state", q.State)
 	trailer, err := eachLine(c, ctx, "/api/v1/export/hosts", v, each)
@@ -115,13 +120,14 @@ func (c *Client) Host(ctx context.Context, name string) (story inspect.HostStory
 	return story, c.object(ctx, "/api/v1/hosts/"+url.PathEscape(name), nil, &story)
 }
 
-// RenewalPlan is [inspect.View.RenewalPlan] of the running crawl.
-func (c *Client) RenewalPlan(ctx context.Context, hosts int) (plan inspect.RenewalPlan, err error) {
+// RecrawlPlan is [inspect.View.RecrawlPlan] of the running crawl.
+func (c *Client) RecrawlPlan(ctx context.Context, hosts int) (plan inspect.RecrawlPlan, err error) {
 	return plan, c.object(ctx, "/api/v1/plan", url.Values{"hosts": {strconv.Itoa(hosts)}}, &plan)
 }
 
 // URLs is [inspect.View.URLs] of the running crawl.
-func (c *Client) URLs(ctx context.Context, q inspect.URLQuery, each func(*inspect.URL) error) (*storage.Position, error) {
+func (c *Client) URLs(ctx context.Context, q inspect.URLQuery, each func(*inspect.URL) error) (*storage.Position,
+	error) {
 	v := url.Values{"limit": {strconv.Itoa(q.Limit)}, "from": {q.From.String()}}
 	set(v, "host", q.Host)
 	if q.State != nil {
@@ -161,9 +167,9 @@ func (c *Client) Backup(ctx context.Context, w io.Writer) (int64, error) {
 	return n, nil
 }
 
-// Order gives the running crawl an order of the API: path is that below /api/v1, body what is sent as JSON, nil for nothing. What it
-// answers goes to the value that to points to, which may be nil.
-func (c *Client) Order(ctx context.Context, method, path string, body, to any) error {
+// Command submits a command to the API of the running crawl: path is relative to the API, body is
+// sent as JSON unless it is nil. The response is decoded into to, which may be nil.
+func (c *Client) Command(ctx context.Context, method, path string, body, to any) error {
 	var sent io.Reader
 	if body != nil {
 		encoded, err := json.Marshal(body)
@@ -186,14 +192,15 @@ func (c *Client) Order(ctx context.Context, method, path string, body, to any) e
 	return nil
 }
 
-// Add is [crawl.Engine.Add] of the running crawl, for at most crawl.MaxAdditions URLs, which are all to be put back or none. Where it waits, waits
-// is told why, again and again.
-func (c *Client) Add(ctx context.Context, urls []crawl.Addition, waits func(reason string)) (sum crawl.Added, err error) {
+// Add is [crawl.Engine.Add] of the running crawl, for at most crawl.MaxAdditions URLs with the same
+// Again. While it waits, it calls waits with the reason, repeatedly.
+func (c *Client) Add(ctx context.Context, urls []crawl.Addition, waits func(reason string)) (sum crawl.Added,
+	err error) {
 	var body bytes.Buffer
 	lines := inspect.NewLines(&body)
 	for i := range urls {
 		a := &urls[i]
-		if err := lines.Write(givenURL{a.URL.String(), a.Depth, a.Priority}); err != nil {
+		if err := lines.Write(listedURL{a.URL.String(), a.Depth, a.Priority}); err != nil {
 			return sum, err
 		}
 	}
@@ -219,8 +226,9 @@ func (c *Client) Add(ctx context.Context, urls []crawl.Addition, waits func(reas
 	return last.Added, nil
 }
 
-// eachReport sends a body and calls each for the reports that come back.
-func eachReport[T any](ctx context.Context, c *Client, path string, v url.Values, body io.Reader, each func(*T) error) error {
+// eachReport sends a body and calls each for every report of the response.
+func eachReport[T any](ctx context.Context, c *Client, path string, v url.Values, body io.Reader,
+	each func(*T) error) error {
 	response, err := c.send(ctx, http.MethodPost, path, v, body)
 	if err != nil {
 		return err
@@ -242,8 +250,8 @@ func eachReport[T any](ctx context.Context, c *Client, path string, v url.Values
 	}
 }
 
-// givenURL is a line of a list.
-type givenURL struct {
+// listedURL is a line of a list.
+type listedURL struct {
 	URL      string `json:"url"`
 	Depth    uint16 `json:"depth,omitempty"`
 	Priority int8   `json:"priority,omitempty"`
@@ -255,8 +263,9 @@ func set(v url.Values, name, value string) {
 	}
 }
 
-// eachLine reads an answer of JSON lines and returns its trailer.
-func eachLine[T any](c *Client, ctx context.Context, path string, v url.Values, each func(*T) error) (http.Header, error) {
+// eachLine reads a response of JSON lines and returns its trailer.
+func eachLine[T any](c *Client, ctx context.Context, path string, v url.Values, each func(*T) error) (http.Header,
+	error) {
 	response, err := c.send(ctx, http.MethodGet, path, v, nil)
 	if err != nil {
 		return nil, err
@@ -289,12 +298,13 @@ func (c *Client) object(ctx context.Context, path string, v url.Values, to any) 
 	return nil
 }
 
-// broken is the error of an answer that ends too early.
+// broken is the error of a response that ends too early.
 func (c *Client) broken(err error) error {
-	return fmt.Errorf("the running crawl, process %d, broke off its answer, most likely because it ended: %w", c.running.Process, err)
+	return fmt.Errorf("the running crawl, process %d, broke off its response, probably because it ended: %w",
+		c.running.Process, err)
 }
 
-// send puts a question, and makes an error of an answer that is none.
+// send sends a request, and returns an error for an error response.
 func (c *Client) send(ctx context.Context, method, path string, v url.Values, body io.Reader) (*http.Response, error) {
 	target := c.running.url(path)
 	if len(v) > 0 {
@@ -318,7 +328,7 @@ func (c *Client) send(ctx context.Context, method, path string, v url.Values, bo
 	return nil, refusal(response)
 }
 
-// refusal is the error that an answer tells of.
+// refusal returns the error that a response describes.
 func refusal(response *http.Response) error {
 	var p huma.ErrorModel
 	if json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&p) != nil || p.Detail == "" {
@@ -332,21 +342,21 @@ func refusal(response *http.Response) error {
 	}
 	switch response.StatusCode {
 	case http.StatusNotFound:
-		return &told{p.Detail, inspect.ErrUnknown}
+		return &serverError{p.Detail, inspect.ErrUnknown}
 	case http.StatusServiceUnavailable:
-		return &told{p.Detail, crawl.ErrNotRunning}
+		return &serverError{p.Detail, crawl.ErrNotRunning}
 	}
 	return errors.New(p.Detail)
 }
 
-// told is an error in the words of the one who answered.
-type told struct {
+// serverError is an error in the words of the server.
+type serverError struct {
 	text string
 	is   error
 }
 
-// Error is the text.
-func (t *told) Error() string { return t.text }
+// Error returns the server's text.
+func (t *serverError) Error() string { return t.text }
 
-// Unwrap is what the text says.
-func (t *told) Unwrap() error { return t.is }
+// Unwrap returns the error that the text describes.
+func (t *serverError) Unwrap() error { return t.is }

@@ -13,7 +13,7 @@ import (
 )
 
 // order sends an order, which has to be followed.
-func (r *running) order(t *testing.T, path, body string) string {
+func (r *running) command(t *testing.T, path, body string) string {
 	t.Helper()
 	response, text := r.read(t, "POST", path, strings.NewReader(body), "Content-Type", "application/json")
 	if response.StatusCode != 200 {
@@ -37,13 +37,14 @@ func (r *running) add(t *testing.T, paths ...string) {
 	for _, path := range paths {
 		list.WriteString(r.web.URL("a.test", path) + "\n")
 	}
-	if response, body := r.read(t, "POST", "/api/v1/urls", strings.NewReader(list.String())); response.StatusCode != 200 {
+	if response, body := r.read(t, "POST", "/api/v1/urls",
+		strings.NewReader(list.String())); response.StatusCode != 200 {
 		t.Fatalf("%d, %s", response.StatusCode, body)
 	}
 }
 
-// asked counts the requests for a path, at the server.
-func (r *running) asked(path string) (n int) {
+// requests counts the requests for a path, at the server.
+func (r *running) requests(path string) (n int) {
 	for _, q := range r.web.Requests() {
 		if q.Path == path {
 			n++
@@ -66,36 +67,37 @@ func (r *running) eventually(t *testing.T, what string, ok func() bool) {
 // While the crawl is paused the server sees nothing; then it goes on.
 func TestPauseAndResumeTheCrawl(t *testing.T) {
 	r := startCrawl(t)
-	r.settled(t)
-	if text := r.order(t, "/api/v1/crawl/pause", ""); !strings.Contains(text, `"state":"`) {
+	r.finished(t)
+	if text := r.command(t, "/api/v1/crawl/pause", ""); !strings.Contains(text, `"state":"`) {
 		t.Error(text)
 	}
 	r.add(t, "/new")
 	time.Sleep(200 * time.Millisecond)
-	if r.asked("/new") > 0 {
-		t.Error("a page was asked for while the crawl was paused")
+	if r.requests("/new") > 0 {
+		t.Error("a page was fetched while the crawl was paused")
 	}
 	r.eventually(t, "the state", func() bool { return r.server.crawl.Status().State == "paused" })
 	if response, body := r.read(t, "GET", "/readyz", nil); response.StatusCode != 200 {
 		t.Errorf("a paused crawl is not ready: %s", body)
 	}
-	r.order(t, "/api/v1/crawl/resume", "")
-	r.eventually(t, "the page", func() bool { return r.asked("/new") == 1 })
+	r.command(t, "/api/v1/crawl/resume", "")
+	r.eventually(t, "the page", func() bool { return r.requests("/new") == 1 })
 }
 
 func TestDrainAndStopTheCrawl(t *testing.T) {
 	r := startCrawl(t)
-	r.settled(t)
-	if text := r.order(t, "/api/v1/crawl/drain", ""); !strings.Contains(text, "draining") {
+	r.finished(t)
+	if text := r.command(t, "/api/v1/crawl/drain", ""); !strings.Contains(text, "draining") {
 		t.Error(text)
 	}
-	if response, body := r.read(t, "POST", "/api/v1/urls", strings.NewReader("http://a.test/x\n")); response.StatusCode != 409 {
+	if response, body := r.read(t, "POST", "/api/v1/urls",
+		strings.NewReader("http://a.test/x\n")); response.StatusCode != 409 {
 		t.Errorf("URLs while it drains: %d, %s", response.StatusCode, body)
 	}
-	if text := r.order(t, "/api/v1/crawl/resume", ""); !strings.Contains(text, "running") {
+	if text := r.command(t, "/api/v1/crawl/resume", ""); !strings.Contains(text, "running") {
 		t.Error(text)
 	}
-	r.order(t, "/api/v1/crawl/stop", "")
+	r.command(t, "/api/v1/crawl/stop", "")
 	<-r.ended
 	if response, body := r.read(t, "POST", "/api/v1/crawl/pause", nil); response.StatusCode != 503 {
 		t.Errorf("after the end: %d, %s", response.StatusCode, body)
@@ -105,52 +107,56 @@ func TestDrainAndStopTheCrawl(t *testing.T) {
 	}
 }
 
-func TestOrdersAboutAHost(t *testing.T) {
+func TestHostCommands(t *testing.T) {
 	r := startCrawl(t)
-	r.settled(t)
-	r.order(t, "/api/v1/hosts/A.test/pause", "")
+	r.finished(t)
+	r.command(t, "/api/v1/hosts/A.test/pause", "")
 	r.add(t, "/1?paused")
 	time.Sleep(200 * time.Millisecond)
-	if h := r.hostStory(t, "a.test"); r.asked("/1?paused") > 0 || !h.Politeness.Paused {
-		t.Errorf("asked %d times; %+v", r.asked("/1?paused"), h.Politeness)
+	if h := r.hostStory(t, "a.test"); r.requests("/1?paused") > 0 || !h.Politeness.Paused {
+		t.Errorf("%d requests; %+v", r.requests("/1?paused"), h.Politeness)
 	}
-	r.order(t, "/api/v1/hosts/a.test/resume", "")
-	r.eventually(t, "the page", func() bool { return r.asked("/1?paused") == 1 })
+	r.command(t, "/api/v1/hosts/a.test/resume", "")
+	r.eventually(t, "the page", func() bool { return r.requests("/1?paused") == 1 })
 
 	until := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
-	r.order(t, "/api/v1/hosts/a.test/pause", `{"until": "`+until.Format(time.RFC3339)+`"}`)
+	r.command(t, "/api/v1/hosts/a.test/pause", `{"until": "`+until.Format(time.RFC3339)+`"}`)
 	if h := r.hostStory(t, "a.test"); !h.Politeness.Until.Truncate(time.Second).Equal(until) {
 		t.Errorf("until %v, want %v", h.Politeness.Until, until)
 	}
-	r.order(t, "/api/v1/hosts/a.test/pause", `{"seconds": 0.4}`)
+	r.command(t, "/api/v1/hosts/a.test/pause", `{"seconds": 0.4}`)
 	r.add(t, "/1?later")
-	r.eventually(t, "the end of the pause", func() bool { return r.asked("/1?later") == 1 })
+	r.eventually(t, "the end of the pause", func() bool { return r.requests("/1?later") == 1 })
 
-	r.order(t, "/api/v1/hosts/a.test/delay", `{"seconds": 30}`)
+	r.command(t, "/api/v1/hosts/a.test/delay", `{"seconds": 30}`)
 	if h := r.hostStory(t, "a.test"); h.Politeness.Delay != 30 {
 		t.Errorf("the delay is %v", h.Politeness.Delay)
 	}
 	r.add(t, "/1?a", "/1?b", "/1?c")
-	if text := r.order(t, "/api/v1/hosts/a.test/drop", ""); !strings.Contains(text, `"dropped":3`) {
+	if text := r.command(t, "/api/v1/hosts/a.test/drop", ""); !strings.Contains(text, `"dropped":3`) {
 		t.Error(text)
 	}
 	r.eventually(t, "the drop", func() bool { return r.hostStory(t, "a.test").Waiting == 0 })
-	r.order(t, "/api/v1/hosts/a.test/delay", `{"seconds": 0}`)
-	r.order(t, "/api/v1/hosts/a.test/forget", "")
+	r.command(t, "/api/v1/hosts/a.test/delay", `{"seconds": 0}`)
+	r.command(t, "/api/v1/hosts/a.test/forget", "")
 	r.add(t, "/1?forgotten")
-	r.eventually(t, "robots.txt once more", func() bool { return r.asked("/robots.txt") >= 3 && r.asked("/1?forgotten") == 1 })
+	r.eventually(t, "robots.txt once more",
+		func() bool { return r.requests("/robots.txt") >= 3 && r.requests("/1?forgotten") == 1 })
 }
 
-func TestOrdersThatMakeNoSense(t *testing.T) {
+func TestInvalidCommands(t *testing.T) {
 	r := startCrawl(t)
-	r.settled(t)
+	r.finished(t)
 	for _, tt := range []struct {
 		path, body string
 		status     int
 	}{
-		{"/api/v1/hosts/none.test/pause", "", 404}, {"/api/v1/hosts/none.test/drop", "", 404}, {"/api/v1/hosts/a.test/pause", `{"until": "tomorrow"}`, 422},
-		{"/api/v1/hosts/a.test/pause", `{"seconds": -1}`, 422}, {"/api/v1/hosts/a.test/pause", `{"second": 1}`, 422}, {"/api/v1/hosts/a.test/pause", `{`, 400},
-		{"/api/v1/hosts/a.test/delay", "", 400}, {"/api/v1/hosts/a.test/delay", `{}`, 422}, {"/api/v1/hosts/a.test/delay", `{"seconds": 1e300}`, 422},
+		{"/api/v1/hosts/none.test/pause", "", 404}, {"/api/v1/hosts/none.test/drop", "", 404},
+		{"/api/v1/hosts/a.test/pause", `{"until": "tomorrow"}`, 422},
+		{"/api/v1/hosts/a.test/pause", `{"seconds": -1}`, 422}, {"/api/v1/hosts/a.test/pause", `{"second": 1}`, 422},
+		{"/api/v1/hosts/a.test/pause", `{`, 400},
+		{"/api/v1/hosts/a.test/delay", "", 400}, {"/api/v1/hosts/a.test/delay", `{}`, 422},
+		{"/api/v1/hosts/a.test/delay", `{"seconds": 1e300}`, 422},
 		{"/api/v1/hosts/a.test/burn", "", 404}, {"/api/v1/crawl/burn", "", 404},
 	} {
 		response, body := r.read(t, "POST", tt.path, strings.NewReader(tt.body), "Content-Type", "application/json")
@@ -163,11 +169,12 @@ func TestOrdersThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// fixedSettings are settings of which one may change.
+// fixedSettings are settings with one live key.
 type fixedSettings struct{ workers float64 }
 
 func (f *fixedSettings) Settings() []Setting {
-	return []Setting{{Key: "crawl.workers", Value: f.workers, Source: "default", Live: true}, {Key: "scope.include", Value: []string{}, Source: "API"}}
+	return []Setting{{Key: "crawl.workers", Value: f.workers, Source: "default", Live: true},
+		{Key: "scope.include", Value: []string{}, Source: "API"}}
 }
 
 func (f *fixedSettings) Change(_ context.Context, patch []byte) ([]string, error) {
@@ -186,7 +193,8 @@ func (f *fixedSettings) Reload(context.Context) ([]string, error) {
 func TestSettings(t *testing.T) {
 	f := &fixedSettings{workers: 64}
 	s := start(t, Options{Settings: f})
-	if _, body := request(t, s, "GET", "/api/v1/config", nil); !strings.Contains(body, `{"key":"crawl.workers","value":64,"source":"default","live":true}`) {
+	if _, body := request(t, s, "GET", "/api/v1/config", nil); !strings.Contains(body,
+		`{"key":"crawl.workers","value":64,"source":"default","live":true}`) {
 		t.Error(body)
 	}
 	for _, tt := range []struct {
@@ -195,10 +203,12 @@ func TestSettings(t *testing.T) {
 		want   string
 	}{
 		{`{"crawl": {"workers": 9}}`, 200, `{"changed":["crawl.workers"]}`},
-		{`{"crawl": {"workers": 0}}`, 422, `"errors":[{"message":"read 0; want 1 to 4096","location":"body.crawl.workers"}]`},
+		{`{"crawl": {"workers": 0}}`, 422,
+			`"errors":[{"message":"read 0; want 1 to 4096","location":"body.crawl.workers"}]`},
 		{`[]`, 422, "object"}, {`{`, 400, ""}, {"", 400, ""},
 	} {
-		response, body := send(t, s, "PATCH", "/api/v1/config", strings.NewReader(tt.body), "Content-Type", "application/merge-patch+json")
+		response, body := send(t, s, "PATCH", "/api/v1/config", strings.NewReader(tt.body), "Content-Type",
+			"application/merge-patch+json")
 		if response.StatusCode != tt.status || !strings.Contains(body, tt.want) {
 			t.Errorf("%s: %d, %s", tt.body, response.StatusCode, body)
 		}

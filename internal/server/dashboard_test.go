@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
+	"net/url"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -98,8 +102,10 @@ func TestDashboard(t *testing.T) {
 	b.wait(`document.querySelector("details pre").textContent.includes("Crawl-delay: 2\nDisallow: /private")`)
 	b.text(`document.getElementById("query").value = "Site-7.test", document.querySelector("#search button").click() ?? ""`)
 	b.wait(`document.querySelector("h1").textContent === "site-7.test"`)
-	b.show(c.url+"/#/url/"+"http%3A%2F%2Fsite-3.test%3A"+c.port(t)+"%2Fprivate", 1280, false, `document.body.innerText.includes("not allowed") && document.body.innerText.includes("Disallow: /private")`)
-	b.show(c.url+"/#/url/http%3A%2F%2Fnowhere.test%2F", 1280, false, `document.querySelector("h1").textContent.includes("nowhere.test")`)
+	b.show(c.url+"/#/url/"+"http%3A%2F%2Fsite-3.test%3A"+c.port(t)+"%2Fprivate", 1280, false,
+		`document.body.innerText.includes("not allowed") && document.body.innerText.includes("Disallow: /private")`)
+	b.show(c.url+"/#/url/http%3A%2F%2Fnowhere.test%2F", 1280, false,
+		`document.querySelector("h1").textContent.includes("nowhere.test")`)
 	b.wait(`!document.body.innerText.includes("[object Object]")`)
 	b.text(`import("/dom.js").then((m) => { window.none = [m.facts([["a", ""], ["b", null]]), m.bars([])]; }) && ""`)
 	b.wait(`window.none?.every((list) => list.tagName !== "DL") === true`)
@@ -113,7 +119,8 @@ func (c *busyCrawl) port(t *testing.T) string {
 	return strconv.Itoa(int(u.Port()))
 }
 
-// TestDashboardOnAPhone: nothing is wider than a small screen, in the dark too, and the keyboard reaches the controls.
+// TestDashboardOnAPhone: nothing is wider than a small screen, in the dark too, and the keyboard
+// reaches the controls.
 func TestDashboardOnAPhone(t *testing.T) {
 	c := startBusyCrawl(t)
 	b := openBrowser(t)
@@ -175,7 +182,10 @@ func TestDashboardControls(t *testing.T) {
 
 // arrived counts the requests for a host since an instant; no host: for all.
 func (c *busyCrawl) arrived(host string, since time.Time) int {
-	return len(c.web.Requests().Filter(func(q testweb.Request) bool { return (host == "" || q.Host == host) && q.Start.After(since) }))
+	return len(c.web.Requests().Filter(func(q testweb.Request) bool {
+		return (host == "" || q.Host == host) &&
+			q.Start.After(since)
+	}))
 }
 
 // quiet checks that no request arrives for a while, after those that were on their way.
@@ -186,5 +196,91 @@ func (c *busyCrawl) quiet(t *testing.T, host string) {
 	time.Sleep(1500 * time.Millisecond)
 	if n := c.arrived(host, since); n > 0 {
 		t.Errorf("%d requests arrived during a pause", n)
+	}
+}
+
+// BenchmarkDashboard crawls over a large store without any delay, as fast as the machine lets it
+// (see startSized), and compares slices of that with a browser and slices without: off, on, on,
+// off, so that what drifts counts for both. The browser has the live stream open and goes from page
+// to page, one each second; a host page requests its host again every other second; /metrics is
+// scraped in between. slower is the part of the requests that the crawl does not make meanwhile.
+func BenchmarkDashboard(b *testing.B) {
+	const slice = 5 * time.Second
+	c := startSized(b, 0)
+	time.Sleep(slice) // until it has its pace
+	var off, on float64
+	for b.Loop() {
+		off += c.requestsIn(slice)
+		ctx, leave := context.WithCancel(context.Background())
+		var browser sync.WaitGroup
+		browser.Go(func() { c.watch(b, ctx) })
+		browser.Go(func() { c.browse(b, ctx) })
+		on += c.requestsIn(slice)
+		on += c.requestsIn(slice)
+		leave()
+		browser.Wait()
+		off += c.requestsIn(slice)
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(off/float64(2*b.N)/slice.Seconds(), "requests/s-off")
+	b.ReportMetric(on/float64(2*b.N)/slice.Seconds(), "requests/s-on")
+	b.ReportMetric(100*(1-on/off), "%-slower")
+}
+
+// requestsIn counts the requests that arrive at the crawled servers.
+func (c *sizedCrawl) requestsIn(slice time.Duration) float64 {
+	before := c.web.Served()
+	time.Sleep(slice)
+	return float64(c.web.Served() - before)
+}
+
+// watch reads the live stream.
+func (c *sizedCrawl) watch(b *testing.B, ctx context.Context) {
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.server.Address()+"/api/v1/events", nil)
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	response, err := c.client.Do(q)
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	defer response.Body.Close()
+	_, _ = io.Copy(io.Discard, response.Body) // until the browser leaves
+}
+
+// browse makes the requests of each page of the dashboard.
+func (c *sizedCrawl) browse(b *testing.B, ctx context.Context) {
+	host, second := c.mesh.Host(c.mesh.Hosts/2), time.NewTicker(time.Second)
+	defer second.Stop()
+	pages := [][]string{
+		{"/", "/app.js", "/style.css", "/api/v1/history?window=10m"},
+		{"/api/v1/hosts?sort=waiting&limit=50"},
+		{"/api/v1/hosts?sort=finish&limit=50"},
+		{"/api/v1/hosts/" + host, "/api/v1/urls?limit=50&host=" + host, "/api/v1/robots?origin=" +
+			url.QueryEscape(c.web.URL(host, ""))},
+		{"/metrics"},
+		{"/api/v1/hosts/" + host},
+		{"/api/v1/hosts?state=busy&sort=delay&limit=50"},
+		{"/api/v1/hosts?sort=name&limit=50"},
+		{"/api/v1/history?window=24h"},
+		{"/api/v1/url?url=" + url.QueryEscape(c.web.URL(host, "/"))},
+		{"/api/v1/hosts/" + bigHost, fmt.Sprintf("/api/v1/urls?limit=50&host=%s", bigHost)},
+	}
+	for n := 0; ; n++ {
+		for _, path := range pages[n%len(pages)] {
+			if _, _, err := c.get(ctx, path); err != nil {
+				if ctx.Err() == nil {
+					b.Error(err)
+				}
+				return
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-second.C:
+		}
 	}
 }

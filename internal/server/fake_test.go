@@ -1,11 +1,16 @@
 package server
 
 import (
+	"context"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"sync"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/inspect"
 )
 
 // fake is a server that answers in place of a crawl.
@@ -29,3 +34,36 @@ func (f *fake) close() {
 	_ = f.http.Close()
 	f.serving.Wait()
 }
+
+// The rest of a crawl that never moves: it has nothing to look at, and takes nothing.
+
+func (fixedCrawl) Observe(crawl.Observer) {}
+
+func (fixedCrawl) View() *inspect.View { return nil }
+
+func (fixedCrawl) Add(context.Context, []crawl.Addition) (crawl.Added, error) {
+	return crawl.Added{}, crawl.ErrNotRunning
+}
+
+func (fixedCrawl) Backup(context.Context, io.Writer, func(int64)) (int64, error) {
+	return 0, crawl.ErrNotRunning
+}
+func (fixedCrawl) Retry(context.Context, crawl.Selection, func(crawl.Retried) error) (crawl.Retried, error) {
+	return crawl.Retried{}, crawl.ErrNotRunning
+}
+
+func (fixedCrawl) CountRetries(context.Context, crawl.Selection, func(crawl.Retried) error) (crawl.Retried, error) {
+	return crawl.Retried{}, crawl.ErrNotRunning
+}
+
+func (fixedCrawl) Pause(context.Context) error { return crawl.ErrNotRunning }
+
+func (fixedCrawl) Resume(context.Context) error { return crawl.ErrNotRunning }
+
+func (fixedCrawl) Drain(context.Context, bool) error { return crawl.ErrNotRunning }
+
+func (fixedCrawl) Stop(context.Context) error { return crawl.ErrNotRunning }
+
+func (fixedCrawl) Control(context.Context, string, frontier.Order) error { return crawl.ErrNotRunning }
+
+func (fixedCrawl) DropQueue(context.Context, string) (int, error) { return 0, crawl.ErrNotRunning }

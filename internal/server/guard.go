@@ -16,10 +16,10 @@ import (
 // instanceHeader carries the identity of the process that answers.
 const instanceHeader = "Amble-Instance"
 
-// ErrExposed says that others could reach the API without what protects it.
+// ErrExposed reports that other machines could reach the API without protection.
 var ErrExposed = errors.New("other machines can reach it")
 
-// check refuses an address beyond loopback that is not protected. The settings say the same in more words.
+// check refuses an address beyond loopback without protection. The settings explain this in detail.
 func (o *Options) check() error {
 	switch {
 	case o.Now == nil:
@@ -28,17 +28,17 @@ func (o *Options) check() error {
 	case o.Token == "":
 		return fmt.Errorf("listen on %s: %w: a token is needed", o.Listen, ErrExposed)
 	case o.TLSCert == "" && !o.BehindProxy:
-		return fmt.Errorf("listen on %s: %w: it needs a certificate, or the word that something in front does TLS", o.Listen, ErrExposed)
+		return fmt.Errorf("listen on %s: %w: it needs a certificate, or Options.BehindProxy", o.Listen, ErrExposed)
 	}
 	return nil
 }
 
-// guarded puts the guards around what is served. The outermost is the first to look at a request.
+// guarded puts the guards around the handler. The outermost sees a request first.
 func (s *Server) guarded(next http.Handler) http.Handler {
 	return s.identify(s.limitRate(limitHeader(s.checkHost(sameOrigin(next)))))
 }
 
-// identify says who answers, and that no answer is to be kept or guessed at.
+// identify adds the identity of the process, and forbids caches and content sniffing.
 func (s *Server) identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -61,28 +61,33 @@ func limitHeader(next http.Handler) http.Handler {
 			}
 		}
 		if size > maxHeader {
-			writeProblem(w, http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("the request has a first line and a header of %d bytes, at most %d are taken", size, maxHeader))
+			writeProblem(w, http.StatusRequestHeaderFieldsTooLarge,
+				fmt.Sprintf("the request line and header have %d bytes, at most %d are allowed", size, maxHeader))
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// checkHost refuses requests under a foreign name: a page in a browser could lead its own name here and then read the answers. Right are
-// the names of loopback, those of the settings, and beyond loopback addresses too, since those lead nowhere else.
+// checkHost refuses requests under a foreign name: a page in a browser could point its own name
+// here and then read the responses. It allows the names of loopback, those of the settings, and
+// beyond loopback also addresses, since those lead nowhere else.
 func (s *Server) checkHost(next http.Handler) http.Handler {
 	local := isLoopback(s.address.String())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := hostOf(r.Host)
-		if !isLoopback(r.Host) && !slices.ContainsFunc(s.o.Hosts, func(name string) bool { return strings.EqualFold(name, host) }) && (local || !isAddress(host)) {
-			writeProblem(w, http.StatusMisdirectedRequest, "this API does not answer for that name: ask for it as "+s.address.String()+", or add the name to server.hosts")
+		if !isLoopback(r.Host) && !slices.ContainsFunc(s.o.Hosts,
+			func(name string) bool { return strings.EqualFold(name, host) }) && (local || !isAddress(host)) {
+			writeProblem(w, http.StatusMisdirectedRequest, "this API does not answer for that name: use "+
+				s.address.String()+", or add the name to server.hosts")
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// sameOrigin refuses what a page of another site makes a browser send. Programs say nothing of an origin, and pass.
+// sameOrigin refuses requests that a page of another site makes a browser send. Programs send no
+// Origin, and pass.
 func sameOrigin(next http.Handler) http.Handler {
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -91,7 +96,7 @@ func sameOrigin(next http.Handler) http.Handler {
 	return protection.Handler(next)
 }
 
-// hostOf is a host without its port and brackets.
+// hostOf returns a host without its port and brackets.
 func hostOf(hostport string) string {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -117,14 +122,14 @@ type role uint8
 
 const (
 	roleNone role = iota
-	roleRead      // look
-	roleFull      // everything
+	roleRead      // read
+	roleFull      // read and change
 )
 
 type roleKey struct{}
 
-// authenticate lets requests pass that carry a token, and those that change something only with the one for everything. How long it
-// takes tells nothing about the tokens.
+// authenticate lets requests pass that carry a token, and those that change something only with the
+// full token. Its duration reveals nothing about the tokens.
 func (s *Server) authenticate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who := s.roleOf(r)
@@ -133,31 +138,33 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 			return
 		}
 		if who < roleFull && r.Method != http.MethodGet && r.Method != http.MethodHead {
-			writeProblem(w, http.StatusForbidden, "this token may only look: to change something, send server.token")
+			writeProblem(w, http.StatusForbidden, "this token is for reading only: to change something, send "+
+				"server.token")
 			return
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), roleKey{}, who)))
 	})
 }
 
-// onlyFull is for what may not even be looked at with the token for reading.
+// onlyFull refuses the token for reading.
 func onlyFull(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if who, _ := r.Context().Value(roleKey{}).(role); who < roleFull {
-			writeProblem(w, http.StatusForbidden, "this token may not have that: send server.token")
+			writeProblem(w, http.StatusForbidden, "this token is for reading only: send server.token")
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// tokens are those in force.
+// tokens are the tokens in force.
 type tokens struct {
-	full string // empty: everybody may do everything
+	full string // empty: every client may do everything
 	read string // empty: there is none
 }
 
-// SetTokens puts other tokens in force, for requests from now on. Where others can reach the server, one without a token is not taken.
+// SetTokens replaces the tokens, for requests from now on. If other machines can reach the server,
+// it ignores an empty full token.
 func (s *Server) SetTokens(full, read string) {
 	if full != "" || isLoopback(s.o.Listen) {
 		s.tokens.Store(&tokens{full, read})
@@ -169,27 +176,28 @@ func (s *Server) roleOf(r *http.Request) role {
 	if in.full == "" {
 		return roleFull
 	}
-	given := givenToken(r)
+	token := requestToken(r)
 	who := roleNone
-	if same(given, in.read) && in.read != "" {
+	if same(token, in.read) && in.read != "" {
 		who = roleRead
 	}
-	if same(given, in.full) {
+	if same(token, in.full) {
 		who = roleFull
 	}
 	return who
 }
 
-// givenToken is the token of a request: that of the scheme Bearer, or the password of Basic, which browsers ask for by themselves.
-func givenToken(r *http.Request) string {
+// requestToken returns the token of a request: that of the scheme Bearer, or the password of Basic,
+// which browsers prompt for.
+func requestToken(r *http.Request) string {
 	if _, password, ok := r.BasicAuth(); ok {
 		return password
 	}
-	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
 		return ""
 	}
-	return given
+	return token
 }
 
 func same(a, b string) bool {
@@ -197,7 +205,7 @@ func same(a, b string) bool {
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
 }
 
-// refuse answers a request without the right token.
+// refuse responds to a request without a valid token.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Authorization") != "" && !s.failures.allow(s.clientOf(r)) {
 		writeTooMany(w)
@@ -205,5 +213,6 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Add("WWW-Authenticate", `Bearer realm="amble"`)
 	w.Header().Add("WWW-Authenticate", `Basic realm="amble", charset="UTF-8"`)
-	writeProblem(w, http.StatusUnauthorized, "send the token, server.token of the settings, as Authorization: Bearer TOKEN, or as the password of Basic")
+	writeProblem(w, http.StatusUnauthorized, "send the token, server.token of the settings, as Authorization: "+
+		"Bearer TOKEN, or as the password of Basic")
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Metrics counts and measures what a crawl does, for Prometheus. It is a crawl.Observer. No label has more values than states, kinds of errors
-// and classes of answers do: there is none that names a host.
+// Metrics counts and measures a crawl, for Prometheus. It is a crawl.Observer. The values of labels
+// are states, kinds of errors and classes of responses; no label names a host.
 type Metrics struct {
 	registry *prometheus.Registry
 
@@ -30,26 +30,34 @@ type Metrics struct {
 	items    prometheus.Counter
 }
 
-// NewMetrics makes metrics that have counted nothing. version is that of the program.
+// NewMetrics returns metrics that have counted nothing. version is that of the program.
 func NewMetrics(version string) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "amble_requests_total", Help: "Requests that ended, by kind (page, robots) and class of the answer (2xx to 5xx; none: there was no whole answer).",
+			Name: "amble_requests_total", Help: "Requests that ended, by kind (page, robots) and class of the " +
+				"response (2xx to 5xx; none: no complete response).",
 		}, []string{"kind", "class"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "amble_request_failures_total", Help: "Requests without a whole answer, by kind of failure.",
+			Name: "amble_request_failures_total", Help: "Requests without a complete response, by kind of failure.",
 		}, []string{"error"}),
-		phases: histograms("amble_request_phase_seconds", "Time of a request: until there is a connection (next to nothing on one that is used again), from there to the first byte of the answer, and to the end of its body.", secondBuckets(), "phase"),
-		lateness: histogram("amble_dispatch_lateness_seconds", "How long after the instant that politeness allowed a request began.",
+		phases: histograms("amble_request_phase_seconds", "Time of a request: until there is a connection (almost "+
+			"nothing on a reused one), from there to the first byte of the response, and to the end of its body.",
+			secondBuckets(), "phase"),
+		lateness: histogram("amble_dispatch_lateness_seconds", "Time between the instant that politeness allowed "+
+			"and the start of the request.",
 			[]float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5, 30, 300}),
-		pages:   histogram("amble_response_bytes", "Size of answers, decoded.", prometheus.ExponentialBuckets(256, 4, 10)),
-		commits: histogram("amble_commit_seconds", "Time of a commit: output and database, both on disk.", secondBuckets()),
-		items:   prometheus.NewCounter(prometheus.CounterOpts{Name: "amble_committed_items_total", Help: "Outcomes and discoveries that were committed."}),
+		pages: histogram("amble_response_bytes", "Size of decoded responses.",
+			prometheus.ExponentialBuckets(256, 4, 10)),
+		commits: histogram("amble_commit_seconds", "Time of a commit: output and database, both on disk.",
+			secondBuckets()),
+		items: prometheus.NewCounter(prometheus.CounterOpts{Name: "amble_committed_items_total",
+			Help: "Outcomes and discoveries that were committed."}),
 	}
 	m.registry.MustRegister(m.requests, m.failures, m.phases, m.lateness, m.pages, m.commits, m.items,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "amble_build_info", Help: "Always 1.", ConstLabels: prometheus.Labels{"version": version}})
+	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "amble_build_info", Help: "Always 1.",
+		ConstLabels: prometheus.Labels{"version": version}})
 	build.Set(1)
 	m.registry.MustRegister(build)
 	return m
@@ -67,14 +75,16 @@ func histograms(name, help string, buckets []float64, label string) *prometheus.
 	return prometheus.NewHistogramVec(histogramOptions(name, help, buckets), []string{label})
 }
 
-// histogramOptions are those of a histogram in both forms; a scraper takes the one that it knows.
+// histogramOptions are the options of a histogram in both forms; a scraper takes the one that it
+// knows.
 func histogramOptions(name, help string, buckets []float64) prometheus.HistogramOpts {
 	return prometheus.HistogramOpts{
-		Name: name, Help: help, Buckets: buckets, NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160, NativeHistogramMinResetDuration: time.Hour,
+		Name: name, Help: help, Buckets: buckets, NativeHistogramBucketFactor: 1.1,
+		NativeHistogramMaxBucketNumber: 160, NativeHistogramMinResetDuration: time.Hour,
 	}
 }
 
-// Requested is part of crawl.Observer.
+// Requested implements crawl.Observer.
 func (m *Metrics) Requested(q requestlog.Request) {
 	class := "none"
 	if q.Status >= 100 && q.Status < 600 {
@@ -93,33 +103,34 @@ func (m *Metrics) Requested(q requestlog.Request) {
 	m.lateness.Observe(q.Late.Seconds())
 }
 
-// Committed is part of crawl.Observer.
+// Committed implements crawl.Observer.
 func (m *Metrics) Committed(took time.Duration, items int) {
 	m.commits.Observe(took.Seconds())
 	m.items.Add(float64(items))
 }
 
-// handler serves them, with what the status of the crawl says at that moment.
+// handler serves the metrics, with the current status of the crawl.
 func (m *Metrics) handler(c Crawl, now func() time.Time) http.Handler {
 	own := prometheus.NewRegistry()
 	own.MustRegister(newStatusCollector(c, now))
 	return promhttp.HandlerFor(prometheus.Gatherers{m.registry, own}, promhttp.HandlerOpts{
-		ErrorLog: log.New(io.Discard, "", 0), ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: 4, EnableOpenMetrics: true,
+		ErrorLog: log.New(io.Discard, "", 0), ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: 4,
+		EnableOpenMetrics: true,
 	})
 }
 
-// statusCollector makes metrics of the status of a crawl.
+// statusCollector collects metrics from the status of a crawl.
 type statusCollector struct {
 	crawl Crawl
 	now   func() time.Time
 
-	urls, hosts, places, inFlight, state, received, requests *prometheus.Desc
-	finish, age, gaps, violations, added, crashes            *prometheus.Desc
-	maxRate, rateWait, bandwidth, hostBandwidth              *prometheus.Desc
-	bandwidthWait, wire                                      *prometheus.Desc
+	urls, hosts, hostStates, inFlight, state, received, requests *prometheus.Desc
+	finish, age, gaps, violations, added, crashes                *prometheus.Desc
+	maxRate, rateWait, bandwidth, hostBandwidth                  *prometheus.Desc
+	bandwidthWait, wire                                          *prometheus.Desc
 }
 
-// states are those of crawl.Status.
+// states are the states of crawl.Status.
 func states() []string {
 	return []string{"opened", "running", "paused", "draining", "stalled", "stopping", "finished"}
 }
@@ -131,33 +142,40 @@ func newStatusCollector(c Crawl, now func() time.Time) *statusCollector {
 	return &statusCollector{
 		crawl: c, now: now,
 		urls:       d("urls", "URLs by state, over all runs.", "state"),
-		hosts:      d("hosts", "Hosts that are known."),
-		places:     d("hosts_at", "Hosts by their place in the frontier.", "place"),
-		inFlight:   d("in_flight", "Requests under way."),
+		hosts:      d("hosts", "Known hosts."),
+		hostStates: d("hosts_at", "Hosts by host state, with the names of the status.", "place"),
+		inFlight:   d("in_flight", "Requests in flight."),
 		state:      d("state", "1 for the state that the crawl is in, 0 for the others.", "state"),
-		received:   d("received_bytes_total", "Bytes of answers, over all runs."),
+		received:   d("received_bytes_total", "Bytes of responses, over all runs."),
 		requests:   d("stored_requests_total", "Requests that were committed, over all runs."),
-		added:      d("added_urls_total", "URLs of this run that were new."),
-		crashes:    d("crashes_total", "URLs of this run that amble itself failed at; should be 0."),
-		finish:     d("finish_seconds", "Time until the last host that this run does not postpone is done, at the delays in force."),
-		age:        d("status_age_seconds", "Time since the dispatcher last said how things stand; it does each second."),
-		gaps:       d("delayed_gaps_total", "Gaps of this run between requests to a host that had a delay to keep."),
-		violations: d("delay_violations_total", "Those of them that were shorter than the delay in force; must be 0."),
+		added:      d("added_urls_total", "New URLs of this run."),
+		crashes:    d("crashes_total", "URLs of this run on which amble itself failed; should be 0."),
+		finish: d("finish_seconds", "Time until the last host that this run does not postpone is done, at the "+
+			"delays in force."),
+		age: d("status_age_seconds",
+			"Time since the dispatcher last updated the status; it does so each second."),
+		gaps: d("delayed_gaps_total", "Gaps of this run between requests to a host with a delay in force."),
+		violations: d("delay_violations_total",
+			"Gaps of this run that were shorter than the delay in force; must be 0."),
 
-		maxRate:       d("max_rate", "crawl.max_rate: requests a second of all hosts together; 0: no limit."),
-		rateWait:      d("max_rate_wait_seconds_total", "Time of this run in which hosts were due and crawl.max_rate held them."),
-		bandwidth:     d("bandwidth_limit_bytes", "fetch.bandwidth: bytes a second of all hosts together; 0: no limit."),
-		hostBandwidth: d("host_bandwidth_limit_bytes", "politeness.host_bandwidth: bytes a second of a host; 0: no limit."),
-		bandwidthWait: d("bandwidth_wait_seconds_total", "Time that requests of this run have waited for bandwidth, all together."),
+		maxRate: d("max_rate", "crawl.max_rate: requests a second of all hosts together; 0: no limit."),
+		rateWait: d("max_rate_wait_seconds_total", "Time of this run in which hosts were due and "+
+			"crawl.max_rate held them back."),
+		bandwidth: d("bandwidth_limit_bytes",
+			"fetch.bandwidth: bytes a second of all hosts together; 0: no limit."),
+		hostBandwidth: d("host_bandwidth_limit_bytes",
+			"politeness.host_bandwidth: bytes a second of a host; 0: no limit."),
+		bandwidthWait: d("bandwidth_wait_seconds_total", "Time that the requests of this run have waited for "+
+			"bandwidth, in total."),
 		wire: d("connection_received_bytes_total",
-			"Bytes that came over the connections of this run's requests, TLS and headers included."),
+			"Bytes received over the connections of this run's requests, TLS and headers included."),
 	}
 }
 
-// Describe is part of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (s *statusCollector) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(s, to) }
 
-// Collect is part of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (s *statusCollector) Collect(to chan<- prometheus.Metric) {
 	st := s.crawl.Status()
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
@@ -170,8 +188,8 @@ func (s *statusCollector) Collect(to chan<- prometheus.Metric) {
 	for state, n := range st.URLs {
 		gauge(s.urls, float64(n), state)
 	}
-	for place, n := range st.Places {
-		gauge(s.places, float64(n), place)
+	for state, n := range st.Places {
+		gauge(s.hostStates, float64(n), state)
 	}
 	for _, state := range states() {
 		is := 0.0

@@ -20,7 +20,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Retry says which URLs are put back into their queues: those that meet all that is given.
+// Retry selects the URLs to put back into their queues: those that match all fields that are set.
 type Retry struct {
 	States  []string     `json:"states,omitempty" maxItems:"5" enum:"failed,denied,excluded,redirected,retrying" doc:"in one of these states"`
 	Reasons []ReasonName `json:"reasons,omitempty" maxItems:"64" doc:"in their state for one of these reasons"`
@@ -29,18 +29,20 @@ type Retry struct {
 	DryRun  bool         `json:"dry_run,omitempty" nullable:"true" doc:"only count them"`
 }
 
-// TransformSchema is part of huma.SchemaTransformer: something has to say which URLs are meant.
+// TransformSchema implements huma.SchemaTransformer: at least one of the fields is required.
 func (Retry) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	one := 1
-	for name, given := range map[string]*huma.Schema{
-		"states": {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}}, "reasons": {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},
-		"host": {Type: huma.TypeString, MinLength: &one}, "pattern": {Type: huma.TypeString, MinLength: &one},
+	for name, field := range map[string]*huma.Schema{
+		"states":  {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},
+		"reasons": {Type: huma.TypeArray, MinItems: &one, Items: &huma.Schema{}},
+		"host":    {Type: huma.TypeString, MinLength: &one}, "pattern": {Type: huma.TypeString, MinLength: &one},
 	} {
-		s.AnyOf = append(s.AnyOf, &huma.Schema{Type: huma.TypeObject, Properties: map[string]*huma.Schema{name: given}, Required: []string{name}})
+		s.AnyOf = append(s.AnyOf, &huma.Schema{Type: huma.TypeObject,
+			Properties: map[string]*huma.Schema{name: field}, Required: []string{name}})
 	}
 	slices.SortFunc(s.AnyOf, func(a, b *huma.Schema) int { return strings.Compare(a.Required[0], b.Required[0]) })
-	for _, given := range s.AnyOf {
-		given.PrecomputeMessages()
+	for _, field := range s.AnyOf {
+		field.PrecomputeMessages()
 	}
 	return s
 }
@@ -48,10 +50,10 @@ func (Retry) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 // ReasonName is the name of a reason. The description lists all of them.
 type ReasonName string
 
-// Schema is part of huma.SchemaProvider.
+// Schema implements huma.SchemaProvider.
 func (ReasonName) Schema(huma.Registry) *huma.Schema { return enumOf(inspect.ReasonNames()) }
 
-// enumOf is the schema of a text that is one of a few.
+// enumOf returns the schema of a text with few values.
 func enumOf(names []string) *huma.Schema {
 	s := &huma.Schema{Type: huma.TypeString}
 	for _, name := range names {
@@ -60,7 +62,7 @@ func enumOf(names []string) *huma.Schema {
 	return s
 }
 
-// Selection is what the crawl makes of it.
+// Selection returns the selection of internal/crawl.
 func (q *Retry) Selection() (s crawl.Selection, err error) {
 	if len(q.States)+len(q.Reasons) == 0 && q.Host == "" && q.Pattern == "" {
 		return s, errors.New("name the URLs to put back by states, reasons, host or pattern")
@@ -71,7 +73,8 @@ func (q *Retry) Selection() (s crawl.Selection, err error) {
 			return s, err
 		}
 		if !frontier.CanPutBack().Has(state) {
-			return s, fmt.Errorf("a URL in state %q cannot be put back: want failed, denied, excluded, redirected or retrying", name)
+			return s, fmt.Errorf("a URL in state %q cannot be put back: want failed, denied, excluded, redirected "+
+				"or retrying", name)
 		}
 		s.States |= storage.In(state)
 	}
@@ -91,23 +94,27 @@ func (q *Retry) Selection() (s crawl.Selection, err error) {
 	return s, nil
 }
 
-// RetryReport says how far a retry has come. It is one line of the answer, and the last one has Done or Error.
+// RetryReport reports the progress of a retry. It is one line of the response; the last one has
+// Done or Error.
 type RetryReport struct {
 	crawl.Retried
-	Done  bool   `json:"done,omitempty"`  // it is at its end
-	Error string `json:"error,omitempty"` // why nothing more is told of it
+	Done  bool   `json:"done,omitempty"`  // it has ended
+	Error string `json:"error,omitempty"` // why there are no further reports
 }
 
-// retryRequest asks for a retry.
+// retryRequest is the request for a retry.
 type retryRequest struct {
 	Body Retry
 }
 
 func (s *Server) retryAPI(api huma.API) {
-	op := streams[RetryReport](api, operation("POST", "/urls/retry", "urls-retry", "Put URLs back into their queues", append(bodyErrors(), http.StatusNotFound)...))
-	op.Description = "URLs that failed, were denied or excluded, or whose redirect was not followed, are due at once, those that wait for another attempt too. Their hosts' delays, and robots.txt, " +
-		"decide as ever. The order is on disk before the first report comes; reports come while the URLs are looked for, in the background, and the last one has done or error. " +
-		"A client that goes away ends only the reports, and a restart goes on where the crawl was."
+	op := streams[RetryReport](api, operation("POST", "/urls/retry", "urls-retry", "Put URLs back into their queues",
+		append(bodyErrors(), http.StatusNotFound)...))
+	op.Description = "URLs that failed, were denied or excluded, or whose redirect was not followed, are due at " +
+		"once, and so are those that wait for another attempt. The delays of their hosts, and robots.txt, " +
+		"apply as usual. The command is on disk before the first report; reports are sent while the URLs are " +
+		"searched in the background, and the last one has done or error. " +
+		"If a client disconnects, only the reports end. After a restart the crawl continues with it."
 	handle(api, op, func(ctx context.Context, in *retryRequest) (*huma.StreamResponse, error) {
 		selection, err := in.Body.Selection()
 		if err != nil {
@@ -134,7 +141,7 @@ func (s *Server) retryURLs(ctx context.Context, t *stream, selection crawl.Selec
 	return err
 }
 
-// Retry is [crawl.Engine.Retry] of the running crawl, or [crawl.Engine.CountRetries] where the request says so.
+// Retry is [crawl.Engine.Retry] of the running crawl, or [crawl.Engine.CountRetries] for a dry run.
 func (c *Client) Retry(ctx context.Context, q Retry, each func(crawl.Retried) error) (crawl.Retried, error) {
 	var last RetryReport
 	encoded, err := json.Marshal(q)

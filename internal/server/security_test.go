@@ -52,15 +52,21 @@ func TestReadToken(t *testing.T) {
 		method, path, token string
 		status              int
 	}{
-		{"GET", "/api/v1/status", "look", 200}, {"HEAD", "/api/v1/status", "look", 200}, {"GET", "/api/v1/config", "look", 200}, {"GET", "/", "look", 200},
-		{"GET", "/api/v1/backup", "look", 403}, {"GET", "/api/v1/backup", "full", 503}, {"GET", "/api/v1/backup", "", 401},
-		{"POST", "/api/v1/crawl/stop", "look", 403}, {"POST", "/api/v1/hosts/a/drop", "look", 403}, {"POST", "/api/v1/urls", "look", 403},
-		{"PATCH", "/api/v1/config", "look", 403}, {"DELETE", "/api/v1/status", "look", 403}, {"POST", "/nothing", "look", 403},
-		{"POST", "/api/v1/crawl/stop", "full", 503}, {"GET", "/", "", 401}, {"GET", "/nothing", "", 401}, {"POST", "/api/v1/crawl/stop", "", 401},
+		{"GET", "/api/v1/status", "look", 200}, {"HEAD", "/api/v1/status", "look", 200},
+		{"GET", "/api/v1/config", "look", 200}, {"GET", "/", "look", 200},
+		{"GET", "/api/v1/backup", "look", 403}, {"GET", "/api/v1/backup", "full", 503},
+		{"GET", "/api/v1/backup", "", 401},
+		{"POST", "/api/v1/crawl/stop", "look", 403}, {"POST", "/api/v1/hosts/a/drop", "look", 403},
+		{"POST", "/api/v1/urls", "look", 403},
+		{"PATCH", "/api/v1/config", "look", 403}, {"DELETE", "/api/v1/status", "look", 403},
+		{"POST", "/nothing", "look", 403},
+		{"POST", "/api/v1/crawl/stop", "full", 503}, {"GET", "/", "", 401}, {"GET", "/nothing", "", 401},
+		{"POST", "/api/v1/crawl/stop", "", 401},
 	} {
 		response, body := send(t, s, tt.method, tt.path, nil, "Authorization", "Bearer "+tt.token)
 		if response.StatusCode != tt.status {
-			t.Errorf("%s %s with %q: %d, want %d: %s", tt.method, tt.path, tt.token, response.StatusCode, tt.status, body)
+			t.Errorf("%s %s with %q: %d, want %d: %s", tt.method, tt.path, tt.token, response.StatusCode, tt.status,
+				body)
 		}
 	}
 	r, err := http.NewRequest("GET", "http://"+s.Address()+"/api/v1/status", nil)
@@ -81,8 +87,9 @@ func TestGuessingIsSlow(t *testing.T) {
 	var now atomic.Int64
 	now.Store(time.Now().UnixNano())
 	s := start(t, Options{Token: "right", BehindProxy: true, Now: func() time.Time { return time.Unix(0, now.Load()) }})
-	ask := func(token, client string) int {
-		response, body := send(t, s, "GET", "/api/v1/status", nil, "Authorization", "Bearer "+token, "X-Forwarded-For", "198.51.100.9, "+client)
+	send := func(token, client string) int {
+		response, body := send(t, s, "GET", "/api/v1/status", nil, "Authorization", "Bearer "+token,
+			"X-Forwarded-For", "198.51.100.9, "+client)
 		if strings.Contains(body, "right") {
 			t.Error(body)
 		}
@@ -93,21 +100,21 @@ func TestGuessingIsSlow(t *testing.T) {
 	}
 	refused := 0
 	for range 100 {
-		if ask("guess", "192.0.2.1") == 429 {
+		if send("guess", "192.0.2.1") == 429 {
 			refused++
 		}
 	}
 	if refused < 70 {
 		t.Errorf("%d of 100 guesses were cut short", refused)
 	}
-	if got := ask("right", "192.0.2.1"); got != 429 {
+	if got := send("right", "192.0.2.1"); got != 429 {
 		t.Errorf("the right token of who guessed: %d", got)
 	}
-	if got := ask("right", "192.0.2.2"); got != 200 {
+	if got := send("right", "192.0.2.2"); got != 200 {
 		t.Errorf("somebody else: %d", got)
 	}
 	now.Add(int64(time.Minute))
-	if got := ask("right", "192.0.2.1"); got != 200 {
+	if got := send("right", "192.0.2.1"); got != 200 {
 		t.Errorf("a minute later: %d", got)
 	}
 }
@@ -146,28 +153,34 @@ func TestLimitersAreBounded(t *testing.T) {
 	if len(l.clients) > maxClients+1 {
 		t.Errorf("%d clients are kept", len(l.clients))
 	}
-	if a, c := s.clientOf(&http.Request{RemoteAddr: "[2001:db8::1]:80"}), s.clientOf(&http.Request{RemoteAddr: "[2001:db8::ffff:2]:80"}); a != c {
+	if a, c := s.clientOf(&http.Request{RemoteAddr: "[2001:db8::1]:80"}),
+		s.clientOf(&http.Request{RemoteAddr: "[2001:db8::ffff:2]:80"}); a != c {
 		t.Errorf("%v and %v are of one network", a, c)
 	}
 }
 
-// What a page of another site makes a browser send changes nothing; a name that leads here learns nothing.
+// What a page of another site makes a browser send changes nothing; a name that leads here learns
+// nothing.
 func TestOtherSites(t *testing.T) {
 	s := start(t, Options{Hosts: []string{"crawler.example.org"}})
 	for _, header := range [][]string{
-		{"Origin", "http://evil.test"}, {"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "null"},
+		{"Origin", "http://evil.test"}, {"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"},
+		{"Origin", "null"},
 		{"Origin", "http://" + s.Address() + ".evil.test"},
 	} {
 		for _, path := range []string{"/api/v1/crawl/stop", "/api/v1/urls", "/api/v1/hosts/a.test/drop"} {
-			if response, body := send(t, s, "POST", path, strings.NewReader("x"), header...); response.StatusCode != 403 {
+			if response, body := send(t, s, "POST", path, strings.NewReader("x"),
+				header...); response.StatusCode != 403 {
 				t.Errorf("%s %v: %d, %s", path, header, response.StatusCode, body)
 			}
 		}
 	}
-	if response, _ := send(t, s, "POST", "/api/v1/crawl/stop", nil, "Origin", "http://"+s.Address(), "Sec-Fetch-Site", "same-origin"); response.StatusCode != 503 {
+	if response, _ := send(t, s, "POST", "/api/v1/crawl/stop", nil, "Origin", "http://"+s.Address(), "Sec-Fetch-Site",
+		"same-origin"); response.StatusCode != 503 {
 		t.Errorf("our own page: %d", response.StatusCode)
 	}
-	for host, want := range map[string]int{"crawler.example.org": 200, "CRAWLER.example.org:8377": 200, "evil.crawler.example.org": 421, "crawler.example.org.": 421} {
+	for host, want := range map[string]int{"crawler.example.org": 200, "CRAWLER.example.org:8377": 200,
+		"evil.crawler.example.org": 421, "crawler.example.org.": 421} {
 		if response, _ := send(t, s, "GET", "/api/v1/status", nil, "Host", host); response.StatusCode != want {
 			t.Errorf("Host %s: %d, want %d", host, response.StatusCode, want)
 		}
@@ -177,8 +190,10 @@ func TestOtherSites(t *testing.T) {
 func TestPathTricks(t *testing.T) {
 	s := start(t, Options{Token: "secret"})
 	for _, target := range []string{
-		"/healthz/../api/v1/status", "/healthz/%2e%2e/api/v1/status", "//api/v1/status", "/api//v1/status", "/api/v1/status/", "/API/v1/status", "/api/v1/status%00",
-		"/api/v1/status;x=/healthz", "/api/v1/hosts/..%2f..%2f..%2fetc%2fpasswd", "/api/v1/%2e%2e/%2e%2e/etc/passwd", "/healthz%2f..%2fapi%2fv1%2fstatus", "/readyz/", "/\\api\\v1\\status",
+		"/healthz/../api/v1/status", "/healthz/%2e%2e/api/v1/status", "//api/v1/status", "/api//v1/status",
+		"/api/v1/status/", "/API/v1/status", "/api/v1/status%00",
+		"/api/v1/status;x=/healthz", "/api/v1/hosts/..%2f..%2f..%2fetc%2fpasswd", "/api/v1/%2e%2e/%2e%2e/etc/passwd",
+		"/healthz%2f..%2fapi%2fv1%2fstatus", "/readyz/", "/\\api\\v1\\status",
 		"http://localhost/api/v1/status", "*",
 	} {
 		c, err := net.Dial("tcp", s.Address())
@@ -188,7 +203,8 @@ func TestPathTricks(t *testing.T) {
 		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", target)
 		answer, _ := io.ReadAll(c)
 		c.Close()
-		if strings.Contains(string(answer), "queued") || strings.HasPrefix(string(answer), "HTTP/1.1 200") || strings.Contains(string(answer), "root:") {
+		if strings.Contains(string(answer), "queued") || strings.HasPrefix(string(answer), "HTTP/1.1 200") ||
+			strings.Contains(string(answer), "root:") {
 			t.Errorf("%s: %s", target, answer)
 		}
 	}
@@ -207,7 +223,8 @@ func (zeroReader) Read(b []byte) (int, error) {
 // A body of a gigabyte is not read to its end.
 func TestHugeBodies(t *testing.T) {
 	s := start(t, Options{Settings: &fixedSettings{}, Now: time.Now})
-	for path, method := range map[string]string{"/api/v1/config": "PATCH", "/api/v1/hosts/a.test/pause": "POST", "/api/v1/crawl/stop": "POST", "/api/v1/status": "GET", "/": "POST"} {
+	for path, method := range map[string]string{"/api/v1/config": "PATCH", "/api/v1/hosts/a.test/pause": "POST",
+		"/api/v1/crawl/stop": "POST", "/api/v1/status": "GET", "/": "POST"} {
 		r, err := http.NewRequest(method, "http://"+s.Address()+path, zeros(1<<30))
 		if err != nil {
 			t.Fatal(err)
@@ -232,7 +249,8 @@ func TestHugeBodies(t *testing.T) {
 func TestSlowBody(t *testing.T) {
 	s := start(t, Options{Settings: &fixedSettings{}, Now: time.Now})
 	for _, begin := range []string{
-		"PATCH /api/v1/config HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
+		"PATCH /api/v1/config HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " +
+			"100\r\n\r\n{",
 		"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ",
 	} {
 		t.Run(begin[:5], func(t *testing.T) {
@@ -314,7 +332,7 @@ func TestGateKeepsWhoIsAtWork(t *testing.T) {
 	}
 	second.work(true)
 	if v := g.admit(nopConn{}); v != nil {
-		t.Error("there was room beside two at work")
+		t.Error("there was room besides two busy ones")
 	}
 	busy.work(false)
 	if v := g.admit(nopConn{}); v == nil || !busy.left {
@@ -333,7 +351,8 @@ func certify(t *testing.T, dir string, serial int64) (certFile, keyFile string) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "crawler.example.org"}, NotAfter: time.Now().Add(time.Hour)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(serial),
+		Subject: pkix.Name{CommonName: "crawler.example.org"}, NotAfter: time.Now().Add(time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
@@ -343,7 +362,8 @@ func certify(t *testing.T, dir string, serial int64) (certFile, keyFile string) 
 		t.Fatal(err)
 	}
 	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for name, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: private}} {
+	for name, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der},
+		keyFile: {Type: "PRIVATE KEY", Bytes: private}} {
 		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -355,17 +375,18 @@ func certify(t *testing.T, dir string, serial int64) (certFile, keyFile string) 
 	return certFile, keyFile
 }
 
-// Commands on the machine know the certificate from the address file, and believe no other; a renewed one is taken up.
+// Commands on the machine know the certificate from the address file, and believe no other; a
+// replaced one is taken up.
 func TestTLS(t *testing.T) {
 	certificates, dir := t.TempDir(), t.TempDir()
 	o := Options{Token: "secret", DataDir: dir, Now: time.Now}
 	o.TLSCert, o.TLSKey = certify(t, certificates, 1)
 	s := start(t, o)
-	ask := func() error {
-		_, _, err := AskStatus(context.Background(), dir, "secret")
+	send := func() error {
+		_, _, err := FetchStatus(context.Background(), dir, "secret")
 		return err
 	}
-	if err := ask(); err != nil {
+	if err := send(); err != nil {
 		t.Fatal(err)
 	}
 	before, err := readAddress(dir)
@@ -373,17 +394,17 @@ func TestTLS(t *testing.T) {
 		t.Fatalf("%+v, %v", before, err)
 	}
 	certify(t, certificates, 2)
-	_ = ask() // may come with the old fingerprint
-	if err := ask(); err != nil {
+	_ = send() // may come with the old fingerprint
+	if err := send(); err != nil {
 		t.Error(err)
 	}
 	if after, err := readAddress(dir); err != nil || after.Certificate == before.Certificate {
-		t.Errorf("the renewed certificate is not in use: %v", err)
+		t.Errorf("the replaced certificate is not in use: %v", err)
 	}
 	if err := writeAddress(dir, s.Address(), s.instance, strings.Repeat("0", 64)); err != nil {
 		t.Fatal(err)
 	}
-	if err := ask(); !errors.Is(err, ErrNotRunning) {
+	if err := send(); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("another certificate than that of the address file: %v", err)
 	}
 	for _, bad := range []Options{{TLSCert: "missing", TLSKey: o.TLSKey}, {TLSCert: o.TLSCert, TLSKey: o.TLSCert}} {

@@ -1,8 +1,34 @@
+// Package server serves the API and the dashboard of a running crawl over HTTP, on the address
+// server.listen.
+//
+// docs/API.md describes the API for people, /api/v1/openapi.json for programs. The operations are
+// registered with huma, which validates requests and generates the description; each file registers
+// those of one subject (inspect.go, control.go and so on). Tests check every response against the
+// description.
+//
+// Pages of lists take no walk over the store. Streams are JSON objects, one a line
+// (application/jsonl), at the client's pace. If a response cannot be completed the connection
+// breaks. An error is an application/problem+json object (RFC 9457).
+//
+// # Who may use it
+//
+// The guards stand around everything, in this order: the rate of a client's requests, the name in
+// the Host header (DNS rebinding), the origin of requests that change something (cross-site
+// requests), the token. /healthz and /readyz need no token. Headers, bodies, connections and times
+// are bounded.
+//
+// # How to find it
+//
+// Start writes the address in use to the file server.addr in the data directory, and Close removes
+// it. Dial reads that file. A file that a crash left behind does no harm: it also holds the
+// identity of the process, every response repeats it, and Dial accepts no other.
 package server
 
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -10,6 +36,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,7 +51,7 @@ import (
 const (
 	maxConnections = 256
 	maxHeader      = 32 << 10  // of a request, its first line included
-	mostHeader     = 256 << 10 // beyond which net/http refuses it in its own words
+	mostHeader     = 256 << 10 // beyond this net/http refuses it in its own words
 	maxBody        = 64 << 10  // of requests that are not a list
 	headerTimeout  = 5 * time.Second
 	readTimeout    = 10 * time.Second
@@ -44,31 +71,31 @@ type Crawl interface {
 	Control
 }
 
-// Options say where the server listens and who may ask.
+// Options say where the server listens and who may use it.
 type Options struct {
-	Listen      string           // host:port; port 0 takes a free one
-	Token       string           // clients that may do everything present it; empty: everybody may
-	ReadToken   string           // clients that may only look present it; empty: there is none
-	Hosts       []string         // names in the Host header that lead here, beside those of loopback
+	Listen      string           // host:port; port 0: any free port
+	Token       string           // for clients that may do everything; empty: all may
+	ReadToken   string           // for clients that may only read; empty: there is none
+	Hosts       []string         // names in the Host header that lead here, besides those of loopback
 	TLSCert     string           // file of the certificate chain, PEM; empty: plain HTTP
 	TLSKey      string           // file of its key, PEM
-	BehindProxy bool             // something in front does TLS, and says in X-Forwarded-For who asks
-	Pprof       bool             // /debug/pprof/ is there, for those who may do everything
+	BehindProxy bool             // something in front does TLS, and sets X-Forwarded-For
+	Pprof       bool             // serve /debug/pprof/, to clients that may do everything
 	Metrics     *Metrics         // nil: there is no /metrics
-	Settings    Settings         // nil: they can be neither seen nor changed
-	DataDir     string           // of the crawl; the address is written to a file there
+	Settings    Settings         // nil: they can be neither read nor changed
+	DataDir     string           // of the crawl; the address file is there
 	Version     string           // of the program, for the description of the API
 	Now         func() time.Time // the clock; required
 }
 
-// Server answers until it is closed. Its methods may be called concurrently.
+// Server serves until it is closed. Its methods may be called concurrently.
 type Server struct {
 	o        Options
 	crawl    Crawl
 	instance string
 	tokens   atomic.Pointer[tokens]
 	address  net.Addr
-	api      huma.API // its operations
+	api      huma.API // the operations
 	gate     *gate
 	requests *limiters
 	failures *limiters // wrong tokens
@@ -78,14 +105,15 @@ type Server struct {
 	closing  chan struct{}
 	close    func() // closes closing, once
 
-	auditing sync.Mutex // held by the one audit that runs
+	auditing sync.Mutex // held by the running audit
 	feed     feed
 	watchers watchers
 	recorder recorder
 }
 
-// Start listens and answers in a goroutine of its own until Close. An error means that it does not run; it wraps that of the system,
-// such as syscall.EADDRINUSE. ErrExposed: others could reach it unprotected.
+// Start listens and serves in a goroutine until Close. An error means that it does not run; it
+// wraps the system's error, such as syscall.EADDRINUSE. ErrExposed: other machines could reach it
+// without protection.
 func Start(o Options, c Crawl) (*Server, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -96,7 +124,8 @@ func Start(o Options, c Crawl) (*Server, error) {
 	}
 	s := &Server{
 		o: o, crawl: c, closing: make(chan struct{}), instance: hex.EncodeToString(instance),
-		requests: newLimiters(requestBurst, requestsPerSecond, o.Now), failures: newLimiters(failureBurst, failuresPerSecond, o.Now),
+		requests: newLimiters(requestBurst, requestsPerSecond, o.Now),
+		failures: newLimiters(failureBurst, failuresPerSecond, o.Now),
 	}
 	s.SetTokens(o.Token, o.ReadToken)
 	var err error
@@ -140,7 +169,7 @@ func Start(o Options, c Crawl) (*Server, error) {
 	return s, nil
 }
 
-// observers are who wants to hear of requests.
+// observers are the receivers of requests and commits.
 func (s *Server) observers() crawl.Observers {
 	if s.o.Metrics == nil {
 		return crawl.Observers{&s.feed}
@@ -148,7 +177,7 @@ func (s *Server) observers() crawl.Observers {
 	return crawl.Observers{&s.feed, s.o.Metrics}
 }
 
-// serve ends with Close.
+// serve runs until Close.
 func (s *Server) serve() {
 	if s.identity == nil {
 		_ = s.http.Serve(s.gate) // always ends with ErrServerClosed
@@ -158,16 +187,17 @@ func (s *Server) serve() {
 	_ = s.http.ServeTLS(s.gate, "", "")
 }
 
-// announce writes the address file. certificate is the fingerprint of that in force; empty: there is none.
+// announce writes the address file. certificate is the fingerprint of the certificate; empty: there
+// is none.
 func (s *Server) announce(certificate string) error {
 	return writeAddress(s.o.DataDir, s.address.String(), s.instance, certificate)
 }
 
-// Address is where the server listens, as host:port.
+// Address returns where the server listens, as host:port.
 func (s *Server) Address() string { return s.address.String() }
 
-// Close stops listening, lets answers that are being written end for as long as ctx allows, and then breaks them off. No
-// goroutine is left.
+// Close stops listening, lets responses in progress end for as long as ctx allows, and then breaks
+// them off. No goroutine is left.
 func (s *Server) Close(ctx context.Context) error {
 	err := removeAddress(s.o.DataDir)
 	s.close()
@@ -176,4 +206,79 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 	s.serving.Wait()
 	return err
+}
+
+// identity is the certificate of the server. It takes up a replaced one with the next handshake.
+type identity struct {
+	certFile, keyFile string
+	replaced          func(fingerprint string) error // called before another certificate is in force
+
+	mu       sync.Mutex
+	modified [2]time.Time // of the files in use
+	current  *tls.Certificate
+}
+
+func newIdentity(certFile, keyFile string, replaced func(fingerprint string) error) (*identity, error) {
+	i := &identity{certFile: certFile, keyFile: keyFile, replaced: replaced}
+	modified, err := i.stat()
+	if err != nil {
+		return nil, fmt.Errorf("server.tls_cert: %w", err)
+	}
+	certificate, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("server.tls_cert: %s and %s: %w", certFile, keyFile, err)
+	}
+	i.modified, i.current = modified, &certificate
+	return i, nil
+}
+
+func (i *identity) stat() (modified [2]time.Time, err error) {
+	for n, name := range []string{i.certFile, i.keyFile} {
+		info, err := os.Stat(name)
+		if err != nil {
+			return modified, err
+		}
+		modified[n] = info.ModTime()
+	}
+	return modified, nil
+}
+
+func (i *identity) config() *tls.Config {
+	return &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return i.certificate(), nil },
+	}
+}
+
+// certificate returns the certificate in force. If the files cannot be read, or do not belong
+// together because one was not replaced yet, it keeps the old one.
+func (i *identity) certificate() *tls.Certificate {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	modified, err := i.stat()
+	if err != nil || modified == i.modified {
+		return i.current
+	}
+	fresh, err := tls.LoadX509KeyPair(i.certFile, i.keyFile)
+	if err != nil {
+		return i.current
+	}
+	if i.replaced(fingerprint(fresh.Certificate[0])) != nil {
+		return i.current // clients that know only the old one could not connect
+	}
+	i.current, i.modified = &fresh, modified
+	return i.current
+}
+
+// fingerprint names the certificate in force.
+func (i *identity) fingerprint() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return fingerprint(i.current.Certificate[0])
+}
+
+// fingerprint is the SHA-256 of a certificate in DER.
+func fingerprint(der []byte) string {
+	sum := sha256.Sum256(der)
+	return hex.EncodeToString(sum[:])
 }

@@ -23,14 +23,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// standing is a crawl that never moves.
-type standing struct{ status crawl.Status }
+// fixedCrawl is a crawl that never moves.
+type fixedCrawl struct{ status crawl.Status }
 
-func (s standing) Status() crawl.Status { return s.status }
+func (s fixedCrawl) Status() crawl.Status { return s.status }
 
-var example = standing{crawl.Status{State: "running", At: time.Unix(1_790_000_000, 0).UTC(), Hosts: 7, Places: map[string]int{}, URLs: map[string]int{"fetched": 3, "queued": 4},
+var example = fixedCrawl{crawl.Status{State: "running", At: time.Unix(1_790_000_000, 0).UTC(), Hosts: 7,
+	Places: map[string]int{}, URLs: map[string]int{"fetched": 3, "queued": 4},
 	Errors: map[string]uint64{"crash": 2},
-	Limits: crawl.Limits{MaxRate: 2.5, RateWait: 7.5, Bandwidth: 2048, HostBandwidth: 1024, BandwidthWait: 12, Received: 345}}}
+	Limits: crawl.Limits{MaxRate: 2.5, RateWait: 7.5, Bandwidth: 2048, HostBandwidth: 1024, BandwidthWait: 12,
+		Received: 345}}}
 
 // start starts a server that ends with the test.
 func start(t *testing.T, o Options) *Server {
@@ -103,10 +105,12 @@ func TestStatusIsTheCrawls(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &got); err != nil {
 		t.Fatal(err)
 	}
-	if response.StatusCode != 200 || response.Header.Get("Content-Type") != "application/json" || got.State != "running" || got.URLs["queued"] != 4 {
+	if response.StatusCode != 200 || response.Header.Get("Content-Type") != "application/json" ||
+		got.State != "running" || got.URLs["queued"] != 4 {
 		t.Errorf("%d, %s, %+v", response.StatusCode, response.Header.Get("Content-Type"), got)
 	}
-	if response.Header.Get("Cache-Control") != "no-store" || response.Header.Get("X-Content-Type-Options") != "nosniff" {
+	if response.Header.Get("Cache-Control") != "no-store" ||
+		response.Header.Get("X-Content-Type-Options") != "nosniff" {
 		t.Errorf("headers %v", response.Header)
 	}
 }
@@ -158,7 +162,8 @@ func TestForeignNamesAreRefusedOnLoopback(t *testing.T) {
 			if (response.StatusCode == 421) != (want == 421) {
 				t.Errorf("Host %s, %s: %d, want %d", host, path, response.StatusCode, want)
 			}
-			if want == 421 && (strings.Contains(body, "queued") || response.Header.Get("Content-Type") != "application/problem+json") {
+			if want == 421 && (strings.Contains(body, "queued") ||
+				response.Header.Get("Content-Type") != "application/problem+json") {
 				t.Errorf("Host %s: %s", host, body)
 			}
 		}
@@ -167,7 +172,7 @@ func TestForeignNamesAreRefusedOnLoopback(t *testing.T) {
 
 func TestToken(t *testing.T) {
 	s := start(t, Options{Token: "right"})
-	for given, want := range map[string]int{
+	for header, want := range map[string]int{
 		"Bearer right":  200,
 		"bearer right":  200,
 		"":              401,
@@ -179,16 +184,17 @@ func TestToken(t *testing.T) {
 		"Bearer  right": 401,
 		"Basic right":   401,
 	} {
-		response, body := request(t, s, "GET", "/api/v1/status", map[string]string{"Authorization": given})
+		response, body := request(t, s, "GET", "/api/v1/status", map[string]string{"Authorization": header})
 		if response.StatusCode != want {
-			t.Errorf("Authorization %q: %d, want %d", given, response.StatusCode, want)
+			t.Errorf("Authorization %q: %d, want %d", header, response.StatusCode, want)
 		}
-		if want == 401 && (response.Header.Get("WWW-Authenticate") == "" || strings.Contains(body, "right") || strings.Contains(body, "queued")) {
-			t.Errorf("Authorization %q: %v %s", given, response.Header, body)
+		if want == 401 && (response.Header.Get("WWW-Authenticate") == "" || strings.Contains(body, "right") ||
+			strings.Contains(body, "queued")) {
+			t.Errorf("Authorization %q: %v %s", header, response.Header, body)
 		}
 	}
 	if response, _ := request(t, s, "GET", "/healthz", nil); response.StatusCode != 200 {
-		t.Errorf("/healthz asks for a token: %d", response.StatusCode)
+		t.Errorf("/healthz needs a token: %d", response.StatusCode)
 	}
 }
 
@@ -239,7 +245,8 @@ func TestCloseCutsSilentClients(t *testing.T) {
 func TestPortInUse(t *testing.T) {
 	s := start(t, Options{})
 	dir := t.TempDir()
-	if _, err := Start(Options{Listen: s.Address(), DataDir: dir, Now: time.Now}, example); !errors.Is(err, syscall.EADDRINUSE) {
+	if _, err := Start(Options{Listen: s.Address(), DataDir: dir, Now: time.Now}, example); !errors.Is(err,
+		syscall.EADDRINUSE) {
 		t.Errorf("%v, want EADDRINUSE", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, AddressFile)); err == nil {
@@ -249,7 +256,8 @@ func TestPortInUse(t *testing.T) {
 
 // A server that cannot say where it is does not stay.
 func TestAddressCannotBeWritten(t *testing.T) {
-	if _, err := Start(Options{Listen: "127.0.0.1:0", DataDir: filepath.Join(t.TempDir(), "missing"), Now: time.Now}, example); err == nil {
+	if _, err := Start(Options{Listen: "127.0.0.1:0", DataDir: filepath.Join(t.TempDir(), "missing"), Now: time.Now},
+		example); err == nil {
 		t.Error("it runs all the same")
 	}
 }

@@ -2,28 +2,34 @@ package server
 
 import (
 	"bufio"
+	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"reflect"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/requestlog"
 )
 
-// jsonLines is the type of answers that are one JSON object a line.
+// jsonLines is the media type of responses with one JSON object a line.
 const jsonLines = "application/jsonl"
 
-// Bounds of answers and bodies of any length: how long one piece of it may take.
+// Bounds of responses and bodies of any length: how long one piece of it may take.
 const (
 	streamTimeout = 30 * time.Second
 	streamBuffer  = 32 << 10
 )
 
-// streams describes an operation whose answer is lines of T.
+// streams describes an operation whose response is lines of T.
 func streams[T any](api huma.API, op huma.Operation) huma.Operation {
 	line := api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[T](), true, "")
 	op.Responses = map[string]*huma.Response{"200": {
@@ -32,7 +38,7 @@ func streams[T any](api huma.API, op huma.Operation) huma.Operation {
 	return op
 }
 
-// stream answers with what f writes.
+// stream returns a response that f writes.
 func (s *Server) stream(f func(*stream) error) *huma.StreamResponse {
 	return &huma.StreamResponse{Body: func(c huma.Context) {
 		r, w := humago.Unwrap(c)
@@ -41,7 +47,7 @@ func (s *Server) stream(f func(*stream) error) *huma.StreamResponse {
 	}}
 }
 
-// stream is an answer of any length. It goes at the client's pace, and holds no more than a buffer.
+// stream is a response of any length. It is written at the client's pace, through a buffer.
 type stream struct {
 	inspect.Lines
 	w       http.ResponseWriter
@@ -57,11 +63,12 @@ func (s *Server) newStream(w http.ResponseWriter, r *http.Request) *stream {
 	t := &stream{w: w, r: r, control: http.NewResponseController(w), now: s.o.Now, kind: jsonLines}
 	t.buffer = bufio.NewWriterSize(t, streamBuffer)
 	t.Lines = inspect.NewLines(t.buffer)
-	_ = t.control.SetReadDeadline(time.Time{}) // else the end of the time to read a request would break off the answer
+	// otherwise the timeout for reading the request would break off the response
+	_ = t.control.SetReadDeadline(time.Time{})
 	return t
 }
 
-// Write sends a piece.
+// Write writes a piece.
 func (t *stream) Write(piece []byte) (int, error) {
 	if !t.begun {
 		t.begun = true
@@ -71,19 +78,20 @@ func (t *stream) Write(piece []byte) (int, error) {
 	return t.w.Write(piece)
 }
 
-// begin says that the answer comes, where it may be long until there is something to send. An error after that breaks the connection.
+// begin starts a response that may have nothing to send for a long time. After an error later the
+// connection breaks.
 func (t *stream) begin() {
-	_, _ = t.Write(nil) // a client that went away is noticed by the next one
+	_, _ = t.Write(nil) // the next write notices that the client has gone
 	_ = t.control.Flush()
 }
 
-// flush sends what has gathered.
+// flush writes the buffer.
 func (t *stream) flush() error {
 	return errors.Join(t.buffer.Flush(), t.control.Flush())
 }
 
-// end ends the answer. After an error a client must not take what it got for all of it: where nothing was sent yet it is told
-// what is wrong, else the connection breaks.
+// end ends the response. After an error the client must not take what it got for complete: if
+// nothing was sent yet it gets a problem, otherwise the connection breaks.
 func (t *stream) end(err error) {
 	switch {
 	case err == nil:
@@ -92,23 +100,163 @@ func (t *stream) end(err error) {
 			return
 		}
 	case !t.begun:
-		said := asProblem(err)
+		problem := asProblem(err)
 		t.w.Header().Del("Trailer")
-		writeProblem(t.w, said.GetStatus(), said.Error())
+		writeProblem(t.w, problem.GetStatus(), problem.Error())
 		return
 	}
 	panic(http.ErrAbortHandler)
 }
 
-// patient is a body of any length that may take its time, but not stop.
-type patient struct {
+// listBody is a request body of any length. It may be slow, but must not stop.
+type listBody struct {
 	body    io.Reader
 	control *http.ResponseController
 	now     func() time.Time
 }
 
 // Read reads a piece.
-func (p *patient) Read(piece []byte) (int, error) {
+func (p *listBody) Read(piece []byte) (int, error) {
 	_ = p.control.SetReadDeadline(p.now().Add(streamTimeout))
 	return p.body.Read(piece)
+}
+
+// Fetch is a finished request in the live stream.
+type Fetch struct {
+	At      time.Time `json:"at"` // its end
+	Host    string    `json:"host"`
+	URL     string    `json:"url"`
+	Kind    string    `json:"kind"` // page or robots
+	Status  int       `json:"status,omitempty"`
+	Error   string    `json:"error,omitempty"` // the kind of failure, where there was no whole answer
+	Bytes   int64     `json:"bytes"`
+	Seconds float64   `json:"seconds"` // from start to end
+}
+
+// fetchOf returns the Fetch of a request.
+func fetchOf(q *requestlog.Request) Fetch {
+	f := Fetch{
+		At: q.End.UTC(), Host: q.URL.Host(), URL: q.URL.String(), Kind: q.Kind.String(), Status: q.Status,
+		Bytes: q.BodyBytes, Seconds: q.End.Sub(q.Start).Seconds(),
+	}
+	if q.Status == 0 {
+		f.Error = q.Failure.String()
+	}
+	return f
+}
+
+// recentFetches is how many of the newest fetches are kept for new clients.
+const recentFetches = 200
+
+// feed keeps the newest fetches. Clients poll it, so a slow client blocks nobody. In a fast crawl a
+// client misses some fetches.
+type feed struct {
+	mu   sync.Mutex
+	kept [recentFetches]requestlog.Request
+	n    int // fetches so far
+}
+
+// Requested implements crawl.Observer.
+func (f *feed) Requested(q requestlog.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.kept[f.n%recentFetches] = q
+	f.n++
+}
+
+// Committed implements crawl.Observer.
+func (f *feed) Committed(time.Duration, int) {}
+
+// since returns the newest of the fetches after the first n, oldest first, and their total number.
+func (f *feed) since(n, most int) ([]Fetch, int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var list []Fetch
+	for i := max(n, f.n-min(most, recentFetches), 0); i < f.n; i++ {
+		list = append(list, fetchOf(&f.kept[i%recentFetches]))
+	}
+	return list, f.n
+}
+
+// Bounds of live streams.
+const (
+	maxWatchers   = 32
+	watchInterval = 500 * time.Millisecond
+	maxFetches    = 40 // of one event
+)
+
+// watchers counts live streams.
+type watchers struct{ n atomic.Int32 }
+
+func (w *watchers) enter() bool {
+	if w.n.Add(1) > maxWatchers {
+		w.n.Add(-1)
+		return false
+	}
+	return true
+}
+
+func (w *watchers) leave() { w.n.Add(-1) }
+
+func (s *Server) eventsAPI(api huma.API) {
+	op := operation("GET", "/events", "crawl-events", "The crawl live, as server-sent events")
+	op.Description = "Events of type status and point are sent once a second, fetches up to twice: a list of the " +
+		"newest requests that ended. In a fast crawl some are left out."
+	op.Responses = map[string]*huma.Response{"200": {Description: "an endless stream",
+		Content: map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}}}}
+	handle(api, op, func(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) {
+		if !s.watchers.enter() {
+			return nil, huma.NewError(http.StatusServiceUnavailable,
+				fmt.Sprintf("%d live streams are open, more are not served", maxWatchers))
+		}
+		return s.stream(func(t *stream) error {
+			defer s.watchers.leave()
+			t.kind = "text/event-stream"
+			return s.sendLive(ctx, t)
+		}), nil
+	})
+}
+
+// sendLive sends events until the client goes or the server closes.
+func (s *Server) sendLive(ctx context.Context, t *stream) error {
+	tick := time.NewTicker(watchInterval)
+	defer tick.Stop()
+	list, seen := s.feed.since(0, recentFetches)
+	err := event(t, "fetches", list)
+	for n := 0; err == nil; n++ {
+		if n%2 == 0 {
+			err = s.tellStatus(t)
+		}
+		if err = errors.Join(err, t.flush()); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.closing:
+			return nil
+		case <-tick.C:
+		}
+		if list, seen = s.feed.since(seen, maxFetches); len(list) > 0 {
+			err = event(t, "fetches", list)
+		}
+	}
+	return err
+}
+
+func (s *Server) tellStatus(t *stream) error {
+	err := event(t, "status", s.crawl.Status())
+	if p, ok := s.recorder.last(); ok {
+		err = errors.Join(err, event(t, "point", p))
+	}
+	return err
+}
+
+// event writes one event (HTML Living Standard, section 9.2).
+func event(t *stream, kind string, value any) error {
+	data, err := json.Marshal(value)
+	if err == nil {
+		_, err = fmt.Fprintf(t.buffer, "event: %s\ndata: %s\n\n", kind, data)
+	}
+	return err
 }

@@ -1,4 +1,4 @@
-// The API. Where a token is needed the browser asks for it by itself, as the password of Basic authentication.
+// The API. If a token is needed the browser prompts for it, as the password of Basic authentication.
 
 export class Problem extends Error {
   constructor(status, detail) {

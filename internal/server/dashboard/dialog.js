@@ -1,9 +1,9 @@
-// Questions: every control that changes the crawl asks once, in a dialog that the keyboard can answer.
+// Confirmation: every control that changes the crawl opens a dialog first, which the keyboard can operate.
 
 import { el } from "./dom.js";
 
-// ask shows a question with fields of {name, label, type, value, required} and returns their values, or null when it was put off.
-export function ask({ title, text, fields = [], act, danger }) {
+// confirm shows a dialog with fields of {name, label, type, value, required} and returns their values, or null if it was cancelled.
+export function confirm({ title, text, fields = [], act, danger }) {
   const dialog = document.getElementById("dialog");
   return new Promise((resolve) => {
     const form = el("form", { method: "dialog" },
@@ -20,12 +20,12 @@ export function ask({ title, text, fields = [], act, danger }) {
   });
 }
 
-// order asks, carries out and shows again. It says what went wrong.
-export function order(shared, label, question, carryOut, kind) {
+// command is a button that confirms, executes and refreshes. It shows errors.
+export function command(shared, label, question, carryOut, kind) {
   return el("button", {
     type: "button", class: kind,
     async click(event) {
-      const answer = await ask({ act: label, danger: kind === "danger", ...question });
+      const answer = await confirm({ act: label, danger: kind === "danger", ...question });
       if (!answer) return;
       event.target.disabled = true;
       try {

@@ -1,7 +1,7 @@
-// One host: why it is asked when it is, what happened to it, and every control over it.
+// One host: its state and why, its requests, and every command for it.
 
 import { get, post, query } from "./client.js";
-import { order } from "./dialog.js";
+import { command } from "./dialog.js";
 import { bars, bytes, clock, count, duration, el, facts, panel, table, time, urlLink } from "./dom.js";
 
 export async function host(name, shared) {
@@ -18,8 +18,8 @@ export async function host(name, shared) {
     parts.polite.replaceChildren(
       el("p", {}, p.text),
       facts([
-        ["Delay in force", duration(p.delay_seconds)], ["Asked for by", p.delay_reason], ["Where", p.delay_source], ["Waits for", p.reason], ["Where", p.source === p.delay_source ? "" : p.source],
-        ["Since", time(p.since)], ["Until", time(p.until)], ["Back-off level", p.backoff || ""], ["In trouble since", time(p.trouble_since)], ["Last failure", h.trouble], ["Parked", p.parked ? "yes: it asked for more than 7 days" : ""],
+        ["Delay in force", duration(p.delay_seconds)], ["Demanded by", p.delay_reason], ["Where", p.delay_source], ["Waits for", p.reason], ["Where", p.source === p.delay_source ? "" : p.source],
+        ["Since", time(p.since)], ["Until", time(p.until)], ["Backoff level", p.backoff || ""], ["Failing since", time(p.trouble_since)], ["Last failure", h.trouble], ["Parked", p.parked ? "yes: it demanded more than 7 days" : ""],
       ]));
     parts.urls.replaceChildren(bars(Object.entries(h.urls).sort((a, b) => b[1] - a[1]), (state) => state === "failed"));
   }
@@ -34,7 +34,7 @@ export async function host(name, shared) {
 
   const urls = await get(`/api/v1/urls?${query({ host: name, limit: 50 })}`, shared.signal);
   const node = el("div", {},
-    el("div", { class: "tools" }, el("h1", {}, name), orders(path, name, story, shared)),
+    el("div", { class: "tools" }, el("h1", {}, name), commands(path, name, story, shared)),
     el("div", { class: "columns" }, panel("Now", parts.facts), panel("Politeness", parts.polite)),
     el("div", { class: "columns" }, panel("URLs by state", parts.urls), panel("Timeline", el("div", { class: "fixed" }, parts.live))),
     story.origins.map((o) => origin(o, shared)),
@@ -48,7 +48,7 @@ export async function host(name, shared) {
     ], urls.urls)));
   node.style.display = "contents";
 
-  let asked = 0;
+  let shown = 0;
   return {
     title: name, node,
     on: {
@@ -57,8 +57,8 @@ export async function host(name, shared) {
         if (own.length) timeline((seen.unshift(...own), seen.splice(100), seen));
       },
       async status() {
-        if (Date.now() - asked < 2000) return;
-        asked = Date.now();
+        if (Date.now() - shown < 2000) return;
+        shown = Date.now();
         try {
           show(await get(path, shared.signal));
         } catch (error) {
@@ -84,7 +84,7 @@ function origin(o, shared) {
         text.textContent = error.message;
       }
     },
-  }, el("summary", {}, "robots.txt as it is in force"), text, before);
+  }, el("summary", {}, "robots.txt in force"), text, before);
   return panel(o.origin,
     el("div", { class: "columns" },
       facts([
@@ -102,22 +102,22 @@ function origin(o, shared) {
 function earlier(v) {
   return el("details", {},
     el("summary", {}, "Until ", time(v.replaced), v.text || v.too_long ? `: ${bytes(v.bytes)}` : `: ${v.class}`, v.confirmed ? [", confirmed ", time(v.confirmed)] : ""),
-    el("pre", {}, v.text || (v.too_long ? "It was too long to be kept." : "It was empty.")));
+    el("pre", {}, v.text || (v.too_long ? "It was too long to keep." : "It was empty.")));
 }
 
-function orders(path, name, story, shared) {
+function commands(path, name, story, shared) {
   const send = (action) => (answer) => post(`${path}/${action}`, answer);
   const paused = story.politeness.reason === "pause";
   return [
     paused
-      ? order(shared, "Resume", { title: `Resume ${name}?`, text: "What it is owed otherwise is still waited for." }, () => send("resume")({}), "main")
-      : order(shared, "Pause", { title: `Pause ${name}?`, text: "No request leaves to it until it is resumed." }, () => send("pause")({})),
-    order(shared, "Block until", { title: `Ask ${name} nothing before`, fields: [{ name: "until", label: "Time", type: "datetime-local", required: true }] },
+      ? command(shared, "Resume", { title: `Resume ${name}?`, text: "Its other holds stay." }, () => send("resume")({}), "main")
+      : command(shared, "Pause", { title: `Pause ${name}?`, text: "No request to it begins until it is resumed." }, () => send("pause")({})),
+    command(shared, "Block until", { title: `Send no request to ${name} before`, fields: [{ name: "until", label: "Time", type: "datetime-local", required: true }] },
       ({ until }) => send("pause")({ until: new Date(until).toISOString() })),
-    order(shared, "Set delay", { title: `Delay of ${name}`, text: "Seconds between requests at least; 0 goes back to the settings. What robots.txt asks for holds all the same.",
+    command(shared, "Set delay", { title: `Delay of ${name}`, text: "Least seconds between requests; 0 restores the settings. A longer crawl delay of its robots.txt stays in force.",
       fields: [{ name: "seconds", label: "Seconds", type: "number", min: 0, step: "any", required: true, value: story.politeness.delay_seconds }] },
     ({ seconds }) => send("delay")({ seconds: Number(seconds) })),
-    order(shared, "Forget", { title: `Forget what was learned of ${name}?`, text: "robots.txt is asked for again, errors and back-off are dropped. URLs stay." }, () => send("forget")({})),
-    order(shared, "Drop queue", { title: `Drop the queue of ${name}?`, text: `${count(story.waiting)} URLs will not be asked for. This cannot be undone.` }, () => send("drop")({}), "danger"),
+    command(shared, "Forget", { title: `Forget what was learned about ${name}?`, text: "Its robots.txt is fetched again, its errors and backoff are dropped. Its URLs stay." }, () => send("forget")({})),
+    command(shared, "Drop queue", { title: `Drop the queue of ${name}?`, text: `${count(story.waiting)} URLs will not be fetched. This cannot be undone.` }, () => send("drop")({}), "danger"),
   ];
 }

@@ -1,10 +1,10 @@
-// The list of hosts: a page at a time, in an order of one's choice.
+// The list of hosts: a page at a time, in a chosen order.
 
 import { get, query } from "./client.js";
 import { bytes, count, duration, el, hostLink, panel, table, time } from "./dom.js";
 
 const states = ["", "ready", "busy", "waiting", "trouble", "held", "paused", "idle"];
-const orders = [["waiting", "most waiting"], ["finish", "longest to finish"], ["delay", "longest delay"], ["requests", "most requests"], ["bytes", "most bytes"], ["urls", "most URLs"], ["next", "next asked"], ["name", "name"]];
+const orders = [["waiting", "most waiting"], ["finish", "longest to finish"], ["delay", "longest delay"], ["requests", "most requests"], ["bytes", "most bytes"], ["urls", "most URLs"], ["next", "next request"], ["name", "name"]];
 
 export async function hosts(_, shared) {
   const wanted = { state: "", sort: "waiting" };
@@ -13,8 +13,8 @@ export async function hosts(_, shared) {
   let rows = [];
   let after = "";
 
-  async function load(anew) {
-    if (anew) [rows, after] = [[], ""];
+  async function load(restart) {
+    if (restart) [rows, after] = [[], ""];
     const page = await get(`/api/v1/hosts?${query({ ...wanted, after, limit: 50 })}`, shared.signal);
     rows.push(...page.hosts);
     after = page.next ?? "";

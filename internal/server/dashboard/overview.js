@@ -2,7 +2,7 @@
 
 import { get, post, query } from "./client.js";
 import { chart } from "./chart.js";
-import { order } from "./dialog.js";
+import { command } from "./dialog.js";
 import { bars, bytes, count, duration, el, hostLink, panel, rate, table } from "./dom.js";
 import { fetchTable } from "./fetches.js";
 
@@ -101,9 +101,9 @@ function orders(state, shared) {
   const crawl = (name) => () => post(`/api/v1/crawl/${name}`);
   return [
     state === "paused" || state === "draining"
-      ? order(shared, "Resume", { title: "Resume the crawl?", text: "Hosts are asked again, each when its delay allows." }, crawl("resume"), "main")
-      : order(shared, "Pause", { title: "Pause the crawl?", text: "No further request leaves until it is resumed, after a restart neither." }, crawl("pause")),
-    order(shared, "Drain", { title: "End when all is done?", text: "No more URLs are taken from outside. All that is known is fetched, and what that leads to; then the process exits. Resume takes it back." }, crawl("drain")),
-    order(shared, "Stop", { title: "Stop the crawl?", text: "What is in flight ends, everything is committed, and the process exits. It goes on where it was when it is started again." }, crawl("stop"), "danger"),
+      ? command(shared, "Resume", { title: "Resume the crawl?", text: "Hosts are fetched from again, each when its delay allows." }, crawl("resume"), "main")
+      : command(shared, "Pause", { title: "Pause the crawl?", text: "No request begins until it is resumed, not even after a restart." }, crawl("pause")),
+    command(shared, "Drain", { title: "End when all is done?", text: "No more URLs are taken from outside. Everything known is fetched, and the links found there; then the process exits. Resume undoes it." }, crawl("drain")),
+    command(shared, "Stop", { title: "Stop the crawl?", text: "What is in flight ends, everything is committed, and the process exits. The next run continues the crawl." }, crawl("stop"), "danger"),
   ];
 }

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/crawl"
+)
+
+// TestUntilDone: a reader that waits for more is left when its context ends; until then it reads as
+// any other.
+func TestUntilDone(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	if text, err := io.ReadAll(&untilDone{ctx, strings.NewReader("one\ntwo\n")}); err != nil ||
+		string(text) != "one\ntwo\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	r, w := io.Pipe()
+	waits := &untilDone{ctx, r}
+	done := make(chan error, 1)
+	go func() {
+		_, err := io.ReadAll(waits)
+		done <- err
+	}()
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if _, err := waits.Read(make([]byte, 1)); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	_ = w.Close() // the read that was left ends
+}
+
+func TestSupervisor(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "notify")
+	listener, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	heard := func(want string, not string) {
+		t.Helper()
+		_ = listener.SetReadDeadline(time.Now().Add(10 * time.Second))
+		b := make([]byte, 1<<10)
+		for {
+			n, err := listener.Read(b)
+			if err != nil {
+				t.Fatalf("waiting for %q: %v", want, err)
+			}
+			message := string(b[:n])
+			if not != "" && strings.Contains(message, not) {
+				t.Fatalf("heard %q before %q", message, want)
+			}
+			if strings.Contains(message, want) {
+				return
+			}
+		}
+	}
+	environment := map[string]string{"NOTIFY_SOCKET": socket, "WATCHDOG_USEC": "400000"}
+	s := findSupervisor(func(name string) string { return environment[name] })
+	var status atomic.Pointer[crawl.Status]
+	set := func(state string, at time.Time) {
+		status.Store(&crawl.Status{State: state, At: at, URLs: map[string]int{"fetched": 7}})
+	}
+	set("opened", time.Now())
+	end := s.watch(func() crawl.Status { return *status.Load() })
+	time.Sleep(250 * time.Millisecond)
+	set("running", time.Now().Add(time.Hour)) // lives on
+	heard("READY=1", "WATCHDOG")
+	heard("WATCHDOG=1", "")
+	heard("STATUS=running: 7 fetched", "")
+	set("running", time.Now().Add(-time.Second)) // hangs
+	time.Sleep(150 * time.Millisecond)
+	for range 2 {
+		heard("STATUS=running", "") // what was under way
+	}
+	heard("STATUS=running", "WATCHDOG")
+	end()
+	heard("STOPPING=1", "WATCHDOG")
+	if findSupervisor(func(string) string { return "" }) != nil {
+		t.Error("there is a supervisor where none is named")
+	}
+	none := findSupervisor(func(string) string { return "" })
+	none.watch(nil)()
+}
+
+// A message that nobody reads holds nobody up.
+func TestSupervisorThatIsGone(t *testing.T) {
+	s := &supervisor{socket: filepath.Join(t.TempDir(), "nobody"), watchdog: time.Second}
+	s.watch(func() crawl.Status { return crawl.Status{State: "running", At: time.Now()} })()
+}

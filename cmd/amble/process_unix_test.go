@@ -1,0 +1,172 @@
+//go:build unix
+
+package main
+
+import (
+	"io/fs"
+	"net"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/server"
+	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// TestModes: what a crawl and the commands write is for its owner and its group alone, and for
+// fewer where the umask says so. What is there keeps its mode.
+func TestModes(t *testing.T) {
+	t.Parallel()
+	for umask, masked := range map[string]fs.FileMode{"000": 0, "077": 0o077} {
+		t.Run(umask, func(t *testing.T) {
+			t.Parallel()
+			leave := make(chan struct{})
+			site := chain("a.test", 3)
+			site.Handler.(testweb.Routes)["/1"] = waitFor(leave)
+			p := newProgram(t, []testweb.Site{site}, map[string]map[string]any{
+				"output": {"format": []string{"jsonl", "warc", "links", "text"}}, "server": {"listen": "127.0.0.1:0"},
+			})
+			run := p.underUmask(umask, "run")
+			if err := run.Start(); err != nil {
+				t.Fatal(err)
+			}
+			for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+				_, err := os.Stat(p.path("data", server.AddressFile))
+				if open, _ := filepath.Glob(p.path("data", "output", "*.open")); err == nil && len(open) > 4 {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("no file with the address, or none of the output: %v", err)
+				}
+			}
+			p.checkModes("data", masked)
+			close(leave)
+			if err := run.Wait(); err != nil {
+				t.Fatal(err)
+			}
+			for _, command := range [][]string{{"db", "backup", "copy"}, {"export", "-o", "exported.jsonl"}} {
+				if out, err := p.underUmask(umask, command...).CombinedOutput(); err != nil {
+					t.Fatalf("%v\n%s", err, out)
+				}
+			}
+			p.checkModes("data", masked)
+			p.checkModes("copy", masked)
+			p.checkModes("exported.jsonl", masked)
+
+			database := p.path("data", storage.FileName)
+			if err := os.Chmod(database, 0o666); err != nil {
+				t.Fatal(err)
+			}
+			for _, command := range [][]string{{"db", "compact"}, {"run"}} {
+				if out, err := p.underUmask(umask, command...).CombinedOutput(); err != nil {
+					t.Fatalf("%v\n%s", err, out)
+				}
+			}
+			if info, err := os.Stat(database); err != nil || info.Mode().Perm() != 0o666 {
+				t.Errorf("the database had mode 666 and has %v (%v)", info.Mode(), err)
+			}
+		})
+	}
+}
+
+// underUmask is amble with the masked modes of whoever starts it.
+func (p *program) underUmask(umask string, arguments ...string) *exec.Cmd {
+	p.t.Helper()
+	c := p.amble(arguments...)
+	binary := p.path("amble") // its name makes the test binary the program
+	if err := os.Symlink(c.Path, binary); err != nil && !os.IsExist(err) {
+		p.t.Fatal(err)
+	}
+	c.Args = append([]string{"sh", "-c", "umask " + umask + `; exec "$0" "$@"`, binary}, c.Args[1:]...)
+	c.Path = "/bin/sh"
+	return c
+}
+
+// checkModes holds that all below a path is for its owner, and its group to be read.
+func (p *program) checkModes(path string, masked fs.FileMode) {
+	p.t.Helper()
+	err := filepath.WalkDir(p.path(path), func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		want := fs.FileMode(0o640)
+		if entry.IsDir() {
+			want = 0o750
+		}
+		if got := info.Mode().Perm(); got != want&^masked {
+			p.t.Errorf("%s has mode %o, want %o", name, got, want&^masked)
+		}
+		return nil
+	})
+	if err != nil {
+		p.t.Error(err)
+	}
+}
+
+// TestRunTellsItsSupervisor runs the program as systemd does: it says when it is ready, that it
+// lives, how it stands, and that it stops.
+func TestRunTellsItsSupervisor(t *testing.T) {
+	web := httptest.NewServer(newScriptWeb())
+	defer web.Close()
+	dir := t.TempDir()
+	socket := filepath.Join(dir, "notify")
+	listener, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+
+	command := exec.Command(os.Args[0], "run", "--set", "data_dir="+filepath.Join(dir, "data"), "--set",
+		"fetch.contact=bot@one.example", "--set", "fetch.allow_private=true",
+		"--set", "crawl.exit_when_done=false", "--set", "server.listen=", web.URL+"/crawl/")
+	command.Args[0], command.Dir = "amble", dir
+	command.Env = append(slices.DeleteFunc(os.Environ(), isSetting), "GORACE=atexit_sleep_ms=0", "NOTIFY_SOCKET="+
+		socket, "WATCHDOG_USEC=2000000")
+	var messages strings.Builder
+	command.Stderr = &messages
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = command.Process.Kill() }()
+	var heard []string
+	wait := func(want string) {
+		t.Helper()
+		_ = listener.SetReadDeadline(time.Now().Add(time.Minute))
+		b := make([]byte, 1<<10)
+		for {
+			n, err := listener.Read(b)
+			if err != nil {
+				t.Fatalf("waiting for %q after %q: %v\n%s", want, heard, err, &messages)
+			}
+			heard = append(heard, string(b[:n]))
+			if strings.Contains(heard[len(heard)-1], want) {
+				return
+			}
+		}
+	}
+	wait("READY=1")
+	if len(heard) > 1 {
+		t.Errorf("heard %q before it is ready", heard)
+	}
+	wait("WATCHDOG=1")
+	wait("STATUS=running: ")
+	wait("WATCHDOG=1")
+	if err := command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	wait("STOPPING=1")
+	if err := command.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, &messages)
+	}
+}

@@ -1,0 +1,143 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestStatusFindsAnyPort(t *testing.T) {
+	dir := t.TempDir()
+	s := start(t, Options{DataDir: dir, Token: "secret"})
+	got, running, err := FetchStatus(context.Background(), dir, "secret")
+	if err != nil || got.Hosts != 7 || running.Address != s.Address() || running.Process != os.Getpid() {
+		t.Errorf("%+v, %+v, %v", got, running, err)
+	}
+	if _, _, err := FetchStatus(context.Background(), dir, "guess"); !errors.Is(err, ErrToken) {
+		t.Errorf("a wrong token: %v", err)
+	}
+	if _, _, err := FetchStatus(context.Background(), dir, ""); !errors.Is(err, ErrToken) {
+		t.Errorf("no token: %v", err)
+	}
+}
+
+func TestStatusAfterClose(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Start(Options{Listen: "127.0.0.1:0", DataDir: dir, Now: time.Now}, example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, err := os.ReadFile(filepath.Join(dir, AddressFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := FetchStatus(context.Background(), dir, ""); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("after Close: %v", err)
+	}
+	if files, _ := os.ReadDir(dir); len(files) != 0 {
+		t.Errorf("Close leaves %v", files)
+	}
+	// As after kill -9: the file is there and nobody listens.
+	if err := os.WriteFile(filepath.Join(dir, AddressFile), left, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := FetchStatus(context.Background(), dir, ""); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("after a crash: %v", err)
+	}
+}
+
+// The port of a crawl that crashed may belong to something else by now: another crawl, or a thief
+// of tokens.
+func TestStatusOfAnotherProcess(t *testing.T) {
+	dir := t.TempDir()
+	other := start(t, Options{})
+	write := func(address string) {
+		if err := writeAddress(dir, address, strings.Repeat("0", 32), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(other.Address())
+	if _, _, err := FetchStatus(context.Background(), dir, ""); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("another crawl at the address: %v", err)
+	}
+	thief := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			t.Error("the token was given away")
+		}
+	}))
+	defer thief.Close()
+	write(thief.Listener.Addr().String())
+	if _, _, err := FetchStatus(context.Background(), dir, "secret"); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("something else at the address: %v", err)
+	}
+}
+
+// An answer without end is cut, one that never comes ends with the context.
+func TestStatusIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	stranger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(instanceHeader, "me")
+		if r.URL.Path == "/healthz" {
+			return
+		}
+		for {
+			if _, err := w.Write(make([]byte, 1<<16)); err != nil {
+				return
+			}
+		}
+	}))
+	defer stranger.Close()
+	if err := writeAddress(dir, stranger.Listener.Addr().String(), "me", ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := FetchStatus(context.Background(), dir, ""); err == nil {
+		t.Error("an endless answer is an answer")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := writeAddress(dir, l.Addr().String(), "me", ""); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, _, err := FetchStatus(ctx, dir, ""); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("nobody answers: %v", err)
+	}
+}
+
+func TestDamagedAddressFile(t *testing.T) {
+	for _, text := range []string{"", "127.0.0.1:1", "a b c d e", "127.0.0.1:1\ninstance x\nprocess many\n",
+		"\x00\nbad host:1\ninstance x process 1", strings.Repeat("x", 1<<20)} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, AddressFile), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := FetchStatus(context.Background(), dir, ""); !errors.Is(err, ErrNotRunning) {
+			t.Errorf("%.20q: %v", text, err)
+		}
+	}
+}
+
+func TestReachable(t *testing.T) {
+	for listened, want := range map[string]string{
+		"127.0.0.1:80": "127.0.0.1:80", "[::]:80": "[::1]:80", "0.0.0.0:80": "127.0.0.1:80",
+		"192.0.2.1:80": "192.0.2.1:80", "[::1]:9": "[::1]:9",
+	} {
+		if got := reachable(listened); got != want {
+			t.Errorf("%s: %s, want %s", listened, got, want)
+		}
+	}
+}
