@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -121,7 +121,7 @@ func BenchmarkNext(b *testing.B) {
 					b.Fatal(err)
 				}
 				batch := f.TakeBatch()
-				f.Committed(&batch, storage.Result{Touched: []storage.Touched{{Host: l.Host, Tail: 1 << 30,
+				f.Committed(&batch, storage.Result{Hosts: []storage.HostChange{{Host: l.Host, Tail: 1 << 30,
 					Queued: 1 << 29}}}, now)
 				w.load(b, now)
 			}
@@ -178,7 +178,7 @@ func (w *busy) page(b *testing.B, now time.Time) {
 		b.Fatal(err)
 	}
 	batch := w.f.TakeBatch()
-	w.f.Committed(&batch, storage.Result{Touched: []storage.Touched{{Host: l.Host, Tail: 1 << 30, Queued: 1 << 29}}},
+	w.f.Committed(&batch, storage.Result{Hosts: []storage.HostChange{{Host: l.Host, Tail: 1 << 30, Queued: 1 << 29}}},
 		now)
 	w.load(b, now)
 }
@@ -241,13 +241,13 @@ func newRecrawls(b *testing.B, hosts, urls int) *recrawls {
 	}
 	b.Cleanup(func() { s.Close() })
 	r := &recrawls{store: s, now: epoch, o: testOptions()}
-	plan := revisit.DefaultOptions()
+	plan := recrawl.DefaultOptions()
 	plan.Budget = 0
-	renewer, err := revisit.New(plan)
+	renewer, err := recrawl.New(plan)
 	if err != nil {
 		b.Fatal(err)
 	}
-	r.o.Renew, r.o.Politeness.Delay = renewer, time.Millisecond
+	r.o.Recrawl, r.o.Politeness.Delay = renewer, time.Millisecond
 	r.fill(b, renewer, hosts, urls)
 	if r.f, err = New(r.o, NewScope(ModeAny, nil, nil), r.now); err != nil {
 		b.Fatal(err)
@@ -259,16 +259,16 @@ func newRecrawls(b *testing.B, hosts, urls int) *recrawls {
 }
 
 // fill puts pages into the store that were fetched long ago.
-func (r *recrawls) fill(b *testing.B, plan *revisit.Plan, hosts, urls int) {
+func (r *recrawls) fill(b *testing.B, plan *recrawl.Plan, hosts, urls int) {
 	var batch storage.Batch
-	var site revisit.Site
+	var site recrawl.Site
 	for host := range hosts {
 		for n := range urls {
 			u := weburl.Origin{Scheme: "http", Host: fmt.Sprintf("h%d.test", host),
 				Port: 80}.URL(fmt.Sprintf("/some/page/%d", n))
 			batch.Found = append(batch.Found, storage.Found{URL: u, Fingerprint: r.store.Fingerprint(u), At: r.now})
 			at := r.now.Add(-time.Duration(n*7919%urls)*time.Second - 300*24*time.Hour)
-			m := plan.Answered(&revisit.Visit{At: at}, &site)
+			m := plan.Answered(&recrawl.Visit{At: at}, &site)
 			batch.Done = append(batch.Done, storage.Done{Host: storage.HostID(host + 1), Ordinal: uint32(n),
 				Outcome: storage.Outcome{
 					State: storage.Fetched, Status: 200, At: m.At, Due: m.Due, History: m.History,
@@ -309,7 +309,7 @@ func (r *recrawls) recrawl(b *testing.B) {
 		case Page:
 			report := PageReport{Report: Report{Sent: true, End: r.now},
 				Outcome: storage.Outcome{State: storage.Fetched, Status: 304}}
-			report.Change = revisit.Same
+			report.Change = recrawl.Same
 			err = r.f.CompletePage(l.ID, report)
 		}
 		if err != nil {

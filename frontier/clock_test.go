@@ -85,7 +85,7 @@ func TestClockIsSet(t *testing.T) {
 				w.flush()
 				w.run(time.Second)
 				w.crash()
-				w.o.OwedSince = time.Time{} // all of it is committed
+				w.o.HeldSince = time.Time{} // all of it is committed
 				w.open()
 			}
 			w.run(5 * time.Hour)

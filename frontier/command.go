@@ -9,37 +9,37 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// Order is a command of the operator about one host.
-type Order struct {
-	Kind  OrderKind
-	Until time.Time     // of OrderPause: when the pause ends; zero: at OrderResume
-	Delay time.Duration // of OrderDelay: replaces the configured delay; 0: the configured one counts again
+// Command is a command of the operator about one host.
+type Command struct {
+	Kind  CommandKind
+	Until time.Time     // of CommandPause: when the pause ends; zero: at CommandResume
+	Delay time.Duration // of CommandDelay: replaces the configured delay; 0: the configured one counts again
 }
 
-// OrderKind says what an Order does.
-type OrderKind uint8
+// CommandKind says what a Command does.
+type CommandKind uint8
 
-// The kinds of orders.
+// The kinds of commands.
 const (
-	OrderPause  OrderKind = iota // fetch nothing from the host for a while; the last one counts
-	OrderResume                  // end its pause
-	OrderDelay                   // set its delay; the delays that the host demands still count
-	// OrderForget forgets what was learned of it: backoff, failures, how long its robots.txt is
+	CommandPause  CommandKind = iota // fetch nothing from the host for a while; the last one counts
+	CommandResume                    // end its pause
+	CommandDelay                     // set its delay; the delays that the host demands still count
+	// CommandForget forgets what was learned of it: backoff, failures, how long its robots.txt is
 	// valid. Its holds stay.
-	OrderForget
+	CommandForget
 )
 
 // String returns the name of the kind for logs.
-func (k OrderKind) String() string { return [...]string{"pause", "resume", "delay", "forget"}[k] }
+func (k CommandKind) String() string { return [...]string{"pause", "resume", "delay", "forget"}[k] }
 
-// Control applies an order. stored is the host as committed. records are the robots records of its
-// origins, in the order of stored.Queues; only OrderForget needs them. The order is part of the
+// Control applies a command. stored is the host as committed. records are the robots records of its
+// origins, in the order of stored.Queues; only CommandForget needs them. The command is part of the
 // next batch. The error is that of a stored politeness that cannot be decoded.
-func (f *Frontier) Control(stored *storage.Host, records []robots.Record, o Order, now time.Time) error {
+func (f *Frontier) Control(stored *storage.Host, records []robots.Record, o Command, now time.Time) error {
 	f.readClock(now)
 	h := f.host(stored.ID)
 	if a := h.active; a != nil && a.polite != nil {
-		f.applyOrder(h, o, now)
+		f.applyCommand(h, o, now)
 		f.schedule(h, f.instant(now))
 		return nil
 	}
@@ -50,12 +50,12 @@ func (f *Frontier) Control(stored *storage.Host, records []robots.Record, o Orde
 		return fmt.Errorf("host %s: %w", stored.Name, err)
 	}
 	f.setName(h, stored.Name, 0)
-	if o.Kind == OrderDelay && (h.waitReason == politeness.ReasonDelay || h.waitReason == politeness.ReasonSetDelay) {
+	if o.Kind == CommandDelay && (h.waitReason == politeness.ReasonDelay || h.waitReason == politeness.ReasonSetDelay) {
 		h.ready = always // it waits by the delay that is about to change; the time of its last request is in the state
 	}
 	polite := f.restorePoliteness(state, h, now)
 	applyToPoliteness(polite, o, now)
-	if o.Kind == OrderForget {
+	if o.Kind == CommandForget {
 		f.forgetFailures(h)
 		for i := range records {
 			f.storeRecord(storage.Policy{Origin: stored.Queues[i].Origin}, records[i].Forget())
@@ -65,45 +65,45 @@ func (f *Frontier) Control(stored *storage.Host, records []robots.Record, o Orde
 	f.batch.Hosts = append(f.batch.Hosts, storage.HostUpdate{Host: h.id, Politeness: encoded})
 	h.workAt = always
 	f.saveTimes(h, polite)
-	if f.pendingOrders[h.id] == nil {
-		f.pendingOrders[h.id] = new(pendingOrders)
+	if f.pendingCommands[h.id] == nil {
+		f.pendingCommands[h.id] = new(pendingCommands)
 	}
-	f.pendingOrders[h.id].orders = append(f.pendingOrders[h.id].orders, o)
-	f.pendingOrders[h.id].uncommitted++
+	f.pendingCommands[h.id].commands = append(f.pendingCommands[h.id].commands, o)
+	f.pendingCommands[h.id].uncommitted++
 	f.schedule(h, f.instant(now))
 	return nil
 }
 
-// pendingOrders are orders about a host that was not in memory. They are kept as long as a load may
+// pendingCommands are commands for a host that was not in memory. They are kept as long as a load may
 // return an older state of the host.
-type pendingOrders struct {
-	orders      []Order
-	uncommitted int // host updates of these orders that are not on disk yet
+type pendingCommands struct {
+	commands    []Command
+	uncommitted int // host updates of these commands that are not on disk yet
 }
 
-// applyOrders applies the orders that were given before the host was loaded once more.
-func (f *Frontier) applyOrders(h *host, now time.Time) {
-	if pending := f.pendingOrders[h.id]; pending != nil {
-		for _, o := range pending.orders {
-			f.applyOrder(h, o, now)
+// applyCommands applies the commands that were given before the host was loaded once more.
+func (f *Frontier) applyCommands(h *host, now time.Time) {
+	if pending := f.pendingCommands[h.id]; pending != nil {
+		for _, o := range pending.commands {
+			f.applyCommand(h, o, now)
 		}
-		f.forgetOrders(h)
+		f.forgetCommands(h)
 	}
 }
 
-// forgetOrders drops orders that every later load includes.
-func (f *Frontier) forgetOrders(h *host) {
+// forgetCommands drops commands that every later load includes.
+func (f *Frontier) forgetCommands(h *host) {
 	opening := h.active != nil && h.active.polite == nil
-	if !opening && f.pendingOrders[h.id].uncommitted == 0 {
-		delete(f.pendingOrders, h.id)
+	if !opening && f.pendingCommands[h.id].uncommitted == 0 {
+		delete(f.pendingCommands, h.id)
 	}
 }
 
-// applyOrder applies an order to a host that is in memory.
-func (f *Frontier) applyOrder(h *host, o Order, now time.Time) {
+// applyCommand applies a command to a host that is in memory.
+func (f *Frontier) applyCommand(h *host, o Command, now time.Time) {
 	a := h.active
 	applyToPoliteness(a.polite, o, now)
-	if o.Kind == OrderForget {
+	if o.Kind == CommandForget {
 		f.forgetFailures(h)
 		a.failUntil, a.expires = always, always
 		for i := range a.queues {
@@ -117,16 +117,16 @@ func (f *Frontier) applyOrder(h *host, o Order, now time.Time) {
 	f.update(h, now, 0, 0)
 }
 
-// applyToPoliteness applies the part of an order that belongs to politeness.
-func applyToPoliteness(polite *politeness.Host, o Order, now time.Time) {
+// applyToPoliteness applies the part of a command that belongs to politeness.
+func applyToPoliteness(polite *politeness.Host, o Command, now time.Time) {
 	switch o.Kind {
-	case OrderPause:
+	case CommandPause:
 		polite.Pause(now, o.Until)
-	case OrderResume:
+	case CommandResume:
 		polite.Resume()
-	case OrderDelay:
+	case CommandDelay:
 		polite.SetDelay(o.Delay)
-	case OrderForget:
+	case CommandForget:
 		polite.Forget()
 	}
 }

@@ -280,7 +280,7 @@ func TestControl(t *testing.T) {
 		w.loadTime, w.commitTime = 30*time.Millisecond, 40*time.Millisecond
 		w.open()
 		w.run(time.Duration(at) * 7 * time.Millisecond)
-		controlled(w, m, Order{Kind: OrderPause})
+		controlled(w, m, Command{Kind: CommandPause})
 		w.run(2 * time.Second) // what was under way ends
 		paused := len(w.log)
 		w.run(time.Hour)
@@ -289,18 +289,18 @@ func TestControl(t *testing.T) {
 		}
 		if at%2 == 0 {
 			w.crash()
-			w.o.OwedSince = time.Time{}
+			w.o.HeldSince = time.Time{}
 			w.open()
 			w.run(time.Hour)
 		}
-		controlled(w, m, Order{Kind: OrderDelay, Delay: 20 * time.Second})
+		controlled(w, m, Command{Kind: CommandDelay, Delay: 20 * time.Second})
 		w.run(time.Duration(at) * time.Millisecond)
-		controlled(w, m, Order{Kind: OrderResume})
+		controlled(w, m, Command{Kind: CommandResume})
 		w.run(time.Hour)
 		if n := len(w.log) - paused; n < 3600/20*95/100 || n > 3600/20+2 {
 			t.Fatalf("resumed after %dms with a delay of 20s: %d requests in an hour", 7*at, n)
 		}
-		controlled(w, m, Order{Kind: OrderDelay})
+		controlled(w, m, Command{Kind: CommandDelay})
 		before := len(w.log)
 		w.run(time.Minute)
 		if n := len(w.log) - before; n < 45 {
@@ -336,7 +336,7 @@ func TestControlForget(t *testing.T) {
 		return n
 	}
 	files, pages := count(Robots), count(Page)
-	controlled(w, m, Order{Kind: OrderForget})
+	controlled(w, m, Command{Kind: CommandForget})
 	w.run(time.Minute)
 	if count(Robots) != files+1 || count(Page) < pages+20 {
 		t.Errorf("after it was forgotten: %d robots.txt, %d pages; before %d and %d", count(Robots), count(Page),

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier/internal/queue"
-	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -33,7 +33,7 @@ type PageReport struct {
 	Outcome storage.Outcome
 
 	// Of a response with the page, or that says that it has not changed.
-	Change   revisit.Change
+	Change   recrawl.Change
 	Modified time.Time // Last-Modified; zero: unknown
 	Expires  time.Time // the page demands not to be fetched after it; zero: it does not
 }

@@ -38,10 +38,10 @@ type Frontier struct {
 	lastLease uint64
 	spare     []*outstanding // ended leases, for reuse
 
-	drops         map[storage.HostID]*drop
-	pendingOrders map[storage.HostID]*pendingOrders
-	dormantJobs   map[storage.HostID][]pendingJob // of hosts that are dormant
-	jobsByName    map[string][]pendingJob         // of hosts that have no id yet
+	drops           map[storage.HostID]*drop
+	pendingCommands map[storage.HostID]*pendingCommands
+	dormantJobs     map[storage.HostID][]pendingJob // of hosts that are dormant
+	jobsByName      map[string][]pendingJob         // of hosts that have no id yet
 
 	domains   []domain          // budgets; the first one stands for none
 	domainIDs map[string]uint32 // index in domains by registrable domain
@@ -64,19 +64,19 @@ func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
 	hosts := new(register)
 	f := &Frontier{
 		o: o, scope: scope, epoch: epoch,
-		hosts:         hosts,
-		woken:         newHeap(hosts),
-		limits:        make(map[limitKey]*limit),
-		overrides:     newOverrides(o.Overrides),
-		clock:         epoch,
-		leases:        make(map[uint64]*outstanding),
-		drops:         make(map[storage.HostID]*drop),
-		pendingOrders: make(map[storage.HostID]*pendingOrders),
-		dormantJobs:   make(map[storage.HostID][]pendingJob),
-		jobsByName:    make(map[string][]pendingJob),
-		domains:       make([]domain, 1),
-		domainIDs:     make(map[string]uint32),
-		matchWork:     matchWork,
+		hosts:           hosts,
+		woken:           newHeap(hosts),
+		limits:          make(map[limitKey]*limit),
+		overrides:       newOverrides(o.Overrides),
+		clock:           epoch,
+		leases:          make(map[uint64]*outstanding),
+		drops:           make(map[storage.HostID]*drop),
+		pendingCommands: make(map[storage.HostID]*pendingCommands),
+		dormantJobs:     make(map[storage.HostID][]pendingJob),
+		jobsByName:      make(map[string][]pendingJob),
+		domains:         make([]domain, 1),
+		domainIDs:       make(map[string]uint32),
+		matchWork:       matchWork,
 	}
 	for l := range lanes {
 		f.dormant[l], f.ready[l] = newHeap(hosts), newHeap(hosts)
@@ -108,7 +108,7 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 	f.spreadKnown(polite, now)
 	f.saveTimes(h, polite)
 	h.queued, h.due, h.nextDue = s.Waiting()
-	h.recrawls, h.nextRecrawl = s.Renewing()
+	h.recrawls, h.nextRecrawl = s.Recrawls()
 	f.schedule(h, f.instant(now))
 	return nil
 }
@@ -121,13 +121,13 @@ func (f *Frontier) restorePoliteness(state politeness.State, h *host, now time.T
 		if h.waitReason.Holds() {
 			polite.Trim(known) // so that setting the wall clock back prolongs nothing
 		}
-		if known.After(polite.Owed(now)) {
-			polite.Owe(now, known.Sub(now), h.waitReason)
+		if known.After(polite.ReadyUnpaused(now)) {
+			polite.HoldFor(now, known.Sub(now), h.waitReason)
 		}
 	}
-	if !f.o.OwedSince.IsZero() {
-		if left := f.o.OwedSince.Add(restartHold(polite.Delay(now), state)).Sub(now); left > 0 {
-			polite.Owe(now, left, politeness.ReasonRestart)
+	if !f.o.HeldSince.IsZero() {
+		if left := f.o.HeldSince.Add(restartHold(polite.Delay(now), state)).Sub(now); left > 0 {
+			polite.HoldFor(now, left, politeness.ReasonRestart)
 		}
 	}
 	return polite
@@ -149,7 +149,7 @@ const RestartDelay = 10 * time.Second
 // the other holds, so that it can end without loading the host.
 func (f *Frontier) saveTimes(h *host, polite *politeness.Host) {
 	e := polite.Explain(f.clock)
-	h.ready, h.waitReason, h.parked = f.instant(polite.Owed(f.clock)), e.Reason, e.Parked
+	h.ready, h.waitReason, h.parked = f.instant(polite.ReadyUnpaused(f.clock)), e.Reason, e.Parked
 	h.delay = float32(e.Delay.Seconds())
 	if e.Reason == politeness.ReasonPause {
 		h.workAt = f.instant(e.Until)
@@ -187,8 +187,8 @@ func (f *Frontier) spread(delay time.Duration) time.Duration {
 
 // spreadKnown holds a host of the store.
 func (f *Frontier) spreadKnown(polite *politeness.Host, now time.Time) {
-	if !polite.Owed(now).After(now) {
-		polite.Owe(now, f.spread(polite.Delay(now)), politeness.ReasonStart)
+	if !polite.ReadyUnpaused(now).After(now) {
+		polite.HoldFor(now, f.spread(polite.Delay(now)), politeness.ReasonStart)
 	}
 }
 
@@ -285,8 +285,8 @@ func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) 
 		}
 	}
 	t := f.instant(now)
-	for i := range r.Touched {
-		f.applyTouched(&r.Touched[i], t)
+	for i := range r.Hosts {
+		f.applyTouched(&r.Hosts[i], t)
 	}
 	for _, name := range b.Ensure {
 		f.deliverJobs(name, r.Ensured[name], now)
@@ -296,15 +296,15 @@ func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) 
 // updateCommitted counts a host update that is on disk. Those of pending orders come before all
 // others.
 func (f *Frontier) updateCommitted(h *host) {
-	if pending := f.pendingOrders[h.id]; pending != nil && pending.uncommitted > 0 {
+	if pending := f.pendingCommands[h.id]; pending != nil && pending.uncommitted > 0 {
 		pending.uncommitted--
-		f.forgetOrders(h)
+		f.forgetCommands(h)
 	} else if h.active != nil {
 		h.active.uncommitted--
 	}
 }
 
-func (f *Frontier) applyTouched(c *storage.Touched, now instant) {
+func (f *Frontier) applyTouched(c *storage.HostChange, now instant) {
 	if f.hosts.get(c.Host) == nil {
 		f.spreadNew(f.host(c.Host), now)
 	}
@@ -320,7 +320,7 @@ func (f *Frontier) applyTouched(c *storage.Touched, now instant) {
 		}
 	}
 	h.queued, h.due, h.nextDue = c.Queued, c.Due, c.NextDue
-	h.recrawls, h.nextRecrawl = c.Renewals, c.NextRenewal
+	h.recrawls, h.nextRecrawl = c.Recrawls, c.NextRecrawl
 	f.schedule(h, now)
 }
 
@@ -342,7 +342,7 @@ func (f *Frontier) update(h *host, now time.Time, requests uint32, bytes uint64)
 	for i := range a.queues {
 		u.Cursors[i] = storage.Cursor{Origin: uint8(i), Next: a.queues[i].Cursor()}
 	}
-	if f.o.Renew != nil {
+	if f.o.Recrawl != nil {
 		u.Site, _ = a.site.AppendBinary(nil) // its error is always nil
 	}
 	f.batch.Hosts = append(f.batch.Hosts, u)

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/amble-crawler/amble/frontier/internal/queue"
-	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -61,7 +61,7 @@ type active struct {
 	busy              queue.Ordinals       // leased, or with an outcome that is not committed
 	commitsDuringLoad []uint32             // ordinals to remove from busy when the load in flight has arrived
 	limits            [limitClasses]*limit // nil: it has none of that class, or no address
-	site              revisit.Site         // how its pages change
+	site              recrawl.Site         // how its pages change
 	pinned            netip.Addr
 
 	expires   instant // of the address

@@ -93,7 +93,7 @@ func (f *Frontier) limitOf(key limitKey, o politeness.LimitOptions) *limit {
 	l := f.limits[key]
 	if l == nil {
 		l = &limit{key: key, polite: politeness.NewLimit(o)}
-		l.polite.Owe(f.epoch)
+		l.polite.RestartHold(f.epoch)
 		f.limits[key] = l
 	}
 	return l
@@ -121,7 +121,7 @@ func (f *Frontier) Sweep(now time.Time) {
 		f.reviveDomain(uint32(i), len(f.domains[i].overBudget), f.instant(now))
 	}
 	for key, l := range f.limits {
-		if l.users == 0 && l.polite.Idle(now) {
+		if l.users == 0 && l.polite.Unused(now) {
 			delete(f.limits, key)
 		}
 	}

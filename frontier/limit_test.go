@@ -91,7 +91,7 @@ func TestAddressTurnKept(t *testing.T) {
 		h := m.hosts[1]
 		h.Tail, h.states = h.Tail+1, append(h.states, storage.Queued)
 		h.Queues[0].Queued++
-		w.f.applyTouched(&storage.Touched{Host: 1, Tail: h.Tail, Queued: h.Queues[0].Queued}, w.f.instant(w.now))
+		w.f.applyTouched(&storage.HostChange{Host: 1, Tail: h.Tail, Queued: h.Queues[0].Queued}, w.f.instant(w.now))
 		w.after(50*time.Millisecond, touch)
 	}
 	w.after(time.Second, touch)
@@ -356,7 +356,7 @@ func TestRanges(t *testing.T) {
 }
 
 // controlled is a world of one host whose state on disk is what Control is told.
-func controlled(w *world, m *memory, o Order) {
+func controlled(w *world, m *memory, o Command) {
 	w.t.Helper()
 	stored := *m.hosts[1]
 	records := make([]robots.Record, len(stored.Queues))

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier/internal/queue"
-	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -19,7 +19,7 @@ type LoadRequest struct {
 	Max    int            // new URLs of each queue wanted
 	Due    int            // due URLs of each queue wanted
 
-	Renewals int // pages to recrawl of each queue wanted
+	Recrawls int // pages to recrawl of each queue wanted
 }
 
 // QueueRequest is the part of a LoadRequest about one queue.
@@ -52,8 +52,8 @@ func (f *Frontier) requestLoad(h *host) {
 	a.loading = true
 	a.dueWanted = f.o.Heads + len(a.busy) // busy ones are left out
 	r := LoadRequest{Host: h.id, Now: f.dueTime(f.clock), Max: f.o.Heads, Due: a.dueWanted}
-	if f.o.Renew != nil {
-		r.Renewals = a.dueWanted
+	if f.o.Recrawl != nil {
+		r.Recrawls = a.dueWanted
 	}
 	for i := range a.queues {
 		q := &a.queues[i]
@@ -154,7 +154,7 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 		f.setName(h, l.Host.Name, 0)
 		a.name, a.polite = l.Host.Name, f.restorePoliteness(state, h, now)
 		f.setLimit(h, byDomain, f.ofDomain(a.name))
-		if a.site, err = revisit.DecodeSite(l.Host.Site); err != nil {
+		if a.site, err = recrawl.DecodeSite(l.Host.Site); err != nil {
 			return err
 		}
 	}
@@ -171,7 +171,7 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 	f.applyDrop(h, now)
 	f.setPace(h)
 	if opening {
-		f.applyOrders(h, now)
+		f.applyCommands(h, now)
 	}
 	f.updateBytes(h)
 	f.schedule(h, f.instant(now))

@@ -94,12 +94,12 @@ func (m *memory) Commit(b *storage.Batch) (storage.Result, error) {
 	for id := range touched {
 		h := m.hosts[id]
 		h.schedule()
-		t := storage.Touched{Host: id, Tail: h.Tail}
+		t := storage.HostChange{Host: id, Tail: h.Tail}
 		t.Queued, t.Due, t.NextDue = h.Waiting()
-		t.Renewals, t.NextRenewal = h.Renewing()
-		r.Touched = append(r.Touched, t)
+		t.Recrawls, t.NextRecrawl = h.Recrawls()
+		r.Hosts = append(r.Hosts, t)
 	}
-	slices.SortFunc(r.Touched, func(a, b storage.Touched) int { return int(a.Host) - int(b.Host) })
+	slices.SortFunc(r.Hosts, func(a, b storage.HostChange) int { return int(a.Host) - int(b.Host) })
 	return r, nil
 }
 
@@ -169,7 +169,7 @@ func (h *memoryHost) dueAt(ordinal uint32) (due, recrawl uint32) {
 func (h *memoryHost) schedule() {
 	for i := range h.Queues {
 		q := &h.Queues[i]
-		q.Due, q.NextDue, q.Renewals, q.NextRenewal = 0, 0, 0, 0
+		q.Due, q.NextDue, q.Recrawls, q.NextRecrawl = 0, 0, 0, 0
 	}
 	for ordinal := range h.last {
 		q := &h.Queues[h.entry(ordinal).Origin]
@@ -180,8 +180,8 @@ func (h *memoryHost) schedule() {
 			}
 		}
 		if recrawl > 0 {
-			if q.Renewals++; q.NextRenewal == 0 || recrawl < q.NextRenewal {
-				q.NextRenewal = recrawl
+			if q.Recrawls++; q.NextRecrawl == 0 || recrawl < q.NextRecrawl {
+				q.NextRecrawl = recrawl
 			}
 		}
 	}
@@ -221,13 +221,13 @@ func (m *memory) Heads(q storage.HeadsRequest) (storage.Heads, error) {
 			heads.Due = append(heads.Due, storage.Head{Entry: e, Last: o})
 		}
 		if recrawl > 0 && int64(recrawl) <= q.Now.Unix() && e.Origin == q.Origin {
-			heads.Renewals = append(heads.Renewals, storage.Head{Entry: e, Last: o})
+			heads.Recrawls = append(heads.Recrawls, storage.Head{Entry: e, Last: o})
 		}
 	}
-	slices.SortFunc(heads.Renewals, func(a, b storage.Head) int {
+	slices.SortFunc(heads.Recrawls, func(a, b storage.Head) int {
 		return cmp.Or(a.Last.Due.Compare(b.Last.Due), cmp.Compare(a.Ordinal, b.Ordinal))
 	})
-	heads.Renewals = heads.Renewals[:min(len(heads.Renewals), q.Renewals)]
+	heads.Recrawls = heads.Recrawls[:min(len(heads.Recrawls), q.Recrawls)]
 	slices.SortFunc(heads.Due, func(a, b storage.Head) int {
 		byPriority, byDue := cmp.Compare(b.Priority, a.Priority), a.Last.Due.Compare(b.Last.Due)
 		return cmp.Or(byPriority, byDue, cmp.Compare(a.Ordinal, b.Ordinal))

@@ -80,9 +80,9 @@ func (f *Frontier) takeURL(h *host, now time.Time) *outstanding {
 		if q == nil {
 			return nil
 		}
-		decision := f.o.Robots.Standing(q.record, h.active.polite.Delay(now), now)
+		decision := f.o.Robots.Decide(q.record, h.active.polite.Delay(now), now)
 		switch {
-		case decision.Kind == robots.StandingFetch || decision.RefreshDue && h.deferred != q.Origin()+1:
+		case decision.Kind == robots.DecisionFetch || decision.RefreshDue && h.deferred != q.Origin()+1:
 			q.fetchingRobots, h.deferred = true, q.Origin()+1
 			job := RobotsJob{
 				Origin: q.origin, Owner: h.id, Previous: q.record, HostAnswers: h.active.otherOriginAnswers(q),

@@ -35,7 +35,7 @@ type Options struct {
 	Heads        int           // the most URLs of an origin in memory, of each kind
 	ActiveHosts  int           // the most active hosts
 	ActiveBytes  int           // memory of heads and rules above which hosts become dormant early
-	OwedSince    time.Time     // every host waits a full delay from here; zero: none does
+	HeldSince    time.Time     // every host waits a full delay from here; zero: none does
 	Jitter       func() float64
 
 	// Known returns the addresses of a name that needs no lookup: an address literal, or one that
@@ -43,8 +43,8 @@ type Options struct {
 	// has to be looked up.
 	Known func(name string) (ResolveReport, bool)
 
-	Renew      Renewer // plans recrawls; nil: nothing is recrawled
-	RenewShare float64 // share of recrawls in the requests for pages while there is too much to do, 0 to 1
+	Recrawl      Recrawler // plans recrawls; nil: nothing is recrawled
+	RecrawlShare float64   // share of recrawls in the requests for pages while there is too much to do, 0 to 1
 }
 
 // DefaultOptions returns the options of a polite crawler.
@@ -52,7 +52,7 @@ func DefaultOptions() Options {
 	return Options{
 		Politeness: politeness.DefaultOptions(), Robots: robots.DefaultOptions(), Tokens: []string{"amble"}, Obey: true,
 		MaxRedirects: 5, MaxAttempts: 5, RetryDelay: time.Minute, Session: 3000, Resolvers: 64,
-		Heads: 12, RenewShare: 0.5, ActiveHosts: 20_000, ActiveBytes: 256 << 20,
+		Heads: 12, RecrawlShare: 0.5, ActiveHosts: 20_000, ActiveBytes: 256 << 20,
 	}
 }
 
@@ -73,8 +73,8 @@ func (o Options) Validate() error {
 	if o.Session < 0 {
 		errs = append(errs, fmt.Errorf("frontier: Session is %d, should not be negative", o.Session))
 	}
-	if !(o.RenewShare >= 0 && o.RenewShare <= 1) {
-		errs = append(errs, fmt.Errorf("frontier: RenewShare is %g, should be between 0 and 1", o.RenewShare))
+	if !(o.RecrawlShare >= 0 && o.RecrawlShare <= 1) {
+		errs = append(errs, fmt.Errorf("frontier: RecrawlShare is %g, should be between 0 and 1", o.RecrawlShare))
 	}
 	if len(o.Overrides) > maxOverrides {
 		errs = append(errs, fmt.Errorf("frontier: %d Overrides, should be at most %d", len(o.Overrides), maxOverrides))
@@ -177,12 +177,12 @@ func (f *Frontier) budget(h *host) uint32 {
 
 // Change has the options that can be replaced while the frontier lives.
 type Change struct {
-	Politeness politeness.Options
-	Overrides  []Override
-	HostBudget uint32
-	RenewShare float64
-	Resolvers  int
-	Workers    int
+	Politeness   politeness.Options
+	Overrides    []Override
+	HostBudget   uint32
+	RecrawlShare float64
+	Resolvers    int
+	Workers      int
 	// Overridden has the index of the override of hosts that one matches. The override of a missing
 	// host is found when it is loaded.
 	Overridden map[storage.HostID]int
@@ -199,7 +199,7 @@ func (f *Frontier) Change(c Change, now time.Time) {
 		}
 	}
 	f.o.Politeness, f.o.Overrides, f.o.HostBudget = c.Politeness, c.Overrides, c.HostBudget
-	f.o.RenewShare, f.o.Resolvers, f.o.Workers = c.RenewShare, c.Resolvers, c.Workers
+	f.o.RecrawlShare, f.o.Resolvers, f.o.Workers = c.RecrawlShare, c.Resolvers, c.Workers
 	f.overrides = newOverrides(c.Overrides)
 	for key, l := range f.limits {
 		if key.domain == "" {

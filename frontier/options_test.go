@@ -20,7 +20,7 @@ func TestChangeOfHostsThatAreNotInMemory(t *testing.T) {
 	}
 	now := epoch.Add(time.Minute)
 	for id, state := range map[storage.HostID]politeness.State{
-		1: {LastEnd: now}, 2: {LastEnd: now}, 3: {LastEnd: now, Asked: politeness.Asked{Delay: 9 * time.Hour}},
+		1: {LastEnd: now}, 2: {LastEnd: now}, 3: {LastEnd: now, Demands: politeness.Demands{Delay: 9 * time.Hour}},
 		4: {LastEnd: now, Holds: []politeness.Hold{{Until: now.Add(7 * time.Hour), Length: 7 * time.Hour,
 			Reason: politeness.ReasonRetryAfter}}},
 	} {
@@ -37,9 +37,9 @@ func TestChangeOfHostsThatAreNotInMemory(t *testing.T) {
 	waits := func(want map[storage.HostID]time.Duration) {
 		t.Helper()
 		for id, d := range want {
-			v, _ := f.Look(id)
+			v, _ := f.View(id)
 			if got := v.Next.Sub(now); got.Round(time.Second) != d {
-				t.Errorf("host %d waits %v, want %v (%s)", id, got, d, v.Place)
+				t.Errorf("host %d waits %v, want %v (%s)", id, got, d, v.State)
 			}
 		}
 	}

@@ -27,9 +27,9 @@ type originQueue struct {
 func (q *originQueue) isBlocked() bool { return q.fetchingRobots || q.matching }
 
 // hold lets the whole queue wait until an instant.
-func (q *originQueue) hold(s robots.Standing, until instant) {
+func (q *originQueue) hold(s robots.Decision, until instant) {
 	q.heldUntil, q.holdReason = min(until, never-1), s.Reason
-	if s.Kind == robots.StandingAsk {
+	if s.Kind == robots.DecisionMatch {
 		q.holdReason = robots.ReasonRule // Disallow: /
 	}
 }
@@ -157,8 +157,8 @@ func (f *Frontier) deferredQueue(h *host) *originQueue {
 	if q.record.Failures == 0 {
 		return nil
 	}
-	decision := f.o.Robots.Standing(q.record, h.active.polite.Delay(f.clock), f.clock)
-	if decision.Kind == robots.StandingAsk {
+	decision := f.o.Robots.Decide(q.record, h.active.polite.Delay(f.clock), f.clock)
+	if decision.Kind == robots.DecisionMatch {
 		return nil
 	}
 	return q

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier/internal/queue"
-	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -15,14 +15,14 @@ import (
 // Hosts with pages to recrawl are in heaps of their own. A host may be in one of these and in one
 // for its other work at the same time, so recrawls that wait for the budget never hold up new URLs.
 
-// Renewer plans recrawls; see revisit.Plan. Answered plans a page after a response, Gone one that
+// Recrawler plans recrawls; see recrawl.Plan. Answered plans a page after a response, Gone one that
 // is not there any more, and Unanswered one that cannot be fetched now.
-type Renewer interface {
-	Answered(*revisit.Visit, *revisit.Site) revisit.Memory
-	Gone(*revisit.Visit, *revisit.Site) revisit.Memory
-	Unanswered(*revisit.Visit, *revisit.Site) revisit.History
-	Spent(spare, late float64) // how much of the budget was unused, and how late the page was, when a recrawl begins
-	Budget() float64           // recrawls a day; 0: no limit
+type Recrawler interface {
+	Answered(*recrawl.Visit, *recrawl.Site) recrawl.Memory
+	Gone(*recrawl.Visit, *recrawl.Site) recrawl.Memory
+	Unanswered(*recrawl.Visit, *recrawl.Site) recrawl.History
+	Adjust(spare, late float64) // how much of the budget was unused, and how late the page was, when a recrawl begins
+	Budget() float64            // recrawls a day; 0: no limit
 }
 
 // share accounts for recrawls and other requests.
@@ -41,7 +41,7 @@ const budgetWindow = instant(time.Hour)
 
 // gap is the mean time between recrawls that the budget allows; 0: there is no limit.
 func (f *Frontier) gap() instant {
-	budget := f.o.Renew.Budget()
+	budget := f.o.Recrawl.Budget()
 	if budget <= 0 {
 		return 0
 	}
@@ -49,7 +49,9 @@ func (f *Frontier) gap() instant {
 }
 
 // recrawlAllowed reports whether the budget allows a recrawl now.
-func (f *Frontier) recrawlAllowed(now instant) bool { return f.o.Renew != nil && f.share.nextAt <= now }
+func (f *Frontier) recrawlAllowed(now instant) bool {
+	return f.o.Recrawl != nil && f.share.nextAt <= now
+}
 
 // recrawlsFirst reports whether it is the turn of recrawls.
 func (f *Frontier) recrawlsFirst() bool { return f.share.credit > 0 }
@@ -57,7 +59,7 @@ func (f *Frontier) recrawlsFirst() bool { return f.share.credit > 0 }
 // countRecrawl counts a recrawl of a page that was fetched at one instant and due at another.
 func (f *Frontier) countRecrawl(fetched, due, now instant) {
 	s := &f.share
-	s.credit = max(s.credit-(1-f.o.RenewShare), -maxCredit)
+	s.credit = max(s.credit-(1-f.o.RecrawlShare), -maxCredit)
 	gap := f.gap()
 	if gap == 0 {
 		return
@@ -66,12 +68,12 @@ func (f *Frontier) countRecrawl(fetched, due, now instant) {
 	s.nextAt = max(s.nextAt, now-window)
 	waited := max(1-float64(now-s.nextAt)/float64(gap), 0) // 0: one more could have begun before
 	late := min(max(float64(now-due), 0)/max(float64(due-fetched), 1), 1)
-	f.o.Renew.Spent(float64(min(now-s.lastAt, window))/float64(gap)-1, waited*late)
+	f.o.Recrawl.Adjust(float64(min(now-s.lastAt, window))/float64(gap)-1, waited*late)
 	s.nextAt, s.lastAt = s.nextAt+gap, now
 }
 
 // countNew counts a request for a URL that was not fetched before.
-func (f *Frontier) countNew() { f.share.credit = min(f.share.credit+f.o.RenewShare, maxCredit) }
+func (f *Frontier) countNew() { f.share.credit = min(f.share.credit+f.o.RecrawlShare, maxCredit) }
 
 // refundRecrawl gives back the budget of a recrawl that was not sent.
 func (f *Frontier) refundRecrawl() { f.share.nextAt -= f.gap() }
@@ -79,7 +81,7 @@ func (f *Frontier) refundRecrawl() { f.share.nextAt -= f.gap() }
 // activateForRecrawls makes hosts active for their recrawls, only as many as the budget has use for
 // soon, because others can use the room.
 func (f *Frontier) activateForRecrawls(now instant) {
-	if f.o.Renew == nil || f.share.nextAt-lead > now {
+	if f.o.Recrawl == nil || f.share.nextAt-lead > now {
 		return
 	}
 	enough := maxActivating
@@ -118,7 +120,7 @@ func (f *Frontier) recrawlersSoon(at instant, enough int) int {
 // nextRecrawlWake is the earliest instant at which a recrawl may begin; never: there is none.
 func (f *Frontier) nextRecrawlWake() instant {
 	at := never
-	if f.o.Renew == nil {
+	if f.o.Recrawl == nil {
 		return at
 	}
 	for l := range lanes {
@@ -135,7 +137,7 @@ func (f *Frontier) nextRecrawlWake() instant {
 // readRecrawlsAt is when the pages to recrawl of an active host should be loaded.
 func (f *Frontier) readRecrawlsAt(h *host) instant {
 	a := h.active
-	if f.o.Renew == nil || h.recrawls == 0 || a.loading {
+	if f.o.Recrawl == nil || h.recrawls == 0 || a.loading {
 		return never
 	}
 	known := len(a.busy)
@@ -149,7 +151,7 @@ func (f *Frontier) readRecrawlsAt(h *host) instant {
 // never: there is none.
 func (f *Frontier) recrawlAt(h *host) instant {
 	a := h.active
-	if f.o.Renew == nil {
+	if f.o.Recrawl == nil {
 		return never
 	}
 	at, low := f.readRecrawlsAt(h), false
@@ -192,33 +194,33 @@ func (f *Frontier) leaseRecrawl(h *host, q *originQueue, now time.Time) *outstan
 }
 
 // visit is what the plan needs to know of a request for a page.
-func (f *Frontier) visit(h *host, head *storage.Head, at time.Time) *revisit.Visit {
+func (f *Frontier) visit(h *host, head *storage.Head, at time.Time) *recrawl.Visit {
 	timesGone := 0
 	if head.Last.State == storage.Failed {
 		timesGone = int(head.Last.Attempts)
 	}
-	return &revisit.Visit{
-		Page: revisit.Page{
+	return &recrawl.Visit{
+		Page: recrawl.Page{
 			Host: h.active.name, RequestURI: head.RequestURI, Priority: head.Priority, Depth: head.Depth,
 			Claimed: head.Frequency.Every(),
 		},
-		Memory: revisit.Memory{At: head.Last.At, Due: head.Last.Due, History: head.Last.History},
+		Memory: recrawl.Memory{At: head.Last.At, Due: head.Last.Due, History: head.Last.History},
 		At:     at, TimesGone: timesGone,
 	}
 }
 
 // planRecrawl sets when a page is fetched again. Without a plan the page keeps its history.
 func (f *Frontier) planRecrawl(h *host, head *storage.Head, o *storage.Outcome, r *PageReport) {
-	if f.o.Renew == nil || o.State == storage.Retrying || o.Reason == storage.ReasonCrash ||
+	if f.o.Recrawl == nil || o.State == storage.Retrying || o.Reason == storage.ReasonCrash ||
 		o.State != storage.Fetched && o.State != storage.Redirected && !wasThere(head) {
 		f.keepHistory(h, head, o)
 		return
 	}
 	v := f.visit(h, head, o.At)
-	var m revisit.Memory
+	var m recrawl.Memory
 	if o.State == storage.Fetched || o.State == storage.Redirected {
 		v.Change, v.Modified, v.Expires = r.Change, r.Modified, r.Expires
-		m = f.o.Renew.Answered(v, &h.active.site)
+		m = f.o.Recrawl.Answered(v, &h.active.site)
 	} else {
 		m = f.planGone(h, head, o, v)
 	}
@@ -231,16 +233,16 @@ func wasThere(head *storage.Head) bool {
 	case storage.Fetched, storage.Redirected, storage.Failed:
 		return true
 	}
-	return head.Last.History != revisit.History{}
+	return head.Last.History != recrawl.History{}
 }
 
 // planGone plans another visit of a page that is not there any more, or none.
-func (f *Frontier) planGone(h *host, head *storage.Head, o *storage.Outcome, v *revisit.Visit) revisit.Memory {
+func (f *Frontier) planGone(h *host, head *storage.Head, o *storage.Outcome, v *recrawl.Visit) recrawl.Memory {
 	const gone = 410
 	v.GoneForAll = o.Status == gone && v.TimesGone > 0
 	o.Attempts = uint8(min(v.TimesGone+1, 255))
 	keepContent(o, &head.Last)
-	return f.o.Renew.Gone(v, &h.active.site)
+	return f.o.Recrawl.Gone(v, &h.active.site)
 }
 
 // keepHistory takes a page that is not fetched now off the plan, and keeps its history.
@@ -249,8 +251,8 @@ func (f *Frontier) keepHistory(h *host, head *storage.Head, o *storage.Outcome) 
 	if o.State == storage.Retrying {
 		keepContent(o, &head.Last)
 	}
-	if f.o.Renew != nil && wasThere(head) {
-		o.History = f.o.Renew.Unanswered(f.visit(h, head, o.At), &h.active.site)
+	if f.o.Recrawl != nil && wasThere(head) {
+		o.History = f.o.Recrawl.Unanswered(f.visit(h, head, o.At), &h.active.site)
 	}
 }
 

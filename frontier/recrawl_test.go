@@ -5,25 +5,25 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/storage"
 )
 
 // recrawlWorld is a world whose pages are recrawled by a policy.
-func recrawlWorld(t *testing.T, o revisit.Options, share float64) *world {
+func recrawlWorld(t *testing.T, o recrawl.Options, share float64) *world {
 	t.Helper()
-	plan, err := revisit.New(o)
+	plan, err := recrawl.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	options := testOptions()
-	options.Renew, options.RenewShare = plan, share
+	options.Recrawl, options.RecrawlShare = plan, share
 	return newWorld(t, options, newMemory())
 }
 
-func every(interval time.Duration) revisit.Options {
-	o := revisit.DefaultOptions()
-	o.Policy, o.Interval, o.Budget, o.Min = revisit.Fixed, interval, 0, time.Second
+func every(interval time.Duration) recrawl.Options {
+	o := recrawl.DefaultOptions()
+	o.Policy, o.Interval, o.Budget, o.Min = recrawl.Fixed, interval, 0, time.Second
 	return o
 }
 
@@ -92,13 +92,13 @@ func TestRecrawlBudget(t *testing.T) {
 
 // spending notes what its plan is told of the budget.
 type spending struct {
-	*revisit.Plan
+	*recrawl.Plan
 	spare, late []float64
 }
 
-func (s *spending) Spent(spare, late float64) {
+func (s *spending) Adjust(spare, late float64) {
 	s.spare, s.late = append(s.spare, spare), append(s.late, late)
-	s.Plan.Spent(spare, late)
+	s.Plan.Adjust(spare, late)
 }
 
 // TestSpent: the plan learns what the budget had room for, and how late recrawls are, so that the
@@ -118,8 +118,8 @@ func TestSpent(t *testing.T) {
 			o := every(c.every)
 			o.Budget = 24 * 60 // one a minute
 			w := recrawlWorld(t, o, 0.5)
-			s := &spending{Plan: w.o.Renew.(*revisit.Plan)}
-			w.o.Renew = s
+			s := &spending{Plan: w.o.Recrawl.(*recrawl.Plan)}
+			w.o.Recrawl = s
 			for n := range c.pages {
 				w.add(fmt.Sprintf("http://h%d.test/", n))
 			}
@@ -200,7 +200,7 @@ func TestChangeOfTheShare(t *testing.T) {
 		urls = append(urls, fmt.Sprintf("http://a.test/new%d", n))
 	}
 	w.add(urls...)
-	w.f.Change(Change{Politeness: w.o.Politeness, RenewShare: 0.1}, w.now)
+	w.f.Change(Change{Politeness: w.o.Politeness, RecrawlShare: 0.1}, w.now)
 	recrawls, all := 0, 0
 	w.started = func(l Lease) {
 		if all++; l.Head.Last.State == storage.Fetched {
@@ -275,7 +275,7 @@ func TestCrashedPage(t *testing.T) {
 // sitemap come first.
 func TestChangefreq(t *testing.T) {
 	const hourly, yearly = 2, 6
-	o := revisit.DefaultOptions()
+	o := recrawl.DefaultOptions()
 	o.Budget = 0
 	w := recrawlWorld(t, o, 0.5)
 	var b storage.Batch

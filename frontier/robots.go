@@ -95,7 +95,7 @@ func (f *Frontier) setRecord(job RobotsJob, record robots.Record, rules *robots.
 	q.fetchingRobots, q.known, q.heldUntil = false, true, always
 	f.updateBytes(h)
 	f.setPace(h)
-	decision := f.o.Robots.Standing(record, h.active.polite.Delay(now), now)
+	decision := f.o.Robots.Decide(record, h.active.polite.Delay(now), now)
 	switch {
 	case f.holdsOrigin(decision, rules):
 		q.hold(decision, f.instant(decision.Until))
@@ -109,15 +109,15 @@ func (f *Frontier) setRecord(job RobotsJob, record robots.Record, rules *robots.
 }
 
 // holdsOrigin reports whether nothing of an origin may be fetched.
-func (f *Frontier) holdsOrigin(s robots.Standing, rules *robots.Rules) bool {
-	return f.o.Obey && (s.Kind == robots.StandingHold || rules.DisallowsAll())
+func (f *Frontier) holdsOrigin(s robots.Decision, rules *robots.Rules) bool {
+	return f.o.Obey && (s.Kind == robots.DecisionHold || rules.DisallowsAll())
 }
 
 // setPace puts in force the crawl delays and hours that the robots.txt files of all the host's
 // origins demand. While one of them is unknown, the demands of before count as well.
 func (f *Frontier) setPace(h *host) {
 	a := h.active
-	var pace politeness.Asked
+	var pace politeness.Demands
 	all := true
 	for i := range a.queues {
 		q := &a.queues[i]
@@ -128,15 +128,15 @@ func (f *Frontier) setPace(h *host) {
 		pace = pace.Merge(paceOf(q.rules.Pace(), q.Origin()))
 	}
 	if !all {
-		pace = pace.Merge(a.polite.Asked())
+		pace = pace.Merge(a.polite.Demands())
 	}
-	a.polite.SetAsked(pace)
+	a.polite.SetDemands(pace)
 }
 
 // paceOf is what one robots.txt demands, in the types of politeness.
-func paceOf(p robots.Pace, origin uint8) politeness.Asked {
+func paceOf(p robots.Pace, origin uint8) politeness.Demands {
 	line := func(n int) politeness.Line { return politeness.Line{Origin: origin, Number: uint32(n)} }
-	a := politeness.Asked{Delay: p.Delay, Rate: p.Rate, Line: line(p.Line)}
+	a := politeness.Demands{Delay: p.Delay, Rate: p.Rate, Line: line(p.Line)}
 	for _, r := range p.Rates {
 		a.Rates = append(a.Rates, politeness.Rate{Window: window(r.Window), Delay: r.Delay, Line: line(r.Line)})
 	}
@@ -200,7 +200,7 @@ func (f *Frontier) addJobs(h *host, jobs []pendingJob, now time.Time) {
 		case !e.isForeign(h):
 			list = slices.Insert(list, len(list)-others, e)
 		case others >= maxJobs:
-			f.failJob(h, &e, robots.FailureCrowded, now)
+			f.failJob(h, &e, robots.FailureTargetBusy, now)
 		default:
 			list = append(list, e)
 		}
@@ -255,7 +255,7 @@ func (f *Frontier) forwardJob(from *host, e pendingJob, now time.Time) {
 	case name == from.active.name:
 		f.addJobs(from, []pendingJob{e}, now)
 	case len(f.jobsByName[name]) >= maxJobs:
-		f.failJob(from, &e, robots.FailureCrowded, now)
+		f.failJob(from, &e, robots.FailureTargetBusy, now)
 	default:
 		f.jobsByName[name] = append(f.jobsByName[name], e)
 		f.batch.Ensure = append(f.batch.Ensure, name)

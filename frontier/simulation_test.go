@@ -286,11 +286,11 @@ func (s *simulated) ends(l Lease, a answer) {
 	if l.Kind == Robots {
 		s.robots++
 		h.learned = true
-		requested := politeness.Asked{Delay: h.crawlDelay}
+		requested := politeness.Demands{Delay: h.crawlDelay}
 		if h.hours.To > 0 {
 			requested.Visits = []politeness.Visit{{Window: h.hours}}
 		}
-		h.oracle.SetAsked(requested)
+		h.oracle.SetDemands(requested)
 	}
 	h.oracle.Ended(s.now, politeness.Result{Signal: a.signal, Duration: a.took, RetryAfter: a.retryAfter})
 	wait := h.delay

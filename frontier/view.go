@@ -15,7 +15,7 @@ import (
 type View struct {
 	Host     storage.HostID
 	Name     string // empty while the host is dormant
-	Place    string // its host state, by the name in the API
+	State    string // its host state, by the name in the API
 	Left     int    // URLs that wait
 	InFlight int    // requests
 	Address  netip.Addr
@@ -31,15 +31,12 @@ type View struct {
 	Robots  robots.Reason          // why robots.txt holds all its work; ReasonNone: it does not
 	Parked  bool                   // it demands to be left alone for more than politeness.ParkedAfter
 	Paused  bool                   // by the operator
-	Trouble bool                   // it is failing
+	Failing bool                   // it is failing
 	Budget  bool                   // its budget of pages is spent, or that of its domain
 }
 
-// Waiting is View, by an earlier name.
-type Waiting = View
-
-// Look returns what is known of a host; false if the frontier does not know it.
-func (f *Frontier) Look(id storage.HostID) (View, bool) {
+// View returns what is known of a host; false if the frontier does not know it.
+func (f *Frontier) View(id storage.HostID) (View, bool) {
 	h := f.hosts.get(id)
 	if h == nil {
 		return View{}, false
@@ -84,8 +81,8 @@ func (f *Frontier) Walk(from storage.HostID, n int, now time.Time, each func(*Vi
 // view sets v to the view of a host.
 func (f *Frontier) view(h *host, now instant, v *View) {
 	*v = View{
-		Host: h.id, Place: h.state.String(), Left: int(h.queued) + int(h.due), Delay: decimal(h.delay),
-		Reason: h.waitReason, Robots: f.robotsHold(h), Parked: h.parked, Trouble: h.failingSince != never,
+		Host: h.id, State: h.state.String(), Left: int(h.queued) + int(h.due), Delay: decimal(h.delay),
+		Reason: h.waitReason, Robots: f.robotsHold(h), Parked: h.parked, Failing: h.failingSince != never,
 		Paused: h.waitReason == politeness.ReasonPause && h.workAt > f.instant(f.clock), Budget: f.isOverBudget(h),
 	}
 	if a := h.active; a != nil {

@@ -106,8 +106,8 @@ func TestViewOfRecrawls(t *testing.T) {
 		w.open()
 		w.run(after)
 		due := w.log[len(w.log)-1].end.Add(interval)
-		v, ok := w.f.Look(1)
-		if late := v.Next.Sub(due).Abs(); !ok || v.Place != want.String() || !v.Until.IsZero() || late > time.Second {
+		v, ok := w.f.View(1)
+		if late := v.Next.Sub(due).Abs(); !ok || v.State != want.String() || !v.Until.IsZero() || late > time.Second {
 			t.Errorf("%+v, %t; want %s, next at about %v", v, ok, want, due)
 		}
 		walked := 0
@@ -133,7 +133,7 @@ func TestViewOfLimit(t *testing.T) {
 	w.run(10 * time.Minute)
 	limits := 0
 	for id := range storage.HostID(2) {
-		v, ok := w.f.Look(id + 1)
+		v, ok := w.f.View(id + 1)
 		if !ok || !v.Active || v.Left == 0 {
 			t.Fatalf("%+v, %t", v, ok)
 		}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -98,7 +98,7 @@ type answer struct {
 	state      storage.State // of a page; zero: Fetched
 	reason     storage.Reason
 	found      []string
-	change     revisit.Change
+	change     recrawl.Change
 	modified   time.Time
 
 	status   int    // of a robots.txt; zero: 200
@@ -176,7 +176,7 @@ func (w *world) crash() {
 		w.log = append(w.log, r)
 	}
 	w.f, w.batch, w.events, w.busy, w.lookups, w.matching, w.committing = nil, storage.Batch{}, nil, 0, 0, 0, false
-	w.o.OwedSince = w.now
+	w.o.HeldSince = w.now
 }
 
 // add puts URLs on the disk as a commit of another process would, or of this one.
@@ -259,10 +259,10 @@ func readLoad(d disk, want LoadRequest, o *Options) (*Load, error) {
 		}
 		to := &l.Queues[i]
 		request := storage.HeadsRequest{Host: host.ID, Origin: uint8(i), From: q.From, Queued: q.Max, Due: want.Due,
-			Renewals: want.Renewals, Now: want.Now}
+			Recrawls: want.Recrawls, Now: want.Now}
 		if from.Queued+from.Due == 0 {
 			request.From = max(q.From, host.Tail)
-			if to.Heads.Next = request.From; from.Renewals == 0 || want.Renewals == 0 {
+			if to.Heads.Next = request.From; from.Recrawls == 0 || want.Recrawls == 0 {
 				continue
 			}
 		}

@@ -10,7 +10,7 @@ import (
 // stored.
 func BenchmarkHost(b *testing.B) {
 	h := newHost(nil)
-	h.SetAsked(Asked{Delay: 10 * time.Second})
+	h.SetDemands(Demands{Delay: 10 * time.Second})
 	now := at(0)
 	buffer := make([]byte, 0, MaxStateBytes)
 	b.Run("ended", func(b *testing.B) {

@@ -48,7 +48,7 @@ func TestClockSetWhileRunning(t *testing.T) {
 	for _, step := range []time.Duration{time.Hour, -time.Hour, 24 * time.Hour, -24 * time.Hour} {
 		var c clock
 		h := newHost(nil)
-		h.SetAsked(Asked{Delay: 60 * s})
+		h.SetDemands(Demands{Delay: 60 * s})
 		h.Ended(c.now(), ok(s))
 		c.monotonic += 10 * s
 		c.wall += step
@@ -75,7 +75,7 @@ func TestClockSetWhileRunning(t *testing.T) {
 func TestMachineSuspended(t *testing.T) {
 	var c clock
 	h := newHost(nil)
-	h.SetAsked(Asked{Delay: time.Minute})
+	h.SetDemands(Demands{Delay: time.Minute})
 	h.Ended(c.now(), ok(0))
 	c.monotonic += 10 * time.Second
 	c.wall += time.Hour // an hour passed without the monotonic clock
@@ -108,7 +108,7 @@ func TestClockSetBetweenRuns(t *testing.T) {
 			-56 * 365 * 24 * time.Hour, time.Hour},
 		{"hold without length", State{Holds: []Hold{{Until: wall.Add(time.Hour)}}}, 0, 0},
 		{"both", State{LastEnd: wall, Holds: []Hold{{Until: wall.Add(7 * s), Length: 7 * s}}}, s, 9 * s},
-		{"negative numbers", State{LastEnd: wall, Asked: Asked{Delay: -s}, LastResponse: -s,
+		{"negative numbers", State{LastEnd: wall, Demands: Demands{Delay: -s}, LastResponse: -s,
 			Holds: []Hold{{Until: wall, Length: -s}}}, s, 9 * s},
 		{"numbers too large", State{LastEnd: wall, Holds: []Hold{{Until: wall.Add(math.MaxInt64), Length: 5 * s}},
 			Backoff: 255, Failures: 255, Calm: 255}, s, 59 * s},
@@ -132,7 +132,7 @@ func TestStateKeepsEverything(t *testing.T) {
 	const s = time.Second
 	o := Options{Delay: s, AdaptiveFactor: 3, AdaptiveMax: time.Minute, PerHost: 1}
 	h := NewHost(&o, State{}, at(0))
-	h.SetAsked(Asked{Delay: 2 * s})
+	h.SetDemands(Demands{Delay: 2 * s})
 	h.Ended(at(5*s), Result{Signal: SignalThrottled, Duration: 4 * s})
 	h.Ended(h.Ready(epoch), ok(4*s))
 	h.Ended(h.Ready(epoch), Result{Signal: SignalServerError, Duration: 4 * s, RetryAfter: time.Hour})

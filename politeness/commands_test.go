@@ -36,10 +36,10 @@ func TestSetDelay(t *testing.T) {
 	wantReady(t, h, 2*s, ReasonSetDelay)
 	h.SetDelay(30 * s)
 	wantReady(t, h, 30*s, ReasonSetDelay)
-	h.SetAsked(Asked{Delay: 60 * s})
+	h.SetDemands(Demands{Delay: 60 * s})
 	h.SetDelay(s)
 	wantReady(t, h, 60*s, ReasonCrawlDelay) // the demands of the site always count
-	h.SetAsked(Asked{})
+	h.SetDemands(Demands{})
 	h.SetDelay(0)
 	wantReady(t, h, 10*s, ReasonDelay)
 }
@@ -48,18 +48,18 @@ func TestSetDelay(t *testing.T) {
 func TestForget(t *testing.T) {
 	const s = time.Second
 	h := newHost(func(o *Options) { o.AdaptiveFactor = 10 })
-	h.SetAsked(Asked{Delay: 2 * s})
+	h.SetDemands(Demands{Delay: 2 * s})
 	h.Ended(at(0), Result{Signal: SignalThrottled, Duration: 4 * s, RetryAfter: 5 * s})
 	h.Ended(at(6*s), Result{Signal: SignalThrottled, Duration: 4 * s, Jitter: 1}) // backs off
 	wantReady(t, h, 81*s, ReasonBackoff)
 	h.Forget()
 	wantReady(t, h, 8*s, ReasonCrawlDelay)
-	if e := h.Explain(at(6 * s)); e.Backoff != 0 || !e.TroubleSince.IsZero() || e.Delay != 2*s {
+	if e := h.Explain(at(6 * s)); e.Backoff != 0 || !e.FailingSince.IsZero() || e.Delay != 2*s {
 		t.Errorf("left: %v", e)
 	}
 	h.Ended(at(10*s), Result{Signal: SignalThrottled, RetryAfter: time.Hour})
 	h.Pause(at(10*s), at(30*time.Minute))
-	h.Owe(at(10*s), 20*s, ReasonRestart)
+	h.HoldFor(at(10*s), 20*s, ReasonRestart)
 	h.Forget()
 	wantReady(t, h, 10*s+time.Hour, ReasonRetryAfter)
 }

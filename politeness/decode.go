@@ -40,13 +40,13 @@ func (d *decoder) state(version byte) (s State) {
 		s.Holds = d.holds()
 	}
 	if has&hasDemands != 0 {
-		s.Asked = d.demands()
+		s.Demands = d.demands()
 	}
 	if has&hasResponse != 0 {
 		s.LastResponse = d.duration()
 	}
 	if has&hasSince != 0 {
-		s.TroubleSince = d.time()
+		s.FailingSince = d.time()
 	}
 	if has&hasHealth != 0 {
 		s.Backoff, s.Failures, s.Calm = d.Byte(), d.Byte(), d.Byte()
@@ -71,13 +71,13 @@ func (d *decoder) state1() (s State) {
 		s.Holds = []Hold{{Until: d.time(), Length: d.duration(), Reason: Reason(d.Byte())}}
 	}
 	if has&hasDemands != 0 {
-		s.Asked.Delay = d.duration()
+		s.Demands.Delay = d.duration()
 	}
 	if has&hasResponse != 0 {
 		s.LastResponse = d.duration()
 	}
 	if has&hasSince != 0 {
-		s.TroubleSince = d.time()
+		s.FailingSince = d.time()
 	}
 	if has&hasHealth != 0 {
 		s.Backoff, s.Failures, s.Calm = d.Byte(), d.Byte(), d.Byte()
@@ -101,7 +101,7 @@ func (d *decoder) holds() (list []Hold) {
 	return list
 }
 
-func (d *decoder) demands() (a Asked) {
+func (d *decoder) demands() (a Demands) {
 	counts := d.Byte()
 	rates, visits := int(counts>>1&7), int(counts>>4&7)
 	d.Require(rates <= MaxRates && visits <= MaxVisits && counts <= 0x7f)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Asked is what the robots.txt files of a host demand of the pace of requests.
-type Asked struct {
+// Demands is what the robots.txt files of a host demand of the pace of requests.
+type Demands struct {
 	Delay  time.Duration // the longest Crawl-delay, or Request-rate that holds at all hours; 0: none
 	Rate   bool          // Delay is that of a Request-rate
 	Line   Line          // where Delay is written
@@ -17,7 +17,7 @@ type Asked struct {
 
 // demands are the demands on a host, with the limiters that keep the gaps of the Rates.
 type demands struct {
-	Asked
+	Demands
 	hourly []pace // in the order of Rates
 }
 
@@ -58,7 +58,7 @@ const (
 // Merge returns what two files demand together: the longer delay, the Request-rates of both, and
 // the hours that both allow. If they have no hour in common, it returns the hours of both: a host
 // is not given up because its files contradict each other.
-func (a Asked) Merge(b Asked) Asked {
+func (a Demands) Merge(b Demands) Demands {
 	if b.Delay > a.Delay {
 		a.Delay, a.Rate, a.Line = b.Delay, b.Rate, b.Line
 	}
@@ -114,7 +114,7 @@ func (w Window) parts() []Window {
 
 // bounded limits values from the network or the disk to what the package computes with.
 // Request-rates beyond MaxRates hold at all hours. Hours beyond MaxVisits are left out.
-func (a Asked) bounded() Asked {
+func (a Demands) bounded() Demands {
 	a.Delay = max(a.Delay, 0)
 	if a.Delay == 0 {
 		a.Rate, a.Line = false, Line{}
@@ -197,7 +197,7 @@ func (a *demands) next(w wait, at, end, now time.Time) wait {
 }
 
 // nextVisit returns the wait for the next Visit-time, or w if the instant lies in one.
-func (a *Asked) nextVisit(w wait, at, now time.Time) wait {
+func (a *Demands) nextVisit(w wait, at, now time.Time) wait {
 	if len(a.Visits) == 0 {
 		return w
 	}
@@ -217,7 +217,7 @@ func (a *Asked) nextVisit(w wait, at, now time.Time) wait {
 }
 
 // rate returns the longest delay of the Request-rates that hold at an instant, and its line.
-func (a *Asked) rate(now time.Time) (longest time.Duration, line Line) {
+func (a *Demands) rate(now time.Time) (longest time.Duration, line Line) {
 	for _, r := range a.Rates {
 		if r.Delay > longest && r.Window.open(now) {
 			longest, line = r.Delay, r.Line

@@ -18,7 +18,7 @@ func hours(from, to int) Window {
 }
 
 func TestVisitTime(t *testing.T) {
-	visits := func(windows ...Window) (a Asked) {
+	visits := func(windows ...Window) (a Demands) {
 		for i, w := range windows {
 			a.Visits = append(a.Visits, Visit{w, Line{Number: uint32(i + 1)}})
 		}
@@ -26,7 +26,7 @@ func TestVisitTime(t *testing.T) {
 	}
 	tests := []struct {
 		name    string
-		demands Asked
+		demands Demands
 		now     time.Time // at which a request ended
 		want    time.Time
 		line    uint32
@@ -48,7 +48,7 @@ func TestVisitTime(t *testing.T) {
 	}
 	for _, tt := range tests {
 		h := newHost(nil)
-		h.SetAsked(tt.demands)
+		h.SetDemands(tt.demands)
 		h.Ended(tt.now, ok(0))
 		if got := h.Ready(tt.now); !got.Equal(tt.want) {
 			t.Errorf("%s: ready at %v, want %v", tt.name, got, tt.want)
@@ -66,7 +66,7 @@ func TestVisitTime(t *testing.T) {
 // A host without a request has to wait for its hours too.
 func TestVisitTimeBeforeTheFirstRequest(t *testing.T) {
 	h := newHost(nil)
-	h.SetAsked(Asked{Visits: []Visit{{hours(600, 845), Line{}}}})
+	h.SetDemands(Demands{Visits: []Visit{{hours(600, 845), Line{}}}})
 	if got := h.Ready(clockTime(7, 0)); !got.IsZero() {
 		t.Errorf("within its hours: %v", got)
 	}
@@ -97,7 +97,7 @@ func TestRequestRateAtSomeHours(t *testing.T) {
 	}
 	for _, tt := range tests {
 		h := newHost(nil)
-		h.SetAsked(Asked{Rates: tt.rates})
+		h.SetDemands(Demands{Rates: tt.rates})
 		h.Ended(tt.now, ok(0))
 		if got := h.Ready(tt.now); !got.Equal(tt.want) {
 			t.Errorf("%s: ready at %v, want %v", tt.name, got, tt.want)
@@ -116,12 +116,12 @@ func TestRequestRateAtSomeHours(t *testing.T) {
 // hold.
 func TestHoursWithOtherSigns(t *testing.T) {
 	h := newHost(func(o *Options) { o.Delay, o.PerHost = 0, 8 })
-	h.SetAsked(Asked{Rates: []Rate{{hours(600, 845), time.Minute, Line{}}}})
+	h.SetDemands(Demands{Rates: []Rate{{hours(600, 845), time.Minute, Line{}}}})
 	if got := h.InFlightLimit(); got != 1 {
 		t.Errorf("%d in flight", got)
 	}
 	h = newHost(nil)
-	h.SetAsked(Asked{Visits: []Visit{{hours(600, 845), Line{}}}})
+	h.SetDemands(Demands{Visits: []Visit{{hours(600, 845), Line{}}}})
 	h.Ended(clockTime(7, 0), Result{Signal: SignalThrottled, RetryAfter: 2 * time.Hour})
 	if got := h.Ready(clockTime(7, 0)); !got.Equal(clockTime(30, 0)) {
 		t.Errorf("a Retry-After that ends outside of the hours: ready at %v", got)
@@ -136,7 +136,7 @@ func TestHoursUseTheWallClock(t *testing.T) {
 	h := NewHost(&Options{Delay: time.Hour, PerHost: 1}, State{}, midnight)
 	opens := wallOf().Add(3 * time.Hour)
 	from := uint16(opens.Hour()*60 + opens.Minute())
-	h.SetAsked(Asked{Visits: []Visit{{Window{from, (from + 60) % minutes}, Line{}}}})
+	h.SetDemands(Demands{Visits: []Visit{{Window{from, (from + 60) % minutes}, Line{}}}})
 	h.Ended(c.now(), ok(0))
 	before := h.Ready(c.now()).Sub(c.now())
 	if before < 2*time.Hour || before > 3*time.Hour {
@@ -157,25 +157,25 @@ func TestMerge(t *testing.T) {
 	visit := func(from, to int) Visit { return Visit{hours(from, to), Line{}} }
 	tests := []struct {
 		name       string
-		a, b, want Asked
+		a, b, want Demands
 	}{
-		{"nothing", Asked{}, Asked{}, Asked{}},
-		{"the longer delay", Asked{Delay: s, Line: Line{0, 1}}, Asked{Delay: 2 * s, Rate: true, Line: Line{1, 2}},
-			Asked{Delay: 2 * s, Rate: true, Line: Line{1, 2}}},
-		{"hours of one", Asked{}, Asked{Visits: []Visit{visit(600, 700)}}, Asked{Visits: []Visit{visit(600, 700)}}},
-		{"common hours", Asked{Visits: []Visit{visit(600, 1200)}}, Asked{Visits: []Visit{visit(1000, 1400)}},
-			Asked{Visits: []Visit{visit(1000, 1200)}}},
-		{"over midnight", Asked{Visits: []Visit{visit(2200, 400)}}, Asked{Visits: []Visit{visit(300, 2300)}},
-			Asked{Visits: []Visit{visit(2200, 2300), visit(300, 400)}}},
-		{"no common hours", Asked{Visits: []Visit{visit(600, 700)}}, Asked{Visits: []Visit{visit(800, 900)}},
-			Asked{Visits: []Visit{visit(600, 700), visit(800, 900)}}},
-		{"rates of both", Asked{Rates: []Rate{{hours(0, 100), s, Line{}}}},
-			Asked{Rates: []Rate{{hours(0, 100), 2 * s, Line{}}}},
-			Asked{Rates: []Rate{{hours(0, 100), s, Line{}}, {hours(0, 100), 2 * s, Line{}}}}},
+		{"nothing", Demands{}, Demands{}, Demands{}},
+		{"the longer delay", Demands{Delay: s, Line: Line{0, 1}}, Demands{Delay: 2 * s, Rate: true, Line: Line{1, 2}},
+			Demands{Delay: 2 * s, Rate: true, Line: Line{1, 2}}},
+		{"hours of one", Demands{}, Demands{Visits: []Visit{visit(600, 700)}}, Demands{Visits: []Visit{visit(600, 700)}}},
+		{"common hours", Demands{Visits: []Visit{visit(600, 1200)}}, Demands{Visits: []Visit{visit(1000, 1400)}},
+			Demands{Visits: []Visit{visit(1000, 1200)}}},
+		{"over midnight", Demands{Visits: []Visit{visit(2200, 400)}}, Demands{Visits: []Visit{visit(300, 2300)}},
+			Demands{Visits: []Visit{visit(2200, 2300), visit(300, 400)}}},
+		{"no common hours", Demands{Visits: []Visit{visit(600, 700)}}, Demands{Visits: []Visit{visit(800, 900)}},
+			Demands{Visits: []Visit{visit(600, 700), visit(800, 900)}}},
+		{"rates of both", Demands{Rates: []Rate{{hours(0, 100), s, Line{}}}},
+			Demands{Rates: []Rate{{hours(0, 100), 2 * s, Line{}}}},
+			Demands{Rates: []Rate{{hours(0, 100), s, Line{}}, {hours(0, 100), 2 * s, Line{}}}}},
 		{"too many rates: the slowest is kept as it is, others hold always",
-			Asked{Rates: []Rate{{hours(0, 100), 3 * s, Line{}}, {hours(1, 100), s, Line{0, 9}}}},
-			Asked{Rates: []Rate{{hours(2, 100), 2 * s, Line{}}}},
-			Asked{Delay: s, Rate: true, Line: Line{0, 9}, Rates: []Rate{{hours(0, 100), 3 * s, Line{}},
+			Demands{Rates: []Rate{{hours(0, 100), 3 * s, Line{}}, {hours(1, 100), s, Line{0, 9}}}},
+			Demands{Rates: []Rate{{hours(2, 100), 2 * s, Line{}}}},
+			Demands{Delay: s, Rate: true, Line: Line{0, 9}, Rates: []Rate{{hours(0, 100), 3 * s, Line{}},
 				{hours(2, 100), 2 * s, Line{}}}}},
 	}
 	for _, tt := range tests {
@@ -192,7 +192,7 @@ func TestHoursAreKept(t *testing.T) {
 		return Window{rapid.Uint16Range(0, 1440).Draw(rt, "from"), rapid.Uint16Range(0, 1440).Draw(rt, "to")}
 	})
 	rapid.Check(t, func(rt *rapid.T) {
-		var a Asked
+		var a Demands
 		for _, w := range rapid.SliceOfN(window, 0, MaxVisits).Draw(rt, "visits") {
 			a.Visits = append(a.Visits, Visit{w, Line{}})
 		}
@@ -201,7 +201,7 @@ func TestHoursAreKept(t *testing.T) {
 			a.Rates = append(a.Rates, Rate{w, d, Line{}})
 		}
 		h := newHost(nil)
-		h.SetAsked(a)
+		h.SetDemands(a)
 		end := clockTime(0, 0).Add(time.Duration(rapid.Int64Range(0, int64(day)).Draw(rt, "end")))
 		h.Ended(end, ok(0))
 		ready := h.Ready(end)

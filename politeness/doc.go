@@ -26,7 +26,7 @@
 // request, because a slow response would otherwise use up the gap that follows it. Its rate is a
 // float, so the second term of the maximum restores every nanosecond that rounding could lose.
 //
-// robots.txt may restrict the pace by the hour of the day ([Asked]). A wait that ends in a
+// robots.txt may restrict the pace by the hour of the day ([Demands]). A wait that ends in a
 // forbidden hour is extended to the end of that hour, by the wall clock at the time of the call.
 //
 // A [Limit] bounds the requests to all hosts that share an address, a range of addresses or a

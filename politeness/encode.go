@@ -20,9 +20,9 @@ const stateVersion = 3
 const (
 	hasEnd      = 1 << iota // LastEnd
 	hasHolds                // Holds: their number, then Until, Length, Reason, length of Header, Header of each
-	hasDemands              // Asked
+	hasDemands              // Demands
 	hasResponse             // LastResponse
-	hasSince                // TroubleSince
+	hasSince                // FailingSince
 	hasHealth               // Backoff, Failures, Calm: a byte each; Cause, since version 3
 	hasSetDelay             // SetDelay
 	hasEnds                 // the first bit without a meaning
@@ -53,14 +53,14 @@ func (s State) AppendBinary(b []byte) ([]byte, error) {
 	if part(hasHolds, len(s.Holds) > 0) {
 		b = appendHolds(b, s.Holds)
 	}
-	if part(hasDemands, s.Asked.Delay > 0 || len(s.Asked.Rates)+len(s.Asked.Visits) > 0) {
-		b = appendDemands(b, s.Asked.bounded())
+	if part(hasDemands, s.Demands.Delay > 0 || len(s.Demands.Rates)+len(s.Demands.Visits) > 0) {
+		b = appendDemands(b, s.Demands.bounded())
 	}
 	if part(hasResponse, s.LastResponse > 0) {
 		b = appendDuration(b, s.LastResponse)
 	}
-	if part(hasSince, !s.TroubleSince.IsZero()) {
-		b = appendTime(b, s.TroubleSince)
+	if part(hasSince, !s.FailingSince.IsZero()) {
+		b = appendTime(b, s.FailingSince)
 	}
 	if part(hasHealth, s.Backoff|s.Failures|s.Calm > 0 || s.Cause > 0) {
 		b = binary.AppendUvarint(append(b, s.Backoff, s.Failures, s.Calm), uint64(s.Cause))
@@ -87,7 +87,7 @@ func appendHolds(b []byte, list []Hold) []byte {
 
 // appendDemands writes all counts in one byte: a bit for Rate, three bits each for Rates and
 // Visits.
-func appendDemands(b []byte, a Asked) []byte {
+func appendDemands(b []byte, a Demands) []byte {
 	counts := byte(len(a.Rates)<<1 | len(a.Visits)<<4)
 	if a.Rate {
 		counts |= 1

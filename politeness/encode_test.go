@@ -21,12 +21,12 @@ func fullState() State {
 			{Until: stored.Add(time.Minute), Length: time.Minute, Reason: ReasonBackoff},
 			{Until: stored.Add(Forever), Length: Forever, Reason: ReasonPause},
 		},
-		Asked: Asked{
+		Demands: Demands{
 			Delay: 10 * time.Second, Line: Line{1, 300},
 			Rates:  []Rate{{Window{360, 525}, 30 * time.Second, Line{0, 4}}},
 			Visits: []Visit{{Window{1320, 240}, Line{0, 5}}},
 		},
-		LastResponse: 250 * time.Millisecond, TroubleSince: stored.Add(-time.Hour),
+		LastResponse: 250 * time.Millisecond, FailingSince: stored.Add(-time.Hour),
 		Cause: 1066, Backoff: 3, Failures: 2, Calm: 1, SetDelay: 5 * time.Second,
 	}
 }
@@ -85,8 +85,8 @@ func TestStateOfVersion1(t *testing.T) {
 			"80c8afa02580e59a77aee681b00d959aef3a030201", State{
 			LastEnd: stored, Holds: []Hold{{Until: stored.Add(time.Hour), Length: 2 * time.Hour,
 				Reason: ReasonBackoff}},
-			Asked: Asked{Delay: 10 * time.Second}, LastResponse: 250 * time.Millisecond,
-			TroubleSince: stored.Add(-time.Hour),
+			Demands: Demands{Delay: 10 * time.Second}, LastResponse: 250 * time.Millisecond,
+			FailingSince: stored.Add(-time.Hour),
 			Backoff:      3, Failures: 2, Calm: 1,
 		}},
 	}
@@ -106,23 +106,23 @@ func TestStateStaysSmall(t *testing.T) {
 	far := time.Unix(maxSeconds, 999_999_999)
 	line := Line{255, math.MaxUint32}
 	s := State{
-		LastEnd: far, TroubleSince: far, LastResponse: math.MaxInt64, Backoff: 255, Failures: 255, Calm: 255,
+		LastEnd: far, FailingSince: far, LastResponse: math.MaxInt64, Backoff: 255, Failures: 255, Calm: 255,
 		SetDelay: math.MaxInt64,
-		Asked:    Asked{Delay: math.MaxInt64, Rate: true, Line: line},
+		Demands:  Demands{Delay: math.MaxInt64, Rate: true, Line: line},
 	}
 	for _, r := range []Reason{ReasonRetryAfter, ReasonBackoff, ReasonPause} {
 		s.Holds = append(s.Holds, Hold{far, Forever, r, strings.Repeat("x", MaxHeader)})
 	}
 	for range MaxRates + 5 {
-		s.Asked.Rates = append(s.Asked.Rates, Rate{Window{math.MaxUint16, math.MaxUint16}, math.MaxInt64, line})
-		s.Asked.Visits = append(s.Asked.Visits, Visit{Window{math.MaxUint16, math.MaxUint16}, line})
+		s.Demands.Rates = append(s.Demands.Rates, Rate{Window{math.MaxUint16, math.MaxUint16}, math.MaxInt64, line})
+		s.Demands.Visits = append(s.Demands.Visits, Visit{Window{math.MaxUint16, math.MaxUint16}, line})
 	}
 	b, err := s.AppendBinary(nil)
 	if err != nil || len(b) > MaxStateBytes {
 		t.Fatalf("%d bytes (%v)", len(b), err)
 	}
 	back, err := DecodeState(b)
-	if err != nil || len(back.Holds) != 3 || len(back.Asked.Visits) != MaxVisits {
+	if err != nil || len(back.Holds) != 3 || len(back.Demands.Visits) != MaxVisits {
 		t.Fatalf("came back as %+v (%v)", back, err)
 	}
 }

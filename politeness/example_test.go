@@ -35,10 +35,10 @@ func ExampleHost() {
 }
 
 // The longest delay counts: a Crawl-delay of robots.txt replaces a shorter configured one.
-func ExampleHost_SetAsked() {
+func ExampleHost_SetDemands() {
 	options := politeness.DefaultOptions()
 	host := politeness.NewHost(&options, politeness.State{}, noon)
-	host.SetAsked(politeness.Asked{Delay: 90 * time.Second, Line: politeness.Line{Number: 3}})
+	host.SetDemands(politeness.Demands{Delay: 90 * time.Second, Line: politeness.Line{Number: 3}})
 	host.Ended(noon, politeness.Result{})
 	fmt.Println(host.Delay(noon), after(host.Ready(noon)))
 	fmt.Println(host.Explain(noon))

@@ -19,7 +19,7 @@ type Explanation struct {
 	DelayReason  Reason        // the sign that decides Delay
 	DelaySource  Source        // where DelayReason comes from
 	Backoff      int           // the backoff level; 0: none
-	TroubleSince time.Time     // end of the first request that failed; zero: the host is not failing
+	FailingSince time.Time     // end of the first request that failed; zero: the host is not failing
 	Cause        uint16        // why the last request failed, as Result.Cause; 0: not known
 	Parked       bool          // the host demands to be left alone for more than ParkedAfter
 	Forever      bool          // the operator has paused the host until further notice
@@ -55,7 +55,7 @@ func (h *Host) Explain(now time.Time) Explanation {
 		DelayReason:  d.reason,
 		DelaySource:  h.source(d.reason, d.line, ""),
 		Backoff:      int(h.health.level),
-		TroubleSince: h.health.since,
+		FailingSince: h.health.since,
 		Cause:        h.health.cause,
 		Parked:       w.length > ParkedAfter && w.reason != ReasonPause,
 		Forever:      w.length == Forever && w.reason == ReasonPause,
@@ -133,8 +133,8 @@ func (e Explanation) String() string {
 	if e.Backoff > 0 {
 		fmt.Fprintf(&b, "; backoff level %d of %d", e.Backoff, maxLevel)
 	}
-	if !e.TroubleSince.IsZero() {
-		fmt.Fprintf(&b, "; failing since %s", stamp(e.TroubleSince))
+	if !e.FailingSince.IsZero() {
+		fmt.Fprintf(&b, "; failing since %s", stamp(e.FailingSince))
 	}
 	if e.Parked {
 		b.WriteString("; parked")

@@ -123,7 +123,7 @@ func TestBackoffReachesADay(t *testing.T) {
 		}
 		want = min(2*want, 24*time.Hour)
 	}
-	if e := h.Explain(epoch); e.Parked || e.Backoff != 12 || e.TroubleSince.IsZero() {
+	if e := h.Explain(epoch); e.Parked || e.Backoff != 12 || e.FailingSince.IsZero() {
 		t.Errorf("%+v", e)
 	}
 }
@@ -168,10 +168,10 @@ func TestBackoffFallsStepByStep(t *testing.T) {
 	for range 3 {
 		h.Ended(h.Ready(epoch).Add(s), Result{Signal: SignalThrottled})
 	}
-	since := h.Explain(epoch).TroubleSince
+	since := h.Explain(epoch).FailingSince
 	for level := 3; level > 0; level-- {
-		if got := h.Explain(epoch); got.Backoff != level || got.TroubleSince != since {
-			t.Fatalf("level %d since %v, want %d since %v", got.Backoff, got.TroubleSince, level, since)
+		if got := h.Explain(epoch); got.Backoff != level || got.FailingSince != since {
+			t.Fatalf("level %d since %v, want %d since %v", got.Backoff, got.FailingSince, level, since)
 		}
 		succeed(successesToRecover - 1)
 		if got := h.Explain(epoch).Backoff; got != level {
@@ -182,7 +182,7 @@ func TestBackoffFallsStepByStep(t *testing.T) {
 		}
 		succeed(1)
 	}
-	if got := h.Explain(epoch); got.Backoff != 0 || !got.TroubleSince.IsZero() || h.Delay(epoch) != s {
+	if got := h.Explain(epoch); got.Backoff != 0 || !got.FailingSince.IsZero() || h.Delay(epoch) != s {
 		t.Fatalf("did not recover: %v", got)
 	}
 	// A failure among the successes restarts the count.
@@ -197,13 +197,13 @@ func TestBackoffFallsStepByStep(t *testing.T) {
 
 func TestOverflowSaturates(t *testing.T) {
 	h := newHost(nil)
-	h.SetAsked(Asked{Delay: math.MaxInt64})
+	h.SetDemands(Demands{Delay: math.MaxInt64})
 	h.Ended(at(0), Result{Signal: SignalThrottled, RetryAfter: math.MaxInt64, Duration: math.MaxInt64,
 		Jitter: math.Inf(1)})
 	if century := at(0).AddDate(200, 0, 0); h.Ready(epoch).Before(century) {
 		t.Fatalf("ready at %v", h.Ready(epoch))
 	}
-	h.Owe(at(0), math.MaxInt64, ReasonRestart)
+	h.HoldFor(at(0), math.MaxInt64, ReasonRestart)
 	s := h.State(at(1))
 	o := DefaultOptions()
 	if again := NewHost(&o, s, at(2)); again.Ready(epoch).Before(at(0).AddDate(200, 0, 0)) {

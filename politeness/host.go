@@ -28,7 +28,7 @@ func NewHost(o *Options, s State, now time.Time) *Host {
 			level:    min(s.Backoff, maxLevel),
 			failures: min(s.Failures, failuresToBackoff),
 			calm:     s.Calm,
-			since:    s.TroubleSince,
+			since:    s.FailingSince,
 			cause:    s.Cause,
 		},
 	}
@@ -41,27 +41,27 @@ func NewHost(o *Options, s State, now time.Time) *Host {
 			h.holds = append(h.holds, x)
 		}
 	}
-	h.SetAsked(s.Asked)
+	h.SetDemands(s.Demands)
 	return h
 }
 
-// SetAsked sets the demands of robots.txt, merged over all origins of the host with [Asked.Merge].
+// SetDemands sets the demands of robots.txt, merged over all origins of the host with [Demands.Merge].
 // A delay is never clamped, and counts from the end of the last request at once.
-func (h *Host) SetAsked(a Asked) {
+func (h *Host) SetDemands(a Demands) {
 	a = a.bounded()
 	h.demands = nil
 	if a.Delay > 0 || len(a.Rates)+len(a.Visits) > 0 {
-		h.demands = &demands{Asked: a, hourly: make([]pace, len(a.Rates))}
+		h.demands = &demands{Demands: a, hourly: make([]pace, len(a.Rates))}
 	}
 	h.charge()
 }
 
-// Asked returns the last argument of [Host.SetAsked].
-func (h *Host) Asked() Asked {
+// Demands returns the last argument of [Host.SetDemands].
+func (h *Host) Demands() Demands {
 	if h.demands == nil {
-		return Asked{}
+		return Demands{}
 	}
-	return h.demands.Asked
+	return h.demands.Demands
 }
 
 // charge puts the delays in force into the limiters, as of the end of the last request.
@@ -87,10 +87,10 @@ func (h *Host) Ended(end time.Time, r Result) {
 	h.endAt(end)
 }
 
-// Owe holds the host until d after now at least. The reason is [ReasonRestart] for a request that
+// HoldFor holds the host until d after now at least. The reason is [ReasonRestart] for a request that
 // may have reached the host before a crash and whose end is unknown, [ReasonRetryAfter] for the
 // header of a response that was not committed, or [ReasonStart] for a start that is spread out.
-func (h *Host) Owe(now time.Time, d time.Duration, r Reason) {
+func (h *Host) HoldFor(now time.Time, d time.Duration, r Reason) {
 	h.holds.extend(now, Hold{Length: d, Reason: r})
 }
 
@@ -148,8 +148,11 @@ func (h *Host) LastEnd() time.Time { return h.pace.end }
 // hours.
 func (h *Host) Ready(now time.Time) time.Time { w := h.wait(now); return w.until }
 
-// Owed returns what [Host.Ready] would return if nobody had paused the host.
-func (h *Host) Owed(now time.Time) time.Time { w := h.waitWithout(now, ReasonPause); return w.until }
+// ReadyUnpaused returns what [Host.Ready] would return if nobody had paused the host.
+func (h *Host) ReadyUnpaused(now time.Time) time.Time {
+	w := h.waitWithout(now, ReasonPause)
+	return w.until
+}
 
 // Reason returns the sign that decides [Host.Ready].
 func (h *Host) Reason(now time.Time) Reason { w := h.wait(now); return w.reason }

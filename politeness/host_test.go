@@ -39,7 +39,7 @@ func TestNewHostIsReady(t *testing.T) {
 	if !h.Ready(epoch).IsZero() || h.Reason(epoch) != ReasonNone {
 		t.Fatalf("ready at %v because of %v", h.Ready(epoch), h.Reason(epoch))
 	}
-	h.SetAsked(Asked{Delay: time.Hour})
+	h.SetDemands(Demands{Delay: time.Hour})
 	if !h.Ready(epoch).IsZero() {
 		t.Fatalf("a Crawl-delay alone holds a host without a request until %v", h.Ready(epoch))
 	}
@@ -83,7 +83,7 @@ func TestNeverEarly(t *testing.T) {
 			continue
 		}
 		h := newHost(func(o *Options) { o.Delay = 0 })
-		h.SetAsked(Asked{Delay: d})
+		h.SetDemands(Demands{Delay: d})
 		end := at(time.Second)
 		for i := range 50 {
 			h.Ended(end, ok(0))
@@ -133,7 +133,7 @@ func TestDelayInForce(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			h := NewHost(&tt.options, State{}, at(0))
-			h.SetAsked(Asked{Delay: tt.crawlDelay})
+			h.SetDemands(Demands{Delay: tt.crawlDelay})
 			h.Ended(at(s), ok(tt.last))
 			if got := h.Delay(epoch); got != tt.want {
 				t.Errorf("delay %v, want %v", got, tt.want)
@@ -164,14 +164,14 @@ func TestCrawlDelayChangesWhileWaiting(t *testing.T) {
 		{s / 2, 11 * s, ReasonDelay},
 		{s / 8 * 19, 10*s + s/8*19, ReasonCrawlDelay},
 	} {
-		h.SetAsked(Asked{Delay: tt.set})
+		h.SetDemands(Demands{Delay: tt.set})
 		wantReady(t, h, tt.want, tt.reason)
 	}
 	// Raised while a request is in flight, it counts from that request's end.
-	h.SetAsked(Asked{Delay: 20 * s})
+	h.SetDemands(Demands{Delay: 20 * s})
 	h.Ended(at(50*s), ok(s))
 	wantReady(t, h, 70*s, ReasonCrawlDelay)
-	h.SetAsked(Asked{Delay: 0})
+	h.SetDemands(Demands{Delay: 0})
 	h.Ended(at(71*s), ok(s))
 	wantReady(t, h, 72*s, ReasonDelay)
 }
@@ -182,7 +182,7 @@ func TestCrawlDelayArrivesOnAHostWithoutDelay(t *testing.T) {
 		h.Ended(at(time.Second+i), ok(0))
 		wantReady(t, h, time.Second+i, ReasonNone)
 	}
-	h.SetAsked(Asked{Delay: 10 * time.Second})
+	h.SetDemands(Demands{Delay: 10 * time.Second})
 	wantReady(t, h, 11*time.Second+7, ReasonCrawlDelay)
 }
 
@@ -196,9 +196,9 @@ func TestInFlightLimit(t *testing.T) {
 		}
 	}
 	want(8, "at first")
-	h.SetAsked(Asked{Delay: 1})
+	h.SetDemands(Demands{Delay: 1})
 	want(1, "with a Crawl-delay")
-	h.SetAsked(Asked{Delay: 0})
+	h.SetDemands(Demands{Delay: 0})
 	want(8, "without it again")
 	h.Ended(at(s), Result{Signal: SignalServerError})
 	want(1, "after an error")
@@ -216,16 +216,16 @@ func TestInFlightLimit(t *testing.T) {
 func TestOwe(t *testing.T) {
 	const s = time.Second
 	h := newHost(nil)
-	h.Owe(at(0), 10*s, ReasonRestart)
+	h.HoldFor(at(0), 10*s, ReasonRestart)
 	wantReady(t, h, 10*s, ReasonRestart)
-	h.Owe(at(0), 5*s, ReasonRestart)
+	h.HoldFor(at(0), 5*s, ReasonRestart)
 	wantReady(t, h, 10*s, ReasonRestart)
-	h.Owe(at(0), -5*s, ReasonRestart)
+	h.HoldFor(at(0), -5*s, ReasonRestart)
 	wantReady(t, h, 10*s, ReasonRestart)
 	h.Ended(at(12*s), ok(s))
 	wantReady(t, h, 13*s, ReasonDelay)
 	// A response that arrives before the restart hold belongs to no incident: it counts.
-	h.Owe(at(13*s), 100*s, ReasonRestart)
+	h.HoldFor(at(13*s), 100*s, ReasonRestart)
 	h.Ended(at(14*s), Result{Signal: SignalThrottled})
 	if h.Explain(epoch).Backoff != 1 {
 		t.Error("a restart hold hid a 429")
@@ -244,7 +244,7 @@ func TestExplain(t *testing.T) {
 		{"delay", func(h *Host) { h.Ended(day, ok(s)) },
 			"not before 2026-11-20 13:00:01.000 UTC, since 2026-11-20 13:00:00.000 UTC: the configured delay; 1s " +
 				"between requests"},
-		{"crawl-delay", func(h *Host) { h.SetAsked(Asked{Delay: 90 * s}); h.Ended(day, ok(s)) },
+		{"crawl-delay", func(h *Host) { h.SetDemands(Demands{Delay: 90 * s}); h.Ended(day, ok(s)) },
 			"not before 2026-11-20 13:01:30.000 UTC, since 2026-11-20 13:00:00.000 UTC: the Crawl-delay of its " +
 				"robots.txt; 1m30s between requests"},
 		{"retry-after", func(h *Host) { h.Ended(day, Result{RetryAfter: time.Hour}) },
@@ -260,7 +260,7 @@ func TestExplain(t *testing.T) {
 			"not before 2026-11-20 13:01:00.000 UTC, since 2026-11-20 13:00:00.000 UTC: a backoff after errors; 16s " +
 				"between requests (a longer delay after errors); backoff level 1 of 12; failing since 2026-11-20 " +
 				"13:00:00.000 UTC"},
-		{"restart", func(h *Host) { h.Owe(day, 10*s, ReasonRestart) },
+		{"restart", func(h *Host) { h.HoldFor(day, 10*s, ReasonRestart) },
 			"not before 2026-11-20 13:00:10.000 UTC, since 2026-11-20 13:00:00.000 UTC: requests that may have " +
 				"reached it before the crawler restarted; 1s between requests (the configured delay)"},
 	}

@@ -53,8 +53,8 @@ func (l *Limit) Ended(end time.Time) {
 	l.pace.ended(end, l.options.Delay)
 }
 
-// Owe holds the limit as if a request had ended now, as after a crash. See [Host.Owe].
-func (l *Limit) Owe(now time.Time) { l.pace.ended(now, l.options.Delay) }
+// RestartHold holds the limit as if a request had ended now, as after a crash. See [Host.HoldFor].
+func (l *Limit) RestartHold(now time.Time) { l.pace.ended(now, l.options.Delay) }
 
 // Ready returns the earliest instant at which the next request may start, or the zero time before
 // the first.
@@ -69,9 +69,9 @@ func (l *Limit) Free() bool {
 	return l.options.InFlight == 0 || l.inFlight < l.options.InFlight
 }
 
-// Idle reports whether nothing is in flight and no delay runs at now, so that the Limit can be
+// Unused reports whether nothing is in flight and no delay runs at now, so that the Limit can be
 // dropped.
-func (l *Limit) Idle(now time.Time) bool { return l.inFlight == 0 && !now.Before(l.Ready()) }
+func (l *Limit) Unused(now time.Time) bool { return l.inFlight == 0 && !now.Before(l.Ready()) }
 
 // AddressKey returns the key that requests are counted by: a single IPv4 address, or the /64
 // network of an IPv6 address, which one customer gets (RFC 6177). An IPv4-mapped IPv6 address

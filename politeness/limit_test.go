@@ -34,7 +34,7 @@ func TestAddressCountsRequestsInFlight(t *testing.T) {
 		}
 		a.Begin()
 	}
-	if a.Free() || a.Idle(at(time.Hour)) {
+	if a.Free() || a.Unused(at(time.Hour)) {
 		t.Fatal("not full with 3 requests")
 	}
 	a.Ended(at(0))
@@ -43,7 +43,7 @@ func TestAddressCountsRequestsInFlight(t *testing.T) {
 	}
 	a.Ended(at(1))
 	a.Ended(at(2))
-	if !a.Idle(at(2)) {
+	if !a.Unused(at(2)) {
 		t.Fatal("in use without requests")
 	}
 	a.Ended(at(3)) // an end without a beginning does not make room
@@ -60,7 +60,7 @@ func TestAddressDelay(t *testing.T) {
 	o := DefaultOptions()
 	o.PerIP, o.IPDelay = 3, s/4
 	a := NewLimit(o.Address())
-	if !a.Ready().IsZero() || !a.Free() || !a.Idle(at(0)) {
+	if !a.Ready().IsZero() || !a.Free() || !a.Unused(at(0)) {
 		t.Fatal("an address without a request is not ready")
 	}
 	for _, end := range []time.Duration{s, 2 * s, 2*s + s/4, 10 * s} {
@@ -72,11 +72,11 @@ func TestAddressDelay(t *testing.T) {
 		if got, want := a.Ready().Sub(epoch), end+s/4; got != want {
 			t.Errorf("ready at %v, want %v", got, want)
 		}
-		if a.Idle(at(end+s/4-1)) || !a.Idle(at(end+s/4)) {
+		if a.Unused(at(end+s/4-1)) || !a.Unused(at(end+s/4)) {
 			t.Error("unused while a delay runs, or in use after it")
 		}
 	}
-	a.Owe(at(20 * s))
+	a.RestartHold(at(20 * s))
 	if got, want := a.Ready().Sub(epoch), 20*s+s/4; got != want {
 		t.Errorf("after a crash ready at %v, want %v", got, want)
 	}

@@ -96,12 +96,12 @@ func TestNoRequestIsEarly(t *testing.T) {
 			},
 			"crawl-delay": func(rt *rapid.T) {
 				w.crawl = durations.Draw(rt, "crawl-delay")
-				w.h.SetAsked(Asked{Delay: w.crawl})
+				w.h.SetDemands(Demands{Delay: w.crawl})
 			},
 			"time passes": func(rt *rapid.T) { w.now += durations.Draw(rt, "for") },
 			"crash": func(rt *rapid.T) {
 				d := durations.Draw(rt, "restart hold")
-				w.h.Owe(w.clock(), d, ReasonRestart)
+				w.h.HoldFor(w.clock(), d, ReasonRestart)
 				w.held = max(w.held, w.now+d)
 			},
 			"restart": func(rt *rapid.T) {
@@ -159,7 +159,7 @@ func TestSequenceOfEndsDoesNotMatter(t *testing.T) {
 		for _, end := range ends {
 			h.Ended(at(time.Duration(end)), ok(0))
 		}
-		h.SetAsked(Asked{Delay: 5 * time.Second})
+		h.SetDemands(Demands{Delay: 5 * time.Second})
 		if got, want := h.Ready(epoch).Sub(epoch), time.Duration(slices.Max(ends))+5*time.Second; got != want {
 			rt.Fatalf("ready at %v, want %v", got, want)
 		}
@@ -181,11 +181,11 @@ func TestAnyState(t *testing.T) {
 	})
 	rapid.Check(t, func(rt *rapid.T) {
 		s := State{
-			LastEnd: times.Draw(rt, "last end"), TroubleSince: times.Draw(rt, "since"),
+			LastEnd: times.Draw(rt, "last end"), FailingSince: times.Draw(rt, "since"),
 			LastResponse: durations.Draw(rt, "response"),
 			SetDelay:     durations.Draw(rt, "set"), Backoff: rapid.Byte().Draw(rt, "backoff"),
 			Failures: rapid.Byte().Draw(rt, "failures"),
-			Calm:     rapid.Byte().Draw(rt, "calm"), Asked: Asked{Delay: durations.Draw(rt, "delay"),
+			Calm:     rapid.Byte().Draw(rt, "calm"), Demands: Demands{Delay: durations.Draw(rt, "delay"),
 				Rate: rapid.Bool().Draw(rt, "rate"), Line: lines.Draw(rt, "line")},
 		}
 		for _, r := range []Reason{ReasonRetryAfter, ReasonBackoff, ReasonPause} {
@@ -195,11 +195,11 @@ func TestAnyState(t *testing.T) {
 			}
 		}
 		for range rapid.IntRange(0, 9).Draw(rt, "rates") {
-			s.Asked.Rates = append(s.Asked.Rates,
+			s.Demands.Rates = append(s.Demands.Rates,
 				Rate{windows.Draw(rt, "window"), durations.Draw(rt, "delay"), lines.Draw(rt, "line")})
 		}
 		for range rapid.IntRange(0, 9).Draw(rt, "visits") {
-			s.Asked.Visits = append(s.Asked.Visits, Visit{windows.Draw(rt, "window"), lines.Draw(rt, "line")})
+			s.Demands.Visits = append(s.Demands.Visits, Visit{windows.Draw(rt, "window"), lines.Draw(rt, "line")})
 		}
 		b, err := s.AppendBinary(nil)
 		if err != nil || len(b) > MaxStateBytes {
@@ -207,7 +207,7 @@ func TestAnyState(t *testing.T) {
 		}
 		back, err := DecodeState(b)
 		if err != nil || len(back.Holds) != len(s.Holds) || back.Backoff != s.Backoff ||
-			back.Asked.Delay != max(s.Asked.Delay, 0) && len(s.Asked.Rates) == 0 {
+			back.Demands.Delay != max(s.Demands.Delay, 0) && len(s.Demands.Rates) == 0 {
 			rt.Fatalf("%+v came back as %+v (%v)", s, back, err)
 		}
 	})

@@ -7,9 +7,9 @@ import "time"
 type State struct {
 	LastEnd      time.Time     // end of the last request; the delay in force counts from here
 	Holds        []Hold        // at most one of each kind: of the host, backoff, pause
-	Asked        Asked         // the argument of the last SetAsked
+	Demands      Demands       // the argument of the last SetDemands
 	LastResponse time.Duration // duration of the last request
-	TroubleSince time.Time     // end of the first request that failed; zero: the host is not failing
+	FailingSince time.Time     // end of the first request that failed; zero: the host is not failing
 	Cause        uint16        // why the last request failed, as Result.Cause; 0: not known
 	Backoff      uint8         // backoff level, 0 to 12
 	Failures     uint8         // in a row, 0 to 3
@@ -22,9 +22,9 @@ type State struct {
 func (h *Host) State(now time.Time) State {
 	s := State{
 		LastEnd:      wall(h.pace.end, now),
-		Asked:        h.Asked(),
+		Demands:      h.Demands(),
 		LastResponse: h.lastResponse,
-		TroubleSince: wall(h.health.since, now),
+		FailingSince: wall(h.health.since, now),
 		Cause:        h.health.cause,
 		Backoff:      h.health.level,
 		Failures:     h.health.failures,

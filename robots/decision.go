@@ -2,59 +2,59 @@ package robots
 
 import "time"
 
-// StandingKind says what a record means for page requests.
-type StandingKind uint8
+// DecisionKind says what a record means for page requests.
+type DecisionKind uint8
 
 const (
-	StandingFetch StandingKind = iota // no verdict is in force: fetch robots.txt first
-	StandingAsk                       // match each URL with Record.Rules
-	StandingHold                      // nothing of the origin may be fetched
+	DecisionFetch DecisionKind = iota // no verdict is in force: fetch robots.txt first
+	DecisionMatch                     // match each URL with Record.Rules
+	DecisionHold                      // nothing of the origin may be fetched
 )
 
 // String returns the name used in reports.
-func (k StandingKind) String() string {
+func (k DecisionKind) String() string {
 	switch k {
-	case StandingAsk:
+	case DecisionMatch:
 		return "ask"
-	case StandingHold:
+	case DecisionHold:
 		return "hold"
 	}
 	return "fetch"
 }
 
-// Standing is what a record means for page requests at one instant.
-type Standing struct {
-	Kind   StandingKind
-	Until  time.Time // StandingAsk: when it ends; StandingHold: when to fetch robots.txt again
+// Decision is what a record means for page requests at one instant.
+type Decision struct {
+	Kind   DecisionKind
+	Until  time.Time // DecisionMatch: when it ends; DecisionHold: when to fetch robots.txt again
 	Reason Reason    // if there are no rules of a file: why everything is allowed, or held
 
 	// RefreshDue says that robots.txt is due before the next page, although Until has not come.
 	RefreshDue bool
 }
 
-// Standing decides what a record means for page requests at now. slack is the delay in force
+// Decide returns what a record means for page requests at now. slack is the delay in force
 // between requests to the host: rules count that much longer than their lifetime, and are refreshed
 // that much later. Otherwise every request to a host with a delay of a day would be for its
 // robots.txt.
-func (o Options) Standing(r Record, slack time.Duration, now time.Time) Standing {
+func (o Options) Decide(r Record, slack time.Duration, now time.Time) Decision {
 	slack = max(slack, 0)
 	switch r.Class {
 	case ClassNone:
-		return Standing{Kind: StandingFetch}
+		return Decision{Kind: DecisionFetch}
 	case ClassUnreachable:
 		return o.decideUnreachable(r, slack, now)
 	}
 	until := r.Expires.Add(slack)
 	if !now.Before(until) || o.fromFuture(r, now) || o.isReclassified(r) {
-		return Standing{Kind: StandingFetch}
+		return Decision{Kind: DecisionFetch}
 	}
 	if r.Class == ClassForbidden {
 		if !now.Before(r.Refresh) {
-			return Standing{Kind: StandingFetch}
+			return Decision{Kind: DecisionFetch}
 		}
-		return Standing{Kind: StandingHold, Until: r.Refresh, Reason: ReasonForbidden}
+		return Decision{Kind: DecisionHold, Until: r.Refresh, Reason: ReasonForbidden}
 	}
-	return Standing{Kind: StandingAsk, Until: until, Reason: r.reason(), RefreshDue: !now.Before(r.Refresh.Add(slack))}
+	return Decision{Kind: DecisionMatch, Until: until, Reason: r.reason(), RefreshDue: !now.Before(r.Refresh.Add(slack))}
 }
 
 // isReclassified reports whether the record was made under the other value of ForbiddenDenies, and
@@ -74,7 +74,7 @@ func (o Options) fromFuture(r Record, now time.Time) bool {
 
 // decideUnreachable applies the phases of an unreachable file: its copy is young enough; complete
 // disallow; the copy again.
-func (o Options) decideUnreachable(r Record, slack time.Duration, now time.Time) Standing {
+func (o Options) decideUnreachable(r Record, slack time.Duration, now time.Time) Decision {
 	if r.Refresh.Sub(now) > o.MaxRetryAfter { // a clock was set back
 		r.Refresh = now
 	}
@@ -83,15 +83,15 @@ func (o Options) decideUnreachable(r Record, slack time.Duration, now time.Time)
 	retry := r.Refresh.Add(slack)
 	switch {
 	case hasCopy && now.Before(lapses):
-		return Standing{Kind: StandingAsk, Until: lapses, Reason: r.reason(), RefreshDue: !now.Before(retry)}
+		return Decision{Kind: DecisionMatch, Until: lapses, Reason: r.reason(), RefreshDue: !now.Before(retry)}
 	case hasCopy && r.Copy == ClassFound && !now.Before(latest(lapses, r.FirstUnreachable).Add(o.DisallowFor)):
 		if now.Before(retry) {
-			return Standing{Kind: StandingAsk, Until: retry}
+			return Decision{Kind: DecisionMatch, Until: retry}
 		}
 	case now.Before(r.Refresh):
-		return Standing{Kind: StandingHold, Until: r.Refresh, Reason: ReasonUnreachable}
+		return Decision{Kind: DecisionHold, Until: r.Refresh, Reason: ReasonUnreachable}
 	}
-	return Standing{Kind: StandingFetch}
+	return Decision{Kind: DecisionFetch}
 }
 
 func latest(a, b time.Time) time.Time {

@@ -6,7 +6,7 @@ import (
 )
 
 func TestDecisionFirst(t *testing.T) {
-	if s := DefaultOptions().Standing(Record{}, hour, begin); s != (Standing{Kind: StandingFetch}) {
+	if s := DefaultOptions().Decide(Record{}, hour, begin); s != (Decision{Kind: DecisionFetch}) {
 		t.Errorf("a file never fetched: %+v", s)
 	}
 }
@@ -19,28 +19,28 @@ func TestDecisionLifetime(t *testing.T) {
 	tests := []struct {
 		name       string
 		slack, age time.Duration
-		kind       StandingKind
+		kind       DecisionKind
 		refresh    bool
 	}{
-		{"new", 0, 0, StandingAsk, false},
-		{"before the refresh", 0, ahead - 1, StandingAsk, false},
-		{"refresh due", 0, ahead, StandingAsk, true},
-		{"at the end", 0, day - 1, StandingAsk, true},
-		{"over", 0, day, StandingFetch, false},
-		{"slack moves the refresh", hour, ahead, StandingAsk, false},
-		{"and it comes", hour, ahead + hour, StandingAsk, true},
-		{"slack moves the end", hour, day, StandingAsk, true},
-		{"and it comes", hour, day + hour, StandingFetch, false},
-		{"negative slack is none", -hour, day - 1, StandingAsk, true},
-		{"a clock set back a little", 0, -minute, StandingAsk, false},
-		{"a clock set back a day", 0, -day, StandingFetch, false},
+		{"new", 0, 0, DecisionMatch, false},
+		{"before the refresh", 0, ahead - 1, DecisionMatch, false},
+		{"refresh due", 0, ahead, DecisionMatch, true},
+		{"at the end", 0, day - 1, DecisionMatch, true},
+		{"over", 0, day, DecisionFetch, false},
+		{"slack moves the refresh", hour, ahead, DecisionMatch, false},
+		{"and it comes", hour, ahead + hour, DecisionMatch, true},
+		{"slack moves the end", hour, day, DecisionMatch, true},
+		{"and it comes", hour, day + hour, DecisionFetch, false},
+		{"negative slack is none", -hour, day - 1, DecisionMatch, true},
+		{"a clock set back a little", 0, -minute, DecisionMatch, false},
+		{"a clock set back a day", 0, -day, DecisionFetch, false},
 	}
 	for _, tt := range tests {
-		s := o.Standing(r, tt.slack, begin.Add(tt.age))
+		s := o.Decide(r, tt.slack, begin.Add(tt.age))
 		if s.Kind != tt.kind || s.RefreshDue != tt.refresh || s.Reason != ReasonNone {
 			t.Errorf("%s: %+v", tt.name, s)
 		}
-		if s.Kind == StandingAsk && !s.Until.Equal(begin.Add(day+max(tt.slack, 0))) {
+		if s.Kind == DecisionMatch && !s.Until.Equal(begin.Add(day+max(tt.slack, 0))) {
 			t.Errorf("%s: until %v", tt.name, s.Until)
 		}
 	}
@@ -53,27 +53,27 @@ func TestDecisionPhases(t *testing.T) {
 	tests := []struct {
 		name string
 		age  time.Duration // of the copy
-		kind StandingKind
+		kind DecisionKind
 	}{
-		{"the copy is young", 2 * hour, StandingAsk},
-		{"just under a day", day - 1, StandingAsk},
-		{"complete disallow begins", day, StandingHold},
-		{"just under 12 hours of it", day + 12*hour - 1, StandingHold},
-		{"the last good copy again", day + 12*hour, StandingAsk},
-		{"after ten days", 10 * day, StandingAsk},
-		{"after 30 days", 31*day + hour, StandingAsk},
-		{"after a year", 365 * day, StandingAsk},
+		{"the copy is young", 2 * hour, DecisionMatch},
+		{"just under a day", day - 1, DecisionMatch},
+		{"complete disallow begins", day, DecisionHold},
+		{"just under 12 hours of it", day + 12*hour - 1, DecisionHold},
+		{"the last good copy again", day + 12*hour, DecisionMatch},
+		{"after ten days", 10 * day, DecisionMatch},
+		{"after 30 days", 31*day + hour, DecisionMatch},
+		{"after a year", 365 * day, DecisionMatch},
 	}
 	for _, tt := range tests {
 		r := good()
 		for _, failed := range []time.Duration{hour, tt.age} { // the first failure, and the latest just now
 			r, _ = o.Next(r, response(500, "", Header{}), begin.Add(failed))
 		}
-		s := o.Standing(r, 0, begin.Add(tt.age))
+		s := o.Decide(r, 0, begin.Add(tt.age))
 		if s.Kind != tt.kind {
 			t.Errorf("%s: %+v", tt.name, s)
 		}
-		if s.Kind == StandingHold && (s.Reason != ReasonUnreachable || !s.Until.Equal(r.Refresh)) {
+		if s.Kind == DecisionHold && (s.Reason != ReasonUnreachable || !s.Until.Equal(r.Refresh)) {
 			t.Errorf("%s: %+v", tt.name, s)
 		}
 		if s.RefreshDue {
@@ -82,8 +82,8 @@ func TestDecisionPhases(t *testing.T) {
 		if v := r.Rules("amble").Match("/private"); v.Allowed || v.Reason != ReasonRule {
 			t.Errorf("%s: the rules of the copy are lost: %+v", tt.name, v)
 		}
-		s = o.Standing(r, 0, r.Refresh)
-		if asks := s.Kind == StandingFetch || s.RefreshDue; !asks {
+		s = o.Decide(r, 0, r.Refresh)
+		if asks := s.Kind == DecisionFetch || s.RefreshDue; !asks {
 			t.Errorf("%s: not fetched again at the end of the backoff: %+v", tt.name, s)
 		}
 	}
@@ -95,11 +95,11 @@ func TestDecisionLateFailure(t *testing.T) {
 	o := DefaultOptions()
 	late := begin.Add(5 * day)
 	r, _ := o.Next(good(), response(500, "", Header{}), late)
-	if s := o.Standing(r, 0, late); s.Kind != StandingHold {
+	if s := o.Decide(r, 0, late); s.Kind != DecisionHold {
 		t.Errorf("%+v", s)
 	}
 	r, _ = o.Next(r, response(500, "", Header{}), late.Add(12*hour))
-	if s := o.Standing(r, 0, late.Add(12*hour)); s.Kind != StandingAsk {
+	if s := o.Decide(r, 0, late.Add(12*hour)); s.Kind != DecisionMatch {
 		t.Errorf("after 12 hours: %+v", s)
 	}
 }
@@ -111,27 +111,27 @@ func TestDecisionWithoutCopy(t *testing.T) {
 	page, _ := o.Next(Record{}, response(200, "<html>", Header{}), begin)
 	for name, before := range map[string]Record{"never": {}, "404": missing, "page": page} {
 		r, _ := o.Next(before, response(500, "", Header{}), begin.Add(hour))
-		s := o.Standing(r, 0, begin.Add(hour))
-		if known := before.Class != ClassNone; known && (s.Kind != StandingAsk || !r.Rules("x").Match("/").Allowed) ||
-			!known && s.Kind != StandingHold {
+		s := o.Decide(r, 0, begin.Add(hour))
+		if known := before.Class != ClassNone; known && (s.Kind != DecisionMatch || !r.Rules("x").Match("/").Allowed) ||
+			!known && s.Kind != DecisionHold {
 			t.Errorf("%s: within a day %+v", name, s)
 		}
 		for _, age := range []time.Duration{day, 2 * day, 10 * day, 29 * day} {
 			r, _ = o.Next(r, response(500, "", Header{}), begin.Add(age))
-			if s := o.Standing(r, 0, begin.Add(age)); s.Kind != StandingHold || s.Reason != ReasonUnreachable {
+			if s := o.Decide(r, 0, begin.Add(age)); s.Kind != DecisionHold || s.Reason != ReasonUnreachable {
 				t.Errorf("%s: after %v %+v", name, age, s)
 			}
 		}
 		out := response(500, "", Header{})
 		still, _ := o.Next(r, out, begin.Add(32*day))
-		if s := o.Standing(still, 0, begin.Add(32*day)); s.Kind != StandingHold {
+		if s := o.Decide(still, 0, begin.Add(32*day)); s.Kind != DecisionHold {
 			t.Errorf("%s: after 30 days, from a host that does not respond: %+v", name, s)
 		}
 		out.HostAnswers = true
 		for _, age := range []time.Duration{32 * day, 33 * day, 40 * day} {
 			r, _ = o.Next(r, out, begin.Add(age))
-			s := o.Standing(r, 0, begin.Add(age))
-			if s.Kind != StandingAsk || s.Reason != ReasonUnavailable || !r.Rules("x").Match("/").Allowed {
+			s := o.Decide(r, 0, begin.Add(age))
+			if s.Kind != DecisionMatch || s.Reason != ReasonUnavailable || !r.Rules("x").Match("/").Allowed {
 				t.Errorf("%s: after %v, from a host that responds: %+v", name, age, s)
 			}
 			if r.FirstUnreachable.IsZero() || r.Failures == 0 || !r.Refresh.Before(begin.Add(age+2*hour)) {
@@ -152,7 +152,7 @@ func TestForgetCopy(t *testing.T) {
 	for _, age := range []time.Duration{hour, 20 * day, 32 * day} {
 		r, _ = o.Next(r, response(500, "", Header{}), begin.Add(age))
 	}
-	if s := o.Standing(r, 0, begin.Add(32*day)); s.Kind != StandingAsk || s.Reason != ReasonUnavailable ||
+	if s := o.Decide(r, 0, begin.Add(32*day)); s.Kind != DecisionMatch || s.Reason != ReasonUnavailable ||
 		r.Body != nil {
 		t.Errorf("%+v, %+v", s, r)
 	}
@@ -167,8 +167,8 @@ func TestLongDelayStillFetchesPages(t *testing.T) {
 			r, now, pages, robots := good(), begin, 0, 0
 			for range 200 {
 				now = now.Add(delay + time.Second)
-				s := o.Standing(r, delay, now)
-				if s.Kind != StandingAsk || s.RefreshDue {
+				s := o.Decide(r, delay, now)
+				if s.Kind != DecisionMatch || s.RefreshDue {
 					robots++
 					r, _ = o.Next(r, response(status, string(rulesBody), Header{}), now)
 					continue
@@ -190,7 +190,7 @@ func TestLongDelayStillFetchesPages(t *testing.T) {
 func TestDecisionBadClock(t *testing.T) {
 	o := DefaultOptions()
 	r, _ := o.Next(Record{}, response(503, "", Header{RetryAfter: "7200"}), begin.Add(1000*day))
-	if s := o.Standing(r, 0, begin); s.Kind != StandingFetch {
+	if s := o.Decide(r, 0, begin); s.Kind != DecisionFetch {
 		t.Errorf("%+v", s)
 	}
 	r, _ = o.Next(r, response(503, "", Header{}), begin)
@@ -233,19 +233,19 @@ func TestDecisionForbiddenChanged(t *testing.T) {
 		for _, tt := range []struct {
 			name        string
 			made, read  Options
-			kind, of404 StandingKind
+			kind, of404 DecisionKind
 		}{
-			{"lenient", DefaultOptions(), DefaultOptions(), StandingAsk, StandingAsk},
-			{"strict", strict, strict, StandingHold, StandingAsk},
-			{"lenient to strict", DefaultOptions(), strict, StandingFetch, StandingAsk},
-			{"strict to lenient", strict, DefaultOptions(), StandingFetch, StandingAsk},
+			{"lenient", DefaultOptions(), DefaultOptions(), DecisionMatch, DecisionMatch},
+			{"strict", strict, strict, DecisionHold, DecisionMatch},
+			{"lenient to strict", DefaultOptions(), strict, DecisionFetch, DecisionMatch},
+			{"strict to lenient", strict, DefaultOptions(), DecisionFetch, DecisionMatch},
 		} {
 			want := tt.kind
 			if status == 404 {
 				want = tt.of404
 			}
 			record, _ := tt.made.Next(Record{}, out, begin)
-			if s := tt.read.Standing(record, 0, begin.Add(minute)); s.Kind != want {
+			if s := tt.read.Decide(record, 0, begin.Add(minute)); s.Kind != want {
 				t.Errorf("%s, status %d: %v, want %v", tt.name, status, s.Kind, want)
 			}
 		}

@@ -20,14 +20,14 @@
 //     people and tools. [File.Text] quotes the line behind a verdict, [File.Sitemaps] lists the
 //     sitemaps, and [Diff] compares two files.
 //   - [Options.Next] is the state machine of the fetch. It takes the last [Record] of an origin and
-//     the [Outcome] of a request, and returns the next Record. [Options.Standing] decides what a
+//     the [Outcome] of a request, and returns the next Record. [Options.Decide] decides what a
 //     Record means for the pages of the origin at one instant: fetch robots.txt first, hold the
 //     origin, or match the rules. [Record.AppendBinary] and [DecodeRecord] store a Record.
 //
 // # Concurrency
 //
 // Any number of goroutines may call any function and method of this package at a time. In return, a
-// caller changes neither the body passed to [Parse], nor the Body of a Record or a Past, nor
+// caller changes neither the body passed to [Parse], nor the Body of a Record or a HistoryEntry, nor
 // anything that a [File] or [Rules] returned.
 //
 // # Hostile files

@@ -108,7 +108,7 @@ func ExampleDiff() {
 	// + Crawl-delay: 5
 }
 
-// Next turns each response into the next record. Standing decides what the record means for the
+// Next turns each response into the next record. Decide says what the record means for the
 // pages of the origin.
 func ExampleOptions_Next() {
 	o := robots.DefaultOptions()
@@ -116,15 +116,15 @@ func ExampleOptions_Next() {
 
 	found := robots.Outcome{URL: "https://example.com/robots.txt", Status: 200, Body: []byte(file)}
 	record, _ := o.Next(robots.Record{}, found, now)
-	standing := o.Standing(record, time.Second, now)
-	fmt.Println(standing.Kind == robots.StandingAsk, "until", standing.Until.Format(time.DateTime))
+	standing := o.Decide(record, time.Second, now)
+	fmt.Println(standing.Kind == robots.DecisionMatch, "until", standing.Until.Format(time.DateTime))
 	fmt.Println(record.Rules("amble").Match("/search?q=tea").Allowed)
 
 	// The file expires, and the server fails: nothing of the origin may be fetched.
 	now = now.Add(25 * time.Hour)
 	record, _ = o.Next(record, robots.Outcome{URL: found.URL, Status: 503}, now)
-	standing = o.Standing(record, time.Second, now)
-	fmt.Println(standing.Kind == robots.StandingHold, "because it is", standing.Reason)
+	standing = o.Decide(record, time.Second, now)
+	fmt.Println(standing.Kind == robots.DecisionHold, "because it is", standing.Reason)
 	// Output:
 	// true until 2026-11-21 12:00:01
 	// false

@@ -127,7 +127,7 @@ func FuzzDecodeRecord(f *testing.F) {
 		if again, err := DecodeRecord(b); err != nil || !reflect.DeepEqual(again, r) {
 			t.Fatalf("%+v became %+v, %v", r, again, err)
 		}
-		DefaultOptions().Standing(r, time.Second, begin)
+		DefaultOptions().Decide(r, time.Second, begin)
 	})
 }
 
@@ -161,15 +161,15 @@ func checkRecord(t *testing.T, o Options, r Record, now time.Time) {
 	if wait < o.MinRetry || wait > day {
 		t.Fatalf("fetched again after %v: %+v", wait, r)
 	}
-	s := o.Standing(r, 0, now)
-	if s.Kind == StandingFetch || s.Kind == StandingAsk && !s.Until.After(now) || s.RefreshDue {
+	s := o.Decide(r, 0, now)
+	if s.Kind == DecisionFetch || s.Kind == DecisionMatch && !s.Until.After(now) || s.RefreshDue {
 		t.Fatalf("no verdict in force right after an attempt: %+v of %+v", s, r)
 	}
 	if (r.Class == ClassUnreachable || r.Copy == ClassUnavailable && r.Failures > 0) != (r.Failures > 0) ||
 		(r.Failures > 0) == r.FirstUnreachable.IsZero() {
 		t.Fatalf("failures and class do not agree: %+v", r)
 	}
-	if r.Class == ClassUnreachable && r.Copy == ClassNone && s.Kind != StandingHold {
+	if r.Class == ClassUnreachable && r.Copy == ClassNone && s.Kind != DecisionHold {
 		t.Fatalf("unreachable without a copy: %+v", s)
 	}
 	b, err := r.AppendBinary(nil)
@@ -177,7 +177,7 @@ func checkRecord(t *testing.T, o Options, r Record, now time.Time) {
 		t.Fatal(err)
 	}
 	if back, err := DecodeRecord(b); err != nil || !reflect.DeepEqual(back.Rules("x"), r.Rules("x")) ||
-		o.Standing(back, 0, now) != s {
+		o.Decide(back, 0, now) != s {
 		t.Fatalf("%+v comes back as %+v, %v", r, back, err)
 	}
 }

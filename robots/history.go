@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// Past is an earlier version of a robots.txt.
-type Past struct {
+// HistoryEntry is an earlier version of a robots.txt.
+type HistoryEntry struct {
 	Class     Class     // of the response: ClassFound, or one without a file
 	Version   Version   // of the file; zero: there was none
 	Size      int       // of the file in octets
 	Confirmed time.Time // when it was last fetched, or confirmed by a 304
 	Replaced  time.Time // when another response replaced it
-	Body      []byte    // the file; empty if it was longer than MaxPastBody; read-only
+	Body      []byte    // the file; empty if it was longer than MaxHistoryBody; read-only
 }
 
-// Bounds of Pasts.
+// Bounds of History.
 const (
-	MaxPast         = 8         // versions
-	MaxPastBody     = 16 << 10  // octets of one file; longer ones are not kept
-	maxHistoryBytes = 512 << 10 // octets of encoded Pasts, more than they can take
+	MaxHistory      = 8         // versions
+	MaxHistoryBody  = 16 << 10  // octets of one file; longer ones are not kept
+	maxHistoryBytes = 512 << 10 // octets of encoded History, more than they can take
 )
 
-// Pasts are the earlier versions of the robots.txt of one origin, the newest first.
-type Pasts []Past
+// History is the earlier versions of the robots.txt of one origin, the newest first.
+type History []HistoryEntry
 
 // Replaces reports whether r replaces the response of previous: not if r is an attempt without a
 // response, or the first response of all.
@@ -37,16 +37,16 @@ func (r Record) Replaces(previous Record) bool {
 }
 
 // With returns the versions with a replaced record in front. It drops the oldest ones beyond
-// MaxPast.
-func (p Pasts) With(replaced Record, now time.Time) Pasts {
-	last := Past{Class: replaced.Copy, Size: len(replaced.Body), Confirmed: replaced.Fetched, Replaced: now}
+// MaxHistory.
+func (p History) With(replaced Record, now time.Time) History {
+	last := HistoryEntry{Class: replaced.Copy, Size: len(replaced.Body), Confirmed: replaced.Fetched, Replaced: now}
 	if replaced.Copy == ClassFound {
 		last.Version = VersionOf(replaced.Body)
 	}
-	if len(replaced.Body) <= MaxPastBody {
+	if len(replaced.Body) <= MaxHistoryBody {
 		last.Body = replaced.Body
 	}
-	return append(Pasts{last}, p[:min(len(p), MaxPast-1)]...)
+	return append(History{last}, p[:min(len(p), MaxHistory-1)]...)
 }
 
 // The format of stored versions, with the encodings of a record: version 1 B, number of versions,
@@ -55,7 +55,7 @@ func (p Pasts) With(replaced Record, now time.Time) Pasts {
 const historyFormat = 1
 
 // AppendBinary appends the versions in their stored form. Times keep milliseconds.
-func (p Pasts) AppendBinary(b []byte) ([]byte, error) {
+func (p History) AppendBinary(b []byte) ([]byte, error) {
 	b = append(b, historyFormat, byte(len(p)))
 	for _, v := range p {
 		b = append(append(b, byte(v.Class)), v.Version[:]...)
@@ -73,9 +73,9 @@ func (p Pasts) AppendBinary(b []byte) ([]byte, error) {
 	return b, nil
 }
 
-// DecodePasts reads what AppendBinary wrote. No bytes are no versions. b may hold anything: an
+// DecodeHistory reads what AppendBinary wrote. No bytes are no versions. b may hold anything: an
 // error wraps ErrRecord, and the memory is bounded.
-func DecodePasts(b []byte) (Pasts, error) {
+func DecodeHistory(b []byte) (History, error) {
 	if len(b) == 0 {
 		return nil, nil
 	}
@@ -84,12 +84,12 @@ func DecodePasts(b []byte) (Pasts, error) {
 		return nil, fmt.Errorf("%w: %d bytes of version %d are no earlier versions", ErrRecord, len(b), v)
 	}
 	n := int(d.Byte())
-	if n > MaxPast {
+	if n > MaxHistory {
 		return nil, fmt.Errorf("%w: %d earlier versions", ErrRecord, n)
 	}
-	var list Pasts
+	var list History
 	for range n {
-		v := Past{Class: Class(d.Byte())}
+		v := HistoryEntry{Class: Class(d.Byte())}
 		copy(v.Version[:], d.Bytes(len(v.Version)))
 		v.Size = d.number()
 		v.Confirmed, v.Replaced = d.time(), d.time()

@@ -41,15 +41,15 @@ func TestReplaces(t *testing.T) {
 
 func TestHistory(t *testing.T) {
 	now := time.UnixMilli(1_790_000_100_456).UTC()
-	var p Pasts
-	for i := range 3 * MaxPast {
+	var p History
+	for i := range 3 * MaxHistory {
 		p = p.With(testRecord(ClassFound, "Disallow: /"+strconv.Itoa(i)), now.Add(time.Duration(i)*time.Hour))
 	}
-	if len(p) != MaxPast || string(p[0].Body) != "Disallow: /23" || string(p[MaxPast-1].Body) != "Disallow: /16" {
+	if len(p) != MaxHistory || string(p[0].Body) != "Disallow: /23" || string(p[MaxHistory-1].Body) != "Disallow: /16" {
 		t.Fatalf("%d versions, %q to %q", len(p), p[0].Body, p[len(p)-1].Body)
 	}
 	p = p.With(testRecord(ClassUnavailable, ""), now)
-	long := testRecord(ClassFound, strings.Repeat("Disallow: /a\n", MaxPastBody/13+1))
+	long := testRecord(ClassFound, strings.Repeat("Disallow: /a\n", MaxHistoryBody/13+1))
 	p = p.With(long, now)
 	if v := p[0]; v.Body != nil || v.Size != len(long.Body) || v.Version != VersionOf(long.Body) {
 		t.Errorf("a long one: %d octets of %d, %s", len(v.Body), v.Size, v.Version)
@@ -63,11 +63,11 @@ func TestHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	p[1].Body = nil // nothing, and an empty file, are the same
-	if again, err := DecodePasts(b); err != nil || !reflect.DeepEqual(again, p) {
+	if again, err := DecodeHistory(b); err != nil || !reflect.DeepEqual(again, p) {
 		t.Errorf("read as %+v, %v; want %+v", again, err, p)
 	}
 	for n := range b[:len(b)-1] {
-		if _, err := DecodePasts(b[:n+1]); !errors.Is(err, ErrRecord) {
+		if _, err := DecodeHistory(b[:n+1]); !errors.Is(err, ErrRecord) {
 			t.Fatalf("the first %d bytes: %v", n+1, err)
 		}
 	}
@@ -75,10 +75,10 @@ func TestHistory(t *testing.T) {
 
 // The largest history can be read again.
 func TestLongHistory(t *testing.T) {
-	var p Pasts
+	var p History
 	noise := rand.NewChaCha8([32]byte{})
-	for range MaxPast {
-		body := make([]byte, MaxPastBody)
+	for range MaxHistory {
+		body := make([]byte, MaxHistoryBody)
 		_, _ = noise.Read(body)
 		p = p.With(testRecord(ClassFound, string(body)), time.UnixMilli(1))
 	}
@@ -86,21 +86,21 @@ func TestLongHistory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := DecodePasts(b)
-	if err != nil || len(again) != MaxPast || !bytes.Equal(again[7].Body, p[7].Body) {
+	again, err := DecodeHistory(b)
+	if err != nil || len(again) != MaxHistory || !bytes.Equal(again[7].Body, p[7].Body) {
 		t.Errorf("%d of %d versions in %d bytes: %v", len(again), len(p), len(b), err)
 	}
 }
 
 func FuzzDecodeHistory(f *testing.F) {
-	p := Pasts{}.With(testRecord(ClassFound, "Disallow: /"), time.UnixMilli(5))
+	p := History{}.With(testRecord(ClassFound, "Disallow: /"), time.UnixMilli(5))
 	b, err := p.With(testRecord(ClassUnavailable, ""), time.UnixMilli(9)).AppendBinary(nil)
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(b)
 	f.Fuzz(func(t *testing.T, b []byte) {
-		p, err := DecodePasts(b)
+		p, err := DecodeHistory(b)
 		if err != nil {
 			if !errors.Is(err, ErrRecord) {
 				t.Error(err)
@@ -111,7 +111,7 @@ func FuzzDecodeHistory(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, err := DecodePasts(encoded); err != nil || len(again) != len(p) {
+		if again, err := DecodeHistory(encoded); err != nil || len(again) != len(p) {
 			t.Errorf("%+v is read again as %+v, %v", p, again, err)
 		}
 	})

@@ -18,7 +18,7 @@ func TestNames(t *testing.T) {
 	for r := ReasonNone; r <= ReasonForbidden; r++ {
 		kinds["reason"] = append(kinds["reason"], r)
 	}
-	for k := StandingFetch; k <= StandingHold; k++ {
+	for k := DecisionFetch; k <= DecisionHold; k++ {
 		kinds["decision"] = append(kinds["decision"], k)
 	}
 	for k := range warningsCount {
@@ -74,7 +74,7 @@ func TestForbiddenStays(t *testing.T) {
 		out := response(500, "", Header{})
 		out.HostAnswers = true
 		r, _ = o.Next(r, out, begin.Add(age))
-		if s := o.Standing(r, 0, begin.Add(age)); s.Kind != StandingHold {
+		if s := o.Decide(r, 0, begin.Add(age)); s.Kind != DecisionHold {
 			t.Errorf("after %v: %+v", age, s)
 		}
 	}

@@ -41,7 +41,7 @@ type Outcome struct {
 type ActionKind uint8
 
 const (
-	ActionDone     ActionKind = iota // the record is complete: call Standing
+	ActionDone     ActionKind = iota // the record is complete: call Decide
 	ActionRedirect                   // fetch Action.URL, with Action.Redirects, and call Next again
 )
 

@@ -120,7 +120,7 @@ func TestNextAnswer(t *testing.T) {
 		if ahead := r.Refresh.Sub(begin); ahead < tt.lifetime*3/4 || ahead >= tt.lifetime {
 			t.Errorf("%s: refresh after %v of %v", tt.name, ahead, tt.lifetime)
 		}
-		if s := o.Standing(r, 0, begin); s.Kind != StandingAsk || !s.Until.Equal(r.Expires) || s.RefreshDue {
+		if s := o.Decide(r, 0, begin); s.Kind != DecisionMatch || !s.Until.Equal(r.Expires) || s.RefreshDue {
 			t.Errorf("%s: decision %+v", tt.name, s)
 		}
 	}
@@ -173,11 +173,11 @@ func TestNextUnreachable(t *testing.T) {
 		if !r.Rules("amble").DisallowsAll() || !r.FirstUnreachable.Equal(begin) {
 			t.Errorf("%s: %+v", tt.name, r)
 		}
-		want := Standing{Kind: StandingHold, Until: begin.Add(tt.wait), Reason: ReasonUnreachable}
-		if s := o.Standing(r, 0, begin); s != want {
+		want := Decision{Kind: DecisionHold, Until: begin.Add(tt.wait), Reason: ReasonUnreachable}
+		if s := o.Decide(r, 0, begin); s != want {
 			t.Errorf("%s: decision %+v, want %+v", tt.name, s, want)
 		}
-		if s := o.Standing(r, 0, begin.Add(tt.wait)); s.Kind != StandingFetch {
+		if s := o.Decide(r, 0, begin.Add(tt.wait)); s.Kind != DecisionFetch {
 			t.Errorf("%s: after the wait %+v", tt.name, s)
 		}
 	}
@@ -218,15 +218,15 @@ func TestNextForbidden(t *testing.T) {
 		if v := r.Rules("x").Match("/"); v.Allowed || v.Reason != ReasonForbidden {
 			t.Errorf("%d: %+v", status, v)
 		}
-		want := Standing{Kind: StandingHold, Until: r.Refresh, Reason: ReasonForbidden}
-		if s := o.Standing(r, 0, begin.Add(hour)); s != want {
+		want := Decision{Kind: DecisionHold, Until: r.Refresh, Reason: ReasonForbidden}
+		if s := o.Decide(r, 0, begin.Add(hour)); s != want {
 			t.Errorf("%d: decision %+v, want %+v", status, s, want)
 		}
-		if s := o.Standing(r, 0, r.Refresh); s.Kind != StandingFetch {
+		if s := o.Decide(r, 0, r.Refresh); s.Kind != DecisionFetch {
 			t.Errorf("%d: decision %+v when the next request is due", status, s)
 		}
 		r, _ = o.Next(r, response(500, "", Header{}), begin.Add(hour))
-		if s := o.Standing(r, 0, begin.Add(hour)); s.Kind != StandingHold || !r.Rules("x").DisallowsAll() {
+		if s := o.Decide(r, 0, begin.Add(hour)); s.Kind != DecisionHold || !r.Rules("x").DisallowsAll() {
 			t.Errorf("%d, then 500: decision %+v", status, s)
 		}
 	}

@@ -17,7 +17,7 @@ const (
 	ClassUnavailable              // 4xx, too many redirects: everything is allowed
 	ClassNotRobots                // 2xx, but no robots.txt (an HTML page): everything is allowed
 	ClassForbidden                // 401 or 403 under Options.ForbiddenDenies: nothing is allowed
-	ClassUnreachable              // 429, 5xx, no connection, broken transfer: see Options.Standing
+	ClassUnreachable              // 429, 5xx, no connection, broken transfer: see Options.Decide
 	classEnd
 )
 
@@ -43,16 +43,16 @@ func (c Class) String() string {
 type Failure uint8
 
 const (
-	FailureNone     Failure = iota
-	FailureDNS              // the name could not be resolved
-	FailureConnect          // refused, reset or no route, before a response
-	FailureTLS              // handshake or certificate
-	FailureTimeout          // the deadline passed
-	FailureTransfer         // the response is incomplete, or its coding is broken (gzip, chunks)
-	FailureBlocked          // the address may not be dialled
-	FailureProtocol         // the response is invalid: not HTTP, or a 304 to a plain request
-	FailureCrowded          // the target of a redirect has too many robots jobs of other hosts
-	FailureCrash            // the response made the crawler itself fail
+	FailureNone       Failure = iota
+	FailureDNS                // the name could not be resolved
+	FailureConnect            // refused, reset or no route, before a response
+	FailureTLS                // handshake or certificate
+	FailureTimeout            // the deadline passed
+	FailureTransfer           // the response is incomplete, or its coding is broken (gzip, chunks)
+	FailureBlocked            // the address may not be dialled
+	FailureProtocol           // the response is invalid: not HTTP, or a 304 to a plain request
+	FailureTargetBusy         // the target of a redirect has too many robots jobs of other hosts
+	FailureCrash              // the response made the crawler itself fail
 	failureEnd
 )
 
@@ -73,7 +73,7 @@ func (f Failure) String() string {
 		return "blocked address"
 	case FailureProtocol:
 		return "protocol"
-	case FailureCrowded:
+	case FailureTargetBusy:
 		return "redirect target busy"
 	case FailureCrash:
 		return "crash"
@@ -110,7 +110,7 @@ type Record struct {
 
 // Rules returns the rules for URLs, for any class: those of the file, or rules that allow or
 // disallow everything. For an unreachable file they are those of its last good copy;
-// Options.Standing says whether they count.
+// Options.Decide says whether they count.
 func (r Record) Rules(tokens ...string) *Rules { return r.read(nil, tokens) }
 
 // Read returns Rules and the sitemaps that the file names ([File.Sitemaps]), in one pass over the

@@ -121,8 +121,8 @@ func TestAnyStart(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		uncommitted, err := ReadDebt(dir, 0, "boot", nil)
-		if err != nil || uncommitted.Everyone || uncommitted.End != l.Place() || len(uncommitted.Hosts) != len(starts) ||
+		uncommitted, err := ReadUncommitted(dir, 0, "boot", nil)
+		if err != nil || uncommitted.Everyone || uncommitted.End != l.Offset() || len(uncommitted.Hosts) != len(starts) ||
 			len(uncommitted.Waits) != len(waits) {
 			t.Fatalf("%+v, want %d starts and %d waits (%v)", uncommitted, len(starts), len(waits), err)
 		}

@@ -9,16 +9,16 @@ import (
 // Batch is what one transaction commits. All of it becomes durable together, or nothing.
 type Batch struct {
 	Found []Found
-	// If Fates is not nil, it has the length of Found, and Commit sets Fates[i] to the insert
+	// If InsertResults is not nil, it has the length of Found, and Commit sets InsertResults[i] to the insert
 	// result of Found[i].
-	Fates    []Fate
-	Done     []Done
-	Hosts    []HostUpdate
-	Policies []Policy
-	Past     []Policy  // earlier robots.txt files, as the robots package encodes them
-	Ensure   []string  // host names that need an id though they have no URL yet
-	Join     []string  // scope seeds: URLs that redirects of seeds led to
-	Refused  []Refused // URLs that workers found to lead into traps
+	InsertResults []InsertResult
+	Done          []Done
+	Hosts         []HostUpdate
+	Policies      []Policy
+	RobotsHistory []Policy  // earlier robots.txt files, as the robots package encodes them
+	Ensure        []string  // host names that need an id though they have no URL yet
+	ScopeSeeds    []string  // scope seeds: URLs that redirects of seeds led to
+	Refused       []Refused // URLs that workers found to lead into traps
 	// Payloads are bodies that the output holds from this commit on. Their URLs are in the store or
 	// in this batch. The last one of a host and digest counts.
 	Payloads []Payload
@@ -27,8 +27,8 @@ type Batch struct {
 
 // Empty reports whether there is nothing to commit.
 func (b *Batch) Empty() bool {
-	return len(b.Found)+len(b.Done)+len(b.Hosts)+len(b.Policies)+len(b.Past) == 0 &&
-		len(b.Ensure)+len(b.Join)+len(b.Refused)+len(b.Payloads)+len(b.Marks) == 0
+	return len(b.Found)+len(b.Done)+len(b.Hosts)+len(b.Policies)+len(b.RobotsHistory) == 0 &&
+		len(b.Ensure)+len(b.ScopeSeeds)+len(b.Refused)+len(b.Payloads)+len(b.Marks) == 0
 }
 
 // Found is a discovery: a URL for the store.
@@ -66,7 +66,7 @@ type Done struct {
 type HostUpdate struct {
 	Host       HostID
 	Politeness []byte // encoded by the politeness package, at most 255 bytes; nil: unchanged
-	Site       []byte // encoded by the revisit package, at most 255 bytes; nil: unchanged
+	Site       []byte // encoded by internal/recrawl, at most 255 bytes; nil: unchanged
 	Requests   uint32 // requests sent since the last update; these add up
 	Bytes      uint64 // body bytes received since the last update; these add up
 	Cursors    []Cursor
@@ -84,20 +84,20 @@ type Policy struct {
 	Record []byte
 }
 
-// Fate is the result of an insert: what Commit did with a discovery.
-type Fate uint8
+// InsertResult is the result of an insert: what Commit did with a discovery.
+type InsertResult uint8
 
 // The insert results.
 const (
-	FateKnown   Fate = iota // the store had it before
-	FateAdded               // it is new
-	FateRefused             // see Result.Refused
-	FateTrapped             // it leads into a trap
+	InsertKnown   InsertResult = iota // the store had it before
+	InsertAdded                       // it is new
+	InsertRefused                     // see Result.Refused
+	InsertTrapped                     // it leads into a trap
 )
 
 // Result is what a commit changed.
 type Result struct {
-	Touched []Touched
+	Hosts   []HostChange
 	Ensured map[string]HostID
 	Added   int // new URLs
 	Refused int // URLs refused because the host has too many origins, or a name of 0 or over 255 bytes
@@ -105,27 +105,27 @@ type Result struct {
 
 	TrappedBy map[Trap]int // Trapped by reason; nil: none
 
-	Changed int64 // bytes of the pages that the commit wrote: see Portion
+	Changed int64 // bytes of the pages that the commit wrote: see BatchSizer
 }
 
-// Touched is what a commit changed for one host.
-type Touched struct {
+// HostChange is what a commit changed for one host.
+type HostChange struct {
 	Host    HostID
 	Tail    uint32 // ordinals below this exist
 	Queued  uint32 // URLs without an outcome and of priority 0
 	Due     uint32 // retries, and URLs without an outcome of other priorities
 	NextDue uint32 // Unix seconds of the earliest of them, 1 for those without an outcome; 0: none
 
-	Renewals    uint32 // URLs planned for a recrawl
-	NextRenewal uint32 // Unix seconds of the earliest of them; 0: none
+	Recrawls    uint32 // URLs planned for a recrawl
+	NextRecrawl uint32 // Unix seconds of the earliest of them; 0: none
 }
 
-// Portion adapts the batch size: how many items a batch may hold so that its commit changes about
+// BatchSizer adapts the batch size: how many items a batch may hold so that its commit changes about
 // 32 MiB of pages. The memory and the time of a commit depend on the pages that it changes, and the
 // pages for each item vary: more than one where the rows of the items are far apart, as with many
 // or very large hosts, and a small part of one where they are close together. The zero value is
-// ready for use. A Portion must not be used concurrently.
-type Portion struct{ items int }
+// ready for use. A BatchSizer must not be used concurrently.
+type BatchSizer struct{ items int }
 
 const (
 	mostItems   = 20_000
@@ -135,7 +135,7 @@ const (
 )
 
 // Items returns how many items the next batch may hold, 1,000 to 20,000.
-func (p *Portion) Items() int {
+func (p *BatchSizer) Items() int {
 	if p.items == 0 {
 		return firstItems
 	}
@@ -145,7 +145,7 @@ func (p *Portion) Items() int {
 // Committed records a commit of a number of items whose Result.Changed is changed. The pages of a
 // small commit do not predict those of a large one. So the batch size shrinks only after a commit
 // that changed too much, and grows only after a large one.
-func (p *Portion) Committed(items int, changed int64) {
+func (p *BatchSizer) Committed(items int, changed int64) {
 	if items <= 0 || changed <= 0 {
 		return
 	}

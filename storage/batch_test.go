@@ -6,10 +6,10 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// TestPortion: the batch size grows to the bound for any size of an item, and follows when that
+// TestBatchSizer: the batch size grows to the bound for any size of an item, and follows when that
 // size changes.
-func TestPortion(t *testing.T) {
-	var p Portion
+func TestBatchSizer(t *testing.T) {
+	var p BatchSizer
 	settle := func(pagesEach float64) int {
 		for range 60 {
 			items := p.Items()
@@ -35,10 +35,10 @@ func TestPortion(t *testing.T) {
 	}
 }
 
-// TestPortionOfSmallCommits: commits of few items, which change much for each, do not shrink the
+// TestBatchSizerOfSmallCommits: commits of few items, which change much for each, do not shrink the
 // batch size.
-func TestPortionOfSmallCommits(t *testing.T) {
-	var p Portion
+func TestBatchSizerOfSmallCommits(t *testing.T) {
+	var p BatchSizer
 	for range 100 {
 		p.Committed(10, 1<<20)
 		p.Committed(0, 1<<30)

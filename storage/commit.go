@@ -165,7 +165,7 @@ func (w *writer) apply(b *Batch) error {
 	if err := w.putPolicies(b.Policies); err != nil {
 		return err
 	}
-	if err := w.putRobotsHistory(b.Past); err != nil {
+	if err := w.putRobotsHistory(b.RobotsHistory); err != nil {
 		return err
 	}
 	return w.putMeta(b)
@@ -178,8 +178,8 @@ func (w *writer) plan(b *Batch) error {
 		name := b.Found[i].URL.Host()
 		if !validName(name) {
 			w.result.Refused++
-			if b.Fates != nil {
-				b.Fates[i] = FateRefused
+			if b.InsertResults != nil {
+				b.InsertResults[i] = InsertRefused
 			}
 			continue
 		}
@@ -290,10 +290,10 @@ func (w *writer) applyHost(b *Batch, items []work) error {
 			return err
 		}
 	}
-	t := Touched{Host: id, Tail: r.next}
+	t := HostChange{Host: id, Tail: r.next}
 	t.Queued, t.Due, t.NextDue = r.waiting()
-	t.Renewals, t.NextRenewal = r.recrawls()
-	w.result.Touched = append(w.result.Touched, t)
+	t.Recrawls, t.NextRecrawl = r.recrawls()
+	w.result.Hosts = append(w.result.Hosts, t)
 	return nil
 }
 
@@ -311,8 +311,8 @@ func (w *writer) applyItems(r *hostRow, b *Batch, items []work) (err error) {
 		case workFound:
 			before := w.result
 			err = w.found(r, &b.Found[item.index()])
-			if b.Fates != nil {
-				b.Fates[item.index()] = w.insertResult(&before)
+			if b.InsertResults != nil {
+				b.InsertResults[item.index()] = w.insertResult(&before)
 			}
 		case workRefused:
 			w.refuse(b.Refused[item.index()].Reason, b.Refused[item.index()].URL)

@@ -192,7 +192,7 @@ func TestOpenTwice(t *testing.T) {
 	if _, err := Open(dir, Options{}); !errors.Is(err, ErrInUse) {
 		t.Errorf("open for writing while there are readers: %v", err)
 	}
-	if _, err := a.Commit(&Batch{Join: []string{"x"}}); err == nil {
+	if _, err := a.Commit(&Batch{ScopeSeeds: []string{"x"}}); err == nil {
 		t.Error("a read-only store took a commit")
 	}
 	mustClose(t, a)

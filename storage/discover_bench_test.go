@@ -76,7 +76,7 @@ func fillBatch(s *Store, g *benchURLs, n int, b *Batch) {
 // discover commits URLs in batches, as a crawl does.
 func discover(b *testing.B, s *Store, g *benchURLs, size int) {
 	var batch Batch
-	var batchSize Portion
+	var batchSize BatchSizer
 	var result Result
 	var before, after runtime.MemStats
 	var changed, allocated uint64 // by one commit, at most

@@ -73,16 +73,16 @@ func (w *writer) found(r *hostRow, f *Found) error {
 }
 
 // insertResult returns the result of the last insert, given the Result before it.
-func (w *writer) insertResult(before *Result) Fate {
+func (w *writer) insertResult(before *Result) InsertResult {
 	switch {
 	case w.result.Added > before.Added:
-		return FateAdded
+		return InsertAdded
 	case w.result.Refused > before.Refused:
-		return FateRefused
+		return InsertRefused
 	case w.result.Trapped > before.Trapped:
-		return FateTrapped
+		return InsertTrapped
 	}
-	return FateKnown
+	return InsertKnown
 }
 
 // add appends a URL to the tail of its host.

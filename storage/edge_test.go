@@ -63,7 +63,7 @@ func TestImpossibleBatches(t *testing.T) {
 		})
 	}
 	r := mustCommit(t, s, &Batch{Found: found(t, s, "https://new0.example/"), Ensure: []string{"new1.example"}})
-	if r.Added != 1 || r.Touched[0].Host != 2 || r.Ensured["new1.example"] != 3 {
+	if r.Added != 1 || r.Hosts[0].Host != 2 || r.Ensured["new1.example"] != 3 {
 		t.Errorf("ids of failed commits were used up: %+v", r)
 	}
 }
@@ -129,7 +129,7 @@ func TestDueMoves(t *testing.T) {
 			o.Due = someTime.Add(step.due)
 		}
 		r := mustCommit(t, s, &Batch{Done: []Done{{Host: 1, Ordinal: step.ordinal, Outcome: o}}})
-		if got := r.Touched[0]; got.Due != step.count || got.NextDue != step.earliest {
+		if got := r.Hosts[0]; got.Due != step.count || got.NextDue != step.earliest {
 			t.Errorf("step %d: %d due, the first at %d; want %d and %d", i, got.Due, got.NextDue, step.count,
 				step.earliest)
 		}

@@ -143,7 +143,7 @@ func FuzzDecodeTraps(f *testing.F) {
 	})
 }
 
-func FuzzReadDebt(f *testing.F) {
+func FuzzReadUncommitted(f *testing.F) {
 	f.Add([]byte("amble-starts-1 0 boot\n1 - a.example 5\n2 - b.example -1\n"), uint64(0))
 	f.Add([]byte("amble-starts-1 0 boot\n1 192.0.2.1 a.example 5 p,1,http://a.example/\n"), uint64(0))
 	f.Add([]byte("amble-starts-1 77 boot\n1 - a.exam"), uint64(80))
@@ -154,7 +154,7 @@ func FuzzReadDebt(f *testing.F) {
 			t.Fatal(err)
 		}
 		last := committed
-		uncommitted, err := ReadDebt(dir, committed, "boot", func(offset uint64, s Start) {
+		uncommitted, err := ReadUncommitted(dir, committed, "boot", func(offset uint64, s Start) {
 			if offset < last || s.Host == "" {
 				t.Fatalf("line of %+v at %d, behind %d", s, offset, last)
 			}

@@ -24,9 +24,9 @@ func goldenStore(t *testing.T) *Store {
 		t.Fatal(err)
 	}
 	b := Batch{
-		Found: found(t, s, append(numbered("www.example.com", 0, 66), "http://[2001:db8::1]:8080/a?b=c")...),
-		Join:  []string{"https://www.example.com/joined"},
-		Marks: map[string][]byte{MarkLedger: EncodePlace(4711)},
+		Found:      found(t, s, append(numbered("www.example.com", 0, 66), "http://[2001:db8::1]:8080/a?b=c")...),
+		ScopeSeeds: []string{"https://www.example.com/joined"},
+		Marks:      map[string][]byte{MarkLedger: EncodeOffset(4711)},
 	}
 	b.Found[64].Seed, b.Found[64].Depth = true, 300
 	b.Found[63].Sitemap, b.Found[63].Frequency = true, 7
@@ -43,7 +43,7 @@ func goldenStore(t *testing.T) *Store {
 			Site: []byte("site"), Cursors: []Cursor{{0, 17}}}},
 	})
 	mustCommit(t, s, &Batch{Policies: []Policy{{parse(t, "https://www.example.com/").Origin(), []byte("record")}}})
-	mustCommit(t, s, &Batch{Past: []Policy{{parse(t, "https://www.example.com/").Origin(), []byte("past")}}})
+	mustCommit(t, s, &Batch{RobotsHistory: []Policy{{parse(t, "https://www.example.com/").Origin(), []byte("past")}}})
 	mustCommit(t, s, &Batch{Payloads: goldenPayloads()})
 	goldenTraps(t, s)
 	return s

@@ -164,7 +164,7 @@ func fetchAll(b *testing.B, s *Store, size, each int) {
 type storeCycle struct {
 	s         *Store
 	batch     Batch
-	batchSize Portion
+	batchSize BatchSizer
 	cursors   []uint32 // of each host
 }
 
@@ -252,12 +252,12 @@ func BenchmarkRecrawl(b *testing.B) {
 			b.ReportAllocs()
 			for n := 0; b.Loop(); n++ {
 				host := HostID(n%hosts + 1)
-				h, err := s.Heads(HeadsRequest{Host: host, Renewals: 1, From: uint32(urls / hosts),
+				h, err := s.Heads(HeadsRequest{Host: host, Recrawls: 1, From: uint32(urls / hosts),
 					Now: someTime.AddDate(1, 0, 0)})
-				if err != nil || len(h.Renewals) != 1 {
-					b.Fatal(len(h.Renewals), err)
+				if err != nil || len(h.Recrawls) != 1 {
+					b.Fatal(len(h.Recrawls), err)
 				}
-				u := &h.Renewals[0]
+				u := &h.Recrawls[0]
 				u.Last.Due = u.Last.Due.AddDate(0, 1, 0)
 				if _, err := s.Commit(&Batch{Done: []Done{{Host: host, Ordinal: u.Ordinal,
 					Outcome: u.Last}}}); err != nil {

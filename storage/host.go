@@ -27,7 +27,7 @@ type Host struct {
 	Requests   uint32
 	Bytes      uint64
 	Politeness []byte       // as committed, encoded by the politeness package
-	Site       []byte       // as committed, encoded by the revisit package; only of HostByID and HostByName
+	Site       []byte       // as committed, encoded by internal/recrawl; only of HostByID and HostByName
 	Errors     []ErrorCount // failures of its URLs, ordered by reason; only of HostByID and HostByName
 	Queues     []Queue
 }
@@ -45,13 +45,13 @@ func (h *Host) Waiting() (queued, due, nextDue uint32) {
 	return queued, due, nextDue
 }
 
-// Renewing returns how many URLs of the host are planned for a recrawl, and the earliest of these
+// Recrawls returns how many URLs of the host are planned for a recrawl, and the earliest of these
 // times in Unix seconds, 0 if there are none.
-func (h *Host) Renewing() (recrawls, next uint32) {
+func (h *Host) Recrawls() (recrawls, next uint32) {
 	for _, q := range h.Queues {
-		recrawls += q.Renewals
-		if q.Renewals > 0 && (next == 0 || q.NextRenewal < next) {
-			next = q.NextRenewal
+		recrawls += q.Recrawls
+		if q.Recrawls > 0 && (next == 0 || q.NextRecrawl < next) {
+			next = q.NextRecrawl
 		}
 	}
 	return recrawls, next
@@ -68,8 +68,8 @@ type Queue struct {
 	Due     uint32 // retries, and URLs without an outcome of other priorities
 	NextDue uint32 // Unix seconds of the earliest of them, 1 for those without an outcome; 0: none
 
-	Renewals    uint32 // URLs planned for a recrawl
-	NextRenewal uint32 // Unix seconds of the earliest of them; 0: none
+	Recrawls    uint32 // URLs planned for a recrawl
+	NextRecrawl uint32 // Unix seconds of the earliest of them; 0: none
 }
 
 func (r *hostRow) host() Host {
@@ -86,7 +86,7 @@ func (r *hostRow) host() Host {
 	for i, o := range r.origins {
 		h.Queues[i] = Queue{
 			Origin: o.origin(h.Name), Cursor: o.cursor, Queued: o.queued, Due: o.due, NextDue: o.nextDue,
-			Renewals: o.recrawls, NextRenewal: o.nextRecrawl,
+			Recrawls: o.recrawls, NextRecrawl: o.nextRecrawl,
 		}
 	}
 	return h

@@ -35,11 +35,11 @@ type Start struct {
 // since the first ledger of a store, so they only grow.
 const MarkLedger = "ledger"
 
-// EncodePlace encodes an offset for Batch.Marks.
-func EncodePlace(offset uint64) []byte { return binary.BigEndian.AppendUint64(nil, offset) }
+// EncodeOffset encodes an offset for Batch.Marks.
+func EncodeOffset(offset uint64) []byte { return binary.BigEndian.AppendUint64(nil, offset) }
 
-// DecodePlace is the inverse of EncodePlace. A mark that was never set is offset 0.
-func DecodePlace(b []byte) (uint64, error) {
+// DecodeOffset is the inverse of EncodeOffset. A mark that was never set is offset 0.
+func DecodeOffset(b []byte) (uint64, error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
@@ -51,9 +51,9 @@ func DecodePlace(b []byte) (uint64, error) {
 	return offset, nil
 }
 
-// Debt describes the uncommitted requests that the ledger of an earlier process names. Their hosts
+// UncommittedRequests describes the uncommitted requests that the ledger of an earlier process names. Their hosts
 // get a restart hold.
-type Debt struct {
+type UncommittedRequests struct {
 	Everyone bool                     // the machine was restarted: any host may have had a request just before
 	Hosts    map[string]time.Duration // by host name, the longest delay known; negative: none
 	Waits    map[string]Wait          // by host name, the wait that ends last
@@ -62,12 +62,12 @@ type Debt struct {
 	Ended    bool                     // the process was shutting down: see Ledger.AppendEnd
 }
 
-// ReadDebt reads the ledger of an earlier process from the committed offset on. If the ledger is
+// ReadUncommitted reads the ledger of an earlier process from the committed offset on. If the ledger is
 // missing, damaged or of another boot of the machine, Everyone is set, unless the store has never
 // sent a request. If each is not nil, it is called for every request that can be read, with the
 // offset of its line.
-func ReadDebt(dir string, committed uint64, bootID string, each func(offset uint64, s Start)) (Debt, error) {
-	uncommitted := Debt{Hosts: make(map[string]time.Duration), Waits: make(map[string]Wait), End: committed}
+func ReadUncommitted(dir string, committed uint64, bootID string, each func(offset uint64, s Start)) (UncommittedRequests, error) {
+	uncommitted := UncommittedRequests{Hosts: make(map[string]time.Duration), Waits: make(map[string]Wait), End: committed}
 	f, err := os.Open(filepath.Join(dir, LedgerName))
 	if errors.Is(err, fs.ErrNotExist) {
 		uncommitted.Everyone = committed != 0
@@ -106,7 +106,7 @@ func ReadDebt(dir string, committed uint64, bootID string, each func(offset uint
 	return uncommitted, uncommitted.read(r, committed, each)
 }
 
-func (d *Debt) read(r *bufio.Reader, offset uint64, each func(uint64, Start)) error {
+func (d *UncommittedRequests) read(r *bufio.Reader, offset uint64, each func(uint64, Start)) error {
 	for {
 		line, err := r.ReadSlice('\n')
 		if errors.Is(err, io.EOF) {
@@ -210,7 +210,7 @@ type Ledger struct {
 	line   []byte
 }
 
-// OpenLedger begins a new ledger at offset base, which is Debt.End, and replaces the old one. All
+// OpenLedger begins a new ledger at offset base, which is UncommittedRequests.End, and replaces the old one. All
 // that the old one says must be committed by then.
 func OpenLedger(dir, bootID string, base uint64) (*Ledger, error) {
 	l := &Ledger{dir: dir, bootID: bootID}
@@ -247,13 +247,13 @@ func (l *Ledger) begin(base uint64, lines []byte) error {
 	return err
 }
 
-// Place returns the offset of the end of the last line.
-func (l *Ledger) Place() uint64 { return l.base + uint64(l.size-l.header) }
+// Offset returns the offset of the end of the last line.
+func (l *Ledger) Offset() uint64 { return l.base + uint64(l.size-l.header) }
 
 // Append writes a line and returns the offset of its beginning. After an error the request must not
 // be sent, and the file is unchanged.
 func (l *Ledger) Append(s Start) (offset uint64, err error) {
-	offset = l.Place()
+	offset = l.Offset()
 	delay := int64(-1)
 	if s.Delay >= 0 {
 		delay = milliseconds(s.Delay)
@@ -352,7 +352,7 @@ func parseWait(line string) (w Wait, ok bool) {
 }
 
 // addWait keeps the wait of each host that ends last.
-func (d *Debt) addWait(w Wait) {
+func (d *UncommittedRequests) addWait(w Wait) {
 	if old, known := d.Waits[w.Host]; !known || w.At.Add(w.Wait).After(old.At.Add(old.Wait)) {
 		d.Waits[w.Host] = w
 	}

@@ -22,7 +22,7 @@ func writeLedger(t *testing.T, text string) (dir string) {
 	return dir
 }
 
-func TestReadDebt(t *testing.T) {
+func TestReadUncommitted(t *testing.T) {
 	const (
 		header = "amble-starts-1 1000 boot-a\n"
 		first  = "1790000000000 192.0.2.1 a.example 1500\n"
@@ -79,7 +79,7 @@ func TestReadDebt(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			uncommitted, err := ReadDebt(writeLedger(t, test.file), test.committed, test.boot, nil)
+			uncommitted, err := ReadUncommitted(writeLedger(t, test.file), test.committed, test.boot, nil)
 			if err != nil || uncommitted.Everyone != test.everyone || !maps.Equal(uncommitted.Hosts, test.hosts) ||
 				uncommitted.End != test.end {
 				t.Errorf("uncommitted requests are %+v, %v, want everyone %t, hosts %v, end %d", uncommitted, err, test.everyone,
@@ -91,7 +91,7 @@ func TestReadDebt(t *testing.T) {
 }
 
 // A process that meant to end is told from one that did not, and that from the end of the machine.
-func TestReadDebtOfADeath(t *testing.T) {
+func TestReadUncommittedOfADeath(t *testing.T) {
 	const (
 		header = "amble-starts-1 0 boot\n"
 		first  = "1790000000000 192.0.2.1 a.example 1500\n"
@@ -118,7 +118,7 @@ func TestReadDebtOfADeath(t *testing.T) {
 		{"no ledger", "garbage\n", "boot", false, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			uncommitted, err := ReadDebt(writeLedger(t, test.file), 0, test.boot, nil)
+			uncommitted, err := ReadUncommitted(writeLedger(t, test.file), 0, test.boot, nil)
 			if err != nil || uncommitted.Died != test.died || uncommitted.Ended != test.ended {
 				t.Errorf("died %v, ended %v, %v; want %v, %v", uncommitted.Died, uncommitted.Ended, err, test.died, test.ended)
 			}
@@ -142,17 +142,17 @@ func TestLedgerAppendEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	var starts int
-	uncommitted, err := ReadDebt(dir, 100, "boot", func(uint64, Start) { starts++ })
+	uncommitted, err := ReadUncommitted(dir, 100, "boot", func(uint64, Start) { starts++ })
 	if err != nil || !uncommitted.Ended || uncommitted.Died || uncommitted.Everyone || starts != 1 ||
 		len(uncommitted.Waits) != 1 ||
-		uncommitted.End != l.Place() {
+		uncommitted.End != l.Offset() {
 		t.Errorf("%+v, %v, %d requests", uncommitted, err, starts)
 	}
 }
 
-func TestReadDebtWithoutLedger(t *testing.T) {
+func TestReadUncommittedWithoutLedger(t *testing.T) {
 	for _, committed := range []uint64{0, 10} {
-		uncommitted, err := ReadDebt(t.TempDir(), committed, "boot", nil)
+		uncommitted, err := ReadUncommitted(t.TempDir(), committed, "boot", nil)
 		if err != nil || uncommitted.Everyone != (committed > 0) || uncommitted.End != committed {
 			t.Errorf("committed %d: %+v, %v", committed, uncommitted, err)
 		}
@@ -161,7 +161,7 @@ func TestReadDebtWithoutLedger(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, LedgerName), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if uncommitted, err := ReadDebt(dir, 5, "boot", nil); err == nil && !uncommitted.Everyone {
+	if uncommitted, err := ReadUncommitted(dir, 5, "boot", nil); err == nil && !uncommitted.Everyone {
 		t.Errorf("a directory with the ledger's name holds no host: %+v", uncommitted)
 	}
 }
@@ -186,10 +186,10 @@ func TestLedgerAppend(t *testing.T) {
 	l := mustLedger(t, dir, 100)
 	var offsets []uint64
 	for n := range 5 {
-		before := l.Place()
+		before := l.Offset()
 		offset, err := l.Append(start(n))
-		if err != nil || offset != before || offset >= l.Place() {
-			t.Fatalf("append: offset %d, %v; %d before, %d after", offset, err, before, l.Place())
+		if err != nil || offset != before || offset >= l.Offset() {
+			t.Fatalf("append: offset %d, %v; %d before, %d after", offset, err, before, l.Offset())
 		}
 		offsets = append(offsets, offset)
 	}
@@ -199,27 +199,27 @@ func TestLedgerAppend(t *testing.T) {
 	if _, err := l.Append(Start{Host: "precise.example", At: someTime, Delay: time.Millisecond + 1}); err != nil {
 		t.Fatal(err)
 	}
-	uncommitted, err := ReadDebt(dir, offsets[3], "boot", nil)
+	uncommitted, err := ReadUncommitted(dir, offsets[3], "boot", nil)
 	want := map[string]time.Duration{
 		"host3.example": 3 * time.Millisecond, "host4.example": 4 * time.Millisecond,
 		"unknown.example": -time.Millisecond, "precise.example": 2 * time.Millisecond, // never rounded down
 	}
-	if err != nil || uncommitted.Everyone || !maps.Equal(uncommitted.Hosts, want) || uncommitted.End != l.Place() {
-		t.Errorf("uncommitted requests are %+v, %v, want %v and end %d", uncommitted, err, want, l.Place())
+	if err != nil || uncommitted.Everyone || !maps.Equal(uncommitted.Hosts, want) || uncommitted.End != l.Offset() {
+		t.Errorf("uncommitted requests are %+v, %v, want %v and end %d", uncommitted, err, want, l.Offset())
 	}
 	next := mustLedger(t, dir, uncommitted.End)
-	if next.Place() != uncommitted.End {
-		t.Errorf("the next ledger begins at %d, want %d", next.Place(), uncommitted.End)
+	if next.Offset() != uncommitted.End {
+		t.Errorf("the next ledger begins at %d, want %d", next.Offset(), uncommitted.End)
 	}
-	if uncommitted, err := ReadDebt(dir, uncommitted.End, "boot", nil); err != nil || uncommitted.Everyone ||
+	if uncommitted, err := ReadUncommitted(dir, uncommitted.End, "boot", nil); err != nil || uncommitted.Everyone ||
 		len(uncommitted.Hosts) > 0 {
 		t.Errorf("a new ledger has uncommitted requests %+v, %v", uncommitted, err)
 	}
 }
 
-// TestReadDebtEach: every line is read as it was written, from the committed offset on, also after
+// TestReadUncommittedEach: every line is read as it was written, from the committed offset on, also after
 // a restart of the machine.
-func TestReadDebtEach(t *testing.T) {
+func TestReadUncommittedEach(t *testing.T) {
 	dir := t.TempDir()
 	l := mustLedger(t, dir, 700)
 	want := map[uint64]Start{}
@@ -246,7 +246,7 @@ func TestReadDebtEach(t *testing.T) {
 	}
 	for _, boot := range []string{"boot", "another"} {
 		got := map[uint64]Start{}
-		if _, err := ReadDebt(dir, first, boot, func(offset uint64, s Start) { got[offset] = s }); err != nil ||
+		if _, err := ReadUncommitted(dir, first, boot, func(offset uint64, s Start) { got[offset] = s }); err != nil ||
 			!maps.Equal(got, want) {
 			t.Errorf("%s: %v, %v, want %v", boot, got, err, want)
 		}
@@ -277,8 +277,8 @@ func TestLedgerTrim(t *testing.T) {
 		}
 		largest = max(largest, l.size)
 		if n%50_000 == 0 && n > 0 {
-			uncommitted, err := ReadDebt(dir, open[0], "boot", nil)
-			if err != nil || uncommitted.Everyone || len(uncommitted.Hosts) != window || uncommitted.End != l.Place() {
+			uncommitted, err := ReadUncommitted(dir, open[0], "boot", nil)
+			if err != nil || uncommitted.Everyone || len(uncommitted.Hosts) != window || uncommitted.End != l.Offset() {
 				t.Fatalf("after %d requests %d hosts have uncommitted ones (everyone: %t), %v, want %d", n, len(uncommitted.Hosts),
 					uncommitted.Everyone, err, window)
 			}
@@ -287,8 +287,8 @@ func TestLedgerTrim(t *testing.T) {
 	if l.base == 0 || largest > ledgerRotate+1<<20 {
 		t.Errorf("the file begins at offset %d and became %d bytes large", l.base, largest)
 	}
-	if l.Place() < 10<<20 {
-		t.Errorf("offset is %d: it went back", l.Place())
+	if l.Offset() < 10<<20 {
+		t.Errorf("offset is %d: it went back", l.Offset())
 	}
 }
 
@@ -302,14 +302,14 @@ func TestLedgerTrimKeepsWhatIsOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, committed := range []uint64{0, 49, first, l.Place() + 1, 1<<64 - 1} {
+	for _, committed := range []uint64{0, 49, first, l.Offset() + 1, 1<<64 - 1} {
 		if err := l.Trim(committed); err != nil || l.base != 50 {
 			t.Errorf("trim at offset %d: %v, base %d", committed, err, l.base)
 		}
 	}
-	end := l.Place()
-	if err := l.Trim(end); err != nil || l.base != end || l.Place() != end {
-		t.Errorf("trim of all: %v, base %d, offset %d, want %d", err, l.base, l.Place(), end)
+	end := l.Offset()
+	if err := l.Trim(end); err != nil || l.base != end || l.Offset() != end {
+		t.Errorf("trim of all: %v, base %d, offset %d, want %d", err, l.base, l.Offset(), end)
 	}
 }
 
@@ -331,7 +331,7 @@ func TestLedgerAppendFails(t *testing.T) {
 		t.Errorf("%d lines after %d appends (the last one failed); the file ends in %q",
 			bytes.Count(whole, []byte("\n")), n, whole[len(whole)-10:])
 	}
-	if err := l.begin(l.Place(), make([]byte, 64<<10)); !errors.Is(err, ErrNoSpace) {
+	if err := l.begin(l.Offset(), make([]byte, 64<<10)); !errors.Is(err, ErrNoSpace) {
 		t.Errorf("a new file on a full disk: %v", err)
 	}
 	if !bytes.Equal(readFile(t, filepath.Join(dir, LedgerName)), whole) {
@@ -340,7 +340,7 @@ func TestLedgerAppendFails(t *testing.T) {
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.begin(l.Place(), nil); err != nil {
+	if err := l.begin(l.Offset(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := l.Append(start(n)); err != nil {
@@ -348,17 +348,17 @@ func TestLedgerAppendFails(t *testing.T) {
 	}
 }
 
-func TestPlace(t *testing.T) {
+func TestOffset(t *testing.T) {
 	for _, offset := range []uint64{0, 1, 1 << 63} {
-		if got, err := DecodePlace(EncodePlace(offset)); err != nil || got != offset {
+		if got, err := DecodeOffset(EncodeOffset(offset)); err != nil || got != offset {
 			t.Errorf("offset %d comes back as %d, %v", offset, got, err)
 		}
 	}
-	if got, err := DecodePlace(nil); err != nil || got != 0 {
+	if got, err := DecodeOffset(nil); err != nil || got != 0 {
 		t.Errorf("no mark is offset %d, %v", got, err)
 	}
 	for _, bad := range [][]byte{{1}, make([]byte, 9)} {
-		if _, err := DecodePlace(bad); !errors.Is(err, ErrCorrupt) {
+		if _, err := DecodeOffset(bad); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("mark %x: %v", bad, err)
 		}
 	}
@@ -381,8 +381,8 @@ func TestLedgerWaits(t *testing.T) {
 		}
 	}
 	var offsets []uint64
-	uncommitted, err := ReadDebt(dir, 100, "boot", func(offset uint64, s Start) { offsets = append(offsets, offset) })
-	if err != nil || uncommitted.Everyone || len(uncommitted.Hosts) != 1 || uncommitted.End != l.Place() {
+	uncommitted, err := ReadUncommitted(dir, 100, "boot", func(offset uint64, s Start) { offsets = append(offsets, offset) })
+	if err != nil || uncommitted.Everyone || len(uncommitted.Hosts) != 1 || uncommitted.End != l.Offset() {
 		t.Fatalf("uncommitted requests %+v, %v", uncommitted, err)
 	}
 	for host, want := range map[string]time.Duration{
@@ -397,7 +397,7 @@ func TestLedgerWaits(t *testing.T) {
 		t.Fatalf("%d requests were read", len(offsets))
 	}
 	for _, offset := range offsets { // each offset is where the ledger can be read from
-		if rest, err := ReadDebt(dir, offset, "boot", nil); err != nil || rest.Everyone {
+		if rest, err := ReadUncommitted(dir, offset, "boot", nil); err != nil || rest.Everyone {
 			t.Errorf("from offset %d: %+v, %v", offset, rest, err)
 		}
 	}
@@ -407,13 +407,13 @@ func TestLedgerWaitsThatAreNone(t *testing.T) {
 	const header = "amble-starts-1 0 boot\n"
 	for _, line := range []string{"wait 1 a.example\n", "wait x a.example 5\n", "wait 1 a.example -5\n",
 		"wait 1 a.example 0\n", "wait 1 a.example 5 more\n"} {
-		uncommitted, err := ReadDebt(writeLedger(t, header+line), 0, "boot", nil)
+		uncommitted, err := ReadUncommitted(writeLedger(t, header+line), 0, "boot", nil)
 		if err != nil || !uncommitted.Everyone || len(uncommitted.Waits) > 0 {
 			t.Errorf("%q: %+v, %v; want everyone", line, uncommitted, err)
 		}
 	}
 	torn := writeLedger(t, header+"wait 1 a.example 5")
-	if uncommitted, err := ReadDebt(torn, 0, "boot", nil); err != nil || uncommitted.Everyone ||
+	if uncommitted, err := ReadUncommitted(torn, 0, "boot", nil); err != nil || uncommitted.Everyone ||
 		len(uncommitted.Waits) > 0 {
 		t.Errorf("a torn line: %+v, %v", uncommitted, err)
 	}
@@ -432,7 +432,7 @@ func TestWaitEndsNoSooner(t *testing.T) {
 			if err := mustLedger(t, dir, 0).AppendWait(Wait{Host: "a.example", At: at, Wait: wait}); err != nil {
 				t.Fatal(err)
 			}
-			uncommitted, err := ReadDebt(dir, 0, "boot", nil)
+			uncommitted, err := ReadUncommitted(dir, 0, "boot", nil)
 			got := uncommitted.Waits["a.example"]
 			if late := got.At.Add(got.Wait).Sub(at.Add(wait)); err != nil || late < 0 || late > 2*time.Millisecond {
 				t.Errorf("a wait of %v from %d ns on ends %v late, %v", wait, nanoseconds, late, err)

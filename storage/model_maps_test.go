@@ -95,7 +95,7 @@ func (m *model) apply(b *Batch) Result {
 	for _, p := range b.Policies {
 		m.policies[p.Origin] = string(p.Record)
 	}
-	for _, u := range b.Join {
+	for _, u := range b.ScopeSeeds {
 		m.scopeSeeds[u] = true
 	}
 	for name, mark := range b.Marks {
@@ -105,10 +105,10 @@ func (m *model) apply(b *Batch) Result {
 	}
 	for id := range changed {
 		h := m.hosts[id-1].host(id)
-		t := Touched{Host: id, Tail: h.Tail}
+		t := HostChange{Host: id, Tail: h.Tail}
 		t.Queued, t.Due, t.NextDue = h.Waiting()
-		t.Renewals, t.NextRenewal = h.Renewing()
-		r.Touched = append(r.Touched, t)
+		t.Recrawls, t.NextRecrawl = h.Recrawls()
+		r.Hosts = append(r.Hosts, t)
 	}
 	return r
 }
@@ -221,9 +221,9 @@ func (h *modelHost) host(id HostID) Host {
 			}
 		}
 		if at := u.recrawl(); at != 0 {
-			q.Renewals++
-			if q.NextRenewal == 0 || at < q.NextRenewal {
-				q.NextRenewal = at
+			q.Recrawls++
+			if q.NextRecrawl == 0 || at < q.NextRecrawl {
+				q.NextRecrawl = at
 			}
 		}
 	}
@@ -271,11 +271,11 @@ func (h *modelHost) heads(q HeadsRequest) Heads {
 	all.Due = all.Due[:min(len(all.Due), q.Due)]
 	for _, u := range h.urls {
 		if at := u.recrawl(); u.Origin == q.Origin && at != 0 && at <= uint32(q.Now.Unix()) {
-			all.Renewals = append(all.Renewals, u)
+			all.Recrawls = append(all.Recrawls, u)
 		}
 	}
-	slices.SortStableFunc(all.Renewals, func(a, b Head) int { return cmp.Compare(a.recrawl(), b.recrawl()) })
-	all.Renewals = all.Renewals[:min(len(all.Renewals), q.Renewals)]
+	slices.SortStableFunc(all.Recrawls, func(a, b Head) int { return cmp.Compare(a.recrawl(), b.recrawl()) })
+	all.Recrawls = all.Recrawls[:min(len(all.Recrawls), q.Recrawls)]
 	return all
 }
 

@@ -101,8 +101,8 @@ func (d *driver) commit(t *rapid.T) {
 	_, b := d.batch(t)
 	got := mustCommit(t, d.store, &b)
 	want := d.model.apply(&b)
-	slices.SortFunc(want.Touched, func(a, b Touched) int { return int(a.Host) - int(b.Host) })
-	if len(got.Touched)+len(want.Touched) > 0 && !slices.Equal(got.Touched, want.Touched) ||
+	slices.SortFunc(want.Hosts, func(a, b HostChange) int { return int(a.Host) - int(b.Host) })
+	if len(got.Hosts)+len(want.Hosts) > 0 && !slices.Equal(got.Hosts, want.Hosts) ||
 		got.Added != want.Added || got.Refused != want.Refused || got.Trapped != want.Trapped ||
 		!reflect.DeepEqual(got.Ensured, want.Ensured) {
 		t.Fatalf("commit says %+v, want %+v", got, want)
@@ -176,7 +176,7 @@ func (d *driver) compare(t tester) {
 			t.Fatalf("mark %s is %q, %v, want %q", name, got, err, mark)
 		}
 	}
-	if got, err := s.Joined(); err != nil || len(got) != len(m.scopeSeeds) {
+	if got, err := s.ScopeSeeds(); err != nil || len(got) != len(m.scopeSeeds) {
 		t.Fatalf("joined: %q, %v, want %v", got, err, m.scopeSeeds)
 	}
 }
@@ -212,7 +212,7 @@ func (d *driver) compareHeads(t tester, id HostID, h *modelHost) {
 	for o := range h.origins {
 		for _, limit := range []int{1, 5, 1000} {
 			q := HeadsRequest{Host: id, Origin: uint8(o), From: h.cursors[o], Queued: limit, Due: limit,
-				Renewals: limit, Now: someTime.Add(30 * time.Second)}
+				Recrawls: limit, Now: someTime.Add(30 * time.Second)}
 			got, err := d.store.Heads(q)
 			if want := h.heads(q); err != nil || !reflect.DeepEqual(got, want) {
 				t.Fatalf("heads of %s for %+v are\n%+v, %v, want\n%+v", h.name, q, got, err, want)
@@ -278,7 +278,7 @@ func (m *model) randomBatch(rng *rand.Rand, size int, fingerprint func(weburl.UR
 	}
 	if rng.IntN(4) == 0 {
 		b.Ensure = []string{hostName(rng.IntN(12)), hostName(0)}
-		b.Join = []string{randomURL(rng).String()}
+		b.ScopeSeeds = []string{randomURL(rng).String()}
 		b.Policies = []Policy{{randomURL(rng).Origin(), []byte{byte(size), 1}}}
 		b.Marks = map[string][]byte{fmt.Sprint("mark", rng.IntN(3)): {byte(size)}, fmt.Sprint("mark", rng.IntN(3)): nil}
 	}

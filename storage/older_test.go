@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -143,7 +143,7 @@ func describe(t *testing.T, s *storage.Store) string {
 	d.line("counters: %d hosts, %d URLs, %d requests, %d bytes, %d robots records, states %v",
 		c.Hosts, c.URLs, c.Requests, c.Bytes, c.Policies, c.States)
 	d.stats()
-	scope, err := s.Joined()
+	scope, err := s.ScopeSeeds()
 	d.must(err)
 	d.line("scope: %q", scope)
 	marks, err := s.Marks("")
@@ -198,7 +198,7 @@ func (d *describer) host(id storage.HostID) error {
 	d.must(err)
 	d.line("\tlast request %d, backoff %d, failures %d, cause %d, holds %d",
 		unix(state.LastEnd), state.Backoff, state.Failures, state.Cause, len(state.Holds))
-	if _, err := revisit.DecodeSite(h.Site); err != nil {
+	if _, err := recrawl.DecodeSite(h.Site); err != nil {
 		d.t.Error(err)
 	}
 	d.line("\tsite %x", h.Site)
@@ -212,12 +212,12 @@ func (d *describer) host(id storage.HostID) error {
 	}
 	for i, q := range h.Queues {
 		d.line("\torigin %s: cursor %d, %d queued, %d due from %d, %d to fetch again from %d",
-			q.Origin, q.Cursor, q.Queued, q.Due, q.NextDue, q.Renewals, q.NextRenewal)
+			q.Origin, q.Cursor, q.Queued, q.Due, q.NextDue, q.Recrawls, q.NextRecrawl)
 		heads, err := d.s.Heads(storage.HeadsRequest{
-			Host: id, Origin: uint8(i), Queued: 1000, Due: 1000, Renewals: 1000, Now: time.Unix(1_900_000_000, 0),
+			Host: id, Origin: uint8(i), Queued: 1000, Due: 1000, Recrawls: 1000, Now: time.Unix(1_900_000_000, 0),
 		})
 		d.must(err)
-		d.line("\t\tqueued%s, due%s, again%s", ordinals(heads.Queued), ordinals(heads.Due), ordinals(heads.Renewals))
+		d.line("\t\tqueued%s, due%s, again%s", ordinals(heads.Queued), ordinals(heads.Due), ordinals(heads.Recrawls))
 		d.robots(q.Origin)
 	}
 	return nil
@@ -240,9 +240,9 @@ func (d *describer) robots(o weburl.Origin) {
 	d.must(err)
 	d.line("\t\trobots.txt: %s, %d, fetched %d, %q, %d bytes %s, %.30q",
 		r.Class, r.Status, unix(r.Fetched), r.ETag, len(r.Body), robots.VersionOf(r.Body), r.Body)
-	encoded, err := d.s.Past(o)
+	encoded, err := d.s.RobotsHistory(o)
 	d.must(err)
-	history, err := robots.DecodePasts(encoded)
+	history, err := robots.DecodeHistory(encoded)
 	d.must(err)
 	for _, p := range history {
 		d.line("\t\tbefore %d: %s, %q", unix(p.Replaced), p.Class, p.Body)

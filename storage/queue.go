@@ -18,7 +18,7 @@ type HeadsRequest struct {
 	From     uint32    // first ordinal
 	Queued   int       // the most queued URLs
 	Due      int       // the most due URLs
-	Renewals int       // the most recrawls
+	Recrawls int       // the most recrawls
 	Now      time.Time // URLs with a later due time are not due
 }
 
@@ -28,7 +28,7 @@ type Heads struct {
 	// Due is ordered by falling priority, then due time, then ordinal. URLs without an outcome come
 	// before the others of their priority.
 	Due      []Head
-	Renewals []Head // by the time of their recrawl
+	Recrawls []Head // by the time of their recrawl
 	Next     uint32 // where the next request goes on
 	Tail     uint32 // ordinals below this existed at the time
 }

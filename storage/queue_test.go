@@ -32,8 +32,8 @@ func TestPriorities(t *testing.T) {
 	for i, p := range []int8{0, 3, -128, 0, 3, 127, -1, 0} {
 		b.Found[i].Priority = p
 	}
-	if r := mustCommit(t, s, &b); r.Touched[0] != (Touched{Host: 1, Tail: 8, Queued: 3, Due: 5, NextDue: 1}) {
-		t.Errorf("touched: %+v", r.Touched[0])
+	if r := mustCommit(t, s, &b); r.Hosts[0] != (HostChange{Host: 1, Tail: 8, Queued: 3, Due: 5, NextDue: 1}) {
+		t.Errorf("touched: %+v", r.Hosts[0])
 	}
 	if queued, due := headOrdinals(t, s); queued != "0 3 7" || due != "5 1 4 6 2" {
 		t.Errorf("queued %s, due %s", queued, due)
@@ -95,8 +95,8 @@ func TestNotice(t *testing.T) {
 	}
 	b.Found = append(b.Found, found(t, s, numbered("host.example", 0, 1)...)...) // a link says nothing
 	r := mustCommit(t, s, &b)
-	if r.Added != 0 || r.Touched[0].NextRenewal != uint32(soon.Unix()) || r.Touched[0].Renewals != 1 ||
-		r.Touched[0].NextDue != uint32(retrying.Due.Unix()) {
+	if r.Added != 0 || r.Hosts[0].NextRecrawl != uint32(soon.Unix()) || r.Hosts[0].Recrawls != 1 ||
+		r.Hosts[0].NextDue != uint32(retrying.Due.Unix()) {
 		t.Errorf("%+v", r)
 	}
 	if len(noticed) != 2 || noticed[0].Host != "host.example" || string(noticed[0].Site) != "site" ||
@@ -104,13 +104,13 @@ func TestNotice(t *testing.T) {
 		!noticed[0].Modified.Equal(someTime.Add(time.Second)) || !noticed[0].At.Equal(someTime.Add(2*time.Second)) {
 		t.Errorf("noticed %+v", noticed)
 	}
-	h, err := s.Heads(HeadsRequest{Host: 1, Renewals: 5, Now: soon})
-	if err != nil || len(h.Renewals) != 1 {
+	h, err := s.Heads(HeadsRequest{Host: 1, Recrawls: 5, Now: soon})
+	if err != nil || len(h.Recrawls) != 1 {
 		t.Fatalf("%+v, %v", h, err)
 	}
 	want := fetched
 	want.Due, want.History = soon, [8]byte{9}
-	if got := h.Renewals[0].Last; got.Due.Unix() != want.Due.Unix() || got.History != want.History ||
+	if got := h.Recrawls[0].Last; got.Due.Unix() != want.Due.Unix() || got.History != want.History ||
 		got.Digest != want.Digest || got.Simhash != want.Simhash || !got.At.Equal(want.At) {
 		t.Errorf("%+v, want %+v", got, want)
 	}

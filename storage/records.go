@@ -18,8 +18,8 @@ func (s *Store) Policy(o weburl.Origin) (record []byte, err error) {
 	return record, err
 }
 
-// Past returns the stored earlier versions of the robots.txt of an origin, nil if there are none.
-func (s *Store) Past(o weburl.Origin) (encoded []byte, err error) {
+// RobotsHistory returns the stored earlier versions of the robots.txt of an origin, nil if there are none.
+func (s *Store) RobotsHistory(o weburl.Origin) (encoded []byte, err error) {
 	err = s.db.View(func(tx *bolt.Tx) error {
 		if b := tx.Bucket(bucketRobotsHistory); b != nil { // else no commit has stored one yet
 			encoded = append(encoded, b.Get([]byte(o.String()))...)
@@ -51,8 +51,8 @@ func (s *Store) Marks(prefix string) (marks map[string][]byte, err error) {
 	return marks, err
 }
 
-// Joined returns the scope seeds: URLs that redirects of seeds led to.
-func (s *Store) Joined() (urls []string, err error) {
+// ScopeSeeds returns the scope seeds: URLs that redirects of seeds led to.
+func (s *Store) ScopeSeeds() (urls []string, err error) {
 	err = s.db.View(func(tx *bolt.Tx) error {
 		return tx.Bucket(bucketScope).ForEach(func(k, _ []byte) error {
 			urls = append(urls, string(k))
@@ -97,7 +97,7 @@ func (w *writer) putRobotsHistory(history []Policy) error {
 }
 
 func (w *writer) putMeta(b *Batch) error {
-	for _, seed := range b.Join {
+	for _, seed := range b.ScopeSeeds {
 		if err := w.tx.Bucket(bucketScope).Put([]byte(seed), []byte{1}); err != nil {
 			return fmt.Errorf("scope seed %s: %w", seed, err)
 		}

@@ -54,12 +54,12 @@ func (w *writer) moveRecrawl(r *hostRow, d *Done, from, to uint32) error {
 
 // recrawls reads the recrawls of a queue that are due, the earliest first.
 func (rd *reader) recrawls(q HeadsRequest, h *Heads) error {
-	if q.Renewals == 0 || int(q.Origin) >= len(rd.row.origins) || rd.row.origins[q.Origin].recrawls == 0 {
+	if q.Recrawls == 0 || int(q.Origin) >= len(rd.row.origins) || rd.row.origins[q.Origin].recrawls == 0 {
 		return nil
 	}
 	now := seconds(q.Now)
 	return rd.eachRecrawl(q.Origin, func(due, ordinal uint32) (bool, error) {
-		if due > now || len(h.Renewals) == q.Renewals {
+		if due > now || len(h.Recrawls) == q.Recrawls {
 			return false, nil
 		}
 		e, err := rd.entry(ordinal)
@@ -67,7 +67,7 @@ func (rd *reader) recrawls(q HeadsRequest, h *Heads) error {
 			return false, err
 		}
 		o, err := rd.outcome(ordinal)
-		h.Renewals = append(h.Renewals, Head{Entry: e, Last: o})
+		h.Recrawls = append(h.Recrawls, Head{Entry: e, Last: o})
 		return true, err
 	})
 }
@@ -108,8 +108,8 @@ func (c *checker) recrawl(r *hostRow, q *queueCount, e *Entry, at uint32) {
 	c.found("host %d: URL %d is planned for a recrawl but has no row in bucket %s", r.id, e.Ordinal, bucketRecrawl)
 }
 
-// Renewals calls f for at most max recrawls of a queue, by time, in one short read.
-func (s *Store) Renewals(host HostID, origin uint8, max int, f func(Head)) error {
+// Recrawls calls f for at most max recrawls of a queue, by time, in one short read.
+func (s *Store) Recrawls(host HostID, origin uint8, max int, f func(Head)) error {
 	return s.db.View(func(tx *bolt.Tx) error {
 		rd := reader{tx: tx}
 		if err := getRow(tx, host, &rd.row); err != nil {

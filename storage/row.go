@@ -69,7 +69,7 @@ type hostRow struct {
 	plain      uint32 // ordinals below it are of version 1, where the cursor passes every priority
 	queries    tally  // different queries, by path
 	digests    tally  // pages, by digest
-	site       []byte // encoded by the revisit package
+	site       []byte // encoded by internal/recrawl
 	errors     errorCounts
 	payloads   recentPayloads
 	tail       []byte // encoded entries from spilled to next

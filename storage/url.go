@@ -121,7 +121,7 @@ type Outcome struct {
 	Line     uint32    // of robots.txt, the rule that decided
 	ETag     string    // at most 255 bytes; longer ones are not kept
 	Modified string    // Last-Modified as sent, at most 255 bytes
-	History  [8]byte   // change history, encoded by the revisit package
+	History  [8]byte   // change history, encoded by internal/recrawl
 	Simhash  uint64    // of the text of the page; 0: none
 }
 

@@ -93,9 +93,9 @@ func TestVersion2(t *testing.T) {
 	writeRows(t, dir, string(readFile(t, filepath.Join("testdata", "golden-2.txt"))))
 	s := mustOpen(t, dir, Options{ReadOnly: true})
 	checkClean(t, s)
-	if h, err := s.Heads(HeadsRequest{Host: 1, Renewals: 5, Now: someTime.Add(time.Hour)}); err != nil ||
-		len(h.Renewals) > 0 {
-		t.Errorf("recrawls of version 2: %+v, %v", h.Renewals, err)
+	if h, err := s.Heads(HeadsRequest{Host: 1, Recrawls: 5, Now: someTime.Add(time.Hour)}); err != nil ||
+		len(h.Recrawls) > 0 {
+		t.Errorf("recrawls of version 2: %+v, %v", h.Recrawls, err)
 	}
 	mustClose(t, s)
 
@@ -103,16 +103,16 @@ func TestVersion2(t *testing.T) {
 	defer func() { mustClose(t, s) }()
 	recrawl := Outcome{State: Fetched, At: someTime, Due: someTime.Add(time.Minute), History: [8]byte{7}, Simhash: 9}
 	r := mustCommit(t, s, &Batch{Done: []Done{{Host: 1, Ordinal: 5, Outcome: recrawl}}})
-	if got := r.Touched[0]; got.Renewals != 1 || got.NextRenewal != uint32(recrawl.Due.Unix()) || got.Due != 0 {
+	if got := r.Hosts[0]; got.Recrawls != 1 || got.NextRecrawl != uint32(recrawl.Due.Unix()) || got.Due != 0 {
 		t.Errorf("touched: %+v", got)
 	}
 	if versions := rowVersions(t, s); versions != [3]uint32{3, 3, 2} {
 		t.Errorf("versions of file and rows after a commit that touches host 1: %d", versions)
 	}
 	checkClean(t, s)
-	h, err := s.Heads(HeadsRequest{Host: 1, Renewals: 5, Now: someTime.Add(time.Hour)})
-	if err != nil || len(h.Renewals) != 1 || h.Renewals[0].Ordinal != 5 || h.Renewals[0].Last.Simhash != 9 {
-		t.Errorf("recrawls: %+v, %v", h.Renewals, err)
+	h, err := s.Heads(HeadsRequest{Host: 1, Recrawls: 5, Now: someTime.Add(time.Hour)})
+	if err != nil || len(h.Recrawls) != 1 || h.Recrawls[0].Ordinal != 5 || h.Recrawls[0].Last.Simhash != 9 {
+		t.Errorf("recrawls: %+v, %v", h.Recrawls, err)
 	}
 }
 
@@ -163,8 +163,8 @@ func TestVersion1Priorities(t *testing.T) {
 	checkClean(t, s)
 	b = Batch{Found: found(t, s, numbered("host.example", 3, 6)...)}
 	b.Found[1].Priority, b.Found[2].Priority = 7, 8
-	if r := mustCommit(t, s, &b); r.Touched[0] != (Touched{Host: 1, Tail: 6, Queued: 4, Due: 2, NextDue: 1}) {
-		t.Errorf("touched: %+v", r.Touched)
+	if r := mustCommit(t, s, &b); r.Hosts[0] != (HostChange{Host: 1, Tail: 6, Queued: 4, Due: 2, NextDue: 1}) {
+		t.Errorf("touched: %+v", r.Hosts)
 	}
 	checkClean(t, s)
 	if queued, due := headOrdinals(t, s); queued != "0 1 2 3" || due != "5 4" {

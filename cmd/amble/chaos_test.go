@@ -191,8 +191,8 @@ func (c *chaos) left(t *testing.T) remains {
 	mark, err := s.Mark(storage.MarkLedger)
 	if err == nil {
 		var outcomes uint64
-		if outcomes, err = storage.DecodePlace(mark); err == nil {
-			_, err = storage.ReadDebt(c.data(), outcomes, storage.BootID(), func(_ uint64, start storage.Start) {
+		if outcomes, err = storage.DecodeOffset(mark); err == nil {
+			_, err = storage.ReadUncommitted(c.data(), outcomes, storage.BootID(), func(_ uint64, start storage.Start) {
 				if note := strings.SplitN(start.Note, ",", 4); len(note) == 4 {
 					r.open[note[3]] = true
 				}

@@ -148,7 +148,7 @@ func finishText(s crawl.Status) string {
 
 // hostsAt counts the hosts that have requests in flight, and those that have work and wait.
 func hostsAt(s crawl.Status) (active, waiting int) {
-	for state, n := range s.Places {
+	for state, n := range s.HostStates {
 		switch state {
 		case "leased", "loading", "resolving":
 			active += n

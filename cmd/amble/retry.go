@@ -108,7 +108,7 @@ func (f *retryFlags) ended(command *cobra.Command, done crawl.Retried, err error
 	if f.asJSON {
 		printing = writeJSON(out, done)
 	} else {
-		_, printing = fmt.Fprintf(out, "%s %s, of %s inspected\n", plural(done.Back, "URL"), verb, grouped(done.Looked))
+		_, printing = fmt.Fprintf(out, "%s %s, of %s inspected\n", plural(done.Back, "URL"), verb, grouped(done.Inspected))
 	}
 	if err != nil {
 		return exit(exitProblem, errors.New("interrupted; a running crawl continues, without one repeat the command"))
@@ -122,7 +122,7 @@ func newRetryProgress(w io.Writer) func(crawl.Retried) error {
 	return func(p crawl.Retried) error {
 		if now := time.Now(); now.Sub(reported) >= logEvery {
 			reported = now
-			fmt.Fprintf(w, "%s inspected, %s so far\n", plural(p.Looked, "URL"), grouped(p.Back))
+			fmt.Fprintf(w, "%s inspected, %s so far\n", plural(p.Inspected, "URL"), grouped(p.Back))
 		}
 		return nil
 	}

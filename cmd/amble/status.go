@@ -79,7 +79,7 @@ func stored(c *config.Config) (crawl.Status, error) {
 	}
 	n := store.Counters()
 	return crawl.Status{
-		State: "not running", At: time.Now(), URLs: crawl.StateCounts(n), Places: map[string]int{}, Hosts: int(n.Hosts),
+		State: "not running", At: time.Now(), URLs: crawl.StateCounts(n), HostStates: map[string]int{}, Hosts: int(n.Hosts),
 		Requests: n.Requests, Bytes: n.Bytes, DataDir: c.DataDir, OutputDir: c.OutputDir(),
 		ProductToken: c.Robots.ProductToken,
 	}, store.Close()

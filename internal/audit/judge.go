@@ -120,7 +120,7 @@ func (j *judge) rules(q *requestlog.Request, f *Finding) {
 		f.violated(SlowDelay, fmt.Sprintf("line %d of its robots.txt demands %v between requests; the delay in force "+
 			"was %v", pace.Line, pace.Delay, q.Delay))
 	}
-	if s := j.o.Standing(c.record, q.Delay, q.Decided.Add(-decisionGrain)); s.Kind != robots.StandingAsk {
+	if s := j.o.Decide(c.record, q.Delay, q.Decided.Add(-decisionGrain)); s.Kind != robots.DecisionMatch {
 		f.violated(NotInForce, fmt.Sprintf("its robots.txt, fetched at %s, had to be fetched again first%s",
 			c.record.Fetched.UTC().Format(time.RFC3339), disobedient(q)))
 	}

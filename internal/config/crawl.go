@@ -37,7 +37,7 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 	}
 	return crawl.Options{
 		Version:       version,
-		Renew:         recrawl,
+		Recrawl:       recrawl,
 		SimilarBits:   c.Recrawl.SimilarBits,
 		MinFree:       uint64(c.Storage.MinFree),
 		URLs:          c.URLRules(),
@@ -83,7 +83,7 @@ func (c *Config) FrontierOptions() frontier.Options {
 	o.HostBudget = uint32(c.Limits.HostPages)
 	o.DomainBudget = uint32(c.Limits.DomainPages)
 	o.Session = c.Limits.Session
-	o.RenewShare = c.Recrawl.Share
+	o.RecrawlShare = c.Recrawl.Share
 	o.Resolvers = c.Fetch.Resolvers
 	return o
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/internal/recrawl"
 )
 
 // Recrawl says when fetched pages are recrawled, by a crawl that does not end when it is done.
@@ -34,28 +34,28 @@ type RecrawlRule struct {
 	MaxInterval *time.Duration `mapstructure:"max_interval"`
 }
 
-// defaultRecrawl has the defaults of internal/revisit.
+// defaultRecrawl has the defaults of internal/recrawl.
 func defaultRecrawl() Recrawl {
-	o := revisit.DefaultOptions()
+	o := recrawl.DefaultOptions()
 	return Recrawl{
 		Policy: o.Policy.String(), Interval: o.Interval, MinInterval: o.Min, MaxInterval: o.Max, Budget: int(o.Budget),
 		Share: 0.5, SimilarBits: 3, GoneAfter: o.Missing, Rules: []RecrawlRule{},
 	}
 }
 
-// RenewOptions returns the options of internal/revisit, or nil if the crawl ends when it is done or
+// RenewOptions returns the options of internal/recrawl, or nil if the crawl ends when it is done or
 // recrawls no page. It returns no error for a Config from Load.
-func (c *Config) RenewOptions() (*revisit.Options, error) {
+func (c *Config) RenewOptions() (*recrawl.Options, error) {
 	r := c.Recrawl
-	policy, err := revisit.ParsePolicy(r.Policy)
+	policy, err := recrawl.ParsePolicy(r.Policy)
 	if err != nil {
 		return nil, err
 	}
-	if c.Crawl.ExitWhenDone || policy == revisit.Never && len(r.Rules) == 0 {
+	if c.Crawl.ExitWhenDone || policy == recrawl.Never && len(r.Rules) == 0 {
 		return nil, nil
 	}
-	o := &revisit.Options{
-		Rule:   revisit.Rule{Policy: policy, Interval: r.Interval, Min: r.MinInterval, Max: r.MaxInterval},
+	o := &recrawl.Options{
+		Rule:   recrawl.Rule{Policy: policy, Interval: r.Interval, Min: r.MinInterval, Max: r.MaxInterval},
 		Budget: float64(r.Budget), Missing: r.GoneAfter,
 	}
 	for _, item := range r.Rules {
@@ -69,12 +69,12 @@ func (c *Config) RenewOptions() (*revisit.Options, error) {
 }
 
 // rule returns an item with the settings for all pages where the item has none.
-func (item *RecrawlRule) rule(rule revisit.Rule) (revisit.Rule, error) {
+func (item *RecrawlRule) rule(rule recrawl.Rule) (recrawl.Rule, error) {
 	rule.Interval = orElse(item.Interval, rule.Interval)
 	rule.Min, rule.Max = orElse(item.MinInterval, rule.Min), orElse(item.MaxInterval, rule.Max)
 	var err error
 	if item.Policy != "" {
-		if rule.Policy, err = revisit.ParsePolicy(item.Policy); err != nil {
+		if rule.Policy, err = recrawl.ParsePolicy(item.Policy); err != nil {
 			return rule, err
 		}
 	}
@@ -115,7 +115,7 @@ func (k *checker) recrawl() {
 }
 
 func policies() (names []string) {
-	for p := revisit.Harmonic; p <= revisit.Never; p++ {
+	for p := recrawl.Harmonic; p <= recrawl.Never; p++ {
 		names = append(names, p.String())
 	}
 	return names
@@ -142,7 +142,7 @@ func (k *checker) recrawlRules() {
 			reject(item.Pattern, strings.TrimPrefix(err.Error(), "error parsing regexp: ")+
 				"; want a regular expression of Go (RE2)")
 		}
-		if _, err := revisit.ParsePolicy(item.Policy); item.Policy != "" && err != nil {
+		if _, err := recrawl.ParsePolicy(item.Policy); item.Policy != "" && err != nil {
 			reject(item.Policy, "want one of "+strings.Join(policies(), ", "))
 		}
 		itemBetween(reject, "interval", item.Interval, leastInterval, mostInterval)

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/internal/recrawl"
 )
 
 // What the section says reaches the plan, a rule with what is in force for all pages where it says
@@ -28,23 +28,23 @@ recrawl:
 		t.Fatal(err)
 	}
 	o, err := c.CrawlOptions("1.2")
-	if err != nil || o.Renew == nil {
-		t.Fatalf("%+v, %v", o.Renew, err)
+	if err != nil || o.Recrawl == nil {
+		t.Fatalf("%+v, %v", o.Recrawl, err)
 	}
-	r := o.Renew
-	if r.Policy != revisit.Nutch || r.Min != 2*time.Hour || r.Max != 4320*time.Hour || r.Budget != 500 ||
-		r.Missing != 3 || o.Frontier.RenewShare != 0.25 {
+	r := o.Recrawl
+	if r.Policy != recrawl.Nutch || r.Min != 2*time.Hour || r.Max != 4320*time.Hour || r.Budget != 500 ||
+		r.Missing != 3 || o.Frontier.RecrawlShare != 0.25 {
 		t.Errorf("%+v", r)
 	}
 	first, second := r.Rules[0], r.Rules[1]
-	if first.Hosts[0] != "*.news.example" || first.Pattern.String() != "^/live/" || first.Policy != revisit.Fixed ||
+	if first.Hosts[0] != "*.news.example" || first.Pattern.String() != "^/live/" || first.Policy != recrawl.Fixed ||
 		first.Interval != 10*time.Minute || first.Min != time.Minute || first.Max != 4320*time.Hour {
 		t.Errorf("%+v", first)
 	}
-	if second.Policy != revisit.Never || second.Interval != 168*time.Hour {
+	if second.Policy != recrawl.Never || second.Interval != 168*time.Hour {
 		t.Errorf("%+v", second)
 	}
-	if err := o.Renew.Validate(); err != nil {
+	if err := o.Recrawl.Validate(); err != nil {
 		t.Errorf("%v", err)
 	}
 }

@@ -15,26 +15,26 @@ type Addition struct {
 	URL      weburl.URL
 	Depth    uint16 // links from a seed
 	Priority int8
-	Again    bool // one that is known and was given up, denied or excluded is put back into its queue
-	Fate     Fate // set by Add
+	Again    bool         // one that is known and was given up, denied or excluded is put back into its queue
+	Result   InsertResult // set by Add
 }
 
-// Fate is what became of an Addition.
-type Fate uint8
+// InsertResult is what became of an Addition.
+type InsertResult uint8
 
-// The fates.
+// The results.
 const (
-	FateNone    Fate = iota // Add did not come to it
-	FateAdded               // it is new, and on disk
-	FateKnown               // it was there before
-	FateOutside             // it is not in scope, or deeper than crawl.max_depth
-	FateRefused             // the host has too many origins, or the URL leads into a trap
-	FateAgain               // it was there before, and is put back into its queue
+	InsertNone    InsertResult = iota // Add did not come to it
+	InsertAdded                       // it is new, and on disk
+	InsertKnown                       // it was there before
+	InsertOutside                     // it is not in scope, or deeper than crawl.max_depth
+	InsertRefused                     // the host has too many origins, or the URL leads into a trap
+	InsertAgain                       // it was there before, and is put back into its queue
 )
 
 // String names it, as Added does.
-func (f Fate) String() string {
-	return [...]string{"", "added", "known", "outside", "refused", "again"}[f]
+func (r InsertResult) String() string {
+	return [...]string{"", "added", "known", "outside", "refused", "again"}[r]
 }
 
 // Added is what became of additions. Each of them is counted once.
@@ -62,8 +62,8 @@ type addition struct {
 }
 
 type added struct {
-	fates []storage.Fate
-	err   error
+	results []storage.InsertResult
+	err     error
 }
 
 // Add gives URLs to the running crawl, and returns when they are on disk. The error is
@@ -86,8 +86,8 @@ func (e *Engine) Add(ctx context.Context, urls []Addition) (sum Added, err error
 		if err != nil {
 			return sum, err
 		}
-		fates, err := m.add(ctx, &a)
-		sum = sum.Plus(count(group, fates, err == nil))
+		results, err := m.add(ctx, &a)
+		sum = sum.Plus(count(group, results, err == nil))
 		if err != nil {
 			return sum, err
 		}
@@ -95,29 +95,29 @@ func (e *Engine) Add(ctx context.Context, urls []Addition) (sum Added, err error
 	return sum, nil
 }
 
-// count sets the fate of each addition and counts them, given whether they were committed and the
+// count sets the result of each addition and counts them, given whether they were committed and the
 // insert results of those that were discoveries.
-func count(group []Addition, fates []storage.Fate, committed bool) (sum Added) {
+func count(group []Addition, results []storage.InsertResult, committed bool) (sum Added) {
 	for i := range group {
 		a := &group[i]
 		switch {
-		case a.Fate == FateOutside:
+		case a.Result == InsertOutside:
 			sum.Outside++
 			continue
 		case !committed:
-			a.Fate = FateNone
+			a.Result = InsertNone
 			continue
-		case a.Fate == FateAgain:
+		case a.Result == InsertAgain:
 			sum.Again++
 			continue
-		case fates[0] == storage.FateAdded:
-			a.Fate, sum.Added = FateAdded, sum.Added+1
-		case fates[0] == storage.FateKnown:
-			a.Fate, sum.Known = FateKnown, sum.Known+1
+		case results[0] == storage.InsertAdded:
+			a.Result, sum.Added = InsertAdded, sum.Added+1
+		case results[0] == storage.InsertKnown:
+			a.Result, sum.Known = InsertKnown, sum.Known+1
 		default:
-			a.Fate, sum.Refused = FateRefused, sum.Refused+1
+			a.Result, sum.Refused = InsertRefused, sum.Refused+1
 		}
-		fates = fates[1:]
+		results = results[1:]
 	}
 	return sum
 }
@@ -136,7 +136,7 @@ type sifter struct {
 }
 
 // sift makes discoveries of the additions that are in scope, in the memory of found, and sets the
-// fate of the others. Known URLs that are to be put back are no discoveries.
+// result of the others. Known URLs that are to be put back are no discoveries.
 func (s *sifter) sift(urls []Addition, found []storage.Found) (sifted addition, err error) {
 	now := s.o.Now()
 	sifted.found = found
@@ -145,8 +145,8 @@ func (s *sifter) sift(urls []Addition, found []storage.Found) (sifted addition, 
 		a := &urls[i]
 		deep := s.o.Frontier.MaxDepth > 0 && a.Depth > s.o.Frontier.MaxDepth
 		u, ok := s.o.admit(s.scope, a.URL)
-		if a.Fate = FateNone; deep || !ok {
-			a.Fate = FateOutside
+		if a.Result = InsertNone; deep || !ok {
+			a.Result = InsertOutside
 			continue
 		}
 		if a.Again {
@@ -156,7 +156,7 @@ func (s *sifter) sift(urls []Addition, found []storage.Found) (sifted addition, 
 			}
 			if at := (storage.Position{Host: known.Host, Ordinal: known.Ordinal}); again && !taken[at] {
 				taken[at] = true
-				a.Fate, sifted.again = FateAgain, append(sifted.again, known)
+				a.Result, sifted.again = InsertAgain, append(sifted.again, known)
 				continue
 			}
 		}

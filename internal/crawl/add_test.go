@@ -128,7 +128,7 @@ func TestAddAgain(t *testing.T) {
 		list[i].Again = true
 	}
 	ctx := context.Background()
-	if sum, err := e.Add(ctx, list); err != nil || sum != (Added{Again: 2, Known: 2, Outside: 1}) || list[0].Fate != FateAgain || list[3].Fate != FateKnown {
+	if sum, err := e.Add(ctx, list); err != nil || sum != (Added{Again: 2, Known: 2, Outside: 1}) || list[0].Result != InsertAgain || list[3].Result != InsertKnown {
 		t.Errorf("%+v, %v: %+v", sum, err, list)
 	}
 	eventually(t, "the page is requested again", func() bool { return pagesOf(web, "a.test")["/gone"] == 2 && settled() })
@@ -309,11 +309,11 @@ func TestAddSettlesNoRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	place, err := storage.DecodePlace(mark)
+	place, err := storage.DecodeOffset(mark)
 	if err != nil {
 		t.Fatal(err)
 	}
-	debt, err := storage.ReadDebt(o.DataDir, place, storage.BootID(), nil)
+	debt, err := storage.ReadUncommitted(o.DataDir, place, storage.BootID(), nil)
 	if _, owes := debt.Hosts["a.test"]; err != nil || !owes {
 		t.Errorf("after a crash now, %v would owe a delay; %v", debt.Hosts, err)
 	}

@@ -67,7 +67,7 @@ func (b *batch) merge(rows storage.Batch) {
 	b.rows.Hosts = append(b.rows.Hosts, rows.Hosts...)
 	b.rows.Policies = append(b.rows.Policies, rows.Policies...)
 	b.rows.Ensure = append(b.rows.Ensure, rows.Ensure...)
-	b.rows.Join = append(b.rows.Join, rows.Join...)
+	b.rows.ScopeSeeds = append(b.rows.ScopeSeeds, rows.ScopeSeeds...)
 	b.size += len(rows.Done) + len(rows.Hosts)
 }
 
@@ -81,7 +81,7 @@ func (b *batch) add(r *result) {
 		b.rows.Payloads = append(b.rows.Payloads, *r.payload)
 	}
 	if r.history != nil {
-		b.rows.Past = append(b.rows.Past, *r.history)
+		b.rows.RobotsHistory = append(b.rows.RobotsHistory, *r.history)
 	}
 	b.rows.Found = append(b.rows.Found, r.found...)
 	b.rows.Refused = append(b.rows.Refused, r.refused...)
@@ -121,7 +121,7 @@ func (b *batch) close() error {
 type batching struct {
 	pending     *batch // gathers for the next commit
 	spare       *batch // to be used again; nil: none
-	batchSize   storage.Portion
+	batchSize   storage.BatchSizer
 	pauseEnd    time.Time // of the pause between two commits; zero: there is none
 	committing  bool      // the committer has a batch
 	broken      bool      // a commit failed for good
@@ -153,7 +153,7 @@ func (b *batching) nextAddition() *batch {
 	}
 	return &batch{
 		addition: a, offset: b.offset,
-		rows: storage.Batch{Found: a.found, Done: a.again, Fates: make([]storage.Fate, len(a.found))},
+		rows: storage.Batch{Found: a.found, Done: a.again, InsertResults: make([]storage.InsertResult, len(a.found))},
 	}
 }
 
@@ -187,7 +187,7 @@ func (d *dispatcher) nextBatch() (chan<- *batch, *batch) {
 		return nil, nil
 	}
 	d.markPlan(d.pending)
-	d.pending.offset = d.flights.settled(d.ledger.Place())
+	d.pending.offset = d.flights.settled(d.ledger.Offset())
 	return d.toCommit, d.pending
 }
 

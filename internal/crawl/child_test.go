@@ -15,7 +15,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/badsync"
-	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
@@ -32,7 +32,7 @@ type childConfig struct {
 	Formats  []string
 	Compress string
 	Mode     frontier.Mode
-	Renew    *revisit.Options // the child is a daemon that renews pages, until it is killed
+	Renew    *recrawl.Options // the child is a daemon that renews pages, until it is killed
 	BadSync  int              // the number of its sync of the database that fails; 0: none does
 	Kills    string           // the end of the URLs that kill the child when they have been answered; empty: none
 }
@@ -49,7 +49,7 @@ func childOptions(dir string, c childConfig) Options {
 	o.GiveUpAfter = 20 * time.Second
 	o.Frontier.Politeness.Delay = c.Delay
 	o.Mode = c.Mode
-	o.Renew, o.ExitWhenDone = c.Renew, c.Renew == nil
+	o.Recrawl, o.ExitWhenDone = c.Renew, c.Renew == nil
 	return o
 }
 

@@ -127,7 +127,7 @@ func (c *committer) commit(b *batch) error {
 		return err
 	}
 	b.setMark(MarkOutput, encodeMarks(marks))
-	b.setMark(storage.MarkLedger, storage.EncodePlace(b.offset))
+	b.setMark(storage.MarkLedger, storage.EncodeOffset(b.offset))
 	b.result, err = c.store.Commit(&b.rows)
 	if errors.Is(err, storage.ErrInDoubt) {
 		return fmt.Errorf("%w; the crawl ends here, and the next start finds out what was committed"+

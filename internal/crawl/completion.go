@@ -143,7 +143,7 @@ func (d *dispatcher) addScopeSeed(res *result) {
 	}
 	target := res.scopeSeed.String()
 	d.setScope(d.f.Scope().With(res.scopeSeed))
-	d.pending.rows.Join = append(d.pending.rows.Join, target)
+	d.pending.rows.ScopeSeeds = append(d.pending.rows.ScopeSeeds, target)
 	d.log.Info("a seed redirects; its target becomes a scope seed", "seed", res.lease.URL.String(), "target", target)
 }
 

@@ -23,7 +23,7 @@ const markPaused = "paused"
 // a pause begins is not broken off. The error is inspect.ErrUnknown if the host is not known,
 // ErrNotRunning, that of the context, or why the command could not be committed. Any goroutine may
 // call it.
-func (e *Engine) Control(ctx context.Context, host string, o frontier.Order) error {
+func (e *Engine) Control(ctx context.Context, host string, o frontier.Command) error {
 	if host == "" {
 		return fmt.Errorf("a host without a name: %w", inspect.ErrUnknown)
 	}
@@ -134,7 +134,7 @@ func (d *dispatcher) change(l Live, overridden map[storage.HostID]int) {
 	d.startWorkers()
 	d.setScope(d.f.Scope().WithExpressions(l.Include, l.Exclude))
 	d.f.Change(frontier.Change{
-		Politeness: l.Politeness, Overrides: l.Overrides, HostBudget: l.HostBudget, RenewShare: l.RenewShare,
+		Politeness: l.Politeness, Overrides: l.Overrides, HostBudget: l.HostBudget, RecrawlShare: l.RecrawlShare,
 		Overridden: overridden, Resolvers: l.Resolvers, Workers: l.Workers,
 	}, d.o.Now())
 	d.reconsider()
@@ -192,7 +192,7 @@ func (d *dispatcher) restorePause() error {
 
 // controlHost applies a command to one host. It reads the host's row, and its robots records if
 // they are to be forgotten.
-func (d *dispatcher) controlHost(name string, o frontier.Order) error {
+func (d *dispatcher) controlHost(name string, o frontier.Command) error {
 	host, err := d.store.HostByName(name)
 	if errors.Is(err, storage.ErrNotFound) {
 		return fmt.Errorf("host %s: %w", name, inspect.ErrUnknown)
@@ -201,7 +201,7 @@ func (d *dispatcher) controlHost(name string, o frontier.Order) error {
 		return err
 	}
 	var records []robots.Record
-	if o.Kind == frontier.OrderForget {
+	if o.Kind == frontier.CommandForget {
 		if records, err = d.robotsRecords(&host); err != nil {
 			return err
 		}
@@ -214,7 +214,7 @@ func (d *dispatcher) controlHost(name string, o frontier.Order) error {
 	if !o.Until.IsZero() {
 		attributes = append(attributes, "until", o.Until)
 	}
-	if o.Kind == frontier.OrderDelay {
+	if o.Kind == frontier.CommandDelay {
 		attributes = append(attributes, "delay", o.Delay)
 	}
 	d.log.Info("the operator controls a host", attributes...)

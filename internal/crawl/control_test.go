@@ -82,7 +82,7 @@ func (r *running) until(what string, ok func() bool) {
 }
 
 // must gives an order to a host.
-func (r *running) must(host string, o frontier.Order) {
+func (r *running) must(host string, o frontier.Command) {
 	r.t.Helper()
 	r.until("the order", func() bool {
 		err := r.Control(r.t.Context(), host, o)
@@ -113,7 +113,7 @@ func TestPauseOfAHost(t *testing.T) {
 	seeds := []string{web.URL("a.test", "/"), web.URL("b.test", "/")}
 	r := start(t, o, web, seeds...)
 	r.until("the first pages", func() bool { return r.pages("a.test") > 3 && r.pages("b.test") > 3 })
-	r.must("a.test", frontier.Order{Kind: frontier.OrderPause})
+	r.must("a.test", frontier.Command{Kind: frontier.CommandPause})
 	before := r.pages("b.test")
 	r.quiet("a.test")
 	if r.pages("b.test") == before {
@@ -133,7 +133,7 @@ func TestPauseOfAHost(t *testing.T) {
 		t.Errorf("after a restart the paused host is %+v (%v)", h, err)
 	}
 	before = r.pages("a.test")
-	r.must("a.test", frontier.Order{Kind: frontier.OrderResume})
+	r.must("a.test", frontier.Command{Kind: frontier.CommandResume})
 	r.until("pages after the pause", func() bool { return r.pages("a.test") > before+3 })
 	r.end()
 }
@@ -147,7 +147,7 @@ func TestPauseUntil(t *testing.T) {
 	defer r.end()
 	r.until("the first page", func() bool { return r.pages("a.test") > 3 })
 	until := time.Now().Add(1500 * time.Millisecond)
-	r.must("a.test", frontier.Order{Kind: frontier.OrderPause, Until: until})
+	r.must("a.test", frontier.Command{Kind: frontier.CommandPause, Until: until})
 	paused := time.Now().Add(50 * time.Millisecond) // a request may be under way
 	after := func() int {
 		return len(web.Requests().Filter(func(q testweb.Request) bool { return q.Start.After(until) }))
@@ -168,14 +168,14 @@ func TestSetDelayOfAHost(t *testing.T) {
 	r := start(t, o, web, web.URL("a.test", "/"))
 	defer r.end()
 	r.until("the first page", func() bool { return r.pages("a.test") > 3 })
-	r.must("a.test", frontier.Order{Kind: frontier.OrderDelay, Delay: 400 * time.Millisecond})
+	r.must("a.test", frontier.Command{Kind: frontier.CommandDelay, Delay: 400 * time.Millisecond})
 	from := r.pages("a.test")
 	r.until("pages with the delay", func() bool { return r.pages("a.test") >= from+4 })
 	host := testweb.Log(web.Requests()).Host("a.test")
 	for _, g := range host[len(host)-3:].ShortGaps(400 * time.Millisecond) {
 		t.Errorf("a gap of %v, set to 400ms", g.Length)
 	}
-	r.must("a.test", frontier.Order{Kind: frontier.OrderDelay})
+	r.must("a.test", frontier.Command{Kind: frontier.CommandDelay})
 	from = r.pages("a.test")
 	began := time.Now()
 	r.until("pages without it", func() bool { return r.pages("a.test") >= from+12 })
@@ -206,7 +206,7 @@ func TestForgetAHost(t *testing.T) {
 	})
 	healthy.Store(true)
 	before := r.robots("a.test")
-	r.must("a.test", frontier.Order{Kind: frontier.OrderForget})
+	r.must("a.test", frontier.Command{Kind: frontier.CommandForget})
 	r.until("robots.txt to be requested again, and the page", func() bool {
 		return r.robots("a.test") > before && r.pages("a.test") > 1
 	})
@@ -225,7 +225,7 @@ func TestPauseOfTheCrawl(t *testing.T) {
 	}
 	r.quiet("a.test")
 	r.until("the status to say so", func() bool { return r.Status().State == "paused" })
-	r.must("a.test", frontier.Order{Kind: frontier.OrderDelay, Delay: time.Millisecond})
+	r.must("a.test", frontier.Command{Kind: frontier.CommandDelay, Delay: time.Millisecond})
 	r.end()
 
 	r = start(t, o, web)
@@ -240,7 +240,7 @@ func TestPauseOfTheCrawl(t *testing.T) {
 	if n := r.pages("a.test"); n != 101 {
 		t.Errorf("%d pages were requested, want 101", n)
 	}
-	if err := r.Control(t.Context(), "a.test", frontier.Order{}); !errors.Is(err, ErrNotRunning) {
+	if err := r.Control(t.Context(), "a.test", frontier.Command{}); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("an order after the end: %v", err)
 	}
 }
@@ -253,7 +253,7 @@ func TestControlOfAHostThatIsNotKnown(t *testing.T) {
 	r := start(t, o, web, web.URL("a.test", "/"))
 	defer r.end()
 	r.until("a page", func() bool { return r.pages("a.test") > 0 })
-	if err := r.Control(t.Context(), "nobody.test", frontier.Order{}); !errors.Is(err, inspect.ErrUnknown) {
+	if err := r.Control(t.Context(), "nobody.test", frontier.Command{}); !errors.Is(err, inspect.ErrUnknown) {
 		t.Errorf("got %v", err)
 	}
 }

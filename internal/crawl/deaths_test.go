@@ -26,11 +26,11 @@ func die(t *testing.T, dir, boot string, orderly bool, out ...storage.Start) {
 		t.Fatal(err)
 	}
 	mark, err := s.Mark(storage.MarkLedger)
-	settled, bad := storage.DecodePlace(mark)
+	settled, bad := storage.DecodeOffset(mark)
 	if err := errors.Join(err, bad, s.Close()); err != nil {
 		t.Fatal(err)
 	}
-	debt, err := storage.ReadDebt(dir, settled, storage.BootID(), nil)
+	debt, err := storage.ReadUncommitted(dir, settled, storage.BootID(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestShutdownIsNoDeath(t *testing.T) {
 		<-requested
 		stop()
 		for range 3000 {
-			if debt, err := storage.ReadDebt(o.DataDir, 0, storage.BootID(), nil); err == nil && debt.Ended {
+			if debt, err := storage.ReadUncommitted(o.DataDir, 0, storage.BootID(), nil); err == nil && debt.Ended {
 				return
 			}
 			time.Sleep(10 * time.Millisecond)
@@ -282,8 +282,8 @@ func TestDeathsAtRobots(t *testing.T) {
 		t.Fatal(err)
 	}
 	record, err := robots.DecodeRecord(encoded)
-	if standing := o.Frontier.Robots.Standing(record, 0, time.Now()); err != nil ||
-		standing.Kind != robots.StandingHold ||
+	if standing := o.Frontier.Robots.Decide(record, 0, time.Now()); err != nil ||
+		standing.Kind != robots.DecisionHold ||
 		time.Until(standing.Until) < 23*time.Hour || record.Failure != robots.FailureCrash {
 		t.Errorf("%v, %+v, %+v", err, record, standing)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/fetch"
-	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -29,7 +29,7 @@ type ledger interface {
 	Append(storage.Start) (offset uint64, err error)
 	AppendWait(storage.Wait) error
 	AppendEnd(time.Time) error
-	Place() uint64
+	Offset() uint64
 	Trim(settled uint64) error
 	Close() error
 }
@@ -56,7 +56,7 @@ type dispatcher struct {
 	bodies      *bodies
 	space       *diskSpace
 	rules       *rulesReader
-	plan        *revisit.Plan // of recrawls; nil: there are none
+	plan        *recrawl.Plan // of recrawls; nil: there are none
 	mailbox     *mailbox
 	publish     func(Status)
 
@@ -282,7 +282,7 @@ func (d *dispatcher) handOut() {
 // no request, and has the offset of the next one.
 func (d *dispatcher) enter(l *frontier.Lease, now time.Time) (offset uint64, ok bool) {
 	if l.Kind == frontier.Match {
-		return d.ledger.Place(), true
+		return d.ledger.Offset(), true
 	}
 	start := storage.Start{
 		Host: l.HostName, Address: l.Address.String(), At: now, Delay: -1, Note: startNote(l),

@@ -40,7 +40,7 @@ func (l *memoryLedger) AppendWait(storage.Wait) error { return nil }
 
 func (l *memoryLedger) AppendEnd(time.Time) error { return nil }
 
-func (l *memoryLedger) Place() uint64 { return l.lines }
+func (l *memoryLedger) Offset() uint64 { return l.lines }
 
 func (l *memoryLedger) Trim(settled uint64) error {
 	l.trimmed = settled

@@ -15,7 +15,7 @@ import (
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/inspect"
-	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -25,7 +25,7 @@ import (
 type store interface {
 	inspect.Store
 	Commit(*storage.Batch) (storage.Result, error)
-	Joined() ([]string, error)
+	ScopeSeeds() ([]string, error)
 	Marks(string) (map[string][]byte, error)
 	Fingerprint(weburl.URL) uint64
 	Payload(storage.HostID, uint64) (storage.Payload, bool, error)
@@ -47,7 +47,7 @@ type Engine struct {
 	client   *fetch.Client
 	ledger   ledger      // the dispatcher's during a Run
 	requests *requestLog // the dispatcher's during a Run; nil: not open yet
-	plan     *revisit.Plan
+	plan     *recrawl.Plan
 	crashes  *crashes
 	observer Observer // nil: nobody
 
@@ -252,7 +252,7 @@ func (e *Engine) newFrontier(ctx context.Context, scope *frontier.Scope) (
 	f *frontier.Frontier, adoptions []storage.HostID, err error,
 ) {
 	fo := e.o.Frontier
-	fo.OwedSince, fo.Known, fo.Workers = e.heldSince, e.knownName, e.live.Load().Workers
+	fo.HeldSince, fo.Known, fo.Workers = e.heldSince, e.knownName, e.live.Load().Workers
 	if f, err = frontier.New(fo, scope, e.o.Now()); err != nil {
 		return nil, nil, err
 	}
@@ -296,7 +296,7 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven forgiveness) (*dispatche
 		toLoad: requests, loaded: loads, toSweep: sweeps, swept: pages,
 		f: f, ledger: e.ledger, requests: e.requests, timer: time.NewTimer(time.Hour),
 		maxRate:  newMaxRate(e.live.Load().MaxRate),
-		batching: batching{pending: new(batch), offset: e.ledger.Place()},
+		batching: batching{pending: new(batch), offset: e.ledger.Offset()},
 		flights:  flights{all: make(map[uint64]*flight)}, suspects: e.suspects,
 		reporter: reporter{started: e.o.Now()}, surveyor: surveyor{table: e.table},
 	}

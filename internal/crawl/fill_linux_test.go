@@ -26,7 +26,7 @@ func fillMesh(b *testing.B, o Options, web *testweb.Web, m testweb.Mesh) {
 		b.Fatal(err)
 	}
 	var batch storage.Batch
-	var portion storage.Portion
+	var portion storage.BatchSizer
 	for h := range m.Hosts {
 		root, err := weburl.Parse(web.URL(m.Host(h), "/"))
 		if err != nil {

@@ -189,11 +189,11 @@ func left(t *testing.T, o Options) remains {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settled, err := storage.DecodePlace(mark)
+	settled, err := storage.DecodeOffset(mark)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = storage.ReadDebt(o.DataDir, settled, storage.BootID(), func(_ uint64, start storage.Start) { r.open[start.Host]++ })
+	_, err = storage.ReadUncommitted(o.DataDir, settled, storage.BootID(), func(_ uint64, start storage.Start) { r.open[start.Host]++ })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func spread(b *testing.B, o Options, web *testweb.Web, m testweb.Mesh) {
 	}
 	var batch storage.Batch
 	for h := range m.Hosts {
-		batch.Join = append(batch.Join, web.URL(m.Host(h), "/"))
+		batch.ScopeSeeds = append(batch.ScopeSeeds, web.URL(m.Host(h), "/"))
 		for i := range m.Pages {
 			u := seed(b, web.URL(m.Host(h), m.Path(i))).URL
 			batch.Found = append(batch.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: time.Now()})
@@ -95,9 +95,9 @@ func spread(b *testing.B, o Options, web *testweb.Web, m testweb.Mesh) {
 	}
 	batch = storage.Batch{}
 	now := time.Now().Add(time.Second)
-	for _, t := range done.Touched {
+	for _, t := range done.Hosts {
 		polite := politeness.NewHost(&o.Frontier.Politeness, politeness.State{}, now)
-		polite.Owe(now, rand.N(o.Frontier.Politeness.Delay), politeness.ReasonStart)
+		polite.HoldFor(now, rand.N(o.Frontier.Politeness.Delay), politeness.ReasonStart)
 		state, err := polite.State(now).AppendBinary(nil)
 		if err != nil {
 			b.Fatal(err)

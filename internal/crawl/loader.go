@@ -71,13 +71,13 @@ func (l *loader) readQueue(
 	from := &host.Queues[i]
 	to.Heads.Next = q.From
 	request := storage.HeadsRequest{
-		Host: host.ID, Origin: uint8(i), From: q.From, Queued: q.Max, Due: want.Due, Renewals: want.Renewals,
+		Host: host.ID, Origin: uint8(i), From: q.From, Queued: q.Max, Due: want.Due, Recrawls: want.Recrawls,
 		Now: want.Now,
 	}
 	if from.Queued+from.Due == 0 {
 		request.From = max(q.From, host.Tail)
 		to.Heads.Next = request.From
-		if from.Renewals == 0 || want.Renewals == 0 {
+		if from.Recrawls == 0 || want.Recrawls == 0 {
 			return nil
 		}
 	}

@@ -81,7 +81,7 @@ func (m *mailbox) submit(ctx context.Context, command func(*dispatcher) error) e
 
 // add has an addition committed and waits for that. It returns the insert result of each discovery.
 // After an error nobody knows whether it was committed.
-func (m *mailbox) add(ctx context.Context, a *addition) ([]storage.Fate, error) {
+func (m *mailbox) add(ctx context.Context, a *addition) ([]storage.InsertResult, error) {
 	if len(a.found)+len(a.again) == 0 {
 		return nil, nil
 	}
@@ -95,7 +95,7 @@ func (m *mailbox) add(ctx context.Context, a *addition) ([]storage.Fate, error) 
 	}
 	select {
 	case done := <-a.answer:
-		return done.fates, done.err
+		return done.results, done.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -119,5 +119,5 @@ func (b *batch) answerAddition() {
 		b.addition.answer <- added{err: fmt.Errorf("commit the URLs: %w", b.err)}
 		return
 	}
-	b.addition.answer <- added{fates: b.rows.Fates}
+	b.addition.answer <- added{results: b.rows.InsertResults}
 }

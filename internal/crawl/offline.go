@@ -80,11 +80,11 @@ func (i *Importer) Add(ctx context.Context, urls []Addition) (Added, error) {
 	if len(a.found)+len(a.again) == 0 {
 		return count(urls, nil, true), nil
 	}
-	b := storage.Batch{Found: a.found, Fates: make([]storage.Fate, len(a.found)), Done: a.again}
+	b := storage.Batch{Found: a.found, InsertResults: make([]storage.InsertResult, len(a.found)), Done: a.again}
 	if err := i.commit("add URLs", &b); err != nil {
 		return Added{}, err
 	}
-	return count(urls, b.Fates, true), nil
+	return count(urls, b.InsertResults, true), nil
 }
 
 // Retrier puts URLs of a crawl that does not run back into their queues.

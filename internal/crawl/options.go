@@ -13,8 +13,8 @@ import (
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/requestlog"
-	"github.com/amble-crawler/amble/internal/revisit"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
@@ -46,7 +46,7 @@ type Options struct {
 	// directives of pages.
 	NoFollow bool
 
-	Renew *revisit.Options // when pages are recrawled; nil: never
+	Recrawl *recrawl.Options // when pages are recrawled; nil: never
 	// SimilarBits is how many bits of two simhashes may differ for the pages to count as the same;
 	// 0: the bodies have to be the same.
 	SimilarBits int
@@ -97,8 +97,8 @@ func (o Options) Validate() error {
 	if o.GiveUpAfter < 0 || o.ShutdownGrace < 0 {
 		errs = append(errs, errors.New("crawl: GiveUpAfter and ShutdownGrace may not be negative"))
 	}
-	if o.Renew != nil {
-		errs = append(errs, o.Renew.Validate())
+	if o.Recrawl != nil {
+		errs = append(errs, o.Recrawl.Validate())
 	}
 	if o.SimilarBits < 0 || o.SimilarBits > 64 {
 		errs = append(errs, fmt.Errorf("crawl: SimilarBits is %d, should be 0 to 64", o.SimilarBits))
@@ -128,7 +128,7 @@ func (o *Options) fill() {
 func (o *Options) capturesExchanges() bool { return o.Archive.Has(archive.FormatWARC) }
 
 // comparesText reports whether pages are compared by their text too.
-func (o *Options) comparesText() bool { return o.Renew != nil && o.SimilarBits > 0 }
+func (o *Options) comparesText() bool { return o.Recrawl != nil && o.SimilarBits > 0 }
 
 // ownDescriptors is how many files and connections a crawl has open besides those of its workers:
 // the database, the ledger, the output and its indexes, the request log, the API and its clients,
@@ -155,7 +155,7 @@ type Live struct {
 	Politeness       politeness.Options
 	Overrides        []frontier.Override
 	HostBudget       uint32
-	RenewShare       float64
+	RecrawlShare     float64
 	Resolvers        int
 }
 
@@ -166,7 +166,7 @@ func (o Options) Live() Live {
 		Workers: o.Workers, MaxRate: o.MaxRate, Bandwidth: o.Bandwidth,
 		ExitWhenDone: o.ExitWhenDone, GiveUpAfter: o.GiveUpAfter,
 		ShutdownGrace: o.ShutdownGrace, MaxPages: o.MaxPages, Include: o.Include, Exclude: o.Exclude,
-		Politeness: f.Politeness, Overrides: f.Overrides, HostBudget: f.HostBudget, RenewShare: f.RenewShare,
+		Politeness: f.Politeness, Overrides: f.Overrides, HostBudget: f.HostBudget, RecrawlShare: f.RecrawlShare,
 		Resolvers: f.Resolvers,
 	}
 }
@@ -177,7 +177,7 @@ func (o Options) with(l Live) Options {
 	o.Workers, o.ExitWhenDone, o.GiveUpAfter = l.Workers, l.ExitWhenDone, l.GiveUpAfter
 	o.ShutdownGrace, o.MaxPages, o.Include, o.Exclude = l.ShutdownGrace, l.MaxPages, l.Include, l.Exclude
 	f := &o.Frontier
-	f.Politeness, f.Overrides, f.HostBudget, f.RenewShare = l.Politeness, l.Overrides, l.HostBudget, l.RenewShare
+	f.Politeness, f.Overrides, f.HostBudget, f.RecrawlShare = l.Politeness, l.Overrides, l.HostBudget, l.RecrawlShare
 	f.Resolvers = l.Resolvers
 	return o
 }

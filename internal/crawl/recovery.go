@@ -32,7 +32,7 @@ type recovery struct {
 
 	// ledger is what the start ledger says behind the committed offset; started are the requests
 	// among that, by offset.
-	ledger  storage.Debt
+	ledger  storage.UncommittedRequests
 	started map[uint64]requestlog.Request
 
 	heldSince time.Time // since when every host has a restart hold; zero: none has
@@ -50,12 +50,12 @@ func (e *Engine) settleLastProcess() error {
 	if err != nil {
 		return err
 	}
-	settled, err := storage.DecodePlace(encoded)
+	settled, err := storage.DecodeOffset(encoded)
 	if err != nil {
 		return err
 	}
 	boot := storage.BootID()
-	if r.ledger, err = storage.ReadDebt(e.o.DataDir, settled, boot, r.addStarted); err != nil {
+	if r.ledger, err = storage.ReadUncommitted(e.o.DataDir, settled, boot, r.addStarted); err != nil {
 		return err
 	}
 	if e.requests, err = r.openRequestLog(boot, settled); err != nil {
@@ -79,7 +79,7 @@ func (e *Engine) settleLastProcess() error {
 // only.
 func (r *recovery) addStarted(offset uint64, s storage.Start) {
 	if q, ok := parseStart(s); ok {
-		q.Place = offset
+		q.LedgerOffset = offset
 		r.started[offset] = q
 	}
 }
@@ -97,7 +97,7 @@ func (r *recovery) commit(uncommitted uncommitted) error {
 		r.heldSince = r.opened
 	}
 	b := storage.Batch{Marks: map[string][]byte{
-		storage.MarkLedger: storage.EncodePlace(r.ledger.End), markUncommitted: uncommitted.encode(),
+		storage.MarkLedger: storage.EncodeOffset(r.ledger.End), markUncommitted: uncommitted.encode(),
 		MarkOutput: encodeMarks(r.files.marks),
 	}}
 	if r.ledger.Everyone {
@@ -172,12 +172,12 @@ func (r *recovery) holdHost(b *storage.Batch, h *storage.Host) error {
 		if known < 0 { // no robots.txt was read that could demand more
 			delay = max(delay, frontier.RestartDelay)
 		}
-		polite.Owe(r.opened, delay, politeness.ReasonRestart)
+		polite.HoldFor(r.opened, delay, politeness.ReasonRestart)
 	}
 	if waits {
 		// It is no longer than it was, if the clock was set back.
 		left := min(wait.At.Add(wait.Wait).Sub(r.opened), wait.Wait)
-		polite.Owe(r.opened, left, politeness.ReasonRetryAfter)
+		polite.HoldFor(r.opened, left, politeness.ReasonRetryAfter)
 	}
 	encoded, err := polite.State(r.opened).AppendBinary(nil)
 	b.Hosts = append(b.Hosts, storage.HostUpdate{Host: h.ID, Politeness: encoded})

@@ -48,7 +48,7 @@ func lastOf(web *testweb.Web) (end time.Time) {
 // leaveWait writes a wait into the ledger as a process does that is killed before the commit. It returns when the wait is over.
 func leaveWait(t *testing.T, dir string, w storage.Wait) time.Time {
 	t.Helper()
-	debt, err := storage.ReadDebt(dir, 0, storage.BootID(), nil)
+	debt, err := storage.ReadUncommitted(dir, 0, storage.BootID(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/extract"
-	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -17,22 +17,22 @@ const MarkPlan = "plan"
 
 // newPlan makes the recrawl plan and has the store consult it about news of known URLs.
 func newPlan(o *Options) error {
-	if o.Renew == nil {
+	if o.Recrawl == nil {
 		return nil
 	}
-	plan, err := revisit.New(*o.Renew)
+	plan, err := recrawl.New(*o.Recrawl)
 	if err != nil {
 		return err
 	}
-	o.Frontier.Renew = plan
+	o.Frontier.Recrawl = plan
 	o.Storage.Notice = func(n storage.Noticed) (time.Time, [8]byte, bool) {
-		site, err := revisit.DecodeSite(n.Site)
+		site, err := recrawl.DecodeSite(n.Site)
 		if err != nil || n.Last.Reason == storage.ReasonCrash {
 			return time.Time{}, [8]byte{}, false
 		}
-		page := revisit.Page{Host: n.Host, RequestURI: n.URI, Claimed: n.Claimed}
-		before := revisit.Memory{At: n.Last.At, Due: n.Last.Due, History: n.Last.History}
-		news := revisit.News{Modified: n.Modified, Read: n.At}
+		page := recrawl.Page{Host: n.Host, RequestURI: n.URI, Claimed: n.Claimed}
+		before := recrawl.Memory{At: n.Last.At, Due: n.Last.Due, History: n.Last.History}
+		news := recrawl.News{Modified: n.Modified, Read: n.At}
 		news.Gone, news.TimesGone = n.Last.State == storage.Failed, int(n.Last.Attempts)
 		m, ok := plan.Notice(&page, before, &site, news)
 		return m.Due, m.History, ok
@@ -42,7 +42,7 @@ func newPlan(o *Options) error {
 
 // restorePlan takes over what the plan had learned when it was last committed.
 func (e *Engine) restorePlan() error {
-	e.plan, _ = e.o.Frontier.Renew.(*revisit.Plan)
+	e.plan, _ = e.o.Frontier.Recrawl.(*recrawl.Plan)
 	if e.plan == nil {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (d *dispatcher) markPlan(b *batch) {
 
 // isUnplanned reports whether a host has pages that were fetched by a run without a recrawl plan.
 func isUnplanned(h *storage.Host) bool {
-	planned, _ := h.Renewing()
+	planned, _ := h.Recrawls()
 	return h.Of(storage.Fetched) > planned
 }
 
@@ -77,13 +77,13 @@ func (d *dispatcher) newAdoption(id storage.HostID) *sweep {
 	s := &sweep{
 		mark: fmt.Sprintf("%s%d", markAdopt, id), host: id, when: storage.In(storage.Fetched), below: unbounded,
 	}
-	store, plan, rule := d.store, d.plan, &d.o.Renew.Rule
+	store, plan, rule := d.store, d.plan, &d.o.Recrawl.Rule
 	s.ready = func() (decision, error) {
 		host, err := store.HostByID(id)
 		spread := adoptionTime(plan, rule, store.Counters().Of(storage.Fetched))
 		return func(h *storage.Head, now time.Time) (storage.Outcome, bool) {
-			page := revisit.Page{Host: host.Name, RequestURI: h.RequestURI}
-			if !h.Last.Due.IsZero() || h.Last.History != (revisit.History{}) || !plan.Plans(&page) {
+			page := recrawl.Page{Host: host.Name, RequestURI: h.RequestURI}
+			if !h.Last.Due.IsZero() || h.Last.History != (recrawl.History{}) || !plan.Plans(&page) {
 				return storage.Outcome{}, false
 			}
 			const parts = 1009 // a prime, so that neighbours come far apart
@@ -96,7 +96,7 @@ func (d *dispatcher) newAdoption(id storage.HostID) *sweep {
 }
 
 // adoptionTime returns how long one recrawl of each page takes.
-func adoptionTime(plan *revisit.Plan, rule *revisit.Rule, pages uint64) time.Duration {
+func adoptionTime(plan *recrawl.Plan, rule *recrawl.Rule, pages uint64) time.Duration {
 	spread := rule.Interval
 	if budget := plan.Budget(); budget > 0 {
 		days := float64(pages) / budget
@@ -114,7 +114,7 @@ func (w *worker) compare(res *result, o *storage.Outcome, header http.Header) {
 	}
 	switch {
 	case o.Status == http.StatusNotModified:
-		res.page.Change = revisit.Same
+		res.page.Change = recrawl.Same
 		o.Digest, o.Simhash, o.Bytes = last.Digest, last.Simhash, last.Bytes
 		if o.ETag == "" {
 			o.ETag = last.ETag
@@ -123,14 +123,14 @@ func (w *worker) compare(res *result, o *storage.Outcome, header http.Header) {
 			o.Modified = last.Modified
 		}
 	case last.Digest == 0:
-		res.page.Change = revisit.First
+		res.page.Change = recrawl.First
 	case last.Digest == o.Digest:
-		res.page.Change = revisit.Same
-	case revisit.Similar(last.Simhash, o.Simhash, w.o.SimilarBits):
-		res.page.Change = revisit.Same
+		res.page.Change = recrawl.Same
+	case recrawl.Similar(last.Simhash, o.Simhash, w.o.SimilarBits):
+		res.page.Change = recrawl.Same
 		o.Simhash = last.Simhash // so that many small changes are one some day
 	default:
-		res.page.Change = revisit.Changed
+		res.page.Change = recrawl.Changed
 	}
 }
 
@@ -143,6 +143,6 @@ func targetDigest(target string) uint64 {
 // sum keeps the simhash of a document for the comparison with a later one.
 func (w *worker) sum(res *result, doc *extract.Page) {
 	if w.o.comparesText() {
-		res.simhash = revisit.Simhash(doc.Text)
+		res.simhash = recrawl.Simhash(doc.Text)
 	}
 }

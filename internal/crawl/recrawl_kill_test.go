@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/archive"
-	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -24,11 +24,11 @@ func TestKillKeepsTheSchedule(t *testing.T) {
 func killRenewals(t *testing.T, kills int) {
 	const hosts, each = 3, 20
 	web := startWeb(t, renewedSites(hosts, each)...)
-	o := revisit.DefaultOptions()
+	o := recrawl.DefaultOptions()
 	o.Min, o.Max, o.Budget = time.Second, 2*time.Second, 0
-	hour := revisit.Rule{Policy: revisit.Fixed, Interval: time.Hour, Min: time.Hour, Max: time.Hour}
+	hour := recrawl.Rule{Policy: recrawl.Fixed, Interval: time.Hour, Min: time.Hour, Max: time.Hour}
 	hour.Pattern = regexp.MustCompile("^/calm")
-	o.Rules = []revisit.Rule{hour}
+	o.Rules = []recrawl.Rule{hour}
 	dir, options := prepareChild(t, childConfig{
 		Resolver: web.ResolverAddr(), Delay: 2 * time.Millisecond, Seeds: seedsOf(web, web.Sites()),
 		Formats: []string{archive.FormatNone}, Compress: archive.CompressNone, Renew: &o,

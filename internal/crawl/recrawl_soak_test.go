@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
@@ -109,8 +109,8 @@ func spedUp(t *testing.T, seed uint64) (measured, foretold float64) {
 	}
 	web := startWeb(t, sites...)
 	o := renewing(t, web)
-	o.Renew.Max, o.Renew.Budget = time.Minute, spedBudget
-	o.Renew.Rules = []revisit.Rule{{Pattern: regexp.MustCompile("^/$"), Policy: revisit.Never, Min: time.Second, Max: time.Second}}
+	o.Recrawl.Max, o.Recrawl.Budget = time.Minute, spedBudget
+	o.Recrawl.Rules = []recrawl.Rule{{Pattern: regexp.MustCompile("^/$"), Policy: recrawl.Never, Min: time.Second, Max: time.Second}}
 	if _, err := crawlFor(t, o, time.Until(start.Add(spedLength)), seedsOf(web, web.Sites())...); err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func spedUp(t *testing.T, seed uint64) (measured, foretold float64) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	f := e.plan.Forecast(o.Renew.Budget)
+	f := e.plan.Forecast(o.Recrawl.Budget)
 	t.Logf("seed %d: %.3f measured by the server, with %.1f requests a second; %.3f foretold, with %.1f", seed,
 		measured, float64(len(web.Requests()))/spedLength.Seconds(), f.Freshness, f.Visits/86400)
 	return measured, f.Freshness

@@ -15,7 +15,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/memnet"
-	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -25,9 +25,9 @@ func renewing(t *testing.T, web *testweb.Web) Options {
 	o := testOptions(t, web)
 	o.ExitWhenDone = false
 	o.Archive.Formats = []string{archive.FormatNone}
-	r := revisit.DefaultOptions()
+	r := recrawl.DefaultOptions()
 	r.Min, r.Max, r.Budget = time.Second, time.Second, 0
-	o.Renew = &r
+	o.Recrawl = &r
 	return o
 }
 
@@ -96,7 +96,7 @@ func TestRenewals(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, changingSite())
 	o := renewing(t, web)
-	wanted := map[string]revisit.Change{"/same": revisit.Same, "/changing": revisit.Changed, "/counter": revisit.Same, "/validated": revisit.Same}
+	wanted := map[string]recrawl.Change{"/same": recrawl.Same, "/changing": recrawl.Changed, "/counter": recrawl.Same, "/validated": recrawl.Same}
 	var all map[string]storage.Outcome
 	seconds := 0
 	for enough := false; !enough && seconds < 30; seconds += 6 { // a busy machine takes longer
@@ -106,12 +106,12 @@ func TestRenewals(t *testing.T) {
 		all = outcomes(t, o.DataDir)
 		enough = true
 		for path := range wanted {
-			enough = enough && len(revisit.History(all[path].History).Observations()) >= 2
+			enough = enough && len(recrawl.History(all[path].History).Observations()) >= 2
 		}
 	}
 	for path, want := range wanted {
 		got := all[path]
-		seen := revisit.History(got.History).Observations()
+		seen := recrawl.History(got.History).Observations()
 		if got.State != storage.Fetched || got.Due.IsZero() || len(seen) < 2 {
 			t.Errorf("%s: %+v with %d observations", path, got, len(seen))
 			continue
@@ -138,7 +138,7 @@ func TestRestartKeepsTheSchedule(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, changingSite())
 	o := renewing(t, web)
-	o.Renew.Max = 90 * 24 * time.Hour
+	o.Recrawl.Max = 90 * 24 * time.Hour
 	planned := func(all map[string]storage.Outcome) (n int) {
 		for _, got := range all {
 			if !got.Due.IsZero() {
@@ -180,22 +180,22 @@ func TestAdoption(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, changingSite())
 	o := renewing(t, web)
-	plan := o.Renew
-	o.Renew, o.ExitWhenDone = nil, true
+	plan := o.Recrawl
+	o.Recrawl, o.ExitWhenDone = nil, true
 	if _, err := crawlFor(t, o, 10*time.Second, web.URL("a.test", "/")); err != nil {
 		t.Fatal(err)
 	}
 	for path, got := range outcomes(t, o.DataDir) {
-		if !got.Due.IsZero() || got.History != (revisit.History{}) {
+		if !got.Due.IsZero() || got.History != (recrawl.History{}) {
 			t.Errorf("%s is planned: %+v", path, got)
 		}
 	}
-	o.Renew, o.ExitWhenDone = plan, false
+	o.Recrawl, o.ExitWhenDone = plan, false
 	if _, err := crawlFor(t, o, 3*time.Second, web.URL("a.test", "/")); err != nil {
 		t.Fatal(err)
 	}
 	for path, got := range outcomes(t, o.DataDir) {
-		if got.Due.IsZero() || path == "/same" && len(revisit.History(got.History).Observations()) == 0 {
+		if got.Due.IsZero() || path == "/same" && len(recrawl.History(got.History).Observations()) == 0 {
 			t.Errorf("%s was not visited again: %+v", path, got)
 		}
 	}
@@ -218,8 +218,8 @@ func TestNotice(t *testing.T) {
 		}),
 	}})
 	o := renewing(t, web)
-	o.Renew.Max, o.Renew.Interval = 90*24*time.Hour, time.Hour
-	o.Renew.Rules = []revisit.Rule{{Hosts: []string{"a.test"}, Pattern: regexp.MustCompile(`^/sitemap`), Policy: revisit.Fixed, Interval: time.Second, Min: time.Second, Max: time.Second}}
+	o.Recrawl.Max, o.Recrawl.Interval = 90*24*time.Hour, time.Hour
+	o.Recrawl.Rules = []recrawl.Rule{{Hosts: []string{"a.test"}, Pattern: regexp.MustCompile(`^/sitemap`), Policy: recrawl.Fixed, Interval: time.Second, Min: time.Second, Max: time.Second}}
 	if _, err := crawlFor(t, o, 5*time.Second, web.URL("a.test", "/")); err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestNotice(t *testing.T) {
 	if lists.Load() < 3 || visits.Load() != 1 {
 		t.Errorf("the sitemap was read %d times, the page %d times; within an hour half of its wait has to pass", lists.Load(), visits.Load())
 	}
-	if !revisit.History(got.History).Noticed() {
+	if !recrawl.History(got.History).Noticed() {
 		t.Errorf("the notice is not noted: %+v", got)
 	}
 }
@@ -273,13 +273,13 @@ func TestGonePagesAreLookedForWhenListed(t *testing.T) {
 		}
 		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{{Host: "a.test", Handler: routes}}})
 		o := renewing(t, web)
-		fixed := func(pattern string, every time.Duration) revisit.Rule {
-			r := revisit.Rule{Policy: revisit.Fixed, Interval: every, Min: time.Hour, Max: every}
+		fixed := func(pattern string, every time.Duration) recrawl.Rule {
+			r := recrawl.Rule{Policy: recrawl.Fixed, Interval: every, Min: time.Hour, Max: every}
 			r.Pattern = regexp.MustCompile(pattern)
 			return r
 		}
-		o.Renew.Min, o.Renew.Max = time.Hour, 1000*time.Hour
-		o.Renew.Rules = []revisit.Rule{
+		o.Recrawl.Min, o.Recrawl.Max = time.Hour, 1000*time.Hour
+		o.Recrawl.Rules = []recrawl.Rule{
 			fixed("^/sitemap", time.Hour), fixed("^/away", 6*time.Hour), fixed("", 240*time.Hour),
 		}
 		if _, err := crawlFor(t, o, 12*time.Hour+10*time.Minute, web.URL("a.test", "/")); err != nil {
@@ -299,8 +299,8 @@ func TestGonePagesAreLookedForWhenListed(t *testing.T) {
 
 // TestNoticeOfCrashedPage: news of a page at which amble panicked does not bring another visit.
 func TestNoticeOfCrashedPage(t *testing.T) {
-	plan := revisit.DefaultOptions()
-	o := Options{Renew: &plan}
+	plan := recrawl.DefaultOptions()
+	o := Options{Recrawl: &plan}
 	if err := newPlan(&o); err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ func (l *requestLog) complete(res *result) {
 	default:
 		return
 	}
-	q.Place = res.offset
+	q.LedgerOffset = res.offset
 	l.write(q)
 }
 
@@ -158,7 +158,7 @@ func (r *recovery) openRequestLog(boot string, settled uint64) (l *requestLog, e
 	}
 	l.log, err = requestlog.Open(dir, r.o.Requests, requestlog.Process{
 		Began: r.opened, Uptime: uptime, Boot: boot, Agent: r.o.Fetch.UserAgent, Tokens: r.o.Frontier.Tokens,
-		Obey: r.o.Frontier.Obey, Place: r.ledger.End,
+		Obey: r.o.Frontier.Obey, LedgerBase: r.ledger.End,
 	})
 	if err != nil {
 		return nil, err
@@ -173,8 +173,8 @@ func (r *recovery) openRequestLog(boot string, settled uint64) (l *requestLog, e
 // uncommitted ones.
 func (r *recovery) logStarted(l *requestLog, dir string, settled uint64) error {
 	logged := make(map[uint64]bool, len(r.started))
-	_, err := requestlog.Read(dir, requestlog.Query{Place: settled}, func(q *requestlog.Request) error {
-		logged[q.Place] = true
+	_, err := requestlog.Read(dir, requestlog.Query{LedgerOffset: settled}, func(q *requestlog.Request) error {
+		logged[q.LedgerOffset] = true
 		return nil
 	})
 	if err != nil {

@@ -106,8 +106,8 @@ type retryOrder struct {
 
 // Retried is the progress of a retry.
 type Retried struct {
-	Looked uint64 `json:"looked"` // URLs examined
-	Back   uint64 `json:"back"`   // of these, those that are put back; in a dry run, those that would be
+	Inspected uint64 `json:"looked"` // URLs examined
+	Back      uint64 `json:"back"`   // of these, those that are put back; in a dry run, those that would be
 }
 
 // markRetry begins the names of the marks of retries.
@@ -205,7 +205,7 @@ func putBack(host storage.HostID, h *storage.Head, now time.Time) storage.Done {
 const passedCost = 8
 
 // progress returns how far it has come on disk.
-func (w *retry) progress() Retried { return Retried{Looked: w.looked.Load(), Back: w.back.Load()} }
+func (w *retry) progress() Retried { return Retried{Inspected: w.looked.Load(), Back: w.back.Load()} }
 
 // CountRetries counts the URLs of a selection and changes nothing. Now and then it calls each with
 // its progress. The error is inspect.ErrUnknown for a host that is not known, that of the context
@@ -309,7 +309,7 @@ func newRetrySweep(log *slog.Logger, mark string, w *retry) *sweep {
 	s.over = func(*frontier.Frontier, time.Time) {
 		close(w.over)
 		p := w.progress()
-		log.Info("URLs are put back into their queues", "looked_at", p.Looked, "put_back", p.Back)
+		log.Info("URLs are put back into their queues", "looked_at", p.Inspected, "put_back", p.Back)
 	}
 	return s
 }

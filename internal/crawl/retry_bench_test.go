@@ -58,7 +58,7 @@ func BenchmarkRetry(b *testing.B) {
 		if err != nil || done.Back != counted.Back {
 			b.Fatalf("%+v, %+v, %v", counted, done, err)
 		}
-		b.ReportMetric(float64(counted.Looked)/looked.Seconds(), "looked/s")
+		b.ReportMetric(float64(counted.Inspected)/looked.Seconds(), "looked/s")
 		b.ReportMetric(float64(done.Back)/time.Since(began).Seconds(), "back/s")
 		selection.States = storage.In(storage.Retrying) // the next time
 	}

@@ -91,7 +91,7 @@ func failedStore(t *testing.T, o Options, web *testweb.Web, n int) {
 		b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), Seed: true})
 		b.Done = append(b.Done, storage.Done{Host: 1, Ordinal: uint32(i), Outcome: storage.Outcome{State: storage.Failed, Reason: storage.ReasonStatus, Status: 404}})
 	}
-	b.Join = []string{web.URL("a.test", "/0")}
+	b.ScopeSeeds = []string{web.URL("a.test", "/0")}
 	if _, err = s.Commit(&b); err == nil {
 		err = s.Close()
 	}
@@ -217,7 +217,7 @@ func TestRetrier(t *testing.T) {
 		steps = append(steps, p)
 		return nil
 	})
-	if err != nil || done != (Retried{Looked: 1500, Back: 611}) || !slices.Contains(steps, done) {
+	if err != nil || done != (Retried{Inspected: 1500, Back: 611}) || !slices.Contains(steps, done) {
 		t.Errorf("%+v, %v; on the way %v", done, err, steps)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -72,10 +72,10 @@ func (w *worker) keepHistory(job *frontier.RobotsJob, record *robots.Record, res
 	if !record.Replaces(job.Previous) {
 		return
 	}
-	encoded, err := w.store.Past(job.Origin)
-	var past robots.Pasts
+	encoded, err := w.store.RobotsHistory(job.Origin)
+	var past robots.History
 	if err == nil {
-		past, err = robots.DecodePasts(encoded)
+		past, err = robots.DecodeHistory(encoded)
 	}
 	if err != nil {
 		w.log.Warn("the earlier versions of a robots.txt cannot be read, and are forgotten",

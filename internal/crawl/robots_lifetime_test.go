@@ -31,7 +31,7 @@ func letPass(t *testing.T, dir string, d time.Duration) {
 		if err != nil {
 			return err
 		}
-		earlierBy(d, &state.LastEnd, &state.TroubleSince)
+		earlierBy(d, &state.LastEnd, &state.FailingSince)
 		for i := range state.Holds {
 			earlierBy(d, &state.Holds[i].Until)
 		}

@@ -53,7 +53,7 @@ func TestSeedReport(t *testing.T) {
 				if s.Failed != failed {
 					t.Fatalf("%+v", s)
 				}
-				if failed && (s.Total != len(c.seeds) || !slices.ContainsFunc(s.First, func(f SeedFate) bool { return f.Reason == c.want && f.State == c.state })) {
+				if failed && (s.Total != len(c.seeds) || !slices.ContainsFunc(s.First, func(f SeedResult) bool { return f.Reason == c.want && f.State == c.state })) {
 					t.Errorf("%+v, want %q, %q", s, c.state, c.want)
 				}
 			}

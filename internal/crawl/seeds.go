@@ -20,7 +20,7 @@ type Seed struct {
 }
 
 // scopeStore is where the scope seeds are.
-type scopeStore interface{ Joined() ([]string, error) }
+type scopeStore interface{ ScopeSeeds() ([]string, error) }
 
 // initialScope is the scope at the start of a run: that of the seeds, of those of earlier runs, and
 // of where their redirects led.
@@ -54,7 +54,7 @@ func newInitialScope(s scopeStore, o *Options, seeds []Seed) (*initialScope, err
 
 // recordedSeeds returns the scope seeds of earlier runs.
 func recordedSeeds(s scopeStore) (urls []weburl.URL, err error) {
-	texts, err := s.Joined()
+	texts, err := s.ScopeSeeds()
 	for _, text := range texts {
 		u, err := weburl.Parse(text)
 		if err != nil {
@@ -90,8 +90,8 @@ func isInScope(scope *frontier.Scope, u weburl.URL) (in bool, why string) {
 func (e *Engine) addSeeds(ctx context.Context, seeds []Seed, fresh []string) error {
 	scope := e.scope.Load()
 	now := e.o.Now()
-	b := storage.Batch{Join: fresh}
-	var size storage.Portion
+	b := storage.Batch{ScopeSeeds: fresh}
+	var size storage.BatchSizer
 	for i, s := range seeds {
 		if v := scope.Check(s.URL); v != frontier.InScope {
 			e.log.Warn("seed left out", "seed", s.URL.String(), "source", s.Source, "reason", v.String())
@@ -140,13 +140,13 @@ func (e *Engine) commitAtStart(ctx context.Context, b *storage.Batch) (result st
 
 // SeedReport says what became of the seeds of a run, or of the recorded ones if it was given none.
 type SeedReport struct {
-	Failed bool       // there are some, and none of them could be fetched
-	Total  int        // of those that failed, if all did
-	First  []SeedFate // a few of them
+	Failed bool         // there are some, and none of them could be fetched
+	Total  int          // of those that failed, if all did
+	First  []SeedResult // a few of them
 }
 
-// SeedFate is why a seed could not be fetched.
-type SeedFate struct {
+// SeedResult is why a seed could not be fetched.
+type SeedResult struct {
 	URL    string
 	State  string
 	Reason string // as inspect.CauseName and inspect.ReasonName have it, or as Postponed.Reason
@@ -178,49 +178,49 @@ func seedReport(s seedStore, seeds []Seed, postponed []Postponed) (report SeedRe
 		waits[postponed[i].Host] = &postponed[i]
 	}
 	for _, u := range urls {
-		fate, failed, err := seedFate(s, u, waits)
+		result, failed, err := seedResult(s, u, waits)
 		if err != nil || !failed {
 			return SeedReport{}, err
 		}
 		report.Total++
 		if len(report.First) < seedsReported {
-			report.First = append(report.First, fate)
+			report.First = append(report.First, result)
 		}
 	}
 	report.Failed = report.Total > 0
 	return report, nil
 }
 
-// seedFate returns why a seed could not be fetched; false: it was, or may yet be.
-func seedFate(s seedStore, u weburl.URL, waits map[string]*Postponed) (fate SeedFate, failed bool, err error) {
+// seedResult returns why a seed could not be fetched; false: it was, or may yet be.
+func seedResult(s seedStore, u weburl.URL, waits map[string]*Postponed) (result SeedResult, failed bool, err error) {
 	head, host, err := s.Lookup(u)
 	if errors.Is(err, storage.ErrNotFound) {
-		return SeedFate{
+		return SeedResult{
 			URL: u.String(), State: inspect.StateUnknown, Reason: inspect.ReasonName(storage.ReasonScope),
 		}, true, nil
 	}
 	if err != nil {
-		return fate, false, err
+		return result, false, err
 	}
 	o := &head.Last
-	fate = SeedFate{URL: u.String(), State: o.State.String(), Reason: inspect.ReasonName(o.Reason)}
+	result = SeedResult{URL: u.String(), State: o.State.String(), Reason: inspect.ReasonName(o.Reason)}
 	if o.Reason == storage.ReasonStatus {
-		fate.Reason = inspect.CauseName(storage.StatusCause(int(o.Status)))
+		result.Reason = inspect.CauseName(storage.StatusCause(int(o.Status)))
 	}
 	switch o.State {
 	case storage.Failed, storage.Denied, storage.Excluded:
-		return fate, true, nil
+		return result, true, nil
 	case storage.Redirected: // to something that could not be fetched, if nothing could
-		return fate, s.Counters().Of(storage.Fetched) == 0, nil
+		return result, s.Counters().Of(storage.Fetched) == 0, nil
 	case storage.Queued, storage.Retrying:
 		p := waits[host.Name]
 		if p == nil || !p.Failed {
-			return fate, false, nil
+			return result, false, nil
 		}
-		if fate.Reason = p.Reason; p.Cause != "" {
-			fate.Reason = p.Cause
+		if result.Reason = p.Reason; p.Cause != "" {
+			result.Reason = p.Cause
 		}
-		return fate, true, nil
+		return result, true, nil
 	}
-	return fate, false, nil
+	return result, false, nil
 }

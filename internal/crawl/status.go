@@ -19,18 +19,18 @@ import (
 // Status is a snapshot of a crawl, made once a second. It is plain data and
 // goes out as JSON.
 type Status struct {
-	State    string         `json:"state"` // opened, running, paused, draining, stalled, stopping, finished
-	Reason   string         `json:"reason,omitempty"`
-	Started  time.Time      `json:"started,omitzero"` // of the run
-	Since    time.Time      `json:"since,omitzero"`   // when it came into this state
-	At       time.Time      `json:"at"`
-	URLs     map[string]int `json:"urls"`  // by state, over all runs
-	Hosts    int            `json:"hosts"` // known
-	Places   map[string]int `json:"places"`
-	Held     map[string]int `json:"held,omitempty"` // hosts of which robots.txt holds all that waits, by reason
-	InFlight int            `json:"in_flight"`
-	Requests uint64         `json:"requests"` // over all runs
-	Bytes    uint64         `json:"bytes"`    // over all runs
+	State      string         `json:"state"` // opened, running, paused, draining, stalled, stopping, finished
+	Reason     string         `json:"reason,omitempty"`
+	Started    time.Time      `json:"started,omitzero"` // of the run
+	Since      time.Time      `json:"since,omitzero"`   // when it came into this state
+	At         time.Time      `json:"at"`
+	URLs       map[string]int `json:"urls"`  // by state, over all runs
+	Hosts      int            `json:"hosts"` // known
+	HostStates map[string]int `json:"places"`
+	Held       map[string]int `json:"held,omitempty"` // hosts of which robots.txt holds all that waits, by reason
+	InFlight   int            `json:"in_flight"`
+	Requests   uint64         `json:"requests"` // over all runs
+	Bytes      uint64         `json:"bytes"`    // over all runs
 
 	Run Rates `json:"run"`
 	// Traps are links of this run that were refused, by reason; Statuses the responses of this run
@@ -117,8 +117,8 @@ func (e *Engine) publish(s Status) {
 	s.OutputDir, s.ProductToken = e.o.Archive.Dir, e.o.Frontier.Tokens[0]
 	s.Hosts, s.Requests, s.Bytes = int(c.Hosts), c.Requests, c.Bytes
 	s.URLs = StateCounts(c)
-	if s.Places == nil {
-		s.Places = map[string]int{}
+	if s.HostStates == nil {
+		s.HostStates = map[string]int{}
 	}
 	t := &e.tally
 	s.Run, s.Traps, s.Failed = t.load(), t.traps.load(), t.gaveUp.load()
@@ -155,7 +155,7 @@ func (d *dispatcher) report(state string) {
 		d.surveyAll()
 	}
 	survey := &d.surveyor.found
-	s := Status{State: state, Started: d.started, InFlight: d.busy, Places: survey.states, Held: survey.held}
+	s := Status{State: state, Started: d.started, InFlight: d.busy, HostStates: survey.states, Held: survey.held}
 	s.Finish, s.Slowest, s.Parked = survey.finish, survey.slowest, survey.parked
 	switch {
 	case state == "finished":
@@ -201,7 +201,7 @@ func (d *dispatcher) waitsForURLs() bool {
 // summary returns what the run came to, but for its seeds.
 func (d *dispatcher) summary(ctx context.Context, status func() Status) Summary {
 	s := Summary{Status: status(), Stopped: ctx.Err() != nil || d.stopped}
-	d.f.Waiting(d.o.Now(), func(w frontier.Waiting) {
+	d.f.Waiting(d.o.Now(), func(w frontier.View) {
 		if w.Left > 0 {
 			s.Postponed = append(s.Postponed, d.postponed(w))
 		}
@@ -210,7 +210,7 @@ func (d *dispatcher) summary(ctx context.Context, status func() Status) Summary 
 	return s
 }
 
-func (d *dispatcher) postponed(w frontier.Waiting) Postponed {
+func (d *dispatcher) postponed(w frontier.View) Postponed {
 	p := Postponed{Host: w.Name, URLs: w.Left, Until: w.Until, Reason: w.Reason.String()}
 	failing := false
 	if h, err := d.store.HostByID(w.Host); err == nil {
@@ -235,7 +235,7 @@ func (d *dispatcher) postponed(w frontier.Waiting) Postponed {
 // failureOf reports whether a host is failing, and why, as committed.
 func failureOf(h *storage.Host) (failing bool, cause string) {
 	state, err := politeness.DecodeState(h.Politeness)
-	if err != nil || state.TroubleSince.IsZero() {
+	if err != nil || state.FailingSince.IsZero() {
 		return false, ""
 	}
 	return true, inspect.CauseName(storage.Cause(state.Cause))
@@ -264,7 +264,7 @@ func (d *dispatcher) robotsCause(h *storage.Host) string {
 func (e *Engine) View() *inspect.View {
 	return inspect.New(e.store, inspect.Options{
 		Politeness: e.live.Load().politeness, Robots: e.o.Frontier.Robots, Tokens: e.o.Frontier.Tokens,
-		Obey: e.o.Frontier.Obey, Recrawl: e.o.Renew, Now: e.o.Now, Live: e.inspectHosts, Table: e.hosts,
+		Obey: e.o.Frontier.Obey, Recrawl: e.o.Recrawl, Now: e.o.Now, Live: e.inspectHosts, Table: e.hosts,
 		Scope: func(u weburl.URL) (bool, string) { return isInScope(e.scope.Load(), u) },
 	})
 }
@@ -283,12 +283,12 @@ func (e *Engine) inspectHosts(ctx context.Context, hosts []storage.HostID) (live
 func (d *dispatcher) inspect(hosts []storage.HostID) []inspect.Live {
 	live := make([]inspect.Live, 0, len(hosts))
 	for _, id := range hosts {
-		v, known := d.f.Look(id)
+		v, known := d.f.View(id)
 		if !known {
 			continue
 		}
 		l := inspect.Live{
-			Host: id, State: v.Place, Next: v.Next, Delay: v.Delay, Robots: v.Robots, InFlight: v.InFlight,
+			Host: id, State: v.State, Next: v.Next, Delay: v.Delay, Robots: v.Robots, InFlight: v.InFlight,
 			Address: v.Address,
 		}
 		if v.Active {

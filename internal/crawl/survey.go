@@ -31,14 +31,14 @@ type survey struct {
 const slowestHosts = 10
 
 // slowest are the hosts that are done last, the last of all first.
-type slowest []frontier.Waiting
+type slowest []frontier.View
 
 // add puts a host among them if it belongs there.
-func (s *slowest) add(w *frontier.Waiting) {
+func (s *slowest) add(w *frontier.View) {
 	if len(*s) == slowestHosts && w.Finish <= (*s)[slowestHosts-1].Finish {
 		return
 	}
-	at, _ := slices.BinarySearchFunc(*s, w, func(have frontier.Waiting, w *frontier.Waiting) int {
+	at, _ := slices.BinarySearchFunc(*s, w, func(have frontier.View, w *frontier.View) int {
 		return cmp.Or(cmp.Compare(w.Finish, have.Finish), cmp.Compare(have.Host, w.Host))
 	})
 	*s = slices.Insert(*s, at, *w)
@@ -79,8 +79,8 @@ func (s *surveyor) begin(now time.Time, hosts uint64) {
 
 // count counts one host. postponedAfter is the longest wait for which this run does not postpone
 // it.
-func (s *surveyor) count(w *frontier.Waiting, now time.Time, postponedAfter time.Duration) {
-	s.begun.states[w.Place]++
+func (s *surveyor) count(w *frontier.View, now time.Time, postponedAfter time.Duration) {
+	s.begun.states[w.State]++
 	s.begun.table.Rows = append(s.begun.table.Rows, rowOf(w, s.begun.table.At, now))
 	if w.Left == 0 {
 		return
@@ -128,7 +128,7 @@ func (d *dispatcher) continueSurvey() {
 	if d.endsWhenDone() {
 		postponedAfter = d.live.Load().GiveUpAfter
 	}
-	s.from = d.f.Walk(s.from, surveyStep, now, func(w *frontier.Waiting) { s.count(w, now, postponedAfter) })
+	s.from = d.f.Walk(s.from, surveyStep, now, func(w *frontier.View) { s.count(w, now, postponedAfter) })
 	if s.from == 0 {
 		s.end(d.hostName)
 	}
@@ -200,7 +200,7 @@ func (e *Engine) noTable() (*inspect.Table, error) {
 }
 
 // rowOf returns the row of a host, inspected now, in a table that was begun at another instant.
-func rowOf(w *frontier.Waiting, at, now time.Time) inspect.Row {
+func rowOf(w *frontier.View, at, now time.Time) inspect.Row {
 	until := max(w.Until.Sub(at), 0)
 	if w.Until.IsZero() {
 		until = 0
@@ -214,10 +214,10 @@ func rowOf(w *frontier.Waiting, at, now time.Time) inspect.Row {
 }
 
 // stateIndex returns the index of a host's state in inspect.HostStates.
-func stateIndex(w *frontier.Waiting, waits bool) uint8 {
+func stateIndex(w *frontier.View, waits bool) uint8 {
 	state := inspect.HostReady
 	switch {
-	case inspect.IsBusy(w.Place):
+	case inspect.IsBusy(w.State):
 		state = inspect.HostBusy
 	case w.Paused:
 		state = inspect.HostPaused
@@ -225,7 +225,7 @@ func stateIndex(w *frontier.Waiting, waits bool) uint8 {
 		state = inspect.HostEmpty
 	case w.Robots != robots.ReasonNone:
 		state = inspect.HostHeld
-	case w.Trouble:
+	case w.Failing:
 		state = inspect.HostFailing
 	case waits:
 		state = inspect.HostWaiting

@@ -12,7 +12,7 @@ func TestSlowestHosts(t *testing.T) {
 	for _, n := range []int{0, 1, 9, 10, 11, 1000} {
 		var s slowest
 		for i := range n {
-			s.add(&frontier.Waiting{Host: storage.HostID(i + 1), Finish: time.Duration(i*7919%n) * time.Second})
+			s.add(&frontier.View{Host: storage.HostID(i + 1), Finish: time.Duration(i*7919%n) * time.Second})
 		}
 		if len(s) != min(n, slowestHosts) {
 			t.Fatalf("%d of %d hosts are kept", len(s), n)

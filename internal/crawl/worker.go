@@ -48,7 +48,7 @@ type workerStore interface {
 	Fingerprint(weburl.URL) uint64
 	Payload(storage.HostID, uint64) (storage.Payload, bool, error)
 	URL(storage.HostID, uint32) (weburl.URL, error)
-	Past(weburl.Origin) ([]byte, error)
+	RobotsHistory(weburl.Origin) ([]byte, error)
 }
 
 // Observer is told what a crawl does while it does it: for metrics, and for people who watch.
@@ -104,7 +104,7 @@ type worker struct {
 	leases  <-chan *result
 	results chan<- *result
 	stalls  chan<- error
-	add     func(context.Context, *addition) ([]storage.Fate, error) // for the URLs of long lists
+	add     func(context.Context, *addition) ([]storage.InsertResult, error) // for the URLs of long lists
 }
 
 // recentBodies finds responses that are not in the store yet.

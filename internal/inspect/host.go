@@ -124,7 +124,7 @@ func (s *hostView) setState(now time.Time) {
 		s.Next = next.UTC()
 	}
 	s.Parked = s.polite.Parked && s.polite.Until.After(now)
-	if s.FailingSince = s.polite.TroubleSince.UTC(); !s.FailingSince.IsZero() {
+	if s.FailingSince = s.polite.FailingSince.UTC(); !s.FailingSince.IsZero() {
 		s.LastFailure = CauseName(storage.Cause(s.polite.Cause))
 	}
 	s.State = s.state()
@@ -382,7 +382,7 @@ func explained(e *politeness.Explanation) Politeness {
 	}
 	return Politeness{
 		Text: e.String(), Reason: e.Reason.String(), Since: e.Since.UTC(), Until: until, Delay: e.Delay.Seconds(),
-		DelayReason: e.DelayReason.String(), Backoff: e.Backoff, FailingSince: e.TroubleSince.UTC(), Parked: e.Parked,
+		DelayReason: e.DelayReason.String(), Backoff: e.Backoff, FailingSince: e.FailingSince.UTC(), Parked: e.Parked,
 		Paused: e.Forever,
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -120,8 +120,8 @@ func (v *View) RecrawlPlan(ctx context.Context, hosts int) (RecrawlPlan, error) 
 }
 
 // plan returns the crawl's plan as last committed.
-func (v *View) plan() (*revisit.Plan, error) {
-	plan, err := revisit.New(*v.o.Recrawl)
+func (v *View) plan() (*recrawl.Plan, error) {
+	plan, err := recrawl.New(*v.o.Recrawl)
 	if err != nil {
 		return nil, err
 	}
@@ -144,17 +144,17 @@ func known(n float64) *float64 {
 func (v *View) recrawlHosts(ctx context.Context, r *RecrawlPlan, most int) (largest, soonest []storage.Host,
 	err error) {
 	byPages := func(a, b storage.Host) int {
-		n, _ := a.Renewing()
-		m, _ := b.Renewing()
+		n, _ := a.Recrawls()
+		m, _ := b.Recrawls()
 		return cmp.Or(cmp.Compare(m, n), cmp.Compare(a.ID, b.ID))
 	}
 	byTime := func(a, b storage.Host) int {
-		_, n := a.Renewing()
-		_, m := b.Renewing()
+		_, n := a.Recrawls()
+		_, m := b.Recrawls()
 		return cmp.Or(cmp.Compare(n, m), cmp.Compare(a.ID, b.ID))
 	}
 	err = v.someHosts(ctx, r, func(h *storage.Host) error {
-		n, next := h.Renewing()
+		n, next := h.Recrawls()
 		if h.Of(storage.Fetched) > n {
 			r.Unplanned++
 		}
@@ -212,7 +212,7 @@ func keepFirst(first []storage.Host, h storage.Host, most int, compare func(a, b
 
 // sample inspects some pages of a host, evenly spread.
 func (v *View) sample(h *storage.Host) (HostRecrawls, error) {
-	pages, next := h.Renewing()
+	pages, next := h.Recrawls()
 	r := HostRecrawls{Host: h.Name, Pages: int(pages), Next: time.Unix(int64(next), 0).UTC()}
 	fresh, weights, visits := 0.0, 0.0, 0.0
 	parts := min(h.Tail, sampleSize)
@@ -225,9 +225,9 @@ func (v *View) sample(h *storage.Host) (HostRecrawls, error) {
 			}
 			r.Sample++
 			visits += 24 * 60 * 60 / every
-			if rate, ok := revisit.History(head.Last.History).Rate(); ok {
-				w := revisit.ImportanceOf(head.Priority, head.Depth).Weight()
-				fresh += w * revisit.Freshness(rate, every)
+			if rate, ok := recrawl.History(head.Last.History).Rate(); ok {
+				w := recrawl.ImportanceOf(head.Priority, head.Depth).Weight()
+				fresh += w * recrawl.Freshness(rate, every)
 				weights += w
 			}
 		})
@@ -249,10 +249,10 @@ func (v *View) nextOf(r *RecrawlPlan, hosts []storage.Host) error {
 	for i := range hosts {
 		h := &hosts[i]
 		for origin := range h.Queues {
-			err := v.store.Renewals(h.ID, uint8(origin), nextRecrawls, func(head storage.Head) {
+			err := v.store.Recrawls(h.ID, uint8(origin), nextRecrawls, func(head storage.Head) {
 				next := Recrawl{URL: h.Queues[origin].Origin.URL(head.RequestURI).String(), Due: head.Last.Due.UTC(),
 					Fetched: head.Last.At.UTC()}
-				if rate, ok := revisit.History(head.Last.History).Rate(); ok {
+				if rate, ok := recrawl.History(head.Last.History).Rate(); ok {
 					next.Changes = known(rate.PerDay())
 				}
 				r.Next = append(r.Next, next)

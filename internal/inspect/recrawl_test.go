@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -16,9 +16,9 @@ import (
 // TestRecrawlPlan compares what is foretold with what a full count of the pages gives.
 func TestRecrawlPlan(t *testing.T) {
 	s := openStore(t)
-	o := revisit.DefaultOptions()
+	o := recrawl.DefaultOptions()
 	o.Budget = 50
-	plan, err := revisit.New(o)
+	plan, err := recrawl.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func TestRecrawlPlan(t *testing.T) {
 	texts = append(texts, "http://small.test/", "http://none.test/")
 	commit(t, s, storage.Batch{Found: found(t, s, texts...)})
 	var b storage.Batch
-	sites := make([]revisit.Site, 3)
+	sites := make([]recrawl.Site, 3)
 	want := struct {
 		visits, fresh float64
 		soonest       time.Time
@@ -39,12 +39,12 @@ func TestRecrawlPlan(t *testing.T) {
 		for n := range 61 {
 			host, ordinal := n/60, n%60
 			at := now.Add(time.Duration(round-3) * 24 * time.Hour)
-			v := &revisit.Visit{Page: revisit.Page{Host: "large.test", RequestURI: fmt.Sprintf("/%d", ordinal)}, At: at}
+			v := &recrawl.Visit{Page: recrawl.Page{Host: "large.test", RequestURI: fmt.Sprintf("/%d", ordinal)}, At: at}
 			if round > 0 {
 				last := stored(t, s, storage.HostID(host+1), uint32(ordinal))
-				v.Memory = revisit.Memory{At: last.At, Due: last.Due, History: last.History}
-				if v.Change = revisit.Same; n%2 == 0 {
-					v.Change = revisit.Changed
+				v.Memory = recrawl.Memory{At: last.At, Due: last.Due, History: last.History}
+				if v.Change = recrawl.Same; n%2 == 0 {
+					v.Change = recrawl.Changed
 				}
 			}
 			m := plan.Answered(v, &sites[host])
@@ -55,7 +55,7 @@ func TestRecrawlPlan(t *testing.T) {
 			every := m.Due.Sub(at).Seconds()
 			rate, _ := m.History.Rate()
 			want.visits += 86400 / every / 61
-			want.fresh += revisit.Freshness(rate, every) / 61
+			want.fresh += recrawl.Freshness(rate, every) / 61
 			if want.soonest.IsZero() || m.Due.Before(want.soonest) {
 				want.soonest = m.Due
 			}
@@ -125,8 +125,8 @@ func TestRecrawlPlanOfManyHosts(t *testing.T) {
 	}
 	commit(t, s, b)
 	o := testOptions()
-	o.Recrawl = new(revisit.Options)
-	*o.Recrawl = revisit.DefaultOptions()
+	o.Recrawl = new(recrawl.Options)
+	*o.Recrawl = recrawl.DefaultOptions()
 	v := New(s, o)
 	v.maxHosts = sampled
 	r, err := v.RecrawlPlan(t.Context(), 10)
@@ -171,7 +171,7 @@ func BenchmarkRecrawlPlan(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer s.Close()
-			o := revisit.DefaultOptions()
+			o := recrawl.DefaultOptions()
 			planPages(b, s, o, size.hosts, size.pages)
 			options := testOptions()
 			options.Recrawl = &o
@@ -198,17 +198,17 @@ func heapBytes() uint64 {
 }
 
 // planPages puts planned pages into a store.
-func planPages(b *testing.B, s *storage.Store, o revisit.Options, hosts, pages int) {
-	plan, err := revisit.New(o)
+func planPages(b *testing.B, s *storage.Store, o recrawl.Options, hosts, pages int) {
+	plan, err := recrawl.New(o)
 	if err != nil {
 		b.Fatal(err)
 	}
 	var batch storage.Batch
-	var site revisit.Site
+	var site recrawl.Site
 	for host := range hosts {
 		for n := range pages {
 			batch.Found = append(batch.Found, foundIn(b, s, fmt.Sprintf("http://h%d.test/%d", host, n)))
-			m := plan.Answered(&revisit.Visit{At: now.Add(time.Duration(host+n) * time.Second)}, &site)
+			m := plan.Answered(&recrawl.Visit{At: now.Add(time.Duration(host+n) * time.Second)}, &site)
 			batch.Done = append(batch.Done, storage.Done{Host: storage.HostID(host + 1), Ordinal: uint32(n),
 				Outcome: storage.Outcome{
 					State: storage.Fetched, Status: 200, At: m.At, Due: m.Due, History: m.History,

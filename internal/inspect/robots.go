@@ -34,7 +34,7 @@ type policy struct {
 	known    bool
 	record   robots.Record
 	rules    *robots.Rules
-	hostView robots.Standing
+	hostView robots.Decision
 }
 
 // policy reads the robots record of an origin. A record that cannot be read counts as never
@@ -51,19 +51,19 @@ func (v *View) policy(o weburl.Origin) (policy, error) {
 		}
 	}
 	p.rules = p.record.Rules(v.o.Tokens...)
-	p.hostView = v.o.Robots.Standing(p.record, 0, v.o.Now())
+	p.hostView = v.o.Robots.Decide(p.record, 0, v.o.Now())
 	return p, nil
 }
 
 // closes reports whether no page of the origin may be fetched.
 func (p *policy) closes() bool {
-	return p.known && (p.hostView.Kind == robots.StandingHold || p.hostView.Kind == robots.StandingAsk &&
+	return p.known && (p.hostView.Kind == robots.DecisionHold || p.hostView.Kind == robots.DecisionMatch &&
 		p.rules.DisallowsAll())
 }
 
 // why names the reason for which the origin is closed.
 func (p *policy) why() string {
-	if p.hostView.Kind == robots.StandingHold {
+	if p.hostView.Kind == robots.DecisionHold {
 		return p.hostView.Reason.String()
 	}
 	return robots.ReasonRule.String()
@@ -130,11 +130,11 @@ func (v *View) RobotsText(o weburl.Origin) (RobotsText, error) {
 // none, as for the crawl.
 func (v *View) earlierRobots(o weburl.Origin) ([]EarlierRobots, error) {
 	list := []EarlierRobots{}
-	encoded, err := v.store.Past(o)
+	encoded, err := v.store.RobotsHistory(o)
 	if err != nil {
 		return list, err
 	}
-	earlier, err := robots.DecodePasts(encoded)
+	earlier, err := robots.DecodeHistory(encoded)
 	if err != nil {
 		return list, nil
 	}

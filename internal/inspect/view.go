@@ -13,7 +13,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -34,10 +34,10 @@ type Store interface {
 	URLs(host storage.HostID, from uint32, max int, f func(storage.Head)) (uint32, error)
 	Heads(storage.HeadsRequest) (storage.Heads, error)
 	Policy(weburl.Origin) ([]byte, error)
-	Past(weburl.Origin) ([]byte, error)
+	RobotsHistory(weburl.Origin) ([]byte, error)
 	Traps(storage.HostID) ([]storage.TrapCount, error)
 	Mark(string) ([]byte, error)
-	Renewals(storage.HostID, uint8, int, func(storage.Head)) error
+	Recrawls(storage.HostID, uint8, int, func(storage.Head)) error
 }
 
 // Live is what only a running crawl knows of a host.
@@ -58,7 +58,7 @@ type Options struct {
 	Robots     robots.Options
 	Tokens     []string
 	Obey       bool
-	Recrawl    *revisit.Options // when pages are recrawled; nil: never
+	Recrawl    *recrawl.Options // when pages are recrawled; nil: never
 	Now        func() time.Time
 	// Scope says whether a URL is in the scope, and why. nil: this is not reported.
 	Scope func(weburl.URL) (in bool, why string)

@@ -114,10 +114,10 @@ func fill(t *testing.T) *storage.Store {
 		Hosts: []storage.HostUpdate{
 			{Host: ids["slow.test"], Politeness: polite(t,
 				politeness.State{LastEnd: now.Add(-time.Second),
-					Asked: politeness.Asked{Delay: 30 * time.Second, Line: politeness.Line{Number: 7}}})},
+					Demands: politeness.Demands{Delay: 30 * time.Second, Line: politeness.Line{Number: 7}}})},
 			{Host: ids["sick.test"], Politeness: polite(t, politeness.State{
 				LastEnd: now, Holds: []politeness.Hold{{Until: now.Add(time.Hour), Length: time.Hour,
-					Reason: politeness.ReasonRetryAfter, Header: "3600"}}, TroubleSince: now.Add(-time.Minute)})},
+					Reason: politeness.ReasonRetryAfter, Header: "3600"}}, FailingSince: now.Add(-time.Minute)})},
 			{Host: ids["done.test"], Requests: 2, Bytes: 700},
 		},
 		Policies: []storage.Policy{

@@ -78,7 +78,7 @@ func anyRequest() *rapid.Generator[*Request] {
 		r := &Request{
 			Kind: Kind(rapid.IntRange(0, int(kinds)-1).Draw(t, "kind")), Method: Method(octet("method")),
 			URL:     anyURL().Draw(t, "url"),
-			Address: rapid.SampledFrom(address).Draw(t, "address"), Place: rapid.Uint64().Draw(t, "place"),
+			Address: rapid.SampledFrom(address).Draw(t, "address"), LedgerOffset: rapid.Uint64().Draw(t, "place"),
 			Again: rapid.Bool().Draw(t, "again"),
 			Start: anyTime().Draw(t, "start"), Decided: anyTime().Draw(t, "decided"),
 			Sent:    rapid.Bool().Draw(t, "sent"),
@@ -113,14 +113,14 @@ func stored(r Request) string {
 		}
 	}
 	if r.End.IsZero() {
-		r = Request{Kind: r.Kind, URL: r.URL, Address: r.Address, Place: r.Place, Again: r.Again, Delay: r.Delay,
+		r = Request{Kind: r.Kind, URL: r.URL, Address: r.Address, LedgerOffset: r.LedgerOffset, Again: r.Again, Delay: r.Delay,
 			Allowed: r.Allowed, Line: r.Line, Sent: true, Status: -1}
 		r.Delay = clamp(r.Delay, -maxDuration, maxDuration)
 	}
 	if r.Status > 0 {
 		r.Failure = 0
 	}
-	return fmt.Sprint(r.Kind, r.Method, r.URL, r.For, r.Address.WithZone(""), r.Place, r.Again, r.Sent,
+	return fmt.Sprint(r.Kind, r.Method, r.URL, r.For, r.Address.WithZone(""), r.LedgerOffset, r.Again, r.Sent,
 		clamp(r.Status, 0, maxStatus), r.Failure, r.Bytes,
 		clamp(r.RetryAfter, 0, maxDuration), clamp(r.Delay, min(r.Delay, 0), maxDuration), byte(r.DelayReason),
 		byte(r.Reason), r.Allowed,

@@ -24,7 +24,7 @@ func BenchmarkAppend(b *testing.B) {
 				r.End = began.Add(time.Duration(n) * time.Millisecond)
 				r.Start = r.End.Add(-100 * time.Millisecond)
 				r.Decided = r.Start.Add(-30 * time.Microsecond)
-				r.Place = uint64(1000 + 80*n)
+				r.LedgerOffset = uint64(1000 + 80*n)
 				if err := l.Append(r); err != nil {
 					b.Fatal(err)
 				}

@@ -40,7 +40,7 @@ func anyDamage() *rapid.Generator[damagedFile] {
 			}
 			end := began.Add(time.Duration(i) * time.Second)
 			r := &Request{
-				URL: u, Place: uint64(i), Sent: true, Status: 200,
+				URL: u, LedgerOffset: uint64(i), Sent: true, Status: 200,
 				Policy: policies[rapid.IntRange(0, 2).Draw(t, "policy")],
 				Start:  end.Add(-time.Millisecond), Decided: end.Add(-time.Millisecond), End: end,
 			}
@@ -87,13 +87,13 @@ func TestAnyDamage(t *testing.T) {
 			t.Fatalf("%d of %d requests, %+v", len(got), len(d.requests), s)
 		}
 		for i, r := range got {
-			want := d.requests[r.Place]
+			want := d.requests[r.LedgerOffset]
 			if r.URL != want.URL || !r.End.Equal(want.End) || !r.Start.Equal(want.Start) ||
 				(r.Policy == nil) != (want.Policy == nil) ||
 				r.Policy != nil && r.Policy.Version != want.Policy.Version {
 				t.Fatalf("read %+v\nwritten %+v", r, want)
 			}
-			if d.ends[i] <= d.at && r.Place != uint64(i) {
+			if d.ends[i] <= d.at && r.LedgerOffset != uint64(i) {
 				t.Fatalf("request %d, before the damage, is missing: %+v", i, s)
 			}
 		}
@@ -139,7 +139,7 @@ func TestGoesOn(t *testing.T) {
 				t.Errorf("%d of %d requests, %+v", len(got), n, s)
 			}
 			for _, r := range got {
-				i := int(r.Place-1000) / 50
+				i := int(r.LedgerOffset-1000) / 50
 				same(t, r, request(t, i, fmt.Sprintf("http://h%d.test/a/path/%d", i%7, i),
 					time.Duration(i)*time.Second, p))
 			}

@@ -237,7 +237,7 @@ func (f *fileDecoder) takeRequest(q *requestFields) bool {
 	*r = Request{
 		Kind: kindOf(q.flags), Again: q.flags&flagAgain != 0, Sent: q.flags&flagSent != 0,
 		Allowed: q.flags&flagAllowed != 0,
-		Address: c.address, Policy: c.policy, Process: f.process, Place: f.ledgerBase + uint64(q.ledgerOffset),
+		Address: c.address, Policy: c.policy, Process: f.process, LedgerOffset: f.ledgerBase + uint64(q.ledgerOffset),
 		Delay: q.delay, DelayReason: politeness.Reason(q.delayReason), Reason: politeness.Reason(q.reason),
 		Method:  Method(q.method),
 		Failure: fetch.Kind(q.failure), Status: q.status, Bytes: q.bytes, RetryAfter: q.retryAfter, Line: q.line,
@@ -265,8 +265,8 @@ func (f *fileDecoder) takeOpen(q *openFields) bool {
 	r := &f.request
 	*r = Request{
 		Kind: kindOf(q.flags), Sent: true, Again: q.flags&flagAgain != 0, Allowed: q.flags&flagAllowed != 0,
-		Process: f.process,
-		Place:   q.ledgerOffset, Start: time.Unix(0, q.start).UTC(), Delay: time.Duration(q.delay), Line: q.line,
+		Process:      f.process,
+		LedgerOffset: q.ledgerOffset, Start: time.Unix(0, q.start).UTC(), Delay: time.Duration(q.delay), Line: q.line,
 	}
 	r.Decided, r.starts = r.Start, Instant{Wall: r.Start}
 	r.ends = f.process.instant(f.process.Began, 0)

@@ -63,7 +63,7 @@ func (e *encoder) reset(room int) {
 // header appends the frame that begins a file.
 func (e *encoder) header(b []byte, p *Process, now time.Time, room int) []byte {
 	e.reset(room)
-	e.ledgerEnd = max(e.ledgerEnd, p.Place)
+	e.ledgerEnd = max(e.ledgerEnd, p.LedgerBase)
 	e.began, e.ledgerBase, e.losts = p.Began, e.ledgerEnd, 0
 	return e.frame(b, frameHeader, &headerFields{
 		version: version, began: p.Began.UnixNano(), uptime: p.Uptime, boot: p.Boot, agent: p.Agent, tokens: p.Tokens,
@@ -101,7 +101,7 @@ func (e *encoder) request(b []byte, r *Request) []byte {
 	offset := clamp(r.End.UnixMicro()-e.began.Add(end).UnixMicro(), -maxOffset, maxOffset)
 	q := &e.fields
 	*q = requestFields{
-		flags: requestFlags(r), context: context, ledgerOffset: int64(r.Place - e.ledgerBase), end: int64(end - e.last),
+		flags: requestFlags(r), context: context, ledgerOffset: int64(r.LedgerOffset - e.ledgerBase), end: int64(end - e.last),
 		offset:   offset - e.offset,
 		duration: r.End.Sub(r.Start), waited: r.Start.Sub(r.Decided), delay: r.Delay,
 		delayReason: byte(r.DelayReason), reason: byte(r.Reason), method: byte(r.Method),
@@ -112,7 +112,7 @@ func (e *encoder) request(b []byte, r *Request) []byte {
 		q.origin = r.For.String()
 	}
 	e.last, e.offset = end, offset
-	e.ledgerEnd = max(e.ledgerEnd, r.Place+1)
+	e.ledgerEnd = max(e.ledgerEnd, r.LedgerOffset+1)
 	return e.frame(b, frameRequest, q)
 }
 
@@ -186,7 +186,7 @@ func (e *encoder) body(b []byte, p *Policy) []byte {
 func (e *encoder) open(b []byte, r *Request) []byte {
 	b, policy := e.policy(b, r.Policy, keyOf(r.Policy))
 	return e.frame(b, frameOpen, &openFields{
-		flags: requestFlags(r), ledgerOffset: r.Place, start: r.Start.UnixNano(), delay: int64(r.Delay),
+		flags: requestFlags(r), ledgerOffset: r.LedgerOffset, start: r.Start.UnixNano(), delay: int64(r.Delay),
 		address: string(r.Address.AsSlice()), policy: policy, line: r.Line, url: r.URL.String(),
 	})
 }

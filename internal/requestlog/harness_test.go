@@ -15,7 +15,7 @@ var began = time.Date(2026, 11, 20, 12, 0, 0, 123_456_789, time.UTC)
 
 func testProcess() Process {
 	return Process{Began: began, Uptime: 5 * time.Hour, Boot: "boot-a", Agent: "amble/1 (+bot@one.example)",
-		Tokens: []string{"amble"}, Obey: true, Place: 1000}
+		Tokens: []string{"amble"}, Obey: true, LedgerBase: 1000}
 }
 
 func mustURL(t testing.TB, text string) weburl.URL {
@@ -38,7 +38,7 @@ func policyOf(body string) *Policy {
 func request(t testing.TB, n int, url string, end time.Duration, p *Policy) *Request {
 	e := began.Add(end)
 	return &Request{
-		URL: mustURL(t, url), Address: netip.MustParseAddr("192.0.2.7"), Place: uint64(1000 + 50*n), Sent: true,
+		URL: mustURL(t, url), Address: netip.MustParseAddr("192.0.2.7"), LedgerOffset: uint64(1000 + 50*n), Sent: true,
 		Start:   e.Add(-120*time.Millisecond - 7),
 		Decided: e.Add(-121 * time.Millisecond), End: e, Status: 200, Bytes: 14_211, Delay: time.Second,
 		DelayReason: politeness.ReasonCrawlDelay,

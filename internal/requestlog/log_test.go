@@ -49,10 +49,10 @@ func TestRotation(t *testing.T) {
 	if len(since) < 10 || len(since) >= len(got) || !reflect.DeepEqual(since[len(since)-1].URL, got[len(got)-1].URL) {
 		t.Errorf("%d requests since the tenth from the end, of %d", len(since), len(got))
 	}
-	offset := got[len(got)-10].Place
-	behind, _ := readAll(t, dir, Query{Place: offset})
-	if len(behind) < 10 || len(behind) >= len(got) || behind[0].Place > offset {
-		t.Errorf("%d requests from offset %d on, the first at %d", len(behind), offset, behind[0].Place)
+	offset := got[len(got)-10].LedgerOffset
+	behind, _ := readAll(t, dir, Query{LedgerOffset: offset})
+	if len(behind) < 10 || len(behind) >= len(got) || behind[0].LedgerOffset > offset {
+		t.Errorf("%d requests from offset %d on, the first at %d", len(behind), offset, behind[0].LedgerOffset)
 	}
 }
 

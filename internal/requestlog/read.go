@@ -14,8 +14,8 @@ import (
 
 // Query selects the files to read.
 type Query struct {
-	Since time.Time // files that end before it are left out; requests before it may still come
-	Place uint64    // files whose requests all have lower offsets in the start ledger are left out
+	Since        time.Time // files that end before it are left out; requests before it may still come
+	LedgerOffset uint64    // files whose requests all have lower offsets in the start ledger are left out
 }
 
 // Summary says how much was read, and what could not be read.
@@ -56,7 +56,7 @@ func Read(dir string, q Query, each func(*Request) error) (Summary, error) {
 			return s, fmt.Errorf("read the request log: %w", err)
 		}
 		if h := headers[i]; h != nil &&
-			(!q.Since.IsZero() && !h.begun.After(q.Since) || h.ledgerBase <= q.Place && q.Place > 0) {
+			(!q.Since.IsZero() && !h.begun.After(q.Since) || h.ledgerBase <= q.LedgerOffset && q.LedgerOffset > 0) {
 			first = i
 		}
 	}

@@ -158,11 +158,11 @@ func TestOpenRequests(t *testing.T) {
 	p.Began = began.Add(time.Hour)
 	v := robots.VersionOf([]byte("x"))
 	policy := policyOf("User-agent: *\nDisallow: /x\n")
-	want := &Request{URL: mustURL(t, "http://a.test/open"), Address: netip.MustParseAddr("192.0.2.7"), Place: 7,
+	want := &Request{URL: mustURL(t, "http://a.test/open"), Address: netip.MustParseAddr("192.0.2.7"), LedgerOffset: 7,
 		Sent: true, Start: began.Add(3 * time.Second),
 		Decided: began.Add(3 * time.Second), Delay: -time.Millisecond, Line: 12, Allowed: true, Policy: &Policy{Version: v}}
 	known := *want
-	known.Policy, known.Place = policy, 8
+	known.Policy, known.LedgerOffset = policy, 8
 	mustAppend(t, mustOpen(t, dir, DefaultOptions(), p), want, &known)
 	got, _ := readAll(t, dir, Query{})
 	if len(got) != 2 || !got[0].End.IsZero() {

@@ -47,13 +47,13 @@ func (m Method) String() string {
 
 // Request is one request that was made.
 type Request struct {
-	Kind    Kind
-	Method  Method
-	URL     weburl.URL
-	For     weburl.Origin // of Robots: the origin whose rules are needed, if it is not that of URL; else zero
-	Address netip.Addr    // that was dialled
-	Place   uint64        // of its line in the start ledger
-	Again   bool          // repeated: a process had ended before it could commit the outcome
+	Kind         Kind
+	Method       Method
+	URL          weburl.URL
+	For          weburl.Origin // of Robots: the origin whose rules are needed, if it is not that of URL; else zero
+	Address      netip.Addr    // that was dialled
+	LedgerOffset uint64        // of its line in the start ledger
+	Again        bool          // repeated: a process had ended before it could commit the outcome
 
 	Start, End time.Time     // End is zero if it is unknown: the process was killed
 	Decided    time.Time     // when the frontier granted it
@@ -93,13 +93,13 @@ func (r *Request) EndedAt() Instant { return r.ends }
 
 // Process is a process that makes requests. It does not change while it runs.
 type Process struct {
-	Began  time.Time     // with a monotonic clock reading
-	Uptime time.Duration // the time since the start of the machine at Began; 0: not known
-	Boot   string        // identifies that start of the machine; "": not known
-	Agent  string        // the User-Agent header
-	Tokens []string      // the names that apply in robots.txt
-	Obey   bool          // robots.txt is obeyed
-	Place  uint64        // the first offset of its start ledger; Read does not set it
+	Began      time.Time     // with a monotonic clock reading
+	Uptime     time.Duration // the time since the start of the machine at Began; 0: not known
+	Boot       string        // identifies that start of the machine; "": not known
+	Agent      string        // the User-Agent header
+	Tokens     []string      // the names that apply in robots.txt
+	Obey       bool          // robots.txt is obeyed
+	LedgerBase uint64        // the first offset of its start ledger; Read does not set it
 
 	clock int // the number of the clock of its instants; set by Read
 }

@@ -174,7 +174,7 @@ func (a *adding) answer() {
 	for i := range a.group {
 		g := &a.group[i]
 		a.report.Answers = append(a.report.Answers,
-			Answer{Line: a.lines[i], URL: g.URL.String(), Result: g.Fate.String()})
+			Answer{Line: a.lines[i], URL: g.URL.String(), Result: g.Result.String()})
 	}
 	slices.SortFunc(a.report.Answers, func(a, b Answer) int { return a.Line - b.Line })
 }

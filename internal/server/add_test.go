@@ -191,7 +191,7 @@ func TestRetryOverTheAPI(t *testing.T) {
 	r := startCrawl(t)
 	r.finished(t)
 	ctx, none := t.Context(), func(crawl.Retried) error { return nil }
-	want := crawl.Retried{Looked: 5, Back: 2}
+	want := crawl.Retried{Inspected: 5, Back: 2}
 	if got, err := r.client.Retry(ctx, Retry{States: []string{"failed", "denied"}, Host: "A.test", DryRun: true},
 		none); err != nil || got != want {
 		t.Errorf("dry run: %+v, %v", got, err)

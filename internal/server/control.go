@@ -22,7 +22,7 @@ type Control interface {
 	Resume(context.Context) error
 	Drain(context.Context, bool) error
 	Stop(context.Context) error
-	Control(ctx context.Context, host string, o frontier.Order) error
+	Control(ctx context.Context, host string, o frontier.Command) error
 	DropQueue(ctx context.Context, host string) (waiting int, err error)
 }
 
@@ -98,7 +98,7 @@ func (s *Server) hostControlAPI(api huma.API) {
 	const durable = "It is on disk when the response is sent, and survives restarts."
 	handle(api, op("pause", "Pause a host", durable),
 		func(ctx context.Context, in *hostPause) (*object[hostDone], error) {
-			o := frontier.Order{Kind: frontier.OrderPause}
+			o := frontier.Command{Kind: frontier.CommandPause}
 			switch {
 			case in.Body == nil:
 			case in.Body.Seconds > 0:
@@ -113,17 +113,17 @@ func (s *Server) hostControlAPI(api huma.API) {
 		})
 	handle(api, op("resume", "End the pause of a host", durable),
 		func(ctx context.Context, in *HostPath) (*object[hostDone], error) {
-			return s.control(ctx, in.Host, frontier.Order{Kind: frontier.OrderResume})
+			return s.control(ctx, in.Host, frontier.Command{Kind: frontier.CommandResume})
 		})
 	handle(api, op("delay", "Set the delay of a host", durable),
 		func(ctx context.Context, in *hostDelay) (*object[hostDone], error) {
-			return s.control(ctx, in.Host, frontier.Order{Kind: frontier.OrderDelay,
+			return s.control(ctx, in.Host, frontier.Command{Kind: frontier.CommandDelay,
 				Delay: time.Duration(in.Body.Seconds * float64(time.Second))})
 		})
 	handle(api, op("forget", "Forget what was learned about a host", "Drops its backoff and its errors, and fetches "+
 		"its robots.txt again. Its restart hold stays. "+durable),
 		func(ctx context.Context, in *HostPath) (*object[hostDone], error) {
-			return s.control(ctx, in.Host, frontier.Order{Kind: frontier.OrderForget})
+			return s.control(ctx, in.Host, frontier.Command{Kind: frontier.CommandForget})
 		})
 	handle(api, op("drop", "Drop the queue of a host", "Its waiting URLs are excluded in the background. URLs found "+
 		"later are queued as usual. "+durable),
@@ -133,7 +133,7 @@ func (s *Server) hostControlAPI(api huma.API) {
 		})
 }
 
-func (s *Server) control(ctx context.Context, host string, o frontier.Order) (*object[hostDone], error) {
+func (s *Server) control(ctx context.Context, host string, o frontier.Command) (*object[hostDone], error) {
 	return answer(hostDone{Host: host}, s.crawl.Control(ctx, inspect.CanonicalHost(host), o))
 }
 

@@ -64,6 +64,8 @@ func (fixedCrawl) Drain(context.Context, bool) error { return crawl.ErrNotRunnin
 
 func (fixedCrawl) Stop(context.Context) error { return crawl.ErrNotRunning }
 
-func (fixedCrawl) Control(context.Context, string, frontier.Order) error { return crawl.ErrNotRunning }
+func (fixedCrawl) Control(context.Context, string, frontier.Command) error {
+	return crawl.ErrNotRunning
+}
 
 func (fixedCrawl) DropQueue(context.Context, string) (int, error) { return 0, crawl.ErrNotRunning }

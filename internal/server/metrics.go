@@ -188,7 +188,7 @@ func (s *statusCollector) Collect(to chan<- prometheus.Metric) {
 	for state, n := range st.URLs {
 		gauge(s.urls, float64(n), state)
 	}
-	for state, n := range st.Places {
+	for state, n := range st.HostStates {
 		gauge(s.hostStates, float64(n), state)
 	}
 	for _, state := range states() {

@@ -18,7 +18,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/crawl"
-	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -63,8 +63,8 @@ func startSized(b *testing.B, delay time.Duration) *sizedCrawl {
 	o.DataDir, o.Fetch.UserAgent, o.Fetch.AllowPrivate, o.Fetch.Resolver = dir, "amble-test", true, c.web.ResolverAddr()
 	o.Archive.Dir, o.Archive.Formats = b.TempDir(), []string{archive.FormatNone}
 	o.Mode, o.ExitWhenDone, o.Frontier.Politeness.Delay, o.Fetch.MaxIdleConns = frontier.ModeAny, false, delay, 1000
-	recrawl := revisit.DefaultOptions()
-	o.Renew = &recrawl
+	recrawl := recrawl.DefaultOptions()
+	o.Recrawl = &recrawl
 	if _, err := os.Stat(filepath.Join(dir, storage.FileName)); err != nil {
 		c.fill(b, dir)
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
-	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -69,12 +69,12 @@ func run(which int, seed uint64, p policy, budget float64, warmUp, counts int) (
 }
 
 // newCrawl returns a crawl of pages.
-func newCrawl(all []*page, renewer frontier.Renewer, o frontier.Options, a answers, seed uint64) (*crawl, error) {
+func newCrawl(all []*page, renewer frontier.Recrawler, o frontier.Options, a answers, seed uint64) (*crawl, error) {
 	c := &crawl{
 		store: newMemory(), pages: map[string]*page{}, answers: a, random: rand.New(rand.NewPCG(seed, 99)), now: epoch,
 		ends: map[storage.HostID]time.Time{}, delays: map[string]time.Duration{}, o: o,
 	}
-	c.o.Renew, c.o.Jitter = renewer, c.random.Float64
+	c.o.Recrawl, c.o.Jitter = renewer, c.random.Float64
 	var err error
 	if c.f, err = frontier.New(c.o, frontier.NewScope(frontier.ModeAny, nil, nil), epoch); err != nil {
 		return nil, err
@@ -186,7 +186,7 @@ func (c *crawl) load(w frontier.LoadRequest) {
 	l := &frontier.Load{Host: host, At: c.now, Queues: make([]frontier.QueueLoad, 1)}
 	to := &l.Queues[0]
 	to.Heads = c.store.heads(storage.HeadsRequest{Host: w.Host, From: q.From, Queued: q.Max, Due: w.Due,
-		Renewals: w.Renewals, Now: c.now})
+		Recrawls: w.Recrawls, Now: c.now})
 	if encoded := c.store.policies[host.Queues[0].Origin]; !q.Known && len(encoded) > 0 {
 		record, err := robots.DecodeRecord(encoded)
 		c.fail(err)
@@ -250,9 +250,9 @@ func (c *crawl) page(l frontier.Lease, report frontier.Report) {
 	first, changed := p.fetched(c.today())
 	switch {
 	case changed:
-		r.Change = revisit.Changed
+		r.Change = recrawl.Changed
 	case !first:
-		r.Change = revisit.Same
+		r.Change = recrawl.Same
 	}
 	if c.dates && p.changed > 0 {
 		r.Modified = epoch.Add(time.Duration(p.changed * float64(day)))

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
-	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/internal/recrawl"
 )
 
 // policy is one of the compared policies.
@@ -14,27 +14,27 @@ type policy struct {
 	Name   string
 	Oracle bool // the policy knows the rates of the pages
 	Dates  bool // pages say when they changed last
-	make   func(all []*page, budget float64) (frontier.Renewer, error)
+	make   func(all []*page, budget float64) (frontier.Recrawler, error)
 }
 
 // policies returns the compared policies, in the order of the tables.
 func policies() []policy {
-	plain := func(p revisit.Policy, interval, least, most time.Duration) func([]*page, float64) (frontier.Renewer,
+	plain := func(p recrawl.Policy, interval, least, most time.Duration) func([]*page, float64) (frontier.Recrawler,
 		error) {
-		return func(_ []*page, budget float64) (frontier.Renewer, error) {
-			o := revisit.DefaultOptions()
+		return func(_ []*page, budget float64) (frontier.Recrawler, error) {
+			o := recrawl.DefaultOptions()
 			o.Policy, o.Interval, o.Min, o.Max, o.Budget = p, interval, least, most, budget
 			if interval == 0 {
 				o.Interval = time.Duration(pages / budget * float64(day))
 			}
-			return revisit.New(o)
+			return recrawl.New(o)
 		}
 	}
-	learned := plain(revisit.Harmonic, 7*day, time.Hour, 5*365*day)
+	learned := plain(recrawl.Harmonic, 7*day, time.Hour, 5*365*day)
 	return []policy{
-		{"uniform", false, false, plain(revisit.Fixed, 0, time.Hour, 365*day)},
-		{"Nutch", false, false, plain(revisit.Nutch, 30*day, time.Minute, 365*day)},
-		{"StormCrawler", false, false, plain(revisit.StormCrawler, day, time.Hour, 14*day)},
+		{"uniform", false, false, plain(recrawl.Fixed, 0, time.Hour, 365*day)},
+		{"Nutch", false, false, plain(recrawl.Nutch, 30*day, time.Minute, 365*day)},
+		{"StormCrawler", false, false, plain(recrawl.StormCrawler, day, time.Hour, 14*day)},
 		{"harmonic", false, false, learned},
 		{"harmonic, dates given", false, true, learned},
 		{"harmonic, rates known", true, false, oracle(indexInterval)},
@@ -49,28 +49,28 @@ type known struct {
 	intervals map[string]time.Duration // by host and path
 }
 
-func (k *known) Answered(v *revisit.Visit, _ *revisit.Site) revisit.Memory {
-	m := revisit.Memory{At: v.At, History: revisit.History{1}}
+func (k *known) Answered(v *recrawl.Visit, _ *recrawl.Site) recrawl.Memory {
+	m := recrawl.Memory{At: v.At, History: recrawl.History{1}}
 	if every := k.intervals[v.Host+v.RequestURI]; every > 0 {
 		m.Due = v.At.Add(every)
 	}
 	return m
 }
 
-func (k *known) Gone(v *revisit.Visit, s *revisit.Site) revisit.Memory { return k.Answered(v, s) }
+func (k *known) Gone(v *recrawl.Visit, s *recrawl.Site) recrawl.Memory { return k.Answered(v, s) }
 
-func (k *known) Unanswered(v *revisit.Visit, _ *revisit.Site) revisit.History {
+func (k *known) Unanswered(v *recrawl.Visit, _ *recrawl.Site) recrawl.History {
 	return v.Memory.History
 }
 
-func (k *known) Spent(_, _ float64) {}
+func (k *known) Adjust(_, _ float64) {}
 
 func (k *known) Budget() float64 { return k.budget }
 
 // oracle makes a policy of a rule for the wait in days for a page at a price. At the policy's
 // price, all pages together use the budget.
-func oracle(interval func(rate, weight, price float64) float64) func([]*page, float64) (frontier.Renewer, error) {
-	return func(all []*page, budget float64) (frontier.Renewer, error) {
+func oracle(interval func(rate, weight, price float64) float64) func([]*page, float64) (frontier.Recrawler, error) {
+	return func(all []*page, budget float64) (frontier.Recrawler, error) {
 		visits := func(logPrice float64) (sum float64) {
 			for _, p := range all {
 				if p.rate > 0 {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
-	"github.com/amble-crawler/amble/internal/revisit"
+	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
@@ -45,9 +45,9 @@ func TestForetold(t *testing.T) {
 	sum := 0.0
 	for seed := range uint64(seeds) {
 		all := spedWeb(seed)
-		o := revisit.DefaultOptions()
+		o := recrawl.DefaultOptions()
 		o.Min, o.Max, o.Budget = time.Second, time.Minute, spedBudget*day.Seconds()
-		plan, err := revisit.New(o)
+		plan, err := recrawl.New(o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -90,12 +90,12 @@ func (m *memory) commit(b *storage.Batch) storage.Result {
 	for id := range changed {
 		h := m.hosts[id]
 		h.count()
-		t := storage.Touched{Host: id, Tail: h.Tail}
+		t := storage.HostChange{Host: id, Tail: h.Tail}
 		t.Queued, t.Due, t.NextDue = h.Waiting()
-		t.Renewals, t.NextRenewal = h.Renewing()
-		r.Touched = append(r.Touched, t)
+		t.Recrawls, t.NextRecrawl = h.Recrawls()
+		r.Hosts = append(r.Hosts, t)
 	}
-	slices.SortFunc(r.Touched, func(a, b storage.Touched) int { return cmp.Compare(a.Host, b.Host) })
+	slices.SortFunc(r.Hosts, func(a, b storage.HostChange) int { return cmp.Compare(a.Host, b.Host) })
 	return r
 }
 
@@ -113,7 +113,7 @@ func (h *memoryHost) count() {
 			q.Queued++
 		case t.at == 0:
 		case t.recrawl:
-			add(&q.Renewals, &q.NextRenewal, t.at)
+			add(&q.Recrawls, &q.NextRecrawl, t.at)
 		default:
 			add(&q.Due, &q.NextDue, t.at)
 		}
@@ -151,8 +151,8 @@ func (m *memory) heads(r storage.HeadsRequest) storage.Heads {
 	for _, i := range due[:min(len(due), r.Due)] {
 		heads.Due = append(heads.Due, h.urls[i])
 	}
-	for _, i := range renewals[:min(len(renewals), r.Renewals)] {
-		heads.Renewals = append(heads.Renewals, h.urls[i])
+	for _, i := range renewals[:min(len(renewals), r.Recrawls)] {
+		heads.Recrawls = append(heads.Recrawls, h.urls[i])
 	}
 	return heads
 }

@@ -23,7 +23,7 @@ func (q *Queue) Load(got *storage.Heads, busy Ordinals, most, wanted int) {
 		q.fresh.insert(got.Queued...)
 		q.next = got.Next
 	}
-	q.loadRecrawls(got.Renewals, busy, most, wanted)
+	q.loadRecrawls(got.Recrawls, busy, most, wanted)
 	q.loadDue(got.Due, busy, most, wanted)
 }
 

@@ -96,7 +96,7 @@ func TestLoad(t *testing.T) {
 	busy := Ordinals{1, 21}
 	q := Make(0, 0)
 	q.Load(&storage.Heads{Next: 1, Due: []storage.Head{dueURL(1, 0, 1), dueURL(2, 0, 2), dueURL(3, 0, 3)},
-		Renewals: recrawls(20, 3)}, busy, 4, 5)
+		Recrawls: recrawls(20, 3)}, busy, 4, 5)
 	if q.Len(Due) != 2 || q.Len(Recrawl) != 2 || q.Low(4, 1) || q.LowRecrawls(4) {
 		t.Errorf("%d due, %d to recrawl, low: %t, %t", q.Len(Due), q.Len(Recrawl), q.Low(4, 1), q.LowRecrawls(4))
 	}
@@ -105,7 +105,7 @@ func TestLoad(t *testing.T) {
 	}
 	// What was to be recrawled was put back into the queue and became due.
 	due := []storage.Head{dueURL(2, 0, 2), dueURL(4, 0, 4), dueURL(5, 0, 5), dueURL(20, 0, 0), dueURL(6, 0, 6)}
-	q.Load(&storage.Heads{Next: 1, Due: due, Renewals: recrawls(20, 5)}, busy, 4, 5)
+	q.Load(&storage.Heads{Next: 1, Due: due, Recrawls: recrawls(20, 5)}, busy, 4, 5)
 	if q.Len(Due) != 4 || q.Len(Recrawl) != 3 {
 		t.Errorf("%d due, %d to recrawl", q.Len(Due), q.Len(Recrawl))
 	}
@@ -133,7 +133,7 @@ func TestReturn(t *testing.T) {
 	q := Make(0, 0)
 	q.Load(&storage.Heads{
 		Next: 4, Queued: []storage.Head{newURL(0), newURL(1), newURL(3)}, Due: []storage.Head{dueURL(2, 1, 0)},
-		Renewals: []storage.Head{dueURL(8, 0, 1), dueURL(9, 0, 2)},
+		Recrawls: []storage.Head{dueURL(8, 0, 1), dueURL(9, 0, 2)},
 	}, nil, 12, 12)
 	first, k := q.Take()
 	second, l := q.Take()

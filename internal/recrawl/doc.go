@@ -1,4 +1,4 @@
-// Package revisit plans recrawls: it decides when a fetched page is fetched again. It is pure: it
+// Package recrawl plans recrawls: it decides when a fetched page is fetched again. It is pure: it
 // does no I/O, takes no lock and reads no clock. One goroutine owns a Plan; everything else is
 // plain values.
 //
@@ -20,4 +20,4 @@
 // A page can also have a fixed interval, one of two adaptive rules of other crawlers, or none at
 // all (policy.go). Their part of the budget is subtracted before the price of the other pages is
 // computed.
-package revisit
+package recrawl

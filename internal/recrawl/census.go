@@ -1,4 +1,4 @@
-package revisit
+package recrawl
 
 import (
 	"encoding/binary"
@@ -120,7 +120,7 @@ func (c *census) price(visits, near float64, b bounds) float64 {
 
 const censusVersion = 1
 
-var errCensus = errors.New("revisit: the census of planned pages cannot be read")
+var errCensus = errors.New("recrawl: the census of planned pages cannot be read")
 
 // appendBinary encodes the census: a version, fixed and plain, then for each count other than 0 its
 // distance from the one before, and the count; all in uvarints.

@@ -1,4 +1,4 @@
-package revisit
+package recrawl
 
 import (
 	"encoding/binary"
@@ -71,7 +71,7 @@ func (s *Site) AppendBinary(b []byte) ([]byte, error) {
 }
 
 // errSite is the error for a site that cannot be decoded.
-var errSite = errors.New("revisit: what is remembered of a host cannot be read")
+var errSite = errors.New("recrawl: what is remembered of a host cannot be read")
 
 // DecodeSite is the inverse of Site.AppendBinary.
 func DecodeSite(b []byte) (s Site, err error) {

@@ -1,4 +1,4 @@
-package revisit
+package recrawl
 
 import (
 	"encoding/binary"
@@ -11,7 +11,7 @@ import (
 const planVersion = 1
 
 // errPlan is the error for a plan that cannot be decoded.
-var errPlan = errors.New("revisit: the plan cannot be read")
+var errPlan = errors.New("recrawl: the plan cannot be read")
 
 // AppendBinary encodes the state of a plan: a version, price and trim as IEEE 754 bits, big-endian,
 // and the census.

@@ -1,4 +1,4 @@
-package revisit
+package recrawl
 
 import (
 	"errors"
@@ -67,15 +67,15 @@ func DefaultOptions() Options {
 
 // Validate returns an error that names the invalid options, or nil.
 func (o *Options) Validate() error {
-	errs := []error{o.Rule.validate("revisit")}
+	errs := []error{o.Rule.validate("recrawl")}
 	for i := range o.Rules {
-		errs = append(errs, o.Rules[i].validate(fmt.Sprintf("revisit: rule %d", i+1)))
+		errs = append(errs, o.Rules[i].validate(fmt.Sprintf("recrawl: rule %d", i+1)))
 	}
 	if o.Budget < 0 {
-		errs = append(errs, fmt.Errorf("revisit: Budget is %g, should not be negative", o.Budget))
+		errs = append(errs, fmt.Errorf("recrawl: Budget is %g, should not be negative", o.Budget))
 	}
 	if o.Missing < 1 {
-		errs = append(errs, fmt.Errorf("revisit: Missing is %d, should be at least 1", o.Missing))
+		errs = append(errs, fmt.Errorf("recrawl: Missing is %d, should be at least 1", o.Missing))
 	}
 	return errors.Join(errs...)
 }

@@ -1,4 +1,4 @@
-package revisit
+package recrawl
 
 import (
 	"fmt"
@@ -183,7 +183,7 @@ func TestPriceMatchesTheBudget(t *testing.T) {
 
 // TestSpent: the plan makes up for planned visits that are not made, takes back visits beyond the
 // budget, and ignores room that it cannot use.
-func TestSpent(t *testing.T) {
+func TestAdjust(t *testing.T) {
 	rounds := func(use func(demand float64) (spare, late float64)) float64 {
 		p := newPlan(t, func(o *Options) { o.Budget = 100 })
 		for n := range 1000 {
@@ -192,7 +192,7 @@ func TestSpent(t *testing.T) {
 			p.Answered(&v, &Site{})
 		}
 		for range 20 * 1000 {
-			p.Spent(use(p.census.demand(p.priceAt(p.o.Budget*math.Exp(p.trim)), p.o.bounds()) * perDay / p.o.Budget))
+			p.Adjust(use(p.census.demand(p.priceAt(p.o.Budget*math.Exp(p.trim)), p.o.bounds()) * perDay / p.o.Budget))
 		}
 		return math.Exp(p.trim)
 	}
@@ -210,7 +210,7 @@ func TestSpent(t *testing.T) {
 	p.Answered(&Visit{Page: Page{Host: "h", RequestURI: "/"}, At: start}, &Site{})
 	p.currentPrice()
 	for range 1000 {
-		p.Spent(100, 0)
+		p.Adjust(100, 0)
 	}
 	if p.trim != 0 {
 		t.Errorf("the price aims at %.2f of a budget that it cannot use up", math.Exp(p.trim))

@@ -1,4 +1,4 @@
-package revisit
+package recrawl
 
 import (
 	"math"
@@ -226,11 +226,11 @@ const (
 	mostTrim  = 1.5
 )
 
-// Spent adjusts the plan when a recrawl begins. spare is the number of further recrawls that the
+// Adjust changes the plan when a recrawl begins. spare is the number of further recrawls that the
 // budget would have allowed since the one before; it is negative if this one begins too soon. late
 // is the part of its wait, 0 to 1, by which the recrawl is late because it had to wait for the
 // budget. So the budget is used up, as long as no page waits much longer than planned.
-func (p *Plan) Spent(spare, late float64) {
+func (p *Plan) Adjust(spare, late float64) {
 	if spare > 0 && p.price <= cheapest { // there is nothing more to fetch
 		spare = 0
 	}
