@@ -43,7 +43,7 @@ bench: ## run the benchmarks; BENCH=pattern
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m ./...
 
 .PHONY: sim
-sim: ## simulate two years of renewals by several policies; writes docs/FRESHNESS.md and docs/freshness
+sim: ## simulate two years of recrawls by several policies; writes docs/FRESHNESS.md and docs/freshness
 	go run ./internal/simulate $(ARGS)
 
 .PHONY: fuzz

@@ -12,7 +12,7 @@ import (
 // addresses. A host has at most one limit of each class, and is fetched from when all of them allow
 // it.
 //
-// A host that is due asks for its limits in the order of their classes. If one is busy, the host
+// A due host takes its limits in the order of their classes. If one is busy, the host
 // becomes one of its waiters and keeps the limits of the classes before it reserved, so there is no
 // cyclic wait.
 type limit struct {
@@ -30,7 +30,7 @@ type limitKey struct {
 	network netip.Prefix
 }
 
-// The classes of limits, in the order in which they are asked for. The domain comes first, because
+// The classes of limits, in the order in which hosts take them. The domain comes first, because
 // an address that many hosts share must not be reserved for a host that waits for its domain.
 const (
 	byDomain = iota

@@ -10,7 +10,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// LoadRequest asks for the next URLs of a host, and the first time for all that an active host
+// LoadRequest requests the next URLs of a host, and the first time for all that an active host
 // needs.
 type LoadRequest struct {
 	Host   storage.HostID
@@ -43,7 +43,7 @@ type QueueLoad struct {
 	Rules  *robots.Rules
 }
 
-// requestLoad asks for the next URLs of a host.
+// requestLoad requests the next URLs of a host.
 func (f *Frontier) requestLoad(h *host) {
 	a := h.active
 	if a.loading {

@@ -46,7 +46,7 @@ const (
 	nameLists
 )
 
-// lookups are the hosts whose names are to be looked up.
+// lookups are the hosts that wait for a lookup of their names.
 type lookups struct {
 	lists    [nameLists][]*host
 	inFlight int // leased lookups

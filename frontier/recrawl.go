@@ -33,7 +33,7 @@ type share struct {
 }
 
 // maxCredit is how much of its share a kind of request keeps while it has nothing to do, and how
-// much it owes for what it took while the other had nothing to do.
+// much it still has to give back for what it took while the other had nothing to do.
 const maxCredit = 1
 
 // budgetWindow is how much unused budget may be used later.

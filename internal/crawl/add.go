@@ -128,7 +128,7 @@ type sifterStore interface {
 	Lookup(weburl.URL) (storage.Head, storage.Host, error)
 }
 
-// sifter sorts additions by what is to be done with them.
+// sifter sorts additions by what happens to them.
 type sifter struct {
 	o     *Options
 	store sifterStore
@@ -136,7 +136,7 @@ type sifter struct {
 }
 
 // sift makes discoveries of the additions that are in scope, in the memory of found, and sets the
-// result of the others. Known URLs that are to be put back are no discoveries.
+// result of the others. Known URLs that go back into their queues are no discoveries.
 func (s *sifter) sift(urls []Addition, found []storage.Found) (sifted addition, err error) {
 	now := s.o.Now()
 	sifted.found = found

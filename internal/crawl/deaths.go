@@ -182,7 +182,7 @@ func (r *recovery) robotsRecord(o weburl.Origin) (robots.Record, error) {
 }
 
 // setAside ends a request that was in flight at fatalDeaths deaths. A page fails with the reason
-// crash; the origin of a robots.txt is held for the longest time that a Retry-After may ask for.
+// crash; the origin of a robots.txt is held for the longest time that a Retry-After can demand.
 func (r *recovery) setAside(b *storage.Batch, q *requestlog.Request) (*archive.Item, error) {
 	r.tally.answers.crash()
 	why := fmt.Sprintf("amble died %d times in a row while it was in flight", fatalDeaths)

@@ -42,7 +42,7 @@ func (s *diskSpace) check() error {
 	for _, dir := range s.dirs {
 		free, err := s.free(dir)
 		if err == nil && free < s.least {
-			return fmt.Errorf("%w: %s has %d MiB free and %d MiB are to be left (storage.min_free); "+
+			return fmt.Errorf("%w: %s has %d MiB free, and %d MiB must stay free (storage.min_free); "+
 				"make room or set less", storage.ErrNoSpace, dir, free>>20, s.least>>20)
 		}
 	}

@@ -97,7 +97,7 @@ func (m *maxRate) total(now time.Time) time.Duration {
 	return m.waited + now.Sub(m.since)
 }
 
-// nextLease asks the frontier for the next request, if the limit of the crawl allows one.
+// nextLease takes the next request from the frontier, if the limit of the crawl allows one.
 func (d *dispatcher) nextLease(now time.Time) (l frontier.Lease, ok bool) {
 	m := &d.maxRate
 	if !m.allows(now) {

@@ -48,7 +48,7 @@ func (w *worker) fetchPage(ctx context.Context, res *result) {
 // closePartial gives back what a failed request has left.
 func closePartial(failure *fetch.Error) {
 	if failure != nil {
-		_ = failure.Partial.Close() // a file that cannot be closed: nothing is to be done about it
+		_ = failure.Partial.Close() // nothing can be done about a file that cannot be closed
 	}
 }
 

@@ -91,8 +91,8 @@ type retry struct {
 	when  storage.States
 	most  int // URLs put back in one step
 
-	looked, back atomic.Uint64 // URLs so far
-	over         chan struct{} // closed when the end is on disk
+	inspected, back atomic.Uint64 // URLs so far
+	over            chan struct{} // closed when the end is on disk
 }
 
 // retryOrder is what the mark holds.
@@ -115,8 +115,8 @@ const markRetry = "retry/"
 
 // Bounds of one step of a retry.
 const (
-	retryPage  = 1_000  // URLs put back
-	retryLooks = 20_000 // URLs examined
+	retryPage      = 1_000  // URLs put back
+	retryInspected = 20_000 // URLs examined
 )
 
 // errHost returns the error for a host of a selection that is not known.
@@ -168,21 +168,21 @@ func (w *retry) step(ctx context.Context, s retryStore, now time.Time) (page []s
 	if w.when == 0 {
 		return nil, true, nil // no setting of this program
 	}
-	looked, paused := 0, false
+	inspected, paused := 0, false
 	from := storage.Position{Host: w.order.Host, Ordinal: w.order.Ordinal}
 	at, err := s.Walk(ctx, from, w.when, func(l *storage.Located) error {
 		switch {
 		case w.only != storage.NoHost && l.At.Host > w.only:
 			return storage.ErrStop
-		case looked >= retryLooks || len(page) == w.most:
+		case inspected >= retryInspected || len(page) == w.most:
 			paused = true
 			return storage.ErrStop
 		case l.Host == nil:
-			looked += storage.WalkPassed / passedCost
+			inspected += storage.WalkPassed / passedCost
 			return nil
 		}
-		looked++
-		w.looked.Add(1)
+		inspected++
+		w.inspected.Add(1)
 		if w.when.Has(l.Last.State) && w.want(l) {
 			page = append(page, putBack(l.Host.ID, &l.Head, now))
 		}
@@ -205,7 +205,9 @@ func putBack(host storage.HostID, h *storage.Head, now time.Time) storage.Done {
 const passedCost = 8
 
 // progress returns how far it has come on disk.
-func (w *retry) progress() Retried { return Retried{Inspected: w.looked.Load(), Back: w.back.Load()} }
+func (w *retry) progress() Retried {
+	return Retried{Inspected: w.inspected.Load(), Back: w.back.Load()}
+}
 
 // CountRetries counts the URLs of a selection and changes nothing. Now and then it calls each with
 // its progress. The error is inspect.ErrUnknown for a host that is not known, that of the context

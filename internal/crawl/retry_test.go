@@ -264,7 +264,7 @@ func TestRetryStepIsBounded(t *testing.T) {
 		steps, back int
 	}{
 		{Selection{}, hosts * each / retryPage, hosts * each},
-		{Selection{Reasons: []storage.Reason{storage.ReasonStatus}}, (hosts*each + retryLooks - 1) / retryLooks, 0},
+		{Selection{Reasons: []storage.Reason{storage.ReasonStatus}}, (hosts*each + retryInspected - 1) / retryInspected, 0},
 		{Selection{Host: "h7.test"}, 1, each},
 	} {
 		w, err := newRetry(s, retryOrder{Selection: &c.selection}, nil)
@@ -274,12 +274,12 @@ func TestRetryStepIsBounded(t *testing.T) {
 		steps, back := 0, 0
 		for end := false; !end; steps++ {
 			var page []storage.Done
-			before := w.looked.Load()
+			before := w.inspected.Load()
 			if page, end, err = w.step(t.Context(), s, time.Now()); err != nil {
 				t.Fatal(err)
 			}
-			if len(page) > retryPage || w.looked.Load()-before > retryLooks {
-				t.Errorf("a step puts back %d URLs and looks at %d", len(page), w.looked.Load()-before)
+			if len(page) > retryPage || w.inspected.Load()-before > retryInspected {
+				t.Errorf("a step puts back %d URLs and looks at %d", len(page), w.inspected.Load()-before)
 			}
 			back += len(page)
 		}

@@ -73,15 +73,15 @@ func (w *worker) keepHistory(job *frontier.RobotsJob, record *robots.Record, res
 		return
 	}
 	encoded, err := w.store.RobotsHistory(job.Origin)
-	var past robots.History
+	var history robots.History
 	if err == nil {
-		past, err = robots.DecodeHistory(encoded)
+		history, err = robots.DecodeHistory(encoded)
 	}
 	if err != nil {
 		w.log.Warn("the earlier versions of a robots.txt cannot be read, and are forgotten",
 			"origin", job.Origin.String(), "error", err)
 	}
-	if encoded, err = past.With(job.Previous, record.Fetched).AppendBinary(nil); err == nil {
+	if encoded, err = history.With(job.Previous, record.Fetched).AppendBinary(nil); err == nil {
 		res.history = &storage.Policy{Origin: job.Origin, Record: encoded}
 	}
 }

@@ -76,7 +76,7 @@ func (w *worker) maxBody(h *storage.Head) int64 {
 	return 0
 }
 
-// listKind returns what sort of list a body is that is to be read as one.
+// listKind returns the kind of list that a body is read as.
 func (w *worker) listKind(l *frontier.Lease, resp *fetch.Response) extract.ListKind {
 	kind := extract.SniffList(resp.Header.Get("Content-Type"), resp.Body.Head(extract.SniffBytes),
 		l.Head.Sitemap || l.Head.Seed)

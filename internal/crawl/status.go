@@ -27,7 +27,7 @@ type Status struct {
 	URLs       map[string]int `json:"urls"`  // by state, over all runs
 	Hosts      int            `json:"hosts"` // known
 	HostStates map[string]int `json:"places"`
-	Held       map[string]int `json:"held,omitempty"` // hosts of which robots.txt holds all that waits, by reason
+	Held       map[string]int `json:"held,omitempty"` // hosts whose robots.txt holds all waiting URLs, by reason
 	InFlight   int            `json:"in_flight"`
 	Requests   uint64         `json:"requests"` // over all runs
 	Bytes      uint64         `json:"bytes"`    // over all runs

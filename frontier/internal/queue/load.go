@@ -16,7 +16,7 @@ func (q *Queue) Low(most int, tail uint32) bool {
 func (q *Queue) LowRecrawls(most int) bool { return len(q.recrawls) <= most/4 && q.moreRecrawls }
 
 // Load takes in what was read of the queue, and leaves out URLs that it has and those in busy. It
-// keeps at most most due URLs and pages to recrawl each. wanted is how many of each were asked for:
+// keeps at most most due URLs and pages to recrawl each. wanted is how many of each were requested:
 // fewer mean that there are no more.
 func (q *Queue) Load(got *storage.Heads, busy Ordinals, most, wanted int) {
 	if got.Next > q.next {
