@@ -25,9 +25,9 @@ func newControlCommand(settings *settingsFlags) *cobra.Command {
 	c := &controlling{settings: settings}
 	return group("control", "Control the running crawl", controlLong,
 		c.pause(), c.resume(),
-		c.crawlCommand("drain", "End the crawl when all is done", "Add no more URLs from outside, crawl everything "+
+		c.crawlCommand("drain", "End the crawl when all is done", "Add no more URLs from outside, crawl everything\n"+
 			"that is known and the links found there, and end then. amble control resume undoes it."),
-		c.crawlCommand("stop", "End the crawl now", "Shut the crawl down as SIGTERM does: requests in flight have "+
+		c.crawlCommand("stop", "End the crawl now", "Shut the crawl down as SIGTERM does: requests in flight have\n"+
 			"crawl.shutdown_grace to end, and everything is committed."),
 		c.delay(),
 		c.hostCommand("forget", "Forget what was learned about a host", "Drop the backoff and the errors of a host, "+
@@ -135,8 +135,8 @@ func (c *controlling) resume() *cobra.Command {
 func (c *controlling) delay() *cobra.Command {
 	return &cobra.Command{
 		Use: "delay HOST TIME", Short: "Set the delay between requests to a host",
-		Long: "Set the delay between two requests to a host, in place of politeness.delay; 0s removes " +
-			"it. A longer delay that the host demands stays in force.",
+		Long: "Set the delay between two requests to a host, in place of politeness.delay; 0s removes it.\n" +
+			"A longer delay that the host demands stays in force.",
 		Example:           "  amble control delay www.example.com 30s",
 		ValidArgsFunction: completeHostArgument(c.settings),
 		Args:              exactly(2, "HOST TIME"),
@@ -155,7 +155,7 @@ func (c *controlling) drop() *cobra.Command {
 	return &cobra.Command{
 		Use: "drop HOST", Short: "Drop the queue of a host",
 		ValidArgsFunction: completeHostArgument(c.settings),
-		Long: "Exclude all URLs of a host that wait now, in the background. They stay known, with that " +
+		Long: "Exclude all URLs of a host that wait now, in the background. They stay known, with that\n" +
 			"reason. URLs found later are queued as usual.",
 		Args: exactly(1, "HOST"),
 		RunE: func(command *cobra.Command, hosts []string) error {
@@ -172,9 +172,8 @@ func (c *controlling) drop() *cobra.Command {
 func (c *controlling) set() *cobra.Command {
 	return &cobra.Command{
 		Use: "set KEY=VALUE...", Short: "Change settings of the running crawl",
-		Long: "Change settings of the running crawl. If one of them is wrong or cannot change, none is changed. " +
-			"They hold until the crawl ends, or reads its config\n" +
-			"file again. These can change:\n" + wrapped(config.LiveKeys(), 100) + ".",
+		Long: "Change settings of the running crawl. If one of them is wrong or cannot change, none is changed.\n" +
+			"They hold until the crawl ends, or reads its config file again. These can change:\n" + wrapped(config.LiveKeys(), 100) + ".",
 		Example: "  amble control set crawl.workers=128 politeness.delay=2s\n" +
 			"  amble control set 'scope.exclude=[\"\\\\.pdf$\"]'",
 		ValidArgsFunction: completeLiveSetting,
@@ -197,8 +196,8 @@ func (c *controlling) set() *cobra.Command {
 func (c *controlling) reload() *cobra.Command {
 	return &cobra.Command{
 		Use: "reload", Short: "Let the running crawl read its config file again",
-		Long: "Let the running crawl read its config file again, as SIGHUP does. This undoes amble control set. If " +
-			"a setting is wrong or cannot change, nothing is changed.",
+		Long: "Let the running crawl read its config file again, as SIGHUP does. This undoes amble control set.\n" +
+			"If a setting is wrong or cannot change, nothing is changed.",
 		Args: noArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return c.changed(command, http.MethodPost, "/config/reload", nil)

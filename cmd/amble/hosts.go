@@ -34,10 +34,10 @@ origin with its queue and its robots.txt, and what decides when it may be fetche
 answers over its API; otherwise the database is opened read-only.
 
 States: idle (none of its URLs waits), ready (may be fetched from now), busy (has requests in flight), waiting
-(for an instant), trouble (waiting after failures), held (its robots.txt disallows everything). Orders: ` +
-			strings.Join(inspect.HostSorts(), ", ") + ` (numbers: largest first). A sorted list has at most ` +
-			grouped(inspect.MaxSorted) + ` hosts;
---sort found --limit 0 lists all.
+(for an instant), trouble (waiting after failures), held (its robots.txt disallows everything).
+Orders (numbers: largest first): ` +
+			strings.Join(inspect.HostSorts(), ", ") + `.
+A sorted list has at most ` + grouped(inspect.MaxSorted) + ` hosts; --sort found --limit 0 lists all.
 
 Exit code 0: done. 1: the host is not known, there is no database, or it cannot be used. 2: wrong usage or
 settings. 3: another process has the database and no API answers.`,

@@ -30,8 +30,8 @@ there is none. Known URLs are left unchanged; with --again those that failed, we
 back into their queues. URLs outside the scope of the seeds are counted and left out; scope.mode=any takes
 all.
 
-When the command ends, all URLs counted as added are on disk. While a running crawl is stalled because its
-disk is full, the command waits and says so; Ctrl-C ends it with what was added until then.
+When the command ends, all URLs counted as added are on disk. While a running crawl is stalled because there
+is no room, the command waits and says so; Ctrl-C ends it with what was added until then.
 
 Exit code 0: done. 1: some lines are bad, a list cannot be read to its end, or the database cannot be used. 2:
 wrong usage or settings. 3: another process has the database and no API answers.`,

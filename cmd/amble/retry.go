@@ -42,7 +42,7 @@ A run puts back by itself the URLs whose reason a change of its settings removes
 settings remove which reasons.
 
 States: ` + strings.Join(retryStates(), ", ") + `.
-Reasons: ` + wrapped(inspect.ReasonNames(), 120) + `.
+Reasons: ` + wrapped(inspect.ReasonNames(), 100) + `.
 
 Exit code 0: done. 1: the host is not known, there is no database, it cannot be used, or the crawl ended
 meanwhile. 2: wrong usage or settings. 3: another process has the database and no API answers.`,

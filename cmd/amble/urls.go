@@ -36,7 +36,7 @@ If the limit ends the list, the position to continue from is printed last; with 
 error. docs/OUTPUT.md describes the fields of a line.
 
 States: queued, fetched, redirected, failed, denied, excluded, retrying.
-Reasons: ` + wrapped(inspect.ReasonNames(), 120) + `.
+Reasons: ` + wrapped(inspect.ReasonNames(), 100) + `.
 
 Exit code 0: done. 1: the URL or the host is not known, there is no database, or it cannot be used. 2: wrong
 usage or settings. 3: another process has the database and no API answers.`,
