@@ -21,7 +21,7 @@ type domain struct {
 const maxRevived = 64
 
 // joinDomain adds a host to its registrable domain, with the number of pages fetched from it.
-func (f *Frontier) joinDomain(h *host, name string, fetched uint32) {
+func (f *Frontier) addToDomain(h *host, name string, fetched uint32) {
 	if f.o.DomainBudget == 0 || h.domain != 0 {
 		return
 	}

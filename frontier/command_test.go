@@ -197,7 +197,7 @@ func TestPutBackURLs(t *testing.T) {
 // TestPutBackAsksForTheName: URLs that were given up because their name did not exist are put back
 // while others of the host are still being given up. The name is looked up again, and one more
 // answer that it does not exist is not the end.
-func TestPutBackLooksUpName(t *testing.T) {
+func TestPutBackNeedsLookup(t *testing.T) {
 	const n = 300
 	for _, report := range []ResolveReport{{Absent: true, Reason: 70}, {Final: true, Reason: 71}} {
 		d := openStore(t)

@@ -159,7 +159,7 @@ func (f *Frontier) saveTimes(h *host, polite *politeness.Host) {
 // setName sets what depends on a host's name: its override and its domain.
 func (f *Frontier) setName(h *host, name string, fetched uint32) {
 	h.override = f.overrides.find(name)
-	f.joinDomain(h, name, fetched)
+	f.addToDomain(h, name, fetched)
 }
 
 // host returns the entry of a host, and makes one if there is none.
@@ -286,7 +286,7 @@ func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) 
 	}
 	t := f.instant(now)
 	for i := range r.Hosts {
-		f.applyTouched(&r.Hosts[i], t)
+		f.applyHostChange(&r.Hosts[i], t)
 	}
 	for _, name := range b.Ensure {
 		f.deliverJobs(name, r.Ensured[name], now)
@@ -304,7 +304,7 @@ func (f *Frontier) updateCommitted(h *host) {
 	}
 }
 
-func (f *Frontier) applyTouched(c *storage.HostChange, now instant) {
+func (f *Frontier) applyHostChange(c *storage.HostChange, now instant) {
 	if f.hosts.get(c.Host) == nil {
 		f.spreadNew(f.host(c.Host), now)
 	}

@@ -148,7 +148,7 @@ func (a *active) pickRecrawl(now instant) *originQueue {
 
 // deferredQueue is the queue whose robots.txt was unreachable when it last had a turn, and which
 // has no other rules; nil: there is none. It lets others go first, because the host would otherwise
-// be asked for nothing but that file.
+// get requests for nothing but that file.
 func (f *Frontier) deferredQueue(h *host) *originQueue {
 	if h.deferred == 0 || int(h.deferred) > len(h.active.queues) {
 		return nil

@@ -103,7 +103,7 @@ func (s *spending) Adjust(spare, late float64) {
 
 // TestSpent: the plan learns what the budget had room for, and how late recrawls are, so that the
 // price can follow.
-func TestSpent(t *testing.T) {
+func TestOverBudget(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		pages         int

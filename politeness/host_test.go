@@ -213,7 +213,7 @@ func TestInFlightLimit(t *testing.T) {
 	want(8, "when it has recovered")
 }
 
-func TestOwe(t *testing.T) {
+func TestHoldFor(t *testing.T) {
 	const s = time.Second
 	h := newHost(nil)
 	h.HoldFor(at(0), 10*s, ReasonRestart)

@@ -64,7 +64,7 @@ func openInspector(ctx context.Context, c *config.Config) (inspector, error) {
 	case client != nil:
 		return client, nil
 	}
-	recrawl, err := c.RenewOptions()
+	recrawl, err := c.RecrawlOptions()
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}

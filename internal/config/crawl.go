@@ -27,7 +27,7 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 	if err != nil {
 		return crawl.Options{}, err
 	}
-	recrawl, err := c.RenewOptions()
+	recrawl, err := c.RecrawlOptions()
 	if err != nil {
 		return crawl.Options{}, err
 	}

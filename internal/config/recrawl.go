@@ -43,9 +43,9 @@ func defaultRecrawl() Recrawl {
 	}
 }
 
-// RenewOptions returns the options of internal/recrawl, or nil if the crawl ends when it is done or
+// RecrawlOptions returns the options of internal/recrawl, or nil if the crawl ends when it is done or
 // recrawls no page. It returns no error for a Config from Load.
-func (c *Config) RenewOptions() (*recrawl.Options, error) {
+func (c *Config) RecrawlOptions() (*recrawl.Options, error) {
 	r := c.Recrawl
 	policy, err := recrawl.ParsePolicy(r.Policy)
 	if err != nil {

@@ -56,7 +56,7 @@ func TestNoRecrawl(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if o, err := c.RenewOptions(); o != nil || err != nil {
+		if o, err := c.RecrawlOptions(); o != nil || err != nil {
 			t.Errorf("%q: %+v, %v", text, o, err)
 		}
 	}

@@ -313,8 +313,8 @@ func TestAddSettlesNoRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	debt, err := storage.ReadUncommitted(o.DataDir, place, storage.BootID(), nil)
-	if _, owes := debt.Hosts["a.test"]; err != nil || !owes {
-		t.Errorf("after a crash now, %v would owe a delay; %v", debt.Hosts, err)
+	uncommitted, err := storage.ReadUncommitted(o.DataDir, place, storage.BootID(), nil)
+	if _, waits := uncommitted.Hosts["a.test"]; err != nil || !waits {
+		t.Errorf("after a crash now, %v would have a restart hold; %v", uncommitted.Hosts, err)
 	}
 }

@@ -90,7 +90,7 @@ func TestSlowCopy(t *testing.T) {
 	}
 }
 
-// TestCopyWithoutRoom: where the disk has no room for a copy beside the crawl, the copy has to be
+// TestCopyWithoutRoom: where the disk has no room for a copy next to the crawl, the copy has to be
 // taken in time.
 func TestCopyWithoutRoom(t *testing.T) {
 	t.Parallel()

@@ -187,7 +187,7 @@ func (d *dispatcher) nextBatch() (chan<- *batch, *batch) {
 		return nil, nil
 	}
 	d.markPlan(d.pending)
-	d.pending.offset = d.flights.settled(d.ledger.Offset())
+	d.pending.offset = d.flights.completedOffset(d.ledger.Offset())
 	return d.toCommit, d.pending
 }
 

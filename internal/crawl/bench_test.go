@@ -49,7 +49,7 @@ func meshOptions(b *testing.B, web *testweb.Web) Options {
 }
 
 // BenchmarkCrawl crawls a whole web with the engine as it is (robots.txt, store on
-// disk, one request at a time to a host) without output, and with WARC, beside the least that any
+// disk, one request at a time to a host) without output, and with WARC, next to the least that any
 // crawler in Go does: fetch, goquery, a map. In turns: round by round one after the other, because the
 // speed of a machine is not the same for as long as it takes to run each of them many times.
 func BenchmarkCrawl(b *testing.B) {

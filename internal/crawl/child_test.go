@@ -32,7 +32,7 @@ type childConfig struct {
 	Formats  []string
 	Compress string
 	Mode     frontier.Mode
-	Renew    *recrawl.Options // the child is a daemon that renews pages, until it is killed
+	Recrawl  *recrawl.Options // the child is a daemon that recrawls pages, until it is killed
 	BadSync  int              // the number of its sync of the database that fails; 0: none does
 	Kills    string           // the end of the URLs that kill the child when they have been answered; empty: none
 }
@@ -49,7 +49,7 @@ func childOptions(dir string, c childConfig) Options {
 	o.GiveUpAfter = 20 * time.Second
 	o.Frontier.Politeness.Delay = c.Delay
 	o.Mode = c.Mode
-	o.Recrawl, o.ExitWhenDone = c.Renew, c.Renew == nil
+	o.Recrawl, o.ExitWhenDone = c.Recrawl, c.Recrawl == nil
 	return o
 }
 

@@ -48,7 +48,7 @@ func (f *flights) remove(res *result) {
 
 // settled returns the offset in the ledger before which every request has ended, given that of the
 // ledger's end.
-func (f *flights) settled(end uint64) uint64 {
+func (f *flights) completedOffset(end uint64) uint64 {
 	for _, fl := range f.all {
 		end = min(end, fl.offset)
 	}

@@ -191,7 +191,7 @@ func (d *dispatcher) restorePause() error {
 }
 
 // controlHost applies a command to one host. It reads the host's row, and its robots records if
-// they are to be forgotten.
+// the command forgets them.
 func (d *dispatcher) controlHost(name string, o frontier.Command) error {
 	host, err := d.store.HostByName(name)
 	if errors.Is(err, storage.ErrNotFound) {

@@ -30,11 +30,11 @@ func die(t *testing.T, dir, boot string, orderly bool, out ...storage.Start) {
 	if err := errors.Join(err, bad, s.Close()); err != nil {
 		t.Fatal(err)
 	}
-	debt, err := storage.ReadUncommitted(dir, settled, storage.BootID(), nil)
+	uncommitted, err := storage.ReadUncommitted(dir, settled, storage.BootID(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := storage.OpenLedger(dir, boot, debt.End)
+	l, err := storage.OpenLedger(dir, boot, uncommitted.End)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestShutdownIsNoDeath(t *testing.T) {
 		<-requested
 		stop()
 		for range 3000 {
-			if debt, err := storage.ReadUncommitted(o.DataDir, 0, storage.BootID(), nil); err == nil && debt.Ended {
+			if uncommitted, err := storage.ReadUncommitted(o.DataDir, 0, storage.BootID(), nil); err == nil && uncommitted.Ended {
 				return
 			}
 			time.Sleep(10 * time.Millisecond)

@@ -30,7 +30,7 @@ type ledger interface {
 	AppendWait(storage.Wait) error
 	AppendEnd(time.Time) error
 	Offset() uint64
-	Trim(settled uint64) error
+	Trim(committed uint64) error
 	Close() error
 }
 

@@ -42,8 +42,8 @@ func (l *memoryLedger) AppendEnd(time.Time) error { return nil }
 
 func (l *memoryLedger) Offset() uint64 { return l.lines }
 
-func (l *memoryLedger) Trim(settled uint64) error {
-	l.trimmed = settled
+func (l *memoryLedger) Trim(committed uint64) error {
+	l.trimmed = committed
 	return nil
 }
 

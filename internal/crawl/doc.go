@@ -14,7 +14,7 @@
 //	sweeper     one goroutine; walks over many URLs and decides which of them change.
 //
 // What roles share is immutable (Options, the logger) or safe for concurrent use (the tally, the
-// space on the disk, the store, of which each role sees the methods that it uses). Engine opens and
+// space on the disk, the store, whose methods each role sees as far as it uses them). Engine opens and
 // closes what they work on, and newCrew wires them. Its other methods reach the dispatcher by the
 // mailbox.
 //

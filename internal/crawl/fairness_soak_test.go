@@ -34,7 +34,7 @@ func TestSoakDeadNames(t *testing.T) {
 	}
 }
 
-// TestSoakGoodHosts prints how many pages good hosts have beside tarpits and the whole zoo, and
+// TestSoakGoodHosts prints how many pages good hosts have together with tarpits and the whole zoo, and
 // alone, for docs/PERFORMANCE.md; and holds them to four fifths.
 func TestSoakGoodHosts(t *testing.T) {
 	for _, c := range []struct {
@@ -47,11 +47,11 @@ func TestSoakGoodHosts(t *testing.T) {
 		{"20 hosts, delay 1 s, 16 workers", company{good: 20, delay: time.Second, workers: 16, tarpits: 250}},
 	} {
 		c.takes, c.lasts = 200*time.Millisecond, 5*time.Minute
-		beside := virtualCompany(t, c.company)
+		together := virtualCompany(t, c.company)
 		others := c.tarpits
 		c.tarpits, c.animals = 0, false
 		alone := virtualCompany(t, c.company)
-		compare(t, c.name, others, alone, beside, c.lasts)
+		compare(t, c.name, others, alone, together, c.lasts)
 	}
 }
 
@@ -63,15 +63,15 @@ func TestSoakGoodHostsOnTheLoopback(t *testing.T) {
 	compare(t, "20 hosts, delay 1 s, 64 workers, on the loopback", c.tarpits, alone, c.crawl(t), c.lasts)
 }
 
-func compare(t *testing.T, name string, others int, alone, beside *outing, lasts time.Duration) {
+func compare(t *testing.T, name string, others int, alone, together *outing, lasts time.Duration) {
 	t.Helper()
 	var counts []string
 	for i := 1; i <= 5; i++ {
 		by := lasts * time.Duration(i) / 5
-		counts = append(counts, fmt.Sprintf("%d of %d", beside.pages(by), alone.pages(by)))
+		counts = append(counts, fmt.Sprintf("%d of %d", together.pages(by), alone.pages(by)))
 	}
 	t.Logf("%s, %d tarpits: pages by each fifth of %v: %s", name, others, lasts, strings.Join(counts, ", "))
-	if beside.pages(lasts) < alone.pages(lasts)*8/10 {
+	if together.pages(lasts) < alone.pages(lasts)*8/10 {
 		t.Errorf("%s: less than four fifths", name)
 	}
 	// Of each host, when all have been tried: in the last three fifths.
@@ -82,13 +82,13 @@ func compare(t *testing.T, name string, others int, alone, beside *outing, lasts
 	mean := 3.0 / 5 * float64(alone.pages(lasts)) / float64(len(hosts)) // alone they do not get the same either
 	least := 1.0
 	for _, host := range hosts {
-		least = min(least, late(beside, host)/min(late(alone, host), mean))
+		least = min(least, late(together, host)/min(late(alone, host), mean))
 	}
 	t.Logf("%s: in the last three fifths no host has less than %.2f of its requests", name, least)
 	if least < 0.8 {
 		t.Errorf("%s: less than four fifths for a host", name)
 	}
-	if n := beside.sum.Status.Pace.Violations; n > 0 {
+	if n := together.sum.Status.Pace.Violations; n > 0 {
 		t.Errorf("%s: %d gaps were too short", name, n)
 	}
 }

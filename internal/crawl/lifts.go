@@ -322,7 +322,7 @@ func (e *Engine) reconsider(ctx context.Context, seeds int) (settingValues, []ro
 		if err != nil {
 			return nil, nil, err
 		}
-		b.Marks[retryMark(last+1)] = (&retry{order: retryOrder{Lifted: lifted}}).encode()
+		b.Marks[retryMark(last+1)] = (&retry{command: retryCommand{Lifted: lifted}}).encode()
 		logLifted(e.log, lifted)
 	}
 	if _, err := e.commitAtStart(ctx, &b); err != nil {
@@ -351,7 +351,7 @@ func (d *dispatcher) reconsider() {
 		return
 	}
 	logLifted(d.log, lifted)
-	if w, err := newRetry(d.store, retryOrder{Lifted: lifted}, lifts); err != nil {
+	if w, err := newRetry(d.store, retryCommand{Lifted: lifted}, lifts); err != nil {
 		d.fail(err)
 	} else {
 		d.addRetry(w)

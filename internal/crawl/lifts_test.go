@@ -162,7 +162,7 @@ func TestLifts(t *testing.T) {
 				}
 				lifts := source.lifts()
 				lifted, _ := kept.lifted(lifts, s.Counters())
-				w, err := newRetry(s, retryOrder{Lifted: lifted}, lifts)
+				w, err := newRetry(s, retryCommand{Lifted: lifted}, lifts)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -116,7 +116,7 @@ func OpenRetrier(o Options) (*Retrier, error) {
 // disk it is storage.ErrNoSpace.
 func (r *Retrier) Retry(ctx context.Context, s Selection, each func(Retried) error) (Retried, error) {
 	const doing = "put URLs back"
-	w, err := newRetry(r.store, retryOrder{Selection: &s}, nil)
+	w, err := newRetry(r.store, retryCommand{Selection: &s}, nil)
 	if err != nil {
 		return Retried{}, err
 	}

@@ -22,7 +22,7 @@ func typicalRobots(i int) string {
 		fmt.Fprintf(&b, "Disallow: /%s-%06d/\n", folder, i)
 	}
 	fmt.Fprintf(&b, "\nUser-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n\n")
-	fmt.Fprintf(&b, "# The sitemap is made anew every night, please read it instead of looking around\nSitemap: https://shop-%06d.example/sitemap_index.xml\n", i)
+	fmt.Fprintf(&b, "# The sitemap is made again every night, please read it instead of looking around\nSitemap: https://shop-%06d.example/sitemap_index.xml\n", i)
 	return b.String()
 }
 

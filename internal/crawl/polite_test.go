@@ -28,7 +28,7 @@ func TestGaps(t *testing.T) {
 			func(o *Options) { o.Frontier.Politeness.Delay = 100 * time.Millisecond }, 100 * time.Millisecond},
 		{"slow answers", site("a.test", "", paths("/", 2), testweb.Routes{"/aa": slow, "/ab": slow}),
 			func(o *Options) { o.Frontier.Politeness.Delay = 100 * time.Millisecond }, 100 * time.Millisecond},
-		{"per_host beside a delay", site("a.test", "", paths("/", 10), nil),
+		{"per_host next to a delay", site("a.test", "", paths("/", 10), nil),
 			func(o *Options) { o.Frontier.Politeness.PerHost = 8 }, 20 * time.Millisecond},
 		{"per_host and no delay but the host's", site("a.test", "User-agent: *\nCrawl-delay: 0.1\n", paths("/", 10), nil),
 			func(o *Options) { o.Frontier.Politeness.Delay, o.Frontier.Politeness.PerHost = 0, 8 }, 100 * time.Millisecond},

@@ -15,7 +15,7 @@ import (
 // TestDeniedURLsAreAskedAboutAgain changes a robots.txt between two fetches of
 // it: what was denied and is now allowed must be fetched, what was allowed and
 // is now denied and still queued must not.
-func TestDeniedURLsAreAskedAboutAgain(t *testing.T) {
+func TestDeniedURLsAreCheckedAgain(t *testing.T) {
 	t.Parallel()
 	links := []string{"/closed/1", "/closed/2", "/private/1"}
 	for _, c := range "abcdefghijklmnopqrstuvwxyz" {

@@ -50,15 +50,15 @@ func (e *Engine) settleLastProcess() error {
 	if err != nil {
 		return err
 	}
-	settled, err := storage.DecodeOffset(encoded)
+	committed, err := storage.DecodeOffset(encoded)
 	if err != nil {
 		return err
 	}
 	boot := storage.BootID()
-	if r.ledger, err = storage.ReadUncommitted(e.o.DataDir, settled, boot, r.addStarted); err != nil {
+	if r.ledger, err = storage.ReadUncommitted(e.o.DataDir, committed, boot, r.addStarted); err != nil {
 		return err
 	}
-	if e.requests, err = r.openRequestLog(boot, settled); err != nil {
+	if e.requests, err = r.openRequestLog(boot, committed); err != nil {
 		return err
 	}
 	if err := r.commit(e.requests.uncommitted); err != nil {

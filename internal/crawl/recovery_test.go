@@ -48,11 +48,11 @@ func lastOf(web *testweb.Web) (end time.Time) {
 // leaveWait writes a wait into the ledger as a process does that is killed before the commit. It returns when the wait is over.
 func leaveWait(t *testing.T, dir string, w storage.Wait) time.Time {
 	t.Helper()
-	debt, err := storage.ReadUncommitted(dir, 0, storage.BootID(), nil)
+	uncommitted, err := storage.ReadUncommitted(dir, 0, storage.BootID(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := storage.OpenLedger(dir, storage.BootID(), debt.End)
+	l, err := storage.OpenLedger(dir, storage.BootID(), uncommitted.End)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,17 +13,17 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestKillKeepsTheSchedule is the short form of TestSoakKillRenewals.
+// TestKillKeepsTheSchedule is the short form of TestSoakKillRecrawls.
 func TestKillKeepsTheSchedule(t *testing.T) {
 	t.Parallel()
-	killRenewals(t, 6)
+	killRecrawls(t, 6)
 }
 
-// killRenewals kills a daemon that renews pages at random moments. What the next process finds on disk is the schedule that it keeps: a page is requested when
+// killRecrawls kills a daemon that recrawls pages at random moments. What the next process finds on disk is the schedule that it keeps: a page is requested when
 // it is due by that and no sooner, and a page that was not requested is due when it was.
-func killRenewals(t *testing.T, kills int) {
+func killRecrawls(t *testing.T, kills int) {
 	const hosts, each = 3, 20
-	web := startWeb(t, renewedSites(hosts, each)...)
+	web := startWeb(t, recrawledSites(hosts, each)...)
 	o := recrawl.DefaultOptions()
 	o.Min, o.Max, o.Budget = time.Second, 2*time.Second, 0
 	hour := recrawl.Rule{Policy: recrawl.Fixed, Interval: time.Hour, Min: time.Hour, Max: time.Hour}
@@ -31,7 +31,7 @@ func killRenewals(t *testing.T, kills int) {
 	o.Rules = []recrawl.Rule{hour}
 	dir, options := prepareChild(t, childConfig{
 		Resolver: web.ResolverAddr(), Delay: 2 * time.Millisecond, Seeds: seedsOf(web, web.Sites()),
-		Formats: []string{archive.FormatNone}, Compress: archive.CompressNone, Renew: &o,
+		Formats: []string{archive.FormatNone}, Compress: archive.CompressNone, Recrawl: &o,
 	})
 	before, recrawled, kept := map[string]storage.Outcome{}, 0, 0
 	for kill := 0; kill < kills || recrawled < hosts*each || kept < hosts*each; kill++ {
@@ -50,7 +50,7 @@ func killRenewals(t *testing.T, kills int) {
 		}
 		<-done
 		answered(t, web)
-		first := firstAsked(web, began)
+		first := firstRequests(web, began)
 		after := stored(t, options.DataDir)
 		for u, was := range before {
 			requested, is := first[u], after[u]
@@ -79,7 +79,7 @@ func killRenewals(t *testing.T, kills int) {
 }
 
 // renewedSites are hosts with pages that are recrawled all the time, and as many that are not recrawled within the test.
-func renewedSites(hosts, each int) (sites []testweb.Site) {
+func recrawledSites(hosts, each int) (sites []testweb.Site) {
 	for host := range hosts {
 		sites = append(sites, site(fmt.Sprintf("h%d.test", host), "", append(paths("/busy", each), paths("/calm", each)...), nil))
 	}
@@ -87,7 +87,7 @@ func renewedSites(hosts, each int) (sites []testweb.Site) {
 }
 
 // firstAsked is when each page was requested first since an instant, by URL.
-func firstAsked(web *testweb.Web, since time.Time) map[string]time.Time {
+func firstRequests(web *testweb.Web, since time.Time) map[string]time.Time {
 	first := map[string]time.Time{}
 	for _, q := range web.Requests().Pages() {
 		u := web.URL(q.Host, q.Path)

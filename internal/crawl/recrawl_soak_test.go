@@ -108,7 +108,7 @@ func spedUp(t *testing.T, seed uint64) (measured, foretold float64) {
 		sites = append(sites, testweb.Site{Host: fmt.Sprintf("h%d.test", host), Handler: routes})
 	}
 	web := startWeb(t, sites...)
-	o := renewing(t, web)
+	o := recrawling(t, web)
 	o.Recrawl.Max, o.Recrawl.Budget = time.Minute, spedBudget
 	o.Recrawl.Rules = []recrawl.Rule{{Pattern: regexp.MustCompile("^/$"), Policy: recrawl.Never, Min: time.Second, Max: time.Second}}
 	if _, err := crawlFor(t, o, time.Until(start.Add(spedLength)), seedsOf(web, web.Sites())...); err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// renewing are the options of a crawl that visits its pages every second.
-func renewing(t *testing.T, web *testweb.Web) Options {
+// recrawling are the options of a crawl that visits its pages every second.
+func recrawling(t *testing.T, web *testweb.Web) Options {
 	o := testOptions(t, web)
 	o.ExitWhenDone = false
 	o.Archive.Formats = []string{archive.FormatNone}
@@ -91,11 +91,11 @@ func outcomes(t *testing.T, dir string) map[string]storage.Outcome {
 	return all
 }
 
-// TestRenewals: pages are requested again, with what they said to be the same by, and what each visit finds is remembered.
-func TestRenewals(t *testing.T) {
+// TestRecrawls: pages are requested again, with what they said to be the same by, and what each visit finds is remembered.
+func TestRecrawls(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, changingSite())
-	o := renewing(t, web)
+	o := recrawling(t, web)
 	wanted := map[string]recrawl.Change{"/same": recrawl.Same, "/changing": recrawl.Changed, "/counter": recrawl.Same, "/validated": recrawl.Same}
 	var all map[string]storage.Outcome
 	seconds := 0
@@ -137,7 +137,7 @@ func TestRenewals(t *testing.T) {
 func TestRestartKeepsTheSchedule(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, changingSite())
-	o := renewing(t, web)
+	o := recrawling(t, web)
 	o.Recrawl.Max = 90 * 24 * time.Hour
 	planned := func(all map[string]storage.Outcome) (n int) {
 		for _, got := range all {
@@ -179,7 +179,7 @@ func TestRestartKeepsTheSchedule(t *testing.T) {
 func TestAdoption(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, changingSite())
-	o := renewing(t, web)
+	o := recrawling(t, web)
 	plan := o.Recrawl
 	o.Recrawl, o.ExitWhenDone = nil, true
 	if _, err := crawlFor(t, o, 10*time.Second, web.URL("a.test", "/")); err != nil {
@@ -217,7 +217,7 @@ func TestNotice(t *testing.T) {
 				r.Host, time.Now().UTC().Format(time.RFC3339), lists.Add(1))
 		}),
 	}})
-	o := renewing(t, web)
+	o := recrawling(t, web)
 	o.Recrawl.Max, o.Recrawl.Interval = 90*24*time.Hour, time.Hour
 	o.Recrawl.Rules = []recrawl.Rule{{Hosts: []string{"a.test"}, Pattern: regexp.MustCompile(`^/sitemap`), Policy: recrawl.Fixed, Interval: time.Second, Min: time.Second, Max: time.Second}}
 	if _, err := crawlFor(t, o, 5*time.Second, web.URL("a.test", "/")); err != nil {
@@ -235,7 +235,7 @@ func TestNotice(t *testing.T) {
 // TestGonePagesAreLookedForWhenListed: a page that was not there once is looked for as soon as its
 // sitemap gives reason to, not after a day whatever that says: one that a sitemap names for the
 // first time after it was requested, and one that is said to change every hour.
-func TestGonePagesAreLookedForWhenListed(t *testing.T) {
+func TestGonePagesAreFetchedWhenListed(t *testing.T) {
 	t.Parallel()
 	virtually(t, memnet.Options{}, func(t *testing.T, network *memnet.Network) {
 		began := time.Now()
@@ -272,7 +272,7 @@ func TestGonePagesAreLookedForWhenListed(t *testing.T) {
 			}),
 		}
 		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{{Host: "a.test", Handler: routes}}})
-		o := renewing(t, web)
+		o := recrawling(t, web)
 		fixed := func(pattern string, every time.Duration) recrawl.Rule {
 			r := recrawl.Rule{Policy: recrawl.Fixed, Interval: every, Min: time.Hour, Max: every}
 			r.Pattern = regexp.MustCompile(pattern)

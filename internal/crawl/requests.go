@@ -146,7 +146,7 @@ func (r *recovery) lastOutcome(u weburl.URL) (time.Time, error) {
 // openRequestLog begins the request log of this process. Of the uncommitted requests it logs those
 // that are not in the log: nobody saw their end. That is before the restart holds are committed, so
 // that a crash meanwhile loses none of them.
-func (r *recovery) openRequestLog(boot string, settled uint64) (l *requestLog, err error) {
+func (r *recovery) openRequestLog(boot string, committed uint64) (l *requestLog, err error) {
 	dir := filepath.Join(r.o.DataDir, requestlog.DirName)
 	l = &requestLog{complain: func(err error) {
 		r.log.Warn("the request log cannot be written; what it lacks is written later, or counted as lost",
@@ -164,16 +164,16 @@ func (r *recovery) openRequestLog(boot string, settled uint64) (l *requestLog, e
 		return nil, err
 	}
 	if l.uncommitted, err = r.openUncommitted(); err == nil && len(r.started) > 0 {
-		err = r.logStarted(l, dir, settled)
+		err = r.logStarted(l, dir, committed)
 	}
 	return l, err
 }
 
 // logStarted logs the requests of the ledger that are not in the log, and adds all of them to the
 // uncommitted ones.
-func (r *recovery) logStarted(l *requestLog, dir string, settled uint64) error {
+func (r *recovery) logStarted(l *requestLog, dir string, committed uint64) error {
 	logged := make(map[uint64]bool, len(r.started))
-	_, err := requestlog.Read(dir, requestlog.Query{LedgerOffset: settled}, func(q *requestlog.Request) error {
+	_, err := requestlog.Read(dir, requestlog.Query{LedgerOffset: committed}, func(q *requestlog.Request) error {
 		logged[q.LedgerOffset] = true
 		return nil
 	})

@@ -85,18 +85,18 @@ func (s *Selection) UnmarshalJSON(b []byte) error {
 // back into their queues. A mark in the store holds what it is for and how far it has come. It is
 // written in the transaction that puts URLs back, so each is put back once, whatever happens.
 type retry struct {
-	order retryOrder
-	only  storage.HostID              // the host of the selection; NoHost: every host
-	want  func(*storage.Located) bool // of those in a state of when
-	when  storage.States
-	most  int // URLs put back in one step
+	command retryCommand
+	only    storage.HostID              // the host of the selection; NoHost: every host
+	want    func(*storage.Located) bool // of those in a state of when
+	when    storage.States
+	most    int // URLs put back in one step
 
 	inspected, back atomic.Uint64 // URLs so far
 	over            chan struct{} // closed when the end is on disk
 }
 
 // retryOrder is what the mark holds.
-type retryOrder struct {
+type retryCommand struct {
 	Selection *Selection     `json:"selection,omitempty"` // by the operator
 	Lifted    []string       `json:"lifted,omitempty"`    // else: settings that became more generous
 	Host      storage.HostID `json:"host,omitempty"`      // where the walk goes on
@@ -130,8 +130,8 @@ type retryStore interface {
 
 // newRetry makes the retry of an order. The lifts are needed if the order is about settings. The
 // error is inspect.ErrUnknown if the host is not known, or one of reading.
-func newRetry(s retryStore, o retryOrder, lifts []lift) (*retry, error) {
-	w := &retry{order: o, most: retryPage, over: make(chan struct{})}
+func newRetry(s retryStore, o retryCommand, lifts []lift) (*retry, error) {
+	w := &retry{command: o, most: retryPage, over: make(chan struct{})}
 	w.back.Store(o.Back)
 	if o.Selection == nil {
 		isOther := func(l lift) bool { return !slices.Contains(o.Lifted, l.setting) }
@@ -153,13 +153,13 @@ func newRetry(s retryStore, o retryOrder, lifts []lift) (*retry, error) {
 		return nil, errHost(o.Selection.Host)
 	}
 	w.only = h.ID
-	w.order.Host = max(o.Host, h.ID)
+	w.command.Host = max(o.Host, h.ID)
 	return w, err
 }
 
 // encode is the value of the mark.
 func (w *retry) encode() []byte {
-	b, _ := json.Marshal(w.order) // of plain data
+	b, _ := json.Marshal(w.command) // of plain data
 	return b
 }
 
@@ -169,7 +169,7 @@ func (w *retry) step(ctx context.Context, s retryStore, now time.Time) (page []s
 		return nil, true, nil // no setting of this program
 	}
 	inspected, paused := 0, false
-	from := storage.Position{Host: w.order.Host, Ordinal: w.order.Ordinal}
+	from := storage.Position{Host: w.command.Host, Ordinal: w.command.Ordinal}
 	at, err := s.Walk(ctx, from, w.when, func(l *storage.Located) error {
 		switch {
 		case w.only != storage.NoHost && l.At.Host > w.only:
@@ -188,8 +188,8 @@ func (w *retry) step(ctx context.Context, s retryStore, now time.Time) (page []s
 		}
 		return nil
 	})
-	w.order.Host, w.order.Ordinal = at.Host, at.Ordinal
-	w.order.Back += uint64(len(page))
+	w.command.Host, w.command.Ordinal = at.Host, at.Ordinal
+	w.command.Back += uint64(len(page))
 	return page, err == nil && !paused, err
 }
 
@@ -215,7 +215,7 @@ func (w *retry) progress() Retried {
 func CountRetries(
 	ctx context.Context, s retryStore, selection Selection, each func(Retried) error,
 ) (Retried, error) {
-	w, err := newRetry(s, retryOrder{Selection: &selection}, nil)
+	w, err := newRetry(s, retryCommand{Selection: &selection}, nil)
 	if err != nil {
 		return Retried{}, err
 	}
@@ -242,7 +242,7 @@ func (e *Engine) Retry(ctx context.Context, s Selection, each func(Retried) erro
 	if !m.isOpen() {
 		return Retried{}, ErrNotRunning
 	}
-	w, err := newRetry(e.store, retryOrder{Selection: &s}, nil)
+	w, err := newRetry(e.store, retryCommand{Selection: &s}, nil)
 	if err != nil {
 		return Retried{}, err
 	}
@@ -324,7 +324,7 @@ func (d *dispatcher) restoreRetries() error {
 		return err
 	}
 	for name, value := range marks {
-		var o retryOrder
+		var o retryCommand
 		if err := json.Unmarshal(value, &o); err != nil {
 			return fmt.Errorf("mark %s: %w: %w", name, storage.ErrCorrupt, err)
 		}

@@ -113,7 +113,7 @@ func TestRetryGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	order := retry{order: retryOrder{Selection: &Selection{States: storage.In(storage.Failed)}, Host: 1, Ordinal: from, Back: from}}
+	order := retry{command: retryCommand{Selection: &Selection{States: storage.In(storage.Failed)}, Host: 1, Ordinal: from, Back: from}}
 	if _, err = s.Commit(&storage.Batch{Marks: map[string][]byte{retryMark(3): order.encode()}}); err == nil {
 		err = s.Close()
 	}
@@ -267,7 +267,7 @@ func TestRetryStepIsBounded(t *testing.T) {
 		{Selection{Reasons: []storage.Reason{storage.ReasonStatus}}, (hosts*each + retryInspected - 1) / retryInspected, 0},
 		{Selection{Host: "h7.test"}, 1, each},
 	} {
-		w, err := newRetry(s, retryOrder{Selection: &c.selection}, nil)
+		w, err := newRetry(s, retryCommand{Selection: &c.selection}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -291,14 +291,14 @@ func TestRetryStepIsBounded(t *testing.T) {
 
 // TestRetryMark holds the form of the mark: a later version has to read it.
 func TestRetryMark(t *testing.T) {
-	w := retry{order: retryOrder{Host: 12, Ordinal: 340, Back: 7, Selection: &Selection{
+	w := retry{command: retryCommand{Host: 12, Ordinal: 340, Back: 7, Selection: &Selection{
 		States: storage.In(storage.Failed, storage.Excluded), Reasons: []storage.Reason{66, 1}, Host: "a.test", Pattern: regexp.MustCompile(`\.pdf$`),
 	}}}
 	const want = `{"selection":{"states":40,"reasons":[66,1],"host":"a.test","pattern":"\\.pdf$"},"host":12,"ordinal":340,"back":7}`
 	if got := string(w.encode()); got != want {
 		t.Errorf("the mark is %s", got)
 	}
-	w = retry{order: retryOrder{Lifted: []string{"fetch.ports"}}}
+	w = retry{command: retryCommand{Lifted: []string{"fetch.ports"}}}
 	if got := string(w.encode()); got != `{"lifted":["fetch.ports"]}` {
 		t.Errorf("the mark is %s", got)
 	}

@@ -205,7 +205,7 @@ func TestRobotsAcrossRestarts(t *testing.T) {
 	v.o.GiveUpAfter = 5 * time.Second
 	letPass(t, v.o.DataDir, 2*time.Hour)
 	log, _ = v.crawl()
-	if got := pagesAsked(log); robotsRequests(log) != 1 || !slices.Equal(got, []string{"/open/7", "/private/2", "/private/3", "/private/4", "/private/5", "/private/6", "/private/7"}) {
+	if got := requestedPages(log); robotsRequests(log) != 1 || !slices.Equal(got, []string{"/open/7", "/private/2", "/private/3", "/private/4", "/private/5", "/private/6", "/private/7"}) {
 		t.Errorf("mended and changed: requested %q", got)
 	}
 }
@@ -280,7 +280,7 @@ func TestRobotsRevalidated(t *testing.T) {
 	rules.set(validated(`"two"`, "3600", "User-agent: *\nDisallow: /open/\n"))
 	letPass(t, v.o.DataDir, time.Hour)
 	log, _ = v.crawl()
-	if got := pagesAsked(log.Host(v.host)); !slices.Equal(got, []string{"/private/1", "/private/2", "/private/3", "/private/4", "/private/5"}) {
+	if got := requestedPages(log.Host(v.host)); !slices.Equal(got, []string{"/private/1", "/private/2", "/private/3", "/private/4", "/private/5"}) {
 		t.Errorf("a changed file: requested %q", got)
 	}
 	if q := log[1]; q.Status != 200 || q.IfNoneMatch != `"one"` {
@@ -299,7 +299,7 @@ func shortLived(t *testing.T, web *testweb.Web, lifetime time.Duration) Options 
 
 // TestRobotsAskedOnceALifetime crawls for several lifetimes of robots.txt: it is
 // requested again, with its validators, once in each.
-func TestRobotsAskedOnceALifetime(t *testing.T) {
+func TestRobotsFetchedOnceALifetime(t *testing.T) {
 	t.Parallel()
 	const lifetime = 400 * time.Millisecond
 	routes := testweb.Routes{"/robots.txt": validated(`"one"`, "0", closePrivate)}
@@ -331,7 +331,7 @@ func TestRobotsAskedOnceALifetime(t *testing.T) {
 			t.Errorf("requested again without the validators: %+v", q)
 		}
 	}
-	if got := pagesAsked(log); len(got) != 30 || len(log.Repeats()) > 0 || got[0][:6] != "/open/" || got[29][:6] != "/open/" {
+	if got := requestedPages(log); len(got) != 30 || len(log.Repeats()) > 0 || got[0][:6] != "/open/" || got[29][:6] != "/open/" {
 		t.Errorf("requested %q", got)
 	}
 	if early := log.BeforeRobots(); len(early) > 0 {

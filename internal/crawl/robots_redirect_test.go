@@ -98,7 +98,7 @@ func checkRedirected(t *testing.T, web *testweb.Web, host string, want reach) {
 	log := web.Requests().Host(host).Filter(func(q testweb.Request) bool {
 		return q.Path != "/rules.txt" && q.Path != "/onward"
 	})
-	if got := pagesAsked(log); !slices.Equal(got, want.pages()) {
+	if got := requestedPages(log); !slices.Equal(got, want.pages()) {
 		t.Errorf("%s saw requests for %q, want %q", host, got, want.pages())
 	}
 	if early := log.BeforeRobots(); len(early) > 0 {
@@ -141,7 +141,7 @@ func TestRobotsRedirectChain(t *testing.T) {
 			t.Fatalf("%s saw %d requests of the chain, or one too early", hop(i), len(chain))
 		}
 		last = chain[0]
-		if pages := pagesAsked(host); !slices.Equal(pages, []string{"/", "/chain", "/open/1", "/private/1"}) {
+		if pages := requestedPages(host); !slices.Equal(pages, []string{"/", "/chain", "/open/1", "/private/1"}) {
 			t.Errorf("%s saw requests for %q", hop(i), pages)
 		}
 		known := host.Path("/robots.txt")[0]
@@ -183,7 +183,7 @@ func TestRobotsRedirectToOtherPort(t *testing.T) {
 	o.Frontier.Politeness.Delay = delay
 	crawlOnce(t, o, seed(t, a.URL("site.test", "/")), seed(t, b.URL("site.test", "/")))
 	checkReach(t, a, "site.test", reachesOpen)
-	if got := pagesAsked(b.Requests()); !slices.Equal(got, []string{"/", "/private/1", "/rules.txt"}) {
+	if got := requestedPages(b.Requests()); !slices.Equal(got, []string{"/", "/private/1", "/rules.txt"}) {
 		t.Errorf("the second port saw requests for %q", got)
 	}
 	if robotsRequests(a.Requests()) != 1 || robotsRequests(b.Requests()) != 1 {

@@ -100,7 +100,7 @@ func rootSeeds(t testing.TB, web *testweb.Web) []Seed {
 }
 
 // pagesAsked are the distinct pages of a log, sorted.
-func pagesAsked(log testweb.Log) []string {
+func requestedPages(log testweb.Log) []string {
 	var paths []string
 	for _, q := range log.Pages() {
 		paths = append(paths, q.Path)
@@ -116,7 +116,7 @@ func robotsRequests(log testweb.Log) int { return len(log.Path("/robots.txt")) }
 func checkReach(t *testing.T, web *testweb.Web, host string, want reach) {
 	t.Helper()
 	log := web.Requests().Host(host)
-	if got := pagesAsked(log); !slices.Equal(got, want.pages()) {
+	if got := requestedPages(log); !slices.Equal(got, want.pages()) {
 		t.Errorf("%s saw requests for %q, want %q", host, got, want.pages())
 	}
 	if early := log.BeforeRobots(); len(early) > 0 {
@@ -309,7 +309,7 @@ func deflated(b []byte) []byte {
 
 // TestRobotsBomb serves a robots.txt of a few hundred kilobytes that grows to
 // 64 MB. What stands in front of the limit counts, and the rest never comes
-// to memory. It does not run beside other tests, because it counts allocations.
+// to memory. It does not run next to other tests, because it counts allocations.
 func TestRobotsBomb(t *testing.T) {
 	line := []byte("Disallow: /open/" + strings.Repeat("x", 1<<20-17) + "\n")
 	pieces := [][]byte{[]byte(closePrivate)}
@@ -371,7 +371,7 @@ func TestRobotsOneFlight(t *testing.T) {
 		if early := log.BeforeRobots(); len(early) > 0 {
 			t.Errorf("%d pages of %s were requested before its robots.txt was read", len(early), host)
 		}
-		pages := pagesAsked(log)
+		pages := requestedPages(log)
 		private := slices.ContainsFunc(pages, func(p string) bool { return strings.HasPrefix(p, "/private/") })
 		if len(pages) != urls || private || len(log.Repeats()) > 0 {
 			t.Errorf("%s saw %d pages (private ones: %t, repeated: %v), want %d", host, len(pages), private, log.Repeats(), urls)

@@ -193,7 +193,7 @@ func TestWhyAHostIsBusy(t *testing.T) {
 func TestRecrawlsAreCounted(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, site("a.test", "", paths("/", 3), nil))
-	o := renewing(t, web)
+	o := recrawling(t, web)
 	e, stop := daemon(t, o, web.URL("a.test", "/"))
 	eventually(t, "pages are requested again", func() bool { return e.tally.recrawls.Load() >= 4 })
 	sum := stop()

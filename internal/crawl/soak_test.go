@@ -28,5 +28,5 @@ func TestSoakKill(t *testing.T) {
 	}
 }
 
-// TestSoakKillRenewals kills a daemon that renews pages 100 times.
-func TestSoakKillRenewals(t *testing.T) { killRenewals(t, 100) }
+// TestSoakKillRecrawls kills a daemon that recrawls pages 100 times.
+func TestSoakKillRecrawls(t *testing.T) { killRecrawls(t, 100) }

@@ -61,7 +61,7 @@ type surveyor struct {
 	begun survey     // by the one under way
 	last  slowest
 	from  storage.HostID
-	spent time.Duration
+	took  time.Duration
 	// onward is closed while a walk is under way, so that the dispatcher goes on with it when
 	// nothing else happens; else it is nil.
 	onward chan struct{}
@@ -73,7 +73,7 @@ func (s *surveyor) begin(now time.Time, hosts uint64) {
 		states: make(map[string]int), held: make(map[string]int),
 		table: &inspect.Table{At: now, Rows: make([]inspect.Row, 0, hosts)},
 	}
-	s.last, s.from, s.spent, s.onward = nil, 0, 0, make(chan struct{})
+	s.last, s.from, s.took, s.onward = nil, 0, 0, make(chan struct{})
 	close(s.onward)
 }
 
@@ -132,9 +132,9 @@ func (d *dispatcher) continueSurvey() {
 	if s.from == 0 {
 		s.end(d.hostName)
 	}
-	s.spent += time.Since(now)
+	s.took += time.Since(now)
 	if s.from == 0 {
-		s.found.next = now.Add(s.spent * surveyShare)
+		s.found.next = now.Add(s.took * surveyShare)
 	}
 }
 

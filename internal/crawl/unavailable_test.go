@@ -20,7 +20,7 @@ func TestUnavailableAfter(t *testing.T) {
 		"/robots.txt": testweb.Robots(""), "/": testweb.Page("all", "/over", "/soon", "/later"),
 		"/over": until(time.Now().Add(-time.Hour)), "/soon": until(time.Now().Add(500 * time.Millisecond)), "/later": until(time.Now().Add(time.Hour)),
 	}})
-	o := renewing(t, web)
+	o := recrawling(t, web)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	e, err := Open(o, testLog(t))

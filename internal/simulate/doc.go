@@ -1,5 +1,5 @@
 // Command simulate measures recrawl policies. It runs the scheduler of a real crawl (packages
-// frontier, politeness, robots and revisit) for two years of virtual time on invented webs, and
+// frontier, politeness, robots and recrawl) for two years of virtual time on invented webs, and
 // compares the freshness of its copies with that of other policies on the same web, budget and
 // limits. "make sim" runs it; docs/FRESHNESS.md has the results.
 //

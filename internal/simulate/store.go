@@ -134,12 +134,12 @@ func (m *memory) heads(r storage.HeadsRequest) storage.Heads {
 			heads.Queued = append(heads.Queued, h.urls[heads.Next])
 		}
 	}
-	var due, renewals []int
+	var due, recrawls []int
 	for i, t := range h.turns {
 		switch {
 		case t.at == 0 || int64(t.at) > r.Now.Unix():
 		case t.recrawl:
-			renewals = append(renewals, i)
+			recrawls = append(recrawls, i)
 		default:
 			due = append(due, i)
 		}
@@ -147,11 +147,11 @@ func (m *memory) heads(r storage.HeadsRequest) storage.Heads {
 	slices.SortStableFunc(due, func(a, b int) int {
 		return cmp.Or(cmp.Compare(h.urls[b].Priority, h.urls[a].Priority), cmp.Compare(h.turns[a].at, h.turns[b].at))
 	})
-	slices.SortStableFunc(renewals, func(a, b int) int { return cmp.Compare(h.turns[a].at, h.turns[b].at) })
+	slices.SortStableFunc(recrawls, func(a, b int) int { return cmp.Compare(h.turns[a].at, h.turns[b].at) })
 	for _, i := range due[:min(len(due), r.Due)] {
 		heads.Due = append(heads.Due, h.urls[i])
 	}
-	for _, i := range renewals[:min(len(renewals), r.Recrawls)] {
+	for _, i := range recrawls[:min(len(recrawls), r.Recrawls)] {
 		heads.Recrawls = append(heads.Recrawls, h.urls[i])
 	}
 	return heads
