@@ -284,7 +284,7 @@ func (f *Frontier) Stalled(
 		})
 		return n
 	}
-	inTheWay := func(out *outstanding) bool {
+	blocksOthers := func(out *outstanding) bool {
 		i := slices.IndexFunc(out.limits[:], func(l *limit) bool { return lines[l] > 0 })
 		if i >= 0 {
 			lines[out.limits[i]]--
@@ -294,7 +294,7 @@ func (f *Frontier) Stalled(
 	any := func(*outstanding) bool { return true }
 	left := waiting[quick] + waiting[untried]
 	for _, l := range [...]lane{slow, untried} {
-		breakOff(l, len(stalled[l]), inTheWay)
+		breakOff(l, len(stalled[l]), blocksOthers)
 		left -= breakOff(l, left, any)
 	}
 	breakOff(quick, min(left, all-f.o.Workers/2-len(broken)), any)

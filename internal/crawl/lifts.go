@@ -49,7 +49,7 @@ func (s *liftSource) lifts() []lift {
 func (s *liftSource) reachLifts() []lift {
 	o, failed := &s.o.Fetch, storage.In(storage.Failed)
 	blocked := failedBy(fetch.KindBlockedAddress)
-	named := failedBy(fetch.KindDNSNotFound, fetch.KindDNSFailure, fetch.KindDNSTimeout, fetch.KindBlockedAddress)
+	nameFailures := failedBy(fetch.KindDNSNotFound, fetch.KindDNSFailure, fetch.KindDNSTimeout, fetch.KindBlockedAddress)
 	reached := failedBy(fetch.KindDNSNotFound, fetch.KindDNSFailure, fetch.KindDNSTimeout, fetch.KindBlockedAddress,
 		fetch.KindRefused, fetch.KindUnreachable, fetch.KindConnectTimeout, fetch.KindProxy)
 	return []lift{
@@ -58,7 +58,7 @@ func (s *liftSource) reachLifts() []lift {
 		{"fetch.deny_addresses", listed(o.DenyRanges), loses, failed, blocked},
 		// An empty list leaves out the ports that browsers refuse.
 		{"fetch.ports", listed(o.Ports), nil, failed, blocked},
-		{"fetch.resolver", o.Resolver, nil, failed, named},
+		{"fetch.resolver", o.Resolver, nil, failed, nameFailures},
 		{"fetch.addresses", o.Family.String(), nil, failed, reached},
 		{"fetch.proxy", o.Proxy, nil, failed, reached},
 	}
