@@ -24,7 +24,7 @@ func TestExtracted(t *testing.T) {
 		"/deep": page(strings.Repeat("<div>", 600) + "<a href=/found>x</a>"), "/found": page("<p>"),
 		"/links": page("<a href=/1>x</a><a href=/2>x</a><a href=/3>x</a><a href=/4>x</a><a href=/5>x</a>"),
 		"/list":  testweb.Content("application/xml", []byte("<urlset><url><loc>/found</loc></url><url><loc>/fo")),
-		"/more":  page(strings.Repeat("<p>", 3<<20)),
+		"/more":  page("<p>" + strings.Repeat("x", 9<<20)),
 	}})
 	o := testOptions(t, web)
 	o.Extract.MaxLinks = 4
