@@ -73,8 +73,8 @@ export async function overview(_, shared) {
     figures,
     el("div", { class: "tools" }, el("label", { for: "window" }, "Time shown ", choice)),
     el("div", { class: "columns" }, panel("Speed", speed.node), panel("Frontier", growth.node)),
-    el("div", { class: "columns" }, panel("Hosts by place", places.states), panel("Slowest hosts", places.slowest)),
-    el("div", { class: "columns" }, panel("Answers by status", places.statuses), panel("Errors", places.errors)),
+    el("div", { class: "columns" }, panel("Hosts by state", places.states), panel("Slowest hosts", places.slowest)),
+    el("div", { class: "columns" }, panel("Responses by status", places.statuses), panel("Errors", places.errors)),
     el("div", { class: "columns" }, panel("Politeness", places.gaps), panel("robots.txt", places.robots)),
     panel("Recent fetches", places.live));
   node.style.display = "contents";
