@@ -225,7 +225,7 @@ func BenchmarkRecrawl(b *testing.B) {
 	}
 }
 
-// recrawls is a crawl that has nothing to do but recrawls, all of which are due.
+// recrawls is a crawl that has only recrawls to do, and all of them are due.
 type recrawls struct {
 	f                      *Frontier
 	o                      Options

@@ -42,8 +42,8 @@ func stepWall(t time.Time, by time.Duration) time.Time {
 	return t
 }
 
-// TestClockIsSet crawls hosts with a Crawl-delay of a minute, one of which demands a wait of an
-// hour, while the wall clock is set back by an hour or forward by a day, or runs on for an hour
+// TestClockIsSet crawls hosts with a Crawl-delay of a minute. One of them demands a wait of an
+// hour. Meanwhile the wall clock is set back by an hour or forward by a day, or runs on for an hour
 // while the machine is suspended and the monotonic clock stands still. By true time no gap is
 // shorter, and none is longer, also after a restart. Only a clock that is set forward between two
 // runs cannot be distinguished from time that passed.

@@ -229,7 +229,7 @@ func TestNoReservationInAClosedLane(t *testing.T) {
 	}
 	w.run(lasts)
 	w.checkManners()
-	// In turn with the others at its address, each of which takes two seconds and a bit.
+	// In turn with the others at its address. Each takes two seconds and a bit.
 	if n, least := w.served()["good0.test"], int(lasts/(3500*time.Millisecond)); n < least {
 		t.Errorf("%d pages, want %d at least", n, least)
 	}

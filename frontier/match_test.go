@@ -11,7 +11,7 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// heavyRobots is a robots.txt of 35,000 rules with a star, each of which may match: a verdict takes
+// heavyRobots is a robots.txt of 35,000 rules with a star. Each may match, so a verdict takes
 // tens of milliseconds.
 func heavyRobots() string {
 	return "User-agent: *\n" + strings.Repeat("Disallow: /*a*b*c\n", 25_000) + "Disallow: /*denied\n"

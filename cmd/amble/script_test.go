@@ -124,7 +124,7 @@ func says(ts *testscript.TestScript, neg bool, args []string) {
 	all.mu.Lock()
 	p := all.running[args[0]]
 	all.mu.Unlock()
-	for range 600 {
+	for range 6000 { // five minutes: the machine may be busy
 		if pattern.MatchString(p.stderr.String()) {
 			return
 		}
@@ -140,7 +140,7 @@ func eventually(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: eventually program [args...]")
 	}
 	var err error
-	for range 300 {
+	for range 3000 { // five minutes and more
 		if err = ts.Exec(args[0], args[1:]...); err == nil {
 			return
 		}

@@ -215,7 +215,7 @@ func TestShutdownIsNoDeath(t *testing.T) {
 		defer close(said)
 		<-requested
 		stop()
-		for range 3000 {
+		for range 30_000 {
 			if uncommitted, err := storage.ReadUncommitted(o.DataDir, 0, storage.BootID(), nil); err == nil && uncommitted.Ended {
 				return
 			}

@@ -26,6 +26,8 @@ const (
 
 // bandwidth is shared by all requests of a Client. It is safe for concurrent use.
 type bandwidth struct {
+	now func() time.Time
+
 	received atomic.Int64 // bytes
 	waited   atomic.Int64 // nanoseconds, of all requests together
 	limited  atomic.Bool  // there may be a limit
@@ -38,8 +40,8 @@ type bandwidth struct {
 	changed   chan struct{} // closed when a limit changes
 }
 
-func newBandwidth() *bandwidth {
-	return &bandwidth{hosts: make(map[string]*hostLimit), changed: make(chan struct{})}
+func newBandwidth(now func() time.Time) *bandwidth {
+	return &bandwidth{now: now, hosts: make(map[string]*hostLimit), changed: make(chan struct{})}
 }
 
 // limit is one limit. The zero value is none.
@@ -206,7 +208,7 @@ func (a *account) waiting() (waited, still time.Duration) {
 	if a.since.IsZero() {
 		return a.total, 0
 	}
-	now := time.Now()
+	now := a.shared.now()
 	return a.total + now.Sub(a.since), max(a.until.Sub(now), 0)
 }
 
@@ -241,7 +243,7 @@ func (a *account) take(n int, done <-chan struct{}) {
 	a.shared.received.Add(int64(n))
 	var all, host claim
 	for again := true; again && a.shared.limited.Load(); {
-		now := time.Now()
+		now := a.shared.now()
 		changed := a.shared.claim(a, &all, &host, n, now)
 		wait := max(all.ready.Sub(now), host.ready.Sub(now))
 		again = wait > 0 && a.wait(wait, changed, done)
@@ -250,8 +252,8 @@ func (a *account) take(n int, done <-chan struct{}) {
 
 // wait waits, and reports whether the wait ended because a limit has changed.
 func (a *account) wait(wait time.Duration, changed, done <-chan struct{}) (again bool) {
-	a.begin(time.Now(), wait)
-	defer func() { a.end(time.Now()) }()
+	a.begin(a.shared.now(), wait)
+	defer func() { a.end(a.shared.now()) }()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -274,7 +276,7 @@ func (a *account) wait(wait time.Duration, changed, done <-chan struct{}) (again
 // KiB at least) and 4 KiB for each connection are received. A server may have sent more, by what
 // the buffers of both machines hold.
 func (c *Client) SetBandwidth(all int64, ofHost func(host string) int64) {
-	c.bandwidth.set(all, ofHost, time.Now())
+	c.bandwidth.set(all, ofHost, c.now())
 }
 
 // Received returns how many bytes have come over the connections of requests, and how long all

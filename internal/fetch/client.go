@@ -17,7 +17,7 @@ import (
 )
 
 // Client makes requests. It is safe for concurrent use. Its clock only stamps responses and errors;
-// timeouts follow the clock of the machine.
+// timers follow the clock of the machine.
 type Client struct {
 	o      Options
 	now    func() time.Time
@@ -47,7 +47,7 @@ func New(o Options, now func() time.Time) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer, err := newDialer(o, r, proxy)
+	dialer, err := newDialer(o, r, proxy, now)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func New(o Options, now func() time.Time) (*Client, error) {
 		resolutions: newResolutions(o.ResolveCache),
 		benches:     newBenches(),
 		line:        dialer.line,
-		bandwidth:   newBandwidth(),
+		bandwidth:   newBandwidth(now),
 	}, nil
 }
 
@@ -142,11 +142,11 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	a := &account{shared: c.bandwidth, host: r.URL.Host()}
 	r.Progress.begin(a)
 	defer r.Progress.end()
-	w := newWatch(ctx, c.o.Timeout, a)
+	w := newWatch(ctx, c.o.Timeout, a, c.now)
 	w.pace.c, w.pace.account = c, a
 	defer w.stop()
 	resp, sent, err := c.do(w, r)
-	c.bandwidth.release(a, time.Now())
+	c.bandwidth.release(a, c.now())
 	if err != nil {
 		kind, cause := w.classify(err)
 		failure := &Error{Kind: kind, Op: w.phase.op(), URL: r.URL.String(), Sent: sent,

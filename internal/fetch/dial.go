@@ -27,13 +27,14 @@ type dialer struct {
 	connectTimeout, tlsTimeout time.Duration
 	capture                    bool
 	maxHeader                  int64
+	now                        func() time.Time
 	line                       *line
 	h2                         *http.Transport // for http.ClientConn; dials nothing; nil: no HTTP/2
 }
 
-func newDialer(o Options, r *reach, p *proxyServer) (*dialer, error) {
+func newDialer(o Options, r *reach, p *proxyServer, now func() time.Time) (*dialer, error) {
 	d := &dialer{reach: r, proxy: p, userAgent: o.UserAgent,
-		connectTimeout: o.ConnectTimeout, tlsTimeout: o.TLSTimeout, capture: o.Capture, line: newLine()}
+		connectTimeout: o.ConnectTimeout, tlsTimeout: o.TLSTimeout, capture: o.Capture, now: now, line: newLine(now)}
 	system := &net.Dialer{KeepAlive: -1}
 	if p == nil { // a proxy is where the operator says, private or not
 		system.Control = d.control
@@ -103,13 +104,13 @@ func (d *dialer) dial(w *watch, key connKey, http2 bool) (_ *conn, release func(
 	key.host = strings.Clone(key.host) // it outlives the URL that it is a part of
 	// DialTCP would bind a separate port to each connection, and search longer for a free one the
 	// more there are.
-	start := time.Now()
+	start := d.now()
 	tcp, err := d.dialContext(w.ctx, "tcp", d.address(key))
 	if err != nil {
 		return nil, nil, d.blame(err)
 	}
 	if d.proxy == nil { // the proxy may be on this machine
-		d.line.trip(time.Since(start))
+		d.line.trip(d.now().Sub(start))
 	}
 	c := &conn{key: key, tcp: tcp, wire: newMeter(tcp, w.account.shared)}
 	c.rw = c.wire

@@ -373,7 +373,7 @@ func arrived(c *Client) bool {
 	for _, idle := range c.pool.idle {
 		for _, cn := range idle {
 			for tries := 0; cn.br.Buffered() == 0 && cn.silent(); tries++ {
-				if tries == 20_000 {
+				if tries == 300_000 {
 					return false
 				}
 				time.Sleep(time.Millisecond)

@@ -29,23 +29,24 @@ var ErrTooSlow = errors.New("the host sends less than fetch.min_rate")
 
 // line records whether this machine's line is overloaded. It is safe for concurrent use.
 type line struct {
+	now   func() time.Time
 	base  time.Time
 	quick atomic.Int64 // when the last quick round trip ended, in nanoseconds since base; 0: none has
 }
 
-func newLine() *line { return &line{base: time.Now()} }
+func newLine(now func() time.Time) *line { return &line{now: now, base: now()} }
 
 // trip records a round trip that ends.
 func (l *line) trip(took time.Duration) {
 	if took < quickTrip {
-		l.quick.Store(max(int64(time.Since(l.base)), 1))
+		l.quick.Store(max(int64(l.now().Sub(l.base)), 1))
 	}
 }
 
 // isQuick reports whether the line is not overloaded, as far as is known.
 func (l *line) isQuick() bool {
 	quick := l.quick.Load()
-	return quick > 0 && time.Since(l.base)-time.Duration(quick) <= quickFor
+	return quick > 0 && l.now().Sub(l.base)-time.Duration(quick) <= quickFor
 }
 
 // pace holds the response of one Do to the minimum rate, and belongs to its goroutine.
@@ -59,7 +60,7 @@ type pace struct {
 
 // open begins a window.
 func (p *pace) open(bytes int) {
-	p.start, p.waited, p.bytes = time.Now(), p.account.waited(), int64(bytes)
+	p.start, p.waited, p.bytes = p.c.now(), p.account.waited(), int64(bytes)
 }
 
 // begin begins the first window, with bytes that have come already.
@@ -75,7 +76,7 @@ func (p *pace) took(n int) error {
 		return nil
 	}
 	p.bytes += int64(n)
-	lasted := time.Since(p.start) - (p.account.waited() - p.waited)
+	lasted := p.c.now().Sub(p.start) - (p.account.waited() - p.waited)
 	if lasted < rateWindow {
 		return nil
 	}

@@ -67,9 +67,9 @@ func TestReachOptions(t *testing.T) {
 // The kernel's address is checked too, whatever its source.
 func TestDialerChecksWhatIsDialled(t *testing.T) {
 	s := serve(t, answer(okEmpty))
-	w := newWatch(t.Context(), time.Minute, nil)
+	w := newWatch(t.Context(), time.Minute, nil, time.Now)
 	defer w.stop()
-	d, err := newDialer(quick(), newReach(DefaultOptions()), nil)
+	d, err := newDialer(quick(), newReach(DefaultOptions()), nil, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/amble-crawler/amble/internal/spool"
 )
@@ -245,7 +246,7 @@ func TestCaptureIsBounded(t *testing.T) {
 }
 
 func TestCaptureKeepsToHTTP1(t *testing.T) {
-	d, err := newDialer(quick(func(o *Options) { o.Capture = true }), newReach(quick()), nil)
+	d, err := newDialer(quick(func(o *Options) { o.Capture = true }), newReach(quick()), nil, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

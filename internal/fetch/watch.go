@@ -42,6 +42,7 @@ func (e *timeoutError) Temporary() bool { return true }
 type watch struct {
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
+	now     func() time.Time
 	account *account
 	total   *bound
 	timer   *bound // of the phase
@@ -49,9 +50,9 @@ type watch struct {
 	pace    pace
 }
 
-func newWatch(parent context.Context, total time.Duration, a *account) *watch {
+func newWatch(parent context.Context, total time.Duration, a *account, now func() time.Time) *watch {
 	ctx, cancel := context.WithCancelCause(parent)
-	w := &watch{ctx: ctx, cancel: cancel, account: a}
+	w := &watch{ctx: ctx, cancel: cancel, now: now, account: a}
 	w.total = w.after(total)
 	return w
 }
@@ -153,6 +154,6 @@ func (w *watch) interrupt(c *meter) (release func() bool) {
 // trip begins a round trip. The returned function returns how long it has taken, without waits for
 // bandwidth.
 func (w *watch) trip() (took func() time.Duration) {
-	start, waited := time.Now(), w.account.waited()
-	return func() time.Duration { return time.Since(start) - (w.account.waited() - waited) }
+	start, waited := w.now(), w.account.waited()
+	return func() time.Duration { return w.now().Sub(start) - (w.account.waited() - waited) }
 }
