@@ -215,15 +215,21 @@ func (c *Client) Add(ctx context.Context, urls []crawl.Addition, waits func(reas
 		}
 		return nil
 	})
+	return last.Added, c.ended(err, last.Error, last.Done)
+}
+
+// ended returns the error of an answer in reports: that of its transport, that of its last report,
+// or that there was no last report.
+func (c *Client) ended(err error, reported string, done bool) error {
 	switch {
 	case err != nil:
-		return last.Added, err
-	case last.Error != "":
-		return last.Added, errors.New(last.Error)
-	case !last.Done:
-		return last.Added, c.broken(io.ErrUnexpectedEOF)
+		return err
+	case reported != "":
+		return errors.New(reported)
+	case !done:
+		return c.broken(io.ErrUnexpectedEOF)
 	}
-	return last.Added, nil
+	return nil
 }
 
 // eachReport sends a body and calls each for every report of the response.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"regexp"
 	"slices"
@@ -151,13 +150,5 @@ func (c *Client) Retry(ctx context.Context, q Retry, each func(crawl.Retried) er
 			return each(r.Retried)
 		})
 	}
-	switch {
-	case err != nil:
-		return last.Retried, err
-	case last.Error != "":
-		return last.Retried, errors.New(last.Error)
-	case !last.Done:
-		return last.Retried, c.broken(io.ErrUnexpectedEOF)
-	}
-	return last.Retried, nil
+	return last.Retried, c.ended(err, last.Error, last.Done)
 }
