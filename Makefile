@@ -7,7 +7,15 @@ STATICCHECK := bin/staticcheck-$(STATICCHECK_VERSION)
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 ARGS     ?=
 # Packages that start no goroutine, in their tests neither: the race detector has nothing to find there.
-PURE     := ./frontier/... ./internal/extract ./internal/recrawl ./internal/weburl ./internal/words
+PURE     := ./frontier/... ./internal/audit ./internal/config ./internal/extract ./internal/httpfield ./internal/inspect \
+	./internal/recrawl ./internal/requestlog ./internal/urllist ./internal/warc ./internal/weburl ./internal/wire \
+	./internal/words
+# Packages where only the tests TestConcurrent... start goroutines, or reach code that does.
+MIXED    := ./internal/archive ./internal/simulate ./robots ./storage
+# The tests of these take longest. They are started first, so that no core is idle at the end.
+LONG     := ./internal/crawl ./cmd/amble ./internal/server
+# vet is part of lint. By default, the race detector lets every process wait for a second at its end.
+RACE     := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 go test -race -vet=off
 BENCH    ?= .
 FUZZTIME ?= 30s
 
@@ -30,16 +38,21 @@ demo: build ## crawl a small web on loopback addresses, without internet, in und
 	./bin/amble demo $(ARGS)
 
 .PHONY: check
-check: build lint race ## everything a change has to pass: build, gofmt, vet, staticcheck, tests with -race
+check: build ## everything a change has to pass: build, gofmt, vet, staticcheck, tests with -race
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target race pure lint
 
 .PHONY: test
 test: ## run the tests
 	go test ./...
 
 .PHONY: race
-race: ## run the tests, with the race detector wherever there are goroutines; needs a C compiler
-	go test $(PURE)
-	CGO_ENABLED=1 go test -race $$(go list ./... | grep -vxF "$$(go list $(PURE))")
+race: ## run the tests of what starts goroutines, with the race detector; needs a C compiler
+	$(RACE) $(LONG) $$(go list ./... | grep -vxF "$$(go list $(LONG) $(MIXED) $(PURE))")
+	$(RACE) -run '^TestConcurrent' $(MIXED)
+
+.PHONY: pure
+pure: ## run the tests of what starts no goroutine, without the race detector
+	go test -vet=off $(MIXED) $(PURE)
 
 .PHONY: bench
 bench: ## run the benchmarks; BENCH=pattern

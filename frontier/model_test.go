@@ -22,9 +22,7 @@ import (
 // fetched against robots.txt or before it, and no host too early. In the end each URL has a final
 // state with a reason. TestSoakModel tries more.
 func TestModel(t *testing.T) {
-	if raceDetector {
-		tries(t, 30)
-	}
+	tries(t, 40)
 	rapid.Check(t, func(t *rapid.T) { newModel(t).run() })
 }
 

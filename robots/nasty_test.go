@@ -27,12 +27,9 @@ func utf16Of(s string) []byte {
 
 func nastyFiles() []nasty {
 	fill := func(s string) string { return strings.Repeat(s, MaxBody/len(s)) }
-	groups := "User-agent: amble\nDisallow: /a\n"
-	for i := 0; len(groups) < MaxBody-40; i++ {
-		groups += fmt.Sprintf("User-agent: b%d\nDisallow\n", i)
-		if i == 24_000 {
-			break
-		}
+	groups := []byte("User-agent: amble\nDisallow: /a\n")
+	for i := 0; len(groups) < MaxBody-40 && i <= 24_000; i++ {
+		groups = fmt.Appendf(groups, "User-agent: b%d\nDisallow\n", i)
 	}
 	rng := rand.New(rand.NewPCG(3, 4))
 	noise := make([]byte, MaxBody)
@@ -55,7 +52,7 @@ func nastyFiles() []nasty {
 		{"long common prefixes", []byte("User-agent: *\n" + fill("Disallow: /"+strings.Repeat("a", 1000)+"b\n")),
 			long, true},
 		{"prefix of prefix", []byte("User-agent: *\n" + deep.String()), long, false},
-		{"24,000 groups", []byte(groups), "/a", false},
+		{"24,000 groups", groups, "/a", false},
 		{"names only", []byte(fill("User-agent: a\n") + "User-agent: amble\nDisallow: /"), "/a", true},
 		{"names and delays", []byte(head + fill("User-agent: a\nCrawl-delay: 1\n")), "/a", false},
 		{"one name, many delays", []byte("User-agent: *\n" + fill("Crawl-delay: 1e9\n")), "/a", true},

@@ -285,12 +285,11 @@ func randomFile(rng *rand.Rand) string {
 }
 
 // TestDifferential compares the engine with the reference on files and URLs from a small grammar.
-func TestDifferential(t *testing.T) {
+func TestDifferential(t *testing.T) { differ(t, 1500) }
+
+// differ compares verdicts for a number of random files.
+func differ(t *testing.T, files int) {
 	rng := rand.New(rand.NewPCG(9309, 2022))
-	files := 4000
-	if testing.Short() {
-		files = 500
-	}
 	for range files {
 		body := []byte(randomFile(rng))
 		for range 8 {

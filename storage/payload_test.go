@@ -295,9 +295,8 @@ func TestPayloadsDamaged(t *testing.T) {
 	}
 }
 
-// TestPayloadWhileCommitting: a payload that moves from the row to the bucket can be read all the
-// time.
-func TestPayloadWhileCommitting(t *testing.T) {
+// TestConcurrentPayload: a payload that moves from the row to the bucket can be read all the time.
+func TestConcurrentPayload(t *testing.T) {
 	s := openTemp(t, Options{NoSync: true})
 	mustCommit(t, s, &Batch{Found: found(t, s, "http://a.test/1"), Payloads: []Payload{bodyAt(1, 5, 1)}})
 	done := make(chan struct{})

@@ -131,7 +131,8 @@ func get(t testing.TB, dir, url string, at time.Time) (head, body string) {
 	return string(s.Head), string(b)
 }
 
-func TestAllFormats(t *testing.T) {
+// TestConcurrentFormats writes all formats, which are synced at the same time.
+func TestConcurrentFormats(t *testing.T) {
 	for _, compression := range []string{CompressNone, CompressGzip, CompressZstd} {
 		t.Run(compression, func(t *testing.T) {
 			o := allOptions(t)

@@ -81,7 +81,7 @@ func do(docs string, seeds Seeds, web string, parallel int, draw bool) error {
 		}
 		r.Results = slices.DeleteFunc(kept.Results, func(x Result) bool { return x.Web == web })
 	}
-	if err := r.run(web, seeds, parallel); err != nil {
+	if err := r.run(web, policies(), seeds, parallel, warmUp, counts); err != nil {
 		return err
 	}
 	encoded, err := json.MarshalIndent(r, "", " ")
@@ -108,8 +108,9 @@ func readResults(path string) (r Results, err error) {
 	return r, nil
 }
 
-// run runs every policy on one web, or on all webs if only is empty.
-func (r *Results) run(only string, seeds Seeds, parallel int) error {
+// run runs policies on one web, or on all webs if only is empty, for a number of days that do not
+// count and of days that do.
+func (r *Results) run(only string, policies []policy, seeds Seeds, parallel, warmUp, counts int) error {
 	var wait sync.WaitGroup
 	var lock sync.Mutex
 	var failed error
@@ -119,7 +120,7 @@ func (r *Results) run(only string, seeds Seeds, parallel int) error {
 			continue
 		}
 		for _, budget := range budgets {
-			for _, p := range policies() {
+			for _, p := range policies {
 				to := make([]Score, seeds.count())
 				r.Results = append(r.Results, Result{Web: w.name, Budget: budget, Policy: p.Name, First: seeds[0],
 					Seeds: to})

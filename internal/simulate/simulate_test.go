@@ -84,6 +84,23 @@ func TestSmallRun(t *testing.T) {
 	}
 }
 
+// TestConcurrentRuns: runs at the same time have the results of runs one after the other.
+func TestConcurrentRuns(t *testing.T) {
+	var r Results
+	uniform := policies()[0]
+	if err := r.run(webs[0].name, []policy{uniform}, Seeds{1, 2}, 4, 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	for _, got := range r.Results {
+		for i, seed := range []uint64{1, 2} {
+			if want, err := run(0, seed, uniform, got.Budget, 1, 1); err != nil || got.Seeds[i] != want {
+				t.Errorf("%g a day, seed %d: %+v at the same time as others, alone %+v (%v)", got.Budget, seed,
+					got.Seeds[i], want, err)
+			}
+		}
+	}
+}
+
 // TestPagesChangeAtTheirRates counts the changes of pages over a long time.
 func TestPagesChangeAtTheirRates(t *testing.T) {
 	for which, w := range webs {
