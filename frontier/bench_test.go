@@ -100,7 +100,7 @@ func BenchmarkNext(b *testing.B) {
 		b.Run(fmt.Sprintf("hosts=%d", hosts), func(b *testing.B) {
 			w := newBusy(b, hosts, DefaultOptions().Heads)
 			f, now := w.f, epoch
-			var spent time.Duration
+			var elapsed time.Duration
 			for b.Loop() {
 				at, ok := f.NextWake()
 				if !ok {
@@ -111,7 +111,7 @@ func BenchmarkNext(b *testing.B) {
 				}
 				start := time.Now()
 				l, ok := f.Next(now)
-				spent += time.Since(start)
+				elapsed += time.Since(start)
 				if !ok || l.Kind != Page {
 					b.Fatalf("no page: %v, %+v, %v", ok, l, f.hostStates())
 				}
@@ -125,7 +125,7 @@ func BenchmarkNext(b *testing.B) {
 					Queued: 1 << 29}}}, now)
 				w.load(b, now)
 			}
-			b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N), "ns/decision")
+			b.ReportMetric(float64(elapsed.Nanoseconds())/float64(b.N), "ns/decision")
 		})
 	}
 }
@@ -217,9 +217,9 @@ func BenchmarkRecrawl(b *testing.B) {
 			for b.Loop() {
 				r.recrawl(b)
 			}
-			for name, spent := range map[string]time.Duration{"decide-ns": r.decided, "read-ns": r.read,
+			for name, elapsed := range map[string]time.Duration{"decide-ns": r.decided, "read-ns": r.read,
 				"commit-ns": r.written} {
-				b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N), name)
+				b.ReportMetric(float64(elapsed.Nanoseconds())/float64(b.N), name)
 			}
 		})
 	}

@@ -166,7 +166,7 @@ func TestDomainBudget(t *testing.T) {
 }
 
 // A page that fails gives its room in the domain's budget to a host that waits for it.
-func TestDomainBudgetIsGivenBack(t *testing.T) {
+func TestDomainBudgetIsRestored(t *testing.T) {
 	m := newMemory()
 	o := testOptions()
 	o.DomainBudget = 1

@@ -246,9 +246,9 @@ func (h *host) stallTime() instant {
 
 // Stalled returns the leases of requests to end because hosts that are due have to wait: requests
 // that have been in flight for longer than the stall time of their hosts, and that have made next to
-// no progress for longer than that, as isSlow reports. These are requests to hosts that are not quick, the oldest first, as
-// many as hosts wait for a worker or for one of their limits. Requests to quick hosts are among
-// them only if more than half of the workers are stalled.
+// no progress for longer than that, as isSlow reports. These are requests to hosts that are not
+// quick, the oldest first, as many as hosts wait for a worker or for one of their limits. Requests
+// to quick hosts are among them only if more than half of the workers are stalled.
 func (f *Frontier) Stalled(
 	now time.Time, isSlow func(lease uint64, lasts, stallTime time.Duration) bool,
 ) (broken []uint64) {

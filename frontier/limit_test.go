@@ -145,7 +145,7 @@ func TestSweep(t *testing.T) {
 	w.finish(time.Hour, time.Hour)
 	w.f.Sweep(w.now)
 	if len(w.f.limits) != 1 {
-		t.Error("an address is forgotten while a delay is owed")
+		t.Error("an address is forgotten before its delay has passed")
 	}
 	w.run(2 * time.Minute)
 	w.f.Sweep(w.now)

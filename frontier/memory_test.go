@@ -61,22 +61,22 @@ func (h *memoryHost) entry(ordinal uint32) storage.Entry {
 // Commit does what storage.Store does.
 func (m *memory) Commit(b *storage.Batch) (storage.Result, error) {
 	r := storage.Result{Ensured: map[string]storage.HostID{}}
-	touched := map[storage.HostID]bool{}
+	changed := map[storage.HostID]bool{}
 	for i := range b.Found {
 		id := m.idOf(b.Found[i].URL.Host())
-		touched[id] = true
+		changed[id] = true
 		if m.hosts[id].add(&b.Found[i]) {
 			r.Added++
 		}
 	}
 	for i := range b.Done {
-		touched[b.Done[i].Host] = true
+		changed[b.Done[i].Host] = true
 		m.hosts[b.Done[i].Host].done(&b.Done[i])
 	}
 	for i := range b.Hosts {
 		u := &b.Hosts[i]
 		h := m.hosts[u.Host]
-		touched[u.Host] = true
+		changed[u.Host] = true
 		h.Politeness, h.Requests = u.Politeness, h.Requests+u.Requests
 		if u.Site != nil {
 			h.Site = u.Site
@@ -91,7 +91,7 @@ func (m *memory) Commit(b *storage.Batch) (storage.Result, error) {
 	for _, name := range b.Ensure {
 		r.Ensured[name] = m.idOf(name)
 	}
-	for id := range touched {
+	for id := range changed {
 		h := m.hosts[id]
 		h.schedule()
 		t := storage.HostChange{Host: id, Tail: h.Tail}

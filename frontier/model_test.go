@@ -295,8 +295,8 @@ func (m *model) begins(l Lease) {
 	case !rules.Match(l.URL.RequestURI()).Allowed:
 		m.rt.Fatalf("%s is fetched, robots.txt forbids it", u)
 	}
-	if asks, _ := rules.CrawlDelay(); delay < asks {
-		m.rt.Fatalf("%s is fetched with a delay of %v, robots.txt wants %v", u, delay, asks)
+	if wanted, _ := rules.CrawlDelay(); delay < wanted {
+		m.rt.Fatalf("%s is fetched with a delay of %v, robots.txt wants %v", u, delay, wanted)
 	}
 	m.uncommitted[u] = true
 }

@@ -95,18 +95,18 @@ func TestOverridesOfHosts(t *testing.T) {
 			Politeness: with(func(p *politeness.Options) { p.Delay = 100 * time.Millisecond })},
 		{Hosts: []string{"www.example.com"}, Politeness: with(func(p *politeness.Options) { p.Paused = true })},
 		{Hosts: []string{"small.example"}, Politeness: o.Politeness, HostBudget: 3},
-		{Hosts: []string{"asks.example"}, Politeness: with(func(p *politeness.Options) { p.Delay = 0 })},
+		{Hosts: []string{"slow.example"}, Politeness: with(func(p *politeness.Options) { p.Delay = 0 })},
 	}
 	m := newMemory()
 	names := []string{"example.com", "a.example.com", "x.b.example.com", "b.example.com", "fast.example",
-		"www.example.com", "small.example", "asks.example"}
+		"www.example.com", "small.example", "slow.example"}
 	for _, name := range names {
 		m.makeUp(weburl.Origin{Scheme: "http", Host: name, Port: 80}, 1000)
 	}
 	w := newWorld(t, o, m)
 	w.answer = func(l Lease) answer {
 		a := answer{took: 50 * time.Millisecond}
-		if l.HostName == "asks.example" && l.Kind == Robots {
+		if l.HostName == "slow.example" && l.Kind == Robots {
 			a.body = "User-agent: *\nCrawl-delay: 7\n"
 		}
 		return a
@@ -127,7 +127,7 @@ func TestOverridesOfHosts(t *testing.T) {
 	for name, want := range map[string]time.Duration{
 		"example.com": time.Second, "a.example.com": 10 * time.Second, "b.example.com": 10 * time.Second,
 		"x.b.example.com": 100 * time.Millisecond, "fast.example": 100 * time.Millisecond,
-		"asks.example": 7 * time.Second,
+		"slow.example": 7 * time.Second,
 	} {
 		if gaps[name] != want {
 			t.Errorf("%s was fetched from with gaps of %v, want %v", name, gaps[name], want)

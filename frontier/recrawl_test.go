@@ -151,7 +151,7 @@ func TestShares(t *testing.T) {
 		{"one host, a quarter", 0.25, []string{"a"}, []string{"a"}, 0.2, 0.3},
 		{"hosts apart", 0.75, []string{"a", "b"}, []string{"c", "d"}, 0.7, 0.8},
 		{"nothing new", 0.1, []string{"a"}, nil, 1, 1},
-		{"nothing to renew at first", 0.9, nil, []string{"a"}, 0.7, 0.95},
+		{"nothing to recrawl at first", 0.9, nil, []string{"a"}, 0.7, 0.95},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := recrawlWorld(t, every(time.Second), c.share)

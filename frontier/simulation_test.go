@@ -78,20 +78,20 @@ type simulated struct {
 
 // simulatedHost is a host as its server sees it.
 type simulatedHost struct {
-	peer       int   // its address
-	peers      []int // all limits that it counts against: peer, its range instead, its domain
-	delay      time.Duration
-	hours      politeness.Window // of its Visit-time; zero: it has none
-	crawlDelay time.Duration
-	learned    bool // the crawler has read robots.txt
-	busy       bool
-	end        time.Time // of the last request
-	ready      time.Time // when the crawler may come again, by what it was told
-	oracle     *politeness.Host
-	late, owed time.Duration // lost by the crawler, and waited as it should
-	longest    time.Duration // that it was late
-	served     int
-	throttled  bool // it answered 429 at least once
+	peer         int   // its address
+	peers        []int // all limits that it counts against: peer, its range instead, its domain
+	delay        time.Duration
+	hours        politeness.Window // of its Visit-time; zero: it has none
+	crawlDelay   time.Duration
+	learned      bool // the crawler has read robots.txt
+	busy         bool
+	end          time.Time // of the last request
+	ready        time.Time // when the crawler may come again, by what it was told
+	oracle       *politeness.Host
+	late, waited time.Duration // lost by the crawler, and waited as it should
+	longest      time.Duration // that it was late
+	served       int
+	throttled    bool // it answered 429 at least once
 }
 
 // simulatedPeer is an address, a range or a domain as its servers see it.
@@ -249,7 +249,7 @@ func (s *simulated) begins(l Lease) {
 	if !h.end.IsZero() {
 		late := s.now.Sub(h.oracle.Ready(s.now))
 		h.late, h.longest = h.late+late, max(h.longest, late)
-		h.owed += s.now.Sub(h.end) - late
+		h.waited += s.now.Sub(h.end) - late
 	}
 	h.busy = true
 	h.served++
@@ -319,7 +319,7 @@ func (s *simulated) report(t *testing.T, took time.Duration) {
 		t.Error("too early: ", e)
 	}
 	elapsed := s.now.Sub(epoch)
-	var hostLate, hostOwed, addressLate, addressTime time.Duration
+	var hostLate, hostWaited, addressLate, addressTime time.Duration
 	var longest time.Duration
 	starved, bound, free := 0, 0, 0
 	loads := s.loads()
@@ -327,7 +327,7 @@ func (s *simulated) report(t *testing.T, took time.Duration) {
 		h := &s.hosts[i+1]
 		if s.load(loads, h) < 0.5 && h.hours.To == 0 {
 			free++
-			hostLate, hostOwed, longest = hostLate+h.late, hostOwed+h.owed, max(longest, h.longest)
+			hostLate, hostWaited, longest = hostLate+h.late, hostWaited+h.waited, max(longest, h.longest)
 		}
 		if longest := s.longestWait(h); h.hours.To == 0 && h.longest > longest || h.hours.To == 0 &&
 			h.served < s.pages && !h.busy && s.now.Sub(h.oracle.Ready(s.now)) > longest {
@@ -347,7 +347,7 @@ func (s *simulated) report(t *testing.T, took time.Duration) {
 		s.requests, s.robots, s.throttled, len(s.hosts)-1, len(s.peers), elapsed.Round(time.Second),
 		float64(took.Microseconds())/float64(s.requests))
 	if free > 0 {
-		use := 1 - float64(hostLate)/float64(hostLate+hostOwed)
+		use := 1 - float64(hostLate)/float64(hostLate+hostWaited)
 		t.Logf("%d hosts whose own delay binds: %.2f %% of what it allows, at most %v late", free, 100*use, longest)
 		if use < 0.95 {
 			t.Error("hosts are fetched from too rarely")

@@ -83,7 +83,7 @@ func TestDecisionPhases(t *testing.T) {
 			t.Errorf("%s: the rules of the copy are lost: %+v", tt.name, v)
 		}
 		s = o.Decide(r, 0, r.Refresh)
-		if asks := s.Kind == DecisionFetch || s.RefreshDue; !asks {
+		if fetches := s.Kind == DecisionFetch || s.RefreshDue; !fetches {
 			t.Errorf("%s: not fetched again at the end of the backoff: %+v", tt.name, s)
 		}
 	}

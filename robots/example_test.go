@@ -116,15 +116,15 @@ func ExampleOptions_Next() {
 
 	found := robots.Outcome{URL: "https://example.com/robots.txt", Status: 200, Body: []byte(file)}
 	record, _ := o.Next(robots.Record{}, found, now)
-	standing := o.Decide(record, time.Second, now)
-	fmt.Println(standing.Kind == robots.DecisionMatch, "until", standing.Until.Format(time.DateTime))
+	decision := o.Decide(record, time.Second, now)
+	fmt.Println(decision.Kind == robots.DecisionMatch, "until", decision.Until.Format(time.DateTime))
 	fmt.Println(record.Rules("amble").Match("/search?q=tea").Allowed)
 
 	// The file expires, and the server fails: nothing of the origin may be fetched.
 	now = now.Add(25 * time.Hour)
 	record, _ = o.Next(record, robots.Outcome{URL: found.URL, Status: 503}, now)
-	standing = o.Decide(record, time.Second, now)
-	fmt.Println(standing.Kind == robots.DecisionHold, "because it is", standing.Reason)
+	decision = o.Decide(record, time.Second, now)
+	fmt.Println(decision.Kind == robots.DecisionHold, "because it is", decision.Reason)
 	// Output:
 	// true until 2026-11-21 12:00:01
 	// false

@@ -66,7 +66,8 @@ type UncommittedRequests struct {
 // missing, damaged or of another boot of the machine, Everyone is set, unless the store has never
 // sent a request. If each is not nil, it is called for every request that can be read, with the
 // offset of its line.
-func ReadUncommitted(dir string, committed uint64, bootID string, each func(offset uint64, s Start)) (UncommittedRequests, error) {
+func ReadUncommitted(dir string, committed uint64, bootID string,
+	each func(offset uint64, s Start)) (UncommittedRequests, error) {
 	uncommitted := UncommittedRequests{Hosts: make(map[string]time.Duration), Waits: make(map[string]Wait), End: committed}
 	f, err := os.Open(filepath.Join(dir, LedgerName))
 	if errors.Is(err, fs.ErrNotExist) {

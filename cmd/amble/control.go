@@ -173,7 +173,8 @@ func (c *controlling) set() *cobra.Command {
 	return &cobra.Command{
 		Use: "set KEY=VALUE...", Short: "Change settings of the running crawl",
 		Long: "Change settings of the running crawl. If one of them is wrong or cannot change, none is changed.\n" +
-			"They hold until the crawl ends, or reads its config file again. These can change:\n" + wrapped(config.LiveKeys(), 100) + ".",
+			"They hold until the crawl ends, or reads its config file again. These can change:\n" +
+			wrapped(config.LiveKeys(), 100) + ".",
 		Example: "  amble control set crawl.workers=128 politeness.delay=2s\n" +
 			"  amble control set 'scope.exclude=[\"\\\\.pdf$\"]'",
 		ValidArgsFunction: completeLiveSetting,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -23,6 +24,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // the scripts wait for delays most of the time
 	testscript.Main(m, map[string]func(){
 		"amble": main,
 		"crashes": func() {

@@ -48,7 +48,7 @@ func TestSupervisor(t *testing.T) {
 	defer listener.Close()
 	heard := func(want string, not string) {
 		t.Helper()
-		_ = listener.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = listener.SetReadDeadline(time.Now().Add(time.Minute))
 		b := make([]byte, 1<<10)
 		for {
 			n, err := listener.Read(b)
@@ -67,22 +67,28 @@ func TestSupervisor(t *testing.T) {
 	environment := map[string]string{"NOTIFY_SOCKET": socket, "WATCHDOG_USEC": "400000"}
 	s := findSupervisor(func(name string) string { return environment[name] })
 	var status atomic.Pointer[crawl.Status]
-	set := func(state string, at time.Time) {
-		status.Store(&crawl.Status{State: state, At: at, URLs: map[string]int{"fetched": 7}})
+	set := func(state string, at time.Time, fetched int) {
+		status.Store(&crawl.Status{State: state, At: at, URLs: map[string]int{"fetched": fetched}})
 	}
-	set("opened", time.Now())
-	end := s.watch(func() crawl.Status { return *status.Load() })
-	time.Sleep(250 * time.Millisecond)
-	set("running", time.Now().Add(time.Hour)) // lives on
+	set("opened", time.Now(), 7)
+	looked := make(chan struct{}, 100)
+	end := s.watch(func() crawl.Status {
+		select {
+		case looked <- struct{}{}:
+		default:
+		}
+		return *status.Load()
+	})
+	for range 3 {
+		<-looked
+	}
+	set("running", time.Now().Add(time.Hour), 7) // lives on
 	heard("READY=1", "WATCHDOG")
 	heard("WATCHDOG=1", "")
 	heard("STATUS=running: 7 fetched", "")
-	set("running", time.Now().Add(-time.Second)) // hangs
-	time.Sleep(150 * time.Millisecond)
-	for range 2 {
-		heard("STATUS=running", "") // what was under way
-	}
-	heard("STATUS=running", "WATCHDOG")
+	set("running", time.Now().Add(-time.Second), 8) // hangs
+	heard("STATUS=running: 8 fetched", "")
+	heard("STATUS=running: 8 fetched", "WATCHDOG")
 	end()
 	heard("STOPPING=1", "WATCHDOG")
 	if findSupervisor(func(string) string { return "" }) != nil {

@@ -85,9 +85,10 @@ type element struct {
 	// htmlInside and textInside say that an element of SVG or MathML may contain HTML. With
 	// textInside, mglyph and malignmark are MathML all the same.
 	htmlInside, textInside bool
-	inert                  bool       // it is a template whose content is not part of the document
-	node                   *html.Node // where its content goes: its own node, or the one around it if it is not in the tree
-	depth                  int        // of the node; more than the open elements if some of them have ended
+	inert                  bool // it is a template whose content is not part of the document
+	// node is where its content goes: its own node, or the one around it if it is not in the tree.
+	node  *html.Node
+	depth int // of the node; more than the open elements if some of them have ended
 }
 
 func (e *element) is(a atom.Atom) bool { return e.id == uint32(a) && e.ns == inHTML }

@@ -23,7 +23,8 @@ import (
 	"github.com/amble-crawler/amble/internal/spool"
 )
 
-// encoded returns data in one of the encodings; "raw" is deflate without zlib.
+// encoded returns data in one of the encodings, made as fast as the encoder can; "raw" is deflate
+// without zlib.
 func encoded(t testing.TB, name string, data []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -31,15 +32,15 @@ func encoded(t testing.TB, name string, data []byte) []byte {
 	var err error
 	switch name {
 	case "gzip", "x-gzip":
-		w = gzip.NewWriter(&b)
+		w, err = gzip.NewWriterLevel(&b, gzip.BestSpeed)
 	case "deflate":
-		w = zlib.NewWriter(&b)
+		w, err = zlib.NewWriterLevel(&b, zlib.BestSpeed)
 	case "raw":
-		w, err = flate.NewWriter(&b, 6)
+		w, err = flate.NewWriter(&b, flate.BestSpeed)
 	case "br":
-		w = brotli.NewWriter(&b)
+		w = brotli.NewWriterOptions(&b, brotli.WriterOptions{Quality: 1, LGWin: 22})
 	case "zstd":
-		w, err = zstd.NewWriter(&b)
+		w, err = zstd.NewWriter(&b, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(8<<20))
 	default:
 		return data
 	}

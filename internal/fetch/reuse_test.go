@@ -99,7 +99,7 @@ func TestNoReuse(t *testing.T) {
 	now = now.Add(noReuseFor)
 	request(KindUnknown)
 	request(KindLostOnReuse)
-	for n := range 2 * maxMemory {
+	for n := range maxMemory + 10 {
 		c.pool.broke(connKey{host: fmt.Sprint(n)}, now)
 	}
 	if n := len(c.pool.noReuse.until); n > maxMemory {

@@ -97,7 +97,7 @@ var starters = []string{"Go", "Parallel", "RunParallel", "AfterFunc", "ListenAnd
 	"NewUnstartedServer"}
 
 // starts returns where the file starts goroutines outside of tests for the race detector.
-func (f *sourceFile) starts() (places []token.Position) {
+func (f *sourceFile) starts() (positions []token.Position) {
 	ast.Inspect(f.tree, func(n ast.Node) bool {
 		starts := false
 		switch n := n.(type) {
@@ -109,9 +109,9 @@ func (f *sourceFile) starts() (places []token.Position) {
 			starts = slices.Contains(starters, n.Sel.Name)
 		}
 		if starts {
-			places = append(places, f.set.Position(n.Pos()))
+			positions = append(positions, f.set.Position(n.Pos()))
 		}
 		return true
 	})
-	return places
+	return positions
 }

@@ -30,7 +30,8 @@ func (p *Plan) Restore(b []byte) error {
 	}
 	d := wire.NewDecoder(b)
 	version, price, trim := d.Byte(), math.Float64frombits(d.Uint64()), math.Float64frombits(d.Uint64())
-	if !d.OK() || version != planVersion || !(price >= cheapest && price <= math.MaxFloat64) || !(trim >= leastTrim && trim <= mostTrim) {
+	if !d.OK() || version != planVersion || !(price >= cheapest && price <= math.MaxFloat64) ||
+		!(trim >= leastTrim && trim <= mostTrim) {
 		return errPlan
 	}
 	c, err := decodeCensus(d.Rest())

@@ -101,7 +101,8 @@ func (e *encoder) request(b []byte, r *Request) []byte {
 	offset := clamp(r.End.UnixMicro()-e.began.Add(end).UnixMicro(), -maxOffset, maxOffset)
 	q := &e.fields
 	*q = requestFields{
-		flags: requestFlags(r), context: context, ledgerOffset: int64(r.LedgerOffset - e.ledgerBase), end: int64(end - e.last),
+		flags: requestFlags(r), context: context, ledgerOffset: int64(r.LedgerOffset - e.ledgerBase),
+		end:      int64(end - e.last),
 		offset:   offset - e.offset,
 		duration: r.End.Sub(r.Start), waited: r.Start.Sub(r.Decided), delay: r.Delay,
 		delayReason: byte(r.DelayReason), reason: byte(r.Reason), method: byte(r.Method),

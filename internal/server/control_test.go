@@ -55,13 +55,24 @@ func (r *running) requests(path string) (n int) {
 
 func (r *running) eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for range 1000 {
+	for range 6000 { // a minute: the machine may be busy
 		if ok() {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 	t.Fatalf("waited in vain for %s; the crawl is %+v", what, r.server.crawl.Status())
+}
+
+// looksAgain waits until the dispatcher has gone through its loop, so that it would have started the
+// requests that it may start, and for the time that one takes to arrive.
+func (r *running) looksAgain(t *testing.T) {
+	t.Helper()
+	since := time.Now()
+	r.eventually(t, "a newer status", func() bool {
+		at := r.server.crawl.Status()
+		return at.At.After(since.Add(100*time.Millisecond)) && at.InFlight == 0
+	})
 }
 
 // While the crawl is paused the server sees nothing; then it goes on.
@@ -72,7 +83,7 @@ func TestPauseAndResumeTheCrawl(t *testing.T) {
 		t.Error(text)
 	}
 	r.add(t, "/new")
-	time.Sleep(200 * time.Millisecond)
+	r.looksAgain(t)
 	if r.requests("/new") > 0 {
 		t.Error("a page was fetched while the crawl was paused")
 	}
@@ -112,7 +123,7 @@ func TestHostCommands(t *testing.T) {
 	r.finished(t)
 	r.command(t, "/api/v1/hosts/A.test/pause", "")
 	r.add(t, "/1?paused")
-	time.Sleep(200 * time.Millisecond)
+	r.looksAgain(t)
 	if h := r.hostStory(t, "a.test"); r.requests("/1?paused") > 0 || !h.Politeness.Paused {
 		t.Errorf("%d requests; %+v", r.requests("/1?paused"), h.Politeness)
 	}
