@@ -84,7 +84,7 @@ func TestSupervisor(t *testing.T) {
 	}
 	set("running", time.Now().Add(time.Hour), 7) // lives on
 	heard("READY=1", "WATCHDOG")
-	heard("WATCHDOG=1", "")
+	heard("WATCHDOG=1", "STATUS=opened") // it was not ready before
 	heard("STATUS=running: 7 fetched", "")
 	set("running", time.Now().Add(-time.Second), 8) // hangs
 	heard("STATUS=running: 8 fetched", "")
