@@ -1,0 +1,268 @@
+package wall
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// trace is what a host answered, with what it is.
+type trace struct {
+	name    string
+	label   string // the words behind "label": "none", or "wall" and its kind
+	answers []response
+}
+
+// response is one line of a trace.
+type response struct {
+	at     time.Time
+	answer Answer
+	walled bool // by the label
+}
+
+// isWall reports whether the label is a wall, and its kind.
+func (t *trace) isWall() (kind string, wall bool) {
+	kind, wall = strings.CutPrefix(t.label, "wall ")
+	return kind, wall
+}
+
+// bodies are the documents that traces name.
+type bodies struct {
+	marks *Marks
+	texts map[string]string
+}
+
+func readBodies(t testing.TB, file string) *bodies {
+	t.Helper()
+	archive, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bodies{marks: NewMarks(), texts: make(map[string]string)}
+	for _, f := range archive.Files {
+		b.texts[f.Name] = string(f.Data)
+	}
+	return b
+}
+
+// fill returns the document of a name as a host sends it in response to the n-th request.
+func (b *bodies) fill(t testing.TB, name, target string, n int) []byte {
+	t.Helper()
+	seed := hash(target)
+	switch name {
+	case "page":
+		return []byte("<html><body><h1>" + target + "</h1>" + strings.Repeat(words(seed, 40)+"<p>", 60))
+	case "small":
+		return []byte("<html><body><h1>" + target + "</h1>" + words(seed, 30))
+	}
+	text, ok := b.texts[name]
+	if !ok {
+		t.Fatalf("there is no body %q", name)
+	}
+	nonce := strconv.FormatUint(hash(fmt.Sprint(target, n))|1<<60, 36)
+	return []byte(strings.NewReplacer("{nonce}", nonce, "{target}", target, "{words}", words(seed, 40)).Replace(text))
+}
+
+// words returns text that a seed decides.
+func words(seed uint64, n int) string {
+	r := rand.New(rand.NewPCG(seed, 1))
+	var text strings.Builder
+	for range n {
+		for range 2 + r.IntN(7) {
+			text.WriteByte(byte('a' + r.IntN(26)))
+		}
+		text.WriteByte(' ')
+	}
+	return text.String()
+}
+
+func hash(text string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(text))
+	return h.Sum64()
+}
+
+// answer makes an Answer as a worker does.
+func (b *bodies) answer(t testing.TB, status int, target, name string, header map[string][]string, n int) Answer {
+	body := b.fill(t, name, target, n)
+	a := Answer{
+		Status: status, HTML: name != "data", Length: int64(len(body)), URL: hash(target), Digest: hash(string(body)),
+		Mark: b.marks.Find(header, body),
+	}
+	a.Section, a.Top = Sections(target)
+	if a.Mark.Place > PlaceNone {
+		a.Shape = Shape(body, "www.example.com"+target)
+	}
+	return a
+}
+
+// readTraces reads traces in the form that testdata/dev.txt explains.
+func readTraces(t testing.TB, file string, b *bodies) (traces []*trace) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var w *writer
+	for number, line := range strings.Split(string(text), "\n") {
+		if err := func() error {
+			switch {
+			case line == "" || line[0] == '#':
+				return nil
+			case strings.HasPrefix(line, "trace "):
+				name, label, ok := strings.Cut(line[len("trace "):], ": ")
+				if !ok {
+					return fmt.Errorf("no label")
+				}
+				w = &writer{trace: &trace{name: name, label: label}, bodies: b, at: time.Unix(1_760_000_000, 0)}
+				traces = append(traces, w.trace)
+				return nil
+			}
+			return w.line(t, strings.TrimSpace(line))
+		}(); err != nil {
+			t.Fatalf("%s:%d: %v", file, number+1, err)
+		}
+	}
+	return traces
+}
+
+// writer makes a trace of its lines.
+type writer struct {
+	*trace
+	*bodies
+	at     time.Time
+	n      int
+	walled bool
+}
+
+func (w *writer) line(t testing.TB, line string) error {
+	switch line {
+	case "wall":
+		w.walled = true
+		return nil
+	case "end":
+		w.walled = false
+		return nil
+	}
+	count, rest, _ := strings.Cut(line, " ")
+	times, err := strconv.Atoi(count)
+	if err != nil {
+		return err
+	}
+	turns := strings.Split(rest, " | ")
+	for i := range times {
+		if err := w.turn(t, turns[i%len(turns)]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// turn writes a response: "STATUS TARGET [BODY] [every=D] [retry=D] [took=D] [head=NAME:VALUE]".
+func (w *writer) turn(t testing.TB, text string) error {
+	words := strings.Fields(text)
+	status, err := strconv.Atoi(words[0])
+	if err != nil {
+		return err
+	}
+	w.n++
+	target := strings.ReplaceAll(words[1], "{n}", strconv.Itoa(w.n))
+	name, header := "page", map[string][]string{}
+	every, retry, took := time.Second, time.Duration(0), 100*time.Millisecond
+	for _, word := range words[2:] {
+		key, value, found := strings.Cut(word, "=")
+		switch {
+		case !found:
+			name = word
+		case key == "head":
+			field, value, _ := strings.Cut(value, ":")
+			header[field] = append(header[field], value)
+		default:
+			d, err := time.ParseDuration(value)
+			if err != nil {
+				return err
+			}
+			*map[string]*time.Duration{"every": &every, "retry": &retry, "took": &took}[key] = d
+		}
+	}
+	w.at = w.at.Add(every)
+	a := w.answer(t, status, target, name, header, w.n)
+	a.Took, a.RetryAfter = took, retry
+	w.answers = append(w.answers, response{at: w.at, answer: a, walled: w.walled})
+	return nil
+}
+
+// score is how well walls are seen in traces.
+type score struct {
+	walls, seen, wrong int
+	slowest            int // responses into a wall before it was seen
+	sum                int
+}
+
+func (s *score) String() string {
+	return fmt.Sprintf("precision %.3f, recall %.3f (%d of %d walls, %d false), seen after %.1f responses, %d at most",
+		float64(s.seen)/float64(max(s.seen+s.wrong, 1)), float64(s.seen)/float64(max(s.walls, 1)), s.seen, s.walls,
+		s.wrong, float64(s.sum)/float64(max(s.seen, 1)), s.slowest)
+}
+
+// add judges a trace.
+func (s *score) add(t testing.TB, tr *trace, marks *Marks) {
+	t.Helper()
+	kind, wall := tr.isWall()
+	if wall {
+		s.walls++
+	}
+	var state State
+	into, seen, right := 0, false, false
+	for i, r := range tr.answers {
+		if r.walled {
+			into++
+		} else {
+			into = 0
+		}
+		v := state.Observe(r.at, r.answer)
+		if v.Stand != Begins {
+			continue
+		}
+		t.Logf("%s: response %d, %d into the wall: %s: %s", tr.name, i+1, into, v.Kind, v.Evidence(marks))
+		switch {
+		case !r.walled:
+			s.wrong++
+			t.Errorf("%s: response %d of a host that is labelled %s makes a wall", tr.name, i+1, tr.label)
+		case v.Kind.String() != kind:
+			t.Errorf("%s: kind %s instead of %s", tr.name, v.Kind, kind)
+			fallthrough
+		default:
+			if !seen {
+				s.sum += into
+			}
+			seen, right = true, true
+			s.slowest = max(s.slowest, into)
+		}
+	}
+	if right {
+		s.seen++
+	} else if wall {
+		t.Logf("%s: missed", tr.name)
+	}
+}
+
+// TestDevelopmentTraces holds the traces that the detector was made with.
+func TestDevelopmentTraces(t *testing.T) {
+	b := readBodies(t, "testdata/bodies.txtar")
+	var s score
+	for _, tr := range readTraces(t, "testdata/dev.txt", b) {
+		s.add(t, tr, b.marks)
+	}
+	t.Log(&s)
+	if s.wrong > 0 || s.seen < s.walls || s.slowest > 10 {
+		t.Error(&s)
+	}
+}
