@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -265,4 +266,64 @@ func TestDevelopmentTraces(t *testing.T) {
 	if s.wrong > 0 || s.seen < s.walls || s.slowest > 10 {
 		t.Error(&s)
 	}
+}
+
+// TestHeldOutTraces holds traces that the detector was not made with.
+func TestHeldOutTraces(t *testing.T) {
+	b := readBodies(t, "testdata/held.txtar")
+	b.texts["empty"] = ""
+	files, err := filepath.Glob("testdata/held/*.txt")
+	if err != nil || len(files) < 60 {
+		t.Fatalf("%d traces, %v", len(files), err)
+	}
+	var s score
+	kinds := make(map[string]bool)
+	for _, file := range files {
+		tr := readLines(t, file, b)
+		if kind, wall := tr.isWall(); wall {
+			kinds[kind] = true
+		}
+		s.add(t, tr, b.marks)
+	}
+	t.Logf("%d traces, %d kinds of walls: %v", len(files), len(kinds), &s)
+	if s.wrong > 0 || 10*s.seen < 9*s.walls || s.slowest > 10 {
+		t.Error(&s)
+	}
+}
+
+// readLines reads a trace of the form: "# NAME: LABEL", and lines of "!" (behind the wall) or " ",
+// seconds, status, milliseconds from start to end, target, body, and retry=D and head=NAME:VALUE.
+func readLines(t testing.TB, file string, b *bodies) *trace {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, rest, _ := strings.Cut(string(text), "\n")
+	tr := new(trace)
+	tr.name, tr.label, _ = strings.Cut(strings.TrimPrefix(first, "# "), ": ")
+	start := time.Unix(1_770_000_000, 0)
+	for n, line := range strings.Split(strings.TrimSuffix(rest, "\n"), "\n") {
+		var seconds float64
+		var status, took int
+		var target, name string
+		if _, err := fmt.Sscan(line[1:], &seconds, &status, &took, &target, &name); err != nil {
+			t.Fatalf("%s:%d: %v", file, n+2, err)
+		}
+		header, retry := map[string][]string{}, time.Duration(0)
+		for _, word := range strings.Fields(line[1:])[5:] {
+			key, value, _ := strings.Cut(word, "=")
+			if key == "head" {
+				field, value, _ := strings.Cut(value, ":")
+				header[field] = []string{value}
+			} else if retry, err = time.ParseDuration(value); err != nil {
+				t.Fatalf("%s:%d: %v", file, n+2, err)
+			}
+		}
+		a := b.answer(t, status, target, name, header, n)
+		a.Took, a.RetryAfter = time.Duration(took)*time.Millisecond, retry
+		at := start.Add(time.Duration(seconds * float64(time.Second)))
+		tr.answers = append(tr.answers, response{at: at, answer: a, walled: line[0] == '!'})
+	}
+	return tr
 }
