@@ -35,19 +35,19 @@ const (
 )
 
 // State is what is known of a host. The zero State is that of a host without a response. It is a
-// plain value of 64 bytes, and nothing but its own.
+// plain value of 68 bytes, and nothing but its own.
 type State struct {
 	since    uint32    // Unix seconds of the first refusal that counts; 0: there is no evidence
 	quiet    uint32    // Unix seconds: earlier rate limits, and behind a wall earlier requests, do not count
 	tops     [3]uint16 // that answered, the last one first
-	sections [4]uint16 // that answered, the last one first
-	refused  [4]uint16 // sections, or tops, that refused since
-	times    [4]uint8  // how often, by refused
+	sections [7]uint16 // that answered, the last one first
+	refused  [3]uint16 // sections, or tops, that refused since
+	times    [3]uint8  // how often, by refused
 	evidence uint16
 	document uint16 // digest of the last short document
 	earlier  [2]uint16
 	usual    uint16 // digest of a short document that comes back between others
-	shape    uint16 // of the last document with a mark
+	shape    uint16 // of most of the last documents with a mark
 	url      uint16 // of the last refusal that counts
 	status   uint16 // of the last refusal that counts
 	pages    uint8  // halved together with refusals
@@ -56,7 +56,7 @@ type State struct {
 	pending  uint8  // refusals since the last page
 	returns  uint8  // how often usual did
 	same     uint8  // how often document came in a row
-	alike    uint8  // how often shape came in a row
+	alike    uint8  // how often shape came, minus others
 	counted  uint8  // refusals since, up to 255
 	judged   uint8  // refusals and pages since, up to 255
 	kind     Kind   // of most refusals since
@@ -131,11 +131,16 @@ func (s *State) judge(at time.Time, sign Sign, a *Answer) (kind Kind, times int)
 
 // judgeMarked judges a document with a mark in its body: a challenge if the one before had its shape.
 func (s *State) judgeMarked(a *Answer) (Kind, int) {
-	if h := fold64(a.Shape); h != s.shape {
+	switch h := fold64(a.Shape); {
+	case h == s.shape:
+		s.alike = increase(s.alike)
+	case s.alike > 1: // a key in its text may look like a word
+		s.alike--
+		return KindNone, 0
+	default:
 		s.shape, s.alike = h, 1
 		return KindNone, 0
 	}
-	s.alike = increase(s.alike)
 	kind := KindChallenge
 	if a.Mark.Wall == 0 {
 		kind = KindSoftBlock
@@ -154,14 +159,7 @@ func (s *State) first(n uint8) int {
 // judgeShort judges a short document without a mark that counts, which most hosts have: a refusal
 // only if it comes again and again, from a host that had others before.
 func (s *State) judgeShort(a *Answer) (Kind, int) {
-	if a.Mark.Place == PlaceStub && s.distinct >= fewDocuments {
-		if fold64(a.Shape) == s.shape {
-			s.alike = increase(s.alike)
-			return KindSame, s.first(s.alike)
-		}
-		s.shape, s.alike = fold64(a.Shape), 1
-	}
-	h := fold64(a.Digest)
+	h := a.document16()
 	switch {
 	case h == s.usual && s.returns >= usualReturns:
 		return kindPage, 1
@@ -214,7 +212,7 @@ func (s *State) page(sign Sign, a *Answer) {
 		s.evidence -= pageTakes
 		return
 	}
-	if s.kind == KindSame && fold64(a.Digest) == s.document { // in place of the one that came again
+	if s.kind == KindSame && a.document16() == s.document { // in place of the one that came again
 		s.comesBack(s.earlier[0])
 	} else if s.kind == KindSame {
 		s.comesBack(s.document)
@@ -236,7 +234,7 @@ func (s *State) remember(pages, refusals uint8) {
 // clear forgets the evidence.
 func (s *State) clear() {
 	s.since, s.evidence, s.counted, s.judged = 0, 0, 0, 0
-	s.refused, s.times = [4]uint16{}, [4]uint8{}
+	s.refused, s.times = [3]uint16{}, [3]uint8{}
 	s.kind, s.lead, s.pending = KindNone, 0, 0
 }
 
@@ -273,23 +271,38 @@ func (s *State) gain(kind Kind) int {
 	return max(0, min(gain, mostRefused))
 }
 
+// Exhausted reports whether a refusal of a section would say nothing, because the section has never
+// answered and has refused often enough. While the host is [Suspected], a URL of another section tells
+// more: a wall refuses it as well, and a host with a closed section answers.
+func (s *State) Exhausted(section, top uint16) bool {
+	key, known := s.keyOf(section, top)
+	i := slices.Index(s.refused[:], key)
+	return s.pages > 0 && !known && i >= 0 && s.times[i] >= unusedSection
+}
+
+// keyOf returns the section, or the directory above it if nothing there has answered, and whether the
+// section has answered.
+func (s *State) keyOf(section, top uint16) (key uint16, known bool) {
+	known = slices.Contains(s.sections[:], section)
+	if known || slices.Contains(s.tops[:], top) {
+		return section, known
+	}
+	return top, false
+}
+
 // share returns how much of the evidence counts, in sixteenths: less if all refusals are from one
 // section. It does not count at all if the section has refused often enough and never answered.
 func (s *State) share(a *Answer) (sixteenths int, counts bool) {
-	key, known := a.Top, slices.Contains(s.sections[:], a.Section)
-	if known || slices.Contains(s.tops[:], a.Top) {
-		key = a.Section
-	}
+	key, known := s.keyOf(a.Section, a.Top)
 	i := slices.Index(s.refused[:], key)
 	if i < 0 {
 		i = s.addRefused(key)
 	}
 	s.times[i] = increase(s.times[i])
-	one := s.refused[1] == 0
-	switch {
-	case known && one && s.tops[1] != 0:
+	switch n := s.times[i]; {
+	case known && s.refused[1] == 0 && s.tops[1] != 0:
 		return 13, true
-	case known || s.times[i] <= unusedSection || s.pages == 0 && s.times[i] <= onlySections:
+	case known || n <= unusedSection || s.pages == 0 && n <= onlySections:
 		return 16, true
 	case s.pages > 0, a.Status == 401 && key != rootSection:
 		return 0, false
@@ -351,7 +364,7 @@ func (s *State) passed(sign Sign, a *Answer) bool {
 	case s.kind != KindSame:
 		return true
 	}
-	return fold64(a.Digest) != s.document && (a.Mark.Place != PlaceStub || fold64(a.Shape) != s.shape)
+	return a.document16() != s.document
 }
 
 // seconds returns an instant in Unix seconds, as far as the state can hold them.

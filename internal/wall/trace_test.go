@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -222,7 +223,10 @@ func (s *score) add(t testing.TB, tr *trace, marks *Marks) {
 	}
 	var state State
 	into, seen, right := 0, false, false
-	for i, r := range tr.answers {
+	left := slices.Clone(tr.answers)
+	for i := 0; len(left) > 0; i++ {
+		var r response
+		r, left = choose(left, &state)
 		if r.walled {
 			into++
 		} else {
@@ -253,6 +257,19 @@ func (s *score) add(t testing.TB, tr *trace, marks *Marks) {
 	} else if wall {
 		t.Logf("%s: missed", tr.name)
 	}
+}
+
+// choose takes the next response that says something, of the 12 that the frontier has in memory, or else
+// the next. It takes it at the time of the next.
+func choose(left []response, s *State) (r response, rest []response) {
+	tells := func(r response) bool {
+		return !s.Exhausted(r.answer.Section, r.answer.Top) && r.walled == left[0].walled
+	}
+	i := max(slices.IndexFunc(left[:min(len(left), 12)], tells), 0)
+	r, at := left[i], left[0].at
+	copy(left[1:i+1], left[:i])
+	r.at = at
+	return r, left[1:]
 }
 
 // TestDevelopmentTraces holds the traces that the detector was made with.

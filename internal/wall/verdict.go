@@ -69,7 +69,7 @@ type Verdict struct {
 	Since   time.Time // of the first response that counts, in whole seconds, rounded down
 	Refused int       // responses that count, up to 255
 	Judged  int       // these, and the pages among them, up to 255
-	// Sections is the number of sections that refused, up to 4.
+	// Sections is the number of sections that refused, up to 3.
 	Sections int
 	Status   int   // of the last response that counts
 	Wall     uint8 // the number of its make, for [Marks.Name]; 0: unknown
@@ -123,8 +123,8 @@ func (v Verdict) sections() string {
 	switch v.Sections {
 	case 1:
 		return "1 section"
-	case 4:
-		return "4 or more sections"
+	case 3:
+		return "3 or more sections"
 	}
 	return fmt.Sprintf("%d sections", v.Sections)
 }
