@@ -258,16 +258,101 @@ func heldOut() []sim {
 	}
 }
 
-// TestWriteHeldOut writes the held-out traces, if told to.
-func TestWriteHeldOut(t *testing.T) {
-	if !*writeHeld {
-		t.Skip("-held writes testdata/held")
+// fresh returns the crawls of the second held-out set, which chance puts together.
+func fresh() (sims []sim) {
+	header := func(status int, body, header string) reply { return challenge(status, body, header) }
+	walls := []struct {
+		kind  string
+		reply reply
+		later bool // not from the first page on
+	}{
+		{"challenge", header(403, "cloudflare", "Cf-Mitigated:challenge"), false},
+		{"challenge", header(403, "datadome", ""), false},
+		{"challenge", header(200, "imperva", ""), false},
+		{"challenge", header(202, "aws", "X-Amzn-Waf-Action:challenge"), false},
+		{"challenge", header(405, "aws", "X-Amzn-Waf-Action:captcha"), false},
+		{"challenge", header(200, "anubis", ""), false},
+		{"challenge", header(429, "kasada", ""), false},
+		{"challenge", header(403, "akamai-denied", ""), false},
+		{"challenge", header(200, "akamai-denied", ""), false},
+		{"challenge", header(503, "checking", ""), false},
+		{"challenge", header(202, "sgcaptcha", ""), false},
+		{"challenge", header(200, "goaway", ""), false},
+		{"refusal", header(403, "nginx403", ""), false},
+		{"refusal", header(403, "empty", ""), false},
+		{"refusal", header(406, "small", ""), false},
+		{"price", header(402, "small", "Crawler-Price:USD-1"), false},
+		{"legal", header(451, "small", ""), false},
+		{"rate-limit", header(429, "small", ""), false},
+		{"soft-block", header(200, "blocked", ""), false},
+		{"same-document", header(200, "gate", ""), true},
+		{"same-document", header(200, "imperva-stub", ""), true},
 	}
-	for i, s := range heldOut() {
-		s.Rand = rand.New(rand.NewPCG(2026, uint64(i)))
-		text := "# " + s.name + ": " + s.label + "\n" + strings.Join(s.run(7+i%6), "\n") + "\n"
-		if err := os.WriteFile(fmt.Sprintf("testdata/held/%02d-%s.txt", i+1, s.name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
+	layouts := []layout{byDirectory, byDate, byScript, flat, byLanguage, oneDirectory}
+	r := rand.New(rand.NewPCG(77, 4))
+	common := func(name, label string) sim {
+		order := []string{"mixed", "mixed", "clustered"}[r.IntN(3)]
+		return sim{
+			name: name, label: label, layout: layouts[r.IntN(len(layouts))], order: order, inFlight: 1 + r.IntN(4),
+			requests: 150 + r.IntN(100), plain: healthy(0.6*r.Float64(), 0.1*r.Float64()),
+		}
+	}
+	for i := range 36 {
+		w := walls[i%len(walls)]
+		s := common(fmt.Sprintf("%s-%d", w.kind, i), "wall "+w.kind)
+		if s.from = 0; w.later || r.IntN(4) > 0 {
+			s.from = 30 + r.IntN(120)
+		}
+		if r.IntN(2) == 0 { // a host that refuses some pages anyhow
+			s.plain = sometimes(0.1*r.Float64(), challenge(403, "nginx403", ""), s.plain)
+		}
+		s.walled, s.requests = leaking(w.reply, 0.04*float64(r.IntN(2))), s.from+40
+		s.until = s.requests
+		sims = append(sims, s)
+	}
+	closed := []reply{
+		header(403, "nginx403", ""), header(401, "small", ""), header(200, "login", ""), header(429, "small", ""),
+		header(403, "cloudflare", "Cf-Mitigated:challenge"), header(200, "soft404", ""), header(200, "consent", ""),
+		header(402, "small", ""), header(451, "small", ""), header(200, "anubis", ""),
+	}
+	for i := range 28 {
+		s := common(fmt.Sprintf("healthy-%d", i), "none")
+		for s.layout(`a`, 1) == flat(`a`, 1) || s.layout(`a`, 1) == oneDirectory(`a`, 1) {
+			s.layout = layouts[r.IntN(len(layouts))] // one with sections
+		}
+		switch i % 4 {
+		case 0:
+			s.plain = instead(closed[r.IntN(len(closed))], s.plain, sectionNames[1+r.IntN(6)])
+		case 1:
+			s.plain = instead(closed[r.IntN(len(closed))], s.plain, sectionNames[1], sectionNames[4])
+		case 2:
+			s.plain = sometimes(0.2*r.Float64(), closed[r.IntN(len(closed))], s.plain)
+		case 3:
+			s.plain = cycle(1+r.IntN(5), aPage, closed[r.IntN(len(closed))], aPage, challenge(200, "article", ""))
+		}
+		sims = append(sims, s)
+	}
+	return sims
+}
+
+// TestHeldOutFiles holds that the crawls make the traces in testdata. With -held it writes them.
+func TestHeldOutFiles(t *testing.T) {
+	for dir, sims := range map[string][]sim{"held": heldOut(), "fresh": fresh()} {
+		for i, s := range sims {
+			s.Rand = rand.New(rand.NewPCG(2026, uint64(i)))
+			if dir == "fresh" {
+				s.Rand = rand.New(rand.NewPCG(4711, uint64(i)))
+			}
+			text := "# " + s.name + ": " + s.label + "\n" + strings.Join(s.run(7+i%6), "\n") + "\n"
+			file := fmt.Sprintf("testdata/%s/%02d-%s.txt", dir, i+1, s.name)
+			if *writeHeld {
+				if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if had, err := os.ReadFile(file); err != nil || string(had) != text {
+				t.Errorf("%s is another trace, %v", file, err)
+			}
 		}
 	}
 }
