@@ -264,9 +264,9 @@ func (s *State) gain(kind Kind) int {
 	gain := int(nat * math.Log(refusedBehind/before))
 	switch kind {
 	case KindChallenge:
-		return max(0, min(gain*2, mostChallenge))
+		return max(0, min(gain*5/4, mostChallenge))
 	case KindRate:
-		return max(0, min(gain*3/2, mostRate))
+		return max(0, min(gain*5/4, mostRate))
 	}
 	return max(0, min(gain, mostRefused))
 }
