@@ -28,6 +28,7 @@ const (
 	rateApart     = 30 * time.Second // from one rate limit to the next that counts
 	fewDocuments  = 8                // different documents that a host has before sameness counts
 	usualReturns  = 4                // that make a document usual
+	mostOfRun     = 2                // refusals in a row that are remembered: they have one reason
 	mostHistory   = 255              // pages and refusals that are remembered in full
 	refusedBehind = 0.95             // the part of requests that a wall refuses
 	refusedBefore = 1.0              // refusals that every host is thought to have had, ...
@@ -202,7 +203,7 @@ func (s *State) page(sign Sign, a *Answer) {
 	if sign == SignPage && a.Status/100 == 2 {
 		s.distinct = min(s.distinct+1, fewDocuments)
 	}
-	s.remember(1, s.pending)
+	s.remember(1, min(s.pending, mostOfRun))
 	s.pending = 0
 	if s.since == 0 {
 		return
@@ -272,8 +273,8 @@ func (s *State) gain(kind Kind) int {
 }
 
 // Exhausted reports whether a refusal of a section would say nothing, because the section has never
-// answered and has refused often enough. While the host is [Suspected], a URL of another section tells
-// more: a wall refuses it as well, and a host with a closed section answers.
+// answered and has refused often enough. While the host is [Suspected], a URL of another section, or one
+// that answered before, tells more: a wall refuses it as well, and a host with a closed section answers.
 func (s *State) Exhausted(section, top uint16) bool {
 	key, known := s.keyOf(section, top)
 	i := slices.Index(s.refused[:], key)

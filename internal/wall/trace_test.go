@@ -226,10 +226,11 @@ func (s *score) add(t testing.TB, tr *trace, marks *Marks) {
 	}
 	var state State
 	into, leaks, seen := 0, 0, false
+	var pages []response // that answered, and were not fetched again
 	left := slices.Clone(tr.answers)
 	for i := 0; len(left) > 0; i++ {
 		var r response
-		r, left = choose(left, &state)
+		r, left = choose(left, &state, &pages)
 		if r.walled {
 			into++
 		}
@@ -237,6 +238,9 @@ func (s *score) add(t testing.TB, tr *trace, marks *Marks) {
 			leaks++
 		}
 		v := state.Observe(r.at, r.answer)
+		if r.answer.Sign() == SignPage && r.answer.Status == 200 && v.Stand == Open {
+			pages = append(pages, r)
+		}
 		if v.Stand != Begins {
 			continue
 		}
@@ -267,13 +271,24 @@ func (s *score) add(t testing.TB, tr *trace, marks *Marks) {
 	}
 }
 
-// choose takes the next response that says something, of the 12 that the frontier has in memory, or else
-// the next. It takes it at the time of the next.
-func choose(left []response, s *State) (r response, rest []response) {
+// choose takes the next response that says something, of the 12 that the frontier has in memory. If there
+// is none, a page that answered before is fetched again: behind a wall it is refused like the others.
+func choose(left []response, s *State, pages *[]response) (r response, rest []response) {
 	tells := func(r response) bool {
 		return !s.Exhausted(r.answer.Section, r.answer.Top) && r.walled == left[0].walled
 	}
-	i := max(slices.IndexFunc(left[:min(len(left), 12)], tells), 0)
+	i := slices.IndexFunc(left[:min(len(left), 12)], tells)
+	if n := len(*pages); i < 0 && n > 0 && s.Verdict().Stand == Suspected {
+		page := (*pages)[n-1]
+		*pages = (*pages)[:n-1]
+		r = left[0]
+		if !r.walled {
+			r.answer = page.answer
+		}
+		r.answer.Section, r.answer.Top, r.answer.URL = page.answer.Section, page.answer.Top, page.answer.URL
+		return r, left
+	}
+	i = max(i, 0)
 	r, at := left[i], left[0].at
 	copy(left[1:i+1], left[:i])
 	r.at = at
