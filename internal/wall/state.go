@@ -14,7 +14,7 @@ const ParkAfter = 6
 // Evidence is in units of 1/64 nat.
 const (
 	nat       = 64
-	threshold = 14 * nat // the evidence for a wall
+	threshold = 13 * nat // the evidence for a wall
 	pageTakes = 4 * nat  // what a page takes away
 
 	mostChallenge = threshold/5 + 1 // of a challenge: 5 make a wall
@@ -302,7 +302,7 @@ func (s *State) share(a *Answer) (sixteenths int, counts bool) {
 	s.times[i] = increase(s.times[i])
 	switch n := s.times[i]; {
 	case known && s.refused[1] == 0 && s.tops[1] != 0:
-		return 13, true
+		return 14, true
 	case known || n <= unusedSection || s.pages == 0 && n <= onlySections:
 		return 16, true
 	case s.pages > 0, a.Status == 401 && key != rootSection:
