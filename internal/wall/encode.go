@@ -12,7 +12,7 @@ import (
 var ErrState = errors.New("wall: not a stored state")
 
 // MaxStateBytes is the largest number of bytes that [State.AppendBinary] appends.
-const MaxStateBytes = 68
+const MaxStateBytes = 69
 
 // stateVersion is the first byte of an encoded State.
 const stateVersion = 1
@@ -24,7 +24,7 @@ const (
 	hasSections              // tops, sections
 	hasDocuments             // document, earlier, usual, returns, same
 	hasShape                 // shape, alike
-	hasEvidence              // since, evidence, refused, times, status, pending, counted, judged, kind, lead, maker
+	hasEvidence              // since, part, evidence, refused, times, status, pending, counted, judged, kind, lead, maker
 	hasURL                   // url
 	hasQuiet                 // quiet
 	hasWall                  // probes
@@ -57,7 +57,7 @@ func (s State) AppendBinary(b []byte) ([]byte, error) {
 		b = append(binary.BigEndian.AppendUint16(b, s.shape), s.alike)
 	}
 	if part(hasEvidence, s.hasEvidence()) {
-		b = binary.BigEndian.AppendUint32(b, s.since)
+		b = append(binary.BigEndian.AppendUint32(b, s.since), s.part)
 		b = binary.BigEndian.AppendUint16(b, s.evidence)
 		b = append(appendAll(b, s.refused[:]), s.times[:]...)
 		b = binary.BigEndian.AppendUint16(b, s.status)
@@ -78,7 +78,7 @@ func (s State) AppendBinary(b []byte) ([]byte, error) {
 // hasEvidence reports whether there is a part of that name to encode.
 func (s *State) hasEvidence() bool {
 	return s.since > 0 || s.evidence|s.status > 0 || s.refused != [3]uint16{} || s.times != [3]uint8{} ||
-		s.pending|s.counted|s.judged|byte(s.kind)|s.lead|s.maker > 0
+		s.part|s.pending|s.counted|s.judged|byte(s.kind)|s.lead|s.maker > 0
 }
 
 func appendAll(b []byte, list []uint16) []byte {
@@ -123,7 +123,7 @@ func (s *State) decode(d *wire.Decoder, has byte) {
 		s.shape, s.alike = d.Uint16(), d.Byte()
 	}
 	if has&hasEvidence != 0 {
-		s.since, s.evidence = d.Uint32(), d.Uint16()
+		s.since, s.part, s.evidence = d.Uint32(), d.Byte(), d.Uint16()
 		readAll(d, s.refused[:])
 		copy(s.times[:], d.Bytes(len(s.times)))
 		s.status, s.pending, s.counted, s.judged = d.Uint16(), d.Byte(), d.Byte(), d.Byte()

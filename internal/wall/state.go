@@ -54,6 +54,7 @@ type State struct {
 	pages    uint8  // halved together with refusals
 	refusals uint8  // that were no wall
 	distinct uint8  // different documents, up to fewDocuments
+	part     uint8  // of since: 1/256 seconds more
 	pending  uint8  // refusals since the last page
 	returns  uint8  // how often usual did
 	same     uint8  // how often document came in a row
@@ -76,7 +77,7 @@ func (s *State) Observe(at time.Time, a Answer) Verdict {
 	kind, times := s.judge(at, sign, &a)
 	switch {
 	case kind == kindPage:
-		s.page(sign, &a)
+		s.page(at, sign, &a)
 	case kind != KindNone && fold64(a.URL) != s.url: // the same URL again says nothing of others
 		s.url = fold64(a.URL)
 		for range times {
@@ -195,13 +196,17 @@ func (s *State) comesBack(h uint16) {
 }
 
 // page takes a page: it takes evidence away, and its section is known as one that answers.
-func (s *State) page(sign Sign, a *Answer) {
+func (s *State) page(at time.Time, sign Sign, a *Answer) {
 	if a.Status < 400 { // that a page is not there says nothing of its section
 		toFront(s.sections[:], a.Section)
 		toFront(s.tops[:], a.Top)
 	}
 	if sign == SignPage && a.Status/100 == 2 {
 		s.distinct = min(s.distinct+1, fewDocuments)
+	}
+	if s.counted > 0 && at.Add(-max(a.Took, 0)).Before(s.begin()) {
+		s.remember(1, 0)
+		return // it was in flight before the first refusal, so it says nothing against one
 	}
 	s.remember(1, min(s.pending, mostOfRun))
 	s.pending = 0
@@ -234,7 +239,7 @@ func (s *State) remember(pages, refusals uint8) {
 
 // clear forgets the evidence.
 func (s *State) clear() {
-	s.since, s.evidence, s.counted, s.judged = 0, 0, 0, 0
+	s.since, s.part, s.evidence, s.counted, s.judged = 0, 0, 0, 0, 0
 	s.refused, s.times = [3]uint16{}, [3]uint8{}
 	s.kind, s.lead, s.pending = KindNone, 0, 0
 }
@@ -247,7 +252,7 @@ func (s *State) refuse(at time.Time, kind Kind, a *Answer) {
 		return
 	}
 	if s.counted == 0 {
-		s.since = seconds(at)
+		s.since, s.part = seconds(at), uint8(at.Nanosecond()*256/int(time.Second))
 	}
 	s.evidence = min(s.evidence+uint16(gain*share/16), threshold)
 	s.pending, s.counted, s.judged = increase(s.pending), increase(s.counted), increase(s.judged)
@@ -353,7 +358,7 @@ func (s *State) probe(at time.Time, sign Sign, a *Answer) Verdict {
 	v.Stand = Ends
 	s.walled, s.probes, s.quiet = false, 0, 0
 	s.clear()
-	s.page(sign, a)
+	s.page(at, sign, a)
 	s.since, s.evidence = seconds(at), threshold/2 // the next wall needs half the evidence
 	return v
 }
@@ -369,6 +374,11 @@ func (s *State) passed(sign Sign, a *Answer) bool {
 		return true
 	}
 	return a.document16() != s.document
+}
+
+// begin returns the instant of the first refusal that counts.
+func (s *State) begin() time.Time {
+	return time.Unix(int64(s.since), int64(s.part)*int64(time.Second)/256).UTC()
 }
 
 // seconds returns an instant in Unix seconds, as far as the state can hold them.

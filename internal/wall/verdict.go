@@ -66,7 +66,7 @@ type Verdict struct {
 	Sign  Sign // of the response alone
 	// Of the wall, or of the evidence for one:
 	Kind    Kind
-	Since   time.Time // of the first response that counts, in whole seconds, rounded down
+	Since   time.Time // of the first response that counts, in 1/256 seconds, rounded down
 	Refused int       // responses that count, up to 255
 	Judged  int       // these, and the pages among them, up to 255
 	// Sections is the number of sections that refused, up to 3.
@@ -90,7 +90,7 @@ func (s *State) verdict(sign Sign) Verdict {
 		v.Stand = Walled
 	}
 	v.Kind, v.Wall = s.kind, s.maker
-	v.Since = time.Unix(int64(s.since), 0).UTC()
+	v.Since = s.begin()
 	v.Refused, v.Judged, v.Status = int(s.counted), int(s.judged), int(s.status)
 	for _, key := range s.refused {
 		if key != 0 {
