@@ -13,7 +13,7 @@
 //
 // Each refusal adds evidence for a wall: the logarithm of how much more likely a refusal is behind a
 // wall than it was at this host before, up to a bound of its kind. Each page takes away more than
-// two refusals add. A wall begins when the sum reaches [threshold]: after 5 responses that name a
+// two refusals add. A wall begins when the sum reaches [threshold]: after 7 responses that name a
 // challenge, 6 waits for a rate limit, 8 other refusals, and later at a host that refused much
 // before. A sequential test of this form is Page's CUSUM (Biometrika 41, 1954).
 //

@@ -12,7 +12,7 @@ import (
 var ErrState = errors.New("wall: not a stored state")
 
 // MaxStateBytes is the largest number of bytes that [State.AppendBinary] appends.
-const MaxStateBytes = 69
+const MaxStateBytes = 67
 
 // stateVersion is the first byte of an encoded State.
 const stateVersion = 1
@@ -31,7 +31,7 @@ const (
 )
 
 // AppendBinary appends the state to b in the form that [DecodeState] reads: nothing for the zero
-// State, 26 to 38 bytes for a host that only answers, MaxStateBytes at most. The error is always nil.
+// State, 23 to 36 bytes for a host that only answers, MaxStateBytes at most. The error is always nil.
 func (s State) AppendBinary(b []byte) ([]byte, error) {
 	if s == (State{}) {
 		return b, nil
@@ -47,7 +47,7 @@ func (s State) AppendBinary(b []byte) ([]byte, error) {
 	if part(hasHistory, s.pages|s.refusals|s.distinct > 0) {
 		b = append(b, s.pages, s.refusals, s.distinct)
 	}
-	if part(hasSections, s.tops != [3]uint16{} || s.sections != [7]uint16{}) {
+	if part(hasSections, s.tops != [3]uint16{} || s.sections != [6]uint16{}) {
 		b = appendAll(appendAll(b, s.tops[:]), s.sections[:])
 	}
 	if part(hasDocuments, s.document|s.earlier[0]|s.earlier[1]|s.usual > 0 || s.returns|s.same > 0) {

@@ -17,7 +17,7 @@ const (
 	threshold = 13 * nat // the evidence for a wall
 	pageTakes = 4 * nat  // what a page takes away
 
-	mostChallenge = threshold/5 + 1 // of a challenge: 5 make a wall
+	mostChallenge = threshold/7 + 1 // of a challenge: 7 make a wall
 	mostRate      = threshold/6 + 1 // of a rate limit that did not end: 6
 	mostRefused   = threshold / 8   // of other refusals: 8
 )
@@ -41,7 +41,7 @@ type State struct {
 	since    uint32    // Unix seconds of the first refusal that counts; 0: there is no evidence
 	quiet    uint32    // Unix seconds: earlier rate limits, and behind a wall earlier requests, do not count
 	tops     [3]uint16 // that answered, the last one first
-	sections [7]uint16 // that answered, the last one first
+	sections [6]uint16 // that answered, the last one first
 	refused  [3]uint16 // sections, or tops, that refused since
 	times    [3]uint8  // how often, by refused
 	evidence uint16

@@ -350,7 +350,13 @@ func readLines(t testing.TB, file string, b *bodies) *trace {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, rest, _ := strings.Cut(string(text), "\n")
+	return parseLines(t, file, string(text), b)
+}
+
+func parseLines(t testing.TB, file, text string, b *bodies) *trace {
+	t.Helper()
+	var err error
+	first, rest, _ := strings.Cut(text, "\n")
 	tr := new(trace)
 	tr.name, tr.label, _ = strings.Cut(strings.TrimPrefix(first, "# "), ": ")
 	start := time.Unix(1_770_000_000, 0)
