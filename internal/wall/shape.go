@@ -87,7 +87,7 @@ func cutWord(b []byte) (t token, rest []byte) {
 		t.digits = t.digits || c <= '9'
 		t.length++
 	}
-	return t, b[max(t.length, 1):]
+	return t, b[min(max(t.length, 1), len(b)):]
 }
 
 // cutTag cuts a tag behind its "<", with the text behind it if people do not see that. The name of
