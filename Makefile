@@ -7,7 +7,7 @@ STATICCHECK := bin/staticcheck-$(STATICCHECK_VERSION)
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 ARGS     ?=
 # Packages that start no goroutine, in their tests neither: the race detector has nothing to find there.
-PURE     := ./frontier/... ./internal/extract ./internal/recrawl ./internal/weburl ./internal/words
+PURE     := ./frontier/... ./internal/extract ./internal/recrawl ./internal/wall ./internal/weburl ./internal/words
 BENCH    ?= .
 FUZZTIME ?= 30s
 
