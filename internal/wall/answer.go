@@ -47,13 +47,13 @@ const (
 // Sign returns what the response is. A response of SignChallenge is no page, whatever the host's
 // others are.
 func (a *Answer) Sign() Sign {
-	if a.Mark.Place == PlaceHeader {
+	if a.Mark.Tier == TierHeader {
 		return SignChallenge
 	}
-	named := a.Mark.Place == PlacePage || a.Mark.Place == PlacePhrase
+	inBody := a.Mark.Tier == TierPage || a.Mark.Tier == TierPhrase
 	switch a.Status {
 	case 401, 402, 403, 405, 406, 407, 418, 429, 451, 503:
-		if a.Mark.Place == PlacePage || named && a.Status == 503 {
+		if a.Mark.Tier == TierPage || inBody && a.Status == 503 {
 			return SignChallenge
 		}
 	}
@@ -83,11 +83,11 @@ func (a *Answer) document() Sign {
 		return SignNone
 	case !a.HTML:
 		return SignPage
-	case a.Mark.Place == PlacePage && a.Length <= longestMarked:
+	case a.Mark.Tier == TierPage && a.Length <= longestMarked:
 		return SignMarked
 	case a.Mark.Excuse:
 		return SignPage
-	case a.Mark.Place == PlacePhrase && a.Length <= longestPhrase:
+	case a.Mark.Tier == TierPhrase && a.Length <= longestPhrase:
 		return SignMarked
 	case a.Length <= longestShort:
 		return SignShort
@@ -98,7 +98,7 @@ func (a *Answer) document() Sign {
 // document16 identifies a short document: by its digest, or by its shape if it has the mark of a maker
 // who puts keys into it.
 func (a *Answer) document16() uint16 {
-	if a.Mark.Place == PlaceStub {
+	if a.Mark.Tier == TierStub {
 		return fold64(a.Shape)
 	}
 	return fold64(a.Digest)

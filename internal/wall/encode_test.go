@@ -50,7 +50,7 @@ func TestRoundTrip(t *testing.T) {
 			a.Status = rapid.SampledFrom([]int{200, 200, 403, 429, 503, 404, 401}).Draw(t, "status")
 			a.Length = rapid.SampledFrom([]int64{0, 500, 20_000}).Draw(t, "length")
 			a.Digest = rapid.Uint64Range(1, 4).Draw(t, "digest")
-			a.Shape, a.Mark.Place = a.Digest, Place(rapid.IntRange(0, 4).Draw(t, "place"))
+			a.Shape, a.Mark.Tier = a.Digest, Tier(rapid.IntRange(0, 4).Draw(t, "tier"))
 			s.Observe(second(40*i), a)
 			b, err := s.AppendBinary([]byte("x"))
 			back, failure := DecodeState(b[1:])

@@ -13,13 +13,13 @@ import (
 
 var writeHeld = flag.Bool("held", false, "write the held-out traces of testdata/held")
 
-// sim is a crawl of one host: sections with their pages, a queue in some order, several requests in
+// sim is a crawl of one host: sections with their pages, a queue in some queue, several requests in
 // flight, waits after 429 and 503 as politeness has them.
 type sim struct {
 	*rand.Rand
 	name, label string
 	layout      layout
-	order       string // "mixed", "clustered": of the queue
+	queue       string // "mixed", "clustered": of the queue
 	inFlight    int
 	requests    int
 	// plain is how the host answers when there is no wall, and walled how it does when there is one.
@@ -54,7 +54,7 @@ func (s *sim) run(sections int) []string {
 	now, section, throttled := time.Duration(0), names[0], 0
 	for n := 0; n < s.requests; {
 		for range s.inFlight {
-			if s.order == "mixed" || s.IntN(12) == 0 {
+			if s.queue == "mixed" || s.IntN(12) == 0 {
 				section = names[s.IntN(len(names))]
 			}
 			target := s.layout(section, 1000+n*7)
@@ -179,12 +179,12 @@ func challenge(status int, body, header string) reply {
 // heldOut returns the crawls of the held-out set.
 func heldOut() []sim {
 	type f = func(*sim, string, string) reply
-	w := func(name, kind string, l layout, order string, flight, from int, plain, walled f) sim {
-		return sim{name: name, label: "wall " + kind, layout: l, order: order, inFlight: flight, requests: from + 40,
+	w := func(name, kind string, l layout, queue string, flight, from int, plain, walled f) sim {
+		return sim{name: name, label: "wall " + kind, layout: l, queue: queue, inFlight: flight, requests: from + 40,
 			plain: plain, walled: walled, from: from, until: from + 40}
 	}
-	none := func(name string, l layout, order string, flight, requests int, plain f) sim {
-		return sim{name: name, label: "none", layout: l, order: order, inFlight: flight, requests: requests, plain: plain}
+	none := func(name string, l layout, queue string, flight, requests int, plain f) sim {
+		return sim{name: name, label: "none", layout: l, queue: queue, inFlight: flight, requests: requests, plain: plain}
 	}
 	ended := func(s sim, after int) sim { s.until = s.from + after; return s }
 	cf := challenge(403, "cf-german", "Cf-Mitigated:challenge")
@@ -291,9 +291,9 @@ func fresh(a, c uint64) (sims []sim) {
 	layouts := []layout{byDirectory, byDate, byScript, flat, byLanguage, oneDirectory}
 	r := rand.New(rand.NewPCG(a, c))
 	common := func(name, label string) sim {
-		order := []string{"mixed", "mixed", "clustered"}[r.IntN(3)]
+		queue := []string{"mixed", "mixed", "clustered"}[r.IntN(3)]
 		return sim{
-			name: name, label: label, layout: layouts[r.IntN(len(layouts))], order: order, inFlight: 1 + r.IntN(4),
+			name: name, label: label, layout: layouts[r.IntN(len(layouts))], queue: queue, inFlight: 1 + r.IntN(4),
 			requests: 150 + r.IntN(100), plain: healthy(0.6*r.Float64(), 0.1*r.Float64()),
 		}
 	}

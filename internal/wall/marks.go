@@ -14,28 +14,28 @@ var marksText string
 
 // Mark is what the marks of known walls say about a response.
 type Mark struct {
-	Wall  uint8 // the number of the wall in marks.txt; 0: unknown make
-	Place Place
+	Wall uint8 // the number of the wall in marks.txt; 0: unknown make
+	Tier Tier
 	// Excuse reports whether the document says why it stands under many addresses: it is not there,
-	// or asks for a login, consent or patience. It does not count for PlaceHeader and PlacePage.
+	// or wants a login, consent or patience. It does not count for TierHeader and TierPage.
 	Excuse bool
 }
 
-// Place is where a mark stands, from the weakest to the strongest.
-type Place uint8
+// Tier is how much a mark proves, by where it stands.
+type Tier uint8
 
-// The places.
+// The tiers, from the weakest to the strongest.
 const (
-	PlaceNone   Place = iota
-	PlaceStub         // the body; ordinary pages of a protected site have it as well
-	PlacePhrase       // the body; people write it too
-	PlacePage         // the body of interstitials, and of pages that quote them
-	PlaceHeader       // a field of the response: conclusive
-	placeExcuse
+	TierNone   Tier = iota
+	TierStub        // the body; ordinary pages of a protected site have it as well
+	TierPhrase      // the body; people write it too
+	TierPage        // the body of interstitials, and of pages that quote them
+	TierHeader      // a field of the response: conclusive
+	tierExcuse
 )
 
-var placeNames = map[string]Place{
-	"stub": PlaceStub, "phrase": PlacePhrase, "page": PlacePage, "header": PlaceHeader, "excuse": placeExcuse,
+var tierNames = map[string]Tier{
+	"stub": TierStub, "phrase": TierPhrase, "page": TierPage, "header": TierHeader, "excuse": tierExcuse,
 }
 
 // Marks finds the marks of known walls. It is immutable.
@@ -57,7 +57,7 @@ type field struct {
 type mark struct {
 	wall         uint8
 	name, text   string
-	place        Place
+	tier         Tier
 	source, date string
 }
 
@@ -85,8 +85,8 @@ func parseMarks(text string) (*Marks, error) {
 			return nil, fmt.Errorf("line %d: wall %d is %s, and not %s", number+1, k.wall, known, k.name)
 		}
 		m.names[k.wall] = k.name
-		if k.place != PlaceHeader {
-			patterns = append(patterns, pattern{text: k.text, mark: Mark{Wall: k.wall, Place: k.place}})
+		if k.tier != TierHeader {
+			patterns = append(patterns, pattern{text: k.text, mark: Mark{Wall: k.wall, Tier: k.tier}})
 			continue
 		}
 		f, err := parseField(k)
@@ -109,14 +109,14 @@ func parseMark(line string) (k mark, err error) {
 		return k, fmt.Errorf("number of the wall: %w", err)
 	}
 	k = mark{
-		wall: uint8(number), name: columns[1], place: placeNames[columns[2]], text: columns[3],
+		wall: uint8(number), name: columns[1], tier: tierNames[columns[2]], text: columns[3],
 		source: columns[4], date: columns[5],
 	}
 	if _, err := time.Parse(time.DateOnly, k.date); err != nil {
 		return k, err
 	}
-	if k.place == PlaceNone || k.source == "" || len(k.text) < shortestMark || len(k.text) > longestMark {
-		return k, fmt.Errorf("place %q, source %q and a mark of %d bytes", columns[2], k.source, len(k.text))
+	if k.tier == TierNone || k.source == "" || len(k.text) < shortestMark || len(k.text) > longestMark {
+		return k, fmt.Errorf("tier %q, source %q and a mark of %d bytes", columns[2], k.source, len(k.text))
 	}
 	return k, nil
 }
@@ -177,7 +177,7 @@ func (m *Marks) Find(header map[string][]string, body []byte) Mark {
 		lines := header[f.name]
 		for _, line := range lines[:min(len(lines), mostLines)] {
 			if f.matches(line[:min(len(line), longestLine)]) {
-				return Mark{Wall: f.wall, Place: PlaceHeader}
+				return Mark{Wall: f.wall, Tier: TierHeader}
 			}
 		}
 	}

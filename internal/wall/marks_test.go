@@ -14,28 +14,28 @@ func TestMarks(t *testing.T) {
 		header map[string][]string
 		body   string
 		want   string
-		place  Place
+		tier   Tier
 		excuse bool
 	}{
-		{"field", map[string][]string{"Cf-Mitigated": {"challenge"}}, "", "Cloudflare", PlaceHeader, false},
-		{"other value", map[string][]string{"Cf-Mitigated": {"block"}}, "", "", PlaceNone, false},
-		{"spelling", map[string][]string{"X-Amzn-Waf-Action": {"x", " CAPTCHA"}}, "", "AWS WAF", PlaceHeader, false},
-		{"allowed by DataDome", map[string][]string{"X-Datadome": {"protected"}}, "", "", PlaceNone, false},
-		{"refused by DataDome", map[string][]string{"X-Dd-B": {"1"}}, "", "DataDome", PlaceHeader, false},
-		{"target", map[string][]string{"Location": {"https://VALIDATE.perfdrive.com/x?ssa=1"}}, "", "Radware", PlaceHeader, false},
-		{"case", nil, "<TITLE>just a MOMENT...</TITLE>", "Cloudflare", PlacePage, false},
-		{"strongest", nil, "Verify you are human /_Incapsula_Resource px-captcha", "HUMAN (PerimeterX)", PlacePage, false},
-		{"overlapping", nil, "hcaptcha.com/hcaptcha.com/1/api.js", "hCaptcha", PlaceStub, false},
-		{"excuse", nil, "Page not found; type=password", "", PlaceNone, true},
-		{"both", nil, "<title>Access Denied</title><input type=\"password\">", "", PlacePhrase, true},
-		{"turnstile alone", nil, `<div class="cf-turnstile">`, "", PlaceNone, false},
-		{"beyond", nil, strings.Repeat("x", bodyBytes-3) + "px-captcha", "", PlaceNone, false},
-		{"at the end", nil, strings.Repeat("x", bodyBytes-10) + "px-captcha", "HUMAN (PerimeterX)", PlacePage, false},
-		{"half", nil, "px-captch", "", PlaceNone, false},
+		{"field", map[string][]string{"Cf-Mitigated": {"challenge"}}, "", "Cloudflare", TierHeader, false},
+		{"other value", map[string][]string{"Cf-Mitigated": {"block"}}, "", "", TierNone, false},
+		{"spelling", map[string][]string{"X-Amzn-Waf-Action": {"x", " CAPTCHA"}}, "", "AWS WAF", TierHeader, false},
+		{"allowed by DataDome", map[string][]string{"X-Datadome": {"protected"}}, "", "", TierNone, false},
+		{"refused by DataDome", map[string][]string{"X-Dd-B": {"1"}}, "", "DataDome", TierHeader, false},
+		{"target", map[string][]string{"Location": {"https://VALIDATE.perfdrive.com/x?ssa=1"}}, "", "Radware", TierHeader, false},
+		{"case", nil, "<TITLE>just a MOMENT...</TITLE>", "Cloudflare", TierPage, false},
+		{"strongest", nil, "Verify you are human /_Incapsula_Resource px-captcha", "HUMAN (PerimeterX)", TierPage, false},
+		{"overlapping", nil, "hcaptcha.com/hcaptcha.com/1/api.js", "hCaptcha", TierStub, false},
+		{"excuse", nil, "Page not found; type=password", "", TierNone, true},
+		{"both", nil, "<title>Access Denied</title><input type=\"password\">", "", TierPhrase, true},
+		{"turnstile alone", nil, `<div class="cf-turnstile">`, "", TierNone, false},
+		{"beyond", nil, strings.Repeat("x", bodyBytes-3) + "px-captcha", "", TierNone, false},
+		{"at the end", nil, strings.Repeat("x", bodyBytes-10) + "px-captcha", "HUMAN (PerimeterX)", TierPage, false},
+		{"half", nil, "px-captch", "", TierNone, false},
 	}
 	for _, test := range tests {
 		k := m.Find(test.header, []byte(test.body))
-		if m.Name(k.Wall) != test.want || k.Place != test.place || k.Excuse != test.excuse {
+		if m.Name(k.Wall) != test.want || k.Tier != test.tier || k.Excuse != test.excuse {
 			t.Errorf("%s: %s, %+v", test.name, m.Name(k.Wall), k)
 		}
 	}
@@ -61,8 +61,8 @@ func TestMatcher(t *testing.T) {
 	m := NewMarks()
 	var patterns []pattern
 	for line := range strings.Lines(marksText) {
-		if k, err := parseMark(strings.TrimSpace(line)); err == nil && k.place != PlaceHeader {
-			patterns = append(patterns, pattern{text: k.text, mark: Mark{Wall: k.wall, Place: k.place}})
+		if k, err := parseMark(strings.TrimSpace(line)); err == nil && k.tier != TierHeader {
+			patterns = append(patterns, pattern{text: k.text, mark: Mark{Wall: k.wall, Tier: k.tier}})
 		}
 	}
 	if len(patterns) < 80 {
@@ -84,7 +84,7 @@ func TestMatcher(t *testing.T) {
 			}
 		}
 		got := m.body.find([]byte(body.String()))
-		if got.Place != want.Place || got.Excuse != want.Excuse {
+		if got.Tier != want.Tier || got.Excuse != want.Excuse {
 			t.Fatalf("%+v instead of %+v in %q", got, want, body.String())
 		}
 	})

@@ -37,14 +37,14 @@ type pattern struct {
 
 // stronger returns the stronger one of two marks, with the excuses of both.
 func stronger(a, b Mark) Mark {
-	if b.Place == placeExcuse {
+	if b.Tier == tierExcuse {
 		b = Mark{Excuse: true}
 	}
-	if a.Place == placeExcuse {
+	if a.Tier == tierExcuse {
 		a = Mark{Excuse: true}
 	}
 	excuse := a.Excuse || b.Excuse
-	if b.Place > a.Place || b.Place == a.Place && a.Wall == 0 {
+	if b.Tier > a.Tier || b.Tier == a.Tier && a.Wall == 0 {
 		a = b
 	}
 	a.Excuse = excuse

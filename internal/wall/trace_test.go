@@ -100,7 +100,7 @@ func (b *bodies) answer(t testing.TB, status int, target, name string, header ma
 		Mark: b.marks.Find(header, body),
 	}
 	a.Section, a.Top = Sections(target)
-	if a.Mark.Place > PlaceNone {
+	if a.Mark.Tier > TierNone {
 		a.Shape = Shape(body, "www.example.com"+target)
 	}
 	return a
