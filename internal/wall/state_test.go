@@ -178,9 +178,9 @@ func TestPureWall(t *testing.T) {
 	})
 }
 
-// TestOrder: responses of requests that were in flight when a wall began come in any order. The
+// TestArrival: responses of requests that were in flight when a wall began come in any order. The
 // pages among them change the number of refusals that it takes by one at most.
-func TestOrder(t *testing.T) {
+func TestArrival(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		flight := rapid.IntRange(1, 8).Draw(t, "in flight")
 		var s State
@@ -200,7 +200,7 @@ func TestOrder(t *testing.T) {
 		for i := range 12 {
 			mixed = append(mixed, response{a: refusal(403, 200+i, 3)})
 		}
-		mixed = rapid.Permutation(mixed).Draw(t, "order")
+		mixed = rapid.Permutation(mixed).Draw(t, "arrival")
 		refused := 0
 		for i, r := range mixed {
 			if r.a.Status == 403 {
