@@ -277,9 +277,10 @@ func (s *State) gain(kind Kind) int {
 	return max(0, min(gain, mostRefused))
 }
 
-// Exhausted reports whether a refusal of a section would say nothing: the section has never answered and
-// has refused often enough, or it shows one document, and what the others show is not known. While the host is [Suspected], a URL of another section, or one
-// that answered before, tells more: a wall refuses it as well, and a host with a closed section answers.
+// Exhausted reports whether a refusal of a section would say nothing: the section has never answered
+// and has refused often enough, or it shows one document, and what the others show is not known.
+// While the host is [Suspected], a URL of another section, or one that answered before, tells more:
+// a wall refuses it as well, and a host with a closed section answers.
 func (s *State) Exhausted(section, top uint16) bool {
 	key, known := s.keyOf(section, top)
 	i := slices.Index(s.refused[:], key)
