@@ -1,0 +1,142 @@
+package wall
+
+import "time"
+
+// Answer is what a response says about a wall.
+type Answer struct {
+	Status int // of HTTP; 0: there was no response
+	// Took is the time from the start of the request to its end.
+	Took time.Duration
+	// RetryAfter is the wait that a 429 demands; 0: none.
+	RetryAfter time.Duration
+	Mark       Mark
+	// HTML reports whether the body is a document for people. Other bodies of status 2xx are pages.
+	HTML   bool
+	Length int64  // bytes of the body
+	Digest uint64 // of the body
+	Shape  uint64 // of the document, as [Shape] returns it; needed with a Mark of the body only
+	URL    uint64 // a hash of the URL
+	// Section and Top name the part of the site, as [Sections] returns them.
+	Section, Top uint16
+}
+
+// Sign is what one response is, apart from all others.
+type Sign uint8
+
+// The signs.
+const (
+	SignNone      Sign = iota // no response, a failure of the server, a redirect, an empty page
+	SignPage                  // the host answered: a page, or the news that there is none
+	SignRefused               // 401, 403, 406, 407
+	SignPrice                 // 402
+	SignLegal                 // 451
+	SignRate                  // 429
+	SignChallenge             // a challenge: it says so in its header, or has a mark and a status that refuses
+	SignMarked                // status 2xx and a mark in the body: a challenge if others look the same
+	SignShort                 // a short document of status 2xx, which may be a page or not
+)
+
+// The longest documents of status 2xx that count, in bytes. Challenge pages of known make have up to
+// 30 KB, most of them scripts; texts that people write and pages of unknown make have to be shorter.
+const (
+	longestMarked = 32 << 10
+	longestPhrase = 16 << 10
+	longestShort  = 8 << 10
+)
+
+// Sign returns what the response is. A response of SignChallenge is no page, whatever the host's
+// others are.
+func (a *Answer) Sign() Sign {
+	if a.Mark.Tier == TierHeader {
+		return SignChallenge
+	}
+	inBody := a.Mark.Tier == TierPage || a.Mark.Tier == TierPhrase
+	switch a.Status {
+	case 401, 402, 403, 405, 406, 407, 418, 429, 451, 503:
+		if a.Mark.Tier == TierPage || inBody && a.Status == 503 {
+			return SignChallenge
+		}
+	}
+	switch {
+	case a.Status == 402:
+		return SignPrice
+	case a.Status == 451:
+		return SignLegal
+	case a.Status == 429:
+		return SignRate
+	case a.Status == 401, a.Status == 403, a.Status == 406, a.Status == 407:
+		return SignRefused
+	case a.Status == 304:
+		return SignPage
+	case a.Status < 200, a.Status/100 == 3, a.Status >= 500, a.Status == 408, a.Status == 425:
+		return SignNone
+	case a.Status >= 400:
+		return SignPage
+	}
+	return a.document()
+}
+
+// document returns what a response of status 2xx without a conclusive mark is.
+func (a *Answer) document() Sign {
+	switch {
+	case a.Length == 0:
+		return SignNone
+	case !a.HTML:
+		return SignPage
+	case a.Mark.Tier == TierPage && a.Length <= longestMarked:
+		return SignMarked
+	case a.Mark.Excuse:
+		return SignPage
+	case a.Mark.Tier == TierPhrase && a.Length <= longestPhrase:
+		return SignMarked
+	case a.Length <= longestShort:
+		return SignShort
+	}
+	return SignPage
+}
+
+// document16 identifies a short document: by its digest, or by its shape if it has the mark of a maker
+// who puts keys into it.
+func (a *Answer) document16() uint16 {
+	if a.Mark.Tier == TierStub {
+		return fold64(a.Shape)
+	}
+	return fold64(a.Digest)
+}
+
+// rootSection is the section of pages that are in no directory.
+const rootSection = 1
+
+// Sections returns the part of a site to which the page of a request target belongs. The section is
+// the first two directories of its path, the name of a script counting as a directory if the target
+// has a query; top is the first of them. Pages at the root have 1 and 1.
+func Sections(target string) (section, top uint16) {
+	const offset, prime = 2166136261, 16777619 // FNV-1a
+	h, parts, from := uint32(offset), 0, 0
+	section, top = rootSection, rootSection
+	for i := 0; i < len(target) && parts < 2; i++ {
+		c := target[i]
+		end := c == '?' || c == '#'
+		if (c == '/' || end) && i > from {
+			parts++
+			section = fold(h)
+			if parts == 1 {
+				top = section
+			}
+		}
+		if end {
+			break
+		}
+		if c == '/' {
+			from = i + 1
+		}
+		h = (h ^ uint32(c)) * prime
+	}
+	return section, top
+}
+
+// fold returns 16 bits of a hash, not 0.
+func fold(h uint32) uint16 { return max(uint16(h^h>>16), 1) }
+
+// fold64 returns 16 bits of a hash, not 0.
+func fold64(h uint64) uint16 { return fold(uint32(h ^ h>>32)) }

@@ -1,0 +1,91 @@
+package wall
+
+import (
+	"encoding/hex"
+	"errors"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestGolden holds the bytes of version 1.
+func TestGolden(t *testing.T) {
+	var s State
+	golden := func(name, want string) {
+		t.Helper()
+		b, _ := s.AppendBinary(nil)
+		if got := hex.EncodeToString(b); got != want {
+			t.Errorf("%s: %s instead of %s", name, got, want)
+		}
+		if back, err := DecodeState(b); err != nil || back != s {
+			t.Errorf("%s: %+v instead of %+v, %v", name, back, s, err)
+		}
+	}
+	golden("nothing", "")
+	for n := range 20 {
+		s.Observe(second(n), page(n, 3))
+	}
+	golden("pages", goldenPages)
+	for n := 20; n < 30; n++ {
+		s.Observe(second(n), refusal(403, n, 3))
+	}
+	golden("wall", goldenWall)
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	for _, text := range []string{"00", "01", "02", "0200", "0101ff0100", "010100000900", "018000"} {
+		b, _ := hex.DecodeString(text)
+		if s, err := DecodeState(b); err == nil && text != "018000" || err != nil && !errors.Is(err, ErrState) {
+			t.Errorf("%s: %+v, %v", text, s, err)
+		}
+	}
+}
+
+// TestRoundTrip encodes and decodes states that a host can have.
+func TestRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var s State
+		for i := range rapid.IntRange(0, 60).Draw(t, "responses") {
+			a := page(i, 5)
+			a.Status = rapid.SampledFrom([]int{200, 200, 403, 429, 503, 404, 401}).Draw(t, "status")
+			a.Length = rapid.SampledFrom([]int64{0, 500, 20_000}).Draw(t, "length")
+			a.Digest = rapid.Uint64Range(1, 4).Draw(t, "digest")
+			a.Shape, a.Mark.Tier = a.Digest, Tier(rapid.IntRange(0, 4).Draw(t, "tier"))
+			s.Observe(second(40*i), a)
+			b, err := s.AppendBinary([]byte("x"))
+			back, failure := DecodeState(b[1:])
+			if err != nil || failure != nil || back != s || len(b)-1 > MaxStateBytes {
+				t.Fatalf("%x: %+v instead of %+v, %v, %v", b, back, s, err, failure)
+			}
+		}
+	})
+}
+
+func FuzzDecodeState(f *testing.F) {
+	for _, text := range []string{goldenPages, goldenWall} {
+		b, _ := hex.DecodeString(text)
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := DecodeState(b)
+		if err != nil {
+			if !errors.Is(err, ErrState) {
+				t.Fatal(err)
+			}
+			return
+		}
+		again, _ := s.AppendBinary(nil)
+		if back, err := DecodeState(again); err != nil || back != s {
+			t.Fatalf("%x is %+v, and again %x is %+v, %v", b, s, again, back, err)
+		}
+		for n := range 20 { // any state takes any response
+			s.Observe(second(n), refusal(403, n, 2))
+			s.Verdict()
+		}
+	})
+}
+
+const (
+	goldenPages = "0103140008a19da72aa0f0a19da72aa0f0000000000000"
+	goldenWall  = "01f3140008a19da72aa0f0a19da72aa0f000000000000068e77814000340a0f0a72aa19d0303030193090909010900b47b68e7781d00"
+)

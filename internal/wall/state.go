@@ -1,0 +1,404 @@
+package wall
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// ParkAfter is how many probes of a wall fail before the host is parked. With one probe a backoff
+// period, from one minute on and doubled each time, the sixth fails an hour after the wall began.
+// By then the bans that a firewall lifts by itself, of 5 minutes to an hour, have ended.
+const ParkAfter = 6
+
+// Evidence is in units of 1/64 nat.
+const (
+	nat       = 64
+	threshold = 13 * nat // the evidence for a wall
+	pageTakes = 4 * nat  // what a page takes away
+
+	mostChallenge = threshold/7 + 1 // of a challenge: 7 make a wall
+	mostRate      = threshold/6 + 1 // of a rate limit that did not end: 6
+	mostRefused   = threshold / 8   // of other refusals: 8
+)
+
+const (
+	unusedSection = 2                // refusals of a section that never answered that count, ...
+	onlySections  = 3                // ... and in full at a host that never answered at all
+	rateApart     = 30 * time.Second // from one rate limit to the next that counts
+	fewDocuments  = 8                // different documents that a host has before sameness counts
+	usualReturns  = 4                // that make a document usual
+	mostOfRun     = 2                // refusals in a row that are remembered: they have one reason
+	mostHistory   = 255              // pages and refusals that are remembered in full
+	refusedBehind = 0.95             // the part of requests that a wall refuses
+	refusedBefore = 1.0              // refusals that every host is thought to have had, ...
+	seenBefore    = 7.0              // ... of that many responses
+)
+
+// State is what is known of a host. The zero State is that of a host without a response. It is a
+// plain value of 68 bytes, and nothing but its own.
+type State struct {
+	since    uint32    // Unix seconds of the first refusal that counts; 0: there is no evidence
+	quiet    uint32    // Unix seconds: earlier rate limits, and behind a wall earlier requests, do not count
+	tops     [3]uint16 // that answered, the last one first
+	sections [6]uint16 // that answered, the last one first
+	refused  [3]uint16 // sections, or tops, that refused since
+	times    [3]uint8  // how often, by refused
+	evidence uint16
+	document uint16 // digest of the last short document
+	earlier  [2]uint16
+	usual    uint16 // digest of a short document that comes back between others
+	shape    uint16 // of most of the last documents with a mark
+	url      uint16 // of the last refusal that counts
+	status   uint16 // of the last refusal that counts
+	pages    uint8  // halved together with refusals
+	refusals uint8  // that were no wall
+	distinct uint8  // different documents, up to fewDocuments
+	part     uint8  // of since: 1/256 seconds more
+	pending  uint8  // refusals since the last page
+	returns  uint8  // how often usual did
+	same     uint8  // how often document came in a row
+	alike    uint8  // how often shape came, minus others
+	counted  uint8  // refusals since, up to 255
+	judged   uint8  // refusals and pages since, up to 255
+	kind     Kind   // of most refusals since
+	lead     uint8  // refusals of kind minus others, as in a majority vote
+	maker    uint8  // the wall of the last mark
+	walled   bool
+	probes   uint8 // that failed
+}
+
+// Observe takes the next response of the host, which ended at an instant, and returns what it means.
+func (s *State) Observe(at time.Time, a Answer) Verdict {
+	sign := a.Sign()
+	if s.walled {
+		return s.probe(at, sign, &a)
+	}
+	kind, times := s.judge(at, sign, &a)
+	switch {
+	case kind == kindPage:
+		s.page(at, sign, &a)
+	case kind != KindNone && fold64(a.URL) != s.url: // the same URL again says nothing of others
+		s.url = fold64(a.URL)
+		for range times {
+			s.refuse(at, kind, &a)
+		}
+	}
+	v := s.verdict(sign)
+	if s.evidence >= threshold && s.isEverywhere() {
+		s.walled, s.probes = true, 0
+		s.quiet = seconds(at.Add(time.Second))
+		v = s.verdict(sign)
+		v.Stand = Begins
+	}
+	return v
+}
+
+// isEverywhere reports whether the evidence is from more than one section, which one document under
+// several URLs needs: an old section may be gone as a whole.
+func (s *State) isEverywhere() bool {
+	return s.kind != KindSame || s.refused[1] != 0 || s.tops[1] == 0
+}
+
+// kindPage is what judge returns for a page.
+const kindPage Kind = 255
+
+// judge returns the kind of wall that a response speaks for, and how many refusals it stands for: the
+// second of two equal documents counts for the first as well.
+func (s *State) judge(at time.Time, sign Sign, a *Answer) (kind Kind, times int) {
+	switch sign {
+	case SignPage:
+		return kindPage, 1
+	case SignRefused:
+		return KindRefusal, 1
+	case SignPrice:
+		return KindPrice, 1
+	case SignLegal:
+		return KindLegal, 1
+	case SignChallenge:
+		return KindChallenge, 1
+	case SignRate:
+		if seconds(at) < s.quiet {
+			return KindNone, 0
+		}
+		s.quiet = seconds(at.Add(max(a.RetryAfter, rateApart)))
+		return KindRate, 1
+	case SignMarked:
+		return s.judgeMarked(a)
+	case SignShort:
+		return s.judgeShort(a)
+	}
+	return KindNone, 0
+}
+
+// judgeMarked judges a document with a mark in its body: a challenge if the one before had its shape.
+func (s *State) judgeMarked(a *Answer) (Kind, int) {
+	switch h := fold64(a.Shape); {
+	case h == s.shape:
+		s.alike = increase(s.alike)
+	case s.alike > 1: // a key in its text may look like a word
+		s.alike--
+		return KindNone, 0
+	default:
+		s.shape, s.alike = h, 1
+		return KindNone, 0
+	}
+	kind := KindChallenge
+	if a.Mark.Wall == 0 {
+		kind = KindSoftBlock
+	}
+	return kind, s.first(s.alike)
+}
+
+// first returns for how many documents the n-th equal one counts.
+func (s *State) first(n uint8) int {
+	if n == 2 {
+		return 2
+	}
+	return 1
+}
+
+// judgeShort judges a short document without a mark that counts, which most hosts have: a refusal
+// only if it comes again and again, from a host that had others before.
+func (s *State) judgeShort(a *Answer) (Kind, int) {
+	h := a.document16()
+	switch {
+	case h == s.usual && s.returns >= usualReturns:
+		return kindPage, 1
+	case h == s.document:
+		s.same = increase(s.same)
+		if s.distinct < fewDocuments {
+			return kindPage, 1
+		}
+		return KindSame, s.first(s.same)
+	}
+	if slices.Contains(s.earlier[:], h) {
+		s.comesBack(h)
+	} else {
+		s.distinct = min(s.distinct+1, fewDocuments)
+	}
+	s.earlier = [2]uint16{s.document, s.earlier[0]}
+	s.document, s.same = h, 1
+	return kindPage, 1
+}
+
+// comesBack notes a document that came before others and comes after them again. One that does so
+// more often than requests in flight explain is no wall: pages that are not there, say.
+func (s *State) comesBack(h uint16) {
+	switch {
+	case s.usual == h:
+		s.returns = increase(s.returns)
+	case s.returns > 0:
+		s.returns--
+	default:
+		s.usual, s.returns = h, 1
+	}
+}
+
+// page takes a page: it takes evidence away, and its section is known as one that answers.
+func (s *State) page(at time.Time, sign Sign, a *Answer) {
+	if a.Status < 400 { // that a page is not there says nothing of its section
+		toFront(s.sections[:], a.Section)
+		toFront(s.tops[:], a.Top)
+	}
+	if sign == SignPage && a.Status/100 == 2 {
+		s.distinct = min(s.distinct+1, fewDocuments)
+	}
+	if s.counted > 0 && at.Add(-max(a.Took, 0)).Before(s.begin()) {
+		s.remember(1, 0)
+		return // it was in flight before the first refusal, so it says nothing against one
+	}
+	s.remember(1, min(s.pending, mostOfRun))
+	s.pending = 0
+	if s.since == 0 {
+		return
+	}
+	s.judged = increase(s.judged)
+	if s.evidence > pageTakes {
+		s.evidence -= pageTakes
+		return
+	}
+	if s.kind == KindSame && a.document16() == s.document { // in place of the one that came again
+		s.comesBack(s.earlier[0])
+	} else if s.kind == KindSame {
+		s.comesBack(s.document)
+	}
+	s.clear()
+}
+
+// remember adds responses to the history.
+func (s *State) remember(pages, refusals uint8) {
+	for int(s.pages)+int(s.refusals)+int(pages)+int(refusals) > mostHistory {
+		s.pages /= 2
+		s.refusals /= 2
+		refusals /= 2
+	}
+	s.pages += pages
+	s.refusals += refusals
+}
+
+// clear forgets the evidence.
+func (s *State) clear() {
+	s.since, s.part, s.evidence, s.counted, s.judged = 0, 0, 0, 0, 0
+	s.refused, s.times = [3]uint16{}, [3]uint8{}
+	s.kind, s.lead, s.pending = KindNone, 0, 0
+}
+
+// refuse adds the evidence of a refusal.
+func (s *State) refuse(at time.Time, kind Kind, a *Answer) {
+	gain := s.gain(kind)
+	share, counts := s.share(a)
+	if !counts {
+		return
+	}
+	if s.counted == 0 {
+		s.since, s.part = seconds(at), uint8(at.Nanosecond()*256/int(time.Second))
+	}
+	s.evidence = min(s.evidence+uint16(gain*share/16), threshold)
+	s.pending, s.counted, s.judged = increase(s.pending), increase(s.counted), increase(s.judged)
+	s.status = uint16(a.Status)
+	s.vote(kind)
+	if a.Mark.Wall != 0 {
+		s.maker = a.Mark.Wall
+	}
+}
+
+// gain returns the evidence of a refusal: how much more likely it is behind a wall than it was at
+// this host before.
+func (s *State) gain(kind Kind) int {
+	before := (float64(s.refusals) + refusedBefore) / (float64(s.pages) + float64(s.refusals) + seenBefore)
+	gain := int(nat * math.Log(refusedBehind/before))
+	switch kind {
+	case KindChallenge:
+		return max(0, min(gain*5/4, mostChallenge))
+	case KindRate:
+		return max(0, min(gain*5/4, mostRate))
+	}
+	return max(0, min(gain, mostRefused))
+}
+
+// Exhausted reports whether a refusal of a section would say nothing: the section has never answered
+// and has refused often enough, or it shows one document, and what the others show is not known.
+// While the host is [Suspected], a URL of another section, or one that answered before, tells more:
+// a wall refuses it as well, and a host with a closed section answers.
+func (s *State) Exhausted(section, top uint16) bool {
+	key, known := s.keyOf(section, top)
+	i := slices.Index(s.refused[:], key)
+	if s.evidence >= threshold && !s.isEverywhere() {
+		return i >= 0
+	}
+	return s.pages > 0 && !known && i >= 0 && s.times[i] >= unusedSection
+}
+
+// keyOf returns the section, or the directory above it if nothing there has answered, and whether the
+// section has answered.
+func (s *State) keyOf(section, top uint16) (key uint16, known bool) {
+	known = slices.Contains(s.sections[:], section)
+	if known || slices.Contains(s.tops[:], top) {
+		return section, known
+	}
+	return top, false
+}
+
+// share returns how much of the evidence counts, in sixteenths: less if all refusals are from one
+// section. It does not count at all if the section has refused often enough and never answered.
+func (s *State) share(a *Answer) (sixteenths int, counts bool) {
+	key, known := s.keyOf(a.Section, a.Top)
+	i := slices.Index(s.refused[:], key)
+	if i < 0 {
+		i = s.addRefused(key)
+	}
+	s.times[i] = increase(s.times[i])
+	switch n := s.times[i]; {
+	case known && s.refused[1] == 0 && s.tops[1] != 0:
+		return 14, true
+	case known || n <= unusedSection || s.pages == 0 && n <= onlySections:
+		return 16, true
+	case s.pages > 0, a.Status == 401 && key != rootSection:
+		return 0, false
+	}
+	return 12, true
+}
+
+// addRefused notes a section that refused in place of one that refused least.
+func (s *State) addRefused(key uint16) int {
+	i := slices.Index(s.refused[:], 0)
+	if i < 0 {
+		i = slices.Index(s.times[:], slices.Min(s.times[:]))
+	}
+	s.refused[i], s.times[i] = key, 0
+	return i
+}
+
+// vote keeps the kind of most refusals (Boyer and Moore).
+func (s *State) vote(kind Kind) {
+	switch {
+	case s.kind == kind:
+		s.lead = increase(s.lead)
+	case s.lead > 1:
+		s.lead--
+	default:
+		s.kind, s.lead = kind, 1
+	}
+}
+
+// probe takes a response of a host behind a wall.
+func (s *State) probe(at time.Time, sign Sign, a *Answer) Verdict {
+	if seconds(at.Add(-max(a.Took, 0))) < s.quiet {
+		return s.verdict(sign) // it was in flight when the wall began, or the last probe failed
+	}
+	if sign == SignNone {
+		return s.verdict(sign)
+	}
+	if !s.passed(sign, a) {
+		s.probes = increase(s.probes)
+		s.quiet = seconds(at.Add(time.Second))
+		return s.verdict(sign)
+	}
+	v := s.verdict(sign)
+	v.Stand = Ends
+	s.walled, s.probes, s.quiet = false, 0, 0
+	s.clear()
+	s.page(at, sign, a)
+	s.since, s.evidence = seconds(at), threshold/2 // the next wall needs half the evidence
+	return v
+}
+
+// passed reports whether a probe was answered as a page.
+func (s *State) passed(sign Sign, a *Answer) bool {
+	switch {
+	case sign == SignPage:
+		return true
+	case sign != SignShort:
+		return false
+	case s.kind != KindSame:
+		return true
+	}
+	return a.document16() != s.document
+}
+
+// begin returns the instant of the first refusal that counts.
+func (s *State) begin() time.Time {
+	return time.Unix(int64(s.since), int64(s.part)*int64(time.Second)/256).UTC()
+}
+
+// seconds returns an instant in Unix seconds, as far as the state can hold them.
+func seconds(t time.Time) uint32 { return uint32(max(1, min(t.Unix(), math.MaxUint32))) }
+
+// toFront moves v to the front of list, or puts it there in place of the last one.
+func toFront(list []uint16, v uint16) {
+	i := slices.Index(list, v)
+	if i < 0 {
+		i = len(list) - 1
+	}
+	copy(list[1:i+1], list[:i])
+	list[0] = v
+}
+
+// increase adds 1, up to 255.
+func increase(n uint8) uint8 {
+	if n == math.MaxUint8 {
+		return n
+	}
+	return n + 1
+}
