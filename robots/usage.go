@@ -2,7 +2,6 @@ package robots
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 	"unsafe"
@@ -62,7 +61,7 @@ const maxUsages, maxUsage = 1000, 1024
 // statement is a Usage that is ready to be matched.
 type statement struct {
 	Usage
-	pattern []byte // Path in normal form
+	pattern Pattern // of Path
 }
 
 // statements prepares preferences for matching: the longest pattern first, in file order.
@@ -72,9 +71,9 @@ func statements(found []Usage) []statement {
 	}
 	list := make([]statement, len(found))
 	for i, u := range found {
-		list[i] = statement{u, appendPattern(nil, []byte(u.Path))}
+		list[i] = statement{u, NewPattern(u.Path)}
 	}
-	slices.SortStableFunc(list, func(a, b statement) int { return cmp.Compare(len(b.pattern), len(a.pattern)) })
+	slices.SortStableFunc(list, func(a, b statement) int { return cmp.Compare(len(b.pattern.normal), len(a.pattern.normal)) })
 	return list
 }
 
@@ -91,11 +90,8 @@ func (r *Rules) Usage(requestURI string) []Usage {
 	var found []Usage
 	longest := [...]int{ContentUsage: -1, ContentSignal: -1}
 	for _, s := range r.usage {
-		if n := longest[s.Kind]; n > len(s.pattern) {
-			continue
-		}
-		if matches, _ := glob(s.pattern, uri, math.MaxInt); matches {
-			longest[s.Kind] = len(s.pattern)
+		if n := len(s.pattern.normal); n >= longest[s.Kind] && s.pattern.matches(uri) {
+			longest[s.Kind] = n
 			found = append(found, s.Usage)
 		}
 	}
@@ -134,7 +130,7 @@ func licenseSize(urls []string) int {
 func usageSize(list []statement) int {
 	n := cap(list) * int(unsafe.Sizeof(statement{}))
 	for _, s := range list {
-		n += len(s.Path) + len(s.Value) + len(s.pattern)
+		n += len(s.Path) + len(s.Value) + len(s.pattern.normal)
 	}
 	return n
 }
