@@ -19,6 +19,7 @@ func compile(text []byte, tokens []string, s *sitemaps) *Rules {
 	c.read(text)
 	r := build(text, c.rules)
 	r.pace = c.delay.pace()
+	r.usage, r.license = statements(c.usage), c.license
 	switch {
 	case c.best == noRank:
 		r.reason = ReasonNoGroup
@@ -41,6 +42,8 @@ type collector struct {
 	tokens   []string
 	rules    []rule
 	delay    delays
+	usage    []Usage
+	license  []string
 	sitemaps *sitemaps
 
 	best   int // rank of the best name met so far
@@ -75,8 +78,18 @@ func (c *collector) read(text []byte) {
 			if c.scope == c.best && c.best != noRank {
 				c.delay.add(k, value, l.number)
 			}
-		case keyContentSignal, keyContentUsage:
+		case keyContentUsage:
+			c.inRule = true
+			if c.group == c.best {
+				c.addUsage(ContentUsage, value, l.number)
+			}
+		case keyContentSignal:
 			c.inExt = true
+			if c.scope == c.best {
+				c.addUsage(ContentSignal, value, l.number)
+			}
+		case keyLicense:
+			c.license = addLicense(c.license, string(value))
 		case keySitemap:
 			if c.sitemaps != nil {
 				_, text := sitemapField(word, value)
@@ -103,6 +116,14 @@ func (c *collector) userAgent(value []byte) {
 		c.best = rank
 		c.rules = c.rules[:0]
 		c.delay.none()
+		c.usage = nil
+	}
+}
+
+// addUsage keeps a preference of the group that applies so far.
+func (c *collector) addUsage(kind UsageKind, value []byte, line int) {
+	if c.best != noRank && len(c.usage) < maxUsages && len(value) <= maxUsage {
+		c.usage = append(c.usage, newUsage(kind, line, value))
 	}
 }
 

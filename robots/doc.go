@@ -40,8 +40,9 @@
 //   - RFC 9309, Robots Exclusion Protocol: https://www.rfc-editor.org/rfc/rfc9309
 //   - The standard of 1994, where files are written for it: https://www.robotstxt.org/orig.html.
 //     RFC 9309 wins where the two differ.
-//   - Crawl-delay, Request-rate, Visit-time, Clean-param, Host, Content-Signal and Content-Usage
-//     are extensions.
+//   - Content-Usage is from draft-ietf-aipref-attach, License from Really Simple Licensing 1.0,
+//     Content-Signal from contentsignals.org.
+//   - Crawl-delay, Request-rate, Visit-time, Clean-param and Host are extensions.
 //
 // docs/ROBOTS.md gives an example of each rule, of each choice that RFC 9309 leaves, and of each
 // difference from 1994.

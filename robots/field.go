@@ -18,6 +18,7 @@ const (
 	keyContentUsage
 	keyHost
 	keyCleanParam
+	keyLicense
 )
 
 // scoped reports whether a record of this kind belongs to the user-agent lines directly above it.
@@ -54,6 +55,8 @@ func spellings(first byte) []spelling {
 		return spellingsV[:]
 	case 'h':
 		return spellingsH[:]
+	case 'l':
+		return spellingsL[:]
 	}
 	return nil
 }
@@ -90,6 +93,7 @@ var (
 	spellingsR = [...]spelling{{"request-rate", keyRequestRate, true, true}}
 	spellingsV = [...]spelling{{"visit-time", keyVisitTime, true, true}}
 	spellingsH = [...]spelling{{"host", keyHost, false, true}}
+	spellingsL = [...]spelling{{"license", keyLicense, false, true}}
 )
 
 // keyOf finds the key that word spells, in any case. proper is false for an accepted misspelling

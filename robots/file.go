@@ -7,7 +7,7 @@ import "bytes"
 // change after Parse.
 type File struct {
 	Groups  []Group
-	Records []Field // of the whole file (Sitemap, Host, Clean-param) or without a meaning here, in file order
+	Records []Field // of the whole file (Sitemap, Host, Clean-param, License) or without a meaning here, in file order
 
 	Warnings []Warning // at most maxWarnings
 	Omitted  int       // number of warnings beyond maxWarnings
@@ -49,7 +49,8 @@ func (r Rule) String() string {
 
 // Extension is another record of a group. It belongs to the user-agent lines directly above it,
 // which may be fewer than those of the group: a delay between two names belongs to the first, while
-// the rules below belong to both.
+// the rules below belong to both. Content-Usage is a rule in this respect: it belongs to all names of
+// its group, and the next name starts another group (draft-ietf-aipref-attach, section 3).
 type Extension struct {
 	Field
 	Agents []Agent
@@ -193,7 +194,11 @@ func (p *parser) extension(k key, word, value []byte) {
 		return
 	}
 	p.ext = true
-	scope := g.Agents[p.scope:len(g.Agents):len(g.Agents)]
+	first := p.scope
+	if k == keyContentUsage { // a rule: it is for all names of the group, and ends their run
+		p.rule, first = true, 0
+	}
+	scope := g.Agents[first:len(g.Agents):len(g.Agents)]
 	g.Extensions = append(g.Extensions, Extension{Field{p.line, string(word), string(value)}, scope, k})
 	p.checkExtension(k, value)
 }

@@ -73,10 +73,10 @@ func TestPolicy(t *testing.T) {
 	if !reflect.DeepEqual(p.VisitTimes, []Window{{"0600", "0845"}}) {
 		t.Errorf("visit times %v", p.VisitTimes)
 	}
-	signal := Preference{13, "search=yes, AI-train = no", "", map[string]string{"search": "yes", "ai-train": "no"}}
-	usage := Preference{14, "/a train-ai=n", "/a", map[string]string{"train-ai": "n"}}
-	if !reflect.DeepEqual(p.ContentSignals, []Preference{signal}) ||
-		!reflect.DeepEqual(p.ContentUsage, []Preference{usage}) {
+	signal := Usage{ContentSignal, 13, "", "search=yes, AI-train = no"}
+	usage := Usage{ContentUsage, 14, "/a", "train-ai=n"}
+	if !reflect.DeepEqual(p.ContentSignals, []Usage{signal}) ||
+		!reflect.DeepEqual(p.ContentUsage, []Usage{usage}) {
 		t.Errorf("preferences %+v %+v", p.ContentSignals, p.ContentUsage)
 	}
 	if d, ok := f.Rules("amble").CrawlDelay(); !ok || d.Seconds() != 4 {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -63,10 +64,10 @@ func metaGot(v metaVector) map[string]any {
 	return got
 }
 
-func values(preferences []Preference) []string {
+func values(preferences []Usage) []string {
 	var all []string
 	for _, p := range preferences {
-		all = append(all, p.Value)
+		all = append(all, strings.TrimPrefix(p.String(), p.Kind.String()+": "))
 	}
 	return all
 }

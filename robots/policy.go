@@ -1,7 +1,5 @@
 package robots
 
-import "strings"
-
 // Policy is what a file says to one crawler, as data: the groups that apply, merged. Only Rules
 // decide about URLs. The rest is for information, and for the delays.
 type Policy struct {
@@ -13,16 +11,8 @@ type Policy struct {
 	RequestRate *RequestRate // the slowest if there are several; nil: none
 
 	VisitTimes     []Window
-	ContentSignals []Preference
-	ContentUsage   []Preference
-}
-
-// Preference is a Content-Signal or Content-Usage record: what its author wishes for the content.
-type Preference struct {
-	Line   int
-	Value  string            // as written
-	Path   string            // the paths it applies to; "" means all
-	Wishes map[string]string // such as "ai-train": "no"; names in lower case
+	ContentSignals []Usage
+	ContentUsage   []Usage
 }
 
 // Policy returns what the file says to a crawler with the given tokens. Compile says which group
@@ -97,24 +87,8 @@ func (p *Policy) add(e Extension) {
 			p.VisitTimes = append(p.VisitTimes, w)
 		}
 	case keyContentSignal:
-		p.ContentSignals = append(p.ContentSignals, parsePreference(e.Field))
+		p.ContentSignals = append(p.ContentSignals, newUsage(ContentSignal, e.Line, []byte(e.Value)))
 	case keyContentUsage:
-		p.ContentUsage = append(p.ContentUsage, parsePreference(e.Field))
+		p.ContentUsage = append(p.ContentUsage, newUsage(ContentUsage, e.Line, []byte(e.Value)))
 	}
-}
-
-// parsePreference reads "search=yes, ai-train=no", which may follow a path.
-func parsePreference(f Field) Preference {
-	p := Preference{Line: f.Line, Value: f.Value, Wishes: map[string]string{}}
-	wishes := f.Value
-	if strings.HasPrefix(wishes, "/") {
-		p.Path, wishes, _ = strings.Cut(wishes, " ")
-	}
-	for wish := range strings.SplitSeq(wishes, ",") {
-		name, value, ok := strings.Cut(wish, "=")
-		if name = strings.ToLower(strings.TrimSpace(name)); ok && name != "" {
-			p.Wishes[name] = strings.TrimSpace(value)
-		}
-	}
-	return p
 }

@@ -63,8 +63,10 @@ type Rules struct {
 
 	group   string // the token that the rules apply to, "*", or empty
 	pace    *Pace  // nil: the file demands none
-	reason  Reason // if no rule matches
-	refuse  bool   // if no rule matches: disallowed
+	usage   []statement
+	license []string // URLs
+	reason  Reason   // if no rule matches
+	refuse  bool     // if no rule matches: disallowed
 	denyAll bool
 	version Version // of the file; zero if the caller used Compile
 }
@@ -157,7 +159,7 @@ func (r *Rules) Version() Version { return r.version }
 
 // Size returns the bytes that the rules retain.
 func (r *Rules) Size() int {
-	return int(unsafe.Sizeof(*r)) + r.pace.size() + cap(r.text) + cap(r.literals)*int(unsafe.Sizeof(literal{})) +
+	return int(unsafe.Sizeof(*r)) + r.pace.size() + usageSize(r.usage) + licenseSize(r.license) + cap(r.text) + cap(r.literals)*int(unsafe.Sizeof(literal{})) +
 		cap(r.wildcards)*int(unsafe.Sizeof(wildcard{}))
 }
 

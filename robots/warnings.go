@@ -71,6 +71,7 @@ var keyNames = [...]string{
 	keyCrawlDelay:  "Crawl-delay",
 	keyRequestRate: "Request-rate", keyVisitTime: "Visit-time", keyContentSignal: "Content-Signal",
 	keyContentUsage: "Content-Usage", keyHost: "Host", keyCleanParam: "Clean-param",
+	keyLicense: "License",
 }
 
 // String returns the key as it should be written.

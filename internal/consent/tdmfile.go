@@ -1,0 +1,68 @@
+package consent
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/amble-crawler/amble/robots"
+)
+
+// TDMFilePath is where an origin may have a TDM file.
+const TDMFilePath = "/.well-known/tdmrep.json"
+
+// maxTDMRules bounds the rules that count of a TDM file; MaxTDMFile its octets.
+const maxTDMRules, MaxTDMFile = 1000, 256 << 10
+
+// TDMFile are the rules of a TDM file. The zero value has none. It may be used concurrently.
+type TDMFile struct {
+	rules []tdmRule
+}
+
+type tdmRule struct {
+	pattern   robots.Pattern
+	statement Statement
+}
+
+// ParseTDMFile reads the TDM file of an origin: a JSON array of rules. Rules without a usable location
+// or reservation are left out, and so is what is beyond the bounds; an error says that it is no TDM
+// file.
+func ParseTDMFile(body []byte) (TDMFile, error) {
+	if len(body) > MaxTDMFile {
+		return TDMFile{}, fmt.Errorf("TDM file of %d bytes: at most %d are read", len(body), MaxTDMFile)
+	}
+	var list []json.RawMessage
+	if err := json.Unmarshal(bytes.TrimPrefix(body, []byte("\xEF\xBB\xBF")), &list); err != nil {
+		return TDMFile{}, fmt.Errorf("TDM file: %w", err)
+	}
+	var f TDMFile
+	for i, raw := range list[:min(len(list), maxTDMRules)] {
+		var rule struct {
+			Location    string          `json:"location"`
+			Reservation json.RawMessage `json:"tdm-reservation"`
+		}
+		if json.Unmarshal(raw, &rule) != nil || rule.Location == "" || len(rule.Location) > maxValue {
+			continue
+		}
+		value := string(bytes.Trim(rule.Reservation, `"`))
+		p := ParseReservation(value)
+		if p == (Preferences{}) {
+			continue
+		}
+		f.rules = append(f.rules, tdmRule{robots.NewPattern(rule.Location), Statement{
+			Preferences: p, Source: SourceTDMFile, Line: i + 1, Text: "tdm-reservation: " + value,
+		}})
+	}
+	return f, nil
+}
+
+// Statement returns what the file says about a URL, given as request URI: the first rule that matches
+// counts (TDM Reservation Protocol, section "TDM File on the Origin Server").
+func (f TDMFile) Statement(requestURI string) (Statement, bool) {
+	for _, r := range f.rules {
+		if r.pattern.Match(requestURI) {
+			return r.statement, true
+		}
+	}
+	return Statement{}, false
+}

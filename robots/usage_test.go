@@ -1,0 +1,102 @@
+package robots
+
+import (
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// usageVector is one line of testdata/usage.jsonl: what a file says about the use of a URL. The first
+// five are the example of draft-ietf-aipref-attach.
+type usageVector struct {
+	ID, Robots, Agent, URL, Why string
+	Allowed                     bool
+	Usage                       []string
+}
+
+// usageOf is what a crawler takes from the rules: nothing for a URL that it may not fetch.
+func usageOf(r *Rules, requestURI string) (values []string, allowed bool) {
+	if allowed = r.Match(requestURI).Allowed; allowed {
+		for _, u := range r.Usage(requestURI) {
+			values = append(values, u.Value)
+		}
+	}
+	return values, allowed
+}
+
+func TestUsageVectors(t *testing.T) {
+	vectors := readLines[usageVector](t, filepath.Join("testdata", "usage.jsonl"))
+	if len(vectors) < 30 {
+		t.Fatalf("%d vectors", len(vectors))
+	}
+	for _, v := range vectors {
+		u, err := url.Parse(v.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, allowed := usageOf(Compile([]byte(v.Robots), v.Agent), u.RequestURI())
+		if allowed != v.Allowed || !slices.Equal(got, v.Usage) {
+			t.Errorf("%s: allowed %v, usage %q; want %v, %q (%s)\n%s", v.ID, allowed, got, v.Allowed, v.Usage, v.Why, v.Robots)
+		}
+		if other, _ := usageOf(Parse([]byte(v.Robots)).Rules(v.Agent), u.RequestURI()); !slices.Equal(got, other) {
+			t.Errorf("%s: the parsed file says %q", v.ID, other)
+		}
+	}
+}
+
+// TestUsagePolicy: the file for people and the rules agree on what belongs to a crawler.
+func TestUsagePolicy(t *testing.T) {
+	for _, v := range readLines[usageVector](t, filepath.Join("testdata", "usage.jsonl")) {
+		p := Parse([]byte(v.Robots)).Policy(v.Agent)
+		all := slices.Concat(p.ContentUsage, p.ContentSignals)
+		for _, s := range Compile([]byte(v.Robots), v.Agent).usage {
+			if !slices.Contains(all, s.Usage) {
+				t.Errorf("%s: %v is in the rules, and not in the policy %v", v.ID, s.Usage, all)
+			}
+		}
+		if n := len(Compile([]byte(v.Robots), v.Agent).usage); n != len(all) {
+			t.Errorf("%s: %d records in the rules, %d in the policy", v.ID, n, len(all))
+		}
+	}
+}
+
+// TestUsageBounds: a file may hold any number of records, of any length.
+func TestUsageBounds(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("User-agent: *\nContent-Usage: /x " + strings.Repeat("a", 2*maxUsage) + "\n")
+	for i := range 2 * maxUsages {
+		fmt.Fprintf(&b, "Content-Usage: /*a*b%d search=n\n", i)
+	}
+	r := Compile([]byte(b.String()), "amble")
+	if len(r.usage) != maxUsages || r.Size() > 400*maxUsages {
+		t.Errorf("%d records in %d bytes", len(r.usage), r.Size())
+	}
+	if got := r.Usage("/" + strings.Repeat("ab", 1000) + "b7"); len(got) != 1 || got[0].Path != "/*a*b7" {
+		t.Errorf("%v", got)
+	}
+	if got := r.Usage("/x"); got != nil {
+		t.Errorf("a record beyond the bound counts: %v", got)
+	}
+}
+
+func TestLicenses(t *testing.T) {
+	body := "License: https://site.example/license.xml\nUser-agent: b\nDisallow: /\n" +
+		"license: https://other.example/l\nLicense: /relative\nLicense: mailto:a@b\nLicense: https://site.example/license.xml\n"
+	want := []string{"https://site.example/license.xml", "https://other.example/l"}
+	if got := Compile([]byte(body), "amble").Licenses(); !slices.Equal(got, want) {
+		t.Errorf("licenses %q, want %q", got, want)
+	}
+	if !Compile([]byte(body), "b").DisallowsAll() {
+		t.Error("a license ended the group")
+	}
+	var many strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&many, "License: https://site.example/%d\n", i)
+	}
+	if got := Compile([]byte(many.String()), "amble").Licenses(); len(got) != maxLicenses {
+		t.Errorf("%d licenses", len(got))
+	}
+}
