@@ -98,20 +98,6 @@ func (r *recovery) countDeath(b *storage.Batch) (items []*archive.Item, err erro
 	return items, r.separate(b, suspects)
 }
 
-// enterEnd records that the process is shutting down: in the start ledger if something is in flight
-// or uncommitted, and in the last commit if a death before had requests in flight.
-func (d *dispatcher) enterEnd() {
-	if d.suspects {
-		d.pending.setMark(markDeaths, nil)
-	}
-	if d.busy == 0 && d.pending.isEmpty() {
-		return
-	}
-	if err := d.ledger.AppendEnd(d.o.Now()); err != nil {
-		d.log.Debug("cannot write that no more requests begin", "error", err)
-	}
-}
-
 // maxDeathBytes bounds the mark.
 const maxDeathBytes = 1 << 20
 

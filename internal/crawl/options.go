@@ -192,8 +192,13 @@ func newInForce(o *Options, l Live) *inForce {
 	return &inForce{Live: l, politeness: o.with(l).Frontier.HostPoliteness()}
 }
 
+// bandwidthLimits is where limits of the bytes that are received are put in force.
+type bandwidthLimits interface {
+	SetBandwidth(all int64, ofHost func(host string) int64)
+}
+
 // limitBandwidth puts the limits of the bytes that are received in force.
-func (f *inForce) limitBandwidth(c connections) {
+func (f *inForce) limitBandwidth(c bandwidthLimits) {
 	limited := func(o frontier.Override) bool { return o.Politeness.Bandwidth > 0 }
 	var ofHost func(string) int64
 	if f.Politeness.Bandwidth > 0 || slices.ContainsFunc(f.Overrides, limited) {

@@ -37,12 +37,12 @@ func TestSurveyInSteps(t *testing.T) {
 	o.fill()
 	e := &Engine{o: o, store: s, table: newHostTable()}
 	d := testDispatcher(t)
-	d.f, d.store, d.surveyor.table = f, s, e.table
-	d.beginSurvey(time.Now())
+	d.surveyor.f, d.surveyor.store, d.surveyor.table = f, s, e.table
+	d.surveyor.begin(time.Hour)
 	steps := 1
 	for ; d.surveyor.onward != nil; steps++ {
 		<-d.surveyor.onward
-		d.continueSurvey()
+		d.surveyor.step(time.Hour)
 	}
 	if places := d.surveyor.found.states; steps < hosts/surveyStep || places["dormant"] != hosts {
 		t.Errorf("after %d steps the places of %d hosts are %v", steps, hosts, places)
@@ -52,7 +52,7 @@ func TestSurveyInSteps(t *testing.T) {
 	if err != nil || len(table.Rows) != hosts || table.Rows[hosts-1] != (inspect.Row{Host: hosts, Left: 1, Delay: 1, State: 1}) {
 		t.Errorf("the table has %d rows: %v, %v", len(table.Rows), table.Rows[len(table.Rows)-1:], err)
 	}
-	if d.beginSurvey(time.Now()); d.surveyor.onward != nil {
+	if d.surveyor.begin(time.Hour); d.surveyor.onward != nil {
 		t.Error("the next walk begins at once")
 	}
 }
