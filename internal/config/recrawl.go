@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/recrawl"
 )
 
@@ -35,11 +36,11 @@ type RecrawlRule struct {
 }
 
 // defaultRecrawl has the defaults of internal/recrawl.
-func defaultRecrawl() Recrawl {
+func defaultRecrawl(of *crawl.Options) Recrawl {
 	o := recrawl.DefaultOptions()
 	return Recrawl{
 		Policy: o.Policy.String(), Interval: o.Interval, MinInterval: o.Min, MaxInterval: o.Max, Budget: int(o.Budget),
-		Share: 0.5, SimilarBits: 3, GoneAfter: o.Missing, Rules: []RecrawlRule{},
+		Share: of.Frontier.RecrawlShare, SimilarBits: of.SimilarBits, GoneAfter: o.Missing, Rules: []RecrawlRule{},
 	}
 }
 

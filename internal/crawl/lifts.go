@@ -50,7 +50,8 @@ func (s *liftSource) lifts() []lift {
 func (s *liftSource) reachLifts() []lift {
 	o, failed := &s.o.Fetch, storage.In(storage.Failed)
 	blocked := failedBy(fetch.KindBlockedAddress)
-	nameFailures := failedBy(fetch.KindDNSNotFound, fetch.KindDNSFailure, fetch.KindDNSTimeout, fetch.KindBlockedAddress)
+	nameFailures := failedBy(fetch.KindDNSNotFound, fetch.KindDNSFailure, fetch.KindDNSTimeout,
+		fetch.KindBlockedAddress)
 	reached := failedBy(fetch.KindDNSNotFound, fetch.KindDNSFailure, fetch.KindDNSTimeout, fetch.KindBlockedAddress,
 		fetch.KindRefused, fetch.KindUnreachable, fetch.KindConnectTimeout, fetch.KindProxy)
 	return []lift{
