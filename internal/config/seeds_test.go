@@ -119,7 +119,7 @@ func TestSeedsFileIsBounded(t *testing.T) {
 	if err := v.visitLines(body, "f"); err != nil {
 		t.Fatal(err)
 	}
-	if len(good) != 1 || good[0].Source.Line != 2 || len(bad) != 1 ||
+	if len(good) != 1 || good[0].Source != "f:2" || len(bad) != 1 ||
 		!strings.Contains(bad[0].Reason, "too long (67108864 bytes)") {
 		t.Errorf("good %v, bad %v", good, bad)
 	}

@@ -172,7 +172,7 @@ func (d *dispatcher) report(state string) {
 	}
 	now := d.o.Now()
 	s := Status{State: state, InFlight: d.flights.busy}
-	s.Limits.MaxRate, s.Limits.RateWait = d.maxRate.perSecond, d.maxRate.total(now).Seconds()
+	s.Limits = Limits{MaxRate: d.maxRate.perSecond, RateWait: d.maxRate.total(now).Seconds()}
 	switch {
 	case state == "finished":
 	case d.stall.why() != nil:

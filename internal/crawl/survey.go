@@ -137,8 +137,13 @@ func (s *surveyor) count(w *frontier.View, now time.Time, postponedAfter time.Du
 	if w.Robots != robots.ReasonNone {
 		s.begun.held[w.Robots.String()]++
 	}
-	if w.Finish > 0 && w.Robots == robots.ReasonNone && w.Until.Sub(now) <= postponedAfter {
+	if w.Paused || w.Robots != robots.ReasonNone || w.Until.Sub(now) > postponedAfter {
+		return
+	}
+	if !w.Budget {
 		s.begun.left += uint64(w.Left)
+	}
+	if w.Finish > 0 {
 		s.last.add(w)
 	}
 }

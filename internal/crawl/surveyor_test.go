@@ -47,6 +47,9 @@ func TestSurveyInSteps(t *testing.T) {
 	if places := d.surveyor.found.states; steps < hosts/surveyStep || places["dormant"] != hosts {
 		t.Errorf("after %d steps the places of %d hosts are %v", steps, hosts, places)
 	}
+	if got, want := d.surveyor.found.finishIn(10), float64(hosts)/10; got != want || d.surveyor.found.finishIn(0) >= want {
+		t.Errorf("at 10 requests a second it takes %g s, want %g, and %g s without a limit", got, want, d.surveyor.found.finishIn(0))
+	}
 	e.mailbox.Store(d.mailbox)
 	table, err := e.hosts(t.Context())
 	if err != nil || len(table.Rows) != hosts || table.Rows[hosts-1] != (inspect.Row{Host: hosts, Left: 1, Delay: 1, State: 1}) {
