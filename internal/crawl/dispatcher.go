@@ -26,7 +26,6 @@ type dispatcherStore interface {
 type connections interface {
 	slowRequests
 	bandwidthLimits
-	CloseIdle() bool
 }
 
 // dispatcher gives leases to idle workers, gathers the results for the committer, and serves the
@@ -43,7 +42,6 @@ type dispatcher struct {
 	connections connections
 	bodies      *bodies
 	space       *diskSpace
-	rules       *rulesReader
 	plan        *recrawl.Plan // of recrawls; nil: there are none
 	mailbox     *mailbox
 
@@ -233,7 +231,7 @@ func (d *dispatcher) collect() {
 	d.pending.merge(d.f.TakeBatch())
 	d.loads.waiting = append(d.loads.waiting, d.f.TakeWants()...)
 	for _, r := range d.f.TakeRechecks() {
-		d.sweeps.add(newRecheck(d.rules, r), d.pending)
+		d.sweeps.addRecheck(r, d.pending)
 	}
 }
 

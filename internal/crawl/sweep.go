@@ -71,7 +71,7 @@ func (s *sweep) restore(value []byte) error {
 	case 8:
 		s.at.Ordinal, s.below = binary.BigEndian.Uint32(value), binary.BigEndian.Uint32(value[4:])
 	default:
-		return fmt.Errorf("mark %s: %w", s.mark, storage.ErrCorrupt)
+		return storage.ErrCorrupt
 	}
 	return nil
 }
@@ -211,6 +211,9 @@ func (q *sweepQueue) addRetry(r *retry, to *batch) {
 	q.retries++
 	q.add(r.named(retryMark(q.retries), q.log), to)
 }
+
+// addRecheck begins a recheck, on disk too.
+func (q *sweepQueue) addRecheck(r frontier.Recheck, to *batch) { q.add(newRecheck(q.rules, r), to) }
 
 // next returns the channel and the sweep to offer to the sweeper.
 func (q *sweepQueue) next() (chan<- *sweep, *sweep) {
