@@ -88,7 +88,7 @@ func (q *loadQueue) next() (chan<- []frontier.LoadRequest, []frontier.LoadReques
 // handedOver takes note that the loader has all requests.
 func (q *loadQueue) handedOver() { q.active, q.waiting = q.active+len(q.waiting), nil }
 
-// isEmpty reports whether nothing is to be read.
+// isEmpty reports whether the frontier waits for nothing.
 func (q *loadQueue) isEmpty() bool { return q.active+len(q.waiting) == 0 }
 
 // dispatch is the loop of the dispatcher: give out what is due, wait for whatever happens next,

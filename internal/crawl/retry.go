@@ -156,8 +156,8 @@ func newRetry(s hostFinder, c retryCommand, lifts []lift) (*retry, error) {
 	return r, err
 }
 
-// named returns the sweep of a retry that has this mark. Its end is logged.
-func (r *retry) named(mark string, log *slog.Logger) *sweep {
+// withMark returns the sweep of a retry, with this mark. Its end is logged.
+func (r *retry) withMark(mark string, log *slog.Logger) *sweep {
 	r.mark = mark
 	r.ended = func(*frontier.Frontier, time.Time) {
 		close(r.done)

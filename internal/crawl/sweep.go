@@ -209,7 +209,7 @@ func (q *sweepQueue) add(s *sweep, to *batch) {
 // addRetry begins a retry, on disk too.
 func (q *sweepQueue) addRetry(r *retry, to *batch) {
 	q.retries++
-	q.add(r.named(retryMark(q.retries), q.log), to)
+	q.add(r.withMark(retryMark(q.retries), q.log), to)
 }
 
 // addRecheck begins a recheck, on disk too.
@@ -283,7 +283,7 @@ func (q *sweepQueue) restore(lifts []lift) (drops []*sweep, err error) {
 		if err != nil {
 			return nil, err
 		}
-		return r.named(name, q.log), nil
+		return r.withMark(name, q.log), nil
 	}
 	for prefix, open := range map[string]func(name string, value []byte) (*sweep, error){
 		markRetry: openRetry, markRecheck: q.openRecheck, markDrop: openDrop, markOffer: openOffer,
