@@ -44,8 +44,8 @@ func defaultRecrawl(of *crawl.Options) Recrawl {
 	}
 }
 
-// RecrawlOptions returns the options of internal/recrawl, or nil if the crawl ends when it is done or
-// recrawls no page. It returns no error for a Config from Load.
+// RecrawlOptions returns the options of internal/recrawl, or nil if the crawl ends when it is done
+// or recrawls no page. It returns no error for a Config from Load.
 func (c *Config) RecrawlOptions() (*recrawl.Options, error) {
 	r := c.Recrawl
 	policy, err := recrawl.ParsePolicy(r.Policy)

@@ -45,8 +45,8 @@ type dispatcher struct {
 	plan        *recrawl.Plan // of recrawls; nil: there are none
 	mailbox     *mailbox
 
-	// Its ends of channels that no part of it has. toCommit is unbuffered, and used in the select of
-	// its loops only.
+	// Its ends of channels that no part of it has. toCommit is unbuffered, and used in the select
+	// of its loops only.
 	results   <-chan *result // holds one of each worker
 	toCommit  chan<- *batch
 	committed <-chan *batch // holds one
@@ -278,7 +278,8 @@ func (d *dispatcher) takeLoad(l *load) {
 	d.collect()
 }
 
-// restore goes on with what an earlier process did not finish: sweeps, and the pause of the operator.
+// restore goes on with what an earlier process did not finish: sweeps, and the pause of the
+// operator.
 func (d *dispatcher) restore() error {
 	drops, err := d.sweeps.restore(d.settings.lifts())
 	if err != nil {

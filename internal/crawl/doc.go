@@ -16,9 +16,9 @@
 //	            of them change.
 //
 // What roles share is immutable (Options, the logger) or safe for concurrent use (the tally, the
-// space on the disk, the store, whose methods each role sees as far as it uses them). Engine opens and
-// closes what they work on, and newCrew wires them. Its other methods reach the dispatcher by the
-// mailbox.
+// space on the disk, the store, whose methods each role sees as far as it uses them). Engine opens
+// and closes what they work on, and newCrew wires them. Its other methods reach the dispatcher by
+// the mailbox.
 //
 // # A crash at any moment
 //

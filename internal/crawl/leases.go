@@ -45,7 +45,8 @@ func validateMaxRate(perSecond float64) error {
 	return nil
 }
 
-// set puts another limit in force. It begins without a burst, so that changes bring no more requests.
+// set puts another limit in force. It begins without a burst, so that changes bring no more
+// requests.
 func (m *maxRate) set(perSecond float64, now time.Time) {
 	if perSecond == m.perSecond {
 		return
@@ -57,7 +58,8 @@ func (m *maxRate) set(perSecond float64, now time.Time) {
 	}
 }
 
-// allows reports whether a request may be handed out now, and notes when the next one may otherwise.
+// allows reports whether a request may be handed out now, and notes when the next one may
+// otherwise.
 func (m *maxRate) allows(now time.Time) bool {
 	if m.limiter == nil || m.limiter.TokensAt(now) >= 1 {
 		return true
@@ -86,7 +88,8 @@ func (m *maxRate) hold(held bool, now time.Time) {
 	}
 }
 
-// idle takes note that workers are what the crawl waits for, or that nothing may be handed out at all.
+// idle takes note that workers are what the crawl waits for, or that nothing may be handed out at
+// all.
 func (m *maxRate) idle(now time.Time) {
 	m.scarce = false
 	m.hold(false, now)

@@ -69,8 +69,8 @@ type Rates struct {
 	Commits  uint64 `json:"commits"`
 }
 
-// Limits are the limits of the crawl as a whole, 0 where there is none, and for how long they have held
-// it in this run.
+// Limits are the limits of the crawl as a whole, 0 where there is none, and for how long they have
+// held it in this run.
 type Limits struct {
 	MaxRate       float64 `json:"max_rate"`               // requests a second
 	RateWait      float64 `json:"rate_wait_seconds"`      // in which hosts were due and max_rate held them

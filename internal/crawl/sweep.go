@@ -17,9 +17,10 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// sweep is a walk over the URLs of one host, or of all, in the background, which changes the outcome
-// of some. A mark in the database holds how far it has come, so that a restart goes on from there. It
-// is written in the transaction that changes URLs, so each is changed once, whatever happens.
+// sweep is a walk over the URLs of one host, or of all, in the background, which changes the
+// outcome of some. A mark in the database holds how far it has come, so that a restart goes on from
+// there. It is written in the transaction that changes URLs, so each is changed once, whatever
+// happens.
 //
 // The dispatcher and the sweeper have it in turn: whoever has it may use its fields.
 type sweep struct {
@@ -151,7 +152,8 @@ type swept struct {
 	err   error
 }
 
-// sweeper makes the steps of sweeps. It changes nothing itself: the dispatcher commits what it finds.
+// sweeper makes the steps of sweeps. It changes nothing itself: the dispatcher commits what it
+// finds.
 type sweeper struct {
 	store  walkStore
 	log    *slog.Logger
@@ -230,8 +232,8 @@ func (q *sweepQueue) next() (chan<- *sweep, *sweep) {
 func (q *sweepQueue) handedOver() { q.waiting, q.isActive = q.waiting[1:], true }
 
 // take adds a step of a sweep to the next batch. Other sweeps have their turn before its next step.
-// While another sweep waits that has the same mark, the mark is that one's. If nothing was found the
-// mark stays: to look once more costs less than a commit.
+// While another sweep waits that has the same mark, the mark is that one's. If nothing was found
+// the mark stays: to look once more costs less than a commit.
 func (q *sweepQueue) take(p *swept, to *batch) error {
 	s := p.sweep
 	q.isActive = false
