@@ -21,13 +21,15 @@ import (
 type extractFlags struct {
 	base, record, contentType string
 	text, asJSON, explain     bool
+	sitemap                   bool
+	most                      int64 // bytes of a document or list
 }
 
 func newExtractCommand(settings *settingsFlags) *cobra.Command {
 	f := extractFlags{}
 	command := &cobra.Command{
 		Use:   "extract URL|FILE|-",
-		Short: "Show what is extracted from a page: links, fields, directives, text",
+		Short: "Show what is extracted from a page: links, fields, directives, text; or from a sitemap or feed",
 		Long: `Show what a crawl with these settings extracts from a page: its links and their kinds, its base
 URL, title, language, directives for crawlers, the fields of extract.rules and, with --text, the text. No
 request is made.
@@ -36,10 +38,15 @@ The page is the newest response that the WARC files of the crawl have for a URL,
 file, or standard input (-). A file needs --base, its URL: links are resolved against it, and extract.rules
 are selected by it. The first 8 MiB are read, as in a crawl.
 
-Exit code 0: done. 1: the page is not stored, cannot be read, or is not HTML. 2: wrong usage or settings.`,
+Of a sitemap or feed it shows the URLs, and when each was changed. The first bytes decide what a file is;
+a JSON Feed also needs its --content-type, and a plain list of URLs needs --sitemap.
+
+Exit code 0: done. 1: the page is not stored, cannot be read, or is not of these kinds. 2: wrong usage or
+settings.`,
 		Example: `  amble extract page.html --base https://example.com/item/7
   curl -s https://example.com/ | amble extract - --base https://example.com/ --json
   amble extract https://example.com/item/7 --explain
+  amble extract sitemap.xml.gz --base https://example.com/sitemap.xml.gz
   amble extract amble-20261120121415-000001.warc.gz --url https://example.com/ --text`,
 		Args: exactlyOne("URL, file or -"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -57,19 +64,27 @@ Exit code 0: done. 1: the page is not stored, cannot be read, or is not HTML. 2:
 	flags.BoolVar(&f.text, "text", false, "also print the text of the page and of its links")
 	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	flags.BoolVar(&f.explain, "explain", false, "explain how much of the document was read, and why")
+	flags.BoolVar(&f.sitemap, "sitemap", false, "the file was announced as a sitemap: it may be a plain list of URLs")
 	command.MarkFlagsMutuallyExclusive("base", "url")
 	command.MarkFlagsMutuallyExclusive("content-type", "url")
 	return command
 }
 
 func (f *extractFlags) run(command *cobra.Command, settings *settingsFlags, c *config.Config, from string) error {
+	f.most = max(extract.MaxDocument, int64(c.Sitemaps.MaxSize))
 	source, err := f.find(command, settings, from)
 	if err != nil {
 		return err
 	}
+	kind := extract.SniffList(source.header.Get("Content-Type"), source.body, f.sitemap)
+	if kind != extract.NotAList {
+		return f.list(command, c, source, kind)
+	}
+	source.cut(extract.MaxDocument)
 	if !extract.IsHTML(source.header.Get("Content-Type"), source.body) {
 		contentType := source.header.Get("Content-Type")
-		return exit(exitProblem, fmt.Errorf("%s is not HTML: its Content-Type is %q", from, contentType))
+		return exit(exitProblem, fmt.Errorf("%s is not HTML: its Content-Type is %q, and its first bytes are not "+
+			"those of a sitemap or feed", from, contentType))
 	}
 	o, err := c.ExtractOptions()
 	if err != nil {

@@ -116,7 +116,7 @@ func openAdder(ctx context.Context, c *config.Config, waits func(reason string))
 	}
 	var seeds []crawl.Seed
 	config.VisitSeeds(c, nil,
-		func(s config.Seed) { seeds = append(seeds, crawl.Seed{URL: s.URL, Source: s.Source.String()}) },
+		func(s crawl.Seed) { seeds = append(seeds, s) },
 		func(config.BadSeed) {}) // amble run and config check report them
 	i, err := crawl.OpenImporter(options, seeds)
 	if err != nil {

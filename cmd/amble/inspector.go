@@ -81,7 +81,7 @@ func openInspector(ctx context.Context, c *config.Config) (inspector, error) {
 func storedScope(store *storage.Store, c *config.Config) func(weburl.URL) (bool, string) {
 	scope := sync.OnceValue(func() func(weburl.URL) (bool, string) {
 		var seeds []crawl.Seed
-		config.VisitSeeds(c, nil, func(s config.Seed) { seeds = append(seeds, crawl.Seed{URL: s.URL}) },
+		config.VisitSeeds(c, nil, func(s crawl.Seed) { seeds = append(seeds, s) },
 			func(config.BadSeed) {})
 		options, err := c.CrawlOptions(programVersion())
 		if err == nil {

@@ -137,8 +137,6 @@ type URLs struct {
 	MaxLength        int      `mapstructure:"max_length"`        // in bytes
 }
 
-func defaultURLs() URLs { return URLs{StripParameters: []string{}, MaxLength: weburl.MaxLength} }
-
 // urls checks the section.
 func (k *checker) urls() {
 	between(k, "urls.max_length", k.c.URLs.MaxLength, 64, weburl.MaxLength)

@@ -51,6 +51,15 @@ type Override struct {
 	Pause          bool           `mapstructure:"pause"`      // nothing is fetched from them
 }
 
+func defaultPoliteness(f *frontier.Options) Politeness {
+	p := &f.Politeness
+	return Politeness{
+		Delay: p.Delay, AdaptiveFactor: p.AdaptiveFactor, AdaptiveMax: p.AdaptiveMax, PerHost: p.PerHost,
+		HostBandwidth: ByteSize(p.Bandwidth), PerIP: p.PerIP, IPDelay: p.IPDelay, PerDomain: f.Domain.InFlight,
+		DomainDelay: f.Domain.Delay, Addresses: []AddressRange{}, Overrides: []Override{},
+	}
+}
+
 // PolitenessOptions returns the options of politeness for hosts without an override.
 func (c *Config) PolitenessOptions() politeness.Options {
 	p := c.Politeness

@@ -183,7 +183,7 @@ func (d *dispatcher) nextBatch() (chan<- *batch, *batch) {
 	if b := d.nextAddition(); b != nil {
 		return d.toCommit, b
 	}
-	if d.pending.isEmpty() || !d.shuttingDown && d.busy > 0 && d.gathers() {
+	if d.pending.isEmpty() || !d.shuttingDown && d.flights.busy > 0 && d.gathers() {
 		return nil, nil
 	}
 	d.markPlan(d.pending)
@@ -195,7 +195,6 @@ func (d *dispatcher) nextBatch() (chan<- *batch, *batch) {
 func (d *dispatcher) takeCommitted(b *batch) {
 	d.committing = false
 	d.uncommitted -= b.pages
-	d.takeStall() // what the committer reported before
 	b.answerAddition()
 	b.answer(b.err)
 	if b.err != nil {
@@ -203,7 +202,7 @@ func (d *dispatcher) takeCommitted(b *batch) {
 		d.fail(b.err)
 		return
 	}
-	d.unstall(&d.noCommit)
+	d.stall.committed()
 	now := d.o.Now()
 	d.pauseEnd = now.Add(min(pauseTimes*b.took, maxPause))
 	d.batchSize.Committed(b.size, b.result.Changed)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -106,7 +107,7 @@ func OpenRetrier(o Options) (*Retrier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Retrier{f, retryPage}, nil
+	return &Retrier{f, sweepChanged}, nil
 }
 
 // Retry puts the URLs of a selection back into their queues, in transactions of bounded size, and
@@ -128,21 +129,23 @@ func (r *Retrier) Retry(ctx context.Context, s Selection, each func(Retried) err
 	mark := retryMark(last + 1)
 	for end := false; !end; {
 		var page []storage.Done
-		if page, end, err = w.step(ctx, r.store, r.now()); err != nil {
+		if page, end, err = w.step(ctx, r.store, slog.Default(), r.now()); err != nil {
 			break
 		}
 		if len(page) > 0 {
+			n := uint64(len(page))
+			w.changed.Add(n)
 			b := storage.Batch{Done: page, Marks: map[string][]byte{mark: w.encode()}}
 			if err = r.commit(doing, &b); err != nil {
+				w.changed.Add(-n)
 				break
 			}
-			w.back.Add(uint64(len(page)))
 		}
 		if err = each(w.progress()); err != nil {
 			break
 		}
 	}
-	if w.back.Load() > 0 {
+	if w.changed.Load() > 0 {
 		if removed := r.commit(doing, &storage.Batch{Marks: map[string][]byte{mark: nil}}); err == nil {
 			err = removed
 		}

@@ -65,8 +65,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// DefaultOptions are those of a polite crawler; DataDir, Fetch.UserAgent and
-// Archive.Dir are left for the caller to fill in.
+// DefaultOptions returns the options of an empty configuration. It guesses no sitemaps. The caller
+// sets DataDir, Fetch.UserAgent and Archive.Dir.
 func DefaultOptions() Options {
 	return Options{
 		Workers: 64, ExitWhenDone: true, GiveUpAfter: time.Hour, ShutdownGrace: 30 * time.Second,
@@ -75,8 +75,9 @@ func DefaultOptions() Options {
 		Traps:        frontier.DefaultTrapOptions(),
 		SessionNames: frontier.SessionNames(),
 		Frontier:     frontier.DefaultOptions(), Fetch: fetch.DefaultOptions(),
-		Extract: extract.DefaultOptions(), Spool: spool.DefaultOptions(), Sitemaps: DefaultSitemapOptions(),
-		Archive: archive.DefaultOptions(), Requests: requestlog.DefaultOptions(),
+		Extract: extract.DefaultOptions(), Spool: spool.DefaultOptions(),
+		Sitemaps: SitemapOptions{Follow: true, Feeds: true, Lists: extract.DefaultListOptions()},
+		Archive:  archive.DefaultOptions(), Requests: requestlog.DefaultOptions(),
 		Storage: storage.Options{MaxQueries: 2000, MaxSameDigest: 200},
 	}
 }
@@ -192,8 +193,13 @@ func newInForce(o *Options, l Live) *inForce {
 	return &inForce{Live: l, politeness: o.with(l).Frontier.HostPoliteness()}
 }
 
+// bandwidthLimits is where limits of the bytes that are received are put in force.
+type bandwidthLimits interface {
+	SetBandwidth(all int64, ofHost func(host string) int64)
+}
+
 // limitBandwidth puts the limits of the bytes that are received in force.
-func (f *inForce) limitBandwidth(c connections) {
+func (f *inForce) limitBandwidth(c bandwidthLimits) {
 	limited := func(o frontier.Override) bool { return o.Politeness.Bandwidth > 0 }
 	var ofHost func(string) int64
 	if f.Politeness.Bandwidth > 0 || slices.ContainsFunc(f.Overrides, limited) {

@@ -3,11 +3,20 @@ package crawl
 import (
 	"context"
 	"encoding/binary"
+	"errors"
+	"math"
+	"net/http"
+	"runtime"
+	"slices"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/httpfield"
+	"github.com/amble-crawler/amble/internal/spool"
+	"github.com/amble-crawler/amble/internal/warc"
+	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -164,4 +173,182 @@ func (w *worker) redirect(res *result, resp *fetch.Response, page *archive.Page)
 	}
 	res.found = append(res.found, f)
 	return storage.Redirected, storage.ReasonNone
+}
+
+// sniffBytes is how much of a body decides what it is (WHATWG MIME Sniffing, section 5.2, reads as
+// far).
+const sniffBytes = 1445
+
+// read takes what a body has for the crawl: the URLs of a sitemap or feed, or the links of a page.
+// The error is one of reading the body back.
+func (w *worker) read(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page) error {
+	wishes := extract.HeaderDirectives(resp.Header, w.o.Frontier.Tokens)
+	note(res, page, &wishes)
+	kind := w.listKind(&res.lease, resp)
+	switch {
+	case kind == extract.NotAList:
+		return w.takeLinks(ctx, res, resp, page)
+	case w.forbidsLinks(&wishes):
+		page.Kind = kind.String()
+		return nil
+	}
+	return w.takeList(ctx, res, resp, page, kind)
+}
+
+// forbidsLinks reports whether the links of a page are not to be followed.
+func (w *worker) forbidsLinks(d *extract.Directives) bool { return d.NoFollow && w.o.NoFollow }
+
+// note takes the directives of a page. A page that is no longer available is not to be shown, and
+// is not fetched again.
+func note(res *result, page *archive.Page, d *extract.Directives) {
+	res.page.Expires = d.UnavailableAfter
+	page.Robots, page.Preferences = d.Seen, d.Preferences
+	page.UnavailableAfter = d.UnavailableAfter
+	page.NoIndex = d.NoIndex || !d.UnavailableAfter.IsZero() && res.page.End.After(d.UnavailableAfter)
+}
+
+// takeLinks extracts the links of an HTML page that belong to the crawl. The error is one of
+// reading the body back.
+func (w *worker) takeLinks(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page) error {
+	l := &res.lease
+	contentType := resp.Header.Get("Content-Type")
+	if !extract.IsHTML(contentType, resp.Body.Head(sniffBytes)) {
+		return nil
+	}
+	doc, err := w.html(ctx, resp.Body, resp.Header, l.URL)
+	var unread *spool.Error
+	switch {
+	case errors.As(err, &unread):
+		return err
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()): // it is fetched again
+		res.page.Broken = true
+		return nil
+	}
+	if err != nil {
+		w.log.Debug("cannot extract", "url", page.URL, "error", err)
+		page.Error = err.Error()
+		return nil
+	}
+	page.Title, page.Language, page.Outlinks = doc.Title, doc.Language, len(doc.Links)
+	page.Canonical = doc.Canonical.String()
+	switch {
+	case doc.Truncated || resp.Body.Size() > maxParse:
+		page.Extracted = archive.ExtractedPart
+	case doc.Flat:
+		page.Extracted = archive.ExtractedFlat
+	}
+	page.Fields = doc.Fields
+	w.keepText(res, &doc)
+	w.sum(res, &doc)
+	note(res, page, &doc.Robots)
+	deepest := w.o.Frontier.MaxDepth > 0 && l.Head.Depth >= w.o.Frontier.MaxDepth || l.Head.Depth == math.MaxUint16
+	if deepest || w.forbidsLinks(&doc.Robots) {
+		return nil
+	}
+	w.takeDocument(res, &doc)
+	return nil
+}
+
+// takeDocument makes discoveries of the links of a document.
+func (w *worker) takeDocument(res *result, doc *extract.Page) {
+	l := &res.lease
+	scope := w.scope()
+	res.found = slices.Grow(res.found, len(doc.Links))
+	for i := range doc.Links {
+		link := &doc.Links[i]
+		u, ok := w.o.admit(scope, link.URL)
+		switch {
+		case link.NoFollow && w.o.NoFollow:
+		case link.Kind == extract.Sitemap:
+			if w.o.Sitemaps.Follow {
+				w.findSitemap(res, w.discovery(res, link.URL, 0))
+			}
+		case !ok:
+			w.tally.outside.Add(1)
+		case w.trap(res, u) != storage.NoTrap:
+		default:
+			f := w.discovery(res, u, l.Head.Depth+1)
+			w.stripSession(&f)
+			res.found = append(res.found, f)
+		}
+	}
+}
+
+func (w *worker) discovery(res *result, u weburl.URL, depth uint16) storage.Found {
+	l := &res.lease
+	return storage.Found{
+		URL: u, Fingerprint: w.store.Fingerprint(u), Depth: depth,
+		ViaHost: l.Host, ViaOrdinal: l.Head.Ordinal, At: res.page.End,
+	}
+}
+
+// trap returns which trap a discovered URL leads into by its text, and has the store count it.
+func (w *worker) trap(res *result, u weburl.URL) storage.Trap {
+	t := w.o.Traps.Check(u, res.lease.URL, res.page.End)
+	if t != storage.NoTrap {
+		res.refused = append(res.refused, storage.Refused{Host: u.Host(), Reason: t, URL: u})
+	}
+	return t
+}
+
+// stripSession makes URLs that differ by a session id only the same to the store. That is for links
+// only: if a site redirects to add an id, the target would be known already and its content never
+// seen.
+func (w *worker) stripSession(f *storage.Found) {
+	stripped, has := w.sessions.Strip(f.URL.RequestURI())
+	if !has {
+		return
+	}
+	f.Stripped = stripped
+	f.Fingerprint = w.store.Fingerprint(f.URL.Origin().URL(stripped))
+}
+
+// maxParse is how many bytes of a document are searched for links. What follows is kept and
+// counted, but not read.
+const maxParse = extract.MaxDocument
+
+// parsers are the permissions to parse, as many as there are cores: the tree of a document is many
+// times its size, and more at once would not be faster. Each carries a buffer for documents that
+// are in a file.
+type parsers chan []byte
+
+func newParsers() parsers {
+	n := runtime.GOMAXPROCS(0)
+	p := make(parsers, n)
+	for range n {
+		p <- nil
+	}
+	return p
+}
+
+// html reads a document. It waits for its turn, which does not depend on the network; the error is
+// that of the context if the crawl ends before that.
+func (w *worker) html(
+	ctx context.Context, body *spool.Content, header http.Header, base weburl.URL,
+) (extract.Page, error) {
+	var buf []byte
+	select {
+	case buf = <-w.parsers:
+	case <-ctx.Done():
+		return extract.Page{}, ctx.Err()
+	}
+	defer func() { w.parsers <- buf }()
+	text, err := body.Load(buf, maxParse)
+	if err != nil {
+		return extract.Page{}, err
+	}
+	if _, inMemory := body.Bytes(); !inMemory {
+		buf = text
+	}
+	return extract.HTML(text, header, base, w.o.Frontier.Tokens, w.o.Extract)
+}
+
+// digest returns the SHA-256 of a body.
+func digest(body *spool.Content) (warc.Digest, error) {
+	if b, ok := body.Bytes(); ok {
+		return warc.DigestOf(b), nil
+	}
+	h := warc.NewHash()
+	_, err := body.WriteTo(h)
+	return warc.Sum(h), err
 }

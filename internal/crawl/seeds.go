@@ -15,8 +15,8 @@ import (
 // Seed is a URL to start from, and where it was given, for messages.
 type Seed struct {
 	URL      weburl.URL
-	Source   string
-	Priority int8 // of the URLs of its host those of a higher one come first; 0 is that of discoveries
+	Source   string // "config.yaml:12", "seeds.txt:7", "argument 2"
+	Priority int8   // of the URLs of its host those of a higher one come first; 0 is that of discoveries
 }
 
 // scopeStore is where the scope seeds are.

@@ -22,11 +22,6 @@ type SitemapOptions struct {
 	Lists  extract.ListOptions
 }
 
-// DefaultSitemapOptions read what sites offer, and guess nothing.
-func DefaultSitemapOptions() SitemapOptions {
-	return SitemapOptions{Follow: true, Feeds: true, Lists: extract.DefaultListOptions()}
-}
-
 const (
 	// sitemapPriority puts the sitemaps of a host before its pages.
 	sitemapPriority = 20

@@ -151,7 +151,7 @@ func newStatusCollector(c Crawl, now func() time.Time) *statusCollector {
 		added:      d("added_urls_total", "New URLs of this run."),
 		crashes:    d("crashes_total", "URLs of this run on which amble itself failed; should be 0."),
 		finish: d("finish_seconds", "Time until the last host that this run does not postpone is done, at the "+
-			"delays in force."),
+			"delays and the crawl.max_rate in force."),
 		age: d("status_age_seconds",
 			"Time since the dispatcher last updated the status; it does so each second."),
 		gaps: d("delayed_gaps_total", "Gaps of this run between requests to a host with a delay in force."),
