@@ -165,6 +165,7 @@ func ride(t *testing.T, e *Engine, web *testweb.Web, seeds []Seed, log *messages
 // TestFullDisk: whatever cannot be written, dispatching stops at once, nothing is
 // lost or repeated, and the crawl goes on when there is room.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	for name, on := range map[string]func(*Engine, *disk){
 		"store":  func(e *Engine, d *disk) { e.store = &fullStore{e.store, d} },
 		"ledger": func(e *Engine, d *disk) { e.ledger = &fullLedger{e.ledger, d} },

@@ -21,6 +21,7 @@ func after(status int, wait time.Duration) http.Handler {
 // TestRetryAfterForms: both forms of Retry-After hold the whole host, seen at the server, with each status that may have it, and over a stop of the
 // crawler too.
 func TestRetryAfterForms(t *testing.T) {
+	t.Parallel()
 	const wait = 2 * time.Second
 	for name, answer := range map[string]http.Handler{
 		"429 seconds": testweb.RetryAfter(429, "2"), "503 seconds": testweb.RetryAfter(503, "2"),
@@ -112,6 +113,7 @@ func TestRedirectsKeepTheGap(t *testing.T) {
 // TestRetriesKeepTheGap: what failed is tried again at the pace of its host, which trouble makes slower; other pages keep the distance too. A kept
 // connection that breaks says nothing about the host, which may just have closed it: the next request, over a new one, does.
 func TestRetriesKeepTheGap(t *testing.T) {
+	t.Parallel()
 	half := testweb.Cut("text/html", []byte("<p>half of it"))
 	for _, c := range []struct {
 		name string

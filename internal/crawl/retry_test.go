@@ -242,6 +242,7 @@ func TestRetrier(t *testing.T) {
 
 // TestRetryStepIsBounded: however many URLs are selected or not, a step puts back, and looks at, a bounded number.
 func TestRetryStepIsBounded(t *testing.T) {
+	t.Parallel()
 	s, err := storage.Open(t.TempDir(), storage.Options{NoSync: true})
 	if err != nil {
 		t.Fatal(err)
