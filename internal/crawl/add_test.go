@@ -161,7 +161,8 @@ func TestManyAddAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var all Added
-	for i := range 8 {
+	const adders = 4
+	for i := range adders {
 		wg.Go(func() {
 			var urls []Addition
 			for n := range MaxAdditions + 500 { // two commits; half of each is what the neighbour adds too
@@ -177,8 +178,8 @@ func TestManyAddAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	const each, different = MaxAdditions + 500, 9 * (MaxAdditions + 500) / 2
-	if want := (Added{Added: different, Known: 8*each - different}); all != want {
+	const each, different = MaxAdditions + 500, (adders + 1) * (MaxAdditions + 500) / 2
+	if want := (Added{Added: different, Known: adders*each - different}); all != want {
 		t.Errorf("%+v, want %+v", all, want)
 	}
 	eventually(t, "the pages are fetched too", func() bool { return e.Status().URLs["fetched"] == 41 })

@@ -25,9 +25,10 @@ func TestBadSync(t *testing.T) {
 		for _, forgotten := range []bool{false, true} {
 			t.Run(fmt.Sprintf("sync=%d,forgotten=%t", sync, forgotten), func(t *testing.T) {
 				t.Parallel()
-				web := startWeb(t, chaos{hosts: 4, pages: 30}.sites()...)
+				small := chaos{hosts: 2, pages: 26}
+				web := startWeb(t, small.sites()...)
 				c := childConfig{
-					Resolver: web.ResolverAddr(), Delay: 5 * time.Millisecond, Seeds: seedsOf(web, web.Sites()),
+					Resolver: web.ResolverAddr(), Delay: 20 * time.Millisecond, Seeds: seedsOf(web, web.Sites()),
 					Formats: allFormats, Compress: archive.CompressNone, BadSync: sync,
 				}
 				dir, o := prepareChild(t, c)
@@ -49,7 +50,7 @@ func TestBadSync(t *testing.T) {
 					t.Fatal(err)
 				}
 				checkOutput(t, o)
-				chaos{hosts: 4, pages: 30}.checkPages(t, web.Requests())
+				small.checkPages(t, web.Requests())
 			})
 		}
 	}

@@ -26,7 +26,7 @@ type chaos struct {
 // commits, output and discoveries are under way at every moment.
 func TestKillInHaste(t *testing.T) {
 	t.Parallel()
-	chaos{hosts: 8, pages: 150, delay: 5 * time.Millisecond, kills: 5, life: 400 * time.Millisecond}.run(t)
+	chaos{hosts: 3, pages: 120, delay: 5 * time.Millisecond, kills: 4, life: 400 * time.Millisecond}.run(t)
 }
 
 // TestKillBeforeRules: a host whose robots.txt was requested by a process that was

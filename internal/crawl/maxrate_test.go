@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -16,10 +17,11 @@ import (
 
 // mostOver is by how many requests the starts, which are in order, exceed a rate in any time at all.
 func mostOver(starts []time.Time, perSecond float64) (most float64) {
-	for i := range starts {
-		for j, at := range starts[i:] {
-			most = max(most, float64(j+1)-perSecond*at.Sub(starts[i]).Seconds())
-		}
+	unused := math.Inf(-1) // the most requests that were allowed and not made up to one of the starts
+	for i, at := range starts {
+		allowed := perSecond * at.Sub(starts[0]).Seconds()
+		unused = max(unused, allowed-float64(i))
+		most = max(most, unused+float64(i+1)-allowed)
 	}
 	return most
 }

@@ -248,7 +248,7 @@ func TestRetryStepIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	const hosts, each = 50, 1000
+	const hosts, each = 25, 1000
 	for h := range hosts {
 		var b storage.Batch
 		for i := range each {

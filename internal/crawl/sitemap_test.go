@@ -221,11 +221,11 @@ func TestLargeSitemaps(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, testweb.Site{Host: "maps.test", Handler: testweb.Routes{
 		"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /private/\nSitemap: /map.xml.gz\nSitemap: /bomb.gz"), "/": testweb.Page("home"),
-		"/map.xml.gz": zippedFile(manyURLs(13_000)),
-		"/bomb.gz":    zippedFile("<urlset><url><loc>/private/bomb</loc></url>" + strings.Repeat(" ", 32<<20) + "<url><loc>/private/behind</loc></url>"),
+		"/map.xml.gz": zippedFile(manyURLs(7_000)),
+		"/bomb.gz":    zippedFile("<urlset><url><loc>/private/bomb</loc></url>" + strings.Repeat(" ", 8<<20) + "<url><loc>/private/behind</loc></url>"),
 	}})
 	o := testOptions(t, web)
-	o.Sitemaps.Lists.MaxItems, o.Sitemaps.Lists.MaxBytes = 12_000, 16<<20
+	o.Sitemaps.Lists.MaxItems, o.Sitemaps.Lists.MaxBytes = 6_000, 4<<20
 	crawl(t, o, web.URL("maps.test", "/"))
 	denied := 0
 	all := entries(t, o.DataDir)
@@ -234,8 +234,8 @@ func TestLargeSitemaps(t *testing.T) {
 			denied++
 		}
 	}
-	if _, behind := all["maps.test/private/behind"]; denied != 12_001 || behind || all["maps.test/bomb.gz"].Last.State != storage.Fetched {
-		t.Errorf("%d URLs denied, want 12,001; behind the bound: %t", denied, behind)
+	if _, behind := all["maps.test/private/behind"]; denied != 6_001 || behind || all["maps.test/bomb.gz"].Last.State != storage.Fetched {
+		t.Errorf("%d URLs denied, want 6,001; behind the bound: %t", denied, behind)
 	}
 }
 
@@ -275,7 +275,7 @@ func TestStopWithinSitemap(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, testweb.Site{Host: "maps.test", Handler: testweb.Routes{
 		"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /private/\nSitemap: /map.xml"), "/": testweb.Page("home"),
-		"/map.xml": testweb.Content("text/xml", []byte(manyURLs(20_000))),
+		"/map.xml": testweb.Content("text/xml", []byte(manyURLs(12_000))),
 	}})
 	o := testOptions(t, web)
 	o.ShutdownGrace, o.GiveUpAfter = 0, time.Minute
@@ -288,8 +288,8 @@ func TestStopWithinSitemap(t *testing.T) {
 			break
 		}
 	}
-	if n := len(entries(t, o.DataDir)); n != 20_002 {
-		t.Errorf("%d URLs, want 20,002", n)
+	if n := len(entries(t, o.DataDir)); n != 12_002 {
+		t.Errorf("%d URLs, want 12,002", n)
 	}
 	checkOutput(t, o)
 }

@@ -109,7 +109,7 @@ func visitZoo(t *testing.T, z *zoo.Zoo, network *memnet.Network, patience time.D
 	o.Frontier.Politeness.PerIP = 256
 	o.Frontier.Politeness.Delay = 5 * time.Millisecond
 	o.Fetch.ConnectTimeout, o.Fetch.TLSTimeout, o.Fetch.HeaderTimeout, o.Fetch.BodyIdleTimeout = patience, patience, patience, patience
-	o.Fetch.Timeout, o.Fetch.MaxBody, o.Fetch.TLSConfig = 3*patience, 9<<20, &tls.Config{RootCAs: z.Roots()}
+	o.Fetch.Timeout, o.Fetch.MaxBody, o.Fetch.TLSConfig = 3*patience, 12<<20/zooShrink, &tls.Config{RootCAs: z.Roots()}
 	o.Fetch.CookieHosts = []fetch.HostPattern{"*"}
 	o.Fetch.DenyRanges = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16")}
 	o.Traps = frontier.DefaultTrapOptions()

@@ -11,18 +11,18 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// bombBytes is the decoded size of a bomb.
+// bombBytes is the decoded size of a bomb in a zoo of full size.
 const bombBytes = 24 << 20
 
 // codings are servers with content codings.
-func codings() []server {
-	bomb := sync.OnceValue(func() string { return pack(gzipTo, zeros()) })
+func codings(s size) []server {
+	bomb := sync.OnceValue(func() string { return pack(gzipTo, zeros(s)) })
 	page := pack(gzipTo, strings.NewReader("<p>a page that is long enough to be cut somewhere"))
 	member := pack(gzipTo, strings.NewReader(""))
 	return []server{
 		made("gzip-bomb", func(name string) server { return answers(name, packed("gzip", bomb())) }),
-		made("br-bomb", func(name string) server { return answers(name, packed("br", pack(brotliTo, zeros()))) }),
-		made("zstd-bomb", func(name string) server { return answers(name, packed("zstd", pack(zstdTo, zeros()))) }),
+		made("br-bomb", func(name string) server { return answers(name, packed("br", pack(brotliTo, zeros(s)))) }),
+		made("zstd-bomb", func(name string) server { return answers(name, packed("zstd", pack(zstdTo, zeros(s)))) }),
 		made("gzip-in-gzip-bomb", func(name string) server {
 			return answers(name, packed("gzip, gzip", pack(gzipTo, strings.NewReader(bomb()))))
 		}),
@@ -63,7 +63,7 @@ func gzipTo(w io.Writer) io.WriteCloser {
 	return z
 }
 
-func zeros() io.Reader { return io.LimitReader(zeroReader{}, bombBytes) }
+func zeros(s size) io.Reader { return io.LimitReader(zeroReader{}, int64(s.of(bombBytes))) }
 
 type zeroReader struct{}
 

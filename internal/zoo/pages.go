@@ -40,7 +40,7 @@ func pages(s size) []server {
 			return link + numbered(s.of(100_000), `<a href="http://elsewhere.test/%d">x</a>`)
 		}),
 		largePage("attribute-10MB", html, func() string {
-			return link + `<p title="` + strings.Repeat("long ", 2<<20) + `">`
+			return link + `<p title="` + strings.Repeat("long ", s.of(2<<20)) + `">`
 		}),
 		page("nested-100000", html, link+strings.Repeat("<div>", s.of(100_000))),
 		page("nested-lists", html, link+strings.Repeat("<ul><li>", s.of(10_000))),

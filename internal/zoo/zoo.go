@@ -102,7 +102,7 @@ type size int
 func (s size) of(count int) int { return count / int(s) }
 
 func servers(c *certificates, s size) (all []server) {
-	for _, house := range [][]server{headers(), bodies(), codings(), hollow(), redirects(), pages(s), parsers(s),
+	for _, house := range [][]server{headers(), bodies(), codings(s), hollow(), redirects(), pages(s), parsers(s),
 		handshakes(c), kept(c), streams(c)} {
 		all = append(all, house...)
 	}
