@@ -2,7 +2,6 @@ package crawl
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -56,8 +55,8 @@ func TestBadSync(t *testing.T) {
 	}
 }
 
-// childFails runs a child to its end, and returns what it said.
-func childFails(t *testing.T, dir string) (said string, failed bool) {
+// childFails runs a child to its end, and returns its output.
+func childFails(t *testing.T, dir string) (output string, failed bool) {
 	t.Helper()
 	child := exec.Command(os.Args[0])
 	child.Env = append(os.Environ(), childDir+"="+dir)
@@ -85,15 +84,9 @@ func forgetMeta(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	newest, tx := int64(-1), uint64(0)
-	for _, at := range []int64{0, int64(os.Getpagesize())} {
-		b := make([]byte, 80)
-		if _, err := f.ReadAt(b, at); err != nil {
-			t.Fatal(err)
-		}
-		if n := binary.LittleEndian.Uint64(b[64:]); n > tx {
-			newest, tx = at, n
-		}
+	newest, _, err := newestMeta(f)
+	if err != nil {
+		t.Fatal(err)
 	}
 	if _, err := f.WriteAt(bytes.Repeat([]byte{0xff}, 80), newest); err != nil {
 		t.Fatal(err)

@@ -127,7 +127,7 @@ func ride(t *testing.T, e *Engine, web *testweb.Web, seeds []Seed, log *messages
 		ended <- err
 	}()
 	wait := func(what string, done func() bool) {
-		for range 4000 {
+		for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 			select {
 			case err := <-ended:
 				t.Fatalf("the crawl ended before %s: %v", what, err)
@@ -143,7 +143,7 @@ func ride(t *testing.T, e *Engine, web *testweb.Web, seeds []Seed, log *messages
 	fill()
 	wait("stall", func() bool { s := e.Status(); return s.State == "stalled" && s.InFlight == 0 && s.Reason != "" })
 	requested := web.Served()
-	time.Sleep(2500 * time.Millisecond)
+	beats(t, e, 3) // a commit is tried again each second
 	if n := web.Served() - requested; n != 0 {
 		t.Errorf("%d requests on a full disk", n)
 	}

@@ -110,7 +110,7 @@ func TestRedirectsKeepTheGap(t *testing.T) {
 	checkLogged(t, o.DataDir, log)
 }
 
-// TestRetriesKeepTheGap: what failed is tried again at the pace of its host, which trouble makes slower; other pages keep the distance too. A kept
+// TestRetriesKeepTheGap: what failed is tried again at the pace of its host, which failures make slower; other pages keep the distance too. A kept
 // connection that breaks says nothing about the host, which may just have closed it: the next request, over a new one, does.
 func TestRetriesKeepTheGap(t *testing.T) {
 	t.Parallel()
@@ -157,7 +157,7 @@ func TestRetriesKeepTheGap(t *testing.T) {
 	}
 }
 
-// TestStopsKeepTheGap: a crawl that is stopped and gone on with all the time asks no host earlier than one that runs through.
+// TestStopsKeepTheGap: a crawl that is stopped and gone on with all the time requests nothing of a host earlier than one that runs through.
 func TestStopsKeepTheGap(t *testing.T) {
 	t.Parallel()
 	const delay = 300 * time.Millisecond

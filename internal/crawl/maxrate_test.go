@@ -221,7 +221,7 @@ func whileCrawling(t *testing.T, o Options, seeds []string, do func(*Engine)) {
 }
 
 // TestBandwidthOfCrawl: limits of the crawl and of hosts hold for what a crawl receives, can change, and
-// count neither as trouble of a host nor for its delay.
+// count neither as failures of a host nor for its delay.
 func TestBandwidthOfCrawl(t *testing.T) {
 	t.Parallel()
 	const size, pages = 100 << 10, 10

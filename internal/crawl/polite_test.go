@@ -67,7 +67,7 @@ func TestRequestsSideBySide(t *testing.T) {
 			}
 			select {
 			case <-together:
-			case <-time.After(10 * time.Second):
+			case <-time.After(patience):
 			}
 			slow.ServeHTTP(w, r)
 		})

@@ -100,16 +100,16 @@ func TestSitemaps(t *testing.T) {
 		"/late": {storage.Fetched, 1, -4, false, 0}, "/a": {storage.Fetched, 1, 0, false, 4}, "/early": {storage.Fetched, 1, 5, false, 0},
 		"/b": {storage.Fetched, 1, 0, false, 0}, "/c": {storage.Fetched, 1, 0, false, 0}, "/private/p": {storage.Denied, 1, 0, false, 0},
 	}
-	for place, w := range want {
-		h, known := all["maps.test"+place]
+	for key, w := range want {
+		h, known := all["maps.test"+key]
 		if !known || h.Last.State != w.state || h.Depth != w.depth || h.Priority != w.priority || h.Sitemap != w.sitemap || h.Frequency != w.frequency {
-			t.Errorf("%s (known: %t) is %+v, want %+v", place, known, h, w)
+			t.Errorf("%s (known: %t) is %+v, want %+v", key, known, h, w)
 		}
-		delete(all, "maps.test"+place)
+		delete(all, "maps.test"+key)
 	}
-	for place := range all {
-		if place != "maps.test/no-such-port" {
-			t.Errorf("not expected: %s", place)
+	for key := range all {
+		if key != "maps.test/no-such-port" {
+			t.Errorf("not expected: %s", key)
 		}
 	}
 	log := web.Requests().Host("maps.test")
@@ -139,7 +139,7 @@ func TestSitemapsNotFollowed(t *testing.T) {
 	checkStates(t, o, map[string]storage.State{"maps.test/": storage.Fetched, "maps.test/linked.xml": storage.Fetched, "maps.test/feed": storage.Fetched})
 }
 
-// Sitemaps are found by a link, by their usual place where the robots.txt names none, and as a page; feeds as a page.
+// Sitemaps are found by a link, by their usual key where the robots.txt names none, and as a page; feeds as a page.
 func TestSitemapsFound(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t,
@@ -158,9 +158,9 @@ func TestSitemapsFound(t *testing.T) {
 	o.Sitemaps.Guess = true
 	crawl(t, o, web.URL("link.test", "/"), web.URL("guess.test", "/"), web.URL("named.test", "/"))
 	want := map[string]storage.State{"link.test/sitemap.xml": storage.Failed}
-	for _, place := range []string{"link.test/", "link.test/map", "link.test/plain.xml", "link.test/feed", "link.test/feed2", "link.test/b", "link.test/c", "link.test/d",
+	for _, key := range []string{"link.test/", "link.test/map", "link.test/plain.xml", "link.test/feed", "link.test/feed2", "link.test/b", "link.test/c", "link.test/d",
 		"guess.test/", "guess.test/sitemap.xml", "guess.test/a", "named.test/", "named.test/m", "named.test/a"} {
-		want[place] = storage.Fetched
+		want[key] = storage.Fetched
 	}
 	checkStates(t, o, want)
 	depth := entries(t, o.DataDir)

@@ -44,8 +44,8 @@ func TestSurveyInSteps(t *testing.T) {
 		<-d.surveyor.onward
 		d.continueSurvey()
 	}
-	if places := d.surveyor.found.states; steps < hosts/surveyStep || places["dormant"] != hosts {
-		t.Errorf("after %d steps the places of %d hosts are %v", steps, hosts, places)
+	if states := d.surveyor.found.states; steps < hosts/surveyStep || states["dormant"] != hosts {
+		t.Errorf("after %d steps the states of %d hosts are %v", steps, hosts, states)
 	}
 	e.mailbox.Store(d.mailbox)
 	table, err := e.hosts(t.Context())

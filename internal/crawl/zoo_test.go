@@ -306,8 +306,8 @@ func TestZoo(t *testing.T) {
 	}
 }
 
-// TestNameThatChangesItsAnswer: a name server that says one address when it is requested what may be reached, and loopback to whoever asks again, gets
-// nobody to loopback: what was checked is what is dialled. Asked again in a later run, the new answer is refused.
+// TestNameThatChangesItsAnswer: a name server that says one address when it is requested what may be reached, and loopback to every later lookup, gets
+// nobody to loopback: what was checked is what is dialled. In a later run the new answer is refused.
 func TestNameThatChangesItsAnswer(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, testweb.Site{Host: "first.test"}, site("rebind.test", "", paths("/", 5), nil))
