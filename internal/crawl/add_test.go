@@ -60,13 +60,21 @@ func runDaemon(t *testing.T, e *Engine, seeds ...string) (stop func() Summary) {
 
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for range 3000 {
-		if holds() {
-			return
+	for deadline := time.Now().Add(patience); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("after %v still not so: %s", patience, what)
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
-	t.Fatalf("after 30 s still not so: %s", what)
+}
+
+// beats waits until the dispatcher has reported its status n more times, which it does each second:
+// it has done what was due meanwhile.
+func beats(t *testing.T, e *Engine, n int) {
+	t.Helper()
+	for range n {
+		at := e.Status().At
+		eventually(t, "the dispatcher reports", func() bool { return e.Status().At.After(at) })
+	}
 }
 
 func additions(t *testing.T, texts ...string) (all []Addition) {
@@ -96,7 +104,7 @@ func TestAddToARunningCrawl(t *testing.T) {
 			t.Errorf("%+v, %v", u, err)
 		}
 	}
-	eventually(t, "both are settled", func() bool {
+	eventually(t, "both are allDone", func() bool {
 		u, err := e.View().URL(context.Background(), given[0].URL)
 		v, err2 := e.View().URL(context.Background(), given[1].URL)
 		return err == nil && err2 == nil && u.State == "fetched" && v.State == "denied" && v.Robots.Line == 2
@@ -118,11 +126,11 @@ func TestAddAgain(t *testing.T) {
 	web := startWeb(t, testweb.Site{Host: "a.test", Handler: routes})
 	o := testOptions(t, web)
 	e, stop := daemon(t, o, web.URL("a.test", "/"))
-	settled := func() bool {
+	allDone := func() bool {
 		c := e.store.Counters()
 		return c.Of(storage.Fetched) == 2 && c.Of(storage.Failed) == 1 && c.Of(storage.Denied) == 1
 	}
-	eventually(t, "all is settled", settled)
+	eventually(t, "all is allDone", allDone)
 	list := additions(t, web.URL("a.test", "/gone"), web.URL("a.test", "/no/1"), web.URL("a.test", "/fine"), web.URL("a.test", "/gone"), web.URL("b.test", "/"))
 	for i := range list {
 		list[i].Again = true
@@ -131,7 +139,7 @@ func TestAddAgain(t *testing.T) {
 	if sum, err := e.Add(ctx, list); err != nil || sum != (Added{Again: 2, Known: 2, Outside: 1}) || list[0].Result != InsertAgain || list[3].Result != InsertKnown {
 		t.Errorf("%+v, %v: %+v", sum, err, list)
 	}
-	eventually(t, "the page is requested again", func() bool { return pagesOf(web, "a.test")["/gone"] == 2 && settled() })
+	eventually(t, "the page is requested again", func() bool { return pagesOf(web, "a.test")["/gone"] == 2 && allDone() })
 	stop()
 	i, err := OpenImporter(o, []Seed{seed(t, web.URL("a.test", "/"))})
 	if err != nil {
@@ -161,7 +169,8 @@ func TestManyAddAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var all Added
-	for i := range 8 {
+	const adders = 4
+	for i := range adders {
 		wg.Go(func() {
 			var urls []Addition
 			for n := range MaxAdditions + 500 { // two commits; half of each is what the neighbour adds too
@@ -177,8 +186,8 @@ func TestManyAddAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	const each, different = MaxAdditions + 500, 9 * (MaxAdditions + 500) / 2
-	if want := (Added{Added: different, Known: 8*each - different}); all != want {
+	const each, different = MaxAdditions + 500, (adders + 1) * (MaxAdditions + 500) / 2
+	if want := (Added{Added: different, Known: adders*each - different}); all != want {
 		t.Errorf("%+v, want %+v", all, want)
 	}
 	eventually(t, "the pages are fetched too", func() bool { return e.Status().URLs["fetched"] == 41 })
@@ -274,7 +283,7 @@ func TestLookIntoARunningCrawl(t *testing.T) {
 	e, stop := daemon(t, testOptions(t, web), web.URL("a.test", "/"), web.URL("b.test", "/"))
 	view := e.View()
 	var a, b inspect.HostStory
-	eventually(t, "a waits for its Crawl-delay, b is in trouble", func() bool {
+	eventually(t, "a waits for its Crawl-delay, b's robots.txt fails", func() bool {
 		var err, err2 error
 		a, err = view.Host(context.Background(), "a.test")
 		b, err2 = view.Host(context.Background(), "b.test")
@@ -309,11 +318,11 @@ func TestAddSettlesNoRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	place, err := storage.DecodeOffset(mark)
+	offset, err := storage.DecodeOffset(mark)
 	if err != nil {
 		t.Fatal(err)
 	}
-	uncommitted, err := storage.ReadUncommitted(o.DataDir, place, storage.BootID(), nil)
+	uncommitted, err := storage.ReadUncommitted(o.DataDir, offset, storage.BootID(), nil)
 	if _, waits := uncommitted.Hosts["a.test"]; err != nil || !waits {
 		t.Errorf("after a crash now, %v would have a restart hold; %v", uncommitted.Hosts, err)
 	}

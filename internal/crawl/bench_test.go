@@ -58,13 +58,13 @@ func BenchmarkCrawl(b *testing.B) {
 		{Hosts: 500, Pages: 40, Links: 50, PageBytes: 30 << 10},
 	} {
 		web := startMesh(b, m, testweb.Config{CountOnly: true})
-		ways := []way{
+		crawlers := []crawler{
 			{"bare", func(b *testing.B) int { return crawlBare(b, web, m) }},
 			{"amble", func(b *testing.B) int { return crawlMesh(b, web, m, archive.FormatNone) }},
 			{"warc", func(b *testing.B) int { return crawlMesh(b, web, m, archive.FormatWARC) }},
 		}
 		name := fmt.Sprintf("hosts=%d/pages=%d", m.Hosts, m.TotalPages())
-		for _, w := range ways {
+		for _, w := range crawlers {
 			b.Run(w.name+"/"+name, func(b *testing.B) {
 				b.ReportAllocs()
 				var speeds []speed
@@ -74,22 +74,22 @@ func BenchmarkCrawl(b *testing.B) {
 				w.report(b, "", speeds)
 			})
 		}
-		b.Run("turns/"+name, func(b *testing.B) { crawlInTurns(b, m, ways) })
+		b.Run("turns/"+name, func(b *testing.B) { crawlInTurns(b, m, crawlers) })
 	}
 }
 
-// crawlInTurns runs all ways in turn, and reports the median of each and of the quotients of each round.
-func crawlInTurns(b *testing.B, m testweb.Mesh, ways []way) {
-	speeds := make([][]speed, len(ways))
+// crawlInTurns runs all crawlers in turn, and reports the median of each and of the quotients of each round.
+func crawlInTurns(b *testing.B, m testweb.Mesh, crawlers []crawler) {
+	speeds := make([][]speed, len(crawlers))
 	for round := 0; b.Loop(); round++ {
-		for k := range ways {
-			i := (round + k) % len(ways) // nobody is always the first
-			speeds[i] = append(speeds[i], ways[i].measure(b, m))
+		for k := range crawlers {
+			i := (round + k) % len(crawlers) // nobody is always the first
+			speeds[i] = append(speeds[i], crawlers[i].measure(b, m))
 		}
 	}
-	for i, w := range ways {
+	for i, w := range crawlers {
 		w.report(b, w.name+"-", speeds[i])
-		for j, other := range ways[:i] {
+		for j, other := range crawlers[:i] {
 			pages := medianOf(speeds[i], func(n int) float64 { return speeds[i][n].pages / speeds[j][n].pages })
 			cpu := medianOf(speeds[i], func(n int) float64 { return speeds[j][n].cpu / speeds[i][n].cpu })
 			b.ReportMetric(pages, w.name+"-of-"+other.name)
@@ -104,14 +104,14 @@ type speed struct {
 	cpu   float64 // microseconds a page
 }
 
-// way is a way to crawl a mesh. crawl returns how many pages it fetched.
-type way struct {
+// crawler crawls a mesh. crawl returns how many pages it fetched.
+type crawler struct {
 	name  string
 	crawl func(b *testing.B) int
 }
 
 // measure runs one whole crawl.
-func (w way) measure(b *testing.B, m testweb.Mesh) speed {
+func (w crawler) measure(b *testing.B, m testweb.Mesh) speed {
 	start, before := time.Now(), cpuTime(b)
 	if n := w.crawl(b); n != m.TotalPages() {
 		b.Fatalf("%d pages, want %d", n, m.TotalPages())
@@ -121,7 +121,7 @@ func (w way) measure(b *testing.B, m testweb.Mesh) speed {
 }
 
 // report reports the medians.
-func (w way) report(b *testing.B, prefix string, speeds []speed) {
+func (w crawler) report(b *testing.B, prefix string, speeds []speed) {
 	b.ReportMetric(medianOf(speeds, func(n int) float64 { return speeds[n].pages }), prefix+"pages/s")
 	b.ReportMetric(medianOf(speeds, func(n int) float64 { return speeds[n].cpu }), prefix+"cpu-µs/page")
 }

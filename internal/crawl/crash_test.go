@@ -55,7 +55,7 @@ func (h bombHandler) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// bombStore is a store that panics where the making of WARC records asks it for a content.
+// bombStore is a store that panics where the making of WARC records reads a content from it.
 type bombStore struct{ store }
 
 func (s bombStore) Payload(storage.HostID, uint64) (storage.Payload, bool, error) { panic("bomb") }

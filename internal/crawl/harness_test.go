@@ -285,11 +285,11 @@ func checkStates(t testing.TB, o Options, want map[string]storage.State) {
 		}
 		got[u.Host()+u.RequestURI()] = outcome.State
 	}
-	for place, state := range want {
-		if s, known := got[place]; !known || s != state {
-			t.Errorf("%s is %s (known: %t), want %s", place, s, known, state)
+	for key, state := range want {
+		if s, known := got[key]; !known || s != state {
+			t.Errorf("%s is %s (known: %t), want %s", key, s, known, state)
 		}
-		delete(got, place)
+		delete(got, key)
 	}
 	if len(got) > 0 {
 		t.Errorf("not expected: %v", got)
@@ -314,9 +314,8 @@ func checkPolite(t testing.TB, log testweb.Log, least time.Duration) {
 	}
 }
 
-// answered waits until the web is done with all requests. Requests that the
-// crawler broke off are among it, some , which the web may not even have read:
-// when it gets to them is out of the crawler's hands.
+// answered waits until the web is done with all requests, also with those that the crawler broke off
+// and the web has not read yet.
 func answered(t *testing.T, web *testweb.Web) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

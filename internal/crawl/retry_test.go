@@ -242,12 +242,13 @@ func TestRetrier(t *testing.T) {
 
 // TestRetryStepIsBounded: however many URLs are selected or not, a step puts back, and looks at, a bounded number.
 func TestRetryStepIsBounded(t *testing.T) {
+	t.Parallel()
 	s, err := storage.Open(t.TempDir(), storage.Options{NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	const hosts, each = 50, 1000
+	const hosts, each = 25, 1000
 	for h := range hosts {
 		var b storage.Batch
 		for i := range each {

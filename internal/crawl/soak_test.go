@@ -30,3 +30,6 @@ func TestSoakKill(t *testing.T) {
 
 // TestSoakKillRecrawls kills a daemon that recrawls pages 100 times.
 func TestSoakKillRecrawls(t *testing.T) { killRecrawls(t, 100) }
+
+// TestSoakZoo is TestZoo with hostile pages of full size, which TestZoo has without the race detector alone.
+func TestSoakZoo(t *testing.T) { TestZoo(t) }

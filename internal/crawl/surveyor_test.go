@@ -44,8 +44,8 @@ func TestSurveyInSteps(t *testing.T) {
 		<-d.surveyor.onward
 		d.surveyor.step(time.Hour)
 	}
-	if places := d.surveyor.found.states; steps < hosts/surveyStep || places["dormant"] != hosts {
-		t.Errorf("after %d steps the places of %d hosts are %v", steps, hosts, places)
+	if states := d.surveyor.found.states; steps < hosts/surveyStep || states["dormant"] != hosts {
+		t.Errorf("after %d steps the states of %d hosts are %v", steps, hosts, states)
 	}
 	if got, want := d.surveyor.found.finishIn(10), float64(hosts)/10; got != want || d.surveyor.found.finishIn(0) >= want {
 		t.Errorf("at 10 requests a second it takes %g s, want %g, and %g s without a limit", got, want, d.surveyor.found.finishIn(0))

@@ -127,7 +127,7 @@ func TestRobotsUnreachable(t *testing.T) {
 }
 
 // TestRobotsRecovers crawls sites whose robots.txt cannot be read at first.
-// They must be left alone for as long as they ask, or as the crawler waits of
+// They must be left alone for as long as they demand, or as the crawler waits of
 // its own, and then be crawled whole.
 func TestRobotsRecovers(t *testing.T) {
 	t.Parallel()
@@ -219,7 +219,7 @@ func TestRobotsThrottled(t *testing.T) {
 }
 
 // TestRobotsBrokenOff stops the crawler while it waits for a robots.txt. That
-// says nothing about the site: the next process asks again at once.
+// says nothing about the site: the next process fetches it again at once.
 func TestRobotsBrokenOff(t *testing.T) {
 	t.Parallel()
 	web := startRobotsWeb(t, robotsSite("site.test",
