@@ -101,6 +101,7 @@ func BenchmarkNext(b *testing.B) {
 			w := newBusy(b, hosts, DefaultOptions().Heads)
 			f, now := w.f, epoch
 			var spent time.Duration
+			var hist [20000]int
 			for b.Loop() {
 				at, ok := f.NextWake()
 				if !ok {
@@ -111,7 +112,9 @@ func BenchmarkNext(b *testing.B) {
 				}
 				start := time.Now()
 				l, ok := f.Next(now)
-				spent += time.Since(start)
+				took := time.Since(start)
+				spent += took
+				hist[min(int(took)/5, len(hist)-1)]++
 				if !ok || l.Kind != Page {
 					b.Fatalf("no page: %v, %+v, %v", ok, l, f.hostStates())
 				}
@@ -126,6 +129,15 @@ func BenchmarkNext(b *testing.B) {
 				w.load(b, now)
 			}
 			b.ReportMetric(float64(spent.Nanoseconds())/float64(b.N), "ns/decision")
+			for _, p := range []int{10, 50} {
+				n := 0
+				for i := range hist {
+					if n += hist[i]; n*100 >= p*b.N {
+						b.ReportMetric(float64(5*i), fmt.Sprintf("p%d", p))
+						break
+					}
+				}
+			}
 		})
 	}
 }

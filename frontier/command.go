@@ -108,9 +108,10 @@ func (f *Frontier) applyCommand(h *host, o Command, now time.Time) {
 		a.failUntil, a.expires = always, always
 		for i := range a.queues {
 			q := &a.queues[i]
-			q.record, q.heldUntil = q.record.Forget(), always
+			q.setRules(q.record.Forget(), q.rules)
+			q.heldUntil = always
 			if q.known {
-				f.storeRecord(storage.Policy{Origin: q.origin}, q.record)
+				f.storeRecord(storage.Policy{Origin: q.origin}, *q.record)
 			}
 		}
 	}

@@ -361,7 +361,7 @@ func (c *census) robotsJobs(t tester, f *Frontier) {
 	}
 	for _, out := range f.leases {
 		if out.lease.Kind == Robots {
-			answer(out.lease.Robots)
+			answer(*out.lease.Robots)
 		}
 	}
 	for id, origins := range c.awaited {

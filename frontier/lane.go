@@ -149,18 +149,13 @@ func (f *Frontier) dueInLane(l lane, now instant) (h *host, since instant) {
 	if !f.laneOpen(l) {
 		return nil, never
 	}
-	ready, recrawl := f.ready[l].top(), f.activeRecrawls[l].top()
-	if ready != nil && ready.readyAt > now {
-		ready = nil
-	}
-	if recrawl != nil && (recrawl.recrawlAt > now || !f.recrawlAllowed(now)) {
-		recrawl = nil
-	}
-	if recrawl != nil && (ready == nil || f.recrawlsFirst()) {
+	since = f.ready[l].nextAt()
+	if recrawl := f.activeRecrawls[l].top(); recrawl != nil && recrawl.recrawlAt <= now && f.recrawlAllowed(now) &&
+		(since > now || f.recrawlsFirst()) {
 		return recrawl, recrawl.recrawlAt
 	}
-	if ready != nil {
-		return ready, ready.readyAt
+	if since <= now {
+		return f.ready[l].top(), since
 	}
 	return nil, never
 }

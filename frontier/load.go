@@ -195,8 +195,9 @@ func (f *Frontier) loadQueue(a *active, i int, l *Load) {
 		})
 	}
 	q := &a.queues[i]
-	if !q.known && got.Rules != nil {
-		q.record, q.rules, q.known = got.Record, got.Rules, true
+	if !q.known {
+		q.setRules(got.Record, got.Rules)
+		q.known = got.Rules != nil
 	}
 	q.Load(&got.Heads, a.busy, f.o.Heads, a.dueWanted)
 }

@@ -12,15 +12,44 @@ import (
 type originQueue struct {
 	queue.Queue
 	origin    weburl.Origin
-	record    robots.Record
-	rules     *robots.Rules
-	verdict   workerVerdict
 	heldUntil instant // nothing of it is fetched before; always: it is not held
+
+	record  *robots.Record // read-only
+	rules   *robots.Rules
+	inForce decisionInForce
+	verdict *workerVerdict // nil: there is none
 
 	known          bool // a robots.txt was read, by this process or an earlier one
 	fetchingRobots bool // its robots.txt is being fetched
 	matching       bool // a worker matches its first URL, or the queue waits for that
 	holdReason     robots.Reason
+}
+
+// decisionInForce says until when the robots decision about a queue is to match its URLs. The zero
+// value is no decision.
+type decisionInForce struct {
+	until instant
+	delay time.Duration // the delay in force that the decision depends on
+}
+
+// decide is the robots decision about a queue. It reads the record only if the last decision is in
+// force no more.
+func (f *Frontier) decide(t *turn, q *originQueue) robots.Decision {
+	if t.at < q.inForce.until && t.polite.Delay == q.inForce.delay {
+		return robots.Decision{Kind: robots.DecisionMatch}
+	}
+	d := f.o.Robots.Decide(*q.record, t.polite.Delay, t.now)
+	q.inForce = decisionInForce{}
+	if d.Kind == robots.DecisionMatch && !d.RefreshDue && !f.holdsOrigin(d, q.rules) {
+		q.inForce = decisionInForce{min(f.instant(d.Until), f.instant(q.record.Refresh)), t.polite.Delay}
+	}
+	return d
+}
+
+// setRules puts a robots.txt in force.
+func (q *originQueue) setRules(record robots.Record, rules *robots.Rules) {
+	q.record, q.rules = &record, rules
+	q.inForce, q.verdict = decisionInForce{}, nil
 }
 
 // isBlocked reports whether the queue waits for its robots.txt or for a match.
@@ -157,7 +186,7 @@ func (f *Frontier) deferredQueue(h *host) *originQueue {
 	if q.record.Failures == 0 {
 		return nil
 	}
-	decision := f.o.Robots.Decide(q.record, h.active.polite.Delay(f.clock), f.clock)
+	decision := f.o.Robots.Decide(*q.record, h.active.polite.Delay(f.clock), f.clock)
 	if decision.Kind == robots.DecisionMatch {
 		return nil
 	}
