@@ -74,8 +74,8 @@ func (f *Frontier) Control(stored *storage.Host, records []robots.Record, o Comm
 	return nil
 }
 
-// pendingCommands are commands for a host that was not in memory. They are kept as long as a load may
-// return an older state of the host.
+// pendingCommands are commands for a host that was not in memory. They are kept as long as a load
+// may return an older state of the host.
 type pendingCommands struct {
 	commands    []Command
 	uncommitted int // host updates of these commands that are not on disk yet

@@ -290,7 +290,7 @@ func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) 
 	}
 }
 
-// updateCommitted counts a host update that is on disk. Those of pending orders come before all
+// updateCommitted counts a host update that is on disk. Those of pending commands come before all
 // others.
 func (f *Frontier) updateCommitted(h *host) {
 	if pending := f.pendingCommands[h.id]; pending != nil && pending.uncommitted > 0 {

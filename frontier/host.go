@@ -33,7 +33,7 @@ type host struct {
 	lookup        lookupResult      // of the last lookup of its name
 	addressTurn   uint8             // selects one of its addresses; counts requests without a response
 	deferred      uint8             // one more than the index of the origin that deferredQueue may return; 0: none
-	inDomain      bool              // among the hosts of its domain that are over budget
+	inOverBudget  bool              // among the hosts of its domain that are over budget
 	parked        bool              // of a dormant host: it demands to be left alone for more than 7 days
 	answers       uint8             // to its requests, up to enoughAnswers
 	override      uint16            // one more than the index of its override; 0: it has none

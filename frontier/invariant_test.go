@@ -90,9 +90,9 @@ func checkDomains(t tester, f *Frontier) {
 	fetched := make([]uint32, len(f.domains))
 	for h := range f.hosts.all {
 		fetched[h.domain] += h.fetched
-		if h.inDomain != slices.Contains(f.domains[h.domain].overBudget, h) || h.state == overBudget &&
-			h.domain != 0 && !h.inDomain {
-			t.Fatalf("host %d is %s, listed with its domain: %t", h.id, h.state.String(), h.inDomain)
+		if h.inOverBudget != slices.Contains(f.domains[h.domain].overBudget, h) || h.state == overBudget &&
+			h.domain != 0 && !h.inOverBudget {
+			t.Fatalf("host %d is %s, listed with its domain: %t", h.id, h.state.String(), h.inOverBudget)
 		}
 	}
 	for i, d := range f.domains {

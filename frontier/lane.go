@@ -143,8 +143,8 @@ func (f *Frontier) longestDue(now instant) (first *host) {
 	return first
 }
 
-// dueInLane is the due host of a lane whose turn it is, and since when it is due; nil: there is none,
-// or the lane is not open.
+// dueInLane is the due host of a lane whose turn it is, and since when it is due; nil: there is
+// none, or the lane is not open.
 func (f *Frontier) dueInLane(l lane, now instant) (h *host, since instant) {
 	if !f.laneOpen(l) {
 		return nil, never
@@ -168,7 +168,7 @@ func (f *Frontier) reserveSlot(h *host) {
 	}
 }
 
-// releaseSlot takes that back.
+// releaseSlot takes back what reserveSlot counted.
 func (f *Frontier) releaseSlot(h *host) {
 	if h.active.hasSlot {
 		h.active.hasSlot = false
@@ -240,10 +240,10 @@ func (h *host) stallTime() instant {
 }
 
 // Stalled returns the leases of requests to end because hosts that are due have to wait: requests
-// that have been in flight for longer than the stall time of their hosts, and that have made next to
-// no progress for longer than that, as isSlow reports. These are requests to hosts that are not quick, the oldest first, as
-// many as hosts wait for a worker or for one of their limits. Requests to quick hosts are among
-// them only if more than half of the workers are stalled.
+// that have been in flight for longer than the stall time of their hosts, and that have made next
+// to no progress for longer than that, as isSlow reports. These are requests to hosts that are not
+// quick, the oldest first, as many as hosts wait for a worker or for one of their limits. Requests
+// to quick hosts are among them only if more than half of the workers are stalled.
 func (f *Frontier) Stalled(
 	now time.Time, isSlow func(lease uint64, lasts, stallTime time.Duration) bool,
 ) (broken []uint64) {

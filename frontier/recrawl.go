@@ -147,8 +147,8 @@ func (f *Frontier) readRecrawlsAt(h *host) instant {
 	return f.nextReadAt(a, h.nextRecrawl, a.recrawlsRead, int(h.recrawls) > known)
 }
 
-// recrawlAt is when a page of an active host may be recrawled as far as the host is concerned, which
-// politeness allows from polite on; never: there is none.
+// recrawlAt is when a page of an active host may be recrawled as far as the host is concerned;
+// politeness allows it from polite on. never: there is none.
 func (f *Frontier) recrawlAt(h *host, polite instant) instant {
 	a := h.active
 	if f.o.Recrawl == nil {
