@@ -11,13 +11,12 @@ import (
 // originQueue is the queue of one origin of an active host, with its robots rules.
 type originQueue struct {
 	queue.Queue
-	origin    weburl.Origin
-	heldUntil instant // nothing of it is fetched before; always: it is not held
-
-	record  *robots.Record // read-only
-	rules   *robots.Rules
-	inForce decisionInForce
-	verdict *workerVerdict // nil: there is none
+	origin     weburl.Origin
+	heldUntil  instant // nothing of it is fetched before; always: it is not held
+	matchUntil instant // the robots decision is to match until then, at least
+	rules      *robots.Rules
+	record     *robots.Record // read-only
+	verdict    *workerVerdict // nil: there is none
 
 	known          bool // a robots.txt was read, by this process or an earlier one
 	fetchingRobots bool // its robots.txt is being fetched
@@ -25,31 +24,25 @@ type originQueue struct {
 	holdReason     robots.Reason
 }
 
-// decisionInForce says until when the robots decision about a queue is to match its URLs. The zero
-// value is no decision.
-type decisionInForce struct {
-	until instant
-	delay time.Duration // the delay in force that the decision depends on
-}
-
-// decide is the robots decision about a queue. It reads the record only if the last decision is in
-// force no more.
+// decide is the robots decision about a queue. Until a record expires or has to be refreshed the
+// decision is to match, whatever the delay in force is, so the record need not be read again.
 func (f *Frontier) decide(t *turn, q *originQueue) robots.Decision {
-	if t.at < q.inForce.until && t.polite.Delay == q.inForce.delay {
-		return robots.Decision{Kind: robots.DecisionMatch}
+	if t.at < q.matchUntil {
+		return robots.Decision{Kind: robots.DecisionMatch, Until: f.time(q.matchUntil)}
 	}
 	d := f.o.Robots.Decide(*q.record, t.polite.Delay, t.now)
-	q.inForce = decisionInForce{}
-	if d.Kind == robots.DecisionMatch && !d.RefreshDue && !f.holdsOrigin(d, q.rules) {
-		q.inForce = decisionInForce{min(f.instant(d.Until), f.instant(q.record.Refresh)), t.polite.Delay}
+	if d.Kind == robots.DecisionMatch && q.record.Class != robots.ClassUnreachable {
+		// The record may have wall times only, which count from now: the clock may have been set
+		// since the epoch.
+		left := min(q.record.Expires.Sub(t.now), q.record.Refresh.Sub(t.now), time.Duration(never))
+		q.matchUntil = max(t.at+instant(left), always)
 	}
 	return d
 }
 
 // setRules puts a robots.txt in force.
 func (q *originQueue) setRules(record robots.Record, rules *robots.Rules) {
-	q.record, q.rules = &record, rules
-	q.inForce, q.verdict = decisionInForce{}, nil
+	q.record, q.rules, q.matchUntil, q.verdict = &record, rules, always, nil
 }
 
 // isBlocked reports whether the queue waits for its robots.txt or for a match.
