@@ -54,7 +54,7 @@ type host struct {
 // active is what is in memory of an active host. With many hosts a decision spends most of its time
 // on cache misses, so what it reads comes first.
 type active struct {
-	polite *politeness.Host
+	polite politeness.Host // once it is loaded
 	queues []originQueue
 	jobs   []pendingJob         // for the robots.txt of origins; its own come first
 	busy   queue.Ordinals       // leased, or with an outcome that is not committed
@@ -70,7 +70,8 @@ type active struct {
 	served   int    // requests since it became active
 	tail     uint32 // all ordinals are below it
 
-	loading         bool
+	loading         bool  // its queues are being read
+	loaded          bool  // they were read once
 	lookingUp       bool  // it waits for a lookup of its name, or the lookup is leased
 	counted         bool  // among the active hosts of its lane
 	hasSlot         bool  // it is counted as a request of its lane already

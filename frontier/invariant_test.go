@@ -234,13 +234,13 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 	a := h.active
 	c.active++
 	c.bytes += a.bytes
-	if a.polite == nil {
+	if !a.loaded {
 		c.opening++
 	}
 	if a.lookingUp {
 		c.lookingUp++
 	}
-	if a.counted != (a.polite != nil) {
+	if a.counted != a.loaded {
 		t.Fatalf("host %d is counted to its lane: %v", h.id, a.counted)
 	}
 	if a.counted {

@@ -73,7 +73,7 @@ func (f *Frontier) slowThreshold() time.Duration {
 // setLane moves a host that is in no heap to its lane.
 func (f *Frontier) setLane(h *host) {
 	to := f.laneOf(h)
-	if a := h.active; a != nil && a.polite != nil {
+	if a := h.active; a != nil && a.loaded {
 		f.countLane(h, to)
 		if a.hasSlot {
 			f.traffic.inFlight[h.lane]--

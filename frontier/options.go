@@ -221,7 +221,7 @@ func (f *Frontier) changeHost(h *host, before time.Duration, overridden map[stor
 		if a.name != "" {
 			h.override = f.overrides.find(a.name)
 		}
-		if a.polite != nil {
+		if a.loaded {
 			a.polite.SetOptions(f.politeness(h))
 		}
 		f.schedule(h, now)

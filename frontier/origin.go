@@ -28,7 +28,7 @@ type originQueue struct {
 // decision is to match, whatever the delay in force is, so the record need not be read again.
 func (f *Frontier) decide(t *turn, q *originQueue) robots.Decision {
 	if t.at < q.matchUntil {
-		return robots.Decision{Kind: robots.DecisionMatch, Until: f.time(q.matchUntil)}
+		return robots.Decision{Kind: robots.DecisionMatch}
 	}
 	d := f.o.Robots.Decide(*q.record, t.polite.Delay, t.now)
 	if d.Kind == robots.DecisionMatch && q.record.Class != robots.ClassUnreachable {
@@ -48,9 +48,9 @@ func (q *originQueue) setRules(record robots.Record, rules *robots.Rules) {
 // isBlocked reports whether the queue waits for its robots.txt or for a match.
 func (q *originQueue) isBlocked() bool { return q.fetchingRobots || q.matching }
 
-// hold lets the whole queue wait until an instant.
+// hold lets the whole queue wait until an instant, at which another decision is made.
 func (q *originQueue) hold(s robots.Decision, until instant) {
-	q.heldUntil, q.holdReason = min(until, never-1), s.Reason
+	q.heldUntil, q.matchUntil, q.holdReason = min(until, never-1), always, s.Reason
 	if s.Kind == robots.DecisionMatch {
 		q.holdReason = robots.ReasonRule // Disallow: /
 	}

@@ -92,7 +92,7 @@ func (f *Frontier) schedule(h *host, now instant) {
 		f.scheduleDormant(h)
 		return
 	}
-	if a.polite == nil {
+	if !a.loaded {
 		h.state = loading
 		return
 	}
