@@ -38,7 +38,7 @@ func (k CommandKind) String() string { return [...]string{"pause", "resume", "de
 func (f *Frontier) Control(stored *storage.Host, records []robots.Record, o Command, now time.Time) error {
 	f.readClock(now)
 	h := f.host(stored.ID)
-	if a := h.active; a != nil && a.polite != nil {
+	if a := h.active; a != nil && a.loaded {
 		f.applyCommand(h, o, now)
 		f.schedule(h, f.instant(now))
 		return nil
@@ -74,8 +74,8 @@ func (f *Frontier) Control(stored *storage.Host, records []robots.Record, o Comm
 	return nil
 }
 
-// pendingCommands are commands for a host that was not in memory. They are kept as long as a load may
-// return an older state of the host.
+// pendingCommands are commands for a host that was not in memory. They are kept as long as a load
+// may return an older state of the host.
 type pendingCommands struct {
 	commands    []Command
 	uncommitted int // host updates of these commands that are not on disk yet
@@ -93,7 +93,7 @@ func (f *Frontier) applyCommands(h *host, now time.Time) {
 
 // forgetCommands drops commands that every later load includes.
 func (f *Frontier) forgetCommands(h *host) {
-	opening := h.active != nil && h.active.polite == nil
+	opening := h.active != nil && !h.active.loaded
 	if !opening && f.pendingCommands[h.id].uncommitted == 0 {
 		delete(f.pendingCommands, h.id)
 	}
@@ -102,15 +102,16 @@ func (f *Frontier) forgetCommands(h *host) {
 // applyCommand applies a command to a host that is in memory.
 func (f *Frontier) applyCommand(h *host, o Command, now time.Time) {
 	a := h.active
-	applyToPoliteness(a.polite, o, now)
+	applyToPoliteness(&a.polite, o, now)
 	if o.Kind == CommandForget {
 		f.forgetFailures(h)
 		a.failUntil, a.expires = always, always
 		for i := range a.queues {
 			q := &a.queues[i]
-			q.record, q.heldUntil = q.record.Forget(), always
+			q.setRules(q.record.Forget(), q.rules)
+			q.heldUntil = always
 			if q.known {
-				f.storeRecord(storage.Policy{Origin: q.origin}, q.record)
+				f.storeRecord(storage.Policy{Origin: q.origin}, *q.record)
 			}
 		}
 	}
@@ -179,7 +180,7 @@ func (f *Frontier) applyDrop(h *host, now time.Time) {
 	if d.done && (a == nil || !a.loading && a.inFlight == 0 && a.matching == 0) {
 		defer delete(f.drops, h.id)
 	}
-	if a == nil || a.polite == nil {
+	if a == nil || !a.loaded {
 		return
 	}
 	recorded := len(f.batch.Done)

@@ -204,17 +204,14 @@ func (f *Frontier) spreadNew(h *host, now instant) {
 func (f *Frontier) NextWake() (time.Time, bool) {
 	at := never
 	for l := range lanes {
-		if h := f.ready[l].top(); h != nil && f.laneOpen(l) {
-			at = min(at, h.readyAt)
+		if f.laneOpen(l) {
+			at = min(at, f.ready[l].nextAt())
 		}
-		if h := f.dormant[l].top(); h != nil && f.canActivate() && f.laneMayActivate(l) {
-			at = min(at, h.readyAt)
+		if f.canActivate() && f.laneMayActivate(l) {
+			at = min(at, f.dormant[l].nextAt())
 		}
 	}
-	if h := f.woken.top(); h != nil {
-		at = min(at, h.readyAt)
-	}
-	at = min(at, f.nextRecrawlWake())
+	at = min(at, f.woken.nextAt(), f.nextRecrawlWake())
 	if at == never {
 		return time.Time{}, false
 	}
@@ -293,7 +290,7 @@ func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) 
 	}
 }
 
-// updateCommitted counts a host update that is on disk. Those of pending orders come before all
+// updateCommitted counts a host update that is on disk. Those of pending commands come before all
 // others.
 func (f *Frontier) updateCommitted(h *host) {
 	if pending := f.pendingCommands[h.id]; pending != nil && pending.uncommitted > 0 {

@@ -16,12 +16,12 @@ import (
 // becomes one of its waiters and keeps the limits of the classes before it reserved, so there is no
 // cyclic wait.
 type limit struct {
-	key         limitKey
 	polite      politeness.Limit
+	reservedFor *host      // the host that makes the next request; the waiters come after it
 	waiters     [2][]*host // due hosts that found the limit busy: quick ones, and others
 	othersNext  bool       // the next turn is that of the others
-	reservedFor *host      // the host that makes the next request; the waiters come after it
 	users       int        // active hosts that have the limit
+	key         limitKey
 }
 
 // limitKey is what the hosts of a limit have in common. One of the two is set.

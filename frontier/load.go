@@ -144,7 +144,7 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 	a := h.active
 	f.readClock(now)
 	a.loading = false
-	opening := a.polite == nil
+	opening := !a.loaded
 	if opening {
 		f.activating--
 		state, err := politeness.DecodeState(l.Host.Politeness)
@@ -152,7 +152,7 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 			return err
 		}
 		f.setName(h, l.Host.Name, 0)
-		a.name, a.polite = l.Host.Name, f.restorePoliteness(state, h, now)
+		a.name, a.polite, a.loaded = l.Host.Name, *f.restorePoliteness(state, h, now), true
 		f.setLimit(h, byDomain, f.ofDomain(a.name))
 		if a.site, err = recrawl.DecodeSite(l.Host.Site); err != nil {
 			return err
@@ -195,8 +195,9 @@ func (f *Frontier) loadQueue(a *active, i int, l *Load) {
 		})
 	}
 	q := &a.queues[i]
-	if !q.known && got.Rules != nil {
-		q.record, q.rules, q.known = got.Record, got.Rules, true
+	if !q.known {
+		q.setRules(got.Record, got.Rules)
+		q.known = got.Rules != nil
 	}
 	q.Load(&got.Heads, a.busy, f.o.Heads, a.dueWanted)
 }
@@ -211,7 +212,7 @@ func (f *Frontier) LoadFailed(id storage.HostID, now time.Time) {
 	f.readClock(now)
 	a.loading = false
 	a.applyCommitted()
-	if a.polite == nil {
+	if !a.loaded {
 		f.activating--
 		if len(a.jobs) > 0 {
 			f.dormantJobs[id] = append(f.dormantJobs[id], a.jobs...)

@@ -214,14 +214,14 @@ func (f *Frontier) Change(c Change, now time.Time) {
 
 func (f *Frontier) changeHost(h *host, before time.Duration, overridden map[storage.HostID]int, now instant) {
 	h.override = 0
-	if i, hasAddress := overridden[h.id]; hasAddress {
+	if i, ok := overridden[h.id]; ok {
 		h.override = uint16(i + 1)
 	}
 	if a := h.active; a != nil {
 		if a.name != "" {
 			h.override = f.overrides.find(a.name)
 		}
-		if a.polite != nil {
+		if a.loaded {
 			a.polite.SetOptions(f.politeness(h))
 		}
 		f.schedule(h, now)

@@ -87,7 +87,7 @@ func (f *Frontier) view(h *host, now instant, v *View) {
 	}
 	if a := h.active; a != nil {
 		v.Name, v.InFlight, v.Address = a.name, a.inFlight, a.pinned
-		if a.polite != nil {
+		if a.loaded {
 			e := a.polite.Explain(f.clock)
 			v.Reason, v.Parked, v.Paused, v.Delay = e.Reason, e.Parked, e.Reason == politeness.ReasonPause, e.Delay
 			v.Active, v.Polite = true, f.explainLimits(h, e)

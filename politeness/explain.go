@@ -45,7 +45,8 @@ func (s Source) String() string {
 
 // Explain returns the sign that decides [Host.Ready], with what an operator needs to judge it.
 func (h *Host) Explain(now time.Time) Explanation {
-	w, d := h.wait(now), h.delayAt(now)
+	always := h.delay()
+	w, d := h.wait(always, now), h.delayAt(always, now)
 	return Explanation{
 		Reason:       w.reason,
 		Source:       h.source(w.reason, w.line, w.header),

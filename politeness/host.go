@@ -146,16 +146,16 @@ func (h *Host) LastEnd() time.Time { return h.pace.end }
 // Ready returns the earliest instant at which the next request may start, or the zero time if the
 // host has had no request and no hold. The wall clock shows now, which matters if robots.txt names
 // hours.
-func (h *Host) Ready(now time.Time) time.Time { w := h.wait(now); return w.until }
+func (h *Host) Ready(now time.Time) time.Time { w := h.wait(h.delay(), now); return w.until }
 
 // ReadyUnpaused returns what [Host.Ready] would return if nobody had paused the host.
 func (h *Host) ReadyUnpaused(now time.Time) time.Time {
-	w := h.waitWithout(now, ReasonPause)
+	w := h.waitWithout(ReasonPause, h.delay(), now)
 	return w.until
 }
 
 // Reason returns the sign that decides [Host.Ready].
-func (h *Host) Reason(now time.Time) Reason { w := h.wait(now); return w.reason }
+func (h *Host) Reason(now time.Time) Reason { w := h.wait(h.delay(), now); return w.reason }
 
 // wait is the wait that one sign requires.
 type wait struct {
@@ -166,18 +166,17 @@ type wait struct {
 	header       string
 }
 
-// wait returns the sign with the latest instant.
-func (h *Host) wait(now time.Time) wait {
+// wait returns the sign with the latest instant. d is the result of delay.
+func (h *Host) wait(d sign, now time.Time) wait {
 	if h.options.Paused {
 		return wait{reason: ReasonPause, until: now.Add(Forever), length: Forever}
 	}
-	return h.waitWithout(now, ReasonNone)
+	return h.waitWithout(ReasonNone, d, now)
 }
 
 // waitWithout returns the wait, without the holds of one kind. It is the only place that combines
 // signs.
-func (h *Host) waitWithout(now time.Time, without Reason) wait {
-	d := h.delay()
+func (h *Host) waitWithout(without Reason, d sign, now time.Time) wait {
 	w := wait{reason: d.reason, since: h.pace.end, until: h.pace.ready(), line: d.line}
 	if h.pace.end.IsZero() {
 		w.reason, w.line = ReasonNone, Line{}
@@ -193,7 +192,7 @@ func (h *Host) waitWithout(now time.Time, without Reason) wait {
 
 // Delay returns the delay in force at an instant: the least time from the end of a request to the
 // start of the next. Retry-After, backoff and hours are counted on their own.
-func (h *Host) Delay(now time.Time) time.Duration { d := h.delayAt(now); return d.delay }
+func (h *Host) Delay(now time.Time) time.Duration { d := h.delayAt(h.delay(), now); return d.delay }
 
 // sign is a delay and where it comes from.
 type sign struct {
@@ -229,14 +228,13 @@ func (h *Host) delay() sign {
 	return s
 }
 
-// delayAt returns the delay in force at an instant.
-func (h *Host) delayAt(now time.Time) sign {
-	s := h.delay()
+// delayAt returns the delay in force at an instant. d is the result of delay.
+func (h *Host) delayAt(d sign, now time.Time) sign {
 	if h.demands != nil {
-		d, line := h.demands.rate(now)
-		s.longer(d, ReasonRequestRate, line)
+		atHour, line := h.demands.rate(now)
+		d.longer(atHour, ReasonRequestRate, line)
 	}
-	return s
+	return d
 }
 
 // adaptive returns the delay that follows from the duration of the last request.

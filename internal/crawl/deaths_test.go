@@ -60,7 +60,7 @@ func pageOut(t *testing.T, url string) storage.Start {
 
 func robotsOut(t *testing.T, url, origin string) storage.Start {
 	l := frontier.Lease{Kind: frontier.Robots, URL: parse(t, url),
-		Robots: frontier.RobotsJob{Origin: parse(t, origin).Origin()}}
+		Robots: &frontier.RobotsJob{Origin: parse(t, origin).Origin()}}
 	return storage.Start{Host: l.URL.Host(), Address: "127.0.0.1", At: time.Now().Add(time.Minute), Note: startNote(&l)}
 }
 

@@ -68,7 +68,7 @@ func TestLedgerOffset(t *testing.T) {
 		d := testDispatcher(t)
 		var results []*result
 		for i, kind := range test.kinds {
-			l := frontier.Lease{ID: uint64(i), Kind: kind}
+			l := frontier.Lease{ID: uint64(i), Kind: kind, Robots: new(frontier.RobotsJob)}
 			offset, ok := d.enter(&l, time.Now())
 			if !ok {
 				t.Fatal("the ledger takes nothing")

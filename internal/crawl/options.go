@@ -72,7 +72,7 @@ func DefaultOptions() Options {
 		Workers: 64, ExitWhenDone: true, GiveUpAfter: time.Hour, ShutdownGrace: 30 * time.Second,
 		MinFree: 256 << 20, NoFollow: true, SimilarBits: 3,
 		URLs:         weburl.Rules{MaxLength: weburl.MaxLength},
-		Traps:        frontier.DefaultTrapOptions(),
+		Traps:        frontier.TrapOptions{PathDepth: 25, RepeatedSegments: 3, QueryParameters: 20, Calendar: true},
 		SessionNames: frontier.SessionNames(),
 		Frontier:     frontier.DefaultOptions(), Fetch: fetch.DefaultOptions(),
 		Extract: extract.DefaultOptions(), Spool: spool.DefaultOptions(),

@@ -43,7 +43,7 @@ func (l *requestLog) complete(res *result) {
 		if !res.page.Sent {
 			return
 		}
-		q.Policy = &requestlog.Policy{Record: lease.Policy, Version: lease.Rules.Version()}
+		q.Policy = &requestlog.Policy{Record: *lease.Policy, Version: lease.Rules.Version()}
 		q.Allowed, q.Line = lease.Verdict.Allowed, lease.Verdict.Line
 		q.Again = l.uncommitted.take(lease.URL, lease.Head.Last.At)
 	default:

@@ -288,7 +288,7 @@ func (e *Engine) View() *inspect.View {
 }
 
 // inspectHosts has the dispatcher inspect hosts. If none runs there is nothing to know.
-func (e *Engine) inspectHosts(ctx context.Context, hosts []storage.HostID) (live []inspect.Live, err error) {
+func (e *Engine) inspectHosts(ctx context.Context, hosts []storage.HostID) (live []frontier.View, err error) {
 	hosts = hosts[:min(len(hosts), inspect.LivePage)]
 	err = e.mailbox.Load().call(ctx, func(d *dispatcher) { live = liveHosts(d.f, hosts) })
 	if errors.Is(err, ErrNotRunning) {
@@ -297,22 +297,13 @@ func (e *Engine) inspectHosts(ctx context.Context, hosts []storage.HostID) (live
 	return live, err
 }
 
-// liveHosts reads a few words of each host.
-func liveHosts(f *frontier.Frontier, hosts []storage.HostID) []inspect.Live {
-	live := make([]inspect.Live, 0, len(hosts))
+// liveHosts returns what the frontier knows of hosts.
+func liveHosts(f *frontier.Frontier, hosts []storage.HostID) []frontier.View {
+	live := make([]frontier.View, 0, len(hosts))
 	for _, id := range hosts {
-		v, known := f.View(id)
-		if !known {
-			continue
+		if v, known := f.View(id); known {
+			live = append(live, v)
 		}
-		l := inspect.Live{
-			Host: id, State: v.State, Next: v.Next, Delay: v.Delay, Robots: v.Robots, InFlight: v.InFlight,
-			Address: v.Address,
-		}
-		if v.Active {
-			l.Polite = &v.Polite
-		}
-		live = append(live, l)
 	}
 	return live
 }

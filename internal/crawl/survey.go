@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -127,7 +126,7 @@ func (s *surveyor) all(postponedAfter time.Duration) {
 // it.
 func (s *surveyor) count(w *frontier.View, now time.Time, postponedAfter time.Duration) {
 	s.begun.states[w.State]++
-	s.begun.table.Rows = append(s.begun.table.Rows, rowOf(w, s.begun.table.At, now))
+	s.begun.table.Add(w, now)
 	if w.Left == 0 {
 		return
 	}
@@ -213,38 +212,4 @@ func (e *Engine) noTable() (*inspect.Table, error) {
 		return nil, fmt.Errorf("list the hosts: %w", ErrNotRunning)
 	}
 	return nil, nil
-}
-
-// rowOf returns the row of a host, inspected now, in a table that was begun at another instant.
-func rowOf(w *frontier.View, at, now time.Time) inspect.Row {
-	until := max(w.Until.Sub(at), 0)
-	if w.Until.IsZero() {
-		until = 0
-	}
-	return inspect.Row{
-		Host: w.Host, Left: uint32(min(uint64(w.Left), math.MaxUint32)),
-		Next:  uint32(min(until/time.Second, math.MaxUint32)),
-		Delay: float32(w.Delay.Seconds()), Finish: float32(w.Finish.Seconds()),
-		State: stateIndex(w, w.Until.After(now)),
-	}
-}
-
-// stateIndex returns the index of a host's state in inspect.HostStates.
-func stateIndex(w *frontier.View, waits bool) uint8 {
-	state := inspect.HostReady
-	switch {
-	case inspect.IsBusy(w.State):
-		state = inspect.HostBusy
-	case w.Paused:
-		state = inspect.HostPaused
-	case w.Left == 0:
-		state = inspect.HostEmpty
-	case w.Robots != robots.ReasonNone:
-		state = inspect.HostHeld
-	case w.Failing:
-		state = inspect.HostFailing
-	case waits:
-		state = inspect.HostWaiting
-	}
-	return uint8(slices.Index(inspect.HostStates(), state))
 }

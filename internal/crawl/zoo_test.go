@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/memnet"
@@ -112,7 +111,7 @@ func visitZoo(t *testing.T, z *zoo.Zoo, network *memnet.Network, patience time.D
 	o.Fetch.Timeout, o.Fetch.MaxBody, o.Fetch.TLSConfig = 3*patience, 12<<20/zooShrink, &tls.Config{RootCAs: z.Roots()}
 	o.Fetch.CookieHosts = []fetch.HostPattern{"*"}
 	o.Fetch.DenyRanges = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16")}
-	o.Traps = frontier.DefaultTrapOptions()
+	o.Traps = DefaultOptions().Traps
 
 	seeds := []string{web.URL("good.test", "/")}
 	var names []string

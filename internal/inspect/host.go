@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -84,8 +85,8 @@ type hostView struct {
 	Host
 	id     storage.HostID
 	polite politeness.Explanation
-	due    time.Time // when the first waiting URL is due
-	live   *Live
+	due    time.Time      // when the first waiting URL is due
+	live   *frontier.View // nil: no running crawl knows the host
 }
 
 // newHostView reads a host from the store.
@@ -116,8 +117,8 @@ func (s *hostView) setState(now time.Time) {
 	if l := s.live; l != nil {
 		s.FrontierState, next = l.State, l.Next
 		s.Delay = l.Delay.Seconds()
-		if l.Polite != nil {
-			s.polite = *l.Polite
+		if l.Active {
+			s.polite = l.Polite
 		}
 	}
 	if s.Waiting > 0 && next.After(now) && !s.polite.Forever {
@@ -136,7 +137,7 @@ func (s *hostView) setState(now time.Time) {
 
 func (s *hostView) state() string {
 	switch {
-	case s.live != nil && IsBusy(s.live.State):
+	case s.live != nil && isBusy(s.live.State):
 		return HostBusy
 	case s.paused():
 		return HostPaused
@@ -152,9 +153,9 @@ func (s *hostView) state() string {
 	return HostReady
 }
 
-// IsBusy reports whether a host in a host state of the frontier has requests in flight, or is being
+// isBusy reports whether a host in a host state of the frontier has requests in flight, or is being
 // resolved or read.
-func IsBusy(state string) bool {
+func isBusy(state string) bool {
 	switch state {
 	case "loading", "resolving", "crowded", "leased":
 		return true
