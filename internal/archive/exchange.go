@@ -64,7 +64,7 @@ type exchangeWriter struct {
 func (e *Encoder) take(x *Exchange) (*exchangeWriter, error) {
 	r := <-e.writers
 	if r == nil {
-		packer, err := warc.NewPacker(e.o.GzipLevel)
+		packer, err := warc.NewPacker(e.o.Records)
 		if err != nil {
 			e.writers <- nil
 			return nil, err

@@ -23,7 +23,7 @@ func TestOptionsValidate(t *testing.T) {
 		{"negative age", func(o *Options) { o.MaxFileAge = -1 }, "max_age is -1ns"},
 		{"prefix that leads elsewhere", func(o *Options) { o.Formats, o.Prefix = []string{"warc"}, "../x" },
 			`prefix is "../x"`},
-		{"gzip level", func(o *Options) { o.Formats, o.GzipLevel = []string{"warc"}, 10 }, "gzip level is 10"},
+		{"gzip level", func(o *Options) { o.Formats, o.Records.Level = []string{"warc"}, 10 }, "gzip level 10"},
 		{"none and another", func(o *Options) { o.Formats = []string{"jsonl", "none"} }, "none excludes all others"},
 		{"twice", func(o *Options) { o.Formats = []string{"jsonl", "jsonl"} }, "jsonl is given twice"},
 		{"no size", func(o *Options) { o.MaxFileBytes = 0 }, "max_file is 0 bytes"},

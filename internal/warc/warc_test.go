@@ -15,7 +15,7 @@ import (
 
 func newPacker(t testing.TB) *Packer {
 	t.Helper()
-	p, err := NewPacker(3)
+	p, err := NewPacker(Compression{Format: FormatGzip, Level: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
