@@ -141,10 +141,14 @@ func (x *index) read(name string, length int64, parse parser) (lines []byte, cov
 		return nil, 0, fmt.Errorf("archive: read an index: %w", err)
 	}
 	defer f.Close()
-	text, err := io.ReadAll(f)
-	if err != nil {
+	var journal bytes.Buffer
+	if x.name == name {
+		journal.Grow(int(x.length) + bytes.MinRead)
+	}
+	if _, err := journal.ReadFrom(f); err != nil {
 		return nil, 0, fmt.Errorf("archive: read an index: %w", err)
 	}
+	text := journal.Bytes()
 	whole := 0
 	for line := range bytes.Lines(text) {
 		j, ok := parse(line)

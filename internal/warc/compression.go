@@ -28,8 +28,8 @@ var ErrCompression = errors.New("warc: bad compression")
 type Compression struct {
 	// Format is FormatGzip or FormatZstd.
 	Format string
-	// Level is 1 (fast) to [MaxLevel] of the format (small). At level 1 records shorter than 1 KiB
-	// are stored without compression, unless there is a dictionary.
+	// Level is 1 (fast) to [MaxLevel] of the format (small). At level 1 records below 1.5 KiB are
+	// stored without compression, unless there is a dictionary.
 	Level int
 	// Dictionary is a dictionary in the format of Zstandard, as "zstd --train" makes it, for
 	// FormatZstd. Each file begins with it. Nil: none.

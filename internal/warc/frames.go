@@ -44,7 +44,7 @@ func newFrames(source *bufio.Reader) (*frames, error) {
 		options = append(options, zstd.WithDecoderDicts(dictionary))
 	}
 	if f.decoder, err = zstd.NewReader(nil, options...); err != nil {
-		return nil, fmt.Errorf("%w: its dictionary: %w", ErrFormat, err)
+		return nil, fmt.Errorf("%w: its dictionary: %v", ErrFormat, err) // not torn, whatever the library calls it
 	}
 	return f, nil
 }
@@ -85,7 +85,7 @@ func readDictionary(source *bufio.Reader) ([]byte, error) {
 	defer decoder.Close()
 	dictionary, err := decoder.DecodeAll(stored, nil)
 	if err != nil {
-		return nil, fmt.Errorf("%w: its dictionary: %w", ErrFormat, err)
+		return nil, fmt.Errorf("%w: its dictionary: %v", ErrFormat, err) // not torn, whatever the library calls it
 	}
 	return dictionary, nil
 }
@@ -136,7 +136,7 @@ func (f *frames) decode(p []byte) (int, error) {
 	case f.frame.err != nil: // the decoder does not say it as it is
 		err = f.frame.err
 	case err != nil && err != io.EOF:
-		err = fmt.Errorf("%w: %w", ErrFormat, err)
+		err = fmt.Errorf("%w: %v", ErrFormat, err) // not torn: the whole block was there
 	case err == io.EOF && !f.frame.ended():
 		err = fmt.Errorf("%w: something follows the content of its frame", ErrFormat)
 	}

@@ -1,11 +1,13 @@
 package warc
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 )
@@ -13,10 +15,10 @@ import (
 // ErrLength means that a block does not have the length that its record announces.
 var ErrLength = errors.New("warc: the block is not as long as announced")
 
-// packFrom is the least length of a block that is compressed at level 1 without a dictionary.
+// packFrom is the least length of a record that is compressed at level 1 without a dictionary.
 // Compression of a shorter one would save some four hundred bytes, and take half as much time as
 // that of a page.
-const packFrom = 1 << 10
+const packFrom = 3 << 9
 
 // windowBytes is the window of a Zstandard encoder. A record that is longer is compressed in parts
 // of that length that refer to each other; the encoder holds twice as much.
@@ -25,7 +27,7 @@ const windowBytes = 1 << 20
 // Packer writes records, each compressed on its own, so that a reader can begin at any of them. It
 // must not be used concurrently.
 type Packer struct {
-	packing, short compressor // short: for blocks below packFrom
+	packing, short compressor // short: for records below packFrom
 	scratch        []byte
 }
 
@@ -40,6 +42,7 @@ func NewPacker(c Compression) (*Packer, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	store := c.Level == 1 && c.Dictionary == nil
 	newCompressor := newGzip
 	if c.Format == FormatZstd {
 		newCompressor = newZstd
@@ -48,10 +51,13 @@ func NewPacker(c Compression) (*Packer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("warc: %s level %d: %w", c.Format, c.Level, err)
 	}
-	// With a dictionary the encoder for short blocks is one of its own too: after a long block, an
-	// encoder copies the tables of its dictionary again.
-	short, err := newCompressor(c, c.Level == 1 && c.Dictionary == nil)
-	return &Packer{packing: packing, short: short}, err
+	// Short records have an encoder of their own, even if it is not another one: after a long record
+	// an encoder restores all tables of its dictionary.
+	short, err := newCompressor(c, store)
+	if err != nil {
+		return nil, fmt.Errorf("warc: %s: %w", c.Format, err)
+	}
+	return &Packer{packing: packing, short: short}, nil
 }
 
 // gzipCompressor compresses records to gzip members.
@@ -73,10 +79,12 @@ func (z gzipCompressor) begin(w io.Writer, _ int64) { z.Reset(w) }
 type zstdCompressor struct{ *zstd.Encoder }
 
 func newZstd(c Compression, store bool) (compressor, error) {
+	if store {
+		return &rawFrame{}, nil
+	}
 	options := []zstd.EOption{
 		zstd.WithEncoderLevel(zstd.EncoderLevel(c.Level)), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(true),
 		zstd.WithWindowSize(windowBytes), zstd.WithSingleSegment(true), // else a frame below 256 bytes has no size
-		zstd.WithNoEntropyCompression(store),
 	}
 	if c.Dictionary != nil {
 		options = append(options, zstd.WithEncoderDict(c.Dictionary))
@@ -86,6 +94,33 @@ func newZstd(c Compression, store bool) (compressor, error) {
 }
 
 func (z zstdCompressor) begin(w io.Writer, size int64) { z.ResetContentSize(w, size) }
+
+// rawFrame writes records below packFrom to Zstandard frames with one block that is not compressed.
+// The fastest level of the library takes several times as long, even for next to nothing.
+type rawFrame struct {
+	w     io.Writer
+	bytes []byte
+	start int // of the content in bytes
+}
+
+func (f *rawFrame) begin(w io.Writer, size int64) {
+	h := zstd.Header{SingleSegment: true, HasFCS: true, FrameContentSize: uint64(size), HasCheckSum: true}
+	f.bytes, _ = h.AppendTo(f.bytes[:0]) // no header with a size is refused
+	block := size<<3 | 1                 // of type 0, the last one
+	f.w, f.bytes = w, append(f.bytes, byte(block), byte(block>>8), byte(block>>16))
+	f.start = len(f.bytes)
+}
+
+func (f *rawFrame) Write(p []byte) (int, error) {
+	f.bytes = append(f.bytes, p...)
+	return len(p), nil
+}
+
+func (f *rawFrame) Close() error {
+	f.bytes = binary.LittleEndian.AppendUint32(f.bytes, uint32(xxhash.Sum64(f.bytes[f.start:])))
+	_, err := f.w.Write(f.bytes)
+	return err
+}
 
 // Write writes a record whose block is the concatenation of the parts.
 func (p *Packer) Write(w io.Writer, h Header, parts ...[]byte) error {
@@ -129,13 +164,14 @@ const recordEnd = "\r\n\r\n"
 
 // begin writes the header, and adds the length of the block to it.
 func (p *Packer) begin(w io.Writer, h Header, length int64) (compressor, error) {
-	z := p.packing
-	if length < packFrom {
-		z = p.short
-	}
 	h.Add(FieldLength, strconv.FormatInt(length, 10))
 	p.scratch = h.append(p.scratch[:0])
-	z.begin(w, int64(len(p.scratch))+length+int64(len(recordEnd)))
+	size := int64(len(p.scratch)) + length + int64(len(recordEnd))
+	z := p.packing
+	if size < packFrom {
+		z = p.short
+	}
+	z.begin(w, size)
 	_, err := z.Write(p.scratch)
 	return z, err
 }
