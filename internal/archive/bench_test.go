@@ -20,7 +20,7 @@ func BenchmarkExchange(b *testing.B) {
 			benchRecords(b, fmt.Sprintf("%s=%d", format, level), warc.Compression{Format: format, Level: level})
 		}
 	}
-	dictionary, err := os.ReadFile("testdata/dictionary")
+	dictionary, err := os.ReadFile("../warc/testdata/dictionary")
 	if err != nil {
 		b.Fatal(err)
 	}
