@@ -40,7 +40,7 @@ func (r *Record) Type() string { return r.Header.Get(FieldType) }
 
 // Reader reads the records of a file one after the other, whether they are compressed with gzip or
 // with Zstandard. It holds no block in memory. A hostile file can make it use 8 MiB for a window and
-// twice as much for a dictionary.
+// three times as much for a dictionary.
 type Reader struct {
 	source  *countingReader
 	buffer  *bufio.Reader
