@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-
-	"github.com/amble-crawler/amble/storage"
 )
 
 // ErrNotRunning says that the crawl has not begun yet, or is ending: nothing can be given to it.
@@ -79,25 +77,22 @@ func (m *mailbox) submit(ctx context.Context, command func(*dispatcher) error) e
 	}
 }
 
-// add has an addition committed and waits for that. It returns the insert result of each discovery.
-// After an error nobody knows whether it was committed.
-func (m *mailbox) add(ctx context.Context, a *addition) ([]storage.InsertResult, error) {
-	if len(a.found)+len(a.again) == 0 {
-		return nil, nil
-	}
+// add has an addition committed and waits for that. After an error nobody knows whether it was
+// committed.
+func (m *mailbox) add(ctx context.Context, a *addition) (added, error) {
 	a.answer = make(chan added, 1)
 	select {
 	case m.additions <- a:
 	case <-m.closed:
-		return nil, ErrNotRunning
+		return added{}, ErrNotRunning
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return added{}, ctx.Err()
 	}
 	select {
 	case done := <-a.answer:
-		return done.results, done.err
+		return done, done.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return added{}, ctx.Err()
 	}
 }
 
@@ -119,5 +114,5 @@ func (b *batch) answerAddition() {
 		b.addition.answer <- added{err: fmt.Errorf("commit the URLs: %w", b.err)}
 		return
 	}
-	b.addition.answer <- added{results: b.rows.InsertResults}
+	b.addition.answer <- added{results: b.rows.InsertResults, changed: b.result.Changed, took: b.took}
 }
