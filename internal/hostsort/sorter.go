@@ -160,7 +160,9 @@ func (s *Sorter) makeRoom(n int64) error {
 	return nil
 }
 
-func isFullDisk(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+func isFullDisk(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
 
 // reserve reserves memory for n more bytes. It returns false if the room has none.
 func (s *Sorter) reserve(n int64) bool {

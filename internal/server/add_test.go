@@ -148,7 +148,9 @@ type stuck struct {
 }
 
 // NewImport implements Crawl.
-func (s stuck) NewImport(crawl.ImportOptions) (crawl.Import, error) { return &stuckImport{room: s.room}, nil }
+func (s stuck) NewImport(crawl.ImportOptions) (crawl.Import, error) {
+	return &stuckImport{room: s.room}, nil
+}
 
 // stuckImport commits when there is room.
 type stuckImport struct {
