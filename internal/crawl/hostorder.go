@@ -47,11 +47,11 @@ func (h *hostOrder) take(l *listItem) error {
 	return h.sorter.Add(l.URL.Host(), h.encoded)
 }
 
-// portionBytes bounds the URLs of a portion, in bytes.
-const portionBytes = 4 << 20
+// hostBatchBytes bounds the URLs of a batch, in bytes.
+const hostBatchBytes = 4 << 20
 
-// portion is what one commit takes of the sorted list.
-type portion struct {
+// hostBatch is what one commit takes of the sorted list.
+type hostBatch struct {
 	addition
 	indexes []int // in the list, of each discovery
 	back    []int // the same of those put back
@@ -59,12 +59,12 @@ type portion struct {
 	done    chan struct{} // closed when it is committed or has failed
 }
 
-func (p *portion) isEmpty() bool { return len(p.found)+len(p.again) == 0 }
+func (p *hostBatch) isEmpty() bool { return len(p.found)+len(p.again) == 0 }
 
-// commitAll commits what was taken, in portions of the size that the commits before suggest, and
-// calls each with every one that is committed. The next portion is read while one is committed.
+// commitAll commits what was taken, in batches of the size that the commits before suggest, and
+// calls each with every one that is committed. The next batch is read while one is committed.
 // After an error what was not committed is dropped.
-func (h *hostOrder) commitAll(ctx context.Context, base storage.Found, each func(*portion)) (err error) {
+func (h *hostOrder) commitAll(ctx context.Context, base storage.Found, each func(*hostBatch)) (err error) {
 	defer func() { err = errors.Join(err, h.reset()) }()
 	if h.taken == 0 {
 		return nil
@@ -73,8 +73,8 @@ func (h *hostOrder) commitAll(ctx context.Context, base storage.Found, each func
 	if err != nil {
 		return err
 	}
-	var before, spare *portion
-	settle := func() error {
+	var before, spare *hostBatch
+	finish := func() error {
 		if before == nil {
 			return nil
 		}
@@ -89,14 +89,14 @@ func (h *hostOrder) commitAll(ctx context.Context, base storage.Found, each func
 	}
 	for more := true; more; {
 		if before != nil && len(before.again) > 0 { // what it puts back must not be looked up before
-			if err := settle(); err != nil {
+			if err := finish(); err != nil {
 				return err
 			}
 		}
 		next := spare.reuse()
 		spare = nil
 		more, err = h.fill(sorted, next, base)
-		if err = errors.Join(settle(), err); err != nil {
+		if err = errors.Join(finish(), err); err != nil {
 			return err
 		}
 		if !next.isEmpty() {
@@ -104,11 +104,11 @@ func (h *hostOrder) commitAll(ctx context.Context, base storage.Found, each func
 			go h.run(ctx, next)
 		}
 	}
-	return settle()
+	return finish()
 }
 
-// run commits a portion.
-func (h *hostOrder) run(ctx context.Context, p *portion) {
+// run commits a batch.
+func (h *hostOrder) run(ctx context.Context, p *hostBatch) {
 	defer close(p.done)
 	got, err := h.commit(ctx, &p.addition)
 	p.added, p.added.err = got, err
@@ -120,9 +120,9 @@ func (h *hostOrder) reset() error {
 	return h.sorter.Reset()
 }
 
-// reuse returns an empty portion with the memory of a committed one; nil has none.
-func (p *portion) reuse() *portion {
-	next := &portion{done: make(chan struct{})}
+// reuse returns an empty batch with the memory of a committed one; nil has none.
+func (p *hostBatch) reuse() *hostBatch {
+	next := &hostBatch{done: make(chan struct{})}
 	if p != nil {
 		clear(p.found)
 		next.found, next.again = p.found[:0], p.again[:0]
@@ -131,10 +131,10 @@ func (p *portion) reuse() *portion {
 	return next
 }
 
-// fill moves sorted discoveries to a portion. It returns false behind the last one.
-func (h *hostOrder) fill(sorted *hostsort.Sorted, p *portion, base storage.Found) (more bool, err error) {
+// fill moves sorted discoveries to a batch. It returns false behind the last one.
+func (h *hostOrder) fill(sorted *hostsort.Sorted, p *hostBatch, base storage.Found) (more bool, err error) {
 	retrieved := make(map[storage.Position]bool) // a list may name a URL twice
-	for size := 0; len(p.found)+len(p.again) < h.size.Items() && size < portionBytes; {
+	for size := 0; len(p.found)+len(p.again) < h.size.Items() && size < hostBatchBytes; {
 		host, record, err := sorted.Next()
 		if err == io.EOF {
 			return false, nil

@@ -26,11 +26,11 @@ func (noFingerprints) Fingerprint(u weburl.URL) uint64 { return uint64(len(u.Str
 
 // recordedCommits keep what is committed. Several goroutines may commit.
 type recordedCommits struct {
-	mu       sync.Mutex
-	portions [][]storage.Found
-	fail     int           // the number of the commit that fails; 0: none does
-	changed  int64         // of each
-	took     time.Duration // each
+	mu      sync.Mutex
+	batches [][]storage.Found
+	fail    int           // the number of the commit that fails; 0: none does
+	changed int64         // of each
+	took    time.Duration // each
 }
 
 var errCommit = errors.New("the commit failed")
@@ -38,13 +38,13 @@ var errCommit = errors.New("the commit failed")
 func (r *recordedCommits) commit(_ context.Context, a *addition) (added, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.portions = append(r.portions, slices.Clone(a.found)); len(r.portions) == r.fail {
+	if r.batches = append(r.batches, slices.Clone(a.found)); len(r.batches) == r.fail {
 		return added{}, errCommit
 	}
 	return added{results: make([]storage.InsertResult, len(a.found)), changed: r.changed, took: r.took}, nil
 }
 
-func (r *recordedCommits) all() []storage.Found { return slices.Concat(r.portions...) }
+func (r *recordedCommits) all() []storage.Found { return slices.Concat(r.batches...) }
 
 // testSorter returns a sorter whose runs are in files, and what holds its memory and files.
 func testSorter(t *testing.T, o hostsort.Options) (*hostsort.Sorter, *hostsort.Room) {
@@ -58,7 +58,7 @@ func testSorter(t *testing.T, o hostsort.Options) (*hostsort.Sorter, *hostsort.R
 }
 
 // TestHostOrder: a list of any length is committed once, host by host, in the order of the list within a host, in
-// portions of bounded size; memory and files are given back.
+// batches of bounded size; memory and files are given back.
 func TestHostOrder(t *testing.T) {
 	t.Parallel()
 	const urls, hosts = 60_000, 400
@@ -76,7 +76,7 @@ func TestHostOrder(t *testing.T) {
 	}
 	base := storage.Found{ViaHost: 3, ViaOrdinal: 4, At: time.Unix(1e9, 0)}
 	counted, largest := 0, 0
-	err := h.commitAll(t.Context(), base, func(p *portion) {
+	err := h.commitAll(t.Context(), base, func(p *hostBatch) {
 		largest = max(largest, len(p.found))
 		for i := range p.found {
 			if f := &p.found[i]; f.URL.RequestURI() != fmt.Sprint("/", p.indexes[i]) || f.Depth != 7 ||
@@ -87,7 +87,7 @@ func TestHostOrder(t *testing.T) {
 		counted += len(p.found)
 	})
 	if err != nil || counted != urls || largest > 20_000 {
-		t.Errorf("%d URLs, %d in one portion, %v", counted, largest, err)
+		t.Errorf("%d URLs, %d in one batch, %v", counted, largest, err)
 	}
 	all := commits.all()
 	left := make(map[string]bool)
@@ -108,7 +108,7 @@ func TestHostOrder(t *testing.T) {
 	}
 }
 
-// TestHostOrderOfLongURLs: a portion is bounded in bytes too.
+// TestHostOrderOfLongURLs: a batch is bounded in bytes too.
 func TestHostOrderOfLongURLs(t *testing.T) {
 	t.Parallel()
 	sorter, _ := testSorter(t, hostsort.Options{Memory: 64 << 20})
@@ -120,11 +120,11 @@ func TestHostOrderOfLongURLs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := h.commitAll(t.Context(), storage.Found{}, func(*portion) {}); err != nil {
+	if err := h.commitAll(t.Context(), storage.Found{}, func(*hostBatch) {}); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range commits.portions {
-		if size := len(p) * 1900; size > portionBytes {
+	for _, p := range commits.batches {
+		if size := len(p) * 1900; size > hostBatchBytes {
 			t.Errorf("%d bytes in one commit", size)
 		}
 	}
@@ -144,15 +144,15 @@ func TestHostOrderFails(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		err = h.commitAll(t.Context(), storage.Found{}, func(p *portion) { committed += len(p.found) })
+		err = h.commitAll(t.Context(), storage.Found{}, func(p *hostBatch) { committed += len(p.found) })
 		if memory, disk := room.Held(); memory != 0 || disk != 0 {
 			t.Errorf("%d bytes of memory and %d of disk space are held", memory, disk)
 		}
 		return committed, err
 	}
 	n, err := give()
-	if !errors.Is(err, errCommit) || n != len(commits.portions[0])+len(commits.portions[1]) || len(commits.portions) != 3 {
-		t.Errorf("%d commits, %d URLs counted, %v", len(commits.portions), n, err)
+	if !errors.Is(err, errCommit) || n != len(commits.batches[0])+len(commits.batches[1]) || len(commits.batches) != 3 {
+		t.Errorf("%d commits, %d URLs counted, %v", len(commits.batches), n, err)
 	}
 	if n, err := give(); err != nil || n != 25_000 {
 		t.Errorf("%d URLs of the next list, %v", n, err)

@@ -48,7 +48,7 @@ const (
 	maxWindow = 1 << 24
 	// maxWindowAge is how long a window gathers: a list may be sent slowly.
 	maxWindowAge = 10 * time.Second
-	// ageEvery is how many URLs are added between two looks at the clock.
+	// ageEvery is how many URLs are added between two readings of the clock.
 	ageEvery = 1 << 10
 )
 
@@ -125,7 +125,7 @@ func (i *listImport) Add(a Addition) error {
 		i.results, i.committed = i.results[:0], false
 	}
 	if i.gathered%ageEvery == 0 {
-		i.look()
+		i.checkAge()
 	}
 	index := i.gathered
 	i.gathered++
@@ -148,8 +148,8 @@ func (i *listImport) Add(a Addition) error {
 	})
 }
 
-// look reads the clock for the age of the window.
-func (i *listImport) look() {
+// checkAge reads the clock for the age of the window.
+func (i *listImport) checkAge() {
 	now := i.o.Now()
 	if i.gathered == 0 {
 		i.began = now
@@ -166,19 +166,19 @@ func (i *listImport) Gathered() int { return i.gathered }
 // Commit implements Import.
 func (i *listImport) Commit(ctx context.Context) error {
 	i.gathered, i.full, i.committed = 0, false, true
-	err := i.order.commitAll(ctx, storage.Found{At: i.o.Now()}, func(p *portion) {
+	err := i.order.commitAll(ctx, storage.Found{At: i.o.Now()}, func(p *hostBatch) {
 		var sum Added
-		settle := func(index int, r InsertResult) {
+		note := func(index int, r InsertResult) {
 			sum.count(r)
 			if i.keeps {
 				i.results[index] = r
 			}
 		}
 		for n, index := range p.indexes {
-			settle(index, insertResultOf(p.added.results[n]))
+			note(index, insertResultOf(p.added.results[n]))
 		}
 		for _, index := range p.back {
-			settle(index, InsertAgain)
+			note(index, InsertAgain)
 		}
 		i.count(sum)
 	})

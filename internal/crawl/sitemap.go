@@ -188,7 +188,7 @@ func (t *listTaker) take(ctx context.Context, item *extract.Item) error {
 func (t *listTaker) commit(ctx context.Context) error {
 	l := &t.res.lease
 	base := storage.Found{ViaHost: l.Host, ViaOrdinal: l.Head.Ordinal, At: t.res.page.End}
-	return t.order.commitAll(ctx, base, func(*portion) {})
+	return t.order.commitAll(ctx, base, func(*hostBatch) {})
 }
 
 // takeSitemap takes a sitemap that an index names. Its depth counts the indexes on the way to it.

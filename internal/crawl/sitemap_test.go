@@ -267,8 +267,8 @@ func TestSitemapOfLongURLs(t *testing.T) {
 	if err := taker.commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(commits.all()) + len(res.found); n != items+1 || len(commits.portions) < items*2000/memory/2 {
-		t.Errorf("%d URLs in %d commits, want %d URLs", n, len(commits.portions), items+1)
+	if n := len(commits.all()) + len(res.found); n != items+1 || len(commits.batches) < items*2000/memory/2 {
+		t.Errorf("%d URLs in %d commits, want %d URLs", n, len(commits.batches), items+1)
 	}
 	if held, _ := room.Held(); held != 0 {
 		t.Errorf("%d bytes are held", held)
