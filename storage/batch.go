@@ -137,7 +137,7 @@ const (
 	leastItems = 250
 	mostBytes  = 32 << 20
 	firstBytes = 8 << 20
-	leastBytes = 4 << 20
+	leastBytes = 8 << 20
 	moreBytes  = 512 << 10 // that a quick commit allows the next ones
 
 	longCommit = 300 * time.Millisecond // one that takes longer makes the next ones smaller

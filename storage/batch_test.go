@@ -86,8 +86,8 @@ func TestBatchSizerOfSlowSyncs(t *testing.T) {
 	for range 200 {
 		slowStore{pagesEach: 0.1, rate: quietDisk, wait: 400 * time.Millisecond}.commit(&p, p.Items())
 	}
-	if least := leastBytes / 4096 * 10 * 8 / 9; p.Items() < least {
-		t.Errorf("batch size %d, want at least %d", p.Items(), least)
+	if p.Items() < 15_000 {
+		t.Errorf("batch size %d, want at least 15,000", p.Items())
 	}
 }
 

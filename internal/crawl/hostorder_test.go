@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -96,7 +98,7 @@ func TestHostOrder(t *testing.T) {
 		switch {
 		case before.Host() != this.Host():
 			left[before.Host()] = true
-		case len(before.String()) > len(this.String()) || len(before.String()) == len(this.String()) && before.String() >= this.String():
+		case pathNumber(t, before) >= pathNumber(t, this):
 			t.Fatalf("%s comes after %s", this, before)
 		}
 		if left[this.Host()] {
@@ -106,6 +108,16 @@ func TestHostOrder(t *testing.T) {
 	if memory, disk := room.Held(); memory != 0 || disk != 0 {
 		t.Errorf("%d bytes of memory and %d of disk space are held", memory, disk)
 	}
+}
+
+// pathNumber returns the number that is the path of a URL.
+func pathNumber(t *testing.T, u weburl.URL) int {
+	t.Helper()
+	n, err := strconv.Atoi(u.RequestURI()[1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // TestHostOrderOfLongURLs: a batch is bounded in bytes too.
@@ -159,6 +171,36 @@ func TestHostOrderFails(t *testing.T) {
 	}
 }
 
+// TestHostOrderPutsBackOnce: a URL that a list names in two batches is put back by the first of them.
+func TestHostOrderPutsBackOnce(t *testing.T) {
+	t.Parallel()
+	sorter, _ := testSorter(t, hostsort.Options{Memory: 1 << 20})
+	var back atomic.Bool
+	h := hostOrder{store: noFingerprints{}, sorter: sorter}
+	h.commit = func(_ context.Context, a *addition) (added, error) {
+		time.Sleep(time.Millisecond) // the next batch would look too early
+		back.Store(back.Load() || len(a.again) > 0)
+		return added{results: make([]storage.InsertResult, len(a.found))}, nil
+	}
+	h.retrieve = func(weburl.URL, time.Time) (storage.Done, bool, error) {
+		return storage.Done{Host: 1}, !back.Load(), nil
+	}
+	u := mustParse("http://a.test/")
+	lines := 3 * h.size.Items()
+	for n := range lines {
+		if err := h.take(&listItem{Found: storage.Found{URL: u}, index: n, again: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	batches, puts, found := 0, 0, 0
+	err := h.commitAll(t.Context(), storage.Found{}, func(b *hostBatch) {
+		batches, puts, found = batches+1, puts+len(b.back), found+len(b.indexes)
+	})
+	if err != nil || batches < 3 || puts != 1 || found != lines-1 {
+		t.Errorf("%d batches put it back %d times, and found it %d times; %v", batches, puts, found, err)
+	}
+}
+
 // TestListItem: what is encoded is decoded as it was.
 func TestListItem(t *testing.T) {
 	t.Parallel()
@@ -193,7 +235,8 @@ func TestListItem(t *testing.T) {
 
 // FuzzListItem decodes anything.
 func FuzzListItem(f *testing.F) {
-	f.Add((&listItem{Found: storage.Found{URL: mustParse("https://a.test:1/x"), Stripped: "/y", Modified: time.Unix(1, 0)}}).append(nil))
+	found := storage.Found{URL: mustParse("https://a.test:1/x"), Stripped: "/y", Modified: time.Unix(1, 0)}
+	f.Add((&listItem{Found: found}).append(nil))
 	f.Add([]byte{0xff, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x7f})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var l, again listItem

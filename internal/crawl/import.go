@@ -138,7 +138,7 @@ func (i *listImport) Add(a Addition) error {
 	if i.keeps {
 		i.results = append(i.results, result)
 	} else {
-		index = 0 // nobody asks for its result
+		index = 0 // its result is not kept
 	}
 	if !ok {
 		return nil

@@ -228,6 +228,12 @@ func TestRecordTooLong(t *testing.T) {
 
 // TestDamagedRun: a run that does not hold what was written is an error, not a shorter list.
 func TestDamagedRun(t *testing.T) {
+	t.Run("half of it", func(t *testing.T) { readDamaged(t, func(b []byte) []byte { return b[:len(b)/2] }) })
+	t.Run("none of it", func(t *testing.T) { readDamaged(t, func(b []byte) []byte { return nil }) })
+}
+
+func readDamaged(t *testing.T, damage func([]byte) []byte) {
+	t.Helper()
 	room, _ := testRoom(t, Options{Disk: 1 << 30})
 	s := room.NewSorter(false)
 	for n := 0; len(s.runs) == 0; n++ {
@@ -236,7 +242,7 @@ func TestDamagedRun(t *testing.T) {
 	w := room.pool.NewWriter(0)
 	all, err := io.ReadAll(s.runs[0].NewReader())
 	if err == nil {
-		_, err = w.Write(all[:len(all)/2])
+		_, err = w.Write(damage(all))
 	}
 	if err = errors.Join(err, s.runs[0].Close()); err != nil {
 		t.Fatal(err)

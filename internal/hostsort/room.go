@@ -51,4 +51,4 @@ func (b *budget) take(n int64) bool {
 	return true
 }
 
-func (b *budget) giveBack(n int64) { b.held.Add(-n) }
+func (b *budget) release(n int64) { b.held.Add(-n) }

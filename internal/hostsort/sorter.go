@@ -147,7 +147,7 @@ func (s *Sorter) makeRoom(n int64) error {
 	}
 	run, err := s.writeRun()
 	if err != nil {
-		s.room.disk.giveBack(s.used)
+		s.room.disk.release(s.used)
 		if isFullDisk(err) {
 			s.full = true // what is in memory goes on without a file
 			return nil
@@ -182,11 +182,11 @@ func (s *Sorter) forget() {
 	s.hosts = make(map[string]int32)
 }
 
-// giveBackMemory gives the memory back to the room.
-func (s *Sorter) giveBackMemory() {
+// releaseMemory drops the records in memory, and returns the memory to the room.
+func (s *Sorter) releaseMemory() {
 	s.forget()
 	s.free = nil
-	s.room.memory.giveBack(s.reserved)
+	s.room.memory.release(s.reserved)
 	s.reserved = 0
 }
 
@@ -217,10 +217,10 @@ func (s *Sorter) writeRun() (*spool.Content, error) {
 	}
 }
 
-// Reset drops all records, and gives memory and files back. The sorter is empty again.
+// Reset drops all records, and releases memory and files. The sorter is empty again.
 func (s *Sorter) Reset() error {
-	s.giveBackMemory()
-	s.room.disk.giveBack(s.onDisk)
+	s.releaseMemory()
+	s.room.disk.release(s.onDisk)
 	s.onDisk, s.full, s.count = 0, false, 0
 	var errs []error
 	for _, run := range s.runs {

@@ -378,7 +378,8 @@ func TestListIsBrokenOff(t *testing.T) {
 	if err := s.Finish(); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if sum, err := r.client.Add(t.Context(), []crawl.Addition{{URL: parse(t, r.web.URL("a.test", "/"))}}, nil); err != nil || sum.Known != 1 {
+	next := []crawl.Addition{{URL: parse(t, r.web.URL("a.test", "/"))}}
+	if sum, err := r.client.Add(t.Context(), next, nil); err != nil || sum.Known != 1 {
 		t.Errorf("the next list: %+v, %v", sum, err)
 	}
 }
