@@ -98,6 +98,7 @@ func (b *builder) belongs() bool {
 	case atom.Frameset:
 		return b.openFrameset()
 	case atom.Frame:
+		b.openBody()
 		return false
 	}
 	if b.token.traits&inHead == 0 && (a != atom.Noscript || b.afterHead) {
@@ -319,6 +320,9 @@ func (b *builder) endTag() {
 		}
 	case b.top().ns != inHTML && b.endForeign(id):
 	case a == atom.Html || a == atom.Body:
+		if !b.top().is(atom.Noscript) {
+			b.openBody()
+		}
 	case a == atom.Head:
 		b.afterHead = true
 	case b.mode == headMode && b.endInHead(a):

@@ -59,8 +59,8 @@ func describe(p *Page, ordered bool) string {
 		slices.Sort(links)
 		slices.Sort(p.Robots.Seen)
 	}
-	return fmt.Sprintf("title %q, language %q, refused %d, robots %q\n%s", p.Title, p.Language, p.Refused, p.Robots.Seen,
-		strings.Join(links, "\n"))
+	return fmt.Sprintf("title %q, language %q, base %v, canonical %v, refused %d, robots %q\n%s", p.Title, p.Language,
+		p.Base, p.Canonical, p.Refused, p.Robots.Seen, strings.Join(links, "\n"))
 }
 
 // agree fails unless a document yields the same as with the tree of golang.org/x/net, at both
