@@ -104,8 +104,12 @@ func (c *collector) refer(raw string, kind Kind, noFollow bool) {
 	}
 	c.references++
 	c.room -= len(raw) + len(c.base.String())
-	if c.p.Refused >= maxRefusedFactor*c.o.MaxLinks || c.room < 0 {
-		c.p.Truncated = true
+	switch {
+	case c.p.Refused >= maxRefusedFactor*c.o.MaxLinks:
+		c.p.Cut |= LinksBound
+		return
+	case c.room < 0:
+		c.p.Cut |= ReferencesBound
 		return
 	}
 	u, err := c.base.Resolve(raw)
@@ -129,7 +133,7 @@ func (c *collector) keep(l Link) {
 		return
 	}
 	if len(c.p.Links) >= c.o.MaxLinks {
-		c.p.Truncated = true
+		c.p.Cut |= LinksBound
 		return
 	}
 	c.latest = len(c.p.Links)

@@ -56,7 +56,8 @@ type builder struct {
 	ends       []int            // of these values
 	size       int              // of the tree, in nodes; two attributes count as one
 	steps      int              // made among the open elements
-	cut, flat  bool             // a bound on size or depth left something out; elements became siblings
+	cut        Bounds           // on size or depth, that left something out
+	flat       bool             // elements became siblings
 }
 
 // mode is the part of the document that is being read.
@@ -140,10 +141,11 @@ func buildTree(text []byte, o Options, full bool) *builder {
 			b.endTag()
 		}
 		if b.full && b.size > o.MaxNodes/4*3 { // the links matter more than the text
-			b.full, b.cut = false, true
+			b.full = false
+			b.cut |= DetailBound
 		}
 	}
-	b.cut = true
+	b.cut |= NodesBound
 	b.finish()
 	return b
 }
@@ -174,7 +176,7 @@ func (b *builder) insert() {
 	case b.inert > 0 || !b.full && !b.needs(a):
 		return
 	case len(b.open) >= b.o.MaxDepth:
-		b.cut = true
+		b.cut |= DepthBound
 		return
 	}
 	n := b.newNode()
@@ -324,7 +326,7 @@ func (b *builder) flush() {
 	switch {
 	case len(text) == 0:
 	case len(b.open) >= b.o.MaxDepth:
-		b.cut = true
+		b.cut |= DepthBound
 	default:
 		n := b.newNode()
 		n.Type, n.Data = html.TextNode, string(text)
