@@ -14,9 +14,6 @@ func (b *builder) startTag(selfClosing bool) {
 	b.tag = b.name()
 	b.unread, b.attrs = true, nil
 	id := nameID(b.tag)
-	if id == uint32(atom.Image) {
-		id = uint32(atom.Img)
-	}
 	b.token = element{id: id}
 	if b.sunk > 0 {
 		b.sink()
@@ -28,6 +25,9 @@ func (b *builder) startTag(selfClosing bool) {
 	if b.token.ns = b.namespaceOf(b.token.atom()); b.token.ns != inHTML {
 		b.startForeign(selfClosing)
 		return
+	}
+	if b.token.is(atom.Image) { // in SVG it is another element
+		b.token.id = uint32(atom.Img)
 	}
 	b.token.traits = traitsOf(b.token.atom())
 	if !b.belongs() {
