@@ -182,7 +182,7 @@ func generated(choices []byte) []byte {
 	names := strings.Fields("a b i font nobr p div span li ul ol dl dd dt h1 h2 table tbody thead tr td th caption col " +
 		"colgroup form input select option optgroup button object applet template noscript svg math desc foreignObject " +
 		"title mi annotation-xml script style textarea iframe frameset frame head body html base link meta img hr br " +
-		"ruby rb rt rtc pre center address main x-y area video source")
+		"ruby rb rt rtc pre center address main x-y area video source image")
 	attributes := []string{"", " href=%d", " src=%d action=%[1]d", " name=robots content=d%d rel=next lang=l%[1]d",
 		" shadowrootmode=open", " href=%d rel=nofollow /"}
 	var b strings.Builder
