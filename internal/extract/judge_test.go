@@ -229,10 +229,39 @@ func FuzzTreeAgreesWithTheJudge(f *testing.F) {
 		if len(text) > 1<<14 {
 			return
 		}
-		for _, text := range [][]byte{text, generated(text[:min(len(text), 200)])} {
+		long := bytes.ReplaceAll(text, []byte("<script>"), []byte("<script>"+strings.Repeat("x < y; ", 1000)))
+		for _, text := range [][]byte{text, long, generated(text[:min(len(text), 200)])} {
 			if !differs(text) {
 				agree(t, string(text), text, false)
 			}
 		}
 	})
+}
+
+// TestLongRawTextAgreesWithTheJudge: of long scripts and styles the tree without texts skips most.
+func TestLongRawTextAgreesWithTheJudge(t *testing.T) {
+	for _, text := range longRawTexts() {
+		agree(t, fmt.Sprintf("%.60q", text), []byte(text), true)
+	}
+}
+
+// longRawTexts are scripts and styles that are longer than the buffer of a tokenizer, with what looks
+// like their end, is their end, or hides it, at each side of the bound of the buffer.
+func longRawTexts() (all []string) {
+	parts := []string{
+		"", "</scriptx>", "</script>", "</SCRIPT\n>", "</script", "</", "<", "<!--", "<!-- --><script>", "<!--<script>",
+		"<!--<script></script>", "-->", "</style>", "</style/ >", "<a href=hidden>", "<script>", "<title>no</title>",
+		"<!-", "</scr", "\x00", "&lt;/script>",
+	}
+	const after = "<a href=2></script><a href=3></style><a href=4>--></script><a href=5><title>t</title>"
+	for _, name := range []string{"<script>", "<style>", "<svg><style>", "<svg><script>", "<template><script>", "<script/>",
+		"<noscript><style>", "<textarea>", "<script " + strings.Repeat("a", 20_000) + ">"} {
+		for _, first := range []string{"", "<", "</scriptx>", "<!--", "<!--<script>"} {
+			for i, second := range parts {
+				filler := strings.Repeat("var x = 1 < 2;\n", 4090/15+i*30)
+				all = append(all, "<a href=1>"+name+first+filler+second+after)
+			}
+		}
+	}
+	return all
 }

@@ -117,7 +117,7 @@ func nameID(name []byte) uint32 {
 
 // buildTree makes the tree of a document in UTF-8.
 func buildTree(text []byte, o Options, full bool) *builder {
-	b := &builder{Tokenizer: NewTokenizer(bytes.NewReader(text)), o: o, full: full, noContent: true}
+	b := &builder{Tokenizer: newTextTokenizer(text), o: o, full: full, noContent: true}
 	b.root = &html.Node{Type: html.DocumentNode}
 	document, head := b.newElement(atom.Html), b.newElement(atom.Head)
 	b.body = b.newElement(atom.Body)
@@ -135,8 +135,10 @@ func buildTree(text []byte, o Options, full bool) *builder {
 			b.addText()
 		case html.StartTagToken:
 			b.startTag(false)
+			b.skim()
 		case html.SelfClosingTagToken:
 			b.startTag(true)
+			b.skim()
 		case html.EndTagToken:
 			b.endTag()
 		}
@@ -148,6 +150,13 @@ func buildTree(text []byte, o Options, full bool) *builder {
 	b.cut |= NodesBound
 	b.finish()
 	return b
+}
+
+// skim leaves out the text of the script or style that has just begun, unless it is wanted.
+func (b *builder) skim() {
+	if !b.full && b.token.ns == inHTML {
+		b.skimRawText(b.token.atom())
+	}
 }
 
 func (b *builder) finish() {
