@@ -191,7 +191,8 @@ func (b *builder) makeRoom() bool {
 	case atom.Rp, atom.Rt:
 		b.closeImplied(atom.Ruby, atom.Rtc)
 	case atom.Template:
-		b.token.inert = attribute(b.readAttributes(), "shadowrootmode") == ""
+		shadow := attribute(b.readAttributes(), "shadowrootmode")
+		b.token.inert = !strings.EqualFold(shadow, "open") && !strings.EqualFold(shadow, "closed")
 	}
 	return true
 }

@@ -24,8 +24,9 @@ func judged(t testing.TB, text []byte, o Options) (p Page, ok bool) {
 		return p, false
 	}
 	document := goquery.NewDocumentFromNode(root)
-	document.Find("template:not([shadowrootmode])").Each(func(_ int, s *goquery.Selection) {
-		if s.Nodes[0].Namespace == "" {
+	document.Find("template").Each(func(_ int, s *goquery.Selection) {
+		mode := strings.ToLower(s.AttrOr("shadowrootmode", ""))
+		if s.Nodes[0].Namespace == "" && mode != "open" && mode != "closed" {
 			s.Empty()
 		}
 	})
@@ -163,7 +164,8 @@ func judgedSeeds() []string {
 		` <frameset><frame src=1></frameset><frame src=2>`,
 		`<template><a href=1><template><a href=2></template></template><a href=3>`,
 		`<template><tr><td><a href=1></template><template shadowrootmode=open><tr><td><a href=2></template>`,
-		`<div></template><a href=1>`,
+		`<div></template><a href=1>`, `<template shadowrootmode><a href=1></template><a href=2>`,
+		`<template shadowrootmode=Closed><a href=1></template><template shadowrootmode=x><a href=2></template>`,
 		`<table><tr><td><a href=1><tr><td><a href=2></table><a href=3>`, `<table><a href=1><tr><td><a href=2></table>`,
 		`<select><a href=1><option><a href=2></select><a href=3>`, `<select><input src=i type=image><a href=1>`,
 		`<noscript><a href=1></noscript>`, `<head><noscript><meta http-equiv=refresh content="0;x"><a href=1></noscript>`,
