@@ -251,10 +251,10 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 // TestHostsInTurnReuseConnections: with more hosts in turn than idle connections, those that are
 // kept are used again, and hosts that are visited no more give up theirs.
 func TestHostsInTurnReuseConnections(t *testing.T) {
-	const places, hosts, rounds = 4, 12, 30
+	const room, hosts, rounds = 4, 12, 30
 	var requests atomic.Int32
 	s := serve(t, keepAlive(&requests))
-	c := newClient(t, quick(func(o *Options) { o.MaxIdleConns = places }))
+	c := newClient(t, quick(func(o *Options) { o.MaxIdleConns = room }))
 	visit := func(from int) {
 		for i := range hosts {
 			u := parseURL(t, fmt.Sprintf("http://h%d.test:%d/", from+i, s.port()))
@@ -266,14 +266,14 @@ func TestHostsInTurnReuseConnections(t *testing.T) {
 	for range rounds {
 		visit(0)
 	}
-	if most := hosts*rounds - places*rounds/2; s.accepted() > most {
+	if most := hosts*rounds - room*rounds/2; s.accepted() > most {
 		t.Errorf("%d connections for %d requests, want %d at most", s.accepted(), hosts*rounds, most)
 	}
 	before := s.accepted()
 	for range rounds { // other hosts
 		visit(hosts)
 	}
-	if most := hosts*rounds - places*rounds/2; s.accepted()-before > most {
+	if most := hosts*rounds - room*rounds/2; s.accepted()-before > most {
 		t.Errorf("%d connections after the hosts changed, want %d at most", s.accepted()-before, most)
 	}
 }
