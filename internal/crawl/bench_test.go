@@ -65,14 +65,14 @@ func BenchmarkCrawl(b *testing.B) {
 	} {
 		name := fmt.Sprintf("hosts=%d/pages=%d", m.Hosts, m.TotalPages())
 		web := startMesh(b, m, testweb.Config{CountOnly: true})
-		benchmarkWays(b, benchWeb{web, name, m.TotalPages(), benchWorkers})
+		benchmarkCrawlers(b, benchWeb{web, name, m.TotalPages(), benchWorkers})
 	}
 }
 
 // BenchmarkToday does the same with the web of today: TLS, HTTP/2, compressed pages of 138 KB in the
 // median. BENCH_HOSTS is the number of hosts.
 func BenchmarkToday(b *testing.B) {
-	benchmarkWays(b, startToday(b, testweb.Today{Hosts: hostsOfBenchmark(b, 48), Pages: 16, PerConnection: 8}))
+	benchmarkCrawlers(b, startToday(b, testweb.Today{Hosts: hostsOfBenchmark(b, 48), Pages: 16, PerConnection: 8}))
 }
 
 // BenchmarkPageSize crawls pages of one size each over TLS: how many a core can do at most.
@@ -80,7 +80,7 @@ func BenchmarkPageSize(b *testing.B) {
 	for _, size := range []float64{8e3, 32e3, 138e3, 512e3} {
 		b.Run(fmt.Sprintf("bytes=%.0f", size), func(b *testing.B) {
 			t := testweb.Today{Hosts: 64, Pages: 16, PerConnection: 8, Sizes: testweb.Lognormal{Median: size, Mean: size}}
-			benchmarkWays(b, startToday(b, t))
+			benchmarkCrawlers(b, startToday(b, t))
 		})
 	}
 }
@@ -91,7 +91,7 @@ func BenchmarkGrowth(b *testing.B) {
 		m := testweb.Mesh{Hosts: hosts, Pages: 10_000 / hosts, Links: 20, PageBytes: 8 << 10}
 		b.Run(fmt.Sprintf("hosts=%d", hosts), func(b *testing.B) {
 			web := benchWeb{startMesh(b, m, testweb.Config{CountOnly: true}), "", m.TotalPages(), benchWorkers}
-			benchmarkWay(b, web, way{"amble", func(b *testing.B) int { return crawlWeb(b, web, archive.FormatNone) }})
+			benchmarkCrawler(b, web, crawler{"amble", func(b *testing.B) int { return crawlWeb(b, web, archive.FormatNone) }})
 		})
 	}
 }
@@ -122,21 +122,21 @@ func startToday(b *testing.B, t testweb.Today) benchWeb {
 	return benchWeb{web, fmt.Sprintf("hosts=%d/pages=%d", t.Hosts, t.TotalPages()), t.TotalPages(), 4 * benchWorkers}
 }
 
-// benchmarkWays runs each way to crawl a web alone, and all of them in turn.
-func benchmarkWays(b *testing.B, web benchWeb) {
-	ways := []way{
+// benchmarkCrawlers runs each crawler alone, and all of them in turn.
+func benchmarkCrawlers(b *testing.B, web benchWeb) {
+	crawlers := []crawler{
 		{"bare", func(b *testing.B) int { return crawlBare(b, web, linksOfTree) }},
 		{"tokens", func(b *testing.B) int { return crawlBare(b, web, linksOfTokens) }},
 		{"amble", func(b *testing.B) int { return crawlWeb(b, web, archive.FormatNone) }},
 		{"warc", func(b *testing.B) int { return crawlWeb(b, web, archive.FormatWARC) }},
 	}
-	for _, w := range ways {
-		b.Run(w.name+"/"+web.name, func(b *testing.B) { benchmarkWay(b, web, w) })
+	for _, w := range crawlers {
+		b.Run(w.name+"/"+web.name, func(b *testing.B) { benchmarkCrawler(b, web, w) })
 	}
-	b.Run("turns/"+web.name, func(b *testing.B) { crawlInTurns(b, web, ways) })
+	b.Run("turns/"+web.name, func(b *testing.B) { crawlInTurns(b, web, crawlers) })
 }
 
-func benchmarkWay(b *testing.B, web benchWeb, w way) {
+func benchmarkCrawler(b *testing.B, web benchWeb, w crawler) {
 	b.ReportAllocs()
 	var speeds []speed
 	for b.Loop() {
@@ -145,18 +145,18 @@ func benchmarkWay(b *testing.B, web benchWeb, w way) {
 	w.report(b, "", speeds)
 }
 
-// crawlInTurns runs all ways in turn, and reports the median of each and of the quotients of each round.
-func crawlInTurns(b *testing.B, web benchWeb, ways []way) {
-	speeds := make([][]speed, len(ways))
+// crawlInTurns runs all crawlers in turn, and reports the median of each and of the quotients of each round.
+func crawlInTurns(b *testing.B, web benchWeb, crawlers []crawler) {
+	speeds := make([][]speed, len(crawlers))
 	for round := 0; b.Loop(); round++ {
-		for k := range ways {
-			i := (round + k) % len(ways) // nobody is always the first
-			speeds[i] = append(speeds[i], ways[i].measure(b, web))
+		for k := range crawlers {
+			i := (round + k) % len(crawlers) // nobody is always the first
+			speeds[i] = append(speeds[i], crawlers[i].measure(b, web))
 		}
 	}
-	for i, w := range ways {
+	for i, w := range crawlers {
 		w.report(b, w.name+"-", speeds[i])
-		for j, other := range ways[:i] {
+		for j, other := range crawlers[:i] {
 			pages := medianOf(speeds[i], func(n int) float64 { return speeds[i][n].pages / speeds[j][n].pages })
 			cpu := medianOf(speeds[i], func(n int) float64 { return speeds[j][n].cpu / speeds[i][n].cpu })
 			b.ReportMetric(pages, w.name+"-of-"+other.name)
@@ -171,14 +171,14 @@ type speed struct {
 	cpu   float64 // microseconds a page
 }
 
-// way is a way to crawl a web. crawl returns how many pages it fetched.
-type way struct {
+// crawler crawls a web. crawl returns how many pages it fetched.
+type crawler struct {
 	name  string
 	crawl func(b *testing.B) int
 }
 
 // measure runs one whole crawl.
-func (w way) measure(b *testing.B, web benchWeb) speed {
+func (w crawler) measure(b *testing.B, web benchWeb) speed {
 	start, before := time.Now(), cpuTime(b)
 	if n := w.crawl(b); n != web.pages {
 		b.Fatalf("%s: %d pages, want %d", w.name, n, web.pages)
@@ -188,7 +188,7 @@ func (w way) measure(b *testing.B, web benchWeb) speed {
 }
 
 // report reports the medians.
-func (w way) report(b *testing.B, prefix string, speeds []speed) {
+func (w crawler) report(b *testing.B, prefix string, speeds []speed) {
 	b.ReportMetric(medianOf(speeds, func(n int) float64 { return speeds[n].pages }), prefix+"pages/s")
 	b.ReportMetric(medianOf(speeds, func(n int) float64 { return speeds[n].cpu }), prefix+"cpu-µs/page")
 }
