@@ -125,8 +125,8 @@ func TestImportLikeAMap(t *testing.T) {
 	}
 	i.room = smallRoom(t, o.DataDir)
 	model := make(importModel)
-	for round := range 4 {
-		list := randomList(20_000, uint64(round))
+	for round := range 3 {
+		list := randomList(12_000, uint64(round))
 		var want Added
 		wanted := make([]InsertResult, len(list))
 		for n := range list {
@@ -198,7 +198,7 @@ func TestImportsAtOnce(t *testing.T) {
 	lists := make([][]Addition, 5)
 	var want Added
 	for i := range lists {
-		lists[i] = randomList(8_000, uint64(i/2)) // some are the same
+		lists[i] = randomList(4_000, uint64(i/2)) // some are the same
 		for n := range lists[i] {
 			want.count(model.add(&lists[i][n]))
 		}
