@@ -14,12 +14,15 @@ import (
 // already, so that each probe is of another URL.
 
 // WallBegun says that a host has put up a wall. Its owner puts the URLs back into the queue whose
-// outcome is that of the wall: it is not older than Since, and Kind covers its status.
+// outcome is that of the wall: it is not older than Since, and Kind covers its status. The URLs of
+// wall.KindSame have its Document.
 type WallBegun struct {
 	Host  storage.HostID
 	Name  string // of the host
 	Kind  wall.Kind
 	Since time.Time
+	// Document is of wall.KindSame: that of the URLs, as wall.DocumentOf of their digest.
+	Document uint16
 }
 
 // TakeWalls returns the walls that have begun since the last call.
@@ -31,17 +34,24 @@ func (f *Frontier) TakeWalls() []WallBegun {
 
 // observeWall takes what a response says about a wall, and sets what the signal of a response of a
 // wall, or of what may be one, is. It reports whether the response is that of a wall.
-func (f *Frontier) observeWall(h *host, r *PageReport) bool {
-	if !f.o.Walls || !r.answered() {
+//
+// A wall hides pages that were found before. URLs that were found since the first of several short
+// documents came are of a trap rather, whose pages all look the same.
+func (f *Frontier) observeWall(h *host, ordinal uint32, r *PageReport) bool {
+	a := h.active
+	if !f.o.Walls || !r.answered() || a.wall.Suspects() && r.Wall.Sign() == wall.SignShort && ordinal >= a.calmTail {
 		return false
 	}
-	if last := h.active.polite.LastEnd(); !last.IsZero() {
+	if last := a.polite.LastEnd(); !last.IsZero() {
 		r.Wall.Gap = r.End.Sub(last)
 	}
-	v := h.active.wall.Observe(r.End, r.Wall)
+	v := a.wall.Observe(r.End, r.Wall)
+	if !a.wall.Suspects() {
+		a.calmTail = a.tail
+	}
 	switch {
 	case v.Stand == wall.Begins:
-		f.walls = append(f.walls, WallBegun{Host: h.id, Name: h.active.name, Kind: v.Kind, Since: v.Since})
+		f.walls = append(f.walls, WallBegun{Host: h.id, Name: h.active.name, Kind: v.Kind, Since: v.Since, Document: a.wall.Document()})
 		r.Signal = politeness.SignalWalled
 	case v.Stand == wall.Walled && v.Sign != wall.SignPage && r.Wall.Status > 0: // without a response the host fails
 		r.Signal = politeness.SignalWalled

@@ -152,10 +152,13 @@ func (d *dispatcher) addWalls(walls []frontier.WallBegun) {
 func newWallSweep(w frontier.WallBegun) *sweep {
 	states := storage.In(storage.Fetched, storage.Failed, storage.Retrying)
 	since := w.Since.Truncate(time.Second) // as outcomes are stored
-	s := newHostSweep(fmt.Sprintf("%s%d/%d/%d", markWall, w.Host, w.Kind, since.Unix()), w.Host, states, unbounded)
+	s := newHostSweep(fmt.Sprintf("%s%d/%d/%d/%d", markWall, w.Host, w.Kind, w.Document, since.Unix()), w.Host, states, unbounded)
 	s.decide = func(l *storage.Located, now time.Time) (storage.Done, bool) {
 		last := l.Last
-		if last.At.Before(since) || !w.Kind.Covers(int(last.Status)) || last.Reason == storage.ReasonWall && last.Attempts == 0 {
+		switch {
+		case last.At.Before(since), !w.Kind.Covers(int(last.Status)), last.Bytes > longestChallenge,
+			last.Reason == storage.ReasonWall && last.Attempts == 0,
+			w.Kind == wall.KindSame && wall.DocumentOf(last.Digest) != w.Document:
 			return storage.Done{}, false
 		}
 		o := frontier.PutBackFromWall(last, now)
@@ -170,7 +173,7 @@ func newWallSweep(w frontier.WallBegun) *sweep {
 func openWall(name string, value []byte) (*sweep, error) {
 	var w frontier.WallBegun
 	var since int64
-	if err := scanMark(name, markWall, "%d/%d/%d", &w.Host, &w.Kind, &since); err != nil {
+	if err := scanMark(name, markWall, "%d/%d/%d/%d", &w.Host, &w.Kind, &w.Document, &since); err != nil {
 		return nil, err
 	}
 	w.Since = time.Unix(since, 0)

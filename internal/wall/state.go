@@ -287,6 +287,12 @@ func (s *State) Walled() bool { return s.walled }
 // Suspects reports whether there is evidence for a wall that is not certain yet.
 func (s *State) Suspects() bool { return !s.walled && s.since != 0 && s.counted != 0 }
 
+// Document identifies the document that the host shows under several URLs, as [DocumentOf] does.
+func (s *State) Document() uint16 { return s.document }
+
+// DocumentOf identifies a document by its digest.
+func DocumentOf(digest uint64) uint16 { return fold64(digest) }
+
 // Exhausted reports whether a refusal of a section would say nothing: the section has never answered
 // and has refused often enough, or it shows one document, and what the others show is not known.
 // While the host is [Suspected], a URL of another section, or one that answered before, tells more:
