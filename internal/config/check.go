@@ -290,7 +290,7 @@ func (c *Config) Warnings() []string {
 			"page and its X-Robots-Tag")
 	}
 	if !c.Politeness.Walls {
-		warn("politeness.walls", "is false: a host that refuses every page is asked for all of its queue")
+		warn("politeness.walls", "is false: a host that refuses every page gets a request for each URL of its queue")
 	}
 	if c.Politeness.Delay == 0 {
 		warn("politeness.delay", "is 0s: requests to a host have no pause between them unless its robots.txt has a "+

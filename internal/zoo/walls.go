@@ -43,8 +43,8 @@ type wallServer struct {
 	since  time.Time // of the first refusal
 }
 
-// AddWall starts a host that puts up a wall, at an address of its own, and returns its visits so far
-// when they are asked for. Call it before the first visit.
+// AddWall starts a host that puts up a wall, at an address of its own, and returns a function that
+// lists its visits so far. Call it before the first visit.
 func (z *Zoo) AddWall(name string, w Wall) (visits func() []Visit, err error) {
 	s := &wallServer{Wall: w, now: z.clock.Now}
 	a := server{name: name, path: "/", serve: s.serve}
