@@ -106,22 +106,33 @@ func linksOf(header http.Header, relation string) (targets []string) {
 			if !found || !closed {
 				break
 			}
-			next := strings.IndexByte(parameters, '<')
-			if next < 0 {
-				next = len(parameters)
-			}
-			if hasRelation(parameters[:next], relation) {
+			end := endOfLink(parameters)
+			if hasRelation(parameters[:end], relation) {
 				targets = append(targets, target)
 			}
-			rest = parameters[next:]
+			rest = parameters[end:]
 		}
 	}
 	return targets
 }
 
+// endOfLink returns where the parameters of a link end: at a comma that is in no quotes.
+func endOfLink(parameters string) int {
+	quoted := false
+	for i := range len(parameters) {
+		switch c := parameters[i]; {
+		case c == '"':
+			quoted = !quoted
+		case c == ',' && !quoted:
+			return i
+		}
+	}
+	return len(parameters)
+}
+
 // hasRelation reports whether the parameters of a link name a relation.
 func hasRelation(parameters, relation string) bool {
-	for p := range strings.SplitSeq(strings.TrimRight(parameters, ", "), ";") {
+	for p := range strings.SplitSeq(parameters, ";") {
 		name, value, _ := strings.Cut(p, "=")
 		if !strings.EqualFold(textproto.TrimString(name), "rel") {
 			continue

@@ -1,13 +1,17 @@
 package crawl
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/memnet"
 	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/internal/zoo"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -190,4 +194,132 @@ func TestWallSurvives(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestNoWall: a closed section and a single page behind a challenge are no wall: nothing slows the host
+// down for long, and these URLs fail.
+func TestNoWall(t *testing.T) {
+	t.Parallel()
+	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+		open, closed := paths("/open/", 40), paths("/members/", 20)
+		routes := testweb.Routes{"/challenged": answerWith(403, "cf-mitigated", "challenge")}
+		for _, path := range closed {
+			routes[path] = answerWith(403)
+		}
+		all := append(append(slices.Clone(closed), "/challenged"), open...)
+		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", all, routes)}})
+		o := testOptions(t, web)
+		o.GiveUpAfter = 24 * time.Hour
+		o.Frontier.Politeness.Delay = time.Second
+		began := time.Now()
+		crawl(t, o, web.URL("a.test", "/"))
+		if took := time.Since(began); took > 5*time.Minute {
+			t.Errorf("the crawl took %v", took)
+		}
+		want := map[string]storage.State{"a.test/": storage.Fetched, "a.test/challenged": storage.Failed}
+		for _, path := range open {
+			want["a.test"+path] = storage.Fetched
+		}
+		for _, path := range closed {
+			want["a.test"+path] = storage.Failed
+		}
+		checkStates(t, o, want)
+		checkOutput(t, o)
+		if got := stored(t, o.DataDir)[web.URL("a.test", "/challenged")]; got.Reason != storage.ReasonWall {
+			t.Errorf("the challenge ended as %+v", got)
+		}
+	})
+}
+
+// TestWallsOff: with Walls off a refusal is that of its URL, as ever.
+func TestWallsOff(t *testing.T) {
+	t.Parallel()
+	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+		w := newWallWeb(t, network)
+		w.add(t, "refusal", zoo.Wall{Kind: "refusal", Pages: 40, Open: 15})
+		o := w.options(t)
+		o.Frontier.Walls = false
+		crawl(t, o, w.seeds...)
+		failed := 0
+		for _, outcome := range stored(t, o.DataDir) {
+			if outcome.State == storage.Failed {
+				failed++
+			}
+		}
+		if n := len(w.visits["refusal"]()); failed != 26 || n != 41 {
+			t.Errorf("%d URLs failed, and %d requests, want 26 and 41", failed, n)
+		}
+	})
+}
+
+// answerWith answers with a status and a field.
+func answerWith(status int, field ...string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if len(field) == 2 {
+			w.Header().Set(field[0], field[1])
+		}
+		w.WriteHeader(status)
+	})
+}
+
+// TestRefusalNote: the price of a 402 and the blocked-by links of a 451 are noted, within bounds.
+func TestRefusalNote(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("\u00e9", 400)
+	for _, test := range []struct {
+		status int
+		header http.Header
+		want   string
+	}{
+		{402, http.Header{"Crawler-Price": {"USD 0.01"}}, "crawler-price: USD 0.01"},
+		{402, http.Header{"Crawler-Max-Price": {"USD 1"}, "Crawler-Error": {"no such plan"}},
+			"crawler-max-price: USD 1; crawler-error: no such plan"},
+		{402, http.Header{"Crawler-Price": {long}}, "crawler-price: " + long[:240]},
+		{403, http.Header{"Crawler-Price": {"USD 0.01"}}, ""},
+		{451, http.Header{"Link": {`<https://a.test/>; rel="blocked-by"`}}, "blocked-by: https://a.test/"},
+		{451, http.Header{"Link": {`<https://b.test/>; rel=next, <https://a.test/x,y>; title="<"; rel="up Blocked-By"`}},
+			"blocked-by: https://a.test/x,y"},
+		{451, http.Header{"Link": {`<https://a.test/>; rel="not-blocked-by", <<<>>>; rel`, "", "<"}}, ""},
+		{451, http.Header{"Link": {strings.Repeat("<>;rel=blocked-by,", 10_000)}},
+			strings.TrimSuffix(strings.Repeat("blocked-by: ; ", 8), "; ")},
+		{200, nil, ""},
+	} {
+		if got := refusalNote(&fetch.Response{Status: test.status, Header: test.header}); got != test.want {
+			t.Errorf("%d %.100v: %q, want %q", test.status, test.header, got, test.want)
+		}
+	}
+}
+
+// TestWallSweepIsRestored: the mark of a sweep brings the same sweep back.
+func TestWallSweepIsRestored(t *testing.T) {
+	t.Parallel()
+	since := time.Unix(1_800_000_000, 0)
+	s := newWallSweep(frontier.WallBegun{Host: 7, Kind: wall.KindSame, Since: since.Add(time.Second / 2), Document: 41})
+	s.at.Ordinal = 99
+	again, err := openWall(s.mark, s.encode())
+	if err != nil || again.mark != s.mark || again.host != 7 || again.at != s.at || again.below != s.below {
+		t.Fatalf("%+v comes back as %+v (%v)", s, again, err)
+	}
+	if _, err := openWall("wall/x", s.encode()); err == nil {
+		t.Error("a mark without a host is read")
+	}
+	var digest uint64 // that of the document
+	for wall.DocumentOf(digest) != 41 {
+		digest++
+	}
+	for _, test := range []struct {
+		last storage.Outcome
+		want bool
+	}{
+		{storage.Outcome{State: storage.Fetched, Status: 200, At: since, Digest: digest, Bytes: 100, ETag: "x"}, true},
+		{storage.Outcome{State: storage.Fetched, Status: 200, At: since, Digest: digest + 1, Bytes: 100}, false},
+		{storage.Outcome{State: storage.Fetched, Status: 200, At: since.Add(-time.Second), Digest: digest}, false},
+		{storage.Outcome{State: storage.Failed, Status: 404, At: since, Digest: digest}, false},
+		{storage.Outcome{State: storage.Retrying, Reason: storage.ReasonWall, Status: 200, At: since, Digest: digest}, false},
+	} {
+		d, ok := again.decide(&storage.Located{Head: storage.Head{Last: test.last}}, since)
+		if ok != test.want || ok && (d.Outcome.State != storage.Retrying || d.Outcome.ETag != "" || !d.Outcome.Due.Equal(since)) {
+			t.Errorf("%+v: %+v, %t", test.last, d, ok)
+		}
+	}
 }
