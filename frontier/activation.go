@@ -109,7 +109,7 @@ func (f *Frontier) retire(h *host, wake instant, work bool) {
 	default:
 		h.workAt, h.queued = always, 0 // all of its queue was read; a commit that brings more ends this
 	}
-	f.saveTimes(h, &a.polite)
+	f.saveTimes(h, &a.polite, a.wallKind())
 	f.deactivate(h)
 	f.scheduleDormant(h)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -24,7 +25,7 @@ const (
 	CommandPause  CommandKind = iota // fetch nothing from the host for a while; the last one counts
 	CommandResume                    // end its pause
 	CommandDelay                     // set its delay; the delays that the host demands still count
-	// CommandForget forgets what was learned of it: backoff, failures, how long its robots.txt is
+	// CommandForget forgets what was learned of it: backoff, failures, a wall, how long its robots.txt is
 	// valid. Its holds stay.
 	CommandForget
 )
@@ -62,9 +63,13 @@ func (f *Frontier) Control(stored *storage.Host, records []robots.Record, o Comm
 		}
 	}
 	encoded, _ := polite.State(now).AppendBinary(nil) // its error is always nil
-	f.batch.Hosts = append(f.batch.Hosts, storage.HostUpdate{Host: h.id, Politeness: encoded})
+	u := storage.HostUpdate{Host: h.id, Politeness: encoded}
+	if o.Kind == CommandForget {
+		u.Wall = []byte{}
+	}
+	f.batch.Hosts = append(f.batch.Hosts, u)
 	h.workAt = always
-	f.saveTimes(h, polite)
+	f.saveTimes(h, polite, h.closed.wall())
 	if f.pendingCommands[h.id] == nil {
 		f.pendingCommands[h.id] = new(pendingCommands)
 	}
@@ -105,7 +110,7 @@ func (f *Frontier) applyCommand(h *host, o Command, now time.Time) {
 	applyToPoliteness(&a.polite, o, now)
 	if o.Kind == CommandForget {
 		f.forgetFailures(h)
-		a.failUntil, a.expires = always, always
+		a.failUntil, a.expires, a.wall = always, always, wall.State{}
 		for i := range a.queues {
 			q := &a.queues[i]
 			q.setRules(q.record.Forget(), q.rules)
@@ -135,6 +140,7 @@ func applyToPoliteness(polite *politeness.Host, o Command, now time.Time) {
 // forgetFailures drops what failures of a host led to outside of politeness.
 func (f *Frontier) forgetFailures(h *host) {
 	h.failingSince, h.absent, h.noLookupUntil, h.robotsReason = never, 0, 0, robots.ReasonNone
+	h.closed = newClosed(wall.KindNone, h.closed.parked())
 }
 
 // drop excludes the URLs of a host that wait, on behalf of the operator. The owner of the store

@@ -5,6 +5,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier/internal/queue"
 	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -31,6 +32,7 @@ type Report struct {
 type PageReport struct {
 	Report
 	Outcome storage.Outcome
+	Wall    wall.Answer // what the response says about a wall; zero without a response
 
 	// Of a response with the page, or that says that it has not changed.
 	Change   recrawl.Change
@@ -53,10 +55,15 @@ func (f *Frontier) endRequest(out *outstanding, r *Report) {
 		return
 	}
 	f.recordLatency(h, r)
-	h.active.polite.Ended(r.End, politeness.Result{
+	if out.lease.Kind == Robots && r.Signal == politeness.SignalOK && h.active.wall.Walled() {
+		r.Signal = politeness.SignalRefused // a wall seldom stands before robots.txt
+	}
+	result := politeness.Result{
 		Signal: r.Signal, Duration: r.Duration, RetryAfter: r.RetryAfter, Header: r.RetryAfterText,
 		Cause: uint16(r.Cause), Jitter: f.jitter(),
-	})
+	}
+	h.describeWall(&result)
+	h.active.polite.Ended(r.End, result)
 	if out.lease.Kind == Page || r.Signal != politeness.SignalOK { // else setRecord decides: it may hold the origin
 		h.setFailing(r.Signal, f.instant(r.End))
 	}
@@ -75,12 +82,17 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 	if err != nil {
 		return err
 	}
-	f.endRequest(out, &r.Report)
 	h, head := out.host, &out.lease.Head
+	behindWall := f.observeWall(h, head.Ordinal, &r)
+	f.endRequest(out, &r.Report)
 	q := &h.active.queues[head.Origin]
 	outcome := head.Last
 	if r.answered() {
-		outcome = f.attempted(head, r.Outcome, r.End)
+		if outcome = r.Outcome; behindWall {
+			outcome = f.behindWall(head, &r)
+		} else {
+			outcome = f.attempted(head, outcome, r.End)
+		}
 		f.planRecrawl(h, head, &outcome, &r)
 		f.recordOutcome(h, head, outcome)
 		q.Done(head.Ordinal)

@@ -3,6 +3,7 @@ package frontier
 import (
 	"time"
 
+	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -48,6 +49,7 @@ type Frontier struct {
 
 	wants    []LoadRequest
 	rechecks []Recheck
+	walls    []WallBegun
 	batch    storage.Batch
 
 	activeHosts int
@@ -106,7 +108,7 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 	h.restoreLatency(&state)
 	polite := f.restorePoliteness(state, h, now)
 	f.spreadKnown(polite, now)
-	f.saveTimes(h, polite)
+	f.saveTimes(h, polite, storedWallKind(&state))
 	h.queued, h.due, h.nextDue = s.Waiting()
 	h.recrawls, h.nextRecrawl = s.Recrawls()
 	f.schedule(h, f.instant(now))
@@ -146,10 +148,10 @@ func restartHold(delay time.Duration, state politeness.State) time.Duration {
 const RestartDelay = 10 * time.Second
 
 // saveTimes keeps when a host that is not active may be fetched from. A pause is kept apart from
-// the other holds, so that it can end without loading the host.
-func (f *Frontier) saveTimes(h *host, polite *politeness.Host) {
+// the other holds, so that it can end without loading the host. behind is the wall that it is behind.
+func (f *Frontier) saveTimes(h *host, polite *politeness.Host, behind wall.Kind) {
 	e := polite.Explain(f.clock)
-	h.ready, h.waitReason, h.parked = f.instant(polite.ReadyUnpaused(f.clock)), e.Reason, e.Parked
+	h.ready, h.waitReason, h.closed = f.instant(polite.ReadyUnpaused(f.clock)), e.Reason, newClosed(behind, e.Parked)
 	h.delay = float32(e.Delay.Seconds())
 	if e.Reason == politeness.ReasonPause {
 		h.workAt = f.instant(e.Until)
@@ -341,6 +343,9 @@ func (f *Frontier) update(h *host, now time.Time, requests uint32, bytes uint64)
 	}
 	if f.o.Recrawl != nil {
 		u.Site, _ = a.site.AppendBinary(nil) // its error is always nil
+	}
+	if f.o.Walls {
+		u.Wall, _ = a.wall.AppendBinary(make([]byte, 0, 40)) // its error is always nil
 	}
 	f.batch.Hosts = append(f.batch.Hosts, u)
 	a.uncommitted++

@@ -5,6 +5,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier/internal/queue"
 	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -34,7 +35,7 @@ type host struct {
 	addressTurn   uint8             // selects one of its addresses; counts requests without a response
 	deferred      uint8             // one more than the index of the origin that deferredQueue may return; 0: none
 	inOverBudget  bool              // among the hosts of its domain that are over budget
-	parked        bool              // of a dormant host: it demands to be left alone for more than 7 days
+	closed        closed            // of a dormant host: the wall that it is behind, and whether it is parked
 	answers       uint8             // to its requests, up to enoughAnswers
 	override      uint16            // one more than the index of its override; 0: it has none
 	noLookupUntil uint32            // seconds since the epoch; another lookup of its name is of no use before
@@ -50,6 +51,23 @@ type host struct {
 	heapLane    lane // of the heap that it is in
 	recrawlLane lane // of the heap of recrawls that it is in
 }
+
+// closed is the kind of the wall that a host is behind, with a bit that says whether it is parked.
+type closed uint8
+
+// isParked is the bit.
+const isParked closed = 0x80
+
+func newClosed(k wall.Kind, parked bool) closed {
+	c := closed(k)
+	if parked {
+		c |= isParked
+	}
+	return c
+}
+
+func (c closed) parked() bool    { return c&isParked != 0 }
+func (c closed) wall() wall.Kind { return wall.Kind(c &^ isParked) }
 
 // active is what is in memory of an active host. With many hosts a decision spends most of its time
 // on cache misses, so what it reads comes first.
@@ -83,7 +101,9 @@ type active struct {
 	dueRead      uint32 // Unix seconds; what was due by then is in memory or busy
 	recrawlsRead uint32 // Unix seconds; recrawls that were due by then are in memory or busy
 	read         uint32 // tail as of the last load
+	calmTail     uint32 // tail when no wall was suspected last
 
+	wall              wall.State   // what its responses say about a wall
 	uncommitted       int          // host updates in a batch that is not committed
 	site              recrawl.Site // how its pages change
 	commitsDuringLoad []uint32     // ordinals to remove from busy when the load in flight has arrived

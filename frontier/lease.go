@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier/internal/queue"
+	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -42,6 +43,7 @@ type Lease struct {
 	Verdict robots.Verdict // which allowed it; zero for Match, which is to find it
 	Rules   *robots.Rules  // which gave the verdict
 	Policy  *robots.Record // which the rules come from; read-only
+	Wall    *wall.State    // what is known of the wall that the host is behind; nil: there is none
 
 	Robots *RobotsJob // of Robots leases; read-only
 

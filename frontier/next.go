@@ -137,7 +137,7 @@ func (f *Frontier) leaseNew(t *turn, q *originQueue) *outstanding {
 		if priority, _, ok := q.First(); !ok || priority != first {
 			return nil
 		}
-		head, kind := q.Take()
+		head, kind := h.takeNext(q)
 		out := f.leasePage(t, q, &head, false)
 		switch {
 		case out == nil && q.matching:
@@ -175,6 +175,10 @@ func (f *Frontier) leasePage(t *turn, q *originQueue, head *storage.Head, recraw
 	out := f.leaseRequest(t, Page, u)
 	l := &out.lease
 	l.Head, l.Verdict, l.Rules, l.Policy = *head, verdict, q.rules, q.record
+	if h.active.wall.Walled() {
+		known := h.active.wall
+		l.Wall = &known
+	}
 	return out
 }
 

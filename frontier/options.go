@@ -23,6 +23,7 @@ type Options struct {
 	Domain    politeness.LimitOptions // shared by all hosts of a registrable domain; zero: no limit
 
 	Obey         bool   // false: only the crawl delays of robots.txt are honoured, not the rules
+	Walls        bool   // hosts that put up a wall are left alone; see internal/wall
 	MaxDepth     uint16 // 0: no limit
 	MaxRedirects uint8
 	MaxAttempts  uint8         // failed attempts before a URL fails
@@ -50,7 +51,7 @@ type Options struct {
 // DefaultOptions returns the options of a polite crawler.
 func DefaultOptions() Options {
 	return Options{
-		Politeness: politeness.DefaultOptions(), Robots: robots.DefaultOptions(), Tokens: []string{"amble"}, Obey: true,
+		Politeness: politeness.DefaultOptions(), Robots: robots.DefaultOptions(), Tokens: []string{"amble"}, Obey: true, Walls: true,
 		MaxRedirects: 5, MaxAttempts: 5, RetryDelay: time.Minute, Session: 3000, Resolvers: 64,
 		Heads: 12, RecrawlShare: 0.5, ActiveHosts: 20_000, ActiveBytes: 256 << 20,
 	}

@@ -245,7 +245,7 @@ func (f *Frontier) workAt(h *host, polite instant) (instant, bool) {
 			at = min(at, q.heldUntil)
 		}
 	}
-	if a.loadAfter != always && a.needsHeads(f.o.Heads) {
+	if a.loadAfter != always && a.needsHeads(f.headsOf(a)) {
 		at = min(at, a.loadAfter)
 	}
 	at = min(at, f.readDueAt(h))
@@ -273,7 +273,7 @@ func (h *host) setFailing(s politeness.Signal, now instant) {
 	switch {
 	case s == politeness.SignalOK:
 		h.failingSince = never
-	case s != politeness.SignalAborted && h.failingSince == never:
+	case s != politeness.SignalAborted && s != politeness.SignalRefused && h.failingSince == never:
 		h.failingSince = now
 	}
 }

@@ -21,7 +21,7 @@ type Explanation struct {
 	Backoff      int           // the backoff level; 0: none
 	FailingSince time.Time     // end of the first request that failed; zero: the host is not failing
 	Cause        uint16        // why the last request failed, as Result.Cause; 0: not known
-	Parked       bool          // the host demands to be left alone for more than ParkedAfter
+	Parked       bool          // the host demands to be left alone for more than ParkedAfter, or its wall has a backoff of a day
 	Forever      bool          // the operator has paused the host until further notice
 }
 
@@ -58,8 +58,9 @@ func (h *Host) Explain(now time.Time) Explanation {
 		Backoff:      int(h.health.level),
 		FailingSince: h.health.since,
 		Cause:        h.health.cause,
-		Parked:       w.length > ParkedAfter && w.reason != ReasonPause,
-		Forever:      w.length == Forever && w.reason == ReasonPause,
+		Parked: w.length > ParkedAfter && w.reason != ReasonPause ||
+			w.reason == ReasonWall && w.length >= backoffLast,
+		Forever: w.length == Forever && w.reason == ReasonPause,
 	}
 }
 
@@ -68,6 +69,8 @@ func (h *Host) source(r Reason, line Line, header string) Source {
 	switch {
 	case r == ReasonDelay, r == ReasonPause && h.options.Paused:
 		return Source{Name: h.options.Setting}
+	case r == ReasonWall:
+		return Source{Name: header}
 	case r == ReasonRetryAfter:
 		return Source{Header: header}
 	}
@@ -90,6 +93,7 @@ var reasonTexts = [...]string{
 	ReasonSetDelay:    "the delay set by the operator",
 	ReasonStart:       "hosts are started one after the other",
 	ReasonLimit:       "a limit that it shares with other hosts",
+	ReasonWall:        "a wall",
 }
 
 // text returns the reason as a noun phrase.

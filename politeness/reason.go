@@ -22,12 +22,13 @@ const (
 	ReasonSetDelay                  // the operator has set a delay for the host
 	ReasonStart                     // the starts of many hosts are spread over a delay
 	ReasonLimit                     // the limit of its address, of a range of addresses or of its registrable domain
+	ReasonWall                      // backoff: the host has put up a wall
 )
 
 // Holds reports whether the reason is that of a [Hold] other than a pause.
 func (r Reason) Holds() bool {
 	switch r {
-	case ReasonRetryAfter, ReasonBackoff, ReasonRestart, ReasonStart:
+	case ReasonRetryAfter, ReasonBackoff, ReasonRestart, ReasonStart, ReasonWall:
 		return true
 	}
 	return false
@@ -49,6 +50,7 @@ var reasonNames = [...]string{
 	ReasonSetDelay:    "set-delay",
 	ReasonStart:       "start",
 	ReasonLimit:       "limit",
+	ReasonWall:        "wall",
 }
 
 // String returns the reason in one lower-case word, as reports and the API show it.

@@ -67,6 +67,7 @@ type HostUpdate struct {
 	Host       HostID
 	Politeness []byte // encoded by the politeness package, at most 255 bytes; nil: unchanged
 	Site       []byte // encoded by internal/recrawl, at most 255 bytes; nil: unchanged
+	Wall       []byte // encoded by internal/wall, at most 255 bytes; nil: unchanged
 	Requests   uint32 // requests sent since the last update; these add up
 	Bytes      uint64 // body bytes received since the last update; these add up
 	Cursors    []Cursor

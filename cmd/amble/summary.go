@@ -148,6 +148,8 @@ func postponedReason(reason string) string {
 		"request":                 "a request is in flight",
 		"set-delay":               "the delay set by the operator",
 		"start":                   "its turn comes later",
+		"wall":                    "it has put up a wall: amble hosts HOST says which",
+		"parked: wall":            "parked: its wall has not ended; it is probed once a day",
 		"limit":                   "a shared limit of its address or domain",
 		"parked: retry-after":     "parked: it demanded a pause of more than a week (Retry-After)",
 		"robots.txt: rule":        "its robots.txt disallows everything",

@@ -43,6 +43,7 @@ type Page struct {
 	Redirect    string   // the target, if the response is a redirect
 	Reason      string   // the reason for its final state, in one word, if the response does not show it
 	Error       string   // the error, for people
+	Note        string   // what the response says of its refusal: the price of a 402, who withholds it with 451
 	Attempts    int      // requests made for it, this one included
 	// UnavailableAfter is the time after which the page must not be shown; zero: it has none.
 	UnavailableAfter time.Time
@@ -84,6 +85,7 @@ type line struct {
 	Redirect         string   `json:"redirect,omitzero"`
 	Reason           string   `json:"reason,omitzero"`
 	Error            string   `json:"error,omitzero"`
+	Note             string   `json:"note,omitzero"`
 	Attempts         int      `json:"attempts"`
 	Truncated        bool     `json:"truncated,omitzero"`
 	Extracted        string   `json:"extracted,omitzero"`
@@ -123,6 +125,7 @@ func (p Page) Encode() ([]byte, error) {
 		Redirect:    p.Redirect,
 		Reason:      p.Reason,
 		Error:       clip(p.Error),
+		Note:        clip(p.Note),
 		Attempts:    p.Attempts,
 		Truncated:   p.Truncated,
 		Extracted:   p.Extracted,

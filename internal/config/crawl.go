@@ -76,6 +76,7 @@ func (c *Config) FrontierOptions() frontier.Options {
 	o.Robots = c.RobotsOptions()
 	o.Tokens = c.ProductTokens()
 	o.Obey = c.Robots.Obey
+	o.Walls = c.Politeness.Walls
 	o.MaxDepth = uint16(c.Crawl.MaxDepth)
 	o.MaxRedirects = uint8(c.Fetch.MaxRedirects)
 	o.MaxAttempts = uint8(c.Retry.MaxAttempts)

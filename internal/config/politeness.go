@@ -27,6 +27,7 @@ type Politeness struct {
 	// requests in flight to all hosts of a registrable domain; 0: no limit
 	PerDomain   int            `mapstructure:"per_domain"`
 	DomainDelay time.Duration  `mapstructure:"domain_delay"` // least time between two requests to a registrable domain
+	Walls       bool           `mapstructure:"walls"`        // hosts that put up a wall are left alone
 	Addresses   []AddressRange `mapstructure:"addresses"`    // ranges with limits of their own
 	Overrides   []Override     `mapstructure:"overrides"`    // hosts with settings of their own
 }
@@ -56,7 +57,7 @@ func defaultPoliteness(f *frontier.Options) Politeness {
 	return Politeness{
 		Delay: p.Delay, AdaptiveFactor: p.AdaptiveFactor, AdaptiveMax: p.AdaptiveMax, PerHost: p.PerHost,
 		HostBandwidth: ByteSize(p.Bandwidth), PerIP: p.PerIP, IPDelay: p.IPDelay, PerDomain: f.Domain.InFlight,
-		DomainDelay: f.Domain.Delay, Addresses: []AddressRange{}, Overrides: []Override{},
+		DomainDelay: f.Domain.Delay, Walls: f.Walls, Addresses: []AddressRange{}, Overrides: []Override{},
 	}
 }
 

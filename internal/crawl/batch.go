@@ -32,6 +32,7 @@ type batch struct {
 	size   int             // results and discoveries
 
 	swept    []*sweep       // whose end is in it
+	begun    []*sweep       // whose first mark is in it; they start when it is on disk
 	waiting  []chan<- error // told what became of the commit; each holds one
 	addition *addition      // what the batch consists of; nil: the crawl's own work
 
@@ -208,6 +209,7 @@ func (d *dispatcher) takeCommitted(b *batch) {
 	d.batchSize.Committed(b.size, b.result.Changed, b.took)
 	d.f.Committed(&b.rows, b.result, now)
 	d.bodies.committed(b.rows.Payloads)
+	d.sweeps.waiting = append(d.sweeps.waiting, b.begun...)
 	for _, s := range b.swept {
 		s.over(d.f, now)
 	}

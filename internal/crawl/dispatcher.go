@@ -233,6 +233,7 @@ func (d *dispatcher) collect() {
 	for _, r := range d.f.TakeRechecks() {
 		d.sweeps.addRecheck(r, d.pending)
 	}
+	d.addWalls(d.f.TakeWalls())
 }
 
 // isPaused reports whether nothing may be given out at the moment.

@@ -33,7 +33,7 @@ func (w *worker) keepText(res *result, doc *extract.Page) {
 func (w *worker) output(
 	ctx context.Context, res *result, page *archive.Page, resp *fetch.Response, failure *fetch.Error,
 ) {
-	if w.o.Archive.Has(archive.FormatNone) {
+	if w.o.Archive.Has(archive.FormatNone) || res.behindWall {
 		return
 	}
 	l := &res.lease
@@ -41,7 +41,7 @@ func (w *worker) output(
 	if _, again := w.o.Frontier.Attempted(&l.Head, res.page.Outcome.State); !again {
 		res.visit.Page = page
 	}
-	if x, answer := exchangeOf(l, resp, failure); x != nil {
+	if x, answer := exchangeOf(l, resp, failure); x != nil && res.page.Outcome.Reason != storage.ReasonWall {
 		res.visit.Exchange = x
 		if answer.Wire.Plain {
 			x.Payload = res.body

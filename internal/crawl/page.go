@@ -48,7 +48,7 @@ func (w *worker) fetchPage(ctx context.Context, res *result) {
 			return
 		}
 	}
-	if resp != nil && resp.Status/100 == 2 {
+	if resp != nil && resp.Status/100 == 2 && res.page.Outcome.Reason != storage.ReasonWall {
 		w.tally.pages.Add(1)
 	}
 	w.output(ctx, res, &page, resp, failure)
@@ -79,7 +79,22 @@ func describe(page *archive.Page, resp *fetch.Response) {
 
 // judge makes an outcome of a response, and takes the links of a page and the target of a redirect.
 func (w *worker) judge(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page) {
-	o := storage.Outcome{Status: uint16(resp.Status), Reason: storage.ReasonStatus, Bytes: uint64(resp.Body.Size())}
+	page.Note = refusalNote(resp)
+	o := storage.Outcome{
+		Status: uint16(resp.Status), Reason: storage.ReasonStatus, Bytes: uint64(resp.Body.Size()), Note: page.Note,
+	}
+	if resp.Status/100 == 2 {
+		sum, err := digest(resp.Body)
+		if err != nil {
+			res.page.Outcome = w.unreadable(page, err)
+			return
+		}
+		res.body = sum
+	}
+	if w.judgeWall(res, resp) {
+		res.page.Outcome = wallOutcome(resp, page)
+		return
+	}
 	switch {
 	case resp.Status/100 == 2, resp.Status == 304:
 		o.State, o.Reason = storage.Fetched, storage.ReasonNone
@@ -87,13 +102,7 @@ func (w *worker) judge(ctx context.Context, res *result, resp *fetch.Response, p
 		if resp.Status == 304 {
 			o.Digest = res.lease.Head.Last.Digest
 		} else {
-			sum, err := digest(resp.Body)
-			if err != nil {
-				res.page.Outcome = w.unreadable(page, err)
-				return
-			}
-			o.Digest, page.Digest = binary.BigEndian.Uint64(sum[:]), sum.String()
-			res.body = sum
+			o.Digest, page.Digest = binary.BigEndian.Uint64(res.body[:]), res.body.String()
 		}
 		if err := w.read(ctx, res, resp, page); err != nil {
 			res.page.Outcome = w.unreadable(page, err)

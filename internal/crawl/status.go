@@ -44,16 +44,17 @@ type Status struct {
 	Errors map[string]uint64 `json:"errors,omitempty"`
 	Failed map[string]uint64 `json:"failed,omitempty"`
 
-	Pace         Pace       `json:"pace"`
-	Limits       Limits     `json:"limits"`
-	PagesPerSec  float64    `json:"pages_per_second"` // over the last ten seconds
-	BytesPerSec  float64    `json:"bytes_per_second"`
-	Finish       float64    `json:"finish_seconds"`          // at the delays and the max_rate in force
-	Slowest      []SlowHost `json:"slowest_hosts,omitempty"` // at the delays in force, the last first
-	Parked       int        `json:"parked_hosts,omitempty"`  // demand to be left alone for more than a week
-	DataDir      string     `json:"data_dir"`
-	OutputDir    string     `json:"output_dir,omitempty"`
-	ProductToken string     `json:"product_token"`
+	Pace         Pace           `json:"pace"`
+	Limits       Limits         `json:"limits"`
+	PagesPerSec  float64        `json:"pages_per_second"` // over the last ten seconds
+	BytesPerSec  float64        `json:"bytes_per_second"`
+	Finish       float64        `json:"finish_seconds"`          // at the delays and the max_rate in force
+	Slowest      []SlowHost     `json:"slowest_hosts,omitempty"` // at the delays in force, the last first
+	Parked       int            `json:"parked_hosts,omitempty"`  // demand to be left alone for more than a week, or are behind a wall that did not end
+	Walls        map[string]int `json:"walls,omitempty"`         // hosts behind a wall, by its kind
+	DataDir      string         `json:"data_dir"`
+	OutputDir    string         `json:"output_dir,omitempty"`
+	ProductToken string         `json:"product_token"`
 }
 
 // Rates are the counts of one run.
@@ -153,6 +154,7 @@ func (r *reporter) publish(s Status, now time.Time) {
 	survey := &r.surveyor.found
 	s.Started, s.HostStates, s.Held = r.started, survey.states, survey.held
 	s.Finish, s.Slowest, s.Parked = survey.finishIn(s.Limits.MaxRate), survey.slowest, survey.parked
+	s.Walls = survey.walls
 	if s.State != r.state {
 		r.state, r.stateSince = s.State, now
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -22,7 +23,8 @@ type survey struct {
 	finish  float64        // seconds until the last host is done that this run does not postpone
 	left    uint64         // URLs that wait of the hosts that it does not postpone
 	slowest []SlowHost     // the last hosts, that one first
-	parked  int            // hosts that demand to be left alone for very long
+	walls   map[string]int // hosts behind a wall, by its kind
+	parked  int            // hosts that demand to be left alone for very long, or whose walls do not end
 	table   *inspect.Table // of all hosts
 	next    time.Time      // when the next survey may begin
 }
@@ -93,7 +95,7 @@ func (s *surveyor) begin(postponedAfter time.Duration) {
 		return
 	}
 	s.begun = survey{
-		states: make(map[string]int), held: make(map[string]int),
+		states: make(map[string]int), held: make(map[string]int), walls: make(map[string]int),
 		table: &inspect.Table{At: now, Rows: make([]inspect.Row, 0, s.store.Counters().Hosts)},
 	}
 	s.last, s.from, s.took, s.onward = nil, 0, 0, make(chan struct{})
@@ -127,6 +129,9 @@ func (s *surveyor) all(postponedAfter time.Duration) {
 func (s *surveyor) count(w *frontier.View, now time.Time, postponedAfter time.Duration) {
 	s.begun.states[w.State]++
 	s.begun.table.Add(w, now)
+	if w.Wall != wall.KindNone {
+		s.begun.walls[w.Wall.String()]++
+	}
 	if w.Left == 0 {
 		return
 	}

@@ -264,6 +264,7 @@ const (
 	markDrop    = "drop/"    // the queue of a host that is dropped
 	markOffer   = "offer/"   // URLs of a host at which another version crashed
 	markAdopt   = "adopt/"   // fetched pages of a host that have no recrawl planned
+	markWall    = "wall/"    // URLs of a host that a wall has refused
 	markRetry   = "retry/"   // URLs that the operator, or a more generous setting, puts back
 	// markCrash is the prefix of the marks that hold, for a host with crashed URLs, the version of
 	// amble that crashed last. No sweep is under way for these.
@@ -289,6 +290,7 @@ func (q *sweepQueue) restore(lifts []lift) (drops []*sweep, err error) {
 	}
 	for prefix, open := range map[string]func(name string, value []byte) (*sweep, error){
 		markRetry: openRetry, markRecheck: q.openRecheck, markDrop: openDrop, markOffer: openOffer,
+		markWall: openWall,
 	} {
 		marks, err := q.store.Marks(prefix)
 		if err != nil {

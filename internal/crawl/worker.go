@@ -12,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/hostsort"
 	"github.com/amble-crawler/amble/internal/requestlog"
+	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
@@ -36,12 +37,14 @@ type findings struct {
 	simhash   uint64 // of the text of a page; 0: none
 	found     []storage.Found
 	refused   []storage.Refused
-	scopeSeed weburl.URL       // where a seed's redirect led out of the scope
-	visit     archive.Visit    // on its way into item
-	item      *archive.Item    // of the output; nil: none
-	body      warc.Digest      // of the decoded body; zero: not computed
-	payload   *storage.Payload // that the item brings; nil: none
-	history   *storage.Policy  // the earlier versions of a robots.txt; nil: as they were
+	scopeSeed weburl.URL    // where a seed's redirect led out of the scope
+	visit     archive.Visit // on its way into item
+	item      *archive.Item // of the output; nil: none
+	body      warc.Digest   // of the decoded body; zero: not computed
+	// behindWall: the response is that of a wall which was known before. Nothing of it is kept.
+	behindWall bool
+	payload    *storage.Payload // that the item brings; nil: none
+	history    *storage.Policy  // the earlier versions of a robots.txt; nil: as they were
 }
 
 // workerStore is what workers read.
@@ -100,6 +103,7 @@ type worker struct {
 	crashes   *crashes
 	parsers   parsers
 	pageTexts *pageTexts
+	marks     *wall.Marks
 	recent    recentBodies
 
 	leases  <-chan *result
@@ -120,7 +124,7 @@ func (e *Engine) newWorker(recent recentBodies) *worker {
 		o: &e.o, log: e.log, store: e.store, client: e.client, encoder: e.encoder, scope: e.scope.Load,
 		sessions: frontier.NewSessions(e.o.SessionNames), recrawls: e.plan != nil, tally: &e.tally,
 		observer: e.observer, crashes: e.crashes, parsers: newParsers(), pageTexts: new(pageTexts), recent: recent,
-		room: e.room,
+		marks: wall.NewMarks(), room: e.room,
 	}
 }
 

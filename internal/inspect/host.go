@@ -74,7 +74,7 @@ type Host struct {
 	// why the last request to it, or the last lookup of its name, failed, while it is failing; see
 	// CauseName
 	LastFailure   string    `json:"trouble,omitempty"`
-	Parked        bool      `json:"parked,omitempty"` // it demanded to be left alone for more than a week
+	Parked        bool      `json:"parked,omitempty"` // it demanded to be left alone for more than a week, or its wall did not end
 	FailingSince  time.Time `json:"trouble_since,omitzero"`
 	Finish        float64   `json:"finish_seconds"`  // until the last of its URLs is fetched, at the delay in force
 	FrontierState string    `json:"place,omitempty"` // its host state in the running crawl
@@ -257,6 +257,7 @@ type HostStory struct {
 	Address    string     `json:"address,omitempty"` // the address that the running crawl uses
 	Origins    []Origin   `json:"origins"`
 	Traps      []Trap     `json:"traps,omitempty"`
+	Wall       *Wall      `json:"wall,omitempty"`
 
 	Errors map[string]uint32 `json:"errors,omitempty"` // failed requests over all runs, by the names of docs/ERRORS.md
 }
@@ -327,6 +328,9 @@ func (v *View) Host(ctx context.Context, name string) (HostStory, error) {
 		return story, err
 	}
 	if story.Politeness.DelaySource, err = v.source(s.polite.DelaySource, &h); err != nil {
+		return story, err
+	}
+	if story.Wall, err = wallOf(&h); err != nil {
 		return story, err
 	}
 	story.Traps, err = v.traps(h.ID)

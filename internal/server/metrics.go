@@ -127,7 +127,7 @@ type statusCollector struct {
 	urls, hosts, hostStates, inFlight, state, received, requests *prometheus.Desc
 	finish, age, gaps, violations, added, crashes                *prometheus.Desc
 	maxRate, rateWait, bandwidth, hostBandwidth                  *prometheus.Desc
-	bandwidthWait, wire                                          *prometheus.Desc
+	bandwidthWait, wire, walls, parked                           *prometheus.Desc
 }
 
 // states are the states of crawl.Status.
@@ -144,6 +144,8 @@ func newStatusCollector(c Crawl, now func() time.Time) *statusCollector {
 		urls:       d("urls", "URLs by state, over all runs.", "state"),
 		hosts:      d("hosts", "Known hosts."),
 		hostStates: d("hosts_at", "Hosts by host state, with the names of the status.", "place"),
+		walls:      d("hosts_walled", "Hosts behind a wall, by its kind.", "kind"),
+		parked:     d("hosts_parked", "Hosts with URLs that demand to be left alone for more than a week, or whose wall did not end."),
 		inFlight:   d("in_flight", "Requests in flight."),
 		state:      d("state", "1 for the state that the crawl is in, 0 for the others.", "state"),
 		received:   d("received_bytes_total", "Bytes of responses, over all runs."),
@@ -191,6 +193,10 @@ func (s *statusCollector) Collect(to chan<- prometheus.Metric) {
 	for state, n := range st.HostStates {
 		gauge(s.hostStates, float64(n), state)
 	}
+	for kind, n := range st.Walls {
+		gauge(s.walls, float64(n), kind)
+	}
+	gauge(s.parked, float64(st.Parked))
 	for _, state := range states() {
 		is := 0.0
 		if state == st.State {

@@ -70,7 +70,7 @@ export async function overview(_, shared) {
     places.statuses.replaceChildren(bars(named(s.statuses), (name) => name[0] >= "4"));
     places.errors.replaceChildren(bars(named(s.errors), () => true));
     places.gaps.replaceChildren(gaps(s.pace));
-    places.robots.replaceChildren(bars([["URLs denied", s.urls.denied ?? 0], ...named(s.held).map(([why, n]) => [`hosts held: ${why}`, n]), ["hosts parked", s.parked_hosts ?? 0]]));
+    places.robots.replaceChildren(bars([["URLs denied", s.urls.denied ?? 0], ...named(s.held).map(([why, n]) => [`hosts held: ${why}`, n]), ...named(s.walls).map(([kind, n]) => [`hosts behind a wall: ${kind}`, n]), ["hosts parked", s.parked_hosts ?? 0]]));
   }
 
   const node = el("div", { class: "columns-of-panels" },
