@@ -22,6 +22,7 @@ type Report struct {
 	// RetryAfter is the wait that the host demands; 0: none.
 	RetryAfter     time.Duration
 	RetryAfterText string // the value of the header
+	RateLimit      politeness.RateLimit
 	Bytes          uint64
 }
 
@@ -55,7 +56,7 @@ func (f *Frontier) endRequest(out *outstanding, r *Report) {
 	f.recordLatency(h, r)
 	h.active.polite.Ended(r.End, politeness.Result{
 		Signal: r.Signal, Duration: r.Duration, RetryAfter: r.RetryAfter, Header: r.RetryAfterText,
-		Cause: uint16(r.Cause), Jitter: f.jitter(),
+		RateLimit: r.RateLimit, Cause: uint16(r.Cause), Jitter: f.jitter(),
 	})
 	if out.lease.Kind == Page || r.Signal != politeness.SignalOK { // else setRecord decides: it may hold the origin
 		h.setFailing(r.Signal, f.instant(r.End))

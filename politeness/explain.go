@@ -28,7 +28,7 @@ type Explanation struct {
 // Source says where a sign comes from. At most one of its fields is set.
 type Source struct {
 	Line   Line   // of a robots.txt
-	Header string // the value of Retry-After
+	Header string // the value of Retry-After, RateLimit or RateLimit-Policy
 	Name   string // of a setting or a shared limit: "politeness.overrides, item 2", "address 192.0.2.1"
 }
 
@@ -68,8 +68,10 @@ func (h *Host) source(r Reason, line Line, header string) Source {
 	switch {
 	case r == ReasonDelay, r == ReasonPause && h.options.Paused:
 		return Source{Name: h.options.Setting}
-	case r == ReasonRetryAfter:
+	case r == ReasonRetryAfter, r == ReasonRateLimit:
 		return Source{Header: header}
+	case r == ReasonRatePolicy:
+		return Source{Header: h.policy.String()}
 	}
 	return Source{Line: line}
 }
@@ -90,6 +92,8 @@ var reasonTexts = [...]string{
 	ReasonSetDelay:    "the delay set by the operator",
 	ReasonStart:       "hosts are started one after the other",
 	ReasonLimit:       "a limit that it shares with other hosts",
+	ReasonRateLimit:   "its RateLimit header: nothing is left of its quota",
+	ReasonRatePolicy:  "its RateLimit-Policy header",
 }
 
 // text returns the reason as a noun phrase.

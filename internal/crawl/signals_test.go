@@ -1,0 +1,69 @@
+package crawl
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/memnet"
+	"github.com/amble-crawler/amble/internal/testweb"
+)
+
+// withFields is h with header fields in its response.
+func withFields(h http.Handler, fields ...string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for i := 0; i < len(fields); i += 2 {
+			w.Header().Add(fields[i], fields[i+1])
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// TestSignalsHoldTheHost: a Retry-After of any status, and what a response says about a quota, count
+// at the server, for the page, its robots.txt and a response that breaks off.
+func TestSignalsHoldTheHost(t *testing.T) {
+	t.Parallel()
+	page := testweb.Page("aa")
+	for name, c := range map[string]struct {
+		path   string
+		answer http.Handler
+		least  time.Duration
+	}{
+		"200":        {"/aa", withFields(page, "Retry-After", "120"), 2 * time.Minute},
+		"404":        {"/aa", withFields(testweb.Status(404), "Retry-After", "120"), 2 * time.Minute},
+		"403":        {"/aa", withFields(testweb.Status(403), "Retry-After", "119.5"), 2 * time.Minute},
+		"500":        {"/aa", withFields(testweb.Status(500), "Retry-After", "120"), 2 * time.Minute},
+		"robots.txt": {"/robots.txt", withFields(testweb.Robots(""), "Retry-After", "120"), 2 * time.Minute},
+		"coding":     {"/aa", withFields(page, "Content-Encoding", "unknown", "Retry-After", "120"), 2 * time.Minute},
+		"quota":      {"/aa", withFields(page, "RateLimit", `"default";r=0;t=7200`), 2 * time.Hour},
+		"quota, old": {"/aa", withFields(page, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", "90"), 90 * time.Second},
+		"policy":     {"/aa", withFields(page, "RateLimit-Policy", `"default";q=2;w=60`), 30 * time.Second},
+		"quick":      {"/aa", withFields(page, "RateLimit-Policy", `"default";q=200;w=60`), 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+				web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{
+					site("a.test", "", paths("/", 4), testweb.Routes{c.path: testweb.Flaky(1, c.answer, page)}),
+				}})
+				o := testOptions(t, web)
+				o.GiveUpAfter = 24 * time.Hour
+				o.Frontier.Politeness.Delay = 10 * time.Second
+				o.Frontier.MaxAttempts = 2
+				crawl(t, o, web.URL("a.test", "/"))
+				seen := false
+				for _, g := range web.Requests().Gaps() {
+					if g.Before.Path == c.path && !seen {
+						seen = true
+						if g.Length < c.least || g.Length > c.least+time.Second {
+							t.Errorf("%v after %s, want %v", g.Length, c.path, c.least)
+						}
+					}
+				}
+				if !seen {
+					t.Errorf("nothing came after %s", c.path)
+				}
+			})
+		})
+	}
+}
