@@ -192,10 +192,13 @@ type Change struct {
 // delay since its last request follows the new delay at once.
 func (f *Frontier) Change(c Change, now time.Time) {
 	f.readClock(now)
-	before := make(map[*host]time.Duration) // configured delays of hosts that are not in memory
+	before := make(map[*host]*politeness.Options) // of hosts that are not in memory
+	general := f.o.Politeness
 	for h := range f.hosts.all {
 		if h.active == nil {
-			before[h] = f.politeness(h).Delay
+			if before[h] = f.politeness(h); h.override == 0 {
+				before[h] = &general
+			}
 		}
 	}
 	f.o.Politeness, f.o.Overrides, f.o.HostBudget = c.Politeness, c.Overrides, c.HostBudget
@@ -212,7 +215,9 @@ func (f *Frontier) Change(c Change, now time.Time) {
 	}
 }
 
-func (f *Frontier) changeHost(h *host, before time.Duration, overridden map[storage.HostID]int, now instant) {
+func (f *Frontier) changeHost(
+	h *host, before *politeness.Options, overridden map[storage.HostID]int, now instant,
+) {
 	h.override = 0
 	if i, ok := overridden[h.id]; ok {
 		h.override = uint16(i + 1)
@@ -231,11 +236,15 @@ func (f *Frontier) changeHost(h *host, before time.Duration, overridden map[stor
 	switch h.waitReason {
 	case politeness.ReasonDelay:
 		// It waits for the configured delay since its last request.
-		longer := f.politeness(h).Delay - before
+		longer := f.politeness(h).Delay - before.Delay
 		h.ready += instant(longer)
 		h.delay += float32(longer.Seconds())
 	case politeness.ReasonPause:
 		h.workAt = always // the pause may be that of an override which is gone; loading the host decides
+	case politeness.ReasonHours:
+		if !before.Hours.Equal(f.politeness(h).Hours) { // loading the host decides, from what is committed
+			h.ready, h.waitReason = min(h.ready, now), politeness.ReasonNone
+		}
 	}
 	f.schedule(h, now)
 }

@@ -70,6 +70,8 @@ func (h *Host) source(r Reason, line Line, header string) Source {
 		return Source{Name: h.options.Setting}
 	case r == ReasonRetryAfter, r == ReasonRateLimit:
 		return Source{Header: header}
+	case r == ReasonHours:
+		return Source{Name: header}
 	case r == ReasonRatePolicy:
 		return Source{Header: h.policy.String()}
 	}
@@ -94,6 +96,7 @@ var reasonTexts = [...]string{
 	ReasonLimit:       "a limit that it shares with other hosts",
 	ReasonRateLimit:   "its RateLimit header: nothing is left of its quota",
 	ReasonRatePolicy:  "its RateLimit-Policy header",
+	ReasonHours:       "outside of the hours that the operator allows",
 }
 
 // text returns the reason as a noun phrase.

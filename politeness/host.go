@@ -193,10 +193,7 @@ func (h *Host) waitWithout(without Reason, d sign, now time.Time) wait {
 	if x := h.holds.last(without); x.Until.After(w.until) {
 		w = wait{reason: x.Reason, since: x.Until.Add(-x.Length), until: x.Until, length: x.Length, header: x.Header}
 	}
-	if h.demands != nil && len(h.demands.Rates)+len(h.demands.Visits) > 0 {
-		w = h.demands.fit(w, h.pace.end, now)
-	}
-	return w
+	return h.fit(w, now)
 }
 
 // Delay returns the delay in force at an instant: the least time from the end of a request to the

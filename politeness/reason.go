@@ -24,6 +24,7 @@ const (
 	ReasonLimit                     // the limit of its address, of a range of addresses or of its registrable domain
 	ReasonRateLimit                 // RateLimit: no request of the quota is left until its reset
 	ReasonRatePolicy                // RateLimit-Policy: a quota of requests for a time
+	ReasonHours                     // the hours that the operator allows
 )
 
 // Holds reports whether the reason is that of a [Hold] other than a pause.
@@ -53,6 +54,7 @@ var reasonNames = [...]string{
 	ReasonLimit:       "limit",
 	ReasonRateLimit:   "rate-limit",
 	ReasonRatePolicy:  "rate-policy",
+	ReasonHours:       "hours",
 }
 
 // String returns the reason in one lower-case word, as reports and the API show it.

@@ -151,6 +151,8 @@ func postponedReason(reason string) string {
 		"limit":                   "a shared limit of its address or domain",
 		"rate-limit":              "nothing is left of its quota (RateLimit)",
 		"rate-policy":             "a quota of its server (RateLimit-Policy)",
+		"hours":                   "outside of politeness.hours",
+		"parked: hours":           "parked: politeness.hours and its Visit-time have no hour in common",
 		"parked: retry-after":     "parked: it demanded a pause of more than a week (Retry-After)",
 		"parked: rate-limit":      "parked: its quota is reset in more than a week (RateLimit)",
 		"parked: rate-policy":     "parked: its quota allows a request in more than a week (RateLimit-Policy)",

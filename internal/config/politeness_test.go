@@ -68,3 +68,36 @@ func TestListsOfItemsAsText(t *testing.T) {
 		t.Errorf("a name alone: %v", err)
 	}
 }
+
+// The hours of an override replace those of all hosts, and an empty list ends them.
+func TestHoursReachTheFrontier(t *testing.T) {
+	c, err := inFile(t, `politeness:
+  hours: ["mon-fri 22:00-06:00", "sat,sun"]
+  time_zone: Europe/Berlin
+  overrides:
+    - {hosts: [a.example], delay: 2s}
+    - {hosts: [b.example], hours: [12:00-13:00]}
+    - {hosts: [c.example], hours: []}
+`, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := c.FrontierOptions()
+	hours := func(setting string, items ...string) *politeness.Hours {
+		h, err := politeness.NewHours("Europe/Berlin", items, setting)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	all := hours("politeness.hours", "mon-fri 22:00-06:00", "sat,sun")
+	want := []*politeness.Hours{all, hours("politeness.overrides, item 2", "12:00-13:00"), nil}
+	if !reflect.DeepEqual(o.Politeness.Hours, all) {
+		t.Errorf("hours %+v", o.Politeness.Hours)
+	}
+	for i := range want {
+		if got := o.Overrides[i].Politeness.Hours; !reflect.DeepEqual(got, want[i]) {
+			t.Errorf("item %d: %+v, want %+v", i+1, got, want[i])
+		}
+	}
+}

@@ -5,8 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/memnet"
 	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/politeness"
 )
 
 // withFields is h with header fields in its response.
@@ -66,4 +68,48 @@ func TestSignalsHoldTheHost(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestQuietHours: outside of its hours nothing reaches a host, robots.txt included, seen at the
+// server and over a restart. Virtual time begins at midnight UTC, on a Saturday. The hours are 06:15
+// to 06:30 and 07:15 to 07:30 UTC.
+func TestQuietHours(t *testing.T) {
+	t.Parallel()
+	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{
+			site("a.test", "", paths("/", 20), nil), site("b.test", "", paths("/", 2), nil),
+			site("c.test", "User-agent: *\nVisit-time: 0620-0625\n", paths("/", 2), nil),
+		}})
+		o := testOptions(t, web)
+		o.GiveUpAfter = 24 * time.Hour
+		o.Frontier.Politeness.Delay = time.Minute
+		hours, err := politeness.NewHours("Asia/Kolkata", []string{"sat 11:45-12:00", "sat 12:45-13:00"}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Frontier.Politeness.Hours = hours
+		other := o.Frontier.Politeness
+		other.Hours = nil
+		o.Frontier.Overrides = []frontier.Override{{Hosts: []string{"b.test"}, Politeness: other}}
+		seeds := []string{web.URL("a.test", "/"), web.URL("b.test", "/"), web.URL("c.test", "/")}
+		if _, err := crawlFor(t, o, 6*time.Hour+45*time.Minute, seeds...); err != nil {
+			t.Fatal(err)
+		}
+		first := len(web.Requests().Host("a.test"))
+		crawl(t, o, seeds...)
+		log := web.Requests()
+		if n := len(log.Host("a.test")); first == 0 || first == n || n != 22 {
+			t.Errorf("%d and then %d requests to a.test, want 22 in two times of the day", first, n)
+		}
+		for _, q := range log {
+			at := q.Start.UTC()
+			switch open := at.Minute() >= 15 && at.Minute() < 30 && (at.Hour() == 6 || at.Hour() == 7); {
+			case q.Host == "b.test" && at.Hour() > 0:
+				t.Errorf("b.test waits until %v", at)
+			case q.Host == "a.test" && !open, q.Host == "c.test" && !open,
+				q.Host == "c.test" && q.Path != "/robots.txt" && (at.Hour() != 6 || at.Minute() < 20 || at.Minute() >= 25):
+				t.Errorf("%s %s at %v", q.Host, q.Path, at)
+			}
+		}
+	})
 }

@@ -182,7 +182,7 @@ func (w *worker) request(
 			Signal: signalOf(resp.Status), Cause: storage.StatusCause(resp.Status),
 			RetryAfter: q.RetryAfter, RetryAfterText: resp.Header.Get("Retry-After"),
 			RateLimit: politeness.ParseRateLimit(resp.Header, resp.End),
-			Bytes: uint64(resp.Body.Size()),
+			Bytes:     uint64(resp.Body.Size()),
 		}
 	}
 	if !errors.As(err, &failure) {
