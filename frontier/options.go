@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/amble-crawler/amble/politeness"
@@ -20,6 +19,7 @@ type Options struct {
 
 	Overrides []Override              // for some hosts, instead of Politeness and HostBudget
 	Ranges    []Range                 // addresses with limits of their own
+	Groups    []Group                 // hosts that share a server
 	Domain    politeness.LimitOptions // shared by all hosts of a registrable domain; zero: no limit
 
 	Obey         bool   // false: only the crawl delays of robots.txt are honoured, not the rules
@@ -85,6 +85,12 @@ func (o Options) Validate() error {
 	for i := range o.Ranges {
 		errs = append(errs, o.Ranges[i].Limit.Validate())
 	}
+	if len(o.Groups) > maxOverrides {
+		errs = append(errs, fmt.Errorf("frontier: %d Groups, should be at most %d", len(o.Groups), maxOverrides))
+	}
+	for i := range o.Groups {
+		errs = append(errs, o.Groups[i].Limit.Validate())
+	}
 	return errors.Join(append(errs, o.Politeness.Validate(), o.Domain.Validate())...)
 }
 
@@ -96,48 +102,21 @@ type Override struct {
 	HostBudget uint32             // pages fetched from each of them, over all runs; 0: no limit
 }
 
-// maxOverrides bounds the number of overrides, so that an index fits in host.override.
+// maxOverrides bounds the number of overrides, and of groups, so that an index fits in a host.
 const maxOverrides = math.MaxUint16 - 1
 
 // overrides finds the override of a host. It is immutable.
 type overrides struct {
-	list  []Override
-	exact map[string]uint16 // index in list by name
-	below map[string]uint16 // index in list by the name below which a pattern matches
+	list []Override
+	patterns
 }
 
 func newOverrides(list []Override) *overrides {
-	o := &overrides{list: list, exact: make(map[string]uint16), below: make(map[string]uint16)}
+	o := &overrides{list: list, patterns: newPatterns()}
 	for i := range list {
-		for _, pattern := range list[i].Hosts {
-			if name, below := strings.CutPrefix(pattern, "*."); below {
-				o.below[name] = uint16(i)
-			} else {
-				o.exact[pattern] = uint16(i)
-			}
-		}
+		o.add(list[i].Hosts, i)
 	}
 	return o
-}
-
-// find returns one more than the index of a host's override; 0: it has none.
-func (o *overrides) find(name string) uint16 {
-	if len(o.list) == 0 {
-		return 0
-	}
-	if i, ok := o.exact[name]; ok {
-		return i + 1
-	}
-	for {
-		_, rest, more := strings.Cut(name, ".")
-		if !more {
-			return 0
-		}
-		if i, ok := o.below[rest]; ok {
-			return i + 1
-		}
-		name = rest
-	}
 }
 
 // FindOverride returns a function that returns the index of a host's override; -1: it has none. Any
@@ -205,7 +184,7 @@ func (f *Frontier) Change(c Change, now time.Time) {
 	f.o.RecrawlShare, f.o.Resolvers, f.o.Workers = c.RecrawlShare, c.Resolvers, c.Workers
 	f.overrides = newOverrides(c.Overrides)
 	for key, l := range f.limits {
-		if key.domain == "" {
+		if key.network.IsValid() {
 			_, o := f.addressLimit(key.network.Addr())
 			l.polite.SetOptions(o)
 		}

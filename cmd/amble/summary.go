@@ -148,7 +148,7 @@ func postponedReason(reason string) string {
 		"request":                 "a request is in flight",
 		"set-delay":               "the delay set by the operator",
 		"start":                   "its turn comes later",
-		"limit":                   "a shared limit of its address or domain",
+		"limit":                   "a shared limit of its address, group or domain",
 		"rate-limit":              "nothing is left of its quota (RateLimit)",
 		"rate-policy":             "a quota of its server (RateLimit-Policy)",
 		"hours":                   "outside of politeness.hours",

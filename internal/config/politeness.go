@@ -30,6 +30,7 @@ type Politeness struct {
 	PerDomain   int            `mapstructure:"per_domain"`
 	DomainDelay time.Duration  `mapstructure:"domain_delay"` // least time between two requests to a registrable domain
 	Addresses   []AddressRange `mapstructure:"addresses"`    // ranges with limits of their own
+	Groups      []Group        `mapstructure:"groups"`       // hosts that share a server
 	Overrides   []Override     `mapstructure:"overrides"`    // hosts with settings of their own
 }
 
@@ -59,7 +60,7 @@ func defaultPoliteness(f *frontier.Options) Politeness {
 	return Politeness{
 		Delay: p.Delay, AdaptiveFactor: p.AdaptiveFactor, AdaptiveMax: p.AdaptiveMax, PerHost: p.PerHost,
 		HostBandwidth: ByteSize(p.Bandwidth), PerIP: p.PerIP, IPDelay: p.IPDelay, PerDomain: f.Domain.InFlight,
-		DomainDelay: f.Domain.Delay, Addresses: []AddressRange{}, Overrides: []Override{}, Hours: []string{},
+		DomainDelay: f.Domain.Delay, Addresses: []AddressRange{}, Groups: []Group{}, Overrides: []Override{}, Hours: []string{},
 		TimeZone: "UTC",
 	}
 }
@@ -169,6 +170,7 @@ func (k *checker) politeness() {
 	k.hours()
 	k.overrides()
 	k.addresses()
+	k.groups()
 }
 
 func (k *checker) overrides() {

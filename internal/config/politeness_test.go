@@ -101,3 +101,19 @@ func TestHoursReachTheFrontier(t *testing.T) {
 		}
 	}
 }
+
+// Groups reach the frontier with canonical names.
+func TestGroupsReachTheFrontier(t *testing.T) {
+	c, err := inFile(t, `politeness:
+  groups:
+    - {name: shops, hosts: ["*.Shop.example", Bücher.example], cname: ["*.cdn.example"], per_group: 4, delay: 500ms}
+`, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []frontier.Group{{Name: "shops", Hosts: []string{"*.shop.example", "xn--bcher-kva.example"},
+		CNAMEs: []string{"*.cdn.example"}, Limit: politeness.LimitOptions{InFlight: 4, Delay: 500 * time.Millisecond}}}
+	if o := c.FrontierOptions(); !reflect.DeepEqual(o.Groups, want) || o.Validate() != nil {
+		t.Errorf("groups %+v, want %+v", o.Groups, want)
+	}
+}

@@ -1,11 +1,14 @@
 package crawl
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/memnet"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/politeness"
@@ -112,4 +115,93 @@ func TestQuietHours(t *testing.T) {
 			}
 		}
 	})
+}
+
+// groupSites are hosts with addresses of their own, half of them of a group by name and half by what
+// their CNAME records lead to, and one that is in no group.
+func groupSites(pages int) (sites []testweb.Site, group frontier.Group) {
+	group = frontier.Group{Name: "shops", Hosts: []string{"*.shop.test"}, CNAMEs: []string{"*.cdn.test"}}
+	for i := range 4 {
+		s := site(fmt.Sprintf("h%d.shop.test", i), "", paths("/", pages), nil)
+		if i%2 == 1 {
+			s.Host, s.Alias = fmt.Sprintf("h%d.test", i), fmt.Sprintf("e%d.CDN.test", i)
+		}
+		sites = append(sites, s)
+	}
+	return append(sites, site("other.test", "", paths("/", pages), nil)), group
+}
+
+// ofGroup is the part of a log that is to hosts of the group.
+func ofGroup(log testweb.Log) testweb.Log {
+	return slices.DeleteFunc(slices.Clone(log), func(q testweb.Request) bool { return q.Host == "other.test" })
+}
+
+// TestGroupOfHosts: the requests to all hosts of a group keep its limits, seen at the servers and
+// over a restart, and other hosts do not notice.
+func TestGroupOfHosts(t *testing.T) {
+	t.Parallel()
+	const delay = 5 * time.Second
+	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+		sites, group := groupSites(4)
+		web := serveWeb(t, testweb.Config{Network: network, Sites: sites})
+		o := testOptions(t, web)
+		o.GiveUpAfter = time.Hour
+		o.Frontier.Politeness.Delay = time.Second
+		group.Limit.Delay = delay
+		o.Frontier.Groups = []frontier.Group{group}
+		seeds := seedsOf(web, web.Sites())
+		if _, err := crawlFor(t, o, 21*time.Second, seeds...); err != nil {
+			t.Fatal(err)
+		}
+		other := len(web.Requests().Host("other.test"))
+		crawl(t, o, seeds...)
+		log := ofGroup(web.Requests())
+		for _, g := range log.ShortGaps(delay) {
+			t.Errorf("%v between %s%s and %s%s", g.Length, g.Before.Host, g.Before.Path, g.After.Host, g.After.Path)
+		}
+		if n := len(log.Pages()); n != 4*5 || other != 6 {
+			t.Errorf("%d pages of the group, want 20; %d requests to another host meanwhile, want 6", n, other)
+		}
+	})
+}
+
+// TestKilledInGroup: the limits of a group hold over kill -9, seen at the servers.
+func TestKilledInGroup(t *testing.T) {
+	t.Parallel()
+	const delay = 150 * time.Millisecond
+	sites, group := groupSites(4)
+	web := startWeb(t, sites...)
+	group.Limit.Delay = delay
+	dir, _ := prepareChild(t, childConfig{
+		Resolver: web.ResolverAddr(), Delay: time.Millisecond, Seeds: seedsOf(web, web.Sites()),
+		Formats: allFormats, Compress: archive.CompressNone, Groups: []frontier.Group{group},
+	})
+	for kills := 0; ; kills++ {
+		before := len(ofGroup(web.Requests()).Pages())
+		child, done := startChild(t, dir)
+		if kills == 3 {
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			break
+		}
+		for deadline := time.Now().Add(patience); len(ofGroup(web.Requests()).Pages()) < before+3; { // robots.txt files were committed
+			if time.Now().After(deadline) {
+				t.Fatal("no page is requested")
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if err := child.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		<-done
+		answered(t, web)
+	}
+	log := ofGroup(web.Requests())
+	for _, g := range log.ShortGaps(delay) {
+		t.Errorf("%v between %s%s and %s%s", g.Length, g.Before.Host, g.Before.Path, g.After.Host, g.After.Path)
+	}
+	if n := len(log.Pages()); n < 4*5 {
+		t.Errorf("%d pages of the group, want 20 at least", n)
+	}
 }

@@ -257,7 +257,7 @@ func (w *worker) resolve(ctx context.Context, res *result) {
 
 // resolveReport returns the result of a lookup as the frontier takes it.
 func resolveReport(answer fetch.Resolution, err error) frontier.ResolveReport {
-	report := frontier.ResolveReport{Addresses: answer.Addrs, TTL: answer.TTL}
+	report := frontier.ResolveReport{Addresses: answer.Addrs, Aliases: answer.Aliases, TTL: answer.TTL}
 	var failure *fetch.Error
 	if !errors.As(err, &failure) {
 		return report
