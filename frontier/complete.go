@@ -35,8 +35,9 @@ type PageReport struct {
 
 	// Of a response with the page, or that says that it has not changed.
 	Change   recrawl.Change
-	Modified time.Time // Last-Modified; zero: unknown
-	Expires  time.Time // the page demands not to be fetched after it; zero: it does not
+	Modified time.Time     // Last-Modified; zero: unknown
+	Expires  time.Time     // the page demands not to be fetched after it; zero: it does not
+	Fresh    time.Duration // for how long the response says that it can be used; 0: it does not
 }
 
 // endRequest ends the request of a lease for its host and its limits.

@@ -10,6 +10,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/memnet"
+	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/politeness"
 )
@@ -204,4 +205,29 @@ func TestKilledInGroup(t *testing.T) {
 	if n := len(log.Pages()); n < 4*5 {
 		t.Errorf("%d pages of the group, want 20 at least", n)
 	}
+}
+
+// TestFreshPagesAreLeftAlone: a page is not recrawled while its last response says that it can still
+// be used.
+func TestFreshPagesAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+		page := testweb.Page("x")
+		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{site("a.test", "", []string{"/a", "/b", "/c"},
+			testweb.Routes{
+				"/a": withFields(page, "Cache-Control", "max-age=1800", "Age", "300"),
+				"/b": withFields(page, "Cache-Control", "no-cache, max-age=1800"),
+				"/c": withFields(testweb.Redirect(302, "/b"), "Expires", "Fri, 31 Dec 1999 23:00:00 GMT"),
+			})}})
+		o := recrawling(t, web)
+		o.Recrawl.Policy = recrawl.StormCrawler
+		o.Recrawl.Interval, o.Recrawl.Min, o.Recrawl.Max = time.Minute, time.Minute, time.Hour
+		if _, err := crawlFor(t, o, 26*time.Minute, web.URL("a.test", "/")); err != nil {
+			t.Fatal(err)
+		}
+		count := web.Requests().CountByPath()
+		if a, b, c := count["a.test/a"], count["a.test/b"], count["a.test/c"]; a != 2 || b < 3 || c < 3 {
+			t.Errorf("/a was requested %d times, /b %d times, /c %d times, want 2, 3 at least, 3 at least", a, b, c)
+		}
+	})
 }
