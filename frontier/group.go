@@ -61,13 +61,22 @@ func (g *groups) name(i uint16) string {
 	return g.list[i-1].Name
 }
 
-// ofGroup is the limit of the group of a host; nil: it is in none.
-func (f *Frontier) ofGroup(h *host) *limit {
-	if h.group == 0 {
+// ofGroup is the limit of the group of a host whose name is an alias for others; nil: it is in none.
+func (f *Frontier) ofGroup(name string, aliases []string) *limit {
+	i := f.groups.find(name, aliases)
+	if i == 0 {
 		return nil
 	}
-	g := &f.groups.list[h.group-1]
+	g := &f.groups.list[i-1]
 	return f.limitOf(limitKey{group: g.Name}, g.Limit)
+}
+
+// groupName is the name of the group of an active host; empty: it is in none.
+func (a *active) groupName() string {
+	if l := a.limits[byGroup]; l != nil {
+		return l.key.group
+	}
+	return ""
 }
 
 // patterns maps names, and patterns such as *.example.com, to indexes.

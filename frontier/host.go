@@ -37,7 +37,6 @@ type host struct {
 	parked        bool              // of a dormant host: it demands to be left alone for more than 7 days
 	answers       uint8             // to its requests, up to enoughAnswers
 	override      uint16            // one more than the index of its override; 0: it has none
-	group         uint16            // one more than the index of its group, as last known; 0: it has none
 	noLookupUntil uint32            // seconds since the epoch; another lookup of its name is of no use before
 	active        *active
 

@@ -154,10 +154,7 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 		f.setName(h, l.Host.Name, 0)
 		a.name, a.polite, a.loaded = l.Host.Name, *f.restorePoliteness(state, h, now), true
 		f.setLimit(h, byDomain, f.ofDomain(a.name))
-		if byName := f.groups.find(a.name, nil); byName > 0 { // else the group is found with the address
-			h.group = byName
-			f.setLimit(h, byGroup, f.ofGroup(h))
-		}
+		f.setLimit(h, byGroup, f.ofGroup(a.name, nil)) // a group by alias follows with the address
 		if a.site, err = recrawl.DecodeSite(l.Host.Site); err != nil {
 			return err
 		}

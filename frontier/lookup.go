@@ -226,8 +226,7 @@ func (a *active) resolved(at instant) bool { return a.limits[byAddress] != nil &
 func (f *Frontier) pin(h *host, r *ResolveReport, now instant) {
 	a := h.active
 	pinned := r.Addresses[int(h.addressTurn)%len(r.Addresses)]
-	h.group = f.groups.find(a.name, r.Aliases)
-	to, group := f.ofAddress(pinned), f.ofGroup(h)
+	to, group := f.ofAddress(pinned), f.ofGroup(a.name, r.Aliases)
 	if a.limits[byAddress] != to || a.limits[byGroup] != group {
 		f.releaseReserved(h, now)
 	}

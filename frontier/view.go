@@ -19,7 +19,7 @@ type View struct {
 	Left     int    // URLs that wait
 	InFlight int    // requests
 	Address  netip.Addr
-	Group    string // of hosts that share a server; empty: none, or not known yet
+	Group    string // of an active host; empty: none, or not known yet
 
 	Until  time.Time     // when the next URL that waits is fetched, if nothing changes; zero: an event decides
 	Next   time.Time     // the same; if only recrawls wait, when the next of them is made
@@ -84,11 +84,10 @@ func (f *Frontier) view(h *host, now instant, v *View) {
 	*v = View{
 		Host: h.id, State: h.state.String(), Left: int(h.queued) + int(h.due), Delay: decimal(h.delay),
 		Reason: h.waitReason, Robots: f.robotsHold(h), Parked: h.parked, Failing: h.failingSince != never,
-		Group:  f.groups.name(h.group),
 		Paused: h.waitReason == politeness.ReasonPause && h.workAt > f.instant(f.clock), Budget: f.isOverBudget(h),
 	}
 	if a := h.active; a != nil {
-		v.Name, v.InFlight, v.Address = a.name, a.inFlight, a.pinned
+		v.Name, v.InFlight, v.Address, v.Group = a.name, a.inFlight, a.pinned, a.groupName()
 		if a.loaded {
 			e := a.polite.Explain(f.clock)
 			v.Reason, v.Parked, v.Paused, v.Delay = e.Reason, e.Parked, e.Reason == politeness.ReasonPause, e.Delay
