@@ -16,7 +16,7 @@ import (
 // Politeness bounds how fast hosts, addresses and domains are fetched from.
 type Politeness struct {
 	Delay time.Duration `mapstructure:"delay"` // least time between two requests to a host
-	// delay at least this many times the last response time; 0: off
+	// delay at least this many times the last response time; 0: off. The default is 0 where Delay is 0
 	AdaptiveFactor float64       `mapstructure:"adaptive_factor"`
 	AdaptiveMax    time.Duration `mapstructure:"adaptive_max"` // longest adaptive delay
 	// requests in flight; more than 1 only where no delay is in force
@@ -58,7 +58,7 @@ type Override struct {
 func defaultPoliteness(f *frontier.Options) Politeness {
 	p := &f.Politeness
 	return Politeness{
-		Delay: p.Delay, AdaptiveFactor: p.AdaptiveFactor, AdaptiveMax: p.AdaptiveMax, PerHost: p.PerHost,
+		Delay: p.Delay, AdaptiveFactor: adaptiveFactor, AdaptiveMax: p.AdaptiveMax, PerHost: p.PerHost,
 		HostBandwidth: ByteSize(p.Bandwidth), PerIP: p.PerIP, IPDelay: p.IPDelay, PerDomain: f.Domain.InFlight,
 		DomainDelay: f.Domain.Delay, Addresses: []AddressRange{}, Groups: []Group{}, Overrides: []Override{}, Hours: []string{},
 		TimeZone: "UTC",
