@@ -74,8 +74,11 @@ func (h holds) last(without Reason) (last Hold) {
 // causedByHost reports whether the host is held at an instant because of its responses.
 func (h holds) causedByHost(at time.Time) bool {
 	for _, x := range h {
-		if at.Before(x.Until) && (x.Reason == ReasonBackoff || x.Reason == ReasonRetryAfter || x.Reason == ReasonRateLimit) {
-			return true
+		switch x.Reason {
+		case ReasonBackoff, ReasonRetryAfter, ReasonRateLimit:
+			if at.Before(x.Until) {
+				return true
+			}
 		}
 	}
 	return false

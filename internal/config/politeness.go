@@ -60,8 +60,8 @@ func defaultPoliteness(f *frontier.Options) Politeness {
 	return Politeness{
 		Delay: p.Delay, AdaptiveFactor: adaptiveFactor, AdaptiveMax: p.AdaptiveMax, PerHost: p.PerHost,
 		HostBandwidth: ByteSize(p.Bandwidth), PerIP: p.PerIP, IPDelay: p.IPDelay, PerDomain: f.Domain.InFlight,
-		DomainDelay: f.Domain.Delay, Addresses: []AddressRange{}, Groups: []Group{}, Overrides: []Override{}, Hours: []string{},
-		TimeZone: "UTC",
+		DomainDelay: f.Domain.Delay, Addresses: []AddressRange{}, Groups: []Group{}, Overrides: []Override{},
+		Hours: []string{}, TimeZone: "UTC",
 	}
 }
 
