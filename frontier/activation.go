@@ -116,8 +116,9 @@ func (f *Frontier) retire(h *host, wake instant, work bool) {
 
 // deactivate drops what is in memory of an active host.
 func (f *Frontier) deactivate(h *host) {
-	f.setLimit(h, byDomain, nil)
-	f.setLimit(h, byAddress, nil)
+	for class := range limitClasses {
+		f.setLimit(h, class, nil)
+	}
 	f.countLane(h, lanes)
 	f.activeHosts--
 	f.activeBytes -= h.active.bytes

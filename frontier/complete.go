@@ -23,6 +23,7 @@ type Report struct {
 	// RetryAfter is the wait that the host demands; 0: none.
 	RetryAfter     time.Duration
 	RetryAfterText string // the value of the header
+	RateLimit      politeness.RateLimit
 	Bytes          uint64
 }
 
@@ -36,8 +37,9 @@ type PageReport struct {
 
 	// Of a response with the page, or that says that it has not changed.
 	Change   recrawl.Change
-	Modified time.Time // Last-Modified; zero: unknown
-	Expires  time.Time // the page demands not to be fetched after it; zero: it does not
+	Modified time.Time     // Last-Modified; zero: unknown
+	Expires  time.Time     // the page demands not to be fetched after it; zero: it does not
+	Fresh    time.Duration // for how long the response says that it can be used; 0: it does not
 }
 
 // endRequest ends the request of a lease for its host and its limits.
@@ -60,7 +62,7 @@ func (f *Frontier) endRequest(out *outstanding, r *Report) {
 	}
 	result := politeness.Result{
 		Signal: r.Signal, Duration: r.Duration, RetryAfter: r.RetryAfter, Header: r.RetryAfterText,
-		Cause: uint16(r.Cause), Jitter: f.jitter(),
+		RateLimit: r.RateLimit, Cause: uint16(r.Cause), Jitter: f.jitter(),
 	}
 	h.describeWall(&result)
 	h.active.polite.Ended(r.End, result)

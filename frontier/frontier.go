@@ -26,6 +26,7 @@ type Frontier struct {
 	share           share
 	limits          map[limitKey]*limit
 	overrides       *overrides
+	groups          *groups
 	clock           time.Time     // last reading; its wall clock says which hours are in force
 	clockAhead      time.Duration // of due times; see dueTime
 
@@ -70,6 +71,7 @@ func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
 		woken:           newHeap(hosts),
 		limits:          make(map[limitKey]*limit),
 		overrides:       newOverrides(o.Overrides),
+		groups:          newGroups(o.Groups),
 		clock:           epoch,
 		leases:          make(map[uint64]*outstanding),
 		drops:           make(map[storage.HostID]*drop),

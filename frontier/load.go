@@ -156,6 +156,7 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 		f.setName(h, l.Host.Name, 0)
 		a.name, a.polite, a.loaded = l.Host.Name, *f.restorePoliteness(state, h, now), true
 		f.setLimit(h, byDomain, f.ofDomain(a.name))
+		f.setLimit(h, byGroup, f.ofGroup(a.name, nil)) // a group by alias follows with the address
 		if a.site, err = recrawl.DecodeSite(l.Host.Site); err != nil {
 			return err
 		}

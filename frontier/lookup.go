@@ -13,6 +13,7 @@ import (
 type ResolveReport struct {
 	End       time.Time
 	Addresses []netip.Addr
+	Aliases   []string      // the names that its CNAME records lead to
 	TTL       time.Duration // how long the answer is valid; of Absent, how long another lookup is of no use
 	Aborted   bool          // the crawl ends; nothing was learned
 
@@ -220,16 +221,17 @@ const failFor = time.Minute
 // resolved reports whether the host has an address that is valid at an instant.
 func (a *active) resolved(at instant) bool { return a.limits[byAddress] != nil && a.expires > at }
 
-// pin selects one of the addresses of a host. If the limit of the address is reserved for the host
-// already, it stays so.
+// pin selects one of the addresses of a host, and the group that its aliases are in. If the limits of
+// both are reserved for the host already, they stay so.
 func (f *Frontier) pin(h *host, r *ResolveReport, now instant) {
 	a := h.active
 	pinned := r.Addresses[int(h.addressTurn)%len(r.Addresses)]
-	to := f.ofAddress(pinned)
-	if a.limits[byAddress] != to {
+	to, group := f.ofAddress(pinned), f.ofGroup(a.name, r.Aliases)
+	if a.limits[byAddress] != to || a.limits[byGroup] != group {
 		f.releaseReserved(h, now)
 	}
 	f.setLimit(h, byAddress, to)
+	f.setLimit(h, byGroup, group)
 	a.pinned, a.expires, h.absent = pinned, now+instant(max(r.TTL, minTTL)), 0
 	if h.hasReserved() {
 		f.waitForReserved(h, now)

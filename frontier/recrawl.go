@@ -219,7 +219,7 @@ func (f *Frontier) planRecrawl(h *host, head *storage.Head, o *storage.Outcome, 
 	v := f.visit(h, head, o.At)
 	var m recrawl.Memory
 	if o.State == storage.Fetched || o.State == storage.Redirected {
-		v.Change, v.Modified, v.Expires = r.Change, r.Modified, r.Expires
+		v.Change, v.Modified, v.Expires, v.Fresh = r.Change, r.Modified, r.Expires, r.Fresh
 		m = f.o.Recrawl.Answered(v, &h.active.site)
 	} else {
 		m = f.planGone(h, head, o, v)

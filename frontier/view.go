@@ -20,6 +20,7 @@ type View struct {
 	Left     int    // URLs that wait
 	InFlight int    // requests
 	Address  netip.Addr
+	Group    string // of an active host; empty: none, or not known yet
 
 	Until  time.Time     // when the next URL that waits is fetched, if nothing changes; zero: an event decides
 	Next   time.Time     // the same; if only recrawls wait, when the next of them is made
@@ -89,7 +90,7 @@ func (f *Frontier) view(h *host, now instant, v *View) {
 		Wall: h.closed.wall(),
 	}
 	if a := h.active; a != nil {
-		v.Name, v.InFlight, v.Address = a.name, a.inFlight, a.pinned
+		v.Name, v.InFlight, v.Address, v.Group = a.name, a.inFlight, a.pinned, a.groupName()
 		if a.loaded {
 			v.Wall = a.wallKind()
 			e := a.polite.Explain(f.clock)

@@ -28,7 +28,7 @@ type Explanation struct {
 // Source says where a sign comes from. At most one of its fields is set.
 type Source struct {
 	Line   Line   // of a robots.txt
-	Header string // the value of Retry-After
+	Header string // the value of Retry-After, RateLimit or RateLimit-Policy
 	Name   string // of a setting or a shared limit: "politeness.overrides, item 2", "address 192.0.2.1"
 }
 
@@ -71,8 +71,12 @@ func (h *Host) source(r Reason, line Line, header string) Source {
 		return Source{Name: h.options.Setting}
 	case r == ReasonWall:
 		return Source{Name: header}
-	case r == ReasonRetryAfter:
+	case r == ReasonRetryAfter, r == ReasonRateLimit:
 		return Source{Header: header}
+	case r == ReasonHours:
+		return Source{Name: header}
+	case r == ReasonRatePolicy:
+		return Source{Header: h.policy.String()}
 	}
 	return Source{Line: line}
 }
@@ -94,6 +98,9 @@ var reasonTexts = [...]string{
 	ReasonStart:       "hosts are started one after the other",
 	ReasonLimit:       "a limit that it shares with other hosts",
 	ReasonWall:        "a wall",
+	ReasonRateLimit:   "its RateLimit header: nothing is left of its quota",
+	ReasonRatePolicy:  "its RateLimit-Policy header",
+	ReasonHours:       "outside of the hours that the operator allows",
 }
 
 // text returns the reason as a noun phrase.

@@ -59,7 +59,7 @@ func (h *Host) judge(end time.Time, r Result) {
 	case SignalOK:
 		h.health.succeeded()
 	case SignalThrottled:
-		if r.RetryAfter <= 0 {
+		if max(r.RetryAfter, r.RateLimit.Hold) <= 0 {
 			h.health.failures = failuresToBackoff - 1 // the host named no time: back off at once
 		}
 		h.fail(end, r)

@@ -13,6 +13,7 @@ type Host struct {
 	health       health
 	demands      *demands // nil: its robots.txt demands nothing
 	lastResponse time.Duration
+	policy       Policy        // of the last response
 	setDelay     time.Duration // by the operator; 0: Options.Delay counts
 }
 
@@ -23,6 +24,7 @@ func NewHost(o *Options, s State, now time.Time) *Host {
 	h := &Host{
 		options:      o,
 		lastResponse: max(s.LastResponse, 0),
+		policy:       s.Policy,
 		setDelay:     max(s.SetDelay, 0),
 		health: health{
 			level:    min(s.Backoff, maxLevel),
@@ -84,6 +86,10 @@ func (h *Host) Ended(end time.Time, r Result) {
 	h.lastResponse = max(r.Duration, 0)
 	h.judge(end, r)
 	h.holds.extend(end, Hold{Length: r.RetryAfter, Reason: ReasonRetryAfter, Header: clipped(r.Header)})
+	h.holds.extend(end, Hold{Length: r.RateLimit.Hold, Reason: ReasonRateLimit, Header: clipped(r.RateLimit.Header)})
+	if r.Signal != SignalUnreachable && r.Signal != SignalAborted {
+		h.policy = r.RateLimit.Policy
+	}
 	h.endAt(end)
 }
 
@@ -131,11 +137,11 @@ func (h *Host) SetOptions(o *Options) {
 	h.charge()
 }
 
-// Forget drops what responses have taught: failures, backoff, and the duration of the last request.
-// It keeps the delay since the last request, Retry-After, the restart hold, and the demands of the
-// operator and robots.txt.
+// Forget drops what responses have taught: failures, backoff, RateLimit-Policy, and the duration of
+// the last request. It keeps the delay since the last request, Retry-After, RateLimit, the restart
+// hold, and the demands of the operator and robots.txt.
 func (h *Host) Forget() {
-	h.health, h.lastResponse = health{}, 0
+	h.health, h.lastResponse, h.policy = health{}, 0, Policy{}
 	h.holds.drop(ReasonBackoff)
 	h.charge()
 }
@@ -162,7 +168,7 @@ type wait struct {
 	reason       Reason
 	since, until time.Time
 	line         Line
-	length       time.Duration // of a hold
+	length       time.Duration // of a hold, or of the delay of a RateLimit-Policy
 	header       string
 }
 
@@ -178,16 +184,16 @@ func (h *Host) wait(d sign, now time.Time) wait {
 // signs.
 func (h *Host) waitWithout(without Reason, d sign, now time.Time) wait {
 	w := wait{reason: d.reason, since: h.pace.end, until: h.pace.ready(), line: d.line}
+	if d.reason == ReasonRatePolicy {
+		w.length = d.delay
+	}
 	if h.pace.end.IsZero() {
 		w.reason, w.line = ReasonNone, Line{}
 	}
 	if x := h.holds.last(without); x.Until.After(w.until) {
 		w = wait{reason: x.Reason, since: x.Until.Add(-x.Length), until: x.Until, length: x.Length, header: x.Header}
 	}
-	if h.demands != nil && len(h.demands.Rates)+len(h.demands.Visits) > 0 {
-		w = h.demands.fit(w, h.pace.end, now)
-	}
-	return w
+	return h.fit(w, now)
 }
 
 // Delay returns the delay in force at an instant: the least time from the end of a request to the
@@ -223,6 +229,7 @@ func (h *Host) delay() sign {
 		}
 		s.longer(a.Delay, reason, a.Line)
 	}
+	s.longer(h.policy.Delay(), ReasonRatePolicy, Line{})
 	s.longer(h.adaptive(), ReasonAdaptive, Line{})
 	s.longer(h.health.slow(s.delay), ReasonErrors, Line{})
 	return s

@@ -20,6 +20,10 @@ type Result struct {
 	Wall string
 	// Parked, with SignalWalled, makes the backoff a day: enough probes of the wall have failed.
 	Parked bool
+	// RateLimit is what the response says about the quota of its server, as [ParseRateLimit] returned
+	// it. Its Hold is honoured as RetryAfter is; the longer one counts. Its Policy counts until the
+	// next response.
+	RateLimit RateLimit
 	// Cause is why the request failed, in the caller's numbers; 0: unknown. It is kept while the
 	// host is failing.
 	Cause uint16

@@ -221,6 +221,9 @@ func printHostStory(w io.Writer, h *inspect.HostStory, now time.Time) error {
 	if h.Address != "" {
 		s.line("address", "%s", h.Address)
 	}
+	if h.Group != "" {
+		s.line("group", "%s", h.Group)
+	}
 	s.line("URLs", "%s known, %s waiting", grouped(uint64(h.Known)), grouped(uint64(h.Waiting)))
 	for state := storage.Queued; state <= storage.Retrying; state++ {
 		if n := h.URLs[state]; n > 0 {

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
@@ -71,7 +72,7 @@ func openInspector(ctx context.Context, c *config.Config) (inspector, error) {
 	o := c.FrontierOptions()
 	view := inspect.New(store, inspect.Options{
 		Politeness: o.HostPoliteness(), Robots: o.Robots, Tokens: o.Tokens, Obey: o.Obey, Recrawl: recrawl,
-		Now: time.Now, Scope: storedScope(store, c),
+		Group: frontier.FindGroup(o.Groups), Now: time.Now, Scope: storedScope(store, c),
 	})
 	return &storedInspector{view, store}, nil
 }

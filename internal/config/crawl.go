@@ -72,6 +72,7 @@ func (c *Config) FrontierOptions() frontier.Options {
 	o.Politeness = c.PolitenessOptions()
 	o.Overrides = c.overrides()
 	o.Ranges = c.ranges()
+	o.Groups = c.groups()
 	o.Domain = politeness.LimitOptions{InFlight: c.Politeness.PerDomain, Delay: c.Politeness.DomainDelay}
 	o.Robots = c.RobotsOptions()
 	o.Tokens = c.ProductTokens()

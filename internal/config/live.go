@@ -15,7 +15,7 @@ func LiveKeys() []string {
 		"scope.include", "scope.exclude",
 		"limits.host_pages", "fetch.resolvers", "fetch.bandwidth", "recrawl.share",
 		"politeness.overrides", "politeness.delay", "politeness.adaptive_factor", "politeness.adaptive_max",
-		"politeness.per_host", "politeness.host_bandwidth", "politeness.per_ip", "politeness.ip_delay",
+		"politeness.per_host", "politeness.hours", "politeness.time_zone", "politeness.host_bandwidth", "politeness.per_ip", "politeness.ip_delay",
 		"log.level",
 	}
 }

@@ -47,6 +47,7 @@ func LoadPatched(path string, sets []string, environ []string, patch []byte) (*C
 		return nil, err
 	}
 	c.file = file
+	c.resolveAdaptive()
 	c.check(r)
 	if len(r.problems) > 0 {
 		return nil, r.sorted()

@@ -37,9 +37,10 @@ type childConfig struct {
 	Mode     frontier.Mode
 	Recrawl  *recrawl.Options // the child is a daemon that recrawls pages, until it is killed
 	BadSync  int              // the number of its sync of the database that fails; 0: none does
-	Workers  int              // 0: the default
-	CAFile   string           // the authorities of a web with TLS
-	Kills    string           // the end of the URLs that kill the child when they have been answered; empty: none
+	Groups   []frontier.Group
+	Workers  int    // 0: the default
+	CAFile   string // the authorities of a web with TLS
+	Kills    string // the end of the URLs that kill the child when they have been answered; empty: none
 }
 
 const childFile = "crawl.json"
@@ -52,7 +53,7 @@ func childOptions(dir string, c childConfig) Options {
 	o.Archive.Formats, o.Archive.MaxFileBytes, o.Archive.Compress = c.Formats, 64<<10, c.Compress
 	o.Fetch.UserAgent, o.Fetch.AllowPrivate, o.Fetch.Resolver = "amble-test", true, c.Resolver
 	o.GiveUpAfter = 20 * time.Second
-	o.Frontier.Politeness.Delay = c.Delay
+	o.Frontier.Politeness.Delay, o.Frontier.Groups = c.Delay, c.Groups
 	o.Mode = c.Mode
 	o.Fetch.CAFile = c.CAFile
 	if c.Workers > 0 {

@@ -194,10 +194,11 @@ func (o Options) with(l Live) Options {
 type inForce struct {
 	Live
 	politeness func(host string) *politeness.Options
+	group      func(host string) string // by its name alone
 }
 
 func newInForce(o *Options, l Live) *inForce {
-	return &inForce{Live: l, politeness: o.with(l).Frontier.HostPoliteness()}
+	return &inForce{Live: l, politeness: o.with(l).Frontier.HostPoliteness(), group: frontier.FindGroup(o.Frontier.Groups)}
 }
 
 // bandwidthLimits is where limits of the bytes that are received are put in force.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/extract"
+	"github.com/amble-crawler/amble/internal/httpfield"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -120,6 +121,10 @@ func adoptionTime(plan *recrawl.Plan, rule *recrawl.Rule, pages uint64) time.Dur
 // without a body leaves out.
 func (w *worker) compare(res *result, o *storage.Outcome, header http.Header) {
 	last := &res.lease.Head.Last
+	res.page.Fresh, _ = httpfield.Caching{
+		CacheControl: header.Get("Cache-Control"), Expires: header.Get("Expires"), Date: header.Get("Date"),
+		Age: header.Get("Age"),
+	}.Freshness(res.page.End)
 	if t, err := http.ParseTime(header.Get("Last-Modified")); err == nil && o.State == storage.Fetched {
 		res.page.Modified = t
 	}

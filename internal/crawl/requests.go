@@ -93,13 +93,14 @@ func (s startLedger) start(l *frontier.Lease, now time.Time) (offset uint64, err
 	return s.Append(start)
 }
 
-// wait writes a Retry-After: it holds even if this process ends before the response is committed. On
-// a full disk no request begins before the commit, so that is no error.
+// wait writes a Retry-After or the reset of a RateLimit: it holds even if this process ends before
+// the response is committed. On a full disk no request begins before the commit, so that is no error.
 func (s startLedger) wait(l *frontier.Lease, report *frontier.Report) error {
-	if !report.Sent || report.RetryAfter <= l.Delay {
+	wait := max(report.RetryAfter, report.RateLimit.Hold)
+	if !report.Sent || wait <= l.Delay {
 		return nil
 	}
-	err := s.AppendWait(storage.Wait{Host: l.HostName, At: report.End, Wait: report.RetryAfter})
+	err := s.AppendWait(storage.Wait{Host: l.HostName, At: report.End, Wait: wait})
 	if errors.Is(err, storage.ErrNoSpace) {
 		return nil
 	}

@@ -285,6 +285,7 @@ func (e *Engine) View() *inspect.View {
 	return inspect.New(e.store, inspect.Options{
 		Politeness: e.live.Load().politeness, Robots: e.o.Frontier.Robots, Tokens: e.o.Frontier.Tokens,
 		Obey: e.o.Frontier.Obey, Recrawl: e.o.Recrawl, Now: e.o.Now, Live: e.inspectHosts, Table: e.hosts,
+		Group: e.live.Load().group,
 		Scope: func(u weburl.URL) (bool, string) { return isInScope(e.scope.Load(), u) },
 	})
 }

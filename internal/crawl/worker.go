@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"runtime/debug"
 	"time"
 
@@ -187,7 +188,8 @@ func (w *worker) request(
 			Sent: true, End: resp.End, Duration: resp.End.Sub(resp.Start) - resp.Throttled,
 			Signal: signalOf(resp.Status), Cause: storage.StatusCause(resp.Status),
 			RetryAfter: q.RetryAfter, RetryAfterText: resp.Header.Get("Retry-After"),
-			Bytes: uint64(resp.Body.Size()),
+			RateLimit: politeness.ParseRateLimit(resp.Header, resp.End),
+			Bytes:     uint64(resp.Body.Size()),
 		}
 	}
 	if !errors.As(err, &failure) {
@@ -202,6 +204,8 @@ func (w *worker) request(
 		Broken: failure.Kind == fetch.KindCanceled || failure.Kind == fetch.KindLostOnReuse,
 		End:    failure.End, Duration: failure.End.Sub(failure.Start) - failure.Throttled,
 		Signal: failureSignal(failure.Kind), Cause: storage.ReasonCause(reasonOf(failure.Kind)),
+		RetryAfter: q.RetryAfter, RetryAfterText: failure.Header.Get("Retry-After"),
+		RateLimit: politeness.ParseRateLimit(failure.Header, failure.End),
 	}
 }
 
@@ -216,7 +220,7 @@ func (w *worker) observe(q *requestlog.Request) {
 // responseRecord returns the record of a request with a response, as far as a worker knows it.
 func responseRecord(l *frontier.Lease, resp *fetch.Response) requestlog.Request {
 	q := recordOf(l, resp.Start, resp.End)
-	q.Sent, q.Status, q.RetryAfter = true, resp.Status, retryAfter(resp)
+	q.Sent, q.Status, q.RetryAfter = true, resp.Status, retryAfter(resp.Header, resp.End)
 	q.Bytes, q.BodyBytes = uint64(resp.WireBytes), resp.Body.Size()
 	q.Connected, q.FirstByte = resp.Connected, resp.FirstByte
 	return q
@@ -225,7 +229,7 @@ func responseRecord(l *frontier.Lease, resp *fetch.Response) requestlog.Request 
 // failureRecord returns the record of a request without a response, as far as a worker knows it.
 func failureRecord(l *frontier.Lease, failure *fetch.Error) requestlog.Request {
 	q := recordOf(l, failure.Start, failure.End)
-	q.Sent, q.Failure = failure.Sent, failure.Kind
+	q.Sent, q.Failure, q.RetryAfter = failure.Sent, failure.Kind, retryAfter(failure.Header, failure.End)
 	return q
 }
 
@@ -260,7 +264,7 @@ func (w *worker) resolve(ctx context.Context, res *result) {
 
 // resolveReport returns the result of a lookup as the frontier takes it.
 func resolveReport(answer fetch.Resolution, err error) frontier.ResolveReport {
-	report := frontier.ResolveReport{Addresses: answer.Addrs, TTL: answer.TTL}
+	report := frontier.ResolveReport{Addresses: answer.Addrs, Aliases: answer.Aliases, TTL: answer.TTL}
 	var failure *fetch.Error
 	if !errors.As(err, &failure) {
 		return report
@@ -301,13 +305,10 @@ func failureSignal(k fetch.Kind) politeness.Signal {
 	return politeness.SignalUnreachable
 }
 
-// retryAfter reads Retry-After where it has a meaning: with 429, 503 and the redirects (RFC 9110
-// section 10.2.3).
-func retryAfter(resp *fetch.Response) time.Duration {
-	if resp.Status != 429 && resp.Status != 503 && resp.Status/100 != 3 {
-		return 0
-	}
-	d, _ := politeness.ParseRetryAfter(resp.Header.Get("Retry-After"), resp.End)
+// retryAfter reads Retry-After. RFC 9110, section 10.2.3, gives it a meaning with 429, 503 and
+// redirects, but a server that sends it with another status wants to be left alone just the same.
+func retryAfter(h http.Header, end time.Time) time.Duration {
+	d, _ := politeness.ParseRetryAfter(h.Get("Retry-After"), end)
 	return d
 }
 

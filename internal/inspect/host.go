@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -78,6 +79,7 @@ type Host struct {
 	FailingSince  time.Time `json:"trouble_since,omitzero"`
 	Finish        float64   `json:"finish_seconds"`  // until the last of its URLs is fetched, at the delay in force
 	FrontierState string    `json:"place,omitempty"` // its host state in the running crawl
+	Group         string    `json:"group,omitempty"` // of politeness.groups; by CNAME record only while the crawl is at it
 }
 
 // hostView is a host with the facts that explain it.
@@ -103,7 +105,9 @@ func (v *View) newHostView(h *storage.Host, now time.Time) (hostView, error) {
 	s.Host = Host{
 		Host: h.Name, Known: h.Tail, URLs: Counts(h.Counts), Waiting: queued + due, Requests: h.Requests,
 		Bytes: h.Bytes,
-		Delay: s.polite.Delay.Seconds(),
+		Delay: s.polite.Delay.Seconds()}
+	if v.o.Group != nil {
+		s.Group = v.o.Group(h.Name)
 	}
 	return s, nil
 }
@@ -117,6 +121,7 @@ func (s *hostView) setState(now time.Time) {
 	if l := s.live; l != nil {
 		s.FrontierState, next = l.State, l.Next
 		s.Delay = l.Delay.Seconds()
+		s.Group = cmp.Or(s.Group, l.Group)
 		if l.Active {
 			s.polite = l.Polite
 		}

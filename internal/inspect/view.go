@@ -50,6 +50,8 @@ type Options struct {
 	Now        func() time.Time
 	// Scope says whether a URL is in the scope, and why. nil: this is not reported.
 	Scope func(weburl.URL) (in bool, why string)
+	// Group returns the group that a host is in by its name; empty: none. nil: there are no groups.
+	Group func(host string) string
 	// Live returns what the running crawl knows of at most LivePage hosts. The result may leave out
 	// some, or all if no crawl runs. nil: no crawl runs.
 	Live func(context.Context, []storage.HostID) ([]frontier.View, error)

@@ -27,6 +27,9 @@ type Site struct {
 	// Group is the name of an address. Sites of the same group share one. Empty: an address of its
 	// own.
 	Group string
+
+	// Alias is the name that a CNAME record of Host leads to; empty: there is none.
+	Alias string
 }
 
 // Config says what a Web serves. Its zero value has no sites.
@@ -142,7 +145,7 @@ func newWeb(c Config, newServer func(*Web) server) (*Web, error) {
 		virtual:  c.Network != nil,
 	}
 	w.context, w.stop = context.WithCancel(context.Background())
-	answers := make(map[string][]netip.Addr, len(c.Sites))
+	answers, aliases := make(map[string][]netip.Addr, len(c.Sites)), make(map[string]string)
 	for _, s := range c.Sites {
 		// Fewer listeners than groups: the system has only 127.0.0.1.
 		i := min(groups.index[s.Host], len(listeners)-1)
@@ -150,8 +153,11 @@ func newWeb(c Config, newServer func(*Web) server) (*Web, error) {
 		w.hosts = append(w.hosts, s.Host)
 		w.sites[s.Host] = newSite(a, s.Handler)
 		answers[s.Host] = []netip.Addr{a}
+		if s.Alias != "" {
+			aliases[s.Host] = s.Alias
+		}
 	}
-	if w.dns, err = newDNS(answers, &c); err != nil {
+	if w.dns, err = newDNS(answers, aliases, &c); err != nil {
 		w.stop()
 		closeAll(listeners)
 		return nil, fmt.Errorf("testweb: DNS: %w", err)
