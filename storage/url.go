@@ -66,11 +66,12 @@ const (
 	ReasonRobots    Reason = 2 // a robots rule; Outcome.Line is its line
 	ReasonScope     Reason = 3
 	ReasonDepth     Reason = 4
-	ReasonRedirects Reason = 5 // more redirects in a row than allowed
-	ReasonLocation  Reason = 6 // a redirect without a usable target
-	ReasonOperator  Reason = 7 // the operator
-	ReasonLoop      Reason = 8 // a redirect to itself
-	ReasonCrash     Reason = 9 // the crawler itself failed at the response
+	ReasonRedirects Reason = 5  // more redirects in a row than allowed
+	ReasonLocation  Reason = 6  // a redirect without a usable target
+	ReasonOperator  Reason = 7  // the operator
+	ReasonLoop      Reason = 8  // a redirect to itself
+	ReasonCrash     Reason = 9  // the crawler itself failed at the response
+	ReasonOptOut    Reason = 10 // its site opted out
 	ReasonFetch     Reason = 64
 )
 

@@ -36,6 +36,7 @@ type Config struct {
 	Sitemaps   Sitemaps   `mapstructure:"sitemaps"`
 	Retry      Retry      `mapstructure:"retry"`
 	Recrawl    Recrawl    `mapstructure:"recrawl"`
+	Consent    Consent    `mapstructure:"consent"`
 	Storage    Storage    `mapstructure:"storage"`
 	Output     Output     `mapstructure:"output"`
 	Audit      Audit      `mapstructure:"audit"`
@@ -212,7 +213,7 @@ func (c *Config) resolvePaths() {
 		return
 	}
 	dir := filepath.Dir(c.file)
-	for _, path := range []*string{&c.DataDir, &c.Crawl.SeedsFile, &c.Output.Dir, &c.Fetch.TLSCAFile,
+	for _, path := range []*string{&c.DataDir, &c.Crawl.SeedsFile, &c.Output.Dir, &c.Fetch.TLSCAFile, &c.Consent.OptOut,
 		&c.Server.TLSCert, &c.Server.TLSKey} {
 		if *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(dir, *path)

@@ -35,8 +35,13 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 	if err != nil {
 		return crawl.Options{}, err
 	}
+	optOuts, err := c.OptOuts()
+	if err != nil {
+		return crawl.Options{}, err
+	}
 	return crawl.Options{
 		Version:       version,
+		OptOuts:       optOuts,
 		Recrawl:       recrawl,
 		SimilarBits:   c.Recrawl.SimilarBits,
 		MinFree:       uint64(c.Storage.MinFree),

@@ -24,17 +24,18 @@ type InsertResult uint8
 
 // The results.
 const (
-	InsertNone    InsertResult = iota // Add did not come to it
-	InsertAdded                       // it is new, and on disk
-	InsertKnown                       // it was there before
-	InsertOutside                     // it is not in scope, or deeper than crawl.max_depth
-	InsertRefused                     // the host has too many origins, or the URL leads into a trap
-	InsertAgain                       // it was there before, and is put back into its queue
+	InsertNone     InsertResult = iota // Add did not come to it
+	InsertAdded                        // it is new, and on disk
+	InsertKnown                        // it was there before
+	InsertOutside                      // it is not in scope, or deeper than crawl.max_depth
+	InsertRefused                      // the host has too many origins, or the URL leads into a trap
+	InsertAgain                        // it was there before, and is put back into its queue
+	InsertOptedOut                     // an opt-out covers it
 )
 
 // String names it, as Added does.
 func (r InsertResult) String() string {
-	return [...]string{"", "added", "known", "outside", "refused", "again"}[r]
+	return [...]string{"", "added", "known", "outside", "refused", "again", "opted_out"}[r]
 }
 
 // Added is what became of additions. Each of them is counted once.
@@ -44,11 +45,14 @@ type Added struct {
 	Outside int `json:"outside"`         // not in scope, or deeper than crawl.max_depth
 	Refused int `json:"refused"`         // the host has too many origins, or they lead into traps
 	Again   int `json:"again,omitempty"` // there before, and put back into their queues
+
+	OptedOut int `json:"opted_out,omitempty"` // an opt-out covers them
 }
 
 // Plus is the sum.
 func (a Added) Plus(b Added) Added {
-	return Added{a.Added + b.Added, a.Known + b.Known, a.Outside + b.Outside, a.Refused + b.Refused, a.Again + b.Again}
+	return Added{a.Added + b.Added, a.Known + b.Known, a.Outside + b.Outside, a.Refused + b.Refused, a.Again + b.Again,
+		a.OptedOut + b.OptedOut}
 }
 
 // MaxAdditions is how many additions go into one commit.
@@ -104,6 +108,9 @@ func count(group []Addition, results []storage.InsertResult, committed bool) (su
 		case a.Result == InsertOutside:
 			sum.Outside++
 			continue
+		case a.Result == InsertOptedOut:
+			sum.OptedOut++
+			continue
 		case !committed:
 			a.Result = InsertNone
 			continue
@@ -146,7 +153,9 @@ func (s *sifter) sift(urls []Addition, found []storage.Found) (sifted addition, 
 		deep := s.o.Frontier.MaxDepth > 0 && a.Depth > s.o.Frontier.MaxDepth
 		u, ok := s.o.admit(s.scope, a.URL)
 		if a.Result = InsertNone; deep || !ok {
-			a.Result = InsertOutside
+			if a.Result = InsertOutside; s.scope.Check(u) == frontier.OptedOut {
+				a.Result = InsertOptedOut
+			}
 			continue
 		}
 		if a.Again {

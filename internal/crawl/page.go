@@ -160,6 +160,9 @@ func (w *worker) redirect(res *result, resp *fetch.Response, page *archive.Page)
 	if verdict != frontier.InScope {
 		page.Reason = "target " + verdict.String()
 		w.tally.outside.Add(1)
+		if verdict == frontier.OptedOut {
+			return storage.Redirected, storage.ReasonOptOut
+		}
 		return storage.Redirected, storage.ReasonScope
 	}
 	if trap := w.trap(res, target); trap != storage.NoTrap {

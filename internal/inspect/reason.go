@@ -22,6 +22,7 @@ func reasonNames() []string {
 		storage.ReasonOperator:  "operator",
 		storage.ReasonLoop:      "loop",
 		storage.ReasonCrash:     "crash",
+		storage.ReasonOptOut:    "opt_out",
 	}
 }
 

@@ -50,6 +50,9 @@ type Options struct {
 	Now        func() time.Time
 	// Scope says whether a URL is in the scope, and why. nil: this is not reported.
 	Scope func(weburl.URL) (in bool, why string)
+	// OptOut returns the opt-out that covers all of a host, or the address that it has if that is known;
+	// empty: none does. nil: this is not reported.
+	OptOut func(host, address string) string
 	// Live returns what the running crawl knows of at most LivePage hosts. The result may leave out
 	// some, or all if no crawl runs. nil: no crawl runs.
 	Live func(context.Context, []storage.HostID) ([]frontier.View, error)
