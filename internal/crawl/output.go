@@ -3,6 +3,8 @@ package crawl
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -213,6 +215,13 @@ func pageFacts(l *frontier.Lease, page *archive.Page, resp *fetch.Response) []wa
 	}
 	for _, preference := range page.Preferences {
 		facts.Add("preference", preference)
+	}
+	for _, category := range slices.Sorted(maps.Keys(page.Usage)) {
+		u := page.Usage[category]
+		facts.Add("usage", category+"="+u.Preference+"; "+u.From)
+	}
+	for _, license := range page.Licenses {
+		facts.Add("license", license)
 	}
 	return facts
 }

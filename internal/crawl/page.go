@@ -187,6 +187,7 @@ const sniffBytes = 1445
 func (w *worker) read(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page) error {
 	wishes := extract.HeaderDirectives(resp.Header, w.o.Frontier.Tokens)
 	note(res, page, &wishes)
+	w.noteUsage(res, resp.Header, page, &wishes, res.lease.URL)
 	kind := w.listKind(&res.lease, resp)
 	switch {
 	case kind == extract.NotAList:
@@ -244,6 +245,7 @@ func (w *worker) takeLinks(ctx context.Context, res *result, resp *fetch.Respons
 	w.keepText(res, &doc)
 	w.sum(res, &doc)
 	note(res, page, &doc.Robots)
+	w.noteUsage(res, resp.Header, page, &doc.Robots, doc.Base)
 	deepest := w.o.Frontier.MaxDepth > 0 && l.Head.Depth >= w.o.Frontier.MaxDepth || l.Head.Depth == math.MaxUint16
 	if deepest || w.forbidsLinks(&doc.Robots) {
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/consent"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/warc"
@@ -101,6 +102,8 @@ type worker struct {
 	pageTexts *pageTexts
 	recent    recentBodies
 
+	directives consent.Directives // that state a preference
+
 	leases  <-chan *result
 	results chan<- *result
 	stalls  chan<- error
@@ -118,6 +121,7 @@ func (e *Engine) newWorker(recent recentBodies) *worker {
 		o: &e.o, log: e.log, store: e.store, client: e.client, encoder: e.encoder, scope: e.scope.Load,
 		sessions: frontier.NewSessions(e.o.SessionNames), recrawls: e.plan != nil, tally: &e.tally,
 		observer: e.observer, crashes: e.crashes, parsers: newParsers(), pageTexts: new(pageTexts), recent: recent,
+		directives: consent.KnownDirectives(),
 	}
 }
 
