@@ -72,6 +72,7 @@ const (
 	ReasonLoop      Reason = 8  // a redirect to itself
 	ReasonCrash     Reason = 9  // the crawler itself failed at the response
 	ReasonOptOut    Reason = 10 // its site opted out
+	ReasonUsage     Reason = 11 // consent.policy, by what its site says about the use of it
 	ReasonFetch     Reason = 64
 )
 

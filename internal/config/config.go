@@ -184,6 +184,7 @@ func Default() Config {
 		},
 		Retry:   Retry{MaxAttempts: int(f.MaxAttempts), Delay: f.RetryDelay},
 		Recrawl: defaultRecrawl(&o),
+		Consent: Consent{Policy: []string{}},
 		Storage: Storage{MaxSize: ByteSize(o.Storage.MaxBytes), MinFree: ByteSize(o.MinFree)},
 		Output: Output{
 			Format: o.Archive.Formats, Compress: o.Archive.Compress, MaxFile: ByteSize(o.Archive.MaxFileBytes),

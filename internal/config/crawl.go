@@ -39,8 +39,13 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 	if err != nil {
 		return crawl.Options{}, err
 	}
+	policy, err := c.ConsentPolicy()
+	if err != nil {
+		return crawl.Options{}, err
+	}
 	return crawl.Options{
 		Version:       version,
+		Consent:       policy,
 		OptOuts:       optOuts,
 		Recrawl:       recrawl,
 		SimilarBits:   c.Recrawl.SimilarBits,

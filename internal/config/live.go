@@ -16,7 +16,7 @@ func LiveKeys() []string {
 		"limits.host_pages", "fetch.resolvers", "fetch.bandwidth", "recrawl.share",
 		"politeness.overrides", "politeness.delay", "politeness.adaptive_factor", "politeness.adaptive_max",
 		"politeness.per_host", "politeness.host_bandwidth", "politeness.per_ip", "politeness.ip_delay",
-		"log.level",
+		"consent.policy", "log.level",
 	}
 }
 

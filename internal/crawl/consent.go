@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
 )
 
 // statementsOf returns what the robots.txt of a page, the header of its response and the page itself
@@ -91,9 +93,39 @@ func usageOf(list []consent.Statement) (map[string]archive.Usage, consent.Effect
 	return usage, effective
 }
 
+// refusesUse reports whether a page is not to be fetched for what its robots.txt says about its use,
+// and makes that its outcome.
+func (w *worker) refusesUse(res *result) bool {
+	policy := w.live().Consent
+	if policy.Fetches() || res.lease.Rules == nil || !res.lease.Rules.HasUsage() {
+		return false
+	}
+	effective := consent.Combine(robotsStatements(res.lease.Rules, res.lease.Head.RequestURI))
+	if action, _ := policy.Action(effective); action < consent.SkipFetching {
+		return false
+	}
+	res.page = frontier.PageReport{
+		Report: frontier.Report{End: w.o.Now()}, Refused: true,
+		Outcome: storage.Outcome{State: storage.Denied, Reason: storage.ReasonUsage},
+	}
+	return true
+}
+
+// skipsStoring reports whether the content of a page is not to be stored for what all sources say about
+// its use.
+func (w *worker) skipsStoring(res *result) bool {
+	action, _ := w.live().Consent.Action(res.usage)
+	return action >= consent.SkipStoring
+}
+
+// consentLift puts back what consent.policy kept from being fetched, when it changes.
+func (s *liftSource) consentLift() lift {
+	return lift{"consent.policy", fmt.Sprint(s.live.Consent), nil, storage.In(storage.Denied), because(storage.ReasonUsage)}
+}
+
 // noteUsage takes what all sources say about the use of a page. base is that of references in it.
 func (w *worker) noteUsage(res *result, header http.Header, page *archive.Page, d *extract.Directives, base weburl.URL) {
-	page.Usage, _ = usageOf(w.statementsOf(&res.lease, header, d))
+	page.Usage, res.usage = usageOf(w.statementsOf(&res.lease, header, d))
 	if res.lease.Rules != nil {
 		page.Licenses = slices.Clip(res.lease.Rules.Licenses())
 	}

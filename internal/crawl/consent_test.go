@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/robots"
+	"github.com/amble-crawler/amble/storage"
 )
 
 // withFields answers as h with fields of the header, given in pairs.
@@ -99,6 +100,46 @@ func TestUsage(t *testing.T) {
 		if !strings.Contains(facts, want) {
 			t.Errorf("metadata %q has no %q", facts, want)
 		}
+	}
+}
+
+// TestConsentPolicy does not fetch what robots.txt refuses a use of, and does not store what the page refuses.
+// A policy that becomes more generous brings it back.
+func TestConsentPolicy(t *testing.T) {
+	t.Parallel()
+	web := consentWeb(t)
+	o := testOptions(t, web)
+	o.Archive.Formats = []string{archive.FormatJSONL, archive.FormatWARC, archive.FormatLinks, archive.FormatText}
+	var err error
+	o.Consent, err = consent.NewPolicy(map[string]string{"train-ai": "skip-fetching", "tdm": "skip-storing"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	crawl(t, o, web.URL("a.test", "/"))
+	r := &running{t: t, web: web}
+	if n := r.pages("a.test"); n != 3 {
+		t.Errorf("%d pages were requested, want 3", n)
+	}
+	outcomes, lines, archived := stored(t, o.DataDir), outputLines(t, o.Archive.Dir), archived(t, o.Archive.Dir)
+	if got := outcomes[web.URL("a.test", "/no/x")]; got.State != storage.Denied || got.Reason != storage.ReasonUsage {
+		t.Errorf("/no/x is %+v", got)
+	}
+	for path, isStored := range map[string]bool{"/": true, "/header": false, "/meta": false} {
+		u := web.URL("a.test", path)
+		if got := outcomes[u]; got.State != storage.Fetched || (got.Reason == storage.ReasonUsage) == isStored {
+			t.Errorf("%s is %+v", path, got)
+		}
+		if got := lines[u]; len(got) != 1 || (got[0].Reason == "usage") == isStored || got[0].Usage == nil {
+			t.Errorf("the line of %s is %+v", path, got)
+		}
+		if (len(archived[u]) > 0) != isStored {
+			t.Errorf("%s has %d records", path, len(archived[u]))
+		}
+	}
+	o.Consent = consent.Policy{}
+	crawl(t, o, web.URL("a.test", "/"))
+	if got := stored(t, o.DataDir)[web.URL("a.test", "/no/x")]; got.State != storage.Fetched {
+		t.Errorf("without a policy /no/x is %+v", got)
 	}
 }
 

@@ -43,7 +43,11 @@ func (w *worker) output(
 	if _, again := w.o.Frontier.Attempted(&l.Head, res.page.Outcome.State); !again {
 		res.visit.Page = page
 	}
-	if x, answer := exchangeOf(l, resp, failure); x != nil {
+	isStored := res.page.Outcome.Reason != storage.ReasonUsage
+	if !isStored {
+		res.visit.Text, res.visit.Links = nil, nil
+	}
+	if x, answer := exchangeOf(l, resp, failure); x != nil && isStored {
 		res.visit.Exchange = x
 		if answer.Wire.Plain {
 			x.Payload = res.body

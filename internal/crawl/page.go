@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/httpfield"
+	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -23,6 +24,9 @@ import (
 // fetchPage serves a Page lease: one request, its links, its line of output.
 func (w *worker) fetchPage(ctx context.Context, res *result) {
 	l := &res.lease
+	if w.refusesUse(res) {
+		return
+	}
 	etag, modified := w.validators(l)
 	resp, failure, report := w.request(ctx, res, fetch.Request{
 		URL: l.URL, Address: l.Address, ETag: etag, LastModified: modified,
@@ -98,6 +102,10 @@ func (w *worker) judge(ctx context.Context, res *result, resp *fetch.Response, p
 		if err := w.read(ctx, res, resp, page); err != nil {
 			res.page.Outcome = w.unreadable(page, err)
 			return
+		}
+		if w.skipsStoring(res) {
+			o.Reason, page.Reason = storage.ReasonUsage, inspect.ReasonName(storage.ReasonUsage)
+			page.Title, page.Fields = "", nil
 		}
 		o.Simhash = res.simhash
 		w.compare(res, &o, resp.Header)

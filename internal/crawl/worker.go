@@ -36,12 +36,13 @@ type findings struct {
 	simhash   uint64 // of the text of a page; 0: none
 	found     []storage.Found
 	refused   []storage.Refused
-	scopeSeed weburl.URL       // where a seed's redirect led out of the scope
-	visit     archive.Visit    // on its way into item
-	item      *archive.Item    // of the output; nil: none
-	body      warc.Digest      // of the decoded body; zero: not computed
-	payload   *storage.Payload // that the item brings; nil: none
-	history   *storage.Policy  // the earlier versions of a robots.txt; nil: as they were
+	scopeSeed weburl.URL        // where a seed's redirect led out of the scope
+	visit     archive.Visit     // on its way into item
+	usage     consent.Effective // what all sources say about the use of a page
+	item      *archive.Item     // of the output; nil: none
+	body      warc.Digest       // of the decoded body; zero: not computed
+	payload   *storage.Payload  // that the item brings; nil: none
+	history   *storage.Policy   // the earlier versions of a robots.txt; nil: as they were
 }
 
 // workerStore is what workers read.
@@ -93,6 +94,7 @@ type worker struct {
 	client    *fetch.Client
 	encoder   *archive.Encoder
 	scope     func() *frontier.Scope
+	live      func() *inForce
 	sessions  *frontier.Sessions
 	recrawls  bool // there is a recrawl plan
 	tally     *tally
@@ -119,6 +121,7 @@ type recentBodies interface {
 func (e *Engine) newWorker(recent recentBodies) *worker {
 	return &worker{
 		o: &e.o, log: e.log, store: e.store, client: e.client, encoder: e.encoder, scope: e.scope.Load,
+		live:     e.live.Load,
 		sessions: frontier.NewSessions(e.o.SessionNames), recrawls: e.plan != nil, tally: &e.tally,
 		observer: e.observer, crashes: e.crashes, parsers: newParsers(), pageTexts: new(pageTexts), recent: recent,
 		directives: consent.KnownDirectives(),

@@ -23,6 +23,7 @@ func reasonNames() []string {
 		storage.ReasonLoop:      "loop",
 		storage.ReasonCrash:     "crash",
 		storage.ReasonOptOut:    "opt_out",
+		storage.ReasonUsage:     "usage",
 	}
 }
 
