@@ -23,6 +23,8 @@ type extractFlags struct {
 	text, asJSON, explain     bool
 	sitemap                   bool
 	most                      int64 // bytes of a document or list
+
+	crawlsText bool // a crawl with these settings needs the text
 }
 
 func newExtractCommand(settings *settingsFlags) *cobra.Command {
@@ -86,31 +88,86 @@ func (f *extractFlags) run(command *cobra.Command, settings *settingsFlags, c *c
 		return exit(exitProblem, fmt.Errorf("%s is not HTML: its Content-Type is %q, and its first bytes are not "+
 			"those of a sitemap or feed", from, contentType))
 	}
-	o, err := c.ExtractOptions()
+	crawls, err := c.CrawlOptions(programVersion())
 	if err != nil {
 		return err
 	}
-	o.Text, o.LinkText = f.text, f.text
+	o := crawls.Extraction()
+	f.crawlsText = o.Text || o.LinkText
+	o.Text, o.LinkText = o.Text || f.text, o.LinkText || f.text
 	page, err := extract.HTML(source.body, source.header, source.url, []string{c.Robots.ProductToken}, o)
 	if err != nil {
 		return exit(exitProblem, err)
 	}
-	page.Truncated = page.Truncated || source.longer
+	if source.longer {
+		page.Cut |= extract.DocumentBound
+	}
+	if !f.text {
+		hideText(&page)
+	}
 	if f.asJSON {
 		return printJSON(command, f.describe(source.url, &page))
 	}
 	return f.print(command.OutOrStdout(), source.url, &page)
 }
 
+// hideText removes the texts that a crawl takes and --text would print.
+func hideText(page *extract.Page) {
+	page.Text = ""
+	for i := range page.Links {
+		page.Links[i].Text, page.Links[i].Rel = "", ""
+	}
+}
+
 // reason says why this much of a document was read.
 func (f *extractFlags) reason(page *extract.Page) string {
-	switch {
-	case page.Rule > 0:
-		return fmt.Sprintf("item %d of extract.rules matches the page", page.Rule)
-	case f.text:
-		return "--text needs the text; no item of extract.rules matches the page"
+	rule := "no item of extract.rules matches the page"
+	if page.Rule > 0 {
+		rule = fmt.Sprintf("item %d of extract.rules matches the page", page.Rule)
 	}
-	return "no item of extract.rules matches the page, and --text is not set"
+	switch {
+	case f.crawlsText:
+		return rule + "; output.format or recrawl.similar_bits needs the text"
+	case page.Rule == 0 && f.text:
+		return rule + "; --text needs the text, and a crawl reads links"
+	case page.Rule == 0:
+		return rule + ", and no setting needs the text"
+	}
+	return rule
+}
+
+// boundText says what a bound left out.
+func boundText(b extract.Bounds) string {
+	switch b {
+	case extract.DocumentBound:
+		return "the document is longer than 8 MiB; the rest was not read"
+	case extract.NodesBound:
+		return "the tree has 500,000 nodes; the rest was not read"
+	case extract.DetailBound:
+		return "the tree has 375,000 nodes; only links and directives were read behind them"
+	case extract.DepthBound:
+		return "elements deeper than extract.max_depth were not read"
+	case extract.LinksBound:
+		return "the page has more than extract.max_links links, or four times as many refused references"
+	case extract.ReferencesBound:
+		return "the references have more than 16 bytes for each byte of the document"
+	case extract.TextBound:
+		return "the text is longer than 256 KiB"
+	default:
+		return "the rule reached a bound of its comparisons or values"
+	}
+}
+
+// bounds prints the bounds that left something out.
+func (s *story) bounds(page *extract.Page) {
+	for bound := extract.DocumentBound; bound != 0; bound <<= 1 {
+		if page.Cut&bound != 0 {
+			s.line("bound", "%s", boundText(bound))
+		}
+	}
+	if page.Flat {
+		s.line("bound", "elements are nested deeper than 510; deeper ones were read as siblings")
+	}
 }
 
 // detail says how much of a document was read.
@@ -142,6 +199,7 @@ type extractedPage struct {
 	Detail           string          `json:"detail,omitzero"`
 	Rule             int             `json:"rule,omitzero"`
 	Reason           string          `json:"reason,omitzero"`
+	Bounds           []string        `json:"bounds,omitempty"`
 }
 
 type extractedLink struct {
@@ -155,7 +213,7 @@ type extractedLink struct {
 // extractedHow is the value of the output field extracted.
 func extractedHow(page *extract.Page) string {
 	switch {
-	case page.Truncated:
+	case page.Cut != 0:
 		return archive.ExtractedPart
 	case page.Flat:
 		return archive.ExtractedFlat
@@ -180,7 +238,7 @@ func (f *extractFlags) describe(u weburl.URL, page *extract.Page) *extractedPage
 		e.Links = append(e.Links, extractedLink{l.URL.String(), l.Kind.String(), l.NoFollow, l.Text, l.Rel})
 	}
 	if f.explain {
-		e.Detail, e.Rule, e.Reason = detail(page), page.Rule, f.reason(page)
+		e.Detail, e.Rule, e.Reason, e.Bounds = detail(page), page.Rule, f.reason(page), page.Cut.Names()
 	}
 	return e
 }
@@ -213,6 +271,7 @@ func (f *extractFlags) print(w io.Writer, u weburl.URL, page *extract.Page) erro
 	}
 	if f.explain {
 		s.line("detail", "%s: %s", detail(page), f.reason(page))
+		s.bounds(page)
 	}
 	s.fields(page)
 	s.links(page)
@@ -242,7 +301,7 @@ func (s *story) fields(page *extract.Page) {
 		}
 	}
 	switch {
-	case page.Rule > 0 && page.Truncated:
+	case page.Rule > 0 && page.Cut != 0:
 		s.line("", "only a part of the document was read: fields may be missing")
 	case page.Rule > 0 && page.Flat:
 		s.line("", "elements are nested too deep: fields may be missing")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -85,6 +86,40 @@ func additions(t *testing.T, texts ...string) (all []Addition) {
 	return all
 }
 
+// MaxAdditions is how many URLs the tests add at a time.
+const MaxAdditions = 5000
+
+// importAll imports URLs as one window, and returns their results.
+func importAll(ctx context.Context, i Import, urls []Addition) (sum Added, results []InsertResult, err error) {
+	for _, a := range urls {
+		if err := i.Add(a); err != nil {
+			return i.Sum(), nil, err
+		}
+	}
+	err = i.Commit(ctx)
+	return i.Sum(), slices.Clone(i.Results()), errors.Join(err, i.Close())
+}
+
+func (e *Engine) addWithResults(ctx context.Context, urls []Addition) (Added, []InsertResult, error) {
+	i, err := e.NewImport(ImportOptions{Results: true})
+	if err != nil {
+		return Added{}, nil, err
+	}
+	return importAll(ctx, i, urls)
+}
+
+// Add adds URLs to the running crawl.
+func (e *Engine) Add(ctx context.Context, urls []Addition) (Added, error) {
+	sum, _, err := e.addWithResults(ctx, urls)
+	return sum, err
+}
+
+// Add adds URLs to the store.
+func (i *Importer) Add(ctx context.Context, urls []Addition) (Added, error) {
+	sum, _, err := importAll(ctx, i.NewImport(ImportOptions{}), urls)
+	return sum, err
+}
+
 // TestAddToARunningCrawl gives URLs to a crawl: they are on disk when Add returns, and fetched like any others.
 func TestAddToARunningCrawl(t *testing.T) {
 	t.Parallel()
@@ -136,7 +171,7 @@ func TestAddAgain(t *testing.T) {
 		list[i].Again = true
 	}
 	ctx := context.Background()
-	if sum, err := e.Add(ctx, list); err != nil || sum != (Added{Again: 2, Known: 2, Outside: 1}) || list[0].Result != InsertAgain || list[3].Result != InsertKnown {
+	if sum, results, err := e.addWithResults(ctx, list); err != nil || sum != (Added{Again: 2, Known: 2, Outside: 1}) || results[0] != InsertAgain || results[3] != InsertKnown {
 		t.Errorf("%+v, %v: %+v", sum, err, list)
 	}
 	eventually(t, "the page is requested again", func() bool { return pagesOf(web, "a.test")["/gone"] == 2 && allDone() })

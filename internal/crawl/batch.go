@@ -205,7 +205,7 @@ func (d *dispatcher) takeCommitted(b *batch) {
 	d.stall.committed()
 	now := d.o.Now()
 	d.pauseEnd = now.Add(min(pauseTimes*b.took, maxPause))
-	d.batchSize.Committed(b.size, b.result.Changed)
+	d.batchSize.Committed(b.size, b.result.Changed, b.took)
 	d.f.Committed(&b.rows, b.result, now)
 	d.bodies.committed(b.rows.Payloads)
 	for _, s := range b.swept {

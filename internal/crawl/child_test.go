@@ -37,6 +37,8 @@ type childConfig struct {
 	Mode     frontier.Mode
 	Recrawl  *recrawl.Options // the child is a daemon that recrawls pages, until it is killed
 	BadSync  int              // the number of its sync of the database that fails; 0: none does
+	Workers  int              // 0: the default
+	CAFile   string           // the authorities of a web with TLS
 	Kills    string           // the end of the URLs that kill the child when they have been answered; empty: none
 }
 
@@ -52,6 +54,10 @@ func childOptions(dir string, c childConfig) Options {
 	o.GiveUpAfter = 20 * time.Second
 	o.Frontier.Politeness.Delay = c.Delay
 	o.Mode = c.Mode
+	o.Fetch.CAFile = c.CAFile
+	if c.Workers > 0 {
+		o.Workers = c.Workers
+	}
 	o.Recrawl, o.ExitWhenDone = c.Recrawl, c.Recrawl == nil
 	return o
 }

@@ -84,25 +84,22 @@ func (m *mailbox) submit(ctx context.Context, command func(*dispatcher) error) e
 	}
 }
 
-// add has an addition committed and waits for that. It returns the insert result of each discovery.
-// After an error nobody knows whether it was committed.
-func (m *mailbox) add(ctx context.Context, a *addition) ([]storage.InsertResult, error) {
-	if len(a.found)+len(a.again) == 0 {
-		return nil, nil
-	}
+// add has an addition committed and waits for that. After an error nobody knows whether it was
+// committed.
+func (m *mailbox) add(ctx context.Context, a *addition) (added, error) {
 	a.answer = make(chan added, 1)
 	select {
 	case m.additions <- a:
 	case <-m.closed:
-		return nil, ErrNotRunning
+		return added{}, ErrNotRunning
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return added{}, ctx.Err()
 	}
 	select {
 	case done := <-a.answer:
-		return done.results, done.err
+		return done, done.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return added{}, ctx.Err()
 	}
 }
 
@@ -133,7 +130,7 @@ func (b *batch) answerAddition() {
 		b.addition.answer <- added{err: fmt.Errorf("commit the URLs: %w", b.err)}
 		return
 	}
-	b.addition.answer <- added{results: b.rows.InsertResults}
+	b.addition.answer <- added{results: b.rows.InsertResults, changed: b.result.Changed, took: b.took}
 }
 
 // ErrDraining says that a crawl takes no more URLs because it is to end when it is done.

@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/hostsort"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/spool"
@@ -44,6 +45,7 @@ type Engine struct {
 	files    *outputFiles // nil: not open yet
 	encoder  *archive.Encoder
 	spool    *spool.Pool
+	room     *hostsort.Room // of long lists
 	client   *fetch.Client
 	ledger   ledger      // the dispatcher's during a Run
 	requests *requestLog // the dispatcher's during a Run; nil: not open yet
@@ -104,6 +106,7 @@ func (e *Engine) openClient() (err error) {
 		return err
 	}
 	e.o.Fetch.Spool = e.spool
+	e.room = newSortRoom(e.spool, e.space)
 	if e.client, err = fetch.New(e.o.Fetch, e.o.Now); err != nil {
 		return err
 	}
@@ -113,6 +116,9 @@ func (e *Engine) openClient() (err error) {
 }
 
 func (e *Engine) openOutput() error {
+	if err := e.o.Archive.Load(); err != nil {
+		return err
+	}
 	encoded, err := e.store.Mark(MarkOutput)
 	if err != nil {
 		return err

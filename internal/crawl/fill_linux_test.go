@@ -43,7 +43,7 @@ func fillMesh(b *testing.B, o Options, web *testweb.Web, m testweb.Mesh) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		size.Committed(len(batch.Found), result.Changed)
+		size.Committed(len(batch.Found), result.Changed, time.Second/100)
 		batch.Found = batch.Found[:0]
 	}
 	if err := s.Close(); err != nil {

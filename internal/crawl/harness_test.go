@@ -26,10 +26,13 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestMain lets the test binary be the crawler that gets killed; see child_test.go.
+// TestMain lets the test binary be the crawler or the import that gets killed; see child_test.go and import_test.go.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
 		os.Exit(runChild(dir))
+	}
+	if dir := os.Getenv(importChild); dir != "" {
+		os.Exit(runImportChild(dir))
 	}
 	flag.Parse()
 	// The tests wait for crawlers that wait for their hosts: cores do not count.

@@ -125,8 +125,15 @@ func (o *Options) fill() {
 		o.Spool.Dir = filepath.Join(o.DataDir, "spool")
 	}
 	o.Fetch.Capture = o.capturesExchanges()
-	o.Extract.Text = o.Extract.Text || o.Archive.Has(archive.FormatText) || o.comparesText()
-	o.Extract.LinkText = o.Extract.LinkText || o.Archive.Has(archive.FormatLinks)
+	o.Extract = o.Extraction()
+}
+
+// Extraction returns Extract with the texts that the output and the comparison of pages need.
+func (o *Options) Extraction() extract.Options {
+	e := o.Extract
+	e.Text = e.Text || o.Archive.Has(archive.FormatText) || o.comparesText()
+	e.LinkText = e.LinkText || o.Archive.Has(archive.FormatLinks)
+	return e
 }
 
 // capturesExchanges reports whether requests and responses are kept as they are.

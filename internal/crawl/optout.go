@@ -203,7 +203,10 @@ func OpenOptOuts(o Options) (*OptOutKeeper, error) {
 // AddOptOut is Engine.AddOptOut.
 func (k *OptOutKeeper) AddOptOut(_ context.Context, e optout.Entry) error {
 	b := storage.Batch{Marks: map[string][]byte{optOutMark(e.Scope, e.Value): encodeOptOut(e)}}
-	return k.commit("record the opt-out", &b)
+	if _, err := k.commit(&b); err != nil {
+		return fmt.Errorf("record the opt-out: %w", err)
+	}
+	return nil
 }
 
 // RemoveOptOut is Engine.RemoveOptOut; the next run puts the URLs back.
@@ -212,7 +215,10 @@ func (k *OptOutKeeper) RemoveOptOut(_ context.Context, scope optout.Scope, value
 	if encoded, err := k.store.Mark(name); err != nil || encoded == nil {
 		return errors.Join(err, errNoOptOut(optout.Entry{Scope: scope, Value: value}))
 	}
-	return k.commit("remove the opt-out", &storage.Batch{Marks: map[string][]byte{name: nil}})
+	if _, err := k.commit(&storage.Batch{Marks: map[string][]byte{name: nil}}); err != nil {
+		return fmt.Errorf("remove the opt-out: %w", err)
+	}
+	return nil
 }
 
 // markExclude is the name of the mark of the sweep that excludes URLs that opted out.

@@ -244,7 +244,7 @@ func (w *worker) takeLinks(ctx context.Context, res *result, resp *fetch.Respons
 	page.Title, page.Language, page.Outlinks = doc.Title, doc.Language, len(doc.Links)
 	page.Canonical = doc.Canonical.String()
 	switch {
-	case doc.Truncated || resp.Body.Size() > maxParse:
+	case doc.Cut != 0 || resp.Body.Size() > maxParse:
 		page.Extracted = archive.ExtractedPart
 	case doc.Flat:
 		page.Extracted = archive.ExtractedFlat

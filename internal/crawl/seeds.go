@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
@@ -103,6 +105,10 @@ func (e *Engine) addSeeds(ctx context.Context, seeds []Seed, fresh []string) err
 	now := e.o.Now()
 	b := storage.Batch{ScopeSeeds: fresh}
 	var size storage.BatchSizer
+	if len(seeds) > size.Items() { // as in hostOrder
+		seeds = slices.Clone(seeds)
+		slices.SortStableFunc(seeds, func(a, b Seed) int { return strings.Compare(a.URL.Host(), b.URL.Host()) })
+	}
 	for i, s := range seeds {
 		if v := scope.Check(s.URL); v != frontier.InScope {
 			e.log.Warn("seed left out", "seed", s.URL.String(), "source", s.Source, "reason", scopeReason(scope, s.URL))
@@ -117,11 +123,12 @@ func (e *Engine) addSeeds(ctx context.Context, seeds []Seed, fresh []string) err
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		started := e.o.Now()
 		result, err := e.commitAtStart(ctx, &b)
 		if err != nil {
 			return fmt.Errorf("add seeds: %w", err)
 		}
-		size.Committed(len(b.Found), result.Changed)
+		size.Committed(len(b.Found), result.Changed, e.o.Now().Sub(started))
 		b = storage.Batch{Found: b.Found[:0]}
 	}
 	return nil

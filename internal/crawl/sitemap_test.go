@@ -11,6 +11,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/extract"
+	"github.com/amble-crawler/amble/internal/hostsort"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -239,34 +240,38 @@ func TestLargeSitemaps(t *testing.T) {
 	}
 }
 
-// The URLs of a list are committed in parts of bounded size, in bytes too.
+// TestSitemapOfLongURLs: the URLs of a list go to those sorted by host at a bounded number of bytes too, and these
+// are committed when their memory is used up.
 func TestSitemapOfLongURLs(t *testing.T) {
+	t.Parallel()
+	const memory = 4 << 20
+	room := hostsort.NewRoom(nil, hostsort.Options{Memory: memory})
+	commits := &recordedCommits{}
 	res := &result{findings: findings{found: make([]storage.Found, 1)}}
-	res.lease.Head.Sitemap, res.lease.Head.Depth = true, maxNesting // nothing is added to found
-	m := newMailbox()
-	taker := listTaker{worker: &worker{add: m.add}, res: res}
-	commits := 0
-	go func() {
-		for a := range m.additions {
-			commits++
-			a.answer <- added{}
-		}
-	}()
-	u, err := weburl.Parse("http://maps.test/" + strings.Repeat("x", 2000))
-	if err != nil {
-		t.Fatal(err)
+	res.lease.Head.Sitemap, res.lease.Head.Depth = true, maxNesting // take adds nothing to found
+	taker := listTaker{
+		worker: new(worker), res: res,
+		order: hostOrder{store: noFingerprints{}, sorter: room.NewSorter(true), commit: commits.commit},
 	}
-	for range listBatch - 1 {
+	u := mustParse("http://maps.test/" + strings.Repeat("x", 2000))
+	const items = 3 * listBatch
+	for range items {
+		res.found = append(res.found, storage.Found{URL: u})
 		if err := taker.take(t.Context(), &extract.Item{URL: u, Role: extract.RoleSitemap}); err != nil {
 			t.Fatal(err)
 		}
-		if res.found == nil {
-			res.found = make([]storage.Found, 1)
+		if held, _ := room.Held(); held > memory || len(res.found) > 1+listBytes/len(u.String()) {
+			t.Fatalf("%d bytes are held, and %d URLs wait for the outcome", held, len(res.found))
 		}
 	}
-	close(m.additions)
-	if want := (listBatch - 1) * len(u.String()) / (listBytes + len(u.String())); commits != want {
-		t.Errorf("%d commits, want %d", commits, want)
+	if err := taker.commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(commits.all()) + len(res.found); n != items+1 || len(commits.batches) < items*2000/memory/2 {
+		t.Errorf("%d URLs in %d commits, want %d URLs", n, len(commits.batches), items+1)
+	}
+	if held, _ := room.Held(); held != 0 {
+		t.Errorf("%d bytes are held", held)
 	}
 }
 

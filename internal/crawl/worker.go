@@ -11,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/consent"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/hostsort"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -109,7 +110,8 @@ type worker struct {
 	leases  <-chan *result
 	results chan<- *result
 	stalls  chan<- error
-	add     func(context.Context, *addition) ([]storage.InsertResult, error) // for the URLs of long lists
+	room    *hostsort.Room                                  // of long lists
+	add     func(context.Context, *addition) (added, error) // for the URLs of long lists
 }
 
 // recentBodies finds responses that are not in the store yet.
@@ -125,6 +127,7 @@ func (e *Engine) newWorker(recent recentBodies) *worker {
 		sessions: frontier.NewSessions(e.o.SessionNames), recrawls: e.plan != nil, tally: &e.tally,
 		observer: e.observer, crashes: e.crashes, parsers: newParsers(), pageTexts: new(pageTexts), recent: recent,
 		directives: consent.KnownDirectives(),
+		room:       e.room,
 	}
 }
 

@@ -42,8 +42,8 @@ func (fixedCrawl) Observe(crawl.Observer) {}
 
 func (fixedCrawl) View() *inspect.View { return nil }
 
-func (fixedCrawl) Add(context.Context, []crawl.Addition) (crawl.Added, error) {
-	return crawl.Added{}, crawl.ErrNotRunning
+func (fixedCrawl) NewImport(crawl.ImportOptions) (crawl.Import, error) {
+	return nil, crawl.ErrNotRunning
 }
 
 func (fixedCrawl) Backup(context.Context, io.Writer, func(int64)) (int64, error) {

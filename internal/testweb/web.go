@@ -80,6 +80,7 @@ const DefaultMaxRequests = 200_000
 // Web serves its sites until it is closed. Any goroutine may call its methods.
 type Web struct {
 	port      uint16
+	scheme    string
 	hosts     []string // as configured
 	sites     map[string]*site
 	recorder  *recorder
@@ -89,9 +90,12 @@ type Web struct {
 	dns       *dnsServer
 	server    server
 	served    atomic.Int64
-	context   context.Context // of every request
-	stop      context.CancelFunc
-	running   sync.WaitGroup // accept loops, and handlers that began before closed
+
+	authorities []byte // in PEM form; nil without TLS
+
+	context context.Context // of every request
+	stop    context.CancelFunc
+	running sync.WaitGroup // accept loops, and handlers that began before closed
 
 	mu     sync.Mutex // guards closed, and running.Add against running.Wait
 	closed bool
@@ -130,6 +134,7 @@ func newWeb(c Config, newServer func(*Web) server) (*Web, error) {
 		return nil, fmt.Errorf("testweb: listen: %w", err)
 	}
 	w := &Web{
+		scheme:   "http",
 		port:     listeners[0].Addr().(*net.TCPAddr).AddrPort().Port(),
 		sites:    make(map[string]*site, len(c.Sites)),
 		recorder: newRecorder(c.MaxRequests),
@@ -277,8 +282,11 @@ func (w *Web) Port() uint16 { return w.port }
 
 // URL returns the URL of a path (with its query) at a site.
 func (w *Web) URL(host, path string) string {
-	return "http://" + host + ":" + strconv.Itoa(int(w.port)) + path
+	return w.scheme + "://" + host + ":" + strconv.Itoa(int(w.port)) + path
 }
+
+// Authorities returns the root certificate of a web with TLS, in PEM form; nil: it has none.
+func (w *Web) Authorities() []byte { return w.authorities }
 
 // ResolverAddr returns the host:port of the DNS server, for UDP and TCP.
 func (w *Web) ResolverAddr() string { return w.dns.addr() }
