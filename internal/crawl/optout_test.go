@@ -36,7 +36,7 @@ func excludedBy(t *testing.T, dir, host string) (excluded, waiting int) {
 }
 
 // TestOptOut opts a host out in the middle of a crawl, in each scope. Its server sees at most the request in
-// flight, also after a restart and whatever an import or a retry says; the neighbour is crawled as before. When
+// flight, also after a restart and whatever an import says; the neighbour is crawled as before. When
 // the opt-out is removed, the URLs are fetched.
 func TestOptOut(t *testing.T) {
 	for _, scope := range []optout.Scope{optout.ScopeHost, optout.ScopeDomain, optout.ScopeRange, optout.ScopePrefix} {
@@ -62,9 +62,6 @@ func TestOptOut(t *testing.T) {
 			refused := scope != optout.ScopeRange // its address is not known when a URL is added
 			if err != nil || (sum.OptedOut == 1) != refused || (results[0] == InsertOptedOut) != refused {
 				t.Errorf("an addition: %+v, %v, %v", sum, results, err)
-			}
-			if _, err := r.Retry(t.Context(), Selection{}, func(Retried) error { return nil }); err != nil {
-				t.Error(err)
 			}
 			r.until("the neighbour's pages", func() bool { return r.pages("b.test") > 20 })
 			r.until("exclusion", func() bool { return r.Status().URLs["queued"]+r.Status().URLs["retrying"] == 0 })
