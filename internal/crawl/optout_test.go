@@ -55,7 +55,6 @@ func TestOptOut(t *testing.T) {
 			if err := r.AddOptOut(t.Context(), e); err != nil {
 				t.Fatal(err)
 			}
-			answered(t, web)
 			before := r.pages("a.x.test") + r.robots("a.x.test")
 			added := []Addition{{URL: parse(t, web.URL("a.x.test", "/new"))}}
 			sum, results, err := r.addWithResults(t.Context(), added)
