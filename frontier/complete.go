@@ -34,6 +34,7 @@ type PageReport struct {
 	Report
 	Outcome storage.Outcome
 	Wall    wall.Answer // what the response says about a wall; zero without a response
+	Refused bool        // nothing was sent, and Outcome says why; the URL does not go back to its queue
 
 	// Of a response with the page, or that says that it has not changed.
 	Change   recrawl.Change
@@ -98,6 +99,13 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 		f.planRecrawl(h, head, &outcome, &r)
 		f.recordOutcome(h, head, outcome)
 		q.Done(head.Ordinal)
+	} else if r.Refused {
+		outcome = r.Outcome
+		outcome.At = r.End
+		f.keepHistory(h, head, &outcome)
+		f.recordOutcome(h, head, outcome)
+		q.Done(head.Ordinal)
+		f.update(h, r.End, 0, 0)
 	} else {
 		f.putBack(h, q, out)
 	}

@@ -92,7 +92,12 @@ func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
 func (f *Frontier) Scope() *Scope { return f.scope }
 
 // SetScope replaces the scope. URLs in the queues are checked against it before they are fetched.
-func (f *Frontier) SetScope(s *Scope) { f.scope = s }
+func (f *Frontier) SetScope(s *Scope) {
+	before := f.scope
+	if f.scope = s; before.optOuts != s.optOuts {
+		f.applyOptOuts()
+	}
+}
 
 // Restore adds a host of the store when the process starts. The error is that of a stored
 // politeness that cannot be decoded.

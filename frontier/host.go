@@ -96,6 +96,7 @@ type active struct {
 	sinceForeignJob uint8 // its own requests since the last robots job of another host, up to jobShare
 	matching        uint8 // Match leases in flight
 	dueMissed       bool  // more due URLs were committed during a load
+	optedOut        bool  // one of the queues did
 	failReason      storage.Reason
 
 	dueRead      uint32 // Unix seconds; what was due by then is in memory or busy

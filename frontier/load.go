@@ -200,6 +200,7 @@ func (f *Frontier) loadQueue(a *active, i int, l *Load) {
 		a.queues = append(a.queues, originQueue{
 			Queue: queue.Make(uint8(i), from.Cursor), origin: from.Origin, heldUntil: always,
 		})
+		f.setOptedOut(a)
 	}
 	q := &a.queues[i]
 	if !q.known {

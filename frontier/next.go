@@ -191,7 +191,11 @@ func (f *Frontier) checkURL(
 	if head.Sitemap {
 		inScope = f.scope.CheckSitemap
 	}
-	if inScope(u) != InScope {
+	switch inScope(u) {
+	case InScope:
+	case OptedOut:
+		return v, optedOut(), true
+	default:
 		return v, storage.Outcome{State: storage.Excluded, Reason: storage.ReasonScope}, true
 	}
 	if f.o.MaxDepth > 0 && head.Depth > f.o.MaxDepth && !head.Sitemap {

@@ -19,6 +19,7 @@ type originQueue struct {
 	verdict    *workerVerdict // nil: there is none
 
 	known          bool // a robots.txt was read, by this process or an earlier one
+	optedOut       bool // nothing of it is fetched
 	fetchingRobots bool // its robots.txt is being fetched
 	matching       bool // a worker matches its first URL, or the queue waits for that
 	holdReason     robots.Reason

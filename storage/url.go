@@ -72,6 +72,8 @@ const (
 	ReasonLoop      Reason = 8  // a redirect to itself
 	ReasonCrash     Reason = 9  // the crawler itself failed at the response
 	ReasonWall      Reason = 10 // the host has put up a wall, or the response was a challenge
+	ReasonOptOut    Reason = 11 // its site opted out
+	ReasonUsage     Reason = 12 // consent.policy, by what its site says about the use of it
 	ReasonFetch     Reason = 64
 )
 

@@ -190,6 +190,7 @@ type extractedPage struct {
 	NoFollow         bool            `json:"nofollow,omitzero"`
 	UnavailableAfter *time.Time      `json:"unavailable_after,omitempty"`
 	Preferences      []string        `json:"preferences,omitempty"`
+	Licenses         []string        `json:"licenses,omitempty"`
 	Extracted        string          `json:"extracted,omitzero"`
 	Fields           map[string]any  `json:"fields,omitempty"`
 	Links            []extractedLink `json:"links"`
@@ -225,7 +226,8 @@ func (f *extractFlags) describe(u weburl.URL, page *extract.Page) *extractedPage
 	e := &extractedPage{
 		URL: u.String(), Base: page.Base.String(), Title: page.Title, Language: page.Language,
 		Canonical: page.Canonical.String(), Robots: page.Robots.Seen, NoIndex: page.Robots.NoIndex,
-		NoFollow: page.Robots.NoFollow, Preferences: page.Robots.Preferences, Extracted: extractedHow(page),
+		NoFollow: page.Robots.NoFollow, Preferences: page.Robots.Preferences,
+		Licenses: page.Robots.Licenses, Extracted: extractedHow(page),
 		Fields: page.Fields, Links: []extractedLink{}, Refused: page.Refused, Text: page.Text,
 	}
 	if at := page.Robots.UnavailableAfter; !at.IsZero() {
@@ -263,6 +265,7 @@ func (f *extractFlags) print(w io.Writer, u weburl.URL, page *extract.Page) erro
 		s.line("unavailable", "after %s", at.UTC().Format(time.RFC3339))
 	}
 	s.text("preferences", strings.Join(page.Robots.Preferences, ", "))
+	s.text("licenses", strings.Join(page.Robots.Licenses, ", "))
 	if how := extractedHow(page); how != "" {
 		s.line("extracted", "%s", how)
 	}

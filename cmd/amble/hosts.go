@@ -213,6 +213,7 @@ func printHostStory(w io.Writer, h *inspect.HostStory, now time.Time) error {
 	s.line("host", "%s", h.Host.Host)
 	s.line("state", "%s", state)
 	s.line("next", "%s", strings.TrimSuffix(nextText(&h.Host, now)+"; "+whyHost(&h.Host), "; "))
+	s.text("opted out", h.OptOut)
 	s.politeness(&h.Politeness)
 	s.wall(h.Wall)
 	if h.InFlight > 0 {

@@ -242,6 +242,10 @@ func (i *importing) ended(err error, asJSON bool) error {
 		i.command.PrintErrf("%s outside the scope and left out; add seeds of their sites, or set scope.mode to "+
 			"domain or any\n", are(s.Outside, "URL"))
 	}
+	if s.OptedOut > 0 {
+		i.command.PrintErrf("%s covered by opt-outs and left out; amble optout list lists these\n",
+			are(s.OptedOut, "URL"))
+	}
 	out := i.command.OutOrStdout()
 	if asJSON {
 		err = errors.Join(err, writeJSON(out, s))

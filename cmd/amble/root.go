@@ -59,6 +59,7 @@ func newRootCommand() *cobra.Command {
 		newImportCommand(settings),
 		newRetryCommand(settings),
 		newControlCommand(settings),
+		newOptOutCommand(settings),
 		newExportCommand(settings),
 		newDemoCommand(settings),
 		newConfigCommand(settings),

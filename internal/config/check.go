@@ -112,6 +112,7 @@ func (k *checker) numbers() {
 	k.urls()
 	k.politeness()
 	k.recrawl()
+	k.consent()
 	k.fetch()
 	between(k, "retry.max_attempts", c.Retry.MaxAttempts, 1, 100)
 	between(k, "retry.delay", c.Retry.Delay, time.Millisecond, 24*time.Hour)

@@ -36,6 +36,7 @@ type Config struct {
 	Sitemaps   Sitemaps   `mapstructure:"sitemaps"`
 	Retry      Retry      `mapstructure:"retry"`
 	Recrawl    Recrawl    `mapstructure:"recrawl"`
+	Consent    Consent    `mapstructure:"consent"`
 	Storage    Storage    `mapstructure:"storage"`
 	Output     Output     `mapstructure:"output"`
 	Audit      Audit      `mapstructure:"audit"`
@@ -186,6 +187,7 @@ func Default() Config {
 		},
 		Retry:   Retry{MaxAttempts: int(f.MaxAttempts), Delay: f.RetryDelay},
 		Recrawl: defaultRecrawl(&o),
+		Consent: Consent{Policy: []string{}},
 		Storage: Storage{MaxSize: ByteSize(o.Storage.MaxBytes), MinFree: ByteSize(o.MinFree)},
 		Output: Output{
 			Format: o.Archive.Formats, Compress: o.Archive.Compress, MaxFile: ByteSize(o.Archive.MaxFileBytes),
@@ -216,7 +218,7 @@ func (c *Config) resolvePaths() {
 	}
 	dir := filepath.Dir(c.file)
 	for _, path := range []*string{&c.DataDir, &c.Crawl.SeedsFile, &c.Output.Dir, &c.Output.ZstdDictionary,
-		&c.Fetch.TLSCAFile,
+		&c.Fetch.TLSCAFile, &c.Consent.OptOut,
 		&c.Server.TLSCert, &c.Server.TLSKey} {
 		if *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(dir, *path)

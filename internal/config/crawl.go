@@ -35,8 +35,18 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 	if err != nil {
 		return crawl.Options{}, err
 	}
+	optOuts, err := c.OptOuts()
+	if err != nil {
+		return crawl.Options{}, err
+	}
+	policy, err := c.ConsentPolicy()
+	if err != nil {
+		return crawl.Options{}, err
+	}
 	return crawl.Options{
 		Version:       version,
+		Consent:       policy,
+		OptOuts:       optOuts,
 		Recrawl:       recrawl,
 		SimilarBits:   c.Recrawl.SimilarBits,
 		MinFree:       uint64(c.Storage.MinFree),

@@ -22,17 +22,18 @@ type InsertResult uint8
 
 // The results.
 const (
-	InsertNone    InsertResult = iota // no commit has come to it
-	InsertAdded                       // it is new, and on disk
-	InsertKnown                       // it was there before
-	InsertOutside                     // it is not in scope, or deeper than crawl.max_depth
-	InsertRefused                     // the host has too many origins, or the URL leads into a trap
-	InsertAgain                       // it was there before, and is put back into its queue
+	InsertNone     InsertResult = iota // no commit has come to it
+	InsertAdded                        // it is new, and on disk
+	InsertKnown                        // it was there before
+	InsertOutside                      // it is not in scope, or deeper than crawl.max_depth
+	InsertRefused                      // the host has too many origins, or the URL leads into a trap
+	InsertAgain                        // it was there before, and is put back into its queue
+	InsertOptedOut                     // an opt-out covers it
 )
 
 // String names it, as Added does.
 func (r InsertResult) String() string {
-	return [...]string{"", "added", "known", "outside", "refused", "again"}[r]
+	return [...]string{"", "added", "known", "outside", "refused", "again", "opted_out"}[r]
 }
 
 // insertResultOf returns the result of an addition that was a discovery.
@@ -53,11 +54,14 @@ type Added struct {
 	Outside int `json:"outside"`         // not in scope, or deeper than crawl.max_depth
 	Refused int `json:"refused"`         // the host has too many origins, or they lead into traps
 	Again   int `json:"again,omitempty"` // there before, and put back into their queues
+
+	OptedOut int `json:"opted_out,omitempty"` // an opt-out covers them
 }
 
 // Plus is the sum.
 func (a Added) Plus(b Added) Added {
-	return Added{a.Added + b.Added, a.Known + b.Known, a.Outside + b.Outside, a.Refused + b.Refused, a.Again + b.Again}
+	return Added{a.Added + b.Added, a.Known + b.Known, a.Outside + b.Outside, a.Refused + b.Refused, a.Again + b.Again,
+		a.OptedOut + b.OptedOut}
 }
 
 // count counts one result.
@@ -73,6 +77,8 @@ func (a *Added) count(r InsertResult) {
 		a.Refused++
 	case InsertAgain:
 		a.Again++
+	case InsertOptedOut:
+		a.OptedOut++
 	}
 }
 

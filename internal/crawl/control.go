@@ -253,6 +253,7 @@ func (d *dispatcher) change(l Live, overridden map[storage.HostID]int) {
 	d.maxRate.set(l.MaxRate, d.o.Now())
 	d.flights.startWorkers(l.Workers)
 	d.setScope(d.f.Scope().WithExpressions(l.Include, l.Exclude))
+	d.refreshOptOuts()
 	d.f.Change(frontier.Change{
 		Politeness: l.Politeness, Overrides: l.Overrides, HostBudget: l.HostBudget, RecrawlShare: l.RecrawlShare,
 		Overridden: overridden, Resolvers: l.Resolvers, Workers: l.Workers,

@@ -57,6 +57,7 @@ type dispatcher struct {
 	ledger   startLedger   // what begins
 	requests *requestLog   // what has ended
 	settings *keptSettings // those that decide about URLs
+	optOuts  optOuts       // all of them
 	suspects bool          // the database has a mark of URLs that were in flight at deaths
 
 	phase            // how far the run has come
@@ -220,6 +221,7 @@ func (d *dispatcher) timeIs(now time.Time) {
 func (d *dispatcher) everySecond() {
 	now := d.o.Now()
 	d.meter.tick(now, d.tally.load())
+	d.endOptOuts(now)
 	d.report("running")
 	if now.Sub(d.started)%sweepEvery < time.Second {
 		d.f.Sweep(now)
@@ -290,6 +292,9 @@ func (d *dispatcher) restore() error {
 		d.f.Drop(s.host, s.below, d.o.Now())
 	}
 	if err := d.sweeps.offerCrashes(d.o.Version, d.pending); err != nil {
+		return err
+	}
+	if err := d.restoreOptOuts(); err != nil {
 		return err
 	}
 	mark, err := d.store.Mark(markPaused)

@@ -308,7 +308,9 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven forgiveness) (*dispatche
 		maxRate:  newMaxRate(e.live.Load().MaxRate),
 		stall:    stall{log: e.log, closeIdle: e.client.CloseIdle, reports: stalls},
 		loads:    loadQueue{toLoad: requests, loaded: loads},
-		sweeps:   sweepQueue{store: e.store, log: e.log, rules: rules, toSweep: sweeps, steps: steps},
+		sweeps: sweepQueue{
+			store: e.store, log: e.log, rules: rules, scope: e.scope.Load, toSweep: sweeps, steps: steps,
+		},
 		reporter: reporter{
 			send: e.publish, tally: &e.tally, started: e.o.Now(),
 			surveyor: surveyor{f: f, store: e.store, now: e.o.Now, table: e.table},

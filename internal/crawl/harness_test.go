@@ -205,6 +205,9 @@ type line struct {
 	UnavailableAfter string   `json:"unavailable_after"`
 	Preferences      []string `json:"preferences"`
 
+	Usage    map[string]archive.Usage `json:"usage"`
+	Licenses []string                 `json:"licenses"`
+
 	Fields map[string]any `json:"fields"`
 }
 

@@ -132,8 +132,12 @@ func (i *listImport) Add(a Addition) error {
 	result := InsertNone
 	u, ok := i.o.admitAddition(i.scope(), &a)
 	if !ok {
-		result = InsertOutside
-		i.count(Added{Outside: 1})
+		if result = InsertOutside; i.scope().Check(u) == frontier.OptedOut {
+			result = InsertOptedOut
+		}
+		var one Added
+		one.count(result)
+		i.count(one)
 	}
 	if i.keeps {
 		i.results = append(i.results, result)

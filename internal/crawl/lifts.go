@@ -43,7 +43,8 @@ type liftSource struct {
 
 // lifts returns all of them.
 func (s *liftSource) lifts() []lift {
-	return slices.Concat(s.reachLifts(), s.requestLifts(), s.patienceLifts(), s.scopeLifts(), s.robotsLifts())
+	return slices.Concat(s.reachLifts(), s.requestLifts(), s.patienceLifts(), s.scopeLifts(), s.robotsLifts(),
+		[]lift{s.optOutLift(), s.consentLift()})
 }
 
 // reachLifts returns the lifts of settings about where a request may lead.

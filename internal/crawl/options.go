@@ -11,8 +11,10 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/consent"
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/spool"
@@ -37,6 +39,8 @@ type Options struct {
 
 	Mode             frontier.Mode
 	Include, Exclude []*regexp.Regexp
+	OptOuts          []optout.Entry // of the settings; nothing that they cover is fetched
+	Consent          consent.Policy // what is done about pages whose use is refused
 
 	URLs         weburl.Rules // for discoveries; not for seeds, nor for targets of redirects
 	Traps        frontier.TrapOptions
@@ -160,6 +164,8 @@ type Live struct {
 	ShutdownGrace    time.Duration
 	MaxPages         uint64
 	Include, Exclude []*regexp.Regexp
+	OptOuts          []optout.Entry
+	Consent          consent.Policy
 	Politeness       politeness.Options
 	Overrides        []frontier.Override
 	HostBudget       uint32
@@ -173,7 +179,7 @@ func (o Options) Live() Live {
 	return Live{
 		Workers: o.Workers, MaxRate: o.MaxRate, Bandwidth: o.Bandwidth,
 		ExitWhenDone: o.ExitWhenDone, GiveUpAfter: o.GiveUpAfter,
-		ShutdownGrace: o.ShutdownGrace, MaxPages: o.MaxPages, Include: o.Include, Exclude: o.Exclude,
+		ShutdownGrace: o.ShutdownGrace, MaxPages: o.MaxPages, Include: o.Include, Exclude: o.Exclude, OptOuts: o.OptOuts, Consent: o.Consent,
 		Politeness: f.Politeness, Overrides: f.Overrides, HostBudget: f.HostBudget, RecrawlShare: f.RecrawlShare,
 		Resolvers: f.Resolvers,
 	}
@@ -184,6 +190,7 @@ func (o Options) with(l Live) Options {
 	o.MaxRate, o.Bandwidth = l.MaxRate, l.Bandwidth
 	o.Workers, o.ExitWhenDone, o.GiveUpAfter = l.Workers, l.ExitWhenDone, l.GiveUpAfter
 	o.ShutdownGrace, o.MaxPages, o.Include, o.Exclude = l.ShutdownGrace, l.MaxPages, l.Include, l.Exclude
+	o.OptOuts, o.Consent = l.OptOuts, l.Consent
 	f := &o.Frontier
 	f.Politeness, f.Overrides, f.HostBudget, f.RecrawlShare = l.Politeness, l.Overrides, l.HostBudget, l.RecrawlShare
 	f.Resolvers = l.Resolvers

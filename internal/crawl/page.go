@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/httpfield"
+	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -23,6 +24,9 @@ import (
 // fetchPage serves a Page lease: one request, its links, its line of output.
 func (w *worker) fetchPage(ctx context.Context, res *result) {
 	l := &res.lease
+	if w.refusesUse(res) {
+		return
+	}
 	etag, modified := w.validators(l)
 	resp, failure, report := w.request(ctx, res, fetch.Request{
 		URL: l.URL, Address: l.Address, ETag: etag, LastModified: modified,
@@ -108,6 +112,10 @@ func (w *worker) judge(ctx context.Context, res *result, resp *fetch.Response, p
 			res.page.Outcome = w.unreadable(page, err)
 			return
 		}
+		if w.skipsStoring(res) {
+			o.Reason, page.Reason = storage.ReasonUsage, inspect.ReasonName(storage.ReasonUsage)
+			page.Title, page.Fields = "", nil
+		}
 		o.Simhash = res.simhash
 		w.compare(res, &o, resp.Header)
 	case httpfield.IsRedirect(resp.Status):
@@ -169,6 +177,9 @@ func (w *worker) redirect(res *result, resp *fetch.Response, page *archive.Page)
 	if verdict != frontier.InScope {
 		page.Reason = "target " + verdict.String()
 		w.tally.outside.Add(1)
+		if verdict == frontier.OptedOut {
+			return storage.Redirected, storage.ReasonOptOut
+		}
 		return storage.Redirected, storage.ReasonScope
 	}
 	if trap := w.trap(res, target); trap != storage.NoTrap {
@@ -193,6 +204,7 @@ const sniffBytes = 1445
 func (w *worker) read(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page) error {
 	wishes := extract.HeaderDirectives(resp.Header, w.o.Frontier.Tokens)
 	note(res, page, &wishes)
+	w.noteUsage(res, resp.Header, page, &wishes, res.lease.URL)
 	kind := w.listKind(&res.lease, resp)
 	switch {
 	case kind == extract.NotAList:
@@ -250,6 +262,7 @@ func (w *worker) takeLinks(ctx context.Context, res *result, resp *fetch.Respons
 	w.keepText(res, &doc)
 	w.sum(res, &doc)
 	note(res, page, &doc.Robots)
+	w.noteUsage(res, resp.Header, page, &doc.Robots, doc.Base)
 	deepest := w.o.Frontier.MaxDepth > 0 && l.Head.Depth >= w.o.Frontier.MaxDepth || l.Head.Depth == math.MaxUint16
 	if deepest || w.forbidsLinks(&doc.Robots) {
 		return nil

@@ -15,16 +15,6 @@ import (
 	"github.com/amble-crawler/amble/politeness"
 )
 
-// withFields is h with header fields in its response.
-func withFields(h http.Handler, fields ...string) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for i := 0; i < len(fields); i += 2 {
-			w.Header().Add(fields[i], fields[i+1])
-		}
-		h.ServeHTTP(w, r)
-	})
-}
-
 // TestSignalsHoldTheHost: a Retry-After of any status, and what a response says about a quota, count
 // at the server, for the page, its robots.txt and a response that breaks off.
 func TestSignalsHoldTheHost(t *testing.T) {

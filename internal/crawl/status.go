@@ -46,6 +46,7 @@ type Status struct {
 
 	Pace         Pace           `json:"pace"`
 	Limits       Limits         `json:"limits"`
+	OptOuts      int            `json:"opt_outs"`         // in force
 	PagesPerSec  float64        `json:"pages_per_second"` // over the last ten seconds
 	BytesPerSec  float64        `json:"bytes_per_second"`
 	Finish       float64        `json:"finish_seconds"`          // at the delays and the max_rate in force
@@ -125,6 +126,9 @@ func (e *Engine) publish(s Status) {
 	t := &e.tally
 	s.Run, s.Traps, s.Failed = t.load(), t.traps.load(), t.gaveUp.load()
 	s.Limits = e.limits(s.Limits.RateWait)
+	if scope := e.scope.Load(); scope != nil {
+		s.OptOuts = scope.OptOuts().Len()
+	}
 	s.Statuses, s.Errors, s.Pace = t.answers.load(), t.answers.errors(), t.pace.load()
 	e.status.Store(&s)
 }
@@ -285,8 +289,9 @@ func (e *Engine) View() *inspect.View {
 	return inspect.New(e.store, inspect.Options{
 		Politeness: e.live.Load().politeness, Robots: e.o.Frontier.Robots, Tokens: e.o.Frontier.Tokens,
 		Obey: e.o.Frontier.Obey, Recrawl: e.o.Recrawl, Now: e.o.Now, Live: e.inspectHosts, Table: e.hosts,
-		Group: e.live.Load().group,
-		Scope: func(u weburl.URL) (bool, string) { return isInScope(e.scope.Load(), u) },
+		Group:  e.live.Load().group,
+		Scope:  func(u weburl.URL) (bool, string) { return isInScope(e.scope.Load(), u) },
+		OptOut: func(host, address string) string { return hostOptOut(e.scope.Load(), host, address) },
 	})
 }
 

@@ -195,6 +195,7 @@ type sweepQueue struct {
 	toSweep  chan<- *sweep // unbuffered; used in the select of the dispatcher's loop only
 	steps    <-chan *swept
 	waiting  []*sweep
+	scope    func() *frontier.Scope
 	isActive bool   // the sweeper has one
 	retries  uint64 // the number of the last retry
 }
@@ -290,7 +291,7 @@ func (q *sweepQueue) restore(lifts []lift) (drops []*sweep, err error) {
 	}
 	for prefix, open := range map[string]func(name string, value []byte) (*sweep, error){
 		markRetry: openRetry, markRecheck: q.openRecheck, markDrop: openDrop, markOffer: openOffer,
-		markWall: openWall,
+		markWall: openWall, markExclude: q.openExclusion,
 	} {
 		marks, err := q.store.Marks(prefix)
 		if err != nil {

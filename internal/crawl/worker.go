@@ -10,6 +10,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/consent"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/hostsort"
 	"github.com/amble-crawler/amble/internal/requestlog"
@@ -38,10 +39,11 @@ type findings struct {
 	simhash   uint64 // of the text of a page; 0: none
 	found     []storage.Found
 	refused   []storage.Refused
-	scopeSeed weburl.URL    // where a seed's redirect led out of the scope
-	visit     archive.Visit // on its way into item
-	item      *archive.Item // of the output; nil: none
-	body      warc.Digest   // of the decoded body; zero: not computed
+	scopeSeed weburl.URL        // where a seed's redirect led out of the scope
+	visit     archive.Visit     // on its way into item
+	usage     consent.Effective // what all sources say about the use of a page
+	item      *archive.Item     // of the output; nil: none
+	body      warc.Digest       // of the decoded body; zero: not computed
 	// behindWall: the response is that of a wall which was known before. Nothing of it is kept.
 	behindWall bool
 	payload    *storage.Payload // that the item brings; nil: none
@@ -97,6 +99,7 @@ type worker struct {
 	client    *fetch.Client
 	encoder   *archive.Encoder
 	scope     func() *frontier.Scope
+	live      func() *inForce
 	sessions  *frontier.Sessions
 	recrawls  bool // there is a recrawl plan
 	tally     *tally
@@ -106,6 +109,8 @@ type worker struct {
 	pageTexts *pageTexts
 	marks     *wall.Marks
 	recent    recentBodies
+
+	directives consent.Directives // that state a preference
 
 	leases  <-chan *result
 	results chan<- *result
@@ -123,9 +128,10 @@ type recentBodies interface {
 func (e *Engine) newWorker(recent recentBodies) *worker {
 	return &worker{
 		o: &e.o, log: e.log, store: e.store, client: e.client, encoder: e.encoder, scope: e.scope.Load,
+		live:     e.live.Load,
 		sessions: frontier.NewSessions(e.o.SessionNames), recrawls: e.plan != nil, tally: &e.tally,
 		observer: e.observer, crashes: e.crashes, parsers: newParsers(), pageTexts: new(pageTexts), recent: recent,
-		marks: wall.NewMarks(), room: e.room,
+		marks: wall.NewMarks(), directives: consent.KnownDirectives(), room: e.room,
 	}
 }
 

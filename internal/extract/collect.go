@@ -164,6 +164,10 @@ func (c *collector) link(attrs []html.Attribute) {
 			canonical = true
 		case "sitemap":
 			sitemap = true
+		case "license":
+			if strings.EqualFold(strings.TrimSpace(attribute(attrs, "type")), "application/rsl+xml") {
+				c.p.Robots.addLicense(href)
+			}
 		case "stylesheet", "icon":
 			return
 		}

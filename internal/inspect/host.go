@@ -263,6 +263,7 @@ type HostStory struct {
 	Origins    []Origin   `json:"origins"`
 	Traps      []Trap     `json:"traps,omitempty"`
 	Wall       *Wall      `json:"wall,omitempty"`
+	OptOut     string     `json:"opt_out,omitempty"` // why nothing of it is fetched
 
 	Errors map[string]uint32 `json:"errors,omitempty"` // failed requests over all runs, by the names of docs/ERRORS.md
 }
@@ -321,6 +322,9 @@ func (v *View) Host(ctx context.Context, name string) (HostStory, error) {
 		if s.live.Address.IsValid() {
 			story.Address = s.live.Address.String()
 		}
+	}
+	if v.o.OptOut != nil {
+		story.OptOut = v.o.OptOut(h.Name, story.Address)
 	}
 	for i, q := range h.Queues {
 		o, err := v.origin(h.ID, uint8(i), &q)

@@ -23,6 +23,8 @@ func reasonNames() []string {
 		storage.ReasonLoop:      "loop",
 		storage.ReasonCrash:     "crash",
 		storage.ReasonWall:      "wall",
+		storage.ReasonOptOut:    "opt_out",
+		storage.ReasonUsage:     "usage",
 	}
 }
 

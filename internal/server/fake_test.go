@@ -11,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/optout"
 )
 
 // fake is a server that answers in place of a crawl.
@@ -67,5 +68,13 @@ func (fixedCrawl) Stop(context.Context) error { return crawl.ErrNotRunning }
 func (fixedCrawl) Control(context.Context, string, frontier.Command) error {
 	return crawl.ErrNotRunning
 }
+
+func (fixedCrawl) AddOptOut(context.Context, optout.Entry) error { return crawl.ErrNotRunning }
+
+func (fixedCrawl) RemoveOptOut(context.Context, optout.Scope, string) error {
+	return crawl.ErrNotRunning
+}
+
+func (fixedCrawl) OptOuts() ([]crawl.OptOut, error) { return nil, crawl.ErrNotRunning }
 
 func (fixedCrawl) DropQueue(context.Context, string) (int, error) { return 0, crawl.ErrNotRunning }

@@ -127,7 +127,7 @@ type statusCollector struct {
 	urls, hosts, hostStates, inFlight, state, received, requests *prometheus.Desc
 	finish, age, gaps, violations, added, crashes                *prometheus.Desc
 	maxRate, rateWait, bandwidth, hostBandwidth                  *prometheus.Desc
-	bandwidthWait, wire, walls, parked                           *prometheus.Desc
+	bandwidthWait, wire, walls, parked, optOuts                  *prometheus.Desc
 }
 
 // states are the states of crawl.Status.
@@ -169,6 +169,7 @@ func newStatusCollector(c Crawl, now func() time.Time) *statusCollector {
 			"politeness.host_bandwidth: bytes a second of a host; 0: no limit."),
 		bandwidthWait: d("bandwidth_wait_seconds_total", "Time that the requests of this run have waited for "+
 			"bandwidth, in total."),
+		optOuts: d("opt_outs", "Opt-outs in force."),
 		wire: d("connection_received_bytes_total",
 			"Bytes received over the connections of this run's requests, TLS and headers included."),
 	}
@@ -206,6 +207,7 @@ func (s *statusCollector) Collect(to chan<- prometheus.Metric) {
 	}
 	gauge(s.hosts, float64(st.Hosts))
 	gauge(s.inFlight, float64(st.InFlight))
+	gauge(s.optOuts, float64(st.OptOuts))
 	gauge(s.finish, st.Finish)
 	if !st.At.IsZero() {
 		gauge(s.age, s.now().Sub(st.At).Seconds())
