@@ -13,6 +13,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/requestlog"
+	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -194,8 +195,8 @@ func (s *statusCollector) Collect(to chan<- prometheus.Metric) {
 	for state, n := range st.HostStates {
 		gauge(s.hostStates, float64(n), state)
 	}
-	for kind, n := range st.Walls {
-		gauge(s.walls, float64(n), kind)
+	for _, kind := range wall.Kinds() {
+		gauge(s.walls, float64(st.Walls[kind.String()]), kind.String())
 	}
 	gauge(s.parked, float64(st.Parked))
 	for _, state := range states() {

@@ -27,6 +27,14 @@ var kindNames = [kinds]string{
 	"none", "refusal", "price", "rate-limit", "legal", "challenge", "soft-block", "same-document",
 }
 
+// Kinds returns all kinds of walls.
+func Kinds() (all []Kind) {
+	for k := Kind(1); k < kinds; k++ {
+		all = append(all, k)
+	}
+	return all
+}
+
 // String returns the kind in one lower-case word.
 func (k Kind) String() string {
 	if k < kinds {
