@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,10 +30,10 @@ type pageSource struct {
 
 // find reads the page that the argument names.
 func (f *extractFlags) find(command *cobra.Command, settings *settingsFlags, from string) (*pageSource, error) {
-	isWARC := strings.HasSuffix(from, ".warc.gz")
+	_, isWARC := warc.Base(from)
 	switch {
 	case f.record != "" && !isWARC:
-		return nil, usagef("--url is for a WARC file, whose name ends in .warc.gz")
+		return nil, usagef("--url is for a WARC file, whose name ends in .warc.gz or .warc.zst")
 	case isWebURL(from) && f.base != "":
 		return nil, usagef("--base is for a file; a stored page has its own URL")
 	case isWebURL(from):

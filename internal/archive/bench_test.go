@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"os"
 	"strconv"
 	"testing"
 
@@ -11,15 +12,26 @@ import (
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
-// BenchmarkExchange makes the records of one exchange with a page of text and links. For
-// comparison, the same run measures the compression of the same bytes, which every writer of such
-// records needs.
+// BenchmarkExchange makes the records of one exchange with a page of text and links, with each
+// compression.
 func BenchmarkExchange(b *testing.B) {
+	for _, format := range []string{warc.FormatGzip, warc.FormatZstd} {
+		for level := 1; level <= warc.MaxLevel(format); level++ {
+			benchRecords(b, fmt.Sprintf("%s=%d", format, level), warc.Compression{Format: format, Level: level})
+		}
+	}
+	dictionary, err := os.ReadFile("../warc/testdata/dictionary")
+	if err != nil {
+		b.Fatal(err)
+	}
+	benchRecords(b, "dictionary=1", warc.Compression{Format: warc.FormatZstd, Level: 1, Dictionary: dictionary})
+}
+
+func benchRecords(b *testing.B, name string, c warc.Compression) {
 	for _, size := range []int{8 << 10, 30 << 10} {
-		o := options(b)
-		o.Formats, o.GzipLevel = []string{FormatWARC}, 1
-		visit := &Visit{Exchange: benchExchange(size)}
-		b.Run(fmt.Sprintf("bytes=%d", size), func(b *testing.B) {
+		b.Run(fmt.Sprintf("%s/bytes=%d", name, size), func(b *testing.B) {
+			o := options(b)
+			o.Formats, o.Records = []string{FormatWARC}, c
 			pool, err := spool.Open(spool.Options{Dir: b.TempDir(), Above: 1 << 20, Budget: 64 << 20})
 			if err != nil {
 				b.Fatal(err)
@@ -28,24 +40,12 @@ func BenchmarkExchange(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
+			visit := &Visit{Exchange: benchExchange(size)}
 			b.ReportAllocs()
 			for b.Loop() {
 				item := mustEncode(b, e, visit)
 				b.ReportMetric(float64(item.Size()), "B/page")
 				if err := item.Close(); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-		b.Run(fmt.Sprintf("packing/bytes=%d", size), func(b *testing.B) {
-			packer, err := warc.NewPacker(o.GzipLevel)
-			if err != nil {
-				b.Fatal(err)
-			}
-			block, _ := visit.Exchange.Response.Bytes()
-			for b.Loop() {
-				w := (*spool.Pool)(nil).NewWriter(int64(size))
-				if err := packer.Write(w, nil, block); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -291,7 +291,11 @@ func (c *Collection) record(s *Stored, e warc.Entry) (*warc.Record, error) {
 		return nil, err
 	}
 	s.files = append(s.files, f)
-	rec, err := warc.NewReader(io.NewSectionReader(f, e.Offset, e.Length)).Next()
+	r := warc.NewReader(io.NewSectionReader(f, 0, e.Offset+e.Length))
+	if err := r.Goto(e.Offset); err != nil {
+		return nil, err
+	}
+	rec, err := r.Next()
 	if err != nil {
 		return nil, err
 	}

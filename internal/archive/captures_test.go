@@ -44,8 +44,11 @@ func TestSeekLine(t *testing.T) {
 
 // TestCapturesByPrefix: a prefix finds exactly the URLs that begin with it, whatever their keys
 // have in common.
-func TestCapturesByPrefix(t *testing.T) {
+func TestCapturesByPrefix(t *testing.T) { eachCompression(t, testCapturesByPrefix) }
+
+func testCapturesByPrefix(t *testing.T, records warc.Compression) {
 	o := allOptions(t)
+	o.Records = records
 	o.Formats = []string{FormatWARC}
 	w, e := mustOpen(t, o, nil), newEncoder(t, o)
 	urls := []string{
@@ -168,6 +171,46 @@ func TestVerifyFinds(t *testing.T) {
 		}
 		if err := os.WriteFile(paths[0], before, 0o644); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// TestVerifyFindsInZstd damages a file of Zstandard frames.
+func TestVerifyFindsInZstd(t *testing.T) {
+	o := allOptions(t)
+	o.Formats, o.MaxFileBytes, o.Records = []string{FormatWARC}, 1<<20, compressions(t)["zstd dictionary"]
+	w, e := mustOpen(t, o, nil), newEncoder(t, o)
+	for n := range 5 {
+		mustWrite(t, w, mustEncode(t, e, visitOf(n)))
+	}
+	finish(t, w)
+	verify(t, o.Dir)
+	path := filepath.Join(o.Dir, "amble-20261120121415-000001-localhost.warc.zst")
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := len(o.Records.Start())
+	for name, test := range map[string]struct {
+		harm func([]byte) []byte
+		want string
+	}{
+		"torn":          {func(b []byte) []byte { return b[:len(b)-7] }, "the file ends within a record"},
+		"flipped":       {func(b []byte) []byte { b[(len(b)+start)/2] ^= 1; return b }, "record at"},
+		"twice":         {func(b []byte) []byte { return append(b, b[start:]...) }, "only warcinfo"},
+		"no dictionary": {func(b []byte) []byte { return b[start:] }, "record at"},
+		"gzip":          {func([]byte) []byte { return []byte("\x1f\x8b") }, "the file ends within a record"},
+	} {
+		if err := os.WriteFile(path, test.harm(bytes.Clone(whole)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		c, _ := OpenCollection(o.Dir)
+		var problems []string
+		if _, err := c.Verify(context.Background(), func(p Problem) { problems = append(problems, p.String()) }); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(strings.Join(problems, "\n"), test.want) {
+			t.Errorf("%s: found %q, want %q", name, problems, test.want)
 		}
 	}
 }

@@ -73,7 +73,7 @@ func (c *Collection) Files() ([]File, error) {
 
 // namings returns the namings of all forms. They are only used to read names.
 func namings() map[form]naming {
-	names := map[form]naming{formWARC: dated("", "")}
+	names := map[form]naming{formWARC: dated("", "", "")}
 	for _, f := range []form{formPages, formLinks, formText} {
 		names[f] = numbered(f.linesPrefix(), ".jsonl")
 	}
@@ -101,7 +101,7 @@ func (c *Collection) open(f File) (*os.File, error) {
 // openIndex opens the index of a WARC file. sorted reports whether it is that of a complete file;
 // else it is a journal.
 func (c *Collection) openIndex(f File) (opened *os.File, sorted bool, err error) {
-	base := filepath.Join(c.dir, strings.TrimSuffix(f.Name, warcExtension))
+	base := filepath.Join(c.dir, warcBase(f.Name))
 	if f.Open {
 		opened, err = os.Open(base + journalExtension)
 		if !errors.Is(err, fs.ErrNotExist) {

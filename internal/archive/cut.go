@@ -1,10 +1,13 @@
 package archive
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/amble-crawler/amble/internal/warc"
 )
 
 // Errors of [Open] and [Writer.Rollback]: the output does not have what was committed according to
@@ -178,7 +181,7 @@ func (s *series) sweep(at position, entries []entry) error {
 	if s.index == nil {
 		return nil
 	}
-	return s.index.sweep(func(name string) bool { return name == at.name })
+	return s.index.sweep(at.name)
 }
 
 // remove deletes a file without committed bytes.
@@ -192,8 +195,8 @@ func (s *series) remove(e entry) error {
 }
 
 // resume cuts the marked file to its mark and goes on writing it. A complete file stays complete,
-// and the next record begins a new file. The same happens if the compression of the files has
-// changed.
+// and the next record begins a new file. The same happens if the compression of the files, or its
+// dictionary, has changed.
 func (s *series) resume(at position, m marked) error {
 	if m.exists && m.suffix == "" { // the mark is of a version whose marks did not say so
 		s.synced.complete, s.written.complete = true, true
@@ -225,10 +228,37 @@ func (s *series) resume(at position, m marked) error {
 		s.letGo()
 		return s.complete(at.name)
 	}
-	if !strings.HasSuffix(at.name, s.extension) {
+	same, err := s.continues(at.name)
+	if err != nil {
+		return err
+	}
+	if !same {
 		s.letGo()
 		s.finished = append(s.finished, full{at.serial, at.name})
 		s.synced.complete, s.written.complete = true, true
 	}
 	return nil
+}
+
+// continues reports whether records with the present compression can follow those of a file.
+func (s *series) continues(name string) (bool, error) {
+	if !strings.HasSuffix(name, s.extension) {
+		return false, nil
+	}
+	if s.records.Format != warc.FormatZstd { // nothing else has a dictionary
+		return true, nil
+	}
+	f, err := s.disk.open(s.openPath(name))
+	if err != nil {
+		return false, fmt.Errorf("archive: reopen a file: %w", err)
+	}
+	defer f.Close()
+	dictionary, err := warc.ReadDictionary(f)
+	if errors.Is(err, warc.ErrFormat) || errors.Is(err, warc.ErrTorn) { // damaged: what is there stays as it is
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("archive: read the dictionary of %s: %w", s.openPath(name), err)
+	}
+	return bytes.Equal(dictionary, s.records.Dictionary), nil
 }

@@ -60,16 +60,19 @@ type exchangeWriter struct {
 	date, address string // as the headers have them
 }
 
+// maxFields is the most fields that a record of an exchange has; the packer adds its length.
+const maxFields = 16
+
 // take returns an unused writer, for an exchange. At most as many as there are cores are in use.
 func (e *Encoder) take(x *Exchange) (*exchangeWriter, error) {
 	r := <-e.writers
 	if r == nil {
-		packer, err := warc.NewPacker(e.o.GzipLevel)
+		packer, err := warc.NewPacker(e.o.Records)
 		if err != nil {
 			e.writers <- nil
 			return nil, err
 		}
-		r = &exchangeWriter{packer: packer, unchunk: bufio.NewReader(nil)}
+		r = &exchangeWriter{packer: packer, unchunk: bufio.NewReader(nil), header: make(warc.Header, 0, maxFields)}
 	}
 	r.x, r.date, r.address = x, warc.FormatDate(x.At), ""
 	if x.Address.IsValid() {

@@ -26,6 +26,26 @@ func allOptions(t testing.TB) Options {
 	return o
 }
 
+// compressions are the ways to compress WARC records, by name.
+func compressions(t testing.TB) map[string]warc.Compression {
+	t.Helper()
+	dictionary, err := os.ReadFile("../warc/testdata/dictionary")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return map[string]warc.Compression{
+		"gzip":            {Format: warc.FormatGzip, Level: 1},
+		"zstd":            {Format: warc.FormatZstd, Level: 2},
+		"zstd dictionary": {Format: warc.FormatZstd, Level: 1, Dictionary: dictionary},
+	}
+}
+
+func eachCompression(t *testing.T, f func(t *testing.T, c warc.Compression)) {
+	for name, c := range compressions(t) {
+		t.Run(name, func(t *testing.T) { f(t, c) })
+	}
+}
+
 var startOfTime = time.Date(2026, 11, 20, 12, 14, 15, 0, time.UTC)
 
 // exchangeOf returns an exchange with a body, at a number of seconds.
@@ -132,10 +152,13 @@ func get(t testing.TB, dir, url string, at time.Time) (head, body string) {
 }
 
 // TestConcurrentFormats writes all formats, which are synced at the same time.
-func TestConcurrentFormats(t *testing.T) {
+func TestConcurrentFormats(t *testing.T) { eachCompression(t, testAllFormats) }
+
+func testAllFormats(t *testing.T, records warc.Compression) {
 	for _, compression := range []string{CompressNone, CompressGzip, CompressZstd} {
 		t.Run(compression, func(t *testing.T) {
 			o := allOptions(t)
+			o.Records = records
 			o.Compress = compression
 			w, e := mustOpen(t, o, nil), newEncoder(t, o)
 			for n := range 20 {
@@ -183,8 +206,11 @@ func linesFiles(t testing.TB, dir string) int {
 
 // TestRevisits: a response that equals a stored one is stored as a reference to it, and so is a
 // 304.
-func TestRevisits(t *testing.T) {
+func TestRevisits(t *testing.T) { eachCompression(t, testRevisits) }
+
+func testRevisits(t *testing.T, records warc.Compression) {
 	o := allOptions(t)
+	o.Records = records
 	w, e := mustOpen(t, o, nil), newEncoder(t, o)
 	body := strings.Repeat("the same ", 500)
 	first := exchangeOf("http://h.test/a", body, 1)
@@ -387,8 +413,11 @@ func TestTruncated(t *testing.T) {
 }
 
 // TestSpooled: an exchange that is too long for memory is spooled to disk, with the same result.
-func TestSpooled(t *testing.T) {
+func TestSpooled(t *testing.T) { eachCompression(t, testSpooled) }
+
+func testSpooled(t *testing.T, records warc.Compression) {
 	o := allOptions(t)
+	o.Records = records
 	pool, err := spool.Open(spool.Options{Dir: filepath.Join(t.TempDir(), "spool"), Above: 4 << 10, Budget: 64 << 10})
 	if err != nil {
 		t.Fatal(err)
@@ -433,7 +462,9 @@ func incompressible(n int) []byte {
 }
 
 // TestIndexIsMadeAgain: the index does not depend on its journal, which is not synced.
-func TestIndexIsMadeAgain(t *testing.T) {
+func TestIndexIsMadeAgain(t *testing.T) { eachCompression(t, testIndexIsMadeAgain) }
+
+func testIndexIsMadeAgain(t *testing.T, records warc.Compression) {
 	for name, harm := range map[string]func(journal string) error{
 		"missing":  os.Remove,
 		"torn":     func(journal string) error { return os.Truncate(journal, 700) },
@@ -442,6 +473,7 @@ func TestIndexIsMadeAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := allOptions(t)
+			o.Records = records
 			o.MaxFileBytes = 1 << 20
 			w, e := mustOpen(t, o, nil), newEncoder(t, o)
 			var marks []Mark
@@ -478,8 +510,11 @@ func hollow(path string, from int) error {
 	return os.WriteFile(path, append(b[:from:from], bytes.Repeat([]byte{0}, len(b)-from)...), 0o644)
 }
 
-func TestFilesRotateByAge(t *testing.T) {
+func TestFilesRotateByAge(t *testing.T) { eachCompression(t, testFilesRotateByAge) }
+
+func testFilesRotateByAge(t *testing.T, records warc.Compression) {
 	o := allOptions(t)
+	o.Records = records
 	o.Formats, o.MaxFileBytes, o.MaxFileAge = []string{FormatWARC, FormatJSONL}, 1<<20, time.Hour
 	w, e := mustOpen(t, o, nil), newEncoder(t, o)
 	now := startOfTime
@@ -491,16 +526,19 @@ func TestFilesRotateByAge(t *testing.T) {
 		now = now.Add(31 * time.Minute)
 	}
 	finish(t, w)
-	wantNames(t, o.Dir, "amble-20261120121415-000001-localhost.cdxj", "amble-20261120121415-000001-localhost.warc.gz",
-		"amble-20261120131615-000002-localhost.cdxj", "amble-20261120131615-000002-localhost.warc.gz",
+	wantNames(t, o.Dir, "amble-20261120121415-000001-localhost.cdxj", "amble-20261120121415-000001-localhost"+records.Extension()+"",
+		"amble-20261120131615-000002-localhost.cdxj", "amble-20261120131615-000002-localhost"+records.Extension()+"",
 		"pages-000001.jsonl.zst", "pages-000002.jsonl.zst")
 	verify(t, o.Dir)
 }
 
 // TestFilesExpire: a file that is old enough is completed even if no record comes, and the next
 // record begins another file.
-func TestFilesExpire(t *testing.T) {
+func TestFilesExpire(t *testing.T) { eachCompression(t, testFilesExpire) }
+
+func testFilesExpire(t *testing.T, records warc.Compression) {
 	o := allOptions(t)
+	o.Records = records
 	o.Formats, o.MaxFileBytes, o.MaxFileAge = []string{FormatWARC, FormatJSONL}, 1<<20, time.Hour
 	w, e := mustOpen(t, o, nil), newEncoder(t, o)
 	add := func(n int, at time.Time) []Mark {
@@ -524,9 +562,9 @@ func TestFilesExpire(t *testing.T) {
 	marks = add(0, startOfTime)
 	expire(startOfTime.Add(59 * time.Minute))
 	wantNames(t, o.Dir, "amble-20261120121415-000001-localhost.cdxj.open",
-		"amble-20261120121415-000001-localhost.warc.gz.open", "pages-000001.jsonl.zst.open")
+		"amble-20261120121415-000001-localhost"+records.Extension()+".open", "pages-000001.jsonl.zst.open")
 	expire(startOfTime.Add(time.Hour))
-	complete := []string{"amble-20261120121415-000001-localhost.cdxj", "amble-20261120121415-000001-localhost.warc.gz",
+	complete := []string{"amble-20261120121415-000001-localhost.cdxj", "amble-20261120121415-000001-localhost" + records.Extension() + "",
 		"pages-000001.jsonl.zst"}
 	wantNames(t, o.Dir, complete...)
 	add(1, startOfTime.Add(2*time.Hour))
@@ -543,7 +581,7 @@ func TestFilesExpire(t *testing.T) {
 	expire(startOfTime.Add(101 * time.Hour))
 	verify(t, o.Dir)
 	complete = append(complete, "amble-20261120151415-000002-localhost.cdxj",
-		"amble-20261120151415-000002-localhost.warc.gz", "pages-000002.jsonl.zst")
+		"amble-20261120151415-000002-localhost"+records.Extension()+"", "pages-000002.jsonl.zst")
 	slices.Sort(complete)
 	wantNames(t, o.Dir, complete...)
 }
@@ -573,5 +611,85 @@ func TestChangedCompression(t *testing.T) {
 	wantNames(t, o.Dir, "pages-000001.jsonl", "pages-000002.jsonl.gz.open")
 	if v := verify(t, o.Dir); v.Lines != 2 {
 		t.Errorf("verified %+v", v)
+	}
+}
+
+// TestChangedRecords: after the compression of WARC records or its dictionary has changed, an
+// unfinished file is completed as it is, and the next file has the new compression. If nothing has
+// changed, the file goes on.
+func TestChangedRecords(t *testing.T) {
+	all := compressions(t)
+	for name, first := range all {
+		for other, second := range all {
+			t.Run(name+" to "+other, func(t *testing.T) {
+				o := allOptions(t)
+				o.Formats, o.MaxFileBytes, o.Records = []string{FormatWARC}, 1<<20, first
+				w, e := mustOpen(t, o, nil), newEncoder(t, o)
+				marks := mustWrite(t, w, mustEncode(t, e, visitOf(0)))
+				mustWrite(t, w, mustEncode(t, e, visitOf(1))) // and it is not committed
+				w.Close()
+				o.Records = second
+				w, e = mustOpen(t, o, marks), newEncoder(t, o)
+				if err := w.Committed(); err != nil {
+					t.Fatal(err)
+				}
+				mustWrite(t, w, mustEncode(t, e, visitOf(1)))
+				const base = "amble-20261120121415-00000"
+				if name == other {
+					wantNames(t, o.Dir, base+"1-localhost.cdxj.open", base+"1-localhost"+first.Extension()+".open")
+				} else {
+					wantNames(t, o.Dir, base+"1-localhost.cdxj", base+"1-localhost"+first.Extension(),
+						base+"2-localhost.cdxj.open", base+"2-localhost"+second.Extension()+".open")
+				}
+				finish(t, w)
+				if v := verify(t, o.Dir); v.Captures != 2 {
+					t.Errorf("verified %+v", v)
+				}
+				for n := range 2 {
+					if _, body := get(t, o.Dir, fmt.Sprintf("http://h.test/%d", n), time.Time{}); body != strings.Repeat("x", n) {
+						t.Errorf("page %d is %q", n, body)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestDamagedDictionary: a file whose dictionary was damaged after it was written does not keep a
+// crawl from going on: it is completed as it is.
+func TestDamagedDictionary(t *testing.T) {
+	o := allOptions(t)
+	o.Formats, o.MaxFileBytes, o.Records = []string{FormatWARC}, 1<<20, compressions(t)["zstd dictionary"]
+	w, e := mustOpen(t, o, nil), newEncoder(t, o)
+	marks := mustWrite(t, w, mustEncode(t, e, visitOf(0)))
+	w.Close()
+	path := filepath.Join(o.Dir, marks[0].File+suffixOpen)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content[7] = 0xff // of the length of the dictionary
+	if err := os.WriteFile(path, content, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	w = mustOpen(t, o, marks)
+	mustWrite(t, w, mustEncode(t, e, visitOf(1)))
+	finish(t, w)
+	if got := captures(t, o.Dir); len(got) != 2 {
+		t.Errorf("captures are %q", got)
+	}
+}
+
+// TestDictionaryHelps: with a dictionary the records of a page take less than half of what they take
+// without compression of short ones.
+func TestDictionaryHelps(t *testing.T) {
+	size := make(map[string]int64)
+	for name, c := range compressions(t) {
+		o := allOptions(t)
+		o.Records = c
+		size[name] = mustEncode(t, newEncoder(t, o), &Visit{Exchange: benchExchange(500)}).Size()
+	}
+	if size["zstd dictionary"]*2 > size["gzip"] || size["zstd"] > size["gzip"] {
+		t.Errorf("a page takes %v bytes", size)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/warc"
 )
 
 // failingDisk fails one operation, or every write once its room is used up. It never syncs, since
@@ -168,25 +170,29 @@ func TestFullDisk(t *testing.T) {
 // TestEveryOperationFails runs three batches over several files once for each operation of the
 // disk. That operation and a number of later ones fail; the batch is retried until it succeeds.
 func TestEveryOperationFails(t *testing.T) {
-	for _, formats := range [][]string{{FormatJSONL}, {FormatWARC}} {
+	all := compressions(t)
+	for name, records := range map[string]warc.Compression{
+		FormatJSONL: {}, "gzip": all["gzip"], "zstd dictionary": all["zstd dictionary"],
+	} {
 		o := options(t)
 		dir := o.Dir
-		o.Formats, o.MaxFileAge = formats, 24*time.Hour
-		if formats[0] == FormatWARC {
-			o.MaxFileBytes = 6000 // a handful of visits
+		o.Formats, o.MaxFileAge = []string{FormatJSONL}, 24*time.Hour
+		if records.Format != "" {
+			o.Formats, o.Records = []string{FormatWARC}, records
+			o.MaxFileBytes = int64(6000 + len(records.Start())) // a handful of visits
 		}
 		items := someItems(t, o, 4*perBatch)
 		for _, inARow := range []int{1, 4} {
 			step := inARow
-			if formats[0] == FormatWARC {
+			if o.Has(FormatWARC) {
 				step++ // it has many more operations
 			}
 			for fail := 1; ; fail += step {
-				o.Dir = filepath.Join(dir, fmt.Sprint(formats, inARow, fail))
+				o.Dir = filepath.Join(dir, fmt.Sprint(name, inARow, fail))
 				d := &failingDisk{room: 1 << 20, fail: fail, times: inARow}
 				survive(t, o, d, items)
 				if t.Failed() {
-					t.Fatalf("%s with operations %d to %d failing", formats, fail, fail+inARow-1)
+					t.Fatalf("%s with operations %d to %d failing", name, fail, fail+inARow-1)
 				}
 				if d.seen < fail {
 					break // every operation had its turn

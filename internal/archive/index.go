@@ -15,7 +15,7 @@ import (
 	"github.com/amble-crawler/amble/internal/warc"
 )
 
-// The extensions of the files next to a WARC file, instead of warcExtension.
+// The extensions of the files next to a WARC file, instead of its own.
 const (
 	indexExtension   = ".cdxj"      // the index of a complete file, sorted
 	journalExtension = ".cdxj.open" // of the file being written: see index
@@ -46,7 +46,7 @@ func newIndex(d disk, dir string) *index {
 
 // pathOf returns the path of a file next to the WARC file with a name.
 func (x *index) pathOf(name, extension string) string {
-	return filepath.Join(x.dir, strings.TrimSuffix(name, warcExtension)+extension)
+	return filepath.Join(x.dir, warcBase(name)+extension)
 }
 
 func (x *index) full() bool { return x.length >= maxIndexBytes }
@@ -141,10 +141,14 @@ func (x *index) read(name string, length int64, parse parser) (lines []byte, cov
 		return nil, 0, fmt.Errorf("archive: read an index: %w", err)
 	}
 	defer f.Close()
-	text, err := io.ReadAll(f)
-	if err != nil {
+	var journal bytes.Buffer
+	if x.name == name {
+		journal.Grow(int(x.length) + bytes.MinRead)
+	}
+	if _, err := journal.ReadFrom(f); err != nil {
 		return nil, 0, fmt.Errorf("archive: read an index: %w", err)
 	}
+	text := journal.Bytes()
 	whole := 0
 	for line := range bytes.Lines(text) {
 		j, ok := parse(line)
@@ -164,10 +168,10 @@ func (x *index) scan(name, path string, lines []byte, from, to int64) ([]byte, e
 		return nil, fmt.Errorf("archive: index %s: %w", path, err)
 	}
 	defer f.Close()
-	if _, err := io.CopyN(io.Discard, f, from); err != nil {
+	r := warc.NewReader(io.LimitReader(f, to))
+	if err := r.Goto(from); err != nil {
 		return nil, fmt.Errorf("archive: index %s: %w", path, err)
 	}
-	r := warc.NewReader(io.LimitReader(f, to-from))
 	for {
 		rec, err := r.Next()
 		if err == io.EOF {
@@ -180,7 +184,7 @@ func (x *index) scan(name, path string, lines []byte, from, to int64) ([]byte, e
 		if err != nil {
 			return nil, fmt.Errorf("archive: index %s from byte %d on: %w", path, from, err)
 		}
-		lines = appendJournal(lines, from+rec.Offset, r.Offset()-rec.Offset, name, entry)
+		lines = appendJournal(lines, rec.Offset, r.Offset()-rec.Offset, name, entry)
 	}
 }
 
@@ -267,15 +271,16 @@ func (x *index) forget(name string) error {
 	return x.remove(x.pathOf(name, journalExtension))
 }
 
-// sweep removes files that a crash left: the journals of complete files, and unfinished indexes.
-func (x *index) sweep(open func(name string) bool) error {
+// sweep removes files that a crash left: unfinished indexes, and all journals but that of the open
+// file.
+func (x *index) sweep(open string) error {
 	names, err := x.disk.list(x.dir)
 	if err != nil {
 		return fmt.Errorf("archive: list %s: %w", x.dir, err)
 	}
 	for _, file := range names {
 		base, journal := strings.CutSuffix(file, journalExtension)
-		if journal && !open(base+warcExtension) || strings.HasSuffix(file, indexExtension+".new") {
+		if journal && base != warcBase(open) || strings.HasSuffix(file, indexExtension+".new") {
 			if err := x.remove(filepath.Join(x.dir, file)); err != nil {
 				return err
 			}

@@ -15,7 +15,7 @@ type readsDisk struct {
 }
 
 func (d *readsDisk) open(path string) (io.ReadCloser, error) {
-	if strings.HasSuffix(path, warcExtension+suffixOpen) {
+	if strings.HasSuffix(path, ".warc.gz"+suffixOpen) {
 		d.reads++
 	}
 	return d.osDisk.open(path)

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/warc"
 )
 
 // commitFile replaces the database: a batch is committed by renaming a file.
@@ -56,15 +58,29 @@ func writeForever(dir string) error {
 	if err := c.load(path); err != nil {
 		return err
 	}
-	o := DefaultOptions()
-	o.Dir = filepath.Join(dir, "output")
-	o.MaxFileBytes = 3000
+	o, err := killOptions(dir)
+	if err != nil {
+		return err
+	}
 	w, err := Open(o, c.Marks)
+	if err != nil {
+		return err
+	}
+	e, err := NewEncoder(o, nil)
 	if err != nil {
 		return err
 	}
 	fmt.Println("ready")
 	for size := 1; ; size = size*7%501 + 1 {
+		for n := range size {
+			item, err := e.Encode(&Visit{Exchange: exchangeOf(killURL(c.Lines+n), "body", 0)})
+			if err == nil {
+				err = w.Append(item, startOfTime)
+			}
+			if err != nil {
+				return err
+			}
+		}
 		marks, err := batch(w, lines(c.Lines, size))
 		if err != nil {
 			return err
@@ -76,10 +92,23 @@ func writeForever(dir string) error {
 	}
 }
 
-func TestKilledProcessLeavesCommittedLines(t *testing.T) {
-	dir := t.TempDir()
+// killOptions are those of the process that is killed: lines, and records with a dictionary.
+func killOptions(dir string) (Options, error) {
 	o := DefaultOptions()
-	o.Dir = filepath.Join(dir, "output")
+	o.Dir, o.Formats = filepath.Join(dir, "output"), []string{FormatJSONL, FormatWARC}
+	o.MaxFileBytes = 20_000
+	o.Records, o.DictionaryFile = warc.Compression{Format: warc.FormatZstd, Level: 1}, "../warc/testdata/dictionary"
+	return o, o.Load()
+}
+
+func killURL(n int) string { return fmt.Sprintf("http://h.test/%09d", n) }
+
+func TestKilledProcessLeavesWhatIsCommitted(t *testing.T) {
+	dir := t.TempDir()
+	o, err := killOptions(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var c commitFile
 	for range 8 {
 		cmd := exec.Command(os.Args[0])
@@ -105,6 +134,9 @@ func TestKilledProcessLeavesCommittedLines(t *testing.T) {
 		mustOpen(t, o, c.Marks).Close()
 		if got := output(t, o.Dir); !slices.Equal(got, lines(0, c.Lines)) {
 			t.Fatalf("%d lines were committed, the files hold %d", c.Lines, len(got))
+		}
+		if got := captures(t, o.Dir); len(got) != c.Lines || !slices.IsSorted(got) || len(got) > 0 && got[len(got)-1] != killURL(c.Lines-1) {
+			t.Fatalf("%d records were committed, the files hold %d", c.Lines, len(got))
 		}
 	}
 	if c.Lines == 0 {

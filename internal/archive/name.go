@@ -44,17 +44,21 @@ func numbered(prefix, extension string) naming {
 }
 
 // The name of a WARC file: "amble-20261120121415-000001-host.warc.gz". It has the parts that are
-// usual in archives: prefix, time, serial number, machine.
-func dated(prefix, host string) naming {
+// usual in archives: prefix, time, serial number, machine. The extension is that of its compression.
+func dated(prefix, host, extension string) naming {
 	return naming{
 		make: func(serial int, now time.Time) string {
-			return prefix + "-" + now.UTC().Format("20060102150405") + "-" + serialText(serial) + "-" + host + warcExtension
+			return prefix + "-" + now.UTC().Format("20060102150405") + "-" + serialText(serial) + "-" + host + extension
 		},
-		pattern: regexp.MustCompile(`^[^/]+-\d{14}-(\d{6,19})-[^/]*` + regexp.QuoteMeta(warcExtension) + `$`),
+		pattern: regexp.MustCompile(`^[^/]+-\d{14}-(\d{6,19})-[^/]*\.warc\.(?:gz|zst)$`),
 	}
 }
 
-const warcExtension = ".warc.gz"
+// warcBase returns the name of a WARC file without its extension.
+func warcBase(name string) string {
+	base, _ := warc.Base(name)
+	return base
+}
 
 func serialText(serial int) string { return fmt.Sprintf("%06d", serial) }
 
@@ -78,10 +82,11 @@ func (n naming) parse(file string) (serial int, name, suffix string, ok bool) {
 type warcinfo struct {
 	facts  []byte
 	packer *warc.Packer
+	start  []byte // what the file has before it
 }
 
 func newWarcinfo(o Options) (*warcinfo, error) {
-	packer, err := warc.NewPacker(o.GzipLevel)
+	packer, err := warc.NewPacker(o.Records)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +99,7 @@ func newWarcinfo(o Options) (*warcinfo, error) {
 	facts.Add("robots", o.Crawler.Robots)
 	facts.Add("http-header-user-agent", o.Crawler.UserAgent)
 	facts.Add("http-header-from", o.Crawler.From)
-	return &warcinfo{facts: warc.AppendFields(nil, facts), packer: packer}, nil
+	return &warcinfo{facts: warc.AppendFields(nil, facts), packer: packer, start: o.Records.Start()}, nil
 }
 
 // record returns the record of a file that is begun now.
@@ -106,7 +111,10 @@ func (i *warcinfo) record(name string, now time.Time) (*record, error) {
 	h.Add(warc.FieldFilename, name)
 	h.Add(warc.FieldContentType, warc.MediaFields)
 	h.Add(warc.FieldBlockDigest, warc.DigestOf(i.facts).String())
-	out := (*spool.Pool)(nil).NewWriter(0)
+	out := (*spool.Pool)(nil).NewWriter(int64(len(i.start)))
+	if _, err := out.Write(i.start); err != nil {
+		return nil, err
+	}
 	if err := i.packer.Write(out, h, i.facts); err != nil {
 		return nil, err
 	}

@@ -3,10 +3,13 @@ package archive
 import (
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/warc"
 )
 
 // The formats of Options.Formats.
@@ -57,7 +60,6 @@ type Options struct {
 	// written, and by Writer.Expire. 0: no limit.
 	MaxFileAge time.Duration
 	// Compress is the compression of files of lines: CompressNone, CompressGzip or CompressZstd.
-	// WARC files are always compressed record by record with gzip.
 	Compress string
 
 	// Prefix is the begin of the names of WARC files.
@@ -67,8 +69,10 @@ type Options struct {
 	// Outlinks says that the metadata records of a WARC file list the links of their page. The
 	// caller fills them in.
 	Outlinks bool
-	// GzipLevel is the compression level of WARC records, from 1 to 9.
-	GzipLevel int
+	// Records is the compression of WARC records. Open and NewEncoder need the same one.
+	Records warc.Compression
+	// DictionaryFile is the file from which Load reads Records.Dictionary. Empty: none.
+	DictionaryFile string
 	// Crawler describes the crawler in WARC files.
 	Crawler Crawler
 }
@@ -87,7 +91,8 @@ type Crawler struct {
 func DefaultOptions() Options {
 	return Options{
 		Formats: []string{FormatJSONL}, MaxFileBytes: 256 << 20, Compress: CompressNone,
-		Prefix: "amble", Host: "localhost", GzipLevel: 1,
+		Prefix: "amble", Host: "localhost",
+		Records: warc.Compression{Format: warc.FormatGzip, Level: 1},
 	}
 }
 
@@ -104,7 +109,7 @@ var namePart = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 func (o Options) Validate() error {
 	var errs []error
 	refuse := func(format string, args ...any) {
-		errs = append(errs, fmt.Errorf("%w: %s", ErrOption, fmt.Sprintf(format, args...)))
+		errs = append(errs, fmt.Errorf("%w: %w", ErrOption, fmt.Errorf(format, args...)))
 	}
 	allowed := strings.Join(formats(), ", ") + " or " + FormatNone
 	if len(o.Formats) == 0 {
@@ -136,9 +141,25 @@ func (o Options) Validate() error {
 		if !IsNamePart(o.Prefix) || !IsNamePart(o.Host) {
 			refuse("prefix is %q and the host %q, allowed are letters, digits, dots, dashes and underscores", o.Prefix, o.Host)
 		}
-		if o.GzipLevel < 1 || o.GzipLevel > 9 {
-			refuse("gzip level is %d, allowed are 1 to 9", o.GzipLevel)
+		if err := o.Records.Validate(); err != nil {
+			refuse("records: %w", err)
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Load reads the file that the options name. The error wraps [ErrOption], or is that of the file.
+func (o *Options) Load() error {
+	if o.DictionaryFile == "" || !o.Has(FormatWARC) {
+		return nil
+	}
+	dictionary, err := os.ReadFile(o.DictionaryFile)
+	if err != nil {
+		return fmt.Errorf("archive: read the dictionary of WARC records: %w", err)
+	}
+	o.Records.Dictionary = dictionary
+	if err := o.Records.Validate(); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrOption, o.DictionaryFile, err)
+	}
+	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"path/filepath"
 	"time"
+
+	"github.com/amble-crawler/amble/internal/warc"
 )
 
 // position is an offset in a file of a series. The length whole means that all files up to the
@@ -36,8 +38,10 @@ type series struct {
 	dir       string
 	naming    naming
 	extension string // of new files: a file with another one is not continued
-	maxBytes  int64
-	maxAge    time.Duration // 0: no limit
+	// records is the compression of WARC records: a file with another dictionary is not continued.
+	records  warc.Compression
+	maxBytes int64
+	maxAge   time.Duration // 0: no limit
 
 	// Of a WARC series: the begin of a file, and the index next to it. Nil: none.
 	head  func(name string, now time.Time) (*record, error)

@@ -174,7 +174,7 @@ func (k *verifier) record(ctx context.Context, r *warc.Reader, rec *warc.Record,
 	if name := h.Get(warc.FieldFilename); rec.Type() == warc.TypeInfo && name != k.file.Name {
 		k.problem(rec.Offset, "it says that the file is %q", name)
 	}
-	head, err := k.digests(r, rec)
+	head, err := k.digests(ctx, r, rec)
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (k *verifier) record(ctx context.Context, r *warc.Reader, rec *warc.Record,
 
 // digests checks the digests of a record, whose block it reads, and returns the header of the HTTP
 // message in it.
-func (k *verifier) digests(r *warc.Reader, rec *warc.Record) (head []byte, err error) {
+func (k *verifier) digests(ctx context.Context, r *warc.Reader, rec *warc.Record) (head []byte, err error) {
 	start, err := io.ReadAll(io.LimitReader(rec.Block, maxHTTPHead))
 	if err != nil {
 		return nil, err
@@ -201,7 +201,7 @@ func (k *verifier) digests(r *warc.Reader, rec *warc.Record) (head []byte, err e
 	block, payload := warc.NewHash(), warc.NewHash()
 	block.Write(start)
 	payload.Write(start[len(head):])
-	if _, err := io.Copy(io.MultiWriter(block, payload), rec.Block); err != nil {
+	if _, err := io.Copy(io.MultiWriter(block, payload), contextReader{ctx, rec.Block}); err != nil {
 		return nil, err
 	}
 	if err := r.Skip(); err != nil {
@@ -215,6 +215,19 @@ func (k *verifier) digests(r *warc.Reader, rec *warc.Record) (head []byte, err e
 		k.digest(rec, warc.FieldBlockDigest, block)
 	}
 	return head, nil
+}
+
+// contextReader stops when its context ends. A short record may stand for gigabytes.
+type contextReader struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (r contextReader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(p)
 }
 
 func (k *verifier) digest(rec *warc.Record, name string, h hash.Hash) {

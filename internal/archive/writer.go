@@ -125,7 +125,8 @@ func newSeries(o Options, f form, d disk) (*series, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.naming, s.extension = dated(o.Prefix, o.Host), warcExtension
+		s.records, s.extension = o.Records, o.Records.Extension()
+		s.naming = dated(o.Prefix, o.Host, s.extension)
 		s.head, s.index = info.record, newIndex(d, o.Dir)
 		return s, nil
 	}

@@ -68,7 +68,7 @@ func output(t testing.TB, dir string) []string {
 	t.Helper()
 	var all []string
 	for _, name := range names(t, dir) {
-		if strings.Contains(name, suffixUnmarked) {
+		if strings.Contains(name, suffixUnmarked) || !strings.Contains(name, ".jsonl") {
 			continue
 		}
 		data, err := os.ReadFile(filepath.Join(dir, name))

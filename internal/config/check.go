@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
@@ -160,9 +161,10 @@ func choices() map[string][]string {
 		"recrawl.policy":  policies(),
 		"output.format": {archive.FormatJSONL, archive.FormatWARC, archive.FormatLinks, archive.FormatText,
 			archive.FormatNone},
-		"output.compress": {archive.CompressNone, archive.CompressGzip, archive.CompressZstd},
-		"log.level":       {"debug", "info", "warn", "error"},
-		"log.format":      {"text", "json"},
+		"output.compress":      {archive.CompressNone, archive.CompressGzip, archive.CompressZstd},
+		"output.warc_compress": {warc.FormatGzip, warc.FormatZstd},
+		"log.level":            {"debug", "info", "warn", "error"},
+		"log.format":           {"text", "json"},
 	}
 }
 

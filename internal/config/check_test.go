@@ -50,6 +50,7 @@ func TestRanges(t *testing.T) {
 		{"sitemaps.max_size", "1023", "1048577KiB", "1KiB to 1GiB"},
 		{"output.max_age", "-1s", "8761h", "0s to 8760h"},
 		{"output.gzip_level", "0", "10", "1 to 9"},
+		{"output.zstd_level", "0", "5", "1 to 4"},
 		{"retry.max_attempts", "0", "101", "1 to 100"},
 		{"retry.delay", "999us", "25h", "1ms to 24h"},
 		{"recrawl.interval", "999ms", "87601h", "1s to 87600h"},

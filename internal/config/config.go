@@ -114,14 +114,17 @@ type Storage struct {
 
 // Output says what is written for each page, and where.
 type Output struct {
-	Dir       string        `mapstructure:"dir"`        // as written; see Config.OutputDir
-	Format    []string      `mapstructure:"format"`     // jsonl, warc, links, text; or none
-	Compress  string        `mapstructure:"compress"`   // of files of lines: none, gzip or zstd
-	MaxFile   ByteSize      `mapstructure:"max_file"`   // a file that reaches it is closed and the next one opened
-	MaxAge    time.Duration `mapstructure:"max_age"`    // so is an older one; 0: no limit
-	Prefix    string        `mapstructure:"prefix"`     // of the names of WARC files
-	GzipLevel int           `mapstructure:"gzip_level"` // of WARC records
-	Outlinks  bool          `mapstructure:"outlinks"`   // write WARC metadata records with the links of a page
+	Dir            string        `mapstructure:"dir"`             // as written; see Config.OutputDir
+	Format         []string      `mapstructure:"format"`          // jsonl, warc, links, text; or none
+	Compress       string        `mapstructure:"compress"`        // of files of lines: none, gzip or zstd
+	WARC           string        `mapstructure:"warc_compress"`   // of WARC records: gzip or zstd
+	MaxFile        ByteSize      `mapstructure:"max_file"`        // a file that reaches it is closed and the next one opened
+	MaxAge         time.Duration `mapstructure:"max_age"`         // so is an older one; 0: no limit
+	Prefix         string        `mapstructure:"prefix"`          // of the names of WARC files
+	GzipLevel      int           `mapstructure:"gzip_level"`      // of WARC records with gzip
+	ZstdLevel      int           `mapstructure:"zstd_level"`      // of WARC records with zstd
+	ZstdDictionary string        `mapstructure:"zstd_dictionary"` // file; empty: none
+	Outlinks       bool          `mapstructure:"outlinks"`        // write WARC metadata records with the links of a page
 }
 
 // Server configures the API and the dashboard.
@@ -177,7 +180,7 @@ func Default() Config {
 		Recrawl:  defaultRecrawl(),
 		Storage:  Storage{MinFree: 256 * MiB},
 		Output: Output{Format: []string{"jsonl"}, Compress: "none", MaxFile: 256 * MiB, Prefix: "amble",
-			GzipLevel: 1},
+			WARC: "gzip", GzipLevel: 1, ZstdLevel: 1},
 		Audit:  Audit{MaxSize: 1 * GiB, Keep: 90 * 24 * time.Hour},
 		Server: Server{Listen: "127.0.0.1:8377", Hosts: []string{}},
 		Log:    Log{Level: "info", Format: "text"},
@@ -201,7 +204,8 @@ func (c *Config) resolvePaths() {
 		return
 	}
 	dir := filepath.Dir(c.file)
-	for _, path := range []*string{&c.DataDir, &c.Crawl.SeedsFile, &c.Output.Dir, &c.Fetch.TLSCAFile,
+	for _, path := range []*string{&c.DataDir, &c.Crawl.SeedsFile, &c.Output.Dir, &c.Output.ZstdDictionary,
+		&c.Fetch.TLSCAFile,
 		&c.Server.TLSCert, &c.Server.TLSKey} {
 		if *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(dir, *path)

@@ -126,7 +126,8 @@ func TestDefaultsAgreeWithThePackages(t *testing.T) {
 func TestAllowedValuesAreAllowedByThePackages(t *testing.T) {
 	ends := map[string][]string{
 		"least": {"politeness.delay=0", "politeness.adaptive_max=1ms", "politeness.per_ip=1", "fetch.timeout=1ms",
-			"fetch.max_body=1KiB", "output.max_file=64KiB", "output.format=none", "output.gzip_level=1"},
+			"fetch.max_body=1KiB", "output.max_file=64KiB", "output.format=none", "output.gzip_level=1",
+			"output.warc_compress=zstd", "output.zstd_level=1"},
 		"most": {"politeness.delay=168h", "politeness.adaptive_factor=1000", "politeness.adaptive_max=168h",
 			"politeness.per_ip=4096", "politeness.ip_delay=168h",
 			"fetch.timeout=1h", "fetch.max_body=1GiB", "output.max_file=1TiB", "output.max_age=8760h",

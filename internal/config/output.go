@@ -8,18 +8,24 @@ import (
 
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/requestlog"
+	"github.com/amble-crawler/amble/internal/warc"
 )
 
 func (k *checker) outputNumbers() {
 	o := k.c.Output
 	between(k, "output.max_file", o.MaxFile, 64*KiB, 1*TiB)
 	between(k, "output.max_age", o.MaxAge, 0, year)
-	between(k, "output.gzip_level", o.GzipLevel, 1, 9)
+	between(k, "output.gzip_level", o.GzipLevel, 1, warc.MaxLevel(warc.FormatGzip))
+	between(k, "output.zstd_level", o.ZstdLevel, 1, warc.MaxLevel(warc.FormatZstd))
 }
 
 func (k *checker) outputChoices() {
 	k.outputFormats()
 	k.oneOf("output.compress", k.c.Output.Compress)
+	k.oneOf("output.warc_compress", k.c.Output.WARC)
+	if k.c.Output.ZstdDictionary != "" && k.c.Output.WARC != warc.FormatZstd {
+		k.conflict("output.zstd_dictionary", "is for WARC records with zstd; set output.warc_compress to zstd, or remove it")
+	}
 	if !archive.IsNamePart(k.c.Output.Prefix) {
 		k.reject("output.prefix", "want the beginning of a file name, such as amble: letters, digits, dots, dashes "+
 			"and underscores, a letter or digit first")
@@ -53,16 +59,21 @@ func (c *Config) ArchiveOptions(version string) archive.Options {
 	if !c.Robots.Obey {
 		robots = "ignore, but for Crawl-delay"
 	}
+	records := warc.Compression{Format: c.Output.WARC, Level: c.Output.GzipLevel}
+	if records.Format == warc.FormatZstd {
+		records.Level = c.Output.ZstdLevel
+	}
 	return archive.Options{
-		Dir:          c.OutputDir(),
-		Formats:      c.Output.Format,
-		Compress:     c.Output.Compress,
-		MaxFileBytes: int64(c.Output.MaxFile),
-		MaxFileAge:   c.Output.MaxAge,
-		Prefix:       c.Output.Prefix,
-		Host:         machine(),
-		Outlinks:     c.Output.Outlinks,
-		GzipLevel:    c.Output.GzipLevel,
+		Dir:            c.OutputDir(),
+		Formats:        c.Output.Format,
+		Compress:       c.Output.Compress,
+		MaxFileBytes:   int64(c.Output.MaxFile),
+		MaxFileAge:     c.Output.MaxAge,
+		Prefix:         c.Output.Prefix,
+		Host:           machine(),
+		Outlinks:       c.Output.Outlinks,
+		Records:        records,
+		DictionaryFile: c.Output.ZstdDictionary,
 		Crawler: archive.Crawler{
 			Software: "amble/" + version, UserAgent: c.UserAgent(version), From: c.mailAddress(),
 			Operator: c.Fetch.Contact, Robots: robots,

@@ -20,6 +20,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/internal/warc"
 )
 
 const benchWorkers = 64
@@ -49,7 +50,7 @@ func meshOptions(b *testing.B, web *testweb.Web) Options {
 }
 
 // BenchmarkCrawl crawls a whole web with the engine as it is (robots.txt, store on
-// disk, one request at a time to a host) without output, and with WARC, next to the least that any
+// disk, one request at a time to a host) without output, and with WARC in both compressions, next to the least that any
 // crawler in Go does: fetch, goquery, a map. In turns: round by round one after the other, because the
 // speed of a machine is not the same for as long as it takes to run each of them many times.
 func BenchmarkCrawl(b *testing.B) {
@@ -60,8 +61,9 @@ func BenchmarkCrawl(b *testing.B) {
 		web := startMesh(b, m, testweb.Config{CountOnly: true})
 		ways := []way{
 			{"bare", func(b *testing.B) int { return crawlBare(b, web, m) }},
-			{"amble", func(b *testing.B) int { return crawlMesh(b, web, m, archive.FormatNone) }},
-			{"warc", func(b *testing.B) int { return crawlMesh(b, web, m, archive.FormatWARC) }},
+			{"amble", func(b *testing.B) int { return crawlMesh(b, web, m, archive.FormatNone, "") }},
+			{"warc", func(b *testing.B) int { return crawlMesh(b, web, m, archive.FormatWARC, warc.FormatGzip) }},
+			{"zstd", func(b *testing.B) int { return crawlMesh(b, web, m, archive.FormatWARC, warc.FormatZstd) }},
 		}
 		name := fmt.Sprintf("hosts=%d/pages=%d", m.Hosts, m.TotalPages())
 		for _, w := range ways {
@@ -146,10 +148,10 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// crawlMesh crawls a mesh from its roots.
-func crawlMesh(b *testing.B, web *testweb.Web, m testweb.Mesh, format string) int {
+// crawlMesh crawls a mesh from its roots. records is the compression of WARC records.
+func crawlMesh(b *testing.B, web *testweb.Web, m testweb.Mesh, format, records string) int {
 	o := meshOptions(b, web)
-	o.Archive.Formats = []string{format}
+	o.Archive.Formats, o.Archive.Records.Format = []string{format}, records
 	e, err := Open(o, testLog(b))
 	if err != nil {
 		b.Fatal(err)

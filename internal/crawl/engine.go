@@ -113,6 +113,9 @@ func (e *Engine) openClient() (err error) {
 }
 
 func (e *Engine) openOutput() error {
+	if err := e.o.Archive.Load(); err != nil {
+		return err
+	}
 	encoded, err := e.store.Mark(MarkOutput)
 	if err != nil {
 		return err

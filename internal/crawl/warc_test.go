@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -190,7 +191,7 @@ func metadata(t testing.TB, dir string) map[string]string {
 
 func eachRecord(t testing.TB, dir string, each func(*warc.Record)) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*.warc.gz"))
+	files, err := filepath.Glob(filepath.Join(dir, "*.warc.*z*"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("files %v: %v", files, err)
 	}
@@ -230,6 +231,47 @@ func TestArchiveAcrossRestarts(t *testing.T) {
 		if got := captures[web.URL("a.test", path)]; len(got) != 1 || got[0].Mime != want {
 			t.Errorf("%s: %+v, want one of %s", path, got, want)
 		}
+	}
+}
+
+// TestArchiveInZstd: a crawl goes on with the records of an earlier run in another compression, and
+// stores no content again.
+func TestArchiveInZstd(t *testing.T) {
+	t.Parallel()
+	same := testweb.Content("text/html", bytes.Repeat([]byte("<p>always this</p>"), 200))
+	web := startWeb(t, site("a.test", "", nil, testweb.Routes{"/one": same, "/two": same, "/three": same}))
+	o := testOptions(t, web)
+	o.Archive.Formats = []string{archive.FormatWARC}
+	want := make(map[string]int)
+	for path, c := range map[string]warc.Compression{
+		"/one": {Format: warc.FormatGzip, Level: 1}, "/two": {Format: warc.FormatZstd, Level: 2},
+		"/three": {Format: warc.FormatZstd, Level: 1},
+	} {
+		o.Archive.Records, o.Archive.DictionaryFile = c, ""
+		if path == "/three" {
+			o.Archive.DictionaryFile = "../warc/testdata/dictionary"
+		}
+		crawl(t, o, web.URL("a.test", path))
+		checkArchive(t, o)
+		want[c.Extension()]++
+	}
+	got, bodies := make(map[string]int), 0
+	for path, entries := range archived(t, o.Archive.Dir) {
+		if strings.HasSuffix(path, "/robots.txt") {
+			continue
+		}
+		base, _ := warc.Base(entries[0].Filename)
+		got[strings.TrimPrefix(entries[0].Filename, base)]++
+		if entries[0].Mime != warc.MimeRevisit {
+			bodies++
+		}
+	}
+	if !maps.Equal(got, want) || bodies != 1 {
+		t.Errorf("%d bodies in %v, want 1 in %v", bodies, got, want)
+	}
+	o.Archive.DictionaryFile = "warc_test.go"
+	if _, err := Open(o, testLog(t)); !errors.Is(err, archive.ErrOption) || !strings.Contains(err.Error(), "warc_test.go") {
+		t.Errorf("a dictionary that is none: %v", err)
 	}
 }
 

@@ -7,9 +7,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-
-	"github.com/klauspost/compress/flate"
-	"github.com/klauspost/compress/gzip"
 )
 
 // Errors of a [Reader].
@@ -26,10 +23,14 @@ const (
 	maxFields = 1000
 )
 
+// maxBlock bounds the block of a record in bytes. A few kilobytes of a hostile file can stand for as
+// many, which somebody has to decompress.
+const maxBlock = 16 << 30
+
 // Record is a record that was read. Its block can be read until the next call of Next.
 type Record struct {
 	Header Header
-	Offset int64 // of its gzip member, from where the reader began
+	Offset int64 // of its gzip member or Zstandard frame, from where the reader began
 	Size   int64 // of the block
 	Block  io.Reader
 }
@@ -37,17 +38,33 @@ type Record struct {
 // Type returns the WARC-Type.
 func (r *Record) Type() string { return r.Header.Get(FieldType) }
 
-// Reader reads the records of a file one after the other. It holds no block in memory.
+// Reader reads the records of a file one after the other, whether they are compressed with gzip or
+// with Zstandard. It holds no block in memory. A hostile file can make it use 8 MiB for a window and
+// three times as much for a dictionary.
 type Reader struct {
 	source  *countingReader
 	buffer  *bufio.Reader
-	gzip    *gzip.Reader
-	content *bufio.Reader // of the gzip member
+	members members       // nil: nothing was read yet
+	content *bufio.Reader // of the current record
 	block   io.LimitedReader
 	record  bool // one was begun and has not ended
 }
 
-// NewReader returns a reader of records with a gzip member each.
+// members are what the records of a file are compressed to: gzip members or Zstandard frames.
+type members interface {
+	// begin goes to the next record. The error is io.EOF if there is none.
+	begin() error
+	// Read reads the content of the record, and nothing behind it.
+	io.Reader
+	// end checks that the record ends here. The error is errMore if it does not.
+	end() error
+}
+
+// errMore means that a record goes on behind its block.
+var errMore = fmt.Errorf("%w: something follows it in its gzip member or frame", ErrFormat)
+
+// NewReader returns a reader of a file. It begins at the begin of the file, where the dictionary is
+// if there is one, or at a record of a file without a dictionary; see also [Reader.Goto].
 func NewReader(r io.Reader) *Reader {
 	source := &countingReader{r: r}
 	return &Reader{source: source, buffer: bufio.NewReaderSize(source, 64<<10), content: bufio.NewReaderSize(nil, 4<<10)}
@@ -68,7 +85,48 @@ func (c *countingReader) Read(p []byte) (int, error) {
 // has been called.
 func (r *Reader) Offset() int64 { return r.source.n - int64(r.buffer.Buffered()) }
 
-// Next goes to the next record. It skips the rest of the last one, and checks it as far as the gzip
+// start finds out how the file is compressed, and reads its dictionary.
+func (r *Reader) start() (err error) {
+	if r.members != nil {
+		return nil
+	}
+	first, err := r.buffer.Peek(1)
+	if err != nil {
+		return err // io.EOF of an empty file
+	}
+	if !isZstd(first[0]) {
+		r.members = &gzipMembers{source: r.buffer}
+		return nil
+	}
+	f, err := newFrames(r.buffer)
+	if err == nil {
+		r.members = f
+	}
+	return err
+}
+
+// Goto goes to the record at an offset, before the first call of Next. The reader must have begun at
+// the begin of the file. If its source can seek, what lies between is not read.
+func (r *Reader) Goto(offset int64) error {
+	if offset == 0 {
+		return nil
+	}
+	if err := r.start(); err != nil {
+		return packed(err)
+	}
+	if seeker, ok := r.source.r.(io.Seeker); ok {
+		if _, err := seeker.Seek(offset, io.SeekStart); err != nil {
+			return err
+		}
+		r.source.n = offset
+		r.buffer.Reset(r.source)
+		return nil
+	}
+	_, err := io.CopyN(io.Discard, r.buffer, offset-r.Offset())
+	return packed(err)
+}
+
+// Next goes to the next record. It skips the rest of the last one, and checks it as far as the
 // checksum goes. The error is io.EOF at the end of the file. Other errors wrap [ErrTorn] or
 // [ErrFormat], or come from the file; nothing behind them can be read.
 func (r *Reader) Next() (*Record, error) {
@@ -77,34 +135,35 @@ func (r *Reader) Next() (*Record, error) {
 			return nil, err
 		}
 	}
+	rec := &Record{Offset: r.Offset()}
 	if _, err := r.buffer.Peek(1); err != nil {
 		return nil, err // io.EOF between records
 	}
-	rec := &Record{Offset: r.Offset()}
-	if err := r.open(rec); err != nil {
-		return nil, fmt.Errorf("record at %d: %w", rec.Offset, err)
+	err := r.start()
+	if err == nil {
+		err = r.members.begin()
+	}
+	if err == io.EOF {
+		return nil, err // behind what is no record
+	}
+	if err == nil {
+		err = r.open(rec)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("record at %d: %w", rec.Offset, packed(err))
 	}
 	r.record = true
 	return rec, nil
 }
 
-// open begins a gzip member and reads the header in it.
+// open reads the header of the record that was begun.
 func (r *Reader) open(rec *Record) (err error) {
-	if r.gzip == nil {
-		r.gzip, err = gzip.NewReader(r.buffer)
-	} else {
-		err = r.gzip.Reset(r.buffer)
-	}
-	if err != nil {
-		return packed(err)
-	}
-	r.gzip.Multistream(false)
-	r.content.Reset(r.gzip)
+	r.content.Reset(r.members)
 	if rec.Header, err = readHeader(r.content); err != nil {
 		return err
 	}
 	rec.Size, err = strconv.ParseInt(rec.Header.Get(FieldLength), 10, 64)
-	if err != nil || rec.Size < 0 {
+	if err != nil || rec.Size < 0 || rec.Size > maxBlock {
 		return fmt.Errorf("%w: its Content-Length is %.40q", ErrFormat, rec.Header.Get(FieldLength))
 	}
 	r.block = io.LimitedReader{R: r.content, N: rec.Size}
@@ -132,7 +191,7 @@ func (r *Reader) Skip() error {
 	if _, err := io.Copy(io.Discard, blockReader{r}); err != nil {
 		return err
 	}
-	for _, want := range []byte("\r\n\r\n") {
+	for _, want := range []byte(recordEnd) {
 		switch c, err := r.content.ReadByte(); {
 		case err != nil && err != io.EOF:
 			return packed(err)
@@ -140,24 +199,16 @@ func (r *Reader) Skip() error {
 			return fmt.Errorf("%w: two line ends do not follow its block", ErrFormat)
 		}
 	}
-	switch _, err := r.content.ReadByte(); err {
-	case io.EOF: // the checksum is right
-		return nil
-	case nil:
-		return fmt.Errorf("%w: something follows it in its gzip member", ErrFormat)
-	default:
-		return packed(err)
+	if r.content.Buffered() > 0 {
+		return errMore
 	}
+	return packed(r.members.end())
 }
 
-// packed names the error of a gzip member.
+// packed names the error of a gzip member or of a frame.
 func packed(err error) error {
 	if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%w: %w", ErrTorn, io.ErrUnexpectedEOF)
-	}
-	var corrupt flate.CorruptInputError
-	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.As(err, &corrupt) {
-		return fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	return err
 }

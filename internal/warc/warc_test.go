@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -13,13 +15,40 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-func newPacker(t testing.TB) *Packer {
+func newPacker(t testing.TB, c Compression) *Packer {
 	t.Helper()
-	p, err := NewPacker(3)
+	p, err := NewPacker(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// dictionary is one that "zstd --train" made of records.
+func dictionary(t testing.TB) []byte {
+	t.Helper()
+	b, err := os.ReadFile("testdata/dictionary")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// compressions are the ways to compress records, by name.
+func compressions(t testing.TB) map[string]Compression {
+	return map[string]Compression{
+		"gzip, fast":      {Format: FormatGzip, Level: 1},
+		"gzip, small":     {Format: FormatGzip, Level: 3},
+		"zstd, fast":      {Format: FormatZstd, Level: 1},
+		"zstd, small":     {Format: FormatZstd, Level: 3},
+		"zstd dictionary": {Format: FormatZstd, Level: 1, Dictionary: dictionary(t)},
+	}
+}
+
+func eachCompression(t *testing.T, f func(t *testing.T, c Compression)) {
+	for name, c := range compressions(t) {
+		t.Run(name, func(t *testing.T) { f(t, c) })
+	}
 }
 
 func header(kind string) Header {
@@ -31,15 +60,15 @@ func header(kind string) Header {
 }
 
 // file packs a record for each block.
-func file(t testing.TB, blocks ...string) []byte {
+func file(t testing.TB, c Compression, blocks ...string) []byte {
 	t.Helper()
-	var b bytes.Buffer
-	p := newPacker(t)
+	b := bytes.NewBuffer(c.Start())
+	p := newPacker(t, c)
 	for i, block := range blocks {
-		write := func() error { return p.Write(&b, header(TypeResponse), []byte(block)) }
+		write := func() error { return p.Write(b, header(TypeResponse), []byte(block)) }
 		if i%2 == 1 {
 			write = func() error {
-				return p.WriteFrom(&b, header(TypeResponse), strings.NewReader(block), int64(len(block)))
+				return p.WriteFrom(b, header(TypeResponse), strings.NewReader(block), int64(len(block)))
 			}
 		}
 		if err := write(); err != nil {
@@ -50,61 +79,94 @@ func file(t testing.TB, blocks ...string) []byte {
 }
 
 func TestRoundTrip(t *testing.T) {
-	blocks := []string{"", "short", strings.Repeat("long ", 5000), "last\r\n\r\n"}
-	data := file(t, blocks...)
-	for name, source := range map[string]io.Reader{
-		"at once": bytes.NewReader(data), "byte by byte": iotest.OneByteReader(bytes.NewReader(data)),
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := NewReader(source)
-			for i, want := range blocks {
-				rec, err := r.Next()
-				if err != nil {
-					t.Fatal(err)
+	eachCompression(t, func(t *testing.T, c Compression) {
+		blocks := []string{"", "short", strings.Repeat("long ", 5000), noise(300_000), strings.Repeat("very long ", 400_000),
+			"last\r\n\r\n"}
+		data := file(t, c, blocks...)
+		for name, source := range map[string]io.Reader{
+			"at once": bytes.NewReader(data), "byte by byte": iotest.OneByteReader(bytes.NewReader(data)),
+		} {
+			t.Run(name, func(t *testing.T) {
+				r := NewReader(source)
+				for i, want := range blocks {
+					rec, err := r.Next()
+					if err != nil {
+						t.Fatal(err)
+					}
+					if i == 2 { // one that nobody reads
+						continue
+					}
+					got, err := io.ReadAll(rec.Block)
+					if err != nil || string(got) != want || rec.Size != int64(len(want)) || rec.Type() != TypeResponse {
+						t.Errorf("record %d: %.99q of %d bytes, %v", i, got, rec.Size, err)
+					}
 				}
-				if i == 2 { // one that nobody reads
-					continue
+				if _, err := r.Next(); err != io.EOF {
+					t.Errorf("behind the last record: %v", err)
 				}
-				got, err := io.ReadAll(rec.Block)
-				if err != nil || string(got) != want || rec.Size != int64(len(want)) || rec.Type() != TypeResponse {
-					t.Errorf("record %d: %q of %d bytes, %v", i, got, rec.Size, err)
+				if r.Offset() != int64(len(data)) {
+					t.Errorf("the reader is at %d of %d", r.Offset(), len(data))
 				}
-			}
-			if _, err := r.Next(); err != io.EOF {
-				t.Errorf("behind the last record: %v", err)
-			}
-			if r.Offset() != int64(len(data)) {
-				t.Errorf("the reader is at %d of %d", r.Offset(), len(data))
-			}
-		})
-	}
+			})
+		}
+	})
 }
 
-// TestOffsets: a reader can begin at each offset, and each offset is the end of the last record.
-func TestOffsets(t *testing.T) {
-	data := file(t, "one", strings.Repeat("two", 3000), "three")
-	r := NewReader(bytes.NewReader(data))
-	for {
-		rec, err := r.Next()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		want, err := io.ReadAll(rec.Block)
-		if err != nil {
-			t.Fatal(err)
-		}
-		other, err := NewReader(bytes.NewReader(data[rec.Offset:])).Next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := io.ReadAll(other.Block); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("at %d: %.20q, %v", rec.Offset, got, err)
-		}
-	}
+// noise returns bytes that cannot be compressed.
+func noise(n int) string {
+	b := make([]byte, n)
+	rand.NewChaCha8([32]byte{1}).Read(b)
+	return string(b)
 }
+
+// TestOffsets: a reader can go to each offset, and each offset is the end of the last record.
+func TestOffsets(t *testing.T) {
+	eachCompression(t, func(t *testing.T, c Compression) {
+		data := file(t, c, "one", strings.Repeat("two", 3000), "three")
+		r := NewReader(bytes.NewReader(data))
+		end := int64(0)
+		for {
+			rec, err := r.Next()
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rec.Offset != end {
+				t.Errorf("a record at %d behind one that ends at %d", rec.Offset, end)
+			}
+			want, err := io.ReadAll(rec.Block)
+			if err == nil {
+				err = r.Skip()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			end = r.Offset()
+			for name, source := range map[string]io.Reader{
+				"seeks": io.NewSectionReader(bytes.NewReader(data), 0, end), "reads": bytes.NewBuffer(data[:end]),
+			} {
+				other := NewReader(source)
+				if err := other.Goto(rec.Offset); err != nil {
+					t.Fatal(err)
+				}
+				again, err := other.Next()
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				if got, err := io.ReadAll(again.Block); err != nil || !bytes.Equal(got, want) || again.Offset != rec.Offset {
+					t.Errorf("%s to %d: %.20q at %d, %v", name, rec.Offset, got, again.Offset, err)
+				}
+				if _, err := other.Next(); err != io.EOF {
+					t.Errorf("%s to %d: behind it: %v", name, rec.Offset, err)
+				}
+			}
+		}
+	})
+}
+
+var gzipLevel3 = Compression{Format: FormatGzip, Level: 3}
 
 // gzipped returns a gzip member with any content.
 func gzipped(text string) []byte {
@@ -127,7 +189,7 @@ func readAll(data []byte) (records int, err error) {
 }
 
 func TestDamage(t *testing.T) {
-	whole := file(t, strings.Repeat("whole ", 500), "second")
+	whole := file(t, gzipLevel3, strings.Repeat("whole ", 500), "second")
 	flipped := bytes.Clone(whole)
 	flipped[len(flipped)/3] ^= 0x40
 	record := "WARC/1.1\r\nContent-Length: 2\r\n\r\nab\r\n\r\n"
@@ -159,21 +221,28 @@ func TestDamage(t *testing.T) {
 // TestTornAnywhere: wherever a file ends, all whole records before that can be read, and a torn end
 // is distinguished from damage.
 func TestTornAnywhere(t *testing.T) {
-	first, data := len(file(t, "first")), file(t, "first", "second")
-	for n := range data {
-		records, err := readAll(data[:n])
-		switch {
-		case n == 0 || n == first:
-			if err != io.EOF {
-				t.Errorf("%d bytes: %v", n, err)
+	eachCompression(t, func(t *testing.T, c Compression) {
+		data := file(t, c, "first", strings.Repeat("second", 400))
+		first := len(file(t, c, "first"))
+		for n := range data {
+			records, err := readAll(data[:n])
+			switch {
+			case n == 0 || n == first:
+				if err != io.EOF {
+					t.Errorf("%d bytes: %v", n, err)
+				}
+			case n == len(c.Start()): // a dictionary and nothing else
+				if err != io.EOF || records > 0 {
+					t.Errorf("%d bytes: %d records, then %v", n, records, err)
+				}
+			case !errors.Is(err, ErrTorn):
+				t.Errorf("%d bytes: %d records, then %v", n, records, err)
 			}
-		case !errors.Is(err, ErrTorn):
-			t.Errorf("%d bytes: %d records, then %v", n, records, err)
+			if n >= first && records < 1 {
+				t.Errorf("%d bytes: the first record was not read", n)
+			}
 		}
-		if n >= first && records < 1 {
-			t.Errorf("%d bytes: the first record was not read", n)
-		}
-	}
+	})
 }
 
 // TestLinesOfOthers: the records of other tools can be read: folded values, lines that end in LF,
@@ -224,7 +293,7 @@ func TestIDsDiffer(t *testing.T) {
 }
 
 func TestWriteFromHoldsTheLength(t *testing.T) {
-	if err := newPacker(t).WriteFrom(io.Discard, nil, strings.NewReader("abc"), 4); !errors.Is(err, ErrLength) {
+	if err := newPacker(t, gzipLevel3).WriteFrom(io.Discard, nil, strings.NewReader("abc"), 4); !errors.Is(err, ErrLength) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -353,7 +422,10 @@ func TestKey(t *testing.T) {
 }
 
 func FuzzReader(f *testing.F) {
-	f.Add(file(f, "one", "two"))
+	for _, c := range compressions(f) {
+		f.Add(file(f, c, "one", strings.Repeat("two ", 900)))
+	}
+	f.Add(zstdFrame(f, strings.Repeat("WARC/1.1\r\nContent-Length: 2\r\n\r\nab\r\n\r\n", 2)))
 	f.Add(gzipped("WARC/1.1\r\nContent-Length: 2\r\n\r\nab\r\n\r\n"))
 	f.Add(gzipped("WARC/1.1\r\n A\r\n\r\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -368,9 +440,12 @@ func FuzzReader(f *testing.F) {
 				t.Fatalf("record at %d behind one at %d", rec.Offset, last)
 			}
 			last = rec.Offset
-			n, err := io.Copy(io.Discard, rec.Block)
-			if err == nil && n != rec.Size {
+			n, err := io.Copy(io.Discard, io.LimitReader(rec.Block, 64<<20)) // more would only take time
+			if err == nil && n != min(rec.Size, 64<<20) {
 				t.Fatalf("%d bytes of %d", n, rec.Size)
+			}
+			if rec.Size > maxBlock {
+				t.Fatalf("a record of %d bytes", rec.Size)
 			}
 			EntryOf(rec.Header, []byte("HTTP/1.1 200 OK\r\n\r\n"))
 		}
