@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -186,8 +187,11 @@ func (e *Erasure) copy(ctx context.Context, tx *bolt.Tx, to rowSink) error {
 	for _, name := range buckets() { // meta, which has the counters, is the last one
 		known[string(name)] = true
 		bucket := tx.Bucket(name)
-		if bucket == nil {
-			continue // the file is of an older version
+		if bucket == nil { // the file is of an older version, and becomes one of this
+			if err := to.begin(name); err != nil {
+				return err
+			}
+			continue
 		}
 		if err := e.copyBucket(ctx, name, bucket, to); err != nil {
 			return fmt.Errorf("bucket %s: %w", name, err)
@@ -202,7 +206,7 @@ func (e *Erasure) copy(ctx context.Context, tx *bolt.Tx, to rowSink) error {
 }
 
 func (e *Erasure) copyBucket(ctx context.Context, name []byte, from *bolt.Bucket, to rowSink) error {
-	if err := to.begin(name); err != nil {
+	if err := errors.Join(ctx.Err(), to.begin(name)); err != nil {
 		return err
 	}
 	if string(name) == string(bucketMark) && e.Marks != nil {
@@ -421,8 +425,11 @@ func (e *Erasure) seed(k, v []byte) ([]byte, error) {
 }
 
 func (e *Erasure) meta(k, v []byte) ([]byte, error) {
-	if string(k) == string(metaCounters) {
+	switch string(k) {
+	case string(metaCounters):
 		return appendCounters(nil, e.counters), nil
+	case string(metaVersion):
+		return binary.BigEndian.AppendUint32(nil, Version), nil
 	}
 	return v, nil
 }
