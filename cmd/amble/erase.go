@@ -264,4 +264,3 @@ func writeEraseHints(b *strings.Builder, c *config.Config, r *erase.Report, f *e
 	fmt.Fprintf(b, "Copies of the database and moved output files are not erased. So that it is not fetched again:\n"+
 		"  amble optout add %s --scope %s\n", r.Name, scope)
 }
-
