@@ -53,11 +53,23 @@ func (e *Eraser) Files() ([]string, error) {
 	}
 	var files []string
 	for _, f := range entries {
-		if _, _, ok := eraseForm(f.Name()); ok {
+		if _, _, ok := eraseForm(f.Name()); ok || e.isOrphan(f.Name()) {
 			files = append(files, f.Name())
 		}
 	}
 	return files, nil
+}
+
+// isOrphan reports whether a file is the index of a WARC file that was moved away.
+func (e *Eraser) isOrphan(file string) bool {
+	base, isIndex := strings.CutSuffix(file, indexExtension)
+	for _, extension := range []string{".warc.gz", ".warc.zst"} {
+		if _, err := e.disk.size(e.path(base + extension)); !isIndex || err == nil {
+			return false
+		}
+	}
+	_, _, _, ours := namings()[formWARC].parse(base + ".warc.gz")
+	return ours
 }
 
 // eraseForm returns the form of a file and its name without a suffix.
@@ -200,7 +212,7 @@ func (e *Eraser) remove(path string) error {
 type eraseScan struct {
 	file string // its name
 	name string // its name when it is complete
-	form form
+	kind string // its format, or kindIndex
 	kept []span // of a WARC file: the bytes that stay
 	end  int64  // of what can be read
 	n    ErasedFile
@@ -208,6 +220,9 @@ type eraseScan struct {
 	// missing.
 	indexed bool
 }
+
+// kindIndex is the kind of an index without its WARC file.
+const kindIndex = "index"
 
 // span is a part of a file.
 type span struct{ from, to int64 }
@@ -218,20 +233,23 @@ func (s *eraseScan) count(kind string) { s.n.Records[kind]++ }
 func (e *Eraser) scan(ctx context.Context, file string) (*eraseScan, error) {
 	s := &eraseScan{file: file, n: ErasedFile{File: file, Records: make(map[string]int)}}
 	var ok bool
-	if s.form, s.name, ok = eraseForm(file); !ok {
+	var f form
+	if f, s.name, ok = eraseForm(file); ok {
+		s.kind = f.String()
+	} else if s.name, s.kind = file, kindIndex; !e.isOrphan(file) {
 		return s, fmt.Errorf("archive: %q is no file of the output", file)
 	}
-	f, err := os.Open(e.path(file))
+	opened, err := e.disk.open(e.path(file))
 	if err != nil {
 		return s, fmt.Errorf("archive: %w", err)
 	}
-	defer f.Close()
-	if s.form == formWARC {
+	defer opened.Close()
+	if s.kind == FormatWARC {
 		_, missing := e.disk.size(e.indexOf(s))
 		s.indexed = s.isWhole() || missing == nil
-		err = e.scanRecords(ctx, s, f)
+		err = e.scanRecords(ctx, s, opened)
 	} else {
-		err = e.lines(ctx, s, f, func([]byte) error { return nil })
+		err = e.lines(ctx, s, opened, func([]byte) error { return nil })
 	}
 	if err != nil {
 		return s, fmt.Errorf("archive: read %s: %w", file, err)
@@ -325,8 +343,8 @@ func (e *Eraser) eachLine(ctx context.Context, s *eraseScan, from io.Reader, kep
 		case n%1024 == 0 && ctx.Err() != nil:
 			return ctx.Err()
 		}
-		if e.isErasedLine(line) {
-			s.count(s.form.String())
+		if e.isErasedLine(s, line) {
+			s.count(s.kind)
 			s.n.Bytes += int64(len(line))
 			continue
 		}
@@ -338,9 +356,13 @@ func (e *Eraser) eachLine(ctx context.Context, s *eraseScan, from io.Reader, kep
 
 // isErasedLine reports whether a line is of a page of a host that is erased. A line that cannot be
 // read is, if it names such a host.
-func (e *Eraser) isErasedLine(line []byte) bool {
+func (e *Eraser) isErasedLine(s *eraseScan, line []byte) bool {
 	if !e.names.In(line) {
 		return false
+	}
+	if s.kind == kindIndex {
+		entry, err := warc.ParseEntry(line)
+		return err != nil || e.names.HasURL(entry.URL)
 	}
 	var page struct{ URL, From string }
 	if err := json.Unmarshal(line, &page); err != nil {
@@ -364,7 +386,7 @@ func (e *Eraser) rewrite(ctx context.Context, s *eraseScan, fresh string) (err e
 	if err != nil {
 		return err
 	}
-	if s.form == formWARC {
+	if s.kind == FormatWARC {
 		err = copySpans(to, old, s.kept)
 	} else {
 		err = e.rewriteLines(ctx, s, old, to, fresh)
@@ -412,7 +434,7 @@ func (e *Eraser) rewriteLines(ctx context.Context, s *eraseScan, old io.Reader, 
 		out = packer
 	}
 	written := warc.NewHash()
-	again := &eraseScan{file: s.file, name: s.name, form: s.form, n: ErasedFile{Records: make(map[string]int)}}
+	again := &eraseScan{file: s.file, name: s.name, kind: s.kind, n: ErasedFile{Records: make(map[string]int)}}
 	var failed error // to write
 	err = e.lines(ctx, again, old, func(line []byte) error {
 		written.Write(line)
