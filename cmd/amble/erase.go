@@ -124,7 +124,8 @@ func (f *eraseFlags) names(text string) (names weburl.Names, err error) {
 		e, err = optout.New(optout.Entry{Scope: scope, Value: text})
 	}
 	if err != nil {
-		return names, usagef("%s %q: %w", scope, text, errors.Unwrap(err))
+		_, why, _ := strings.Cut(err.Error(), optout.ErrEntry.Error()+" of ")
+		return names, usagef("%s", why)
 	}
 	if scope == optout.ScopeDomain && weburl.IsRegistry(e.Value) {
 		return names, usagef("everybody registers names below %s: name one of them, or set --scope host", e.Value)
