@@ -1,6 +1,6 @@
 // Package erase removes all that a crawl keeps of a host, or of a domain with all names below it: from
 // the database, the start ledger, the request log, the crash files and, if wanted, the output.
-// docs/CONSENT.md says what goes and what stays.
+// docs/ERASURE.md says what goes and what stays.
 //
 // The packages that own the files do the work, each file for itself: they write a new file, make it
 // durable and put it in the place of the old one, so that kill -9 leaves the old one or the new one.
