@@ -199,7 +199,7 @@ func (e *Erasure) copy(ctx context.Context, tx *bolt.Tx, to rowSink) error {
 	}
 	return tx.ForEach(func(name []byte, _ *bolt.Bucket) error {
 		if !known[string(name)] {
-			return fmt.Errorf("bucket %s: this version does not know what it holds", name)
+			return fmt.Errorf("bucket %s: this version does not know what it holds of a host", name)
 		}
 		return nil
 	})
@@ -213,6 +213,9 @@ func (e *Erasure) copyBucket(ctx context.Context, name []byte, from *bolt.Bucket
 		return e.copyMarks(from, to)
 	}
 	change := e.changes(name)
+	if change == nil {
+		return errors.New("this version does not know what it holds of a host")
+	}
 	n := 0
 	err := from.ForEach(func(k, v []byte) error {
 		if n++; n%4096 == 0 && ctx.Err() != nil {
@@ -266,7 +269,7 @@ func erasedName(id HostID) string { return fmt.Sprintf("<erased-%d>", id) }
 // change returns what stays of a row; nil: nothing. The value of a row that stays is not nil.
 type change func(k, v []byte) ([]byte, error)
 
-// changes returns the change for the rows of a bucket.
+// changes returns the change for the rows of a bucket; nil: it is not known what they hold.
 func (e *Erasure) changes(bucket []byte) change {
 	switch string(bucket) {
 	case string(bucketName):
@@ -285,8 +288,12 @@ func (e *Erasure) changes(bucket []byte) change {
 		return e.seed
 	case string(bucketMeta):
 		return e.meta
+	case string(bucketMark):
+		return func(_, v []byte) ([]byte, error) { return v, nil }
+	case string(bucketSeen), string(bucketState), string(bucketDue), string(bucketRecrawl), string(bucketPayload):
+		return func(k, v []byte) ([]byte, error) { return e.unless(hostOfKey(k), v), nil }
 	}
-	return func(k, v []byte) ([]byte, error) { return e.unless(hostOfKey(k), v), nil } // a row of a host
+	return nil
 }
 
 // unless returns a value unless the host is erased. bbolt returns nil for an empty value of a nested

@@ -338,7 +338,7 @@ func TestEraseLedger(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		after, err := ReadUncommitted(dir, 700, "boot", nil)
-		if err != nil || before.Everyone != after.Everyone || names.In(readFile(t, path)) {
+		if err != nil || before.Everyone != after.Everyone || name != "torn" && after.End != before.End || names.In(readFile(t, path)) {
 			t.Errorf("%s: %+v, was %+v: %v\n%s", name, after, before, err, readFile(t, path))
 		}
 	}

@@ -105,7 +105,7 @@ func TestNewErasure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"crash/1", "deaths", "owed", "paused", "plan", "recheck/1/0", retryMark(2), "unsaid"}
+	want := []string{crashMark(1), markDeaths, markHeld, markPaused, MarkPlan, markRecheck + "1/0", retryMark(2), markUncommitted}
 	if got := slices.Sorted(maps.Keys(marks)); !slices.Equal(got, want) {
 		t.Errorf("marks are %q, want %q", got, want)
 	}
@@ -129,9 +129,9 @@ func TestNewErasure(t *testing.T) {
 		}
 	}
 	encoded, err = s.RobotsHistory(origin(1))
-	past, err2 := robots.DecodeHistory(encoded)
-	if err != nil || err2 != nil || len(past) != 1 || string(past[0].Body) != "a.test" {
-		t.Errorf("history is %+v: %v", past, err)
+	earlier, err2 := robots.DecodeHistory(encoded)
+	if err != nil || err2 != nil || len(earlier) != 1 || string(earlier[0].Body) != "a.test" {
+		t.Errorf("history is %+v: %v", earlier, err)
 	}
 	if encoded, err := s.RobotsHistory(origin(2)); err != nil || len(encoded) > 0 {
 		t.Errorf("a history that cannot be read stays: %q, %v", encoded, err)

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 	"time"
 
@@ -68,7 +67,8 @@ func runChild(dir string) error {
 		syncs := 0
 		if err := badsync.Install(func(badsync.Call, int) bool {
 			if syncs++; syncs == c.KillAt {
-				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				self, _ := os.FindProcess(os.Getpid())
+				_ = self.Kill()
 				select {}
 			}
 			return false

@@ -30,8 +30,8 @@ type Options struct {
 	Step func(string)
 }
 
-// ErrPending says that an erasure of other names has not ended.
-var ErrPending = errors.New("an erasure of other hosts has not ended")
+// ErrPending says that another erasure has not ended.
+var ErrPending = errors.New("another erasure has not ended")
 
 // Run erases hosts from a data directory that no process uses; else the error is storage.ErrInUse. If
 // an erasure of the same names was interrupted, Run goes on with it; one of other names is ErrPending.
@@ -42,7 +42,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	if pending != nil && (pending.names() != o.Names || o.DryRun) {
-		return nil, fmt.Errorf("%w: %s; amble erase --resume ends it", ErrPending, pending.Report.Name)
+		return nil, fmt.Errorf("%w, that of %s: end it with amble erase --resume", ErrPending, pending.Report.Name)
 	}
 	w, err := open(o)
 	if err != nil {
@@ -224,7 +224,7 @@ func (w *work) crashes(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("erase crash files: %w", err)
 	}
-	var named []string
+	var found []string
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name())
 		text, err := os.ReadFile(path)
@@ -232,17 +232,17 @@ func (w *work) crashes(context.Context) error {
 			return fmt.Errorf("erase crash files: %w", err)
 		}
 		if w.j.names().In(text) {
-			named = append(named, path)
+			found = append(found, path)
 		}
 	}
-	w.j.Report.Crashes = max(w.j.Report.Crashes, len(named))
-	if w.o.DryRun || len(named) == 0 {
+	w.j.Report.Crashes = max(w.j.Report.Crashes, len(found))
+	if w.o.DryRun || len(found) == 0 {
 		return nil
 	}
 	if err := w.j.save(); err != nil {
 		return err
 	}
-	for _, path := range named {
+	for _, path := range found {
 		if err := os.Remove(path); err != nil {
 			return fmt.Errorf("erase crash files: %w", err)
 		}

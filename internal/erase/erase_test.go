@@ -226,8 +226,8 @@ func records(t testing.TB, dir string, without weburl.Names) (lines []string) {
 	return lines
 }
 
-// named returns the files that name a zebra in any form, as they are.
-func named(t testing.TB, dir string) (files []string) {
+// filesNaming returns the files that name a zebra in any form, as they are.
+func filesNaming(t testing.TB, dir string) (files []string) {
 	t.Helper()
 	if err := filepath.WalkDir(dir, func(path string, f fs.DirEntry, err error) error {
 		if err != nil || f.IsDir() {
@@ -297,12 +297,12 @@ func TestErase(t *testing.T) {
 	want := contents(t, dir, zebra)
 	o := eraseOptions(dir, web)
 	o.DryRun = true
-	before := named(t, dir)
+	before := filesNaming(t, dir)
 	counted, err := Run(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if after := named(t, dir); !slices.Equal(after, before) || counted.IsEmpty() {
+	if after := filesNaming(t, dir); !slices.Equal(after, before) || counted.IsEmpty() {
 		t.Errorf("a dry run has changed something, or counts nothing: %+v", counted)
 	}
 	o.DryRun = false
@@ -314,10 +314,10 @@ func TestErase(t *testing.T) {
 	if len(r.Mentions) != 0 || len(r.Unreadable) != 0 {
 		t.Errorf("it is still named: %v, %v", r.Mentions, r.Unreadable)
 	}
-	if left := named(t, filepath.Join(dir, "data")); len(left) != 0 {
+	if left := filesNaming(t, filepath.Join(dir, "data")); len(left) != 0 {
 		t.Errorf("it is still named in %q", left)
 	}
-	for _, path := range named(t, filepath.Join(dir, "output")) { // the records themselves have what others say of it
+	for _, path := range filesNaming(t, filepath.Join(dir, "output")) { // the records themselves have what others say of it
 		if strings.Contains(path, ".cdxj") || filepath.Base(path) == TombstoneFile {
 			t.Errorf("it is still named in %s", path)
 		}
@@ -388,4 +388,3 @@ func difference(got, want []string) string {
 	}
 	return b.String()
 }
-

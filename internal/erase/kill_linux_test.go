@@ -63,7 +63,7 @@ func killAtSyncs(t *testing.T, every int) {
 		if got := contents(t, dir, weburl.Names{}); !slices.Equal(got, want) {
 			t.Fatalf("sync %d: what is left differs:\n%s", at, difference(got, want))
 		}
-		if left := named(t, dir+"/data"); len(left) != 0 {
+		if left := filesNaming(t, dir+"/data"); len(left) != 0 {
 			t.Errorf("sync %d: it is still named in %q", at, left)
 		}
 		if got := tombstoned(t, dir); got != whole.Records() {

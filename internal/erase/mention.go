@@ -1,6 +1,7 @@
 package erase
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -22,9 +23,16 @@ func countNames(path string, names weburl.Names) (count int, err error) {
 		return 0, fmt.Errorf("look for %s: %w", names.Name, err)
 	}
 	defer f.Close()
-	forms := []weburl.Names{names}
-	if reversed := weburl.ReverseHost(names.Name); reversed != names.Name {
-		forms = append(forms, weburl.Names{Name: reversed})
+	reversed := weburl.ReverseHost(names.Name)
+	countIn := func(text []byte) int {
+		n := names.Count(text)
+		if reversed != names.Name {
+			n += weburl.Names{Name: reversed}.Count(text)
+		}
+		if names.Below {
+			n += bytes.Count(text, []byte(reversed+"."))
+		}
+		return n
 	}
 	window := make([]byte, 0, windowBytes)
 	for {
@@ -34,16 +42,12 @@ func countNames(path string, names weburl.Names) (count int, err error) {
 		if err != nil && !last {
 			return count, fmt.Errorf("look for %s: %w", names.Name, err)
 		}
-		for _, form := range forms {
-			count += form.Count(window)
-		}
+		count += countIn(window)
 		if last {
 			return count, nil
 		}
 		rest := window[len(window)-overlapBytes:]
-		for _, form := range forms {
-			count -= form.Count(rest) // they are counted again
-		}
+		count -= countIn(rest) // they are counted again
 		window = append(window[:0], rest...)
 	}
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // TombstoneFile is the name of the file in the output directory that says how much was erased from
-// which file, and when. It does not say of which host.
+// which file, and when. It does not name the host.
 const TombstoneFile = "erasures.jsonl"
 
 // tombstone is a line of that file.
