@@ -346,3 +346,24 @@ func TestEraseLedger(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestEraseOlder: a file of an older version becomes one of this version, since the rows that erased
+// hosts leave are of this one.
+func TestEraseOlder(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir, Options{})
+	mustCommit(t, s, &Batch{Found: found(t, s, "http://a.test/", "http://b.test/")})
+	age(t, s)
+	eraseNames(t, s, weburl.Names{Name: "a.test"})
+	s = mustOpen(t, dir, Options{})
+	defer mustClose(t, s)
+	checkClean(t, s)
+	if err := s.db.View(func(tx *bolt.Tx) error {
+		if v, err := fileVersion(tx.Bucket(bucketMeta)); v != Version || err != nil {
+			t.Errorf("version %d: %v", v, err)
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+}

@@ -358,3 +358,39 @@ func TestEraseUnreadable(t *testing.T) {
 		t.Error("a file that is being written is changed")
 	}
 }
+
+// TestEraseReferring: a revisit record of another host without its original is of no use, and names
+// it. It goes with its request and its metadata.
+func TestEraseReferring(t *testing.T) {
+	o := allOptions(t)
+	o.Formats, o.MaxFileBytes = []string{FormatWARC}, 1<<20
+	w, err := Open(o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := newEncoder(t, o)
+	original, again, other := exchangeOf("http://b.test/1", "body", 1), exchangeOf("http://a.test/copy", "body", 2), exchangeOf("http://a.test/", "other", 3)
+	again.Original = &Original{URL: original.URL, At: original.At, Payload: warc.DigestOf([]byte("body"))}
+	for _, x := range []*Exchange{original, again, other} {
+		mustWrite(t, w, mustEncode(t, e, &Visit{Exchange: x}))
+	}
+	if _, err := w.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Committed(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	gone, err := eraseAll(NewEraser(o.Dir, weburl.Names{Name: "b.test"}))
+	if err != nil || len(gone) != 1 {
+		t.Fatal(gone, err)
+	}
+	for _, file := range gone {
+		if want := map[string]int{"response": 1, "revisit": 1, "request": 2, "metadata": 2}; !maps.Equal(file.Records, want) {
+			t.Errorf("%v went, want %v", file.Records, want)
+		}
+	}
+	if v := verify(t, o.Dir); v.Captures != 1 || v.Records != 4 {
+		t.Errorf("what is left is %+v", v)
+	}
+}
