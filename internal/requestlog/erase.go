@@ -76,6 +76,9 @@ func eraseFile(name string, names weburl.Names, dry bool, commit func(string, Er
 	if err := e.read(content); err != nil {
 		return err
 	}
+	if e.erased.isEmpty() && e.found {
+		e.erased.Mentions = 1
+	}
 	if e.erased.isEmpty() {
 		return nil
 	}
@@ -135,6 +138,7 @@ type eraser struct {
 	synced   int    // offset of the last sync frame in out
 	requests uint64 // in out
 	lost     uint64 // not yet reported in out
+	found    bool   // a frame names an erased host, though perhaps no request that can be read refers to it
 	policies map[*Policy]*Policy
 }
 
@@ -183,6 +187,15 @@ func (e *eraser) damaged(requests int64, part []byte) {
 func (e *eraser) frame(payload []byte) {
 	d := e.decoder
 	switch payload[0] {
+	case frameContext:
+		e.found = e.found || e.names.Has(d.contexts[len(d.contexts)-1].origin.Host)
+	case framePolicy:
+		e.found = e.found || e.names.HasURL(d.policies[len(d.policies)-1].Record.FinalURL)
+	case frameBody:
+		var f bodyFields
+		decode(payload, &f) // as the decoder has done
+		body, ok := unpack(f.packed, f.size)
+		e.found = e.found || f.kept == 1 && ok && e.names.In(body)
 	case frameHeader:
 		h, _ := decodeHeader(payload) // the decoder has read it
 		h.process.LedgerBase = h.ledgerBase
