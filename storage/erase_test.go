@@ -151,7 +151,8 @@ func TestErase(t *testing.T) {
 	far.Fingerprint = s.Fingerprint(far.URL)
 	mustCommit(t, s, &Batch{
 		Found: []Found{far}, ScopeSeeds: []string{"http://b.test/1", "http://a.test/1"},
-		Policies:      []Policy{{origin("a.test"), []byte("a")}, {origin("b.test"), []byte("b")}, {origin("c.test"), []byte("b.test")}},
+		Policies: []Policy{{origin("a.test"), []byte("a")}, {origin("b.test"), []byte("b")}, {origin("c.test"),
+			[]byte("b.test")}},
 		RobotsHistory: []Policy{{origin("b.test"), []byte("b")}, {origin("c.test"), []byte("x")}},
 		Marks:         map[string][]byte{"one": []byte("http://b.test/"), "two": []byte("2"), "none": {}},
 		Refused: []Refused{
@@ -204,7 +205,8 @@ func TestErase(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustClose(t, s)
-	if raw := readFile(t, filepath.Join(dir, FileName)); bytes.Contains(raw, []byte("b.test")) || bytes.Contains(raw, []byte("test.b")) {
+	if raw := readFile(t, filepath.Join(dir, FileName)); bytes.Contains(raw, []byte("b.test")) || bytes.Contains(raw,
+		[]byte("test.b")) {
 		t.Error("the file still has the name")
 	}
 	after := mustOpen(t, dir, Options{})
@@ -219,7 +221,8 @@ func TestErase(t *testing.T) {
 		t.Errorf("history is %q: %v", history, err)
 	}
 	traps, err := after.Traps(1)
-	if err != nil || len(traps) != 1 || traps[0].Count != 2 || !slices.Equal(traps[0].Samples, []string{"http://a.test/deep"}) {
+	if err != nil || len(traps) != 1 || traps[0].Count != 2 || !slices.Equal(traps[0].Samples,
+		[]string{"http://a.test/deep"}) {
 		t.Errorf("traps are %+v: %v", traps, err)
 	}
 	mustCommit(t, after, &Batch{Found: found(t, after, "http://b.test/again")})
@@ -324,8 +327,9 @@ func TestEraseLedger(t *testing.T) {
 	}
 	// A ledger that holds all hosts back still does.
 	for name, text := range map[string]string{
-		"damaged": "amble-starts-1 700 boot\nb.test\n", "no header": "b.test", "a wrong mark": "amble-starts-1 9999 boot\n1 - b.test 1\n",
-		"torn": string(whole[:len(whole)-3]) + "b.test",
+		"damaged": "amble-starts-1 700 boot\nb.test\n", "no header": "b.test",
+		"a wrong mark": "amble-starts-1 9999 boot\n1 - b.test 1\n",
+		"torn":         string(whole[:len(whole)-3]) + "b.test",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -338,7 +342,8 @@ func TestEraseLedger(t *testing.T) {
 			t.Fatal(name, err)
 		}
 		after, err := ReadUncommitted(dir, 700, "boot", nil)
-		if err != nil || before.Everyone != after.Everyone || name != "torn" && after.End != before.End || names.In(readFile(t, path)) {
+		if err != nil || before.Everyone != after.Everyone || name != "torn" && after.End != before.End ||
+			names.In(readFile(t, path)) {
 			t.Errorf("%s: %+v, was %+v: %v\n%s", name, after, before, err, readFile(t, path))
 		}
 	}

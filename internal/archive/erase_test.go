@@ -190,7 +190,8 @@ func testErase(t *testing.T, records warc.Compression) {
 			t.Errorf("captures are left of %q", left)
 		}
 		for _, file := range filesOf(t, o.Dir) {
-			if names.Below && strings.HasSuffix(file, indexExtension) && strings.Contains(string(readFile(t, filepath.Join(o.Dir, file))), "test,b)") {
+			if names.Below && strings.HasSuffix(file, indexExtension) && strings.Contains(string(readFile(t,
+				filepath.Join(o.Dir, file))), "test,b)") {
 				t.Errorf("index %s still has the host", file)
 			}
 		}
@@ -336,7 +337,8 @@ func TestEraseUnreadable(t *testing.T) {
 		content := readFile(t, path)
 		content[len(content)/2] ^= 0x10
 		writeFile(t, path, content)
-		err := NewEraser(o.Dir, weburl.Names{Name: "b.test"}).Erase(context.Background(), file, func(ErasedFile) error { return nil })
+		err := NewEraser(o.Dir, weburl.Names{Name: "b.test"}).Erase(context.Background(), file,
+			func(ErasedFile) error { return nil })
 		if !errors.Is(err, ErrUnreadable) || !bytes.Equal(readFile(t, path), content) {
 			t.Errorf("%s: %v", file, err)
 		}
@@ -348,13 +350,15 @@ func TestEraseUnreadable(t *testing.T) {
 	if files, err := NewEraser(o.Dir, weburl.Names{Name: "b.test"}).Files(); err != nil || !slices.Contains(files, index) {
 		t.Errorf("%q: %v", files, err)
 	}
-	err := NewEraser(o.Dir, weburl.Names{Name: "b.test"}).Erase(context.Background(), index, func(ErasedFile) error { return nil })
+	err := NewEraser(o.Dir, weburl.Names{Name: "b.test"}).Erase(context.Background(), index,
+		func(ErasedFile) error { return nil })
 	if got := readFile(t, filepath.Join(o.Dir, index)); err != nil || string(got) != lines[0] {
 		t.Errorf("%s: %v", got, err)
 	}
 	open := filepath.Join(o.Dir, "pages-000009.jsonl"+suffixOpen)
 	writeFile(t, open, nil)
-	if err := NewEraser(o.Dir, weburl.Names{Name: "b.test"}).Erase(context.Background(), filepath.Base(open), nil); err == nil {
+	if err := NewEraser(o.Dir, weburl.Names{Name: "b.test"}).Erase(context.Background(), filepath.Base(open),
+		nil); err == nil {
 		t.Error("a file that is being written is changed")
 	}
 }
@@ -369,7 +373,8 @@ func TestEraseReferring(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := newEncoder(t, o)
-	original, again, other := exchangeOf("http://b.test/1", "body", 1), exchangeOf("http://a.test/copy", "body", 2), exchangeOf("http://a.test/", "other", 3)
+	original, again, other := exchangeOf("http://b.test/1", "body", 1), exchangeOf("http://a.test/copy", "body", 2),
+		exchangeOf("http://a.test/", "other", 3)
 	again.Original = &Original{URL: original.URL, At: original.At, Payload: warc.DigestOf([]byte("body"))}
 	for _, x := range []*Exchange{original, again, other} {
 		mustWrite(t, w, mustEncode(t, e, &Visit{Exchange: x}))

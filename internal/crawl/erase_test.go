@@ -56,7 +56,8 @@ func TestNewErasure(t *testing.T) {
 	}
 	encoded, _ := plan.AppendBinary(nil)
 	record := func(body, final string) []byte {
-		r, err := robots.Record{Class: robots.ClassFound, Copy: robots.ClassFound, Body: []byte(body), FinalURL: final}.AppendBinary(nil)
+		r, err := robots.Record{Class: robots.ClassFound, Copy: robots.ClassFound, Body: []byte(body),
+			FinalURL: final}.AppendBinary(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +74,8 @@ func TestNewErasure(t *testing.T) {
 		{Origin: origin(2), Record: record("", "http://b.test/robots.txt")},
 		{Origin: origin(3), Record: record("Disallow:", "http://a.test/robots.txt")},
 	}
-	b.RobotsHistory = []storage.Policy{{Origin: origin(1), Record: history}, {Origin: origin(2), Record: history[:len(history)-1]}}
+	b.RobotsHistory = []storage.Policy{{Origin: origin(1), Record: history}, {Origin: origin(2),
+		Record: history[:len(history)-1]}}
 	selection := func(s Selection) []byte {
 		text, _ := json.Marshal(retryCommand{Selection: &s})
 		return text
@@ -82,7 +84,8 @@ func TestNewErasure(t *testing.T) {
 		MarkPlan: encoded, markPaused: []byte("x"),
 		markUncommitted: []byte("1 http://a.test/\n2 http://b.test/\n"), markDeaths: []byte("2 page http://www.b.test/\n"),
 		retryMark(1): selection(Selection{Host: "B.test"}), retryMark(2): selection(Selection{Host: "a.test"}),
-		markRecheck + "2/0": []byte("1"), markRecheck + "1/0": []byte("1"), markDrop + "2": []byte("1"), crashMark(2): []byte("1"),
+		markRecheck + "2/0": []byte("1"), markRecheck + "1/0": []byte("1"), markDrop + "2": []byte("1"),
+		crashMark(2): []byte("1"),
 		crashMark(1): []byte("1"), markOffer + "2": []byte("1"),
 	}
 	commit(&b)
@@ -105,7 +108,8 @@ func TestNewErasure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{crashMark(1), markDeaths, markHeld, markPaused, MarkPlan, markRecheck + "1/0", retryMark(2), markUncommitted}
+	want := []string{crashMark(1), markDeaths, markHeld, markPaused, MarkPlan, markRecheck + "1/0", retryMark(2),
+		markUncommitted}
 	if got := slices.Sorted(maps.Keys(marks)); !slices.Equal(got, want) {
 		t.Errorf("marks are %q, want %q", got, want)
 	}

@@ -121,7 +121,8 @@ func (w *work) steps(ctx context.Context) error {
 	if err := w.j.save(); err != nil {
 		return err
 	}
-	return w.each(ctx, w.leftovers, w.finishOutput, w.output, w.requests, w.crashes, w.spool, w.ledger, w.database, w.tombstones,
+	return w.each(ctx, w.leftovers, w.finishOutput, w.output, w.requests, w.crashes, w.spool, w.ledger, w.database,
+		w.tombstones,
 		w.mentions, func(context.Context) error { return w.j.remove() })
 }
 
@@ -140,7 +141,8 @@ func (w *work) each(ctx context.Context, steps ...func(context.Context) error) e
 // leftovers removes files that no process will ever read, because the one that made them has ended.
 func (w *work) leftovers(context.Context) error {
 	for _, name := range []string{
-		storage.FileName + ".compact", storage.FileName + ".erase", storage.LedgerName + ".new", storage.LedgerName + ".erase",
+		storage.FileName + ".compact", storage.FileName + ".erase", storage.LedgerName + ".new",
+		storage.LedgerName + ".erase",
 	} {
 		if err := os.Remove(filepath.Join(w.j.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -67,7 +67,8 @@ func zoo(t testing.TB, hang chan string) *testweb.Web {
 		web.SetHandler(host, routes)
 		switch host {
 		case "a.test":
-			routes["/robots.txt"] = testweb.Robots("User-agent: *\nDisallow: /private\nSitemap: " + web.URL("zebra.test", "/map.xml"))
+			routes["/robots.txt"] = testweb.Robots("User-agent: *\nDisallow: /private\nSitemap: " + web.URL("zebra.test",
+				"/map.xml"))
 		case "c.test":
 			routes["/robots.txt"] = testweb.Redirect(302, web.URL("www.zebra.test", "/robots.txt"))
 			routes["/0"] = testweb.Redirect(302, web.URL("zebra.test", "/redirected"))
@@ -83,15 +84,16 @@ func killedCrawl(t testing.TB) (dir string, web *testweb.Web) {
 	hang := make(chan string, 10)
 	web = zoo(t, hang)
 	dir = t.TempDir()
-	child, done := startChild(t, dir, childConfig{Resolver: web.ResolverAddr(), Seeds: []string{
+	_, first := startChild(t, dir, childConfig{Resolver: web.ResolverAddr(), Seeds: []string{
 		web.URL("a.test", "/"), web.URL("zebra.test", "/"), web.URL("www.zebra.test", "/"), web.URL("c.test", "/"),
 		web.URL("xn--zbra-bpa.test", "/"),
 	}})
-	if err := <-done; err != nil {
+	if err := <-first; err != nil {
 		t.Fatal(err)
 	}
-	child, done = startChild(t, dir, childConfig{Resolver: web.ResolverAddr(), Seeds: []string{
-		web.URL("a.test", "/hang"), web.URL("zebra.test", "/hang"), web.URL("a.test", "/again"), web.URL("zebra.test", "/again"),
+	child, done := startChild(t, dir, childConfig{Resolver: web.ResolverAddr(), Seeds: []string{
+		web.URL("a.test", "/hang"), web.URL("zebra.test", "/hang"), web.URL("a.test", "/again"), web.URL("zebra.test",
+			"/again"),
 	}})
 	<-hang
 	<-hang
@@ -103,7 +105,8 @@ func killedCrawl(t testing.TB) (dir string, web *testweb.Web) {
 	if err := os.MkdirAll(crashes, 0o750); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"1.crash": "url: http://zebra.test/1\n", "2.crash": "url: http://a.test/1\n"} {
+	for name, text := range map[string]string{"1.crash": "url: http://zebra.test/1\n",
+		"2.crash": "url: http://a.test/1\n"} {
 		if err := os.WriteFile(filepath.Join(crashes, name), []byte(text), 0o640); err != nil {
 			t.Fatal(err)
 		}
@@ -162,12 +165,13 @@ func contents(t testing.TB, dir string, without weburl.Names) (lines []string) {
 			add("seed %s", u)
 		}
 	}
-	if _, err := requestlog.Read(filepath.Join(dir, "data", requestlog.DirName), requestlog.Query{}, func(q *requestlog.Request) error {
-		if !without.Has(q.URL.Host()) {
-			add("request %s %s %d %d %v %v", q.URL, q.Start, q.LedgerOffset, q.Status, q.Delay, q.Line)
-		}
-		return nil
-	}); err != nil {
+	if _, err := requestlog.Read(filepath.Join(dir, "data", requestlog.DirName), requestlog.Query{},
+		func(q *requestlog.Request) error {
+			if !without.Has(q.URL.Host()) {
+				add("request %s %s %d %d %v %v", q.URL, q.Start, q.LedgerOffset, q.Status, q.Delay, q.Line)
+			}
+			return nil
+		}); err != nil {
 		t.Fatal(err)
 	}
 	return append(lines, records(t, dir, without)...)
@@ -284,7 +288,8 @@ func checkWhole(t testing.TB, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v, err := c.Verify(context.Background(), func(p archive.Problem) { t.Errorf("output: %s", p) }); err != nil || v.Records == 0 {
+	if v, err := c.Verify(context.Background(), func(p archive.Problem) { t.Errorf("output: %s", p) }); err != nil ||
+		v.Records == 0 {
 		t.Errorf("%+v: %v", v, err)
 	}
 }
@@ -317,7 +322,8 @@ func TestErase(t *testing.T) {
 	if left := filesNaming(t, filepath.Join(dir, "data")); len(left) != 0 {
 		t.Errorf("it is still named in %q", left)
 	}
-	for _, path := range filesNaming(t, filepath.Join(dir, "output")) { // the records themselves have what others say of it
+	for _, path := range filesNaming(t, filepath.Join(dir,
+		"output")) { // the records themselves have what others say of it
 		if strings.Contains(path, ".cdxj") || filepath.Base(path) == TombstoneFile {
 			t.Errorf("it is still named in %s", path)
 		}

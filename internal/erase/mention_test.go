@@ -13,7 +13,8 @@ import (
 func TestCountNames(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	names := weburl.Names{Name: "www.zebra.test", Below: true}
-	for _, text := range []string{"http://www.zebra.test/", "\x00test.zebra.www\x00", " test.zebra.www.below\x01", "A.WWW.Zebra.TEST"} {
+	for _, text := range []string{"http://www.zebra.test/", "\x00test.zebra.www\x00", " test.zebra.www.below\x01",
+		"A.WWW.Zebra.TEST"} {
 		for _, at := range []int{0, windowBytes - 30, windowBytes - 17, windowBytes - 8, windowBytes - 1, windowBytes,
 			windowBytes - overlapBytes - 9, windowBytes - overlapBytes, 2*windowBytes - overlapBytes - 9} {
 			content := bytes.Repeat([]byte{0}, 3*windowBytes)

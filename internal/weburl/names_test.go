@@ -15,7 +15,8 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q: %v, with names below %v", c.name, host.Has(c.name), domain.Has(c.name))
 		}
 	}
-	if (Names{}).Has("") || (Names{}).In([]byte("a.test")) || !domain.HasURL("http://WWW.a.test./x") || domain.HasURL("a.test") {
+	if (Names{}).Has("") || (Names{}).In([]byte("a.test")) || !domain.HasURL("http://WWW.a.test./x") ||
+		domain.HasURL("a.test") {
 		t.Error("the empty set, or a URL")
 	}
 }
@@ -38,7 +39,8 @@ func TestNamesIn(t *testing.T) {
 	if !bücher.In([]byte("Sitemap: http://BÜCHER.example/s.xml")) || !bücher.In([]byte("XN--bcher-KVA.example")) {
 		t.Error("a name in one of its forms is not found")
 	}
-	if !IsRegistry("com") || !IsRegistry("co.uk") || IsRegistry("github.io") || IsRegistry("localhost") || IsRegistry("a.com") {
+	if !IsRegistry("com") || !IsRegistry("co.uk") || IsRegistry("github.io") || IsRegistry("localhost") ||
+		IsRegistry("a.com") {
 		t.Error("registries")
 	}
 }
