@@ -2,14 +2,17 @@
 
 STATICCHECK_VERSION := v0.8.2
 STATICCHECK := bin/staticcheck-$(STATICCHECK_VERSION)
+BENCHSTAT_VERSION := v0.0.0-20260908200009-22c9c6c9d4da
+BENCHSTAT := bin/benchstat-$(BENCHSTAT_VERSION)
 
 # VERSION goes into the binary and into the User-Agent header; empty, as outside of a clone: what the Go toolchain knows of it.
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 ARGS     ?=
 # Packages that start no goroutine, in their tests neither: the race detector has nothing to find there.
-PURE     := ./frontier/... ./internal/audit ./internal/config ./internal/consent ./internal/extract ./internal/httpfield ./internal/inspect \
-	./internal/optout ./internal/recrawl ./internal/requestlog ./internal/urllist ./internal/wall ./internal/warc ./internal/weburl \
-	./internal/wire ./internal/words
+PURE     := ./frontier/... ./internal/audit ./internal/config ./internal/consent ./internal/extract \
+	./internal/hostsort ./internal/httpfield ./internal/inspect ./internal/optout ./internal/recrawl \
+	./internal/requestlog ./internal/urllist ./internal/wall ./internal/warc ./internal/weburl ./internal/wire \
+	./internal/words
 # Packages where only the tests TestConcurrent... start goroutines, or reach code that does.
 MIXED    := ./internal/archive ./internal/simulate ./robots ./storage
 # The tests of these take longest. They are started first, so that no core is idle at the end.
@@ -23,7 +26,7 @@ FUZZTIME ?= 30s
 
 .PHONY: help
 help: ## say what each target does
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## build bin/amble
@@ -56,7 +59,16 @@ pure: ## run the tests of what starts no goroutine, without the race detector
 
 .PHONY: bench
 bench: ## run the benchmarks; BENCH=pattern
-	go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 60m ./...
+	go test -run '^$$' -bench '$(value BENCH)' -benchmem -timeout 60m ./...
+
+REF       ?= HEAD
+COUNT     ?= 10
+BENCHTIME ?= 1s
+PACKAGES  ?= ./...
+
+.PHONY: bench-compare
+bench-compare: $(BENCHSTAT) ## compare benchmarks of the commit REF with the work tree; REF=main~1 BENCH=pattern COUNT=10 BENCHTIME=1s PACKAGES=./...
+	@.ci/bench-compare '$(REF)' '$(value BENCH)' '$(COUNT)' '$(BENCHTIME)' '$(BENCHSTAT)' $(PACKAGES)
 
 .PHONY: sim
 sim: ## simulate two years of recrawls by several policies; writes docs/FRESHNESS.md and docs/freshness
@@ -97,6 +109,10 @@ words: ## list old words that docs/GLOSSARY.md replaces; ARGS=-list prints every
 $(STATICCHECK):
 	GOBIN='$(CURDIR)/bin' go install honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK_VERSION)
 	mv bin/staticcheck $@
+
+$(BENCHSTAT):
+	GOBIN='$(CURDIR)/bin' go install golang.org/x/perf/cmd/benchstat@$(BENCHSTAT_VERSION)
+	mv bin/benchstat $@
 
 # Releases are the same bytes whoever builds them: no paths, no times but that of the commit, no owner.
 PLATFORMS    := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64

@@ -6,8 +6,8 @@ const maxActivating = 256
 // activateDue makes dormant hosts active that may be fetched from soon. Those that other hosts wait
 // for need no room, because the hosts that wait may have taken all of it.
 func (f *Frontier) activateDue(now instant) {
-	for h := f.woken.top(); h != nil && h.readyAt <= now; h = f.woken.top() {
-		f.activate(h)
+	for f.woken.nextAt() <= now {
+		f.activate(f.woken.top())
 	}
 	f.activateForRecrawls(now)
 	for f.canActivate() {
@@ -26,10 +26,10 @@ func (f *Frontier) activateDue(now instant) {
 // nextDormant is the dormant host that is due first in the lanes that may activate hosts; nil if
 // none is due soon.
 func (f *Frontier) nextDormant(now instant) (first *host) {
+	soonest := now + 1
 	for l := range lanes {
-		h := f.dormant[l].top()
-		if h != nil && h.readyAt <= now && (first == nil || h.readyAt < first.readyAt) && f.laneMayActivate(l) {
-			first = h
+		if at := f.dormant[l].nextAt(); at < soonest && f.laneMayActivate(l) {
+			first, soonest = f.dormant[l].top(), at
 		}
 	}
 	return first
@@ -91,7 +91,7 @@ func (f *Frontier) roomNeeded(by instant) bool {
 		return false
 	}
 	for l := range lanes {
-		if next := f.dormant[l].top(); next != nil && next.readyAt < by && f.laneMayActivate(l) {
+		if f.dormant[l].nextAt() < by && f.laneMayActivate(l) {
 			return true
 		}
 	}
@@ -109,15 +109,16 @@ func (f *Frontier) retire(h *host, wake instant, work bool) {
 	default:
 		h.workAt, h.queued = always, 0 // all of its queue was read; a commit that brings more ends this
 	}
-	f.saveTimes(h, a.polite)
+	f.saveTimes(h, &a.polite, a.wallKind())
 	f.deactivate(h)
 	f.scheduleDormant(h)
 }
 
 // deactivate drops what is in memory of an active host.
 func (f *Frontier) deactivate(h *host) {
-	f.setLimit(h, byDomain, nil)
-	f.setLimit(h, byAddress, nil)
+	for class := range limitClasses {
+		f.setLimit(h, class, nil)
+	}
 	f.countLane(h, lanes)
 	f.activeHosts--
 	f.activeBytes -= h.active.bytes

@@ -20,7 +20,7 @@ type domain struct {
 // budget of their domain. Sweep schedules all of them.
 const maxRevived = 64
 
-// joinDomain adds a host to its registrable domain, with the number of pages fetched from it.
+// addToDomain adds a host to its registrable domain, with the number of pages fetched from it.
 func (f *Frontier) addToDomain(h *host, name string, fetched uint32) {
 	if f.o.DomainBudget == 0 || h.domain != 0 {
 		return
@@ -76,8 +76,8 @@ func (f *Frontier) uncountPage(h *host, became storage.State, now instant) {
 // setOverBudget sets a dormant host aside until there is room in its budget.
 func (f *Frontier) setOverBudget(h *host) {
 	h.state = overBudget
-	if h.domain != 0 && !h.inDomain {
-		h.inDomain = true
+	if h.domain != 0 && !h.inOverBudget {
+		h.inOverBudget = true
 		d := &f.domains[h.domain]
 		d.overBudget = append(d.overBudget, h)
 	}
@@ -92,7 +92,7 @@ func (f *Frontier) reviveDomain(index uint32, most int, now instant) {
 	hosts := d.overBudget[:min(most, len(d.overBudget))]
 	d.overBudget = d.overBudget[len(hosts):]
 	for i, h := range hosts {
-		hosts[i], h.inDomain = nil, false
+		hosts[i], h.inOverBudget = nil, false
 		if h.state == overBudget {
 			f.schedule(h, now)
 		}

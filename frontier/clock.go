@@ -27,7 +27,7 @@ func (f *Frontier) readClock(now time.Time) {
 		return
 	}
 	f.clock = now
-	f.clockAhead = max(f.clockAhead, now.Round(0).Sub(f.epoch.Round(0))-now.Sub(f.epoch))
+	f.clockAhead = max(f.clockAhead, time.Duration(now.UnixNano()-f.epoch.UnixNano())-now.Sub(f.epoch))
 }
 
 // dueTime converts a time to the scale on which URLs are due. The store keeps due times by the wall

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -24,7 +25,7 @@ const (
 	CommandPause  CommandKind = iota // fetch nothing from the host for a while; the last one counts
 	CommandResume                    // end its pause
 	CommandDelay                     // set its delay; the delays that the host demands still count
-	// CommandForget forgets what was learned of it: backoff, failures, how long its robots.txt is
+	// CommandForget forgets what was learned of it: backoff, failures, a wall, how long its robots.txt is
 	// valid. Its holds stay.
 	CommandForget
 )
@@ -38,7 +39,7 @@ func (k CommandKind) String() string { return [...]string{"pause", "resume", "de
 func (f *Frontier) Control(stored *storage.Host, records []robots.Record, o Command, now time.Time) error {
 	f.readClock(now)
 	h := f.host(stored.ID)
-	if a := h.active; a != nil && a.polite != nil {
+	if a := h.active; a != nil && a.loaded {
 		f.applyCommand(h, o, now)
 		f.schedule(h, f.instant(now))
 		return nil
@@ -62,9 +63,13 @@ func (f *Frontier) Control(stored *storage.Host, records []robots.Record, o Comm
 		}
 	}
 	encoded, _ := polite.State(now).AppendBinary(nil) // its error is always nil
-	f.batch.Hosts = append(f.batch.Hosts, storage.HostUpdate{Host: h.id, Politeness: encoded})
+	u := storage.HostUpdate{Host: h.id, Politeness: encoded}
+	if o.Kind == CommandForget {
+		u.Wall = []byte{}
+	}
+	f.batch.Hosts = append(f.batch.Hosts, u)
 	h.workAt = always
-	f.saveTimes(h, polite)
+	f.saveTimes(h, polite, h.closed.wall())
 	if f.pendingCommands[h.id] == nil {
 		f.pendingCommands[h.id] = new(pendingCommands)
 	}
@@ -74,8 +79,8 @@ func (f *Frontier) Control(stored *storage.Host, records []robots.Record, o Comm
 	return nil
 }
 
-// pendingCommands are commands for a host that was not in memory. They are kept as long as a load may
-// return an older state of the host.
+// pendingCommands are commands for a host that was not in memory. They are kept as long as a load
+// may return an older state of the host.
 type pendingCommands struct {
 	commands    []Command
 	uncommitted int // host updates of these commands that are not on disk yet
@@ -93,7 +98,7 @@ func (f *Frontier) applyCommands(h *host, now time.Time) {
 
 // forgetCommands drops commands that every later load includes.
 func (f *Frontier) forgetCommands(h *host) {
-	opening := h.active != nil && h.active.polite == nil
+	opening := h.active != nil && !h.active.loaded
 	if !opening && f.pendingCommands[h.id].uncommitted == 0 {
 		delete(f.pendingCommands, h.id)
 	}
@@ -102,15 +107,16 @@ func (f *Frontier) forgetCommands(h *host) {
 // applyCommand applies a command to a host that is in memory.
 func (f *Frontier) applyCommand(h *host, o Command, now time.Time) {
 	a := h.active
-	applyToPoliteness(a.polite, o, now)
+	applyToPoliteness(&a.polite, o, now)
 	if o.Kind == CommandForget {
 		f.forgetFailures(h)
-		a.failUntil, a.expires = always, always
+		a.failUntil, a.expires, a.wall = always, always, wall.State{}
 		for i := range a.queues {
 			q := &a.queues[i]
-			q.record, q.heldUntil = q.record.Forget(), always
+			q.setRules(q.record.Forget(), q.rules)
+			q.heldUntil = always
 			if q.known {
-				f.storeRecord(storage.Policy{Origin: q.origin}, q.record)
+				f.storeRecord(storage.Policy{Origin: q.origin}, *q.record)
 			}
 		}
 	}
@@ -134,6 +140,7 @@ func applyToPoliteness(polite *politeness.Host, o Command, now time.Time) {
 // forgetFailures drops what failures of a host led to outside of politeness.
 func (f *Frontier) forgetFailures(h *host) {
 	h.failingSince, h.absent, h.noLookupUntil, h.robotsReason = never, 0, 0, robots.ReasonNone
+	h.closed = newClosed(wall.KindNone, h.closed.parked())
 }
 
 // drop excludes the URLs of a host that wait, on behalf of the operator. The owner of the store
@@ -179,7 +186,7 @@ func (f *Frontier) applyDrop(h *host, now time.Time) {
 	if d.done && (a == nil || !a.loading && a.inFlight == 0 && a.matching == 0) {
 		defer delete(f.drops, h.id)
 	}
-	if a == nil || a.polite == nil {
+	if a == nil || !a.loaded {
 		return
 	}
 	recorded := len(f.batch.Done)

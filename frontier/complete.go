@@ -5,6 +5,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier/internal/queue"
 	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -22,6 +23,7 @@ type Report struct {
 	// RetryAfter is the wait that the host demands; 0: none.
 	RetryAfter     time.Duration
 	RetryAfterText string // the value of the header
+	RateLimit      politeness.RateLimit
 	Bytes          uint64
 }
 
@@ -31,11 +33,14 @@ type Report struct {
 type PageReport struct {
 	Report
 	Outcome storage.Outcome
+	Wall    wall.Answer // what the response says about a wall; zero without a response
+	Refused bool        // nothing was sent, and Outcome says why; the URL does not go back to its queue
 
 	// Of a response with the page, or that says that it has not changed.
 	Change   recrawl.Change
-	Modified time.Time // Last-Modified; zero: unknown
-	Expires  time.Time // the page demands not to be fetched after it; zero: it does not
+	Modified time.Time     // Last-Modified; zero: unknown
+	Expires  time.Time     // the page demands not to be fetched after it; zero: it does not
+	Fresh    time.Duration // for how long the response says that it can be used; 0: it does not
 }
 
 // endRequest ends the request of a lease for its host and its limits.
@@ -53,10 +58,15 @@ func (f *Frontier) endRequest(out *outstanding, r *Report) {
 		return
 	}
 	f.recordLatency(h, r)
-	h.active.polite.Ended(r.End, politeness.Result{
+	if out.lease.Kind == Robots && r.Signal == politeness.SignalOK && h.active.wall.Walled() {
+		r.Signal = politeness.SignalRefused // a wall seldom stands before robots.txt
+	}
+	result := politeness.Result{
 		Signal: r.Signal, Duration: r.Duration, RetryAfter: r.RetryAfter, Header: r.RetryAfterText,
-		Cause: uint16(r.Cause), Jitter: f.jitter(),
-	})
+		RateLimit: r.RateLimit, Cause: uint16(r.Cause), Jitter: f.jitter(),
+	}
+	h.describeWall(&result)
+	h.active.polite.Ended(r.End, result)
 	if out.lease.Kind == Page || r.Signal != politeness.SignalOK { // else setRecord decides: it may hold the origin
 		h.setFailing(r.Signal, f.instant(r.End))
 	}
@@ -75,15 +85,27 @@ func (f *Frontier) CompletePage(id uint64, r PageReport) error {
 	if err != nil {
 		return err
 	}
-	f.endRequest(out, &r.Report)
 	h, head := out.host, &out.lease.Head
+	behindWall := f.observeWall(h, head.Ordinal, &r)
+	f.endRequest(out, &r.Report)
 	q := &h.active.queues[head.Origin]
 	outcome := head.Last
 	if r.answered() {
-		outcome = f.attempted(head, r.Outcome, r.End)
+		if outcome = r.Outcome; behindWall {
+			outcome = f.behindWall(head, &r)
+		} else {
+			outcome = f.attempted(head, outcome, r.End)
+		}
 		f.planRecrawl(h, head, &outcome, &r)
 		f.recordOutcome(h, head, outcome)
 		q.Done(head.Ordinal)
+	} else if r.Refused {
+		outcome = r.Outcome
+		outcome.At = r.End
+		f.keepHistory(h, head, &outcome)
+		f.recordOutcome(h, head, outcome)
+		q.Done(head.Ordinal)
+		f.update(h, r.End, 0, 0)
 	} else {
 		f.putBack(h, q, out)
 	}

@@ -3,6 +3,7 @@ package frontier
 import (
 	"time"
 
+	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -25,6 +26,7 @@ type Frontier struct {
 	share           share
 	limits          map[limitKey]*limit
 	overrides       *overrides
+	groups          *groups
 	clock           time.Time     // last reading; its wall clock says which hours are in force
 	clockAhead      time.Duration // of due times; see dueTime
 
@@ -48,6 +50,7 @@ type Frontier struct {
 
 	wants    []LoadRequest
 	rechecks []Recheck
+	walls    []WallBegun
 	batch    storage.Batch
 
 	activeHosts int
@@ -68,6 +71,7 @@ func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
 		woken:           newHeap(hosts),
 		limits:          make(map[limitKey]*limit),
 		overrides:       newOverrides(o.Overrides),
+		groups:          newGroups(o.Groups),
 		clock:           epoch,
 		leases:          make(map[uint64]*outstanding),
 		drops:           make(map[storage.HostID]*drop),
@@ -88,7 +92,12 @@ func New(o Options, scope *Scope, epoch time.Time) (*Frontier, error) {
 func (f *Frontier) Scope() *Scope { return f.scope }
 
 // SetScope replaces the scope. URLs in the queues are checked against it before they are fetched.
-func (f *Frontier) SetScope(s *Scope) { f.scope = s }
+func (f *Frontier) SetScope(s *Scope) {
+	before := f.scope
+	if f.scope = s; before.optOuts != s.optOuts {
+		f.applyOptOuts()
+	}
+}
 
 // Restore adds a host of the store when the process starts. The error is that of a stored
 // politeness that cannot be decoded.
@@ -106,7 +115,7 @@ func (f *Frontier) Restore(s *storage.Host, now time.Time) error {
 	h.restoreLatency(&state)
 	polite := f.restorePoliteness(state, h, now)
 	f.spreadKnown(polite, now)
-	f.saveTimes(h, polite)
+	f.saveTimes(h, polite, storedWallKind(&state))
 	h.queued, h.due, h.nextDue = s.Waiting()
 	h.recrawls, h.nextRecrawl = s.Recrawls()
 	f.schedule(h, f.instant(now))
@@ -146,10 +155,10 @@ func restartHold(delay time.Duration, state politeness.State) time.Duration {
 const RestartDelay = 10 * time.Second
 
 // saveTimes keeps when a host that is not active may be fetched from. A pause is kept apart from
-// the other holds, so that it can end without loading the host.
-func (f *Frontier) saveTimes(h *host, polite *politeness.Host) {
+// the other holds, so that it can end without loading the host. behind is the wall that it is behind.
+func (f *Frontier) saveTimes(h *host, polite *politeness.Host, behind wall.Kind) {
 	e := polite.Explain(f.clock)
-	h.ready, h.waitReason, h.parked = f.instant(polite.ReadyUnpaused(f.clock)), e.Reason, e.Parked
+	h.ready, h.waitReason, h.closed = f.instant(polite.ReadyUnpaused(f.clock)), e.Reason, newClosed(behind, e.Parked)
 	h.delay = float32(e.Delay.Seconds())
 	if e.Reason == politeness.ReasonPause {
 		h.workAt = f.instant(e.Until)
@@ -204,17 +213,14 @@ func (f *Frontier) spreadNew(h *host, now instant) {
 func (f *Frontier) NextWake() (time.Time, bool) {
 	at := never
 	for l := range lanes {
-		if h := f.ready[l].top(); h != nil && f.laneOpen(l) {
-			at = min(at, h.readyAt)
+		if f.laneOpen(l) {
+			at = min(at, f.ready[l].nextAt())
 		}
-		if h := f.dormant[l].top(); h != nil && f.canActivate() && f.laneMayActivate(l) {
-			at = min(at, h.readyAt)
+		if f.canActivate() && f.laneMayActivate(l) {
+			at = min(at, f.dormant[l].nextAt())
 		}
 	}
-	if h := f.woken.top(); h != nil {
-		at = min(at, h.readyAt)
-	}
-	at = min(at, f.nextRecrawlWake())
+	at = min(at, f.woken.nextAt(), f.nextRecrawlWake())
 	if at == never {
 		return time.Time{}, false
 	}
@@ -293,7 +299,7 @@ func (f *Frontier) Committed(b *storage.Batch, r storage.Result, now time.Time) 
 	}
 }
 
-// updateCommitted counts a host update that is on disk. Those of pending orders come before all
+// updateCommitted counts a host update that is on disk. Those of pending commands come before all
 // others.
 func (f *Frontier) updateCommitted(h *host) {
 	if pending := f.pendingCommands[h.id]; pending != nil && pending.uncommitted > 0 {
@@ -344,6 +350,9 @@ func (f *Frontier) update(h *host, now time.Time, requests uint32, bytes uint64)
 	}
 	if f.o.Recrawl != nil {
 		u.Site, _ = a.site.AppendBinary(nil) // its error is always nil
+	}
+	if f.o.Walls {
+		u.Wall, _ = a.wall.AppendBinary(make([]byte, 0, 40)) // its error is always nil
 	}
 	f.batch.Hosts = append(f.batch.Hosts, u)
 	a.uncommitted++

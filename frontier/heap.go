@@ -86,6 +86,14 @@ func (h *hostHeap) top() *host {
 	return h.of.hosts[h.items[root].id]
 }
 
+// nextAt is the key of the top; never: there is none.
+func (h *hostHeap) nextAt() instant {
+	if h.size() == 0 {
+		return never
+	}
+	return h.items[root].key
+}
+
 // due counts the hosts with a key of at most now; it stops at most.
 func (h *hostHeap) due(now instant, most int) int { return h.dueFrom(root, now, most) }
 

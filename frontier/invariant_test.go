@@ -90,9 +90,9 @@ func checkDomains(t tester, f *Frontier) {
 	fetched := make([]uint32, len(f.domains))
 	for h := range f.hosts.all {
 		fetched[h.domain] += h.fetched
-		if h.inDomain != slices.Contains(f.domains[h.domain].overBudget, h) || h.state == overBudget &&
-			h.domain != 0 && !h.inDomain {
-			t.Fatalf("host %d is %s, listed with its domain: %t", h.id, h.state.String(), h.inDomain)
+		if h.inOverBudget != slices.Contains(f.domains[h.domain].overBudget, h) || h.state == overBudget &&
+			h.domain != 0 && !h.inOverBudget {
+			t.Fatalf("host %d is %s, listed with its domain: %t", h.id, h.state.String(), h.inOverBudget)
 		}
 	}
 	for i, d := range f.domains {
@@ -234,13 +234,13 @@ func (c *census) activeHost(t tester, f *Frontier, h *host) {
 	a := h.active
 	c.active++
 	c.bytes += a.bytes
-	if a.polite == nil {
+	if !a.loaded {
 		c.opening++
 	}
 	if a.lookingUp {
 		c.lookingUp++
 	}
-	if a.counted != (a.polite != nil) {
+	if a.counted != a.loaded {
 		t.Fatalf("host %d is counted to its lane: %v", h.id, a.counted)
 	}
 	if a.counted {
@@ -361,7 +361,7 @@ func (c *census) robotsJobs(t tester, f *Frontier) {
 	}
 	for _, out := range f.leases {
 		if out.lease.Kind == Robots {
-			answer(out.lease.Robots)
+			answer(*out.lease.Robots)
 		}
 	}
 	for id, origins := range c.awaited {

@@ -73,7 +73,7 @@ func (f *Frontier) slowThreshold() time.Duration {
 // setLane moves a host that is in no heap to its lane.
 func (f *Frontier) setLane(h *host) {
 	to := f.laneOf(h)
-	if a := h.active; a != nil && a.polite != nil {
+	if a := h.active; a != nil && a.loaded {
 		f.countLane(h, to)
 		if a.hasSlot {
 			f.traffic.inFlight[h.lane]--
@@ -143,24 +143,19 @@ func (f *Frontier) longestDue(now instant) (first *host) {
 	return first
 }
 
-// dueInLane is the due host of a lane whose turn it is, and since when it is due; nil: there is none,
-// or the lane is not open.
+// dueInLane is the due host of a lane whose turn it is, and since when it is due; nil: there is
+// none, or the lane is not open.
 func (f *Frontier) dueInLane(l lane, now instant) (h *host, since instant) {
 	if !f.laneOpen(l) {
 		return nil, never
 	}
-	ready, recrawl := f.ready[l].top(), f.activeRecrawls[l].top()
-	if ready != nil && ready.readyAt > now {
-		ready = nil
-	}
-	if recrawl != nil && (recrawl.recrawlAt > now || !f.recrawlAllowed(now)) {
-		recrawl = nil
-	}
-	if recrawl != nil && (ready == nil || f.recrawlsFirst()) {
+	since = f.ready[l].nextAt()
+	if recrawl := f.activeRecrawls[l].top(); recrawl != nil && recrawl.recrawlAt <= now && f.recrawlAllowed(now) &&
+		(since > now || f.recrawlsFirst()) {
 		return recrawl, recrawl.recrawlAt
 	}
-	if ready != nil {
-		return ready, ready.readyAt
+	if since <= now {
+		return f.ready[l].top(), since
 	}
 	return nil, never
 }
@@ -173,7 +168,7 @@ func (f *Frontier) reserveSlot(h *host) {
 	}
 }
 
-// releaseSlot takes that back.
+// releaseSlot takes back what reserveSlot counted.
 func (f *Frontier) releaseSlot(h *host) {
 	if h.active.hasSlot {
 		h.active.hasSlot = false
@@ -245,8 +240,8 @@ func (h *host) stallTime() instant {
 }
 
 // Stalled returns the leases of requests to end because hosts that are due have to wait: requests
-// that have been in flight for longer than the stall time of their hosts, and that have made next to
-// no progress for longer than that, as isSlow reports. These are requests to hosts that are not
+// that have been in flight for longer than the stall time of their hosts, and that have made next
+// to no progress for longer than that, as isSlow reports. These are requests to hosts that are not
 // quick, the oldest first, as many as hosts wait for a worker or for one of their limits. Requests
 // to quick hosts are among them only if more than half of the workers are stalled.
 func (f *Frontier) Stalled(

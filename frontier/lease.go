@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/frontier/internal/queue"
+	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
@@ -41,10 +42,10 @@ type Lease struct {
 	Head    storage.Head
 	Verdict robots.Verdict // which allowed it; zero for Match, which is to find it
 	Rules   *robots.Rules  // which gave the verdict
-	Policy  robots.Record  // which the rules come from
+	Policy  *robots.Record // which the rules come from; read-only
+	Wall    *wall.State    // what is known of the wall that the host is behind; nil: there is none
 
-	// Of Robots leases.
-	Robots RobotsJob
+	Robots *RobotsJob // of Robots leases; read-only
 
 	// For the start ledger and the logs.
 	At          time.Time         // when it was given out
@@ -100,8 +101,8 @@ func (f *Frontier) lease(h *host, kind Kind) *outstanding {
 
 // leaseRequest leases a request to a host. It counts against the host's limits until it is
 // completed.
-func (f *Frontier) leaseRequest(h *host, kind Kind, u weburl.URL, now time.Time) *outstanding {
-	a := h.active
+func (f *Frontier) leaseRequest(t *turn, kind Kind, u weburl.URL) *outstanding {
+	a, why := t.host.active, &t.polite
 	a.inFlight++
 	a.served++
 	for _, limit := range a.limits {
@@ -109,20 +110,20 @@ func (f *Frontier) leaseRequest(h *host, kind Kind, u weburl.URL, now time.Time)
 			limit.polite.Begin()
 		}
 	}
-	out := f.lease(h, kind)
-	f.beginInLane(out, f.instant(now))
-	l, why := &out.lease, a.polite.Explain(now)
+	out := f.lease(t.host, kind)
+	f.beginInLane(out, t.at)
+	l := &out.lease
 	l.URL, l.Address = u, a.pinned
-	l.At, l.Delay, l.DelayReason, l.DelaySource = now, why.Delay, why.DelayReason, why.DelaySource
+	l.At, l.Delay, l.DelayReason, l.DelaySource = t.now, why.Delay, why.DelayReason, why.DelaySource
 	l.Reason, l.Source, l.Learned = why.Reason, why.Source, a.learned()
 	l.LastEnd, l.Ready = a.polite.LastEnd(), why.Until
 	return out
 }
 
 // leaseRobots leases a request for a robots.txt, or for what it redirects to.
-func (f *Frontier) leaseRobots(h *host, u weburl.URL, job *RobotsJob, now time.Time) *outstanding {
-	out := f.leaseRequest(h, Robots, u, now)
-	out.lease.Robots = *job
+func (f *Frontier) leaseRobots(t *turn, u weburl.URL, job *RobotsJob) *outstanding {
+	out := f.leaseRequest(t, Robots, u)
+	out.lease.Robots = job
 	return out
 }
 

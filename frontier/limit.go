@@ -8,7 +8,7 @@ import (
 	"github.com/amble-crawler/amble/politeness"
 )
 
-// limit is a limit that hosts share: that of a registrable domain, an address or a range of
+// limit is a limit that hosts share: that of a registrable domain, a group, an address or a range of
 // addresses. A host has at most one limit of each class, and is fetched from when all of them allow
 // it.
 //
@@ -16,24 +16,27 @@ import (
 // becomes one of its waiters and keeps the limits of the classes before it reserved, so there is no
 // cyclic wait.
 type limit struct {
-	key         limitKey
 	polite      politeness.Limit
+	reservedFor *host      // the host that makes the next request; the waiters come after it
 	waiters     [2][]*host // due hosts that found the limit busy: quick ones, and others
 	othersNext  bool       // the next turn is that of the others
-	reservedFor *host      // the host that makes the next request; the waiters come after it
 	users       int        // active hosts that have the limit
+	key         limitKey
 }
 
-// limitKey is what the hosts of a limit have in common. One of the two is set.
+// limitKey is what the hosts of a limit have in common. One of the three is set.
 type limitKey struct {
 	domain  string
+	group   string
 	network netip.Prefix
 }
 
 // The classes of limits, in the order in which hosts take them. The domain comes first, because
-// an address that many hosts share must not be reserved for a host that waits for its domain.
+// an address that many hosts share must not be reserved for a host that waits for its domain. A
+// group may have many domains and many addresses, so it stands between them.
 const (
 	byDomain = iota
+	byGroup
 	byAddress
 	limitClasses
 )
@@ -43,6 +46,8 @@ func (k limitKey) String() string {
 	switch {
 	case k.domain != "":
 		return "domain " + k.domain
+	case k.group != "":
+		return "group " + k.group
 	case k.network.IsSingleIP():
 		return "address " + k.network.Addr().String()
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier/internal/queue"
 	"github.com/amble-crawler/amble/internal/recrawl"
+	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -50,15 +51,16 @@ func (f *Frontier) requestLoad(h *host) {
 		return
 	}
 	a.loading = true
-	a.dueWanted = f.o.Heads + len(a.busy) // busy ones are left out
-	r := LoadRequest{Host: h.id, Now: f.dueTime(f.clock), Max: f.o.Heads, Due: a.dueWanted}
+	heads := f.headsOf(a)
+	a.dueWanted = heads + len(a.busy) // busy ones are left out
+	r := LoadRequest{Host: h.id, Now: f.dueTime(f.clock), Max: heads, Due: a.dueWanted}
 	if f.o.Recrawl != nil {
 		r.Recrawls = a.dueWanted
 	}
 	for i := range a.queues {
 		q := &a.queues[i]
 		r.Queues = append(r.Queues, QueueRequest{
-			From: q.ReadTo(), Max: max(0, f.o.Heads-q.Len(queue.New)), Known: q.known,
+			From: q.ReadTo(), Max: max(0, heads-q.Len(queue.New)), Known: q.known,
 		})
 	}
 	f.wants = append(f.wants, r)
@@ -120,7 +122,7 @@ func (f *Frontier) refill(h *host, now instant) {
 	if a.loadAfter <= now {
 		a.loadAfter = always
 	}
-	low := a.loadAfter == always && a.needsHeads(f.o.Heads)
+	low := a.loadAfter == always && a.needsHeads(f.headsOf(a))
 	if !f.isOverBudget(h) && (low || f.readDueAt(h) <= now) || f.readRecrawlsAt(h) <= now {
 		f.requestLoad(h)
 	}
@@ -144,7 +146,7 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 	a := h.active
 	f.readClock(now)
 	a.loading = false
-	opening := a.polite == nil
+	opening := !a.loaded
 	if opening {
 		f.activating--
 		state, err := politeness.DecodeState(l.Host.Politeness)
@@ -152,11 +154,16 @@ func (f *Frontier) Loaded(l *Load, now time.Time) error {
 			return err
 		}
 		f.setName(h, l.Host.Name, 0)
-		a.name, a.polite = l.Host.Name, f.restorePoliteness(state, h, now)
+		a.name, a.polite, a.loaded = l.Host.Name, *f.restorePoliteness(state, h, now), true
 		f.setLimit(h, byDomain, f.ofDomain(a.name))
+		f.setLimit(h, byGroup, f.ofGroup(a.name, nil)) // a group by alias follows with the address
 		if a.site, err = recrawl.DecodeSite(l.Host.Site); err != nil {
 			return err
 		}
+		if a.wall, err = wall.DecodeState(l.Host.Wall); err != nil {
+			return err
+		}
+		a.calmTail = l.Host.Tail
 	}
 	a.read, a.dueRead = l.Host.Tail, uint32(l.At.Unix())
 	a.recrawlsRead = a.dueRead
@@ -193,12 +200,14 @@ func (f *Frontier) loadQueue(a *active, i int, l *Load) {
 		a.queues = append(a.queues, originQueue{
 			Queue: queue.Make(uint8(i), from.Cursor), origin: from.Origin, heldUntil: always,
 		})
+		f.setOptedOut(a)
 	}
 	q := &a.queues[i]
-	if !q.known && got.Rules != nil {
-		q.record, q.rules, q.known = got.Record, got.Rules, true
+	if !q.known {
+		q.setRules(got.Record, got.Rules)
+		q.known = got.Rules != nil
 	}
-	q.Load(&got.Heads, a.busy, f.o.Heads, a.dueWanted)
+	q.Load(&got.Heads, a.busy, f.headsOf(a), a.dueWanted)
 }
 
 // LoadFailed says that a load failed. It is requested again after idleTime.
@@ -211,7 +220,7 @@ func (f *Frontier) LoadFailed(id storage.HostID, now time.Time) {
 	f.readClock(now)
 	a.loading = false
 	a.applyCommitted()
-	if a.polite == nil {
+	if !a.loaded {
 		f.activating--
 		if len(a.jobs) > 0 {
 			f.dormantJobs[id] = append(f.dormantJobs[id], a.jobs...)

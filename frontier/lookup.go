@@ -13,6 +13,7 @@ import (
 type ResolveReport struct {
 	End       time.Time
 	Addresses []netip.Addr
+	Aliases   []string      // the names that its CNAME records lead to
 	TTL       time.Duration // how long the answer is valid; of Absent, how long another lookup is of no use
 	Aborted   bool          // the crawl ends; nothing was learned
 
@@ -196,6 +197,7 @@ func (f *Frontier) CompleteResolve(id uint64, r ResolveReport) error {
 
 // applyLookup takes in the result of a lookup.
 func (f *Frontier) applyLookup(h *host, r *ResolveReport, now instant) {
+	r.leaveOut(f.scope.optOuts)
 	switch {
 	case r.Aborted:
 		f.releaseReserved(h, now)
@@ -220,16 +222,17 @@ const failFor = time.Minute
 // resolved reports whether the host has an address that is valid at an instant.
 func (a *active) resolved(at instant) bool { return a.limits[byAddress] != nil && a.expires > at }
 
-// pin selects one of the addresses of a host. If the limit of the address is reserved for the host
-// already, it stays so.
+// pin selects one of the addresses of a host, and the group that its aliases are in. If the limits of
+// both are reserved for the host already, they stay so.
 func (f *Frontier) pin(h *host, r *ResolveReport, now instant) {
 	a := h.active
 	pinned := r.Addresses[int(h.addressTurn)%len(r.Addresses)]
-	to := f.ofAddress(pinned)
-	if a.limits[byAddress] != to {
+	to, group := f.ofAddress(pinned), f.ofGroup(a.name, r.Aliases)
+	if a.limits[byAddress] != to || a.limits[byGroup] != group {
 		f.releaseReserved(h, now)
 	}
 	f.setLimit(h, byAddress, to)
+	f.setLimit(h, byGroup, group)
 	a.pinned, a.expires, h.absent = pinned, now+instant(max(r.TTL, minTTL)), 0
 	if h.hasReserved() {
 		f.waitForReserved(h, now)
@@ -255,16 +258,21 @@ func (f *Frontier) lookupFailed(h *host, r *ResolveReport) {
 	f.update(h, r.End, 0, 0)
 }
 
-// failQueued records failures for all URLs in memory of a host whose name has no address. The
-// others follow when they are loaded.
+// failQueued records failures for all URLs in memory of a host whose name has no address, or of
+// origins that opted out. The others follow when they are loaded.
 func (f *Frontier) failQueued(h *host, now instant) {
 	a := h.active
-	if a.failUntil <= now {
+	f.failOptedOutJobs(h, now)
+	fails := a.failUntil > now
+	if !fails && !a.optedOut {
 		return
 	}
 	at, recorded := f.time(now), len(f.batch.Done)
 	for i := range a.queues {
 		q := &a.queues[i]
+		if !fails && !q.optedOut {
+			continue
+		}
 		for q.Len(queue.New)+q.Len(queue.Due) > 0 {
 			head, _ := q.Take()
 			f.failURL(h, &head, at)
@@ -275,16 +283,25 @@ func (f *Frontier) failQueued(h *host, now instant) {
 			f.failURL(h, &head, at)
 		}
 	}
-	f.failJobs(h, at)
+	if fails {
+		f.failJobs(h, at)
+	}
 	if len(f.batch.Done) > recorded {
 		f.update(h, at, 0, 0)
 	}
 }
 
-// failURL records that a URL cannot be fetched because the host has no address.
+// failURL records that a URL cannot be fetched because the host has no address, or opted out.
 func (f *Frontier) failURL(h *host, head *storage.Head, at time.Time) {
-	h.active.busy.Add(head.Ordinal)
-	o := storage.Outcome{State: storage.Failed, Reason: h.active.failReason, At: at}
-	f.planRecrawl(h, head, &o, nil)
+	a := h.active
+	a.busy.Add(head.Ordinal)
+	o := storage.Outcome{State: storage.Failed, Reason: a.failReason, At: at}
+	if a.queues[head.Origin].optedOut || a.failReason == storage.ReasonOptOut {
+		o = optedOut()
+		o.At = at
+		f.keepHistory(h, head, &o)
+	} else {
+		f.planRecrawl(h, head, &o, nil)
+	}
 	f.recordOutcome(h, head, o)
 }

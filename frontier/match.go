@@ -32,13 +32,13 @@ type MatchReport struct {
 // workerVerdict is the verdict that a worker has found for a URL of a queue.
 type workerVerdict struct {
 	ordinal uint32
-	rules   *robots.Rules // that gave the verdict; nil: there is none
+	rules   *robots.Rules // that gave the verdict
 	verdict robots.Verdict
 }
 
 // match matches a URL against the rules of its queue; ok is false if a worker has to do it.
 func (f *Frontier) match(q *originQueue, head *storage.Head) (v robots.Verdict, ok bool) {
-	if j := &q.verdict; j.rules != nil && j.rules == q.rules && j.ordinal == head.Ordinal {
+	if j := q.verdict; j != nil && j.rules == q.rules && j.ordinal == head.Ordinal {
 		return j.verdict, true
 	}
 	defer func() {
@@ -133,7 +133,7 @@ func (f *Frontier) CompleteMatch(id uint64, r MatchReport) error {
 		q.Done(head.Ordinal)
 		f.update(h, r.End, 0, 0)
 	default:
-		q.verdict = workerVerdict{head.Ordinal, q.rules, r.Verdict}
+		q.verdict = &workerVerdict{head.Ordinal, q.rules, r.Verdict}
 		f.putBack(h, q, out)
 	}
 	f.applyDrop(h, r.End)

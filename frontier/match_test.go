@@ -82,7 +82,7 @@ func TestDecisionIsBounded(t *testing.T) {
 	if _, ok := f.match(&originQueue{rules: few}, head); !ok {
 		t.Error("a file of 50 rules is matched by a worker")
 	}
-	q.verdict = workerVerdict{head.Ordinal, rules, robots.Verdict{Line: 7}}
+	q.verdict = &workerVerdict{head.Ordinal, rules, robots.Verdict{Line: 7}}
 	if v, ok := f.match(q, head); !ok || v.Line != 7 {
 		t.Errorf("%+v, %v: what a worker has brought is not used", v, ok)
 	}

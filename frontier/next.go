@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -40,66 +41,79 @@ func (f *Frontier) nextOf(now time.Time, due func(instant) *host) *outstanding {
 	return nil
 }
 
+// turn is the moment at which a due host may make a request.
+type turn struct {
+	host   *host
+	now    time.Time
+	at     instant                // now
+	polite politeness.Explanation // of now
+}
+
 // serve returns a lease for a due host if it can have one now, and schedules the host again.
 func (f *Frontier) serve(h *host, now time.Time) (out *outstanding) {
-	t := f.instant(now)
+	t := turn{host: h, now: now, at: f.instant(now), polite: h.active.polite.Explain(f.clock)}
 	switch {
-	case !f.canLease(h, t) || !h.active.resolved(t) && !h.hasReserved():
-		f.releaseReserved(h, t)
-		f.schedule(h, t)
-	case f.acquireLimits(h, t):
-		out = f.take(h, now)
-		f.releaseReserved(h, t)
-		f.schedule(h, t)
+	case !f.canLease(&t) || !h.active.resolved(t.at) && !h.hasReserved():
+		f.releaseReserved(h, t.at)
+		f.schedule(h, t.at)
+	case f.acquireLimits(h, t.at):
+		out = f.take(&t)
+		f.releaseReserved(h, t.at)
+		f.schedule(h, t.at)
 	}
 	return out
 }
 
+// canLease reports whether a host may have a lease as far as the host is concerned.
+func (f *Frontier) canLease(t *turn) bool {
+	a, polite := t.host.active, f.instant(t.polite.Until)
+	wake, work := f.workAt(t.host, polite)
+	due := work && wake <= t.at || f.recrawlAllowed(t.at) && f.recrawlAt(t.host, polite) <= t.at
+	return due && !a.isFull()
+}
+
 // take leases the next request to a due host. URLs that may not be fetched get their outcome on the
 // way.
-func (f *Frontier) take(h *host, now time.Time) *outstanding {
-	if out := f.leaseJob(h, false, now); out != nil {
+func (f *Frontier) take(t *turn) *outstanding {
+	if out := f.leaseJob(t, false); out != nil {
 		return out
 	}
-	recorded := len(f.batch.Done)
-	out := f.takeURL(h, now)
+	h, recorded := t.host, len(f.batch.Done)
+	out := f.takeURL(t)
 	if len(f.batch.Done) > recorded {
-		f.update(h, now, 0, 0)
+		f.update(h, t.now, 0, 0)
 	}
 	if out == nil {
-		return f.leaseJob(h, true, now)
+		return f.leaseJob(t, true)
 	}
 	h.active.sinceForeignJob = min(h.active.sinceForeignJob+1, jobShare)
 	return out
 }
 
-func (f *Frontier) takeURL(h *host, now time.Time) *outstanding {
-	t := f.instant(now)
-	for {
-		q, recrawl := f.pick(h, t)
+func (f *Frontier) takeURL(t *turn) (out *outstanding) {
+	h := t.host
+	for out == nil {
+		q, recrawl := f.pick(h, t.at)
 		if q == nil {
 			return nil
 		}
-		decision := f.o.Robots.Decide(q.record, h.active.polite.Delay(now), now)
+		decision := f.decide(t, q)
 		switch {
 		case decision.Kind == robots.DecisionFetch || decision.RefreshDue && h.deferred != q.Origin()+1:
 			q.fetchingRobots, h.deferred = true, q.Origin()+1
 			job := RobotsJob{
-				Origin: q.origin, Owner: h.id, Previous: q.record, HostAnswers: h.active.otherOriginAnswers(q),
+				Origin: q.origin, Owner: h.id, Previous: *q.record, HostAnswers: h.active.otherOriginAnswers(q),
 			}
-			return f.leaseRobots(h, q.origin.URL("/robots.txt"), &job, now)
+			return f.leaseRobots(t, q.origin.URL("/robots.txt"), &job)
 		case f.holdsOrigin(decision, q.rules):
-			q.hold(decision, max(f.instant(decision.Until), t+1))
-			continue
-		}
-		take := f.leaseNew
-		if recrawl {
-			take = f.leaseRecrawl
-		}
-		if out := take(h, q, now); out != nil {
-			return out
+			q.hold(decision, max(f.instant(decision.Until), t.at+1))
+		case recrawl:
+			out = f.leaseRecrawl(t, q)
+		default:
+			out = f.leaseNew(t, q)
 		}
 	}
+	return out
 }
 
 // pick chooses the queue whose turn it is, and whether to fetch one of its pages to recrawl.
@@ -117,13 +131,14 @@ func (f *Frontier) pick(h *host, now instant) (q *originQueue, recrawl bool) {
 
 // leaseNew leases the first URL of a queue that may be fetched; nil if the turn passes to another
 // queue before.
-func (f *Frontier) leaseNew(h *host, q *originQueue, now time.Time) *outstanding {
-	for turn, _, _ := q.First(); ; {
-		if priority, _, ok := q.First(); !ok || priority != turn {
+func (f *Frontier) leaseNew(t *turn, q *originQueue) *outstanding {
+	h := t.host
+	for first, _, _ := q.First(); ; {
+		if priority, _, ok := q.First(); !ok || priority != first {
 			return nil
 		}
-		head, kind := q.Take()
-		out := f.leasePage(h, q, &head, false, now)
+		head, kind := h.takeNext(q)
+		out := f.leasePage(t, q, &head, false)
 		switch {
 		case out == nil && q.matching:
 			h.active.busy.Remove(head.Ordinal)
@@ -142,7 +157,8 @@ func (f *Frontier) leaseNew(h *host, q *originQueue, now time.Time) *outstanding
 
 // leasePage leases a URL that was taken from its queue, or the match that decides whether it may be
 // fetched. If it may not, its outcome is recorded, and there is no lease.
-func (f *Frontier) leasePage(h *host, q *originQueue, head *storage.Head, recrawl bool, now time.Time) *outstanding {
+func (f *Frontier) leasePage(t *turn, q *originQueue, head *storage.Head, recrawl bool) *outstanding {
+	h := t.host
 	h.active.busy.Add(head.Ordinal)
 	u := q.origin.URL(head.RequestURI)
 	verdict, no, known := f.checkURL(q, head, u)
@@ -150,15 +166,19 @@ func (f *Frontier) leasePage(h *host, q *originQueue, head *storage.Head, recraw
 		return f.leaseMatch(h, q, head, recrawl)
 	}
 	if no.State != storage.Queued {
-		no.At = now
+		no.At = t.now
 		f.keepHistory(h, head, &no)
 		f.recordOutcome(h, head, no)
 		return nil
 	}
 	f.countPage(h, head)
-	out := f.leaseRequest(h, Page, u, now)
+	out := f.leaseRequest(t, Page, u)
 	l := &out.lease
 	l.Head, l.Verdict, l.Rules, l.Policy = *head, verdict, q.rules, q.record
+	if h.active.wall.Walled() {
+		known := h.active.wall
+		l.Wall = &known
+	}
 	return out
 }
 
@@ -171,7 +191,11 @@ func (f *Frontier) checkURL(
 	if head.Sitemap {
 		inScope = f.scope.CheckSitemap
 	}
-	if inScope(u) != InScope {
+	switch inScope(u) {
+	case InScope:
+	case OptedOut:
+		return v, optedOut(), true
+	default:
 		return v, storage.Outcome{State: storage.Excluded, Reason: storage.ReasonScope}, true
 	}
 	if f.o.MaxDepth > 0 && head.Depth > f.o.MaxDepth && !head.Sitemap {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/amble-crawler/amble/politeness"
@@ -20,9 +19,11 @@ type Options struct {
 
 	Overrides []Override              // for some hosts, instead of Politeness and HostBudget
 	Ranges    []Range                 // addresses with limits of their own
+	Groups    []Group                 // hosts that share a server
 	Domain    politeness.LimitOptions // shared by all hosts of a registrable domain; zero: no limit
 
 	Obey         bool   // false: only the crawl delays of robots.txt are honoured, not the rules
+	Walls        bool   // hosts that put up a wall are left alone; see internal/wall
 	MaxDepth     uint16 // 0: no limit
 	MaxRedirects uint8
 	MaxAttempts  uint8         // failed attempts before a URL fails
@@ -50,7 +51,7 @@ type Options struct {
 // DefaultOptions returns the options of a polite crawler.
 func DefaultOptions() Options {
 	return Options{
-		Politeness: politeness.DefaultOptions(), Robots: robots.DefaultOptions(), Tokens: []string{"amble"}, Obey: true,
+		Politeness: politeness.DefaultOptions(), Robots: robots.DefaultOptions(), Tokens: []string{"amble"}, Obey: true, Walls: true,
 		MaxRedirects: 5, MaxAttempts: 5, RetryDelay: time.Minute, Session: 3000, Resolvers: 64,
 		Heads: 12, RecrawlShare: 0.5, ActiveHosts: 20_000, ActiveBytes: 256 << 20,
 	}
@@ -85,6 +86,12 @@ func (o Options) Validate() error {
 	for i := range o.Ranges {
 		errs = append(errs, o.Ranges[i].Limit.Validate())
 	}
+	if len(o.Groups) > maxOverrides {
+		errs = append(errs, fmt.Errorf("frontier: %d Groups, should be at most %d", len(o.Groups), maxOverrides))
+	}
+	for i := range o.Groups {
+		errs = append(errs, o.Groups[i].Limit.Validate())
+	}
 	return errors.Join(append(errs, o.Politeness.Validate(), o.Domain.Validate())...)
 }
 
@@ -96,48 +103,21 @@ type Override struct {
 	HostBudget uint32             // pages fetched from each of them, over all runs; 0: no limit
 }
 
-// maxOverrides bounds the number of overrides, so that an index fits in host.override.
+// maxOverrides bounds the number of overrides, and of groups, so that an index fits in a host.
 const maxOverrides = math.MaxUint16 - 1
 
 // overrides finds the override of a host. It is immutable.
 type overrides struct {
-	list  []Override
-	exact map[string]uint16 // index in list by name
-	below map[string]uint16 // index in list by the name below which a pattern matches
+	list []Override
+	patterns
 }
 
 func newOverrides(list []Override) *overrides {
-	o := &overrides{list: list, exact: make(map[string]uint16), below: make(map[string]uint16)}
+	o := &overrides{list: list, patterns: newPatterns()}
 	for i := range list {
-		for _, pattern := range list[i].Hosts {
-			if name, below := strings.CutPrefix(pattern, "*."); below {
-				o.below[name] = uint16(i)
-			} else {
-				o.exact[pattern] = uint16(i)
-			}
-		}
+		o.add(list[i].Hosts, i)
 	}
 	return o
-}
-
-// find returns one more than the index of a host's override; 0: it has none.
-func (o *overrides) find(name string) uint16 {
-	if len(o.list) == 0 {
-		return 0
-	}
-	if i, ok := o.exact[name]; ok {
-		return i + 1
-	}
-	for {
-		_, rest, more := strings.Cut(name, ".")
-		if !more {
-			return 0
-		}
-		if i, ok := o.below[rest]; ok {
-			return i + 1
-		}
-		name = rest
-	}
 }
 
 // FindOverride returns a function that returns the index of a host's override; -1: it has none. Any
@@ -192,17 +172,20 @@ type Change struct {
 // delay since its last request follows the new delay at once.
 func (f *Frontier) Change(c Change, now time.Time) {
 	f.readClock(now)
-	before := make(map[*host]time.Duration) // configured delays of hosts that are not in memory
+	before := make(map[*host]*politeness.Options) // of hosts that are not in memory
+	general := f.o.Politeness
 	for h := range f.hosts.all {
 		if h.active == nil {
-			before[h] = f.politeness(h).Delay
+			if before[h] = f.politeness(h); h.override == 0 {
+				before[h] = &general
+			}
 		}
 	}
 	f.o.Politeness, f.o.Overrides, f.o.HostBudget = c.Politeness, c.Overrides, c.HostBudget
 	f.o.RecrawlShare, f.o.Resolvers, f.o.Workers = c.RecrawlShare, c.Resolvers, c.Workers
 	f.overrides = newOverrides(c.Overrides)
 	for key, l := range f.limits {
-		if key.domain == "" {
+		if key.network.IsValid() {
 			_, o := f.addressLimit(key.network.Addr())
 			l.polite.SetOptions(o)
 		}
@@ -212,16 +195,18 @@ func (f *Frontier) Change(c Change, now time.Time) {
 	}
 }
 
-func (f *Frontier) changeHost(h *host, before time.Duration, overridden map[storage.HostID]int, now instant) {
+func (f *Frontier) changeHost(
+	h *host, before *politeness.Options, overridden map[storage.HostID]int, now instant,
+) {
 	h.override = 0
-	if i, hasAddress := overridden[h.id]; hasAddress {
+	if i, ok := overridden[h.id]; ok {
 		h.override = uint16(i + 1)
 	}
 	if a := h.active; a != nil {
 		if a.name != "" {
 			h.override = f.overrides.find(a.name)
 		}
-		if a.polite != nil {
+		if a.loaded {
 			a.polite.SetOptions(f.politeness(h))
 		}
 		f.schedule(h, now)
@@ -231,11 +216,15 @@ func (f *Frontier) changeHost(h *host, before time.Duration, overridden map[stor
 	switch h.waitReason {
 	case politeness.ReasonDelay:
 		// It waits for the configured delay since its last request.
-		longer := f.politeness(h).Delay - before
+		longer := f.politeness(h).Delay - before.Delay
 		h.ready += instant(longer)
 		h.delay += float32(longer.Seconds())
 	case politeness.ReasonPause:
 		h.workAt = always // the pause may be that of an override which is gone; loading the host decides
+	case politeness.ReasonHours:
+		if !before.Hours.Equal(f.politeness(h).Hours) { // loading the host decides, from what is committed
+			h.ready, h.waitReason = min(h.ready, now), politeness.ReasonNone
+		}
 	}
 	f.schedule(h, now)
 }

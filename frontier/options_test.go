@@ -138,3 +138,46 @@ func TestOverridesOfHosts(t *testing.T) {
 		t.Errorf("a budget of 3 came to %d pages, a pause to %d", served["small.example"], served["www.example.com"])
 	}
 }
+
+// A change of the hours ends the wait for them, also of hosts that are not in memory, and no other.
+func TestChangeOfHours(t *testing.T) {
+	o := testOptions()
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	var err error
+	if o.Politeness.Hours, err = politeness.NewHours("", []string{"22:00-06:00"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	f, err := New(o, NewScope(ModeAny, nil, nil), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := politeness.State{LastEnd: now, Holds: []politeness.Hold{{Until: now.Add(11 * time.Hour),
+		Length: 11 * time.Hour, Reason: politeness.ReasonRetryAfter}}}
+	for id, state := range map[storage.HostID]politeness.State{1: {LastEnd: now.Add(-time.Hour)}, 2: held} {
+		encoded, err := state.AppendBinary(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := storage.Host{ID: id, Name: "h.example.com", Queues: []storage.Queue{{Queued: 10}}, Politeness: encoded}
+		h.Counts[storage.Fetched] = 5
+		if err := f.Restore(&h, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(first, second time.Duration) {
+		t.Helper()
+		for id, want := range map[storage.HostID]time.Duration{1: first, 2: second} {
+			if v, _ := f.View(id); v.Next.Sub(now).Round(time.Minute) != want {
+				t.Errorf("host %d waits %v (%v), want %v", id, v.Next.Sub(now), v.Reason, want)
+			}
+		}
+	}
+	check(10*time.Hour, 11*time.Hour)
+	same := o.Politeness
+	same.Delay = 2 * time.Second
+	f.Change(Change{Politeness: same}, now)
+	check(10*time.Hour, 11*time.Hour)
+	same.Hours = nil
+	f.Change(Change{Politeness: same}, now)
+	check(0, 11*time.Hour)
+}

@@ -11,24 +11,47 @@ import (
 // originQueue is the queue of one origin of an active host, with its robots rules.
 type originQueue struct {
 	queue.Queue
-	origin    weburl.Origin
-	record    robots.Record
-	rules     *robots.Rules
-	verdict   workerVerdict
-	heldUntil instant // nothing of it is fetched before; always: it is not held
+	origin     weburl.Origin
+	heldUntil  instant // nothing of it is fetched before; always: it is not held
+	matchUntil instant // the robots decision is to match until then, at least
+	rules      *robots.Rules
+	record     *robots.Record // read-only
+	verdict    *workerVerdict // nil: there is none
 
 	known          bool // a robots.txt was read, by this process or an earlier one
+	optedOut       bool // nothing of it is fetched
 	fetchingRobots bool // its robots.txt is being fetched
 	matching       bool // a worker matches its first URL, or the queue waits for that
 	holdReason     robots.Reason
 }
 
+// decide is the robots decision about a queue. Until a record expires or has to be refreshed the
+// decision is to match, whatever the delay in force is, so the record need not be read again.
+func (f *Frontier) decide(t *turn, q *originQueue) robots.Decision {
+	if t.at < q.matchUntil {
+		return robots.Decision{Kind: robots.DecisionMatch}
+	}
+	d := f.o.Robots.Decide(*q.record, t.polite.Delay, t.now)
+	if d.Kind == robots.DecisionMatch && q.record.Class != robots.ClassUnreachable {
+		// The record may have wall times only, which count from now: the clock may have been set
+		// since the epoch.
+		left := min(q.record.Expires.Sub(t.now), q.record.Refresh.Sub(t.now), time.Duration(never))
+		q.matchUntil = max(t.at+instant(left), always)
+	}
+	return d
+}
+
+// setRules puts a robots.txt in force.
+func (q *originQueue) setRules(record robots.Record, rules *robots.Rules) {
+	q.record, q.rules, q.matchUntil, q.verdict = &record, rules, always, nil
+}
+
 // isBlocked reports whether the queue waits for its robots.txt or for a match.
 func (q *originQueue) isBlocked() bool { return q.fetchingRobots || q.matching }
 
-// hold lets the whole queue wait until an instant.
+// hold lets the whole queue wait until an instant, at which another decision is made.
 func (q *originQueue) hold(s robots.Decision, until instant) {
-	q.heldUntil, q.holdReason = min(until, never-1), s.Reason
+	q.heldUntil, q.matchUntil, q.holdReason = min(until, never-1), always, s.Reason
 	if s.Kind == robots.DecisionMatch {
 		q.holdReason = robots.ReasonRule // Disallow: /
 	}
@@ -157,7 +180,7 @@ func (f *Frontier) deferredQueue(h *host) *originQueue {
 	if q.record.Failures == 0 {
 		return nil
 	}
-	decision := f.o.Robots.Decide(q.record, h.active.polite.Delay(f.clock), f.clock)
+	decision := f.o.Robots.Decide(*q.record, h.active.polite.Delay(f.clock), f.clock)
 	if decision.Kind == robots.DecisionMatch {
 		return nil
 	}

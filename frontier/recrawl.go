@@ -148,8 +148,8 @@ func (f *Frontier) readRecrawlsAt(h *host) instant {
 }
 
 // recrawlAt is when a page of an active host may be recrawled as far as the host is concerned;
-// never: there is none.
-func (f *Frontier) recrawlAt(h *host) instant {
+// politeness allows it from polite on. never: there is none.
+func (f *Frontier) recrawlAt(h *host, polite instant) instant {
 	a := h.active
 	if f.o.Recrawl == nil {
 		return never
@@ -168,24 +168,24 @@ func (f *Frontier) recrawlAt(h *host) instant {
 	if at == never {
 		return never
 	}
-	return max(at, f.politeAt(h))
+	return max(at, polite)
 }
 
 // leaseRecrawl leases the first page to recrawl of a queue that may be fetched; nil if there is
 // none.
-func (f *Frontier) leaseRecrawl(h *host, q *originQueue, now time.Time) *outstanding {
+func (f *Frontier) leaseRecrawl(t *turn, q *originQueue) *outstanding {
 	for q.Len(queue.Recrawl) > 0 {
 		head := q.TakeRecrawl()
-		out := f.leasePage(h, q, &head, true, now)
+		out := f.leasePage(t, q, &head, true)
 		switch {
 		case out == nil && q.matching:
-			h.active.busy.Remove(head.Ordinal)
+			t.host.active.busy.Remove(head.Ordinal)
 			q.Return(head, queue.Recrawl)
 			return nil
 		case out == nil:
 			continue
 		case out.lease.Kind == Page:
-			f.countRecrawl(f.instant(head.Last.At), f.instant(head.Last.Due), f.instant(now))
+			f.countRecrawl(f.instant(head.Last.At), f.instant(head.Last.Due), t.at)
 		}
 		out.urlKind = queue.Recrawl
 		return out
@@ -219,7 +219,7 @@ func (f *Frontier) planRecrawl(h *host, head *storage.Head, o *storage.Outcome, 
 	v := f.visit(h, head, o.At)
 	var m recrawl.Memory
 	if o.State == storage.Fetched || o.State == storage.Redirected {
-		v.Change, v.Modified, v.Expires = r.Change, r.Modified, r.Expires
+		v.Change, v.Modified, v.Expires, v.Fresh = r.Change, r.Modified, r.Expires, r.Fresh
 		m = f.o.Recrawl.Answered(v, &h.active.site)
 	} else {
 		m = f.planGone(h, head, o, v)

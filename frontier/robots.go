@@ -27,7 +27,7 @@ func (f *Frontier) CompleteRobots(id uint64, r RobotsReport) error {
 		return err
 	}
 	f.endRequest(out, &r.Report)
-	h, job := out.host, out.lease.Robots
+	h, job := out.host, *out.lease.Robots
 	owner := h
 	switch {
 	case !r.answered():
@@ -58,7 +58,7 @@ func (f *Frontier) shareRecord(h *host, from weburl.URL, job RobotsJob, r *Robot
 	}
 	record := r.Record
 	record.Redirects = 0
-	f.setRecord(RobotsJob{Origin: q.origin, Owner: h.id, Previous: q.record}, record, r.Rules, r.End)
+	f.setRecord(RobotsJob{Origin: q.origin, Owner: h.id, Previous: *q.record}, record, r.Rules, r.End)
 }
 
 // otherOriginAnswers reports whether another origin of the host has a robots.txt that is reachable.
@@ -91,7 +91,7 @@ func (f *Frontier) setRecord(job RobotsJob, record robots.Record, rules *robots.
 	if rulesChanged(&job.Previous, &record) {
 		f.rechecks = append(f.rechecks, Recheck{Host: h.id, Origin: q.Origin(), Rules: rules})
 	}
-	q.record, q.rules, q.verdict = record, rules, workerVerdict{}
+	q.setRules(record, rules)
 	q.fetchingRobots, q.known, q.heldUntil = false, true, always
 	f.updateBytes(h)
 	f.setPace(h)
@@ -232,20 +232,20 @@ func (a *active) jobPosition(h *host, job *RobotsJob) int {
 
 // leaseJob leases the first job of a host if it is its turn or the host has nothing else to do;
 // else it returns nil.
-func (f *Frontier) leaseJob(h *host, idle bool, now time.Time) *outstanding {
-	a := h.active
+func (f *Frontier) leaseJob(t *turn, idle bool) *outstanding {
+	a := t.host.active
 	if len(a.jobs) == 0 {
 		return nil
 	}
 	e := a.jobs[0]
-	if e.isForeign(h) {
+	if e.isForeign(t.host) {
 		if !idle && a.sinceForeignJob < jobShare-1 {
 			return nil
 		}
 		a.sinceForeignJob = 0
 	}
 	a.jobs = a.jobs[1:]
-	return f.leaseRobots(h, e.url, &e.job, now)
+	return f.leaseRobots(t, e.url, &e.job)
 }
 
 // forwardJob passes a job on to the host that a redirect leads to.

@@ -259,3 +259,64 @@ func TestCrawlDelayOfQuietOrigin(t *testing.T) {
 		t.Errorf("fetched %q", w.pages())
 	}
 }
+
+// TestDecide: what the frontier remembers of a decision never differs from the decision of the
+// moment, although the delay in force changes.
+func TestDecide(t *testing.T) {
+	for class, copied := range map[robots.Class]robots.Class{
+		robots.ClassFound: robots.ClassFound, robots.ClassUnavailable: robots.ClassUnavailable,
+		robots.ClassNotRobots: robots.ClassNotRobots, robots.ClassUnreachable: robots.ClassFound,
+	} {
+		f, err := New(testOptions(), NewScope(ModeAny, nil, nil), epoch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, remembered := new(originQueue), 0
+		q.setRules(robots.Record{
+			Class: class, Copy: copied, Fetched: epoch, Expires: epoch.Add(10 * time.Hour),
+			Refresh: epoch.Add(8 * time.Hour), FirstUnreachable: epoch, Failures: 1,
+		}, nil)
+		for i := range 90 {
+			now := epoch.Add(time.Duration(i) * time.Hour)
+			delay := [...]time.Duration{time.Second, 3 * time.Hour, 0}[i%3]
+			want := f.o.Robots.Decide(*q.record, delay, now)
+			if f.instant(now) < q.matchUntil {
+				remembered++
+			}
+			got := f.decide(&turn{now: now, at: f.instant(now), polite: politeness.Explanation{Delay: delay}}, q)
+			if got.Kind != want.Kind || got.RefreshDue != want.RefreshDue {
+				t.Errorf("%v after %d h, delay %v: %+v, want %+v", class, i, delay, got, want)
+			}
+		}
+		if (remembered == 0) != (class == robots.ClassUnreachable) {
+			t.Errorf("%v: %d decisions are remembered", class, remembered)
+		}
+	}
+}
+
+// TestDecideAfterClockIsSet: the lifetime of a stored record, which has wall times, counts by the
+// wall clock of the moment and not by that of the epoch.
+func TestDecideAfterClockIsSet(t *testing.T) {
+	start := time.Now()
+	f, err := New(testOptions(), NewScope(ModeAny, nil, nil), start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(after time.Duration) time.Time { return stepWall(start.Add(after), 24*time.Hour) } // set forward by a day
+	fetched := at(time.Minute).Round(0)
+	q := new(originQueue)
+	q.setRules(robots.Record{Class: robots.ClassFound, Copy: robots.ClassFound, Fetched: fetched,
+		Expires: fetched.Add(time.Hour), Refresh: fetched.Add(time.Hour)}, nil)
+	for after, want := range map[time.Duration]robots.DecisionKind{
+		2 * time.Minute: robots.DecisionMatch, 60 * time.Minute: robots.DecisionMatch, 62 * time.Minute: robots.DecisionFetch,
+	} {
+		q.matchUntil = always
+		for _, now := range []time.Time{at(2 * time.Minute), at(after)} {
+			f.readClock(now)
+			d := f.decide(&turn{now: now, at: f.instant(now)}, q)
+			if now.Equal(at(after)) && d.Kind != want {
+				t.Errorf("%v after the start: %v, want %v", after, d.Kind, want)
+			}
+		}
+	}
+}

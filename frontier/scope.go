@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
@@ -39,12 +40,14 @@ const (
 	OutOfSeeds               // too far from every seed
 	NotIncluded              // matches none of the include expressions
 	IsExcluded               // matches an exclude expression
+	OptedOut                 // an opt-out covers it
 )
 
 // String returns the verdict in words.
 func (v ScopeVerdict) String() string {
 	return [...]string{
 		"in scope", "outside the scope of the seeds", "matches no scope.include", "matches scope.exclude",
+		"opted out",
 	}[v]
 }
 
@@ -54,6 +57,7 @@ type Scope struct {
 	mode             Mode
 	reach            map[string]struct{} // hosts, domains or prefixes, by mode
 	include, exclude []*regexp.Regexp
+	optOuts          *optout.List // those in force; nil: there are none
 }
 
 // NewScope returns the scope of the given seeds. A URL must also match one of include, if there are
@@ -68,16 +72,19 @@ func NewScope(mode Mode, include, exclude []*regexp.Regexp, seeds ...weburl.URL)
 
 // With returns the scope with more seeds.
 func (s *Scope) With(seeds ...weburl.URL) *Scope {
-	wider := &Scope{mode: s.mode, reach: maps.Clone(s.reach), include: s.include, exclude: s.exclude}
+	wider := *s
+	wider.reach = maps.Clone(s.reach)
 	for _, seed := range seeds {
 		wider.add(seed)
 	}
-	return wider
+	return &wider
 }
 
 // WithExpressions returns the scope with other expressions.
 func (s *Scope) WithExpressions(include, exclude []*regexp.Regexp) *Scope {
-	return &Scope{mode: s.mode, reach: s.reach, include: include, exclude: exclude}
+	other := *s
+	other.include, other.exclude = include, exclude
+	return &other
 }
 
 func (s *Scope) add(seed weburl.URL) {
@@ -101,6 +108,8 @@ func folder(u weburl.URL) string {
 // Check returns whether a URL belongs to the crawl, and why.
 func (s *Scope) Check(u weburl.URL) ScopeVerdict {
 	switch {
+	case s.isOptedOut(u):
+		return OptedOut
 	case !s.reached(u):
 		return OutOfSeeds
 	case len(s.include) > 0 && !matchesAny(s.include, u.String()):
@@ -114,6 +123,9 @@ func (s *Scope) Check(u weburl.URL) ScopeVerdict {
 // CheckSitemap returns whether a sitemap may be read for the crawl. Unlike the URLs that it lists,
 // it need not be in a folder of the seeds or match an include expression.
 func (s *Scope) CheckSitemap(u weburl.URL) ScopeVerdict {
+	if s.isOptedOut(u) {
+		return OptedOut
+	}
 	_, in := s.reach[u.Origin().String()]
 	switch {
 	case !in && !s.reached(u):

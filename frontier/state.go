@@ -92,19 +92,20 @@ func (f *Frontier) schedule(h *host, now instant) {
 		f.scheduleDormant(h)
 		return
 	}
-	if a.polite == nil {
+	if !a.loaded {
 		h.state = loading
 		return
 	}
 	h.delay = float32(a.polite.Delay(f.clock).Seconds())
 	f.failQueued(h, now)
 	f.refill(h, now)
-	if a.inFlight >= a.inFlightLimit() {
+	if a.isFull() {
 		h.state = leased
 		return
 	}
-	wake, work := f.workAt(h)
-	recrawlAt := f.recrawlAt(h)
+	polite := f.politeAt(h)
+	wake, work := f.workAt(h, polite)
+	recrawlAt := f.recrawlAt(h, polite)
 	soonest := min(wake, max(recrawlAt, f.share.nextAt))
 	hasAddress := a.resolved(max(soonest, now))
 	if !hasAddress {
@@ -212,20 +213,10 @@ func (f *Frontier) scheduleRecrawls(h *host) {
 	f.pushRecrawl(h, inDormantHeap, at-lead)
 }
 
-// canLease reports whether a host may have a lease as far as the host is concerned.
-func (f *Frontier) canLease(h *host, now instant) bool {
-	wake, work := f.workAt(h)
-	due := work && wake <= now || f.recrawlAllowed(now) && f.recrawlAt(h) <= now
-	return due && h.active.inFlight < h.active.inFlightLimit()
-}
-
-// inFlightLimit is how many requests to the host may be in flight: one until a robots.txt was read,
-// because it may demand a delay.
-func (a *active) inFlightLimit() int {
-	if !a.learned() {
-		return 1
-	}
-	return a.polite.InFlightLimit()
+// isFull reports whether as many requests to the host are in flight as may be: one until a
+// robots.txt was read, because it may demand a delay.
+func (a *active) isFull() bool {
+	return a.inFlight > 0 && (!a.learned() || a.inFlight >= a.polite.InFlightLimit())
 }
 
 // learned reports whether a robots.txt of the host was read, by this process or an earlier one.
@@ -238,30 +229,30 @@ func (a *active) learned() bool {
 	return false
 }
 
-// workAt is when an active host has work and politeness allows it; false if that depends on an
-// event.
-func (f *Frontier) workAt(h *host) (instant, bool) {
+// workAt is when an active host has work and politeness allows it, which it does from polite on;
+// false if that depends on an event.
+func (f *Frontier) workAt(h *host, polite instant) (instant, bool) {
 	a := h.active
 	at := never
 	if len(a.jobs) > 0 {
 		at = always
 	}
 	if f.isOverBudget(h) {
-		return max(at, f.politeAt(h)), len(a.jobs) > 0
+		return max(at, polite), len(a.jobs) > 0
 	}
 	for i := range a.queues {
 		if q := &a.queues[i]; !q.isBlocked() && a.offers(q) {
 			at = min(at, q.heldUntil)
 		}
 	}
-	if a.loadAfter != always && a.needsHeads(f.o.Heads) {
+	if a.loadAfter != always && a.needsHeads(f.headsOf(a)) {
 		at = min(at, a.loadAfter)
 	}
 	at = min(at, f.readDueAt(h))
 	if at == never {
 		return never, false
 	}
-	return max(at, f.politeAt(h)), true
+	return max(at, polite), true
 }
 
 // politeAt is when politeness allows a request to an active host.
@@ -282,7 +273,7 @@ func (h *host) setFailing(s politeness.Signal, now instant) {
 	switch {
 	case s == politeness.SignalOK:
 		h.failingSince = never
-	case s != politeness.SignalAborted && h.failingSince == never:
+	case s != politeness.SignalAborted && s != politeness.SignalRefused && h.failingSince == never:
 		h.failingSince = now
 	}
 }

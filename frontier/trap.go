@@ -21,11 +21,6 @@ type TrapOptions struct {
 	Calendar         bool // refuse dates before 1970 and more than two years ahead
 }
 
-// DefaultTrapOptions returns bounds that pages for readers do not exceed.
-func DefaultTrapOptions() TrapOptions {
-	return TrapOptions{PathDepth: 25, RepeatedSegments: 3, QueryParameters: 20, Calendar: true}
-}
-
 // Check returns the trap that a URL belongs to. via is the page with the link; zero for a seed. Any
 // goroutine may call it.
 func (o *TrapOptions) Check(u, via weburl.URL, now time.Time) storage.Trap {

@@ -24,9 +24,14 @@ func mustURL(t *testing.T, s string) weburl.URL {
 	return u
 }
 
+// testTrapOptions are the bounds that docs/TRAPS.md gives examples of.
+func testTrapOptions() TrapOptions {
+	return TrapOptions{PathDepth: 25, RepeatedSegments: 3, QueryParameters: 20, Calendar: true}
+}
+
 func TestTrapCheck(t *testing.T) {
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
-	o := DefaultTrapOptions()
+	o := testTrapOptions()
 	for _, c := range []struct {
 		url, via string
 		want     storage.Trap
@@ -147,7 +152,7 @@ func FuzzTrapCheck(f *testing.F) {
 	f.Add("/a/b?c=d", "/a")
 	f.Add("/2031/12/", "/2031/11/")
 	f.Add("/a;jsessionid=1;;/?&&sid=1&", "")
-	o := DefaultTrapOptions()
+	o := testTrapOptions()
 	s := NewSessions(SessionNames())
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, uri, via string) {
@@ -186,7 +191,7 @@ func TestDocumentedTraps(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	o := DefaultTrapOptions()
+	o := testTrapOptions()
 	now := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 	seen := map[string]int{}
 	for lines := bufio.NewScanner(file); lines.Scan(); {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -19,6 +20,7 @@ type View struct {
 	Left     int    // URLs that wait
 	InFlight int    // requests
 	Address  netip.Addr
+	Group    string // of an active host; empty: none, or not known yet
 
 	Until  time.Time     // when the next URL that waits is fetched, if nothing changes; zero: an event decides
 	Next   time.Time     // the same; if only recrawls wait, when the next of them is made
@@ -32,6 +34,7 @@ type View struct {
 	Parked  bool                   // it demands to be left alone for more than politeness.ParkedAfter
 	Paused  bool                   // by the operator
 	Failing bool                   // it is failing
+	Wall    wall.Kind              // of the wall that it is behind; KindNone: none
 	Budget  bool                   // its budget of pages is spent, or that of its domain
 }
 
@@ -82,12 +85,14 @@ func (f *Frontier) Walk(from storage.HostID, n int, now time.Time, each func(*Vi
 func (f *Frontier) view(h *host, now instant, v *View) {
 	*v = View{
 		Host: h.id, State: h.state.String(), Left: int(h.queued) + int(h.due), Delay: decimal(h.delay),
-		Reason: h.waitReason, Robots: f.robotsHold(h), Parked: h.parked, Failing: h.failingSince != never,
+		Reason: h.waitReason, Robots: f.robotsHold(h), Parked: h.closed.parked(), Failing: h.failingSince != never,
 		Paused: h.waitReason == politeness.ReasonPause && h.workAt > f.instant(f.clock), Budget: f.isOverBudget(h),
+		Wall: h.closed.wall(),
 	}
 	if a := h.active; a != nil {
-		v.Name, v.InFlight, v.Address = a.name, a.inFlight, a.pinned
-		if a.polite != nil {
+		v.Name, v.InFlight, v.Address, v.Group = a.name, a.inFlight, a.pinned, a.groupName()
+		if a.loaded {
+			v.Wall = a.wallKind()
 			e := a.polite.Explain(f.clock)
 			v.Reason, v.Parked, v.Paused, v.Delay = e.Reason, e.Parked, e.Reason == politeness.ReasonPause, e.Delay
 			v.Active, v.Polite = true, f.explainLimits(h, e)

@@ -19,7 +19,7 @@ func DecodeState(b []byte) (State, error) {
 	switch b[0] {
 	case 1:
 		s = d.state1()
-	case 2, stateVersion:
+	case 2, 3, stateVersion:
 		s = d.state(b[0])
 	default:
 		return State{}, fmt.Errorf("%w: version %d, this program knows 1 to %d", ErrState, b[0], stateVersion)
@@ -32,7 +32,7 @@ func DecodeState(b []byte) (State, error) {
 
 func (d *decoder) state(version byte) (s State) {
 	has := d.Byte()
-	d.Require(has < hasEnds)
+	d.Require(version > 3 || has < hasPolicy)
 	if has&hasEnd != 0 {
 		s.LastEnd = d.time()
 	}
@@ -56,6 +56,11 @@ func (d *decoder) state(version byte) (s State) {
 	}
 	if has&hasSetDelay != 0 {
 		s.SetDelay = d.duration()
+	}
+	if has&hasPolicy != 0 {
+		s.Policy.Quota = uint32(d.UvarintMax(math.MaxUint32))
+		s.Policy.Window = time.Duration(d.UvarintMax(maxWindow)) * time.Second
+		d.Require(s.Policy.Window > 0)
 	}
 	return s
 }

@@ -134,46 +134,47 @@ func (a Demands) bounded() Demands {
 // valid limits both ends to one day.
 func (w Window) valid() Window { return Window{min(w.From, minutes), min(w.To, minutes)} }
 
-// length returns how long the window is open.
-func (w Window) length() time.Duration {
-	w = w.valid()
-	if n := (minutes + int(w.To) - int(w.From)) % minutes; n > 0 {
-		return time.Duration(n) * time.Minute
-	}
-	return day
-}
-
-// opened returns the time since the window opened last, at a time of the wall clock. The window is
-// open if that is less than its length.
-func (w Window) opened(wall time.Time) time.Duration {
-	wall = wall.UTC()
-	ofDay := wall.Sub(time.Date(wall.Year(), wall.Month(), wall.Day(), 0, 0, 0, 0, time.UTC))
-	return (ofDay - time.Duration(w.valid().From)*time.Minute + day) % day
-}
-
-func (w Window) open(wall time.Time) bool { return w.opened(wall) < w.length() }
-
 // maxSteps bounds the number of windows that a wait is moved behind. After that, all Request-rates
 // count as if they held at all hours.
 const maxSteps = 64
 
-// fit moves a wait behind the hours at which the files forbid a request. The wall clock shows now:
-// it may have been set since the wait began.
-func (a *demands) fit(w wait, end, now time.Time) wait {
-	at := w.until
+// fit moves a wait behind the hours at which the files or the operator forbid a request. The wall
+// clock shows now: it may have been set since the wait began. While no hour is allowed by both, the
+// wait is that of maxSteps windows, at whose end the next one begins.
+func (h *Host) fit(w wait, now time.Time) wait {
+	a, hours := h.demands, h.options.Hours
+	if hours == nil && (a == nil || len(a.Rates)+len(a.Visits) == 0) {
+		return w
+	}
+	at, began := w.until, w.since
 	if at.Before(now) {
 		at = now
 	}
-	for range maxSteps {
-		next := a.next(w, at, end, now)
+	for step := range maxSteps {
+		next := w
+		if a != nil {
+			next = a.next(w, at, h.pace.end, now)
+		}
+		if !next.until.After(at) {
+			next = hours.next(w, at, now)
+		}
 		if !next.until.After(at) {
 			return w
 		}
-		w, at = next, next.until
+		if w, at = next, next.until; step == 0 {
+			began = w.since
+		}
+	}
+	if a == nil {
+		return w
+	}
+	if hours != nil && len(a.Rates) == 0 {
+		return wait{reason: ReasonHours, since: began, until: at, length: at.Sub(began),
+			header: hours.setting + ": no hour in common with the Visit-time of its robots.txt"}
 	}
 	for i, r := range a.Rates {
 		if until := a.hourly[i].ready(); until.After(w.until) {
-			w = wait{reason: ReasonRequestRate, since: end, until: until, line: r.Line}
+			w = wait{reason: ReasonRequestRate, since: h.pace.end, until: until, line: r.Line}
 		}
 	}
 	return a.nextVisit(w, w.until, now)
@@ -184,12 +185,12 @@ func (a *demands) next(w wait, at, end, now time.Time) wait {
 	clock := wall(at, now)
 	for i, r := range a.Rates {
 		until := a.hourly[i].ready()
-		if !until.After(at) || !r.Window.open(clock) {
+		window := span{Window: r.Window}
+		if !until.After(at) || !window.open(clock) {
 			continue
 		}
-		length := r.Window.length()
-		if closes := at.Add(length - r.Window.opened(clock)); closes.Before(until) && length < day {
-			until = closes
+		if left, closes := window.untilClosed(clock); closes && at.Add(left).Before(until) {
+			until = at.Add(left)
 		}
 		return wait{reason: ReasonRequestRate, since: end, until: until, line: r.Line}
 	}
@@ -201,25 +202,21 @@ func (a *Demands) nextVisit(w wait, at, now time.Time) wait {
 	if len(a.Visits) == 0 {
 		return w
 	}
-	clock := wall(at, now)
-	var soonest wait
+	spans := make([]span, 0, MaxVisits)
 	for _, v := range a.Visits {
-		if v.Window.open(clock) {
-			return w
-		}
-		opens := at.Add(day - v.Window.opened(clock))
-		if soonest.until.IsZero() || opens.Before(soonest.until) {
-			closed := opens.Add(v.Window.length() - day)
-			soonest = wait{reason: ReasonVisitTime, since: closed, until: opens, line: v.Line}
-		}
+		spans = append(spans, span{Window: v.Window})
 	}
-	return soonest
+	next, since, opens := nextOpen(spans, wall(at, now))
+	if next < 0 {
+		return w
+	}
+	return wait{reason: ReasonVisitTime, since: at.Add(-since), until: at.Add(opens), line: a.Visits[next].Line}
 }
 
 // rate returns the longest delay of the Request-rates that hold at an instant, and its line.
 func (a *Demands) rate(now time.Time) (longest time.Duration, line Line) {
 	for _, r := range a.Rates {
-		if r.Delay > longest && r.Window.open(now) {
+		if r.Delay > longest && (span{Window: r.Window}).open(now) {
 			longest, line = r.Delay, r.Line
 		}
 	}

@@ -209,13 +209,13 @@ func TestHoursAreKept(t *testing.T) {
 			rt.Fatalf("ready at %v, before the delay is over", ready)
 		}
 		for _, r := range a.Rates {
-			if r.Window.open(ready) && ready.Before(end.Add(r.Delay)) {
+			if (span{Window: r.Window}).open(ready) && ready.Before(end.Add(r.Delay)) {
 				rt.Fatalf("ready at %v, the last request ended at %v, and %v holds then", ready, end, r)
 			}
 		}
 		inside := len(a.Visits) == 0
 		for _, v := range a.Visits {
-			inside = inside || v.Window.open(ready)
+			inside = inside || (span{Window: v.Window}).open(ready)
 		}
 		if !inside {
 			rt.Fatalf("ready at %v, outside of %v", ready, a.Visits)

@@ -47,7 +47,7 @@
 //
 // # Memory
 //
-// A Host takes 208 bytes with its limiter. A Limit takes 56 bytes, and 80 more for its limiter
+// A Host takes 240 bytes with its limiter. A Limit takes 56 bytes, and 80 more for its limiter
 // where it has a delay (BenchmarkMemory). A host that waits costs no goroutine and no timer. A host
 // that has no wait left can be dropped and made again from its State.
 //

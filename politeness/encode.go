@@ -3,6 +3,7 @@ package politeness
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 	"time"
 )
 
@@ -12,8 +13,8 @@ var ErrState = errors.New("politeness: not a stored state")
 // MaxStateBytes is the largest number of bytes that [State.AppendBinary] appends.
 const MaxStateBytes = 255
 
-// stateVersion is the first byte of an encoded State. DecodeState reads versions 1 and 2 as well.
-const stateVersion = 3
+// stateVersion is the first byte of an encoded State. DecodeState reads versions 1 to 3 as well.
+const stateVersion = 4
 
 // The bits of the second byte say which parts follow, in this order. Numbers are varints, times are
 // Unix seconds and nanoseconds, durations nanoseconds.
@@ -25,7 +26,7 @@ const (
 	hasSince                // FailingSince
 	hasHealth               // Backoff, Failures, Calm: a byte each; Cause, since version 3
 	hasSetDelay             // SetDelay
-	hasEnds                 // the first bit without a meaning
+	hasPolicy               // Policy: Quota, Window in seconds; since version 4
 )
 
 // Limits of stored values. Larger values cannot be meant.
@@ -33,6 +34,7 @@ const (
 	maxSeconds = 1 << 40 // of a time, either way from 1970
 	maxLine    = 1<<21 - 1
 	maxHolds   = 3
+	maxWindow  = math.MaxInt64 / uint64(time.Second) // seconds of a Policy
 )
 
 // AppendBinary appends the state to b in the form that [DecodeState] reads: two bytes for a host
@@ -67,6 +69,10 @@ func (s State) AppendBinary(b []byte) ([]byte, error) {
 	}
 	if part(hasSetDelay, s.SetDelay > 0) {
 		b = appendDuration(b, s.SetDelay)
+	}
+	if part(hasPolicy, s.Policy.Window >= time.Second) {
+		b = binary.AppendUvarint(b, uint64(s.Policy.Quota))
+		b = binary.AppendUvarint(b, uint64(s.Policy.Window/time.Second))
 	}
 	return b, nil
 }

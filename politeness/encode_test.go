@@ -28,6 +28,7 @@ func fullState() State {
 		},
 		LastResponse: 250 * time.Millisecond, FailingSince: stored.Add(-time.Hour),
 		Cause: 1066, Backoff: 3, Failures: 2, Calm: 1, SetDelay: 5 * time.Second,
+		Policy: Policy{Quota: 300, Window: 90 * time.Second},
 	}
 }
 
@@ -37,13 +38,16 @@ func TestStateGolden(t *testing.T) {
 		state State
 		want  string
 	}{
-		{"no request", State{}, "0300"},
-		{"answers", State{LastEnd: stored, LastResponse: time.Millisecond}, "0309ce9e82b00d959aef3ac0843d"},
-		{"everything", fullState(), "037fce9e82b00d959aef3a" +
+		{"no request", State{}, "0400"},
+		{"answers", State{LastEnd: stored, LastResponse: time.Millisecond}, "0409ce9e82b00d959aef3ac0843d"},
+		{"a wall", State{LastEnd: stored, Backoff: 1, Failures: 3, Cause: 403, FailingSince: stored, Holds: []Hold{
+			{Until: stored.Add(time.Minute), Length: time.Minute, Reason: ReasonWall, Header: "refusal"},
+		}}, "0433ce9e82b00d959aef3a01c69f82b00d959aef3a80b09dc2df01" + "0e077265667573616c" + "ce9e82b00d959aef3a0103009303"},
+		{"everything", fullState(), "04ffce9e82b00d959aef3a" +
 			"03eed682b00d959aef3a8080c58bc6d101050437323030" + "c69f82b00d959aef3a80b09dc2df010600" +
 			"d6928e8c5294cabad203ffffffffffffffff7f0a00" +
 			"1280c8afa02501ac02" + "e8028d0480d88ee16f0004" + "a80af0010005" +
-			"80e59a77aee681b00d959aef3a030201aa0880e497d012"},
+			"80e59a77aee681b00d959aef3a030201aa0880e497d012" + "ac025a"},
 	}
 	for _, tt := range tests {
 		b, err := tt.state.AppendBinary([]byte("x"))
@@ -57,10 +61,27 @@ func TestStateGolden(t *testing.T) {
 	}
 }
 
+// Later versions read what version 3 wrote.
+func TestStateOfVersion3(t *testing.T) {
+	want := fullState()
+	want.Policy = Policy{}
+	b, err := hex.DecodeString("037fce9e82b00d959aef3a" +
+		"03eed682b00d959aef3a8080c58bc6d101050437323030" + "c69f82b00d959aef3a80b09dc2df010600" +
+		"d6928e8c5294cabad203ffffffffffffffff7f0a00" +
+		"1280c8afa02501ac02" + "e8028d0480d88ee16f0004" + "a80af0010005" +
+		"80e59a77aee681b00d959aef3a030201aa0880e497d012")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := DecodeState(b); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v (%v)", got, err)
+	}
+}
+
 // Later versions read what version 2 wrote.
 func TestStateOfVersion2(t *testing.T) {
 	want := fullState()
-	want.Cause = 0
+	want.Cause, want.Policy = 0, Policy{}
 	b, err := hex.DecodeString("027fce9e82b00d959aef3a" +
 		"03eed682b00d959aef3a8080c58bc6d101050437323030" + "c69f82b00d959aef3a80b09dc2df010600" +
 		"d6928e8c5294cabad203ffffffffffffffff7f0a00" +
@@ -107,8 +128,8 @@ func TestStateStaysSmall(t *testing.T) {
 	line := Line{255, math.MaxUint32}
 	s := State{
 		LastEnd: far, FailingSince: far, LastResponse: math.MaxInt64, Backoff: 255, Failures: 255, Calm: 255,
-		SetDelay: math.MaxInt64,
-		Demands:  Demands{Delay: math.MaxInt64, Rate: true, Line: line},
+		SetDelay: math.MaxInt64, Policy: Policy{Quota: math.MaxUint32, Window: math.MaxInt64},
+		Demands: Demands{Delay: math.MaxInt64, Rate: true, Line: line},
 	}
 	for _, r := range []Reason{ReasonRetryAfter, ReasonBackoff, ReasonPause} {
 		s.Holds = append(s.Holds, Hold{far, Forever, r, strings.Repeat("x", MaxHeader)})
@@ -137,7 +158,8 @@ func TestDecodeStateRefuses(t *testing.T) {
 	negative := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01}
 	for _, bad := range [][]byte{
 		append(bytes.Clone(good), 0),
-		{4, 0},
+		{5, 0},
+		{4, hasPolicy, 1, 0}, // no window
 		{1, 0x40},
 		{2, 0x80},
 		{3, 0x80},

@@ -21,14 +21,14 @@ type Explanation struct {
 	Backoff      int           // the backoff level; 0: none
 	FailingSince time.Time     // end of the first request that failed; zero: the host is not failing
 	Cause        uint16        // why the last request failed, as Result.Cause; 0: not known
-	Parked       bool          // the host demands to be left alone for more than ParkedAfter
+	Parked       bool          // the host demands to be left alone for more than ParkedAfter, or its wall has a backoff of a day
 	Forever      bool          // the operator has paused the host until further notice
 }
 
 // Source says where a sign comes from. At most one of its fields is set.
 type Source struct {
 	Line   Line   // of a robots.txt
-	Header string // the value of Retry-After
+	Header string // the value of Retry-After, RateLimit or RateLimit-Policy
 	Name   string // of a setting or a shared limit: "politeness.overrides, item 2", "address 192.0.2.1"
 }
 
@@ -45,7 +45,8 @@ func (s Source) String() string {
 
 // Explain returns the sign that decides [Host.Ready], with what an operator needs to judge it.
 func (h *Host) Explain(now time.Time) Explanation {
-	w, d := h.wait(now), h.delayAt(now)
+	always := h.delay()
+	w, d := h.wait(always, now), h.delayAt(always, now)
 	return Explanation{
 		Reason:       w.reason,
 		Source:       h.source(w.reason, w.line, w.header),
@@ -57,8 +58,9 @@ func (h *Host) Explain(now time.Time) Explanation {
 		Backoff:      int(h.health.level),
 		FailingSince: h.health.since,
 		Cause:        h.health.cause,
-		Parked:       w.length > ParkedAfter && w.reason != ReasonPause,
-		Forever:      w.length == Forever && w.reason == ReasonPause,
+		Parked: w.length > ParkedAfter && w.reason != ReasonPause ||
+			w.reason == ReasonWall && w.length >= backoffLast,
+		Forever: w.length == Forever && w.reason == ReasonPause,
 	}
 }
 
@@ -67,8 +69,14 @@ func (h *Host) source(r Reason, line Line, header string) Source {
 	switch {
 	case r == ReasonDelay, r == ReasonPause && h.options.Paused:
 		return Source{Name: h.options.Setting}
-	case r == ReasonRetryAfter:
+	case r == ReasonWall:
+		return Source{Name: header}
+	case r == ReasonRetryAfter, r == ReasonRateLimit:
 		return Source{Header: header}
+	case r == ReasonHours:
+		return Source{Name: header}
+	case r == ReasonRatePolicy:
+		return Source{Header: h.policy.String()}
 	}
 	return Source{Line: line}
 }
@@ -89,6 +97,10 @@ var reasonTexts = [...]string{
 	ReasonSetDelay:    "the delay set by the operator",
 	ReasonStart:       "hosts are started one after the other",
 	ReasonLimit:       "a limit that it shares with other hosts",
+	ReasonWall:        "a wall",
+	ReasonRateLimit:   "its RateLimit header: nothing is left of its quota",
+	ReasonRatePolicy:  "its RateLimit-Policy header",
+	ReasonHours:       "outside of the hours that the operator allows",
 }
 
 // text returns the reason as a noun phrase.

@@ -59,9 +59,12 @@ func (h *Host) judge(end time.Time, r Result) {
 	case SignalOK:
 		h.health.succeeded()
 	case SignalThrottled:
-		if r.RetryAfter <= 0 {
+		if max(r.RetryAfter, r.RateLimit.Hold) <= 0 {
 			h.health.failures = failuresToBackoff - 1 // the host named no time: back off at once
 		}
+		h.fail(end, r)
+	case SignalWalled:
+		h.health.failures = failuresToBackoff - 1
 		h.fail(end, r)
 	case SignalServerError, SignalUnreachable:
 		h.fail(end, r)
@@ -74,7 +77,7 @@ func (h *Host) fail(end time.Time, r Result) {
 	t := &h.health
 	started := end.Add(-max(r.Duration, 0))
 	together := t.failures > 0 && started.Before(h.pace.end)
-	if r.Signal != SignalThrottled && together {
+	if r.Signal != SignalThrottled && r.Signal != SignalWalled && together {
 		return
 	}
 	if t.since.IsZero() {
@@ -85,8 +88,19 @@ func (h *Host) fail(end time.Time, r Result) {
 	t.failures = min(t.failures+1, failuresToBackoff)
 	if t.failures == failuresToBackoff {
 		t.level = min(t.level+1, maxLevel)
-		h.holds.extend(end, Hold{Length: backoff(t.level, r.Jitter), Reason: ReasonBackoff})
+		h.holds.extend(end, backoffHold(t.level, r))
 	}
+}
+
+// backoffHold returns the hold of a backoff.
+func backoffHold(level uint8, r Result) Hold {
+	switch {
+	case r.Signal != SignalWalled:
+		return Hold{Length: backoff(level, r.Jitter), Reason: ReasonBackoff}
+	case r.Parked:
+		level = maxLevel
+	}
+	return Hold{Length: backoff(level, r.Jitter), Reason: ReasonWall, Header: clipped(r.Wall)}
 }
 
 // succeeded counts a success: it ends the failures in a row, and lowers the backoff level after

@@ -20,6 +20,7 @@ func TestHealthTable(t *testing.T) {
 	failed := Result{Signal: SignalUnreachable}
 	broken := Result{Signal: SignalServerError}
 	throttled := Result{Signal: SignalThrottled}
+	walled, parked := Result{Signal: SignalWalled, Wall: "refusal"}, Result{Signal: SignalWalled, Parked: true}
 	tests := []struct {
 		name    string
 		options Options
@@ -66,6 +67,16 @@ func TestHealthTable(t *testing.T) {
 			{0, throttled, 120 * s, ReasonBackoff},
 			{0, good, 2 * s, ReasonErrors},
 			{0, throttled, 240 * s, ReasonBackoff},
+		}},
+		{"a wall", Options{Delay: s, PerHost: 1}, []step{
+			{0, walled, 60 * s, ReasonWall},
+			{-30 * s, walled, 30 * s, ReasonWall}, // it was in flight
+			{0, Result{Signal: SignalRefused}, 16 * s, ReasonErrors},
+			{0, walled, 120 * s, ReasonWall},
+			{0, parked, 24 * time.Hour, ReasonWall},
+			{0, walled, 480 * s, ReasonWall},
+			{0, good, 2 * s, ReasonErrors},
+			{0, failed, 4 * s, ReasonErrors},
 		}},
 		{"jitter", Options{Delay: s, PerHost: 1}, []step{
 			{0, Result{Signal: SignalThrottled, Jitter: 1}, 75 * s, ReasonBackoff},

@@ -10,7 +10,7 @@ type Hold struct {
 	Until  time.Time
 	Length time.Duration // of the whole wait, from Until - Length to Until
 	Reason Reason
-	Header string // the value of Retry-After, cut at MaxHeader bytes; empty: there was none
+	Header string // the value of Retry-After or RateLimit, or the kind of a wall, cut at MaxHeader bytes; empty: there was none
 }
 
 // MaxHeader is the number of bytes that are kept of a header's value.
@@ -28,6 +28,8 @@ func (r Reason) kind() Reason {
 	switch r {
 	case ReasonBackoff, ReasonPause:
 		return r
+	case ReasonWall:
+		return ReasonBackoff
 	}
 	return ReasonRetryAfter
 }
@@ -74,7 +76,8 @@ func (h holds) last(without Reason) (last Hold) {
 // causedByHost reports whether the host is held at an instant because of its responses.
 func (h holds) causedByHost(at time.Time) bool {
 	for _, x := range h {
-		if at.Before(x.Until) && (x.Reason == ReasonBackoff || x.Reason == ReasonRetryAfter) {
+		if at.Before(x.Until) && (x.Reason.kind() == ReasonBackoff || x.Reason == ReasonRetryAfter ||
+			x.Reason == ReasonRateLimit) {
 			return true
 		}
 	}

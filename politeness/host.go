@@ -13,6 +13,7 @@ type Host struct {
 	health       health
 	demands      *demands // nil: its robots.txt demands nothing
 	lastResponse time.Duration
+	policy       Policy        // of the last response
 	setDelay     time.Duration // by the operator; 0: Options.Delay counts
 }
 
@@ -23,6 +24,7 @@ func NewHost(o *Options, s State, now time.Time) *Host {
 	h := &Host{
 		options:      o,
 		lastResponse: max(s.LastResponse, 0),
+		policy:       s.Policy,
 		setDelay:     max(s.SetDelay, 0),
 		health: health{
 			level:    min(s.Backoff, maxLevel),
@@ -84,6 +86,10 @@ func (h *Host) Ended(end time.Time, r Result) {
 	h.lastResponse = max(r.Duration, 0)
 	h.judge(end, r)
 	h.holds.extend(end, Hold{Length: r.RetryAfter, Reason: ReasonRetryAfter, Header: clipped(r.Header)})
+	h.holds.extend(end, Hold{Length: r.RateLimit.Hold, Reason: ReasonRateLimit, Header: clipped(r.RateLimit.Header)})
+	if r.Signal != SignalUnreachable && r.Signal != SignalAborted {
+		h.policy = r.RateLimit.Policy
+	}
 	h.endAt(end)
 }
 
@@ -131,11 +137,11 @@ func (h *Host) SetOptions(o *Options) {
 	h.charge()
 }
 
-// Forget drops what responses have taught: failures, backoff, and the duration of the last request.
-// It keeps the delay since the last request, Retry-After, the restart hold, and the demands of the
-// operator and robots.txt.
+// Forget drops what responses have taught: failures, backoff, RateLimit-Policy, and the duration of
+// the last request. It keeps the delay since the last request, Retry-After, RateLimit, the restart
+// hold, and the demands of the operator and robots.txt.
 func (h *Host) Forget() {
-	h.health, h.lastResponse = health{}, 0
+	h.health, h.lastResponse, h.policy = health{}, 0, Policy{}
 	h.holds.drop(ReasonBackoff)
 	h.charge()
 }
@@ -146,54 +152,53 @@ func (h *Host) LastEnd() time.Time { return h.pace.end }
 // Ready returns the earliest instant at which the next request may start, or the zero time if the
 // host has had no request and no hold. The wall clock shows now, which matters if robots.txt names
 // hours.
-func (h *Host) Ready(now time.Time) time.Time { w := h.wait(now); return w.until }
+func (h *Host) Ready(now time.Time) time.Time { w := h.wait(h.delay(), now); return w.until }
 
 // ReadyUnpaused returns what [Host.Ready] would return if nobody had paused the host.
 func (h *Host) ReadyUnpaused(now time.Time) time.Time {
-	w := h.waitWithout(now, ReasonPause)
+	w := h.waitWithout(ReasonPause, h.delay(), now)
 	return w.until
 }
 
 // Reason returns the sign that decides [Host.Ready].
-func (h *Host) Reason(now time.Time) Reason { w := h.wait(now); return w.reason }
+func (h *Host) Reason(now time.Time) Reason { w := h.wait(h.delay(), now); return w.reason }
 
 // wait is the wait that one sign requires.
 type wait struct {
 	reason       Reason
 	since, until time.Time
 	line         Line
-	length       time.Duration // of a hold
+	length       time.Duration // of a hold, or of the delay of a RateLimit-Policy
 	header       string
 }
 
-// wait returns the sign with the latest instant.
-func (h *Host) wait(now time.Time) wait {
+// wait returns the sign with the latest instant. d is the result of delay.
+func (h *Host) wait(d sign, now time.Time) wait {
 	if h.options.Paused {
 		return wait{reason: ReasonPause, until: now.Add(Forever), length: Forever}
 	}
-	return h.waitWithout(now, ReasonNone)
+	return h.waitWithout(ReasonNone, d, now)
 }
 
 // waitWithout returns the wait, without the holds of one kind. It is the only place that combines
 // signs.
-func (h *Host) waitWithout(now time.Time, without Reason) wait {
-	d := h.delay()
+func (h *Host) waitWithout(without Reason, d sign, now time.Time) wait {
 	w := wait{reason: d.reason, since: h.pace.end, until: h.pace.ready(), line: d.line}
+	if d.reason == ReasonRatePolicy {
+		w.length = d.delay
+	}
 	if h.pace.end.IsZero() {
 		w.reason, w.line = ReasonNone, Line{}
 	}
 	if x := h.holds.last(without); x.Until.After(w.until) {
 		w = wait{reason: x.Reason, since: x.Until.Add(-x.Length), until: x.Until, length: x.Length, header: x.Header}
 	}
-	if h.demands != nil && len(h.demands.Rates)+len(h.demands.Visits) > 0 {
-		w = h.demands.fit(w, h.pace.end, now)
-	}
-	return w
+	return h.fit(w, now)
 }
 
 // Delay returns the delay in force at an instant: the least time from the end of a request to the
 // start of the next. Retry-After, backoff and hours are counted on their own.
-func (h *Host) Delay(now time.Time) time.Duration { d := h.delayAt(now); return d.delay }
+func (h *Host) Delay(now time.Time) time.Duration { d := h.delayAt(h.delay(), now); return d.delay }
 
 // sign is a delay and where it comes from.
 type sign struct {
@@ -224,19 +229,19 @@ func (h *Host) delay() sign {
 		}
 		s.longer(a.Delay, reason, a.Line)
 	}
+	s.longer(h.policy.Delay(), ReasonRatePolicy, Line{})
 	s.longer(h.adaptive(), ReasonAdaptive, Line{})
 	s.longer(h.health.slow(s.delay), ReasonErrors, Line{})
 	return s
 }
 
-// delayAt returns the delay in force at an instant.
-func (h *Host) delayAt(now time.Time) sign {
-	s := h.delay()
+// delayAt returns the delay in force at an instant. d is the result of delay.
+func (h *Host) delayAt(d sign, now time.Time) sign {
 	if h.demands != nil {
-		d, line := h.demands.rate(now)
-		s.longer(d, ReasonRequestRate, line)
+		atHour, line := h.demands.rate(now)
+		d.longer(atHour, ReasonRequestRate, line)
 	}
-	return s
+	return d
 }
 
 // adaptive returns the delay that follows from the duration of the last request.

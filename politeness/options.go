@@ -29,6 +29,9 @@ type Options struct {
 	Bandwidth int64
 	// Paused stops all requests to hosts with these options.
 	Paused bool
+	// Hours are those at which requests are allowed; nil: all of them. A Visit-time of robots.txt has
+	// to allow them as well.
+	Hours *Hours
 	// Setting is the name of Delay and Paused in the settings, for reports.
 	Setting string
 	// PerIP is the number of requests in flight to an address, over all hosts. It is one if IPDelay

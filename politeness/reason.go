@@ -22,12 +22,16 @@ const (
 	ReasonSetDelay                  // the operator has set a delay for the host
 	ReasonStart                     // the starts of many hosts are spread over a delay
 	ReasonLimit                     // the limit of its address, of a range of addresses or of its registrable domain
+	ReasonWall                      // backoff: the host has put up a wall
+	ReasonRateLimit                 // RateLimit: no request of the quota is left until its reset
+	ReasonRatePolicy                // RateLimit-Policy: a quota of requests for a time
+	ReasonHours                     // the hours that the operator allows
 )
 
 // Holds reports whether the reason is that of a [Hold] other than a pause.
 func (r Reason) Holds() bool {
 	switch r {
-	case ReasonRetryAfter, ReasonBackoff, ReasonRestart, ReasonStart:
+	case ReasonRetryAfter, ReasonRateLimit, ReasonBackoff, ReasonRestart, ReasonStart, ReasonWall:
 		return true
 	}
 	return false
@@ -49,6 +53,10 @@ var reasonNames = [...]string{
 	ReasonSetDelay:    "set-delay",
 	ReasonStart:       "start",
 	ReasonLimit:       "limit",
+	ReasonWall:        "wall",
+	ReasonRateLimit:   "rate-limit",
+	ReasonRatePolicy:  "rate-policy",
+	ReasonHours:       "hours",
 }
 
 // String returns the reason in one lower-case word, as reports and the API show it.

@@ -16,6 +16,14 @@ type Result struct {
 	RetryAfter time.Duration
 	// Header is the value of the Retry-After header, for reports.
 	Header string
+	// Wall is the kind of the wall, in a word, of SignalWalled.
+	Wall string
+	// Parked, with SignalWalled, makes the backoff a day: enough probes of the wall have failed.
+	Parked bool
+	// RateLimit is what the response says about the quota of its server, as [ParseRateLimit] returned
+	// it. Its Hold is honoured as RetryAfter is; the longer one counts. Its Policy counts until the
+	// next response.
+	RateLimit RateLimit
 	// Cause is why the request failed, in the caller's numbers; 0: unknown. It is kept while the
 	// host is failing.
 	Cause uint16
@@ -34,6 +42,8 @@ const (
 	SignalServerError               // any other 5xx
 	SignalUnreachable               // no response: a failure of name, connection, TLS or time
 	SignalAborted                   // the crawler gave up for reasons of its own, unrelated to the host
+	SignalWalled                    // the host has put up a wall, and this was no page
+	SignalRefused                   // a response that says nothing of the pace, such as a refusal that may be of a wall
 )
 
 var signalNames = [...]string{
@@ -42,6 +52,8 @@ var signalNames = [...]string{
 	SignalServerError: "server-error",
 	SignalUnreachable: "unreachable",
 	SignalAborted:     "aborted",
+	SignalWalled:      "walled",
+	SignalRefused:     "refused",
 }
 
 // String returns the signal in one lower-case word.

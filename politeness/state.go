@@ -15,6 +15,7 @@ type State struct {
 	Failures     uint8         // in a row, 0 to 3
 	Calm         uint8         // successes since the last failure or the last change of level
 	SetDelay     time.Duration // by the operator; 0: none
+	Policy       Policy        // RateLimit-Policy of the last response, in whole seconds; zero: none
 }
 
 // State returns what to store. Instants are converted to the wall clock that shows now: if the
@@ -30,6 +31,7 @@ func (h *Host) State(now time.Time) State {
 		Failures:     h.health.failures,
 		Calm:         h.health.calm,
 		SetDelay:     h.setDelay,
+		Policy:       h.policy,
 	}
 	for _, x := range h.holds {
 		if x.Until.After(now) {

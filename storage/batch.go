@@ -67,6 +67,7 @@ type HostUpdate struct {
 	Host       HostID
 	Politeness []byte // encoded by the politeness package, at most 255 bytes; nil: unchanged
 	Site       []byte // encoded by internal/recrawl, at most 255 bytes; nil: unchanged
+	Wall       []byte // encoded by internal/wall, at most 255 bytes; nil: unchanged
 	Requests   uint32 // requests sent since the last update; these add up
 	Bytes      uint64 // body bytes received since the last update; these add up
 	Cursors    []Cursor
@@ -120,21 +121,31 @@ type HostChange struct {
 	NextRecrawl uint32 // Unix seconds of the earliest of them; 0: none
 }
 
-// BatchSizer adapts the batch size: how many items a batch may hold so that its commit changes about
-// 32 MiB of pages. The memory and the time of a commit depend on the pages that it changes, and the
-// pages for each item vary: more than one where the rows of the items are far apart, as with many
-// or very large hosts, and a small part of one where they are close together. The zero value is
-// ready for use. A BatchSizer must not be used concurrently.
-type BatchSizer struct{ items int }
+// BatchSizer adapts the batch size: how many items a batch may hold. It bounds the pages that a
+// commit changes, because its memory and its time depend on them, and the pages for each item vary:
+// more than one where the rows of the items are far apart, as with many or very large hosts, and a
+// small part of one where they are close together. The bound is 32 MiB, and less while commits take
+// longer than they should, because other processes use the disk. The zero value is ready for use. A
+// BatchSizer must not be used concurrently.
+type BatchSizer struct {
+	items  int   // 0: firstItems
+	budget int64 // bytes of pages; 0: firstBytes
+}
 
 const (
-	mostItems   = 20_000
-	firstItems  = 4_000
-	leastItems  = 1_000
-	targetBytes = 32 << 20
+	mostItems  = 20_000
+	firstItems = 2_000
+	leastItems = 250
+	mostBytes  = 32 << 20
+	firstBytes = 8 << 20
+	leastBytes = 8 << 20
+	moreBytes  = 512 << 10 // that a quick commit allows the next ones
+
+	longCommit = 300 * time.Millisecond // one that takes longer makes the next ones smaller
+	goodCommit = 200 * time.Millisecond // what they should take then
 )
 
-// Items returns how many items the next batch may hold, 1,000 to 20,000.
+// Items returns how many items the next batch may hold, 250 to 20,000.
 func (p *BatchSizer) Items() int {
 	if p.items == 0 {
 		return firstItems
@@ -142,16 +153,30 @@ func (p *BatchSizer) Items() int {
 	return p.items
 }
 
-// Committed records a commit of a number of items whose Result.Changed is changed. The pages of a
-// small commit do not predict those of a large one. So the batch size shrinks only after a commit
-// that changed too much, and grows only after a large one.
-func (p *BatchSizer) Committed(items int, changed int64) {
+func (p *BatchSizer) bytes() int64 {
+	if p.budget == 0 {
+		return firstBytes
+	}
+	return p.budget
+}
+
+// Committed records a commit of a number of items whose Result.Changed is changed, and how long it
+// took. The pages of a small commit do not predict those of a large one, nor does its time. So the
+// batch size shrinks only after a commit that changed or took too much, and grows only after a
+// large one.
+func (p *BatchSizer) Committed(items int, changed int64, took time.Duration) {
 	if items <= 0 || changed <= 0 {
 		return
 	}
-	now, fits := p.Items(), int(int64(items)*targetBytes/changed)
+	switch budget := p.bytes(); {
+	case took > longCommit:
+		p.budget = max(leastBytes, min(budget, changed)*int64(goodCommit)/int64(took))
+	case took < goodCommit && changed >= budget/2:
+		p.budget = min(mostBytes, budget+moreBytes)
+	}
+	now, fits := p.Items(), int(int64(items)*p.bytes()/changed)
 	switch {
-	case changed > targetBytes:
+	case changed > p.bytes():
 		p.items = max(leastItems, min(now, fits))
 	case items >= now/4*3:
 		p.items = max(now, min(now+now/8, fits, mostItems))

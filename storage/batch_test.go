@@ -2,22 +2,36 @@ package storage
 
 import (
 	"testing"
+	"time"
 
 	bolt "go.etcd.io/bbolt"
 )
 
-// TestBatchSizer: the batch size grows to the bound for any size of an item, and follows when that
-// size changes.
+// slowStore is a store in virtual time: how much a commit of a number of items changes, and how long
+// it takes.
+type slowStore struct {
+	pagesEach float64       // pages changed for each item
+	rate      float64       // bytes a second that the disk takes
+	wait      time.Duration // of each commit, whatever it holds
+}
+
+func (s slowStore) commit(p *BatchSizer, items int) (took time.Duration) {
+	changed := float64(items) * s.pagesEach * 4096
+	took = s.wait + time.Duration(changed/s.rate*float64(time.Second))
+	p.Committed(items, int64(changed), took)
+	return took
+}
+
+const (
+	quietDisk = 400e6 // bytes a second
+	busyDisk  = 25e6
+	pages     = mostBytes / 4096
+)
+
+// TestBatchSizer: on a quiet disk the batch size grows to the bound for any size of an item, and
+// follows when that size changes.
 func TestBatchSizer(t *testing.T) {
 	var p BatchSizer
-	settle := func(pagesEach float64) int {
-		for range 60 {
-			items := p.Items()
-			p.Committed(items, int64(float64(items)*pagesEach*4096))
-		}
-		return p.Items()
-	}
-	const pages = targetBytes / 4096
 	for _, test := range []struct {
 		pagesEach   float64
 		least, most int
@@ -29,22 +43,78 @@ func TestBatchSizer(t *testing.T) {
 		{3, pages / 3 * 8 / 9, pages / 3},
 		{0.1, mostItems, mostItems},
 	} {
-		if got := settle(test.pagesEach); got < test.least || got > test.most {
+		for range 120 {
+			slowStore{pagesEach: test.pagesEach, rate: quietDisk}.commit(&p, p.Items())
+		}
+		if got := p.Items(); got < test.least || got > test.most {
 			t.Errorf("%v pages an item: batch size %d, want %d to %d", test.pagesEach, got, test.least, test.most)
 		}
 	}
 }
 
+// TestBatchSizerOfSlowDisk: when a disk becomes sixteen times as slow, one commit is long, and all
+// others take less than half a second. When it is quiet again, the batch size grows back.
+func TestBatchSizerOfSlowDisk(t *testing.T) {
+	for _, pagesEach := range []float64{0.3, 1, 3} {
+		var p BatchSizer
+		for range 100 {
+			slowStore{pagesEach: pagesEach, rate: quietDisk}.commit(&p, p.Items())
+		}
+		before, long := p.Items(), 0
+		for range 200 {
+			if (slowStore{pagesEach: pagesEach, rate: busyDisk}).commit(&p, p.Items()) >= 500*time.Millisecond {
+				long++
+			}
+		}
+		if long > 1 || p.Items() >= before/2 {
+			t.Errorf("%v pages an item: %d long commits, and a batch size of %d, %d before", pagesEach, long,
+				p.Items(), before)
+		}
+		for range 120 {
+			slowStore{pagesEach: pagesEach, rate: quietDisk}.commit(&p, p.Items())
+		}
+		if p.Items() < before*8/9 {
+			t.Errorf("%v pages an item: a batch size of %d on a quiet disk, %d before", pagesEach, p.Items(), before)
+		}
+	}
+}
+
+// TestBatchSizerOfSlowSyncs: where each commit waits long for its sync, smaller ones would not help.
+// The batch size falls no further than to what costs little time.
+func TestBatchSizerOfSlowSyncs(t *testing.T) {
+	var p BatchSizer
+	for range 200 {
+		slowStore{pagesEach: 0.1, rate: quietDisk, wait: 400 * time.Millisecond}.commit(&p, p.Items())
+	}
+	if p.Items() < 15_000 {
+		t.Errorf("batch size %d, want at least 15,000", p.Items())
+	}
+}
+
 // TestBatchSizerOfSmallCommits: commits of few items, which change much for each, do not shrink the
-// batch size.
+// batch size, nor do commits that change nothing.
 func TestBatchSizerOfSmallCommits(t *testing.T) {
 	var p BatchSizer
 	for range 100 {
-		p.Committed(10, 1<<20)
-		p.Committed(0, 1<<30)
+		p.Committed(10, 1<<20, time.Millisecond)
+		p.Committed(0, 1<<30, time.Second)
+		p.Committed(10, 0, time.Second)
 	}
 	if got := p.Items(); got != firstItems {
 		t.Errorf("batch size %d, want %d", got, firstItems)
+	}
+}
+
+// TestBatchSizerGrowsByLargeCommits: after a slow time, small commits say nothing about large ones.
+func TestBatchSizerGrowsByLargeCommits(t *testing.T) {
+	var p BatchSizer
+	slowStore{pagesEach: 1, rate: busyDisk}.commit(&p, p.Items())
+	slow := p.Items()
+	for range 100 {
+		slowStore{pagesEach: 1, rate: quietDisk}.commit(&p, 10)
+	}
+	if p.Items() != slow {
+		t.Errorf("batch size %d after small commits, %d before", p.Items(), slow)
 	}
 }
 

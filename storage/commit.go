@@ -341,11 +341,17 @@ func (w *writer) update(r *hostRow, u *HostUpdate) error {
 	if len(u.Site) > 255 {
 		return fmt.Errorf("recrawl memory of %d bytes", len(u.Site))
 	}
+	if len(u.Wall) > 255 {
+		return fmt.Errorf("state of a wall of %d bytes", len(u.Wall))
+	}
 	if u.Politeness != nil {
 		r.politeness = u.Politeness
 	}
 	if u.Site != nil {
 		r.site = u.Site
+	}
+	if u.Wall != nil {
+		r.wall = u.Wall
 	}
 	r.requests += u.Requests
 	r.bytes += u.Bytes

@@ -92,7 +92,7 @@ func (o *Outcome) counted() bool {
 		return false
 	}
 	switch o.Reason {
-	case ReasonStatus, ReasonRedirects, ReasonLocation, ReasonLoop, ReasonCrash:
+	case ReasonStatus, ReasonRedirects, ReasonLocation, ReasonLoop, ReasonCrash, ReasonWall:
 		return true
 	}
 	return o.Reason >= ReasonFetch

@@ -86,7 +86,7 @@ func discover(b *testing.B, s *Store, g *benchURLs, size int) {
 		runtime.ReadMemStats(&before)
 		took := all.time(b, func() (err error) { result, err = s.Commit(&batch); return err })
 		runtime.ReadMemStats(&after)
-		batchSize.Committed(len(batch.Found), result.Changed)
+		batchSize.Committed(len(batch.Found), result.Changed, took)
 		changed, allocated = max(changed, uint64(result.Changed)), max(allocated, after.TotalAlloc-before.TotalAlloc)
 		curve.add(g.n, took, s.Path())
 	}

@@ -99,6 +99,7 @@ func FuzzDecodeRow(f *testing.F) {
 		r.payloads = binary.BigEndian.AppendUint64(r.payloads, n)
 		r.payloads = appendPayload(r.payloads, &Payload{SHA256: [32]byte{1}, Ordinal: 1, At: someTime})
 	}
+	r.wall = []byte("wall")
 	f.Add(r.append(nil))
 	f.Add([]byte{rowVersion, 255})
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -108,6 +109,9 @@ func FuzzDecodeRow(f *testing.F) {
 		}
 		if len(r.site) == 0 {
 			r.site = nil // an empty one is not written again
+		}
+		if len(r.wall) == 0 {
+			r.wall = nil
 		}
 		var again hostRow
 		if !again.decode(1, r.append(nil)) || !reflect.DeepEqual(again, r) {

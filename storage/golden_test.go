@@ -40,7 +40,7 @@ func goldenStore(t *testing.T) *Store {
 			Due: someTime.Add(time.Hour + time.Millisecond),
 		}}),
 		Hosts: []HostUpdate{{Host: 1, Politeness: []byte("polite"), Requests: 18, Bytes: 360_000,
-			Site: []byte("site"), Cursors: []Cursor{{0, 17}}}},
+			Site: []byte("site"), Wall: []byte("wall"), Cursors: []Cursor{{0, 17}}}},
 	})
 	mustCommit(t, s, &Batch{Policies: []Policy{{parse(t, "https://www.example.com/").Origin(), []byte("record")}}})
 	mustCommit(t, s, &Batch{RobotsHistory: []Policy{{parse(t, "https://www.example.com/").Origin(), []byte("past")}}})
@@ -74,6 +74,7 @@ func goldenOutcomes() []Done {
 	o.Due, o.Simhash = someTime.Add(time.Hour), 0x51
 	o.ETag, o.Modified, o.History = `"tag"`, someTime.UTC().Format(httpDate), [8]byte{1, 2, 3, 4, 5, 6, 7, 8}
 	all[3].Outcome.Modified = "yesterday"
+	all[4].Outcome = Outcome{State: Failed, Reason: ReasonWall, Status: 402, At: someTime, Note: "crawler-price: USD 1"}
 	all[17].Outcome.State, all[17].Outcome.Status = Redirected, 301
 	return all
 }

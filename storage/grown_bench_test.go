@@ -200,8 +200,9 @@ func (c *storeCycle) items() int { return len(c.batch.Found) + len(c.batch.Done)
 func (c *storeCycle) full() bool { return c.items() >= c.batchSize.Items() }
 
 func (c *storeCycle) commit() error {
+	started := time.Now()
 	result, err := c.s.Commit(&c.batch)
-	c.batchSize.Committed(c.items(), result.Changed)
+	c.batchSize.Committed(c.items(), result.Changed, time.Since(started))
 	c.batch.Found, c.batch.Done, c.batch.Hosts = c.batch.Found[:0], c.batch.Done[:0], c.batch.Hosts[:0]
 	return err
 }

@@ -28,6 +28,7 @@ type Host struct {
 	Bytes      uint64
 	Politeness []byte       // as committed, encoded by the politeness package
 	Site       []byte       // as committed, encoded by internal/recrawl; only of HostByID and HostByName
+	Wall       []byte       // as committed, encoded by internal/wall; only of HostByID and HostByName
 	Errors     []ErrorCount // failures of its URLs, ordered by reason; only of HostByID and HostByName
 	Queues     []Queue
 }
@@ -79,6 +80,9 @@ func (r *hostRow) host() Host {
 	}
 	if len(r.site) > 0 {
 		h.Site = append([]byte(nil), r.site...)
+	}
+	if len(r.wall) > 0 {
+		h.Wall = append([]byte(nil), r.wall...)
 	}
 	if len(r.errors) > 0 {
 		h.Errors = slices.Clone(r.errors)

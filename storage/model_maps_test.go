@@ -31,6 +31,7 @@ type modelHost struct {
 	bytes      uint64
 	politeness string
 	site       string
+	wall       string
 	errors     map[Reason]uint32
 	payloads   map[uint64]Payload
 	plain      uint32 // ordinals below it came in version 1
@@ -171,6 +172,9 @@ func (h *modelHost) update(u *HostUpdate) {
 	if u.Site != nil {
 		h.site = string(u.Site)
 	}
+	if u.Wall != nil {
+		h.wall = string(u.Wall)
+	}
 	if u.Politeness != nil {
 		h.politeness = string(u.Politeness)
 	}
@@ -201,6 +205,9 @@ func (h *modelHost) host(id HostID) Host {
 	}
 	if h.site != "" {
 		host.Site = []byte(h.site)
+	}
+	if h.wall != "" {
+		host.Wall = []byte(h.wall)
 	}
 	for _, why := range slices.Sorted(maps.Keys(h.errors)) {
 		host.Errors = append(host.Errors, ErrorCount{why, h.errors[why]})
@@ -372,7 +379,7 @@ func (m *modelTraps) refuse(reason Trap, u weburl.URL, r *Result) {
 // age removes what a file of version 1 did not have.
 func (m *model) age() {
 	for _, h := range m.hosts {
-		h.plain, h.site, h.errors = uint32(len(h.urls)), "", nil
+		h.plain, h.site, h.wall, h.errors = uint32(len(h.urls)), "", "", nil
 		for i := range h.urls {
 			if last := &h.urls[i].Last; last.State != Retrying {
 				last.Due = time.Time{}

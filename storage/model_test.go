@@ -316,6 +316,9 @@ func (m *model) randomWork(rng *rand.Rand, id HostID, h *modelHost, size int, b 
 	if rng.IntN(2) == 0 {
 		u.Site = []byte(strings.Repeat("s", rng.IntN(256)))
 	}
+	if rng.IntN(2) == 0 {
+		u.Wall = []byte(strings.Repeat("w", rng.IntN(256)))
+	}
 	for o := range h.origins {
 		if next := h.firstQueued(uint8(o)); rng.IntN(2) == 0 {
 			u.Cursors = append(u.Cursors, Cursor{uint8(o), next})
@@ -343,6 +346,9 @@ func randomOutcome(rng *rand.Rand) Outcome {
 	}
 	if rng.IntN(3) == 0 {
 		o.Simhash = rng.Uint64()
+	}
+	if rng.IntN(5) == 0 {
+		o.Note = strings.Repeat("n", rng.IntN(256))
 	}
 	return o
 }

@@ -25,8 +25,11 @@ const (
 // outcomeMore is set with the state if a second byte of flags follows at the end.
 const outcomeMore = 0x80
 
-// outcomeSimhash is a flag of the second byte.
-const outcomeSimhash = 1
+// Flags of the second byte.
+const (
+	outcomeSimhash = 1 << iota
+	outcomeNote
+)
 
 // maxRecent is how many outcomes the host's row may hold.
 const maxRecent = 16
@@ -69,10 +72,18 @@ func appendOutcome(b []byte, o *Outcome) []byte {
 		b = append(b, o.History[:]...)
 	}
 	b[at] = flags
-	if o.Simhash != 0 {
+	if hasNote := o.Note != "" && len(o.Note) < 256; hasNote || o.Simhash != 0 {
 		b[at+1] |= outcomeMore
-		b = append(b, outcomeSimhash)
-		b = binary.BigEndian.AppendUint64(b, o.Simhash)
+		more := len(b)
+		b = append(b, 0)
+		if o.Simhash != 0 {
+			b[more] |= outcomeSimhash
+			b = binary.BigEndian.AppendUint64(b, o.Simhash)
+		}
+		if hasNote {
+			b[more] |= outcomeNote
+			b = appendShort(b, o.Note)
+		}
 	}
 	return b
 }
@@ -108,10 +119,14 @@ func decodeOutcome(b []byte) (Outcome, []byte, bool) {
 		copy(o.History[:], d.Bytes(8))
 	}
 	if state&outcomeMore != 0 {
-		if d.Byte() != outcomeSimhash {
-			return o, d.Rest(), false
+		more := d.Byte()
+		d.Require(0 < more && more < outcomeNote<<1)
+		if more&outcomeSimhash != 0 {
+			o.Simhash = d.Uint64()
 		}
-		o.Simhash = d.Uint64()
+		if more&outcomeNote != 0 {
+			o.Note = string(d.Short())
+		}
 	}
 	return o, d.Rest(), d.OK() && o.State < numStates
 }

@@ -18,6 +18,7 @@ const (
 	rowSite                 // hostRow.site
 	rowErrors               // hostRow.errors
 	rowPayloads             // hostRow.payloads
+	rowWall                 // hostRow.wall
 )
 
 // Bounds of the tail, beyond which whole blocks of it move out of the host's row.
@@ -72,6 +73,7 @@ type hostRow struct {
 	site       []byte // encoded by internal/recrawl
 	errors     errorCounts
 	payloads   recentPayloads
+	wall       []byte // encoded by internal/wall
 	tail       []byte // encoded entries from spilled to next
 }
 
@@ -83,7 +85,7 @@ func (r *hostRow) decodeHead(id HostID, b []byte) ([]byte, bool) {
 	if version == 0 || version > rowVersion {
 		return nil, false
 	}
-	r.id, r.site = id, nil
+	r.id, r.site, r.wall = id, nil, nil
 	origins := int(d.Byte())
 	r.next, r.spilled, r.stateTop = d.Uint32(), d.Uint32(), d.Uint32()
 	for i := range r.counts {
@@ -144,7 +146,10 @@ func (r *hostRow) decodeExtras(d *wire.Decoder) {
 	if parts&rowPayloads != 0 {
 		r.payloads = decodeRecentPayloads(d)
 	}
-	d.Require(parts < rowPayloads<<1)
+	if parts&rowWall != 0 {
+		r.wall = d.Short()
+	}
+	d.Require(parts < rowWall<<1)
 }
 
 // decodePayloads decodes what decodeHead does and the payloads, and skips what is between.
@@ -210,6 +215,10 @@ func (r *hostRow) appendExtras(b []byte) []byte {
 	if len(r.payloads) > 0 {
 		b[at] |= rowPayloads
 		b = r.payloads.append(b)
+	}
+	if len(r.wall) > 0 {
+		b[at] |= rowWall
+		b = appendShort(b, string(r.wall))
 	}
 	return b
 }

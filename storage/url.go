@@ -66,11 +66,14 @@ const (
 	ReasonRobots    Reason = 2 // a robots rule; Outcome.Line is its line
 	ReasonScope     Reason = 3
 	ReasonDepth     Reason = 4
-	ReasonRedirects Reason = 5 // more redirects in a row than allowed
-	ReasonLocation  Reason = 6 // a redirect without a usable target
-	ReasonOperator  Reason = 7 // the operator
-	ReasonLoop      Reason = 8 // a redirect to itself
-	ReasonCrash     Reason = 9 // the crawler itself failed at the response
+	ReasonRedirects Reason = 5  // more redirects in a row than allowed
+	ReasonLocation  Reason = 6  // a redirect without a usable target
+	ReasonOperator  Reason = 7  // the operator
+	ReasonLoop      Reason = 8  // a redirect to itself
+	ReasonCrash     Reason = 9  // the crawler itself failed at the response
+	ReasonWall      Reason = 10 // the host has put up a wall, or the response was a challenge
+	ReasonOptOut    Reason = 11 // its site opted out
+	ReasonUsage     Reason = 12 // consent.policy, by what its site says about the use of it
 	ReasonFetch     Reason = 64
 )
 
@@ -123,6 +126,7 @@ type Outcome struct {
 	Modified string    // Last-Modified as sent, at most 255 bytes
 	History  [8]byte   // change history, encoded by internal/recrawl
 	Simhash  uint64    // of the text of the page; 0: none
+	Note     string    // what the response said of the refusal: a price, who withholds it; at most 255 bytes
 }
 
 // Cause is why a request to a host failed, in one number: an HTTP status or a Reason. The zero

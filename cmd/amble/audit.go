@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,7 +15,9 @@ import (
 
 	"github.com/amble-crawler/amble/internal/audit"
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
@@ -118,6 +121,10 @@ func (f *auditFlags) run(command *cobra.Command, c *config.Config, o audit.Optio
 	out := bufio.NewWriter(command.OutOrStdout())
 	end := f.list(out, &o)
 	o.Robots = c.RobotsOptions()
+	var err error
+	if o.OptOuts, err = auditOptOuts(command.Context(), c); err != nil {
+		command.PrintErrf("warning: the requests are not checked against opt-outs: %v\n", err)
+	}
 	report, err := audit.Run(command.Context(), dir, o)
 	if err = errors.Join(err, end()); err != nil {
 		return errors.Join(err, out.Flush())
@@ -135,6 +142,12 @@ func (f *auditFlags) run(command *cobra.Command, c *config.Config, o audit.Optio
 		err = auditProblem(report)
 	}
 	return err
+}
+
+// auditOptOuts returns all opt-outs.
+func auditOptOuts(ctx context.Context, c *config.Config) (*optout.List, error) {
+	list, err := optOuts(ctx, c)
+	return crawl.ListOptOuts(list), err
 }
 
 // auditProblem returns an error unless the audit proves that the crawl was polite.

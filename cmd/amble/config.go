@@ -52,8 +52,11 @@ Exit code 0: no problems. 2: there are problems.`,
 
 // checkSettings reports on settings that were loaded: bad seeds, and warnings.
 func checkSettings(command *cobra.Command, c *config.Config) error {
+	if _, err := c.OptOuts(); err != nil {
+		return exit(exitUsage, err)
+	}
 	good, bad := 0, 0
-	config.VisitSeeds(c, nil, func(config.Seed) { good++ }, func(b config.BadSeed) {
+	config.VisitSeeds(c, nil, func(crawl.Seed) { good++ }, func(b config.BadSeed) {
 		bad++
 		command.PrintErrln("amble:", b)
 	})

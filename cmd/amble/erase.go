@@ -15,6 +15,7 @@ import (
 
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/erase"
 	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -248,7 +249,7 @@ func writeEraseHints(b *strings.Builder, c *config.Config, r *erase.Report, f *e
 		fmt.Fprintf(b, "The output in %s was not searched: --output does that.\n", c.OutputDir())
 	}
 	names, seeds := weburl.Names{Name: r.Name, Below: r.Below}, 0
-	config.VisitSeeds(c, nil, func(s config.Seed) {
+	config.VisitSeeds(c, nil, func(s crawl.Seed) {
 		if names.Has(s.URL.Host()) {
 			seeds++
 		}

@@ -21,13 +21,17 @@ import (
 type extractFlags struct {
 	base, record, contentType string
 	text, asJSON, explain     bool
+	sitemap                   bool
+	most                      int64 // bytes of a document or list
+
+	crawlsText bool // a crawl with these settings needs the text
 }
 
 func newExtractCommand(settings *settingsFlags) *cobra.Command {
 	f := extractFlags{}
 	command := &cobra.Command{
 		Use:   "extract URL|FILE|-",
-		Short: "Show what is extracted from a page: links, fields, directives, text",
+		Short: "Show what is extracted from a page: links, fields, directives, text; or from a sitemap or feed",
 		Long: `Show what a crawl with these settings extracts from a page: its links and their kinds, its base
 URL, title, language, directives for crawlers, the fields of extract.rules and, with --text, the text. No
 request is made.
@@ -36,10 +40,15 @@ The page is the newest response that the WARC files of the crawl have for a URL,
 file, or standard input (-). A file needs --base, its URL: links are resolved against it, and extract.rules
 are selected by it. The first 8 MiB are read, as in a crawl.
 
-Exit code 0: done. 1: the page is not stored, cannot be read, or is not HTML. 2: wrong usage or settings.`,
+Of a sitemap or feed it shows the URLs, and when each was changed. The first bytes decide what a file is;
+a JSON Feed also needs its --content-type, and a plain list of URLs needs --sitemap.
+
+Exit code 0: done. 1: the page is not stored, cannot be read, or is not of these kinds. 2: wrong usage or
+settings.`,
 		Example: `  amble extract page.html --base https://example.com/item/7
   curl -s https://example.com/ | amble extract - --base https://example.com/ --json
   amble extract https://example.com/item/7 --explain
+  amble extract sitemap.xml.gz --base https://example.com/sitemap.xml.gz
   amble extract amble-20261120121415-000001.warc.gz --url https://example.com/ --text`,
 		Args: exactlyOne("URL, file or -"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -57,45 +66,108 @@ Exit code 0: done. 1: the page is not stored, cannot be read, or is not HTML. 2:
 	flags.BoolVar(&f.text, "text", false, "also print the text of the page and of its links")
 	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	flags.BoolVar(&f.explain, "explain", false, "explain how much of the document was read, and why")
+	flags.BoolVar(&f.sitemap, "sitemap", false, "the file was announced as a sitemap: it may be a plain list of URLs")
 	command.MarkFlagsMutuallyExclusive("base", "url")
 	command.MarkFlagsMutuallyExclusive("content-type", "url")
 	return command
 }
 
 func (f *extractFlags) run(command *cobra.Command, settings *settingsFlags, c *config.Config, from string) error {
+	f.most = max(extract.MaxDocument, int64(c.Sitemaps.MaxSize))
 	source, err := f.find(command, settings, from)
 	if err != nil {
 		return err
 	}
+	kind := extract.SniffList(source.header.Get("Content-Type"), source.body, f.sitemap)
+	if kind != extract.NotAList {
+		return f.list(command, c, source, kind)
+	}
+	source.cut(extract.MaxDocument)
 	if !extract.IsHTML(source.header.Get("Content-Type"), source.body) {
 		contentType := source.header.Get("Content-Type")
-		return exit(exitProblem, fmt.Errorf("%s is not HTML: its Content-Type is %q", from, contentType))
+		return exit(exitProblem, fmt.Errorf("%s is not HTML: its Content-Type is %q, and its first bytes are not "+
+			"those of a sitemap or feed", from, contentType))
 	}
-	o, err := c.ExtractOptions()
+	crawls, err := c.CrawlOptions(programVersion())
 	if err != nil {
 		return err
 	}
-	o.Text, o.LinkText = f.text, f.text
+	o := crawls.Extraction()
+	f.crawlsText = o.Text || o.LinkText
+	o.Text, o.LinkText = o.Text || f.text, o.LinkText || f.text
 	page, err := extract.HTML(source.body, source.header, source.url, []string{c.Robots.ProductToken}, o)
 	if err != nil {
 		return exit(exitProblem, err)
 	}
-	page.Truncated = page.Truncated || source.longer
+	if source.longer {
+		page.Cut |= extract.DocumentBound
+	}
+	if !f.text {
+		hideText(&page)
+	}
 	if f.asJSON {
 		return printJSON(command, f.describe(source.url, &page))
 	}
 	return f.print(command.OutOrStdout(), source.url, &page)
 }
 
+// hideText removes the texts that a crawl takes and --text would print.
+func hideText(page *extract.Page) {
+	page.Text = ""
+	for i := range page.Links {
+		page.Links[i].Text, page.Links[i].Rel = "", ""
+	}
+}
+
 // reason says why this much of a document was read.
 func (f *extractFlags) reason(page *extract.Page) string {
-	switch {
-	case page.Rule > 0:
-		return fmt.Sprintf("item %d of extract.rules matches the page", page.Rule)
-	case f.text:
-		return "--text needs the text; no item of extract.rules matches the page"
+	rule := "no item of extract.rules matches the page"
+	if page.Rule > 0 {
+		rule = fmt.Sprintf("item %d of extract.rules matches the page", page.Rule)
 	}
-	return "no item of extract.rules matches the page, and --text is not set"
+	switch {
+	case f.crawlsText:
+		return rule + "; output.format or recrawl.similar_bits needs the text"
+	case page.Rule == 0 && f.text:
+		return rule + "; --text needs the text, and a crawl reads links"
+	case page.Rule == 0:
+		return rule + ", and no setting needs the text"
+	}
+	return rule
+}
+
+// boundText says what a bound left out.
+func boundText(b extract.Bounds) string {
+	switch b {
+	case extract.DocumentBound:
+		return "the document is longer than 8 MiB; the rest was not read"
+	case extract.NodesBound:
+		return "the tree has 500,000 nodes; the rest was not read"
+	case extract.DetailBound:
+		return "the tree has 375,000 nodes; only links and directives were read behind them"
+	case extract.DepthBound:
+		return "elements deeper than extract.max_depth were not read"
+	case extract.LinksBound:
+		return "the page has more than extract.max_links links, or four times as many refused references"
+	case extract.ReferencesBound:
+		return "the references have more than 16 bytes for each byte of the document"
+	case extract.TextBound:
+		return "the text is longer than 256 KiB"
+	default:
+		return "the rule reached a bound of its comparisons or values"
+	}
+}
+
+// bounds prints the bounds that left something out.
+func (s *story) bounds(page *extract.Page) {
+	for bound := extract.DocumentBound; bound != 0; bound <<= 1 {
+		if page.Cut&bound != 0 {
+			s.line("bound", "%s", boundText(bound))
+		}
+	}
+	if page.Flat {
+		s.line("bound", "elements are nested deeper than 510; deeper ones were read as siblings")
+	}
 }
 
 // detail says how much of a document was read.
@@ -118,6 +190,7 @@ type extractedPage struct {
 	NoFollow         bool            `json:"nofollow,omitzero"`
 	UnavailableAfter *time.Time      `json:"unavailable_after,omitempty"`
 	Preferences      []string        `json:"preferences,omitempty"`
+	Licenses         []string        `json:"licenses,omitempty"`
 	Extracted        string          `json:"extracted,omitzero"`
 	Fields           map[string]any  `json:"fields,omitempty"`
 	Links            []extractedLink `json:"links"`
@@ -126,6 +199,7 @@ type extractedPage struct {
 	Detail           string          `json:"detail,omitzero"`
 	Rule             int             `json:"rule,omitzero"`
 	Reason           string          `json:"reason,omitzero"`
+	Bounds           []string        `json:"bounds,omitempty"`
 }
 
 type extractedLink struct {
@@ -139,7 +213,7 @@ type extractedLink struct {
 // extractedHow is the value of the output field extracted.
 func extractedHow(page *extract.Page) string {
 	switch {
-	case page.Truncated:
+	case page.Cut != 0:
 		return archive.ExtractedPart
 	case page.Flat:
 		return archive.ExtractedFlat
@@ -152,7 +226,8 @@ func (f *extractFlags) describe(u weburl.URL, page *extract.Page) *extractedPage
 	e := &extractedPage{
 		URL: u.String(), Base: page.Base.String(), Title: page.Title, Language: page.Language,
 		Canonical: page.Canonical.String(), Robots: page.Robots.Seen, NoIndex: page.Robots.NoIndex,
-		NoFollow: page.Robots.NoFollow, Preferences: page.Robots.Preferences, Extracted: extractedHow(page),
+		NoFollow: page.Robots.NoFollow, Preferences: page.Robots.Preferences,
+		Licenses: page.Robots.Licenses, Extracted: extractedHow(page),
 		Fields: page.Fields, Links: []extractedLink{}, Refused: page.Refused, Text: page.Text,
 	}
 	if at := page.Robots.UnavailableAfter; !at.IsZero() {
@@ -163,7 +238,7 @@ func (f *extractFlags) describe(u weburl.URL, page *extract.Page) *extractedPage
 		e.Links = append(e.Links, extractedLink{l.URL.String(), l.Kind.String(), l.NoFollow, l.Text, l.Rel})
 	}
 	if f.explain {
-		e.Detail, e.Rule, e.Reason = detail(page), page.Rule, f.reason(page)
+		e.Detail, e.Rule, e.Reason, e.Bounds = detail(page), page.Rule, f.reason(page), page.Cut.Names()
 	}
 	return e
 }
@@ -190,11 +265,13 @@ func (f *extractFlags) print(w io.Writer, u weburl.URL, page *extract.Page) erro
 		s.line("unavailable", "after %s", at.UTC().Format(time.RFC3339))
 	}
 	s.text("preferences", strings.Join(page.Robots.Preferences, ", "))
+	s.text("licenses", strings.Join(page.Robots.Licenses, ", "))
 	if how := extractedHow(page); how != "" {
 		s.line("extracted", "%s", how)
 	}
 	if f.explain {
 		s.line("detail", "%s: %s", detail(page), f.reason(page))
+		s.bounds(page)
 	}
 	s.fields(page)
 	s.links(page)
@@ -224,7 +301,7 @@ func (s *story) fields(page *extract.Page) {
 		}
 	}
 	switch {
-	case page.Rule > 0 && page.Truncated:
+	case page.Rule > 0 && page.Cut != 0:
 		s.line("", "only a part of the document was read: fields may be missing")
 	case page.Rule > 0 && page.Flat:
 		s.line("", "elements are nested too deep: fields may be missing")

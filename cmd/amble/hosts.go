@@ -213,12 +213,17 @@ func printHostStory(w io.Writer, h *inspect.HostStory, now time.Time) error {
 	s.line("host", "%s", h.Host.Host)
 	s.line("state", "%s", state)
 	s.line("next", "%s", strings.TrimSuffix(nextText(&h.Host, now)+"; "+whyHost(&h.Host), "; "))
+	s.text("opted out", h.OptOut)
 	s.politeness(&h.Politeness)
+	s.wall(h.Wall)
 	if h.InFlight > 0 {
 		s.line("in flight", "%s", plural(h.InFlight, "request"))
 	}
 	if h.Address != "" {
 		s.line("address", "%s", h.Address)
+	}
+	if h.Group != "" {
+		s.line("group", "%s", h.Group)
 	}
 	s.line("URLs", "%s known, %s waiting", grouped(uint64(h.Known)), grouped(uint64(h.Waiting)))
 	for state := storage.Queued; state <= storage.Retrying; state++ {
@@ -256,6 +261,21 @@ func (s *story) politeness(p *inspect.Politeness) {
 			break
 		}
 	}
+}
+
+// wall writes what is known of a wall.
+func (s *story) wall(w *inspect.Wall) {
+	switch {
+	case w == nil:
+		return
+	case w.Suspected:
+		s.line("wall", "suspected: %s", w.Kind)
+	case w.Parked:
+		s.line("wall", "%s; parked: it is probed once a day", w.Kind)
+	default:
+		s.line("wall", "%s; it is probed once in each period of the backoff", w.Kind)
+	}
+	s.line("", "%s", printable(w.Evidence))
 }
 
 func (s *story) origin(o *inspect.Origin) {

@@ -57,12 +57,13 @@ wrong usage or settings. 3: another process has the database and no API answers.
 			}
 			ctx, stop := untilInterrupted(command.Context())
 			defer stop()
-			to, err := openAdder(ctx, c, newWaitNotice(command.ErrOrStderr()))
+			to, err := openAdder(ctx, c, again, newWaitNotice(command.ErrOrStderr()))
 			if err != nil {
 				return err
 			}
 			i := importing{command: command, ctx: ctx, to: to, again: again}
 			err = i.files(files)
+			i.sum.Added = to.Sum()
 			return errors.Join(i.ended(err, asJSON), to.Close())
 		},
 	}
@@ -74,20 +75,46 @@ wrong usage or settings. 3: another process has the database and no API answers.
 
 // adder adds URLs to a running crawl, or to the database.
 type adder interface {
-	Add(context.Context, []crawl.Addition) (crawl.Added, error)
+	Add(crawl.Addition) error
+	Finish() error // when it returns nil, all that was added is on disk
+	Sum() crawl.Added
 	io.Closer
 }
 
-// clientAdder is a running crawl.
-type clientAdder struct {
-	*server.Client
-	waits func(reason string)
+// runningAdder is a running crawl.
+type runningAdder struct {
+	*server.Sending
+	client *server.Client
+}
+
+// Close implements adder.
+func (a runningAdder) Close() error { return a.client.Close() }
+
+// databaseAdder is the database of a crawl that does not run.
+type databaseAdder struct {
+	crawl.Import
+	ctx      context.Context
+	importer *crawl.Importer
 }
 
 // Add implements adder.
-func (a clientAdder) Add(ctx context.Context, urls []crawl.Addition) (crawl.Added, error) {
-	return a.Client.Add(ctx, urls, a.waits)
+func (a databaseAdder) Add(u crawl.Addition) error {
+	if err := a.ctx.Err(); err != nil {
+		return err
+	}
+	if a.Full() {
+		if err := a.Commit(a.ctx); err != nil {
+			return err
+		}
+	}
+	return a.Import.Add(u)
 }
+
+// Finish implements adder.
+func (a databaseAdder) Finish() error { return a.Commit(a.ctx) }
+
+// Close implements adder.
+func (a databaseAdder) Close() error { return errors.Join(a.Import.Close(), a.importer.Close()) }
 
 // newWaitNotice returns a function that reports why a running crawl adds nothing at the moment,
 // once for each reason.
@@ -102,13 +129,13 @@ func newWaitNotice(w io.Writer) func(reason string) {
 	}
 }
 
-func openAdder(ctx context.Context, c *config.Config, waits func(reason string)) (adder, error) {
+func openAdder(ctx context.Context, c *config.Config, again bool, waits func(reason string)) (adder, error) {
 	client, err := dial(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	if client != nil {
-		return clientAdder{client, waits}, nil
+		return runningAdder{client.Send(ctx, again, waits), client}, nil
 	}
 	options, err := c.CrawlOptions(programVersion())
 	if err != nil {
@@ -116,13 +143,13 @@ func openAdder(ctx context.Context, c *config.Config, waits func(reason string))
 	}
 	var seeds []crawl.Seed
 	config.VisitSeeds(c, nil,
-		func(s config.Seed) { seeds = append(seeds, crawl.Seed{URL: s.URL, Source: s.Source.String()}) },
+		func(s crawl.Seed) { seeds = append(seeds, s) },
 		func(config.BadSeed) {}) // amble run and config check report them
 	i, err := crawl.OpenImporter(options, seeds)
 	if err != nil {
 		return nil, makeError(ctx, c, err)
 	}
-	return i, nil
+	return databaseAdder{i.NewImport(crawl.ImportOptions{}), ctx, i}, nil
 }
 
 // importing is an import under way.
@@ -131,7 +158,7 @@ type importing struct {
 	ctx     context.Context
 	to      adder
 	again   bool
-	group   []crawl.Addition
+	refused bool // the crawl or the database takes no more
 	sum     imported
 }
 
@@ -145,13 +172,18 @@ type imported struct {
 // maxBadShown is how many bad lines are printed.
 const maxBadShown = 20
 
+// files adds the lists. If one cannot be read on, what was read of it is added all the same.
 func (i *importing) files(names []string) error {
+	var err error
 	for _, name := range names {
-		if err := i.file(name); err != nil {
-			return err
+		if err = i.file(name); err != nil {
+			break
 		}
 	}
-	return i.add()
+	if i.refused {
+		return err
+	}
+	return errors.Join(err, i.to.Finish())
 }
 
 func (i *importing) file(name string) error {
@@ -185,12 +217,10 @@ func (i *importing) list(name string, r io.Reader) error {
 		case err != nil:
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		i.group = append(i.group, crawl.Addition{URL: item.URL, Depth: item.Depth, Priority: item.Priority,
-			Again: i.again})
-		if len(i.group) == crawl.MaxAdditions {
-			if err := i.add(); err != nil {
-				return err
-			}
+		if err := i.to.Add(crawl.Addition{URL: item.URL, Depth: item.Depth, Priority: item.Priority,
+			Again: i.again}); err != nil {
+			i.refused = true
+			return err
 		}
 	}
 }
@@ -202,17 +232,6 @@ func (i *importing) complain(name string, bad *urllist.BadLine) {
 	}
 }
 
-// add submits a group to the crawl.
-func (i *importing) add() error {
-	if len(i.group) == 0 {
-		return nil
-	}
-	sum, err := i.to.Add(i.ctx, i.group)
-	i.sum.Added = i.sum.Plus(sum)
-	i.group = i.group[:0]
-	return err
-}
-
 // ended prints the counts, also after an early end.
 func (i *importing) ended(err error, asJSON bool) error {
 	s := &i.sum
@@ -222,6 +241,10 @@ func (i *importing) ended(err error, asJSON bool) error {
 	if s.Outside > 0 {
 		i.command.PrintErrf("%s outside the scope and left out; add seeds of their sites, or set scope.mode to "+
 			"domain or any\n", are(s.Outside, "URL"))
+	}
+	if s.OptedOut > 0 {
+		i.command.PrintErrf("%s covered by opt-outs and left out; amble optout list lists these\n",
+			are(s.OptedOut, "URL"))
 	}
 	out := i.command.OutOrStdout()
 	if asJSON {

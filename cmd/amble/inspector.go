@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/config"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
@@ -69,30 +70,33 @@ func openInspector(ctx context.Context, c *config.Config) (inspector, error) {
 		return nil, errors.Join(err, store.Close())
 	}
 	o := c.FrontierOptions()
-	view := inspect.New(store, inspect.Options{
+	view := inspect.Options{
 		Politeness: o.HostPoliteness(), Robots: o.Robots, Tokens: o.Tokens, Obey: o.Obey, Recrawl: recrawl,
-		Now: time.Now, Scope: storedScope(store, c),
-	})
-	return &storedInspector{view, store}, nil
+		Group: frontier.FindGroup(o.Groups), Now: time.Now,
+	}
+	setStoredScope(store, c, &view)
+	return &storedInspector{inspect.New(store, view), store}, nil
 }
 
-// storedScope returns the scope that a crawl with these settings would have. It is computed on
-// first use: there may be many seeds.
-func storedScope(store *storage.Store, c *config.Config) func(weburl.URL) (bool, string) {
-	scope := sync.OnceValue(func() func(weburl.URL) (bool, string) {
+// setStoredScope puts the scope that a crawl with these settings would have into a view. It is
+// computed on first use: there may be many seeds.
+func setStoredScope(store *storage.Store, c *config.Config, view *inspect.Options) {
+	scope := sync.OnceValue(func() (found inspect.Options) {
 		var seeds []crawl.Seed
-		config.VisitSeeds(c, nil, func(s config.Seed) { seeds = append(seeds, crawl.Seed{URL: s.URL}) },
+		config.VisitSeeds(c, nil, func(s crawl.Seed) { seeds = append(seeds, s) },
 			func(config.BadSeed) {})
 		options, err := c.CrawlOptions(programVersion())
 		if err == nil {
-			var found func(weburl.URL) (bool, string)
-			if found, err = crawl.StoredScope(store, options, seeds); err == nil {
-				return found
-			}
+			err = crawl.StoredScope(store, options, seeds, &found)
 		}
-		return func(weburl.URL) (bool, string) { return false, "not known: " + err.Error() }
+		if err != nil {
+			found.Scope = func(weburl.URL) (bool, string) { return false, "not known: " + err.Error() }
+			found.OptOut = func(string, string) string { return "not known: " + err.Error() }
+		}
+		return found
 	})
-	return func(u weburl.URL) (bool, string) { return scope()(u) }
+	view.Scope = func(u weburl.URL) (bool, string) { return scope().Scope(u) }
+	view.OptOut = func(host, address string) string { return scope().OptOut(host, address) }
 }
 
 type storedInspector struct {

@@ -6,6 +6,7 @@ package main
 import (
 	"io"
 	"os"
+	_ "time/tzdata" // for politeness.time_zone on machines without a time zone database
 )
 
 // version is set by the linker: -ldflags '-X main.version=1.2.3'. If it is empty, see

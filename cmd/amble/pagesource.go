@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/amble-crawler/amble/internal/archive"
-	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -24,8 +23,9 @@ import (
 type pageSource struct {
 	url    weburl.URL
 	header http.Header
-	body   []byte // the first extract.MaxDocument bytes
-	longer bool   // the document is longer
+	body   []byte
+	most   int64 // bytes of body
+	longer bool  // the document is longer
 }
 
 // find reads the page that the argument names.
@@ -37,7 +37,7 @@ func (f *extractFlags) find(command *cobra.Command, settings *settingsFlags, fro
 	case isWebURL(from) && f.base != "":
 		return nil, usagef("--base is for a file; a stored page has its own URL")
 	case isWebURL(from):
-		return storedPage(command, settings, from)
+		return storedPage(command, settings, from, f.most)
 	case isWARC:
 		return f.warcPage(from)
 	}
@@ -55,10 +55,17 @@ func parsePageURL(text string) (weburl.URL, error) {
 
 // fill reads the body.
 func (s *pageSource) fill(body io.Reader) error {
-	text, err := io.ReadAll(io.LimitReader(body, extract.MaxDocument+1))
-	s.longer = len(text) > extract.MaxDocument
-	s.body = text[:min(len(text), extract.MaxDocument)]
+	text, err := io.ReadAll(io.LimitReader(body, s.most+1))
+	s.body = text
+	s.cut(s.most)
 	return err
+}
+
+// cut leaves at most n bytes of the body.
+func (s *pageSource) cut(n int64) {
+	if int64(len(s.body)) > n {
+		s.body, s.longer = s.body[:n], true
+	}
 }
 
 // filePage reads a page from a file, or from standard input.
@@ -71,7 +78,7 @@ func (f *extractFlags) filePage(stdin io.Reader, path string) (*pageSource, erro
 	if err != nil {
 		return nil, err
 	}
-	s := &pageSource{url: u, header: http.Header{"Content-Type": {f.contentType}}}
+	s := &pageSource{url: u, most: f.most, header: http.Header{"Content-Type": {f.contentType}}}
 	if path == "-" {
 		err = s.fill(stdin)
 	} else {
@@ -118,7 +125,7 @@ func (f *extractFlags) warcPage(path string) (*pageSource, error) {
 			if record.Type() != warc.TypeResponse || record.Header.Get(warc.FieldTargetURI) != u.String() {
 				continue
 			}
-			s = &pageSource{url: u}
+			s = &pageSource{url: u, most: f.most}
 			if err := s.readResponse(record.Block, record.Header.Get(warc.FieldTruncated) != ""); err != nil {
 				return err
 			}
@@ -153,7 +160,7 @@ func (s *pageSource) readResponse(answer io.Reader, cut bool) error {
 }
 
 // storedPage reads the newest response that the crawl has stored for a URL.
-func storedPage(command *cobra.Command, settings *settingsFlags, text string) (*pageSource, error) {
+func storedPage(command *cobra.Command, settings *settingsFlags, text string, most int64) (*pageSource, error) {
 	u, err := parsePageURL(text)
 	if err != nil {
 		return nil, err
@@ -174,7 +181,7 @@ func storedPage(command *cobra.Command, settings *settingsFlags, text string) (*
 		return nil, exit(exitProblem, err)
 	}
 	defer stored.Close()
-	s := &pageSource{url: u}
+	s := &pageSource{url: u, most: most}
 	answer := io.MultiReader(bytes.NewReader(stored.BodyHead), stored.Body)
 	if err := s.readResponse(answer, stored.Truncated != ""); err != nil {
 		return nil, exit(exitProblem, fmt.Errorf("%s: %w", u, err))

@@ -46,6 +46,7 @@ func reasonTexts() map[string]string {
 		"local":            "this machine lacked descriptors, ports or disk space",
 		"canceled":         "the crawl ended meanwhile",
 		"crash":            "amble itself failed on it: a bug, please report it (docs/OPERATING.md)",
+		"wall":             "its host has put up a wall, or the response was a challenge (docs/POLITENESS.md)",
 		"unknown":          "something else went wrong",
 	}
 }

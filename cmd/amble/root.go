@@ -60,6 +60,7 @@ func newRootCommand() *cobra.Command {
 		newRetryCommand(settings),
 		newEraseCommand(settings),
 		newControlCommand(settings),
+		newOptOutCommand(settings),
 		newExportCommand(settings),
 		newDemoCommand(settings),
 		newConfigCommand(settings),

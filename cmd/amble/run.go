@@ -133,8 +133,8 @@ type seedList struct {
 func readSeeds(c *config.Config, arguments []string, complain func(string)) (seedList, error) {
 	var list seedList
 	config.VisitSeeds(c, arguments,
-		func(s config.Seed) {
-			list.good = append(list.good, crawl.Seed{URL: s.URL, Source: s.Source.String(), Priority: s.Priority})
+		func(s crawl.Seed) {
+			list.good = append(list.good, s)
 		},
 		func(b config.BadSeed) {
 			list.bad++

@@ -200,6 +200,7 @@ func printURLStory(w io.Writer, u *inspect.URLStory, now time.Time) error {
 	if !u.Due.IsZero() {
 		s.line("due", "%s", s.at(u.Due))
 	}
+	s.text("note", u.Note)
 	s.text("digest", u.Digest)
 	s.text("etag", u.ETag)
 	s.text("modified", u.LastModified)

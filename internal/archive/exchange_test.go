@@ -152,9 +152,9 @@ func get(t testing.TB, dir, url string, at time.Time) (head, body string) {
 }
 
 // TestConcurrentFormats writes all formats, which are synced at the same time.
-func TestConcurrentFormats(t *testing.T) { eachCompression(t, testAllFormats) }
+func TestConcurrentFormats(t *testing.T) { eachCompression(t, testFormats) }
 
-func testAllFormats(t *testing.T, records warc.Compression) {
+func testFormats(t *testing.T, records warc.Compression) {
 	for _, compression := range []string{CompressNone, CompressGzip, CompressZstd} {
 		t.Run(compression, func(t *testing.T) {
 			o := allOptions(t)

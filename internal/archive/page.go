@@ -37,13 +37,17 @@ type Page struct {
 	Robots      []string // directives that the page gives to this crawler, in lower case
 	NoIndex     bool     // the page must not be indexed: noindex, or UnavailableAfter has passed
 	Preferences []string // the page's wishes for artificial intelligence and text mining, as name and value
-	Depth       int      // links from a seed
-	Via         string   // the URL it was found on; empty for a seed
-	Outlinks    int      // different URLs the page links to
-	Redirect    string   // the target, if the response is a redirect
-	Reason      string   // the reason for its final state, in one word, if the response does not show it
-	Error       string   // the error, for people
-	Attempts    int      // requests made for it, this one included
+	// Usage is what all sources together say about each category of use that one of them mentions.
+	Usage    map[string]Usage
+	Licenses []string // URLs of terms for the page
+	Depth    int      // links from a seed
+	Via      string   // the URL it was found on; empty for a seed
+	Outlinks int      // different URLs the page links to
+	Redirect string   // the target, if the response is a redirect
+	Reason   string   // the reason for its final state, in one word, if the response does not show it
+	Error    string   // the error, for people
+	Note     string   // what the response says of its refusal: the price of a 402, who withholds it with 451
+	Attempts int      // requests made for it, this one included
 	// UnavailableAfter is the time after which the page must not be shown; zero: it has none.
 	UnavailableAfter time.Time
 	Truncated        bool   // the body was longer than the limit, or the connection broke: only its begin was read
@@ -51,6 +55,12 @@ type Page struct {
 	// Fields are the values that extract.rules take from the page, by name: a string or a []string
 	// each.
 	Fields map[string]any
+}
+
+// Usage is whether a use of a page is preferred.
+type Usage struct {
+	Preference string `json:"preference"` // y or n
+	From       string `json:"from"`       // the statement that decides, and where it stands
 }
 
 // How links and text were extracted from a page.
@@ -78,15 +88,20 @@ type line struct {
 	NoIndex          bool     `json:"noindex,omitzero"`
 	UnavailableAfter string   `json:"unavailable_after,omitzero"`
 	Preferences      []string `json:"preferences,omitempty"`
-	Depth            int      `json:"depth"`
-	Via              string   `json:"via,omitzero"`
-	Outlinks         int      `json:"outlinks"`
-	Redirect         string   `json:"redirect,omitzero"`
-	Reason           string   `json:"reason,omitzero"`
-	Error            string   `json:"error,omitzero"`
-	Attempts         int      `json:"attempts"`
-	Truncated        bool     `json:"truncated,omitzero"`
-	Extracted        string   `json:"extracted,omitzero"`
+
+	Usage    map[string]Usage `json:"usage,omitempty"`
+	Licenses []string         `json:"licenses,omitempty"`
+
+	Depth     int    `json:"depth"`
+	Via       string `json:"via,omitzero"`
+	Outlinks  int    `json:"outlinks"`
+	Redirect  string `json:"redirect,omitzero"`
+	Reason    string `json:"reason,omitzero"`
+	Error     string `json:"error,omitzero"`
+	Note      string `json:"note,omitzero"`
+	Attempts  int    `json:"attempts"`
+	Truncated bool   `json:"truncated,omitzero"`
+	Extracted string `json:"extracted,omitzero"`
 
 	Fields map[string]any `json:"fields,omitempty"`
 }
@@ -117,12 +132,15 @@ func (p Page) Encode() ([]byte, error) {
 		Robots:      p.Robots,
 		NoIndex:     p.NoIndex,
 		Preferences: p.Preferences,
+		Usage:       p.Usage,
+		Licenses:    p.Licenses,
 		Depth:       p.Depth,
 		Via:         p.Via,
 		Outlinks:    p.Outlinks,
 		Redirect:    p.Redirect,
 		Reason:      p.Reason,
 		Error:       clip(p.Error),
+		Note:        clip(p.Note),
 		Attempts:    p.Attempts,
 		Truncated:   p.Truncated,
 		Extracted:   p.Extracted,

@@ -30,6 +30,8 @@ func fullPage() Page {
 		Robots:           []string{"noindex", "max-snippet:20"},
 		NoIndex:          true,
 		Preferences:      []string{"content-usage: train-ai=n"},
+		Usage:            map[string]Usage{"train-ai": {"n", "header: Content-Usage: train-ai=n"}},
+		Licenses:         []string{"https://example.com/license.xml"},
 		UnavailableAfter: time.Date(2027, 1, 2, 3, 4, 5, 6, time.UTC),
 		Depth:            2,
 		Via:              "https://example.com/",
@@ -54,7 +56,8 @@ func TestEncodeGolden(t *testing.T) {
 			`"first_byte_ms":12.345,"duration_ms":1000,"content_type":"text/html; charset=utf-8","kind":"sitemap","bytes":5,` +
 			`"digest":"sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824",` +
 			`"title":"A \"title\"\nof two lines","language":"en","canonical":"https://example.com/a","robots":["noindex","max-snippet:20"],"noindex":true,` +
-			`"unavailable_after":"2027-01-02T03:04:05Z","preferences":["content-usage: train-ai=n"],"depth":2,"via":"https://example.com/","outlinks":7,` +
+			`"unavailable_after":"2027-01-02T03:04:05Z","preferences":["content-usage: train-ai=n"],` +
+			`"usage":{"train-ai":{"preference":"n","from":"header: Content-Usage: train-ai=n"}},"licenses":["https://example.com/license.xml"],"depth":2,"via":"https://example.com/","outlinks":7,` +
 			`"redirect":"https://www.example.com/a","reason":"redirect","error":"none","attempts":3,"truncated":true,"extracted":"part",` +
 			`"fields":{"price":"5 €","tags":["a","<b>"]}}` + "\n"},
 		{"the least", Page{URL: "http://a/"}, `{"version":1,"url":"http://a/","bytes":0,"depth":0,"outlinks":0,"attempts":0}` + "\n"},

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/robots"
 )
@@ -16,6 +17,9 @@ type Options struct {
 	Since  time.Time      // requests that began earlier are not judged; zero: all are judged
 	Host   string         // only this host; empty: all
 	Robots robots.Options // of the crawl
+	// OptOuts are those that are known now. A request that began more than a second after one of them was
+	// recorded breaks it. nil: there are none.
+	OptOuts *optout.List
 
 	// Each is called for every judged request, in the order of the log, with its finding; nil: no
 	// calls. The Request and the Finding are valid only during the call. Run ends with an error of
@@ -75,7 +79,7 @@ func Run(ctx context.Context, dir string, o Options) (*Report, error) {
 			r.host(name).pass(q)
 			return nil
 		}
-		f := r.judge(j, q)
+		f := r.judge(j, q, o.OptOuts)
 		if o.Each != nil {
 			return o.Each(q, f)
 		}
@@ -96,9 +100,10 @@ func (r *Report) host(name string) *host {
 }
 
 // judge counts a request and returns its finding.
-func (r *Report) judge(j *judge, q *requestlog.Request) *Finding {
+func (r *Report) judge(j *judge, q *requestlog.Request, optOuts *optout.List) *Finding {
 	h := r.host(q.URL.Host())
 	f := &Finding{}
+	f.optOut(q, optOuts)
 	h.gap(q, f)
 	j.rules(q, f)
 	h.hours(q, f)

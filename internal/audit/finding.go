@@ -3,6 +3,8 @@ package audit
 import (
 	"time"
 
+	"github.com/amble-crawler/amble/internal/optout"
+	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/robots"
 )
 
@@ -36,6 +38,7 @@ const (
 	NotInForce  Kind = "not-in-force" // a page allowed by a robots.txt that had to be fetched again first
 	SlowDelay   Kind = "crawl-delay"  // the delay in force was less than the robots.txt demands
 	WrongHour   Kind = "visit-time"   // outside of the hours of the robots.txt
+	OptedOut    Kind = "opt-out"      // after an opt-out that covers it
 )
 
 // Violation is a request that broke a rule.
@@ -45,6 +48,20 @@ type Violation struct {
 	URL  string    `json:"url"`
 	At   time.Time `json:"at"` // when the request began
 	Text string    `json:"text"`
+}
+
+// optOutGrace is the time in which an opt-out comes into force.
+const optOutGrace = time.Second
+
+// optOut checks a request against the opt-outs.
+func (f *Finding) optOut(q *requestlog.Request, list *optout.List) {
+	e, covered := list.URL(q.URL, q.Start)
+	if !covered {
+		e, covered = list.Addr(q.Address, q.Start)
+	}
+	if covered && q.Start.After(e.At.Add(optOutGrace)) {
+		f.violated(OptedOut, "an opt-out covers it: "+e.String())
+	}
 }
 
 func (f *Finding) violated(k Kind, text string) {

@@ -112,6 +112,7 @@ func (k *checker) numbers() {
 	k.urls()
 	k.politeness()
 	k.recrawl()
+	k.consent()
 	k.fetch()
 	between(k, "retry.max_attempts", c.Retry.MaxAttempts, 1, 100)
 	between(k, "retry.delay", c.Retry.Delay, time.Millisecond, 24*time.Hour)
@@ -290,6 +291,9 @@ func (c *Config) Warnings() []string {
 	if !c.Robots.ObeyNoFollow {
 		warn("robots.obey_nofollow", "is false: links are followed despite rel=nofollow, the robots directives of a "+
 			"page and its X-Robots-Tag")
+	}
+	if !c.Politeness.Walls {
+		warn("politeness.walls", "is false: a host that refuses every page gets a request for each URL of its queue")
 	}
 	if c.Politeness.Delay == 0 {
 		warn("politeness.delay", "is 0s: requests to a host have no pause between them unless its robots.txt has a "+

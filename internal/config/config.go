@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/robots"
 )
 
@@ -35,6 +36,7 @@ type Config struct {
 	Sitemaps   Sitemaps   `mapstructure:"sitemaps"`
 	Retry      Retry      `mapstructure:"retry"`
 	Recrawl    Recrawl    `mapstructure:"recrawl"`
+	Consent    Consent    `mapstructure:"consent"`
 	Storage    Storage    `mapstructure:"storage"`
 	Output     Output     `mapstructure:"output"`
 	Audit      Audit      `mapstructure:"audit"`
@@ -146,42 +148,53 @@ type Log struct {
 	Format string `mapstructure:"format"` // text or json
 }
 
-// Default returns the default settings.
+// Default returns the default settings: those of the packages that they go to, where they have one.
 func Default() Config {
+	o := crawl.DefaultOptions()
+	f := &o.Frontier
 	return Config{
 		DataDir: "./data",
 		Crawl: Crawl{
-			Seeds:         []string{},
-			Workers:       64,
-			ExitWhenDone:  true,
-			GiveUpAfter:   time.Hour,
-			ShutdownGrace: 30 * time.Second,
+			Seeds: []string{}, Workers: o.Workers, MaxRate: o.MaxRate, ExitWhenDone: o.ExitWhenDone,
+			GiveUpAfter: o.GiveUpAfter, ShutdownGrace: o.ShutdownGrace, MaxPages: int64(o.MaxPages),
+			MaxDepth: int(f.MaxDepth),
 		},
-		Scope:  Scope{Mode: "host", Include: []string{}, Exclude: []string{}},
-		Limits: Limits{Session: 3000},
-		URLs:   defaultURLs(),
+		Scope: Scope{Mode: "host", Include: []string{}, Exclude: []string{}},
+		Limits: Limits{
+			HostURLs: o.Storage.MaxHostURLs, HostPages: int(f.HostBudget), DomainPages: int(f.DomainBudget),
+			Session: f.Session,
+		},
+		URLs: URLs{StripParameters: []string{}, MaxLength: o.URLs.MaxLength},
 		Traps: Traps{
-			PathDepth: 25, RepeatedSegments: 3, QueryParameters: 20, QueriesPerPath: 2000, SameDigest: 200,
-			Calendar: true, SessionIDs: true, SessionNames: []string{},
+			PathDepth: o.Traps.PathDepth, RepeatedSegments: o.Traps.RepeatedSegments,
+			QueryParameters: o.Traps.QueryParameters, QueriesPerPath: o.Storage.MaxQueries,
+			SameDigest: o.Storage.MaxSameDigest, Calendar: o.Traps.Calendar, SessionIDs: len(o.SessionNames) > 0,
+			SessionNames: []string{},
 		},
-		Robots: Robots{ProductToken: "amble", FallbackTokens: []string{}, Obey: true, ObeyNoFollow: true},
-		Politeness: Politeness{
-			Delay:       time.Second,
-			AdaptiveMax: time.Minute,
-			PerHost:     1,
-			PerIP:       4,
-			Addresses:   []AddressRange{},
-			Overrides:   []Override{},
+		Robots: Robots{
+			ProductToken: f.Tokens[0], FallbackTokens: []string{}, Obey: f.Obey, ObeyNoFollow: o.NoFollow,
+			ForbiddenDenies: f.Robots.ForbiddenDenies,
 		},
-		Fetch:    defaultFetch(),
-		Extract:  defaultExtract(),
-		Sitemaps: defaultSitemaps(),
-		Retry:    Retry{MaxAttempts: 5, Delay: time.Minute},
-		Recrawl:  defaultRecrawl(),
-		Storage:  Storage{MinFree: 256 * MiB},
-		Output: Output{Format: []string{"jsonl"}, Compress: "none", MaxFile: 256 * MiB, Prefix: "amble",
-			WARC: "gzip", GzipLevel: 1, ZstdLevel: 1},
-		Audit:  Audit{MaxSize: 1 * GiB, Keep: 90 * 24 * time.Hour},
+		Politeness: defaultPoliteness(f),
+		Fetch:      defaultFetch(&o),
+		Extract: Extract{
+			Media: o.Extract.Media, Forms: o.Extract.Forms, MaxLinks: o.Extract.MaxLinks,
+			MaxDepth: o.Extract.MaxDepth, Rules: []ExtractRule{},
+		},
+		Sitemaps: Sitemaps{
+			Follow: o.Sitemaps.Follow, Guess: o.Sitemaps.Guess, Feeds: o.Sitemaps.Feeds,
+			MaxURLs: o.Sitemaps.Lists.MaxItems, MaxSize: ByteSize(o.Sitemaps.Lists.MaxBytes),
+		},
+		Retry:   Retry{MaxAttempts: int(f.MaxAttempts), Delay: f.RetryDelay},
+		Recrawl: defaultRecrawl(&o),
+		Consent: Consent{Policy: []string{}},
+		Storage: Storage{MaxSize: ByteSize(o.Storage.MaxBytes), MinFree: ByteSize(o.MinFree)},
+		Output: Output{
+			Format: o.Archive.Formats, Compress: o.Archive.Compress, MaxFile: ByteSize(o.Archive.MaxFileBytes),
+			MaxAge: o.Archive.MaxFileAge, Prefix: o.Archive.Prefix, WARC: o.Archive.Records.Format,
+			GzipLevel: o.Archive.Records.Level, ZstdLevel: 1, Outlinks: o.Archive.Outlinks,
+		},
+		Audit:  Audit{MaxSize: ByteSize(o.Requests.MaxSize), Keep: o.Requests.Keep},
 		Server: Server{Listen: "127.0.0.1:8377", Hosts: []string{}},
 		Log:    Log{Level: "info", Format: "text"},
 	}
@@ -205,7 +218,7 @@ func (c *Config) resolvePaths() {
 	}
 	dir := filepath.Dir(c.file)
 	for _, path := range []*string{&c.DataDir, &c.Crawl.SeedsFile, &c.Output.Dir, &c.Output.ZstdDictionary,
-		&c.Fetch.TLSCAFile,
+		&c.Fetch.TLSCAFile, &c.Consent.OptOut,
 		&c.Server.TLSCert, &c.Server.TLSKey} {
 		if *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(dir, *path)

@@ -35,8 +35,18 @@ func (c *Config) CrawlOptions(version string) (crawl.Options, error) {
 	if err != nil {
 		return crawl.Options{}, err
 	}
+	optOuts, err := c.OptOuts()
+	if err != nil {
+		return crawl.Options{}, err
+	}
+	policy, err := c.ConsentPolicy()
+	if err != nil {
+		return crawl.Options{}, err
+	}
 	return crawl.Options{
 		Version:       version,
+		Consent:       policy,
+		OptOuts:       optOuts,
 		Recrawl:       recrawl,
 		SimilarBits:   c.Recrawl.SimilarBits,
 		MinFree:       uint64(c.Storage.MinFree),
@@ -72,10 +82,12 @@ func (c *Config) FrontierOptions() frontier.Options {
 	o.Politeness = c.PolitenessOptions()
 	o.Overrides = c.overrides()
 	o.Ranges = c.ranges()
+	o.Groups = c.groups()
 	o.Domain = politeness.LimitOptions{InFlight: c.Politeness.PerDomain, Delay: c.Politeness.DomainDelay}
 	o.Robots = c.RobotsOptions()
 	o.Tokens = c.ProductTokens()
 	o.Obey = c.Robots.Obey
+	o.Walls = c.Politeness.Walls
 	o.MaxDepth = uint16(c.Crawl.MaxDepth)
 	o.MaxRedirects = uint8(c.Fetch.MaxRedirects)
 	o.MaxAttempts = uint8(c.Retry.MaxAttempts)
@@ -136,8 +148,6 @@ type URLs struct {
 	NormalizeEscapes bool     `mapstructure:"normalize_escapes"` // %7e is ~, %2f is %2F
 	MaxLength        int      `mapstructure:"max_length"`        // in bytes
 }
-
-func defaultURLs() URLs { return URLs{StripParameters: []string{}, MaxLength: weburl.MaxLength} }
 
 // urls checks the section.
 func (k *checker) urls() {

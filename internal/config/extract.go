@@ -41,14 +41,6 @@ type Sitemaps struct {
 	MaxSize ByteSize `mapstructure:"max_size"` // per file, decompressed
 }
 
-func defaultExtract() Extract {
-	return Extract{MaxLinks: 10_000, MaxDepth: 512, Rules: []ExtractRule{}}
-}
-
-func defaultSitemaps() Sitemaps {
-	return Sitemaps{Follow: true, Feeds: true, MaxURLs: 100_000, MaxSize: 50 * MiB}
-}
-
 // lists checks what is extracted from pages, sitemaps and feeds.
 func (k *checker) lists() {
 	between(k, "extract.max_links", k.c.Extract.MaxLinks, 1, 1_000_000)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/spool"
 )
@@ -46,24 +47,17 @@ type Fetch struct {
 	TLSCAFile      string   `mapstructure:"tls_ca_file"`     // PEM file with authorities to trust; empty: none
 }
 
-func defaultFetch() Fetch {
+func defaultFetch(o *crawl.Options) Fetch {
+	f := &o.Fetch
 	return Fetch{
 		Headers: []string{}, Auth: []string{}, Cookies: []string{}, ContentTypes: []string{},
-		Timeout:        30 * time.Second,
-		ConnectTimeout: 10 * time.Second,
-		HeaderTimeout:  20 * time.Second,
-		IdleTimeout:    10 * time.Second,
-		ResolveTimeout: 10 * time.Second,
-		MinRate:        256,
-		MaxHeader:      64 * KiB,
-		MaxBody:        10 * MiB,
-		SpoolAbove:     1 * MiB,
-		MemoryBudget:   64 * MiB,
-		MaxRedirects:   5,
-		HTTP2:          true,
-		Addresses:      fetch.IPv4First.String(),
-		Resolvers:      64,
-		Ports:          []string{}, AllowAddresses: []string{}, DenyAddresses: []string{},
+		Timeout: f.Timeout, ConnectTimeout: f.ConnectTimeout, HeaderTimeout: f.HeaderTimeout,
+		IdleTimeout: f.BodyIdleTimeout, ResolveTimeout: f.ResolveTimeout, MinRate: ByteSize(f.MinRate),
+		Bandwidth: ByteSize(o.Bandwidth), MaxHeader: ByteSize(f.MaxHeader), MaxBody: ByteSize(f.MaxBody),
+		SpoolAbove: ByteSize(o.Spool.Above), MemoryBudget: ByteSize(o.Spool.Budget),
+		MaxRedirects: int(o.Frontier.MaxRedirects), HTTP2: f.HTTP2, Addresses: f.Family.String(),
+		Ports: []string{}, AllowPrivate: f.AllowPrivate, AllowAddresses: []string{}, DenyAddresses: []string{},
+		Resolver: f.Resolver, Resolvers: o.Frontier.Resolvers,
 	}
 }
 

@@ -15,8 +15,8 @@ func LiveKeys() []string {
 		"scope.include", "scope.exclude",
 		"limits.host_pages", "fetch.resolvers", "fetch.bandwidth", "recrawl.share",
 		"politeness.overrides", "politeness.delay", "politeness.adaptive_factor", "politeness.adaptive_max",
-		"politeness.per_host", "politeness.host_bandwidth", "politeness.per_ip", "politeness.ip_delay",
-		"log.level",
+		"politeness.per_host", "politeness.hours", "politeness.time_zone", "politeness.host_bandwidth",
+		"politeness.per_ip", "politeness.ip_delay", "consent.policy", "log.level",
 	}
 }
 
@@ -24,8 +24,11 @@ func LiveKeys() []string {
 func Live(key string) bool { return slices.Contains(LiveKeys(), key) }
 
 // reloaded reports whether a setting takes effect only when the config file is read again while a
-// crawl runs. These are secrets, which are not sent over the API.
-func reloaded(key string) bool { return key == "server.token" || key == "server.read_token" }
+// crawl runs. These are secrets, which are not sent over the API, and names of files, which clients of
+// the API could have read otherwise.
+func reloaded(key string) bool {
+	return key == "server.token" || key == "server.read_token" || key == "consent.optout"
+}
 
 // PatchOf makes a patch for LoadPatched from settings in the form of --set flags. The error is of
 // type Errors.

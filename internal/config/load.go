@@ -47,6 +47,7 @@ func LoadPatched(path string, sets []string, environ []string, patch []byte) (*C
 		return nil, err
 	}
 	c.file = file
+	c.resolveAdaptive()
 	c.check(r)
 	if len(r.problems) > 0 {
 		return nil, r.sorted()
@@ -129,7 +130,9 @@ const variablePrefix = "AMBLE_"
 // orchestrated matches the variables that Kubernetes and Docker links set for a service called
 // amble. They are neither settings nor mistakes.
 func orchestrated(name string) bool {
-	return regexp.MustCompile(`^AMBLE(_[A-Z0-9_]+)?_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`).MatchString(name)
+	const port = `PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?`
+	service := regexp.MustCompile(`^AMBLE(_[A-Z0-9_]+)?_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9_]+)?|` + port + `)$`)
+	return service.MatchString(name)
 }
 
 // fromEnvironment reads the AMBLE_ variables of environ, which has the form of os.Environ. An empty

@@ -16,18 +16,22 @@ import (
 // Politeness bounds how fast hosts, addresses and domains are fetched from.
 type Politeness struct {
 	Delay time.Duration `mapstructure:"delay"` // least time between two requests to a host
-	// delay at least this many times the last response time; 0: off
+	// delay at least this many times the last response time; 0: off. The default is 0 where Delay is 0
 	AdaptiveFactor float64       `mapstructure:"adaptive_factor"`
 	AdaptiveMax    time.Duration `mapstructure:"adaptive_max"` // longest adaptive delay
 	// requests in flight; more than 1 only where no delay is in force
 	PerHost       int           `mapstructure:"per_host"`
+	Hours         []string      `mapstructure:"hours"`          // at which hosts are fetched from; none: all
+	TimeZone      string        `mapstructure:"time_zone"`      // of hours
 	HostBandwidth ByteSize      `mapstructure:"host_bandwidth"` // bytes a second received from a host; 0: no limit
 	PerIP         int           `mapstructure:"per_ip"`         // requests in flight to one IP address
 	IPDelay       time.Duration `mapstructure:"ip_delay"`       // least time between two requests to one IP address
 	// requests in flight to all hosts of a registrable domain; 0: no limit
 	PerDomain   int            `mapstructure:"per_domain"`
 	DomainDelay time.Duration  `mapstructure:"domain_delay"` // least time between two requests to a registrable domain
+	Walls       bool           `mapstructure:"walls"`        // hosts that put up a wall are left alone
 	Addresses   []AddressRange `mapstructure:"addresses"`    // ranges with limits of their own
+	Groups      []Group        `mapstructure:"groups"`       // hosts that share a server
 	Overrides   []Override     `mapstructure:"overrides"`    // hosts with settings of their own
 }
 
@@ -48,7 +52,18 @@ type Override struct {
 	PerHost        *int           `mapstructure:"per_host"`
 	HostBandwidth  *ByteSize      `mapstructure:"host_bandwidth"`
 	HostPages      *int           `mapstructure:"host_pages"` // limits.host_pages of each of them
+	Hours          []string       `mapstructure:"hours"`      // nil: as for all hosts; empty: at all hours
 	Pause          bool           `mapstructure:"pause"`      // nothing is fetched from them
+}
+
+func defaultPoliteness(f *frontier.Options) Politeness {
+	p := &f.Politeness
+	return Politeness{
+		Delay: p.Delay, AdaptiveFactor: adaptiveFactor, AdaptiveMax: p.AdaptiveMax, PerHost: p.PerHost,
+		HostBandwidth: ByteSize(p.Bandwidth), PerIP: p.PerIP, IPDelay: p.IPDelay, PerDomain: f.Domain.InFlight,
+		DomainDelay: f.Domain.Delay, Walls: f.Walls, Addresses: []AddressRange{}, Groups: []Group{},
+		Overrides: []Override{}, Hours: []string{}, TimeZone: "UTC",
+	}
 }
 
 // PolitenessOptions returns the options of politeness for hosts without an override.
@@ -62,20 +77,23 @@ func (c *Config) PolitenessOptions() politeness.Options {
 		Bandwidth:      int64(p.HostBandwidth),
 		PerIP:          p.PerIP,
 		IPDelay:        p.IPDelay,
+		Hours:          p.hours(),
 	}
 }
 
 // overrides returns the overrides of the frontier: each with all settings in force for its hosts.
 func (c *Config) overrides() []frontier.Override {
 	var list []frontier.Override
+	general := c.PolitenessOptions()
 	for i, o := range c.Politeness.Overrides {
-		in := frontier.Override{Politeness: c.PolitenessOptions(), HostBudget: uint32(c.Limits.HostPages)}
+		in := frontier.Override{Politeness: general, HostBudget: uint32(c.Limits.HostPages)}
 		p := &in.Politeness
 		p.Delay = orElse(o.Delay, p.Delay)
 		p.AdaptiveFactor = orElse(o.AdaptiveFactor, p.AdaptiveFactor)
 		p.PerHost = orElse(o.PerHost, p.PerHost)
 		p.Bandwidth = int64(orElse(o.HostBandwidth, c.Politeness.HostBandwidth))
 		p.Paused = o.Pause
+		p.Hours = o.hours(&c.Politeness, general.Hours, i+1)
 		if o.Delay != nil || o.Pause {
 			p.Setting = fmt.Sprintf("politeness.overrides, item %d", i+1)
 		}
@@ -150,8 +168,10 @@ func (k *checker) politeness() {
 	between(k, "politeness.ip_delay", p.IPDelay, 0, week)
 	between(k, "politeness.per_domain", p.PerDomain, 0, 4096)
 	between(k, "politeness.domain_delay", p.DomainDelay, 0, week)
+	k.hours()
 	k.overrides()
 	k.addresses()
+	k.groups()
 }
 
 func (k *checker) overrides() {
@@ -183,6 +203,7 @@ func (k *checker) overrides() {
 			reject("host_bandwidth: "+format(b), wantBandwidth)
 		}
 		itemBetween(reject, "host_pages", o.HostPages, 0, math.MaxInt32)
+		checkHours(o.Hours, func(_ int, item, message string) { reject("hours: "+item, message) })
 		delay, factor := orElse(o.Delay, k.c.Politeness.Delay), orElse(o.AdaptiveFactor, k.c.Politeness.AdaptiveFactor)
 		if o.PerHost != nil && *o.PerHost > 1 && (delay > 0 || factor > 0) {
 			reject(fmt.Sprintf("per_host: %d", *o.PerHost), "more than 1 needs delay: 0s and adaptive_factor: 0: a "+

@@ -22,6 +22,7 @@ func TestOverridesAndRangesReachTheFrontier(t *testing.T) {
 	first.Bandwidth, second.Bandwidth, third.Bandwidth = 20<<10, 0, 100<<10
 	first.Delay, first.Setting = 5*time.Second, "politeness.overrides, item 1"
 	second.Delay, second.PerHost, second.Setting = 0, 4, "politeness.overrides, item 2"
+	first.AdaptiveFactor, third.AdaptiveFactor = 1, 1
 	third.Paused, third.Setting = true, "politeness.overrides, item 3"
 	want := []frontier.Override{
 		{Hosts: []string{"*.example.com", "xn--bcher-kva.example"}, Politeness: first, HostBudget: 100},
@@ -66,5 +67,93 @@ func TestListsOfItemsAsText(t *testing.T) {
 	if _, err := inFile(t, "", []string{"politeness.overrides=a.example"}, nil); err == nil ||
 		!strings.Contains(err.Error(), "want a YAML list in one line, such as [{hosts: ...}]") {
 		t.Errorf("a name alone: %v", err)
+	}
+}
+
+// The hours of an override replace those of all hosts, and an empty list ends them.
+func TestHoursReachTheFrontier(t *testing.T) {
+	c, err := inFile(t, `politeness:
+  hours: ["mon-fri 22:00-06:00", "sat,sun"]
+  time_zone: Europe/Berlin
+  overrides:
+    - {hosts: [a.example], delay: 2s}
+    - {hosts: [b.example], hours: [12:00-13:00]}
+    - {hosts: [c.example], hours: []}
+`, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := c.FrontierOptions()
+	hours := func(setting string, items ...string) *politeness.Hours {
+		h, err := politeness.NewHours("Europe/Berlin", items, setting)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	all := hours("politeness.hours", "mon-fri 22:00-06:00", "sat,sun")
+	want := []*politeness.Hours{all, hours("politeness.overrides, item 2", "12:00-13:00"), nil}
+	if !reflect.DeepEqual(o.Politeness.Hours, all) {
+		t.Errorf("hours %+v", o.Politeness.Hours)
+	}
+	for i := range want {
+		if got := o.Overrides[i].Politeness.Hours; !reflect.DeepEqual(got, want[i]) {
+			t.Errorf("item %d: %+v, want %+v", i+1, got, want[i])
+		}
+	}
+}
+
+// Groups reach the frontier with canonical names.
+func TestGroupsReachTheFrontier(t *testing.T) {
+	c, err := inFile(t, `politeness:
+  groups:
+    - {name: shops, hosts: ["*.Shop.example", Bücher.example], cname: ["*.cdn.example"], per_group: 4, delay: 500ms}
+`, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []frontier.Group{{Name: "shops", Hosts: []string{"*.shop.example", "xn--bcher-kva.example"},
+		CNAMEs: []string{"*.cdn.example"}, Limit: politeness.LimitOptions{InFlight: 4, Delay: 500 * time.Millisecond}}}
+	if o := c.FrontierOptions(); !reflect.DeepEqual(o.Groups, want) || o.Validate() != nil {
+		t.Errorf("groups %+v, want %+v", o.Groups, want)
+	}
+}
+
+// Hosts with a delay have an adaptive delay by default, and others none: a file that sets a delay of
+// 0 and several requests at a time is as valid as ever. What a file sets counts everywhere.
+func TestAdaptiveDefault(t *testing.T) {
+	const overrides = "  overrides: [{hosts: [a.example], delay: 0s, per_host: 4}, {hosts: [b.example], delay: 2s}, " +
+		"{hosts: [c.example], per_host: 1}]\n"
+	for _, c := range []struct {
+		text string
+		want [4]float64 // of all hosts, and of the overrides
+	}{
+		{overrides, [4]float64{1, 0, 1, 1}},
+		{"  delay: 0s\n  per_host: 4\n" + overrides, [4]float64{0, 0, 1, 0}},
+		{"  delay: 100ms\n" + overrides, [4]float64{1, 0, 1, 1}},
+		{"  adaptive_factor: 0\n" + overrides, [4]float64{0, 0, 0, 0}},
+		{"  adaptive_factor: 3\n  overrides: [{hosts: [a.example], delay: 0s}, {hosts: [b.example]}, " +
+			"{hosts: [c.example], adaptive_factor: 0}]\n", [4]float64{3, 3, 3, 0}},
+	} {
+		loaded, err := inFile(t, "politeness:\n"+c.text, nil, nil)
+		if err != nil {
+			t.Errorf("%s: %v", c.text, err)
+			continue
+		}
+		o := loaded.FrontierOptions()
+		got := [4]float64{o.Politeness.AdaptiveFactor}
+		for i := range o.Overrides {
+			got[i+1] = o.Overrides[i].Politeness.AdaptiveFactor
+		}
+		if got != c.want {
+			t.Errorf("%s: factors %v, want %v", c.text, got, c.want)
+		}
+		var b strings.Builder
+		if err := loaded.Show(&b); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := inFile(t, b.String(), nil, nil); err != nil || !reflect.DeepEqual(again.Politeness, loaded.Politeness) {
+			t.Errorf("%s: what is shown comes back as %+v (%v)", c.text, again, err)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/recrawl"
 )
 
@@ -35,16 +36,16 @@ type RecrawlRule struct {
 }
 
 // defaultRecrawl has the defaults of internal/recrawl.
-func defaultRecrawl() Recrawl {
+func defaultRecrawl(of *crawl.Options) Recrawl {
 	o := recrawl.DefaultOptions()
 	return Recrawl{
 		Policy: o.Policy.String(), Interval: o.Interval, MinInterval: o.Min, MaxInterval: o.Max, Budget: int(o.Budget),
-		Share: 0.5, SimilarBits: 3, GoneAfter: o.Missing, Rules: []RecrawlRule{},
+		Share: of.Frontier.RecrawlShare, SimilarBits: of.SimilarBits, GoneAfter: o.Missing, Rules: []RecrawlRule{},
 	}
 }
 
-// RecrawlOptions returns the options of internal/recrawl, or nil if the crawl ends when it is done or
-// recrawls no page. It returns no error for a Config from Load.
+// RecrawlOptions returns the options of internal/recrawl, or nil if the crawl ends when it is done
+// or recrawls no page. It returns no error for a Config from Load.
 func (c *Config) RecrawlOptions() (*recrawl.Options, error) {
 	r := c.Recrawl
 	policy, err := recrawl.ParsePolicy(r.Policy)

@@ -12,16 +12,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
-
-// Seed is a URL to start from. The frontier decides whether it is in scope, and names Source if it
-// is not.
-type Seed struct {
-	URL      weburl.URL
-	Source   Source // "config.yaml:12", "seeds.txt:7", "argument 2"
-	Priority int8   // from the seeds file; else 0
-}
 
 // BadSeed is a seed that cannot be used, or a seeds file that cannot be read.
 type BadSeed struct {
@@ -42,14 +35,14 @@ func (b BadSeed) String() string {
 // and extra, the arguments of the command line. It returns bad ones separately, each with its
 // source and the reason. It reads the seeds file when it is called, and reports a file that cannot
 // be read as a BadSeed.
-func Seeds(c *Config, extra []string) (good []Seed, bad []BadSeed) {
-	VisitSeeds(c, extra, func(s Seed) { good = append(good, s) }, func(b BadSeed) { bad = append(bad, b) })
+func Seeds(c *Config, extra []string) (good []crawl.Seed, bad []BadSeed) {
+	VisitSeeds(c, extra, func(s crawl.Seed) { good = append(good, s) }, func(b BadSeed) { bad = append(bad, b) })
 	return good, bad
 }
 
 // VisitSeeds is Seeds for a seeds file of any length: it passes on each seed as soon as it is read
 // and keeps nothing.
-func VisitSeeds(c *Config, extra []string, good func(Seed), bad func(BadSeed)) {
+func VisitSeeds(c *Config, extra []string, good func(crawl.Seed), bad func(BadSeed)) {
 	v := seedVisitor{good: good, bad: bad}
 	from := c.origins["crawl.seeds"]
 	for i, text := range c.Crawl.Seeds {
@@ -64,7 +57,7 @@ func VisitSeeds(c *Config, extra []string, good func(Seed), bad func(BadSeed)) {
 }
 
 type seedVisitor struct {
-	good func(Seed)
+	good func(crawl.Seed)
 	bad  func(BadSeed)
 }
 
@@ -76,7 +69,7 @@ func (v seedVisitor) visitWith(text string, priority int8, from Source) {
 		v.bad(BadSeed{Source: from, Text: shortened(text), Reason: reason})
 		return
 	}
-	v.good(Seed{URL: u, Source: from, Priority: priority})
+	v.good(crawl.Seed{URL: u, Source: from.String(), Priority: priority})
 }
 
 // visitArgument is visit with a hint if the argument is a file.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/weburl"
 )
 
@@ -31,7 +32,7 @@ func TestSeedsHaveSources(t *testing.T) {
 	good, bad := Seeds(c, []string{"https://seven.example/", "not a url", "seeds.txt"})
 	var got []string
 	for _, s := range good {
-		got = append(got, s.Source.String()+" "+s.URL.String())
+		got = append(got, s.Source+" "+s.URL.String())
 	}
 	want := []string{
 		"config.yaml:4 https://five.example/",
@@ -109,16 +110,16 @@ func TestSeedsFileThatCannotBeRead(t *testing.T) {
 
 // A seeds file is hostile until read: a line without end and a file that is no text cost no memory.
 func TestSeedsFileIsBounded(t *testing.T) {
-	var good []Seed
+	var good []crawl.Seed
 	var bad []BadSeed
-	v := seedVisitor{good: func(s Seed) { good = append(good, s) }, bad: func(b BadSeed) { bad = append(bad, b) }}
+	v := seedVisitor{good: func(s crawl.Seed) { good = append(good, s) }, bad: func(b BadSeed) { bad = append(bad, b) }}
 
 	endless := io.LimitReader(repeat('a'), 64<<20)
 	body := io.MultiReader(endless, strings.NewReader("\nhttps://after.example/\n"))
 	if err := v.visitLines(body, "f"); err != nil {
 		t.Fatal(err)
 	}
-	if len(good) != 1 || good[0].Source.Line != 2 || len(bad) != 1 ||
+	if len(good) != 1 || good[0].Source != "f:2" || len(bad) != 1 ||
 		!strings.Contains(bad[0].Reason, "too long (67108864 bytes)") {
 		t.Errorf("good %v, bad %v", good, bad)
 	}
@@ -149,7 +150,7 @@ func TestLineOfExactlyTheLongestLength(t *testing.T) {
 		line := "https://a.example/ #"
 		line += strings.Repeat("c", maxSeedLine-len(line))
 		var good int
-		v := seedVisitor{good: func(Seed) { good++ }, bad: func(b BadSeed) { t.Error(b) }}
+		v := seedVisitor{good: func(crawl.Seed) { good++ }, bad: func(b BadSeed) { t.Error(b) }}
 		if err := v.visitLines(strings.NewReader(line+end), "f"); err != nil || good < 1 {
 			t.Errorf("end %q: %d seeds, %v", end, good, err)
 		}
@@ -165,7 +166,7 @@ func FuzzSeedLines(f *testing.F) {
 		lines := strings.Count(body, "\n") + 1
 		seen := 0
 		v := seedVisitor{
-			good: func(s Seed) {
+			good: func(s crawl.Seed) {
 				seen++
 				if again, err := weburl.Parse(s.URL.String()); err != nil || again != s.URL {
 					t.Errorf("seed %q is not canonical", s.URL)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -60,13 +61,21 @@ func runDaemon(t *testing.T, e *Engine, seeds ...string) (stop func() Summary) {
 
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for range 3000 {
-		if holds() {
-			return
+	for deadline := time.Now().Add(patience); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("after %v still not so: %s", patience, what)
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
-	t.Fatalf("after 30 s still not so: %s", what)
+}
+
+// beats waits until the dispatcher has reported its status n more times, which it does each second:
+// it has done what was due meanwhile.
+func beats(t *testing.T, e *Engine, n int) {
+	t.Helper()
+	for range n {
+		at := e.Status().At
+		eventually(t, "the dispatcher reports", func() bool { return e.Status().At.After(at) })
+	}
 }
 
 func additions(t *testing.T, texts ...string) (all []Addition) {
@@ -75,6 +84,40 @@ func additions(t *testing.T, texts ...string) (all []Addition) {
 		all = append(all, Addition{URL: seed(t, text).URL, Depth: 1})
 	}
 	return all
+}
+
+// MaxAdditions is how many URLs the tests add at a time.
+const MaxAdditions = 5000
+
+// importAll imports URLs as one window, and returns their results.
+func importAll(ctx context.Context, i Import, urls []Addition) (sum Added, results []InsertResult, err error) {
+	for _, a := range urls {
+		if err := i.Add(a); err != nil {
+			return i.Sum(), nil, err
+		}
+	}
+	err = i.Commit(ctx)
+	return i.Sum(), slices.Clone(i.Results()), errors.Join(err, i.Close())
+}
+
+func (e *Engine) addWithResults(ctx context.Context, urls []Addition) (Added, []InsertResult, error) {
+	i, err := e.NewImport(ImportOptions{Results: true})
+	if err != nil {
+		return Added{}, nil, err
+	}
+	return importAll(ctx, i, urls)
+}
+
+// Add adds URLs to the running crawl.
+func (e *Engine) Add(ctx context.Context, urls []Addition) (Added, error) {
+	sum, _, err := e.addWithResults(ctx, urls)
+	return sum, err
+}
+
+// Add adds URLs to the store.
+func (i *Importer) Add(ctx context.Context, urls []Addition) (Added, error) {
+	sum, _, err := importAll(ctx, i.NewImport(ImportOptions{}), urls)
+	return sum, err
 }
 
 // TestAddToARunningCrawl gives URLs to a crawl: they are on disk when Add returns, and fetched like any others.
@@ -96,7 +139,7 @@ func TestAddToARunningCrawl(t *testing.T) {
 			t.Errorf("%+v, %v", u, err)
 		}
 	}
-	eventually(t, "both are settled", func() bool {
+	eventually(t, "both are allDone", func() bool {
 		u, err := e.View().URL(context.Background(), given[0].URL)
 		v, err2 := e.View().URL(context.Background(), given[1].URL)
 		return err == nil && err2 == nil && u.State == "fetched" && v.State == "denied" && v.Robots.Line == 2
@@ -118,20 +161,20 @@ func TestAddAgain(t *testing.T) {
 	web := startWeb(t, testweb.Site{Host: "a.test", Handler: routes})
 	o := testOptions(t, web)
 	e, stop := daemon(t, o, web.URL("a.test", "/"))
-	settled := func() bool {
+	allDone := func() bool {
 		c := e.store.Counters()
 		return c.Of(storage.Fetched) == 2 && c.Of(storage.Failed) == 1 && c.Of(storage.Denied) == 1
 	}
-	eventually(t, "all is settled", settled)
+	eventually(t, "all is allDone", allDone)
 	list := additions(t, web.URL("a.test", "/gone"), web.URL("a.test", "/no/1"), web.URL("a.test", "/fine"), web.URL("a.test", "/gone"), web.URL("b.test", "/"))
 	for i := range list {
 		list[i].Again = true
 	}
 	ctx := context.Background()
-	if sum, err := e.Add(ctx, list); err != nil || sum != (Added{Again: 2, Known: 2, Outside: 1}) || list[0].Result != InsertAgain || list[3].Result != InsertKnown {
+	if sum, results, err := e.addWithResults(ctx, list); err != nil || sum != (Added{Again: 2, Known: 2, Outside: 1}) || results[0] != InsertAgain || results[3] != InsertKnown {
 		t.Errorf("%+v, %v: %+v", sum, err, list)
 	}
-	eventually(t, "the page is requested again", func() bool { return pagesOf(web, "a.test")["/gone"] == 2 && settled() })
+	eventually(t, "the page is requested again", func() bool { return pagesOf(web, "a.test")["/gone"] == 2 && allDone() })
 	stop()
 	i, err := OpenImporter(o, []Seed{seed(t, web.URL("a.test", "/"))})
 	if err != nil {
@@ -161,7 +204,8 @@ func TestManyAddAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var all Added
-	for i := range 8 {
+	const adders = 4
+	for i := range adders {
 		wg.Go(func() {
 			var urls []Addition
 			for n := range MaxAdditions + 500 { // two commits; half of each is what the neighbour adds too
@@ -177,8 +221,8 @@ func TestManyAddAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	const each, different = MaxAdditions + 500, 9 * (MaxAdditions + 500) / 2
-	if want := (Added{Added: different, Known: 8*each - different}); all != want {
+	const each, different = MaxAdditions + 500, (adders + 1) * (MaxAdditions + 500) / 2
+	if want := (Added{Added: different, Known: adders*each - different}); all != want {
 		t.Errorf("%+v, want %+v", all, want)
 	}
 	eventually(t, "the pages are fetched too", func() bool { return e.Status().URLs["fetched"] == 41 })
@@ -274,7 +318,7 @@ func TestLookIntoARunningCrawl(t *testing.T) {
 	e, stop := daemon(t, testOptions(t, web), web.URL("a.test", "/"), web.URL("b.test", "/"))
 	view := e.View()
 	var a, b inspect.HostStory
-	eventually(t, "a waits for its Crawl-delay, b is in trouble", func() bool {
+	eventually(t, "a waits for its Crawl-delay, b's robots.txt fails", func() bool {
 		var err, err2 error
 		a, err = view.Host(context.Background(), "a.test")
 		b, err2 = view.Host(context.Background(), "b.test")
@@ -309,11 +353,11 @@ func TestAddSettlesNoRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	place, err := storage.DecodeOffset(mark)
+	offset, err := storage.DecodeOffset(mark)
 	if err != nil {
 		t.Fatal(err)
 	}
-	uncommitted, err := storage.ReadUncommitted(o.DataDir, place, storage.BootID(), nil)
+	uncommitted, err := storage.ReadUncommitted(o.DataDir, offset, storage.BootID(), nil)
 	if _, waits := uncommitted.Hosts["a.test"]; err != nil || !waits {
 		t.Errorf("after a crash now, %v would have a restart hold; %v", uncommitted.Hosts, err)
 	}

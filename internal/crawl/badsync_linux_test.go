@@ -2,7 +2,6 @@ package crawl
 
 import (
 	"bytes"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -25,9 +24,10 @@ func TestBadSync(t *testing.T) {
 		for _, forgotten := range []bool{false, true} {
 			t.Run(fmt.Sprintf("sync=%d,forgotten=%t", sync, forgotten), func(t *testing.T) {
 				t.Parallel()
-				web := startWeb(t, chaos{hosts: 4, pages: 30}.sites()...)
+				small := chaos{hosts: 2, pages: 26}
+				web := startWeb(t, small.sites()...)
 				c := childConfig{
-					Resolver: web.ResolverAddr(), Delay: 5 * time.Millisecond, Seeds: seedsOf(web, web.Sites()),
+					Resolver: web.ResolverAddr(), Delay: 20 * time.Millisecond, Seeds: seedsOf(web, web.Sites()),
 					Formats: allFormats, Compress: archive.CompressNone, BadSync: sync,
 				}
 				dir, o := prepareChild(t, c)
@@ -49,14 +49,14 @@ func TestBadSync(t *testing.T) {
 					t.Fatal(err)
 				}
 				checkOutput(t, o)
-				chaos{hosts: 4, pages: 30}.checkPages(t, web.Requests())
+				small.checkPages(t, web.Requests())
 			})
 		}
 	}
 }
 
-// childFails runs a child to its end, and returns what it said.
-func childFails(t *testing.T, dir string) (said string, failed bool) {
+// childFails runs a child to its end, and returns its output.
+func childFails(t *testing.T, dir string) (output string, failed bool) {
 	t.Helper()
 	child := exec.Command(os.Args[0])
 	child.Env = append(os.Environ(), childDir+"="+dir)
@@ -84,15 +84,9 @@ func forgetMeta(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	newest, tx := int64(-1), uint64(0)
-	for _, at := range []int64{0, int64(os.Getpagesize())} {
-		b := make([]byte, 80)
-		if _, err := f.ReadAt(b, at); err != nil {
-			t.Fatal(err)
-		}
-		if n := binary.LittleEndian.Uint64(b[64:]); n > tx {
-			newest, tx = at, n
-		}
+	newest, _, err := newestMeta(f)
+	if err != nil {
+		t.Fatal(err)
 	}
 	if _, err := f.WriteAt(bytes.Repeat([]byte{0xff}, 80), newest); err != nil {
 		t.Fatal(err)

@@ -32,6 +32,7 @@ type batch struct {
 	size   int             // results and discoveries
 
 	swept    []*sweep       // whose end is in it
+	begun    []*sweep       // whose first mark is in it; they start when it is on disk
 	waiting  []chan<- error // told what became of the commit; each holds one
 	addition *addition      // what the batch consists of; nil: the crawl's own work
 
@@ -183,7 +184,7 @@ func (d *dispatcher) nextBatch() (chan<- *batch, *batch) {
 	if b := d.nextAddition(); b != nil {
 		return d.toCommit, b
 	}
-	if d.pending.isEmpty() || !d.shuttingDown && d.busy > 0 && d.gathers() {
+	if d.pending.isEmpty() || !d.shuttingDown && d.flights.busy > 0 && d.gathers() {
 		return nil, nil
 	}
 	d.markPlan(d.pending)
@@ -195,7 +196,6 @@ func (d *dispatcher) nextBatch() (chan<- *batch, *batch) {
 func (d *dispatcher) takeCommitted(b *batch) {
 	d.committing = false
 	d.uncommitted -= b.pages
-	d.takeStall() // what the committer reported before
 	b.answerAddition()
 	b.answer(b.err)
 	if b.err != nil {
@@ -203,12 +203,13 @@ func (d *dispatcher) takeCommitted(b *batch) {
 		d.fail(b.err)
 		return
 	}
-	d.unstall(&d.noCommit)
+	d.stall.committed()
 	now := d.o.Now()
 	d.pauseEnd = now.Add(min(pauseTimes*b.took, maxPause))
-	d.batchSize.Committed(b.size, b.result.Changed)
+	d.batchSize.Committed(b.size, b.result.Changed, b.took)
 	d.f.Committed(&b.rows, b.result, now)
 	d.bodies.committed(b.rows.Payloads)
+	d.sweeps.waiting = append(d.sweeps.waiting, b.begun...)
 	for _, s := range b.swept {
 		s.over(d.f, now)
 	}

@@ -16,7 +16,7 @@ func TestGathers(t *testing.T) {
 	}{
 		"behind a commit":        {func(*dispatcher) {}, true},
 		"after the pause":        {func(d *dispatcher) { d.timeIs(d.pauseEnd) }, false},
-		"nothing else in flight": {func(d *dispatcher) { d.busy = 0 }, false},
+		"nothing else in flight": {func(d *dispatcher) { d.flights.busy = 0 }, false},
 		"while ending":           {func(d *dispatcher) { d.shuttingDown = true }, false},
 		"a command":              {func(d *dispatcher) { d.pending.waiting = append(d.pending.waiting, nil) }, false},
 		"many results":           {func(d *dispatcher) { d.pending.size = maxGather }, false},
@@ -24,7 +24,7 @@ func TestGathers(t *testing.T) {
 	} {
 		d := testDispatcher(t)
 		d.pending.rows.Found = make([]storage.Found, 1)
-		d.busy, d.pauseEnd = 1, time.Now().Add(time.Hour)
+		d.flights.busy, d.pauseEnd = 1, time.Now().Add(time.Hour)
 		test.prepare(d)
 		if _, b := d.nextBatch(); (b == nil) != test.want {
 			t.Errorf("%s: offered %v", name, b)

@@ -6,17 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/http"
-	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
-	"sync"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/PuerkitoBio/goquery"
 
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/testweb"
@@ -49,49 +45,120 @@ func meshOptions(b *testing.B, web *testweb.Web) Options {
 	return o
 }
 
-// BenchmarkCrawl crawls a whole web with the engine as it is (robots.txt, store on
-// disk, one request at a time to a host) without output, and with WARC in both compressions, next to the least that any
-// crawler in Go does: fetch, goquery, a map. In turns: round by round one after the other, because the
-// speed of a machine is not the same for as long as it takes to run each of them many times.
+// benchWeb is a web that is crawled as a whole.
+type benchWeb struct {
+	*testweb.Web
+	name    string
+	pages   int
+	workers int
+}
+
+// BenchmarkCrawl crawls a whole web with the engine as it is (robots.txt, store on disk, one request
+// at a time to a host) without output, and with WARC in both compressions, next to the least that any crawler in Go
+// does: fetch, find the links with goquery or in the tokens, a map. In turns: round by round one
+// after the other, because the speed of a machine is not the same for as long as it takes to run
+// each of them many times.
 func BenchmarkCrawl(b *testing.B) {
 	for _, m := range []testweb.Mesh{
 		{Hosts: 64, Pages: 200, Links: 20, PageBytes: 8 << 10},
+		{Hosts: 60, Pages: 300, Links: 20, PageBytes: 16 << 10},
 		{Hosts: 500, Pages: 40, Links: 50, PageBytes: 30 << 10},
 	} {
-		web := startMesh(b, m, testweb.Config{CountOnly: true})
-		ways := []way{
-			{"bare", func(b *testing.B) int { return crawlBare(b, web, m) }},
-			{"amble", func(b *testing.B) int { return crawlMesh(b, web, m, archive.FormatNone, "") }},
-			{"warc", func(b *testing.B) int { return crawlMesh(b, web, m, archive.FormatWARC, warc.FormatGzip) }},
-			{"zstd", func(b *testing.B) int { return crawlMesh(b, web, m, archive.FormatWARC, warc.FormatZstd) }},
-		}
 		name := fmt.Sprintf("hosts=%d/pages=%d", m.Hosts, m.TotalPages())
-		for _, w := range ways {
-			b.Run(w.name+"/"+name, func(b *testing.B) {
-				b.ReportAllocs()
-				var speeds []speed
-				for b.Loop() {
-					speeds = append(speeds, w.measure(b, m))
-				}
-				w.report(b, "", speeds)
-			})
-		}
-		b.Run("turns/"+name, func(b *testing.B) { crawlInTurns(b, m, ways) })
+		web := startMesh(b, m, testweb.Config{CountOnly: true})
+		benchmarkCrawlers(b, benchWeb{web, name, m.TotalPages(), benchWorkers})
 	}
 }
 
-// crawlInTurns runs all ways in turn, and reports the median of each and of the quotients of each round.
-func crawlInTurns(b *testing.B, m testweb.Mesh, ways []way) {
-	speeds := make([][]speed, len(ways))
+// BenchmarkToday does the same with the web of today: TLS, HTTP/2, compressed pages of 138 KB in the
+// median. BENCH_HOSTS is the number of hosts.
+func BenchmarkToday(b *testing.B) {
+	benchmarkCrawlers(b, startToday(b, testweb.Today{Hosts: hostsOfBenchmark(b, 48), Pages: 16, PerConnection: 8}))
+}
+
+// BenchmarkPageSize crawls pages of one size each over TLS: how many a core can do at most.
+func BenchmarkPageSize(b *testing.B) {
+	for _, size := range []float64{8e3, 32e3, 138e3, 512e3} {
+		b.Run(fmt.Sprintf("bytes=%.0f", size), func(b *testing.B) {
+			t := testweb.Today{Hosts: 64, Pages: 16, PerConnection: 8, Sizes: testweb.Lognormal{Median: size, Mean: size}}
+			benchmarkCrawlers(b, startToday(b, t))
+		})
+	}
+}
+
+// BenchmarkGrowth crawls 10,000 pages of 8 KB on one host and on many: what a host costs.
+func BenchmarkGrowth(b *testing.B) {
+	for _, hosts := range []int{1, 10, 100, 1000, 5000} {
+		m := testweb.Mesh{Hosts: hosts, Pages: 10_000 / hosts, Links: 20, PageBytes: 8 << 10}
+		b.Run(fmt.Sprintf("hosts=%d", hosts), func(b *testing.B) {
+			web := benchWeb{startMesh(b, m, testweb.Config{CountOnly: true}), "", m.TotalPages(), benchWorkers}
+			benchmarkCrawler(b, web, crawler{"amble", func(b *testing.B) int { return crawlWeb(b, web, archive.FormatNone, "") }})
+		})
+	}
+}
+
+// hostsOfBenchmark is the number of hosts in the environment variable BENCH_HOSTS.
+func hostsOfBenchmark(b *testing.B, usual int) int {
+	if text := os.Getenv("BENCH_HOSTS"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return n
+	}
+	return usual
+}
+
+// startToday serves a web of today until the benchmark ends.
+func startToday(b *testing.B, t testweb.Today) benchWeb {
+	web, err := testweb.NewToday(t)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := web.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	return benchWeb{web, fmt.Sprintf("hosts=%d/pages=%d", t.Hosts, t.TotalPages()), t.TotalPages(), 4 * benchWorkers}
+}
+
+// benchmarkCrawlers runs each crawler alone, and all of them in turn.
+func benchmarkCrawlers(b *testing.B, web benchWeb) {
+	crawlers := []crawler{
+		{"bare", func(b *testing.B) int { return crawlBare(b, web, linksOfTree) }},
+		{"tokens", func(b *testing.B) int { return crawlBare(b, web, linksOfTokens) }},
+		{"amble", func(b *testing.B) int { return crawlWeb(b, web, archive.FormatNone, "") }},
+		{"warc", func(b *testing.B) int { return crawlWeb(b, web, archive.FormatWARC, warc.FormatGzip) }},
+		{"zstd", func(b *testing.B) int { return crawlWeb(b, web, archive.FormatWARC, warc.FormatZstd) }},
+	}
+	for _, w := range crawlers {
+		b.Run(w.name+"/"+web.name, func(b *testing.B) { benchmarkCrawler(b, web, w) })
+	}
+	b.Run("turns/"+web.name, func(b *testing.B) { crawlInTurns(b, web, crawlers) })
+}
+
+func benchmarkCrawler(b *testing.B, web benchWeb, w crawler) {
+	b.ReportAllocs()
+	var speeds []speed
+	for b.Loop() {
+		speeds = append(speeds, w.measure(b, web))
+	}
+	w.report(b, "", speeds)
+}
+
+// crawlInTurns runs all crawlers in turn, and reports the median of each and of the quotients of each round.
+func crawlInTurns(b *testing.B, web benchWeb, crawlers []crawler) {
+	speeds := make([][]speed, len(crawlers))
 	for round := 0; b.Loop(); round++ {
-		for k := range ways {
-			i := (round + k) % len(ways) // nobody is always the first
-			speeds[i] = append(speeds[i], ways[i].measure(b, m))
+		for k := range crawlers {
+			i := (round + k) % len(crawlers) // nobody is always the first
+			speeds[i] = append(speeds[i], crawlers[i].measure(b, web))
 		}
 	}
-	for i, w := range ways {
+	for i, w := range crawlers {
 		w.report(b, w.name+"-", speeds[i])
-		for j, other := range ways[:i] {
+		for j, other := range crawlers[:i] {
 			pages := medianOf(speeds[i], func(n int) float64 { return speeds[i][n].pages / speeds[j][n].pages })
 			cpu := medianOf(speeds[i], func(n int) float64 { return speeds[j][n].cpu / speeds[i][n].cpu })
 			b.ReportMetric(pages, w.name+"-of-"+other.name)
@@ -106,24 +173,24 @@ type speed struct {
 	cpu   float64 // microseconds a page
 }
 
-// way is a way to crawl a mesh. crawl returns how many pages it fetched.
-type way struct {
+// crawler crawls a web. crawl returns how many pages it fetched.
+type crawler struct {
 	name  string
 	crawl func(b *testing.B) int
 }
 
 // measure runs one whole crawl.
-func (w way) measure(b *testing.B, m testweb.Mesh) speed {
+func (w crawler) measure(b *testing.B, web benchWeb) speed {
 	start, before := time.Now(), cpuTime(b)
-	if n := w.crawl(b); n != m.TotalPages() {
-		b.Fatalf("%d pages, want %d", n, m.TotalPages())
+	if n := w.crawl(b); n != web.pages {
+		b.Fatalf("%s: %d pages, want %d", w.name, n, web.pages)
 	}
-	pages := float64(m.TotalPages())
+	pages := float64(web.pages)
 	return speed{pages: pages / time.Since(start).Seconds(), cpu: float64((cpuTime(b) - before).Microseconds()) / pages}
 }
 
 // report reports the medians.
-func (w way) report(b *testing.B, prefix string, speeds []speed) {
+func (w crawler) report(b *testing.B, prefix string, speeds []speed) {
 	b.ReportMetric(medianOf(speeds, func(n int) float64 { return speeds[n].pages }), prefix+"pages/s")
 	b.ReportMetric(medianOf(speeds, func(n int) float64 { return speeds[n].cpu }), prefix+"cpu-µs/page")
 }
@@ -148,17 +215,18 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// crawlMesh crawls a mesh from its roots. records is the compression of WARC records.
-func crawlMesh(b *testing.B, web *testweb.Web, m testweb.Mesh, format, records string) int {
-	o := meshOptions(b, web)
-	o.Archive.Formats, o.Archive.Records.Format = []string{format}, records
+// crawlWeb crawls a web from its roots. records is the compression of WARC records.
+func crawlWeb(b *testing.B, web benchWeb, format, records string) int {
+	o := meshOptions(b, web.Web)
+	o.Archive.Formats, o.Archive.Records.Format, o.Workers = []string{format}, records, web.workers
+	o.Fetch.CAFile = authoritiesFile(b, web.Web)
 	e, err := Open(o, testLog(b))
 	if err != nil {
 		b.Fatal(err)
 	}
 	var seeds []Seed
-	for h := range m.Hosts {
-		seeds = append(seeds, seed(b, web.URL(m.Host(h), "/")))
+	for _, u := range seedsOf(web.Web, web.Sites()) {
+		seeds = append(seeds, seed(b, u))
 	}
 	sum, err := e.Run(context.Background(), seeds)
 	if err := errors.Join(err, e.Close()); err != nil {
@@ -167,107 +235,14 @@ func crawlMesh(b *testing.B, web *testweb.Web, m testweb.Mesh, format, records s
 	return int(sum.Status.Run.Pages)
 }
 
-// bareCrawl is what a crawl of a mesh takes at least.
-type bareCrawl struct {
-	client *http.Client
-	mu     sync.Mutex
-	more   *sync.Cond
-	seen   map[string]bool
-	queue  []string
-	busy   int
-	pages  int
-}
-
-func crawlBare(b *testing.B, web *testweb.Web, m testweb.Mesh) int {
-	dialer := &net.Dialer{}
-	transport := &http.Transport{MaxIdleConns: 1000, MaxIdleConnsPerHost: benchWorkers, DisableCompression: true,
-		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			host, port, err := net.SplitHostPort(addr)
-			if err != nil {
-				return nil, err
-			}
-			return dialer.DialContext(ctx, network, net.JoinHostPort(web.Address(host).String(), port))
-		}}
-	defer transport.CloseIdleConnections()
-	c := &bareCrawl{client: &http.Client{Transport: transport}, seen: make(map[string]bool)}
-	c.more = sync.NewCond(&c.mu)
-	for h := range m.Hosts {
-		c.add(web.URL(m.Host(h), "/"))
+// authoritiesFile is a file with the certificates that a web with TLS needs; empty without TLS.
+func authoritiesFile(b *testing.B, web *testweb.Web) string {
+	if web.Authorities() == nil {
+		return ""
 	}
-	var wg sync.WaitGroup
-	for range benchWorkers {
-		wg.Go(func() {
-			for {
-				u, ok := c.next()
-				if !ok {
-					return
-				}
-				links, err := c.fetch(u)
-				if err != nil {
-					b.Error(err)
-				}
-				c.done(links)
-			}
-		})
+	name := filepath.Join(b.TempDir(), "authorities.pem")
+	if err := os.WriteFile(name, web.Authorities(), 0o600); err != nil {
+		b.Fatal(err)
 	}
-	wg.Wait()
-	return c.pages
-}
-
-func (c *bareCrawl) add(u string) {
-	if !c.seen[u] {
-		c.seen[u] = true
-		c.queue = append(c.queue, u)
-	}
-}
-
-func (c *bareCrawl) next() (string, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for len(c.queue) == 0 && c.busy > 0 {
-		c.more.Wait()
-	}
-	if len(c.queue) == 0 {
-		return "", false
-	}
-	u := c.queue[0]
-	c.queue = c.queue[1:]
-	c.busy++
-	return u, true
-}
-
-func (c *bareCrawl) done(links []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, u := range links {
-		c.add(u)
-	}
-	c.busy--
-	c.pages++
-	c.more.Broadcast()
-}
-
-func (c *bareCrawl) fetch(text string) (links []string, err error) {
-	base, err := url.Parse(text)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := c.client.Get(text)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	doc, err := goquery.NewDocumentFromReader(resp.Body)
-	if err != nil {
-		return nil, err
-	}
-	doc.Find("a[href]").Each(func(_ int, s *goquery.Selection) {
-		href, _ := s.Attr("href")
-		if u, err := base.Parse(href); err == nil {
-			u.Fragment = ""
-			links = append(links, u.String())
-		}
-	})
-	_, err = io.Copy(io.Discard, resp.Body)
-	return links, err
+	return name
 }

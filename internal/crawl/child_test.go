@@ -2,9 +2,11 @@ package crawl
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -18,6 +20,7 @@ import (
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
+	"github.com/amble-crawler/amble/storage"
 )
 
 // childDir is the environment variable that makes the test binary a crawler: a
@@ -34,7 +37,10 @@ type childConfig struct {
 	Mode     frontier.Mode
 	Recrawl  *recrawl.Options // the child is a daemon that recrawls pages, until it is killed
 	BadSync  int              // the number of its sync of the database that fails; 0: none does
-	Kills    string           // the end of the URLs that kill the child when they have been answered; empty: none
+	Groups   []frontier.Group
+	Workers  int    // 0: the default
+	CAFile   string // the authorities of a web with TLS
+	Kills    string // the end of the URLs that kill the child when they have been answered; empty: none
 }
 
 const childFile = "crawl.json"
@@ -47,8 +53,12 @@ func childOptions(dir string, c childConfig) Options {
 	o.Archive.Formats, o.Archive.MaxFileBytes, o.Archive.Compress = c.Formats, 64<<10, c.Compress
 	o.Fetch.UserAgent, o.Fetch.AllowPrivate, o.Fetch.Resolver = "amble-test", true, c.Resolver
 	o.GiveUpAfter = 20 * time.Second
-	o.Frontier.Politeness.Delay = c.Delay
+	o.Frontier.Politeness.Delay, o.Frontier.Groups = c.Delay, c.Groups
 	o.Mode = c.Mode
+	o.Fetch.CAFile = c.CAFile
+	if c.Workers > 0 {
+		o.Workers = c.Workers
+	}
 	o.Recrawl, o.ExitWhenDone = c.Recrawl, c.Recrawl == nil
 	return o
 }
@@ -120,6 +130,38 @@ func prepareChild(t testing.TB, c childConfig) (dir string, o Options) {
 		t.Fatal(err)
 	}
 	return dir, childOptions(dir, c)
+}
+
+// newestMeta returns where the newer of the two meta pages of a database is, and its transaction.
+func newestMeta(f *os.File) (at int64, transaction uint64, err error) {
+	b := make([]byte, 80)
+	for _, offset := range []int64{0, int64(os.Getpagesize())} {
+		if _, err := f.ReadAt(b, offset); err != nil {
+			return 0, 0, err
+		}
+		if n := binary.LittleEndian.Uint64(b[64:]); n > transaction {
+			at, transaction = offset, n
+		}
+	}
+	return at, transaction, nil
+}
+
+// lastCommit is the last transaction of a database that another process may have open; 0: there is no database.
+func lastCommit(t testing.TB, dir string) uint64 {
+	t.Helper()
+	f, err := os.Open(filepath.Join(dir, storage.FileName))
+	if errors.Is(err, os.ErrNotExist) {
+		return 0
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	_, transaction, err := newestMeta(f)
+	if err != nil && !errors.Is(err, io.EOF) { // it is being made
+		t.Fatal(err)
+	}
+	return transaction
 }
 
 // startChild starts a crawler. done gets the result of its Wait.

@@ -46,6 +46,7 @@ func TestClock(t *testing.T) {
 // TestClockIsSet crawls two hosts, one , which requests some seconds of rest, while the wall clock is set back by an hour or forward by a day, or runs on
 // while the machine is suspended. As the server sees it no wait is shorter; none is longer by the step either, or the crawl would not come to its end.
 func TestClockIsSet(t *testing.T) {
+	t.Parallel()
 	const delay, rest = time.Second, 4 * time.Second
 	for _, c := range []struct {
 		name      string

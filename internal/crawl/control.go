@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
@@ -12,6 +13,125 @@ import (
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
+
+// ErrNotRunning says that the crawl has not begun yet, or is ending: nothing can be given to it.
+var ErrNotRunning = errors.New("the crawl is starting or ending")
+
+// mailbox is where other goroutines reach the dispatcher, which serves them between all else that
+// it does. A nil mailbox belongs to a crawl that has not begun. It is safe for concurrent use.
+type mailbox struct {
+	calls     chan func(*dispatcher) // unbuffered; each is short
+	additions chan *addition         // unbuffered; each waits for the commit of the one before
+	closed    chan struct{}          // closed by the dispatcher when it serves nobody any more
+	draining  atomic.Bool            // the crawl takes no URLs from outside
+}
+
+func newMailbox() *mailbox {
+	return &mailbox{calls: make(chan func(*dispatcher)), additions: make(chan *addition), closed: make(chan struct{})}
+}
+
+// isOpen reports whether a dispatcher serves the mailbox.
+func (m *mailbox) isOpen() bool {
+	if m == nil {
+		return false
+	}
+	select {
+	case <-m.closed:
+		return false
+	default:
+		return true
+	}
+}
+
+// call has the dispatcher run f, and returns when it has. The error is ErrNotRunning or that of the
+// context, and f did not run.
+func (m *mailbox) call(ctx context.Context, f func(*dispatcher)) error {
+	if m == nil {
+		return ErrNotRunning
+	}
+	done := make(chan struct{})
+	select {
+	case m.calls <- func(d *dispatcher) { f(d); close(done) }:
+		<-done
+		return nil
+	case <-m.closed:
+		return ErrNotRunning
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// submit has the dispatcher run command, and returns when what that changed is on disk. The error
+// is that of call, that of command, which then has changed nothing, or why the commit failed. After
+// the error of the context the command may be in force.
+func (m *mailbox) submit(ctx context.Context, command func(*dispatcher) error) error {
+	committed := make(chan error, 1)
+	err := m.call(ctx, func(d *dispatcher) {
+		if err := command(d); err != nil {
+			committed <- err
+			return
+		}
+		d.pending.waiting = append(d.pending.waiting, committed)
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case err := <-committed:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// add has an addition committed and waits for that. After an error nobody knows whether it was
+// committed.
+func (m *mailbox) add(ctx context.Context, a *addition) (added, error) {
+	a.answer = make(chan added, 1)
+	select {
+	case m.additions <- a:
+	case <-m.closed:
+		return added{}, ErrNotRunning
+	case <-ctx.Done():
+		return added{}, ctx.Err()
+	}
+	select {
+	case done := <-a.answer:
+		return done, done.err
+	case <-ctx.Done():
+		return added{}, ctx.Err()
+	}
+}
+
+// additions returns the channel that the next addition comes from; nil while one waits for its
+// commit.
+func (b *batching) additions(m *mailbox) <-chan *addition {
+	if b.addition != nil {
+		return nil
+	}
+	return m.additions
+}
+
+// turnAway turns away whoever comes to the mailbox now, and the addition that no commit has taken.
+func (b *batching) turnAway(m *mailbox) {
+	close(m.closed)
+	if b.addition != nil {
+		b.addition.answer <- added{err: ErrNotRunning}
+		b.addition = nil
+	}
+}
+
+// answerAddition tells whoever added URLs what their commit did.
+func (b *batch) answerAddition() {
+	if b.addition == nil {
+		return
+	}
+	if b.err != nil {
+		b.addition.answer <- added{err: fmt.Errorf("commit the URLs: %w", b.err)}
+		return
+	}
+	b.addition.answer <- added{results: b.rows.InsertResults, changed: b.result.Changed, took: b.took}
+}
 
 // ErrDraining says that a crawl takes no more URLs because it is to end when it is done.
 var ErrDraining = errors.New("the crawl is draining: it takes no more URLs")
@@ -131,8 +251,9 @@ func (d *dispatcher) change(l Live, overridden map[storage.HostID]int) {
 	d.live.Store(force)
 	force.limitBandwidth(d.connections)
 	d.maxRate.set(l.MaxRate, d.o.Now())
-	d.startWorkers()
+	d.flights.startWorkers(l.Workers)
 	d.setScope(d.f.Scope().WithExpressions(l.Include, l.Exclude))
+	d.refreshOptOuts()
 	d.f.Change(frontier.Change{
 		Politeness: l.Politeness, Overrides: l.Overrides, HostBudget: l.HostBudget, RecrawlShare: l.RecrawlShare,
 		Overridden: overridden, Resolvers: l.Resolvers, Workers: l.Workers,
@@ -145,6 +266,50 @@ func (d *dispatcher) change(l Live, overridden map[storage.HostID]int) {
 func (d *dispatcher) setScope(scope *frontier.Scope) {
 	d.f.SetScope(scope)
 	d.scope.Store(scope)
+}
+
+// phase is how far a run has come, by what the operator commanded and by what happened. The
+// dispatcher owns it.
+type phase struct {
+	draining     bool      // by the operator: the crawl ends when all is done
+	stopped      bool      // by the operator
+	pausedSince  time.Time // by the operator; zero: it is not
+	shuttingDown bool      // no request begins any more
+	failed       error     // the end of the crawl
+}
+
+// fail ends the crawl, unless err is nil; the first error counts.
+func (p *phase) fail(err error) {
+	if p.failed == nil {
+		p.failed = err
+	}
+}
+
+// goesOn reports whether requests may begin, now or after a pause.
+func (p *phase) goesOn() bool { return p.failed == nil && !p.stopped }
+
+// pause pauses the crawl, or ends that. It returns the value of the mark.
+func (p *phase) pause(on bool, now time.Time) (mark []byte) {
+	if !on {
+		p.pausedSince = time.Time{}
+		return nil
+	}
+	if p.pausedSince.IsZero() {
+		p.pausedSince = now
+	}
+	mark, _ = p.pausedSince.MarshalBinary() // fails for zones with seconds only; Local and UTC have none
+	return mark
+}
+
+// restorePause takes over the mark of an earlier process that was paused and not resumed.
+func (p *phase) restorePause(mark []byte) error {
+	if len(mark) == 0 {
+		return nil
+	}
+	if err := p.pausedSince.UnmarshalBinary(mark); err != nil {
+		return fmt.Errorf("mark %s: %w", markPaused, err)
+	}
+	return nil
 }
 
 // setEnd sets whether the crawl ends now, or when it is done.
@@ -162,32 +327,9 @@ func (d *dispatcher) endsWhenDone() bool { return d.draining || d.live.Load().Ex
 
 // setPaused pauses the whole crawl, or ends that.
 func (d *dispatcher) setPaused(paused bool) {
-	var mark []byte
-	switch now := d.o.Now(); {
-	case !paused:
-		d.pausedSince = time.Time{}
-	case d.pausedSince.IsZero():
-		d.pausedSince = now
-	}
-	if paused {
-		mark, _ = d.pausedSince.MarshalBinary() // fails for zones with seconds only; Local and UTC have none
-	}
-	d.pending.setMark(markPaused, mark)
+	d.pending.setMark(markPaused, d.pause(paused, d.o.Now()))
 	d.log.Info("the operator pauses or resumes the crawl", "paused", paused)
 	d.report("running")
-}
-
-// restorePause finds out whether an earlier process was paused and not resumed.
-func (d *dispatcher) restorePause() error {
-	encoded, err := d.store.Mark(markPaused)
-	if err != nil || len(encoded) == 0 {
-		return err
-	}
-	if err := d.pausedSince.UnmarshalBinary(encoded); err != nil {
-		return fmt.Errorf("mark %s: %w", markPaused, err)
-	}
-	d.log.Warn("the crawl is paused: nothing is fetched until it is resumed", "since", d.pausedSince)
-	return nil
 }
 
 // controlHost applies a command to one host. It reads the host's row, and its robots records if
@@ -202,7 +344,7 @@ func (d *dispatcher) controlHost(name string, o frontier.Command) error {
 	}
 	var records []robots.Record
 	if o.Kind == frontier.CommandForget {
-		if records, err = d.robotsRecords(&host); err != nil {
+		if records, err = robotsRecords(d.store, &host); err != nil {
 			return err
 		}
 	}
@@ -223,10 +365,10 @@ func (d *dispatcher) controlHost(name string, o frontier.Command) error {
 
 // robotsRecords returns the robots records of all origins of a host, the zero Record for one that
 // cannot be read.
-func (d *dispatcher) robotsRecords(host *storage.Host) ([]robots.Record, error) {
+func robotsRecords(s rulesStore, host *storage.Host) ([]robots.Record, error) {
 	records := make([]robots.Record, len(host.Queues))
 	for i := range host.Queues {
-		encoded, err := d.store.Policy(host.Queues[i].Origin)
+		encoded, err := s.Policy(host.Queues[i].Origin)
 		if err != nil {
 			return nil, err
 		}
@@ -239,7 +381,7 @@ func (d *dispatcher) robotsRecords(host *storage.Host) ([]robots.Record, error) 
 
 // drop begins to drop the queue of a host, up to an ordinal.
 func (d *dispatcher) drop(host storage.HostID, below uint32) {
-	d.addSweep(newDrop(host, below))
+	d.sweeps.add(newDrop(host, below), d.pending)
 	d.f.Drop(host, below, d.o.Now())
 	d.collect()
 }

@@ -74,7 +74,7 @@ func (r *running) robots(host string) (n int) {
 // until waits for something to come true.
 func (r *running) until(what string, ok func() bool) {
 	r.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			r.t.Fatalf("waited in vain for %s; the crawl is %+v", what, r.Status())
 		}
@@ -93,12 +93,12 @@ func (r *running) must(host string, o frontier.Command) {
 	})
 }
 
-// quiet makes sure that a host sees no request for a while. One may have been on its way.
+// quiet checks that a host sees no request for a second. One may have been on its way.
 func (r *running) quiet(host string) {
 	r.t.Helper()
-	time.Sleep(50 * time.Millisecond)
+	beats(r.t, r.Engine, 1)
 	before := r.pages(host)
-	time.Sleep(300 * time.Millisecond)
+	beats(r.t, r.Engine, 1)
 	if n := r.pages(host); n != before {
 		r.t.Errorf("%s was requested %d times while paused", host, n-before)
 	}
@@ -200,7 +200,7 @@ func TestForgetAHost(t *testing.T) {
 	o.ExitWhenDone = false
 	r := start(t, o, web, web.URL("a.test", "/"))
 	defer r.end()
-	r.until("a back-off", func() bool {
+	r.until("a backoff", func() bool {
 		h, err := r.View().Host(t.Context(), "a.test")
 		return err == nil && h.Politeness.Backoff > 0
 	})

@@ -64,8 +64,7 @@ func (w *worker) crashReport(res *result, known frontier.Report) frontier.Report
 // holdRobots holds the origin of a robots.txt that cannot be read without a panic: it counts as
 // unreachable.
 func (w *worker) holdRobots(res *result) {
-	job := &res.lease.Robots
-	res.robots.Record = w.o.crashedRobots(&job.Previous, res.lease.URL, res.robots.End)
+	res.robots.Record = w.o.crashedRobots(&res.lease.Robots.Previous, res.lease.URL, res.robots.End)
 	res.robots.Rules = res.robots.Record.Rules(w.o.Frontier.Tokens...)
 }
 

@@ -55,7 +55,7 @@ func (h bombHandler) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// bombStore is a store that panics where the making of WARC records asks it for a content.
+// bombStore is a store that panics where the making of WARC records reads a content from it.
 type bombStore struct{ store }
 
 func (s bombStore) Payload(storage.HostID, uint64) (storage.Payload, bool, error) { panic("bomb") }
@@ -276,8 +276,8 @@ func TestStoredRulesThatPanic(t *testing.T) {
 	if rules, err := r.compile(nil); rules != nil || err == nil {
 		t.Errorf("rules %v, error %v", rules, err)
 	}
-	c := &sweep{decide: func(*storage.Head, time.Time) (storage.Outcome, bool) { panic("bomb") }}
-	if _, ok := (&sweeper{log: r.log}).decide(c, &storage.Head{}, time.Time{}); ok {
+	c := &sweep{decide: func(*storage.Located, time.Time) (storage.Done, bool) { panic("bomb") }}
+	if _, ok := c.examine(r.log, &storage.Located{}, time.Time{}); ok {
 		t.Error("a URL at which a sweep panics is changed")
 	}
 }

@@ -26,11 +26,11 @@ func die(t *testing.T, dir, boot string, orderly bool, out ...storage.Start) {
 		t.Fatal(err)
 	}
 	mark, err := s.Mark(storage.MarkLedger)
-	settled, bad := storage.DecodeOffset(mark)
+	committed, bad := storage.DecodeOffset(mark)
 	if err := errors.Join(err, bad, s.Close()); err != nil {
 		t.Fatal(err)
 	}
-	uncommitted, err := storage.ReadUncommitted(dir, settled, storage.BootID(), nil)
+	uncommitted, err := storage.ReadUncommitted(dir, committed, storage.BootID(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func pageOut(t *testing.T, url string) storage.Start {
 
 func robotsOut(t *testing.T, url, origin string) storage.Start {
 	l := frontier.Lease{Kind: frontier.Robots, URL: parse(t, url),
-		Robots: frontier.RobotsJob{Origin: parse(t, origin).Origin()}}
+		Robots: &frontier.RobotsJob{Origin: parse(t, origin).Origin()}}
 	return storage.Start{Host: l.URL.Host(), Address: "127.0.0.1", At: time.Now().Add(time.Minute), Note: startNote(&l)}
 }
 
@@ -200,9 +200,9 @@ func TestEndInOrderForgetsDeaths(t *testing.T) {
 // shutting down, so a kill at that time is not the fault of any of them.
 func TestShutdownIsNoDeath(t *testing.T) {
 	t.Parallel()
-	requested, said := make(chan struct{}), make(chan struct{})
+	requested, ended := make(chan struct{}), make(chan struct{})
 	web := startWeb(t, site("a.test", "", nil, testweb.Routes{
-		"/held": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(requested); <-said }),
+		"/held": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(requested); <-ended }),
 	}))
 	o := testOptions(t, web)
 	o.ShutdownGrace = time.Minute
@@ -212,7 +212,7 @@ func TestShutdownIsNoDeath(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	go func() {
-		defer close(said)
+		defer close(ended)
 		<-requested
 		stop()
 		for range 30_000 {
@@ -282,10 +282,10 @@ func TestDeathsAtRobots(t *testing.T) {
 		t.Fatal(err)
 	}
 	record, err := robots.DecodeRecord(encoded)
-	if standing := o.Frontier.Robots.Decide(record, 0, time.Now()); err != nil ||
-		standing.Kind != robots.DecisionHold ||
-		time.Until(standing.Until) < 23*time.Hour || record.Failure != robots.FailureCrash {
-		t.Errorf("%v, %+v, %+v", err, record, standing)
+	if decision := o.Frontier.Robots.Decide(record, 0, time.Now()); err != nil ||
+		decision.Kind != robots.DecisionHold ||
+		time.Until(decision.Until) < 23*time.Hour || record.Failure != robots.FailureCrash {
+		t.Errorf("%v, %+v, %+v", err, record, decision)
 	}
 }
 

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -105,14 +108,44 @@ const (
 		"until there is room again; raise the limit (ulimit -n, or LimitNOFILE= of a service)"
 )
 
-// stall stops dispatching because something cannot be written now; any other error ends the crawl.
-// where is noCommit or noStart.
-func (d *dispatcher) stall(where *error, err error) {
-	if !mayPass(err) {
-		d.fail(err)
-		return
+// stall is why nothing can be dispatched: something cannot be written now. The dispatcher owns it.
+type stall struct {
+	log       *slog.Logger
+	closeIdle func() bool  // closes the connections that can be done without
+	reports   <-chan error // holds one: why the committer or a worker cannot write
+	commit    error        // why nothing can be committed; the committer tries again by itself
+	start     error        // why the ledger cannot be written; the next lease tries again
+	startAt   time.Time    // of the last try
+}
+
+// why returns the reason; nil: all can be written.
+func (s *stall) why() error {
+	if s.commit != nil {
+		return s.commit
 	}
-	if d.stalled() == nil {
+	return s.start
+}
+
+// holds reports whether nothing may be given out now.
+func (s *stall) holds() bool {
+	return s.commit != nil || s.start != nil && time.Since(s.startAt) < retryFull
+}
+
+// commitFailed takes note that nothing can be committed now. An error that does not pass comes back.
+func (s *stall) commitFailed(err error) error { return s.begin(&s.commit, err) }
+
+// startFailed takes note that the ledger cannot be written now. An error that does not pass comes
+// back.
+func (s *stall) startFailed(err error, now time.Time) error {
+	s.startAt = now
+	return s.begin(&s.start, err)
+}
+
+func (s *stall) begin(where *error, err error) error {
+	if !mayPass(err) {
+		return err
+	}
+	if s.why() == nil {
 		message := noOutput
 		switch {
 		case fetch.OutOfDescriptors(err):
@@ -120,38 +153,132 @@ func (d *dispatcher) stall(where *error, err error) {
 		case errors.Is(err, storage.ErrNoSpace):
 			message = noRoom
 		}
-		d.log.Error(message, "error", err)
+		s.log.Error(message, "error", err)
 	}
 	if fetch.OutOfDescriptors(err) {
-		d.connections.CloseIdle() // they are the ones that can be done without
+		s.closeIdle()
 	}
 	*where = err
+	return nil
 }
 
-// unstall takes note that something could be written.
-func (d *dispatcher) unstall(where *error) {
+// committed takes note of a commit, and before it of a report that nobody has read.
+func (s *stall) committed() {
+	select {
+	case err := <-s.reports:
+		_ = s.commitFailed(err) // reports are of what passes
+	default:
+	}
+	s.end(&s.commit)
+}
+
+// started takes note that the ledger could be written.
+func (s *stall) started() { s.end(&s.start) }
+
+func (s *stall) end(where *error) {
 	if *where == nil {
 		return
 	}
 	*where = nil
-	if d.stalled() == nil {
-		d.log.Info("all can be written again: going on")
+	if s.why() == nil {
+		s.log.Info("all can be written again: going on")
 	}
 }
 
-// stalled returns why nothing is dispatched; nil: it is.
-func (d *dispatcher) stalled() error {
-	if d.noCommit != nil {
-		return d.noCommit
+// Errors of [Engine.Backup].
+var (
+	ErrCopying  = errors.New("a copy of the database is being made already: try again when it is complete")
+	ErrSlowCopy = errors.New("the copy of the database was taken too slowly")
+)
+
+// The pace at which a copy has to be taken that goes from the database straight to whoever wants
+// it.
+const (
+	copyGrace  = time.Minute // in which nothing is expected
+	copyRate   = 32 << 20    // bytes a second, from then on
+	copyMargin = 64 << 20    // bytes that stay free for the crawl where a copy is made on the disk first
+)
+
+// Backup writes a copy of the database as of one moment to w, after it has called begin with the
+// length of the copy in bytes. As long as it reads the database, the file grows by what commits
+// rewrite. So it copies to a file of its own first, at the pace of the disk, and gives that to w at
+// the pace of w. Where there is no room for the file, w has to take the copy at once, within a
+// minute and at 32 MiB/s behind that; else the error is ErrSlowCopy. There is one copy at a time,
+// for others the error is ErrCopying. Any goroutine may call it, until Close.
+func (e *Engine) Backup(ctx context.Context, w io.Writer, begin func(size int64)) (n int64, err error) {
+	if !e.copying.TryLock() {
+		return 0, ErrCopying
 	}
-	return d.noStart
+	defer e.copying.Unlock()
+	defer func() {
+		if err != nil && ctx.Err() == nil {
+			e.log.Warn("a copy of the database is not complete", "written", n, "error", err)
+		}
+	}()
+	var spooled *spool.Writer
+	c := &copier{ctx: ctx, w: w}
+	n, err = e.store.Backup(func(size int64) (io.Writer, error) {
+		begin(size)
+		if e.hasRoomForCopy(size) {
+			spooled = e.spool.NewWriter(0)
+			c.w = spooled
+		} else {
+			c.limit(size, e.o.Now)
+		}
+		return c, nil
+	})
+	if c.failed != nil {
+		err = c.failed // the store makes a text of it
+	}
+	if spooled == nil {
+		return n, err
+	}
+	defer spooled.Discard()
+	if err != nil {
+		return 0, err
+	}
+	content := spooled.Content()
+	defer content.Close()
+	return content.WriteTo(&copier{ctx: ctx, w: w})
 }
 
-// takeStall takes what the committer has reported and nobody has read.
-func (d *dispatcher) takeStall() {
-	select {
-	case err := <-d.stalls:
-		d.stall(&d.noCommit, err)
-	default:
+// hasRoomForCopy reports whether the disk has space for a copy besides the crawl.
+func (e *Engine) hasRoomForCopy(size int64) bool {
+	free, err := e.space.free(e.o.Spool.Dir)
+	return err == nil && free >= uint64(size)+e.space.least+copyMargin
+}
+
+// copier writes until nobody wants the copy any more, or it has taken too long.
+type copier struct {
+	ctx    context.Context
+	w      io.Writer
+	check  func() error // whether it may go on; nil: it may
+	failed error
+}
+
+// limit sets the time in which a copy of a size has to be taken.
+func (c *copier) limit(size int64, now func() time.Time) {
+	within := copyGrace + time.Duration(size/copyRate)*time.Second
+	until := now().Add(within)
+	c.check = func() error {
+		if !now().After(until) {
+			return nil
+		}
+		return fmt.Errorf("%w: %d MiB have to be taken within %v, because data_dir has no room to copy them first; "+
+			"make that room, or take the copy to a disk of this machine and send it from there",
+			ErrSlowCopy, size>>20, within)
 	}
+}
+
+// Write is part of io.Writer.
+func (c *copier) Write(p []byte) (n int, err error) {
+	err = c.ctx.Err()
+	if err == nil && c.check != nil {
+		err = c.check()
+	}
+	if err == nil {
+		n, err = c.w.Write(p)
+	}
+	c.failed = err
+	return n, err
 }

@@ -2,12 +2,12 @@ package crawl
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
-	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -17,33 +17,20 @@ const sweepEvery = time.Minute
 
 // dispatcherStore is what the dispatcher reads itself: a few rows at a time.
 type dispatcherStore interface {
-	retryStore
+	sweepStore
 	rulesStore
-	Counters() storage.Counters
 	Mark(name string) ([]byte, error)
-	Marks(prefix string) (map[string][]byte, error)
-}
-
-// ledger is what the dispatcher needs of the start ledger.
-type ledger interface {
-	Append(storage.Start) (offset uint64, err error)
-	AppendWait(storage.Wait) error
-	AppendEnd(time.Time) error
-	Offset() uint64
-	Trim(committed uint64) error
-	Close() error
 }
 
 // connections is what the dispatcher needs of the client.
 type connections interface {
-	IsSlow(p *fetch.Progress, lasts, patience time.Duration) bool
-	CloseIdle() bool
-	SetBandwidth(all int64, ofHost func(host string) int64)
+	slowRequests
+	bandwidthLimits
 }
 
-// dispatcher owns the frontier, the start ledger and the request log. It gives leases to idle
-// workers, gathers the results for the committer, and serves the mailbox. Run's goroutine drives it
-// and is the only one that touches it.
+// dispatcher gives leases to idle workers, gathers the results for the committer, and serves the
+// mailbox. It consists of what it owns: the frontier, and a part for each thing that it keeps track
+// of. Run's goroutine drives it and is the only one that touches it.
 type dispatcher struct {
 	// Shared with others: immutable, or safe for concurrent use.
 	o           *Options
@@ -55,59 +42,55 @@ type dispatcher struct {
 	connections connections
 	bodies      *bodies
 	space       *diskSpace
-	rules       *rulesReader
 	plan        *recrawl.Plan // of recrawls; nil: there are none
 	mailbox     *mailbox
-	publish     func(Status)
 
-	// The ends of its channels. Those to the committer, the loader and the sweeper are unbuffered,
-	// and used in the select of its loops only.
-	leases    chan<- *result // unbuffered; a worker is idle whenever something is sent
+	// Its ends of channels that no part of it has. toCommit is unbuffered, and used in the select
+	// of its loops only.
 	results   <-chan *result // holds one of each worker
 	toCommit  chan<- *batch
 	committed <-chan *batch // holds one
-	stalls    <-chan error  // holds one: why the committer or a worker cannot write
-	toLoad    chan<- []frontier.LoadRequest
-	loaded    <-chan *load // holds one
-	toSweep   chan<- *sweep
-	swept     <-chan *swept
-
-	// Starting goroutines.
-	startWorker func()
-	startLookup func(*result)
-	working     context.Context // of requests
-	naming      context.Context // of lookups
 
 	// Its own.
 	f        *frontier.Frontier
-	ledger   ledger
-	requests *requestLog
-	timer    *time.Timer // rings when the next thing is due
-	maxRate  maxRate
-	batching
-	flights  flights
-	workers  int // started; those beyond Live.Workers are idle
-	busy     int // workers with a lease
-	lookups  int // of names, in flight
-	pages    int // page leases in flight
-	loads    []frontier.LoadRequest
-	loading  int // requests with the loader
-	sweeps   sweepQueue
-	settings settingValues // those in the database
-	seeds    int           // that the scope was made of at the start
+	timer    *time.Timer   // rings when the next thing is due
+	ledger   startLedger   // what begins
+	requests *requestLog   // what has ended
+	settings *keptSettings // those that decide about URLs
+	optOuts  optOuts       // all of them
 	suspects bool          // the database has a mark of URLs that were in flight at deaths
 
-	draining     bool      // by the operator: the crawl ends when all is done
-	stopped      bool      // by the operator
-	shuttingDown bool      // no request begins any more
-	pausedSince  time.Time // by the operator; zero: it is not
-	noCommit     error     // why nothing can be committed; the committer tries again by itself
-	noStart      error     // why the ledger cannot be written; the next lease tries again
-	noStartAt    time.Time
-	failed       error // the end of the crawl
-	reporter
-	surveyor surveyor
+	phase            // how far the run has come
+	batching         // what gathers for the next commit
+	flights  flights // leases that workers have
+	maxRate  maxRate // of the requests of the whole crawl
+	stall    stall   // why nothing can be dispatched
+	loads    loadQueue
+	sweeps   sweepQueue
+	reporter // the status, and the survey of all hosts
 }
+
+// loadQueue is what the frontier wants to have read. The dispatcher owns it.
+type loadQueue struct {
+	toLoad  chan<- []frontier.LoadRequest // unbuffered; used in the select of the dispatcher's loop only
+	loaded  <-chan *load                  // holds one
+	waiting []frontier.LoadRequest
+	active  int // with the loader
+}
+
+// next returns the channel and the requests to offer to the loader.
+func (q *loadQueue) next() (chan<- []frontier.LoadRequest, []frontier.LoadRequest) {
+	if len(q.waiting) == 0 {
+		return nil, nil
+	}
+	return q.toLoad, q.waiting
+}
+
+// handedOver takes note that the loader has all requests.
+func (q *loadQueue) handedOver() { q.active, q.waiting = q.active+len(q.waiting), nil }
+
+// isEmpty reports whether the frontier waits for nothing.
+func (q *loadQueue) isEmpty() bool { return q.active+len(q.waiting) == 0 }
 
 // dispatch is the loop of the dispatcher: give out what is due, wait for whatever happens next,
 // apply it. It returns when the crawl is done, stopped or failed.
@@ -115,16 +98,16 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
 	defer d.timer.Stop()
-	d.beginSurvey(d.o.Now())
-	for d.failed == nil && !d.stopped && ctx.Err() == nil {
+	d.surveyor.begin(d.postponedAfter())
+	for d.goesOn() && ctx.Err() == nil {
 		d.handOut()
 		if d.isDone() {
 			return
 		}
 		d.setTimer()
 		toCommit, batch := d.nextBatch()
-		toLoad, loads := d.nextLoads()
-		toSweep, sweep := d.nextSweep()
+		toLoad, loads := d.loads.next()
+		toSweep, sweep := d.sweeps.next()
 		select {
 		case <-ctx.Done():
 			return
@@ -138,21 +121,21 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 			d.handedOver(batch)
 		case b := <-d.committed:
 			d.takeCommitted(b)
-		case err := <-d.stalls:
-			d.stall(&d.noCommit, err)
+		case err := <-d.stall.reports:
+			d.fail(d.stall.commitFailed(err))
 		case toLoad <- loads:
-			d.loading, d.loads = d.loading+len(loads), nil
-		case l := <-d.loaded:
+			d.loads.handedOver()
+		case l := <-d.loads.loaded:
 			d.takeLoad(l)
 		case toSweep <- sweep:
 			d.sweeps.handedOver()
-		case page := <-d.sweepPages():
-			d.takeSwept(page)
-		case d.addition = <-d.additions():
+		case step := <-d.sweepSteps():
+			d.fail(d.sweeps.take(step, d.pending))
+		case d.addition = <-d.additions(d.mailbox):
 		case call := <-d.mailbox.calls:
 			call(d)
 		case <-d.surveyor.onward:
-			d.continueSurvey()
+			d.surveyor.step(d.postponedAfter())
 		}
 	}
 }
@@ -160,12 +143,14 @@ func (d *dispatcher) dispatch(ctx context.Context) {
 // shutDown takes no more from outside, lets what is in flight end, and commits all there is. If the
 // disk stays full, what is not committed is given up; those requests are made again.
 func (d *dispatcher) shutDown() {
+	d.enterEnd()
+	d.turnAway(d.mailbox)
 	d.shuttingDown = true
 	d.space.useReserve()
 	d.report("stopping")
 	second := time.NewTicker(time.Second)
 	defer second.Stop()
-	for d.busy+d.lookups+d.loading > 0 || d.committing || !d.pending.isEmpty() && !d.broken {
+	for d.flights.count()+d.loads.active > 0 || d.committing || !d.pending.isEmpty() && !d.broken {
 		toCommit, batch := d.nextBatch()
 		select {
 		case res := <-d.results:
@@ -174,28 +159,19 @@ func (d *dispatcher) shutDown() {
 			d.handedOver(batch)
 		case b := <-d.committed:
 			d.takeCommitted(b)
-		case err := <-d.stalls:
-			d.stall(&d.noCommit, err)
-		case l := <-d.loaded:
+		case err := <-d.stall.reports:
+			d.fail(d.stall.commitFailed(err))
+		case l := <-d.loads.loaded:
 			d.takeLoad(l)
 		case <-second.C:
 			d.report("stopping")
 		}
 	}
 	d.pending.answer(ErrNotRunning) // no commit took it
-	close(d.leases)
+	close(d.flights.leases)
 	close(d.toCommit)
-	close(d.toLoad)
-	close(d.toSweep)
-}
-
-// closeMailbox turns away whoever comes now, and the addition that no commit has taken.
-func (d *dispatcher) closeMailbox() {
-	close(d.mailbox.closed)
-	if d.addition != nil {
-		d.addition.answer <- added{err: ErrNotRunning}
-		d.addition = nil
-	}
+	close(d.loads.toLoad)
+	close(d.sweeps.toSweep)
 }
 
 // finish gives back what no commit took, when all other goroutines have ended.
@@ -211,7 +187,7 @@ func (d *dispatcher) finish() error {
 // by it: the timer rings at its instant or after it, and the frontier decides by the clock.
 func (d *dispatcher) setTimer() {
 	at := earliest(d.flights.checkAt, d.pauseEnd)
-	if next, ok := d.f.NextWake(); ok && !d.isPaused() && d.busy < d.live.Load().Workers {
+	if next, ok := d.f.NextWake(); ok && !d.isPaused() && d.flights.busy < d.live.Load().Workers {
 		if next.Before(d.maxRate.next) {
 			next = d.maxRate.next
 		}
@@ -238,123 +214,109 @@ func (d *dispatcher) timeIs(now time.Time) {
 		d.pauseEnd = time.Time{}
 	}
 	if at := d.flights.checkAt; !at.IsZero() && !now.Before(at) {
-		d.breakOffStalled(now)
+		d.flights.breakOffStalled(d.f, d.connections, d.isPaused(), now)
 	}
 }
 
 func (d *dispatcher) everySecond() {
 	now := d.o.Now()
 	d.meter.tick(now, d.tally.load())
+	d.endOptOuts(now)
 	d.report("running")
 	if now.Sub(d.started)%sweepEvery < time.Second {
 		d.f.Sweep(now)
 	}
 }
 
-// handOut gives leases to idle workers for as long as hosts are due, and has names looked up.
-func (d *dispatcher) handOut() {
-	d.lookUpNames()
-	defer d.lookUpNames() // of hosts whose turn came
-	for d.busy < d.live.Load().Workers && !d.isPaused() {
-		now := d.o.Now()
-		l, ok := d.nextLease(now)
-		d.collect()
-		if !ok {
-			return
-		}
-		offset, entered := d.enter(&l, now)
-		if !entered {
-			continue
-		}
-		d.maxRate.took(&l, now)
-		d.busy++
-		if l.Kind == frontier.Page {
-			d.pages++
-		}
-		res := &result{lease: l}
-		d.flights.add(d.working, res, offset, now)
-		d.leases <- res
-	}
-	d.maxRate.idle(d.o.Now())
-}
-
-// enter writes the start of a request into the ledger, and returns its offset there. A match makes
-// no request, and has the offset of the next one.
-func (d *dispatcher) enter(l *frontier.Lease, now time.Time) (offset uint64, ok bool) {
-	if l.Kind == frontier.Match {
-		return d.ledger.Offset(), true
-	}
-	start := storage.Start{
-		Host: l.HostName, Address: l.Address.String(), At: now, Delay: -1, Note: startNote(l),
-	}
-	if l.Learned {
-		start.Delay = l.Delay
-	}
-	offset, err := d.ledger.Append(start)
-	if err != nil {
-		d.notSent(l, now)
-		d.stall(&d.noStart, err)
-		d.noStartAt = now
-		return 0, false
-	}
-	d.unstall(&d.noStart)
-	return offset, true
-}
-
-// lookUpNames begins the lookups that are due, each in a goroutine of its own: name servers take
-// longest to say that there is no such name, and no worker waits for that.
-func (d *dispatcher) lookUpNames() {
-	for !d.isPaused() {
-		l, ok := d.f.NextName(d.o.Now())
-		if !ok {
-			return
-		}
-		d.lookups++
-		d.startLookup(&result{lease: l, flight: flight{ctx: d.naming}})
-	}
-}
-
-// startWorkers starts the workers that are missing. Those that are too many wait for leases that do
-// not come.
-func (d *dispatcher) startWorkers() {
-	for ; d.workers < d.live.Load().Workers; d.workers++ {
-		d.startWorker()
-	}
-}
-
 // collect takes over what the frontier has for the store, the loader and the sweeper.
 func (d *dispatcher) collect() {
 	d.pending.merge(d.f.TakeBatch())
-	d.loads = append(d.loads, d.f.TakeWants()...)
+	d.loads.waiting = append(d.loads.waiting, d.f.TakeWants()...)
 	for _, r := range d.f.TakeRechecks() {
-		d.addSweep(newRecheck(d.rules, r))
+		d.sweeps.addRecheck(r, d.pending)
 	}
+	d.addWalls(d.f.TakeWalls())
 }
 
 // isPaused reports whether nothing may be given out at the moment.
 func (d *dispatcher) isPaused() bool {
-	return !d.pausedSince.IsZero() || d.noCommit != nil || d.batching.isFull() ||
-		d.noStart != nil && time.Since(d.noStartAt) < retryFull || d.hasMaxPages()
+	return !d.pausedSince.IsZero() || d.stall.holds() || d.batching.isFull() || d.hasMaxPages()
 }
 
 // hasMaxPages reports whether max_pages is reached, counting the pages in flight.
 func (d *dispatcher) hasMaxPages() bool {
 	most := d.live.Load().MaxPages
-	return most > 0 && d.store.Counters().Of(storage.Fetched)+uint64(d.pages+d.uncommitted) >= most
+	return most > 0 && d.store.Counters().Of(storage.Fetched)+uint64(d.flights.pages+d.uncommitted) >= most
 }
 
 // isDone reports whether the crawl is over.
 func (d *dispatcher) isDone() bool {
-	if d.busy+d.lookups > 0 || d.committing || d.addition != nil || !d.pending.rows.Empty() ||
-		d.loading+len(d.loads) > 0 || d.sweeps.isActive() {
+	if d.flights.count() > 0 || d.committing || d.addition != nil || !d.pending.rows.Empty() ||
+		!d.loads.isEmpty() || !d.sweeps.isEmpty() {
 		return false
 	}
 	return d.hasMaxPages() || d.endsWhenDone() && d.f.Finished(d.o.Now(), d.live.Load().GiveUpAfter)
 }
 
-// fail ends the crawl; the first error counts.
-func (d *dispatcher) fail(err error) {
-	if d.failed == nil {
-		d.failed = err
+// sweepSteps returns the channel of the sweeper's steps. It is nil while the next batch is half
+// full: a sweep goes no faster than the committer, and leaves room for the crawl's own work.
+func (d *dispatcher) sweepSteps() <-chan *swept {
+	if d.pending.size > d.batchSize.Items()/2 {
+		return nil
+	}
+	return d.sweeps.steps
+}
+
+// takeLoad applies what the loader read.
+func (d *dispatcher) takeLoad(l *load) {
+	d.loads.active--
+	if l.err == nil {
+		l.err = d.f.Loaded(&l.load, d.o.Now())
+	} else {
+		d.f.LoadFailed(l.load.Host.ID, d.o.Now())
+	}
+	if l.err != nil {
+		d.fail(fmt.Errorf("read the queue of host %d: %w", l.load.Host.ID, l.err))
+	}
+	d.collect()
+}
+
+// restore goes on with what an earlier process did not finish: sweeps, and the pause of the
+// operator.
+func (d *dispatcher) restore() error {
+	drops, err := d.sweeps.restore(d.settings.lifts())
+	if err != nil {
+		return err
+	}
+	for _, s := range drops {
+		d.f.Drop(s.host, s.below, d.o.Now())
+	}
+	if err := d.sweeps.offerCrashes(d.o.Version, d.pending); err != nil {
+		return err
+	}
+	if err := d.restoreOptOuts(); err != nil {
+		return err
+	}
+	mark, err := d.store.Mark(markPaused)
+	if err == nil {
+		err = d.restorePause(mark)
+	}
+	if err == nil && !d.pausedSince.IsZero() {
+		d.log.Warn("the crawl is paused: nothing is fetched until it is resumed", "since", d.pausedSince)
+	}
+	return err
+}
+
+// enterEnd records that the process is shutting down: in the start ledger if something is in flight
+// or uncommitted, and in the last commit if a death before had requests in flight.
+func (d *dispatcher) enterEnd() {
+	if d.suspects {
+		d.pending.setMark(markDeaths, nil)
+	}
+	if d.flights.busy == 0 && d.pending.isEmpty() {
+		return
+	}
+	if err := d.ledger.AppendEnd(d.o.Now()); err != nil {
+		d.log.Debug("cannot write that no more requests begin", "error", err)
 	}
 }

@@ -21,7 +21,7 @@ func testDispatcher(t testing.TB) *dispatcher {
 		t.Fatal(err)
 	}
 	d, _ := e.newCrew(f, forgiveness{})
-	d.working = t.Context()
+	d.flights.working = t.Context()
 	return d
 }
 
@@ -68,13 +68,13 @@ func TestLedgerOffset(t *testing.T) {
 		d := testDispatcher(t)
 		var results []*result
 		for i, kind := range test.kinds {
-			l := frontier.Lease{ID: uint64(i), Kind: kind}
+			l := frontier.Lease{ID: uint64(i), Kind: kind, Robots: new(frontier.RobotsJob)}
 			offset, ok := d.enter(&l, time.Now())
 			if !ok {
 				t.Fatal("the ledger takes nothing")
 			}
 			res := &result{lease: l}
-			d.flights.add(d.working, res, offset, time.Now())
+			d.flights.add(res, offset, time.Now())
 			results = append(results, res)
 		}
 		for _, i := range test.ends {
@@ -91,7 +91,7 @@ func TestLedgerOffset(t *testing.T) {
 		d.committing = false
 		later := &result{lease: frontier.Lease{ID: 100, Kind: frontier.Page}}
 		offset, _ := d.enter(&later.lease, time.Now())
-		d.flights.add(d.working, later, offset, time.Now())
+		d.flights.add(later, offset, time.Now())
 		d.flights.remove(later) // it has ended, and its outcome is in no batch
 		d.addition = &addition{found: make([]storage.Found, 1)}
 		if _, b := d.nextBatch(); b == nil || b.offset != test.want {

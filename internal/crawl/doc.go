@@ -5,18 +5,20 @@
 //
 // Each role is a type that holds what it may touch and its own ends of channels, and nothing else:
 //
-//	dispatcher  owns the frontier, the start ledger and the request log. It gives leases to idle
-//	            workers, gathers results for the committer, and serves the mailbox. Run's goroutine.
+//	dispatcher  owns the frontier, and a part for each thing that it keeps track of: leases, loads,
+//	            sweeps, the next commit, the status. It gives leases to idle workers, gathers results
+//	            for the committer, and serves the mailbox. Run's goroutine.
 //	worker      one request at a time for each of Options.Workers goroutines: fetch, extract, encode.
 //	            Lookups of names use it too, each in a goroutine of its own.
 //	committer   one goroutine; the only one that writes the store and the output.
 //	loader      one goroutine; reads queue heads and robots records, and compiles rules.
-//	sweeper     one goroutine; walks over many URLs and decides which of them change.
+//	sweeper     one goroutine; makes the steps of sweeps, which walk over many URLs and decide which
+//	            of them change.
 //
 // What roles share is immutable (Options, the logger) or safe for concurrent use (the tally, the
-// space on the disk, the store, whose methods each role sees as far as it uses them). Engine opens and
-// closes what they work on, and newCrew wires them. Its other methods reach the dispatcher by the
-// mailbox.
+// space on the disk, the store, whose methods each role sees as far as it uses them). Engine opens
+// and closes what they work on, and newCrew wires them. Its other methods reach the dispatcher by
+// the mailbox.
 //
 // # A crash at any moment
 //

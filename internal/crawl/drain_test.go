@@ -56,7 +56,7 @@ func TestStopByTheOperator(t *testing.T) {
 	if err := e.Stop(t.Context()); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("before it runs: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	stopped := make(chan struct{})
 	go func() {

@@ -98,7 +98,7 @@ func TestDropGoesOn(t *testing.T) {
 		b.Found = append(b.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u)})
 	}
 	drop := newDrop(1, below)
-	b.Marks = map[string][]byte{drop.mark: drop.value(0)}
+	b.Marks = map[string][]byte{drop.mark: drop.encode()}
 	if _, err = s.Commit(&b); err == nil {
 		err = s.Close()
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/hostsort"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/spool"
@@ -44,6 +45,7 @@ type Engine struct {
 	files    *outputFiles // nil: not open yet
 	encoder  *archive.Encoder
 	spool    *spool.Pool
+	room     *hostsort.Room // of long lists
 	client   *fetch.Client
 	ledger   ledger      // the dispatcher's during a Run
 	requests *requestLog // the dispatcher's during a Run; nil: not open yet
@@ -107,6 +109,7 @@ func (e *Engine) openClient() (err error) {
 		return err
 	}
 	e.o.Fetch.Spool = e.spool
+	e.room = newSortRoom(e.spool, e.space)
 	if e.client, err = fetch.New(e.o.Fetch, e.o.Now); err != nil {
 		return err
 	}
@@ -248,8 +251,11 @@ func (e *Engine) prepare(ctx context.Context, seeds []Seed) (*dispatcher, *crew,
 		return nil, nil, fmt.Errorf("read the hosts of %s: %w", e.o.DataDir, err)
 	}
 	d, c := e.newCrew(f, forgiveness{forgiven, e.opened})
-	d.settings, d.seeds, d.sweeps.adoptions = kept, scope.seeds, adoptions
-	return d, c, errors.Join(d.restoreSweeps(), d.restorePause())
+	d.settings = kept
+	if e.plan != nil {
+		d.sweeps.adopter = &adopter{store: e.store, plan: e.plan, rule: &e.o.Recrawl.Rule, hosts: adoptions}
+	}
+	return d, c, d.restore()
 }
 
 // newFrontier makes the frontier and gives it every host that the store knows. adoptions are the
@@ -290,21 +296,28 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven forgiveness) (*dispatche
 	leases, results := make(chan *result), make(chan *result, e.o.Workers)
 	batches, committed := make(chan *batch), make(chan *batch, 1)
 	requests, loads := make(chan []frontier.LoadRequest), make(chan *load, 1)
-	sweeps, pages := make(chan *sweep), make(chan *swept)
+	sweeps, steps := make(chan *sweep), make(chan *swept)
 	stalls := make(chan error, 1)
 	m, rules, recent := newMailbox(), e.rulesReader(), new(bodies)
 
 	d := &dispatcher{
 		o: &e.o, log: e.log, store: e.store, live: &e.live, scope: &e.scope, tally: &e.tally,
-		connections: e.client, bodies: recent, space: e.space, rules: rules, plan: e.plan, mailbox: m,
-		publish: e.publish,
-		leases:  leases, results: results, toCommit: batches, committed: committed, stalls: stalls,
-		toLoad: requests, loaded: loads, toSweep: sweeps, swept: pages,
-		f: f, ledger: e.ledger, requests: e.requests, timer: time.NewTimer(time.Hour),
-		maxRate:  newMaxRate(e.live.Load().MaxRate),
+		connections: e.client, bodies: recent, space: e.space, plan: e.plan, mailbox: m,
+		results: results, toCommit: batches, committed: committed,
+		f: f, timer: time.NewTimer(time.Hour), ledger: startLedger{e.ledger}, requests: e.requests,
+		suspects: e.suspects,
 		batching: batching{pending: new(batch), offset: e.ledger.Offset()},
-		flights:  flights{all: make(map[uint64]*flight)}, suspects: e.suspects,
-		reporter: reporter{started: e.o.Now()}, surveyor: surveyor{table: e.table},
+		flights:  flights{leases: leases, all: make(map[uint64]*flight)},
+		maxRate:  newMaxRate(e.live.Load().MaxRate),
+		stall:    stall{log: e.log, closeIdle: e.client.CloseIdle, reports: stalls},
+		loads:    loadQueue{toLoad: requests, loaded: loads},
+		sweeps: sweepQueue{
+			store: e.store, log: e.log, rules: rules, scope: e.scope.Load, toSweep: sweeps, steps: steps,
+		},
+		reporter: reporter{
+			send: e.publish, tally: &e.tally, started: e.o.Now(),
+			surveyor: surveyor{f: f, store: e.store, now: e.o.Now, table: e.table},
+		},
 	}
 	w := e.newWorker(recent)
 	w.leases, w.results, w.stalls, w.add = leases, results, stalls, m.add
@@ -315,7 +328,7 @@ func (e *Engine) newCrew(f *frontier.Frontier, forgiven forgiveness) (*dispatche
 		loader: &loader{
 			store: e.store, log: e.log, rules: rules, forgiven: forgiven, requests: requests, loads: loads,
 		},
-		sweeper: &sweeper{store: e.store, log: e.log, now: e.o.Now, sweeps: sweeps, pages: pages},
+		sweeper: &sweeper{store: e.store, log: e.log, now: e.o.Now, sweeps: sweeps, steps: steps},
 	}
 }
 
@@ -326,17 +339,15 @@ func (c *crew) run(ctx context.Context, d *dispatcher) error {
 	walk, stopWalk := context.WithCancel(work) // of what a crawl that ends does not wait for
 	defer stopWalk()
 	var wg sync.WaitGroup
-	d.working, d.naming = work, walk
-	d.startWorker = func() { wg.Go(c.worker.run) }
-	d.startLookup = func(res *result) { wg.Go(func() { c.worker.lookUpName(res) }) }
-	d.startWorkers()
+	d.flights.working, d.flights.naming = work, walk
+	d.flights.startWorker = func() { wg.Go(c.worker.run) }
+	d.flights.startLookup = func(res *result) { wg.Go(func() { c.worker.lookUpName(res) }) }
+	d.flights.startWorkers(d.live.Load().Workers)
 	wg.Go(func() { c.committer.run(work) })
 	wg.Go(c.loader.run)
 	wg.Go(func() { c.sweeper.run(walk) })
 
 	d.dispatch(ctx)
-	d.enterEnd()
-	d.closeMailbox()
 	stopWalk()
 	grace := d.live.Load().ShutdownGrace
 	if d.failed != nil {

@@ -3,7 +3,6 @@ package crawl
 import (
 	"crypto/tls"
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -71,20 +70,9 @@ func (o *outing) pages(by time.Duration) int {
 func (c company) crawl(t *testing.T) *outing {
 	t.Helper()
 	web := serveWeb(t, testweb.Config{Network: c.network, Sites: endlessSites(c.good, c.takes)})
-	listen := net.Listen
-	if c.network != nil {
-		listen = c.network.Listen
-	}
-	z, err := zoo.NewOn(zoo.Clock{Now: time.Now, Sleep: time.Sleep}, listen)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := z.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	z := newZoo(t, c.network)
 	out := &outing{zoo: z}
+	var err error
 	out.tarpits, err = z.AddTarpits(c.tarpits, func(i int) netip.Addr {
 		return netip.AddrFrom4([4]byte{127, 64, byte(i / 250), byte(1 + i%250)})
 	})

@@ -26,7 +26,7 @@ func fillMesh(b *testing.B, o Options, web *testweb.Web, m testweb.Mesh) {
 		b.Fatal(err)
 	}
 	var batch storage.Batch
-	var portion storage.BatchSizer
+	var size storage.BatchSizer
 	for h := range m.Hosts {
 		root, err := weburl.Parse(web.URL(m.Host(h), "/"))
 		if err != nil {
@@ -36,14 +36,14 @@ func fillMesh(b *testing.B, o Options, web *testweb.Web, m testweb.Mesh) {
 			u := root.Origin().URL(m.Path(i))
 			batch.Found = append(batch.Found, storage.Found{URL: u, Fingerprint: s.Fingerprint(u), At: time.Now()})
 		}
-		if len(batch.Found) < portion.Items() && h+1 < m.Hosts {
+		if len(batch.Found) < size.Items() && h+1 < m.Hosts {
 			continue
 		}
 		result, err := s.Commit(&batch)
 		if err != nil {
 			b.Fatal(err)
 		}
-		portion.Committed(len(batch.Found), result.Changed)
+		size.Committed(len(batch.Found), result.Changed, time.Second/100)
 		batch.Found = batch.Found[:0]
 	}
 	if err := s.Close(); err != nil {

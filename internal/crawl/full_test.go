@@ -127,7 +127,7 @@ func ride(t *testing.T, e *Engine, web *testweb.Web, seeds []Seed, log *messages
 		ended <- err
 	}()
 	wait := func(what string, done func() bool) {
-		for range 4000 {
+		for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 			select {
 			case err := <-ended:
 				t.Fatalf("the crawl ended before %s: %v", what, err)
@@ -143,7 +143,7 @@ func ride(t *testing.T, e *Engine, web *testweb.Web, seeds []Seed, log *messages
 	fill()
 	wait("stall", func() bool { s := e.Status(); return s.State == "stalled" && s.InFlight == 0 && s.Reason != "" })
 	requested := web.Served()
-	time.Sleep(2500 * time.Millisecond)
+	beats(t, e, 3) // a commit is tried again each second
 	if n := web.Served() - requested; n != 0 {
 		t.Errorf("%d requests on a full disk", n)
 	}
@@ -165,6 +165,7 @@ func ride(t *testing.T, e *Engine, web *testweb.Web, seeds []Seed, log *messages
 // TestFullDisk: whatever cannot be written, dispatching stops at once, nothing is
 // lost or repeated, and the crawl goes on when there is room.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	for name, on := range map[string]func(*Engine, *disk){
 		"store":  func(e *Engine, d *disk) { e.store = &fullStore{e.store, d} },
 		"ledger": func(e *Engine, d *disk) { e.ledger = &fullLedger{e.ledger, d} },

@@ -26,10 +26,13 @@ import (
 	"github.com/amble-crawler/amble/storage"
 )
 
-// TestMain lets the test binary be the crawler that gets killed; see child_test.go.
+// TestMain lets the test binary be the crawler or the import that gets killed; see child_test.go and import_test.go.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
 		os.Exit(runChild(dir))
+	}
+	if dir := os.Getenv(importChild); dir != "" {
+		os.Exit(runImportChild(dir))
 	}
 	flag.Parse()
 	// The tests wait for crawlers that wait for their hosts: cores do not count.
@@ -202,6 +205,9 @@ type line struct {
 	UnavailableAfter string   `json:"unavailable_after"`
 	Preferences      []string `json:"preferences"`
 
+	Usage    map[string]archive.Usage `json:"usage"`
+	Licenses []string                 `json:"licenses"`
+
 	Fields map[string]any `json:"fields"`
 }
 
@@ -285,11 +291,11 @@ func checkStates(t testing.TB, o Options, want map[string]storage.State) {
 		}
 		got[u.Host()+u.RequestURI()] = outcome.State
 	}
-	for place, state := range want {
-		if s, known := got[place]; !known || s != state {
-			t.Errorf("%s is %s (known: %t), want %s", place, s, known, state)
+	for key, state := range want {
+		if s, known := got[key]; !known || s != state {
+			t.Errorf("%s is %s (known: %t), want %s", key, s, known, state)
 		}
-		delete(got, place)
+		delete(got, key)
 	}
 	if len(got) > 0 {
 		t.Errorf("not expected: %v", got)
@@ -314,9 +320,8 @@ func checkPolite(t testing.TB, log testweb.Log, least time.Duration) {
 	}
 }
 
-// answered waits until the web is done with all requests. Requests that the
-// crawler broke off are among it, some , which the web may not even have read:
-// when it gets to them is out of the crawler's hands.
+// answered waits until the web is done with all requests, also with those that the crawler broke off
+// and the web has not read yet.
 func answered(t *testing.T, web *testweb.Web) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

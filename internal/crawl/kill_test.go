@@ -26,7 +26,7 @@ type chaos struct {
 // commits, output and discoveries are under way at every moment.
 func TestKillInHaste(t *testing.T) {
 	t.Parallel()
-	chaos{hosts: 8, pages: 150, delay: 5 * time.Millisecond, kills: 5, life: 400 * time.Millisecond}.run(t)
+	chaos{hosts: 3, pages: 120, delay: 5 * time.Millisecond, kills: 4, life: 400 * time.Millisecond}.run(t)
 }
 
 // TestKillBeforeRules: a host whose robots.txt was requested by a process that was
@@ -132,14 +132,14 @@ func (c chaos) checkPages(t *testing.T, log testweb.Log) {
 	count := log.Pages().CountByPath()
 	for i := range c.hosts {
 		for _, p := range append(paths("/p", c.pages-1), "/") {
-			if place := fmt.Sprintf("h%d.test%s", i, p); count[place] == 0 {
-				t.Errorf("%s was never requested", place)
+			if key := fmt.Sprintf("h%d.test%s", i, p); count[key] == 0 {
+				t.Errorf("%s was never requested", key)
 			}
 		}
 	}
-	for place := range count {
-		if strings.Contains(place, "/no/") {
-			t.Errorf("%s is disallowed and was requested", place)
+	for key := range count {
+		if strings.Contains(key, "/no/") {
+			t.Errorf("%s is disallowed and was requested", key)
 		}
 	}
 }
@@ -189,11 +189,11 @@ func left(t *testing.T, o Options) remains {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settled, err := storage.DecodeOffset(mark)
+	committed, err := storage.DecodeOffset(mark)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = storage.ReadUncommitted(o.DataDir, settled, storage.BootID(), func(_ uint64, start storage.Start) { r.open[start.Host]++ })
+	_, err = storage.ReadUncommitted(o.DataDir, committed, storage.BootID(), func(_ uint64, start storage.Start) { r.open[start.Host]++ })
 	if err != nil {
 		t.Fatal(err)
 	}

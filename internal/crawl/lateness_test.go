@@ -73,9 +73,8 @@ func lateness(b *testing.B, web *testweb.Web, m testweb.Mesh, delay time.Duratio
 	return late
 }
 
-// spread makes a store that knows all pages of a mesh, so that nothing waits for a
-// discovery, and owes its hosts waits that are spread over one delay, so that
-// they are not all due at once.
+// spread makes a store that knows all pages of a mesh, so that nothing waits for a discovery. The
+// restart holds of its hosts are spread over one delay, so that they are not all due at once.
 func spread(b *testing.B, o Options, web *testweb.Web, m testweb.Mesh) {
 	s, err := storage.Open(o.DataDir, storage.Options{})
 	if err != nil {

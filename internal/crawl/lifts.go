@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/fetch"
@@ -42,14 +43,16 @@ type liftSource struct {
 
 // lifts returns all of them.
 func (s *liftSource) lifts() []lift {
-	return slices.Concat(s.reachLifts(), s.requestLifts(), s.patienceLifts(), s.scopeLifts(), s.robotsLifts())
+	return slices.Concat(s.reachLifts(), s.requestLifts(), s.patienceLifts(), s.scopeLifts(), s.robotsLifts(),
+		[]lift{s.optOutLift(), s.consentLift()})
 }
 
 // reachLifts returns the lifts of settings about where a request may lead.
 func (s *liftSource) reachLifts() []lift {
 	o, failed := &s.o.Fetch, storage.In(storage.Failed)
 	blocked := failedBy(fetch.KindBlockedAddress)
-	nameFailures := failedBy(fetch.KindDNSNotFound, fetch.KindDNSFailure, fetch.KindDNSTimeout, fetch.KindBlockedAddress)
+	nameFailures := failedBy(fetch.KindDNSNotFound, fetch.KindDNSFailure, fetch.KindDNSTimeout,
+		fetch.KindBlockedAddress)
 	reached := failedBy(fetch.KindDNSNotFound, fetch.KindDNSFailure, fetch.KindDNSTimeout, fetch.KindBlockedAddress,
 		fetch.KindRefused, fetch.KindUnreachable, fetch.KindConnectTimeout, fetch.KindProxy)
 	return []lift{
@@ -295,66 +298,86 @@ func (v settingValues) encode() []byte {
 	return b
 }
 
-// reconsider begins, on disk, a retry of what settings have lifted since they were kept;
-// restoreRetries finds it there. seeds is how many the scope is made of. It returns the settings as
-// they are kept now, and the failures of robots.txt files that may be gone.
-func (e *Engine) reconsider(ctx context.Context, seeds int) (settingValues, []robots.Failure, error) {
+// keptSettings are the settings in force that decide about URLs, and those that the store keeps. The
+// engine owns them before a run, then the dispatcher.
+type keptSettings struct {
+	o     *Options
+	live  *atomic.Pointer[inForce]
+	scope *atomic.Pointer[frontier.Scope]
+	seeds int // that the scope was made of at the start of the run
+	rules *rulesReader
+	kept  settingValues
+}
+
+// lifts returns all lifts for the options in force.
+func (k *keptSettings) lifts() []lift {
+	source := liftSource{o: k.o, live: k.live.Load(), scope: k.scope.Load(), seeds: k.seeds, rules: k.rules}
+	return source.lifts()
+}
+
+// update takes over the values in force, given the counts of URLs by state. If any has changed, it
+// returns the value of the mark, the settings that have become more generous and the failures of
+// robots.txt files that may be gone; else nil.
+func (k *keptSettings) update(c storage.Counters) (mark []byte, lifted []string, failures []robots.Failure) {
+	lifts := k.lifts()
+	now := valuesOf(lifts)
+	if maps.Equal(k.kept, now) {
+		return nil, nil, nil
+	}
+	lifted, failures = k.kept.lifted(lifts, c)
+	k.kept = now
+	return now.encode(), lifted, failures
+}
+
+// reconsider begins, on disk, a retry of what settings have lifted since they were kept; the
+// dispatcher finds it there. seeds is how many the scope is made of. It returns the settings as they
+// are kept now, and the failures of robots.txt files that may be gone.
+func (e *Engine) reconsider(ctx context.Context, seeds int) (*keptSettings, []robots.Failure, error) {
 	encoded, err := e.store.Mark(markSettings)
 	if err != nil {
 		return nil, nil, err
 	}
-	var kept settingValues
+	k := &keptSettings{o: &e.o, live: &e.live, scope: &e.scope, seeds: seeds, rules: e.rulesReader()}
 	if len(encoded) > 0 {
-		if err := json.Unmarshal(encoded, &kept); err != nil {
+		if err := json.Unmarshal(encoded, &k.kept); err != nil {
 			return nil, nil, fmt.Errorf("mark %s: %w: %w", markSettings, storage.ErrCorrupt, err)
 		}
 	}
-	source := liftSource{o: &e.o, live: e.live.Load(), scope: e.scope.Load(), seeds: seeds, rules: e.rulesReader()}
-	lifts := source.lifts()
-	now := valuesOf(lifts)
-	if maps.Equal(kept, now) {
-		return now, nil, nil
+	mark, lifted, forgiven := k.update(e.store.Counters())
+	if mark == nil {
+		return k, nil, nil
 	}
-	lifted, forgiven := kept.lifted(lifts, e.store.Counters())
-	b := storage.Batch{Marks: map[string][]byte{markSettings: now.encode()}}
+	b := storage.Batch{Marks: map[string][]byte{markSettings: mark}}
 	if len(lifted) > 0 {
 		last, err := lastRetry(e.store)
 		if err != nil {
 			return nil, nil, err
 		}
-		b.Marks[retryMark(last+1)] = (&retry{command: retryCommand{Lifted: lifted}}).encode()
+		b.Marks[retryMark(last+1)] = retryCommand{Lifted: lifted}.encode()
 		logLifted(e.log, lifted)
 	}
 	if _, err := e.commitAtStart(ctx, &b); err != nil {
 		return nil, nil, fmt.Errorf("keep the settings that decide about URLs: %w", err)
 	}
-	return now, forgiven, nil
-}
-
-// lifts returns all lifts for the options in force.
-func (d *dispatcher) lifts() []lift {
-	source := liftSource{o: d.o, live: d.live.Load(), scope: d.f.Scope(), seeds: d.seeds, rules: d.rules}
-	return source.lifts()
+	return k, forgiven, nil
 }
 
 // reconsider is Engine.reconsider for settings that change while the crawl runs.
 func (d *dispatcher) reconsider() {
-	lifts := d.lifts()
-	now := valuesOf(lifts)
-	if maps.Equal(d.settings, now) {
+	// No setting that can change now is about robots.txt files.
+	mark, lifted, _ := d.settings.update(d.store.Counters())
+	if mark == nil {
 		return
 	}
-	lifted, _ := d.settings.lifted(lifts, d.store.Counters()) // none that can change now is about robots.txt files
-	d.settings = now
-	d.pending.setMark(markSettings, now.encode())
+	d.pending.setMark(markSettings, mark)
 	if len(lifted) == 0 {
 		return
 	}
 	logLifted(d.log, lifted)
-	if w, err := newRetry(d.store, retryCommand{Lifted: lifted}, lifts); err != nil {
+	if r, err := newRetry(d.store, retryCommand{Lifted: lifted}, d.settings.lifts()); err != nil {
 		d.fail(err)
 	} else {
-		d.addRetry(w)
+		d.sweeps.addRetry(r, d.pending)
 	}
 }
 

@@ -166,7 +166,7 @@ func TestLifts(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				page, end, err := w.step(t.Context(), s, time.Now())
+				page, end, err := w.step(t.Context(), s, testLog(t), time.Now())
 				if err != nil || !end {
 					t.Fatal(end, err)
 				}

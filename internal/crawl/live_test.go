@@ -124,9 +124,15 @@ func TestChangeOfWorkers(t *testing.T) {
 	for _, workers := range []int{6, 2, 5} {
 		l.Workers = workers
 		r.change(l)
-		changed := time.Now().Add(500 * time.Millisecond) // those under way end, on a busy machine too
+		changed := time.Now()
+		r.until("no more requests under way than workers", func() bool {
+			s := r.Status()
+			return s.At.After(changed) && s.InFlight <= workers
+		})
+		changed = time.Now()
 		r.until("requests side by side", func() bool { return r.parallel(changed) > workers/2 })
-		time.Sleep(200 * time.Millisecond)
+		before := len(r.web.Requests())
+		r.until("more of them", func() bool { return len(r.web.Requests()) > before+5*workers })
 		if n := r.parallel(changed); n > workers {
 			t.Errorf("%d requests at a time by %d workers", n, workers)
 		}

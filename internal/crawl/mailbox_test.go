@@ -53,13 +53,13 @@ func TestMailbox(t *testing.T) {
 	}
 	d.addition = &addition{answer: make(chan added, 1)}
 	waits := d.addition.answer
-	d.closeMailbox()
+	d.turnAway(m)
 	if done := <-waits; !errors.Is(done.err, ErrNotRunning) {
 		t.Errorf("an addition at the end: %v", done.err)
 	}
 	_, err := m.add(t.Context(), &addition{again: make([]storage.Done, 1)})
-	called := m.call(t.Context(), nil)
-	if !errors.Is(called, ErrNotRunning) || !errors.Is(err, ErrNotRunning) || m.isOpen() {
-		t.Errorf("after the end: %v, %v", called, err)
+	callErr := m.call(t.Context(), nil)
+	if !errors.Is(callErr, ErrNotRunning) || !errors.Is(err, ErrNotRunning) || m.isOpen() {
+		t.Errorf("after the end: %v, %v", callErr, err)
 	}
 }

@@ -21,6 +21,7 @@ func after(status int, wait time.Duration) http.Handler {
 // TestRetryAfterForms: both forms of Retry-After hold the whole host, seen at the server, with each status that may have it, and over a stop of the
 // crawler too.
 func TestRetryAfterForms(t *testing.T) {
+	t.Parallel()
 	const wait = 2 * time.Second
 	for name, answer := range map[string]http.Handler{
 		"429 seconds": testweb.RetryAfter(429, "2"), "503 seconds": testweb.RetryAfter(503, "2"),
@@ -109,9 +110,10 @@ func TestRedirectsKeepTheGap(t *testing.T) {
 	checkLogged(t, o.DataDir, log)
 }
 
-// TestRetriesKeepTheGap: what failed is tried again at the pace of its host, which trouble makes slower; other pages keep the distance too. A kept
+// TestRetriesKeepTheGap: what failed is tried again at the pace of its host, which failures make slower; other pages keep the distance too. A kept
 // connection that breaks says nothing about the host, which may just have closed it: the next request, over a new one, does.
 func TestRetriesKeepTheGap(t *testing.T) {
+	t.Parallel()
 	half := testweb.Cut("text/html", []byte("<p>half of it"))
 	for _, c := range []struct {
 		name string
@@ -155,7 +157,7 @@ func TestRetriesKeepTheGap(t *testing.T) {
 	}
 }
 
-// TestStopsKeepTheGap: a crawl that is stopped and gone on with all the time asks no host earlier than one that runs through.
+// TestStopsKeepTheGap: a crawl that is stopped and gone on with all the time requests nothing of a host earlier than one that runs through.
 func TestStopsKeepTheGap(t *testing.T) {
 	t.Parallel()
 	const delay = 300 * time.Millisecond

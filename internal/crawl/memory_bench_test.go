@@ -15,39 +15,49 @@ import (
 	"github.com/amble-crawler/amble/internal/testweb"
 )
 
-// BenchmarkMemory crawls pages of 1 MB with 64 workers in a process of its own, and reports the most anonymous memory that it had: all but the
-// pages of files, which the system takes back when it wants to.
+// BenchmarkMemory crawls pages of 1 MB with 64 workers, and the web of today with 256, in a process of
+// its own, and reports the most anonymous memory that it had: all but the pages of files, which the
+// system takes back when it wants to.
 func BenchmarkMemory(b *testing.B) {
 	m := testweb.Mesh{Hosts: 64, Pages: 8, Links: 20, PageBytes: 1 << 20}
-	web := startMesh(b, m, testweb.Config{CountOnly: true})
-	for _, formats := range [][]string{{archive.FormatNone}, {archive.FormatWARC}} {
-		b.Run(fmt.Sprintf("output=%s", formats[0]), func(b *testing.B) {
-			var most int64
-			for b.Loop() {
-				dir, _ := prepareChild(b, childConfig{Resolver: web.ResolverAddr(), Seeds: seedsOf(web, web.Sites()), Formats: formats, Compress: archive.CompressNone})
-				before := web.Served()
-				child, done := startChild(b, dir)
-				tick := time.NewTicker(10 * time.Millisecond)
-				for running := true; running; {
-					select {
-					case err := <-done:
-						if err != nil {
-							b.Fatal(err)
-						}
-						running = false
-					case <-tick.C:
-						most = max(most, anonymous(child.Process.Pid))
-					}
-				}
-				tick.Stop()
-				if pages := web.Served() - before; pages < int64(m.TotalPages()) {
-					b.Fatalf("%d pages, want %d", pages, m.TotalPages())
-				}
-			}
-			b.ReportMetric(float64(most)/(1<<20), "anonymous-MiB")
-			b.ReportMetric(float64(m.TotalPages()*b.N)/b.Elapsed().Seconds(), "pages/s")
-		})
+	large := benchWeb{startMesh(b, m, testweb.Config{CountOnly: true}), "large", m.TotalPages(), benchWorkers}
+	today := startToday(b, testweb.Today{Hosts: hostsOfBenchmark(b, 300), Pages: 4, PerConnection: 8})
+	today.name = "today"
+	for _, web := range []benchWeb{large, today} {
+		for _, format := range []string{archive.FormatNone, archive.FormatWARC} {
+			b.Run(fmt.Sprintf("web=%s/output=%s", web.name, format), func(b *testing.B) { measureMemory(b, web, format) })
+		}
 	}
+}
+
+// measureMemory crawls a web in a process of its own.
+func measureMemory(b *testing.B, web benchWeb, format string) {
+	var most int64
+	for b.Loop() {
+		dir, _ := prepareChild(b, childConfig{Resolver: web.ResolverAddr(), Seeds: seedsOf(web.Web, web.Sites()),
+			Formats: []string{format}, Compress: archive.CompressNone, Workers: web.workers,
+			CAFile: authoritiesFile(b, web.Web)})
+		before := web.Served()
+		child, done := startChild(b, dir)
+		tick := time.NewTicker(10 * time.Millisecond)
+		for running := true; running; {
+			select {
+			case err := <-done:
+				if err != nil {
+					b.Fatal(err)
+				}
+				running = false
+			case <-tick.C:
+				most = max(most, anonymous(child.Process.Pid))
+			}
+		}
+		tick.Stop()
+		if pages := web.Served() - before; pages < int64(web.pages) {
+			b.Fatalf("%d pages, want %d", pages, web.pages)
+		}
+	}
+	b.ReportMetric(float64(most)/(1<<20), "anonymous-MiB")
+	b.ReportMetric(float64(web.pages*b.N)/b.Elapsed().Seconds(), "pages/s")
 }
 
 // anonymous is the anonymous memory of a process in bytes, 0 when it has ended.

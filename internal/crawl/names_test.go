@@ -59,7 +59,7 @@ func crawlBesideDeadNames(t *testing.T, dead, live int, lasts time.Duration) (lo
 // takes.
 func TestDeadNames(t *testing.T) {
 	t.Parallel()
-	const dead, live, lasts = 300, 5, 80 * time.Second
+	const dead, live, lasts = 150, 5, 60 * time.Second
 	log, began := crawlBesideDeadNames(t, dead, live, lasts)
 	if n := len(log.Hosts()); n != live {
 		t.Fatalf("%d hosts were found, want %d", n, live)

@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/hostsort"
+	"github.com/amble-crawler/amble/internal/spool"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -33,15 +37,13 @@ func openOffline(o *Options) (*offline, error) {
 	return &offline{store: s, space: newDiskSpace(o), now: o.Now}, nil
 }
 
-// commit commits if there is enough space on the disk. doing names the work in the error.
-func (f *offline) commit(doing string, b *storage.Batch) error {
+// commit commits if there is enough space on the disk.
+func (f *offline) commit(b *storage.Batch) (storage.Result, error) {
 	if err := f.space.check(); err != nil {
-		return fmt.Errorf("%s: %w", doing, err)
+		return storage.Result{}, err
 	}
-	if _, err := f.store.Commit(b); err != nil {
-		return fmt.Errorf("%s: %w", doing, f.space.explain(err))
-	}
-	return nil
+	result, err := f.store.Commit(b)
+	return result, f.space.explain(err)
 }
 
 // Close closes the store.
@@ -50,8 +52,9 @@ func (f *offline) Close() error { return f.store.Close() }
 // Importer adds URLs to the store of a crawl that does not run.
 type Importer struct {
 	*offline
-	sifter sifter
-	found  []storage.Found // one batch, used again
+	o     *Options
+	scope *frontier.Scope
+	room  *hostsort.Room
 }
 
 // OpenImporter opens the store in o.DataDir, and makes one if there is none. The scope is that of
@@ -66,28 +69,28 @@ func OpenImporter(o Options, seeds []Seed) (*Importer, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &Importer{offline: f, sifter: sifter{o: &o, store: f.store, scope: initial.scope}}, nil
+	pool, err := spool.Open(o.Spool)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &Importer{offline: f, o: &o, scope: initial.scope, room: newSortRoom(pool, f.space)}, nil
 }
 
-// Add commits URLs, all of them in one transaction. With too little space on the disk the error is
-// storage.ErrNoSpace.
-func (i *Importer) Add(ctx context.Context, urls []Addition) (Added, error) {
+// NewImport begins the import of a list. With too little space on the disk, the error of its Commit
+// is storage.ErrNoSpace.
+func (i *Importer) NewImport(o ImportOptions) Import {
+	return newListImport(i.o, o, func() *frontier.Scope { return i.scope }, i.room, i.store, i.commitAddition)
+}
+
+// commitAddition commits an addition in one transaction.
+func (i *Importer) commitAddition(ctx context.Context, a *addition) (added, error) {
 	if err := ctx.Err(); err != nil {
-		return Added{}, err
-	}
-	a, err := i.sifter.sift(urls, i.found[:0])
-	if err != nil {
-		return Added{}, fmt.Errorf("add URLs: %w", err)
-	}
-	i.found = a.found
-	if len(a.found)+len(a.again) == 0 {
-		return count(urls, nil, true), nil
+		return added{}, err
 	}
 	b := storage.Batch{Found: a.found, InsertResults: make([]storage.InsertResult, len(a.found)), Done: a.again}
-	if err := i.commit("add URLs", &b); err != nil {
-		return Added{}, err
-	}
-	return count(urls, b.InsertResults, true), nil
+	started := i.now()
+	result, err := i.commit(&b)
+	return added{results: b.InsertResults, changed: result.Changed, took: i.now().Sub(started)}, err
 }
 
 // Retrier puts URLs of a crawl that does not run back into their queues.
@@ -109,7 +112,7 @@ func OpenRetrier(o Options) (*Retrier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Retrier{f, retryPage}, nil
+	return &Retrier{f, sweepChanged}, nil
 }
 
 // Retry puts the URLs of a selection back into their queues, in transactions of bounded size, and
@@ -118,7 +121,6 @@ func OpenRetrier(o Options) (*Retrier, error) {
 // error, the rest is not done. The errors are those of Engine.Retry; with too little space on the
 // disk it is storage.ErrNoSpace.
 func (r *Retrier) Retry(ctx context.Context, s Selection, each func(Retried) error) (Retried, error) {
-	const doing = "put URLs back"
 	w, err := newRetry(r.store, retryCommand{Selection: &s}, nil)
 	if err != nil {
 		return Retried{}, err
@@ -131,23 +133,27 @@ func (r *Retrier) Retry(ctx context.Context, s Selection, each func(Retried) err
 	mark := retryMark(last + 1)
 	for end := false; !end; {
 		var page []storage.Done
-		if page, end, err = w.step(ctx, r.store, r.now()); err != nil {
+		if page, end, err = w.step(ctx, r.store, slog.Default(), r.now()); err != nil {
 			break
 		}
 		if len(page) > 0 {
+			n := uint64(len(page))
+			w.changed.Add(n)
 			b := storage.Batch{Done: page, Marks: map[string][]byte{mark: w.encode()}}
-			if err = r.commit(doing, &b); err != nil {
+			if _, err = r.commit(&b); err != nil {
+				w.changed.Add(-n)
+				err = fmt.Errorf("put URLs back: %w", err)
 				break
 			}
-			w.back.Add(uint64(len(page)))
 		}
 		if err = each(w.progress()); err != nil {
 			break
 		}
 	}
-	if w.back.Load() > 0 {
-		if removed := r.commit(doing, &storage.Batch{Marks: map[string][]byte{mark: nil}}); err == nil {
-			err = removed
+	if w.changed.Load() > 0 {
+		_, removed := r.commit(&storage.Batch{Marks: map[string][]byte{mark: nil}})
+		if err == nil && removed != nil {
+			err = fmt.Errorf("put URLs back: %w", removed)
 		}
 	}
 	return w.progress(), err

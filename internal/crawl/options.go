@@ -11,8 +11,10 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/consent"
 	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/optout"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/spool"
@@ -37,6 +39,8 @@ type Options struct {
 
 	Mode             frontier.Mode
 	Include, Exclude []*regexp.Regexp
+	OptOuts          []optout.Entry // of the settings; nothing that they cover is fetched
+	Consent          consent.Policy // what is done about pages whose use is refused
 
 	URLs         weburl.Rules // for discoveries; not for seeds, nor for targets of redirects
 	Traps        frontier.TrapOptions
@@ -65,18 +69,19 @@ type Options struct {
 	Now func() time.Time
 }
 
-// DefaultOptions are those of a polite crawler; DataDir, Fetch.UserAgent and
-// Archive.Dir are left for the caller to fill in.
+// DefaultOptions returns the options of an empty configuration. It guesses no sitemaps. The caller
+// sets DataDir, Fetch.UserAgent and Archive.Dir.
 func DefaultOptions() Options {
 	return Options{
 		Workers: 64, ExitWhenDone: true, GiveUpAfter: time.Hour, ShutdownGrace: 30 * time.Second,
 		MinFree: 256 << 20, NoFollow: true, SimilarBits: 3,
 		URLs:         weburl.Rules{MaxLength: weburl.MaxLength},
-		Traps:        frontier.DefaultTrapOptions(),
+		Traps:        frontier.TrapOptions{PathDepth: 25, RepeatedSegments: 3, QueryParameters: 20, Calendar: true},
 		SessionNames: frontier.SessionNames(),
 		Frontier:     frontier.DefaultOptions(), Fetch: fetch.DefaultOptions(),
-		Extract: extract.DefaultOptions(), Spool: spool.DefaultOptions(), Sitemaps: DefaultSitemapOptions(),
-		Archive: archive.DefaultOptions(), Requests: requestlog.DefaultOptions(),
+		Extract: extract.DefaultOptions(), Spool: spool.DefaultOptions(),
+		Sitemaps: SitemapOptions{Follow: true, Feeds: true, Lists: extract.DefaultListOptions()},
+		Archive:  archive.DefaultOptions(), Requests: requestlog.DefaultOptions(),
 		Storage: storage.Options{MaxQueries: 2000, MaxSameDigest: 200},
 	}
 }
@@ -120,8 +125,15 @@ func (o *Options) fill() {
 		o.Spool.Dir = filepath.Join(o.DataDir, "spool")
 	}
 	o.Fetch.Capture = o.capturesExchanges()
-	o.Extract.Text = o.Extract.Text || o.Archive.Has(archive.FormatText) || o.comparesText()
-	o.Extract.LinkText = o.Extract.LinkText || o.Archive.Has(archive.FormatLinks)
+	o.Extract = o.Extraction()
+}
+
+// Extraction returns Extract with the texts that the output and the comparison of pages need.
+func (o *Options) Extraction() extract.Options {
+	e := o.Extract
+	e.Text = e.Text || o.Archive.Has(archive.FormatText) || o.comparesText()
+	e.LinkText = e.LinkText || o.Archive.Has(archive.FormatLinks)
+	return e
 }
 
 // capturesExchanges reports whether requests and responses are kept as they are.
@@ -152,6 +164,8 @@ type Live struct {
 	ShutdownGrace    time.Duration
 	MaxPages         uint64
 	Include, Exclude []*regexp.Regexp
+	OptOuts          []optout.Entry
+	Consent          consent.Policy
 	Politeness       politeness.Options
 	Overrides        []frontier.Override
 	HostBudget       uint32
@@ -165,7 +179,7 @@ func (o Options) Live() Live {
 	return Live{
 		Workers: o.Workers, MaxRate: o.MaxRate, Bandwidth: o.Bandwidth,
 		ExitWhenDone: o.ExitWhenDone, GiveUpAfter: o.GiveUpAfter,
-		ShutdownGrace: o.ShutdownGrace, MaxPages: o.MaxPages, Include: o.Include, Exclude: o.Exclude,
+		ShutdownGrace: o.ShutdownGrace, MaxPages: o.MaxPages, Include: o.Include, Exclude: o.Exclude, OptOuts: o.OptOuts, Consent: o.Consent,
 		Politeness: f.Politeness, Overrides: f.Overrides, HostBudget: f.HostBudget, RecrawlShare: f.RecrawlShare,
 		Resolvers: f.Resolvers,
 	}
@@ -176,6 +190,7 @@ func (o Options) with(l Live) Options {
 	o.MaxRate, o.Bandwidth = l.MaxRate, l.Bandwidth
 	o.Workers, o.ExitWhenDone, o.GiveUpAfter = l.Workers, l.ExitWhenDone, l.GiveUpAfter
 	o.ShutdownGrace, o.MaxPages, o.Include, o.Exclude = l.ShutdownGrace, l.MaxPages, l.Include, l.Exclude
+	o.OptOuts, o.Consent = l.OptOuts, l.Consent
 	f := &o.Frontier
 	f.Politeness, f.Overrides, f.HostBudget, f.RecrawlShare = l.Politeness, l.Overrides, l.HostBudget, l.RecrawlShare
 	f.Resolvers = l.Resolvers
@@ -186,14 +201,20 @@ func (o Options) with(l Live) Options {
 type inForce struct {
 	Live
 	politeness func(host string) *politeness.Options
+	group      func(host string) string // by its name alone
 }
 
 func newInForce(o *Options, l Live) *inForce {
-	return &inForce{Live: l, politeness: o.with(l).Frontier.HostPoliteness()}
+	return &inForce{Live: l, politeness: o.with(l).Frontier.HostPoliteness(), group: frontier.FindGroup(o.Frontier.Groups)}
+}
+
+// bandwidthLimits is where limits of the bytes that are received are put in force.
+type bandwidthLimits interface {
+	SetBandwidth(all int64, ofHost func(host string) int64)
 }
 
 // limitBandwidth puts the limits of the bytes that are received in force.
-func (f *inForce) limitBandwidth(c connections) {
+func (f *inForce) limitBandwidth(c bandwidthLimits) {
 	limited := func(o frontier.Override) bool { return o.Politeness.Bandwidth > 0 }
 	var ofHost func(string) int64
 	if f.Politeness.Bandwidth > 0 || slices.ContainsFunc(f.Overrides, limited) {

@@ -3,6 +3,8 @@ package crawl
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -33,7 +35,7 @@ func (w *worker) keepText(res *result, doc *extract.Page) {
 func (w *worker) output(
 	ctx context.Context, res *result, page *archive.Page, resp *fetch.Response, failure *fetch.Error,
 ) {
-	if w.o.Archive.Has(archive.FormatNone) {
+	if w.o.Archive.Has(archive.FormatNone) || res.behindWall {
 		return
 	}
 	l := &res.lease
@@ -41,7 +43,12 @@ func (w *worker) output(
 	if _, again := w.o.Frontier.Attempted(&l.Head, res.page.Outcome.State); !again {
 		res.visit.Page = page
 	}
-	if x, answer := exchangeOf(l, resp, failure); x != nil {
+	isStored := res.page.Outcome.Reason != storage.ReasonUsage
+	if !isStored {
+		res.visit.Text, res.visit.Links = nil, nil
+	}
+	x, answer := exchangeOf(l, resp, failure)
+	if x != nil && isStored && res.page.Outcome.Reason != storage.ReasonWall {
 		res.visit.Exchange = x
 		if answer.Wire.Plain {
 			x.Payload = res.body
@@ -213,6 +220,13 @@ func pageFacts(l *frontier.Lease, page *archive.Page, resp *fetch.Response) []wa
 	}
 	for _, preference := range page.Preferences {
 		facts.Add("preference", preference)
+	}
+	for _, category := range slices.Sorted(maps.Keys(page.Usage)) {
+		u := page.Usage[category]
+		facts.Add("usage", category+"="+u.Preference+"; "+u.From)
+	}
+	for _, license := range page.Licenses {
+		facts.Add("license", license)
 	}
 	return facts
 }

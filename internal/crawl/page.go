@@ -3,17 +3,30 @@ package crawl
 import (
 	"context"
 	"encoding/binary"
+	"errors"
+	"math"
+	"net/http"
+	"runtime"
+	"slices"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/extract"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/httpfield"
+	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/spool"
+	"github.com/amble-crawler/amble/internal/warc"
+	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
 
 // fetchPage serves a Page lease: one request, its links, its line of output.
 func (w *worker) fetchPage(ctx context.Context, res *result) {
 	l := &res.lease
+	if w.refusesUse(res) {
+		return
+	}
 	etag, modified := w.validators(l)
 	resp, failure, report := w.request(ctx, res, fetch.Request{
 		URL: l.URL, Address: l.Address, ETag: etag, LastModified: modified,
@@ -39,7 +52,7 @@ func (w *worker) fetchPage(ctx context.Context, res *result) {
 			return
 		}
 	}
-	if resp != nil && resp.Status/100 == 2 {
+	if resp != nil && resp.Status/100 == 2 && res.page.Outcome.Reason != storage.ReasonWall {
 		w.tally.pages.Add(1)
 	}
 	w.output(ctx, res, &page, resp, failure)
@@ -70,7 +83,22 @@ func describe(page *archive.Page, resp *fetch.Response) {
 
 // judge makes an outcome of a response, and takes the links of a page and the target of a redirect.
 func (w *worker) judge(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page) {
-	o := storage.Outcome{Status: uint16(resp.Status), Reason: storage.ReasonStatus, Bytes: uint64(resp.Body.Size())}
+	page.Note = refusalNote(resp)
+	o := storage.Outcome{
+		Status: uint16(resp.Status), Reason: storage.ReasonStatus, Bytes: uint64(resp.Body.Size()), Note: page.Note,
+	}
+	if resp.Status/100 == 2 {
+		sum, err := digest(resp.Body)
+		if err != nil {
+			res.page.Outcome = w.unreadable(page, err)
+			return
+		}
+		res.body = sum
+	}
+	if w.judgeWall(res, resp) {
+		res.page.Outcome = wallOutcome(resp, page)
+		return
+	}
 	switch {
 	case resp.Status/100 == 2, resp.Status == 304:
 		o.State, o.Reason = storage.Fetched, storage.ReasonNone
@@ -78,17 +106,15 @@ func (w *worker) judge(ctx context.Context, res *result, resp *fetch.Response, p
 		if resp.Status == 304 {
 			o.Digest = res.lease.Head.Last.Digest
 		} else {
-			sum, err := digest(resp.Body)
-			if err != nil {
-				res.page.Outcome = w.unreadable(page, err)
-				return
-			}
-			o.Digest, page.Digest = binary.BigEndian.Uint64(sum[:]), sum.String()
-			res.body = sum
+			o.Digest, page.Digest = binary.BigEndian.Uint64(res.body[:]), res.body.String()
 		}
 		if err := w.read(ctx, res, resp, page); err != nil {
 			res.page.Outcome = w.unreadable(page, err)
 			return
+		}
+		if w.skipsStoring(res) {
+			o.Reason, page.Reason = storage.ReasonUsage, inspect.ReasonName(storage.ReasonUsage)
+			page.Title, page.Fields = "", nil
 		}
 		o.Simhash = res.simhash
 		w.compare(res, &o, resp.Header)
@@ -151,6 +177,9 @@ func (w *worker) redirect(res *result, resp *fetch.Response, page *archive.Page)
 	if verdict != frontier.InScope {
 		page.Reason = "target " + verdict.String()
 		w.tally.outside.Add(1)
+		if verdict == frontier.OptedOut {
+			return storage.Redirected, storage.ReasonOptOut
+		}
 		return storage.Redirected, storage.ReasonScope
 	}
 	if trap := w.trap(res, target); trap != storage.NoTrap {
@@ -164,4 +193,184 @@ func (w *worker) redirect(res *result, resp *fetch.Response, page *archive.Page)
 	}
 	res.found = append(res.found, f)
 	return storage.Redirected, storage.ReasonNone
+}
+
+// sniffBytes is how much of a body decides what it is (WHATWG MIME Sniffing, section 5.2, reads as
+// far).
+const sniffBytes = 1445
+
+// read takes what a body has for the crawl: the URLs of a sitemap or feed, or the links of a page.
+// The error is one of reading the body back.
+func (w *worker) read(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page) error {
+	wishes := extract.HeaderDirectives(resp.Header, w.o.Frontier.Tokens)
+	note(res, page, &wishes)
+	w.noteUsage(res, resp.Header, page, &wishes, res.lease.URL)
+	kind := w.listKind(&res.lease, resp)
+	switch {
+	case kind == extract.NotAList:
+		return w.takeLinks(ctx, res, resp, page)
+	case w.forbidsLinks(&wishes):
+		page.Kind = kind.String()
+		return nil
+	}
+	return w.takeList(ctx, res, resp, page, kind)
+}
+
+// forbidsLinks reports whether the links of a page are not to be followed.
+func (w *worker) forbidsLinks(d *extract.Directives) bool { return d.NoFollow && w.o.NoFollow }
+
+// note takes the directives of a page. A page that is no longer available is not to be shown, and
+// is not fetched again.
+func note(res *result, page *archive.Page, d *extract.Directives) {
+	res.page.Expires = d.UnavailableAfter
+	page.Robots, page.Preferences = d.Seen, d.Preferences
+	page.UnavailableAfter = d.UnavailableAfter
+	page.NoIndex = d.NoIndex || !d.UnavailableAfter.IsZero() && res.page.End.After(d.UnavailableAfter)
+}
+
+// takeLinks extracts the links of an HTML page that belong to the crawl. The error is one of
+// reading the body back.
+func (w *worker) takeLinks(ctx context.Context, res *result, resp *fetch.Response, page *archive.Page) error {
+	l := &res.lease
+	contentType := resp.Header.Get("Content-Type")
+	if !extract.IsHTML(contentType, resp.Body.Head(sniffBytes)) {
+		return nil
+	}
+	doc, err := w.html(ctx, resp.Body, resp.Header, l.URL)
+	var unread *spool.Error
+	switch {
+	case errors.As(err, &unread):
+		return err
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()): // it is fetched again
+		res.page.Broken = true
+		return nil
+	}
+	if err != nil {
+		w.log.Debug("cannot extract", "url", page.URL, "error", err)
+		page.Error = err.Error()
+		return nil
+	}
+	page.Title, page.Language, page.Outlinks = doc.Title, doc.Language, len(doc.Links)
+	page.Canonical = doc.Canonical.String()
+	switch {
+	case doc.Cut != 0 || resp.Body.Size() > maxParse:
+		page.Extracted = archive.ExtractedPart
+	case doc.Flat:
+		page.Extracted = archive.ExtractedFlat
+	}
+	page.Fields = doc.Fields
+	w.keepText(res, &doc)
+	w.sum(res, &doc)
+	note(res, page, &doc.Robots)
+	w.noteUsage(res, resp.Header, page, &doc.Robots, doc.Base)
+	deepest := w.o.Frontier.MaxDepth > 0 && l.Head.Depth >= w.o.Frontier.MaxDepth || l.Head.Depth == math.MaxUint16
+	if deepest || w.forbidsLinks(&doc.Robots) {
+		return nil
+	}
+	w.takeDocument(res, &doc)
+	return nil
+}
+
+// takeDocument makes discoveries of the links of a document.
+func (w *worker) takeDocument(res *result, doc *extract.Page) {
+	l := &res.lease
+	scope := w.scope()
+	res.found = slices.Grow(res.found, len(doc.Links))
+	for i := range doc.Links {
+		link := &doc.Links[i]
+		u, ok := w.o.admit(scope, link.URL)
+		switch {
+		case link.NoFollow && w.o.NoFollow:
+		case link.Kind == extract.Sitemap:
+			if w.o.Sitemaps.Follow {
+				w.findSitemap(res, w.discovery(res, link.URL, 0))
+			}
+		case !ok:
+			w.tally.outside.Add(1)
+		case w.trap(res, u) != storage.NoTrap:
+		default:
+			f := w.discovery(res, u, l.Head.Depth+1)
+			w.stripSession(&f)
+			res.found = append(res.found, f)
+		}
+	}
+}
+
+func (w *worker) discovery(res *result, u weburl.URL, depth uint16) storage.Found {
+	l := &res.lease
+	return storage.Found{
+		URL: u, Fingerprint: w.store.Fingerprint(u), Depth: depth,
+		ViaHost: l.Host, ViaOrdinal: l.Head.Ordinal, At: res.page.End,
+	}
+}
+
+// trap returns which trap a discovered URL leads into by its text, and has the store count it.
+func (w *worker) trap(res *result, u weburl.URL) storage.Trap {
+	t := w.o.Traps.Check(u, res.lease.URL, res.page.End)
+	if t != storage.NoTrap {
+		res.refused = append(res.refused, storage.Refused{Host: u.Host(), Reason: t, URL: u})
+	}
+	return t
+}
+
+// stripSession makes URLs that differ by a session id only the same to the store. That is for links
+// only: if a site redirects to add an id, the target would be known already and its content never
+// seen.
+func (w *worker) stripSession(f *storage.Found) {
+	stripped, has := w.sessions.Strip(f.URL.RequestURI())
+	if !has {
+		return
+	}
+	f.Stripped = stripped
+	f.Fingerprint = w.store.Fingerprint(f.URL.Origin().URL(stripped))
+}
+
+// maxParse is how many bytes of a document are searched for links. What follows is kept and
+// counted, but not read.
+const maxParse = extract.MaxDocument
+
+// parsers are the permissions to parse, as many as there are cores: the tree of a document is many
+// times its size, and more at once would not be faster. Each carries a buffer for documents that
+// are in a file.
+type parsers chan []byte
+
+func newParsers() parsers {
+	n := runtime.GOMAXPROCS(0)
+	p := make(parsers, n)
+	for range n {
+		p <- nil
+	}
+	return p
+}
+
+// html reads a document. It waits for its turn, which does not depend on the network; the error is
+// that of the context if the crawl ends before that.
+func (w *worker) html(
+	ctx context.Context, body *spool.Content, header http.Header, base weburl.URL,
+) (extract.Page, error) {
+	var buf []byte
+	select {
+	case buf = <-w.parsers:
+	case <-ctx.Done():
+		return extract.Page{}, ctx.Err()
+	}
+	defer func() { w.parsers <- buf }()
+	text, err := body.Load(buf, maxParse)
+	if err != nil {
+		return extract.Page{}, err
+	}
+	if _, inMemory := body.Bytes(); !inMemory {
+		buf = text
+	}
+	return extract.HTML(text, header, base, w.o.Frontier.Tokens, w.o.Extract)
+}
+
+// digest returns the SHA-256 of a body.
+func digest(body *spool.Content) (warc.Digest, error) {
+	if b, ok := body.Bytes(); ok {
+		return warc.DigestOf(b), nil
+	}
+	h := warc.NewHash()
+	_, err := body.WriteTo(h)
+	return warc.Sum(h), err
 }

@@ -15,6 +15,7 @@ import (
 // TestGaps: from the end of a request to the start of the next, read at the
 // server, at least the delay in force.
 func TestGaps(t *testing.T) {
+	t.Parallel()
 	slow := testweb.Slow(150*time.Millisecond, testweb.Page("slow"))
 	for _, c := range []struct {
 		name   string
@@ -66,7 +67,7 @@ func TestRequestsSideBySide(t *testing.T) {
 			}
 			select {
 			case <-together:
-			case <-time.After(10 * time.Second):
+			case <-time.After(patience):
 			}
 			slow.ServeHTTP(w, r)
 		})
@@ -84,6 +85,7 @@ func TestRequestsSideBySide(t *testing.T) {
 // TestRetryAfter: 429 and 503 with Retry-After hold the whole host for so long, and
 // the URL is requested again. Where there are several, the longest counts.
 func TestRetryAfter(t *testing.T) {
+	t.Parallel()
 	for _, status := range []int{429, 503} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			t.Parallel()

@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -78,21 +79,31 @@ func TestDeniedURLsAreCheckedAgain(t *testing.T) {
 	}
 }
 
-// TestSweepMarkOfASecond: while a second sweep for the same cause waits, neither a page nor the
-// end of the first may let a restart forget it.
+// TestSweepMarkOfASecond: while a second sweep for the same cause waits, neither a step nor the end of
+// the first may let a restart forget it.
 func TestSweepMarkOfASecond(t *testing.T) {
-	second, other := newRecheck(nil, frontier.Recheck{Host: 7, Origin: 1}), newRecheck(nil, frontier.Recheck{Host: 7})
-	q := sweepQueue{waiting: []*sweep{second}}
-	for _, end := range []bool{false, true} {
-		if got := q.markAfter(&swept{sweep: second, next: 1000, end: end}); !slices.Equal(got, second.value(0)) {
-			t.Errorf("a page with end %t leaves the mark %v", end, got)
+	first, second := newRecheck(nil, frontier.Recheck{Host: 7}), newRecheck(nil, frontier.Recheck{Host: 7})
+	other := newRecheck(nil, frontier.Recheck{Host: 7, Origin: 1})
+	first.at.Ordinal, other.at.Ordinal = 1000, 1000
+	one := make([]storage.Done, 1)
+	for name, test := range map[string]struct {
+		step  swept
+		marks map[string][]byte
+	}{
+		"a step":                    {swept{sweep: first, done: one}, nil},
+		"the end":                   {swept{sweep: first, done: one, end: true}, nil},
+		"a step of another":         {swept{sweep: other, done: one}, map[string][]byte{other.mark: other.encode()}},
+		"an empty step of another":  {swept{sweep: other}, nil},
+		"the end of another origin": {swept{sweep: other, end: true}, map[string][]byte{other.mark: nil}},
+	} {
+		var b batch
+		q := sweepQueue{waiting: []*sweep{second}, isActive: true}
+		if err := q.take(&test.step, &b); err != nil || !reflect.DeepEqual(b.rows.Marks, test.marks) {
+			t.Errorf("%s: the marks are %v (%v), want %v", name, b.rows.Marks, err, test.marks)
 		}
-	}
-	if got := q.markAfter(&swept{sweep: other, next: 1000}); !slices.Equal(got, other.value(1000)) {
-		t.Errorf("a page of another origin leaves the mark %v", got)
-	}
-	if got := q.markAfter(&swept{sweep: other, next: 1000, end: true}); got != nil {
-		t.Errorf("the end of another origin's leaves the mark %v", got)
+		if goesOn := slices.Contains(q.waiting, test.step.sweep); goesOn == test.step.end || q.waiting[0] != second {
+			t.Errorf("%s: the next sweeps are %v", name, q.waiting)
+		}
 	}
 }
 
@@ -113,15 +124,18 @@ func TestSecondRecheckReadsTooEarly(t *testing.T) {
 	u := parse(t, "http://a.test/x")
 	commit(storage.Batch{Found: []storage.Found{{URL: u, Fingerprint: s.Fingerprint(u)}}})
 	commit(storage.Batch{Done: []storage.Done{{Host: 1, Outcome: storage.Outcome{State: storage.Denied}}}})
-	w := &sweeper{store: s, now: time.Now}
 	all := frontier.Recheck{Host: 1, Rules: robots.Compile(nil, "amble")}
-	first, second := w.page(t.Context(), newRecheck(nil, all)), w.page(t.Context(), newRecheck(nil, all))
-	if len(first.done) != 1 || len(second.done) != 1 {
-		t.Fatalf("the rechecks find %d and %d URLs, want one each", len(first.done), len(second.done))
+	step := func() []storage.Done {
+		done, end, err := newRecheck(nil, all).step(t.Context(), s, testLog(t), time.Now())
+		if len(done) != 1 || !end || err != nil {
+			t.Fatalf("a recheck finds %d URLs, want one; end %t, %v", len(done), end, err)
+		}
+		return done
 	}
-	commit(storage.Batch{Done: first.done})
+	first, second := step(), step()
+	commit(storage.Batch{Done: first})
 	commit(storage.Batch{Done: []storage.Done{{Host: 1, Outcome: storage.Outcome{State: storage.Fetched}}}})
-	commit(storage.Batch{Done: second.done})
+	commit(storage.Batch{Done: second})
 	if head, _, err := s.Lookup(u); err != nil || head.Last.State != storage.Fetched || !head.Last.Due.IsZero() {
 		t.Errorf("the URL is %s, due %v (%v), want fetched", head.Last.State, head.Last.Due, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/amble-crawler/amble/internal/extract"
+	"github.com/amble-crawler/amble/internal/httpfield"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -71,25 +72,36 @@ func isUnplanned(h *storage.Host) bool {
 	return h.Of(storage.Fetched) > planned
 }
 
-// newAdoption returns the sweep that plans the recrawl of a host's pages that have none planned.
-// Their first recrawls are spread over the time that one recrawl of each page takes.
-func (d *dispatcher) newAdoption(id storage.HostID) *sweep {
-	s := &sweep{
-		mark: fmt.Sprintf("%s%d", markAdopt, id), host: id, when: storage.In(storage.Fetched), below: unbounded,
+// adopter makes the sweeps that plan the recrawls of pages that have none planned, host by host. The
+// dispatcher owns it.
+type adopter struct {
+	store interface {
+		Counters() storage.Counters
+		HostByID(storage.HostID) (storage.Host, error)
 	}
-	store, plan, rule := d.store, d.plan, &d.o.Recrawl.Rule
+	plan  *recrawl.Plan
+	rule  *recrawl.Rule
+	hosts []storage.HostID // left to do
+}
+
+// next returns the sweep of the next host. The first recrawls of its pages are spread over the time
+// that one recrawl of each page of the crawl takes.
+func (a *adopter) next() *sweep {
+	id, fetched := a.hosts[0], storage.In(storage.Fetched)
+	a.hosts = a.hosts[1:]
+	s := newHostSweep(fmt.Sprintf("%s%d", markAdopt, id), id, fetched, unbounded)
 	s.ready = func() (decision, error) {
-		host, err := store.HostByID(id)
-		spread := adoptionTime(plan, rule, store.Counters().Of(storage.Fetched))
-		return func(h *storage.Head, now time.Time) (storage.Outcome, bool) {
-			page := recrawl.Page{Host: host.Name, RequestURI: h.RequestURI}
-			if !h.Last.Due.IsZero() || h.Last.History != (recrawl.History{}) || !plan.Plans(&page) {
-				return storage.Outcome{}, false
+		host, err := a.store.HostByID(id)
+		spread := adoptionTime(a.plan, a.rule, a.store.Counters().Of(storage.Fetched))
+		return func(l *storage.Located, now time.Time) (storage.Done, bool) {
+			page := recrawl.Page{Host: host.Name, RequestURI: l.RequestURI}
+			if !l.Last.Due.IsZero() || l.Last.History != (recrawl.History{}) || !a.plan.Plans(&page) {
+				return storage.Done{}, false
 			}
 			const parts = 1009 // a prime, so that neighbours come far apart
-			o := h.Last
-			o.Due = now.Add(spread * time.Duration((int(id)*31+int(h.Ordinal)*397)%parts) / parts)
-			return o, true
+			o := l.Last
+			o.Due = now.Add(spread * time.Duration((int(id)*31+int(l.Ordinal)*397)%parts) / parts)
+			return changeTo(l, fetched, o), true
 		}, err
 	}
 	return s
@@ -109,6 +121,10 @@ func adoptionTime(plan *recrawl.Plan, rule *recrawl.Rule, pages uint64) time.Dur
 // without a body leaves out.
 func (w *worker) compare(res *result, o *storage.Outcome, header http.Header) {
 	last := &res.lease.Head.Last
+	res.page.Fresh, _ = httpfield.Caching{
+		CacheControl: header.Get("Cache-Control"), Expires: header.Get("Expires"), Date: header.Get("Date"),
+		Age: header.Get("Age"),
+	}.Freshness(res.page.End)
 	if t, err := http.ParseTime(header.Get("Last-Modified")); err == nil && o.State == storage.Fetched {
 		res.page.Modified = t
 	}

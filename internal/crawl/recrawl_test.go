@@ -94,145 +94,144 @@ func outcomes(t *testing.T, dir string) map[string]storage.Outcome {
 // TestRecrawls: pages are requested again, with what they said to be the same by, and what each visit finds is remembered.
 func TestRecrawls(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, changingSite())
-	o := recrawling(t, web)
-	wanted := map[string]recrawl.Change{"/same": recrawl.Same, "/changing": recrawl.Changed, "/counter": recrawl.Same, "/validated": recrawl.Same}
-	var all map[string]storage.Outcome
-	seconds := 0
-	for enough := false; !enough && seconds < 30; seconds += 6 { // a busy machine takes longer
-		if _, err := crawlFor(t, o, 6*time.Second, web.URL("a.test", "/")); err != nil {
+	virtually(t, memnet.Options{}, func(t *testing.T, network *memnet.Network) {
+		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{changingSite()}})
+		o := recrawling(t, web)
+		wanted := map[string]recrawl.Change{"/same": recrawl.Same, "/changing": recrawl.Changed, "/counter": recrawl.Same, "/validated": recrawl.Same}
+		const seconds = 6
+		if _, err := crawlFor(t, o, seconds*time.Second, web.URL("a.test", "/")); err != nil {
 			t.Fatal(err)
 		}
-		all = outcomes(t, o.DataDir)
-		enough = true
-		for path := range wanted {
-			enough = enough && len(recrawl.History(all[path].History).Observations()) >= 2
-		}
-	}
-	for path, want := range wanted {
-		got := all[path]
-		seen := recrawl.History(got.History).Observations()
-		if got.State != storage.Fetched || got.Due.IsZero() || len(seen) < 2 {
-			t.Errorf("%s: %+v with %d observations", path, got, len(seen))
-			continue
-		}
-		for _, o := range seen {
-			if o.Change != want {
-				t.Errorf("%s: observed %+v, want changes to be %d", path, seen, want)
+		all := outcomes(t, o.DataDir)
+		for path, want := range wanted {
+			got := all[path]
+			seen := recrawl.History(got.History).Observations()
+			if got.State != storage.Fetched || got.Due.IsZero() || len(seen) < 2 {
+				t.Errorf("%s: %+v with %d observations", path, got, len(seen))
+				continue
+			}
+			for _, o := range seen {
+				if o.Change != want {
+					t.Errorf("%s: observed %+v, want changes to be %d", path, seen, want)
+				}
 			}
 		}
-	}
-	if got := all["/validated"]; got.Status != 304 || got.ETag != `"v"` || got.Digest == 0 || got.Simhash == 0 || got.Bytes == 0 {
-		t.Errorf("a page that says to be the same: %+v", got)
-	}
-	if got := all["/gone"]; got.State != storage.Failed || got.Status != 404 || got.Attempts < 1 || !got.Due.After(got.At) || got.Digest == 0 {
-		t.Errorf("a page that is gone: %+v", got)
-	}
-	if n := web.ServedBy("a.test"); int(n) > seconds*15/2 {
-		t.Errorf("%d requests in %d seconds for six pages, each second at most", n, seconds)
-	}
+		if got := all["/validated"]; got.Status != 304 || got.ETag != `"v"` || got.Digest == 0 || got.Simhash == 0 || got.Bytes == 0 {
+			t.Errorf("a page that says to be the same: %+v", got)
+		}
+		if got := all["/gone"]; got.State != storage.Failed || got.Status != 404 || got.Attempts < 1 || !got.Due.After(got.At) || got.Digest == 0 {
+			t.Errorf("a page that is gone: %+v", got)
+		}
+		if n := web.ServedBy("a.test"); int(n) > seconds*15/2 {
+			t.Errorf("%d requests in %d seconds for six pages, each second at most", n, seconds)
+		}
+	})
 }
 
 // TestRestartKeepsTheSchedule: the end of a process, and the begin of another, change nobody's time.
 func TestRestartKeepsTheSchedule(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, changingSite())
-	o := recrawling(t, web)
-	o.Recrawl.Max = 90 * 24 * time.Hour
-	planned := func(all map[string]storage.Outcome) (n int) {
-		for _, got := range all {
-			if !got.Due.IsZero() {
-				n++
+	virtually(t, memnet.Options{}, func(t *testing.T, network *memnet.Network) {
+		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{changingSite()}})
+		o := recrawling(t, web)
+		o.Recrawl.Max = 90 * 24 * time.Hour
+		planned := func(all map[string]storage.Outcome) (n int) {
+			for _, got := range all {
+				if !got.Due.IsZero() {
+					n++
+				}
 			}
+			return n
 		}
-		return n
-	}
-	var before map[string]storage.Outcome
-	for try := 0; try < 20 && planned(before) < 6; try++ { // a busy machine takes longer
 		if _, err := crawlFor(t, o, 1500*time.Millisecond, web.URL("a.test", "/")); err != nil {
 			t.Fatal(err)
 		}
-		before = outcomes(t, o.DataDir)
-	}
-	if n := planned(before); n != 6 || len(before) != 6 {
-		t.Fatalf("%d of %d pages have a recrawl to come, want 6: %+v", n, len(before), before)
-	}
-	e, err := Open(o, testLog(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if e.plan.Pages() != len(before) {
-		t.Errorf("%d pages are on the plan after a restart, there are %d", e.plan.Pages(), len(before))
-	}
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := crawlFor(t, o, time.Second, web.URL("a.test", "/")); err != nil {
-		t.Fatal(err)
-	}
-	if after := outcomes(t, o.DataDir); !reflect.DeepEqual(before, after) {
-		t.Errorf("before\n%+v, after a restart\n%+v", before, after)
-	}
+		before := outcomes(t, o.DataDir)
+		if n := planned(before); n != 6 || len(before) != 6 {
+			t.Fatalf("%d of %d pages have a recrawl to come, want 6: %+v", n, len(before), before)
+		}
+		e, err := Open(o, testLog(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.plan.Pages() != len(before) {
+			t.Errorf("%d pages are on the plan after a restart, there are %d", e.plan.Pages(), len(before))
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := crawlFor(t, o, time.Second, web.URL("a.test", "/")); err != nil {
+			t.Fatal(err)
+		}
+		if after := outcomes(t, o.DataDir); !reflect.DeepEqual(before, after) {
+			t.Errorf("before\n%+v, after a restart\n%+v", before, after)
+		}
+	})
 }
 
 // TestAdoption: pages that a run without a plan has fetched are visited again by one that has a plan.
 func TestAdoption(t *testing.T) {
 	t.Parallel()
-	web := startWeb(t, changingSite())
-	o := recrawling(t, web)
-	plan := o.Recrawl
-	o.Recrawl, o.ExitWhenDone = nil, true
-	if _, err := crawlFor(t, o, 10*time.Second, web.URL("a.test", "/")); err != nil {
-		t.Fatal(err)
-	}
-	for path, got := range outcomes(t, o.DataDir) {
-		if !got.Due.IsZero() || got.History != (recrawl.History{}) {
-			t.Errorf("%s is planned: %+v", path, got)
+	virtually(t, memnet.Options{}, func(t *testing.T, network *memnet.Network) {
+		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{changingSite()}})
+		o := recrawling(t, web)
+		plan := o.Recrawl
+		o.Recrawl, o.ExitWhenDone = nil, true
+		if _, err := crawlFor(t, o, 10*time.Second, web.URL("a.test", "/")); err != nil {
+			t.Fatal(err)
 		}
-	}
-	o.Recrawl, o.ExitWhenDone = plan, false
-	if _, err := crawlFor(t, o, 3*time.Second, web.URL("a.test", "/")); err != nil {
-		t.Fatal(err)
-	}
-	for path, got := range outcomes(t, o.DataDir) {
-		if got.Due.IsZero() || path == "/same" && len(recrawl.History(got.History).Observations()) == 0 {
-			t.Errorf("%s was not visited again: %+v", path, got)
+		for path, got := range outcomes(t, o.DataDir) {
+			if !got.Due.IsZero() || got.History != (recrawl.History{}) {
+				t.Errorf("%s is planned: %+v", path, got)
+			}
 		}
-	}
+		o.Recrawl, o.ExitWhenDone = plan, false
+		if _, err := crawlFor(t, o, 3*time.Second, web.URL("a.test", "/")); err != nil {
+			t.Fatal(err)
+		}
+		for path, got := range outcomes(t, o.DataDir) {
+			if got.Due.IsZero() || path == "/same" && len(recrawl.History(got.History).Observations()) == 0 {
+				t.Errorf("%s was not visited again: %+v", path, got)
+			}
+		}
+	})
 }
 
 // TestNotice: a sitemap that says that a page has changed brings its visit forward, once.
 func TestNotice(t *testing.T) {
 	t.Parallel()
-	var lists, visits atomic.Int64
-	web := startWeb(t, testweb.Site{Host: "a.test", Handler: testweb.Routes{
-		"/robots.txt": testweb.Robots("Sitemap: /sitemap.xml"),
-		"/":           testweb.Page("all"),
-		"/page": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			body(fmt.Sprint(strings.Repeat("new words ", int(visits.Add(1))), paragraph[visits.Load()*20:])).ServeHTTP(w, r)
-		}),
-		"/sitemap.xml": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "application/xml")
-			fmt.Fprintf(w, `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>http://%s/page</loc><lastmod>%s</lastmod></url><!-- %d --></urlset>`,
-				r.Host, time.Now().UTC().Format(time.RFC3339), lists.Add(1))
-		}),
-	}})
-	o := recrawling(t, web)
-	o.Recrawl.Max, o.Recrawl.Interval = 90*24*time.Hour, time.Hour
-	o.Recrawl.Rules = []recrawl.Rule{{Hosts: []string{"a.test"}, Pattern: regexp.MustCompile(`^/sitemap`), Policy: recrawl.Fixed, Interval: time.Second, Min: time.Second, Max: time.Second}}
-	if _, err := crawlFor(t, o, 5*time.Second, web.URL("a.test", "/")); err != nil {
-		t.Fatal(err)
-	}
-	got := outcomes(t, o.DataDir)["/page"]
-	if lists.Load() < 3 || visits.Load() != 1 {
-		t.Errorf("the sitemap was read %d times, the page %d times; within an hour half of its wait has to pass", lists.Load(), visits.Load())
-	}
-	if !recrawl.History(got.History).Noticed() {
-		t.Errorf("the notice is not noted: %+v", got)
-	}
+	virtually(t, memnet.Options{}, func(t *testing.T, network *memnet.Network) {
+		var lists, visits atomic.Int64
+		site := testweb.Site{Host: "a.test", Handler: testweb.Routes{
+			"/robots.txt": testweb.Robots("Sitemap: /sitemap.xml"),
+			"/":           testweb.Page("all"),
+			"/page": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body(fmt.Sprint(strings.Repeat("new words ", int(visits.Add(1))), paragraph[visits.Load()*20:])).ServeHTTP(w, r)
+			}),
+			"/sitemap.xml": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/xml")
+				fmt.Fprintf(w, `<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>http://%s/page</loc><lastmod>%s</lastmod></url><!-- %d --></urlset>`,
+					r.Host, time.Now().UTC().Format(time.RFC3339), lists.Add(1))
+			}),
+		}}
+		web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{site}})
+		o := recrawling(t, web)
+		o.Recrawl.Max, o.Recrawl.Interval = 90*24*time.Hour, time.Hour
+		o.Recrawl.Rules = []recrawl.Rule{{Hosts: []string{"a.test"}, Pattern: regexp.MustCompile(`^/sitemap`), Policy: recrawl.Fixed, Interval: time.Second, Min: time.Second, Max: time.Second}}
+		if _, err := crawlFor(t, o, 5*time.Second, web.URL("a.test", "/")); err != nil {
+			t.Fatal(err)
+		}
+		got := outcomes(t, o.DataDir)["/page"]
+		if lists.Load() < 3 || visits.Load() != 1 {
+			t.Errorf("the sitemap was read %d times, the page %d times; within an hour half of its wait has to pass", lists.Load(), visits.Load())
+		}
+		if !recrawl.History(got.History).Noticed() {
+			t.Errorf("the notice is not noted: %+v", got)
+		}
+	})
 }
 
-// TestGonePagesAreLookedForWhenListed: a page that was not there once is looked for as soon as its
+// TestGonePagesAreFetchedWhenListed: a page that was not there once is fetched again as soon as its
 // sitemap gives reason to, not after a day whatever that says: one that a sitemap names for the
 // first time after it was requested, and one that is said to change every hour.
 func TestGonePagesAreFetchedWhenListed(t *testing.T) {

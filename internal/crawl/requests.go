@@ -43,7 +43,7 @@ func (l *requestLog) complete(res *result) {
 		if !res.page.Sent {
 			return
 		}
-		q.Policy = &requestlog.Policy{Record: lease.Policy, Version: lease.Rules.Version()}
+		q.Policy = &requestlog.Policy{Record: *lease.Policy, Version: lease.Rules.Version()}
 		q.Allowed, q.Line = lease.Verdict.Allowed, lease.Verdict.Line
 		q.Again = l.uncommitted.take(lease.URL, lease.Head.Last.At)
 	default:
@@ -67,6 +67,44 @@ func (l *requestLog) close() error {
 		return fmt.Errorf("close the request log: %w", err)
 	}
 	return nil
+}
+
+// ledger is what a crawl needs of the start ledger.
+type ledger interface {
+	Append(storage.Start) (offset uint64, err error)
+	AppendWait(storage.Wait) error
+	AppendEnd(time.Time) error
+	Offset() uint64
+	Trim(committed uint64) error
+	Close() error
+}
+
+// startLedger is the start ledger as the dispatcher, which owns it, writes it.
+type startLedger struct{ ledger }
+
+// start writes the start of a request, and returns its offset.
+func (s startLedger) start(l *frontier.Lease, now time.Time) (offset uint64, err error) {
+	start := storage.Start{
+		Host: l.HostName, Address: l.Address.String(), At: now, Delay: -1, Note: startNote(l),
+	}
+	if l.Learned {
+		start.Delay = l.Delay
+	}
+	return s.Append(start)
+}
+
+// wait writes a Retry-After or the reset of a RateLimit: it holds even if this process ends before
+// the response is committed. On a full disk no request begins before the commit, so that is no error.
+func (s startLedger) wait(l *frontier.Lease, report *frontier.Report) error {
+	wait := max(report.RetryAfter, report.RateLimit.Hold)
+	if !report.Sent || wait <= l.Delay {
+		return nil
+	}
+	err := s.AppendWait(storage.Wait{Host: l.HostName, At: report.End, Wait: wait})
+	if errors.Is(err, storage.ErrNoSpace) {
+		return nil
+	}
+	return err
 }
 
 // uncommitted are the URLs of the uncommitted requests of earlier processes, and when those began.

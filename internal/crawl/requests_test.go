@@ -63,8 +63,8 @@ func TestRequestLog(t *testing.T) {
 	checkLogged(t, o.DataDir, web.Requests())
 	seen := map[string]int{}
 	for _, r := range logged(t, o.DataDir) {
-		place := r.URL.Host() + r.URL.RequestURI()
-		seen[place]++
+		key := r.URL.Host() + r.URL.RequestURI()
+		seen[key]++
 		if r.Again || !r.Sent || r.Failure != 0 || r.Bytes == 0 || r.Start.After(r.End) || r.Decided.After(r.Start) || r.Process.Agent != "amble-test" ||
 			r.Address != web.Address(r.URL.Host()) {
 			t.Errorf("%+v", r)
@@ -74,29 +74,29 @@ func TestRequestLog(t *testing.T) {
 			wantVersion, wantLine = robots.Version{}, 0
 		}
 		if r.Policy == nil || r.Policy.Version != wantVersion {
-			t.Fatalf("%s: policy %+v, want version %s", place, r.Policy, wantVersion)
+			t.Fatalf("%s: policy %+v, want version %s", key, r.Policy, wantVersion)
 		}
 		if body, kept := r.Policy.Body(); kept && string(body) != rules || kept == wantVersion.IsZero() {
-			t.Errorf("%s: its robots.txt is %q", place, body)
+			t.Errorf("%s: its robots.txt is %q", key, body)
 		}
 		if r.Kind == requestlog.Robots {
 			continue
 		}
 		if !r.Allowed || r.Line != wantLine {
-			t.Errorf("%s: allowed %t by line %d, want line %d", place, r.Allowed, r.Line, wantLine)
+			t.Errorf("%s: allowed %t by line %d, want line %d", key, r.Allowed, r.Line, wantLine)
 		}
 		delay, why := 30*time.Millisecond, politeness.ReasonCrawlDelay
 		if r.URL.Host() == "c.test" {
 			delay, why = 20*time.Millisecond, politeness.ReasonDelay
 		}
-		if place == "a.test/aa" && r.Status == 503 && r.RetryAfter != time.Second {
-			t.Errorf("%s requested %v", place, r.RetryAfter)
+		if key == "a.test/aa" && r.Status == 503 && r.RetryAfter != time.Second {
+			t.Errorf("%s requested %v", key, r.RetryAfter)
 		}
 		if r.DelayReason == politeness.ReasonErrors {
 			delay, why = r.Delay, r.DelayReason
 		}
 		if r.Delay != delay || r.DelayReason != why {
-			t.Errorf("%s: delay %v (%s), want %v (%s)", place, r.Delay, r.DelayReason, delay, why)
+			t.Errorf("%s: delay %v (%s), want %v (%s)", key, r.Delay, r.DelayReason, delay, why)
 		}
 	}
 	want := map[string]int{"a.test/robots.txt": 1, "a.test/": 1, "a.test/aa": 2, "a.test/ab": 1, "c.test/robots.txt": 1, "c.test/": 1}
@@ -148,17 +148,22 @@ func TestRequestLogAfterKill(t *testing.T) {
 	web := startWeb(t, site("a.test", rules, []string{"/first", "/slow"}, testweb.Routes{"/slow": signal(requested, slow)}))
 	dir, o := newChild(t, web, 20*time.Millisecond)
 	child, done := startChild(t, dir)
+	before, now := uint64(0), uint64(0)
+	eventually(t, "/first is in the output", func() bool {
+		before, now = now, lastCommit(t, o.DataDir)
+		return len(outputLines(t, o.Archive.Dir)[web.URL("a.test", "/first")]) > 0
+	})
+	eventually(t, "/first is committed", func() bool { return lastCommit(t, o.DataDir) > before })
 	<-requested
-	time.Sleep(200 * time.Millisecond) // what ended before is committed
 	if err := child.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	<-done
-	child, done = startChild(t, dir) // and the next one before it may ask again
-	for len(logged(t, o.DataDir)) < 4 {
-		time.Sleep(10 * time.Millisecond)
-	}
-	time.Sleep(100 * time.Millisecond)
+	before = lastCommit(t, o.DataDir)
+	child, done = startChild(t, dir) // and the next one before its first request
+	eventually(t, "the request without an end is in the log", func() bool {
+		return len(logged(t, o.DataDir)) >= 4 && lastCommit(t, o.DataDir) > before
+	})
 	if err := child.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

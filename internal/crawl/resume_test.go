@@ -53,7 +53,7 @@ func TestStopAndGoOn(t *testing.T) {
 	checkPolite(t, web.Requests(), o.Frontier.Politeness.Delay)
 }
 
-// TestFinishedCrawl: another run over a finished crawl asks nobody, and says so.
+// TestFinishedCrawl: another run over a finished crawl makes no request, and says so.
 func TestFinishedCrawl(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, twoSites()...)

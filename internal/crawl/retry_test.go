@@ -113,7 +113,7 @@ func TestRetryGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	order := retry{command: retryCommand{Selection: &Selection{States: storage.In(storage.Failed)}, Host: 1, Ordinal: from, Back: from}}
+	order := retryCommand{Selection: &Selection{States: storage.In(storage.Failed)}, Host: 1, Ordinal: from, Back: from}
 	if _, err = s.Commit(&storage.Batch{Marks: map[string][]byte{retryMark(3): order.encode()}}); err == nil {
 		err = s.Close()
 	}
@@ -242,12 +242,13 @@ func TestRetrier(t *testing.T) {
 
 // TestRetryStepIsBounded: however many URLs are selected or not, a step puts back, and looks at, a bounded number.
 func TestRetryStepIsBounded(t *testing.T) {
+	t.Parallel()
 	s, err := storage.Open(t.TempDir(), storage.Options{NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	const hosts, each = 50, 1000
+	const hosts, each = 25, 1000
 	for h := range hosts {
 		var b storage.Batch
 		for i := range each {
@@ -263,8 +264,8 @@ func TestRetryStepIsBounded(t *testing.T) {
 		selection   Selection
 		steps, back int
 	}{
-		{Selection{}, hosts * each / retryPage, hosts * each},
-		{Selection{Reasons: []storage.Reason{storage.ReasonStatus}}, (hosts*each + retryInspected - 1) / retryInspected, 0},
+		{Selection{}, hosts * each / sweepChanged, hosts * each},
+		{Selection{Reasons: []storage.Reason{storage.ReasonStatus}}, (hosts*each + sweepInspected - 1) / sweepInspected, 0},
 		{Selection{Host: "h7.test"}, 1, each},
 	} {
 		w, err := newRetry(s, retryCommand{Selection: &c.selection}, nil)
@@ -275,10 +276,10 @@ func TestRetryStepIsBounded(t *testing.T) {
 		for end := false; !end; steps++ {
 			var page []storage.Done
 			before := w.inspected.Load()
-			if page, end, err = w.step(t.Context(), s, time.Now()); err != nil {
+			if page, end, err = w.step(t.Context(), s, testLog(t), time.Now()); err != nil {
 				t.Fatal(err)
 			}
-			if len(page) > retryPage || w.inspected.Load()-before > retryInspected {
+			if len(page) > sweepChanged || w.inspected.Load()-before > sweepInspected {
 				t.Errorf("a step puts back %d URLs and looks at %d", len(page), w.inspected.Load()-before)
 			}
 			back += len(page)
@@ -291,14 +292,14 @@ func TestRetryStepIsBounded(t *testing.T) {
 
 // TestRetryMark holds the form of the mark: a later version has to read it.
 func TestRetryMark(t *testing.T) {
-	w := retry{command: retryCommand{Host: 12, Ordinal: 340, Back: 7, Selection: &Selection{
+	w := retryCommand{Host: 12, Ordinal: 340, Back: 7, Selection: &Selection{
 		States: storage.In(storage.Failed, storage.Excluded), Reasons: []storage.Reason{66, 1}, Host: "a.test", Pattern: regexp.MustCompile(`\.pdf$`),
-	}}}
+	}}
 	const want = `{"selection":{"states":40,"reasons":[66,1],"host":"a.test","pattern":"\\.pdf$"},"host":12,"ordinal":340,"back":7}`
 	if got := string(w.encode()); got != want {
 		t.Errorf("the mark is %s", got)
 	}
-	w = retry{command: retryCommand{Lifted: []string{"fetch.ports"}}}
+	w = retryCommand{Lifted: []string{"fetch.ports"}}
 	if got := string(w.encode()); got != `{"lifted":["fetch.ports"]}` {
 		t.Errorf("the mark is %s", got)
 	}

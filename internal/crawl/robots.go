@@ -19,7 +19,7 @@ import (
 
 // fetchRobots serves a Robots lease: one request, judged by the state machine.
 func (w *worker) fetchRobots(ctx context.Context, res *result) {
-	job, u := &res.lease.Robots, res.lease.URL
+	job, u := res.lease.Robots, res.lease.URL
 	etag, modified := "", ""
 	if !w.o.capturesExchanges() { // an archive is to have each version whole
 		etag, modified = job.Previous.Validators(u.String())

@@ -210,7 +210,7 @@ func TestRobotsAcrossRestarts(t *testing.T) {
 	}
 }
 
-// TestRobotsHistory: what a robots.txt was before is kept, each version once, and trouble is no version.
+// TestRobotsHistory: what a robots.txt was before is kept, each version once, and a failure is no version.
 func TestRobotsHistory(t *testing.T) {
 	t.Parallel()
 	v := newVisits(t, "site.test", testweb.Robots("# one\n"))
@@ -245,7 +245,7 @@ func TestRobotsHistory(t *testing.T) {
 	}
 }
 
-// TestRobotsRevalidated asks a site for its robots.txt with the validators of
+// TestRobotsRevalidated fetches the robots.txt of a site with the validators of
 // the copy, in a later process and behind a redirect. The copy goes on to count.
 func TestRobotsRevalidated(t *testing.T) {
 	t.Parallel()

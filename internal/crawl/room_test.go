@@ -48,7 +48,7 @@ func TestSeedsNeedRoom(t *testing.T) {
 	checkWhole(t, web, o, 0)
 }
 
-// TestImportNeedsRoom: an import into a database that no crawl uses leaves free what is to be left free.
+// TestImportNeedsRoom: an import into a database that no crawl uses leaves the reserve free.
 func TestImportNeedsRoom(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, site("a.test", "", nil, nil))
@@ -70,7 +70,7 @@ func TestMaxSize(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, site("a.test", "", paths("/", 5), nil))
 	o := testOptions(t, web)
-	o.Storage.MaxBytes, o.ShutdownGrace, o.ExitWhenDone = 16<<20, 100*time.Millisecond, false
+	o.Storage.MaxBytes, o.ShutdownGrace, o.ExitWhenDone = 8<<20, 100*time.Millisecond, false
 	e, err := Open(o, testLog(t))
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestMaxSize(t *testing.T) {
 		return s.State == "stalled" && strings.Contains(s.Reason, "storage.max_size") && s.InFlight == 0
 	})
 	served := web.Served()
-	time.Sleep(100 * time.Millisecond)
+	beats(t, e, 1)
 	if n := web.Served(); n != served {
 		t.Errorf("%d requests while the database is full", n-served)
 	}

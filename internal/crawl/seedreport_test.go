@@ -171,11 +171,11 @@ func TestWhyAHostIsBusy(t *testing.T) {
 	})
 	o = testOptions(t, web)
 	e, stop := daemon(t, o, "http://nowhere.invalid/")
-	trouble := func(v *inspect.View) bool {
+	failing := func(v *inspect.View) bool {
 		h, err := v.Host(t.Context(), "nowhere.invalid")
 		return err == nil && h.LastFailure == "dns_not_found" && !h.FailingSince.IsZero()
 	}
-	eventually(t, "the lookup failed", func() bool { return trouble(e.View()) })
+	eventually(t, "the lookup failed", func() bool { return failing(e.View()) })
 	eventually(t, "it is counted", func() bool { return e.Status().Errors["dns_not_found"] > 0 })
 	stop()
 	s, err := storage.Open(o.DataDir, storage.Options{ReadOnly: true})
@@ -184,7 +184,7 @@ func TestWhyAHostIsBusy(t *testing.T) {
 	}
 	defer s.Close()
 	fo := o.Frontier
-	if v := inspect.New(s, inspect.Options{Politeness: fo.HostPoliteness(), Robots: fo.Robots, Tokens: fo.Tokens, Obey: true, Now: time.Now}); !trouble(v) {
+	if v := inspect.New(s, inspect.Options{Politeness: fo.HostPoliteness(), Robots: fo.Robots, Tokens: fo.Tokens, Obey: true, Now: time.Now}); !failing(v) {
 		t.Error("the database does not say why")
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
@@ -15,12 +17,15 @@ import (
 // Seed is a URL to start from, and where it was given, for messages.
 type Seed struct {
 	URL      weburl.URL
-	Source   string
-	Priority int8 // of the URLs of its host those of a higher one come first; 0 is that of discoveries
+	Source   string // "config.yaml:12", "seeds.txt:7", "argument 2"
+	Priority int8   // of the URLs of its host those of a higher one come first; 0 is that of discoveries
 }
 
 // scopeStore is where the scope seeds are.
-type scopeStore interface{ ScopeSeeds() ([]string, error) }
+type scopeStore interface {
+	markReader
+	ScopeSeeds() ([]string, error)
+}
 
 // initialScope is the scope at the start of a run: that of the seeds, of those of earlier runs, and
 // of where their redirects led.
@@ -49,7 +54,13 @@ func newInitialScope(s scopeStore, o *Options, seeds []Seed) (*initialScope, err
 			fresh = append(fresh, text)
 		}
 	}
-	return &initialScope{frontier.NewScope(o.Mode, o.Include, o.Exclude, urls...), fresh, len(known)}, nil
+	commanded, err := commandedOptOuts(s)
+	if err != nil {
+		return nil, err
+	}
+	optOuts := listOptOuts(o.OptOuts, commanded).InForce(o.Now())
+	scope := frontier.NewScope(o.Mode, o.Include, o.Exclude, urls...).WithOptOuts(optOuts)
+	return &initialScope{scope, fresh, len(known)}, nil
 }
 
 // recordedSeeds returns the scope seeds of earlier runs.
@@ -65,14 +76,17 @@ func recordedSeeds(s scopeStore) (urls []weburl.URL, err error) {
 	return urls, err
 }
 
-// StoredScope returns the scope of a crawl that does not run, as inspect.Options.Scope wants it:
-// that of the seeds given and of those that earlier runs have recorded.
-func StoredScope(s *storage.Store, o Options, seeds []Seed) (func(weburl.URL) (in bool, why string), error) {
+// StoredScope puts the scope of a crawl that does not run into view: that of the seeds given and of
+// those that earlier runs have recorded, without what opted out.
+func StoredScope(s *storage.Store, o Options, seeds []Seed, view *inspect.Options) error {
+	o.fill()
 	initial, err := newInitialScope(s, &o, seeds)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return func(u weburl.URL) (bool, string) { return isInScope(initial.scope, u) }, nil
+	view.Scope = func(u weburl.URL) (bool, string) { return isInScope(initial.scope, u) }
+	view.OptOut = func(host, address string) string { return hostOptOut(initial.scope, host, address) }
+	return nil
 }
 
 // isInScope reports whether a URL is in scope, and why. A nil scope is that of a crawl that has not
@@ -81,8 +95,7 @@ func isInScope(scope *frontier.Scope, u weburl.URL) (in bool, why string) {
 	if scope == nil {
 		return false, "the crawl has not begun"
 	}
-	v := scope.Check(u)
-	return v == frontier.InScope, v.String()
+	return scope.Check(u) == frontier.InScope, scopeReason(scope, u)
 }
 
 // addSeeds commits the seeds, and that fresh ones are scope seeds from now on: a later run may be
@@ -92,9 +105,13 @@ func (e *Engine) addSeeds(ctx context.Context, seeds []Seed, fresh []string) err
 	now := e.o.Now()
 	b := storage.Batch{ScopeSeeds: fresh}
 	var size storage.BatchSizer
+	if len(seeds) > size.Items() { // as in hostOrder
+		seeds = slices.Clone(seeds)
+		slices.SortStableFunc(seeds, func(a, b Seed) int { return strings.Compare(a.URL.Host(), b.URL.Host()) })
+	}
 	for i, s := range seeds {
 		if v := scope.Check(s.URL); v != frontier.InScope {
-			e.log.Warn("seed left out", "seed", s.URL.String(), "source", s.Source, "reason", v.String())
+			e.log.Warn("seed left out", "seed", s.URL.String(), "source", s.Source, "reason", scopeReason(scope, s.URL))
 		} else {
 			b.Found = append(b.Found, storage.Found{
 				URL: s.URL, Fingerprint: e.store.Fingerprint(s.URL), Seed: true, Priority: s.Priority, At: now,
@@ -106,11 +123,12 @@ func (e *Engine) addSeeds(ctx context.Context, seeds []Seed, fresh []string) err
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		started := e.o.Now()
 		result, err := e.commitAtStart(ctx, &b)
 		if err != nil {
 			return fmt.Errorf("add seeds: %w", err)
 		}
-		size.Committed(len(b.Found), result.Changed)
+		size.Committed(len(b.Found), result.Changed, e.o.Now().Sub(started))
 		b = storage.Batch{Found: b.Found[:0]}
 	}
 	return nil

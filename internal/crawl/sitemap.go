@@ -22,11 +22,6 @@ type SitemapOptions struct {
 	Lists  extract.ListOptions
 }
 
-// DefaultSitemapOptions read what sites offer, and guess nothing.
-func DefaultSitemapOptions() SitemapOptions {
-	return SitemapOptions{Follow: true, Feeds: true, Lists: extract.DefaultListOptions()}
-}
-
 const (
 	// sitemapPriority puts the sitemaps of a host before its pages.
 	sitemapPriority = 20
@@ -36,10 +31,11 @@ const (
 	maxNesting = 3
 	// maxAnnounced is how many sitemaps of one robots.txt are taken.
 	maxAnnounced = 1000
-	// listBatch is how many URLs of a list are committed at a time, while it is read.
-	listBatch = MaxAdditions
-	// listBytes is the size of these URLs, in bytes, at which fewer of them are committed. It
-	// bounds the memory of a list whose URLs are long.
+	// listBatch is how many URLs of a list are committed together with its outcome, if it has no
+	// more. Those of a longer list are committed by host, in commits of their own.
+	listBatch = 5000
+	// listBytes is the size of these URLs, in bytes, at which they are fewer. It bounds the memory
+	// of a list whose URLs are long.
 	listBytes = 1 << 20
 )
 
@@ -86,17 +82,24 @@ func (w *worker) listKind(l *frontier.Lease, resp *fetch.Response) extract.ListK
 	return kind
 }
 
-// takeList makes discoveries of the URLs of a sitemap or feed. All batches of a long one but the
-// last are committed while it is read, so that it takes no more memory than a short one. If the
-// crawl ends meanwhile, the request counts as broken off, and a later run reads the list again. The
-// error is one of reading the body back.
+// takeList makes discoveries of the URLs of a sitemap or feed. Those of a long one are committed
+// before its outcome, so that it takes bounded memory. If the crawl ends meanwhile, the request
+// counts as broken off, and a later run reads the list again. The error is one of reading the body
+// back.
 func (w *worker) takeList(
 	ctx context.Context, res *result, resp *fetch.Response, page *archive.Page, kind extract.ListKind,
 ) error {
 	in := &checkedReader{ctx: ctx, r: resp.Body.NewReader()}
-	taker := listTaker{worker: w, res: res, depth: listDepth(&res.lease.Head, kind)}
+	taker := listTaker{
+		worker: w, res: res, depth: listDepth(&res.lease.Head, kind),
+		order: hostOrder{store: w.store, sorter: w.room.NewSorter(true), commit: w.add},
+	}
+	defer func() { _ = taker.order.reset() }() // it has no files
 	list, err := extract.ReadList(in, kind, resp.Header.Get("Content-Type"), res.lease.URL, w.o.Sitemaps.Lists,
 		func(item extract.Item) error { return taker.take(ctx, &item) })
+	if err == nil && in.err == nil {
+		err = taker.commit(ctx)
+	}
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
@@ -150,7 +153,8 @@ type listTaker struct {
 	*worker
 	res   *result
 	depth uint16
-	bytes int // of the URLs since the last commit
+	bytes int       // of the URLs in res
+	order hostOrder // of the URLs before them
 }
 
 func (t *listTaker) take(ctx context.Context, item *extract.Item) error {
@@ -162,9 +166,24 @@ func (t *listTaker) take(ctx context.Context, item *extract.Item) error {
 	if t.bytes += len(item.URL.String()); t.bytes < listBytes && len(t.res.found) < listBatch {
 		return nil
 	}
-	_, err := t.add(ctx, &addition{found: t.res.found})
-	t.res.found, t.bytes = nil, 0 // the commit may still have them, where it failed
-	return err
+	for i := range t.res.found {
+		if err := t.order.take(&listItem{Found: t.res.found[i]}); err != nil {
+			return err
+		}
+	}
+	clear(t.res.found)
+	t.res.found, t.bytes = t.res.found[:0], 0
+	if t.order.sorter.Full() {
+		return t.commit(ctx)
+	}
+	return nil
+}
+
+// commit commits the URLs of a long list by host.
+func (t *listTaker) commit(ctx context.Context) error {
+	l := &t.res.lease
+	base := storage.Found{ViaHost: l.Host, ViaOrdinal: l.Head.Ordinal, At: t.res.page.End}
+	return t.order.commitAll(ctx, base, func(*hostBatch) {})
 }
 
 // takeSitemap takes a sitemap that an index names. Its depth counts the indexes on the way to it.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/extract"
+	"github.com/amble-crawler/amble/internal/hostsort"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
@@ -100,16 +101,16 @@ func TestSitemaps(t *testing.T) {
 		"/late": {storage.Fetched, 1, -4, false, 0}, "/a": {storage.Fetched, 1, 0, false, 4}, "/early": {storage.Fetched, 1, 5, false, 0},
 		"/b": {storage.Fetched, 1, 0, false, 0}, "/c": {storage.Fetched, 1, 0, false, 0}, "/private/p": {storage.Denied, 1, 0, false, 0},
 	}
-	for place, w := range want {
-		h, known := all["maps.test"+place]
+	for key, w := range want {
+		h, known := all["maps.test"+key]
 		if !known || h.Last.State != w.state || h.Depth != w.depth || h.Priority != w.priority || h.Sitemap != w.sitemap || h.Frequency != w.frequency {
-			t.Errorf("%s (known: %t) is %+v, want %+v", place, known, h, w)
+			t.Errorf("%s (known: %t) is %+v, want %+v", key, known, h, w)
 		}
-		delete(all, "maps.test"+place)
+		delete(all, "maps.test"+key)
 	}
-	for place := range all {
-		if place != "maps.test/no-such-port" {
-			t.Errorf("not expected: %s", place)
+	for key := range all {
+		if key != "maps.test/no-such-port" {
+			t.Errorf("not expected: %s", key)
 		}
 	}
 	log := web.Requests().Host("maps.test")
@@ -139,7 +140,7 @@ func TestSitemapsNotFollowed(t *testing.T) {
 	checkStates(t, o, map[string]storage.State{"maps.test/": storage.Fetched, "maps.test/linked.xml": storage.Fetched, "maps.test/feed": storage.Fetched})
 }
 
-// Sitemaps are found by a link, by their usual place where the robots.txt names none, and as a page; feeds as a page.
+// Sitemaps are found by a link, by their usual key where the robots.txt names none, and as a page; feeds as a page.
 func TestSitemapsFound(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t,
@@ -158,9 +159,9 @@ func TestSitemapsFound(t *testing.T) {
 	o.Sitemaps.Guess = true
 	crawl(t, o, web.URL("link.test", "/"), web.URL("guess.test", "/"), web.URL("named.test", "/"))
 	want := map[string]storage.State{"link.test/sitemap.xml": storage.Failed}
-	for _, place := range []string{"link.test/", "link.test/map", "link.test/plain.xml", "link.test/feed", "link.test/feed2", "link.test/b", "link.test/c", "link.test/d",
+	for _, key := range []string{"link.test/", "link.test/map", "link.test/plain.xml", "link.test/feed", "link.test/feed2", "link.test/b", "link.test/c", "link.test/d",
 		"guess.test/", "guess.test/sitemap.xml", "guess.test/a", "named.test/", "named.test/m", "named.test/a"} {
-		want[place] = storage.Fetched
+		want[key] = storage.Fetched
 	}
 	checkStates(t, o, want)
 	depth := entries(t, o.DataDir)
@@ -221,11 +222,11 @@ func TestLargeSitemaps(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, testweb.Site{Host: "maps.test", Handler: testweb.Routes{
 		"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /private/\nSitemap: /map.xml.gz\nSitemap: /bomb.gz"), "/": testweb.Page("home"),
-		"/map.xml.gz": zippedFile(manyURLs(13_000)),
-		"/bomb.gz":    zippedFile("<urlset><url><loc>/private/bomb</loc></url>" + strings.Repeat(" ", 32<<20) + "<url><loc>/private/behind</loc></url>"),
+		"/map.xml.gz": zippedFile(manyURLs(7_000)),
+		"/bomb.gz":    zippedFile("<urlset><url><loc>/private/bomb</loc></url>" + strings.Repeat(" ", 8<<20) + "<url><loc>/private/behind</loc></url>"),
 	}})
 	o := testOptions(t, web)
-	o.Sitemaps.Lists.MaxItems, o.Sitemaps.Lists.MaxBytes = 12_000, 16<<20
+	o.Sitemaps.Lists.MaxItems, o.Sitemaps.Lists.MaxBytes = 6_000, 4<<20
 	crawl(t, o, web.URL("maps.test", "/"))
 	denied := 0
 	all := entries(t, o.DataDir)
@@ -234,39 +235,43 @@ func TestLargeSitemaps(t *testing.T) {
 			denied++
 		}
 	}
-	if _, behind := all["maps.test/private/behind"]; denied != 12_001 || behind || all["maps.test/bomb.gz"].Last.State != storage.Fetched {
-		t.Errorf("%d URLs denied, want 12,001; behind the bound: %t", denied, behind)
+	if _, behind := all["maps.test/private/behind"]; denied != 6_001 || behind || all["maps.test/bomb.gz"].Last.State != storage.Fetched {
+		t.Errorf("%d URLs denied, want 6,001; behind the bound: %t", denied, behind)
 	}
 }
 
-// The URLs of a list are committed in parts of bounded size, in bytes too.
+// TestSitemapOfLongURLs: the URLs of a list go to those sorted by host at a bounded number of bytes too, and these
+// are committed when their memory is used up.
 func TestSitemapOfLongURLs(t *testing.T) {
+	t.Parallel()
+	const memory = 4 << 20
+	room := hostsort.NewRoom(nil, hostsort.Options{Memory: memory})
+	commits := &recordedCommits{}
 	res := &result{findings: findings{found: make([]storage.Found, 1)}}
-	res.lease.Head.Sitemap, res.lease.Head.Depth = true, maxNesting // nothing is added to found
-	m := newMailbox()
-	taker := listTaker{worker: &worker{add: m.add}, res: res}
-	commits := 0
-	go func() {
-		for a := range m.additions {
-			commits++
-			a.answer <- added{}
-		}
-	}()
-	u, err := weburl.Parse("http://maps.test/" + strings.Repeat("x", 2000))
-	if err != nil {
-		t.Fatal(err)
+	res.lease.Head.Sitemap, res.lease.Head.Depth = true, maxNesting // take adds nothing to found
+	taker := listTaker{
+		worker: new(worker), res: res,
+		order: hostOrder{store: noFingerprints{}, sorter: room.NewSorter(true), commit: commits.commit},
 	}
-	for range listBatch - 1 {
+	u := mustParse("http://maps.test/" + strings.Repeat("x", 2000))
+	const items = 3 * listBatch
+	for range items {
+		res.found = append(res.found, storage.Found{URL: u})
 		if err := taker.take(t.Context(), &extract.Item{URL: u, Role: extract.RoleSitemap}); err != nil {
 			t.Fatal(err)
 		}
-		if res.found == nil {
-			res.found = make([]storage.Found, 1)
+		if held, _ := room.Held(); held > memory || len(res.found) > 1+listBytes/len(u.String()) {
+			t.Fatalf("%d bytes are held, and %d URLs wait for the outcome", held, len(res.found))
 		}
 	}
-	close(m.additions)
-	if want := (listBatch - 1) * len(u.String()) / (listBytes + len(u.String())); commits != want {
-		t.Errorf("%d commits, want %d", commits, want)
+	if err := taker.commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(commits.all()) + len(res.found); n != items+1 || len(commits.batches) < items*2000/memory/2 {
+		t.Errorf("%d URLs in %d commits, want %d URLs", n, len(commits.batches), items+1)
+	}
+	if held, _ := room.Held(); held != 0 {
+		t.Errorf("%d bytes are held", held)
 	}
 }
 
@@ -275,7 +280,7 @@ func TestStopWithinSitemap(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, testweb.Site{Host: "maps.test", Handler: testweb.Routes{
 		"/robots.txt": testweb.Robots("User-agent: *\nDisallow: /private/\nSitemap: /map.xml"), "/": testweb.Page("home"),
-		"/map.xml": testweb.Content("text/xml", []byte(manyURLs(20_000))),
+		"/map.xml": testweb.Content("text/xml", []byte(manyURLs(12_000))),
 	}})
 	o := testOptions(t, web)
 	o.ShutdownGrace, o.GiveUpAfter = 0, time.Minute
@@ -288,8 +293,8 @@ func TestStopWithinSitemap(t *testing.T) {
 			break
 		}
 	}
-	if n := len(entries(t, o.DataDir)); n != 20_002 {
-		t.Errorf("%d URLs, want 20,002", n)
+	if n := len(entries(t, o.DataDir)); n != 12_002 {
+		t.Errorf("%d URLs, want 12,002", n)
 	}
 	checkOutput(t, o)
 }

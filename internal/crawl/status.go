@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -43,16 +44,18 @@ type Status struct {
 	Errors map[string]uint64 `json:"errors,omitempty"`
 	Failed map[string]uint64 `json:"failed,omitempty"`
 
-	Pace         Pace       `json:"pace"`
-	Limits       Limits     `json:"limits"`
-	PagesPerSec  float64    `json:"pages_per_second"` // over the last ten seconds
-	BytesPerSec  float64    `json:"bytes_per_second"`
-	Finish       float64    `json:"finish_seconds"`          // at the delays in force; the slowest host decides
-	Slowest      []SlowHost `json:"slowest_hosts,omitempty"` // those that decide it, the last of them first
-	Parked       int        `json:"parked_hosts,omitempty"`  // demand to be left alone for more than a week
-	DataDir      string     `json:"data_dir"`
-	OutputDir    string     `json:"output_dir,omitempty"`
-	ProductToken string     `json:"product_token"`
+	Pace         Pace           `json:"pace"`
+	Limits       Limits         `json:"limits"`
+	OptOuts      int            `json:"opt_outs"`         // in force
+	PagesPerSec  float64        `json:"pages_per_second"` // over the last ten seconds
+	BytesPerSec  float64        `json:"bytes_per_second"`
+	Finish       float64        `json:"finish_seconds"`          // at the delays and the max_rate in force
+	Slowest      []SlowHost     `json:"slowest_hosts,omitempty"` // at the delays in force, the last first
+	Parked       int            `json:"parked_hosts,omitempty"`  // demand to be left alone for more than a week, or are behind a wall that did not end
+	Walls        map[string]int `json:"walls,omitempty"`         // hosts behind a wall, by its kind
+	DataDir      string         `json:"data_dir"`
+	OutputDir    string         `json:"output_dir,omitempty"`
+	ProductToken string         `json:"product_token"`
 }
 
 // Rates are the counts of one run.
@@ -68,8 +71,8 @@ type Rates struct {
 	Commits  uint64 `json:"commits"`
 }
 
-// Limits are the limits of the crawl as a whole, 0 where there is none, and for how long they have held
-// it in this run.
+// Limits are the limits of the crawl as a whole, 0 where there is none, and for how long they have
+// held it in this run.
 type Limits struct {
 	MaxRate       float64 `json:"max_rate"`               // requests a second
 	RateWait      float64 `json:"rate_wait_seconds"`      // in which hosts were due and max_rate held them
@@ -123,6 +126,9 @@ func (e *Engine) publish(s Status) {
 	t := &e.tally
 	s.Run, s.Traps, s.Failed = t.load(), t.traps.load(), t.gaveUp.load()
 	s.Limits = e.limits(s.Limits.RateWait)
+	if scope := e.scope.Load(); scope != nil {
+		s.OptOuts = scope.OptOuts().Len()
+	}
 	s.Statuses, s.Errors, s.Pace = t.answers.load(), t.answers.errors(), t.pace.load()
 	e.status.Store(&s)
 }
@@ -136,31 +142,47 @@ func StateCounts(c storage.Counters) map[string]int {
 	return m
 }
 
-// reporter is what the dispatcher remembers from one report to the next.
+// reporter publishes what a run does. The dispatcher owns it.
 type reporter struct {
+	send       func(Status)
+	tally      *tally
+	surveyor   surveyor
 	started    time.Time
 	state      string // as last reported
 	stateSince time.Time
 	meter      meter
 }
 
+// publish publishes a snapshot of the run, with what the last survey found.
+func (r *reporter) publish(s Status, now time.Time) {
+	survey := &r.surveyor.found
+	s.Started, s.HostStates, s.Held = r.started, survey.states, survey.held
+	s.Finish, s.Slowest, s.Parked = survey.finishIn(s.Limits.MaxRate), survey.slowest, survey.parked
+	s.Walls = survey.walls
+	if s.State != r.state {
+		r.state, r.stateSince = s.State, now
+	}
+	s.Since = r.stateSince
+	s.PagesPerSec, s.BytesPerSec = r.meter.rates(now, r.tally.load())
+	r.send(s)
+}
+
 // report publishes a snapshot of the run. state is running, stopping or finished; the snapshot says
 // more precisely what holds.
 func (d *dispatcher) report(state string) {
-	now := d.o.Now()
 	switch state {
 	case "running":
-		d.beginSurvey(now)
+		d.surveyor.begin(d.postponedAfter())
 	case "finished":
-		d.surveyAll()
+		d.surveyor.all(d.postponedAfter())
 	}
-	survey := &d.surveyor.found
-	s := Status{State: state, Started: d.started, InFlight: d.busy, HostStates: survey.states, Held: survey.held}
-	s.Finish, s.Slowest, s.Parked = survey.finish, survey.slowest, survey.parked
+	now := d.o.Now()
+	s := Status{State: state, InFlight: d.flights.busy}
+	s.Limits = Limits{MaxRate: d.maxRate.perSecond, RateWait: d.maxRate.total(now).Seconds()}
 	switch {
 	case state == "finished":
-	case d.stalled() != nil:
-		s.State, s.Reason = "stalled", d.stalled().Error()
+	case d.stall.why() != nil:
+		s.State, s.Reason = "stalled", d.stall.why().Error()
 	case d.shuttingDown:
 		s.State = "stopping"
 	case !d.pausedSince.IsZero():
@@ -170,13 +192,15 @@ func (d *dispatcher) report(state string) {
 	case d.waitsForURLs():
 		s.Reason = waitsForURLs
 	}
-	if s.State != d.state {
-		d.state, d.stateSince = s.State, now
+	d.publish(s, now)
+}
+
+// postponedAfter is the longest wait for which this run does not postpone a host.
+func (d *dispatcher) postponedAfter() time.Duration {
+	if d.endsWhenDone() {
+		return d.live.Load().GiveUpAfter
 	}
-	s.Since = d.stateSince
-	s.Limits.RateWait = d.maxRate.total(now).Seconds()
-	s.PagesPerSec, s.BytesPerSec = d.meter.rates(now, d.tally.load())
-	d.publish(s)
+	return math.MaxInt64
 }
 
 // waitsForURLs is the reason of a run that stays up and has nothing to do.
@@ -186,7 +210,7 @@ const waitsForURLs = "nothing is left to fetch: it waits for URLs (amble import,
 // waitsForURLs reports whether the run has nothing to do, by the last survey: all hosts are empty
 // or have recrawls only.
 func (d *dispatcher) waitsForURLs() bool {
-	if d.endsWhenDone() || d.busy > 0 || d.sweeps.isActive() || d.surveyor.found.states == nil {
+	if d.endsWhenDone() || d.flights.busy > 0 || !d.sweeps.isEmpty() || d.surveyor.found.states == nil {
 		return false
 	}
 	for state := range d.surveyor.found.states {
@@ -203,21 +227,21 @@ func (d *dispatcher) summary(ctx context.Context, status func() Status) Summary 
 	s := Summary{Status: status(), Stopped: ctx.Err() != nil || d.stopped}
 	d.f.Waiting(d.o.Now(), func(w frontier.View) {
 		if w.Left > 0 {
-			s.Postponed = append(s.Postponed, d.postponed(w))
+			s.Postponed = append(s.Postponed, postponed(d.store, &w))
 		}
 	})
 	slices.SortFunc(s.Postponed, func(a, b Postponed) int { return cmp.Compare(b.URLs, a.URLs) })
 	return s
 }
 
-func (d *dispatcher) postponed(w frontier.View) Postponed {
+func postponed(s rulesStore, w *frontier.View) Postponed {
 	p := Postponed{Host: w.Name, URLs: w.Left, Until: w.Until, Reason: w.Reason.String()}
 	failing := false
-	if h, err := d.store.HostByID(w.Host); err == nil {
+	if h, err := s.HostByID(w.Host); err == nil {
 		p.Host = h.Name
 		failing, p.Cause = failureOf(&h)
 		if w.Robots == robots.ReasonUnreachable {
-			p.Cause = cmp.Or(p.Cause, d.robotsCause(&h))
+			p.Cause = cmp.Or(p.Cause, robotsCause(s, &h))
 		}
 	}
 	switch {
@@ -242,9 +266,9 @@ func failureOf(h *storage.Host) (failing bool, cause string) {
 }
 
 // robotsCause returns why a robots.txt of a host cannot be fetched.
-func (d *dispatcher) robotsCause(h *storage.Host) string {
+func robotsCause(s rulesStore, h *storage.Host) string {
 	for i := range h.Queues {
-		encoded, err := d.store.Policy(h.Queues[i].Origin)
+		encoded, err := s.Policy(h.Queues[i].Origin)
 		if err != nil {
 			return ""
 		}
@@ -265,36 +289,29 @@ func (e *Engine) View() *inspect.View {
 	return inspect.New(e.store, inspect.Options{
 		Politeness: e.live.Load().politeness, Robots: e.o.Frontier.Robots, Tokens: e.o.Frontier.Tokens,
 		Obey: e.o.Frontier.Obey, Recrawl: e.o.Recrawl, Now: e.o.Now, Live: e.inspectHosts, Table: e.hosts,
-		Scope: func(u weburl.URL) (bool, string) { return isInScope(e.scope.Load(), u) },
+		Group:  e.live.Load().group,
+		Scope:  func(u weburl.URL) (bool, string) { return isInScope(e.scope.Load(), u) },
+		OptOut: func(host, address string) string { return hostOptOut(e.scope.Load(), host, address) },
 	})
 }
 
 // inspectHosts has the dispatcher inspect hosts. If none runs there is nothing to know.
-func (e *Engine) inspectHosts(ctx context.Context, hosts []storage.HostID) (live []inspect.Live, err error) {
+func (e *Engine) inspectHosts(ctx context.Context, hosts []storage.HostID) (live []frontier.View, err error) {
 	hosts = hosts[:min(len(hosts), inspect.LivePage)]
-	err = e.mailbox.Load().call(ctx, func(d *dispatcher) { live = d.inspect(hosts) })
+	err = e.mailbox.Load().call(ctx, func(d *dispatcher) { live = liveHosts(d.f, hosts) })
 	if errors.Is(err, ErrNotRunning) {
 		return nil, nil
 	}
 	return live, err
 }
 
-// inspect reads a few words of each host.
-func (d *dispatcher) inspect(hosts []storage.HostID) []inspect.Live {
-	live := make([]inspect.Live, 0, len(hosts))
+// liveHosts returns what the frontier knows of hosts.
+func liveHosts(f *frontier.Frontier, hosts []storage.HostID) []frontier.View {
+	live := make([]frontier.View, 0, len(hosts))
 	for _, id := range hosts {
-		v, known := d.f.View(id)
-		if !known {
-			continue
+		if v, known := f.View(id); known {
+			live = append(live, v)
 		}
-		l := inspect.Live{
-			Host: id, State: v.State, Next: v.Next, Delay: v.Delay, Robots: v.Robots, InFlight: v.InFlight,
-			Address: v.Address,
-		}
-		if v.Active {
-			l.Polite = &v.Polite
-		}
-		live = append(live, l)
 	}
 	return live
 }

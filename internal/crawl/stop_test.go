@@ -94,7 +94,7 @@ func TestStopLetsRequestsFinish(t *testing.T) {
 }
 
 // TestStoppedBeforeItBegan: a Run under a context that has ended is no error and
-// asks nobody.
+// makes no request.
 func TestStoppedBeforeItBegan(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, twoSites()...)
@@ -190,7 +190,7 @@ func TestFailedCommit(t *testing.T) {
 			t.Parallel()
 			web := startWeb(t, twoSites()...)
 			o := testOptions(t, web)
-			o.GiveUpAfter = 20 * time.Second // more than is owed where no rules were committed
+			o.GiveUpAfter = 20 * time.Second // longer than the restart hold where no rules were committed
 			failCommit(t, web, o, n, seed(t, web.URL("a.test", "/")), seed(t, web.URL("b.test", "/")))
 			checkOutput(t, o)
 			answered(t, web)

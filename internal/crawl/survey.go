@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -21,8 +21,10 @@ type survey struct {
 	states  map[string]int // hosts by state
 	held    map[string]int // hosts all of whose URLs robots.txt holds, by reason
 	finish  float64        // seconds until the last host is done that this run does not postpone
+	left    uint64         // URLs that wait of the hosts that it does not postpone
 	slowest []SlowHost     // the last hosts, that one first
-	parked  int            // hosts that demand to be left alone for very long
+	walls   map[string]int // hosts behind a wall, by its kind
+	parked  int            // hosts that demand to be left alone for very long, or whose walls do not end
 	table   *inspect.Table // of all hosts
 	next    time.Time      // when the next survey may begin
 }
@@ -53,9 +55,18 @@ const (
 	surveyStep = 200
 )
 
+// surveyStore is what a survey reads.
+type surveyStore interface {
+	Counters() storage.Counters
+	HostByID(storage.HostID) (storage.Host, error)
+}
+
 // surveyor walks over all hosts in short steps, so that no request waits for it. The dispatcher
 // owns it.
 type surveyor struct {
+	f     *frontier.Frontier
+	store surveyStore
+	now   func() time.Time
 	table *hostTable // where a survey's table goes
 	found survey     // by the last walk that came to its end
 	begun survey     // by the one under way
@@ -67,21 +78,60 @@ type surveyor struct {
 	onward chan struct{}
 }
 
-// begin starts a walk.
-func (s *surveyor) begin(now time.Time, hosts uint64) {
+// finishIn returns the seconds until all URLs that wait are fetched, of hosts that the run does not
+// postpone: at the delays in force and at a rate of the whole crawl (0: no limit).
+func (s *survey) finishIn(maxRate float64) float64 {
+	if maxRate <= 0 {
+		return s.finish
+	}
+	return max(s.finish, float64(s.left)/maxRate)
+}
+
+// begin starts a walk if it is time for one. A few hosts are inspected at once. The run postpones
+// hosts that wait for longer than postponedAfter.
+func (s *surveyor) begin(postponedAfter time.Duration) {
+	now := s.now()
+	if s.onward != nil || now.Before(s.found.next) {
+		return
+	}
 	s.begun = survey{
-		states: make(map[string]int), held: make(map[string]int),
-		table: &inspect.Table{At: now, Rows: make([]inspect.Row, 0, hosts)},
+		states: make(map[string]int), held: make(map[string]int), walls: make(map[string]int),
+		table: &inspect.Table{At: now, Rows: make([]inspect.Row, 0, s.store.Counters().Hosts)},
 	}
 	s.last, s.from, s.took, s.onward = nil, 0, 0, make(chan struct{})
 	close(s.onward)
+	s.step(postponedAfter)
+}
+
+// step makes a step of the walk that is under way.
+func (s *surveyor) step(postponedAfter time.Duration) {
+	now := s.now()
+	s.from = s.f.Walk(s.from, surveyStep, now, func(w *frontier.View) { s.count(w, now, postponedAfter) })
+	if s.from == 0 {
+		s.end()
+	}
+	s.took += time.Since(now)
+	if s.from == 0 {
+		s.found.next = now.Add(s.took * surveyShare)
+	}
+}
+
+// all walks over all hosts at once: for when nothing is dispatched.
+func (s *surveyor) all(postponedAfter time.Duration) {
+	s.onward, s.found.next = nil, time.Time{}
+	for s.begin(postponedAfter); s.onward != nil; {
+		s.step(postponedAfter)
+	}
 }
 
 // count counts one host. postponedAfter is the longest wait for which this run does not postpone
 // it.
 func (s *surveyor) count(w *frontier.View, now time.Time, postponedAfter time.Duration) {
 	s.begun.states[w.State]++
-	s.begun.table.Rows = append(s.begun.table.Rows, rowOf(w, s.begun.table.At, now))
+	s.begun.table.Add(w, now)
+	if w.Wall != wall.KindNone {
+		s.begun.walls[w.Wall.String()]++
+	}
 	if w.Left == 0 {
 		return
 	}
@@ -91,19 +141,25 @@ func (s *surveyor) count(w *frontier.View, now time.Time, postponedAfter time.Du
 	if w.Robots != robots.ReasonNone {
 		s.begun.held[w.Robots.String()]++
 	}
-	if w.Finish > 0 && w.Robots == robots.ReasonNone && w.Until.Sub(now) <= postponedAfter {
+	if w.Paused || w.Robots != robots.ReasonNone || w.Until.Sub(now) > postponedAfter {
+		return
+	}
+	if !w.Budget {
+		s.begun.left += uint64(w.Left)
+	}
+	if w.Finish > 0 {
 		s.last.add(w)
 	}
 }
 
-// end ends a walk. name returns the name of a host.
-func (s *surveyor) end(name func(storage.HostID) string) {
+// end ends a walk.
+func (s *surveyor) end() {
 	s.found, s.onward = s.begun, nil
 	s.table.set(s.found.table)
 	for i := range s.last {
 		w := &s.last[i]
 		s.found.slowest = append(s.found.slowest, SlowHost{
-			Host: name(w.Host), URLs: w.Left, Finish: w.Finish.Seconds(),
+			Host: s.hostName(w.Host), URLs: w.Left, Finish: w.Finish.Seconds(),
 		})
 	}
 	if len(s.found.slowest) > 0 {
@@ -111,45 +167,9 @@ func (s *surveyor) end(name func(storage.HostID) string) {
 	}
 }
 
-// beginSurvey starts a walk if it is time for one. A few hosts are inspected at once.
-func (d *dispatcher) beginSurvey(now time.Time) {
-	s := &d.surveyor
-	if s.onward != nil || now.Before(s.found.next) {
-		return
-	}
-	s.begin(now, d.store.Counters().Hosts)
-	d.continueSurvey()
-}
-
-// continueSurvey makes a step of the walk that is under way.
-func (d *dispatcher) continueSurvey() {
-	s, now := &d.surveyor, d.o.Now()
-	postponedAfter := time.Duration(math.MaxInt64)
-	if d.endsWhenDone() {
-		postponedAfter = d.live.Load().GiveUpAfter
-	}
-	s.from = d.f.Walk(s.from, surveyStep, now, func(w *frontier.View) { s.count(w, now, postponedAfter) })
-	if s.from == 0 {
-		s.end(d.hostName)
-	}
-	s.took += time.Since(now)
-	if s.from == 0 {
-		s.found.next = now.Add(s.took * surveyShare)
-	}
-}
-
-// surveyAll walks over all hosts at once: for when nothing is dispatched.
-func (d *dispatcher) surveyAll() {
-	d.surveyor.onward, d.surveyor.found.next = nil, time.Time{}
-	d.beginSurvey(d.o.Now())
-	for d.surveyor.onward != nil {
-		d.continueSurvey()
-	}
-}
-
 // hostName returns the name of a host, empty if it cannot be read.
-func (d *dispatcher) hostName(id storage.HostID) string {
-	h, err := d.store.HostByID(id)
+func (s *surveyor) hostName(id storage.HostID) string {
+	h, err := s.store.HostByID(id)
 	if err != nil {
 		return ""
 	}
@@ -197,38 +217,4 @@ func (e *Engine) noTable() (*inspect.Table, error) {
 		return nil, fmt.Errorf("list the hosts: %w", ErrNotRunning)
 	}
 	return nil, nil
-}
-
-// rowOf returns the row of a host, inspected now, in a table that was begun at another instant.
-func rowOf(w *frontier.View, at, now time.Time) inspect.Row {
-	until := max(w.Until.Sub(at), 0)
-	if w.Until.IsZero() {
-		until = 0
-	}
-	return inspect.Row{
-		Host: w.Host, Left: uint32(min(uint64(w.Left), math.MaxUint32)),
-		Next:  uint32(min(until/time.Second, math.MaxUint32)),
-		Delay: float32(w.Delay.Seconds()), Finish: float32(w.Finish.Seconds()),
-		State: stateIndex(w, w.Until.After(now)),
-	}
-}
-
-// stateIndex returns the index of a host's state in inspect.HostStates.
-func stateIndex(w *frontier.View, waits bool) uint8 {
-	state := inspect.HostReady
-	switch {
-	case inspect.IsBusy(w.State):
-		state = inspect.HostBusy
-	case w.Paused:
-		state = inspect.HostPaused
-	case w.Left == 0:
-		state = inspect.HostEmpty
-	case w.Robots != robots.ReasonNone:
-		state = inspect.HostHeld
-	case w.Failing:
-		state = inspect.HostFailing
-	case waits:
-		state = inspect.HostWaiting
-	}
-	return uint8(slices.Index(inspect.HostStates(), state))
 }

@@ -37,22 +37,25 @@ func TestSurveyInSteps(t *testing.T) {
 	o.fill()
 	e := &Engine{o: o, store: s, table: newHostTable()}
 	d := testDispatcher(t)
-	d.f, d.store, d.surveyor.table = f, s, e.table
-	d.beginSurvey(time.Now())
+	d.surveyor.f, d.surveyor.store, d.surveyor.table = f, s, e.table
+	d.surveyor.begin(time.Hour)
 	steps := 1
 	for ; d.surveyor.onward != nil; steps++ {
 		<-d.surveyor.onward
-		d.continueSurvey()
+		d.surveyor.step(time.Hour)
 	}
-	if places := d.surveyor.found.states; steps < hosts/surveyStep || places["dormant"] != hosts {
-		t.Errorf("after %d steps the places of %d hosts are %v", steps, hosts, places)
+	if states := d.surveyor.found.states; steps < hosts/surveyStep || states["dormant"] != hosts {
+		t.Errorf("after %d steps the states of %d hosts are %v", steps, hosts, states)
+	}
+	if got, want := d.surveyor.found.finishIn(10), float64(hosts)/10; got != want || d.surveyor.found.finishIn(0) >= want {
+		t.Errorf("at 10 requests a second it takes %g s, want %g, and %g s without a limit", got, want, d.surveyor.found.finishIn(0))
 	}
 	e.mailbox.Store(d.mailbox)
 	table, err := e.hosts(t.Context())
 	if err != nil || len(table.Rows) != hosts || table.Rows[hosts-1] != (inspect.Row{Host: hosts, Left: 1, Delay: 1, State: 1}) {
 		t.Errorf("the table has %d rows: %v, %v", len(table.Rows), table.Rows[len(table.Rows)-1:], err)
 	}
-	if d.beginSurvey(time.Now()); d.surveyor.onward != nil {
+	if d.surveyor.begin(time.Hour); d.surveyor.onward != nil {
 		t.Error("the next walk begins at once")
 	}
 }

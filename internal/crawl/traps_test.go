@@ -203,7 +203,7 @@ func TestSessionRedirect(t *testing.T) {
 }
 
 // TestBudgetIsReported: a host whose budget is spent is postponed for that reason, and
-// the next run with the same budget asks nothing.
+// the next run with the same budget makes no request.
 func TestBudgetIsReported(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, site("big.test", "", paths("/", 30), nil), site("small.test", "", paths("/", 3), nil))

@@ -21,7 +21,7 @@ func TestUnavailableAfter(t *testing.T) {
 		"/over": until(time.Now().Add(-time.Hour)), "/soon": until(time.Now().Add(500 * time.Millisecond)), "/later": until(time.Now().Add(time.Hour)),
 	}})
 	o := recrawling(t, web)
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	e, err := Open(o, testLog(t))
 	if err != nil {

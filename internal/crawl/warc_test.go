@@ -357,8 +357,8 @@ func TestBrokenAnswers(t *testing.T) {
 		sites, seeds = append(sites, site(host, "", nil, testweb.Routes{path: h})), append(seeds, host+path)
 	}
 	web := startWeb(t, sites...)
-	for i, place := range seeds {
-		host, path, _ := strings.Cut(place, "/")
+	for i, seed := range seeds {
+		host, path, _ := strings.Cut(seed, "/")
 		seeds[i] = web.URL(host, "/"+path)
 	}
 	o := testOptions(t, web)
@@ -427,14 +427,14 @@ func TestEndlessPage(t *testing.T) {
 	if len(body) < 10<<20 || len(body) > 11<<20 || !strings.HasPrefix(body, "all work") {
 		t.Errorf("%d bytes are stored", len(body))
 	}
-	said := 0
+	truncated := 0
 	eachRecord(t, o.Archive.Dir, func(rec *warc.Record) {
 		if rec.Header.Get(warc.FieldTruncated) == "length" && rec.Type() == warc.TypeResponse {
-			said++
+			truncated++
 		}
 	})
-	if said != 1 {
-		t.Errorf("%d records say WARC-Truncated: length", said)
+	if truncated != 1 {
+		t.Errorf("%d records say WARC-Truncated: length", truncated)
 	}
 	if answered(t, web); sent > 100<<20 {
 		t.Errorf("the server sent %d bytes", sent)

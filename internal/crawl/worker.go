@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"runtime/debug"
 	"time"
 
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/consent"
 	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/hostsort"
 	"github.com/amble-crawler/amble/internal/requestlog"
+	"github.com/amble-crawler/amble/internal/wall"
 	"github.com/amble-crawler/amble/internal/warc"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
@@ -35,12 +39,15 @@ type findings struct {
 	simhash   uint64 // of the text of a page; 0: none
 	found     []storage.Found
 	refused   []storage.Refused
-	scopeSeed weburl.URL       // where a seed's redirect led out of the scope
-	visit     archive.Visit    // on its way into item
-	item      *archive.Item    // of the output; nil: none
-	body      warc.Digest      // of the decoded body; zero: not computed
-	payload   *storage.Payload // that the item brings; nil: none
-	history   *storage.Policy  // the earlier versions of a robots.txt; nil: as they were
+	scopeSeed weburl.URL        // where a seed's redirect led out of the scope
+	visit     archive.Visit     // on its way into item
+	usage     consent.Effective // what all sources say about the use of a page
+	item      *archive.Item     // of the output; nil: none
+	body      warc.Digest       // of the decoded body; zero: not computed
+	// behindWall: the response is that of a wall which was known before. Nothing of it is kept.
+	behindWall bool
+	payload    *storage.Payload // that the item brings; nil: none
+	history    *storage.Policy  // the earlier versions of a robots.txt; nil: as they were
 }
 
 // workerStore is what workers read.
@@ -92,6 +99,7 @@ type worker struct {
 	client    *fetch.Client
 	encoder   *archive.Encoder
 	scope     func() *frontier.Scope
+	live      func() *inForce
 	sessions  *frontier.Sessions
 	recrawls  bool // there is a recrawl plan
 	tally     *tally
@@ -99,12 +107,16 @@ type worker struct {
 	crashes   *crashes
 	parsers   parsers
 	pageTexts *pageTexts
+	marks     *wall.Marks
 	recent    recentBodies
+
+	directives consent.Directives // that state a preference
 
 	leases  <-chan *result
 	results chan<- *result
 	stalls  chan<- error
-	add     func(context.Context, *addition) ([]storage.InsertResult, error) // for the URLs of long lists
+	room    *hostsort.Room                                  // of long lists
+	add     func(context.Context, *addition) (added, error) // for the URLs of long lists
 }
 
 // recentBodies finds responses that are not in the store yet.
@@ -116,8 +128,10 @@ type recentBodies interface {
 func (e *Engine) newWorker(recent recentBodies) *worker {
 	return &worker{
 		o: &e.o, log: e.log, store: e.store, client: e.client, encoder: e.encoder, scope: e.scope.Load,
+		live:     e.live.Load,
 		sessions: frontier.NewSessions(e.o.SessionNames), recrawls: e.plan != nil, tally: &e.tally,
 		observer: e.observer, crashes: e.crashes, parsers: newParsers(), pageTexts: new(pageTexts), recent: recent,
+		marks: wall.NewMarks(), directives: consent.KnownDirectives(), room: e.room,
 	}
 }
 
@@ -180,7 +194,8 @@ func (w *worker) request(
 			Sent: true, End: resp.End, Duration: resp.End.Sub(resp.Start) - resp.Throttled,
 			Signal: signalOf(resp.Status), Cause: storage.StatusCause(resp.Status),
 			RetryAfter: q.RetryAfter, RetryAfterText: resp.Header.Get("Retry-After"),
-			Bytes: uint64(resp.Body.Size()),
+			RateLimit: politeness.ParseRateLimit(resp.Header, resp.End),
+			Bytes:     uint64(resp.Body.Size()),
 		}
 	}
 	if !errors.As(err, &failure) {
@@ -195,6 +210,8 @@ func (w *worker) request(
 		Broken: failure.Kind == fetch.KindCanceled || failure.Kind == fetch.KindLostOnReuse,
 		End:    failure.End, Duration: failure.End.Sub(failure.Start) - failure.Throttled,
 		Signal: failureSignal(failure.Kind), Cause: storage.ReasonCause(reasonOf(failure.Kind)),
+		RetryAfter: q.RetryAfter, RetryAfterText: failure.Header.Get("Retry-After"),
+		RateLimit: politeness.ParseRateLimit(failure.Header, failure.End),
 	}
 }
 
@@ -209,7 +226,7 @@ func (w *worker) observe(q *requestlog.Request) {
 // responseRecord returns the record of a request with a response, as far as a worker knows it.
 func responseRecord(l *frontier.Lease, resp *fetch.Response) requestlog.Request {
 	q := recordOf(l, resp.Start, resp.End)
-	q.Sent, q.Status, q.RetryAfter = true, resp.Status, retryAfter(resp)
+	q.Sent, q.Status, q.RetryAfter = true, resp.Status, retryAfter(resp.Header, resp.End)
 	q.Bytes, q.BodyBytes = uint64(resp.WireBytes), resp.Body.Size()
 	q.Connected, q.FirstByte = resp.Connected, resp.FirstByte
 	return q
@@ -218,7 +235,7 @@ func responseRecord(l *frontier.Lease, resp *fetch.Response) requestlog.Request 
 // failureRecord returns the record of a request without a response, as far as a worker knows it.
 func failureRecord(l *frontier.Lease, failure *fetch.Error) requestlog.Request {
 	q := recordOf(l, failure.Start, failure.End)
-	q.Sent, q.Failure = failure.Sent, failure.Kind
+	q.Sent, q.Failure, q.RetryAfter = failure.Sent, failure.Kind, retryAfter(failure.Header, failure.End)
 	return q
 }
 
@@ -253,7 +270,7 @@ func (w *worker) resolve(ctx context.Context, res *result) {
 
 // resolveReport returns the result of a lookup as the frontier takes it.
 func resolveReport(answer fetch.Resolution, err error) frontier.ResolveReport {
-	report := frontier.ResolveReport{Addresses: answer.Addrs, TTL: answer.TTL}
+	report := frontier.ResolveReport{Addresses: answer.Addrs, Aliases: answer.Aliases, TTL: answer.TTL}
 	var failure *fetch.Error
 	if !errors.As(err, &failure) {
 		return report
@@ -294,13 +311,10 @@ func failureSignal(k fetch.Kind) politeness.Signal {
 	return politeness.SignalUnreachable
 }
 
-// retryAfter reads Retry-After where it has a meaning: with 429, 503 and the redirects (RFC 9110
-// section 10.2.3).
-func retryAfter(resp *fetch.Response) time.Duration {
-	if resp.Status != 429 && resp.Status != 503 && resp.Status/100 != 3 {
-		return 0
-	}
-	d, _ := politeness.ParseRetryAfter(resp.Header.Get("Retry-After"), resp.End)
+// retryAfter reads Retry-After. RFC 9110, section 10.2.3, gives it a meaning with 429, 503 and
+// redirects, but a server that sends it with another status wants to be left alone just the same.
+func retryAfter(h http.Header, end time.Time) time.Duration {
+	d, _ := politeness.ParseRetryAfter(h.Get("Retry-After"), end)
 	return d
 }
 

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/memnet"
 	"github.com/amble-crawler/amble/internal/testweb"
 	"github.com/amble-crawler/amble/internal/zoo"
 	"github.com/amble-crawler/amble/storage"
@@ -96,10 +96,11 @@ func ended(o storage.Outcome, cut bool) string {
 
 // visitZoo crawls the animals that are picked, waiting so long for each, with a good host among them, and checks what holds for all: the good host is crawled
 // whole, every URL has ended as it should, and the memory stayed in its bounds.
-func visitZoo(t *testing.T, z *zoo.Zoo, patience time.Duration, pick func(name string) bool) (Options, map[string]storage.Outcome) {
+func visitZoo(t *testing.T, z *zoo.Zoo, network *memnet.Network, patience time.Duration,
+	pick func(name string) bool) (Options, map[string]storage.Outcome) {
 	t.Helper()
 	good := site("good.test", "", paths("/", 30), nil)
-	web := startWeb(t, good)
+	web := serveWeb(t, testweb.Config{Network: network, Sites: []testweb.Site{good}})
 	o := testOptions(t, web)
 	o.Workers = 128
 	o.GiveUpAfter = 30 * time.Second
@@ -107,16 +108,16 @@ func visitZoo(t *testing.T, z *zoo.Zoo, patience time.Duration, pick func(name s
 	o.Frontier.Politeness.PerIP = 256
 	o.Frontier.Politeness.Delay = 5 * time.Millisecond
 	o.Fetch.ConnectTimeout, o.Fetch.TLSTimeout, o.Fetch.HeaderTimeout, o.Fetch.BodyIdleTimeout = patience, patience, patience, patience
-	o.Fetch.Timeout, o.Fetch.MaxBody, o.Fetch.TLSConfig = 3*patience, 12<<20, &tls.Config{RootCAs: z.Roots()}
+	o.Fetch.Timeout, o.Fetch.MaxBody, o.Fetch.TLSConfig = 3*patience, 12<<20/zooShrink, &tls.Config{RootCAs: z.Roots()}
 	o.Fetch.CookieHosts = []fetch.HostPattern{"*"}
 	o.Fetch.DenyRanges = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16")}
-	o.Traps = frontier.DefaultTrapOptions()
+	o.Traps = DefaultOptions().Traps
 
 	seeds := []string{web.URL("good.test", "/")}
 	var names []string
 	for _, name := range z.Names() {
 		if pick(name) {
-			web.SetAnswer(z.Host(name), netip.MustParseAddr("127.0.0.1"))
+			web.SetAnswer(z.Host(name), z.Address(name))
 			names, seeds = append(names, name), append(seeds, z.URL(name))
 		}
 	}
@@ -199,9 +200,14 @@ func watchHeap() (most func() uint64) {
 	}
 }
 
-func newZoo(t testing.TB) *zoo.Zoo {
+// newZoo starts a zoo until the test ends, on the loopback or in a network in memory.
+func newZoo(t testing.TB, network *memnet.Network) *zoo.Zoo {
 	t.Helper()
-	z, err := zoo.New(zoo.Clock{Now: time.Now, Sleep: time.Sleep})
+	c := zoo.Config{Clock: zoo.Clock{Now: time.Now, Sleep: time.Sleep}, Shrink: zooShrink}
+	if network != nil {
+		c.Listen = network.Listen
+	}
+	z, err := zoo.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,16 +219,24 @@ func newZoo(t testing.TB) *zoo.Zoo {
 	return z
 }
 
+// stalls reports whether the end of an animal is a timeout.
+func stalls(name string) bool { return strings.HasSuffix(zooEnd(name)[0], "_timeout") }
+
+// TestZooOfStalls is TestZoo with the servers that wait, in virtual time.
+func TestZooOfStalls(t *testing.T) {
+	virtually(t, memnet.Options{Latency: time.Millisecond}, func(t *testing.T, network *memnet.Network) {
+		visitZoo(t, newZoo(t, network), network, time.Second, stalls)
+	})
+}
+
 // TestZoo: whatever a server does, the crawl goes on, its memory stays in bounds, and the URL ends in
 // the state that says what happened. The test runs alone, because the memory is that of the process.
 func TestZoo(t *testing.T) {
-	z := newZoo(t)
+	z := newZoo(t, nil)
 	if n := len(z.Names()); n < 100 {
 		t.Errorf("%d animals, want at least 100", n)
 	}
-	stalls := func(name string) bool { return strings.HasSuffix(zooEnd(name)[0], "_timeout") }
-	visitZoo(t, z, time.Second, stalls)
-	o, all := visitZoo(t, z, 30*time.Second, func(name string) bool { return !stalls(name) })
+	o, all := visitZoo(t, z, nil, 30*time.Second, func(name string) bool { return !stalls(name) })
 
 	ends := map[string]string{
 		"http://10.1.2.3/": "failed blocked_address", "http://169.254.169.254/latest/meta-data/": "failed blocked_address",
@@ -291,8 +305,8 @@ func TestZoo(t *testing.T) {
 	}
 }
 
-// TestNameThatChangesItsAnswer: a name server that says one address when it is requested what may be reached, and loopback to whoever asks again, gets
-// nobody to loopback: what was checked is what is dialled. Asked again in a later run, the new answer is refused.
+// TestNameThatChangesItsAnswer: a name server that says one address when it is requested what may be reached, and loopback to every later lookup, gets
+// nobody to loopback: what was checked is what is dialled. In a later run the new answer is refused.
 func TestNameThatChangesItsAnswer(t *testing.T) {
 	t.Parallel()
 	web := startWeb(t, testweb.Site{Host: "first.test"}, site("rebind.test", "", paths("/", 5), nil))
@@ -335,7 +349,7 @@ func TestNameThatChangesItsAnswer(t *testing.T) {
 // its good name: with one attempt for each, all pages are fetched.
 func TestLostConnectionsCostNothing(t *testing.T) {
 	t.Parallel()
-	z, web := newZoo(t), startWeb(t, testweb.Site{Host: "good.test"})
+	z, web := newZoo(t, nil), startWeb(t, testweb.Site{Host: "good.test"})
 	o := testOptions(t, web)
 	o.Frontier.MaxAttempts, o.Frontier.Politeness.PerIP = 1, 16
 	o.Frontier.Politeness.Delay = 5 * time.Millisecond

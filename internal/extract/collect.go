@@ -18,8 +18,6 @@ const (
 	// maxRefusedFactor times MaxLinks bounds the refused references, so that a page full of them
 	// costs no more than a page full of links.
 	maxRefusedFactor = 4
-	// bytesPerLink is roughly how many bytes of a document there are for each link.
-	bytesPerLink = 200
 	// referencesPerByte and referencesFloor bound the bytes of the references of a document, each
 	// together with its base. A page full of "<a href=1>" whose own URL is long must not make a
 	// hundred times its size of URLs.
@@ -44,10 +42,7 @@ type collector struct {
 
 // newCollector returns a collector for a document of size bytes.
 func newCollector(base weburl.URL, tokens []string, o Options, size int) *collector {
-	room := min(size/bytesPerLink+1, o.MaxLinks)
-	return &collector{base: base, tokens: tokens, o: o,
-		room: referencesPerByte*size + referencesFloor,
-		at:   make(map[string]int32, room), p: Page{Links: make([]Link, 0, room)}}
+	return &collector{base: base, tokens: tokens, o: o, at: make(map[string]int32), room: referencesPerByte*size + referencesFloor}
 }
 
 // element takes the references of one element, and the values of its attributes.
@@ -104,8 +99,12 @@ func (c *collector) refer(raw string, kind Kind, noFollow bool) {
 	}
 	c.references++
 	c.room -= len(raw) + len(c.base.String())
-	if c.p.Refused >= maxRefusedFactor*c.o.MaxLinks || c.room < 0 {
-		c.p.Truncated = true
+	switch {
+	case c.p.Refused >= maxRefusedFactor*c.o.MaxLinks:
+		c.p.Cut |= LinksBound
+		return
+	case c.room < 0:
+		c.p.Cut |= ReferencesBound
 		return
 	}
 	u, err := c.base.Resolve(raw)
@@ -129,7 +128,7 @@ func (c *collector) keep(l Link) {
 		return
 	}
 	if len(c.p.Links) >= c.o.MaxLinks {
-		c.p.Truncated = true
+		c.p.Cut |= LinksBound
 		return
 	}
 	c.latest = len(c.p.Links)
@@ -165,6 +164,10 @@ func (c *collector) link(attrs []html.Attribute) {
 			canonical = true
 		case "sitemap":
 			sitemap = true
+		case "license":
+			if strings.EqualFold(strings.TrimSpace(attribute(attrs, "type")), "application/rsl+xml") {
+				c.p.Robots.addLicense(href)
+			}
 		case "stylesheet", "icon":
 			return
 		}

@@ -14,9 +14,6 @@ func (b *builder) startTag(selfClosing bool) {
 	b.tag = b.name()
 	b.unread, b.attrs = true, nil
 	id := nameID(b.tag)
-	if id == uint32(atom.Image) {
-		id = uint32(atom.Img)
-	}
 	b.token = element{id: id}
 	if b.sunk > 0 {
 		b.sink()
@@ -28,6 +25,9 @@ func (b *builder) startTag(selfClosing bool) {
 	if b.token.ns = b.namespaceOf(b.token.atom()); b.token.ns != inHTML {
 		b.startForeign(selfClosing)
 		return
+	}
+	if b.token.is(atom.Image) { // in SVG it is another element
+		b.token.id = uint32(atom.Img)
 	}
 	b.token.traits = traitsOf(b.token.atom())
 	if !b.belongs() {
@@ -98,6 +98,7 @@ func (b *builder) belongs() bool {
 	case atom.Frameset:
 		return b.openFrameset()
 	case atom.Frame:
+		b.openBody()
 		return false
 	}
 	if b.token.traits&inHead == 0 && (a != atom.Noscript || b.afterHead) {
@@ -190,7 +191,8 @@ func (b *builder) makeRoom() bool {
 	case atom.Rp, atom.Rt:
 		b.closeImplied(atom.Ruby, atom.Rtc)
 	case atom.Template:
-		b.token.inert = attribute(b.readAttributes(), "shadowrootmode") == ""
+		shadow := attribute(b.readAttributes(), "shadowrootmode")
+		b.token.inert = !strings.EqualFold(shadow, "open") && !strings.EqualFold(shadow, "closed")
 	}
 	return true
 }
@@ -319,6 +321,9 @@ func (b *builder) endTag() {
 		}
 	case b.top().ns != inHTML && b.endForeign(id):
 	case a == atom.Html || a == atom.Body:
+		if !b.top().is(atom.Noscript) {
+			b.openBody()
+		}
 	case a == atom.Head:
 		b.afterHead = true
 	case b.mode == headMode && b.endInHead(a):

@@ -11,10 +11,13 @@ const (
 	// maxDirectives bounds Directives.Seen and Directives.Preferences, maxDirective a single one in
 	// bytes.
 	maxDirectives, maxDirective = 32, 256
+	// maxLicenses bounds Directives.Licenses, maxLicense a single one in bytes.
+	maxLicenses, maxLicense = 8, 2048
 )
 
 // Directives are the directives of a page for crawlers: in X-Robots-Tag, in <meta name=robots>, and
-// in either under one of our tokens. The strictest of several sources counts.
+// in either under one of our tokens. The strictest of several sources counts. In the lists, what the
+// header says comes before what the page says.
 type Directives struct {
 	// Seen are the directives for this crawler, in lower case, each once: "noindex",
 	// "max-snippet:20".
@@ -26,6 +29,9 @@ type Directives struct {
 	// Preferences are the page's wishes for artificial intelligence and text mining, as name and
 	// value: "content-usage: train-ai=n", "robots: noai", "tdm-reservation: 1".
 	Preferences []string
+	// Licenses are the targets of Link fields and of <link rel=license type=application/rsl+xml>, as
+	// written: references to terms for the page (Really Simple Licensing 1.0).
+	Licenses []string
 }
 
 // HeaderDirectives returns the directives in the header of a response for a crawler with these
@@ -40,7 +46,47 @@ func HeaderDirectives(header http.Header, tokens []string) Directives {
 			d.prefer(strings.ToLower(name), value)
 		}
 	}
+	for _, value := range header.Values("Link") {
+		d.addLinks(value)
+	}
 	return d
+}
+
+// addLinks takes a value of Link (RFC 8288, section 3), of which only targets with rel=license matter.
+func (d *Directives) addLinks(value string) {
+	value = clip(value, maxDirectives*maxDirective)
+	for {
+		_, rest, ok := strings.Cut(value, "<")
+		target, rest, closed := strings.Cut(rest, ">")
+		if !ok || !closed {
+			return
+		}
+		parameters, _, _ := strings.Cut(rest, "<") // up to the next target; one within quotes costs that link only
+		for parameter := range strings.FieldsFuncSeq(parameters, func(r rune) bool { return r == ';' || r == ',' }) {
+			name, value, _ := strings.Cut(parameter, "=")
+			relations := strings.Trim(strings.TrimSpace(value), `"`)
+			if strings.EqualFold(strings.TrimSpace(name), "rel") && hasWord(relations, "license") {
+				d.addLicense(target)
+			}
+		}
+		value = rest
+	}
+}
+
+func hasWord(list, word string) bool {
+	for w := range strings.FieldsSeq(list) {
+		if strings.EqualFold(w, word) {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *Directives) addLicense(target string) {
+	if target = strings.TrimSpace(target); target != "" && len(d.Licenses) < maxLicenses && len(target) <= maxLicense &&
+		!slices.Contains(d.Licenses, target) {
+		d.Licenses = append(d.Licenses, strings.ToValidUTF8(target, "\ufffd"))
+	}
 }
 
 // addTag takes a value of X-Robots-Tag. It may begin with the name of a crawler. Within a value,
@@ -125,7 +171,7 @@ func (d *Directives) add(directive string) {
 		d.NoFollow = true
 	case "none":
 		d.NoIndex, d.NoFollow = true, true
-	case "noai", "noimageai":
+	case "noai", "noimageai", "noml":
 		d.prefer("robots", name)
 	case unavailableAfter:
 		if at := parseDate(clip(directive[strings.Index(directive, ":")+1:], maxDirective)); !at.IsZero() &&

@@ -85,6 +85,21 @@ func TestPreferences(t *testing.T) {
 	}
 }
 
+// TestLicenses finds references to terms in Link fields and in links of the RSL type.
+func TestLicenses(t *testing.T) {
+	header := http.Header{"Link": {`</a.xml>; rel="license"; type="application/rsl+xml", </b>; rel=next`,
+		`<https://l.test/c>;REL="up LICENSE"`, `</d>; title=license`, `<unclosed`}}
+	const text = `<link rel=license type="Application/RSL+xml" href=e.xml><link rel=license href=f.html>`
+	p, err := HTML([]byte(text), header, mustParse(t, "http://a.test/"), nil, DefaultOptions())
+	if want := []string{"/a.xml", "https://l.test/c", "e.xml"}; err != nil || !slices.Equal(p.Robots.Licenses, want) {
+		t.Errorf("%v %q\nwant %q", err, p.Robots.Licenses, want)
+	}
+	header.Set("Link", strings.Repeat(`</`+strings.Repeat("a", 90)+`>;rel=license,`, 1000)+strings.Repeat("<", 9000))
+	if d := HeaderDirectives(header, nil); len(d.Licenses) != 1 {
+		t.Errorf("%d licenses", len(d.Licenses))
+	}
+}
+
 func TestDirectivesAreBounded(t *testing.T) {
 	var b strings.Builder
 	for i := range 1000 {

@@ -47,7 +47,8 @@ func HTML(body []byte, header http.Header, base weburl.URL, tokens []string, o O
 		prose.finish(&c.p)
 	}
 	c.p.Flat = tree.flat
-	c.p.Truncated = c.p.Truncated || tree.cut || c.ruled.isCut()
+	c.p.Cut |= tree.cut
+	c.p.Cut.addIf(c.ruled.isCut(), FieldsBound)
 	return c.p, nil
 }
 

@@ -190,8 +190,8 @@ func TestReferencesAreBounded(t *testing.T) {
 	for _, l := range p.Links {
 		bytes += len(l.URL.String())
 	}
-	if most := referencesPerByte*len(text) + referencesFloor; !p.Truncated || bytes > most || bytes < most/2 {
-		t.Errorf("%d links of %d bytes together from %d bytes, truncated %t", len(p.Links), bytes, len(text), p.Truncated)
+	if most := referencesPerByte*len(text) + referencesFloor; p.Cut == 0 || bytes > most || bytes < most/2 {
+		t.Errorf("%d links of %d bytes together from %d bytes, cut %v", len(p.Links), bytes, len(text), p.Cut)
 	}
 }
 
@@ -211,19 +211,19 @@ func TestBounds(t *testing.T) {
 		}
 		return p
 	}
-	if p := extract(links(10), Options{MaxLinks: 5, MaxNodes: 1000, MaxDepth: 10}); len(p.Links) != 5 || !p.Truncated {
-		t.Errorf("MaxLinks: %d links, truncated %v", len(p.Links), p.Truncated)
+	if p := extract(links(10), Options{MaxLinks: 5, MaxNodes: 1000, MaxDepth: 10}); len(p.Links) != 5 || p.Cut == 0 {
+		t.Errorf("MaxLinks: %d links, cut %v", len(p.Links), p.Cut)
 	}
 	if p := extract("<div><div><div><div>"+links(1), Options{MaxLinks: 5, MaxNodes: 1000,
-		MaxDepth: 4}); len(p.Links) != 0 || !p.Truncated {
-		t.Errorf("MaxDepth: %d links, truncated %v", len(p.Links), p.Truncated)
+		MaxDepth: 4}); len(p.Links) != 0 || p.Cut == 0 {
+		t.Errorf("MaxDepth: %d links, cut %v", len(p.Links), p.Cut)
 	}
 	if p := extract(links(1000), Options{MaxLinks: 5000, MaxNodes: 100, MaxDepth: 10}); len(p.Links) < 90 ||
-		len(p.Links) > 100 || !p.Truncated {
-		t.Errorf("MaxNodes: %d links, truncated %v", len(p.Links), p.Truncated)
+		len(p.Links) > 100 || p.Cut == 0 {
+		t.Errorf("MaxNodes: %d links, cut %v", len(p.Links), p.Cut)
 	}
 	if p := extract(strings.Repeat("<a href=x:y>", 1000),
-		Options{MaxLinks: 5, MaxNodes: 1 << 20, MaxDepth: 1000}); p.Refused != 20 || !p.Truncated {
-		t.Errorf("refused %d, truncated %v", p.Refused, p.Truncated)
+		Options{MaxLinks: 5, MaxNodes: 1 << 20, MaxDepth: 1000}); p.Refused != 20 || p.Cut == 0 {
+		t.Errorf("refused %d, cut %v", p.Refused, p.Cut)
 	}
 }

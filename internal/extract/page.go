@@ -67,9 +67,8 @@ type Page struct {
 	// else everything except navigation, banners, side bars and footers. White space is collapsed,
 	// and blocks are separated by a newline. It has at most Options.MaxText bytes.
 	Text string
-	// Truncated means that a bound cut something off: one of Options, that of the work for
-	// references, or one of the fields.
-	Truncated bool
+	// Cut are the bounds that left something out; 0: none did.
+	Cut Bounds
 	// Flat means that elements are nested too deep. Elements beyond the bound were read as
 	// siblings.
 	Flat bool
@@ -78,7 +77,7 @@ type Page struct {
 	Fields map[string]any
 	// Rule is the number of the item of Options.Rules that applies to the page, counted from 1; 0:
 	// none does. Whole means that the tree had all elements and texts, and not only those that
-	// links and directives need.
+	// links and directives need: the options or the rule need them.
 	Rule  int
 	Whole bool
 	// Refused counts the references that are no http or https URL.

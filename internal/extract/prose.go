@@ -119,7 +119,7 @@ func (p *prose) endLink(page *Page) {
 func (p *prose) finish(page *Page) {
 	p.endLink(page)
 	page.Text = string(p.main.b)
-	page.Truncated = page.Truncated || p.main.cut
+	page.Cut.addIf(p.main.cut, TextBound)
 }
 
 // write takes text.

@@ -56,10 +56,10 @@ func TestText(t *testing.T) {
 
 func TestTextIsBounded(t *testing.T) {
 	p := readText(t, strings.Repeat("<p>"+strings.Repeat("ü", 700)+"</p>", 100), 1001)
-	if len(p.Text) > 1001 || len(p.Text) < 990 || !utf8.ValidString(p.Text) || !p.Truncated {
-		t.Errorf("%d bytes of text, truncated %v", len(p.Text), p.Truncated)
+	if len(p.Text) > 1001 || len(p.Text) < 990 || !utf8.ValidString(p.Text) || p.Cut == 0 {
+		t.Errorf("%d bytes of text, cut %v", len(p.Text), p.Cut)
 	}
-	if p := readText(t, "<p>short", 1000); p.Truncated {
+	if p := readText(t, "<p>short", 1000); p.Cut != 0 {
 		t.Error("short text is said to be truncated")
 	}
 }

@@ -234,11 +234,11 @@ func TestFieldsAreBounded(t *testing.T) {
 				t.Errorf("%s: %d values", tt.name, len(value))
 			}
 		}
-		if !p.Truncated || size > maxFieldsBytes {
-			t.Errorf("%s: %d bytes, truncated %v", tt.name, size, p.Truncated)
+		if p.Cut == 0 || size > maxFieldsBytes {
+			t.Errorf("%s: %d bytes, cut %v", tt.name, size, p.Cut)
 		}
 	}
-	if p := readRuled(t, "<p>short", RuleText{Fields: map[string]string{"x": "p"}}); p.Truncated {
+	if p := readRuled(t, "<p>short", RuleText{Fields: map[string]string{"x": "p"}}); p.Cut != 0 {
 		t.Error("a short value is said to be truncated")
 	}
 }
@@ -258,7 +258,7 @@ func FuzzRule(f *testing.F) {
 			t.Fatal(err)
 		}
 		all, err := cascadia.Parse(links)
-		if err != nil || p.Truncated {
+		if err != nil || p.Cut != 0 {
 			return // a list of selectors
 		}
 		b := buildTree(bytes.ToValidUTF8(toUTF8(text, "text/html; charset=utf-8"), nil), o, true)

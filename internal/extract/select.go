@@ -96,6 +96,8 @@ type reference struct {
 // the elements that are links.
 func (c *collector) take(document *goquery.Document) (references []reference) {
 	found := document.FindMatcher(speaking{&c.o})
+	most := min(found.Length(), c.o.MaxLinks)
+	c.at, c.p.Links = make(map[string]int32, most), make([]Link, 0, most)
 	c.takeWhole(found)
 	c.p.Base = c.base
 	for _, n := range found.Nodes {

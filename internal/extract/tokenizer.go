@@ -17,10 +17,34 @@ const maxTag = 16 << 10
 type Tokenizer struct {
 	*html.Tokenizer
 	r       io.Reader
+	text    *textReader // r, if the whole text is in memory
 	maxBuf  int
 	cdata   bool
 	replace bool // replace the tokenizer before the next token
 	behind  bool // replace it after the next end tag of raw text, whose name only this tokenizer knows
+}
+
+// newTextTokenizer returns a tokenizer of a text in UTF-8 that is in memory.
+func newTextTokenizer(text []byte) *Tokenizer {
+	r := &textReader{text: text}
+	t := NewTokenizer(r)
+	t.text = r
+	return t
+}
+
+// textReader reads a text in memory.
+type textReader struct {
+	text []byte
+	at   int // everything before it has been read
+}
+
+func (r *textReader) Read(p []byte) (int, error) {
+	n := copy(p, r.text[r.at:])
+	r.at += n
+	if n == 0 && len(p) > 0 {
+		return 0, io.EOF
+	}
+	return n, nil
 }
 
 // NewTokenizer returns a tokenizer of text in UTF-8.
@@ -46,7 +70,11 @@ func (t *Tokenizer) Next() html.TokenType {
 
 // restart continues with a new tokenizer at the offset of the old one.
 func (t *Tokenizer) restart() {
-	t.r = io.MultiReader(bytes.NewReader(bytes.Clone(t.Buffered())), t.r)
+	if t.text != nil {
+		t.text.at -= len(t.Buffered())
+	} else {
+		t.r = io.MultiReader(bytes.NewReader(bytes.Clone(t.Buffered())), t.r)
+	}
 	t.Tokenizer = html.NewTokenizer(t.r)
 	t.Tokenizer.SetMaxBuf(t.maxBuf)
 	t.Tokenizer.AllowCDATA(t.cdata)
@@ -69,6 +97,36 @@ func (t *Tokenizer) AllowCDATA(allow bool) {
 func (t *Tokenizer) NextIsNotRawText() {
 	t.replace, t.behind = t.replace || t.behind, false
 	t.Tokenizer.NextIsNotRawText()
+}
+
+// skimRawText leaves out most of the text of a script or style that has just begun, because nobody
+// reads it: what the tokenizer has not buffered yet. The tokenizer reads a byte at a time, and half
+// of the bytes of a page of today are scripts and styles.
+func (t *Tokenizer) skimRawText(a atom.Atom) {
+	if t.text == nil || a != atom.Script && a != atom.Style {
+		return
+	}
+	begin := t.text.at - len(t.Buffered())
+	end := endOfRawText(t.text.text[begin:], a.String())
+	if end < 0 || a == atom.Script && bytes.Contains(t.text.text[begin:begin+end], []byte("<!--")) {
+		return // in such a comment, the first end tag need not be the end
+	}
+	t.text.at = max(t.text.at, begin+end)
+}
+
+// endOfRawText returns the index of what may be the first end tag with a name; -1: there is none.
+// The tokenizer decides whether it is one.
+func endOfRawText(text []byte, name string) int {
+	for i := 0; ; i += 2 {
+		n := bytes.Index(text[i:], []byte("</"))
+		if n < 0 {
+			return -1
+		}
+		i += n
+		if tag := text[i+2:]; len(tag) > len(name) && bytes.EqualFold(tag[:len(name)], []byte(name)) {
+			return i
+		}
+	}
 }
 
 // name returns the lower-cased name of the current tag, as TagName does, without a copy. It is

@@ -56,7 +56,8 @@ type builder struct {
 	ends       []int            // of these values
 	size       int              // of the tree, in nodes; two attributes count as one
 	steps      int              // made among the open elements
-	cut, flat  bool             // a bound on size or depth left something out; elements became siblings
+	cut        Bounds           // on size or depth, that left something out
+	flat       bool             // elements became siblings
 }
 
 // mode is the part of the document that is being read.
@@ -117,7 +118,7 @@ func nameID(name []byte) uint32 {
 
 // buildTree makes the tree of a document in UTF-8.
 func buildTree(text []byte, o Options, full bool) *builder {
-	b := &builder{Tokenizer: NewTokenizer(bytes.NewReader(text)), o: o, full: full, noContent: true}
+	b := &builder{Tokenizer: newTextTokenizer(text), o: o, full: full, noContent: true}
 	b.root = &html.Node{Type: html.DocumentNode}
 	document, head := b.newElement(atom.Html), b.newElement(atom.Head)
 	b.body = b.newElement(atom.Body)
@@ -135,18 +136,28 @@ func buildTree(text []byte, o Options, full bool) *builder {
 			b.addText()
 		case html.StartTagToken:
 			b.startTag(false)
+			b.skim()
 		case html.SelfClosingTagToken:
 			b.startTag(true)
+			b.skim()
 		case html.EndTagToken:
 			b.endTag()
 		}
 		if b.full && b.size > o.MaxNodes/4*3 { // the links matter more than the text
-			b.full, b.cut = false, true
+			b.full = false
+			b.cut |= DetailBound
 		}
 	}
-	b.cut = true
+	b.cut |= NodesBound
 	b.finish()
 	return b
+}
+
+// skim leaves out the text of the script or style that has just begun, unless it is wanted.
+func (b *builder) skim() {
+	if !b.full && b.token.ns == inHTML {
+		b.skimRawText(b.token.atom())
+	}
 }
 
 func (b *builder) finish() {
@@ -175,7 +186,7 @@ func (b *builder) insert() {
 	case b.inert > 0 || !b.full && !b.needs(a):
 		return
 	case len(b.open) >= b.o.MaxDepth:
-		b.cut = true
+		b.cut |= DepthBound
 		return
 	}
 	n := b.newNode()
@@ -325,7 +336,7 @@ func (b *builder) flush() {
 	switch {
 	case len(text) == 0:
 	case len(b.open) >= b.o.MaxDepth:
-		b.cut = true
+		b.cut |= DepthBound
 	default:
 		n := b.newNode()
 		n.Type, n.Data = html.TextNode, string(text)

@@ -150,7 +150,7 @@ func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
 	if err != nil {
 		kind, cause := w.classify(err)
 		failure := &Error{Kind: kind, Op: w.phase.op(), URL: r.URL.String(), Sent: sent,
-			Start: start, End: c.now(), Throttled: a.waited(), Err: cause, Partial: resp}
+			Start: start, End: c.now(), Throttled: a.waited(), Header: w.header, Err: cause, Partial: resp}
 		if resp != nil {
 			resp.Start, resp.End, resp.Throttled = failure.Start, failure.End, failure.Throttled
 		}
@@ -196,6 +196,7 @@ func (c *Client) do(w *watch, r Request) (_ *Response, sent bool, err error) {
 		defer resp.Body.Close() // over HTTP/1.1 that would read the rest of an endless body
 	}
 	httpfield.Settle(resp.Header, c.now())
+	w.header = resp.Header
 	kept := c.cookies.take(r.URL, resp.Header)
 	if err := c.accept(r, resp); err != nil {
 		return nil, true, err

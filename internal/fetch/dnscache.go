@@ -49,7 +49,7 @@ func (c *resolutions) get(host string, now time.Time) (Resolution, Kind, error, 
 		return Resolution{}, 0, nil, false
 	}
 	c.lru.MoveToBack(e)
-	return Resolution{Addrs: r.res.Addrs, TTL: left, Remembered: true}, r.kind, r.err, true
+	return Resolution{Addrs: r.res.Addrs, Aliases: r.res.Aliases, TTL: left, Remembered: true}, r.kind, r.err, true
 }
 
 // put caches a result that has a time to live.

@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"net"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,7 +52,7 @@ func newHostsFile() *net.Resolver {
 // ttlKey is the context key of the ttlRecord of a lookup.
 type ttlKey struct{}
 
-// ttlRecord collects the least time to live of the responses of one lookup. The two queries of a
+// ttlRecord collects the least time to live of the responses of one lookup, and the aliases in them. The two queries of a
 // lookup (A and AAAA) add to it concurrently.
 type ttlRecord struct {
 	mu       sync.Mutex // guards what follows
@@ -58,7 +60,28 @@ type ttlRecord struct {
 	positive bool       // seconds is set
 	negative uint32     // of responses without a record (RFC 2308, section 5)
 	none     bool       // negative is set
+	aliases  []string   // targets of CNAME records
 	local    error      // the local error that kept a query from a name server
+}
+
+// maxAliases bounds the aliases of one name. Longer chains are not resolved by many name servers.
+const maxAliases = 8
+
+// addAlias adds the target of a CNAME record. Both queries of a lookup find the same ones.
+func (t *ttlRecord) addAlias(target string) {
+	target = strings.ToLower(strings.TrimSuffix(target, "."))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.aliases) < maxAliases && !slices.Contains(t.aliases, target) {
+		t.aliases = append(t.aliases, target)
+	}
+}
+
+// names returns the aliases.
+func (t *ttlRecord) names() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.aliases)
 }
 
 // recordOf returns the record of the lookup that ctx belongs to.
@@ -147,6 +170,12 @@ func (t *ttlRecord) addMessage(msg []byte) {
 			t.addRecord(r.TTL)
 		case dnsmessage.TypeCNAME:
 			t.addRecord(r.TTL)
+			alias, err := p.CNAMEResource()
+			if err != nil {
+				return
+			}
+			t.addAlias(alias.CNAME.String())
+			continue
 		}
 		if p.SkipAnswer() != nil {
 			return

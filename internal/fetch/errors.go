@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 )
@@ -141,6 +142,8 @@ type Error struct {
 	// Throttled is the time between Start and End for which the request waited for bandwidth: see
 	// Client.SetBandwidth.
 	Throttled time.Duration
+	// Header is that of the response, as Response.Header; nil: none came.
+	Header http.Header
 	// Err is the cause.
 	Err error
 	// Partial is the incomplete response whose body broke off, without Body; Wire has what was

@@ -35,6 +35,7 @@ type pool struct {
 	mu      sync.Mutex // guards what follows; nothing blocks under it
 	idle    map[connKey][]*conn
 	lru     *list.List // of *conn, the longest idle first
+	late    int        // connections that came while the pool was full
 	noReuse memory     // servers that broke a reused connection: no connection to them is kept
 	http1   memory     // they want HTTP/1.1
 	closed  bool
@@ -45,6 +46,12 @@ type pool struct {
 // breaks connections on purpose, because it has had enough, must not be able to hide behind that:
 // on a new connection a break is the server's failure.
 const noReuseFor = 10 * time.Minute
+
+// replaceOneOf says how many of the connections that find the pool full replace the longest idle
+// one: one of as many; the others are closed. A crawl visits its hosts in turn. If each replaced
+// one, then with a few more hosts than places every connection would be closed just before its
+// turn, and none would be used again.
+const replaceOneOf = 8
 
 // http1For is how long a server that wants HTTP/1.1 is not offered HTTP/2.
 const http1For = 24 * time.Hour
@@ -116,6 +123,9 @@ func (p *pool) add(c *conn, now time.Time) (evicted *conn) {
 		return c
 	}
 	if p.lru.Len() >= p.max {
+		if p.late++; p.late%replaceOneOf != 0 {
+			return c
+		}
 		evicted = p.lru.Front().Value.(*conn)
 		p.removeLocked(evicted)
 	}

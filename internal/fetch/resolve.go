@@ -28,6 +28,9 @@ type Resolution struct {
 	Addrs []netip.Addr
 	// TTL is how long the result may be used: the least of its records, from 30 s to 1 h.
 	TTL time.Duration
+	// Aliases are the names that the CNAME records of the host lead to, in lower case without a dot at
+	// the end, at most 8.
+	Aliases []string
 	// Remembered means that no name server was queried: the result comes from the cache.
 	Remembered bool
 }
@@ -92,7 +95,9 @@ func (c *Client) lookup(parent context.Context, host string) (Resolution, Kind, 
 	addrs, err := c.addresses(context.WithValue(ctx, ttlKey{}, seen), host)
 	ttl := clampTTL(seen.least())
 	if err == nil {
-		return c.reachable(addrs, ttl)
+		res, kind, err := c.reachable(addrs, ttl)
+		res.Aliases = seen.names()
+		return res, kind, err
 	}
 	if parent.Err() != nil {
 		return Resolution{}, KindCanceled, context.Cause(parent)

@@ -158,7 +158,7 @@ func TestResolve(t *testing.T) {
 	ns := serveDNS(t, zone{
 		"one.test":     {addrs: []string{"93.184.216.34"}, ttl: 299},
 		"both.test":    {addrs: []string{"2606:2800:220:1::1", "93.184.216.35", "93.184.216.34"}, ttl: 600},
-		"alias.test":   {addrs: []string{"93.184.216.34"}, alias: "real.test", ttl: 120},
+		"alias.test":   {addrs: []string{"93.184.216.34"}, alias: "Real.test", ttl: 120},
 		"short.test":   {addrs: []string{"93.184.216.34"}, ttl: 0},
 		"long.test":    {addrs: []string{"93.184.216.34"}, ttl: 86400},
 		"mixed.test":   {addrs: []string{"10.0.0.1", "93.184.216.34", "127.0.0.1", "::1", "fe80::1"}, ttl: 100},
@@ -218,6 +218,11 @@ func TestResolve(t *testing.T) {
 				t.Errorf("TTL %v, want %v", res.TTL, tt.ttl)
 			}
 		})
+	}
+	for range 2 { // from the name server, and from the cache
+		if res, err := c.Resolve(context.Background(), "alias.test"); err != nil || !slices.Equal(res.Aliases, []string{"real.test"}) {
+			t.Errorf("aliases %v (%v)", res.Aliases, err)
+		}
 	}
 	if res, err := c.Resolve(context.Background(), "many.test"); err != nil || len(res.Addrs) != maxAddrs ||
 		!slices.IsSortedFunc(res.Addrs, netip.Addr.Compare) {

@@ -227,12 +227,54 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 		t.Errorf("%d idle connections, want 2", n)
 	}
 	request("b")
-	if s.accepted() != 3 {
-		t.Error("the newest connections should have been kept")
-	}
 	request("a")
-	if s.accepted() != 4 {
-		t.Error("the oldest connection should have been given up")
+	if s.accepted() != 3 {
+		t.Error("the connections that were there first should have been kept")
+	}
+	for range replaceOneOf - 1 {
+		request("c")
+	}
+	if s.accepted() != 3+replaceOneOf-1 {
+		t.Errorf("%d connections, want one for each late request", s.accepted())
+	}
+	request("c")
+	request("a")
+	if s.accepted() != 3+replaceOneOf-1 {
+		t.Error("the last late connection should have replaced that of b, which was idle for longest")
+	}
+	request("b")
+	if s.accepted() != 3+replaceOneOf {
+		t.Error("the connection that was idle for longest should have been given up")
+	}
+}
+
+// TestHostsInTurnReuseConnections: with more hosts in turn than idle connections, those that are
+// kept are used again, and hosts that are visited no more give up theirs.
+func TestHostsInTurnReuseConnections(t *testing.T) {
+	const room, hosts, rounds = 4, 12, 30
+	var requests atomic.Int32
+	s := serve(t, keepAlive(&requests))
+	c := newClient(t, quick(func(o *Options) { o.MaxIdleConns = room }))
+	visit := func(from int) {
+		for i := range hosts {
+			u := parseURL(t, fmt.Sprintf("http://h%d.test:%d/", from+i, s.port()))
+			if _, err := c.Do(context.Background(), Request{URL: u, Address: loopback}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for range rounds {
+		visit(0)
+	}
+	if most := hosts*rounds - room*rounds/2; s.accepted() > most {
+		t.Errorf("%d connections for %d requests, want %d at most", s.accepted(), hosts*rounds, most)
+	}
+	before := s.accepted()
+	for range rounds { // other hosts
+		visit(hosts)
+	}
+	if most := hosts*rounds - room*rounds/2; s.accepted()-before > most {
+		t.Errorf("%d connections after the hosts changed, want %d at most", s.accepted()-before, most)
 	}
 }
 

@@ -3,6 +3,7 @@ package fetch
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"sync"
 	"time"
 )
@@ -48,6 +49,7 @@ type watch struct {
 	timer   *bound // of the phase
 	phase   phase
 	pace    pace
+	header  http.Header // of the response
 }
 
 func newWatch(parent context.Context, total time.Duration, a *account, now func() time.Time) *watch {

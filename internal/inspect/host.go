@@ -1,11 +1,13 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/politeness"
 	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
@@ -73,10 +75,11 @@ type Host struct {
 	// why the last request to it, or the last lookup of its name, failed, while it is failing; see
 	// CauseName
 	LastFailure   string    `json:"trouble,omitempty"`
-	Parked        bool      `json:"parked,omitempty"` // it demanded to be left alone for more than a week
+	Parked        bool      `json:"parked,omitempty"` // it demanded to be left alone for more than a week, or its wall did not end
 	FailingSince  time.Time `json:"trouble_since,omitzero"`
 	Finish        float64   `json:"finish_seconds"`  // until the last of its URLs is fetched, at the delay in force
 	FrontierState string    `json:"place,omitempty"` // its host state in the running crawl
+	Group         string    `json:"group,omitempty"` // of politeness.groups; by CNAME record only while the crawl is at it
 }
 
 // hostView is a host with the facts that explain it.
@@ -84,8 +87,8 @@ type hostView struct {
 	Host
 	id     storage.HostID
 	polite politeness.Explanation
-	due    time.Time // when the first waiting URL is due
-	live   *Live
+	due    time.Time      // when the first waiting URL is due
+	live   *frontier.View // nil: no running crawl knows the host
 }
 
 // newHostView reads a host from the store.
@@ -102,7 +105,9 @@ func (v *View) newHostView(h *storage.Host, now time.Time) (hostView, error) {
 	s.Host = Host{
 		Host: h.Name, Known: h.Tail, URLs: Counts(h.Counts), Waiting: queued + due, Requests: h.Requests,
 		Bytes: h.Bytes,
-		Delay: s.polite.Delay.Seconds(),
+		Delay: s.polite.Delay.Seconds()}
+	if v.o.Group != nil {
+		s.Group = v.o.Group(h.Name)
 	}
 	return s, nil
 }
@@ -116,8 +121,9 @@ func (s *hostView) setState(now time.Time) {
 	if l := s.live; l != nil {
 		s.FrontierState, next = l.State, l.Next
 		s.Delay = l.Delay.Seconds()
-		if l.Polite != nil {
-			s.polite = *l.Polite
+		s.Group = cmp.Or(s.Group, l.Group)
+		if l.Active {
+			s.polite = l.Polite
 		}
 	}
 	if s.Waiting > 0 && next.After(now) && !s.polite.Forever {
@@ -136,7 +142,7 @@ func (s *hostView) setState(now time.Time) {
 
 func (s *hostView) state() string {
 	switch {
-	case s.live != nil && IsBusy(s.live.State):
+	case s.live != nil && isBusy(s.live.State):
 		return HostBusy
 	case s.paused():
 		return HostPaused
@@ -152,9 +158,9 @@ func (s *hostView) state() string {
 	return HostReady
 }
 
-// IsBusy reports whether a host in a host state of the frontier has requests in flight, or is being
+// isBusy reports whether a host in a host state of the frontier has requests in flight, or is being
 // resolved or read.
-func IsBusy(state string) bool {
+func isBusy(state string) bool {
 	switch state {
 	case "loading", "resolving", "crowded", "leased":
 		return true
@@ -256,6 +262,8 @@ type HostStory struct {
 	Address    string     `json:"address,omitempty"` // the address that the running crawl uses
 	Origins    []Origin   `json:"origins"`
 	Traps      []Trap     `json:"traps,omitempty"`
+	Wall       *Wall      `json:"wall,omitempty"`
+	OptOut     string     `json:"opt_out,omitempty"` // why nothing of it is fetched
 
 	Errors map[string]uint32 `json:"errors,omitempty"` // failed requests over all runs, by the names of docs/ERRORS.md
 }
@@ -315,6 +323,9 @@ func (v *View) Host(ctx context.Context, name string) (HostStory, error) {
 			story.Address = s.live.Address.String()
 		}
 	}
+	if v.o.OptOut != nil {
+		story.OptOut = v.o.OptOut(h.Name, story.Address)
+	}
 	for i, q := range h.Queues {
 		o, err := v.origin(h.ID, uint8(i), &q)
 		if err != nil {
@@ -326,6 +337,9 @@ func (v *View) Host(ctx context.Context, name string) (HostStory, error) {
 		return story, err
 	}
 	if story.Politeness.DelaySource, err = v.source(s.polite.DelaySource, &h); err != nil {
+		return story, err
+	}
+	if story.Wall, err = wallOf(&h); err != nil {
 		return story, err
 	}
 	story.Traps, err = v.traps(h.ID)

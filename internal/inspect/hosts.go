@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/storage"
 )
@@ -180,7 +181,7 @@ func (v *View) addLive(ctx context.Context, page []hostView) error {
 	if err != nil {
 		return err
 	}
-	known := make(map[storage.HostID]*Live, len(answers))
+	known := make(map[storage.HostID]*frontier.View, len(answers))
 	for i := range answers {
 		known[answers[i].Host] = &answers[i]
 	}

@@ -22,6 +22,9 @@ func reasonNames() []string {
 		storage.ReasonOperator:  "operator",
 		storage.ReasonLoop:      "loop",
 		storage.ReasonCrash:     "crash",
+		storage.ReasonWall:      "wall",
+		storage.ReasonOptOut:    "opt_out",
+		storage.ReasonUsage:     "usage",
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/robots"
 	"github.com/amble-crawler/amble/storage"
 )
 
@@ -24,11 +26,45 @@ type Row struct {
 	State  uint8   // index in HostStates
 }
 
-// Table holds the state of all hosts of a running crawl at an instant, sorted by id. It is
-// immutable.
+// Table holds the state of all hosts of a running crawl at about an instant, sorted by id. Once it
+// is complete it is immutable.
 type Table struct {
 	At   time.Time
 	Rows []Row
+}
+
+// Add adds the row of a host that was inspected now, which may be later than t.At. Hosts are added
+// by rising ids.
+func (t *Table) Add(v *frontier.View, now time.Time) {
+	until := max(v.Until.Sub(t.At), 0)
+	if v.Until.IsZero() {
+		until = 0
+	}
+	t.Rows = append(t.Rows, Row{
+		Host: v.Host, Left: uint32(min(uint64(v.Left), math.MaxUint32)),
+		Next:  uint32(min(until/time.Second, math.MaxUint32)),
+		Delay: float32(v.Delay.Seconds()), Finish: float32(v.Finish.Seconds()),
+		State: uint8(slices.Index(HostStates(), stateOf(v, now))),
+	})
+}
+
+// stateOf returns the state of a host, as hostView.state does, from what the frontier alone knows.
+func stateOf(v *frontier.View, now time.Time) string {
+	switch {
+	case isBusy(v.State):
+		return HostBusy
+	case v.Paused:
+		return HostPaused
+	case v.Left == 0:
+		return HostEmpty
+	case v.Robots != robots.ReasonNone:
+		return HostHeld
+	case v.Failing:
+		return HostFailing
+	case v.Until.After(now):
+		return HostWaiting
+	}
+	return HostReady
 }
 
 // row finds a host. It returns nil if the host is not there.

@@ -33,6 +33,7 @@ type URL struct {
 	ETag         string    `json:"etag,omitempty"`
 	LastModified string    `json:"last_modified,omitempty"`
 	RobotsLine   int       `json:"robots_line,omitempty"`
+	Note         string    `json:"note,omitempty"`     // what a 402 or a 451 said: the price, who withholds the page
 	Position     string    `json:"position,omitempty"` // position in the walk over all URLs
 }
 
@@ -44,7 +45,7 @@ func newURL(text string, h *storage.Head) URL {
 		Depth: int(h.Depth), Priority: int(h.Priority), Seed: h.Seed, Sitemap: h.Sitemap,
 		ChangeFreq: h.Frequency.String(), Redirects: int(h.Redirects),
 		FirstSeen: h.FirstSeen.UTC(), Attempts: int(o.Attempts), Bytes: o.Bytes, ETag: o.ETag, LastModified: o.Modified,
-		RobotsLine: int(o.Line),
+		RobotsLine: int(o.Line), Note: o.Note,
 	}
 	if !o.Due.IsZero() {
 		u.Due = o.Due.UTC()

@@ -10,9 +10,9 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net/netip"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/recrawl"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
@@ -40,18 +40,6 @@ type Store interface {
 	Recrawls(storage.HostID, uint8, int, func(storage.Head)) error
 }
 
-// Live is what only a running crawl knows of a host.
-type Live struct {
-	Host     storage.HostID
-	State    string        // host state in the frontier
-	Next     time.Time     // next request; zero: an event decides
-	Delay    time.Duration // between requests
-	Robots   robots.Reason // why robots.txt holds everything it has to do; ReasonNone: it does not
-	InFlight int
-	Address  netip.Addr              // zero: it has none now
-	Polite   *politeness.Explanation // nil: what the store holds counts
-}
-
 // Options are those of the inspected crawl.
 type Options struct {
 	Politeness func(host string) *politeness.Options // in force for a host
@@ -62,9 +50,14 @@ type Options struct {
 	Now        func() time.Time
 	// Scope says whether a URL is in the scope, and why. nil: this is not reported.
 	Scope func(weburl.URL) (in bool, why string)
-	// Live returns the data of the running crawl about at most LivePage hosts. The result may leave
-	// out some, or all if no crawl runs. nil: no crawl runs.
-	Live func(context.Context, []storage.HostID) ([]Live, error)
+	// Group returns the group that a host is in by its name; empty: none. nil: there are no groups.
+	Group func(host string) string
+	// OptOut returns the opt-out that covers all of a host, or the address that it has if that is known;
+	// empty: none does. nil: this is not reported.
+	OptOut func(host, address string) string
+	// Live returns what the running crawl knows of at most LivePage hosts. The result may leave out
+	// some, or all if no crawl runs. nil: no crawl runs.
+	Live func(context.Context, []storage.HostID) ([]frontier.View, error)
 	// Table returns the state of all hosts of the running crawl, so that a list of them needs no
 	// walk over the store. It may be some seconds old, or nil if no crawl runs. nil: no crawl runs.
 	Table func(context.Context) (*Table, error)
@@ -83,8 +76,8 @@ type View struct {
 // New returns a view of a store.
 func New(s Store, o Options) *View { return &View{store: s, o: o, maxHosts: maxInspected} }
 
-// live returns the live data of one host.
-func (v *View) live(ctx context.Context, id storage.HostID) (*Live, error) {
+// live returns what the running crawl knows of a host; nil if it does not know it.
+func (v *View) live(ctx context.Context, id storage.HostID) (*frontier.View, error) {
 	if v.o.Live == nil {
 		return nil, nil
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/fetch"
 	"github.com/amble-crawler/amble/internal/weburl"
 	"github.com/amble-crawler/amble/politeness"
@@ -197,18 +198,18 @@ func TestManyHostsAreRanked(t *testing.T) {
 func TestLiveHosts(t *testing.T) {
 	o := testOptions()
 	requests := 0
-	o.Live = func(_ context.Context, ids []storage.HostID) (live []Live, _ error) {
+	o.Live = func(_ context.Context, ids []storage.HostID) (live []frontier.View, _ error) {
 		for _, id := range ids {
 			requests++
 			switch id {
 			case 1:
-				live = append(live, Live{Host: id, State: "leased", InFlight: 1, Delay: time.Second})
+				live = append(live, frontier.View{Host: id, State: "leased", InFlight: 1, Delay: time.Second})
 			case 3:
-				live = append(live, Live{Host: id, State: "dormant", Robots: robots.ReasonUnreachable,
+				live = append(live, frontier.View{Host: id, State: "dormant", Robots: robots.ReasonUnreachable,
 					Next: now.Add(time.Minute)})
 			case 4:
-				live = append(live, Live{Host: id, State: "waiting",
-					Polite: &politeness.Explanation{Delay: 2 * time.Second}, Delay: 2 * time.Second})
+				live = append(live, frontier.View{Host: id, State: "waiting", Active: true,
+					Polite: politeness.Explanation{Delay: 2 * time.Second}, Delay: 2 * time.Second})
 			}
 		}
 		return live, nil
@@ -224,7 +225,7 @@ func TestLiveHosts(t *testing.T) {
 		t.Errorf("%+v, %v", h, err)
 	}
 	broken := errors.New("broken")
-	o.Live = func(context.Context, []storage.HostID) ([]Live, error) { return nil, broken }
+	o.Live = func(context.Context, []storage.HostID) ([]frontier.View, error) { return nil, broken }
 	if _, err := New(fill(t), o).Hosts(context.Background(), HostQuery{Limit: 1}, nil); !errors.Is(err, broken) {
 		t.Errorf("the error is %v", err)
 	}

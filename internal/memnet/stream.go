@@ -50,7 +50,9 @@ type deadline struct {
 
 func (d *deadline) passed() bool { return !d.at.IsZero() && !time.Now().Before(d.at) }
 
-// set moves a deadline, and wakes the waiting goroutines when it has passed.
+// set moves a deadline, and wakes the waiting goroutines when it has passed. A deadline in the past
+// takes no timer: a timer that is due when it is made runs on the caller's thread, and with -race
+// two of them at a time in one bubble of testing/synctest abort the process (golang/go#78156).
 func (s *stream) set(d *deadline, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +61,7 @@ func (s *stream) set(d *deadline, at time.Time) {
 		d.timer = nil
 	}
 	d.at = at
-	if !at.IsZero() {
+	if !at.IsZero() && !d.passed() {
 		d.timer = s.wakeLocked(at)
 	}
 	s.moved.Broadcast()

@@ -117,7 +117,8 @@ func (l *List) Addr(addr netip.Addr, now time.Time) (Entry, bool) {
 
 // URL returns the entry in force that covers a URL by its host or its text, if there is one. A prefix
 // of http covers https, and the other way round: who wishes a page to be left alone does not mean its
-// scheme.
+// scheme. A prefix that covers the robots.txt of an origin covers all of it, because nothing of it may be
+// fetched without that file.
 func (l *List) URL(u weburl.URL, now time.Time) (Entry, bool) {
 	if l.Len() == 0 {
 		return Entry{}, false
@@ -125,9 +126,14 @@ func (l *List) URL(u weburl.URL, now time.Time) (Entry, bool) {
 	if e, ok := l.Host(u.Host(), now); ok {
 		return e, true
 	}
-	text := withoutScheme(u.String())
-	for _, e := range l.prefixes[u.Host()] {
-		if e.InForce(now) && strings.HasPrefix(text, withoutScheme(e.Value)) {
+	prefixes := l.prefixes[u.Host()]
+	if len(prefixes) == 0 {
+		return Entry{}, false
+	}
+	text, robots := withoutScheme(u.String()), withoutScheme(u.Origin().URL("/robots.txt").String())
+	for _, e := range prefixes {
+		prefix := withoutScheme(e.Value)
+		if e.InForce(now) && (strings.HasPrefix(text, prefix) || strings.HasPrefix(robots, prefix)) {
 			return e, true
 		}
 	}
@@ -137,6 +143,18 @@ func (l *List) URL(u weburl.URL, now time.Time) (Entry, bool) {
 func withoutScheme(url string) string {
 	_, rest, _ := strings.Cut(url, "://")
 	return rest
+}
+
+// InForce returns the list without the entries that have ended.
+func (l *List) InForce(now time.Time) *List {
+	return NewList(slices.DeleteFunc(slices.Clone(l.All()), func(e Entry) bool { return !e.InForce(now) })...)
+}
+
+// Gains reports whether another list has an entry that this one has not.
+func (l *List) Gains(other *List) bool {
+	return slices.ContainsFunc(other.All(), func(e Entry) bool {
+		return !slices.ContainsFunc(l.All(), func(o Entry) bool { return o.Scope == e.Scope && o.Value == e.Value })
+	})
 }
 
 // NextEnd returns the earliest end of an entry after an instant; zero: none ends.

@@ -44,13 +44,16 @@ const (
 // Visit is a visit of a page that has ended.
 type Visit struct {
 	Page
-	Memory               // before the visit
-	At         time.Time // when it ended
-	Change     Change
-	Modified   time.Time // Last-Modified; zero: not known
-	Expires    time.Time // the page demands not to be fetched from then on; zero: no demand
-	TimesGone  int       // visits in a row before this one that did not find the page
-	GoneForAll bool      // the response says that the page will not come back
+	Memory             // before the visit
+	At       time.Time // when it ended
+	Change   Change
+	Modified time.Time // Last-Modified; zero: not known
+	Expires  time.Time // the page demands not to be fetched from then on; zero: no demand
+	// Fresh is how long the response says that it can be used, from At on: no visit is planned sooner,
+	// unless the interval is fixed. It counts for Rule.Max at most.
+	Fresh      time.Duration
+	TimesGone  int  // visits in a row before this one that did not find the page
+	GoneForAll bool // the response says that the page will not come back
 }
 
 // New returns a plan without pages.
@@ -97,6 +100,9 @@ func (p *Plan) Answered(v *Visit, s *Site) Memory {
 			keep = wait
 		}
 		m.History = plainHistory(keep)
+	}
+	if rule.Policy != Fixed {
+		wait = max(wait, min(v.Fresh, rule.Max))
 	}
 	m.Due = v.At.Add(wait)
 	if !v.Expires.IsZero() && !m.Due.Before(v.Expires) {

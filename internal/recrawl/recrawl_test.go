@@ -548,3 +548,28 @@ func BenchmarkAnswered(b *testing.B) {
 		})
 	}
 }
+
+// TestFresh: a page that says how long it can be used is not visited before, unless the interval is
+// fixed, and never later than Max because of it.
+func TestFresh(t *testing.T) {
+	for _, policy := range []Policy{Harmonic, Nutch, StormCrawler, Fixed} {
+		wait := func(fresh time.Duration) time.Duration {
+			p := newPlan(t, func(o *Options) { o.Policy, o.Interval, o.Min, o.Max = policy, time.Hour, time.Hour, 30*day })
+			m := p.Answered(&Visit{Memory: Memory{At: start}, At: start.Add(time.Hour), Change: Changed, Fresh: fresh}, &Site{})
+			return m.Due.Sub(start.Add(time.Hour))
+		}
+		without := wait(0)
+		for _, fresh := range []time.Duration{-day, time.Minute, 25 * day, 1000 * day} {
+			want := max(without, min(fresh, 30*day))
+			if policy == Fixed {
+				want = time.Hour
+			}
+			if got := wait(fresh); got != want {
+				t.Errorf("%v, fresh for %v: due after %v, want %v", policy, fresh, got, want)
+			}
+		}
+		if without >= 25*day {
+			t.Errorf("%v: due after %v anyway", policy, without)
+		}
+	}
+}

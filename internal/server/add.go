@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"slices"
-	"strconv"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -57,8 +55,9 @@ func (s *Server) addAPI(api huma.API) {
 		http.StatusBadRequest, http.StatusConflict))
 	op.Description = "The body has one URL a line, or one JSON object a line with url and optionally depth and " +
 		"priority; it may be compressed with gzip or zstd. " +
-		"Reports are sent while the list is read, each when the URLs it counts are on disk: after at most " +
-		strconv.Itoa(crawl.MaxAdditions) + " URLs. The last one has done or error. " +
+		"The URLs of a long list are committed in the order of their hosts, when the list ends, makes a pause of a " +
+		"second, or was read for ten seconds. Reports are sent each second. They count the URLs that are on disk. " +
+		"The last one has done or error. With each=true, the results of lines are in the order of the lines. " +
 		"While the crawl is stalled because there is no room, reports say so; the list continues when there is room."
 	one := 1
 	list := &huma.Schema{Type: huma.TypeString, MinLength: &one}
@@ -74,21 +73,24 @@ func (s *Server) addAPI(api huma.API) {
 	})
 }
 
-// addURLs reads a list, adds it to the crawl in groups, and reports when each group is on disk. It
-// reads the next group only then, so that a sender is no faster than the disk.
+// addURLs reads a list and adds it to the crawl, a window at a time. It reads on only after the
+// commit of a window, so that a sender is no faster than the disk.
 func (s *Server) addURLs(ctx context.Context, t *stream, q *addQuery) error {
 	_ = t.control.EnableFullDuplex() // HTTP/1: reports are written while the list is read
-	list, err := urllist.NewReader(&listBody{body: t.r.Body, control: t.control, now: s.o.Now})
+	body := &listBody{body: t.r.Body, control: t.control, now: s.o.Now}
+	list, err := urllist.NewReader(body)
 	if err != nil {
 		return errQuery{err}
 	}
 	defer list.Close()
-	a := adding{server: s, stream: t, list: list, each: q.Each, again: q.Again}
-	for !a.report.Done && err == nil {
-		if err = a.next(ctx); err == nil {
-			err = errors.Join(t.Lines.Write(&a.report), t.flush())
-		}
+	to, err := s.crawl.NewImport(crawl.ImportOptions{Results: q.Each})
+	if err != nil {
+		return err
 	}
+	a := adding{server: s, stream: t, to: to, each: q.Each, again: q.Again}
+	lines := readLines(list)
+	err = errors.Join(a.run(ctx, lines), to.Close())
+	lines.stop(body)
 	if err != nil && t.begun {
 		a.report.Error = err.Error()
 		err = t.Lines.Write(&a.report)
@@ -100,103 +102,166 @@ func (s *Server) addURLs(ctx context.Context, t *stream, q *addQuery) error {
 type adding struct {
 	server *Server
 	stream *stream
-	list   *urllist.Reader
+	to     crawl.Import
 	each   bool
 	again  bool
-	group  []crawl.Addition
-	lines  []int // of the group
-	report AddReport
+
+	report  AddReport
+	answers []Answer // of the window, if the client wants them
+	text    int      // bytes of their URLs
+	added   []int    // indexes of those whose result the crawl decides
 }
 
-// next reads one group.
-func (a *adding) next(ctx context.Context) error {
-	a.group, a.lines, a.report.Problems, a.report.Answers = a.group[:0], a.lines[:0], nil, nil
-	var err error
-	for err == nil && len(a.group) < crawl.MaxAdditions && len(a.report.Answers) < crawl.MaxAdditions {
-		err = a.read()
+const (
+	// reportEvery is the interval of reports while nothing else makes one. A list that makes such a
+	// pause is committed.
+	reportEvery = time.Second
+	// maxAnswers and maxAnswerText bound the answers of a window.
+	maxAnswers    = 100_000
+	maxAnswerText = 16 << 20
+	// answersPerReport is how many answers one report has.
+	answersPerReport = 5_000
+)
+
+// run adds the list.
+func (a *adding) run(ctx context.Context, lines *lineReader) error {
+	tick := time.NewTicker(reportEvery)
+	defer tick.Stop()
+	paused := false
+	for {
+		select {
+		case group, more := <-lines.groups:
+			if !more {
+				a.report.Lines = lines.read
+				return a.end(ctx, lines.err)
+			}
+			paused = false
+			if err := a.take(ctx, group); err != nil {
+				return err
+			}
+		case <-tick.C:
+			if paused && (a.to.Gathered() > 0 || len(a.answers) > 0) {
+				if err := a.commit(ctx); err != nil {
+					return err
+				}
+			}
+			if err := a.write(); err != nil {
+				return err
+			}
+			paused = true
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	a.report.Lines = a.list.Lines()
-	sum, failed := a.add(ctx)
-	a.report.Added = a.report.Plus(sum)
-	if failed != nil {
+}
+
+// end adds what was read last. The list ended with an error, io.EOF at its end.
+func (a *adding) end(ctx context.Context, err error) error {
+	if failed := a.commit(ctx); failed != nil {
 		return failed
 	}
-	a.answer()
-	if err == io.EOF {
-		a.report.Done = true
-		return nil
+	if err != io.EOF {
+		return err
 	}
-	return err
+	a.report.Done = true
+	return a.write()
 }
 
-// waitingReports is the interval of reports while the crawl is stalled.
-const waitingReports = time.Second
+// take adds lines to the window, and commits it if it is full.
+func (a *adding) take(ctx context.Context, lines []listLine) error {
+	for i := range lines {
+		l := &lines[i]
+		a.report.Lines = l.number
+		if l.bad != nil {
+			a.takeBad(l.bad)
+		} else if err := a.takeURL(&l.item); err != nil {
+			return err
+		}
+		if a.to.Full() || len(a.answers) >= maxAnswers || a.text >= maxAnswerText {
+			if err := a.commit(ctx); err != nil {
+				return err
+			}
+			if err := a.write(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
 
-// add adds the group to the crawl. While the crawl is stalled, it sends reports, which also detect
-// that the client has gone.
-func (a *adding) add(ctx context.Context) (sum crawl.Added, err error) {
+func (a *adding) takeURL(item *urllist.Item) error {
+	if a.each {
+		a.added = append(a.added, len(a.answers))
+		a.answers = append(a.answers, Answer{Line: item.Line, URL: item.URL.String()})
+		a.text += len(item.URL.String())
+	}
+	return a.to.Add(crawl.Addition{URL: item.URL, Depth: item.Depth, Priority: item.Priority, Again: a.again})
+}
+
+func (a *adding) takeBad(bad *urllist.BadLine) {
+	a.report.Bad++
+	if len(a.report.Problems) < maxProblems {
+		a.report.Problems = append(a.report.Problems, BadLine{bad.Line, bad.Text, bad.Reason})
+	}
+	if a.each {
+		a.answers = append(a.answers, Answer{Line: bad.Line, Result: "bad", Reason: bad.Reason})
+		a.text += len(bad.Reason)
+	}
+}
+
+// commit commits the window and reports the results of its lines. The last answersPerReport of
+// them are for the next write. Until the commit has ended it sends reports, which also detect that
+// the client has gone.
+func (a *adding) commit(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		sum, err = a.server.crawl.Add(ctx, a.group)
+		err = a.to.Commit(ctx)
 	}()
-	tick := time.NewTicker(waitingReports)
+	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
-	for {
+	for waits := true; waits; {
 		select {
 		case <-done:
-			return sum, err
+			waits = false
 		case <-tick.C:
-			if a.reportWaiting() != nil {
+			if a.reportProgress() != nil {
 				cancel()
 			}
 		}
 	}
+	if err != nil {
+		return err
+	}
+	results := a.to.Results()
+	for i, at := range a.added {
+		a.answers[at].Result = results[i].String()
+	}
+	for len(a.answers) > answersPerReport {
+		a.report.Answers, a.answers = a.answers[:answersPerReport], a.answers[answersPerReport:]
+		if err := a.write(); err != nil {
+			return err
+		}
+	}
+	a.report.Answers, a.answers, a.added, a.text = a.answers, nil, a.added[:0], 0
+	return nil
 }
 
-// reportWaiting reports why no URL is added, if the crawl is stalled.
-func (a *adding) reportWaiting() error {
-	s := a.server.crawl.Status()
-	if s.State != "stalled" {
-		return nil
+// reportProgress reports how far the commit has come, or why it does not go on.
+func (a *adding) reportProgress() error {
+	report := AddReport{Lines: a.report.Lines, Added: a.to.Sum(), Bad: a.report.Bad}
+	if s := a.server.crawl.Status(); s.State == "stalled" {
+		report.Waiting = s.Reason
 	}
-	report := AddReport{Lines: a.report.Lines, Added: a.report.Added, Bad: a.report.Bad, Waiting: s.Reason}
 	return errors.Join(a.stream.Lines.Write(&report), a.stream.flush())
 }
 
-// answer reports the result of each line of the group.
-func (a *adding) answer() {
-	if !a.each {
-		return
-	}
-	for i := range a.group {
-		g := &a.group[i]
-		a.report.Answers = append(a.report.Answers,
-			Answer{Line: a.lines[i], URL: g.URL.String(), Result: g.Result.String()})
-	}
-	slices.SortFunc(a.report.Answers, func(a, b Answer) int { return a.Line - b.Line })
-}
-
-// read reads one line.
-func (a *adding) read() error {
-	item, err := a.list.Next()
-	var bad *urllist.BadLine
-	switch {
-	case errors.As(err, &bad):
-		a.report.Bad++
-		if len(a.report.Problems) < maxProblems {
-			a.report.Problems = append(a.report.Problems, BadLine{bad.Line, bad.Text, bad.Reason})
-		}
-		if a.each {
-			a.report.Answers = append(a.report.Answers, Answer{Line: bad.Line, Result: "bad", Reason: bad.Reason})
-		}
-		return nil
-	case err != nil:
-		return err
-	}
-	a.lines = append(a.lines, a.list.Lines())
-	a.group = append(a.group, crawl.Addition{URL: item.URL, Depth: item.Depth, Priority: item.Priority, Again: a.again})
-	return nil
+// write writes the report.
+func (a *adding) write() error {
+	a.report.Added = a.to.Sum()
+	err := errors.Join(a.stream.Lines.Write(&a.report), a.stream.flush())
+	a.report.Problems, a.report.Answers = nil, nil
+	return err
 }

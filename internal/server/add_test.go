@@ -8,15 +8,31 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/urllist"
 )
+
+// Add sends URLs with the same Again as one list.
+func (c *Client) Add(ctx context.Context, urls []crawl.Addition, waits func(string)) (crawl.Added, error) {
+	s := c.Send(ctx, urls[0].Again, waits)
+	for _, u := range urls {
+		if err := s.Add(u); err != nil {
+			return s.Sum(), err
+		}
+	}
+	err := s.Finish()
+	return s.Sum(), err
+}
 
 // reports decodes the answer to a list.
 func reports(t *testing.T, body string) (all []AddReport) {
@@ -92,16 +108,16 @@ func TestAnswersForEachLine(t *testing.T) {
 	}
 }
 
-// TestReportsComeWhileTheListIsSent sends more than one group and reads the report of the first
-// before the rest is sent.
+// TestReportsComeWhileTheListIsSent makes a pause in a list until a report counts what came before.
 func TestReportsComeWhileTheListIsSent(t *testing.T) {
+	const before, after = 5_005, 10
 	r := startCrawl(t)
 	r.finished(t)
 	body, list := io.Pipe()
 	answered := make(chan struct{})
 	go func() {
-		for i := range crawl.MaxAdditions + 10 {
-			if i == crawl.MaxAdditions+5 {
+		for i := range before + after {
+			if i == before {
 				<-answered
 			}
 			fmt.Fprintf(list, "%s%d\n", r.web.URL("a.test", "/list/"), i)
@@ -111,15 +127,17 @@ func TestReportsComeWhileTheListIsSent(t *testing.T) {
 	response := r.send(t, "POST", "/api/v1/urls", body)
 	defer response.Body.Close()
 	lines := bufio.NewScanner(response.Body)
-	var got []AddReport
+	var last AddReport
+	counted := false
 	for lines.Scan() {
-		if got = append(got, reports(t, lines.Text())...); len(got) == 1 {
+		last = reports(t, lines.Text())[0]
+		if last.Added.Added == before && !counted {
+			counted = true
 			close(answered)
 		}
 	}
-	if lines.Err() != nil || len(got) != 2 || got[0].Added.Added != crawl.MaxAdditions || got[0].Done ||
-		got[1].Added.Added != crawl.MaxAdditions+10 || !got[1].Done {
-		t.Errorf("%+v, %v", got, lines.Err())
+	if lines.Err() != nil || !counted || last.Added.Added != before+after || !last.Done || last.Lines != before+after {
+		t.Errorf("%+v, %v", last, lines.Err())
 	}
 }
 
@@ -129,14 +147,41 @@ type stuck struct {
 	room chan struct{}
 }
 
-func (s stuck) Add(ctx context.Context, urls []crawl.Addition) (crawl.Added, error) {
+// NewImport implements Crawl.
+func (s stuck) NewImport(crawl.ImportOptions) (crawl.Import, error) {
+	return &stuckImport{room: s.room}, nil
+}
+
+// stuckImport commits when there is room.
+type stuckImport struct {
+	crawl.Import
+	room chan struct{}
+	n    int
+	sum  atomic.Int64
+}
+
+func (i *stuckImport) Add(crawl.Addition) error { i.n++; return nil }
+
+func (i *stuckImport) Full() bool { return false }
+
+func (i *stuckImport) Gathered() int { return i.n }
+
+func (i *stuckImport) Commit(ctx context.Context) error {
 	select {
-	case <-s.room:
-		return crawl.Added{Added: len(urls)}, nil
+	case <-i.room:
+		i.sum.Add(int64(i.n))
+		i.n = 0
+		return nil
 	case <-ctx.Done():
-		return crawl.Added{}, ctx.Err()
+		return ctx.Err()
 	}
 }
+
+func (i *stuckImport) Results() []crawl.InsertResult { return nil }
+
+func (i *stuckImport) Sum() crawl.Added { return crawl.Added{Added: int(i.sum.Load())} }
+
+func (i *stuckImport) Close() error { return nil }
 
 func startStuck(t *testing.T) (*Client, stuck) {
 	t.Helper()
@@ -220,5 +265,121 @@ func TestRetryOverTheAPI(t *testing.T) {
 		if response.StatusCode != status {
 			t.Errorf("%s: %d, want %d: %s", body, response.StatusCode, status, text)
 		}
+	}
+}
+
+// TestListsLikeAMap sends random lists at the same time, with each=true: URLs, duplicates, bad lines, lines that are
+// too long, comments. The answers are in the order of the lines, and each URL is added once.
+func TestListsLikeAMap(t *testing.T) {
+	r := startCrawl(t)
+	r.finished(t)
+	const lists, lines = 4, 3_000
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	added, seen := make(map[string]int), make(map[string]bool)
+	for n := range lists {
+		wg.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(n), 7))
+			var body strings.Builder
+			var want []Answer
+			for line := 1; line <= lines; line++ {
+				switch random.IntN(8) {
+				case 0:
+					body.WriteString("# nothing\n")
+				case 1:
+					body.WriteString("no url\n")
+					want = append(want, Answer{Line: line, Result: "bad"})
+				case 2:
+					u := fmt.Sprintf("http://outside%d.test/", random.IntN(10))
+					body.WriteString(u + "\n")
+					want = append(want, Answer{Line: line, URL: u, Result: "outside"})
+				default:
+					u := r.web.URL("a.test", fmt.Sprintf("/no/%d/%s", random.IntN(lines), strings.Repeat("y", random.IntN(30))))
+					body.WriteString(u + "\n")
+					want = append(want, Answer{Line: line, URL: u})
+				}
+			}
+			body.WriteString("http://a.test/" + strings.Repeat("x", urllist.MaxLine) + "\n")
+			want = append(want, Answer{Line: lines + 1, Result: "bad"})
+			_, text := r.read(t, "POST", "/api/v1/urls?each=true", strings.NewReader(body.String()))
+			all := reports(t, text)
+			var got []Answer
+			for i := range all {
+				got = append(got, all[i].Answers...)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if last := all[len(all)-1]; len(got) != len(want) || !last.Done || last.Lines != lines+1 {
+				t.Errorf("%d answers, want %d; %+v", len(got), len(want), last)
+				return
+			}
+			for i, w := range want {
+				g := got[i]
+				inScope := w.Result == ""
+				if g.Line != w.Line || g.URL != w.URL || !inScope && g.Result != w.Result ||
+					inScope && g.Result != "added" && g.Result != "known" {
+					t.Errorf("%+v, want %+v", g, w)
+				}
+				if inScope {
+					seen[g.URL] = true
+				}
+				if g.Result == "added" {
+					added[g.URL]++
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for u := range seen {
+		if added[u] != 1 {
+			t.Errorf("%s was added %d times", u, added[u])
+		}
+	}
+}
+
+// TestAnswersOfLongList: the answers of a list that is longer than a window come in several reports, in order.
+func TestAnswersOfLongList(t *testing.T) {
+	r := startCrawl(t)
+	r.finished(t)
+	const lines = maxAnswers + 2*answersPerReport
+	var body strings.Builder
+	for n := range lines {
+		fmt.Fprintf(&body, "http://h%d.outside.test/%d\n", n%1000, n) // the crawl has nothing to commit
+	}
+	_, text := r.read(t, "POST", "/api/v1/urls?each=true", strings.NewReader(body.String()))
+	line, all := 0, reports(t, text)
+	for i := range all {
+		if len(all[i].Answers) > answersPerReport {
+			t.Errorf("%d answers in one report", len(all[i].Answers))
+		}
+		for _, a := range all[i].Answers {
+			if line++; a.Line != line || a.Result != "outside" || !strings.HasSuffix(a.URL, fmt.Sprint("/", line-1)) {
+				t.Fatalf("answer %d is %+v", line, a)
+			}
+		}
+	}
+	if last := all[len(all)-1]; line != lines || !last.Done || last.Outside != lines {
+		t.Errorf("%d answers, %+v", line, last)
+	}
+}
+
+// TestListIsBrokenOff: a list whose sender goes in the middle leaves nobody reading.
+func TestListIsBrokenOff(t *testing.T) {
+	r := startCrawl(t)
+	r.finished(t)
+	ctx, goAway := context.WithCancel(t.Context())
+	s := r.client.Send(ctx, false, nil)
+	for n := range 20_000 {
+		if err := s.Add(crawl.Addition{URL: parse(t, fmt.Sprintf("http://outside.test/%d", n))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	goAway()
+	if err := s.Finish(); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	next := []crawl.Addition{{URL: parse(t, r.web.URL("a.test", "/"))}}
+	if sum, err := r.client.Add(t.Context(), next, nil); err != nil || sum.Known != 1 {
+		t.Errorf("the next list: %+v, %v", sum, err)
 	}
 }

@@ -46,7 +46,7 @@ func (s *Server) registerAPI(mux *http.ServeMux) error {
 	api.OpenAPI().Components.Schemas.RegisterTypeAlias(reflect.TypeFor[inspect.Counts](),
 		reflect.TypeFor[map[string]uint32]())
 	for _, register := range []func(huma.API){s.statusAPI, s.controlAPI, s.historyAPI, s.eventsAPI, s.hostsAPI,
-		s.urlsAPI, s.robotsAPI, s.exportAPI, s.backupAPI, s.auditAPI, s.planAPI} {
+		s.urlsAPI, s.robotsAPI, s.exportAPI, s.backupAPI, s.auditAPI, s.planAPI, s.optOutAPI} {
 		register(api)
 	}
 	if s.o.Settings != nil {

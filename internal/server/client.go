@@ -192,32 +192,6 @@ func (c *Client) Command(ctx context.Context, method, path string, body, to any)
 	return nil
 }
 
-// Add is [crawl.Engine.Add] of the running crawl, for at most crawl.MaxAdditions URLs with the same
-// Again. While it waits, it calls waits with the reason, repeatedly.
-func (c *Client) Add(ctx context.Context, urls []crawl.Addition, waits func(reason string)) (sum crawl.Added,
-	err error) {
-	var body bytes.Buffer
-	lines := inspect.NewLines(&body)
-	for i := range urls {
-		a := &urls[i]
-		if err := lines.Write(listedURL{a.URL.String(), a.Depth, a.Priority}); err != nil {
-			return sum, err
-		}
-	}
-	v := url.Values{}
-	if len(urls) > 0 && urls[0].Again {
-		v.Set("again", "true")
-	}
-	var last AddReport
-	err = eachReport(ctx, c, "/api/v1/urls", v, &body, func(r *AddReport) error {
-		if last = *r; r.Waiting != "" {
-			waits(r.Waiting)
-		}
-		return nil
-	})
-	return last.Added, c.ended(err, last.Error, last.Done)
-}
-
 // ended returns the error of an answer in reports: that of its transport, that of its last report,
 // or that there was no last report.
 func (c *Client) ended(err error, reported string, done bool) error {
@@ -254,13 +228,6 @@ func eachReport[T any](ctx context.Context, c *Client, path string, v url.Values
 			return err
 		}
 	}
-}
-
-// listedURL is a line of a list.
-type listedURL struct {
-	URL      string `json:"url"`
-	Depth    uint16 `json:"depth,omitempty"`
-	Priority int8   `json:"priority,omitempty"`
 }
 
 func set(v url.Values, name, value string) {

@@ -12,7 +12,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/optout"
 )
 
 // Control is what an operator can do with a crawl. When a method returns, changes that must survive
@@ -24,6 +26,9 @@ type Control interface {
 	Stop(context.Context) error
 	Control(ctx context.Context, host string, o frontier.Command) error
 	DropQueue(ctx context.Context, host string) (waiting int, err error)
+	AddOptOut(context.Context, optout.Entry) error
+	RemoveOptOut(ctx context.Context, scope optout.Scope, value string) error
+	OptOuts() ([]crawl.OptOut, error)
 }
 
 // crawlState is the state of the crawl after a command.

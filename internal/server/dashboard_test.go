@@ -47,6 +47,7 @@ func startBusyCrawl(t *testing.T) *busyCrawl {
 	}
 	t.Cleanup(func() { _ = web.Close() })
 	o := crawl.DefaultOptions()
+	o.MaxRate = 5000 // for a tile
 	o.DataDir, o.Archive.Dir, o.Fetch.UserAgent = t.TempDir(), t.TempDir(), "amble-test"
 	o.Fetch.AllowPrivate, o.Fetch.Resolver = true, web.ResolverAddr()
 	o.ExitWhenDone, o.Frontier.Politeness.Delay = false, 200*time.Millisecond
@@ -94,6 +95,8 @@ func TestDashboard(t *testing.T) {
 	b.wait(`document.querySelectorAll(".fixed tbody tr a").length > 5`)
 	b.wait(`document.querySelector("#state").textContent === "running"`)
 	b.wait(`document.body.innerText.includes("0 gaps shorter than the delay in force")`)
+	b.wait(`[...document.querySelectorAll(".tiles div")].filter((x) => !x.hidden).map((x) => x.textContent)` +
+		`.filter((text) => text.startsWith("Limit")).join() === "Limit: requests/s5000"`)
 	b.picture("dashboard", 40*time.Second)
 	b.show(c.url+"/#/hosts", 1280, false, `document.querySelectorAll("tbody tr").length === 12`)
 	b.show(c.url+"/#/hosts/site-3.test", 1280, true, `document.body.innerText.includes("Crawl-delay: 2")`)

@@ -11,6 +11,7 @@ import (
 	"github.com/amble-crawler/amble/frontier"
 	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/optout"
 )
 
 // fake is a server that answers in place of a crawl.
@@ -41,8 +42,8 @@ func (fixedCrawl) Observe(crawl.Observer) {}
 
 func (fixedCrawl) View() *inspect.View { return nil }
 
-func (fixedCrawl) Add(context.Context, []crawl.Addition) (crawl.Added, error) {
-	return crawl.Added{}, crawl.ErrNotRunning
+func (fixedCrawl) NewImport(crawl.ImportOptions) (crawl.Import, error) {
+	return nil, crawl.ErrNotRunning
 }
 
 func (fixedCrawl) Backup(context.Context, io.Writer, func(int64)) (int64, error) {
@@ -67,5 +68,13 @@ func (fixedCrawl) Stop(context.Context) error { return crawl.ErrNotRunning }
 func (fixedCrawl) Control(context.Context, string, frontier.Command) error {
 	return crawl.ErrNotRunning
 }
+
+func (fixedCrawl) AddOptOut(context.Context, optout.Entry) error { return crawl.ErrNotRunning }
+
+func (fixedCrawl) RemoveOptOut(context.Context, optout.Scope, string) error {
+	return crawl.ErrNotRunning
+}
+
+func (fixedCrawl) OptOuts() ([]crawl.OptOut, error) { return nil, crawl.ErrNotRunning }
 
 func (fixedCrawl) DropQueue(context.Context, string) (int, error) { return 0, crawl.ErrNotRunning }

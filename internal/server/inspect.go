@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/amble-crawler/amble/internal/audit"
+	"github.com/amble-crawler/amble/internal/crawl"
 	"github.com/amble-crawler/amble/internal/inspect"
 	"github.com/amble-crawler/amble/internal/requestlog"
 	"github.com/amble-crawler/amble/internal/weburl"
@@ -268,6 +269,11 @@ func (s *Server) auditAPI(api huma.API) {
 
 func (s *Server) audit(ctx context.Context, t *stream, q *auditQuery) error {
 	o := audit.Options{Since: q.Since, Robots: robots.DefaultOptions()}
+	optOuts, err := s.crawl.OptOuts()
+	if err != nil {
+		return err
+	}
+	o.OptOuts = crawl.ListOptOuts(optOuts)
 	if q.Host != "" {
 		o.Host = inspect.CanonicalHost(q.Host)
 	}

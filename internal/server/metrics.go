@@ -127,7 +127,7 @@ type statusCollector struct {
 	urls, hosts, hostStates, inFlight, state, received, requests *prometheus.Desc
 	finish, age, gaps, violations, added, crashes                *prometheus.Desc
 	maxRate, rateWait, bandwidth, hostBandwidth                  *prometheus.Desc
-	bandwidthWait, wire                                          *prometheus.Desc
+	bandwidthWait, wire, walls, parked, optOuts                  *prometheus.Desc
 }
 
 // states are the states of crawl.Status.
@@ -144,6 +144,8 @@ func newStatusCollector(c Crawl, now func() time.Time) *statusCollector {
 		urls:       d("urls", "URLs by state, over all runs.", "state"),
 		hosts:      d("hosts", "Known hosts."),
 		hostStates: d("hosts_at", "Hosts by host state, with the names of the status.", "place"),
+		walls:      d("hosts_walled", "Hosts behind a wall, by its kind.", "kind"),
+		parked:     d("hosts_parked", "Hosts with URLs that demand to be left alone for more than a week, or whose wall did not end."),
 		inFlight:   d("in_flight", "Requests in flight."),
 		state:      d("state", "1 for the state that the crawl is in, 0 for the others.", "state"),
 		received:   d("received_bytes_total", "Bytes of responses, over all runs."),
@@ -151,7 +153,7 @@ func newStatusCollector(c Crawl, now func() time.Time) *statusCollector {
 		added:      d("added_urls_total", "New URLs of this run."),
 		crashes:    d("crashes_total", "URLs of this run on which amble itself failed; should be 0."),
 		finish: d("finish_seconds", "Time until the last host that this run does not postpone is done, at the "+
-			"delays in force."),
+			"delays and the crawl.max_rate in force."),
 		age: d("status_age_seconds",
 			"Time since the dispatcher last updated the status; it does so each second."),
 		gaps: d("delayed_gaps_total", "Gaps of this run between requests to a host with a delay in force."),
@@ -167,6 +169,7 @@ func newStatusCollector(c Crawl, now func() time.Time) *statusCollector {
 			"politeness.host_bandwidth: bytes a second of a host; 0: no limit."),
 		bandwidthWait: d("bandwidth_wait_seconds_total", "Time that the requests of this run have waited for "+
 			"bandwidth, in total."),
+		optOuts: d("opt_outs", "Opt-outs in force."),
 		wire: d("connection_received_bytes_total",
 			"Bytes received over the connections of this run's requests, TLS and headers included."),
 	}
@@ -191,6 +194,10 @@ func (s *statusCollector) Collect(to chan<- prometheus.Metric) {
 	for state, n := range st.HostStates {
 		gauge(s.hostStates, float64(n), state)
 	}
+	for kind, n := range st.Walls {
+		gauge(s.walls, float64(n), kind)
+	}
+	gauge(s.parked, float64(st.Parked))
 	for _, state := range states() {
 		is := 0.0
 		if state == st.State {
@@ -200,6 +207,7 @@ func (s *statusCollector) Collect(to chan<- prometheus.Metric) {
 	}
 	gauge(s.hosts, float64(st.Hosts))
 	gauge(s.inFlight, float64(st.InFlight))
+	gauge(s.optOuts, float64(st.OptOuts))
 	gauge(s.finish, st.Finish)
 	if !st.At.IsZero() {
 		gauge(s.age, s.now().Sub(st.At).Seconds())

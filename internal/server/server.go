@@ -63,7 +63,7 @@ const (
 type Crawl interface {
 	Status() crawl.Status
 	View() *inspect.View
-	Add(context.Context, []crawl.Addition) (crawl.Added, error)
+	NewImport(crawl.ImportOptions) (crawl.Import, error)
 	Retry(context.Context, crawl.Selection, func(crawl.Retried) error) (crawl.Retried, error)
 	CountRetries(context.Context, crawl.Selection, func(crawl.Retried) error) (crawl.Retried, error)
 	Observe(crawl.Observer)

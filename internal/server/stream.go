@@ -113,12 +113,25 @@ type listBody struct {
 	body    io.Reader
 	control *http.ResponseController
 	now     func() time.Time
+	broken  atomic.Bool
 }
 
 // Read reads a piece.
 func (p *listBody) Read(piece []byte) (int, error) {
 	_ = p.control.SetReadDeadline(p.now().Add(streamTimeout))
+	if p.broken.Load() {
+		return 0, errBrokenOff
+	}
 	return p.body.Read(piece)
+}
+
+// errBrokenOff is the error of a Read that is no longer wanted.
+var errBrokenOff = errors.New("the list is not read any further")
+
+// breakOff ends a Read of another goroutine, and those that come.
+func (p *listBody) breakOff() {
+	p.broken.Store(true)
+	_ = p.control.SetReadDeadline(time.Unix(1, 0))
 }
 
 // Fetch is a finished request in the live stream.

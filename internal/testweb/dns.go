@@ -22,6 +22,7 @@ type dnsServer struct {
 	ttl     uint32        // seconds
 	absence time.Duration // before the answer that a name does not exist
 	lasts   uint32        // lifetime of that answer in seconds; 0: the answer has none
+	aliases map[string]string
 	running sync.WaitGroup
 
 	mu        sync.Mutex // guards what follows
@@ -36,7 +37,7 @@ const (
 	maxCountedNames  = 100_000         // further names are answered and not counted
 )
 
-func newDNS(answers map[string][]netip.Addr, c *Config) (*dnsServer, error) {
+func newDNS(answers map[string][]netip.Addr, aliases map[string]string, c *Config) (*dnsServer, error) {
 	packets, streams, err := listenDNS(c)
 	if err != nil {
 		return nil, err
@@ -48,6 +49,7 @@ func newDNS(answers map[string][]netip.Addr, c *Config) (*dnsServer, error) {
 		absence:   c.AbsenceTakes,
 		lasts:     uint32(c.AbsenceLasts / time.Second),
 		answers:   maps.Clone(answers),
+		aliases:   aliases,
 		questions: make(map[string]int),
 		open:      make(map[net.Conn]struct{}),
 	}
@@ -188,12 +190,20 @@ func (d *dnsServer) reply(query []byte) (packed []byte, wait time.Duration) {
 		reply.Authorities = d.authority()
 		wait = d.absence
 	}
+	owner := question.Name
+	answer := func(body dnsmessage.ResourceBody) {
+		reply.Answers = append(reply.Answers, dnsmessage.Resource{
+			Header: dnsmessage.ResourceHeader{Name: owner, Class: dnsmessage.ClassINET, TTL: d.ttl}, Body: body,
+		})
+	}
+	if alias := d.aliases[hostName(owner.String())]; alias != "" {
+		name := dnsmessage.MustNewName(alias + ".")
+		answer(&dnsmessage.CNAMEResource{CNAME: name})
+		owner = name
+	}
 	for _, a := range addrs {
 		if body := resourceBody(a, question.Type); body != nil {
-			reply.Answers = append(reply.Answers, dnsmessage.Resource{
-				Header: dnsmessage.ResourceHeader{Name: question.Name, Class: dnsmessage.ClassINET, TTL: d.ttl},
-				Body:   body,
-			})
+			answer(body)
 		}
 	}
 	if packed, err = reply.Pack(); err != nil {

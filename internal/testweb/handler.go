@@ -94,6 +94,9 @@ func RetryAfter(status int, values ...string) http.Handler {
 
 // Slow waits before h responds, or until the client leaves.
 func Slow(wait time.Duration, h http.Handler) http.Handler {
+	if wait <= 0 {
+		return h
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		timer := time.NewTimer(wait)
 		defer timer.Stop()

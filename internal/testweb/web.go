@@ -27,6 +27,9 @@ type Site struct {
 	// Group is the name of an address. Sites of the same group share one. Empty: an address of its
 	// own.
 	Group string
+
+	// Alias is the name that a CNAME record of Host leads to; empty: there is none.
+	Alias string
 }
 
 // Config says what a Web serves. Its zero value has no sites.
@@ -80,6 +83,7 @@ const DefaultMaxRequests = 200_000
 // Web serves its sites until it is closed. Any goroutine may call its methods.
 type Web struct {
 	port      uint16
+	scheme    string
 	hosts     []string // as configured
 	sites     map[string]*site
 	recorder  *recorder
@@ -89,9 +93,12 @@ type Web struct {
 	dns       *dnsServer
 	server    server
 	served    atomic.Int64
-	context   context.Context // of every request
-	stop      context.CancelFunc
-	running   sync.WaitGroup // accept loops, and handlers that began before closed
+
+	authorities []byte // in PEM form; nil without TLS
+
+	context context.Context // of every request
+	stop    context.CancelFunc
+	running sync.WaitGroup // accept loops, and handlers that began before closed
 
 	mu     sync.Mutex // guards closed, and running.Add against running.Wait
 	closed bool
@@ -130,6 +137,7 @@ func newWeb(c Config, newServer func(*Web) server) (*Web, error) {
 		return nil, fmt.Errorf("testweb: listen: %w", err)
 	}
 	w := &Web{
+		scheme:   "http",
 		port:     listeners[0].Addr().(*net.TCPAddr).AddrPort().Port(),
 		sites:    make(map[string]*site, len(c.Sites)),
 		recorder: newRecorder(c.MaxRequests),
@@ -137,7 +145,7 @@ func newWeb(c Config, newServer func(*Web) server) (*Web, error) {
 		virtual:  c.Network != nil,
 	}
 	w.context, w.stop = context.WithCancel(context.Background())
-	answers := make(map[string][]netip.Addr, len(c.Sites))
+	answers, aliases := make(map[string][]netip.Addr, len(c.Sites)), make(map[string]string)
 	for _, s := range c.Sites {
 		// Fewer listeners than groups: the system has only 127.0.0.1.
 		i := min(groups.index[s.Host], len(listeners)-1)
@@ -145,8 +153,11 @@ func newWeb(c Config, newServer func(*Web) server) (*Web, error) {
 		w.hosts = append(w.hosts, s.Host)
 		w.sites[s.Host] = newSite(a, s.Handler)
 		answers[s.Host] = []netip.Addr{a}
+		if s.Alias != "" {
+			aliases[s.Host] = s.Alias
+		}
 	}
-	if w.dns, err = newDNS(answers, &c); err != nil {
+	if w.dns, err = newDNS(answers, aliases, &c); err != nil {
 		w.stop()
 		closeAll(listeners)
 		return nil, fmt.Errorf("testweb: DNS: %w", err)
@@ -277,8 +288,11 @@ func (w *Web) Port() uint16 { return w.port }
 
 // URL returns the URL of a path (with its query) at a site.
 func (w *Web) URL(host, path string) string {
-	return "http://" + host + ":" + strconv.Itoa(int(w.port)) + path
+	return w.scheme + "://" + host + ":" + strconv.Itoa(int(w.port)) + path
 }
+
+// Authorities returns the root certificate of a web with TLS, in PEM form; nil: it has none.
+func (w *Web) Authorities() []byte { return w.authorities }
 
 // ResolverAddr returns the host:port of the DNS server, for UDP and TCP.
 func (w *Web) ResolverAddr() string { return w.dns.addr() }

@@ -87,6 +87,10 @@ func (r *Reader) Close() {
 // Lines returns the number of lines read so far.
 func (r *Reader) Lines() int { return r.line }
 
+// Buffered reports whether the next line, or a part of it, is in memory. If not, Next may have to
+// wait for the stream.
+func (r *Reader) Buffered() bool { return r.lines.Buffered() > 0 }
+
 // Next returns the next URL. The error is a [*BadLine] if the line has no valid URL, and Next may
 // be called again; io.EOF at the end; any other error is that of the stream, and final.
 func (r *Reader) Next() (Item, error) {

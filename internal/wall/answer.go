@@ -7,6 +7,8 @@ type Answer struct {
 	Status int // of HTTP; 0: there was no response
 	// Took is the time from the start of the request to its end.
 	Took time.Duration
+	// Gap is the time from the end of the request before to the end of this one; 0: unknown.
+	Gap time.Duration
 	// RetryAfter is the wait that a 429 demands; 0: none.
 	RetryAfter time.Duration
 	Mark       Mark
@@ -35,6 +37,9 @@ const (
 	SignMarked                // status 2xx and a mark in the body: a challenge if others look the same
 	SignShort                 // a short document of status 2xx, which may be a page or not
 )
+
+// refuses reports whether the response is a refusal or a challenge, of a wall or not.
+func (s Sign) refuses() bool { return SignRefused <= s && s <= SignMarked }
 
 // The longest documents of status 2xx that count, in bytes. Challenge pages of known make have up to
 // 30 KB, most of them scripts; texts that people write and pages of unknown make have to be shorter.

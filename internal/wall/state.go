@@ -80,8 +80,12 @@ func (s *State) Observe(at time.Time, a Answer) Verdict {
 		s.page(at, sign, &a)
 	case kind != KindNone && fold64(a.URL) != s.url: // the same URL again says nothing of others
 		s.url = fold64(a.URL)
+		first := at
+		if times > 1 {
+			first = at.Add(-max(a.Gap, 0)) // when the other one came
+		}
 		for range times {
-			s.refuse(at, kind, &a)
+			s.refuse(first, kind, &a)
 		}
 	}
 	v := s.verdict(sign)
@@ -276,6 +280,18 @@ func (s *State) gain(kind Kind) int {
 	}
 	return max(0, min(gain, mostRefused))
 }
+
+// Walled reports whether the host is behind a wall.
+func (s *State) Walled() bool { return s.walled }
+
+// Suspects reports whether there is evidence for a wall that is not certain yet.
+func (s *State) Suspects() bool { return !s.walled && s.since != 0 && s.counted != 0 }
+
+// Document identifies the document that the host shows under several URLs, as [DocumentOf] does.
+func (s *State) Document() uint16 { return s.document }
+
+// DocumentOf identifies a document by its digest.
+func DocumentOf(digest uint64) uint16 { return fold64(digest) }
 
 // Exhausted reports whether a refusal of a section would say nothing: the section has never answered
 // and has refused often enough, or it shows one document, and what the others show is not known.

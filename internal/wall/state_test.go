@@ -187,26 +187,22 @@ func TestArrival(t *testing.T) {
 		for n := range 50 {
 			s.Observe(second(n), page(n, 3))
 		}
-		type response struct {
-			at time.Time
-			a  Answer
-		}
-		var mixed []response
+		var mixed []Answer
 		for i := range flight - 1 {
 			a := page(100+i, 3)
 			a.Took = time.Minute // it started before the wall
-			mixed = append(mixed, response{a: a})
+			mixed = append(mixed, a)
 		}
 		for i := range 12 {
-			mixed = append(mixed, response{a: refusal(403, 200+i, 3)})
+			mixed = append(mixed, refusal(403, 200+i, 3))
 		}
 		mixed = rapid.Permutation(mixed).Draw(t, "arrival")
 		refused := 0
-		for i, r := range mixed {
-			if r.a.Status == 403 {
+		for i, a := range mixed {
+			if a.Status == 403 {
 				refused++
 			}
-			if v := s.Observe(second(60).Add(time.Duration(i)*100*time.Millisecond), r.a); v.Stand == Begins {
+			if v := s.Observe(second(60).Add(time.Duration(i)*100*time.Millisecond), a); v.Stand == Begins {
 				if refused < 8 || refused > 10 {
 					t.Fatalf("seen after %d refusals", refused)
 				}

@@ -2,6 +2,7 @@ package wall
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -32,6 +33,11 @@ func (k Kind) String() string {
 		return kindNames[k]
 	}
 	return "kind(" + strconv.Itoa(int(k)) + ")"
+}
+
+// ParseKind is the inverse of String; KindNone for a text that is no kind.
+func ParseKind(text string) Kind {
+	return Kind(max(slices.Index(kindNames[:], text), 0))
 }
 
 // Covers reports whether an outcome with a status is one that a wall of this kind brings about. The
@@ -99,6 +105,17 @@ func (s *State) verdict(sign Sign) Verdict {
 	}
 	v.Probes, v.Park = int(s.probes), s.walled && s.probes >= ParkAfter
 	return v
+}
+
+// MayRefuse reports whether the response alone is a refusal or a challenge.
+func (v Verdict) MayRefuse() bool { return v.Sign.refuses() }
+
+// Refuses reports whether there is a wall, and the response was of it and not what the URL stands for.
+func (v Verdict) Refuses() bool {
+	if v.Stand != Begins && v.Stand != Walled {
+		return false
+	}
+	return v.Sign.refuses() || v.Sign == SignShort && v.Kind == KindSame
 }
 
 // Evidence says for people what the verdict rests on: "12 of the last 12 pages, in 3 sections, were

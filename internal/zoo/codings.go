@@ -4,31 +4,28 @@ import (
 	"bytes"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 )
 
-// bombBytes is the decoded size of a bomb.
+// bombBytes is the decoded size of a bomb in a zoo of full size.
 const bombBytes = 24 << 20
 
 // codings are servers with content codings.
-func codings() []server {
-	bomb := pack(gzipTo, zeros())
+func codings(s size) []server {
+	bomb := sync.OnceValue(func() string { return pack(gzipTo, zeros(s)) })
 	page := pack(gzipTo, strings.NewReader("<p>a page that is long enough to be cut somewhere"))
 	member := pack(gzipTo, strings.NewReader(""))
 	return []server{
-		answers("gzip-bomb", packed("gzip", bomb)),
-		answers("br-bomb", packed("br", pack(func(w io.Writer) io.WriteCloser { return brotli.NewWriterLevel(w, 0) },
-			zeros()))),
-		answers("zstd-bomb", packed("zstd",
-			pack(func(w io.Writer) io.WriteCloser {
-				z,
-					_ := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1))
-				return z
-			}, zeros()))),
-		answers("gzip-in-gzip-bomb", packed("gzip, gzip", pack(gzipTo, strings.NewReader(bomb)))),
+		made("gzip-bomb", func(name string) server { return answers(name, packed("gzip", bomb())) }),
+		made("br-bomb", func(name string) server { return answers(name, packed("br", pack(brotliTo, zeros(s)))) }),
+		made("zstd-bomb", func(name string) server { return answers(name, packed("zstd", pack(zstdTo, zeros(s)))) }),
+		made("gzip-in-gzip-bomb", func(name string) server {
+			return answers(name, packed("gzip, gzip", pack(gzipTo, strings.NewReader(bomb()))))
+		}),
 		answers("zstd-large-window", coded("zstd", "\x28\xb5\x2f\xfd\x00\xa8\x09\x00\x00x")),
 		answers("three-codings", coded("gzip, gzip, gzip", page)),
 		answers("many-codings", coded(strings.Repeat("gzip, ", 500)+"br", page)),
@@ -54,12 +51,19 @@ func sizedIn(coding, contentType, body string) string {
 	return sized(contentType+"\r\nContent-Encoding: "+coding, body)
 }
 
+func brotliTo(w io.Writer) io.WriteCloser { return brotli.NewWriterLevel(w, 0) }
+
+func zstdTo(w io.Writer) io.WriteCloser {
+	z, _ := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)) // the option is valid
+	return z
+}
+
 func gzipTo(w io.Writer) io.WriteCloser {
 	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed) // the level exists
 	return z
 }
 
-func zeros() io.Reader { return io.LimitReader(zeroReader{}, bombBytes) }
+func zeros(s size) io.Reader { return io.LimitReader(zeroReader{}, int64(s.of(bombBytes))) }
 
 type zeroReader struct{}
 

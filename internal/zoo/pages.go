@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 )
 
@@ -14,12 +15,18 @@ const (
 
 // page is a server with one page, and a good page at /good.
 func page(name, contentType, body string) server {
+	return largePage(name, contentType, func() string { return body })
+}
+
+// largePage is a page whose body is made when it is first requested.
+func largePage(name, contentType string, body func() string) server {
+	body = sync.OnceValue(body)
 	return server{name: name, path: "/", serve: func(g *client) {
 		for target := g.request(); target != ""; target = g.request() {
 			if target == "/good" {
 				g.send(sized("text/html", "<title>good</title>"))
 			} else {
-				g.send(sized(contentType, body))
+				g.send(sized(contentType, body()))
 			}
 		}
 	}}
@@ -27,23 +34,31 @@ func page(name, contentType, body string) server {
 
 // pages are servers with hostile pages. A link to /good leads to a good page if the crawler finds
 // it.
-func pages() []server {
+func pages(s size) []server {
 	return []server{
-		page("links-100000", html, link+numbered(100_000, `<a href="http://elsewhere.test/%d">x</a>`)),
-		page("attribute-10MB", html, link+`<p title="`+strings.Repeat("long ", 2<<20)+`">`),
-		page("nested-100000", html, link+strings.Repeat("<div>", 100_000)),
-		page("nested-lists", html, link+strings.Repeat("<ul><li>", 10_000)),
-		page("unclosed-formatting", html, link+numbered(5000, "<b id=%d>")+strings.Repeat("<p>x", 20_000)),
-		page("tables-in-tables", html, link+strings.Repeat("<table><tr><td>", 5000)),
-		page("attributes-20000", html, link+"<p "+numbered(20_000, "a%d=1 ")+">"),
-		page("comment-endless", html, link+"<!--"+strings.Repeat("-", 500_000)),
-		page("script-unclosed", html, link+"<script>"+strings.Repeat("<a href=x>", 20_000)),
+		largePage("links-100000", html, func() string {
+			return link + numbered(s.of(100_000), `<a href="http://elsewhere.test/%d">x</a>`)
+		}),
+		largePage("attribute-10MB", html, func() string {
+			return link + `<p title="` + strings.Repeat("long ", s.of(2<<20)) + `">`
+		}),
+		page("nested-100000", html, link+strings.Repeat("<div>", s.of(100_000))),
+		page("nested-lists", html, link+strings.Repeat("<ul><li>", s.of(10_000))),
+		largePage("unclosed-formatting", html, func() string {
+			return link + numbered(s.of(5000), "<b id=%d>") + strings.Repeat("<p>x", s.of(20_000))
+		}),
+		page("tables-in-tables", html, link+strings.Repeat("<table><tr><td>", s.of(5000))),
+		largePage("attributes-20000", html, func() string {
+			return link + "<p " + numbered(s.of(20_000), "a%d=1 ") + ">"
+		}),
+		page("comment-endless", html, link+"<!--"+strings.Repeat("-", s.of(500_000))),
+		page("script-unclosed", html, link+"<script>"+strings.Repeat("<a href=x>", s.of(20_000))),
 		page("nuls", html, "<p>\x00\x00\x00"+link+"<a\x00 href=\x00/nul>"),
 		page("bad-utf-8", html, "<p>\xff\xfe\xc3\x28\xe2\x82"+link),
 		page("wrong-charset", "text/html; charset=utf-16", link),
 		page("unknown-charset", "text/html; charset=klingon", link),
 		page("charset-changes", "text/html", `<meta charset=utf-7><meta charset=utf-16>`+link),
-		page("binary-as-html", html, "\x7fELF\x02\x01\x01"+strings.Repeat("\x00\x9f\x80<", 20_000)),
+		page("binary-as-html", html, "\x7fELF\x02\x01\x01"+strings.Repeat("\x00\x9f\x80<", s.of(20_000))),
 		page("base-elsewhere", html, `<base href="file:///etc/"><a href="passwd">p</a>`),
 		page("refresh-to-itself", html, `<meta http-equiv=refresh content="0;url=/">`+link),
 		page("xml-entities", "application/xhtml+xml",

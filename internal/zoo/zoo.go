@@ -55,18 +55,27 @@ type Clock struct {
 	Sleep func(time.Duration)
 }
 
-// New starts all servers, on the loopback.
-func New(clock Clock) (*Zoo, error) { return NewOn(clock, net.Listen) }
+// Config says how a zoo is built.
+type Config struct {
+	Clock  Clock
+	Listen func(network, address string) (net.Listener, error) // opens the listeners; nil: net.Listen
+	Shrink int                                                 // divides the sizes of hostile pages; 0: full size
+}
 
-// NewOn starts all servers. listen opens their listeners.
-func NewOn(clock Clock, listen func(network, address string) (net.Listener, error)) (*Zoo, error) {
-	z := &Zoo{clock: clock, listen: listen, instances: make(map[string]*instance), clients: make(map[net.Conn]struct{})}
-	certificates, err := newCertificates(clock.Now())
+// New starts all servers.
+func New(c Config) (*Zoo, error) {
+	if c.Listen == nil {
+		c.Listen = net.Listen
+	}
+	z := &Zoo{
+		clock: c.Clock, listen: c.Listen, instances: make(map[string]*instance), clients: make(map[net.Conn]struct{}),
+	}
+	certificates, err := newCertificates(c.Clock.Now())
 	if err != nil {
 		return nil, err
 	}
 	z.roots, z.good = certificates.roots, certificates.config(certificates.good)
-	for _, a := range servers(certificates) {
+	for _, a := range servers(certificates, size(max(c.Shrink, 1))) {
 		if err := z.start(a, "127.0.0.1:0"); err != nil {
 			return nil, errors.Join(err, z.Close())
 		}
@@ -87,8 +96,13 @@ func (z *Zoo) start(a server, address string) error {
 	return nil
 }
 
-func servers(c *certificates) (all []server) {
-	for _, house := range [][]server{headers(), bodies(), codings(), hollow(), redirects(), pages(), parsers(),
+// size is the number that the counts of tags, lines and fields in hostile pages are divided by.
+type size int
+
+func (s size) of(count int) int { return count / int(s) }
+
+func servers(c *certificates, s size) (all []server) {
+	for _, house := range [][]server{headers(), bodies(), codings(s), hollow(), redirects(), pages(s), parsers(s),
 		handshakes(c), kept(c), streams(c)} {
 		all = append(all, house...)
 	}
@@ -270,6 +284,12 @@ func after(name string, do func(*client)) server {
 			do(g)
 		}
 	}}
+}
+
+// made is a server that is made for the first connection it handles: its responses take long to make.
+func made(name string, make func(name string) server) server {
+	serve := sync.OnceValue(func() func(*client) { return make(name).serve })
+	return server{name: name, path: "/", serve: func(g *client) { serve()(g) }}
 }
 
 // sized is a good response with a body.

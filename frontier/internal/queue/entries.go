@@ -80,6 +80,17 @@ func (s *entries) take(origin uint8) storage.Entry {
 	return e
 }
 
+// takeAt removes the i-th URL.
+func (s *entries) takeAt(i int, origin uint8) storage.Entry {
+	before := make([]storage.Head, i)
+	for n := range before {
+		before[n].Entry = s.take(origin)
+	}
+	e := s.take(origin)
+	s.insert(before...)
+	return e
+}
+
 // insert adds URLs, in rising order and without others between them. It copies the list and its
 // text without what was taken.
 func (s *entries) insert(more ...storage.Head) {

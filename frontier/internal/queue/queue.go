@@ -118,6 +118,26 @@ func (q *Queue) Take() (storage.Head, Kind) {
 	return head, New
 }
 
+// TakePreferred is Take, but a URL in memory comes before others of its priority if it is preferred, by
+// its path and query, and the time of its last outcome, if it has one. There must be a URL.
+func (q *Queue) TakePreferred(prefers func(requestURI string, last time.Time) bool) (storage.Head, Kind) {
+	priority, _, _ := q.First()
+	for i := 0; i < len(q.due) && q.due[i].Priority == priority; i++ {
+		if head := q.due[i]; prefers(head.RequestURI, head.Last.At) {
+			q.due = slices.Delete(q.due, i, i+1)
+			return head, Due
+		}
+	}
+	for i := 0; i < len(q.fresh.list) && priority == 0; i++ {
+		if prefers(q.fresh.textOf(i), time.Time{}) {
+			head := storage.Head{Entry: q.fresh.takeAt(i, q.origin)}
+			q.inFlight.Add(head.Ordinal)
+			return head, New
+		}
+	}
+	return q.Take()
+}
+
 // RecrawlDue returns when the first page to recrawl became due; ok is false if there is none in
 // memory.
 func (q *Queue) RecrawlDue() (due time.Time, ok bool) {

@@ -238,3 +238,36 @@ func TestCursor(t *testing.T) {
 		}
 	})
 }
+
+// TestTakePreferred: preferred URLs come before others of the first priority, in their order, and the
+// cursor stays before what was passed over.
+func TestTakePreferred(t *testing.T) {
+	q := Make(2, 10)
+	queued := []storage.Head{newURL(10), newURL(11), newURL(12), newURL(13)}
+	for i, uri := range []string{"/a/long", "/b", "/a", "/b/2"} {
+		queued[i].RequestURI = uri
+	}
+	due := []storage.Head{dueURL(3, 0, 0), dueURL(4, 0, 9), dueURL(5, 5, 9)}
+	for i := range due {
+		due[i].RequestURI, due[i].Last.At = "/b", epoch
+	}
+	q.Load(&storage.Heads{Next: 20, Queued: queued, Due: due}, nil, 12, 12)
+	prefers := func(uri string, last time.Time) bool { return uri[:2] == "/b" && last.IsZero() }
+	var taken []uint32
+	for q.Len(New)+q.Len(Due) > 0 {
+		head, k := q.TakePreferred(prefers)
+		if k == New && head.RequestURI != queued[head.Ordinal-10].RequestURI {
+			t.Errorf("%d has the text %s", head.Ordinal, head.RequestURI)
+		}
+		if taken = append(taken, head.Ordinal); len(taken) == 3 {
+			q.Done(11)
+			q.Done(13)
+			if q.Cursor() != 10 {
+				t.Errorf("the cursor is at %d", q.Cursor())
+			}
+		}
+	}
+	if want := []uint32{5, 11, 13, 3, 4, 10, 12}; !slices.Equal(taken, want) {
+		t.Errorf("took %v, want %v", taken, want)
+	}
+}

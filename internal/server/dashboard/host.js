@@ -11,7 +11,7 @@ export async function host(name, shared) {
 
   function show(h) {
     parts.facts.replaceChildren(facts([
-      ["State", [h.state, h.place && ` (${h.place})`]], ["Why", h.reason], ["Next request", time(h.next)], ["In flight", count(h.in_flight)], ["Address", h.address],
+      ["State", [h.state, h.place && ` (${h.place})`]], ["Why", h.reason], ["Next request", time(h.next)], ["In flight", count(h.in_flight)], ["Address", h.address], ["Group", h.group],
       ["URLs waiting", count(h.waiting)], ["Time to finish", h.waiting ? duration(h.finish_seconds) : "nothing waits"], ["Requests", count(h.requests)], ["Received", bytes(h.bytes)],
     ]));
     const p = h.politeness;
@@ -19,7 +19,8 @@ export async function host(name, shared) {
       el("p", {}, p.text),
       facts([
         ["Delay in force", duration(p.delay_seconds)], ["Demanded by", p.delay_reason], ["Where", p.delay_source], ["Waits for", p.reason], ["Where", p.source === p.delay_source ? "" : p.source],
-        ["Since", time(p.since)], ["Until", time(p.until)], ["Backoff level", p.backoff || ""], ["Failing since", time(p.trouble_since)], ["Last failure", h.trouble], ["Parked", p.parked ? "yes: it demanded more than 7 days" : ""],
+        ["Since", time(p.since)], ["Until", time(p.until)], ["Backoff level", p.backoff || ""], ["Failing since", time(p.trouble_since)], ["Last failure", h.trouble], ["Parked", p.parked ? "yes" : ""],
+        ["Wall", h.wall && [h.wall.suspected ? "suspected: " : "", h.wall.kind]], ["Evidence", h.wall?.evidence],
       ]));
     parts.urls.replaceChildren(bars(Object.entries(h.urls).sort((a, b) => b[1] - a[1]), (state) => state === "failed"));
   }

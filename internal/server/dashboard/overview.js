@@ -9,7 +9,7 @@ import { fetchTable } from "./fetches.js";
 // windows are the lengths of the past that the charts can show: name, seconds, and how the API calls it.
 const windows = [["10 minutes", 600, "10m"], ["2 hours", 7200, "2h"], ["24 hours", 86400, "24h"]];
 
-// tiles are the figures on top: name, how to read it from a status, and when it is bad.
+// tiles are the figures on top: name, how to read it from a status, and when it is bad. A tile without a value is hidden.
 const tiles = [
   ["Pages a second", (s) => rate(s.pages_per_second)],
   ["Bytes a second", (s) => bytes(s.bytes_per_second)],
@@ -18,6 +18,9 @@ const tiles = [
   ["Fetched", (s) => count(s.urls.fetched)],
   ["Hosts", (s) => count(s.hosts)],
   ["Time to finish", (s) => (s.finish_seconds ? duration(s.finish_seconds) : "–")],
+  ["Limit: requests/s", (s) => (s.limits?.max_rate ? String(s.limits.max_rate) : null)],
+  ["Limit: bytes/s", (s) => (s.limits?.bandwidth ? bytes(s.limits.bandwidth) : null)],
+  ["Limit: bytes/s a host", (s) => (s.limits?.host_bandwidth ? bytes(s.limits.host_bandwidth) : null)],
   ["Gaps too short", (s) => count(s.pace?.violations ?? 0), (s) => s.pace?.violations > 0],
 ];
 
@@ -48,7 +51,9 @@ export async function overview(_, shared) {
 
   function status(s) {
     tiles.forEach(([, read, bad], i) => {
-      values[i].textContent = read(s);
+      const text = read(s);
+      values[i].parentElement.hidden = text === null;
+      values[i].textContent = text ?? "";
       values[i].className = bad?.(s) ? "bad" : "";
     });
     if (s.state !== shownState) {
@@ -65,7 +70,7 @@ export async function overview(_, shared) {
     places.statuses.replaceChildren(bars(named(s.statuses), (name) => name[0] >= "4"));
     places.errors.replaceChildren(bars(named(s.errors), () => true));
     places.gaps.replaceChildren(gaps(s.pace));
-    places.robots.replaceChildren(bars([["URLs denied", s.urls.denied ?? 0], ...named(s.held).map(([why, n]) => [`hosts held: ${why}`, n]), ["hosts parked", s.parked_hosts ?? 0]]));
+    places.robots.replaceChildren(bars([["URLs denied", s.urls.denied ?? 0], ...named(s.held).map(([why, n]) => [`hosts held: ${why}`, n]), ...named(s.walls).map(([kind, n]) => [`hosts behind a wall: ${kind}`, n]), ["hosts parked", s.parked_hosts ?? 0]]));
   }
 
   const node = el("div", { class: "columns-of-panels" },

@@ -11,7 +11,7 @@ export async function url(address, shared) {
     el("div", { class: "columns" },
       panel("State", facts([
         ["State", s.state], ["Why", s.reason], ["Status", s.status || ""], ["Failed attempts in a row", s.attempts || ""], ["Next", time(s.due)],
-        ["Found", time(s.first_seen)], ["Fetched", time(s.last_fetched)], ["Judged", time(s.judged)], ["Size", s.bytes ? bytes(s.bytes) : ""], ["Digest", s.digest], ["ETag", s.etag], ["Last-Modified", s.last_modified],
+        ["Found", time(s.first_seen)], ["Fetched", time(s.last_fetched)], ["Judged", time(s.judged)], ["Size", s.bytes ? bytes(s.bytes) : ""], ["Digest", s.digest], ["ETag", s.etag], ["Note", s.note], ["Last-Modified", s.last_modified],
       ])),
       panel("Where it was found", facts([
         ["On", s.via ? urlLink(s.via) : s.seed ? "a seed" : ""], ["Depth", count(s.depth)], ["Redirects that led here", s.redirects || ""], ["Priority", s.priority || ""],

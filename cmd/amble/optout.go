@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/user"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/amble-crawler/amble/internal/config"
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/optout"
+)
+
+const optOutLong = `Record the wishes of people that their sites be left alone. Nothing of what an opt-out covers is
+requested any more, robots.txt included, whatever seeds, imports and settings say. docs/CONSENT.md explains it.
+
+A running crawl is told over its API, and obeys at once; otherwise the database is changed, which is created if
+there is none. The file of consent.optout has more opt-outs.
+
+Exit code 0: done. 1: there is no such opt-out, or the database cannot be used. 2: wrong usage or settings. 3:
+another process has the database and no API answers.`
+
+func newOptOutCommand(settings *settingsFlags) *cobra.Command {
+	return group("optout", "Never fetch from a host, domain, address or prefix", optOutLong,
+		newOptOutAdd(settings), newOptOutList(settings), newOptOutRemove(settings))
+}
+
+// optOutKeeper records opt-outs: the running crawl, or the database.
+type optOutKeeper interface {
+	AddOptOut(context.Context, optout.Entry) error
+	RemoveOptOut(ctx context.Context, scope optout.Scope, value string) error
+	io.Closer
+}
+
+// keepOptOut finds the keeper and calls f with it.
+func keepOptOut(ctx context.Context, settings *settingsFlags, f func(optOutKeeper) error) error {
+	c, err := settings.load()
+	if err != nil {
+		return err
+	}
+	k, err := openOptOutKeeper(ctx, c)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(f(k), k.Close())
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, inspect.ErrUnknown):
+		err = fmt.Errorf("%w: amble optout list lists them; those of consent.optout are removed from that file", err)
+	}
+	return exit(exitProblem, err)
+}
+
+func openOptOutKeeper(ctx context.Context, c *config.Config) (optOutKeeper, error) {
+	client, err := dial(ctx, c)
+	if client != nil || err != nil {
+		return client, err
+	}
+	options, err := c.CrawlOptions(programVersion())
+	if err != nil {
+		return nil, exit(exitUsage, err)
+	}
+	k, err := crawl.OpenOptOuts(options)
+	if err != nil {
+		return nil, makeError(ctx, c, err)
+	}
+	return k, nil
+}
+
+// offerScopes adds the flag of the scope.
+func offerScopes(command *cobra.Command, scope *string) {
+	command.Flags().StringVar(scope, "scope", string(optout.ScopeHost), "what VALUE is: host, domain, range or prefix")
+	offer(command, "scope", []string{"host", "domain", "range", "prefix"})
+}
+
+func newOptOutAdd(settings *settingsFlags) *cobra.Command {
+	var scope, reason, by, until string
+	command := &cobra.Command{
+		Use: "add VALUE", Short: "Record an opt-out",
+		Long: "Record an opt-out. VALUE is a host name, with --scope domain a name and all below it, with --scope range\n" +
+			"addresses, with --scope prefix the beginning of URLs. One of the same scope and value is replaced.",
+		Example: "  amble optout add www.example.com --reason \"letter of 2026-11-20\"\n" +
+			"  amble optout add example.org --scope domain --reason \"mail of 2026-11-20\"\n" +
+			"  amble optout add 192.0.2.0/24 --scope range\n" +
+			"  amble optout add https://example.net/diary/ --scope prefix --until 2027-01-31",
+		Args: exactly(1, "VALUE"),
+		RunE: func(command *cobra.Command, args []string) (err error) {
+			e := optout.Entry{Scope: optout.Scope(scope), Value: args[0], Reason: reason, By: by, At: time.Now()}
+			if until != "" {
+				if e.Until, err = optout.ParseUntil(until); err != nil {
+					return usagef("--until: %w", err)
+				}
+			}
+			if e, err = optout.New(e); err != nil {
+				return usagef("%w", err)
+			}
+			err = keepOptOut(command.Context(), settings, func(k optOutKeeper) error {
+				return k.AddOptOut(command.Context(), e)
+			})
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(command.OutOrStdout(), "recorded: "+printable(e.String()))
+			return err
+		},
+	}
+	offerScopes(command, &scope)
+	flags := command.Flags()
+	flags.StringVar(&reason, "reason", "", "who wished it and how, for people")
+	flags.StringVar(&by, "by", userName(), "who records it")
+	flags.StringVar(&until, "until", "", "last `day` on which it is in force, or an instant of RFC 3339; empty: for ever")
+	flags.Lookup("by").DefValue = "the name of the user"
+	return command
+}
+
+// userName is the name of the user of this process; empty: it has none.
+func userName() string {
+	u, err := user.Current()
+	if err != nil {
+		return ""
+	}
+	return u.Username
+}
+
+func newOptOutRemove(settings *settingsFlags) *cobra.Command {
+	var scope string
+	command := &cobra.Command{
+		Use: "remove VALUE", Short: "Remove an opt-out",
+		Long: "Remove an opt-out that a command recorded. URLs that it excluded go back into their queues, in the\n" +
+			"background or when the crawl runs again.",
+		Example: "  amble optout remove example.org --scope domain",
+		Args:    exactly(1, "VALUE"),
+		RunE: func(command *cobra.Command, args []string) error {
+			e, err := optout.New(optout.Entry{Scope: optout.Scope(scope), Value: args[0]})
+			if err != nil {
+				return usagef("%w", err)
+			}
+			return keepOptOut(command.Context(), settings, func(k optOutKeeper) error {
+				return k.RemoveOptOut(command.Context(), e.Scope, e.Value)
+			})
+		},
+	}
+	offerScopes(command, &scope)
+	return command
+}
+
+func newOptOutList(settings *settingsFlags) *cobra.Command {
+	asJSON := false
+	command := &cobra.Command{
+		Use: "list", Short: "List the opt-outs", Args: noArguments,
+		Long: "List the opt-outs that commands recorded and those of the file consent.optout, by scope and value.",
+		RunE: func(command *cobra.Command, _ []string) error {
+			c, err := settings.load()
+			if err != nil {
+				return err
+			}
+			list, err := optOuts(command.Context(), c)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(command.OutOrStdout(), list)
+			}
+			t := newTable(command.OutOrStdout(), "SCOPE", "VALUE", "SINCE", "UNTIL", "BY", "SOURCE", "REASON")
+			for i := range list {
+				if err := t.row(optOutCells(&list[i])...); err != nil {
+					return err
+				}
+			}
+			return t.flush()
+		},
+	}
+	command.Flags().BoolVar(&asJSON, "json", false, "print them as a JSON array")
+	return command
+}
+
+func optOutCells(o *crawl.OptOut) []string {
+	until := "-"
+	if !o.Until.IsZero() {
+		until = o.Until.Format("2006-01-02 15:04 UTC")
+	}
+	if !o.InForce {
+		until += " (ended)"
+	}
+	return []string{string(o.Scope), o.Value, o.At.Format(time.DateOnly), until, printable(o.By), o.Source,
+		printable(o.Reason)}
+}
+
+// optOuts reads the opt-outs of the running crawl, or of the database and the settings.
+func optOuts(ctx context.Context, c *config.Config) ([]crawl.OptOut, error) {
+	client, store, err := openCrawl(ctx, c)
+	switch {
+	case err != nil:
+		return nil, err
+	case client != nil:
+		list, err := client.OptOuts(ctx)
+		return list, errors.Join(err, client.Close())
+	}
+	options, err := c.CrawlOptions(programVersion())
+	if err != nil {
+		return nil, exit(exitUsage, errors.Join(err, store.Close()))
+	}
+	list, err := crawl.StoredOptOuts(store, options)
+	return list, errors.Join(err, store.Close())
+}

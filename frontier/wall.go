@@ -1,0 +1,128 @@
+package frontier
+
+import (
+	"time"
+
+	"github.com/amble-crawler/amble/frontier/internal/queue"
+	"github.com/amble-crawler/amble/internal/wall"
+	"github.com/amble-crawler/amble/politeness"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// A host that has put up a wall (internal/wall) is fetched from once in each period of its backoff. A
+// response of the wall uses up no attempt: the URL is due again at once, behind those that are due
+// already, so that each probe is of another URL.
+
+// WallBegun says that a host has put up a wall. Its owner puts the URLs back into the queue whose
+// outcome is that of the wall: it is not older than Since, and Kind covers its status. The URLs of
+// wall.KindSame have its Document.
+type WallBegun struct {
+	Host  storage.HostID
+	Name  string // of the host
+	Kind  wall.Kind
+	Since time.Time
+	// Document is of wall.KindSame: that of the URLs, as wall.DocumentOf of their digest.
+	Document uint16
+}
+
+// TakeWalls returns the walls that have begun since the last call.
+func (f *Frontier) TakeWalls() []WallBegun {
+	w := f.walls
+	f.walls = nil
+	return w
+}
+
+// observeWall takes what a response says about a wall, and sets what the signal of a response of a
+// wall, or of what may be one, is. It reports whether the response is that of a wall.
+//
+// A wall hides pages that were found before. URLs that were found since the first of several short
+// documents came are of a trap rather, whose pages all look the same.
+func (f *Frontier) observeWall(h *host, ordinal uint32, r *PageReport) bool {
+	a := h.active
+	if !f.o.Walls || !r.answered() || a.wall.Suspects() && r.Wall.Sign() == wall.SignShort && ordinal >= a.calmTail {
+		return false
+	}
+	if last := a.polite.LastEnd(); !last.IsZero() {
+		r.Wall.Gap = r.End.Sub(last)
+	}
+	v := a.wall.Observe(r.End, r.Wall)
+	if !a.wall.Suspects() {
+		a.calmTail = a.tail
+	}
+	switch {
+	case v.Stand == wall.Begins:
+		f.walls = append(f.walls, WallBegun{Host: h.id, Name: h.active.name, Kind: v.Kind, Since: v.Since, Document: a.wall.Document()})
+		r.Signal = politeness.SignalWalled
+	case v.Stand == wall.Walled && v.Sign != wall.SignPage && r.Wall.Status > 0: // without a response the host fails
+		r.Signal = politeness.SignalWalled
+	case v.Stand == wall.Suspected && v.MayRefuse() && r.Signal == politeness.SignalOK:
+		r.Signal = politeness.SignalRefused
+	}
+	return v.Refuses()
+}
+
+// describeWall adds to the result of a request what politeness has to know of the wall.
+func (h *host) describeWall(r *politeness.Result) {
+	if r.Signal == politeness.SignalWalled {
+		v := h.active.wall.Verdict()
+		r.Wall, r.Parked = v.Kind.String(), v.Park
+	}
+}
+
+// behindWall is the outcome of a URL whose response was that of a wall.
+func (f *Frontier) behindWall(head *storage.Head, r *PageReport) storage.Outcome {
+	o := PutBackFromWall(head.Last, f.dueTime(r.End))
+	o.At, o.Status, o.Note = r.End, r.Outcome.Status, r.Outcome.Note
+	if head.Last.State == storage.Retrying {
+		o.Attempts = head.Last.Attempts
+	}
+	return o
+}
+
+// PutBackFromWall returns the outcome that puts a URL back into its queue, due at an instant, because
+// its last response was that of a wall.
+func PutBackFromWall(last storage.Outcome, due time.Time) storage.Outcome {
+	last.State, last.Reason, last.Line, last.Attempts, last.Due = storage.Retrying, storage.ReasonWall, 0, 0, due
+	return last
+}
+
+// headsOf returns the most URLs of an origin in memory, of each kind. While a wall is suspected there
+// are more to choose from.
+func (f *Frontier) headsOf(a *active) int {
+	if a.wall.Suspects() {
+		return 4 * f.o.Heads
+	}
+	return f.o.Heads
+}
+
+// takeNext takes the next URL of a queue. While a wall is suspected, one comes first whose response
+// tells whether there is one: that was not refused yet, in a section that has something to tell.
+func (h *host) takeNext(q *originQueue) (storage.Head, queue.Kind) {
+	if !h.active.wall.Suspects() {
+		return q.Take()
+	}
+	v := h.active.wall.Verdict()
+	since := v.Since.Truncate(time.Second)
+	return q.TakePreferred(func(requestURI string, last time.Time) bool {
+		return last.Before(since) && !h.active.wall.Exhausted(wall.Sections(requestURI))
+	})
+}
+
+// wallKind returns the kind of the wall that an active host is behind; KindNone: none.
+func (a *active) wallKind() wall.Kind {
+	if !a.wall.Walled() {
+		return wall.KindNone
+	}
+	v := a.wall.Verdict()
+	return v.Kind
+}
+
+// storedWallKind returns the kind of the wall that the stored politeness of a host names.
+func storedWallKind(s *politeness.State) wall.Kind {
+	for i := range s.Holds {
+		if s.Holds[i].Reason == politeness.ReasonWall {
+			return wall.ParseKind(s.Holds[i].Header)
+		}
+	}
+	return wall.KindNone
+}

@@ -1,0 +1,362 @@
+package crawl
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// maxRate limits the requests a second of the whole crawl: pages and robots.txt files, as they are
+// handed to workers. The dispatcher owns it.
+type maxRate struct {
+	perSecond float64
+	limiter   *rate.Limiter // nil: no limit
+	next      time.Time     // the earliest instant of the next request, as of the last one that had to wait
+
+	scarce bool          // hosts were due when a request had to wait: requests are scarce, workers are not
+	since  time.Time     // when a host that is due began to wait; zero: none does
+	waited time.Duration // in which hosts were due and the limit held them
+}
+
+// requestBurst is the time whose requests may be handed out at once, one at least.
+const requestBurst = 100 * time.Millisecond
+
+// newMaxRate returns a limit of requests a second; 0: none.
+func newMaxRate(perSecond float64) maxRate {
+	m := maxRate{perSecond: perSecond}
+	if perSecond > 0 {
+		m.limiter = rate.NewLimiter(rate.Limit(perSecond), max(int(perSecond*requestBurst.Seconds()), 1))
+	}
+	return m
+}
+
+// validateMaxRate returns an error for what is no rate.
+func validateMaxRate(perSecond float64) error {
+	if !(perSecond >= 0) || math.IsInf(perSecond, 0) {
+		return fmt.Errorf("crawl: MaxRate is %g, should be 0 (no limit) or more", perSecond)
+	}
+	return nil
+}
+
+// set puts another limit in force. It begins without a burst, so that changes bring no more
+// requests.
+func (m *maxRate) set(perSecond float64, now time.Time) {
+	if perSecond == m.perSecond {
+		return
+	}
+	waited := m.total(now)
+	*m = newMaxRate(perSecond)
+	if m.waited = waited; m.limiter != nil {
+		m.limiter.ReserveN(now, m.limiter.Burst())
+	}
+}
+
+// allows reports whether a request may be handed out now, and notes when the next one may
+// otherwise.
+func (m *maxRate) allows(now time.Time) bool {
+	if m.limiter == nil || m.limiter.TokensAt(now) >= 1 {
+		return true
+	}
+	token := m.limiter.ReserveN(now, 1)
+	m.next = now.Add(token.DelayFrom(now) + 1) // the limiter rounds down
+	token.CancelAt(now)
+	return false
+}
+
+// took takes note of a lease that was handed out. A match makes no request.
+func (m *maxRate) took(l *frontier.Lease, now time.Time) {
+	if m.limiter != nil && l.Kind != frontier.Match {
+		m.limiter.AllowN(now, 1)
+	}
+}
+
+// hold takes note of whether hosts that are due wait for the limit.
+func (m *maxRate) hold(held bool, now time.Time) {
+	switch {
+	case held && m.since.IsZero():
+		m.since = now
+	case !held && !m.since.IsZero():
+		m.waited += now.Sub(m.since)
+		m.since = time.Time{}
+	}
+}
+
+// idle takes note that workers are what the crawl waits for, or that nothing may be handed out at
+// all.
+func (m *maxRate) idle(now time.Time) {
+	m.scarce = false
+	m.hold(false, now)
+}
+
+// total is for how long hosts that were due have waited for the limit.
+func (m *maxRate) total(now time.Time) time.Duration {
+	if m.since.IsZero() {
+		return m.waited
+	}
+	return m.waited + now.Sub(m.since)
+}
+
+// nextLease takes the next request from the frontier, if the limit of the crawl allows one.
+func (m *maxRate) nextLease(f *frontier.Frontier, now time.Time) (l frontier.Lease, ok bool) {
+	if !m.allows(now) {
+		at, waits := f.NextWake()
+		m.scarce = waits && !at.After(now)
+		m.hold(m.scarce, now)
+		return l, false
+	}
+	m.hold(false, now)
+	if m.scarce {
+		l, ok = f.NextInTurn(now)
+	} else {
+		l, ok = f.Next(now)
+	}
+	m.scarce = m.scarce && ok
+	return l, ok
+}
+
+// stallCheckEvery is how often the dispatcher looks for requests that others should not wait for.
+const stallCheckEvery = 250 * time.Millisecond
+
+// flight is a lease while a worker has it.
+type flight struct {
+	offset   uint64 // in the start ledger
+	progress fetch.Progress
+	ctx      context.Context         // of the request and of all that is done with its response
+	end      context.CancelCauseFunc // nil for a lookup
+}
+
+// flights are the leases that workers have, and those for names that are looked up. The dispatcher
+// owns them.
+type flights struct {
+	leases      chan<- *result // unbuffered; a worker is idle whenever something is sent
+	startWorker func()
+	startLookup func(*result)
+	working     context.Context // of requests
+	naming      context.Context // of lookups
+
+	all     map[uint64]*flight // of workers, by lease
+	checkAt time.Time          // the next look for stalled requests; zero: there are no requests
+	workers int                // started; those beyond Live.Workers are idle
+	busy    int                // workers with a lease
+	lookups int                // of names
+	pages   int                // page leases
+}
+
+// startWorkers starts the workers that are missing. Those that are too many wait for leases that do
+// not come.
+func (f *flights) startWorkers(n int) {
+	for ; f.workers < n; f.workers++ {
+		f.startWorker()
+	}
+}
+
+// count is how many leases there are.
+func (f *flights) count() int { return f.busy + f.lookups }
+
+// give gives a lease to an idle worker.
+func (f *flights) give(l *frontier.Lease, offset uint64, now time.Time) {
+	f.busy++
+	if l.Kind == frontier.Page {
+		f.pages++
+	}
+	res := &result{lease: *l}
+	f.add(res, offset, now)
+	f.leases <- res
+}
+
+// lookUp has a name looked up.
+func (f *flights) lookUp(l *frontier.Lease) {
+	f.lookups++
+	f.startLookup(&result{lease: *l, flight: flight{ctx: f.naming}})
+}
+
+// take takes a lease back that has ended.
+func (f *flights) take(res *result) {
+	switch res.lease.Kind {
+	case frontier.Resolve:
+		f.lookups--
+		return
+	case frontier.Page:
+		f.pages--
+	}
+	f.busy--
+	f.remove(res)
+}
+
+// add starts a flight.
+func (f *flights) add(res *result, offset uint64, now time.Time) {
+	res.offset = offset
+	res.ctx, res.end = context.WithCancelCause(f.working)
+	f.all[res.lease.ID] = &res.flight
+	if f.checkAt.IsZero() {
+		f.checkAt = now.Add(stallCheckEvery)
+	}
+}
+
+// remove ends a flight.
+func (f *flights) remove(res *result) {
+	delete(f.all, res.lease.ID)
+	res.end(nil)
+}
+
+// completedOffset returns the offset in the ledger before which every request has ended, given that
+// of the ledger's end.
+func (f *flights) completedOffset(end uint64) uint64 {
+	for _, fl := range f.all {
+		end = min(end, fl.offset)
+	}
+	return end
+}
+
+// slowRequests is what tells requests that bring next to nothing.
+type slowRequests interface {
+	IsSlow(p *fetch.Progress, lasts, patience time.Duration) bool
+}
+
+// breakOffStalled breaks off requests that bring next to nothing while other hosts wait for a
+// worker. It does not while nothing may be given out anyhow.
+func (f *flights) breakOffStalled(from *frontier.Frontier, slow slowRequests, paused bool, now time.Time) {
+	f.checkAt = time.Time{}
+	if len(f.all) == 0 {
+		return
+	}
+	f.checkAt = now.Add(stallCheckEvery)
+	if paused {
+		return
+	}
+	isSlow := func(id uint64, lasts, stallTime time.Duration) bool {
+		return slow.IsSlow(&f.all[id].progress, lasts, stallTime)
+	}
+	for _, id := range from.Stalled(now, isSlow) {
+		f.all[id].end(fetch.ErrTooSlow)
+	}
+}
+
+// handOut gives leases to idle workers for as long as hosts are due, and has names looked up.
+func (d *dispatcher) handOut() {
+	d.lookUpNames()
+	defer d.lookUpNames() // of hosts whose turn came
+	for d.flights.busy < d.live.Load().Workers && !d.isPaused() {
+		now := d.o.Now()
+		l, ok := d.maxRate.nextLease(d.f, now)
+		d.collect()
+		if !ok {
+			return
+		}
+		offset, entered := d.enter(&l, now)
+		if !entered {
+			continue
+		}
+		d.maxRate.took(&l, now)
+		d.flights.give(&l, offset, now)
+	}
+	d.maxRate.idle(d.o.Now())
+}
+
+// enter writes the start of a request into the ledger, and returns its offset there. A match makes
+// no request, and has the offset of the next one.
+func (d *dispatcher) enter(l *frontier.Lease, now time.Time) (offset uint64, ok bool) {
+	if l.Kind == frontier.Match {
+		return d.ledger.Offset(), true
+	}
+	offset, err := d.ledger.start(l, now)
+	if err != nil {
+		d.notSent(l, now)
+		d.fail(d.stall.startFailed(err, now))
+		return 0, false
+	}
+	d.stall.started()
+	return offset, true
+}
+
+// lookUpNames begins the lookups that are due, each in a goroutine of its own: name servers take
+// longest to say that there is no such name, and no worker waits for that.
+func (d *dispatcher) lookUpNames() {
+	for !d.isPaused() {
+		l, ok := d.f.NextName(d.o.Now())
+		if !ok {
+			return
+		}
+		d.flights.lookUp(&l)
+	}
+}
+
+// complete applies the result of a lease.
+func (d *dispatcher) complete(res *result) {
+	l := &res.lease
+	d.flights.take(res)
+	d.requests.complete(res)
+	var err error
+	switch l.Kind {
+	case frontier.Resolve:
+		err = d.f.CompleteResolve(l.ID, res.resolve)
+	case frontier.Robots:
+		d.fail(d.ledger.wait(l, &res.robots.Report))
+		err = d.f.CompleteRobots(l.ID, res.robots)
+		d.pending.add(res)
+	case frontier.Page:
+		err = d.completePage(res)
+	case frontier.Match:
+		if res.match.Crashed {
+			d.markCrash(l.Host)
+		}
+		err = d.f.CompleteMatch(l.ID, res.match)
+	}
+	if err != nil {
+		d.fail(fmt.Errorf("complete %s of %s: %w", l.Kind, l.URL, err))
+	}
+	d.collect()
+}
+
+func (d *dispatcher) completePage(res *result) error {
+	l := &res.lease
+	if res.page.Outcome.State == storage.Fetched {
+		d.pending.pages++
+		d.uncommitted++
+	}
+	d.fail(d.ledger.wait(l, &res.page.Report))
+	d.addScopeSeed(res)
+	if res.page.Outcome.Reason == storage.ReasonCrash {
+		d.markCrash(l.Host)
+	}
+	err := d.f.CompletePage(l.ID, res.page)
+	d.pending.add(res)
+	d.bodies.add(res)
+	return err
+}
+
+// addScopeSeed widens the scope by where a seed's redirect led.
+func (d *dispatcher) addScopeSeed(res *result) {
+	if res.scopeSeed.IsZero() {
+		return
+	}
+	target := res.scopeSeed.String()
+	d.setScope(d.f.Scope().With(res.scopeSeed))
+	d.pending.rows.ScopeSeeds = append(d.pending.rows.ScopeSeeds, target)
+	d.log.Info("a seed redirects; its target becomes a scope seed", "seed", res.lease.URL.String(), "target", target)
+}
+
+// markCrash stores the version that crashed at a URL of a host, in the commit of the URL's outcome.
+func (d *dispatcher) markCrash(host storage.HostID) {
+	d.pending.setMark(crashMark(host), []byte(d.o.Version))
+}
+
+// notSent ends a lease that never reached a worker.
+func (d *dispatcher) notSent(l *frontier.Lease, now time.Time) {
+	report := frontier.Report{End: now}
+	var err error
+	if l.Kind == frontier.Robots {
+		err = d.f.CompleteRobots(l.ID, frontier.RobotsReport{Report: report})
+	} else {
+		err = d.f.CompletePage(l.ID, frontier.PageReport{Report: report})
+	}
+	d.fail(err)
+	d.collect()
+}

@@ -1,0 +1,133 @@
+package crawl
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/amble-crawler/amble/internal/inspect"
+	"github.com/amble-crawler/amble/internal/optout"
+	"github.com/amble-crawler/amble/internal/testweb"
+	"github.com/amble-crawler/amble/storage"
+)
+
+func optOut(t *testing.T, scope optout.Scope, value string) optout.Entry {
+	t.Helper()
+	e, err := optout.New(optout.Entry{Scope: scope, Value: value, At: time.Now(), Reason: "mail", By: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// excludedBy counts the URLs of a stopped crawl that an opt-out excluded, and those that wait.
+func excludedBy(t *testing.T, dir, host string) (excluded, waiting int) {
+	t.Helper()
+	for text, o := range stored(t, dir) {
+		switch {
+		case parse(t, text).Host() != host:
+		case o.State == storage.Excluded && o.Reason == storage.ReasonOptOut:
+			excluded++
+		case o.State == storage.Queued || o.State == storage.Retrying:
+			waiting++
+		}
+	}
+	return excluded, waiting
+}
+
+// TestOptOut opts a host out in the middle of a crawl, in each scope. Its server sees at most the request in
+// flight, also after a restart and whatever an import says; the neighbour is crawled as before. When
+// the opt-out is removed, the URLs are fetched.
+func TestOptOut(t *testing.T) {
+	for _, scope := range []optout.Scope{optout.ScopeHost, optout.ScopeDomain, optout.ScopeRange, optout.ScopePrefix} {
+		t.Run(string(scope), func(t *testing.T) {
+			t.Parallel()
+			web := startWeb(t, site("a.x.test", "", paths("/", 20), nil), site("b.test", "", paths("/", 20), nil))
+			value := map[optout.Scope]string{
+				optout.ScopeHost: "a.x.test", optout.ScopeDomain: "x.test",
+				optout.ScopeRange: web.Address("a.x.test").String(), optout.ScopePrefix: web.URL("a.x.test", "/"),
+			}[scope]
+			o := testOptions(t, web)
+			o.ExitWhenDone = false
+			r := start(t, o, web, web.URL("a.x.test", "/"), web.URL("b.test", "/"))
+			r.until("pages", func() bool { return r.pages("a.x.test") > 3 && r.pages("b.test") > 3 })
+			e := optOut(t, scope, value)
+			if err := r.AddOptOut(t.Context(), e); err != nil {
+				t.Fatal(err)
+			}
+			before := r.pages("a.x.test") + r.robots("a.x.test")
+			added := []Addition{{URL: parse(t, web.URL("a.x.test", "/new"))}}
+			sum, results, err := r.addWithResults(t.Context(), added)
+			refused := scope != optout.ScopeRange // its address is not known when a URL is added
+			if err != nil || (sum.OptedOut == 1) != refused || (results[0] == InsertOptedOut) != refused {
+				t.Errorf("an addition: %+v, %v, %v", sum, results, err)
+			}
+			r.until("the neighbour's pages", func() bool { return r.pages("b.test") > 20 })
+			r.until("exclusion", func() bool { return r.Status().URLs["queued"]+r.Status().URLs["retrying"] == 0 })
+			r.end()
+			o.ExitWhenDone = true
+			crawl(t, o, web.URL("a.x.test", "/"), web.URL("b.test", "/"))
+			if n := r.pages("a.x.test") + r.robots("a.x.test"); n > before+1 {
+				t.Errorf("%d requests after the opt-out", n-before)
+			}
+			if excluded, waiting := excludedBy(t, o.DataDir, "a.x.test"); excluded < 10 || waiting > 0 {
+				t.Errorf("%d URLs are excluded, %d wait", excluded, waiting)
+			}
+			removeOptOut(t, o, e)
+			crawl(t, o, web.URL("a.x.test", "/"), web.URL("b.test", "/"))
+			if n := r.pages("a.x.test"); n < 21 {
+				t.Errorf("%d pages were fetched when the opt-out was removed", n)
+			}
+		})
+	}
+}
+
+// removeOptOut removes an opt-out from the database.
+func removeOptOut(t *testing.T, o Options, e optout.Entry) {
+	t.Helper()
+	k, err := OpenOptOuts(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := k.RemoveOptOut(t.Context(), optout.ScopeHost, "other.test"); !errors.Is(err, inspect.ErrUnknown) {
+		t.Errorf("one that is not there: %v", err)
+	}
+	if err := errors.Join(k.RemoveOptOut(t.Context(), e.Scope, e.Value), k.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestOptOutOfSettings has opt-outs from the start: not even the robots.txt is requested, nor that of a
+// host that redirects its own there. One that ends brings the URLs back.
+func TestOptOutOfSettings(t *testing.T) {
+	t.Parallel()
+	web := startWeb(t, site("a.test", "", paths("/", 3), nil), site("b.test", "", []string{"/p"}, testweb.Routes{
+		"/robots.txt": testweb.Redirect(301, "http://a.test/robots.txt"),
+	}))
+	o := testOptions(t, web)
+	e := optOut(t, optout.ScopeHost, "a.test")
+	o.OptOuts = []optout.Entry{e}
+	sum := crawl(t, o, web.URL("a.test", "/"), web.URL("b.test", "/"))
+	r := &running{t: t, web: web}
+	if n := r.pages("a.test") + r.robots("a.test") + r.pages("b.test"); n > 0 {
+		t.Errorf("%d requests: %v", n, web.Requests())
+	}
+	if sum.Status.OptOuts != 1 {
+		t.Errorf("%d opt-outs in force", sum.Status.OptOuts)
+	}
+	if _, known := stored(t, o.DataDir)[web.URL("a.test", "/")]; known {
+		t.Error("a seed that opted out was added")
+	}
+
+	o.OptOuts, o.ExitWhenDone = nil, false
+	live := start(t, o, web, web.URL("a.test", "/"))
+	live.until("a page", func() bool { return live.pages("a.test") > 0 })
+	changed := o.Live()
+	e.Until = time.Now().Add(1500 * time.Millisecond)
+	changed.OptOuts = []optout.Entry{e}
+	if err := live.Change(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+	live.until("the end of the opt-out", func() bool { return live.pages("a.test") == 4 })
+	live.end()
+}

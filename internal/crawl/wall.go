@@ -1,0 +1,193 @@
+package crawl
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/http"
+	"net/textproto"
+	"strings"
+	"time"
+
+	"github.com/amble-crawler/amble/frontier"
+	"github.com/amble-crawler/amble/internal/archive"
+	"github.com/amble-crawler/amble/internal/extract"
+	"github.com/amble-crawler/amble/internal/fetch"
+	"github.com/amble-crawler/amble/internal/wall"
+	"github.com/amble-crawler/amble/storage"
+)
+
+// longestChallenge is the longest document of status 2xx that is searched for marks of walls. A longer
+// one is a page, whatever is in it.
+const longestChallenge = 32 << 10
+
+// judgeWall notes what a response says about a wall of its host. It reports whether the response is no
+// page: a challenge, or the response of a wall that the host was known to be behind.
+func (w *worker) judgeWall(res *result, resp *fetch.Response) bool {
+	if !w.o.Frontier.Walls {
+		return false
+	}
+	l, a := &res.lease, w.wallAnswer(res, resp)
+	res.page.Wall = a
+	if l.Wall != nil {
+		known := *l.Wall
+		v := known.Observe(resp.End, a)
+		res.behindWall = v.Refuses()
+	}
+	return res.behindWall || a.Sign() == wall.SignChallenge
+}
+
+// wallAnswer returns what a response says about a wall.
+func (w *worker) wallAnswer(res *result, resp *fetch.Response) wall.Answer {
+	l := &res.lease
+	a := wall.Answer{
+		Status: resp.Status, Took: resp.End.Sub(resp.Start), RetryAfter: res.request.RetryAfter,
+		Length: resp.Body.Size(), URL: w.store.Fingerprint(l.URL),
+	}
+	a.Section, a.Top = wall.Sections(l.Head.RequestURI)
+	a.HTML = extract.IsHTML(resp.Header.Get("Content-Type"), resp.Body.Head(sniffBytes))
+	if resp.Status/100 == 2 {
+		a.Digest = binary.BigEndian.Uint64(res.body[:])
+	}
+	var body []byte
+	if resp.Status/100 == 2 && a.HTML && a.Length <= longestChallenge || resp.Status/100 == 4 || resp.Status == 503 {
+		body = resp.Body.Head(int(longestChallenge))
+		if whole, inMemory := resp.Body.Bytes(); inMemory {
+			body = whole
+		}
+	}
+	if a.Mark = w.marks.Find(resp.Header, body); a.Mark.Tier != wall.TierNone && a.Mark.Tier != wall.TierHeader {
+		a.Shape = wall.Shape(body, l.URL.Host()+l.Head.RequestURI)
+	}
+	return a
+}
+
+// wallOutcome is the outcome of a response that is no page.
+func wallOutcome(resp *fetch.Response, page *archive.Page) storage.Outcome {
+	page.Reason = "wall"
+	return storage.Outcome{
+		State: storage.Retrying, Reason: storage.ReasonWall, Status: uint16(resp.Status),
+		Bytes: uint64(resp.Body.Size()), Note: page.Note,
+	}
+}
+
+// maxNote bounds the note of a refusal.
+const maxNote = 255
+
+// refusalNote returns what a response says of its refusal: the price of a 402, and who had a page
+// withheld with 451 (RFC 7725).
+func refusalNote(resp *fetch.Response) string {
+	var parts []string
+	switch resp.Status {
+	case http.StatusPaymentRequired:
+		for _, name := range []string{"crawler-price", "crawler-max-price", "crawler-error"} {
+			if value := resp.Header.Get(name); value != "" {
+				parts = append(parts, name+": "+value)
+			}
+		}
+	case http.StatusUnavailableForLegalReasons:
+		for _, target := range linksOf(resp.Header, "blocked-by") {
+			parts = append(parts, "blocked-by: "+target)
+		}
+	}
+	note := strings.ToValidUTF8(strings.Join(parts, "; "), "")
+	if len(note) > maxNote {
+		note = strings.ToValidUTF8(note[:maxNote], "")
+	}
+	return note
+}
+
+// linksOf returns the targets of the Link fields with a relation (RFC 8288), of the first few.
+func linksOf(header http.Header, relation string) (targets []string) {
+	const most = 8
+	for _, line := range header.Values("Link") {
+		for rest := line; len(targets) < most; {
+			_, after, found := strings.Cut(rest, "<")
+			target, parameters, closed := strings.Cut(after, ">")
+			if !found || !closed {
+				break
+			}
+			end := endOfLink(parameters)
+			if hasRelation(parameters[:end], relation) {
+				targets = append(targets, target)
+			}
+			rest = parameters[end:]
+		}
+	}
+	return targets
+}
+
+// endOfLink returns where the parameters of a link end: at a comma that is in no quotes.
+func endOfLink(parameters string) int {
+	quoted := false
+	for i := range len(parameters) {
+		switch c := parameters[i]; {
+		case c == '"':
+			quoted = !quoted
+		case c == ',' && !quoted:
+			return i
+		}
+	}
+	return len(parameters)
+}
+
+// hasRelation reports whether the parameters of a link name a relation.
+func hasRelation(parameters, relation string) bool {
+	for p := range strings.SplitSeq(parameters, ";") {
+		name, value, _ := strings.Cut(p, "=")
+		if !strings.EqualFold(textproto.TrimString(name), "rel") {
+			continue
+		}
+		for word := range strings.FieldsSeq(strings.Trim(textproto.TrimString(value), `"`)) {
+			if strings.EqualFold(word, relation) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// addWalls begins the sweeps of walls that have begun. Their marks are in the next commit, which holds
+// the wall too. They start when it is on disk, because it may hold outcomes that they put back.
+func (d *dispatcher) addWalls(walls []frontier.WallBegun) {
+	for _, w := range walls {
+		s := newWallSweep(w)
+		d.pending.setMark(s.mark, s.encode())
+		d.pending.begun = append(d.pending.begun, s)
+		d.log.Info("a host has put up a wall; it is probed once in each period of its backoff",
+			"host", w.Name, "kind", w.Kind.String(), "since", w.Since)
+	}
+}
+
+// newWallSweep returns the sweep that puts the URLs of a host back into their queue whose outcome is
+// that of a wall.
+func newWallSweep(w frontier.WallBegun) *sweep {
+	states := storage.In(storage.Fetched, storage.Failed, storage.Retrying)
+	since := w.Since.Truncate(time.Second) // as outcomes are stored
+	s := newHostSweep(fmt.Sprintf("%s%d/%d/%d/%d", markWall, w.Host, w.Kind, w.Document, since.Unix()), w.Host, states, unbounded)
+	s.decide = func(l *storage.Located, now time.Time) (storage.Done, bool) {
+		last := l.Last
+		switch {
+		case last.At.Before(since), !w.Kind.Covers(int(last.Status)), last.Bytes > longestChallenge,
+			last.Reason == storage.ReasonWall && last.Attempts == 0,
+			w.Kind == wall.KindSame && wall.DocumentOf(last.Digest) != w.Document:
+			return storage.Done{}, false
+		}
+		o := frontier.PutBackFromWall(last, now)
+		if last.State == storage.Fetched { // what it has is of the wall, and not of the page
+			o.Bytes, o.Digest, o.Simhash, o.ETag, o.Modified = 0, 0, 0, "", ""
+		}
+		return changeTo(l, storage.In(last.State), o), true
+	}
+	return s
+}
+
+func openWall(name string, value []byte) (*sweep, error) {
+	var w frontier.WallBegun
+	var since int64
+	if err := scanMark(name, markWall, "%d/%d/%d/%d", &w.Host, &w.Kind, &w.Document, &since); err != nil {
+		return nil, err
+	}
+	w.Since = time.Unix(since, 0)
+	s := newWallSweep(w)
+	return s, s.restore(value)
+}

@@ -1,0 +1,90 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/amble-crawler/amble/internal/crawl"
+	"github.com/amble-crawler/amble/internal/optout"
+)
+
+// optOutRequest is the request to record an opt-out.
+type optOutRequest struct {
+	Body struct {
+		Scope  optout.Scope `json:"scope" enum:"host,domain,range,prefix" doc:"what it covers"`
+		Value  string       `json:"value" minLength:"1" doc:"host name, domain, addresses such as 192.0.2.0/24, or URL prefix"`
+		Reason string       `json:"reason,omitempty" maxLength:"1024" doc:"who wished it and how, for people"`
+		By     string       `json:"by,omitempty" maxLength:"256" doc:"who records it"`
+		Until  time.Time    `json:"until,omitzero" doc:"when it ends; absent: never"`
+	}
+}
+
+// optOutName names an opt-out.
+type optOutName struct {
+	Scope optout.Scope `query:"scope" required:"true" enum:"host,domain,range,prefix"`
+	Value string       `query:"value" required:"true" minLength:"1"`
+}
+
+// optOutList is all opt-outs.
+type optOutList struct {
+	OptOuts []crawl.OptOut `json:"opt_outs"`
+}
+
+func (s *Server) optOutAPI(api huma.API) {
+	list := operation("GET", "/optouts", "optouts-list", "The opt-outs, in force or ended")
+	handle(api, list, func(context.Context, *struct{}) (*object[optOutList], error) {
+		entries, err := s.crawl.OptOuts()
+		return answer(optOutList{entries}, err)
+	})
+	add := operation("POST", "/optouts", "optouts-add", "Record an opt-out", bodyErrors()...)
+	add.Description = "Nothing that it covers is requested from now on, robots.txt files included; a request in " +
+		"flight may end. It is on disk when the response is sent, and survives restarts. One of the same scope and " +
+		"value is replaced."
+	handle(api, add, func(ctx context.Context, in *optOutRequest) (*object[optout.Entry], error) {
+		b := &in.Body
+		e, err := optout.New(optout.Entry{
+			Scope: b.Scope, Value: b.Value, Reason: b.Reason, By: b.By, At: s.o.Now(), Until: b.Until,
+		})
+		if err != nil {
+			return nil, errQuery{err}
+		}
+		return answer(e, s.crawl.AddOptOut(ctx, e))
+	})
+	remove := operation("DELETE", "/optouts", "optouts-remove", "Remove an opt-out", http.StatusNotFound)
+	remove.Description = "One that a command recorded. URLs that it excluded go back into their queues in the background."
+	handle(api, remove, func(ctx context.Context, in *optOutName) (*object[optout.Entry], error) {
+		e, err := optout.New(optout.Entry{Scope: in.Scope, Value: in.Value})
+		if err != nil {
+			return nil, errQuery{err}
+		}
+		return answer(e, s.crawl.RemoveOptOut(ctx, e.Scope, e.Value))
+	})
+}
+
+// AddOptOut is [crawl.Engine.AddOptOut] of the running crawl.
+func (c *Client) AddOptOut(ctx context.Context, e optout.Entry) error {
+	in := optOutRequest{}
+	in.Body.Scope, in.Body.Value, in.Body.Reason, in.Body.By, in.Body.Until = e.Scope, e.Value, e.Reason, e.By, e.Until
+	return c.Command(ctx, http.MethodPost, "/optouts", in.Body, nil)
+}
+
+// RemoveOptOut is [crawl.Engine.RemoveOptOut] of the running crawl.
+func (c *Client) RemoveOptOut(ctx context.Context, scope optout.Scope, value string) error {
+	v := url.Values{"scope": {string(scope)}, "value": {value}}
+	return c.Command(ctx, http.MethodDelete, "/optouts?"+v.Encode(), nil, nil)
+}
+
+// OptOuts is [crawl.Engine.OptOuts] of the running crawl.
+func (c *Client) OptOuts(ctx context.Context) ([]crawl.OptOut, error) {
+	var list optOutList
+	err := c.object(ctx, basePath+"/optouts", nil, &list)
+	if err == nil && list.OptOuts == nil {
+		err = errors.New("the running crawl has no list of opt-outs")
+	}
+	return list.OptOuts, err
+}

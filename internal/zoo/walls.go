@@ -1,0 +1,136 @@
+package zoo
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Wall is a host that puts up a wall: it answers for a while, then its wall refuses every page, and
+// after a time it answers again.
+type Wall struct {
+	Kind  string        // one of WallKinds; empty: it never refuses
+	Pages int           // besides the first page, in directories of ten
+	Open  int           // pages that it answers before the wall stands
+	Lasts time.Duration // from the first refusal on; 0: for ever
+}
+
+// WallKinds returns the kinds of walls.
+func WallKinds() []string {
+	return []string{
+		"refusal", "price", "rate-limit", "legal", "challenge-header", "challenge-503", "challenge-page", "soft-block",
+		"same-document",
+	}
+}
+
+// Visit is a request for a page of a Wall.
+type Visit struct {
+	At      time.Time
+	Target  string
+	Refused bool
+}
+
+// wallServer is a Wall that runs.
+type wallServer struct {
+	Wall
+	now func() time.Time
+
+	mu     sync.Mutex // guards what follows
+	visits []Visit
+	since  time.Time // of the first refusal
+}
+
+// AddWall starts a host that puts up a wall, at an address of its own, and returns a function that
+// lists its visits so far. Call it before the first visit.
+func (z *Zoo) AddWall(name string, w Wall) (visits func() []Visit, err error) {
+	s := &wallServer{Wall: w, now: z.clock.Now}
+	a := server{name: name, path: "/", serve: s.serve}
+	if err := z.start(a, net.JoinHostPort("127.0.0.1", "0")); err != nil {
+		return nil, errors.Join(err, z.Close())
+	}
+	return func() []Visit {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return append([]Visit(nil), s.visits...)
+	}, nil
+}
+
+func (s *wallServer) serve(g *client) {
+	switch target := g.request(); target {
+	case "":
+	case "/robots.txt":
+		g.send(closing("200 OK", "", "text/plain", ""))
+	default:
+		if s.admits(target) {
+			g.send(closing("200 OK", "", html, s.page(target)))
+		} else {
+			g.send(refusal(s.Kind, target))
+		}
+	}
+}
+
+// admits notes a visit and reports whether it is answered.
+func (s *wallServer) admits(target string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	refused := s.Kind != "" && len(s.visits) >= s.Open
+	if refused && s.since.IsZero() {
+		s.since = now
+	}
+	if refused && s.Lasts > 0 && now.Sub(s.since) >= s.Lasts {
+		refused = false
+	}
+	s.visits = append(s.visits, Visit{At: now, Target: target, Refused: refused})
+	return !refused
+}
+
+// page returns a page. The first one links to all others.
+func (s *wallServer) page(target string) string {
+	text := "<title>" + target + "</title><p>This is the page " + target + " and no other."
+	if target != "/" {
+		return text
+	}
+	for i := range s.Pages {
+		text += fmt.Sprintf(`<a href="/%c/%d">%d</a>`, 'a'+i/10, i, i)
+	}
+	return text
+}
+
+// challengeLink is in every challenge. A crawler that follows it has taken a challenge for a page.
+const challengeLink = `<a href="/of-the-wall">x</a>`
+
+// refusal returns the response of a wall of a kind.
+func refusal(kind, target string) string {
+	switch kind {
+	case "price":
+		return closing("402 Payment Required", "crawler-price: USD 0.01\r\n", html, challengeLink)
+	case "rate-limit":
+		return closing("429 Too Many Requests", "Retry-After: 40\r\n", html, challengeLink)
+	case "legal":
+		return closing("451 Unavailable For Legal Reasons", "Link: <https://authority.test/>; rel=\"blocked-by\"\r\n",
+			html, challengeLink)
+	case "challenge-header":
+		return closing("403 Forbidden", "cf-mitigated: challenge\r\n", html, challengeLink)
+	case "challenge-503":
+		return closing("503 Service Unavailable", "", html, "<h1>Checking your browser before accessing</h1>"+challengeLink)
+	case "challenge-page":
+		return closing("200 OK", "", html, "<title>Making sure you're not a bot!</title>"+
+			`<script id="anubis_challenge" type="application/json">{"key":"`+strings.Repeat("k", len(target))+`"}</script>`+
+			challengeLink)
+	case "soft-block":
+		return closing("200 OK", "", html, "<title>Access Denied</title><p>You have no permission."+challengeLink)
+	case "same-document":
+		return closing("200 OK", "", html, "<p>Welcome, visitor."+challengeLink)
+	}
+	return closing("403 Forbidden", "", html, challengeLink)
+}
+
+// closing is a response after which the connection is closed. The fields end in CR and LF.
+func closing(status, fields, contentType, body string) string {
+	return fmt.Sprintf("HTTP/1.1 %s\r\n%sContent-Type: %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
+		status, fields, contentType, len(body), body)
+}
